@@ -1,0 +1,26 @@
+package ordering_test
+
+import (
+	"fmt"
+
+	"github.com/holdall/holdall/ordering"
+)
+
+func ExampleJoin() {
+	fmt.Println(ordering.Join("customer:42", "address:7"))
+	fmt.Println(ordering.Join("file:/etc/hosts", "100%"))
+	// Output:
+	// customer:42/address:7
+	// file:%2Fetc%2Fhosts/100%25
+}
+
+func ExampleNewPlan() {
+	plan, _ := ordering.NewPlan("customer:9", "customer:42/address:7", "customer:42/account:1")
+	for _, step := range plan {
+		fmt.Println(step.Key, "with intents on", step.Intents)
+	}
+	// Output:
+	// customer:42/account:1 with intents on [customer:42]
+	// customer:42/address:7 with intents on []
+	// customer:9 with intents on []
+}
