@@ -1,0 +1,72 @@
+// Package fencing orders the holders of a lock by token, so that a store can
+// refuse the writes of one that has been overtaken.
+//
+// Leases and heartbeats only make progress; tokens make safety. The idea is
+// described in Martin Kleppmann, "How to do distributed locking" (2016), and
+// goes back to the sequencers of Chubby (Burrows, OSDI 2006).
+package fencing
+
+import (
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+// Token orders units of work whose locks conflict: of two such units, the later
+// one has the higher token. It is a hybrid logical clock reading in
+// microseconds since 1970; tokens of units that never conflict say nothing
+// about each other. The zero Token is older than every token.
+type Token int64
+
+// MaxToken is the largest token. Tokens stay below 2^53, so they survive JSON
+// and JavaScript.
+const MaxToken Token = 1<<53 - 1
+
+// String returns the token as a decimal number.
+func (t Token) String() string { return strconv.FormatInt(int64(t), 10) }
+
+// Clock proposes tokens: each is the wall clock's reading or one more than the
+// last token seen, whichever is higher. The wall clock only decides how often a
+// proposal must be raised and tried again: a table admits a token if it is
+// higher than the one it has, whatever anybody's clock says.
+//
+// A Clock is safe for concurrent use and takes no lock.
+type Clock struct {
+	now  func() time.Time
+	last atomic.Int64
+}
+
+// NewClock returns a Clock that reads the wall clock from now.
+func NewClock(now func() time.Time) *Clock { return &Clock{now: now} }
+
+// Next returns a token higher than every token seen or proposed before.
+// It returns a token above [MaxToken] when there are none left, which no table
+// admits: see [Token.Valid].
+func (c *Clock) Next() Token {
+	wall := c.now().UnixMicro()
+	for {
+		last := c.last.Load()
+		next := max(wall, last+1)
+		if c.last.CompareAndSwap(last, next) {
+			return Token(next)
+		}
+	}
+}
+
+// Saw tells the clock of a token met in an answer: later proposals are higher.
+// Tokens that are not valid are ignored, so that no corrupt row can push the
+// clock to its end.
+func (c *Clock) Saw(t Token) {
+	if !t.Valid() {
+		return
+	}
+	for {
+		last := c.last.Load()
+		if int64(t) <= last || c.last.CompareAndSwap(last, int64(t)) {
+			return
+		}
+	}
+}
+
+// Valid reports whether t is a token that a unit can have.
+func (t Token) Valid() bool { return t > 0 && t <= MaxToken }

@@ -1,0 +1,54 @@
+package fencing_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/fencing"
+)
+
+func TestTokensRiseWhateverTheWallClockDoes(t *testing.T) {
+	wall := time.UnixMicro(1_000_000)
+	clock := fencing.NewClock(func() time.Time { return wall })
+	require.Equal(t, fencing.Token(1_000_000), clock.Next())
+	require.Equal(t, fencing.Token(1_000_001), clock.Next(), "a clock that stands still")
+	wall = time.UnixMicro(5)
+	require.Equal(t, fencing.Token(1_000_002), clock.Next(), "a clock set back")
+	clock.Saw(2_000_000)
+	require.Equal(t, fencing.Token(2_000_001), clock.Next(), "another owner's clock is ahead")
+	clock.Saw(7)
+	require.Equal(t, fencing.Token(2_000_002), clock.Next(), "an old token changes nothing")
+	wall = time.UnixMicro(3_000_000)
+	require.Equal(t, fencing.Token(3_000_000), clock.Next(), "the wall clock caught up")
+}
+
+func TestCorruptTokensDoNotExhaustTheClock(t *testing.T) {
+	clock := fencing.NewClock(func() time.Time { return time.UnixMicro(10) })
+	clock.Saw(fencing.MaxToken + 1)
+	clock.Saw(-1)
+	require.Equal(t, fencing.Token(10), clock.Next())
+	clock.Saw(fencing.MaxToken)
+	require.False(t, clock.Next().Valid(), "no token is left above the highest one")
+}
+
+func TestConcurrentProposalsAreDistinct(t *testing.T) {
+	clock := fencing.NewClock(func() time.Time { return time.UnixMicro(1) })
+	var mu sync.Mutex
+	seen := map[fencing.Token]bool{}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 1000 {
+				token := clock.Next()
+				mu.Lock()
+				seen[token] = true
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	require.Len(t, seen, 8000)
+}
