@@ -1,0 +1,303 @@
+// Package heartbeat renews the leases of a set of keys until they are done
+// with or one is lost. It knows nothing of the store that keeps the leases.
+//
+// Leases follow Gray and Cheriton, "Leases: an efficient fault-tolerant
+// mechanism for distributed file cache consistency" (SOSP 1989): the holder
+// counts its lease from before it asked, everybody else from after they saw
+// it, so with clocks that run at the same rate within the margin the holder
+// knows first.
+package heartbeat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdall/holdall/ordering"
+)
+
+// ErrLost is what every *[LostError] is: the keys are no longer held, and
+// never will be again by this holder. Start over.
+var ErrLost = errors.New("lock lost")
+
+// ErrReleased is the cause of a context that ended because its keys were let
+// go, not lost.
+var ErrReleased = errors.New("locks released")
+
+// LostError says why a set was lost. It matches [ErrLost], and what it wraps.
+type LostError struct {
+	Key    ordering.Key // the first key lost; empty if time ran out for the set
+	Reason error
+}
+
+func (e *LostError) Error() string {
+	if e.Key == "" {
+		return fmt.Sprintf("%v: %v", ErrLost, e.Reason)
+	}
+	return fmt.Sprintf("%v: key %q: %v", ErrLost, string(e.Key), e.Reason)
+}
+
+// Unwrap makes errors.Is and errors.As see ErrLost and the reason.
+func (e *LostError) Unwrap() []error { return []error{ErrLost, e.Reason} }
+
+// Reasons for a loss.
+var (
+	ErrNotOurs = errors.New("its row names another unit, or none")
+	ErrSilent  = errors.New("no renewal was confirmed in time")
+	ErrTooOld  = errors.New("the unit has lived for its maximum age")
+)
+
+// Config says how a [Group] renews. All fields are required.
+type Config struct {
+	// Lease is how long others leave a silent holder alone.
+	Lease time.Duration
+	// Every is the time between rounds; each is jittered down by up to a fifth.
+	Every time.Duration
+	// Margin is how long before the end of its lease a key counts as lost.
+	Margin time.Duration
+	// Attempt bounds one call of Renew.
+	Attempt time.Duration
+	// MaxAge is how long the group may live.
+	MaxAge time.Duration
+	// Batch is the most keys per call of Renew.
+	Batch int
+	// Renew sends one renewal of some keys and returns an error for each: nil
+	// if confirmed, one that matches ErrNotOurs if the key is not ours any
+	// more, any other if there is no telling, which is tried again. n is
+	// different for every round of a group. Calls are concurrent.
+	Renew func(ctx context.Context, keys []ordering.Key, n int) []error
+	// Rand draws the jitter. Only the group uses it.
+	Rand *rand.Rand
+}
+
+// Group keeps the leases of its keys alive, all or none: the first that is
+// lost ends it. Its methods are safe for concurrent use.
+type Group struct {
+	cfg    Config
+	ctx    context.Context // ends when nobody may count as holding any more
+	cancel context.CancelCauseFunc
+	work   *errgroup.Group
+	start  time.Time
+	until  atomic.Int64 // the deadline, in nanoseconds after start
+
+	stop                 chan struct{}
+	stopOnce             sync.Once
+	beatAgain, lookAgain chan struct{} // capacity 1: something was added
+
+	lastErr atomic.Pointer[error] // of the last renewal without a clear answer
+
+	mu       sync.Mutex // never held across a call of Renew
+	schedule *schedule
+}
+
+// Start returns a group without keys. Its context carries ctx's values but not
+// its end: a caller that goes away still has keys to release. Call
+// [Group.Stop] when done.
+func Start(ctx context.Context, cfg Config) *Group {
+	g := &Group{
+		cfg:       cfg,
+		start:     time.Now(),
+		stop:      make(chan struct{}),
+		beatAgain: make(chan struct{}, 1),
+		lookAgain: make(chan struct{}, 1),
+		schedule:  newSchedule(),
+	}
+	g.until.Store(int64(cfg.MaxAge))
+	g.ctx, g.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	work, ctx := errgroup.WithContext(g.ctx)
+	g.work = work
+	work.Go(func() error { return g.watch(ctx) })
+	work.Go(func() error { return g.beat(ctx) })
+	return g
+}
+
+// Context ends when the keys are lost, with a *[LostError] as its cause, or
+// stopped, with [ErrReleased].
+func (g *Group) Context() context.Context { return g.ctx }
+
+// Deadline is when the keys count as lost unless a renewal is confirmed first.
+func (g *Group) Deadline() time.Time { return g.start.Add(time.Duration(g.until.Load())) }
+
+// Add puts keys under the group's care. since is a reading of the clock from
+// before the first sending of the write that took them.
+func (g *Group) Add(keys []ordering.Key, since time.Time) {
+	g.mu.Lock()
+	g.schedule.add(keys, since)
+	g.mu.Unlock()
+	g.moveDeadline()
+	wake(g.beatAgain)
+	wake(g.lookAgain)
+}
+
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Stop ends the heartbeats and returns when none is under way any more. It
+// returns the deadline that stood at the end, and the *[LostError] if the keys
+// had been lost by then. From here on nobody counts as holding the keys.
+// Further calls return the same.
+func (g *Group) Stop() (deadline time.Time, err error) {
+	g.stopOnce.Do(func() { close(g.stop) })
+	_ = g.work.Wait() // what it failed with is the context's cause
+	g.cancel(ErrReleased)
+	var lost *LostError
+	if errors.As(context.Cause(g.ctx), &lost) {
+		return g.Deadline(), lost
+	}
+	return g.Deadline(), nil
+}
+
+// lose ends the group. The first cause stays.
+func (g *Group) lose(key ordering.Key, reason error) error {
+	lost := &LostError{Key: key, Reason: reason}
+	g.cancel(lost)
+	return lost
+}
+
+// moveDeadline recomputes the deadline, unless it has passed: a confirmation
+// that arrives after it does not revive the keys, also when the watchdog has
+// not run yet.
+func (g *Group) moveDeadline() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !time.Now().Before(g.Deadline()) {
+		g.loseByTime()
+		return
+	}
+	until := g.start.Add(g.cfg.MaxAge)
+	if oldest, any := g.schedule.oldest(); any {
+		if silent := oldest.Add(g.cfg.Lease - g.cfg.Margin); silent.Before(until) {
+			until = silent
+		}
+	}
+	g.until.Store(int64(until.Sub(g.start)))
+}
+
+// loseByTime takes no lock: the watchdog calls it.
+func (g *Group) loseByTime() error {
+	if time.Since(g.start) >= g.cfg.MaxAge {
+		return g.lose("", ErrTooOld)
+	}
+	if last := g.lastErr.Load(); last != nil {
+		return g.lose("", fmt.Errorf("%w; the last attempt: %w", ErrSilent, *last))
+	}
+	return g.lose("", ErrSilent)
+}
+
+// watch is the watchdog. It does no I/O and waits for no lock, so nothing that
+// hangs elsewhere can keep it from telling the holder in time.
+func (g *Group) watch(ctx context.Context) error {
+	for {
+		left := time.Until(g.Deadline())
+		if left <= 0 {
+			return g.loseByTime()
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-g.lookAgain:
+			timer.Stop()
+		case <-timer.C:
+		}
+	}
+}
+
+var errStopped = errors.New("heartbeats stopped")
+
+// beat sends round after round until stopped or lost.
+func (g *Group) beat(ctx context.Context) error {
+	for n := 1; ; n++ {
+		keys, err := g.await(ctx)
+		if err != nil {
+			return err
+		}
+		if err := g.round(ctx, keys, n); err != nil {
+			return err
+		}
+	}
+}
+
+// await returns the keys of the next round when it is due.
+func (g *Group) await(ctx context.Context) ([]ordering.Key, error) {
+	jitter := g.cfg.Rand.Float64()
+	every := g.cfg.Every - time.Duration(jitter*float64(g.cfg.Every)/5)
+	retry := g.cfg.Attempt/8 + time.Duration(jitter*float64(g.cfg.Attempt)/8)
+	failedAt := time.Now()
+	for {
+		select { // a group that was stopped sends nothing more, whatever is due
+		case <-g.stop:
+			return nil, errStopped
+		default:
+		}
+		g.mu.Lock()
+		keys, at := g.schedule.next(failedAt, every, retry)
+		g.mu.Unlock()
+		wait := time.Until(at)
+		if keys == nil {
+			wait = g.cfg.MaxAge
+		}
+		if wait <= 0 {
+			return keys, nil
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-g.beatAgain:
+		case <-g.stop:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, ctx.Err()
+		}
+		timer.Stop()
+	}
+}
+
+// round renews keys once, batch by batch, all batches at a time.
+func (g *Group) round(ctx context.Context, keys []ordering.Key, n int) error {
+	sent := time.Now()
+	batches := batches(keys, g.cfg.Batch)
+	answers := make([][]error, len(batches))
+	var answered sync.WaitGroup
+	for i, batch := range batches {
+		answered.Add(1)
+		g.work.Go(func() error {
+			defer answered.Done()
+			attempt, cancel := context.WithTimeout(ctx, g.cfg.Attempt)
+			defer cancel()
+			answers[i] = g.cfg.Renew(attempt, batch, n)
+			for j, err := range answers[i] {
+				if errors.Is(err, ErrNotOurs) {
+					return g.lose(batch[j], err)
+				}
+			}
+			return nil
+		})
+	}
+	answered.Wait()
+	g.mu.Lock()
+	for i, batch := range batches {
+		for j, key := range batch {
+			if err := answers[i][j]; err == nil {
+				g.schedule.confirm(key, sent)
+			} else {
+				g.schedule.failed[key] = true
+				g.lastErr.Store(&err)
+			}
+		}
+	}
+	g.mu.Unlock()
+	g.moveDeadline()
+	return context.Cause(ctx)
+}

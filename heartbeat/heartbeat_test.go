@@ -1,0 +1,278 @@
+package heartbeat_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/ordering"
+)
+
+const lease = 10 * time.Second
+
+// store answers renewals as its function says, and keeps what it was asked.
+type store struct {
+	mu     sync.Mutex
+	calls  []call
+	answer func(ctx context.Context, key ordering.Key, n int) error
+}
+
+type call struct {
+	at   time.Time
+	keys []ordering.Key
+	n    int
+}
+
+func (s *store) renew(ctx context.Context, keys []ordering.Key, n int) []error {
+	s.mu.Lock()
+	s.calls = append(s.calls, call{time.Now(), slices.Clone(keys), n})
+	s.mu.Unlock()
+	errs := make([]error, len(keys))
+	for i, k := range keys {
+		if s.answer != nil {
+			errs[i] = s.answer(ctx, k, n)
+		}
+	}
+	return errs
+}
+
+func start(t *testing.T, s *store) *heartbeat.Group {
+	g := heartbeat.Start(t.Context(), heartbeat.Config{
+		Lease: lease, Every: lease / 3, Margin: lease / 10, Attempt: lease / 10,
+		MaxAge: time.Hour, Batch: 25, Renew: s.renew, Rand: rand.New(rand.NewPCG(1, 2)),
+	})
+	t.Cleanup(func() { _, _ = g.Stop() })
+	return g
+}
+
+func keys(n int) []ordering.Key {
+	ks := make([]ordering.Key, n)
+	for i := range ks {
+		ks[i] = ordering.Key(fmt.Sprintf("k%03d", i))
+	}
+	return ks
+}
+
+func TestRenewsEveryKeyInBatchesUntilStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		g := start(t, s)
+		for i := 0; i < 100; i += 24 { // as chunks of a set arrive
+			g.Add(keys(100)[i:min(i+24, 100)], time.Now())
+			time.Sleep(5 * time.Millisecond)
+		}
+		time.Sleep(10 * lease)
+		require.NoError(t, g.Context().Err())
+		_, err := g.Stop()
+		require.NoError(t, err)
+		require.ErrorIs(t, context.Cause(g.Context()), heartbeat.ErrReleased)
+
+		rounds := map[int]map[ordering.Key]int{}
+		for _, c := range s.calls {
+			require.LessOrEqual(t, len(c.keys), 25)
+			if rounds[c.n] == nil {
+				rounds[c.n] = map[ordering.Key]int{}
+			}
+			for _, k := range c.keys {
+				rounds[c.n][k]++
+			}
+		}
+		require.GreaterOrEqual(t, len(rounds), 30)
+		require.Len(t, s.calls, 4*len(rounds), "a round of 100 keys is 4 requests")
+		for n, round := range rounds {
+			require.Len(t, round, 100, "round %d", n)
+		}
+		sent := len(s.calls)
+		time.Sleep(lease)
+		require.Len(t, s.calls, sent, "nothing is sent after Stop")
+	})
+}
+
+func TestTheFirstLossEndsTheSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{answer: func(_ context.Context, k ordering.Key, n int) error {
+			if k == "k030" && n == 2 {
+				return heartbeat.ErrNotOurs
+			}
+			return nil
+		}}
+		g := start(t, s)
+		g.Add(keys(60), time.Now())
+		<-g.Context().Done()
+		var lost *heartbeat.LostError
+		require.ErrorAs(t, context.Cause(g.Context()), &lost)
+		require.Equal(t, ordering.Key("k030"), lost.Key)
+		require.ErrorIs(t, lost, heartbeat.ErrLost)
+		require.ErrorIs(t, lost, heartbeat.ErrNotOurs)
+		_, err := g.Stop()
+		require.ErrorIs(t, err, heartbeat.ErrLost)
+	})
+}
+
+func TestSilenceIsALossAtTheDeadlineAndNotLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refused := errors.New("connection refused")
+		s := &store{}
+		g := start(t, s)
+		since := time.Now()
+		s.answer = func(context.Context, ordering.Key, int) error { return refused }
+		g.Add(keys(1), since)
+		<-g.Context().Done()
+		require.Equal(t, lease-lease/10, time.Since(since))
+		cause := context.Cause(g.Context())
+		require.ErrorIs(t, cause, heartbeat.ErrSilent)
+		require.ErrorIs(t, cause, refused, "the loss says what the last attempt met")
+	})
+}
+
+// A store that hangs, whatever its context says, must not keep the watchdog
+// from telling the holder.
+func TestAHangingStoreDoesNotDelayTheLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{answer: func(context.Context, ordering.Key, int) error {
+			time.Sleep(3 * lease)
+			return nil
+		}}
+		g := start(t, s)
+		since := time.Now()
+		g.Add(keys(1), since)
+		<-g.Context().Done()
+		require.Equal(t, lease-lease/10, time.Since(since))
+		// The confirmation arrives in the end: it must not revive the set.
+		time.Sleep(4 * lease)
+		require.ErrorIs(t, context.Cause(g.Context()), heartbeat.ErrLost)
+		_, err := g.Stop()
+		require.ErrorIs(t, err, heartbeat.ErrLost)
+	})
+}
+
+func TestAConfirmationCountsFromBeforeItWasSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const slow = 900 * time.Millisecond
+		var sent time.Time
+		s := &store{answer: func(_ context.Context, _ ordering.Key, n int) error {
+			if n > 1 {
+				return errors.New("no answer")
+			}
+			sent = time.Now()
+			time.Sleep(slow)
+			return nil
+		}}
+		g := start(t, s)
+		g.Add(keys(1), time.Now())
+		<-g.Context().Done()
+		require.Equal(t, lease-lease/10, time.Since(sent))
+	})
+}
+
+func TestAnswerlessRenewalsAreRepeatedSoonAndAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{answer: func(_ context.Context, k ordering.Key, n int) error {
+			if k == "k001" && n <= 3 {
+				return errors.New("throttled")
+			}
+			return nil
+		}}
+		g := start(t, s)
+		g.Add(keys(30), time.Now())
+		time.Sleep(2 * lease)
+		require.NoError(t, g.Context().Err())
+		_, _ = g.Stop()
+		require.Equal(t, 30, len(s.calls[0].keys)+len(s.calls[1].keys), "the first round is of all")
+		for _, c := range s.calls[2:4] {
+			require.Equal(t, []ordering.Key{"k001"}, c.keys)
+		}
+		require.Less(t, s.calls[3].at.Sub(s.calls[0].at), lease/10)
+	})
+}
+
+// One key without answers must not starve the others of their rounds.
+func TestOneFailingKeyDoesNotHoldUpTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		last := map[ordering.Key]time.Time{}
+		s := &store{}
+		s.answer = func(_ context.Context, k ordering.Key, _ int) error {
+			if k == "k001" {
+				return errors.New("throttled")
+			}
+			s.mu.Lock()
+			last[k] = time.Now()
+			s.mu.Unlock()
+			return nil
+		}
+		g := start(t, s)
+		g.Add(keys(2), time.Now())
+		<-g.Context().Done()
+		require.Less(t, time.Since(last["k000"]), lease/2)
+	})
+}
+
+func TestMaximumAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := start(t, &store{})
+		since := time.Now()
+		g.Add(keys(1), since)
+		<-g.Context().Done()
+		require.Equal(t, time.Hour, time.Since(since))
+		require.ErrorIs(t, context.Cause(g.Context()), heartbeat.ErrTooOld)
+	})
+}
+
+func TestStopWaitsForARenewalUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var underWay atomic.Bool
+		s := &store{answer: func(context.Context, ordering.Key, int) error {
+			underWay.Store(true)
+			time.Sleep(500 * time.Millisecond)
+			underWay.Store(false)
+			return nil
+		}}
+		g := start(t, s)
+		g.Add(keys(1), time.Now())
+		for !underWay.Load() {
+			time.Sleep(50 * time.Millisecond)
+			synctest.Wait()
+		}
+		deadline, err := g.Stop()
+		require.NoError(t, err)
+		require.False(t, underWay.Load())
+		require.Equal(t, g.Deadline(), deadline)
+	})
+}
+
+func TestAKeyAddedTooLateIsLostAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := start(t, &store{})
+		since := time.Now()
+		time.Sleep(lease)
+		g.Add(keys(1), since)
+		synctest.Wait()
+		require.ErrorIs(t, context.Cause(g.Context()), heartbeat.ErrLost)
+	})
+}
+
+func TestTheCallersEndIsNotTheKeysEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		g := heartbeat.Start(ctx, heartbeat.Config{
+			Lease: lease, Every: lease / 3, Margin: lease / 10, Attempt: lease / 10, MaxAge: time.Hour,
+			Batch: 25, Renew: (&store{}).renew, Rand: rand.New(rand.NewPCG(1, 2)),
+		})
+		g.Add(keys(1), time.Now())
+		cancel()
+		time.Sleep(5 * lease)
+		require.NoError(t, g.Context().Err())
+		_, err := g.Stop()
+		require.NoError(t, err)
+	})
+}
