@@ -1,0 +1,175 @@
+// Package engines starts the real DynamoDB engines that tests run against, and
+// ends them.
+//
+// A package whose tests use them has one line of set-up, because an engine is
+// shared by all tests of a test binary and somebody has to end it:
+//
+//	func TestMain(m *testing.M) { os.Exit(engines.Main(m)) }
+//
+// A test then asks for an engine, or runs once for each:
+//
+//	e := engines.DynamoDBLocal(t)
+//	table := e.CreateTable(t, "locks", "key", "")
+//	e.Client.GetItem(…)
+//
+// The engines are fetched by `make engines`. A test whose engine is missing
+// fails and says so; none is ever skipped.
+package engines
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Engine is what one test sees of an engine: a client, and a namespace of its own.
+type Engine struct {
+	Kind     Kind
+	Name     string // the engine and its version
+	Endpoint string
+	Client   *dynamodb.Client
+	Server   *Server // its process, shared with other tests unless Own was asked for
+
+	// Prefix begins the name of every table of this test. It is random: no two
+	// tests, and no two runs, can see each other's tables.
+	Prefix string
+}
+
+// Options are what a test may ask of an engine.
+type Options struct {
+	// DBPath keeps the tables in this file, which outlives a killed process.
+	// dynoxide only; the process is then the test's own.
+	DBPath string
+
+	// Own starts a process for this test alone, which it may kill and restart.
+	Own bool
+}
+
+// DynamoDBLocal is DynamoDB Local, in memory.
+func DynamoDBLocal(t testing.TB, options ...func(*Options)) *Engine {
+	t.Helper()
+	return Get(t, KindLocal, options...)
+}
+
+// Dynoxide is dynoxide, in memory unless a DBPath is given.
+func Dynoxide(t testing.TB, options ...func(*Options)) *Engine {
+	t.Helper()
+	return Get(t, KindDynoxide, options...)
+}
+
+// Each runs a test once for every real engine.
+func Each(t *testing.T, test func(*testing.T, *Engine)) {
+	t.Helper()
+	for _, kind := range []Kind{KindDynoxide, KindLocal} {
+		t.Run(string(kind), func(t *testing.T) { test(t, Get(t, kind)) })
+	}
+}
+
+// Get is the engine of a kind. Its process is shared by all tests of the test
+// binary, unless the options say otherwise.
+func Get(t testing.TB, kind Kind, options ...func(*Options)) *Engine {
+	t.Helper()
+	var o Options
+	for _, option := range options {
+		option(&o)
+	}
+	var server *Server
+	var err error
+	if o.Own || o.DBPath != "" {
+		if server, err = Start(t.Context(), kind, o.DBPath); err == nil {
+			t.Cleanup(server.Kill)
+		}
+	} else {
+		server, err = shared.get(kind)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Engine{
+		Kind: kind, Name: kind.String(), Endpoint: server.Endpoint, Server: server,
+		Client: Client(server.Endpoint),
+		Prefix: "t" + rand.Text()[:10] + "-",
+	}
+	t.Cleanup(func() {
+		if !o.Own && o.DBPath == "" && !server.Alive() {
+			t.Errorf("%s died during this test; it wrote:\n%s", kind, server.Output())
+		}
+	})
+	return e
+}
+
+// Client is a client for an engine's endpoint. It never retries: what a test
+// sees is what the engine answered.
+func Client(endpoint string) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		BaseEndpoint: aws.String(endpoint),
+		Region:       "us-east-1",
+		// DynamoDB Local refuses access key ids with anything but letters and digits.
+		Credentials: credentials.NewStaticCredentialsProvider("holdall", "holdall", ""),
+		Retryer:     aws.NopRetryer{},
+		HTTPClient: awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+			t.Proxy = nil
+			// Suites send from many goroutines at once; with the default of 10 the
+			// rest would open a connection for every request.
+			t.MaxIdleConns, t.MaxIdleConnsPerHost = 256, 256
+		}),
+	})
+}
+
+// Table is the name of a table in this test's namespace.
+func (e *Engine) Table(name string) string { return e.Prefix + name }
+
+// CreateTable creates an on-demand table with string keys in this test's
+// namespace and returns its name. sortKey may be empty. The table goes when the test does.
+func (e *Engine) CreateTable(t testing.TB, name, hashKey, sortKey string) string {
+	t.Helper()
+	table := e.Table(name)
+	if _, err := e.Client.CreateTable(t.Context(), TableInput(table, hashKey, sortKey)); err != nil {
+		t.Fatalf("%s: creating table %s: %v", e.Name, table, err)
+	}
+	e.DropLater(t, table)
+	return table
+}
+
+// DropLater deletes a table that the test created by other means when the test ends.
+func (e *Engine) DropLater(t testing.TB, table string) {
+	t.Cleanup(func() {
+		if !e.Server.Alive() {
+			return // A test may kill its own engine; the tables are gone or in its file.
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		defer cancel()
+		if _, err := e.Client.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &table}); err != nil {
+			t.Errorf("%s: deleting table %s: %v", e.Name, table, err)
+		}
+	})
+}
+
+// TableInput describes an on-demand table with string keys; sortKey may be empty.
+func TableInput(table, hashKey, sortKey string) *dynamodb.CreateTableInput {
+	in := &dynamodb.CreateTableInput{
+		TableName:   &table,
+		BillingMode: types.BillingModePayPerRequest,
+	}
+	for _, key := range []struct {
+		name string
+		kind types.KeyType
+	}{{hashKey, types.KeyTypeHash}, {sortKey, types.KeyTypeRange}} {
+		if key.name == "" {
+			continue
+		}
+		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{AttributeName: aws.String(key.name), KeyType: key.kind})
+		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{
+			AttributeName: aws.String(key.name), AttributeType: types.ScalarAttributeTypeS,
+		})
+	}
+	return in
+}

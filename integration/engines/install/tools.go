@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// packages says which Debian package has a tool.
+var packages = map[string]string{
+	"java": "default-jre-headless",
+	"mvn":  "maven",
+	"npm":  "npm",
+}
+
+// provide makes sure that tools are there, and installs them where that can be
+// done without asking anybody.
+func provide(ctx context.Context, tools []string) error {
+	missing := absent(tools)
+	if len(missing) == 0 {
+		return nil
+	}
+	_, err := exec.LookPath("apt-get")
+	args, err := remedy(missing, os.Geteuid() == 0, err == nil)
+	if err != nil {
+		return err
+	}
+	say("Missing: %s. Running: %s", strings.Join(missing, ", "), strings.Join(args, " "))
+	if _, err := run(ctx, "", args[0], args[1:]...); err != nil {
+		say("That failed. Running: apt-get update, then the same once more.")
+		if _, err := run(ctx, "", "apt-get", "update"); err != nil {
+			return err
+		}
+		if _, err := run(ctx, "", args[0], args[1:]...); err != nil {
+			return err
+		}
+	}
+	if missing = absent(tools); len(missing) > 0 {
+		return fmt.Errorf("still missing after apt-get: %s", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+func absent(tools []string) []string {
+	var missing []string
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			missing = append(missing, tool)
+		}
+	}
+	return missing
+}
+
+// remedy is the command that brings missing tools, or an error that says in one
+// line what the user has to run.
+func remedy(missing []string, root, apt bool) ([]string, error) {
+	names := make([]string, len(missing))
+	for i, tool := range missing {
+		names[i] = packages[tool]
+	}
+	args := append([]string{"apt-get", "install", "-y", "--no-install-recommends"}, names...)
+	switch {
+	case root && apt:
+		return args, nil
+	case apt:
+		return nil, errors.New("missing: " + strings.Join(missing, ", ") + "; run: sudo " + strings.Join(args, " "))
+	}
+	return nil, errors.New("missing: " + strings.Join(missing, ", ") + "; install it with your package manager and run: make engines")
+}
