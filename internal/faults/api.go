@@ -1,0 +1,249 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+const (
+	opGet           = "GetItem"
+	opPut           = "PutItem"
+	opUpdate        = "UpdateItem"
+	opDelete        = "DeleteItem"
+	opQuery         = "Query"
+	opScan          = "Scan"
+	opTransactWrite = "TransactWriteItems"
+	opTransactGet   = "TransactGetItems"
+	opBatch         = "BatchExecuteStatement"
+)
+
+type options = func(*dynamodb.Options)
+
+// GetItem is the engine's, with faults; a window shows it the old item.
+func (w *Wrapper) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...options) (*dynamodb.GetItemOutput, error) {
+	return do(ctx, w, opGet, in, func(ctx context.Context, in *dynamodb.GetItemInput, _ Fault) (*dynamodb.GetItemOutput, error) {
+		out, err := w.DynamoDB.GetItem(ctx, in, opts...)
+		if err != nil {
+			return nil, err
+		}
+		// Asked after the answer: a window that opened meanwhile must not let
+		// its new item out.
+		old, ok := w.windows.oldItem(w.windows.row(in.TableName, in.Key))
+		if !ok {
+			return out, nil
+		}
+		w.count(StaleRead)
+		shown := *out
+		shown.Item, err = project(old, in.ProjectionExpression, in.ExpressionAttributeNames)
+		if err != nil {
+			return nil, opError(opGet, err)
+		}
+		return &shown, nil
+	})
+}
+
+// UpdateItem is the engine's, with faults.
+func (w *Wrapper) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...options) (*dynamodb.UpdateItemOutput, error) {
+	return do(ctx, w, opUpdate, in, func(ctx context.Context, in *dynamodb.UpdateItemInput, _ Fault) (*dynamodb.UpdateItemOutput, error) {
+		return single(w, opUpdate, w.windows.row(in.TableName, in.Key), func() (*dynamodb.UpdateItemOutput, error) {
+			return w.DynamoDB.UpdateItem(ctx, in, opts...)
+		})
+	})
+}
+
+// PutItem is the engine's, with faults.
+func (w *Wrapper) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...options) (*dynamodb.PutItemOutput, error) {
+	engine, ok := w.DynamoDB.(interface {
+		PutItem(context.Context, *dynamodb.PutItemInput, ...options) (*dynamodb.PutItemOutput, error)
+	})
+	if !ok {
+		return nil, w.missing(opPut)
+	}
+	return do(ctx, w, opPut, in, func(ctx context.Context, in *dynamodb.PutItemInput, _ Fault) (*dynamodb.PutItemOutput, error) {
+		row := w.windows.row(in.TableName, w.windows.keyOf(in.TableName, in.Item))
+		return single(w, opPut, row, func() (*dynamodb.PutItemOutput, error) {
+			return engine.PutItem(ctx, in, opts...)
+		})
+	})
+}
+
+// DeleteItem is the engine's, with faults.
+func (w *Wrapper) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, opts ...options) (*dynamodb.DeleteItemOutput, error) {
+	engine, ok := w.DynamoDB.(interface {
+		DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...options) (*dynamodb.DeleteItemOutput, error)
+	})
+	if !ok {
+		return nil, w.missing(opDelete)
+	}
+	return do(ctx, w, opDelete, in, func(ctx context.Context, in *dynamodb.DeleteItemInput, _ Fault) (*dynamodb.DeleteItemOutput, error) {
+		return single(w, opDelete, w.windows.row(in.TableName, in.Key), func() (*dynamodb.DeleteItemOutput, error) {
+			return engine.DeleteItem(ctx, in, opts...)
+		})
+	})
+}
+
+// Query is the engine's, with faults; see [Windows] for what it shows.
+func (w *Wrapper) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...options) (*dynamodb.QueryOutput, error) {
+	engine, ok := w.DynamoDB.(interface {
+		Query(context.Context, *dynamodb.QueryInput, ...options) (*dynamodb.QueryOutput, error)
+	})
+	if !ok {
+		return nil, w.missing(opQuery)
+	}
+	return do(ctx, w, opQuery, in, func(ctx context.Context, in *dynamodb.QueryInput, _ Fault) (*dynamodb.QueryOutput, error) {
+		out, err := engine.Query(ctx, in, opts...)
+		if err != nil || in.FilterExpression != nil || in.ProjectionExpression != nil || in.IndexName != nil {
+			return out, err
+		}
+		shown := *out
+		shown.Items = w.oldItems(in.TableName, out.Items)
+		shown.Count = int32(len(shown.Items))
+		return &shown, nil
+	})
+}
+
+// Scan is the engine's, with faults; see [Windows] for what it shows.
+func (w *Wrapper) Scan(ctx context.Context, in *dynamodb.ScanInput, opts ...options) (*dynamodb.ScanOutput, error) {
+	engine, ok := w.DynamoDB.(interface {
+		Scan(context.Context, *dynamodb.ScanInput, ...options) (*dynamodb.ScanOutput, error)
+	})
+	if !ok {
+		return nil, w.missing(opScan)
+	}
+	return do(ctx, w, opScan, in, func(ctx context.Context, in *dynamodb.ScanInput, _ Fault) (*dynamodb.ScanOutput, error) {
+		out, err := engine.Scan(ctx, in, opts...)
+		if err != nil || in.FilterExpression != nil || in.ProjectionExpression != nil || in.IndexName != nil {
+			return out, err
+		}
+		shown := *out
+		shown.Items = w.oldItems(in.TableName, out.Items)
+		shown.Count = int32(len(shown.Items))
+		return &shown, nil
+	})
+}
+
+// TransactGetItems is the engine's, with faults; a window cancels it.
+func (w *Wrapper) TransactGetItems(ctx context.Context, in *dynamodb.TransactGetItemsInput, opts ...options) (*dynamodb.TransactGetItemsOutput, error) {
+	return do(ctx, w, opTransactGet, in, func(ctx context.Context, in *dynamodb.TransactGetItemsInput, _ Fault) (*dynamodb.TransactGetItemsOutput, error) {
+		rows := make([]string, len(in.TransactItems))
+		for i, item := range in.TransactItems {
+			if item.Get != nil {
+				rows[i] = w.windows.row(item.Get.TableName, item.Get.Key)
+			}
+		}
+		if at := w.windows.blocked(rows); len(at) > 0 {
+			w.count(WindowConflict)
+			return nil, conflictError(opTransactGet, len(rows), at)
+		}
+		return w.DynamoDB.TransactGetItems(ctx, in, opts...)
+	})
+}
+
+// TransactWriteItems is the engine's, with faults; it may open a window.
+func (w *Wrapper) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...options) (*dynamodb.TransactWriteItemsOutput, error) {
+	return do(ctx, w, opTransactWrite, in, func(ctx context.Context, in *dynamodb.TransactWriteItemsInput, f Fault) (*dynamodb.TransactWriteItemsOutput, error) {
+		return w.transactWrite(ctx, in, f, opts)
+	})
+}
+
+// BatchExecuteStatement is the engine's, with faults, statement by statement.
+func (w *Wrapper) BatchExecuteStatement(ctx context.Context, in *dynamodb.BatchExecuteStatementInput, opts ...options) (*dynamodb.BatchExecuteStatementOutput, error) {
+	return do(ctx, w, opBatch, in, func(ctx context.Context, in *dynamodb.BatchExecuteStatementInput, f Fault) (*dynamodb.BatchExecuteStatementOutput, error) {
+		return w.batch(ctx, in, f, opts)
+	})
+}
+
+func (w *Wrapper) missing(op string) error {
+	return opError(op, fmt.Errorf("faults: %T has no such method", w.DynamoDB))
+}
+
+// single is a write of one row.
+func single[Out any](w *Wrapper, op, row string, call func() (*Out, error)) (*Out, error) {
+	if at, _ := w.windows.enter([]string{row}, ""); len(at) > 0 {
+		w.count(WindowConflict)
+		return nil, conflictError(op, 0, nil)
+	}
+	defer w.windows.leave([]string{row})
+	return call()
+}
+
+// oldItems replaces the items that a window hides.
+func (w *Wrapper) oldItems(table *string, items []map[string]types.AttributeValue) []map[string]types.AttributeValue {
+	shown := make([]map[string]types.AttributeValue, 0, len(items))
+	for _, item := range items {
+		old, ok := w.windows.oldItem(w.windows.row(table, w.windows.keyOf(table, item)))
+		if ok {
+			w.count(StaleRead)
+			item = old
+		}
+		if len(item) > 0 {
+			shown = append(shown, item)
+		}
+	}
+	return shown
+}
+
+// batch refuses the statements a fault or a window refuses, executes the
+// others, and puts the answers back in order.
+func (w *Wrapper) batch(ctx context.Context, in *dynamodb.BatchExecuteStatementInput, f Fault, opts []options) (*dynamodb.BatchExecuteStatementOutput, error) {
+	n := len(in.Statements)
+	responses := make([]types.BatchStatementResponse, n)
+	refuse := func(i int, code types.BatchStatementErrorCodeEnum, message string) {
+		responses[i].Error = &types.BatchStatementError{Code: code, Message: aws.String(message)}
+	}
+	code, message := types.BatchStatementErrorCodeEnumTransactionConflict, ongoing
+	if f.Kind == Throttled {
+		message = "Rate of requests exceeds the allowed throughput."
+		code = types.BatchStatementErrorCodeEnumThrottlingError
+		if f.How == ProvisionedReason {
+			code = types.BatchStatementErrorCodeEnumProvisionedThroughputExceeded
+		}
+	}
+	if f.Kind == Throttled || f.Kind == Conflicted {
+		for i, refused := range positions(n, f.At) {
+			if refused {
+				refuse(i, code, message)
+			}
+		}
+	}
+
+	sent := *in
+	sent.Statements = nil
+	var from []int // where each statement sent came from
+	for i, statement := range in.Statements {
+		if responses[i].Error != nil {
+			continue
+		}
+		row, err := w.windows.rowOfStatement(statement)
+		if err != nil {
+			return nil, opError(opBatch, err)
+		}
+		if at, _ := w.windows.enter([]string{row}, ""); len(at) > 0 {
+			w.count(WindowConflict)
+			refuse(i, types.BatchStatementErrorCodeEnumTransactionConflict, ongoing)
+			continue
+		}
+		defer w.windows.leave([]string{row})
+		sent.Statements, from = append(sent.Statements, statement), append(from, i)
+	}
+	if n > 0 && len(from) == 0 {
+		return &dynamodb.BatchExecuteStatementOutput{Responses: responses}, nil
+	}
+	out, err := w.DynamoDB.BatchExecuteStatement(ctx, &sent, opts...)
+	if err != nil {
+		return nil, err
+	}
+	if len(out.Responses) != len(from) {
+		return nil, opError(opBatch, fmt.Errorf("faults: %d answers to %d statements", len(out.Responses), len(from)))
+	}
+	answered := *out
+	answered.Responses = responses
+	for j, i := range from {
+		responses[i] = out.Responses[j]
+	}
+	return &answered, nil
+}

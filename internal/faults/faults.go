@@ -1,0 +1,288 @@
+// Package faults wraps a DynamoDB and misbehaves: answers and requests are
+// lost, delivered late or twice, throttled, refused because of conflicts, and
+// transactions show one of their rows before another. Engines that run on one
+// machine do none of this; the service and the network between do all of it.
+//
+// Each owner in a test has a [Wrapper] of its own, and all of them share one
+// engine and one [Windows], because a half-visible transaction is a property of
+// the tables and not of who looks.
+//
+// What happens to a call is decided by a [Script]: a function of the call. A
+// test that wants exactly one fault writes the script; a simulation leaves it
+// out and gets the seeded schedule, in which every draw is a function of the
+// seed, of who calls and of how many calls of that kind they made before. One
+// seed therefore replays exactly, whatever order the callers arrive in.
+//
+// Nothing here holds a lock across a sleep or a call, and every goroutine ends
+// by itself, so it all runs under testing/synctest.
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/holdall/holdall/lockset"
+)
+
+// ErrCrashed is what every call of a crashed owner returns.
+var ErrCrashed = errors.New("faults: this owner has crashed")
+
+// Config says how a Wrapper misbehaves. The zero value passes everything on.
+type Config struct {
+	// Who names the owner; draws depend on it.
+	Who string
+	// Seed of the schedule and of latencies.
+	Seed uint64
+	// Rates of the seeded schedule; unused when there is a Script.
+	Rates Rates
+	// MaxDelay bounds how much later a late or second delivery is executed in
+	// the seeded schedule. Default 2 s.
+	MaxDelay time.Duration
+	// MaxWindow bounds how long a decided transaction stays half visible in the
+	// seeded schedule. Default 1 s.
+	MaxWindow time.Duration
+	// Latency bounds how long a request and how long an answer travels. Each
+	// draw is to the nanosecond, so under virtual time hardly two things happen
+	// at the same instant and a seed replays. Default 0: no time at all.
+	Latency time.Duration
+	// Windows is shared by all owners of the same tables. Without it, no
+	// Window can be opened.
+	Windows *Windows
+	// Script decides instead of the seeded schedule.
+	Script Script
+	// OnCall, if set, is told of every call and what was decided for it.
+	OnCall func(Call, Fault)
+}
+
+func (c Config) validate() error {
+	if c.MaxDelay < 0 || c.MaxWindow < 0 || c.Latency < 0 {
+		return errors.New("faults: a negative duration")
+	}
+	if c.Script != nil && c.Rates != (Rates{}) {
+		return errors.New("faults: both a Script and Rates")
+	}
+	if c.Rates.Window > 0 && c.Windows == nil {
+		return errors.New("faults: a rate of windows needs Windows")
+	}
+	return c.Rates.validate()
+}
+
+// Wrapper is one owner's way to the engine. It has the methods of
+// lockset.DynamoDB, those further ones of *dynamodb.Client that reads and
+// housekeeping use if the engine has them, and passes on without faults
+// whatever else the engine's interface offers.
+type Wrapper struct {
+	lockset.DynamoDB
+
+	cfg     Config
+	windows *Windows
+	dead    chan struct{} // closed by Crash
+
+	mu     sync.Mutex // guards what follows; never held across a call
+	calls  map[callerOp]uint64
+	counts map[Kind]int
+	cut    bool
+	gate   chan struct{} // not nil while paused; closed by Resume
+	died   bool
+	flying int           // requests under way
+	landed chan struct{} // not nil while somebody waits for flying to be 0
+}
+
+type callerOp struct{ who, op string }
+
+// Wrap returns a Wrapper of the engine. A Config that contradicts itself
+// panics: only tests write one.
+func Wrap(engine lockset.DynamoDB, cfg Config) *Wrapper {
+	if err := cfg.validate(); err != nil {
+		panic(err)
+	}
+	if cfg.MaxDelay == 0 {
+		cfg.MaxDelay = 2 * time.Second
+	}
+	if cfg.MaxWindow == 0 {
+		cfg.MaxWindow = time.Second
+	}
+	if cfg.Script == nil {
+		cfg.Script = schedule(cfg)
+	}
+	w := &Wrapper{
+		DynamoDB: engine,
+		cfg:      cfg,
+		windows:  cfg.Windows,
+		dead:     make(chan struct{}),
+		calls:    map[callerOp]uint64{},
+		counts:   map[Kind]int{},
+	}
+	if w.windows == nil {
+		w.windows = NewWindows(nil)
+	}
+	return w
+}
+
+// Partition cuts the owner off, or joins it again: while cut, requests are not
+// executed and answers under way are lost. Its calls hang until their contexts
+// end.
+func (w *Wrapper) Partition(cut bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut = cut
+}
+
+// Pause holds the owner's requests before they are sent, as a stopped process
+// would, until Resume or Crash. A call whose context ends meanwhile returns;
+// its request is sent all the same once the owner resumes.
+func (w *Wrapper) Pause() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.gate == nil {
+		w.gate = make(chan struct{})
+	}
+}
+
+// Resume sends what Pause held.
+func (w *Wrapper) Resume() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.gate != nil {
+		close(w.gate)
+		w.gate = nil
+	}
+}
+
+// Crash ends the owner: calls under way and all later ones return ErrCrashed.
+// Requests already sent are executed; those held by Pause never are.
+func (w *Wrapper) Crash() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.died {
+		w.died = true
+		close(w.dead)
+	}
+}
+
+// Wait returns when nothing of this owner's is under way any more: no late and
+// no second delivery. A paused owner must be resumed or crash first.
+func (w *Wrapper) Wait() {
+	w.mu.Lock()
+	if w.flying == 0 {
+		w.mu.Unlock()
+		return
+	}
+	if w.landed == nil {
+		w.landed = make(chan struct{})
+	}
+	landed := w.landed
+	w.mu.Unlock()
+	<-landed
+}
+
+// fly runs a request's way. No WaitGroup: calls may begin while Wait waits.
+func (w *Wrapper) fly(travel func()) {
+	w.mu.Lock()
+	w.flying++
+	w.mu.Unlock()
+	go func() {
+		defer func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.flying--; w.flying == 0 && w.landed != nil {
+				close(w.landed)
+				w.landed = nil
+			}
+		}()
+		travel()
+	}()
+}
+
+// Counts tells how often each kind of thing has happened so far.
+func (w *Wrapper) Counts() map[Kind]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.counts)
+}
+
+func (w *Wrapper) count(k Kind) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counts[k]++
+}
+
+type labelKey struct{}
+
+// As returns a context whose calls are counted and drawn for under a label of
+// their own. An owner that runs several units at once needs it: which of two
+// goroutines calls first is nobody's to say, and the draws must not depend on
+// it. Contexts derived from it, detached ones too, keep the label.
+func As(ctx context.Context, label string) context.Context {
+	return context.WithValue(ctx, labelKey{}, label)
+}
+
+// begin names and numbers a call, or says that the owner is dead.
+func (w *Wrapper) begin(ctx context.Context, op string, in any) (Call, error) {
+	who := w.cfg.Who
+	if label, ok := ctx.Value(labelKey{}).(string); ok {
+		who += "/" + label
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.died {
+		w.counts[CrashedCall]++
+		return Call{}, ErrCrashed
+	}
+	w.calls[callerOp{who, op}]++
+	return Call{Op: op, N: int(w.calls[callerOp{who, op}]), Who: who, Input: in, Actions: actions(in)}, nil
+}
+
+// decide asks the script and refuses what makes no sense for the call.
+func (w *Wrapper) decide(c Call) (Fault, error) {
+	f := w.cfg.Script(c)
+	if f.Kind == "" {
+		f.Kind = Passed
+	}
+	if err := f.validFor(c); err != nil {
+		return f, fmt.Errorf("faults: call %d of %s by %q: %w", c.N, c.Op, c.Who, err)
+	}
+	w.count(f.Kind)
+	if w.cfg.OnCall != nil {
+		w.cfg.OnCall(c, f)
+	}
+	return f, nil
+}
+
+func (w *Wrapper) isCut() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.cut
+}
+
+func (w *Wrapper) paused() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.gate != nil
+}
+
+// pass waits until the owner is not paused; false: it crashed first.
+func (w *Wrapper) pass() bool {
+	for {
+		w.mu.Lock()
+		gate, died := w.gate, w.died
+		w.mu.Unlock()
+		if gate == nil {
+			// What was held when the owner died was never sent; what was not
+			// held had been sent before.
+			return true
+		}
+		if died {
+			return false
+		}
+		select {
+		case <-gate:
+		case <-w.dead:
+			return false
+		}
+	}
+}

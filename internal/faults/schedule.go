@@ -1,0 +1,126 @@
+package faults
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// Rates are probabilities, per call, in the seeded schedule. All but Window
+// exclude each other and add up to at most 1; a fault that makes no sense for
+// an operation lets it pass. Window is drawn by itself, for whatever
+// TransactWriteItems gets executed.
+type Rates struct {
+	LoseAnswer, LoseRequest, DeliverLate, Duplicate float64
+	Throttle, Conflict, InProgress, ServerError     float64
+	Window                                          float64
+}
+
+func (r Rates) exclusive() []float64 {
+	return []float64{
+		r.LoseAnswer, r.LoseRequest, r.DeliverLate, r.Duplicate,
+		r.Throttle, r.Conflict, r.InProgress, r.ServerError,
+	}
+}
+
+func (r Rates) validate() error {
+	sum := 0.0
+	for _, p := range append(r.exclusive(), r.Window) {
+		if !(p >= 0 && p <= 1) {
+			return fmt.Errorf("faults: %v is no rate", p)
+		}
+		sum += p
+	}
+	if sum-r.Window > 1 {
+		return fmt.Errorf("faults: the rates add up to %v", sum-r.Window)
+	}
+	return nil
+}
+
+// draws returns the random numbers of one call: a function of these and of
+// nothing else. The purpose keeps latencies from shifting when rates change.
+func draws(seed uint64, c Call, purpose string) *rand.Rand {
+	h := sha256.New()
+	fmt.Fprintf(h, "%d\x00%s\x00%s\x00%d\x00%s", seed, c.Who, c.Op, c.N, purpose)
+	sum := h.Sum(nil)
+	return rand.New(rand.NewPCG(binary.BigEndian.Uint64(sum), binary.BigEndian.Uint64(sum[8:])))
+}
+
+// upTo draws a duration in (0, max], or 0 if max is.
+func upTo(r *rand.Rand, limit time.Duration) time.Duration {
+	if limit <= 0 {
+		return 0
+	}
+	return 1 + time.Duration(r.Int64N(int64(limit)))
+}
+
+// schedule is the seeded Script.
+func schedule(cfg Config) Script {
+	return func(c Call) Fault {
+		r := draws(cfg.Seed, c, "fault")
+		f := drawKind(r, cfg, c)
+		if c.Op == opTransactWrite && c.Actions > 0 && r.Float64() < cfg.Rates.Window {
+			f = f.WithWindow(upTo(r, cfg.MaxWindow), some(r, c.Actions)...)
+		}
+		if f.validFor(c) != nil {
+			return Pass()
+		}
+		return f
+	}
+}
+
+func drawKind(r *rand.Rand, cfg Config, c Call) Fault {
+	p := r.Float64()
+	which := 0
+	for _, rate := range cfg.Rates.exclusive() {
+		if p < rate {
+			break
+		}
+		p -= rate
+		which++
+	}
+	look := Look(r.IntN(2))
+	switch which {
+	case 0:
+		return LoseAnswer(Look(r.IntN(3)))
+	case 1:
+		return LoseRequest(look)
+	case 2:
+		return DeliverLate(upTo(r, cfg.MaxDelay), look)
+	case 3:
+		return Duplicate(upTo(r, cfg.MaxDelay))
+	case 4:
+		how := Throttling(r.IntN(int(lastThrottling) + 1))
+		if c.Actions == 0 { // no reasons to carry it
+			return Throttle(how % InReasons)
+		}
+		return Throttle(how, some(r, c.Actions)...)
+	case 5:
+		if c.Actions == 0 {
+			return Conflict()
+		}
+		return Conflict(some(r, c.Actions)...)
+	case 6:
+		return InProgress(upTo(r, cfg.MaxDelay))
+	case 7:
+		return ServerError(r.IntN(2) == 0)
+	default:
+		return Pass()
+	}
+}
+
+// some draws at least one of n positions, in order.
+func some(r *rand.Rand, n int) []int {
+	var at []int
+	for i := range n {
+		if r.IntN(2) == 0 {
+			at = append(at, i)
+		}
+	}
+	if at == nil {
+		at = []int{r.IntN(n)}
+	}
+	return at
+}

@@ -1,0 +1,150 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var everything = Rates{
+	LoseAnswer: 0.05, LoseRequest: 0.05, DeliverLate: 0.05, Duplicate: 0.05,
+	Throttle: 0.05, Conflict: 0.05, InProgress: 0.05, ServerError: 0.05, Window: 0.2,
+}
+
+// run lets several owners with several units each work against one engine and
+// returns all that happened, in order.
+func run(seed uint64) (history []string, counts map[Kind]int) {
+	e, windows := newEngine(), NewWindows(lockKeys)
+	began := time.Now()
+	var mu sync.Mutex
+	note := func(format string, a ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		history = append(history, fmt.Sprint(time.Since(began), " ", fmt.Sprintf(format, a...)))
+	}
+	var all sync.WaitGroup
+	wrappers := make([]*Wrapper, 3)
+	for i := range wrappers {
+		w := Wrap(e, Config{
+			Who: fmt.Sprint("owner ", i), Seed: seed, Rates: everything, Windows: windows,
+			Latency: 10 * time.Millisecond,
+			OnCall:  func(c Call, f Fault) { note("%s %s %d %v", c.Who, c.Op, c.N, f) },
+		})
+		wrappers[i] = w
+		for unit := range 2 {
+			all.Go(func() {
+				ctx := As(context.Background(), fmt.Sprint(unit))
+				time.Sleep(time.Duration(2*i + unit)) // nobody begins in the same instant
+				for n := range 30 {
+					_ = within(ctx, time.Second, func(ctx context.Context) error { return doUpdate(ctx, w, "a") })
+					_ = within(ctx, time.Second, func(ctx context.Context) error {
+						token := fmt.Sprint(i, unit, n)
+						_, err := w.TransactWriteItems(ctx, transact(token, "a", "b"))
+						if err != nil {
+							_, err = w.TransactWriteItems(ctx, transact(token, "a", "b"))
+						}
+						return err
+					})
+					_ = within(ctx, time.Second, func(ctx context.Context) error {
+						_, err := w.BatchExecuteStatement(ctx, batch("a", "b", "c"))
+						return err
+					})
+					_ = within(ctx, time.Second, func(ctx context.Context) error {
+						note("%s %d saw %s", w.cfg.Who, unit, get(ctx, w, "a"))
+						return nil
+					})
+				}
+			})
+		}
+	}
+	all.Wait()
+	counts = map[Kind]int{}
+	for _, w := range wrappers {
+		w.Wait()
+		for k, n := range w.Counts() {
+			counts[k] += n
+		}
+	}
+	return append(history, e.executed()...), counts
+}
+
+func TestOneSeedReplays(t *testing.T) {
+	histories := map[uint64][]string{}
+	for _, seed := range []uint64{1, 2, 1, 2, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			history, counts := run(seed)
+			if earlier, ok := histories[seed]; ok {
+				for n := range earlier { // not the whole diff
+					require.Equal(t, earlier[n], history[n], "event %d", n)
+				}
+				require.Len(t, history, len(earlier))
+				return
+			}
+			histories[seed] = history
+			for _, k := range []Kind{
+				Passed, AnswerLost, RequestLost, DeliveredLate, Duplicated, Throttled, Conflicted,
+				ToldInProgress, ServerFailed, WindowOpened, WindowConflict, StaleRead, StillUnderWay,
+			} {
+				require.NotZero(t, counts[k], k)
+			}
+		})
+	}
+	require.NotEqual(t, histories[1], histories[2])
+}
+
+// What one caller draws does not depend on what others do, or when.
+func TestDrawsDoNotDependOnArrival(t *testing.T) {
+	plan := func(interleave bool) []Fault {
+		var got []Fault
+		w := Wrap(newEngine(), Config{Who: "o", Seed: 7, Rates: everything, Windows: NewWindows(nil),
+			OnCall: func(c Call, f Fault) {
+				if c.Who == "o/mine" && c.Op == opUpdate {
+					got = append(got, f)
+				}
+			}})
+		ctx := t.Context()
+		for range 200 {
+			if interleave {
+				_, _ = w.begin(As(ctx, "another"), opUpdate, update("a"))
+				_, _ = w.begin(As(ctx, "mine"), opGet, nil)
+			}
+			c, err := w.begin(As(ctx, "mine"), opUpdate, update("a"))
+			require.NoError(t, err)
+			_, err = w.decide(c)
+			require.NoError(t, err)
+		}
+		return got
+	}
+	require.Equal(t, plan(false), plan(true))
+}
+
+func TestRatesAreKept(t *testing.T) {
+	cfg := Config{Seed: 3, Rates: everything, MaxDelay: time.Second, MaxWindow: time.Second}
+	script, counts, windows := schedule(cfg), map[Kind]int{}, 0
+	const n = 20000
+	for i := range n {
+		f := script(Call{Op: opTransactWrite, N: i, Who: "w", Actions: 3})
+		counts[f.Kind]++
+		if f.WindowFor > 0 {
+			windows++
+			require.True(t, len(f.WindowRows) > 0 && slices.IsSorted(f.WindowRows))
+			require.LessOrEqual(t, f.WindowFor, time.Second)
+		}
+	}
+	require.Len(t, counts, 9)
+	for k, got := range counts {
+		want := 0.05 * n
+		if k == Passed {
+			want = 0.6 * n
+		}
+		require.Less(t, math.Abs(float64(got)-want), 5*math.Sqrt(want), k)
+	}
+	require.Less(t, math.Abs(float64(windows)-0.2*n), 5*math.Sqrt(0.2*n))
+}
