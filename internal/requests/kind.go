@@ -1,0 +1,202 @@
+package requests
+
+// Pure: decides, does no I/O.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+)
+
+// Kind is what an answer to one sending proves about that sending.
+type Kind int
+
+// What one sending came to.
+const (
+	// Done: it was carried out.
+	Done Kind = iota
+	// NoAnswer: carried out or not, now or later: there is no telling.
+	NoAnswer
+	// Busy: not carried out, because of others; the same request may succeed.
+	Busy
+	// InProgress: an earlier sending of the same request is being carried out.
+	InProgress
+	// Refused: not carried out, because a condition did not hold.
+	Refused
+	// Invalid: not carried out, and never will be as it stands.
+	Invalid
+)
+
+// Reasons of DynamoDB for cancelling a transaction or refusing a statement.
+const (
+	ReasonCondition  = "ConditionalCheckFailed"
+	reasonNone       = "None"
+	reasonConflict   = "TransactionConflict"
+	reasonThrottled  = "ThrottlingError"
+	reasonThroughput = "ProvisionedThroughputExceeded"
+)
+
+// busyCodes are the errors that say: not now. DynamoDB writes nothing before
+// answering any of them.
+var busyCodes = []string{
+	"TransactionConflictException", "ProvisionedThroughputExceededException",
+	"ThrottlingException", "Throttling", "RequestLimitExceeded", "ThrottlingError",
+}
+
+// noAnswerCodes are the service's ways of not knowing either. UnknownError is
+// the SDK's own word for an error answer it could not read.
+var noAnswerCodes = []string{"InternalServerError", "InternalFailure", "ServiceUnavailable", "UnknownError", "RequestTimeout"}
+
+// KindOf tells what err, the result of one sending, proves about it. Whatever
+// is not clearly DynamoDB's own answer proves nothing.
+func KindOf(err error) Kind {
+	if err == nil {
+		return Done
+	}
+	var canceled *types.TransactionCanceledException
+	var api smithy.APIError
+	switch {
+	case errors.As(err, &canceled):
+		return kindOfReasons(canceled.CancellationReasons)
+	case errors.As(err, new(*types.ConditionalCheckFailedException)):
+		return Refused
+	case errors.As(err, new(*types.TransactionInProgressException)):
+		return InProgress
+	case errors.As(err, &api):
+		switch {
+		case slices.Contains(busyCodes, api.ErrorCode()):
+			return Busy
+		case slices.Contains(noAnswerCodes, api.ErrorCode()), serverSide(err):
+			return NoAnswer
+		default:
+			return Invalid
+		}
+	case neverSent(err):
+		return Invalid
+	default:
+		return NoAnswer
+	}
+}
+
+// kindOfReasons: a condition that failed is news whatever else happened; a
+// transaction cancelled for no reason given is no answer.
+func kindOfReasons(reasons []types.CancellationReason) Kind {
+	kind := NoAnswer
+	for _, r := range reasons {
+		switch code := Code(r); code {
+		case reasonNone:
+		case ReasonCondition:
+			return Refused
+		case reasonConflict, reasonThrottled, reasonThroughput:
+			if kind == NoAnswer {
+				kind = Busy
+			}
+		default:
+			kind = Invalid
+		}
+	}
+	return kind
+}
+
+// Code returns the code of a cancellation reason, "None" where there is none.
+func Code(r types.CancellationReason) string {
+	if r.Code == nil || *r.Code == "" {
+		return reasonNone
+	}
+	return *r.Code
+}
+
+// KindOfStatement is KindOf for the error of one statement of a batch.
+func KindOfStatement(err *types.BatchStatementError) Kind {
+	if err == nil {
+		return Done
+	}
+	switch err.Code {
+	case types.BatchStatementErrorCodeEnumConditionalCheckFailed:
+		return Refused
+	case types.BatchStatementErrorCodeEnumTransactionConflict,
+		types.BatchStatementErrorCodeEnumThrottlingError,
+		types.BatchStatementErrorCodeEnumRequestLimitExceeded,
+		types.BatchStatementErrorCodeEnumProvisionedThroughputExceeded:
+		return Busy
+	case types.BatchStatementErrorCodeEnumInternalServerError:
+		return NoAnswer
+	default:
+		return Invalid
+	}
+}
+
+func serverSide(err error) bool {
+	var response interface{ HTTPStatusCode() int }
+	return errors.As(err, &response) && response.HTTPStatusCode() >= http.StatusInternalServerError
+}
+
+// neverSent reports errors of the SDK from before anything left this process.
+func neverSent(err error) bool {
+	return errors.As(err, new(*smithy.SerializationError)) ||
+		errors.As(err, new(*smithy.InvalidParamsError)) ||
+		errors.As(err, new(smithy.InvalidParamsError))
+}
+
+// TableError says that DynamoDB will not carry out a request on these tables as
+// it stands: a table does not exist, has other keys, may not be accessed, or
+// the request is wrong. Fix the configuration or the call; the SDK's error is
+// wrapped.
+type TableError struct {
+	Op     string // the DynamoDB operation
+	Tables []string
+	Err    error
+}
+
+func (e *TableError) Error() string {
+	if len(e.Tables) == 1 {
+		return fmt.Sprintf("table %q: %s: %s", e.Tables[0], e.Op, e.hint())
+	}
+	return fmt.Sprintf("one of the tables %q: %s: %s", e.Tables, e.Op, e.hint())
+}
+
+// hint puts what usually is wrong in front of DynamoDB's own words.
+func (e *TableError) hint() string {
+	var api smithy.APIError
+	if errors.As(e.Err, &api) {
+		switch api.ErrorCode() {
+		case "ResourceNotFoundException":
+			return "does not exist: " + e.Err.Error()
+		case "AccessDeniedException":
+			return "may not be accessed: " + e.Err.Error()
+		}
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns the SDK's error.
+func (e *TableError) Unwrap() error { return e.Err }
+
+// NoAnswerError says that DynamoDB did not answer, or only that it was busy,
+// until the time for asking was over. Whether a write was carried out is not
+// known unless Sent says that every sending was answered.
+type NoAnswerError struct {
+	Op   string
+	Last error // of the last attempt
+	End  error // why there was no further one
+}
+
+func (e *NoAnswerError) Error() string {
+	if e.Last == nil {
+		return fmt.Sprintf("%s: not sent: %v", e.Op, e.End)
+	}
+	return fmt.Sprintf("%s: %v; the last attempt: %v", e.Op, e.End, e.Last)
+}
+
+// Unwrap makes errors.Is see the end of the context, and the last answer.
+func (e *NoAnswerError) Unwrap() []error {
+	if e.Last == nil || errors.Is(e.Last, context.Canceled) || errors.Is(e.Last, context.DeadlineExceeded) {
+		return []error{e.End} // an attempt's own timeout is not the caller's
+	}
+	return []error{e.End, e.Last}
+}

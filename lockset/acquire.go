@@ -1,0 +1,274 @@
+package lockset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/ordering"
+)
+
+// Acquire takes all of keys, or none, waiting for those who hold any of them as
+// long as ctx lives. Keys may come in any order; duplicates, and keys below
+// others of the set, are covered.
+//
+// The set outlives ctx: it is held until it is released or lost.
+//
+// Errors: *ordering.KeyError for an invalid key, *[HeldError] when ctx ended
+// while another unit had a key, *[LostError] when a key already taken was lost
+// while waiting for another, *[NoAnswerError], *[TableError], *[RowError]. When
+// Acquire fails it first undoes what it did, for at most one lease, whatever
+// becomes of ctx; what could not be undone by then is joined to the error.
+func (c *Client) Acquire(ctx context.Context, keys []ordering.Key) (*Set, error) {
+	if len(keys) == 0 {
+		return nil, &ordering.KeyError{Reason: "no keys were named"}
+	}
+	plan, err := ordering.NewPlan(keys...)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	a := c.newAcquisition(ctx, plan)
+	if err := a.run(ctx); err != nil {
+		err = a.giveUp(ctx, err)
+		if hook := c.cfg.Trace.GaveUp; hook != nil {
+			hook(a.unit.nonce, err)
+		}
+		return nil, err
+	}
+	if hook := c.cfg.Trace.Acquired; hook != nil {
+		hook(AcquiredInfo{Unit: a.unit.nonce, Token: a.token, Keys: len(plan), Rows: plan.Rows(), Took: time.Since(a.start)})
+	}
+	return newSet(a), nil
+}
+
+// acquisition is the state of one unit on its way to a set.
+//
+// Invariants:
+//   - steps [0, secured) are held and under the group's care; nothing later is,
+//     but for what a doubt may bring;
+//   - every attempt at later steps is in attempts, until one of its rows has a
+//     fence that refuses it.
+type acquisition struct {
+	c        *Client
+	unit     *unit
+	plan     ordering.Plan
+	token    fencing.Token
+	secured  int
+	stamps   []fencing.Token // of the secured steps: their rows' fences are at least this
+	attempts []attempt
+	group    *heartbeat.Group
+	start    time.Time
+}
+
+// attempt is an acquiring write that was not seen to succeed.
+type attempt struct {
+	rvn    string
+	token  fencing.Token
+	first  int // index of its first step
+	steps  ordering.Plan
+	since  time.Time // from before its first sending
+	doubts bool      // a sending had no answer: it may land yet, or may have
+}
+
+func (c *Client) newAcquisition(ctx context.Context, plan ordering.Plan) *acquisition {
+	u := c.newUnit(ctx)
+	a := &acquisition{c: c, unit: u, plan: plan, token: c.clock.Next(), start: time.Now()}
+	a.group = heartbeat.Start(ctx, heartbeat.Config{
+		Lease:   c.cfg.Lease,
+		Every:   c.cfg.Heartbeat,
+		Margin:  c.cfg.Margin,
+		Attempt: c.cfg.AttemptTimeout,
+		MaxAge:  c.cfg.MaxAge,
+		Batch:   renewBatch,
+		Renew:   c.renewer(u),
+		Rand:    u.random(),
+	})
+	return a
+}
+
+// run takes step after step. It returns nil when all are held and every row is
+// stamped with the unit's final token.
+func (a *acquisition) run(caller context.Context) error {
+	// The loss of a key already taken ends the attempt to take the others.
+	ctx, cancel := context.WithCancelCause(caller)
+	defer cancel(nil)
+	defer context.AfterFunc(a.group.Context(), func() { cancel(context.Cause(a.group.Context())) })()
+
+	most := a.c.cfg.ChunkSize
+	for a.secured < len(a.plan) {
+		if !a.token.Valid() {
+			return &RowError{Table: a.c.cfg.Table, Key: a.plan[a.secured].Key, Reason: "its fence leaves no higher token"}
+		}
+		chunk, _ := a.plan[a.secured:].Cut(most)
+		next, err := a.take(ctx, chunk)
+		if err != nil {
+			return err
+		}
+		if next.raise {
+			a.raise()
+		}
+		switch before := next.at.step - a.secured; {
+		case next.verdict == mine:
+			if err := a.landed(ctx, next.at); err != nil {
+				return err
+			}
+		case next.verdict != await: // also after a success: whole chunks again
+			most = a.c.cfg.ChunkSize
+		case before > 0: // secure what comes before the row that blocks
+			most = a.plan[a.secured:next.at.step].Rows()
+		default: // wait for that row, then take its step alone
+			if err := a.wait(ctx, next.at, next.judgment); err != nil {
+				return err
+			}
+			most = a.plan[a.secured].Rows()
+		}
+	}
+	return a.restamp(ctx)
+}
+
+// raise proposes a token above everything seen.
+func (a *acquisition) raise() {
+	a.token = a.c.clock.Next()
+	if hook := a.c.cfg.Trace.Raised; hook != nil {
+		hook(a.unit.nonce, a.token)
+	}
+}
+
+// take tries a chunk: one transaction of whole steps. It returns what to do
+// next; admits after a success.
+func (a *acquisition) take(ctx context.Context, chunk ordering.Plan) (decision, error) {
+	rvn := a.unit.id("a")
+	vs := a.c.values(a.unit, a.token).with(values{
+		":rvn":     str(rvn),
+		":owner":   str(a.c.cfg.Owner),
+		":lease":   str(strconv.FormatInt(a.c.cfg.Lease.Milliseconds(), 10)),
+		":expires": num(a.c.cfg.Now().Add(a.c.cfg.MaxAge + a.c.cfg.Retention).Unix()),
+	})
+	ws := wants(a.unit.nonce, chunk, a.secured)
+	updates := make([]*types.Update, len(ws))
+	for i, w := range ws {
+		updates[i] = a.c.table.acquire(w, vs)
+	}
+	sent, err := a.c.write(ctx, rvn, updates)
+	this := attempt{
+		rvn: rvn, token: a.token, first: a.secured, steps: chunk,
+		since: sent.First, doubts: sent.Unanswered > 0,
+	}
+	if err == nil {
+		a.secure(this)
+		return decision{verdict: admits}, nil
+	}
+	a.attempts = append(a.attempts, this)
+	var refused *refusal
+	if !errors.As(err, &refused) {
+		return decision{}, err
+	}
+	seen := make([]observed, 0, len(refused.items))
+	for i, w := range ws {
+		item, ok := refused.items[i]
+		if !ok {
+			continue
+		}
+		r, since, err := a.c.observe(w.key, item)
+		if err != nil {
+			return decision{}, err
+		}
+		seen = append(seen, observed{want: w, row: r, since: since})
+	}
+	return decide(seen, a.token, time.Now()), nil
+}
+
+// secure notes that the steps of an attempt are held.
+func (a *acquisition) secure(won attempt) {
+	for range won.steps {
+		a.stamps = append(a.stamps, won.token)
+	}
+	a.secured += len(won.steps)
+	a.group.Add(won.steps.Keys(), won.since)
+	// The first row of these steps now has a fence of at least won.token: what
+	// is still under way for it with a token no higher will be refused.
+	a.attempts = slices.DeleteFunc(a.attempts, func(old attempt) bool { return old.token <= won.token })
+}
+
+// landed notes that an attempt without an answer was carried out: a row shows
+// our unit. Held counts from the first sending of the RVN that the row shows.
+func (a *acquisition) landed(ctx context.Context, at observed) error {
+	if at.intent { // the RVN is on the witness's row
+		r, _, err := a.c.read(ctx, a.unit.id("g"), at.entry.witness)
+		if err != nil || r.unit != a.unit.nonce {
+			return err // if it is not visible yet, the next attempt asks again
+		}
+		at.row = r
+	}
+	won, ok := a.attempted(at.row.rvn)
+	if !ok {
+		return &RowError{Table: a.c.cfg.Table, Key: at.row.key, Reason: "it names our unit with a version we did not write"}
+	}
+	a.secure(won)
+	return nil
+}
+
+// attempted returns the attempt that wrote this RVN.
+func (a *acquisition) attempted(rvn string) (attempt, bool) {
+	for _, tried := range a.attempts {
+		if tried.rvn == rvn {
+			return tried, true
+		}
+	}
+	return attempt{}, false
+}
+
+// restamp raises the fences of steps that were taken with a token lower than
+// the unit's last: two units whose plans conflict anywhere are ordered by their
+// tokens.
+func (a *acquisition) restamp(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(restampsAtOnce)
+	vs := a.c.values(a.unit, a.token)
+	for i, step := range a.plan {
+		if a.stamps[i] >= a.token {
+			continue
+		}
+		for _, w := range wants(a.unit.nonce, ordering.Plan{step}, i) {
+			id := a.unit.id("s")
+			group.Go(func() error { return a.c.restamp(ctx, id, w, vs) })
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	if a.group.Context().Err() != nil {
+		return context.Cause(a.group.Context())
+	}
+	return nil
+}
+
+// restampsAtOnce bounds the concurrent requests of one unit's restamping.
+const restampsAtOnce = 8
+
+func (c *Client) restamp(ctx context.Context, id string, w want, vs values) error {
+	_, err := c.write(ctx, id, []*types.Update{c.table.restamp(w, vs)})
+	var refused *refusal
+	if !errors.As(err, &refused) {
+		return err
+	}
+	r, _, err := c.observe(w.key, refused.items[0])
+	if err != nil {
+		return err
+	}
+	if w.intent && r.has(w.entry) || !w.intent && r.unit == w.entry.unit {
+		return nil // still ours, so its fence was high enough
+	}
+	return &LostError{Key: w.key, Reason: fmt.Errorf("%w, when its token was raised", heartbeat.ErrNotOurs)}
+}

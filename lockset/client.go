@@ -1,0 +1,127 @@
+// Package lockset holds the leases of many keys as one.
+//
+// A set of keys is acquired in one global order, in transactions of whole
+// steps, so sets never deadlock. It is renewed as one, lost as one, and has one
+// fencing token. The protocol is described in docs/protocol.md.
+//
+// Decisions are pure functions (row.go, judge.go, expressions.go); the files
+// beside them ask DynamoDB and obey.
+package lockset
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"math/rand/v2"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/google/uuid"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/ordering"
+)
+
+// Client acquires lock sets in one lock table. One per process is enough: what
+// it has seen of others' leases serves all who wait. It is safe for concurrent
+// use.
+type Client struct {
+	db     DynamoDB
+	cfg    Config
+	table  lockTable
+	clock  *fencing.Clock
+	seen   *sightings
+	caller *requests.Caller
+}
+
+// New returns a client. It sends nothing. The error is a *[ConfigError].
+func New(db DynamoDB, cfg Config) (*Client, error) {
+	if db == nil {
+		return nil, &ConfigError{"db", "is nil"}
+	}
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	return &Client{
+		db:     db,
+		cfg:    cfg,
+		table:  lockTable{name: cfg.Table, hashKey: cfg.HashKey},
+		clock:  fencing.NewClock(cfg.Now),
+		seen:   newSightings(10 * cfg.Lease),
+		caller: &requests.Caller{Attempt: cfg.AttemptTimeout, Patience: cfg.Lease, Observe: cfg.Trace.Request},
+	}, nil
+}
+
+// Config returns the configuration with its defaults filled in.
+func (c *Client) Config() Config { return c.cfg }
+
+// DynamoDB returns what the client talks to.
+func (c *Client) DynamoDB() DynamoDB { return c.db }
+
+// Clock returns the client's token clock, for those who meet tokens elsewhere.
+func (c *Client) Clock() *fencing.Clock { return c.clock }
+
+// unit is one acquisition's identity: fresh for each, never an id of the
+// caller's.
+type unit struct {
+	nonce string // 22 characters: a UUID in base64url
+	seed  [2]uint64
+	sends atomic.Int64 // numbers requests and RVNs
+}
+
+func (c *Client) newUnit(ctx context.Context) *unit {
+	bytes := c.cfg.Rand(ctx)
+	seed := [2]uint64{binary.BigEndian.Uint64(bytes[:8]), binary.BigEndian.Uint64(bytes[8:])}
+	id := uuid.UUID(bytes)
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // version 4, as RFC 9562 has it
+	return &unit{nonce: base64.RawURLEncoding.EncodeToString(id[:]), seed: seed}
+}
+
+// id returns a new name for a request of this unit: at most 36 characters, as
+// DynamoDB wants its tokens. Two requests never share one.
+func (u *unit) id(kind string) string {
+	return u.nonce + "." + kind + strconv.FormatInt(u.sends.Add(1), 10)
+}
+
+// random returns the unit's own stream of random numbers.
+func (u *unit) random() *rand.Rand { return rand.New(rand.NewPCG(u.seed[0], u.seed[1])) }
+
+// values are those of a unit's writes at this moment.
+func (c *Client) values(u *unit, token fencing.Token) values {
+	return unitValues(u.nonce, token, c.cfg.Now(), c.cfg.Retention)
+}
+
+// read returns a row as it stands, and when this process first saw its RVN.
+func (c *Client) read(ctx context.Context, id string, key ordering.Key) (row, time.Time, error) {
+	in := &dynamodb.GetItemInput{
+		TableName:              aws.String(c.cfg.Table),
+		Key:                    c.table.item(key),
+		ConsistentRead:         aws.Bool(true),
+		ReturnConsumedCapacity: c.caller.Capacity(),
+	}
+	out, _, err := requests.Do(ctx, c.caller, c.request("GetItem", id), in, c.db.GetItem)
+	if err != nil {
+		return row{}, time.Time{}, err
+	}
+	return c.observe(key, out.Item)
+}
+
+// observe takes note of a row that an answer showed.
+func (c *Client) observe(key ordering.Key, item map[string]attributeValue) (row, time.Time, error) {
+	r, err := parseRow(key, item)
+	if err != nil {
+		err.(*RowError).Table = c.cfg.Table
+		return row{}, time.Time{}, err
+	}
+	c.clock.Saw(r.fence)
+	return r, c.seen.see(r, time.Now()), nil
+}
+
+func (c *Client) request(op, id string) requests.Request {
+	return requests.Request{Op: op, ID: id, Tables: []string{c.cfg.Table}}
+}

@@ -1,0 +1,158 @@
+package lockset
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Limits of a configuration.
+const (
+	MinLease     = time.Second
+	MaxChunkSize = 99
+)
+
+// Config says where the locks are and how they are kept. The zero value of
+// every field but Table is its default.
+type Config struct {
+	// Table is the name of the lock table. Required.
+	Table string
+	// HashKey is the name of the table's hash key. Default "key".
+	HashKey string
+	// Owner names this process in the rows it holds, for people to read.
+	// Default: the host's name and a UUID.
+	Owner string
+
+	// Lease is how long a holder may be silent before others take over, at
+	// least a second. All owners should use the same. Default 20 s.
+	Lease time.Duration
+	// Heartbeat is the time between renewals. Default Lease/3.
+	Heartbeat time.Duration
+	// Margin is how long before the end of its lease a holder counts itself as
+	// lost: clocks may run at rates that differ by Margin/Lease. Default
+	// Lease/10.
+	Margin time.Duration
+	// AttemptTimeout bounds one sending of a request. Default Lease/10.
+	AttemptTimeout time.Duration
+	// Poll is the longest pause between two looks at a row that blocks.
+	// Default Lease/50.
+	Poll time.Duration
+	// MaxAge is how long a set may be held; then it is lost. Below Retention.
+	// Default 7 days.
+	MaxAge time.Duration
+	// Retention is how long rows outlive their use, and by how much clocks may
+	// be wrong. Default 14 days.
+	Retention time.Duration
+	// ChunkSize is how many rows one acquiring transaction writes at most, up
+	// to 99. Default 24.
+	ChunkSize int
+
+	// Now reads the wall clock, for proposing tokens and for attributes that
+	// inform people; no lease depends on it. Default time.Now.
+	Now func() time.Time
+	// Rand returns 16 random bytes for a new unit, from which its nonce and all
+	// its jitter follow. ctx is the caller's: a simulation finds there who asks.
+	// Default: crypto/rand.
+	Rand func(ctx context.Context) [16]byte
+
+	// Logger gets what an operator may want to know. Default: nothing is logged.
+	Logger *slog.Logger
+	// Trace is called as things happen. Default: nothing is called.
+	Trace *Trace
+}
+
+// ConfigError says which field of a configuration cannot be used.
+type ConfigError struct {
+	Field, Reason string
+}
+
+func (e *ConfigError) Error() string { return fmt.Sprintf("config: %s %s", e.Field, e.Reason) }
+
+// withDefaults fills in what is zero.
+func (c Config) withDefaults() Config {
+	if c.HashKey == "" {
+		c.HashKey = "key"
+	}
+	if c.Owner == "" {
+		c.Owner = defaultOwner()
+	}
+	orDuration := func(d *time.Duration, otherwise time.Duration) {
+		if *d == 0 {
+			*d = otherwise
+		}
+	}
+	orDuration(&c.Lease, 20*time.Second)
+	orDuration(&c.Heartbeat, c.Lease/3)
+	orDuration(&c.Margin, c.Lease/10)
+	orDuration(&c.AttemptTimeout, c.Lease/10)
+	orDuration(&c.Poll, c.Lease/50)
+	orDuration(&c.MaxAge, 7*24*time.Hour)
+	orDuration(&c.Retention, 14*24*time.Hour)
+	if c.ChunkSize == 0 {
+		c.ChunkSize = 24
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Rand == nil {
+		c.Rand = random
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Trace == nil {
+		c.Trace = &Trace{}
+	}
+	return c
+}
+
+// validate returns a *ConfigError for the first field that cannot be used.
+func (c Config) validate() error {
+	taken := []string{
+		attrOwner, attrLease, attrRVN, attrReleased, attrUnit, attrFence, attrPending,
+		attrCommittedBy, attrBelow, attrQueue, attrExpires, "acquiredAt", "data",
+	}
+	for _, check := range []struct {
+		wrong         bool
+		field, reason string
+	}{
+		{c.Table == "", "Table", "is required"},
+		{slices.Contains(taken, c.HashKey), "HashKey", fmt.Sprintf("%q is the name of another attribute of a lock row", c.HashKey)},
+		{strings.Contains(c.HashKey, `"`), "HashKey", fmt.Sprintf("%q has a quotation mark", c.HashKey)},
+		{c.Lease < MinLease, "Lease", fmt.Sprintf("is %v, at least %v is needed", c.Lease, MinLease)},
+		{c.Heartbeat <= 0, "Heartbeat", "is negative"},
+		{c.Margin <= 0, "Margin", "is negative"},
+		{c.AttemptTimeout <= 0, "AttemptTimeout", "is negative"},
+		{c.Poll <= 0, "Poll", "is negative"},
+		{c.Heartbeat+2*c.AttemptTimeout+c.Margin > c.Lease, "Lease", fmt.Sprintf(
+			"is %v, too short for a heartbeat of %v, two attempts of %v and a margin of %v", c.Lease, c.Heartbeat, c.AttemptTimeout, c.Margin)},
+		{c.MaxAge < c.Lease, "MaxAge", fmt.Sprintf("is %v, shorter than a lease", c.MaxAge)},
+		{c.MaxAge >= c.Retention, "MaxAge", fmt.Sprintf("is %v, it must stay below Retention, %v", c.MaxAge, c.Retention)},
+		{c.ChunkSize < 1 || c.ChunkSize > MaxChunkSize, "ChunkSize", fmt.Sprintf("is %d, not between 1 and %d", c.ChunkSize, MaxChunkSize)},
+	} {
+		if check.wrong {
+			return &ConfigError{check.field, check.reason}
+		}
+	}
+	return nil
+}
+
+func random(context.Context) (bytes [16]byte) {
+	_, _ = rand.Read(bytes[:]) // never fails: it ends the program instead
+	return bytes
+}
+
+func defaultOwner() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	return host + " " + uuid.NewString()
+}

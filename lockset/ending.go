@@ -1,0 +1,185 @@
+package lockset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/ordering"
+)
+
+// Ending is a set on its way out: its heartbeats have ended, its keys are still
+// its own until [Ending.Deadline], and they can be freed inside a transaction of
+// the caller's, so that the release is the lock check. Exactly one of
+// Committed, Abandon and Resolve must follow; none may be concurrent.
+type Ending struct {
+	set      *Set
+	plan     ordering.Plan
+	wants    []want
+	deadline time.Time
+}
+
+// End ends the set's heartbeats and waits for one under way, because both they
+// and a commit write the lock rows. From here on nobody counts as holding. The
+// error is a *[LostError], also if the set was released already.
+func (s *Set) End(ctx context.Context) (*Ending, error) {
+	deadline, err := s.group.Stop()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case plan := <-s.turn:
+		if len(plan) != len(s.plan) {
+			s.turn <- plan
+			return nil, &LostError{Reason: ErrReleased}
+		}
+		return &Ending{set: s, plan: plan, wants: wants(s.unit.nonce, plan, 0), deadline: deadline}, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Deadline is when others may take over.
+func (e *Ending) Deadline() time.Time { return e.deadline }
+
+// Actions returns the writes that free every row of the set under the condition
+// that it is still the set's, and leave the unit's mark. In one transaction
+// with other writes they make those happen only under the locks.
+func (e *Ending) Actions() []types.TransactWriteItem {
+	c := e.set.c
+	vs := c.values(e.set.unit, e.set.token)
+	actions := make([]types.TransactWriteItem, len(e.wants))
+	for i, w := range e.wants {
+		actions[i] = types.TransactWriteItem{Update: c.table.release(w, vs, true)}
+	}
+	return actions
+}
+
+// RequestID returns a new request token, distinct from all others of the set.
+func (e *Ending) RequestID() string { return e.set.unit.id("k") }
+
+// Refused tells which of the set's keys refused a transaction that began with
+// [Ending.Actions], by its cancellation reasons: a *[LostError], or nil if none
+// did.
+func (e *Ending) Refused(reasons []types.CancellationReason) error {
+	for i := range e.refusals(reasons) {
+		return &LostError{Key: e.wants[i].key, Reason: fmt.Errorf("%w, when it was committed", heartbeat.ErrNotOurs)}
+	}
+	return nil
+}
+
+// refusals yields the index of each action that refused, with the row it met.
+func (e *Ending) refusals(reasons []types.CancellationReason) func(func(int, map[string]attributeValue) bool) {
+	return func(yield func(int, map[string]attributeValue) bool) {
+		for i := range min(len(reasons), len(e.wants)) {
+			if requests.Code(reasons[i]) == requests.ReasonCondition && !yield(i, reasons[i].Item) {
+				return
+			}
+		}
+	}
+}
+
+// Committed notes that a transaction with [Ending.Actions] was carried out:
+// nothing is held any more.
+func (e *Ending) Committed() { e.over(nil) }
+
+func (e *Ending) over(left ordering.Plan) {
+	e.set.turn <- left
+	if len(left) == 0 {
+		e.set.traceReleased()
+	}
+}
+
+// Abandon releases the set. Only for when no such transaction can be under way.
+func (e *Ending) Abandon(ctx context.Context) error {
+	e.over(e.plan)
+	return e.set.Release(ctx)
+}
+
+// Resolve finds out what became of a transaction with [Ending.Actions] that had
+// no answer: it races it with a release, for as long as ctx lives. If the
+// release wins, the transaction never can. The fate is FateCommitted,
+// FateNever, or one of the others if there was no telling; then the error says
+// why, if anything does.
+func (e *Ending) Resolve(ctx context.Context) (Fate, error) {
+	defer e.over(nil)
+	c, u := e.set.c, e.set.unit
+	for {
+		updates := make([]*types.Update, len(e.wants))
+		vs := c.values(u, e.set.token)
+		for i, w := range e.wants {
+			updates[i] = c.table.release(w, vs, false)
+		}
+		_, err := c.write(ctx, u.id("r"), updates)
+		if err == nil {
+			return FateNever, nil
+		}
+		if !errors.As(err, new(*refusal)) {
+			return FateHeld, err
+		}
+		rows, err := c.snapshot(ctx, u.id("g"), e.plan.Keys())
+		if err != nil {
+			return FateUnknown, err
+		}
+		switch fate := fateOf(rows, u.nonce, e.set.token); fate {
+		case FateNever: // free what may still be held; others take over what stays
+			if _, err := c.release(ctx, u, e.plan); err != nil {
+				c.cfg.Logger.Debug("holdall: after a commit that did not land", "unit", u.nonce, "err", err)
+			}
+			return fate, nil
+		case FateHeld: // all keys are ours, so an intent refused
+			if err := requests.Sleep(ctx, c.cfg.Poll); err != nil {
+				return fate, err
+			}
+		default:
+			return fate, nil
+		}
+	}
+}
+
+// snapshot reads the rows of keys as of one moment.
+func (c *Client) snapshot(ctx context.Context, id string, keys []ordering.Key) ([]row, error) {
+	in := &dynamodb.TransactGetItemsInput{ReturnConsumedCapacity: c.caller.Capacity()}
+	for _, k := range keys {
+		in.TransactItems = append(in.TransactItems, c.RowGet(k))
+	}
+	out, _, err := requests.Do(ctx, c.caller, c.request("TransactGetItems", id), in, c.db.TransactGetItems)
+	if err != nil {
+		return nil, err
+	}
+	if len(out.Responses) != len(keys) {
+		return nil, fmt.Errorf("TransactGetItems: %d answers to %d gets", len(out.Responses), len(keys))
+	}
+	rows := make([]row, len(keys))
+	for i, k := range keys {
+		if rows[i], _, err = c.observe(k, out.Responses[i].Item); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// RowGet returns the get of a key's lock row, for a transactional read that
+// asks about a unit's fate together with something else.
+func (c *Client) RowGet(key ordering.Key) types.TransactGetItem {
+	return types.TransactGetItem{Get: &types.Get{TableName: aws.String(c.cfg.Table), Key: c.table.item(key)}}
+}
+
+// RowFate reads the answer to [Client.RowGet]: what the row of one of its keys
+// says about the commit of a unit with this nonce and token. The error is a
+// *[RowError].
+func (c *Client) RowFate(key ordering.Key, item map[string]types.AttributeValue, unit string, token fencing.Token) (Fate, error) {
+	r, _, err := c.observe(key, item)
+	if err != nil {
+		return FateUnknown, err
+	}
+	return fateOf([]row{r}, unit, token), nil
+}

@@ -1,0 +1,54 @@
+package lockset
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/ordering"
+)
+
+// What the caller may do next:
+//
+//   - start over, with a fresh set: [LostError], which matches [ErrLost];
+//   - try again later: [HeldError] (somebody has a key) and [NoAnswerError]
+//     (DynamoDB did not answer, or was busy all along);
+//   - fix the call or the configuration: [ConfigError], ordering.KeyError,
+//     [TableError];
+//   - look at the table: [RowError].
+var (
+	// ErrLost matches every *LostError.
+	ErrLost = heartbeat.ErrLost
+	// ErrReleased is the cause of a set's context that ended by its release.
+	ErrReleased = heartbeat.ErrReleased
+)
+
+// LostError says why a set was lost. It matches [ErrLost].
+type LostError = heartbeat.LostError
+
+// TableError names a table that cannot be used as it stands: it does not exist,
+// has another key schema, or may not be accessed.
+type TableError = requests.TableError
+
+// NoAnswerError says that DynamoDB did not answer in time, or only that it was
+// busy.
+type NoAnswerError = requests.NoAnswerError
+
+// HeldError says who had a key when the time to wait for it was over. Nothing
+// is held. Trying again later may succeed. It wraps the end of the context.
+type HeldError struct {
+	Key   ordering.Key  // the key that could not be had
+	Owner string        // of the unit that holds it
+	Unit  string        // that holds it; one of several if they hold keys below it
+	Age   time.Duration // how long this process has known the holder's last sign of life
+	Err   error
+}
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("key %q is held by unit %s of owner %q (last sign of life seen %v ago): %v",
+		string(e.Key), e.Unit, e.Owner, e.Age.Round(time.Millisecond), e.Err)
+}
+
+// Unwrap returns the end of the context.
+func (e *HeldError) Unwrap() error { return e.Err }

@@ -1,0 +1,194 @@
+package lockset
+
+// Pure: decides, does no I/O.
+
+import (
+	"maps"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/ordering"
+)
+
+// The conditions of the protocol. SET, ADD, DELETE and REMOVE all create an
+// absent row: every write but an acquiring one and the burning of an absent
+// row has a condition that an absent row fails.
+const (
+	isFree  = "(attribute_not_exists(#key) OR #isReleased = :one)"
+	isNewer = "(attribute_not_exists(#fence) OR #fence < :token)"
+	isMine  = "#unit = :unit"
+	hasMine = "contains(#below, :entry)"
+
+	takeIf = isFree + " AND attribute_not_exists(#below) AND " + isNewer
+	take   = "SET #ownerName = :owner, #leaseDuration = :lease, #recordVersionNumber = :rvn, #unit = :unit, " +
+		"#fence = :token, #acquiredAt = :now, #expiresAt = :expires REMOVE #isReleased"
+
+	intendIf = isFree + " AND " + isNewer + " AND (attribute_not_exists(#below) OR size(#below) < :most)"
+	intend   = "ADD #below :entries SET #fence = :token, #isReleased = :one REMOVE #expiresAt"
+
+	buryIf = "#recordVersionNumber = :rvn AND attribute_exists(#unit) AND attribute_not_exists(#pending)"
+	free   = "SET #isReleased = :one, #expiresAt = :expires REMOVE #unit"
+	commit = "SET #isReleased = :one, #expiresAt = :expires, #committedBy = :unit REMOVE #unit"
+	leave  = "DELETE #below :entries"
+
+	notTheirs = "(attribute_not_exists(#unit) OR #unit <> :unit)"
+
+	restampKeyIf    = "#fence < :token AND " + isMine
+	restampIntentIf = "#fence < :token AND " + hasMine
+	stamp           = "SET #fence = :token"
+
+	burnIf       = "attribute_exists(#key) AND " + isNewer
+	burnAbsentIf = "attribute_not_exists(#key)"
+	burnAbsent   = "SET #isReleased = :one, #fence = :token, #expiresAt = :expires"
+)
+
+var (
+	namePattern  = regexp.MustCompile(`#\w+`)
+	valuePattern = regexp.MustCompile(`:\w+`)
+)
+
+// values are the values of a write, by placeholder; those that its expressions
+// do not name are left out when it is built.
+type values map[string]types.AttributeValue
+
+func str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+func num(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}
+
+// lockTable builds writes to the lock table.
+type lockTable struct {
+	name, hashKey string
+}
+
+func (t lockTable) item(key ordering.Key) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{t.hashKey: str(string(key))}
+}
+
+// update builds one write. Names go in as placeholders: several are reserved
+// words.
+func (t lockTable) update(key ordering.Key, condition, update string, vs values) *types.Update {
+	text := condition + " " + update
+	return &types.Update{
+		TableName:                           aws.String(t.name),
+		Key:                                 t.item(key),
+		ConditionExpression:                 aws.String(condition),
+		UpdateExpression:                    aws.String(update),
+		ExpressionAttributeNames:            t.names(text),
+		ExpressionAttributeValues:           vs.named(text),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+}
+
+func (t lockTable) names(text string) map[string]string {
+	names := map[string]string{}
+	for _, placeholder := range namePattern.FindAllString(text, -1) {
+		names[placeholder] = placeholder[1:]
+	}
+	if _, named := names["#key"]; named {
+		names["#key"] = t.hashKey
+	}
+	return names
+}
+
+func (vs values) named(text string) map[string]types.AttributeValue {
+	named := map[string]types.AttributeValue{}
+	for _, placeholder := range valuePattern.FindAllString(text, -1) {
+		named[placeholder] = vs[placeholder]
+	}
+	if len(named) == 0 {
+		return nil // an empty map is refused
+	}
+	return named
+}
+
+// unitValues are the values that a unit's writes share.
+func unitValues(unit string, token fencing.Token, now time.Time, retention time.Duration) values {
+	return values{
+		":one":     str("1"),
+		":unit":    str(unit),
+		":token":   num(int64(token)),
+		":now":     num(now.UnixMilli()),
+		":expires": num(now.Add(retention).Unix()),
+		":most":    num(maxBelow),
+	}
+}
+
+// with returns the values with more.
+func (vs values) with(more values) values {
+	all := maps.Clone(vs)
+	maps.Copy(all, more)
+	return all
+}
+
+// entryOf are the values that name an entry on an ancestor's row.
+func entryOf(e entry, ancestor ordering.Key) values {
+	text := e.text(ancestor)
+	return values{":entry": str(text), ":entries": &types.AttributeValueMemberSS{Value: []string{text}}}
+}
+
+// acquire is the write that takes one row.
+func (t lockTable) acquire(w want, vs values) *types.Update {
+	if w.intent {
+		return t.update(w.key, intendIf, intend, vs.with(entryOf(w.entry, w.key)))
+	}
+	return t.update(w.key, takeIf, take, vs)
+}
+
+// release is the write that frees one row, after a commit with its mark.
+func (t lockTable) release(w want, vs values, committed bool) *types.Update {
+	switch {
+	case w.intent:
+		return t.update(w.key, hasMine, leave, vs.with(entryOf(w.entry, w.key)))
+	case committed:
+		return t.update(w.key, isMine, commit, vs)
+	default:
+		return t.update(w.key, isMine, free, vs)
+	}
+}
+
+// restamp is the write that raises the fence of a row already taken.
+func (t lockTable) restamp(w want, vs values) *types.Update {
+	if w.intent {
+		return t.update(w.key, restampIntentIf, stamp, vs.with(entryOf(w.entry, w.key)))
+	}
+	return t.update(w.key, restampKeyIf, stamp, vs)
+}
+
+// clean is the transaction that removes a stale entry: the check on the
+// witness's row and the removal are one, because DynamoDB may show a plain
+// reader one row of a transaction before another.
+func (t lockTable) clean(ancestor ordering.Key, e entry) []types.TransactWriteItem {
+	text := notTheirs
+	return []types.TransactWriteItem{
+		{ConditionCheck: &types.ConditionCheck{
+			TableName:                 aws.String(t.name),
+			Key:                       t.item(e.witness),
+			ConditionExpression:       aws.String(text),
+			ExpressionAttributeNames:  t.names(text),
+			ExpressionAttributeValues: values{":unit": str(e.unit)}.named(text),
+		}},
+		{Update: t.update(ancestor, hasMine, leave, entryOf(e, ancestor))},
+	}
+}
+
+// single makes a lone write of what else would be part of a transaction.
+func single(u *types.Update, capacity types.ReturnConsumedCapacity) *dynamodb.UpdateItemInput {
+	return &dynamodb.UpdateItemInput{
+		TableName:                           u.TableName,
+		Key:                                 u.Key,
+		ConditionExpression:                 u.ConditionExpression,
+		UpdateExpression:                    u.UpdateExpression,
+		ExpressionAttributeNames:            u.ExpressionAttributeNames,
+		ExpressionAttributeValues:           u.ExpressionAttributeValues,
+		ReturnValuesOnConditionCheckFailure: u.ReturnValuesOnConditionCheckFailure,
+		ReturnConsumedCapacity:              capacity,
+	}
+}

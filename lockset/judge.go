@@ -1,0 +1,130 @@
+package lockset
+
+// Pure: decides, does no I/O.
+
+import (
+	"time"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/ordering"
+)
+
+// want is one row of a step: whose it is to become, and how.
+type want struct {
+	key    ordering.Key
+	step   int   // index in the plan
+	intent bool  // else exclusive
+	entry  entry // what an intent leaves; its witness is the step's key
+}
+
+// wants lists the rows that the steps of a plan write, in order; first is the
+// index of the first step.
+func wants(unit string, steps ordering.Plan, first int) []want {
+	ws := make([]want, 0, steps.Rows())
+	for i, s := range steps {
+		e := entry{unit: unit, witness: s.Key}
+		for _, ancestor := range s.Intents {
+			ws = append(ws, want{key: ancestor, step: first + i, intent: true, entry: e})
+		}
+		ws = append(ws, want{key: s.Key, step: first + i, entry: e})
+	}
+	return ws
+}
+
+// verdict is what a row, looked at, asks of a unit that wants it.
+type verdict int
+
+const (
+	admits    verdict = iota // nothing here is in the way
+	raise                    // admits, but only a higher token
+	mine                     // an earlier attempt landed
+	await                    // held: look again, at the latest when the lease ends
+	bury                     // held by the dead
+	witnesses                // held from below: judge the witness of each entry
+)
+
+// judgement is a verdict and, for await, when the holder's lease ends if it
+// stays silent.
+type judgement struct {
+	verdict verdict
+	until   time.Time
+}
+
+// judge decides what an observed row asks of the unit me. since is when this
+// process first saw the row's RVN, a reading from after that answer; now is
+// this process's clock. No clock but this process's own decides anything.
+func judge(r row, w want, token fencing.Token, since, now time.Time) judgement {
+	switch {
+	case !w.intent && r.unit == w.entry.unit, w.intent && r.has(w.entry):
+		return judgement{verdict: mine}
+	case !r.free():
+		return judgeHolder(r, since, now)
+	case !w.intent && len(r.below) > 0, w.intent && len(r.below) >= maxBelow:
+		return judgement{verdict: witnesses}
+	case r.fence >= token:
+		return judgement{verdict: raise}
+	default:
+		return judgement{verdict: admits}
+	}
+}
+
+// judgeHolder decides about a held row: dead is who was silent for a full
+// lease, the row's own, by our clock.
+func judgeHolder(r row, since, now time.Time) judgement {
+	end := since.Add(r.lease)
+	if now.Before(end) {
+		return judgement{verdict: await, until: end}
+	}
+	if r.pending {
+		// A journal decides the fate of this unit, not its silence.
+		return judgement{verdict: await, until: now.Add(r.lease)}
+	}
+	return judgement{verdict: bury}
+}
+
+// judgeWitness decides about an entry by the row of its witness.
+func judgeWitness(e entry, witness row, since, now time.Time) (stale bool, j judgement) {
+	if witness.unit != e.unit {
+		return true, judgement{}
+	}
+	return false, judgeHolder(witness, since, now)
+}
+
+// observed is a row with what this process knows of it.
+type observed struct {
+	want
+	row   row
+	since time.Time
+}
+
+// decision is what to do after a chunk was refused.
+type decision struct {
+	// verdict is admits (send again), mine (at shows an attempt that landed) or
+	// await (at is the first row in the order that blocks).
+	verdict  verdict
+	at       observed
+	judgment judgement
+	raise    bool // a row admits only a higher token
+}
+
+// decide weighs the rows that refused a chunk, in the plan's order. The reasons
+// DynamoDB gives are a lower bound of what is in the way, so whatever is
+// decided is tried, not believed.
+func decide(seen []observed, token fencing.Token, now time.Time) decision {
+	d := decision{verdict: admits}
+	for _, o := range seen {
+		j := judge(o.row, o.want, token, o.since, now)
+		switch j.verdict {
+		case mine:
+			return decision{verdict: mine, at: o, judgment: j}
+		case admits:
+		case raise:
+			d.raise = true
+		case await, bury, witnesses:
+			if d.verdict == admits {
+				d.verdict, d.at, d.judgment = await, o, j
+			}
+		}
+	}
+	return d
+}

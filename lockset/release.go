@@ -1,0 +1,141 @@
+package lockset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/ordering"
+)
+
+// maxActions is how many actions a transaction of DynamoDB has at most.
+const maxActions = 100
+
+// release frees steps in reverse, as many as fit into each transaction. It goes
+// on after a failure with what does not depend on it, and returns the steps
+// that may still be held, in order, with all errors joined; a key that was not
+// ours any more is a *LostError among them, and not in left.
+func (c *Client) release(ctx context.Context, u *unit, steps ordering.Plan) (left ordering.Plan, err error) {
+	var errs []error
+	for len(steps) > 0 {
+		var chunk ordering.Plan
+		steps, chunk = lastChunk(steps)
+		chunk, waits := independent(chunk, left)
+		left = append(waits, left...)
+		if len(chunk) == 0 {
+			continue
+		}
+		lost, err := c.releaseChunk(ctx, u, chunk)
+		errs = append(errs, lost...)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("release %d keys from %q: %w", len(chunk), string(chunk[0].Key), err))
+			left = append(slices.Clone(chunk), left...)
+		}
+	}
+	slices.SortFunc(left, func(a, b ordering.Step) int { return ordering.Compare(a.Key, b.Key) })
+	return left, errors.Join(errs...)
+}
+
+// lastChunk cuts off the last steps that fit into one transaction.
+func lastChunk(steps ordering.Plan) (rest, chunk ordering.Plan) {
+	first, rows := len(steps), 0
+	for first > 0 && (first == len(steps) || rows+steps[first-1].Rows() <= maxActions) {
+		first--
+		rows += steps[first].Rows()
+	}
+	return steps[:first], steps[first:]
+}
+
+// independent splits steps into those that may be released now and those whose
+// intents still cover a later key that may be held: their turn is after it.
+func independent(steps, held ordering.Plan) (now, waits ordering.Plan) {
+	for _, s := range steps {
+		covers := slices.ContainsFunc(s.Intents, func(ancestor ordering.Key) bool {
+			return slices.ContainsFunc(held, func(h ordering.Step) bool { return ancestor.Covers(h.Key) })
+		})
+		if covers {
+			waits = append(waits, s)
+		} else {
+			now = append(now, s)
+		}
+	}
+	return now, waits
+}
+
+// releaseChunk frees steps in one transaction. Keys that are not ours any more
+// are left out of the next try, and their intents cleaned; they are errors
+// unless a try of our own may have freed them.
+func (c *Client) releaseChunk(ctx context.Context, u *unit, steps ordering.Plan) (lost []error, err error) {
+	ws := wants(u.nonce, steps, 0)
+	unanswered := false
+	for len(ws) > 0 {
+		updates := make([]*types.Update, len(ws))
+		vs := c.values(u, 0)
+		for i, w := range ws {
+			updates[i] = c.table.release(w, vs, false)
+		}
+		sent, err := c.write(ctx, u.id("r"), updates)
+		if err == nil {
+			return lost, nil
+		}
+		unanswered = unanswered || sent.Unanswered > 0
+		var refused *refusal
+		if !errors.As(err, &refused) {
+			return lost, err
+		}
+		var gone []want
+		ws, gone = without(ws, refused)
+		for _, w := range gone {
+			switch {
+			case w.intent: // its entry is gone, or goes with the key's clean
+			case !unanswered:
+				lost = append(lost, &LostError{Key: w.key, Reason: fmt.Errorf("%w, when it was released", heartbeat.ErrNotOurs)})
+			}
+			if err := c.leaveAncestors(ctx, u, w); err != nil {
+				lost = append(lost, err)
+			}
+		}
+		ws = withoutIntentsOf(ws, gone)
+	}
+	return lost, nil
+}
+
+// without splits off the rows that refused.
+func without(ws []want, refused *refusal) (rest, gone []want) {
+	for i, w := range ws {
+		if _, no := refused.items[i]; no {
+			gone = append(gone, w)
+		} else {
+			rest = append(rest, w)
+		}
+	}
+	return rest, gone
+}
+
+// withoutIntentsOf drops the intents whose witness is among gone: they are not
+// released with their key any more, but cleaned.
+func withoutIntentsOf(ws, gone []want) []want {
+	return slices.DeleteFunc(ws, func(w want) bool {
+		return w.intent && slices.ContainsFunc(gone, func(g want) bool { return !g.intent && g.key == w.entry.witness })
+	})
+}
+
+// leaveAncestors cleans what a key that is not ours any more left above it.
+func (c *Client) leaveAncestors(ctx context.Context, u *unit, w want) error {
+	if w.intent {
+		return nil
+	}
+	var errs []error
+	for _, ancestor := range w.key.Ancestors() {
+		err := c.clean(ctx, u.id("c"), ancestor, w.entry)
+		var refused *refusal
+		if err != nil && !errors.As(err, &refused) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

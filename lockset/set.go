@@ -1,0 +1,157 @@
+package lockset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/ordering"
+)
+
+// Set is a number of keys held as one: renewed together, lost together,
+// released together. It is safe for concurrent use.
+//
+// What is done under a set is safe only against stores that check its token;
+// its context ends before anybody else can have a key, provided clocks run at
+// the same rate within the margin and this process is not suspended.
+type Set struct {
+	c     *Client
+	unit  *unit
+	token fencing.Token
+	plan  ordering.Plan
+	group *heartbeat.Group
+
+	// turn holds what is not released yet, and is empty while a release is under
+	// way: waiting for it ends with a context, which waiting for a lock does not.
+	turn chan ordering.Plan
+}
+
+func newSet(a *acquisition) *Set {
+	s := &Set{c: a.c, unit: a.unit, token: a.token, plan: a.plan, group: a.group, turn: make(chan ordering.Plan, 1)}
+	s.turn <- a.plan
+	context.AfterFunc(s.group.Context(), s.traceLost)
+	return s
+}
+
+func (s *Set) traceLost() {
+	cause := context.Cause(s.group.Context())
+	if cause == ErrReleased { //nolint:errorlint // the very cause that Stop sets
+		return
+	}
+	s.c.cfg.Logger.Warn("holdall: lost a lock set", "unit", s.unit.nonce, "cause", cause)
+	if hook := s.c.cfg.Trace.Lost; hook != nil {
+		hook(s.unit.nonce, cause)
+	}
+}
+
+// Context ends when the set is lost, with a *[LostError] as its cause, or
+// released, with [ErrReleased]. A lost set never becomes un-lost. It carries the
+// values of the context that Acquire was given, but not its end.
+func (s *Set) Context() context.Context { return s.group.Context() }
+
+// Token returns the set's fencing token, one for all its keys: higher than that
+// of every unit that held a conflicting key before.
+func (s *Set) Token() fencing.Token { return s.token }
+
+// Keys returns the keys held, in order, without those that others of the set
+// cover.
+func (s *Set) Keys() []ordering.Key { return s.plan.Keys() }
+
+// Plan returns how the keys were taken: their intents too.
+func (s *Set) Plan() ordering.Plan { return slices.Clone(s.plan) }
+
+// Unit returns the unit's nonce, which the rows of its keys name.
+func (s *Set) Unit() string { return s.unit.nonce }
+
+// Deadline is when the set is lost unless a heartbeat is confirmed first.
+func (s *Set) Deadline() time.Time { return s.group.Deadline() }
+
+// Release ends the heartbeats and frees all keys, the last first, everything it
+// can, also when some fail. A key that was no longer held is reported as a
+// *[LostError]: what was done under the set was not protected to the end.
+//
+// It ends with ctx; called again, also after an error, it releases what is
+// left, and nothing if nothing is. What is never released is taken over by
+// others after a lease.
+func (s *Set) Release(ctx context.Context) error {
+	_, _ = s.group.Stop()
+	var left ordering.Plan
+	select {
+	case left = <-s.turn:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if len(left) == 0 {
+		s.turn <- nil
+		return nil
+	}
+	left, err := s.c.release(ctx, s.unit, left)
+	s.turn <- left
+	if len(left) == 0 {
+		s.traceReleased()
+	}
+	return err
+}
+
+func (s *Set) traceReleased() {
+	if hook := s.c.cfg.Trace.Released; hook != nil {
+		hook(s.unit.nonce)
+	}
+}
+
+// renewBatch is how many statements a BatchExecuteStatement has at most.
+const renewBatch = 25
+
+// renewer returns the function that renews a unit's keys. Its condition names
+// the unit, never the RVN before, so an answer lost on the way changes nothing;
+// every round writes an RVN of its own, so a late copy brings back none that
+// somebody is watching.
+func (c *Client) renewer(u *unit) func(context.Context, []ordering.Key, int) []error {
+	statement := fmt.Sprintf(`UPDATE "%s" SET "%s"=? WHERE "%s"=? AND "%s"=?`, c.cfg.Table, attrRVN, c.cfg.HashKey, attrUnit)
+	return func(ctx context.Context, keys []ordering.Key, n int) []error {
+		rvn := u.nonce + ".h" + strconv.Itoa(n)
+		in := &dynamodb.BatchExecuteStatementInput{
+			Statements:             make([]types.BatchStatementRequest, len(keys)),
+			ReturnConsumedCapacity: c.caller.Capacity(),
+		}
+		for i, k := range keys {
+			in.Statements[i] = types.BatchStatementRequest{
+				Statement:  aws.String(statement),
+				Parameters: []types.AttributeValue{str(rvn), str(string(k)), str(u.nonce)},
+			}
+		}
+		out, _, err := requests.Once(ctx, c.caller, "BatchExecuteStatement", 1, in, c.db.BatchExecuteStatement)
+		return renewed(keys, out, err)
+	}
+}
+
+// renewed reads the answer to a renewal, key by key.
+func renewed(keys []ordering.Key, out *dynamodb.BatchExecuteStatementOutput, err error) []error {
+	errs := make([]error, len(keys))
+	if err == nil && len(out.Responses) != len(keys) {
+		err = fmt.Errorf("%d answers to %d statements", len(out.Responses), len(keys))
+	}
+	for i := range keys {
+		if err != nil {
+			errs[i] = err
+			continue
+		}
+		switch failed := out.Responses[i].Error; requests.KindOfStatement(failed) {
+		case requests.Done:
+		case requests.Refused:
+			errs[i] = heartbeat.ErrNotOurs
+		default:
+			errs[i] = fmt.Errorf("%s: %s", failed.Code, aws.ToString(failed.Message))
+		}
+	}
+	return errs
+}

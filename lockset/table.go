@@ -1,0 +1,28 @@
+package lockset
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/internal/requests"
+)
+
+// CreateTable creates the lock table that cfg describes, with on-demand billing
+// and TTL on, and waits until it can be used. A table that is there already
+// with the right keys is left as it is, but for TTL. It is meant for tests and
+// demos; docs/operations.md has the same for Terraform and CloudFormation.
+func CreateTable(ctx context.Context, db Tables, cfg Config) error {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return err
+	}
+	return requests.CreateTable(ctx, db, &dynamodb.CreateTableInput{
+		TableName:            aws.String(cfg.Table),
+		BillingMode:          types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String(cfg.HashKey), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String(cfg.HashKey), KeyType: types.KeyTypeHash}},
+	}, attrExpires)
+}

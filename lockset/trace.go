@@ -1,0 +1,54 @@
+package lockset
+
+import (
+	"time"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/ordering"
+)
+
+// Trace is a set of hooks, in the manner of net/http/httptrace: any may be nil,
+// each is called synchronously on the goroutine that does the work, so it must
+// be quick, and safe for concurrent use.
+type Trace struct {
+	// Request is called after every sending of a request. Setting it also asks
+	// DynamoDB for the consumed capacity.
+	Request func(RequestInfo)
+	// Acquired is called when a set is held as a whole.
+	Acquired func(AcquiredInfo)
+	// Blocked is called when a unit starts to wait for a row.
+	Blocked func(BlockedInfo)
+	// Raised is called when a unit's token was too low for a row.
+	Raised func(unit string, token fencing.Token)
+	// Buried is called when a dead holder's row was freed.
+	Buried func(key ordering.Key, unit string)
+	// Cleaned is called when a dead unit's intent was removed from a row.
+	Cleaned func(key ordering.Key, unit string)
+	// GaveUp is called when an acquisition ended without the set.
+	GaveUp func(unit string, err error)
+	// Lost is called when a held set was lost.
+	Lost func(unit string, err error)
+	// Released is called when nothing of a set is held any more by its unit.
+	Released func(unit string)
+}
+
+// RequestInfo describes one sending of a request to DynamoDB.
+type RequestInfo = requests.Attempt
+
+// AcquiredInfo describes a set that was acquired.
+type AcquiredInfo struct {
+	Unit  string
+	Token fencing.Token
+	Keys  int           // held exclusively
+	Rows  int           // written: keys and intents on their ancestors
+	Took  time.Duration // since Acquire was called
+}
+
+// BlockedInfo describes what a unit waits for.
+type BlockedInfo struct {
+	Unit   string       // the one that waits
+	Key    ordering.Key // the row that blocks
+	Holder string       // the unit that holds it; empty if intents from below block
+	Owner  string       // the holder's
+}
