@@ -19,6 +19,7 @@ type engine struct {
 	log    []string
 	tokens map[string]bool // transactions executed
 	mutate bool            // scribbles on its inputs, as the SDK may
+	during func(op string) // called while the engine has a call
 }
 
 func newEngine() *engine { return &engine{n: map[string]int{}, tokens: map[string]bool{}} }
@@ -49,6 +50,13 @@ func (e *engine) item(k string) map[string]types.AttributeValue {
 	}
 }
 
+func (e *engine) arrive(ctx context.Context, op string) error {
+	if e.during != nil {
+		e.during(op)
+	}
+	return ctx.Err()
+}
+
 // executed returns what was written so far.
 func (e *engine) executed() []string {
 	e.mu.Lock()
@@ -56,13 +64,19 @@ func (e *engine) executed() []string {
 	return append([]string{}, e.log...)
 }
 
-func (e *engine) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...options) (*dynamodb.GetItemOutput, error) {
+func (e *engine) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...options) (*dynamodb.GetItemOutput, error) {
+	if err := e.arrive(ctx, "GetItem"); err != nil {
+		return nil, err
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return &dynamodb.GetItemOutput{Item: e.item(keyString(in.Key))}, nil
 }
 
-func (e *engine) UpdateItem(_ context.Context, in *dynamodb.UpdateItemInput, _ ...options) (*dynamodb.UpdateItemOutput, error) {
+func (e *engine) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ...options) (*dynamodb.UpdateItemOutput, error) {
+	if err := e.arrive(ctx, "UpdateItem"); err != nil {
+		return nil, err
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	k := keyString(in.Key)
@@ -96,7 +110,10 @@ func (e *engine) Scan(_ context.Context, _ *dynamodb.ScanInput, _ ...options) (*
 	return out, nil
 }
 
-func (e *engine) TransactWriteItems(_ context.Context, in *dynamodb.TransactWriteItemsInput, _ ...options) (*dynamodb.TransactWriteItemsOutput, error) {
+func (e *engine) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, _ ...options) (*dynamodb.TransactWriteItemsOutput, error) {
+	if err := e.arrive(ctx, "TransactWriteItems"); err != nil {
+		return nil, err
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	t := aws.ToString(in.ClientRequestToken)
@@ -123,7 +140,10 @@ func (e *engine) TransactWriteItems(_ context.Context, in *dynamodb.TransactWrit
 	return &dynamodb.TransactWriteItemsOutput{}, nil
 }
 
-func (e *engine) TransactGetItems(_ context.Context, in *dynamodb.TransactGetItemsInput, _ ...options) (*dynamodb.TransactGetItemsOutput, error) {
+func (e *engine) TransactGetItems(ctx context.Context, in *dynamodb.TransactGetItemsInput, _ ...options) (*dynamodb.TransactGetItemsOutput, error) {
+	if err := e.arrive(ctx, "TransactGetItems"); err != nil {
+		return nil, err
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	out := &dynamodb.TransactGetItemsOutput{}

@@ -271,13 +271,11 @@ func (w *Wrapper) pass() bool {
 		w.mu.Lock()
 		gate, died := w.gate, w.died
 		w.mu.Unlock()
-		if gate == nil {
-			// What was held when the owner died was never sent; what was not
-			// held had been sent before.
-			return true
-		}
 		if died {
 			return false
+		}
+		if gate == nil {
+			return true
 		}
 		select {
 		case <-gate:

@@ -122,7 +122,7 @@ func (s *Windows) blocked(rows []string) []int {
 func (s *Windows) blockedFor(rows []string, token string) (at []int) {
 	for i, row := range rows {
 		win := s.at(row)
-		if win == nil || token != "" && win.token == token && !win.until.IsZero() {
+		if win == nil || token != "" && win.token == token {
 			continue
 		}
 		at = append(at, i)
@@ -135,7 +135,7 @@ func (s *Windows) blockedFor(rows []string, token string) (at []int) {
 func (s *Windows) enter(rows []string, token string) (at []int, underWay bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if token != "" && s.tokens[token] > 0 {
+	if token != "" && (s.tokens[token] > 0 || s.undecided(rows, token)) {
 		return nil, true
 	}
 	if at := s.blockedFor(rows, token); len(at) > 0 {
@@ -145,6 +145,16 @@ func (s *Windows) enter(rows []string, token string) (at []int, underWay bool) {
 		s.busy[row]++
 	}
 	return nil, false
+}
+
+// undecided: the transaction of this token is with the engine now.
+func (s *Windows) undecided(rows []string, token string) bool {
+	for _, row := range rows {
+		if win := s.at(row); win != nil && win.token == token && win.until.IsZero() {
+			return true
+		}
+	}
+	return false
 }
 
 // leave ends what enter began.

@@ -116,6 +116,65 @@ func TestNoWindowOverAWriteUnderWay(t *testing.T) {
 	})
 }
 
+// While the engine has the transaction, others see the state before it, and
+// its own token is under way.
+func TestWindowBeforeTheDecision(t *testing.T) {
+	for _, during := range []string{opTransactGet, opTransactWrite} {
+		virtual(t, func(t *testing.T, e *engine) {
+			e.write("before", "a")
+			windows := NewWindows(lockKeys)
+			w := Wrap(e, Config{Windows: windows, Script: once(opTransactWrite, Window(time.Second))})
+			other := Wrap(e, Config{Windows: windows})
+			reached := false
+			e.during = func(op string) {
+				if op != during || reached {
+					return
+				}
+				reached = true
+				require.Equal(t, "1", get(t.Context(), other, "a"))
+				var conflict *types.TransactionConflictException
+				require.ErrorAs(t, doUpdate(t.Context(), other, "a"), &conflict)
+				var busy *types.TransactionInProgressException
+				_, err := other.TransactWriteItems(t.Context(), transact("t", "a"))
+				require.ErrorAs(t, err, &busy)
+			}
+			_, err := w.TransactWriteItems(t.Context(), transact("t", "a"))
+			require.NoError(t, err)
+			require.True(t, reached)
+		})
+	}
+}
+
+// A read that reaches the engine after the decision but was asked before the
+// window opened must not show the new item and let a later one show the old.
+func TestWindowCatchesReadsUnderWay(t *testing.T) {
+	virtual(t, func(t *testing.T, e *engine) {
+		w := Wrap(e, Config{Windows: NewWindows(lockKeys), Script: once(opTransactWrite, Window(time.Second))})
+		e.during = func(op string) {
+			if op == opGet {
+				e.during = nil
+				_, err := w.TransactWriteItems(t.Context(), transact("t", "a"))
+				require.NoError(t, err)
+			}
+		}
+		require.Equal(t, "absent", get(t.Context(), w, "a"))
+		require.Len(t, e.executed(), 1)
+	})
+}
+
+func TestOnlyTheFirstDeliveryOpensAWindow(t *testing.T) {
+	virtual(t, func(t *testing.T, e *engine) {
+		w := Wrap(e, Config{Windows: NewWindows(lockKeys),
+			Script: once(opTransactWrite, Duplicate(2*time.Second).WithWindow(time.Second))})
+		_, err := w.TransactWriteItems(t.Context(), transact("t", "a"))
+		require.NoError(t, err)
+		require.Equal(t, "absent", get(t.Context(), w, "a"))
+		w.Wait()
+		require.NoError(t, doUpdate(t.Context(), w, "a"))
+		require.Equal(t, 1, w.Counts()[WindowOpened])
+	})
+}
+
 func TestWindowProjects(t *testing.T) {
 	virtual(t, func(t *testing.T, e *engine) {
 		w := Wrap(e, Config{Windows: NewWindows(lockKeys), Script: once(opTransactWrite, Window(time.Second))})
