@@ -269,11 +269,8 @@ func (w *Wrapper) paused() bool {
 func (w *Wrapper) pass() bool {
 	for {
 		w.mu.Lock()
-		gate, died := w.gate, w.died
+		gate := w.gate
 		w.mu.Unlock()
-		if died {
-			return false
-		}
 		if gate == nil {
 			return true
 		}

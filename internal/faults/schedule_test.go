@@ -122,6 +122,7 @@ func TestDrawsDoNotDependOnArrival(t *testing.T) {
 		}
 		return got
 	}
+	require.Len(t, plan(false), 200)
 	require.Equal(t, plan(false), plan(true))
 }
 
