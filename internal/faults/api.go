@@ -213,7 +213,9 @@ func (w *Wrapper) batch(ctx context.Context, in *dynamodb.BatchExecuteStatementI
 
 	sent := *in
 	sent.Statements = nil
-	var from []int // where each statement sent came from
+	var from []int       // where each statement sent came from
+	var entered []string // their rows
+	defer func() { w.windows.leave(entered) }()
 	for i, statement := range in.Statements {
 		if responses[i].Error != nil {
 			continue
@@ -227,7 +229,7 @@ func (w *Wrapper) batch(ctx context.Context, in *dynamodb.BatchExecuteStatementI
 			refuse(i, types.BatchStatementErrorCodeEnumTransactionConflict, ongoing)
 			continue
 		}
-		defer w.windows.leave([]string{row})
+		entered = append(entered, row)
 		sent.Statements, from = append(sent.Statements, statement), append(from, i)
 	}
 	if n > 0 && len(from) == 0 {

@@ -1,0 +1,53 @@
+# make           what there is to make
+# make test      everything that has to hold
+
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+
+GO           ?= go
+TEST_TIMEOUT ?= 20m
+BENCH        ?= .
+BENCH_TIME   ?= 1s
+
+TOOLS        := $(CURDIR)/.tools
+LINT_VERSION := v2.15.0
+LINT         := $(TOOLS)/golangci-lint-$(LINT_VERSION)
+
+.PHONY: help demo engines test bench lint fmt
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+demo: ## move money between accounts, many at a time, with crashes
+	@$(GO) run ./examples/bank
+
+engines: ## fetch the engines that tests run against into .engines/
+	@$(GO) run ./integration/engines/install
+
+# The engines run as processes of the tests: a test without its engine fails.
+test: ## vet, fetch the engines if missing, run all tests with the race detector
+	@began=$$(date +%s); set -e; \
+	echo "go vet ./..."; $(GO) vet ./...; \
+	echo "engines"; $(GO) run ./integration/engines/install; \
+	echo "go test -race -timeout $(TEST_TIMEOUT) ./..."; \
+	$(GO) test -race -timeout $(TEST_TIMEOUT) ./... || failed=1; \
+	echo "make test took $$(( $$(date +%s) - began )) s"; \
+	test -z "$$failed"
+
+bench: ## what locking and committing costs: requests, capacity, time
+	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCH_TIME) -benchmem ./...
+
+# Built with the versions golangci-lint itself was released with, away from
+# go.mod: its dependencies must never become ours.
+lint: $(LINT) ## golangci-lint, the version this file names
+	@$(LINT) run ./...
+
+$(LINT):
+	@echo "building golangci-lint $(LINT_VERSION), once; this takes minutes"
+	@mkdir -p $(TOOLS)/build
+	@cd $(TOOLS) && GOBIN=$(TOOLS)/build GOFLAGS= GOWORK=off \
+		$(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	@mv $(TOOLS)/build/golangci-lint $@
+
+fmt: ## gofmt
+	@gofmt -l -w .
