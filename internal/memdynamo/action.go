@@ -1,0 +1,207 @@
+package memdynamo
+
+import (
+	"errors"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+type verb uint8
+
+const (
+	verbPut verb = iota
+	verbUpdate
+	verbDelete
+	verbCheck
+)
+
+// action is one write, whichever call it came by: alone, in a transaction, in
+// a batch, as a statement. It is prepared without the mutex and without
+// looking at any table.
+type action struct {
+	verb   verb
+	table  string
+	attrs  []attr // the key; a put's whole item
+	size   int    // of a put's item
+	cond   *bound
+	update *bound
+
+	mustExist  bool // PartiQL's UPDATE
+	mustBeNew  bool // PartiQL's INSERT
+	absentOK   bool // PartiQL's DELETE: no item, no condition
+	wantOld    bool // ReturnValuesOnConditionCheckFailure
+	wantReturn types.ReturnValue
+
+	// where, what was there, what will be: filled in under the mutex.
+	t        *table
+	key      key
+	old, new *item
+}
+
+var (
+	errCondition = conditionFailed(nil)
+	errDuplicate = errors.New("Duplicate primary key exists in table")
+)
+
+// expressions is what all writes have in common in their inputs.
+type expressions struct {
+	names     map[string]string
+	values    map[string]types.AttributeValue
+	cond      *string
+	update    *string
+	onFailure types.ReturnValuesOnConditionCheckFailure
+}
+
+// prepare fills an action's expressions.
+func (db *DB) prepare(a *action, x expressions) error {
+	if err := oneOf(x.onFailure, "returnValuesOnConditionCheckFailure",
+		types.ReturnValuesOnConditionCheckFailureAllOld, types.ReturnValuesOnConditionCheckFailureNone); err != nil {
+		return err
+	}
+	a.wantOld = x.onFailure == types.ReturnValuesOnConditionCheckFailureAllOld
+	b, err := db.cache.binder(x.names, x.values)
+	if err != nil {
+		return err
+	}
+	if a.update, err = b.bind(updateExpr, x.update); err != nil {
+		return err
+	}
+	if a.cond, err = b.bind(condExpr, x.cond); err != nil {
+		return err
+	}
+	without := "ConditionExpression is null"
+	if a.verb == verbUpdate {
+		without = "UpdateExpression and ConditionExpression are null"
+	}
+	return b.done(without)
+}
+
+// put, keyed: an action from its item, from its key.
+func newPut(table string, in map[string]types.AttributeValue) (*action, error) {
+	attrs, err := decodeItem(in)
+	if err != nil {
+		return nil, err
+	}
+	a := &action{verb: verbPut, table: table, attrs: attrs, size: attrsSize(attrs)}
+	if a.size > maxItem {
+		return nil, validation(itemTooLarge)
+	}
+	return a, nil
+}
+
+func newKeyed(v verb, table string, in map[string]types.AttributeValue) (*action, error) {
+	attrs, err := decodeItem(in)
+	if err != nil {
+		return nil, err
+	}
+	return &action{verb: v, table: table, attrs: attrs}, nil
+}
+
+// locate finds an action's table and key. The first error is one of the
+// action against its table's schema, which a transaction reports as that
+// action's reason; the second is one of the request. The caller holds the
+// mutex.
+func (db *DB) locate(a *action) (mismatch, bad error) {
+	if a.t = db.tables[a.table]; a.t == nil {
+		return nil, tableNotFound()
+	}
+	if a.verb == verbPut {
+		a.key, mismatch, bad = a.t.itemKey(a.attrs)
+	} else {
+		a.key, mismatch, bad = a.t.exactKey(a.attrs)
+	}
+	if mismatch == nil && bad == nil && a.update != nil {
+		a.update.update.each(func(p path) {
+			if name := p[0].resolve(a.update.names); mismatch == nil && a.t.isKey(name) {
+				mismatch = validation(invalidParameter+"Cannot update attribute %s. This attribute is part of the key", name)
+			}
+		})
+	}
+	return mismatch, bad
+}
+
+// evaluate computes what a located action would do, or why it may not:
+// errCondition, errDuplicate or a validation error. Nothing changes yet. The
+// caller holds the mutex.
+func (a *action) evaluate() error {
+	a.old = a.t.get(a.key)
+	switch {
+	case a.mustBeNew && a.old != nil:
+		return errDuplicate
+	case a.mustExist && a.old == nil:
+		return errCondition
+	case a.absentOK && a.old == nil:
+		return nil
+	case !a.cond.test(a.old):
+		return errCondition
+	}
+	switch a.verb {
+	case verbPut:
+		a.new = &item{attrs: a.attrs, size: a.size}
+	case verbCheck:
+		a.new = a.old
+	case verbUpdate:
+		return a.evaluateUpdate()
+	}
+	return nil
+}
+
+func (a *action) evaluateUpdate() error {
+	base := a.old
+	if base == nil {
+		base = newItem(a.attrs)
+	}
+	if a.update == nil {
+		a.new = base
+		return nil
+	}
+	attrs, err := a.update.updated(base)
+	if err != nil {
+		return validation("%s", err)
+	}
+	a.new = newItem(attrs)
+	if a.new.size > maxItem {
+		return validation(updateTooLarge)
+	}
+	if a.update.deepened() && nesting(mapValue(attrs))-1 > maxNesting {
+		return validation(nestedTooDeep)
+	}
+	return nil
+}
+
+// deepened reports whether an update can nest values deeper than its operands
+// or the old item did: whether it writes below the top level.
+func (b *bound) deepened() (deeper bool) {
+	b.update.each(func(p path) { deeper = deeper || len(p) > 1 })
+	return deeper
+}
+
+// nesting is how many lists and maps are inside each other in a value.
+func nesting(v value) int {
+	deepest := 0
+	switch v := v.(type) {
+	case listValue:
+		for _, e := range v {
+			deepest = max(deepest, nesting(e))
+		}
+	case mapValue:
+		for i := range v {
+			deepest = max(deepest, nesting(v[i].value))
+		}
+	default:
+		return 0
+	}
+	return deepest + 1
+}
+
+// store does what evaluate computed. The caller holds the mutex.
+func (a *action) store() {
+	if a.verb != verbCheck && a.new != a.old {
+		a.t.set(a.key, a.new)
+	}
+}
+
+// units is what the write costs, failed or not, outside transactions.
+func (a *action) units() float64 {
+	return units(max(a.old.bytes(), a.new.bytes()), writeUnit)
+}

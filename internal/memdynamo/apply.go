@@ -1,0 +1,324 @@
+package memdynamo
+
+import (
+	"errors"
+	"slices"
+)
+
+var (
+	errNoAttribute = errors.New(noSuchAttribute)
+	errOperand     = errors.New(wrongOperand)
+	errPath        = errors.New(invalidPath)
+)
+
+// write is one thing an update does: put a value at a path, or, if it is nil,
+// remove what is there.
+type write struct {
+	p path
+	v value
+}
+
+// updated is the item's attributes after the update; it is nil for an absent
+// one and must have the key's attributes otherwise. Every operand is read from
+// the item as it was, whatever order the clauses stand in.
+func (b *bound) updated(it *item) ([]attr, error) {
+	writes, err := b.writes(it)
+	if err != nil {
+		return nil, err
+	}
+	var old []attr
+	if it != nil {
+		old = it.attrs
+	}
+	c := &change{b: b, attrs: append(make([]attr, 0, len(old)+len(writes)), old...)}
+	for _, w := range writes {
+		if err := c.apply(w); err != nil {
+			return nil, err
+		}
+	}
+	return c.attrs, c.finish()
+}
+
+// writes computes what the update does, on the item as it is.
+func (b *bound) writes(it *item) ([]write, error) {
+	u := b.update
+	out := make([]write, 0, len(u.set)+len(u.remove)+len(u.add)+len(u.del))
+	for i := range u.set {
+		v, err := b.compute(u.set[i].x, it)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, write{u.set[i].p, v})
+	}
+	for _, p := range u.remove {
+		out = append(out, write{p, nil})
+	}
+	for i := range u.add {
+		v, err := add(b.at(u.add[i].p, it), b.slots[u.add[i].x.(valueOperand).slot])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, write{u.add[i].p, v})
+	}
+	for i := range u.del {
+		v, err := remove(b.at(u.del[i].p, it), b.slots[u.del[i].x.(valueOperand).slot])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, write{u.del[i].p, v})
+	}
+	return out, nil
+}
+
+// compute is the value of a SET's right side.
+func (b *bound) compute(x operand, it *item) (value, error) {
+	switch x := x.(type) {
+	case valueOperand:
+		return b.slots[x.slot], nil
+	case pathOperand:
+		if v := b.at(x.p, it); v != nil {
+			return v, nil
+		}
+		return nil, errNoAttribute
+	case defaultOperand:
+		if v := b.at(x.p, it); v != nil {
+			return v, nil
+		}
+		return b.compute(x.x, it)
+	case arithOperand:
+		return b.sum(x, it)
+	case appendOperand:
+		return b.appended(x, it)
+	case setOpOperand:
+		return b.setOp(x, it)
+	}
+	return nil, errOperand // not reached: the grammar has no others here
+}
+
+func (b *bound) sum(x arithOperand, it *item) (value, error) {
+	l, err := b.compute(x.l, it)
+	if err != nil {
+		return nil, err
+	}
+	r, err := b.compute(x.r, it)
+	if err != nil {
+		return nil, err
+	}
+	ln, ok1 := l.(decimal)
+	rn, ok2 := r.(decimal)
+	if !ok1 || !ok2 {
+		return nil, errOperand
+	}
+	if x.minus {
+		rn = rn.negate()
+	}
+	n, err := ln.add(rn)
+	if err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+func (b *bound) appended(x appendOperand, it *item) (value, error) {
+	l, err := b.compute(x.l, it)
+	if err != nil {
+		return nil, err
+	}
+	r, err := b.compute(x.r, it)
+	if err != nil {
+		return nil, err
+	}
+	ll, ok1 := l.(listValue)
+	rl, ok2 := r.(listValue)
+	if !ok1 || !ok2 {
+		return nil, errOperand
+	}
+	return slices.Concat(ll, rl), nil
+}
+
+// setOp is PartiQL's set_add and set_delete; nil where the last element went.
+func (b *bound) setOp(x setOpOperand, it *item) (value, error) {
+	v, err := b.compute(x.x, it)
+	if err != nil {
+		return nil, err
+	}
+	old := b.at(x.p, it)
+	if x.minus {
+		return remove(old, v)
+	}
+	return add(old, v)
+}
+
+// add is ADD's arithmetic: on numbers the sum, on sets the union, on nothing
+// the operand.
+func add(old, v value) (value, error) {
+	if old == nil {
+		return v, nil
+	}
+	if n, ok := v.(decimal); ok {
+		m, ok := old.(decimal)
+		if !ok {
+			return nil, errOperand
+		}
+		sum, err := m.add(n)
+		if err != nil {
+			return nil, err
+		}
+		return sum, nil
+	}
+	s, ok := union(old, v)
+	if !ok {
+		return nil, errOperand
+	}
+	return s, nil
+}
+
+// remove is DELETE's arithmetic; nil where nothing is left.
+func remove(old, v value) (value, error) {
+	if old == nil {
+		return nil, nil
+	}
+	s, ok := minus(old, v)
+	if !ok {
+		return nil, errOperand
+	}
+	return s, nil
+}
+
+// change applies writes to an item's attributes. Indexes in paths are those of
+// the item as it was, so elements removed from a list stay as holes, and those
+// written past its end wait, until everything else is done.
+type change struct {
+	b     *bound
+	attrs []attr // a copy of the item's own, its values shared
+	late  []write
+	holes []path // of lists
+}
+
+func (c *change) apply(w write) error {
+	name := w.p[0].resolve(c.b.names)
+	i, ok := find(c.attrs, name)
+	if len(w.p) == 1 {
+		switch {
+		case w.v != nil && ok:
+			c.attrs[i].value = w.v
+		case w.v != nil:
+			c.attrs = slices.Insert(c.attrs, i, attr{name, w.v})
+		case ok:
+			c.attrs = slices.Delete(c.attrs, i, i+1)
+		}
+		return nil
+	}
+	if !ok {
+		return errPath
+	}
+	return c.edit(w.p[:len(w.p)-1], func(parent value) (value, error) {
+		return c.put(parent, w)
+	})
+}
+
+// edit replaces what is at a path by what do makes of it, copying the lists
+// and maps on the way there.
+func (c *change) edit(p path, do func(value) (value, error)) error {
+	i, ok := find(c.attrs, p[0].resolve(c.b.names))
+	if !ok {
+		return errPath
+	}
+	v, err := c.descend(c.attrs[i].value, p[1:], do)
+	if err != nil {
+		return err
+	}
+	c.attrs[i].value = v
+	return nil
+}
+
+func (c *change) descend(v value, p path, do func(value) (value, error)) (value, error) {
+	if len(p) == 0 {
+		return do(v)
+	}
+	child := c.b.child(v, &p[0])
+	if child == nil {
+		return nil, errPath
+	}
+	child, err := c.descend(child, p[1:], do)
+	if err != nil {
+		return nil, err
+	}
+	switch v := v.(type) {
+	case mapValue:
+		out := slices.Clone(v)
+		i, _ := find(out, p[0].resolve(c.b.names))
+		out[i].value = child
+		return out, nil
+	default:
+		out := slices.Clone(v.(listValue))
+		out[p[0].index] = child
+		return out, nil
+	}
+}
+
+// put does a write on the list or map it is in.
+func (c *change) put(parent value, w write) (value, error) {
+	last := &w.p[len(w.p)-1]
+	switch parent := parent.(type) {
+	case mapValue:
+		if last.index >= 0 {
+			return nil, errPath
+		}
+		name := last.resolve(c.b.names)
+		i, ok := find(parent, name)
+		switch {
+		case w.v == nil && !ok:
+			return parent, nil
+		case w.v == nil:
+			return slices.Delete(slices.Clone(parent), i, i+1), nil
+		case !ok:
+			return slices.Insert(slices.Clone(parent), i, attr{name, w.v}), nil
+		}
+		out := slices.Clone(parent)
+		out[i].value = w.v
+		return out, nil
+	case listValue:
+		if last.index < 0 {
+			return nil, errPath
+		}
+		if last.index >= len(parent) {
+			if w.v != nil {
+				c.late = append(c.late, w)
+			}
+			return parent, nil
+		}
+		if w.v == nil {
+			c.holes = append(c.holes, w.p[:len(w.p)-1])
+		}
+		out := slices.Clone(parent)
+		out[last.index] = w.v
+		return out, nil
+	}
+	return nil, errPath
+}
+
+// finish appends what was written past the ends of lists, lowest index first,
+// then closes the holes, innermost lists first: closing a list moves what is
+// behind the hole, and paths still say where it was.
+func (c *change) finish() error {
+	slices.SortStableFunc(c.late, func(a, b write) int { return a.p[len(a.p)-1].index - b.p[len(b.p)-1].index })
+	for _, w := range c.late {
+		err := c.edit(w.p[:len(w.p)-1], func(list value) (value, error) {
+			return append(slices.Clone(list.(listValue)), w.v), nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	slices.SortStableFunc(c.holes, func(a, b path) int { return len(b) - len(a) })
+	for _, p := range c.holes {
+		err := c.edit(p, func(list value) (value, error) {
+			return slices.DeleteFunc(slices.Clone(list.(listValue)), func(e value) bool { return e == nil }), nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

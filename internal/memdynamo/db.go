@@ -1,0 +1,124 @@
+// Package memdynamo is DynamoDB in memory: the calls holdall makes, with the
+// methods and types of *dynamodb.Client, for its demo and its tests. It is
+// exact where it answers and refuses what it does not implement; it is a
+// stand-in, never a store for anybody's data.
+package memdynamo
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+)
+
+// Config is how a DB behaves; the zero value is a fast one on the real clock.
+type Config struct {
+	// Latency, if set, is asked once for every request how long it takes: half
+	// of that passes before the request is executed and half after, so a
+	// context that ends meanwhile leaves the caller not knowing whether it was.
+	// It must be safe for concurrent use.
+	Latency func() time.Duration
+
+	// Now tells the time of tables' creation and of the ten minutes that a
+	// ClientRequestToken is remembered. Default: time.Now. It must be safe for
+	// concurrent use.
+	Now func() time.Time
+}
+
+// DB is an embedded DynamoDB. Its methods have the signatures of
+// *dynamodb.Client and return errors of the same types, wrapped the same way.
+// It is safe for concurrent use; every request is atomic, the batches too, and
+// every read is strongly consistent. Client options in calls have no effect.
+//
+// What goes in and what comes out is the caller's: DB keeps no reference to
+// either. No behaviour depends on the order of a Go map.
+type DB struct {
+	cfg   Config
+	cache exprCache
+
+	// mu is held for the pure in-memory part of a request, never while time
+	// passes.
+	mu      sync.Mutex
+	tables  map[string]*table
+	tokens  tokenMemory
+	usage   Usage
+	created int // tables, ever
+
+	issued atomic.Int64 // request tokens
+}
+
+// New returns an empty DB.
+func New(cfg Config) *DB {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &DB{cfg: cfg, tables: map[string]*table{}}
+}
+
+// Usage is what requests consumed since the DB was made.
+type Usage struct {
+	Requests   int64   // executed, refused ones included
+	ReadUnits  float64 // read capacity units
+	WriteUnits float64 // write capacity units, those of failed conditions included
+}
+
+// Usage returns what requests consumed so far, as DynamoDB would bill it.
+func (db *DB) Usage() Usage {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return db.usage
+}
+
+// do runs a request: the way there, its execution, the way back.
+func do[In, Out any](ctx context.Context, db *DB, operation string, in *In, run func(*In) (*Out, error)) (*Out, error) {
+	if in == nil {
+		in = new(In)
+	}
+	if err := ended(ctx); err != nil {
+		return nil, wrap(operation, err)
+	}
+	var latency time.Duration
+	if db.cfg.Latency != nil {
+		latency = db.cfg.Latency()
+	}
+	if err := pass(ctx, latency/2); err != nil {
+		return nil, wrap(operation, err)
+	}
+	out, err := run(in)
+	if lost := pass(ctx, latency-latency/2); lost != nil {
+		return nil, wrap(operation, lost)
+	}
+	if err != nil {
+		return nil, wrap(operation, err)
+	}
+	return out, nil
+}
+
+// pass lets time pass, or returns the error the client gives when the context
+// ends first.
+func pass(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	return ended(ctx)
+}
+
+// ended asks the deadline beside the context: where a timer and the deadline
+// fall on one instant, the outcome must not depend on which fired first.
+func ended(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return &aws.RequestCanceledError{Err: err}
+	}
+	if end, ok := ctx.Deadline(); ok && !time.Now().Before(end) {
+		return &aws.RequestCanceledError{Err: context.DeadlineExceeded}
+	}
+	return nil
+}

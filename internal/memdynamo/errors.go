@@ -1,0 +1,111 @@
+package memdynamo
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// wrap gives a service's error the layers the real client puts around it, so
+// that whatever a caller matches there it matches here: the operation, the
+// HTTP status, the modelled error.
+func wrap(operation string, err error) error {
+	switch err.(type) {
+	case *aws.RequestCanceledError, smithy.InvalidParamsError:
+		// Never sent, or no answer awaited: there is no response to wrap.
+	default:
+		status := http.StatusBadRequest
+		err = &awshttp.ResponseError{
+			RequestID: "memdynamo",
+			ResponseError: &smithyhttp.ResponseError{
+				Response: &smithyhttp.Response{Response: &http.Response{
+					StatusCode: status,
+					Status:     "400 Bad Request",
+					Header:     http.Header{},
+					Body:       http.NoBody,
+				}},
+				Err: err,
+			},
+		}
+	}
+	return &smithy.OperationError{ServiceID: "DynamoDB", OperationName: operation, Err: err}
+}
+
+func validation(format string, args ...any) error {
+	return &smithy.GenericAPIError{
+		Code:    "ValidationException",
+		Message: fmt.Sprintf(format, args...),
+		Fault:   smithy.FaultClient,
+	}
+}
+
+// constraint is the wording for a request that its model alone refuses.
+func constraint(value any, field, rule string) error {
+	return validation("1 validation error detected: Value '%v' at '%s' failed to satisfy constraint: Member must %s",
+		value, field, rule)
+}
+
+// need is a field that the client itself, before anything is sent, finds
+// missing or not.
+type need struct {
+	field   string
+	missing bool
+}
+
+func required(operation string, needs ...need) error {
+	var errs *smithy.InvalidParamsError
+	for _, n := range needs {
+		if n.missing {
+			if errs == nil {
+				errs = &smithy.InvalidParamsError{Context: operation + "Input"}
+			}
+			errs.Add(smithy.NewErrParamRequired(n.field))
+		}
+	}
+	if errs == nil {
+		return nil
+	}
+	return *errs
+}
+
+func conditionFailed(item map[string]types.AttributeValue) error {
+	return &types.ConditionalCheckFailedException{Message: aws.String(conditionMessage), Item: item}
+}
+
+func tableNotFound() error {
+	return &types.ResourceNotFoundException{Message: aws.String("Requested resource not found")}
+}
+
+func namedTableNotFound(name string) error {
+	return &types.ResourceNotFoundException{
+		Message: aws.String("Requested resource not found: Table: " + name + " not found"),
+	}
+}
+
+// messageOf is an error's message without its code, for the answers that
+// carry one error for each of their parts.
+func messageOf(err error) string {
+	if api, ok := err.(smithy.APIError); ok {
+		return api.ErrorMessage()
+	}
+	return err.Error()
+}
+
+const (
+	conditionMessage = "The conditional request failed"
+
+	invalidParameter = "One or more parameter values were invalid: "
+	notValidKey      = "One or more parameter values are not valid. "
+	keyMismatch      = "The provided key element does not match the schema"
+	itemTooLarge     = "Item size has exceeded the maximum allowed size"
+	updateTooLarge   = "Item size to update has exceeded the maximum allowed size"
+	nestedTooDeep    = "Nesting Levels have exceeded supported limits"
+	noSuchAttribute  = "The provided expression refers to an attribute that does not exist in the item"
+	wrongOperand     = "An operand in the update expression has an incorrect data type"
+	invalidPath      = "The document path provided in the update expression is invalid for update"
+)

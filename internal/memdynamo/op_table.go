@@ -1,0 +1,266 @@
+package memdynamo
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+func checkTableName(name *string) error {
+	if name == nil {
+		return nil // the client said so already
+	}
+	n := *name
+	if len(n) < 3 {
+		return constraint(n, "tableName", "have length greater than or equal to 3")
+	}
+	if len(n) > 255 {
+		return constraint(n, "tableName", "have length less than or equal to 255")
+	}
+	for i := range len(n) {
+		if c := n[i]; !isLetter(c) && !isDigit(c) && c != '_' && c != '-' && c != '.' {
+			return constraint(n, "tableName", "satisfy regular expression pattern: [a-zA-Z0-9_.-]+")
+		}
+	}
+	return nil
+}
+
+// CreateTable creates a table, which is active at once although the answer
+// says CREATING, as DynamoDB's does. A name that is taken gives
+// *types.ResourceInUseException.
+func (db *DB) CreateTable(ctx context.Context, in *dynamodb.CreateTableInput, _ ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error) {
+	return do(ctx, db, "CreateTable", in, db.createTable)
+}
+
+func (db *DB) createTable(in *dynamodb.CreateTableInput) (*dynamodb.CreateTableOutput, error) {
+	if err := firstError(
+		required("CreateTable", need{"TableName", in.TableName == nil}, need{"KeySchema", in.KeySchema == nil},
+			need{"AttributeDefinitions", in.AttributeDefinitions == nil}),
+		known(in), checkTableName(in.TableName),
+	); err != nil {
+		return nil, err
+	}
+	t := &table{
+		name: *in.TableName, created: db.cfg.Now(), protected: aws.ToBool(in.DeletionProtectionEnabled),
+		parts: map[string]*partition{}, sorted: true,
+	}
+	if err := firstError(t.setSchema(in), t.setBilling(in)); err != nil {
+		return nil, err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.usage.Requests++
+	if db.tables[t.name] != nil {
+		return nil, &types.ResourceInUseException{Message: aws.String("Table already exists: " + t.name)}
+	}
+	db.created++
+	t.id = fmt.Sprintf("00000000-0000-4000-8000-%012x", db.created)
+	db.tables[t.name] = t
+	return &dynamodb.CreateTableOutput{TableDescription: t.describe(types.TableStatusCreating)}, nil
+}
+
+func (t *table) setSchema(in *dynamodb.CreateTableInput) error {
+	kinds := map[string]kind{}
+	for _, d := range in.AttributeDefinitions {
+		i := slices.Index(kindNames[:], string(d.AttributeType))
+		if i < 0 || !kind(i).scalar() {
+			return constraint(d.AttributeType, "attributeDefinitions.1.member.attributeType", "satisfy enum value set: [B, N, S]")
+		}
+		kinds[aws.ToString(d.AttributeName)] = kind(i)
+	}
+	if n := len(in.KeySchema); n < 1 || n > 2 {
+		return constraint(n, "keySchema", "have 1 or 2 elements")
+	}
+	for i, e := range in.KeySchema {
+		name := aws.ToString(e.AttributeName)
+		k, ok := kinds[name]
+		if !ok || name == "" {
+			return validation(invalidParameter+"Some index key attributes are not defined in AttributeDefinitions. Keys: [%s], AttributeDefinitions: [%s]",
+				name, strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
+		}
+		switch {
+		case i == 0 && e.KeyType == types.KeyTypeHash:
+			t.hash = keyAttr{name, k}
+		case i == 0:
+			return validation("Invalid KeySchema: The first KeySchemaElement is not a HASH key type")
+		case e.KeyType == types.KeyTypeRange:
+			t.rng = keyAttr{name, k}
+		default:
+			return validation("Invalid KeySchema: The second KeySchemaElement is not a RANGE key type")
+		}
+	}
+	if t.hash.name == t.rng.name {
+		return validation("Both the Hash Key and the Range Key element in the KeySchema have the same name")
+	}
+	if len(kinds) != len(in.KeySchema) || len(in.AttributeDefinitions) != len(kinds) {
+		return validation(invalidParameter + "Number of attributes in KeySchema does not exactly match number of attributes defined in AttributeDefinitions")
+	}
+	return nil
+}
+
+func (t *table) setBilling(in *dynamodb.CreateTableInput) error {
+	t.billing = in.BillingMode
+	switch in.BillingMode {
+	case types.BillingModePayPerRequest:
+		if in.ProvisionedThroughput != nil {
+			return validation(invalidParameter + "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST")
+		}
+	case types.BillingModeProvisioned, "":
+		t.billing = types.BillingModeProvisioned
+		p := in.ProvisionedThroughput
+		if p == nil {
+			return validation(invalidParameter + "ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED")
+		}
+		if aws.ToInt64(p.ReadCapacityUnits) < 1 || aws.ToInt64(p.WriteCapacityUnits) < 1 {
+			return constraint(0, "provisionedThroughput", "have value greater than or equal to 1")
+		}
+		t.throughput = types.ProvisionedThroughput{
+			ReadCapacityUnits:  aws.Int64(*p.ReadCapacityUnits),
+			WriteCapacityUnits: aws.Int64(*p.WriteCapacityUnits),
+		}
+	default:
+		return constraint(in.BillingMode, "billingMode", "satisfy enum value set: [PROVISIONED, PAY_PER_REQUEST]")
+	}
+	return nil
+}
+
+// describe is a description of the caller's own; the caller holds the mutex.
+func (t *table) describe(status types.TableStatus) *types.TableDescription {
+	d := &types.TableDescription{
+		TableName:                 aws.String(t.name),
+		TableId:                   aws.String(t.id),
+		TableArn:                  aws.String("arn:aws:dynamodb:memdynamo:000000000000:table/" + t.name),
+		TableStatus:               status,
+		CreationDateTime:          aws.Time(t.created),
+		DeletionProtectionEnabled: aws.Bool(t.protected),
+		ItemCount:                 aws.Int64(int64(t.count)),
+		TableSizeBytes:            aws.Int64(int64(t.bytes)),
+		ProvisionedThroughput: &types.ProvisionedThroughputDescription{
+			NumberOfDecreasesToday: aws.Int64(0),
+			ReadCapacityUnits:      aws.Int64(aws.ToInt64(t.throughput.ReadCapacityUnits)),
+			WriteCapacityUnits:     aws.Int64(aws.ToInt64(t.throughput.WriteCapacityUnits)),
+		},
+	}
+	if t.billing == types.BillingModePayPerRequest {
+		d.BillingModeSummary = &types.BillingModeSummary{
+			BillingMode:                       t.billing,
+			LastUpdateToPayPerRequestDateTime: aws.Time(t.created),
+		}
+	}
+	for i, a := range []keyAttr{t.hash, t.rng} {
+		if a.name == "" {
+			continue
+		}
+		d.KeySchema = append(d.KeySchema, types.KeySchemaElement{
+			AttributeName: aws.String(a.name), KeyType: []types.KeyType{types.KeyTypeHash, types.KeyTypeRange}[i],
+		})
+		d.AttributeDefinitions = append(d.AttributeDefinitions, types.AttributeDefinition{
+			AttributeName: aws.String(a.name), AttributeType: types.ScalarAttributeType(a.kind.String()),
+		})
+	}
+	return d
+}
+
+// onTable runs a request on a table under the mutex.
+func onTable[Out any](db *DB, name *string, run func(*table) (*Out, error)) (*Out, error) {
+	if err := checkTableName(name); err != nil {
+		return nil, err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.usage.Requests++
+	t := db.tables[*name]
+	if t == nil {
+		return nil, namedTableNotFound(*name)
+	}
+	return run(t)
+}
+
+// DescribeTable describes a table, its item count and size as they are now.
+// An absent one gives *types.ResourceNotFoundException.
+func (db *DB) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, _ ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
+	return do(ctx, db, "DescribeTable", in, func(in *dynamodb.DescribeTableInput) (*dynamodb.DescribeTableOutput, error) {
+		if err := firstError(required("DescribeTable", need{"TableName", in.TableName == nil}), known(in)); err != nil {
+			return nil, err
+		}
+		return onTable(db, in.TableName, func(t *table) (*dynamodb.DescribeTableOutput, error) {
+			return &dynamodb.DescribeTableOutput{Table: t.describe(types.TableStatusActive)}, nil
+		})
+	})
+}
+
+// DeleteTable deletes a table and its items at once.
+func (db *DB) DeleteTable(ctx context.Context, in *dynamodb.DeleteTableInput, _ ...func(*dynamodb.Options)) (*dynamodb.DeleteTableOutput, error) {
+	return do(ctx, db, "DeleteTable", in, func(in *dynamodb.DeleteTableInput) (*dynamodb.DeleteTableOutput, error) {
+		if err := firstError(required("DeleteTable", need{"TableName", in.TableName == nil}), known(in)); err != nil {
+			return nil, err
+		}
+		return onTable(db, in.TableName, func(t *table) (*dynamodb.DeleteTableOutput, error) {
+			if t.protected {
+				return nil, validation("Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first.")
+			}
+			delete(db.tables, t.name)
+			return &dynamodb.DeleteTableOutput{TableDescription: t.describe(types.TableStatusDeleting)}, nil
+		})
+	})
+}
+
+// ListTables lists the names of tables, sorted, 100 at a time.
+func (db *DB) ListTables(ctx context.Context, in *dynamodb.ListTablesInput, _ ...func(*dynamodb.Options)) (*dynamodb.ListTablesOutput, error) {
+	return do(ctx, db, "ListTables", in, func(in *dynamodb.ListTablesInput) (*dynamodb.ListTablesOutput, error) {
+		limit := 100
+		if in.Limit != nil {
+			limit = int(*in.Limit)
+		}
+		if err := known(in); err != nil {
+			return nil, err
+		}
+		if limit < 1 || limit > 100 {
+			return nil, constraint(limit, "limit", "have value between 1 and 100")
+		}
+		db.mu.Lock()
+		defer db.mu.Unlock()
+		db.usage.Requests++
+		out := &dynamodb.ListTablesOutput{TableNames: []string{}}
+		for _, name := range slices.Sorted(maps.Keys(db.tables)) {
+			if in.ExclusiveStartTableName != nil && name <= *in.ExclusiveStartTableName {
+				continue
+			}
+			if len(out.TableNames) == limit {
+				out.LastEvaluatedTableName = aws.String(out.TableNames[limit-1])
+				break
+			}
+			out.TableNames = append(out.TableNames, name)
+		}
+		return out, nil
+	})
+}
+
+// Items returns copies of all items of a table, sorted by primary key; nil if
+// there is no such table. It costs no capacity and no latency.
+func (db *DB) Items(name string) []map[string]types.AttributeValue {
+	db.mu.Lock()
+	t := db.tables[name]
+	if t == nil {
+		db.mu.Unlock()
+		return nil
+	}
+	items := make([]*item, 0, t.count)
+	for _, k := range t.partitions() {
+		for _, r := range t.parts[k].rows {
+			items = append(items, r.item)
+		}
+	}
+	db.mu.Unlock()
+	out := make([]map[string]types.AttributeValue, len(items))
+	for i, it := range items {
+		out[i] = encodeItem(it)
+	}
+	return out
+}
