@@ -200,3 +200,9 @@ func (e *NoAnswerError) Unwrap() []error {
 	}
 	return []error{e.End, e.Last}
 }
+
+// SameCode reports whether two errors of the SDK have the same code.
+func SameCode(a, b error) bool {
+	var x, y smithy.APIError
+	return errors.As(a, &x) && errors.As(b, &y) && x.ErrorCode() == y.ErrorCode()
+}

@@ -51,8 +51,9 @@ type Attempt struct {
 type Sent struct {
 	// First is a reading of the clock from before the first sending.
 	First time.Time
-	// Unanswered counts the sendings that had no answer. They may be carried
-	// out, also later, unless the request's own conditions prevent it.
+	// Unanswered counts the sendings that had no answer, or heard of an earlier
+	// one under way. They may be carried out, also later, unless the request's
+	// own conditions prevent it.
 	Unanswered int
 }
 
@@ -91,9 +92,9 @@ func Do[I, O any](ctx context.Context, c *Caller, r Request, in *I, send Method[
 			return nil, sent, err
 		case Invalid:
 			return nil, sent, &TableError{Op: r.Op, Tables: r.Tables, Err: err}
-		case NoAnswer:
+		case NoAnswer, InProgress:
 			sent.Unanswered++
-		case Busy, InProgress:
+		case Busy:
 		}
 		last = err
 		_ = Sleep(ctx, c.backoff(r.ID, n))

@@ -1,0 +1,117 @@
+// Package unitofwork locks, reads, stages and commits many records of many
+// DynamoDB tables as one unit of work: all its writes happen at once, under its
+// locks, or none does.
+//
+// [Client.Do] is the whole of it: lock the keys, run a function that reads
+// through [Unit.Get] and stages writes, commit. Nothing is written before the
+// commit, which is one transaction that also releases the locks: the release is
+// the lock check.
+package unitofwork
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/lockset"
+)
+
+// MaxActions is how many lock rows and writes one commit has at most: what
+// DynamoDB takes in one transaction.
+const MaxActions = 100
+
+// Config says how units are kept. The zero value of every field is its default.
+type Config struct {
+	// Table is the name of the unit table, which remembers the IDs of committed
+	// units. Without it no unit can have an ID.
+	Table string
+	// FenceAttribute is the attribute in which every record written by a unit
+	// has the unit's token. Default "_fence".
+	FenceAttribute string
+	// IDRetention is how long the ID of a committed unit is remembered: as long
+	// nothing is committed under it again. Default 30 days.
+	IDRetention time.Duration
+	// Trace is called as things happen. Default: nothing is called.
+	Trace *Trace
+}
+
+// Trace is a set of hooks, as lockset.Trace: any may be nil; each must be quick
+// and safe for concurrent use. Every unit that began ends in exactly one of the
+// first four.
+type Trace struct {
+	Committed        func(CommittedInfo)
+	AlreadyCommitted func(id string)
+	NotCommitted     func(unit string, err error)
+	InDoubt          func(unit string, err error)
+	// StartingOver is called before another attempt, with what ended the last.
+	StartingOver func(attempt int, err error)
+}
+
+// CommittedInfo describes a unit that was committed.
+type CommittedInfo struct {
+	Unit   string
+	Rows   int // of the lock table
+	Writes int
+	Took   time.Duration // since the unit began to ask for its locks
+}
+
+// Client runs units of work. It is safe for concurrent use.
+type Client struct {
+	locks  *lockset.Client
+	db     lockset.DynamoDB
+	cfg    Config
+	lock   lockset.Config
+	caller *requests.Caller
+}
+
+// New returns a client that locks with locks and talks to the same DynamoDB. It
+// sends nothing. The error is a *lockset.ConfigError.
+func New(locks *lockset.Client, cfg Config) (*Client, error) {
+	if locks == nil {
+		return nil, &lockset.ConfigError{Field: "locks", Reason: "is nil"}
+	}
+	if cfg.FenceAttribute == "" {
+		cfg.FenceAttribute = "_fence"
+	}
+	if cfg.IDRetention == 0 {
+		cfg.IDRetention = 30 * 24 * time.Hour
+	}
+	if cfg.Trace == nil {
+		cfg.Trace = &Trace{}
+	}
+	lock := locks.Config()
+	switch {
+	case cfg.Table == lock.Table:
+		return nil, &lockset.ConfigError{Field: "Table", Reason: "is the lock table"}
+	case cfg.IDRetention < lock.Lease:
+		return nil, &lockset.ConfigError{Field: "IDRetention", Reason: "is shorter than a lease"}
+	}
+	return &Client{
+		locks: locks, db: locks.DynamoDB(), cfg: cfg, lock: lock,
+		caller: &requests.Caller{Attempt: lock.AttemptTimeout, Patience: lock.Lease, Observe: lock.Trace.Request},
+	}, nil
+}
+
+// CreateTable creates the unit table, as lockset.CreateTable does the lock
+// table.
+func CreateTable(ctx context.Context, db lockset.Tables, cfg Config) error {
+	if cfg.Table == "" {
+		return &lockset.ConfigError{Field: "Table", Reason: "is required"}
+	}
+	attribute := func(name string) types.AttributeDefinition {
+		return types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: types.ScalarAttributeTypeS}
+	}
+	return requests.CreateTable(ctx, db, &dynamodb.CreateTableInput{
+		TableName:            aws.String(cfg.Table),
+		BillingMode:          types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{attribute(attrUnit), attribute(attrPart)},
+		KeySchema: []types.KeySchemaElement{
+			{AttributeName: aws.String(attrUnit), KeyType: types.KeyTypeHash},
+			{AttributeName: aws.String(attrPart), KeyType: types.KeyTypeRange},
+		},
+	}, attrExpires)
+}

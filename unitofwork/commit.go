@@ -1,0 +1,215 @@
+package unitofwork
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/lockset"
+)
+
+// Commit carries out what was staged, under the locks, and releases them: in
+// one transaction, all or nothing. It ends the unit, whatever it returns:
+//
+//   - nil: committed;
+//   - an error that matches [ErrInDoubt]: not known;
+//   - any other: nothing was written; [NextOf] says what may be done. A
+//     *[StageError] is that of a write refused earlier; ErrAlreadyCommitted
+//     means that another unit committed under the same ID meanwhile.
+//
+// If ctx ends while the commit is under way, Commit still finds out what became
+// of it, for at most a lease.
+func (u *Unit) Commit(ctx context.Context) error {
+	if !u.end() {
+		return ErrEnded
+	}
+	u.mu.Lock()
+	writes, staged := u.stage.writes, u.stage.err
+	u.mu.Unlock()
+	if staged != nil {
+		return u.release(ctx, staged)
+	}
+	size := &TooLargeError{Rows: u.plan.Rows(), Writes: len(writes), Most: MaxActions}
+	if u.options.ID != "" {
+		size.Records = 1
+	}
+	if size.Rows+size.Writes+size.Records > size.Most {
+		return u.release(ctx, size)
+	}
+	return u.commit(ctx, writes)
+}
+
+func (u *Unit) commit(ctx context.Context, writes []write) error {
+	ending, err := u.set.End(ctx)
+	if err != nil {
+		return u.release(ctx, u.notCommitted(err, StartOver))
+	}
+	actions := ending.Actions()
+	for _, w := range writes {
+		actions = append(actions, w.item)
+	}
+	if u.options.ID != "" {
+		actions = append(actions, putRecord(u.c.cfg.Table, u.options.ID, u.set.Unit(), u.digest, u.c.lock.Now(), u.c.cfg.IDRetention))
+	}
+	sent, err := u.send(ctx, ending, actions, writes)
+	switch {
+	case err == nil:
+		ending.Committed()
+		u.committed(len(writes))
+		return nil
+	case sent.Unanswered > 0:
+		return u.resolve(ctx, ending, writes, err)
+	}
+	err = u.explain(ctx, ending, writes, err)
+	detached, cancel := u.detached(ctx)
+	defer cancel()
+	if released := ending.Abandon(detached); released != nil {
+		u.c.lock.Logger.Warn("holdall: release after a refused commit", "unit", u.set.Unit(), "err", released)
+	}
+	return u.over(err)
+}
+
+// send sends the commit until it is answered, at the longest until others may
+// take over.
+func (u *Unit) send(ctx context.Context, ending *lockset.Ending, actions []types.TransactWriteItem, writes []write) (requests.Sent, error) {
+	ctx, cancel := context.WithDeadlineCause(ctx, ending.Deadline(), &lockset.LostError{Reason: errLate})
+	defer cancel()
+	id := ending.RequestID()
+	in := &dynamodb.TransactWriteItemsInput{
+		ClientRequestToken:     aws.String(id),
+		TransactItems:          actions,
+		ReturnConsumedCapacity: u.c.caller.Capacity(),
+	}
+	tables := []string{u.c.lock.Table}
+	for _, w := range writes {
+		tables = append(tables, w.table)
+	}
+	if u.options.ID != "" {
+		tables = append(tables, u.c.cfg.Table)
+	}
+	slices.Sort(tables)
+	request := requests.Request{Op: "TransactWriteItems", ID: id, Tables: slices.Compact(tables)}
+	_, sent, err := requests.Do(ctx, u.c.caller, request, in, u.c.db.TransactWriteItems)
+	return sent, err
+}
+
+var errLate = errors.New("the commit was not answered before the locks' deadline")
+
+// resolve finds out what became of a commit that had no answer. A refusal of a
+// repeated request proves nothing about the first, so neither does err.
+func (u *Unit) resolve(ctx context.Context, ending *lockset.Ending, writes []write, err error) error {
+	ctx, cancel := u.detached(ctx)
+	defer cancel()
+	fate, raceErr := ending.Resolve(ctx)
+	outcome := outcomeOf(ref{}, nil, fate, false)
+	r := ref{unit: u.set.Unit(), token: u.set.Token(), key: u.held[0], id: u.options.ID}
+	if outcome != Committed && outcome != NotCommitted && r.id != "" {
+		var readErr error
+		if outcome, readErr = u.c.ask(ctx, r); readErr != nil {
+			raceErr = errors.Join(raceErr, readErr)
+		}
+	}
+	switch outcome {
+	case Committed:
+		u.committed(len(writes))
+		return nil
+	case NotCommitted:
+		return u.over(u.notCommitted(fmt.Errorf("%w; the last answer: %w", ErrSuperseded, err), StartOver))
+	default:
+		return u.over(&InDoubtError{ID: u.options.ID, Ref: r.String(), Err: errors.Join(err, raceErr)})
+	}
+}
+
+func (u *Unit) notCommitted(err error, next Next) *CommitError {
+	return &CommitError{Next: next, Err: err}
+}
+
+// explain says why a commit was refused: a lock lost first, then the ID, then
+// the records.
+func (u *Unit) explain(ctx context.Context, ending *lockset.Ending, writes []write, err error) error {
+	var canceled *types.TransactionCanceledException
+	switch {
+	case errors.As(err, new(*lockset.LostError)):
+		return u.notCommitted(err, StartOver)
+	case errors.As(err, &canceled):
+	case errors.As(err, new(*lockset.TableError)):
+		return u.notCommitted(u.c.nameTable(ctx, u.set.Unit(), err, writes), FixCall)
+	default:
+		return u.notCommitted(err, TryLater)
+	}
+	reasons := canceled.CancellationReasons
+	if lost := ending.Refused(reasons); lost != nil {
+		refused := u.notCommitted(lost, StartOver)
+		var what *lockset.LostError
+		if errors.As(lost, &what) {
+			refused.Key = what.Key
+		}
+		return refused
+	}
+	ofWrites := reasons[min(u.plan.Rows(), len(reasons)):]
+	if u.options.ID != "" && len(ofWrites) > len(writes) {
+		if reason := ofWrites[len(writes)]; requests.Code(reason) == requests.ReasonCondition {
+			return u.sameID(reason.Item)
+		}
+	}
+	return u.explainWrites(writes, ofWrites, err)
+}
+
+// explainWrites says which staged write was refused: one whose record has a
+// newer token before one whose own condition did not hold.
+func (u *Unit) explainWrites(writes []write, reasons []types.CancellationReason, err error) error {
+	var condition *CommitError
+	for i, w := range writes[:min(len(writes), len(reasons))] {
+		refused := &CommitError{Key: w.holder, Table: w.table, Record: w.record}
+		switch code := requests.Code(reasons[i]); code {
+		case "None":
+			continue
+		case requests.ReasonCondition:
+			found := u.stage.stamper.fenceOf(reasons[i].Item)
+			u.c.locks.Clock().Saw(found)
+			if found >= u.set.Token() {
+				refused.Next, refused.Err = StartOver, &StaleError{Token: u.set.Token(), Found: found}
+				return refused
+			}
+			refused.Next, refused.Err = Decide, ErrCondition
+		default:
+			refused.Next, refused.Err = FixCall, fmt.Errorf("%s: %s: %w", code, aws.ToString(reasons[i].Message), err)
+		}
+		if condition == nil {
+			condition = refused
+		}
+	}
+	if condition == nil {
+		return u.notCommitted(err, FixCall)
+	}
+	return condition
+}
+
+// nameTable asks each table of a refused transaction by itself, to name the one
+// that cannot be used.
+func (c *Client) nameTable(ctx context.Context, id string, err error, writes []write) error {
+	var refused *lockset.TableError
+	if !errors.As(err, &refused) || len(refused.Tables) < 2 {
+		return err
+	}
+	asked := map[string]bool{}
+	for _, w := range writes {
+		if asked[w.table] || w.key == nil {
+			continue
+		}
+		asked[w.table] = true
+		get := types.TransactGetItem{Get: &types.Get{TableName: aws.String(w.table), Key: w.key}}
+		_, readErr := c.read(ctx, id, []types.TransactGetItem{get}, []string{w.table})
+		var alone *lockset.TableError
+		if errors.As(readErr, &alone) && requests.SameCode(alone.Err, refused.Err) {
+			return alone
+		}
+	}
+	return err
+}

@@ -1,0 +1,110 @@
+package unitofwork
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// Options of one unit. Set them with functions, as in the SDK.
+type Options struct {
+	// ID makes the unit commit once, ever (within Config.IDRetention): whoever
+	// commits first under an ID wins, everybody after is told it is done. At
+	// most 1,024 bytes. Needs Config.Table.
+	ID string
+	// Payload is what the ID stands for: the same ID with another payload, or
+	// with other keys, is refused with an *[IDError].
+	Payload []byte
+	// Attempts is how often Do tries at most: after an error that allows it
+	// (see [StartOver]) it starts over with a fresh unit and a fresh token, and
+	// calls its function again. Default 1.
+	Attempts int
+}
+
+func (c *Client) options(fns []func(*Options)) (Options, error) {
+	o := Options{Attempts: 1}
+	for _, fn := range fns {
+		fn(&o)
+	}
+	switch {
+	case o.Attempts < 1:
+		return o, &lockset.ConfigError{Field: "Attempts", Reason: "is less than 1"}
+	case o.ID == "" && o.Payload != nil:
+		return o, &IDError{"", "there is a payload but no ID"}
+	case o.ID != "" && c.cfg.Table == "":
+		return o, &IDError{o.ID, "unitofwork.Config.Table is not set, so IDs cannot be remembered"}
+	}
+	return o, checkID(o.ID)
+}
+
+// Do locks keys, calls fn, and commits what it staged when it returns nil;
+// otherwise, also when it panics, it writes nothing and releases the locks. Keys
+// may come in any order. Do waits for locks as long as ctx lives.
+//
+// fn's context ends when ctx does or the locks are lost. fn reads with
+// [Unit.Get] and stages writes; it must not act on the outside world, for it
+// may be called again (Options.Attempts), or its unit may not commit.
+//
+// Do returns nil if the unit is committed, by this call or, under the same ID,
+// by an earlier one. Otherwise nothing was written, unless the error matches
+// [ErrInDoubt]; [NextOf] says what may be done. Under another unit's context
+// the error matches [ErrNested].
+func (c *Client) Do(ctx context.Context, keys []ordering.Key, fn func(context.Context, *Unit) error, options ...func(*Options)) error {
+	o, err := c.options(options)
+	if err != nil {
+		return err
+	}
+	for n := 1; ; n++ {
+		unit, err := c.once(ctx, keys, fn, o)
+		if err == nil || n == o.Attempts || NextOf(err) != StartOver || ctx.Err() != nil {
+			return err
+		}
+		if hook := c.cfg.Trace.StartingOver; hook != nil {
+			hook(n+1, err)
+		}
+		if requests.Sleep(ctx, startOverPause(unit, n)) != nil {
+			return err
+		}
+	}
+}
+
+// startOverPause grows with n, jittered by the unit that failed.
+func startOverPause(unit string, n int) time.Duration {
+	longest := 20 * time.Millisecond << min(n, 6)
+	return time.Duration((1 + requests.Jitter(unit, n)) / 2 * float64(longest))
+}
+
+// once is one attempt. It returns the nonce of its unit, if it got one.
+func (c *Client) once(ctx context.Context, keys []ordering.Key, fn func(context.Context, *Unit) error, o Options) (string, error) {
+	u, err := c.begin(ctx, keys, o)
+	if errors.Is(err, ErrAlreadyCommitted) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	returned := false
+	defer func() { // a panic or runtime.Goexit on its way through
+		if !returned {
+			_ = u.Rollback(ctx)
+		}
+	}()
+	err = fn(u.ctx, u)
+	returned = true
+	if err == nil {
+		err = u.Commit(ctx)
+		if errors.Is(err, ErrAlreadyCommitted) {
+			err = nil
+		}
+		return u.set.Unit(), err
+	}
+	var lost *lockset.LostError
+	if errors.As(context.Cause(u.set.Context()), &lost) && !errors.Is(err, lockset.ErrLost) {
+		err = errors.Join(lost, err) // which is why fn failed, or makes it moot
+	}
+	return u.set.Unit(), u.rollback(ctx, err)
+}

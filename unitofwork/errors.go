@@ -1,0 +1,174 @@
+package unitofwork
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// Sentinels, matched with errors.Is.
+var (
+	// ErrNested: a unit was begun under the context of another. Two sets held
+	// at a time can deadlock: name all keys in one.
+	ErrNested = errors.New("a unit of work cannot begin inside another")
+	// ErrEnded: the unit was committed or rolled back before.
+	ErrEnded = errors.New("the unit of work has ended")
+	// ErrAlreadyCommitted: a unit with this ID was committed before. [Client.Do]
+	// returns nil instead, without calling its function.
+	ErrAlreadyCommitted = errors.New("a unit with this ID was committed before")
+	// ErrInDoubt matches every *[InDoubtError].
+	ErrInDoubt = errors.New("the outcome is in doubt")
+	// ErrCondition: a condition that the caller staged did not hold.
+	ErrCondition = errors.New("a staged condition did not hold")
+	// ErrStale matches every *[StaleError].
+	ErrStale = errors.New("the unit's token is stale")
+	// ErrSuperseded: the commit's answer was lost, and a release of the unit's
+	// own overtook it: it never can land.
+	ErrSuperseded = errors.New("the commit had no answer and was overtaken by a release")
+)
+
+// Next says what a caller may do after an error.
+type Next int
+
+// What a caller may do next.
+const (
+	// Decide: the error is the caller's own, or of a condition it staged.
+	Decide Next = iota
+	// StartOver: nothing was written; a fresh unit with a fresh token may
+	// succeed. Options.Attempts does it.
+	StartOver
+	// TryLater: nothing was written; a key is held by another, or DynamoDB did
+	// not answer or was busy.
+	TryLater
+	// FixCall: nothing was written, and nothing will be until the call, the
+	// configuration or the table is changed.
+	FixCall
+	// AskLater: the outcome is not known; Client.Outcome may tell.
+	AskLater
+)
+
+func (n Next) String() string {
+	return [...]string{"decide", "start over", "try later", "fix the call", "ask later"}[n]
+}
+
+// NextOf says what the caller may do after err, which this package returned.
+func NextOf(err error) Next {
+	var commit *CommitError
+	switch {
+	case errors.Is(err, ErrInDoubt):
+		return AskLater
+	case errors.As(err, &commit):
+		return commit.Next
+	case errors.Is(err, lockset.ErrLost):
+		return StartOver
+	case errors.As(err, new(*lockset.HeldError)), errors.As(err, new(*lockset.NoAnswerError)):
+		return TryLater
+	case errors.As(err, new(*ordering.KeyError)), errors.As(err, new(*lockset.ConfigError)),
+		errors.As(err, new(*lockset.TableError)), errors.As(err, new(*lockset.RowError)),
+		errors.As(err, new(*StageError)), errors.As(err, new(*TooLargeError)), errors.As(err, new(*IDError)),
+		errors.Is(err, ErrNested), errors.Is(err, ErrEnded):
+		return FixCall
+	default:
+		return Decide
+	}
+}
+
+// CommitError says why a commit wrote nothing. It wraps the reason: a
+// lockset.LostError, [StaleError], [ErrCondition], [ErrSuperseded],
+// lockset.TableError or lockset.NoAnswerError.
+type CommitError struct {
+	Key    ordering.Key // the lock key at fault, if one is
+	Table  string       // the record at fault, if one is
+	Record string       // its primary key
+	Next   Next
+	Err    error
+}
+
+func (e *CommitError) Error() string {
+	if e.Table != "" {
+		return fmt.Sprintf("not committed: table %q, record %s: %v", e.Table, e.Record, e.Err)
+	}
+	return fmt.Sprintf("not committed: %v", e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *CommitError) Unwrap() error { return e.Err }
+
+// StaleError says that a record has the token of a later unit: ours was
+// overtaken. It matches [ErrStale].
+type StaleError struct {
+	Token, Found fencing.Token
+}
+
+func (e *StaleError) Error() string {
+	return fmt.Sprintf("%v: it is %v, the record has %v", ErrStale, e.Token, e.Found)
+}
+
+// Is matches ErrStale.
+func (e *StaleError) Is(target error) bool { return target == ErrStale }
+
+// StageError says why a write cannot be part of a unit. Nothing was written.
+type StageError struct {
+	Table, Record string
+	Reason        error
+}
+
+func (e *StageError) Error() string {
+	return fmt.Sprintf("stage: table %q, record %s: %v", e.Table, e.Record, e.Reason)
+}
+
+// Unwrap returns the reason.
+func (e *StageError) Unwrap() error { return e.Reason }
+
+// GuardError is the reason of a [StageError]: no key held guards the record.
+type GuardError struct {
+	Guard ordering.Key
+	Held  []ordering.Key
+}
+
+func (e *GuardError) Error() string {
+	return fmt.Sprintf("its guard %q is not held; held are %q", string(e.Guard), e.Held)
+}
+
+// TooLargeError says that a unit does not fit into one transaction of DynamoDB.
+// Nothing was written.
+type TooLargeError struct {
+	Rows    int // of the lock table: keys and intents on their ancestors
+	Writes  int // staged
+	Records int // of the unit's ID: 0 or 1
+	Most    int
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("the unit is too large for one transaction: %d lock rows + %d writes + %d id records = %d, the limit is %d",
+		e.Rows, e.Writes, e.Records, e.Rows+e.Writes+e.Records, e.Most)
+}
+
+// IDError says that an ID cannot be used, or was used for something else.
+type IDError struct {
+	ID, Reason string
+}
+
+func (e *IDError) Error() string { return fmt.Sprintf("id %q: %s", e.ID, e.Reason) }
+
+// InDoubtError says that it is not known whether the unit was committed. It
+// matches [ErrInDoubt]. Ask [Client.Outcome] about Ref; with an ID, doing the
+// same again under the same ID is safe.
+type InDoubtError struct {
+	ID  string // the caller's, if there was one
+	Ref string // what Outcome takes
+	Err error  // why there is no telling
+}
+
+func (e *InDoubtError) Error() string {
+	return fmt.Sprintf("%v: %v; ask about %q", ErrInDoubt, e.Err, e.Ref)
+}
+
+// Unwrap returns the last answer.
+func (e *InDoubtError) Unwrap() error { return e.Err }
+
+// Is matches ErrInDoubt.
+func (e *InDoubtError) Is(target error) bool { return target == ErrInDoubt }

@@ -1,0 +1,129 @@
+package unitofwork
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Outcome says what is known about a unit: by the Ref of an [InDoubtError], or
+// by an ID.
+//
+// By a Ref it is an answer about that very unit, as long as its lock row or the
+// record of its ID still names it. By an ID it is [Committed] if any unit
+// committed under it, else [Undecided]: one may yet.
+//
+// Errors: *[IDError] for what is neither, lockset's *TableError, *RowError and
+// *NoAnswerError.
+func (c *Client) Outcome(ctx context.Context, idOrRef string) (Outcome, error) {
+	if !strings.HasPrefix(idOrRef, refPrefix) {
+		return c.outcomeOfID(ctx, idOrRef)
+	}
+	r, err := parseRef(idOrRef)
+	if err != nil {
+		return Undecided, err
+	}
+	return c.ask(ctx, r)
+}
+
+func (c *Client) outcomeOfID(ctx context.Context, id string) (Outcome, error) {
+	if id == "" {
+		return Undecided, &IDError{id, "is empty"}
+	}
+	if err := checkID(id); err != nil {
+		return Undecided, err
+	}
+	found, err := c.findRecord(ctx, id, id)
+	if err != nil || found == nil {
+		return Undecided, err
+	}
+	return Committed, nil
+}
+
+// ask reads, as of one moment, one of the unit's lock rows and the record of its
+// ID if it had one.
+func (c *Client) ask(ctx context.Context, r ref) (Outcome, error) {
+	gets := []types.TransactGetItem{c.locks.RowGet(r.key)}
+	tables := []string{c.lock.Table}
+	if r.id != "" {
+		if c.cfg.Table == "" {
+			return Undecided, &IDError{r.id, "unitofwork.Config.Table is not set, so IDs cannot be looked up"}
+		}
+		gets = append(gets, c.recordGet(r.id))
+		tables = append(tables, c.cfg.Table)
+	}
+	items, err := c.read(ctx, r.unit, gets, tables)
+	if err != nil {
+		return Undecided, err
+	}
+	fate, err := c.locks.RowFate(r.key, items[0], r.unit, r.token)
+	if err != nil {
+		return Undecided, err
+	}
+	var found *record
+	if r.id != "" {
+		if found, err = c.parse(r.id, items[1]); err != nil {
+			return Undecided, err
+		}
+	}
+	// A token is about the time of its unit, and TTL deletes by the wall clock.
+	age := c.lock.Now().Sub(time.UnixMicro(int64(r.token)))
+	return outcomeOf(r, found, fate, age > c.cfg.IDRetention), nil
+}
+
+func (c *Client) recordGet(id string) types.TransactGetItem {
+	return types.TransactGetItem{Get: &types.Get{TableName: aws.String(c.cfg.Table), Key: recordKey(id)}}
+}
+
+func (c *Client) findRecord(ctx context.Context, request, id string) (*record, error) {
+	if c.cfg.Table == "" {
+		return nil, &IDError{id, "unitofwork.Config.Table is not set, so IDs cannot be looked up"}
+	}
+	items, err := c.read(ctx, request, []types.TransactGetItem{c.recordGet(id)}, []string{c.cfg.Table})
+	if err != nil {
+		return nil, err
+	}
+	return c.parse(id, items[0])
+}
+
+func (c *Client) parse(id string, item map[string]types.AttributeValue) (*record, error) {
+	found, err := parseRecord(item)
+	if err != nil {
+		return nil, &IDError{id, fmt.Sprintf("table %q: %v", c.cfg.Table, err)}
+	}
+	return found, nil
+}
+
+// lookUp looks for the unit's ID while the locks are held and nothing is done
+// yet: what is done is not done again.
+func (u *Unit) lookUp(ctx context.Context) error {
+	found, err := u.c.findRecord(ctx, u.set.Unit(), u.options.ID)
+	if err != nil || found == nil {
+		return err
+	}
+	return u.judgeRecord(found)
+}
+
+// sameID explains a commit that met a record of its ID.
+func (u *Unit) sameID(item map[string]types.AttributeValue) error {
+	found, err := u.c.parse(u.options.ID, item)
+	if err != nil {
+		return err
+	}
+	if found == nil { // refused by a record that is gone again
+		return u.notCommitted(fmt.Errorf("id %q: %w", u.options.ID, ErrCondition), StartOver)
+	}
+	return u.judgeRecord(found)
+}
+
+func (u *Unit) judgeRecord(found *record) error {
+	if !bytes.Equal(found.digest, u.digest) {
+		return &IDError{u.options.ID, "was committed before with other keys or another payload"}
+	}
+	return fmt.Errorf("id %q: %w", u.options.ID, ErrAlreadyCommitted)
+}

@@ -1,0 +1,156 @@
+package unitofwork
+
+// Pure: decides, does no I/O.
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/ordering"
+)
+
+// stage is what a unit is to write. It is not safe for concurrent use.
+//
+// Invariants: every write has a guard that a held key covers, no record is
+// written twice as far as can be told, and every write is stamped.
+type stage struct {
+	held     []ordering.Key
+	stamper  stamper
+	reserved []string // the tables that are holdall's own
+	writes   []write
+	records  map[string]bool     // those written, by table and primary key
+	schemas  map[string][]string // the key attributes of tables, as far as seen
+	err      error               // the first refusal: commit returns it
+}
+
+// write is one staged action on one record.
+type write struct {
+	guard, holder ordering.Key // the holder covers the guard
+	table, record string
+	key           map[string]types.AttributeValue // nil if it cannot be told
+	item          types.TransactWriteItem
+}
+
+func newStage(held []ordering.Key, s stamper, reserved ...string) stage {
+	return stage{held: held, stamper: s, reserved: reserved, records: map[string]bool{}, schemas: map[string][]string{}}
+}
+
+// add stages one action under a guard, or refuses it with a *StageError, which
+// it also keeps.
+func (s *stage) add(guard ordering.Key, item types.TransactWriteItem) error {
+	w, err := s.prepare(guard, item)
+	if err != nil {
+		return s.refuse(w.table, w.record, err)
+	}
+	if w.key != nil {
+		s.records[w.table+" "+w.record] = true
+	}
+	s.writes = append(s.writes, w)
+	return nil
+}
+
+func (s *stage) refuse(table, record string, reason error) error {
+	if record == "" {
+		record = "(unknown)"
+	}
+	err := &StageError{Table: table, Record: record, Reason: reason}
+	if s.err == nil {
+		s.err = err
+	}
+	return err
+}
+
+func (s *stage) prepare(guard ordering.Key, item types.TransactWriteItem) (write, error) {
+	table, key, err := target(item)
+	w := write{guard: guard, table: table, key: key}
+	if err != nil {
+		return w, err
+	}
+	if key != nil {
+		s.learn(table, key)
+	} else if w.key = s.putKey(table, item.Put.Item); w.key == nil {
+		w.record = "(a put by its item)"
+	}
+	if w.key != nil {
+		w.record = keyText(w.key)
+	}
+	switch {
+	case table == "":
+		return w, errors.New("no table is named")
+	case slices.Contains(s.reserved, table):
+		return w, errors.New("the table is holdall's own")
+	case w.key != nil && s.records[table+" "+w.record]:
+		return w, errors.New("the unit writes this record already; one record takes one write")
+	}
+	if err := guard.Validate(); err != nil {
+		return w, fmt.Errorf("its guard: %w", err)
+	}
+	holder, ok := ordering.Holder(s.held, guard)
+	if !ok {
+		return w, &GuardError{Guard: guard, Held: slices.Clone(s.held)}
+	}
+	w.holder = holder
+	w.item, err = s.stamper.stamp(item)
+	return w, err
+}
+
+// target returns the table and, but for a put, the primary key of an action.
+func target(item types.TransactWriteItem) (table string, key map[string]types.AttributeValue, err error) {
+	actions := 0
+	if p := item.Put; p != nil {
+		actions++
+		table = aws.ToString(p.TableName)
+		if len(p.Item) == 0 {
+			err = errors.New("the put has no item")
+		}
+	}
+	keyed := func(name *string, k map[string]types.AttributeValue) {
+		actions++
+		table, key = aws.ToString(name), k
+		if len(k) == 0 {
+			err = errors.New("the action has no key")
+		}
+	}
+	if u := item.Update; u != nil {
+		keyed(u.TableName, u.Key)
+	}
+	if d := item.Delete; d != nil {
+		keyed(d.TableName, d.Key)
+	}
+	if c := item.ConditionCheck; c != nil {
+		keyed(c.TableName, c.Key)
+	}
+	if actions != 1 {
+		return table, nil, fmt.Errorf("%d actions, not one", actions)
+	}
+	return table, key, err
+}
+
+// learn notes which attributes are the key of a table.
+func (s *stage) learn(table string, key map[string]types.AttributeValue) {
+	s.schemas[table] = slices.Sorted(maps.Keys(key))
+}
+
+// putKey returns the primary key within an item, nil if the table's key is not
+// known. DynamoDB refuses what this misses: a transaction that names an item
+// twice is refused as a whole.
+func (s *stage) putKey(table string, item map[string]types.AttributeValue) map[string]types.AttributeValue {
+	names, known := s.schemas[table]
+	if !known {
+		return nil
+	}
+	key := map[string]types.AttributeValue{}
+	for _, name := range names {
+		value, ok := item[name]
+		if !ok {
+			return nil
+		}
+		key[name] = value
+	}
+	return key
+}

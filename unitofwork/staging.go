@@ -1,0 +1,139 @@
+package unitofwork
+
+import (
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/ordering"
+)
+
+// Expression is what [Unit.Update] and [Unit.Check] ask of a record, in
+// DynamoDB's expression language. Update or Condition may be empty.
+type Expression struct {
+	Update, Condition string
+	// Names are the attribute names of "#" placeholders.
+	Names map[string]string
+	// Values are those of ":" placeholders: attribute values, or whatever
+	// attributevalue.Marshal takes.
+	Values map[string]any
+}
+
+// Put stages records, whole, as they stand now. The error is a *[StageError];
+// commit returns it too.
+func (u *Unit) Put(records ...Record) error {
+	return u.each(records, func(table string, key map[string]types.AttributeValue, r Record) (types.TransactWriteItem, error) {
+		item, err := r.item()
+		if err != nil {
+			return types.TransactWriteItem{}, err
+		}
+		delete(item, u.c.cfg.FenceAttribute) // as it was read, in a struct that has it
+		return types.TransactWriteItem{Put: &types.Put{TableName: aws.String(table), Item: item}}, nil
+	})
+}
+
+// Delete stages the removal of records. A removed record has no fence any more:
+// what writes to it without a lock is not refused.
+func (u *Unit) Delete(records ...Record) error {
+	return u.each(records, func(table string, key map[string]types.AttributeValue, _ Record) (types.TransactWriteItem, error) {
+		return types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String(table), Key: key}}, nil
+	})
+}
+
+// Update stages a change of some of a record's attributes, under e's condition
+// if it has one.
+func (u *Unit) Update(record Record, e Expression) error {
+	return u.each([]Record{record}, func(table string, key map[string]types.AttributeValue, _ Record) (types.TransactWriteItem, error) {
+		values, err := e.values()
+		return types.TransactWriteItem{Update: &types.Update{
+			TableName: aws.String(table), Key: key,
+			UpdateExpression: optional(e.Update), ConditionExpression: optional(e.Condition),
+			ExpressionAttributeNames: e.Names, ExpressionAttributeValues: values,
+		}}, err
+	})
+}
+
+// Check stages a condition on a record that the unit does not write: the commit
+// happens only if it holds then.
+func (u *Unit) Check(record Record, e Expression) error {
+	return u.each([]Record{record}, func(table string, key map[string]types.AttributeValue, _ Record) (types.TransactWriteItem, error) {
+		if e.Update != "" {
+			return types.TransactWriteItem{}, fmt.Errorf("a check has no update expression")
+		}
+		values, err := e.values()
+		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+			TableName: aws.String(table), Key: key, ConditionExpression: optional(e.Condition),
+			ExpressionAttributeNames: e.Names, ExpressionAttributeValues: values,
+		}}, err
+	})
+}
+
+// Stage stages any action that the SDK can say, on a record that guard
+// protects: a key held, or one below a key held. The fence is set and checked as
+// with the others.
+func (u *Unit) Stage(guard ordering.Key, actions ...types.TransactWriteItem) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.ended {
+		return ErrEnded
+	}
+	for _, action := range actions {
+		if err := u.stage.add(guard, action); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func (e Expression) values() (map[string]types.AttributeValue, error) {
+	values := map[string]types.AttributeValue{}
+	for name, v := range e.Values {
+		value, ok := v.(types.AttributeValue)
+		if !ok {
+			var err error
+			if value, err = attributevalue.Marshal(v); err != nil {
+				return nil, fmt.Errorf("value %s: %w", name, err)
+			}
+		}
+		values[name] = value
+	}
+	return values, nil
+}
+
+// each stages one action per record, under the record's own guard.
+func (u *Unit) each(records []Record, action func(string, map[string]types.AttributeValue, Record) (types.TransactWriteItem, error)) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.ended {
+		return ErrEnded
+	}
+	for _, r := range records {
+		table, key, err := r.location()
+		if err != nil {
+			return u.stage.refuse(table, keyText(key), err)
+		}
+		u.stage.learn(table, key)
+		now, read := r.guards()
+		if read != "" && !read.Covers(now) && !now.Covers(read) {
+			return u.stage.refuse(table, keyText(key), fmt.Errorf("its guard was %q when it was read and is %q now: "+
+				"a record keeps its guard, or moves to an ancestor or descendant of it", string(read), string(now)))
+		}
+		item, err := action(table, key, r)
+		if err != nil {
+			return u.stage.refuse(table, keyText(key), err)
+		}
+		if err := u.stage.add(now, item); err != nil {
+			return err
+		}
+	}
+	return nil
+}

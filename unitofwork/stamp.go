@@ -1,0 +1,216 @@
+package unitofwork
+
+// Pure: decides, does no I/O.
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/fencing"
+)
+
+// The placeholders that stamping adds to a caller's expressions.
+const (
+	fenceName  = "#holdallFence"
+	tokenValue = ":holdallToken"
+	isNewer    = "(attribute_not_exists(" + fenceName + ") OR " + fenceName + " < " + tokenValue + ")"
+	setFence   = fenceName + " = " + tokenValue
+)
+
+// stamper puts a unit's token on what it writes: every write sets the record's
+// fence and is carried out only if the fence it finds is older.
+type stamper struct {
+	attr  string // the fence attribute
+	token fencing.Token
+}
+
+// stamp returns a copy of the caller's action with the fence set and checked.
+// The caller's own action is not changed. The error says in words what the
+// expressions may not do.
+func (s stamper) stamp(item types.TransactWriteItem) (types.TransactWriteItem, error) {
+	switch {
+	case item.Put != nil:
+		put := *item.Put
+		if _, touched := put.Item[s.attr]; touched {
+			return item, fmt.Errorf("the item has the fence attribute %q, which holdall sets", s.attr)
+		}
+		put.Item = maps.Clone(put.Item)
+		put.Item[s.attr] = s.value()
+		e := expressions{condition: put.ConditionExpression, names: put.ExpressionAttributeNames, values: put.ExpressionAttributeValues}
+		err := s.guard(&e)
+		put.ConditionExpression, put.ExpressionAttributeNames, put.ExpressionAttributeValues = e.condition, e.names, e.values
+		put.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
+		return types.TransactWriteItem{Put: &put}, err
+	case item.Update != nil:
+		update := *item.Update
+		e := expressions{update.ConditionExpression, update.UpdateExpression, update.ExpressionAttributeNames, update.ExpressionAttributeValues}
+		err := s.guard(&e)
+		update.UpdateExpression = aws.String(withSet(aws.ToString(e.update)))
+		update.ConditionExpression, update.ExpressionAttributeNames, update.ExpressionAttributeValues = e.condition, e.names, e.values
+		update.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
+		return types.TransactWriteItem{Update: &update}, err
+	case item.Delete != nil:
+		del := *item.Delete
+		e := expressions{condition: del.ConditionExpression, names: del.ExpressionAttributeNames, values: del.ExpressionAttributeValues}
+		err := s.guard(&e)
+		del.ConditionExpression, del.ExpressionAttributeNames, del.ExpressionAttributeValues = e.condition, e.names, e.values
+		del.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
+		return types.TransactWriteItem{Delete: &del}, err
+	default:
+		check := *item.ConditionCheck
+		e := expressions{condition: check.ConditionExpression, names: check.ExpressionAttributeNames, values: check.ExpressionAttributeValues}
+		err := s.guard(&e)
+		check.ConditionExpression, check.ExpressionAttributeNames, check.ExpressionAttributeValues = e.condition, e.names, e.values
+		check.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
+		return types.TransactWriteItem{ConditionCheck: &check}, err
+	}
+}
+
+func (s stamper) value() types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: s.token.String()}
+}
+
+// expressions are the caller's, of one action.
+type expressions struct {
+	condition, update *string
+	names             map[string]string
+	values            map[string]types.AttributeValue
+}
+
+// guard joins the condition on the fence to the caller's.
+func (s stamper) guard(e *expressions) error {
+	if err := s.allow(*e); err != nil {
+		return err
+	}
+	condition := isNewer
+	if own := strings.TrimSpace(aws.ToString(e.condition)); own != "" {
+		condition = "(" + own + ") AND " + isNewer
+	}
+	e.condition = aws.String(condition)
+	e.names = maps.Clone(e.names)
+	if e.names == nil {
+		e.names = map[string]string{}
+	}
+	e.names[fenceName] = s.attr
+	e.values = maps.Clone(e.values)
+	if e.values == nil {
+		e.values = map[string]types.AttributeValue{}
+	}
+	e.values[tokenValue] = s.value()
+	return nil
+}
+
+// allow refuses expressions that touch the fence or our placeholders, and
+// conditions whose parentheses would open ours.
+func (s stamper) allow(e expressions) error {
+	for name, attr := range e.names {
+		if name == fenceName {
+			return fmt.Errorf("the placeholder %s is holdall's own", name)
+		}
+		if attr == s.attr {
+			return fmt.Errorf("the placeholder %s names the fence attribute %q, which holdall sets and checks", name, attr)
+		}
+	}
+	if _, taken := e.values[tokenValue]; taken {
+		return fmt.Errorf("the placeholder %s is holdall's own", tokenValue)
+	}
+	for _, text := range []*string{e.condition, e.update} {
+		depth := 0
+		for _, t := range lex(aws.ToString(text)) {
+			switch t.text {
+			case s.attr:
+				return fmt.Errorf("the expression names the fence attribute %q, which holdall sets and checks", t.text)
+			case fenceName, tokenValue:
+				return fmt.Errorf("the placeholder %s is holdall's own", t.text)
+			case "(":
+				depth++
+			case ")":
+				depth--
+			}
+			if depth < 0 {
+				break
+			}
+		}
+		if depth != 0 {
+			return fmt.Errorf("the parentheses of the expression %q do not match", aws.ToString(text))
+		}
+	}
+	return nil
+}
+
+// withSet adds the fence to the SET clause of an update expression, or adds
+// that clause. SET is a reserved word, so a bare one is always the keyword.
+func withSet(update string) string {
+	for _, t := range lex(update) {
+		if strings.EqualFold(t.text, "SET") {
+			end := t.at + len(t.text)
+			return update[:end] + " " + setFence + ", " + strings.TrimLeft(update[end:], " \t\r\n")
+		}
+	}
+	return strings.TrimSpace(update + " SET " + setFence)
+}
+
+// lexeme is one word, placeholder or sign of an expression.
+type lexeme struct {
+	text string
+	at   int
+}
+
+func lex(expression string) []lexeme {
+	var lexemes []lexeme
+	for i := 0; i < len(expression); {
+		if !wordByte(expression[i]) {
+			if expression[i] > ' ' {
+				lexemes = append(lexemes, lexeme{expression[i : i+1], i})
+			}
+			i++
+			continue
+		}
+		start := i
+		for i++; i < len(expression) && wordByte(expression[i]) && !strings.ContainsRune("#:", rune(expression[i])); i++ {
+		}
+		lexemes = append(lexemes, lexeme{expression[start:i], start})
+	}
+	return lexemes
+}
+
+func wordByte(b byte) bool {
+	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_' || b == '#' || b == ':' || b >= 0x80
+}
+
+// fenceOf returns the fence of a record, zero if it has none that is a token.
+func (s stamper) fenceOf(item map[string]types.AttributeValue) fencing.Token {
+	n, ok := item[s.attr].(*types.AttributeValueMemberN)
+	if !ok {
+		return 0
+	}
+	t, err := strconv.ParseInt(n.Value, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return fencing.Token(t)
+}
+
+// keyText writes a record's primary key for people, and for telling two apart.
+func keyText(key map[string]types.AttributeValue) string {
+	parts := make([]string, 0, len(key))
+	for _, name := range slices.Sorted(maps.Keys(key)) {
+		switch v := key[name].(type) {
+		case *types.AttributeValueMemberS:
+			parts = append(parts, name+"="+strconv.Quote(v.Value))
+		case *types.AttributeValueMemberN:
+			parts = append(parts, name+"="+v.Value)
+		case *types.AttributeValueMemberB:
+			parts = append(parts, fmt.Sprintf("%s=%x", name, v.Value))
+		default:
+			parts = append(parts, fmt.Sprintf("%s=%T", name, v))
+		}
+	}
+	return strings.Join(parts, " ")
+}

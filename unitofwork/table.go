@@ -1,0 +1,165 @@
+package unitofwork
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/ordering"
+)
+
+// Table says once where records of type T live, and which key guards each.
+// Structs are written and read by attributevalue, with the tags users have. A
+// Table is not to be changed once used; it is then safe for concurrent use.
+type Table[T any] struct {
+	// Name is the table's name.
+	Name string
+	// PartitionKey and SortKey are the attributes of its primary key; SortKey
+	// is empty if it has none.
+	PartitionKey, SortKey string
+	// Guard returns the key that protects a record: the same one for as long as
+	// the record lives, or one of that key's ancestors or descendants, because
+	// tokens are ordered only along a family. Derive it from what never changes.
+	Guard func(*T) ordering.Key
+}
+
+// Ref refers to one record: by its key at first, and holding it once
+// [Unit.Get] has read it. It is not safe for concurrent use.
+type Ref[T any] struct {
+	// T is the record: what Get read, and what Put writes.
+	T T
+	// Found reports whether Get found the record. If not, T is zero.
+	Found bool
+
+	table *Table[T]
+	key   map[string]types.AttributeValue
+	guard ordering.Key // when it was read
+	err   error        // of a key that cannot be one
+}
+
+// Record is a *[Ref] of any type.
+type Record interface {
+	location() (table string, key map[string]types.AttributeValue, err error)
+	load(item map[string]types.AttributeValue) error
+	guards() (now, read ordering.Key)
+	item() (map[string]types.AttributeValue, error)
+}
+
+// Ref refers to the record with this partition key, and sort key if the table
+// has one.
+func (t *Table[T]) Ref(key ...any) *Ref[T] {
+	r := &Ref[T]{table: t, key: map[string]types.AttributeValue{}}
+	names := t.keyNames()
+	if len(key) != len(names) {
+		r.err = fmt.Errorf("%d values for the key %q", len(key), names)
+		return r
+	}
+	for i, name := range names {
+		value, err := attributevalue.Marshal(key[i])
+		if err == nil {
+			err = checkKeyValue(value)
+		}
+		if err != nil {
+			r.err = fmt.Errorf("key attribute %q: %w", name, err)
+			return r
+		}
+		r.key[name] = value
+	}
+	return r
+}
+
+// Of refers to a record by its content, which has its key: a new one, say.
+func (t *Table[T]) Of(record T) *Ref[T] {
+	r := &Ref[T]{T: record, table: t}
+	item, err := attributevalue.MarshalMap(record)
+	if err == nil {
+		r.key, err = t.keyOf(item)
+	}
+	r.err = err
+	return r
+}
+
+func (t *Table[T]) keyNames() []string {
+	if t.SortKey == "" {
+		return []string{t.PartitionKey}
+	}
+	return []string{t.PartitionKey, t.SortKey}
+}
+
+func (t *Table[T]) keyOf(item map[string]types.AttributeValue) (map[string]types.AttributeValue, error) {
+	key := map[string]types.AttributeValue{}
+	for _, name := range t.keyNames() {
+		value, ok := item[name]
+		if !ok {
+			return nil, fmt.Errorf("%T has no key attribute %q", *new(T), name)
+		}
+		if err := checkKeyValue(value); err != nil {
+			return nil, fmt.Errorf("key attribute %q: %w", name, err)
+		}
+		key[name] = value
+	}
+	return key, nil
+}
+
+func checkKeyValue(value types.AttributeValue) error {
+	switch v := value.(type) {
+	case *types.AttributeValueMemberS:
+		if v.Value == "" {
+			return errors.New("is empty")
+		}
+	case *types.AttributeValueMemberB:
+		if len(v.Value) == 0 {
+			return errors.New("is empty")
+		}
+	case *types.AttributeValueMemberN:
+	default:
+		return fmt.Errorf("is a %T, not a string, number or bytes", value)
+	}
+	return nil
+}
+
+func (r *Ref[T]) location() (string, map[string]types.AttributeValue, error) {
+	if r.err == nil && (r.table.Name == "" || r.table.PartitionKey == "") {
+		return r.table.Name, r.key, errors.New("its Table has no Name or no PartitionKey")
+	}
+	return r.table.Name, r.key, r.err
+}
+
+func (r *Ref[T]) load(item map[string]types.AttributeValue) error {
+	var record T
+	r.Found = len(item) > 0
+	if r.Found {
+		if err := attributevalue.UnmarshalMap(item, &record); err != nil {
+			return err
+		}
+	}
+	r.T, r.guard = record, ""
+	if r.Found && r.table.Guard != nil {
+		r.guard = r.table.Guard(&record)
+	}
+	return nil
+}
+
+func (r *Ref[T]) guards() (now, read ordering.Key) {
+	if r.table.Guard == nil {
+		return "", ""
+	}
+	return r.table.Guard(&r.T), r.guard
+}
+
+func (r *Ref[T]) item() (map[string]types.AttributeValue, error) {
+	item, err := attributevalue.MarshalMap(r.T)
+	if err != nil {
+		return nil, err
+	}
+	key, err := r.table.keyOf(item)
+	if err != nil {
+		return nil, err
+	}
+	if has, want := keyText(key), keyText(r.key); has != want {
+		return nil, fmt.Errorf("the record's key is %s, the reference's %s", has, want)
+	}
+	return item, nil
+}

@@ -1,0 +1,178 @@
+package unitofwork
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// Unit is a unit of work that holds its locks: it reads and stages until it is
+// committed or rolled back, once. It is safe for concurrent use.
+type Unit struct {
+	c       *Client
+	set     *lockset.Set
+	plan    ordering.Plan
+	held    []ordering.Key
+	options Options
+	digest  []byte
+	start   time.Time
+
+	ctx    context.Context // the caller's, until the locks are lost
+	cancel context.CancelCauseFunc
+	unlink func() bool
+
+	mu    sync.Mutex // never held across I/O
+	stage stage
+	ended bool
+}
+
+type contextKey struct{}
+
+// Begin locks keys and returns a unit that the caller must end with
+// [Unit.Commit] or [Unit.Rollback]. [Client.Do] does that by itself, and is to
+// be preferred. With an ID that was committed before, the error matches
+// [ErrAlreadyCommitted]. Options.Attempts does not apply.
+func (c *Client) Begin(ctx context.Context, keys []ordering.Key, options ...func(*Options)) (*Unit, error) {
+	o, err := c.options(options)
+	if err != nil {
+		return nil, err
+	}
+	return c.begin(ctx, keys, o)
+}
+
+func (c *Client) begin(ctx context.Context, keys []ordering.Key, o Options) (*Unit, error) {
+	if ctx.Value(contextKey{}) != nil {
+		return nil, ErrNested
+	}
+	plan, err := ordering.NewPlan(keys...)
+	if err != nil {
+		return nil, err
+	}
+	size := TooLargeError{Rows: plan.Rows(), Most: MaxActions}
+	if o.ID != "" {
+		size.Records = 1
+	}
+	if size.Rows+size.Records > MaxActions {
+		return nil, &size
+	}
+	start := time.Now()
+	set, err := c.locks.Acquire(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	u := &Unit{
+		c: c, set: set, plan: plan, held: plan.Keys(), options: o, start: start,
+		stage: newStage(plan.Keys(), stamper{attr: c.cfg.FenceAttribute, token: set.Token()}, c.lock.Table, c.cfg.Table),
+	}
+	u.ctx, u.cancel = context.WithCancelCause(context.WithValue(ctx, contextKey{}, u))
+	u.unlink = context.AfterFunc(set.Context(), func() { u.cancel(context.Cause(set.Context())) })
+	if o.ID == "" {
+		return u, nil
+	}
+	u.digest = digest(plan, o.Payload)
+	if err := u.lookUp(ctx); err != nil {
+		return nil, u.rollback(ctx, err)
+	}
+	return u, nil
+}
+
+// Context ends when the context that the unit was begun with does, when its
+// locks are lost, with a *lockset.LostError as its cause, and when the unit
+// ends.
+func (u *Unit) Context() context.Context { return u.ctx }
+
+// Token returns the unit's fencing token.
+func (u *Unit) Token() fencing.Token { return u.set.Token() }
+
+// Keys returns the keys held, in order.
+func (u *Unit) Keys() []ordering.Key { return u.set.Keys() }
+
+// Deadline is when the locks are lost unless a heartbeat is confirmed first.
+func (u *Unit) Deadline() time.Time { return u.set.Deadline() }
+
+// Rollback writes nothing and releases the locks. It does so for at most one
+// lease, also when ctx has ended: others would have to wait for longer. After
+// the unit has ended it does nothing. The error is that of the release.
+func (u *Unit) Rollback(ctx context.Context) error {
+	if !u.end() {
+		return nil
+	}
+	return u.release(ctx, nil)
+}
+
+// rollback ends a unit because of cause, and returns cause.
+func (u *Unit) rollback(ctx context.Context, cause error) error {
+	if !u.end() {
+		return cause
+	}
+	return u.release(ctx, cause)
+}
+
+// end marks the unit as ended, once.
+func (u *Unit) end() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.ended {
+		return false
+	}
+	u.ended = true
+	return true
+}
+
+// release frees the locks of a unit that was not committed because of cause. A
+// release that fails changes nothing about that, and others take over: it is
+// logged, and returned only if there is no cause.
+func (u *Unit) release(ctx context.Context, cause error) error {
+	ctx, cancel := u.detached(ctx)
+	defer cancel()
+	err := u.set.Release(ctx)
+	if err != nil {
+		u.c.lock.Logger.Warn("holdall: release after a rollback", "unit", u.set.Unit(), "err", err)
+	}
+	if cause == nil {
+		cause = err
+	}
+	return u.over(cause)
+}
+
+// over lets go of the unit's contexts and tells the trace how it ended.
+func (u *Unit) over(err error) error {
+	u.unlink()
+	u.cancel(ErrEnded)
+	trace, id := u.c.cfg.Trace, u.set.Unit()
+	switch {
+	case errors.Is(err, ErrAlreadyCommitted):
+		if trace.AlreadyCommitted != nil {
+			trace.AlreadyCommitted(u.options.ID)
+		}
+	case errors.Is(err, ErrInDoubt):
+		if trace.InDoubt != nil {
+			trace.InDoubt(id, err)
+		}
+	default:
+		if trace.NotCommitted != nil {
+			trace.NotCommitted(id, err)
+		}
+	}
+	return err
+}
+
+// committed is over for a unit that was committed.
+func (u *Unit) committed(writes int) {
+	u.unlink()
+	u.cancel(ErrEnded)
+	if hook := u.c.cfg.Trace.Committed; hook != nil {
+		hook(CommittedInfo{Unit: u.set.Unit(), Rows: u.plan.Rows(), Writes: writes, Took: time.Since(u.start)})
+	}
+}
+
+// detached is for what must be finished whatever becomes of the caller, within
+// a lease.
+func (u *Unit) detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), u.c.lock.Lease)
+}
