@@ -1,0 +1,152 @@
+// Package conformance is one suite for every engine: the calls, expressions,
+// limits and error shapes that holdall relies on, each tried against the engine
+// itself. What is asserted is what AWS documents or was measured to do; where an
+// engine is known to differ, [Known] says so and its own behaviour is asserted
+// instead, so that a change is noticed either way.
+//
+// The expressions are those of the protocol, written down a second time on
+// purpose: the suite must not agree with the library by sharing its text.
+package conformance
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/lockset"
+)
+
+// API is the methods of *dynamodb.Client that the suite tries: what the library
+// asks for, and what tests and housekeeping use beside it.
+type API interface {
+	lockset.DynamoDB
+	lockset.Tables
+	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
+	DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
+	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
+	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+	DeleteTable(context.Context, *dynamodb.DeleteTableInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteTableOutput, error)
+	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
+}
+
+// Run runs the suite against an engine. The differences are those that are known of it.
+func Run(t *testing.T, api API, differences ...Difference) {
+	t.Helper()
+	w := open(t, api, differences)
+	for _, part := range []struct {
+		name string
+		run  func(*testing.T, *world)
+	}{
+		{"expressions", testExpressions},
+		{"absent rows", testAbsentRows},
+		{"expression errors", testExpressionErrors},
+		{"clean", testClean},
+		{"numbers", testNumbers},
+		{"reads", testReads},
+		{"query", testQuery},
+		{"puts", testPuts},
+		{"transactions", testTransactions},
+		{"request tokens", testRequestTokens},
+		{"transactional reads", testTransactGet},
+		{"limits", testLimits},
+		{"statements", testStatements},
+		{"errors", testErrors},
+		{"tables", testTables},
+		{"capacity", testCapacity},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.run(t, w) })
+	}
+	t.Run("differences", w.differencesSeen)
+}
+
+// world is an engine with the suite's tables in it.
+type world struct {
+	API
+	prefix  string
+	locks   string // hash key "key", as holdall's lock table
+	units   string // hash key "unit", range key "part", as its unit table
+	records string // hash key "id": a user's records
+
+	known map[Difference]bool
+	seen  map[Difference]bool
+}
+
+func open(t *testing.T, api API, differences []Difference) *world {
+	t.Helper()
+	w := &world{API: api, known: map[Difference]bool{}, seen: map[Difference]bool{}}
+	for _, d := range differences {
+		w.known[d] = true
+	}
+	w.prefix = "c" + rand.Text()[:10] + "-"
+	w.locks = w.table(t, "locks", "key", "")
+	w.units = w.table(t, "units", "unit", "part")
+	w.records = w.table(t, "records", "id", "")
+	return w
+}
+
+// table creates a table, which goes when the test does.
+func (w *world) table(t *testing.T, name, hash, sort string) string {
+	t.Helper()
+	table := w.prefix + name
+	_, err := w.CreateTable(t.Context(), tableInput(table, hash, sort))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		defer cancel()
+		_, err := w.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &table})
+		require.NoError(t, err)
+	})
+	require.Eventually(t, func() bool {
+		out, err := w.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &table})
+		return err == nil && out.Table.TableStatus == types.TableStatusActive
+	}, 10*time.Second, 5*time.Millisecond)
+	return table
+}
+
+func tableInput(table, hash, sort string) *dynamodb.CreateTableInput {
+	in := &dynamodb.CreateTableInput{
+		TableName:            &table,
+		BillingMode:          types.BillingModePayPerRequest,
+		KeySchema:            []types.KeySchemaElement{{AttributeName: &hash, KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: &hash, AttributeType: types.ScalarAttributeTypeS}},
+	}
+	if sort != "" {
+		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{AttributeName: &sort, KeyType: types.KeyTypeRange})
+		in.AttributeDefinitions = append(in.AttributeDefinitions,
+			types.AttributeDefinition{AttributeName: &sort, AttributeType: types.ScalarAttributeTypeS})
+	}
+	return in
+}
+
+// fresh is a key no other test uses.
+func fresh(t *testing.T) string {
+	name := t.Name()
+	return name[strings.LastIndexByte(name, '/')+1:] + "-" + rand.Text()[:12]
+}
+
+// get reads a lock row, nil when there is none.
+func (w *world) get(t *testing.T, key string) item {
+	t.Helper()
+	return w.read(t, w.locks, item{"key": text(key)})
+}
+
+func (w *world) read(t *testing.T, table string, key item) item {
+	t.Helper()
+	out, err := w.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: key, ConsistentRead: aws.Bool(true)})
+	require.NoError(t, err)
+	return out.Item
+}
+
+// put writes an item whatever was there.
+func (w *world) put(t *testing.T, table string, row item) {
+	t.Helper()
+	_, err := w.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: row})
+	require.NoError(t, err)
+}

@@ -1,0 +1,87 @@
+package conformance
+
+import "testing"
+
+// Difference names a way in which an engine departs from what AWS documents or
+// was measured to do. Each is asserted where it is known: an engine that mends
+// its ways fails the suite, and its list gets shorter.
+type Difference string
+
+const (
+	// AcceptsRawUnderscore: `SET _fence = :t` is accepted. AWS has a syntax error:
+	// a raw name begins with a letter.
+	AcceptsRawUnderscore Difference = "accepts raw names that begin with an underscore"
+
+	// RemovesFromAbsentList: `REMOVE queue[0]` on a row without a queue is
+	// accepted. AWS finds the document path invalid.
+	RemovesFromAbsentList Difference = "removes an element of a list that is not there"
+
+	// AcceptsReservedInStatements: a statement may name the attributes key and unit
+	// without quotes. On AWS they are reserved words.
+	AcceptsReservedInStatements Difference = "accepts reserved words in statements"
+
+	// OneSetClause: a statement has one SET clause. AWS documents any number.
+	OneSetClause Difference = "one SET clause in a statement"
+
+	// NoRowInStatementErrors: a refused statement does not show the row, although
+	// ALL_OLD was asked for. AWS documents that it does, and captures of its answers
+	// disagree: the library never relies on it.
+	NoRowInStatementErrors Difference = "no row in a refused statement"
+
+	// KeepsKeyInTransactGet: TransactGetItems with a projection returns the key as
+	// well. AWS returns what was asked for.
+	KeepsKeyInTransactGet Difference = "keeps the key in a projection of TransactGetItems"
+
+	// EnablesTimeToLiveTwice: enabling a time to live that is enabled succeeds. AWS
+	// answers with ValidationException.
+	EnablesTimeToLiveTwice Difference = "enables a time to live twice"
+
+	// CountsSentSize: against the 4 MB of a transaction an update counts as what it
+	// sends. AWS documents the size of the items.
+	CountsSentSize Difference = "counts what an update sends, not its item, against 4 MB"
+
+	// InvalidActionFailsRequest: an action that cannot be applied (a wrong key, a
+	// wrong type, an item beyond 400 KB) fails the request with ValidationException.
+	// AWS cancels the transaction and says ValidationError in that action's reason.
+	InvalidActionFailsRequest Difference = "an invalid action fails the request instead of cancelling it"
+
+	// FailedCheckHidesSecondAction: a check that fails is reported as a failed
+	// condition, although a later action has the same item. AWS refuses such a
+	// request before it looks at any item.
+	FailedCheckHidesSecondAction Difference = "a failed check hides a second action on its item"
+
+	// UpdatesCostOneInTransactions: the capacity reported for a transaction has one
+	// unit for an update of a small item. AWS uses two.
+	UpdatesCostOneInTransactions Difference = "an update in a transaction costs one unit"
+
+	// NoStatementCapacity: no capacity is reported for BatchExecuteStatement.
+	NoStatementCapacity Difference = "no capacity for statements"
+)
+
+// What is known of the engines that package engines starts.
+var (
+	OfDynamoDBLocal = []Difference{
+		CountsSentSize, InvalidActionFailsRequest, FailedCheckHidesSecondAction, UpdatesCostOneInTransactions, NoStatementCapacity,
+	}
+	OfDynoxide = []Difference{
+		AcceptsRawUnderscore, RemovesFromAbsentList, AcceptsReservedInStatements, OneSetClause, NoRowInStatementErrors,
+		KeepsKeyInTransactGet, EnablesTimeToLiveTwice, CountsSentSize,
+	}
+)
+
+// differs reports whether a difference is known of this engine. The test that
+// asks asserts the engine's own behaviour then.
+func (w *world) differs(d Difference) bool {
+	w.seen[d] = true
+	return w.known[d]
+}
+
+// differencesSeen fails when a difference is listed that no test asks for: its
+// entry would stay for ever, whatever the engine does.
+func (w *world) differencesSeen(t *testing.T) {
+	for d := range w.known {
+		if !w.seen[d] {
+			t.Errorf("%q is listed, and no test asks for it", d)
+		}
+	}
+}

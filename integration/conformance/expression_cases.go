@@ -1,0 +1,118 @@
+package conformance
+
+func acquireCases() []expression {
+	queued := func(units ...string) item { return with(released, item{"queue": list(units...)}) }
+	return []expression{
+		{"no row", nil, acquire, taken},
+		{"free row", released, acquire, retaken},
+		{"free row without fence", with(released, item{"fence": nil}), acquire, retaken},
+		// As text, 9 would be newer than the token.
+		{"fences compare as numbers", with(released, item{"fence": number(9)}), acquire, retaken},
+		{"fence equal", with(released, item{"fence": number(token)}), acquire, nil},
+		{"fence newer", with(released, item{"fence": number(token + 1)}), acquire, nil},
+		{"held", held, acquire, nil},
+		{"intents below", with(released, item{"below": set("other address:9")}), acquire, nil},
+		{"foreign row", item{"data": text("x")}, acquire, nil},
+		{"released with another value", with(released, item{"isReleased": text("0")}), acquire, nil},
+		{"another heads the queue", queued("other", "me"), acquire, nil},
+		{"we head the queue", queued("me", "other"), acquireHead, with(retaken, item{"queue": list("other")})},
+		{"we are the queue", queued("me"), acquireHead, with(retaken, item{"queue": list()})},
+		{"another was faster to the head", queued("other", "me"), acquireHead, nil},
+		{"empty queue", queued(), acquire, with(retaken, item{"queue": list()})},
+	}
+}
+
+func intentCases() []expression {
+	first := item{"isReleased": text("1"), "fence": number(token), "below": set("me address:7")}
+	carrying := func(n int) item {
+		return item{"isReleased": text("1"), "fence": older, "below": set(names("u", n)...)}
+	}
+	return []expression{
+		{"no row", nil, intent, first},
+		{"free row with a TTL", released, intent,
+			with(released, item{"fence": number(token), "below": set("me address:7"), "expiresAt": nil})},
+		{"beside another", with(carrier, item{"below": set("other address:9")}), intent,
+			with(carrier, item{"fence": number(token)})},
+		{"again", carrier, intent, with(carrier, item{"fence": number(token)})},
+		{"the last place", carrying(63), intent,
+			item{"isReleased": text("1"), "fence": number(token), "below": set(append(names("u", 63), "me address:7")...)}},
+		{"no place left", carrying(64), intent, nil},
+		{"held", held, intent, nil},
+		{"another heads the queue", with(released, item{"queue": list("other")}), intent, nil},
+		{"we head the queue", with(first, item{"fence": older, "queue": list("me")}), intent,
+			with(first, item{"queue": list("me")})},
+		{"fence equal", with(carrier, item{"fence": number(token)}), intent, nil},
+		{"restamp", carrier, restampIntent, with(carrier, item{"fence": number(token)})},
+		{"restamp another's", with(carrier, item{"below": set("other address:9")}), restampIntent, nil},
+		{"restamp without intents", released, restampIntent, nil},
+		{"release beside another", carrier, releaseIntent, with(carrier, item{"below": set("other address:9")})},
+		// The last entry takes the attribute with it: a row without intents has no below.
+		{"release the last", with(carrier, item{"below": set("me address:7")}), releaseIntent, with(carrier, item{"below": nil})},
+		{"release another's", with(carrier, item{"below": set("other address:9")}), releaseIntent, nil},
+		// contains on a set asks for a member, not for a part of one.
+		{"release by a part of the name", with(carrier, item{"below": set("me address:77")}), releaseIntent, nil},
+	}
+}
+
+func holderCases() []expression {
+	pending := with(ours, item{"pending": yes()})
+	gone := item{"unit": nil, "isReleased": text("1"), "expiresAt": number(expires)}
+	return []expression{
+		{"restamp", ours, restamp, with(ours, item{"fence": number(token)})},
+		{"restamp with the token it has", with(ours, item{"fence": number(token)}), restamp, nil},
+		{"restamp never lowers", with(ours, item{"fence": number(token + 1)}), restamp, nil},
+		{"restamp another's", held, restamp, nil},
+		{"renew", ours, renew, with(ours, item{"recordVersionNumber": text("rvn-2")})},
+		{"renew another's", held, renew, nil},
+		{"renew a released row", released, renew, nil},
+		{"release", ours, release, with(ours, gone)},
+		{"release a marked row", pending, release, with(ours, gone)},
+		{"release another's", held, release, nil},
+		{"release twice", released, release, nil},
+		{"commit", ours, commit, with(with(ours, gone), item{"committedBy": text("me")})},
+		{"commit after a loss", held, commit, nil},
+		{"mark", ours, mark, with(ours, item{"pending": yes(), "recordVersionNumber": text("rvn-2"), "expiresAt": nil})},
+		{"mark another's", held, mark, nil},
+	}
+}
+
+func othersCases() []expression {
+	buried := item{"unit": nil, "isReleased": text("1"), "expiresAt": number(expires)}
+	created := item{"isReleased": text("1"), "fence": number(token), "ownerName": text("host-1"), "leaseDuration": text("20000"),
+		"recordVersionNumber": text("rvn-2"), "expiresAt": number(expires)}
+	return []expression{
+		{"bury", held, bury, with(held, buried)},
+		{"bury a row that was renewed", with(held, item{"recordVersionNumber": text("rvn-3")}), bury, nil},
+		{"bury a row that was freed", released, bury, nil},
+		{"bury a marked row", with(held, item{"pending": yes()}), bury, nil},
+		{"burn on a held row", held, burn, with(held, item{"fence": number(token)})},
+		{"burn on a free row", released, burn, with(released, item{"fence": number(token)})},
+		{"burn where the fence is newer", with(released, item{"fence": number(token + 1)}), burn, nil},
+		{"burn where there is no row", nil, burnNew, created},
+		{"burn where there is a row", released, burnNew, nil},
+	}
+}
+
+func queueCases() []expression {
+	waiting := func(units ...string) item { return with(held, item{"queue": list(units...)}) }
+	takeable := func(units ...string) item { return with(released, item{"queue": list(units...)}) }
+	return []expression{
+		{"join the first", held, join, waiting("me")},
+		{"join an emptied queue", waiting(), join, waiting("me")},
+		{"join behind", waiting("a", "b"), join, waiting("a", "b", "me")},
+		{"join twice", waiting("a", "me"), join, nil},
+		// contains on a list asks for an element: "me" is a part of "someone".
+		{"join beside a longer name", waiting("someone"), join, waiting("someone", "me")},
+		{"join the last place", waiting(names("u", 31)...), join, waiting(append(names("u", 31), "me")...)},
+		{"join a full queue", waiting(names("u", 32)...), join, nil},
+		{"join where the fence is newer", with(held, item{"fence": number(token)}), join, nil},
+		{"join where there is no row", nil, join, nil},
+		{"leave from the middle", waiting("a", "me", "b"), leaveSecond, waiting("a", "b")},
+		{"leave when the queue has moved", waiting("me", "b"), leaveSecond, nil},
+		{"leave where there is no queue", held, leaveSecond, nil},
+		{"drop a dead head", takeable("other", "me"), dropHead, takeable("me")},
+		{"drop a head that moved on", takeable("me"), dropHead, nil},
+		{"drop where the fence moved", with(takeable("other"), item{"fence": number(token)}), dropHead, nil},
+		{"drop the head of a held row", waiting("other"), dropHead, nil},
+	}
+}

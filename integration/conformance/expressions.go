@@ -1,0 +1,159 @@
+package conformance
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The expressions of the protocol.
+const (
+	isFree = "(attribute_not_exists(#key) OR #released = :one)"
+	turn   = "(attribute_not_exists(#queue[0]) OR #queue[0] = :unit)"
+	newer  = "(attribute_not_exists(#fence) OR #fence < :token)"
+	mine   = "#unit = :unit"
+	within = "contains(#below, :entry)"
+)
+
+var (
+	acquire = write{
+		update: "SET #owner = :owner, #lease = :lease, #rvn = :rvn, #unit = :unit, #fence = :token, #at = :at, " +
+			"#expires = :expires REMOVE #released",
+		condition: isFree + " AND attribute_not_exists(#below) AND " + turn + " AND " + newer,
+	}
+	// acquireHead secures a row and leaves its queue in one write.
+	acquireHead = write{update: acquire.update + ", #queue[0]", condition: acquire.condition + " AND #queue[0] = :unit"}
+	intent      = write{
+		update:    "SET #fence = :token, #released = :one REMOVE #expires ADD #below :entries",
+		condition: isFree + " AND " + turn + " AND " + newer + " AND (attribute_not_exists(#below) OR size(#below) < :most)",
+	}
+	restamp       = write{update: "SET #fence = :token", condition: "#fence < :token AND " + mine}
+	restampIntent = write{update: "SET #fence = :token", condition: "#fence < :token AND " + within}
+	renew         = write{update: "SET #rvn = :rvn", condition: mine}
+	bury          = write{
+		update:    "SET #released = :one, #expires = :expires REMOVE #unit",
+		condition: "#rvn = :observed AND attribute_exists(#unit) AND attribute_not_exists(#pending)",
+	}
+	burn    = write{update: "SET #fence = :token", condition: "attribute_exists(#key) AND #fence < :token"}
+	burnNew = write{
+		update:    "SET #released = :one, #fence = :token, #owner = :owner, #lease = :lease, #rvn = :rvn, #expires = :expires",
+		condition: "attribute_not_exists(#key)",
+	}
+	release       = write{update: "SET #released = :one, #expires = :expires REMOVE #unit, #pending", condition: mine}
+	commit        = write{update: "SET #released = :one, #by = :unit, #expires = :expires REMOVE #unit", condition: mine}
+	releaseIntent = write{update: "DELETE #below :entries", condition: within}
+	join          = write{
+		update: "SET #queue = list_append(if_not_exists(#queue, :nobody), :place)",
+		condition: "attribute_exists(#key) AND NOT contains(#queue, :unit) AND " + newer +
+			" AND (attribute_not_exists(#queue) OR size(#queue) < :places)",
+	}
+	leaveSecond = write{update: "REMOVE #queue[1]", condition: "#queue[1] = :unit"}
+	dropHead    = write{
+		update:    "REMOVE #queue[0]",
+		condition: "#queue[0] = :other AND #fence = :seen AND #released = :one AND attribute_not_exists(#below)",
+		values:    item{":seen": number(token - 1)},
+	}
+	mark = write{update: "SET #pending = :true, #rvn = :rvn REMOVE #expires", condition: mine}
+)
+
+// Rows as they are met.
+var (
+	older    = number(token - 1)
+	released = item{"isReleased": text("1"), "fence": older, "ownerName": text("host-0"), "leaseDuration": text("20000"),
+		"recordVersionNumber": text("rvn-1"), "expiresAt": number(expires - 100), "committedBy": text("before"), "data": text("kept")}
+	held  = with(released, item{"isReleased": nil, "unit": text("other"), "acquiredAt": number(1)})
+	ours  = with(held, item{"unit": text("me")})
+	taken = item{"ownerName": text("host-1"), "leaseDuration": text("20000"), "recordVersionNumber": text("rvn-2"),
+		"unit": text("me"), "fence": number(token), "acquiredAt": number(1_763_000_000_000), "expiresAt": number(expires)}
+	retaken = with(taken, item{"committedBy": text("before"), "data": text("kept")})
+	carrier = item{"isReleased": text("1"), "fence": older, "below": set("me address:7", "other address:9")}
+)
+
+// expression is one write against one row.
+type expression struct {
+	name   string
+	before item // without its key; nil: there is no row
+	do     write
+	after  item // without its key; nil: refused
+}
+
+// testExpressions tries every write of the protocol on the rows it is meant for
+// and on those it must spare, alone and as a part of a transaction.
+func testExpressions(t *testing.T, w *world) {
+	for _, group := range []struct {
+		name  string
+		cases []expression
+	}{
+		{"acquire", acquireCases()},
+		{"intent", intentCases()},
+		{"holder", holderCases()},
+		{"others", othersCases()},
+		{"queue", queueCases()},
+	} {
+		for _, c := range group.cases {
+			t.Run(group.name+": "+c.name, func(t *testing.T) {
+				w.tryAlone(t, c)
+				w.tryTogether(t, c)
+			})
+		}
+	}
+}
+
+func (w *world) place(t *testing.T, c expression) (key, before item) {
+	t.Helper()
+	key = item{"key": text(fresh(t))}
+	if c.before != nil {
+		before = with(c.before, key)
+		w.put(t, w.locks, before)
+	}
+	return key, before
+}
+
+func (w *world) tryAlone(t *testing.T, c expression) {
+	t.Helper()
+	key, before := w.place(t, c)
+	_, err := w.UpdateItem(t.Context(), c.do.alone(w.locks, key))
+	if c.after == nil {
+		old := refusal(t, err)
+		requireRow(t, before, old)
+		if before == nil {
+			require.Nil(t, old, "no row must not look like an empty one")
+		}
+		requireRow(t, before, w.read(t, w.locks, key))
+		return
+	}
+	require.NoError(t, err)
+	requireRow(t, with(c.after, key), w.read(t, w.locks, key))
+}
+
+// tryTogether has the write share its transaction with one that would succeed:
+// it must not, when the write is refused.
+func (w *world) tryTogether(t *testing.T, c expression) {
+	t.Helper()
+	key, before := w.place(t, c)
+	bystander := item{"id": text(fresh(t))}
+	err := w.transact(t, insert(w.records, bystander, "", nil), c.do.action(w.locks, key))
+	if c.after == nil {
+		reasons := cancelled(t, err, none, conditionFailed)
+		require.Nil(t, reasons[0].Item)
+		requireRow(t, before, reasons[1].Item)
+		if before == nil {
+			require.Nil(t, reasons[1].Item, "no row must not look like an empty one")
+		}
+		requireRow(t, before, w.read(t, w.locks, key))
+		require.Nil(t, w.read(t, w.records, bystander), "half of a transaction was written")
+		return
+	}
+	require.NoError(t, err)
+	requireRow(t, with(c.after, key), w.read(t, w.locks, key))
+	requireRow(t, bystander, w.read(t, w.records, bystander))
+}
+
+func names(prefix string, n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("%s%02d", prefix, i)
+	}
+	return out
+}

@@ -1,0 +1,170 @@
+package conformance
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+)
+
+// renewal is a heartbeat as a statement. Attribute names are quoted: key, unit
+// and data are reserved words.
+func (w *world) renewal(key, unit, rvn string) types.BatchStatementRequest {
+	return types.BatchStatementRequest{
+		Statement: aws.String(fmt.Sprintf(
+			`UPDATE "%s" SET "recordVersionNumber"=? WHERE "key"=? AND "unit"=?`, w.locks)),
+		Parameters:                          []types.AttributeValue{text(rvn), text(key), text(unit)},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+}
+
+func (w *world) batch(t *testing.T, statements ...types.BatchStatementRequest) ([]types.BatchStatementResponse, error) {
+	t.Helper()
+	out, err := w.BatchExecuteStatement(t.Context(), &dynamodb.BatchExecuteStatementInput{Statements: statements})
+	if err != nil {
+		return nil, err
+	}
+	require.Len(t, out.Responses, len(statements))
+	return out.Responses, nil
+}
+
+func testStatements(t *testing.T, w *world) {
+	t.Run("25 renewals", w.testRenewals)
+	t.Run("some lost", w.testLostRenewals)
+	t.Run("26 statements", func(t *testing.T) {
+		var all []types.BatchStatementRequest
+		keys := names(fresh(t), 26)
+		for _, key := range keys {
+			w.put(t, w.locks, with(ours, item{"key": text(key)}))
+			all = append(all, w.renewal(key, "me", "rvn-2"))
+		}
+		_, err := w.batch(t, all...)
+		invalidRequest(t, err, "25")
+		for _, key := range keys {
+			require.Equal(t, text("rvn-1"), w.get(t, key)["recordVersionNumber"])
+		}
+	})
+	w.testStatementErrors(t)
+	w.testStatementText(t)
+}
+
+// testStatementErrors: what is wrong with one statement is no reason to refuse the others.
+func (w *world) testStatementErrors(t *testing.T) {
+	t.Run("no statement", func(t *testing.T) {
+		_, err := w.batch(t, []types.BatchStatementRequest{}...)
+		invalidRequest(t, err, "")
+	})
+	t.Run("a statement that makes no sense", func(t *testing.T) {
+		key := fresh(t)
+		w.put(t, w.locks, with(ours, item{"key": text(key)}))
+		bad := w.renewal(key, "me", "rvn-2")
+		bad.Statement = aws.String("UPDATE nothing at all")
+		out, err := w.batch(t, bad)
+		if err != nil {
+			invalidRequest(t, err, "")
+		} else {
+			require.NotNil(t, out[0].Error)
+			require.Equal(t, types.BatchStatementErrorCodeEnumValidationError, out[0].Error.Code)
+		}
+		require.Equal(t, text("rvn-1"), w.get(t, key)["recordVersionNumber"])
+	})
+	t.Run("a missing table", func(t *testing.T) {
+		key := fresh(t)
+		w.put(t, w.locks, with(ours, item{"key": text(key)}))
+		lost := w.renewal(key, "me", "rvn-2")
+		lost.Statement = aws.String(fmt.Sprintf(`UPDATE "%sabsent" SET "recordVersionNumber"=? WHERE "key"=? AND "unit"=?`, w.prefix))
+		out, err := w.batch(t, lost, w.renewal(key, "me", "rvn-2"))
+		require.NoError(t, err)
+		require.NotNil(t, out[0].Error)
+		require.Equal(t, types.BatchStatementErrorCodeEnumResourceNotFound, out[0].Error.Code)
+		require.Nil(t, out[1].Error, "the others are carried out")
+		require.Equal(t, text("rvn-2"), w.get(t, key)["recordVersionNumber"])
+	})
+}
+
+// testStatementText: how a statement is written.
+func (w *world) testStatementText(t *testing.T) {
+	t.Run("names need quotes", func(t *testing.T) {
+		key := fresh(t)
+		w.put(t, w.locks, with(ours, item{"key": text(key)}))
+		raw := w.renewal(key, "me", "rvn-2")
+		raw.Statement = aws.String(fmt.Sprintf(`UPDATE "%s" SET recordVersionNumber=? WHERE key=? AND unit=?`, w.locks))
+		out, err := w.batch(t, raw)
+		require.NoError(t, err)
+		if w.differs(AcceptsReservedInStatements) {
+			require.Nil(t, out[0].Error)
+			return
+		}
+		require.NotNil(t, out[0].Error)
+		require.Equal(t, types.BatchStatementErrorCodeEnumValidationError, out[0].Error.Code)
+		require.Equal(t, text("rvn-1"), w.get(t, key)["recordVersionNumber"])
+	})
+	t.Run("two clauses", func(t *testing.T) {
+		key := fresh(t)
+		w.put(t, w.locks, with(ours, item{"key": text(key)}))
+		two := w.renewal(key, "me", "rvn-2")
+		two.Statement = aws.String(fmt.Sprintf(`UPDATE "%s" SET "recordVersionNumber"=? SET "data"=? WHERE "key"=? AND "unit"=?`, w.locks))
+		two.Parameters = []types.AttributeValue{text("rvn-2"), text("new"), text(key), text("me")}
+		out, err := w.batch(t, two)
+		require.NoError(t, err)
+		if w.differs(OneSetClause) {
+			require.NotNil(t, out[0].Error)
+			require.Equal(t, text("rvn-1"), w.get(t, key)["recordVersionNumber"])
+			return
+		}
+		require.Nil(t, out[0].Error)
+		require.Equal(t, text("rvn-2"), w.get(t, key)["recordVersionNumber"])
+		require.Equal(t, text("new"), w.get(t, key)["data"])
+	})
+}
+
+func (w *world) testRenewals(t *testing.T) {
+	var all []types.BatchStatementRequest
+	keys := names(fresh(t), 25)
+	for i, key := range keys {
+		w.put(t, w.locks, with(ours, item{"key": text(key)}))
+		all = append(all, w.renewal(key, "me", fmt.Sprint("round-", i)))
+	}
+	out, err := w.batch(t, all...)
+	require.NoError(t, err)
+	for i, r := range out {
+		require.Nil(t, r.Error)
+		requireRow(t, with(ours, item{"key": text(keys[i]), "recordVersionNumber": text(fmt.Sprint("round-", i))}), w.get(t, keys[i]))
+	}
+}
+
+// testLostRenewals: each statement stands alone, the answers are in order, and
+// one that is refused says so by its code.
+func (w *world) testLostRenewals(t *testing.T) {
+	keys := names(fresh(t), 4)
+	rows := []item{ours, held, nil, released}
+	var all []types.BatchStatementRequest
+	for i, key := range keys {
+		if rows[i] != nil {
+			w.put(t, w.locks, with(rows[i], item{"key": text(key)}))
+		}
+		all = append(all, w.renewal(key, "me", "rvn-2"))
+	}
+	out, err := w.batch(t, all...)
+	require.NoError(t, err)
+	require.Nil(t, out[0].Error)
+	require.Equal(t, text("rvn-2"), w.get(t, keys[0])["recordVersionNumber"])
+	for i := 1; i < 4; i++ {
+		require.NotNil(t, out[i].Error, "%d", i)
+		require.Equal(t, types.BatchStatementErrorCodeEnumConditionalCheckFailed, out[i].Error.Code)
+		if rows[i] == nil {
+			require.Nil(t, w.get(t, keys[i]), "a renewal created a row")
+			continue
+		}
+		row := with(rows[i], item{"key": text(keys[i])})
+		requireRow(t, row, w.get(t, keys[i]))
+		if w.differs(NoRowInStatementErrors) {
+			require.Nil(t, out[i].Error.Item)
+		} else {
+			requireRow(t, row, out[i].Error.Item)
+		}
+	}
+}
