@@ -1,0 +1,79 @@
+package tidy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// floor is where a folder stands: what of ours it may import, and from outside.
+type floor struct {
+	below   []string // folders of ours
+	library bool     // users import it, or what they import imports it
+	noAWS   bool
+}
+
+// house has every folder that holds Go, from the ground up. What stands beside
+// the house, the library never imports.
+var house = map[string]floor{
+	"ordering":          {library: true, noAWS: true},
+	"fencing":           {library: true, below: []string{"ordering"}},
+	"heartbeat":         {library: true, noAWS: true, below: []string{"ordering"}},
+	"internal/requests": {library: true},
+	"lockset":           {library: true, below: []string{"ordering", "fencing", "heartbeat", "internal/requests"}},
+	"unitofwork":        {library: true, below: []string{"ordering", "fencing", "internal/requests", "lockset"}},
+
+	"internal/faults":    {below: []string{"lockset"}},
+	"internal/memdynamo": {below: []string{"lockset"}},
+	"internal/tidy":      {noAWS: true},
+}
+
+// Whatever stands here may import all of the above.
+var top = []string{"examples", "integration"}
+
+// outside is what the library may depend on, besides the standard library.
+var outside = []string{
+	"github.com/aws/aws-sdk-go-v2",
+	"github.com/aws/smithy-go",
+	"github.com/google/uuid",
+	"golang.org/x/sync",
+}
+
+// floors: imports point down only.
+func floors(f *file) (problems []Problem) {
+	if within(f.dir(), top...) {
+		return nil
+	}
+	here, known := house[f.dir()]
+	if !known {
+		return []Problem{{f.path, 1, "this folder has no place in the house; give it one in internal/tidy/floors.go"}}
+	}
+	if f.test() {
+		return nil // tests may stand on anything
+	}
+	for imported, spec := range f.imports() {
+		complain := func(why string) {
+			problems = append(problems, Problem{f.path, f.line(spec), fmt.Sprintf("imports %s: %s", imported, why)})
+		}
+		ours := strings.TrimPrefix(imported, module+"/")
+		switch {
+		case imported == module || ours != imported:
+			if !slices.Contains(here.below, ours) {
+				complain("not below " + f.dir())
+			}
+		case !strings.Contains(strings.Split(imported, "/")[0], "."): // the standard library
+		case here.noAWS && within(imported, "github.com/aws"):
+			complain(f.dir() + " knows nothing of AWS")
+		case here.library && !within(imported, outside...):
+			complain("a dependency nobody decided on")
+		}
+	}
+	return problems
+}
+
+// within reports whether a slash-separated path is one of these or below it.
+func within(p string, parents ...string) bool {
+	return slices.ContainsFunc(parents, func(parent string) bool {
+		return p == parent || strings.HasPrefix(p, parent+"/")
+	})
+}
