@@ -1,0 +1,177 @@
+package lockset
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/ordering"
+)
+
+const (
+	me    = "me-me-me-me-me-me-me-m"
+	other = "other-other-other-othe"
+)
+
+var (
+	t0      = time.Unix(1_000_000, 0)
+	heldRow = row{
+		key: "a", exists: true, unit: other, owner: "host", lease: 10 * time.Second,
+		rvn: "other.a1", fence: 50,
+	}
+	freeRow = row{key: "a", exists: true, released: true, fence: 50}
+)
+
+func with(r row, change func(*row)) row {
+	change(&r)
+	return r
+}
+
+// The table of DESIGN's judgements, row by row.
+func TestJudge(t *testing.T) {
+	exclusive := want{key: "a", entry: entry{unit: me, witness: "a"}}
+	intent := want{key: "a", intent: true, entry: entry{unit: me, witness: "a/b"}}
+	full := with(freeRow, func(r *row) {
+		for range maxBelow {
+			r.below = append(r.below, entry{unit: other, witness: "a/x"})
+		}
+	})
+	oneBelow := with(freeRow, func(r *row) { r.below = []entry{{unit: other, witness: "a/x"}} })
+
+	for _, c := range []struct {
+		name     string
+		row      row
+		want     want
+		token    fencing.Token
+		seen     time.Duration // how long ago the RVN was first seen
+		verdict  verdict
+		untilRel time.Duration
+	}{
+		{"absent", row{key: "a"}, exclusive, 1, 0, admits, 0},
+		{"absent, for an intent", row{key: "a"}, intent, 1, 0, admits, 0},
+		{"free with an older fence", freeRow, exclusive, 51, 0, admits, 0},
+		{"free, the fence is ours", freeRow, exclusive, 50, 0, raise, 0},
+		{"free, the fence is newer", freeRow, intent, 49, 0, raise, 0},
+		{"held by me", with(heldRow, func(r *row) { r.unit = me }), exclusive, 51, 0, mine, 0},
+		{"held by me, silent for long", with(heldRow, func(r *row) { r.unit = me }), exclusive, 51, time.Hour, mine, 0},
+		{"my intent is there", with(oneBelow, func(r *row) { r.below = append(r.below, intent.entry) }), intent, 51, 0, mine, 0},
+		{"my unit's entry, another witness", with(freeRow, func(r *row) { r.below = []entry{{unit: me, witness: "a/c"}} }), intent, 51, 0, admits, 0},
+		{"held, never seen before", heldRow, exclusive, 51, 0, await, 10 * time.Second},
+		{"held, for an intent", heldRow, intent, 51, 0, await, 10 * time.Second},
+		{"held, lease still running", heldRow, exclusive, 51, 9 * time.Second, await, time.Second},
+		{"held, one nanosecond to go", heldRow, exclusive, 51, 10*time.Second - 1, await, 1},
+		{"held, silent for a full lease", heldRow, exclusive, 51, 10 * time.Second, bury, 0},
+		{"the row's own lease counts", with(heldRow, func(r *row) { r.lease = time.Minute }), exclusive, 51, 30 * time.Second, await, 30 * time.Second},
+		{"silent, with a journal", with(heldRow, func(r *row) { r.pending = true }), exclusive, 51, time.Hour, await, 10 * time.Second},
+		{"intents below a coarse lock", oneBelow, exclusive, 51, 0, witnesses, 0},
+		{"intents beside an intent", oneBelow, intent, 51, 0, admits, 0},
+		{"intents beside an intent, token too low", oneBelow, intent, 50, 0, raise, 0},
+		{"too many intents", full, intent, 51, 0, witnesses, 0},
+		{"one intent fewer", with(full, func(r *row) { r.below = r.below[1:] }), intent, 51, 0, admits, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			j := judge(c.row, c.want, c.token, t0.Add(-c.seen), t0)
+			require.Equal(t, c.verdict, j.verdict)
+			if c.verdict == await {
+				require.Equal(t, c.untilRel, j.until.Sub(t0))
+			}
+		})
+	}
+}
+
+func TestJudgeWitness(t *testing.T) {
+	e := entry{unit: other, witness: "a/x"}
+	witness := with(heldRow, func(r *row) { r.key = "a/x" })
+
+	stale, j := judgeWitness(e, witness, t0, t0)
+	require.False(t, stale)
+	require.Equal(t, await, j.verdict)
+
+	stale, j = judgeWitness(e, witness, t0.Add(-10*time.Second), t0)
+	require.False(t, stale, "dead, but its row still names it: bury first")
+	require.Equal(t, bury, j.verdict)
+
+	for name, gone := range map[string]row{
+		"absent":       {key: "a/x"},
+		"free":         with(freeRow, func(r *row) { r.key = "a/x" }),
+		"another unit": with(witness, func(r *row) { r.unit = me }),
+	} {
+		stale, _ = judgeWitness(e, gone, t0, t0)
+		require.True(t, stale, name)
+	}
+}
+
+func TestDecideTakesWhatLandedThenTheFirstBlockThenTheToken(t *testing.T) {
+	at := func(step int, r row) observed {
+		return observed{want: want{key: r.key, step: step, entry: entry{unit: me, witness: r.key}}, row: r, since: t0}
+	}
+	blocked, low := heldRow, freeRow
+	landed := with(heldRow, func(r *row) { r.unit = me })
+
+	require.Equal(t, admits, decide(nil, 51, t0).verdict)
+
+	d := decide([]observed{at(1, low), at(2, with(low, func(r *row) { r.fence = 70 }))}, 50, t0)
+	require.Equal(t, admits, d.verdict)
+	require.True(t, d.raise)
+
+	d = decide([]observed{at(1, low), at(2, blocked), at(3, with(blocked, func(r *row) { r.key = "z" }))}, 50, t0)
+	require.Equal(t, await, d.verdict)
+	require.Equal(t, 2, d.at.step, "the first that blocks, not the last")
+	require.True(t, d.raise)
+
+	d = decide([]observed{at(1, blocked), at(2, landed)}, 50, t0)
+	require.Equal(t, mine, d.verdict)
+	require.Equal(t, 2, d.at.step)
+}
+
+func TestFateOf(t *testing.T) {
+	const token = 50
+	ours := row{exists: true, unit: me, owner: "o", rvn: "r", lease: 1, fence: token}
+	marked := row{exists: true, released: true, committedBy: me, fence: token}
+	markedThenTaken := row{exists: true, unit: other, committedBy: me, fence: 60}
+	freed := row{exists: true, released: true, fence: token, committedBy: other}
+	taken := row{exists: true, unit: other, fence: 60}
+	takenAndCommitted := row{exists: true, released: true, committedBy: other, fence: 60}
+	absent := row{}
+	for _, c := range []struct {
+		name string
+		rows []row
+		fate Fate
+	}{
+		{"all ours", []row{ours, ours}, FateHeld},
+		{"our mark", []row{marked, marked}, FateCommitted},
+		{"our mark survives the next holder", []row{taken, markedThenTaken}, FateCommitted},
+		{"freed without the mark, untouched since", []row{freed}, FateNever},
+		{"one lost, one still ours", []row{ours, taken}, FateNever},
+		{"another's mark proves nothing", []row{takenAndCommitted, taken}, FateUnknown},
+		{"rows vanished", []row{absent, absent}, FateUnknown},
+	} {
+		require.Equal(t, c.fate, fateOf(c.rows, me, token), c.name)
+	}
+}
+
+func TestReleaseIsCutFromTheEndBetweenSteps(t *testing.T) {
+	var keys []ordering.Key
+	for i := range 120 {
+		keys = append(keys, ordering.Join("p"+string(rune('a'+i/26))+string(rune('a'+i%26)), "x"))
+	}
+	plan, err := ordering.NewPlan(keys...)
+	require.NoError(t, err)
+	rest, chunk := lastChunk(plan)
+	require.Len(t, chunk, 50, "two rows a step, 100 actions")
+	require.Equal(t, plan[70:], chunk)
+	require.Len(t, rest, 70)
+}
+
+func TestAnIntentStaysAsLongAsItCoversAKeyThatMayBeHeld(t *testing.T) {
+	plan, err := ordering.NewPlan("a/1", "a/2", "b/1")
+	require.NoError(t, err)
+	now, waits := independent(plan[:1], plan[1:2]) // a/2 could not be released
+	require.Empty(t, now)
+	require.Equal(t, plan[:1], waits)
+	now, waits = independent(plan[:1], plan[2:]) // b/1 is another family
+	require.Equal(t, plan[:1], now)
+	require.Empty(t, waits)
+}

@@ -1,0 +1,110 @@
+package lockset
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/ordering"
+)
+
+type item = map[string]types.AttributeValue
+
+func heldItem(change item) item {
+	i := item{
+		"key": str("a"), "unit": str(other), "ownerName": str("host"), "leaseDuration": str("10000"),
+		"recordVersionNumber": str("v1"), "fence": num(50), "acquiredAt": num(1), "expiresAt": num(2),
+	}
+	for name, v := range change {
+		if v == nil {
+			delete(i, name)
+		} else {
+			i[name] = v
+		}
+	}
+	return i
+}
+
+func TestParseRow(t *testing.T) {
+	r, err := parseRow("a", nil)
+	require.NoError(t, err)
+	require.True(t, r.free())
+
+	r, err = parseRow("a", heldItem(item{"pending": &types.AttributeValueMemberBOOL{Value: true}, "committedBy": str(me)}))
+	require.NoError(t, err)
+	require.Equal(t, row{
+		key: "a", exists: true, unit: other, owner: "host", lease: 10 * time.Second, rvn: "v1",
+		fence: 50, pending: true, committedBy: me,
+	}, r)
+
+	r, err = parseRow("a", item{
+		"key": str("a"), "isReleased": str("1"), "fence": num(7),
+		"below": &types.AttributeValueMemberSS{Value: []string{other + " x/y", me + " b"}},
+		"queue": &types.AttributeValueMemberL{Value: []types.AttributeValue{str(me), str(other)}},
+	})
+	require.NoError(t, err)
+	require.True(t, r.free())
+	require.Equal(t, []entry{{me, "a/b"}, {other, "a/x/y"}}, r.below)
+	require.Equal(t, []string{me, other}, r.queue)
+}
+
+// Any item of DynamoDB may be in the table. What holdall did not write is named
+// and left alone.
+func TestForeignRowsAreNotUnderstood(t *testing.T) {
+	for name, foreign := range map[string]item{
+		"held by the Java client":     heldItem(item{"unit": nil, "fence": nil}),
+		"no fence":                    heldItem(item{"fence": nil}),
+		"fence beyond 2^53":           heldItem(item{"fence": num(1 << 53)}),
+		"negative fence":              heldItem(item{"fence": num(-1)}),
+		"fraction":                    heldItem(item{"fence": &types.AttributeValueMemberN{Value: "1.5"}}),
+		"fence as text":               heldItem(item{"fence": str("50")}),
+		"released and held":           heldItem(item{"isReleased": str("1")}),
+		"neither":                     heldItem(item{"unit": nil}),
+		"released otherwise":          heldItem(item{"isReleased": str("true"), "unit": nil}),
+		"released as a number":        heldItem(item{"isReleased": num(1), "unit": nil}),
+		"lease is not a number":       heldItem(item{"leaseDuration": str("10s")}),
+		"lease of zero":               heldItem(item{"leaseDuration": str("0")}),
+		"lease beyond all durations":  heldItem(item{"leaseDuration": str("99999999999999")}),
+		"no version":                  heldItem(item{"recordVersionNumber": nil}),
+		"unit is a list":              heldItem(item{"unit": &types.AttributeValueMemberL{}}),
+		"pending is text":             heldItem(item{"pending": str("yes")}),
+		"held with intents":           heldItem(item{"below": &types.AttributeValueMemberSS{Value: []string{me + " b"}}}),
+		"intents are a list":          {"isReleased": str("1"), "fence": num(1), "below": &types.AttributeValueMemberL{}},
+		"an intent without a witness": {"isReleased": str("1"), "fence": num(1), "below": &types.AttributeValueMemberSS{Value: []string{me}}},
+		"an intent with a bad key":    {"isReleased": str("1"), "fence": num(1), "below": &types.AttributeValueMemberSS{Value: []string{me + " b//c"}}},
+		"queue of numbers":            {"isReleased": str("1"), "fence": num(1), "queue": &types.AttributeValueMemberL{Value: []types.AttributeValue{num(1)}}},
+		"queue is a set":              {"isReleased": str("1"), "fence": num(1), "queue": &types.AttributeValueMemberSS{Value: []string{me}}},
+		"something else altogether":   {"key": str("a"), "colour": str("red")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := parseRow("a", foreign)
+			var rowErr *RowError
+			require.True(t, errors.As(err, &rowErr), "%v", err)
+			require.Equal(t, "a", string(rowErr.Key))
+			require.NotEmpty(t, rowErr.Reason)
+		})
+	}
+}
+
+func TestSightingsMeasureFromTheFirst(t *testing.T) {
+	s := newSightings(time.Minute)
+	require.Equal(t, t0, s.see(heldRow, t0))
+	require.Equal(t, t0, s.see(heldRow, t0.Add(time.Second)), "later waiters inherit it")
+	renewed := with(heldRow, func(r *row) { r.rvn = "v2" })
+	require.Equal(t, t0.Add(2*time.Second), s.see(renewed, t0.Add(2*time.Second)), "a new RVN is a sign of life")
+	s.see(freeRow, t0.Add(3*time.Second))
+	require.Equal(t, t0.Add(4*time.Second), s.see(renewed, t0.Add(4*time.Second)), "what was free is new")
+}
+
+func TestSightingsForgetWhatNobodyLooksAt(t *testing.T) {
+	s := newSightings(time.Minute)
+	for i := range 10 * pruneFrom {
+		r := with(heldRow, func(r *row) { r.key = ordering.Key(fmt.Sprintf("k%d", i)) })
+		s.see(r, t0.Add(time.Duration(i)*time.Second))
+	}
+	require.LessOrEqual(t, len(s.known), 2*pruneFrom)
+}
