@@ -25,6 +25,12 @@ type Config struct {
 	// ClientRequestToken is remembered. Default: time.Now. It must be safe for
 	// concurrent use.
 	Now func() time.Time
+
+	// StatementItems makes the error of a statement whose condition failed
+	// carry the item, if the statement asks for ALL_OLD. DynamoDB's
+	// documentation says that it does, engines differ, so by default it does
+	// not: nothing should come to rely on it.
+	StatementItems bool
 }
 
 // DB is an embedded DynamoDB. Its methods have the signatures of
@@ -37,6 +43,7 @@ type Config struct {
 type DB struct {
 	cfg   Config
 	cache exprCache
+	stmts stmtCache
 
 	// mu is held for the pure in-memory part of a request, never while time
 	// passes.

@@ -1,0 +1,221 @@
+package memdynamo
+
+import (
+	"context"
+	"errors"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+const maxStatements = 25
+
+// BatchExecuteStatement executes up to 25 PartiQL statements, all reads or all
+// writes, each on one item, all items different. Each succeeds or fails by
+// itself, its error in its response.
+func (db *DB) BatchExecuteStatement(ctx context.Context, in *dynamodb.BatchExecuteStatementInput, _ ...func(*dynamodb.Options)) (*dynamodb.BatchExecuteStatementOutput, error) {
+	return do(ctx, db, "BatchExecuteStatement", in, db.batchExecuteStatement)
+}
+
+// run is one statement of a batch on its way.
+type run struct {
+	action
+	stmt       *statement
+	values     *bound
+	proj       *bound
+	consistent bool
+	err        error
+	costs      charge
+}
+
+func (db *DB) batchExecuteStatement(in *dynamodb.BatchExecuteStatementInput) (*dynamodb.BatchExecuteStatementOutput, error) {
+	if err := firstError(required("BatchExecuteStatement", need{"Statements", in.Statements == nil}),
+		known(in), checkCapacity(in.ReturnConsumedCapacity)); err != nil {
+		return nil, err
+	}
+	switch n := len(in.Statements); {
+	case n < 1:
+		return nil, constraint("[]", "statements", "have length greater than or equal to 1")
+	case n > maxStatements:
+		return nil, constraint(n, "statements", "have length less than or equal to 25")
+	}
+	runs := make([]run, len(in.Statements))
+	reads, writes := false, false
+	for i := range runs {
+		if err := db.prepareRun(&runs[i], &in.Statements[i]); err != nil {
+			return nil, err
+		}
+		if s := runs[i].stmt; s != nil {
+			reads, writes = reads || s.verb == sqlSelect, writes || s.verb != sqlSelect
+		}
+	}
+	if reads && writes {
+		return nil, validation("Read and write requests together in the same batch is not supported.")
+	}
+	if err := db.executeRuns(runs); err != nil {
+		return nil, err
+	}
+	out := &dynamodb.BatchExecuteStatementOutput{Responses: make([]types.BatchStatementResponse, len(runs))}
+	var costs bill
+	for i := range runs {
+		out.Responses[i] = db.respond(&runs[i])
+		if runs[i].costs.table != "" {
+			costs = append(costs, runs[i].costs)
+		}
+	}
+	out.ConsumedCapacity = costs.consumed(in.ReturnConsumedCapacity, false)
+	return out, nil
+}
+
+// prepareRun parses and fills a statement; what is wrong with the statement
+// becomes its own error, what is wrong with the request is returned.
+func (db *DB) prepareRun(r *run, in *types.BatchStatementRequest) error {
+	if err := firstError(required("BatchExecuteStatement", need{"Statements.Statement", in.Statement == nil}), known(in),
+		oneOf(in.ReturnValuesOnConditionCheckFailure, "returnValuesOnConditionCheckFailure",
+			types.ReturnValuesOnConditionCheckFailureAllOld, types.ReturnValuesOnConditionCheckFailureNone)); err != nil {
+		return err
+	}
+	r.wantOld = in.ReturnValuesOnConditionCheckFailure == types.ReturnValuesOnConditionCheckFailureAllOld
+	r.consistent = aws.ToBool(in.ConsistentRead)
+	params := make([]value, len(in.Parameters))
+	for i, av := range in.Parameters {
+		v, err := decode(av, 0)
+		if err != nil {
+			return validation("%s", err)
+		}
+		params[i] = v
+	}
+	if r.stmt, r.err = db.stmts.parse(*in.Statement); r.err != nil {
+		return nil
+	}
+	r.table = r.stmt.table
+	if r.values, r.err = r.stmt.bind(params); r.err != nil {
+		return nil
+	}
+	switch r.stmt.verb {
+	case sqlInsert:
+		r.err = r.prepareInsert(params)
+	case sqlUpdate:
+		r.verb, r.mustExist, r.update = verbUpdate, true, r.values
+	case sqlDelete:
+		r.verb, r.absentOK = verbDelete, true
+	case sqlSelect:
+		r.verb = verbCheck
+		if r.stmt.columns != nil {
+			r.proj = &bound{expr: &expr{paths: r.stmt.columns}}
+			if err := r.proj.check(); err != nil {
+				r.err = validation("%s", err)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *run) prepareInsert(params []value) error {
+	r.verb, r.mustBeNew = verbPut, true
+	v, err := r.stmt.document.fill(params)
+	if err != nil {
+		return validation("%s", err)
+	}
+	r.attrs = v.(mapValue)
+	if r.size = attrsSize(r.attrs); r.size > maxItem {
+		return validation(itemTooLarge)
+	}
+	if nesting(v)-1 > maxNesting {
+		return validation("%s", errNesting)
+	}
+	return nil
+}
+
+// executeRuns is the part of a batch under the mutex.
+func (db *DB) executeRuns(runs []run) error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.usage.Requests++
+	taken := make(map[place]struct{}, len(runs))
+	for i := range runs {
+		r := &runs[i]
+		if r.err == nil {
+			r.err = db.locateRun(r)
+		}
+		if r.err != nil {
+			continue
+		}
+		p := place{r.t, r.key}
+		if _, twice := taken[p]; twice {
+			return validation(keysTwice)
+		}
+		taken[p] = struct{}{}
+	}
+	for i := range runs {
+		r := &runs[i]
+		if r.err != nil {
+			continue
+		}
+		r.err = r.evaluate()
+		r.costs.table = r.table
+		if r.stmt.verb == sqlSelect {
+			r.costs.read = readUnits(r.old.bytes(), r.consistent)
+		} else {
+			r.costs.write = r.units()
+		}
+		db.charge(bill{r.costs})
+		if r.err == nil {
+			r.store()
+		}
+	}
+	return nil
+}
+
+// locateRun finds a statement's table, and its key in WHERE.
+func (db *DB) locateRun(r *run) error {
+	t := db.tables[r.table]
+	if t == nil {
+		return namedTableNotFound(r.table)
+	}
+	if r.stmt.verb != sqlInsert {
+		attrs, cond, err := r.stmt.split(t, r.values)
+		switch {
+		case errors.Is(err, errNoKey) && r.stmt.verb == sqlSelect:
+			return validation("Select statements within BatchExecuteStatement must specify the primary key in the where clause.")
+		case err != nil:
+			return validation("%s", err)
+		case cond != nil && r.stmt.verb == sqlSelect:
+			return validation("Only single item select is supported")
+		}
+		r.attrs, r.cond = attrs, cond
+	}
+	mismatch, bad := db.locate(&r.action)
+	return firstError(bad, mismatch)
+}
+
+// respond is a statement's response.
+func (db *DB) respond(r *run) types.BatchStatementResponse {
+	out := types.BatchStatementResponse{}
+	if r.t != nil {
+		out.TableName = aws.String(r.table)
+	}
+	if r.err == nil {
+		if r.stmt.verb == sqlSelect && r.old != nil {
+			out.Item = encodeMap(r.proj.project(r.old.attrs))
+		}
+		return out
+	}
+	out.Error = &types.BatchStatementError{
+		Code: types.BatchStatementErrorCodeEnumValidationError, Message: aws.String(messageOf(r.err)),
+	}
+	var absent *types.ResourceNotFoundException
+	switch {
+	case r.err == errCondition:
+		out.Error.Code = types.BatchStatementErrorCodeEnumConditionalCheckFailed
+		if r.wantOld && db.cfg.StatementItems {
+			out.Error.Item = encodeItem(r.old)
+		}
+	case r.err == errDuplicate:
+		out.Error.Code = types.BatchStatementErrorCodeEnumDuplicateItem
+	case errors.As(r.err, &absent):
+		out.Error.Code = types.BatchStatementErrorCodeEnumResourceNotFound
+	}
+	return out
+}
