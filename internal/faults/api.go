@@ -135,11 +135,27 @@ func (w *Wrapper) TransactGetItems(ctx context.Context, in *dynamodb.TransactGet
 				rows[i] = w.windows.row(item.Get.TableName, item.Get.Key)
 			}
 		}
-		if at := w.windows.blocked(rows); len(at) > 0 {
+		// Asked before and after: a window that opened meanwhile must not let
+		// its new items out and then show the old.
+		blocked := func() error {
+			at := w.windows.blocked(rows)
+			if len(at) == 0 {
+				return nil
+			}
 			w.count(WindowConflict)
-			return nil, conflictError(opTransactGet, len(rows), at)
+			return conflictError(opTransactGet, len(rows), at)
 		}
-		return w.DynamoDB.TransactGetItems(ctx, in, opts...)
+		if err := blocked(); err != nil {
+			return nil, err
+		}
+		out, err := w.DynamoDB.TransactGetItems(ctx, in, opts...)
+		if err != nil {
+			return nil, err
+		}
+		if err := blocked(); err != nil {
+			return nil, err
+		}
+		return out, nil
 	})
 }
 
