@@ -149,16 +149,29 @@ func TestWindowBeforeTheDecision(t *testing.T) {
 // window opened must not show the new item and let a later one show the old.
 func TestWindowCatchesReadsUnderWay(t *testing.T) {
 	virtual(t, func(t *testing.T, e *engine) {
-		w := Wrap(e, Config{Windows: NewWindows(lockKeys), Script: once(opTransactWrite, Window(time.Second))})
-		e.during = func(op string) {
-			if op == opGet {
-				e.during = nil
-				_, err := w.TransactWriteItems(t.Context(), transact("t", "a"))
-				require.NoError(t, err)
+		w := Wrap(e, Config{Windows: NewWindows(lockKeys), Script: func(c Call) Fault {
+			if c.Op == opTransactWrite {
+				return Window(time.Second)
+			}
+			return Pass()
+		}})
+		windowDuring := func(read string) {
+			e.during = func(op string) {
+				if op == read {
+					e.during = nil
+					_, err := w.TransactWriteItems(t.Context(), transact("", "a"))
+					require.NoError(t, err)
+				}
 			}
 		}
+		windowDuring(opGet)
 		require.Equal(t, "absent", get(t.Context(), w, "a"))
 		require.Len(t, e.executed(), 1)
+		time.Sleep(time.Second)
+		windowDuring(opTransactGet)
+		_, err := w.TransactGetItems(t.Context(), transactGet("b", "a"))
+		require.Equal(t, []string{"None", "TransactionConflict"}, reasons(err))
+		require.Equal(t, "1", get(t.Context(), w, "a"))
 	})
 }
 
