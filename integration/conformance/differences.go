@@ -16,9 +16,9 @@ const (
 	// accepted. AWS finds the document path invalid.
 	RemovesFromAbsentList Difference = "removes an element of a list that is not there"
 
-	// AcceptsReservedInStatements: a statement may name the attributes key and unit
-	// without quotes. On AWS they are reserved words.
-	AcceptsReservedInStatements Difference = "accepts reserved words in statements"
+	// AcceptsKeyUnquoted: a statement may name the attribute key without quotes. It
+	// is a keyword to DynamoDB Local, the only engine here that runs AWS's parser.
+	AcceptsKeyUnquoted Difference = "accepts the name key without quotes in a statement"
 
 	// OneSetClause: a statement has one SET clause. AWS documents any number.
 	OneSetClause Difference = "one SET clause in a statement"
@@ -45,6 +45,10 @@ const (
 	// AWS cancels the transaction and says ValidationError in that action's reason.
 	InvalidActionFailsRequest Difference = "an invalid action fails the request instead of cancelling it"
 
+	// CancelsReadsWithoutReasons: TransactGetItems with a wrong key is cancelled, and
+	// no reasons are given. On AWS there is one for each item.
+	CancelsReadsWithoutReasons Difference = "cancels transactional reads without reasons"
+
 	// FailedCheckHidesSecondAction: a check that fails is reported as a failed
 	// condition, although a later action has the same item. AWS refuses such a
 	// request before it looks at any item.
@@ -58,15 +62,17 @@ const (
 	NoStatementCapacity Difference = "no capacity for statements"
 )
 
-// What is known of the engines that package engines starts.
+// What is known of each engine.
 var (
 	OfDynamoDBLocal = []Difference{
-		CountsSentSize, InvalidActionFailsRequest, FailedCheckHidesSecondAction, UpdatesCostOneInTransactions, NoStatementCapacity,
+		CountsSentSize, InvalidActionFailsRequest, CancelsReadsWithoutReasons, FailedCheckHidesSecondAction,
+		UpdatesCostOneInTransactions, NoStatementCapacity,
 	}
 	OfDynoxide = []Difference{
-		AcceptsRawUnderscore, RemovesFromAbsentList, AcceptsReservedInStatements, OneSetClause, NoRowInStatementErrors,
+		AcceptsRawUnderscore, RemovesFromAbsentList, AcceptsKeyUnquoted, OneSetClause, NoRowInStatementErrors,
 		KeepsKeyInTransactGet, EnablesTimeToLiveTwice, CountsSentSize,
 	}
+	OfMemdynamo = []Difference{NoRowInStatementErrors, AcceptsKeyUnquoted}
 )
 
 // differs reports whether a difference is known of this engine. The test that

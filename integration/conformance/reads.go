@@ -152,6 +152,15 @@ func testTransactGet(t *testing.T, w *world) {
 		_, err := w.TransactGetItems(t.Context(), &dynamodb.TransactGetItemsInput{TransactItems: many(101)})
 		invalidRequest(t, err, "less than or equal to 100")
 	})
+	t.Run("an ill-fitting key", func(t *testing.T) {
+		_, err := w.TransactGetItems(t.Context(), &dynamodb.TransactGetItemsInput{
+			TransactItems: []types.TransactGetItem{get(w.records, record), get(w.locks, record)}})
+		if w.differs(CancelsReadsWithoutReasons) {
+			cancelled(t, err)
+			return
+		}
+		cancelled(t, err, none, invalid)
+	})
 	t.Run("one item twice", func(t *testing.T) {
 		_, err := w.TransactGetItems(t.Context(), &dynamodb.TransactGetItemsInput{
 			TransactItems: []types.TransactGetItem{get(w.records, record), get(w.records, record)}})

@@ -104,9 +104,9 @@ func cancelled(t *testing.T, err error, codes ...string) []types.CancellationRea
 	t.Helper()
 	var e *types.TransactionCanceledException
 	require.ErrorAs(t, err, &e)
-	got := make([]string, len(e.CancellationReasons))
-	for i, r := range e.CancellationReasons {
-		got[i] = aws.ToString(r.Code)
+	var got []string
+	for _, r := range e.CancellationReasons {
+		got = append(got, aws.ToString(r.Code))
 	}
 	require.Equal(t, codes, got)
 	return e.CancellationReasons
