@@ -41,8 +41,11 @@ func fetchDynoxide(ctx context.Context, _, dir string) error {
 		return err
 	}
 	var packed []struct{ Filename string }
-	if err := json.Unmarshal(out, &packed); err != nil || len(packed) != 1 {
-		return fmt.Errorf("npm pack did not say which file it wrote (%v): %s", err, out)
+	if err := json.Unmarshal(out, &packed); err != nil {
+		return fmt.Errorf("npm pack did not say which file it wrote: %w: %s", err, out)
+	}
+	if len(packed) != 1 {
+		return fmt.Errorf("npm pack wrote %d files, not one: %s", len(packed), out)
 	}
 	// Base: some versions of npm print a scoped name with its slash.
 	archive := filepath.Join(dir, filepath.Base(packed[0].Filename))
