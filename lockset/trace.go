@@ -20,7 +20,7 @@ type Trace struct {
 	// Blocked is called when a unit starts to wait for a row.
 	Blocked func(BlockedInfo)
 	// Raised is called when a unit's token was too low for a row.
-	Raised func(unit string, token fencing.Token)
+	Raised func(unit string, token Token)
 	// Buried is called when a dead holder's row was freed.
 	Buried func(key ordering.Key, unit string)
 	// Cleaned is called when a dead unit's intent was removed from a row.
@@ -33,13 +33,16 @@ type Trace struct {
 	Released func(unit string)
 }
 
+// Token is a fencing token.
+type Token = fencing.Token
+
 // RequestInfo describes one sending of a request to DynamoDB.
 type RequestInfo = requests.Attempt
 
 // AcquiredInfo describes a set that was acquired.
 type AcquiredInfo struct {
 	Unit  string
-	Token fencing.Token
+	Token Token
 	Keys  int           // held exclusively
 	Rows  int           // written: keys and intents on their ancestors
 	Took  time.Duration // since Acquire was called

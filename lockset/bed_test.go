@@ -1,0 +1,198 @@
+package lockset_test
+
+import (
+	"context"
+	"encoding/binary"
+	"hash/fnv"
+	"maps"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+const (
+	lease = 10 * time.Second
+	rtt   = 5 * time.Millisecond
+	table = "locks"
+)
+
+// bed is a lock table in virtual time, and the owners that use it.
+type bed struct {
+	t       *testing.T
+	db      *memdynamo.DB
+	windows *faults.Windows
+}
+
+// inBed runs a test in virtual time.
+func inBed(t *testing.T, test func(*testing.T, *bed)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bed{
+			t:       t,
+			db:      memdynamo.New(memdynamo.Config{Latency: func() time.Duration { return rtt }}),
+			windows: faults.NewWindows(map[string][]string{table: {"key"}}),
+		}
+		require.NoError(t, lockset.CreateTable(t.Context(), b.db, lockset.Config{Table: table}))
+		test(t, b)
+	})
+}
+
+// owner is one process with its own way to the table.
+type owner struct {
+	*lockset.Client
+	net *faults.Wrapper
+
+	mu      sync.Mutex
+	sent    map[string]int // requests by operation
+	buried  []ordering.Key
+	cleaned []ordering.Key
+	raised  int
+	blocked int
+}
+
+func (b *bed) owner(name string, script faults.Script, change ...func(*lockset.Config)) *owner {
+	b.t.Helper()
+	o := &owner{sent: map[string]int{}}
+	o.net = faults.Wrap(b.db, faults.Config{Who: name, Windows: b.windows, Script: script})
+	note := func(f func()) { o.mu.Lock(); f(); o.mu.Unlock() }
+	units := 0
+	cfg := lockset.Config{
+		Table: table, Owner: name, Lease: lease,
+		Rand: func(context.Context) (bytes [16]byte) {
+			note(func() { units++ })
+			h := fnv.New128a()
+			_, _ = h.Write([]byte(name))
+			_ = binary.Write(h, binary.BigEndian, int64(units))
+			copy(bytes[:], h.Sum(nil))
+			return bytes
+		},
+		Trace: &lockset.Trace{
+			Request: func(i lockset.RequestInfo) { note(func() { o.sent[i.Op]++ }) },
+			Buried:  func(k ordering.Key, _ string) { note(func() { o.buried = append(o.buried, k) }) },
+			Cleaned: func(k ordering.Key, _ string) { note(func() { o.cleaned = append(o.cleaned, k) }) },
+			Raised:  func(string, lockset.Token) { note(func() { o.raised++ }) },
+			Blocked: func(lockset.BlockedInfo) { note(func() { o.blocked++ }) },
+		},
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	var err error
+	o.Client, err = lockset.New(o.net, cfg)
+	require.NoError(b.t, err)
+	return o
+}
+
+// requests returns how many were sent by operation since the last call.
+func (o *owner) requests() map[string]int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	sent := maps.Clone(o.sent)
+	clear(o.sent)
+	return sent
+}
+
+func (b *bed) take(o *owner, keys ...ordering.Key) *lockset.Set {
+	b.t.Helper()
+	set, err := o.Acquire(b.t.Context(), keys)
+	require.NoError(b.t, err)
+	b.t.Cleanup(func() { _ = set.Release(context.Background()) })
+	return set
+}
+
+func (b *bed) free(set *lockset.Set) {
+	b.t.Helper()
+	require.NoError(b.t, set.Release(b.t.Context()))
+}
+
+// refused asserts that o cannot have keys within d.
+func (b *bed) refused(o *owner, d time.Duration, keys ...ordering.Key) *lockset.HeldError {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), d)
+	defer cancel()
+	set, err := o.Acquire(ctx, keys)
+	require.Nil(b.t, set)
+	var held *lockset.HeldError
+	require.ErrorAs(b.t, err, &held)
+	require.ErrorIs(b.t, err, context.DeadlineExceeded)
+	return held
+}
+
+// row returns a row as the table has it.
+func (b *bed) row(key ordering.Key) map[string]types.AttributeValue {
+	for _, item := range b.db.Items(table) {
+		if item["key"].(*types.AttributeValueMemberS).Value == string(key) {
+			return item
+		}
+	}
+	return nil
+}
+
+// allFree asserts that no row is held and no intent left: no ghost locks.
+func (b *bed) allFree() {
+	b.t.Helper()
+	for _, item := range b.db.Items(table) {
+		require.Contains(b.t, item, "isReleased", "%v", item["key"])
+		require.NotContains(b.t, item, "unit", "%v", item["key"])
+		require.NotContains(b.t, item, "below", "%v", item["key"])
+		require.Contains(b.t, item, "fence", "%v", item["key"])
+	}
+}
+
+// allFreeOnceAskedFor is allFree after somebody wanted these keys: what the dead
+// leave behind is buried and cleaned by whoever it is in the way of, and by
+// nobody else.
+func (b *bed) allFreeOnceAskedFor(keys ...ordering.Key) {
+	b.t.Helper()
+	heir := b.owner("heir", nil)
+	for _, k := range keys {
+		b.free(b.take(heir, k))
+	}
+	b.allFree()
+}
+
+func (b *bed) fence(key ordering.Key) string {
+	return b.row(key)["fence"].(*types.AttributeValueMemberN).Value
+}
+
+// nth gives one fault to the n-th call of an operation.
+func nth(op string, n int, f faults.Fault) faults.Script {
+	return func(c faults.Call) faults.Fault {
+		if c.Op == op && c.N == n {
+			return f
+		}
+		return faults.Pass()
+	}
+}
+
+// steal frees a row behind its holder's back and gives it to a thief, as if the
+// holder had been dead for long.
+func (b *bed) steal(key ordering.Key, thief *owner) *lockset.Set {
+	b.t.Helper()
+	_, err := b.db.UpdateItem(b.t.Context(), &dynamodb.UpdateItemInput{
+		TableName:                 aws.String(table),
+		Key:                       map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: string(key)}},
+		UpdateExpression:          aws.String("SET isReleased = :one REMOVE #unit"),
+		ExpressionAttributeNames:  map[string]string{"#unit": "unit"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":one": &types.AttributeValueMemberS{Value: "1"}},
+	})
+	require.NoError(b.t, err)
+	return b.take(thief, key)
+}
+
+func (b *bed) putItem(item map[string]types.AttributeValue) {
+	b.t.Helper()
+	_, err := b.db.PutItem(b.t.Context(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: item})
+	require.NoError(b.t, err)
+}
