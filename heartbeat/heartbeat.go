@@ -171,7 +171,7 @@ func (g *Group) moveDeadline() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !time.Now().Before(g.Deadline()) {
-		g.loseByTime()
+		_ = g.loseByTime()
 		return
 	}
 	until := g.start.Add(g.cfg.MaxAge)

@@ -188,10 +188,9 @@ func TestARestampThatFindsARowLostFails(t *testing.T) {
 		})
 		b.free(b.take(ahead, "z"))
 		thief := b.owner("thief", nil)
-		var o *owner
-		o = b.owner("o", func(c faults.Call) faults.Fault {
+		o := b.owner("o", func(c faults.Call) faults.Fault {
 			if c.Op == "UpdateItem" && c.N == 3 { // a; z refused; z; then the stamp on a
-				b.steal("a", thief)
+				b.seize("a", thief)
 			}
 			return faults.Pass()
 		}, func(c *lockset.Config) { c.ChunkSize = 1 })

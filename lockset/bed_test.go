@@ -176,9 +176,9 @@ func nth(op string, n int, f faults.Fault) faults.Script {
 	}
 }
 
-// steal frees a row behind its holder's back and gives it to a thief, as if the
+// seize frees a row behind its holder's back and gives it to a thief, as if the
 // holder had been dead for long.
-func (b *bed) steal(key ordering.Key, thief *owner) *lockset.Set {
+func (b *bed) seize(key ordering.Key, thief *owner) *lockset.Set {
 	b.t.Helper()
 	_, err := b.db.UpdateItem(b.t.Context(), &dynamodb.UpdateItemInput{
 		TableName:                 aws.String(table),

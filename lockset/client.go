@@ -113,10 +113,9 @@ func (c *Client) read(ctx context.Context, id string, key ordering.Key) (row, ti
 
 // observe takes note of a row that an answer showed.
 func (c *Client) observe(key ordering.Key, item map[string]attributeValue) (row, time.Time, error) {
-	r, err := parseRow(key, item)
-	if err != nil {
-		err.(*RowError).Table = c.cfg.Table
-		return row{}, time.Time{}, err
+	r, reason := parseRow(key, item)
+	if reason != "" {
+		return row{}, time.Time{}, &RowError{Table: c.cfg.Table, Key: key, Reason: reason}
 	}
 	c.clock.Saw(r.fence)
 	return r, c.seen.see(r, time.Now()), nil

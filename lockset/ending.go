@@ -35,16 +35,15 @@ func (s *Set) End(ctx context.Context) (*Ending, error) {
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case plan := <-s.turn:
-		if len(plan) != len(s.plan) {
-			s.turn <- plan
-			return nil, &LostError{Reason: ErrReleased}
-		}
-		return &Ending{set: s, plan: plan, wants: wants(s.unit.nonce, plan, 0), deadline: deadline}, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	plan, err := s.myTurn(ctx)
+	if err != nil {
+		return nil, err
 	}
+	if len(plan) != len(s.plan) {
+		s.turn <- plan
+		return nil, &LostError{Reason: ErrReleased}
+	}
+	return &Ending{set: s, plan: plan, wants: wants(s.unit.nonce, plan, 0), deadline: deadline}, nil
 }
 
 // Deadline is when others may take over.

@@ -126,15 +126,14 @@ func (r *reader) number(name string, most int64) int64 {
 	return 0
 }
 
-// parseRow reads an item of the lock table; an absent one is a free row. It
-// returns a *RowError (without the table) for an item that holdall did not
-// write.
-func parseRow(key ordering.Key, item map[string]types.AttributeValue) (row, error) {
+// parseRow reads an item of the lock table; an absent one is a free row. For an
+// item that holdall did not write it returns the reason to think so.
+func parseRow(key ordering.Key, item map[string]types.AttributeValue) (parsed row, reason string) {
 	if len(item) == 0 {
-		return row{key: key}, nil
+		return row{key: key}, ""
 	}
 	r := &reader{item: item}
-	parsed := row{
+	parsed = row{
 		key:         key,
 		exists:      true,
 		unit:        r.text(attrUnit),
@@ -162,10 +161,7 @@ func parseRow(key ordering.Key, item map[string]types.AttributeValue) (row, erro
 		parsed.lease = time.Duration(r.whole(attrLease, digits, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 	}
 	parsed.check(r)
-	if r.reason != "" {
-		return row{}, &RowError{Key: key, Reason: r.reason}
-	}
-	return parsed, nil
+	return parsed, r.reason
 }
 
 // check holds the row against its invariants.

@@ -84,22 +84,35 @@ func (s *Set) Deadline() time.Time { return s.group.Deadline() }
 // others after a lease.
 func (s *Set) Release(ctx context.Context) error {
 	_, _ = s.group.Stop()
-	var left ordering.Plan
-	select {
-	case left = <-s.turn:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	left, err := s.myTurn(ctx)
+	if err != nil {
+		return err
 	}
 	if len(left) == 0 {
 		s.turn <- nil
 		return nil
 	}
-	left, err := s.c.release(ctx, s.unit, left)
+	left, err = s.c.release(ctx, s.unit, left)
 	s.turn <- left
 	if len(left) == 0 {
 		s.traceReleased()
 	}
 	return err
+}
+
+// myTurn takes what is not released yet, waiting for a release under way.
+func (s *Set) myTurn(ctx context.Context) (ordering.Plan, error) {
+	select { // whatever ctx says, if nobody is at it
+	case left := <-s.turn:
+		return left, nil
+	default:
+	}
+	select {
+	case left := <-s.turn:
+		return left, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 func (s *Set) traceReleased() {

@@ -185,14 +185,14 @@ func TestReleaseIsIdempotentAndTellsOfALoss(t *testing.T) {
 		require.ErrorIs(t, context.Cause(set.Context()), lockset.ErrReleased)
 
 		set = b.take(o, "a", "b/1", "b/2")
-		stolen := b.steal("b/1", thief)
+		seized := b.seize("b/1", thief)
 		err := set.Release(t.Context())
 		var lost *lockset.LostError
 		require.ErrorAs(t, err, &lost)
 		require.Equal(t, ordering.Key("b/1"), lost.Key)
-		require.NoError(t, stolen.Context().Err())
+		require.NoError(t, seized.Context().Err())
 		b.free(b.take(o, "a", "b/2")) // all else was released
-		b.free(stolen)
+		b.free(seized)
 		b.allFree()
 		require.NoError(t, set.Release(t.Context()))
 	})

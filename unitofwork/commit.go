@@ -47,8 +47,11 @@ func (u *Unit) Commit(ctx context.Context) error {
 
 func (u *Unit) commit(ctx context.Context, writes []write) error {
 	ending, err := u.set.End(ctx)
-	if err != nil {
+	switch {
+	case errors.Is(err, lockset.ErrLost):
 		return u.release(ctx, u.notCommitted(err, StartOver))
+	case err != nil:
+		return u.release(ctx, u.notCommitted(err, TryLater))
 	}
 	actions := ending.Actions()
 	for _, w := range writes {

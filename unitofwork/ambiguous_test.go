@@ -1,0 +1,246 @@
+package unitofwork_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// atCommits gives f to the commits from the first to the last, by number.
+func atCommits(first, last int, f faults.Fault) faults.Script {
+	n := 0 // one unit at a time: no need for a lock
+	return func(c faults.Call) faults.Fault {
+		if isCommit(c) {
+			if n++; n >= first && n <= last {
+				return f
+			}
+		}
+		return faults.Pass()
+	}
+}
+
+const always = 1 << 30
+
+// A commit whose answer is lost, once or for as long as it is asked: what is
+// said of it is true.
+func TestLostAnswersOfACommit(t *testing.T) {
+	for name, c := range map[string]struct {
+		script    faults.Script
+		committed bool
+	}{
+		"answer lost once":             {atCommits(1, 1, faults.LoseAnswer(faults.Reset)), true},
+		"answer broken":                {atCommits(1, 1, faults.LoseAnswer(faults.Broken)), true},
+		"request lost once":            {atCommits(1, 1, faults.LoseRequest(faults.Hang)), true},
+		"delivered late, between":      {atCommits(1, 1, faults.DeliverLate(1500*time.Millisecond, faults.Hang)), true},
+		"duplicated":                   {atCommits(1, 1, faults.Duplicate(time.Second)), true},
+		"in progress":                  {atCommits(1, 1, faults.InProgress(time.Second)), true},
+		"conflicts for a while":        {atCommits(1, 5, faults.Conflict(0)), true},
+		"throttled for a while":        {atCommits(1, 5, faults.Throttle(faults.InReasons, 1)), true},
+		"server error, executed":       {atCommits(1, 1, faults.ServerError(true)), true},
+		"all answers lost":             {atCommits(1, always, faults.LoseAnswer(faults.Hang)), true},
+		"all answers reset":            {atCommits(1, always, faults.LoseAnswer(faults.Reset)), true},
+		"all requests lost":            {atCommits(1, always, faults.LoseRequest(faults.Hang)), false},
+		"all delivered far too late":   {atCommits(1, always, faults.DeliverLate(2*lease, faults.Hang)), false},
+		"conflicts until the deadline": {atCommits(1, always, faults.Conflict(1)), false},
+		"throttled until the deadline": {atCommits(1, always, faults.Throttle(faults.RequestLimit)), false},
+	} {
+		for _, id := range []string{"", "p1"} {
+			t.Run(name+" "+id, func(t *testing.T) {
+				inBed(t, func(t *testing.T, b *bed) {
+					cl := b.client("c", c.script)
+					err := cl.Do(t.Context(), transferKeys, transfer(30), func(o *unitofwork.Options) { o.ID = id })
+					want := map[string]int{"committed": 1}
+					if !c.committed {
+						require.Error(t, err)
+						require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err), "%v", err)
+						want = map[string]int{"not": 1}
+					} else {
+						require.NoError(t, err)
+					}
+					require.Equal(t, want, cl.outcomes())
+					balances := [2]int64{100, 100}
+					if c.committed {
+						balances = [2]int64{70, 130}
+					}
+					require.Equal(t, balances, b.balances())
+					cl.net.Wait()
+					require.Equal(t, balances, b.balances(), "a late packet changes nothing")
+					b.allFree()
+				})
+			})
+		}
+	}
+}
+
+// Starting over after a commit that never can land does the work once.
+func TestStartingOverAfterALostCommit(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", atCommits(1, 9, faults.DeliverLate(3*lease, faults.Hang)))
+		require.NoError(t, c.Do(t.Context(), transferKeys, transfer(30), func(o *unitofwork.Options) { o.Attempts = 3 }))
+		c.net.Wait()
+		require.Equal(t, [2]int64{70, 130}, b.balances())
+	})
+}
+
+// cutAfterCommit cuts the owner off once a commit was sent: executed or not, it
+// hears nothing any more.
+func cutAfterCommit(executed bool) faults.Script {
+	cut := false
+	return func(c faults.Call) faults.Fault {
+		if isCommit(c) && !cut {
+			cut = true
+			if executed {
+				return faults.LoseAnswer(faults.Hang)
+			}
+		}
+		if cut {
+			return faults.LoseRequest(faults.Hang)
+		}
+		return faults.Pass()
+	}
+}
+
+// Cut off in the middle of a commit, a unit is in doubt, and says so; asked
+// later, the tables say what became of it.
+func TestInDoubt(t *testing.T) {
+	for name, c := range map[string]struct {
+		executed bool
+		id       string
+		between  func(*testing.T, *bed) // what happens before it is asked about
+		outcome  unitofwork.Outcome
+	}{
+		"committed":                      {true, "", nil, unitofwork.Committed},
+		"not sent, rows still held":      {false, "", nil, unitofwork.Undecided},
+		"not sent, taken over":           {false, "", others, unitofwork.Forgotten},
+		"committed, others since":        {true, "", others, unitofwork.Forgotten},
+		"committed, only locked since":   {true, "", lockers, unitofwork.Committed},
+		"with an id, committed":          {true, "p/1:x", others, unitofwork.Committed},
+		"with an id, not sent":           {false, "p/1:x", nil, unitofwork.Undecided},
+		"with an id, not sent, taken":    {false, "p/1:x", others, unitofwork.NotCommitted},
+		"with an id, done by another":    {false, "p/1:x", sameID, unitofwork.NotCommitted},
+		"with an id, committed and long": {true, "p/1:x", func(*testing.T, *bed) { time.Sleep(24 * time.Hour) }, unitofwork.Committed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				cl := b.client("c", cutAfterCommit(c.executed))
+				err := cl.Do(t.Context(), transferKeys, transfer(30), func(o *unitofwork.Options) { o.ID, o.Attempts = c.id, 5 })
+				var doubt *unitofwork.InDoubtError
+				require.ErrorAs(t, err, &doubt)
+				require.ErrorIs(t, err, unitofwork.ErrInDoubt)
+				require.Equal(t, unitofwork.AskLater, unitofwork.NextOf(err))
+				require.Equal(t, c.id, doubt.ID)
+				require.Equal(t, map[string]int{"in doubt": 1}, cl.outcomes(), "a unit in doubt is not started over")
+
+				if c.between != nil {
+					c.between(t, b)
+				}
+				outcome, err := b.client("asker", nil).Outcome(t.Context(), doubt.Ref)
+				require.NoError(t, err)
+				require.Equal(t, c.outcome, outcome)
+			})
+		})
+	}
+}
+
+// others commits on both keys.
+func others(t *testing.T, b *bed) {
+	require.NoError(t, b.client("others", nil).Do(t.Context(), transferKeys, transfer(1)))
+}
+
+// sameID commits under the same ID.
+func sameID(t *testing.T, b *bed) {
+	require.NoError(t, b.client("others", nil).Do(t.Context(), transferKeys, transfer(30), func(o *unitofwork.Options) { o.ID = "p/1:x" }))
+}
+
+// lockers take the keys and let them go.
+func lockers(t *testing.T, b *bed) {
+	set, err := b.client("lockers", nil).locks.Acquire(t.Context(), transferKeys)
+	require.NoError(t, err)
+	require.NoError(t, set.Release(t.Context()))
+}
+
+func TestOutcomeOfAnID(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		ask := func(id string) (unitofwork.Outcome, error) { return c.Outcome(t.Context(), id) }
+		outcome, err := ask("p1")
+		require.NoError(t, err)
+		require.Equal(t, unitofwork.Undecided, outcome)
+		require.NoError(t, c.Do(t.Context(), transferKeys, transfer(1), func(o *unitofwork.Options) { o.ID = "p1" }))
+		outcome, err = ask("p1")
+		require.NoError(t, err)
+		require.Equal(t, unitofwork.Committed, outcome)
+		for _, bad := range []string{"", "unit:", "unit:a:b:c:d", "unit:n:1::", "unit:n:1:%zz:k", "\xff"} {
+			_, err = ask(bad)
+			var idErr *unitofwork.IDError
+			require.ErrorAs(t, err, &idErr, "%q", bad)
+		}
+	})
+}
+
+func TestTheSameIDCommitsOnce(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		one, two := b.client("one", nil), b.client("two", nil)
+		with := func(id, payload string) func(*unitofwork.Options) {
+			return func(o *unitofwork.Options) { o.ID, o.Payload = id, []byte(payload) }
+		}
+		calls := 0
+		work := func(ctx context.Context, u *unitofwork.Unit) error {
+			calls++
+			return transfer(30)(ctx, u)
+		}
+		broke := errors.New("broke")
+		for range 3 { // aborted attempts leave no trace of the ID
+			require.ErrorIs(t, one.Do(t.Context(), transferKeys, func(context.Context, *unitofwork.Unit) error { return broke }, with("p", "x")), broke)
+		}
+		require.Empty(t, b.db.Items("units"))
+
+		done := make(chan error)
+		for range 4 {
+			go func() { done <- one.Do(t.Context(), transferKeys, work, with("p", "x")) }()
+			go func() { done <- two.Do(t.Context(), transferKeys, work, with("p", "x")) }()
+		}
+		for range 8 {
+			require.NoError(t, <-done)
+		}
+		require.Equal(t, 1, calls, "what is done is not done again")
+		require.Equal(t, [2]int64{70, 130}, b.balances())
+
+		_, err := one.Begin(t.Context(), transferKeys, with("p", "x"))
+		require.ErrorIs(t, err, unitofwork.ErrAlreadyCommitted)
+
+		var idErr *unitofwork.IDError
+		require.ErrorAs(t, one.Do(t.Context(), transferKeys, work, with("p", "other")), &idErr)
+		require.ErrorAs(t, one.Do(t.Context(), transferKeys[:1], work, with("p", "x")), &idErr, "other keys are another payload")
+		require.ErrorAs(t, one.Do(t.Context(), []ordering.Key{"elsewhere"}, work, with("p", "x")), &idErr)
+		require.ErrorAs(t, one.Do(t.Context(), transferKeys, work, with("unit:x", "")), &idErr)
+		require.Equal(t, 1, calls)
+		b.allFree()
+	})
+}
+
+// Two units that hold different keys may race for one ID: the commit decides.
+func TestARaceForAnIDIsDecidedByTheCommit(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		id := func(o *unitofwork.Options) { o.ID = "p" }
+		first, err := c.Begin(t.Context(), transferKeys[:1], id)
+		require.NoError(t, err)
+		second, err := c.Begin(t.Context(), transferKeys[1:], id)
+		require.NoError(t, err)
+		require.NoError(t, first.Commit(t.Context()))
+		require.NoError(t, second.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})))
+		err = second.Commit(t.Context())
+		var idErr *unitofwork.IDError
+		require.ErrorAs(t, err, &idErr, "other keys under the same ID")
+		require.Equal(t, [2]int64{100, 100}, b.balances())
+		b.allFree()
+	})
+}

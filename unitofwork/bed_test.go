@@ -1,0 +1,257 @@
+package unitofwork_test
+
+import (
+	"context"
+	"encoding/binary"
+	"hash/fnv"
+	"maps"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+const (
+	lease = 10 * time.Second
+	rtt   = 5 * time.Millisecond
+)
+
+type customer struct {
+	ID   string
+	Name string
+}
+
+type account struct {
+	Customer, ID string
+	Balance      int64
+	Fence        int64 `dynamodbav:"_fence,omitempty"`
+}
+
+var customers = unitofwork.Table[customer]{
+	Name: "customers", PartitionKey: "ID",
+	Guard: func(c *customer) ordering.Key { return customerKey(c.ID) },
+}
+
+var accounts = unitofwork.Table[account]{
+	Name: "accounts", PartitionKey: "Customer", SortKey: "ID",
+	Guard: func(a *account) ordering.Key { return accountKey(a.Customer, a.ID) },
+}
+
+func customerKey(id string) ordering.Key { return ordering.Join("customer:" + id) }
+func accountKey(customer, id string) ordering.Key {
+	return ordering.Join("customer:"+customer, "account:"+id)
+}
+
+// bed is a small bank in virtual time.
+type bed struct {
+	t  *testing.T
+	db *memdynamo.DB
+}
+
+func inBed(t *testing.T, test func(*testing.T, *bed)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bed{t: t, db: memdynamo.New(memdynamo.Config{Latency: func() time.Duration { return rtt }})}
+		ctx := t.Context()
+		require.NoError(t, lockset.CreateTable(ctx, b.db, lockset.Config{Table: "locks"}))
+		require.NoError(t, unitofwork.CreateTable(ctx, b.db, unitofwork.Config{Table: "units"}))
+		b.createTable("customers", "ID")
+		b.createTable("accounts", "Customer", "ID")
+		for _, c := range []string{"1", "2"} {
+			b.put("customers", customer{ID: c, Name: "name " + c})
+			b.put("accounts", account{Customer: c, ID: "a", Balance: 100})
+		}
+		test(t, b)
+	})
+}
+
+func (b *bed) createTable(name string, keys ...string) {
+	b.t.Helper()
+	in := &dynamodb.CreateTableInput{TableName: &name, BillingMode: types.BillingModePayPerRequest}
+	for i, key := range keys {
+		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{
+			AttributeName: aws.String(key), AttributeType: types.ScalarAttributeTypeS,
+		})
+		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{
+			AttributeName: aws.String(key), KeyType: []types.KeyType{types.KeyTypeHash, types.KeyTypeRange}[i],
+		})
+	}
+	_, err := b.db.CreateTable(b.t.Context(), in)
+	require.NoError(b.t, err)
+}
+
+// put writes a record as a program without locks would.
+func (b *bed) put(table string, record any) {
+	b.t.Helper()
+	item, err := attributevalue.MarshalMap(record)
+	require.NoError(b.t, err)
+	_, err = b.db.PutItem(b.t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item})
+	require.NoError(b.t, err)
+}
+
+// client is one process.
+type client struct {
+	*unitofwork.Client
+	locks *lockset.Client
+	net   *faults.Wrapper
+
+	mu   sync.Mutex
+	sent map[string]int
+	ends map[string]int // units by outcome
+}
+
+func (b *bed) client(name string, script faults.Script, change ...func(*lockset.Config, *unitofwork.Config)) *client {
+	b.t.Helper()
+	c := &client{sent: map[string]int{}, ends: map[string]int{}}
+	c.net = faults.Wrap(b.db, faults.Config{Who: name, Script: script})
+	note := func(m map[string]int, key string) { c.mu.Lock(); m[key]++; c.mu.Unlock() }
+	drawn := 0
+	lc := lockset.Config{
+		Table: "locks", Owner: name, Lease: lease,
+		Rand: func(context.Context) (bytes [16]byte) {
+			c.mu.Lock()
+			drawn++
+			h := fnv.New128a()
+			_, _ = h.Write([]byte(name))
+			_ = binary.Write(h, binary.BigEndian, int64(drawn))
+			c.mu.Unlock()
+			copy(bytes[:], h.Sum(nil))
+			return bytes
+		},
+		Trace: &lockset.Trace{Request: func(i lockset.RequestInfo) { note(c.sent, i.Op) }},
+	}
+	uc := unitofwork.Config{Table: "units", Trace: &unitofwork.Trace{
+		Committed:        func(unitofwork.CommittedInfo) { note(c.ends, "committed") },
+		AlreadyCommitted: func(string) { note(c.ends, "already") },
+		NotCommitted:     func(string, error) { note(c.ends, "not") },
+		InDoubt:          func(string, error) { note(c.ends, "in doubt") },
+		StartingOver:     func(int, error) { note(c.ends, "over") },
+	}}
+	for _, f := range change {
+		f(&lc, &uc)
+	}
+	var err error
+	c.locks, err = lockset.New(c.net, lc)
+	require.NoError(b.t, err)
+	c.Client, err = unitofwork.New(c.locks, uc)
+	require.NoError(b.t, err)
+	return c
+}
+
+func (c *client) requests() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sent := maps.Clone(c.sent)
+	clear(c.sent)
+	return sent
+}
+
+func (c *client) outcomes() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.ends)
+}
+
+// transfer moves amount from customer 1 to customer 2.
+func transfer(amount int64) func(context.Context, *unitofwork.Unit) error {
+	return func(ctx context.Context, u *unitofwork.Unit) error {
+		from, to := accounts.Ref("1", "a"), accounts.Ref("2", "a")
+		if err := u.Get(ctx, from, to); err != nil {
+			return err
+		}
+		from.T.Balance -= amount
+		to.T.Balance += amount
+		return u.Put(from, to)
+	}
+}
+
+var transferKeys = []ordering.Key{accountKey("2", "a"), accountKey("1", "a")}
+
+// balances returns those of customers 1 and 2.
+func (b *bed) balances() [2]int64 {
+	b.t.Helper()
+	var found [2]int64
+	for _, item := range b.db.Items("accounts") {
+		var a account
+		require.NoError(b.t, attributevalue.UnmarshalMap(item, &a))
+		n, err := strconv.Atoi(a.Customer)
+		require.NoError(b.t, err)
+		found[n-1] = a.Balance
+	}
+	return found
+}
+
+func (b *bed) account(customer string) account {
+	b.t.Helper()
+	for _, item := range b.db.Items("accounts") {
+		var a account
+		require.NoError(b.t, attributevalue.UnmarshalMap(item, &a))
+		if a.Customer == customer {
+			return a
+		}
+	}
+	return account{}
+}
+
+// allFree asserts that nothing is held and no intent is left.
+func (b *bed) allFree() {
+	b.t.Helper()
+	for _, item := range b.db.Items("locks") {
+		require.Contains(b.t, item, "isReleased", "%v", item["key"])
+		require.NotContains(b.t, item, "unit", "%v", item["key"])
+		require.NotContains(b.t, item, "below", "%v", item["key"])
+	}
+}
+
+// allFreeOnceAskedFor is allFree after somebody wanted these keys: what the dead
+// leave behind is buried and cleaned by whoever it is in the way of.
+func (b *bed) allFreeOnceAskedFor(keys ...ordering.Key) {
+	b.t.Helper()
+	heir := b.client("heir", nil)
+	for _, k := range keys {
+		set, err := heir.locks.Acquire(b.t.Context(), []ordering.Key{k})
+		require.NoError(b.t, err)
+		require.NoError(b.t, set.Release(b.t.Context()))
+	}
+	b.allFree()
+}
+
+// bury frees a row behind its holder's back, as if it had been dead for long.
+func (b *bed) bury(key ordering.Key) {
+	b.t.Helper()
+	_, err := b.db.UpdateItem(b.t.Context(), &dynamodb.UpdateItemInput{
+		TableName:                 aws.String("locks"),
+		Key:                       map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: string(key)}},
+		UpdateExpression:          aws.String("SET isReleased = :one REMOVE #unit"),
+		ExpressionAttributeNames:  map[string]string{"#unit": "unit"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":one": &types.AttributeValueMemberS{Value: "1"}},
+	})
+	require.NoError(b.t, err)
+}
+
+// isCommit tells the transaction that carries a unit's writes.
+func isCommit(c faults.Call) bool {
+	in, ok := c.Input.(*dynamodb.TransactWriteItemsInput)
+	if !ok {
+		return false
+	}
+	for _, item := range in.TransactItems {
+		if item.Put != nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,305 @@
+package unitofwork_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+func TestAUnitIsTwoRequestsAndThreeWithARead(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		start := time.Now()
+		require.NoError(t, c.Do(t.Context(), transferKeys, transfer(30)))
+		require.Equal(t, 3*rtt, time.Since(start))
+		require.Equal(t, map[string]int{"TransactWriteItems": 2, "TransactGetItems": 1}, c.requests())
+		require.Equal(t, [2]int64{70, 130}, b.balances())
+		b.allFree()
+
+		require.NoError(t, c.Do(t.Context(), transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+			return u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 1}))
+		}))
+		require.Equal(t, map[string]int{"TransactWriteItems": 2}, c.requests())
+		require.Equal(t, [2]int64{1, 130}, b.balances())
+
+		var token int64
+		require.NoError(t, c.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+			token = int64(u.Token())
+			return transfer(1)(ctx, u)
+		}, func(o *unitofwork.Options) { o.ID = "p" }))
+		require.Equal(t, map[string]int{"TransactWriteItems": 2, "TransactGetItems": 2}, c.requests(), "an ID is looked up")
+		require.Equal(t, token, b.account("1").Fence, "what is written has the unit's token")
+	})
+}
+
+func TestWhatFnDoesNotFinishIsNotWritten(t *testing.T) {
+	funds := errors.New("not enough funds")
+	for name, end := range map[string]func() error{
+		"an error": func() error { return funds },
+		"a panic":  func() error { panic(funds) },
+		"an exit":  func() error { runtime.Goexit(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				c := b.client("c", nil)
+				ended := make(chan any, 1)
+				go func() {
+					returned := false
+					defer func() {
+						if p := recover(); p != nil || !returned {
+							ended <- p
+						}
+					}()
+					err := c.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+						if err := transfer(30)(ctx, u); err != nil {
+							return err
+						}
+						return end()
+					})
+					returned = true
+					ended <- err
+				}()
+				switch got := <-ended; name {
+				case "an exit":
+					require.Nil(t, got)
+				default:
+					require.Equal(t, any(funds), got, "as it was")
+				}
+				require.Equal(t, [2]int64{100, 100}, b.balances())
+				b.allFree()
+				require.Equal(t, map[string]int{"not": 1}, c.outcomes())
+			})
+		})
+	}
+}
+
+func TestAUnitInsideAnotherIsRefused(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		err := c.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+			_, err := c.Begin(ctx, []ordering.Key{"other"})
+			require.ErrorIs(t, err, unitofwork.ErrNested)
+			return c.Do(ctx, []ordering.Key{"other"}, transfer(1))
+		})
+		require.ErrorIs(t, err, unitofwork.ErrNested)
+		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+		b.allFree()
+	})
+}
+
+func TestALostUnitIsToldAndWritesNothing(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		seen := make(chan error, 1)
+		done := make(chan error)
+		go func() {
+			done <- c.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+				if err := transfer(30)(ctx, u); err != nil {
+					return err
+				}
+				c.net.Partition(true)
+				<-ctx.Done()
+				seen <- context.Cause(ctx)
+				return ctx.Err()
+			})
+		}()
+		require.ErrorIs(t, <-seen, lockset.ErrLost)
+		err := <-done
+		require.ErrorIs(t, err, lockset.ErrLost)
+		require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err))
+		require.Equal(t, [2]int64{100, 100}, b.balances())
+		require.NoError(t, b.client("next", nil).Do(t.Context(), transferKeys, transfer(1)))
+	})
+}
+
+// A commit that is held up beyond the lease, and sent when others have been
+// there, changes nothing. With no ID there is no telling that from here: the
+// rows say nothing of the unit any more.
+func TestACommitHeldUpBeyondTheLeaseChangesNothing(t *testing.T) {
+	for id, next := range map[string]unitofwork.Next{"": unitofwork.AskLater, "p1": unitofwork.StartOver} {
+		inBed(t, func(t *testing.T, b *bed) {
+			c, other := b.client("c", nil), b.client("other", nil)
+			var options []func(*unitofwork.Options)
+			if id != "" {
+				options = append(options, func(o *unitofwork.Options) { o.ID = id })
+			}
+			u, err := c.Begin(t.Context(), transferKeys, options...)
+			require.NoError(t, err)
+			require.NoError(t, transfer(30)(t.Context(), u))
+			c.net.Pause() // from here on it sends nothing, its commit included
+			committed := make(chan error)
+			go func() { committed <- u.Commit(t.Context()) }()
+			require.NoError(t, other.Do(t.Context(), transferKeys, transfer(1)))
+			c.net.Resume()
+			err = <-committed
+			require.Error(t, err)
+			require.Equal(t, next, unitofwork.NextOf(err), "%v", err)
+			time.Sleep(3 * lease)
+			require.Equal(t, [2]int64{99, 101}, b.balances())
+			b.allFreeOnceAskedFor(customerKey("1"), customerKey("2"))
+		})
+	}
+}
+
+// A holder that does not know that it was taken over is refused by the table.
+func TestAnOvertakenHoldersCommitIsRefused(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c, other := b.client("c", nil), b.client("other", nil)
+		u, err := c.Begin(t.Context(), transferKeys)
+		require.NoError(t, err)
+		require.NoError(t, transfer(30)(t.Context(), u))
+		b.bury(transferKeys[0])
+		require.NoError(t, other.Do(t.Context(), transferKeys[:1], func(ctx context.Context, u *unitofwork.Unit) error {
+			r := accounts.Ref("2", "a")
+			require.NoError(t, u.Get(ctx, r))
+			r.T.Balance += 5
+			return u.Put(r)
+		}))
+		err = u.Commit(t.Context())
+		var commit *unitofwork.CommitError
+		require.ErrorAs(t, err, &commit)
+		require.ErrorIs(t, err, lockset.ErrLost)
+		require.Equal(t, transferKeys[0], commit.Key)
+		require.Equal(t, unitofwork.StartOver, commit.Next)
+		require.Equal(t, [2]int64{100, 105}, b.balances())
+		b.allFree()
+	})
+}
+
+func TestStartingOverIsBoundedAndHasAFreshToken(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		var tokens []int64
+		ahead := time.Now().Add(time.Minute).UnixMicro()
+		stale := func(_ context.Context, u *unitofwork.Unit) error {
+			tokens = append(tokens, int64(u.Token()))
+			b.put("accounts", account{Customer: "1", ID: "a", Balance: 5, Fence: ahead})
+			ahead += int64(time.Minute / time.Microsecond)
+			return u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 6}))
+		}
+		err := c.Do(t.Context(), transferKeys, stale, func(o *unitofwork.Options) { o.Attempts = 3 })
+		require.ErrorIs(t, err, unitofwork.ErrStale)
+		var commit *unitofwork.CommitError
+		require.ErrorAs(t, err, &commit)
+		require.Equal(t, "accounts", commit.Table)
+		require.Equal(t, `Customer="1" ID="a"`, commit.Record)
+		require.Len(t, tokens, 3)
+		require.Less(t, tokens[0], tokens[1])
+		require.Less(t, tokens[1], tokens[2])
+		require.Equal(t, int64(5), b.account("1").Balance)
+		require.Equal(t, map[string]int{"not": 3, "over": 2}, c.outcomes())
+
+		// What it saw it remembers: the next token is high enough.
+		require.NoError(t, c.Do(t.Context(), transferKeys, transfer(1)))
+	})
+}
+
+func TestAUnitTooLargeIsRefusedBeforeItLocksOrWrites(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		var keys []ordering.Key
+		for i := range 51 {
+			keys = append(keys, ordering.Join(fmt.Sprint("c", i), "x"))
+		}
+		err := c.Do(t.Context(), keys, func(context.Context, *unitofwork.Unit) error { panic("not reached") })
+		var large *unitofwork.TooLargeError
+		require.ErrorAs(t, err, &large)
+		require.Equal(t, 102, large.Rows)
+		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+		require.Empty(t, c.requests())
+
+		err = c.Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+			for i := range 100 {
+				if err := u.Put(accounts.Of(account{Customer: "1", ID: fmt.Sprint("n", i)})); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		require.ErrorAs(t, err, &large)
+		require.Equal(t, unitofwork.TooLargeError{Rows: 1, Writes: 100, Most: 100}, *large)
+		require.Len(t, b.db.Items("accounts"), 2)
+		b.allFree()
+	})
+}
+
+func TestTheLargestUnitIsTwoRequests(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		var keys []ordering.Key
+		for i := range 12 {
+			keys = append(keys, accountKey(fmt.Sprint("c", i), "x"))
+		}
+		err := c.Do(t.Context(), keys, func(_ context.Context, u *unitofwork.Unit) error {
+			for i := range 76 {
+				at := account{Customer: fmt.Sprint("c", i%12), ID: "x"}
+				if i >= 12 {
+					at.ID = fmt.Sprint("x", i)
+					guard := accountKey(at.Customer, "x")
+					if err := u.Stage(guard, putOf("accounts", map[string]string{"Customer": at.Customer, "ID": at.ID})); err != nil {
+						return err
+					}
+				} else if err := u.Put(accounts.Of(at)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, map[string]int{"TransactWriteItems": 2}, c.requests())
+		require.Len(t, b.db.Items("accounts"), 2+76)
+	})
+}
+
+func TestRollbackAndEnd(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		u, err := c.Begin(t.Context(), transferKeys)
+		require.NoError(t, err)
+		require.NoError(t, transfer(1)(u.Context(), u))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.NoError(t, u.Rollback(ctx), "a caller that has gone still frees its locks")
+		require.NoError(t, u.Rollback(t.Context()))
+		require.ErrorIs(t, u.Commit(t.Context()), unitofwork.ErrEnded)
+		require.ErrorIs(t, u.Put(accounts.Of(account{Customer: "1", ID: "a"})), unitofwork.ErrEnded)
+		require.ErrorIs(t, u.Get(t.Context(), accounts.Ref("1", "a")), unitofwork.ErrEnded)
+		require.ErrorIs(t, context.Cause(u.Context()), lockset.ErrReleased)
+		require.Equal(t, [2]int64{100, 100}, b.balances())
+		b.allFree()
+
+		u, err = c.Begin(t.Context(), transferKeys)
+		require.NoError(t, err)
+		require.NoError(t, u.Commit(t.Context()), "nothing staged: the locks are checked and freed")
+		require.NoError(t, u.Rollback(t.Context()))
+		b.allFree()
+	})
+}
+
+func TestACallersEndReleasesWithoutWriting(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		err := c.Do(ctx, transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+			if err := transfer(1)(ctx, u); err != nil {
+				return err
+			}
+			cancel()
+			<-ctx.Done()
+			return nil // it does not look
+		})
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, unitofwork.TryLater, unitofwork.NextOf(err))
+		require.Equal(t, [2]int64{100, 100}, b.balances())
+		b.allFree()
+	})
+}

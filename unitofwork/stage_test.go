@@ -1,0 +1,296 @@
+package unitofwork_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+func putOf(table string, attributes map[string]string) types.TransactWriteItem {
+	item := map[string]types.AttributeValue{}
+	for name, v := range attributes {
+		item[name] = text(v)
+	}
+	return types.TransactWriteItem{Put: &types.Put{TableName: aws.String(table), Item: item}}
+}
+
+func updateOf(table string, u types.Update, key map[string]string) types.TransactWriteItem {
+	u.TableName, u.Key = aws.String(table), map[string]types.AttributeValue{}
+	for name, v := range key {
+		u.Key[name] = text(v)
+	}
+	return types.TransactWriteItem{Update: &u}
+}
+
+var ofOne = map[string]string{"Customer": "1", "ID": "a"}
+
+// refusals are writes that cannot be part of a unit, and what is said of them.
+var refusals = map[string]struct {
+	stage func(*unitofwork.Unit) error
+	says  string
+}{
+	"no key guards it": {
+		func(u *unitofwork.Unit) error { return u.Put(accounts.Of(account{Customer: "3", ID: "a"})) },
+		`guard "customer:3/account:a" is not held`,
+	},
+	"a coarser record than what is held": {
+		func(u *unitofwork.Unit) error { return u.Put(customers.Of(customer{ID: "1"})) },
+		`guard "customer:1" is not held`,
+	},
+	"written twice": {
+		func(u *unitofwork.Unit) error {
+			return errors.Join(u.Delete(accounts.Of(account{Customer: "1", ID: "a"})), u.Put(accounts.Of(account{Customer: "1", ID: "a"})))
+		},
+		"one record takes one write",
+	},
+	"written twice, as raw actions": {
+		func(u *unitofwork.Unit) error {
+			return u.Stage(transferKeys[0], updateOf("accounts", types.Update{}, ofOne), putOf("accounts", ofOne))
+		},
+		"one record takes one write",
+	},
+	"the fence in an item": {
+		func(u *unitofwork.Unit) error {
+			return u.Stage(transferKeys[0], putOf("accounts", map[string]string{"Customer": "1", "ID": "a", "_fence": "1"}))
+		},
+		`fence attribute "_fence"`,
+	},
+	"the fence by a placeholder": {
+		func(u *unitofwork.Unit) error {
+			return u.Update(accounts.Of(account{Customer: "1", ID: "a"}), unitofwork.Expression{
+				Update: "REMOVE #f", Names: map[string]string{"#f": "_fence"},
+			})
+		},
+		`fence attribute "_fence"`,
+	},
+	"the fence by name": {
+		func(u *unitofwork.Unit) error {
+			return u.Check(accounts.Of(account{Customer: "1", ID: "a"}), unitofwork.Expression{Condition: "attribute_exists(_fence)"})
+		},
+		`fence attribute "_fence"`,
+	},
+	"a placeholder of ours": {
+		func(u *unitofwork.Unit) error {
+			return u.Check(accounts.Of(account{Customer: "1", ID: "a"}), unitofwork.Expression{
+				Condition: "Balance = :holdallToken", Values: map[string]any{":holdallToken": 1},
+			})
+		},
+		"holdall's own",
+	},
+	"parentheses that open our condition": {
+		func(u *unitofwork.Unit) error {
+			return u.Check(accounts.Of(account{Customer: "1", ID: "a"}), unitofwork.Expression{Condition: "attribute_exists(ID)) OR (attribute_exists(ID)"})
+		},
+		"parentheses",
+	},
+	"our own tables": {
+		func(u *unitofwork.Unit) error {
+			return u.Stage(transferKeys[0], putOf("locks", map[string]string{"key": "x"}))
+		},
+		"holdall's own",
+	},
+	"an invalid guard": {
+		func(u *unitofwork.Unit) error { return u.Stage("a//b", putOf("accounts", ofOne)) },
+		"segment 2 is empty",
+	},
+	"no action": {
+		func(u *unitofwork.Unit) error { return u.Stage(transferKeys[0], types.TransactWriteItem{}) },
+		"0 actions",
+	},
+	"a key that is not one": {
+		func(u *unitofwork.Unit) error { return u.Delete(accounts.Ref("1")) },
+		"1 values for the key",
+	},
+	"an empty key": {
+		func(u *unitofwork.Unit) error { return u.Put(accounts.Of(account{Customer: "1"})) },
+		`"ID": is empty`,
+	},
+	"a reference to another record": {
+		func(u *unitofwork.Unit) error {
+			r := accounts.Ref("1", "a")
+			r.T = account{Customer: "1", ID: "b"}
+			return u.Put(r)
+		},
+		"the reference's",
+	},
+}
+
+// What cannot be part of a unit is refused when it is staged; and if the
+// function does not look, by the commit.
+func TestRefusedWhenStaged(t *testing.T) {
+	for name, c := range refusals {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				client := b.client("c", nil)
+				before := b.db.Items("accounts")
+				err := client.Do(t.Context(), transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+					err := c.stage(u)
+					var staged *unitofwork.StageError
+					require.ErrorAs(t, err, &staged)
+					require.ErrorContains(t, err, c.says)
+					return nil // it does not look
+				})
+				require.ErrorContains(t, err, c.says)
+				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+				require.Equal(t, before, b.db.Items("accounts"))
+				b.allFree()
+			})
+		})
+	}
+}
+
+func TestARecordKeepsItsGuard(t *testing.T) {
+	roaming := unitofwork.Table[account]{
+		Name: "accounts", PartitionKey: "Customer", SortKey: "ID",
+		Guard: func(a *account) ordering.Key { return ordering.Key(fmt.Sprintf("family:%d/x", a.Balance)) },
+	}
+	inBed(t, func(t *testing.T, b *bed) {
+		err := b.client("c", nil).Do(t.Context(), []ordering.Key{"family:100", "family:7"}, func(ctx context.Context, u *unitofwork.Unit) error {
+			r := roaming.Ref("1", "a")
+			if err := u.Get(ctx, r); err != nil {
+				return err
+			}
+			r.T.Balance = 7
+			return u.Put(r)
+		})
+		require.ErrorContains(t, err, "keeps its guard")
+	})
+}
+
+func TestEveryKindOfWrite(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.put("accounts", account{Customer: "1", ID: "gone", Balance: 3})
+		c := b.client("c", nil)
+		err := c.Do(t.Context(), []ordering.Key{customerKey("1"), customerKey("2")}, func(_ context.Context, u *unitofwork.Unit) error {
+			return errors.Join(
+				u.Put(accounts.Of(account{Customer: "1", ID: "new", Balance: 1})),
+				u.Update(accounts.Of(account{Customer: "1", ID: "a"}), unitofwork.Expression{
+					Update: "ADD Balance :ten SET #n = :name REMOVE gone", Condition: "Balance >= :ten",
+					Names: map[string]string{"#n": "Name"}, Values: map[string]any{":ten": 10, ":name": text("n")},
+				}),
+				u.Delete(accounts.Of(account{Customer: "1", ID: "gone"})),
+				u.Check(customers.Of(customer{ID: "1"}), unitofwork.Expression{
+					Condition: "attribute_exists(ID) OR attribute_exists(x)",
+				}),
+				u.Stage(customerKey("2"), updateOf("accounts", types.Update{UpdateExpression: aws.String("set Balance = Balance - :ten"),
+					ExpressionAttributeValues: map[string]types.AttributeValue{":ten": &types.AttributeValueMemberN{Value: "10"}}},
+					map[string]string{"Customer": "2", "ID": "a"})),
+			)
+		})
+		require.NoError(t, err)
+		found := map[string]int64{}
+		var fences []int64
+		for _, item := range b.db.Items("accounts") {
+			var a account
+			require.NoError(t, attributevalue.UnmarshalMap(item, &a))
+			found[a.Customer+a.ID] = a.Balance
+			fences = append(fences, a.Fence)
+		}
+		require.Equal(t, map[string]int64{"1new": 1, "1a": 110, "2a": 90}, found)
+		require.NotZero(t, fences[0])
+		require.Equal(t, []int64{fences[0], fences[0], fences[0]}, fences, "one token on all")
+	})
+}
+
+func TestAConditionThatDoesNotHoldIsNamed(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		err := c.Do(t.Context(), transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+			return errors.Join(
+				u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 1})),
+				u.Check(accounts.Of(account{Customer: "2", ID: "a"}), unitofwork.Expression{
+					Condition: "Balance > :most", Values: map[string]any{":most": 1000},
+				}),
+			)
+		}, func(o *unitofwork.Options) { o.Attempts = 5 })
+		require.ErrorIs(t, err, unitofwork.ErrCondition)
+		var commit *unitofwork.CommitError
+		require.ErrorAs(t, err, &commit)
+		require.Equal(t, "accounts", commit.Table)
+		require.Equal(t, `Customer="2" ID="a"`, commit.Record)
+		require.Equal(t, unitofwork.Decide, commit.Next)
+		require.Equal(t, [2]int64{100, 100}, b.balances())
+		require.Equal(t, map[string]int{"not": 1}, c.outcomes(), "doing the same again is the caller's decision")
+		b.allFree()
+	})
+}
+
+func TestTablesAtFaultAreNamed(t *testing.T) {
+	nowhere := unitofwork.Table[customer]{Name: "nowhere", PartitionKey: "ID", Guard: customers.Guard}
+	otherKey := unitofwork.Table[account]{Name: "accounts", PartitionKey: "Customer", Guard: accounts.Guard}
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		keys := []ordering.Key{customerKey("1")}
+		for table, records := range map[string][]unitofwork.Record{
+			"nowhere":  {customers.Ref("1"), accounts.Ref("1", "a"), nowhere.Ref("1")},
+			"accounts": {customers.Ref("1"), otherKey.Ref("1")},
+		} {
+			err := c.Do(t.Context(), keys, func(ctx context.Context, u *unitofwork.Unit) error { return u.Get(ctx, records...) })
+			var tableErr *lockset.TableError
+			require.ErrorAs(t, err, &tableErr)
+			require.Equal(t, []string{table}, tableErr.Tables)
+		}
+		for table, record := range map[string]unitofwork.Record{
+			"nowhere":  nowhere.Of(customer{ID: "1"}),
+			"accounts": otherKey.Of(account{Customer: "1"}),
+		} {
+			err := c.Do(t.Context(), keys, func(_ context.Context, u *unitofwork.Unit) error {
+				return errors.Join(u.Put(customers.Of(customer{ID: "1"})), u.Delete(record))
+			})
+			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+			require.ErrorContains(t, err, fmt.Sprintf("table %q", table))
+		}
+		b.allFree()
+	})
+}
+
+func TestGet(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		for i := range 230 {
+			b.put("accounts", account{Customer: "many", ID: fmt.Sprint(i), Balance: int64(i)})
+		}
+		c := b.client("c", nil)
+		err := c.Do(t.Context(), []ordering.Key{"customer:1", "customer:many"}, func(ctx context.Context, u *unitofwork.Unit) error {
+			one, none := customers.Ref("1"), customers.Ref("none")
+			none.T.Name = "left over"
+			refs := []unitofwork.Record{one, none}
+			var many []*unitofwork.Ref[account]
+			for i := range 230 {
+				many = append(many, accounts.Ref("many", fmt.Sprint(i)))
+				refs = append(refs, many[i])
+			}
+			c.requests()
+			if err := u.Get(ctx, refs...); err != nil {
+				return err
+			}
+			require.Equal(t, map[string]int{"TransactGetItems": 3}, c.requests())
+			require.True(t, one.Found)
+			require.Equal(t, "name 1", one.T.Name)
+			require.False(t, none.Found, "an absent record is no error")
+			require.Zero(t, none.T)
+			for i, r := range many {
+				require.Equal(t, int64(i), r.T.Balance)
+			}
+			// It sees the table, not the stage.
+			one.T.Name = "staged"
+			require.NoError(t, u.Put(one))
+			again := customers.Ref("1")
+			require.NoError(t, u.Get(ctx, again))
+			require.Equal(t, "name 1", again.T.Name)
+			return nil
+		})
+		require.NoError(t, err)
+	})
+}
