@@ -1,0 +1,251 @@
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdall/holdall/examples/bank/internal/books"
+	"github.com/holdall/holdall/examples/bank/internal/store"
+	"github.com/holdall/holdall/lockset"
+)
+
+// options are what the flags say.
+type options struct {
+	where  store.Where
+	prefix string
+	keep   bool
+
+	owners, tellers    int
+	lease, churn, wait time.Duration
+	quiet, verbose     bool
+
+	// The demo's.
+	customers, accounts int
+	units               int
+	duration            time.Duration
+	seed                uint64
+	mix                 mix
+	unsafe              bool
+
+	// The replay's.
+	transactions, balances string
+	repeat                 int
+	skipBad                bool
+}
+
+// Leases by default: of the embedded engine, so short that takeovers are seen
+// in a short run; of others, so long that a slow one does not lose its holders.
+const (
+	embeddedLease = 2 * time.Second
+	otherLease    = 10 * time.Second
+)
+
+const usage = `Usage:
+
+  bank [flags]           a bank at work: owners come and go, then its books are audited
+  bank replay [flags]    enter a ledger from a file, each row once
+
+The exit code is 0 if the audit holds, 1 if it does not or something went wrong,
+2 if the call is wrong. The report goes to stdout, progress to stderr.
+
+`
+
+// parse reads the flags of a command. It prints help to out.
+func parse(command string, args []string, out io.Writer) (*options, error) {
+	o := &options{mix: defaultMix()}
+	fs := flag.NewFlagSet(command, flag.ContinueOnError)
+	fs.SetOutput(io.Discard) // the caller prints the error, once
+	o.common(fs)
+	if command == "replay" {
+		o.forReplay(fs)
+	} else {
+		o.forDemo(fs)
+	}
+	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			say(out, "%sFlags of %s:\n\n", usage, map[bool]string{true: "bank replay", false: "bank"}[command == "replay"])
+			fs.SetOutput(out)
+			fs.PrintDefaults()
+		}
+		return nil, err
+	}
+	if fs.NArg() > 0 {
+		return nil, fmt.Errorf("%q is no flag: only flags are expected here", fs.Arg(0))
+	}
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	o.complete(given)
+	return o, o.check(command, given)
+}
+
+func (o *options) common(fs *flag.FlagSet) {
+	fs.StringVar(&o.where.Endpoint, "endpoint", "", "`URL` of a DynamoDB to work on (default: an engine in this process's memory)")
+	fs.BoolVar(&o.where.AWS, "aws", false, "work on the AWS account of the default credential chain; this costs money")
+	fs.StringVar(&o.where.Region, "region", "", "AWS `region` (default: the configured one)")
+	fs.DurationVar(&o.where.Latency, "latency", time.Millisecond, "`time` that each request to the engine in memory takes")
+	fs.StringVar(&o.prefix, "prefix", "", "`prefix` of the tables' names (default: a random one)")
+	fs.BoolVar(&o.keep, "keep", false, "keep the tables, which are otherwise deleted at the end")
+	fs.IntVar(&o.owners, "owners", 4, "`number` of owners, each of which stands for a host")
+	fs.IntVar(&o.tellers, "tellers", 8, "`number` of tellers, or workers, of each owner")
+	fs.DurationVar(&o.lease, "lease", 0, fmt.Sprintf("`time` for which an owner may be silent before others take over its locks (default %v in memory, else %v)", embeddedLease, otherLease))
+	fs.DurationVar(&o.wait, "wait", 0, "`time` for which a teller waits for one job before putting it back (default 5 leases)")
+	fs.BoolVar(&o.quiet, "quiet", false, "show no progress")
+	fs.BoolVar(&o.verbose, "v", false, "log what the library logs")
+}
+
+func (o *options) forDemo(fs *flag.FlagSet) {
+	fs.IntVar(&o.customers, "customers", 60, "`number` of customers at the beginning")
+	fs.IntVar(&o.accounts, "accounts", 2, "`number` of accounts of each")
+	fs.IntVar(&o.units, "units", 10_000, "`number` of units of work")
+	fs.DurationVar(&o.duration, "for", 0, "begin no new unit after this `time` (then -units has no default)")
+	fs.Uint64Var(&o.seed, "seed", 1, "`number` from which the work is drawn: the same one, the same work")
+	fs.Var(o.mix, "mix", "how much of each `kind` of work")
+	fs.DurationVar(&o.churn, "churn", 1500*time.Millisecond, "`time` after which an owner dies or leaves and another takes its place; 0: never")
+	fs.BoolVar(&o.unsafe, "unsafe", false, "do the same work without locks, to see what goes wrong")
+}
+
+func (o *options) forReplay(fs *flag.FlagSet) {
+	fs.StringVar(&o.transactions, "transactions", "", "`file` of the ledger, semicolon-separated, with the columns trans_id, account_id, date, type, operation, amount, balance, k_symbol, bank, account (required)")
+	fs.StringVar(&o.balances, "balances", "", "`file` to write all balances to, as account,balance in hundredths")
+	fs.IntVar(&o.repeat, "repeat", 1, "`number` of times to enter the whole ledger; all but the first change nothing")
+	fs.BoolVar(&o.skipBad, "skip-bad", false, "leave out malformed rows instead of stopping at them")
+	fs.DurationVar(&o.churn, "churn", 0, "`time` after which an owner dies or leaves and another takes its place; 0: never")
+}
+
+// complete fills in the defaults that depend on other flags.
+func (o *options) complete(given map[string]bool) {
+	if o.lease == 0 && !given["lease"] {
+		o.lease = otherLease
+		if o.where.Embedded() {
+			o.lease = embeddedLease
+		}
+	}
+	if o.wait == 0 && !given["wait"] {
+		o.wait = 5 * o.lease
+	}
+	if given["for"] && !given["units"] {
+		o.units = 0 // no bound
+	}
+	if !given["prefix"] {
+		o.prefix = "bank-" + strings.ToLower(rand.Text()[:8]) + "-"
+	}
+	o.where.Connections = o.owners*o.tellers + 2*o.owners // heartbeats too
+}
+
+// The prefix and the longest name of a table, "customers", are to have 255
+// characters at most.
+var prefixes = regexp.MustCompile(`^[A-Za-z0-9_.-]{0,240}$`)
+
+// check returns an error that names the first flag that cannot be used.
+func (o *options) check(command string, given map[string]bool) error {
+	common := []flagCheck{
+		{o.where.Endpoint != "" && !isURL(o.where.Endpoint), "endpoint", "is no URL such as http://localhost:8000"},
+		{given["latency"] && !o.where.Embedded(), "latency", "is only of the engine in memory"},
+		{o.where.Latency < 0, "latency", "must not be negative"},
+		{!prefixes.MatchString(o.prefix), "prefix", "may have letters, digits, _, . and -, at most 240"},
+		{o.owners < 1, "owners", "must be at least 1"},
+		{o.tellers < 1, "tellers", "must be at least 1"},
+		{o.lease < lockset.MinLease, "lease", fmt.Sprintf("must be at least %v", lockset.MinLease)},
+		{o.churn < 0, "churn", "must not be negative"},
+		{o.wait < o.lease, "wait", fmt.Sprintf("must be at least a lease, %v: so long the locks of the dead stay", o.lease)},
+	}
+	demo := []flagCheck{
+		{o.customers < 2, "customers", "must be at least 2"},
+		{o.accounts < 1 || o.accounts > books.MaxAccounts, "accounts", fmt.Sprintf("must be 1 to %d", books.MaxAccounts)},
+		{given["units"] && o.units < 1, "units", "must be at least 1"},
+		{given["for"] && o.duration <= 0, "for", "must be more than 0"},
+	}
+	replay := []flagCheck{
+		{o.transactions == "", "transactions", "is required: the ledger's file"},
+		{o.repeat < 1, "repeat", "must be at least 1"},
+	}
+	checks := append(common, demo...)
+	if command == "replay" {
+		checks = append(common, replay...)
+	}
+	for _, c := range checks {
+		if c.wrong {
+			return fmt.Errorf("-%s %s", c.flag, c.reason)
+		}
+	}
+	return nil
+}
+
+type flagCheck struct {
+	wrong        bool
+	flag, reason string
+}
+
+func isURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}
+
+// mix is the share of each kind of work. It is a flag.Value.
+type mix map[string]int
+
+func defaultMix() mix {
+	return mix{books.KindPayment: 80, books.KindMove: 10, books.KindInterest: 8, books.KindMerge: 2}
+}
+
+func (m mix) String() string {
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(m)) {
+		parts = append(parts, fmt.Sprintf("%s=%d", kind, m[kind]))
+	}
+	return strings.Join(parts, ",")
+}
+
+// Set takes kind=share pairs. Kinds that are not named have no share.
+func (m mix) Set(s string) error {
+	known := defaultMix()
+	clear(m)
+	total := 0
+	for part := range strings.SplitSeq(s, ",") {
+		kind, share, _ := strings.Cut(part, "=")
+		n, err := strconv.Atoi(share)
+		if _, ok := known[kind]; !ok || err != nil || n < 0 || n > 1_000_000 {
+			return fmt.Errorf("%q is not one of %v with its share, such as payment=80", part, slices.Sorted(maps.Keys(known)))
+		}
+		m[kind] = n
+		total += n
+	}
+	if total == 0 {
+		return errors.New("no kind has a share")
+	}
+	return nil
+}
+
+// pick returns the kind of which a number drawn from [0, total) is.
+func (m mix) pick(draw func(total int) int) string {
+	total := 0
+	for _, share := range m {
+		total += share
+	}
+	n := draw(total)
+	for _, kind := range slices.Sorted(maps.Keys(m)) {
+		if n -= m[kind]; n < 0 {
+			return kind
+		}
+	}
+	return books.KindPayment
+}
+
+func (o *options) logger() *slog.Logger {
+	if !o.verbose {
+		return nil
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, nil))
+}

@@ -1,0 +1,86 @@
+package books
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// Payment moves money between two accounts, once, however often it is asked
+// for: its ID sees to that.
+type Payment struct {
+	ID       string
+	From, To Child
+	Amount   int64
+}
+
+// Pay locks the two accounts and nothing above them: payments of one customer
+// do not wait for each other unless they share an account.
+func (b *Bank) Pay(ctx context.Context, p Payment) error {
+	keys := []ordering.Key{AccountKey(p.From), AccountKey(p.To)}
+	return b.Run.Do(ctx, keys, func(ctx context.Context, u Unit) error {
+		from, to := b.Tables.account(p.From.ID), b.Tables.account(p.To.ID)
+		if err := u.Get(ctx, from, to); err != nil { // one request for both
+			return err
+		}
+		if !from.Found || !to.Found {
+			return ErrAbsent
+		}
+		if from.T.Balance < p.Amount {
+			return ErrFunds // nothing is written; the locks are released
+		}
+		if err := u.Put(b.Tables.post(u.Token(), from, Change{Kind: KindPayment, Entry: p.ID, Amount: -p.Amount})...); err != nil {
+			return err
+		}
+		return u.Put(b.Tables.post(u.Token(), to, Change{Kind: KindPayment, Entry: p.ID, Amount: p.Amount})...)
+	}, again, func(o *unitofwork.Options) {
+		// The same ID for another payment is refused. The accounts are part of
+		// it anyway: they are the keys.
+		o.ID, o.Payload = p.ID, fmt.Appendf(nil, "%s to %s: %d", p.From.ID, p.To.ID, p.Amount)
+	})
+}
+
+// Entry is a line of a ledger: what happened, whatever the balance. Accounts
+// are opened as they appear. Without a partner it is cash.
+type Entry struct {
+	ID      string
+	Note    string
+	Account string
+	Partner string
+	Amount  int64 // added to Account, taken from Partner
+}
+
+// Record enters a line of a ledger, once.
+func (b *Bank) Record(ctx context.Context, e Entry) error {
+	sides := []string{e.Account}
+	kind := KindCash
+	if e.Partner != "" {
+		sides, kind = append(sides, e.Partner), KindPayment
+	}
+	keys := make([]ordering.Key, len(sides))
+	for i, id := range sides {
+		keys[i] = AccountKey(Child{ID: id})
+	}
+	return b.Run.Do(ctx, keys, func(ctx context.Context, u Unit) error {
+		accounts := make([]*unitofwork.Ref[Account], len(sides))
+		for i, id := range sides {
+			accounts[i] = b.Tables.account(id)
+		}
+		if err := u.Get(ctx, records(accounts)...); err != nil {
+			return err
+		}
+		amount := e.Amount
+		for i, a := range accounts {
+			a.T.ID = sides[i] // of one that is not there yet
+			if err := u.Put(b.Tables.post(u.Token(), a, Change{Kind: kind, Entry: e.ID, Note: e.Note, Amount: amount})...); err != nil {
+				return err
+			}
+			amount = -amount
+		}
+		return nil
+	}, again, func(o *unitofwork.Options) {
+		o.ID, o.Payload = e.ID, fmt.Appendf(nil, "%s from %s: %d %s", e.Account, e.Partner, e.Amount, e.Note)
+	})
+}

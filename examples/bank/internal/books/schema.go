@@ -1,0 +1,195 @@
+// Package books is the bank's own work: what its records are, which key guards
+// each, and the changes that must happen as one. It is the part to copy from.
+package books
+
+import (
+	"fmt"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// Customer lists its children: a Query may miss a child that was just
+// inserted, so a unit that must find them all reads them here, under a lock.
+type Customer struct {
+	ID   string `dynamodbav:"id"`
+	Name string `dynamodbav:"name"`
+	// Version is also that of all its addresses and contacts: whoever changes
+	// one of these rows writes them all.
+	Version int `dynamodbav:"version"`
+	// Changes is how many rows of history the record has.
+	Changes    int    `dynamodbav:"changes"`
+	Interest   int64  `dynamodbav:"interest"` // ever paid on its accounts
+	MergedInto string `dynamodbav:"mergedInto,omitempty"`
+
+	Accounts  []Child `dynamodbav:"accounts"`
+	Addresses []Child `dynamodbav:"addresses"`
+	Contacts  []Child `dynamodbav:"contacts"`
+}
+
+// Child names a record that belongs to a customer. Home is the customer it was
+// opened for, which never changes: the record's guard is made from it.
+type Child struct {
+	ID   string `dynamodbav:"id"`
+	Home string `dynamodbav:"home"`
+}
+
+// Account is one account. A ledger's account has no Home and no Owner.
+type Account struct {
+	ID      string `dynamodbav:"id"`
+	Home    string `dynamodbav:"home,omitempty"`
+	Owner   string `dynamodbav:"owner,omitempty"` // a merge changes it
+	Opening int64  `dynamodbav:"opening"`
+	Balance int64  `dynamodbav:"balance"` // in hundredths
+	Changes int    `dynamodbav:"changes"`
+}
+
+// Address is where a customer lives.
+type Address struct {
+	ID       string `dynamodbav:"id"`
+	Home     string `dynamodbav:"home"`
+	Customer string `dynamodbav:"customer"`
+	Version  int    `dynamodbav:"version"`
+	Street   string `dynamodbav:"street"`
+}
+
+// Contact is how a customer is reached.
+type Contact struct {
+	ID       string `dynamodbav:"id"`
+	Home     string `dynamodbav:"home"`
+	Customer string `dynamodbav:"customer"`
+	Version  int    `dynamodbav:"version"`
+	Phone    string `dynamodbav:"phone"`
+}
+
+// Change is a row of history: one per change of an account or customer.
+type Change struct {
+	Record string `dynamodbav:"record"` // what changed
+	Token  string `dynamodbav:"token"`  // of the unit that did it: 16 digits
+	// Guard is that of the record it belongs to.
+	Guard ordering.Key `dynamodbav:"guard"`
+	// Seq counts the changes of the record: two rows with one Seq were made by
+	// two units that knew nothing of each other.
+	Seq     int    `dynamodbav:"seq"`
+	Kind    string `dynamodbav:"kind"`
+	Entry   string `dynamodbav:"entry,omitempty"` // the ID of a payment or ledger entry
+	Note    string `dynamodbav:"note,omitempty"`
+	Amount  int64  `dynamodbav:"amount"`
+	Balance int64  `dynamodbav:"balance"` // afterwards
+}
+
+// Kinds of change.
+const (
+	KindPayment  = "payment"  // between two accounts: its two rows sum to zero
+	KindCash     = "cash"     // has no other side
+	KindInterest = "interest" // is counted on the customer's row
+	KindMove     = "move"
+	KindMerge    = "merge"
+)
+
+// The keys. The customer is the thing that may be locked as one; what belongs
+// to it is locked below it, so that two payments, or a payment and a move, do
+// not wait for each other.
+
+// CustomerKey is the coarse lock on a customer and all that was opened for it.
+func CustomerKey(id string) ordering.Key { return ordering.Join("customer:" + id) }
+
+// ProfileKey guards the customer's row.
+func ProfileKey(id string) ordering.Key { return ordering.Join("customer:"+id, "profile") }
+
+// AccountKey guards an account, for as long as it lives: it is made from the
+// customer for which it was opened, not from the one who owns it now.
+func AccountKey(a Child) ordering.Key {
+	if a.Home == "" {
+		return ordering.Join("account:" + a.ID)
+	}
+	return ordering.Join("customer:"+a.Home, "account:"+a.ID)
+}
+
+// AddressKey guards an address.
+func AddressKey(a Child) ordering.Key { return ordering.Join("customer:"+a.Home, "address:"+a.ID) }
+
+// ContactKey guards a contact.
+func ContactKey(c Child) ordering.Key { return ordering.Join("customer:"+c.Home, "contact:"+c.ID) }
+
+// Tables says once where each record lives and which key guards it.
+type Tables struct {
+	Customers unitofwork.Table[Customer]
+	Accounts  unitofwork.Table[Account]
+	Addresses unitofwork.Table[Address]
+	Contacts  unitofwork.Table[Contact]
+	History   unitofwork.Table[Change]
+}
+
+// NewTables returns the bank's tables under a prefix.
+func NewTables(prefix string) *Tables {
+	return &Tables{
+		Customers: unitofwork.Table[Customer]{
+			Name: prefix + "customers", PartitionKey: "id",
+			Guard: func(c *Customer) ordering.Key { return ProfileKey(c.ID) },
+		},
+		Accounts: unitofwork.Table[Account]{
+			Name: prefix + "accounts", PartitionKey: "id",
+			Guard: func(a *Account) ordering.Key { return AccountKey(Child{a.ID, a.Home}) },
+		},
+		Addresses: unitofwork.Table[Address]{
+			Name: prefix + "addresses", PartitionKey: "id",
+			Guard: func(a *Address) ordering.Key { return AddressKey(Child{a.ID, a.Home}) },
+		},
+		Contacts: unitofwork.Table[Contact]{
+			Name: prefix + "contacts", PartitionKey: "id",
+			Guard: func(c *Contact) ordering.Key { return ContactKey(Child{c.ID, c.Home}) },
+		},
+		History: unitofwork.Table[Change]{
+			Name: prefix + "history", PartitionKey: "record", SortKey: "token",
+			Guard: func(c *Change) ordering.Key { return c.Guard },
+		},
+	}
+}
+
+// References are made with Of, from a record that has only its key so far: what
+// works without locks (plain.go) finds the key there. Where all work is done in
+// units, Customers.Ref(id) says the same.
+
+func (t *Tables) customer(id string) *unitofwork.Ref[Customer] {
+	return t.Customers.Of(Customer{ID: id})
+}
+
+func (t *Tables) account(id string) *unitofwork.Ref[Account] {
+	return t.Accounts.Of(Account{ID: id})
+}
+
+func (t *Tables) address(id string) *unitofwork.Ref[Address] {
+	return t.Addresses.Of(Address{ID: id})
+}
+
+func (t *Tables) contact(id string) *unitofwork.Ref[Contact] {
+	return t.Contacts.Of(Contact{ID: id})
+}
+
+// AccountRecord and CustomerRecord name records in history.
+func AccountRecord(id string) string  { return "account:" + id }
+func CustomerRecord(id string) string { return "customer:" + id }
+
+// post changes an account by c.Amount, and returns what must be written for it:
+// the account and its row of history.
+func (t *Tables) post(token fencing.Token, a *unitofwork.Ref[Account], c Change) []unitofwork.Record {
+	a.T.Balance += c.Amount
+	a.T.Changes++
+	c.Record, c.Guard = AccountRecord(a.T.ID), AccountKey(Child{a.T.ID, a.T.Home})
+	c.Seq, c.Balance, c.Token = a.T.Changes, a.T.Balance, sortable(token)
+	return []unitofwork.Record{a, t.History.Of(c)}
+}
+
+// note is post for a customer's row.
+func (t *Tables) note(token fencing.Token, r *unitofwork.Ref[Customer], c Change) []unitofwork.Record {
+	r.T.Changes++
+	c.Record, c.Guard = CustomerRecord(r.T.ID), ProfileKey(r.T.ID)
+	c.Seq, c.Token = r.T.Changes, sortable(token)
+	return []unitofwork.Record{r, t.History.Of(c)}
+}
+
+// sortable writes a token so that text sorts as the number does: tokens are
+// below 2^53, which has 16 digits.
+func sortable(t fencing.Token) string { return fmt.Sprintf("%016d", t) }

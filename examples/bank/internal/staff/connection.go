@@ -1,0 +1,68 @@
+package staff
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/holdall/holdall/examples/bank/internal/books"
+	"github.com/holdall/holdall/lockset"
+)
+
+// DB is what an owner asks of DynamoDB.
+type DB interface {
+	lockset.DynamoDB
+	books.Items
+}
+
+// errCut is what a dead owner's requests meet.
+var errCut = errors.New("the owner is dead: its connection is cut")
+
+// connection is one owner's way to DynamoDB. Once it is cut nothing gets
+// through any more, neither requests nor answers to those under way: that is
+// how a host dies, for all others.
+type connection struct {
+	db   DB
+	dead atomic.Bool
+}
+
+func (c *connection) cut() { c.dead.Store(true) }
+
+func through[I, O any](ctx context.Context, c *connection, in *I, options []func(*dynamodb.Options),
+	call func(context.Context, *I, ...func(*dynamodb.Options)) (*O, error),
+) (*O, error) {
+	if c.dead.Load() {
+		return nil, errCut
+	}
+	out, err := call(ctx, in, options...)
+	if c.dead.Load() {
+		return nil, errCut // carried out or not: the owner does not hear of it
+	}
+	return out, err
+}
+
+func (c *connection) GetItem(ctx context.Context, in *dynamodb.GetItemInput, options ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	return through(ctx, c, in, options, c.db.GetItem)
+}
+
+func (c *connection) PutItem(ctx context.Context, in *dynamodb.PutItemInput, options ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+	return through(ctx, c, in, options, c.db.PutItem)
+}
+
+func (c *connection) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, options ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	return through(ctx, c, in, options, c.db.UpdateItem)
+}
+
+func (c *connection) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, options ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	return through(ctx, c, in, options, c.db.TransactWriteItems)
+}
+
+func (c *connection) TransactGetItems(ctx context.Context, in *dynamodb.TransactGetItemsInput, options ...func(*dynamodb.Options)) (*dynamodb.TransactGetItemsOutput, error) {
+	return through(ctx, c, in, options, c.db.TransactGetItems)
+}
+
+func (c *connection) BatchExecuteStatement(ctx context.Context, in *dynamodb.BatchExecuteStatementInput, options ...func(*dynamodb.Options)) (*dynamodb.BatchExecuteStatementOutput, error) {
+	return through(ctx, c, in, options, c.db.BatchExecuteStatement)
+}

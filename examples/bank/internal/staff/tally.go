@@ -1,0 +1,146 @@
+package staff
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdall/holdall/lockset"
+)
+
+// Outcome is what became of a job.
+type Outcome int
+
+// What becomes of jobs.
+const (
+	Committed Outcome = iota
+	Refused           // by the bank
+	Unknown           // nobody is left who knows
+	Failed            // by an error that nobody expected
+	outcomes
+)
+
+func (o Outcome) String() string {
+	return [...]string{"committed", "refused", "unknown", "failed"}[o]
+}
+
+// Tally counts what happens. It is safe for concurrent use; its maps are to be
+// read when everybody is gone.
+type Tally struct {
+	// Jobs.
+	Over      atomic.Int64 // jobs that are over, whatever became of them
+	Repeated  atomic.Int64 // committed before, under the same ID
+	Inherited atomic.Int64 // done again because their owner had died
+	PutBack   atomic.Int64 // held for too long, lost, or left by an owner
+	Doubts    atomic.Int64
+	// Owners.
+	Died, Left atomic.Int64
+	// Locks.
+	Blocked, Raised, TakenOver, Cleaned, Lost, StartedOver atomic.Int64
+
+	mu         sync.Mutex
+	Kinds      map[string]*Kind
+	Refusals   map[string]int
+	Requests   map[string]*Requests
+	Unexpected map[string]*Failure
+}
+
+// Kind counts the jobs of one kind.
+type Kind struct {
+	Jobs [outcomes]int
+	took []time.Duration // of those committed
+}
+
+// Requests counts those of one operation of DynamoDB.
+type Requests struct {
+	Sent     int
+	Again    int // sent, but not for the first time
+	Errors   int
+	Capacity float64
+}
+
+// Failure is an error that nobody expected: how often, and one example.
+type Failure struct {
+	Times   int
+	Example error
+}
+
+// NewTally returns an empty tally.
+func NewTally() *Tally {
+	return &Tally{
+		Kinds: map[string]*Kind{}, Refusals: map[string]int{},
+		Requests: map[string]*Requests{}, Unexpected: map[string]*Failure{},
+	}
+}
+
+func (t *Tally) over(kind string, o Outcome, took time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := entry(t.Kinds, kind)
+	k.Jobs[o]++
+	if took > 0 {
+		k.took = append(k.took, took)
+	}
+	t.Over.Add(1)
+}
+
+func (t *Tally) refused(reason error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.Refusals[reason.Error()]++
+}
+
+func (t *Tally) unexpected(kind string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	// Errors of one kind differ in names and numbers: their types tell.
+	f := entry(t.Unexpected, fmt.Sprintf("%s: %T", kind, err))
+	f.Times++
+	if f.Example == nil {
+		f.Example = err
+	}
+}
+
+func (t *Tally) request(r lockset.RequestInfo) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	of := entry(t.Requests, r.Op)
+	of.Sent++
+	of.Capacity += r.Capacity
+	if r.N > 1 {
+		of.Again++
+	}
+	if r.Err != nil {
+		of.Errors++
+	}
+}
+
+func entry[V any](m map[string]*V, key string) *V {
+	if m[key] == nil {
+		m[key] = new(V)
+	}
+	return m[key]
+}
+
+// Total returns the number of jobs with an outcome.
+func (t *Tally) Total(o Outcome) (n int) {
+	for _, k := range t.Kinds {
+		n += k.Jobs[o]
+	}
+	return n
+}
+
+// Quantiles returns how long the given shares of the committed jobs took at
+// most; zero if there are none.
+func (k *Kind) Quantiles(shares ...float64) []time.Duration {
+	slices.Sort(k.took)
+	out := make([]time.Duration, len(shares))
+	for i, share := range shares {
+		if n := len(k.took); n > 0 {
+			out[i] = k.took[min(int(share*float64(n)), n-1)]
+		}
+	}
+	return out
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/holdall/holdall/examples/bank/internal/audit"
+	"github.com/holdall/holdall/examples/bank/internal/staff"
+)
+
+func reportDemo(w io.Writer, o *options, t *staff.Tally, took time.Duration) {
+	locks := fmt.Sprintf("lease %v", o.lease)
+	if o.unsafe {
+		locks = "WITHOUT LOCKS"
+	}
+	say(w, "%d units in %.1f s (%.0f/s) on %v\n", t.Over.Load(), took.Seconds(), perSecond(t.Over.Load(), took), o.where)
+	say(w, "%d owners with %d tellers each, %d customers, %s, seed %d\n\n", o.owners, o.tellers, o.customers, locks, o.seed)
+
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	say(table, "units\tcommitted\trefused\tunknown\tfailed\tp50\tp95\tp99\tlongest\t\n")
+	for _, kind := range slices.Sorted(maps.Keys(t.Kinds)) {
+		k := t.Kinds[kind]
+		q := k.Quantiles(0.5, 0.95, 0.99, 1)
+		say(table, "%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t\n", kind,
+			k.Jobs[staff.Committed], k.Jobs[staff.Refused], k.Jobs[staff.Unknown], k.Jobs[staff.Failed],
+			millis(q[0]), millis(q[1]), millis(q[2]), millis(q[3]))
+	}
+	_ = table.Flush()
+	for _, reason := range slices.Sorted(maps.Keys(t.Refusals)) {
+		say(w, "  refused %d times: %s\n", t.Refusals[reason], reason)
+	}
+	if n := t.Total(staff.Unknown); n > 0 {
+		say(w, "  unknown: had no ID, and their owner died at it\n")
+	}
+	reportRequests(w, t)
+	reportEvents(w, t)
+	reportFailures(w, t.Unexpected)
+}
+
+// reportRequests says what the work cost.
+func reportRequests(w io.Writer, t *staff.Tally) {
+	units := max(float64(t.Over.Load()), 1)
+	say(w, "\n")
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	say(table, "requests\tsent\tper unit\tsent again\trefused or failed\tcapacity units\tper unit\t\n")
+	line := func(name string, r staff.Requests) {
+		say(table, "%s\t%d\t%.2f\t%d\t%d\t%.0f\t%.1f\t\n", name, r.Sent, float64(r.Sent)/units, r.Again, r.Errors, r.Capacity, r.Capacity/units)
+	}
+	var all staff.Requests
+	for _, op := range slices.Sorted(maps.Keys(t.Requests)) {
+		r := *t.Requests[op]
+		line(op, r)
+		all.Sent += r.Sent
+		all.Again += r.Again
+		all.Errors += r.Errors
+		all.Capacity += r.Capacity
+	}
+	line("all", all)
+	_ = table.Flush()
+}
+
+// reportEvents says what happened besides, where it did.
+func reportEvents(w io.Writer, t *staff.Tally) {
+	say(w, "\n")
+	for _, e := range []struct {
+		n    int64
+		what string
+	}{
+		{t.Died.Load(), "owners died, holding what they held"},
+		{t.Left.Load(), "owners left"},
+		{t.TakenOver.Load(), "locks of dead holders taken over"},
+		{t.Cleaned.Load(), "intents of dead holders removed"},
+		{t.Inherited.Load(), "payments done again because their owner died at them"},
+		{t.Repeated.Load(), "of what was done again had been committed, and was not repeated"},
+		{t.PutBack.Load(), "jobs put back, for another teller"},
+		{t.Blocked.Load(), "times a unit waited for another's lock"},
+		{t.Raised.Load(), "times a token had to be raised"},
+		{t.StartedOver.Load(), "times a unit started over"},
+		{t.Lost.Load(), "lock sets lost by living owners"},
+		{t.Doubts.Load(), "commits in doubt, asked about"},
+	} {
+		if e.n > 0 {
+			say(w, "%8d %s\n", e.n, e.what)
+		}
+	}
+}
+
+func reportFailures(w io.Writer, failures map[string]*staff.Failure) {
+	for _, kind := range slices.Sorted(maps.Keys(failures)) {
+		say(w, "unexpected, %d times: %s: %v\n", failures[kind].Times, kind, failures[kind].Example)
+	}
+}
+
+// findingsShown is how many findings of one check are printed.
+const findingsShown = 3
+
+// reportAudit returns whether the audit holds.
+func reportAudit(w io.Writer, results []audit.Result) bool {
+	say(w, "\naudit\n")
+	for _, r := range results {
+		if len(r.Findings) == 0 {
+			say(w, "      ok  %s\n", r.Check)
+			continue
+		}
+		say(w, "%8d  against: %s\n", len(r.Findings), r.Check)
+		for i, f := range r.Findings {
+			if i == findingsShown {
+				say(w, "            ...\n")
+				break
+			}
+			say(w, "            %s\n", f)
+		}
+	}
+	return audit.Sound(results)
+}
+
+func millis(d time.Duration) string {
+	if d == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1fms", float64(d)/float64(time.Millisecond))
+}
