@@ -42,6 +42,9 @@ func (b *bound) updated(it *item) ([]attr, error) {
 // writes computes what the update does, on the item as it is.
 func (b *bound) writes(it *item) ([]write, error) {
 	u := b.update
+	if !b.reachable(it) {
+		return nil, errPath
+	}
 	out := make([]write, 0, len(u.set)+len(u.remove)+len(u.add)+len(u.del))
 	for i := range u.set {
 		v, err := b.compute(u.set[i].x, it)
@@ -70,6 +73,25 @@ func (b *bound) writes(it *item) ([]write, error) {
 	return out, nil
 }
 
+// reachable reports whether what the update writes into is there: a map where
+// a path ends in a name, a list where it ends in an index.
+func (b *bound) reachable(it *item) bool {
+	ok := true
+	b.update.each(func(p path) {
+		if n := len(p) - 1; n > 0 && ok {
+			switch b.at(p[:n], it).(type) {
+			case mapValue:
+				ok = p[n].index < 0
+			case listValue:
+				ok = p[n].index >= 0
+			default:
+				ok = false
+			}
+		}
+	})
+	return ok
+}
+
 // compute is the value of a SET's right side.
 func (b *bound) compute(x operand, it *item) (value, error) {
 	switch x := x.(type) {
@@ -81,10 +103,15 @@ func (b *bound) compute(x operand, it *item) (value, error) {
 		}
 		return nil, errNoAttribute
 	case defaultOperand:
+		// The default must have a value even where it is not needed.
+		other, err := b.compute(x.x, it)
+		if err != nil {
+			return nil, err
+		}
 		if v := b.at(x.p, it); v != nil {
 			return v, nil
 		}
-		return b.compute(x.x, it)
+		return other, nil
 	case arithOperand:
 		return b.sum(x, it)
 	case appendOperand:

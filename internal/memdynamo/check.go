@@ -41,9 +41,6 @@ func (b *bound) checkNode(n node) error {
 	case beginsNode:
 		return b.checkOperands("begins_with", func(k kind) bool { return k == kindS || k == kindB }, n.x, n.prefix)
 	case containsNode:
-		if k, ok := b.staticKind(n.x); ok && !container(k) {
-			return errOperandType("contains", k)
-		}
 		return b.checkOperands("contains", nil, n.x, n.part)
 	}
 	return nil
@@ -55,8 +52,6 @@ func firstOf(err error, next func() error) error {
 	}
 	return next()
 }
-
-func container(k kind) bool { return k != kindN && k != kindM && k != kindBOOL && k != kindNULL }
 
 func errOperandType(operator string, k kind) error {
 	return fmt.Errorf("Incorrect operand type for operator or function; operator or function: %s, operand type: %s", operator, k)
@@ -145,6 +140,11 @@ func (b *bound) checkType(n typeNode) error {
 }
 
 func (b *bound) checkUpdate() error {
+	paths := make([]path, 0, 16)
+	b.update.each(func(p path) { paths = append(paths, p) })
+	if err := b.checkOverlap(paths); err != nil {
+		return err
+	}
 	for i := range b.update.set {
 		if err := b.checkSet(b.update.set[i].x); err != nil {
 			return err
@@ -160,9 +160,7 @@ func (b *bound) checkUpdate() error {
 			return errActionType("DELETE", k)
 		}
 	}
-	paths := make([]path, 0, 16)
-	b.update.each(func(p path) { paths = append(paths, p) })
-	return b.checkOverlap(paths)
+	return nil
 }
 
 func set(k kind) bool { return k == kindSS || k == kindNS || k == kindBS }
@@ -194,6 +192,9 @@ func (b *bound) checkSet(x operand) error {
 	case appendOperand:
 		return must("list_append", kindL, x.l, x.r)
 	case defaultOperand:
+		if err := b.checkOperands("if_not_exists", nil, pathOperand{x.p}, x.x); err != nil {
+			return err
+		}
 		return b.checkSet(x.x)
 	case setOpOperand:
 		if k, ok := b.staticKind(x.x); ok && !set(k) {

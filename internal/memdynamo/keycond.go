@@ -32,7 +32,8 @@ func (t *table) keyRange(b *bound) (*keyRange, error) {
 		return nil, validation("Conditions can be of length 1 or 2 only")
 	}
 	byName := map[string]node{}
-	for _, n := range all {
+	for i := range all {
+		n := facing(all[i])
 		name, err := b.keyName(n)
 		if err != nil {
 			return nil, err
@@ -63,6 +64,22 @@ func (t *table) keyRange(b *bound) (*keyRange, error) {
 		return nil, validation("Query condition missed key schema element: %s", t.rng.name)
 	}
 	return r, b.narrow(r, n, t.rng)
+}
+
+// facing turns value op path into path op value.
+func facing(n node) node {
+	c, ok := n.(compareNode)
+	if !ok {
+		return n
+	}
+	if _, ok := c.l.(valueOperand); !ok {
+		return n
+	}
+	op := map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<="}[c.op]
+	if op == "" {
+		op = c.op
+	}
+	return compareNode{op, c.r, c.l}
 }
 
 // keyName is the attribute that a part of a key condition is about.

@@ -170,7 +170,7 @@ func newBatchWrite(table string, in *types.WriteRequest) (*action, error) {
 		}
 		return newKeyed(verbDelete, table, in.DeleteRequest.Key)
 	}
-	return nil, validation("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
+	return nil, validation("A write request must have exactly one of PutRequest and DeleteRequest")
 }
 
 // writeBatch is the part of a batch under the mutex.

@@ -112,7 +112,15 @@ func (p *parser) parseSetValue(outer bool) (operand, error) {
 		return nil, err
 	}
 	r, err := p.parseSetOperand()
-	return arithOperand{minus: minus, l: l, r: r}, err
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range []operand{l, r} {
+		if _, ok := x.(appendOperand); ok {
+			return nil, errMisused("list_append")
+		}
+	}
+	return arithOperand{minus: minus, l: l, r: r}, nil
 }
 
 // parseParens parses ( x ), refusing ((x)).

@@ -38,7 +38,7 @@ func (db *DB) transactWriteItems(in *dynamodb.TransactWriteItemsInput) (*dynamod
 	}
 	actions := make([]action, len(in.TransactItems))
 	for i := range in.TransactItems {
-		a, err := db.transactAction(&in.TransactItems[i], i)
+		a, err := db.transactAction(&in.TransactItems[i])
 		if err != nil {
 			return nil, err
 		}
@@ -72,7 +72,7 @@ func checkToken(token string) error {
 }
 
 // transactAction prepares one action of a transaction.
-func (db *DB) transactAction(in *types.TransactWriteItem, i int) (*action, error) {
+func (db *DB) transactAction(in *types.TransactWriteItem) (*action, error) {
 	if err := known(in); err != nil {
 		return nil, err
 	}
@@ -85,21 +85,20 @@ func (db *DB) transactAction(in *types.TransactWriteItem, i int) (*action, error
 	if n != 1 {
 		return nil, validation("TransactItems can only contain one of Check, Put, Update or Delete")
 	}
-	where := fmt.Sprintf("TransactWriteItems.TransactItems[%d].", i)
 	switch {
 	case in.Put != nil:
-		return db.transactPut(in.Put, where+"Put.")
+		return db.transactPut(in.Put)
 	case in.Update != nil:
-		return db.transactUpdate(in.Update, where+"Update.")
+		return db.transactUpdate(in.Update)
 	case in.Delete != nil:
-		return db.transactDelete(in.Delete, where+"Delete.")
+		return db.transactDelete(in.Delete)
 	default:
-		return db.transactCheck(in.ConditionCheck, where+"ConditionCheck.")
+		return db.transactCheck(in.ConditionCheck)
 	}
 }
 
-func (db *DB) transactPut(in *types.Put, where string) (*action, error) {
-	if err := firstError(required(where, need{"Item", in.Item == nil}, need{"TableName", in.TableName == nil}),
+func (db *DB) transactPut(in *types.Put) (*action, error) {
+	if err := firstError(required("TransactWriteItems.TransactItems.Put", need{"Item", in.Item == nil}, need{"TableName", in.TableName == nil}),
 		known(in), checkTableName(in.TableName)); err != nil {
 		return nil, err
 	}
@@ -111,8 +110,8 @@ func (db *DB) transactPut(in *types.Put, where string) (*action, error) {
 		cond: in.ConditionExpression, onFailure: in.ReturnValuesOnConditionCheckFailure})
 }
 
-func (db *DB) transactUpdate(in *types.Update, where string) (*action, error) {
-	if err := firstError(required(where, need{"Key", in.Key == nil}, need{"TableName", in.TableName == nil},
+func (db *DB) transactUpdate(in *types.Update) (*action, error) {
+	if err := firstError(required("TransactWriteItems.TransactItems.Update", need{"Key", in.Key == nil}, need{"TableName", in.TableName == nil},
 		need{"UpdateExpression", in.UpdateExpression == nil}), known(in), checkTableName(in.TableName)); err != nil {
 		return nil, err
 	}
@@ -124,8 +123,8 @@ func (db *DB) transactUpdate(in *types.Update, where string) (*action, error) {
 		cond: in.ConditionExpression, update: in.UpdateExpression, onFailure: in.ReturnValuesOnConditionCheckFailure})
 }
 
-func (db *DB) transactDelete(in *types.Delete, where string) (*action, error) {
-	if err := firstError(required(where, need{"Key", in.Key == nil}, need{"TableName", in.TableName == nil}),
+func (db *DB) transactDelete(in *types.Delete) (*action, error) {
+	if err := firstError(required("TransactWriteItems.TransactItems.Delete", need{"Key", in.Key == nil}, need{"TableName", in.TableName == nil}),
 		known(in), checkTableName(in.TableName)); err != nil {
 		return nil, err
 	}
@@ -137,8 +136,8 @@ func (db *DB) transactDelete(in *types.Delete, where string) (*action, error) {
 		cond: in.ConditionExpression, onFailure: in.ReturnValuesOnConditionCheckFailure})
 }
 
-func (db *DB) transactCheck(in *types.ConditionCheck, where string) (*action, error) {
-	if err := firstError(required(where, need{"Key", in.Key == nil}, need{"TableName", in.TableName == nil},
+func (db *DB) transactCheck(in *types.ConditionCheck) (*action, error) {
+	if err := firstError(required("TransactWriteItems.TransactItems.ConditionCheck", need{"Key", in.Key == nil}, need{"TableName", in.TableName == nil},
 		need{"ConditionExpression", in.ConditionExpression == nil}), known(in), checkTableName(in.TableName)); err != nil {
 		return nil, err
 	}
@@ -272,7 +271,7 @@ func (db *DB) transactGetItems(in *dynamodb.TransactGetItemsInput) (*dynamodb.Tr
 	gets := make([]*get, len(in.TransactItems))
 	actions := make([]action, len(gets))
 	for i := range in.TransactItems {
-		g, err := db.transactGet(&in.TransactItems[i], i)
+		g, err := db.transactGet(&in.TransactItems[i])
 		if err != nil {
 			return nil, err
 		}
@@ -292,13 +291,12 @@ func (db *DB) transactGetItems(in *dynamodb.TransactGetItemsInput) (*dynamodb.Tr
 	return out, nil
 }
 
-func (db *DB) transactGet(in *types.TransactGetItem, i int) (*get, error) {
-	where := fmt.Sprintf("TransactGetItems.TransactItems[%d].", i)
-	if err := firstError(known(in), required(where, need{"Get", in.Get == nil})); err != nil {
+func (db *DB) transactGet(in *types.TransactGetItem) (*get, error) {
+	if err := firstError(known(in), required("TransactGetItems.TransactItems", need{"Get", in.Get == nil})); err != nil {
 		return nil, err
 	}
 	g := in.Get
-	if err := firstError(known(g), required(where+"Get.", need{"Key", g.Key == nil}, need{"TableName", g.TableName == nil}),
+	if err := firstError(known(g), required("TransactGetItems.TransactItems.Get", need{"Key", g.Key == nil}, need{"TableName", g.TableName == nil}),
 		checkTableName(g.TableName)); err != nil {
 		return nil, err
 	}
