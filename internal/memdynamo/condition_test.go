@@ -29,7 +29,7 @@ var operands = values{
 func with(expression string, all values) values {
 	used := values{}
 	for k, v := range all {
-		for _, word := range strings.FieldsFunc(expression, func(r rune) bool { return strings.ContainsRune(" ,()[]<>=+-", r) }) {
+		for _, word := range strings.FieldsFunc(expression, func(r rune) bool { return strings.ContainsRune(" \t\r\n,()[]<>=+-", r) }) {
 			if word == k {
 				used[k] = v
 			}
