@@ -107,8 +107,11 @@ func (l *literal) fill(params []value) (value, error) {
 			out = append(out, attr{l.fields[i].name, v})
 		}
 		sortAttrs(out)
-		for i := 1; i < len(out); i++ {
-			if out[i].name == out[i-1].name {
+		for i := range out {
+			switch {
+			case out[i].name == "":
+				return nil, errEmptyName
+			case i > 0 && out[i].name == out[i-1].name:
 				return nil, errors.New("Attribute " + out[i].name + " is given twice")
 			}
 		}
