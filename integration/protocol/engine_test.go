@@ -1,0 +1,195 @@
+// Package protocol holds the lock set and the unit of work against their
+// promises, on every engine: what an engine decides is tried on a real one.
+// What time decides is tried in lockset and unitofwork, in virtual time.
+package protocol
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+func TestMain(m *testing.M) { os.Exit(engines.Main(m)) }
+
+// api is what the suite itself asks of an engine.
+type api interface {
+	lockset.DynamoDB
+	lockset.Tables
+	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+}
+
+// bed is one test's tables on one engine.
+type bed struct {
+	t     *testing.T
+	db    api
+	lease time.Duration
+	locks string
+	units string
+	data  string // the records that units write
+}
+
+// each runs a test on every engine, with a lease that suits its speed.
+func each(t *testing.T, test func(*testing.T, *bed)) {
+	t.Helper()
+	t.Run("memdynamo", func(t *testing.T) {
+		run(t, memdynamo.New(memdynamo.Config{}), "t-", 3*time.Second, test)
+	})
+	t.Run("dynoxide", func(t *testing.T) {
+		e := engines.Dynoxide(t)
+		run(t, e.Client, e.Prefix, 3*time.Second, test)
+	})
+	t.Run("dynamodb-local", func(t *testing.T) {
+		e := engines.DynamoDBLocal(t)
+		run(t, e.Client, e.Prefix, 10*time.Second, test)
+	})
+}
+
+func run(t *testing.T, db api, prefix string, lease time.Duration, test func(*testing.T, *bed)) {
+	b := &bed{t: t, db: db, lease: lease, locks: prefix + "locks", units: prefix + "units", data: prefix + "data"}
+	ctx := t.Context()
+	require.NoError(t, lockset.CreateTable(ctx, db, lockset.Config{Table: b.locks}))
+	require.NoError(t, lockset.CreateTable(ctx, db, lockset.Config{Table: b.data, HashKey: "id"}))
+	require.NoError(t, unitofwork.CreateTable(ctx, db, unitofwork.Config{Table: b.units}))
+	test(t, b)
+}
+
+// owner is one process: its own clients, its own way to the engine.
+type owner struct {
+	locks *lockset.Client
+	units *unitofwork.Client
+	net   *faults.Wrapper
+}
+
+func (b *bed) owner(name string, script faults.Script, change ...func(*lockset.Config)) *owner {
+	b.t.Helper()
+	if script == nil {
+		script = func(faults.Call) faults.Fault { return faults.Pass() }
+	}
+	o := &owner{net: faults.Wrap(b.db, faults.Config{Who: name, Script: script})}
+	cfg := lockset.Config{Table: b.locks, Owner: name, Lease: b.lease, Poll: 50 * time.Millisecond}
+	for _, c := range change {
+		c(&cfg)
+	}
+	var err error
+	o.locks, err = lockset.New(o.net, cfg)
+	require.NoError(b.t, err)
+	o.units, err = unitofwork.New(o.locks, unitofwork.Config{Table: b.units})
+	require.NoError(b.t, err)
+	return o
+}
+
+func (b *bed) take(o *owner, keys ...ordering.Key) *lockset.Set {
+	b.t.Helper()
+	set, err := o.locks.Acquire(b.t.Context(), keys)
+	require.NoError(b.t, err)
+	b.t.Cleanup(func() { _ = set.Release(context.Background()) })
+	return set
+}
+
+func (b *bed) free(set *lockset.Set) {
+	b.t.Helper()
+	require.NoError(b.t, set.Release(b.t.Context()))
+}
+
+// refused asserts that o does not get keys within d.
+func (b *bed) refused(o *owner, d time.Duration, keys ...ordering.Key) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), d)
+	defer cancel()
+	_, err := o.locks.Acquire(ctx, keys)
+	var held *lockset.HeldError
+	require.ErrorAs(b.t, err, &held)
+}
+
+// allFree asserts that no row is held and no intent is left.
+func (b *bed) allFree() {
+	b.t.Helper()
+	in := &dynamodb.ScanInput{TableName: aws.String(b.locks), ConsistentRead: aws.Bool(true)}
+	for {
+		out, err := b.db.Scan(b.t.Context(), in)
+		require.NoError(b.t, err)
+		for _, item := range out.Items {
+			require.Contains(b.t, item, "isReleased", "%v", item["key"])
+			require.NotContains(b.t, item, "unit", "%v", item["key"])
+			require.NotContains(b.t, item, "below", "%v", item["key"])
+		}
+		if in.ExclusiveStartKey = out.LastEvaluatedKey; in.ExclusiveStartKey == nil {
+			return
+		}
+	}
+}
+
+// counter is a record that units count up.
+type counter struct {
+	ID string `dynamodbav:"id"`
+	N  int64
+}
+
+// counters are guarded by the key of the same name.
+func (b *bed) counters() *unitofwork.Table[counter] {
+	return &unitofwork.Table[counter]{Name: b.data, PartitionKey: "id", Guard: func(c *counter) ordering.Key { return ordering.Key(c.ID) }}
+}
+
+// add returns a unit that adds n to the counters of keys.
+func (b *bed) add(n int64, keys ...ordering.Key) func(context.Context, *unitofwork.Unit) error {
+	table := b.counters()
+	return func(ctx context.Context, u *unitofwork.Unit) error {
+		var refs []unitofwork.Record
+		var counters []*unitofwork.Ref[counter]
+		for _, k := range keys {
+			r := table.Ref(string(k))
+			counters, refs = append(counters, r), append(refs, r)
+		}
+		if err := u.Get(ctx, refs...); err != nil {
+			return err
+		}
+		for i, r := range counters {
+			r.T = counter{ID: string(keys[i]), N: r.T.N + n}
+		}
+		return u.Put(refs...)
+	}
+}
+
+func (b *bed) count(key ordering.Key) int64 {
+	b.t.Helper()
+	out, err := b.db.GetItem(b.t.Context(), &dynamodb.GetItemInput{
+		TableName: aws.String(b.data), ConsistentRead: aws.Bool(true),
+		Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: string(key)}},
+	})
+	require.NoError(b.t, err)
+	n, ok := out.Item["N"].(*types.AttributeValueMemberN)
+	if !ok {
+		return 0
+	}
+	var value int64
+	_, err = fmt.Sscan(n.Value, &value)
+	require.NoError(b.t, err)
+	return value
+}
+
+// seed draws a seed and prints it.
+func seed(t *testing.T) uint64 {
+	var bytes [8]byte
+	_, _ = rand.Read(bytes[:])
+	s := uint64(0)
+	for _, b := range bytes {
+		s = s<<8 | uint64(b)
+	}
+	t.Logf("seed %d", s)
+	return s
+}

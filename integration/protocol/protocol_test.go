@@ -1,0 +1,226 @@
+package protocol
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+func TestExclusion(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		one, two := b.owner("one", nil), b.owner("two", nil)
+		first := b.take(one, "a", "b/1", "b/2/x")
+		for _, keys := range [][]ordering.Key{{"a"}, {"b/1"}, {"0", "b/2/x"}} {
+			b.refused(two, b.lease/10, keys...)
+		}
+		b.free(first)
+		second := b.take(two, "b/2/x", "a", "b/1")
+		require.Greater(t, second.Token(), first.Token())
+		b.free(second)
+		b.allFree()
+	})
+}
+
+func TestCoarseAgainstFine(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		one, two := b.owner("one", nil), b.owner("two", nil)
+		for _, c := range []struct {
+			first, second ordering.Key
+			together      bool
+		}{
+			{"c", "c/a", false}, {"c/a", "c", false},
+			{"c", "c/a/x", false}, {"c/a/x", "c", false},
+			{"c/a", "c/a/x", false}, {"c/a/x", "c/a", false},
+			{"c/a", "c/b", true}, {"c/a/x", "c/a/y", true},
+		} {
+			first := b.take(one, c.first)
+			if c.together {
+				b.free(b.take(two, c.second))
+			} else {
+				b.refused(two, b.lease/10, c.second)
+			}
+			b.free(first)
+			second := b.take(two, c.second)
+			if !c.together {
+				require.Greater(t, second.Token(), first.Token())
+			}
+			b.free(second)
+		}
+		b.allFree()
+	})
+}
+
+func TestTakeoverAfterAHolderDies(t *testing.T) {
+	for name, c := range map[string]struct{ held, wanted ordering.Key }{
+		"one row":          {"c", "c"},
+		"coarse over fine": {"c/a/x", "c"},
+		"fine over coarse": {"c", "c/a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, b *bed) {
+				t.Parallel()
+				dead := b.owner("dead", nil)
+				set := b.take(dead, c.held)
+				dead.net.Crash()
+				start := time.Now()
+				next := b.take(b.owner("next", nil), c.wanted)
+				require.GreaterOrEqual(t, time.Since(start), b.lease)
+				require.ErrorIs(t, context.Cause(set.Context()), lockset.ErrLost)
+				require.Greater(t, next.Token(), set.Token())
+				b.free(next)
+			})
+		})
+	}
+}
+
+// The holder is held up with its commit on the way, longer than its lease.
+func TestAPausedHoldersCommitIsRefused(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		holder, next := b.owner("holder", nil), b.owner("next", nil)
+		keys := []ordering.Key{"p/1", "q/1"}
+		require.NoError(t, holder.units.Do(t.Context(), keys, b.add(1, keys...)))
+		u, err := holder.units.Begin(t.Context(), keys, func(o *unitofwork.Options) { o.ID = "paused" })
+		require.NoError(t, err)
+		require.NoError(t, b.add(100, keys...)(t.Context(), u))
+		holder.net.Pause()
+		committed := make(chan error, 1)
+		go func() { committed <- u.Commit(t.Context()) }()
+		require.NoError(t, next.units.Do(t.Context(), keys, b.add(1, keys...)))
+		holder.net.Resume()
+		err = <-committed
+		require.Error(t, err)
+		require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err), "%v", err)
+		holder.net.Wait()
+		for _, k := range keys {
+			require.Equal(t, int64(2), b.count(k))
+		}
+	})
+}
+
+// Answers of every kind of call are lost, in turn; what is reported is true.
+func TestLostAnswers(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		o := b.owner("o", func(c faults.Call) faults.Fault {
+			switch {
+			case c.N%3 == 1 && c.Op == "TransactWriteItems":
+				return faults.LoseAnswer(faults.Reset)
+			case c.N%3 == 2 && c.Op == "TransactWriteItems":
+				return faults.LoseRequest(faults.Reset)
+			case c.N%4 == 1:
+				return faults.LoseAnswer(faults.Broken)
+			}
+			return faults.Pass()
+		})
+		committed := int64(0)
+		for i := range 12 {
+			err := o.units.Do(t.Context(), []ordering.Key{"l/1", "l/2"}, b.add(1, "l/1", "l/2"),
+				func(o *unitofwork.Options) { o.ID = fmt.Sprint("lost", i) })
+			if err == nil {
+				committed++
+				continue
+			}
+			require.NotErrorIs(t, err, unitofwork.ErrInDoubt)
+		}
+		require.NotZero(t, committed)
+		require.Equal(t, committed, b.count("l/1"))
+		require.Equal(t, committed, b.count("l/2"))
+		b.allFree()
+	})
+}
+
+// Acquisitions given up while their requests are still on the way leave no lock
+// behind, whenever those arrive.
+func TestLatePackets(t *testing.T) {
+	for _, keys := range [][]ordering.Key{{"m"}, {"m", "n/1", "n/2"}} {
+		each(t, func(t *testing.T, b *bed) {
+			ctx, cancel := context.WithTimeout(t.Context(), b.lease/10)
+			defer cancel()
+			o := b.owner("o", func(c faults.Call) faults.Fault {
+				if ctx.Err() == nil {
+					return faults.DeliverLate(b.lease/4, faults.Hang)
+				}
+				return faults.Pass()
+			})
+			_, err := o.locks.Acquire(ctx, keys)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			o.net.Wait()
+			b.allFree()
+			b.free(b.take(b.owner("next", nil), keys...))
+		})
+	}
+}
+
+// A late commit that was given up never lands.
+func TestALateCommitIsRefused(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		late := false
+		o := b.owner("o", func(faults.Call) faults.Fault {
+			if late {
+				late = false
+				return faults.DeliverLate(b.lease/2, faults.Hang)
+			}
+			return faults.Pass()
+		})
+		keys := []ordering.Key{"s/1"}
+		u, err := o.units.Begin(t.Context(), keys)
+		require.NoError(t, err)
+		require.NoError(t, b.add(1, keys...)(t.Context(), u))
+		late = true
+		ctx, cancel := context.WithTimeout(t.Context(), b.lease/20)
+		defer cancel()
+		err = u.Commit(ctx)
+		require.Error(t, err)
+		require.ErrorIs(t, err, unitofwork.ErrSuperseded)
+		o.net.Wait()
+		require.Zero(t, b.count("s/1"))
+		b.allFree()
+	})
+}
+
+func TestReleaseOfEverythingReleasable(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		var keys []ordering.Key
+		for i := range 130 { // 260 rows: three transactions to release
+			keys = append(keys, ordering.Join(fmt.Sprintf("r%03d", i), "x"))
+		}
+		releasing, sent := false, 0
+		o := b.owner("o", func(c faults.Call) faults.Fault {
+			if releasing && c.Op == "TransactWriteItems" {
+				if sent++; sent == 1 {
+					return faults.LoseRequest(faults.Reset) // it is sent again
+				}
+			}
+			return faults.Pass()
+		})
+		set := b.take(o, keys...)
+		releasing = true
+		b.free(set)
+		require.Equal(t, 4, sent)
+		b.allFree()
+	})
+}
+
+func TestThousandKeys(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		var keys []ordering.Key
+		for i := range 1000 {
+			keys = append(keys, ordering.Join(fmt.Sprintf("t%02d", i%50), fmt.Sprintf("k%03d", i)))
+		}
+		o := b.owner("o", nil, func(c *lockset.Config) { c.Lease = 30 * time.Second })
+		set := b.take(o, keys...)
+		require.Len(t, set.Keys(), 1000)
+		time.Sleep(11 * time.Second) // a round of heartbeats
+		require.NoError(t, set.Context().Err())
+		require.Greater(t, time.Until(set.Deadline()), 15*time.Second, "it was renewed")
+		b.free(set)
+		b.allFree()
+	})
+}
