@@ -1,0 +1,245 @@
+package requests_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/requests"
+)
+
+// served answers every request of a real client with what the handler writes.
+func served(t *testing.T, handler http.HandlerFunc) *dynamodb.Client {
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return dynamodb.New(dynamodb.Options{
+		Region: "local", BaseEndpoint: aws.String(server.URL),
+		Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""),
+	})
+}
+
+func answer(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	}
+}
+
+// broken announces the whole body and sends half of it.
+func broken(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		_, _ = fmt.Fprintf(conn, "HTTP/1.1 %d X\r\nContent-Type: application/x-amz-json-1.0\r\nContent-Length: %d\r\n\r\n%s",
+			status, len(body), body[:len(body)/2])
+		_ = conn.(*net.TCPConn).SetLinger(0)
+		_ = conn.Close()
+	}
+}
+
+const (
+	failed   = `{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"The conditional request failed"}`
+	canceled = `{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","Message":"cancelled","CancellationReasons":[%s]}`
+)
+
+// What the SDK makes of each answer, and what we make of that. A connection
+// that breaks inside an answer, error answers included, is no answer.
+func TestKindOfAnswersAsTheSDKReadsThem(t *testing.T) {
+	code := func(code string) string { return `{"__type":"x#` + code + `","message":"m"}` }
+	reasons := func(codes ...string) string {
+		text := ""
+		for i, c := range codes {
+			if i > 0 {
+				text += ","
+			}
+			text += `{"Code":"` + c + `"}`
+		}
+		return fmt.Sprintf(canceled, text)
+	}
+	for name, c := range map[string]struct {
+		handler http.HandlerFunc
+		kind    requests.Kind
+	}{
+		"done":                     {answer(200, `{}`), requests.Done},
+		"condition":                {answer(400, failed), requests.Refused},
+		"a reason is a condition":  {answer(400, reasons("None", "TransactionConflict", "ConditionalCheckFailed")), requests.Refused},
+		"conflict in the reasons":  {answer(400, reasons("None", "TransactionConflict")), requests.Busy},
+		"throttled in the reasons": {answer(400, reasons("ThrottlingError")), requests.Busy},
+		"throughput in reasons":    {answer(400, reasons("ProvisionedThroughputExceeded")), requests.Busy},
+		"invalid in the reasons":   {answer(400, reasons("None", "ValidationError")), requests.Invalid},
+		"too large in the reasons": {answer(400, reasons("ItemCollectionSizeLimitExceeded", "TransactionConflict")), requests.Invalid},
+		"cancelled for no reason":  {answer(400, reasons()), requests.NoAnswer},
+		"conflict":                 {answer(400, code("TransactionConflictException")), requests.Busy},
+		"throughput":               {answer(400, code("ProvisionedThroughputExceededException")), requests.Busy},
+		"throttled":                {answer(400, code("ThrottlingException")), requests.Busy},
+		"request limit":            {answer(400, code("RequestLimitExceeded")), requests.Busy},
+		"in progress":              {answer(400, code("TransactionInProgressException")), requests.InProgress},
+		"validation":               {answer(400, code("ValidationException")), requests.Invalid},
+		"no table":                 {answer(400, code("ResourceNotFoundException")), requests.Invalid},
+		"access denied":            {answer(400, code("AccessDeniedException")), requests.Invalid},
+		"token mismatch":           {answer(400, code("IdempotentParameterMismatchException")), requests.Invalid},
+		"internal error":           {answer(500, code("InternalServerError")), requests.NoAnswer},
+		"unavailable":              {answer(503, `<html>busy</html>`), requests.NoAnswer},
+		"a proxy's page":           {answer(400, `<html>no</html>`), requests.NoAnswer},
+		"an empty error":           {answer(400, ``), requests.NoAnswer},
+		"broken answer":            {broken(200, `{"ConsumedCapacity":{"CapacityUnits":1}}`), requests.NoAnswer},
+		"broken refusal":           {broken(400, failed), requests.NoAnswer},
+		"broken cancellation":      {broken(400, reasons("ConditionalCheckFailed", "None")), requests.NoAnswer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := served(t, c.handler)
+			caller := &requests.Caller{Attempt: 5 * time.Second, Patience: time.Minute}
+			in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String("t"), TransactItems: []types.TransactWriteItem{{Put: &types.Put{
+				TableName: aws.String("t"), Item: map[string]types.AttributeValue{"k": &types.AttributeValueMemberS{Value: "v"}},
+			}}}}
+			_, kind, err := requests.Once(t.Context(), caller, "TransactWriteItems", 1, in, db.TransactWriteItems)
+			require.Equal(t, c.kind, kind, "%v", err)
+		})
+	}
+	t.Run("nobody there", func(t *testing.T) {
+		db := served(t, nil)
+		server := httptest.NewServer(nil)
+		server.Close()
+		caller := &requests.Caller{Attempt: 5 * time.Second, Patience: time.Minute}
+		in := &dynamodb.GetItemInput{TableName: aws.String("t"), Key: map[string]types.AttributeValue{"k": &types.AttributeValueMemberS{Value: "v"}}}
+		_, kind, _ := requests.Once(t.Context(), caller, "GetItem", 1, in, func(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+			return db.GetItem(ctx, in, append(opts, func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(server.URL) })...)
+		})
+		require.Equal(t, requests.NoAnswer, kind)
+	})
+	t.Run("never sent", func(t *testing.T) {
+		db := served(t, answer(200, `{}`))
+		caller := &requests.Caller{Attempt: 5 * time.Second, Patience: time.Minute}
+		_, kind, _ := requests.Once(t.Context(), caller, "GetItem", 1, &dynamodb.GetItemInput{}, db.GetItem)
+		require.Equal(t, requests.Invalid, kind)
+	})
+}
+
+// The SDK's own retries are off, whatever the caller's client does.
+func TestOneSendingIsOneRequest(t *testing.T) {
+	hits := 0
+	db := served(t, func(w http.ResponseWriter, r *http.Request) { hits++; answer(500, `{}`)(w, r) })
+	caller := &requests.Caller{Attempt: 5 * time.Second, Patience: time.Minute}
+	in := &dynamodb.GetItemInput{TableName: aws.String("t"), Key: map[string]types.AttributeValue{"k": &types.AttributeValueMemberS{Value: "v"}}}
+	_, kind, _ := requests.Once(t.Context(), caller, "GetItem", 1, in, db.GetItem)
+	require.Equal(t, requests.NoAnswer, kind)
+	require.Equal(t, 1, hits)
+}
+
+type script struct {
+	errs []error // one per sending, then nil
+	at   []time.Time
+}
+
+func (s *script) send(ctx context.Context, _ *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	s.at = append(s.at, time.Now())
+	if n := len(s.at) - 1; n < len(s.errs) && s.errs[n] != nil {
+		if errors.Is(s.errs[n], errHang) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return nil, s.errs[n]
+	}
+	return &dynamodb.GetItemOutput{}, nil
+}
+
+var (
+	errHang   = errors.New("hang")
+	throttled = &smithy.GenericAPIError{Code: "ThrottlingException"}
+	reset     = errors.New("connection reset by peer")
+)
+
+func do(t *testing.T, s *script, ctx context.Context) (requests.Sent, error) { //nolint:revive // t first
+	caller := &requests.Caller{Attempt: time.Second, Patience: 20 * time.Second}
+	_, sent, err := requests.Do(ctx, caller, requests.Request{Op: "GetItem", ID: t.Name(), Tables: []string{"locks"}}, &dynamodb.GetItemInput{}, s.send)
+	return sent, err
+}
+
+func TestDoRepeatsUntilThereIsAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{errs: []error{throttled, reset, errHang, &types.TransactionInProgressException{}}}
+		start := time.Now()
+		sent, err := do(t, s, t.Context())
+		require.NoError(t, err)
+		require.Equal(t, start, sent.First)
+		require.Equal(t, 3, sent.Unanswered, "throttling is an answer, being under way is none")
+		require.Len(t, s.at, 5)
+		require.GreaterOrEqual(t, s.at[1].Sub(s.at[0]), 10*time.Millisecond)
+		require.LessOrEqual(t, s.at[1].Sub(s.at[0]), 25*time.Millisecond)
+	})
+}
+
+func TestDoNeverRepeatsWhatIsDefinite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, definite := range []error{&types.ConditionalCheckFailedException{}, &smithy.GenericAPIError{Code: "ValidationException"}} {
+			s := &script{errs: []error{definite, definite}}
+			sent, err := do(t, s, t.Context())
+			require.ErrorIs(t, err, definite)
+			require.Len(t, s.at, 1)
+			require.Zero(t, sent.Unanswered)
+		}
+	})
+}
+
+func TestDoEndsWithTheContextAndByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		always := &script{errs: make([]error, 10_000)}
+		for i := range always.errs {
+			always.errs[i] = reset
+		}
+		start := time.Now()
+		sent, err := do(t, always, t.Context())
+		require.ErrorIs(t, err, requests.ErrPatience)
+		require.ErrorIs(t, err, reset)
+		require.Equal(t, len(always.at), sent.Unanswered)
+		require.InDelta(t, 20*time.Second, time.Since(start), float64(2*time.Second))
+		require.Less(t, len(always.at), 100, "it backs off")
+
+		why := errors.New("why")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(why)
+		unsent := &script{}
+		sent, err = do(t, unsent, ctx)
+		require.ErrorIs(t, err, why)
+		require.ErrorContains(t, err, "not sent")
+		require.Empty(t, unsent.at)
+		require.Zero(t, sent.Unanswered)
+
+		hanging := &script{errs: []error{errHang, errHang}}
+		ctx, cancelIt := context.WithTimeoutCause(t.Context(), 1500*time.Millisecond, why)
+		defer cancelIt()
+		sent, err = do(t, hanging, ctx)
+		require.ErrorIs(t, err, why)
+		require.NotErrorIs(t, err, context.DeadlineExceeded, "an attempt's timeout is not the caller's")
+		require.Equal(t, 2, sent.Unanswered)
+	})
+}
+
+func TestJitterIsAFunctionOfWhoAndHowMany(t *testing.T) {
+	require.Equal(t, requests.Jitter("a", 1), requests.Jitter("a", 1))
+	require.NotEqual(t, requests.Jitter("a", 1), requests.Jitter("a", 2))
+	require.NotEqual(t, requests.Jitter("a", 1), requests.Jitter("b", 1))
+	sum := 0.0
+	for i := range 1000 {
+		j := requests.Jitter("x", i)
+		require.True(t, j >= 0 && j < 1)
+		sum += j / 1000
+	}
+	require.InDelta(t, 0.5, sum, 0.05)
+}
