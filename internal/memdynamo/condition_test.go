@@ -97,79 +97,79 @@ func refusal(t *testing.T, err error) string {
 	return api.ErrorMessage()
 }
 
+var one = values{":v": num("1")}
+
+const syntaxError = "Invalid ConditionExpression: Syntax error; token: "
+
+var conditionsRefused = []struct {
+	expression string
+	values     values
+	want       string
+}{
+	{"", nil, "Invalid ConditionExpression: The expression can not be empty;"},
+	{"  ", nil, "Invalid ConditionExpression: The expression can not be empty;"},
+	{"a = :v AND", one, syntaxError + `"<EOF>", near: "AND"`},
+	{"a = :v b", one, syntaxError + `"b", near: ":v b"`},
+	{"(a = :v) = :v", one, syntaxError + `"=", near: ") = :v"`},
+	{"_fence = :v", one, syntaxError + `"_", near: "_fence"`},
+	{"a", nil, syntaxError + `"<EOF>", near: "a"`},
+	{"a = ", nil, syntaxError + `"<EOF>", near: "= "`},
+	{"a == :v", one, syntaxError + `"=", near: "== :v"`},
+	{"a != :v", one, syntaxError + `"!"`},
+	{"a[x] = :v", one, syntaxError + `"x"`},
+	{"a[] = :v", one, syntaxError + `"]"`},
+	{"a. = :v", one, syntaxError + `"="`},
+	{"# = :v", one, syntaxError + `"#"`},
+	{"(a = :v", one, syntaxError + `"<EOF>"`},
+	{"a BETWEEN :v OR :v", one, syntaxError + `"OR"`},
+	{"a IN ()", nil, syntaxError + `")"`},
+	{"1 = :v", one, syntaxError + `"1"`},
+	{"a = attribute_exists(b)", nil, "Invalid ConditionExpression: The function is not allowed to be used this way in an expression; function: attribute_exists"},
+	{"size(a)", nil, "Invalid ConditionExpression: The function is not allowed to be used this way in an expression; function: size"},
+	{"NOT size(a)", nil, "function: size"},
+	{"a = if_not_exists(b, :v)", one, "The function is not allowed in a condition expression; function: if_not_exists"},
+	{"foo(a)", nil, "Invalid ConditionExpression: Invalid function name; function: foo"},
+	{"ATTRIBUTE_EXISTS(a)", nil, "Invalid function name; function: ATTRIBUTE_EXISTS"},
+	{"attribute_exists(:v)", one, "Operator or function requires a document path; operator or function: attribute_exists"},
+	{"attribute_exists(a, b)", nil, "Incorrect number of operands for operator or function; operator or function: attribute_exists, number of operands: 2"},
+	{"contains(a)", nil, "Incorrect number of operands for operator or function; operator or function: contains, number of operands: 1"},
+	{"name = :v", one, "Invalid ConditionExpression: Attribute name is a reserved keyword; reserved keyword: name"},
+	{"a.Size = :v", one, "Attribute name is a reserved keyword; reserved keyword: Size"},
+	{"ttl = :v", one, "reserved keyword: ttl"},
+	{"a = a", nil, "The first operand must be distinct from the remaining operands for this operator or function; operator: =, first operand: [a]"},
+	{"contains(a.b[0], a.b[0])", nil, "operator: contains, first operand: [a, b, [0]]"},
+	{"a < :v", values{":v": yes(true)}, "Incorrect operand type for operator or function; operator or function: <, operand type: BOOL"},
+	{"begins_with(a, :v)", one, "operator or function: begins_with, operand type: N"},
+	{"size(:v) = :v", one, "operator or function: size, operand type: N"},
+	{"attribute_type(a, :v)", one, "operator or function: attribute_type, operand type: N"},
+	{"attribute_type(a, :v)", values{":v": str("X")}, "Invalid attribute type name found; type: X"},
+	{"a BETWEEN :v AND :w", values{":v": num("2"), ":w": num("1")},
+		"upper bound to be greater than or equal to lower bound; lower bound operand: AttributeValue: {N:2}, upper bound operand: AttributeValue: {N:1}"},
+	{"a BETWEEN :v AND :w", values{":v": num("2"), ":w": str("a")}, "requires same data type for lower and upper bounds"},
+	{"a IN (:v" + strings.Repeat(", :v", 100) + ")", one, "The IN operator is provided with too many operands; number of operands: 101"},
+	{"((a = :v))", one, "Invalid ConditionExpression: The expression has redundant parentheses;"},
+	{"a = :w", one, "Invalid ConditionExpression: An expression attribute value used in expression is not defined; attribute value: :w"},
+	{"#a = :v", one, "Invalid ConditionExpression: An expression attribute name used in the document path is not defined; attribute name: #a"},
+	{"attribute_exists(a[99999999999])", nil, "List index is not within the allowable range; index: [99999999999]"},
+	{strings.Repeat("a", 4100) + " = :v", one, "Expression size has exceeded the maximum allowed size; expression size: 4105"},
+	{strings.TrimSuffix(strings.Repeat("a = :v OR ", 160), " OR "), one, "The expression contains too many operators; operator count: 301"},
+	{"attribute_exists(a" + strings.Repeat(".b", 32) + ")", nil, "The document path has too many nesting levels; nesting levels: 33"},
+	{"a = :v", values{":v": num("1"), ":x": num("1"), ":y": num("1")}, "Value provided in ExpressionAttributeValues unused in expressions: keys: {:x, :y}"},
+	{"attribute_exists(a)", values{}, "ExpressionAttributeValues must not be empty"},
+	{"a = :v", values{":v": num("abc")}, "ExpressionAttributeValues contains invalid value: The parameter cannot be converted to a numeric value: abc for key :v"},
+	{"a = :v", values{":v": ss()}, "An string set  may not be empty for key :v"},
+	{"a = :v", values{":v": ss("a", "a")}, "Input collection [a, a] contains duplicates for key :v"},
+	{"a = :v", values{":v": nil}, "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes for key :v"},
+	{"a = :v", values{":v": (*types.AttributeValueMemberS)(nil)}, "Supplied AttributeValue is empty"},
+	{"a = :v", values{":v": &types.AttributeValueMemberNULL{}}, "Null attribute value types must have the value of true for key :v"},
+	{"a = :v", values{":v": str("\xff")}, "not valid UTF-8"},
+	{"a = :v", values{"v": num("1")}, `ExpressionAttributeValues contains invalid key: Syntax error; key: "v"`},
+	{"a = :v", values{":v-w": num("1")}, `ExpressionAttributeValues contains invalid key: Syntax error; key: ":v-w"`},
+}
+
 func TestConditionsRefused(t *testing.T) {
 	db := newDB(t)
-	in := make([]string, 101)
-	for i := range in {
-		in[i] = ":v"
-	}
-	v := values{":v": num("1")}
-	const syntax = "Invalid ConditionExpression: Syntax error; token: "
-	for _, c := range []struct {
-		expression string
-		values     values
-		want       string
-	}{
-		{"", nil, "Invalid ConditionExpression: The expression can not be empty;"},
-		{"  ", nil, "Invalid ConditionExpression: The expression can not be empty;"},
-		{"a = :v AND", v, syntax + `"<EOF>", near: "AND"`},
-		{"a = :v b", v, syntax + `"b", near: ":v b"`},
-		{"(a = :v) = :v", v, syntax + `"=", near: ") = :v"`},
-		{"_fence = :v", v, syntax + `"_", near: "_fence"`},
-		{"a", nil, syntax + `"<EOF>", near: "a"`},
-		{"a = ", nil, syntax + `"<EOF>", near: "= "`},
-		{"a == :v", v, syntax + `"=", near: "== :v"`},
-		{"a != :v", v, syntax + `"!"`},
-		{"a[x] = :v", v, syntax + `"x"`},
-		{"a[] = :v", v, syntax + `"]"`},
-		{"a. = :v", v, syntax + `"="`},
-		{"# = :v", v, syntax + `"#"`},
-		{"(a = :v", v, syntax + `"<EOF>"`},
-		{"a BETWEEN :v OR :v", v, syntax + `"OR"`},
-		{"a IN ()", nil, syntax + `")"`},
-		{"1 = :v", v, syntax + `"1"`},
-		{"a = attribute_exists(b)", nil, "Invalid ConditionExpression: The function is not allowed to be used this way in an expression; function: attribute_exists"},
-		{"size(a)", nil, "Invalid ConditionExpression: The function is not allowed to be used this way in an expression; function: size"},
-		{"NOT size(a)", nil, "function: size"},
-		{"a = if_not_exists(b, :v)", v, "The function is not allowed in a condition expression; function: if_not_exists"},
-		{"foo(a)", nil, "Invalid ConditionExpression: Invalid function name; function: foo"},
-		{"ATTRIBUTE_EXISTS(a)", nil, "Invalid function name; function: ATTRIBUTE_EXISTS"},
-		{"attribute_exists(:v)", v, "Operator or function requires a document path; operator or function: attribute_exists"},
-		{"attribute_exists(a, b)", nil, "Incorrect number of operands for operator or function; operator or function: attribute_exists, number of operands: 2"},
-		{"contains(a)", nil, "Incorrect number of operands for operator or function; operator or function: contains, number of operands: 1"},
-		{"name = :v", v, "Invalid ConditionExpression: Attribute name is a reserved keyword; reserved keyword: name"},
-		{"a.Size = :v", v, "Attribute name is a reserved keyword; reserved keyword: Size"},
-		{"ttl = :v", v, "reserved keyword: ttl"},
-		{"a = a", nil, "The first operand must be distinct from the remaining operands for this operator or function; operator: =, first operand: [a]"},
-		{"contains(a.b[0], a.b[0])", nil, "operator: contains, first operand: [a, b, [0]]"},
-		{"a < :v", values{":v": yes(true)}, "Incorrect operand type for operator or function; operator or function: <, operand type: BOOL"},
-		{"begins_with(a, :v)", v, "operator or function: begins_with, operand type: N"},
-		{"size(:v) = :v", v, "operator or function: size, operand type: N"},
-		{"attribute_type(a, :v)", v, "operator or function: attribute_type, operand type: N"},
-		{"attribute_type(a, :v)", values{":v": str("X")}, "Invalid attribute type name found; type: X"},
-		{"a BETWEEN :v AND :w", values{":v": num("2"), ":w": num("1")},
-			"upper bound to be greater than or equal to lower bound; lower bound operand: AttributeValue: {N:2}, upper bound operand: AttributeValue: {N:1}"},
-		{"a BETWEEN :v AND :w", values{":v": num("2"), ":w": str("a")}, "requires same data type for lower and upper bounds"},
-		{"a IN (" + strings.Join(in, ",") + ")", v, "The IN operator is provided with too many operands; number of operands: 101"},
-		{"((a = :v))", v, "Invalid ConditionExpression: The expression has redundant parentheses;"},
-		{"a = :w", v, "Invalid ConditionExpression: An expression attribute value used in expression is not defined; attribute value: :w"},
-		{"#a = :v", v, "Invalid ConditionExpression: An expression attribute name used in the document path is not defined; attribute name: #a"},
-		{"attribute_exists(a[99999999999])", nil, "List index is not within the allowable range; index: [99999999999]"},
-		{strings.Repeat("a", 4100) + " = :v", v, "Expression size has exceeded the maximum allowed size; expression size: 4105"},
-		{strings.TrimSuffix(strings.Repeat("a = :v OR ", 160), " OR "), v, "The expression contains too many operators; operator count: 301"},
-		{"attribute_exists(a" + strings.Repeat(".b", 32) + ")", nil, "The document path has too many nesting levels; nesting levels: 33"},
-		{"a = :v", values{":v": num("1"), ":x": num("1"), ":y": num("1")}, "Value provided in ExpressionAttributeValues unused in expressions: keys: {:x, :y}"},
-		{"attribute_exists(a)", values{}, "ExpressionAttributeValues must not be empty"},
-		{"a = :v", values{":v": num("abc")}, "ExpressionAttributeValues contains invalid value: The parameter cannot be converted to a numeric value: abc for key :v"},
-		{"a = :v", values{":v": ss()}, "An string set  may not be empty for key :v"},
-		{"a = :v", values{":v": ss("a", "a")}, "Input collection [a, a] contains duplicates for key :v"},
-		{"a = :v", values{":v": nil}, "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes for key :v"},
-		{"a = :v", values{":v": (*types.AttributeValueMemberS)(nil)}, "Supplied AttributeValue is empty"},
-		{"a = :v", values{":v": &types.AttributeValueMemberNULL{}}, "Null attribute value types must have the value of true for key :v"},
-		{"a = :v", values{":v": str("\xff")}, "not valid UTF-8"},
-		{"a = :v", values{"v": num("1")}, `ExpressionAttributeValues contains invalid key: Syntax error; key: "v"`},
-		{"a = :v", values{":v-w": num("1")}, `ExpressionAttributeValues contains invalid key: Syntax error; key: ":v-w"`},
-	} {
+	for _, c := range conditionsRefused {
 		_, err := db.PutItem(context.Background(), &dynamodb.PutItemInput{
 			TableName: aws.String("items"), Item: key("x"), ConditionExpression: &c.expression, ExpressionAttributeValues: c.values,
 		})

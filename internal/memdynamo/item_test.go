@@ -126,7 +126,7 @@ func TestKeys(t *testing.T) {
 
 func TestItemsRefused(t *testing.T) {
 	db := newDB(t)
-	nested := func(n int) types.AttributeValue {
+	maps := func(n int) types.AttributeValue {
 		v := num("1")
 		for range n {
 			v = doc(item{"x": v})
@@ -142,7 +142,7 @@ func TestItemsRefused(t *testing.T) {
 		"Input collection contains duplicates":            ns("1", "1.0"),
 		"of type BS contains duplicates":                  &types.AttributeValueMemberBS{Value: [][]byte{{1}, {1}}},
 		"cannot be converted to a numeric value: x":       list(num("x")),
-		"Nesting Levels have exceeded supported limits":   nested(32),
+		"Nesting Levels have exceeded supported limits":   maps(32),
 		"Supplied AttributeValue is empty":                doc(item{"a": nil}),
 		"Empty attribute name":                            doc(item{"": num("1")}),
 		"not valid UTF-8":                                 doc(item{"\xff": num("1")}),
@@ -152,7 +152,7 @@ func TestItemsRefused(t *testing.T) {
 	}
 	require.Nil(t, read(t, db, "x"))
 	for _, v := range []types.AttributeValue{
-		str(strings.Repeat("x", limit)), nested(31), str(""), bin(""), ss(""), list(), doc(item{}),
+		str(strings.Repeat("x", limit)), maps(31), nested(31), str(""), bin(""), ss(""), list(), doc(item{}),
 	} {
 		put(t, db, "items", item{"k": str("x"), "b": v})
 		require.Equal(t, v, read(t, db, "x")["b"])

@@ -86,16 +86,23 @@ func (db *DB) prepareRun(r *run, in *types.BatchStatementRequest) error {
 		}
 		params[i] = v
 	}
-	if r.stmt, r.err = db.stmts.parse(*in.Statement); r.err != nil {
-		return nil
+	r.err = db.fillRun(r, *in.Statement, params)
+	return nil
+}
+
+// fillRun makes a run of its statement.
+func (db *DB) fillRun(r *run, text string, params []value) error {
+	var err error
+	if r.stmt, err = db.stmts.parse(text); err != nil {
+		return err
 	}
 	r.table = r.stmt.table
-	if r.values, r.err = r.stmt.bind(params); r.err != nil {
-		return nil
+	if r.values, err = r.stmt.bind(params); err != nil {
+		return err
 	}
 	switch r.stmt.verb {
 	case sqlInsert:
-		r.err = r.prepareInsert(params)
+		return r.prepareInsert(params)
 	case sqlUpdate:
 		r.verb, r.mustExist, r.update = verbUpdate, true, r.values
 	case sqlDelete:
@@ -105,7 +112,7 @@ func (db *DB) prepareRun(r *run, in *types.BatchStatementRequest) error {
 		if r.stmt.columns != nil {
 			r.proj = &bound{expr: &expr{paths: r.stmt.columns}}
 			if err := r.proj.check(); err != nil {
-				r.err = validation("%s", err)
+				return validation("%s", err)
 			}
 		}
 	}

@@ -24,8 +24,8 @@ func execute(db *memdynamo.DB, statements ...types.BatchStatementRequest) (*dyna
 	})
 }
 
-// one executes one statement and gives its error as "Code: Message", or "".
-func one(t *testing.T, db *memdynamo.DB, s types.BatchStatementRequest) (string, item) {
+// single executes one statement and gives its error as "Code: Message", or "".
+func single(t *testing.T, db *memdynamo.DB, s types.BatchStatementRequest) (string, item) {
 	t.Helper()
 	out, err := execute(db, s)
 	require.NoError(t, err, *s.Statement)
@@ -82,7 +82,7 @@ func TestStatements(t *testing.T) {
 	} {
 		db := newDB(t)
 		put(t, db, "items", old)
-		failed, _ := one(t, db, c.s)
+		failed, _ := single(t, db, c.s)
 		require.Empty(t, failed, *c.s.Statement)
 		want := item{}
 		for name, v := range old {
@@ -99,20 +99,20 @@ func TestStatements(t *testing.T) {
 
 func TestInsertDeleteSelect(t *testing.T) {
 	db := newDB(t)
-	failed, _ := one(t, db, stmt(`INSERT INTO "items" VALUE {'k':?, 'v':?}`, str("a"), num("1")))
+	failed, _ := single(t, db, stmt(`INSERT INTO "items" VALUE {'k':?, 'v':?}`, str("a"), num("1")))
 	require.Empty(t, failed)
-	failed, _ = one(t, db, stmt(`INSERT INTO "items" VALUE {'k':'a'}`))
+	failed, _ = single(t, db, stmt(`INSERT INTO "items" VALUE {'k':'a'}`))
 	require.Equal(t, "DuplicateItem: Duplicate primary key exists in table", failed)
 	out, err := execute(db, stmt(`SELECT * FROM items WHERE k='a'`), stmt(`SELECT * FROM items WHERE k=?`, str("none")), stmt(`SELECT v FROM "rows" WHERE k='a' AND n=1`))
 	require.NoError(t, err)
 	require.Equal(t, item{"k": str("a"), "v": num("1")}, out.Responses[0].Item)
 	require.Nil(t, out.Responses[1].Item)
 	require.Equal(t, 0.5, *out.ConsumedCapacity[0].CapacityUnits)
-	_, it := one(t, db, stmt(`SELECT v FROM items WHERE k='a'`))
+	_, it := single(t, db, stmt(`SELECT v FROM items WHERE k='a'`))
 	require.Equal(t, item{"v": num("1")}, it)
-	failed, _ = one(t, db, stmt(`DELETE FROM items WHERE k='a' AND v=2`))
+	failed, _ = single(t, db, stmt(`DELETE FROM items WHERE k='a' AND v=2`))
 	require.Equal(t, "ConditionalCheckFailed: The conditional request failed", failed)
-	failed, _ = one(t, db, stmt(`DELETE FROM items WHERE k='a' AND v=1`))
+	failed, _ = single(t, db, stmt(`DELETE FROM items WHERE k='a' AND v=1`))
 	require.Empty(t, failed)
 	require.Nil(t, read(t, db, "a"))
 }
@@ -167,7 +167,7 @@ func TestStatementsRefused(t *testing.T) {
 		{stmt(`UPDATE items SET v='` + strings.Repeat("x", 8192) + `' WHERE k='a'`), "ValidationError: 1 validation error"},
 	} {
 		before := db.Items("items")
-		failed, _ := one(t, db, c.s)
+		failed, _ := single(t, db, c.s)
 		require.Contains(t, failed, c.want, *c.s.Statement)
 		require.Equal(t, before, db.Items("items"))
 	}
@@ -201,10 +201,10 @@ func TestStatementItems(t *testing.T) {
 		db := newDB(t, memdynamo.Config{StatementItems: on})
 		put(t, db, "items", item{"k": str("a"), "v": num("1")})
 		s := stmt(`UPDATE items SET v=2 WHERE k='a' AND v=3`)
-		_, it := one(t, db, s)
+		_, it := single(t, db, s)
 		require.Nil(t, it, "not asked for")
 		s.ReturnValuesOnConditionCheckFailure = allOld
-		_, it = one(t, db, s)
+		_, it = single(t, db, s)
 		require.Equal(t, on, it != nil)
 	}
 }

@@ -80,67 +80,73 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
-func TestUpdatesRefused(t *testing.T) {
-	one := values{":v": num("1")}
-	nest := num("1")
-	for range 31 {
-		nest = list(nest)
+// nested is a number inside so many lists.
+func nested(lists int) types.AttributeValue {
+	v := num("1")
+	for range lists {
+		v = list(v)
 	}
-	for _, c := range []struct {
-		expression string
-		v          values
-		old        item
-		want       string
-	}{
-		{"", nil, nil, "Invalid UpdateExpression: The expression can not be empty;"},
-		{"SET", nil, nil, `Syntax error; token: "<EOF>", near: "SET"`},
-		{"FOO a", nil, nil, `Syntax error; token: "FOO", near: "FOO a"`},
-		{"SET a = :v,", one, nil, `Syntax error; token: "<EOF>", near: ","`},
-		{"SET :v = :v", one, nil, `Syntax error; token: ":v", near: "SET :v ="`},
-		{"SET a = a + :v + :v", one, nil, `Syntax error; token: "+", near: ":v + :v"`},
-		{"SET b = a + (a + :v)", one, nil, `Syntax error; token: "+", near: "a + :v"`},
-		{"SET a = ((a))", nil, nil, "The expression has redundant parentheses;"},
-		{"ADD a b", nil, nil, `Syntax error; token: "b", near: "a b"`},
-		{"SET a = :v SET b = :v", one, nil, `Invalid UpdateExpression: The "SET" section can only be used once in an update expression;`},
-		{"REMOVE a REMOVE b", nil, nil, `The "REMOVE" section can only be used once`},
-		{"SET a = :v, a = :v", one, nil, "Two document paths overlap with each other; must remove or rewrite one of these paths; path one: [a], path two: [a]"},
-		{"SET a = :v REMOVE a.b", one, nil, "overlap with each other; must remove or rewrite one of these paths; path one: [a], path two: [a, b]"},
-		{"SET a.b = :v, a[0] = :v", one, nil, "Two document paths conflict with each other"},
-		{"SET k = :v", one, nil, "One or more parameter values were invalid: Cannot update attribute k. This attribute is part of the key"},
-		{"REMOVE k", nil, nil, "Cannot update attribute k. This attribute is part of the key"},
-		{"SET data = :v", one, nil, "Attribute name is a reserved keyword; reserved keyword: data"},
-		{"SET b = c", nil, item{}, "The provided expression refers to an attribute that does not exist in the item"},
-		{"SET b = if_not_exists(c, d)", nil, item{"c": num("1")}, "The provided expression refers to an attribute that does not exist in the item"},
-		{"SET b = b + :v", one, item{}, "refers to an attribute that does not exist"},
-		{"SET b = a + :v", one, item{"a": str("x")}, "An operand in the update expression has an incorrect data type"},
-		{"SET b = a + :v", values{":v": str("x")}, nil, "Incorrect operand type for operator or function; operator or function: +, operand type: S"},
-		{"SET b = list_append(a, :v)", values{":v": list()}, item{"a": num("1")}, "An operand in the update expression has an incorrect data type"},
-		{"SET b = list_append(a, :v)", one, nil, "operator or function: list_append, operand type: N"},
-		{"SET b = list_append(list_append(a, :v), :v)", values{":v": list()}, nil, "The function is not allowed to be used this way in an expression; function: list_append"},
-		{"SET b = list_append(a, :v) + :v", one, nil, "The function is not allowed to be used this way"},
-		{"SET b = list_append(a)", nil, nil, "Incorrect number of operands for operator or function; operator or function: list_append, number of operands: 1"},
-		{"SET b = if_not_exists(:v, :v)", one, nil, "Operator or function requires a document path; operator or function: if_not_exists"},
-		{"SET b = if_not_exists(a, a)", nil, nil, "The first operand must be distinct from the remaining operands"},
-		{"SET b = size(a)", nil, nil, "The function is not allowed in an update expression; function: size"},
-		{"SET b = foo(a)", nil, nil, "Invalid function name; function: foo"},
-		{"SET a.b = :v", one, item{}, "The document path provided in the update expression is invalid for update"},
-		{"SET a.b = :v", one, item{"a": list()}, "invalid for update"},
-		{"SET a[0] = :v", one, item{"a": doc(item{})}, "invalid for update"},
-		{"REMOVE a[0]", nil, nil, "invalid for update"},
-		{"REMOVE a[0]", nil, item{"a": num("1")}, "invalid for update"},
-		{"DELETE a.b :v", values{":v": ss("x")}, nil, "invalid for update"},
-		{"ADD a :v", one, item{"a": str("x")}, "An operand in the update expression has an incorrect data type"},
-		{"ADD a :v", values{":v": ss("x")}, item{"a": ns("1")}, "incorrect data type"},
-		{"ADD a :v", values{":v": str("x")}, nil, "Incorrect operand type for operator or function; operator: ADD, operand type: STRING"},
-		{"DELETE a :v", one, nil, "operator: DELETE, operand type: NUMBER"},
-		{"DELETE a :v", values{":v": ss("x")}, item{"a": num("1")}, "incorrect data type"},
-		{"SET a = a + :v", values{":v": num("1e-100")}, item{"a": num("1")}, "38 significant digits"},
-		{"SET a = a + a", nil, item{"a": num("9.9E125")}, "Number overflow"},
-		{"SET a = :v - a", values{":v": num("1.1E-130")}, item{"a": num("1E-130")}, "Number underflow"},
-		{"SET a.b = :v", values{":v": nest}, item{"a": doc(item{})}, "Nesting Levels have exceeded supported limits"},
-		{"SET a = :v", values{":v": list(nest)}, item{}, "Nesting Levels have exceeded supported limits"},
-		{"SET b = :v", values{":v": str(strings.Repeat("x", 300<<10))}, item{"a": str(strings.Repeat("x", 300<<10))}, "Item size to update has exceeded the maximum allowed size"},
-	} {
+	return v
+}
+
+var updatesRefused = []struct {
+	expression string
+	v          values
+	old        item
+	want       string
+}{
+	{"", nil, nil, "Invalid UpdateExpression: The expression can not be empty;"},
+	{"SET", nil, nil, `Syntax error; token: "<EOF>", near: "SET"`},
+	{"FOO a", nil, nil, `Syntax error; token: "FOO", near: "FOO a"`},
+	{"SET a = :v,", one, nil, `Syntax error; token: "<EOF>", near: ","`},
+	{"SET :v = :v", one, nil, `Syntax error; token: ":v", near: "SET :v ="`},
+	{"SET a = a + :v + :v", one, nil, `Syntax error; token: "+", near: ":v + :v"`},
+	{"SET b = a + (a + :v)", one, nil, `Syntax error; token: "+", near: "a + :v"`},
+	{"SET a = ((a))", nil, nil, "The expression has redundant parentheses;"},
+	{"ADD a b", nil, nil, `Syntax error; token: "b", near: "a b"`},
+	{"SET a = :v SET b = :v", one, nil, `Invalid UpdateExpression: The "SET" section can only be used once in an update expression;`},
+	{"REMOVE a REMOVE b", nil, nil, `The "REMOVE" section can only be used once`},
+	{"SET a = :v, a = :v", one, nil, "Two document paths overlap with each other; must remove or rewrite one of these paths; path one: [a], path two: [a]"},
+	{"SET a = :v REMOVE a.b", one, nil, "overlap with each other; must remove or rewrite one of these paths; path one: [a], path two: [a, b]"},
+	{"SET a.b = :v, a[0] = :v", one, nil, "Two document paths conflict with each other"},
+	{"SET k = :v", one, nil, "One or more parameter values were invalid: Cannot update attribute k. This attribute is part of the key"},
+	{"REMOVE k", nil, nil, "Cannot update attribute k. This attribute is part of the key"},
+	{"SET data = :v", one, nil, "Attribute name is a reserved keyword; reserved keyword: data"},
+	{"SET b = c", nil, item{}, "The provided expression refers to an attribute that does not exist in the item"},
+	{"SET b = if_not_exists(c, d)", nil, item{"c": num("1")}, "The provided expression refers to an attribute that does not exist in the item"},
+	{"SET b = b + :v", one, item{}, "refers to an attribute that does not exist"},
+	{"SET b = a + :v", one, item{"a": str("x")}, "An operand in the update expression has an incorrect data type"},
+	{"SET b = a + :v", values{":v": str("x")}, nil, "Incorrect operand type for operator or function; operator or function: +, operand type: S"},
+	{"SET b = list_append(a, :v)", values{":v": list()}, item{"a": num("1")}, "An operand in the update expression has an incorrect data type"},
+	{"SET b = list_append(a, :v)", one, nil, "operator or function: list_append, operand type: N"},
+	{"SET b = list_append(list_append(a, :v), :v)", values{":v": list()}, nil, "The function is not allowed to be used this way in an expression; function: list_append"},
+	{"SET b = list_append(a, :v) + :v", one, nil, "The function is not allowed to be used this way"},
+	{"SET b = list_append(a)", nil, nil, "Incorrect number of operands for operator or function; operator or function: list_append, number of operands: 1"},
+	{"SET b = if_not_exists(:v, :v)", one, nil, "Operator or function requires a document path; operator or function: if_not_exists"},
+	{"SET b = if_not_exists(a, a)", nil, nil, "The first operand must be distinct from the remaining operands"},
+	{"SET b = size(a)", nil, nil, "The function is not allowed in an update expression; function: size"},
+	{"SET b = foo(a)", nil, nil, "Invalid function name; function: foo"},
+	{"SET a.b = :v", one, item{}, "The document path provided in the update expression is invalid for update"},
+	{"SET a.b = :v", one, item{"a": list()}, "invalid for update"},
+	{"SET a[0] = :v", one, item{"a": doc(item{})}, "invalid for update"},
+	{"REMOVE a[0]", nil, nil, "invalid for update"},
+	{"REMOVE a[0]", nil, item{"a": num("1")}, "invalid for update"},
+	{"DELETE a.b :v", values{":v": ss("x")}, nil, "invalid for update"},
+	{"ADD a :v", one, item{"a": str("x")}, "An operand in the update expression has an incorrect data type"},
+	{"ADD a :v", values{":v": ss("x")}, item{"a": ns("1")}, "incorrect data type"},
+	{"ADD a :v", values{":v": str("x")}, nil, "Incorrect operand type for operator or function; operator: ADD, operand type: STRING"},
+	{"DELETE a :v", one, nil, "operator: DELETE, operand type: NUMBER"},
+	{"DELETE a :v", values{":v": ss("x")}, item{"a": num("1")}, "incorrect data type"},
+	{"SET a = a + :v", values{":v": num("1e-100")}, item{"a": num("1")}, "38 significant digits"},
+	{"SET a = a + a", nil, item{"a": num("9.9E125")}, "Number overflow"},
+	{"SET a = :v - a", values{":v": num("1.1E-130")}, item{"a": num("1E-130")}, "Number underflow"},
+	{"SET a.b = :v", values{":v": nested(31)}, item{"a": doc(item{})}, "Nesting Levels have exceeded supported limits"},
+	{"SET a = :v", values{":v": nested(32)}, item{}, "Nesting Levels have exceeded supported limits"},
+	{"SET b = :v", values{":v": str(strings.Repeat("x", 300<<10))}, item{"a": str(strings.Repeat("x", 300<<10))}, "Item size to update has exceeded the maximum allowed size"},
+}
+
+func TestUpdatesRefused(t *testing.T) {
+	for _, c := range updatesRefused {
 		db := newDB(t)
 		if c.old != nil {
 			c.old["k"] = str("x")
