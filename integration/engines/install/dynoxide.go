@@ -18,25 +18,20 @@ import (
 	"github.com/holdall/holdall/integration/engines"
 )
 
-// platforms says which npm package has dynoxide's program for a platform, and
-// the package's integrity where it was tried. Dynoxide's own package names the
-// others as its optional dependencies; they were not tried.
-var platforms = map[string]struct{ name, integrity string }{
-	"linux/amd64": {"@dynoxide/linux-x64",
-		"sha512-sBHqlxJ9ANkLluFkYRfd5r8Y0ApFew4FhOrlhgRAgD4XzEoFOukEo1nuBTQ1+jTtofqwn4NWQ2k0Tn5mNTjgUg=="},
-	"linux/arm64":  {"@dynoxide/linux-arm64", ""},
-	"darwin/amd64": {"@dynoxide/darwin-x64", ""},
-	"darwin/arm64": {"@dynoxide/darwin-arm64", ""},
-}
+// The npm package that has dynoxide's program, and its integrity. It is the
+// only one that was tried, so it is the only one that is fetched.
+const (
+	dynoxidePlatform  = "linux/amd64"
+	dynoxidePackage   = "@dynoxide/linux-x64"
+	dynoxideIntegrity = "sha512-sBHqlxJ9ANkLluFkYRfd5r8Y0ApFew4FhOrlhgRAgD4XzEoFOukEo1nuBTQ1+jTtofqwn4NWQ2k0Tn5mNTjgUg=="
+)
 
 func fetchDynoxide(ctx context.Context, _, dir string) error {
-	platform := runtime.GOOS + "/" + runtime.GOARCH
-	p, ok := platforms[platform]
-	if !ok {
-		return fmt.Errorf("there is no dynoxide for %s; use linux or darwin on amd64 or arm64", platform)
+	if platform := runtime.GOOS + "/" + runtime.GOARCH; platform != dynoxidePlatform {
+		return fmt.Errorf("dynoxide is fetched for %s only, this is %s: run the tests there, in a container for example", dynoxidePlatform, platform)
 	}
 	// npm compares what it fetched with the integrity its registry states.
-	out, err := run(ctx, dir, "npm", "pack", "--json", "--silent", p.name+"@"+engines.DynoxideVersion)
+	out, err := run(ctx, dir, "npm", "pack", "--json", "--silent", dynoxidePackage+"@"+engines.DynoxideVersion)
 	if err != nil {
 		return err
 	}
@@ -49,7 +44,7 @@ func fetchDynoxide(ctx context.Context, _, dir string) error {
 	}
 	// Base: some versions of npm print a scoped name with its slash.
 	archive := filepath.Join(dir, filepath.Base(packed[0].Filename))
-	if err := checkIntegrity(archive, p.integrity); err != nil {
+	if err := checkIntegrity(archive, dynoxideIntegrity); err != nil {
 		return err
 	}
 	if err := unpack(archive, "package/dynoxide", filepath.Join(dir, "dynoxide")); err != nil {
@@ -59,11 +54,8 @@ func fetchDynoxide(ctx context.Context, _, dir string) error {
 }
 
 // checkIntegrity compares a file with the sha512 that this repository states, so
-// that a registry cannot exchange the program the tests execute. Empty: not stated.
+// that a registry cannot exchange the program the tests execute.
 func checkIntegrity(file, want string) error {
-	if want == "" {
-		return nil
-	}
 	content, err := os.ReadFile(file)
 	if err != nil {
 		return err
