@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -86,8 +87,11 @@ func parse(command string, args []string, out io.Writer) (*options, error) {
 	}
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	o.complete(given)
-	return o, o.check(command, given)
+	o.complete(command, given)
+	if err := o.check(command, given); err != nil {
+		return nil, err
+	}
+	return o, nil
 }
 
 func (o *options) common(fs *flag.FlagSet) {
@@ -106,13 +110,13 @@ func (o *options) common(fs *flag.FlagSet) {
 }
 
 func (o *options) forDemo(fs *flag.FlagSet) {
-	fs.IntVar(&o.customers, "customers", 60, "`number` of customers at the beginning")
+	fs.IntVar(&o.customers, "customers", 200, "`number` of customers at the beginning")
 	fs.IntVar(&o.accounts, "accounts", 2, "`number` of accounts of each")
-	fs.IntVar(&o.units, "units", 10_000, "`number` of units of work")
+	fs.IntVar(&o.units, "units", 6000, "`number` of units of work")
 	fs.DurationVar(&o.duration, "for", 0, "begin no new unit after this `time` (then -units has no default)")
 	fs.Uint64Var(&o.seed, "seed", 1, "`number` from which the work is drawn: the same one, the same work")
-	fs.Var(o.mix, "mix", "how much of each `kind` of work")
-	fs.DurationVar(&o.churn, "churn", 1500*time.Millisecond, "`time` after which an owner dies or leaves and another takes its place; 0: never")
+	fs.Var(o.mix, "mix", "what work there is: `kind=share,...`")
+	fs.DurationVar(&o.churn, "churn", 0, "`time` after which an owner dies or leaves and another takes its place (default so that each lives for 3 leases; 0: never)")
 	fs.BoolVar(&o.unsafe, "unsafe", false, "do the same work without locks, to see what goes wrong")
 }
 
@@ -125,7 +129,7 @@ func (o *options) forReplay(fs *flag.FlagSet) {
 }
 
 // complete fills in the defaults that depend on other flags.
-func (o *options) complete(given map[string]bool) {
+func (o *options) complete(command string, given map[string]bool) {
 	if o.lease == 0 && !given["lease"] {
 		o.lease = otherLease
 		if o.where.Embedded() {
@@ -134,6 +138,9 @@ func (o *options) complete(given map[string]bool) {
 	}
 	if o.wait == 0 && !given["wait"] {
 		o.wait = 5 * o.lease
+	}
+	if !given["churn"] && command == "bank" {
+		o.churn = 3 * o.lease / time.Duration(max(o.owners, 1))
 	}
 	if given["for"] && !given["units"] {
 		o.units = 0 // no bound
@@ -150,7 +157,7 @@ var prefixes = regexp.MustCompile(`^[A-Za-z0-9_.-]{0,240}$`)
 
 // check returns an error that names the first flag that cannot be used.
 func (o *options) check(command string, given map[string]bool) error {
-	common := []flagCheck{
+	checks := []flagCheck{
 		{o.where.Endpoint != "" && !isURL(o.where.Endpoint), "endpoint", "is no URL such as http://localhost:8000"},
 		{given["latency"] && !o.where.Embedded(), "latency", "is only of the engine in memory"},
 		{o.where.Latency < 0, "latency", "must not be negative"},
@@ -159,21 +166,21 @@ func (o *options) check(command string, given map[string]bool) error {
 		{o.tellers < 1, "tellers", "must be at least 1"},
 		{o.lease < lockset.MinLease, "lease", fmt.Sprintf("must be at least %v", lockset.MinLease)},
 		{o.churn < 0, "churn", "must not be negative"},
+		{o.churn > 0 && o.churn*time.Duration(o.owners) < 2*o.lease, "churn", fmt.Sprintf(
+			"is too short: an owner would live for %v, and must live for two leases, %v, to take over what others left", o.churn*time.Duration(o.owners), 2*o.lease)},
 		{o.wait < o.lease, "wait", fmt.Sprintf("must be at least a lease, %v: so long the locks of the dead stay", o.lease)},
 	}
-	demo := []flagCheck{
-		{o.customers < 2, "customers", "must be at least 2"},
-		{o.accounts < 1 || o.accounts > books.MaxAccounts, "accounts", fmt.Sprintf("must be 1 to %d", books.MaxAccounts)},
-		{given["units"] && o.units < 1, "units", "must be at least 1"},
-		{given["for"] && o.duration <= 0, "for", "must be more than 0"},
-	}
-	replay := []flagCheck{
-		{o.transactions == "", "transactions", "is required: the ledger's file"},
-		{o.repeat < 1, "repeat", "must be at least 1"},
-	}
-	checks := append(common, demo...)
 	if command == "replay" {
-		checks = append(common, replay...)
+		checks = append(checks,
+			flagCheck{o.transactions == "", "transactions", "is required: the ledger's file"},
+			flagCheck{o.balances != "" && !isDir(filepath.Dir(o.balances)), "balances", "names a file in no folder that exists"},
+			flagCheck{o.repeat < 1, "repeat", "must be at least 1"})
+	} else {
+		checks = append(checks,
+			flagCheck{o.customers < 2, "customers", "must be at least 2"},
+			flagCheck{o.accounts < 1 || o.accounts > books.MaxAccounts, "accounts", fmt.Sprintf("must be 1 to %d", books.MaxAccounts)},
+			flagCheck{given["units"] && o.units < 1, "units", "must be at least 1"},
+			flagCheck{given["for"] && o.duration <= 0, "for", "must be more than 0"})
 	}
 	for _, c := range checks {
 		if c.wrong {
@@ -193,11 +200,16 @@ func isURL(s string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
+func isDir(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
+
 // mix is the share of each kind of work. It is a flag.Value.
 type mix map[string]int
 
 func defaultMix() mix {
-	return mix{books.KindPayment: 80, books.KindMove: 10, books.KindInterest: 8, books.KindMerge: 2}
+	return mix{books.KindPayment: 80, books.KindMove: 10, books.KindInterest: 9, books.KindMerge: 1}
 }
 
 func (m mix) String() string {

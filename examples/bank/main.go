@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, flag.ErrHelp):
 		return exitSound
 	case err != nil:
-		say(stderr, "%s: %v\n", command, err)
+		say(stderr, "%s: %v; see %s -h\n", command, err, command)
 		return exitUsage
 	}
 	sound, err := do(ctx, o, stdout, stderr)

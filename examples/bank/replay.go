@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/holdall/holdall/examples/bank/internal/audit"
@@ -89,22 +88,15 @@ func rows(entries []books.Entry) func() (staff.Job, bool) {
 	}
 }
 
-// writeBalances writes beside the file and renames, so that whoever finds the
-// file finds all of it.
 func writeBalances(name string, records audit.Records) error {
 	if name == "" {
 		return nil
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), ".balances-*")
+	f, err := os.Create(name) //nolint:gosec // the user says where
 	if err != nil {
 		return fmt.Errorf("-balances: %w", err)
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // no longer there if all went well
-	err = errors.Join(ledger.WriteBalances(f, records.Accounts), f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
+	if err := errors.Join(ledger.WriteBalances(f, records.Accounts), f.Close()); err != nil {
 		return fmt.Errorf("-balances: %w", err)
 	}
 	return nil

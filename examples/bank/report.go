@@ -100,22 +100,20 @@ const findingsShown = 3
 
 // reportAudit returns whether the audit holds.
 func reportAudit(w io.Writer, results []audit.Result) bool {
-	say(w, "\naudit\n")
+	say(w, "\naudit of the books, after all work\n")
 	for _, r := range results {
-		if len(r.Findings) == 0 {
-			say(w, "      ok  %s\n", r.Check)
-			continue
-		}
-		say(w, "%8d  against: %s\n", len(r.Findings), r.Check)
+		say(w, "%8d %s\n", len(r.Findings), r.Count)
 		for i, f := range r.Findings {
 			if i == findingsShown {
-				say(w, "            ...\n")
+				say(w, "           ...\n")
 				break
 			}
-			say(w, "            %s\n", f)
+			say(w, "           %s\n", f)
 		}
 	}
-	return audit.Sound(results)
+	sound := audit.Sound(results)
+	say(w, "%s\n", map[bool]string{true: "The books are sound.", false: "The books are NOT sound."}[sound])
+	return sound
 }
 
 func millis(d time.Duration) string {

@@ -168,8 +168,10 @@ func (t *Tables) contact(id string) *unitofwork.Ref[Contact] {
 	return t.Contacts.Of(Contact{ID: id})
 }
 
-// AccountRecord and CustomerRecord name records in history.
-func AccountRecord(id string) string  { return "account:" + id }
+// AccountRecord names an account in history.
+func AccountRecord(id string) string { return "account:" + id }
+
+// CustomerRecord names a customer in history.
 func CustomerRecord(id string) string { return "customer:" + id }
 
 // post changes an account by c.Amount, and returns what must be written for it:

@@ -68,11 +68,11 @@ func Read(r io.Reader, name string) ([]books.Entry, []*RowError, error) {
 	for n := 1; ; n++ {
 		text, err := lines.ReadString('\n')
 		switch {
-		case err == io.EOF && n == 1 && text == "":
+		case errors.Is(err, io.EOF) && n == 1 && text == "":
 			return nil, nil, &RowError{name, n, "the file is empty"}
-		case err == io.EOF && text == "":
+		case errors.Is(err, io.EOF) && text == "":
 			return entries, bad, nil
-		case err != nil && err != io.EOF:
+		case err != nil && !errors.Is(err, io.EOF):
 			return nil, nil, fmt.Errorf("%s: %w", name, err)
 		}
 		line := strings.TrimRight(text, "\r\n")

@@ -43,6 +43,13 @@ func (d *Desk) Close() {
 	d.wake()
 }
 
+// quiet reports whether no new jobs will be handed out.
+func (d *Desk) quiet() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.drained
+}
+
 // take returns a job, or false when all are done or ctx ended.
 func (d *Desk) take(ctx context.Context) (Job, bool) {
 	for ctx.Err() == nil {

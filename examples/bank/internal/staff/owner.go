@@ -143,7 +143,7 @@ func (s *shift) hire() error {
 	return nil
 }
 
-// churn lets the longest-serving owner go every now and then, and hires
+// churn, while there is new work, lets the longest-serving owner go every now and then, and hires
 // another. Two of three die; the third leaves in order.
 func (s *shift) churn() {
 	if s.cfg.Churn <= 0 {
@@ -157,6 +157,9 @@ func (s *shift) churn() {
 		case <-s.over:
 			return
 		case <-ticker.C:
+		}
+		if s.desk.quiet() {
+			continue // let those who are there bring it to an end
 		}
 		goes := s.owners[0]
 		s.owners = s.owners[1:]

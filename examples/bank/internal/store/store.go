@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -15,8 +16,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"net/http"
 
 	"github.com/holdall/holdall/examples/bank/internal/books"
 	"github.com/holdall/holdall/internal/memdynamo"
@@ -93,6 +92,7 @@ func Open(ctx context.Context, w Where) (DB, error) {
 		if w.Endpoint != "" {
 			o.BaseEndpoint = aws.String(w.Endpoint)
 		}
+		o.DisableValidateResponseChecksum = !w.AWS // DynamoDB Local's are wrong
 	}), nil
 }
 
