@@ -145,3 +145,15 @@ func FuzzKey(f *testing.F) {
 		}
 	})
 }
+
+func TestHolderIsWhatCovers(t *testing.T) {
+	held := []ordering.Key{"a/b", "a/c/x", "d"}
+	for key, want := range map[ordering.Key]ordering.Key{
+		"a/b": "a/b", "a/b/z": "a/b", "a/c/x": "a/c/x", "d/1/2": "d",
+		"a": "", "a/bb": "", "a/c": "", "a/c/y": "", "a/d": "", "c": "", "dd": "", "0": "",
+	} {
+		got, ok := ordering.Holder(held, key)
+		require.Equal(t, want, got, "%q", key)
+		require.Equal(t, want != "", ok)
+	}
+}

@@ -79,6 +79,16 @@ func TestLostAnswersOfACommit(t *testing.T) {
 	}
 }
 
+// A repeated commit is the same request to DynamoDB, which answers it as done:
+// nothing needs to be found out.
+func TestARepeatedCommitIsTheSameRequest(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", atCommits(1, 2, faults.LoseAnswer(faults.Reset)))
+		require.NoError(t, c.Do(t.Context(), transferKeys, transfer(30)))
+		require.Equal(t, map[string]int{"TransactWriteItems": 4, "TransactGetItems": 1}, c.requests())
+	})
+}
+
 // Starting over after a commit that never can land does the work once.
 func TestStartingOverAfterALostCommit(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/lockset"
@@ -172,6 +175,27 @@ func TestAnOvertakenHoldersCommitIsRefused(t *testing.T) {
 		require.Equal(t, unitofwork.StartOver, commit.Next)
 		require.Equal(t, [2]int64{100, 105}, b.balances())
 		b.allFree()
+	})
+}
+
+// An operator who deletes an ancestor's row lets a coarse lock in beside a fine
+// one. Whoever of the two finds its intent gone commits nothing.
+func TestACommitNeedsItsIntents(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		fine, coarse := b.client("fine", nil), b.client("coarse", nil)
+		u, err := fine.Begin(t.Context(), transferKeys)
+		require.NoError(t, err)
+		require.NoError(t, transfer(30)(t.Context(), u))
+		_, err = b.db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+			TableName: aws.String("locks"), Key: map[string]types.AttributeValue{"key": text("customer:1")},
+		})
+		require.NoError(t, err)
+		require.NoError(t, coarse.Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+			return u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7}))
+		}))
+		err = u.Commit(t.Context())
+		require.ErrorIs(t, err, lockset.ErrLost)
+		require.Equal(t, [2]int64{7, 100}, b.balances())
 	})
 }
 
