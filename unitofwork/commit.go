@@ -46,6 +46,7 @@ func (u *Unit) Commit(ctx context.Context) error {
 }
 
 func (u *Unit) commit(ctx context.Context, writes []write) error {
+	u.unlink() // ctx may be the unit's own, which would end with the locks
 	ending, err := u.set.End(ctx)
 	switch {
 	case errors.Is(err, lockset.ErrLost):
@@ -140,11 +141,10 @@ func (u *Unit) explain(ctx context.Context, ending *lockset.Ending, writes []wri
 	switch {
 	case errors.As(err, new(*lockset.LostError)):
 		return u.notCommitted(err, StartOver)
-	case errors.As(err, &canceled):
-	case errors.As(err, new(*lockset.TableError)):
-		return u.notCommitted(u.c.nameTable(ctx, u.set.Unit(), err, writes), FixCall)
-	default:
+	case errors.As(err, new(*lockset.NoAnswerError)): // which wraps the last answer
 		return u.notCommitted(err, TryLater)
+	case !errors.As(err, &canceled):
+		return u.notCommitted(u.c.nameTable(ctx, u.set.Unit(), err, writes), FixCall)
 	}
 	reasons := canceled.CancellationReasons
 	if lost := ending.Refused(reasons); lost != nil {

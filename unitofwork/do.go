@@ -96,7 +96,10 @@ func (c *Client) once(ctx context.Context, keys []ordering.Key, fn func(context.
 	err = fn(u.ctx, u)
 	returned = true
 	if err == nil {
-		err = u.Commit(ctx)
+		ended, result := u.hasEnded()
+		if err = result; !ended { // as it should be: fn leaves that to Do
+			err = u.Commit(ctx)
+		}
 		if errors.Is(err, ErrAlreadyCommitted) {
 			err = nil
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -324,6 +325,55 @@ func TestACallersEndReleasesWithoutWriting(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, unitofwork.TryLater, unitofwork.NextOf(err))
 		require.Equal(t, [2]int64{100, 100}, b.balances())
+		b.allFree()
+	})
+}
+
+func TestACommitUnderTheUnitsOwnContext(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		u, err := b.client("c", nil).Begin(t.Context(), transferKeys)
+		require.NoError(t, err)
+		require.NoError(t, transfer(30)(u.Context(), u))
+		require.NoError(t, u.Commit(u.Context()))
+		require.Equal(t, [2]int64{70, 130}, b.balances())
+	})
+}
+
+// A function that ends its unit itself is told the truth by Do.
+func TestAFunctionThatEndsItsUnit(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		require.NoError(t, c.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+			require.NoError(t, transfer(30)(ctx, u))
+			return u.Commit(ctx)
+		}))
+		require.Equal(t, [2]int64{70, 130}, b.balances())
+		err := c.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+			require.NoError(t, transfer(30)(ctx, u))
+			return u.Rollback(ctx)
+		})
+		require.ErrorIs(t, err, unitofwork.ErrEnded)
+		require.Equal(t, [2]int64{70, 130}, b.balances())
+		err = c.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+			_ = u.Put(accounts.Of(account{Customer: "3", ID: "a"}))
+			_ = u.Commit(ctx)
+			return nil
+		})
+		require.ErrorAs(t, err, new(*unitofwork.StageError))
+		require.Equal(t, map[string]int{"committed": 1, "not": 2}, c.outcomes())
+		b.allFree()
+	})
+}
+
+// A caller that goes away while the commit meets nothing but conflicts.
+func TestACommitThatWasBusyAllAlong(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", atCommits(1, always, faults.Conflict(1)))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := c.Do(ctx, transferKeys, transfer(30))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, unitofwork.TryLater, unitofwork.NextOf(err))
 		b.allFree()
 	})
 }

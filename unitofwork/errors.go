@@ -43,7 +43,7 @@ const (
 	// TryLater: nothing was written; a key is held by another, or DynamoDB did
 	// not answer or was busy.
 	TryLater
-	// FixCall: nothing was written, and nothing will be until the call, the
+	// FixCall: this call wrote nothing, and will not until the call, the
 	// configuration or the table is changed.
 	FixCall
 	// AskLater: the outcome is not known; Client.Outcome may tell.

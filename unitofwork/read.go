@@ -25,10 +25,7 @@ const maxGets = 100
 //
 // Errors: *lockset.TableError, which names the table, *lockset.NoAnswerError.
 func (u *Unit) Get(ctx context.Context, records ...Record) error {
-	u.mu.Lock()
-	ended := u.ended
-	u.mu.Unlock()
-	if ended {
+	if ended, _ := u.hasEnded(); ended {
 		return ErrEnded
 	}
 	for chunk := range slices.Chunk(records, maxGets) {

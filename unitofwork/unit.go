@@ -26,9 +26,10 @@ type Unit struct {
 	cancel context.CancelCauseFunc
 	unlink func() bool
 
-	mu    sync.Mutex // never held across I/O
-	stage stage
-	ended bool
+	mu     sync.Mutex // never held across I/O
+	stage  stage
+	ended  bool
+	result error // of a unit that has ended: nil if it was committed
 }
 
 type contextKey struct{}
@@ -120,8 +121,20 @@ func (u *Unit) end() bool {
 	if u.ended {
 		return false
 	}
-	u.ended = true
+	u.ended, u.result = true, ErrEnded
 	return true
+}
+
+func (u *Unit) hasEnded() (bool, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.ended, u.result
+}
+
+func (u *Unit) setResult(err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.result = err
 }
 
 // release frees the locks of a unit that was not committed because of cause. A
@@ -142,6 +155,9 @@ func (u *Unit) release(ctx context.Context, cause error) error {
 
 // over lets go of the unit's contexts and tells the trace how it ended.
 func (u *Unit) over(err error) error {
+	if err != nil {
+		u.setResult(err)
+	}
 	u.unlink()
 	u.cancel(ErrEnded)
 	trace, id := u.c.cfg.Trace, u.set.Unit()
@@ -164,6 +180,7 @@ func (u *Unit) over(err error) error {
 
 // committed is over for a unit that was committed.
 func (u *Unit) committed(writes int) {
+	u.setResult(nil)
 	u.unlink()
 	u.cancel(ErrEnded)
 	if hook := u.c.cfg.Trace.Committed; hook != nil {
