@@ -1,0 +1,121 @@
+package lockset_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// A client on AWS, with a connection pool that suits many small requests.
+func ExampleNew() {
+	ctx := context.Background()
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	db := dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) { o.HTTPClient = lockset.HTTPClient() })
+	locks, err := lockset.New(db, lockset.Config{
+		Table:  "locks",
+		Logger: slog.New(slog.NewJSONHandler(os.Stderr, nil)),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("the lease is", locks.Config().Lease)
+}
+
+// Under does work under locks, and says if they did not last until its end.
+func Under(ctx context.Context, locks *lockset.Client, keys []ordering.Key, work func(context.Context, lockset.Token) error) error {
+	set, err := locks.Acquire(ctx, keys) // all or none
+	if err != nil {
+		return err
+	}
+	err = work(set.Context(), set.Token()) // its context ends when the locks are lost
+	return errors.Join(err, set.Release(context.WithoutCancel(ctx)))
+}
+
+// Locks alone, for work that is not in DynamoDB. What it writes to has to refuse
+// a token older than one it has seen.
+func ExampleClient_Acquire() {
+	ctx := context.Background()
+	locks, err := lockset.New(exampleDB(ctx), lockset.Config{Table: "locks"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	keys := []ordering.Key{
+		ordering.Join("printer:3"),
+		ordering.Join("report:2026", "month:07"),
+		ordering.Join("report:2026", "month:06"),
+	}
+	err = Under(ctx, locks, keys, func(ctx context.Context, token lockset.Token) error {
+		fmt.Println("held:", ctx.Err() == nil, "with a token:", token.Valid())
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// held: true with a token: true
+	// <nil>
+}
+
+// Who waits no longer than a while is told who is in the way.
+func ExampleHeldError() {
+	ctx := context.Background()
+	db := exampleDB(ctx)
+	one, err := lockset.New(db, lockset.Config{Table: "locks", Owner: "host 1"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	two, err := lockset.New(db, lockset.Config{Table: "locks", Owner: "host 2"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	set, err := one.Acquire(ctx, []ordering.Key{"customer:42/address:7"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = set.Release(ctx) }()
+
+	soon, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	_, err = two.Acquire(soon, []ordering.Key{"customer:42"}) // covers the address
+	var held *lockset.HeldError
+	if errors.As(err, &held) {
+		fmt.Println(held.Key, "is held by", held.Owner)
+	}
+	// Output:
+	// customer:42/address:7 is held by host 1
+}
+
+// exampleDB is a DynamoDB in memory, with a lock table.
+func exampleDB(ctx context.Context) *memdynamo.DB {
+	db := memdynamo.New(memdynamo.Config{})
+	if err := lockset.CreateTable(ctx, db, lockset.Config{Table: "locks"}); err != nil {
+		log.Fatal(err)
+	}
+	return db
+}
+
+// The README's example is the one above, letter for letter.
+func TestREADMEShowsTheExample(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	example, err := os.ReadFile("example_test.go")
+	require.NoError(t, err)
+	_, code, _ := strings.Cut(string(example), "// Under does work")
+	code, _, _ = strings.Cut(code, "\n// Locks alone")
+	require.Contains(t, string(readme), "```go\n// Under does work"+code+"```\n")
+}
