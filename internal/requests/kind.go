@@ -84,23 +84,25 @@ func KindOf(err error) Kind {
 }
 
 // kindOfReasons: a condition that failed is news whatever else happened; a
-// transaction cancelled for no reason given is no answer.
+// transaction cancelled for another reason than being busy, or for none that is
+// given, would be cancelled again.
 func kindOfReasons(reasons []types.CancellationReason) Kind {
-	kind := NoAnswer
+	busy, invalid := false, false
 	for _, r := range reasons {
-		switch code := Code(r); code {
+		switch Code(r) {
 		case reasonNone:
 		case ReasonCondition:
 			return Refused
 		case reasonConflict, reasonThrottled, reasonThroughput:
-			if kind == NoAnswer {
-				kind = Busy
-			}
+			busy = true
 		default:
-			kind = Invalid
+			invalid = true
 		}
 	}
-	return kind
+	if busy && !invalid {
+		return Busy
+	}
+	return Invalid
 }
 
 // Code returns the code of a cancellation reason, "None" where there is none.

@@ -84,7 +84,7 @@ func TestKindOfAnswersAsTheSDKReadsThem(t *testing.T) {
 		"throughput in reasons":    {answer(400, reasons("ProvisionedThroughputExceeded")), requests.Busy},
 		"invalid in the reasons":   {answer(400, reasons("None", "ValidationError")), requests.Invalid},
 		"too large in the reasons": {answer(400, reasons("ItemCollectionSizeLimitExceeded", "TransactionConflict")), requests.Invalid},
-		"cancelled for no reason":  {answer(400, reasons()), requests.NoAnswer},
+		"cancelled for no reason":  {answer(400, reasons()), requests.Invalid},
 		"conflict":                 {answer(400, code("TransactionConflictException")), requests.Busy},
 		"throughput":               {answer(400, code("ProvisionedThroughputExceededException")), requests.Busy},
 		"throttled":                {answer(400, code("ThrottlingException")), requests.Busy},
