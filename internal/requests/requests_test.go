@@ -162,7 +162,7 @@ func (s *script) send(ctx context.Context, _ *dynamodb.GetItemInput, _ ...func(*
 var (
 	errHang   = errors.New("hang")
 	throttled = &smithy.GenericAPIError{Code: "ThrottlingException"}
-	reset     = errors.New("connection reset by peer")
+	errReset  = errors.New("connection reset by peer")
 )
 
 func do(t *testing.T, s *script, ctx context.Context) (requests.Sent, error) { //nolint:revive // t first
@@ -173,7 +173,7 @@ func do(t *testing.T, s *script, ctx context.Context) (requests.Sent, error) { /
 
 func TestDoRepeatsUntilThereIsAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{errs: []error{throttled, reset, errHang, &types.TransactionInProgressException{}}}
+		s := &script{errs: []error{throttled, errReset, errHang, &types.TransactionInProgressException{}}}
 		start := time.Now()
 		sent, err := do(t, s, t.Context())
 		require.NoError(t, err)
@@ -201,12 +201,12 @@ func TestDoEndsWithTheContextAndByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		always := &script{errs: make([]error, 10_000)}
 		for i := range always.errs {
-			always.errs[i] = reset
+			always.errs[i] = errReset
 		}
 		start := time.Now()
 		sent, err := do(t, always, t.Context())
 		require.ErrorIs(t, err, requests.ErrPatience)
-		require.ErrorIs(t, err, reset)
+		require.ErrorIs(t, err, errReset)
 		require.Equal(t, len(always.at), sent.Unanswered)
 		require.InDelta(t, 20*time.Second, time.Since(start), float64(2*time.Second))
 		require.Less(t, len(always.at), 100, "it backs off")
