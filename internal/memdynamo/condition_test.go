@@ -21,7 +21,7 @@ var sample = item{
 
 var operands = values{
 	":1": num("1"), ":5": num("5.0"), ":9": num("9"), ":hello": str("hello"), ":he": str("he"), ":a": str("a"), ":z": str("z"),
-	":abc": bin("abc"), ":ab": bin("ab"), ":true": yes(true), ":null": null(), ":tags": ss("b", "a"), ":two": str("two"),
+	":12": ns("2.0", "1"), ":13": ns("1", "3"), ":abc": bin("abc"), ":ab": bin("ab"), ":true": yes(true), ":null": null(), ":tags": ss("b", "a"), ":two": str("two"),
 	":deep": list(str("deep")), ":S": str("S"), ":N": str("N"), ":SS": str("SS"), ":M": str("M"), ":NULL": str("NULL"), ":6": num("6"),
 }
 
@@ -46,7 +46,7 @@ func TestConditions(t *testing.T) {
 	put(t, db, "items", sample)
 	holds := []string{
 		"n = :5", "n <> :1", "n < :9", "n <= :5", "n > :1", "n >= :5", ":1 < n", "s = :hello", "bin = :abc", "flag = :true",
-		"nothing = :null", "tags = :tags", "seq[2] = :deep", "m.box.b[0] = :z", "seq[1] = :two",
+		"nothing = :null", "tags = :tags", "nums = :12", "nums <> :13", "seq[2] = :deep", "m.box.b[0] = :z", "seq[1] = :two",
 		"absent <> :1", "absent <> gone", "NOT absent = :1", "n <> :hello", "s <> n",
 		"n BETWEEN :1 AND :9", "n BETWEEN :5 AND :5", "s BETWEEN :a AND :z", "n IN (:1, :9, :5)", "n in (:5)",
 		"attribute_exists(n)", "attribute_exists(m.box.b[0])", "attribute_not_exists(m.x)", "attribute_not_exists(seq[3])",
@@ -62,6 +62,7 @@ func TestConditions(t *testing.T) {
 		"(n) = (:5)", "(n=:5)and(s=:hello)", "n = :5\n\tAND\r\ns = :hello", "nOt n = :1",
 	}
 	fails := []string{
+		"nums = :13", "nums = :tags", "seq = :deep",
 		"n = :1", "n <> :5", "n < :5", "n > :5", "n = :hello", "n < :hello", "absent = :1", "absent = gone", "absent < :1", "absent >= :1",
 		"absent BETWEEN :1 AND :9", "n BETWEEN :6 AND :9", "n IN (:1, :9)", "absent IN (:1)", "attribute_exists(absent)", "attribute_not_exists(n)",
 		"attribute_type(absent, :S)", "attribute_type(n, :S)", "begins_with(n, :he)", "begins_with(s, bin)", "begins_with(absent, :he)",

@@ -2,6 +2,15 @@
 // methods and types of *dynamodb.Client, for its demo and its tests. It is
 // exact where it answers and refuses what it does not implement; it is a
 // stand-in, never a store for anybody's data.
+//
+// What differs from DynamoDB, on purpose: tables are active as soon as they
+// are created; every read is strongly consistent; every batch is one moment;
+// nothing is ever throttled, in conflict or in progress, and no answer is lost
+// (internal/faults does that); there are no indexes and no legacy parameters;
+// PartiQL is what BatchExecuteStatement needs, SELECT by the whole key and
+// nothing else, RETURNING refused, and its keywords may be names without
+// quotes where the statement stays unambiguous; strings that are not UTF-8 are
+// refused, where the client would replace what is wrong with them.
 package memdynamo
 
 import (

@@ -43,6 +43,27 @@ func TestErrorsAreTheClients(t *testing.T) {
 	require.ErrorAs(t, err, &params)
 }
 
+// TestEmptyInputs: nil and the zero input are refused by every call but the
+// one that needs nothing.
+func TestEmptyInputs(t *testing.T) {
+	db := reflect.ValueOf(newDB(t))
+	calls := 0
+	for i := range db.NumMethod() {
+		m := db.Method(i)
+		name := db.Type().Method(i).Name
+		if !m.Type().IsVariadic() || name == "ListTables" {
+			continue
+		}
+		calls++
+		for _, in := range []reflect.Value{reflect.Zero(m.Type().In(1)), reflect.New(m.Type().In(1).Elem())} {
+			out := m.Call([]reflect.Value{reflect.ValueOf(context.Background()), in})
+			require.True(t, out[0].IsNil(), name)
+			require.Error(t, out[1].Interface().(error), name)
+		}
+	}
+	require.Equal(t, 16, calls)
+}
+
 func TestContexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDB(t, memdynamo.Config{Latency: func() time.Duration { return 10 * time.Millisecond }})

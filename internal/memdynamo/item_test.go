@@ -173,7 +173,8 @@ func TestNothingIsShared(t *testing.T) {
 	}
 	mine := in()
 	put(t, db, "items", mine)
-	want := read(t, db, "x")
+	want := item{"k": str("x"), "b": bin("abc"), "s": ss("a", "b"), "m": doc(item{"p": num("1")}), "l": list(str("one"))}
+	require.Equal(t, want, read(t, db, "x"))
 	vandal := func(it item) {
 		it["b"].(*types.AttributeValueMemberB).Value[0] = 'X'
 		it["s"].(*types.AttributeValueMemberSS).Value[0] = "X"

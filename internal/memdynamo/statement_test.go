@@ -51,6 +51,8 @@ func TestHeartbeats(t *testing.T) {
 	require.Len(t, out.ConsumedCapacity, 4)
 	require.Equal(t, str("2"), read(t, db, "a")["rvn"])
 	require.Equal(t, str("1"), read(t, db, "b")["rvn"])
+	failure, _ := single(t, db, stmt(`UPDATE items SET rvn=? WHERE k=?`, str("2"), str("absent")))
+	require.Equal(t, "ConditionalCheckFailed: The conditional request failed", failure)
 	require.Nil(t, read(t, db, "absent"), "UPDATE creates nothing")
 }
 

@@ -17,7 +17,11 @@ func TestTables(t *testing.T) {
 	ctx := context.Background()
 	created := time.Unix(1_700_000_000, 0)
 	db := newDB(t, memdynamo.Config{Now: func() time.Time { return created }})
+	put(t, db, "rows", item{"k": str("a"), "n": num("1"), "v": str("longer")})
+	put(t, db, "rows", item{"k": str("b"), "n": num("1")})
 	put(t, db, "rows", item{"k": str("a"), "n": num("1")})
+	_, err := db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("rows"), Key: item{"k": str("b"), "n": num("1")}})
+	require.NoError(t, err)
 	out, err := db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String("rows")})
 	require.NoError(t, err)
 	d := out.Table

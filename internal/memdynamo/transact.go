@@ -23,7 +23,10 @@ const (
 // all failed conditions among them, and changes nothing. As with the real
 // client, an input without ClientRequestToken has one after the call.
 func (db *DB) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
-	if in != nil && in.ClientRequestToken == nil {
+	if in == nil {
+		in = new(dynamodb.TransactWriteItemsInput)
+	}
+	if in.ClientRequestToken == nil {
 		in.ClientRequestToken = aws.String(db.newToken())
 	}
 	return do(ctx, db, "TransactWriteItems", in, db.transactWriteItems)

@@ -61,6 +61,7 @@ func TestTransaction(t *testing.T) {
 func TestTransactionCanceled(t *testing.T) {
 	db := newDB(t)
 	put(t, db, "items", item{"k": str("a"), "v": num("1")})
+	put(t, db, "items", key("e"))
 	before := db.Items("items")
 	_, err := transact(db, nil,
 		updating("a", "SET v = :w", values{":w": num("2"), ":v": num("9")}, "v = :v"),
@@ -76,13 +77,14 @@ func TestTransactionCanceled(t *testing.T) {
 		putting(key("fine")),
 		updating("b", "REMOVE v", nil, "attribute_exists(k)"),
 		checking("d", "attribute_exists(k)"),
+		checking("e", "attribute_not_exists(k)"),
 		updating("c", "SET v = v + w", nil, ""),
 		types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String("items"), Key: item{"x": str("y")}}},
 	)
 	var canceled *types.TransactionCanceledException
 	require.ErrorAs(t, err, &canceled)
 	require.Equal(t, "Transaction cancelled, please refer cancellation reasons for specific reasons "+
-		"[ConditionalCheckFailed, None, ConditionalCheckFailed, ConditionalCheckFailed, ValidationError, ValidationError]", canceled.ErrorMessage())
+		"[ConditionalCheckFailed, None, ConditionalCheckFailed, ConditionalCheckFailed, ConditionalCheckFailed, ValidationError, ValidationError]", canceled.ErrorMessage())
 	reason := func(code, message string, it item) types.CancellationReason {
 		r := types.CancellationReason{Code: &code, Item: it}
 		if message != "" {
@@ -95,6 +97,7 @@ func TestTransactionCanceled(t *testing.T) {
 		reason("ConditionalCheckFailed", failed, item{"k": str("a"), "v": num("1")}),
 		reason("None", "", nil),
 		reason("ConditionalCheckFailed", failed, nil), // there is no item
+		reason("ConditionalCheckFailed", failed, nil), // neither is there here
 		reason("ConditionalCheckFailed", failed, nil), // not asked for
 		reason("ValidationError", "The provided expression refers to an attribute that does not exist in the item", nil),
 		reason("ValidationError", "The provided key element does not match the schema", nil),

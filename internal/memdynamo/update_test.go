@@ -132,6 +132,7 @@ var updatesRefused = []struct {
 	{"REMOVE a[0]", nil, nil, "invalid for update"},
 	{"REMOVE a[0]", nil, item{"a": num("1")}, "invalid for update"},
 	{"DELETE a.b :v", values{":v": ss("x")}, nil, "invalid for update"},
+	{"ADD a :v, b.c :v", one, item{"a": str("x")}, "invalid for update"}, // before any operand is looked at
 	{"ADD a :v", one, item{"a": str("x")}, "An operand in the update expression has an incorrect data type"},
 	{"ADD a :v", values{":v": ss("x")}, item{"a": ns("1")}, "incorrect data type"},
 	{"ADD a :v", values{":v": str("x")}, nil, "Incorrect operand type for operator or function; operator: ADD, operand type: STRING"},
