@@ -35,7 +35,7 @@ func open(ctx context.Context, o *options, stderr io.Writer) (*office, error) {
 		return nil, errors.Join(fmt.Errorf("create the tables: %w", err), of.close(ctx))
 	}
 	of.tables.Locks.Lease = o.lease
-	of.tables.Locks.Logger = o.logger()
+	of.tables.Locks.Logger = o.logger(stderr)
 	return of, nil
 }
 
@@ -81,6 +81,9 @@ func (of *office) audit(ctx context.Context, keys []ordering.Key) ([]audit.Resul
 		locks, err := lockset.New(of.db, cfg)
 		if err != nil {
 			return nil, audit.Records{}, err
+		}
+		if !of.o.quiet {
+			say(of.stderr, "locking everything for the audit; the locks of the dead end with their leases\n")
 		}
 		waiting, cancel := context.WithTimeout(ctx, time.Minute+10*of.o.lease)
 		defer cancel()

@@ -143,8 +143,8 @@ func (s *shift) hire() error {
 	return nil
 }
 
-// churn, while there is new work, lets the longest-serving owner go every now and then, and hires
-// another. Two of three die; the third leaves in order.
+// churn lets the longest-serving owner go every now and then, while there is
+// new work, and hires another. Two of three die; the third leaves in order.
 func (s *shift) churn() {
 	if s.cfg.Churn <= 0 {
 		<-s.over
