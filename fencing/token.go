@@ -33,15 +33,18 @@ func (t Token) String() string { return strconv.FormatInt(int64(t), 10) }
 // A Clock is safe for concurrent use and takes no lock.
 type Clock struct {
 	now  func() time.Time
+	lead time.Duration
 	last atomic.Int64
 }
 
-// NewClock returns a Clock that reads the wall clock from now.
-func NewClock(now func() time.Time) *Clock { return &Clock{now: now} }
+// NewClock returns a Clock that reads the wall clock from now. A token more than
+// lead ahead of it is none that anybody's clock proposed: lead is by how much
+// clocks may be wrong.
+func NewClock(now func() time.Time, lead time.Duration) *Clock {
+	return &Clock{now: now, lead: lead}
+}
 
 // Next returns a token higher than every token seen or proposed before.
-// It returns a token above [MaxToken] when there are none left, which no table
-// admits: see [Token.Valid].
 func (c *Clock) Next() Token {
 	wall := c.now().UnixMicro()
 	for {
@@ -54,16 +57,17 @@ func (c *Clock) Next() Token {
 }
 
 // Saw tells the clock of a token met in an answer: later proposals are higher.
-// Tokens that are not valid are ignored, so that no corrupt row can push the
-// clock to its end.
-func (c *Clock) Saw(t Token) {
-	if !t.Valid() {
-		return
+// It reports whether it believes the token. One that is not valid, or too far
+// ahead of the wall clock, is ignored: a corrupt row is not to push the clock,
+// and with it every row that this process locks, to the end of all tokens.
+func (c *Clock) Saw(t Token) bool {
+	if !t.Valid() || int64(t) > c.now().Add(c.lead).UnixMicro() {
+		return false
 	}
 	for {
 		last := c.last.Load()
 		if int64(t) <= last || c.last.CompareAndSwap(last, int64(t)) {
-			return
+			return true
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 func TestTokensRiseWhateverTheWallClockDoes(t *testing.T) {
 	wall := time.UnixMicro(1_000_000)
-	clock := fencing.NewClock(func() time.Time { return wall })
+	clock := fencing.NewClock(func() time.Time { return wall }, time.Minute)
 	require.Equal(t, fencing.Token(1_000_000), clock.Next())
 	require.Equal(t, fencing.Token(1_000_001), clock.Next(), "a clock that stands still")
 	wall = time.UnixMicro(5)
@@ -25,17 +25,19 @@ func TestTokensRiseWhateverTheWallClockDoes(t *testing.T) {
 	require.Equal(t, fencing.Token(3_000_000), clock.Next(), "the wall clock caught up")
 }
 
-func TestCorruptTokensDoNotExhaustTheClock(t *testing.T) {
-	clock := fencing.NewClock(func() time.Time { return time.UnixMicro(10) })
-	clock.Saw(fencing.MaxToken + 1)
-	clock.Saw(-1)
+func TestCorruptTokensDoNotPushTheClock(t *testing.T) {
+	clock := fencing.NewClock(func() time.Time { return time.UnixMicro(10) }, time.Minute)
+	ahead := fencing.Token(10 + time.Minute.Microseconds())
+	for _, corrupt := range []fencing.Token{fencing.MaxToken + 1, fencing.MaxToken, -1, 0, ahead + 1} {
+		require.False(t, clock.Saw(corrupt))
+	}
 	require.Equal(t, fencing.Token(10), clock.Next())
-	clock.Saw(fencing.MaxToken)
-	require.False(t, clock.Next().Valid(), "no token is left above the highest one")
+	require.True(t, clock.Saw(ahead))
+	require.Equal(t, ahead+1, clock.Next())
 }
 
 func TestConcurrentProposalsAreDistinct(t *testing.T) {
-	clock := fencing.NewClock(func() time.Time { return time.UnixMicro(1) })
+	clock := fencing.NewClock(func() time.Time { return time.UnixMicro(1) }, time.Minute)
 	var mu sync.Mutex
 	seen := map[fencing.Token]bool{}
 	var wg sync.WaitGroup

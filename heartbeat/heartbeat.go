@@ -181,6 +181,9 @@ func (g *Group) moveDeadline() {
 		}
 	}
 	g.until.Store(int64(until.Sub(g.start)))
+	if !time.Now().Before(until) { // known too late: nobody is to see the keys as held
+		_ = g.loseByTime()
+	}
 }
 
 // loseByTime takes no lock: the watchdog calls it.

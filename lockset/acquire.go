@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -81,6 +82,22 @@ type attempt struct {
 	doubts bool      // a sending had no answer: it may land yet, or may have
 }
 
+// toBurn returns the attempts that must not land any more: those without an
+// answer and, in case the network has copies of those that were refused, for
+// each row that they begin with the one with the highest token.
+func (a *acquisition) toBurn() []attempt {
+	var burn []attempt
+	for i, tried := range a.attempts {
+		covered := slices.ContainsFunc(a.attempts[i+1:], func(later attempt) bool {
+			return later.first == tried.first && later.token >= tried.token
+		})
+		if tried.doubts || !covered {
+			burn = append(burn, tried)
+		}
+	}
+	return burn
+}
+
 func (c *Client) newAcquisition(ctx context.Context, plan ordering.Plan) *acquisition {
 	u := c.newUnit(ctx)
 	a := &acquisition{c: c, unit: u, plan: plan, token: c.clock.Next(), start: time.Now()}
@@ -107,9 +124,6 @@ func (a *acquisition) run(caller context.Context) error {
 
 	most := a.c.cfg.ChunkSize
 	for a.secured < len(a.plan) {
-		if !a.token.Valid() {
-			return &RowError{Table: a.c.cfg.Table, Key: a.plan[a.secured].Key, Reason: "its fence leaves no higher token"}
-		}
 		chunk, _ := a.plan[a.secured:].Cut(most)
 		next, err := a.take(ctx, chunk)
 		if err != nil {
@@ -206,8 +220,11 @@ func (a *acquisition) secure(won attempt) {
 func (a *acquisition) landed(ctx context.Context, at observed) error {
 	if at.intent { // the RVN is on the witness's row
 		r, _, err := a.c.read(ctx, a.unit.id("g"), at.entry.witness)
-		if err != nil || r.unit != a.unit.nonce {
-			return err // if it is not visible yet, the next attempt asks again
+		if err != nil {
+			return err
+		}
+		if r.unit != a.unit.nonce {
+			return a.orphaned(ctx, at)
 		}
 		at.row = r
 	}
@@ -217,6 +234,20 @@ func (a *acquisition) landed(ctx context.Context, at observed) error {
 	}
 	a.secure(won)
 	return nil
+}
+
+// orphaned deals with an entry of ours whose witness's row does not show our
+// unit. Either that is not visible yet, and the clean is refused, or the attempt
+// landed unheard and was buried since: the entry is stale, as anybody's would be.
+func (a *acquisition) orphaned(ctx context.Context, at observed) error {
+	err := a.c.clean(ctx, a.unit.id("c"), at.key, at.entry)
+	if err == nil {
+		return nil
+	}
+	if !errors.As(err, new(*refusal)) {
+		return err
+	}
+	return requests.Sleep(ctx, minPause)
 }
 
 // attempted returns the attempt that wrote this RVN.

@@ -12,6 +12,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"sync/atomic"
@@ -51,7 +52,7 @@ func New(db DynamoDB, cfg Config) (*Client, error) {
 		db:     db,
 		cfg:    cfg,
 		table:  lockTable{name: cfg.Table, hashKey: cfg.HashKey},
-		clock:  fencing.NewClock(cfg.Now),
+		clock:  fencing.NewClock(cfg.Now, cfg.Retention),
 		seen:   newSightings(10 * cfg.Lease),
 		caller: &requests.Caller{Attempt: cfg.AttemptTimeout, Patience: cfg.Lease, Observe: cfg.Trace.Request},
 	}, nil
@@ -117,7 +118,10 @@ func (c *Client) observe(key ordering.Key, item map[string]attributeValue) (row,
 	if reason != "" {
 		return row{}, time.Time{}, &RowError{Table: c.cfg.Table, Key: key, Reason: reason}
 	}
-	c.clock.Saw(r.fence)
+	if r.exists && !c.clock.Saw(r.fence) {
+		return row{}, time.Time{}, &RowError{Table: c.cfg.Table, Key: key, Reason: fmt.Sprintf(
+			"its %s %v is more than %v ahead of this process's clock", attrFence, r.fence, c.cfg.Retention)}
+	}
 	return r, c.seen.see(r, time.Now()), nil
 }
 

@@ -19,7 +19,7 @@ import (
 // Ending is a set on its way out: its heartbeats have ended, its keys are still
 // its own until [Ending.Deadline], and they can be freed inside a transaction of
 // the caller's, so that the release is the lock check. Exactly one of
-// Committed, Abandon and Resolve must follow; none may be concurrent.
+// Committed and Resolve must follow, once.
 type Ending struct {
 	set      *Set
 	plan     ordering.Plan
@@ -97,17 +97,11 @@ func (e *Ending) over(left ordering.Plan) {
 	}
 }
 
-// Abandon releases the set. Only for when no such transaction can be under way.
-func (e *Ending) Abandon(ctx context.Context) error {
-	e.over(e.plan)
-	return e.set.Release(ctx)
-}
-
-// Resolve finds out what became of a transaction with [Ending.Actions] that had
-// no answer: it races it with a release, for as long as ctx lives. If the
-// release wins, the transaction never can. The fate is FateCommitted,
-// FateNever, or one of the others if there was no telling; then the error says
-// why, if anything does.
+// Resolve releases the set, and so finds out what became of a transaction with
+// [Ending.Actions] that was refused or had no answer: it races it with the
+// release, for as long as ctx lives. If the release wins, the transaction never
+// can. The fate is FateCommitted, FateNever, or one of the others if there was
+// no telling; then the error says why, if anything does.
 func (e *Ending) Resolve(ctx context.Context) (Fate, error) {
 	defer e.over(nil)
 	c, u := e.set.c, e.set.unit

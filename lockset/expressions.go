@@ -43,7 +43,7 @@ const (
 	restampIntentIf = "#fence < :token AND " + hasMine
 	stamp           = "SET #fence = :token"
 
-	burnIf       = "attribute_exists(#key) AND " + isNewer
+	burnIf       = "#fence < :token"
 	burnAbsentIf = "attribute_not_exists(#key)"
 	burnAbsent   = "SET #isReleased = :one, #fence = :token, #expiresAt = :expires"
 )

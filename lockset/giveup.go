@@ -23,10 +23,7 @@ func (a *acquisition) giveUp(ctx context.Context, cause error) error {
 	_, _ = a.group.Stop()
 	errs := []error{cause}
 	held := a.secured
-	for _, tried := range a.attempts {
-		if !tried.doubts {
-			continue
-		}
+	for _, tried := range a.toBurn() {
 		end, err := a.burn(ctx, tried)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("burn token %v on key %q: %w", tried.token, string(tried.steps[0].Key), err))
@@ -57,8 +54,8 @@ func (a *acquisition) burn(ctx context.Context, tried attempt) (end int, err err
 		}
 		if len(refused.items[0]) > 0 {
 			r, _, err := a.c.observe(key, refused.items[0])
-			if err != nil {
-				return 0, err
+			if errors.As(err, new(*RowError)) {
+				return 0, nil // not ours to touch
 			}
 			if r.unit == a.unit.nonce {
 				if won, ok := a.attempted(r.rvn); ok {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -125,13 +124,14 @@ func (s *Set) traceReleased() {
 const renewBatch = 25
 
 // renewer returns the function that renews a unit's keys. Its condition names
-// the unit, never the RVN before, so an answer lost on the way changes nothing;
-// every round writes an RVN of its own, so a late copy brings back none that
-// somebody is watching.
+// the unit, never the RVN before, so an answer lost on the way changes nothing.
+// Every round writes an RVN of its own, higher than all of the unit's before, and
+// only over a lower one: a late copy brings back none that somebody is watching.
 func (c *Client) renewer(u *unit) func(context.Context, []ordering.Key, int) []error {
-	statement := fmt.Sprintf(`UPDATE "%s" SET "%s"=? WHERE "%s"=? AND "%s"=?`, c.cfg.Table, attrRVN, c.cfg.HashKey, attrUnit)
+	statement := fmt.Sprintf(`UPDATE "%s" SET "%s"=? WHERE "%s"=? AND "%s"=? AND "%s"<?`,
+		c.cfg.Table, attrRVN, c.cfg.HashKey, attrUnit, attrRVN)
 	return func(ctx context.Context, keys []ordering.Key, n int) []error {
-		rvn := u.nonce + ".h" + strconv.Itoa(n)
+		rvn := renewedRVN(u.nonce, n)
 		in := &dynamodb.BatchExecuteStatementInput{
 			Statements:             make([]types.BatchStatementRequest, len(keys)),
 			ReturnConsumedCapacity: c.caller.Capacity(),
@@ -139,13 +139,17 @@ func (c *Client) renewer(u *unit) func(context.Context, []ordering.Key, int) []e
 		for i, k := range keys {
 			in.Statements[i] = types.BatchStatementRequest{
 				Statement:  aws.String(statement),
-				Parameters: []types.AttributeValue{str(rvn), str(string(k)), str(u.nonce)},
+				Parameters: []types.AttributeValue{str(rvn), str(string(k)), str(u.nonce), str(rvn)},
 			}
 		}
 		out, _, err := requests.Once(ctx, c.caller, "BatchExecuteStatement", 1, in, c.db.BatchExecuteStatement)
 		return renewed(keys, out, err)
 	}
 }
+
+// renewedRVN is the RVN of a unit's n-th round: as text, above the RVN that its
+// acquisition wrote, ".a" and a number, and in the order of the rounds.
+func renewedRVN(nonce string, n int) string { return fmt.Sprintf("%s.h%010d", nonce, n) }
 
 // renewed reads the answer to a renewal, key by key.
 func renewed(keys []ordering.Key, out *dynamodb.BatchExecuteStatementOutput, err error) []error {

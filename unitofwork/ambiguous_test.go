@@ -254,3 +254,43 @@ func TestARaceForAnIDIsDecidedByTheCommit(t *testing.T) {
 		b.allFree()
 	})
 }
+
+// A copy of a commit that was refused, when its condition holds by then and the
+// release is late: what Do says is true all the same.
+func TestACopyOfARefusedCommit(t *testing.T) {
+	for name, releaseLost := range map[string]bool{"the release is first": false, "the copy is first": true} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				c := b.client("c", func(call faults.Call) faults.Fault {
+					switch {
+					case isCommit(call):
+						return faults.Duplicate(time.Millisecond)
+					case releaseLost && call.Op == "UpdateItem" && call.N == 2:
+						return faults.LoseRequest(faults.Reset)
+					}
+					return faults.Pass()
+				})
+				go func() {
+					time.Sleep(9 * time.Millisecond) // after the commit was refused
+					b.put("customers", customer{ID: "1", Name: "open"})
+				}()
+				err := c.Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+					return errors.Join(
+						u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})),
+						u.Check(customers.Of(customer{ID: "1"}), unitofwork.Expression{
+							Condition: "#n = :open", Names: map[string]string{"#n": "Name"}, Values: map[string]any{":open": "open"},
+						}),
+					)
+				})
+				c.net.Wait()
+				if b.account("1").Balance == 7 {
+					require.NoError(t, err)
+				} else {
+					require.ErrorIs(t, err, unitofwork.ErrCondition)
+				}
+				require.Equal(t, releaseLost, err == nil)
+				b.allFree()
+			})
+		})
+	}
+}

@@ -98,7 +98,12 @@ func (b *bed) put(table string, record any) {
 	b.t.Helper()
 	item, err := attributevalue.MarshalMap(record)
 	require.NoError(b.t, err)
-	_, err = b.db.PutItem(b.t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item})
+	b.putItem(table, item)
+}
+
+func (b *bed) putItem(table string, item map[string]types.AttributeValue) {
+	b.t.Helper()
+	_, err := b.db.PutItem(b.t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item})
 	require.NoError(b.t, err)
 }
 

@@ -26,6 +26,13 @@ import (
 // If ctx ends while the commit is under way, Commit still finds out what became
 // of it, for at most a lease.
 func (u *Unit) Commit(ctx context.Context) error {
+	if u.refuseToEnd() {
+		return ErrManaged
+	}
+	return u.commit(ctx)
+}
+
+func (u *Unit) commit(ctx context.Context) error {
 	if !u.end() {
 		return ErrEnded
 	}
@@ -42,10 +49,6 @@ func (u *Unit) Commit(ctx context.Context) error {
 	if size.Rows+size.Writes+size.Records > size.Most {
 		return u.release(ctx, size)
 	}
-	return u.commit(ctx, writes)
-}
-
-func (u *Unit) commit(ctx context.Context, writes []write) error {
 	u.unlink() // ctx may be the unit's own, which would end with the locks
 	ending, err := u.set.End(ctx)
 	switch {
@@ -54,6 +57,11 @@ func (u *Unit) commit(ctx context.Context, writes []write) error {
 	case err != nil:
 		return u.release(ctx, u.notCommitted(err, TryLater))
 	}
+	return u.write(ctx, ending, writes)
+}
+
+// write sends the commit and finds out what became of it.
+func (u *Unit) write(ctx context.Context, ending *lockset.Ending, writes []write) error {
 	actions := ending.Actions()
 	for _, w := range writes {
 		actions = append(actions, w.item)
@@ -62,21 +70,28 @@ func (u *Unit) commit(ctx context.Context, writes []write) error {
 		actions = append(actions, putRecord(u.c.cfg.Table, u.options.ID, u.set.Unit(), u.digest, u.c.lock.Now(), u.c.cfg.IDRetention))
 	}
 	sent, err := u.send(ctx, ending, actions, writes)
-	switch {
-	case err == nil:
+	if err == nil {
 		ending.Committed()
 		u.committed(len(writes))
 		return nil
-	case sent.Unanswered > 0:
-		return u.resolve(ctx, ending, writes, err)
 	}
-	err = u.explain(ctx, ending, writes, err)
+	// Refused or not answered, the locks must be released, and the release
+	// says more than a refusal: if it lands, the commit never can, not even a
+	// copy that the network made of it.
 	detached, cancel := u.detached(ctx)
 	defer cancel()
-	if released := ending.Abandon(detached); released != nil {
-		u.c.lock.Logger.Warn("holdall: release after a refused commit", "unit", u.set.Unit(), "err", released)
+	fate, raceErr := ending.Resolve(detached)
+	if fate == lockset.FateCommitted {
+		u.committed(len(writes))
+		return nil
 	}
-	return u.over(err)
+	if sent.Unanswered == 0 {
+		if err = u.explain(detached, ending, writes, err); errors.Is(err, ErrAlreadyCommitted) {
+			return u.doneBefore(err)
+		}
+		return u.notDone(err)
+	}
+	return u.settle(detached, writes, fate, err, raceErr)
 }
 
 // send sends the commit until it is answered, at the longest until others may
@@ -105,15 +120,12 @@ func (u *Unit) send(ctx context.Context, ending *lockset.Ending, actions []types
 
 var errLate = errors.New("the commit was not answered before the locks' deadline")
 
-// resolve finds out what became of a commit that had no answer. A refusal of a
+// settle says what became of a commit that had no answer. A refusal of a
 // repeated request proves nothing about the first, so neither does err.
-func (u *Unit) resolve(ctx context.Context, ending *lockset.Ending, writes []write, err error) error {
-	ctx, cancel := u.detached(ctx)
-	defer cancel()
-	fate, raceErr := ending.Resolve(ctx)
-	outcome := outcomeOf(ref{}, nil, fate, false)
+func (u *Unit) settle(ctx context.Context, writes []write, fate lockset.Fate, err, raceErr error) error {
 	r := ref{unit: u.set.Unit(), token: u.set.Token(), key: u.held[0], id: u.options.ID}
-	if outcome != Committed && outcome != NotCommitted && r.id != "" {
+	outcome := outcomeOf(ref{}, nil, fate, false)
+	if outcome != NotCommitted && r.id != "" {
 		var readErr error
 		if outcome, readErr = u.c.ask(ctx, r); readErr != nil {
 			raceErr = errors.Join(raceErr, readErr)
@@ -124,9 +136,9 @@ func (u *Unit) resolve(ctx context.Context, ending *lockset.Ending, writes []wri
 		u.committed(len(writes))
 		return nil
 	case NotCommitted:
-		return u.over(u.notCommitted(fmt.Errorf("%w; the last answer: %w", ErrSuperseded, err), StartOver))
+		return u.notDone(u.notCommitted(fmt.Errorf("%w; the last answer: %w", ErrSuperseded, err), StartOver))
 	default:
-		return u.over(&InDoubtError{ID: u.options.ID, Ref: r.String(), Err: errors.Join(err, raceErr)})
+		return u.inDoubt(&InDoubtError{ID: u.options.ID, Ref: r.String(), Err: errors.Join(err, raceErr)})
 	}
 }
 
@@ -174,9 +186,13 @@ func (u *Unit) explainWrites(writes []write, reasons []types.CancellationReason,
 		case "None":
 			continue
 		case requests.ReasonCondition:
-			found := u.stage.stamper.fenceOf(reasons[i].Item)
-			u.c.locks.Clock().Saw(found)
-			if found >= u.set.Token() {
+			found, ok := u.stage.stamper.fenceOf(reasons[i].Item)
+			switch {
+			case !ok || found != 0 && !u.c.locks.Clock().Saw(found):
+				attr := u.c.cfg.FenceAttribute
+				refused.Next, refused.Err = FixCall, &FenceError{Attribute: attr, Found: valueText(reasons[i].Item[attr])}
+				return refused
+			case found >= u.set.Token():
 				refused.Next, refused.Err = StartOver, &StaleError{Token: u.set.Token(), Found: found}
 				return refused
 			}

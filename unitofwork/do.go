@@ -47,20 +47,23 @@ func (c *Client) options(fns []func(*Options)) (Options, error) {
 //
 // fn's context ends when ctx does or the locks are lost. fn reads with
 // [Unit.Get] and stages writes; it must not act on the outside world, for it
-// may be called again (Options.Attempts), or its unit may not commit.
+// may be called again (Options.Attempts), or its unit may not commit. Do ends
+// the unit: if fn calls Commit or Rollback, nothing is written and the error
+// matches [ErrManaged].
 //
 // Do returns nil if the unit is committed, by this call or, under the same ID,
 // by an earlier one. Otherwise nothing was written, unless the error matches
 // [ErrInDoubt]; [NextOf] says what may be done. Under another unit's context
-// the error matches [ErrNested].
+// the error matches [ErrNested]. fn's own error is returned as it is, joined with
+// the loss of the locks if there was one.
 func (c *Client) Do(ctx context.Context, keys []ordering.Key, fn func(context.Context, *Unit) error, options ...func(*Options)) error {
 	o, err := c.options(options)
 	if err != nil {
 		return err
 	}
 	for n := 1; ; n++ {
-		unit, err := c.once(ctx, keys, fn, o)
-		if err == nil || n == o.Attempts || NextOf(err) != StartOver || ctx.Err() != nil {
+		unit, next, err := c.once(ctx, keys, fn, o)
+		if err == nil || n == o.Attempts || next != StartOver || ctx.Err() != nil {
 			return err
 		}
 		if hook := c.cfg.Trace.StartingOver; hook != nil {
@@ -78,36 +81,40 @@ func startOverPause(unit string, n int) time.Duration {
 	return time.Duration((1 + requests.Jitter(unit, n)) / 2 * float64(longest))
 }
 
-// once is one attempt. It returns the nonce of its unit, if it got one.
-func (c *Client) once(ctx context.Context, keys []ordering.Key, fn func(context.Context, *Unit) error, o Options) (string, error) {
+// once is one attempt. It returns the nonce of its unit, if it got one, and what
+// holdall itself has to say of starting over: fn's own error is fn's business.
+func (c *Client) once(ctx context.Context, keys []ordering.Key, fn func(context.Context, *Unit) error, o Options) (unit string, next Next, err error) {
 	u, err := c.begin(ctx, keys, o)
 	if errors.Is(err, ErrAlreadyCommitted) {
-		return "", nil
+		return "", Decide, nil
 	}
 	if err != nil {
-		return "", err
+		return "", NextOf(err), err
 	}
+	u.managed = true
 	returned := false
 	defer func() { // a panic or runtime.Goexit on its way through
 		if !returned {
-			_ = u.Rollback(ctx)
+			_ = u.rollback(ctx, errFnDidNotReturn)
 		}
 	}()
 	err = fn(u.ctx, u)
 	returned = true
 	if err == nil {
-		ended, result := u.hasEnded()
-		if err = result; !ended { // as it should be: fn leaves that to Do
-			err = u.Commit(ctx)
-		}
-		if errors.Is(err, ErrAlreadyCommitted) {
+		if err = u.commit(ctx); errors.Is(err, ErrAlreadyCommitted) {
 			err = nil
 		}
-		return u.set.Unit(), err
+		return u.set.Unit(), NextOf(err), err
 	}
+	next = Decide
 	var lost *lockset.LostError
-	if errors.As(context.Cause(u.set.Context()), &lost) && !errors.Is(err, lockset.ErrLost) {
-		err = errors.Join(lost, err) // which is why fn failed, or makes it moot
+	if errors.As(context.Cause(u.set.Context()), &lost) {
+		next = StartOver
+		if !errors.Is(err, lockset.ErrLost) {
+			err = errors.Join(lost, err) // which is why fn failed, or makes it moot
+		}
 	}
-	return u.set.Unit(), u.rollback(ctx, err)
+	return u.set.Unit(), next, u.rollback(ctx, err)
 }
+
+var errFnDidNotReturn = errors.New("the function of the unit did not return")

@@ -339,30 +339,73 @@ func TestACommitUnderTheUnitsOwnContext(t *testing.T) {
 	})
 }
 
-// A function that ends its unit itself is told the truth by Do.
+// Do ends the unit: a function that does is told, and nothing is written,
+// whatever it makes of that.
 func TestAFunctionThatEndsItsUnit(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
-		require.NoError(t, c.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
-			require.NoError(t, transfer(30)(ctx, u))
-			return u.Commit(ctx)
-		}))
-		require.Equal(t, [2]int64{70, 130}, b.balances())
-		err := c.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
-			require.NoError(t, transfer(30)(ctx, u))
-			return u.Rollback(ctx)
-		})
-		require.ErrorIs(t, err, unitofwork.ErrEnded)
-		require.Equal(t, [2]int64{70, 130}, b.balances())
-		err = c.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
-			_ = u.Put(accounts.Of(account{Customer: "3", ID: "a"}))
-			_ = u.Commit(ctx)
-			return nil
-		})
-		require.ErrorAs(t, err, new(*unitofwork.StageError))
-		require.Equal(t, map[string]int{"committed": 1, "not": 2}, c.outcomes())
+		for _, end := range []func(*unitofwork.Unit) error{
+			func(u *unitofwork.Unit) error { return u.Commit(t.Context()) },
+			func(u *unitofwork.Unit) error { return u.Rollback(t.Context()) },
+		} {
+			err := c.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+				require.NoError(t, transfer(30)(ctx, u))
+				require.ErrorIs(t, end(u), unitofwork.ErrManaged)
+				return nil
+			})
+			require.ErrorIs(t, err, unitofwork.ErrManaged)
+			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+		}
+		require.Equal(t, [2]int64{100, 100}, b.balances())
+		require.Equal(t, map[string]int{"not": 2}, c.outcomes())
 		b.allFree()
 	})
+}
+
+// What fn returns is fn's: another unit's doubt or commit error in it does not
+// pass for this unit's.
+func TestFnsErrorIsNotTheUnits(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		for _, foreign := range []error{
+			&unitofwork.InDoubtError{ID: "another"}, unitofwork.ErrAlreadyCommitted,
+			&unitofwork.CommitError{Next: unitofwork.StartOver, Err: unitofwork.ErrStale},
+		} {
+			calls := 0
+			err := c.Do(t.Context(), transferKeys, func(context.Context, *unitofwork.Unit) error {
+				calls++
+				return foreign
+			}, func(o *unitofwork.Options) { o.Attempts = 3 })
+			require.Equal(t, foreign, err)
+			require.Equal(t, 1, calls)
+		}
+		require.Equal(t, map[string]int{"not": 3}, c.outcomes())
+		b.allFree()
+	})
+}
+
+// A fence that no unit wrote is named; starting over would not help.
+func TestAFenceThatIsNoTokenIsNamed(t *testing.T) {
+	for _, fence := range []types.AttributeValue{
+		text("soon"), number("9007199254740993"), number("1e30"),
+		number("9007199254740991"), // a token, but of the year 2255
+	} {
+		inBed(t, func(t *testing.T, b *bed) {
+			b.putItem("accounts", map[string]types.AttributeValue{"Customer": text("1"), "ID": text("odd"), "_fence": fence})
+			c := b.client("c", nil)
+			odd := unitofwork.Table[struct{ Customer, ID string }]{Name: "accounts", PartitionKey: "Customer", SortKey: "ID"}
+			err := c.Do(t.Context(), []ordering.Key{"customer:1"}, func(ctx context.Context, u *unitofwork.Unit) error {
+				require.NoError(t, u.Get(ctx, odd.Ref("1", "odd")))
+				return u.Stage("customer:1", updateOf("accounts", types.Update{}, map[string]string{"Customer": "1", "ID": "odd"}))
+			}, func(o *unitofwork.Options) { o.Attempts = 3 })
+			var fenceErr *unitofwork.FenceError
+			require.ErrorAs(t, err, &fenceErr)
+			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+			require.ErrorContains(t, err, `ID="odd"`)
+			require.NoError(t, c.Do(t.Context(), transferKeys, transfer(1)), "others are not poisoned by it")
+			b.allFree()
+		})
+	}
 }
 
 // A caller that goes away while the commit meets nothing but conflicts.

@@ -16,6 +16,9 @@ var (
 	ErrNested = errors.New("a unit of work cannot begin inside another")
 	// ErrEnded: the unit was committed or rolled back before.
 	ErrEnded = errors.New("the unit of work has ended")
+	// ErrManaged: the function that was given to [Client.Do] called Commit or
+	// Rollback. Do ends the unit; to write nothing, return an error.
+	ErrManaged = errors.New("the unit of work is ended by Do, not by its function")
 	// ErrAlreadyCommitted: a unit with this ID was committed before. [Client.Do]
 	// returns nil instead, without calling its function.
 	ErrAlreadyCommitted = errors.New("a unit with this ID was committed before")
@@ -54,7 +57,9 @@ func (n Next) String() string {
 	return [...]string{"decide", "start over", "try later", "fix the call", "ask later"}[n]
 }
 
-// NextOf says what the caller may do after err, which this package returned.
+// NextOf says what the caller may do after err, which this package returned. Of
+// an error of the caller's own function it says [Decide], unless that wraps one
+// of this package's.
 func NextOf(err error) Next {
 	var commit *CommitError
 	switch {
@@ -69,7 +74,7 @@ func NextOf(err error) Next {
 	case errors.As(err, new(*ordering.KeyError)), errors.As(err, new(*lockset.ConfigError)),
 		errors.As(err, new(*lockset.TableError)), errors.As(err, new(*lockset.RowError)),
 		errors.As(err, new(*StageError)), errors.As(err, new(*TooLargeError)), errors.As(err, new(*IDError)),
-		errors.Is(err, ErrNested), errors.Is(err, ErrEnded):
+		errors.Is(err, ErrNested), errors.Is(err, ErrEnded), errors.Is(err, ErrManaged):
 		return FixCall
 	default:
 		return Decide
@@ -77,8 +82,8 @@ func NextOf(err error) Next {
 }
 
 // CommitError says why a commit wrote nothing. It wraps the reason: a
-// lockset.LostError, [StaleError], [ErrCondition], [ErrSuperseded],
-// lockset.TableError or lockset.NoAnswerError.
+// lockset.LostError, [StaleError], [FenceError], [ErrCondition],
+// [ErrSuperseded], lockset.TableError or lockset.NoAnswerError.
 type CommitError struct {
 	Key    ordering.Key // the lock key at fault, if one is
 	Table  string       // the record at fault, if one is
@@ -122,6 +127,17 @@ func (e *StageError) Error() string {
 
 // Unwrap returns the reason.
 func (e *StageError) Unwrap() error { return e.Reason }
+
+// FenceError says that a record's fence attribute is not a token that a unit
+// wrote, so no unit can write the record. Find out who wrote it.
+type FenceError struct {
+	Attribute string
+	Found     string
+}
+
+func (e *FenceError) Error() string {
+	return fmt.Sprintf("its attribute %q is %s, which no unit wrote", e.Attribute, e.Found)
+}
 
 // GuardError is the reason of a [StageError]: no key held guards the record.
 type GuardError struct {

@@ -25,7 +25,7 @@ const maxGets = 100
 //
 // Errors: *lockset.TableError, which names the table, *lockset.NoAnswerError.
 func (u *Unit) Get(ctx context.Context, records ...Record) error {
-	if ended, _ := u.hasEnded(); ended {
+	if u.hasEnded() {
 		return ErrEnded
 	}
 	for chunk := range slices.Chunk(records, maxGets) {
@@ -64,7 +64,9 @@ func (u *Unit) get(ctx context.Context, records []Record) error {
 	defer u.mu.Unlock()
 	for i, r := range records {
 		u.stage.learn(tables[i], gets[i].Get.Key)
-		u.c.locks.Clock().Saw(u.stage.stamper.fenceOf(items[i]))
+		if fence, ok := u.stage.stamper.fenceOf(items[i]); ok {
+			u.c.locks.Clock().Saw(fence)
+		}
 		if err := r.load(items[i]); err != nil {
 			return fmt.Errorf("table %q, record %s: %w", tables[i], keyText(gets[i].Get.Key), err)
 		}

@@ -18,6 +18,8 @@ import (
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
+func number(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
+
 func putOf(table string, attributes map[string]string) types.TransactWriteItem {
 	item := map[string]types.AttributeValue{}
 	for name, v := range attributes {

@@ -184,33 +184,39 @@ func wordByte(b byte) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_' || b == '#' || b == ':' || b >= 0x80
 }
 
-// fenceOf returns the fence of a record, zero if it has none that is a token.
-func (s stamper) fenceOf(item map[string]types.AttributeValue) fencing.Token {
-	n, ok := item[s.attr].(*types.AttributeValueMemberN)
+// fenceOf returns the fence of a record, zero if it has none. It reports whether
+// that is one: anybody may have written something else there.
+func (s stamper) fenceOf(item map[string]types.AttributeValue) (fencing.Token, bool) {
+	value, there := item[s.attr]
+	if !there {
+		return 0, true
+	}
+	n, ok := value.(*types.AttributeValueMemberN)
 	if !ok {
-		return 0
+		return 0, false
 	}
 	t, err := strconv.ParseInt(n.Value, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return fencing.Token(t)
+	return fencing.Token(t), err == nil && fencing.Token(t).Valid()
 }
 
 // keyText writes a record's primary key for people, and for telling two apart.
 func keyText(key map[string]types.AttributeValue) string {
 	parts := make([]string, 0, len(key))
 	for _, name := range slices.Sorted(maps.Keys(key)) {
-		switch v := key[name].(type) {
-		case *types.AttributeValueMemberS:
-			parts = append(parts, name+"="+strconv.Quote(v.Value))
-		case *types.AttributeValueMemberN:
-			parts = append(parts, name+"="+v.Value)
-		case *types.AttributeValueMemberB:
-			parts = append(parts, fmt.Sprintf("%s=%x", name, v.Value))
-		default:
-			parts = append(parts, fmt.Sprintf("%s=%T", name, v))
-		}
+		parts = append(parts, name+"="+valueText(key[name]))
 	}
 	return strings.Join(parts, " ")
+}
+
+func valueText(value types.AttributeValue) string {
+	switch v := value.(type) {
+	case *types.AttributeValueMemberS:
+		return strconv.Quote(v.Value)
+	case *types.AttributeValueMemberN:
+		return v.Value
+	case *types.AttributeValueMemberB:
+		return fmt.Sprintf("%x", v.Value)
+	default:
+		return fmt.Sprintf("%T", v)
+	}
 }

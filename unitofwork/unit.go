@@ -26,10 +26,11 @@ type Unit struct {
 	cancel context.CancelCauseFunc
 	unlink func() bool
 
-	mu     sync.Mutex // never held across I/O
-	stage  stage
-	ended  bool
-	result error // of a unit that has ended: nil if it was committed
+	managed bool // by Do, which ends it
+
+	mu    sync.Mutex // never held across I/O
+	stage stage
+	ended bool
 }
 
 type contextKey struct{}
@@ -76,7 +77,13 @@ func (c *Client) begin(ctx context.Context, keys []ordering.Key, o Options) (*Un
 		return u, nil
 	}
 	u.digest = digest(plan, o.Payload)
-	if err := u.lookUp(ctx); err != nil {
+	err = u.lookUp(ctx)
+	if errors.Is(err, ErrAlreadyCommitted) {
+		u.end()
+		_ = u.free(ctx) // others take over what stays
+		return nil, u.doneBefore(err)
+	}
+	if err != nil {
 		return nil, u.rollback(ctx, err)
 	}
 	return u, nil
@@ -98,8 +105,12 @@ func (u *Unit) Deadline() time.Time { return u.set.Deadline() }
 
 // Rollback writes nothing and releases the locks. It does so for at most one
 // lease, also when ctx has ended: others would have to wait for longer. After
-// the unit has ended it does nothing. The error is that of the release.
+// the unit has ended it does nothing. The error is that of the release, or
+// [ErrManaged] inside Do, whose function returns an error instead.
 func (u *Unit) Rollback(ctx context.Context) error {
+	if u.refuseToEnd() {
+		return ErrManaged
+	}
 	if !u.end() {
 		return nil
 	}
@@ -121,68 +132,86 @@ func (u *Unit) end() bool {
 	if u.ended {
 		return false
 	}
-	u.ended, u.result = true, ErrEnded
+	u.ended = true
 	return true
 }
 
-func (u *Unit) hasEnded() (bool, error) {
+func (u *Unit) hasEnded() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.ended, u.result
+	return u.ended
 }
 
-func (u *Unit) setResult(err error) {
+// refuseToEnd reports whether Do ends this unit, not its function; then the
+// unit will not commit, whatever the function makes of the error.
+func (u *Unit) refuseToEnd() bool {
+	if !u.managed {
+		return false
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.result = err
+	if u.stage.err == nil {
+		u.stage.err = ErrManaged
+	}
+	return true
 }
 
 // release frees the locks of a unit that was not committed because of cause. A
 // release that fails changes nothing about that, and others take over: it is
 // logged, and returned only if there is no cause.
 func (u *Unit) release(ctx context.Context, cause error) error {
+	err := u.free(ctx)
+	if cause == nil {
+		cause = err
+	}
+	return u.notDone(cause)
+}
+
+func (u *Unit) free(ctx context.Context) error {
 	ctx, cancel := u.detached(ctx)
 	defer cancel()
 	err := u.set.Release(ctx)
 	if err != nil {
-		u.c.lock.Logger.Warn("holdall: release after a rollback", "unit", u.set.Unit(), "err", err)
-	}
-	if cause == nil {
-		cause = err
-	}
-	return u.over(cause)
-}
-
-// over lets go of the unit's contexts and tells the trace how it ended.
-func (u *Unit) over(err error) error {
-	if err != nil {
-		u.setResult(err)
-	}
-	u.unlink()
-	u.cancel(ErrEnded)
-	trace, id := u.c.cfg.Trace, u.set.Unit()
-	switch {
-	case errors.Is(err, ErrAlreadyCommitted):
-		if trace.AlreadyCommitted != nil {
-			trace.AlreadyCommitted(u.options.ID)
-		}
-	case errors.Is(err, ErrInDoubt):
-		if trace.InDoubt != nil {
-			trace.InDoubt(id, err)
-		}
-	default:
-		if trace.NotCommitted != nil {
-			trace.NotCommitted(id, err)
-		}
+		u.c.lock.Logger.Warn("holdall: release of a unit without a commit", "unit", u.set.Unit(), "err", err)
 	}
 	return err
 }
 
-// committed is over for a unit that was committed.
-func (u *Unit) committed(writes int) {
-	u.setResult(nil)
+// notDone lets go of a unit that was not committed, and returns err.
+func (u *Unit) notDone(err error) error {
+	u.over()
+	if hook := u.c.cfg.Trace.NotCommitted; hook != nil {
+		hook(u.set.Unit(), err)
+	}
+	return err
+}
+
+// doneBefore lets go of a unit whose ID was committed by another.
+func (u *Unit) doneBefore(err error) error {
+	u.over()
+	if hook := u.c.cfg.Trace.AlreadyCommitted; hook != nil {
+		hook(u.options.ID)
+	}
+	return err
+}
+
+// inDoubt lets go of a unit of which it is not known whether it was committed.
+func (u *Unit) inDoubt(err error) error {
+	u.over()
+	if hook := u.c.cfg.Trace.InDoubt; hook != nil {
+		hook(u.set.Unit(), err)
+	}
+	return err
+}
+
+func (u *Unit) over() {
 	u.unlink()
 	u.cancel(ErrEnded)
+}
+
+// committed lets go of a unit that was committed.
+func (u *Unit) committed(writes int) {
+	u.over()
 	if hook := u.c.cfg.Trace.Committed; hook != nil {
 		hook(CommittedInfo{Unit: u.set.Unit(), Rows: u.plan.Rows(), Writes: writes, Took: time.Since(u.start)})
 	}

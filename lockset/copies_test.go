@@ -1,0 +1,125 @@
+package lockset_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// What networks do once in a lifetime: copies of requests that were answered,
+// answers that come after the lease, steps that landed unheard and were buried.
+
+// A second copy of a heartbeat, a lease late, must not bring back an RVN that
+// somebody saw a lease ago: the living would be buried.
+func TestALateCopyOfAHeartbeatBringsBackNoRVN(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		holder := b.owner("holder", nth("BatchExecuteStatement", 1, faults.Duplicate(9*time.Second)))
+		set := b.take(holder, "a")
+		waiter := b.owner("waiter", nil)
+		time.Sleep(lease/3 + 4*rtt)
+		b.refused(waiter, lease/100, "a") // it sees the first renewal's RVN, and goes away
+		time.Sleep(lease)                 // the copy has arrived
+		require.Equal(t, 1, holder.net.Counts()[faults.Duplicated])
+		b.refused(waiter, lease/10, "a")
+		require.Empty(t, waiter.buried)
+		require.NoError(t, set.Context().Err())
+		b.free(set)
+	})
+}
+
+// A second copy of an attempt that was refused, after its unit gave up.
+func TestACopyOfARefusedAttemptLeavesNoGhost(t *testing.T) {
+	for op, keys := range map[string][]ordering.Key{"UpdateItem": {"a"}, "TransactWriteItems": {"a", "b/1"}} {
+		t.Run(op, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				held := b.take(b.owner("holder", nil), keys...)
+				u := b.owner("u", nth(op, 1, faults.Duplicate(3*time.Second)))
+				b.refused(u, time.Second, keys...)
+				b.free(held)
+				u.net.Wait()
+				b.allFree()
+			})
+		})
+	}
+}
+
+// A step landed unheard, its unit slept, others buried it and used its key; the
+// entry it left above is now its own obstacle. It cleans that and goes on.
+func TestAUnitMeetsItsOwnStaleIntent(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		held := b.take(b.owner("holder", nil), "a/k")
+		sent := 0
+		u := b.owner("u", nth("TransactWriteItems", 1, faults.DeliverLate(2*time.Second, faults.Reset)), func(c *lockset.Config) {
+			c.Trace.Blocked = func(lockset.BlockedInfo) { time.Sleep(3 * lease) } // the process is stopped
+			c.Trace.Request = func(lockset.RequestInfo) { sent++ }
+		})
+		done := make(chan error)
+		go func() {
+			set, err := u.Acquire(t.Context(), []ordering.Key{"a/k"})
+			if err == nil {
+				err = set.Release(t.Context())
+			}
+			done <- err
+		}()
+		time.Sleep(time.Second)
+		b.free(held)
+		time.Sleep(2 * time.Second) // u's first sending lands
+		b.free(b.take(b.owner("next", nil), "a/k"))
+		ahead := b.owner("ahead", nil, func(c *lockset.Config) {
+			c.Now = func() time.Time { return time.Now().Add(time.Hour) }
+		})
+		b.free(b.take(ahead, "a/other")) // its fence on a refuses u's token
+		require.NoError(t, <-done)
+		require.Less(t, sent, 40)
+		b.allFree()
+	})
+}
+
+// An answer that comes when the lease is over is the answer that the set is
+// lost: nobody is to see it as held, not for an instant.
+func TestASetLearntOfTooLateIsLost(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		begun := time.Now()
+		o := b.owner("o", func(c faults.Call) faults.Fault {
+			switch {
+			case c.Op == "TransactWriteItems" && c.N == 1:
+				return faults.LoseAnswer(faults.Reset)
+			case c.Op == "TransactWriteItems" && time.Since(begun) < lease-lease/10:
+				return faults.LoseRequest(faults.Reset)
+			}
+			return faults.Pass()
+		})
+		set, err := o.Acquire(t.Context(), []ordering.Key{"a", "b"})
+		require.Nil(t, set)
+		require.ErrorIs(t, err, lockset.ErrLost)
+		require.GreaterOrEqual(t, time.Since(begun), lease-lease/10)
+		b.allFree()
+	})
+}
+
+// A fence beyond all clocks is somebody's mistake: the row is named, and no
+// other row suffers from it.
+func TestAFenceBeyondAllClocksIsOneRowsTrouble(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.putItem(map[string]types.AttributeValue{
+			"key":        &types.AttributeValueMemberS{Value: "bad"},
+			"isReleased": &types.AttributeValueMemberS{Value: "1"},
+			"fence":      &types.AttributeValueMemberN{Value: "9007199254740991"},
+		})
+		o := b.owner("o", nil)
+		var rowErr *lockset.RowError
+		_, err := o.Acquire(t.Context(), []ordering.Key{"a", "bad"})
+		require.ErrorAs(t, err, &rowErr)
+		require.Equal(t, ordering.Key("bad"), rowErr.Key)
+		set := b.take(o, "a", "innocent")
+		require.Less(t, int64(set.Token()), time.Now().Add(time.Minute).UnixMicro())
+		require.NoError(t, set.Release(context.Background()))
+	})
+}
