@@ -128,8 +128,8 @@ func TestReplay(t *testing.T) {
 	got, err := os.ReadFile(balances)
 	require.NoError(t, err)
 	require.Equal(t, want, string(got))
-	require.Contains(t, out, "300 entered, 6 were entered before")
-	require.Contains(t, out, "0 entered, 306 were entered before")
+	require.Contains(t, out, "300 entered, 6 found entered already")
+	require.Contains(t, out, "0 entered, 306 found entered already")
 	require.Contains(t, out, "The books are sound.")
 }
 

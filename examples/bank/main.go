@@ -30,6 +30,7 @@ const (
 )
 
 func main() {
+	signal.Ignore(syscall.SIGPIPE) // with a reader gone, as in "| head", the tables are still deleted
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))

@@ -105,7 +105,7 @@ func writeBalances(name string, records audit.Records) error {
 func reportRound(w io.Writer, o *options, round int, t *staff.Tally, took time.Duration) {
 	committed := t.Total(staff.Committed)
 	again := int(t.Repeated.Load())
-	say(w, "round %d: %d rows in %.1f s (%.0f/s) on %v: %d entered, %d were entered before\n",
+	say(w, "round %d: %d rows in %.1f s (%.0f/s) on %v: %d entered, %d found entered already\n",
 		round, t.Over.Load(), took.Seconds(), perSecond(t.Over.Load(), took), o.where, committed-again, again)
 	reportRequests(w, t)
 	reportEvents(w, t)
