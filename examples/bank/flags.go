@@ -112,7 +112,7 @@ func (o *options) common(fs *flag.FlagSet) {
 func (o *options) forDemo(fs *flag.FlagSet) {
 	fs.IntVar(&o.customers, "customers", 200, "`number` of customers at the beginning")
 	fs.IntVar(&o.accounts, "accounts", 2, "`number` of accounts of each")
-	fs.IntVar(&o.units, "units", 4000, "`number` of units of work")
+	fs.IntVar(&o.units, "units", 6000, "`number` of units of work")
 	fs.DurationVar(&o.duration, "for", 0, "begin no new unit after this `time` (then -units has no default)")
 	fs.Uint64Var(&o.seed, "seed", 1, "`number` from which the work is drawn: the same one, the same work")
 	fs.Var(o.mix, "mix", "what work there is: `kind=share,...`")
