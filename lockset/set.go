@@ -78,11 +78,17 @@ func (s *Set) Deadline() time.Time { return s.group.Deadline() }
 // can, also when some fail. A key that was no longer held is reported as a
 // *[LostError]: what was done under the set was not protected to the end.
 //
-// It ends with ctx; called again, also after an error, it releases what is
-// left, and nothing if nothing is. What is never released is taken over by
-// others after a lease.
+// It ends with ctx; but if ctx has ended before, as [Set.Context] has by then, it
+// goes on for at most a lease: others would have to wait for as long. Called
+// again, also after an error, it releases what is left, and nothing if nothing
+// is. What is never released is taken over by others after a lease.
 func (s *Set) Release(ctx context.Context) error {
 	_, _ = s.group.Stop()
+	if ctx.Err() != nil {
+		detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.c.cfg.Lease)
+		defer cancel()
+		ctx = detached
+	}
 	left, err := s.myTurn(ctx)
 	if err != nil {
 		return err
@@ -143,7 +149,14 @@ func (c *Client) renewer(u *unit) func(context.Context, []ordering.Key, int) []e
 			}
 		}
 		out, _, err := requests.Once(ctx, c.caller, "BatchExecuteStatement", 1, in, c.db.BatchExecuteStatement)
-		return renewed(keys, out, err)
+		errs := renewed(keys, out, err)
+		for i, err := range errs {
+			if err != nil {
+				c.cfg.Logger.Warn("holdall: a renewal failed", "key", string(keys[i]), "unit", u.nonce, "err", err)
+				break // one of a batch says enough
+			}
+		}
+		return errs
 	}
 }
 

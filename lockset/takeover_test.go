@@ -198,6 +198,21 @@ func TestReleaseIsIdempotentAndTellsOfALoss(t *testing.T) {
 	})
 }
 
+func TestAReleaseUnderAContextThatHasEnded(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		o := b.owner("o", nil)
+		set := b.take(o, "a", "b/1")
+		require.NoError(t, set.Release(set.Context()), "which ends with the heartbeats")
+		b.allFree()
+		ctx, cancel := context.WithCancel(t.Context())
+		set, err := o.Acquire(ctx, []ordering.Key{"a", "b/1"})
+		require.NoError(t, err)
+		cancel()
+		require.NoError(t, set.Release(ctx))
+		b.allFree()
+	})
+}
+
 func TestAReleaseCutShortIsFinishedByTheNext(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		o := b.owner("o", nil)

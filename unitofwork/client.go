@@ -45,8 +45,9 @@ type Config struct {
 type Trace struct {
 	Committed        func(CommittedInfo)
 	AlreadyCommitted func(id string)
-	NotCommitted     func(unit string, err error)
-	InDoubt          func(unit string, err error)
+	// NotCommitted has a nil error after a Rollback that released everything.
+	NotCommitted func(unit string, err error)
+	InDoubt      func(unit string, err error)
 	// StartingOver is called before another attempt, with what ended the last.
 	StartingOver func(attempt int, err error)
 }

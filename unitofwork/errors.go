@@ -38,7 +38,8 @@ type Next int
 
 // What a caller may do next.
 const (
-	// Decide: the error is the caller's own, or of a condition it staged.
+	// Decide: there is no error, or it is the caller's own, or of a condition it
+	// staged, or of a context that ended before anything was asked.
 	Decide Next = iota
 	// StartOver: nothing was written; a fresh unit with a fresh token may
 	// succeed. Options.Attempts does it.

@@ -174,6 +174,7 @@ func TestARecordKeepsItsGuard(t *testing.T) {
 func TestEveryKindOfWrite(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.put("accounts", account{Customer: "1", ID: "gone", Balance: 3})
+		b.put("accounts", account{Customer: "1", ID: "unread", Balance: 3})
 		c := b.client("c", nil)
 		err := c.Do(t.Context(), []ordering.Key{customerKey("1"), customerKey("2")}, func(_ context.Context, u *unitofwork.Unit) error {
 			return errors.Join(
@@ -182,7 +183,7 @@ func TestEveryKindOfWrite(t *testing.T) {
 					Update: "ADD Balance :ten SET #n = :name REMOVE gone", Condition: "Balance >= :ten",
 					Names: map[string]string{"#n": "Name"}, Values: map[string]any{":ten": 10, ":name": text("n")},
 				}),
-				u.Delete(accounts.Of(account{Customer: "1", ID: "gone"})),
+				u.Delete(accounts.Of(account{Customer: "1", ID: "gone"}), accounts.Ref("1", "unread")),
 				u.Check(customers.Of(customer{ID: "1"}), unitofwork.Expression{
 					Condition: "attribute_exists(ID) OR attribute_exists(x)",
 				}),
@@ -281,7 +282,7 @@ func TestGet(t *testing.T) {
 			require.True(t, one.Found)
 			require.Equal(t, "name 1", one.T.Name)
 			require.False(t, none.Found, "an absent record is no error")
-			require.Zero(t, none.T)
+			require.Equal(t, customer{ID: "none"}, none.T, "its key, and nothing left over")
 			for i, r := range many {
 				require.Equal(t, int64(i), r.T.Balance)
 			}

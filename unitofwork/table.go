@@ -30,7 +30,7 @@ type Table[T any] struct {
 type Ref[T any] struct {
 	// T is the record: what Get read, and what Put writes.
 	T T
-	// Found reports whether Get found the record. If not, T is zero.
+	// Found reports whether Get found the record. If not, T has its key only.
 	Found bool
 
 	table *Table[T]
@@ -48,7 +48,8 @@ type Record interface {
 }
 
 // Ref refers to the record with this partition key, and sort key if the table
-// has one.
+// has one. Its T has them, and nothing else until it is read: enough for a
+// [Table.Guard] that looks at no more.
 func (t *Table[T]) Ref(key ...any) *Ref[T] {
 	r := &Ref[T]{table: t, key: map[string]types.AttributeValue{}}
 	names := t.keyNames()
@@ -67,6 +68,7 @@ func (t *Table[T]) Ref(key ...any) *Ref[T] {
 		}
 		r.key[name] = value
 	}
+	r.err = attributevalue.UnmarshalMap(r.key, &r.T)
 	return r
 }
 
@@ -130,10 +132,11 @@ func (r *Ref[T]) location() (string, map[string]types.AttributeValue, error) {
 func (r *Ref[T]) load(item map[string]types.AttributeValue) error {
 	var record T
 	r.Found = len(item) > 0
-	if r.Found {
-		if err := attributevalue.UnmarshalMap(item, &record); err != nil {
-			return err
-		}
+	if !r.Found {
+		item = r.key
+	}
+	if err := attributevalue.UnmarshalMap(item, &record); err != nil {
+		return err
 	}
 	r.T, r.guard = record, ""
 	if r.Found && r.table.Guard != nil {

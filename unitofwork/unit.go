@@ -36,8 +36,9 @@ type Unit struct {
 type contextKey struct{}
 
 // Begin locks keys and returns a unit that the caller must end with
-// [Unit.Commit] or [Unit.Rollback]. [Client.Do] does that by itself, and is to
-// be preferred. With an ID that was committed before, the error matches
+// [Unit.Commit] or [Unit.Rollback]: until then its locks are kept, whatever
+// becomes of ctx, for up to lockset.Config.MaxAge. [Client.Do] ends its unit by
+// itself, and is to be preferred. With an ID that was committed before, the error matches
 // [ErrAlreadyCommitted]. Options.Attempts does not apply.
 func (c *Client) Begin(ctx context.Context, keys []ordering.Key, options ...func(*Options)) (*Unit, error) {
 	o, err := c.options(options)

@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// renewal is a heartbeat as a statement. Attribute names are quoted: key
+// renewal is a heartbeat as a statement, to a higher RVN only. Attribute names are quoted: key
 // is a keyword, and some are reserved words.
 func (w *world) renewal(key, unit, rvn string) types.BatchStatementRequest {
 	return types.BatchStatementRequest{
 		Statement: aws.String(fmt.Sprintf(
-			`UPDATE "%s" SET "recordVersionNumber"=? WHERE "key"=? AND "unit"=?`, w.locks)),
-		Parameters:                          []types.AttributeValue{text(rvn), text(key), text(unit)},
+			`UPDATE "%s" SET "recordVersionNumber"=? WHERE "key"=? AND "unit"=? AND "recordVersionNumber"<?`, w.locks)),
+		Parameters:                          []types.AttributeValue{text(rvn), text(key), text(unit), text(rvn)},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 }
@@ -75,7 +75,7 @@ func (w *world) testStatementErrors(t *testing.T) {
 		key := fresh(t)
 		w.put(t, w.locks, with(ours, item{"key": text(key)}))
 		lost := w.renewal(key, "me", "rvn-2")
-		lost.Statement = aws.String(fmt.Sprintf(`UPDATE "%sabsent" SET "recordVersionNumber"=? WHERE "key"=? AND "unit"=?`, w.prefix))
+		lost.Statement = aws.String(fmt.Sprintf(`UPDATE "%sabsent" SET "recordVersionNumber"=? WHERE "key"=? AND "unit"=? AND "recordVersionNumber"<?`, w.prefix))
 		out, err := w.batch(t, lost, w.renewal(key, "me", "rvn-2"))
 		require.NoError(t, err)
 		require.NotNil(t, out[0].Error)
@@ -91,7 +91,7 @@ func (w *world) testStatementText(t *testing.T) {
 		key := fresh(t)
 		w.put(t, w.locks, with(ours, item{"key": text(key)}))
 		raw := w.renewal(key, "me", "rvn-2")
-		raw.Statement = aws.String(fmt.Sprintf(`UPDATE "%s" SET "recordVersionNumber"=? WHERE key=? AND "unit"=?`, w.locks))
+		raw.Statement = aws.String(fmt.Sprintf(`UPDATE "%s" SET "recordVersionNumber"=? WHERE key=? AND "unit"=? AND "recordVersionNumber"<?`, w.locks))
 		out, err := w.batch(t, raw)
 		require.NoError(t, err)
 		if w.differs(AcceptsKeyUnquoted) {
@@ -126,13 +126,13 @@ func (w *world) testRenewals(t *testing.T) {
 	keys := names(fresh(t), 25)
 	for i, key := range keys {
 		w.put(t, w.locks, with(ours, item{"key": text(key)}))
-		all = append(all, w.renewal(key, "me", fmt.Sprint("round-", i)))
+		all = append(all, w.renewal(key, "me", fmt.Sprint("rvn-2-", i)))
 	}
 	out, err := w.batch(t, all...)
 	require.NoError(t, err)
 	for i, r := range out {
 		require.Nil(t, r.Error)
-		requireRow(t, with(ours, item{"key": text(keys[i]), "recordVersionNumber": text(fmt.Sprint("round-", i))}), w.get(t, keys[i]))
+		requireRow(t, with(ours, item{"key": text(keys[i]), "recordVersionNumber": text(fmt.Sprint("rvn-2-", i))}), w.get(t, keys[i]))
 	}
 }
 

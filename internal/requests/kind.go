@@ -14,22 +14,22 @@ import (
 )
 
 // Kind is what an answer to one sending proves about that sending.
-type Kind int
+type Kind string
 
 // What one sending came to.
 const (
 	// Done: it was carried out.
-	Done Kind = iota
+	Done Kind = "done"
 	// NoAnswer: carried out or not, now or later: there is no telling.
-	NoAnswer
+	NoAnswer Kind = "no answer"
 	// Busy: not carried out, because of others; the same request may succeed.
-	Busy
+	Busy Kind = "busy"
 	// InProgress: an earlier sending of the same request is being carried out.
-	InProgress
+	InProgress Kind = "in progress"
 	// Refused: not carried out, because a condition did not hold.
-	Refused
+	Refused Kind = "refused"
 	// Invalid: not carried out, and never will be as it stands.
-	Invalid
+	Invalid Kind = "invalid"
 )
 
 // Reasons of DynamoDB for cancelling a transaction or refusing a statement.

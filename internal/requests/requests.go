@@ -43,8 +43,8 @@ type Attempt struct {
 	N        int           // 1 for the first sending, 2 for the first repetition
 	Duration time.Duration // until the answer, or until it was given up
 	Err      error         // nil if it was carried out
-	Kind     Kind
-	Capacity float64 // consumed capacity units, as DynamoDB reported them
+	Kind     Kind          // "done", "no answer", "busy", "in progress", "refused" or "invalid"
+	Capacity float64       // consumed capacity units, as DynamoDB reported them
 }
 
 // Sent is what is known of the sendings of one request after it ended.
