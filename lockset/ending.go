@@ -128,8 +128,13 @@ func (e *Ending) Resolve(ctx context.Context) (Fate, error) {
 				c.cfg.Logger.Debug("holdall: after a commit that did not land", "unit", u.nonce, "err", err)
 			}
 			return fate, nil
-		case FateHeld: // all keys are ours, so an intent refused
-			if err := requests.Sleep(ctx, c.cfg.Poll); err != nil {
+		case FateHeld:
+			// All keys are ours, so an intent refused: it was deleted by hand. Free
+			// the rest; the next round sees what that came to.
+			if _, err := c.release(ctx, u, e.plan); err != nil {
+				c.cfg.Logger.Warn("holdall: an intent of ours is gone", "unit", u.nonce, "err", err)
+			}
+			if err := requests.Sleep(ctx, minPause); err != nil {
 				return fate, err
 			}
 		default:

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
@@ -136,6 +137,9 @@ func TestInDoubt(t *testing.T) {
 		"with an id, not sent, taken":    {false, "p/1:x", others, unitofwork.NotCommitted},
 		"with an id, done by another":    {false, "p/1:x", sameID, unitofwork.NotCommitted},
 		"with an id, committed and long": {true, "p/1:x", func(*testing.T, *bed) { time.Sleep(24 * time.Hour) }, unitofwork.Committed},
+		"with an id, its record expired": {true, "p/1:x", expired, unitofwork.Forgotten},
+		"with an id, used again since":   {true, "p/1:x", func(t *testing.T, b *bed) { expired(t, b); sameID(t, b) }, unitofwork.Forgotten},
+		"with an id, not sent, long ago": {false, "p/1:x", expired, unitofwork.Forgotten},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
@@ -169,11 +173,46 @@ func sameID(t *testing.T, b *bed) {
 	require.NoError(t, b.client("others", nil).Do(t.Context(), transferKeys, transfer(30), func(o *unitofwork.Options) { o.ID = "p/1:x" }))
 }
 
+// expired lets the time of every record and row pass, with others between.
+func expired(t *testing.T, b *bed) {
+	others(t, b)
+	time.Sleep(40 * 24 * time.Hour)
+	b.db.Expire(time.Now())
+}
+
 // lockers take the keys and let them go.
 func lockers(t *testing.T, b *bed) {
 	set, err := b.client("lockers", nil).locks.Acquire(t.Context(), transferKeys)
 	require.NoError(t, err)
 	require.NoError(t, set.Release(t.Context()))
+}
+
+// A commit that met nothing but conflicts, stalled, and whose copy lands late is
+// not told as not committed, let alone done again.
+func TestACopyOfACommitThatWasBusy(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		n := 0
+		var commit *dynamodb.TransactWriteItemsInput
+		c := b.client("c", func(call faults.Call) faults.Fault {
+			if !isCommit(call) {
+				return faults.Pass()
+			}
+			if n++; n == 1 {
+				copied := *call.Input.(*dynamodb.TransactWriteItemsInput)
+				commit = &copied
+				return faults.Conflict(0)
+			}
+			// The process stalls; meanwhile the copy lands, and others commit.
+			_, err := b.db.TransactWriteItems(t.Context(), commit)
+			require.NoError(t, err)
+			others(t, b)
+			time.Sleep(lease)
+			return faults.Conflict(0)
+		})
+		err := c.Do(t.Context(), transferKeys, transfer(30), func(o *unitofwork.Options) { o.Attempts = 3 })
+		require.ErrorIs(t, err, unitofwork.ErrInDoubt)
+		require.Equal(t, [2]int64{69, 131}, b.balances(), "once")
+	})
 }
 
 func TestOutcomeOfAnID(t *testing.T) {
@@ -187,7 +226,7 @@ func TestOutcomeOfAnID(t *testing.T) {
 		outcome, err = ask("p1")
 		require.NoError(t, err)
 		require.Equal(t, unitofwork.Committed, outcome)
-		for _, bad := range []string{"", "unit:", "unit:a:b:c:d", "unit:n:1::", "unit:n:1:%zz:k", "\xff"} {
+		for _, bad := range []string{"", "unit:", "unit:a:b:c:d", "unit:n:1:1::", "unit:n:1:1:%zz:k", "unit:n:0:1::k", "unit:n:1:x::k", "\xff"} {
 			_, err = ask(bad)
 			var idErr *unitofwork.IDError
 			require.ErrorAs(t, err, &idErr, "%q", bad)

@@ -10,6 +10,7 @@ package unitofwork
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -33,7 +34,8 @@ type Config struct {
 	// has the unit's token. Default "_fence".
 	FenceAttribute string
 	// IDRetention is how long the ID of a committed unit is remembered: as long
-	// nothing is committed under it again. Default 30 days.
+	// nothing is committed under it again. At least twice the locks' Retention,
+	// by which clocks may be wrong. Default 30 days.
 	IDRetention time.Duration
 	// Trace is called as things happen. Default: nothing is called.
 	Trace *Trace
@@ -88,8 +90,9 @@ func New(locks *lockset.Client, cfg Config) (*Client, error) {
 	switch {
 	case cfg.Table == lock.Table:
 		return nil, &lockset.ConfigError{Field: "Table", Reason: "is the lock table"}
-	case cfg.IDRetention < lock.Lease:
-		return nil, &lockset.ConfigError{Field: "IDRetention", Reason: "is shorter than a lease"}
+	case cfg.IDRetention < 2*lock.Retention:
+		return nil, &lockset.ConfigError{Field: "IDRetention", Reason: fmt.Sprintf(
+			"is %v, less than twice the locks' Retention of %v, by which clocks may be wrong", cfg.IDRetention, lock.Retention)}
 	}
 	return &Client{
 		locks: locks, db: locks.DynamoDB(), cfg: cfg, lock: lock,

@@ -75,23 +75,36 @@ func (u *Unit) write(ctx context.Context, ending *lockset.Ending, writes []write
 		u.committed(len(writes))
 		return nil
 	}
-	// Refused or not answered, the locks must be released, and the release
-	// says more than a refusal: if it lands, the commit never can, not even a
-	// copy that the network made of it.
+	// Refused or not answered, the locks must be released, and the release says
+	// more than a refusal: if it lands, the commit never can, not even a copy
+	// that the network made of it. Only then it is told as not committed.
 	detached, cancel := u.detached(ctx)
 	defer cancel()
 	fate, raceErr := ending.Resolve(detached)
-	if fate == lockset.FateCommitted {
+	outcome := outcomeOf(ref{}, nil, fate, false)
+	r := ref{unit: u.set.Unit(), token: u.set.Token(), at: u.c.lock.Now(), key: u.held[0], id: u.options.ID}
+	switch {
+	case sent.Sendings == 0:
+		outcome = NotCommitted
+	case outcome == Committed, outcome == NotCommitted, r.id == "":
+	default:
+		var readErr error
+		outcome, readErr = u.c.ask(detached, r)
+		raceErr = errors.Join(raceErr, readErr)
+	}
+	switch {
+	case outcome == Committed:
 		u.committed(len(writes))
 		return nil
+	case outcome != NotCommitted:
+		return u.inDoubt(&InDoubtError{ID: r.id, Ref: r.String(), Err: errors.Join(err, raceErr)})
+	case sent.Unanswered > 0:
+		return u.notDone(u.notCommitted(fmt.Errorf("%w; the last answer: %w", ErrSuperseded, err), StartOver))
 	}
-	if sent.Unanswered == 0 {
-		if err = u.explain(detached, ending, writes, err); errors.Is(err, ErrAlreadyCommitted) {
-			return u.doneBefore(err)
-		}
-		return u.notDone(err)
+	if err = u.explain(detached, ending, writes, err); errors.Is(err, ErrAlreadyCommitted) {
+		return u.doneBefore(err)
 	}
-	return u.settle(detached, writes, fate, err, raceErr)
+	return u.notDone(err)
 }
 
 // send sends the commit until it is answered, at the longest until others may
@@ -119,28 +132,6 @@ func (u *Unit) send(ctx context.Context, ending *lockset.Ending, actions []types
 }
 
 var errLate = errors.New("the commit was not answered before the locks' deadline")
-
-// settle says what became of a commit that had no answer. A refusal of a
-// repeated request proves nothing about the first, so neither does err.
-func (u *Unit) settle(ctx context.Context, writes []write, fate lockset.Fate, err, raceErr error) error {
-	r := ref{unit: u.set.Unit(), token: u.set.Token(), key: u.held[0], id: u.options.ID}
-	outcome := outcomeOf(ref{}, nil, fate, false)
-	if outcome != NotCommitted && r.id != "" {
-		var readErr error
-		if outcome, readErr = u.c.ask(ctx, r); readErr != nil {
-			raceErr = errors.Join(raceErr, readErr)
-		}
-	}
-	switch outcome {
-	case Committed:
-		u.committed(len(writes))
-		return nil
-	case NotCommitted:
-		return u.notDone(u.notCommitted(fmt.Errorf("%w; the last answer: %w", ErrSuperseded, err), StartOver))
-	default:
-		return u.inDoubt(&InDoubtError{ID: u.options.ID, Ref: r.String(), Err: errors.Join(err, raceErr)})
-	}
-}
 
 func (u *Unit) notCommitted(err error, next Next) *CommitError {
 	return &CommitError{Next: next, Err: err}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -71,9 +70,9 @@ func (c *Client) ask(ctx context.Context, r ref) (Outcome, error) {
 			return Undecided, err
 		}
 	}
-	// A token is about the time of its unit, and TTL deletes by the wall clock.
-	age := c.lock.Now().Sub(time.UnixMicro(int64(r.token)))
-	return outcomeOf(r, found, fate, age > c.cfg.IDRetention), nil
+	// TTL deletes by a clock that may differ from ours by as much as Retention.
+	expired := c.lock.Now().Sub(r.at) > c.cfg.IDRetention-c.lock.Retention
+	return outcomeOf(r, found, fate, expired), nil
 }
 
 func (c *Client) recordGet(id string) types.TransactGetItem {

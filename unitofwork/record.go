@@ -116,23 +116,27 @@ func putRecord(table, id, unit string, digest []byte, now time.Time, retention t
 type ref struct {
 	unit  string
 	token fencing.Token
+	at    time.Time    // when it committed, if it did, by its own clock
 	key   ordering.Key // one that it held
 	id    string       // empty if it had none
 }
 
 func (r ref) String() string {
-	return refPrefix + r.unit + ":" + r.token.String() + ":" + url.QueryEscape(r.id) + ":" + string(r.key)
+	return strings.Join([]string{
+		refPrefix + r.unit, r.token.String(), strconv.FormatInt(r.at.Unix(), 10), url.QueryEscape(r.id), string(r.key),
+	}, ":")
 }
 
 func parseRef(s string) (ref, error) {
-	parts := strings.SplitN(strings.TrimPrefix(s, refPrefix), ":", 4)
-	if len(parts) != 4 || !strings.HasPrefix(s, refPrefix) {
+	parts := strings.SplitN(strings.TrimPrefix(s, refPrefix), ":", 5)
+	if len(parts) != 5 || !strings.HasPrefix(s, refPrefix) {
 		return ref{}, &IDError{s, "is not the Ref of an InDoubtError"}
 	}
 	token, err := strconv.ParseInt(parts[1], 10, 64)
-	id, err2 := url.QueryUnescape(parts[2])
-	r := ref{unit: parts[0], token: fencing.Token(token), key: ordering.Key(parts[3]), id: id}
-	if err != nil || err2 != nil || r.unit == "" || !r.token.Valid() || r.key.Validate() != nil || checkID(id) != nil {
+	at, err1 := strconv.ParseInt(parts[2], 10, 64)
+	id, err2 := url.QueryUnescape(parts[3])
+	r := ref{unit: parts[0], token: fencing.Token(token), at: time.Unix(at, 0), key: ordering.Key(parts[4]), id: id}
+	if err != nil || err1 != nil || err2 != nil || r.unit == "" || !r.token.Valid() || r.key.Validate() != nil || checkID(id) != nil {
 		return ref{}, &IDError{s, "is not the Ref of an InDoubtError"}
 	}
 	return r, nil
@@ -160,13 +164,15 @@ func (o Outcome) String() string {
 
 // outcomeOf decides by the record of the unit's ID (nil if it has none there)
 // and its lock row's word, both read at one moment. expired says that a record
-// of the unit, had there been one, would be gone by now.
+// of the unit, had there been one, might be gone by now.
 func outcomeOf(r ref, found *record, fate lockset.Fate, expired bool) Outcome {
 	switch {
 	case found != nil && found.unit == r.unit, fate == lockset.FateCommitted:
 		return Committed
-	case found != nil, fate == lockset.FateNever:
-		return NotCommitted // another committed under the ID, or it was freed uncommitted
+	case fate == lockset.FateNever:
+		return NotCommitted // it was freed uncommitted
+	case found != nil && !expired:
+		return NotCommitted // another committed under the ID: it never can
 	case fate == lockset.FateHeld:
 		return Undecided
 	case r.id != "" && !expired:

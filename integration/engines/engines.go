@@ -17,8 +17,10 @@
 package engines
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
+	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -115,13 +117,31 @@ func Client(endpoint string) *dynamodb.Client {
 		// DynamoDB Local refuses access key ids with anything but letters and digits.
 		Credentials: credentials.NewStaticCredentialsProvider("holdall", "holdall", ""),
 		Retryer:     aws.NopRetryer{},
-		HTTPClient: awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+		HTTPClient: ownBody{awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 			t.Proxy = nil
 			// Suites send from many goroutines at once; with the default of 10 the
 			// rest would open a connection for every request.
 			t.MaxIdleConns, t.MaxIdleConnsPerHost = 256, 256
-		}),
+		})},
 	})
+}
+
+// ownBody gives every request a body that only the transport closes. The SDK
+// closes the one it passes as soon as the answer begins; an engine on the same
+// machine may answer before the transport has looked for that body's end, and
+// the transport then drops the connection in the middle of the answer.
+type ownBody struct{ next aws.HTTPClient }
+
+func (c ownBody) Do(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		r = r.Clone(r.Context())
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	return c.next.Do(r)
 }
 
 // Table is the name of a table in this test's namespace.

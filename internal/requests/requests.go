@@ -51,6 +51,8 @@ type Attempt struct {
 type Sent struct {
 	// First is a reading of the clock from before the first sending.
 	First time.Time
+	// Sendings counts all of them.
+	Sendings int
 	// Unanswered counts the sendings that had no answer, or heard of an earlier
 	// one under way. They may be carried out, also later, unless the request's
 	// own conditions prevent it.
@@ -84,6 +86,7 @@ func Do[I, O any](ctx context.Context, c *Caller, r Request, in *I, send Method[
 		if time.Since(sent.First) >= c.Patience {
 			return nil, sent, &NoAnswerError{Op: r.Op, Last: last, End: ErrPatience}
 		}
+		sent.Sendings++
 		out, kind, err := Once(ctx, c, r.Op, n, in, send)
 		switch kind {
 		case Done:
