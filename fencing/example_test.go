@@ -38,7 +38,7 @@ func ExampleToken() {
 
 // A clock that is behind proposes tokens above what it has seen, all the same.
 func ExampleClock() {
-	slow := fencing.NewClock(func() time.Time { return time.UnixMicro(1_000) }, 14*24*time.Hour)
+	slow := fencing.NewClock(func() time.Time { return time.UnixMicro(1_000) })
 	fmt.Println(slow.Next())
 	slow.Saw(5_000) // in an answer of the table's
 	fmt.Println(slow.Next())

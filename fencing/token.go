@@ -18,9 +18,10 @@ import (
 // about each other. The zero Token is older than every token.
 type Token int64
 
-// MaxToken is the largest token. Tokens stay below 2^53, so they survive JSON
-// and JavaScript.
-const MaxToken Token = 1<<53 - 1
+// MaxToken is the largest token, of the year 2219. Tokens stay below 2^53, so
+// they survive JSON and JavaScript, and well below it: what a corrupt row or a
+// bug has there, the largest number of some kind, is not to be followed.
+const MaxToken Token = 1<<53 - 1<<50
 
 // String returns the token as a decimal number.
 func (t Token) String() string { return strconv.FormatInt(int64(t), 10) }
@@ -33,18 +34,14 @@ func (t Token) String() string { return strconv.FormatInt(int64(t), 10) }
 // A Clock is safe for concurrent use and takes no lock.
 type Clock struct {
 	now  func() time.Time
-	lead time.Duration
 	last atomic.Int64
 }
 
-// NewClock returns a Clock that reads the wall clock from now. A token more than
-// lead ahead of it is none that anybody's clock proposed: lead is by how much
-// clocks may be wrong.
-func NewClock(now func() time.Time, lead time.Duration) *Clock {
-	return &Clock{now: now, lead: lead}
-}
+// NewClock returns a Clock that reads the wall clock from now.
+func NewClock(now func() time.Time) *Clock { return &Clock{now: now} }
 
-// Next returns a token higher than every token seen or proposed before.
+// Next returns a token higher than every token seen or proposed before. It is
+// not valid if the wall clock reads a time beyond [MaxToken].
 func (c *Clock) Next() Token {
 	wall := c.now().UnixMicro()
 	for {
@@ -57,17 +54,15 @@ func (c *Clock) Next() Token {
 }
 
 // Saw tells the clock of a token met in an answer: later proposals are higher.
-// It reports whether it believes the token. One that is not valid, or too far
-// ahead of the wall clock, is ignored: a corrupt row is not to push the clock,
-// and with it every row that this process locks, to the end of all tokens.
-func (c *Clock) Saw(t Token) bool {
-	if !t.Valid() || int64(t) > c.now().Add(c.lead).UnixMicro() {
-		return false
+// One that is not valid is ignored.
+func (c *Clock) Saw(t Token) {
+	if !t.Valid() {
+		return
 	}
 	for {
 		last := c.last.Load()
 		if int64(t) <= last || c.last.CompareAndSwap(last, int64(t)) {
-			return true
+			return
 		}
 	}
 }

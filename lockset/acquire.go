@@ -58,8 +58,8 @@ func (c *Client) Acquire(ctx context.Context, keys []ordering.Key) (*Set, error)
 // Invariants:
 //   - steps [0, secured) are held and under the group's care; nothing later is,
 //     but for what a doubt may bring;
-//   - every attempt at later steps is in attempts, until one of its rows has a
-//     fence that refuses it.
+//   - every attempt that may have landed, or may yet, is in attempts; it is dead
+//     when one of its rows has a fence that refuses it from then on.
 type acquisition struct {
 	c        *Client
 	unit     *unit
@@ -80,6 +80,7 @@ type attempt struct {
 	steps  ordering.Plan
 	since  time.Time // from before its first sending
 	doubts bool      // a sending had no answer: it may land yet, or may have
+	dead   bool      // it cannot land any more; it may have, before
 }
 
 // toBurn returns the attempts that must not land any more: those without an
@@ -88,6 +89,9 @@ type attempt struct {
 func (a *acquisition) toBurn() []attempt {
 	var burn []attempt
 	for i, tried := range a.attempts {
+		if tried.dead {
+			continue
+		}
 		covered := slices.ContainsFunc(a.attempts[i+1:], func(later attempt) bool {
 			return later.first == tried.first && later.token >= tried.token
 		})
@@ -117,6 +121,9 @@ func (c *Client) newAcquisition(ctx context.Context, plan ordering.Plan) *acquis
 // run takes step after step. It returns nil when all are held and every row is
 // stamped with the unit's final token.
 func (a *acquisition) run(caller context.Context) error {
+	if !a.token.Valid() {
+		return &ConfigError{"Now", "reads a time that leaves no tokens"}
+	}
 	// The loss of a key already taken ends the attempt to take the others.
 	ctx, cancel := context.WithCancelCause(caller)
 	defer cancel(nil)
@@ -212,7 +219,10 @@ func (a *acquisition) secure(won attempt) {
 	a.group.Add(won.steps.Keys(), won.since)
 	// The first row of these steps now has a fence of at least won.token: what
 	// is still under way for it with a token no higher will be refused.
-	a.attempts = slices.DeleteFunc(a.attempts, func(old attempt) bool { return old.token <= won.token })
+	for i, old := range a.attempts {
+		a.attempts[i].dead = old.dead || old.token <= won.token
+	}
+	a.attempts = slices.DeleteFunc(a.attempts, func(old attempt) bool { return old.dead && !old.doubts })
 }
 
 // landed notes that an attempt without an answer was carried out: a row shows
@@ -228,12 +238,14 @@ func (a *acquisition) landed(ctx context.Context, at observed) error {
 		}
 		at.row = r
 	}
-	won, ok := a.attempted(at.row.rvn)
-	if !ok {
-		return &RowError{Table: a.c.cfg.Table, Key: at.row.key, Reason: "it names our unit with a version we did not write"}
+	if won, ok := a.attempted(at.row.rvn); ok && won.first == a.secured {
+		a.secure(won)
+		return nil
 	}
-	a.secure(won)
-	return nil
+	// The attempt landed long ago; others buried its first steps, and we have
+	// them anew. What is left of it is freed, and taken with the rest.
+	_, err := a.c.release(ctx, a.unit, a.plan[at.step:at.step+1])
+	return err
 }
 
 // orphaned deals with an entry of ours whose witness's row does not show our

@@ -12,7 +12,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
-	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"sync/atomic"
@@ -52,7 +51,7 @@ func New(db DynamoDB, cfg Config) (*Client, error) {
 		db:     db,
 		cfg:    cfg,
 		table:  lockTable{name: cfg.Table, hashKey: cfg.HashKey},
-		clock:  fencing.NewClock(cfg.Now, cfg.Retention),
+		clock:  fencing.NewClock(cfg.Now),
 		seen:   newSightings(10 * cfg.Lease),
 		caller: &requests.Caller{Attempt: cfg.AttemptTimeout, Patience: cfg.Lease, Observe: cfg.Trace.Request},
 	}, nil
@@ -118,10 +117,7 @@ func (c *Client) observe(key ordering.Key, item map[string]attributeValue) (row,
 	if reason != "" {
 		return row{}, time.Time{}, &RowError{Table: c.cfg.Table, Key: key, Reason: reason}
 	}
-	if r.exists && !c.clock.Saw(r.fence) {
-		return row{}, time.Time{}, &RowError{Table: c.cfg.Table, Key: key, Reason: fmt.Sprintf(
-			"its %s %v is more than %v ahead of this process's clock", attrFence, r.fence, c.cfg.Retention)}
-	}
+	c.clock.Saw(r.fence)
 	return r, c.seen.see(r, time.Now()), nil
 }
 

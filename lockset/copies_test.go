@@ -2,6 +2,7 @@ package lockset_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -79,6 +80,67 @@ func TestAUnitMeetsItsOwnStaleIntent(t *testing.T) {
 		require.NoError(t, <-done)
 		require.Less(t, sent, 40)
 		b.allFree()
+	})
+}
+
+// Half of a chunk that landed unheard was buried by one who wanted that half, and
+// the unit takes it anew: the other half still names it, by an RVN of long ago.
+func TestAUnitMeetsTheOtherHalfOfAChunk(t *testing.T) {
+	for name, patience := range map[string]time.Duration{"it goes on": time.Hour, "it gives up": 3*lease + lease/4} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				held := b.take(b.owner("holder", nil), "a")
+				u := b.owner("u", nth("TransactWriteItems", 1, faults.DeliverLate(2*time.Second, faults.Reset)), func(c *lockset.Config) {
+					c.Trace.Blocked = func(lockset.BlockedInfo) { time.Sleep(3 * lease) } // the process is stopped
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				done := make(chan error)
+				go func() {
+					set, err := u.Acquire(ctx, []ordering.Key{"a", "b"})
+					if err == nil {
+						err = set.Release(t.Context())
+					}
+					done <- err
+				}()
+				time.Sleep(time.Second)
+				b.free(held)
+				time.Sleep(2 * time.Second) // the first sending lands
+				next := b.owner("next", nil)
+				again := b.take(next, "a") // a is buried, b is not
+				if patience == time.Hour {
+					b.free(again)
+					require.NoError(t, <-done)
+				} else {
+					require.Error(t, <-done)
+					b.free(again)
+				}
+				b.allFree()
+			})
+		})
+	}
+}
+
+// Clocks that are wrong by any amount only cost a raise: rows written by one
+// that is ahead lock nobody out, and one set back knows its own.
+func TestClocksWrongByAnyAmount(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		last := lockset.Token(0)
+		for i, wrong := range []time.Duration{0, 15 * 24 * time.Hour, 50 * 365 * 24 * time.Hour, -20 * 365 * 24 * time.Hour, 0} {
+			o := b.owner(fmt.Sprint("o", i), nil, func(c *lockset.Config) {
+				c.Now = func() time.Time { return time.Now().Add(wrong) }
+			})
+			set := b.take(o, "a", "c/x")
+			require.Greater(t, set.Token(), last)
+			last = set.Token()
+			b.free(set)
+		}
+		mad := b.owner("mad", nil, func(c *lockset.Config) {
+			c.Now = func() time.Time { return time.Now().Add(250 * 365 * 24 * time.Hour) }
+		})
+		_, err := mad.Acquire(t.Context(), []ordering.Key{"a"})
+		require.ErrorAs(t, err, new(*lockset.ConfigError))
+		b.free(b.take(b.owner("last", nil), "a"))
 	})
 }
 

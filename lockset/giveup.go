@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -24,13 +25,22 @@ func (a *acquisition) giveUp(ctx context.Context, cause error) error {
 	errs := []error{cause}
 	held := a.secured
 	for _, tried := range a.toBurn() {
-		end, err := a.burn(ctx, tried)
+		landed, err := a.burn(ctx, tried)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("burn token %v on key %q: %w", tried.token, string(tried.steps[0].Key), err))
 		}
-		held = max(held, end)
+		if landed != nil {
+			held = max(held, landed.first+len(landed.steps))
+		}
 	}
-	if _, err := a.c.release(ctx, a.unit, a.plan[:held]); err != nil {
+	for _, tried := range a.attempts {
+		// One that landed unheard a lease ago may have been buried in part; what
+		// its first row says of it by now is not the whole of it.
+		if tried.doubts && time.Since(tried.since) >= a.c.cfg.Lease {
+			held = max(held, tried.first+len(tried.steps))
+		}
+	}
+	if left, err := a.c.release(ctx, a.unit, a.plan[:held]); len(left) > 0 {
 		errs = append(errs, err)
 	}
 	a.c.cfg.Logger.Debug("holdall: gave up", "unit", a.unit.nonce, "cause", cause)
@@ -41,32 +51,30 @@ func (a *acquisition) giveUp(ctx context.Context, cause error) error {
 }
 
 // burn makes the token of an attempt unusable on the first of its keys, so that
-// the attempt, which is atomic, cannot land any more. If one already landed,
-// it returns the index after the last of its steps.
-func (a *acquisition) burn(ctx context.Context, tried attempt) (end int, err error) {
+// the attempt, which is atomic, cannot land any more. It returns the attempt
+// that has landed there, if one has.
+func (a *acquisition) burn(ctx context.Context, tried attempt) (landed *attempt, err error) {
 	key := tried.steps[0].Key
 	vs := a.c.values(a.unit, tried.token)
 	for {
 		_, err := a.c.write(ctx, a.unit.id("x"), []*types.Update{a.c.table.update(key, burnIf, stamp, vs)})
 		var refused *refusal
 		if !errors.As(err, &refused) {
-			return 0, err
+			return nil, err
 		}
 		if len(refused.items[0]) > 0 {
 			r, _, err := a.c.observe(key, refused.items[0])
 			if errors.As(err, new(*RowError)) {
-				return 0, nil // not ours to touch
+				return nil, nil // not ours to touch
 			}
-			if r.unit == a.unit.nonce {
-				if won, ok := a.attempted(r.rvn); ok {
-					return won.first + len(won.steps), nil
-				}
+			if won, ok := a.attempted(r.rvn); ok && r.unit == a.unit.nonce {
+				return &won, nil
 			}
-			return 0, nil // its fence is high enough
+			return nil, nil // its fence is high enough
 		}
 		_, err = a.c.write(ctx, a.unit.id("x"), []*types.Update{a.c.table.update(key, burnAbsentIf, burnAbsent, vs)})
 		if !errors.As(err, &refused) {
-			return 0, err
+			return nil, err
 		}
 		// A row appeared meanwhile: the first write decides. Rows appear and
 		// vanish rarely, so this ends; ctx ends it for certain.

@@ -132,9 +132,10 @@ const renewBatch = 25
 // renewer returns the function that renews a unit's keys. Its condition names
 // the unit, never the RVN before, so an answer lost on the way changes nothing.
 // Every round writes an RVN of its own, higher than all of the unit's before, and
-// only over a lower one: a late copy brings back none that somebody is watching.
+// never over a higher one: a late copy brings back none that somebody is
+// watching.
 func (c *Client) renewer(u *unit) func(context.Context, []ordering.Key, int) []error {
-	statement := fmt.Sprintf(`UPDATE "%s" SET "%s"=? WHERE "%s"=? AND "%s"=? AND "%s"<?`,
+	statement := fmt.Sprintf(`UPDATE "%s" SET "%s"=? WHERE "%s"=? AND "%s"=? AND "%s"<=?`,
 		c.cfg.Table, attrRVN, c.cfg.HashKey, attrUnit, attrRVN)
 	return func(ctx context.Context, keys []ordering.Key, n int) []error {
 		rvn := renewedRVN(u.nonce, n)

@@ -178,8 +178,9 @@ func (u *Unit) explainWrites(writes []write, reasons []types.CancellationReason,
 			continue
 		case requests.ReasonCondition:
 			found, ok := u.stage.stamper.fenceOf(reasons[i].Item)
+			u.c.locks.Clock().Saw(found)
 			switch {
-			case !ok || found != 0 && !u.c.locks.Clock().Saw(found):
+			case !ok:
 				attr := u.c.cfg.FenceAttribute
 				refused.Next, refused.Err = FixCall, &FenceError{Attribute: attr, Found: valueText(reasons[i].Item[attr])}
 				return refused

@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// renewal is a heartbeat as a statement, to a higher RVN only. Attribute names are quoted: key
+// renewal is a heartbeat as a statement, never over a higher RVN. Attribute names are quoted: key
 // is a keyword, and some are reserved words.
 func (w *world) renewal(key, unit, rvn string) types.BatchStatementRequest {
 	return types.BatchStatementRequest{
 		Statement: aws.String(fmt.Sprintf(
-			`UPDATE "%s" SET "recordVersionNumber"=? WHERE "key"=? AND "unit"=? AND "recordVersionNumber"<?`, w.locks)),
+			`UPDATE "%s" SET "recordVersionNumber"=? WHERE "key"=? AND "unit"=? AND "recordVersionNumber"<=?`, w.locks)),
 		Parameters:                          []types.AttributeValue{text(rvn), text(key), text(unit), text(rvn)},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
@@ -75,7 +75,7 @@ func (w *world) testStatementErrors(t *testing.T) {
 		key := fresh(t)
 		w.put(t, w.locks, with(ours, item{"key": text(key)}))
 		lost := w.renewal(key, "me", "rvn-2")
-		lost.Statement = aws.String(fmt.Sprintf(`UPDATE "%sabsent" SET "recordVersionNumber"=? WHERE "key"=? AND "unit"=? AND "recordVersionNumber"<?`, w.prefix))
+		lost.Statement = aws.String(fmt.Sprintf(`UPDATE "%sabsent" SET "recordVersionNumber"=? WHERE "key"=? AND "unit"=? AND "recordVersionNumber"<=?`, w.prefix))
 		out, err := w.batch(t, lost, w.renewal(key, "me", "rvn-2"))
 		require.NoError(t, err)
 		require.NotNil(t, out[0].Error)
@@ -91,7 +91,7 @@ func (w *world) testStatementText(t *testing.T) {
 		key := fresh(t)
 		w.put(t, w.locks, with(ours, item{"key": text(key)}))
 		raw := w.renewal(key, "me", "rvn-2")
-		raw.Statement = aws.String(fmt.Sprintf(`UPDATE "%s" SET "recordVersionNumber"=? WHERE key=? AND "unit"=? AND "recordVersionNumber"<?`, w.locks))
+		raw.Statement = aws.String(fmt.Sprintf(`UPDATE "%s" SET "recordVersionNumber"=? WHERE key=? AND "unit"=? AND "recordVersionNumber"<=?`, w.locks))
 		out, err := w.batch(t, raw)
 		require.NoError(t, err)
 		if w.differs(AcceptsKeyUnquoted) {
