@@ -252,7 +252,7 @@ func (a *acquisition) landed(ctx context.Context, at observed) error {
 // unit. Either that is not visible yet, and the clean is refused, or the attempt
 // landed unheard and was buried since: the entry is stale, as anybody's would be.
 func (a *acquisition) orphaned(ctx context.Context, at observed) error {
-	err := a.c.clean(ctx, a.unit.id("c"), at.key, at.entry)
+	_, err := a.c.clean(ctx, a.unit.id("c"), at.key, at.entry)
 	if err == nil {
 		return nil
 	}

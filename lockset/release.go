@@ -131,7 +131,7 @@ func (c *Client) leaveAncestors(ctx context.Context, u *unit, w want) error {
 	}
 	var errs []error
 	for _, ancestor := range w.key.Ancestors() {
-		err := c.clean(ctx, u.id("c"), ancestor, w.entry)
+		_, err := c.clean(ctx, u.id("c"), ancestor, w.entry)
 		var refused *refusal
 		if err != nil && !errors.As(err, &refused) {
 			errs = append(errs, err)

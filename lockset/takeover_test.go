@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
@@ -128,6 +130,27 @@ func TestCoarseWaiterCleansTheDeadAndWaitsForTheLiving(t *testing.T) {
 		// c/b and c/d/e were never in the way of c: their rows are buried by
 		// whoever wants them, and their intents cleaned.
 		b.allFreeOnceAskedFor("c/b", "c/d")
+	})
+}
+
+// Who releases in the ordinary way between a waiter's two reads is not told as
+// dead.
+func TestAnOrdinaryReleaseIsNotACleaning(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		fine := b.take(b.owner("fine", nil), "c/a")
+		released := false
+		o := b.owner("o", func(c faults.Call) faults.Fault {
+			in, ok := c.Input.(*dynamodb.GetItemInput)
+			if ok && !released && in.Key["key"].(*types.AttributeValueMemberS).Value == "c/a" {
+				released = true
+				b.free(fine)
+			}
+			return faults.Pass()
+		})
+		b.free(b.take(o, "c"))
+		require.True(t, released)
+		require.Empty(t, o.cleaned)
+		require.Empty(t, o.buried)
 	})
 }
 

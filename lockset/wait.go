@@ -131,26 +131,31 @@ func (a *acquisition) judgeBelow(ctx context.Context, at observed, n int) (livin
 // witnesses.
 const witnessEvery = 5
 
-// clean removes a dead unit's intent. It reports whether it did.
+// clean removes an intent whose unit does not hold its witness any more. It
+// reports whether the intent is gone; the trace is told if it was left behind,
+// not if its unit took it away itself just now.
 func (a *acquisition) clean(ctx context.Context, ancestor ordering.Key, e entry) bool {
-	if err := a.c.clean(ctx, a.unit.id("c"), ancestor, e); err != nil {
+	left, err := a.c.clean(ctx, a.unit.id("c"), ancestor, e)
+	if err != nil {
 		return false
 	}
-	if hook := a.c.cfg.Trace.Cleaned; hook != nil {
+	if hook := a.c.cfg.Trace.Cleaned; left && hook != nil {
 		hook(ancestor, e.unit)
 	}
 	return true
 }
 
-func (c *Client) clean(ctx context.Context, id string, ancestor ordering.Key, e entry) error {
-	_, err := c.transact(ctx, id, c.table.clean(ancestor, e))
+// clean removes a stale intent and reports whether it was there. A *refusal
+// means that its unit holds the witness.
+func (c *Client) clean(ctx context.Context, id string, ancestor ordering.Key, e entry) (left bool, err error) {
+	_, err = c.transact(ctx, id, c.table.clean(ancestor, e))
 	var refused *refusal
 	if errors.As(err, &refused) {
-		if _, checked := refused.items[0]; !checked {
-			return nil // the witness is gone and so is the entry: nothing to do
+		if _, holds := refused.items[0]; !holds {
+			return false, nil // the witness is gone, and so is the entry
 		}
 	}
-	return err
+	return err == nil, err
 }
 
 func (a *acquisition) traceBlocked(at observed) {
