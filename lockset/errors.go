@@ -24,15 +24,26 @@ var (
 	ErrReleased = heartbeat.ErrReleased
 )
 
-// LostError says why a set was lost. It matches [ErrLost].
+// LostError says why a set was lost. It matches [ErrLost], and its Reason.
+//
+//	Key    ordering.Key // the first key lost; empty if time ran out for the set
+//	Reason error
 type LostError = heartbeat.LostError
 
 // TableError names a table that cannot be used as it stands: it does not exist,
-// has another key schema, or may not be accessed.
+// has another key schema, or may not be accessed. It wraps the SDK's error.
+//
+//	Op     string   // the operation that was refused
+//	Tables []string // the table; several if DynamoDB did not say which of them
+//	Err    error    // the SDK's
 type TableError = requests.TableError
 
 // NoAnswerError says that DynamoDB did not answer in time, or only that it was
-// busy.
+// busy, or was not asked because the context had ended. It wraps the end.
+//
+//	Op   string // the operation
+//	Last error  // what the last sending met; nil if nothing was sent
+//	End  error  // why there was no further one: the context's cause, or patience
 type NoAnswerError = requests.NoAnswerError
 
 // HeldError says who had a key when the time to wait for it was over. Nothing

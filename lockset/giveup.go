@@ -26,7 +26,7 @@ func (a *acquisition) giveUp(ctx context.Context, cause error) error {
 	held := a.secured
 	for _, tried := range a.toBurn() {
 		landed, err := a.burn(ctx, tried)
-		if err != nil {
+		if err != nil && !errors.As(cause, new(*TableError)) { // which would say the same again
 			errs = append(errs, fmt.Errorf("burn token %v on key %q: %w", tried.token, string(tried.steps[0].Key), err))
 		}
 		if landed != nil {

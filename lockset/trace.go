@@ -36,7 +36,14 @@ type Trace struct {
 // Token is a fencing token.
 type Token = fencing.Token
 
-// RequestInfo describes one sending of a request to DynamoDB.
+// RequestInfo describes one sending of a request to DynamoDB:
+//
+//	Op       string        // the operation, such as "TransactWriteItems"
+//	N        int           // 1 for the first sending, 2 for the first repetition
+//	Duration time.Duration // until the answer, or until it was given up
+//	Err      error         // nil if it was carried out
+//	Kind                   // a string: "done", "no answer", "busy", "in progress", "refused" or "invalid"
+//	Capacity float64       // consumed capacity units, as DynamoDB reported them
 type RequestInfo = requests.Attempt
 
 // AcquiredInfo describes a set that was acquired.

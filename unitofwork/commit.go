@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -55,7 +56,7 @@ func (u *Unit) commit(ctx context.Context) error {
 	case errors.Is(err, lockset.ErrLost):
 		return u.release(ctx, u.notCommitted(err, StartOver))
 	case err != nil:
-		return u.release(ctx, u.notCommitted(err, TryLater))
+		return u.release(ctx, u.notCommitted(err, Decide))
 	}
 	return u.write(ctx, ending, writes)
 }
@@ -145,7 +146,7 @@ func (u *Unit) explain(ctx context.Context, ending *lockset.Ending, writes []wri
 	case errors.As(err, new(*lockset.LostError)):
 		return u.notCommitted(err, StartOver)
 	case errors.As(err, new(*lockset.NoAnswerError)): // which wraps the last answer
-		return u.notCommitted(err, TryLater)
+		return u.notCommitted(err, NextOf(err))
 	case !errors.As(err, &canceled):
 		return u.notCommitted(u.c.nameTable(ctx, u.set.Unit(), err, writes), FixCall)
 	}
@@ -202,25 +203,34 @@ func (u *Unit) explainWrites(writes []write, reasons []types.CancellationReason,
 	return condition
 }
 
-// nameTable asks each table of a refused transaction by itself, to name the one
-// that cannot be used.
+// nameTable names the table that a refused transaction cannot use: not ours, for
+// the unit has just used them. Of several it asks each by itself, as far as a
+// record of it is known; if all but one can be used, it is that one.
 func (c *Client) nameTable(ctx context.Context, id string, err error, writes []write) error {
 	var refused *lockset.TableError
 	if !errors.As(err, &refused) || len(refused.Tables) < 2 {
 		return err
 	}
-	asked := map[string]bool{}
+	suspects := map[string]bool{}
 	for _, w := range writes {
-		if asked[w.table] || w.key == nil {
+		suspects[w.table] = true
+	}
+	for _, w := range writes {
+		if !suspects[w.table] || w.key == nil {
 			continue
 		}
-		asked[w.table] = true
 		get := types.TransactGetItem{Get: &types.Get{TableName: aws.String(w.table), Key: w.key}}
 		_, readErr := c.read(ctx, id, []types.TransactGetItem{get}, []string{w.table})
 		var alone *lockset.TableError
 		if errors.As(readErr, &alone) && requests.SameCode(alone.Err, refused.Err) {
 			return alone
 		}
+		if readErr == nil {
+			delete(suspects, w.table)
+		}
 	}
-	return err
+	if len(suspects) == 0 {
+		return err
+	}
+	return &lockset.TableError{Op: refused.Op, Tables: slices.Sorted(maps.Keys(suspects)), Err: refused.Err}
 }

@@ -323,9 +323,20 @@ func TestACallersEndReleasesWithoutWriting(t *testing.T) {
 			return nil // it does not look
 		})
 		require.ErrorIs(t, err, context.Canceled)
-		require.Equal(t, unitofwork.TryLater, unitofwork.NextOf(err))
+		require.Equal(t, unitofwork.Decide, unitofwork.NextOf(err), "nothing was sent")
 		require.Equal(t, [2]int64{100, 100}, b.balances())
 		b.allFree()
+
+		err = c.Do(ctx, transferKeys, transfer(1))
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, unitofwork.Decide, unitofwork.NextOf(err))
+		ctx, cancel = context.WithCancel(t.Context())
+		err = c.Do(ctx, transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+			cancel()
+			return transfer(1)(ctx, u)
+		})
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, unitofwork.Decide, unitofwork.NextOf(err))
 	})
 }
 

@@ -63,6 +63,7 @@ func (n Next) String() string {
 // of this package's.
 func NextOf(err error) Next {
 	var commit *CommitError
+	var silent *lockset.NoAnswerError
 	switch {
 	case errors.Is(err, ErrInDoubt):
 		return AskLater
@@ -70,7 +71,12 @@ func NextOf(err error) Next {
 		return commit.Next
 	case errors.Is(err, lockset.ErrLost):
 		return StartOver
-	case errors.As(err, new(*lockset.HeldError)), errors.As(err, new(*lockset.NoAnswerError)):
+	case errors.As(err, new(*lockset.HeldError)):
+		return TryLater
+	case errors.As(err, &silent):
+		if silent.Last == nil { // the caller's context ended before it was sent
+			return Decide
+		}
 		return TryLater
 	case errors.As(err, new(*ordering.KeyError)), errors.As(err, new(*lockset.ConfigError)),
 		errors.As(err, new(*lockset.TableError)), errors.As(err, new(*lockset.RowError)),

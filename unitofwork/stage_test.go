@@ -255,6 +255,10 @@ func TestTablesAtFaultAreNamed(t *testing.T) {
 			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
 			require.ErrorContains(t, err, fmt.Sprintf("table %q", table))
 		}
+		err := c.Do(t.Context(), keys, func(_ context.Context, u *unitofwork.Unit) error {
+			return errors.Join(u.Put(customers.Of(customer{ID: "1"})), u.Stage("customer:1", putOf("nowhere", map[string]string{"x": "y"})))
+		})
+		require.ErrorContains(t, err, `table "nowhere": TransactWriteItems: does not exist`)
 		b.allFree()
 	})
 }

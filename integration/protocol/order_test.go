@@ -147,6 +147,7 @@ func holdOnce(ctx context.Context, o *owner, w *watcher, keys []ordering.Key) er
 		return err
 	}
 	err = w.acquired(set)
+	time.Sleep(time.Duration(len(keys)%5) * time.Millisecond) // long enough to be overlapped
 	w.releasing(set)
 	if released := set.Release(ctx); err == nil {
 		err = released

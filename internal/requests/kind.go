@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
@@ -162,16 +163,25 @@ func (e *TableError) Error() string {
 	return fmt.Sprintf("one of the tables %q: %s: %s", e.Tables, e.Op, e.hint())
 }
 
-// hint puts what usually is wrong in front of DynamoDB's own words.
+// hint puts what usually is wrong in front of DynamoDB's own words, and what a
+// cancelled transaction's reasons say behind them.
 func (e *TableError) hint() string {
 	var api smithy.APIError
-	if errors.As(e.Err, &api) {
-		switch api.ErrorCode() {
-		case "ResourceNotFoundException":
-			return "does not exist: " + e.Err.Error()
-		case "AccessDeniedException":
-			return "may not be accessed: " + e.Err.Error()
+	var canceled *types.TransactionCanceledException
+	switch {
+	case errors.As(e.Err, &canceled):
+		text := e.Err.Error()
+		for _, r := range canceled.CancellationReasons {
+			if r.Message != nil && !strings.Contains(text, *r.Message) {
+				text += "; " + *r.Message
+			}
 		}
+		return text
+	case !errors.As(e.Err, &api):
+	case api.ErrorCode() == "ResourceNotFoundException":
+		return "does not exist: " + e.Err.Error()
+	case api.ErrorCode() == "AccessDeniedException":
+		return "may not be accessed: " + e.Err.Error()
 	}
 	return e.Err.Error()
 }

@@ -1,5 +1,6 @@
 // Install fetches the engines that the tests run against into .engines/ at the
-// root of the repository. What is there already is only checked.
+// root of the repository, and sees to the C compiler that the race detector
+// takes. What is there already is only checked.
 package main
 
 import (
@@ -29,6 +30,9 @@ func install(ctx context.Context) error {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Join(root, ".engines"), 0o755); err != nil {
+		return err
+	}
+	if err := provideCompiler(ctx); err != nil {
 		return err
 	}
 	for _, e := range []struct {

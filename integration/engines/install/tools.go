@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// packages says which Debian package has a tool.
+// packages says which Debian packages a tool takes.
 var packages = map[string]string{
+	"gcc":  "gcc libc6-dev",
 	"java": "default-jre-headless",
 	"mvn":  "maven",
 	"npm":  "npm",
@@ -44,6 +45,19 @@ func provide(ctx context.Context, tools []string) error {
 	return nil
 }
 
+// provideCompiler makes sure that there is a C compiler: the race detector, with
+// which the tests run, takes one.
+func provideCompiler(ctx context.Context) error {
+	out, err := run(ctx, "", "go", "env", "CC")
+	if err != nil {
+		return err
+	}
+	if cc := strings.Fields(string(out)); len(cc) > 0 && len(absent(cc[:1])) == 0 {
+		return nil
+	}
+	return provide(ctx, []string{"gcc"})
+}
+
 func absent(tools []string) []string {
 	var missing []string
 	for _, tool := range tools {
@@ -57,11 +71,10 @@ func absent(tools []string) []string {
 // remedy is the command that brings missing tools, or an error that says in one
 // line what the user has to run.
 func remedy(missing []string, root, apt bool) ([]string, error) {
-	names := make([]string, len(missing))
-	for i, tool := range missing {
-		names[i] = packages[tool]
+	args := []string{"apt-get", "install", "-y", "--no-install-recommends"}
+	for _, tool := range missing {
+		args = append(args, strings.Fields(packages[tool])...)
 	}
-	args := append([]string{"apt-get", "install", "-y", "--no-install-recommends"}, names...)
 	switch {
 	case root && apt:
 		return args, nil
