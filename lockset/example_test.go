@@ -89,7 +89,7 @@ func ExampleHeldError() {
 	}
 	defer func() { _ = set.Release(ctx) }()
 
-	soon, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	soon, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
 	_, err = two.Acquire(soon, []ordering.Key{"customer:42"}) // covers the address
 	var held *lockset.HeldError
