@@ -84,7 +84,7 @@ func TestTheErrorDecides(t *testing.T) {
 		{name: "refused by the bank", err: fmt.Errorf("pay: %w", books.ErrFunds), over: Refused},
 		{name: "lost", err: &lockset.LostError{Reason: errors.New("late")}, back: true},
 		{name: "held", err: &lockset.HeldError{Err: context.DeadlineExceeded}, back: true},
-		{name: "no answer", err: &lockset.NoAnswerError{End: errors.New("for too long")}, back: true},
+		{name: "no answer", err: &lockset.NoAnswerError{Last: errors.New("timeout"), End: errors.New("for too long")}, back: true},
 		{name: "stale", err: &unitofwork.CommitError{Next: unitofwork.StartOver, Err: unitofwork.ErrStale}, back: true},
 		{name: "children changed", err: books.ErrChanged, back: true},
 		{name: "a look that took too long", err: context.DeadlineExceeded, back: true},
