@@ -26,8 +26,9 @@ import (
 // Errors: *ordering.KeyError for an invalid key, *[HeldError] when ctx ended
 // while another unit had a key, *[LostError] when a key already taken was lost
 // while waiting for another, *[NoAnswerError], *[TableError], *[RowError]. When
-// Acquire fails it first undoes what it did, for at most one lease, whatever
-// becomes of ctx; what could not be undone by then is joined to the error.
+// Acquire fails it first undoes what it did, whatever becomes of ctx: a few
+// requests, but when DynamoDB does not answer, a whole lease (20 s by default).
+// What could not be undone by then is joined to the error.
 func (c *Client) Acquire(ctx context.Context, keys []ordering.Key) (*Set, error) {
 	if len(keys) == 0 {
 		return nil, &ordering.KeyError{Reason: "no keys were named"}

@@ -50,13 +50,16 @@ type NoAnswerError = requests.NoAnswerError
 // is held. Trying again later may succeed. It wraps the end of the context.
 type HeldError struct {
 	Key   ordering.Key  // the key that could not be had
-	Owner string        // of the unit that holds it
+	Owner string        // of the unit that holds it; empty if that was not read yet
 	Unit  string        // that holds it; one of several if they hold keys below it
 	Age   time.Duration // how long this process has known the holder's last sign of life
 	Err   error
 }
 
 func (e *HeldError) Error() string {
+	if e.Owner == "" { // its row was not read yet
+		return fmt.Sprintf("key %q is held, or one below it, by unit %s: %v", string(e.Key), e.Unit, e.Err)
+	}
 	return fmt.Sprintf("key %q is held by unit %s of owner %q (last sign of life seen %v ago): %v",
 		string(e.Key), e.Unit, e.Owner, e.Age.Round(time.Millisecond), e.Err)
 }

@@ -2,6 +2,7 @@ package lockset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -75,15 +76,15 @@ func (s *Set) Unit() string { return s.unit.nonce }
 func (s *Set) Deadline() time.Time { return s.group.Deadline() }
 
 // Release ends the heartbeats and frees all keys, the last first, everything it
-// can, also when some fail. A key that was no longer held is reported as a
-// *[LostError]: what was done under the set was not protected to the end.
+// can, also when some fail. If the set was lost, or a key was no longer held, the
+// error has a *[LostError]: what was done under it was not protected to the end.
 //
 // It ends with ctx; but if ctx has ended before, as [Set.Context] has by then, it
 // goes on for at most a lease: others would have to wait for as long. Called
 // again, also after an error, it releases what is left, and nothing if nothing
 // is. What is never released is taken over by others after a lease.
 func (s *Set) Release(ctx context.Context) error {
-	_, _ = s.group.Stop()
+	_, lost := s.group.Stop()
 	if ctx.Err() != nil {
 		detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.c.cfg.Lease)
 		defer cancel()
@@ -102,7 +103,7 @@ func (s *Set) Release(ctx context.Context) error {
 	if len(left) == 0 {
 		s.traceReleased()
 	}
-	return err
+	return errors.Join(lost, err)
 }
 
 // myTurn takes what is not released yet, waiting for a release under way.

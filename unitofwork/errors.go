@@ -122,14 +122,15 @@ func (e *StaleError) Error() string {
 // Is matches ErrStale.
 func (e *StaleError) Is(target error) bool { return target == ErrStale }
 
-// StageError says why a write cannot be part of a unit. Nothing was written.
+// StageError says why a write, or a read, cannot be part of a unit. Nothing was
+// written.
 type StageError struct {
 	Table, Record string
 	Reason        error
 }
 
 func (e *StageError) Error() string {
-	return fmt.Sprintf("stage: table %q, record %s: %v", e.Table, e.Record, e.Reason)
+	return fmt.Sprintf("table %q, record %s: %v", e.Table, e.Record, e.Reason)
 }
 
 // Unwrap returns the reason.

@@ -23,10 +23,23 @@ const maxGets = 100
 // is false. The locks keep what several requests read one state, as far as they
 // guard it.
 //
-// Errors: *lockset.TableError, which names the table, *lockset.NoAnswerError.
+// Errors: *[StageError] for a reference that cannot be one or comes twice,
+// *lockset.TableError, which names the table, *lockset.NoAnswerError.
 func (u *Unit) Get(ctx context.Context, records ...Record) error {
 	if u.hasEnded() {
 		return ErrEnded
+	}
+	named := map[string]bool{}
+	for _, r := range records {
+		table, key, err := r.location()
+		record := keyText(key)
+		if err == nil && named[table+" "+record] {
+			err = errors.New("is named twice in one Get")
+		}
+		if err != nil {
+			return &StageError{Table: table, Record: record, Reason: err}
+		}
+		named[table+" "+record] = true
 	}
 	for chunk := range slices.Chunk(records, maxGets) {
 		if err := u.get(ctx, chunk); err != nil {
@@ -42,10 +55,7 @@ func (u *Unit) get(ctx context.Context, records []Record) error {
 	gets := make([]types.TransactGetItem, len(records))
 	tables := make([]string, len(records))
 	for i, r := range records {
-		table, key, err := r.location()
-		if err != nil {
-			return &StageError{Table: table, Record: keyText(key), Reason: err}
-		}
+		table, key, _ := r.location() // Get has looked at the error
 		tables[i] = table
 		gets[i] = types.TransactGetItem{Get: &types.Get{TableName: aws.String(table), Key: key}}
 	}

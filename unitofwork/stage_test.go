@@ -290,6 +290,7 @@ func TestGet(t *testing.T) {
 			for i, r := range many {
 				require.Equal(t, int64(i), r.T.Balance)
 			}
+			require.ErrorContains(t, u.Get(ctx, one, none, customers.Ref("1")), "named twice")
 			// It sees the table, not the stage.
 			one.T.Name = "staged"
 			require.NoError(t, u.Put(one))

@@ -50,20 +50,13 @@ func replay(ctx context.Context, o *options, stdout, stderr io.Writer) (sound bo
 	return true, writeBalances(o.balances, records)
 }
 
-// badShown is how many bad rows are reported one by one.
-const badShown = 20
-
 // readLedger reports bad rows, and stops at them unless they are to be skipped.
 func readLedger(o *options, stderr io.Writer) ([]books.Entry, error) {
 	entries, bad, err := ledger.ReadFile(o.transactions)
 	if err != nil {
 		return nil, err
 	}
-	for i, row := range bad {
-		if i == badShown {
-			say(stderr, "and %d more\n", len(bad)-badShown)
-			break
-		}
+	for _, row := range bad {
 		say(stderr, "%v\n", row)
 	}
 	switch {

@@ -98,9 +98,6 @@ func named() []string {
 		p, _, _ := strings.Cut(name, ":")
 		paths = append(paths, p)
 	}
-	for p := range quoting {
-		paths = append(paths, p)
-	}
 	slices.Sort(paths)
 	return slices.Compact(paths)
 }

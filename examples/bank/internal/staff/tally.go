@@ -22,10 +22,6 @@ const (
 	outcomes
 )
 
-func (o Outcome) String() string {
-	return [...]string{"committed", "refused", "unknown", "failed"}[o]
-}
-
 // Tally counts what happens. It is safe for concurrent use; its maps are to be
 // read when everybody is gone.
 type Tally struct {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -68,7 +67,7 @@ func Open(ctx context.Context, w Where) (DB, error) {
 	}
 	// Locks are many small requests: a connection that is closed and opened
 	// again for each costs more than the request.
-	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+	client := lockset.HTTPClient().WithTransportOptions(func(t *http.Transport) {
 		t.MaxIdleConns, t.MaxIdleConnsPerHost = w.Connections, w.Connections
 	})
 	options := []func(*config.LoadOptions) error{config.WithHTTPClient(client)}
