@@ -20,6 +20,13 @@ type Call struct {
 	Input any
 	// Actions is how many actions or statements a call of several has, else 0.
 	Actions int
+
+	// first names what the call is about first, and turn counts the calls of
+	// this Op by this Who about it: draws depend on these and not on N. An owner
+	// may send several calls of one Op at a time, about different rows, and
+	// which of them comes first is nobody's to say.
+	first string
+	turn  int
 }
 
 // Script decides what happens to a call. It is called once per call, by

@@ -10,7 +10,8 @@
 // What happens to a call is decided by a [Script]: a function of the call. A
 // test that wants exactly one fault writes the script; a simulation leaves it
 // out and gets the seeded schedule, in which every draw is a function of the
-// seed, of who calls and of how many calls of that kind they made before. One
+// seed, of who calls, about which row, and of how many such calls they made
+// before. One
 // seed therefore replays exactly, whatever order the callers arrive in.
 //
 // Nothing here holds a lock across a sleep or a call, and every goroutine ends
@@ -24,6 +25,10 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/lockset"
 )
@@ -84,6 +89,7 @@ type Wrapper struct {
 
 	mu     sync.Mutex // guards what follows; never held across a call
 	calls  map[callerOp]uint64
+	turns  map[callerRow]int
 	counts map[Kind]int
 	cut    bool
 	gate   chan struct{} // not nil while paused; closed by Resume
@@ -93,6 +99,11 @@ type Wrapper struct {
 }
 
 type callerOp struct{ who, op string }
+
+type callerRow struct {
+	callerOp
+	first string
+}
 
 // Wrap returns a Wrapper of the engine. A Config that contradicts itself
 // panics: only tests write one.
@@ -115,6 +126,7 @@ func Wrap(engine lockset.DynamoDB, cfg Config) *Wrapper {
 		windows:  cfg.Windows,
 		dead:     make(chan struct{}),
 		calls:    map[callerOp]uint64{},
+		turns:    map[callerRow]int{},
 		counts:   map[Kind]int{},
 	}
 	if w.windows == nil {
@@ -233,8 +245,57 @@ func (w *Wrapper) begin(ctx context.Context, op string, in any) (Call, error) {
 		w.counts[CrashedCall]++
 		return Call{}, ErrCrashed
 	}
-	w.calls[callerOp{who, op}]++
-	return Call{Op: op, N: int(w.calls[callerOp{who, op}]), Who: who, Input: in, Actions: actions(in)}, nil
+	by := callerOp{who, op}
+	about := callerRow{by, w.first(in)}
+	w.calls[by]++
+	w.turns[about]++
+	return Call{
+		Op: op, N: int(w.calls[by]), Who: who, Input: in, Actions: actions(in),
+		first: about.first, turn: w.turns[about],
+	}, nil
+}
+
+// first names the row that a call is about, the first of several; for a batch,
+// its first statement. Calls without a row are all about nothing.
+func (w *Wrapper) first(in any) string {
+	switch in := in.(type) {
+	case *dynamodb.GetItemInput:
+		if in == nil {
+			return ""
+		}
+		return w.windows.row(in.TableName, in.Key)
+	case *dynamodb.UpdateItemInput:
+		if in == nil {
+			return ""
+		}
+		return w.windows.row(in.TableName, in.Key)
+	case *dynamodb.DeleteItemInput:
+		if in == nil {
+			return ""
+		}
+		return w.windows.row(in.TableName, in.Key)
+	case *dynamodb.TransactGetItemsInput:
+		if in != nil && len(in.TransactItems) > 0 && in.TransactItems[0].Get != nil {
+			return w.windows.row(in.TransactItems[0].Get.TableName, in.TransactItems[0].Get.Key)
+		}
+	case *dynamodb.TransactWriteItemsInput:
+		if in != nil && len(in.TransactItems) > 0 && in.TransactItems[0].Put == nil {
+			if get := w.windows.getOf(in.TransactItems[0]); get != nil {
+				return w.windows.row(get.TableName, get.Key)
+			}
+		}
+	case *dynamodb.BatchExecuteStatementInput:
+		if in != nil && len(in.Statements) > 0 {
+			text := aws.ToString(in.Statements[0].Statement)
+			for _, p := range in.Statements[0].Parameters {
+				if s, ok := p.(*types.AttributeValueMemberS); ok {
+					text += "\x00" + s.Value
+				}
+			}
+			return text
+		}
+	}
+	return ""
 }
 
 // decide asks the script and refuses what makes no sense for the call.

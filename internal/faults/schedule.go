@@ -43,7 +43,7 @@ func (r Rates) validate() error {
 // nothing else. The purpose keeps latencies from shifting when rates change.
 func draws(seed uint64, c Call, purpose string) *rand.Rand {
 	h := sha256.New()
-	fmt.Fprintf(h, "%d\x00%s\x00%s\x00%d\x00%s", seed, c.Who, c.Op, c.N, purpose)
+	fmt.Fprintf(h, "%d\x00%s\x00%s\x00%s\x00%d\x00%s", seed, c.Who, c.Op, c.first, c.turn, purpose)
 	sum := h.Sum(nil)
 	return rand.New(rand.NewPCG(binary.BigEndian.Uint64(sum), binary.BigEndian.Uint64(sum[8:])))
 }

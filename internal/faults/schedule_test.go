@@ -10,6 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 )
 
@@ -131,7 +134,7 @@ func TestRatesAreKept(t *testing.T) {
 	script, counts, windows := schedule(cfg), map[Kind]int{}, 0
 	const n = 20000
 	for i := range n {
-		f := script(Call{Op: opTransactWrite, N: i, Who: "w", Actions: 3})
+		f := script(Call{Op: opTransactWrite, turn: i, Who: "w", Actions: 3})
 		counts[f.Kind]++
 		if f.WindowFor > 0 {
 			windows++
@@ -148,4 +151,34 @@ func TestRatesAreKept(t *testing.T) {
 		require.Less(t, math.Abs(float64(got)-want), 5*math.Sqrt(want), k)
 	}
 	require.Less(t, math.Abs(float64(windows)-0.2*n), 5*math.Sqrt(0.2*n))
+}
+
+// Calls that an owner sends at a time, about different rows, are drawn for each
+// by itself: which of them comes first changes nothing.
+func TestDrawsDoNotDependOnWhoComesFirst(t *testing.T) {
+	drawn := func(order ...string) map[string][]Kind {
+		kinds := map[string][]Kind{}
+		w := Wrap(newEngine(), Config{
+			Who: "o", Seed: 7, Rates: Rates{Throttle: 0.3, Conflict: 0.3},
+			OnCall: func(c Call, f Fault) {
+				key := c.Input.(*dynamodb.UpdateItemInput).Key["key"].(*types.AttributeValueMemberS).Value
+				kinds[key] = append(kinds[key], f.Kind)
+			},
+		})
+		for _, key := range order {
+			_, _ = w.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+				TableName: aws.String("locks"), Key: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: key}},
+			})
+		}
+		return kinds
+	}
+	one := drawn("a", "b", "c", "a", "b", "c", "a", "d")
+	require.Equal(t, one, drawn("d", "c", "c", "a", "b", "a", "b", "a"))
+	different := map[Kind]bool{}
+	for _, kinds := range one {
+		for _, k := range kinds {
+			different[k] = true
+		}
+	}
+	require.Greater(t, len(different), 1, "not every draw is the same")
 }
