@@ -311,7 +311,7 @@ func (c *Client) restamp(ctx context.Context, id string, w want, vs values) erro
 	if err != nil {
 		return err
 	}
-	if w.intent && r.has(w.entry) || !w.intent && r.unit == w.entry.unit {
+	if w.heldIn(r) {
 		return nil // still ours, so its fence was high enough
 	}
 	return &LostError{Key: w.key, Reason: fmt.Errorf("%w, when its token was raised", heartbeat.ErrNotOurs)}

@@ -54,12 +54,7 @@ func (e *Ending) Deadline() time.Time { return e.deadline }
 // with other writes they make those happen only under the locks.
 func (e *Ending) Actions() []types.TransactWriteItem {
 	c := e.set.c
-	vs := c.values(e.set.unit, e.set.token)
-	actions := make([]types.TransactWriteItem, len(e.wants))
-	for i, w := range e.wants {
-		actions[i] = types.TransactWriteItem{Update: c.table.release(w, vs, true)}
-	}
-	return actions
+	return asActions(c.table.releases(e.wants, c.values(e.set.unit, e.set.token), true))
 }
 
 // RequestID returns a new request token, distinct from all others of the set.
@@ -106,12 +101,7 @@ func (e *Ending) Resolve(ctx context.Context) (Fate, error) {
 	defer e.over(nil)
 	c, u := e.set.c, e.set.unit
 	for {
-		updates := make([]*types.Update, len(e.wants))
-		vs := c.values(u, e.set.token)
-		for i, w := range e.wants {
-			updates[i] = c.table.release(w, vs, false)
-		}
-		_, err := c.write(ctx, u.id("r"), updates)
+		_, err := c.write(ctx, u.id("r"), c.table.releases(e.wants, c.values(u, e.set.token), false))
 		if err == nil {
 			return FateNever, nil
 		}

@@ -154,6 +154,15 @@ func (t lockTable) release(w want, vs values, committed bool) *types.Update {
 	}
 }
 
+// releases are the writes that free rows.
+func (t lockTable) releases(ws []want, vs values, committed bool) []*types.Update {
+	updates := make([]*types.Update, len(ws))
+	for i, w := range ws {
+		updates[i] = t.release(w, vs, committed)
+	}
+	return updates
+}
+
 // restamp is the write that raises the fence of a row already taken.
 func (t lockTable) restamp(w want, vs values) *types.Update {
 	if w.intent {

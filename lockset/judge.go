@@ -17,6 +17,14 @@ type want struct {
 	entry  entry // what an intent leaves; its witness is the step's key
 }
 
+// heldIn reports whether the row shows that the unit has what it wants of it.
+func (w want) heldIn(r row) bool {
+	if w.intent {
+		return r.has(w.entry)
+	}
+	return r.unit == w.entry.unit
+}
+
 // wants lists the rows that the steps of a plan write, in order; first is the
 // index of the first step.
 func wants(unit string, steps ordering.Plan, first int) []want {
@@ -55,7 +63,7 @@ type judgement struct {
 // this process's clock. No clock but this process's own decides anything.
 func judge(r row, w want, token fencing.Token, since, now time.Time) judgement {
 	switch {
-	case !w.intent && r.unit == w.entry.unit, w.intent && r.has(w.entry):
+	case w.heldIn(r):
 		return judgement{verdict: mine}
 	case !r.free():
 		return judgeHolder(r, since, now)

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/ordering"
 )
@@ -73,12 +71,7 @@ func (c *Client) releaseChunk(ctx context.Context, u *unit, steps ordering.Plan)
 	ws := wants(u.nonce, steps, 0)
 	unanswered := false
 	for len(ws) > 0 {
-		updates := make([]*types.Update, len(ws))
-		vs := c.values(u, 0)
-		for i, w := range ws {
-			updates[i] = c.table.release(w, vs, false)
-		}
-		sent, err := c.write(ctx, u.id("r"), updates)
+		sent, err := c.write(ctx, u.id("r"), c.table.releases(ws, c.values(u, 0), false))
 		if err == nil {
 			return lost, nil
 		}

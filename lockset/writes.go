@@ -36,11 +36,15 @@ func (c *Client) write(ctx context.Context, id string, updates []*types.Update) 
 		}
 		return sent, err
 	}
-	items := make([]types.TransactWriteItem, len(updates))
+	return c.transact(ctx, id, asActions(updates))
+}
+
+func asActions(updates []*types.Update) []types.TransactWriteItem {
+	actions := make([]types.TransactWriteItem, len(updates))
 	for i, u := range updates {
-		items[i] = types.TransactWriteItem{Update: u}
+		actions[i] = types.TransactWriteItem{Update: u}
 	}
-	return c.transact(ctx, id, items)
+	return actions
 }
 
 // transact sends a transaction. The error is as write's.

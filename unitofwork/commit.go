@@ -43,12 +43,8 @@ func (u *Unit) commit(ctx context.Context) error {
 	if staged != nil {
 		return u.release(ctx, staged)
 	}
-	size := &TooLargeError{Rows: u.plan.Rows(), Writes: len(writes), Most: MaxActions}
-	if u.options.ID != "" {
-		size.Records = 1
-	}
-	if size.Rows+size.Writes+size.Records > size.Most {
-		return u.release(ctx, size)
+	if err := u.options.fits(u.plan, len(writes)); err != nil {
+		return u.release(ctx, err)
 	}
 	u.unlink() // ctx may be the unit's own, which would end with the locks
 	ending, err := u.set.End(ctx)

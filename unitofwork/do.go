@@ -41,6 +41,19 @@ func (c *Client) options(fns []func(*Options)) (Options, error) {
 	return o, checkID(o.ID)
 }
 
+// fits returns a *[TooLargeError] if a unit with these options, this plan and so
+// many writes does not fit into one transaction.
+func (o Options) fits(plan ordering.Plan, writes int) error {
+	size := &TooLargeError{Rows: plan.Rows(), Writes: writes, Most: MaxActions}
+	if o.ID != "" {
+		size.Records = 1
+	}
+	if size.Rows+size.Writes+size.Records > size.Most {
+		return size
+	}
+	return nil
+}
+
 // Do locks keys, calls fn, and commits what it staged when it returns nil;
 // otherwise, also when it panics, it writes nothing and releases the locks. Keys
 // may come in any order. Do waits for locks as long as ctx lives.

@@ -42,33 +42,24 @@ func (s stamper) stamp(item types.TransactWriteItem) (types.TransactWriteItem, e
 		}
 		put.Item = maps.Clone(put.Item)
 		put.Item[s.attr] = s.value()
-		e := expressions{condition: put.ConditionExpression, names: put.ExpressionAttributeNames, values: put.ExpressionAttributeValues}
-		err := s.guard(&e)
-		put.ConditionExpression, put.ExpressionAttributeNames, put.ExpressionAttributeValues = e.condition, e.names, e.values
-		put.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
-		return types.TransactWriteItem{Put: &put}, err
+		return types.TransactWriteItem{Put: &put}, s.guard(expressions{
+			&put.ConditionExpression, nil, &put.ExpressionAttributeNames, &put.ExpressionAttributeValues, &put.ReturnValuesOnConditionCheckFailure,
+		})
 	case item.Update != nil:
 		update := *item.Update
-		e := expressions{update.ConditionExpression, update.UpdateExpression, update.ExpressionAttributeNames, update.ExpressionAttributeValues}
-		err := s.guard(&e)
-		update.UpdateExpression = aws.String(withSet(aws.ToString(e.update)))
-		update.ConditionExpression, update.ExpressionAttributeNames, update.ExpressionAttributeValues = e.condition, e.names, e.values
-		update.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
-		return types.TransactWriteItem{Update: &update}, err
+		return types.TransactWriteItem{Update: &update}, s.guard(expressions{
+			&update.ConditionExpression, &update.UpdateExpression, &update.ExpressionAttributeNames, &update.ExpressionAttributeValues, &update.ReturnValuesOnConditionCheckFailure,
+		})
 	case item.Delete != nil:
 		del := *item.Delete
-		e := expressions{condition: del.ConditionExpression, names: del.ExpressionAttributeNames, values: del.ExpressionAttributeValues}
-		err := s.guard(&e)
-		del.ConditionExpression, del.ExpressionAttributeNames, del.ExpressionAttributeValues = e.condition, e.names, e.values
-		del.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
-		return types.TransactWriteItem{Delete: &del}, err
+		return types.TransactWriteItem{Delete: &del}, s.guard(expressions{
+			&del.ConditionExpression, nil, &del.ExpressionAttributeNames, &del.ExpressionAttributeValues, &del.ReturnValuesOnConditionCheckFailure,
+		})
 	default:
 		check := *item.ConditionCheck
-		e := expressions{condition: check.ConditionExpression, names: check.ExpressionAttributeNames, values: check.ExpressionAttributeValues}
-		err := s.guard(&e)
-		check.ConditionExpression, check.ExpressionAttributeNames, check.ExpressionAttributeValues = e.condition, e.names, e.values
-		check.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
-		return types.TransactWriteItem{ConditionCheck: &check}, err
+		return types.TransactWriteItem{ConditionCheck: &check}, s.guard(expressions{
+			&check.ConditionExpression, nil, &check.ExpressionAttributeNames, &check.ExpressionAttributeValues, &check.ReturnValuesOnConditionCheckFailure,
+		})
 	}
 }
 
@@ -76,40 +67,41 @@ func (s stamper) value() types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: s.token.String()}
 }
 
-// expressions are the caller's, of one action.
+// expressions are where an action, our copy of it, has the caller's; only an
+// update has an update expression.
 type expressions struct {
-	condition, update *string
-	names             map[string]string
-	values            map[string]types.AttributeValue
+	condition, update **string
+	names             *map[string]string
+	values            *map[string]types.AttributeValue
+	onFailure         *types.ReturnValuesOnConditionCheckFailure
 }
 
-// guard joins the condition on the fence to the caller's.
-func (s stamper) guard(e *expressions) error {
-	if err := s.allow(*e); err != nil {
+// guard joins the condition on the fence to the caller's, and in an update sets
+// the fence. A refusal is to bring the record: it says why.
+func (s stamper) guard(e expressions) error {
+	if err := s.allow(e); err != nil {
 		return err
 	}
 	condition := isNewer
-	if own := strings.TrimSpace(aws.ToString(e.condition)); own != "" {
+	if own := strings.TrimSpace(aws.ToString(*e.condition)); own != "" {
 		condition = "(" + own + ") AND " + isNewer
 	}
-	e.condition = aws.String(condition)
-	e.names = maps.Clone(e.names)
-	if e.names == nil {
-		e.names = map[string]string{}
+	*e.condition = aws.String(condition)
+	if e.update != nil {
+		*e.update = aws.String(withSet(aws.ToString(*e.update)))
 	}
-	e.names[fenceName] = s.attr
-	e.values = maps.Clone(e.values)
-	if e.values == nil {
-		e.values = map[string]types.AttributeValue{}
-	}
-	e.values[tokenValue] = s.value()
+	names, values := map[string]string{fenceName: s.attr}, map[string]types.AttributeValue{tokenValue: s.value()}
+	maps.Copy(names, *e.names)
+	maps.Copy(values, *e.values)
+	*e.names, *e.values = names, values
+	*e.onFailure = types.ReturnValuesOnConditionCheckFailureAllOld
 	return nil
 }
 
 // allow refuses expressions that touch the fence or our placeholders, and
 // conditions whose parentheses would open ours.
 func (s stamper) allow(e expressions) error {
-	for name, attr := range e.names {
+	for name, attr := range *e.names {
 		if name == fenceName {
 			return fmt.Errorf("the placeholder %s is holdall's own", name)
 		}
@@ -117,12 +109,16 @@ func (s stamper) allow(e expressions) error {
 			return fmt.Errorf("the placeholder %s names the fence attribute %q, which holdall sets and checks", name, attr)
 		}
 	}
-	if _, taken := e.values[tokenValue]; taken {
+	if _, taken := (*e.values)[tokenValue]; taken {
 		return fmt.Errorf("the placeholder %s is holdall's own", tokenValue)
 	}
-	for _, text := range []*string{e.condition, e.update} {
+	for _, place := range []**string{e.condition, e.update} {
+		if place == nil {
+			continue
+		}
+		text := aws.ToString(*place)
 		depth := 0
-		for _, t := range lex(aws.ToString(text)) {
+		for _, t := range lex(text) {
 			switch t.text {
 			case s.attr:
 				return fmt.Errorf("the expression names the fence attribute %q, which holdall sets and checks", t.text)
@@ -138,7 +134,7 @@ func (s stamper) allow(e expressions) error {
 			}
 		}
 		if depth != 0 {
-			return fmt.Errorf("the parentheses of the expression %q do not match", aws.ToString(text))
+			return fmt.Errorf("the parentheses of the expression %q do not match", text)
 		}
 	}
 	return nil

@@ -56,21 +56,18 @@ func (c *Client) begin(ctx context.Context, keys []ordering.Key, o Options) (*Un
 	if err != nil {
 		return nil, err
 	}
-	size := TooLargeError{Rows: plan.Rows(), Most: MaxActions}
-	if o.ID != "" {
-		size.Records = 1
-	}
-	if size.Rows+size.Records > MaxActions {
-		return nil, &size
+	if err := o.fits(plan, 0); err != nil {
+		return nil, err
 	}
 	start := time.Now()
 	set, err := c.locks.Acquire(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
+	held := plan.Keys()
 	u := &Unit{
-		c: c, set: set, plan: plan, held: plan.Keys(), options: o, start: start,
-		stage: newStage(plan.Keys(), stamper{attr: c.cfg.FenceAttribute, token: set.Token()}, c.lock.Table, c.cfg.Table),
+		c: c, set: set, plan: plan, held: held, options: o, start: start,
+		stage: newStage(held, stamper{attr: c.cfg.FenceAttribute, token: set.Token()}, c.lock.Table, c.cfg.Table),
 	}
 	u.ctx, u.cancel = context.WithCancelCause(context.WithValue(ctx, contextKey{}, u))
 	u.unlink = context.AfterFunc(set.Context(), func() { u.cancel(context.Cause(set.Context())) })
