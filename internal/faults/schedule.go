@@ -48,6 +48,11 @@ func draws(seed uint64, c Call, purpose string) *rand.Rand {
 	return rand.New(rand.NewPCG(binary.BigEndian.Uint64(sum), binary.BigEndian.Uint64(sum[8:])))
 }
 
+// Rand returns random numbers of this call's own, for a Script that draws: a
+// function of the seed, of who calls, about which row, of how many such calls
+// they made before, and of the purpose; never of the order in which calls arrive.
+func (c Call) Rand(seed uint64, purpose string) *rand.Rand { return draws(seed, c, purpose) }
+
 // upTo draws a duration in (0, max], or 0 if max is.
 func upTo(r *rand.Rand, limit time.Duration) time.Duration {
 	if limit <= 0 {
