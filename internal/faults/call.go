@@ -24,6 +24,9 @@ type answer[Out any] struct {
 
 // do makes one call, with whatever the script has in store for it.
 func do[In, Out any](ctx context.Context, w *Wrapper, op string, in *In, s send[In, Out]) (*Out, error) {
+	if in == nil {
+		in = new(In)
+	}
 	c, err := w.begin(ctx, op, in)
 	if err != nil {
 		return nil, opError(op, err)
@@ -39,15 +42,21 @@ func do[In, Out any](ctx context.Context, w *Wrapper, op string, in *In, s send[
 		return s(ctx, in, f)
 	}
 
-	e := &envelope[In, Out]{w: w, call: c, fault: f, in: clone(in), send: s, done: make(chan answer[Out], 1)}
+	sent := *in // a token is filled into it
+	e := &envelope[In, Out]{w: w, call: c, fault: f, in: &sent, send: s}
 	fillToken(e.in, w.cfg.Seed, c)
+	if w.cfg.AtOnce && !f.lasting() && !w.paused() {
+		a, err := e.carry(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return heard(ctx, w, op, a)
+	}
+	e.in, e.done = clone(e.in), make(chan answer[Out], 1)
 	w.fly(func() { e.travel(context.WithoutCancel(ctx)) })
 	select {
 	case a := <-e.done:
-		if a.lost {
-			return nil, w.lose(ctx, op, a)
-		}
-		return a.out, a.err
+		return heard(ctx, w, op, a)
 	case <-ctx.Done():
 		return nil, endedError(op, ctx.Err())
 	case <-w.dead:
@@ -55,9 +64,16 @@ func do[In, Out any](ctx context.Context, w *Wrapper, op string, in *In, s send[
 	}
 }
 
+// heard is what the caller hears of an answer.
+func heard[Out any](ctx context.Context, w *Wrapper, op string, a answer[Out]) (*Out, error) {
+	if a.lost {
+		return nil, w.lose(ctx, op, a.look, a.err)
+	}
+	return a.out, a.err
+}
+
 // lose makes something lost look as it should.
-func (w *Wrapper) lose(ctx context.Context, op string, a interface{ looks() (Look, error) }) error {
-	look, err := a.looks()
+func (w *Wrapper) lose(ctx context.Context, op string, look Look, err error) error {
 	switch {
 	case look == Broken:
 		return brokenError(op, err)
@@ -72,9 +88,8 @@ func (w *Wrapper) lose(ctx context.Context, op string, a interface{ looks() (Loo
 	}
 }
 
-func (a answer[Out]) looks() (Look, error) { return a.look, a.err }
-
-// envelope is a request under way: it no longer depends on its caller.
+// envelope is a request under way. Once its caller is gone, or where a
+// goroutine of its own takes it, it shares nothing with the caller any more.
 type envelope[In, Out any] struct {
 	w     *Wrapper
 	call  Call
@@ -84,27 +99,93 @@ type envelope[In, Out any] struct {
 	done  chan answer[Out] // takes one answer without anybody waiting for it
 }
 
+// travel takes the request its whole way.
 func (e *envelope[In, Out]) travel(ctx context.Context) {
 	if !e.w.pass() {
 		e.done <- answer[Out]{err: opError(e.call.Op, ErrCrashed)}
 		return
 	}
 	if e.w.isCut() {
-		e.w.count(CutOff)
-		e.done <- answer[Out]{lost: true, look: Hang}
+		e.done <- e.cutOff()
 		return
 	}
+	there, back := e.latencies()
+	e.done <- e.goOn(ctx, there, back)
+	e.again(ctx)
+}
+
+// carry is travel on the caller's own goroutine, several times cheaper than one
+// for each request. A caller that does not wait for the answer leaves the rest
+// of the way, with a copy of the request, to a goroutine.
+func (e *envelope[In, Out]) carry(ctx context.Context) (answer[Out], error) {
+	e.w.takeOff()
+	defer e.w.land()
+	if e.w.isCut() {
+		return e.cutOff(), nil
+	}
+	detached := context.WithoutCancel(ctx)
+	there, back := e.latencies()
+	left, err := e.w.wait(ctx, e.call.Op, there)
+	if err != nil {
+		e.in = clone(e.in)
+		e.w.fly(func() { e.goOn(detached, left, back) })
+		return answer[Out]{}, err
+	}
+	a := e.deliver(detached)
+	left, err = e.w.wait(ctx, e.call.Op, back)
+	if err != nil {
+		e.w.fly(func() { e.comeBack(a, left) })
+		return answer[Out]{}, err
+	}
+	return e.comeBack(a, 0), nil
+}
+
+// wait lets time pass, or returns what of it is left when the caller must not
+// wait any longer, and the error that tells it why.
+func (w *Wrapper) wait(ctx context.Context, op string, d time.Duration) (left time.Duration, err error) {
+	if d <= 0 {
+		return 0, nil
+	}
+	until := time.Now().Add(d)
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return 0, nil
+	case <-ctx.Done():
+		return time.Until(until), endedError(op, ctx.Err())
+	case <-w.dead:
+		return time.Until(until), opError(op, ErrCrashed)
+	}
+}
+
+// latencies are how long the request and its answer travel.
+func (e *envelope[In, Out]) latencies() (there, back time.Duration) {
+	if e.w.cfg.Latency == 0 {
+		return 0, 0
+	}
 	r := draws(e.w.cfg.Seed, e.call, "latency")
-	there, back := upTo(r, e.w.cfg.Latency), upTo(r, e.w.cfg.Latency)
+	return upTo(r, e.w.cfg.Latency), upTo(r, e.w.cfg.Latency)
+}
+
+// goOn is the way from wherever the request is.
+func (e *envelope[In, Out]) goOn(ctx context.Context, there, back time.Duration) answer[Out] {
 	time.Sleep(there)
-	a := e.deliver(ctx)
+	return e.comeBack(e.deliver(ctx), back)
+}
+
+// comeBack is the way of an answer, which a partition cuts off.
+func (e *envelope[In, Out]) comeBack(a answer[Out], back time.Duration) answer[Out] {
 	time.Sleep(back)
 	if e.w.isCut() && !a.lost && !errors.Is(a.err, ErrCrashed) {
-		e.w.count(CutOff)
-		a = answer[Out]{lost: true, look: Hang}
+		return e.cutOff()
 	}
-	e.done <- a
-	e.again(ctx)
+	return a
+}
+
+func (e *envelope[In, Out]) cutOff() answer[Out] {
+	e.w.count(CutOff)
+	return answer[Out]{lost: true, look: Hang}
 }
 
 // deliver does what happens before the caller is answered.
@@ -162,9 +243,16 @@ func (e *envelope[In, Out]) again(ctx context.Context) {
 	_, _ = e.execute(ctx) // nobody is there to hear
 }
 
-// execute gives the engine a copy of its own each time.
+// execute hands the request to the engine, whose it is from then on.
 func (e *envelope[In, Out]) execute(ctx context.Context) (*Out, error) {
-	ctx, cancel := context.WithTimeout(ctx, detachedFor)
-	defer cancel()
-	return e.send(ctx, clone(e.in), e.fault)
+	if !e.w.cfg.AtOnce {
+		end, cancel := context.WithTimeout(ctx, detachedFor)
+		defer cancel()
+		ctx = end
+	}
+	in := e.in
+	if e.fault.Kind == Duplicated { // the second execution needs one, too
+		in = clone(in)
+	}
+	return e.send(ctx, in, e.fault)
 }

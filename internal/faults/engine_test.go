@@ -20,9 +20,15 @@ type engine struct {
 	tokens map[string]bool // transactions executed
 	mutate bool            // scribbles on its inputs, as the SDK may
 	during func(op string) // called while the engine has a call
+	atOnce bool            // see Config
 }
 
 func newEngine() *engine { return &engine{n: map[string]int{}, tokens: map[string]bool{}} }
+
+func (e *engine) wrap(cfg Config) *Wrapper {
+	cfg.AtOnce = e.atOnce
+	return Wrap(e, cfg)
+}
 
 func str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 

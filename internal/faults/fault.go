@@ -152,6 +152,11 @@ func (f Fault) WithWindow(d time.Duration, rows ...int) Fault {
 // trivial faults need no envelope.
 func (f Fault) trivial() bool { return f.Kind == Passed }
 
+// lasting faults go on after the caller was answered.
+func (f Fault) lasting() bool {
+	return f.Kind == DeliveredLate || f.Kind == Duplicated || f.Kind == ToldInProgress
+}
+
 func (f Fault) validFor(c Call) error {
 	transaction := c.Op == opTransactWrite || c.Op == opTransactGet
 	several := transaction || c.Op == opBatch

@@ -25,10 +25,17 @@ import (
 
 var _ lockset.DynamoDB = (*Wrapper)(nil)
 
-// virtual runs a test in virtual time, with an engine.
+// virtual runs a test in virtual time, with an engine: once with requests that
+// have a goroutine each, once with callers that carry theirs.
 func virtual(t *testing.T, test func(*testing.T, *engine)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, newEngine()) })
+	for _, atOnce := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			e := newEngine()
+			e.atOnce = atOnce
+			test(t, e)
+		})
+	}
 }
 
 func doUpdate(ctx context.Context, w *Wrapper, k string) error {
@@ -74,7 +81,7 @@ func TestLost(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			virtual(t, func(t *testing.T, e *engine) {
-				w := Wrap(e, Config{Script: once(opUpdate, c.fault)})
+				w := e.wrap(Config{Script: once(opUpdate, c.fault)})
 				began := time.Now()
 				err := within(t.Context(), 2*time.Second, func(ctx context.Context) error { return doUpdate(ctx, w, "a") })
 				took := time.Since(began)
@@ -94,14 +101,14 @@ func TestLost(t *testing.T) {
 
 func TestHangWithoutAnEndIsAReset(t *testing.T) {
 	virtual(t, func(t *testing.T, e *engine) {
-		w := Wrap(e, Config{Script: once(opUpdate, LoseRequest(Hang))})
+		w := e.wrap(Config{Script: once(opUpdate, LoseRequest(Hang))})
 		require.ErrorIs(t, doUpdate(context.Background(), w, "a"), syscall.ECONNRESET)
 	})
 }
 
 func TestAnswerBrokenInsideAnError(t *testing.T) {
 	virtual(t, func(t *testing.T, e *engine) {
-		w := Wrap(e, Config{Script: once(opUpdate, LoseAnswer(Broken))})
+		w := e.wrap(Config{Script: once(opUpdate, LoseAnswer(Broken))})
 		in := update("a")
 		in.ConditionExpression = aws.String("no")
 		_, err := w.UpdateItem(t.Context(), in)
@@ -115,7 +122,7 @@ func TestAnswerBrokenInsideAnError(t *testing.T) {
 
 func TestDuplicateHasOneToken(t *testing.T) {
 	virtual(t, func(t *testing.T, e *engine) {
-		w := Wrap(e, Config{Script: func(Call) Fault { return Duplicate(time.Second) }})
+		w := e.wrap(Config{Script: func(Call) Fault { return Duplicate(time.Second) }})
 		require.NoError(t, doUpdate(t.Context(), w, "a"))
 		in := transact("", "b", "c")
 		_, err := w.TransactWriteItems(t.Context(), in)
@@ -134,7 +141,7 @@ func TestDuplicateHasOneToken(t *testing.T) {
 func TestLaterDeliveriesKnowNothingOfTheCaller(t *testing.T) {
 	virtual(t, func(t *testing.T, e *engine) {
 		e.mutate = true
-		w := Wrap(e, Config{Script: func(c Call) Fault {
+		w := e.wrap(Config{Script: func(c Call) Fault {
 			if c.N == 1 {
 				return DeliverLate(time.Second, Reset)
 			}
@@ -191,7 +198,7 @@ func TestServiceErrors(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.op, c.fault), func(t *testing.T) {
 			virtual(t, func(t *testing.T, e *engine) {
-				w := Wrap(e, Config{Script: once(c.op, c.fault)})
+				w := e.wrap(Config{Script: once(c.op, c.fault)})
 				var err error
 				switch c.op {
 				case opUpdate:
@@ -212,7 +219,7 @@ func TestServiceErrors(t *testing.T) {
 
 func TestStatementsFailOneByOne(t *testing.T) {
 	virtual(t, func(t *testing.T, e *engine) {
-		w := Wrap(e, Config{Windows: NewWindows(lockKeys), Script: func(c Call) Fault {
+		w := e.wrap(Config{Windows: NewWindows(lockKeys), Script: func(c Call) Fault {
 			return []Fault{Conflict(0, 2), Throttle(InReasons, 1), Throttle(ProvisionedReason), Pass()}[c.N-1]
 		}})
 		codes := func() (s string) {
@@ -239,8 +246,8 @@ func TestStatementsFailOneByOne(t *testing.T) {
 func TestInProgressUntilItIsNot(t *testing.T) {
 	virtual(t, func(t *testing.T, e *engine) {
 		windows := NewWindows(lockKeys)
-		w := Wrap(e, Config{Windows: windows, Script: once(opTransactWrite, InProgress(time.Second))})
-		other := Wrap(e, Config{Windows: windows})
+		w := e.wrap(Config{Windows: windows, Script: once(opTransactWrite, InProgress(time.Second))})
+		other := e.wrap(Config{Windows: windows})
 		var busy *types.TransactionInProgressException
 		for _, who := range []*Wrapper{w, w, other} {
 			_, err := who.TransactWriteItems(t.Context(), transact("t", "a"))
@@ -259,7 +266,7 @@ func TestInProgressUntilItIsNot(t *testing.T) {
 
 func TestPartition(t *testing.T) {
 	virtual(t, func(t *testing.T, e *engine) {
-		w := Wrap(e, Config{Latency: time.Second})
+		w := e.wrap(Config{Latency: time.Second})
 		w.Partition(true)
 		try := func(ctx context.Context) error { return doUpdate(ctx, w, "a") }
 		require.ErrorIs(t, within(t.Context(), 3*time.Second, try), context.DeadlineExceeded)
@@ -284,7 +291,7 @@ func TestPartition(t *testing.T) {
 
 func TestPause(t *testing.T) {
 	virtual(t, func(t *testing.T, e *engine) {
-		w := Wrap(e, Config{})
+		w := e.wrap(Config{})
 		w.Pause()
 		err := within(t.Context(), time.Second, func(ctx context.Context) error { return doUpdate(ctx, w, "a") })
 		require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -302,7 +309,7 @@ func TestPause(t *testing.T) {
 func TestCrash(t *testing.T) {
 	virtual(t, func(t *testing.T, e *engine) {
 		for _, executed := range []bool{false, true} {
-			w := Wrap(e, Config{Script: once(opUpdate, CrashHere(executed))})
+			w := e.wrap(Config{Script: once(opUpdate, CrashHere(executed))})
 			require.ErrorIs(t, doUpdate(t.Context(), w, "a"), ErrCrashed)
 			require.ErrorIs(t, doUpdate(t.Context(), w, "a"), ErrCrashed)
 			require.Equal(t, 1, w.Counts()[CrashedCall])
@@ -310,7 +317,7 @@ func TestCrash(t *testing.T) {
 		require.Equal(t, []string{"update a"}, e.executed())
 
 		// A crash wakes what hangs, and what was held is never sent.
-		w := Wrap(e, Config{Script: once(opUpdate, LoseRequest(Hang))})
+		w := e.wrap(Config{Script: once(opUpdate, LoseRequest(Hang))})
 		var all sync.WaitGroup
 		for range 2 {
 			all.Go(func() { require.ErrorIs(t, doUpdate(t.Context(), w, "b"), ErrCrashed) })
@@ -327,13 +334,13 @@ func TestCrash(t *testing.T) {
 
 func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 	virtual(t, func(t *testing.T, e *engine) {
-		w := Wrap(e, Config{Script: func(c Call) Fault {
+		w := e.wrap(Config{Script: func(c Call) Fault {
 			return []Fault{InProgress(1), Window(1), Conflict(1), Throttle(InReasons), LoseRequest(Broken), {Kind: "odd"}}[c.N-1]
 		}})
 		for range 6 {
 			require.ErrorContains(t, doUpdate(t.Context(), w, "a"), "faults: call")
 		}
-		_, err := Wrap(e, Config{Script: once(opTransactWrite, Window(1, 2))}).
+		_, err := e.wrap(Config{Script: once(opTransactWrite, Window(1, 2))}).
 			TransactWriteItems(t.Context(), transact("t", "a", "b"))
 		require.ErrorContains(t, err, "position 2 of 2")
 		_, err = w.Query(t.Context(), &dynamodb.QueryInput{})
@@ -352,7 +359,44 @@ func TestAnEndedContextSendsNothing(t *testing.T) {
 	virtual(t, func(t *testing.T, e *engine) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.ErrorIs(t, doUpdate(ctx, Wrap(e, Config{}), "a"), context.Canceled)
+		require.ErrorIs(t, doUpdate(ctx, e.wrap(Config{}), "a"), context.Canceled)
 		require.Empty(t, e.executed())
 	})
+}
+
+// What a caller leaves under way goes on as it was sent, there and back.
+func TestLeavingOnTheWay(t *testing.T) {
+	virtual(t, func(t *testing.T, e *engine) {
+		w := e.wrap(Config{Latency: time.Second})
+		leaves, _ := journey(w)
+		try := func(d time.Duration) {
+			in := update("a")
+			began := time.Now()
+			err := within(t.Context(), d, func(ctx context.Context) error {
+				_, err := w.UpdateItem(ctx, in)
+				return err
+			})
+			in.Key["key"] = str("changed")
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Equal(t, d, time.Since(began))
+		}
+		try(leaves - 1)
+		require.Empty(t, e.executed())
+		w.Wait()
+		require.Equal(t, []string{"update a"}, e.executed())
+		there, back := journey(w)
+		try(there + back - 1)
+		require.Equal(t, []string{"update a", "update a"}, e.executed())
+		w.Partition(true) // cuts off what nobody hears any more, too
+		w.Wait()
+		require.Equal(t, 1, w.Counts()[CutOff])
+	})
+}
+
+// journey is how long the next update of "a" and its answer travel.
+func journey(w *Wrapper) (there, back time.Duration) {
+	next := Call{Op: opUpdate, first: w.first(update("a"))}
+	next.turn = w.turns[callerRow{callerOp{op: opUpdate}, next.first}] + 1
+	e := envelope[struct{}, struct{}]{w: w, call: next}
+	return e.latencies()
 }

@@ -24,8 +24,8 @@ func reasons(err error) (codes []string) {
 func TestWindow(t *testing.T) {
 	virtual(t, func(t *testing.T, e *engine) {
 		ctx, windows := t.Context(), NewWindows(lockKeys)
-		writer := Wrap(e, Config{Who: "writer", Windows: windows, Script: once(opTransactWrite, Window(time.Second, 0, 2))})
-		other := Wrap(e, Config{Who: "other", Windows: windows})
+		writer := e.wrap(Config{Who: "writer", Windows: windows, Script: once(opTransactWrite, Window(time.Second, 0, 2))})
+		other := e.wrap(Config{Who: "other", Windows: windows})
 		e.write("before", "a", "b")
 
 		_, err := writer.TransactWriteItems(ctx, transact("t", "a", "b", "c"))
@@ -74,7 +74,7 @@ func TestWindow(t *testing.T) {
 func TestWindowWithTheAnswerLost(t *testing.T) {
 	virtual(t, func(t *testing.T, e *engine) {
 		ctx := t.Context()
-		w := Wrap(e, Config{Windows: NewWindows(lockKeys),
+		w := e.wrap(Config{Windows: NewWindows(lockKeys),
 			Script: once(opTransactWrite, LoseAnswer(Reset).WithWindow(time.Second))})
 		_, err := w.TransactWriteItems(ctx, transact("t", "a", "b"))
 		require.Error(t, err)
@@ -90,7 +90,7 @@ func TestWindowWithTheAnswerLost(t *testing.T) {
 
 func TestNoWindowWithoutADecision(t *testing.T) {
 	virtual(t, func(t *testing.T, e *engine) {
-		w := Wrap(e, Config{Windows: NewWindows(lockKeys), Script: once(opTransactWrite, Window(time.Second))})
+		w := e.wrap(Config{Windows: NewWindows(lockKeys), Script: once(opTransactWrite, Window(time.Second))})
 		in := transact("t", "a")
 		in.TransactItems = append(in.TransactItems, types.TransactWriteItem{
 			Delete: &types.Delete{TableName: aws.String("locks"), Key: rowKey("b")}})
@@ -106,7 +106,7 @@ func TestNoWindowWithoutADecision(t *testing.T) {
 func TestNoWindowOverAWriteUnderWay(t *testing.T) {
 	virtual(t, func(t *testing.T, e *engine) {
 		windows := NewWindows(lockKeys)
-		w := Wrap(e, Config{Windows: windows, Script: once(opTransactWrite, Window(time.Second))})
+		w := e.wrap(Config{Windows: windows, Script: once(opTransactWrite, Window(time.Second))})
 		at, _ := windows.enter([]string{windows.row(aws.String("locks"), rowKey("a"))}, "")
 		require.Empty(t, at)
 		_, err := w.TransactWriteItems(t.Context(), transact("t", "a", "b"))
@@ -123,8 +123,8 @@ func TestWindowBeforeTheDecision(t *testing.T) {
 		virtual(t, func(t *testing.T, e *engine) {
 			e.write("before", "a")
 			windows := NewWindows(lockKeys)
-			w := Wrap(e, Config{Windows: windows, Script: once(opTransactWrite, Window(time.Second))})
-			other := Wrap(e, Config{Windows: windows})
+			w := e.wrap(Config{Windows: windows, Script: once(opTransactWrite, Window(time.Second))})
+			other := e.wrap(Config{Windows: windows})
 			reached := false
 			e.during = func(op string) {
 				if op != during || reached {
@@ -149,7 +149,7 @@ func TestWindowBeforeTheDecision(t *testing.T) {
 // window opened must not show the new item and let a later one show the old.
 func TestWindowCatchesReadsUnderWay(t *testing.T) {
 	virtual(t, func(t *testing.T, e *engine) {
-		w := Wrap(e, Config{Windows: NewWindows(lockKeys), Script: func(c Call) Fault {
+		w := e.wrap(Config{Windows: NewWindows(lockKeys), Script: func(c Call) Fault {
 			if c.Op == opTransactWrite {
 				return Window(time.Second)
 			}
@@ -177,7 +177,7 @@ func TestWindowCatchesReadsUnderWay(t *testing.T) {
 
 func TestOnlyTheFirstDeliveryOpensAWindow(t *testing.T) {
 	virtual(t, func(t *testing.T, e *engine) {
-		w := Wrap(e, Config{Windows: NewWindows(lockKeys),
+		w := e.wrap(Config{Windows: NewWindows(lockKeys),
 			Script: once(opTransactWrite, Duplicate(2*time.Second).WithWindow(time.Second))})
 		_, err := w.TransactWriteItems(t.Context(), transact("t", "a"))
 		require.NoError(t, err)
@@ -190,7 +190,7 @@ func TestOnlyTheFirstDeliveryOpensAWindow(t *testing.T) {
 
 func TestWindowProjects(t *testing.T) {
 	virtual(t, func(t *testing.T, e *engine) {
-		w := Wrap(e, Config{Windows: NewWindows(lockKeys), Script: once(opTransactWrite, Window(time.Second))})
+		w := e.wrap(Config{Windows: NewWindows(lockKeys), Script: once(opTransactWrite, Window(time.Second))})
 		e.write("before", "a")
 		_, err := w.TransactWriteItems(t.Context(), transact("t", "a"))
 		require.NoError(t, err)
