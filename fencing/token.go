@@ -53,6 +53,16 @@ func (c *Clock) Next() Token {
 	}
 }
 
+// Latest returns the later of the wall clock's reading and the time of the last
+// token seen or proposed: whatever is to outlive a token counts from here.
+func (c *Clock) Latest() time.Time {
+	wall, last := c.now(), time.UnixMicro(c.last.Load())
+	if last.After(wall) {
+		return last
+	}
+	return wall
+}
+
 // Saw tells the clock of a token met in an answer: later proposals are higher.
 // One that is not valid is ignored.
 func (c *Clock) Saw(t Token) {

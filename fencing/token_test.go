@@ -37,6 +37,16 @@ func TestCorruptTokensDoNotPushTheClock(t *testing.T) {
 	require.True(t, fencing.Token(time.Date(2218, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()).Valid())
 }
 
+func TestTheLatestTimeFollowsTokensAndTheWallClock(t *testing.T) {
+	wall := time.UnixMicro(1_000_000)
+	clock := fencing.NewClock(func() time.Time { return wall })
+	require.Equal(t, wall, clock.Latest())
+	clock.Saw(2_000_000)
+	require.Equal(t, time.UnixMicro(2_000_000), clock.Latest())
+	wall = time.UnixMicro(3_000_000)
+	require.Equal(t, wall, clock.Latest())
+}
+
 func TestConcurrentProposalsAreDistinct(t *testing.T) {
 	clock := fencing.NewClock(func() time.Time { return time.UnixMicro(1) })
 	var mu sync.Mutex
@@ -54,4 +64,12 @@ func TestConcurrentProposalsAreDistinct(t *testing.T) {
 	}
 	wg.Wait()
 	require.Len(t, seen, 8000)
+}
+
+func TestTheClockFollowsNoTokenBeyondTheLast(t *testing.T) {
+	for _, corrupt := range []fencing.Token{fencing.MaxToken + 1, 1<<53 - 1, 1 << 62} {
+		clock := fencing.NewClock(func() time.Time { return time.UnixMicro(10) })
+		clock.Saw(corrupt)
+		require.Equal(t, fencing.Token(10), clock.Next(), "after %v", corrupt)
+	}
 }

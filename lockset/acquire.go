@@ -175,7 +175,7 @@ func (a *acquisition) take(ctx context.Context, chunk ordering.Plan) (decision, 
 		":rvn":     str(rvn),
 		":owner":   str(a.c.cfg.Owner),
 		":lease":   str(strconv.FormatInt(a.c.cfg.Lease.Milliseconds(), 10)),
-		":expires": num(a.c.cfg.Now().Add(a.c.cfg.MaxAge + a.c.cfg.Retention).Unix()),
+		":expires": num(a.c.clock.Latest().Add(a.c.cfg.MaxAge + a.c.cfg.Retention).Unix()),
 	})
 	ws := wants(a.unit.nonce, chunk, a.secured)
 	updates := make([]*types.Update, len(ws))

@@ -148,6 +148,31 @@ func TestWhenRowsExpire(t *testing.T) {
 	})
 }
 
+// A row that a slow clock freed stays until its fence is old by every clock that
+// is wrong by less than the retention.
+func TestARowOutlivesItsFenceByTheRetention(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		const wrong = 13 * 24 * time.Hour // of a retention of 14 days
+		at := func(name string, off time.Duration) *owner {
+			return b.owner(name, nil, func(c *lockset.Config) { c.Now = func() time.Time { return time.Now().Add(off) } })
+		}
+		fast, slow := at("fast", wrong), at("slow", -wrong)
+		b.free(b.take(fast, "a"))
+		second := b.take(slow, "a")
+		b.free(second)
+		for range 3 * 14 {
+			time.Sleep(24 * time.Hour)
+			b.db.Expire(time.Now())
+			if b.row("a") == nil {
+				third := b.take(at("another slow one", -wrong), "a")
+				require.Greater(t, third.Token(), second.Token())
+				return
+			}
+		}
+		t.Fatal("the row never vanished")
+	})
+}
+
 func TestARowCarriesAtMost64Intents(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		var sets []*lockset.Set

@@ -91,9 +91,11 @@ func (u *unit) id(kind string) string {
 // random returns the unit's own stream of random numbers.
 func (u *unit) random() *rand.Rand { return rand.New(rand.NewPCG(u.seed[0], u.seed[1])) }
 
-// values are those of a unit's writes at this moment.
+// values are those of a unit's writes at this moment. A row that is freed stays
+// for the retention from the latest token that this process knows of: by then
+// its fence is old by every clock that is wrong by less.
 func (c *Client) values(u *unit, token fencing.Token) values {
-	return unitValues(u.nonce, token, c.cfg.Now(), c.cfg.Retention)
+	return unitValues(u.nonce, token, c.cfg.Now(), c.clock.Latest().Add(c.cfg.Retention))
 }
 
 // read returns a row as it stands, and when this process first saw its RVN.

@@ -110,13 +110,13 @@ func (vs values) named(text string) map[string]types.AttributeValue {
 }
 
 // unitValues are the values that a unit's writes share.
-func unitValues(unit string, token fencing.Token, now time.Time, retention time.Duration) values {
+func unitValues(unit string, token fencing.Token, now, expires time.Time) values {
 	return values{
 		":one":     str("1"),
 		":unit":    str(unit),
 		":token":   num(int64(token)),
 		":now":     num(now.UnixMilli()),
-		":expires": num(now.Add(retention).Unix()),
+		":expires": num(expires.Unix()),
 		":most":    num(maxBelow),
 	}
 }
