@@ -276,3 +276,54 @@ func TestTheCallersEndIsNotTheKeysEnd(t *testing.T) {
 		require.NoError(t, err)
 	})
 }
+
+// The earliest deadline of all keys is the set's.
+func TestTheDeadlineIsThatOfTheKeySilentForLongest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := start(t, &store{})
+		first := time.Now()
+		g.Add(keys(1), first)
+		time.Sleep(time.Second)
+		g.Add(keys(2)[1:], time.Now())
+		require.Equal(t, first.Add(lease-lease/10), g.Deadline())
+	})
+}
+
+// A round that is due by the time the group is stopped is not sent: whoever
+// stopped it writes the same rows.
+func TestNothingIsSentOnceStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{answer: func(_ context.Context, _ ordering.Key, n int) error {
+			if n == 1 {
+				time.Sleep(lease / 2) // the next round is overdue when this ends
+			}
+			return nil
+		}}
+		g := start(t, s)
+		g.Add(keys(1), time.Now())
+		time.Sleep(lease / 2)
+		_, err := g.Stop()
+		require.NoError(t, err)
+		require.Len(t, s.calls, 1)
+	})
+}
+
+// Holders that began together do not go on in step, and none is late for it.
+func TestRoundsAreJittered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		g := start(t, s)
+		g.Add(keys(1), time.Now())
+		time.Sleep(10 * lease)
+		_, err := g.Stop()
+		require.NoError(t, err)
+		gaps := map[time.Duration]bool{}
+		for i, c := range s.calls[1:] {
+			gap := c.at.Sub(s.calls[i].at)
+			require.LessOrEqual(t, gap, lease/3)
+			require.GreaterOrEqual(t, gap, lease/3*4/5)
+			gaps[gap] = true
+		}
+		require.Greater(t, len(gaps), len(s.calls)/2)
+	})
+}

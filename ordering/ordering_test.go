@@ -157,3 +157,20 @@ func TestHolderIsWhatCovers(t *testing.T) {
 		require.Equal(t, want != "", ok)
 	}
 }
+
+// A chunk has at most as many rows as it may, but for a first step that is larger
+// by itself.
+func TestCutKeepsToItsRows(t *testing.T) {
+	plan, err := ordering.NewPlan("a", "b/x/1", "b/x/2", "c/d")
+	require.NoError(t, err)
+	for rows := 1; rows <= plan.Rows()+1; rows++ {
+		var again ordering.Plan
+		for rest := plan; len(rest) > 0; {
+			var chunk ordering.Plan
+			chunk, rest = rest.Cut(rows)
+			require.True(t, len(chunk) == 1 || chunk.Rows() <= rows, "%d rows, of at most %d", chunk.Rows(), rows)
+			again = append(again, chunk...)
+		}
+		require.Equal(t, plan, again)
+	}
+}

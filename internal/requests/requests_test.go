@@ -243,3 +243,29 @@ func TestJitterIsAFunctionOfWhoAndHowMany(t *testing.T) {
 	}
 	require.InDelta(t, 0.5, sum, 0.05)
 }
+
+// What a server says of its own failure proves nothing, by whatever name.
+func TestAServersErrorIsNoAnswerWhateverItsName(t *testing.T) {
+	for _, status := range []int{500, 502, 503, 504} {
+		db := served(t, answer(status, `{"__type":"x#SomethingNew","message":"m"}`))
+		caller := &requests.Caller{Attempt: 5 * time.Second, Patience: time.Minute}
+		in := &dynamodb.GetItemInput{TableName: aws.String("t"), Key: map[string]types.AttributeValue{"k": &types.AttributeValueMemberS{Value: "v"}}}
+		_, kind, err := requests.Once(t.Context(), caller, "GetItem", 1, in, db.GetItem)
+		require.Equal(t, requests.NoAnswer, kind, "%v", err)
+	}
+}
+
+// Two who were refused at the same moment do not come back at the same moment.
+func TestPausesDependOnWhoSends(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pauses := map[time.Duration]bool{}
+		for _, id := range []string{"one", "two", "three"} {
+			s := &script{errs: []error{throttled}}
+			caller := &requests.Caller{Attempt: time.Second, Patience: 20 * time.Second}
+			_, _, err := requests.Do(t.Context(), caller, requests.Request{Op: "GetItem", ID: id}, &dynamodb.GetItemInput{}, s.send)
+			require.NoError(t, err)
+			pauses[s.at[1].Sub(s.at[0])] = true
+		}
+		require.Len(t, pauses, 3)
+	})
+}

@@ -1,0 +1,164 @@
+package lockset_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// What fences are for: nothing lowers one, and nothing that is sent to raise one
+// touches what is another's.
+
+// ahead is an owner whose clock is wrong by as much.
+func (b *bed) ahead(name string, wrong time.Duration) *owner {
+	return b.owner(name, nil, func(c *lockset.Config) {
+		c.Now = func() time.Time { return time.Now().Add(wrong) }
+	})
+}
+
+// Others burn their tokens on rows that are held. A unit that stamps its own
+// rows anew, with a token between, takes nothing of that back: what was burned
+// may still be under way.
+func TestARestampLowersNoFence(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		last := b.take(b.ahead("ahead", time.Hour), "z")
+		o := b.owner("o", nil)
+		taken := make(chan *lockset.Set)
+		go func() {
+			set, err := o.Acquire(t.Context(), []ordering.Key{"a", "c/x", "z"})
+			require.NoError(t, err)
+			taken <- set
+		}()
+		time.Sleep(time.Second)
+		burned := map[ordering.Key]string{}
+		for _, key := range []ordering.Key{"a", "c", "c/x"} {
+			b.refused(b.ahead("further ahead, for "+string(key), 2*time.Hour), time.Second, key)
+			burned[key] = b.fence(key)
+		}
+		b.free(last)
+		set := <-taken
+		require.Greater(t, set.Token(), last.Token())
+		for key, fence := range burned {
+			require.Greater(t, fence, set.Token().String(), "burned on %q", key)
+			require.Equal(t, fence, b.fence(key), "fence of %q", key)
+		}
+		b.free(set)
+		b.allFree()
+	})
+}
+
+// A set whose intent is gone is not acquired: nothing keeps a coarse lock out.
+func TestARestampThatFindsAnIntentGoneFails(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.free(b.take(b.ahead("ahead", time.Hour), "z"))
+		o := b.owner("o", func(c faults.Call) faults.Fault {
+			if c.Op == "UpdateItem" && c.N == 2 { // z refused; z; then the stamps
+				b.change("c", "REMOVE below", nil)
+			}
+			return faults.Pass()
+		}, func(c *lockset.Config) { c.ChunkSize = 2 })
+		_, err := o.Acquire(t.Context(), []ordering.Key{"c/a", "z"})
+		var lost *lockset.LostError
+		require.ErrorAs(t, err, &lost)
+		require.Equal(t, ordering.Key("c"), lost.Key)
+		b.allFree()
+	})
+}
+
+// A token is burned where there is no row by writing one; a row that appears
+// meanwhile is somebody's.
+func TestABurnMeetsARowThatAppeared(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		other := b.owner("other", nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		burns := 0
+		var held *lockset.Set
+		o := b.owner("o", func(c faults.Call) faults.Fault {
+			if ctx.Err() == nil {
+				return faults.LoseRequest(faults.Hang)
+			}
+			if burns++; burns == 2 { // after the one that met no row
+				held = b.take(other, "m")
+			}
+			return faults.Pass()
+		})
+		_, err := o.Acquire(ctx, []ordering.Key{"m"})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotNil(t, held)
+		b.refused(b.owner("third", nil), 2*lease, "m")
+		require.NoError(t, held.Context().Err())
+		b.free(held)
+		b.allFree()
+	})
+}
+
+// A bury that arrives late finds a row that is free and carries an intent: it
+// gives no end to what is in use.
+func TestALateBuryLimitsNoIntentsLife(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.crashed("c")
+		slow := b.owner("slow", func(c faults.Call) faults.Fault {
+			if c.Op == "UpdateItem" && c.N == 2 { // 1: its try to acquire
+				return faults.DeliverLate(3*time.Second, faults.Hang)
+			}
+			return faults.Pass()
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), lease+lease/10)
+		defer cancel()
+		gone := make(chan error)
+		go func() {
+			_, err := slow.Acquire(ctx, []ordering.Key{"c"})
+			gone <- err
+		}()
+		next := b.take(b.owner("next", nil), "c/x")
+		require.Error(t, <-gone)
+		slow.net.Wait()
+		require.Equal(t, 1, slow.net.Counts()[faults.DeliveredLate])
+		require.NotContains(t, b.row("c"), "expiresAt")
+		require.NoError(t, next.Context().Err())
+		b.free(next)
+	})
+}
+
+// A step landed unheard and was buried, and nobody had its key since: the row
+// still has the RVN that the unit wrote, but is not the unit's any more.
+func TestAUnitMeetsItsOwnBuriedStep(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		held := b.take(b.owner("holder", nil), "a/k")
+		u := b.owner("u", nth("TransactWriteItems", 1, faults.DeliverLate(2*time.Second, faults.Reset)), func(c *lockset.Config) {
+			c.Trace.Blocked = func(lockset.BlockedInfo) { time.Sleep(3 * lease) } // the process is stopped
+		})
+		done := make(chan error)
+		go func() {
+			set, err := u.Acquire(t.Context(), []ordering.Key{"a/k"})
+			if err == nil {
+				err = set.Release(t.Context())
+			}
+			done <- err
+		}()
+		time.Sleep(time.Second)
+		b.free(held)
+		time.Sleep(2 * time.Second) // u's first sending lands
+		undertaker := b.owner("undertaker", func(c faults.Call) faults.Fault {
+			if c.Op == "TransactWriteItems" && c.N > 1 { // it buries, and comes to nothing more
+				return faults.LoseRequest(faults.Hang)
+			}
+			return faults.Pass()
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), lease+lease/10)
+		defer cancel()
+		_, err := undertaker.Acquire(ctx, []ordering.Key{"a/k"})
+		require.Error(t, err)
+		require.Equal(t, []ordering.Key{"a/k"}, undertaker.buried)
+		b.free(b.take(b.ahead("ahead", time.Hour), "a/other")) // its fence on a refuses u's token
+		require.NoError(t, <-done)
+		b.allFree()
+	})
+}
