@@ -13,7 +13,7 @@ TOOLS        := $(CURDIR)/.tools
 LINT_VERSION := v2.15.0
 LINT         := $(TOOLS)/golangci-lint-$(LINT_VERSION)
 
-.PHONY: help demo engines test bench lint fmt
+.PHONY: help demo engines test mutants bench lint fmt
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -33,6 +33,10 @@ test: ## vet, fetch the engines if missing, run all tests with the race detector
 	$(GO) test -race -timeout $(TEST_TIMEOUT) ./... || failed=1; \
 	echo "make test took $$(( $$(date +%s) - began )) s"; \
 	test -z "$$failed"
+
+# Not part of test: it takes minutes. A change of the protocol runs it.
+mutants: ## weaken the protocol clause by clause: a test must notice each time
+	@$(GO) run ./integration/mutants
 
 bench: ## what locking and committing costs: requests, capacity, time
 	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCH_TIME) -benchmem ./...

@@ -1,0 +1,75 @@
+// Mutants weakens the protocol, one clause at a time, and sees whether a test
+// notices: it drops a condition, skips a re-stamp, trusts a plain read. Each
+// mutant changes exactly one place of one file, by an overlay, so the tree stays
+// as it is; each is to be caught by the test it names, not by the compiler and
+// not by running out of time. A mutant that survives is a check that is missing,
+// or a clause that can go.
+//
+// A new clause of the protocol brings its mutants with it: see all.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/holdall/holdall/integration/engines"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(2)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+// run is the whole program: it returns when nothing that it started runs any
+// more, and what it wrote is gone.
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
+	pattern := flags.String("run", "", "only the mutants whose clause, file or test matches this `regexp`")
+	list := flags.Bool("list", false, "print the mutants as a Markdown table and run nothing")
+	workers := flags.Int("workers", runtime.NumCPU(), "how many to build and run at once")
+	timeout := flags.Duration("timeout", 2*time.Minute, "how long one test may take")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	wanted, err := regexp.Compile(*pattern)
+	if err != nil {
+		return fmt.Errorf("-run: %w", err)
+	}
+	chosen := selected(all(), wanted)
+	switch {
+	case *workers < 1:
+		return errors.New("-workers: at least one is needed")
+	case len(chosen) == 0:
+		return fmt.Errorf("-run: no mutant matches %q", *pattern)
+	case *list:
+		fmt.Print(table(chosen))
+		return nil
+	}
+	root, err := engines.Root()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	l := &laboratory{root: root, dir: dir, workers: *workers, timeout: *timeout, say: func(format string, a ...any) { fmt.Printf(format+"\n", a...) }}
+	return l.examine(ctx, chosen)
+}

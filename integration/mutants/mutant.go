@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// mutant is one clause of the protocol, weakened in one place.
+type mutant struct {
+	clause   string // what the protocol says and the mutant does not do
+	file     string // from the root of the repository
+	old, new string // old is there exactly once
+	by       check
+}
+
+// check is the run that catches a mutant: one test of one package.
+type check struct {
+	in   string // the package's folder
+	test string
+	args []string // for the package's test binary, such as a seed
+}
+
+func (c check) String() string {
+	return strings.Join(append([]string{c.in, c.test}, c.args...), " ")
+}
+
+// all has every mutant, floor by floor.
+func all() []mutant {
+	return slices.Concat(ofOrder, ofTokens, ofHolding, ofAcquiring, ofTakingOver, ofGivingUp, ofReleasing, ofCommitting, ofOutcomes, ofStaging, ofAsking)
+}
+
+// selected returns the mutants that have a match in what the list says of them.
+func selected(mutants []mutant, wanted *regexp.Regexp) []mutant {
+	var chosen []mutant
+	for _, m := range mutants {
+		if wanted.MatchString(m.clause) || wanted.MatchString(m.file) || wanted.MatchString(m.by.String()) {
+			chosen = append(chosen, m)
+		}
+	}
+	return chosen
+}
+
+// table is the list for people, in Markdown.
+func table(mutants []mutant) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| clause | file | caught by |\n|---|---|---|\n")
+	for _, m := range mutants {
+		fmt.Fprintf(&b, "| %s | `%s` | `%s` |\n", strings.ReplaceAll(m.clause, "|", `\|`), m.file, m.by)
+	}
+	return b.String()
+}
+
+// mutate returns a file's text with the mutant's change. A mutant whose place is
+// gone, or is not the only one, says so: the code has moved on, and so must it.
+func (m mutant) mutate(text string) (string, error) {
+	switch n := strings.Count(text, m.old); {
+	case m.old == "" || n == 0:
+		return "", fmt.Errorf("%s has no %q", m.file, m.old)
+	case n > 1:
+		return "", fmt.Errorf("%s has %q %d times", m.file, m.old, n)
+	case m.old == m.new:
+		return "", fmt.Errorf("the mutant of %s changes nothing", m.file)
+	}
+	return strings.Replace(text, m.old, m.new, 1), nil
+}
