@@ -125,14 +125,17 @@ func (e *envelope[In, Out]) carry(ctx context.Context) (answer[Out], error) {
 	}
 	detached := context.WithoutCancel(ctx)
 	there, back := e.latencies()
-	left, err := e.w.wait(ctx, e.call.Op, there)
+	timer := time.NewTimer(there)
+	defer timer.Stop()
+	left, err := e.wait(ctx, timer, there)
 	if err != nil {
 		e.in = clone(e.in)
 		e.w.fly(func() { e.goOn(detached, left, back) })
 		return answer[Out]{}, err
 	}
 	a := e.deliver(detached)
-	left, err = e.w.wait(ctx, e.call.Op, back)
+	timer.Reset(back)
+	left, err = e.wait(ctx, timer, back)
 	if err != nil {
 		e.w.fly(func() { e.comeBack(a, left) })
 		return answer[Out]{}, err
@@ -140,22 +143,21 @@ func (e *envelope[In, Out]) carry(ctx context.Context) (answer[Out], error) {
 	return e.comeBack(a, 0), nil
 }
 
-// wait lets time pass, or returns what of it is left when the caller must not
-// wait any longer, and the error that tells it why.
-func (w *Wrapper) wait(ctx context.Context, op string, d time.Duration) (left time.Duration, err error) {
+// wait waits for a timer just set to d. When the caller must not wait that
+// long, it returns how much of d is left, and the error that tells the caller
+// why.
+func (e *envelope[In, Out]) wait(ctx context.Context, timer *time.Timer, d time.Duration) (left time.Duration, err error) {
 	if d <= 0 {
 		return 0, nil
 	}
-	until := time.Now().Add(d)
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+	began := time.Now()
 	select {
 	case <-timer.C:
 		return 0, nil
 	case <-ctx.Done():
-		return time.Until(until), endedError(op, ctx.Err())
-	case <-w.dead:
-		return time.Until(until), opError(op, ErrCrashed)
+		return d - time.Since(began), endedError(e.call.Op, ctx.Err())
+	case <-e.w.dead:
+		return d - time.Since(began), opError(e.call.Op, ErrCrashed)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"time"
 )
 
@@ -42,10 +43,13 @@ func (r Rates) validate() error {
 // draws returns the random numbers of one call: a function of these and of
 // nothing else. The purpose keeps latencies from shifting when rates change.
 func draws(seed uint64, c Call, purpose string) *rand.Rand {
-	h := sha256.New()
-	fmt.Fprintf(h, "%d\x00%s\x00%s\x00%s\x00%d\x00%s", seed, c.Who, c.Op, c.first, c.turn, purpose)
-	sum := h.Sum(nil)
-	return rand.New(rand.NewPCG(binary.BigEndian.Uint64(sum), binary.BigEndian.Uint64(sum[8:])))
+	b := strconv.AppendUint(make([]byte, 0, 256), seed, 10)
+	for _, text := range []string{c.Who, c.Op, c.first} {
+		b = append(append(b, 0), text...)
+	}
+	b = strconv.AppendInt(append(b, 0), int64(c.turn), 10)
+	sum := sha256.Sum256(append(append(b, 0), purpose...))
+	return rand.New(rand.NewPCG(binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:16])))
 }
 
 // Rand returns random numbers of this call's own, for a Script that draws: a

@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"strings"
+	"strconv"
 	"sync"
 	"time"
 
@@ -56,26 +56,26 @@ func (s *Windows) row(table *string, key map[string]types.AttributeValue) string
 	if len(key) == 0 {
 		return ""
 	}
-	var b strings.Builder
-	b.WriteString(aws.ToString(table))
-	names := make([]string, 0, len(key))
+	names := make([]string, 0, 2)
 	for name := range key {
 		names = append(names, name)
 	}
 	slices.Sort(names)
+	b := append(make([]byte, 0, 128), aws.ToString(table)...)
 	for _, name := range names {
+		b = append(append(append(b, 0), name...), '=')
 		switch v := key[name].(type) {
 		case *types.AttributeValueMemberS:
-			fmt.Fprintf(&b, "\x00%s=S%q", name, v.Value)
+			b = strconv.AppendQuote(append(b, 'S'), v.Value)
 		case *types.AttributeValueMemberN: // 1 and 1.0 are two rows here; nobody writes both
-			fmt.Fprintf(&b, "\x00%s=N%s", name, v.Value)
+			b = append(append(b, 'N'), v.Value...)
 		case *types.AttributeValueMemberB:
-			fmt.Fprintf(&b, "\x00%s=B%s", name, hex.EncodeToString(v.Value))
+			b = hex.AppendEncode(append(b, 'B'), v.Value)
 		default:
 			return ""
 		}
 	}
-	return b.String()
+	return string(b)
 }
 
 // keyOf takes the key out of an item; nil if the table is unknown here.
