@@ -1,0 +1,220 @@
+package simulation
+
+// Pure: decides, does no I/O.
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// judge returns the promises that did not hold in a history. The numbers are
+// those of docs/protocol.md.
+func (h *history) judge(p *Plan, s stored) []string {
+	problems := slices.Clone(h.problems)
+	problems = append(problems, h.checkBeliefs()...)
+	problems = append(problems, h.checkBurials(p)...)
+	problems = append(problems, h.checkOvertaken()...)
+	problems = append(problems, h.checkOutcomes(s)...)
+	problems = append(problems, h.checkIDs(p)...)
+	problems = append(problems, h.checkSerial(s)...)
+	return problems
+}
+
+// when is a time of the course, for people to read.
+func (h *history) when(at time.Time) time.Duration { return at.Sub(h.start) }
+
+// until is when a belief ended: at the latest when its process died.
+func (b *belief) until() time.Time {
+	if died := b.p.diedAt; !died.IsZero() && (b.end.IsZero() || died.Before(b.end)) {
+		return died
+	}
+	return b.end
+}
+
+// node is what is known of a key, while beliefs are gone through in the order
+// in which they began: of all that held it, or something below it, the one that
+// ended last and the one with the highest token.
+type node struct {
+	last    *belief
+	highest *belief
+}
+
+func (n *node) take(b *belief) {
+	if n.last == nil || b.until().After(n.last.until()) {
+		n.last = b
+	}
+	if n.highest == nil || b.token > n.highest.token {
+		n.highest = b
+	}
+}
+
+// checkBeliefs: no two units believe to hold conflicting keys at one time (P1,
+// P2), and of two whose keys conflict the later one has the higher token (P3).
+func (h *history) checkBeliefs() (problems []string) {
+	beliefs := slices.Clone(h.beliefs)
+	slices.SortStableFunc(beliefs, func(a, b *belief) int { return a.start.Compare(b.start) })
+	held, heldBelow := map[ordering.Key]*node{}, map[ordering.Key]*node{}
+	at := func(m map[ordering.Key]*node, k ordering.Key) *node {
+		n := m[k]
+		if n == nil {
+			n = &node{}
+			m[k] = n
+		}
+		return n
+	}
+	for _, b := range beliefs {
+		if b.until().IsZero() {
+			problems = append(problems, fmt.Sprintf("%s never stopped believing that it holds its keys", b.who))
+			continue
+		}
+		compare := func(k ordering.Key, n *node) {
+			if n.last != nil && b.start.Before(n.last.until()) {
+				problems = append(problems, fmt.Sprintf("two holders of %s at a time: %s (token %v) from %v to %v, and %s (token %v) from %v",
+					k, n.last.who, n.last.token, h.when(n.last.start), h.when(n.last.until()), b.who, b.token, h.when(b.start)))
+			}
+			if n.highest != nil && b.token <= n.highest.token {
+				problems = append(problems, fmt.Sprintf("tokens do not rise at %s: %s has %v from %v, after %s had %v from %v",
+					k, b.who, b.token, h.when(b.start), n.highest.who, n.highest.token, h.when(n.highest.start)))
+			}
+		}
+		for _, k := range b.keys {
+			compare(k, at(held, k))
+			compare(k, at(heldBelow, k))
+			for _, a := range k.Ancestors() {
+				compare(a, at(held, a))
+			}
+		}
+		for _, k := range b.keys {
+			at(held, k).take(b)
+			for _, a := range k.Ancestors() {
+				at(heldBelow, a).take(b)
+			}
+		}
+	}
+	return problems
+}
+
+// checkBurials: nobody is buried before a margin has passed since the deadline
+// at which it stopped believing. In virtual time all clocks run at one rate; the
+// margin is what keeps the promise where they do not (P2).
+func (h *history) checkBurials(p *Plan) (problems []string) {
+	of := map[string]*belief{}
+	for _, b := range h.beliefs {
+		of[b.unit] = b
+	}
+	for _, grave := range h.burials {
+		b := of[grave.unit]
+		if b == nil || grave.at.Before(b.start) { // what it had taken unheard, before it had all
+			continue
+		}
+		if earliest := b.deadline().Add(p.margin()); grave.at.Before(earliest) {
+			problems = append(problems, fmt.Sprintf("%s, unit %s, was buried at %s at %v, before %v, a margin after its deadline",
+				b.who, b.unit, grave.key, h.when(grave.at), h.when(earliest)))
+		}
+	}
+	return problems
+}
+
+// margin is the default of lockset.Config.
+func (p *Plan) margin() time.Duration { return p.Lease / 10 }
+
+// checkOvertaken: no unit commits that lost its locks, or after a later one had
+// a conflicting key (P3).
+func (h *history) checkOvertaken() (problems []string) {
+	for _, t := range h.committed() {
+		if t.belief == nil {
+			problems = append(problems, fmt.Sprintf("%s committed, but had lost its locks before it began", t.marker))
+			continue
+		}
+		if errors.Is(t.belief.cause, lockset.ErrLost) && t.landed.After(t.belief.end) {
+			problems = append(problems, fmt.Sprintf("%s committed at %v, but had lost its locks at %v: %v",
+				t.marker, h.when(t.landed), h.when(t.belief.end), t.belief.cause))
+		}
+		for _, b := range h.beliefs {
+			if b.start.After(t.belief.start) && b.start.Before(t.landed) && b.token > t.token && conflict(b.keys, t.belief.keys) {
+				problems = append(problems, fmt.Sprintf("%s (token %v) committed at %v, though %s (token %v) had a conflicting key from %v",
+					t.marker, t.token, h.when(t.landed), b.who, b.token, h.when(b.start)))
+			}
+		}
+	}
+	return problems
+}
+
+func conflict(a, b []ordering.Key) bool {
+	return slices.ContainsFunc(a, func(x ordering.Key) bool {
+		return slices.ContainsFunc(b, func(y ordering.Key) bool { return x.Covers(y) || y.Covers(x) })
+	})
+}
+
+// committed are the tries that landed, in the order of their tokens.
+func (h *history) committed() []*try {
+	var landed []*try
+	for _, j := range h.jobs {
+		for _, t := range j.tries {
+			if !t.landed.IsZero() {
+				landed = append(landed, t)
+			}
+		}
+	}
+	slices.SortStableFunc(landed, func(a, b *try) int {
+		if a.token != b.token {
+			return int(a.token - b.token)
+		}
+		return a.landed.Compare(b.landed)
+	})
+	return landed
+}
+
+// checkSerial: there is a serial order of the committed units, that of their
+// tokens, in which each reads what it has read and the tables end as they are:
+// every committed unit is visible whole, every other not at all (P4).
+func (h *history) checkSerial(s stored) (problems []string) {
+	type written struct {
+		state
+		token fencing.Token
+	}
+	model := map[string]written{}
+	for _, t := range h.committed() {
+		if len(t.changes) < len(t.reads) {
+			problems = append(problems, fmt.Sprintf("%s committed, but had not staged everything", t.marker))
+			continue
+		}
+		for i, read := range t.reads {
+			was := model[read.ID]
+			was.ID = read.ID
+			if was.state != read {
+				problems = append(problems, fmt.Sprintf("%s (token %v) read %v; by the units with lower tokens it should have been %v", t.marker, t.token, read, was.state))
+			}
+			switch c := t.changes[i]; c {
+			case refuse:
+				problems = append(problems, fmt.Sprintf("%s committed, but its check of %s did not hold", t.marker, read.ID))
+			case leaveAsIs:
+			default:
+				model[read.ID] = written{c.after(read, t.marker), t.token}
+			}
+		}
+		if !s.log[t.marker] {
+			problems = append(problems, fmt.Sprintf("%s committed, but its log item is gone", t.marker))
+		}
+	}
+	for id, m := range model {
+		has, found := s.records[id]
+		if found != m.found || found && (has.record != m.record || has.Fence != m.token) {
+			problems = append(problems, fmt.Sprintf("%s ends as %v (found: %t, fence %v); it should be %v, fence %v",
+				id, has.record, found, has.Fence, m.state, m.token))
+		}
+	}
+	for id, has := range s.records {
+		if _, known := model[id]; !known {
+			problems = append(problems, fmt.Sprintf("%s was written by no committed unit: %v", id, has.record))
+		}
+	}
+	slices.Sort(problems)
+	return problems
+}

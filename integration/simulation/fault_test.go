@@ -1,0 +1,40 @@
+package simulation
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestOneFault lets one kind of fault happen, often, and nothing else go wrong:
+// every promise holds, and most of the work gets done all the same.
+// docs/faults.md says of each what that takes.
+func TestOneFault(t *testing.T) {
+	length, least, most := 5*time.Minute, 20, uint64(30)
+	if testing.Short() {
+		length, least = 3*time.Minute, 8
+	}
+	for _, name := range Faults() {
+		t.Run(strings.NewReplacer(" ", "_", ",", "").Replace(name), func(t *testing.T) {
+			t.Parallel()
+			var all Counts
+			for seed := uint64(1); all.Faults[name] < least; seed++ {
+				require.LessOrEqual(t, seed, most, "only %d times in %d courses", all.Faults[name], most)
+				s := Settings{Seed: seed, Only: name, Until: length}
+				r := take(t, s)
+				if len(r.Problems) > 0 {
+					explain(t, s)
+					return
+				}
+				for other, n := range r.Counts.Faults {
+					require.True(t, other == name || n == 0, "%d times %s", n, other)
+				}
+				all.Add(r.Counts)
+			}
+			t.Logf("%d times; %d units began, %d finished, %d in doubt", all.Faults[name], all.Began, all.Finished, all.Doubts)
+			require.Greater(t, all.Finished, all.Began/2)
+		})
+	}
+}

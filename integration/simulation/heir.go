@@ -1,0 +1,103 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/ordering"
+)
+
+// inherit has a newcomer ask about every doubt and take every key there is,
+// after everybody else has gone, in fair weather: nothing may be held by the
+// dead for ever, no lock be left by a ghost, no intent stay behind.
+func (w *world) inherit() {
+	h := &host{w: w, name: "heir"}
+	p := h.boot("heir", func(faults.Call) (string, faults.Fault) { return "", faults.Pass() })
+	ctx := p.as("w0")
+	for _, j := range w.history.jobs {
+		if j.ref == "" {
+			continue
+		}
+		outcome, err := p.units.Outcome(ctx, j.ref)
+		if err != nil {
+			w.history.problem("%s: the heir asked what became of it: %v", j.name, err)
+			continue
+		}
+		w.story.tell(p.name, "asks about %s and is told: %s", j.name, outcome)
+		j.answers = append(j.answers, outcome)
+	}
+	level := w.level(w.plan.Depth)
+	for len(level) > 0 && level[0] != "" {
+		w.takeAll(ctx, p, level)
+		level = parents(level)
+	}
+	for _, row := range w.db.Items(lockTable) {
+		w.checkFree(row)
+	}
+}
+
+// level lists all keys of so many segments.
+func (w *world) level(depth int) []ordering.Key {
+	var keys []ordering.Key
+	for f := range w.plan.Families {
+		keys = append(keys, ordering.Key(fmt.Sprintf("f%d", f)))
+	}
+	for range depth - 1 {
+		var below []ordering.Key
+		for _, k := range keys {
+			for n := range w.plan.Fan {
+				below = append(below, k+ordering.Key(fmt.Sprintf("/%d", n)))
+			}
+		}
+		keys = below
+	}
+	return keys
+}
+
+// parents of keys of one level; a first segment has the empty parent.
+func parents(keys []ordering.Key) []ordering.Key {
+	var all []ordering.Key
+	for _, k := range keys {
+		parent := ordering.Key("")
+		if ancestors := k.Ancestors(); len(ancestors) > 0 {
+			parent = ancestors[len(ancestors)-1]
+		}
+		if len(all) == 0 || all[len(all)-1] != parent {
+			all = append(all, parent)
+		}
+	}
+	return all
+}
+
+// takeAll takes keys and lets them go. The dead of one set are met one after
+// another, each watched for a lease.
+func (w *world) takeAll(ctx context.Context, p *process, keys []ordering.Key) {
+	limit := time.Duration(len(keys)+5) * 3 * w.plan.Lease
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	set, err := p.locks.Acquire(ctx, keys)
+	if err != nil {
+		w.history.problem("the heir cannot have %s: %v", list(keys), err)
+		return
+	}
+	if err := set.Release(ctx); err != nil {
+		w.history.problem("the heir cannot let go of %s: %v", list(keys), err)
+	}
+}
+
+// checkFree: nothing is held, wanted or intended by anybody.
+func (w *world) checkFree(row map[string]types.AttributeValue) {
+	key := row["key"].(*types.AttributeValueMemberS).Value
+	for _, left := range []string{"unit", "below", "queue", "pending"} {
+		if v, there := row[left]; there {
+			w.history.problem("row %s still has %s: %s", key, left, text(v))
+		}
+	}
+	if _, released := row["isReleased"]; !released {
+		w.history.problem("row %s is not released", key)
+	}
+}

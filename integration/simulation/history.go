@@ -1,0 +1,158 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// history is what happened, as far as it is judged. What a goroutine notes of
+// its own it notes without a lock; it is read when all have ended.
+type history struct {
+	mu       sync.Mutex
+	jobs     []*job
+	beliefs  []*belief
+	burials  []burial
+	byMarker map[string]*try
+	problems []string
+	start    time.Time
+}
+
+// job is one piece of work that somebody wanted done.
+type job struct {
+	name     string
+	p        *process
+	id       string // under which it is done once
+	keys     []ordering.Key
+	tries    []*try
+	finished bool // it had its locks, and its end was told
+	over     bool
+	told     bool
+	toldAt   time.Time
+	err      error // as told
+	ref      string
+	answers  []unitofwork.Outcome // to questions asked about ref
+}
+
+// finish notes that the job had its locks.
+func (j *job) finish() { j.finished = !j.p.dead() }
+
+// refused notes that it did not get them.
+func (j *job) refused(err error) {
+	if j.p.dead() {
+		return
+	}
+	j.told, j.err, j.toldAt = true, err, time.Now()
+	j.p.h.w.story.tell(j.p.name, "%s is told: %v", j.name, err)
+	if problem := unexpected(err); problem != "" {
+		j.p.h.w.history.problem("%s: %s", j.name, problem)
+	}
+}
+
+// try is one unit of work: an attempt to do a job.
+type try struct {
+	job     *job
+	marker  string // what its commit puts into the log
+	unit    string // its nonce
+	token   fencing.Token
+	belief  *belief // nil if its locks were lost before it began
+	reads   []state
+	changes []change  // of what was read, in the same order
+	landed  time.Time // when its commit did; zero if never
+}
+
+// belief is the time in which a unit believed that it held its keys.
+type belief struct {
+	who        string
+	p          *process
+	unit       string
+	keys       []ordering.Key
+	token      fencing.Token
+	start, end time.Time
+	cause      error // of its context's end; nil if its work was done before
+	ctx        context.Context
+	deadline   func() time.Time
+}
+
+type burial struct {
+	unit string
+	key  ordering.Key
+	at   time.Time
+}
+
+func (h *history) begin(name string, p *process) *job {
+	j := &job{name: name, p: p}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.jobs = append(h.jobs, j)
+	return j
+}
+
+func (h *history) try(j *job, unit string, token fencing.Token) *try {
+	t := &try{job: j, marker: fmt.Sprintf("%s#%d", j.name, len(j.tries)+1), unit: unit, token: token}
+	j.tries = append(j.tries, t)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.byMarker[t.marker] = t
+	return t
+}
+
+// landed notes that a commit was carried out; a copy of it changes nothing.
+func (h *history) landed(marker string, at time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t := h.byMarker[marker]; t.landed.IsZero() {
+		t.landed = at
+	}
+}
+
+// believe notes that a unit believes to hold its keys from now until ctx ends.
+func (h *history) believe(j *job, unit string, keys []ordering.Key, token fencing.Token, ctx context.Context, deadline func() time.Time) *belief {
+	if ctx.Err() != nil {
+		return nil
+	}
+	b := &belief{who: j.name, p: j.p, unit: unit, keys: keys, token: token, start: time.Now(), ctx: ctx, deadline: deadline}
+	story := &j.p.h.w.story
+	story.tell(j.p.name, "%s holds %s as unit %s, token %v", j.name, list(keys), unit, token)
+	h.mu.Lock()
+	h.beliefs = append(h.beliefs, b)
+	h.mu.Unlock()
+	context.AfterFunc(ctx, func() { h.doubt(b) })
+	return b
+}
+
+// doubt notes that a unit does not believe any more that it holds its keys: its
+// context has ended, or it is about to commit, which is for the tables to decide.
+func (h *history) doubt(b *belief) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if b == nil || !b.end.IsZero() {
+		return
+	}
+	b.end, b.cause = time.Now(), context.Cause(b.ctx)
+	switch {
+	case b.p.dead():
+	case b.cause == nil:
+		b.p.h.w.story.tell(b.p.name, "%s has done its work", b.who)
+	default:
+		b.p.h.w.story.tell(b.p.name, "%s holds no more: %v", b.who, b.cause)
+	}
+}
+
+func (h *history) buried(unit string, key ordering.Key, at time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.burials = append(h.burials, burial{unit, key, at})
+}
+
+// problem notes a promise that did not hold.
+func (h *history) problem(format string, args ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.problems = append(h.problems, fmt.Sprintf("[%v] ", time.Since(h.start))+fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,157 @@
+package simulation
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// What may befall a process, its host, or everybody, at any time.
+const (
+	crash       = "crash"        // the process dies, with requests under way
+	pause       = "pause"        // its requests are held before they are sent
+	partition   = "partition"    // its requests and their answers are lost
+	stall       = "stall"        // one of its goroutines stands still
+	clockSkewed = "clock skewed" // its wall clock is wrong from the beginning
+	clockSet    = "clock set"    // its wall clock is set, forwards or backwards
+	outage      = "outage"       // DynamoDB answers nobody
+	rowExpired  = "row expired"  // DynamoDB deletes rows whose time has come
+	givenUp     = "caller gone"  // the caller's context ends
+	fnFails     = "work fails"   // the unit's function returns an error
+	fnPanics    = "work panics"  // the unit's function panics
+	fnSlow      = "work is slow" // the unit's function takes longer than a lease
+	badCheck    = "check fails"  // a staged condition does not hold
+)
+
+var mishaps = []string{crash, pause, partition, stall, clockSkewed, clockSet, outage, rowExpired,
+	givenUp, fnFails, fnPanics, fnSlow, badCheck}
+
+// Faults are the names of everything that goes wrong, in the order of
+// docs/faults.md.
+func Faults() []string {
+	var names []string
+	for _, kind := range requestFaults {
+		names = append(names, kind.name)
+	}
+	return append(names, mishaps...)
+}
+
+// may reports whether a fault may happen in this course.
+func (w *world) may(name string) bool {
+	return !slices.Contains(w.settings.Without, name) && (w.settings.Only == "" || w.settings.Only == name)
+}
+
+// happens draws whether a fault of the caller's own happens.
+func (w *world) happens(r *rand.Rand, name string, chance float64) bool {
+	if w.settings.Only == name {
+		chance = 0.3
+	}
+	if r.Float64() >= chance || !w.may(name) {
+		return false
+	}
+	w.strikes(name)
+	return true
+}
+
+// over reports whether nothing begins and nothing goes wrong any more.
+func (w *world) over() bool { return time.Since(w.start) >= w.until }
+
+var processMishaps = []string{crash, pause, pause, partition, partition, clockSet}
+
+func (w *world) mishapsMayHappen() bool {
+	return slices.ContainsFunc(processMishaps, w.may)
+}
+
+// suffer is what befalls a process while it lives.
+func (p *process) suffer(r *rand.Rand) {
+	w := p.h.w
+	for {
+		wait, d := upTo(r, 2*w.plan.Mishaps), upTo(r, 3*w.plan.Lease)
+		kind, which := oneOf(r, processMishaps...), r.IntN(4)
+		if w.settings.Only != "" {
+			kind, which = w.settings.Only, 0
+		}
+		if !p.sleep(wait) || w.over() {
+			return
+		}
+		if kind == crash && which > 0 || !w.may(kind) {
+			continue // crashes are the rarest
+		}
+		w.strikes(kind)
+		switch kind {
+		case crash:
+			w.story.tell(p.name, "crashes")
+			p.net.Crash()
+			return
+		case pause:
+			w.story.tell(p.name, "is paused for %v", d)
+			p.net.Pause()
+			p.sleep(d)
+			p.net.Resume()
+			w.story.tell(p.name, "is resumed")
+		case partition:
+			w.story.tell(p.name, "is cut off for %v", d)
+			p.net.Partition(true)
+			p.sleep(d)
+			p.net.Partition(false)
+			w.story.tell(p.name, "is joined again")
+		case clockSet:
+			if w.plan.Skew > 0 {
+				p.h.turnClock(r)
+				w.story.tell(p.name, "its wall clock is set: off by %v", time.Duration(p.h.skew.Load()))
+			}
+		}
+	}
+}
+
+// sleep reports whether the process still lives after d, and the course goes on.
+func (p *process) sleep(d time.Duration) bool {
+	if d <= 0 {
+		return p.ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-p.ctx.Done():
+	case <-p.h.w.done:
+	}
+	return false
+}
+
+// darken cuts everybody off from DynamoDB now and then.
+func (w *world) darken(hosts []*host) {
+	if !w.may(outage) {
+		return
+	}
+	r := draw(w.plan.Seed, outage)
+	for {
+		wait, d := upTo(r, 40*w.plan.Mishaps), upTo(r, 3*w.plan.Lease)
+		if w.settings.Only == outage {
+			wait /= 10
+		}
+		time.Sleep(min(wait, w.until-time.Since(w.start)))
+		if w.over() {
+			return
+		}
+		w.strikes(outage)
+		w.story.tell("DynamoDB", "is out of reach for %v", d)
+		w.cut(hosts, true)
+		time.Sleep(d)
+		w.cut(hosts, false)
+		w.story.tell("DynamoDB", "is back")
+	}
+}
+
+// cut cuts off the processes of this moment; one that starts during an outage
+// finds DynamoDB in reach, as the first hosts do when an outage ends.
+func (w *world) cut(hosts []*host, off bool) {
+	for _, h := range hosts {
+		h.mu.Lock()
+		for _, p := range h.processes {
+			p.net.Partition(off)
+		}
+		h.mu.Unlock()
+	}
+}

@@ -1,0 +1,59 @@
+package simulation
+
+import (
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// One seed takes one course: the same events at the same nanoseconds, whatever
+// runs them.
+func TestTheSameSeedTakesTheSameCourse(t *testing.T) {
+	procs := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(procs)
+	seeds := uint64(12)
+	if testing.Short() {
+		seeds = 3
+	}
+	for seed := uint64(1); seed <= seeds; seed++ {
+		s := Settings{Seed: seed, Until: 4 * time.Minute, Story: true}
+		var first *Result
+		for _, n := range []int{1, 2, 8} {
+			runtime.GOMAXPROCS(n)
+			r := take(t, s)
+			if first == nil {
+				first = r
+				require.Greater(t, len(r.Story), 1000)
+				continue
+			}
+			if one, other := ordered(first.Story), ordered(r.Story); !slices.Equal(one, other) {
+				at := 0
+				for at < min(len(one), len(other))-1 && one[at] == other[at] {
+					at++
+				}
+				t.Fatalf("seed %d takes another course with GOMAXPROCS %d:\n%s\n%s\nafter\n%s", seed, n, one[at], other[at],
+					strings.Join(one[max(at-10, 0):at], "\n"))
+			}
+			require.Equal(t, first.Counts, r.Counts)
+			require.Equal(t, first.Instants, r.Instants)
+		}
+		quiet := s
+		quiet.Story = false
+		require.Equal(t, first.Counts, take(t, quiet).Counts, "telling its story changes nothing")
+	}
+}
+
+// ordered is a story with the events of one instant in an order of their own:
+// which goroutine tells first is nobody's to say.
+func ordered(lines []Line) []string {
+	texts := make([]string, len(lines))
+	for i, l := range lines {
+		texts[i] = l.String()
+	}
+	slices.Sort(texts)
+	return texts
+}

@@ -1,0 +1,128 @@
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Run takes the course that settings decide. It must be called in a bubble of
+// testing/synctest: time is virtual, and all goroutines end before it returns.
+func Run(s Settings) *Result {
+	p := NewPlan(s.Seed)
+	p.suit(s.Only)
+	w := newWorld(s, &p)
+	hosts := make([]*host, p.Hosts)
+	var living sync.WaitGroup
+	for i := range hosts {
+		hosts[i] = &host{w: w, name: string(rune('a' + i))}
+		living.Go(hosts[i].run)
+	}
+	if w.may(rowExpired) {
+		go w.reap()
+	}
+	living.Go(func() { w.darken(hosts) })
+	time.Sleep(w.until)
+	close(w.done)
+	w.serveAll(hosts, &living)
+	w.settle(hosts)
+	w.inherit()
+	return w.result()
+}
+
+// suit makes a plan fit for the one fault a course is about.
+func (p *Plan) suit(only string) {
+	switch only {
+	case rowExpired, clockSkewed, clockSet:
+		p.Retention, p.MaxAge = 3*time.Minute, 90*time.Second
+		p.Skew = p.Retention * 8 / 10
+		p.MaxDelay = min(p.MaxDelay, (p.Retention-p.Skew)/2)
+	case "request doubled, forgotten":
+		p.Retention, p.MaxAge = 14*24*time.Hour, 7*24*time.Hour
+	}
+	if only != "" {
+		p.Level, p.Storms = 0.001, nil
+	}
+	if only == rowExpired {
+		p.Skew = 0
+	}
+}
+
+// serveAll waits until everybody who wanted something has been told.
+func (w *world) serveAll(hosts []*host, living *sync.WaitGroup) {
+	served := make(chan struct{})
+	go func() {
+		living.Wait()
+		close(served)
+	}()
+	limit := 200*w.plan.Lease + 10*time.Minute
+	select {
+	case <-served:
+		return
+	case <-time.After(limit):
+	}
+	for _, j := range w.history.jobs {
+		if !j.over && !j.p.dead() {
+			w.history.problem("%s still waits for %s, %v after the last one began and the last fault", j.name, list(j.keys), limit)
+		}
+	}
+	for _, h := range hosts {
+		for _, p := range h.processes {
+			p.cancel()
+		}
+	}
+	<-served
+}
+
+// settle waits until nothing is under way any more, and then some: a process
+// whose work is done asks nothing.
+func (w *world) settle(hosts []*host) {
+	for _, h := range hosts {
+		for _, p := range h.processes {
+			p.net.Resume()
+			p.net.Partition(false)
+			p.net.Wait()
+		}
+	}
+	time.Sleep(w.plan.Lease)
+	before := w.counts.Requests
+	time.Sleep(2 * w.plan.Lease)
+	if more := w.counts.Requests - before; more > 0 {
+		w.history.problem("%d requests were sent by processes that had nothing to do", more)
+	}
+}
+
+func (w *world) result() *Result {
+	w.counts.HostTime = time.Duration(w.plan.Hosts) * w.until
+	for _, j := range w.history.jobs {
+		w.counts.Began++
+		if j.finished {
+			w.counts.Finished++
+		}
+		if j.ref != "" {
+			w.counts.Doubts++
+		}
+	}
+	w.counts.Commits = len(w.history.committed())
+	slices.Sort(w.instants)
+	return &Result{
+		Plan: *w.plan, Length: w.until, Problems: w.history.judge(w.plan, w.stored()),
+		Counts: w.counts, Instants: w.instants, Story: w.story.lines,
+	}
+}
+
+// Replay is the command that takes a course again.
+func (s Settings) Replay() string {
+	cmd := fmt.Sprintf("go test ./integration/simulation -run 'TestSimulation$' -count=1 -v -seed %d", s.Seed)
+	if s.Until > 0 {
+		cmd += fmt.Sprintf(" -until %v", s.Until)
+	}
+	if s.Only != "" {
+		cmd += fmt.Sprintf(" -only %q", s.Only)
+	}
+	for _, name := range s.Without {
+		cmd += fmt.Sprintf(" -without %q", name)
+	}
+	return cmd
+}

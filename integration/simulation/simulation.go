@@ -1,0 +1,92 @@
+// Package simulation runs the library as it is, many processes of many hosts
+// against one embedded DynamoDB, in virtual time, while networks, clocks,
+// processes and DynamoDB itself misbehave; and checks that every promise held.
+//
+// One seed decides everything: how many hosts there are, what they want, what
+// befalls them and when. The same seed takes the same course to the nanosecond,
+// so a failure is replayed by its seed, and cut down to the shortest course that
+// still fails. The manner is that of FoundationDB's simulation and TigerBeetle's
+// VOPR; the judgement, from a history of what callers believed and were told, is
+// that of Jepsen.
+//
+// A course is read in this order:
+//
+//   - plan.go draws what a seed decides;
+//   - run.go plays it; host.go has the hosts and their processes, mishaps.go what
+//     befalls those, weather.go what befalls their requests, work.go and unit.go
+//     what they do;
+//   - history.go keeps what happened, heir.go what was left behind;
+//   - check*.go judge;
+//   - shrink.go and story.go make a failure short and readable.
+package simulation
+
+import (
+	"time"
+)
+
+// Settings say what course to take.
+type Settings struct {
+	Seed uint64
+	// Until, if set, ends the course early: from then on nothing begins and
+	// nothing goes wrong.
+	Until time.Duration
+	// Without names the faults that stay away.
+	Without []string
+	// Only, if set, names the one fault that happens, and often.
+	Only string
+	// Story keeps an account of everything that happens.
+	Story bool
+}
+
+// Result is what a course came to.
+type Result struct {
+	Plan     Plan
+	Length   time.Duration // of the course until its end, without the aftermath
+	Problems []string      // promises that did not hold
+	Counts   Counts
+	Instants []time.Duration // of what began and what went wrong, in order
+	Story    []Line
+}
+
+// Counts are the figures of a course.
+type Counts struct {
+	HostTime time.Duration // hosts times length
+	Began    int           // units of work, and sets taken for themselves
+	Finished int           // of those, the ones that had their locks, and whose end was told
+	Commits  int           // units that were committed
+	Doubts   int           // units told to be in doubt
+	Requests int
+	Faults   map[string]int
+}
+
+// Add adds the figures of another course.
+func (c *Counts) Add(o Counts) {
+	c.HostTime += o.HostTime
+	c.Began += o.Began
+	c.Finished += o.Finished
+	c.Commits += o.Commits
+	c.Doubts += o.Doubts
+	c.Requests += o.Requests
+	if c.Faults == nil {
+		c.Faults = map[string]int{}
+	}
+	for name, n := range o.Faults {
+		c.Faults[name] += n
+	}
+}
+
+// AllFaults is how many faults there were, of any kind.
+func (c *Counts) AllFaults() (n int) {
+	for _, more := range c.Faults {
+		n += more
+	}
+	return n
+}
+
+// PerHour is a number per simulated hour of a host.
+func (c *Counts) PerHour(n int) float64 {
+	if c.HostTime == 0 {
+		return 0
+	}
+	return float64(n) / c.HostTime.Hours()
+}

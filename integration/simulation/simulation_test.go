@@ -1,0 +1,197 @@
+package simulation
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	hoursFlag = flag.Float64("hours", 0, "simulated hours of hosts to run; default 20, with -short 4")
+	fromFlag  = flag.Uint64("from", 1, "first seed")
+	seedFlag  = flag.Uint64("seed", 0, "take the course of this seed alone, and tell its story")
+	untilFlag = flag.Duration("until", 0, "end the course of -seed then")
+	onlyFlag  = flag.String("only", "", "the one fault that happens")
+	storyFlag = flag.String("story", "", "file to write the whole story to")
+	without   []string
+)
+
+func init() {
+	flag.Func("without", "a fault that stays away; may be repeated", func(name string) error {
+		if !slices.Contains(Faults(), name) {
+			return fmt.Errorf("no such fault; there are: %s", strings.Join(Faults(), ", "))
+		}
+		without = append(without, name)
+		return nil
+	})
+}
+
+// take takes a course in a bubble of its own.
+func take(t *testing.T, s Settings) (r *Result) {
+	synctest.Test(t, func(*testing.T) { r = Run(s) })
+	return r
+}
+
+// density that a run has to have, per simulated hour of a host.
+const (
+	unitsPerHour  = 200
+	faultsPerHour = 10
+)
+
+// TestSimulation takes course after course until so many hours of hosts have
+// gone by.
+func TestSimulation(t *testing.T) {
+	if *seedFlag != 0 {
+		s := Settings{Seed: *seedFlag, Until: *untilFlag, Without: without, Only: *onlyFlag, Story: true}
+		r := take(t, s)
+		tellAll(t, r)
+		report(t, s, r)
+		return
+	}
+	hours := *hoursFlag
+	if hours == 0 {
+		hours = 20
+		if testing.Short() {
+			hours = 4
+		}
+	}
+	all := runHours(t, hours)
+	if t.Failed() {
+		return
+	}
+	require.Greater(t, all.PerHour(all.Finished), float64(unitsPerHour), "units per hour")
+	require.Greater(t, all.PerHour(all.AllFaults()), float64(faultsPerHour), "faults per hour")
+}
+
+// runHours takes courses on all cores; those that fail are made short and told.
+func runHours(t *testing.T, hours float64) *Counts {
+	began := time.Now()
+	var (
+		mu     sync.Mutex
+		all    Counts
+		failed []Settings
+		next   atomic.Uint64
+		shown  time.Time
+		wg     sync.WaitGroup
+	)
+	next.Store(*fromFlag)
+	enough := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return all.HostTime.Hours() >= hours || len(failed) >= 3
+	}
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for !enough() {
+				s := Settings{Seed: next.Add(1) - 1, Only: *onlyFlag, Without: without}
+				ended := hangs(s)
+				r := take(t, s)
+				ended()
+				mu.Lock()
+				all.Add(r.Counts)
+				if len(r.Problems) > 0 {
+					failed = append(failed, s)
+				}
+				if time.Since(shown) > 10*time.Second {
+					shown = time.Now()
+					t.Log(summary(&all, time.Since(began)))
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	t.Log(summary(&all, time.Since(began)))
+	for _, name := range slices.SortedFunc(maps.Keys(all.Faults), func(a, b string) int { return cmp.Compare(all.Faults[b], all.Faults[a]) }) {
+		t.Logf("%9d  %s", all.Faults[name], name)
+	}
+	for _, s := range failed {
+		explain(t, s)
+	}
+	return &all
+}
+
+func summary(c *Counts, took time.Duration) string {
+	cores := float64(runtime.GOMAXPROCS(0))
+	return fmt.Sprintf("%.1f host-hours: %d units began, %d finished (%.0f an hour), %d committed, %d in doubt; %d faults (%.0f an hour); %d requests; %.0f units and %.0f requests a second and core",
+		c.HostTime.Hours(), c.Began, c.Finished, c.PerHour(c.Finished), c.Commits, c.Doubts,
+		c.AllFaults(), c.PerHour(c.AllFaults()), c.Requests,
+		float64(c.Began)/took.Seconds()/cores, float64(c.Requests)/took.Seconds()/cores)
+}
+
+// hangs ends the program, saying which seed it was, if a course takes too long
+// in real time.
+func hangs(s Settings) (ended func()) {
+	timer := time.AfterFunc(5*time.Minute, func() {
+		buf := make([]byte, 1<<20)
+		fmt.Fprintf(os.Stderr, "seed %d hangs\n%s\n", s.Seed, buf[:runtime.Stack(buf, true)])
+		os.Exit(3)
+	})
+	return func() { timer.Stop() }
+}
+
+// explain makes a failure short and tells it.
+func explain(t *testing.T, s Settings) {
+	r := take(t, s)
+	report(t, s, r)
+	until := time.Now().Add(time.Minute)
+	s, r = Shrink(s, r, func(s Settings) *Result { return take(t, s) }, func() bool { return time.Now().Before(until) })
+	s.Story = true
+	r = take(t, s)
+	t.Logf("the shortest course found that fails: %d events, %v, without %q", len(r.Instants), r.Length, s.Without)
+	tellAll(t, r)
+	report(t, s, r)
+}
+
+// report fails the test for the problems of a course.
+func report(t *testing.T, s Settings, r *Result) {
+	t.Logf("seed %d: %v", s.Seed, &r.Plan)
+	if len(r.Problems) == 0 {
+		return
+	}
+	t.Errorf("seed %d: %d promises did not hold; again: %s", s.Seed, len(r.Problems), s.Replay())
+	for _, p := range r.Problems[:min(len(r.Problems), 12)] {
+		t.Log("  ", p)
+	}
+}
+
+// told is how many lines of a story fit a terminal.
+const told = 250
+
+func tellAll(t *testing.T, r *Result) {
+	lines := r.Story
+	if *storyFlag != "" {
+		var b strings.Builder
+		for _, l := range lines {
+			fmt.Fprintln(&b, l)
+		}
+		require.NoError(t, os.WriteFile(*storyFlag, []byte(b.String()), 0o644))
+		t.Logf("the story is in %s", *storyFlag)
+		return
+	}
+	if !testing.Verbose() && len(r.Problems) == 0 {
+		return
+	}
+	lines = Abridged(lines)
+	var b strings.Builder
+	if len(lines) > told {
+		fmt.Fprintf(&b, "the last %d events of %d; -story FILE has all\n", told, len(lines))
+		lines = lines[len(lines)-told:]
+	}
+	for _, l := range lines {
+		fmt.Fprintln(&b, l)
+	}
+	t.Log("the story:\n" + b.String())
+}

@@ -1,0 +1,161 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+var errChangedItsMind = errors.New("the function changed its mind")
+
+// inside is what a unit of work does under its locks: it reads some records,
+// takes its time, and stages changes that follow from what it read.
+func (p *process) inside(ctx context.Context, u *unitofwork.Unit, j *job, r *rand.Rand, mayPanic bool) error {
+	w := p.h.w
+	t := w.history.try(j, lastNonce(w.plan.Seed, ctx), u.Token())
+	t.belief = w.history.believe(j, t.unit, u.Keys(), u.Token(), u.Context(), u.Deadline)
+	defer func() { w.history.doubt(t.belief) }()
+	refs := w.recordsUnder(r, u.Keys())
+	if err := u.Get(ctx, refsAsRecords(refs)...); err != nil {
+		return err
+	}
+	for _, ref := range refs {
+		t.reads = append(t.reads, state{ref.T, ref.Found})
+	}
+	w.story.tell(p.name, "%s has read %s", t.marker, t.reads)
+	if err := p.takeTime(ctx, r); err != nil {
+		return err
+	}
+	for i, ref := range refs {
+		c, err := stageOne(u, ref, t, r, i == 0 && w.happens(r, badCheck, 0.03))
+		if err != nil {
+			return err
+		}
+		t.changes = append(t.changes, c)
+	}
+	switch {
+	case w.happens(r, fnFails, 0.05):
+		return errChangedItsMind
+	case mayPanic && w.happens(r, fnPanics, 0.02):
+		panic(errPanicked)
+	}
+	return u.Stage(u.Keys()[0], types.TransactWriteItem{Put: &types.Put{
+		TableName: ptr(logTable), Item: map[string]types.AttributeValue{"ID": &types.AttributeValueMemberS{Value: t.marker}},
+	}})
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// takeTime sleeps as long as the work takes. Most callers stop when their locks
+// are lost; some go on, and are not to do any harm.
+func (p *process) takeTime(ctx context.Context, r *rand.Rand) error {
+	for d := range p.think(r) {
+		goesOn := r.IntN(2) == 0
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+			if !goesOn || p.dead() {
+				return context.Cause(ctx)
+			}
+			time.Sleep(d / 4)
+		}
+	}
+	return nil
+}
+
+// change is what a unit does to a record that it has read.
+type change int
+
+const (
+	putNew    change = iota // write it whole
+	addOne                  // have DynamoDB add to it
+	remove                  // delete it
+	leaveAsIs               // only check that it is as it was read
+	refuse                  // check what cannot be: the unit must not commit
+)
+
+// stageOne draws and stages a change.
+func stageOne(u *unitofwork.Unit, ref *unitofwork.Ref[record], t *try, r *rand.Rand, toRefuse bool) (change, error) {
+	n := r.IntN(20)
+	switch {
+	case toRefuse:
+		return refuse, u.Check(ref, unitofwork.Expression{
+			Condition: "#n = :n", Names: map[string]string{"#n": "N"}, Values: map[string]any{":n": -1},
+		})
+	case n < 5 && ref.Found:
+		return addOne, u.Update(ref, unitofwork.Expression{
+			Update: "SET #n = #n + :one, #last = :me", Names: map[string]string{"#n": "N", "#last": "Last"},
+			Values: map[string]any{":one": 1, ":me": t.marker},
+		})
+	case n == 5 && ref.Found:
+		return remove, u.Delete(ref)
+	case n < 9 && ref.Found:
+		return leaveAsIs, u.Check(ref, unitofwork.Expression{
+			Condition: "#n = :n AND #last = :last", Names: map[string]string{"#n": "N", "#last": "Last"},
+			Values: map[string]any{":n": ref.T.N, ":last": ref.T.Last},
+		})
+	case n < 9:
+		return leaveAsIs, u.Check(ref, unitofwork.Expression{Condition: "attribute_not_exists(ID)"})
+	}
+	ref.T.N++
+	ref.T.Last = t.marker
+	return putNew, u.Put(ref)
+}
+
+// recordsUnder draws records that held keys guard.
+func (w *world) recordsUnder(r *rand.Rand, held []ordering.Key) []*unitofwork.Ref[record] {
+	named := map[ordering.Key]bool{}
+	var refs []*unitofwork.Ref[record]
+	for range 1 + r.IntN(6) {
+		k := held[r.IntN(len(held))]
+		if deeper := w.plan.Depth - 1 - strings.Count(string(k), "/"); deeper > 0 {
+			k = below(r, k, r.IntN(deeper+1), w.plan.Fan)
+		}
+		if !named[k] {
+			named[k] = true
+			refs = append(refs, records(tableOf(k)).Ref(string(k)))
+		}
+	}
+	return refs
+}
+
+func refsAsRecords(refs []*unitofwork.Ref[record]) []unitofwork.Record {
+	all := make([]unitofwork.Record, len(refs))
+	for i, ref := range refs {
+		all[i] = ref
+	}
+	return all
+}
+
+// state is a record as it was found, or not.
+type state struct {
+	record
+	found bool
+}
+
+func (s state) String() string {
+	if !s.found {
+		return s.ID + ": absent"
+	}
+	return fmt.Sprintf("%s: %d by %s", s.ID, s.N, s.Last)
+}
+
+// after returns what a change makes of a record.
+func (c change) after(s state, marker string) state {
+	switch c {
+	case putNew, addOne:
+		return state{record{s.ID, s.N + 1, marker}, true}
+	case remove:
+		return state{record{ID: s.ID}, false}
+	default:
+		return s
+	}
+}

@@ -1,0 +1,282 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// work is what a worker does: at every rush it wants something. What it wants
+// is a function of the seed, the host, the worker and the rush alone.
+func (p *process) work(n int) {
+	w := p.h.w
+	ctx := p.as(fmt.Sprintf("w%d", n))
+	rush := func() int { return int(time.Since(w.start) / w.plan.Rush) }
+	for k := rush() + 1; ; k = max(k+1, rush()) {
+		r := draw(w.plan.Seed, "work", p.h.name, n, k)
+		begin := time.Duration(k)*w.plan.Rush + upTo(r, w.plan.Spread)
+		if begin >= w.until || !p.sleep(begin-time.Since(w.start)) || w.over() {
+			return
+		}
+		j := w.history.begin(fmt.Sprintf("%s/w%d/%d", p.name, n, k), p)
+		w.event()
+		p.do(ctx, r, j, k)
+		j.over = true
+	}
+}
+
+// do is one piece of work.
+func (p *process) do(ctx context.Context, r *rand.Rand, j *job, rush int) {
+	w := p.h.w
+	j.keys = w.keys(r)
+	patience := time.Duration(0) // for ever
+	if w.may(givenUp) && r.IntN(3) > 0 {
+		patience = upTo(r, 10*w.plan.Lease)
+		limited, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		defer func() {
+			if limited.Err() != nil && !p.dead() {
+				w.strikes(givenUp)
+			}
+		}()
+		ctx = limited
+	}
+	kind := r.IntN(4)
+	plan, err := ordering.NewPlan(j.keys...)
+	must(err)
+	if plan.Rows() > unitofwork.MaxActions/2 {
+		kind = 0 // too large for a unit of work
+	}
+	w.story.tell(p.name, "%s wants %s", j.name, list(j.keys))
+	switch kind {
+	case 0:
+		p.holdForAWhile(ctx, r, j, patience)
+	case 1:
+		p.beginAndCommit(ctx, r, j, patience)
+	default:
+		p.doAsOne(ctx, r, j, patience, rush)
+	}
+}
+
+// holdForAWhile takes locks alone, for work that is elsewhere.
+func (p *process) holdForAWhile(ctx context.Context, r *rand.Rand, j *job, patience time.Duration) {
+	w := p.h.w
+	watch := p.watch()
+	set, err := p.locks.Acquire(ctx, j.keys)
+	watch.within(j, "Acquire", patience, w.plan.Lease)
+	if err != nil {
+		j.refused(err)
+		return
+	}
+	w.history.believe(j, set.Unit(), set.Keys(), set.Token(), set.Context(), set.Deadline)
+	for d := range p.think(r) {
+		select {
+		case <-time.After(d):
+		case <-set.Context().Done():
+		}
+	}
+	watch = p.watch()
+	err = set.Release(context.WithoutCancel(ctx))
+	watch.within(j, "Release", time.Nanosecond, 2*w.plan.Lease)
+	if err != nil && !errors.Is(err, lockset.ErrLost) && !noAnswer(err) && !p.dead() {
+		w.history.problem("%s: release: %v", j.name, err)
+	}
+	j.finish()
+}
+
+// think yields how long work takes: not at all, a moment, or too long.
+func (p *process) think(r *rand.Rand) func(func(time.Duration) bool) {
+	w := p.h.w
+	return func(yield func(time.Duration) bool) {
+		switch {
+		case w.happens(r, fnSlow, 0.1):
+			yield(w.plan.Lease + upTo(r, 3*w.plan.Lease))
+		case r.IntN(10) < 7:
+			yield(upTo(r, w.plan.Lease))
+		}
+	}
+}
+
+// beginAndCommit is a unit of work by hand.
+func (p *process) beginAndCommit(ctx context.Context, r *rand.Rand, j *job, patience time.Duration) {
+	w := p.h.w
+	watch := p.watch()
+	u, err := p.units.Begin(ctx, j.keys)
+	watch.within(j, "Begin", patience, w.plan.Lease)
+	if err != nil {
+		j.refused(err)
+		return
+	}
+	if err := p.inside(u.Context(), u, j, r, false); err != nil {
+		watch = p.watch()
+		_ = u.Rollback(ctx) // others take over what it cannot release
+		watch.within(j, "Rollback", time.Nanosecond, w.plan.Lease)
+		j.finish()
+		p.tell(ctx, j, err)
+		return
+	}
+	watch = p.watch()
+	err = u.Commit(ctx)
+	watch.within(j, "Commit", time.Nanosecond, 4*w.plan.Lease)
+	j.finish()
+	p.tell(ctx, j, err)
+}
+
+// errPanicked stands for a panic of the unit's function.
+var errPanicked = errors.New("the function panicked")
+
+// doAsOne is a unit of work as most callers write it.
+func (p *process) doAsOne(ctx context.Context, r *rand.Rand, j *job, patience time.Duration, rush int) {
+	w := p.h.w
+	options := unitofwork.Options{Attempts: 1 + r.IntN(3)}
+	if r.IntN(4) == 0 { // several want the same, and only one of them is to have it done
+		options.ID = fmt.Sprintf("id-%d-%d", rush, r.IntN(3))
+		j.id, j.keys = options.ID, w.keys(draw(w.plan.Seed, "keys", options.ID))
+		if plan, _ := ordering.NewPlan(j.keys...); plan.Rows() > unitofwork.MaxActions/2 {
+			j.keys = j.keys[:1]
+		}
+	}
+	watch := p.watch()
+	var err error
+	func() {
+		defer func() {
+			if recover() != nil {
+				err = errPanicked
+			}
+		}()
+		err = p.units.Do(ctx, j.keys, func(ctx context.Context, u *unitofwork.Unit) error {
+			return p.inside(ctx, u, j, r, true)
+		}, func(o *unitofwork.Options) { *o = options })
+	}()
+	watch.within(j, "Do", patience, 8*w.plan.Lease)
+	if len(j.tries) > 0 || err == nil {
+		j.finish()
+	}
+	p.tell(ctx, j, err)
+}
+
+// tell notes what the caller was told; one told to be in doubt asks at once.
+func (p *process) tell(ctx context.Context, j *job, err error) {
+	w := p.h.w
+	if p.dead() {
+		return
+	}
+	j.told, j.err, j.toldAt = true, err, time.Now()
+	w.story.tell(p.name, "%s is told: %s", j.name, toldAs(err))
+	if problem := unexpected(err); problem != "" {
+		w.history.problem("%s: %s", j.name, problem)
+	}
+	var doubt *unitofwork.InDoubtError
+	if !errors.As(err, &doubt) {
+		return
+	}
+	j.ref = doubt.Ref
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.plan.Lease)
+	defer cancel()
+	if outcome, err := p.units.Outcome(ctx, j.ref); err == nil && !p.dead() {
+		w.story.tell(p.name, "%s asks and is told: %s", j.name, outcome)
+		j.answers = append(j.answers, outcome)
+	}
+}
+
+func toldAs(err error) string {
+	if err == nil {
+		return "committed"
+	}
+	return err.Error()
+}
+
+func noAnswer(err error) bool { return errors.As(err, new(*lockset.NoAnswerError)) }
+
+// unexpected says what is wrong with an error that a caller who did nothing
+// wrong was told.
+func unexpected(err error) string {
+	switch {
+	case err == nil, errors.Is(err, errChangedItsMind), errors.Is(err, errPanicked):
+		return ""
+	case unitofwork.NextOf(err) == unitofwork.FixCall:
+		return fmt.Sprintf("was told to fix the call: %v", err)
+	case errors.As(err, new(*lockset.ConfigError)), errors.As(err, new(*lockset.TableError)), errors.As(err, new(*lockset.RowError)):
+		return fmt.Sprintf("unexpected: %v", err)
+	}
+	return ""
+}
+
+// stopwatch measures a call, and what it cannot be blamed for.
+type stopwatch struct {
+	p       *process
+	began   time.Time
+	stalled time.Duration // how long the process had stalled, less what it still will
+}
+
+func (p *process) watch() stopwatch {
+	rest := time.Duration(p.stalls.Load()) - time.Since(p.h.w.start)
+	return stopwatch{p, time.Now(), time.Duration(p.stalled.Load()) - max(rest, 0)}
+}
+
+// within notes a call that took longer than the caller's patience and what the
+// library may need to put things in order; 0 is a caller that waits for ever.
+func (s stopwatch) within(j *job, what string, patience, order time.Duration) {
+	if patience == 0 || s.p.dead() {
+		return
+	}
+	took := time.Since(s.began)
+	most := patience + order + s.p.h.w.plan.Lease/2 + time.Duration(s.p.stalled.Load()) - s.stalled
+	if took > most {
+		s.p.h.w.history.problem("%s: %s took %v, at most %v were expected", j.name, what, took, most)
+	}
+}
+
+// keys draws the keys of a set.
+func (w *world) keys(r *rand.Rand) []ordering.Key {
+	n := 1 + r.IntN(4)
+	switch {
+	case r.IntN(10) == 0:
+		n = 1 + r.IntN(40)
+	case w.plan.Many && r.IntN(3) == 0:
+		n = 40 + r.IntN(81)
+	}
+	hot := r.IntN(3) == 0
+	keys := make([]ordering.Key, n)
+	for i := range keys {
+		family, depth := r.IntN(w.plan.Families), 1+r.IntN(w.plan.Depth)
+		if hot {
+			family = 0
+		}
+		if n > 40 { // a coarse key would cover most of them
+			depth = w.plan.Depth
+		}
+		keys[i] = below(r, ordering.Key(fmt.Sprintf("f%d", family)), depth-1, w.plan.Fan)
+	}
+	return keys
+}
+
+// below draws a key so many levels below another.
+func below(r *rand.Rand, k ordering.Key, levels, fan int) ordering.Key {
+	for range levels {
+		k += ordering.Key(fmt.Sprintf("/%d", r.IntN(fan)))
+	}
+	return k
+}
+
+func list(keys []ordering.Key) string {
+	var b strings.Builder
+	for i, k := range keys {
+		if i == 12 {
+			fmt.Fprintf(&b, " and %d more", len(keys)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(string(k))
+	}
+	return b.String()
+}
