@@ -76,25 +76,22 @@ func (db *DB) prepare(a *action, x expressions) error {
 	return b.done(without)
 }
 
-// put, keyed: an action from its item, from its key.
-func newPut(table string, in map[string]types.AttributeValue) (*action, error) {
-	attrs, err := decodeItem(in)
-	if err != nil {
-		return nil, err
+// put, keyed: begin an action with its item, with its key.
+func (a *action) put(table string, in map[string]types.AttributeValue) (err error) {
+	a.verb, a.table = verbPut, table
+	if a.attrs, err = decodeItem(in); err != nil {
+		return err
 	}
-	a := &action{verb: verbPut, table: table, attrs: attrs, size: attrsSize(attrs)}
-	if a.size > maxItem {
-		return nil, validation(itemTooLarge)
+	if a.size = attrsSize(a.attrs); a.size > maxItem {
+		return validation(itemTooLarge)
 	}
-	return a, nil
+	return nil
 }
 
-func newKeyed(v verb, table string, in map[string]types.AttributeValue) (*action, error) {
-	attrs, err := decodeItem(in)
-	if err != nil {
-		return nil, err
-	}
-	return &action{verb: v, table: table, attrs: attrs}, nil
+func (a *action) keyed(v verb, table string, in map[string]types.AttributeValue) (err error) {
+	a.verb, a.table = v, table
+	a.attrs, err = decodeItem(in)
+	return err
 }
 
 // locate finds an action's table and key. The first error is one of the

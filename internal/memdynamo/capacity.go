@@ -57,13 +57,14 @@ func (b bill) consumed(want types.ReturnConsumedCapacity, split bool) []types.Co
 	out := make([]types.ConsumedCapacity, len(b))
 	for i, c := range b {
 		out[i] = types.ConsumedCapacity{TableName: aws.String(c.table), CapacityUnits: aws.Float64(c.read + c.write)}
-		of := types.Capacity{CapacityUnits: aws.Float64(c.read + c.write)}
 		if split {
 			out[i].ReadCapacityUnits, out[i].WriteCapacityUnits = apart(c.read), apart(c.write)
-			of.ReadCapacityUnits, of.WriteCapacityUnits = apart(c.read), apart(c.write)
 		}
 		if want == types.ReturnConsumedCapacityIndexes {
-			out[i].Table = &of
+			out[i].Table = &types.Capacity{CapacityUnits: aws.Float64(c.read + c.write)}
+			if split {
+				out[i].Table.ReadCapacityUnits, out[i].Table.WriteCapacityUnits = apart(c.read), apart(c.write)
+			}
 		}
 	}
 	return out

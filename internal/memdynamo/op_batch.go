@@ -127,8 +127,8 @@ func (db *DB) batchWriteItem(in *dynamodb.BatchWriteItemInput) (*dynamodb.BatchW
 			return nil, err
 		}
 		for i := range in.RequestItems[name] {
-			a, err := newBatchWrite(name, &in.RequestItems[name][i])
-			if err != nil {
+			a := new(action)
+			if err := a.ofBatch(name, &in.RequestItems[name][i]); err != nil {
 				return nil, err
 			}
 			actions = append(actions, a)
@@ -154,23 +154,23 @@ func (db *DB) batchWriteItem(in *dynamodb.BatchWriteItemInput) (*dynamodb.BatchW
 	}, nil
 }
 
-func newBatchWrite(table string, in *types.WriteRequest) (*action, error) {
+func (a *action) ofBatch(table string, in *types.WriteRequest) error {
 	if err := known(in); err != nil {
-		return nil, err
+		return err
 	}
 	switch {
 	case in.PutRequest != nil && in.DeleteRequest == nil:
 		if err := required("BatchWriteItem", need{"PutRequest.Item", in.PutRequest.Item == nil}); err != nil {
-			return nil, err
+			return err
 		}
-		return newPut(table, in.PutRequest.Item)
+		return a.put(table, in.PutRequest.Item)
 	case in.DeleteRequest != nil && in.PutRequest == nil:
 		if err := required("BatchWriteItem", need{"DeleteRequest.Key", in.DeleteRequest.Key == nil}); err != nil {
-			return nil, err
+			return err
 		}
-		return newKeyed(verbDelete, table, in.DeleteRequest.Key)
+		return a.keyed(verbDelete, table, in.DeleteRequest.Key)
 	}
-	return nil, validation("A write request must have exactly one of PutRequest and DeleteRequest")
+	return validation("A write request must have exactly one of PutRequest and DeleteRequest")
 }
 
 // writeBatch is the part of a batch under the mutex.

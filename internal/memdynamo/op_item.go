@@ -45,11 +45,11 @@ type get struct {
 }
 
 func (db *DB) newGet(table string, in map[string]types.AttributeValue, names map[string]string, proj *string) (*get, error) {
-	a, err := newKeyed(verbCheck, table, in)
-	if err != nil {
+	g := new(get)
+	if err := g.keyed(verbCheck, table, in); err != nil {
 		return nil, err
 	}
-	g := &get{action: *a}
+	var err error
 	g.proj, err = db.projection(names, proj)
 	return g, err
 }
@@ -89,14 +89,14 @@ func (db *DB) putItem(in *dynamodb.PutItemInput) (*dynamodb.PutItemOutput, error
 	); err != nil {
 		return nil, err
 	}
-	a, err := newPut(*in.TableName, in.Item)
-	if err != nil {
+	var a action
+	if err := a.put(*in.TableName, in.Item); err != nil {
 		return nil, err
 	}
-	if a.wantReturn, err = returnOld(in.ReturnValues); err != nil {
+	if err := a.returnOld(in.ReturnValues); err != nil {
 		return nil, err
 	}
-	returned, costs, err := db.write(a, expressions{
+	returned, costs, err := db.write(&a, expressions{
 		names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues,
 		cond: in.ConditionExpression, onFailure: in.ReturnValuesOnConditionCheckFailure,
 	})
@@ -118,8 +118,8 @@ func (db *DB) updateItem(in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutp
 	); err != nil {
 		return nil, err
 	}
-	a, err := newKeyed(verbUpdate, *in.TableName, in.Key)
-	if err != nil {
+	var a action
+	if err := a.keyed(verbUpdate, *in.TableName, in.Key); err != nil {
 		return nil, err
 	}
 	if err := oneOf(in.ReturnValues, "returnValues", types.ReturnValueNone, types.ReturnValueAllOld,
@@ -127,7 +127,7 @@ func (db *DB) updateItem(in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutp
 		return nil, err
 	}
 	a.wantReturn = in.ReturnValues
-	returned, costs, err := db.write(a, expressions{
+	returned, costs, err := db.write(&a, expressions{
 		names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues,
 		cond: in.ConditionExpression, update: in.UpdateExpression, onFailure: in.ReturnValuesOnConditionCheckFailure,
 	})
@@ -149,14 +149,14 @@ func (db *DB) deleteItem(in *dynamodb.DeleteItemInput) (*dynamodb.DeleteItemOutp
 	); err != nil {
 		return nil, err
 	}
-	a, err := newKeyed(verbDelete, *in.TableName, in.Key)
-	if err != nil {
+	var a action
+	if err := a.keyed(verbDelete, *in.TableName, in.Key); err != nil {
 		return nil, err
 	}
-	if a.wantReturn, err = returnOld(in.ReturnValues); err != nil {
+	if err := a.returnOld(in.ReturnValues); err != nil {
 		return nil, err
 	}
-	returned, costs, err := db.write(a, expressions{
+	returned, costs, err := db.write(&a, expressions{
 		names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues,
 		cond: in.ConditionExpression, onFailure: in.ReturnValuesOnConditionCheckFailure,
 	})
@@ -166,14 +166,16 @@ func (db *DB) deleteItem(in *dynamodb.DeleteItemInput) (*dynamodb.DeleteItemOutp
 	return &dynamodb.DeleteItemOutput{Attributes: returned, ConsumedCapacity: costs.one(in.ReturnConsumedCapacity)}, nil
 }
 
-func returnOld(v types.ReturnValue) (types.ReturnValue, error) {
+// returnOld takes the ReturnValues of a write that can only return what was there.
+func (a *action) returnOld(v types.ReturnValue) error {
+	a.wantReturn = v
 	switch v {
 	case "", types.ReturnValueNone, types.ReturnValueAllOld:
-		return v, nil
+		return nil
 	case types.ReturnValueAllNew, types.ReturnValueUpdatedNew, types.ReturnValueUpdatedOld:
-		return v, validation("ReturnValues can only be ALL_OLD or NONE")
+		return validation("ReturnValues can only be ALL_OLD or NONE")
 	}
-	return v, oneOf(v, "returnValues", types.ReturnValueAllOld, types.ReturnValueNone)
+	return oneOf(v, "returnValues", types.ReturnValueAllOld, types.ReturnValueNone)
 }
 
 // write executes one write by itself.

@@ -41,11 +41,9 @@ func (db *DB) transactWriteItems(in *dynamodb.TransactWriteItemsInput) (*dynamod
 	}
 	actions := make([]action, len(in.TransactItems))
 	for i := range in.TransactItems {
-		a, err := db.transactAction(&in.TransactItems[i])
-		if err != nil {
+		if err := db.transactAction(&actions[i], &in.TransactItems[i]); err != nil {
 			return nil, err
 		}
-		actions[i] = *a
 	}
 	costs, err := db.transact(actions, *in.ClientRequestToken, digest(actions))
 	if err != nil {
@@ -75,9 +73,9 @@ func checkToken(token string) error {
 }
 
 // transactAction prepares one action of a transaction.
-func (db *DB) transactAction(in *types.TransactWriteItem) (*action, error) {
+func (db *DB) transactAction(a *action, in *types.TransactWriteItem) error {
 	if err := known(in); err != nil {
-		return nil, err
+		return err
 	}
 	n := 0
 	for _, given := range []bool{in.Put != nil, in.Update != nil, in.Delete != nil, in.ConditionCheck != nil} {
@@ -86,69 +84,65 @@ func (db *DB) transactAction(in *types.TransactWriteItem) (*action, error) {
 		}
 	}
 	if n != 1 {
-		return nil, validation("TransactItems can only contain one of Check, Put, Update or Delete")
+		return validation("TransactItems can only contain one of Check, Put, Update or Delete")
 	}
 	switch {
 	case in.Put != nil:
-		return db.transactPut(in.Put)
+		return db.transactPut(a, in.Put)
 	case in.Update != nil:
-		return db.transactUpdate(in.Update)
+		return db.transactUpdate(a, in.Update)
 	case in.Delete != nil:
-		return db.transactDelete(in.Delete)
+		return db.transactDelete(a, in.Delete)
 	default:
-		return db.transactCheck(in.ConditionCheck)
+		return db.transactCheck(a, in.ConditionCheck)
 	}
 }
 
-func (db *DB) transactPut(in *types.Put) (*action, error) {
+func (db *DB) transactPut(a *action, in *types.Put) error {
 	if err := firstError(required("TransactWriteItems.TransactItems.Put", need{"Item", in.Item == nil}, need{"TableName", in.TableName == nil}),
 		known(in), checkTableName(in.TableName)); err != nil {
-		return nil, err
+		return err
 	}
-	a, err := newPut(*in.TableName, in.Item)
-	if err != nil {
-		return nil, err
+	if err := a.put(*in.TableName, in.Item); err != nil {
+		return err
 	}
-	return a, db.prepare(a, expressions{names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues,
+	return db.prepare(a, expressions{names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues,
 		cond: in.ConditionExpression, onFailure: in.ReturnValuesOnConditionCheckFailure})
 }
 
-func (db *DB) transactUpdate(in *types.Update) (*action, error) {
+func (db *DB) transactUpdate(a *action, in *types.Update) error {
 	if err := firstError(required("TransactWriteItems.TransactItems.Update", need{"Key", in.Key == nil}, need{"TableName", in.TableName == nil},
 		need{"UpdateExpression", in.UpdateExpression == nil}), known(in), checkTableName(in.TableName)); err != nil {
-		return nil, err
+		return err
 	}
-	a, err := newKeyed(verbUpdate, *in.TableName, in.Key)
-	if err != nil {
-		return nil, err
+	if err := a.keyed(verbUpdate, *in.TableName, in.Key); err != nil {
+		return err
 	}
-	return a, db.prepare(a, expressions{names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues,
+	return db.prepare(a, expressions{names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues,
 		cond: in.ConditionExpression, update: in.UpdateExpression, onFailure: in.ReturnValuesOnConditionCheckFailure})
 }
 
-func (db *DB) transactDelete(in *types.Delete) (*action, error) {
+func (db *DB) transactDelete(a *action, in *types.Delete) error {
 	if err := firstError(required("TransactWriteItems.TransactItems.Delete", need{"Key", in.Key == nil}, need{"TableName", in.TableName == nil}),
 		known(in), checkTableName(in.TableName)); err != nil {
-		return nil, err
+		return err
 	}
-	a, err := newKeyed(verbDelete, *in.TableName, in.Key)
-	if err != nil {
-		return nil, err
+	if err := a.keyed(verbDelete, *in.TableName, in.Key); err != nil {
+		return err
 	}
-	return a, db.prepare(a, expressions{names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues,
+	return db.prepare(a, expressions{names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues,
 		cond: in.ConditionExpression, onFailure: in.ReturnValuesOnConditionCheckFailure})
 }
 
-func (db *DB) transactCheck(in *types.ConditionCheck) (*action, error) {
+func (db *DB) transactCheck(a *action, in *types.ConditionCheck) error {
 	if err := firstError(required("TransactWriteItems.TransactItems.ConditionCheck", need{"Key", in.Key == nil}, need{"TableName", in.TableName == nil},
 		need{"ConditionExpression", in.ConditionExpression == nil}), known(in), checkTableName(in.TableName)); err != nil {
-		return nil, err
+		return err
 	}
-	a, err := newKeyed(verbCheck, *in.TableName, in.Key)
-	if err != nil {
-		return nil, err
+	if err := a.keyed(verbCheck, *in.TableName, in.Key); err != nil {
+		return err
 	}
-	return a, db.prepare(a, expressions{names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues,
+	return db.prepare(a, expressions{names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues,
 		cond: in.ConditionExpression, onFailure: in.ReturnValuesOnConditionCheckFailure})
 }
 
