@@ -111,3 +111,17 @@ func TestASetThatWasReleasedDoesNotEndAgain(t *testing.T) {
 		require.NoError(t, set.Release(t.Context()), "and it stays as it was")
 	})
 }
+
+// A holder that misses one renewal has the time for another before it is lost.
+func TestTimesThatDoNotFitAreRefused(t *testing.T) {
+	for _, c := range []lockset.Config{
+		{Table: table, Lease: lease, Heartbeat: lease * 8 / 10},
+		{Table: table, Lease: lease, AttemptTimeout: lease / 3},
+		{Table: table, Lease: lease, Margin: lease / 2},
+	} {
+		_, err := lockset.New(struct{ lockset.DynamoDB }{}, c)
+		var configErr *lockset.ConfigError
+		require.ErrorAs(t, err, &configErr)
+		require.Equal(t, "Lease", configErr.Field)
+	}
+}

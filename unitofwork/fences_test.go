@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -58,5 +60,96 @@ func TestAUnitWithTooManyKeysLocksNothing(t *testing.T) {
 		require.ErrorAs(t, err, new(*unitofwork.TooLargeError))
 		require.Empty(t, c.requests())
 		require.Empty(t, b.db.Items("locks"))
+	})
+}
+
+// Whoever writes to a record with a newer token, the unit does not any more, nor
+// does it rely on what it looked at.
+func TestANewerFenceRefusesEveryKindOfWrite(t *testing.T) {
+	one := accounts.Of(account{Customer: "1", ID: "a"})
+	for name, stage := range map[string]func(*unitofwork.Unit) error{
+		"put":    func(u *unitofwork.Unit) error { return u.Put(one) },
+		"delete": func(u *unitofwork.Unit) error { return u.Delete(one) },
+		"update": func(u *unitofwork.Unit) error {
+			return u.Update(one, unitofwork.Expression{Update: "REMOVE Balance"})
+		},
+		"check": func(u *unitofwork.Unit) error {
+			return u.Check(one, unitofwork.Expression{Condition: "attribute_exists(ID)"})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				err := b.client("c", nil).Do(t.Context(), transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+					b.put("accounts", account{Customer: "1", ID: "a", Balance: 5, Fence: int64(u.Token()) + 1})
+					return errors.Join(stage(u), u.Put(accounts.Of(account{Customer: "2", ID: "a", Balance: 6})))
+				})
+				require.ErrorIs(t, err, unitofwork.ErrStale)
+				require.Equal(t, [2]int64{5, 100}, b.balances(), "nothing is written beside it, either")
+				b.allFree()
+			})
+		})
+	}
+}
+
+// What was done under an ID is not done again as long as the ID is remembered.
+func TestAnIDIsRememberedForItsRetention(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		pay := func() {
+			require.NoError(t, c.Do(t.Context(), transferKeys, transfer(30), func(o *unitofwork.Options) { o.ID = "p" }))
+		}
+		pay()
+		time.Sleep(29 * 24 * time.Hour)
+		b.db.Expire(time.Now())
+		pay()
+		require.Equal(t, [2]int64{70, 130}, b.balances())
+		time.Sleep(2 * 24 * time.Hour)
+		b.db.Expire(time.Now())
+		pay()
+		require.Equal(t, [2]int64{40, 160}, b.balances())
+	})
+}
+
+func TestAUnitThatWasDoneBeforeKeepsNoLocks(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil, func(lc *lockset.Config, _ *unitofwork.Config) { lc.MaxAge = 2 * lease })
+		id := func(o *unitofwork.Options) { o.ID = "p" }
+		require.NoError(t, c.Do(t.Context(), transferKeys, transfer(30), id))
+		require.NoError(t, c.Do(t.Context(), transferKeys, transfer(30), id))
+		require.Equal(t, map[string]int{"committed": 1, "already": 1}, c.outcomes())
+		b.allFree()
+	})
+}
+
+func TestIDsOutliveWrongClocks(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		const day = 24 * time.Hour // the locks' retention is 14 days
+		locks := b.client("c", nil).locks
+		_, err := unitofwork.New(locks, unitofwork.Config{Table: "units", IDRetention: 27 * day})
+		var configErr *lockset.ConfigError
+		require.ErrorAs(t, err, &configErr)
+		require.Equal(t, "IDRetention", configErr.Field)
+		_, err = unitofwork.New(locks, unitofwork.Config{Table: "units", IDRetention: 28 * day})
+		require.NoError(t, err)
+	})
+}
+
+// The answer to a repetition is that: what it was refused for need not be what
+// became of the first sending, and the caller is not told so.
+func TestARefusalOfARepetitionSaysNothingOfTheFirst(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", atCommits(1, 1, faults.LoseRequest(faults.Reset)))
+		err := c.Do(t.Context(), transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+			return errors.Join(
+				u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})),
+				u.Check(accounts.Of(account{Customer: "2", ID: "a"}), unitofwork.Expression{
+					Condition: "Balance > :most", Values: map[string]any{":most": 1000},
+				}),
+			)
+		})
+		require.ErrorIs(t, err, unitofwork.ErrSuperseded)
+		require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err))
+		require.Equal(t, [2]int64{100, 100}, b.balances())
+		b.allFree()
 	})
 }

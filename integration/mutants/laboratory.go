@@ -90,7 +90,11 @@ func (l *laboratory) control(ctx context.Context, mutants []mutant) error {
 	err := l.each(ctx, len(packages), func(ctx context.Context, i int) error {
 		in := packages[i]
 		binary := filepath.Join(l.dir, fmt.Sprint("control", i))
-		if output, err := l.build(ctx, in, binary, ""); err != nil {
+		output, err := l.build(ctx, in, binary, "")
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
 			return fmt.Errorf("control: ./%s does not compile: %w\n%s", in, err, indented(output))
 		}
 		defer func() { _ = os.Remove(binary) }()
@@ -99,7 +103,7 @@ func (l *laboratory) control(ctx context.Context, mutants []mutant) error {
 				return fmt.Errorf("control: without any mutant, %s does not pass\n%s", c, indented(r.detail))
 			}
 		}
-		return ctx.Err()
+		return context.Cause(ctx)
 	})
 	if err != nil {
 		return err

@@ -42,6 +42,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	pattern := flags.String("run", "", "only the mutants whose clause, file or test matches this `regexp`")
 	list := flags.Bool("list", false, "print the mutants as a Markdown table and run nothing")
+	simulate := flags.Float64("simulate", 0, "see which the simulation alone catches within so many simulated `hours`; the named tests are left out")
 	workers := flags.Int("workers", runtime.NumCPU(), "how many to build and run at once")
 	timeout := flags.Duration("timeout", 2*time.Minute, "how long one test may take")
 	if err := flags.Parse(args); err != nil {
@@ -52,6 +53,9 @@ func run(ctx context.Context, args []string) error {
 		return fmt.Errorf("-run: %w", err)
 	}
 	chosen := selected(all(), wanted)
+	if *simulate > 0 {
+		chosen = bySimulation(chosen, *simulate)
+	}
 	switch {
 	case *workers < 1:
 		return errors.New("-workers: at least one is needed")

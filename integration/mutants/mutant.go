@@ -42,6 +42,19 @@ func selected(mutants []mutant, wanted *regexp.Regexp) []mutant {
 	return chosen
 }
 
+// bySimulation has the simulation catch the mutants, instead of the tests that
+// know what they look for.
+func bySimulation(mutants []mutant, hours float64) []mutant {
+	chosen := slices.Clone(mutants)
+	for i := range chosen {
+		chosen[i].by = check{
+			in: "integration/simulation", test: "TestSimulation",
+			args: []string{"-brief", "-hours", fmt.Sprint(hours)},
+		}
+	}
+	return chosen
+}
+
 // table is the list for people, in Markdown.
 func table(mutants []mutant) string {
 	var b strings.Builder
