@@ -3,10 +3,12 @@ package lockset
 // Pure: decides, does no I/O.
 
 import (
+	"iter"
 	"maps"
-	"regexp"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -48,11 +50,6 @@ const (
 	burnAbsent   = "SET #isReleased = :one, #fence = :token, #expiresAt = :expires"
 )
 
-var (
-	namePattern  = regexp.MustCompile(`#\w+`)
-	valuePattern = regexp.MustCompile(`:\w+`)
-)
-
 // values are the values of a write, by placeholder; those that its expressions
 // do not name are left out when it is built.
 type values map[string]types.AttributeValue
@@ -89,8 +86,10 @@ func (t lockTable) update(key ordering.Key, condition, update string, vs values)
 
 func (t lockTable) names(text string) map[string]string {
 	names := map[string]string{}
-	for _, placeholder := range namePattern.FindAllString(text, -1) {
-		names[placeholder] = placeholder[1:]
+	for word := range words(text) {
+		if word[0] == '#' {
+			names[word] = word[1:]
+		}
 	}
 	if _, named := names["#key"]; named {
 		names["#key"] = t.hashKey
@@ -100,13 +99,23 @@ func (t lockTable) names(text string) map[string]string {
 
 func (vs values) named(text string) map[string]types.AttributeValue {
 	named := map[string]types.AttributeValue{}
-	for _, placeholder := range valuePattern.FindAllString(text, -1) {
-		named[placeholder] = vs[placeholder]
+	for word := range words(text) {
+		if word[0] == ':' {
+			named[word] = vs[word]
+		}
 	}
 	if len(named) == 0 {
 		return nil // an empty map is refused
 	}
 	return named
+}
+
+// words yields the words of an expression, as often as they are there:
+// placeholders begin with their mark, and all of ours go on in letters.
+func words(expression string) iter.Seq[string] {
+	return strings.FieldsFuncSeq(expression, func(r rune) bool {
+		return !unicode.IsLetter(r) && r != '#' && r != ':'
+	})
 }
 
 // unitValues are the values that a unit's writes share.
