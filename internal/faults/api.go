@@ -32,7 +32,7 @@ func (w *Wrapper) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts .
 		}
 		// Asked after the answer: a window that opened meanwhile must not let
 		// its new item out.
-		old, ok := w.windows.oldItem(w.windows.row(in.TableName, in.Key))
+		old, ok := w.windows.oldItem(in.TableName, in.Key)
 		if !ok {
 			return out, nil
 		}
@@ -191,7 +191,7 @@ func single[Out any](w *Wrapper, op, row string, call func() (*Out, error)) (*Ou
 func (w *Wrapper) oldItems(table *string, items []map[string]types.AttributeValue) []map[string]types.AttributeValue {
 	shown := make([]map[string]types.AttributeValue, 0, len(items))
 	for _, item := range items {
-		old, ok := w.windows.oldItem(w.windows.row(table, w.windows.keyOf(table, item)))
+		old, ok := w.windows.oldItem(table, w.windows.keyOf(table, item))
 		if ok {
 			w.count(StaleRead)
 			item = old

@@ -102,9 +102,13 @@ func (s *Windows) at(row string) *window {
 }
 
 // oldItem is what a plain read of the row is shown instead, if anything.
-func (s *Windows) oldItem(row string) (map[string]types.AttributeValue, bool) {
+func (s *Windows) oldItem(table *string, key map[string]types.AttributeValue) (map[string]types.AttributeValue, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.open) == 0 { // nearly always: naming the row is what costs
+		return nil, false
+	}
+	row := s.row(table, key)
 	win := s.at(row)
 	if win == nil || win.old == nil {
 		return nil, false

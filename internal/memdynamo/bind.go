@@ -37,14 +37,11 @@ func (c *exprCache) binder(names map[string]string, values map[string]types.Attr
 			return nil, validation("ExpressionAttributeNames must not be empty")
 		}
 		b.names = make([]placeholder[string], 0, len(names))
-		for key, name := range names {
-			b.names = append(b.names, placeholder[string]{key: key, val: name})
-		}
-		sortPlaceholders(b.names)
-		for i := range b.names {
-			if err := checkName(b.names[i].key, b.names[i].val); err != nil {
+		for _, key := range sortedKeys(names, make([]string, 0, 16)) {
+			if err := checkName(key, names[key]); err != nil {
 				return nil, err
 			}
+			b.names = append(b.names, placeholder[string]{key: key, val: names[key]})
 		}
 	}
 	if values != nil {
@@ -52,21 +49,16 @@ func (c *exprCache) binder(names map[string]string, values map[string]types.Attr
 			return nil, validation("ExpressionAttributeValues must not be empty")
 		}
 		b.values = make([]placeholder[value], 0, len(values))
-		for key := range values {
-			b.values = append(b.values, placeholder[value]{key: key})
-		}
-		sortPlaceholders(b.values)
-		for i := range b.values {
-			p := &b.values[i]
-			if !isPlaceholder(p.key, ':') {
-				return nil, validation("ExpressionAttributeValues contains invalid key: Syntax error; key: %q", p.key)
+		for _, key := range sortedKeys(values, make([]string, 0, 16)) {
+			if !isPlaceholder(key, ':') {
+				return nil, validation("ExpressionAttributeValues contains invalid key: Syntax error; key: %q", key)
 			}
-			v, err := decode(values[p.key], 0)
+			v, err := decode(values[key], 0)
 			if err != nil {
 				return nil, validation("ExpressionAttributeValues contains invalid value: %s for key %s",
-					strings.TrimSuffix(err.Error(), "."), p.key)
+					strings.TrimSuffix(err.Error(), "."), key)
 			}
-			p.val = v
+			b.values = append(b.values, placeholder[value]{key: key, val: v})
 		}
 	}
 	return b, nil
@@ -91,8 +83,14 @@ func isPlaceholder(key string, mark byte) bool {
 	return l.word(1) == len(key)
 }
 
-func sortPlaceholders[T any](ps []placeholder[T]) {
-	slices.SortFunc(ps, func(a, b placeholder[T]) int { return strings.Compare(a.key, b.key) })
+// sortedKeys appends a map's keys in order: the error for two bad ones is always
+// the same one.
+func sortedKeys[V any](m map[string]V, to []string) []string {
+	for key := range m {
+		to = append(to, key)
+	}
+	slices.Sort(to)
+	return to
 }
 
 func findPlaceholder[T any](ps []placeholder[T], key string) *placeholder[T] {
