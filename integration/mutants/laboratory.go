@@ -20,7 +20,7 @@ import (
 
 // laboratory builds mutants and runs the tests that are to catch them.
 type laboratory struct {
-	root    string // of the repository; nothing is written there
+	root    string // of a repository; nothing is written there
 	dir     string // everything is written here
 	workers int
 	timeout time.Duration
@@ -162,8 +162,9 @@ func (l *laboratory) try(ctx context.Context, m mutant, name string) result {
 }
 
 // build builds the test binary of a package, with an overlay if one is named.
+// Trimmed paths let the go command know what it has built before, elsewhere.
 func (l *laboratory) build(ctx context.Context, in, binary, overlay string) (output string, err error) {
-	args := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", binary}
+	args := []string{"test", "-c", "-vet=off", "-trimpath", "-ldflags=-s -w", "-o", binary}
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}

@@ -1,7 +1,7 @@
 // Mutants weakens the protocol, one clause at a time, and sees whether a test
 // notices: it drops a condition, skips a re-stamp, trusts a plain read. Each
-// mutant changes exactly one place of one file, by an overlay, so the tree stays
-// as it is; each is to be caught by the test it names, not by the compiler and
+// mutant changes exactly one place of one file, by an overlay over a copy of the
+// tree, so that work in the tree may go on; each is to be caught by the test it names, not by the compiler and
 // not by running out of time. A mutant that survives is a check that is missing,
 // or a clause that can go.
 //
@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"syscall"
@@ -74,6 +75,10 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	l := &laboratory{root: root, dir: dir, workers: *workers, timeout: *timeout, say: func(format string, a ...any) { fmt.Printf(format+"\n", a...) }}
+	tree := filepath.Join(dir, "tree")
+	if err := snapshot(root, tree); err != nil {
+		return err
+	}
+	l := &laboratory{root: tree, dir: dir, workers: *workers, timeout: *timeout, say: func(format string, a ...any) { fmt.Printf(format+"\n", a...) }}
 	return l.examine(ctx, chosen)
 }

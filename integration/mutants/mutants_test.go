@@ -126,3 +126,26 @@ func TestSomeAreChosenAndListed(t *testing.T) {
 	require.Equal(t, "| clause | file | caught by |\n|---|---|---|\n| c | `z.go` | `w TestTwo -seed 7` |\n", table(chosen))
 	require.Contains(t, table(mutants[:1]), `| a\|b |`)
 }
+
+// Runs see the repository as it was when they began, without what is not its
+// own.
+func TestASnapshotIsWhatIsNeededToBuild(t *testing.T) {
+	from, to := t.TempDir(), filepath.Join(t.TempDir(), "tree")
+	write := func(name, text string) {
+		path := filepath.Join(from, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	write("go.mod", "module x")
+	write("a/b/c.go", "package b")
+	write(".git/config", "")
+	write("a-program", "\x7fELF")
+	require.NoError(t, snapshot(from, to))
+	write("a/b/c.go", "package half-writ")
+	text, err := os.ReadFile(filepath.Join(to, "a", "b", "c.go"))
+	require.NoError(t, err)
+	require.Equal(t, "package b", string(text))
+	require.FileExists(t, filepath.Join(to, "go.mod"))
+	require.NoDirExists(t, filepath.Join(to, ".git"))
+	require.NoFileExists(t, filepath.Join(to, "a-program"))
+}
