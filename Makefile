@@ -8,12 +8,14 @@ GO           ?= go
 TEST_TIMEOUT ?= 20m
 BENCH        ?= .
 BENCH_TIME   ?= 1s
+HOURS        ?= 500
+FROM         ?= 1
 
 TOOLS        := $(CURDIR)/.tools
 LINT_VERSION := v2.15.0
 LINT         := $(TOOLS)/golangci-lint-$(LINT_VERSION)
 
-.PHONY: help demo engines test mutants bench lint fmt
+.PHONY: help demo engines test sim mutants bench lint fmt
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -31,8 +33,13 @@ test: ## vet, fetch the engines if missing, run all tests with the race detector
 	echo "engines"; $(GO) run ./integration/engines/install; \
 	echo "go test -race -timeout $(TEST_TIMEOUT) ./..."; \
 	$(GO) test -race -timeout $(TEST_TIMEOUT) ./... || failed=1; \
+	$(MAKE) --no-print-directory sim || failed=1; \
 	echo "make test took $$(( $$(date +%s) - began )) s"; \
 	test -z "$$failed"
+
+sim: ## simulate HOURS host-hours (500) of everything that can go wrong, from seed FROM (1)
+	@echo "simulating $(HOURS) host-hours from seed $(FROM)"; \
+	$(GO) test ./integration/simulation -run 'TestSimulation$$' -count=1 -v -timeout 0 -hours $(HOURS) -from $(FROM)
 
 # Not part of test: it takes minutes. A change of the protocol runs it.
 mutants: ## weaken the protocol clause by clause: a test must notice each time

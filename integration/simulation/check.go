@@ -18,6 +18,7 @@ import (
 func (h *history) judge(p *Plan, s stored) []string {
 	problems := slices.Clone(h.problems)
 	problems = append(problems, h.checkBeliefs()...)
+	problems = append(problems, h.checkAges(p)...)
 	problems = append(problems, h.checkBurials(p)...)
 	problems = append(problems, h.checkOvertaken()...)
 	problems = append(problems, h.checkOutcomes(s)...)
@@ -95,6 +96,17 @@ func (h *history) checkBeliefs() (problems []string) {
 			for _, a := range k.Ancestors() {
 				at(heldBelow, a).take(b)
 			}
+		}
+	}
+	return problems
+}
+
+// checkAges: nobody believes for longer than the maximum age, by which rows are
+// kept from being deleted while they are held.
+func (h *history) checkAges(p *Plan) (problems []string) {
+	for _, b := range h.beliefs {
+		if age := b.until().Sub(b.start); age > p.MaxAge {
+			problems = append(problems, fmt.Sprintf("%s held its keys for %v, longer than the maximum age of %v", b.who, age, p.MaxAge))
 		}
 	}
 	return problems

@@ -30,6 +30,7 @@ type job struct {
 	id       string // under which it is done once
 	keys     []ordering.Key
 	tries    []*try
+	alone    bool // it wanted locks alone
 	finished bool // it had its locks, and its end was told
 	over     bool
 	told     bool

@@ -8,23 +8,24 @@ import (
 
 // What may befall a process, its host, or everybody, at any time.
 const (
-	crash       = "crash"        // the process dies, with requests under way
-	pause       = "pause"        // its requests are held before they are sent
-	partition   = "partition"    // its requests and their answers are lost
-	stall       = "stall"        // one of its goroutines stands still
-	clockSkewed = "clock skewed" // its wall clock is wrong from the beginning
-	clockSet    = "clock set"    // its wall clock is set, forwards or backwards
-	outage      = "outage"       // DynamoDB answers nobody
-	rowExpired  = "row expired"  // DynamoDB deletes rows whose time has come
-	givenUp     = "caller gone"  // the caller's context ends
-	fnFails     = "work fails"   // the unit's function returns an error
-	fnPanics    = "work panics"  // the unit's function panics
-	fnSlow      = "work is slow" // the unit's function takes longer than a lease
-	badCheck    = "check fails"  // a staged condition does not hold
+	crash       = "crash"         // the process dies, with requests under way
+	pause       = "pause"         // its requests are held before they are sent
+	partition   = "partition"     // its requests and their answers are lost
+	stall       = "stall"         // one of its goroutines stands still
+	clockSkewed = "clock skewed"  // its wall clock is wrong from the beginning
+	clockSet    = "clock set"     // its wall clock is set, forwards or backwards
+	outage      = "outage"        // DynamoDB answers nobody
+	rowExpired  = "row expired"   // DynamoDB deletes rows whose time has come
+	givenUp     = "caller gone"   // the caller's context ends
+	fnFails     = "work fails"    // the unit's function returns an error
+	fnPanics    = "work panics"   // the unit's function panics
+	fnSlow      = "work is slow"  // the unit's function takes longer than a lease
+	heldTooLong = "held too long" // locks are held beyond their maximum age
+	badCheck    = "check fails"   // a staged condition does not hold
 )
 
 var mishaps = []string{crash, pause, partition, stall, clockSkewed, clockSet, outage, rowExpired,
-	givenUp, fnFails, fnPanics, fnSlow, badCheck}
+	givenUp, fnFails, fnPanics, fnSlow, heldTooLong, badCheck}
 
 // Faults are the names of everything that goes wrong, in the order of
 // docs/faults.md.

@@ -82,7 +82,7 @@ func NewPlan(seed uint64) Plan {
 		Level:     oneOf(r, 0.0003, 0.001, 0.003),
 		MaxWindow: time.Duration(1+r.IntN(10)) * 100 * time.Millisecond,
 	}
-	p.Rush = time.Duration(p.Workers) * 9 * time.Second
+	p.Rush = time.Duration(p.Workers) * 5 * time.Second
 	p.Spread = min(oneOf(r, p.Lease, 3*p.Lease, p.Rush), p.Rush)
 	if r.IntN(4) > 0 { // the default of Lease/50 mostly makes a course longer, not richer
 		p.Poll = p.Lease / time.Duration(5+r.IntN(10))

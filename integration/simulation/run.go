@@ -33,18 +33,20 @@ func Run(s Settings) *Result {
 
 // suit makes a plan fit for the one fault a course is about.
 func (p *Plan) suit(only string) {
+	if only == "" {
+		return
+	}
+	p.Level, p.Storms = 0.001, nil
 	switch only {
-	case rowExpired, clockSkewed, clockSet:
-		p.Retention, p.MaxAge = 3*time.Minute, 90*time.Second
+	case rowExpired, heldTooLong, clockSkewed, clockSet:
+		p.Retention, p.MaxAge = time.Minute, 30*time.Second
+		p.Families, p.Fan, p.Depth, p.Many = 5, 3, 2, false
 		p.Skew = p.Retention * 8 / 10
 		p.MaxDelay = min(p.MaxDelay, (p.Retention-p.Skew)/2)
-	case "request doubled, forgotten":
+	default:
 		p.Retention, p.MaxAge = 14*24*time.Hour, 7*24*time.Hour
 	}
-	if only != "" {
-		p.Level, p.Storms = 0.001, nil
-	}
-	if only == rowExpired {
+	if only == rowExpired || only == heldTooLong {
 		p.Skew = 0
 	}
 }
@@ -97,7 +99,11 @@ func (w *world) result() *Result {
 	w.counts.HostTime = time.Duration(w.plan.Hosts) * w.until
 	for _, j := range w.history.jobs {
 		w.counts.Began++
-		if j.finished {
+		switch {
+		case !j.finished:
+		case j.alone:
+			w.counts.Sets++
+		default:
 			w.counts.Finished++
 		}
 		if j.ref != "" {

@@ -51,8 +51,9 @@ type Result struct {
 // Counts are the figures of a course.
 type Counts struct {
 	HostTime time.Duration // hosts times length
-	Began    int           // units of work, and sets taken for themselves
-	Finished int           // of those, the ones that had their locks, and whose end was told
+	Began    int           // units of work, and sets of locks alone
+	Sets     int           // sets of locks alone that were held and released
+	Finished int           // units of work that had their locks, and whose end was told
 	Commits  int           // units that were committed
 	Doubts   int           // units told to be in doubt
 	Requests int
@@ -63,6 +64,7 @@ type Counts struct {
 func (c *Counts) Add(o Counts) {
 	c.HostTime += o.HostTime
 	c.Began += o.Began
+	c.Sets += o.Sets
 	c.Finished += o.Finished
 	c.Commits += o.Commits
 	c.Doubts += o.Doubts

@@ -19,11 +19,12 @@ import (
 )
 
 var (
-	hoursFlag = flag.Float64("hours", 0, "simulated hours of hosts to run; default 20, with -short 4")
+	hoursFlag = flag.Float64("hours", 0, "simulated hours of hosts to run; default 10, with -short 3")
 	fromFlag  = flag.Uint64("from", 1, "first seed")
 	seedFlag  = flag.Uint64("seed", 0, "take the course of this seed alone, and tell its story")
 	untilFlag = flag.Duration("until", 0, "end the course of -seed then")
 	onlyFlag  = flag.String("only", "", "the one fault that happens")
+	briefFlag = flag.Bool("brief", false, "stop at the first course that fails, and do not make it short")
 	storyFlag = flag.String("story", "", "file to write the whole story to")
 	without   []string
 )
@@ -62,9 +63,9 @@ func TestSimulation(t *testing.T) {
 	}
 	hours := *hoursFlag
 	if hours == 0 {
-		hours = 20
+		hours = 10
 		if testing.Short() {
-			hours = 4
+			hours = 3
 		}
 	}
 	all := runHours(t, hours)
@@ -90,7 +91,7 @@ func runHours(t *testing.T, hours float64) *Counts {
 	enough := func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		return all.HostTime.Hours() >= hours || len(failed) >= 3
+		return all.HostTime.Hours() >= hours || len(failed) >= 3 || len(failed) > 0 && *briefFlag
 	}
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
@@ -125,10 +126,11 @@ func runHours(t *testing.T, hours float64) *Counts {
 
 func summary(c *Counts, took time.Duration) string {
 	cores := float64(runtime.GOMAXPROCS(0))
-	return fmt.Sprintf("%.1f host-hours: %d units began, %d finished (%.0f an hour), %d committed, %d in doubt; %d faults (%.0f an hour); %d requests; %.0f units and %.0f requests a second and core",
-		c.HostTime.Hours(), c.Began, c.Finished, c.PerHour(c.Finished), c.Commits, c.Doubts,
+	return fmt.Sprintf("%.1f host-hours, %.0f s: %d units of work finished (%.0f an hour), %d of them committed, %d in doubt; %d sets of locks alone; "+
+		"%d faults (%.0f an hour); %d requests; a second and core: %.0f units and sets, %.0f requests",
+		c.HostTime.Hours(), took.Seconds(), c.Finished, c.PerHour(c.Finished), c.Commits, c.Doubts, c.Sets,
 		c.AllFaults(), c.PerHour(c.AllFaults()), c.Requests,
-		float64(c.Began)/took.Seconds()/cores, float64(c.Requests)/took.Seconds()/cores)
+		float64(c.Finished+c.Sets)/took.Seconds()/cores, float64(c.Requests)/took.Seconds()/cores)
 }
 
 // hangs ends the program, saying which seed it was, if a course takes too long
@@ -146,6 +148,9 @@ func hangs(s Settings) (ended func()) {
 func explain(t *testing.T, s Settings) {
 	r := take(t, s)
 	report(t, s, r)
+	if *briefFlag {
+		return
+	}
 	until := time.Now().Add(time.Minute)
 	s, r = Shrink(s, r, func(s Settings) *Result { return take(t, s) }, func() bool { return time.Now().Before(until) })
 	s.Story = true

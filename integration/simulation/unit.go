@@ -65,7 +65,7 @@ func (p *process) takeTime(ctx context.Context, r *rand.Rand) error {
 			if !goesOn || p.dead() {
 				return context.Cause(ctx)
 			}
-			time.Sleep(d / 4)
+			time.Sleep(min(d, p.h.w.plan.Lease) / 4)
 		}
 	}
 	return nil

@@ -68,6 +68,7 @@ func (p *process) do(ctx context.Context, r *rand.Rand, j *job, rush int) {
 // holdForAWhile takes locks alone, for work that is elsewhere.
 func (p *process) holdForAWhile(ctx context.Context, r *rand.Rand, j *job, patience time.Duration) {
 	w := p.h.w
+	j.alone = true
 	watch := p.watch()
 	set, err := p.locks.Acquire(ctx, j.keys)
 	watch.within(j, "Acquire", patience, w.plan.Lease)
@@ -96,6 +97,8 @@ func (p *process) think(r *rand.Rand) func(func(time.Duration) bool) {
 	w := p.h.w
 	return func(yield func(time.Duration) bool) {
 		switch {
+		case w.plan.MaxAge < 10*time.Minute && w.happens(r, heldTooLong, 0.01):
+			yield(w.plan.MaxAge + upTo(r, w.plan.Lease))
 		case w.happens(r, fnSlow, 0.1):
 			yield(w.plan.Lease + upTo(r, 3*w.plan.Lease))
 		case r.IntN(10) < 7:
