@@ -3,6 +3,7 @@ package simulation
 // Pure: decides, does no I/O.
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,7 +20,7 @@ func (h *history) judge(p *Plan, s stored) []string {
 	problems := slices.Clone(h.problems)
 	problems = append(problems, h.checkBeliefs()...)
 	problems = append(problems, h.checkAges(p)...)
-	problems = append(problems, h.checkBurials(p)...)
+	problems = append(problems, h.checkBurials()...)
 	problems = append(problems, h.checkOvertaken()...)
 	problems = append(problems, h.checkOutcomes(s)...)
 	problems = append(problems, h.checkIDs(p)...)
@@ -115,7 +116,7 @@ func (h *history) checkAges(p *Plan) (problems []string) {
 // checkBurials: nobody is buried before a margin has passed since the deadline
 // at which it stopped believing. In virtual time all clocks run at one rate; the
 // margin is what keeps the promise where they do not (P2).
-func (h *history) checkBurials(p *Plan) (problems []string) {
+func (h *history) checkBurials() (problems []string) {
 	of := map[string]*belief{}
 	for _, b := range h.beliefs {
 		of[b.unit] = b
@@ -125,7 +126,7 @@ func (h *history) checkBurials(p *Plan) (problems []string) {
 		if b == nil || grave.at.Before(b.start) { // what it had taken unheard, before it had all
 			continue
 		}
-		if earliest := b.deadline().Add(p.margin()); grave.at.Before(earliest) {
+		if earliest := b.deadline().Add(b.p.h.margin()); grave.at.Before(earliest) {
 			problems = append(problems, fmt.Sprintf("%s, unit %s, was buried at %s at %v, before %v, a margin after its deadline",
 				b.who, b.unit, grave.key, h.when(grave.at), h.when(earliest)))
 		}
@@ -134,7 +135,7 @@ func (h *history) checkBurials(p *Plan) (problems []string) {
 }
 
 // margin is the default of lockset.Config.
-func (p *Plan) margin() time.Duration { return p.Lease / 10 }
+func (h *host) margin() time.Duration { return h.lease / 10 }
 
 // checkOvertaken: no unit commits that lost its locks, or after a later one had
 // a conflicting key (P3).
@@ -164,45 +165,56 @@ func conflict(a, b []ordering.Key) bool {
 	})
 }
 
-// committed are the tries that landed, in the order of their tokens.
-func (h *history) committed() []*try {
-	var landed []*try
+// inTurn are all tries, in the order of their tokens.
+func (h *history) inTurn() []*try {
+	var all []*try
 	for _, j := range h.jobs {
-		for _, t := range j.tries {
-			if !t.landed.IsZero() {
-				landed = append(landed, t)
-			}
-		}
+		all = append(all, j.tries...)
 	}
-	slices.SortStableFunc(landed, func(a, b *try) int {
-		if a.token != b.token {
-			return int(a.token - b.token)
-		}
-		return a.landed.Compare(b.landed)
-	})
-	return landed
+	slices.SortStableFunc(all, func(a, b *try) int { return cmp.Compare(a.token, b.token) })
+	return all
+}
+
+// committed are those that landed.
+func (h *history) committed() []*try {
+	return slices.DeleteFunc(h.inTurn(), func(t *try) bool { return t.landed.IsZero() })
+}
+
+// written is a record as the model has it.
+type written struct {
+	state
+	token fencing.Token
 }
 
 // checkSerial: there is a serial order of the committed units, that of their
 // tokens, in which each reads what it has read and the tables end as they are:
-// every committed unit is visible whole, every other not at all (P4).
+// every committed unit is visible whole, every other not at all (P4). A unit
+// that did not commit has read as much of one state, if it held its locks.
 func (h *history) checkSerial(s stored) (problems []string) {
-	type written struct {
-		state
-		token fencing.Token
-	}
 	model := map[string]written{}
-	for _, t := range h.committed() {
-		if len(t.changes) < len(t.reads) {
-			problems = append(problems, fmt.Sprintf("%s committed, but had not staged everything", t.marker))
+	for _, t := range h.inTurn() {
+		committed := !t.landed.IsZero()
+		if !committed && !t.safe {
 			continue
 		}
-		for i, read := range t.reads {
+		for _, read := range t.reads {
 			was := model[read.ID]
 			was.ID = read.ID
 			if was.state != read {
-				problems = append(problems, fmt.Sprintf("%s (token %v) read %v; by the units with lower tokens it should have been %v", t.marker, t.token, read, was.state))
+				problems = append(problems, fmt.Sprintf("%s (token %v, committed: %t) read %v; by the units with lower tokens it should have been %v",
+					t.marker, t.token, committed, read, was.state))
 			}
+		}
+		switch {
+		case !committed:
+			continue
+		case len(t.changes) < len(t.reads):
+			problems = append(problems, fmt.Sprintf("%s committed, but had not staged everything", t.marker))
+			continue
+		case !s.log[t.marker]:
+			problems = append(problems, fmt.Sprintf("%s committed, but its log item is gone", t.marker))
+		}
+		for i, read := range t.reads {
 			switch c := t.changes[i]; c {
 			case refuse:
 				problems = append(problems, fmt.Sprintf("%s committed, but its check of %s did not hold", t.marker, read.ID))
@@ -210,9 +222,6 @@ func (h *history) checkSerial(s stored) (problems []string) {
 			default:
 				model[read.ID] = written{c.after(read, t.marker), t.token}
 			}
-		}
-		if !s.log[t.marker] {
-			problems = append(problems, fmt.Sprintf("%s committed, but its log item is gone", t.marker))
 		}
 	}
 	for id, m := range model {

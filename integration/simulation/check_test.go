@@ -29,7 +29,7 @@ func at(seconds float64) time.Time {
 
 func newPast() *past {
 	h := &history{start: at(0), byMarker: map[string]*try{}}
-	p := &process{name: "a.1"}
+	p := &process{name: "a.1", h: &host{lease: 10 * time.Second}}
 	tried := func(name string, token fencing.Token, from, to float64, key ordering.Key) *try {
 		j := h.begin(name, p)
 		j.told, j.toldAt = true, at(to+2)
@@ -93,6 +93,9 @@ func TestTheChecksNotice(t *testing.T) {
 		"a stale read": {func(w *past) {
 			w.second.reads[0] = state{record{ID: "f0/1"}, false}
 		}, "should have been"},
+		"a stale read without a commit": {func(w *past) {
+			w.third.safe, w.third.reads = true, []state{{record{"f0/1", 1, "first#1"}, true}}
+		}, "should have been"},
 		"a lost write":    {func(w *past) { w.stored.records["f0/1"] = storedRecord{record{"f0/1", 1, "first#1"}, 100} }, "ends as"},
 		"half a unit":     {func(w *past) { delete(w.stored.records, "f0/1") }, "ends as"},
 		"an old stamp":    {func(w *past) { w.stored.records["f0/1"] = storedRecord{record{"f0/1", 2, "second#1"}, 100} }, "ends as"},
@@ -116,7 +119,7 @@ func TestTheChecksNotice(t *testing.T) {
 // A process that has died believes nothing any more.
 func TestTheDeadBelieveNothing(t *testing.T) {
 	w := newPast()
-	dead := &process{name: "b.1", diedAt: at(2)}
+	dead := &process{name: "b.1", diedAt: at(2), h: w.first.belief.p.h}
 	w.first.belief.p, w.first.belief.end = dead, at(9)
 	require.Empty(t, w.judge(&w.plan, w.stored))
 }

@@ -2,22 +2,42 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
 )
 
 // inherit has a newcomer ask about every doubt and take every key there is,
 // after everybody else has gone, in fair weather: nothing may be held by the
 // dead for ever, no lock be left by a ghost, no intent stay behind.
 func (w *world) inherit() {
-	h := &host{w: w, name: "heir"}
+	h := &host{w: w, name: "heir", lease: w.plan.Lease}
 	p := h.boot("heir", func(faults.Call) (string, faults.Fault) { return "", faults.Pass() })
 	ctx := p.as("w0")
+	w.askAll(ctx, p)
+	level := w.level(w.plan.Depth)
+	for len(level) > 0 && level[0] != "" {
+		w.takeAll(ctx, p, level)
+		level = parents(level)
+	}
+	for _, j := range w.askAll(ctx, p) {
+		w.history.problem("%s has an ID and was asked about after everything was settled, in vain", j.name)
+	}
+	for _, row := range w.db.Items(lockTable) {
+		w.checkFree(row)
+	}
+}
+
+// askAll asks what became of every unit in doubt. It returns the jobs with an ID
+// that is still remembered of which there was no telling.
+func (w *world) askAll(ctx context.Context, p *process) (untold []*job) {
 	for _, j := range w.history.jobs {
 		if j.ref == "" {
 			continue
@@ -29,15 +49,12 @@ func (w *world) inherit() {
 		}
 		w.story.tell(p.name, "asks about %s and is told: %s", j.name, outcome)
 		j.answers = append(j.answers, outcome)
+		definite := outcome == unitofwork.Committed || outcome == unitofwork.NotCommitted
+		if j.id != "" && !definite && time.Since(j.toldAt) < w.plan.Retention-2*w.plan.Skew {
+			untold = append(untold, j)
+		}
 	}
-	level := w.level(w.plan.Depth)
-	for len(level) > 0 && level[0] != "" {
-		w.takeAll(ctx, p, level)
-		level = parents(level)
-	}
-	for _, row := range w.db.Items(lockTable) {
-		w.checkFree(row)
-	}
+	return untold
 }
 
 // level lists all keys of so many segments.
@@ -74,12 +91,15 @@ func parents(keys []ordering.Key) []ordering.Key {
 }
 
 // takeAll takes keys and lets them go. The dead of one set are met one after
-// another, each watched for a lease.
+// another, each watched for a lease, which may take longer than a set may grow
+// old; but who was watched once need not be watched again.
 func (w *world) takeAll(ctx context.Context, p *process, keys []ordering.Key) {
-	limit := time.Duration(len(keys)+5) * 3 * w.plan.Lease
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(len(keys)+5)*3*w.plan.Lease)
 	defer cancel()
 	set, err := p.locks.Acquire(ctx, keys)
+	for n := 0; n < len(keys) && errors.Is(err, heartbeat.ErrTooOld); n++ {
+		set, err = p.locks.Acquire(ctx, keys)
+	}
 	if err != nil {
 		w.history.problem("the heir cannot have %s: %v", list(keys), err)
 		return

@@ -63,6 +63,7 @@ type try struct {
 	token   fencing.Token
 	belief  *belief // nil if its locks were lost before it began
 	reads   []state
+	safe    bool      // it held its locks still when it had read
 	changes []change  // of what was read, in the same order
 	landed  time.Time // when its commit did; zero if never
 }
@@ -113,7 +114,7 @@ func (h *history) landed(marker string, at time.Time) {
 }
 
 // believe notes that a unit believes to hold its keys from now until ctx ends.
-func (h *history) believe(j *job, unit string, keys []ordering.Key, token fencing.Token, ctx context.Context, deadline func() time.Time) *belief {
+func (h *history) believe(ctx context.Context, j *job, unit string, keys []ordering.Key, token fencing.Token, deadline func() time.Time) *belief {
 	if ctx.Err() != nil {
 		return nil
 	}

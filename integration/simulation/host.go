@@ -20,9 +20,10 @@ import (
 
 // host is a machine: it has a wall clock, a network, and one process at a time.
 type host struct {
-	w    *world
-	name string
-	skew atomic.Int64 // nanoseconds that its wall clock is ahead
+	w     *world
+	name  string
+	lease time.Duration
+	skew  atomic.Int64 // nanoseconds that its wall clock is ahead
 
 	mu        sync.Mutex
 	processes []*process
@@ -33,6 +34,7 @@ type process struct {
 	h      *host
 	name   string
 	net    *faults.Wrapper
+	cuts   atomic.Int32 // how many faults cut it off
 	locks  *lockset.Client
 	units  *unitofwork.Client
 	ctx    context.Context // ends when the process has died
@@ -104,7 +106,7 @@ func (h *host) boot(name string, weather func(faults.Call) (string, faults.Fault
 	p := &process{h: h, name: name}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.net = faults.Wrap(&tables{w.db, w, name}, faults.Config{
-		Who: name, Seed: w.plan.Seed, Latency: w.plan.Latency, Windows: w.windows,
+		Who: name, Seed: w.plan.Seed, Latency: w.plan.Latency, Windows: w.windows, AtOnce: true,
 		Script: func(c faults.Call) faults.Fault {
 			w.called()
 			struck, f := weather(c)
@@ -116,7 +118,7 @@ func (h *host) boot(name string, weather func(faults.Call) (string, faults.Fault
 		},
 	})
 	cfg := lockset.Config{
-		Table: lockTable, Owner: name, Lease: w.plan.Lease, MaxAge: w.plan.MaxAge,
+		Table: lockTable, Owner: name, Lease: h.lease, MaxAge: w.plan.MaxAge,
 		Retention: w.plan.Retention, ChunkSize: w.plan.ChunkSize, Poll: w.plan.Poll,
 		Now:   func() time.Time { return time.Now().Add(time.Duration(h.skew.Load())) },
 		Rand:  nonceBytes(w.plan.Seed),
@@ -142,7 +144,6 @@ func (p *process) trace() *lockset.Trace {
 			w.story.tell(p.name, "unit %s has its locks, token %v, after %v", i.Unit, i.Token, i.Took)
 		},
 		Buried: func(key ordering.Key, unit string) {
-			w.history.buried(unit, key, time.Now())
 			w.story.tell(p.name, "has buried unit %s at %s", unit, key)
 		},
 		Cleaned: func(key ordering.Key, unit string) {
@@ -222,7 +223,7 @@ func nonceBytes(seed uint64) func(context.Context) [16]byte {
 
 // lastNonce is the nonce of the last unit that a worker began, as the library
 // makes it of nonceBytes.
-func lastNonce(seed uint64, ctx context.Context) string {
+func lastNonce(ctx context.Context, seed uint64) string {
 	m := *ctx.Value(mindKey{}).(*mind)
 	m.draws--
 	id := uuid.UUID(nonceBytes(seed)(context.WithValue(ctx, mindKey{}, &m)))

@@ -27,8 +27,8 @@ const (
 var mishaps = []string{crash, pause, partition, stall, clockSkewed, clockSet, outage, rowExpired,
 	givenUp, fnFails, fnPanics, fnSlow, heldTooLong, badCheck}
 
-// Faults are the names of everything that goes wrong, in the order of
-// docs/faults.md.
+// Faults are the names of everything that goes wrong; docs/faults.md has a line
+// for each.
 func Faults() []string {
 	var names []string
 	for _, kind := range requestFaults {
@@ -92,9 +92,9 @@ func (p *process) suffer(r *rand.Rand) {
 			w.story.tell(p.name, "is resumed")
 		case partition:
 			w.story.tell(p.name, "is cut off for %v", d)
-			p.net.Partition(true)
+			p.cut(true)
 			p.sleep(d)
-			p.net.Partition(false)
+			p.cut(false)
 			w.story.tell(p.name, "is joined again")
 		case clockSet:
 			if w.plan.Skew > 0 {
@@ -138,21 +138,34 @@ func (w *world) darken(hosts []*host) {
 		}
 		w.strikes(outage)
 		w.story.tell("DynamoDB", "is out of reach for %v", d)
-		w.cut(hosts, true)
+		dark := processesOf(hosts)
+		for _, p := range dark {
+			p.cut(true)
+		}
 		time.Sleep(d)
-		w.cut(hosts, false)
+		for _, p := range dark {
+			p.cut(false)
+		}
 		w.story.tell("DynamoDB", "is back")
 	}
 }
 
-// cut cuts off the processes of this moment; one that starts during an outage
-// finds DynamoDB in reach, as the first hosts do when an outage ends.
-func (w *world) cut(hosts []*host, off bool) {
+// processesOf are all that ever ran until now. One that starts during an outage
+// finds DynamoDB in reach: an outage ends for some before others.
+func processesOf(hosts []*host) (all []*process) {
 	for _, h := range hosts {
 		h.mu.Lock()
-		for _, p := range h.processes {
-			p.net.Partition(off)
-		}
+		all = append(all, h.processes...)
 		h.mu.Unlock()
 	}
+	return all
+}
+
+// cut cuts the process off, or takes back one of the faults that do.
+func (p *process) cut(off bool) {
+	by := int32(-1)
+	if off {
+		by = 1
+	}
+	p.net.Partition(p.cuts.Add(by) > 0)
 }

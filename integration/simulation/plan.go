@@ -23,6 +23,7 @@ type Plan struct {
 	Families, Fan  int           // of keys: how many may be locked as one, and how many below each
 	Depth          int           // of keys: levels
 	Many           bool          // sets of up to 120 keys are common
+	Mixed          bool          // every other host has a lease twice as long
 
 	Level     float64       // how likely a fault is, per request and kind, in fair weather
 	Storms    []Storm       // when it is more likely
@@ -79,13 +80,14 @@ func NewPlan(seed uint64) Plan {
 		Fan:       1 + r.IntN(4),
 		Depth:     1 + r.IntN(3),
 		Many:      r.IntN(8) == 0,
+		Mixed:     r.IntN(5) == 0,
 		Level:     oneOf(r, 0.0003, 0.001, 0.003),
 		MaxWindow: time.Duration(1+r.IntN(10)) * 100 * time.Millisecond,
 	}
 	p.Rush = time.Duration(p.Workers) * 5 * time.Second
 	p.Spread = min(oneOf(r, p.Lease, 3*p.Lease, p.Rush), p.Rush)
-	if r.IntN(4) > 0 { // the default of Lease/50 mostly makes a course longer, not richer
-		p.Poll = p.Lease / time.Duration(5+r.IntN(10))
+	if r.IntN(8) > 0 { // the default of Lease/50 mostly makes a course longer, not richer
+		p.Poll = p.Lease / time.Duration(3+r.IntN(5))
 	}
 	p.MaxDelay = time.Duration(1+r.IntN(40)) * p.Lease / 10
 	p.Mishaps = time.Duration(4+r.IntN(30)) * p.Lease
@@ -107,6 +109,14 @@ func NewPlan(seed uint64) Plan {
 		at = s.To + upTo(r, p.Length/3)
 	}
 	return p
+}
+
+// leaseOf is the lease of the n-th host's processes.
+func (p *Plan) leaseOf(n int) time.Duration {
+	if p.Mixed && n%2 == 1 {
+		return 2 * p.Lease
+	}
+	return p.Lease
 }
 
 // level is how likely a fault is, per request and kind, at a time.

@@ -16,7 +16,7 @@ func Run(s Settings) *Result {
 	hosts := make([]*host, p.Hosts)
 	var living sync.WaitGroup
 	for i := range hosts {
-		hosts[i] = &host{w: w, name: string(rune('a' + i))}
+		hosts[i] = &host{w: w, name: string(rune('a' + i)), lease: p.leaseOf(i)}
 		living.Go(hosts[i].run)
 	}
 	if w.may(rowExpired) {
@@ -69,10 +69,8 @@ func (w *world) serveAll(hosts []*host, living *sync.WaitGroup) {
 			w.history.problem("%s still waits for %s, %v after the last one began and the last fault", j.name, list(j.keys), limit)
 		}
 	}
-	for _, h := range hosts {
-		for _, p := range h.processes {
-			p.cancel()
-		}
+	for _, p := range processesOf(hosts) {
+		p.cancel()
 	}
 	<-served
 }
@@ -80,12 +78,10 @@ func (w *world) serveAll(hosts []*host, living *sync.WaitGroup) {
 // settle waits until nothing is under way any more, and then some: a process
 // whose work is done asks nothing.
 func (w *world) settle(hosts []*host) {
-	for _, h := range hosts {
-		for _, p := range h.processes {
-			p.net.Resume()
-			p.net.Partition(false)
-			p.net.Wait()
-		}
+	for _, p := range processesOf(hosts) {
+		p.net.Resume()
+		p.net.Partition(false)
+		p.net.Wait()
 	}
 	time.Sleep(w.plan.Lease)
 	before := w.counts.Requests

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -39,6 +40,12 @@ func init() {
 	})
 }
 
+// TestMain gives the collector less to do: a course lives for a moment only.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
+
 // take takes a course in a bubble of its own.
 func take(t *testing.T, s Settings) (r *Result) {
 	synctest.Test(t, func(*testing.T) { r = Run(s) })
@@ -54,6 +61,8 @@ const (
 // TestSimulation takes course after course until so many hours of hosts have
 // gone by.
 func TestSimulation(t *testing.T) {
+	require.True(t, *onlyFlag == "" || slices.Contains(Faults(), *onlyFlag), "-only: no such fault; there are: %q", Faults())
+	require.True(t, *seedFlag != 0 || *untilFlag == 0 && *storyFlag == "", "-until and -story are for the course of one -seed")
 	if *seedFlag != 0 {
 		s := Settings{Seed: *seedFlag, Until: *untilFlag, Without: without, Only: *onlyFlag, Story: true}
 		r := take(t, s)
@@ -152,7 +161,7 @@ func explain(t *testing.T, s Settings) {
 		return
 	}
 	until := time.Now().Add(time.Minute)
-	s, r = Shrink(s, r, func(s Settings) *Result { return take(t, s) }, func() bool { return time.Now().Before(until) })
+	s, _ = Shrink(s, r, func(s Settings) *Result { return take(t, s) }, func() bool { return time.Now().Before(until) })
 	s.Story = true
 	r = take(t, s)
 	t.Logf("the shortest course found that fails: %d events, %v, without %q", len(r.Instants), r.Length, s.Without)

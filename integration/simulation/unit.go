@@ -20,8 +20,8 @@ var errChangedItsMind = errors.New("the function changed its mind")
 // takes its time, and stages changes that follow from what it read.
 func (p *process) inside(ctx context.Context, u *unitofwork.Unit, j *job, r *rand.Rand, mayPanic bool) error {
 	w := p.h.w
-	t := w.history.try(j, lastNonce(w.plan.Seed, ctx), u.Token())
-	t.belief = w.history.believe(j, t.unit, u.Keys(), u.Token(), u.Context(), u.Deadline)
+	t := w.history.try(j, lastNonce(ctx, w.plan.Seed), u.Token())
+	t.belief = w.history.believe(u.Context(), j, t.unit, u.Keys(), u.Token(), u.Deadline)
 	defer func() { w.history.doubt(t.belief) }()
 	refs := w.recordsUnder(r, u.Keys())
 	if err := u.Get(ctx, refsAsRecords(refs)...); err != nil {
@@ -30,6 +30,7 @@ func (p *process) inside(ctx context.Context, u *unitofwork.Unit, j *job, r *ran
 	for _, ref := range refs {
 		t.reads = append(t.reads, state{ref.T, ref.Found})
 	}
+	t.safe = u.Context().Err() == nil
 	w.story.tell(p.name, "%s has read %s", t.marker, t.reads)
 	if err := p.takeTime(ctx, r); err != nil {
 		return err

@@ -94,6 +94,19 @@ func some(r *rand.Rand, n int) (at []int) {
 // often is how likely a request meets the fault that a course is about.
 const often = 0.04
 
+// heed weighs a request: most are looks at a row that blocks, from which little
+// can go wrong; what writes is worth more attention.
+func heed(c faults.Call) float64 {
+	switch c.Op {
+	case "GetItem":
+		return 0.2
+	case opTransact:
+		return 3
+	default:
+		return 1
+	}
+}
+
 // befalls draws what befalls a request, and names it; "" for nothing.
 func (w *world) befalls(c faults.Call) (string, faults.Fault) {
 	at := time.Since(w.start)
@@ -101,13 +114,13 @@ func (w *world) befalls(c faults.Call) (string, faults.Fault) {
 		return "", faults.Pass()
 	}
 	r := c.Rand(w.plan.Seed, "weather")
-	p, level := r.Float64(), w.plan.level(at)
+	p, level := r.Float64(), w.plan.level(at)*heed(c)
 	for _, kind := range requestFaults {
 		rate := level * kind.weight
 		if w.settings.Only != "" {
 			rate = 0
 			if w.settings.Only == kind.name {
-				rate = often * min(kind.weight, 1)
+				rate = often * min(kind.weight, 1) * heed(c)
 			}
 		}
 		if p >= rate {

@@ -71,12 +71,12 @@ func (p *process) holdForAWhile(ctx context.Context, r *rand.Rand, j *job, patie
 	j.alone = true
 	watch := p.watch()
 	set, err := p.locks.Acquire(ctx, j.keys)
-	watch.within(j, "Acquire", patience, w.plan.Lease)
+	watch.within(j, "Acquire", patience, p.h.lease)
 	if err != nil {
 		j.refused(err)
 		return
 	}
-	w.history.believe(j, set.Unit(), set.Keys(), set.Token(), set.Context(), set.Deadline)
+	w.history.believe(set.Context(), j, set.Unit(), set.Keys(), set.Token(), set.Deadline)
 	for d := range p.think(r) {
 		select {
 		case <-time.After(d):
@@ -85,7 +85,7 @@ func (p *process) holdForAWhile(ctx context.Context, r *rand.Rand, j *job, patie
 	}
 	watch = p.watch()
 	err = set.Release(context.WithoutCancel(ctx))
-	watch.within(j, "Release", time.Nanosecond, 2*w.plan.Lease)
+	watch.within(j, "Release", time.Nanosecond, 2*p.h.lease)
 	if err != nil && !errors.Is(err, lockset.ErrLost) && !noAnswer(err) && !p.dead() {
 		w.history.problem("%s: release: %v", j.name, err)
 	}
@@ -109,10 +109,9 @@ func (p *process) think(r *rand.Rand) func(func(time.Duration) bool) {
 
 // beginAndCommit is a unit of work by hand.
 func (p *process) beginAndCommit(ctx context.Context, r *rand.Rand, j *job, patience time.Duration) {
-	w := p.h.w
 	watch := p.watch()
 	u, err := p.units.Begin(ctx, j.keys)
-	watch.within(j, "Begin", patience, w.plan.Lease)
+	watch.within(j, "Begin", patience, p.h.lease)
 	if err != nil {
 		j.refused(err)
 		return
@@ -120,14 +119,14 @@ func (p *process) beginAndCommit(ctx context.Context, r *rand.Rand, j *job, pati
 	if err := p.inside(u.Context(), u, j, r, false); err != nil {
 		watch = p.watch()
 		_ = u.Rollback(ctx) // others take over what it cannot release
-		watch.within(j, "Rollback", time.Nanosecond, w.plan.Lease)
+		watch.within(j, "Rollback", time.Nanosecond, p.h.lease)
 		j.finish()
 		p.tell(ctx, j, err)
 		return
 	}
 	watch = p.watch()
 	err = u.Commit(ctx)
-	watch.within(j, "Commit", time.Nanosecond, 4*w.plan.Lease)
+	watch.within(j, "Commit", time.Nanosecond, 4*p.h.lease)
 	j.finish()
 	p.tell(ctx, j, err)
 }
@@ -158,7 +157,7 @@ func (p *process) doAsOne(ctx context.Context, r *rand.Rand, j *job, patience ti
 			return p.inside(ctx, u, j, r, true)
 		}, func(o *unitofwork.Options) { *o = options })
 	}()
-	watch.within(j, "Do", patience, 8*w.plan.Lease)
+	watch.within(j, "Do", patience, 8*p.h.lease)
 	if len(j.tries) > 0 || err == nil {
 		j.finish()
 	}
@@ -206,6 +205,8 @@ func unexpected(err error) string {
 		return ""
 	case unitofwork.NextOf(err) == unitofwork.FixCall:
 		return fmt.Sprintf("was told to fix the call: %v", err)
+	case errors.Is(err, unitofwork.ErrStale):
+		return fmt.Sprintf("nobody but units writes here, and yet: %v", err)
 	case errors.As(err, new(*lockset.ConfigError)), errors.As(err, new(*lockset.TableError)), errors.As(err, new(*lockset.RowError)):
 		return fmt.Sprintf("unexpected: %v", err)
 	}
@@ -231,7 +232,7 @@ func (s stopwatch) within(j *job, what string, patience, order time.Duration) {
 		return
 	}
 	took := time.Since(s.began)
-	most := patience + order + s.p.h.w.plan.Lease/2 + time.Duration(s.p.stalled.Load()) - s.stalled
+	most := patience + order + s.p.h.lease/2 + time.Duration(s.p.stalled.Load()) - s.stalled
 	if took > most {
 		s.p.h.w.history.problem("%s: %s took %v, at most %v were expected", j.name, what, took, most)
 	}

@@ -64,6 +64,7 @@ type world struct {
 
 	story   story
 	history history
+	rows    lockRows
 
 	mu       sync.Mutex // guards what follows
 	counts   Counts
@@ -80,6 +81,7 @@ func newWorld(s Settings, p *Plan) *world {
 	w.history.start = w.start
 	w.counts.Faults = map[string]int{}
 	w.history.byMarker = map[string]*try{}
+	w.rows.of, w.rows.history = map[string]lockRow{}, &w.history
 	w.db = memdynamo.New(memdynamo.Config{})
 	ctx := context.Background()
 	must(lockset.CreateTable(ctx, w.db, lockset.Config{Table: lockTable}))
@@ -146,12 +148,26 @@ func (t *tables) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWr
 			}
 		}
 	}
+	if err == nil {
+		for _, item := range in.TransactItems {
+			if item.Update != nil {
+				t.w.rows.written(t.DB, item.Update.TableName, item.Update.Key)
+			}
+		}
+	}
 	t.w.story.answered(t.who, in, err)
 	return out, err
 }
 
 func (t *tables) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
 	out, err := t.DB.UpdateItem(ctx, in, opts...)
+	if err == nil {
+		t.w.rows.written(t.DB, in.TableName, in.Key)
+		if rvn, ok := in.ExpressionAttributeValues[":rvn"]; ok && !strings.Contains(*in.UpdateExpression, ":rvn") {
+			unit, _, _ := strings.Cut(text(rvn), ".")
+			t.w.history.buried(unit, ordering.Key(keyText(in.Key)), time.Now())
+		}
+	}
 	t.w.story.answered(t.who, in, err)
 	return out, err
 }
@@ -167,6 +183,11 @@ func (t *tables) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ..
 func (t *tables) BatchExecuteStatement(ctx context.Context, in *dynamodb.BatchExecuteStatementInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchExecuteStatementOutput, error) {
 	out, err := t.DB.BatchExecuteStatement(ctx, in, opts...)
 	if err == nil {
+		for i, response := range out.Responses {
+			if response.Error == nil {
+				t.w.rows.written(t.DB, ptr(lockTable), map[string]types.AttributeValue{"key": in.Statements[i].Parameters[1]})
+			}
+		}
 		t.w.story.renewed(t.who, in, out)
 	}
 	return out, err
@@ -180,7 +201,7 @@ func (w *world) reap() {
 			return
 		case <-time.After(reapEvery):
 		}
-		if n := w.db.Expire(time.Now()); n > 0 {
+		if n := w.rows.expire(w.db); n > 0 {
 			w.strikes(rowExpired)
 			w.story.tell("DynamoDB", "deletes %d expired items", n)
 		}
