@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"testing/synctest"
 	"time"
 )
 
@@ -84,14 +85,19 @@ func (w *world) settle(hosts []*host) {
 		p.net.Wait()
 	}
 	time.Sleep(w.plan.Lease)
-	before := w.counts.Requests
+	before := w.requests()
 	time.Sleep(2 * w.plan.Lease)
-	if more := w.counts.Requests - before; more > 0 {
+	if more := w.requests() - before; more > 0 {
 		w.history.problem("%d requests were sent by processes that had nothing to do", more)
 	}
 }
 
 func (w *world) result() *Result {
+	synctest.Wait() // for those who note that a belief has ended
+	w.history.mu.Lock()
+	defer w.history.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.counts.HostTime = time.Duration(w.plan.Hosts) * w.until
 	for _, j := range w.history.jobs {
 		w.counts.Began++

@@ -69,7 +69,6 @@ type world struct {
 	mu       sync.Mutex // guards what follows
 	counts   Counts
 	instants []time.Duration
-	lastCall time.Time
 }
 
 func newWorld(s Settings, p *Plan) *world {
@@ -127,7 +126,12 @@ func (w *world) called() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.counts.Requests++
-	w.lastCall = time.Now()
+}
+
+func (w *world) requests() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.counts.Requests
 }
 
 // tables is the engine, observed: when did which commit land, and for the story
