@@ -43,17 +43,24 @@ type bed struct {
 	data  string // the records that units write
 }
 
-// each runs a test on every engine, with a lease that suits its speed.
+// each runs a test on every engine, with a lease that suits its speed; on all at
+// a time, for most of it is waiting. With -short the slow engine is left out.
 func each(t *testing.T, test func(*testing.T, *bed)) {
 	t.Helper()
 	t.Run("memdynamo", func(t *testing.T) {
+		t.Parallel()
 		run(t, memdynamo.New(memdynamo.Config{}), "t-", 3*time.Second, test)
 	})
 	t.Run("dynoxide", func(t *testing.T) {
+		t.Parallel()
 		e := engines.Dynoxide(t)
 		run(t, e.Client, e.Prefix, 3*time.Second, test)
 	})
 	t.Run("dynamodb-local", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("-short: its leases must be long")
+		}
+		t.Parallel()
 		e := engines.DynamoDBLocal(t)
 		run(t, e.Client, e.Prefix, 10*time.Second, test)
 	})

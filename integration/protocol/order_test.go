@@ -104,7 +104,11 @@ func randomSet(r *rand.Rand) []ordering.Key {
 // differ: nobody deadlocks, no two hold what conflicts, tokens rise along every
 // conflict.
 func TestOrder(t *testing.T) {
-	const sets, owners, workers = 1000, 5, 3
+	const owners, workers = 5, 3
+	sets := 1000
+	if testing.Short() {
+		sets = 150
+	}
 	each(t, func(t *testing.T, b *bed) {
 		b.lease = 10 * time.Second
 		base := seed(t)

@@ -68,7 +68,6 @@ func TestTakeoverAfterAHolderDies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(t *testing.T, b *bed) {
-				t.Parallel()
 				dead := b.owner("dead", nil)
 				set := b.take(dead, c.held)
 				dead.net.Crash()

@@ -15,19 +15,19 @@ import (
 func TestTheSameSeedTakesTheSameCourse(t *testing.T) {
 	procs := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(procs)
-	seeds := uint64(12)
+	seeds, until := uint64(10), 4*time.Minute
 	if testing.Short() {
-		seeds = 3
+		seeds, until = 4, time.Minute
 	}
 	for seed := uint64(1); seed <= seeds; seed++ {
-		s := Settings{Seed: seed, Until: 4 * time.Minute, Story: true}
+		s := Settings{Seed: seed, Until: until, Story: true}
 		var first *Result
 		for _, n := range []int{1, 2, 8} {
 			runtime.GOMAXPROCS(n)
 			r := take(t, s)
 			if first == nil {
 				first = r
-				require.Greater(t, len(r.Story), 1000)
+				require.Greater(t, len(r.Story), 100)
 				continue
 			}
 			if one, other := ordered(first.Story), ordered(r.Story); !slices.Equal(one, other) {
