@@ -92,7 +92,6 @@ func (c *Client) releaseChunk(ctx context.Context, u *unit, steps ordering.Plan)
 				lost = append(lost, err)
 			}
 		}
-		ws = withoutIntentsOf(ws, gone)
 	}
 	return lost, nil
 }
@@ -107,14 +106,6 @@ func without(ws []want, refused *refusal) (rest, gone []want) {
 		}
 	}
 	return rest, gone
-}
-
-// withoutIntentsOf drops the intents whose witness is among gone: they are not
-// released with their key any more, but cleaned.
-func withoutIntentsOf(ws, gone []want) []want {
-	return slices.DeleteFunc(ws, func(w want) bool {
-		return w.intent && slices.ContainsFunc(gone, func(g want) bool { return !g.intent && g.key == w.entry.witness })
-	})
 }
 
 // leaveAncestors cleans what a key that is not ours any more left above it.
