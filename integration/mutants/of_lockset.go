@@ -228,6 +228,13 @@ var ofGivingUp = []mutant{
 		by:     check{in: "lockset", test: "TestACopyOfARefusedAttemptLeavesNoGhost"},
 	},
 	{
+		clause: "an attempt that landed says nothing of one with a higher token: that is burned, too",
+		file:   "lockset/acquire.go",
+		old:    `		a.attempts[i].dead = old.dead || old.token <= won.token`,
+		new:    "		_ = old\n		a.attempts[i].dead = true",
+		by:     check{in: "lockset", test: "TestAnAttemptAboveTheOneThatLandedIsBurned"},
+	},
+	{
 		clause: "burning comes before releasing",
 		file:   "lockset/giveup.go",
 		old:    `		landed, err := a.burn(ctx, tried)`,

@@ -1,0 +1,261 @@
+package unitofwork_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// What DynamoDB will not carry out, however often it is asked: for want of a
+// permission, or because it is too large.
+
+const notAuthorized = "User: arn:aws:iam::1:user/u is not authorized to perform this"
+
+// guarded is a DynamoDB that refuses requests for want of a permission.
+type guarded struct {
+	lockset.DynamoDB
+	denies func(op string, tables []string) bool
+}
+
+// guarded returns a client with a guard before its way to the tables.
+func (b *bed) guarded(denies func(op string, tables []string) bool) *client {
+	b.t.Helper()
+	var cfg unitofwork.Config
+	c := b.client("guarded", nil, func(_ *lockset.Config, uc *unitofwork.Config) { cfg = *uc })
+	var err error
+	c.locks, err = lockset.New(&guarded{DynamoDB: c.net, denies: denies}, c.locks.Config())
+	require.NoError(b.t, err)
+	c.Client, err = unitofwork.New(c.locks, cfg)
+	require.NoError(b.t, err)
+	return c
+}
+
+type options = func(*dynamodb.Options)
+
+// pass is one call, as the SDK answers it.
+func pass[I, O any](ctx context.Context, g *guarded, op string, tables []string, in *I, opts []options, call func(context.Context, *I, ...options) (*O, error)) (*O, error) {
+	if !g.denies(op, tables) {
+		return call(ctx, in, opts...)
+	}
+	time.Sleep(rtt)
+	return nil, &smithy.OperationError{ServiceID: "DynamoDB", OperationName: op, Err: &awshttp.ResponseError{
+		RequestID: "R",
+		ResponseError: &smithyhttp.ResponseError{
+			Response: &smithyhttp.Response{Response: &http.Response{StatusCode: http.StatusBadRequest}},
+			Err:      &smithy.GenericAPIError{Code: "AccessDeniedException", Message: notAuthorized, Fault: smithy.FaultClient},
+		},
+	}}
+}
+
+func (g *guarded) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...options) (*dynamodb.UpdateItemOutput, error) {
+	return pass(ctx, g, "UpdateItem", []string{*in.TableName}, in, opts, g.DynamoDB.UpdateItem)
+}
+
+func (g *guarded) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...options) (*dynamodb.TransactWriteItemsOutput, error) {
+	var tables []string
+	for _, item := range in.TransactItems {
+		switch {
+		case item.Put != nil:
+			tables = append(tables, *item.Put.TableName)
+		case item.Update != nil:
+			tables = append(tables, *item.Update.TableName)
+		}
+	}
+	return pass(ctx, g, "TransactWriteItems", tables, in, opts, g.DynamoDB.TransactWriteItems)
+}
+
+func (g *guarded) TransactGetItems(ctx context.Context, in *dynamodb.TransactGetItemsInput, opts ...options) (*dynamodb.TransactGetItemsOutput, error) {
+	var tables []string
+	for _, item := range in.TransactItems {
+		tables = append(tables, *item.Get.TableName)
+	}
+	return pass(ctx, g, "TransactGetItems", tables, in, opts, g.DynamoDB.TransactGetItems)
+}
+
+// denies refuses operations on a table, all of them if none is named.
+func denies(table string, ops ...string) func(string, []string) bool {
+	return func(op string, tables []string) bool {
+		return slices.Contains(tables, table) && (len(ops) == 0 || slices.Contains(ops, op))
+	}
+}
+
+// Whatever part of a unit may not be done, it is tried once, and Do says which
+// table it was. Nothing is written, and the locks are released when it returns.
+func TestAUnitWithoutAPermission(t *testing.T) {
+	write := func(_ context.Context, u *unitofwork.Unit) error {
+		return u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7}))
+	}
+	for name, c := range map[string]struct {
+		denies  func(string, []string) bool
+		id      string
+		fn      func(context.Context, *unitofwork.Unit) error
+		calls   int    // of fn
+		table   string // at fault
+		commits bool   // it is the commit that was refused
+		ends    map[string]int
+	}{
+		"to lock":                      {denies("locks"), "", write, 0, "locks", false, map[string]int{}},
+		"to look up an ID":             {denies("units"), "p1", write, 0, "units", false, map[string]int{"not": 1}},
+		"to read a record":             {denies("accounts"), "", transfer(30), 1, "accounts", false, map[string]int{"not": 1}},
+		"to read or write a record":    {denies("accounts"), "", write, 1, "accounts", true, map[string]int{"not": 1}},
+		"to write a record it may see": {denies("accounts", "TransactWriteItems"), "", transfer(30), 1, "accounts", true, map[string]int{"not": 1}},
+		"to remember an ID":            {denies("units", "TransactWriteItems"), "p1", transfer(30), 1, "units", true, map[string]int{"not": 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				cl := b.guarded(c.denies)
+				calls := 0
+				start := time.Now()
+				err := cl.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+					calls++
+					return c.fn(ctx, u)
+				}, func(o *unitofwork.Options) { o.ID, o.Attempts = c.id, 3 })
+				require.Less(t, time.Since(start), 10*rtt)
+				var tableErr *lockset.TableError
+				require.ErrorAs(t, err, &tableErr)
+				require.Contains(t, tableErr.Tables, c.table)
+				require.ErrorContains(t, err, strconv.Quote(c.table))
+				require.ErrorContains(t, err, "may not be accessed")
+				require.ErrorContains(t, err, notAuthorized)
+				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+				require.Equal(t, c.commits, errors.As(err, new(*unitofwork.CommitError)))
+				require.Equal(t, c.calls, calls, "it is not started over")
+				require.Equal(t, c.ends, cl.outcomes())
+
+				b.allFree()
+				require.Equal(t, [2]int64{100, 100}, b.balances())
+				require.Empty(t, b.db.Items("units"))
+				start = time.Now()
+				require.NoError(t, b.client("next", nil).Do(t.Context(), transferKeys, transfer(1)))
+				require.Equal(t, 3*rtt, time.Since(start), "nothing is in the way")
+			})
+		})
+	}
+}
+
+// Without the permission to release, either, the unit is not told as not
+// committed, for nothing keeps a copy of its commit out but the lease.
+func TestAUnitThatMayNotEvenRelease(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		revoked := false
+		cl := b.guarded(func(string, []string) bool { return revoked })
+		err := cl.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+			err := transfer(30)(ctx, u)
+			revoked = true
+			return err
+		})
+		var doubt *unitofwork.InDoubtError
+		require.ErrorAs(t, err, &doubt)
+		require.ErrorContains(t, err, notAuthorized)
+		asker := b.client("asker", nil)
+		outcome, err := asker.Outcome(t.Context(), doubt.Ref)
+		require.NoError(t, err)
+		require.Equal(t, unitofwork.Undecided, outcome)
+		require.NoError(t, asker.Do(t.Context(), transferKeys, transfer(1)), "after a lease")
+		require.Equal(t, [2]int64{99, 101}, b.balances())
+	})
+}
+
+// A commit of few writes may still be larger than the 4 MB that DynamoDB takes,
+// by the items as they are stored, which the client does not see. That is said,
+// nothing is written, and nobody is in doubt.
+func TestACommitAbove4MBWritesNothing(t *testing.T) {
+	const size = 390 << 10
+	large := strings.Repeat("x", size)
+	record := func(i int) map[string]string { return map[string]string{"Customer": "1", "ID": fmt.Sprint("large", i)} }
+	for name, stage := range map[string]func(i int) types.TransactWriteItem{
+		"put": func(i int) types.TransactWriteItem {
+			item := record(i)
+			item["Text"] = large
+			return putOf("accounts", item)
+		},
+		"update": func(i int) types.TransactWriteItem { return updateOf("accounts", types.Update{}, record(i)) },
+	} {
+		for _, id := range []string{"", "p1"} {
+			t.Run(name+" "+id, func(t *testing.T) {
+				inBed(t, func(t *testing.T, b *bed) {
+					if name == "update" {
+						for i := range 11 {
+							b.putItem("accounts", map[string]types.AttributeValue{
+								"Customer": text("1"), "ID": text(record(i)["ID"]), "Text": text(large),
+							})
+						}
+					}
+					before := b.db.Items("accounts")
+					cl := b.client("c", nil)
+					commit := func(n int) error {
+						return cl.Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+							for i := range n {
+								if err := u.Stage(customerKey("1"), stage(i)); err != nil {
+									return err
+								}
+							}
+							return nil
+						}, func(o *unitofwork.Options) { o.ID, o.Attempts = id, 3 })
+					}
+					require.Greater(t, 11*size, 4<<20)
+					err := commit(11)
+					require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%v", err)
+					var commitErr *unitofwork.CommitError
+					var tableErr *lockset.TableError
+					require.ErrorAs(t, err, &commitErr)
+					require.ErrorAs(t, err, &tableErr)
+					require.Contains(t, tableErr.Tables, "accounts")
+					require.ErrorContains(t, err, "Transaction payload size cannot exceed 4MB")
+					require.Equal(t, map[string]int{"not": 1}, cl.outcomes(), "neither in doubt nor started over")
+					require.Equal(t, before, b.db.Items("accounts"))
+					require.Empty(t, b.db.Items("units"))
+					b.allFree()
+
+					require.NoError(t, commit(10), "the locks are there for one that fits")
+					require.Equal(t, map[string]int{"not": 1, "committed": 1}, cl.outcomes())
+				})
+			})
+		}
+	}
+}
+
+// A record that grows above the 400 KB that DynamoDB keeps is named.
+func TestARecordThatGrowsTooLargeIsNamed(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.putItem("accounts", map[string]types.AttributeValue{
+			"Customer": text("1"), "ID": text("large"), "Text": text(strings.Repeat("x", 399<<10)),
+		})
+		before := b.db.Items("accounts")
+		cl := b.client("c", nil)
+		err := cl.Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+			return errors.Join(
+				u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})),
+				u.Update(accounts.Of(account{Customer: "1", ID: "large"}), unitofwork.Expression{
+					Update: "SET More = :more", Values: map[string]any{":more": strings.Repeat("y", 2<<10)},
+				}),
+			)
+		}, func(o *unitofwork.Options) { o.Attempts = 3 })
+		var commitErr *unitofwork.CommitError
+		require.ErrorAs(t, err, &commitErr)
+		require.Equal(t, unitofwork.FixCall, commitErr.Next, "%v", err)
+		require.Equal(t, "accounts", commitErr.Table)
+		require.Equal(t, `Customer="1" ID="large"`, commitErr.Record)
+		require.ErrorContains(t, err, "size")
+		require.Equal(t, map[string]int{"not": 1}, cl.outcomes())
+		require.Equal(t, before, b.db.Items("accounts"))
+		b.allFree()
+	})
+}
