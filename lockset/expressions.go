@@ -43,7 +43,12 @@ const (
 
 	restampKeyIf    = "#fence < :token AND " + isMine
 	restampIntentIf = "#fence < :token AND " + hasMine
-	stamp           = "SET #fence = :token"
+	stampIntent     = "SET #fence = :token"
+
+	// A fence is of use for as long as its row is there, so who raises it also
+	// keeps the row. The retention is longer than anybody's maximum age: whoever
+	// holds the row, or has an intent on it, is gone before it expires.
+	stamp = "SET #fence = :token, #expiresAt = :expires"
 
 	burnIf       = "#fence < :token"
 	burnAbsentIf = "attribute_not_exists(#key)"
@@ -175,7 +180,7 @@ func (t lockTable) releases(ws []want, vs values, committed bool) []*types.Updat
 // restamp is the write that raises the fence of a row already taken.
 func (t lockTable) restamp(w want, vs values) *types.Update {
 	if w.intent {
-		return t.update(w.key, restampIntentIf, stamp, vs.with(entryOf(w.entry, w.key)))
+		return t.update(w.key, restampIntentIf, stampIntent, vs.with(entryOf(w.entry, w.key)))
 	}
 	return t.update(w.key, restampKeyIf, stamp, vs)
 }
