@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -199,17 +198,21 @@ func (u *Unit) explainWrites(writes []write, reasons []types.CancellationReason,
 	return condition
 }
 
-// nameTable names the table that a refused transaction cannot use: not ours, for
-// the unit has just used them. Of several it asks each by itself, as far as a
-// record of it is known; if all but one can be used, it is that one.
+// nameTable names the table that a refused transaction cannot use, if reads can
+// tell: a read of it fails for the same reason, or all others are there and one
+// is not. Reading and writing are different permissions, and a size is no
+// table's: what a read does not share, it proves nothing about.
 func (c *Client) nameTable(ctx context.Context, id string, err error, writes []write) error {
 	var refused *lockset.TableError
-	if !errors.As(err, &refused) || len(refused.Tables) < 2 {
+	if !errors.As(err, &refused) || len(refused.Tables) < 2 || !requests.AlsoForReads(refused.Err) {
 		return err
 	}
 	suspects := map[string]bool{}
 	for _, w := range writes {
 		suspects[w.table] = true
+	}
+	only := func(table string) error {
+		return &lockset.TableError{Op: refused.Op, Tables: []string{table}, Err: refused.Err}
 	}
 	for _, w := range writes {
 		if !suspects[w.table] || w.key == nil {
@@ -219,14 +222,16 @@ func (c *Client) nameTable(ctx context.Context, id string, err error, writes []w
 		_, readErr := c.read(ctx, id, []types.TransactGetItem{get}, []string{w.table})
 		var alone *lockset.TableError
 		if errors.As(readErr, &alone) && requests.SameCode(alone.Err, refused.Err) {
-			return alone
+			return only(w.table)
 		}
 		if readErr == nil {
 			delete(suspects, w.table)
 		}
 	}
-	if len(suspects) == 0 {
-		return err
+	if len(suspects) == 1 && requests.IsAbsent(refused.Err) {
+		for table := range suspects {
+			return only(table)
+		}
 	}
-	return &lockset.TableError{Op: refused.Op, Tables: slices.Sorted(maps.Keys(suspects)), Err: refused.Err}
+	return err
 }

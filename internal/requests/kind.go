@@ -218,3 +218,15 @@ func SameCode(a, b error) bool {
 	var x, y smithy.APIError
 	return errors.As(a, &x) && errors.As(b, &y) && x.ErrorCode() == y.ErrorCode()
 }
+
+// IsAbsent reports whether a request was refused because a table is not there.
+func IsAbsent(err error) bool { return hasCode(err, "ResourceNotFoundException") }
+
+// AlsoForReads reports whether a table that refused a write for this reason
+// refuses reads for it, too: it is not there, or the key is not one of its own.
+func AlsoForReads(err error) bool { return IsAbsent(err) || hasCode(err, "ValidationException") }
+
+func hasCode(err error, code string) bool {
+	var api smithy.APIError
+	return errors.As(err, &api) && api.ErrorCode() == code
+}
