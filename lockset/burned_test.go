@@ -38,3 +38,31 @@ func TestABurnedTokenOutlivesWhatIsUnderWay(t *testing.T) {
 		require.Nil(t, b.row("a"), "it does expire")
 	})
 }
+
+// A token that was raised for a later key is stamped on the earlier ones: their
+// rows outlive it as well, also when their holder dies.
+func TestARestampedRowOutlivesItsFence(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		const day = 24 * time.Hour
+		off := func(d time.Duration) func(*lockset.Config) {
+			return func(c *lockset.Config) {
+				c.Now = func() time.Time { return time.Now().Add(d) }
+				c.MaxAge, c.ChunkSize = time.Hour, 1
+			}
+		}
+		b.free(b.take(b.owner("fast", nil, off(13*day)), "z"))
+		dead := b.owner("dead", nil, off(0))
+		first := b.take(dead, "a", "z") // a is taken first, and z raises the token
+		dead.net.Crash()
+		for range 3 * 14 {
+			time.Sleep(day)
+			b.db.Expire(time.Now())
+			if b.row("a") == nil {
+				second := b.take(b.owner("slow", nil, off(-13*day)), "a")
+				require.Greater(t, second.Token(), first.Token())
+				return
+			}
+		}
+		t.Fatal("the row never vanished")
+	})
+}

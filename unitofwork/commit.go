@@ -88,6 +88,9 @@ func (u *Unit) write(ctx context.Context, ending *lockset.Ending, writes []write
 		outcome, readErr = u.c.ask(detached, r)
 		raceErr = errors.Join(raceErr, readErr)
 	}
+	if outcome == NotCommitted && raceErr != nil {
+		u.unreleased(raceErr)
+	}
 	switch {
 	case outcome == Committed:
 		u.committed(len(writes))

@@ -170,9 +170,15 @@ func (u *Unit) free(ctx context.Context) error {
 	defer cancel()
 	err := u.set.Release(ctx)
 	if err != nil {
-		u.c.lock.Logger.Warn("holdall: release of a unit without a commit", "unit", u.set.Unit(), "err", err)
+		u.unreleased(err)
 	}
 	return err
+}
+
+// unreleased tells an operator of locks that others must take over: for the
+// caller, who has an outcome, it makes no difference.
+func (u *Unit) unreleased(err error) {
+	u.c.lock.Logger.Warn("holdall: release of a unit without a commit", "unit", u.set.Unit(), "err", err)
 }
 
 // notDone lets go of a unit that was not committed, and returns err.

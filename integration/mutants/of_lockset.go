@@ -31,18 +31,18 @@ var ofAcquiring = []mutant{
 		by:     check{in: "lockset", test: "TestARowCarriesAtMost64Intents"},
 	},
 	{
+		clause: "a raised token keeps the rows that it is stamped on",
+		file:   "lockset/expressions.go",
+		old:    `return t.update(w.key, restampKeyIf, stamp, vs)`,
+		new:    `return t.update(w.key, restampKeyIf, stampIntent, vs)`,
+		by:     check{in: "lockset", test: "TestARestampedRowOutlivesItsFence"},
+	},
+	{
 		clause: "a burned token stays for the retention, whatever its row was about to do",
 		file:   "lockset/expressions.go",
 		old:    `stamp = "SET #fence = :token, #expiresAt = :expires"`,
 		new:    `stamp = "SET #fence = :token"`,
 		by:     check{in: "lockset", test: "TestABurnedTokenOutlivesWhatIsUnderWay"},
-	},
-	{
-		clause: "a row that is freed outlives the latest token that is known, not the own clock alone",
-		file:   "lockset/client.go",
-		old:    `c.clock.Latest().Add(c.cfg.Retention)`,
-		new:    `c.cfg.Now().Add(c.cfg.Retention)`,
-		by:     check{in: "lockset", test: "TestARowOutlivesItsFenceByTheRetention"},
 	},
 	{
 		clause: "an intent takes the TTL of its ancestor's row away",
