@@ -69,6 +69,7 @@ type acquisition struct {
 	secured  int
 	stamps   []fencing.Token // of the secured steps: their rows' fences are at least this
 	attempts []attempt
+	reach    int // how many steps were ever tried
 	group    *heartbeat.Group
 	start    time.Time
 }
@@ -182,6 +183,7 @@ func (a *acquisition) take(ctx context.Context, chunk ordering.Plan) (decision, 
 	for i, w := range ws {
 		updates[i] = a.c.table.acquire(w, vs)
 	}
+	a.reach = max(a.reach, a.secured+len(chunk))
 	sent, err := a.c.write(ctx, rvn, updates)
 	this := attempt{
 		rvn: rvn, token: a.token, first: a.secured, steps: chunk,

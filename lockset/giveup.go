@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/ordering"
 )
 
 // errGiveUpOver ends the attempts to undo an acquisition.
@@ -33,12 +36,8 @@ func (a *acquisition) giveUp(ctx context.Context, cause error) error {
 			held = max(held, landed.first+len(landed.steps))
 		}
 	}
-	for _, tried := range a.attempts {
-		// One that landed unheard a lease ago may have been buried in part; what
-		// its first row says of it by now is not the whole of it.
-		if tried.doubts && time.Since(tried.since) >= a.c.cfg.Lease {
-			held = max(held, tried.first+len(tried.steps))
-		}
+	if time.Since(a.start) >= a.c.cfg.Lease {
+		held += a.leftBehind(ctx, held)
 	}
 	if left, err := a.c.release(ctx, a.unit, a.plan[:held]); len(left) > 0 {
 		errs = append(errs, err)
@@ -48,6 +47,30 @@ func (a *acquisition) giveUp(ctx context.Context, cause error) error {
 		return cause
 	}
 	return errors.Join(errs...)
+}
+
+// leftBehind returns how many steps after the first held ones may have to be
+// released. What landed unheard a lease ago, a copy of a refused attempt even,
+// may have been buried in part since: its first row says nothing of the whole.
+func (a *acquisition) leftBehind(ctx context.Context, held int) (steps int) {
+	most := max(a.reach-held, 0)
+	ws := wants(a.unit.nonce, a.plan[held:held+most], 0)
+	for chunk := range slices.Chunk(ws, maxActions) {
+		keys := make([]ordering.Key, len(chunk))
+		for i, w := range chunk {
+			keys[i] = w.key
+		}
+		rows, err := a.c.snapshot(ctx, a.unit.id("g"), keys)
+		if err != nil {
+			return most // there is no telling: release what may be ours
+		}
+		for i, w := range chunk {
+			if w.heldIn(rows[i]) {
+				steps = w.step + 1
+			}
+		}
+	}
+	return steps
 }
 
 // burn makes the token of an attempt unusable on the first of its keys, so that

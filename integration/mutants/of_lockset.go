@@ -291,11 +291,18 @@ var ofGivingUp = []mutant{
 		by:     check{in: "lockset", test: "TestGivingUpReleasesWhatLandedUnheard"},
 	},
 	{
-		clause: "an attempt that landed a lease ago is released as a whole, whatever its first row says by now",
+		clause: "what landed a lease ago is looked for row by row, whatever its first row says by now",
 		file:   "lockset/giveup.go",
-		old:    `		if tried.doubts && time.Since(tried.since) >= a.c.cfg.Lease {`,
-		new:    `		if tried.doubts && time.Since(tried.since) >= a.c.cfg.MaxAge {`,
+		old:    `if time.Since(a.start) >= a.c.cfg.Lease {`,
+		new:    `if time.Since(a.start) < 0 {`,
 		by:     check{in: "lockset", test: "TestAUnitMeetsTheOtherHalfOfAChunk"},
+	},
+	{
+		clause: "the last step that shows the unit is released, and all before it",
+		file:   "lockset/giveup.go",
+		old:    `steps = w.step + 1`,
+		new:    `steps = w.step`,
+		by:     check{in: "lockset", test: "TestGivingUpReleasesWhatACopyTookAndOthersBuriedInPart"},
 	},
 	{
 		clause: "giving up goes on when the caller's context has ended",
