@@ -71,7 +71,8 @@ func (h *history) doneUnder(j *job) bool {
 	return false
 }
 
-// checkIDs: what has an ID is done once, for as long as IDs are remembered.
+// checkIDs: what has an ID is done once, for as long as IDs are remembered, and
+// not begun again once it is done.
 func (h *history) checkIDs(p *Plan) (problems []string) {
 	last := map[string]*try{}
 	remembered := p.idRetention() - 2*p.Skew - time.Second
@@ -84,6 +85,16 @@ func (h *history) checkIDs(p *Plan) (problems []string) {
 				t.job.id, before.marker, h.when(before.landed), t.marker, h.when(t.landed)))
 		}
 		last[t.job.id] = t
+	}
+	for _, t := range h.inTurn() {
+		done := last[t.job.id]
+		if t.job.id == "" || done == nil || done == t || t.belief == nil {
+			continue
+		}
+		if since := t.belief.start.Sub(done.landed); since > 0 && since < remembered {
+			problems = append(problems, fmt.Sprintf("%s began to work at %v, though %s was done at %v by %s",
+				t.marker, h.when(t.belief.start), t.job.id, h.when(done.landed), done.marker))
+		}
 	}
 	return problems
 }

@@ -18,6 +18,11 @@ import (
 // after everybody else has gone, in fair weather: nothing may be held by the
 // dead for ever, no lock be left by a ghost, no intent stay behind.
 func (w *world) inherit() {
+	for _, item := range w.db.Items(lockTable) {
+		for _, unit := range asLockRow(item).units() {
+			w.history.left(text(item["key"]), unit)
+		}
+	}
 	h := &host{w: w, name: "heir", lease: w.plan.Lease}
 	p := h.boot("heir", func(faults.Call) (string, faults.Fault) { return "", faults.Pass() })
 	ctx := p.as("w0")
@@ -49,6 +54,9 @@ func (w *world) askAll(ctx context.Context, p *process) (untold []*job) {
 		}
 		w.story.tell(p.name, "asks about %s and is told: %s", j.name, outcome)
 		j.answers = append(j.answers, outcome)
+		if told := j.tries[len(j.tries)-1].couldBeTold(w); told != "" && outcome == unitofwork.Forgotten {
+			w.history.problem("%s: the heir was told that it is forgotten, though %s", j.name, told)
+		}
 		definite := outcome == unitofwork.Committed || outcome == unitofwork.NotCommitted
 		if j.id != "" && !definite && time.Since(j.toldAt) < w.plan.Retention-2*w.plan.Skew {
 			untold = append(untold, j)

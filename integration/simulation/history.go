@@ -2,11 +2,17 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -14,6 +20,8 @@ import (
 // history is what happened, as far as it is judged. What a goroutine notes of
 // its own it notes without a lock; it is read when all have ended.
 type history struct {
+	w        *world
+	units    map[string]*unit // by nonce
 	mu       sync.Mutex
 	jobs     []*job
 	beliefs  []*belief
@@ -43,10 +51,17 @@ type job struct {
 // finish notes that the job had its locks.
 func (j *job) finish() { j.finished = !j.p.dead() }
 
-// refused notes that it did not get them.
-func (j *job) refused(err error) {
+// refused notes that it did not get them. Who leaves something behind has tried
+// to undo it for a lease.
+func (j *job) refused(ctx context.Context, err error) {
 	if j.p.dead() {
 		return
+	}
+	// Its own patience, or a loss, may have made it begin before the context ended.
+	ended, any := ctx.Deadline()
+	sooner := errors.Is(err, requests.ErrPatience) || errors.Is(err, lockset.ErrLost)
+	if any && ctx.Err() != nil && joined(err) && !sooner && time.Since(ended) < j.p.h.lease/2 {
+		j.p.h.w.history.problem("%s gave up %v after its context ended, and left something behind: %v", j.name, time.Since(ended), err)
 	}
 	j.told, j.err, j.toldAt = true, err, time.Now()
 	j.p.h.w.story.tell(j.p.name, "%s is told: %v", j.name, err)
@@ -65,6 +80,7 @@ type try struct {
 	reads   []state
 	safe    bool      // it held its locks still when it had read
 	changes []change  // of what was read, in the same order
+	done    time.Time // when its function returned
 	landed  time.Time // when its commit did; zero if never
 }
 
@@ -121,6 +137,9 @@ func (h *history) believe(ctx context.Context, j *job, unit string, keys []order
 	b := &belief{who: j.name, p: j.p, unit: unit, keys: keys, token: token, start: time.Now(), ctx: ctx, deadline: deadline}
 	story := &j.p.h.w.story
 	story.tell(j.p.name, "%s holds %s as unit %s, token %v", j.name, list(keys), unit, token)
+	for _, wrong := range compareKeys(j.keys, keys) {
+		h.problem("%s: %s", j.name, wrong)
+	}
 	h.mu.Lock()
 	h.beliefs = append(h.beliefs, b)
 	h.mu.Unlock()
@@ -131,19 +150,69 @@ func (h *history) believe(ctx context.Context, j *job, unit string, keys []order
 // doubt notes that a unit does not believe any more that it holds its keys: its
 // context has ended, or it is about to commit, which is for the tables to decide.
 func (h *history) doubt(b *belief) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if b == nil || !b.end.IsZero() {
+	if b == nil {
 		return
 	}
-	b.end, b.cause = time.Now(), context.Cause(b.ctx)
-	switch {
-	case b.p.dead():
-	case b.cause == nil:
-		b.p.h.w.story.tell(b.p.name, "%s has done its work", b.who)
-	default:
-		b.p.h.w.story.tell(b.p.name, "%s holds no more: %v", b.who, b.cause)
+	h.mu.Lock()
+	first := b.end.IsZero()
+	if first {
+		b.end, b.cause = time.Now(), context.Cause(b.ctx)
 	}
+	h.mu.Unlock()
+	if !first || b.p.dead() {
+		return
+	}
+	for _, wrong := range b.checkEnd() {
+		h.problem("%s, unit %s: %s", b.who, b.unit, wrong)
+	}
+	if b.cause == nil {
+		h.w.story.tell(b.p.name, "%s has done its work", b.who)
+	} else {
+		h.w.story.tell(b.p.name, "%s holds no more: %v", b.who, b.cause)
+	}
+}
+
+// checkEnd holds the end of a belief against the table: the deadline counts from
+// before the last sign of life was sent, so it is early by what the table has; a
+// silent end comes at the deadline; and who is told that a row is another's is
+// told the truth.
+func (b *belief) checkEnd() (wrong []string) {
+	rows := &b.p.h.w.rows
+	for _, k := range b.keys {
+		at, mine := rows.alive(k, b.unit)
+		if latest := at.Add(b.p.h.lease - b.p.h.margin()); mine && b.deadline().After(latest) {
+			wrong = append(wrong, fmt.Sprintf("its deadline is %v, and may be %v at most: %s was last renewed then, less a margin",
+				b.deadline().Sub(b.p.h.w.start), latest.Sub(b.p.h.w.start), k))
+		}
+	}
+	var lost *lockset.LostError
+	if !errors.As(b.cause, &lost) {
+		return wrong
+	}
+	if errors.Is(lost, heartbeat.ErrSilent) && b.deadline().Sub(b.end).Abs() > time.Millisecond {
+		wrong = append(wrong, fmt.Sprintf("it was lost for silence at %v, its deadline was %v", b.end.Sub(b.p.h.w.start), b.deadline().Sub(b.p.h.w.start)))
+	}
+	if errors.Is(lost, heartbeat.ErrNotOurs) {
+		if _, mine := rows.alive(lost.Key, b.unit); mine {
+			wrong = append(wrong, fmt.Sprintf("it was told that %s is not its own any more, and it is", lost.Key))
+		}
+	}
+	return wrong
+}
+
+// compareKeys: every key wanted is held or covered, and nothing else is held.
+func compareKeys(wanted, held []ordering.Key) (wrong []string) {
+	for _, k := range wanted {
+		if !slices.ContainsFunc(held, func(h ordering.Key) bool { return k == h || strings.HasPrefix(string(k), string(h)+"/") }) {
+			wrong = append(wrong, fmt.Sprintf("wanted %s, and holds only %s", k, list(held)))
+		}
+	}
+	for _, h := range held {
+		if !slices.Contains(wanted, h) {
+			wrong = append(wrong, fmt.Sprintf("holds %s, which nobody wanted", h))
+		}
+	}
+	return wrong
 }
 
 func (h *history) buried(unit string, key ordering.Key, at time.Time) {

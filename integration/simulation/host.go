@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -120,9 +122,14 @@ func (h *host) boot(name string, weather func(faults.Call) (string, faults.Fault
 	cfg := lockset.Config{
 		Table: lockTable, Owner: name, Lease: h.lease, MaxAge: w.plan.MaxAge,
 		Retention: w.plan.Retention, ChunkSize: w.plan.ChunkSize, Poll: w.plan.Poll,
-		Now:   func() time.Time { return time.Now().Add(time.Duration(h.skew.Load())) },
-		Rand:  nonceBytes(w.plan.Seed),
-		Trace: p.trace(),
+		Now: func() time.Time { return time.Now().Add(time.Duration(h.skew.Load())) },
+		Rand: func(ctx context.Context) [16]byte {
+			bytes := nonceBytes(ctx, w.plan.Seed)
+			w.history.born(nonce(bytes), p)
+			return bytes
+		},
+		Trace:  p.trace(),
+		Logger: slog.New(loosed{&w.history}),
 	}
 	var err error
 	p.locks, err = lockset.New(p.net, cfg)
@@ -155,8 +162,14 @@ func (p *process) trace() *lockset.Trace {
 		Raised: func(unit string, token lockset.Token) {
 			w.story.tell(p.name, "unit %s raises its token to %v", unit, token)
 		},
-		Lost:   func(unit string, err error) { w.story.tell(p.name, "unit %s: %v", unit, err) },
-		GaveUp: func(unit string, err error) { w.story.tell(p.name, "unit %s has given up: %v", unit, err) },
+		Lost: func(unit string, err error) { w.story.tell(p.name, "unit %s: %v", unit, err) },
+		GaveUp: func(unit string, err error) {
+			w.story.tell(p.name, "unit %s has given up: %v", unit, err)
+			if joined(err) || errors.As(err, new(*lockset.TableError)) {
+				w.history.loose(unit)
+			}
+			w.history.ended(unit)
+		},
 	}
 	stalls := w.may(stall)
 	if stalls || w.settings.Story {
@@ -210,23 +223,25 @@ func (p *process) as(worker string) context.Context {
 }
 
 // nonceBytes draws what makes a unit unlike all others.
-func nonceBytes(seed uint64) func(context.Context) [16]byte {
-	return func(ctx context.Context) (b [16]byte) {
-		m := ctx.Value(mindKey{}).(*mind)
-		m.draws++
-		r := draw(seed, "nonce", m.name, m.draws)
-		binary.BigEndian.PutUint64(b[:8], r.Uint64())
-		binary.BigEndian.PutUint64(b[8:], r.Uint64())
-		return b
-	}
+func nonceBytes(ctx context.Context, seed uint64) (b [16]byte) {
+	m := ctx.Value(mindKey{}).(*mind)
+	m.draws++
+	r := draw(seed, "nonce", m.name, m.draws)
+	binary.BigEndian.PutUint64(b[:8], r.Uint64())
+	binary.BigEndian.PutUint64(b[8:], r.Uint64())
+	return b
 }
 
-// lastNonce is the nonce of the last unit that a worker began, as the library
-// makes it of nonceBytes.
+// lastNonce is the nonce of the last unit that a worker began.
 func lastNonce(ctx context.Context, seed uint64) string {
 	m := *ctx.Value(mindKey{}).(*mind)
 	m.draws--
-	id := uuid.UUID(nonceBytes(seed)(context.WithValue(ctx, mindKey{}, &m)))
+	return nonce(nonceBytes(context.WithValue(ctx, mindKey{}, &m), seed))
+}
+
+// nonce is what the library makes of random bytes.
+func nonce(bytes [16]byte) string {
+	id := uuid.UUID(bytes)
 	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
 	return base64.RawURLEncoding.EncodeToString(id[:])
 }

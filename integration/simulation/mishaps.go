@@ -75,7 +75,7 @@ func (p *process) suffer(r *rand.Rand) {
 		if !p.sleep(wait) || w.over() {
 			return
 		}
-		if kind == crash && which > 0 || !w.may(kind) {
+		if kind == crash && which > 0 || kind == clockSet && w.plan.Skew == 0 || !w.may(kind) {
 			continue // crashes are the rarest
 		}
 		w.strikes(kind)
@@ -97,10 +97,8 @@ func (p *process) suffer(r *rand.Rand) {
 			p.cut(false)
 			w.story.tell(p.name, "is joined again")
 		case clockSet:
-			if w.plan.Skew > 0 {
-				p.h.turnClock(r)
-				w.story.tell(p.name, "its wall clock is set: off by %v", time.Duration(p.h.skew.Load()))
-			}
+			p.h.turnClock(r)
+			w.story.tell(p.name, "its wall clock is set: off by %v", time.Duration(p.h.skew.Load()))
 		}
 	}
 }

@@ -76,7 +76,7 @@ func NewPlan(seed uint64) Plan {
 		Lease:     time.Duration(oneOf(r, 1, 2, 3, 5, 10, 20)) * time.Second,
 		Latency:   time.Duration(oneOf(r, 2, 5, 15, 40)) * time.Millisecond,
 		ChunkSize: oneOf(r, 0, 0, 2, 5, 99),
-		Families:  1 + r.IntN(5),
+		Families:  2 + r.IntN(4),
 		Fan:       1 + r.IntN(4),
 		Depth:     1 + r.IntN(3),
 		Many:      r.IntN(8) == 0,

@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/ordering"
 )
 
 // lockRows looks at every row of the lock table after every write to it: some
@@ -26,6 +28,9 @@ type lockRows struct {
 type lockRow struct {
 	unit, rvn string
 	fence     int64
+	taken     int64 // the fence that the last taker left
+	below     []string
+	alive     time.Time // when its unit's RVN was written
 }
 
 func (l *lockRows) written(db *memdynamo.DB, table *string, key map[string]types.AttributeValue) {
@@ -34,50 +39,101 @@ func (l *lockRows) written(db *memdynamo.DB, table *string, key map[string]types
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out, err := db.GetItem(context.Background(), &dynamodb.GetItemInput{TableName: table, Key: key, ConsistentRead: aws.Bool(true)})
-	must(err)
 	name := keyText(key)
-	if out.Item == nil { // it has expired since
+	item := lookUp(db, name)
+	if item == nil { // it has expired since
 		return
 	}
-	now, wrong := checkRow(l.of[name], out.Item)
-	for _, what := range wrong {
-		l.history.problem("row %s: %s: %s", name, what, row(out.Item))
+	before := l.of[name]
+	now := asLockRow(item)
+	for _, what := range checkRow(before, now, item) {
+		l.history.problem("row %s: %s: %s", name, what, row(item))
+	}
+	now.taken, now.alive = before.taken, before.alive
+	if now.unit != before.unit || now.rvn != before.rvn {
+		now.alive = time.Now()
+	}
+	if now.unit != "" && now.unit != before.unit || len(now.below) > len(before.below) {
+		now.taken = now.fence
 	}
 	l.of[name] = now
+	for _, unit := range now.units() {
+		l.history.shown(name, unit)
+	}
+}
+
+// lookUp returns a row of the lock table as it stands.
+func lookUp(db *memdynamo.DB, key string) map[string]types.AttributeValue {
+	out, err := db.GetItem(context.Background(), &dynamodb.GetItemInput{
+		TableName: aws.String(lockTable), Key: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: key}},
+	})
+	must(err)
+	return out.Item
+}
+
+func asLockRow(item map[string]types.AttributeValue) (r lockRow) {
+	if v, ok := item["unit"].(*types.AttributeValueMemberS); ok {
+		r.unit = v.Value
+	}
+	if v, ok := item["recordVersionNumber"].(*types.AttributeValueMemberS); ok {
+		r.rvn = v.Value
+	}
+	if v, ok := item["fence"].(*types.AttributeValueMemberN); ok {
+		r.fence, _ = strconv.ParseInt(v.Value, 10, 64)
+	}
+	if v, ok := item["below"].(*types.AttributeValueMemberSS); ok {
+		r.below = v.Value
+	}
+	return r
+}
+
+// units are those that a row shows: its holder, and whose intents it has.
+func (r lockRow) units() (all []string) {
+	if r.unit != "" {
+		all = append(all, r.unit)
+	}
+	for _, entry := range r.below {
+		unit, _, _ := strings.Cut(entry, " ")
+		all = append(all, unit)
+	}
+	return all
 }
 
 // checkRow returns what is wrong with a row, which was before.
-func checkRow(before lockRow, item map[string]types.AttributeValue) (now lockRow, wrong []string) {
-	has := func(name string) bool { _, ok := item[name]; return ok }
-	now = lockRow{unit: text(firstOf(item["unit"], &types.AttributeValueMemberS{})), rvn: text(firstOf(item["recordVersionNumber"], &types.AttributeValueMemberS{}))}
-	fence, _ := item["fence"].(*types.AttributeValueMemberN)
-	if fence != nil {
-		now.fence, _ = strconv.ParseInt(fence.Value, 10, 64)
-	}
-	below, _ := item["below"].(*types.AttributeValueMemberSS)
+func checkRow(before, now lockRow, item map[string]types.AttributeValue) (wrong []string) {
+	_, free := item["isReleased"]
+	_, expires := item["expiresAt"]
 	for _, check := range []struct {
 		broken bool
 		what   string
 	}{
 		{now.fence <= 0, "it has no fence"},
 		{now.fence < before.fence, "its fence has fallen from " + strconv.FormatInt(before.fence, 10)},
-		{has("unit") == has("isReleased"), "it is held and free, or neither"},
+		{(now.unit == "") != free, "it is held and free, or neither"},
 		{now.unit != "" && now.unit == before.unit && now.rvn < before.rvn, "the unit's RVN has fallen from " + before.rvn},
-		{has("unit") && below != nil, "it is held and has intents"},
-		{below != nil && has("expiresAt"), "it has intents and may expire"},
-		{below != nil && len(below.Value) > 64, "it has more than 64 intents"},
-		{has("unit") && !has("expiresAt"), "it is held and never expires"},
+		{now.unit != "" && len(now.below) > 0, "it is held and has intents"},
+		{len(now.below) > 64, "it has more than 64 intents"},
+		{now.unit != "" && !expires, "it is held and never expires"},
 	} {
 		if check.broken {
 			wrong = append(wrong, check.what)
 		}
 	}
-	return now, wrong
+	return wrong
 }
 
-// expire deletes what has expired, and forgets the rows that went with it. Their
-// fences are not forgotten: the next one must be higher all the same.
+// alive returns when a unit's sign of life on a row was last written; false if
+// the row is not the unit's.
+func (l *lockRows) alive(key ordering.Key, unit string) (time.Time, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.of[string(key)]
+	return r.alive, r.unit == unit
+}
+
+// expire deletes what has expired. The fence that the last taker left is not
+// forgotten: the next one must be higher all the same. Nobody may be in use of a
+// row that goes.
 func (l *lockRows) expire(db *memdynamo.DB) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,9 +146,13 @@ func (l *lockRows) expire(db *memdynamo.DB) int {
 		left[text(item["key"])] = true
 	}
 	for name, was := range l.of {
-		if !left[name] {
-			l.of[name] = lockRow{fence: was.fence}
+		if left[name] {
+			continue
 		}
+		for _, unit := range was.units() {
+			l.history.expired(name, unit)
+		}
+		l.of[name] = lockRow{fence: was.taken, taken: was.taken}
 	}
 	return n
 }

@@ -116,7 +116,7 @@ func (w *world) result() *Result {
 	slices.Sort(w.instants)
 	return &Result{
 		Plan: *w.plan, Length: w.until, Problems: w.history.judge(w.plan, w.stored()),
-		Counts: w.counts, Instants: w.instants, Story: w.story.lines,
+		Counts: w.counts, Instants: w.instants, Story: w.story.inOrder(),
 	}
 }
 

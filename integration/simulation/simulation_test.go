@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -56,12 +57,14 @@ func take(t *testing.T, s Settings) (r *Result) {
 const (
 	unitsPerHour  = 200
 	faultsPerHour = 10
+	manyHours     = 100 // that say what is usual
 )
 
 // TestSimulation takes course after course until so many hours of hosts have
 // gone by.
 func TestSimulation(t *testing.T) {
 	require.True(t, *onlyFlag == "" || slices.Contains(Faults(), *onlyFlag), "-only: no such fault; there are: %q", Faults())
+	require.NotZero(t, *fromFlag, "-from: seeds begin at 1")
 	require.True(t, *seedFlag != 0 || *untilFlag == 0 && *storyFlag == "", "-until and -story are for the course of one -seed")
 	if *seedFlag != 0 {
 		s := Settings{Seed: *seedFlag, Until: *untilFlag, Without: without, Only: *onlyFlag, Story: true}
@@ -78,7 +81,7 @@ func TestSimulation(t *testing.T) {
 		}
 	}
 	all := runHours(t, hours)
-	if t.Failed() {
+	if t.Failed() || hours < manyHours || *onlyFlag != "" || len(without) > 0 {
 		return
 	}
 	require.Greater(t, all.PerHour(all.Finished), float64(unitsPerHour), "units per hour")
@@ -200,12 +203,29 @@ func tellAll(t *testing.T, r *Result) {
 	}
 	lines = Abridged(lines)
 	var b strings.Builder
-	if len(lines) > told {
-		fmt.Fprintf(&b, "the last %d events of %d; -story FILE has all\n", told, len(lines))
-		lines = lines[len(lines)-told:]
+	from, to := max(len(lines)-told, 0), len(lines)
+	if at, known := pivot(r.Problems); known { // what led to it is of more interest than what followed
+		to = sort.Search(len(lines), func(i int) bool { return lines[i].At > at }) // of the moment itself, too
+		from, to = max(to-told, 0), min(to+told/10, len(lines))
 	}
-	for _, l := range lines {
+	if to-from < len(lines) {
+		fmt.Fprintf(&b, "%d events of %d; -story FILE has all\n", to-from, len(lines))
+	}
+	for _, l := range lines[from:to] {
 		fmt.Fprintln(&b, l)
 	}
 	t.Log("the story:\n" + b.String())
+}
+
+// pivot is the moment of the first problem: the latest one that it names.
+func pivot(problems []string) (at time.Duration, known bool) {
+	if len(problems) == 0 {
+		return 0, false
+	}
+	for word := range strings.FieldsFuncSeq(problems[0], func(r rune) bool { return strings.ContainsRune("[] ,()", r) }) {
+		if d, err := time.ParseDuration(word); err == nil && d > at {
+			at, known = d, true
+		}
+	}
+	return at, known
 }

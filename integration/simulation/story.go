@@ -1,8 +1,10 @@
 package simulation
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -42,6 +44,33 @@ func (s *story) tell(who, format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lines = append(s.lines, line)
+}
+
+// inOrder returns the lines in an order that does not depend on which goroutine
+// came first at an instant: what was heard, what followed from it, what was asked.
+func (s *story) inOrder() []Line {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rank := func(l Line) int {
+		for i, begins := range []string{"hears", "unit"} {
+			if strings.HasPrefix(l.Text, begins) {
+				return i
+			}
+		}
+		for i, has := range []string{" holds", " has read", " has done", " is told", " wants"} {
+			if strings.Contains(l.Text, has) {
+				return 2 + i
+			}
+		}
+		if strings.HasPrefix(l.Text, "asks") {
+			return 99
+		}
+		return 50
+	}
+	slices.SortFunc(s.lines, func(a, b Line) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Who, b.Who), cmp.Compare(a.Text, b.Text))
+	})
+	return s.lines
 }
 
 // Abridged leaves out looks at rows that show nothing new.

@@ -22,7 +22,10 @@ func (p *process) inside(ctx context.Context, u *unitofwork.Unit, j *job, r *ran
 	w := p.h.w
 	t := w.history.try(j, lastNonce(ctx, w.plan.Seed), u.Token())
 	t.belief = w.history.believe(u.Context(), j, t.unit, u.Keys(), u.Token(), u.Deadline)
-	defer func() { w.history.doubt(t.belief) }()
+	defer func() {
+		t.done = time.Now()
+		w.history.doubt(t.belief)
+	}()
 	refs := w.recordsUnder(r, u.Keys())
 	if err := u.Get(ctx, refsAsRecords(refs)...); err != nil {
 		return err
@@ -159,4 +162,23 @@ func (c change) after(s state, marker string) state {
 	default:
 		return s
 	}
+}
+
+// couldBeTold says how the lock row of a unit in doubt tells what became of it,
+// or will; "" if it does not name the unit any more.
+func (t *try) couldBeTold(w *world) string {
+	if t.belief == nil {
+		return ""
+	}
+	item := lookUp(w.db, string(t.belief.keys[0]))
+	r := asLockRow(item)
+	switch {
+	case text(firstOf(item["committedBy"], &types.AttributeValueMemberS{})) == t.unit:
+		return "its row has its mark"
+	case r.unit == t.unit:
+		return "its row is still its own"
+	case r.fence == int64(t.token):
+		return "nobody has had its row since"
+	}
+	return ""
 }

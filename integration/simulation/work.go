@@ -54,7 +54,6 @@ func (p *process) do(ctx context.Context, r *rand.Rand, j *job, rush int) {
 	if plan.Rows() > unitofwork.MaxActions/2 {
 		kind = 0 // too large for a unit of work
 	}
-	w.story.tell(p.name, "%s wants %s", j.name, list(j.keys))
 	switch kind {
 	case 0:
 		p.holdForAWhile(ctx, r, j, patience)
@@ -69,11 +68,12 @@ func (p *process) do(ctx context.Context, r *rand.Rand, j *job, rush int) {
 func (p *process) holdForAWhile(ctx context.Context, r *rand.Rand, j *job, patience time.Duration) {
 	w := p.h.w
 	j.alone = true
+	w.story.tell(p.name, "%s wants the locks of %s", j.name, list(j.keys))
 	watch := p.watch()
 	set, err := p.locks.Acquire(ctx, j.keys)
 	watch.within(j, "Acquire", patience, p.h.lease)
 	if err != nil {
-		j.refused(err)
+		j.refused(ctx, err)
 		return
 	}
 	w.history.believe(set.Context(), j, set.Unit(), set.Keys(), set.Token(), set.Deadline)
@@ -85,9 +85,15 @@ func (p *process) holdForAWhile(ctx context.Context, r *rand.Rand, j *job, patie
 	}
 	watch = p.watch()
 	err = set.Release(context.WithoutCancel(ctx))
-	watch.within(j, "Release", time.Nanosecond, 2*p.h.lease)
-	if err != nil && !errors.Is(err, lockset.ErrLost) && !noAnswer(err) && !p.dead() {
+	watch.within(j, "Release", time.Nanosecond, 4*p.h.lease)
+	switch {
+	case p.dead():
+	case noAnswer(err):
+		w.history.loose(set.Unit())
+	case err != nil && !errors.Is(err, lockset.ErrLost):
 		w.history.problem("%s: release: %v", j.name, err)
+	default:
+		w.history.ended(set.Unit())
 	}
 	j.finish()
 }
@@ -102,18 +108,19 @@ func (p *process) think(r *rand.Rand) func(func(time.Duration) bool) {
 		case w.happens(r, fnSlow, 0.1):
 			yield(w.plan.Lease + upTo(r, 3*w.plan.Lease))
 		case r.IntN(10) < 7:
-			yield(upTo(r, w.plan.Lease))
+			yield(upTo(r, min(w.plan.Lease, 3*time.Second)))
 		}
 	}
 }
 
 // beginAndCommit is a unit of work by hand.
 func (p *process) beginAndCommit(ctx context.Context, r *rand.Rand, j *job, patience time.Duration) {
+	p.h.w.story.tell(p.name, "%s wants a unit under %s", j.name, list(j.keys))
 	watch := p.watch()
 	u, err := p.units.Begin(ctx, j.keys)
 	watch.within(j, "Begin", patience, p.h.lease)
 	if err != nil {
-		j.refused(err)
+		j.refused(ctx, err)
 		return
 	}
 	if err := p.inside(u.Context(), u, j, r, false); err != nil {
@@ -145,6 +152,7 @@ func (p *process) doAsOne(ctx context.Context, r *rand.Rand, j *job, patience ti
 			j.keys = j.keys[:1]
 		}
 	}
+	w.story.tell(p.name, "%s wants a unit under %s, with the ID %q", j.name, list(j.keys), j.id)
 	watch := p.watch()
 	var err error
 	func() {
@@ -176,8 +184,19 @@ func (p *process) tell(ctx context.Context, j *job, err error) {
 		w.history.problem("%s: %s", j.name, problem)
 	}
 	var doubt *unitofwork.InDoubtError
-	if !errors.As(err, &doubt) {
+	inDoubt := errors.As(err, &doubt)
+	for i, t := range j.tries {
+		if inDoubt && i == len(j.tries)-1 {
+			w.history.loose(t.unit)
+		} else {
+			w.history.ended(t.unit)
+		}
+	}
+	if !inDoubt {
 		return
+	}
+	if why := j.tries[len(j.tries)-1].couldBeTold(w); why != "" && time.Since(j.tries[len(j.tries)-1].done) < p.h.lease/2 {
+		w.history.problem("%s is in doubt after no more than %v, though %s", j.name, time.Since(j.tries[len(j.tries)-1].done), why)
 	}
 	j.ref = doubt.Ref
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.plan.Lease)

@@ -79,7 +79,7 @@ func newWorld(s Settings, p *Plan) *world {
 	w.story.on, w.story.start = s.Story, w.start
 	w.history.start = w.start
 	w.counts.Faults = map[string]int{}
-	w.history.byMarker = map[string]*try{}
+	w.history.byMarker, w.history.units, w.history.w = map[string]*try{}, map[string]*unit{}, w
 	w.rows.of, w.rows.history = map[string]lockRow{}, &w.history
 	w.db = memdynamo.New(memdynamo.Config{})
 	ctx := context.Background()

@@ -1,0 +1,102 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// unit is what is known of a unit of the library's, by its nonce.
+type unit struct {
+	p     *process
+	ended time.Time // when it had undone, or committed, all it did; zero: never, or it could not
+	loose bool      // it said that it could not undo everything
+}
+
+// born notes that a process begins a unit.
+func (h *history) born(nonce string, p *process) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.units[nonce] = &unit{p: p}
+}
+
+// ended notes that a unit is at its end, and that by its own account nothing is
+// left of it: from here on no row may ever show it again.
+func (h *history) ended(nonce string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if u := h.units[nonce]; u != nil && u.ended.IsZero() && !u.p.dead() {
+		u.ended = time.Now()
+	}
+}
+
+// loose notes that a unit said it could not undo what it did.
+func (h *history) loose(nonce string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if u := h.units[nonce]; u != nil {
+		u.loose = true
+	}
+}
+
+// shown notes that a row shows a unit after a write.
+func (h *history) shown(row, nonce string) {
+	h.mu.Lock()
+	u := h.units[nonce]
+	ghost := u != nil && !u.loose && !u.ended.IsZero()
+	h.mu.Unlock()
+	if ghost {
+		h.problem("row %s shows unit %s of %s, which was at its end at %v", row, nonce, u.p.name, h.when(u.ended))
+	}
+}
+
+// left notes what is in the lock table when everybody has gone: it may only be
+// of the dead, and of those who said that they could not undo it.
+func (h *history) left(row, nonce string) {
+	h.mu.Lock()
+	u := h.units[nonce]
+	h.mu.Unlock()
+	if u != nil && !u.loose && !u.p.dead() {
+		h.problem("row %s is left with unit %s of %s, which is alive and has said nothing of it", row, nonce, u.p.name)
+	}
+}
+
+// expired notes that a row vanished that showed a unit.
+func (h *history) expired(row, nonce string) {
+	h.mu.Lock()
+	believes := false
+	for _, b := range h.beliefs {
+		believes = believes || b.unit == nonce && b.until().IsZero()
+	}
+	h.mu.Unlock()
+	if believes {
+		h.problem("row %s has expired while unit %s held it", row, nonce)
+	}
+}
+
+// loosed listens to what the library has to say of ends that it could not bring
+// about, and would otherwise keep to itself: others take over.
+type loosed struct{ h *history }
+
+func (loosed) Enabled(context.Context, slog.Level) bool { return true }
+func (l loosed) WithAttrs([]slog.Attr) slog.Handler     { return l }
+func (l loosed) WithGroup(string) slog.Handler          { return l }
+
+func (l loosed) Handle(_ context.Context, r slog.Record) error {
+	if !strings.Contains(r.Message, "release of a unit") && !strings.Contains(r.Message, "after a commit") {
+		return nil
+	}
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "unit" {
+			l.h.loose(a.Value.String())
+		}
+		return true
+	})
+	return nil
+}
+
+// joined reports whether an error has others beside its cause: what could not be
+// undone.
+func joined(err error) bool { return strings.Contains(fmt.Sprintf("%T", err), "joinError") }

@@ -1,0 +1,88 @@
+package simulation
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/ordering"
+)
+
+func TestTheChecksOfRowsNotice(t *testing.T) {
+	s := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
+	n := func(v string) types.AttributeValue { return &types.AttributeValueMemberN{Value: v} }
+	held := map[string]types.AttributeValue{
+		"key": s("f0"), "unit": s("u"), "recordVersionNumber": s("u.h2"), "fence": n("7"), "expiresAt": n("9"),
+	}
+	before := lockRow{unit: "u", rvn: "u.h1", fence: 7}
+	require.Empty(t, checkRow(before, asLockRow(held), held))
+	many := &types.AttributeValueMemberSS{}
+	for i := range 65 {
+		many.Value = append(many.Value, fmt.Sprintf("u%d 1", i))
+	}
+	for want, change := range map[string]map[string]types.AttributeValue{
+		"no fence":               {"fence": nil},
+		"fallen from 7":          {"fence": n("6")},
+		"held and free":          {"isReleased": s("1")},
+		"or neither":             {"unit": nil},
+		"RVN has fallen":         {"recordVersionNumber": s("u.a1")},
+		"held and has intents":   {"below": &types.AttributeValueMemberSS{Value: []string{"v 1"}}},
+		"more than 64":           {"unit": nil, "isReleased": s("1"), "below": many},
+		"held and never expires": {"expiresAt": nil},
+	} {
+		item := maps.Clone(held)
+		for name, v := range change {
+			if item[name] = v; v == nil {
+				delete(item, name)
+			}
+		}
+		require.Contains(t, strings.Join(checkRow(before, asLockRow(item), item), "; "), want)
+	}
+}
+
+// A row shows a unit that was at its end: a ghost. Who is dead, or said that it
+// could not undo what it did, is none.
+func TestTheChecksOfEndsNotice(t *testing.T) {
+	plan := NewPlan(1)
+	w := newWorld(Settings{}, &plan)
+	p := w.offline("a.1")
+	for _, c := range []struct {
+		unit    string
+		how     func(*history)
+		problem string
+	}{
+		{"at work", func(*history) {}, ""},
+		{"ended", func(h *history) { h.ended("ended") }, "was at its end"},
+		{"loose", func(h *history) { h.loose("loose"); h.ended("loose") }, ""},
+	} {
+		w.history.born(c.unit, p)
+		c.how(&w.history)
+		w.history.problems = nil
+		w.history.shown("f0", c.unit)
+		require.Equal(t, c.problem != "", len(w.history.problems) > 0, "%s: %q", c.unit, w.history.problems)
+	}
+	w.history.problems = nil
+	w.history.left("f0", "at work")
+	require.Len(t, w.history.problems, 1, "nobody is at work any more")
+	p.net.Crash()
+	w.history.left("f0", "at work")
+	require.Len(t, w.history.problems, 1, "the dead leave what they had")
+}
+
+// offline is a process that does nothing.
+func (w *world) offline(name string) *process {
+	h := &host{w: w, name: name, lease: w.plan.Lease}
+	return h.boot(name, w.befalls)
+}
+
+func TestKeysAreCompared(t *testing.T) {
+	keys := func(all ...ordering.Key) []ordering.Key { return all }
+	require.Empty(t, compareKeys(keys("f0/1", "f0", "f0", "f1/2"), keys("f0", "f1/2")))
+	require.NotEmpty(t, compareKeys(keys("f0", "f1"), keys("f0")))
+	require.NotEmpty(t, compareKeys(keys("f0"), keys("f0", "f1")))
+	require.NotEmpty(t, compareKeys(keys("f01"), keys("f0")))
+}
