@@ -83,13 +83,9 @@ func (e *Ending) refusals(reasons []types.CancellationReason) func(func(int, map
 
 // Committed notes that a transaction with [Ending.Actions] was carried out:
 // nothing is held any more.
-func (e *Ending) Committed() { e.over(nil) }
-
-func (e *Ending) over(left ordering.Plan) {
-	e.set.turn <- left
-	if len(left) == 0 {
-		e.set.traceReleased()
-	}
+func (e *Ending) Committed() {
+	e.set.turn <- nil
+	e.set.traceReleased()
 }
 
 // Resolve releases the set, and so finds out what became of a transaction with
@@ -98,11 +94,12 @@ func (e *Ending) over(left ordering.Plan) {
 // can. The fate is FateCommitted, FateNever, or one of the others if there was
 // no telling; then the error says why, if anything does.
 func (e *Ending) Resolve(ctx context.Context) (Fate, error) {
-	defer e.over(nil)
+	defer func() { e.set.turn <- nil }() // whatever is left is for others to take over
 	c, u := e.set.c, e.set.unit
 	for {
 		_, err := c.write(ctx, u.id("r"), c.table.releases(e.wants, c.values(u, e.set.token), false))
 		if err == nil {
+			e.set.traceReleased()
 			return FateNever, nil
 		}
 		if !errors.As(err, new(*refusal)) {
@@ -114,8 +111,11 @@ func (e *Ending) Resolve(ctx context.Context) (Fate, error) {
 		}
 		switch fate := fateOf(rows, u.nonce, e.set.token); fate {
 		case FateNever: // free what may still be held; others take over what stays
-			if _, err := c.release(ctx, u, e.plan); err != nil {
-				c.cfg.Logger.Debug("holdall: after a commit that did not land", "unit", u.nonce, "err", err)
+			left, err := c.release(ctx, u, e.plan)
+			if len(left) == 0 {
+				e.set.traceReleased()
+			} else {
+				c.cfg.Logger.Warn("holdall: release after a commit that did not land", "unit", u.nonce, "err", err)
 			}
 			return fate, nil
 		case FateHeld:
@@ -127,6 +127,9 @@ func (e *Ending) Resolve(ctx context.Context) (Fate, error) {
 			if err := requests.Sleep(ctx, minPause); err != nil {
 				return fate, err
 			}
+		case FateCommitted:
+			e.set.traceReleased()
+			return fate, nil
 		default:
 			return fate, nil
 		}
