@@ -16,7 +16,7 @@ func TestTheSameSeedTakesTheSameCourse(t *testing.T) {
 	defer runtime.GOMAXPROCS(procs)
 	seeds, until := uint64(10), 4*time.Minute
 	if testing.Short() {
-		seeds, until = 4, time.Minute
+		seeds, until = 3, time.Minute
 	}
 	for seed := uint64(1); seed <= seeds; seed++ {
 		s := Settings{Seed: seed, Until: until, Story: true}

@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	hoursFlag = flag.Float64("hours", 0, "simulated hours of hosts to run; default 10, with -short 2")
+	hoursFlag = flag.Float64("hours", 0, "simulated hours of hosts to run; default 10, with -short 1")
 	fromFlag  = flag.Uint64("from", 1, "first seed")
 	seedFlag  = flag.Uint64("seed", 0, "take the course of this seed alone, and tell its story")
 	untilFlag = flag.Duration("until", 0, "end the course of -seed then")
@@ -77,7 +77,7 @@ func TestSimulation(t *testing.T) {
 	if hours == 0 {
 		hours = 10
 		if testing.Short() {
-			hours = 2
+			hours = 1
 		}
 	}
 	all := runHours(t, hours)
