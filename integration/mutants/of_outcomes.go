@@ -3,6 +3,34 @@ package main
 // ofOutcomes: unknown is never reported as success or failure.
 var ofOutcomes = []mutant{
 	{
+		clause: "released is said of a commit only when it is known to be",
+		file:   "lockset/ending.go",
+		old:    `defer func() { e.set.turn <- nil }()`,
+		new:    `defer func() { e.set.turn <- nil; e.set.traceReleased() }()`,
+		by:     check{in: "unitofwork", test: "TestReleasedIsSaidOfWhatIsReleased"},
+	},
+	{
+		clause: "a commit takes its intents away, and needs them",
+		file:   "lockset/ending.go",
+		old:    `wants: wants(s.unit.nonce, plan, 0), deadline`,
+		new: `wants: func() (keys []want) {
+			for _, w := range wants(s.unit.nonce, plan, 0) {
+				if !w.intent {
+					keys = append(keys, w)
+				}
+			}
+			return keys
+		}(), deadline`,
+		by: check{in: "unitofwork", test: "TestACommitNeedsItsIntents"},
+	},
+	{
+		clause: "a commit without an answer is resolved before it is told to be in doubt",
+		file:   "unitofwork/commit.go",
+		old:    `	if outcome == NotCommitted && raceErr != nil {`,
+		new:    "	if sent.Unanswered > 0 {\n		outcome = Undecided\n	}\n	if outcome == NotCommitted && raceErr != nil {",
+		by:     check{in: "unitofwork", test: "TestLostAnswersOfACommit"},
+	},
+	{
 		clause: "a commit that was sent and not answered is not told as not committed",
 		file:   "unitofwork/commit.go",
 		old:    `	case sent.Sendings == 0:`,

@@ -1,0 +1,45 @@
+package unitofwork_test
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// The hook says that nothing of a unit is held any more: when it is known.
+func TestReleasedIsSaidOfWhatIsReleased(t *testing.T) {
+	for name, c := range map[string]struct {
+		script faults.Script
+		want   int32
+	}{
+		"a commit":                        {nil, 1},
+		"a commit without an answer":      {loseAnswersOfCommits, 1},
+		"cut off before the commit lands": {cutAfterCommit(false), 0},
+		"cut off after it":                {cutAfterCommit(true), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				var released atomic.Int32
+				cl := b.client("c", c.script, func(l *lockset.Config, _ *unitofwork.Config) {
+					l.Trace.Released = func(string) { released.Add(1) }
+				})
+				err := cl.Do(t.Context(), transferKeys, transfer(30))
+				require.Equal(t, c.want == 1, err == nil, "%v", err)
+				require.Equal(t, c.want, released.Load())
+			})
+		})
+	}
+}
+
+// loseAnswersOfCommits carries them out, and nobody hears of it.
+func loseAnswersOfCommits(c faults.Call) faults.Fault {
+	if isCommit(c) {
+		return faults.LoseAnswer(faults.Reset)
+	}
+	return faults.Pass()
+}
