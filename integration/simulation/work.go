@@ -152,13 +152,21 @@ func (p *process) doAsOne(ctx context.Context, r *rand.Rand, j *job, patience ti
 			j.keys = j.keys[:1]
 		}
 	}
-	w.story.tell(p.name, "%s wants a unit under %s, with the ID %q", j.name, list(j.keys), j.id)
+	under := ""
+	if j.id != "" {
+		under = ", to be done once as " + j.id
+	}
+	w.story.tell(p.name, "%s wants a unit under %s%s", j.name, list(j.keys), under)
 	watch := p.watch()
 	var err error
 	func() {
 		defer func() {
-			if recover() != nil {
+			switch v := recover(); v {
+			case nil:
+			case errPanicked:
 				err = errPanicked
+			default:
+				panic(v) // not the function's
 			}
 		}()
 		err = p.units.Do(ctx, j.keys, func(ctx context.Context, u *unitofwork.Unit) error {
