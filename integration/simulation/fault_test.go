@@ -14,7 +14,7 @@ import (
 func TestOneFault(t *testing.T) {
 	length, least, most := 5*time.Minute, 20, uint64(30)
 	if testing.Short() {
-		length, least = 2*time.Minute, 4
+		length, least = 90*time.Second, 2
 	}
 	for _, name := range Faults() {
 		t.Run(strings.NewReplacer(" ", "_", ",", "").Replace(name), func(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	hoursFlag = flag.Float64("hours", 0, "simulated hours of hosts to run; default 10, with -short 1")
+	hoursFlag = flag.Float64("hours", 0, "simulated hours of hosts to run; default 10, with -short half an hour in short courses")
 	fromFlag  = flag.Uint64("from", 1, "first seed")
 	seedFlag  = flag.Uint64("seed", 0, "take the course of this seed alone, and tell its story")
 	untilFlag = flag.Duration("until", 0, "end the course of -seed then")
@@ -73,14 +73,14 @@ func TestSimulation(t *testing.T) {
 		report(t, s, r)
 		return
 	}
-	hours := *hoursFlag
+	hours, until := *hoursFlag, time.Duration(0)
 	if hours == 0 {
 		hours = 10
 		if testing.Short() {
-			hours = 1
+			hours, until = 0.5, 4*time.Minute
 		}
 	}
-	all := runHours(t, hours)
+	all := runHours(t, hours, until)
 	if t.Failed() || hours < manyHours || *onlyFlag != "" || len(without) > 0 {
 		return
 	}
@@ -89,7 +89,7 @@ func TestSimulation(t *testing.T) {
 }
 
 // runHours takes courses on all cores; those that fail are made short and told.
-func runHours(t *testing.T, hours float64) *Counts {
+func runHours(t *testing.T, hours float64, until time.Duration) *Counts {
 	began := time.Now()
 	var (
 		mu     sync.Mutex
@@ -108,7 +108,7 @@ func runHours(t *testing.T, hours float64) *Counts {
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for !enough() {
-				s := Settings{Seed: next.Add(1) - 1, Only: *onlyFlag, Without: without}
+				s := Settings{Seed: next.Add(1) - 1, Until: until, Only: *onlyFlag, Without: without}
 				ended := hangs(s)
 				r := take(t, s)
 				ended()
