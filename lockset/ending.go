@@ -110,13 +110,8 @@ func (e *Ending) Resolve(ctx context.Context) (Fate, error) {
 			return FateUnknown, err
 		}
 		switch fate := fateOf(rows, u.nonce, e.set.token); fate {
-		case FateNever: // free what may still be held; others take over what stays
-			left, err := c.release(ctx, u, e.plan)
-			if len(left) == 0 {
-				e.set.traceReleased()
-			} else {
-				c.cfg.Logger.Warn("holdall: release after a commit that did not land", "unit", u.nonce, "err", err)
-			}
+		case FateCommitted:
+			e.set.traceReleased()
 			return fate, nil
 		case FateHeld:
 			// All keys are ours, so an intent refused: it was deleted by hand. Free
@@ -127,10 +122,13 @@ func (e *Ending) Resolve(ctx context.Context) (Fate, error) {
 			if err := requests.Sleep(ctx, minPause); err != nil {
 				return fate, err
 			}
-		case FateCommitted:
-			e.set.traceReleased()
-			return fate, nil
-		default:
+		default: // free what may still be there, be it intents; others take over what stays
+			left, err := c.release(ctx, u, e.plan)
+			if len(left) == 0 {
+				e.set.traceReleased()
+			} else {
+				c.cfg.Logger.Warn("holdall: release after a commit without an answer", "unit", u.nonce, "err", err)
+			}
 			return fate, nil
 		}
 	}

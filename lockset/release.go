@@ -89,7 +89,7 @@ func (c *Client) releaseChunk(ctx context.Context, u *unit, steps ordering.Plan)
 				lost = append(lost, &LostError{Key: w.key, Reason: fmt.Errorf("%w, when it was released", heartbeat.ErrNotOurs)})
 			}
 			if err := c.leaveAncestors(ctx, u, w); err != nil {
-				lost = append(lost, err)
+				return lost, err // nothing of this chunk is freed yet: the next call sees the same
 			}
 		}
 	}

@@ -1,13 +1,17 @@
 package unitofwork_test
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -42,4 +46,29 @@ func loseAnswersOfCommits(c faults.Call) faults.Fault {
 		return faults.LoseAnswer(faults.Reset)
 	}
 	return faults.Pass()
+}
+
+// Cut off in its commit, and overtaken: what the unit left above its key goes
+// when it comes back, though nobody can say what became of the commit.
+func TestAnOvertakenCommitLeavesNoIntent(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		key := []ordering.Key{ordering.Join("c", "x")}
+		cl, other := b.client("c", nil), b.client("other", nil)
+		taken := make(chan *lockset.Set)
+		err := cl.Do(t.Context(), key, func(context.Context, *unitofwork.Unit) error {
+			cl.net.Partition(true)
+			time.AfterFunc(lease+lease/2, func() { cl.net.Partition(false) })
+			go func() {
+				set, err := other.locks.Acquire(context.Background(), key)
+				assert.NoError(t, err)
+				taken <- set
+			}()
+			return nil
+		})
+		require.ErrorIs(t, err, unitofwork.ErrInDoubt)
+		require.NoError(t, (<-taken).Release(t.Context()))
+		for _, row := range b.db.Items("locks") {
+			require.NotContains(t, row, "below", "%v", row["key"])
+		}
+	})
 }
