@@ -337,6 +337,20 @@ var ofReleasing = []mutant{
 		by:     check{in: "lockset", test: "TestAReleaseThatStumblesKeepsWhatCoversTheRest"},
 	},
 	{
+		clause: "a release that could not clean is not done",
+		file:   "lockset/release.go",
+		old:    `return lost, err // nothing of this chunk`,
+		new:    `lost = append(lost, err) // nothing of this chunk`,
+		by:     check{in: "lockset", test: "TestAReleaseThatCannotCleanIsNotDone"},
+	},
+	{
+		clause: "an overtaken commit takes its intents away",
+		file:   "lockset/ending.go",
+		old:    `left, err := c.release(ctx, u, e.plan)`,
+		new:    `left, err := c.release(ctx, u, nil)`,
+		by:     check{in: "unitofwork", test: "TestAnOvertakenCommitLeavesNoIntent"},
+	},
+	{
 		clause: "a step is not freed before a later one that its intents cover",
 		file:   "lockset/release.go",
 		old:    `		chunk, waits := independent(chunk, left)`,

@@ -129,13 +129,6 @@ var ofOutcomes = []mutant{
 		by:     check{in: "lockset", test: "TestFateOf"},
 	},
 	{
-		clause: "what is still held after a commit that never can land is freed",
-		file:   "lockset/ending.go",
-		old:    `		case FateNever: // free what`,
-		new:    "		case FateNever:\n			return fate, nil\n		case FateNever + 9: // free what",
-		by:     check{in: "unitofwork", test: "TestAnOvertakenHoldersCommitIsRefused"},
-	},
-	{
 		clause: "with an id, the record is asked before there is doubt",
 		file:   "unitofwork/commit.go",
 		old:    `outcome == NotCommitted, r.id == "":`,
