@@ -190,8 +190,7 @@ func (a *acquisition) take(ctx context.Context, chunk ordering.Plan) (decision, 
 		since: sent.First, doubts: sent.Unanswered > 0,
 	}
 	if err == nil {
-		a.secure(this)
-		return decision{verdict: admits}, nil
+		return decision{verdict: admits}, a.secure(this)
 	}
 	a.attempts = append(a.attempts, this)
 	var refused *refusal
@@ -213,8 +212,9 @@ func (a *acquisition) take(ctx context.Context, chunk ordering.Plan) (decision, 
 	return decide(seen, a.token, time.Now()), nil
 }
 
-// secure notes that the steps of an attempt are held.
-func (a *acquisition) secure(won attempt) {
+// secure notes that the steps of an attempt are held. Its error says that this
+// was known too late: their lease, counted from the first sending, is over.
+func (a *acquisition) secure(won attempt) error {
 	for range won.steps {
 		a.stamps = append(a.stamps, won.token)
 	}
@@ -226,6 +226,7 @@ func (a *acquisition) secure(won attempt) {
 		a.attempts[i].dead = old.dead || old.token <= won.token
 	}
 	a.attempts = slices.DeleteFunc(a.attempts, func(old attempt) bool { return old.dead && !old.doubts })
+	return context.Cause(a.group.Context())
 }
 
 // landed notes that an attempt without an answer was carried out: a row shows
@@ -242,8 +243,7 @@ func (a *acquisition) landed(ctx context.Context, at observed) error {
 		at.row = r
 	}
 	if won, ok := a.attempted(at.row.rvn); ok && won.first == a.secured {
-		a.secure(won)
-		return nil
+		return a.secure(won)
 	}
 	// The attempt landed long ago; others buried its first steps, and we have
 	// them anew. What is left of it is freed, and taken with the rest.

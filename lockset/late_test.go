@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -160,5 +161,26 @@ func TestAnAttemptAboveTheOneThatLandedIsBurned(t *testing.T) {
 		require.GreaterOrEqual(t, time.Since(second), late)
 		require.Equal(t, 2, u.net.Counts()[faults.DeliveredLate])
 		require.Equal(t, before, b.db.Items(table), "a ghost lock")
+	})
+}
+
+// A unit that hears of its first step when that step's lease is over asks for
+// nothing more: it undoes what it did.
+func TestAStepHeardOfTooLateIsTheLast(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		stalls := true
+		o := b.owner("o", nil, func(c *lockset.Config) {
+			c.ChunkSize = 1
+			c.Trace.Request = func(i lockset.RequestInfo) {
+				if i.Op == "UpdateItem" && stalls { // the answer is there, its goroutine is not
+					stalls = false
+					time.Sleep(lease)
+				}
+			}
+		})
+		_, err := o.Acquire(t.Context(), []ordering.Key{"a", "b"})
+		require.ErrorIs(t, err, heartbeat.ErrSilent)
+		require.Nil(t, b.row("b"), "nobody asked for it")
+		b.allFree()
 	})
 }

@@ -64,9 +64,9 @@ func independent(steps, held ordering.Plan) (now, waits ordering.Plan) {
 	return now, waits
 }
 
-// releaseChunk frees steps in one transaction. Keys that are not ours any more
-// are left out of the next try, and their intents cleaned; they are errors
-// unless a try of our own may have freed them.
+// releaseChunk frees steps in one transaction. Rows that are not ours any more
+// are left out of the next try, but not the intents that a lost key left above
+// it. Lost keys are errors unless a try of our own may have freed them.
 func (c *Client) releaseChunk(ctx context.Context, u *unit, steps ordering.Plan) (lost []error, err error) {
 	ws := wants(u.nonce, steps, 0)
 	unanswered := false
@@ -83,13 +83,8 @@ func (c *Client) releaseChunk(ctx context.Context, u *unit, steps ordering.Plan)
 		var gone []want
 		ws, gone = without(ws, refused)
 		for _, w := range gone {
-			switch {
-			case w.intent: // its entry is gone, or goes with the key's clean
-			case !unanswered:
+			if !w.intent && !unanswered {
 				lost = append(lost, &LostError{Key: w.key, Reason: fmt.Errorf("%w, when it was released", heartbeat.ErrNotOurs)})
-			}
-			if err := c.leaveAncestors(ctx, u, w); err != nil {
-				return lost, err // nothing of this chunk is freed yet: the next call sees the same
 			}
 		}
 	}
@@ -106,20 +101,4 @@ func without(ws []want, refused *refusal) (rest, gone []want) {
 		}
 	}
 	return rest, gone
-}
-
-// leaveAncestors cleans what a key that is not ours any more left above it.
-func (c *Client) leaveAncestors(ctx context.Context, u *unit, w want) error {
-	if w.intent {
-		return nil
-	}
-	var errs []error
-	for _, ancestor := range w.key.Ancestors() {
-		_, err := c.clean(ctx, u.id("c"), ancestor, w.entry)
-		var refused *refusal
-		if err != nil && !errors.As(err, &refused) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
 }
