@@ -14,15 +14,15 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// judge returns the promises that did not hold in a history. The numbers are
-// those of docs/protocol.md.
+// judge returns the promises that did not hold in a history. Which check holds
+// which promise: docs/faults.md.
 func (h *history) judge(p *Plan, s stored) []string {
 	problems := slices.Clone(h.problems)
 	problems = append(problems, h.checkBeliefs()...)
 	problems = append(problems, h.checkAges(p)...)
 	problems = append(problems, h.checkBurials()...)
 	problems = append(problems, h.checkOvertaken()...)
-	problems = append(problems, h.checkOutcomes(s)...)
+	problems = append(problems, h.checkOutcomes()...)
 	problems = append(problems, h.checkIDs(p)...)
 	problems = append(problems, h.checkSerial(s)...)
 	return problems

@@ -12,7 +12,7 @@ import (
 
 // checkOutcomes: what callers were told is true, also what they were told when
 // they asked again (P5).
-func (h *history) checkOutcomes(s stored) (problems []string) {
+func (h *history) checkOutcomes() (problems []string) {
 	for _, j := range h.jobs {
 		var landed []*try
 		for _, t := range j.tries {
@@ -45,7 +45,7 @@ func (j *job) checkAnswers() (problems []string) {
 	if len(j.tries) == 0 {
 		return []string{fmt.Sprintf("%s was told to be in doubt without a unit", j.name)}
 	}
-	last := j.tries[len(j.tries)-1]
+	last := j.last()
 	for _, answer := range j.answers {
 		switch {
 		case answer == unitofwork.Committed && last.landed.IsZero():

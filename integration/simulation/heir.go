@@ -27,10 +27,8 @@ func (w *world) inherit() {
 	p := h.boot("heir", func(faults.Call) (string, faults.Fault) { return "", faults.Pass() })
 	ctx := p.as("w0")
 	w.askAll(ctx, p)
-	level := w.level(w.plan.Depth)
-	for len(level) > 0 && level[0] != "" {
-		w.takeAll(ctx, p, level)
-		level = parents(level)
+	for depth := w.plan.Depth; depth > 0; depth-- {
+		w.takeAll(ctx, p, w.level(depth))
 	}
 	for _, j := range w.askAll(ctx, p) {
 		w.history.problem("%s has an ID and was asked about after everything was settled, in vain", j.name)
@@ -54,7 +52,7 @@ func (w *world) askAll(ctx context.Context, p *process) (untold []*job) {
 		}
 		w.story.tell(p.name, "asks about %s and is told: %s", j.name, outcome)
 		j.answers = append(j.answers, outcome)
-		if told := j.tries[len(j.tries)-1].couldBeTold(w); told != "" && outcome == unitofwork.Forgotten {
+		if told := j.last().couldBeTold(w); told != "" && outcome == unitofwork.Forgotten {
 			w.history.problem("%s: the heir was told that it is forgotten, though %s", j.name, told)
 		}
 		definite := outcome == unitofwork.Committed || outcome == unitofwork.NotCommitted
@@ -81,21 +79,6 @@ func (w *world) level(depth int) []ordering.Key {
 		keys = below
 	}
 	return keys
-}
-
-// parents of keys of one level; a first segment has the empty parent.
-func parents(keys []ordering.Key) []ordering.Key {
-	var all []ordering.Key
-	for _, k := range keys {
-		parent := ordering.Key("")
-		if ancestors := k.Ancestors(); len(ancestors) > 0 {
-			parent = ancestors[len(ancestors)-1]
-		}
-		if len(all) == 0 || all[len(all)-1] != parent {
-			all = append(all, parent)
-		}
-	}
-	return all
 }
 
 // takeAll takes keys and lets them go. The dead of one set are met one after

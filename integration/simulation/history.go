@@ -63,12 +63,24 @@ func (j *job) refused(ctx context.Context, err error) {
 	if any && ctx.Err() != nil && joined(err) && !sooner && time.Since(ended) < j.p.h.lease/2 {
 		j.p.h.w.history.problem("%s gave up %v after its context ended, and left something behind: %v", j.name, time.Since(ended), err)
 	}
+	j.tell(err)
+}
+
+// tell notes what somebody who still lives was told.
+func (j *job) tell(err error) {
+	w, what := j.p.h.w, "committed"
+	if err != nil {
+		what = err.Error()
+	}
 	j.told, j.err, j.toldAt = true, err, time.Now()
-	j.p.h.w.story.tell(j.p.name, "%s is told: %v", j.name, err)
+	w.story.tell(j.p.name, "%s is told: %s", j.name, what)
 	if problem := unexpected(err); problem != "" {
-		j.p.h.w.history.problem("%s: %s", j.name, problem)
+		w.history.problem("%s: %s", j.name, problem)
 	}
 }
+
+// last is the job's last try.
+func (j *job) last() *try { return j.tries[len(j.tries)-1] }
 
 // try is one unit of work: an attempt to do a job.
 type try struct {

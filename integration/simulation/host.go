@@ -162,7 +162,8 @@ func (p *process) trace() *lockset.Trace {
 		Raised: func(unit string, token lockset.Token) {
 			w.story.tell(p.name, "unit %s raises its token to %v", unit, token)
 		},
-		Lost: func(unit string, err error) { w.story.tell(p.name, "unit %s: %v", unit, err) },
+		Released: func(unit string) { w.history.ended(unit) },
+		Lost:     func(unit string, err error) { w.story.tell(p.name, "unit %s: %v", unit, err) },
 		GaveUp: func(unit string, err error) {
 			w.story.tell(p.name, "unit %s has given up: %v", unit, err)
 			if joined(err) || errors.As(err, new(*lockset.TableError)) {

@@ -190,11 +190,7 @@ const told = 250
 func tellAll(t *testing.T, r *Result) {
 	lines := r.Story
 	if *storyFlag != "" {
-		var b strings.Builder
-		for _, l := range lines {
-			fmt.Fprintln(&b, l)
-		}
-		require.NoError(t, os.WriteFile(*storyFlag, []byte(b.String()), 0o644))
+		require.NoError(t, os.WriteFile(*storyFlag, []byte(lined(lines)), 0o644))
 		t.Logf("the story is in %s", *storyFlag)
 		return
 	}
@@ -202,19 +198,23 @@ func tellAll(t *testing.T, r *Result) {
 		return
 	}
 	lines = Abridged(lines)
-	var b strings.Builder
 	from, to := max(len(lines)-told, 0), len(lines)
 	if at, known := pivot(r.Problems); known { // what led to it is of more interest than what followed
 		to = sort.Search(len(lines), func(i int) bool { return lines[i].At > at }) // of the moment itself, too
 		from, to = max(to-told, 0), min(to+told/10, len(lines))
 	}
 	if to-from < len(lines) {
-		fmt.Fprintf(&b, "%d events of %d; -story FILE has all\n", to-from, len(lines))
+		t.Logf("%d events of %d; -story FILE has all", to-from, len(lines))
 	}
-	for _, l := range lines[from:to] {
+	t.Log("the story:\n" + lined(lines[from:to]))
+}
+
+func lined(lines []Line) string {
+	var b strings.Builder
+	for _, l := range lines {
 		fmt.Fprintln(&b, l)
 	}
-	t.Log("the story:\n" + b.String())
+	return b.String()
 }
 
 // pivot is the moment of the first problem: the latest one that it names.

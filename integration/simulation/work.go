@@ -186,11 +186,7 @@ func (p *process) tell(ctx context.Context, j *job, err error) {
 	if p.dead() {
 		return
 	}
-	j.told, j.err, j.toldAt = true, err, time.Now()
-	w.story.tell(p.name, "%s is told: %s", j.name, toldAs(err))
-	if problem := unexpected(err); problem != "" {
-		w.history.problem("%s: %s", j.name, problem)
-	}
+	j.tell(err)
 	var doubt *unitofwork.InDoubtError
 	inDoubt := errors.As(err, &doubt)
 	for i, t := range j.tries {
@@ -203,8 +199,9 @@ func (p *process) tell(ctx context.Context, j *job, err error) {
 	if !inDoubt {
 		return
 	}
-	if why := j.tries[len(j.tries)-1].couldBeTold(w); why != "" && time.Since(j.tries[len(j.tries)-1].done) < p.h.lease/2 {
-		w.history.problem("%s is in doubt after no more than %v, though %s", j.name, time.Since(j.tries[len(j.tries)-1].done), why)
+	after := time.Since(j.last().done)
+	if why := j.last().couldBeTold(w); why != "" && after < p.h.lease/2 {
+		w.history.problem("%s is in doubt after no more than %v, though %s", j.name, after, why)
 	}
 	j.ref = doubt.Ref
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.plan.Lease)
@@ -213,13 +210,6 @@ func (p *process) tell(ctx context.Context, j *job, err error) {
 		w.story.tell(p.name, "%s asks and is told: %s", j.name, outcome)
 		j.answers = append(j.answers, outcome)
 	}
-}
-
-func toldAs(err error) string {
-	if err == nil {
-		return "committed"
-	}
-	return err.Error()
 }
 
 func noAnswer(err error) bool { return errors.As(err, new(*lockset.NoAnswerError)) }

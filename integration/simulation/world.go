@@ -147,14 +147,10 @@ func (t *tables) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWr
 	out, err := t.DB.TransactWriteItems(ctx, in, opts...)
 	if err == nil {
 		for _, item := range in.TransactItems {
-			if item.Put != nil && *item.Put.TableName == logTable {
+			switch {
+			case item.Put != nil && *item.Put.TableName == logTable:
 				t.w.history.landed(item.Put.Item["ID"].(*types.AttributeValueMemberS).Value, time.Now())
-			}
-		}
-	}
-	if err == nil {
-		for _, item := range in.TransactItems {
-			if item.Update != nil {
+			case item.Update != nil:
 				t.w.rows.written(t.DB, item.Update.TableName, item.Update.Key)
 			}
 		}
@@ -219,7 +215,6 @@ const reapEvery = time.Second + 13*time.Nanosecond
 type stored struct {
 	records map[string]storedRecord
 	log     map[string]bool
-	locks   []map[string]types.AttributeValue
 }
 
 type storedRecord struct {
@@ -228,7 +223,7 @@ type storedRecord struct {
 }
 
 func (w *world) stored() stored {
-	s := stored{records: map[string]storedRecord{}, log: map[string]bool{}, locks: w.db.Items(lockTable)}
+	s := stored{records: map[string]storedRecord{}, log: map[string]bool{}}
 	for _, table := range recordTables {
 		for _, item := range w.db.Items(table) {
 			var r storedRecord
