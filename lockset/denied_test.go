@@ -2,92 +2,29 @@ package lockset_test
 
 import (
 	"context"
-	"net/http"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
 
 // Permissions that are missing, or are taken away while a set is held.
 
-const notAuthorized = "User: arn:aws:iam::1:user/u is not authorized to perform this"
+const notAuthorized = "User: arn:aws:iam::123456789012:user/faults is not authorized to perform this"
 
-// guarded is a DynamoDB that refuses operations for want of a permission.
-type guarded struct {
-	lockset.DynamoDB
-	denies func(op string) bool
-	// only, if set, is the key whose statements of a batch are refused, one by
-	// one: a policy may allow some keys and not others.
-	only    ordering.Key
-	refused atomic.Int64
-}
-
-// guard puts a guard before the owner's way to the table.
-func (b *bed) guard(o *owner, denies func(op string) bool) *guarded {
-	b.t.Helper()
-	g := &guarded{DynamoDB: o.DynamoDB(), denies: denies}
-	var err error
-	o.Client, err = lockset.New(g, o.Config())
-	require.NoError(b.t, err)
-	return g
-}
-
-type options = func(*dynamodb.Options)
-
-// pass is one call, as the SDK answers it.
-func pass[I, O any](ctx context.Context, g *guarded, op string, in *I, opts []options, call func(context.Context, *I, ...options) (*O, error)) (*O, error) {
-	if !g.denies(op) {
-		return call(ctx, in, opts...)
-	}
-	g.refused.Add(1)
+// denied is a call refused for want of a permission, in the time of any other.
+func denied() faults.Fault {
 	time.Sleep(rtt)
-	return nil, &smithy.OperationError{ServiceID: "DynamoDB", OperationName: op, Err: &awshttp.ResponseError{
-		RequestID: "R",
-		ResponseError: &smithyhttp.ResponseError{
-			Response: &smithyhttp.Response{Response: &http.Response{StatusCode: http.StatusBadRequest}},
-			Err:      &smithy.GenericAPIError{Code: "AccessDeniedException", Message: notAuthorized, Fault: smithy.FaultClient},
-		},
-	}}
-}
-
-func (g *guarded) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...options) (*dynamodb.GetItemOutput, error) {
-	return pass(ctx, g, "GetItem", in, opts, g.DynamoDB.GetItem)
-}
-
-func (g *guarded) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...options) (*dynamodb.UpdateItemOutput, error) {
-	return pass(ctx, g, "UpdateItem", in, opts, g.DynamoDB.UpdateItem)
-}
-
-func (g *guarded) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...options) (*dynamodb.TransactWriteItemsOutput, error) {
-	return pass(ctx, g, "TransactWriteItems", in, opts, g.DynamoDB.TransactWriteItems)
-}
-
-func (g *guarded) BatchExecuteStatement(ctx context.Context, in *dynamodb.BatchExecuteStatementInput, opts ...options) (*dynamodb.BatchExecuteStatementOutput, error) {
-	if g.only == "" || !g.denies("BatchExecuteStatement") {
-		return pass(ctx, g, "BatchExecuteStatement", in, opts, g.DynamoDB.BatchExecuteStatement)
-	}
-	out, err := g.DynamoDB.BatchExecuteStatement(ctx, in, opts...)
-	for i := range in.Statements {
-		if err == nil && in.Statements[i].Parameters[1].(*types.AttributeValueMemberS).Value == string(g.only) {
-			g.refused.Add(1)
-			out.Responses[i].Error = &types.BatchStatementError{
-				Code: types.BatchStatementErrorCodeEnumAccessDenied, Message: aws.String(notAuthorized),
-			}
-		}
-	}
-	return out, err
+	return faults.Deny()
 }
 
 // What may not be done is not tried again: Acquire says at once which table it
@@ -99,7 +36,7 @@ func TestAcquireWithoutAPermissionEndsAtOnce(t *testing.T) {
 		keys    []ordering.Key
 		denies  func(string) bool
 		op      string
-		refused int64 // requests: the one, and what would undo it
+		refused int // requests: the one, and what would undo it
 		within  time.Duration
 	}{
 		"one row":                       {[]ordering.Key{"a"}, only("UpdateItem"), "UpdateItem", 2, 2 * rtt},
@@ -111,10 +48,14 @@ func TestAcquireWithoutAPermissionEndsAtOnce(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				held := b.take(b.owner("holder", nil), "held")
 				repeated := false
-				o := b.owner("o", nil, func(cfg *lockset.Config) {
+				o := b.owner("o", func(call faults.Call) faults.Fault {
+					if c.denies(call.Op) {
+						return denied()
+					}
+					return faults.Pass()
+				}, func(cfg *lockset.Config) {
 					cfg.Trace.Request = func(i lockset.RequestInfo) { repeated = repeated || i.N > 1 }
 				})
-				g := b.guard(o, c.denies)
 				start := time.Now()
 				set, err := o.Acquire(t.Context(), c.keys)
 				require.Nil(t, set)
@@ -126,13 +67,34 @@ func TestAcquireWithoutAPermissionEndsAtOnce(t *testing.T) {
 				require.ErrorContains(t, err, `table "locks": `+c.op+`: may not be accessed`)
 				require.ErrorContains(t, err, notAuthorized)
 				require.False(t, repeated)
-				require.Equal(t, c.refused, g.refused.Load())
+				require.Equal(t, c.refused, o.net.Counts()[faults.Denied])
 
 				require.NoError(t, held.Context().Err())
 				b.free(held)
 				b.allFree()
 			})
 		})
+	}
+}
+
+// deniesRenewals refuses renewals while they are revoked: the requests, or the
+// statements of one key alone, for a policy may allow some keys and not others.
+func deniesRenewals(revoked *atomic.Bool, only ordering.Key) faults.Script {
+	return func(c faults.Call) faults.Fault {
+		in, ok := c.Input.(*dynamodb.BatchExecuteStatementInput)
+		if !ok || !revoked.Load() {
+			return faults.Pass()
+		}
+		if only == "" {
+			return denied()
+		}
+		at := slices.IndexFunc(in.Statements, func(s types.BatchStatementRequest) bool {
+			return s.Parameters[1].(*types.AttributeValueMemberS).Value == string(only)
+		})
+		if at < 0 {
+			return faults.Pass()
+		}
+		return faults.DenyStatements(at)
 	}
 }
 
@@ -143,9 +105,7 @@ func TestARenewalWithoutAPermissionEndsTheSetAtItsDeadline(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				var revoked atomic.Bool
-				holder := b.owner("holder", nil)
-				g := b.guard(holder, func(op string) bool { return op == "BatchExecuteStatement" && revoked.Load() })
-				g.only = only
+				holder := b.owner("holder", deniesRenewals(&revoked, only))
 				set := b.take(holder, "a", "b/1")
 				time.Sleep(2 * lease)
 				revoked.Store(true)
@@ -157,7 +117,7 @@ func TestARenewalWithoutAPermissionEndsTheSetAtItsDeadline(t *testing.T) {
 				<-set.Context().Done()
 				require.Equal(t, deadline, time.Now())
 				require.Equal(t, deadline, set.Deadline())
-				require.Greater(t, g.refused.Load(), int64(1), "it might have been given back")
+				require.Greater(t, holder.net.Counts()[faults.Denied], 1, "it might have been given back")
 				cause := context.Cause(set.Context())
 				require.ErrorIs(t, cause, lockset.ErrLost)
 				require.ErrorIs(t, cause, heartbeat.ErrSilent)
@@ -177,9 +137,7 @@ func TestARenewalWithoutAPermissionForAWhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				var revoked atomic.Bool
-				holder := b.owner("holder", nil)
-				g := b.guard(holder, func(op string) bool { return op == "BatchExecuteStatement" && revoked.Load() })
-				g.only = only
+				holder := b.owner("holder", deniesRenewals(&revoked, only))
 				set := b.take(holder, "a", "b/1")
 				for range 5 {
 					revoked.Store(true)
@@ -187,7 +145,7 @@ func TestARenewalWithoutAPermissionForAWhile(t *testing.T) {
 					revoked.Store(false)
 					time.Sleep(lease / 2)
 				}
-				require.NotZero(t, g.refused.Load())
+				require.NotZero(t, holder.net.Counts()[faults.Denied])
 				require.NoError(t, set.Context().Err())
 				b.refused(b.owner("waiter", nil), 2*lease, "b")
 				b.free(set)

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -33,17 +34,20 @@ func TestTheTableThatMayNotBeWrittenIsAmongThoseNamed(t *testing.T) {
 		)
 	}
 	for name, c := range map[string]struct {
-		denies func(string, []string) bool
+		denies faults.Script
 		fn     func(context.Context, *unitofwork.Unit) error
 	}{
-		"accounts may only be read, customers only be written": {func(op string, tables []string) bool {
-			return denies("accounts", "TransactWriteItems")(op, tables) || denies("customers", "TransactGetItems")(op, tables)
+		"accounts may only be read, customers only be written": {func(c faults.Call) faults.Fault {
+			if f := denies("accounts", "TransactWriteItems")(c); f.Kind == faults.Denied {
+				return f
+			}
+			return denies("customers", "TransactGetItems")(c)
 		}, put},
 		"accounts may only be read, beside a raw put": {denies("accounts", "TransactWriteItems"), raw},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
-				err := b.guarded(c.denies).Do(t.Context(), one, c.fn)
+				err := b.client("denied", c.denies).Do(t.Context(), one, c.fn)
 				var tableErr *lockset.TableError
 				require.ErrorAs(t, err, &tableErr)
 				require.Contains(t, tableErr.Tables, "accounts", "%v", err)
@@ -79,7 +83,7 @@ func TestACommitThatIsTooLargeIsNotBlamedOnTheSmallRecord(t *testing.T) {
 // The unit table was only read so far; it may be the one that cannot be written.
 func TestTheUnitTableThatMayNotBeWrittenIsAmongThoseNamed(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		err := b.guarded(denies("units", "TransactWriteItems")).Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+		err := b.client("denied", denies("units", "TransactWriteItems")).Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
 			return u.Stage(customerKey("1"), putOf("customers", map[string]string{"ID": "1"}))
 		}, func(o *unitofwork.Options) { o.ID = "p1" })
 		var tableErr *lockset.TableError

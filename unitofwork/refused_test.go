@@ -4,20 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -26,74 +24,44 @@ import (
 // What DynamoDB will not carry out, however often it is asked: for want of a
 // permission, or because it is too large.
 
-const notAuthorized = "User: arn:aws:iam::1:user/u is not authorized to perform this"
+const notAuthorized = "User: arn:aws:iam::123456789012:user/faults is not authorized to perform this"
 
-// guarded is a DynamoDB that refuses requests for want of a permission.
-type guarded struct {
-	lockset.DynamoDB
-	denies func(op string, tables []string) bool
-}
-
-// guarded returns a client with a guard before its way to the tables.
-func (b *bed) guarded(denies func(op string, tables []string) bool) *client {
-	b.t.Helper()
-	var cfg unitofwork.Config
-	c := b.client("guarded", nil, func(_ *lockset.Config, uc *unitofwork.Config) { cfg = *uc })
-	var err error
-	c.locks, err = lockset.New(&guarded{DynamoDB: c.net, denies: denies}, c.locks.Config())
-	require.NoError(b.t, err)
-	c.Client, err = unitofwork.New(c.locks, cfg)
-	require.NoError(b.t, err)
-	return c
-}
-
-type options = func(*dynamodb.Options)
-
-// pass is one call, as the SDK answers it.
-func pass[I, O any](ctx context.Context, g *guarded, op string, tables []string, in *I, opts []options, call func(context.Context, *I, ...options) (*O, error)) (*O, error) {
-	if !g.denies(op, tables) {
-		return call(ctx, in, opts...)
-	}
+// denied is a call refused for want of a permission, in the time of any other.
+func denied() faults.Fault {
 	time.Sleep(rtt)
-	return nil, &smithy.OperationError{ServiceID: "DynamoDB", OperationName: op, Err: &awshttp.ResponseError{
-		RequestID: "R",
-		ResponseError: &smithyhttp.ResponseError{
-			Response: &smithyhttp.Response{Response: &http.Response{StatusCode: http.StatusBadRequest}},
-			Err:      &smithy.GenericAPIError{Code: "AccessDeniedException", Message: notAuthorized, Fault: smithy.FaultClient},
-		},
-	}}
-}
-
-func (g *guarded) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...options) (*dynamodb.UpdateItemOutput, error) {
-	return pass(ctx, g, "UpdateItem", []string{*in.TableName}, in, opts, g.DynamoDB.UpdateItem)
-}
-
-func (g *guarded) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...options) (*dynamodb.TransactWriteItemsOutput, error) {
-	var tables []string
-	for _, item := range in.TransactItems {
-		switch {
-		case item.Put != nil:
-			tables = append(tables, *item.Put.TableName)
-		case item.Update != nil:
-			tables = append(tables, *item.Update.TableName)
-		}
-	}
-	return pass(ctx, g, "TransactWriteItems", tables, in, opts, g.DynamoDB.TransactWriteItems)
-}
-
-func (g *guarded) TransactGetItems(ctx context.Context, in *dynamodb.TransactGetItemsInput, opts ...options) (*dynamodb.TransactGetItemsOutput, error) {
-	var tables []string
-	for _, item := range in.TransactItems {
-		tables = append(tables, *item.Get.TableName)
-	}
-	return pass(ctx, g, "TransactGetItems", tables, in, opts, g.DynamoDB.TransactGetItems)
+	return faults.Deny()
 }
 
 // denies refuses operations on a table, all of them if none is named.
-func denies(table string, ops ...string) func(string, []string) bool {
-	return func(op string, tables []string) bool {
-		return slices.Contains(tables, table) && (len(ops) == 0 || slices.Contains(ops, op))
+func denies(table string, ops ...string) faults.Script {
+	return func(c faults.Call) faults.Fault {
+		if slices.Contains(tablesOf(c), table) && (len(ops) == 0 || slices.Contains(ops, c.Op)) {
+			return denied()
+		}
+		return faults.Pass()
 	}
+}
+
+// tablesOf names the tables that a call reads by transaction or writes.
+func tablesOf(c faults.Call) (tables []string) {
+	switch in := c.Input.(type) {
+	case *dynamodb.UpdateItemInput:
+		return []string{*in.TableName}
+	case *dynamodb.TransactWriteItemsInput:
+		for _, item := range in.TransactItems {
+			switch {
+			case item.Put != nil:
+				tables = append(tables, *item.Put.TableName)
+			case item.Update != nil:
+				tables = append(tables, *item.Update.TableName)
+			}
+		}
+	case *dynamodb.TransactGetItemsInput:
+		for _, item := range in.TransactItems {
+			tables = append(tables, *item.Get.TableName)
+		}
+	}
+	return tables
 }
 
 // Whatever part of a unit may not be done, it is tried once, and Do says which
@@ -103,7 +71,7 @@ func TestAUnitWithoutAPermission(t *testing.T) {
 		return u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7}))
 	}
 	for name, c := range map[string]struct {
-		denies  func(string, []string) bool
+		denies  faults.Script
 		id      string
 		fn      func(context.Context, *unitofwork.Unit) error
 		calls   int    // of fn
@@ -120,7 +88,7 @@ func TestAUnitWithoutAPermission(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
-				cl := b.guarded(c.denies)
+				cl := b.client("denied", c.denies)
 				calls := 0
 				start := time.Now()
 				err := cl.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
@@ -154,11 +122,16 @@ func TestAUnitWithoutAPermission(t *testing.T) {
 // committed, for nothing keeps a copy of its commit out but the lease.
 func TestAUnitThatMayNotEvenRelease(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		revoked := false
-		cl := b.guarded(func(string, []string) bool { return revoked })
+		var revoked atomic.Bool
+		cl := b.client("denied", func(faults.Call) faults.Fault {
+			if revoked.Load() {
+				return denied()
+			}
+			return faults.Pass()
+		})
 		err := cl.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
 			err := transfer(30)(ctx, u)
-			revoked = true
+			revoked.Store(true)
 			return err
 		})
 		var doubt *unitofwork.InDoubtError

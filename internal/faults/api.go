@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -208,21 +207,10 @@ func (w *Wrapper) oldItems(table *string, items []map[string]types.AttributeValu
 func (w *Wrapper) batch(ctx context.Context, in *dynamodb.BatchExecuteStatementInput, f Fault, opts []options) (*dynamodb.BatchExecuteStatementOutput, error) {
 	n := len(in.Statements)
 	responses := make([]types.BatchStatementResponse, n)
-	refuse := func(i int, code types.BatchStatementErrorCodeEnum, message string) {
-		responses[i].Error = &types.BatchStatementError{Code: code, Message: aws.String(message)}
-	}
-	code, message := types.BatchStatementErrorCodeEnumTransactionConflict, ongoing
-	if f.Kind == Throttled {
-		message = "Rate of requests exceeds the allowed throughput."
-		code = types.BatchStatementErrorCodeEnumThrottlingError
-		if f.How == ProvisionedReason {
-			code = types.BatchStatementErrorCodeEnumProvisionedThroughputExceeded
-		}
-	}
-	if f.Kind == Throttled || f.Kind == Conflicted {
+	if f.byStatement() {
 		for i, refused := range positions(n, f.At) {
 			if refused {
-				refuse(i, code, message)
+				responses[i].Error = statementRefusal(f)
 			}
 		}
 	}
@@ -242,7 +230,7 @@ func (w *Wrapper) batch(ctx context.Context, in *dynamodb.BatchExecuteStatementI
 		}
 		if at, _ := w.windows.enter([]string{row}, ""); len(at) > 0 {
 			w.count(WindowConflict)
-			refuse(i, types.BatchStatementErrorCodeEnumTransactionConflict, ongoing)
+			responses[i].Error = statementRefusal(Conflict())
 			continue
 		}
 		entered = append(entered, row)

@@ -213,16 +213,10 @@ func (e *envelope[In, Out]) deliver(ctx context.Context) answer[Out] {
 		}
 		e.w.Crash()
 		return answer[Out]{err: opError(op, ErrCrashed)}
-	case Throttled:
-		if op == opBatch && (f.How == InReasons || f.How == ProvisionedReason) {
-			break // statement by statement
+	case Throttled, Conflicted, Denied:
+		if op != opBatch || !f.byStatement() {
+			return answer[Out]{err: refusal(op, f, e.call.Actions)}
 		}
-		return answer[Out]{err: throttledError(op, f.How, e.call.Actions, f.At)}
-	case Conflicted:
-		if op == opBatch {
-			break
-		}
-		return answer[Out]{err: conflictError(op, e.call.Actions, f.At)}
 	}
 	out, err := e.execute(ctx)
 	return answer[Out]{out: out, err: err}

@@ -70,9 +70,10 @@ func inProgressError(op string) error {
 		Message: aws.String("The transaction with the given request token is already in progress.")})
 }
 
+const rate = "Rate of requests exceeds the allowed throughput."
+
 func throttledError(op string, how Throttling, n int, at []int) error {
 	const slow = "The level of configured provisioned throughput for the table was exceeded."
-	const rate = "Rate of requests exceeds the allowed throughput."
 	var err error
 	switch how {
 	case ThrottledTyped:
@@ -92,6 +93,39 @@ func throttledError(op string, how Throttling, n int, at []int) error {
 }
 
 const ongoing = "Transaction is ongoing for the item"
+
+const notAuthorized = "User: arn:aws:iam::123456789012:user/faults is not authorized to perform this"
+
+// deniedError is untyped: the SDK knows no such exception of DynamoDB's.
+func deniedError(op string) error {
+	return httpError(op, http.StatusBadRequest, &smithy.GenericAPIError{Code: "AccessDeniedException", Message: notAuthorized})
+}
+
+// refusal is the answer to a call of n actions that a fault refuses.
+func refusal(op string, f Fault, n int) error {
+	switch f.Kind {
+	case Throttled:
+		return throttledError(op, f.How, n, f.At)
+	case Denied:
+		return deniedError(op)
+	default:
+		return conflictError(op, n, f.At)
+	}
+}
+
+// statementRefusal is what a fault says of a statement that it refuses.
+func statementRefusal(f Fault) *types.BatchStatementError {
+	code, message := types.BatchStatementErrorCodeEnumTransactionConflict, ongoing
+	switch {
+	case f.Kind == Denied:
+		code, message = types.BatchStatementErrorCodeEnumAccessDenied, notAuthorized
+	case f.Kind == Throttled && f.How == ProvisionedReason:
+		code, message = types.BatchStatementErrorCodeEnumProvisionedThroughputExceeded, rate
+	case f.Kind == Throttled:
+		code, message = types.BatchStatementErrorCodeEnumThrottlingError, rate
+	}
+	return &types.BatchStatementError{Code: code, Message: aws.String(message)}
+}
 
 // conflictError has the shape that belongs to the operation.
 func conflictError(op string, n int, at []int) error {

@@ -48,6 +48,7 @@ const (
 	Conflicted     Kind = "conflicted"
 	ToldInProgress Kind = "told in progress"
 	ServerFailed   Kind = "server failed"
+	Denied         Kind = "denied"
 	Crashed        Kind = "crashed"
 
 	WindowOpened   Kind = "window opened"   // a transaction became half visible
@@ -91,6 +92,7 @@ type Fault struct {
 	Delay    time.Duration // of the late or second delivery
 	Executed bool          // ServerFailed, Crashed: before that, it was executed
 	How      Throttling
+	Singly   bool  // Denied: statements of a batch are, and not the request
 	At       []int // positions of the actions or statements refused; none: all
 
 	// WindowFor opens a window of that length when the call is executed, on
@@ -131,6 +133,13 @@ func Conflict(at ...int) Fault { return Fault{Kind: Conflicted, At: at} }
 // sending with the token is told the same.
 func InProgress(d time.Duration) Fault { return Fault{Kind: ToldInProgress, Delay: d} }
 
+// Deny refuses the call, a batch as a whole, for want of a permission.
+func Deny() Fault { return Fault{Kind: Denied} }
+
+// DenyStatements refuses, for want of a permission, the statements of a batch
+// at the positions given, or all. Statements at other positions are executed.
+func DenyStatements(at ...int) Fault { return Fault{Kind: Denied, Singly: true, At: at} }
+
 // ServerError answers with an internal server error, before or after executing.
 func ServerError(executed bool) Fault { return Fault{Kind: ServerFailed, Executed: executed} }
 
@@ -157,6 +166,19 @@ func (f Fault) lasting() bool {
 	return f.Kind == DeliveredLate || f.Kind == Duplicated || f.Kind == ToldInProgress
 }
 
+// byStatement reports whether the fault goes by action or statement: of a batch
+// it refuses some, and the others are executed.
+func (f Fault) byStatement() bool {
+	switch f.Kind {
+	case Throttled:
+		return f.How == InReasons || f.How == ProvisionedReason
+	case Denied:
+		return f.Singly
+	default:
+		return f.Kind == Conflicted
+	}
+}
+
 func (f Fault) validFor(c Call) error {
 	transaction := c.Op == opTransactWrite || c.Op == opTransactGet
 	several := transaction || c.Op == opBatch
@@ -176,12 +198,19 @@ func (f Fault) validFor(c Call) error {
 	}
 	switch f.Kind {
 	case Throttled:
-		if (f.How == InReasons || f.How == ProvisionedReason) && !several {
+		if f.byStatement() && !several {
 			return errors.New("a call of one action has no reasons")
 		}
 	case Conflicted:
 		if c.Op == opGet || c.Op == opQuery || c.Op == opScan {
 			return errors.New("a plain read meets no conflict")
+		}
+	case Denied:
+		if f.Singly && c.Op != opBatch {
+			return errors.New("only a batch has statements to deny")
+		}
+		if !f.Singly && len(f.At) > 0 {
+			return errors.New("a call is denied as a whole")
 		}
 	case ToldInProgress:
 		if c.Op != opTransactWrite {

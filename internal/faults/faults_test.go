@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"sync"
 	"syscall"
 	"testing"
@@ -187,12 +188,17 @@ func TestServiceErrors(t *testing.T) {
 		{opUpdate, Throttle(ThrottledGeneric), "ThrottlingException", 0},
 		{opUpdate, Throttle(RequestLimit), "RequestLimitExceeded", 0},
 		{opUpdate, Conflict(), "TransactionConflictException", 0},
+		{opUpdate, Deny(), "AccessDeniedException", 0},
 		{opUpdate, ServerError(false), "InternalServerError", 0},
 		{opUpdate, ServerError(true), "InternalServerError", 1},
 		{opTransactWrite, Throttle(InReasons, 1), "TransactionCanceledException None ThrottlingError", 0},
 		{opTransactWrite, Throttle(ProvisionedReason), "TransactionCanceledException ProvisionedThroughputExceeded ProvisionedThroughputExceeded", 0},
 		{opTransactWrite, Conflict(0), "TransactionCanceledException TransactionConflict None", 0},
 		{opTransactGet, Conflict(1), "TransactionCanceledException None TransactionConflict", 0},
+		{opTransactWrite, Deny(), "AccessDeniedException", 0},
+		{opTransactGet, Deny(), "AccessDeniedException", 0},
+		{opBatch, Deny(), "AccessDeniedException", 0},
+		{opBatch, Throttle(Provisioned), "ProvisionedThroughputExceededException", 0},
 		{opTransactWrite, ServerError(true), "InternalServerError", 1},
 		{opTransactWrite, Throttle(Provisioned), "ProvisionedThroughputExceededException", 0},
 	} {
@@ -207,11 +213,18 @@ func TestServiceErrors(t *testing.T) {
 					_, err = w.TransactWriteItems(t.Context(), transact("t", "a", "b"))
 				case opTransactGet:
 					_, err = w.TransactGetItems(t.Context(), transactGet("a", "b"))
+				case opBatch:
+					_, err = w.BatchExecuteStatement(t.Context(), batch("a", "b"))
 				}
 				require.Equal(t, c.code, code(err))
 				require.Len(t, e.executed(), c.executed)
 				var answer *awshttp.ResponseError
 				require.ErrorAs(t, err, &answer)
+				status := http.StatusBadRequest
+				if c.fault.Kind == ServerFailed {
+					status = http.StatusInternalServerError
+				}
+				require.Equal(t, status, answer.HTTPStatusCode())
 			})
 		})
 	}
@@ -220,7 +233,10 @@ func TestServiceErrors(t *testing.T) {
 func TestStatementsFailOneByOne(t *testing.T) {
 	virtual(t, func(t *testing.T, e *engine) {
 		w := e.wrap(Config{Windows: NewWindows(lockKeys), Script: func(c Call) Fault {
-			return []Fault{Conflict(0, 2), Throttle(InReasons, 1), Throttle(ProvisionedReason), Pass()}[c.N-1]
+			return []Fault{
+				Conflict(0, 2), Throttle(InReasons, 1), Throttle(ProvisionedReason),
+				DenyStatements(2), DenyStatements(), Pass(),
+			}[c.N-1]
 		}})
 		codes := func() (s string) {
 			out, err := w.BatchExecuteStatement(t.Context(), batch("a", "b", "c"))
@@ -238,8 +254,11 @@ func TestStatementsFailOneByOne(t *testing.T) {
 		require.Equal(t, "TransactionConflict ok TransactionConflict ", codes())
 		require.Equal(t, "ok ThrottlingError ok ", codes())
 		require.Equal(t, "ProvisionedThroughputExceeded ProvisionedThroughputExceeded ProvisionedThroughputExceeded ", codes())
+		require.Equal(t, "ok ok AccessDenied ", codes())
+		require.Equal(t, "AccessDenied AccessDenied AccessDenied ", codes())
 		require.Equal(t, "ok ok ok ", codes())
-		require.Equal(t, map[string]int{"a": 2, "b": 2, "c": 2}, e.n)
+		require.Equal(t, map[string]int{"a": 3, "b": 3, "c": 2}, e.n)
+		require.Equal(t, map[Kind]int{Conflicted: 1, Throttled: 2, Denied: 2, Passed: 1}, w.Counts())
 	})
 }
 
@@ -335,13 +354,24 @@ func TestCrash(t *testing.T) {
 func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 	virtual(t, func(t *testing.T, e *engine) {
 		w := e.wrap(Config{Script: func(c Call) Fault {
-			return []Fault{InProgress(1), Window(1), Conflict(1), Throttle(InReasons), LoseRequest(Broken), {Kind: "odd"}}[c.N-1]
+			return []Fault{
+				InProgress(1), Window(1), Conflict(1), Throttle(InReasons), LoseRequest(Broken), {Kind: "odd"},
+				DenyStatements(), {Kind: Denied, At: []int{0}},
+			}[c.N-1]
 		}})
-		for range 6 {
+		for range 8 {
 			require.ErrorContains(t, doUpdate(t.Context(), w, "a"), "faults: call")
 		}
-		_, err := e.wrap(Config{Script: once(opTransactWrite, Window(1, 2))}).
-			TransactWriteItems(t.Context(), transact("t", "a", "b"))
+		for why, f := range map[string]Fault{
+			"position 2 of 2": Window(1, 2),
+			"only a batch":    DenyStatements(),
+			"as a whole":      {Kind: Denied, At: []int{0}},
+		} {
+			_, err := e.wrap(Config{Script: once(opTransactWrite, f)}).
+				TransactWriteItems(t.Context(), transact("t", "a", "b"))
+			require.ErrorContains(t, err, why)
+		}
+		_, err := e.wrap(Config{Script: once(opBatch, DenyStatements(2))}).BatchExecuteStatement(t.Context(), batch("a", "b"))
 		require.ErrorContains(t, err, "position 2 of 2")
 		_, err = w.Query(t.Context(), &dynamodb.QueryInput{})
 		require.ErrorContains(t, err, "no such method")
