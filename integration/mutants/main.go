@@ -1,9 +1,9 @@
 // Mutants weakens the protocol, one clause at a time, and sees whether a test
 // notices: it drops a condition, skips a re-stamp, trusts a plain read. Each
 // mutant changes exactly one place of one file, by an overlay over a copy of the
-// tree, so that work in the tree may go on; each is to be caught by the test it names, not by the compiler and
-// not by running out of time. A mutant that survives is a check that is missing,
-// or a clause that can go.
+// tree, so that work in the tree may go on; each is to be caught by the test it
+// names, not by the compiler and not by running out of time. A mutant that
+// survives is a check that is missing, or a clause that can go.
 //
 // A new clause of the protocol brings its mutants with it: see all.
 package main

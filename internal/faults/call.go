@@ -167,7 +167,7 @@ func (e *envelope[In, Out]) latencies() (there, back time.Duration) {
 		return 0, 0
 	}
 	r := draws(e.w.cfg.Seed, e.call, "latency")
-	return upTo(r, e.w.cfg.Latency), upTo(r, e.w.cfg.Latency)
+	return UpTo(r, e.w.cfg.Latency), UpTo(r, e.w.cfg.Latency)
 }
 
 // goOn is the way from wherever the request is.

@@ -227,17 +227,11 @@ func (f Fault) validFor(c Call) error {
 func actions(in any) int {
 	switch in := in.(type) {
 	case *dynamodb.TransactWriteItemsInput:
-		if in != nil {
-			return len(in.TransactItems)
-		}
+		return len(in.TransactItems)
 	case *dynamodb.TransactGetItemsInput:
-		if in != nil {
-			return len(in.TransactItems)
-		}
+		return len(in.TransactItems)
 	case *dynamodb.BatchExecuteStatementInput:
-		if in != nil {
-			return len(in.Statements)
-		}
+		return len(in.Statements)
 	}
 	return 0
 }

@@ -1,7 +1,8 @@
 // Package faults wraps a DynamoDB and misbehaves: answers and requests are
-// lost, delivered late or twice, throttled, refused because of conflicts, and
-// transactions show one of their rows before another. Engines that run on one
-// machine do none of this; the service and the network between do all of it.
+// lost, delivered late or twice, throttled, refused because of conflicts or for
+// want of a permission, and transactions show one of their rows before another.
+// Engines that run on one machine do none of this; the service and the network
+// between do all of it.
 //
 // Each owner in a test has a [Wrapper] of its own, and all of them share one
 // engine and one [Windows], because a half-visible transaction is a property of
@@ -11,8 +12,8 @@
 // test that wants exactly one fault writes the script; a simulation leaves it
 // out and gets the seeded schedule, in which every draw is a function of the
 // seed, of who calls, about which row, and of how many such calls they made
-// before. One
-// seed therefore replays exactly, whatever order the callers arrive in.
+// before. One seed therefore replays exactly, whatever order the callers arrive
+// in.
 //
 // Nothing here holds a lock across a sleep or a call, and every goroutine ends
 // by itself, so it all runs under testing/synctest.
@@ -276,32 +277,23 @@ func (w *Wrapper) begin(ctx context.Context, op string, in any) (Call, error) {
 func (w *Wrapper) first(in any) string {
 	switch in := in.(type) {
 	case *dynamodb.GetItemInput:
-		if in == nil {
-			return ""
-		}
 		return w.windows.row(in.TableName, in.Key)
 	case *dynamodb.UpdateItemInput:
-		if in == nil {
-			return ""
-		}
 		return w.windows.row(in.TableName, in.Key)
 	case *dynamodb.DeleteItemInput:
-		if in == nil {
-			return ""
-		}
 		return w.windows.row(in.TableName, in.Key)
 	case *dynamodb.TransactGetItemsInput:
-		if in != nil && len(in.TransactItems) > 0 && in.TransactItems[0].Get != nil {
+		if len(in.TransactItems) > 0 && in.TransactItems[0].Get != nil {
 			return w.windows.row(in.TransactItems[0].Get.TableName, in.TransactItems[0].Get.Key)
 		}
 	case *dynamodb.TransactWriteItemsInput:
-		if in != nil && len(in.TransactItems) > 0 && in.TransactItems[0].Put == nil {
+		if len(in.TransactItems) > 0 && in.TransactItems[0].Put == nil {
 			if get := w.windows.getOf(in.TransactItems[0]); get != nil {
 				return w.windows.row(get.TableName, get.Key)
 			}
 		}
 	case *dynamodb.BatchExecuteStatementInput:
-		if in != nil && len(in.Statements) > 0 {
+		if len(in.Statements) > 0 {
 			text := aws.ToString(in.Statements[0].Statement)
 			for _, p := range in.Statements[0].Parameters {
 				if s, ok := p.(*types.AttributeValueMemberS); ok {

@@ -14,7 +14,7 @@ import (
 
 // token is the request token of a transaction, or "".
 func token(in any) string {
-	if in, ok := in.(*dynamodb.TransactWriteItemsInput); ok && in != nil {
+	if in, ok := in.(*dynamodb.TransactWriteItemsInput); ok {
 		return aws.ToString(in.ClientRequestToken)
 	}
 	return ""
@@ -24,7 +24,7 @@ func token(in any) string {
 // for every request: copies of one sending carry one token.
 func fillToken(in any, seed uint64, c Call) {
 	tx, ok := in.(*dynamodb.TransactWriteItemsInput)
-	if !ok || tx == nil || tx.ClientRequestToken != nil {
+	if !ok || tx.ClientRequestToken != nil {
 		return
 	}
 	var b [16]byte

@@ -57,8 +57,9 @@ func draws(seed uint64, c Call, purpose string) *rand.Rand {
 // they made before, and of the purpose; never of the order in which calls arrive.
 func (c Call) Rand(seed uint64, purpose string) *rand.Rand { return draws(seed, c, purpose) }
 
-// upTo draws a duration in (0, max], or 0 if max is.
-func upTo(r *rand.Rand, limit time.Duration) time.Duration {
+// UpTo draws a duration in (0, limit], to the nanosecond, so that hardly two
+// things ever happen at the same instant; 0 if the limit is.
+func UpTo(r *rand.Rand, limit time.Duration) time.Duration {
 	if limit <= 0 {
 		return 0
 	}
@@ -71,7 +72,7 @@ func schedule(cfg Config) Script {
 		r := draws(cfg.Seed, c, "fault")
 		f := drawKind(r, cfg, c)
 		if c.Op == opTransactWrite && c.Actions > 0 && r.Float64() < cfg.Rates.Window {
-			f = f.WithWindow(upTo(r, cfg.MaxWindow), some(r, c.Actions)...)
+			f = f.WithWindow(UpTo(r, cfg.MaxWindow), Some(r, c.Actions)...)
 		}
 		if f.validFor(c) != nil {
 			return Pass()
@@ -97,22 +98,22 @@ func drawKind(r *rand.Rand, cfg Config, c Call) Fault {
 	case 1:
 		return LoseRequest(look)
 	case 2:
-		return DeliverLate(upTo(r, cfg.MaxDelay), look)
+		return DeliverLate(UpTo(r, cfg.MaxDelay), look)
 	case 3:
-		return Duplicate(upTo(r, cfg.MaxDelay))
+		return Duplicate(UpTo(r, cfg.MaxDelay))
 	case 4:
 		how := Throttling(r.IntN(int(lastThrottling) + 1))
 		if c.Actions == 0 { // no reasons to carry it
 			return Throttle(how % InReasons)
 		}
-		return Throttle(how, some(r, c.Actions)...)
+		return Throttle(how, Some(r, c.Actions)...)
 	case 5:
 		if c.Actions == 0 {
 			return Conflict()
 		}
-		return Conflict(some(r, c.Actions)...)
+		return Conflict(Some(r, c.Actions)...)
 	case 6:
-		return InProgress(upTo(r, cfg.MaxDelay))
+		return InProgress(UpTo(r, cfg.MaxDelay))
 	case 7:
 		return ServerError(r.IntN(2) == 0)
 	default:
@@ -120,8 +121,8 @@ func drawKind(r *rand.Rand, cfg Config, c Call) Fault {
 	}
 }
 
-// some draws at least one of n positions, in order.
-func some(r *rand.Rand, n int) []int {
+// Some draws at least one of n positions, in order; n is at least 1.
+func Some(r *rand.Rand, n int) []int {
 	var at []int
 	for i := range n {
 		if r.IntN(2) == 0 {
