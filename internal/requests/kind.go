@@ -166,7 +166,6 @@ func (e *TableError) Error() string {
 // hint puts what usually is wrong in front of DynamoDB's own words, and what a
 // cancelled transaction's reasons say behind them.
 func (e *TableError) hint() string {
-	var api smithy.APIError
 	var canceled *types.TransactionCanceledException
 	switch {
 	case errors.As(e.Err, &canceled):
@@ -177,10 +176,9 @@ func (e *TableError) hint() string {
 			}
 		}
 		return text
-	case !errors.As(e.Err, &api):
-	case api.ErrorCode() == "ResourceNotFoundException":
+	case IsAbsent(e.Err):
 		return "does not exist: " + e.Err.Error()
-	case api.ErrorCode() == "AccessDeniedException":
+	case hasCode(e.Err, "AccessDeniedException"):
 		return "may not be accessed: " + e.Err.Error()
 	}
 	return e.Err.Error()
