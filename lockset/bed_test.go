@@ -191,6 +191,51 @@ func (b *bed) seize(key ordering.Key, thief *owner) *lockset.Set {
 	return b.take(thief, key)
 }
 
+// lateBury lets a dead holder's row be buried late: when the bury arrives,
+// another unit, whose set is returned, has taken a key over that row.
+func (b *bed) lateBury(dead, taken ordering.Key) *lockset.Set {
+	b.t.Helper()
+	b.crashed(dead)
+	// The slow one's first UpdateItem is its try to acquire.
+	slow := b.owner("slow", nth("UpdateItem", 2, faults.DeliverLate(3*time.Second, faults.Hang)))
+	ctx, cancel := context.WithTimeout(b.t.Context(), lease+lease/10)
+	defer cancel()
+	gone := make(chan error)
+	go func() {
+		_, err := slow.Acquire(ctx, []ordering.Key{dead})
+		gone <- err
+	}()
+	next := b.take(b.owner("next", nil), taken)
+	require.Error(b.t, <-gone)
+	slow.net.Wait()
+	require.Equal(b.t, 1, slow.net.Counts()[faults.DeliveredLate])
+	return next
+}
+
+// landsUnheard lets a unit's first try land without its knowing: it is sent
+// while another holds the first key, and delivered after that one is free. The
+// unit's process is stopped for three leases, then goes on; done is what its
+// Acquire and Release come to.
+func (b *bed) landsUnheard(ctx context.Context, keys ...ordering.Key) (u *owner, done <-chan error) {
+	b.t.Helper()
+	held := b.take(b.owner("holder", nil), keys[0])
+	u = b.owner("u", nth("TransactWriteItems", 1, faults.DeliverLate(2*time.Second, faults.Reset)), func(c *lockset.Config) {
+		c.Trace.Blocked = func(lockset.BlockedInfo) { time.Sleep(3 * lease) } // the process is stopped
+	})
+	end := make(chan error)
+	go func() {
+		set, err := u.Acquire(ctx, keys)
+		if err == nil {
+			err = set.Release(b.t.Context())
+		}
+		end <- err
+	}()
+	time.Sleep(time.Second)
+	b.free(held)
+	time.Sleep(2 * time.Second) // what was sent first lands
+	return u, end
+}
+
 func (b *bed) putItem(item map[string]types.AttributeValue) {
 	b.t.Helper()
 	_, err := b.db.PutItem(b.t.Context(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: item})

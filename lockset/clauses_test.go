@@ -32,24 +32,7 @@ func (b *bed) change(key ordering.Key, update string, values map[string]types.At
 // A bury that arrives late must not free the row of whoever came after.
 func TestALateBuryFreesNobodyElse(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		b.crashed("a")
-		slow := b.owner("slow", func(c faults.Call) faults.Fault {
-			if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && c.N == 2 && in != nil { // 1: its try to acquire
-				return faults.DeliverLate(3*time.Second, faults.Hang)
-			}
-			return faults.Pass()
-		})
-		ctx, cancel := context.WithTimeout(t.Context(), lease+lease/10)
-		defer cancel()
-		gone := make(chan error)
-		go func() {
-			_, err := slow.Acquire(ctx, []ordering.Key{"a"})
-			gone <- err
-		}()
-		next := b.take(b.owner("next", nil), "a")
-		require.Error(t, <-gone)
-		slow.net.Wait()
-		require.Equal(t, 1, slow.net.Counts()[faults.DeliveredLate])
+		next := b.lateBury("a", "a")
 		time.Sleep(2 * lease)
 		require.NoError(t, next.Context().Err())
 		b.free(next)

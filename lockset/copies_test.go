@@ -55,29 +55,14 @@ func TestACopyOfARefusedAttemptLeavesNoGhost(t *testing.T) {
 // entry it left above is now its own obstacle. It cleans that and goes on.
 func TestAUnitMeetsItsOwnStaleIntent(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		held := b.take(b.owner("holder", nil), "a/k")
-		sent := 0
-		u := b.owner("u", nth("TransactWriteItems", 1, faults.DeliverLate(2*time.Second, faults.Reset)), func(c *lockset.Config) {
-			c.Trace.Blocked = func(lockset.BlockedInfo) { time.Sleep(3 * lease) } // the process is stopped
-			c.Trace.Request = func(lockset.RequestInfo) { sent++ }
-		})
-		done := make(chan error)
-		go func() {
-			set, err := u.Acquire(t.Context(), []ordering.Key{"a/k"})
-			if err == nil {
-				err = set.Release(t.Context())
-			}
-			done <- err
-		}()
-		time.Sleep(time.Second)
-		b.free(held)
-		time.Sleep(2 * time.Second) // u's first sending lands
+		u, done := b.landsUnheard(t.Context(), "a/k")
 		b.free(b.take(b.owner("next", nil), "a/k"))
-		ahead := b.owner("ahead", nil, func(c *lockset.Config) {
-			c.Now = func() time.Time { return time.Now().Add(time.Hour) }
-		})
-		b.free(b.take(ahead, "a/other")) // its fence on a refuses u's token
+		b.free(b.take(b.ahead("ahead", time.Hour), "a/other")) // its fence on a refuses u's token
 		require.NoError(t, <-done)
+		sent := 0
+		for _, n := range u.requests() {
+			sent += n
+		}
 		require.Less(t, sent, 40)
 		b.allFree()
 	})
@@ -89,23 +74,9 @@ func TestAUnitMeetsTheOtherHalfOfAChunk(t *testing.T) {
 	for name, patience := range map[string]time.Duration{"it goes on": time.Hour, "it gives up": 3*lease + lease/4} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
-				held := b.take(b.owner("holder", nil), "a")
-				u := b.owner("u", nth("TransactWriteItems", 1, faults.DeliverLate(2*time.Second, faults.Reset)), func(c *lockset.Config) {
-					c.Trace.Blocked = func(lockset.BlockedInfo) { time.Sleep(3 * lease) } // the process is stopped
-				})
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
-				done := make(chan error)
-				go func() {
-					set, err := u.Acquire(ctx, []ordering.Key{"a", "b"})
-					if err == nil {
-						err = set.Release(t.Context())
-					}
-					done <- err
-				}()
-				time.Sleep(time.Second)
-				b.free(held)
-				time.Sleep(2 * time.Second) // the first sending lands
+				_, done := b.landsUnheard(ctx, "a", "b")
 				next := b.owner("next", nil)
 				again := b.take(next, "a") // a is buried, b is not
 				if patience == time.Hour {

@@ -98,59 +98,61 @@ func deniesRenewals(revoked *atomic.Bool, only ordering.Key) faults.Script {
 	}
 }
 
-// A permission that is taken away is no proof that a key is lost: the set lives
-// to its deadline and not longer, and says why it ended.
-func TestARenewalWithoutAPermissionEndsTheSetAtItsDeadline(t *testing.T) {
+// withRevocableRenewals runs a test with a holder whose renewals are denied while
+// revoked: once every request, once the statements of b/1 and no others.
+func withRevocableRenewals(t *testing.T, test func(t *testing.T, b *bed, holder *owner, revoked *atomic.Bool)) {
+	t.Helper()
 	for name, only := range map[string]ordering.Key{"the request": "", "the statement of one key": "b/1"} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				var revoked atomic.Bool
-				holder := b.owner("holder", deniesRenewals(&revoked, only))
-				set := b.take(holder, "a", "b/1")
-				time.Sleep(2 * lease)
-				revoked.Store(true)
-				time.Sleep(2 * rtt) // a renewal under way has come back
-				deadline := set.Deadline()
-				require.NoError(t, set.Context().Err())
-				require.Greater(t, time.Until(deadline), lease/2)
-
-				<-set.Context().Done()
-				require.Equal(t, deadline, time.Now())
-				require.Equal(t, deadline, set.Deadline())
-				require.Greater(t, holder.net.Counts()[faults.Denied], 1, "it might have been given back")
-				cause := context.Cause(set.Context())
-				require.ErrorIs(t, cause, lockset.ErrLost)
-				require.ErrorIs(t, cause, heartbeat.ErrSilent)
-				require.ErrorContains(t, cause, "AccessDenied")
-				require.ErrorContains(t, cause, notAuthorized)
-
-				require.ErrorIs(t, set.Release(t.Context()), lockset.ErrLost)
-				b.allFree()
+				test(t, b, b.owner("holder", deniesRenewals(&revoked, only)), &revoked)
 			})
 		})
 	}
 }
 
+// A permission that is taken away is no proof that a key is lost: the set lives
+// to its deadline and not longer, and says why it ended.
+func TestARenewalWithoutAPermissionEndsTheSetAtItsDeadline(t *testing.T) {
+	withRevocableRenewals(t, func(t *testing.T, b *bed, holder *owner, revoked *atomic.Bool) {
+		set := b.take(holder, "a", "b/1")
+		time.Sleep(2 * lease)
+		revoked.Store(true)
+		time.Sleep(2 * rtt) // a renewal under way has come back
+		deadline := set.Deadline()
+		require.NoError(t, set.Context().Err())
+		require.Greater(t, time.Until(deadline), lease/2)
+
+		<-set.Context().Done()
+		require.Equal(t, deadline, time.Now())
+		require.Equal(t, deadline, set.Deadline())
+		require.Greater(t, holder.net.Counts()[faults.Denied], 1, "it might have been given back")
+		cause := context.Cause(set.Context())
+		require.ErrorIs(t, cause, lockset.ErrLost)
+		require.ErrorIs(t, cause, heartbeat.ErrSilent)
+		require.ErrorContains(t, cause, "AccessDenied")
+		require.ErrorContains(t, cause, notAuthorized)
+
+		require.ErrorIs(t, set.Release(t.Context()), lockset.ErrLost)
+		b.allFree()
+	})
+}
+
 // A permission that is given back before the deadline was never missed.
 func TestARenewalWithoutAPermissionForAWhile(t *testing.T) {
-	for name, only := range map[string]ordering.Key{"the request": "", "the statement of one key": "b/1"} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				var revoked atomic.Bool
-				holder := b.owner("holder", deniesRenewals(&revoked, only))
-				set := b.take(holder, "a", "b/1")
-				for range 5 {
-					revoked.Store(true)
-					time.Sleep(lease / 2)
-					revoked.Store(false)
-					time.Sleep(lease / 2)
-				}
-				require.NotZero(t, holder.net.Counts()[faults.Denied])
-				require.NoError(t, set.Context().Err())
-				b.refused(b.owner("waiter", nil), 2*lease, "b")
-				b.free(set)
-				b.allFree()
-			})
-		})
-	}
+	withRevocableRenewals(t, func(t *testing.T, b *bed, holder *owner, revoked *atomic.Bool) {
+		set := b.take(holder, "a", "b/1")
+		for range 5 {
+			revoked.Store(true)
+			time.Sleep(lease / 2)
+			revoked.Store(false)
+			time.Sleep(lease / 2)
+		}
+		require.NotZero(t, holder.net.Counts()[faults.Denied])
+		require.NoError(t, set.Context().Err())
+		b.refused(b.owner("waiter", nil), 2*lease, "b")
+		b.free(set)
+		b.allFree()
+	})
 }

@@ -103,24 +103,7 @@ func TestABurnMeetsARowThatAppeared(t *testing.T) {
 // gives no end to what is in use.
 func TestALateBuryLimitsNoIntentsLife(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		b.crashed("c")
-		slow := b.owner("slow", func(c faults.Call) faults.Fault {
-			if c.Op == "UpdateItem" && c.N == 2 { // 1: its try to acquire
-				return faults.DeliverLate(3*time.Second, faults.Hang)
-			}
-			return faults.Pass()
-		})
-		ctx, cancel := context.WithTimeout(t.Context(), lease+lease/10)
-		defer cancel()
-		gone := make(chan error)
-		go func() {
-			_, err := slow.Acquire(ctx, []ordering.Key{"c"})
-			gone <- err
-		}()
-		next := b.take(b.owner("next", nil), "c/x")
-		require.Error(t, <-gone)
-		slow.net.Wait()
-		require.Equal(t, 1, slow.net.Counts()[faults.DeliveredLate])
+		next := b.lateBury("c", "c/x")
 		require.NotContains(t, b.row("c"), "expiresAt")
 		require.NoError(t, next.Context().Err())
 		b.free(next)
@@ -131,21 +114,7 @@ func TestALateBuryLimitsNoIntentsLife(t *testing.T) {
 // still has the RVN that the unit wrote, but is not the unit's any more.
 func TestAUnitMeetsItsOwnBuriedStep(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		held := b.take(b.owner("holder", nil), "a/k")
-		u := b.owner("u", nth("TransactWriteItems", 1, faults.DeliverLate(2*time.Second, faults.Reset)), func(c *lockset.Config) {
-			c.Trace.Blocked = func(lockset.BlockedInfo) { time.Sleep(3 * lease) } // the process is stopped
-		})
-		done := make(chan error)
-		go func() {
-			set, err := u.Acquire(t.Context(), []ordering.Key{"a/k"})
-			if err == nil {
-				err = set.Release(t.Context())
-			}
-			done <- err
-		}()
-		time.Sleep(time.Second)
-		b.free(held)
-		time.Sleep(2 * time.Second) // u's first sending lands
+		_, done := b.landsUnheard(t.Context(), "a/k")
 		undertaker := b.owner("undertaker", func(c faults.Call) faults.Fault {
 			if c.Op == "TransactWriteItems" && c.N > 1 { // it buries, and comes to nothing more
 				return faults.LoseRequest(faults.Hang)
