@@ -232,13 +232,14 @@ func (g *Group) beat(ctx context.Context) error {
 	}
 }
 
-// await returns the keys of the next round when it is due.
+// await returns the keys of the next round when it is due. It waits for a timer
+// also when it is late already: who adds keys and stops at once sends nothing.
 func (g *Group) await(ctx context.Context) ([]ordering.Key, error) {
 	jitter := g.cfg.Rand.Float64()
 	every := g.cfg.Every - time.Duration(jitter*float64(g.cfg.Every)/5)
 	retry := g.cfg.Attempt/8 + time.Duration(jitter*float64(g.cfg.Attempt)/8)
 	failedAt := time.Now()
-	for {
+	for due := false; ; {
 		select { // a group that was stopped sends nothing more, whatever is due
 		case <-g.stop:
 			return nil, errStopped
@@ -251,12 +252,13 @@ func (g *Group) await(ctx context.Context) ([]ordering.Key, error) {
 		if keys == nil {
 			wait = g.cfg.MaxAge
 		}
-		if wait <= 0 {
+		if due && wait <= 0 {
 			return keys, nil
 		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
+			due = true
 		case <-g.beatAgain:
 		case <-g.stop:
 		case <-ctx.Done():

@@ -308,6 +308,22 @@ func TestNothingIsSentOnceStopped(t *testing.T) {
 	})
 }
 
+// A key that is overdue when it is added: who stops at that moment is not
+// renewed once more, whichever goroutine is first.
+func TestNothingIsSentForWhoStopsAtOnce(t *testing.T) {
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			s := &store{}
+			g := start(t, s)
+			synctest.Wait()
+			g.Add(keys(3), time.Now().Add(-lease/2))
+			_, err := g.Stop()
+			require.NoError(t, err)
+			require.Empty(t, s.calls)
+		})
+	}
+}
+
 // Holders that began together do not go on in step, and none is late for it.
 func TestRoundsAreJittered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
