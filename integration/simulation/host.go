@@ -73,7 +73,7 @@ func (h *host) run() {
 		case <-p.net.Dead():
 			p.die()
 			<-ended
-			time.Sleep(upTo(r, 2*h.w.plan.Lease)) // until somebody starts it again
+			time.Sleep(faults.UpTo(r, 2*h.w.plan.Lease)) // until somebody starts it again
 		case <-ended:
 			return // the course is over
 		}
@@ -200,7 +200,7 @@ func (p *process) stall() {
 	if r.Float64() >= chance {
 		return
 	}
-	d := upTo(r, 3*w.plan.Lease)
+	d := faults.UpTo(r, 3*w.plan.Lease)
 	p.stalled.Add(int64(d))
 	p.stalls.Store(max(p.stalls.Load(), int64(time.Since(w.start)+d)))
 	w.strikes(stall)

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/holdall/holdall/internal/faults"
 )
 
 // What may befall a process, its host, or everybody, at any time.
@@ -67,7 +69,7 @@ func (w *world) mishapsMayHappen() bool {
 func (p *process) suffer(r *rand.Rand) {
 	w := p.h.w
 	for {
-		wait, d := upTo(r, 2*w.plan.Mishaps), upTo(r, 3*w.plan.Lease)
+		wait, d := faults.UpTo(r, 2*w.plan.Mishaps), faults.UpTo(r, 3*w.plan.Lease)
 		kind, which := oneOf(r, processMishaps...), r.IntN(4)
 		if w.settings.Only != "" {
 			kind, which = w.settings.Only, 0
@@ -126,7 +128,7 @@ func (w *world) darken(hosts []*host) {
 	}
 	r := draw(w.plan.Seed, outage)
 	for {
-		wait, d := upTo(r, 40*w.plan.Mishaps), upTo(r, 3*w.plan.Lease)
+		wait, d := faults.UpTo(r, 40*w.plan.Mishaps), faults.UpTo(r, 3*w.plan.Lease)
 		if w.settings.Only == outage {
 			wait /= 10
 		}

@@ -5,6 +5,8 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"time"
+
+	"github.com/holdall/holdall/internal/faults"
 )
 
 // Plan is what a seed decides before anything happens.
@@ -57,12 +59,6 @@ func draw(seed uint64, purpose ...any) *rand.Rand {
 	return r
 }
 
-// upTo draws a duration in (0, limit], to the nanosecond, so that hardly two
-// events ever happen at the same instant.
-func upTo(r *rand.Rand, limit time.Duration) time.Duration {
-	return 1 + time.Duration(r.Int64N(int64(limit)))
-}
-
 func oneOf[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
 // NewPlan draws the plan of a seed.
@@ -103,10 +99,10 @@ func NewPlan(seed uint64) Plan {
 		p.Retention, p.MaxAge = 14*24*time.Hour, 7*24*time.Hour
 		p.Skew = oneOf(r, 0, 10*time.Millisecond, time.Second, time.Minute, 24*time.Hour)
 	}
-	for at := upTo(r, p.Length/4); at < p.Length; {
-		s := Storm{From: at, To: at + upTo(r, 10*p.Lease), Worse: oneOf(r, 5.0, 20, 50)}
+	for at := faults.UpTo(r, p.Length/4); at < p.Length; {
+		s := Storm{From: at, To: at + faults.UpTo(r, 10*p.Lease), Worse: oneOf(r, 5.0, 20, 50)}
 		p.Storms = append(p.Storms, s)
-		at = s.To + upTo(r, p.Length/3)
+		at = s.To + faults.UpTo(r, p.Length/3)
 	}
 	return p
 }

@@ -22,16 +22,16 @@ var requestFaults = []requestFault{
 	{"request lost", 1, func(*rand.Rand, faults.Call, *Plan) faults.Fault { return faults.LoseRequest(faults.Reset) }},
 	{"request swallowed", 1, func(*rand.Rand, faults.Call, *Plan) faults.Fault { return faults.LoseRequest(faults.Hang) }},
 	{"request late", 1, func(r *rand.Rand, _ faults.Call, p *Plan) faults.Fault {
-		return faults.DeliverLate(upTo(r, p.MaxDelay), oneOf(r, faults.Reset, faults.Hang))
+		return faults.DeliverLate(faults.UpTo(r, p.MaxDelay), oneOf(r, faults.Reset, faults.Hang))
 	}},
 	{"request doubled", 1, func(r *rand.Rand, _ faults.Call, p *Plan) faults.Fault {
-		return faults.Duplicate(upTo(r, p.MaxDelay))
+		return faults.Duplicate(faults.UpTo(r, p.MaxDelay))
 	}},
 	{"request doubled, forgotten", 0.3, func(r *rand.Rand, _ faults.Call, p *Plan) faults.Fault {
 		if p.Retention < time.Hour {
 			return faults.Pass() // nothing is under way for as long as rows are kept
 		}
-		return faults.Duplicate(tokensForgotten + upTo(r, p.MaxDelay))
+		return faults.Duplicate(tokensForgotten + faults.UpTo(r, p.MaxDelay))
 	}},
 	{"answer lost", 1, func(*rand.Rand, faults.Call, *Plan) faults.Fault { return faults.LoseAnswer(faults.Reset) }},
 	{"answer swallowed", 1, func(*rand.Rand, faults.Call, *Plan) faults.Fault { return faults.LoseAnswer(faults.Hang) }},
@@ -43,7 +43,7 @@ var requestFaults = []requestFault{
 		if c.Actions == 0 {
 			return faults.Pass()
 		}
-		return faults.Throttle(oneOf(r, faults.InReasons, faults.ProvisionedReason), some(r, c.Actions)...)
+		return faults.Throttle(oneOf(r, faults.InReasons, faults.ProvisionedReason), faults.Some(r, c.Actions)...)
 	}},
 	{"conflict", 1, func(_ *rand.Rand, c faults.Call, _ *Plan) faults.Fault {
 		if c.Actions > 0 || c.Op == "GetItem" {
@@ -55,13 +55,13 @@ var requestFaults = []requestFault{
 		if c.Actions == 0 {
 			return faults.Pass()
 		}
-		return faults.Conflict(some(r, c.Actions)...)
+		return faults.Conflict(faults.Some(r, c.Actions)...)
 	}},
 	{"transaction in progress", 1, func(r *rand.Rand, c faults.Call, p *Plan) faults.Fault {
 		if c.Op != opTransact {
 			return faults.Pass()
 		}
-		return faults.InProgress(upTo(r, p.MaxDelay))
+		return faults.InProgress(faults.UpTo(r, p.MaxDelay))
 	}},
 	{"server error", 0.5, func(*rand.Rand, faults.Call, *Plan) faults.Fault { return faults.ServerError(false) }},
 	{"server error, carried out", 0.5, func(*rand.Rand, faults.Call, *Plan) faults.Fault { return faults.ServerError(true) }},
@@ -71,25 +71,12 @@ var requestFaults = []requestFault{
 		if c.Op != opTransact {
 			return faults.Pass()
 		}
-		return faults.Window(upTo(r, p.MaxWindow), some(r, c.Actions)...)
+		return faults.Window(faults.UpTo(r, p.MaxWindow), faults.Some(r, c.Actions)...)
 	}},
 }
 
 // tokensForgotten is longer than DynamoDB remembers the token of a transaction.
 const tokensForgotten = 10*time.Minute + time.Second
-
-// some draws at least one of n positions.
-func some(r *rand.Rand, n int) (at []int) {
-	for i := range n {
-		if r.IntN(2) == 0 {
-			at = append(at, i)
-		}
-	}
-	if at == nil {
-		at = []int{r.IntN(n)}
-	}
-	return at
-}
 
 // often is how likely a request meets the fault that a course is about.
 const often = 0.04

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -21,7 +22,7 @@ func (p *process) work(n int) {
 	rush := func() int { return int(time.Since(w.start) / w.plan.Rush) }
 	for k := rush() + 1; ; k = max(k+1, rush()) {
 		r := draw(w.plan.Seed, "work", p.h.name, n, k)
-		begin := time.Duration(k)*w.plan.Rush + upTo(r, w.plan.Spread)
+		begin := time.Duration(k)*w.plan.Rush + faults.UpTo(r, w.plan.Spread)
 		if begin >= w.until || !p.sleep(begin-time.Since(w.start)) || w.over() {
 			return
 		}
@@ -38,7 +39,7 @@ func (p *process) do(ctx context.Context, r *rand.Rand, j *job, rush int) {
 	j.keys = w.keys(r)
 	patience := time.Duration(0) // for ever
 	if w.may(givenUp) && r.IntN(3) > 0 {
-		patience = upTo(r, 10*w.plan.Lease)
+		patience = faults.UpTo(r, 10*w.plan.Lease)
 		limited, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		defer func() {
@@ -104,11 +105,11 @@ func (p *process) think(r *rand.Rand) func(func(time.Duration) bool) {
 	return func(yield func(time.Duration) bool) {
 		switch {
 		case w.plan.MaxAge < 10*time.Minute && w.happens(r, heldTooLong, 0.01):
-			yield(w.plan.MaxAge + upTo(r, w.plan.Lease))
+			yield(w.plan.MaxAge + faults.UpTo(r, w.plan.Lease))
 		case w.happens(r, fnSlow, 0.1):
-			yield(w.plan.Lease + upTo(r, 3*w.plan.Lease))
+			yield(w.plan.Lease + faults.UpTo(r, 3*w.plan.Lease))
 		case r.IntN(10) < 7:
-			yield(upTo(r, min(w.plan.Lease, 3*time.Second)))
+			yield(faults.UpTo(r, min(w.plan.Lease, 3*time.Second)))
 		}
 	}
 }
