@@ -68,8 +68,8 @@ var ofReleasing = []mutant{
 	{
 		clause: "a key that was lost is told by its release",
 		file:   "lockset/release.go",
-		old:    `			case !unanswered:`,
-		new:    `			case !unanswered && len(steps) == 0:`,
+		old:    `			if !w.intent && !unanswered {`,
+		new:    `			if !w.intent && !unanswered && len(steps) == 0 {`,
 		by:     check{in: "lockset", test: "TestReleaseIsIdempotentAndTellsOfALoss"},
 	},
 	{
