@@ -255,7 +255,7 @@ func (g *Group) await(ctx context.Context) ([]ordering.Key, error) {
 		if due && wait <= 0 {
 			return keys, nil
 		}
-		timer := time.NewTimer(wait)
+		timer := time.NewTimer(max(wait, 1)) // at 0 it would have rung by now
 		select {
 		case <-timer.C:
 			due = true
