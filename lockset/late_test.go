@@ -184,3 +184,32 @@ func TestAStepHeardOfTooLateIsTheLast(t *testing.T) {
 		b.allFree()
 	})
 }
+
+// Nor is a set acquired whose lease is over when its last re-stamp is heard of.
+func TestASetLostWhileItIsRestampedIsNotAcquired(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		ahead := b.owner("ahead", nil, func(c *lockset.Config) {
+			c.Now = func() time.Time { return time.Now().Add(time.Hour) }
+		})
+		b.free(b.take(ahead, "b"))
+		writes := 0
+		var o *owner
+		o = b.owner("o", nil, func(c *lockset.Config) {
+			c.ChunkSize = 1
+			c.Trace.Request = func(i lockset.RequestInfo) {
+				if i.Op != "UpdateItem" {
+					return
+				}
+				if writes++; writes == 4 { // a, b, b with a higher token, and a's re-stamp
+					o.net.Partition(true)
+					time.Sleep(lease)
+					o.net.Partition(false)
+				}
+			}
+		})
+		set, err := o.Acquire(t.Context(), []ordering.Key{"a", "b"})
+		require.Nil(t, set)
+		require.ErrorIs(t, err, heartbeat.ErrLost)
+		b.allFree()
+	})
+}

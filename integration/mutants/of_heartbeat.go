@@ -73,13 +73,6 @@ var ofHolding = []mutant{
 		by:     check{in: "heartbeat", test: "TestStopWaitsForARenewalUnderWay"},
 	},
 	{
-		clause: "a group that was stopped sends nothing more, whatever is due",
-		file:   "heartbeat/heartbeat.go",
-		old:    "			return nil, errStopped\n",
-		new:    "			if oldest, _ := g.schedule.oldest(); time.Since(oldest) < every {\n				return nil, errStopped\n			}\n",
-		by:     check{in: "heartbeat", test: "TestNothingIsSentOnceStopped"},
-	},
-	{
 		clause: "rounds are jittered, so that holders do not march in step",
 		file:   "heartbeat/heartbeat.go",
 		old:    `jitter := g.cfg.Rand.Float64()`,
@@ -154,7 +147,7 @@ var ofHolding = []mutant{
 		file:   "lockset/acquire.go",
 		old:    "	if a.group.Context().Err() != nil {\n		return context.Cause(a.group.Context())\n	}\n	return nil\n",
 		new:    "	return nil\n",
-		by:     check{in: "lockset", test: "TestASetLearntOfTooLateIsLost"},
+		by:     check{in: "lockset", test: "TestASetLostWhileItIsRestampedIsNotAcquired"},
 	},
 	{
 		clause: "a heartbeat, two attempts and the margin fit into a lease",
