@@ -17,19 +17,30 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// Acquire takes all of keys, or none, waiting for those who hold any of them as
-// long as ctx lives. Keys may come in any order; duplicates, and keys below
-// others of the set, are covered.
+// Options of one acquisition. Set them with functions, as in the SDK.
+type Options struct {
+	// Wait is how long to wait for others, all in all: the record wait. The zero
+	// value waits as long as the context lives.
+	Wait Wait
+}
+
+// Acquire takes all of keys, or none. Keys may come in any order; duplicates, and
+// keys below others of the set, are covered. It waits for those who have any of
+// them, first come, first served, as long as ctx lives and Options.Wait allows.
 //
 // The set outlives ctx: it is held until it is released or lost.
 //
-// Errors: *ordering.KeyError for an invalid key, *[HeldError] when ctx ended
-// while another unit had a key, *[LostError] when a key already taken was lost
+// Errors: *ordering.KeyError for an invalid key, *[HeldError] when ctx or the
+// wait ended while others had a key, *[LostError] when a key already taken was lost
 // while waiting for another, *[NoAnswerError], *[TableError], *[RowError]. When
 // Acquire fails it first undoes what it did, whatever becomes of ctx: a few
 // requests, but when DynamoDB does not answer, a whole lease (20 s by default).
 // What could not be undone by then is joined to the error.
-func (c *Client) Acquire(ctx context.Context, keys []ordering.Key) (*Set, error) {
+func (c *Client) Acquire(ctx context.Context, keys []ordering.Key, options ...func(*Options)) (*Set, error) {
+	var o Options
+	for _, option := range options {
+		option(&o)
+	}
 	if len(keys) == 0 {
 		return nil, &ordering.KeyError{Reason: "no keys were named"}
 	}
@@ -40,7 +51,7 @@ func (c *Client) Acquire(ctx context.Context, keys []ordering.Key) (*Set, error)
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	a := c.newAcquisition(ctx, plan)
+	a := c.newAcquisition(ctx, plan, o)
 	if err := a.run(ctx); err != nil {
 		err = a.giveUp(ctx, err)
 		if hook := c.cfg.Trace.GaveUp; hook != nil {
@@ -49,9 +60,16 @@ func (c *Client) Acquire(ctx context.Context, keys []ordering.Key) (*Set, error)
 		return nil, err
 	}
 	if hook := c.cfg.Trace.Acquired; hook != nil {
-		hook(AcquiredInfo{Unit: a.unit.nonce, Token: a.token, Keys: len(plan), Rows: plan.Rows(), Took: time.Since(a.start)})
+		hook(AcquiredInfo{Unit: a.unit.nonce, Token: a.token, Keys: len(plan), Rows: plan.Rows(), Took: time.Since(a.start), Waited: a.waited})
 	}
 	return newSet(a), nil
+}
+
+// TryAcquire takes all of keys, or none, without waiting for anybody: the error
+// is a *[HeldError] if another unit has a key, or waits for it. Who is known to be
+// dead, because this process has watched it for long enough, is not waited for.
+func (c *Client) TryAcquire(ctx context.Context, keys []ordering.Key) (*Set, error) {
+	return c.Acquire(ctx, keys, func(o *Options) { o.Wait = For(0) })
 }
 
 // acquisition is the state of one unit on its way to a set.
@@ -60,7 +78,9 @@ func (c *Client) Acquire(ctx context.Context, keys []ordering.Key) (*Set, error)
 //   - steps [0, secured) are held and under the group's care; nothing later is,
 //     but for what a doubt may bring;
 //   - every attempt that may have landed, or may yet, is in attempts; it is dead
-//     when one of its rows has a fence that refuses it from then on.
+//     when one of its rows has a fence that refuses it from then on;
+//   - places are the rows in whose queue the unit was last seen: rows of its next
+//     step, one at most unless the network has its way.
 type acquisition struct {
 	c        *Client
 	unit     *unit
@@ -70,19 +90,25 @@ type acquisition struct {
 	stamps   []fencing.Token // of the secured steps: their rows' fences are at least this
 	attempts []attempt
 	reach    int // how many steps were ever tried
+	claim    *claim
+	places   map[ordering.Key]row
+	end      time.Time // of the record wait; zero if it has none
+	waited   time.Duration
 	group    *heartbeat.Group
 	start    time.Time
 }
 
-// attempt is an acquiring write that was not seen to succeed.
+// attempt is an acquiring write that was not seen to succeed, or the joining of
+// a queue.
 type attempt struct {
-	rvn    string
+	rvn    string // empty if it joins a queue
 	token  fencing.Token
-	first  int // index of its first step
-	steps  ordering.Plan
-	since  time.Time // from before its first sending
-	doubts bool      // a sending had no answer: it may land yet, or may have
-	dead   bool      // it cannot land any more; it may have, before
+	first  int           // index of its first step
+	steps  ordering.Plan // none if it joins a queue
+	at     ordering.Key  // a row that refuses it once its token is burned there
+	since  time.Time     // from before its first sending
+	doubts bool          // a sending had no answer: it may land yet, or may have
+	dead   bool          // it cannot land any more; it may have, before
 }
 
 // toBurn returns the attempts that must not land any more: those without an
@@ -95,7 +121,7 @@ func (a *acquisition) toBurn() []attempt {
 			continue
 		}
 		covered := slices.ContainsFunc(a.attempts[i+1:], func(later attempt) bool {
-			return later.first == tried.first && later.token >= tried.token
+			return later.at == tried.at && later.token >= tried.token
 		})
 		if tried.doubts || !covered {
 			burn = append(burn, tried)
@@ -104,9 +130,15 @@ func (a *acquisition) toBurn() []attempt {
 	return burn
 }
 
-func (c *Client) newAcquisition(ctx context.Context, plan ordering.Plan) *acquisition {
+func (c *Client) newAcquisition(ctx context.Context, plan ordering.Plan, o Options) *acquisition {
 	u := c.newUnit(ctx)
-	a := &acquisition{c: c, unit: u, plan: plan, token: c.clock.Next(), start: time.Now()}
+	a := &acquisition{
+		c: c, unit: u, plan: plan, token: c.clock.Next(), start: time.Now(),
+		claim: &claim{unit: u.nonce}, places: map[ordering.Key]row{},
+	}
+	if o.Wait.limited {
+		a.end = a.start.Add(o.Wait.limit)
+	}
 	a.group = heartbeat.Start(ctx, heartbeat.Config{
 		Lease:   c.cfg.Lease,
 		Every:   c.cfg.Heartbeat,
@@ -133,7 +165,10 @@ func (a *acquisition) run(caller context.Context) error {
 
 	most := a.c.cfg.ChunkSize
 	for a.secured < len(a.plan) {
-		chunk, _ := a.plan[a.secured:].Cut(most)
+		chunk, err := a.myTurn(ctx, most)
+		if err != nil {
+			return err
+		}
 		next, err := a.take(ctx, chunk)
 		if err != nil {
 			return err
@@ -149,6 +184,7 @@ func (a *acquisition) run(caller context.Context) error {
 		case next.verdict != await: // also after a success: whole chunks again
 			most = a.c.cfg.ChunkSize
 		case before > 0: // secure what comes before the row that blocks
+			a.c.turns.giveBack(a.claim, next.at.step)
 			most = a.plan[a.secured:next.at.step].Rows()
 		default: // wait for that row, then take its step alone
 			if err := a.wait(ctx, next.at, next.judgment); err != nil {
@@ -180,13 +216,14 @@ func (a *acquisition) take(ctx context.Context, chunk ordering.Plan) (decision, 
 	})
 	ws := wants(a.unit.nonce, chunk, a.secured)
 	updates := make([]*types.Update, len(ws))
-	for i, w := range ws {
-		updates[i] = a.c.table.acquire(w, vs)
+	for i := range ws {
+		_, ws[i].queued = a.places[ws[i].key]
+		updates[i] = a.c.table.acquire(ws[i], vs)
 	}
 	a.reach = max(a.reach, a.secured+len(chunk))
 	sent, err := a.c.write(ctx, rvn, updates)
 	this := attempt{
-		rvn: rvn, token: a.token, first: a.secured, steps: chunk,
+		rvn: rvn, token: a.token, first: a.secured, steps: chunk, at: chunk[0].Key,
 		since: sent.First, doubts: sent.Unanswered > 0,
 	}
 	if err == nil {
@@ -207,9 +244,10 @@ func (a *acquisition) take(ctx context.Context, chunk ordering.Plan) (decision, 
 		if err != nil {
 			return decision{}, err
 		}
+		a.placed(r)
 		seen = append(seen, observed{want: w, row: r, since: since})
 	}
-	return decide(seen, a.token, time.Now()), nil
+	return decide(seen, a.token, time.Now(), a.c.cfg.Grace), nil
 }
 
 // secure notes that the steps of an attempt are held. Its error says that this
@@ -219,9 +257,11 @@ func (a *acquisition) secure(won attempt) error {
 		a.stamps = append(a.stamps, won.token)
 	}
 	a.secured += len(won.steps)
+	clear(a.places) // the write that won took the unit out of them
+	a.traceHandOver(a.c.turns.secured(a.claim))
 	a.group.Add(won.steps.Keys(), won.since)
-	// The first row of these steps now has a fence of at least won.token: what
-	// is still under way for it with a token no higher will be refused.
+	// The rows of these steps now have a fence of at least won.token: what is
+	// still under way for one of them with a token no higher will be refused.
 	for i, old := range a.attempts {
 		a.attempts[i].dead = old.dead || old.token <= won.token
 	}

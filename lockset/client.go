@@ -35,6 +35,7 @@ type Client struct {
 	table  lockTable
 	clock  *fencing.Clock
 	seen   *sightings
+	turns  *turns
 	caller *requests.Caller
 }
 
@@ -53,6 +54,7 @@ func New(db DynamoDB, cfg Config) (*Client, error) {
 		table:  lockTable{name: cfg.Table, hashKey: cfg.HashKey},
 		clock:  fencing.NewClock(cfg.Now),
 		seen:   newSightings(10 * cfg.Lease),
+		turns:  newTurns(),
 		caller: &requests.Caller{Attempt: cfg.AttemptTimeout, Patience: cfg.Lease, Observe: cfg.Trace.Request},
 	}, nil
 }

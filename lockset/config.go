@@ -41,9 +41,13 @@ type Config struct {
 	Margin time.Duration
 	// AttemptTimeout bounds one sending of a request. Default Lease/10.
 	AttemptTimeout time.Duration
-	// Poll is the longest pause between two looks at a row that blocks.
-	// Default Lease/50.
+	// Poll is the longest pause between two looks at a row that blocks, at the
+	// head of its queue; every place further back looks less often, down to five
+	// times less. Default Lease/50.
 	Poll time.Duration
+	// Grace is how long the head of a queue may leave a row that it could take,
+	// before it is dropped as dead. Default Lease/4.
+	Grace time.Duration
 	// MaxAge is how long a set may be held; then it is lost. Below Retention.
 	// Default 7 days.
 	MaxAge time.Duration
@@ -93,6 +97,7 @@ func (c Config) withDefaults() Config {
 	orDuration(&c.Margin, c.Lease/10)
 	orDuration(&c.AttemptTimeout, c.Lease/10)
 	orDuration(&c.Poll, c.Lease/50)
+	orDuration(&c.Grace, c.Lease/4)
 	orDuration(&c.MaxAge, 7*24*time.Hour)
 	orDuration(&c.Retention, 14*24*time.Hour)
 	if c.ChunkSize == 0 {
@@ -131,6 +136,8 @@ func (c Config) validate() error {
 		{c.Margin <= 0, "Margin", "is negative"},
 		{c.AttemptTimeout <= 0, "AttemptTimeout", "is negative"},
 		{c.Poll <= 0, "Poll", "is negative"},
+		{c.Grace < maxSlowdown*c.Poll, "Grace", fmt.Sprintf(
+			"is %v, less than %d times Poll, %v: the living could not keep their turn", c.Grace, maxSlowdown, c.Poll)},
 		{c.Heartbeat+2*c.AttemptTimeout+c.Margin > c.Lease, "Lease", fmt.Sprintf(
 			"is %v, too short for a heartbeat of %v, two attempts of %v and a margin of %v", c.Lease, c.Heartbeat, c.AttemptTimeout, c.Margin)},
 		{c.MaxAge < c.Lease, "MaxAge", fmt.Sprintf("is %v, shorter than a lease", c.MaxAge)},

@@ -85,6 +85,7 @@ func (e *Ending) refusals(reasons []types.CancellationReason) func(func(int, map
 // nothing is held any more.
 func (e *Ending) Committed() {
 	e.set.turn <- nil
+	e.set.c.turns.drop(e.set.claim)
 	e.set.traceReleased()
 }
 
@@ -94,7 +95,10 @@ func (e *Ending) Committed() {
 // can. The fate is FateCommitted, FateNever, or one of the others if there was
 // no telling; then the error says why, if anything does.
 func (e *Ending) Resolve(ctx context.Context) (Fate, error) {
-	defer func() { e.set.turn <- nil }() // whatever is left is for others to take over
+	defer func() { // whatever is left is for others to take over
+		e.set.turn <- nil
+		e.set.c.turns.drop(e.set.claim)
+	}()
 	c, u := e.set.c, e.set.unit
 	for {
 		_, err := c.write(ctx, u.id("r"), c.table.releases(e.wants, c.values(u, e.set.token), false))

@@ -1,6 +1,7 @@
 package lockset
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -46,23 +47,32 @@ type TableError = requests.TableError
 //	End  error  // why there was no further one: the context's cause, or patience
 type NoAnswerError = requests.NoAnswerError
 
+// ErrWaited ends a wait that has lasted as long as Options.Wait allows.
+var ErrWaited = errors.New("the record wait is over")
+
 // HeldError says who had a key when the time to wait for it was over. Nothing
-// is held. Trying again later may succeed. It wraps the end of the context.
+// is held. Trying again later may succeed. It wraps [ErrWaited], or the end of
+// the context.
 type HeldError struct {
 	Key   ordering.Key  // the key that could not be had
-	Owner string        // of the unit that holds it; empty if that was not read yet
-	Unit  string        // that holds it; one of several if they hold keys below it
+	Owner string        // of the unit that holds it; empty if that was not read
+	Unit  string        // that holds it, one of several if they hold keys below it, or is next
 	Age   time.Duration // how long this process has known the holder's last sign of life
+	Queue int           // how many wait for it, as far as is known: in the table, and in this process
 	Err   error
 }
 
 func (e *HeldError) Error() string {
-	if e.Owner == "" { // its row was not read yet
-		return fmt.Sprintf("key %q is held, or one below it, by unit %s: %v", string(e.Key), e.Unit, e.Err)
+	waiting := ""
+	if e.Queue > 0 {
+		waiting = fmt.Sprintf(", %d waiting", e.Queue)
 	}
-	return fmt.Sprintf("key %q is held by unit %s of owner %q (last sign of life seen %v ago): %v",
-		string(e.Key), e.Unit, e.Owner, e.Age.Round(time.Millisecond), e.Err)
+	if e.Owner == "" { // its row was not read
+		return fmt.Sprintf("key %q is held, or one below it, or next for unit %s%s: %v", string(e.Key), e.Unit, waiting, e.Err)
+	}
+	return fmt.Sprintf("key %q is held by unit %s of owner %q (last sign of life seen %v ago)%s: %v",
+		string(e.Key), e.Unit, e.Owner, e.Age.Round(time.Millisecond), waiting, e.Err)
 }
 
-// Unwrap returns the end of the context.
+// Unwrap returns why nobody waits any longer:
 func (e *HeldError) Unwrap() error { return e.Err }

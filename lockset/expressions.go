@@ -3,6 +3,7 @@ package lockset
 // Pure: decides, does no I/O.
 
 import (
+	"fmt"
 	"iter"
 	"maps"
 	"strconv"
@@ -27,6 +28,12 @@ const (
 	isMine  = "#unit = :unit"
 	hasMine = "contains(#below, :entry)"
 
+	// Nobody barges past the head of a row's queue: who waits there must be the
+	// head, and leaves the queue in the write that acquires.
+	nobodyWaits = "attribute_not_exists(#queue[0])"
+	iAmNext     = "#queue[0] = :unit"
+	stepForward = ", #queue[0]" // to be removed
+
 	takeIf = isFree + " AND attribute_not_exists(#below) AND " + isNewer
 	take   = "SET #ownerName = :owner, #leaseDuration = :lease, #recordVersionNumber = :rvn, #unit = :unit, " +
 		"#fence = :token, #acquiredAt = :now, #expiresAt = :expires REMOVE #isReleased"
@@ -49,6 +56,14 @@ const (
 	// keeps the row. The retention is longer than anybody's maximum age: whoever
 	// holds the row, or has an intent on it, is gone before it expires.
 	stamp = "SET #fence = :token, #expiresAt = :expires"
+
+	// A join needs a newer token, like an acquiring write, so that a burn stops one
+	// that is still under way.
+	joinIf = "attribute_exists(#key) AND NOT contains(#queue, :unit) AND " + isNewer +
+		" AND (attribute_not_exists(#queue) OR size(#queue) < :full)"
+	join   = "SET #queue = list_append(if_not_exists(#queue, :none), :me)"
+	dropIf = "#queue[0] = :head AND #fence = :seen AND #isReleased = :one AND attribute_not_exists(#below)"
+	drop   = "REMOVE #queue[0]"
 
 	burnIf       = "#fence < :token"
 	burnAbsentIf = "attribute_not_exists(#key)"
@@ -132,6 +147,9 @@ func unitValues(unit string, token fencing.Token, now, expires time.Time) values
 		":now":     num(now.UnixMilli()),
 		":expires": num(expires.Unix()),
 		":most":    num(maxBelow),
+		":full":    num(maxQueue),
+		":none":    &types.AttributeValueMemberL{Value: []types.AttributeValue{}},
+		":me":      &types.AttributeValueMemberL{Value: []types.AttributeValue{str(unit)}},
 	}
 }
 
@@ -150,10 +168,20 @@ func entryOf(e entry, ancestor ordering.Key) values {
 
 // acquire is the write that takes one row.
 func (t lockTable) acquire(w want, vs values) *types.Update {
-	if w.intent {
-		return t.update(w.key, intendIf, intend, vs.with(entryOf(w.entry, w.key)))
+	turn, leaveQueue := nobodyWaits, ""
+	if w.queued {
+		turn, leaveQueue = iAmNext, stepForward
 	}
-	return t.update(w.key, takeIf, take, vs)
+	if w.intent {
+		return t.update(w.key, intendIf+" AND "+turn, intend+leaveQueue, vs.with(entryOf(w.entry, w.key)))
+	}
+	return t.update(w.key, takeIf+" AND "+turn, take+leaveQueue, vs)
+}
+
+// stepOut is the write by which a unit gives up its place in a row's queue.
+func (t lockTable) stepOut(key ordering.Key, place int, vs values) *types.Update {
+	at := fmt.Sprintf("#queue[%d]", place)
+	return t.update(key, at+" = :unit", "REMOVE "+at, vs)
 }
 
 // release is the write that frees one row, after a commit with its mark.

@@ -25,16 +25,21 @@ func (a *acquisition) giveUp(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), a.c.cfg.Lease, errGiveUpOver)
 	defer cancel()
 	_, _ = a.group.Stop()
+	a.c.turns.leave(a.claim)
+	defer a.c.turns.drop(a.claim)
 	errs := []error{cause}
 	held := a.secured
 	for _, tried := range a.toBurn() {
 		landed, err := a.burn(ctx, tried)
 		if err != nil && !errors.As(cause, new(*TableError)) { // which would say the same again
-			errs = append(errs, fmt.Errorf("burn token %v on key %q: %w", tried.token, string(tried.steps[0].Key), err))
+			errs = append(errs, fmt.Errorf("burn token %v on key %q: %w", tried.token, string(tried.at), err))
 		}
 		if landed != nil {
 			held = max(held, landed.first+len(landed.steps))
 		}
+	}
+	if err := a.leaveQueues(ctx, ""); err != nil && !errors.As(cause, new(*TableError)) {
+		errs = append(errs, err)
 	}
 	if time.Since(a.start) >= a.c.cfg.Lease {
 		held += a.leftBehind(ctx, held)
@@ -73,11 +78,11 @@ func (a *acquisition) leftBehind(ctx context.Context, held int) (steps int) {
 	return steps
 }
 
-// burn makes the token of an attempt unusable on the first of its keys, so that
-// the attempt, which is atomic, cannot land any more. It returns the attempt
-// that has landed there, if one has.
+// burn makes the token of an attempt unusable on one of its rows, so that the
+// attempt, which is atomic, cannot land any more. It returns the attempt that has
+// landed there, if one has.
 func (a *acquisition) burn(ctx context.Context, tried attempt) (landed *attempt, err error) {
-	key := tried.steps[0].Key
+	key := tried.at
 	vs := a.c.values(a.unit, tried.token)
 	for {
 		_, err := a.c.write(ctx, a.unit.id("x"), []*types.Update{a.c.table.update(key, burnIf, stamp, vs)})
@@ -90,6 +95,7 @@ func (a *acquisition) burn(ctx context.Context, tried attempt) (landed *attempt,
 			if errors.As(err, new(*RowError)) {
 				return nil, nil // not ours to touch
 			}
+			a.placed(r)
 			if won, ok := a.attempted(r.rvn); ok && r.unit == a.unit.nonce {
 				return &won, nil
 			}

@@ -15,6 +15,7 @@ type want struct {
 	step   int   // index in the plan
 	intent bool  // else exclusive
 	entry  entry // what an intent leaves; its witness is the step's key
+	queued bool  // the unit has a place in the row's queue
 }
 
 // heldIn reports whether the row shows that the unit has what it wants of it.
@@ -46,29 +47,40 @@ const (
 	admits    verdict = iota // nothing here is in the way
 	raise                    // admits, but only a higher token
 	mine                     // an earlier attempt landed
-	await                    // held: look again, at the latest when the lease ends
+	await                    // held, or another's turn: look again, at the latest when its time is over
 	bury                     // held by the dead
+	pass                     // it is the turn of the dead
 	witnesses                // held from below: judge the witness of each entry
 )
 
 // judgement is a verdict and, for await, when the holder's lease ends if it
-// stays silent.
+// stays silent, or the time in which the head of the queue is to take the row.
 type judgement struct {
 	verdict verdict
 	until   time.Time
 }
 
-// judge decides what an observed row asks of the unit me. since is when this
-// process first saw the row's RVN, a reading from after that answer; now is
-// this process's clock. No clock but this process's own decides anything.
-func judge(r row, w want, token fencing.Token, since, now time.Time) judgement {
+// watch is what a process knows when it judges: since when nobody on the row has
+// shown a sign of life, a reading from after that answer, and the time now. No
+// clock but this process's own decides anything.
+type watch struct {
+	since, now time.Time
+	grace      time.Duration // in which the head of a queue is to take a row
+}
+
+// judge decides what an observed row asks of a unit that wants it.
+func judge(r row, w want, token fencing.Token, at watch) judgement {
+	place, _ := r.place(w.entry.unit)
+	behind := place > 0
 	switch {
 	case w.heldIn(r):
 		return judgement{verdict: mine}
 	case !r.free():
-		return judgeHolder(r, since, now)
-	case !w.intent && len(r.below) > 0, w.intent && len(r.below) >= maxBelow:
+		return judgeHolder(r, at)
+	case !w.intent && len(r.below) > 0, w.intent && len(r.below) >= maxBelow, behind && len(r.below) > 0:
 		return judgement{verdict: witnesses}
+	case behind:
+		return judgeHead(at)
 	case r.fence >= token:
 		return judgement{verdict: raise}
 	default:
@@ -78,24 +90,33 @@ func judge(r row, w want, token fencing.Token, since, now time.Time) judgement {
 
 // judgeHolder decides about a held row: dead is who was silent for a full
 // lease, the row's own, by our clock.
-func judgeHolder(r row, since, now time.Time) judgement {
-	end := since.Add(r.lease)
-	if now.Before(end) {
+func judgeHolder(r row, at watch) judgement {
+	end := at.since.Add(r.lease)
+	if at.now.Before(end) {
 		return judgement{verdict: await, until: end}
 	}
 	if r.pending {
 		// A journal decides the fate of this unit, not its silence.
-		return judgement{verdict: await, until: now.Add(r.lease)}
+		return judgement{verdict: await, until: at.now.Add(r.lease)}
 	}
 	return judgement{verdict: bury}
 }
 
+// judgeHead decides about the head of the queue of a row that anybody could take.
+func judgeHead(at watch) judgement {
+	end := at.since.Add(at.grace)
+	if at.now.Before(end) {
+		return judgement{verdict: await, until: end}
+	}
+	return judgement{verdict: pass}
+}
+
 // judgeWitness decides about an entry by the row of its witness.
-func judgeWitness(e entry, witness row, since, now time.Time) (stale bool, j judgement) {
+func judgeWitness(e entry, witness row, at watch) (stale bool, j judgement) {
 	if witness.unit != e.unit {
 		return true, judgement{}
 	}
-	return false, judgeHolder(witness, since, now)
+	return false, judgeHolder(witness, at)
 }
 
 // observed is a row with what this process knows of it.
@@ -118,17 +139,17 @@ type decision struct {
 // decide weighs the rows that refused a chunk, in the plan's order. The reasons
 // DynamoDB gives are a lower bound of what is in the way, so whatever is
 // decided is tried, not believed.
-func decide(seen []observed, token fencing.Token, now time.Time) decision {
+func decide(seen []observed, token fencing.Token, now time.Time, grace time.Duration) decision {
 	d := decision{verdict: admits}
 	for _, o := range seen {
-		j := judge(o.row, o.want, token, o.since, now)
+		j := judge(o.row, o.want, token, watch{o.since, now, grace})
 		switch j.verdict {
 		case mine:
 			return decision{verdict: mine, at: o, judgment: j}
 		case admits:
 		case raise:
 			d.raise = true
-		case await, bury, witnesses:
+		case await, bury, pass, witnesses:
 			if d.verdict == admits {
 				d.verdict, d.at, d.judgment = await, o, j
 			}

@@ -24,6 +24,8 @@ var (
 	freeRow = row{key: "a", exists: true, released: true, fence: 50}
 )
 
+const grace = 3 * time.Second
+
 func with(r row, change func(*row)) row {
 	change(&r)
 	return r
@@ -72,7 +74,7 @@ func TestJudge(t *testing.T) {
 		{"one intent fewer", with(full, func(r *row) { r.below = r.below[1:] }), intent, 51, 0, admits, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			j := judge(c.row, c.want, c.token, t0.Add(-c.seen), t0)
+			j := judge(c.row, c.want, c.token, watch{t0.Add(-c.seen), t0, grace})
 			require.Equal(t, c.verdict, j.verdict)
 			if c.verdict == await {
 				require.Equal(t, c.untilRel, j.until.Sub(t0))
@@ -85,11 +87,11 @@ func TestJudgeWitness(t *testing.T) {
 	e := entry{unit: other, witness: "a/x"}
 	witness := with(heldRow, func(r *row) { r.key = "a/x" })
 
-	stale, j := judgeWitness(e, witness, t0, t0)
+	stale, j := judgeWitness(e, witness, watch{since: t0, now: t0})
 	require.False(t, stale)
 	require.Equal(t, await, j.verdict)
 
-	stale, j = judgeWitness(e, witness, t0.Add(-10*time.Second), t0)
+	stale, j = judgeWitness(e, witness, watch{since: t0.Add(-10 * time.Second), now: t0})
 	require.False(t, stale, "dead, but its row still names it: bury first")
 	require.Equal(t, bury, j.verdict)
 
@@ -98,7 +100,7 @@ func TestJudgeWitness(t *testing.T) {
 		"free":         with(freeRow, func(r *row) { r.key = "a/x" }),
 		"another unit": with(witness, func(r *row) { r.unit = me }),
 	} {
-		stale, _ = judgeWitness(e, gone, t0, t0)
+		stale, _ = judgeWitness(e, gone, watch{since: t0, now: t0})
 		require.True(t, stale, name)
 	}
 }
@@ -110,18 +112,18 @@ func TestDecideTakesWhatLandedThenTheFirstBlockThenTheToken(t *testing.T) {
 	blocked, low := heldRow, freeRow
 	landed := with(heldRow, func(r *row) { r.unit = me })
 
-	require.Equal(t, admits, decide(nil, 51, t0).verdict)
+	require.Equal(t, admits, decide(nil, 51, t0, grace).verdict)
 
-	d := decide([]observed{at(1, low), at(2, with(low, func(r *row) { r.fence = 70 }))}, 50, t0)
+	d := decide([]observed{at(1, low), at(2, with(low, func(r *row) { r.fence = 70 }))}, 50, t0, grace)
 	require.Equal(t, admits, d.verdict)
 	require.True(t, d.raise)
 
-	d = decide([]observed{at(1, low), at(2, blocked), at(3, with(blocked, func(r *row) { r.key = "z" }))}, 50, t0)
+	d = decide([]observed{at(1, low), at(2, blocked), at(3, with(blocked, func(r *row) { r.key = "z" }))}, 50, t0, grace)
 	require.Equal(t, await, d.verdict)
 	require.Equal(t, 2, d.at.step, "the first that blocks, not the last")
 	require.True(t, d.raise)
 
-	d = decide([]observed{at(1, blocked), at(2, landed)}, 50, t0)
+	d = decide([]observed{at(1, blocked), at(2, landed)}, 50, t0, grace)
 	require.Equal(t, mine, d.verdict)
 	require.Equal(t, 2, d.at.step)
 }

@@ -35,6 +35,9 @@ const (
 // maxBelow is how many intents a row carries at most.
 const maxBelow = 64
 
+// maxQueue is how many units a row's queue has at most.
+const maxQueue = 32
+
 // row is what a row of the lock table says.
 //
 // Invariants of a row that holdall wrote:
@@ -68,6 +71,26 @@ type entry struct {
 func (e entry) text(ancestor ordering.Key) string { return e.unit + " " + e.witness.Under(ancestor) }
 
 func (r row) free() bool { return !r.exists || r.released }
+
+// watched names what is to show a sign of life on a row: the holder by its RVN,
+// or the head of the queue, for whom a takeable row waits; "" if nobody.
+func (r row) watched() string {
+	switch {
+	case !r.free():
+		return r.rvn
+	case len(r.below) == 0 && len(r.queue) > 0:
+		return "queue " + r.queue[0]
+	}
+	return ""
+}
+
+// place is where a unit stands in the row's queue, or would: behind the last.
+func (r row) place(unit string) (place int, queued bool) {
+	if i := slices.Index(r.queue, unit); i >= 0 {
+		return i, true
+	}
+	return len(r.queue), false
+}
 
 func (r row) has(e entry) bool { return slices.Contains(r.below, e) }
 

@@ -29,6 +29,7 @@ type Set struct {
 	token fencing.Token
 	plan  ordering.Plan
 	group *heartbeat.Group
+	claim *claim
 
 	// turn holds what is not released yet, and is empty while a release is under
 	// way: waiting for it ends with a context, which waiting for a lock does not.
@@ -36,17 +37,19 @@ type Set struct {
 }
 
 func newSet(a *acquisition) *Set {
-	s := &Set{c: a.c, unit: a.unit, token: a.token, plan: a.plan, group: a.group, turn: make(chan ordering.Plan, 1)}
+	s := &Set{c: a.c, unit: a.unit, token: a.token, plan: a.plan, group: a.group, claim: a.claim, turn: make(chan ordering.Plan, 1)}
 	s.turn <- a.plan
-	context.AfterFunc(s.group.Context(), s.traceLost)
+	context.AfterFunc(s.group.Context(), s.lost)
 	return s
 }
 
-func (s *Set) traceLost() {
+// lost tells of a loss: units of this process need not wait for this one.
+func (s *Set) lost() {
 	cause := context.Cause(s.group.Context())
 	if cause == ErrReleased { //nolint:errorlint // the very cause that Stop sets
 		return
 	}
+	s.c.turns.drop(s.claim)
 	s.c.cfg.Logger.Warn("holdall: lost a lock set", "unit", s.unit.nonce, "cause", cause)
 	if hook := s.c.cfg.Trace.Lost; hook != nil {
 		hook(s.unit.nonce, cause)
@@ -100,6 +103,7 @@ func (s *Set) Release(ctx context.Context) error {
 	}
 	left, err = s.c.release(ctx, s.unit, left)
 	s.turn <- left
+	s.c.turns.drop(s.claim) // what is left is the table's to judge
 	if len(left) == 0 {
 		s.traceReleased()
 	}

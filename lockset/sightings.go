@@ -7,9 +7,10 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// sightings remember, for this process, when it first saw a holder's RVN: from
-// then on it measures the holder's silence. Waiters that come later inherit
-// what earlier ones saw. It is safe for concurrent use.
+// sightings remember, for this process, when it first saw what a row shows: from
+// then on it measures the silence of the holder, or of the head of the queue for
+// whom the row waits. Waiters that come later inherit what earlier ones saw. It
+// is safe for concurrent use.
 type sightings struct {
 	keep time.Duration // how long an unused sighting is of interest
 
@@ -19,7 +20,7 @@ type sightings struct {
 }
 
 type sighting struct {
-	rvn         string
+	watched     string
 	since, used time.Time
 }
 
@@ -29,18 +30,19 @@ func newSightings(keep time.Duration) *sightings {
 	return &sightings{keep: keep, known: map[ordering.Key]sighting{}, prune: pruneFrom}
 }
 
-// see notes that a row was seen with this RVN at now, a reading from after the
-// answer, and returns when it was first seen with it.
+// see notes that a row was seen so at now, a reading from after the answer, and
+// returns since when nobody on it has shown a sign of life.
 func (s *sightings) see(r row, now time.Time) (since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.free() {
+	watched := r.watched()
+	if watched == "" {
 		delete(s.known, r.key)
 		return now
 	}
 	seen, ok := s.known[r.key]
-	if !ok || seen.rvn != r.rvn {
-		seen = sighting{rvn: r.rvn, since: now}
+	if !ok || seen.watched != watched {
+		seen = sighting{watched: watched, since: now}
 	}
 	seen.used = now
 	s.known[r.key] = seen

@@ -17,8 +17,18 @@ type Trace struct {
 	Request func(RequestInfo)
 	// Acquired is called when a set is held as a whole.
 	Acquired func(AcquiredInfo)
-	// Blocked is called when a unit starts to wait for a row.
+	// Blocked is called when a unit starts to wait for a row, because of a unit of
+	// this process or of another.
 	Blocked func(BlockedInfo)
+	// Joined is called when a unit has got a place in the queue of a row of the
+	// table; 0 is its head.
+	Joined func(key ordering.Key, unit string, place int)
+	// HandedOver is called when a unit has taken a row for which it had waited
+	// behind another of this process, without a place in the table's queue.
+	HandedOver func(key ordering.Key, from, to string)
+	// Dropped is called when a place was taken from the head of a row's queue, for
+	// leaving the row untaken too long.
+	Dropped func(key ordering.Key, unit string)
 	// Raised is called when a unit's token was too low for a row.
 	Raised func(unit string, token Token)
 	// Buried is called when a dead holder's row was freed.
@@ -53,12 +63,15 @@ type AcquiredInfo struct {
 	Keys  int           // held exclusively
 	Rows  int           // written: keys and intents on their ancestors
 	Took  time.Duration // since Acquire was called
+	// Waited is how much of it was spent waiting for others.
+	Waited time.Duration
 }
 
 // BlockedInfo describes what a unit waits for.
 type BlockedInfo struct {
 	Unit   string       // the one that waits
 	Key    ordering.Key // the row that blocks
-	Holder string       // the unit that holds it; empty if intents from below block
+	Holder string       // the unit that holds it; empty if intents from below block, or others' turn
 	Owner  string       // the holder's
+	Queue  int          // how many were waiting for it already, as far as is known
 }

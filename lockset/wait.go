@@ -2,7 +2,6 @@ package lockset
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -11,24 +10,55 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// wait returns when the row that blocks looks takeable, or when an earlier
-// attempt of ours is seen to have landed. Until then it only reads, but for
-// burying and cleaning the dead: a blocked unit re-sends no acquiring write.
+// Wait is a record wait: how long a unit is willing to wait for others. The
+// zero value is as long as its context lives.
+type Wait struct {
+	limited bool
+	limit   time.Duration
+}
+
+// For returns a wait of at most d, all in all; For(0) waits for nobody. Only
+// waiting counts: a request under way when the time is over is not cut short.
+func For(d time.Duration) Wait { return Wait{limited: true, limit: max(d, 0)} }
+
+// Pauses between two looks at a row: the first after a change, and how much
+// longer than Poll they may become far back in a queue.
+const (
+	minPause    = 10 * time.Millisecond
+	maxSlowdown = 5
+)
+
+// wait returns when the row that blocks looks takeable and the unit has its turn
+// among those of this process, or when an earlier attempt of ours is seen to have
+// landed. Until then the unit has one place, in the queue of that row, and only
+// reads, but for burying, cleaning and dropping the dead: it re-sends no
+// acquiring write.
 func (a *acquisition) wait(ctx context.Context, at observed, j judgement) error {
-	a.traceBlocked(at)
+	if err := a.leaveQueues(ctx, at.key); err != nil {
+		return a.waitError(ctx, at, err)
+	}
+	queued := a.c.turns.queued(at.key)
+	if !a.c.turns.refused(a.claim, wants(a.unit.nonce, a.plan[at.step:at.step+1], at.step), at.key) {
+		return a.standInLine(ctx)
+	}
+	a.traceBlocked(BlockedInfo{Key: at.key, Holder: at.row.unit, Owner: at.row.owner, Queue: len(at.row.queue) + queued})
+	began := time.Now()
+	defer func() { a.waited += time.Since(began) }()
 	holder := at // the last known to be in the way, for the error
-	for n := 1; ; n++ {
+	for look := newLooks(a, at.row); ; look.next(at.row) {
 		progress := false
 		switch j.verdict {
 		case admits, mine:
-			return nil
+			return a.again(ctx, at)
 		case raise:
 			a.raise()
-			return nil
+			return a.again(ctx, at)
 		case bury:
 			progress = a.bury(ctx, at.row)
+		case pass:
+			progress = a.drop(ctx, at.row)
 		case witnesses:
-			witness, freed, err := a.judgeBelow(ctx, at, n)
+			witness, freed, err := a.judgeBelow(ctx, at, look.all())
 			if err != nil {
 				return a.waitError(ctx, holder, err)
 			}
@@ -40,7 +70,7 @@ func (a *acquisition) wait(ctx context.Context, at observed, j judgement) error 
 			holder = at
 		}
 		if !progress { // nothing changed that we know of: look again later
-			if err := requests.Sleep(ctx, a.pause(n, j)); err != nil {
+			if err := a.pause(ctx, at.row, look, j); err != nil {
 				return a.waitError(ctx, holder, err)
 			}
 		}
@@ -48,39 +78,116 @@ func (a *acquisition) wait(ctx context.Context, at observed, j judgement) error 
 		if err != nil {
 			return a.waitError(ctx, holder, err)
 		}
+		a.placed(r)
 		at.row, at.since = r, since
-		j = judge(r, at.want, a.token, since, time.Now())
+		j = judge(r, at.want, a.token, watch{since, time.Now(), a.c.cfg.Grace})
 	}
 }
 
-// pause is how long to wait before the n-th look: growing to Poll, jittered,
-// and not beyond the moment at which a silent holder's lease ends.
-func (a *acquisition) pause(n int, j judgement) time.Duration {
-	most := a.c.cfg.Poll
-	pause := min(most, minPause<<min(n-1, 20))
-	pause -= time.Duration(requests.Jitter(a.unit.nonce+"/wait", n) * float64(pause) / 2)
+// again has the unit ask for its step once more, if nobody of this process is in
+// the way of another row of it; else it moves to that row's line, and gives up
+// its place here: a unit has one in all.
+func (a *acquisition) again(ctx context.Context, at observed) error {
+	if a.c.turns.again(a.claim) {
+		return nil
+	}
+	if err := a.leaveQueues(ctx, ""); err != nil {
+		return a.waitError(ctx, at, err)
+	}
+	return a.standInLine(ctx)
+}
+
+// pause takes a place in the row's queue, if it has room and the unit has none,
+// and lets time go by until the next look.
+func (a *acquisition) pause(ctx context.Context, r row, look *looks, j judgement) error {
+	if a.over() {
+		return ErrWaited
+	}
+	place, queued := r.place(a.unit.nonce)
+	if !queued && r.exists && place < maxQueue {
+		joined, err := a.join(ctx, r)
+		if err != nil || !joined { // the row has changed: look at once
+			return err
+		}
+	}
+	d := look.pause(a.c.cfg.Poll, place)
 	if j.verdict == await {
-		pause = min(pause, max(time.Until(j.until), 0))
+		d = min(d, max(time.Until(j.until), 0))
 	}
-	return pause
+	if !a.end.IsZero() {
+		d = min(d, max(time.Until(a.end), 0))
+	}
+	return requests.Sleep(ctx, d)
 }
 
-const minPause = 10 * time.Millisecond
+// over reports whether the record wait has ended.
+func (a *acquisition) over() bool { return !a.end.IsZero() && !time.Now().Before(a.end) }
+
+// looks paces the looks at a row: soon after a change, then more and more
+// seldom. Each is jittered.
+type looks struct {
+	unit    string
+	n       int // of all
+	quiet   int // since the row has changed for the unit
+	holder  string
+	head    string
+	waiting int
+}
+
+func newLooks(a *acquisition, r row) *looks {
+	l := &looks{unit: a.unit.nonce}
+	l.next(r)
+	return l
+}
+
+// next counts a look that showed r.
+func (l *looks) next(r row) {
+	place, _ := r.place(l.unit)
+	head := ""
+	if len(r.queue) > 0 {
+		head = r.queue[0]
+	}
+	if r.unit != l.holder || head != l.head || place != l.waiting {
+		l.quiet = 0
+	}
+	l.holder, l.head, l.waiting = r.unit, head, place
+	l.n++
+	l.quiet++
+}
+
+// all reports whether this look is one at all witnesses.
+func (l *looks) all() bool { return l.n%witnessEvery == 0 }
+
+func (l *looks) pause(poll time.Duration, place int) time.Duration {
+	most := poll * time.Duration(min(1+place, maxSlowdown))
+	pause := min(most, minPause<<min(l.quiet-1, 20))
+	return pause - time.Duration(requests.Jitter(l.unit+"/wait", l.n)*float64(pause)/2)
+}
 
 // waitError says who was in the way when the caller would wait no longer.
 func (a *acquisition) waitError(ctx context.Context, holder observed, err error) error {
 	switch {
 	case a.group.Context().Err() != nil:
 		return context.Cause(a.group.Context())
-	case ctx.Err() == nil:
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case err != ErrWaited: //nolint:errorlint // our own, as it is
 		return err
 	}
-	held := &HeldError{Key: holder.key, Owner: holder.row.owner, Unit: holder.row.unit, Err: context.Cause(ctx)}
-	if !holder.since.IsZero() {
+	r := holder.row
+	held := &HeldError{Key: holder.key, Owner: r.owner, Unit: r.unit, Queue: len(r.queue), Err: err}
+	if _, queued := r.place(a.unit.nonce); queued {
+		held.Queue--
+	}
+	if !r.free() {
 		held.Age = time.Since(holder.since)
 	}
-	if held.Unit == "" && len(holder.row.below) > 0 {
-		held.Unit = holder.row.below[0].unit
+	switch {
+	case held.Unit != "":
+	case len(r.below) > 0:
+		held.Unit = r.below[0].unit
+	case len(r.queue) > 0:
+		held.Unit = r.queue[0]
 	}
 	return held
 }
@@ -102,14 +209,16 @@ func (a *acquisition) bury(ctx context.Context, dead row) bool {
 
 // judgeBelow looks at the witnesses of the intents on a row, buries those that
 // are dead and cleans the entries that are stale. It returns a living one, if
-// it saw any, and whether it freed anything.
-func (a *acquisition) judgeBelow(ctx context.Context, at observed, n int) (living observed, freed bool, err error) {
+// it saw any, and whether it freed anything. One living witness is enough to keep
+// us out: the dead among the others are looked for less often, since each look is
+// a request.
+func (a *acquisition) judgeBelow(ctx context.Context, at observed, all bool) (living observed, freed bool, err error) {
 	for _, e := range at.row.below {
 		r, since, err := a.c.read(ctx, a.unit.id("g"), e.witness)
 		if err != nil {
 			return living, freed, err
 		}
-		stale, j := judgeWitness(e, r, since, time.Now())
+		stale, j := judgeWitness(e, r, watch{since: since, now: time.Now()})
 		if !stale && j.verdict == bury {
 			stale = a.bury(ctx, r)
 		}
@@ -118,9 +227,7 @@ func (a *acquisition) judgeBelow(ctx context.Context, at observed, n int) (livin
 			continue
 		}
 		living = observed{want: want{key: e.witness}, row: r, since: since}
-		// One living witness is enough to keep us out. The dead among the
-		// others are looked for less often: each look is a request.
-		if n%witnessEvery != 0 {
+		if !all && a.end.IsZero() {
 			return living, freed, nil
 		}
 	}
@@ -143,24 +250,4 @@ func (a *acquisition) clean(ctx context.Context, ancestor ordering.Key, e entry)
 		hook(ancestor, e.unit)
 	}
 	return true
-}
-
-// clean removes a stale intent and reports whether it was there. A *refusal
-// means that its unit holds the witness.
-func (c *Client) clean(ctx context.Context, id string, ancestor ordering.Key, e entry) (left bool, err error) {
-	_, err = c.transact(ctx, id, c.table.clean(ancestor, e))
-	var refused *refusal
-	if errors.As(err, &refused) {
-		if _, holds := refused.items[0]; !holds {
-			return false, nil // the witness is gone, and so is the entry
-		}
-	}
-	return err == nil, err
-}
-
-func (a *acquisition) traceBlocked(at observed) {
-	a.c.cfg.Logger.Debug("holdall: waiting", "key", string(at.key), "unit", a.unit.nonce, "holder", at.row.unit)
-	if hook := a.c.cfg.Trace.Blocked; hook != nil {
-		hook(BlockedInfo{Unit: a.unit.nonce, Key: at.key, Holder: at.row.unit, Owner: at.row.owner})
-	}
 }

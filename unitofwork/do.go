@@ -19,6 +19,10 @@ type Options struct {
 	// Payload is what the ID stands for: the same ID with another payload, or
 	// with other keys, is refused with an *[IDError].
 	Payload []byte
+	// Wait is how long to wait for others' locks, all in all: the record wait.
+	// Then the error is a *lockset.HeldError. It begins anew with every attempt.
+	// The zero value waits as long as the context lives.
+	Wait lockset.Wait
 	// Attempts is how often Do tries at most: after an error that allows it
 	// (see [StartOver]) it starts over with a fresh unit and a fresh token, and
 	// calls its function again. Default 1.
@@ -56,7 +60,8 @@ func (o Options) fits(plan ordering.Plan, writes int) error {
 
 // Do locks keys, calls fn, and commits what it staged when it returns nil;
 // otherwise, also when it panics, it writes nothing and releases the locks. Keys
-// may come in any order. Do waits for locks as long as ctx lives.
+// may come in any order. Do waits for locks as long as ctx lives and Options.Wait
+// allows, first come, first served.
 //
 // fn's context ends when ctx does or the locks are lost. fn reads with
 // [Unit.Get] and stages writes; it must not act on the outside world, for it

@@ -60,7 +60,7 @@ func (c *Client) begin(ctx context.Context, keys []ordering.Key, o Options) (*Un
 		return nil, err
 	}
 	start := time.Now()
-	set, err := c.locks.Acquire(ctx, keys)
+	set, err := c.locks.Acquire(ctx, keys, func(l *lockset.Options) { l.Wait = o.Wait })
 	if err != nil {
 		return nil, err
 	}

@@ -95,9 +95,9 @@ var ofAcquiring = []mutant{
 	},
 	{
 		clause: "a unit that waits holds nothing later than what it waits for",
-		file:   "lockset/acquire.go",
-		old:    `chunk, _ := a.plan[a.secured:].Cut(most)`,
-		new:    `chunk, _ := a.plan[a.secured+(len(a.plan)-a.secured-1)*(1-min(a.secured, 1)):].Cut(most)`,
+		file:   "lockset/queue.go",
+		old:    `chunk, _ := a.plan[a.secured:].Cut(rows)`,
+		new:    `chunk, _ := a.plan[a.secured+(len(a.plan)-a.secured-1)*(1-min(a.secured, 1)):].Cut(rows)`,
 		by:     check{in: "lockset", test: "TestABlockedSetSecuresWhatComesBeforeAndWaits"},
 	},
 	{
@@ -128,15 +128,15 @@ var ofTakingOver = []mutant{
 	{
 		clause: "a holder is dead after a full lease of silence, not sooner",
 		file:   "lockset/judge.go",
-		old:    `	end := since.Add(r.lease)`,
-		new:    `	end := since.Add(r.lease / 2)`,
+		old:    `	end := at.since.Add(r.lease)`,
+		new:    `	end := at.since.Add(r.lease / 2)`,
 		by:     check{in: "lockset", test: "TestTakeoverComesAFullLeaseAfterTheFirstSightAndAfterTheHolderKnows"},
 	},
 	{
 		clause: "a holder's lease is the one its row names",
 		file:   "lockset/judge.go",
-		old:    `	end := since.Add(r.lease)`,
-		new:    `	end := since.Add(min(r.lease, 20*time.Second))`,
+		old:    `	end := at.since.Add(r.lease)`,
+		new:    `	end := at.since.Add(min(r.lease, 20*time.Second))`,
 		by:     check{in: "lockset", test: "TestJudge"},
 	},
 	{
@@ -149,15 +149,15 @@ var ofTakingOver = []mutant{
 	{
 		clause: "a new RVN is a sign of life",
 		file:   "lockset/sightings.go",
-		old:    `if !ok || seen.rvn != r.rvn {`,
+		old:    `if !ok || seen.watched != watched {`,
 		new:    `if !ok {`,
 		by:     check{in: "lockset", test: "TestTheHolderIsToldBeforeTheTakeover"},
 	},
 	{
 		clause: "later waiters inherit what their process saw",
 		file:   "lockset/sightings.go",
-		old:    `if !ok || seen.rvn != r.rvn {`,
-		new:    `if !ok || seen.rvn != r.rvn || now.After(seen.since) {`,
+		old:    `if !ok || seen.watched != watched {`,
+		new:    `if !ok || seen.watched != watched || now.After(seen.since) {`,
 		by:     check{in: "lockset", test: "TestSightingsMeasureFromTheFirst"},
 	},
 	{
@@ -219,8 +219,8 @@ var ofTakingOver = []mutant{
 	{
 		clause: "who waits judges everything dead that blocks it, not the first entry alone",
 		file:   "lockset/wait.go",
-		old:    `		if n%witnessEvery != 0 {`,
-		new:    `		if n > 0 {`,
+		old:    `		if !all && a.end.IsZero() {`,
+		new:    `		if a.end.IsZero() {`,
 		by:     check{in: "lockset", test: "TestTheDeadBehindALivingIntentAreWatchedMeanwhile"},
 	},
 }

@@ -103,10 +103,13 @@ func (w *world) takeAll(ctx context.Context, p *process, keys []ordering.Key) {
 // checkFree: nothing is held, wanted or intended by anybody.
 func (w *world) checkFree(row map[string]types.AttributeValue) {
 	key := row["key"].(*types.AttributeValueMemberS).Value
-	for _, left := range []string{"unit", "below", "queue", "pending"} {
+	for _, left := range []string{"unit", "below", "pending"} {
 		if v, there := row[left]; there {
 			w.history.problem("row %s still has %s: %s", key, left, text(v))
 		}
+	}
+	if queue := asLockRow(row).queue; len(queue) > 0 {
+		w.history.problem("row %s still has units in its queue: %v", key, queue)
 	}
 	if _, released := row["isReleased"]; !released {
 		w.history.problem("row %s is not released", key)

@@ -121,7 +121,7 @@ func (h *host) boot(name string, weather func(faults.Call) (string, faults.Fault
 	})
 	cfg := lockset.Config{
 		Table: lockTable, Owner: name, Lease: h.lease, MaxAge: w.plan.MaxAge,
-		Retention: w.plan.Retention, ChunkSize: w.plan.ChunkSize, Poll: w.plan.Poll,
+		Retention: w.plan.Retention, ChunkSize: w.plan.ChunkSize, Poll: w.plan.Poll, Grace: w.plan.Grace,
 		Now: func() time.Time { return time.Now().Add(time.Duration(h.skew.Load())) },
 		Rand: func(ctx context.Context) [16]byte {
 			bytes := nonceBytes(ctx, w.plan.Seed)
@@ -158,6 +158,15 @@ func (p *process) trace() *lockset.Trace {
 		},
 		Blocked: func(i lockset.BlockedInfo) {
 			w.story.tell(p.name, "unit %s waits for %s, held by unit %s", i.Unit, i.Key, i.Holder)
+		},
+		Joined: func(key ordering.Key, unit string, place int) {
+			w.story.tell(p.name, "unit %s is in the queue of %s, at place %d", unit, key, place)
+		},
+		HandedOver: func(key ordering.Key, from, to string) {
+			w.story.tell(p.name, "unit %s has %s from unit %s", to, key, from)
+		},
+		Dropped: func(key ordering.Key, unit string) {
+			w.story.tell(p.name, "has dropped unit %s from the head of the queue of %s", unit, key)
 		},
 		Raised: func(unit string, token lockset.Token) {
 			w.story.tell(p.name, "unit %s raises its token to %v", unit, token)

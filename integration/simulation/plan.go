@@ -20,7 +20,7 @@ type Plan struct {
 	MaxAge         time.Duration
 	Retention      time.Duration
 	ChunkSize      int
-	Poll           time.Duration
+	Poll, Grace    time.Duration
 	Skew           time.Duration // no wall clock is wrong by more
 	Families, Fan  int           // of keys: how many may be locked as one, and how many below each
 	Depth          int           // of keys: levels
@@ -83,7 +83,8 @@ func NewPlan(seed uint64) Plan {
 	p.Rush = time.Duration(p.Workers) * 5 * time.Second
 	p.Spread = min(oneOf(r, p.Lease, 3*p.Lease, p.Rush), p.Rush)
 	if r.IntN(8) > 0 { // the default of Lease/50 mostly makes a course longer, not richer
-		p.Poll = p.Lease / time.Duration(3+r.IntN(5))
+		p.Grace = p.Lease / time.Duration(1+r.IntN(4))
+		p.Poll = p.Grace / time.Duration(5+r.IntN(4))
 	}
 	p.MaxDelay = time.Duration(1+r.IntN(40)) * p.Lease / 10
 	p.Mishaps = time.Duration(4+r.IntN(30)) * p.Lease

@@ -30,6 +30,7 @@ type lockRow struct {
 	fence     int64
 	taken     int64 // the fence that the last taker left
 	below     []string
+	queue     []string
 	alive     time.Time // when its unit's RVN was written
 }
 
@@ -46,7 +47,7 @@ func (l *lockRows) written(db *memdynamo.DB, table *string, key map[string]types
 	}
 	before := l.of[name]
 	now := asLockRow(item)
-	for _, what := range checkRow(before, now, item) {
+	for _, what := range append(checkRow(before, now, item), checkQueue(before, now)...) {
 		l.history.problem("row %s: %s: %s", name, what, row(item))
 	}
 	now.taken, now.alive = before.taken, before.alive
@@ -84,10 +85,16 @@ func asLockRow(item map[string]types.AttributeValue) (r lockRow) {
 	if v, ok := item["below"].(*types.AttributeValueMemberSS); ok {
 		r.below = v.Value
 	}
+	if v, ok := item["queue"].(*types.AttributeValueMemberL); ok {
+		for _, unit := range v.Value {
+			r.queue = append(r.queue, text(unit))
+		}
+	}
 	return r
 }
 
-// units are those that a row shows: its holder, and whose intents it has.
+// units are those that a row shows: its holder, whose intents it has, and who is
+// in its queue.
 func (r lockRow) units() (all []string) {
 	if r.unit != "" {
 		all = append(all, r.unit)
@@ -96,7 +103,7 @@ func (r lockRow) units() (all []string) {
 		unit, _, _ := strings.Cut(entry, " ")
 		all = append(all, unit)
 	}
-	return all
+	return append(all, r.queue...)
 }
 
 // checkRow returns what is wrong with a row, which was before.

@@ -222,6 +222,9 @@ var verbs = []struct{ has, verb string }{
 	{"#ownerName = :owner", "take"},
 	{"ADD #below", "intend"},
 	{"DELETE #below", "leave"},
+	{"list_append", "queue at"},
+	{"REMOVE #queue[0]", "be or drop the head of"},
+	{"REMOVE #queue", "step out of the queue of"},
 	{"#committedBy = :unit", "free with a mark"},
 	{"REMOVE #unit", "free"},
 	{"SET #isReleased = :one, #fence", "burn"},
@@ -274,7 +277,7 @@ func row(item map[string]types.AttributeValue) string {
 	var all []string
 	for _, attr := range []struct{ name, said string }{
 		{"key", ""}, {"ID", ""}, {"isReleased", "free"}, {"unit", "unit "}, {"recordVersionNumber", "RVN "}, {"fence", "fence "},
-		{"below", "below "}, {"committedBy", "committed by "}, {"N", ""}, {"Last", "by "}, {"_fence", "fence "},
+		{"below", "below "}, {"queue", "queue "}, {"committedBy", "committed by "}, {"N", ""}, {"Last", "by "}, {"_fence", "fence "},
 	} {
 		v, ok := item[attr.name]
 		_, free := item["isReleased"]
@@ -302,7 +305,11 @@ func text(v types.AttributeValue) string {
 	case *types.AttributeValueMemberSS:
 		return "[" + strings.Join(v.Value, ", ") + "]"
 	case *types.AttributeValueMemberL:
-		return fmt.Sprintf("a list of %d", len(v.Value))
+		all := make([]string, len(v.Value))
+		for i, v := range v.Value {
+			all[i] = text(v)
+		}
+		return "[" + strings.Join(all, ", ") + "]"
 	}
 	return fmt.Sprint(v)
 }
