@@ -29,6 +29,9 @@ func (a *acquisition) standInLine(ctx context.Context) error {
 			return context.Cause(a.group.Context())
 		}
 		now := a.c.turns.whoIsAhead(a.claim)
+		if now.key == "" { // it got the step at this very moment
+			now = before
+		}
 		return &HeldError{Key: now.key, Owner: a.c.cfg.Owner, Unit: now.unit, Queue: now.queued, Err: err}
 	}
 	var end <-chan time.Time

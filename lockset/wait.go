@@ -58,6 +58,9 @@ func (a *acquisition) wait(ctx context.Context, at observed, j judgement) error 
 		case pass:
 			progress = a.drop(ctx, at.row)
 		case witnesses:
+			if at.intent && !look.all() {
+				break // not they but the row's queue is in the way, or so many that one matters little
+			}
 			witness, freed, err := a.judgeBelow(ctx, at, look.all())
 			if err != nil {
 				return a.waitError(ctx, holder, err)
@@ -132,6 +135,7 @@ type looks struct {
 	holder  string
 	head    string
 	waiting int
+	below   int
 }
 
 func newLooks(a *acquisition, r row) *looks {
@@ -147,16 +151,16 @@ func (l *looks) next(r row) {
 	if len(r.queue) > 0 {
 		head = r.queue[0]
 	}
-	if r.unit != l.holder || head != l.head || place != l.waiting {
+	if r.unit != l.holder || head != l.head || place != l.waiting || len(r.below) != l.below {
 		l.quiet = 0
 	}
-	l.holder, l.head, l.waiting = r.unit, head, place
+	l.holder, l.head, l.waiting, l.below = r.unit, head, place, len(r.below)
 	l.n++
 	l.quiet++
 }
 
 // all reports whether this look is one at all witnesses.
-func (l *looks) all() bool { return l.n%witnessEvery == 0 }
+func (l *looks) all() bool { return l.n%witnessEvery == 1 }
 
 func (l *looks) pause(poll time.Duration, place int) time.Duration {
 	most := poll * time.Duration(min(1+place, maxSlowdown))

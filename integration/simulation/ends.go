@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/holdall/holdall/ordering"
 )
 
 // unit is what is known of a unit of the library's, by its nonce.
@@ -13,14 +15,33 @@ type unit struct {
 	p     *process
 	ended time.Time // when it had undone, or committed, all it did; zero: never, or it could not
 	loose bool      // it said that it could not undo everything
+	joins map[ordering.Key]int
 }
 
 // born notes that a process begins a unit.
 func (h *history) born(nonce string, p *process) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.units[nonce] = &unit{p: p}
+	h.units[nonce] = &unit{p: p, joins: map[ordering.Key]int{}}
 }
+
+// joined notes that a unit has a place in a row's queue. It may lose it, to
+// Grace, to a row's deletion or to another row that it needs, but not for ever.
+func (h *history) joined(nonce string, key ordering.Key) {
+	h.mu.Lock()
+	n := 0
+	if u := h.units[nonce]; u != nil {
+		u.joins[key]++
+		n = u.joins[key]
+	}
+	h.mu.Unlock()
+	if n > mostJoins {
+		h.problem("unit %s joins the queue of %s for the %dth time", nonce, key, n)
+	}
+}
+
+// mostJoins is how often a unit may join the queue of one row.
+const mostJoins = 8
 
 // ended notes that a unit is at its end, and that by its own account nothing is
 // left of it: from here on no row may ever show it again.

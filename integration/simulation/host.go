@@ -161,6 +161,7 @@ func (p *process) trace() *lockset.Trace {
 		},
 		Joined: func(key ordering.Key, unit string, place int) {
 			w.story.tell(p.name, "unit %s is in the queue of %s, at place %d", unit, key, place)
+			w.history.joined(unit, key)
 		},
 		HandedOver: func(key ordering.Key, from, to string) {
 			w.story.tell(p.name, "unit %s has %s from unit %s", to, key, from)
