@@ -48,6 +48,8 @@ func Run(t *testing.T, api API, differences ...Difference) {
 	}{
 		{"expressions", testExpressions},
 		{"absent rows", testAbsentRows},
+		{"queue clauses", testQueueClauses},
+		{"queues", testQueues},
 		{"expression errors", testExpressionErrors},
 		{"clean", testClean},
 		{"numbers", testNumbers},

@@ -1,7 +1,6 @@
 package conformance
 
 func acquireCases() []expression {
-	queued := func(units ...string) item { return with(released, item{"queue": list(units...)}) }
 	return []expression{
 		{"no row", nil, acquire, taken},
 		{"free row", released, acquire, retaken},
@@ -14,11 +13,6 @@ func acquireCases() []expression {
 		{"intents below", with(released, item{"below": set("other address:9")}), acquire, nil},
 		{"foreign row", item{"data": text("x")}, acquire, nil},
 		{"released with another value", with(released, item{"isReleased": text("0")}), acquire, nil},
-		{"another heads the queue", queued("other", "me"), acquire, nil},
-		{"we head the queue", queued("me", "other"), acquireHead, with(retaken, item{"queue": list("other")})},
-		{"we are the queue", queued("me"), acquireHead, with(retaken, item{"queue": list()})},
-		{"another was faster to the head", queued("other", "me"), acquireHead, nil},
-		{"empty queue", queued(), acquire, with(retaken, item{"queue": list()})},
 	}
 }
 
@@ -38,9 +32,6 @@ func intentCases() []expression {
 			item{"isReleased": text("1"), "fence": number(token), "below": set(append(names("u", 63), "me address:7")...)}},
 		{"no place left", carrying(64), intent, nil},
 		{"held", held, intent, nil},
-		{"another heads the queue", with(released, item{"queue": list("other")}), intent, nil},
-		{"we head the queue", with(first, item{"fence": older, "queue": list("me")}), intent,
-			with(first, item{"queue": list("me")})},
 		{"fence equal", with(carrier, item{"fence": number(token)}), intent, nil},
 		{"restamp", carrier, restampIntent, with(carrier, item{"fence": number(token)})},
 		{"restamp another's", with(carrier, item{"below": set("other address:9")}), restampIntent, nil},
@@ -90,29 +81,5 @@ func othersCases() []expression {
 		{"burn where the fence is newer", with(released, item{"fence": number(token + 1)}), burn, nil},
 		{"burn where there is no row", nil, burnNew, created},
 		{"burn where there is a row", released, burnNew, nil},
-	}
-}
-
-func queueCases() []expression {
-	waiting := func(units ...string) item { return with(held, item{"queue": list(units...)}) }
-	takeable := func(units ...string) item { return with(released, item{"queue": list(units...)}) }
-	return []expression{
-		{"join the first", held, join, waiting("me")},
-		{"join an emptied queue", waiting(), join, waiting("me")},
-		{"join behind", waiting("a", "b"), join, waiting("a", "b", "me")},
-		{"join twice", waiting("a", "me"), join, nil},
-		// contains on a list asks for an element: "me" is a part of "someone".
-		{"join beside a longer name", waiting("someone"), join, waiting("someone", "me")},
-		{"join the last place", waiting(names("u", 31)...), join, waiting(append(names("u", 31), "me")...)},
-		{"join a full queue", waiting(names("u", 32)...), join, nil},
-		{"join where the fence is newer", with(held, item{"fence": number(token)}), join, nil},
-		{"join where there is no row", nil, join, nil},
-		{"leave from the middle", waiting("a", "me", "b"), leaveSecond, waiting("a", "b")},
-		{"leave when the queue has moved", waiting("me", "b"), leaveSecond, nil},
-		{"leave where there is no queue", held, leaveSecond, nil},
-		{"drop a dead head", takeable("other", "me"), dropHead, takeable("me")},
-		{"drop a head that moved on", takeable("me"), dropHead, nil},
-		{"drop where the fence moved", with(takeable("other"), item{"fence": number(token)}), dropHead, nil},
-		{"drop the head of a held row", waiting("other"), dropHead, nil},
 	}
 }

@@ -10,24 +10,29 @@ import (
 // The expressions of the protocol.
 const (
 	isFree = "(attribute_not_exists(#key) OR #released = :one)"
-	turn   = "(attribute_not_exists(#queue[0]) OR #queue[0] = :unit)"
 	newer  = "(attribute_not_exists(#fence) OR #fence < :token)"
 	mine   = "#unit = :unit"
 	within = "contains(#below, :entry)"
+
+	// Whose turn it is: who has no place in the queue takes a row that nobody
+	// waits for, who has one takes it as the head, and leaves in the same write.
+	nobodyWaits = "attribute_not_exists(#queue[0])"
+	weAreNext   = "#queue[0] = :unit"
+	stepForward = ", #queue[0]" // to be removed, too
 )
 
 var (
-	acquire = write{
-		update: "SET #owner = :owner, #lease = :lease, #rvn = :rvn, #unit = :unit, #fence = :token, #at = :at, " +
-			"#expires = :expires REMOVE #released",
-		condition: isFree + " AND attribute_not_exists(#below) AND " + turn + " AND " + newer,
-	}
-	// acquireHead secures a row and leaves its queue in one write.
-	acquireHead = write{update: acquire.update + ", #queue[0]", condition: acquire.condition + " AND #queue[0] = :unit"}
-	intent      = write{
-		update:    "SET #fence = :token, #released = :one REMOVE #expires ADD #below :entries",
-		condition: isFree + " AND " + turn + " AND " + newer + " AND (attribute_not_exists(#below) OR size(#below) < :most)",
-	}
+	takeIf = isFree + " AND attribute_not_exists(#below) AND " + newer
+	take   = "SET #owner = :owner, #lease = :lease, #rvn = :rvn, #unit = :unit, #fence = :token, #at = :at, " +
+		"#expires = :expires REMOVE #released"
+	acquire     = write{update: take, condition: takeIf + " AND " + nobodyWaits}
+	acquireHead = write{update: take + stepForward, condition: takeIf + " AND " + weAreNext}
+
+	intendIf   = isFree + " AND " + newer + " AND (attribute_not_exists(#below) OR size(#below) < :most)"
+	intend     = "ADD #below :entries SET #fence = :token, #released = :one REMOVE #expires"
+	intent     = write{update: intend, condition: intendIf + " AND " + nobodyWaits}
+	intentHead = write{update: intend + stepForward, condition: intendIf + " AND " + weAreNext}
+
 	restamp       = write{update: "SET #fence = :token", condition: "#fence < :token AND " + mine}
 	restampIntent = write{update: "SET #fence = :token", condition: "#fence < :token AND " + within}
 	renew         = write{update: "SET #rvn = :rvn", condition: mine}
@@ -48,7 +53,9 @@ var (
 		condition: "attribute_exists(#key) AND NOT contains(#queue, :unit) AND " + newer +
 			" AND (attribute_not_exists(#queue) OR size(#queue) < :places)",
 	}
+	leaveFirst  = write{update: "REMOVE #queue[0]", condition: "#queue[0] = :unit"}
 	leaveSecond = write{update: "REMOVE #queue[1]", condition: "#queue[1] = :unit"}
+	leaveFourth = write{update: "REMOVE #queue[3]", condition: "#queue[3] = :unit"}
 	dropHead    = write{
 		update:    "REMOVE #queue[0]",
 		condition: "#queue[0] = :other AND #fence = :seen AND #released = :one AND attribute_not_exists(#below)",
@@ -89,6 +96,7 @@ func testExpressions(t *testing.T, w *world) {
 		{"intent", intentCases()},
 		{"holder", holderCases()},
 		{"others", othersCases()},
+		{"turn", turnCases()},
 		{"queue", queueCases()},
 	} {
 		for _, c := range group.cases {
