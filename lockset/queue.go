@@ -62,14 +62,14 @@ func (a *acquisition) myTurn(ctx context.Context, rows int) (ordering.Plan, erro
 	for i := range chunk {
 		steps[i] = wants(a.unit.nonce, chunk[i:i+1], a.secured+i)
 	}
-	for {
-		if n := a.c.turns.reserve(a.claim, steps); n > 0 {
-			return chunk[:n], nil
-		}
+	n := a.c.turns.reserve(a.claim, steps)
+	if n == 0 {
 		if err := a.standInLine(ctx); err != nil {
 			return nil, err
 		}
+		n = a.claim.got
 	}
+	return chunk[:n], nil
 }
 
 // placed notes where a row, just seen, has the unit in its queue.

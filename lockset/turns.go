@@ -43,12 +43,13 @@ type claim struct {
 
 	// Guarded by turns.mu.
 	arrived int64        // the number of its arrival at the step that it wants; 0 before
-	step    []want       // wanted, and not had
+	steps   [][]want     // wanted, and not had: it waits for the first
 	line    ordering.Key // where it stands; empty if in no line
 	inTable bool         // and waits there for this process in the table
 	has     []want
 	from    handOver      // what it waited for, if another left it
 	ready   chan struct{} // closed when it has the step that it stood in line for
+	got     int           // how many steps it was given then
 }
 
 // handOver is a row that a unit of this process left to another.
@@ -68,7 +69,7 @@ type ahead struct {
 
 // reserve lets c have the rows of the first of these steps, as many steps as
 // nobody of this process is in the way of, and returns how many. If it is none,
-// c stands in line until c.ready is closed; then it has the first step.
+// c stands in line until c.ready is closed; then it has the first c.got of them.
 func (t *turns) reserve(c *claim, steps [][]want) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -76,16 +77,11 @@ func (t *turns) reserve(c *claim, steps [][]want) int {
 		t.arrived++
 		c.arrived = t.arrived
 	}
-	for n, step := range steps {
-		if key, blocked := t.inTheWay(c, step); blocked {
-			if n == 0 {
-				t.lineUp(c, step, key)
-			}
-			return n
-		}
-		t.give(c, step)
+	if key, blocked := t.inTheWay(c, steps[0]); blocked {
+		t.lineUp(c, steps, key)
+		return 0
 	}
-	return len(steps)
+	return t.give(c, steps)
 }
 
 // secured notes that what c has is held, and that it comes to its next step. It
@@ -113,7 +109,7 @@ func (t *turns) refused(c *claim, step []want, key ordering.Key) (inTable bool) 
 	defer t.mu.Unlock()
 	freed := t.takeBack(c, step[0].step)
 	c.from = handOver{}
-	t.lineUp(c, step, key)
+	t.lineUp(c, [][]want{step}, key)
 	i := slices.IndexFunc(step, func(w want) bool { return w.key == key })
 	c.inTable = !t.rows[key].keepsOut(c, step[i])
 	t.promote(freed, "")
@@ -128,12 +124,12 @@ func (t *turns) again(c *claim) bool {
 	defer t.mu.Unlock()
 	at := c.line
 	c.inTable = false
-	key, blocked := t.inTheWay(c, c.step)
+	key, blocked := t.inTheWay(c, c.steps[0])
 	if blocked {
 		t.stepOut(c)
-		t.lineUp(c, c.step, key)
+		t.lineUp(c, c.steps, key)
 	} else {
-		t.give(c, c.step)
+		t.give(c, c.steps)
 	}
 	t.promote([]ordering.Key{at}, "")
 	return !blocked
@@ -221,11 +217,23 @@ func (r *turn) keepsOut(c *claim, w want) bool {
 // precedes reports whether c is before other in its line.
 func (c *claim) precedes(other *claim) bool { return c.inTable || c.arrived < other.arrived }
 
-func (t *turns) give(c *claim, step []want) {
+// give lets c have the first of these steps, which nobody keeps it out of, and
+// those that follow up to one that somebody does. It returns how many.
+func (t *turns) give(c *claim, steps [][]want) int {
 	if c.line != "" {
 		t.stepOut(c)
 	}
-	c.step = nil
+	c.steps = nil
+	for n, step := range steps {
+		if _, blocked := t.inTheWay(c, step); blocked && n > 0 {
+			return n
+		}
+		t.giveStep(c, step)
+	}
+	return len(steps)
+}
+
+func (t *turns) giveStep(c *claim, step []want) {
 	for _, w := range step {
 		r := t.row(w.key)
 		switch {
@@ -269,12 +277,13 @@ func (t *turns) takeBack(c *claim, from int) (freed []ordering.Key) {
 	return freed
 }
 
-// lineUp has c wait for a step, in the line of a row that keeps it out.
-func (t *turns) lineUp(c *claim, step []want, key ordering.Key) {
-	if c.step == nil {
+// lineUp has c wait for the first of these steps, in the line of a row that keeps
+// it out.
+func (t *turns) lineUp(c *claim, steps [][]want, key ordering.Key) {
+	if c.steps == nil {
 		c.ready = make(chan struct{})
 	}
-	c.step, c.line = step, key
+	c.steps, c.line = steps, key
 	r := t.row(key)
 	i := 0
 	for i < len(r.line) && r.line[i].precedes(c) {
@@ -297,16 +306,16 @@ func (t *turns) promote(freed []ordering.Key, from string) {
 		r := t.rows[key]
 		for r != nil && len(r.line) > 0 && !r.line[0].inTable {
 			first := r.line[0]
-			at, blocked := t.inTheWay(first, first.step)
+			at, blocked := t.inTheWay(first, first.steps[0])
 			if at == key {
 				break
 			}
 			if blocked {
 				t.stepOut(first)
-				t.lineUp(first, first.step, at)
+				t.lineUp(first, first.steps, at)
 				continue
 			}
-			t.give(first, first.step)
+			first.got = t.give(first, first.steps)
 			if from != "" {
 				first.from = handOver{key, from}
 			}

@@ -175,6 +175,9 @@ func (p *process) trace() *lockset.Trace {
 		Released: func(unit string) { w.history.ended(unit) },
 		Lost:     func(unit string, err error) { w.story.tell(p.name, "unit %s: %v", unit, err) },
 		GaveUp: func(unit string, err error) {
+			if p.dead() { // and all its goroutines at once: nobody is told anything
+				return
+			}
 			w.story.tell(p.name, "unit %s has given up: %v", unit, err)
 			if joined(err) || errors.As(err, new(*lockset.TableError)) {
 				w.history.loose(unit)
