@@ -1,0 +1,159 @@
+package waiting
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// The dead are waited for in real time: the lease is short, but long beside the
+// few requests that it takes to bury them.
+const (
+	crashLease = 2 * time.Second
+	atOnce     = 8 // crashes, each on a key of its own
+)
+
+// BenchmarkCrashOfHolder counts how many leases go by from the last sign of life
+// that a holder sent until another process has its key: a waiter that was there
+// all the time, or a late one, that came when its process had already seen the
+// holder's last version but nobody was waiting any more.
+func BenchmarkCrashOfHolder(b *testing.B) {
+	for _, late := range []bool{false, true} {
+		name := map[bool]string{false: "waiter", true: "late"}[late]
+		b.Run(name, func(b *testing.B) {
+			each(b, crashLease, func(bed *bed) {
+				var leases []float64
+				for n := 0; bed.b.Loop(); n++ {
+					for _, d := range bed.together(n, func(key ordering.Key, phase float64) time.Duration {
+						return bed.holderCrashes(key, phase, late)
+					}) {
+						leases = append(leases, float64(d)/float64(crashLease))
+					}
+				}
+				bed.b.ReportMetric(mean(leases), "leases")
+				bed.b.ReportMetric(slices.Max(leases), "leases-at-most")
+			})
+		})
+	}
+}
+
+// BenchmarkCrashOfHead counts what a dead head of a queue costs the next: from
+// the release of the row until the next has it, against Grace and one of its
+// polls. Every place looks a poll less often than the one before: the next's is
+// two of the configuration's.
+func BenchmarkCrashOfHead(b *testing.B) {
+	each(b, crashLease, func(bed *bed) {
+		cfg := bed.process(nil).Config()
+		bound := cfg.Grace + 2*cfg.Poll
+		var delays []float64
+		for n := 0; bed.b.Loop(); n++ {
+			for _, d := range bed.together(n, bed.headCrashes) {
+				delays = append(delays, float64(d)/float64(bound))
+			}
+		}
+		bed.b.ReportMetric(mean(delays), "of-grace-and-poll")
+		bed.b.ReportMetric(slices.Max(delays), "of-grace-and-poll-at-most")
+	})
+}
+
+// together measures several crashes, each at another moment between two
+// heartbeats.
+func (b *bed) together(n int, crash func(key ordering.Key, phase float64) time.Duration) []time.Duration {
+	took := make([]time.Duration, atOnce)
+	var group sync.WaitGroup
+	for i := range took {
+		group.Go(func() {
+			took[i] = crash(ordering.Key(fmt.Sprintf("crash:%d.%d", n, i)), (float64(i)+0.5)/atOnce)
+		})
+	}
+	group.Wait()
+	if b.b.Failed() {
+		b.b.FailNow()
+	}
+	return took
+}
+
+// acquired is a set, nil if it was given up, and when that was.
+type acquired struct {
+	set *lockset.Set
+	at  time.Time
+}
+
+// acquire starts an acquisition.
+func acquire(ctx context.Context, p *process, key ordering.Key) <-chan acquired {
+	done := make(chan acquired, 1)
+	go func() {
+		set, _ := p.Acquire(ctx, []ordering.Key{key})
+		done <- acquired{set, time.Now()}
+	}()
+	return done
+}
+
+// waiter returns a process, and a channel that is closed when it has a place in
+// the table's queue.
+func (b *bed) waiter() (*process, <-chan struct{}) {
+	joined := make(chan struct{})
+	var once sync.Once
+	return b.process(&lockset.Trace{
+		Joined: func(ordering.Key, string, int) { once.Do(func() { close(joined) }) },
+	}), joined
+}
+
+// holderCrashes returns how long after its last sign of life the key of a dead
+// holder is another's.
+func (b *bed) holderCrashes(key ordering.Key, phase float64, late bool) time.Duration {
+	holder := b.process(nil)
+	held := <-acquire(b.background(), holder, key)
+	heir, joined := b.waiter()
+	ctx, leave := context.WithCancel(b.b.Context())
+	defer leave()
+	waiting := acquire(ctx, heir, key)
+	<-joined
+	cfg := heir.Config()
+	time.Sleep(cfg.Heartbeat + time.Duration(phase*float64(cfg.Heartbeat)))
+	holder.cut()
+	if late {
+		time.Sleep(4 * cfg.Poll) // the last version is seen
+		leave()
+		<-waiting
+		time.Sleep(time.Until(holder.lastSign().Add(cfg.Lease * 9 / 10)))
+		waiting = acquire(b.b.Context(), heir, key)
+	}
+	got := <-waiting
+	if !assert.NotNil(b.b, held.set) || !assert.NotNil(b.b, got.set) {
+		return 0
+	}
+	assert.NoError(b.b, got.set.Release(b.b.Context()))
+	return got.at.Sub(holder.lastSign())
+}
+
+// headCrashes returns how long after its release a row is the next's when the
+// first in its queue is dead.
+func (b *bed) headCrashes(key ordering.Key, phase float64) time.Duration {
+	held := <-acquire(b.background(), b.process(nil), key)
+	head, first := b.waiter()
+	ctx, forget := context.WithCancel(b.background())
+	dead := acquire(ctx, head, key)
+	b.b.Cleanup(func() { forget(); <-dead }) // what a dead process still tries ends after a lease
+	<-first
+	next, second := b.waiter()
+	waiting := acquire(b.b.Context(), next, key)
+	<-second
+	time.Sleep(time.Duration(phase * float64(next.Config().Heartbeat)))
+	head.cut()
+	freed := time.Now()
+	assert.NoError(b.b, held.set.Release(b.b.Context()))
+	got := <-waiting
+	if assert.NotNil(b.b, got.set) {
+		assert.NoError(b.b, got.set.Release(b.b.Context()))
+	}
+	return got.at.Sub(freed)
+}
