@@ -45,7 +45,8 @@ sim: ## simulate HOURS host-hours (500) of everything that can go wrong, from se
 mutants: ## weaken the protocol clause by clause: a test must notice each time
 	@$(GO) run ./integration/mutants
 
-bench: ## what locking and committing costs: requests, capacity, time
+bench: ## what locking, committing and waiting cost: requests, capacity, time
+	@$(GO) run ./integration/engines/install
 	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCH_TIME) -benchmem ./...
 
 # Built with the versions golangci-lint itself was released with, away from
