@@ -123,7 +123,7 @@ func (b *bed) refused(o *owner, d time.Duration, keys ...ordering.Key) {
 	require.ErrorAs(b.t, err, &held)
 }
 
-// allFree asserts that no row is held and no intent is left.
+// allFree asserts that no row is held, no intent is left and nobody is in a queue.
 func (b *bed) allFree() {
 	b.t.Helper()
 	in := &dynamodb.ScanInput{TableName: aws.String(b.locks), ConsistentRead: aws.Bool(true)}
@@ -134,6 +134,7 @@ func (b *bed) allFree() {
 			require.Contains(b.t, item, "isReleased", "%v", item["key"])
 			require.NotContains(b.t, item, "unit", "%v", item["key"])
 			require.NotContains(b.t, item, "below", "%v", item["key"])
+			require.Empty(b.t, queueOf(item), "%v", item["key"])
 		}
 		if in.ExclusiveStartKey = out.LastEvaluatedKey; in.ExclusiveStartKey == nil {
 			return
