@@ -1,0 +1,216 @@
+package lockset_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// Units that died in a queue.
+
+// slowest is how long a waiter far back in a queue takes to look again.
+const slowest = 5 * poll
+
+// diesWaiting has a fresh owner join the queue of whatever blocks key, and die.
+func (b *bed) diesWaiting(name string, key ordering.Key) (unit string) {
+	b.t.Helper()
+	o := b.owner(name, nil, func(c *lockset.Config) { c.Trace.Joined = func(_ ordering.Key, u string, _ int) { unit = u } })
+	b.ask(b.t.Context(), o, []ordering.Key{key})
+	o.net.Crash()
+	require.NotEmpty(b.t, unit, "it has joined")
+	return unit
+}
+
+// droppedBy has an owner note whom it drops.
+func droppedBy(units *[]string) func(*lockset.Config) {
+	return func(c *lockset.Config) {
+		c.Trace.Dropped = func(_ ordering.Key, u string) { *units = append(*units, u) }
+	}
+}
+
+// Each dead head costs those behind it Grace, and the time in which they notice,
+// and not less: it may be alive.
+func TestADeadHeadIsDroppedAfterGrace(t *testing.T) {
+	for _, heads := range []int{1, 2, 3} {
+		for name, key := range map[string]ordering.Key{"an exclusive waiter": "c", "an intent": "c/1"} {
+			t.Run(fmt.Sprintf("%d before %s", heads, name), func(t *testing.T) {
+				inBed(t, func(t *testing.T, b *bed) {
+					holder := b.take(b.owner("holder", nil), "c")
+					var dead, dropped []string
+					for i := range heads {
+						dead = append(dead, b.diesWaiting(fmt.Sprint("dead", i), "c"))
+					}
+					heir := b.ask(t.Context(), b.owner("heir", nil, droppedBy(&dropped)), []ordering.Key{key})
+					time.Sleep(2 * lease)
+					require.Empty(t, dropped, "the row is held: nobody can ask more of them")
+					require.NoError(t, holder.Context().Err())
+
+					b.free(holder)
+					freed := time.Now()
+					heir.leave()
+					n := time.Duration(heads)
+					require.GreaterOrEqual(t, heir.at.Sub(freed), n*grace)
+					require.Less(t, heir.at.Sub(freed), n*(grace+8*rtt)+slowest)
+					require.Equal(t, dead, dropped, "in their order")
+					require.Empty(t, b.queue("c"))
+					b.allFree()
+				})
+			})
+		}
+	}
+}
+
+// Those who want the row at once and go away raise its fence each time. That is
+// no sign of life of the head, and delays nobody.
+func TestTheWatchOfAHeadOutlastsTheFence(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		holder := b.take(b.owner("holder", nil), "a")
+		dead := b.diesWaiting("dead", "a")
+		var dropped []string
+		heir := b.ask(t.Context(), b.owner("heir", nil, droppedBy(&dropped)), []ordering.Key{"a"})
+		b.free(holder)
+		freed := time.Now()
+		fences := map[string]bool{}
+		for i := 0; heir.waits() && time.Since(freed) < 3*grace; i++ {
+			passer := b.owner(fmt.Sprint("passer", i), nil)
+			_, err := passer.TryAcquire(t.Context(), []ordering.Key{"a"})
+			var held *lockset.HeldError
+			require.ErrorAs(t, err, &held)
+			fences[b.fence("a")] = true
+			time.Sleep(grace / 7)
+		}
+		require.Greater(t, len(fences), 5, "the fence rose all the time")
+		heir.leave()
+		require.GreaterOrEqual(t, heir.at.Sub(freed), grace)
+		require.Less(t, heir.at.Sub(freed), grace+slowest+8*rtt)
+		require.Equal(t, []string{dead}, dropped)
+		b.allFree()
+	})
+}
+
+// Where the dead have the row from below and the turn as well, they are found
+// dead one after the other.
+func TestADeadHeadOverADeadIntent(t *testing.T) {
+	for name, key := range map[string]ordering.Key{"for a coarse lock": "c", "for a fine one": "c/2"} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				b.crashed("c/1")
+				died := time.Now()
+				b.diesWaiting("waited", "c")
+				o := b.owner("heir", nil)
+				heir := b.ask(t.Context(), o, []ordering.Key{key})
+				heir.leave()
+				require.Less(t, heir.at.Sub(died), lease+grace+5*slowest+20*rtt, "one look in five is at all that is below")
+				require.Equal(t, []ordering.Key{"c/1"}, o.buried)
+				require.Equal(t, []ordering.Key{"c"}, o.cleaned)
+				require.Empty(t, b.queue("c"))
+				b.allFree()
+			})
+		})
+	}
+}
+
+// A head that died over a living intent keeps the row from others only as long as
+// that intent is there.
+func TestADeadHeadOverALivingIntent(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		inside := b.take(b.owner("inside", nil), "c/1")
+		b.diesWaiting("dead", "c")
+		fine := b.ask(t.Context(), b.owner("fine", nil), []ordering.Key{"c/2"})
+		coarse := b.ask(t.Context(), b.owner("coarse", nil), []ordering.Key{"c"})
+		time.Sleep(2 * lease)
+		require.NoError(t, inside.Context().Err())
+		require.True(t, fine.waits())
+		b.free(inside)
+		left := time.Now()
+		fine.leave()
+		require.Less(t, fine.at.Sub(left), grace+slowest+8*rtt)
+		coarse.leave()
+		require.Less(t, coarse.at.Sub(fine.at), soon)
+		b.allFree()
+	})
+}
+
+// A dead holder and dead heads: each is found dead in its turn, by the one who is
+// left.
+func TestADeadHolderAndADeadHead(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.crashed("a")
+		died := time.Now()
+		b.diesWaiting("dead too", "a")
+		heir := b.ask(t.Context(), b.owner("heir", nil), []ordering.Key{"a"})
+		heir.leave()
+		require.GreaterOrEqual(t, heir.at.Sub(died), lease+grace)
+		require.Less(t, heir.at.Sub(died), lease+grace+slowest+20*rtt)
+		b.allFree()
+	})
+}
+
+// mortal is an owner of which it is known when it last gave a sign of life.
+type mortal struct {
+	*owner
+	last atomic.Int64 // when it sent its last write
+}
+
+func (b *bed) mortal(name string) *mortal {
+	m := &mortal{}
+	m.owner = b.owner(name, func(faults.Call) faults.Fault { m.last.Store(time.Now().UnixNano()); return faults.Pass() })
+	return m
+}
+
+// The first in line behind a holder that dies has the key little more than a lease
+// after the holder's last sign of life.
+func TestTheFirstWaiterHasTheKeyALeaseAfterTheHoldersLastSignOfLife(t *testing.T) {
+	for _, lived := range []time.Duration{0, lease / 8, lease / 3, lease/3 + 2*rtt, lease * 9 / 10, 3 * lease} {
+		t.Run(fmt.Sprint("it dies after ", lived), func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				holder := b.mortal("holder")
+				b.take(holder.owner, "a")
+				first := b.ask(t.Context(), b.owner("first", nil), []ordering.Key{"a"})
+				second := b.ask(t.Context(), b.owner("second", nil), []ordering.Key{"a"})
+				time.Sleep(lived)
+				holder.net.Crash()
+				last := time.Unix(0, holder.last.Load())
+				first.leave()
+				require.GreaterOrEqual(t, first.at.Sub(last), lease)
+				require.LessOrEqual(t, first.at.Sub(last), lease+lease/20)
+				second.leave()
+				require.Less(t, second.at.Sub(first.at), soon)
+			})
+		})
+	}
+}
+
+// So does a unit that comes late, in a process that has seen that sign of life
+// when it was new.
+func TestALateWaiterHasTheKeyAsSoonIfItsProcessHasSeenTheHolder(t *testing.T) {
+	for _, late := range []time.Duration{0, lease / 2, lease - 2*poll, lease, 2 * lease} {
+		t.Run(fmt.Sprint("it comes after ", late), func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				holder := b.mortal("holder")
+				b.take(holder.owner, "a")
+				for taken := holder.last.Load(); holder.last.Load() == taken; { // until it is renewed
+					time.Sleep(rtt)
+				}
+				last := time.Unix(0, holder.last.Load())
+				time.Sleep(2 * rtt)
+				holder.net.Crash()
+				o := b.owner("o", nil)
+				_, err := o.TryAcquire(t.Context(), []ordering.Key{"a"})
+				require.ErrorIs(t, err, lockset.ErrWaited)
+				time.Sleep(late)
+				late := b.ask(t.Context(), o, []ordering.Key{"a"})
+				late.leave()
+				require.GreaterOrEqual(t, late.at.Sub(last), lease)
+				require.LessOrEqual(t, late.at.Sub(last), max(lease+lease/20, late.asked.Sub(last)+8*rtt))
+			})
+		})
+	}
+}

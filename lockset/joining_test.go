@@ -1,0 +1,194 @@
+package lockset_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// Joining a queue through a network that loses, delays and repeats.
+
+// joins gives one fault to the first request that joins a queue.
+func joins(f faults.Fault) faults.Script { return writes("list_append", f) }
+
+// writes gives one fault to the first UpdateItem that says so.
+func writes(text string, f faults.Fault) faults.Script {
+	met := false
+	return func(c faults.Call) faults.Fault {
+		in, ok := c.Input.(*dynamodb.UpdateItemInput)
+		if !ok || met || !strings.Contains(*in.UpdateExpression, text) {
+			return faults.Pass()
+		}
+		met = true
+		return f
+	}
+}
+
+// blocked are rows that a unit may have to wait for.
+var blocked = map[string]struct{ held, wanted, row ordering.Key }{
+	"a key":             {"a", "a", "a"},
+	"an ancestor":       {"c", "c/1", "c"},
+	"a key above a key": {"c/1", "c", "c"},
+}
+
+// Whatever becomes of the request to join, the unit has one place, is served in
+// its turn, and leaves nothing.
+func TestAUnitHasOnePlaceWhateverBecomesOfItsJoining(t *testing.T) {
+	for name, fault := range map[string]faults.Fault{
+		"the answer is lost":       faults.LoseAnswer(faults.Reset),
+		"the answer never comes":   faults.LoseAnswer(faults.Hang),
+		"the request is lost":      faults.LoseRequest(faults.Reset),
+		"it is delivered late":     faults.DeliverLate(lease/2, faults.Reset),
+		"it is delivered twice":    faults.Duplicate(lease / 2),
+		"the server says it fails": faults.ServerError(true),
+	} {
+		for where, c := range blocked {
+			t.Run(name+", "+where, func(t *testing.T) {
+				inBed(t, func(t *testing.T, b *bed) {
+					holder := b.take(b.owner("holder", nil), c.held)
+					o := b.owner("o", joins(fault))
+					patron := b.ask(t.Context(), o, []ordering.Key{c.wanted})
+					time.Sleep(lease / 5) // longer than an attempt may take
+					require.Len(t, b.queue(c.row), 1)
+					behind := b.ask(t.Context(), b.owner("behind", nil), []ordering.Key{c.wanted})
+					o.net.Wait()
+					require.Equal(t, 1, o.net.Counts()[fault.Kind])
+					require.Len(t, b.queue(c.row), 2)
+					b.free(holder)
+					freed := time.Now()
+					patron.leave()
+					require.Less(t, patron.at.Sub(freed), soon)
+					behind.leave()
+					require.Less(t, behind.at.Sub(freed), 2*soon)
+					require.Empty(t, b.queue(c.row))
+					b.allFree()
+				})
+			})
+		}
+	}
+}
+
+// A request to join that arrives when its unit has given up finds its token
+// burned: there are no ghosts in a queue.
+func TestAJoiningThatArrivesAfterItsUnitGaveUp(t *testing.T) {
+	for name, fault := range map[string]faults.Fault{
+		"late":          faults.DeliverLate(lease/2, faults.Reset),
+		"late, unheard": faults.DeliverLate(lease/2, faults.Hang),
+		"again":         faults.Duplicate(lease / 2),
+	} {
+		for where, c := range blocked {
+			t.Run(name+", "+where, func(t *testing.T) {
+				inBed(t, func(t *testing.T, b *bed) {
+					holder := b.take(b.owner("holder", nil), c.held)
+					o := b.owner("o", joins(fault))
+					ctx, cancel := context.WithTimeout(t.Context(), lease/20)
+					defer cancel()
+					gone := b.ask(ctx, o, []ordering.Key{c.wanted})
+					require.ErrorAs(t, gone.failed(), new(*lockset.HeldError))
+					require.Empty(t, b.queue(c.row), "it left")
+					o.net.Wait()
+					require.Greater(t, time.Since(gone.at), lease/4)
+					require.Equal(t, 1, o.net.Counts()[fault.Kind])
+					require.Empty(t, b.queue(c.row), "a ghost")
+					b.free(holder)
+					b.allFree()
+				})
+			})
+		}
+	}
+}
+
+// Nor does one that arrives when its unit has what it waited for, or had it.
+func TestAJoiningThatArrivesAfterItsUnitWasServed(t *testing.T) {
+	for name, fault := range map[string]faults.Fault{
+		"late":  faults.DeliverLate(lease/2, faults.Reset),
+		"again": faults.Duplicate(lease / 2),
+	} {
+		for where, c := range blocked {
+			for when, hold := range map[string]time.Duration{"and holds": lease, "and is gone": 0} {
+				t.Run(name+", "+where+", "+when, func(t *testing.T) {
+					inBed(t, func(t *testing.T, b *bed) {
+						holder := b.take(b.owner("holder", nil), c.held)
+						o := b.owner("o", joins(fault))
+						patron := b.ask(t.Context(), o, []ordering.Key{c.wanted})
+						b.free(holder)
+						set := patron.got()
+						go func() {
+							time.Sleep(hold)
+							_ = set.Release(context.Background())
+						}()
+						o.net.Wait()
+						time.Sleep(lease)
+						require.Equal(t, 1, o.net.Counts()[fault.Kind])
+						require.Empty(t, b.queue(c.row), "a ghost")
+						b.allFree()
+					})
+				})
+			}
+		}
+	}
+}
+
+// A request to leave whose answer is lost has left; one that is lost is sent
+// again.
+func TestAPlaceIsGivenUpThroughAPoorNetwork(t *testing.T) {
+	for name, fault := range map[string]faults.Fault{
+		"the answer is lost":  faults.LoseAnswer(faults.Reset),
+		"the request is lost": faults.LoseRequest(faults.Reset),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				holder := b.take(b.owner("holder", nil), "a")
+				before := b.ask(t.Context(), b.owner("before", nil), []ordering.Key{"a"})
+				o := b.owner("o", writes("REMOVE #queue[1]", fault))
+				ctx, cancel := context.WithCancel(t.Context())
+				gone := b.ask(ctx, o, []ordering.Key{"a"})
+				after := b.ask(t.Context(), b.owner("after", nil), []ordering.Key{"a"})
+				places := b.queue("a")
+				require.Len(t, places, 3)
+				cancel()
+				require.ErrorIs(t, gone.failed(), context.Canceled)
+				require.Equal(t, 1, o.net.Counts()[fault.Kind])
+				require.Equal(t, []string{places[0], places[2]}, b.queue("a"))
+				b.free(holder)
+				before.leave()
+				after.leave()
+				b.allFree()
+			})
+		})
+	}
+}
+
+// A unit has one place in all: who finds another row of its step in the way
+// leaves the queue of the first, and is back in it when that one blocks again.
+func TestAUnitThatIsBlockedElsewhereLeavesItsPlace(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		above, below := b.take(b.owner("above", nil), "c/0"), b.take(b.owner("below", nil), "c/1")
+		coarse := b.ask(t.Context(), b.owner("coarse", nil), []ordering.Key{"c"})
+		fine := b.ask(t.Context(), b.owner("fine", nil), []ordering.Key{"c/1"})
+		require.Len(t, b.queue("c"), 2)
+		require.Empty(t, b.queue("c/1"))
+		b.free(above)
+		time.Sleep(soon)
+		require.Len(t, b.queue("c"), 2, "the coarse one waits for the other fine one")
+		b.free(below)
+		coarse.got()
+		third := b.ask(t.Context(), b.owner("third", nil), []ordering.Key{"c/1"})
+		coarse.leave()
+		fine.got()
+		time.Sleep(slowest)
+		require.Empty(t, b.queue("c"))
+		require.Len(t, b.queue("c/1"), 1, "the ancestor is not in its way any more")
+		fine.leave()
+		third.leave()
+		b.allFree()
+	})
+}
