@@ -18,14 +18,16 @@ import (
 // slowest is how long a waiter far back in a queue takes to look again.
 const slowest = 5 * poll
 
-// diesWaiting has a fresh owner join the queue of whatever blocks key, and die.
-func (b *bed) diesWaiting(name string, key ordering.Key) (unit string) {
+// diesWaiting has a fresh owner join the queue of a row that blocks it, and die.
+func (b *bed) diesWaiting(name string, row ordering.Key) (unit string) {
 	b.t.Helper()
-	o := b.owner(name, nil, func(c *lockset.Config) { c.Trace.Joined = func(_ ordering.Key, u string, _ int) { unit = u } })
-	b.ask(b.t.Context(), o, []ordering.Key{key})
+	before := len(b.queue(row))
+	o := b.owner(name, nil)
+	b.ask(b.t.Context(), o, []ordering.Key{row})
 	o.net.Crash()
-	require.NotEmpty(b.t, unit, "it has joined")
-	return unit
+	places := b.queue(row)
+	require.Len(b.t, places, before+1)
+	return places[before]
 }
 
 // droppedBy has an owner note whom it drops.
