@@ -50,7 +50,7 @@ type row struct {
 	exists      bool
 	released    bool
 	unit        string // of the holder; empty on a free row
-	owner       string
+	owner       string // the holder's; empty on a free row
 	lease       time.Duration
 	rvn         string
 	fence       fencing.Token
@@ -168,7 +168,7 @@ func parseRow(key ordering.Key, item map[string]types.AttributeValue) (parsed ro
 		queue:       r.queue(),
 	}
 	if released := r.text(attrReleased); released != "" {
-		parsed.released = true
+		parsed.released, parsed.owner = true, "" // it names the one who had it last
 		if released != "1" {
 			r.wrong("%s is %q", attrReleased, released)
 		}
