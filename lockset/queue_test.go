@@ -24,6 +24,8 @@ const (
 	// soon is how long the head of a queue takes to notice that the row is its
 	// own, with some round trips.
 	soon = poll + 8*rtt
+	// patience is for what would otherwise never end: then the test fails.
+	patience = 100 * lease
 )
 
 // patron is a unit that asked for keys in the background.
@@ -43,11 +45,17 @@ func (b *bed) ask(ctx context.Context, o *owner, keys []ordering.Key, options ..
 	b.t.Helper()
 	p := &patron{b: b, asked: time.Now(), done: make(chan struct{})}
 	go func() {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
 		p.set, p.err = o.Acquire(ctx, keys, options...)
 		p.at = time.Now()
 		close(p.done)
 	}()
-	b.t.Cleanup(func() { <-p.done })
+	b.t.Cleanup(func() {
+		if <-p.done; p.set != nil {
+			_ = p.set.Release(context.Background())
+		}
+	})
 	time.Sleep(4 * rtt) // asked, refused, joined
 	return p
 }
@@ -91,21 +99,36 @@ type counter struct {
 	errs   []error
 }
 
+// note notes that a unit was served, unless it has no name, and what came of it.
+func (c *counter) note(name string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if name != "" {
+		c.served = append(c.served, name)
+	}
+	c.errs = append(c.errs, err)
+}
+
+func (c *counter) soFar() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.served)
+}
+
 // serve has o ask for keys under a name, and keep them for a moment. It returns
 // when the unit has come to wait.
 func (c *counter) serve(name string, o *owner, keys ...ordering.Key) {
 	c.all.Go(func() {
-		set, err := o.Acquire(c.b.t.Context(), keys)
-		if err == nil {
-			c.mu.Lock()
-			c.served = append(c.served, name)
-			c.mu.Unlock()
-			time.Sleep(50 * time.Millisecond)
-			err = set.Release(c.b.t.Context())
+		ctx, cancel := context.WithTimeout(c.b.t.Context(), patience)
+		defer cancel()
+		set, err := o.Acquire(ctx, keys)
+		if err != nil {
+			c.note("", err)
+			return
 		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.errs = append(c.errs, err)
+		c.note(name, nil)
+		time.Sleep(50 * time.Millisecond)
+		c.note("", set.Release(c.b.t.Context()))
 	})
 	time.Sleep(4 * rtt)
 }
@@ -150,7 +173,7 @@ func TestWaitersOfManyProcessesAreServedFirstComeFirstServed(t *testing.T) {
 					names = append(names, name)
 					c.serve(name, b.owner(name, nil), keys...)
 				}
-				require.Empty(t, c.served)
+				require.Empty(t, c.soFar())
 				require.Len(t, b.queue("c"), len(mixed), "each in the queue of the row that blocks")
 				b.free(holder)
 				for _, keys := range [][]ordering.Key{{"c"}, {"c/3"}} {
