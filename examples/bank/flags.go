@@ -104,7 +104,7 @@ func (o *options) common(fs *flag.FlagSet) {
 	fs.IntVar(&o.owners, "owners", 4, "`number` of owners, each of which stands for a host")
 	fs.IntVar(&o.tellers, "tellers", 8, "`number` of tellers, or workers, of each owner")
 	fs.DurationVar(&o.lease, "lease", 0, fmt.Sprintf("`time` for which an owner may be silent before others take over its locks (default %v in memory, else %v)", embeddedLease, otherLease))
-	fs.DurationVar(&o.wait, "wait", 0, "`time` for which a teller waits for one job before putting it back (default 5 leases)")
+	fs.DurationVar(&o.wait, "wait", 0, "`time` for which a unit waits for others' locks before its teller gives up and puts the job back (default 2 leases)")
 	fs.BoolVar(&o.quiet, "quiet", false, "show no progress")
 	fs.BoolVar(&o.verbose, "v", false, "log what the library logs")
 }
@@ -137,7 +137,7 @@ func (o *options) complete(command string, given map[string]bool) {
 		}
 	}
 	if o.wait == 0 && !given["wait"] {
-		o.wait = 5 * o.lease
+		o.wait = 2 * o.lease
 	}
 	if !given["churn"] && command == "bank" {
 		o.churn = 3 * o.lease / time.Duration(max(o.owners, 1))

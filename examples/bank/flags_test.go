@@ -76,7 +76,7 @@ func TestDefaults(t *testing.T) {
 	require.True(t, o.where.Embedded())
 	require.Equal(t, 2*time.Second, o.lease)
 	require.Equal(t, 1500*time.Millisecond, o.churn, "each of four owners lives for three leases")
-	require.Equal(t, 10*time.Second, o.wait)
+	require.Equal(t, 4*time.Second, o.wait)
 	require.NotEqual(t, o.prefix, parsed("bank").prefix, "two runs share no tables")
 	require.Regexp(t, prefixes, o.prefix)
 

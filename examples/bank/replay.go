@@ -101,6 +101,7 @@ func reportRound(w io.Writer, o *options, round int, t *staff.Tally, took time.D
 	say(w, "round %d: %d rows in %.1f s (%.0f/s) on %v: %d entered, %d found entered already\n",
 		round, t.Over.Load(), took.Seconds(), perSecond(t.Over.Load(), took), o.where, committed-again, again)
 	reportRequests(w, t)
+	reportWaiting(w, t)
 	reportEvents(w, t)
 	reportFailures(w, t.Unexpected)
 }

@@ -37,6 +37,7 @@ func reportDemo(w io.Writer, o *options, t *staff.Tally, took time.Duration) {
 		say(w, "  unknown: had no ID, and their owner died at it\n")
 	}
 	reportRequests(w, t)
+	reportWaiting(w, t)
 	reportEvents(w, t)
 	reportFailures(w, t.Unexpected)
 }
@@ -63,13 +64,39 @@ func reportRequests(w io.Writer, t *staff.Tally) {
 	_ = table.Flush()
 }
 
+// reportWaiting says how long units waited for each other's locks, if any did.
+func reportWaiting(w io.Writer, t *staff.Tally) {
+	if t.Waiting.Queue == 0 {
+		return // nobody met anybody
+	}
+	say(w, "\n%8d units waited for others' locks: %s on average, %s the longest, %.1f s in all\n",
+		t.Waiting.Units, millis(t.Waiting.Average()), millis(t.Waiting.Longest), t.Waiting.Total.Seconds())
+	say(w, "%8d waited for one key at once, as far as any of them could see\n", t.Waiting.Queue)
+	for _, e := range []event{
+		{t.HandedOver.Load(), "locks handed over within an owner, without a place in the table's queue"},
+		{t.Dropped.Load(), "dead units dropped from the head of a queue"},
+		{t.GaveUp.Load(), "units gave up waiting"},
+	} {
+		e.report(w)
+	}
+}
+
+// event is what happened so often; nothing is said of what did not.
+type event struct {
+	n    int64
+	what string
+}
+
+func (e event) report(w io.Writer) {
+	if e.n > 0 {
+		say(w, "%8d %s\n", e.n, e.what)
+	}
+}
+
 // reportEvents says what happened besides, where it did.
 func reportEvents(w io.Writer, t *staff.Tally) {
 	say(w, "\n")
-	for _, e := range []struct {
-		n    int64
-		what string
-	}{
+	for _, e := range []event{
 		{t.Died.Load(), "owners died, holding what they held"},
 		{t.Left.Load(), "owners left"},
 		{t.TakenOver.Load(), "locks of dead holders taken over"},
@@ -77,15 +104,12 @@ func reportEvents(w io.Writer, t *staff.Tally) {
 		{t.Inherited.Load(), "payments done again because their owner died at them"},
 		{t.Repeated.Load(), "of what was done again had been committed, and was not repeated"},
 		{t.PutBack.Load(), "jobs put back, for another teller"},
-		{t.Blocked.Load(), "times a unit waited for another's lock"},
 		{t.Raised.Load(), "times a token had to be raised"},
 		{t.StartedOver.Load(), "times a unit started over"},
 		{t.Lost.Load(), "lock sets lost by living owners"},
 		{t.Doubts.Load(), "commits in doubt, asked about"},
 	} {
-		if e.n > 0 {
-			say(w, "%8d %s\n", e.n, e.what)
-		}
+		e.report(w)
 	}
 }
 

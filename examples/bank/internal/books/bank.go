@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -50,13 +51,17 @@ type Bank struct {
 	Tables *Tables
 	Run    Runner
 	Look   Looker
+	// Wait is how long a unit waits for others' locks. The zero value waits as
+	// long as its context lives.
+	Wait lockset.Wait
 }
 
 // attempts is how often one unit starts over, with a fresh token, before the
 // teller hears of it.
 const attempts = 4
 
-func again(o *unitofwork.Options) { o.Attempts = attempts }
+// usual are the options of every unit.
+func (b *Bank) usual(o *unitofwork.Options) { o.Attempts, o.Wait = attempts, b.Wait }
 
 // withCustomers runs fn on customers whose keys depend on what their rows say:
 // it looks without a lock, locks what that names, and reads the rows again. If
@@ -88,7 +93,7 @@ func (b *Bank) withCustomers(ctx context.Context, ids []string, keys func([]Cust
 				}
 			}
 			return fn(ctx, u, refs)
-		}, again)
+		}, b.usual)
 		if n == attempts || !errors.Is(err, ErrChanged) {
 			return err
 		}

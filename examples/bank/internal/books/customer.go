@@ -45,7 +45,7 @@ func (b *Bank) Open(ctx context.Context, o Opening) error {
 			written = append(written, b.Tables.Contacts.Of(Contact{ID: c.ID, Home: c.Home, Customer: id, Version: 1, Phone: o.Phone}))
 		}
 		return u.Put(written...)
-	}, again)
+	}, b.usual)
 }
 
 // Move changes where a customer lives and how it is reached: its row, all its

@@ -35,7 +35,7 @@ func (b *Bank) Pay(ctx context.Context, p Payment) error {
 			return err
 		}
 		return u.Put(b.Tables.post(u.Token(), to, Change{Kind: KindPayment, Entry: p.ID, Amount: p.Amount})...)
-	}, again, func(o *unitofwork.Options) {
+	}, b.usual, func(o *unitofwork.Options) {
 		// The same ID for another payment is refused. The accounts are part of
 		// it anyway: they are the keys.
 		o.ID, o.Payload = p.ID, fmt.Appendf(nil, "%s to %s: %d", p.From.ID, p.To.ID, p.Amount)
@@ -80,7 +80,7 @@ func (b *Bank) Record(ctx context.Context, e Entry) error {
 			amount = -amount
 		}
 		return nil
-	}, again, func(o *unitofwork.Options) {
+	}, b.usual, func(o *unitofwork.Options) {
 		o.ID, o.Payload = e.ID, fmt.Appendf(nil, "%s from %s: %d %s", e.Account, e.Partner, e.Amount, e.Note)
 	})
 }

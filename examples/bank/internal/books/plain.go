@@ -26,6 +26,14 @@ type Items interface {
 type Looker struct {
 	DB      Items
 	Observe func(lockset.RequestInfo) // is told of every request
+	Timeout time.Duration             // for one request; zero: none but the context's
+}
+
+func (l Looker) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if l.Timeout == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, l.Timeout)
 }
 
 func (l Looker) observe(op string, start time.Time, used *types.ConsumedCapacity, err error) {
@@ -46,6 +54,8 @@ func look[T any](ctx context.Context, l Looker, t *unitofwork.Table[T], r *unito
 	if t.SortKey != "" {
 		key[t.SortKey] = item[t.SortKey]
 	}
+	ctx, cancel := l.bound(ctx)
+	defer cancel()
 	start := time.Now()
 	out, err := l.DB.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: aws.String(t.Name), Key: key, ConsistentRead: aws.Bool(true),
@@ -145,6 +155,8 @@ func (u *plainUnit) put(table string, record any) {
 		if err != nil {
 			return err
 		}
+		ctx, cancel := u.p.Looker.bound(ctx)
+		defer cancel()
 		start := time.Now()
 		out, err := u.p.Looker.DB.PutItem(ctx, &dynamodb.PutItemInput{
 			TableName: aws.String(table), Item: item, ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,

@@ -29,7 +29,8 @@ type Config struct {
 	// Churn is how often an owner dies or leaves and another takes its place.
 	// Zero: never.
 	Churn time.Duration
-	// Wait is how long a teller is willing to wait for one job.
+	// Wait is how long a teller lets a unit wait for others' locks before it
+	// puts the job back.
 	Wait time.Duration
 }
 
@@ -53,18 +54,7 @@ func newOwner(cfg Config, tally *Tally, n int) (*owner, error) {
 
 	locks := cfg.Locks
 	locks.Owner = o.name
-	locks.Trace = &lockset.Trace{
-		Request: o.request,
-		Blocked: func(lockset.BlockedInfo) { tally.Blocked.Add(1) },
-		Raised:  func(string, fencing.Token) { tally.Raised.Add(1) },
-		Buried:  func(ordering.Key, string) { tally.TakenOver.Add(1) },
-		Cleaned: func(ordering.Key, string) { tally.Cleaned.Add(1) },
-		Lost: func(string, error) {
-			if !o.dead() { // the dead lose all they have
-				tally.Lost.Add(1)
-			}
-		},
-	}
+	locks.Trace = o.trace()
 	units := cfg.Units
 	units.Trace = &unitofwork.Trace{
 		AlreadyCommitted: func(string) { tally.Repeated.Add(1) },
@@ -77,11 +67,40 @@ func newOwner(cfg Config, tally *Tally, n int) (*owner, error) {
 	if o.units, err = unitofwork.New(o.locks, units); err != nil {
 		return nil, err
 	}
-	o.bank = &books.Bank{Tables: cfg.Tables, Run: books.Locked{Units: o.units}, Look: books.Looker{DB: o.line, Observe: o.request}}
+	o.bank = &books.Bank{
+		Tables: cfg.Tables, Run: books.Locked{Units: o.units}, Wait: lockset.For(cfg.Wait),
+		Look: books.Looker{DB: o.line, Observe: o.request, Timeout: o.locks.Config().Lease}, // as patient as the library
+	}
 	if cfg.Unsafe {
 		o.bank.Run = books.Plain{Tables: cfg.Tables, Looker: o.bank.Look, Clock: o.locks.Clock()}
 	}
 	return o, nil
+}
+
+// trace counts what happens to the owner's locks.
+func (o *owner) trace() *lockset.Trace {
+	t := o.tally
+	return &lockset.Trace{
+		Request:    o.request,
+		Acquired:   func(i lockset.AcquiredInfo) { t.waited(i.Waited) },
+		Blocked:    func(i lockset.BlockedInfo) { t.queued(i.Queue + 1) },
+		Joined:     func(_ ordering.Key, _ string, place int) { t.queued(place + 1) },
+		HandedOver: func(ordering.Key, string, string) { t.HandedOver.Add(1) },
+		Dropped:    func(ordering.Key, string) { t.Dropped.Add(1) },
+		Raised:     func(string, fencing.Token) { t.Raised.Add(1) },
+		Buried:     func(ordering.Key, string) { t.TakenOver.Add(1) },
+		Cleaned:    func(ordering.Key, string) { t.Cleaned.Add(1) },
+		GaveUp: func(_ string, err error) {
+			if errors.Is(err, lockset.ErrWaited) {
+				t.GaveUp.Add(1)
+			}
+		},
+		Lost: func(string, error) {
+			if !o.dead() { // the dead lose all they have
+				t.Lost.Add(1)
+			}
+		},
+	}
 }
 
 // request counts what reached DynamoDB, as far as the owner knows.

@@ -29,19 +29,36 @@ type Tally struct {
 	Over      atomic.Int64 // jobs that are over, whatever became of them
 	Repeated  atomic.Int64 // committed before, under the same ID
 	Inherited atomic.Int64 // done again because their owner had died
-	PutBack   atomic.Int64 // held for too long, lost, or left by an owner
+	PutBack   atomic.Int64 // waited for too long, lost, or left by an owner
 	Doubts    atomic.Int64
 	// Owners.
 	Died, Left atomic.Int64
 	// Locks.
-	Blocked, Raised, TakenOver, Cleaned, Lost, StartedOver atomic.Int64
+	Raised, TakenOver, Cleaned, Lost, StartedOver atomic.Int64
+	// Waiting for locks.
+	GaveUp     atomic.Int64 // waited for as long as they were willing to
+	HandedOver atomic.Int64 // from one unit of an owner to the next, in memory
+	Dropped    atomic.Int64 // from the head of a queue, as dead
 
 	mu         sync.Mutex
+	Waiting    Waiting
 	Kinds      map[string]*Kind
 	Refusals   map[string]int
 	Requests   map[string]*Requests
 	Unexpected map[string]*Failure
 }
+
+// Waiting is how long those units waited that then got their locks.
+type Waiting struct {
+	Units          int
+	Total, Longest time.Duration
+	// Queue is the most that one of them saw wait for one key, itself among them:
+	// a process knows who waits in the table, and of its own units the others.
+	Queue int
+}
+
+// Average is how long a unit waited, of those that did.
+func (w Waiting) Average() time.Duration { return w.Total / time.Duration(max(w.Units, 1)) }
 
 // Kind counts the jobs of one kind.
 type Kind struct {
@@ -80,6 +97,25 @@ func (t *Tally) over(kind string, o Outcome, took time.Duration) {
 		k.took = append(k.took, took)
 	}
 	t.Over.Add(1)
+}
+
+// waited notes how long a unit waited that has its locks now; most do not wait.
+func (t *Tally) waited(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.Waiting.Units++
+	t.Waiting.Total += d
+	t.Waiting.Longest = max(t.Waiting.Longest, d)
+}
+
+// queued notes that so many wait for one key, as a unit saw that joined them.
+func (t *Tally) queued(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.Waiting.Queue = max(t.Waiting.Queue, n)
 }
 
 func (t *Tally) refused(reason error) {

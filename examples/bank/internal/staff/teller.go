@@ -18,7 +18,7 @@ type teller struct {
 	owner *owner
 	desk  *Desk
 	tally *Tally
-	wait  time.Duration
+	wait  time.Duration // for others' locks, and for what became of a commit
 }
 
 func (t teller) work() {
@@ -33,10 +33,8 @@ func (t teller) work() {
 
 // do does a job and decides, by the error alone, what becomes of it.
 func (t teller) do(job Job) {
-	ctx, cancel := context.WithTimeout(t.owner.ctx, t.wait)
-	defer cancel()
 	start := time.Now()
-	err := job.Do(ctx, t.owner.bank)
+	err := job.Do(t.owner.ctx, t.owner.bank)
 	switch gone := t.owner.ctx.Err() != nil; {
 	case err == nil:
 		t.over(job, Committed, time.Since(start))
@@ -59,7 +57,7 @@ func (t teller) next(job Job, err error) {
 		t.putBack(job, err)
 	case unitofwork.AskLater:
 		t.doubt(job, err)
-	case unitofwork.Decide: // an error of our own, or of our time limit
+	case unitofwork.Decide: // an error of our own, or of a look's time limit
 		if errors.Is(err, books.ErrChanged) || errors.Is(err, context.DeadlineExceeded) {
 			t.putBack(job, err)
 			return

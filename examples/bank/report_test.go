@@ -1,0 +1,33 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/examples/bank/internal/staff"
+)
+
+func TestReportOfWaiting(t *testing.T) {
+	report := func(tally *staff.Tally) string {
+		var out strings.Builder
+		reportWaiting(&out, tally)
+		return out.String()
+	}
+	tally := staff.NewTally()
+	require.Empty(t, report(tally), "nobody met anybody")
+
+	tally.Waiting = staff.Waiting{Units: 4, Total: 2 * time.Second, Longest: 1250 * time.Millisecond, Queue: 3}
+	tally.HandedOver.Store(2)
+	require.Equal(t, `
+       4 units waited for others' locks: 500.0ms on average, 1250.0ms the longest, 2.0 s in all
+       3 waited for one key at once, as far as any of them could see
+       2 locks handed over within an owner, without a place in the table's queue
+`, report(tally))
+
+	tally.Dropped.Store(1)
+	tally.GaveUp.Store(5)
+	require.Contains(t, report(tally), "       1 dead units dropped from the head of a queue\n       5 units gave up waiting\n")
+}
