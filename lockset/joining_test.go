@@ -192,3 +192,45 @@ func TestAUnitThatIsBlockedElsewhereLeavesItsPlace(t *testing.T) {
 		b.allFree()
 	})
 }
+
+// A fence beyond a unit's token refuses its joining as it would refuse its taking
+// the row: it joins with a higher one, and is not asked twice.
+func TestAUnitBehindAnothersClockJoinsWithAHigherToken(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		holder := b.take(b.ahead("ahead", time.Hour), "a")
+		o := b.owner("o", nil)
+		patron := b.ask(t.Context(), o, []ordering.Key{"a"})
+		require.Len(t, b.queue("a"), 1)
+		require.Equal(t, 2, o.requests()["UpdateItem"], "to take it, and to join")
+		b.free(holder)
+		set := patron.got()
+		require.Greater(t, set.Token(), holder.Token())
+		require.Equal(t, 1, o.requests()["UpdateItem"])
+		b.free(set)
+		b.allFree()
+	})
+}
+
+// Somebody else's burned token between two looks refuses a joining: it is looked
+// again, and joined.
+func TestAJoiningThatIsRefusedIsTriedAgain(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		holder := b.take(b.owner("holder", nil), "a")
+		passer := b.owner("passer", nil)
+		passed := false
+		o := b.owner("o", func(c faults.Call) faults.Fault {
+			if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && !passed && strings.Contains(*in.UpdateExpression, "list_append") {
+				passed = true
+				b.tried(passer, "a")
+			}
+			return faults.Pass()
+		})
+		patron := b.ask(t.Context(), o, []ordering.Key{"a"})
+		time.Sleep(8 * rtt)
+		require.True(t, passed)
+		require.Len(t, b.queue("a"), 1)
+		b.free(holder)
+		patron.leave()
+		b.allFree()
+	})
+}

@@ -41,6 +41,7 @@ func TestJudge(t *testing.T) {
 		}
 	})
 	oneBelow := with(freeRow, func(r *row) { r.below = []entry{{unit: other, witness: "a/x"}} })
+	queued := func(r row, units ...string) row { return with(r, func(r *row) { r.queue = units }) }
 
 	for _, c := range []struct {
 		name     string
@@ -72,6 +73,21 @@ func TestJudge(t *testing.T) {
 		{"intents beside an intent, token too low", oneBelow, intent, 50, 0, raise, 0},
 		{"too many intents", full, intent, 51, 0, witnesses, 0},
 		{"one intent fewer", with(full, func(r *row) { r.below = r.below[1:] }), intent, 51, 0, admits, 0},
+		{"my turn", queued(freeRow, me, other), exclusive, 51, 0, admits, 0},
+		{"my turn, however late I am", queued(freeRow, me), exclusive, 51, time.Hour, admits, 0},
+		{"my turn, the fence is newer", queued(freeRow, me, other), exclusive, 50, 0, raise, 0},
+		{"my turn at an intent beside others", queued(oneBelow, me, other), intent, 51, 0, admits, 0},
+		{"my turn, with intents below", queued(oneBelow, me), exclusive, 51, 0, witnesses, 0},
+		{"another's turn", queued(freeRow, other, me), exclusive, 51, 0, await, grace},
+		{"another's turn, and I have no place", queued(freeRow, other), exclusive, 51, 0, await, grace},
+		{"another's turn, for an intent", queued(freeRow, other), intent, 51, time.Second, await, grace - time.Second},
+		{"another's turn, one nanosecond to go", queued(freeRow, other, me), exclusive, 51, grace - 1, await, 1},
+		{"another's turn, for too long", queued(freeRow, other, me), exclusive, 51, grace, pass, 0},
+		{"another's turn for too long, the fence is newer", queued(freeRow, other, me), exclusive, 50, grace, pass, 0},
+		{"another's turn beside intents", queued(oneBelow, other, me), intent, 51, time.Hour, witnesses, 0},
+		{"held, and another's turn", queued(heldRow, other, me), exclusive, 51, grace, await, 10*time.Second - grace},
+		{"held by the dead, and another's turn", queued(heldRow, other, me), exclusive, 51, 10 * time.Second, bury, 0},
+		{"held by me, and still in its queue", queued(with(heldRow, func(r *row) { r.unit = me }), me), exclusive, 51, 0, mine, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			j := judge(c.row, c.want, c.token, watch{t0.Add(-c.seen), t0, grace})
@@ -126,6 +142,23 @@ func TestDecideTakesWhatLandedThenTheFirstBlockThenTheToken(t *testing.T) {
 	d = decide([]observed{at(1, blocked), at(2, landed)}, 50, t0, grace)
 	require.Equal(t, mine, d.verdict)
 	require.Equal(t, 2, d.at.step)
+}
+
+// Others before me are in the way of a chunk as a holder is, wherever its row
+// stands in it.
+func TestDecideWaitsForItsTurn(t *testing.T) {
+	o := observed{want: want{key: "a", step: 3, entry: entry{unit: me, witness: "a"}}, since: t0.Add(-grace)}
+	o.row = with(freeRow, func(r *row) { r.queue = []string{other, me} })
+	d := decide([]observed{o}, 51, t0.Add(-1), grace)
+	require.Equal(t, await, d.verdict)
+	require.Equal(t, 3, d.at.step)
+	require.Equal(t, judgement{verdict: await, until: t0}, d.judgment)
+	d = decide([]observed{o}, 51, t0, grace)
+	require.Equal(t, await, d.verdict, "to be told what to do by its judgement")
+	require.Equal(t, pass, d.judgment.verdict)
+
+	o.row.queue = []string{me, other}
+	require.Equal(t, admits, decide([]observed{o}, 51, t0, grace).verdict, "it knows now that it has a place")
 }
 
 func TestFateOf(t *testing.T) {

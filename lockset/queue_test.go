@@ -352,3 +352,14 @@ func TestALivingHeadThatIsSlow(t *testing.T) {
 		})
 	}
 }
+
+// The living must be able to keep their turn: a head far back in the queue a
+// moment ago looks within Grace.
+func TestAGraceTooShortForTheLivingIsRefused(t *testing.T) {
+	_, err := lockset.New(struct{ lockset.DynamoDB }{}, lockset.Config{Table: table, Lease: lease, Poll: poll, Grace: slowest - 1})
+	var configErr *lockset.ConfigError
+	require.ErrorAs(t, err, &configErr)
+	require.Equal(t, "Grace", configErr.Field)
+	_, err = lockset.New(struct{ lockset.DynamoDB }{}, lockset.Config{Table: table, Lease: lease, Poll: poll, Grace: slowest})
+	require.NoError(t, err)
+}

@@ -41,7 +41,7 @@ func TestParseRow(t *testing.T) {
 	}, r)
 
 	r, reason = parseRow("a", item{
-		"key": str("a"), "isReleased": str("1"), "fence": num(7),
+		"key": str("a"), "isReleased": str("1"), "fence": num(7), "ownerName": str("who had it last"),
 		"below": &types.AttributeValueMemberSS{Value: []string{other + " x/y", me + " b"}},
 		"queue": &types.AttributeValueMemberL{Value: []types.AttributeValue{str(me), str(other)}},
 	})
@@ -49,6 +49,34 @@ func TestParseRow(t *testing.T) {
 	require.True(t, r.free())
 	require.Equal(t, []entry{{me, "a/b"}, {other, "a/x/y"}}, r.below)
 	require.Equal(t, []string{me, other}, r.queue)
+	require.Empty(t, r.owner, "nobody has it")
+
+	r, reason = parseRow("a", item{"isReleased": str("1"), "fence": num(7), "queue": &types.AttributeValueMemberL{}})
+	require.Empty(t, reason, "a queue that has emptied")
+	require.Empty(t, r.queue)
+
+	r, reason = parseRow("a", heldItem(item{"queue": &types.AttributeValueMemberL{Value: []types.AttributeValue{str(me)}}}))
+	require.Empty(t, reason)
+	require.Equal(t, []string{me}, r.queue)
+}
+
+func TestAPlaceIsWhereAUnitStandsOrWould(t *testing.T) {
+	r := with(freeRow, func(r *row) { r.queue = []string{other, me} })
+	for _, c := range []struct {
+		row    row
+		unit   string
+		place  int
+		queued bool
+	}{
+		{r, other, 0, true},
+		{r, me, 1, true},
+		{r, "third", 2, false},
+		{freeRow, me, 0, false},
+	} {
+		place, queued := c.row.place(c.unit)
+		require.Equal(t, c.place, place)
+		require.Equal(t, c.queued, queued)
+	}
 }
 
 // Any item of DynamoDB may be in the table. What holdall did not write is named
@@ -94,6 +122,40 @@ func TestSightingsMeasureFromTheFirst(t *testing.T) {
 	require.Equal(t, t0.Add(2*time.Second), s.see(renewed, t0.Add(2*time.Second)), "a new RVN is a sign of life")
 	s.see(freeRow, t0.Add(3*time.Second))
 	require.Equal(t, t0.Add(4*time.Second), s.see(renewed, t0.Add(4*time.Second)), "what was free is new")
+}
+
+// Of a row that waits for the head of its queue, the head is watched, from when
+// it could have taken the row.
+func TestSightingsOfTheHeadOfAQueue(t *testing.T) {
+	s := newSightings(time.Minute)
+	next := 0
+	see := func(r row) time.Duration { // returns how long the one who is watched has been
+		now := t0.Add(time.Duration(next) * time.Second)
+		next++
+		return now.Sub(s.see(r, now))
+	}
+	waits := with(freeRow, func(r *row) { r.queue = []string{other, me} })
+	require.Zero(t, see(waits))
+	require.Equal(t, time.Second, see(waits))
+	require.Equal(t, 2*time.Second, see(with(waits, func(r *row) { r.fence++ })), "a burned token is no sign of life of the head")
+	require.Equal(t, 3*time.Second, see(with(waits, func(r *row) { r.queue = r.queue[:1] })), "nor is who gave up behind it")
+	require.Zero(t, see(with(waits, func(r *row) { r.queue = []string{me} })), "another head")
+	require.Zero(t, see(waits), "and the first anew, since it was not the head meanwhile")
+
+	below := with(waits, func(r *row) { r.below = []entry{{unit: me, witness: "a/x"}} })
+	require.Zero(t, see(below), "it could not have taken that")
+	require.Zero(t, see(below), "and is not watched")
+	require.Zero(t, see(waits))
+
+	held := with(heldRow, func(r *row) { r.queue = waits.queue })
+	require.Zero(t, see(held))
+	require.Equal(t, time.Second, see(with(held, func(r *row) { r.queue = nil })), "of a held row its holder is watched")
+	require.Zero(t, see(waits))
+	require.Equal(t, time.Second, see(waits))
+	require.Zero(t, see(freeRow))
+	require.Zero(t, see(waits), "there was nobody to wait for")
+	require.Zero(t, see(row{key: "a"}), "deleted")
+	require.Zero(t, see(waits))
 }
 
 func TestSightingsForgetWhatNobodyLooksAt(t *testing.T) {
