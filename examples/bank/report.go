@@ -72,31 +72,31 @@ func reportWaiting(w io.Writer, t *staff.Tally) {
 	say(w, "\n%8d units waited for others' locks: %s on average, %s the longest, %.1f s in all\n",
 		t.Waiting.Units, millis(t.Waiting.Average()), millis(t.Waiting.Longest), t.Waiting.Total.Seconds())
 	say(w, "%8d waited for one key at once, as far as any of them could see\n", t.Waiting.Queue)
-	for _, e := range []event{
+	reportAll(w, []event{
 		{t.HandedOver.Load(), "locks handed over within an owner, without a place in the table's queue"},
 		{t.Dropped.Load(), "dead units dropped from the head of a queue"},
 		{t.GaveUp.Load(), "units gave up waiting"},
-	} {
-		e.report(w)
-	}
+	})
 }
 
-// event is what happened so often; nothing is said of what did not.
+// event is what happened so often.
 type event struct {
 	n    int64
 	what string
 }
 
-func (e event) report(w io.Writer) {
-	if e.n > 0 {
-		say(w, "%8d %s\n", e.n, e.what)
+// reportAll says nothing of what did not happen.
+func reportAll(w io.Writer, events []event) {
+	for _, e := range events {
+		if e.n > 0 {
+			say(w, "%8d %s\n", e.n, e.what)
+		}
 	}
 }
 
 // reportEvents says what happened besides, where it did.
 func reportEvents(w io.Writer, t *staff.Tally) {
-	say(w, "\n")
-	for _, e := range []event{
+	events := []event{
 		{t.Died.Load(), "owners died, holding what they held"},
 		{t.Left.Load(), "owners left"},
 		{t.TakenOver.Load(), "locks of dead holders taken over"},
@@ -108,9 +108,11 @@ func reportEvents(w io.Writer, t *staff.Tally) {
 		{t.StartedOver.Load(), "times a unit started over"},
 		{t.Lost.Load(), "lock sets lost by living owners"},
 		{t.Doubts.Load(), "commits in doubt, asked about"},
-	} {
-		e.report(w)
 	}
+	if slices.ContainsFunc(events, func(e event) bool { return e.n > 0 }) {
+		say(w, "\n")
+	}
+	reportAll(w, events)
 }
 
 func reportFailures(w io.Writer, failures map[string]*staff.Failure) {

@@ -31,3 +31,15 @@ func TestReportOfWaiting(t *testing.T) {
 	tally.GaveUp.Store(5)
 	require.Contains(t, report(tally), "       1 dead units dropped from the head of a queue\n       5 units gave up waiting\n")
 }
+
+func TestReportOfEvents(t *testing.T) {
+	var out strings.Builder
+	tally := staff.NewTally()
+	reportEvents(&out, tally)
+	require.Empty(t, out.String(), "no empty line either")
+
+	tally.Left.Store(2)
+	tally.Raised.Store(7)
+	reportEvents(&out, tally)
+	require.Equal(t, "\n       2 owners left\n       7 times a token had to be raised\n", out.String())
+}
