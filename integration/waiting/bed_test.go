@@ -7,12 +7,14 @@
 // Machines differ and are shared, so speed is given as a ratio: units for every
 // pair of requests that the same engine answers in the same run, when one
 // goroutine sends what an uncontended unit sends, one after the other, and there
-// is no library. Rounds of either take turns.
+// is no library. Rounds of either take turns, each is held against the one before
+// it, and the median counts: a busy moment of the machine is not to move it.
 package waiting
 
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +100,11 @@ func reportRequests(b *testing.B, sent map[string]int, units float64) {
 
 // background is for what a dead process still tries when the benchmark is over.
 func (b *bed) background() context.Context { return context.WithoutCancel(b.b.Context()) }
+
+func median(of []float64) float64 {
+	slices.Sort(of)
+	return (of[(len(of)-1)/2] + of[len(of)/2]) / 2
+}
 
 func mean[T ~int | ~int64 | ~float64](of []T) float64 {
 	sum := 0.0

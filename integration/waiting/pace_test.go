@@ -73,17 +73,15 @@ func (b *bed) pace(p *process, unit func(context.Context, ordering.Key) error) {
 	}
 	yardstick.replay(b, pairsPerRound/4) // what is built once is not to be measured
 	p.counts()
-	var asked, worked time.Duration
-	rounds := 0
+	var pace, speed []float64
 	for b.b.Loop() {
-		asked += yardstick.replay(b, pairsPerRound)
-		worked += contended()
-		rounds++
+		asked, worked := yardstick.replay(b, pairsPerRound), contended()
+		speed = append(speed, goroutines*unitsEach/worked.Seconds())
+		pace = append(pace, speed[len(speed)-1]/(pairsPerRound/asked.Seconds()))
 	}
-	units := float64(rounds * goroutines * unitsEach)
-	unitsPerSecond, pairsPerSecond := units/worked.Seconds(), float64(rounds*pairsPerRound)/asked.Seconds()
-	b.b.ReportMetric(unitsPerSecond/pairsPerSecond, "pace")
-	b.b.ReportMetric(unitsPerSecond, "units/s")
+	units := float64(len(pace) * goroutines * unitsEach)
+	b.b.ReportMetric(median(pace), "pace")
+	b.b.ReportMetric(median(speed), "units/s")
 	reportRequests(b.b, p.counts(), units)
 }
 
