@@ -21,7 +21,8 @@ type Trace struct {
 	// this process or of another.
 	Blocked func(BlockedInfo)
 	// Joined is called when a unit has got a place in the queue of a row of the
-	// table; 0 is its head.
+	// table. 0 is its head, as far as the row was seen before: who joins at the
+	// same moment may be in front.
 	Joined func(key ordering.Key, unit string, place int)
 	// HandedOver is called when a unit has taken a row for which it had waited
 	// behind another of this process, without a place in the table's queue.
