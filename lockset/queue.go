@@ -68,6 +68,9 @@ func (a *acquisition) myTurn(ctx context.Context, rows int) (ordering.Plan, erro
 			return nil, err
 		}
 		n = a.claim.got
+		if a.secured == 0 { // others have had their tokens meanwhile
+			a.token = a.c.clock.Next()
+		}
 	}
 	return chunk[:n], nil
 }

@@ -315,6 +315,7 @@ func TestAPlaceGivenUpIsGoneAtOnce(t *testing.T) {
 				time.Sleep(6 * rtt)
 				require.Equal(t, places[3:], b.queue(row))
 
+				time.Sleep(2 * poll) // until it has seen that it is the head
 				b.free(holder)
 				freed := time.Now()
 				patrons[3].leave()

@@ -21,8 +21,9 @@ type Wait struct {
 // waiting counts: a request under way when the time is over is not cut short.
 func For(d time.Duration) Wait { return Wait{limited: true, limit: max(d, 0)} }
 
-// Pauses between two looks at a row: the first after a change, and how much
-// longer than Poll they may become far back in a queue.
+// Pauses between two looks at a row: the first of the head after a change, twice
+// as much for the next in the queue, and so on; and how many times as long as Poll
+// they may become far back.
 const (
 	minPause    = 10 * time.Millisecond
 	maxSlowdown = 5
@@ -164,7 +165,7 @@ func (l *looks) all() bool { return l.n%witnessEvery == 1 }
 
 func (l *looks) pause(poll time.Duration, place int) time.Duration {
 	most := poll * time.Duration(min(1+place, maxSlowdown))
-	pause := min(most, minPause<<min(l.quiet-1, 20))
+	pause := min(most, minPause*time.Duration(1+place)<<min(l.quiet-1, 20))
 	return pause - time.Duration(requests.Jitter(l.unit+"/wait", l.n)*float64(pause)/2)
 }
 
