@@ -82,9 +82,8 @@ func TestTheWatchOfAHeadOutlastsTheFence(t *testing.T) {
 		fences := map[string]bool{}
 		for i := 0; heir.waits() && time.Since(freed) < 3*grace; i++ {
 			passer := b.owner(fmt.Sprint("passer", i), nil)
-			_, err := passer.TryAcquire(t.Context(), []ordering.Key{"a"})
-			var held *lockset.HeldError
-			require.ErrorAs(t, err, &held)
+			passes := b.ask(t.Context(), passer, []ordering.Key{"a"}, wait(0))
+			require.ErrorIs(t, passes.failed(), lockset.ErrWaited)
 			fences[b.fence("a")] = true
 			time.Sleep(grace / 7)
 		}
@@ -151,6 +150,67 @@ func TestADeadHolderAndADeadHead(t *testing.T) {
 		heir.leave()
 		require.GreaterOrEqual(t, heir.at.Sub(died), lease+grace)
 		require.Less(t, heir.at.Sub(died), lease+grace+slowest+20*rtt)
+		b.allFree()
+	})
+}
+
+// A head is dropped once: a copy of the request, when the one who sent it is the
+// head itself, drops nobody.
+func TestACopyOfADropDropsNobodyElse(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		holder := b.take(b.owner("holder", nil), "a")
+		b.diesWaiting("dead", "a")
+		o := b.owner("heir", writes("REMOVE #queue[0]", faults.Duplicate(rtt/5)))
+		heir := b.ask(t.Context(), o, []ordering.Key{"a"})
+		b.free(holder)
+		time.Sleep(soon) // it is the heir who watches first
+		next := b.ask(t.Context(), b.owner("next", nil), []ordering.Key{"a"})
+		places := b.queue("a")
+		set := heir.got()
+		require.Equal(t, 1, o.net.Counts()[faults.Duplicated])
+		require.Equal(t, places[1], set.Unit(), "it kept its turn")
+		require.Equal(t, places[2:], b.queue("a"))
+		b.free(set)
+		next.leave()
+		b.allFree()
+	})
+}
+
+// Nor does it drop the same unit anew, that was not dead and has come to be the
+// head again: the fence is another.
+func TestALateCopyOfADropFindsTheRowChanged(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		const late = 2 * lease
+		holder := b.take(b.owner("holder", nil), "a")
+		slow := b.owner("slow", nil)
+		head := b.ask(t.Context(), slow, []ordering.Key{"a"})
+		var sent time.Time // the request that is copied
+		drop := writes("REMOVE #queue[0]", faults.Duplicate(late))
+		o := b.owner("o", func(c faults.Call) faults.Fault {
+			f := drop(c)
+			if f.Kind == faults.Duplicated {
+				sent = time.Now()
+			}
+			return f
+		})
+		heir := b.ask(t.Context(), o, []ordering.Key{"a"})
+		slow.net.Partition(true)
+		b.free(holder)
+		set := heir.got()
+		slow.net.Partition(false)
+		time.Sleep(lease)
+		last := b.ask(t.Context(), b.owner("last", nil), []ordering.Key{"a"})
+		places := b.queue("a")
+		require.Len(t, places, 2, "the slow one has joined again")
+		time.Sleep(time.Until(sent.Add(late)))
+		b.free(set) // and the copy arrives
+		o.net.Wait()
+		require.Less(t, time.Since(sent), late+4*rtt)
+		require.Equal(t, 1, o.net.Counts()[faults.Duplicated])
+		require.Equal(t, places, b.queue("a"), "nobody has looked yet")
+		head.leave()
+		last.leave()
+		require.Greater(t, last.at, head.at)
 		b.allFree()
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -237,11 +238,11 @@ func TestAUnitThatGivesUpInALine(t *testing.T) {
 }
 
 // The one who waits in the table for its process gives up: the next in line takes
-// its part there.
+// its part there, and need not wait for the other to have undone everything.
 func TestTheNextInLineWaitsInTheTable(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		holder := b.take(b.owner("holder", nil), "a")
-		o := b.owner("o", nil)
+		o := b.owner("o", writes("REMOVE #queue[0]", faults.LoseRequest(faults.Hang)))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		first := b.ask(ctx, o, []ordering.Key{"a"})
@@ -250,8 +251,10 @@ func TestTheNextInLineWaitsInTheTable(t *testing.T) {
 		before := b.queue("a")
 		require.Len(t, before, 2)
 		cancel()
-		require.ErrorIs(t, first.failed(), context.Canceled)
 		time.Sleep(8 * rtt)
+		require.True(t, first.waits())
+		require.Len(t, b.queue("a"), 3, "the next is there")
+		require.ErrorIs(t, first.failed(), context.Canceled)
 		places := b.queue("a")
 		require.Len(t, places, 2)
 		require.Equal(t, before[1], places[0], "the other process is before it now")

@@ -234,3 +234,50 @@ func TestAJoiningThatIsRefusedIsTriedAgain(t *testing.T) {
 		b.allFree()
 	})
 }
+
+// A row that is deleted between the look and the joining is not made anew by it:
+// it would be no row that anybody understands.
+func TestAJoiningMakesNoRow(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		holder := b.take(b.owner("holder", nil), "a")
+		deleted := false
+		o := b.owner("o", func(c faults.Call) faults.Fault {
+			if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && !deleted && strings.Contains(*in.UpdateExpression, "list_append") {
+				deleted = true
+				b.delete("a")
+			}
+			return faults.Pass()
+		})
+		b.ask(t.Context(), o, []ordering.Key{"a"}).leave()
+		require.True(t, deleted)
+		require.ErrorIs(t, holder.Release(t.Context()), lockset.ErrLost)
+		b.allFree()
+	})
+}
+
+// Two who leave a queue at the same time leave it both, though each moves the
+// other's place.
+func TestPlacesGivenUpAtTheSameTime(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		holder := b.take(b.owner("holder", nil), "a")
+		var patrons []*patron
+		var cancels []context.CancelFunc
+		for _, name := range []string{"first", "second", "third", "last"} {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			patrons, cancels = append(patrons, b.ask(ctx, b.owner(name, nil), []ordering.Key{"a"})), append(cancels, cancel)
+		}
+		places := b.queue("a")
+		for _, cancel := range cancels[:3] {
+			cancel()
+			time.Sleep(rtt / 5)
+		}
+		for _, gone := range patrons[:3] {
+			require.ErrorIs(t, gone.failed(), context.Canceled)
+		}
+		require.Equal(t, places[3:], b.queue("a"))
+		b.free(holder)
+		patrons[3].leave()
+		b.allFree()
+	})
+}

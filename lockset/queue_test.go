@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -243,6 +242,9 @@ func TestMoreWaitersThanPlacesAreAllServed(t *testing.T) {
 	const places, waiters = 32, 40
 	inBed(t, func(t *testing.T, b *bed) {
 		holder := b.take(b.owner("holder", nil), "a")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		first := b.ask(ctx, b.owner("first", nil), []ordering.Key{"a"})
 		c := &counter{b: b}
 		var names []string
 		for i := range waiters {
@@ -251,9 +253,14 @@ func TestMoreWaitersThanPlacesAreAllServed(t *testing.T) {
 		}
 		time.Sleep(lease)
 		require.Len(t, b.queue("a"), places)
+		cancel()
+		require.ErrorIs(t, first.failed(), context.Canceled)
+		require.Len(t, b.queue("a"), places-1)
+		time.Sleep(slowest + soon)
+		require.Len(t, b.queue("a"), places, "one of those who had none has its place")
 		b.free(holder)
 		served := c.order()
-		require.Equal(t, names[:places], served[:places], "who has a place keeps it")
+		require.Equal(t, names[:places-1], served[:places-1], "who has a place keeps it")
 		require.ElementsMatch(t, names, served)
 		b.allFree()
 	})
@@ -264,15 +271,21 @@ func TestMoreWaitersThanPlacesAreAllServed(t *testing.T) {
 func TestARowDeletedUnderItsQueue(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		holder := b.take(b.owner("holder", nil), "a")
-		c := &counter{b: b}
+		var waiting []*patron
 		for i := range 5 {
-			name := fmt.Sprint("w", i)
-			c.serve(name, b.owner(name, nil), "a")
+			waiting = append(waiting, b.ask(t.Context(), b.owner(fmt.Sprint("w", i), nil), []ordering.Key{"a"}))
 		}
 		b.delete("a")
-		require.Len(t, c.order(), 5)
+		for left := len(waiting); left > 0; left-- {
+			time.Sleep(slowest + soon)
+			i := slices.IndexFunc(waiting, func(p *patron) bool { return !p.waits() })
+			require.GreaterOrEqual(t, i, 0, "one has the key")
+			waiting[i].got()
+			require.Len(t, b.queue("a"), left-1, "the others are in its queue")
+			waiting[i].leave()
+			waiting = slices.Delete(waiting, i, i+1)
+		}
 		require.ErrorIs(t, holder.Release(t.Context()), lockset.ErrLost)
-		require.Empty(t, b.queue("a"))
 		b.allFree()
 	})
 }
@@ -333,20 +346,25 @@ func TestALivingHeadThatIsSlow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				holder := b.take(b.owner("holder", nil), "a")
-				slow := b.owner("slow", nil)
-				c := &counter{b: b}
-				c.serve("slow", slow, "a")
-				c.serve("next", b.owner("next", nil), "a")
-				slow.net.Partition(true)
+				cutOff := b.owner("slow", nil)
+				slow := b.ask(t.Context(), cutOff, []ordering.Key{"a"})
+				next := b.ask(t.Context(), b.owner("next", nil), []ordering.Key{"a"})
+				places := b.queue("a")
+				cutOff.net.Partition(true)
 				b.free(holder)
 				time.Sleep(silent)
-				slow.net.Partition(false)
-				if silent < grace {
-					require.Equal(t, []string{"slow", "next"}, c.order())
-				} else {
-					require.Equal(t, []string{"next", "slow"}, c.order())
+				cutOff.net.Partition(false)
+				first, second := slow, next
+				if silent > grace {
+					first, second = next, slow
 				}
-				synctest.Wait()
+				set := first.got()
+				time.Sleep(lease / 5) // for an attempt of the other to end, and the next to be made
+				require.True(t, second.waits())
+				require.Len(t, b.queue("a"), 1)
+				require.Contains(t, places, b.queue("a")[0])
+				b.free(set)
+				second.leave()
 				require.Empty(t, b.queue("a"))
 				b.allFree()
 			})

@@ -88,7 +88,9 @@ func (g *game) keptOut(p *player, w want) *player {
 func (g *game) move(p *player) {
 	switch {
 	case p.waits && g.rand.IntN(60) == 0: // its caller would wait no longer
-		g.turns.leave(p.claim)
+		if g.rand.IntN(2) == 0 { // long before it has undone the rest
+			g.turns.leave(p.claim)
+		}
 		p.waits = false
 		g.end(p)
 	case p.waits && p.inTable: // the row looks takeable
