@@ -3,6 +3,7 @@ package lockset_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -217,17 +218,16 @@ func TestAJoiningThatIsRefusedIsTriedAgain(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		holder := b.take(b.owner("holder", nil), "a")
 		passer := b.owner("passer", nil)
-		passed := false
+		var passed atomic.Bool
 		o := b.owner("o", func(c faults.Call) faults.Fault {
-			if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && !passed && strings.Contains(*in.UpdateExpression, "list_append") {
-				passed = true
+			if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && strings.Contains(*in.UpdateExpression, "list_append") && !passed.Swap(true) {
 				b.tried(passer, "a")
 			}
 			return faults.Pass()
 		})
 		patron := b.ask(t.Context(), o, []ordering.Key{"a"})
 		time.Sleep(8 * rtt)
-		require.True(t, passed)
+		require.True(t, passed.Load())
 		require.Len(t, b.queue("a"), 1)
 		b.free(holder)
 		patron.leave()
@@ -240,16 +240,15 @@ func TestAJoiningThatIsRefusedIsTriedAgain(t *testing.T) {
 func TestAJoiningMakesNoRow(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		holder := b.take(b.owner("holder", nil), "a")
-		deleted := false
+		var deleted atomic.Bool
 		o := b.owner("o", func(c faults.Call) faults.Fault {
-			if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && !deleted && strings.Contains(*in.UpdateExpression, "list_append") {
-				deleted = true
+			if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && strings.Contains(*in.UpdateExpression, "list_append") && !deleted.Swap(true) {
 				b.delete("a")
 			}
 			return faults.Pass()
 		})
 		b.ask(t.Context(), o, []ordering.Key{"a"}).leave()
-		require.True(t, deleted)
+		require.True(t, deleted.Load())
 		require.ErrorIs(t, holder.Release(t.Context()), lockset.ErrLost)
 		b.allFree()
 	})
