@@ -319,6 +319,9 @@ func (a *acquisition) attempted(rvn string) (attempt, bool) {
 // the unit's last: two units whose plans conflict anywhere are ordered by their
 // tokens.
 func (a *acquisition) restamp(ctx context.Context) error {
+	if slices.Min(a.stamps) >= a.token {
+		return context.Cause(a.group.Context())
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(restampsAtOnce)
 	vs := a.c.values(a.unit, a.token)

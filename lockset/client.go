@@ -48,13 +48,14 @@ func New(db DynamoDB, cfg Config) (*Client, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	clock := fencing.NewClock(cfg.Now)
 	return &Client{
 		db:     db,
 		cfg:    cfg,
 		table:  lockTable{name: cfg.Table, hashKey: cfg.HashKey},
-		clock:  fencing.NewClock(cfg.Now),
+		clock:  clock,
 		seen:   newSightings(10 * cfg.Lease),
-		turns:  newTurns(),
+		turns:  newTurns(clock),
 		caller: &requests.Caller{Attempt: cfg.AttemptTimeout, Patience: cfg.Lease, Observe: cfg.Trace.Request},
 	}, nil
 }

@@ -69,7 +69,7 @@ func (a *acquisition) myTurn(ctx context.Context, rows int) (ordering.Plan, erro
 		}
 		n = a.claim.got
 		if a.secured == 0 { // others have had their tokens meanwhile
-			a.token = a.c.clock.Next()
+			a.token = a.claim.token
 		}
 	}
 	return chunk[:n], nil
@@ -87,8 +87,11 @@ func (a *acquisition) placed(r row) {
 // join takes the last place in a row's queue. It reports whether it did; if not,
 // the row has changed, and perhaps the unit was there already.
 func (a *acquisition) join(ctx context.Context, r row) (bool, error) {
-	if r.fence >= a.token {
+	switch {
+	case r.fence >= a.token:
 		a.raise()
+	case a.secured == 0: // others have taken the row since it was seen
+		a.token = a.c.clock.Next()
 	}
 	tried := attempt{token: a.token, first: a.secured, at: r.key, since: time.Now()}
 	vs := a.c.values(a.unit, a.token)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -25,6 +26,7 @@ import (
 // What is decided here is a courtesy among units of one process: the table has
 // the last word. It is safe for concurrent use.
 type turns struct {
+	clock   *fencing.Clock
 	mu      sync.Mutex // never held across I/O or a wait
 	rows    map[ordering.Key]*turn
 	arrived int64
@@ -50,6 +52,7 @@ type claim struct {
 	from    handOver      // what it waited for, if another left it
 	ready   chan struct{} // closed when it has the step that it stood in line for
 	got     int           // how many steps it was given then
+	token   fencing.Token // drawn then: above those of the units before it
 }
 
 // handOver is a row that a unit of this process left to another.
@@ -58,7 +61,9 @@ type handOver struct {
 	unit string // that had it
 }
 
-func newTurns() *turns { return &turns{rows: map[ordering.Key]*turn{}} }
+func newTurns(clock *fencing.Clock) *turns {
+	return &turns{clock: clock, rows: map[ordering.Key]*turn{}}
+}
 
 // ahead describes who is in the way of a unit within this process.
 type ahead struct {
@@ -315,7 +320,7 @@ func (t *turns) promote(freed []ordering.Key, from string) {
 				t.lineUp(first, first.steps, at)
 				continue
 			}
-			first.got = t.give(first, first.steps)
+			first.got, first.token = t.give(first, first.steps), t.clock.Next()
 			if from != "" {
 				first.from = handOver{key, from}
 			}
