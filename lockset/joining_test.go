@@ -263,7 +263,7 @@ func TestPlacesGivenUpAtTheSameTime(t *testing.T) {
 		var cancels []context.CancelFunc
 		for _, name := range []string{"first", "second", "third", "last"} {
 			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
+			t.Cleanup(cancel)
 			patrons, cancels = append(patrons, b.ask(ctx, b.owner(name, nil), []ordering.Key{"a"})), append(cancels, cancel)
 		}
 		places := b.queue("a")

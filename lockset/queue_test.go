@@ -306,7 +306,7 @@ func TestAPlaceGivenUpIsGoneAtOnce(t *testing.T) {
 				var cancel []context.CancelFunc
 				for i := range 4 {
 					ctx, stop := context.WithCancel(t.Context())
-					defer stop()
+					t.Cleanup(stop)
 					wait := func(*lockset.Options) {}
 					if i == 2 {
 						wait = func(o *lockset.Options) { o.Wait = lockset.For(time.Second) }
