@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
@@ -279,4 +281,55 @@ func TestPlacesGivenUpAtTheSameTime(t *testing.T) {
 		patrons[3].leave()
 		b.allFree()
 	})
+}
+
+// Whoever was the head when it looked, and is not when it asks for the row, does
+// not get it: a place counts when the row is taken.
+func TestAPlaceCountsWhenTheRowIsTaken(t *testing.T) {
+	for name, key := range map[string]ordering.Key{"exclusive": "c", "an intent": "c/1"} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				var moved atomic.Bool
+				taking := func(c faults.Call) bool { // a row in whose queue it is
+					switch in := c.Input.(type) {
+					case *dynamodb.UpdateItemInput:
+						return strings.Contains(*in.UpdateExpression, "#acquiredAt") && strings.Contains(*in.UpdateExpression, "#queue[0]")
+					case *dynamodb.TransactWriteItemsInput:
+						return strings.Contains(*in.TransactItems[0].Update.UpdateExpression, "#queue[0]")
+					}
+					return false
+				}
+				o := b.owner("o", func(c faults.Call) faults.Fault {
+					if taking(c) && !moved.Swap(true) { // it has lost its place, and joined again
+						b.requeue("c", append([]string{"another"}, b.queue("c")...))
+					}
+					return faults.Pass()
+				})
+				holder := b.take(b.owner("holder", nil), "c")
+				waits := b.ask(t.Context(), o, []ordering.Key{key})
+				b.free(holder)
+				freed := time.Now()
+				waits.leave()
+				require.True(t, moved.Load())
+				require.GreaterOrEqual(t, waits.at.Sub(freed), grace, "it was the other's turn")
+				b.allFree()
+			})
+		})
+	}
+}
+
+// requeue writes the queue of a row.
+func (b *bed) requeue(key ordering.Key, units []string) {
+	b.t.Helper()
+	list := &types.AttributeValueMemberL{}
+	for _, u := range units {
+		list.Value = append(list.Value, &types.AttributeValueMemberS{Value: u})
+	}
+	_, err := b.db.UpdateItem(b.t.Context(), &dynamodb.UpdateItemInput{
+		TableName:                 aws.String(table),
+		Key:                       map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: string(key)}},
+		UpdateExpression:          aws.String("SET queue = :queue"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":queue": list},
+	})
+	require.NoError(b.t, err)
 }

@@ -266,6 +266,35 @@ func TestMoreWaitersThanPlacesAreAllServed(t *testing.T) {
 	})
 }
 
+// Two who join at the same time, for the last place, are not both let in.
+func TestTheLastPlaceIsForOne(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		holder := b.take(b.owner("holder", nil), "a")
+		c := &counter{b: b}
+		for i := range 31 {
+			name := fmt.Sprint("w", i)
+			c.serve(name, b.owner(name, nil), "a")
+		}
+		for _, o := range []*owner{b.owner("one", nil), b.owner("two", nil)} {
+			c.all.Go(func() {
+				set, err := o.Acquire(t.Context(), []ordering.Key{"a"})
+				if err == nil {
+					err = set.Release(t.Context())
+				}
+				c.note("one of the two", err)
+			})
+		}
+		for range 100 {
+			time.Sleep(rtt)
+			require.LessOrEqual(t, len(b.queue("a")), 32)
+		}
+		require.Len(t, b.queue("a"), 32)
+		b.free(holder)
+		require.Len(t, c.order(), 33)
+		b.allFree()
+	})
+}
+
 // Who deletes a row in use deletes its queue with it: those who waited there
 // notice, line up anew, and are all served.
 func TestARowDeletedUnderItsQueue(t *testing.T) {
