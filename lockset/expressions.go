@@ -58,7 +58,8 @@ const (
 	stamp = "SET #fence = :token, #expiresAt = :expires"
 
 	// A join needs a newer token, like an acquiring write, so that a burn stops one
-	// that is still under way.
+	// that is still under way. Nobody joins the queue of a row that it has: an
+	// earlier attempt may have landed since the unit looked.
 	joinIf = "attribute_exists(#key) AND NOT contains(#queue, :unit) AND " + isNewer +
 		" AND (attribute_not_exists(#queue) OR size(#queue) < :full)"
 	join   = "SET #queue = list_append(if_not_exists(#queue, :none), :me)"
@@ -176,6 +177,14 @@ func (t lockTable) acquire(w want, vs values) *types.Update {
 		return t.update(w.key, intendIf+" AND "+turn, intend+leaveQueue, vs.with(entryOf(w.entry, w.key)))
 	}
 	return t.update(w.key, takeIf+" AND "+turn, take+leaveQueue, vs)
+}
+
+// join is the write by which a unit takes the last place in a row's queue.
+func (t lockTable) join(w want, vs values) *types.Update {
+	if w.intent {
+		return t.update(w.key, joinIf+" AND NOT "+hasMine, join, vs.with(entryOf(w.entry, w.key)))
+	}
+	return t.update(w.key, joinIf+" AND "+notTheirs, join, vs)
 }
 
 // stepOut is the write by which a unit gives up its place in a row's queue.

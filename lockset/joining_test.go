@@ -318,6 +318,46 @@ func TestAPlaceCountsWhenTheRowIsTaken(t *testing.T) {
 	}
 }
 
+// A late copy of a try takes the row just before its unit, that was refused, joins
+// the queue: nobody lines up for what it has, and leaves a ghost there.
+func TestNobodyJoinsTheQueueOfARowItHas(t *testing.T) {
+	for name, c := range map[string]struct {
+		op  string
+		key ordering.Key
+	}{"exclusively": {"UpdateItem", "c"}, "with an intent": {"TransactWriteItems", "c/1"}} {
+		for how, fault := range map[string]faults.Fault{
+			"late": faults.DeliverLate(lease/100, faults.Reset), "again": faults.Duplicate(lease / 100),
+		} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				inBed(t, func(t *testing.T, b *bed) {
+					holder := b.take(b.owner("holder", nil), "c")
+					var joins atomic.Bool
+					o := b.owner("o", func(call faults.Call) faults.Fault {
+						in, ok := call.Input.(*dynamodb.UpdateItemInput)
+						switch {
+						case ok && strings.Contains(*in.UpdateExpression, "list_append"):
+							if !joins.Swap(true) {
+								b.free(holder)
+								time.Sleep(lease / 50) // the first try arrives
+							}
+						case call.Op == c.op && call.N == 1:
+							return fault
+						}
+						return faults.Pass()
+					})
+					patron := b.ask(t.Context(), o, []ordering.Key{c.key})
+					set := patron.got()
+					require.True(t, joins.Load())
+					require.Equal(t, 1, o.net.Counts()[fault.Kind])
+					require.Empty(t, b.queue("c"))
+					b.free(set)
+					b.allFree()
+				})
+			})
+		}
+	}
+}
+
 // requeue writes the queue of a row.
 func (b *bed) requeue(key ordering.Key, units []string) {
 	b.t.Helper()

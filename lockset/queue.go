@@ -84,9 +84,11 @@ func (a *acquisition) placed(r row) {
 	}
 }
 
-// join takes the last place in a row's queue. It reports whether it did; if not,
-// the row has changed, and perhaps the unit was there already.
-func (a *acquisition) join(ctx context.Context, r row) (bool, error) {
+// join takes the last place in the queue of a row that the unit wants. It reports
+// whether it did; if not, the row has changed, and perhaps the unit was there
+// already, or has the row.
+func (a *acquisition) join(ctx context.Context, at observed) (bool, error) {
+	r := at.row
 	switch {
 	case r.fence >= a.token:
 		a.raise()
@@ -95,7 +97,7 @@ func (a *acquisition) join(ctx context.Context, r row) (bool, error) {
 	}
 	tried := attempt{token: a.token, first: a.secured, at: r.key, since: time.Now()}
 	vs := a.c.values(a.unit, a.token)
-	sent, err := a.c.write(ctx, a.unit.id("q"), []*types.Update{a.c.table.update(r.key, joinIf, join, vs)})
+	sent, err := a.c.write(ctx, a.unit.id("q"), []*types.Update{a.c.table.join(at.want, vs)})
 	tried.doubts = sent.Unanswered > 0
 	a.attempts = append(a.attempts, tried)
 	var refused *refusal

@@ -74,7 +74,7 @@ func (a *acquisition) wait(ctx context.Context, at observed, j judgement) error 
 			holder = at
 		}
 		if !progress { // nothing changed that we know of: look again later
-			if err := a.pause(ctx, at.row, look, j); err != nil {
+			if err := a.pause(ctx, at, look, j); err != nil {
 				return a.waitError(ctx, holder, err)
 			}
 		}
@@ -103,13 +103,13 @@ func (a *acquisition) again(ctx context.Context, at observed) error {
 
 // pause takes a place in the row's queue, if it has room and the unit has none,
 // and lets time go by until the next look.
-func (a *acquisition) pause(ctx context.Context, r row, look *looks, j judgement) error {
+func (a *acquisition) pause(ctx context.Context, at observed, look *looks, j judgement) error {
 	if a.over() {
 		return ErrWaited
 	}
-	place, queued := r.place(a.unit.nonce)
-	if !queued && r.exists && place < maxQueue {
-		joined, err := a.join(ctx, r)
+	place, queued := at.row.place(a.unit.nonce)
+	if !queued && at.row.exists && place < maxQueue {
+		joined, err := a.join(ctx, at)
 		if err != nil || !joined { // the row has changed: look at once
 			return err
 		}
