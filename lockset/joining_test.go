@@ -197,21 +197,25 @@ func TestAUnitThatIsBlockedElsewhereLeavesItsPlace(t *testing.T) {
 }
 
 // A fence beyond a unit's token refuses its joining as it would refuse its taking
-// the row: it joins with a higher one, and is not asked twice.
+// the row: it joins with a higher one, and need not be told first.
 func TestAUnitBehindAnothersClockJoinsWithAHigherToken(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		holder := b.take(b.ahead("ahead", time.Hour), "a")
-		o := b.owner("o", nil)
-		patron := b.ask(t.Context(), o, []ordering.Key{"a"})
-		require.Len(t, b.queue("a"), 1)
-		require.Equal(t, 2, o.requests()["UpdateItem"], "to take it, and to join")
-		b.free(holder)
-		set := patron.got()
-		require.Greater(t, set.Token(), holder.Token())
-		require.Equal(t, 1, o.requests()["UpdateItem"])
-		b.free(set)
-		b.allFree()
-	})
+	for name, keys := range map[string][]ordering.Key{"for its first key": {"a"}, "for another": {"0", "a"}} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				holder := b.take(b.ahead("ahead", time.Hour), "a")
+				o := b.owner("o", nil)
+				patron := b.ask(t.Context(), o, keys)
+				time.Sleep(2 * rtt)
+				require.Len(t, b.queue("a"), 1)
+				require.Equal(t, 1+len(keys), o.requests()["UpdateItem"], "one for each key, and one to join")
+				b.free(holder)
+				set := patron.got()
+				require.Greater(t, set.Token(), holder.Token())
+				b.free(set)
+				b.allFree()
+			})
+		})
+	}
 }
 
 // Somebody else's burned token between two looks refuses a joining: it is looked
