@@ -273,18 +273,7 @@ func TestTheNextInLineWaitsInTheTable(t *testing.T) {
 // wants all of c, and so waits for W.
 func TestAUnitThatWaitsKeepsNothingLaterFromItsProcess(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		var wants atomic.Bool
-		o := b.owner("o", nil, func(c *lockset.Config) {
-			c.ChunkSize = 2 // c and c/1 first, then c/2
-			acquires := c.Trace.Request
-			c.Trace.Request = func(i lockset.RequestInfo) {
-				acquires(i)
-				if i.Op == "TransactWriteItems" && wants.CompareAndSwap(true, false) {
-					time.Sleep(lease / 5) // W has its first step; the others come
-				}
-			}
-		})
-		wants.Store(true)
+		o := b.owner("o", nil, betweenSteps)
 		w := b.ask(t.Context(), o, []ordering.Key{"c/1", "c/2"})
 		r := b.ask(t.Context(), b.owner("r", nil), []ordering.Key{"c"})
 		v := b.ask(t.Context(), o, []ordering.Key{"c/2"})
@@ -300,4 +289,43 @@ func TestAUnitThatWaitsKeepsNothingLaterFromItsProcess(t *testing.T) {
 		synctest.Wait()
 		b.allFree()
 	})
+}
+
+// A unit waits in one place: one that is the head of a row's queue when a unit of
+// its own process has the next row leaves the queue, and lines up there.
+func TestAHeadThatIsBlockedWithinItsProcessLeavesTheQueue(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		o := b.owner("o", nil, betweenSteps)
+		w := b.ask(t.Context(), o, []ordering.Key{"c/1", "c/2"})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		r := b.ask(ctx, b.owner("r", nil), []ordering.Key{"c"})
+		v := b.ask(t.Context(), o, []ordering.Key{"c/2"})
+		set := w.got()
+		require.Len(t, b.queue("c"), 2, "V behind R")
+		cancel()
+		require.Error(t, r.failed())
+		time.Sleep(soon)
+		require.Empty(t, b.queue("c"), "V could have c, but for W it waits elsewhere")
+		require.True(t, v.waits())
+		b.free(set)
+		freed := time.Now()
+		v.leave()
+		require.Equal(t, rtt, v.at.Sub(freed))
+		b.allFree()
+	})
+}
+
+// betweenSteps has an owner take c with one key below it, stop while others come,
+// and go on.
+func betweenSteps(c *lockset.Config) {
+	c.ChunkSize = 2
+	var first atomic.Bool
+	note := c.Trace.Request
+	c.Trace.Request = func(i lockset.RequestInfo) {
+		note(i)
+		if i.Op == "TransactWriteItems" && !first.Swap(true) {
+			time.Sleep(lease / 5)
+		}
+	}
 }

@@ -109,7 +109,28 @@ func TestAJoiningThatArrivesAfterItsUnitGaveUp(t *testing.T) {
 	}
 }
 
-// Nor does one that arrives when its unit has what it waited for, or had it.
+// A place that a unit does not know it has is given up like any other.
+func TestAPlaceUnheardOfIsGivenUp(t *testing.T) {
+	for where, c := range blocked {
+		t.Run(where, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				holder := b.take(b.owner("holder", nil), c.held)
+				o := b.owner("o", joins(faults.LoseAnswer(faults.Hang)))
+				ctx, cancel := context.WithTimeout(t.Context(), lease/20)
+				defer cancel()
+				gone := b.ask(ctx, o, []ordering.Key{c.wanted})
+				require.Len(t, b.queue(c.row), 1)
+				require.Error(t, gone.failed())
+				require.Empty(t, b.queue(c.row), "a ghost")
+				b.free(holder)
+				b.allFree()
+			})
+		})
+	}
+}
+
+// A request to join that arrives when its unit has what it waited for, or had it,
+// is too late.
 func TestAJoiningThatArrivesAfterItsUnitWasServed(t *testing.T) {
 	for name, fault := range map[string]faults.Fault{
 		"late":  faults.DeliverLate(lease/2, faults.Reset),
