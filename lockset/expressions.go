@@ -63,7 +63,7 @@ const (
 	joinIf = "attribute_exists(#key) AND NOT contains(#queue, :unit) AND " + isNewer +
 		" AND (attribute_not_exists(#queue) OR size(#queue) < :full)"
 	join   = "SET #queue = list_append(if_not_exists(#queue, :none), :me)"
-	dropIf = "#queue[0] = :head AND #fence = :seen AND #isReleased = :one AND attribute_not_exists(#below)"
+	dropIf = "#queue[0] = :head AND #fence = :seen" // so nobody has had the row since
 	drop   = "REMOVE #queue[0]"
 
 	burnIf       = "#fence < :token"

@@ -19,7 +19,7 @@ type Wait struct {
 
 // For returns a wait of at most d, all in all; For(0) waits for nobody. Only
 // waiting counts: a request under way when the time is over is not cut short.
-func For(d time.Duration) Wait { return Wait{limited: true, limit: max(d, 0)} }
+func For(d time.Duration) Wait { return Wait{limited: true, limit: d} }
 
 // Pauses between two looks at a row: the first of the head after a change, twice
 // as much for the next in the queue, and so on; and how many times as long as Poll
@@ -232,7 +232,7 @@ func (a *acquisition) judgeBelow(ctx context.Context, at observed, all bool) (li
 			continue
 		}
 		living = observed{want: want{key: e.witness}, row: r, since: since}
-		if !all && a.end.IsZero() {
+		if !all {
 			return living, freed, nil
 		}
 	}

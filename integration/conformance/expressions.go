@@ -51,14 +51,19 @@ var (
 	join          = write{
 		update: "SET #queue = list_append(if_not_exists(#queue, :nobody), :place)",
 		condition: "attribute_exists(#key) AND NOT contains(#queue, :unit) AND " + newer +
-			" AND (attribute_not_exists(#queue) OR size(#queue) < :places)",
+			" AND (attribute_not_exists(#queue) OR size(#queue) < :places) AND (attribute_not_exists(#unit) OR #unit <> :unit)",
+	}
+	joinForIntent = write{
+		update: join.update,
+		condition: "attribute_exists(#key) AND NOT contains(#queue, :unit) AND " + newer +
+			" AND (attribute_not_exists(#queue) OR size(#queue) < :places) AND NOT " + within,
 	}
 	leaveFirst  = write{update: "REMOVE #queue[0]", condition: "#queue[0] = :unit"}
 	leaveSecond = write{update: "REMOVE #queue[1]", condition: "#queue[1] = :unit"}
 	leaveFourth = write{update: "REMOVE #queue[3]", condition: "#queue[3] = :unit"}
 	dropHead    = write{
 		update:    "REMOVE #queue[0]",
-		condition: "#queue[0] = :other AND #fence = :seen AND #released = :one AND attribute_not_exists(#below)",
+		condition: "#queue[0] = :other AND #fence = :seen",
 		values:    item{":seen": number(token - 1)},
 	}
 	mark = write{update: "SET #pending = :true, #rvn = :rvn REMOVE #expires", condition: mine}

@@ -51,6 +51,9 @@ func queueCases() []expression {
 		{"join an emptied queue", waiting(), join, waiting("me")},
 		{"join behind", waiting("a", "b"), join, waiting("a", "b", "me")},
 		{"join below intents", carrier, join, with(carrier, item{"queue": list("me")})},
+		{"join the queue of a row of our own", ours, join, nil},
+		{"join where our own intent is", carrier, joinForIntent, nil},
+		{"join where there are no intents", held, joinForIntent, waiting("me")},
 		{"join twice", waiting("a", "me"), join, nil},
 		// contains on a list asks for an element: "me" is a part of "someone".
 		{"join beside a longer name", waiting("someone"), join, waiting("someone", "me")},
@@ -71,8 +74,6 @@ func queueCases() []expression {
 		{"drop the only one", takeable("other"), dropHead, takeable()},
 		{"drop a head that moved on", takeable("me"), dropHead, nil},
 		{"drop where the fence moved", with(takeable("other"), item{"fence": number(token)}), dropHead, nil},
-		{"drop the head of a held row", waiting("other"), dropHead, nil},
-		{"drop the head over intents", with(carrier, item{"queue": list("other")}), dropHead, nil},
 		{"drop where there is no queue", released, dropHead, nil},
 		{"drop where there is no row", nil, dropHead, nil},
 	}
