@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -191,13 +192,24 @@ func (b *bed) seize(key ordering.Key, thief *owner) *lockset.Set {
 	return b.take(thief, key)
 }
 
+// isBury reports whether a call frees the row of a dead holder: it asks for an RVN
+// and writes none.
+func isBury(c faults.Call) bool {
+	in, ok := c.Input.(*dynamodb.UpdateItemInput)
+	return ok && strings.Contains(aws.ToString(in.ConditionExpression), ":rvn")
+}
+
 // lateBury lets a dead holder's row be buried late: when the bury arrives,
 // another unit, whose set is returned, has taken a key over that row.
 func (b *bed) lateBury(dead, taken ordering.Key) *lockset.Set {
 	b.t.Helper()
 	b.crashed(dead)
-	// The slow one's first UpdateItem is its try to acquire.
-	slow := b.owner("slow", nth("UpdateItem", 2, faults.DeliverLate(3*time.Second, faults.Hang)))
+	slow := b.owner("slow", func(c faults.Call) faults.Fault {
+		if isBury(c) {
+			return faults.DeliverLate(3*time.Second, faults.Hang)
+		}
+		return faults.Pass()
+	})
 	ctx, cancel := context.WithTimeout(b.t.Context(), lease+lease/10)
 	defer cancel()
 	gone := make(chan error)

@@ -46,7 +46,7 @@ func TestARowThatTurnsPendingIsNotBuried(t *testing.T) {
 		b.crashed("a")
 		marked := false
 		o := b.owner("o", func(c faults.Call) faults.Fault {
-			if c.Op == "UpdateItem" && c.N == 2 {
+			if isBury(c) {
 				b.change("a", "SET pending = :yes", map[string]types.AttributeValue{":yes": &types.AttributeValueMemberBOOL{Value: true}})
 				marked = true
 			}
