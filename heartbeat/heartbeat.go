@@ -92,8 +92,14 @@ type Group struct {
 
 	lastErr atomic.Pointer[error] // of the last renewal without a clear answer
 
-	mu       sync.Mutex // never held across a call of Renew
+	// The group's goroutines begin when the first renewal may be due: a set that
+	// is let go of sooner, as most are, costs none.
+	begins *time.Timer
+
+	mu       sync.Mutex // never held across a call of Renew; guards what follows
 	schedule *schedule
+	begun    bool
+	stopped  bool
 }
 
 // Start returns a group without keys. Its context carries ctx's values but not
@@ -112,9 +118,33 @@ func Start(ctx context.Context, cfg Config) *Group {
 	g.ctx, g.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	work, ctx := errgroup.WithContext(g.ctx)
 	g.work = work
-	work.Go(func() error { return g.watch(ctx) })
-	work.Go(func() error { return g.beat(ctx) })
+	g.begins = time.AfterFunc(cfg.MaxAge, func() { g.begin(ctx) })
 	return g
+}
+
+// beginInTime sets when the goroutines begin: before the deadline, whatever is
+// due when.
+func (g *Group) beginInTime() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.begun || g.stopped {
+		return
+	}
+	oldest, _ := g.schedule.oldest()
+	due := time.Until(oldest.Add(g.cfg.Every - g.cfg.Every/jitterPart))
+	g.begins.Reset(min(due, time.Until(g.Deadline())))
+}
+
+// begin starts to renew and to watch, unless the group was stopped.
+func (g *Group) begin(ctx context.Context) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.begun || g.stopped {
+		return
+	}
+	g.begun = true
+	g.work.Go(func() error { return g.watch(ctx) })
+	g.work.Go(func() error { return g.beat(ctx) })
 }
 
 // Context ends when the keys are lost, with a *[LostError] as its cause, or
@@ -131,6 +161,7 @@ func (g *Group) Add(keys []ordering.Key, since time.Time) {
 	g.schedule.add(keys, since)
 	g.mu.Unlock()
 	g.moveDeadline()
+	g.beginInTime()
 	wake(g.beatAgain)
 	wake(g.lookAgain)
 }
@@ -147,7 +178,7 @@ func wake(c chan struct{}) {
 // had been lost by then. From here on nobody counts as holding the keys.
 // Further calls return the same.
 func (g *Group) Stop() (deadline time.Time, err error) {
-	g.stopOnce.Do(func() { close(g.stop) })
+	g.stopOnce.Do(g.end)
 	_ = g.work.Wait() // what it failed with is the context's cause
 	g.cancel(ErrReleased)
 	var lost *LostError
@@ -155,6 +186,14 @@ func (g *Group) Stop() (deadline time.Time, err error) {
 		return g.Deadline(), lost
 	}
 	return g.Deadline(), nil
+}
+
+func (g *Group) end() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.stopped = true
+	g.begins.Stop()
+	close(g.stop)
 }
 
 // lose ends the group. The first cause stays.
@@ -217,6 +256,9 @@ func (g *Group) watch(ctx context.Context) error {
 	}
 }
 
+// jitterPart is the part of Every by which a round comes earlier at most.
+const jitterPart = 5
+
 var errStopped = errors.New("heartbeats stopped")
 
 // beat sends round after round until stopped or lost.
@@ -236,7 +278,7 @@ func (g *Group) beat(ctx context.Context) error {
 // also when it is late already: who adds keys and stops at once sends nothing.
 func (g *Group) await(ctx context.Context) ([]ordering.Key, error) {
 	jitter := g.cfg.Rand.Float64()
-	every := g.cfg.Every - time.Duration(jitter*float64(g.cfg.Every)/5)
+	every := g.cfg.Every - time.Duration(jitter*float64(g.cfg.Every)/jitterPart)
 	retry := g.cfg.Attempt/8 + time.Duration(jitter*float64(g.cfg.Attempt)/8)
 	failedAt := time.Now()
 	for due := false; ; {

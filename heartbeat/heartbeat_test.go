@@ -228,6 +228,20 @@ func TestMaximumAge(t *testing.T) {
 	})
 }
 
+// A key that is added shortly before the maximum age gives nobody longer.
+func TestTheMaximumAgeComesBeforeTheFirstRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		g := start(t, s)
+		begun := time.Now()
+		time.Sleep(time.Hour - time.Second)
+		g.Add(keys(1), time.Now())
+		<-g.Context().Done()
+		require.ErrorIs(t, context.Cause(g.Context()), heartbeat.ErrTooOld)
+		require.Equal(t, time.Hour, time.Since(begun))
+	})
+}
+
 func TestStopWaitsForARenewalUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var underWay atomic.Bool

@@ -17,7 +17,7 @@ func TestALateConfirmationRevivesNothingWithoutTheWatchdog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &Group{
 			cfg: Config{Lease: 10 * time.Second, Margin: time.Second, MaxAge: time.Hour}, start: time.Now(),
-			schedule: newSchedule(), beatAgain: make(chan struct{}, 1), lookAgain: make(chan struct{}, 1),
+			schedule: newSchedule(), begun: true, beatAgain: make(chan struct{}, 1), lookAgain: make(chan struct{}, 1),
 		}
 		g.ctx, g.cancel = context.WithCancelCause(t.Context())
 		g.until.Store(int64(time.Hour))
