@@ -111,6 +111,18 @@ func TestARefusalNamesWhoIsNext(t *testing.T) {
 	}
 }
 
+// A fine lock that is kept out by a coarse waiter is refused in that one's name:
+// the intents beside it, and the keys they were taken with, are not in its way.
+func TestARefusalBehindACoarseWaiterNamesThatOne(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		beside := b.take(b.owner("beside", nil), "c/1")
+		next := b.diesWaiting("next", "c")
+		refused := b.tried(b.owner("o", nil), "c/2")
+		require.Equal(t, lockset.HeldError{Key: "c", Unit: next, Queue: 1, Err: lockset.ErrWaited}, *refused)
+		b.free(beside)
+	})
+}
+
 // A coarse lock is refused in the name of a unit that holds something below it.
 func TestARefusalNamesWhoHoldsAKeyBelow(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {

@@ -67,7 +67,7 @@ func (a *acquisition) wait(ctx context.Context, at observed, j judgement) error 
 				return a.waitError(ctx, holder, err)
 			}
 			progress = freed
-			if witness.row.exists {
+			if witness.row.exists && !at.intent {
 				holder = witness
 			}
 		case await:
@@ -181,7 +181,8 @@ func (a *acquisition) waitError(ctx context.Context, holder observed, err error)
 	}
 	r := holder.row
 	held := &HeldError{Key: holder.key, Owner: r.owner, Unit: r.unit, Queue: len(r.queue), Err: err}
-	if _, queued := r.place(a.unit.nonce); queued {
+	place, queued := r.place(a.unit.nonce)
+	if queued {
 		held.Queue--
 	}
 	if !r.free() {
@@ -189,6 +190,8 @@ func (a *acquisition) waitError(ctx context.Context, holder observed, err error)
 	}
 	switch {
 	case held.Unit != "":
+	case holder.intent && place > 0: // intents are in nobody's way but that of the first in the queue
+		held.Unit = r.queue[0]
 	case len(r.below) > 0:
 		held.Unit = r.below[0].unit
 	case len(r.queue) > 0:

@@ -33,12 +33,17 @@ type history struct {
 
 // job is one piece of work that somebody wanted done.
 type job struct {
-	name     string
-	p        *process
-	id       string // under which it is done once
-	keys     []ordering.Key
-	tries    []*try
-	alone    bool // it wanted locks alone
+	name  string
+	p     *process
+	id    string // under which it is done once
+	keys  []ordering.Key
+	tries []*try
+	alone bool // it wanted locks alone
+
+	impatient bool // it waits for others only so long
+	wait      time.Duration
+	began     time.Time
+
 	finished bool // it had its locks, and its end was told
 	over     bool
 	told     bool
@@ -66,6 +71,32 @@ func (j *job) refused(ctx context.Context, err error) {
 	j.tell(err)
 }
 
+// recordWait is how long the job waits for others.
+func (j *job) recordWait() (wait lockset.Wait) {
+	if j.impatient {
+		wait = lockset.For(j.wait)
+	}
+	return wait
+}
+
+// checkRefusal holds what a job was told of others who were in its way against
+// what it wanted.
+func (j *job) checkRefusal(err error) (wrong string) {
+	var held *lockset.HeldError
+	switch {
+	case !errors.As(err, &held):
+	case !slices.ContainsFunc(j.keys, held.Key.Covers) && !slices.ContainsFunc(j.keys, func(k ordering.Key) bool { return k.Covers(held.Key) }):
+		return fmt.Sprintf("was told that %s is held, which it does not want", held.Key)
+	case errors.Is(err, lockset.ErrWaited) && time.Since(j.began) < j.wait:
+		return fmt.Sprintf("was told after %v that its wait of %v is over", time.Since(j.began), j.wait)
+	case errors.Is(err, lockset.ErrWaited) && !j.impatient:
+		return "was told that its wait is over, and it has no end"
+	case errors.Is(err, lockset.ErrWaited):
+		j.p.h.w.strikes(waitOver)
+	}
+	return ""
+}
+
 // tell notes what somebody who still lives was told.
 func (j *job) tell(err error) {
 	w, what := j.p.h.w, "committed"
@@ -74,8 +105,10 @@ func (j *job) tell(err error) {
 	}
 	j.told, j.err, j.toldAt = true, err, time.Now()
 	w.story.tell(j.p.name, "%s is told: %s", j.name, what)
-	if problem := unexpected(err); problem != "" {
-		w.history.problem("%s: %s", j.name, problem)
+	for _, problem := range []string{unexpected(err), j.checkRefusal(err)} {
+		if problem != "" {
+			w.history.problem("%s: %s", j.name, problem)
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ const (
 	outage      = "outage"        // DynamoDB answers nobody
 	rowExpired  = "row expired"   // DynamoDB deletes rows whose time has come
 	givenUp     = "caller gone"   // the caller's context ends
+	waitOver    = "wait over"     // the caller would wait for others no longer
 	fnFails     = "work fails"    // the unit's function returns an error
 	fnPanics    = "work panics"   // the unit's function panics
 	fnSlow      = "work is slow"  // the unit's function takes longer than a lease
@@ -27,7 +28,7 @@ const (
 )
 
 var mishaps = []string{crash, pause, partition, stall, clockSkewed, clockSet, outage, rowExpired,
-	givenUp, fnFails, fnPanics, fnSlow, heldTooLong, badCheck}
+	givenUp, waitOver, fnFails, fnPanics, fnSlow, heldTooLong, badCheck}
 
 // Faults are the names of everything that goes wrong; docs/faults.md has a line
 // for each.

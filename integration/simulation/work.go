@@ -49,6 +49,13 @@ func (p *process) do(ctx context.Context, r *rand.Rand, j *job, rush int) {
 		}()
 		ctx = limited
 	}
+	if w.may(waitOver) && r.IntN(5) == 0 {
+		wait := time.Duration(0) // for nobody
+		if r.IntN(2) == 0 {
+			wait = faults.UpTo(r, 3*w.plan.Lease)
+		}
+		j.wait, j.impatient, j.began = wait, true, time.Now()
+	}
 	kind := r.IntN(4)
 	plan, err := ordering.NewPlan(j.keys...)
 	must(err)
@@ -71,7 +78,7 @@ func (p *process) holdForAWhile(ctx context.Context, r *rand.Rand, j *job, patie
 	j.alone = true
 	w.story.tell(p.name, "%s wants the locks of %s", j.name, list(j.keys))
 	watch := p.watch()
-	set, err := p.locks.Acquire(ctx, j.keys)
+	set, err := p.locks.Acquire(ctx, j.keys, func(o *lockset.Options) { o.Wait = j.recordWait() })
 	watch.within(j, "Acquire", patience, p.h.lease)
 	if err != nil {
 		j.refused(ctx, err)
@@ -118,7 +125,7 @@ func (p *process) think(r *rand.Rand) func(func(time.Duration) bool) {
 func (p *process) beginAndCommit(ctx context.Context, r *rand.Rand, j *job, patience time.Duration) {
 	p.h.w.story.tell(p.name, "%s wants a unit under %s", j.name, list(j.keys))
 	watch := p.watch()
-	u, err := p.units.Begin(ctx, j.keys)
+	u, err := p.units.Begin(ctx, j.keys, func(o *unitofwork.Options) { o.Wait = j.recordWait() })
 	watch.within(j, "Begin", patience, p.h.lease)
 	if err != nil {
 		j.refused(ctx, err)
@@ -145,7 +152,7 @@ var errPanicked = errors.New("the function panicked")
 // doAsOne is a unit of work as most callers write it.
 func (p *process) doAsOne(ctx context.Context, r *rand.Rand, j *job, patience time.Duration, rush int) {
 	w := p.h.w
-	options := unitofwork.Options{Attempts: 1 + r.IntN(3)}
+	options := unitofwork.Options{Attempts: 1 + r.IntN(3), Wait: j.recordWait()}
 	if r.IntN(4) == 0 { // several want the same, and only one of them is to have it done
 		options.ID = fmt.Sprintf("id-%d-%d", rush, r.IntN(3))
 		j.id, j.keys = options.ID, w.keys(draw(w.plan.Seed, "keys", options.ID))
