@@ -52,6 +52,13 @@ var ofHolding = []mutant{
 		by:     check{in: "lockset", test: "TestAHolderIsToldByItsNextHeartbeat"},
 	},
 	{
+		clause: "the watchdog runs before the deadline, whatever is due when",
+		file:   "heartbeat/heartbeat.go",
+		old:    `g.begins.Reset(min(due, time.Until(g.Deadline())))`,
+		new:    `g.begins.Reset(due)`,
+		by:     check{in: "heartbeat", test: "TestTheMaximumAgeComesBeforeTheFirstRenewal"},
+	},
+	{
 		clause: "a unit lives at most its maximum age",
 		file:   "heartbeat/heartbeat.go",
 		old:    `until := g.start.Add(g.cfg.MaxAge)`,

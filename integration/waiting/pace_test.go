@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	pairsPerRound = 64
+	pairsPerRound = 256
 	goroutines    = 64
-	unitsEach     = 2 // per round
+	unitsEach     = 8 // per round
 )
 
 // BenchmarkOneProcess has 64 goroutines of one process do empty units on one
