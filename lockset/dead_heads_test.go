@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
@@ -94,6 +95,31 @@ func TestTheWatchOfAHeadOutlastsTheFence(t *testing.T) {
 		require.Less(t, heir.at.Sub(freed), grace+slowest+8*rtt)
 		require.Equal(t, []string{dead}, dropped)
 		b.allFree()
+	})
+}
+
+// A head that was seen before, left, and is back when others have had the row, is
+// not dead for the time in between.
+func TestAHeadThatIsBackIsWatchedAnew(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		back := func() {
+			b.change("a", "SET queue = :queue", map[string]types.AttributeValue{":queue": &types.AttributeValueMemberL{
+				Value: []types.AttributeValue{&types.AttributeValueMemberS{Value: "a-unit-that-waits"}},
+			}})
+		}
+		o, other := b.owner("o", nil), b.owner("other", nil)
+		b.free(b.take(other, "a"))
+		back()
+		require.Equal(t, "a-unit-that-waits", b.tried(o, "a").Unit)
+		time.Sleep(2 * grace)
+		b.change("a", "REMOVE queue", nil)
+		b.free(b.take(other, "a"))
+		back()
+		require.Equal(t, "a-unit-that-waits", b.tried(o, "a").Unit, "it has just come")
+		time.Sleep(grace)
+		set, err := o.TryAcquire(t.Context(), []ordering.Key{"a"})
+		require.NoError(t, err)
+		b.free(set)
 	})
 }
 

@@ -38,6 +38,7 @@ func (a *acquisition) giveUp(ctx context.Context, cause error) error {
 			held = max(held, landed.first+len(landed.steps))
 		}
 	}
+	a.expectPlaces()
 	if err := a.leaveQueues(ctx, ""); err != nil && !errors.As(cause, new(*TableError)) {
 		errs = append(errs, err)
 	}
@@ -52,6 +53,16 @@ func (a *acquisition) giveUp(ctx context.Context, cause error) error {
 		return cause
 	}
 	return errors.Join(errs...)
+}
+
+// expectPlaces has the unit leave every queue that it ever asked to join: what was
+// under way may have landed after the last look, and only by now cannot any more.
+func (a *acquisition) expectPlaces() {
+	for _, tried := range a.attempts {
+		if _, known := a.places[tried.at]; !known && len(tried.steps) == 0 && !tried.dead {
+			a.places[tried.at] = row{key: tried.at, queue: []string{a.unit.nonce}}
+		}
+	}
 }
 
 // leftBehind returns how many steps after the first held ones may have to be
@@ -86,6 +97,10 @@ func (a *acquisition) burn(ctx context.Context, tried attempt) (landed *attempt,
 	vs := a.c.values(a.unit, tried.token)
 	for {
 		_, err := a.c.write(ctx, a.unit.id("x"), []*types.Update{a.c.table.update(key, burnIf, stamp, vs)})
+		if err == nil {
+			a.c.seen.burned(key, tried.token)
+			return nil, nil
+		}
 		var refused *refusal
 		if !errors.As(err, &refused) {
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -12,7 +13,8 @@ import (
 // whom the row waits. Waiters that come later inherit what earlier ones saw. It
 // is safe for concurrent use.
 type sightings struct {
-	keep time.Duration // how long an unused sighting is of interest
+	keep  time.Duration // how long an unused sighting is of interest
+	grace time.Duration // see goesOn
 
 	mu    sync.Mutex
 	known map[ordering.Key]sighting
@@ -21,13 +23,31 @@ type sightings struct {
 
 type sighting struct {
 	watched     string
+	fence       fencing.Token
+	rvn         string
 	since, used time.Time
+}
+
+// goesOn reports whether a row that was seen so has shown no sign of life since.
+// An RVN says it for itself, and so does a fence that has not risen: nobody has
+// had the row. If it has risen, the head of the queue may have been served and be
+// back, or somebody has burned a token, which is no sign of the head's life: that
+// is taken to be so if no holder has left its RVN since, and the last look is not
+// long ago.
+func (s sighting) goesOn(r row, now time.Time, grace time.Duration) bool {
+	switch {
+	case s.watched != r.watched():
+		return false
+	case !r.free(), s.fence == r.fence:
+		return true
+	}
+	return s.rvn == r.rvn && now.Sub(s.used) <= grace
 }
 
 const pruneFrom = 1024
 
-func newSightings(keep time.Duration) *sightings {
-	return &sightings{keep: keep, known: map[ordering.Key]sighting{}, prune: pruneFrom}
+func newSightings(keep, grace time.Duration) *sightings {
+	return &sightings{keep: keep, grace: grace, known: map[ordering.Key]sighting{}, prune: pruneFrom}
 }
 
 // see notes that a row was seen so at now, a reading from after the answer, and
@@ -35,16 +55,15 @@ func newSightings(keep time.Duration) *sightings {
 func (s *sightings) see(r row, now time.Time) (since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	watched := r.watched()
-	if watched == "" {
+	if r.watched() == "" {
 		delete(s.known, r.key)
 		return now
 	}
 	seen, ok := s.known[r.key]
-	if !ok || seen.watched != watched {
-		seen = sighting{watched: watched, since: now}
+	if !ok || !seen.goesOn(r, now, s.grace) {
+		seen = sighting{watched: r.watched(), since: now}
 	}
-	seen.used = now
+	seen.fence, seen.rvn, seen.used = r.fence, r.rvn, now
 	s.known[r.key] = seen
 	if len(s.known) > s.prune {
 		for key, old := range s.known {
@@ -55,4 +74,15 @@ func (s *sightings) see(r row, now time.Time) (since time.Time) {
 		s.prune = max(pruneFrom, 2*len(s.known))
 	}
 	return seen.since
+}
+
+// burned notes that this process has burned a token on a row: of that rise of its
+// fence it knows what it was.
+func (s *sightings) burned(key ordering.Key, token fencing.Token) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if seen, ok := s.known[key]; ok && seen.fence < token {
+		seen.fence = token
+		s.known[key] = seen
+	}
 }

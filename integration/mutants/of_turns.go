@@ -108,6 +108,27 @@ var ofTurns = []mutant{
 		by:     check{in: "lockset", test: "TestTheWatchOfAHeadOutlastsTheFence"},
 	},
 	{
+		clause: "a head that is back after others had the row is watched anew",
+		file:   "lockset/sightings.go",
+		old:    `case !r.free(), s.fence == r.fence:`,
+		new:    `case true:`,
+		by:     check{in: "lockset", test: "TestAHeadThatIsBackIsWatchedAnew"},
+	},
+	{
+		clause: "a fence that has risen long after the last look is somebody's who has had the row",
+		file:   "lockset/sightings.go",
+		old:    `return s.rvn == r.rvn && now.Sub(s.used) <= grace`,
+		new:    `return s.rvn == r.rvn`,
+		by:     check{in: "lockset", test: "TestSightingsOfTheHeadOfAQueue"},
+	},
+	{
+		clause: "a token that this process burns restarts no watch of its own",
+		file:   "lockset/giveup.go",
+		old:    "			a.c.seen.burned(key, tried.token)\n",
+		new:    "",
+		by:     check{in: "lockset", test: "TestAHeadThatIsBackIsWatchedAnew"},
+	},
+	{
 		clause: "a head is watched only while it could take the row",
 		file:   "lockset/row.go",
 		old:    `case len(r.below) == 0 && len(r.queue) > 0:`,
@@ -183,6 +204,13 @@ var ofTurns = []mutant{
 		old:    `if err := a.leaveQueues(ctx, ""); err != nil &&`,
 		new:    `if err := error(nil); err != nil &&`,
 		by:     check{in: "lockset", test: "TestAJoiningThatArrivesAfterItsUnitGaveUp"},
+	},
+	{
+		clause: "giving up leaves every queue that the unit ever asked to join",
+		file:   "lockset/giveup.go",
+		old:    "	a.expectPlaces()\n",
+		new:    "",
+		by:     check{in: "lockset", test: "TestAJoiningThatLandsBetweenTwoBurns"},
 	},
 	{
 		clause: "giving up leaves the line at once",

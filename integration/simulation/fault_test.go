@@ -38,3 +38,16 @@ func TestOneFault(t *testing.T) {
 		})
 	}
 }
+
+// Where nothing goes wrong nobody loses its place, whatever the lease, the pace
+// and the crowd, and nobody is buried.
+func TestWhereNothingGoesWrong(t *testing.T) {
+	seeds := uint64(40)
+	if testing.Short() {
+		seeds = 8
+	}
+	for seed := uint64(1); seed <= seeds; seed++ {
+		s := Settings{Seed: seed, Until: 4 * time.Minute, Only: nothing}
+		report(t, s, take(t, s))
+	}
+}

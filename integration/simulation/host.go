@@ -168,6 +168,9 @@ func (p *process) trace() *lockset.Trace {
 		},
 		Dropped: func(key ordering.Key, unit string) {
 			w.story.tell(p.name, "has dropped unit %s from the head of the queue of %s", unit, key)
+			if w.settings.Only == nothing {
+				w.history.problem("unit %s lost its place in the queue of %s, though nothing goes wrong", unit, key)
+			}
 		},
 		Raised: func(unit string, token lockset.Token) {
 			w.story.tell(p.name, "unit %s raises its token to %v", unit, token)
@@ -188,6 +191,9 @@ func (p *process) trace() *lockset.Trace {
 	stalls := w.may(stall)
 	if stalls || w.settings.Story {
 		t.Request = func(a lockset.RequestInfo) {
+			if p.dead() { // and all its goroutines at once
+				return
+			}
 			w.story.heard(p.name, a)
 			if stalls {
 				p.stall()

@@ -27,6 +27,9 @@ const (
 	badCheck    = "check fails"   // a staged condition does not hold
 )
 
+// nothing goes wrong: the only fault of a course that has none.
+const nothing = "nothing"
+
 var mishaps = []string{crash, pause, partition, stall, clockSkewed, clockSet, outage, rowExpired,
 	givenUp, waitOver, fnFails, fnPanics, fnSlow, heldTooLong, badCheck}
 
