@@ -92,6 +92,8 @@ type acquisition struct {
 	reach    int // how many steps were ever tried
 	claim    *claim
 	places   map[ordering.Key]row
+	moves    int       // how often it left a place to wait at another row of its step
+	stays    time.Time // since when it has kept a place while it was another's turn at a later row
 	end      time.Time // of the record wait; zero if it has none
 	waited   time.Duration
 	group    *heartbeat.Group
@@ -258,6 +260,7 @@ func (a *acquisition) secure(won attempt) error {
 	}
 	a.secured += len(won.steps)
 	clear(a.places) // the write that won took the unit out of them
+	a.moves, a.stays = 0, time.Time{}
 	a.traceHandOver(a.c.turns.secured(a.claim))
 	a.group.Add(won.steps.Keys(), won.since)
 	// The rows of these steps now have a fence of at least won.token: what is

@@ -58,6 +58,7 @@ const (
 type judgement struct {
 	verdict verdict
 	until   time.Time
+	turn    bool // nothing is in the way but another's turn
 }
 
 // watch is what a process knows when it judges: since when nobody on the row has
@@ -106,7 +107,7 @@ func judgeHolder(r row, at watch) judgement {
 func judgeHead(at watch) judgement {
 	end := at.since.Add(at.grace)
 	if at.now.Before(end) {
-		return judgement{verdict: await, until: end}
+		return judgement{verdict: await, until: end, turn: true}
 	}
 	return judgement{verdict: pass}
 }

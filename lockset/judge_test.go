@@ -152,7 +152,7 @@ func TestDecideWaitsForItsTurn(t *testing.T) {
 	d := decide([]observed{o}, 51, t0.Add(-1), grace)
 	require.Equal(t, await, d.verdict)
 	require.Equal(t, 3, d.at.step)
-	require.Equal(t, judgement{verdict: await, until: t0}, d.judgment)
+	require.Equal(t, judgement{verdict: await, until: t0, turn: true}, d.judgment)
 	d = decide([]observed{o}, 51, t0, grace)
 	require.Equal(t, await, d.verdict, "to be told what to do by its judgement")
 	require.Equal(t, pass, d.judgment.verdict)

@@ -21,7 +21,7 @@ import (
 // or wanted first.
 func (a *acquisition) standInLine(ctx context.Context) error {
 	before := a.c.turns.whoIsAhead(a.claim)
-	a.traceBlocked(BlockedInfo{Key: before.key, Holder: before.unit, Owner: a.c.cfg.Owner, Queue: before.queued})
+	a.traceBlocked(before.blocked(a.c.cfg.Owner))
 	began := time.Now()
 	defer func() { a.waited += time.Since(began) }()
 	held := func(err error) error {
@@ -32,7 +32,11 @@ func (a *acquisition) standInLine(ctx context.Context) error {
 		if now.key == "" { // it got the step at this very moment
 			now = before
 		}
-		return &HeldError{Key: now.key, Owner: a.c.cfg.Owner, Unit: now.unit, Queue: now.queued, Err: err}
+		refusal := &HeldError{Key: now.key, Unit: now.unit, Queue: now.queued, Err: err}
+		if now.has {
+			refusal.Owner = a.c.cfg.Owner
+		}
+		return refusal
 	}
 	var end <-chan time.Time
 	if !a.end.IsZero() {
@@ -123,6 +127,9 @@ func (a *acquisition) join(ctx context.Context, at observed) (bool, error) {
 // leaveQueues gives up the unit's places but the one in the queue of this row.
 func (a *acquisition) leaveQueues(ctx context.Context, but ordering.Key) error {
 	var errs []error
+	if _, stays := a.places[but]; len(a.places) > 0 && !stays {
+		a.moves++
+	}
 	for _, key := range slices.SortedFunc(maps.Keys(a.places), ordering.Compare) {
 		if key == but {
 			continue

@@ -69,7 +69,17 @@ func newTurns(clock *fencing.Clock) *turns {
 type ahead struct {
 	key    ordering.Key
 	unit   string // that has the row, or is first in line
+	has    bool   // has it
 	queued int    // units in line before it
+}
+
+// blocked tells a trace of it. Who is only first in line holds nothing.
+func (a ahead) blocked(owner string) BlockedInfo {
+	info := BlockedInfo{Key: a.key, Queue: a.queued}
+	if a.has {
+		info.Holder, info.Owner = a.unit, owner
+	}
+	return info
 }
 
 // reserve lets c have the rows of the first of these steps, as many steps as
@@ -173,13 +183,13 @@ func (t *turns) whoIsAhead(c *claim) ahead {
 	a := ahead{key: c.line, queued: max(slices.Index(r.line, c), 0)}
 	switch {
 	case r.alone != nil:
-		a.unit = r.alone.unit
+		a.unit, a.has = r.alone.unit, true
 	case a.queued > 0:
 		a.unit = r.line[0].unit
 	default:
 		for other := range r.intents {
 			if a.unit == "" || other.unit < a.unit { // any, but always the same
-				a.unit = other.unit
+				a.unit, a.has = other.unit, true
 			}
 		}
 	}

@@ -291,7 +291,7 @@ func TestTurnsTellWhoLeftARow(t *testing.T) {
 	for _, p := range g.players {
 		g.reserve(p)
 	}
-	require.Equal(t, ahead{"a/1", first.unit, 1}, g.turns.whoIsAhead(third.claim))
+	require.Equal(t, ahead{"a/1", first.unit, true, 1}, g.turns.whoIsAhead(third.claim))
 	require.Equal(t, 2, g.turns.queued("a/1"))
 	require.Zero(t, g.turns.queued("a"), "its intents go together with theirs")
 
@@ -330,7 +330,7 @@ func TestWhoWaitsInTheTableReservesNothing(t *testing.T) {
 
 	g.reserve(coarse)
 	require.True(t, coarse.waits)
-	require.Equal(t, ahead{"c", waits.unit, 1}, g.turns.whoIsAhead(coarse.claim))
+	require.Equal(t, ahead{"c", waits.unit, false, 1}, g.turns.whoIsAhead(coarse.claim))
 	g.check()
 	g.end(other)
 	g.hear()

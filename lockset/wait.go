@@ -35,11 +35,12 @@ const (
 // reads, but for burying, cleaning and dropping the dead: it re-sends no
 // acquiring write.
 func (a *acquisition) wait(ctx context.Context, at observed, j judgement) error {
-	if err := a.leaveQueues(ctx, at.key); err != nil {
-		return a.waitError(ctx, at, err)
+	place := a.keepsPlace(at, j)
+	if err := a.leaveQueues(ctx, place); err != nil {
+		return a.waitError(ctx, at, at, err)
 	}
 	queued := a.c.turns.queued(at.key)
-	if !a.c.turns.refused(a.claim, wants(a.unit.nonce, a.plan[at.step:at.step+1], at.step), at.key) {
+	if !a.c.turns.refused(a.claim, wants(a.unit.nonce, a.plan[at.step:at.step+1], at.step), place) {
 		return a.standInLine(ctx)
 	}
 	a.traceBlocked(BlockedInfo{Key: at.key, Holder: at.row.unit, Owner: at.row.owner, Queue: len(at.row.queue) + queued})
@@ -48,6 +49,9 @@ func (a *acquisition) wait(ctx context.Context, at observed, j judgement) error 
 	holder := at // the last known to be in the way, for the error
 	for look := newLooks(a, at.row); ; look.next(at.row) {
 		progress := false
+		if place != at.key && !a.mayStay(j) {
+			return a.again(ctx, at) // refused, it moves
+		}
 		switch j.verdict {
 		case admits, mine:
 			return a.again(ctx, at)
@@ -64,7 +68,7 @@ func (a *acquisition) wait(ctx context.Context, at observed, j judgement) error 
 			}
 			witness, freed, err := a.judgeBelow(ctx, at, look.all())
 			if err != nil {
-				return a.waitError(ctx, holder, err)
+				return a.waitError(ctx, at, holder, err)
 			}
 			progress = freed
 			if witness.row.exists && !at.intent {
@@ -74,18 +78,53 @@ func (a *acquisition) wait(ctx context.Context, at observed, j judgement) error 
 			holder = at
 		}
 		if !progress { // nothing changed that we know of: look again later
-			if err := a.pause(ctx, at, look, j); err != nil {
-				return a.waitError(ctx, holder, err)
+			if err := a.pause(ctx, at, place, look, j); err != nil {
+				return a.waitError(ctx, at, holder, err)
 			}
 		}
 		r, since, err := a.c.read(ctx, a.unit.id("g"), at.key)
 		if err != nil {
-			return a.waitError(ctx, holder, err)
+			return a.waitError(ctx, at, holder, err)
 		}
 		a.placed(r)
 		at.row, at.since = r, since
 		j = judge(r, at.want, a.token, watch{since, time.Now(), a.c.cfg.Grace})
 	}
+}
+
+// keepsPlace returns the row in whose queue the unit waits while a row of its
+// step blocks: that row, or one that comes before it and of which the unit is the
+// head already.
+//
+// Who is next at the later row, if nothing else is in the way, takes it soon, or
+// needs the unit's row, too, and goes back to wait for it: if both moved, they
+// could change places for ever. And a unit that was moved once keeps its place:
+// others could have one of its rows each time it is next at the other.
+func (a *acquisition) keepsPlace(at observed, j judgement) ordering.Key {
+	for _, w := range wants(a.unit.nonce, a.plan[at.step:at.step+1], at.step) {
+		r, queued := a.places[w.key]
+		if place, _ := r.place(a.unit.nonce); !queued || place > 0 || ordering.Compare(w.key, at.key) >= 0 {
+			continue
+		}
+		if j.turn && a.stays.IsZero() {
+			a.stays = time.Now()
+		}
+		if a.mayStay(j) {
+			return w.key
+		}
+	}
+	a.stays = time.Time{}
+	return at.key
+}
+
+// mayStay reports whether the unit may keep a place for which a later row is not
+// free. While it waits for another's turn only, others may find its row takeable
+// and count it as dead after Grace.
+func (a *acquisition) mayStay(j judgement) bool {
+	if j.turn {
+		return time.Since(a.stays) < a.c.cfg.Grace/2
+	}
+	return a.moves > 0
 }
 
 // again has the unit ask for its step once more, if nobody of this process is in
@@ -96,18 +135,21 @@ func (a *acquisition) again(ctx context.Context, at observed) error {
 		return nil
 	}
 	if err := a.leaveQueues(ctx, ""); err != nil {
-		return a.waitError(ctx, at, err)
+		return a.waitError(ctx, at, at, err)
 	}
 	return a.standInLine(ctx)
 }
 
-// pause takes a place in the row's queue, if it has room and the unit has none,
-// and lets time go by until the next look.
-func (a *acquisition) pause(ctx context.Context, at observed, look *looks, j judgement) error {
+// pause takes a place in the row's queue, if the unit is to wait there, has none,
+// and there is room, and lets time go by until the next look.
+func (a *acquisition) pause(ctx context.Context, at observed, waitsAt ordering.Key, look *looks, j judgement) error {
 	if a.over() {
 		return ErrWaited
 	}
 	place, queued := at.row.place(a.unit.nonce)
+	if waitsAt != at.key {
+		place, queued = 0, true
+	}
 	if !queued && at.row.exists && place < maxQueue {
 		joined, err := a.join(ctx, at)
 		if err != nil || !joined { // the row has changed: look at once
@@ -169,8 +211,9 @@ func (l *looks) pause(poll time.Duration, place int) time.Duration {
 	return pause - time.Duration(requests.Jitter(l.unit+"/wait", l.n)*float64(pause)/2)
 }
 
-// waitError says who was in the way when the caller would wait no longer.
-func (a *acquisition) waitError(ctx context.Context, holder observed, err error) error {
+// waitError says who was in the way of the row at when the caller would wait no
+// longer.
+func (a *acquisition) waitError(ctx context.Context, at, holder observed, err error) error {
 	switch {
 	case a.group.Context().Err() != nil:
 		return context.Cause(a.group.Context())
@@ -180,8 +223,8 @@ func (a *acquisition) waitError(ctx context.Context, holder observed, err error)
 		return err
 	}
 	r := holder.row
-	held := &HeldError{Key: holder.key, Owner: r.owner, Unit: r.unit, Queue: len(r.queue), Err: err}
-	place, queued := r.place(a.unit.nonce)
+	held := &HeldError{Key: holder.key, Owner: r.owner, Unit: r.unit, Queue: len(at.row.queue), Err: err}
+	place, queued := at.row.place(a.unit.nonce)
 	if queued {
 		held.Queue--
 	}

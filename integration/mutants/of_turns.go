@@ -187,9 +187,23 @@ var ofTurns = []mutant{
 	{
 		clause: "who is blocked elsewhere leaves its place",
 		file:   "lockset/wait.go",
-		old:    `if err := a.leaveQueues(ctx, at.key); err != nil {`,
+		old:    `if err := a.leaveQueues(ctx, place); err != nil {`,
 		new:    `if err := error(nil); err != nil {`,
 		by:     check{in: "lockset", test: "TestAUnitThatIsBlockedElsewhereLeavesItsPlace"},
+	},
+	{
+		clause: "who was moved once keeps its place while a later row blocks: nobody is overtaken for ever",
+		file:   "lockset/wait.go",
+		old:    `	return a.moves > 0`,
+		new:    `	return false`,
+		by:     check{in: "lockset", test: "TestNobodyIsOvertakenForEver"},
+	},
+	{
+		clause: "who is next at one row keeps its place for another's turn at a later one",
+		file:   "lockset/wait.go",
+		old:    `return time.Since(a.stays) < a.c.cfg.Grace/2`,
+		new:    `return false`,
+		by:     check{in: "lockset", test: "TestAHeadKeepsItsPlaceForATurnFurtherOn"},
 	},
 	{
 		clause: "who is blocked within its process leaves its place in the table",
