@@ -193,6 +193,9 @@ func (g *Group) end() {
 	defer g.mu.Unlock()
 	g.stopped = true
 	g.begins.Stop()
+	if time.Until(g.Deadline()) <= 0 { // nobody has told the holder yet
+		_ = g.loseByTime()
+	}
 	close(g.stop)
 }
 

@@ -52,7 +52,15 @@ func (c *Client) Acquire(ctx context.Context, keys []ordering.Key, options ...fu
 		return nil, context.Cause(ctx)
 	}
 	a := c.newAcquisition(ctx, plan, o)
-	if err := a.run(ctx); err != nil {
+	returned := false
+	defer func() { // a panic of a hook, or the like, on its way through
+		if !returned {
+			_ = a.giveUp(ctx, errDidNotReturn)
+		}
+	}()
+	err = a.run(ctx)
+	returned = true
+	if err != nil {
 		err = a.giveUp(ctx, err)
 		if hook := c.cfg.Trace.GaveUp; hook != nil {
 			hook(a.unit.nonce, err)
@@ -64,6 +72,8 @@ func (c *Client) Acquire(ctx context.Context, keys []ordering.Key, options ...fu
 	}
 	return newSet(a), nil
 }
+
+var errDidNotReturn = errors.New("the acquisition did not return")
 
 // TryAcquire takes all of keys, or none, without waiting for anybody: the error
 // is a *[HeldError] if another unit has a key, or waits for it. Who is known to be
@@ -167,7 +177,9 @@ func (a *acquisition) run(caller context.Context) error {
 
 	most := a.c.cfg.ChunkSize
 	for a.secured < len(a.plan) {
+		began := time.Now()
 		chunk, err := a.myTurn(ctx, most)
+		a.waited += time.Since(began)
 		if err != nil {
 			return err
 		}
@@ -189,7 +201,10 @@ func (a *acquisition) run(caller context.Context) error {
 			a.c.turns.giveBack(a.claim, next.at.step)
 			most = a.plan[a.secured:next.at.step].Rows()
 		default: // wait for that row, then take its step alone
-			if err := a.wait(ctx, next.at, next.judgment); err != nil {
+			began := time.Now()
+			err := a.wait(ctx, next.at, next.judgment)
+			a.waited += time.Since(began)
+			if err != nil {
 				return err
 			}
 			most = a.plan[a.secured].Rows()

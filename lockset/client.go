@@ -54,7 +54,7 @@ func New(db DynamoDB, cfg Config) (*Client, error) {
 		cfg:    cfg,
 		table:  lockTable{name: cfg.Table, hashKey: cfg.HashKey},
 		clock:  clock,
-		seen:   newSightings(10*cfg.Lease, cfg.Grace),
+		seen:   newSightings(10 * cfg.Lease),
 		turns:  newTurns(clock),
 		caller: &requests.Caller{Attempt: cfg.AttemptTimeout, Patience: cfg.Lease, Observe: cfg.Trace.Request},
 	}, nil

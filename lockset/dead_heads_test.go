@@ -98,6 +98,26 @@ func TestTheWatchOfAHeadOutlastsTheFence(t *testing.T) {
 	})
 }
 
+// Nor does it matter that callers who wait for nobody come seldom, and leave their
+// tokens to each other.
+func TestADeadHeadIsNotKeptByThoseWhoWaitForNobody(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.free(b.take(b.owner("before", nil), "a"))
+		b.change("a", "SET queue = :queue", map[string]types.AttributeValue{":queue": &types.AttributeValueMemberL{
+			Value: []types.AttributeValue{&types.AttributeValueMemberS{Value: "a-dead-unit"}},
+		}})
+		callers := []*owner{b.owner("one", nil), b.owner("two", nil)}
+		for n := 0; ; n++ {
+			require.Less(t, n, 4)
+			if set, err := callers[n%2].TryAcquire(t.Context(), []ordering.Key{"a"}); err == nil {
+				b.free(set)
+				return
+			}
+			time.Sleep(2 * grace)
+		}
+	})
+}
+
 // A head that was seen before, left, and is back when others have had the row, is
 // not dead for the time in between.
 func TestAHeadThatIsBackIsWatchedAnew(t *testing.T) {

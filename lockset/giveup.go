@@ -97,10 +97,6 @@ func (a *acquisition) burn(ctx context.Context, tried attempt) (landed *attempt,
 	vs := a.c.values(a.unit, tried.token)
 	for {
 		_, err := a.c.write(ctx, a.unit.id("x"), []*types.Update{a.c.table.update(key, burnIf, stamp, vs)})
-		if err == nil {
-			a.c.seen.burned(key, tried.token)
-			return nil, nil
-		}
 		var refused *refusal
 		if !errors.As(err, &refused) {
 			return nil, err

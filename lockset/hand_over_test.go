@@ -329,3 +329,24 @@ func betweenSteps(c *lockset.Config) {
 		}
 	}
 }
+
+// A hook that panics takes its unit down, and nobody else: what it had is free, and
+// the next in line goes on.
+func TestAPanicOfAHookGivesUp(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		holder := b.take(b.owner("holder", nil), "b")
+		panics := true
+		o := b.owner("o", nil, func(c *lockset.Config) {
+			c.Trace.Blocked = func(lockset.BlockedInfo) {
+				if panics {
+					panics = false
+					panic("a hook")
+				}
+			}
+		})
+		require.PanicsWithValue(t, "a hook", func() { _, _ = o.Acquire(t.Context(), []ordering.Key{"a", "b"}) })
+		b.free(holder)
+		b.allFree()
+		b.free(b.take(o, "a", "b"))
+	})
+}

@@ -22,8 +22,6 @@ import (
 func (a *acquisition) standInLine(ctx context.Context) error {
 	before := a.c.turns.whoIsAhead(a.claim)
 	a.traceBlocked(before.blocked(a.c.cfg.Owner))
-	began := time.Now()
-	defer func() { a.waited += time.Since(began) }()
 	held := func(err error) error {
 		if a.group.Context().Err() != nil {
 			return context.Cause(a.group.Context())
@@ -49,12 +47,15 @@ func (a *acquisition) standInLine(ctx context.Context) error {
 	}
 	select {
 	case <-a.claim.ready:
-		return nil
 	case <-end:
 		return held(ErrWaited)
 	case <-ctx.Done():
 		return held(context.Cause(ctx))
 	}
+	if a.secured == 0 { // others have had their tokens meanwhile
+		a.token = max(a.token, a.claim.token)
+	}
+	return nil
 }
 
 // myTurn waits until nobody of this process is in the way of the unit's next
@@ -72,9 +73,6 @@ func (a *acquisition) myTurn(ctx context.Context, rows int) (ordering.Plan, erro
 			return nil, err
 		}
 		n = a.claim.got
-		if a.secured == 0 { // others have had their tokens meanwhile
-			a.token = a.claim.token
-		}
 	}
 	return chunk[:n], nil
 }

@@ -101,9 +101,11 @@ func (s *Set) Release(ctx context.Context) error {
 		s.turn <- nil
 		return nil
 	}
+	defer func() { // whatever becomes of it, a panic of a hook too
+		s.turn <- left
+		s.c.turns.drop(s.claim) // what is left is the table's to judge
+	}()
 	left, err = s.c.release(ctx, s.unit, left)
-	s.turn <- left
-	s.c.turns.drop(s.claim) // what is left is the table's to judge
 	if len(left) == 0 {
 		s.traceReleased()
 	}

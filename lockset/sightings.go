@@ -4,7 +4,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -13,8 +12,7 @@ import (
 // whom the row waits. Waiters that come later inherit what earlier ones saw. It
 // is safe for concurrent use.
 type sightings struct {
-	keep  time.Duration // how long an unused sighting is of interest
-	grace time.Duration // see goesOn
+	keep time.Duration // how long an unused sighting is of interest
 
 	mu    sync.Mutex
 	known map[ordering.Key]sighting
@@ -23,31 +21,23 @@ type sightings struct {
 
 type sighting struct {
 	watched     string
-	fence       fencing.Token
 	rvn         string
 	since, used time.Time
 }
 
 // goesOn reports whether a row that was seen so has shown no sign of life since.
-// An RVN says it for itself, and so does a fence that has not risen: nobody has
-// had the row. If it has risen, the head of the queue may have been served and be
-// back, or somebody has burned a token, which is no sign of the head's life: that
-// is taken to be so if no holder has left its RVN since, and the last look is not
-// long ago.
-func (s sighting) goesOn(r row, now time.Time, grace time.Duration) bool {
-	switch {
-	case s.watched != r.watched():
-		return false
-	case !r.free(), s.fence == r.fence:
-		return true
-	}
-	return s.rvn == r.rvn && now.Sub(s.used) <= grace
+// The head of a queue may have left, and be back when others had the row: then
+// the last of them has left its RVN. A fence that has risen says nothing, for
+// others burn their tokens there. (That only intents came and went meanwhile
+// cannot be seen: then a living head may lose its place, and joins again.)
+func (s sighting) goesOn(r row) bool {
+	return s.watched == r.watched() && s.rvn == r.rvn
 }
 
 const pruneFrom = 1024
 
-func newSightings(keep, grace time.Duration) *sightings {
-	return &sightings{keep: keep, grace: grace, known: map[ordering.Key]sighting{}, prune: pruneFrom}
+func newSightings(keep time.Duration) *sightings {
+	return &sightings{keep: keep, known: map[ordering.Key]sighting{}, prune: pruneFrom}
 }
 
 // see notes that a row was seen so at now, a reading from after the answer, and
@@ -60,10 +50,10 @@ func (s *sightings) see(r row, now time.Time) (since time.Time) {
 		return now
 	}
 	seen, ok := s.known[r.key]
-	if !ok || !seen.goesOn(r, now, s.grace) {
-		seen = sighting{watched: r.watched(), since: now}
+	if !ok || !seen.goesOn(r) {
+		seen = sighting{watched: r.watched(), rvn: r.rvn, since: now}
 	}
-	seen.fence, seen.rvn, seen.used = r.fence, r.rvn, now
+	seen.used = now
 	s.known[r.key] = seen
 	if len(s.known) > s.prune {
 		for key, old := range s.known {
@@ -74,15 +64,4 @@ func (s *sightings) see(r row, now time.Time) (since time.Time) {
 		s.prune = max(pruneFrom, 2*len(s.known))
 	}
 	return seen.since
-}
-
-// burned notes that this process has burned a token on a row: of that rise of its
-// fence it knows what it was.
-func (s *sightings) burned(key ordering.Key, token fencing.Token) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if seen, ok := s.known[key]; ok && seen.fence < token {
-		seen.fence = token
-		s.known[key] = seen
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/lockset"
@@ -72,6 +73,10 @@ func TestNobodyIsOvertakenForEver(t *testing.T) {
 					}
 					o := b.owner(name, nil, func(cfg *lockset.Config) {
 						cfg.Trace.Joined = func(ordering.Key, string, int) { c.joins(name) }
+						cfg.Trace.Acquired = func(i lockset.AcquiredInfo) {
+							assert.LessOrEqual(t, i.Waited, i.Took)
+							assert.GreaterOrEqual(t, i.Waited, i.Took-20*rtt)
+						}
 					})
 					all.Go(func() {
 						for time.Sleep(time.Duration(i) * 37 * time.Millisecond); time.Now().Before(end); {

@@ -41,11 +41,14 @@ func (a *acquisition) wait(ctx context.Context, at observed, j judgement) error 
 	}
 	queued := a.c.turns.queued(at.key)
 	if !a.c.turns.refused(a.claim, wants(a.unit.nonce, a.plan[at.step:at.step+1], at.step), place) {
+		// Another of this process waits there in the table by now: a place that
+		// nobody looks after would count as dead.
+		if err := a.leaveQueues(ctx, ""); err != nil {
+			return a.waitError(ctx, at, at, err)
+		}
 		return a.standInLine(ctx)
 	}
 	a.traceBlocked(BlockedInfo{Key: at.key, Holder: at.row.unit, Owner: at.row.owner, Queue: len(at.row.queue) + queued})
-	began := time.Now()
-	defer func() { a.waited += time.Since(began) }()
 	holder := at // the last known to be in the way, for the error
 	for look := newLooks(a, at.row); ; look.next(at.row) {
 		progress := false

@@ -149,15 +149,15 @@ var ofTakingOver = []mutant{
 	{
 		clause: "a new RVN is a sign of life",
 		file:   "lockset/sightings.go",
-		old:    `if !ok || !seen.goesOn(r, now, s.grace) {`,
+		old:    `if !ok || !seen.goesOn(r) {`,
 		new:    `if !ok {`,
 		by:     check{in: "lockset", test: "TestTheHolderIsToldBeforeTheTakeover"},
 	},
 	{
 		clause: "later waiters inherit what their process saw",
 		file:   "lockset/sightings.go",
-		old:    `if !ok || !seen.goesOn(r, now, s.grace) {`,
-		new:    `if !ok || !seen.goesOn(r, now, s.grace) || now.After(seen.since) {`,
+		old:    `if !ok || !seen.goesOn(r) {`,
+		new:    `if !ok || !seen.goesOn(r) || now.After(seen.since) {`,
 		by:     check{in: "lockset", test: "TestSightingsMeasureFromTheFirst"},
 	},
 	{

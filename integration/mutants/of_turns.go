@@ -110,22 +110,8 @@ var ofTurns = []mutant{
 	{
 		clause: "a head that is back after others had the row is watched anew",
 		file:   "lockset/sightings.go",
-		old:    `case !r.free(), s.fence == r.fence:`,
-		new:    `case true:`,
-		by:     check{in: "lockset", test: "TestAHeadThatIsBackIsWatchedAnew"},
-	},
-	{
-		clause: "a fence that has risen long after the last look is somebody's who has had the row",
-		file:   "lockset/sightings.go",
-		old:    `return s.rvn == r.rvn && now.Sub(s.used) <= grace`,
-		new:    `return s.rvn == r.rvn`,
-		by:     check{in: "lockset", test: "TestSightingsOfTheHeadOfAQueue"},
-	},
-	{
-		clause: "a token that this process burns restarts no watch of its own",
-		file:   "lockset/giveup.go",
-		old:    "			a.c.seen.burned(key, tried.token)\n",
-		new:    "",
+		old:    `return s.watched == r.watched() && s.rvn == r.rvn`,
+		new:    `return s.watched == r.watched()`,
 		by:     check{in: "lockset", test: "TestAHeadThatIsBackIsWatchedAnew"},
 	},
 	{
@@ -192,6 +178,13 @@ var ofTurns = []mutant{
 		by:     check{in: "lockset", test: "TestAUnitThatIsBlockedElsewhereLeavesItsPlace"},
 	},
 	{
+		clause: "a unit that does not wait in the table for its process has no place there",
+		file:   "lockset/wait.go",
+		old:    "would count as dead.\n		if err := a.leaveQueues(ctx, \"\"); err != nil {",
+		new:    "would count as dead.\n		if err := error(nil); err != nil {",
+		by:     check{in: "integration/simulation", test: "TestWhereNothingGoesWrong"},
+	},
+	{
 		clause: "who was moved once keeps its place while a later row blocks: nobody is overtaken for ever",
 		file:   "lockset/wait.go",
 		old:    `	return a.moves > 0`,
@@ -208,8 +201,8 @@ var ofTurns = []mutant{
 	{
 		clause: "who is blocked within its process leaves its place in the table",
 		file:   "lockset/wait.go",
-		old:    `if err := a.leaveQueues(ctx, ""); err != nil {`,
-		new:    `if err := error(nil); err != nil {`,
+		old:    "	if a.c.turns.again(a.claim) {\n		return nil\n	}\n	if err := a.leaveQueues(ctx, \"\"); err != nil {",
+		new:    "	if a.c.turns.again(a.claim) {\n		return nil\n	}\n	if err := error(nil); err != nil {",
 		by:     check{in: "lockset", test: "TestAHeadThatIsBlockedWithinItsProcessLeavesTheQueue"},
 	},
 	{
