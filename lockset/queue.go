@@ -110,12 +110,12 @@ func (a *acquisition) join(ctx context.Context, at observed) (bool, error) {
 		}
 		return false, err
 	}
-	place := len(r.queue)
-	r.queue = append(slices.Clone(r.queue), a.unit.nonce)
-	a.placed(r) // or so it may be, without an answer
 	if err != nil {
 		return false, err
 	}
+	place := len(r.queue)
+	r.queue = append(slices.Clone(r.queue), a.unit.nonce)
+	a.placed(r)
 	if hook := a.c.cfg.Trace.Joined; hook != nil {
 		hook(r.key, a.unit.nonce, place)
 	}

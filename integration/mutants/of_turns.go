@@ -241,13 +241,6 @@ var ofTurns = []mutant{
 		by:     check{in: "lockset", test: "TestAJoiningThatArrivesAfterItsUnitGaveUp"},
 	},
 	{
-		clause: "a join without an answer may have landed",
-		file:   "lockset/queue.go",
-		old:    "\ta.placed(r) // or so it may be, without an answer\n\tif err != nil {\n\t\treturn false, err\n\t}\n",
-		new:    "\tif err != nil {\n\t\treturn false, err\n\t}\n\ta.placed(r)\n",
-		by:     check{in: "lockset", test: "TestAPlaceUnheardOfIsGivenUp"},
-	},
-	{
 		clause: "a unit whose token is too low joins with a higher one",
 		file:   "lockset/queue.go",
 		old:    `case r.fence >= a.token:`,
