@@ -177,9 +177,7 @@ func (a *acquisition) run(caller context.Context) error {
 
 	most := a.c.cfg.ChunkSize
 	for a.secured < len(a.plan) {
-		began := time.Now()
 		chunk, err := a.myTurn(ctx, most)
-		a.waited += time.Since(began)
 		if err != nil {
 			return err
 		}

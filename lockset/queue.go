@@ -69,7 +69,10 @@ func (a *acquisition) myTurn(ctx context.Context, rows int) (ordering.Plan, erro
 	}
 	n := a.c.turns.reserve(a.claim, steps)
 	if n == 0 {
-		if err := a.standInLine(ctx); err != nil {
+		began := time.Now()
+		err := a.standInLine(ctx)
+		a.waited += time.Since(began)
+		if err != nil {
 			return nil, err
 		}
 		n = a.claim.got

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -341,4 +342,18 @@ func TestARefusalAtTheMomentOfAHandOver(t *testing.T) {
 		b.free(b.take(o, "a"))
 		b.allFree()
 	})
+}
+
+// Who is in nobody's way and waits for nobody has not waited.
+func TestWhoIsServedAtOnceHasNotWaited(t *testing.T) {
+	served := 0
+	l, err := lockset.New(memdynamo.New(memdynamo.Config{}), lockset.Config{Table: table, Trace: &lockset.Trace{
+		Acquired: func(i lockset.AcquiredInfo) { served++; require.Zero(t, i.Waited) },
+	}})
+	require.NoError(t, err)
+	require.NoError(t, lockset.CreateTable(t.Context(), l.DynamoDB().(lockset.Tables), lockset.Config{Table: table}))
+	set, err := l.Acquire(t.Context(), []ordering.Key{"a", "b/1"}) // in real time, which does not stand still
+	require.NoError(t, err)
+	require.NoError(t, set.Release(t.Context()))
+	require.Equal(t, 1, served)
 }
