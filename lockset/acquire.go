@@ -211,6 +211,11 @@ func (a *acquisition) run(caller context.Context) error {
 	return a.restamp(ctx)
 }
 
+// wants lists the rows of one step.
+func (a *acquisition) wants(step int) []want {
+	return wants(a.unit.nonce, a.plan[step:step+1], step)
+}
+
 // raise proposes a token above everything seen.
 func (a *acquisition) raise() {
 	a.token = a.c.clock.Next()
@@ -341,11 +346,11 @@ func (a *acquisition) restamp(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(restampsAtOnce)
 	vs := a.c.values(a.unit, a.token)
-	for i, step := range a.plan {
+	for i := range a.plan {
 		if a.stamps[i] >= a.token {
 			continue
 		}
-		for _, w := range wants(a.unit.nonce, ordering.Plan{step}, i) {
+		for _, w := range a.wants(i) {
 			id := a.unit.id("s")
 			group.Go(func() error { return a.c.restamp(ctx, id, w, vs) })
 		}

@@ -65,7 +65,7 @@ func (a *acquisition) myTurn(ctx context.Context, rows int) (ordering.Plan, erro
 	chunk, _ := a.plan[a.secured:].Cut(rows)
 	steps := make([][]want, len(chunk))
 	for i := range chunk {
-		steps[i] = wants(a.unit.nonce, chunk[i:i+1], a.secured+i)
+		steps[i] = a.wants(a.secured + i)
 	}
 	n := a.c.turns.reserve(a.claim, steps)
 	if n == 0 {

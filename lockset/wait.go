@@ -40,7 +40,7 @@ func (a *acquisition) wait(ctx context.Context, at observed, j judgement) error 
 		return a.waitError(ctx, at, at, err)
 	}
 	queued := a.c.turns.queued(at.key)
-	if !a.c.turns.refused(a.claim, wants(a.unit.nonce, a.plan[at.step:at.step+1], at.step), place) {
+	if !a.c.turns.refused(a.claim, a.wants(at.step), place) {
 		// Another of this process waits there in the table by now: a place that
 		// nobody looks after would count as dead.
 		if err := a.leaveQueues(ctx, ""); err != nil {
@@ -104,7 +104,7 @@ func (a *acquisition) wait(ctx context.Context, at observed, j judgement) error 
 // could change places for ever. And a unit that was moved once keeps its place:
 // others could have one of its rows each time it is next at the other.
 func (a *acquisition) keepsPlace(at observed, j judgement) ordering.Key {
-	for _, w := range wants(a.unit.nonce, a.plan[at.step:at.step+1], at.step) {
+	for _, w := range a.wants(at.step) {
 		r, queued := a.places[w.key]
 		if place, _ := r.place(a.unit.nonce); !queued || place > 0 || ordering.Compare(w.key, at.key) >= 0 {
 			continue

@@ -130,8 +130,8 @@ var ofTokens = []mutant{
 	{
 		clause: "a re-stamp reaches the ancestors, too",
 		file:   "lockset/acquire.go",
-		old:    `wants(a.unit.nonce, ordering.Plan{step}, i)`,
-		new:    `wants(a.unit.nonce, ordering.Plan{{Key: step.Key}}, i)`,
+		old:    `range a.wants(i) {`,
+		new:    `range a.wants(i)[len(a.plan[i].Intents):] {`,
 		by:     check{in: "lockset", test: "TestARaisedTokenIsStampedOnAllRows"},
 	},
 	{
