@@ -429,37 +429,3 @@ func TestAJoiningThatLandsBetweenTwoBurns(t *testing.T) {
 		})
 	}
 }
-
-// Who is next at one row of its step keeps that place while the next at a later
-// row makes up its mind: if it needs the first, too, it comes back for it, and if
-// both moved they could change places for ever.
-func TestAHeadKeepsItsPlaceForATurnFurtherOn(t *testing.T) {
-	for name, gone := range map[string]bool{"who goes": true, "who is dead": false} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				b.free(b.take(b.owner("before", nil), "c/1"))
-				holder := b.take(b.owner("holder", nil), "c")
-				o := b.ask(t.Context(), b.owner("o", nil), []ordering.Key{"c/1"})
-				b.change("c/1", "SET queue = :queue", map[string]types.AttributeValue{":queue": &types.AttributeValueMemberL{
-					Value: []types.AttributeValue{&types.AttributeValueMemberS{Value: "next-at-c/1"}},
-				}})
-				places := b.queue("c")
-				require.Len(t, places, 1)
-				b.free(holder)
-				freed := time.Now()
-				time.Sleep(grace / 3)
-				require.Equal(t, places, b.queue("c"))
-				require.True(t, o.waits())
-				if gone {
-					b.change("c/1", "REMOVE queue", nil)
-				}
-				o.leave()
-				if gone {
-					require.Less(t, o.at.Sub(freed), grace/3+soon)
-				}
-				require.Less(t, o.at.Sub(freed), 2*grace)
-				b.allFree()
-			})
-		})
-	}
-}
