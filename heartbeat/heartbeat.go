@@ -166,6 +166,22 @@ func (g *Group) Add(keys []ordering.Key, since time.Time) {
 	wake(g.lookAgain)
 }
 
+// Remove takes keys out of the group's care: they are about to be let go of. From
+// then on their loss is no loss of the group, also if a renewal under way brings
+// word of it.
+func (g *Group) Remove(keys []ordering.Key) {
+	g.mu.Lock()
+	g.schedule.remove(keys)
+	g.mu.Unlock()
+	g.moveDeadline() // only ever to a later time, which both goroutines find when they look
+}
+
+func (g *Group) has(key ordering.Key) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.schedule.has(key)
+}
+
 func wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -328,7 +344,7 @@ func (g *Group) round(ctx context.Context, keys []ordering.Key, n int) error {
 			defer cancel()
 			answers[i] = g.cfg.Renew(attempt, batch, n)
 			for j, err := range answers[i] {
-				if errors.Is(err, ErrNotOurs) {
+				if errors.Is(err, ErrNotOurs) && g.has(batch[j]) {
 					return g.lose(batch[j], err)
 				}
 			}
@@ -342,7 +358,7 @@ func (g *Group) round(ctx context.Context, keys []ordering.Key, n int) error {
 			if err := answers[i][j]; err == nil {
 				g.schedule.confirm(key, sent)
 			} else {
-				g.schedule.failed[key] = true
+				g.schedule.fail(key)
 				g.lastErr.Store(&err)
 			}
 		}

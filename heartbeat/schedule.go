@@ -17,36 +17,79 @@ import (
 //     confirmed, so the table's row is at least that young.
 //   - a key's entry only ever moves forward.
 type schedule struct {
-	keys      []ordering.Key // in the order added
+	keys      []ordering.Key // in the order added; some may have been removed
 	confirmed map[ordering.Key]time.Time
+	at        map[time.Time]int     // how many were confirmed when: few times, however many keys
 	failed    map[ordering.Key]bool // no answer in the last round
 }
 
 func newSchedule() *schedule {
-	return &schedule{confirmed: map[ordering.Key]time.Time{}, failed: map[ordering.Key]bool{}}
+	return &schedule{confirmed: map[ordering.Key]time.Time{}, at: map[time.Time]int{}, failed: map[ordering.Key]bool{}}
 }
 
 func (s *schedule) add(keys []ordering.Key, since time.Time) {
+	s.keys = s.left() // a key that comes again is not to be there twice
 	for _, k := range keys {
-		if _, known := s.confirmed[k]; !known {
+		if !s.has(k) {
 			s.keys = append(s.keys, k)
+			s.confirmed[k] = time.Time{}
+			s.count(time.Time{}, 1)
 		}
 		s.confirm(k, since)
 	}
 }
 
+// confirm notes a renewal, unless the key was removed while it was under way.
 func (s *schedule) confirm(k ordering.Key, since time.Time) {
+	if !s.has(k) {
+		return
+	}
 	if since.After(s.confirmed[k]) {
+		s.count(s.confirmed[k], -1)
+		s.count(since, 1)
 		s.confirmed[k] = since
 	}
 	delete(s.failed, k)
 }
 
+// remove forgets keys: they are renewed no more, and nothing is lost by them.
+func (s *schedule) remove(keys []ordering.Key) {
+	for _, k := range keys {
+		if s.has(k) {
+			s.count(s.confirmed[k], -1)
+		}
+		delete(s.confirmed, k)
+		delete(s.failed, k)
+	}
+	if len(s.confirmed) <= len(s.keys)/2 { // not every time: it looks at all
+		s.keys = s.left()
+	}
+}
+
+// left returns the keys that were not removed.
+func (s *schedule) left() []ordering.Key {
+	if len(s.confirmed) == len(s.keys) {
+		return s.keys
+	}
+	return slices.DeleteFunc(slices.Clone(s.keys), func(k ordering.Key) bool { return !s.has(k) })
+}
+
+func (s *schedule) count(at time.Time, n int) {
+	if s.at[at] += n; s.at[at] == 0 {
+		delete(s.at, at)
+	}
+}
+
+func (s *schedule) has(k ordering.Key) bool {
+	_, known := s.confirmed[k]
+	return known
+}
+
 // oldest returns the earliest confirmation, which decides both when the next
 // round is due and when the whole set is lost.
 func (s *schedule) oldest() (oldest time.Time, any bool) {
-	for _, k := range s.keys {
-		if at := s.confirmed[k]; !any || at.Before(oldest) {
+	for at := range s.at {
+		if !any || at.Before(oldest) {
 			oldest, any = at, true
 		}
 	}
@@ -60,27 +103,35 @@ func (s *schedule) next(now time.Time, every, retry time.Duration) (keys []order
 	if !any {
 		return nil, time.Time{}
 	}
+	all := s.left()
 	if len(s.failed) == 0 {
-		return s.keys, oldest.Add(every)
+		return all, oldest.Add(every)
 	}
-	if len(s.failed) == len(s.keys) {
-		return s.keys, now.Add(retry)
+	if len(s.failed) == len(all) {
+		return all, now.Add(retry)
 	}
 	healthy, repeat := now.Add(every), now.Add(retry)
-	for _, k := range s.keys {
+	for _, k := range all {
 		if at := s.confirmed[k].Add(every); !s.failed[k] && at.Before(healthy) {
 			healthy = at
 		}
 	}
 	if !repeat.Before(healthy) {
-		return s.keys, healthy
+		return all, healthy
 	}
-	for _, k := range s.keys {
+	for _, k := range all {
 		if s.failed[k] {
 			keys = append(keys, k)
 		}
 	}
 	return keys, repeat
+}
+
+// fail notes that a renewal had no clear answer.
+func (s *schedule) fail(k ordering.Key) {
+	if s.has(k) {
+		s.failed[k] = true
+	}
 }
 
 // batches cuts keys into runs of at most size.
