@@ -35,8 +35,8 @@ const (
 
 // Reasons of DynamoDB for cancelling a transaction or refusing a statement.
 const (
+	ReasonNone       = "None"
 	ReasonCondition  = "ConditionalCheckFailed"
-	reasonNone       = "None"
 	reasonConflict   = "TransactionConflict"
 	reasonThrottled  = "ThrottlingError"
 	reasonThroughput = "ProvisionedThroughputExceeded"
@@ -90,11 +90,11 @@ func KindOf(err error) Kind {
 func kindOfReasons(reasons []types.CancellationReason) Kind {
 	busy, invalid := false, false
 	for _, r := range reasons {
-		switch Code(r) {
-		case reasonNone:
-		case ReasonCondition:
+		switch code := Code(r); {
+		case code == ReasonNone:
+		case code == ReasonCondition:
 			return Refused
-		case reasonConflict, reasonThrottled, reasonThroughput:
+		case IsBusy(r):
 			busy = true
 		default:
 			invalid = true
@@ -106,10 +106,20 @@ func kindOfReasons(reasons []types.CancellationReason) Kind {
 	return Invalid
 }
 
+// IsBusy reports whether an action was cancelled because of others, and not for
+// anything that is wrong with it.
+func IsBusy(r types.CancellationReason) bool {
+	switch Code(r) {
+	case reasonConflict, reasonThrottled, reasonThroughput:
+		return true
+	}
+	return false
+}
+
 // Code returns the code of a cancellation reason, "None" where there is none.
 func Code(r types.CancellationReason) string {
 	if r.Code == nil || *r.Code == "" {
-		return reasonNone
+		return ReasonNone
 	}
 	return *r.Code
 }
@@ -223,6 +233,12 @@ func IsAbsent(err error) bool { return hasCode(err, "ResourceNotFoundException")
 // AlsoForReads reports whether a table that refused a write for this reason
 // refuses reads for it, too: it is not there, or the key is not one of its own.
 func AlsoForReads(err error) bool { return IsAbsent(err) || hasCode(err, "ValidationException") }
+
+// IsInvalid reports whether DynamoDB found something wrong with the request
+// itself, or cancelled it as a whole.
+func IsInvalid(err error) bool {
+	return hasCode(err, "ValidationException") || errors.As(err, new(*types.TransactionCanceledException))
+}
 
 func hasCode(err error, code string) bool {
 	var api smithy.APIError

@@ -161,6 +161,20 @@ func (c *Caller) Capacity() types.ReturnConsumedCapacity {
 	return types.ReturnConsumedCapacityTotal
 }
 
+// Alone makes a lone write of what else would be part of a transaction.
+func Alone(u *types.Update, capacity types.ReturnConsumedCapacity) *dynamodb.UpdateItemInput {
+	return &dynamodb.UpdateItemInput{
+		TableName:                           u.TableName,
+		Key:                                 u.Key,
+		ConditionExpression:                 u.ConditionExpression,
+		UpdateExpression:                    u.UpdateExpression,
+		ExpressionAttributeNames:            u.ExpressionAttributeNames,
+		ExpressionAttributeValues:           u.ExpressionAttributeValues,
+		ReturnValuesOnConditionCheckFailure: u.ReturnValuesOnConditionCheckFailure,
+		ReturnConsumedCapacity:              capacity,
+	}
+}
+
 func capacity(out any) float64 {
 	var units float64
 	add := func(cs ...types.ConsumedCapacity) {
