@@ -71,10 +71,11 @@ func (b *bed) owner(name string, script faults.Script, change ...func(*lockset.C
 	cfg := lockset.Config{
 		Table: table, Owner: name, Lease: lease,
 		Rand: func(context.Context) (bytes [16]byte) {
-			note(func() { units++ })
+			n := int64(0)
+			note(func() { units++; n = int64(units) })
 			h := fnv.New128a()
 			_, _ = h.Write([]byte(name))
-			_ = binary.Write(h, binary.BigEndian, int64(units))
+			_ = binary.Write(h, binary.BigEndian, n)
 			copy(bytes[:], h.Sum(nil))
 			return bytes
 		},

@@ -47,7 +47,7 @@ func TestARowThatTurnsPendingIsNotBuried(t *testing.T) {
 		marked := false
 		o := b.owner("o", func(c faults.Call) faults.Fault {
 			if isBury(c) {
-				b.change("a", "SET pending = :yes", map[string]types.AttributeValue{":yes": &types.AttributeValueMemberBOOL{Value: true}})
+				b.change("a", "SET pending = :yes", map[string]types.AttributeValue{":yes": &types.AttributeValueMemberS{Value: "units"}})
 				marked = true
 			}
 			return faults.Pass()

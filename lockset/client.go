@@ -37,6 +37,8 @@ type Client struct {
 	seen   *sightings
 	turns  *turns
 	caller *requests.Caller
+
+	journals journals
 }
 
 // New returns a client. It sends nothing. The error is a *[ConfigError].
@@ -73,6 +75,7 @@ func (c *Client) Clock() *fencing.Clock { return c.clock }
 // caller's.
 type unit struct {
 	nonce string // 22 characters: a UUID in base64url
+	by    string // the nonce of who asks in its name, in its requests' names; its own but for another's unit
 	seed  [2]uint64
 	sends atomic.Int64 // numbers requests and RVNs
 }
@@ -82,14 +85,18 @@ func (c *Client) newUnit(ctx context.Context) *unit {
 	seed := [2]uint64{binary.BigEndian.Uint64(bytes[:8]), binary.BigEndian.Uint64(bytes[8:])}
 	id := uuid.UUID(bytes)
 	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // version 4, as RFC 9562 has it
-	return &unit{nonce: base64.RawURLEncoding.EncodeToString(id[:]), seed: seed}
+	nonce := base64.RawURLEncoding.EncodeToString(id[:])
+	return &unit{nonce: nonce, by: nonce, seed: seed}
 }
 
 // id returns a new name for a request of this unit: at most 36 characters, as
 // DynamoDB wants its tokens. Two requests never share one.
 func (u *unit) id(kind string) string {
-	return u.nonce + "." + kind + strconv.FormatInt(u.sends.Add(1), 10)
+	return u.by + "." + kind + strconv.FormatInt(u.sends.Add(1), 10)
 }
+
+// RequestID returns a new name for a request of nobody's in particular.
+func (c *Client) RequestID(ctx context.Context) string { return c.newUnit(ctx).id("j") }
 
 // random returns the unit's own stream of random numbers.
 func (u *unit) random() *rand.Rand { return rand.New(rand.NewPCG(u.seed[0], u.seed[1])) }

@@ -19,7 +19,7 @@ import (
 // Ending is a set on its way out: its heartbeats have ended, its keys are still
 // its own until [Ending.Deadline], and they can be freed inside a transaction of
 // the caller's, so that the release is the lock check. Exactly one of
-// Committed and Resolve must follow, once.
+// Committed, Resolve and Return must follow, once.
 type Ending struct {
 	set      *Set
 	plan     ordering.Plan
@@ -35,13 +35,9 @@ func (s *Set) End(ctx context.Context) (*Ending, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan, err := s.myTurn(ctx)
+	plan, err := s.takeWhole(ctx)
 	if err != nil {
 		return nil, err
-	}
-	if len(plan) != len(s.plan) {
-		s.turn <- plan
-		return nil, &LostError{Reason: ErrReleased}
 	}
 	return &Ending{set: s, plan: plan, wants: wants(s.unit.nonce, plan, 0), deadline: deadline}, nil
 }
@@ -80,6 +76,11 @@ func (e *Ending) refusals(reasons []types.CancellationReason) func(func(int, map
 		}
 	}
 }
+
+// Return gives the set back after a transaction with [Ending.Actions] that was
+// refused for what else was in it: it can be marked, or released. It is not renewed
+// any more. It takes the place of Committed and Resolve.
+func (e *Ending) Return() { e.set.turn <- e.plan }
 
 // Committed notes that a transaction with [Ending.Actions] was carried out:
 // nothing is held any more.

@@ -12,7 +12,6 @@ import (
 	"unicode"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/fencing"
@@ -42,9 +41,14 @@ const (
 	intend   = "ADD #below :entries SET #fence = :token, #isReleased = :one REMOVE #expiresAt"
 
 	buryIf = "#recordVersionNumber = :rvn AND attribute_exists(#unit) AND attribute_not_exists(#pending)"
-	free   = "SET #isReleased = :one, #expiresAt = :expires REMOVE #unit"
-	commit = "SET #isReleased = :one, #expiresAt = :expires, #committedBy = :unit REMOVE #unit"
+	free   = "SET #isReleased = :one, #expiresAt = :expires REMOVE #unit, #pending"
+	commit = "SET #isReleased = :one, #expiresAt = :expires, #committedBy = :unit REMOVE #unit, #pending"
 	leave  = "DELETE #below :entries"
+
+	// A row whose unit has a journal is nobody's to bury, and does not expire: what
+	// the journal says must be known first.
+	mark      = "SET #pending = :journal REMOVE #expiresAt"
+	isPending = isMine + " AND attribute_exists(#pending)"
 
 	notTheirs = "(attribute_not_exists(#unit) OR #unit <> :unit)"
 
@@ -66,9 +70,11 @@ const (
 	dropIf = "#queue[0] = :head AND #fence = :seen" // so nobody has had the row since
 	drop   = "REMOVE #queue[0]"
 
-	burnIf       = "#fence < :token"
-	burnAbsentIf = "attribute_not_exists(#key)"
-	burnAbsent   = "SET #isReleased = :one, #fence = :token, #expiresAt = :expires"
+	burnIf        = "#fence < :token AND attribute_not_exists(#pending) AND attribute_not_exists(#below)"
+	burnLastingIf = "#fence < :token AND (attribute_exists(#pending) OR attribute_exists(#below))"
+	burnLasting   = "SET #fence = :token" // such a row must not expire
+	burnAbsentIf  = "attribute_not_exists(#key)"
+	burnAbsent    = "SET #isReleased = :one, #fence = :token, #expiresAt = :expires"
 )
 
 // values are the values of a write, by placeholder; those that its expressions
@@ -214,6 +220,19 @@ func (t lockTable) releases(ws []want, vs values, committed bool) []*types.Updat
 	return updates
 }
 
+// mark has the rows of steps wait for a journal, if the unit still has them.
+func (t lockTable) mark(ws []want, vs values) []types.TransactWriteItem {
+	items := make([]types.TransactWriteItem, len(ws))
+	for i, w := range ws {
+		if w.intent {
+			items[i] = t.check(w.key, hasMine, vs.with(entryOf(w.entry, w.key)))
+		} else {
+			items[i] = types.TransactWriteItem{Update: t.update(w.key, isMine, mark, vs)}
+		}
+	}
+	return items
+}
+
 // restamp is the write that raises the fence of a row already taken.
 func (t lockTable) restamp(w want, vs values) *types.Update {
 	if w.intent {
@@ -226,29 +245,20 @@ func (t lockTable) restamp(w want, vs values) *types.Update {
 // witness's row and the removal are one, because DynamoDB may show a plain
 // reader one row of a transaction before another.
 func (t lockTable) clean(ancestor ordering.Key, e entry) []types.TransactWriteItem {
-	text := notTheirs
 	return []types.TransactWriteItem{
-		{ConditionCheck: &types.ConditionCheck{
-			TableName:                 aws.String(t.name),
-			Key:                       t.item(e.witness),
-			ConditionExpression:       aws.String(text),
-			ExpressionAttributeNames:  t.names(text),
-			ExpressionAttributeValues: values{":unit": str(e.unit)}.named(text),
-		}},
+		t.check(e.witness, notTheirs, values{":unit": str(e.unit)}),
 		{Update: t.update(ancestor, hasMine, leave, entryOf(e, ancestor))},
 	}
 }
 
-// single makes a lone write of what else would be part of a transaction.
-func single(u *types.Update, capacity types.ReturnConsumedCapacity) *dynamodb.UpdateItemInput {
-	return &dynamodb.UpdateItemInput{
-		TableName:                           u.TableName,
-		Key:                                 u.Key,
-		ConditionExpression:                 u.ConditionExpression,
-		UpdateExpression:                    u.UpdateExpression,
-		ExpressionAttributeNames:            u.ExpressionAttributeNames,
-		ExpressionAttributeValues:           u.ExpressionAttributeValues,
-		ReturnValuesOnConditionCheckFailure: u.ReturnValuesOnConditionCheckFailure,
-		ReturnConsumedCapacity:              capacity,
-	}
+// check is a condition on a row that a transaction does not write.
+func (t lockTable) check(key ordering.Key, condition string, vs values) types.TransactWriteItem {
+	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+		TableName:                           aws.String(t.name),
+		Key:                                 t.item(key),
+		ConditionExpression:                 aws.String(condition),
+		ExpressionAttributeNames:            t.names(condition),
+		ExpressionAttributeValues:           vs.named(condition),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}}
 }

@@ -110,7 +110,14 @@ func (a *acquisition) burn(ctx context.Context, tried attempt) (landed *attempt,
 			if won, ok := a.attempted(r.rvn); ok && r.unit == a.unit.nonce {
 				return &won, nil
 			}
-			return nil, nil // its fence is high enough
+			if r.fence >= tried.token {
+				return nil, nil
+			}
+			_, err = a.c.write(ctx, a.unit.id("x"), []*types.Update{a.c.table.update(key, burnLastingIf, burnLasting, vs)})
+			if !errors.As(err, &refused) {
+				return nil, err
+			}
+			continue // decided meanwhile
 		}
 		_, err = a.c.write(ctx, a.unit.id("x"), []*types.Update{a.c.table.update(key, burnAbsentIf, burnAbsent, vs)})
 		if !errors.As(err, &refused) {

@@ -22,15 +22,15 @@ import (
 // joins gives one fault to the first request that joins a queue.
 func joins(f faults.Fault) faults.Script { return writes("list_append", f) }
 
-// writes gives one fault to the first UpdateItem that says so.
+// writes gives one fault to the first UpdateItem that says so. Units of one owner
+// may ask at a time.
 func writes(text string, f faults.Fault) faults.Script {
-	met := false
+	var met atomic.Bool
 	return func(c faults.Call) faults.Fault {
 		in, ok := c.Input.(*dynamodb.UpdateItemInput)
-		if !ok || met || !strings.Contains(*in.UpdateExpression, text) {
+		if !ok || !strings.Contains(*in.UpdateExpression, text) || met.Swap(true) {
 			return faults.Pass()
 		}
-		met = true
 		return f
 	}
 }

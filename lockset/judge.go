@@ -49,6 +49,7 @@ const (
 	mine                     // an earlier attempt landed
 	await                    // held, or another's turn: look again, at the latest when its time is over
 	bury                     // held by the dead
+	settle                   // held by the dead, whose journal decides
 	pass                     // it is the turn of the dead
 	witnesses                // held from below: judge the witness of each entry
 )
@@ -96,9 +97,8 @@ func judgeHolder(r row, at watch) judgement {
 	if at.now.Before(end) {
 		return judgement{verdict: await, until: end}
 	}
-	if r.pending {
-		// A journal decides the fate of this unit, not its silence.
-		return judgement{verdict: await, until: at.now.Add(r.lease)}
+	if r.pending != "" {
+		return judgement{verdict: settle}
 	}
 	return judgement{verdict: bury}
 }
@@ -150,7 +150,7 @@ func decide(seen []observed, token fencing.Token, now time.Time, grace time.Dura
 		case admits:
 		case raise:
 			d.raise = true
-		case await, bury, pass, witnesses:
+		case await, bury, settle, pass, witnesses:
 			if d.verdict == admits {
 				d.verdict, d.at, d.judgment = await, o, j
 			}

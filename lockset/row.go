@@ -54,7 +54,7 @@ type row struct {
 	lease       time.Duration
 	rvn         string
 	fence       fencing.Token
-	pending     bool
+	pending     string // the unit table that has the holder's journal; empty if it has none
 	committedBy string
 	below       []entry
 	queue       []string
@@ -166,19 +166,13 @@ func parseRow(key ordering.Key, item map[string]types.AttributeValue) (parsed ro
 		fence:       fencing.Token(r.number(attrFence, int64(fencing.MaxToken))),
 		below:       r.entries(key),
 		queue:       r.queue(),
+		pending:     r.text(attrPending),
 	}
 	if released := r.text(attrReleased); released != "" {
 		parsed.released, parsed.owner = true, "" // it names the one who had it last
 		if released != "1" {
 			r.wrong("%s is %q", attrReleased, released)
 		}
-	}
-	switch v := item[attrPending].(type) {
-	case nil:
-	case *types.AttributeValueMemberBOOL:
-		parsed.pending = v.Value
-	default:
-		r.wrong("%s is not a boolean", attrPending)
 	}
 	if digits := r.text(attrLease); digits != "" {
 		parsed.lease = time.Duration(r.whole(attrLease, digits, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
@@ -198,6 +192,8 @@ func (r row) check(rd *reader) {
 		rd.wrong("it is not released but names no unit")
 	case !r.released && (r.owner == "" || r.rvn == "" || r.lease <= 0):
 		rd.wrong("it is held but lacks %s, %s or %s", attrOwner, attrRVN, attrLease)
+	case r.released && r.pending != "":
+		rd.wrong("it is released and waits for a journal")
 	case !r.released && len(r.below) > 0:
 		rd.wrong("it is held and has intents %s", attrBelow)
 	}

@@ -33,11 +33,11 @@ func TestParseRow(t *testing.T) {
 	require.Empty(t, reason)
 	require.True(t, r.free())
 
-	r, reason = parseRow("a", heldItem(item{"pending": &types.AttributeValueMemberBOOL{Value: true}, "committedBy": str(me)}))
+	r, reason = parseRow("a", heldItem(item{"pending": str("units"), "committedBy": str(me)}))
 	require.Empty(t, reason)
 	require.Equal(t, row{
 		key: "a", exists: true, unit: other, owner: "host", lease: 10 * time.Second, rvn: "v1",
-		fence: 50, pending: true, committedBy: me,
+		fence: 50, pending: "units", committedBy: me,
 	}, r)
 
 	r, reason = parseRow("a", item{
@@ -98,7 +98,7 @@ func TestForeignRowsAreNotUnderstood(t *testing.T) {
 		"lease beyond all durations":  heldItem(item{"leaseDuration": str("99999999999999")}),
 		"no version":                  heldItem(item{"recordVersionNumber": nil}),
 		"unit is a list":              heldItem(item{"unit": &types.AttributeValueMemberL{}}),
-		"pending is text":             heldItem(item{"pending": str("yes")}),
+		"pending is a truth value":    heldItem(item{"pending": &types.AttributeValueMemberBOOL{Value: true}}),
 		"held with intents":           heldItem(item{"below": &types.AttributeValueMemberSS{Value: []string{me + " b"}}}),
 		"intents are a list":          {"isReleased": str("1"), "fence": num(1), "below": &types.AttributeValueMemberL{}},
 		"an intent without a witness": {"isReleased": str("1"), "fence": num(1), "below": &types.AttributeValueMemberSS{Value: []string{me}}},

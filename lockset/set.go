@@ -75,6 +75,9 @@ func (s *Set) Plan() ordering.Plan { return slices.Clone(s.plan) }
 // Unit returns the unit's nonce, which the rows of its keys name.
 func (s *Set) Unit() string { return s.unit.nonce }
 
+// RequestID returns a new request token, distinct from all others of the set.
+func (s *Set) RequestID() string { return s.unit.id("j") }
+
 // Deadline is when the set is lost unless a heartbeat is confirmed first.
 func (s *Set) Deadline() time.Time { return s.group.Deadline() }
 
@@ -125,6 +128,20 @@ func (s *Set) myTurn(ctx context.Context) (ordering.Plan, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// takeWhole is myTurn for who needs the whole set: the error is a *[LostError] if
+// any of it was released.
+func (s *Set) takeWhole(ctx context.Context) (ordering.Plan, error) {
+	plan, err := s.myTurn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(plan) != len(s.plan) {
+		s.turn <- plan
+		return nil, &LostError{Reason: ErrReleased}
+	}
+	return plan, nil
 }
 
 func (s *Set) traceReleased() {

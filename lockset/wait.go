@@ -63,6 +63,11 @@ func (a *acquisition) wait(ctx context.Context, at observed, j judgement) error 
 			return a.again(ctx, at)
 		case bury:
 			progress = a.bury(ctx, at.row)
+		case settle:
+			var err error
+			if progress, err = a.c.settle(ctx, at.row); err != nil {
+				return a.waitError(ctx, at, holder, err)
+			}
 		case pass:
 			progress = a.drop(ctx, at.row)
 		case witnesses:
@@ -273,8 +278,14 @@ func (a *acquisition) judgeBelow(ctx context.Context, at observed, all bool) (li
 			return living, freed, err
 		}
 		stale, j := judgeWitness(e, r, watch{since: since, now: time.Now()})
-		if !stale && j.verdict == bury {
+		switch {
+		case stale:
+		case j.verdict == bury:
 			stale = a.bury(ctx, r)
+		case j.verdict == settle:
+			if stale, err = a.c.settle(ctx, r); err != nil {
+				return living, freed, err
+			}
 		}
 		if stale {
 			freed = a.clean(ctx, at.key, e) || freed

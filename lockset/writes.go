@@ -28,7 +28,7 @@ func (r *refusal) Error() string { return fmt.Sprintf("%d conditions did not hol
 // is a *refusal, or one of requests.Do's others.
 func (c *Client) write(ctx context.Context, id string, updates []*types.Update) (requests.Sent, error) {
 	if len(updates) == 1 {
-		in := single(updates[0], c.caller.Capacity())
+		in := requests.Alone(updates[0], c.caller.Capacity())
 		_, sent, err := requests.Do(ctx, c.caller, c.request("UpdateItem", id), in, c.db.UpdateItem)
 		var failed *types.ConditionalCheckFailedException
 		if errors.As(err, &failed) {

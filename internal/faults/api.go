@@ -87,14 +87,8 @@ func (w *Wrapper) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, 
 
 // Query is the engine's, with faults; see [Windows] for what it shows.
 func (w *Wrapper) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...options) (*dynamodb.QueryOutput, error) {
-	engine, ok := w.DynamoDB.(interface {
-		Query(context.Context, *dynamodb.QueryInput, ...options) (*dynamodb.QueryOutput, error)
-	})
-	if !ok {
-		return nil, w.missing(opQuery)
-	}
 	return do(ctx, w, opQuery, in, func(ctx context.Context, in *dynamodb.QueryInput, _ Fault) (*dynamodb.QueryOutput, error) {
-		out, err := engine.Query(ctx, in, opts...)
+		out, err := w.DynamoDB.Query(ctx, in, opts...)
 		if err != nil || in.FilterExpression != nil || in.ProjectionExpression != nil || in.IndexName != nil {
 			return out, err
 		}

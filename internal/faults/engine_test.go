@@ -70,6 +70,10 @@ func (e *engine) executed() []string {
 	return append([]string{}, e.log...)
 }
 
+func (e *engine) Query(ctx context.Context, _ *dynamodb.QueryInput, _ ...options) (*dynamodb.QueryOutput, error) {
+	return &dynamodb.QueryOutput{}, e.arrive(ctx, "Query")
+}
+
 func (e *engine) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...options) (*dynamodb.GetItemOutput, error) {
 	if err := e.arrive(ctx, "GetItem"); err != nil {
 		return nil, err

@@ -373,7 +373,7 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 		}
 		_, err := e.wrap(Config{Script: once(opBatch, DenyStatements(2))}).BatchExecuteStatement(t.Context(), batch("a", "b"))
 		require.ErrorContains(t, err, "position 2 of 2")
-		_, err = w.Query(t.Context(), &dynamodb.QueryInput{})
+		_, err = Wrap(struct{ lockset.DynamoDB }{e}, Config{}).Scan(t.Context(), &dynamodb.ScanInput{})
 		require.ErrorContains(t, err, "no such method")
 		require.Empty(t, e.executed())
 	})

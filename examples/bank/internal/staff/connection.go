@@ -26,14 +26,34 @@ var errCut = errors.New("the owner is dead: its connection is cut")
 type connection struct {
 	db   DB
 	dead atomic.Bool
+	gone func() // called when it is cut
+
+	numbered atomic.Bool // its requests are, and so many get through
+	left     atomic.Int64
 }
 
-func (c *connection) cut() { c.dead.Store(true) }
+func (c *connection) cut() {
+	c.dead.Store(true)
+	c.gone()
+}
+
+// cutAfter lets so many more requests through.
+func (c *connection) cutAfter(n int) {
+	c.left.Store(int64(n))
+	c.numbered.Store(true)
+}
+
+func (c *connection) passes() bool {
+	if c.numbered.Load() && c.left.Add(-1) < 0 {
+		c.cut()
+	}
+	return !c.dead.Load()
+}
 
 func through[I, O any](ctx context.Context, c *connection, in *I, options []func(*dynamodb.Options),
 	call func(context.Context, *I, ...func(*dynamodb.Options)) (*O, error),
 ) (*O, error) {
-	if c.dead.Load() {
+	if !c.passes() {
 		return nil, errCut
 	}
 	out, err := call(ctx, in, options...)
@@ -65,4 +85,8 @@ func (c *connection) TransactGetItems(ctx context.Context, in *dynamodb.Transact
 
 func (c *connection) BatchExecuteStatement(ctx context.Context, in *dynamodb.BatchExecuteStatementInput, options ...func(*dynamodb.Options)) (*dynamodb.BatchExecuteStatementOutput, error) {
 	return through(ctx, c, in, options, c.db.BatchExecuteStatement)
+}
+
+func (c *connection) Query(ctx context.Context, in *dynamodb.QueryInput, options ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	return through(ctx, c, in, options, c.db.Query)
 }

@@ -1,0 +1,157 @@
+package lockset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/ordering"
+)
+
+// Pending is what a unit has whose fate a journal decides. Its rows are marked:
+// nobody buries them, however long they are silent, before it is known what the
+// journal says. Steps are freed by transactions of the caller's, together with
+// what the journal says of them.
+//
+// It is safe for concurrent use.
+type Pending struct {
+	c     *Client
+	unit  *unit
+	token fencing.Token
+	plan  ordering.Plan
+	set   *Set // nil if the unit is another's
+}
+
+// marksAtOnce bounds the concurrent transactions that mark a set.
+const marksAtOnce = 8
+
+// Pend marks all rows of the set with the unit table that has the unit's journal, in transactions of whole steps, several at a
+// time; progress is told of every one, and must be safe for concurrent use. The set is renewed as before. After an error
+// some rows may be marked, and the set is to be released: a *[LostError] if a key
+// was not ours any more.
+//
+// After success exactly one of the Pending's Done and Release must follow, once.
+func (s *Set) Pend(ctx context.Context, table string, progress func(steps int)) (*Pending, error) {
+	plan, err := s.takeWhole(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &Pending{c: s.c, unit: s.unit, token: s.token, plan: plan, set: s}
+	marked := false
+	defer func() {
+		if !marked {
+			s.turn <- plan
+		}
+	}()
+	err = p.mark(ctx, table, progress)
+	marked = err == nil
+	return p, err
+}
+
+// PendingOf returns what a unit of another process has, or this one's if that is
+// known to be dead, to finish what it began.
+func (c *Client) PendingOf(ctx context.Context, nonce string, token fencing.Token, plan ordering.Plan) *Pending {
+	u := c.newUnit(ctx)
+	u.nonce = nonce
+	return &Pending{c: c, unit: u, token: token, plan: plan}
+}
+
+func (p *Pending) mark(ctx context.Context, table string, progress func(int)) error {
+	vs := p.c.values(p.unit, p.token).with(values{":journal": str(table)})
+	group, asking := errgroup.WithContext(ctx)
+	group.SetLimit(marksAtOnce)
+	for rest := p.plan; len(rest) > 0; {
+		var chunk ordering.Plan
+		chunk, rest = rest.Cut(maxActions)
+		ws, id := wants(p.unit.nonce, chunk, 0), p.unit.id("p")
+		group.Go(func() error {
+			_, err := p.c.transact(asking, id, p.c.table.mark(ws, vs))
+			var refused *refusal
+			if errors.As(err, &refused) {
+				for i, w := range ws {
+					if _, no := refused.items[i]; no {
+						return &LostError{Key: w.key, Reason: fmt.Errorf("%w, when it was marked", heartbeat.ErrNotOurs)}
+					}
+				}
+			}
+			if err == nil {
+				progress(len(chunk))
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// Plan returns the steps, in order.
+func (p *Pending) Plan() ordering.Plan { return slices.Clone(p.plan) }
+
+// RequestID returns a new request token, distinct from all others.
+func (p *Pending) RequestID() string { return p.unit.id("j") }
+
+// Guard is the condition that a step is still the unit's.
+func (p *Pending) Guard(step ordering.Step) types.TransactWriteItem {
+	return p.c.table.check(step.Key, isPending, p.c.values(p.unit, p.token))
+}
+
+// Free are the writes that free a step, with the unit's mark: first the intents,
+// then the key.
+func (p *Pending) Free(step ordering.Step) []types.TransactWriteItem {
+	ws := wants(p.unit.nonce, ordering.Plan{step}, 0)
+	return asActions(p.c.table.releases(ws, p.c.values(p.unit, p.token), true))
+}
+
+// LetGo takes steps out of the heartbeats: they are about to be freed.
+func (p *Pending) LetGo(keys []ordering.Key) {
+	if p.set != nil {
+		p.set.group.Remove(keys)
+	}
+}
+
+// Has asks whether a step is still the unit's.
+func (p *Pending) Has(ctx context.Context, step ordering.Step) (bool, error) {
+	rows, err := p.c.snapshot(ctx, p.unit.id("g"), []ordering.Key{step.Key})
+	if err != nil {
+		return false, err
+	}
+	return rows[0].unit == p.unit.nonce, nil
+}
+
+// Done ends what the unit had: all of it is free, or the rest is left to others.
+func (p *Pending) Done(free bool) {
+	if p.set == nil {
+		return
+	}
+	_, _ = p.set.group.Stop()
+	p.set.turn <- nil
+	p.set.c.turns.drop(p.set.claim)
+	if free {
+		p.set.traceReleased()
+	}
+}
+
+// Release frees all rows of a unit that is aborted, those that are still its own,
+// as far as DynamoDB answers.
+func (p *Pending) Release(ctx context.Context) error {
+	if p.set != nil {
+		_, _ = p.set.group.Stop()
+	}
+	left, err := p.c.release(ctx, p.unit, p.plan)
+	if p.set != nil {
+		p.set.turn <- left
+		p.set.c.turns.drop(p.set.claim)
+	}
+	if len(left) == 0 {
+		if p.set != nil {
+			p.set.traceReleased()
+		}
+		return nil // what was not ours any more is no matter
+	}
+	return err
+}

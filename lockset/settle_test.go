@@ -1,0 +1,392 @@
+package lockset_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// Who waits for a dead unit with a journal: nobody buries what it had before its
+// fate is decided.
+
+// judges counts who is asked about which unit, and when.
+type judges struct {
+	mu          sync.Mutex
+	asked       []time.Time
+	units       map[string]bool
+	now, atOnce int
+	takes       time.Duration
+	answer      func(ctx context.Context, unit string, n int) (aborted bool, err error)
+}
+
+func (j *judges) settle(ctx context.Context, unit string) (bool, error) {
+	j.mu.Lock()
+	j.asked = append(j.asked, time.Now())
+	n := len(j.asked)
+	if j.units == nil {
+		j.units = map[string]bool{}
+	}
+	j.units[unit] = true
+	j.now++
+	j.atOnce = max(j.atOnce, j.now)
+	j.mu.Unlock()
+	time.Sleep(j.takes)
+	aborted, err := true, error(nil)
+	if j.answer != nil {
+		aborted, err = j.answer(ctx, unit, n)
+	}
+	j.mu.Lock()
+	j.now--
+	j.mu.Unlock()
+	return aborted, err
+}
+
+// times are when somebody was asked.
+func (j *judges) times() []time.Time {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.asked)
+}
+
+// settler is an owner that has the fate of the dead decided.
+func (b *bed) settler(name string, j *judges) *owner {
+	o := b.owner(name, nil)
+	o.SettleWith(unitTable, j.settle)
+	return o
+}
+
+func TestAMarkedRowIsNobodysToBury(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		set := b.diesMarked("a", "c/x")
+		o := b.owner("o", nil) // it knows nobody who decides
+		start := time.Now()
+		for _, k := range []ordering.Key{"a", "c/x", "c"} {
+			held := b.refused(o, 5*lease, k)
+			require.Equal(t, set.Unit(), held.Unit)
+		}
+		require.Empty(t, o.buried)
+		b.db.Expire(time.Now().Add(100 * 24 * time.Hour))
+		require.True(t, b.isMarked("a"), "time alone does not free it")
+		require.True(t, b.isMarked("c/x"))
+
+		taken := make(chan error)
+		go func() { // another process decides, and whoever waits sees it
+			next, err := o.Acquire(t.Context(), []ordering.Key{"a", "c"})
+			if err == nil {
+				err = next.Release(t.Context())
+			}
+			taken <- err
+		}()
+		time.Sleep(lease)
+		p := b.owner("decides", nil).PendingOf(t.Context(), set.Unit(), set.Token(), set.Plan())
+		require.NoError(t, p.Release(t.Context()))
+		require.NoError(t, <-taken)
+		require.Greater(t, time.Since(start), 15*lease)
+		b.allFree()
+	})
+}
+
+// The lease must have run out, by the waiter's own clock; what is aborted then is
+// freed, and no other lease waited for.
+func TestTheDeadAreSettledAfterALeaseAndFreedAtOnce(t *testing.T) {
+	for name, wanted := range map[string][]ordering.Key{
+		"one key":          {"c/x"},
+		"all keys":         {"a", "c/x", "c/y", "d"},
+		"coarse over fine": {"c"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				dead := b.diesMarked("a", "c/x", "c/y", "d")
+				j := &judges{}
+				o := b.settler("o", j)
+				start := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), 3*lease)
+				defer cancel()
+				set, err := o.Acquire(ctx, wanted)
+				require.NoError(t, err)
+				require.Less(t, time.Since(start), lease+lease/10)
+				require.GreaterOrEqual(t, j.times()[0].Sub(start), lease)
+				require.Equal(t, map[string]bool{dead.Unit(): true}, j.units)
+				require.Greater(t, set.Token(), dead.Token())
+				b.free(set)
+				for _, k := range dead.Keys() {
+					b.free(b.take(o, k))
+					require.NotContains(t, b.row(k), "pending", "%v", k)
+				}
+				b.allFreeOnceAskedFor("c")
+			})
+		})
+	}
+}
+
+// The living, and those who were alive a moment ago, are nobody's to decide about.
+func TestTheLivingAreNotSettled(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		holder := b.owner("holder", nil)
+		set, p := b.marked(holder, "a", "c/x")
+		j := &judges{}
+		o := b.settler("o", j)
+		b.refused(o, 5*lease, "a")
+		b.refused(o, 5*lease, "c")
+		require.Empty(t, j.times())
+		require.NoError(t, context.Cause(set.Context()))
+		require.NoError(t, p.Release(t.Context()))
+		b.allFree()
+	})
+}
+
+// Units of one process that wait for the same dead one have it decided once, and
+// go on together; for two dead ones, at the same time.
+func TestOneOfAProcessDecides(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.diesMarked("a", "b", "c/x", "c/y")
+		j := &judges{takes: lease / 2}
+		o := b.settler("o", j)
+		done := make(chan error)
+		wanted := []ordering.Key{"a", "b", "c/x", "c/y", "c", "a"}
+		for _, k := range wanted {
+			go func() {
+				set, err := o.Acquire(t.Context(), []ordering.Key{k})
+				if err == nil {
+					err = set.Release(t.Context())
+				}
+				done <- err
+			}()
+		}
+		for range wanted {
+			require.NoError(t, <-done)
+		}
+		require.Equal(t, 1, j.atOnce)
+		b.allFree()
+	})
+}
+
+func TestTwoDeadUnitsAreDecidedAtTheSameTime(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.diesMarked("a")
+		other := b.owner("other dead", nil)
+		b.marked(other, "b")
+		other.net.Crash()
+		j := &judges{takes: lease / 2}
+		o := b.settler("o", j)
+		done := make(chan error)
+		for _, k := range []ordering.Key{"a", "b"} {
+			go func() {
+				_, err := o.Acquire(t.Context(), []ordering.Key{k})
+				done <- err
+			}()
+		}
+		require.NoError(t, <-done)
+		require.NoError(t, <-done)
+		require.Equal(t, 2, j.atOnce)
+		require.Len(t, j.units, 2)
+	})
+}
+
+// What the dead had committed is done by whoever decides, who frees its rows: the
+// waiter looks again.
+func TestWhatWasCommittedIsDoneAndFree(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		dead := b.diesMarked("a", "c/x")
+		j := &judges{}
+		o := b.settler("o", j)
+		j.answer = func(ctx context.Context, unit string, _ int) (bool, error) {
+			p := o.PendingOf(ctx, unit, dead.Token(), dead.Plan())
+			return false, b.frees(p, p.Plan()...)
+		}
+		start := time.Now()
+		b.free(b.take(o, "a", "c"))
+		require.Less(t, time.Since(start), lease+lease/10)
+		require.Len(t, j.times(), 1)
+		require.Equal(t, &types.AttributeValueMemberS{Value: dead.Unit()}, b.row("c/x")["committedBy"])
+		require.Empty(t, o.buried)
+		b.allFree()
+	})
+}
+
+// A row that nobody can free keeps its waiters out, and they are told why; no
+// answer is no reason.
+func TestWhoCannotDecideSaysSo(t *testing.T) {
+	broken := errors.New("its journal is missing")
+	for name, wanted := range map[string]ordering.Key{"the key": "c/x", "coarse": "c"} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				dead := b.diesMarked("c/x")
+				j := &judges{answer: func(context.Context, string, int) (bool, error) { return false, broken }}
+				o := b.settler("o", j)
+				ctx, cancel := context.WithTimeout(t.Context(), 3*lease)
+				defer cancel()
+				_, err := o.Acquire(ctx, []ordering.Key{wanted})
+				require.ErrorIs(t, err, broken)
+				require.True(t, b.isMarked("c/x"))
+				require.Equal(t, &types.AttributeValueMemberS{Value: dead.Unit()}, b.row("c/x")["unit"])
+				for _, k := range []ordering.Key{"c", "c/x"} {
+					queue, ok := b.row(k)["queue"].(*types.AttributeValueMemberL)
+					require.False(t, ok && len(queue.Value) > 0, "the waiter has left")
+				}
+
+				j.answer = nil // somebody mended it
+				b.free(b.take(o, wanted))
+				b.allFreeOnceAskedFor("c")
+			})
+		})
+	}
+}
+
+// A row may be another's by the time its unit is known to be aborted.
+func TestARowThatChangedHandsWhileItsUnitWasDecided(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		dead := b.diesMarked("a")
+		j := &judges{}
+		o := b.settler("o", j)
+		var next *lockset.Set
+		j.answer = func(ctx context.Context, unit string, _ int) (bool, error) {
+			if next == nil {
+				require.NoError(t, o.PendingOf(ctx, unit, dead.Token(), dead.Plan()).Release(ctx))
+				next = b.take(b.owner("next", nil), "a")
+			}
+			return true, nil
+		}
+		b.refused(o, 3*lease, "a")
+		require.NoError(t, context.Cause(next.Context()))
+		require.Equal(t, &types.AttributeValueMemberS{Value: next.Unit()}, b.row("a")["unit"])
+		require.Empty(t, o.buried)
+		b.free(next)
+	})
+}
+
+func TestWhoHasNoAnswerAsksAgain(t *testing.T) {
+	for name, wanted := range map[string]ordering.Key{"the key": "c/x", "coarse": "c"} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				b.diesMarked("c/x")
+				j := &judges{answer: func(_ context.Context, _ string, n int) (bool, error) {
+					if n <= 3 {
+						return true, &lockset.NoAnswerError{Op: "UpdateItem", End: errors.New("patience")}
+					}
+					return true, nil
+				}}
+				b.free(b.take(b.settler("o", j), wanted))
+				asked := j.times()
+				require.Len(t, asked, 4)
+				for i, at := range asked[1:] {
+					require.Greater(t, at.Sub(asked[i]), 2*rtt, "it takes a breath")
+				}
+			})
+		})
+	}
+}
+
+// A waiter goes home when its context ends, also while another decides.
+func TestAWaiterWhoseContextEndsWhileAnotherDecides(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.diesMarked("a", "b")
+		j := &judges{takes: 2 * lease}
+		o := b.settler("o", j)
+		done := make(chan error)
+		go func() {
+			set, err := o.Acquire(t.Context(), []ordering.Key{"a"})
+			if err == nil {
+				err = set.Release(t.Context())
+			}
+			done <- err
+		}()
+		time.Sleep(lease / 2) // so that the other is the one who decides
+		b.refused(o, 2*lease, "b")
+		require.Len(t, j.times(), 1)
+		require.NoError(t, <-done)
+		b.free(b.take(o, "b"))
+		b.allFree()
+	})
+}
+
+// Who waits for nobody does not wait for a journal either; but whom this process
+// has watched for long enough is dead, and decided about first.
+func TestTryAcquireSettlesWhoIsKnownToBeDead(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.diesMarked("a", "c/x")
+		j := &judges{}
+		o := b.settler("o", j)
+		for _, k := range []ordering.Key{"a", "c"} {
+			_, err := o.TryAcquire(t.Context(), []ordering.Key{k})
+			require.ErrorIs(t, err, lockset.ErrWaited)
+			require.ErrorAs(t, err, new(*lockset.HeldError))
+		}
+		require.Empty(t, j.times())
+		time.Sleep(lease)
+		start := time.Now()
+		set, err := o.TryAcquire(t.Context(), []ordering.Key{"a"})
+		require.NoError(t, err)
+		b.free(set)
+		set, err = o.TryAcquire(t.Context(), []ordering.Key{"c"})
+		require.NoError(t, err)
+		b.free(set)
+		require.Less(t, time.Since(start), lease/10)
+		b.allFree()
+	})
+}
+
+// A sign of life, and the silence that counts, are this process's to see.
+func TestSilence(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		holder := b.owner("holder", nil)
+		set, _ := b.marked(holder, "a")
+		o := b.owner("o", nil)
+		has, left, err := o.Silence(t.Context(), "a", set.Unit())
+		require.NoError(t, err)
+		require.True(t, has)
+		require.Equal(t, lease, left, "it was never seen before")
+		time.Sleep(lease)
+		_, left, err = o.Silence(t.Context(), "a", set.Unit())
+		require.NoError(t, err)
+		require.Equal(t, lease, left, "it was renewed")
+		holder.net.Crash()
+		time.Sleep(lease / 2)
+		_, left, err = o.Silence(t.Context(), "a", set.Unit())
+		require.NoError(t, err)
+		require.InDelta(t, lease/2, left, float64(lease/10))
+		time.Sleep(lease)
+		has, left, err = o.Silence(t.Context(), "a", set.Unit())
+		require.NoError(t, err)
+		require.True(t, has)
+		require.Zero(t, left)
+
+		for _, of := range []struct {
+			key  ordering.Key
+			unit string
+		}{{"a", "another"}, {"b", set.Unit()}} {
+			has, _, err = o.Silence(t.Context(), of.key, of.unit)
+			require.NoError(t, err)
+			require.False(t, has)
+		}
+	})
+}
+
+// A unit whose journal is in a unit table that this process does not use is not
+// decided about: its record would be looked for in vain.
+func TestADeadUnitOfAnotherUnitTableIsLeftAlone(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		dead := b.owner("dead", nil)
+		_, _ = b.marked(dead, "a")
+		dead.net.Crash()
+		o := b.owner("o", nil)
+		o.SettleWith("others", func(context.Context, string) (bool, error) {
+			t.Error("it was decided")
+			return true, nil
+		})
+		_, err := o.Acquire(t.Context(), []ordering.Key{"a"})
+		var wrong *lockset.ConfigError
+		require.ErrorAs(t, err, &wrong)
+		require.ErrorContains(t, err, `"units"`)
+		require.True(t, b.isMarked("a"))
+	})
+}
