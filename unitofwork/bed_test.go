@@ -156,6 +156,8 @@ func (b *bed) client(name string, script faults.Script, change ...func(*lockset.
 	return c
 }
 
+func withoutUnitTable(_ *lockset.Config, u *unitofwork.Config) { u.Table = "" }
+
 func (c *client) requests() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

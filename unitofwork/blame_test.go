@@ -66,7 +66,7 @@ func TestACommitThatIsTooLargeIsNotBlamedOnTheSmallRecord(t *testing.T) {
 				"Customer": text("1"), "ID": text(record(i)["ID"]), "Text": text(strings.Repeat("x", 390<<10)),
 			})
 		}
-		err := b.client("c", nil).Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+		err := b.client("c", nil, withoutUnitTable).Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
 			for i := range 11 {
 				if err := u.Stage(customerKey("1"), updateOf("accounts", types.Update{}, record(i))); err != nil {
 					return err

@@ -5,7 +5,9 @@
 // [Client.Do] is the whole of it: lock the keys, run a function that reads
 // through [Unit.Get] and stages writes, commit. Nothing is written before the
 // commit, which is one transaction that also releases the locks: the release is
-// the lock check.
+// the lock check. A unit that does not fit into one is written down first, and
+// decided by one write: from then on it is committed, and whoever comes by
+// finishes it; see [Client.Recover].
 package unitofwork
 
 import (
@@ -21,14 +23,15 @@ import (
 	"github.com/holdall/holdall/lockset"
 )
 
-// MaxActions is how many lock rows and writes one commit has at most: what
-// DynamoDB takes in one transaction.
+// MaxActions is how many lock rows and writes one transaction has at most: what
+// DynamoDB takes.
 const MaxActions = 100
 
 // Config says how units are kept. The zero value of every field is its default.
 type Config struct {
 	// Table is the name of the unit table, which remembers the IDs of committed
-	// units. Without it no unit can have an ID.
+	// units and has the journals of those that do not fit into one transaction.
+	// Without it no unit can have an ID, or be larger.
 	Table string
 	// FenceAttribute is the attribute in which every record written by a unit
 	// has the unit's token. Default "_fence".
@@ -37,6 +40,10 @@ type Config struct {
 	// nothing is committed under it again. At least twice the locks' Retention,
 	// by which clocks may be wrong. Default 30 days.
 	IDRetention time.Duration
+	// TransactionSize is how many lock rows and writes one transaction has at most;
+	// larger units have a journal. Less than the default means fewer conflicts with
+	// others, and more requests. Default [MaxActions].
+	TransactionSize int
 	// Trace is called as things happen. Default: nothing is called.
 	Trace *Trace
 }
@@ -50,6 +57,16 @@ type Trace struct {
 	// NotCommitted has a nil error after a Rollback that released everything.
 	NotCommitted func(unit string, err error)
 	InDoubt      func(unit string, err error)
+	// Progress is called as a unit with a journal goes on, from one goroutine or
+	// several. Once it is Applying, it is committed.
+	Progress func(ProgressInfo)
+	// Unfinished is called when a unit that is committed was not applied to its
+	// end: whoever waits for its locks, or Recover, does the rest, unless the error
+	// is an *[UnappliedError] or a *[JournalError], which somebody must mend first.
+	Unfinished func(unit string, err error)
+	// Recovered is called when this process has found a dead unit aborted, or has
+	// done what it had committed; more than once for a unit that several wait for.
+	Recovered func(unit string, committed bool)
 	// StartingOver is called before another attempt, with what ended the last.
 	StartingOver func(attempt int, err error)
 }
@@ -61,6 +78,26 @@ type CommittedInfo struct {
 	Writes int
 	Took   time.Duration // since the unit began to ask for its locks
 }
+
+// ProgressInfo says how far a unit with a journal has come.
+type ProgressInfo struct {
+	Unit  string
+	Phase Phase
+	Done  int
+	Of    int // 0 if that is not known yet
+}
+
+// Phase is what a unit with a journal is at.
+type Phase string
+
+// The phases of a unit with a journal, in order. Once it is [Applying] it is
+// committed.
+const (
+	Checking   Phase = "checking"   // staged conditions
+	Journaling Phase = "journaling" // rows of the journal written
+	Marking    Phase = "marking"    // keys marked
+	Applying   Phase = "applying"   // keys freed, with what is written under them
+)
 
 // Client runs units of work. It is safe for concurrent use.
 type Client struct {
@@ -83,6 +120,9 @@ func New(locks *lockset.Client, cfg Config) (*Client, error) {
 	if cfg.IDRetention == 0 {
 		cfg.IDRetention = 30 * 24 * time.Hour
 	}
+	if cfg.TransactionSize == 0 {
+		cfg.TransactionSize = MaxActions
+	}
 	if cfg.Trace == nil {
 		cfg.Trace = &Trace{}
 	}
@@ -90,14 +130,20 @@ func New(locks *lockset.Client, cfg Config) (*Client, error) {
 	switch {
 	case cfg.Table == lock.Table:
 		return nil, &lockset.ConfigError{Field: "Table", Reason: "is the lock table"}
+	case cfg.TransactionSize < 1 || cfg.TransactionSize > MaxActions:
+		return nil, &lockset.ConfigError{Field: "TransactionSize", Reason: fmt.Sprintf("is %d, not between 1 and %d", cfg.TransactionSize, MaxActions)}
 	case cfg.IDRetention < 2*lock.Retention:
 		return nil, &lockset.ConfigError{Field: "IDRetention", Reason: fmt.Sprintf(
 			"is %v, less than twice the locks' Retention of %v, by which clocks may be wrong", cfg.IDRetention, lock.Retention)}
 	}
-	return &Client{
+	c := &Client{
 		locks: locks, db: locks.DynamoDB(), cfg: cfg, lock: lock,
 		caller: &requests.Caller{Attempt: lock.AttemptTimeout, Patience: lock.Lease, Observe: lock.Trace.Request},
-	}, nil
+	}
+	if cfg.Table != "" {
+		locks.SettleWith(cfg.Table, c.settle)
+	}
+	return c, nil
 }
 
 // CreateTable creates the unit table, as lockset.CreateTable does the lock

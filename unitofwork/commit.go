@@ -5,19 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 )
 
-// Commit carries out what was staged, under the locks, and releases them: in
-// one transaction, all or nothing. It ends the unit, whatever it returns:
+// Commit carries out what was staged, under the locks, and releases them, all or
+// nothing: in one transaction, or, if that cannot hold it, by a journal. It ends
+// the unit, whatever it returns:
 //
-//   - nil: committed;
+//   - nil: committed. If there was a journal, and not all of it could be applied,
+//     Trace.Unfinished is told, and others do the rest before anybody else has the
+//     locks;
 //   - an error that matches [ErrInDoubt]: not known;
 //   - any other: nothing was written; [NextOf] says what may be done. A
 //     *[StageError] is that of a write refused earlier; ErrAlreadyCommitted
@@ -42,11 +46,16 @@ func (u *Unit) commit(ctx context.Context) error {
 	if staged != nil {
 		return u.release(ctx, staged)
 	}
-	if err := u.options.fits(u.plan, len(writes)); err != nil {
+	err := u.options.fits(u.plan, len(writes), u.c.cfg.TransactionSize)
+	switch journals := u.c.cfg.Table != ""; {
+	case journals && (err != nil || sizeOf(writes) > maxSize):
+		return u.commitByJournal(ctx, writes, time.Time{})
+	case err != nil:
 		return u.release(ctx, err)
 	}
 	u.unlink() // ctx may be the unit's own, which would end with the locks
-	ending, err := u.set.End(ctx)
+	var ending *lockset.Ending
+	ending, err = u.set.End(ctx)
 	switch {
 	case errors.Is(err, lockset.ErrLost):
 		return u.release(ctx, u.notCommitted(err, StartOver))
@@ -70,6 +79,11 @@ func (u *Unit) write(ctx context.Context, ending *lockset.Ending, writes []write
 		ending.Committed()
 		u.committed(len(writes))
 		return nil
+	}
+	if u.c.cfg.Table != "" && sent.Unanswered == 0 && u.mayBeTooLarge(err) {
+		deadline := ending.Deadline()
+		ending.Return()
+		return u.commitByJournal(ctx, writes, deadline)
 	}
 	// Refused or not answered, the locks must be released, and the release says
 	// more than a refusal: if it lands, the commit never can, not even a copy
@@ -111,12 +125,6 @@ func (u *Unit) write(ctx context.Context, ending *lockset.Ending, writes []write
 func (u *Unit) send(ctx context.Context, ending *lockset.Ending, actions []types.TransactWriteItem, writes []write) (requests.Sent, error) {
 	ctx, cancel := context.WithDeadlineCause(ctx, ending.Deadline(), &lockset.LostError{Reason: errLate})
 	defer cancel()
-	id := ending.RequestID()
-	in := &dynamodb.TransactWriteItemsInput{
-		ClientRequestToken:     aws.String(id),
-		TransactItems:          actions,
-		ReturnConsumedCapacity: u.c.caller.Capacity(),
-	}
 	tables := []string{u.c.lock.Table}
 	for _, w := range writes {
 		tables = append(tables, w.table)
@@ -124,10 +132,24 @@ func (u *Unit) send(ctx context.Context, ending *lockset.Ending, actions []types
 	if u.options.ID != "" {
 		tables = append(tables, u.c.cfg.Table)
 	}
-	slices.Sort(tables)
-	request := requests.Request{Op: "TransactWriteItems", ID: id, Tables: slices.Compact(tables)}
-	_, sent, err := requests.Do(ctx, u.c.caller, request, in, u.c.db.TransactWriteItems)
-	return sent, err
+	return u.c.transact(ctx, ending.RequestID(), actions, tables...)
+}
+
+// mayBeTooLarge reports whether a transaction was refused as a whole, for its size,
+// and for nothing that is said of one of its actions: items count as they are
+// stored, which the caller cannot know.
+func (u *Unit) mayBeTooLarge(err error) bool {
+	var invalid *lockset.TableError
+	var canceled *types.TransactionCanceledException
+	switch {
+	case !errors.As(err, &invalid) || !requests.IsInvalid(invalid.Err):
+		return false
+	case errors.As(err, &canceled):
+		return !slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool {
+			return requests.Code(r) != requests.ReasonNone
+		})
+	}
+	return strings.Contains(strings.ToLower(invalid.Err.Error()), "size")
 }
 
 var errLate = errors.New("the commit was not answered before the locks' deadline")
@@ -172,10 +194,10 @@ func (u *Unit) explainWrites(writes []write, reasons []types.CancellationReason,
 	var condition *CommitError
 	for i, w := range writes[:min(len(writes), len(reasons))] {
 		refused := &CommitError{Key: w.holder, Table: w.table, Record: w.record}
-		switch code := requests.Code(reasons[i]); code {
-		case "None":
+		switch code := requests.Code(reasons[i]); {
+		case code == requests.ReasonNone, requests.IsBusy(reasons[i]):
 			continue
-		case requests.ReasonCondition:
+		case code == requests.ReasonCondition:
 			found, ok := u.stage.stamper.fenceOf(reasons[i].Item)
 			u.c.locks.Clock().Saw(found)
 			switch {

@@ -46,9 +46,9 @@ func (c *Client) options(fns []func(*Options)) (Options, error) {
 }
 
 // fits returns a *[TooLargeError] if a unit with these options, this plan and so
-// many writes does not fit into one transaction.
-func (o Options) fits(plan ordering.Plan, writes int) error {
-	size := &TooLargeError{Rows: plan.Rows(), Writes: writes, Most: MaxActions}
+// many writes does not fit into one transaction of at most so many actions.
+func (o Options) fits(plan ordering.Plan, writes, most int) error {
+	size := &TooLargeError{Rows: plan.Rows(), Writes: writes, Most: most}
 	if o.ID != "" {
 		size.Records = 1
 	}

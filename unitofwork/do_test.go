@@ -228,9 +228,9 @@ func TestStartingOverIsBoundedAndHasAFreshToken(t *testing.T) {
 	})
 }
 
-func TestAUnitTooLargeIsRefusedBeforeItLocksOrWrites(t *testing.T) {
+func TestWithoutAUnitTableALargeUnitIsRefusedBeforeItLocksOrWrites(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		c := b.client("c", nil)
+		c := b.client("c", nil, withoutUnitTable)
 		var keys []ordering.Key
 		for i := range 51 {
 			keys = append(keys, ordering.Join(fmt.Sprint("c", i), "x"))

@@ -81,6 +81,7 @@ func NextOf(err error) Next {
 	case errors.As(err, new(*ordering.KeyError)), errors.As(err, new(*lockset.ConfigError)),
 		errors.As(err, new(*lockset.TableError)), errors.As(err, new(*lockset.RowError)),
 		errors.As(err, new(*StageError)), errors.As(err, new(*TooLargeError)), errors.As(err, new(*IDError)),
+		errors.As(err, new(*JournalError)), errors.As(err, new(*UnappliedError)),
 		errors.Is(err, ErrNested), errors.Is(err, ErrEnded), errors.Is(err, ErrManaged):
 		return FixCall
 	default:
@@ -157,8 +158,8 @@ func (e *GuardError) Error() string {
 	return fmt.Sprintf("its guard %q is not held; held are %q", string(e.Guard), e.Held)
 }
 
-// TooLargeError says that a unit does not fit into one transaction of DynamoDB.
-// Nothing was written.
+// TooLargeError says that a unit does not fit into one transaction of DynamoDB, and
+// that there is no unit table for a journal. Nothing was written.
 type TooLargeError struct {
 	Rows    int // of the lock table: keys and intents on their ancestors
 	Writes  int // staged
@@ -167,7 +168,8 @@ type TooLargeError struct {
 }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("the unit is too large for one transaction: %d lock rows + %d writes + %d id records = %d, the limit is %d",
+	return fmt.Sprintf("the unit is too large for one transaction: %d lock rows + %d writes + %d id records = %d, the limit is %d; "+
+		"with a unit table (unitofwork.Config.Table) it could be of any size",
 		e.Rows, e.Writes, e.Records, e.Rows+e.Writes+e.Records, e.Most)
 }
 

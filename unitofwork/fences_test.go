@@ -47,11 +47,11 @@ func TestAFenceThatWasReadIsNotProposedAgain(t *testing.T) {
 	})
 }
 
-// Keys that leave no room for a write in the same transaction are refused before
-// anything is sent.
+// Without a unit table, keys that leave no room for a write in the same
+// transaction are refused before anything is sent.
 func TestAUnitWithTooManyKeysLocksNothing(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		c := b.client("c", nil)
+		c := b.client("c", nil, withoutUnitTable)
 		var keys []ordering.Key
 		for i := range 51 {
 			keys = append(keys, ordering.Join(fmt.Sprint("c", i), "x"))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
@@ -56,9 +55,23 @@ func (c *Client) ask(ctx context.Context, r ref) (Outcome, error) {
 		gets = append(gets, c.recordGet(r.id))
 		tables = append(tables, c.cfg.Table)
 	}
+	if c.cfg.Table != "" {
+		gets = append(gets, c.get(partKey(r.unit, recordPart)))
+		tables = append(tables, c.cfg.Table)
+	}
 	items, err := c.read(ctx, r.unit, gets, tables)
 	if err != nil {
 		return Undecided, err
+	}
+	decided, err := parseVerdict(items[len(items)-1])
+	switch {
+	case c.cfg.Table == "":
+	case err != nil:
+		return Undecided, &IDError{r.String(), err.Error()}
+	case decided.state == aborted:
+		return NotCommitted, nil
+	case decided.state != undecided:
+		return Committed, nil
 	}
 	fate, err := c.locks.RowFate(r.key, items[0], r.unit, r.token)
 	if err != nil {
@@ -76,7 +89,7 @@ func (c *Client) ask(ctx context.Context, r ref) (Outcome, error) {
 }
 
 func (c *Client) recordGet(id string) types.TransactGetItem {
-	return types.TransactGetItem{Get: &types.Get{TableName: aws.String(c.cfg.Table), Key: recordKey(id)}}
+	return c.get(recordKey(id))
 }
 
 func (c *Client) findRecord(ctx context.Context, request, id string) (*record, error) {

@@ -84,10 +84,13 @@ func (u *Unit) get(ctx context.Context, records []Record) error {
 	return nil
 }
 
+// distinct returns the tables of a request, in order, each once.
+func distinct(tables []string) []string { return slices.Compact(slices.Sorted(slices.Values(tables))) }
+
 // read is one TransactGetItems.
 func (c *Client) read(ctx context.Context, id string, gets []types.TransactGetItem, tables []string) ([]map[string]types.AttributeValue, error) {
 	in := &dynamodb.TransactGetItemsInput{TransactItems: gets, ReturnConsumedCapacity: c.caller.Capacity()}
-	request := requests.Request{Op: "TransactGetItems", ID: id, Tables: slices.Compact(slices.Sorted(slices.Values(tables)))}
+	request := requests.Request{Op: "TransactGetItems", ID: id, Tables: distinct(tables)}
 	out, _, err := requests.Do(ctx, c.caller, request, in, c.db.TransactGetItems)
 	if err != nil {
 		return nil, err

@@ -88,12 +88,7 @@ func parseRecord(item map[string]types.AttributeValue) (*record, error) {
 	return &record{unit: unit.Value, digest: sum.Value}, nil
 }
 
-func recordKey(id string) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{
-		attrUnit: &types.AttributeValueMemberS{Value: idPrefix + id},
-		attrPart: &types.AttributeValueMemberS{Value: recordPart},
-	}
-}
+func recordKey(id string) map[string]types.AttributeValue { return partKey(idPrefix+id, recordPart) }
 
 // putRecord is the action that makes an ID commit once: it refuses if there is
 // a record already.
@@ -101,8 +96,8 @@ func putRecord(table, id, unit string, digest []byte, now time.Time, retention t
 	item := recordKey(id)
 	item[attrCommittedBy] = &types.AttributeValueMemberS{Value: unit}
 	item[attrDigest] = &types.AttributeValueMemberB{Value: digest}
-	item[attrCommittedAt] = &types.AttributeValueMemberN{Value: strconv.FormatInt(now.UnixMilli(), 10)}
-	item[attrExpires] = &types.AttributeValueMemberN{Value: strconv.FormatInt(now.Add(retention).Unix(), 10)}
+	item[attrCommittedAt] = number(now.UnixMilli())
+	item[attrExpires] = number(now.Add(retention).Unix())
 	return types.TransactWriteItem{Put: &types.Put{
 		TableName:                           aws.String(table),
 		Item:                                item,

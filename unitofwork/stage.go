@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -34,6 +35,7 @@ type write struct {
 	table, record string
 	key           map[string]types.AttributeValue // nil if it cannot be told
 	item          types.TransactWriteItem
+	conditional   bool // on more than the stamp
 }
 
 func newStage(held []ordering.Key, s stamper, reserved ...string) stage {
@@ -95,8 +97,15 @@ func (s *stage) prepare(guard ordering.Key, item types.TransactWriteItem) (write
 		return w, &GuardError{Guard: guard, Held: slices.Clone(s.held)}
 	}
 	w.holder = holder
+	w.conditional = hasCondition(item)
 	w.item, err = s.stamper.stamp(item)
 	return w, err
+}
+
+// hasCondition reports whether an action, as the caller has it, has a condition.
+func hasCondition(item types.TransactWriteItem) bool {
+	_, e := copied(item)
+	return item.ConditionCheck != nil || strings.TrimSpace(aws.ToString(*e.condition)) != ""
 }
 
 // target returns the table and, but for a put, the primary key of an action.

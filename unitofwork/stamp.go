@@ -28,39 +28,110 @@ const (
 type stamper struct {
 	attr  string // the fence attribute
 	token fencing.Token
+
+	// What every stamped action has, for those that have nothing else: a unit may
+	// have ten thousand. Never changed.
+	names  map[string]string
+	values map[string]types.AttributeValue
+}
+
+func newStamper(attr string, token fencing.Token) stamper {
+	s := stamper{attr: attr, token: token, names: map[string]string{fenceName: attr}}
+	s.values = map[string]types.AttributeValue{tokenValue: s.value()}
+	return s
 }
 
 // stamp returns a copy of the caller's action with the fence set and checked.
 // The caller's own action is not changed. The error says in words what the
 // expressions may not do.
 func (s stamper) stamp(item types.TransactWriteItem) (types.TransactWriteItem, error) {
-	switch {
-	case item.Put != nil:
-		put := *item.Put
+	if put := item.Put; put != nil {
 		if _, touched := put.Item[s.attr]; touched {
 			return item, fmt.Errorf("the item has the fence attribute %q, which holdall sets", s.attr)
 		}
+	}
+	item, e := copied(item)
+	if put := item.Put; put != nil {
 		put.Item = maps.Clone(put.Item)
 		put.Item[s.attr] = s.value()
-		return types.TransactWriteItem{Put: &put}, s.guard(expressions{
-			&put.ConditionExpression, nil, &put.ExpressionAttributeNames, &put.ExpressionAttributeValues, &put.ReturnValuesOnConditionCheckFailure,
-		})
+	}
+	return item, s.guard(e)
+}
+
+// copied returns a copy of an action, and where the copy has its expressions.
+func copied(item types.TransactWriteItem) (types.TransactWriteItem, expressions) {
+	switch {
+	case item.Put != nil:
+		put := *item.Put
+		return types.TransactWriteItem{Put: &put}, expressions{
+			put.TableName, &put.ConditionExpression, nil, &put.ExpressionAttributeNames, &put.ExpressionAttributeValues, &put.ReturnValuesOnConditionCheckFailure,
+		}
 	case item.Update != nil:
 		update := *item.Update
-		return types.TransactWriteItem{Update: &update}, s.guard(expressions{
-			&update.ConditionExpression, &update.UpdateExpression, &update.ExpressionAttributeNames, &update.ExpressionAttributeValues, &update.ReturnValuesOnConditionCheckFailure,
-		})
+		return types.TransactWriteItem{Update: &update}, expressions{
+			update.TableName, &update.ConditionExpression, &update.UpdateExpression, &update.ExpressionAttributeNames, &update.ExpressionAttributeValues, &update.ReturnValuesOnConditionCheckFailure,
+		}
 	case item.Delete != nil:
 		del := *item.Delete
-		return types.TransactWriteItem{Delete: &del}, s.guard(expressions{
-			&del.ConditionExpression, nil, &del.ExpressionAttributeNames, &del.ExpressionAttributeValues, &del.ReturnValuesOnConditionCheckFailure,
-		})
+		return types.TransactWriteItem{Delete: &del}, expressions{
+			del.TableName, &del.ConditionExpression, nil, &del.ExpressionAttributeNames, &del.ExpressionAttributeValues, &del.ReturnValuesOnConditionCheckFailure,
+		}
 	default:
 		check := *item.ConditionCheck
-		return types.TransactWriteItem{ConditionCheck: &check}, s.guard(expressions{
-			&check.ConditionExpression, nil, &check.ExpressionAttributeNames, &check.ExpressionAttributeValues, &check.ReturnValuesOnConditionCheckFailure,
-		})
+		return types.TransactWriteItem{ConditionCheck: &check}, expressions{
+			check.TableName, &check.ConditionExpression, nil, &check.ExpressionAttributeNames, &check.ExpressionAttributeValues, &check.ReturnValuesOnConditionCheckFailure,
+		}
 	}
+}
+
+// onlyNewer returns an action, stamped, whose only condition is that the stamp
+// it finds is older.
+func (s stamper) onlyNewer(item types.TransactWriteItem) types.TransactWriteItem {
+	item, e := copied(item)
+	*e.condition, *e.onFailure = aws.String(isNewer), types.ReturnValuesOnConditionCheckFailureAllOld
+	names, values := *e.names, *e.values
+	*e.names, *e.values = s.names, s.values
+	if e.update != nil {
+		used := lex(aws.ToString(*e.update))
+		*e.names, *e.values = with(s.names, named(names, used)), with(s.values, named(values, used))
+	}
+	return item
+}
+
+// condition returns the whole condition of a stamped action as a check of its
+// record, which has this key.
+func condition(item types.TransactWriteItem, key map[string]types.AttributeValue) types.TransactWriteItem {
+	if item.ConditionCheck != nil {
+		return item
+	}
+	_, e := copied(item)
+	used := lex(aws.ToString(*e.condition))
+	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+		TableName: e.table, Key: key, ConditionExpression: *e.condition,
+		ExpressionAttributeNames: named(*e.names, used), ExpressionAttributeValues: named(*e.values, used),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}}
+}
+
+// named are the placeholders that an expression uses: DynamoDB refuses others.
+func named[V any](all map[string]V, used []lexeme) map[string]V {
+	some := map[string]V{}
+	for _, t := range used {
+		if v, ok := all[t.text]; ok {
+			some[t.text] = v
+		}
+	}
+	return some
+}
+
+// with returns those of the fence and some more.
+func with[V any](fence, more map[string]V) map[string]V {
+	if len(more) == 0 {
+		return fence
+	}
+	all := maps.Clone(fence)
+	maps.Copy(all, more)
+	return all
 }
 
 func (s stamper) value() types.AttributeValue {
@@ -70,6 +141,7 @@ func (s stamper) value() types.AttributeValue {
 // expressions are where an action, our copy of it, has the caller's; only an
 // update has an update expression.
 type expressions struct {
+	table             *string
 	condition, update **string
 	names             *map[string]string
 	values            *map[string]types.AttributeValue
@@ -90,10 +162,7 @@ func (s stamper) guard(e expressions) error {
 	if e.update != nil {
 		*e.update = aws.String(withSet(aws.ToString(*e.update)))
 	}
-	names, values := map[string]string{fenceName: s.attr}, map[string]types.AttributeValue{tokenValue: s.value()}
-	maps.Copy(names, *e.names)
-	maps.Copy(values, *e.values)
-	*e.names, *e.values = names, values
+	*e.names, *e.values = with(s.names, *e.names), with(s.values, *e.values)
 	*e.onFailure = types.ReturnValuesOnConditionCheckFailureAllOld
 	return nil
 }

@@ -56,7 +56,7 @@ func (c *Client) begin(ctx context.Context, keys []ordering.Key, o Options) (*Un
 	if err != nil {
 		return nil, err
 	}
-	if err := o.fits(plan, 0); err != nil {
+	if err := o.fits(plan, 0, c.cfg.TransactionSize); err != nil && c.cfg.Table == "" {
 		return nil, err
 	}
 	start := time.Now()
@@ -67,7 +67,7 @@ func (c *Client) begin(ctx context.Context, keys []ordering.Key, o Options) (*Un
 	held := plan.Keys()
 	u := &Unit{
 		c: c, set: set, plan: plan, held: held, options: o, start: start,
-		stage: newStage(held, stamper{attr: c.cfg.FenceAttribute, token: set.Token()}, c.lock.Table, c.cfg.Table),
+		stage: newStage(held, newStamper(c.cfg.FenceAttribute, set.Token()), c.lock.Table, c.cfg.Table),
 	}
 	u.ctx, u.cancel = context.WithCancelCause(context.WithValue(ctx, contextKey{}, u))
 	u.unlink = context.AfterFunc(set.Context(), func() { u.cancel(context.Cause(set.Context())) })
@@ -91,6 +91,9 @@ func (c *Client) begin(ctx context.Context, keys []ordering.Key, o Options) (*Un
 // locks are lost, with a *lockset.LostError as its cause, and when the unit
 // ends.
 func (u *Unit) Context() context.Context { return u.ctx }
+
+// Nonce returns the unit's nonce, by which lock rows and hooks name it.
+func (u *Unit) Nonce() string { return u.set.Unit() }
 
 // Token returns the unit's fencing token.
 func (u *Unit) Token() fencing.Token { return u.set.Token() }

@@ -1,0 +1,275 @@
+package unitofwork_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// IDs and outcomes of units with a journal.
+
+func withPayload(payload string) func(*unitofwork.Options) {
+	return func(o *unitofwork.Options) { o.ID, o.Payload = "payment", []byte(payload) }
+}
+
+func TestAnIDOfALargeUnitCommitsOnce(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("A", nil, inSmallTransactions)
+		_, stage, all := fewAccounts()
+		require.NoError(t, c.Do(t.Context(), keysOfFew(), stage, withPayload("x")))
+		require.True(t, b.allOrNothing(all))
+		before := b.tables()
+		for _, repeats := range []*client{c, b.client("other", nil, inSmallTransactions), b.client("large", nil)} {
+			require.NoError(t, repeats.Do(t.Context(), keysOfFew(), func(context.Context, *unitofwork.Unit) error {
+				t.Error("what is done is not done again")
+				return nil
+			}, withPayload("x")))
+		}
+		for name, again := range map[string]func() error{
+			"another payload": func() error { return c.Do(t.Context(), keysOfFew(), stage, withPayload("y")) },
+			"other keys": func() error {
+				return c.Do(t.Context(), append(keysOfFew(), "z"), stage, withPayload("x"))
+			},
+		} {
+			err := again()
+			var other *unitofwork.IDError
+			require.ErrorAs(t, err, &other, name)
+			require.Equal(t, "payment", other.ID)
+		}
+		require.Equal(t, before["accounts"], b.db.Items("accounts"))
+		require.Equal(t, before["units"], b.db.Items("units"))
+		b.allFree()
+		outcome, err := c.Outcome(t.Context(), "payment")
+		require.NoError(t, err)
+		require.Equal(t, unitofwork.Committed, outcome)
+	})
+}
+
+// Two units with the same ID, both with a journal and both about to decide: one is
+// committed, and of the other there is no trace.
+func TestTwoLargeUnitsDecideUnderTheSameID(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		_, stage, all := fewAccounts()
+		b.put("accounts", account{Customer: "2", ID: "a", Balance: 100})
+		done := make(chan error, 1)
+		loser := b.client("loser", func(c faults.Call) faults.Fault {
+			if phaseOf(c) == decides {
+				done <- b.client("winner", nil, inSmallTransactions).Do(t.Context(), keysOfFew(), stage, withPayload("x"))
+			}
+			return faults.Pass()
+		}, inSmallTransactions)
+		var others []ordering.Key
+		for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
+			others = append(others, accountKey("2", id))
+		}
+		before := b.account("2")
+		err := loser.Do(t.Context(), others, func(_ context.Context, u *unitofwork.Unit) error {
+			for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
+				if err := u.Put(accounts.Of(account{Customer: "2", ID: id, Balance: 1})); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, withPayload("x"))
+		require.NoError(t, <-done)
+		require.ErrorAs(t, err, new(*unitofwork.IDError), "other keys, and so another unit")
+		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+		require.True(t, b.allOrNothing(all))
+		require.Equal(t, before, b.account("2"))
+		require.Equal(t, map[string]int{"not": 1}, loser.outcomes())
+		b.allFree()
+		b.nothingLeft()
+	})
+}
+
+// The same payment by two owners, the first of which was taken for dead before it
+// decided: it is told that it is done.
+func TestALargeUnitWhoseHeirDidTheSame(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		_, stage, all := fewAccounts()
+		var c *client
+		stopped := make(chan struct{})
+		c = b.client("A", func(call faults.Call) faults.Fault {
+			select {
+			case <-stopped:
+			default:
+				if phaseOf(call) == decides {
+					close(stopped)
+					c.net.Pause()
+				}
+			}
+			return faults.Pass()
+		}, inSmallTransactions)
+		told := make(chan error)
+		twice := func(o *unitofwork.Options) { withPayload("x")(o); o.Attempts = 2 }
+		go func() { told <- c.Do(t.Context(), keysOfFew(), stage, twice) }()
+		<-stopped
+		heir := b.client("next", nil, inSmallTransactions)
+		require.NoError(t, heir.Do(t.Context(), keysOfFew(), stage, twice))
+		c.net.Resume()
+		require.NoError(t, <-told)
+		require.Equal(t, map[string]int{"not": 1, "over": 1, "already": 1}, c.outcomes())
+		require.Equal(t, map[string]int{"committed": 1}, heir.outcomes())
+		require.True(t, b.allOrNothing(all))
+		time.Sleep(3 * lease)
+		require.True(t, b.allOrNothing(all))
+		b.allFree()
+		b.nothingLeft()
+	})
+}
+
+// An owner that loses the net when it decides does not know what it did; the
+// journal does.
+func TestALargeUnitInDoubt(t *testing.T) {
+	for name, executed := range map[string]bool{"committed": true, "not committed": false} {
+		for _, id := range []string{"", "payment"} {
+			t.Run(name+" "+id, func(t *testing.T) {
+				inBed(t, func(t *testing.T, b *bed) {
+					var c *client
+					c = b.client("A", func(call faults.Call) faults.Fault {
+						if phaseOf(call) != decides {
+							return faults.Pass()
+						}
+						time.AfterFunc(2*rtt, func() { c.net.Partition(true) })
+						if executed {
+							return faults.LoseAnswer(faults.Hang)
+						}
+						return faults.LoseRequest(faults.Hang)
+					}, inSmallTransactions)
+					_, stage, all := fewAccounts()
+					err := c.Do(t.Context(), keysOfFew(), stage, func(o *unitofwork.Options) { o.ID = id })
+					var doubt *unitofwork.InDoubtError
+					require.ErrorAs(t, err, &doubt)
+					require.Equal(t, id, doubt.ID)
+					require.Equal(t, unitofwork.AskLater, unitofwork.NextOf(err))
+					require.Equal(t, map[string]int{"in doubt": 1}, c.outcomes())
+
+					heir := b.client("next", nil, inSmallTransactions)
+					outcome := func(idOrRef string) unitofwork.Outcome {
+						o, err := heir.Outcome(t.Context(), idOrRef)
+						require.NoError(t, err)
+						return o
+					}
+					unless := func(then unitofwork.Outcome) unitofwork.Outcome {
+						if executed {
+							return unitofwork.Committed
+						}
+						return then
+					}
+					require.Equal(t, unless(unitofwork.Undecided), outcome(doubt.Ref), "its locks are kept")
+					if id != "" {
+						require.Equal(t, unless(unitofwork.Undecided), outcome(id))
+					}
+					_, err = heir.Recover(t.Context())
+					require.NoError(t, err)
+					require.Equal(t, executed, b.allOrNothing(all))
+					require.Equal(t, unless(unitofwork.NotCommitted), outcome(doubt.Ref))
+					if id != "" {
+						require.Equal(t, unless(unitofwork.Undecided), outcome(id), "another may, under the same ID")
+						require.NoError(t, heir.Do(t.Context(), keysOfFew(), stage, func(o *unitofwork.Options) { o.ID = id }))
+						require.True(t, b.allOrNothing(all))
+						require.Equal(t, unless(unitofwork.NotCommitted), outcome(doubt.Ref), "that was another unit")
+					}
+					b.allFreeOnceAskedFor(keysOfFew()...)
+					b.nothingLeft()
+
+					time.Sleep(100 * 24 * time.Hour)
+					b.db.Expire(time.Now())
+					require.Equal(t, unitofwork.Forgotten, outcome(doubt.Ref), "records have an end")
+				})
+			})
+		}
+	}
+}
+
+// What stands as a decision and cannot be read is no answer.
+func TestAnOutcomeThatCannotBeRead(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var c *client
+		c = b.client("A", func(call faults.Call) faults.Fault {
+			if phaseOf(call) == decides {
+				time.AfterFunc(2*rtt, func() { c.net.Partition(true) })
+				return faults.LoseAnswer(faults.Hang)
+			}
+			return faults.Pass()
+		}, inSmallTransactions)
+		_, stage, _ := fewAccounts()
+		var doubt *unitofwork.InDoubtError
+		require.ErrorAs(t, c.Do(t.Context(), keysOfFew(), stage), &doubt)
+		for _, item := range b.db.Items("units") {
+			if valueOf(item["part"]) == "record" {
+				item["state"] = &types.AttributeValueMemberBOOL{Value: true}
+				b.putItem("units", item)
+			}
+		}
+		_, err := b.client("heir", nil).Outcome(t.Context(), doubt.Ref)
+		require.ErrorAs(t, err, new(*unitofwork.IDError))
+	})
+}
+
+// A decision that lands when its sender has given up is none: the abortion that
+// the sender made sure of came first.
+func TestADecisionThatComesTooLate(t *testing.T) {
+	for name, withID := range map[string]func(*unitofwork.Options){"with an id": withPayload("x"), "without": func(*unitofwork.Options) {}} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				before := b.tables()
+				ctx, cancel := context.WithCancelCause(t.Context())
+				gone := errors.New("the caller is gone")
+				c := b.client("A", func(c faults.Call) faults.Fault {
+					if phaseOf(c) == decides {
+						cancel(gone)
+						return faults.DeliverLate(lease, faults.Hang)
+					}
+					return faults.Pass()
+				}, inSmallTransactions)
+				_, stage, _ := fewAccounts()
+				err := c.Do(ctx, keysOfFew(), stage, withID)
+				require.ErrorIs(t, err, gone)
+				require.NotErrorIs(t, err, unitofwork.ErrInDoubt)
+				time.Sleep(2 * lease)
+				c.net.Wait()
+				b.nothingWritten(before)
+				outcome, err := c.Outcome(t.Context(), "payment")
+				require.NoError(t, err)
+				require.Equal(t, unitofwork.Undecided, outcome)
+			})
+		})
+	}
+}
+
+// A unit that was aborted while it lived, by another's clock, has not committed,
+// whatever its own locks look like.
+func TestALargeUnitThatWasAbortedDecidesNothing(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		before := b.tables()
+		var c *client
+		unit := ""
+		c = b.client("A", func(call faults.Call) faults.Fault {
+			if phaseOf(call) == decides {
+				b.putItem("units", map[string]types.AttributeValue{
+					"unit": text(unit), "part": text("record"), "state": text("aborted"), "at": number("1"), "expiresAt": number("1"),
+				})
+			}
+			return faults.Pass()
+		}, inSmallTransactions)
+		_, stage, _ := fewAccounts()
+		err := c.Do(t.Context(), keysOfFew(), func(ctx context.Context, u *unitofwork.Unit) error {
+			unit = u.Nonce()
+			return stage(ctx, u)
+		})
+		require.ErrorIs(t, err, lockset.ErrLost)
+		require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err))
+		b.nothingWritten(before)
+		require.Equal(t, map[string]int{"not": 1}, c.outcomes())
+	})
+}

@@ -1,0 +1,398 @@
+package unitofwork_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// Units with a journal, made small: what a transaction has at most is little.
+
+func inSmallTransactions(_ *lockset.Config, u *unitofwork.Config) { u.TransactionSize = 8 }
+
+const fewKeys = 12
+
+// nothingWritten asserts that a unit left nothing behind, but for what was there
+// before and rows that are free.
+func (b *bed) nothingWritten(before map[string][]map[string]types.AttributeValue) {
+	b.t.Helper()
+	for _, table := range []string{"accounts", "customers"} {
+		require.Equal(b.t, before[table], b.db.Items(table))
+	}
+	b.allFree()
+	b.nothingLeft()
+}
+
+// phase is what a client is at, by what its requests are for.
+type phase string
+
+const (
+	asks, rehearses, journals, marks, decides, aborts, applies, concludes, removes phase = "ask", "rehearse", "journal",
+		"mark", "decide", "abort", "apply", "conclude", "remove"
+)
+
+// phaseOf tells what a request of a unit with a journal is for; empty if it is
+// another's.
+func phaseOf(c faults.Call) phase {
+	text := func(v types.AttributeValue) string {
+		s, _ := v.(*types.AttributeValueMemberS)
+		if s == nil {
+			return ""
+		}
+		return s.Value
+	}
+	ofUnits := func(key, values map[string]types.AttributeValue) phase {
+		switch part := text(key["part"]); {
+		case text(key["unit"]) == "open" || strings.HasPrefix(part, "journal/"):
+			return journals
+		case part == "record":
+			return map[string]phase{"committed": decides, "aborted": aborts, "done": concludes}[text(values[":state"])]
+		}
+		return ""
+	}
+	switch in := c.Input.(type) {
+	case *dynamodb.UpdateItemInput:
+		if *in.TableName == "units" {
+			return ofUnits(in.Key, in.ExpressionAttributeValues)
+		}
+	case *dynamodb.BatchExecuteStatementInput:
+		if strings.HasPrefix(*in.Statements[0].Statement, "DELETE") {
+			return removes
+		}
+	case *dynamodb.TransactWriteItemsInput:
+		return phaseOfTransaction(in.TransactItems, ofUnits)
+	}
+	return ""
+}
+
+func phaseOfTransaction(items []types.TransactWriteItem, ofUnits func(key, values map[string]types.AttributeValue) phase) phase {
+	is := asks
+	for _, item := range items {
+		switch {
+		case item.ConditionCheck != nil && *item.ConditionCheck.TableName == "units":
+			return rehearses
+		case item.ConditionCheck != nil && strings.Contains(*item.ConditionCheck.ConditionExpression, "#pending"):
+			return applies
+		case item.ConditionCheck != nil:
+		case item.Update != nil && *item.Update.TableName == "units":
+			return ofUnits(item.Update.Key, item.Update.ExpressionAttributeValues)
+		case item.Update != nil && strings.HasPrefix(aws.ToString(item.Update.UpdateExpression), "SET #pending"):
+			return marks
+		case item.Update != nil && strings.Contains(aws.ToString(item.Update.UpdateExpression), "#committedBy"):
+			return applies
+		default:
+			is = ""
+		}
+	}
+	return is
+}
+
+// atPhase gives one fault to the n-th request of a phase.
+func atPhase(of phase, n int, f faults.Fault) faults.Script {
+	var mu sync.Mutex
+	seen := 0
+	return func(c faults.Call) faults.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if phaseOf(c) == of {
+			if seen++; seen == n {
+				return f
+			}
+		}
+		return faults.Pass()
+	}
+}
+
+// change changes an item by hand; "#name" stands for an attribute's name.
+func (b *bed) change(table string, key map[string]string, update string) {
+	b.t.Helper()
+	u := updateOf(table, types.Update{}, key).Update
+	names := map[string]string{}
+	for _, word := range strings.Fields(update) {
+		if name, ok := strings.CutPrefix(word, "#"); ok {
+			names[word] = name
+		}
+	}
+	_, err := b.db.UpdateItem(context.Background(), &dynamodb.UpdateItemInput{
+		TableName: u.TableName, Key: u.Key, UpdateExpression: &update, ExpressionAttributeNames: names,
+	})
+	require.NoError(b.t, err)
+}
+
+func TestManyWritesUnderOneKey(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("A", nil)
+		stage := func(_ context.Context, u *unitofwork.Unit) error {
+			for i := range 250 {
+				if err := u.Put(accounts.Of(account{Customer: "c000", ID: fmt.Sprint(i), Balance: 1})); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		require.NoError(t, c.Do(t.Context(), []ordering.Key{customerKey("c000")}, stage))
+		sum, n := b.total()
+		require.Equal(t, 250, n)
+		require.Equal(t, int64(250), sum)
+		b.allFree()
+		b.nothingLeft()
+	})
+}
+
+// What is only held is freed with the rest, whether anything is written or not.
+func TestManyKeysAndNothingStaged(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("A", nil)
+		keys, _ := largeKeys(110)
+		before := b.tables()
+		var unit string
+		require.NoError(t, c.Do(t.Context(), keys, func(_ context.Context, u *unitofwork.Unit) error {
+			unit = b.row(keys[0])["unit"].(*types.AttributeValueMemberS).Value
+			return nil
+		}))
+		b.nothingWritten(before)
+		require.Equal(t, map[string]int{"committed": 1}, c.outcomes())
+		require.Equal(t, text(unit), b.row(keys[0])["committedBy"])
+	})
+}
+
+func (b *bed) row(key ordering.Key) map[string]types.AttributeValue {
+	for _, item := range b.db.Items("locks") {
+		if item["key"].(*types.AttributeValueMemberS).Value == string(key) {
+			return item
+		}
+	}
+	return nil
+}
+
+// A record may be as large as DynamoDB takes it: its journal has several rows.
+func TestARecordOfAlmost400KB(t *testing.T) {
+	large := func(size int) types.TransactWriteItem {
+		return putOf("accounts", map[string]string{"Customer": "c000", "ID": "large", "Text": strings.Repeat(`x`, size)})
+	}
+	for name, c := range map[string]struct {
+		size int
+		fits bool
+	}{"fits": {400<<10 - 100, true}, "too large": {400 << 10, false}} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				before := b.tables()
+				keys, refs := largeKeys(fewKeys)
+				err := b.client("A", nil, inSmallTransactions).Do(t.Context(), append(keys, accountKey("c000", "large")), func(ctx context.Context, u *unitofwork.Unit) error {
+					return errors.Join(deposit(refs, 7)(ctx, u), u.Stage(accountKey("c000", "large"), large(c.size)))
+				})
+				if c.fits {
+					require.NoError(t, err)
+					require.Len(t, b.db.Items("accounts"), len(before["accounts"])+fewKeys+1)
+					b.nothingLeft()
+					return
+				}
+				var stage *unitofwork.StageError
+				require.ErrorAs(t, err, &stage)
+				require.Equal(t, `Customer="c000" ID="large"`, stage.Record)
+				require.ErrorContains(t, err, "the limit is 409600")
+				b.nothingWritten(before)
+			})
+		})
+	}
+}
+
+// onlyOneFails stages a good unit with one more write.
+func onlyOneFails(refs []*unitofwork.Ref[account], one func(*unitofwork.Unit) error) func(context.Context, *unitofwork.Unit) error {
+	return func(ctx context.Context, u *unitofwork.Unit) error {
+		if err := deposit(refs[:fewKeys/2], 7)(ctx, u); err != nil {
+			return err
+		}
+		return errors.Join(one(u), deposit(refs[fewKeys/2:], 7)(ctx, u))
+	}
+}
+
+// A condition that does not hold is found while nothing is decided, and named.
+func TestAConditionOfALargeUnitThatFails(t *testing.T) {
+	there, absent := accounts.Ref("1", "a"), accounts.Ref("1", "z")
+	fails := unitofwork.Expression{Condition: "Balance > :n", Values: map[string]any{":n": 100}}
+	for name, one := range map[string]func(*unitofwork.Unit) error{
+		"check":    func(u *unitofwork.Unit) error { return u.Check(there, fails) },
+		"check of": func(u *unitofwork.Unit) error { return u.Check(absent, fails) },
+		"update": func(u *unitofwork.Unit) error {
+			e := fails
+			e.Update = "SET Balance = :n"
+			return u.Update(there, e)
+		},
+		"update of what is not there": func(u *unitofwork.Unit) error {
+			return u.Update(absent, unitofwork.Expression{Update: "SET #o = :n", Condition: "attribute_exists(ID)",
+				Names: map[string]string{"#o": "Other"}, Values: map[string]any{":n": 1}})
+		},
+		"put": func(u *unitofwork.Unit) error {
+			put := putOf("accounts", ofOne)
+			put.Put.ConditionExpression = aws.String("attribute_not_exists(ID)")
+			return u.Stage(accountKey("1", "a"), put)
+		},
+		"delete": func(u *unitofwork.Unit) error {
+			return u.Stage(accountKey("1", "a"), types.TransactWriteItem{Delete: &types.Delete{
+				TableName: aws.String("accounts"), Key: map[string]types.AttributeValue{"Customer": text("1"), "ID": text("a")},
+				ConditionExpression: aws.String("attribute_not_exists(ID)"),
+			}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				before := b.tables()
+				c := b.client("A", nil, inSmallTransactions)
+				keys, refs := largeKeys(fewKeys)
+				err := c.Do(t.Context(), append(keys, customerKey("1")), onlyOneFails(refs, one))
+				require.ErrorIs(t, err, unitofwork.ErrCondition)
+				var refused *unitofwork.CommitError
+				require.ErrorAs(t, err, &refused)
+				require.Equal(t, "accounts", refused.Table)
+				require.Contains(t, []string{`Customer="1" ID="a"`, `Customer="1" ID="z"`}, refused.Record)
+				require.Equal(t, customerKey("1"), refused.Key)
+				require.Equal(t, unitofwork.Decide, unitofwork.NextOf(err))
+				b.nothingWritten(before)
+				require.Empty(t, b.db.Items("units"), "there was nothing to decide")
+				require.Equal(t, map[string]int{"not": 1}, c.outcomes())
+			})
+		})
+	}
+}
+
+// Among many conditions, each is asked.
+func TestEveryConditionOfALargeUnitIsChecked(t *testing.T) {
+	for wrong := range 20 {
+		t.Run(fmt.Sprint(wrong), func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				keys, refs := largeKeys(20)
+				b.put("accounts", account{Customer: refs[wrong].T.Customer, ID: refs[wrong].T.ID})
+				before := b.tables()
+				err := b.client("A", nil, inSmallTransactions).Do(t.Context(), keys, func(_ context.Context, u *unitofwork.Unit) error {
+					for _, ref := range refs {
+						if err := u.Check(ref, unitofwork.Expression{Condition: "attribute_not_exists(ID)"}); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+				require.ErrorIs(t, err, unitofwork.ErrCondition)
+				var refused *unitofwork.CommitError
+				require.ErrorAs(t, err, &refused)
+				require.Equal(t, keys[wrong], refused.Key)
+				b.nothingWritten(before)
+			})
+		})
+	}
+}
+
+// What can never be carried out is found before the decision: after it there is
+// nobody to tell.
+func TestAWriteOfALargeUnitThatCannotBe(t *testing.T) {
+	fine := accounts.Ref("1", "a")
+	record := func(key map[string]string, update string, values map[string]types.AttributeValue) func(*unitofwork.Unit) error {
+		return func(u *unitofwork.Unit) error {
+			return u.Stage(customerKey("1"), updateOf("accounts", types.Update{UpdateExpression: aws.String(update), ExpressionAttributeValues: values}, key))
+		}
+	}
+	for name, c := range map[string]struct {
+		one    func(*unitofwork.Unit) error
+		script faults.Script
+		table  string
+		record string
+	}{
+		"an expression that is none": {record(ofOne, "SET", nil), nil, "accounts", `Customer="1" ID="a"`},
+		"a sum of text": {record(ofOne, "SET Balance = Balance + :v", map[string]types.AttributeValue{":v": text("x")}), nil,
+			"accounts", `Customer="1" ID="a"`},
+		"a sum with what is not there": {record(ofOne, "SET Other = Other + :v", map[string]types.AttributeValue{":v": number("1")}), nil,
+			"accounts", `Customer="1" ID="a"`},
+		"half a key": {record(map[string]string{"Customer": "1"}, "SET Other = :v", map[string]types.AttributeValue{":v": number("1")}), nil,
+			"accounts", `Customer="1"`},
+		"a missing table": {func(u *unitofwork.Unit) error {
+			return u.Stage(customerKey("1"), updateOf("nowhere", types.Update{}, map[string]string{"ID": "1"}))
+		}, nil, "nowhere", `ID="1"`},
+		"a missing table to delete from": {func(u *unitofwork.Unit) error {
+			return u.Stage(customerKey("1"), types.TransactWriteItem{Delete: &types.Delete{
+				TableName: aws.String("nowhere"), Key: map[string]types.AttributeValue{"ID": text("1")}}})
+		}, nil, "nowhere", `ID="1"`},
+		"a table that may not be written": {func(u *unitofwork.Unit) error { return u.Put(customers.Of(customer{ID: "1", Name: "n"})) },
+			denies("customers", "TransactWriteItems"), "customers", `ID="1"`},
+		"a put whose table nobody has named a key of": {func(u *unitofwork.Unit) error {
+			return errors.Join(u.Delete(fine), u.Stage(customerKey("1"), putOf("customers", map[string]string{"ID": "1"})))
+		}, nil, "customers", ""},
+		"an empty key": {func(u *unitofwork.Unit) error {
+			return u.Stage(customerKey("1"), updateOf("accounts", types.Update{}, map[string]string{"Customer": "1", "ID": ""}))
+		}, nil, "accounts", `Customer="1" ID=""`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				before := b.tables()
+				client := b.client("A", c.script, inSmallTransactions)
+				keys, refs := largeKeys(fewKeys)
+				err := client.Do(t.Context(), append(keys, customerKey("1")), onlyOneFails(refs, c.one))
+				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%v", err)
+				var refused *unitofwork.CommitError
+				var staged *unitofwork.StageError
+				found, which := "", ""
+				if errors.As(err, &refused) {
+					found, which = refused.Table, refused.Record
+				} else if errors.As(err, &staged) {
+					found, which = staged.Table, staged.Record
+				}
+				require.Equal(t, c.table, found, "%v", err)
+				if c.record != "" {
+					require.Equal(t, c.record, which, "%v", err)
+				}
+				b.nothingWritten(before)
+				require.Empty(t, b.db.Items("units"))
+			})
+		})
+	}
+}
+
+// A put by its item is known by its key as soon as the table is, and then one
+// record takes one write.
+func TestARecordThatALargeUnitPutsTwice(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		before := b.tables()
+		keys, refs := largeKeys(fewKeys)
+		err := b.client("A", nil, inSmallTransactions).Do(t.Context(), append(keys, customerKey("1")), func(ctx context.Context, u *unitofwork.Unit) error {
+			return errors.Join(
+				u.Stage(customerKey("1"), putOf("customers", map[string]string{"ID": "1"}), putOf("customers", map[string]string{"ID": "2"})),
+				u.Stage(customerKey("1"), putOf("customers", map[string]string{"ID": "1", "Name": "other"})),
+				deposit(refs, 7)(ctx, u),
+				u.Get(ctx, customers.Ref("2")), // from here on it is known what is the key of customers
+			)
+		})
+		var staged *unitofwork.StageError
+		require.ErrorAs(t, err, &staged)
+		require.Equal(t, `ID="1"`, staged.Record)
+		require.ErrorContains(t, err, "one record takes one write")
+		b.nothingWritten(before)
+	})
+}
+
+func TestAFunctionOfALargeUnitThatPanics(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		before := b.tables()
+		c := b.client("A", nil, inSmallTransactions)
+		keys, refs := largeKeys(fewKeys)
+		require.PanicsWithValue(t, "oh", func() {
+			_ = c.Do(t.Context(), keys, onlyOneFails(refs, func(*unitofwork.Unit) error { panic("oh") }))
+		})
+		b.nothingWritten(before)
+		require.Empty(t, b.db.Items("units"))
+		time.Sleep(lease)
+		require.Equal(t, map[string]int{"not": 1}, c.outcomes())
+	})
+}

@@ -1,0 +1,226 @@
+package unitofwork
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/lockset"
+)
+
+// commitByJournal commits what does not fit into one transaction: it checks what
+// can be checked, writes down what is to be done, marks the locks so that nobody
+// takes them before it is, decides by one write, and does it. From the decision on
+// the unit is committed, whoever does the rest.
+//
+// deadline is when the locks are lost, if they are not renewed any more; else zero.
+func (u *Unit) commitByJournal(ctx context.Context, writes []write, deadline time.Time) error {
+	if lost := context.Cause(u.set.Context()); lost != nil && deadline.IsZero() {
+		return u.release(ctx, u.whyNot(ctx, lost))
+	}
+	// The loss of a lock ends all that comes before the decision.
+	before, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if deadline.IsZero() {
+		defer context.AfterFunc(u.set.Context(), func() { cancel(context.Cause(u.set.Context())) })()
+	} else {
+		timer := time.AfterFunc(time.Until(deadline), func() { cancel(&lockset.LostError{Reason: errLate}) })
+		defer timer.Stop()
+	}
+
+	j, err := u.journal(writes)
+	if err != nil {
+		return u.release(ctx, err)
+	}
+	if err := u.verify(before, writes); err != nil {
+		return u.release(ctx, u.whyNot(before, err))
+	}
+	rows, digest, err := u.writeJournal(before, j)
+	if err != nil {
+		return u.abandon(ctx, rows, u.whyNot(before, err))
+	}
+	marked := u.counter(Marking, len(u.plan))
+	pending, err := u.set.Pend(before, u.c.cfg.Table, marked)
+	if err != nil {
+		return u.abandon(ctx, rows, u.whyNot(before, err))
+	}
+	outcome, err := u.decide(ctx, before, pending, rows, digest)
+	switch outcome {
+	case NotCommitted:
+		detached, cancel := u.detached(ctx)
+		defer cancel()
+		if err := pending.Release(detached); err != nil {
+			u.unreleased(err)
+		}
+		u.c.forget(detached, u.set.Unit(), rows)
+		if errors.Is(err, ErrAlreadyCommitted) {
+			return u.doneBefore(err)
+		}
+		return u.notDone(err)
+	case Committed:
+		u.unlink() // from here on the locks' end is not the unit's
+	default:
+		pending.Done(false)
+		return u.inDoubt(err)
+	}
+	u.carryOut(ctx, pending, j, rows)
+	u.committed(len(writes))
+	return nil
+}
+
+// carryOut does what was decided. What it cannot finish others do: whoever waits
+// for one of the locks, or Recover. When ctx ends, it goes on for a lease.
+func (u *Unit) carryOut(ctx context.Context, pending *lockset.Pending, j *journal, rows int) {
+	after, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() {
+		time.AfterFunc(u.c.lock.Lease, func() { cancel(context.Cause(ctx)) })
+	})()
+	err := u.c.apply(after, pending, j, u.counter(Applying, len(j.plan)))
+	pending.Done(err == nil)
+	if err == nil {
+		err = u.c.finish(after, j.unit, rows)
+	}
+	if err != nil {
+		u.c.unfinished(j.unit, err)
+	}
+}
+
+// unfinished tells an operator of a unit that is committed and not yet applied.
+func (c *Client) unfinished(unit string, err error) {
+	c.lock.Logger.Error("holdall: a committed unit is not applied to its end", "unit", unit, "err", err)
+	if hook := c.cfg.Trace.Unfinished; hook != nil {
+		hook(unit, err)
+	}
+}
+
+// whyNot says why a unit with a journal was not committed: a loss of its locks is
+// why everything else ended, too.
+func (u *Unit) whyNot(before context.Context, err error) error {
+	var lost *lockset.LostError
+	var refused *CommitError
+	switch {
+	case errors.As(err, &refused), errors.As(err, new(*StageError)):
+		return err
+	case errors.As(err, &lost), errors.As(context.Cause(before), &lost):
+		e := u.notCommitted(lost, StartOver)
+		e.Key = lost.Key
+		return e
+	default:
+		return u.notCommitted(err, NextOf(err))
+	}
+}
+
+// abandon releases a unit that was not decided, and removes its journal.
+func (u *Unit) abandon(ctx context.Context, rows int, cause error) error {
+	err := u.release(ctx, cause)
+	detached, cancel := u.detached(ctx)
+	defer cancel()
+	u.c.forget(detached, u.set.Unit(), rows)
+	return err
+}
+
+// counter tells a trace how far a phase has come. It is safe for concurrent use.
+func (u *Unit) counter(phase Phase, of int) func(steps int) {
+	hook := u.c.cfg.Trace.Progress
+	var done atomic.Int64
+	return func(steps int) {
+		if n := done.Add(int64(steps)); hook != nil {
+			hook(ProgressInfo{Unit: u.set.Unit(), Phase: phase, Done: int(n), Of: of})
+		}
+	}
+}
+
+// rowsAtOnce bounds the concurrent requests that write or read a journal.
+const rowsAtOnce = 4
+
+// writeJournal writes the journal's rows. The first comes with the entry by which
+// Recover finds the unit. rows is how many may have been written.
+func (u *Unit) writeJournal(ctx context.Context, j *journal) (rows int, digest []byte, err error) {
+	group, asking := errgroup.WithContext(ctx)
+	group.SetLimit(rowsAtOnce)
+	written := u.counter(Journaling, 0)
+	p := newPacker(func(n int, body []byte, last bool) error {
+		id := u.set.RequestID()
+		row := journalRowOf(u.c.cfg.Table, j.unit, n, body, last)
+		if n == 0 {
+			entry := openEntry(u.c.cfg.Table, j.unit, j.plan[0].Key, u.c.lock.Now())
+			_, err := u.c.transact(asking, id, []types.TransactWriteItem{{Update: entry}, {Update: row}}, u.c.cfg.Table)
+			written(1)
+			return err
+		}
+		group.Go(func() error {
+			defer written(1)
+			return u.c.update(asking, id, row)
+		})
+		return asking.Err()
+	})
+	if err = j.write(p); err == nil {
+		digest, err = p.close()
+	}
+	return p.rows, digest, errors.Join(group.Wait(), err)
+}
+
+// decide makes the unit committed, if nobody has aborted it. ctx is for finding
+// out what became of it, whatever becomes of before.
+func (u *Unit) decide(ctx, before context.Context, pending *lockset.Pending, rows int, digest []byte) (Outcome, error) {
+	now := u.c.lock.Now()
+	items := []types.TransactWriteItem{{Update: decision(u.c.cfg.Table, u.set.Unit(), rows, digest, now)}}
+	if u.options.ID != "" {
+		items = append(items, putRecord(u.c.cfg.Table, u.options.ID, u.set.Unit(), u.digest, now, u.c.cfg.IDRetention))
+	}
+	_, err := u.c.transact(before, pending.RequestID(), items, u.c.cfg.Table)
+	if err == nil {
+		return Committed, nil
+	}
+	// Whatever was answered, a copy of the request may be under way: only an
+	// abortion that lands, or one that stands, says that it never will.
+	detached, cancel := u.detached(ctx)
+	defer cancel()
+	found, askErr := u.c.abort(detached, u.set.Unit())
+	switch {
+	case askErr != nil:
+		r := ref{unit: u.set.Unit(), token: u.set.Token(), at: now, key: u.held[0], id: u.options.ID}
+		return Undecided, &InDoubtError{ID: r.id, Ref: r.String(), Err: errors.Join(err, askErr)}
+	case found.state == committed, found.state == done:
+		return Committed, nil
+	}
+	var canceled *types.TransactionCanceledException
+	if !errors.As(err, &canceled) {
+		return NotCommitted, u.whyNot(before, err)
+	}
+	reasons := canceled.CancellationReasons
+	if len(reasons) > 1 && requests.Code(reasons[0]) == requests.ReasonNone && requests.Code(reasons[1]) == requests.ReasonCondition {
+		return NotCommitted, u.sameID(reasons[1].Item)
+	}
+	return NotCommitted, u.notCommitted(&lockset.LostError{Reason: errAborted}, StartOver)
+}
+
+var errAborted = errors.New("its lease ran out and another aborted it")
+
+// transact sends a transaction to these tables, each of which may be named several
+// times. The error is as requests.Do's.
+func (c *Client) transact(ctx context.Context, id string, items []types.TransactWriteItem, tables ...string) (requests.Sent, error) {
+	in := &dynamodb.TransactWriteItemsInput{
+		ClientRequestToken:     aws.String(id),
+		TransactItems:          items,
+		ReturnConsumedCapacity: c.caller.Capacity(),
+	}
+	request := requests.Request{Op: "TransactWriteItems", ID: id, Tables: distinct(tables)}
+	_, sent, err := requests.Do(ctx, c.caller, request, in, c.db.TransactWriteItems)
+	return sent, err
+}
+
+// update sends a lone write to the unit table. The error is as requests.Do's.
+func (c *Client) update(ctx context.Context, id string, w *types.Update) error {
+	request := requests.Request{Op: "UpdateItem", ID: id, Tables: []string{c.cfg.Table}}
+	_, _, err := requests.Do(ctx, c.caller, request, requests.Alone(w, c.caller.Capacity()), c.db.UpdateItem)
+	return err
+}

@@ -1,0 +1,327 @@
+package unitofwork
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/ordering"
+)
+
+// drawn is a journal of up to so many families, of keys of several depths, with
+// few or many writes, small and large.
+func drawn(t *testing.T, r *rand.Rand) *journal {
+	t.Helper()
+	var keys []ordering.Key
+	perFamily := 1 + r.IntN(1+r.IntN(40))
+	for f := range 1 + r.IntN(30) {
+		for range 1 + r.IntN(perFamily) {
+			segments := []string{fmt.Sprintf("f%02d", f)}
+			for range r.IntN(4) {
+				segments = append(segments, fmt.Sprint(r.IntN(9)))
+			}
+			keys = append(keys, ordering.Join(segments...))
+		}
+	}
+	plan, err := ordering.NewPlan(keys...)
+	require.NoError(t, err)
+	j := &journal{plan: plan, writes: make([][]applied, len(plan))}
+	n := 0
+	manyWrites, rare := r.IntN(len(plan)), []int{2, 10, 100}[r.IntN(3)]
+	for i := range plan {
+		count := r.IntN(5)
+		if i == manyWrites {
+			count = r.IntN(300)
+		}
+		for range count {
+			n++
+			size := r.IntN(1000)
+			if r.IntN(rare) == 0 {
+				size = 200<<10 + r.IntN(190<<10)
+			}
+			j.writes[i] = append(j.writes[i], writeOf(n, size))
+		}
+	}
+	return j
+}
+
+var longText = strings.Repeat("x", 400<<10)
+
+func writeOf(n, size int) applied {
+	return applied{"t", fmt.Sprint(n), types.TransactWriteItem{Put: &types.Put{
+		TableName: aws.String("t"), Item: values{"ID": number(int64(n)), "x": textValue(longText[:size])},
+	}}}
+}
+
+// freeing is what is known of a step while a plan is carried out.
+type freeing struct {
+	freed  bool
+	writes []string
+}
+
+// checkParts holds a cut against everything that it promises.
+func checkParts(t *testing.T, j *journal, chains [][]part, most int) {
+	t.Helper()
+	steps, families, index := map[ordering.Key]*freeing{}, map[ordering.Key]int{}, map[ordering.Key]int{}
+	for i, s := range j.plan {
+		index[s.Key] = i
+	}
+	for c, chain := range chains {
+		last := len(j.plan)
+		for n, p := range chain {
+			actions, size := 0, 0
+			linked := n == 0
+			for _, piece := range p {
+				key := piece.step.Key
+				at, of := index[key], families[key.Family()]
+				require.Equal(t, j.plan[at], piece.step)
+				require.True(t, of == 0 || of == c+1, "%v is in two chains", key.Family())
+				linked = linked || of == c+1
+				families[key.Family()] = c + 1
+				require.LessOrEqual(t, at, last, "%v is not freed in reverse", key)
+				last = at
+				s := steps[key]
+				if s == nil {
+					s = &freeing{}
+					steps[key] = s
+				}
+				require.False(t, s.freed, "%v is free already", key)
+				require.True(t, piece.frees || len(piece.writes) > 0, "nothing is done for %v", key)
+				s.freed = piece.frees
+				rows := 1
+				if piece.frees {
+					rows = piece.step.Rows()
+				}
+				actions, size = actions+rows+len(piece.writes), size+rows*lockRowSize
+				for _, w := range piece.writes {
+					s.writes = append(s.writes, w.record)
+					size += itemSize(w.item.Put.Item)
+				}
+			}
+			require.NotEmpty(t, p)
+			require.True(t, linked, "part %d of chain %d has nothing to wait for", n, c)
+			if len(p) > 1 || len(p[0].writes) > 1 {
+				require.LessOrEqual(t, actions, most)
+				require.LessOrEqual(t, size, maxSize)
+			}
+		}
+	}
+	require.Len(t, steps, len(j.plan))
+	for i, s := range j.plan {
+		require.True(t, steps[s.Key].freed, "%v", s.Key)
+		var staged []string
+		for _, w := range j.writes[i] {
+			staged = append(staged, w.record)
+		}
+		require.Equal(t, staged, steps[s.Key].writes, "%v", s.Key)
+	}
+}
+
+func TestPartsKeepTheirInvariants(t *testing.T) {
+	for seed := range uint64(100) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			j := drawn(t, r)
+			for _, most := range []int{MaxActions, 1 + r.IntN(MaxActions)} {
+				chains := j.parts(most)
+				checkParts(t, j, chains, most)
+				require.Equal(t, chains, j.parts(most), "it is the same whoever does it")
+			}
+		})
+	}
+}
+
+// shape tells of each chain how many actions its parts have.
+func shape(chains [][]part) (actions [][]int) {
+	for _, chain := range chains {
+		var of []int
+		for _, p := range chain {
+			n := 0
+			for _, piece := range p {
+				n += piece.actions()
+			}
+			of = append(of, n)
+		}
+		actions = append(actions, of)
+	}
+	return actions
+}
+
+func TestHowPartsAreCut(t *testing.T) {
+	lone := func(n, writes int) *journal {
+		j := &journal{}
+		for i := range n {
+			j.plan = append(j.plan, ordering.Step{Key: ordering.Key(fmt.Sprintf("k%04d", i))})
+			var ws []applied
+			for w := range writes {
+				ws = append(ws, writeOf(i*writes+w, 1))
+			}
+			j.writes = append(j.writes, ws)
+		}
+		return j
+	}
+	for name, c := range map[string]struct {
+		j     *journal
+		most  int
+		shape [][]int
+	}{
+		"one step":                           {lone(1, 3), 100, [][]int{{4}}},
+		"a step of 99 writes":                {lone(1, 99), 100, [][]int{{100}}},
+		"of 100: some are written before":    {lone(1, 100), 100, [][]int{{100, 2}}},
+		"of 250":                             {lone(1, 250), 100, [][]int{{100, 100, 53}}},
+		"families of one go anywhere":        {lone(120, 1), 100, [][]int{{100}, {100}, {40}}},
+		"small transactions":                 {lone(5, 1), 4, [][]int{{4}, {4}, {2}}},
+		"a transaction of one action":        {lone(2, 2), 1, [][]int{{2, 2}, {2, 2}}},
+		"nothing is written, but it is held": {lone(3, 0), 100, [][]int{{3}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			chains := c.j.parts(c.most)
+			checkParts(t, c.j, chains, c.most)
+			require.Equal(t, c.shape, shape(chains))
+		})
+	}
+}
+
+// Families that are larger than a transaction are not all done one after the other:
+// a chain ends when it is long, and the next family begins another.
+func TestLargeFamiliesAreDoneAtTheSameTime(t *testing.T) {
+	const families = 20
+	var keys []ordering.Key
+	for f := range families {
+		for i := range 250 {
+			keys = append(keys, ordering.Join(fmt.Sprintf("f%02d", f), fmt.Sprintf("%03d", i)))
+		}
+	}
+	plan, err := ordering.NewPlan(keys...)
+	require.NoError(t, err)
+	j := &journal{plan: plan, writes: make([][]applied, len(plan))}
+	chains := j.parts(MaxActions)
+	checkParts(t, j, chains, MaxActions)
+	parts := 0
+	for _, chain := range chains {
+		require.LessOrEqual(t, len(chain), longChain+3, "and the parts of one family more")
+		parts += len(chain)
+	}
+	require.GreaterOrEqual(t, len(chains), families*3/(longChain+3))
+	require.LessOrEqual(t, parts, (plan.Rows()+MaxActions-1)/MaxActions+len(chains), "each end of a chain costs a part at most")
+}
+
+// What is cut in halves is the same, in the same order, and the lock is freed with
+// the last of it.
+func TestHalves(t *testing.T) {
+	for seed := range uint64(100) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			j := drawn(t, rand.New(rand.NewPCG(seed, 2)))
+			for c, chain := range j.parts(MaxActions) {
+				var cut []part
+				for _, p := range chain {
+					cut = append(cut, quarters(p)...)
+				}
+				only := &journal{}
+				for i, s := range j.plan {
+					if slices.ContainsFunc(chain, func(p part) bool {
+						return slices.ContainsFunc(p, func(of piece) bool { return of.step.Key == s.Key })
+					}) {
+						only.plan, only.writes = append(only.plan, s), append(only.writes, j.writes[i])
+					}
+				}
+				for _, p := range cut {
+					require.Less(t, len(p), MaxActions/2, "chain %d", c)
+				}
+				checkHalves(t, only, cut)
+			}
+		})
+	}
+	last := part{{step: ordering.Step{Key: "k"}, writes: []applied{writeOf(1, 1)}, frees: true}}
+	_, _, ok := last.halves()
+	require.False(t, ok, "a step and a write")
+	last[0].writes = nil
+	_, _, ok = last.halves()
+	require.False(t, ok, "a step")
+}
+
+func quarters(p part) []part {
+	first, second, ok := p.halves()
+	if !ok {
+		return []part{p}
+	}
+	parts := []part{}
+	for _, half := range []part{first, second} {
+		if a, b, ok := half.halves(); ok {
+			parts = append(parts, a, b)
+		} else {
+			parts = append(parts, half)
+		}
+	}
+	return parts
+}
+
+// checkHalves is checkParts for what goes on from part to part in any case: halves
+// of two families follow one another, too.
+func checkHalves(t *testing.T, j *journal, chain []part) {
+	t.Helper()
+	var all part
+	for _, p := range chain {
+		require.NotEmpty(t, p)
+		all = append(all, p...)
+	}
+	at := len(j.plan) - 1
+	var writes []applied
+	for _, piece := range all {
+		require.Equal(t, j.plan[at], piece.step)
+		writes = append(writes, piece.writes...)
+		if piece.frees {
+			require.Equal(t, j.writes[at], writes)
+			at, writes = at-1, nil
+		}
+	}
+	require.Equal(t, -1, at)
+	require.Empty(t, writes)
+}
+
+// DynamoDB's guide says how large an item is: names and text by their bytes,
+// a truth value or null one, a list or map three and one for each that is in it.
+func TestSizesAreDynamoDBs(t *testing.T) {
+	for name, c := range map[string]struct {
+		item values
+		size int
+	}{
+		"text":           {values{"ID": textValue("abc")}, 2 + 3},
+		"beyond ASCII":   {values{"ż": textValue("🐢")}, 2 + 4},
+		"nothing":        {values{"a": textValue("")}, 1},
+		"two":            {values{"a": textValue("b"), "cd": textValue("ef")}, 2 + 4},
+		"bytes":          {values{"a": &types.AttributeValueMemberB{Value: make([]byte, 1000)}}, 1001},
+		"true":           {values{"a": &types.AttributeValueMemberBOOL{Value: true}}, 2},
+		"null":           {values{"a": &types.AttributeValueMemberNULL{Value: true}}, 2},
+		"one digit":      {values{"a": number(7)}, 1 + 2},
+		"three digits":   {values{"a": number(123)}, 1 + 3},
+		"sixteen digits": {values{"a": number(1_700_000_000_000_000)}, 1 + 9},
+		"set of text":    {values{"a": &types.AttributeValueMemberSS{Value: []string{"b", "cd"}}}, 1 + 3},
+		"set of numbers": {values{"a": &types.AttributeValueMemberNS{Value: []string{"1", "22"}}}, 1 + 2 + 2},
+		"set of bytes":   {values{"a": &types.AttributeValueMemberBS{Value: [][]byte{{1}, {2, 3}}}}, 1 + 3},
+		"empty list":     {values{"a": &types.AttributeValueMemberL{}}, 1 + 3},
+		"list": {values{"a": &types.AttributeValueMemberL{Value: []types.AttributeValue{textValue("bc"), number(1)}}},
+			1 + 3 + 1 + 2 + 1 + 2},
+		"empty map": {values{"a": &types.AttributeValueMemberM{}}, 1 + 3},
+		"map":       {values{"a": &types.AttributeValueMemberM{Value: values{"bc": textValue("def")}}}, 1 + 3 + 1 + 2 + 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.size, itemSize(c.item))
+			key := values{"ID": textValue("1")}
+			for kind, of := range map[int]types.TransactWriteItem{
+				c.size:     {Put: &types.Put{Item: c.item}},
+				3:          {Delete: &types.Delete{Key: key, ExpressionAttributeValues: c.item}},
+				c.size + 3: {Update: &types.Update{Key: key, ExpressionAttributeValues: c.item}},
+			} {
+				require.Equal(t, kind, actionSize(of))
+			}
+			require.Equal(t, 3, actionSize(types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{Key: key}}))
+		})
+	}
+}

@@ -1,0 +1,428 @@
+package unitofwork_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// What is done about units whose owners are dead, by Recover and by those who want
+// their locks.
+
+// dies has an owner of a small unit with a journal die at a request, executed or
+// not, and returns the unit.
+func (b *bed) dies(at phase, n int, executed bool) (unit string) {
+	b.t.Helper()
+	c := b.client("dead", atPhase(at, n, faults.CrashHere(executed)), inSmallTransactions)
+	_, stage, _ := fewAccounts()
+	units, over := make(chan string, 1), make(chan struct{})
+	b.t.Cleanup(func() { <-over })
+	go func() {
+		defer close(over)
+		_ = c.Do(context.WithoutCancel(b.t.Context()), keysOfFew(), func(ctx context.Context, u *unitofwork.Unit) error {
+			units <- u.Nonce()
+			return stage(ctx, u)
+		})
+	}()
+	<-c.net.Dead()
+	return <-units
+}
+
+// decided returns the record of what was decided about a unit.
+func (b *bed) decided(unit string) map[string]types.AttributeValue {
+	for _, item := range b.db.Items("units") {
+		if valueOf(item["unit"]) == unit && valueOf(item["part"]) == "record" {
+			return item
+		}
+	}
+	return nil
+}
+
+func valueOf(v types.AttributeValue) string {
+	if s, ok := v.(*types.AttributeValueMemberS); ok {
+		return s.Value
+	}
+	return ""
+}
+
+// kept asserts that everything of a unit is as it was but for the hands of those who
+// looked at it: its journal, its locks, and what it was to write.
+func (b *bed) kept(before map[string][]map[string]types.AttributeValue) {
+	b.t.Helper()
+	for _, table := range []string{"accounts", "customers", "units"} {
+		require.Equal(b.t, before[table], b.db.Items(table), table)
+	}
+	for _, was := range before["locks"] {
+		if is := b.row(ordering.Key(valueOf(was["key"]))); was["unit"] != nil {
+			require.Equal(b.t, was["unit"], is["unit"], "%v", was["key"])
+			require.Contains(b.t, is, "pending", "%v", was["key"])
+			require.NotContains(b.t, is, "expiresAt", "%v", was["key"])
+		}
+	}
+}
+
+func TestRecoverFinishesTheDead(t *testing.T) {
+	for name, c := range map[string]struct {
+		at        phase
+		n         int
+		executed  bool
+		committed bool
+	}{
+		"before it decided":   {decides, 1, false, false},
+		"when it had decided": {decides, 1, true, true},
+		"half way":            {applies, 3, true, true},
+		"when it was applied": {concludes, 1, false, true},
+		"before it marked":    {marks, 1, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				_, _, all := fewAccounts()
+				unit := b.dies(c.at, c.n, c.executed)
+				state := b.decided(unit)
+				require.NotContains(t, state, "expiresAt", "while anything is left to be done, its record stays")
+				told := map[string]bool{}
+				heir := b.client("heir", nil, func(_ *lockset.Config, u *unitofwork.Config) {
+					u.Trace.Recovered = func(unit string, committed bool) { told[unit] = committed }
+				})
+				start := time.Now()
+				found, err := heir.Recover(t.Context())
+				require.NoError(t, err)
+				require.Less(t, time.Since(start), lease+lease/5)
+				state = b.decided(unit)
+				require.Contains(t, state, "expiresAt")
+				if c.committed {
+					require.Equal(t, unitofwork.Recovery{Committed: []string{unit}}, found)
+					require.Equal(t, text("done"), state["state"])
+				} else {
+					require.Equal(t, unitofwork.Recovery{Aborted: []string{unit}}, found)
+					require.Equal(t, text("aborted"), state["state"])
+				}
+				require.Equal(t, map[string]bool{unit: c.committed}, told)
+				require.Equal(t, c.committed, b.allOrNothing(all))
+				b.nothingLeft()
+				b.allFree()
+
+				before := b.tables()
+				for range 2 {
+					again, err := heir.Recover(t.Context())
+					require.NoError(t, err)
+					require.Zero(t, again)
+					require.Equal(t, before, b.tables())
+				}
+			})
+		})
+	}
+}
+
+// Several may recover at the same time, with those who want the locks among them.
+func TestManyRecoverAtTheSameTime(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		_, _, all := fewAccounts()
+		unit := b.dies(applies, 2, true)
+		var mu sync.Mutex
+		said := map[string]int{}
+		done := make(chan error)
+		for _, name := range []string{"h1", "h1", "h2", "h3"} {
+			c := b.client(name, nil, inSmallTransactions)
+			go func() {
+				found, err := c.Recover(t.Context())
+				mu.Lock()
+				for _, u := range found.Committed {
+					said[u]++
+				}
+				mu.Unlock()
+				require.Empty(t, found.Aborted)
+				done <- err
+			}()
+		}
+		taker := b.client("taker", nil)
+		go func() {
+			set, err := taker.locks.Acquire(t.Context(), keysOfFew())
+			if err == nil {
+				err = set.Release(t.Context())
+			}
+			done <- err
+		}()
+		for range 5 {
+			require.NoError(t, <-done)
+		}
+		require.Subset(t, map[string]bool{unit: true}, mapOf(said))
+		require.True(t, b.allOrNothing(all))
+		b.allFree()
+		b.nothingLeft()
+	})
+}
+
+func mapOf(said map[string]int) map[string]bool {
+	units := map[string]bool{}
+	for u := range said {
+		units[u] = true
+	}
+	return units
+}
+
+// A unit that shows a sign of life is left alone, at whatever it is.
+func TestRecoverLeavesTheLivingAlone(t *testing.T) {
+	for _, phase := range phases {
+		t.Run(string(phase), func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				var found unitofwork.Recovery
+				var err error
+				other := b.client("other", nil)
+				c := b.client("A", nil, atProgress(phase, func() { found, err = other.Recover(t.Context()) }))
+				_, stage, all := fewAccounts()
+				unit := ""
+				require.NoError(t, c.Do(t.Context(), keysOfFew(), func(ctx context.Context, u *unitofwork.Unit) error {
+					unit = u.Nonce()
+					return stage(ctx, u)
+				}))
+				require.NoError(t, err)
+				require.True(t, b.allOrNothing(all))
+				require.Empty(t, found.Aborted)
+				if phase == unitofwork.Journaling || phase == unitofwork.Marking {
+					require.Equal(t, []string{unit}, found.Alive)
+				}
+				b.allFree()
+				b.nothingLeft()
+			})
+		})
+	}
+}
+
+func TestRecoverWithoutAUnitTable(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		_, err := b.client("A", nil, withoutUnitTable).Recover(t.Context())
+		require.ErrorAs(t, err, new(*lockset.ConfigError))
+	})
+}
+
+// The context of Recover ends while it watches: what it has found so far stands.
+func TestRecoverEndsWithItsContext(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.dies(decides, 1, true)
+		before := b.tables()
+		ctx, cancel := context.WithTimeout(t.Context(), lease/2)
+		defer cancel()
+		_, err := b.client("heir", nil).Recover(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, before, b.tables())
+	})
+}
+
+// A committed unit whose journal is not what was decided is nobody's to guess at:
+// all of it is kept, and whoever meets it is told.
+func TestAJournalThatIsMissingOrCorrupt(t *testing.T) {
+	ofJournal := func(unit string) map[string]string { return map[string]string{"unit": unit, "part": "journal/000000"} }
+	ofRecord := func(unit string) map[string]string { return map[string]string{"unit": unit, "part": "record"} }
+	for name, harm := range map[string]func(b *bed, unit string){
+		"the row is gone":    func(b *bed, unit string) { b.delete("units", ofJournal(unit)) },
+		"the row is empty":   func(b *bed, unit string) { b.change("units", ofJournal(unit), "REMOVE #body") },
+		"it is not the last": func(b *bed, unit string) { b.change("units", ofJournal(unit), "REMOVE #last") },
+		"its text is another": func(b *bed, unit string) {
+			for _, item := range b.db.Items("units") {
+				if valueOf(item["part"]) == "journal/000000" {
+					body := item["body"].(*types.AttributeValueMemberB).Value
+					item["body"] = &types.AttributeValueMemberB{Value: append([]byte(" "), body...)} // as good to a reader of JSON
+					b.putItem("units", item)
+				}
+			}
+		},
+		"the record has no digest":     func(b *bed, unit string) { b.change("units", ofRecord(unit), "REMOVE #digest") },
+		"the record has another state": func(b *bed, unit string) { b.change("units", ofRecord(unit), "REMOVE #state") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				_, _, all := fewAccounts()
+				unit := b.dies(decides, 1, true)
+				good := b.db.Items("units")
+				harm(b, unit)
+				before := b.tables()
+				heir := b.client("heir", nil)
+				for range 2 {
+					_, err := heir.Recover(t.Context())
+					var broken *unitofwork.JournalError
+					require.ErrorAs(t, err, &broken)
+					require.Equal(t, unit, broken.Unit)
+					require.Equal(t, "units", broken.Table)
+					b.kept(before)
+				}
+				for _, k := range keysOfFew() {
+					_, err := heir.locks.Acquire(t.Context(), []ordering.Key{k})
+					require.ErrorAs(t, err, new(*unitofwork.JournalError), "%v", k)
+				}
+				b.kept(before)
+
+				for _, item := range good { // mended
+					b.putItem("units", item)
+				}
+				found, err := heir.Recover(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, []string{unit}, found.Committed)
+				require.True(t, b.allOrNothing(all))
+				b.nothingLeft()
+				b.allFreeOnceAskedFor(keysOfFew()...)
+			})
+		})
+	}
+}
+
+func (b *bed) delete(table string, key map[string]string) {
+	b.t.Helper()
+	_, err := b.db.DeleteItem(b.t.Context(), &dynamodb.DeleteItemInput{TableName: &table, Key: updateOf(table, types.Update{}, key).Update.Key})
+	require.NoError(b.t, err)
+}
+
+// Whoever finds a journal gone looks whether what it said is done.
+func TestAJournalThatIsRemovedWhileItIsRead(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		_, _, all := fewAccounts()
+		unit := b.dies(decides, 1, true)
+		var slept atomic.Bool
+		slow := b.client("slow", func(c faults.Call) faults.Fault {
+			in, ok := c.Input.(*dynamodb.TransactGetItemsInput)
+			if ok && strings.HasPrefix(valueOf(in.TransactItems[0].Get.Key["part"]), "journal/") && slept.CompareAndSwap(false, true) {
+				time.Sleep(lease / 4) // the other has done it by then
+			}
+			return faults.Pass()
+		})
+		done := make(chan error)
+		go func() {
+			_, err := slow.Recover(t.Context())
+			done <- err
+		}()
+		found, err := b.client("quick", nil).Recover(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, unitofwork.Recovery{Committed: []string{unit}}, found)
+		require.NoError(t, <-done)
+		require.True(t, slept.Load())
+		require.True(t, b.allOrNothing(all))
+		b.nothingLeft()
+	})
+}
+
+// A record with a later stamp was written by somebody without its lock. What a
+// committed unit was to write there is for people to decide; the rest is done.
+func TestARecordThatSomebodyWroteWithoutItsLock(t *testing.T) {
+	stamped := map[string]string{"Customer": "c001", "ID": "a1"}
+	for name, c := range map[string]struct {
+		fence types.AttributeValue
+		is    error
+	}{
+		"a later stamp":           {number("990000000000000"), unitofwork.ErrStale},
+		"a stamp that is not one": {text("x"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				_, _, all := fewAccounts()
+				unit := b.dies(decides, 1, true)
+				b.putItem("accounts", map[string]types.AttributeValue{
+					"Customer": text("c001"), "ID": text("a1"), "Balance": number("0"), "_fence": c.fence,
+				})
+				heir := b.client("heir", nil)
+				stuck := func(err error) {
+					t.Helper()
+					var unapplied *unitofwork.UnappliedError
+					require.ErrorAs(t, err, &unapplied)
+					require.Equal(t, unit, unapplied.Unit)
+					require.Equal(t, "accounts", unapplied.Table)
+					require.Equal(t, `Customer="c001" ID="a1"`, unapplied.Record)
+					require.Equal(t, accountKey("c001", "a1"), unapplied.Key)
+					if c.is != nil {
+						require.ErrorIs(t, err, c.is)
+					} else {
+						require.ErrorAs(t, err, new(*unitofwork.FenceError))
+					}
+					require.Equal(t, text("committed"), b.decided(unit)["state"])
+					require.Equal(t, text(unit), b.row(accountKey("c001", "a1"))["unit"])
+					require.Contains(t, b.row(accountKey("c001", "a1")), "pending")
+				}
+				_, err := heir.Recover(t.Context())
+				stuck(err)
+				_, err = heir.locks.Acquire(t.Context(), keysOfFew()[4:5])
+				stuck(err)
+				_, err = b.client("another", nil).locks.Acquire(t.Context(), keysOfFew())
+				stuck(err)
+				require.Equal(t, c.fence, b.item("accounts", "c001", "a1")["_fence"], "it is not written over")
+
+				b.change("accounts", stamped, "REMOVE #_fence")
+				found, err := heir.Recover(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, []string{unit}, found.Committed)
+				require.True(t, b.allOrNothing(all))
+				b.nothingLeft()
+				b.allFree()
+			})
+		})
+	}
+}
+
+func (b *bed) item(table, customer, id string) map[string]types.AttributeValue {
+	for _, item := range b.db.Items(table) {
+		if valueOf(item["Customer"]) == customer && valueOf(item["ID"]) == id {
+			return item
+		}
+	}
+	return nil
+}
+
+// The owner itself has committed, whatever keeps it from finishing, and its operator
+// is told.
+func TestAnOwnerThatCannotFinishHasCommitted(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		_, stage, all := fewAccounts()
+		var unfinished []error
+		c := b.client("A", func(c faults.Call) faults.Fault {
+			if phaseOf(c) == decides {
+				b.putItem("accounts", map[string]types.AttributeValue{
+					"Customer": text("c001"), "ID": text("a1"), "Balance": number("0"), "_fence": number("990000000000000"),
+				})
+			}
+			return faults.Pass()
+		}, inSmallTransactions, func(_ *lockset.Config, u *unitofwork.Config) {
+			u.Trace.Unfinished = func(_ string, err error) { unfinished = append(unfinished, err) }
+		})
+		unit := ""
+		require.NoError(t, c.Do(t.Context(), keysOfFew(), func(ctx context.Context, u *unitofwork.Unit) error {
+			unit = u.Nonce()
+			return stage(ctx, u)
+		}))
+		require.Equal(t, map[string]int{"committed": 1}, c.outcomes())
+		require.Len(t, unfinished, 1)
+		require.ErrorAs(t, unfinished[0], new(*unitofwork.UnappliedError))
+		b.change("accounts", map[string]string{"Customer": "c001", "ID": "a1"}, "REMOVE #_fence")
+		found, err := b.client("heir", nil).Recover(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{unit}, found.Committed)
+		require.True(t, b.allOrNothing(all))
+		b.allFree()
+	})
+}
+
+// One broken unit does not keep the others from being finished.
+func TestRecoverGoesOnAfterABrokenUnit(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		_, _, all := fewAccounts()
+		unit := b.dies(decides, 1, true)
+		broken := "another"
+		b.putItem("units", map[string]types.AttributeValue{"unit": text("open"), "part": text(broken), "key": text("nowhere"), "at": number("1")})
+		b.putItem("units", map[string]types.AttributeValue{"unit": text(broken), "part": text("record"), "state": text("odd")})
+		found, err := b.client("heir", nil).Recover(t.Context())
+		var journal *unitofwork.JournalError
+		require.ErrorAs(t, err, &journal)
+		require.Equal(t, broken, journal.Unit)
+		require.Equal(t, []string{unit}, found.Committed)
+		require.True(t, b.allOrNothing(all))
+	})
+}

@@ -1,0 +1,173 @@
+package unitofwork
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// maxItem is the largest item that DynamoDB takes, in bytes.
+const maxItem = 400 << 10
+
+// journal makes a journal of what was staged, or refuses what cannot be done
+// later without anybody to tell: a *[StageError].
+func (u *Unit) journal(writes []write) (*journal, error) {
+	j := &journal{
+		unit: u.set.Unit(), token: u.set.Token(), fence: u.c.cfg.FenceAttribute,
+		plan: u.plan, writes: make([][]applied, len(u.plan)),
+	}
+	steps := map[ordering.Key]int{}
+	for i, s := range u.plan {
+		steps[s.Key] = i
+	}
+	named := map[string]bool{}
+	for i := range writes {
+		w := &writes[i]
+		if w.key == nil { // a put whose table may be known by now
+			w.key = u.stage.putKey(w.table, w.item.Put.Item)
+		}
+		if err := w.fitForJournal(); err != nil {
+			return nil, &StageError{Table: w.table, Record: w.record, Reason: err}
+		}
+		w.record = keyText(w.key)
+		name := w.table + " " + w.record
+		if named[name] {
+			return nil, &StageError{Table: w.table, Record: w.record, Reason: errors.New("the unit writes this record twice; one record takes one write")}
+		}
+		named[name] = true
+		if w.item.ConditionCheck == nil {
+			step := steps[w.holder]
+			j.writes[step] = append(j.writes[step], applied{w.table, w.record, u.stage.stamper.onlyNewer(w.item)})
+		}
+	}
+	return j, nil
+}
+
+// fitForJournal says why a write cannot be carried out after the decision.
+func (w *write) fitForJournal() error {
+	switch {
+	case w.key == nil:
+		return errors.New("which attributes are the key of its table is not known: a unit larger than one transaction " +
+			"puts records through a Table, or reads one of that table first")
+	case w.item.Put == nil:
+		return nil
+	}
+	if size := itemSize(w.item.Put.Item); size > maxItem {
+		return fmt.Errorf("the item has %d bytes, the limit is %d", size, maxItem)
+	}
+	return checkItem(w.item.Put.Item)
+}
+
+// verify asks DynamoDB whether what was staged can be done: every condition, under
+// the locks; every update, and one put or deletion of each shape, in a transaction
+// that cannot be carried out: an expression, a value, a table or a permission that
+// is wrong is to be known before the decision.
+func (u *Unit) verify(ctx context.Context, writes []write) error {
+	var conditional, examples []write
+	shapes := map[string]bool{}
+	for _, w := range writes {
+		if w.conditional {
+			conditional = append(conditional, w)
+		}
+		s, alike := w.shape()
+		if w.item.ConditionCheck == nil && !shapes[s] {
+			shapes[s] = alike
+			examples = append(examples, w)
+		}
+	}
+	checked := u.counter(Checking, len(conditional))
+	group, asking := errgroup.WithContext(ctx)
+	group.SetLimit(rowsAtOnce)
+	for ws := range slices.Chunk(conditional, u.c.cfg.TransactionSize) {
+		r := &request{name: u.set.RequestID()}
+		group.Go(func() error {
+			err := u.ask(asking, r, ws, false)
+			checked(len(ws))
+			return err
+		})
+	}
+	for ws := range slices.Chunk(examples, MaxActions-1) {
+		r := &request{name: u.set.RequestID()}
+		group.Go(func() error { return u.ask(asking, r, ws, true) })
+	}
+	return group.Wait()
+}
+
+// shape is what puts, or deletions, have in common that DynamoDB takes or refuses
+// alike: their table, and the kinds of their attributes, any of which may be the
+// key of an index. Updates are not alike: what they come to depends on the record.
+func (w write) shape() (shape string, alike bool) {
+	switch {
+	case w.item.Put != nil:
+		return w.table + " put " + kinds(w.item.Put.Item), true
+	case w.item.Delete != nil:
+		return w.table + " delete " + kinds(w.item.Delete.Key), true
+	}
+	return "", false
+}
+
+// ask sends the conditions of some writes, or the writes themselves, to be
+// rehearsed: beside a condition that never holds. What DynamoDB does not take as
+// it is may be too much at once: its halves are asked.
+func (u *Unit) ask(ctx context.Context, r *request, writes []write, rehearse bool) error {
+	items := make([]types.TransactWriteItem, 0, len(writes)+1)
+	var tables []string
+	if rehearse {
+		tables = append(tables, u.c.cfg.Table)
+		items = append(items, never(u.c.cfg.Table, u.set.Unit()))
+	}
+	for _, w := range writes {
+		if rehearse {
+			items = append(items, u.stage.stamper.onlyNewer(w.item))
+		} else {
+			items = append(items, condition(w.item, w.key))
+		}
+	}
+	for _, w := range writes {
+		tables = append(tables, w.table)
+	}
+	_, err := u.c.transact(ctx, r.id(), items, tables...)
+	var canceled *types.TransactionCanceledException
+	var invalid *lockset.TableError
+	switch {
+	case errors.As(err, &invalid) && len(writes) > 1:
+		half := len(writes) / 2
+		if err := u.ask(ctx, r, writes[:half], rehearse); err != nil {
+			return err
+		}
+		return u.ask(ctx, r, writes[half:], rehearse)
+	case errors.As(err, &invalid):
+		return &CommitError{Key: writes[0].holder, Table: writes[0].table, Record: writes[0].record, Next: FixCall, Err: err}
+	case !errors.As(err, &canceled):
+		return err
+	}
+	reasons := canceled.CancellationReasons
+	if rehearse {
+		reasons = reasons[min(1, len(reasons)):]
+	}
+	wrong := func(r types.CancellationReason) bool {
+		return requests.Code(r) != requests.ReasonNone && !requests.IsBusy(r)
+	}
+	if rehearse && !slices.ContainsFunc(reasons, wrong) {
+		return nil
+	}
+	return u.explainWrites(writes, reasons, err)
+}
+
+// never is a condition that never holds.
+func never(table, unit string) types.TransactWriteItem {
+	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+		TableName: aws.String(table), Key: partKey(openUnits, unit),
+		ConditionExpression:      aws.String("attribute_exists(#part) AND attribute_not_exists(#part)"),
+		ExpressionAttributeNames: map[string]string{"#part": attrPart},
+	}}
+}
