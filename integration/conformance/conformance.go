@@ -62,6 +62,7 @@ func Run(t *testing.T, api API, differences ...Difference) {
 		{"transactional reads", testTransactGet},
 		{"limits", testLimits},
 		{"statements", testStatements},
+		{"journals", testJournals},
 		{"errors", testErrors},
 		{"tables", testTables},
 		{"capacity", testCapacity},

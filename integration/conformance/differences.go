@@ -45,6 +45,20 @@ const (
 	// AWS cancels the transaction and says ValidationError in that action's reason.
 	InvalidActionFailsRequest Difference = "an invalid action fails the request instead of cancelling it"
 
+	// CancelsOverExpressions: an expression in a transaction that is none, or names a
+	// value that is not there, is that action's reason, ValidationError. AWS refuses
+	// the request before it looks at any item.
+	CancelsOverExpressions Difference = "an expression that is none cancels the transaction"
+
+	// ChangesKeys: an update may set or remove an attribute of its item's key. AWS
+	// does not change keys.
+	ChangesKeys Difference = "an update may change the key"
+
+	// OneReasonForKeys: a transaction with an update that would change a key is
+	// cancelled with one reason, whatever the number of actions. On AWS there is one
+	// for each.
+	OneReasonForKeys Difference = "one reason for all actions if one would change a key"
+
 	// CancelsReadsWithoutReasons: TransactGetItems with a wrong key is cancelled, and
 	// no reasons are given. On AWS there is one for each item.
 	CancelsReadsWithoutReasons Difference = "cancels transactional reads without reasons"
@@ -66,11 +80,11 @@ const (
 var (
 	OfDynamoDBLocal = []Difference{
 		CountsSentSize, InvalidActionFailsRequest, CancelsReadsWithoutReasons, FailedCheckHidesSecondAction,
-		UpdatesCostOneInTransactions, NoStatementCapacity,
+		OneReasonForKeys, UpdatesCostOneInTransactions, NoStatementCapacity,
 	}
 	OfDynoxide = []Difference{
 		AcceptsRawUnderscore, RemovesFromAbsentList, AcceptsKeyUnquoted, OneSetClause, NoRowInStatementErrors,
-		KeepsKeyInTransactGet, EnablesTimeToLiveTwice, CountsSentSize,
+		KeepsKeyInTransactGet, EnablesTimeToLiveTwice, CountsSentSize, CancelsOverExpressions, ChangesKeys,
 	}
 	OfMemdynamo = []Difference{NoRowInStatementErrors, AcceptsKeyUnquoted}
 )

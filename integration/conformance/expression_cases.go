@@ -46,7 +46,7 @@ func intentCases() []expression {
 }
 
 func holderCases() []expression {
-	pending := with(ours, item{"pending": yes()})
+	pending := with(ours, item{"pending": text("units")})
 	gone := item{"unit": nil, "isReleased": text("1"), "expiresAt": number(expires)}
 	return []expression{
 		{"restamp", ours, restamp, with(ours, item{"fence": number(token)})},
@@ -62,8 +62,9 @@ func holderCases() []expression {
 		{"release twice", released, release, nil},
 		{"commit", ours, commit, with(with(ours, gone), item{"committedBy": text("me")})},
 		{"commit after a loss", held, commit, nil},
-		{"mark", ours, mark, with(ours, item{"pending": yes(), "recordVersionNumber": text("rvn-2"), "expiresAt": nil})},
+		{"mark", ours, mark, with(pending, item{"expiresAt": nil})},
 		{"mark another's", held, mark, nil},
+		{"commit on a marked row", pending, commit, with(with(ours, gone), item{"committedBy": text("me")})},
 	}
 }
 
@@ -71,13 +72,19 @@ func othersCases() []expression {
 	buried := item{"unit": nil, "isReleased": text("1"), "expiresAt": number(expires)}
 	created := item{"isReleased": text("1"), "fence": number(token), "ownerName": text("host-1"), "leaseDuration": text("20000"),
 		"recordVersionNumber": text("rvn-2"), "expiresAt": number(expires)}
+	marked := with(held, item{"pending": text("units")})
 	return []expression{
 		{"bury", held, bury, with(held, buried)},
 		{"bury a row that was renewed", with(held, item{"recordVersionNumber": text("rvn-3")}), bury, nil},
 		{"bury a row that was freed", released, bury, nil},
-		{"bury a marked row", with(held, item{"pending": yes()}), bury, nil},
-		{"burn on a held row", held, burn, with(held, item{"fence": number(token)})},
-		{"burn on a free row", released, burn, with(released, item{"fence": number(token)})},
+		{"bury a marked row", marked, bury, nil},
+		{"burn on a held row", held, burn, with(held, item{"fence": number(token), "expiresAt": number(expires)})},
+		{"burn on a free row", released, burn, with(released, item{"fence": number(token), "expiresAt": number(expires)})},
+		{"burn on a marked row", marked, burn, nil},
+		{"burn on a row with intents", carrier, burn, nil},
+		{"burn on a row that lasts: marked", marked, burnLasting, with(marked, item{"fence": number(token)})},
+		{"burn on a row that lasts: with intents", carrier, burnLasting, with(carrier, item{"fence": number(token)})},
+		{"burn on a row that lasts: neither", held, burnLasting, nil},
 		{"burn where the fence is newer", with(released, item{"fence": number(token + 1)}), burn, nil},
 		{"burn where there is no row", nil, burnNew, created},
 		{"burn where there is a row", released, burnNew, nil},

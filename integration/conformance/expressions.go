@@ -40,13 +40,20 @@ var (
 		update:    "SET #released = :one, #expires = :expires REMOVE #unit",
 		condition: "#rvn = :observed AND attribute_exists(#unit) AND attribute_not_exists(#pending)",
 	}
-	burn    = write{update: "SET #fence = :token", condition: "attribute_exists(#key) AND #fence < :token"}
+	burn = write{
+		update:    "SET #fence = :token, #expires = :expires",
+		condition: "#fence < :token AND attribute_not_exists(#pending) AND attribute_not_exists(#below)",
+	}
+	burnLasting = write{
+		update:    "SET #fence = :token",
+		condition: "#fence < :token AND (attribute_exists(#pending) OR attribute_exists(#below))",
+	}
 	burnNew = write{
 		update:    "SET #released = :one, #fence = :token, #owner = :owner, #lease = :lease, #rvn = :rvn, #expires = :expires",
 		condition: "attribute_not_exists(#key)",
 	}
 	release       = write{update: "SET #released = :one, #expires = :expires REMOVE #unit, #pending", condition: mine}
-	commit        = write{update: "SET #released = :one, #by = :unit, #expires = :expires REMOVE #unit", condition: mine}
+	commit        = write{update: "SET #released = :one, #by = :unit, #expires = :expires REMOVE #unit, #pending", condition: mine}
 	releaseIntent = write{update: "DELETE #below :entries", condition: within}
 	join          = write{
 		update: "SET #queue = list_append(if_not_exists(#queue, :nobody), :place)",
@@ -66,7 +73,9 @@ var (
 		condition: "#queue[0] = :other AND #fence = :seen",
 		values:    item{":seen": number(token - 1)},
 	}
-	mark = write{update: "SET #pending = :true, #rvn = :rvn REMOVE #expires", condition: mine}
+	mark = write{update: "SET #pending = :journal REMOVE #expires", condition: mine}
+
+	isPending = mine + " AND attribute_exists(#pending)"
 )
 
 // Rows as they are met.

@@ -68,7 +68,7 @@ var values = item{
 	":token": number(token), ":at": number(1_763_000_000_000), ":expires": number(expires),
 	":entries": set("me address:7"), ":entry": text("me address:7"), ":most": number(64),
 	":nobody": list(), ":place": list("me"), ":places": number(32),
-	":amount": number(10),
+	":amount": number(10), ":journal": text("units"),
 }
 
 var (

@@ -49,12 +49,12 @@ func each(t *testing.T, test func(*testing.T, *bed)) {
 	t.Helper()
 	t.Run("memdynamo", func(t *testing.T) {
 		t.Parallel()
-		run(t, memdynamo.New(memdynamo.Config{}), "t-", 3*time.Second, test)
+		run(t, memdynamo.New(memdynamo.Config{}), "t-", 5*time.Second, test)
 	})
 	t.Run("dynoxide", func(t *testing.T) {
 		t.Parallel()
 		e := engines.Dynoxide(t)
-		run(t, e.Client, e.Prefix, 3*time.Second, test)
+		run(t, e.Client, e.Prefix, 5*time.Second, test)
 	})
 	t.Run("dynamodb-local", func(t *testing.T) {
 		if testing.Short() {

@@ -3,6 +3,7 @@ package waiting
 import (
 	"context"
 	"maps"
+	"runtime"
 	"strconv"
 	"sync"
 	"testing"
@@ -52,8 +53,15 @@ func BenchmarkOneProcess(b *testing.B) {
 	})
 }
 
+// heap is what the process has in memory beside the locks, as any process that does
+// some work has. Without it the collector runs every 50 units or so, and shrinks the
+// stacks of all who wait each time.
+const heap = 64 << 20
+
 // pace measures units of a process against the requests of one of them.
 func (b *bed) pace(p *process, unit func(context.Context, ordering.Key) error) {
+	ballast := make([]byte, heap)
+	defer runtime.KeepAlive(ballast)
 	yardstick := b.yardstick(p, func() error { return unit(b.b.Context(), "yardstick") })
 	contended := func() time.Duration {
 		began := time.Now()
