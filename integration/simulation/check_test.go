@@ -28,7 +28,7 @@ func at(seconds float64) time.Time {
 }
 
 func newPast() *past {
-	h := &history{start: at(0), byMarker: map[string]*try{}}
+	h := &history{start: at(0), byMarker: map[string]*try{}, byUnit: map[string]*try{}}
 	p := &process{name: "a.1", h: &host{lease: 10 * time.Second}}
 	tried := func(name string, token fencing.Token, from, to float64, key ordering.Key) *try {
 		j := h.begin(name, p)

@@ -27,14 +27,23 @@ func (w *world) inherit() {
 	p := h.boot("heir", func(faults.Call) (string, faults.Fault) { return "", faults.Pass() })
 	ctx := p.as("w0")
 	w.askAll(ctx, p)
+	if w.plan.Seed%2 == 0 { // else those who take the keys finish what the dead left
+		p.recovers(ctx)
+	}
 	for depth := w.plan.Depth; depth > 0; depth-- {
 		w.takeAll(ctx, p, w.level(depth))
 	}
 	for _, j := range w.askAll(ctx, p) {
 		w.history.problem("%s has an ID and was asked about after everything was settled, in vain", j.name)
 	}
+	p.recovers(ctx)
 	for _, row := range w.db.Items(lockTable) {
 		w.checkFree(row)
+	}
+	for _, item := range w.db.Items(unitTable) {
+		if _, expires := item["expiresAt"]; !expires {
+			w.history.problem("the unit table still has %s of %s", text(item["part"]), text(item["unit"]))
+		}
 	}
 }
 

@@ -27,6 +27,7 @@ type history struct {
 	beliefs  []*belief
 	burials  []burial
 	byMarker map[string]*try
+	byUnit   map[string]*try
 	problems []string
 	start    time.Time
 }
@@ -162,8 +163,18 @@ func (h *history) try(j *job, unit string, token fencing.Token) *try {
 	j.tries = append(j.tries, t)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.byMarker[t.marker] = t
+	h.byMarker[t.marker], h.byUnit[unit] = t, t
 	return t
+}
+
+// decided notes that a unit with a journal is committed, whenever its writes are
+// carried out.
+func (h *history) decided(unit string, at time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t := h.byUnit[unit]; t.landed.IsZero() {
+		t.landed = at
+	}
 }
 
 // landed notes that a commit was carried out; a copy of it changes nothing.

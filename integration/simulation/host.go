@@ -134,7 +134,9 @@ func (h *host) boot(name string, weather func(faults.Call) (string, faults.Fault
 	var err error
 	p.locks, err = lockset.New(p.net, cfg)
 	must(err)
-	p.units, err = unitofwork.New(p.locks, unitofwork.Config{Table: unitTable, IDRetention: w.plan.idRetention()})
+	p.units, err = unitofwork.New(p.locks, unitofwork.Config{
+		Table: unitTable, IDRetention: w.plan.idRetention(), TransactionSize: w.plan.Transaction, Trace: p.unitTrace(),
+	})
 	must(err)
 	h.mu.Lock()
 	h.processes = append(h.processes, p)
@@ -203,6 +205,25 @@ func (p *process) trace() *lockset.Trace {
 	return t
 }
 
+// unitTrace listens for what becomes of units with a journal.
+func (p *process) unitTrace() *unitofwork.Trace {
+	w := p.h.w
+	return &unitofwork.Trace{
+		Unfinished: func(unit string, err error) {
+			w.history.loose(unit) // others free what is left
+			if p.dead() {
+				return
+			}
+			w.story.tell(p.name, "unit %s is committed, and not applied to its end: %v", unit, err)
+			w.history.checkUnfinished(p.name, err)
+		},
+		Recovered: func(unit string, committed bool) {
+			w.count(func(c *Counts) { c.Rescues++ })
+			w.story.tell(p.name, "has decided about unit %s, committed: %t", unit, committed)
+		},
+	}
+}
+
 // stall keeps a goroutine of the library from going on after an answer: what a
 // busy machine, a collector or a debugger does. Timers run meanwhile, as they
 // do on such a machine for the other goroutines.
@@ -250,13 +271,6 @@ func nonceBytes(ctx context.Context, seed uint64) (b [16]byte) {
 	binary.BigEndian.PutUint64(b[:8], r.Uint64())
 	binary.BigEndian.PutUint64(b[8:], r.Uint64())
 	return b
-}
-
-// lastNonce is the nonce of the last unit that a worker began.
-func lastNonce(ctx context.Context, seed uint64) string {
-	m := *ctx.Value(mindKey{}).(*mind)
-	m.draws--
-	return nonce(nonceBytes(context.WithValue(ctx, mindKey{}, &m), seed))
 }
 
 // nonce is what the library makes of random bytes.

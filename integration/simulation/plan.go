@@ -20,6 +20,7 @@ type Plan struct {
 	MaxAge         time.Duration
 	Retention      time.Duration
 	ChunkSize      int
+	Transaction    int // how many actions a transaction of a unit has at most: larger ones have a journal
 	Poll, Grace    time.Duration
 	Skew           time.Duration // no wall clock is wrong by more
 	Families, Fan  int           // of keys: how many may be locked as one, and how many below each
@@ -105,6 +106,7 @@ func NewPlan(seed uint64) Plan {
 		p.Storms = append(p.Storms, s)
 		at = s.To + faults.UpTo(r, p.Length/3)
 	}
+	p.Transaction = oneOf(r, 100, 30, 8, 3)
 	return p
 }
 

@@ -110,6 +110,7 @@ func (r lockRow) units() (all []string) {
 func checkRow(before, now lockRow, item map[string]types.AttributeValue) (wrong []string) {
 	_, free := item["isReleased"]
 	_, expires := item["expiresAt"]
+	_, pending := item["pending"]
 	for _, check := range []struct {
 		broken bool
 		what   string
@@ -120,7 +121,10 @@ func checkRow(before, now lockRow, item map[string]types.AttributeValue) (wrong 
 		{now.unit != "" && now.unit == before.unit && now.rvn < before.rvn, "the unit's RVN has fallen from " + before.rvn},
 		{now.unit != "" && len(now.below) > 0, "it is held and has intents"},
 		{len(now.below) > 64, "it has more than 64 intents"},
-		{now.unit != "" && !expires, "it is held and never expires"},
+		{now.unit != "" && !expires && !pending, "it is held and never expires"},
+		{expires && len(now.below) > 0, "it has intents and expires"},
+		{expires && pending, "it waits for a journal and expires"},
+		{now.unit == "" && pending, "it is free and waits for a journal"},
 	} {
 		if check.broken {
 			wrong = append(wrong, check.what)

@@ -55,6 +55,8 @@ type Counts struct {
 	Sets     int           // sets of locks alone that were held and released
 	Finished int           // units of work that had their locks, and whose end was told
 	Commits  int           // units that were committed
+	Journals int           // of those, by a journal
+	Rescues  int           // units with a journal that others decided about, or finished
 	Doubts   int           // units told to be in doubt
 	Requests int
 	Faults   map[string]int
@@ -67,6 +69,8 @@ func (c *Counts) Add(o Counts) {
 	c.Sets += o.Sets
 	c.Finished += o.Finished
 	c.Commits += o.Commits
+	c.Journals += o.Journals
+	c.Rescues += o.Rescues
 	c.Doubts += o.Doubts
 	c.Requests += o.Requests
 	if c.Faults == nil {

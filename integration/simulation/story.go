@@ -167,6 +167,9 @@ func request(in any) string {
 		for _, i := range in.Statements {
 			all = append(all, text(i.Parameters[1]))
 		}
+		if strings.HasPrefix(aws.ToString(in.Statements[0].Statement), "DELETE") {
+			return fmt.Sprintf("delete %s of %s", short(all), text(in.Statements[0].Parameters[0]))
+		}
 		return fmt.Sprintf("renew %s as %s", short(all), text(in.Statements[0].Parameters[0]))
 	}
 	return fmt.Sprintf("%T", in)
@@ -220,6 +223,9 @@ func firstOf(a, b types.AttributeValue) types.AttributeValue {
 // first that fits.
 var verbs = []struct{ has, verb string }{
 	{"#ownerName = :owner", "take"},
+	{"SET #pending", "mark"},
+	{"SET #state", "decide about"},
+	{"SET #body", "journal"},
 	{"ADD #below", "intend"},
 	{"DELETE #below", "leave"},
 	{"list_append", "queue at"},

@@ -20,7 +20,7 @@ var errChangedItsMind = errors.New("the function changed its mind")
 // takes its time, and stages changes that follow from what it read.
 func (p *process) inside(ctx context.Context, u *unitofwork.Unit, j *job, r *rand.Rand, mayPanic bool) error {
 	w := p.h.w
-	t := w.history.try(j, lastNonce(ctx, w.plan.Seed), u.Token())
+	t := w.history.try(j, u.Nonce(), u.Token())
 	t.belief = w.history.believe(u.Context(), j, t.unit, u.Keys(), u.Token(), u.Deadline)
 	defer func() {
 		t.done = time.Now()
@@ -51,9 +51,15 @@ func (p *process) inside(ctx context.Context, u *unitofwork.Unit, j *job, r *ran
 	case mayPanic && w.happens(r, fnPanics, 0.02):
 		panic(errPanicked)
 	}
-	return u.Stage(u.Keys()[0], types.TransactWriteItem{Put: &types.Put{
-		TableName: ptr(logTable), Item: map[string]types.AttributeValue{"ID": &types.AttributeValueMemberS{Value: t.marker}},
-	}})
+	return u.Put(logged(u.Keys()[0]).Ref(t.marker))
+}
+
+// logged is the log, as guarded by a key: which one does not matter, for nobody
+// else writes the item.
+func logged(guard ordering.Key) *unitofwork.Table[struct{ ID string }] {
+	return &unitofwork.Table[struct{ ID string }]{
+		Name: logTable, PartitionKey: "ID", Guard: func(*struct{ ID string }) ordering.Key { return guard },
+	}
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -26,10 +26,36 @@ func (p *process) work(n int) {
 		if begin >= w.until || !p.sleep(begin-time.Since(w.start)) || w.over() {
 			return
 		}
+		if draw(w.plan.Seed, "recovers", p.h.name, n, k).IntN(10) == 0 {
+			p.recovers(ctx)
+		}
 		j := w.history.begin(fmt.Sprintf("%s/w%d/%d", p.name, n, k), p)
 		w.event()
 		p.do(ctx, r, j, k)
 		j.over = true
+	}
+}
+
+// recovers finishes what crashed units left, as a scheduled job would.
+func (p *process) recovers(ctx context.Context) {
+	w := p.h.w
+	ctx, cancel := context.WithTimeout(ctx, 10*w.plan.Lease)
+	defer cancel()
+	found, err := p.units.Recover(ctx)
+	if p.dead() {
+		return
+	}
+	w.story.tell(p.name, "recovers: %d committed, %d aborted, %d alive, %v", len(found.Committed), len(found.Aborted), len(found.Alive), err)
+	if w.settings.Only == nothing && len(found.Aborted) > 0 {
+		w.history.problem("units were aborted, though nothing goes wrong: %v", found.Aborted)
+	}
+	w.history.checkUnfinished(p.name, err)
+}
+
+// checkUnfinished: what is not done may want for an answer, and for nothing else.
+func (h *history) checkUnfinished(who string, err error) {
+	if errors.As(err, new(*unitofwork.JournalError)) || errors.As(err, new(*unitofwork.UnappliedError)) || errors.As(err, new(*lockset.TableError)) {
+		h.problem("%s: %v", who, err)
 	}
 }
 
@@ -56,13 +82,7 @@ func (p *process) do(ctx context.Context, r *rand.Rand, j *job, rush int) {
 		}
 		j.wait, j.impatient, j.began = wait, true, time.Now()
 	}
-	kind := r.IntN(4)
-	plan, err := ordering.NewPlan(j.keys...)
-	must(err)
-	if plan.Rows() > unitofwork.MaxActions/2 {
-		kind = 0 // too large for a unit of work
-	}
-	switch kind {
+	switch r.IntN(4) {
 	case 0:
 		p.holdForAWhile(ctx, r, j, patience)
 	case 1:
@@ -156,9 +176,6 @@ func (p *process) doAsOne(ctx context.Context, r *rand.Rand, j *job, patience ti
 	if r.IntN(4) == 0 { // several want the same, and only one of them is to have it done
 		options.ID = fmt.Sprintf("id-%d-%d", rush, r.IntN(3))
 		j.id, j.keys = options.ID, w.keys(draw(w.plan.Seed, "keys", options.ID))
-		if plan, _ := ordering.NewPlan(j.keys...); plan.Rows() > unitofwork.MaxActions/2 {
-			j.keys = j.keys[:1]
-		}
 	}
 	under := ""
 	if j.id != "" {

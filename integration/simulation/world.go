@@ -79,7 +79,8 @@ func newWorld(s Settings, p *Plan) *world {
 	w.story.on, w.story.start = s.Story, w.start
 	w.history.start = w.start
 	w.counts.Faults = map[string]int{}
-	w.history.byMarker, w.history.units, w.history.w = map[string]*try{}, map[string]*unit{}, w
+	w.history.byMarker, w.history.byUnit = map[string]*try{}, map[string]*try{}
+	w.history.units, w.history.w = map[string]*unit{}, w
 	w.rows.of, w.rows.history = map[string]lockRow{}, &w.history
 	w.db = memdynamo.New(memdynamo.Config{})
 	ctx := context.Background()
@@ -122,10 +123,12 @@ func (w *world) strikes(name string) {
 }
 
 // called notes a request.
-func (w *world) called() {
+func (w *world) called() { w.count(func(c *Counts) { c.Requests++ }) }
+
+func (w *world) count(note func(*Counts)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.counts.Requests++
+	note(&w.counts)
 }
 
 func (w *world) requests() int {
@@ -150,6 +153,9 @@ func (t *tables) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWr
 			switch {
 			case item.Put != nil && *item.Put.TableName == logTable:
 				t.w.history.landed(item.Put.Item["ID"].(*types.AttributeValueMemberS).Value, time.Now())
+			case item.Update != nil && decides(item.Update):
+				t.w.history.decided(text(item.Update.Key["unit"]), time.Now())
+				t.w.count(func(c *Counts) { c.Journals++ })
 			case item.Update != nil:
 				t.w.rows.written(t.DB, item.Update.TableName, item.Update.Key)
 			}
@@ -157,6 +163,12 @@ func (t *tables) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWr
 	}
 	t.w.story.answered(t.who, in, err)
 	return out, err
+}
+
+// decides reports whether a write makes a unit with a journal committed.
+func decides(u *types.Update) bool {
+	state, ok := u.ExpressionAttributeValues[":state"]
+	return ok && *u.TableName == unitTable && text(state) == "committed"
 }
 
 func (t *tables) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
@@ -184,7 +196,7 @@ func (t *tables) BatchExecuteStatement(ctx context.Context, in *dynamodb.BatchEx
 	out, err := t.DB.BatchExecuteStatement(ctx, in, opts...)
 	if err == nil {
 		for i, response := range out.Responses {
-			if response.Error == nil {
+			if response.Error == nil && strings.HasPrefix(*in.Statements[i].Statement, "UPDATE") {
 				t.w.rows.written(t.DB, ptr(lockTable), map[string]types.AttributeValue{"key": in.Statements[i].Parameters[1]})
 			}
 		}
