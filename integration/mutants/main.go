@@ -37,6 +37,18 @@ func main() {
 	}
 }
 
+// part returns every n-th mutant, from the i-th, of "i/n".
+func part(of []mutant, share string) (some []mutant, err error) {
+	var i, n int
+	if _, err := fmt.Sscanf(share, "%d/%d", &i, &n); err != nil || i < 1 || i > n {
+		return nil, fmt.Errorf("-part: %q is not one of 1/n to n/n", share)
+	}
+	for at := i - 1; at < len(of); at += n {
+		some = append(some, of[at])
+	}
+	return some, nil
+}
+
 // run is the whole program: it returns when nothing that it started runs any
 // more, and what it wrote is gone.
 func run(ctx context.Context, args []string) error {
@@ -44,6 +56,7 @@ func run(ctx context.Context, args []string) error {
 	pattern := flags.String("run", "", "only the mutants whose clause, file or test matches this `regexp`")
 	list := flags.Bool("list", false, "print the mutants as a Markdown table and run nothing")
 	simulate := flags.Float64("simulate", 0, "see which the simulation alone catches within so many simulated `hours`; the named tests are left out")
+	share := flags.String("part", "1/1", "only the `i/n`-th part of them: every n-th, from the i-th")
 	workers := flags.Int("workers", runtime.NumCPU(), "how many to build and run at once")
 	timeout := flags.Duration("timeout", 2*time.Minute, "how long one test may take")
 	if err := flags.Parse(args); err != nil {
@@ -53,7 +66,10 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("-run: %w", err)
 	}
-	chosen := selected(all(), wanted)
+	chosen, err := part(selected(all(), wanted), *share)
+	if err != nil {
+		return err
+	}
 	if *simulate > 0 {
 		chosen = bySimulation(chosen, *simulate)
 	}
@@ -61,7 +77,7 @@ func run(ctx context.Context, args []string) error {
 	case *workers < 1:
 		return errors.New("-workers: at least one is needed")
 	case len(chosen) == 0:
-		return fmt.Errorf("-run: no mutant matches %q", *pattern)
+		return fmt.Errorf("-run, -part: no mutant of %s matches %q", *share, *pattern)
 	case *list:
 		fmt.Print(table(chosen))
 		return nil

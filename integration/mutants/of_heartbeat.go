@@ -40,8 +40,8 @@ var ofHolding = []mutant{
 	{
 		clause: "the first row that is not ours any more loses the set at once",
 		file:   "heartbeat/heartbeat.go",
-		old:    `if errors.Is(err, ErrNotOurs) {`,
-		new:    `if errors.Is(err, ErrNotOurs) && n == 0 {`,
+		old:    `if errors.Is(err, ErrNotOurs) && g.has(batch[j]) {`,
+		new:    `if errors.Is(err, ErrNotOurs) && g.has(batch[j]) && n == 0 {`,
 		by:     check{in: "lockset", test: "TestAHolderIsToldByItsNextHeartbeat"},
 	},
 	{

@@ -170,8 +170,8 @@ var ofTakingOver = []mutant{
 	{
 		clause: "a silent holder with a journal is not buried for its silence",
 		file:   "lockset/judge.go",
-		old:    `	if r.pending {`,
-		new:    `	if r.pending && at.now.Before(end) {`,
+		old:    `	if r.pending != "" {`,
+		new:    `	if r.pending != "" && at.now.Before(end) {`,
 		by:     check{in: "lockset", test: "TestJudge"},
 	},
 	{
@@ -258,8 +258,8 @@ var ofGivingUp = []mutant{
 	{
 		clause: "a token is burned by raising a fence, never by lowering one",
 		file:   "lockset/expressions.go",
-		old:    `burnIf       = "#fence < :token"`,
-		new:    `burnIf       = "attribute_exists(#key)"`,
+		old:    `burnIf        = "#fence < :token AND attribute_not_exists(#pending) AND attribute_not_exists(#below)"`,
+		new:    `burnIf        = "attribute_exists(#key)"`,
 		by:     check{in: "lockset", test: "TestGivingUpReleasesWhatLandedUnheard"},
 	},
 	{
@@ -272,8 +272,8 @@ var ofGivingUp = []mutant{
 	{
 		clause: "a burn writes an absent row only where there is none",
 		file:   "lockset/expressions.go",
-		old:    `burnAbsentIf = "attribute_not_exists(#key)"`,
-		new:    `burnAbsentIf = "(attribute_not_exists(#key) OR attribute_exists(#key))"`,
+		old:    `burnAbsentIf  = "attribute_not_exists(#key)"`,
+		new:    `burnAbsentIf  = "(attribute_not_exists(#key) OR attribute_exists(#key))"`,
 		by:     check{in: "lockset", test: "TestABurnMeetsARowThatAppeared"},
 	},
 	{

@@ -116,8 +116,8 @@ var ofTokens = []mutant{
 	{
 		clause: "the fence stays when a row is freed",
 		file:   "lockset/expressions.go",
-		old:    `free   = "SET #isReleased = :one, #expiresAt = :expires REMOVE #unit"`,
-		new:    `free   = "SET #isReleased = :one, #expiresAt = :expires, #fence = :one REMOVE #unit"`,
+		old:    `free   = "SET #isReleased = :one, #expiresAt = :expires REMOVE #unit, #pending"`,
+		new:    `free   = "SET #isReleased = :one, #expiresAt = :expires, #fence = :one REMOVE #unit, #pending"`,
 		by:     check{in: "lockset", test: "TestNoGhostLocks"},
 	},
 	{

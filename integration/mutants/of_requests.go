@@ -56,8 +56,8 @@ var ofAsking = []mutant{
 	{
 		clause: "a transaction cancelled by a conflict is repeated",
 		file:   "internal/requests/kind.go",
-		old:    `		case reasonConflict, reasonThrottled, reasonThroughput:`,
-		new:    `		case reasonThrottled, reasonThroughput:`,
+		old:    `	case reasonConflict, reasonThrottled, reasonThroughput:`,
+		new:    `	case reasonThrottled, reasonThroughput:`,
 		by:     check{in: "internal/requests", test: "TestKindOfAnswersAsTheSDKReadsThem"},
 	},
 	{
@@ -71,9 +71,9 @@ var ofAsking = []mutant{
 		clause: "a condition that failed is news, whatever else happened",
 		file:   "internal/requests/kind.go",
 		old: `			return Refused
-		case reasonConflict`,
+		case IsBusy(r)`,
 		new: `			busy = true
-		case reasonConflict`,
+		case IsBusy(r)`,
 		by: check{in: "internal/requests", test: "TestKindOfAnswersAsTheSDKReadsThem"},
 	},
 	{
