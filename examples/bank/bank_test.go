@@ -45,6 +45,18 @@ func TestARunWithDeadOwners(t *testing.T) {
 	require.Contains(t, out, "The books are sound.")
 }
 
+// Owners that die in the midst of large units, too.
+func TestARunWithCrashes(t *testing.T) {
+	t.Parallel()
+	code, out, errs := bankRun(t.Context(), "-crash", "-units", "200", "-customers", "60", "-owners", "4", "-tellers", "2",
+		"-lease", "1s", "-wait", "8s", "-churn", "1s", "-latency", "4ms", "-mix", "payment=95,merge=2,month-end=3", "-quiet")
+	require.Zero(t, code, out+errs)
+	require.Contains(t, out, "that were larger than one transaction")
+	require.Contains(t, out, "recovery of large units: ")
+	require.Contains(t, out, "0 months' interest not whole, or paid twice")
+	require.Contains(t, out, "The books are sound.")
+}
+
 // Twelve tellers pay between two accounts. A request takes so long that all of
 // them have read before the first has written.
 func TestAnUnsafeRunIsUnsound(t *testing.T) {

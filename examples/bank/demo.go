@@ -51,7 +51,10 @@ func demo(ctx context.Context, o *options, stdout, stderr io.Writer) (sound bool
 
 	var keys []ordering.Key
 	if !o.unsafe {
-		keys = town.keys()
+		if err := of.recover(ctx, stdout); err != nil {
+			return false, err
+		}
+		keys = append(town.keys(), books.AccountKey(books.BankAccount))
 	}
 	results, _, err := of.audit(ctx, keys)
 	if err != nil {
@@ -78,11 +81,19 @@ func newTown(o *options) *town {
 
 func customer(n int) string { return fmt.Sprintf("c%d", n+1) }
 
-// keys are the coarse locks that cover everything.
+func (t *town) everybody() []string {
+	ids := make([]string, t.o.customers)
+	for c := range ids {
+		ids[c] = customer(c)
+	}
+	return ids
+}
+
+// keys are the coarse locks that cover everything of the customers.
 func (t *town) keys() []ordering.Key {
-	keys := make([]ordering.Key, t.o.customers)
-	for c := range keys {
-		keys[c] = books.CustomerKey(customer(c))
+	var keys []ordering.Key
+	for _, id := range t.everybody() {
+		keys = append(keys, books.CustomerKey(id))
 	}
 	return keys
 }
@@ -123,7 +134,7 @@ func (t *town) jobs() func() (staff.Job, bool) {
 
 func (t *town) job(n int) staff.Job {
 	draw := rand.New(rand.NewPCG(t.o.seed, uint64(n)))
-	one, other := twoOf(draw, t.o.customers)
+	one := draw.IntN(t.o.customers)
 	switch kind := t.o.mix.pick(draw.IntN); kind {
 	case books.KindMove:
 		to, tel := street(draw.IntN(10_000)), phone(draw.IntN(10_000))
@@ -131,7 +142,12 @@ func (t *town) job(n int) staff.Job {
 	case books.KindInterest:
 		return staff.Job{Kind: kind, Do: func(ctx context.Context, b *books.Bank) error { return b.PayInterest(ctx, customer(one)) }}
 	case books.KindMerge:
-		return staff.Job{Kind: kind, Do: func(ctx context.Context, b *books.Bank) error { return b.Merge(ctx, customer(one), customer(other)) }}
+		// Every other customer stays: else, in the end, there would be one.
+		from, into := 1+2*draw.IntN(t.o.customers/2), 2*draw.IntN((t.o.customers+1)/2)
+		return staff.Job{Kind: kind, Do: func(ctx context.Context, b *books.Bank) error { return b.Merge(ctx, customer(from), customer(into)) }}
+	case books.KindMonthEnd:
+		month := books.Month{ID: fmt.Sprintf("month-%d", n), Customers: t.everybody()}
+		return staff.Job{Kind: kind, Once: true, Do: func(ctx context.Context, b *books.Bank) error { return b.CloseMonth(ctx, month) }}
 	default:
 		from, to := twoOf(draw, len(t.accounts))
 		payment := books.Payment{

@@ -38,7 +38,7 @@ type options struct {
 	duration            time.Duration
 	seed                uint64
 	mix                 mix
-	unsafe              bool
+	unsafe, crash       bool
 
 	// The replay's.
 	transactions, balances string
@@ -57,11 +57,15 @@ const usage = `Usage:
 
   bank [flags]           a bank at work: owners come and go, then its books are audited
   bank replay [flags]    enter a ledger from a file, each row once
+  bank recover [flags]   finish or abort the large units that dead owners left in tables
 
-The exit code is 0 if the audit holds, 1 if it does not or something went wrong,
-2 if the call is wrong. The report goes to stdout, progress to stderr.
+The exit code is 0 if all went well and the audit holds, 1 if not, 2 if the call is wrong.
+The report goes to stdout, progress to stderr.
 
 `
+
+// names are those of the commands, as they are called.
+var names = map[string]string{"bank": "bank", "replay": "bank replay", "recover": "bank recover"}
 
 // parse reads the flags of a command. It prints help to out.
 func parse(command string, args []string, out io.Writer) (*options, error) {
@@ -69,14 +73,19 @@ func parse(command string, args []string, out io.Writer) (*options, error) {
 	fs := flag.NewFlagSet(command, flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // the caller prints the error, once
 	o.common(fs)
-	if command == "replay" {
+	switch command {
+	case "replay":
+		o.forStaff(fs)
 		o.forReplay(fs)
-	} else {
+	case "recover":
+		fs.StringVar(&o.prefix, "prefix", "", "`prefix` of the tables' names (required)")
+	default:
+		o.forStaff(fs)
 		o.forDemo(fs)
 	}
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			say(out, "%sFlags of %s:\n\n", usage, map[bool]string{true: "bank replay", false: "bank"}[command == "replay"])
+			say(out, "%sFlags of %s:\n\n", usage, names[command])
 			fs.SetOutput(out)
 			fs.PrintDefaults()
 		}
@@ -98,15 +107,19 @@ func (o *options) common(fs *flag.FlagSet) {
 	fs.StringVar(&o.where.Endpoint, "endpoint", "", "`URL` of a DynamoDB to work on (default: an engine in this process's memory)")
 	fs.BoolVar(&o.where.AWS, "aws", false, "work on the AWS account of the default credential chain; this costs money")
 	fs.StringVar(&o.where.Region, "region", "", "AWS `region` (default: the configured one)")
+	fs.DurationVar(&o.lease, "lease", 0, fmt.Sprintf("`time` for which an owner may be silent before others take over its locks (default %v in memory, else %v)", embeddedLease, otherLease))
+	fs.BoolVar(&o.verbose, "v", false, "log what the library logs")
+}
+
+// forStaff are the flags of commands that make tables and have work done.
+func (o *options) forStaff(fs *flag.FlagSet) {
 	fs.DurationVar(&o.where.Latency, "latency", time.Millisecond, "`time` that each request to the engine in memory takes")
 	fs.StringVar(&o.prefix, "prefix", "", "`prefix` of the tables' names (default: a random one)")
 	fs.BoolVar(&o.keep, "keep", false, "keep the tables, which are otherwise deleted at the end")
 	fs.IntVar(&o.owners, "owners", 4, "`number` of owners, each of which stands for a host")
 	fs.IntVar(&o.tellers, "tellers", 8, "`number` of tellers, or workers, of each owner")
-	fs.DurationVar(&o.lease, "lease", 0, fmt.Sprintf("`time` for which an owner may be silent before others take over its locks (default %v in memory, else %v)", embeddedLease, otherLease))
 	fs.DurationVar(&o.wait, "wait", 0, "`time` for which a unit waits for others' locks before its teller gives up and puts the job back (default 2 leases)")
 	fs.BoolVar(&o.quiet, "quiet", false, "show no progress")
-	fs.BoolVar(&o.verbose, "v", false, "log what the library logs")
 }
 
 func (o *options) forDemo(fs *flag.FlagSet) {
@@ -117,6 +130,7 @@ func (o *options) forDemo(fs *flag.FlagSet) {
 	fs.Uint64Var(&o.seed, "seed", 1, "`number` from which the work is drawn: the same one, the same work")
 	fs.Var(o.mix, "mix", "what work there is: `kind=share,...`")
 	fs.DurationVar(&o.churn, "churn", 0, "`time` after which an owner dies or leaves and another takes its place (default so that each lives for 3 leases; 0: never)")
+	fs.BoolVar(&o.crash, "crash", false, "let owners go at random instants, and every other one die in the midst of a unit larger than one transaction")
 	fs.BoolVar(&o.unsafe, "unsafe", false, "do the same work without locks, to see what goes wrong")
 }
 
@@ -127,6 +141,10 @@ func (o *options) forReplay(fs *flag.FlagSet) {
 	fs.BoolVar(&o.skipBad, "skip-bad", false, "leave out malformed rows instead of stopping at them")
 	fs.DurationVar(&o.churn, "churn", 0, "`time` after which an owner dies or leaves and another takes its place; 0: never")
 }
+
+// maxAccounts is how many accounts a customer is opened with at most: its row
+// lists them, and an item of DynamoDB has 400 KB.
+const maxAccounts = 1000
 
 // complete fills in the defaults that depend on other flags.
 func (o *options) complete(command string, given map[string]bool) {
@@ -145,7 +163,10 @@ func (o *options) complete(command string, given map[string]bool) {
 	if given["for"] && !given["units"] {
 		o.units = 0 // no bound
 	}
-	if !given["prefix"] {
+	if o.crash && !given["mix"] {
+		o.mix[books.KindMonthEnd] = 3 // more to die at
+	}
+	if !given["prefix"] && command != "recover" {
 		o.prefix = "bank-" + strings.ToLower(rand.Text()[:8]) + "-"
 	}
 	o.where.Connections = o.owners*o.tellers + 2*o.owners // heartbeats too
@@ -159,28 +180,18 @@ var prefixes = regexp.MustCompile(`^[A-Za-z0-9_.-]{0,240}$`)
 func (o *options) check(command string, given map[string]bool) error {
 	checks := []flagCheck{
 		{o.where.Endpoint != "" && !isURL(o.where.Endpoint), "endpoint", "is no URL such as http://localhost:8000"},
-		{given["latency"] && !o.where.Embedded(), "latency", "is only of the engine in memory"},
-		{o.where.Latency < 0, "latency", "must not be negative"},
 		{!prefixes.MatchString(o.prefix), "prefix", "may have letters, digits, _, . and -, at most 240"},
-		{o.owners < 1, "owners", "must be at least 1"},
-		{o.tellers < 1, "tellers", "must be at least 1"},
 		{o.lease < lockset.MinLease, "lease", fmt.Sprintf("must be at least %v", lockset.MinLease)},
-		{o.churn < 0, "churn", "must not be negative"},
-		{o.churn > 0 && o.churn*time.Duration(o.owners) < 2*o.lease, "churn", fmt.Sprintf(
-			"is too short: an owner would live for %v, and must live for two leases, %v, to take over what others left", o.churn*time.Duration(o.owners), 2*o.lease)},
-		{o.wait < o.lease, "wait", fmt.Sprintf("must be at least a lease, %v: so long the locks of the dead stay", o.lease)},
 	}
-	if command == "replay" {
+	switch command {
+	case "replay":
+		checks = slices.Concat(checks, o.checkStaff(given), o.checkReplay())
+	case "recover":
 		checks = append(checks,
-			flagCheck{o.transactions == "", "transactions", "is required: the ledger's file"},
-			flagCheck{o.balances != "" && !isDir(filepath.Dir(o.balances)), "balances", "names a file in no folder that exists"},
-			flagCheck{o.repeat < 1, "repeat", "must be at least 1"})
-	} else {
-		checks = append(checks,
-			flagCheck{o.customers < 2, "customers", "must be at least 2"},
-			flagCheck{o.accounts < 1 || o.accounts > books.MaxAccounts, "accounts", fmt.Sprintf("must be 1 to %d", books.MaxAccounts)},
-			flagCheck{given["units"] && o.units < 1, "units", "must be at least 1"},
-			flagCheck{given["for"] && o.duration <= 0, "for", "must be more than 0"})
+			flagCheck{o.where.Embedded(), "endpoint", "or -aws is required: what was in memory is gone"},
+			flagCheck{o.prefix == "", "prefix", "is required: that of the tables"})
+	default:
+		checks = slices.Concat(checks, o.checkStaff(given), o.checkDemo(given))
 	}
 	for _, c := range checks {
 		if c.wrong {
@@ -188,6 +199,38 @@ func (o *options) check(command string, given map[string]bool) error {
 		}
 	}
 	return nil
+}
+
+func (o *options) checkStaff(given map[string]bool) []flagCheck {
+	return []flagCheck{
+		{given["latency"] && !o.where.Embedded(), "latency", "is only of the engine in memory"},
+		{o.where.Latency < 0, "latency", "must not be negative"},
+		{o.owners < 1, "owners", "must be at least 1"},
+		{o.tellers < 1, "tellers", "must be at least 1"},
+		{o.churn < 0, "churn", "must not be negative"},
+		{o.churn > 0 && o.churn*time.Duration(o.owners) < 2*o.lease, "churn", fmt.Sprintf(
+			"is too short: an owner would live for %v, and must live for two leases, %v, to take over what others left", o.churn*time.Duration(o.owners), 2*o.lease)},
+		{o.wait < o.lease, "wait", fmt.Sprintf("must be at least a lease, %v: so long the locks of the dead stay", o.lease)},
+	}
+}
+
+func (o *options) checkReplay() []flagCheck {
+	return []flagCheck{
+		{o.transactions == "", "transactions", "is required: the ledger's file"},
+		{o.balances != "" && !isDir(filepath.Dir(o.balances)), "balances", "names a file in no folder that exists"},
+		{o.repeat < 1, "repeat", "must be at least 1"},
+	}
+}
+
+func (o *options) checkDemo(given map[string]bool) []flagCheck {
+	return []flagCheck{
+		{o.customers < 2, "customers", "must be at least 2"},
+		{o.accounts < 1 || o.accounts > maxAccounts, "accounts", fmt.Sprintf("must be 1 to %d", maxAccounts)},
+		{given["units"] && o.units < 1, "units", "must be at least 1"},
+		{given["for"] && o.duration <= 0, "for", "must be more than 0"},
+		{o.crash && o.unsafe, "crash", "is about units, and with -unsafe there are none"},
+		{o.crash && o.churn == 0, "crash", "needs -churn, by which owners go"},
+	}
 }
 
 type flagCheck struct {
@@ -209,7 +252,7 @@ func isDir(name string) bool {
 type mix map[string]int
 
 func defaultMix() mix {
-	return mix{books.KindPayment: 80, books.KindMove: 10, books.KindInterest: 9, books.KindMerge: 1}
+	return mix{books.KindPayment: 1600, books.KindMove: 200, books.KindInterest: 179, books.KindMerge: 20, books.KindMonthEnd: 1}
 }
 
 func (m mix) String() string {

@@ -25,8 +25,8 @@ func TestWrongCalls(t *testing.T) {
 		"-owners 0":                              "-owners must be at least 1",
 		"-tellers 0":                             "-tellers must be at least 1",
 		"-customers 1":                           "-customers must be at least 2",
-		"-accounts 0":                            "-accounts must be 1 to 8",
-		"-accounts 9":                            "-accounts must be 1 to 8",
+		"-accounts 0":                            "-accounts must be 1 to 1000",
+		"-accounts 1001":                         "-accounts must be 1 to 1000",
 		"-lease 10ms":                            "-lease must be at least 1s",
 		"-lease 0s":                              "-lease must be at least 1s",
 		"-churn -1s":                             "-churn must not be negative",
@@ -38,10 +38,16 @@ func TestWrongCalls(t *testing.T) {
 		"-endpoint http://":                      "-endpoint is no URL",
 		"-prefix a/b":                            "-prefix may have letters",
 		"-mix payment":                           "-mix",
-		"-mix gifts=1":                           `"gifts=1" is not one of [interest merge move payment]`,
+		"-mix gifts=1":                           `"gifts=1" is not one of [interest merge month-end move payment]`,
 		"-mix payment=-1":                        "-mix",
 		"-mix payment=0":                         "no kind has a share",
 		"-mix payment=0,move=0":                  "no kind has a share",
+		"-crash -unsafe":                         "-crash is about units",
+		"-crash -churn 0":                        "-crash needs -churn",
+		"recover -prefix x-":                     "-endpoint or -aws is required",
+		"recover -aws":                           "-prefix is required",
+		"recover -aws -prefix a/b":               "-prefix may have letters",
+		"recover -aws -prefix x- -units 5":       "-units",
 		"replay":                                 "-transactions is required",
 		"replay -transactions x -units 5":        "-units",
 		"replay -transactions x -repeat 0":       "-repeat must be at least 1",
@@ -56,7 +62,7 @@ func TestWrongCalls(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, call := range [][]string{{"-h"}, {"replay", "-h"}} {
+	for _, call := range [][]string{{"-h"}, {"replay", "-h"}, {"recover", "-h"}} {
 		code, out, errs := bankRun(t.Context(), call...)
 		require.Zero(t, code)
 		require.Empty(t, errs)
@@ -89,13 +95,16 @@ func TestDefaults(t *testing.T) {
 	require.Zero(t, parsed("bank", "-churn", "0").churn)
 	require.Zero(t, parsed("bank", "-for", "1s").units, "no bound but the time")
 	require.Equal(t, 5, parsed("bank", "-for", "1s", "-units", "5").units)
+	require.Equal(t, 3, parsed("bank", "-crash").mix[books.KindMonthEnd])
+	require.Equal(t, 1, parsed("bank", "-crash", "-mix", "month-end=1").mix[books.KindMonthEnd])
+	require.Equal(t, 10*time.Second, parsed("recover", "-aws", "-prefix", "x-").lease)
 	require.Zero(t, parsed("replay", "-transactions", "x").churn)
 	require.NotZero(t, parsed("replay", "-transactions", "x", "-balances", filepath.Join(t.TempDir(), "x")))
 }
 
 func TestMix(t *testing.T) {
 	m := defaultMix()
-	require.Equal(t, "interest=9,merge=1,move=10,payment=80", m.String())
+	require.Equal(t, "interest=179,merge=20,month-end=1,move=200,payment=1600", m.String())
 	require.NoError(t, m.Set("move=3,merge=1"))
 	require.Equal(t, "merge=1,move=3", m.String())
 	var picked []string
@@ -111,7 +120,7 @@ func TestMix(t *testing.T) {
 // The work is a function of the seed.
 func TestTheWorkIsDrawnFromTheSeed(t *testing.T) {
 	kinds := func(seed string) (kinds string) {
-		o, err := parse("bank", []string{"-units", "200", "-seed", seed}, io.Discard)
+		o, err := parse("bank", []string{"-units", "200", "-seed", seed, "-mix", "payment=6,move=2,interest=2,merge=1,month-end=1"}, io.Discard)
 		require.NoError(t, err)
 		next := newTown(o).jobs()
 		for {
@@ -124,7 +133,7 @@ func TestTheWorkIsDrawnFromTheSeed(t *testing.T) {
 	}
 	require.Equal(t, kinds("3"), kinds("3"))
 	require.NotEqual(t, kinds("3"), kinds("4"))
-	for _, kind := range []string{books.KindPayment, books.KindMove, books.KindInterest, books.KindMerge} {
+	for _, kind := range []string{books.KindPayment, books.KindMove, books.KindInterest, books.KindMerge, books.KindMonthEnd} {
 		require.Contains(t, kinds("3"), kind)
 	}
 	draw := rand.New(rand.NewPCG(1, 1))

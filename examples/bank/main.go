@@ -1,10 +1,13 @@
 // Command bank shows holdall at work: tellers of several owners move money,
-// move house, pay interest and merge customers, all at once, while owners die
-// and others take their place. Then it audits the books.
+// move house, merge customers and pay interest, to one customer or to all of
+// them as one, while owners die and others take their place. Then it audits the
+// books.
 //
 //	go run ./examples/bank                # in memory, needs nothing
 //	go run ./examples/bank -unsafe        # the same work without locks
+//	go run ./examples/bank -crash         # owners die in the midst of large units, too
 //	go run ./examples/bank replay -h      # enter a ledger from a file
+//	go run ./examples/bank recover -h     # finish what dead owners left
 //
 // The bank's own work is in internal/books; how owners and tellers deal with
 // errors is in internal/staff.
@@ -48,8 +51,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		do = demo
 	case "replay":
 		do = replay
+	case "recover":
+		do = recovery
 	default:
-		say(stderr, "bank: unknown command %q: there is only \"replay\", or none for the demo; see bank -h\n", command)
+		say(stderr, "bank: unknown command %q: there are \"replay\", \"recover\", or none for the demo; see bank -h\n", command)
 		return exitUsage
 	}
 	o, err := parse(command, args, stdout)

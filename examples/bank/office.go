@@ -10,7 +10,6 @@ import (
 	"github.com/holdall/holdall/examples/bank/internal/audit"
 	"github.com/holdall/holdall/examples/bank/internal/staff"
 	"github.com/holdall/holdall/examples/bank/internal/store"
-	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -65,9 +64,22 @@ func (of *office) work(ctx context.Context, what string, jobs int, churn time.Du
 	err := staff.Run(staff.Config{
 		DB: of.db, Tables: of.tables.Books, Locks: of.tables.Locks, Units: of.tables.Units,
 		Unsafe: of.o.unsafe, Owners: of.o.owners, Tellers: of.o.tellers,
-		Churn: churn, Wait: of.o.wait,
+		Churn: churn, Crash: of.o.crash, Seed: of.o.seed, Wait: of.o.wait,
 	}, desk, tally)
 	return tally, time.Since(start), err
+}
+
+// recover finishes large units that dead owners left, and says so if it matters.
+func (of *office) recover(ctx context.Context, stdout io.Writer) error {
+	found, err := recoverOnce(context.WithoutCancel(ctx), of.db, of.tables)
+	if foundAny(found) || of.o.crash && err == nil {
+		say(stdout, "\n")
+		reportRecovery(stdout, found)
+	}
+	if err != nil {
+		return fmt.Errorf("recover: %w", err)
+	}
+	return nil
 }
 
 // audit reads and checks the books. It holds keys meanwhile, which should be
@@ -76,9 +88,7 @@ func (of *office) work(ctx context.Context, what string, jobs int, churn time.Du
 func (of *office) audit(ctx context.Context, keys []ordering.Key) ([]audit.Result, audit.Records, error) {
 	ctx = context.WithoutCancel(ctx) // what was done is audited, interrupted or not
 	if len(keys) > 0 {
-		cfg := of.tables.Locks
-		cfg.Owner, cfg.ChunkSize = "auditor", lockset.MaxChunkSize
-		locks, err := lockset.New(of.db, cfg)
+		locks, _, err := auditor(of.db, of.tables)
 		if err != nil {
 			return nil, audit.Records{}, err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdall/holdall/examples/bank/internal/audit"
 	"github.com/holdall/holdall/examples/bank/internal/staff"
+	"github.com/holdall/holdall/unitofwork"
 )
 
 func reportDemo(w io.Writer, o *options, t *staff.Tally, took time.Duration) {
@@ -37,9 +38,31 @@ func reportDemo(w io.Writer, o *options, t *staff.Tally, took time.Duration) {
 		say(w, "  unknown: had no ID, and their owner died at it\n")
 	}
 	reportRequests(w, t)
+	reportLarge(w, t)
 	reportWaiting(w, t)
 	reportEvents(w, t)
 	reportFailures(w, t.Unexpected)
+}
+
+// reportLarge says what became of units larger than one transaction, if there
+// were any.
+func reportLarge(w io.Writer, t *staff.Tally) {
+	sum := t.LargeUnits()
+	if len(t.Large) == 0 {
+		return
+	}
+	say(w, "\n%8d units committed that were larger than one transaction\n", sum.Committed)
+	if sum.Longest > 0 {
+		say(w, "%8d lock rows and %d writes on average, %d and %d the most; %s on average, %s the longest\n",
+			sum.Rows, sum.Writes, sum.MostRows, sum.MostWrites, millis(sum.Average), millis(sum.Longest))
+	}
+	reportAll(w, []event{
+		{int64(t.DiedMidway[unitofwork.Journaling]), "owners died while they journaled one"},
+		{int64(t.DiedMidway[unitofwork.Marking]), "owners died while they marked the locks of one"},
+		{int64(t.DiedMidway[unitofwork.Applying]), "owners died while they decided on one, or applied it"},
+		{int64(sum.RolledForward), "of dead owners rolled forward by others"},
+		{int64(sum.Aborted), "of dead owners aborted by others"},
+	})
 }
 
 // reportRequests says what the work cost.
@@ -101,7 +124,7 @@ func reportEvents(w io.Writer, t *staff.Tally) {
 		{t.Left.Load(), "owners left"},
 		{t.TakenOver.Load(), "locks of dead holders taken over"},
 		{t.Cleaned.Load(), "intents of dead holders removed"},
-		{t.Inherited.Load(), "payments done again because their owner died at them"},
+		{t.Inherited.Load(), "jobs with an ID done again because their owner died at them"},
 		{t.Repeated.Load(), "of what was done again had been committed, and was not repeated"},
 		{t.PutBack.Load(), "jobs put back, for another teller"},
 		{t.Raised.Load(), "times a token had to be raised"},

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/examples/bank/internal/staff"
+	"github.com/holdall/holdall/unitofwork"
 )
 
 func TestReportOfWaiting(t *testing.T) {
@@ -30,6 +31,34 @@ func TestReportOfWaiting(t *testing.T) {
 	tally.Dropped.Store(1)
 	tally.GaveUp.Store(5)
 	require.Contains(t, report(tally), "       1 dead units dropped from the head of a queue\n       5 units gave up waiting\n")
+}
+
+func TestReportOfLargeUnits(t *testing.T) {
+	report := func(tally *staff.Tally) string {
+		var out strings.Builder
+		reportLarge(&out, tally)
+		return out.String()
+	}
+	tally := staff.NewTally()
+	require.Empty(t, report(tally))
+
+	tally.Large["a"] = &staff.LargeUnit{Committed: true, Rows: 41, Writes: 120, Took: 500 * time.Millisecond}
+	tally.Large["b"] = &staff.LargeUnit{Committed: true, Rows: 61, Writes: 180, Took: time.Second}
+	require.Equal(t, `
+       2 units committed that were larger than one transaction
+      51 lock rows and 150 writes on average, 61 and 180 the most; 750.0ms on average, 1000.0ms the longest
+`, report(tally))
+
+	tally.Large = map[string]*staff.LargeUnit{"a": {Committed: true, RolledForward: true}, "b": {Aborted: true}}
+	tally.DiedMidway[unitofwork.Journaling] = 1
+	tally.DiedMidway[unitofwork.Applying] = 2
+	require.Equal(t, `
+       1 units committed that were larger than one transaction
+       1 owners died while they journaled one
+       2 owners died while they decided on one, or applied it
+       1 of dead owners rolled forward by others
+       1 of dead owners aborted by others
+`, report(tally))
 }
 
 func TestReportOfEvents(t *testing.T) {

@@ -33,7 +33,9 @@ func Check(r Records) []Result {
 	return []Result{
 		{"lost updates", lostUpdates(r)},
 		{"torn customers", torn(r)},
+		{"accounts whose history has another owner", owners(r)},
 		{"payments not whole, or made twice", payments(r)},
+		{"months' interest not whole, or paid twice", months(r)},
 		{"changes without history", unrecorded(r)},
 		{"balances that differ from opening and history", balances(r)},
 		{"tokens out of order", tokens(r)},
@@ -46,8 +48,9 @@ func Sound(results []Result) bool {
 	return !slices.ContainsFunc(results, func(r Result) bool { return len(r.Findings) > 0 })
 }
 
-// money: what is on the accounts was there at the opening, is interest, or came
-// in cash.
+// money: what is on the accounts was there at the opening, is interest that a
+// customer's row counts, or came in cash. A month's interest comes from the
+// bank's account, which is one of them.
 func money(r Records) []string {
 	var expected, found int64
 	for _, a := range r.Accounts {
@@ -170,7 +173,7 @@ func tokens(r Records) (findings []string) {
 func payments(r Records) (findings []string) {
 	sides := map[string][]books.Change{}
 	for _, c := range r.History {
-		if c.Entry != "" {
+		if c.Entry != "" && c.Kind != books.KindMonthEnd {
 			sides[c.Entry] = append(sides[c.Entry], c)
 		}
 	}
@@ -193,6 +196,29 @@ func payments(r Records) (findings []string) {
 			findings = append(findings, fmt.Sprintf("payment %s: its sides differ by %s", id, Hundredths(sum)))
 		case len(records) != want:
 			findings = append(findings, fmt.Sprintf("payment %s: both sides are of %s", id, sides[id][0].Record))
+		}
+	}
+	return findings
+}
+
+// months: what a month's interest added to accounts it took from the bank's, and
+// it was paid once to each.
+func months(r Records) (findings []string) {
+	sums, rows := map[string]int64{}, map[string]int{}
+	for _, c := range r.History {
+		if c.Kind == books.KindMonthEnd {
+			sums[c.Entry] += c.Amount
+			rows[c.Entry+" to "+c.Record]++
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(sums)) {
+		if sums[id] != 0 {
+			findings = append(findings, fmt.Sprintf("month %s: what was paid and what was taken differ by %s", id, Hundredths(sums[id])))
+		}
+	}
+	for _, what := range slices.Sorted(maps.Keys(rows)) {
+		if rows[what] > 1 {
+			findings = append(findings, fmt.Sprintf("month %s: paid %d times", what, rows[what]))
 		}
 	}
 	return findings

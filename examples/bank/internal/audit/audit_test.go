@@ -12,7 +12,8 @@ import (
 )
 
 // sound are books with nothing wrong: two customers, one of whom got interest,
-// a payment, cash, and a third customer who was merged into the second.
+// a payment, cash, a third customer who was merged into the second, and a month's
+// interest.
 func sound() audit.Records {
 	child := func(id, home string) []books.Child { return []books.Child{{ID: id, Home: home}} }
 	return audit.Records{
@@ -25,15 +26,19 @@ func sound() audit.Records {
 			{ID: "a", Home: "1", Owner: "1", Opening: 100, Balance: 65, Changes: 2},
 			{ID: "b", Home: "3", Owner: "2", Opening: 100, Balance: 140, Changes: 1},
 			{ID: "7", Balance: -12, Changes: 1},
+			{ID: "bank", Balance: -6, Changes: 1},
+			{ID: "9", Balance: 6, Changes: 1},
 		},
 		Addresses: []books.Address{{ID: "x", Customer: "1", Version: 2}, {ID: "u", Customer: "2", Version: 1}},
 		Contacts:  []books.Contact{{ID: "y", Customer: "1", Version: 2}, {ID: "v", Customer: "2", Version: 1}},
 		History: []books.Change{
-			{Record: "account:b", Token: "0000000000000010", Seq: 1, Kind: books.KindPayment, Entry: "p", Amount: 40},
-			{Record: "account:a", Token: "0000000000000011", Seq: 2, Kind: books.KindInterest, Amount: 5},
+			{Record: "account:b", Token: "0000000000000010", Owner: "2", Seq: 1, Kind: books.KindPayment, Entry: "p", Amount: 40},
+			{Record: "account:a", Token: "0000000000000011", Owner: "1", Seq: 2, Kind: books.KindInterest, Amount: 5},
 			{Record: "customer:1", Token: "0000000000000011", Seq: 1, Kind: books.KindInterest},
-			{Record: "account:a", Token: "0000000000000010", Seq: 1, Kind: books.KindPayment, Entry: "p", Amount: -40},
+			{Record: "account:a", Token: "0000000000000010", Owner: "1", Seq: 1, Kind: books.KindPayment, Entry: "p", Amount: -40},
 			{Record: "account:7", Token: "0000000000000012", Seq: 1, Kind: books.KindCash, Entry: "8", Amount: -12},
+			{Record: "account:9", Token: "0000000000000014", Seq: 1, Kind: books.KindMonthEnd, Entry: "m", Amount: 6},
+			{Record: "account:bank", Token: "0000000000000014", Seq: 1, Kind: books.KindMonthEnd, Entry: "m", Amount: -6},
 		},
 	}
 }
@@ -50,6 +55,8 @@ const (
 	lost     = "lost updates"
 	torn     = "torn customers"
 	payments = "payments not whole, or made twice"
+	owners   = "accounts whose history has another owner"
+	months   = "months' interest not whole, or paid twice"
 	missing  = "changes without history"
 	balances = "balances that differ from opening and history"
 	tokens   = "tokens out of order"
@@ -74,7 +81,7 @@ var broken = []struct {
 		money: "the accounts hold 1.93, they should hold 1.88: 0.05 too much"}},
 	{"interest that no account got", func(r *audit.Records) { r.Customers[1].Interest = 300 }, map[string]string{
 		money: "the accounts hold 1.93, they should hold 4.93: 3.00 too little"}},
-	{"an account that is gone", func(r *audit.Records) { r.Accounts = r.Accounts[:2] }, map[string]string{
+	{"an account that is gone", func(r *audit.Records) { r.Accounts = slices.Delete(r.Accounts, 2, 3) }, map[string]string{
 		balances: "account:7 has a history of -0.12 and no account", missing: "account:7: it has a history, and is not there",
 		money: "the accounts hold 2.05, they should hold 1.93: 0.12 too much"}},
 	{"two that made the same change", func(r *audit.Records) {
@@ -100,7 +107,7 @@ var broken = []struct {
 	{"a payment that gives less than it takes", func(r *audit.Records) { r.History[0].Amount, r.Accounts[1].Balance = 39, 139 }, map[string]string{
 		payments: "payment p: its sides differ by -0.01", money: "the accounts hold 1.92, they should hold 1.93: 0.01 too little"}},
 	{"a payment to oneself", func(r *audit.Records) {
-		r.History[0].Record, r.History[0].Seq, r.History[0].Token = "account:a", 3, "0000000000000012"
+		r.History[0].Record, r.History[0].Seq, r.History[0].Token, r.History[0].Owner = "account:a", 3, "0000000000000012", "1"
 		r.Accounts[0].Balance, r.Accounts[0].Changes = 105, 3
 		r.Accounts[1].Balance, r.Accounts[1].Changes = 100, 0
 	}, map[string]string{payments: "payment p: both sides are of account:a"}},
@@ -113,7 +120,18 @@ var broken = []struct {
 	{"a child that is gone", func(r *audit.Records) { r.Contacts = r.Contacts[:1] }, map[string]string{
 		torn: "customer 2: lists contact v, which is not there"}},
 	{"a child of somebody else", func(r *audit.Records) { r.Accounts[1].Owner = "3" }, map[string]string{
-		torn: "customer 2: lists account b, which says it is of customer 3"}},
+		torn:   "customer 2: lists account b, which says it is of customer 3",
+		owners: `account:b is of customer "3", change 1 of its history of customer "2"`}},
+	{"a history that was left behind", func(r *audit.Records) { r.History[3].Owner = "2" }, map[string]string{
+		owners: `account:a is of customer "1", change 1 of its history of customer "2"`}},
+	{"a month's interest that was not taken from the bank", func(r *audit.Records) { r.History[6].Amount, r.Accounts[3].Balance = -5, -5 }, map[string]string{
+		months: "month m: what was paid and what was taken differ by 0.01", money: "the accounts hold 1.94, they should hold 1.93: 0.01 too much"}},
+	{"a month's interest paid twice", func(r *audit.Records) {
+		again := r.History[5]
+		again.Seq, again.Token, again.Amount = 2, "0000000000000015", 0
+		r.History = append(r.History, again)
+		r.Accounts[4].Changes = 2
+	}, map[string]string{months: "month m to account:9: paid 2 times"}},
 	{"a child that nobody lists", func(r *audit.Records) { r.Customers[1].Accounts = nil }, map[string]string{
 		torn: "customer 2: account b is its own but not in its list"}},
 	{"a child listed twice", func(r *audit.Records) {

@@ -78,3 +78,18 @@ func (t tearing) children(c books.Customer, kind string, children []books.Child,
 		}
 	}
 }
+
+// owners: whoever has an account has all rows of its history. One finding for
+// each account.
+func owners(r Records) (findings []string) {
+	of := histories(r)
+	for _, a := range r.Accounts {
+		record := books.AccountRecord(a.ID)
+		others := slices.DeleteFunc(of[record], func(c books.Change) bool { return c.Owner == a.Owner })
+		if len(others) > 0 {
+			findings = append(findings, fmt.Sprintf("%s is of customer %q, change %d of its history of customer %q",
+				record, a.Owner, others[0].Seq, others[0].Owner))
+		}
+	}
+	return findings
+}

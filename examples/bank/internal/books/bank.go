@@ -13,17 +13,19 @@ import (
 
 // Why the bank says no. Nothing was written then.
 var (
-	ErrFunds    = errors.New("not enough money")
-	ErrMerged   = errors.New("the customer was merged into another")
-	ErrTooLarge = errors.New("the merged customer would have too many accounts")
-	ErrAbsent   = errors.New("no such record")
+	ErrFunds  = errors.New("not enough money")
+	ErrMerged = errors.New("the customer was merged into another")
+	ErrAbsent = errors.New("no such record")
 	// ErrChanged: what was read without locks, to know which to take, was no
 	// longer so when they were held. Trying again may succeed.
 	ErrChanged = errors.New("the customer's list of children changed meanwhile")
+	// ErrRowsMissing: a history has fewer rows than its account counts. A Query
+	// may have missed the newest; without locks, a row may never have been written.
+	ErrRowsMissing = errors.New("rows of an account's history are missing")
 )
 
 // Refusals are the errors that are the bank's answer, not its failure.
-var Refusals = []error{ErrFunds, ErrMerged, ErrTooLarge}
+var Refusals = []error{ErrFunds, ErrMerged, ErrRowsMissing}
 
 // Unit is what the bank's work needs of a unit of work: *unitofwork.Unit has
 // it. It is an interface only because Plain shows what happens without locks.
@@ -65,7 +67,7 @@ func (b *Bank) usual(o *unitofwork.Options) { o.Attempts, o.Wait = attempts, b.W
 
 // withCustomers runs fn on customers whose keys depend on what their rows say:
 // it looks without a lock, locks what that names, and reads the rows again. If
-// they name other children by then, it begins anew.
+// they name other children by then, or fn misses rows, it begins anew.
 func (b *Bank) withCustomers(ctx context.Context, ids []string, keys func([]Customer) []ordering.Key,
 	fn func(context.Context, Unit, []*unitofwork.Ref[Customer]) error,
 ) error {
@@ -94,7 +96,7 @@ func (b *Bank) withCustomers(ctx context.Context, ids []string, keys func([]Cust
 			}
 			return fn(ctx, u, refs)
 		}, b.usual)
-		if n == attempts || !errors.Is(err, ErrChanged) {
+		if n == attempts || !errors.Is(err, ErrChanged) && !errors.Is(err, ErrRowsMissing) {
 			return err
 		}
 	}

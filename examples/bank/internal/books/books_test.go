@@ -23,8 +23,8 @@ import (
 type bank struct {
 	*books.Bank
 	t      *testing.T
+	db     *memdynamo.DB
 	tables *store.Tables
-	clock  *fencing.Clock
 }
 
 func newBank(t *testing.T, customers int) bank {
@@ -32,22 +32,47 @@ func newBank(t *testing.T, customers int) bank {
 	db := memdynamo.New(memdynamo.Config{})
 	tables, err := store.Create(t.Context(), db, "test-")
 	require.NoError(t, err)
-	locks, err := lockset.New(db, tables.Locks)
-	require.NoError(t, err)
-	units, err := unitofwork.New(locks, tables.Units)
-	require.NoError(t, err)
-	look := books.Looker{DB: db, Observe: func(lockset.RequestInfo) {}}
-	b := bank{&books.Bank{Tables: tables.Books, Run: books.Locked{Units: units}, Look: look}, t, tables, locks.Clock()}
+	b := bank{t: t, db: db, tables: tables}
+	b.Bank, _ = b.owner(db)
 	for n := range customers {
-		id := fmt.Sprintf("c%d", n+1)
-		opening := books.Opening{Balance: 100_00, Street: "1 Elm Street", Phone: "1", Customer: books.Customer{
-			ID: id, Accounts: []books.Child{account(n + 1)},
-			Addresses: []books.Child{{ID: "at-" + id, Home: id}}, Contacts: []books.Child{{ID: "to-" + id, Home: id}},
-		}}
-		require.NoError(t, b.Open(t.Context(), opening))
-		require.NoError(t, b.Open(t.Context(), opening), "which changes nothing")
+		b.open(fmt.Sprintf("c%d", n+1), account(n+1))
 	}
 	return b
+}
+
+// database is what an owner asks of DynamoDB.
+type database interface {
+	lockset.DynamoDB
+	books.Items
+}
+
+// owner is another one of the bank, with a connection of its own.
+func (b bank) owner(db database) (*books.Bank, *unitofwork.Client) {
+	b.t.Helper()
+	locks, err := lockset.New(db, b.tables.Locks)
+	require.NoError(b.t, err)
+	units, err := unitofwork.New(locks, b.tables.Units)
+	require.NoError(b.t, err)
+	look := books.Looker{DB: db, Observe: func(lockset.RequestInfo) {}}
+	return &books.Bank{Tables: b.tables.Books, Run: books.Locked{Units: units}, Look: look}, units
+}
+
+// open opens a customer.
+func (b bank) open(id string, accounts ...books.Child) {
+	b.t.Helper()
+	opening := books.Opening{Balance: 100_00, Street: "1 Elm Street", Phone: "1", Customer: books.Customer{
+		ID: id, Accounts: accounts,
+		Addresses: []books.Child{{ID: "at-" + id, Home: id}}, Contacts: []books.Child{{ID: "to-" + id, Home: id}},
+	}}
+	require.NoError(b.t, b.Open(b.t.Context(), opening))
+	require.NoError(b.t, b.Open(b.t.Context(), opening), "which changes nothing")
+}
+
+func (b bank) clock() *fencing.Clock {
+	b.t.Helper()
+	locks, err := lockset.New(b.db, b.tables.Locks)
+	require.NoError(b.t, err)
+	return locks.Clock()
 }
 
 func account(n int) books.Child {
@@ -161,21 +186,6 @@ func TestMerge(t *testing.T) {
 	require.Equal(t, int64(29), find(t, r.Customers, func(c books.Customer) bool { return c.ID == "c3" }).Interest, "10 + 10 + 9")
 }
 
-// The largest customer's work still fits into one transaction, also when every
-// child has another home.
-func TestTheLargestCustomer(t *testing.T) {
-	b := newBank(t, books.MaxAccounts+1)
-	for n := 2; n <= books.MaxAccounts; n++ {
-		require.NoError(t, b.Merge(t.Context(), fmt.Sprintf("c%d", n), "c1"))
-	}
-	require.NoError(t, b.PayInterest(t.Context(), "c1"))
-	require.NoError(t, b.Move(t.Context(), "c1", "3 Mill Street", "3"))
-	last := fmt.Sprintf("c%d", books.MaxAccounts+1)
-	require.ErrorIs(t, b.Merge(t.Context(), last, "c1"), books.ErrTooLarge)
-	require.ErrorIs(t, b.Merge(t.Context(), "c1", last), books.ErrTooLarge)
-	b.sound()
-}
-
 // before is a runner before whose first unit something else happens.
 type before struct {
 	books.Runner
@@ -205,7 +215,7 @@ func TestChildrenThatCameMeanwhile(t *testing.T) {
 // Without locks, the same work in the same order loses one of two payments.
 func TestWithoutLocksUpdatesAreLost(t *testing.T) {
 	b := newBank(t, 3)
-	b.Run = books.Plain{Tables: b.Tables, Looker: b.Look, Clock: b.clock}
+	b.Run = books.Plain{Tables: b.Tables, Looker: b.Look, Clock: b.clock()}
 	other := *b.Bank
 	// It reads the balance, and pays when the other is done.
 	b.Run = between{b.Run, func() {

@@ -8,11 +8,6 @@ import (
 	"github.com/holdall/holdall/unitofwork"
 )
 
-// MaxAccounts is how many accounts a customer may have. The work on all of
-// them is to fit into one transaction of DynamoDB, which has 100 actions: per
-// account its row, its history, and a key and an ancestor to lock.
-const MaxAccounts = 8
-
 // Opening is a customer to be opened, with its accounts.
 type Opening struct {
 	Customer Customer // with the lists of its children
@@ -97,7 +92,8 @@ func (b *Bank) PayInterest(ctx context.Context, id string) error {
 	})
 }
 
-// Merge makes one customer of two: into gets everything that from has. Both are
+// Merge makes one customer of two: into gets everything that from has, with all
+// rows of its accounts' history, however many these are. Both customers are
 // locked coarsely, and children that came from elsewhere finely. The accounts
 // change their owner and keep their home, hence their guard.
 func (b *Bank) Merge(ctx context.Context, from, into string) error {
@@ -109,13 +105,11 @@ func (b *Bank) Merge(ctx context.Context, from, into string) error {
 		}
 		return keys
 	}
+	change := Change{Kind: KindMerge, Note: from + " into " + into}
 	return b.withCustomers(ctx, []string{from, into}, keys, func(ctx context.Context, u Unit, rows []*unitofwork.Ref[Customer]) error {
 		gone, stays := rows[0], rows[1]
-		if len(gone.T.Accounts)+len(stays.T.Accounts) > MaxAccounts {
-			return ErrTooLarge
-		}
-		accounts := refsOf(gone.T.Accounts, b.Tables.account)
-		if err := u.Get(ctx, records(accounts)...); err != nil {
+		accounts, err := b.handOver(ctx, u, gone.T.Accounts, into, change)
+		if err != nil {
 			return err
 		}
 		stays.T.Accounts = append(stays.T.Accounts, gone.T.Accounts...)
@@ -131,16 +125,45 @@ func (b *Bank) Merge(ctx context.Context, from, into string) error {
 		gone.T.MergedInto = into
 		gone.T.Version++
 
-		written := profile.records()
-		for _, a := range accounts {
-			a.T.Owner = into
-			written = append(written, b.Tables.post(u.Token(), a, Change{Kind: KindMerge, Note: from + " into " + into})...)
-		}
+		written := slices.Concat(accounts, profile.records())
 		for _, r := range rows {
-			written = append(written, b.Tables.note(u.Token(), r, Change{Kind: KindMerge, Note: from + " into " + into})...)
+			written = append(written, b.Tables.note(u.Token(), r, change)...)
 		}
 		return u.Put(written...)
 	})
+}
+
+// handOver gives accounts to another customer, with their history, and returns
+// what must be written for it.
+func (b *Bank) handOver(ctx context.Context, u Unit, children []Child, to string, change Change) (written []unitofwork.Record, err error) {
+	accounts := refsOf(children, b.Tables.account)
+	if err := u.Get(ctx, records(accounts)...); err != nil {
+		return nil, err
+	}
+	for _, a := range accounts {
+		history, err := b.history(ctx, a.T)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range history {
+			row.T.Owner = to
+		}
+		a.T.Owner = to
+		written = append(written, records(history)...)
+		written = append(written, b.Tables.post(u.Token(), a, change)...)
+	}
+	return written, nil
+}
+
+// history reads all rows of an account's history, whose lock is held. A Query
+// may miss a row that was just inserted, and does not tell; but the account
+// counts its rows.
+func (b *Bank) history(ctx context.Context, a Account) ([]*unitofwork.Ref[Change], error) {
+	rows, err := query(ctx, b.Look, &b.Tables.History, AccountRecord(a.ID))
+	if err == nil && len(rows) < a.Changes {
+		err = ErrRowsMissing
+	}
+	return rows, err
 }
 
 // profile is what carries a customer's version, but for its row.

@@ -11,68 +11,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/fencing"
-	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
-
-// Items is what reading and writing single items asks of DynamoDB.
-type Items interface {
-	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
-	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
-}
-
-// Looker reads single items, under no lock.
-type Looker struct {
-	DB      Items
-	Observe func(lockset.RequestInfo) // is told of every request
-	Timeout time.Duration             // for one request; zero: none but the context's
-}
-
-func (l Looker) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	if l.Timeout == 0 {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(ctx, l.Timeout)
-}
-
-func (l Looker) observe(op string, start time.Time, used *types.ConsumedCapacity, err error) {
-	info := lockset.RequestInfo{Op: op, N: 1, Duration: time.Since(start), Err: err}
-	if used != nil {
-		info.Capacity = aws.ToFloat64(used.CapacityUnits)
-	}
-	l.Observe(info)
-}
-
-// look reads one record by the key it has so far.
-func look[T any](ctx context.Context, l Looker, t *unitofwork.Table[T], r *unitofwork.Ref[T]) error {
-	item, err := attributevalue.MarshalMap(r.T)
-	if err != nil {
-		return err
-	}
-	key := map[string]types.AttributeValue{t.PartitionKey: item[t.PartitionKey]}
-	if t.SortKey != "" {
-		key[t.SortKey] = item[t.SortKey]
-	}
-	ctx, cancel := l.bound(ctx)
-	defer cancel()
-	start := time.Now()
-	out, err := l.DB.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: aws.String(t.Name), Key: key, ConsistentRead: aws.Bool(true),
-		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
-	})
-	if err != nil {
-		l.observe("GetItem", start, nil, err)
-		return err
-	}
-	l.observe("GetItem", start, out.ConsumedCapacity, nil)
-	var record T
-	if err := attributevalue.UnmarshalMap(out.Item, &record); err != nil {
-		return err
-	}
-	r.T, r.Found = record, len(out.Item) > 0
-	return nil
-}
 
 // Plain does the same work without locks, with nothing but GetItem and
 // PutItem: what goes wrong then is what this example is about.

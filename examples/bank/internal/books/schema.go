@@ -35,7 +35,8 @@ type Child struct {
 	Home string `dynamodbav:"home"`
 }
 
-// Account is one account. A ledger's account has no Home and no Owner.
+// Account is one account. A ledger's account has no Home and no Owner, nor has
+// the bank's own.
 type Account struct {
 	ID      string `dynamodbav:"id"`
 	Home    string `dynamodbav:"home,omitempty"`
@@ -69,11 +70,13 @@ type Change struct {
 	Token  string `dynamodbav:"token"`  // of the unit that did it: 16 digits
 	// Guard is that of the record it belongs to.
 	Guard ordering.Key `dynamodbav:"guard"`
+	// Owner is the customer who has the account now: a merge changes all rows.
+	Owner string `dynamodbav:"owner,omitempty"`
 	// Seq counts the changes of the record: two rows with one Seq were made by
 	// two units that knew nothing of each other.
 	Seq     int    `dynamodbav:"seq"`
 	Kind    string `dynamodbav:"kind"`
-	Entry   string `dynamodbav:"entry,omitempty"` // the ID of a payment or ledger entry
+	Entry   string `dynamodbav:"entry,omitempty"` // the ID of a payment, a ledger entry or a month
 	Note    string `dynamodbav:"note,omitempty"`
 	Amount  int64  `dynamodbav:"amount"`
 	Balance int64  `dynamodbav:"balance"` // afterwards
@@ -81,9 +84,10 @@ type Change struct {
 
 // Kinds of change.
 const (
-	KindPayment  = "payment"  // between two accounts: its two rows sum to zero
-	KindCash     = "cash"     // has no other side
-	KindInterest = "interest" // is counted on the customer's row
+	KindPayment  = "payment"   // between two accounts: its two rows sum to zero
+	KindCash     = "cash"      // has no other side
+	KindInterest = "interest"  // is counted on the customer's row
+	KindMonthEnd = "month-end" // from the bank to all accounts: the rows of a month sum to zero
 	KindMove     = "move"
 	KindMerge    = "merge"
 )
@@ -180,7 +184,7 @@ func (t *Tables) post(token fencing.Token, a *unitofwork.Ref[Account], c Change)
 	a.T.Balance += c.Amount
 	a.T.Changes++
 	c.Record, c.Guard = AccountRecord(a.T.ID), AccountKey(Child{a.T.ID, a.T.Home})
-	c.Seq, c.Balance, c.Token = a.T.Changes, a.T.Balance, sortable(token)
+	c.Owner, c.Seq, c.Balance, c.Token = a.T.Owner, a.T.Changes, a.T.Balance, sortable(token)
 	return []unitofwork.Record{a, t.History.Of(c)}
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/holdall/holdall/examples/bank/internal/books"
@@ -29,6 +28,10 @@ type Config struct {
 	// Churn is how often an owner dies or leaves and another takes its place.
 	// Zero: never.
 	Churn time.Duration
+	// Crash makes the instants at which owners go random, as drawn from Seed, and
+	// lets every other one die in the midst of a large unit.
+	Crash bool
+	Seed  uint64
 	// Wait is how long a teller lets a unit wait for others' locks before it
 	// puts the job back.
 	Wait time.Duration
@@ -46,20 +49,20 @@ type owner struct {
 
 	ctx   context.Context // ends when the owner goes
 	leave context.CancelFunc
+
+	midway func(unitofwork.ProgressInfo) // told how a large unit goes on; may be nil
 }
 
 func newOwner(cfg Config, tally *Tally, n int) (*owner, error) {
 	o := &owner{name: fmt.Sprintf("owner-%d", n), line: &connection{db: cfg.DB}, tally: tally}
 	o.ctx, o.leave = context.WithCancel(context.Background())
+	o.line.gone = o.leave
 
 	locks := cfg.Locks
 	locks.Owner = o.name
 	locks.Trace = o.trace()
 	units := cfg.Units
-	units.Trace = &unitofwork.Trace{
-		AlreadyCommitted: func(string) { tally.Repeated.Add(1) },
-		StartingOver:     func(int, error) { tally.StartedOver.Add(1) },
-	}
+	units.Trace = o.unitTrace()
 	var err error
 	if o.locks, err = lockset.New(o.line, locks); err != nil {
 		return nil, err
@@ -103,6 +106,29 @@ func (o *owner) trace() *lockset.Trace {
 	}
 }
 
+// unitTrace counts what happens to the owner's units, and to those of the dead
+// that it finishes.
+func (o *owner) unitTrace() *unitofwork.Trace {
+	t := o.tally
+	return &unitofwork.Trace{
+		Committed:        func(i unitofwork.CommittedInfo) { t.committed(i, o.dead()) },
+		AlreadyCommitted: func(string) { t.Repeated.Add(1) },
+		StartingOver:     func(int, error) { t.StartedOver.Add(1) },
+		Recovered:        t.recovered,
+		Progress: func(p unitofwork.ProgressInfo) {
+			t.large(p.Unit, func(*LargeUnit) {})
+			if o.midway != nil {
+				o.midway(p)
+			}
+		},
+		Unfinished: func(unit string, err error) {
+			if !o.dead() {
+				t.unexpected("a committed unit was not finished", err)
+			}
+		},
+	}
+}
+
 // request counts what reached DynamoDB, as far as the owner knows.
 func (o *owner) request(r lockset.RequestInfo) {
 	if !errors.Is(r.Err, errCut) {
@@ -111,87 +137,15 @@ func (o *owner) request(r lockset.RequestInfo) {
 }
 
 // die is to go without a word: what it holds stays held.
-func (o *owner) die() {
-	o.line.cut()
-	o.leave()
+func (o *owner) die() { o.line.cut() }
+
+// recover finishes the large units of dead owners, while its tellers work: who
+// died is watched for a lease, and then all its locks are free, not one by one as
+// they are met.
+func (o *owner) recover() {
+	if _, err := o.units.Recover(o.ctx); err != nil && o.ctx.Err() == nil && !errors.As(err, new(*lockset.NoAnswerError)) {
+		o.tally.unexpected("recover", err)
+	}
 }
 
 func (o *owner) dead() bool { return o.line.dead.Load() }
-
-// Run lets the staff do all of a desk's jobs. It returns when everybody is
-// gone. The error is that of a configuration that cannot be used.
-func Run(cfg Config, desk *Desk, tally *Tally) error {
-	s := &shift{cfg: cfg, desk: desk, tally: tally, over: make(chan struct{})}
-	for range cfg.Owners {
-		if err := s.hire(); err != nil {
-			return err
-		}
-	}
-	go func() {
-		s.tellers.Wait()
-		close(s.over)
-	}()
-	s.churn()
-	for _, o := range s.owners {
-		o.leave()
-	}
-	return nil
-}
-
-// shift is one run of the staff.
-type shift struct {
-	cfg     Config
-	desk    *Desk
-	tally   *Tally
-	owners  []*owner // at work
-	hired   int
-	tellers sync.WaitGroup
-	over    chan struct{}
-}
-
-func (s *shift) hire() error {
-	s.hired++
-	o, err := newOwner(s.cfg, s.tally, s.hired)
-	if err != nil {
-		return err
-	}
-	s.owners = append(s.owners, o)
-	for range s.cfg.Tellers {
-		s.tellers.Go(func() { teller{o, s.desk, s.tally, s.cfg.Wait}.work() })
-	}
-	return nil
-}
-
-// churn lets the longest-serving owner go every now and then, while there is
-// new work, and hires another. Two of three die; the third leaves in order.
-func (s *shift) churn() {
-	if s.cfg.Churn <= 0 {
-		<-s.over
-		return
-	}
-	ticker := time.NewTicker(s.cfg.Churn)
-	defer ticker.Stop()
-	for n := 1; ; n++ {
-		select {
-		case <-s.over:
-			return
-		case <-ticker.C:
-		}
-		if s.desk.quiet() {
-			continue // let those who are there bring it to an end
-		}
-		goes := s.owners[0]
-		s.owners = s.owners[1:]
-		// The newcomer is there first: the desk is never without an owner.
-		if err := s.hire(); err != nil {
-			s.tally.unexpected("hire", err)
-		}
-		if n%3 == 0 {
-			goes.leave()
-			s.tally.Left.Add(1)
-		} else {
-			goes.die()
-			s.tally.Died.Add(1)
-		}
-	}
-}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/unitofwork"
 )
 
 // Outcome is what became of a job.
@@ -41,6 +42,8 @@ type Tally struct {
 	Dropped    atomic.Int64 // from the head of a queue, as dead
 
 	mu         sync.Mutex
+	Large      map[string]*LargeUnit    // by nonce
+	DiedMidway map[unitofwork.Phase]int // owners, by what their large unit was at
 	Waiting    Waiting
 	Kinds      map[string]*Kind
 	Refusals   map[string]int
@@ -83,6 +86,7 @@ type Failure struct {
 // NewTally returns an empty tally.
 func NewTally() *Tally {
 	return &Tally{
+		Large: map[string]*LargeUnit{}, DiedMidway: map[unitofwork.Phase]int{},
 		Kinds: map[string]*Kind{}, Refusals: map[string]int{},
 		Requests: map[string]*Requests{}, Unexpected: map[string]*Failure{},
 	}

@@ -105,15 +105,21 @@ type Tables struct {
 	made []string
 }
 
-// Create makes the bank's tables under a prefix, holdall's two among them. A
-// table that is there already is an error: its records are not of this run.
-func Create(ctx context.Context, db DB, prefix string) (*Tables, error) {
-	t := &Tables{
+// Under returns the bank's tables under a prefix, holdall's two among them,
+// which somebody else made.
+func Under(db DB, prefix string) *Tables {
+	return &Tables{
 		Books: books.NewTables(prefix),
 		Locks: lockset.Config{Table: prefix + "locks"},
 		Units: unitofwork.Config{Table: prefix + "units"},
 		db:    db,
 	}
+}
+
+// Create makes the bank's tables under a prefix, holdall's two among them. A
+// table that is there already is an error: its records are not of this run.
+func Create(ctx context.Context, db DB, prefix string) (*Tables, error) {
+	t := Under(db, prefix)
 	err := t.create(ctx)
 	return t, err
 }
