@@ -10,6 +10,7 @@ BENCH        ?= .
 BENCH_TIME   ?= 1s
 HOURS        ?= 500
 FROM         ?= 1
+PART         ?= 1/1
 
 TOOLS        := $(CURDIR)/.tools
 LINT_VERSION := v2.15.0
@@ -42,8 +43,8 @@ sim: ## simulate HOURS host-hours (500) of everything that can go wrong, from se
 	$(GO) test ./integration/simulation -run 'TestSimulation$$' -count=1 -v -timeout 0 -hours $(HOURS) -from $(FROM)
 
 # Not part of test: it takes minutes. A change of the protocol runs it.
-mutants: ## weaken the protocol clause by clause: a test must notice each time
-	@$(GO) run ./integration/mutants
+mutants: ## weaken the protocol clause by clause: a test must notice each time (PART=1/3: of a third)
+	@$(GO) run ./integration/mutants -part $(PART)
 
 bench: ## what locking, committing and waiting cost: requests, capacity, time
 	@$(GO) run ./integration/engines/install
