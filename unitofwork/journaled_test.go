@@ -201,10 +201,10 @@ func TestARecordOfAlmost400KB(t *testing.T) {
 					b.nothingLeft()
 					return
 				}
-				var stage *unitofwork.StageError
-				require.ErrorAs(t, err, &stage)
-				require.Equal(t, `Customer="c000" ID="large"`, stage.Record)
-				require.ErrorContains(t, err, "the limit is 409600")
+				var refused *unitofwork.CommitError
+				require.ErrorAs(t, err, &refused)
+				require.Equal(t, `Customer="c000" ID="large"`, refused.Record)
+				require.Equal(t, unitofwork.FixCall, refused.Next)
 				b.nothingWritten(before)
 			})
 		})

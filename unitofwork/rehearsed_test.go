@@ -3,6 +3,8 @@ package unitofwork_test
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,27 +15,27 @@ import (
 	"github.com/holdall/holdall/unitofwork"
 )
 
+// staging stages a write of a record of customer 1's.
+type staging = func(u *unitofwork.Unit, id string) error
+
+func stagedPut(more map[string]types.AttributeValue) staging {
+	return func(u *unitofwork.Unit, id string) error {
+		item := map[string]types.AttributeValue{"Customer": text("1"), "ID": text(id)}
+		maps.Copy(item, more)
+		return u.Stage(customerKey("1"), types.TransactWriteItem{Put: &types.Put{TableName: ptr("accounts"), Item: item}})
+	}
+}
+
 // Of many writes that look alike one can never be carried out: it is named before
 // anything is decided, in a unit with a journal as in a small one.
 func TestEveryWriteIsTriedBeforeTheDecision(t *testing.T) {
-	type stage = func(u *unitofwork.Unit, id string) error
-	update := func(e unitofwork.Expression) stage {
+	update := func(e unitofwork.Expression) staging {
 		return func(u *unitofwork.Unit, id string) error { return u.Update(accounts.Ref("1", id), e) }
 	}
-	set := func(values map[string]any) stage {
+	set := func(values map[string]any) staging {
 		return update(unitofwork.Expression{Update: "SET Balance = :n", Values: values})
 	}
-	put := func(more map[string]types.AttributeValue) stage {
-		return func(u *unitofwork.Unit, id string) error {
-			item := map[string]types.AttributeValue{"Customer": text("1"), "ID": text(id)}
-			for name, v := range more {
-				item[name] = v
-			}
-			return u.Stage(customerKey("1"), types.TransactWriteItem{Put: &types.Put{TableName: ptr("accounts"), Item: item}})
-		}
-	}
-	number := func(text string) types.AttributeValue { return &types.AttributeValueMemberN{Value: text} }
-	for name, c := range map[string]struct{ good, bad stage }{
+	for name, c := range map[string]struct{ good, bad staging }{
 		"a value is missing": {set(map[string]any{":n": 1}), set(map[string]any{":m": 1})},
 		"a value is of another type": {
 			update(unitofwork.Expression{Update: "ADD Balance :n", Values: map[string]any{":n": 1}}),
@@ -47,39 +49,82 @@ func TestEveryWriteIsTriedBeforeTheDecision(t *testing.T) {
 			set(map[string]any{":n": 1}),
 			set(map[string]any{":n": strings.Repeat("x", 400<<10)}),
 		},
-		"the key is of another type": {put(nil), put(map[string]types.AttributeValue{"ID": number("7")})},
-		"a number is none":           {put(map[string]types.AttributeValue{"N": number("7")}), put(map[string]types.AttributeValue{"N": number("seven")})},
-		"a set is empty": {
-			put(map[string]types.AttributeValue{"S": &types.AttributeValueMemberSS{Value: []string{"a"}}}),
-			put(map[string]types.AttributeValue{"S": &types.AttributeValueMemberSS{}}),
+		"the key is of another type": {
+			stagedPut(nil),
+			stagedPut(map[string]types.AttributeValue{"ID": &types.AttributeValueMemberN{Value: "7"}}),
 		},
 	} {
+		t.Run(name, func(t *testing.T) { isTried(t, c.good, c.bad) })
+	}
+}
+
+func TestEveryValueIsTriedBeforeTheDecision(t *testing.T) {
+	number := func(text string) types.AttributeValue { return &types.AttributeValueMemberN{Value: text} }
+	numbers := func(all ...string) types.AttributeValue { return &types.AttributeValueMemberNS{Value: all} }
+	texts := func(all ...string) types.AttributeValue { return &types.AttributeValueMemberSS{Value: all} }
+	bytes := func(all ...[]byte) types.AttributeValue { return &types.AttributeValueMemberBS{Value: all} }
+	list := func(all ...types.AttributeValue) types.AttributeValue {
+		return &types.AttributeValueMemberL{Value: all}
+	}
+	record := func(all map[string]types.AttributeValue) types.AttributeValue {
+		return &types.AttributeValueMemberM{Value: all}
+	}
+	nested := func(levels int) (v types.AttributeValue) {
+		v = text("x")
+		for range levels {
+			v = list(v)
+		}
+		return v
+	}
+	for name, c := range map[string]struct{ good, bad types.AttributeValue }{
+		"a number is none":               {number("7"), number("seven")},
+		"a number is too large":          {number("7"), number("1E+126")},
+		"a number is too small":          {number("7"), number("1E-131")},
+		"a number has too many digits":   {number("7"), number(strings.Repeat("7", 39))},
+		"a set is empty":                 {texts("a"), texts()},
+		"a set has a text twice":         {texts("a", "b"), texts("a", "a")},
+		"a set has a number twice":       {numbers("1", "2"), numbers("1", "1.0")},
+		"a set has bytes twice":          {bytes([]byte{1}, []byte{2}), bytes([]byte{1}, []byte{1})},
+		"a value is none":                {text("a"), nil},
+		"a value in a list is none":      {list(text("a")), list(nil)},
+		"null is not":                    {&types.AttributeValueMemberNULL{Value: true}, &types.AttributeValueMemberNULL{}},
+		"a value is nested too deep":     {nested(2), nested(32)},
+		"a set in a record has it twice": {record(nil), record(map[string]types.AttributeValue{"s": numbers("1", "1")})},
+		"the item is too large":          {list(number("7")), list(slices.Repeat([]types.AttributeValue{number("777")}, 110_000)...)},
+	} {
 		t.Run(name, func(t *testing.T) {
-			for _, n := range []int{1, 110} {
-				inBed(t, func(t *testing.T, b *bed) {
-					client := b.client("A", nil)
-					for i := range 5 { // update needs a record that has what it copies
-						b.put("accounts", account{Customer: "1", ID: fmt.Sprint("good", i)})
-					}
-					before := b.db.Items("accounts")
-					err := client.Do(t.Context(), []ordering.Key{customerKey("1")}, func(ctx context.Context, u *unitofwork.Unit) error {
-						if err := u.Get(ctx, accounts.Ref("1", "a")); err != nil { // the key of the table is known
-							return err
-						}
-						for i := range n {
-							if err := c.good(u, fmt.Sprint("good", i%5, strings.Repeat("+", i/5))); err != nil {
-								return err
-							}
-						}
-						return c.bad(u, "bad")
-					})
-					require.Error(t, err)
-					require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%d: %v", n, err)
-					require.Equal(t, before, b.db.Items("accounts"))
-					b.allFree()
-					require.Empty(t, b.db.Items("units"))
-				})
+			isTried(t, stagedPut(map[string]types.AttributeValue{"V": c.good}), stagedPut(map[string]types.AttributeValue{"V": c.bad}))
+		})
+	}
+}
+
+// isTried asserts that one bad write behind good ones is found when nothing is
+// decided.
+func isTried(t *testing.T, good, bad staging) {
+	t.Helper()
+	for _, n := range []int{1, 110} {
+		inBed(t, func(t *testing.T, b *bed) {
+			client := b.client("A", nil)
+			for i := range 5 { // update needs a record that has what it copies
+				b.put("accounts", account{Customer: "1", ID: fmt.Sprint("good", i)})
 			}
+			before := b.db.Items("accounts")
+			err := client.Do(t.Context(), []ordering.Key{customerKey("1")}, func(ctx context.Context, u *unitofwork.Unit) error {
+				if err := u.Get(ctx, accounts.Ref("1", "a")); err != nil { // the key of the table is known
+					return err
+				}
+				for i := range n {
+					if err := good(u, fmt.Sprint("good", i%5, strings.Repeat("+", i/5))); err != nil {
+						return err
+					}
+				}
+				return bad(u, "bad")
+			})
+			require.Error(t, err)
+			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%d: %v", n, err)
+			require.Equal(t, before, b.db.Items("accounts"))
+			b.allFree()
+			require.Empty(t, b.db.Items("units"))
 		})
 	}
 }

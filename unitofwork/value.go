@@ -3,7 +3,6 @@ package unitofwork
 // Pure: decides, does no I/O.
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -16,9 +15,9 @@ import (
 // Limits of values, as AWS's guide has them ("Quotas in Amazon DynamoDB").
 const (
 	maxNesting   = 32
-	maxDigits    = 38
 	maxSortKey   = 1024
 	maxPartition = 2048
+	maxName      = 64 << 10
 )
 
 // kinds tells items apart that DynamoDB may take or refuse for the types of their
@@ -32,79 +31,59 @@ func kinds(item map[string]types.AttributeValue) string {
 	return text.String()
 }
 
-// checkItem says what in an item DynamoDB would refuse whatever the table.
-func checkItem(item map[string]types.AttributeValue) error {
-	for _, name := range slices.Sorted(maps.Keys(item)) {
-		if err := checkValue(item[name], 1); err != nil {
-			return fmt.Errorf("attribute %q: %w", name, err)
+// isPlain reports whether DynamoDB takes an item wherever it takes another of its
+// kinds. Of what is not plain only DynamoDB itself knows: how large a number may
+// be, whether two of a set are the same one, what an item near the limit comes to.
+func isPlain(item map[string]types.AttributeValue) bool {
+	if itemSize(item) > maxItem*9/10 {
+		return false
+	}
+	for _, v := range item {
+		if !isPlainValue(v, 1) {
+			return false
 		}
 	}
-	return nil
+	return true
 }
 
-func checkValue(v types.AttributeValue, depth int) error {
-	if depth > maxNesting {
-		return fmt.Errorf("it is nested more than %d levels deep", maxNesting)
-	}
+var (
+	plainNumber  = regexp.MustCompile(`^-?\d{1,19}(\.\d{1,19})?$`)
+	plainInteger = regexp.MustCompile(`^(0|-?[1-9]\d{0,37})$`) // no two texts of one number
+)
+
+func isPlainValue(v types.AttributeValue, depth int) bool {
 	switch v := v.(type) {
-	case nil:
-		return errors.New("it has no value")
+	case *types.AttributeValueMemberS, *types.AttributeValueMemberB, *types.AttributeValueMemberBOOL:
+		return true
+	case *types.AttributeValueMemberNULL:
+		return v.Value
 	case *types.AttributeValueMemberN:
-		return checkNumber(v.Value)
+		return plainNumber.MatchString(v.Value)
 	case *types.AttributeValueMemberNS:
-		for _, n := range v.Value {
-			if err := checkNumber(n); err != nil {
-				return err
-			}
-		}
-		return checkSet(v.Value)
+		return areDistinct(v.Value) && !slices.ContainsFunc(v.Value, func(n string) bool { return !plainInteger.MatchString(n) })
 	case *types.AttributeValueMemberSS:
-		return checkSet(v.Value)
+		return areDistinct(v.Value)
 	case *types.AttributeValueMemberBS:
 		texts := make([]string, len(v.Value))
 		for i, b := range v.Value {
 			texts[i] = string(b)
 		}
-		return checkSet(texts)
+		return areDistinct(texts)
 	case *types.AttributeValueMemberL:
-		for _, e := range v.Value {
-			if err := checkValue(e, depth+1); err != nil {
-				return err
-			}
-		}
+		return depth < maxNesting && !slices.ContainsFunc(v.Value, func(e types.AttributeValue) bool { return !isPlainValue(e, depth+1) })
 	case *types.AttributeValueMemberM:
-		for _, e := range v.Value {
-			if err := checkValue(e, depth+1); err != nil {
-				return err
+		for name, e := range v.Value {
+			if name == "" || len(name) >= maxName || !isPlainValue(e, depth+1) {
+				return false
 			}
 		}
+		return depth < maxNesting
+	default: // none
+		return false
 	}
-	return nil
 }
 
-func checkSet(values []string) error {
-	if len(values) == 0 {
-		return errors.New("a set is empty")
-	}
+func areDistinct(values []string) bool {
 	sorted := slices.Sorted(slices.Values(values))
-	if len(slices.Compact(sorted)) < len(values) {
-		return errors.New("a set has a value twice")
-	}
-	return nil
-}
-
-var number38 = regexp.MustCompile(`^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?$`)
-
-// checkNumber refuses what is no number, or has too many digits. Its magnitude is
-// DynamoDB's to judge.
-func checkNumber(text string) error {
-	if !number38.MatchString(text) {
-		return fmt.Errorf("%q is not a number", text)
-	}
-	mantissa, _, _ := strings.Cut(strings.ToLower(text), "e")
-	digits := strings.Trim(strings.NewReplacer("+", "", "-", "", ".", "").Replace(mantissa), "0")
-	if len(digits) > maxDigits {
-		return fmt.Errorf("%q has more than %d digits", text, maxDigits)
-	}
-	return nil
+	return len(values) > 0 && len(slices.Compact(sorted)) == len(values)
 }

@@ -3,7 +3,6 @@ package unitofwork
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -35,13 +34,13 @@ func (u *Unit) journal(writes []write) (*journal, error) {
 		if w.key == nil { // a put whose table may be known by now
 			w.key = u.stage.putKey(w.table, w.item.Put.Item)
 		}
-		if err := w.fitForJournal(); err != nil {
-			return nil, &StageError{Table: w.table, Record: w.record, Reason: err}
+		if w.key == nil {
+			return nil, &StageError{Table: w.table, Record: w.record, Reason: errUnknownKey}
 		}
 		w.record = keyText(w.key)
 		name := w.table + " " + w.record
 		if named[name] {
-			return nil, &StageError{Table: w.table, Record: w.record, Reason: errors.New("the unit writes this record twice; one record takes one write")}
+			return nil, &StageError{Table: w.table, Record: w.record, Reason: errTwice}
 		}
 		named[name] = true
 		if w.item.ConditionCheck == nil {
@@ -52,24 +51,15 @@ func (u *Unit) journal(writes []write) (*journal, error) {
 	return j, nil
 }
 
-// fitForJournal says why a write cannot be carried out after the decision.
-func (w *write) fitForJournal() error {
-	switch {
-	case w.key == nil:
-		return errors.New("which attributes are the key of its table is not known: a unit larger than one transaction " +
-			"puts records through a Table, or reads one of that table first")
-	case w.item.Put == nil:
-		return nil
-	}
-	if size := itemSize(w.item.Put.Item); size > maxItem {
-		return fmt.Errorf("the item has %d bytes, the limit is %d", size, maxItem)
-	}
-	return checkItem(w.item.Put.Item)
-}
+var (
+	errTwice      = errors.New("the unit writes this record twice; one record takes one write")
+	errUnknownKey = errors.New("which attributes are the key of its table is not known: a unit larger than one transaction " +
+		"puts records through a Table, or reads one of that table first")
+)
 
 // verify asks DynamoDB whether what was staged can be done: every condition, under
 // the locks; every update, and one put or deletion of each shape, in a transaction
-// that cannot be carried out: an expression, a value, a table or a permission that
+// that cannot be carried out. An expression, a value, a table or a permission that
 // is wrong is to be known before the decision.
 func (u *Unit) verify(ctx context.Context, writes []write) error {
 	var conditional, examples []write
@@ -104,10 +94,11 @@ func (u *Unit) verify(ctx context.Context, writes []write) error {
 
 // shape is what puts, or deletions, have in common that DynamoDB takes or refuses
 // alike: their table, and the kinds of their attributes, any of which may be the
-// key of an index. Updates are not alike: what they come to depends on the record.
+// key of an index. Others are alike none: what an update comes to depends on the
+// record.
 func (w write) shape() (shape string, alike bool) {
 	switch {
-	case w.item.Put != nil:
+	case w.item.Put != nil && isPlain(w.item.Put.Item):
 		return w.table + " put " + kinds(w.item.Put.Item), true
 	case w.item.Delete != nil:
 		return w.table + " delete " + kinds(w.item.Delete.Key), true
