@@ -106,6 +106,7 @@ type acquisition struct {
 	stays    time.Time // since when it has kept a place while it was another's turn at a later row
 	end      time.Time // of the record wait; zero if it has none
 	waited   time.Duration
+	ahead    time.Time // when it last looked at what comes after the row it waits for
 	group    *heartbeat.Group
 	start    time.Time
 }
@@ -200,7 +201,7 @@ func (a *acquisition) run(caller context.Context) error {
 			most = a.plan[a.secured:next.at.step].Rows()
 		default: // wait for that row, then take its step alone
 			began := time.Now()
-			err := a.wait(ctx, next.at, next.judgment)
+			err := a.wait(ctx, next)
 			a.waited += time.Since(began)
 			if err != nil {
 				return err

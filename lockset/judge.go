@@ -134,7 +134,8 @@ type decision struct {
 	verdict  verdict
 	at       observed
 	judgment judgement
-	raise    bool // a row admits only a higher token
+	raise    bool  // a row admits only a higher token
+	dead     []row // those after at that are to be buried
 }
 
 // decide weighs the rows that refused a chunk, in the plan's order. The reasons
@@ -153,6 +154,8 @@ func decide(seen []observed, token fencing.Token, now time.Time, grace time.Dura
 		case await, bury, settle, pass, witnesses:
 			if d.verdict == admits {
 				d.verdict, d.at, d.judgment = await, o, j
+			} else if j.verdict == bury {
+				d.dead = append(d.dead, o.row)
 			}
 		}
 	}

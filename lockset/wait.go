@@ -34,7 +34,8 @@ const (
 // landed. Until then the unit has one place, in the queue of that row, and only
 // reads, but for burying, cleaning and dropping the dead: it re-sends no
 // acquiring write.
-func (a *acquisition) wait(ctx context.Context, at observed, j judgement) error {
+func (a *acquisition) wait(ctx context.Context, blocked decision) error {
+	at, j := blocked.at, blocked.judgment
 	place := a.keepsPlace(at, j)
 	if err := a.leaveQueues(ctx, place); err != nil {
 		return a.waitError(ctx, at, at, err)
@@ -62,7 +63,8 @@ func (a *acquisition) wait(ctx context.Context, at observed, j judgement) error 
 			a.raise()
 			return a.again(ctx, at)
 		case bury:
-			progress = a.bury(ctx, at.row)
+			progress = a.bury(ctx, append(blocked.dead, at.row)...)
+			blocked.dead = nil // if one of them could not be buried, this one alone
 		case settle:
 			var err error
 			if progress, err = a.c.settle(ctx, at.row); err != nil {
@@ -86,6 +88,7 @@ func (a *acquisition) wait(ctx context.Context, at observed, j judgement) error 
 			holder = at
 		}
 		if !progress { // nothing changed that we know of: look again later
+			a.lookAhead(ctx, holder)
 			if err := a.pause(ctx, at, place, look, j); err != nil {
 				return a.waitError(ctx, at, holder, err)
 			}
@@ -251,17 +254,22 @@ func (a *acquisition) waitError(ctx context.Context, at, holder observed, err er
 	return held
 }
 
-// bury frees a dead holder's row: from then on acquiring is the ordinary one.
-// It reports whether it did.
-func (a *acquisition) bury(ctx context.Context, dead row) bool {
-	vs := a.c.values(a.unit, a.token).with(values{":rvn": str(dead.rvn)})
-	_, err := a.c.write(ctx, a.unit.id("b"), []*types.Update{a.c.table.update(dead.key, buryIf, free, vs)})
-	if err != nil {
-		return false // it is alive after all, or another buried it: look again
+// bury frees the rows of dead holders, all or none: from then on acquiring is the
+// ordinary one. It reports whether it did.
+func (a *acquisition) bury(ctx context.Context, dead ...row) bool {
+	updates := make([]*types.Update, len(dead))
+	for i, r := range dead {
+		vs := a.c.values(a.unit, a.token).with(values{":rvn": str(r.rvn)})
+		updates[i] = a.c.table.update(r.key, buryIf, free, vs)
 	}
-	a.c.cfg.Logger.Warn("holdall: buried a dead holder", "key", string(dead.key), "unit", dead.unit, "owner", dead.owner)
-	if hook := a.c.cfg.Trace.Buried; hook != nil {
-		hook(dead.key, dead.unit)
+	if _, err := a.c.write(ctx, a.unit.id("b"), updates); err != nil {
+		return false // one is alive after all, or another buried it: look again
+	}
+	for _, r := range dead {
+		a.c.cfg.Logger.Warn("holdall: buried a dead holder", "key", string(r.key), "unit", r.unit, "owner", r.owner)
+		if hook := a.c.cfg.Trace.Buried; hook != nil {
+			hook(r.key, r.unit)
+		}
 	}
 	return true
 }

@@ -152,9 +152,37 @@ var ofTurns = []mutant{
 	{
 		clause: "who is not the head buries the dead, too",
 		file:   "lockset/wait.go",
-		old:    `progress = a.bury(ctx, at.row)`,
+		old:    `progress = a.bury(ctx, append(blocked.dead, at.row)...)`,
 		new:    `progress = false`,
 		by:     check{in: "lockset", test: "TestADeadHolderAndADeadHead"},
+	},
+	{
+		clause: "who waits for the silent looks at what comes after",
+		file:   "lockset/wait.go",
+		old:    `a.lookAhead(ctx, holder)`,
+		new:    `_ = a.lookAhead`,
+		by:     check{in: "lockset", test: "TestTheHeirOfALargeSet"},
+	},
+	{
+		clause: "who waits for the silent looks at the witnesses, too",
+		file:   "lockset/ahead.go",
+		old:    `_ = a.look(ctx, slices.Compact(witnesses))`,
+		new:    `_ = slices.Compact(witnesses)`,
+		by:     check{in: "lockset", test: "TestTheHeirOfALargeSet"},
+	},
+	{
+		clause: "only who is silent for long is looked past",
+		file:   "lockset/ahead.go",
+		old:    `now.Sub(holder.since) < holder.row.lease/2`,
+		new:    `now.Sub(holder.since) < 0`,
+		by:     check{in: "lockset", test: "TestNobodyLooksPastTheLiving"},
+	},
+	{
+		clause: "the dead that were seen together are buried together",
+		file:   "lockset/judge.go",
+		old:    `d.dead = append(d.dead, o.row)`,
+		new:    `d.dead = nil`,
+		by:     check{in: "lockset", test: "TestTheHeirOfALargeSet"},
 	},
 	{
 		clause: "a waiter looks when a holder's lease or the head's time ends",

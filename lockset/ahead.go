@@ -1,0 +1,70 @@
+package lockset
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdall/holdall/ordering"
+)
+
+// aheadAtOnce bounds the concurrent requests of one look ahead, aheadRows the
+// rows of one.
+const (
+	aheadAtOnce = 8
+	aheadRows   = 100
+)
+
+// lookAhead takes note of all rows that the unit is still to take, once the holder
+// of the one it waits for has been silent for half a lease: if that holder is dead,
+// it may have those, too, and each row's silence counts from when this process
+// first saw it. Without this the dead owner of a large set would cost its heir a
+// lease for every few rows. What is not seen now is when it blocks.
+func (a *acquisition) lookAhead(ctx context.Context, holder observed) {
+	now := time.Now()
+	if holder.row.free() || now.Sub(holder.since) < holder.row.lease/2 || now.Sub(a.ahead) < holder.row.lease {
+		return
+	}
+	a.ahead = now
+	ctx, cancel := context.WithTimeout(ctx, a.c.cfg.AttemptTimeout) // it has a place to look after
+	defer cancel()
+	rows := a.look(ctx, rowsOf(a.plan[a.secured:]))
+	var witnesses []ordering.Key
+	for _, r := range rows {
+		for _, e := range r.below {
+			witnesses = append(witnesses, e.witness)
+		}
+	}
+	slices.SortFunc(witnesses, ordering.Compare)
+	_ = a.look(ctx, slices.Compact(witnesses))
+}
+
+// look reads rows, and returns those that it could.
+func (a *acquisition) look(ctx context.Context, keys []ordering.Key) []row {
+	var group errgroup.Group
+	group.SetLimit(aheadAtOnce)
+	found := make([][]row, (len(keys)+aheadRows-1)/aheadRows)
+	i := 0
+	for some := range slices.Chunk(keys, aheadRows) {
+		id, to := a.unit.id("g"), &found[i]
+		i++
+		group.Go(func() error {
+			*to, _ = a.c.snapshot(ctx, id, some)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return slices.Concat(found...)
+}
+
+// rowsOf lists the rows of a plan, each once.
+func rowsOf(plan ordering.Plan) []ordering.Key {
+	keys := make([]ordering.Key, 0, plan.Rows())
+	for _, s := range plan {
+		keys = append(append(keys, s.Intents...), s.Key)
+	}
+	slices.SortFunc(keys, ordering.Compare)
+	return slices.Compact(keys)
+}
