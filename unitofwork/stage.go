@@ -38,6 +38,12 @@ type write struct {
 	conditional   bool // on more than the stamp
 }
 
+// identity tells a write's record from all others, if its key is known.
+func (w write) identity() string { return nameOf(w.table) + " " + w.record }
+
+// nameOf returns the name of a table, which may be given by its ARN.
+func nameOf(table string) string { return table[strings.LastIndexByte(table, '/')+1:] }
+
 func newStage(held []ordering.Key, s stamper, reserved ...string) stage {
 	return stage{held: held, stamper: s, reserved: reserved, records: map[string]bool{}, schemas: map[string][]string{}}
 }
@@ -50,7 +56,7 @@ func (s *stage) add(guard ordering.Key, item types.TransactWriteItem) error {
 		return s.refuse(w.table, w.record, err)
 	}
 	if w.key != nil {
-		s.records[w.table+" "+w.record] = true
+		s.records[w.identity()] = true
 	}
 	s.writes = append(s.writes, w)
 	return nil
@@ -84,9 +90,9 @@ func (s *stage) prepare(guard ordering.Key, item types.TransactWriteItem) (write
 	switch {
 	case table == "":
 		return w, errors.New("no table is named")
-	case slices.Contains(s.reserved, table):
+	case slices.Contains(s.reserved, nameOf(table)):
 		return w, errors.New("the table is holdall's own")
-	case w.key != nil && s.records[table+" "+w.record]:
+	case w.key != nil && s.records[w.identity()]:
 		return w, errors.New("the unit writes this record already; one record takes one write")
 	}
 	if err := guard.Validate(); err != nil {

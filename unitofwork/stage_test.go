@@ -36,6 +36,14 @@ func updateOf(table string, u types.Update, key map[string]string) types.Transac
 	return types.TransactWriteItem{Update: &u}
 }
 
+const arn = "arn:aws:dynamodb:eu-central-1:123456789012:table/"
+
+func updateByNumber(key string) types.TransactWriteItem {
+	u := updateOf("numbers", types.Update{}, nil)
+	u.Update.Key["N"] = &types.AttributeValueMemberN{Value: key}
+	return u
+}
+
 var ofOne = map[string]string{"Customer": "1", "ID": "a"}
 
 // refusals are writes that cannot be part of a unit, and what is said of them.
@@ -62,6 +70,24 @@ var refusals = map[string]struct {
 			return u.Stage(transferKeys[0], updateOf("accounts", types.Update{}, ofOne), putOf("accounts", ofOne))
 		},
 		"one record takes one write",
+	},
+	"written twice, by a table's ARN": {
+		func(u *unitofwork.Unit) error {
+			return u.Stage(transferKeys[0], updateOf("accounts", types.Update{}, ofOne), updateOf(arn+"accounts", types.Update{}, ofOne))
+		},
+		"one record takes one write",
+	},
+	"written twice, by two texts of one number": {
+		func(u *unitofwork.Unit) error {
+			return u.Stage(transferKeys[0], updateByNumber("1"), updateByNumber("10E-1"))
+		},
+		"one record takes one write",
+	},
+	"our own tables, by an ARN": {
+		func(u *unitofwork.Unit) error {
+			return u.Stage(transferKeys[0], putOf(arn+"locks", map[string]string{"key": "x"}))
+		},
+		"holdall's own",
 	},
 	"the fence in an item": {
 		func(u *unitofwork.Unit) error {

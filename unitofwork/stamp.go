@@ -278,7 +278,7 @@ func valueText(value types.AttributeValue) string {
 	case *types.AttributeValueMemberS:
 		return strconv.Quote(v.Value)
 	case *types.AttributeValueMemberN:
-		return v.Value
+		return numberText(v.Value)
 	case *types.AttributeValueMemberB:
 		return fmt.Sprintf("%x", v.Value)
 	default:

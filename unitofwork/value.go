@@ -5,6 +5,7 @@ package unitofwork
 import (
 	"fmt"
 	"maps"
+	"math/big"
 	"regexp"
 	"slices"
 	"strings"
@@ -50,6 +51,21 @@ var (
 	plainNumber  = regexp.MustCompile(`^-?\d{1,19}(\.\d{1,19})?$`)
 	plainInteger = regexp.MustCompile(`^(0|-?[1-9]\d{0,37})$`) // no two texts of one number
 )
+
+var anyNumber = regexp.MustCompile(`^[+-]?\d{0,99}(\.\d{0,99})?([eE][+-]?\d{1,3})?$`)
+
+// numberText returns a number as digits, one text for all that are the same one.
+func numberText(text string) string {
+	if plainInteger.MatchString(text) || !anyNumber.MatchString(text) {
+		return text
+	}
+	r, ok := new(big.Rat).SetString(text)
+	if !ok {
+		return text
+	}
+	places, _ := r.FloatPrec()
+	return r.FloatString(places)
+}
 
 func isPlainValue(v types.AttributeValue, depth int) bool {
 	switch v := v.(type) {

@@ -38,11 +38,10 @@ func (u *Unit) journal(writes []write) (*journal, error) {
 			return nil, &StageError{Table: w.table, Record: w.record, Reason: errUnknownKey}
 		}
 		w.record = keyText(w.key)
-		name := w.table + " " + w.record
-		if named[name] {
+		if named[w.identity()] {
 			return nil, &StageError{Table: w.table, Record: w.record, Reason: errTwice}
 		}
-		named[name] = true
+		named[w.identity()] = true
 		if w.item.ConditionCheck == nil {
 			step := steps[w.holder]
 			j.writes[step] = append(j.writes[step], applied{w.table, w.record, u.stage.stamper.onlyNewer(w.item)})

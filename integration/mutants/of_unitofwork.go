@@ -179,8 +179,22 @@ var ofStaging = []mutant{
 	{
 		clause: "one record takes one write",
 		file:   "unitofwork/stage.go",
-		old:    `	case w.key != nil && s.records[table+" "+w.record]:`,
-		new:    `	case w.key == nil && s.records[table+" "+w.record]:`,
+		old:    `	case w.key != nil && s.records[w.identity()]:`,
+		new:    `	case w.key == nil && s.records[w.identity()]:`,
+		by:     check{in: "unitofwork", test: "TestRefusedWhenStaged"},
+	},
+	{
+		clause: "one number is one key, however it is written",
+		file:   "unitofwork/stamp.go",
+		old:    `		return numberText(v.Value)`,
+		new:    `		return v.Value`,
+		by:     check{in: "unitofwork", test: "TestRefusedWhenStaged"},
+	},
+	{
+		clause: "a table is the same one by its name and by its ARN",
+		file:   "unitofwork/stage.go",
+		old:    `return table[strings.LastIndexByte(table, '/')+1:]`,
+		new:    `return table[strings.LastIndexByte(table, '\x00')+1:]`,
 		by:     check{in: "unitofwork", test: "TestRefusedWhenStaged"},
 	},
 	{
@@ -193,8 +207,8 @@ var ofStaging = []mutant{
 	{
 		clause: "holdall's own tables are not written by a unit",
 		file:   "unitofwork/stage.go",
-		old:    `	case slices.Contains(s.reserved, table):`,
-		new:    `	case slices.Contains(s.reserved[1:], table):`,
+		old:    `	case slices.Contains(s.reserved, nameOf(table)):`,
+		new:    `	case slices.Contains(s.reserved[1:], nameOf(table)):`,
 		by:     check{in: "unitofwork", test: "TestRefusedWhenStaged"},
 	},
 	{
