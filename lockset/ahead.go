@@ -30,8 +30,11 @@ func (a *acquisition) lookAhead(ctx context.Context, holder observed) {
 	a.ahead = now
 	ctx, cancel := context.WithTimeout(ctx, a.c.cfg.AttemptTimeout) // it has a place to look after
 	defer cancel()
-	rows := a.look(ctx, rowsOf(a.plan[a.secured:]))
-	var witnesses []ordering.Key
+	var keys, witnesses []ordering.Key
+	for _, w := range wants(a.unit.nonce, a.plan[a.secured:], a.secured) {
+		keys = append(keys, w.key)
+	}
+	rows := a.look(ctx, keys)
 	for _, r := range rows {
 		for _, e := range r.below {
 			witnesses = append(witnesses, e.witness)
@@ -57,14 +60,4 @@ func (a *acquisition) look(ctx context.Context, keys []ordering.Key) []row {
 	}
 	_ = group.Wait()
 	return slices.Concat(found...)
-}
-
-// rowsOf lists the rows of a plan, each once.
-func rowsOf(plan ordering.Plan) []ordering.Key {
-	keys := make([]ordering.Key, 0, plan.Rows())
-	for _, s := range plan {
-		keys = append(append(keys, s.Intents...), s.Key)
-	}
-	slices.SortFunc(keys, ordering.Compare)
-	return slices.Compact(keys)
 }
