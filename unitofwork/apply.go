@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -190,7 +191,7 @@ func (a *application) meets(ctx context.Context, p piece, n int, item map[string
 	case !ok:
 		return false, a.stuck(p, n, &FenceError{Attribute: a.j.fence, Found: valueText(item[a.j.fence])})
 	default:
-		return false, a.stuck(p, n, &StaleError{Token: a.j.token, Found: found})
+		return false, a.stuck(p, n, &fencing.StaleError{Token: a.j.token, Found: found})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 )
@@ -206,7 +207,7 @@ func (u *Unit) explainWrites(writes []write, reasons []types.CancellationReason,
 				refused.Next, refused.Err = FixCall, &FenceError{Attribute: attr, Found: valueText(reasons[i].Item[attr])}
 				return refused
 			case found >= u.set.Token():
-				refused.Next, refused.Err = StartOver, &StaleError{Token: u.set.Token(), Found: found}
+				refused.Next, refused.Err = StartOver, &fencing.StaleError{Token: u.set.Token(), Found: found}
 				return refused
 			}
 			refused.Next, refused.Err = Decide, ErrCondition

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -212,7 +213,7 @@ func TestStartingOverIsBoundedAndHasAFreshToken(t *testing.T) {
 			return u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 6}))
 		}
 		err := c.Do(t.Context(), transferKeys, stale, func(o *unitofwork.Options) { o.Attempts = 3 })
-		require.ErrorIs(t, err, unitofwork.ErrStale)
+		require.ErrorIs(t, err, fencing.ErrStale)
 		var commit *unitofwork.CommitError
 		require.ErrorAs(t, err, &commit)
 		require.Equal(t, "accounts", commit.Table)
@@ -380,7 +381,7 @@ func TestFnsErrorIsNotTheUnits(t *testing.T) {
 		c := b.client("c", nil)
 		for _, foreign := range []error{
 			&unitofwork.InDoubtError{ID: "another"}, unitofwork.ErrAlreadyCommitted,
-			&unitofwork.CommitError{Next: unitofwork.StartOver, Err: unitofwork.ErrStale},
+			&unitofwork.CommitError{Next: unitofwork.StartOver, Err: fencing.ErrStale},
 		} {
 			calls := 0
 			err := c.Do(t.Context(), transferKeys, func(context.Context, *unitofwork.Unit) error {

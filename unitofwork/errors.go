@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -26,8 +25,6 @@ var (
 	ErrInDoubt = errors.New("the outcome is in doubt")
 	// ErrCondition: a condition that the caller staged did not hold.
 	ErrCondition = errors.New("a staged condition did not hold")
-	// ErrStale matches every *[StaleError].
-	ErrStale = errors.New("the unit's token is stale")
 	// ErrSuperseded: the commit's answer was lost, and a release of the unit's
 	// own overtook it: it never can land.
 	ErrSuperseded = errors.New("the commit had no answer and was overtaken by a release")
@@ -90,7 +87,7 @@ func NextOf(err error) Next {
 }
 
 // CommitError says why a commit wrote nothing. It wraps the reason: a
-// lockset.LostError, [StaleError], [FenceError], [ErrCondition],
+// lockset.LostError, fencing.StaleError, [FenceError], [ErrCondition],
 // [ErrSuperseded], lockset.TableError or lockset.NoAnswerError.
 type CommitError struct {
 	Key    ordering.Key // the lock key at fault, if one is
@@ -109,19 +106,6 @@ func (e *CommitError) Error() string {
 
 // Unwrap returns the reason.
 func (e *CommitError) Unwrap() error { return e.Err }
-
-// StaleError says that a record has the token of a later unit: ours was
-// overtaken. It matches [ErrStale].
-type StaleError struct {
-	Token, Found fencing.Token
-}
-
-func (e *StaleError) Error() string {
-	return fmt.Sprintf("%v: it is %v, the record has %v", ErrStale, e.Token, e.Found)
-}
-
-// Is matches ErrStale.
-func (e *StaleError) Is(target error) bool { return target == ErrStale }
 
 // StageError says why a write, or a read, cannot be part of a unit. Nothing was
 // written.

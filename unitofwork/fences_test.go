@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -24,7 +25,7 @@ func TestAConditionDoesNotReplaceTheFence(t *testing.T) {
 				Update: "SET Balance = :six", Condition: "Balance = :five", Values: map[string]any{":five": 5, ":six": 6},
 			})
 		})
-		require.ErrorIs(t, err, unitofwork.ErrStale)
+		require.ErrorIs(t, err, fencing.ErrStale)
 		require.Equal(t, int64(5), b.account("1").Balance)
 	})
 }
@@ -83,7 +84,7 @@ func TestANewerFenceRefusesEveryKindOfWrite(t *testing.T) {
 					b.put("accounts", account{Customer: "1", ID: "a", Balance: 5, Fence: int64(u.Token()) + 1})
 					return errors.Join(stage(u), u.Put(accounts.Of(account{Customer: "2", ID: "a", Balance: 6})))
 				})
-				require.ErrorIs(t, err, unitofwork.ErrStale)
+				require.ErrorIs(t, err, fencing.ErrStale)
 				require.Equal(t, [2]int64{5, 100}, b.balances(), "nothing is written beside it, either")
 				b.allFree()
 			})

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -320,7 +321,7 @@ func TestARecordThatSomebodyWroteWithoutItsLock(t *testing.T) {
 		fence types.AttributeValue
 		is    error
 	}{
-		"a later stamp":           {number("990000000000000"), unitofwork.ErrStale},
+		"a later stamp":           {number("990000000000000"), fencing.ErrStale},
 		"a stamp that is not one": {text("x"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {

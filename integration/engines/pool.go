@@ -57,4 +57,5 @@ func (p *pool) stop() {
 			e.server.Kill()
 		}
 	}
+	postgres.stop()
 }

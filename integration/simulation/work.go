@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -247,7 +248,7 @@ func unexpected(err error) string {
 		return ""
 	case unitofwork.NextOf(err) == unitofwork.FixCall:
 		return fmt.Sprintf("was told to fix the call: %v", err)
-	case errors.Is(err, unitofwork.ErrStale):
+	case errors.Is(err, fencing.ErrStale):
 		return fmt.Sprintf("nobody but units writes here, and yet: %v", err)
 	case errors.As(err, new(*lockset.ConfigError)), errors.As(err, new(*lockset.TableError)), errors.As(err, new(*lockset.RowError)):
 		return fmt.Sprintf("unexpected: %v", err)

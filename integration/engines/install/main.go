@@ -35,6 +35,9 @@ func install(ctx context.Context) error {
 	if err := provideCompiler(ctx); err != nil {
 		return err
 	}
+	if err := provide(ctx, []string{"PostgreSQL"}); err != nil {
+		return err
+	}
 	for _, e := range []struct {
 		kind   engines.Kind
 		tools  []string // what fetching it takes

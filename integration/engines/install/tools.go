@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+
+	"github.com/holdall/holdall/integration/engines"
 )
 
 // packages says which Debian packages a tool takes.
@@ -15,6 +17,8 @@ var packages = map[string]string{
 	"java": "default-jre-headless",
 	"mvn":  "maven",
 	"npm":  "npm",
+
+	"PostgreSQL": "postgresql",
 }
 
 // provide makes sure that tools are there, and installs them where that can be
@@ -61,7 +65,11 @@ func provideCompiler(ctx context.Context) error {
 func absent(tools []string) []string {
 	var missing []string
 	for _, tool := range tools {
-		if _, err := exec.LookPath(tool); err != nil {
+		_, err := exec.LookPath(tool)
+		if tool == "PostgreSQL" { // Debian does not put it on the PATH
+			_, err = engines.PostgresBin()
+		}
+		if err != nil {
 			missing = append(missing, tool)
 		}
 	}

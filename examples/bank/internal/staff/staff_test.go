@@ -13,6 +13,7 @@ import (
 	"github.com/holdall/holdall/examples/bank/internal/audit"
 	"github.com/holdall/holdall/examples/bank/internal/books"
 	"github.com/holdall/holdall/examples/bank/internal/store"
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -85,7 +86,7 @@ func TestTheErrorDecides(t *testing.T) {
 		{name: "lost", err: &lockset.LostError{Reason: errors.New("late")}, back: true},
 		{name: "held", err: &lockset.HeldError{Err: context.DeadlineExceeded}, back: true},
 		{name: "no answer", err: &lockset.NoAnswerError{Last: errors.New("timeout"), End: errors.New("for too long")}, back: true},
-		{name: "stale", err: &unitofwork.CommitError{Next: unitofwork.StartOver, Err: unitofwork.ErrStale}, back: true},
+		{name: "stale", err: &unitofwork.CommitError{Next: unitofwork.StartOver, Err: fencing.ErrStale}, back: true},
 		{name: "children changed", err: books.ErrChanged, back: true},
 		{name: "a look that took too long", err: context.DeadlineExceeded, back: true},
 		{name: "in doubt, with an ID", err: &unitofwork.InDoubtError{ID: "p"}, once: true, back: true},

@@ -1,0 +1,234 @@
+package fencing
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/holdall/holdall/ordering"
+)
+
+// Dialect is what a guard's database speaks.
+type Dialect int
+
+// The dialects that a [Guard] knows.
+const (
+	PostgreSQL Dialect = iota + 1
+	SQLite
+)
+
+// Guard lets only those write to an SQL database who have not been overtaken: it
+// keeps, in a table of the same database, the highest token that each key has met,
+// and admits a token inside the caller's own transaction, or refuses it. It is safe
+// for concurrent use.
+//
+// Keys follow the rules of the lock table: a token admitted for "customer:42" makes
+// older ones for "customer:42/address:7" stale, and the reverse; two fine keys
+// beside each other never make each other stale.
+type Guard struct {
+	dialect Dialect
+	table   string // quoted
+}
+
+// NewGuard returns a guard that keeps its tokens in a table, which may be named
+// with its schema; see [Guard.CreateTable]. It sends nothing.
+func NewGuard(d Dialect, table string) (*Guard, error) {
+	if d != PostgreSQL && d != SQLite {
+		return nil, fmt.Errorf("guard: dialect %d is unknown", d)
+	}
+	parts := strings.Split(table, ".")
+	for i, part := range parts {
+		if part == "" || strings.ContainsRune(part, 0) {
+			return nil, fmt.Errorf("guard: %q does not name a table", table)
+		}
+		parts[i] = `"` + strings.ReplaceAll(part, `"`, `""`) + `"`
+	}
+	return &Guard{d, strings.Join(parts, ".")}, nil
+}
+
+// DDL returns the statement that creates the guard's table, if it is not there.
+func (g *Guard) DDL() string {
+	// Keys are compared byte by byte, whatever the language of the database.
+	resource, options := `TEXT COLLATE "C"`, ""
+	if g.dialect == SQLite {
+		resource, options = "TEXT", " WITHOUT ROWID"
+	}
+	return "CREATE TABLE IF NOT EXISTS " + g.table + " (" +
+		"resource " + resource + " NOT NULL PRIMARY KEY, " +
+		"token BIGINT NOT NULL, " + // the highest admitted for the key itself
+		"below BIGINT NOT NULL)" + options // the highest admitted for any key below it
+}
+
+// CreateTable creates the guard's table, if it is not there.
+func (g *Guard) CreateTable(ctx context.Context, db *sql.DB) error {
+	_, err := db.ExecContext(ctx, g.DDL())
+	if err != nil { // PostgreSQL refuses one of two who create it at the same time
+		_, err = db.ExecContext(ctx, g.DDL())
+	}
+	if err != nil {
+		return fmt.Errorf("guard: table %s: %w", g.table, err)
+	}
+	return nil
+}
+
+// Querier is what Admit asks: *sql.Tx has it.
+type Querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// Admit admits a token for keys, in the transaction tx and by one statement, or
+// refuses it: a *[StaleError] names the first key that has met a later one. After
+// any error the transaction must be rolled back. The same token may be admitted
+// again and again.
+//
+// Call it first in the transaction: it locks the rows of the keys and of their
+// ancestors, always in one order, until the transaction ends, so that transactions
+// on the same keys come one after the other and do not deadlock by it.
+func (g *Guard) Admit(ctx context.Context, tx Querier, token Token, keys ...ordering.Key) error {
+	a, err := g.Admission(token, keys...)
+	if err != nil {
+		return err
+	}
+	rows, err := tx.QueryContext(ctx, a.SQL, a.Args...)
+	if err != nil {
+		return fmt.Errorf("guard: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	return a.Judge(rows)
+}
+
+// Do runs fn in a transaction of its own in which a token was admitted for keys,
+// and commits it; it rolls back if the token is stale, if fn returns an error, or
+// panics.
+func (g *Guard) Do(ctx context.Context, db *sql.DB, token Token, keys []ordering.Key, fn func(*sql.Tx) error) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("guard: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing after a commit
+	if err := g.Admit(ctx, tx, token, keys...); err != nil {
+		return err
+	}
+	if err := fn(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// Admission is the statement that admits a token, for those who send it with
+// another library than database/sql: in a transaction, and the rows that it
+// returns are to be judged.
+type Admission struct {
+	SQL  string
+	Args []any
+
+	token Token
+	rows  []guardRow
+}
+
+// guardRow is a row of the guard's table, in the order of keys.
+type guardRow struct {
+	key   ordering.Key
+	below bool // the token is admitted for something below the key
+}
+
+// maxGuardRows is how many rows one statement has at most: SQLite has 32,766
+// parameters.
+const maxGuardRows = 32_000
+
+// Admission returns the statement that admits a token for keys. The error is an
+// *ordering.KeyError, or says that there are too many keys, or none.
+func (g *Guard) Admission(token Token, keys ...ordering.Key) (*Admission, error) {
+	if !token.Valid() {
+		return nil, fmt.Errorf("guard: %v is not a token", token)
+	}
+	if len(keys) == 0 {
+		return nil, &ordering.KeyError{Reason: "no keys were named"}
+	}
+	plan, err := ordering.NewPlan(keys...)
+	if err != nil {
+		return nil, err
+	}
+	a := &Admission{token: token, Args: []any{int64(token)}}
+	for _, step := range plan {
+		for _, ancestor := range step.Intents {
+			a.rows = append(a.rows, guardRow{ancestor, true})
+		}
+		a.rows = append(a.rows, guardRow{step.Key, false})
+	}
+	if len(a.rows) > maxGuardRows {
+		return nil, fmt.Errorf("guard: %d keys and ancestors, the limit is %d", len(a.rows), maxGuardRows)
+	}
+	var text strings.Builder
+	// The rows are locked in the order in which they are listed.
+	text.WriteString("INSERT INTO " + g.table + " AS f (resource, token, below) VALUES ")
+	ours := "CAST(" + g.placeholder(1) + " AS BIGINT)"
+	for i, r := range a.rows {
+		if strings.ContainsRune(string(r.key), 0) {
+			return nil, &ordering.KeyError{Key: r.key, Reason: "has a zero byte, which SQL text cannot have"}
+		}
+		a.Args = append(a.Args, string(r.key))
+		own, below := ours, "0"
+		if r.below {
+			own, below = below, own
+		}
+		if i > 0 {
+			text.WriteString(", ")
+		}
+		text.WriteString("(" + g.placeholder(len(a.Args)) + ", " + own + ", " + below + ")")
+	}
+	text.WriteString(" ON CONFLICT (resource) DO UPDATE SET" +
+		" token = CASE WHEN f.token < excluded.token THEN excluded.token ELSE f.token END," +
+		" below = CASE WHEN f.below < excluded.below THEN excluded.below ELSE f.below END" +
+		" RETURNING resource, token, below")
+	a.SQL = text.String()
+	return a, nil
+}
+
+func (g *Guard) placeholder(n int) string {
+	if g.dialect == SQLite {
+		return "?" + strconv.Itoa(n)
+	}
+	return "$" + strconv.Itoa(n)
+}
+
+// Rows is what a statement returned: *sql.Rows, or that of another library.
+type Rows interface {
+	Next() bool
+	Scan(dest ...any) error
+	Err() error
+}
+
+// Judge reads what the statement returned, to its end: nil if the token is
+// admitted, a *[StaleError] for the first key that has met a later one.
+func (a *Admission) Judge(rows Rows) error {
+	type met struct{ token, below int64 }
+	found := make(map[ordering.Key]met, len(a.rows))
+	for rows.Next() {
+		var key string
+		var m met
+		if err := rows.Scan(&key, &m.token, &m.below); err != nil {
+			return fmt.Errorf("guard: %w", err)
+		}
+		found[ordering.Key(key)] = m
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("guard: %w", err)
+	}
+	for _, r := range a.rows {
+		m, ok := found[r.key]
+		if !ok {
+			return fmt.Errorf("guard: key %q was not written; is there a trigger on the table?", string(r.key))
+		}
+		latest := m.token
+		if !r.below { // what is below the key counts, too
+			latest = max(latest, m.below)
+		}
+		if Token(latest) > a.token {
+			return &StaleError{Resource: fmt.Sprintf("key %q", string(r.key)), Token: a.token, Found: Token(latest)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,28 @@
+package fencing
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrStale matches every *[StaleError].
+var ErrStale = errors.New("token is stale")
+
+// StaleError says that a resource has met a later token: the lock under which this
+// one was given was lost since. Nothing may be written with it any more; start
+// over.
+type StaleError struct {
+	Resource     string // empty if the error that wraps this one names it
+	Token, Found Token
+}
+
+func (e *StaleError) Error() string {
+	text := fmt.Sprintf("%v: %v was there, ours is %v", ErrStale, e.Found, e.Token)
+	if e.Resource != "" {
+		text = e.Resource + ": " + text
+	}
+	return text
+}
+
+// Is reports whether target is [ErrStale].
+func (e *StaleError) Is(target error) bool { return target == ErrStale }
