@@ -177,7 +177,7 @@ func (a *application) rest(ctx context.Context, p part, actions []action, reason
 // the write is done; or a later one, which is right only if the step is free, and
 // so done.
 func (a *application) meets(ctx context.Context, p piece, n int, item map[string]types.AttributeValue) (over bool, err error) {
-	found, ok := newStamper(a.j.fence, a.j.token).fenceOf(item)
+	found, ok := fencing.Of(item, a.j.fence)
 	a.c.locks.Clock().Saw(found)
 	if ok && found == a.j.token {
 		return false, nil

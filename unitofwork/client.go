@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 )
@@ -115,7 +116,7 @@ func New(locks *lockset.Client, cfg Config) (*Client, error) {
 		return nil, &lockset.ConfigError{Field: "locks", Reason: "is nil"}
 	}
 	if cfg.FenceAttribute == "" {
-		cfg.FenceAttribute = "_fence"
+		cfg.FenceAttribute = fencing.DefaultAttribute
 	}
 	if cfg.IDRetention == 0 {
 		cfg.IDRetention = 30 * 24 * time.Hour

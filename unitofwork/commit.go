@@ -199,7 +199,7 @@ func (u *Unit) explainWrites(writes []write, reasons []types.CancellationReason,
 		case code == requests.ReasonNone, requests.IsBusy(reasons[i]):
 			continue
 		case code == requests.ReasonCondition:
-			found, ok := u.stage.stamper.fenceOf(reasons[i].Item)
+			found, ok := fencing.Of(reasons[i].Item, u.c.cfg.FenceAttribute)
 			u.c.locks.Clock().Saw(found)
 			switch {
 			case !ok:

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/expressions"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -110,9 +111,9 @@ func (a applied) line() (line writeLine, err error) {
 	default:
 		u := a.item.Update
 		line.Update = aws.ToString(u.UpdateExpression)
-		line.Names = without(u.ExpressionAttributeNames, fenceName)
+		line.Names = without(u.ExpressionAttributeNames, expressions.Name)
 		if line.Key, err = attributevalue.MarshalMapJSON(u.Key); err == nil {
-			line.Values, err = attributevalue.MarshalMapJSON(without(u.ExpressionAttributeValues, tokenValue))
+			line.Values, err = attributevalue.MarshalMapJSON(without(u.ExpressionAttributeValues, expressions.Value))
 		}
 	}
 	return line, err

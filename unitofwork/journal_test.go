@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/expressions"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -104,10 +105,10 @@ func TestWhatAJournalSaysHasNoConditionButTheStamp(t *testing.T) {
 	require.NoError(t, err)
 	for _, ws := range read.writes {
 		for _, w := range ws {
-			check := condition(w.item, values{"ID": textValue("1")}).ConditionCheck
-			require.Equal(t, isNewer, *check.ConditionExpression)
-			require.Equal(t, map[string]string{fenceName: "_fence"}, check.ExpressionAttributeNames)
-			require.Equal(t, values{tokenValue: number(int64(ofToken))}, check.ExpressionAttributeValues)
+			check := condition(w.item, w.table, values{"ID": textValue("1")}).ConditionCheck
+			require.Equal(t, expressions.Newer, *check.ConditionExpression)
+			require.Equal(t, map[string]string{expressions.Name: "_fence"}, check.ExpressionAttributeNames)
+			require.Equal(t, values{expressions.Value: number(int64(ofToken))}, check.ExpressionAttributeValues)
 			require.Equal(t, types.ReturnValuesOnConditionCheckFailureAllOld, check.ReturnValuesOnConditionCheckFailure)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 )
@@ -74,7 +75,7 @@ func (u *Unit) get(ctx context.Context, records []Record) error {
 	defer u.mu.Unlock()
 	for i, r := range records {
 		u.stage.learn(tables[i], gets[i].Get.Key)
-		if fence, ok := u.stage.stamper.fenceOf(items[i]); ok {
+		if fence, ok := fencing.Of(items[i], u.c.cfg.FenceAttribute); ok {
 			u.c.locks.Clock().Saw(fence)
 		}
 		if err := r.load(items[i]); err != nil {

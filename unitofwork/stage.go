@@ -111,7 +111,7 @@ func (s *stage) prepare(guard ordering.Key, item types.TransactWriteItem) (write
 // hasCondition reports whether an action, as the caller has it, has a condition.
 func hasCondition(item types.TransactWriteItem) bool {
 	_, e := copied(item)
-	return item.ConditionCheck != nil || strings.TrimSpace(aws.ToString(*e.condition)) != ""
+	return item.ConditionCheck != nil || strings.TrimSpace(aws.ToString(*e.Condition)) != ""
 }
 
 // target returns the table and, but for a put, the primary key of an action.

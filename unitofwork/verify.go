@@ -119,7 +119,7 @@ func (u *Unit) ask(ctx context.Context, r *request, writes []write, rehearse boo
 		if rehearse {
 			items = append(items, u.stage.stamper.onlyNewer(w.item))
 		} else {
-			items = append(items, condition(w.item, w.key))
+			items = append(items, condition(w.item, w.table, w.key))
 		}
 	}
 	for _, w := range writes {

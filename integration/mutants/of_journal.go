@@ -177,8 +177,8 @@ var ofApplying = []mutant{
 	{
 		clause: "a write of a journal needs the record to have an older stamp",
 		file:   "unitofwork/stamp.go",
-		old:    `aws.String(isNewer), types.Return`,
-		new:    `aws.String("("+isNewer+" OR "+fenceName+" >= "+tokenValue+")"), types.Return`,
+		old:    `aws.String(s.Condition), types.Return`,
+		new:    `aws.String("("+s.Condition+" OR "+expressions.Name+" >= "+expressions.Value+")"), types.Return`,
 		by:     check{in: "unitofwork", test: "TestARecordThatSomebodyWroteWithoutItsLock"},
 	},
 	{

@@ -1,0 +1,175 @@
+// Package expressions joins the fence of a record to a caller's DynamoDB
+// expressions.
+//
+// Pure: decides, does no I/O.
+package expressions
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// The placeholders that a fence adds to a caller's expressions.
+const (
+	Name  = "#holdallFence"
+	Value = ":holdallToken"
+)
+
+// Conditions of a fence: what it finds is older than the token, or the token's own
+// as well.
+const (
+	Newer    = "(attribute_not_exists(" + Name + ") OR " + Name + " < " + Value + ")"
+	NotOlder = "(attribute_not_exists(" + Name + ") OR " + Name + " <= " + Value + ")"
+
+	setFence = Name + " = " + Value
+)
+
+// Fence is a condition on an attribute of a record, and the token that a write
+// leaves there.
+type Fence struct {
+	Attribute string
+	Condition string // Newer or NotOlder
+
+	// What every write with the fence has, for those that have nothing else: a unit
+	// may have ten thousand. Never changed.
+	Names  map[string]string
+	Values map[string]types.AttributeValue
+}
+
+// New returns the fence of a token.
+func New(attribute, condition string, token fmt.Stringer) Fence {
+	return Fence{
+		Attribute: attribute, Condition: condition,
+		Names:  map[string]string{Name: attribute},
+		Values: map[string]types.AttributeValue{Value: &types.AttributeValueMemberN{Value: token.String()}},
+	}
+}
+
+// Token is the value that a write leaves.
+func (f Fence) Token() types.AttributeValue { return f.Values[Value] }
+
+// Of are where an action has a caller's expressions; only an update has an update
+// expression.
+type Of struct {
+	Condition, Update **string
+	Names             *map[string]string
+	Values            *map[string]types.AttributeValue
+	OnFailure         *types.ReturnValuesOnConditionCheckFailure
+}
+
+// Join joins the fence's condition to the caller's, and in an update sets the
+// fence. A refusal is to bring the record: it says why. The error says in words
+// what the expressions may not do.
+func (f Fence) Join(e Of) error {
+	if err := f.allow(e); err != nil {
+		return err
+	}
+	condition := f.Condition
+	if own := strings.TrimSpace(aws.ToString(*e.Condition)); own != "" {
+		condition = "(" + own + ") AND " + f.Condition
+	}
+	*e.Condition = aws.String(condition)
+	if e.Update != nil {
+		*e.Update = aws.String(withSet(aws.ToString(*e.Update)))
+	}
+	*e.Names, *e.Values = With(f.Names, *e.Names), With(f.Values, *e.Values)
+	*e.OnFailure = types.ReturnValuesOnConditionCheckFailureAllOld
+	return nil
+}
+
+// With returns those of a fence and some more.
+func With[V any](fence, more map[string]V) map[string]V {
+	if len(more) == 0 {
+		return fence
+	}
+	all := maps.Clone(fence)
+	maps.Copy(all, more)
+	return all
+}
+
+// allow refuses expressions that touch the fence or our placeholders, and
+// conditions whose parentheses would open ours.
+func (f Fence) allow(e Of) error {
+	for name, attribute := range *e.Names {
+		if name == Name {
+			return fmt.Errorf("the placeholder %s is holdall's own", name)
+		}
+		if attribute == f.Attribute {
+			return fmt.Errorf("the placeholder %s names the fence attribute %q, which holdall sets and checks", name, attribute)
+		}
+	}
+	if _, taken := (*e.Values)[Value]; taken {
+		return fmt.Errorf("the placeholder %s is holdall's own", Value)
+	}
+	for _, place := range []**string{e.Condition, e.Update} {
+		if place == nil {
+			continue
+		}
+		text := aws.ToString(*place)
+		depth := 0
+		for _, t := range Lex(text) {
+			switch t.Text {
+			case f.Attribute:
+				return fmt.Errorf("the expression names the fence attribute %q, which holdall sets and checks", t.Text)
+			case Name, Value:
+				return fmt.Errorf("the placeholder %s is holdall's own", t.Text)
+			case "(":
+				depth++
+			case ")":
+				depth--
+			}
+			if depth < 0 {
+				break
+			}
+		}
+		if depth != 0 {
+			return fmt.Errorf("the parentheses of the expression %q do not match", text)
+		}
+	}
+	return nil
+}
+
+// withSet adds the fence to the SET clause of an update expression, or adds
+// that clause. SET is a reserved word, so a bare one is always the keyword.
+func withSet(update string) string {
+	for _, t := range Lex(update) {
+		if strings.EqualFold(t.Text, "SET") {
+			end := t.At + len(t.Text)
+			return update[:end] + " " + setFence + ", " + strings.TrimLeft(update[end:], " \t\r\n")
+		}
+	}
+	return strings.TrimSpace(update + " SET " + setFence)
+}
+
+// Lexeme is one word, placeholder or sign of an expression.
+type Lexeme struct {
+	Text string
+	At   int
+}
+
+// Lex cuts an expression into lexemes.
+func Lex(expression string) []Lexeme {
+	var all []Lexeme
+	for i := 0; i < len(expression); {
+		if !wordByte(expression[i]) {
+			if expression[i] > ' ' {
+				all = append(all, Lexeme{expression[i : i+1], i})
+			}
+			i++
+			continue
+		}
+		start := i
+		for i++; i < len(expression) && wordByte(expression[i]) && !strings.ContainsRune("#:", rune(expression[i])); i++ {
+		}
+		all = append(all, Lexeme{expression[start:i], start})
+	}
+	return all
+}
+
+func wordByte(b byte) bool {
+	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_' || b == '#' || b == ':' || b >= 0x80
+}
