@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
@@ -246,5 +248,47 @@ func TestRecoverRemovesWhatIsLeftOfAJournal(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// The first row of a journal, and the entry by which Recover finds its unit, are
+// written as one. A copy of that write arrives when the row was removed and the
+// entry was not yet, or when both were: nothing stays that Recover does not find.
+func TestALateCopyOfAJournalsFirstRow(t *testing.T) {
+	const arrives = 3 * time.Second
+	for name, removed := range map[string]time.Duration{"before the entry is removed": arrives + time.Second, "after it": 0} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				before, start, written := b.tables(), time.Now(), 0
+				var mu sync.Mutex
+				c := b.client("A", func(c faults.Call) faults.Fault {
+					mu.Lock()
+					defer mu.Unlock()
+					switch phaseOf(c) {
+					case journals:
+						if written++; written == 1 {
+							return faults.DeliverLate(arrives, faults.Reset)
+						}
+						return faults.LoseRequest(faults.Reset)
+					case removes:
+						if _, entry := c.Input.(*dynamodb.TransactWriteItemsInput); entry && time.Since(start) < removed {
+							return faults.LoseRequest(faults.Reset)
+						}
+					}
+					return faults.Pass()
+				}, inSmallTransactions)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, stage, _ := fewAccounts()
+				require.Error(t, c.Do(ctx, keysOfFew(), stage))
+				time.Sleep(2 * arrives)
+				if removed == 0 {
+					_, err := b.client("other", nil).Recover(t.Context())
+					require.NoError(t, err)
+				}
+				b.nothingWritten(before)
+				b.nothingLeft()
+			})
+		})
 	}
 }

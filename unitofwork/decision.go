@@ -89,12 +89,12 @@ func ifUndecided(u *types.Update) *types.Update {
 	return u
 }
 
-const isUndecided = "attribute_not_exists(#" + attrUnit + ")"
+const isAbsent = "attribute_not_exists(#" + attrUnit + ")"
 
 // decision is the write that makes a unit committed. The record has no end before
 // all is done.
 func decision(table, unit string, rows int, digest []byte, now time.Time) *types.Update {
-	return ifUndecided(set(table, partKey(unit, recordPart), isUndecided, map[string]types.AttributeValue{
+	return ifUndecided(set(table, partKey(unit, recordPart), isAbsent, map[string]types.AttributeValue{
 		attrState:  &types.AttributeValueMemberS{Value: string(committed)},
 		attrRows:   number(int64(rows)),
 		attrDigest: &types.AttributeValueMemberB{Value: digest},
@@ -104,7 +104,7 @@ func decision(table, unit string, rows int, digest []byte, now time.Time) *types
 
 // abortion is the write that makes sure that a unit never commits.
 func abortion(table, unit string, now, expires time.Time) *types.Update {
-	return ifUndecided(set(table, partKey(unit, recordPart), isUndecided, map[string]types.AttributeValue{
+	return ifUndecided(set(table, partKey(unit, recordPart), isAbsent, map[string]types.AttributeValue{
 		attrState:   &types.AttributeValueMemberS{Value: string(aborted)},
 		attrAt:      number(now.UnixMilli()),
 		attrExpires: number(expires.Unix()),
@@ -136,6 +136,18 @@ func openEntry(table, unit string, key ordering.Key, now time.Time) *types.Updat
 		attrKey: &types.AttributeValueMemberS{Value: string(key)},
 		attrAt:  number(now.UnixMilli()),
 	})
+}
+
+// closing removes the entry of a unit if the row that was written with it is gone.
+func closing(table, unit string) []types.TransactWriteItem {
+	return []types.TransactWriteItem{
+		{ConditionCheck: &types.ConditionCheck{
+			TableName: aws.String(table), Key: journalKey(unit, 0),
+			ConditionExpression:      aws.String(isAbsent),
+			ExpressionAttributeNames: map[string]string{"#" + attrUnit: attrUnit},
+		}},
+		{Delete: &types.Delete{TableName: aws.String(table), Key: partKey(openUnits, unit)}},
+	}
 }
 
 // parseVerdict reads the record of a decision; an absent one is undecided.

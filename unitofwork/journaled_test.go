@@ -83,6 +83,8 @@ func phaseOfTransaction(items []types.TransactWriteItem, ofUnits func(key, value
 	is := asks
 	for _, item := range items {
 		switch {
+		case items[len(items)-1].Delete != nil && *items[len(items)-1].Delete.TableName == "units":
+			return removes
 		case item.ConditionCheck != nil && *item.ConditionCheck.TableName == "units":
 			return rehearses
 		case item.ConditionCheck != nil && strings.Contains(*item.ConditionCheck.ConditionExpression, "#pending"):

@@ -193,7 +193,7 @@ func (u *Unit) decide(ctx, before context.Context, pending *lockset.Pending, row
 		return Committed, nil
 	}
 	var canceled *types.TransactionCanceledException
-	if !errors.As(err, &canceled) {
+	if !errors.As(err, &canceled) || requests.KindOf(err) != requests.Refused {
 		return NotCommitted, u.whyNot(before, err)
 	}
 	reasons := canceled.CancellationReasons

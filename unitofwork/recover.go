@@ -195,11 +195,27 @@ func (c *Client) forget(ctx context.Context, unit string, rows int) {
 	}
 	err := c.remove(ctx, keys)
 	if err == nil {
-		err = c.remove(ctx, []map[string]types.AttributeValue{partKey(openUnits, unit)})
+		err = c.removeEntry(ctx, unit)
 	}
 	if err != nil {
 		c.lock.Logger.Warn("holdall: a journal was not removed", "unit", unit, "err", err)
 	}
+}
+
+// removeEntry removes the entry of a unit whose journal is removed. A late copy of
+// the write that had both may have put its row there again; then that goes first.
+func (c *Client) removeEntry(ctx context.Context, unit string) error {
+	const copies = 3 // more than a network has; Recover comes again
+	for range copies {
+		_, err := c.transact(ctx, c.locks.RequestID(ctx), closing(c.cfg.Table, unit), c.cfg.Table)
+		if requests.KindOf(err) != requests.Refused {
+			return err
+		}
+		if err := c.remove(ctx, []map[string]types.AttributeValue{journalKey(unit, 0)}); err != nil {
+			return err
+		}
+	}
+	return errors.New("copies of its first row keep arriving")
 }
 
 // remove deletes rows of the unit table, if they are there.
@@ -341,7 +357,7 @@ func (c *Client) purge(ctx context.Context, unit string) error {
 	if err := c.remove(ctx, keys); err != nil {
 		return err
 	}
-	return c.remove(ctx, []map[string]types.AttributeValue{partKey(openUnits, unit)})
+	return c.removeEntry(ctx, unit)
 }
 
 // query lists rows of the unit table under one hash key, without their bodies.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -129,6 +130,8 @@ func (u *Unit) ask(ctx context.Context, r *request, writes []write, rehearse boo
 	var canceled *types.TransactionCanceledException
 	var invalid *lockset.TableError
 	switch {
+	case errors.As(err, new(*lockset.NoAnswerError)): // which wraps the last answer
+		return err
 	case errors.As(err, &invalid) && len(writes) > 1:
 		half := len(writes) / 2
 		if err := u.ask(ctx, r, writes[:half], rehearse); err != nil {
@@ -142,16 +145,40 @@ func (u *Unit) ask(ctx context.Context, r *request, writes []write, rehearse boo
 	}
 	reasons := canceled.CancellationReasons
 	if rehearse {
-		reasons = reasons[min(1, len(reasons)):]
-	}
-	wrong := func(r types.CancellationReason) bool {
-		return requests.Code(r) != requests.ReasonNone && !requests.IsBusy(r)
-	}
-	if rehearse && !slices.ContainsFunc(reasons, wrong) {
-		return nil
+		return u.rehearsed(ctx, r, writes, reasons[min(1, len(reasons)):], err)
 	}
 	return u.explainWrites(writes, reasons, err)
 }
+
+// rehearsals is how often a unit tries what it rehearses, if records are busy.
+const rehearsals = 20
+
+// rehearsed reads the answer to a rehearsal. Of a record that is busy DynamoDB does
+// not say what else it would say: it is asked about that one again.
+func (u *Unit) rehearsed(ctx context.Context, r *request, writes []write, reasons []types.CancellationReason, err error) error {
+	var busy []write
+	for i, reason := range reasons[:min(len(reasons), len(writes))] {
+		switch {
+		case requests.IsBusy(reason):
+			busy = append(busy, writes[i])
+		case requests.Code(reason) != requests.ReasonNone:
+			return u.explainWrites(writes, reasons, err)
+		}
+	}
+	switch {
+	case len(busy) == 0:
+		return nil
+	case r.n >= rehearsals:
+		return u.notCommitted(err, TryLater)
+	}
+	if err := requests.Sleep(ctx, time.Duration(r.n)*busyPause); err != nil {
+		return err
+	}
+	return u.ask(ctx, r, busy, true)
+}
+
+// busyPause is the pause before a second rehearsal; it grows with each.
+const busyPause = 10 * time.Millisecond
 
 // never is a condition that never holds.
 func never(table, unit string) types.TransactWriteItem {

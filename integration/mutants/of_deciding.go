@@ -3,17 +3,38 @@ package main
 // ofDeciding: a unit with a journal is decided once, and finished by whoever comes by.
 var ofDeciding = []mutant{
 	{
+		clause: "an entry goes after the row that was written with it",
+		file:   "unitofwork/decision.go",
+		old:    "Key: journalKey(unit, 0),\n",
+		new:    "Key: journalKey(unit, 999),\n",
+		by:     check{in: "unitofwork", test: "TestALateCopyOfAJournalsFirstRow"},
+	},
+	{
+		clause: "who was not answered has not rehearsed",
+		file:   "unitofwork/verify.go",
+		old:    "	case errors.As(err, new(*lockset.NoAnswerError)): // which wraps the last answer\n		return err\n",
+		new:    "",
+		by:     check{in: "unitofwork", test: "TestALargeUnitThatMeetsConflictsForTooLong"},
+	},
+	{
+		clause: "what is said of a busy record is not that it can be written",
+		file:   "unitofwork/verify.go",
+		old:    "case requests.IsBusy(reason):\n			busy",
+		new:    "case requests.IsBusy(reason) && len(reasons) == 0:\n			busy",
+		by:     check{in: "unitofwork", test: "TestABusyRecordIsRehearsedAgain"},
+	},
+	{
 		clause: "a unit is committed only if nobody aborted it",
 		file:   "unitofwork/decision.go",
-		old:    "isUndecided, map[string]types.AttributeValue{\n\t\tattrState:  &types",
-		new:    "isUndecided+\" OR attribute_exists(#unit)\", map[string]types.AttributeValue{\n\t\tattrState:  &types",
+		old:    "isAbsent, map[string]types.AttributeValue{\n\t\tattrState:  &types",
+		new:    "isAbsent+\" OR attribute_exists(#unit)\", map[string]types.AttributeValue{\n\t\tattrState:  &types",
 		by:     check{in: "unitofwork", test: "TestALargeUnitThatWasAbortedDecidesNothing"},
 	},
 	{
 		clause: "a unit is aborted only if it has not committed",
 		file:   "unitofwork/decision.go",
-		old:    "isUndecided, map[string]types.AttributeValue{\n\t\tattrState:   ",
-		new:    "isUndecided+\" OR attribute_exists(#unit)\", map[string]types.AttributeValue{\n\t\tattrState:   ",
+		old:    "isAbsent, map[string]types.AttributeValue{\n\t\tattrState:   ",
+		new:    "isAbsent+\" OR attribute_exists(#unit)\", map[string]types.AttributeValue{\n\t\tattrState:   ",
 		by:     check{in: "unitofwork", test: "TestRecoverFinishesTheDead"},
 	},
 	{
