@@ -56,6 +56,10 @@ type Bank struct {
 	// Wait is how long a unit waits for others' locks. The zero value waits as
 	// long as its context lives.
 	Wait lockset.Wait
+
+	// For statements: who locks and reads, and where they go.
+	Units   *unitofwork.Client
+	Archive Archive
 }
 
 // attempts is how often one unit starts over, with a fresh token, before the

@@ -3,6 +3,7 @@ package staff
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -30,6 +31,9 @@ type connection struct {
 
 	numbered atomic.Bool // its requests are, and so many get through
 	left     atomic.Int64
+
+	mu   sync.Mutex
+	held chan struct{} // closed when a paused one goes on; nil if it is not paused
 }
 
 func (c *connection) cut() {
@@ -43,6 +47,37 @@ func (c *connection) cutAfter(n int) {
 	c.numbered.Store(true)
 }
 
+// pause holds all requests, and answers to those under way, until goOn: that is
+// how a host is suspended, for all others.
+func (c *connection) pause() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held = make(chan struct{})
+}
+
+func (c *connection) goOn() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.held)
+	c.held = nil
+}
+
+// hold waits while the connection is paused.
+func (c *connection) hold(ctx context.Context) error {
+	c.mu.Lock()
+	held := c.held
+	c.mu.Unlock()
+	if held == nil {
+		return nil
+	}
+	select {
+	case <-held:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 func (c *connection) passes() bool {
 	if c.numbered.Load() && c.left.Add(-1) < 0 {
 		c.cut()
@@ -53,12 +88,18 @@ func (c *connection) passes() bool {
 func through[I, O any](ctx context.Context, c *connection, in *I, options []func(*dynamodb.Options),
 	call func(context.Context, *I, ...func(*dynamodb.Options)) (*O, error),
 ) (*O, error) {
+	if err := c.hold(ctx); err != nil {
+		return nil, err
+	}
 	if !c.passes() {
 		return nil, errCut
 	}
 	out, err := call(ctx, in, options...)
 	if c.dead.Load() {
 		return nil, errCut // carried out or not: the owner does not hear of it
+	}
+	if err := c.hold(ctx); err != nil {
+		return nil, err
 	}
 	return out, err
 }

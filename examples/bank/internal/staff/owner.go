@@ -32,6 +32,11 @@ type Config struct {
 	// lets every other one die in the midst of a large unit.
 	Crash bool
 	Seed  uint64
+	// Archive is where statements go; nil if none are written.
+	Archive books.Archive
+	// Overtakings says who is to be overtaken next, while there is work; when it
+	// returns false, no new work is begun. Nil: nobody is. It excludes Churn.
+	Overtakings func() (Overtaking, bool)
 	// Wait is how long a teller lets a unit wait for others' locks before it
 	// puts the job back.
 	Wait time.Duration
@@ -72,6 +77,7 @@ func newOwner(cfg Config, tally *Tally, n int) (*owner, error) {
 	}
 	o.bank = &books.Bank{
 		Tables: cfg.Tables, Run: books.Locked{Units: o.units}, Wait: lockset.For(cfg.Wait),
+		Units: o.units, Archive: archiveLine{o.line, cfg.Archive, tally},
 		Look: books.Looker{DB: o.line, Observe: o.request, Timeout: o.locks.Config().Lease}, // as patient as the library
 	}
 	if cfg.Unsafe {

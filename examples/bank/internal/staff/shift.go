@@ -23,7 +23,12 @@ func Run(cfg Config, desk *Desk, tally *Tally) error {
 		s.tellers.Wait()
 		close(s.over)
 	}()
-	s.churn()
+	if cfg.Overtakings != nil {
+		s.overtakings()
+		<-s.over
+	} else {
+		s.churn()
+	}
 	for _, o := range s.owners {
 		o.leave()
 	}

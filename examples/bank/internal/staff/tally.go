@@ -33,7 +33,9 @@ type Tally struct {
 	PutBack   atomic.Int64 // waited for too long, lost, or left by an owner
 	Doubts    atomic.Int64
 	// Owners.
-	Died, Left atomic.Int64
+	Died, Left, Paused atomic.Int64
+	// Statements.
+	Archived, Stale atomic.Int64 // written, and refused by the archive
 	// Locks.
 	Raised, TakenOver, Cleaned, Lost, StartedOver atomic.Int64
 	// Waiting for locks.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/examples/bank/internal/books"
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -58,7 +59,7 @@ func (t teller) next(job Job, err error) {
 	case unitofwork.AskLater:
 		t.doubt(job, err)
 	case unitofwork.Decide: // an error of our own, or of a look's time limit
-		if errors.Is(err, books.ErrChanged) || errors.Is(err, context.DeadlineExceeded) {
+		if again(err) {
 			t.putBack(job, err)
 			return
 		}
@@ -66,6 +67,11 @@ func (t teller) next(job Job, err error) {
 	default:
 		t.fail(job, err)
 	}
+}
+
+// again reports whether an error that holdall does not judge allows to start over.
+func again(err error) bool {
+	return errors.Is(err, books.ErrChanged) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, fencing.ErrStale)
 }
 
 // heirs: a dead owner tells nobody what it knew. Whoever comes after it does a
