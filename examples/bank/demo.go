@@ -22,16 +22,8 @@ func demo(ctx context.Context, o *options, stdout, stderr io.Writer) (sound bool
 	defer func() { err = errors.Join(err, of.close(ctx)) }()
 
 	town := newTown(o)
-	opened, _, err := of.work(ctx, "opening", o.customers, 0, town.openings())
-	if err != nil {
+	if err := of.openTown(ctx, town, stdout); err != nil {
 		return false, err
-	}
-	if failures := opened.Unexpected; len(failures) > 0 {
-		reportFailures(stdout, failures)
-		return false, errors.New("not all customers could be opened")
-	}
-	if ctx.Err() != nil {
-		return false, errors.New("interrupted before the work began")
 	}
 
 	working := ctx
@@ -149,12 +141,16 @@ func (t *town) job(n int) staff.Job {
 		month := books.Month{ID: fmt.Sprintf("month-%d", n), Customers: t.everybody()}
 		return staff.Job{Kind: kind, Once: true, Do: func(ctx context.Context, b *books.Bank) error { return b.CloseMonth(ctx, month) }}
 	default:
-		from, to := twoOf(draw, len(t.accounts))
-		payment := books.Payment{
-			ID: fmt.Sprintf("payment-%d", n), From: t.accounts[from], To: t.accounts[to], Amount: 1 + draw.Int64N(300_00),
-		}
-		return staff.Job{Kind: kind, Once: true, Do: func(ctx context.Context, b *books.Bank) error { return b.Pay(ctx, payment) }}
+		return t.payment(n, draw)
 	}
+}
+
+func (t *town) payment(n int, draw *rand.Rand) staff.Job {
+	from, to := twoOf(draw, len(t.accounts))
+	payment := books.Payment{
+		ID: fmt.Sprintf("payment-%d", n), From: t.accounts[from], To: t.accounts[to], Amount: 1 + draw.Int64N(300_00),
+	}
+	return staff.Job{Kind: books.KindPayment, Once: true, Do: func(ctx context.Context, b *books.Bank) error { return b.Pay(ctx, payment) }}
 }
 
 // twoOf draws two different numbers below n.

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdall/holdall/examples/bank/internal/archive"
 	"github.com/holdall/holdall/examples/bank/internal/books"
 	"github.com/holdall/holdall/examples/bank/internal/store"
 	"github.com/holdall/holdall/lockset"
@@ -40,6 +41,11 @@ type options struct {
 	mix                 mix
 	unsafe, crash       bool
 
+	// The archive's, besides the customers and the seed.
+	archive   string
+	pauses    int
+	unguarded bool
+
 	// The replay's.
 	transactions, balances string
 	repeat                 int
@@ -58,6 +64,7 @@ const usage = `Usage:
   bank [flags]           a bank at work: owners come and go, then its books are audited
   bank replay [flags]    enter a ledger from a file, each row once
   bank recover [flags]   finish or abort the large units that dead owners left in tables
+  bank archive [flags]   write statements to SQL, by owners that are paused and overtaken meanwhile
 
 The exit code is 0 if all went well and the audit holds, 1 if not, 2 if the call is wrong.
 The report goes to stdout, progress to stderr.
@@ -65,7 +72,7 @@ The report goes to stdout, progress to stderr.
 `
 
 // names are those of the commands, as they are called.
-var names = map[string]string{"bank": "bank", "replay": "bank replay", "recover": "bank recover"}
+var names = map[string]string{"bank": "bank", "replay": "bank replay", "recover": "bank recover", "archive": "bank archive"}
 
 // parse reads the flags of a command. It prints help to out.
 func parse(command string, args []string, out io.Writer) (*options, error) {
@@ -79,8 +86,13 @@ func parse(command string, args []string, out io.Writer) (*options, error) {
 		o.forReplay(fs)
 	case "recover":
 		fs.StringVar(&o.prefix, "prefix", "", "`prefix` of the tables' names (required)")
+	case "archive":
+		o.forStaff(fs)
+		o.forTown(fs, 40)
+		o.forArchive(fs)
 	default:
 		o.forStaff(fs)
+		o.forTown(fs, 200)
 		o.forDemo(fs)
 	}
 	if err := fs.Parse(args); err != nil {
@@ -122,12 +134,21 @@ func (o *options) forStaff(fs *flag.FlagSet) {
 	fs.BoolVar(&o.quiet, "quiet", false, "show no progress")
 }
 
-func (o *options) forDemo(fs *flag.FlagSet) {
-	fs.IntVar(&o.customers, "customers", 200, "`number` of customers at the beginning")
+func (o *options) forTown(fs *flag.FlagSet, customers int) {
+	fs.IntVar(&o.customers, "customers", customers, "`number` of customers at the beginning")
 	fs.IntVar(&o.accounts, "accounts", 2, "`number` of accounts of each")
+	fs.Uint64Var(&o.seed, "seed", 1, "`number` from which the work is drawn: the same one, the same work")
+}
+
+func (o *options) forArchive(fs *flag.FlagSet) {
+	fs.StringVar(&o.archive, "archive", "", "`file` of SQLite, or postgres://… URL, to write statements to (default: a file in a temporary folder)")
+	fs.IntVar(&o.pauses, "pauses", 4, "`number` of times that an owner is paused while it writes a statement, and overtaken; then the work ends")
+	fs.BoolVar(&o.unguarded, "unsafe", false, "leave out the archive's guard, to see what goes wrong")
+}
+
+func (o *options) forDemo(fs *flag.FlagSet) {
 	fs.IntVar(&o.units, "units", 6000, "`number` of units of work")
 	fs.DurationVar(&o.duration, "for", 0, "begin no new unit after this `time` (then -units has no default)")
-	fs.Uint64Var(&o.seed, "seed", 1, "`number` from which the work is drawn: the same one, the same work")
 	fs.Var(o.mix, "mix", "what work there is: `kind=share,...`")
 	fs.DurationVar(&o.churn, "churn", 0, "`time` after which an owner dies or leaves and another takes its place (default so that each lives for 3 leases; 0: never)")
 	fs.BoolVar(&o.crash, "crash", false, "let owners go at random instants, and every other one die in the midst of a unit larger than one transaction")
@@ -190,8 +211,10 @@ func (o *options) check(command string, given map[string]bool) error {
 		checks = append(checks,
 			flagCheck{o.where.Embedded(), "endpoint", "or -aws is required: what was in memory is gone"},
 			flagCheck{o.prefix == "", "prefix", "is required: that of the tables"})
+	case "archive":
+		checks = slices.Concat(checks, o.checkStaff(given), o.checkTown(), o.checkArchive())
 	default:
-		checks = slices.Concat(checks, o.checkStaff(given), o.checkDemo(given))
+		checks = slices.Concat(checks, o.checkStaff(given), o.checkTown(), o.checkDemo(given))
 	}
 	for _, c := range checks {
 		if c.wrong {
@@ -222,10 +245,30 @@ func (o *options) checkReplay() []flagCheck {
 	}
 }
 
-func (o *options) checkDemo(given map[string]bool) []flagCheck {
+func (o *options) checkTown() []flagCheck {
 	return []flagCheck{
 		{o.customers < 2, "customers", "must be at least 2"},
 		{o.accounts < 1 || o.accounts > maxAccounts, "accounts", fmt.Sprintf("must be 1 to %d", maxAccounts)},
+	}
+}
+
+func (o *options) checkArchive() []flagCheck {
+	isFile := o.archive != "" && !archive.IsURL(o.archive)
+	return []flagCheck{
+		{o.owners < 2, "owners", "must be at least 2: one is paused, another takes over"},
+		{o.pauses < 1, "pauses", "must be at least 1"},
+		{isFile && (strings.Contains(o.archive, "://") || !isDir(filepath.Dir(o.archive))), "archive",
+			"names neither a file in a folder that exists nor a postgres:// URL"},
+		{len(o.prefix) > maxArchivePrefix, "prefix", fmt.Sprintf("may have at most %d characters: names in PostgreSQL are short", maxArchivePrefix)},
+	}
+}
+
+// maxArchivePrefix leaves room for "statements" in the 63 bytes of a name in
+// PostgreSQL.
+const maxArchivePrefix = 50
+
+func (o *options) checkDemo(given map[string]bool) []flagCheck {
+	return []flagCheck{
 		{given["units"] && o.units < 1, "units", "must be at least 1"},
 		{given["for"] && o.duration <= 0, "for", "must be more than 0"},
 		{o.crash && o.unsafe, "crash", "is about units, and with -unsafe there are none"},

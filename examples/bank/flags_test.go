@@ -48,6 +48,13 @@ func TestWrongCalls(t *testing.T) {
 		"recover -aws":                           "-prefix is required",
 		"recover -aws -prefix a/b":               "-prefix may have letters",
 		"recover -aws -prefix x- -units 5":       "-units",
+		"archive -crash":                         "-crash",
+		"archive -owners 1":                      "-owners must be at least 2",
+		"archive -customers 1":                   "-customers must be at least 2",
+		"archive -accounts 0":                    "-accounts must be 1 to 1000",
+		"archive -pauses 0":                      "-pauses must be at least 1",
+		"archive -archive a/b/c":                 "-archive names neither a file",
+		"archive -archive mysql://x":             "-archive names neither a file",
 		"replay":                                 "-transactions is required",
 		"replay -transactions x -units 5":        "-units",
 		"replay -transactions x -repeat 0":       "-repeat must be at least 1",
@@ -62,7 +69,7 @@ func TestWrongCalls(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, call := range [][]string{{"-h"}, {"replay", "-h"}, {"recover", "-h"}} {
+	for _, call := range [][]string{{"-h"}, {"replay", "-h"}, {"recover", "-h"}, {"archive", "-h"}} {
 		code, out, errs := bankRun(t.Context(), call...)
 		require.Zero(t, code)
 		require.Empty(t, errs)
@@ -99,6 +106,10 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, 1, parsed("bank", "-crash", "-mix", "month-end=1").mix[books.KindMonthEnd])
 	require.Equal(t, 10*time.Second, parsed("recover", "-aws", "-prefix", "x-").lease)
 	require.Zero(t, parsed("replay", "-transactions", "x").churn)
+	require.Zero(t, parsed("archive").churn)
+	require.False(t, parsed("archive", "-unsafe", "-archive", "postgres://x").unsafe, "the locks stay")
+	_, err := parse("archive", []string{"-prefix", strings.Repeat("x", 51)}, io.Discard)
+	require.ErrorContains(t, err, "-prefix may have at most 50")
 	require.NotZero(t, parsed("replay", "-transactions", "x", "-balances", filepath.Join(t.TempDir(), "x")))
 }
 

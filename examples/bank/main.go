@@ -8,6 +8,7 @@
 //	go run ./examples/bank -crash         # owners die in the midst of large units, too
 //	go run ./examples/bank replay -h      # enter a ledger from a file
 //	go run ./examples/bank recover -h     # finish what dead owners left
+//	go run ./examples/bank archive        # statements in SQL, and owners paused while they write them
 //
 // The bank's own work is in internal/books; how owners and tellers deal with
 // errors is in internal/staff.
@@ -53,8 +54,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		do = replay
 	case "recover":
 		do = recovery
+	case "archive":
+		do = archiving
 	default:
-		say(stderr, "bank: unknown command %q: there are \"replay\", \"recover\", or none for the demo; see bank -h\n", command)
+		say(stderr, "bank: unknown command %q: there are \"replay\", \"recover\", \"archive\", or none for the demo; see bank -h\n", command)
 		return exitUsage
 	}
 	o, err := parse(command, args, stdout)

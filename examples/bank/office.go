@@ -13,7 +13,7 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// office is what the demo and the replay have in common: a DynamoDB with the
+// office is what the demo, the replay and the archive have in common: a DynamoDB with the
 // bank's tables, and a staff.
 type office struct {
 	o      *options
@@ -53,20 +53,42 @@ func (of *office) close(ctx context.Context) error {
 
 // work lets the staff do a number of jobs, zero if nobody knows how many. When
 // ctx ends no new ones are begun, and those under way are brought to an end.
-func (of *office) work(ctx context.Context, what string, jobs int, churn time.Duration, next func() (staff.Job, bool)) (*staff.Tally, time.Duration, error) {
+func (of *office) work(ctx context.Context, what string, jobs int, churn time.Duration, next func() (staff.Job, bool),
+	options ...func(*staff.Config),
+) (*staff.Tally, time.Duration, error) {
 	tally, desk := staff.NewTally(), staff.NewDesk(next)
 	stop := context.AfterFunc(ctx, desk.Close)
 	defer stop()
 	if !of.o.quiet {
 		defer showProgress(of.stderr, what, jobs, tally)()
 	}
-	start := time.Now()
-	err := staff.Run(staff.Config{
+	cfg := staff.Config{
 		DB: of.db, Tables: of.tables.Books, Locks: of.tables.Locks, Units: of.tables.Units,
 		Unsafe: of.o.unsafe, Owners: of.o.owners, Tellers: of.o.tellers,
 		Churn: churn, Crash: of.o.crash, Seed: of.o.seed, Wait: of.o.wait,
-	}, desk, tally)
+	}
+	for _, option := range options {
+		option(&cfg)
+	}
+	start := time.Now()
+	err := staff.Run(cfg, desk, tally)
 	return tally, time.Since(start), err
+}
+
+// openTown opens the customers.
+func (of *office) openTown(ctx context.Context, t *town, stdout io.Writer) error {
+	opened, _, err := of.work(ctx, "opening", of.o.customers, 0, t.openings())
+	if err != nil {
+		return err
+	}
+	if failures := opened.Unexpected; len(failures) > 0 {
+		reportFailures(stdout, failures)
+		return errors.New("not all customers could be opened")
+	}
+	if ctx.Err() != nil {
+		return errors.New("interrupted before the work began")
+	}
+	return nil
 }
 
 // recover finishes large units that dead owners left, and says so if it matters.

@@ -21,8 +21,19 @@ func reportDemo(w io.Writer, o *options, t *staff.Tally, took time.Duration) {
 	say(w, "%d units in %.1f s (%.0f/s) on %v\n", t.Over.Load(), took.Seconds(), perSecond(t.Over.Load(), took), o.where)
 	say(w, "%d owners with %d tellers each, %d customers, %s, seed %d\n\n", o.owners, o.tellers, o.customers, locks, o.seed)
 
+	reportUnits(w, t, "committed")
+	reportRequests(w, t)
+	reportLarge(w, t)
+	reportWaiting(w, t)
+	reportEvents(w, t)
+	reportFailures(w, t.Unexpected)
+}
+
+// reportUnits says what became of each kind of work; done is what it is called
+// when it is.
+func reportUnits(w io.Writer, t *staff.Tally, done string) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	say(table, "units\tcommitted\trefused\tunknown\tfailed\tp50\tp95\tp99\tlongest\t\n")
+	say(table, "units\t%s\trefused\tunknown\tfailed\tp50\tp95\tp99\tlongest\t\n", done)
 	for _, kind := range slices.Sorted(maps.Keys(t.Kinds)) {
 		k := t.Kinds[kind]
 		q := k.Quantiles(0.5, 0.95, 0.99, 1)
@@ -37,10 +48,26 @@ func reportDemo(w io.Writer, o *options, t *staff.Tally, took time.Duration) {
 	if n := t.Total(staff.Unknown); n > 0 {
 		say(w, "  unknown: had no ID, and their owner died at it\n")
 	}
-	reportRequests(w, t)
-	reportLarge(w, t)
+}
+
+// reportArchiving says what was done, and who was overtaken at it.
+func reportArchiving(w io.Writer, o *options, arch fmt.Stringer, t *staff.Tally, took time.Duration) {
+	guard := "behind a guard"
+	if o.unguarded {
+		guard = "WITHOUT A GUARD"
+	}
+	say(w, "%d units in %.1f s (%.0f/s) on %v\n", t.Over.Load(), took.Seconds(), perSecond(t.Over.Load(), took), o.where)
+	say(w, "%d owners with %d tellers each, %d customers, lease %v, seed %d\n", o.owners, o.tellers, o.customers, o.lease, o.seed)
+	say(w, "archive: %v, %s\n\n", arch, guard)
+	reportUnits(w, t, "done")
 	reportWaiting(w, t)
 	reportEvents(w, t)
+	say(w, "\n")
+	reportAll(w, []event{
+		{t.Paused.Load(), "times an owner was paused at a statement, until another had taken over and written a newer one"},
+		{t.Archived.Load(), "statements written to the archive"},
+		{t.Stale.Load(), "late statements refused by the archive"},
+	})
 	reportFailures(w, t.Unexpected)
 }
 
@@ -147,9 +174,18 @@ func reportFailures(w io.Writer, failures map[string]*staff.Failure) {
 // findingsShown is how many findings of one check are printed.
 const findingsShown = 3
 
-// reportAudit returns whether the audit holds.
+// reportAudit returns whether the audit of the books holds.
 func reportAudit(w io.Writer, results []audit.Result) bool {
-	say(w, "\naudit of the books, after all work\n")
+	return reportChecks(w, "audit of the books, after all work", "The books are", results)
+}
+
+// reportArchive is reportAudit for the archive.
+func reportArchive(w io.Writer, results []audit.Result) bool {
+	return reportChecks(w, "audit of the archive, against the books", "The archive is", results)
+}
+
+func reportChecks(w io.Writer, what, verdict string, results []audit.Result) bool {
+	say(w, "\n%s\n", what)
 	for _, r := range results {
 		say(w, "%8d %s\n", len(r.Findings), r.Count)
 		for i, f := range r.Findings {
@@ -161,7 +197,7 @@ func reportAudit(w io.Writer, results []audit.Result) bool {
 		}
 	}
 	sound := audit.Sound(results)
-	say(w, "%s\n", map[bool]string{true: "The books are sound.", false: "The books are NOT sound."}[sound])
+	say(w, "%s %s.\n", verdict, map[bool]string{true: "sound", false: "NOT sound"}[sound])
 	return sound
 }
 
