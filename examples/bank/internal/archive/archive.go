@@ -70,7 +70,7 @@ func (a *Archive) open(ctx context.Context, cfg Config) error {
 	}
 	if dialect == fencing.PostgreSQL {
 		a.name = "PostgreSQL"
-		a.db, err = sql.Open("pgx", cfg.Where)
+		a.db, err = openPostgreSQL(cfg.Where)
 	} else {
 		a.name = "SQLite, " + file
 		a.db, err = openSQLite(file)
@@ -95,6 +95,18 @@ func openSQLite(file string) (*sql.DB, error) {
 		"?_txlock=immediate&_pragma=busy_timeout(60000)&_pragma=journal_mode(wal)")
 	if err == nil {
 		db.SetMaxOpenConns(1) // one can write at a time: better to queue here than to poll there
+	}
+	return db, err
+}
+
+// openPostgreSQL opens so few connections that others have some, too, and keeps
+// them open.
+func openPostgreSQL(url string) (*sql.DB, error) {
+	db, err := sql.Open("pgx", url)
+	if err == nil {
+		const connections = 16
+		db.SetMaxOpenConns(connections)
+		db.SetMaxIdleConns(connections)
 	}
 	return db, err
 }
