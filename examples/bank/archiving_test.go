@@ -4,13 +4,22 @@ import (
 	"context"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 )
 
+// bankRunInVirtualTime is bankRun on a machine of any speed: no lease ends because
+// it is slow.
+func bankRunInVirtualTime(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { code, stdout, stderr = bankRun(t.Context(), args...) })
+	return code, stdout, stderr
+}
+
 func TestTheArchive(t *testing.T) {
 	t.Parallel()
-	code, out, errs := bankRun(t.Context(), "archive", "-pauses", "2", "-customers", "10", "-owners", "3", "-tellers", "2",
+	code, out, errs := bankRunInVirtualTime(t, "archive", "-pauses", "2", "-customers", "10", "-owners", "3", "-tellers", "2",
 		"-lease", "1s", "-quiet")
 	require.Zero(t, code, out+errs)
 	require.Empty(t, errs)
@@ -26,7 +35,7 @@ func TestTheArchive(t *testing.T) {
 // late overwrites them.
 func TestAnUnguardedArchive(t *testing.T) {
 	t.Parallel()
-	code, out, errs := bankRun(t.Context(), "archive", "-unsafe", "-pauses", "1", "-customers", "10", "-owners", "2", "-tellers", "2",
+	code, out, errs := bankRunInVirtualTime(t, "archive", "-unsafe", "-pauses", "1", "-customers", "10", "-owners", "2", "-tellers", "2",
 		"-lease", "1s", "-quiet")
 	require.Equal(t, exitUnsound, code, out+errs)
 	require.Contains(t, out, "WITHOUT A GUARD")
@@ -42,12 +51,12 @@ func TestAnArchiveInAFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "archive.db")
 	args := []string{"archive", "-archive", file, "-prefix", "x-", "-keep", "-pauses", "1", "-customers", "4", "-lease", "1s", "-quiet"}
-	code, out, errs := bankRun(t.Context(), args...)
+	code, out, errs := bankRunInVirtualTime(t, args...)
 	require.Zero(t, code, out+errs)
 	require.Contains(t, out, "SQLite, "+file)
 	require.Contains(t, errs, "kept the tables x-* of the archive")
 
-	code, out, errs = bankRun(t.Context(), args...)
+	code, out, errs = bankRunInVirtualTime(t, args...)
 	require.Equal(t, exitUnsound, code, "that is an archive of other books")
 	require.Empty(t, out)
 	require.Contains(t, errs, "x-statements")

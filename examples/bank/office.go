@@ -13,8 +13,8 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// office is what the demo, the replay and the archive have in common: a DynamoDB with the
-// bank's tables, and a staff.
+// office is what the demo, the replay and the archive have in common: a DynamoDB
+// with the bank's tables, and a staff.
 type office struct {
 	o      *options
 	db     store.DB

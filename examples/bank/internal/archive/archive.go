@@ -173,8 +173,9 @@ func (a *Archive) put(ctx context.Context, tx *sql.Tx, statements []books.Statem
 func (a *Archive) Load(ctx context.Context) (audit.Archive, error) {
 	var all audit.Archive
 	var err error
-	if all.Statements, err = a.load(ctx, a.tables.statements+" ORDER BY account"); err == nil {
-		all.Written, err = a.load(ctx, a.tables.written+" ORDER BY n")
+	const columns = "SELECT account, balance, changes, token FROM "
+	if all.Statements, err = a.load(ctx, columns+a.tables.statements+" ORDER BY account"); err == nil {
+		all.Written, err = a.load(ctx, columns+a.tables.written+" ORDER BY n")
 	}
 	if err != nil {
 		return all, fmt.Errorf("read the archive: %w", err)
@@ -182,8 +183,8 @@ func (a *Archive) Load(ctx context.Context) (audit.Archive, error) {
 	return all, nil
 }
 
-func (a *Archive) load(ctx context.Context, from string) (all []books.Statement, err error) {
-	rows, err := a.db.QueryContext(ctx, "SELECT account, balance, changes, token FROM "+from)
+func (a *Archive) load(ctx context.Context, query string) (all []books.Statement, err error) {
+	rows, err := a.db.QueryContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}

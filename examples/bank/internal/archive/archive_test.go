@@ -69,6 +69,7 @@ func tables(t *testing.T, file string) (names []string) {
 	defer func() { require.NoError(t, db.Close()) }()
 	rows, err := db.Query("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '%-%' ORDER BY name")
 	require.NoError(t, err)
+	defer func() { require.NoError(t, rows.Close()) }()
 	for rows.Next() {
 		var name string
 		require.NoError(t, rows.Scan(&name))
