@@ -96,10 +96,18 @@ func TestTheChecksNotice(t *testing.T) {
 		"a stale read without a commit": {func(w *past) {
 			w.third.safe, w.third.reads = true, []state{{record{"f0/1", 1, "first#1"}, true}}
 		}, "should have been"},
-		"a lost write":    {func(w *past) { w.stored.records["f0/1"] = storedRecord{record{"f0/1", 1, "first#1"}, 100} }, "ends as"},
-		"half a unit":     {func(w *past) { delete(w.stored.records, "f0/1") }, "ends as"},
-		"an old stamp":    {func(w *past) { w.stored.records["f0/1"] = storedRecord{record{"f0/1", 2, "second#1"}, 100} }, "ends as"},
-		"a stray write":   {func(w *past) { w.stored.records["f0/2"] = storedRecord{record{"f0/2", 1, "third#1"}, 102} }, "by no committed unit"},
+		"a lost write":  {func(w *past) { w.stored.records["f0/1"] = storedRecord{record{"f0/1", 1, "first#1"}, 100} }, "ends as"},
+		"half a unit":   {func(w *past) { delete(w.stored.records, "f0/1") }, "ends as"},
+		"an old stamp":  {func(w *past) { w.stored.records["f0/1"] = storedRecord{record{"f0/1", 2, "second#1"}, 100} }, "ends as"},
+		"a stray write": {func(w *past) { w.stored.records["f0/2"] = storedRecord{record{"f0/2", 1, "third#1"}, 102} }, "by no committed unit"},
+		"a holder refused downstream": {func(w *past) {
+			w.deliveries = []*delivery{{who: "first", keys: w.first.belief.keys, token: 100, held: true, found: 101}}
+		}, "holds its locks and was refused"},
+		"overtaken downstream": {func(w *past) {
+			w.deliveries = []*delivery{
+				{who: "second", keys: []ordering.Key{"f0"}, token: 101}, {who: "first", keys: []ordering.Key{"f0/1"}, token: 100},
+			}
+		}, "was admitted downstream"},
 		"a log item gone": {func(w *past) { delete(w.stored.log, "second#1") }, "log item is gone"},
 		"a failed check":  {func(w *past) { w.second.changes[0] = refuse }, "did not hold"},
 		"half staged":     {func(w *past) { w.second.changes = nil }, "had not staged everything"},

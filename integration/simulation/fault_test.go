@@ -39,6 +39,21 @@ func TestOneFault(t *testing.T) {
 	}
 }
 
+// Who comes late because it was paused, cut off or stalled beyond its lease, and has
+// lost its locks to others, is refused by a store downstream that they have written
+// to.
+func TestALateWriteDownstreamIsRefused(t *testing.T) {
+	var all Counts
+	for seed := uint64(1); all.Late < 3; seed++ {
+		require.LessOrEqual(t, seed, uint64(30), "only %d late writes", all.Late)
+		s := Settings{Seed: seed}
+		r := take(t, s)
+		report(t, s, r)
+		all.Add(r.Counts)
+	}
+	t.Logf("%d writes downstream, %d of them late and refused", all.Deliveries, all.Late)
+}
+
 // Where nothing goes wrong nobody loses its place, whatever the lease, the pace
 // and the crowd, and nobody is buried.
 func TestWhereNothingGoesWrong(t *testing.T) {

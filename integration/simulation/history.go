@@ -20,16 +20,17 @@ import (
 // history is what happened, as far as it is judged. What a goroutine notes of
 // its own it notes without a lock; it is read when all have ended.
 type history struct {
-	w        *world
-	units    map[string]*unit // by nonce
-	mu       sync.Mutex
-	jobs     []*job
-	beliefs  []*belief
-	burials  []burial
-	byMarker map[string]*try
-	byUnit   map[string]*try
-	problems []string
-	start    time.Time
+	w          *world
+	units      map[string]*unit // by nonce
+	mu         sync.Mutex
+	jobs       []*job
+	beliefs    []*belief
+	burials    []burial
+	deliveries []*delivery
+	byMarker   map[string]*try
+	byUnit     map[string]*try
+	problems   []string
+	start      time.Time
 }
 
 // job is one piece of work that somebody wanted done.

@@ -113,6 +113,12 @@ func (w *world) result() *Result {
 		}
 	}
 	w.counts.Commits = len(w.history.committed())
+	for _, d := range w.history.deliveries {
+		w.counts.Deliveries++
+		if d.found != 0 {
+			w.counts.Late++
+		}
+	}
 	slices.Sort(w.instants)
 	return &Result{
 		Plan: *w.plan, Length: w.until, Problems: w.history.judge(w.plan, w.stored()),

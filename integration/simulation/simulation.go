@@ -50,16 +50,18 @@ type Result struct {
 
 // Counts are the figures of a course.
 type Counts struct {
-	HostTime time.Duration // hosts times length
-	Began    int           // units of work, and sets of locks alone
-	Sets     int           // sets of locks alone that were held and released
-	Finished int           // units of work that had their locks, and whose end was told
-	Commits  int           // units that were committed
-	Journals int           // of those, by a journal
-	Rescues  int           // units with a journal that others decided about, or finished
-	Doubts   int           // units told to be in doubt
-	Requests int
-	Faults   map[string]int
+	HostTime   time.Duration // hosts times length
+	Began      int           // units of work, and sets of locks alone
+	Sets       int           // sets of locks alone that were held and released
+	Finished   int           // units of work that had their locks, and whose end was told
+	Commits    int           // units that were committed
+	Journals   int           // of those, by a journal
+	Rescues    int           // units with a journal that others decided about, or finished
+	Doubts     int           // units told to be in doubt
+	Deliveries int           // writes to the store downstream
+	Late       int           // of those, refused: others had been there with a later token
+	Requests   int
+	Faults     map[string]int
 }
 
 // Add adds the figures of another course.
@@ -72,6 +74,8 @@ func (c *Counts) Add(o Counts) {
 	c.Journals += o.Journals
 	c.Rescues += o.Rescues
 	c.Doubts += o.Doubts
+	c.Deliveries += o.Deliveries
+	c.Late += o.Late
 	c.Requests += o.Requests
 	if c.Faults == nil {
 		c.Faults = map[string]int{}

@@ -38,6 +38,7 @@ func (p *process) inside(ctx context.Context, u *unitofwork.Unit, j *job, r *ran
 	if err := p.takeTime(ctx, r); err != nil {
 		return err
 	}
+	p.deliver(u.Context(), r, t.marker, u.Token(), u.Keys())
 	for i, ref := range refs {
 		c, err := stageOne(u, ref, t, r, i == 0 && w.happens(r, badCheck, 0.03))
 		if err != nil {

@@ -112,6 +112,7 @@ func (p *process) holdForAWhile(ctx context.Context, r *rand.Rand, j *job, patie
 		case <-set.Context().Done():
 		}
 	}
+	p.deliver(set.Context(), r, j.name, set.Token(), set.Keys())
 	watch = p.watch()
 	err = set.Release(context.WithoutCancel(ctx))
 	watch.within(j, "Release", time.Nanosecond, 4*p.h.lease)

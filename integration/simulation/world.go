@@ -66,6 +66,8 @@ type world struct {
 	history history
 	rows    lockRows
 
+	downstream downstream
+
 	mu       sync.Mutex // guards what follows
 	counts   Counts
 	instants []time.Duration
@@ -81,6 +83,7 @@ func newWorld(s Settings, p *Plan) *world {
 	w.counts.Faults = map[string]int{}
 	w.history.byMarker, w.history.byUnit = map[string]*try{}, map[string]*try{}
 	w.history.units, w.history.w = map[string]*unit{}, w
+	w.downstream.own, w.downstream.below = map[ordering.Key]fencing.Token{}, map[ordering.Key]fencing.Token{}
 	w.rows.of, w.rows.history = map[string]lockRow{}, &w.history
 	w.db = memdynamo.New(memdynamo.Config{})
 	ctx := context.Background()
