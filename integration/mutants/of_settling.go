@@ -53,6 +53,13 @@ var ofSettling = []mutant{
 		by:     check{in: "unitofwork", test: "TestRecoverWithAnotherLockTableBesideALivingOwner"},
 	},
 	{
+		clause: "who reads without locks waits while a row is marked",
+		file:   "unitofwork/look.go",
+		old:    "marked = marked || is",
+		new:    "marked = marked && is",
+		by:     check{in: "unitofwork", test: "TestAReaderWithoutLocksSeesAllOrNothing"},
+	},
+	{
 		clause: "a put's key is tried, too",
 		file:   "unitofwork/verify.go",
 		old:    "append(examples, keys...)",
