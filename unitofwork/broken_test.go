@@ -108,7 +108,7 @@ func TestAMarkedRowThatIsGone(t *testing.T) {
 // One family is stuck: the others are applied and freed, and who waits for one of
 // their keys has it.
 func TestOneStuckFamilyKeepsNobodyElse(t *testing.T) {
-	for name, size := range map[string]int{"in small transactions": 8, "in one with others": unitofwork.MaxActions} {
+	for name, size := range map[string]int{"in small transactions": 8, "in chains with others": 20, "in one with others": unitofwork.MaxActions} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				of := func(_ *lockset.Config, u *unitofwork.Config) { u.TransactionSize = size }
