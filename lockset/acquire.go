@@ -106,7 +106,8 @@ type acquisition struct {
 	stays    time.Time // since when it has kept a place while it was another's turn at a later row
 	end      time.Time // of the record wait; zero if it has none
 	waited   time.Duration
-	ahead    time.Time // when it last looked at what comes after the row it waits for
+	settled  map[ordering.Key]string // the dead unit that was last settled for a row
+	ahead    time.Time               // when it last looked at what comes after the row it waits for
 	group    *heartbeat.Group
 	start    time.Time
 }
@@ -148,6 +149,7 @@ func (c *Client) newAcquisition(ctx context.Context, plan ordering.Plan, o Optio
 	a := &acquisition{
 		c: c, unit: u, plan: plan, token: c.clock.Next(), start: time.Now(),
 		claim: &claim{unit: u.nonce}, places: map[ordering.Key]row{},
+		settled: map[ordering.Key]string{},
 	}
 	if o.Wait.limited {
 		a.end = a.start.Add(o.Wait.limit)

@@ -95,3 +95,25 @@ func TestOneOfThoseBuriedTogetherIsInOtherHands(t *testing.T) {
 		b.allFree()
 	})
 }
+
+// Nobody is dead: X had c and let it go, F has an intent there, C is the head, and W
+// waits behind it. W is told of those who are in its way now, and looks past nobody.
+func TestWhoWaitsBehindAHeadIsNotToldOfWhoHasLeft(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		x := b.take(b.owner("X", nil), "c")
+		f := b.ask(t.Context(), b.owner("F", nil), []ordering.Key{"c/1"})
+		c := b.ask(t.Context(), b.owner("C", nil), []ordering.Key{"c"})
+		o := b.owner("W", nil)
+		w := b.ask(t.Context(), o, append(pairs(60), "c/9"), func(o *lockset.Options) { o.Wait = lockset.For(5 * lease) })
+		time.Sleep(lease)
+		b.free(x)
+		f.got()
+		err := w.failed()
+		require.Equal(t, 0, o.requests()["TransactGetItems"]-1, "but one, when it gave up")
+		var held *lockset.HeldError
+		require.ErrorAs(t, err, &held)
+		require.NotEqual(t, "X", held.Owner)
+		f.leave()
+		c.leave()
+	})
+}

@@ -167,6 +167,14 @@ func (c *Client) RowGet(key ordering.Key) types.TransactGetItem {
 	return types.TransactGetItem{Get: &types.Get{TableName: aws.String(c.cfg.Table), Key: c.table.item(key)}}
 }
 
+// RowMarked reads the answer to [Client.RowGet]: whether the key's holder has a
+// journal, so that what the key guards may be written in part. The error is a
+// *[RowError].
+func (c *Client) RowMarked(key ordering.Key, item map[string]types.AttributeValue) (bool, error) {
+	r, _, err := c.observe(key, item)
+	return r.pending != "", err
+}
+
 // RowFate reads the answer to [Client.RowGet]: what the row of one of its keys
 // says about the commit of a unit with this nonce and token. The error is a
 // *[RowError].

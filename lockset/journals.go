@@ -67,10 +67,28 @@ func (j *journals) end(unit string) {
 	delete(j.underWay, unit)
 }
 
+// settle has the fate of the dead unit that holds a row decided, and reports whether
+// anything changed. That the row is shown once more as it was is no change.
+func (a *acquisition) settle(ctx context.Context, r row) (bool, error) {
+	ended, cancel := ctx, func() {}
+	if !a.end.IsZero() { // the record wait also ends while another settles
+		ended, cancel = context.WithDeadlineCause(ctx, a.end, ErrWaited)
+	}
+	defer cancel()
+	changed, err := a.c.settle(ctx, ended, r)
+	again := a.settled[r.key] == r.unit
+	if changed {
+		a.settled[r.key] = r.unit
+	}
+	return changed && !again, err
+}
+
 // settle has the fate of the dead unit that holds a row decided, and frees the
-// row. It reports whether anything changed. Who has no answer looks again; any other error is
-// the unit's that waits: nobody can have the row until somebody mends it.
-func (c *Client) settle(ctx context.Context, r row) (bool, error) {
+// row. It reports whether anything may have changed. Who has no answer looks again;
+// any other error is the unit's that waits, unless the row is free all the same:
+// nobody can have it until somebody mends what is wrong. ended ends a wait for
+// another who is at it.
+func (c *Client) settle(ctx, ended context.Context, r row) (bool, error) {
 	unit, key := r.unit, r.key
 	decide, underWay, err := c.journals.begin(r)
 	switch {
@@ -80,8 +98,8 @@ func (c *Client) settle(ctx context.Context, r row) (bool, error) {
 		select {
 		case <-underWay:
 			return true, nil
-		case <-ctx.Done():
-			return false, context.Cause(ctx)
+		case <-ended.Done():
+			return false, context.Cause(ended)
 		}
 	case decide == nil:
 		return false, nil
@@ -92,10 +110,15 @@ func (c *Client) settle(ctx context.Context, r row) (bool, error) {
 		c.cfg.Logger.Warn("holdall: a dead unit's fate was not decided", "unit", unit, "key", string(key), "err", err)
 		return false, nil
 	}
-	if err != nil || !aborted {
-		return err == nil, err
+	if err != nil {
+		now, _, readErr := c.read(ctx, c.RequestID(ctx), key)
+		if readErr != nil || now.unit == unit {
+			return false, err
+		}
+		c.cfg.Logger.Warn("holdall: a dead unit could not be finished, but for this key", "unit", unit, "key", string(key), "err", err)
+		return true, nil
 	}
-	return c.freeAborted(ctx, unit, key), nil
+	return !aborted || c.freeAborted(ctx, unit, key), nil
 }
 
 // freeAborted frees a row of a unit that is aborted: no lease need run out.

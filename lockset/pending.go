@@ -31,10 +31,11 @@ type Pending struct {
 // marksAtOnce bounds the concurrent transactions that mark a set.
 const marksAtOnce = 8
 
-// Pend marks all rows of the set with the unit table that has the unit's journal, in transactions of whole steps, several at a
-// time; progress is told of every one, and must be safe for concurrent use. The set is renewed as before. After an error
-// some rows may be marked, and the set is to be released: a *[LostError] if a key
-// was not ours any more.
+// Pend marks all rows of the set with the unit table that has the unit's journal,
+// in transactions of whole steps, several at a time; progress is told of every
+// one, and must be safe for concurrent use. The set is renewed as before. After an
+// error some rows may be marked, and the set is to be released: a *[LostError] if a
+// key was not ours any more.
 //
 // After success exactly one of the Pending's Done and Release must follow, once.
 func (s *Set) Pend(ctx context.Context, table string, progress func(steps int)) (*Pending, error) {
@@ -114,13 +115,42 @@ func (p *Pending) LetGo(keys []ordering.Key) {
 	}
 }
 
-// Has asks whether a step is still the unit's.
-func (p *Pending) Has(ctx context.Context, step ordering.Step) (bool, error) {
+// Hold is what the unit has of a step.
+type Hold int
+
+// What a unit may have of a step.
+const (
+	Held  Hold = iota // it is the unit's
+	Freed             // it was, and was freed
+	Gone              // there is no row of it, or one that the unit cannot have had
+)
+
+// HoldOf reads the row of a step's key, as a refused transaction has shown it. A
+// step that was freed leaves its row, with a fence no lower than the unit's token,
+// for the retention. The error is a *[RowError].
+func (p *Pending) HoldOf(step ordering.Step, item map[string]types.AttributeValue) (Hold, error) {
+	r, _, err := p.c.observe(step.Key, item)
+	return p.holdOf(r), err
+}
+
+func (p *Pending) holdOf(r row) Hold {
+	switch {
+	case r.unit == p.unit.nonce:
+		return Held
+	case r.exists && r.fence >= p.token:
+		return Freed
+	default:
+		return Gone
+	}
+}
+
+// Hold asks what the unit has of a step.
+func (p *Pending) Hold(ctx context.Context, step ordering.Step) (Hold, error) {
 	rows, err := p.c.snapshot(ctx, p.unit.id("g"), []ordering.Key{step.Key})
 	if err != nil {
-		return false, err
+		return Gone, err
 	}
-	return rows[0].unit == p.unit.nonce, nil
+	return p.holdOf(rows[0]), nil
 }
 
 // Done ends what the unit had: all of it is free, or the rest is left to others.

@@ -50,7 +50,7 @@ func (a *acquisition) wait(ctx context.Context, blocked decision) error {
 		return a.standInLine(ctx)
 	}
 	a.traceBlocked(BlockedInfo{Key: at.key, Holder: at.row.unit, Owner: at.row.owner, Queue: len(at.row.queue) + queued})
-	holder := at // the last known to be in the way, for the error
+	holder := at // whom it waits for, as far as it knows, for the error
 	for look := newLooks(a, at.row); ; look.next(at.row) {
 		progress := false
 		if place != at.key && !a.mayStay(j) {
@@ -67,13 +67,13 @@ func (a *acquisition) wait(ctx context.Context, blocked decision) error {
 			blocked.dead = nil // if one of them could not be buried, this one alone
 		case settle:
 			var err error
-			if progress, err = a.c.settle(ctx, at.row); err != nil {
+			if progress, err = a.settle(ctx, at.row); err != nil {
 				return a.waitError(ctx, at, holder, err)
 			}
 		case pass:
 			progress = a.drop(ctx, at.row)
 		case witnesses:
-			if at.intent && !look.all() {
+			if holder = at; at.intent && !look.all() {
 				break // not they but the row's queue is in the way, or so many that one matters little
 			}
 			witness, freed, err := a.judgeBelow(ctx, at, look.all())
@@ -291,7 +291,7 @@ func (a *acquisition) judgeBelow(ctx context.Context, at observed, all bool) (li
 		case j.verdict == bury:
 			stale = a.bury(ctx, r)
 		case j.verdict == settle:
-			if stale, err = a.c.settle(ctx, r); err != nil {
+			if stale, err = a.settle(ctx, r); err != nil {
 				return living, freed, err
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -61,13 +62,21 @@ func (c *Client) apply(ctx context.Context, pending *lockset.Pending, j *journal
 	return errors.Join(errs...)
 }
 
+// doAll does one chain. A family that is stuck keeps the rest of its own steps from
+// being freed, and nobody else's.
 func (a *application) doAll(ctx context.Context, r *request, chain []part) error {
+	blocked := map[ordering.Key]error{} // by family
 	for _, p := range chain {
-		if err := a.do(ctx, r, p); err != nil {
-			return err
+		if err := a.do(ctx, r, p, blocked); err != nil {
+			return errors.Join(append(slices.Collect(maps.Values(blocked)), err)...)
 		}
 	}
-	return nil
+	families := slices.Sorted(maps.Keys(blocked))
+	errs := make([]error, len(families))
+	for i, f := range families {
+		errs[i] = blocked[f]
+	}
+	return errors.Join(errs...)
 }
 
 // action says what one action of a transaction is for.
@@ -78,10 +87,11 @@ type action struct {
 	row   ordering.Key // of the lock table
 }
 
-// do carries out one part.
-func (a *application) do(ctx context.Context, r *request, p part) error {
-	freeing := p.keysFreed()
-	a.pending.LetGo(freeing)
+// do carries out one part, but for what is of a family that is stuck, and notes
+// those that get stuck.
+func (a *application) do(ctx context.Context, r *request, p part, blocked map[ordering.Key]error) error {
+	p = p.without(blocked)
+	a.pending.LetGo(p.keysFreed())
 	actions := a.actions(p)
 	for len(actions) > 0 {
 		items := make([]types.TransactWriteItem, len(actions))
@@ -94,29 +104,30 @@ func (a *application) do(ctx context.Context, r *request, p part) error {
 		case err == nil:
 			actions = nil
 		case errors.As(err, &canceled) && requests.KindOf(err) == requests.Refused:
-			if actions, err = a.rest(ctx, p, actions, canceled.CancellationReasons); err != nil {
+			if actions, err = a.rest(ctx, p, actions, canceled.CancellationReasons, blocked); err != nil {
 				return err
 			}
 		case errors.As(err, new(*lockset.TableError)):
-			return a.halve(ctx, r, p, err)
+			return a.halve(ctx, r, p, err, blocked)
 		default:
 			return err
 		}
 	}
-	a.freed(len(freeing))
+	a.freed(len(p.without(blocked).keysFreed()))
 	return nil
 }
 
 // halve does a part that DynamoDB does not take as it is, in two.
-func (a *application) halve(ctx context.Context, r *request, p part, cause error) error {
+func (a *application) halve(ctx context.Context, r *request, p part, cause error, blocked map[ordering.Key]error) error {
 	first, second, ok := p.halves()
 	if !ok {
-		return a.stuck(p[0], 0, cause)
+		blocked[p[0].step.Key.Family()] = a.stuck(p[0], 0, cause)
+		return nil
 	}
-	if err := a.do(ctx, r, first); err != nil {
+	if err := a.do(ctx, r, first, blocked); err != nil {
 		return err
 	}
-	return a.do(ctx, r, second)
+	return a.do(ctx, r, second, blocked)
 }
 
 // actions lists a part's: for each piece the lock's first.
@@ -139,38 +150,74 @@ func (a *application) actions(p part) (actions []action) {
 
 // rest returns what is still to be done after a refusal: not the pieces whose
 // lock is not the unit's any more, for then they are done; nor intents that are
-// gone; nor writes that are stamped already.
-func (a *application) rest(ctx context.Context, p part, actions []action, reasons []types.CancellationReason) ([]action, error) {
-	gone, over := map[int]bool{}, map[int]bool{} // actions, pieces
+// gone; nor writes that are stamped already; nor what is stuck, and what comes
+// after it in its family.
+func (a *application) rest(ctx context.Context, p part, actions []action, reasons []types.CancellationReason, blocked map[ordering.Key]error) ([]action, error) {
+	gone, over, stuck := map[int]bool{}, map[int]bool{}, map[int]error{} // actions; pieces; pieces
 	for i, act := range actions[:min(len(actions), len(reasons))] {
 		if requests.Code(reasons[i]) != requests.ReasonCondition {
 			continue
 		}
 		gone[i] = true
+		piece := p[act.piece]
 		switch {
-		case act.write < 0 && act.row == p[act.piece].step.Key:
-			over[act.piece] = true
-		case act.write < 0:
-			a.c.lock.Logger.Warn("holdall: an intent of a committed unit is gone", "unit", a.j.unit, "key", string(act.row))
-		case over[act.piece]:
-		default:
-			isOver, err := a.meets(ctx, p[act.piece], act.write, reasons[i].Item)
-			if err != nil {
-				return nil, err
+		case over[act.piece] || stuck[act.piece] != nil:
+		case act.write >= 0:
+			isOver, err := a.meets(ctx, piece, act.write, reasons[i].Item)
+			if over[act.piece] = isOver; err != nil {
+				stuck[act.piece] = err
 			}
-			over[act.piece] = isOver
+		case act.row != piece.step.Key:
+			a.c.lock.Logger.Warn("holdall: an intent of a committed unit is gone", "unit", a.j.unit, "key", string(act.row))
+		default:
+			hold, err := a.pending.HoldOf(piece.step, reasons[i].Item)
+			switch {
+			case err != nil:
+				stuck[act.piece] = a.stuck(piece, len(piece.writes), err)
+			case hold == lockset.Gone && !a.stamped(act.piece, actions, reasons):
+				stuck[act.piece] = a.stuck(piece, len(piece.writes), errGone)
+			default:
+				over[act.piece] = true
+			}
 		}
 	}
 	if len(gone) == 0 {
 		return nil, errors.New("a transaction was refused without a reason")
 	}
+	for i, err := range stuck {
+		var unapplied *UnappliedError
+		if !errors.As(err, &unapplied) { // no answer, and the like
+			return nil, err
+		}
+		if family := p[i].step.Key.Family(); blocked[family] == nil {
+			blocked[family] = err
+		}
+	}
 	var left []action
 	for i, act := range actions {
-		if !gone[i] && !over[act.piece] {
+		if !gone[i] && !over[act.piece] && blocked[p[act.piece].step.Key.Family()] == nil {
 			left = append(left, act)
 		}
 	}
 	return left, nil
+}
+
+var errGone = errors.New("its lock row is gone, or is none that the unit can have had: it was deleted, or is in another table, " +
+	"and whether what is under it was written cannot be told")
+
+// stamped reports whether all records under a step have the unit's stamp: then it
+// was done, whatever became of its row. A later stamp would prove nothing.
+func (a *application) stamped(piece int, actions []action, reasons []types.CancellationReason) bool {
+	for i, act := range actions[:min(len(actions), len(reasons))] {
+		if act.piece != piece || act.write < 0 {
+			continue
+		}
+		found, ok := fencing.Of(reasons[i].Item, a.j.fence)
+		if requests.Code(reasons[i]) != requests.ReasonCondition || !ok || found != a.j.token {
+			return false
+		}
+	}
+	return true
 }
 
 // meets looks at a record that refused a write: it has the unit's own stamp, so
@@ -182,11 +229,11 @@ func (a *application) meets(ctx context.Context, p piece, n int, item map[string
 	if ok && found == a.j.token {
 		return false, nil
 	}
-	has, err := a.pending.Has(ctx, p.step)
+	hold, err := a.pending.Hold(ctx, p.step)
 	switch {
 	case err != nil:
 		return false, err
-	case !has:
+	case hold == lockset.Freed:
 		return true, nil
 	case !ok:
 		return false, a.stuck(p, n, &FenceError{Attribute: a.j.fence, Found: valueText(item[a.j.fence])})
@@ -202,6 +249,11 @@ func (a *application) stuck(p piece, write int, err error) error {
 		e.Table, e.Record = p.writes[write].table, p.writes[write].record
 	}
 	return e
+}
+
+// without leaves out what is of some families.
+func (p part) without(families map[ordering.Key]error) part {
+	return slices.DeleteFunc(slices.Clone(p), func(piece piece) bool { return families[piece.step.Key.Family()] != nil })
 }
 
 func (p part) keysFreed() (keys []ordering.Key) {

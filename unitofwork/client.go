@@ -59,7 +59,8 @@ type Trace struct {
 	NotCommitted func(unit string, err error)
 	InDoubt      func(unit string, err error)
 	// Progress is called as a unit with a journal goes on, from one goroutine or
-	// several. Once it is Applying, it is committed.
+	// several. Once it is Applying, it is committed; that is also told by who
+	// finishes the unit of a dead owner.
 	Progress func(ProgressInfo)
 	// Unfinished is called when a unit that is committed was not applied to its
 	// end: whoever waits for its locks, or Recover, does the rest, unless the error

@@ -41,6 +41,20 @@ func (u *Unit) commit(ctx context.Context) error {
 	if !u.end() {
 		return ErrEnded
 	}
+	returned := false
+	defer func() { // a panic of a hook, or the like, on its way through: nobody is to renew the locks
+		if !returned {
+			u.over()
+			_ = u.free(ctx)
+		}
+	}()
+	err := u.decideHow(ctx)
+	returned = true
+	return err
+}
+
+// decideHow commits in one transaction, or by a journal.
+func (u *Unit) decideHow(ctx context.Context) error {
 	u.mu.Lock()
 	writes, staged := u.stage.writes, u.stage.err
 	u.mu.Unlock()

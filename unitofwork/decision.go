@@ -26,6 +26,7 @@ const (
 	attrState = "state"
 	attrRows  = "rows"
 	attrKey   = "key"
+	attrLocks = "locks"
 	attrAt    = "at"
 )
 
@@ -65,7 +66,7 @@ func set(table string, key map[string]types.AttributeValue, condition string, at
 		ExpressionAttributeNames: map[string]string{}, ExpressionAttributeValues: map[string]types.AttributeValue{},
 	}
 	comma := ""
-	for _, name := range []string{attrState, attrRows, attrDigest, attrBody, attrLast, attrKey, attrAt, attrExpires} {
+	for _, name := range []string{attrState, attrRows, attrDigest, attrBody, attrLast, attrKey, attrLocks, attrAt, attrExpires} {
 		if v := attributes[name]; v != nil {
 			*u.UpdateExpression += comma + "#" + name + " = :" + name
 			u.ExpressionAttributeNames["#"+name], u.ExpressionAttributeValues[":"+name] = name, v
@@ -129,12 +130,13 @@ func journalRowOf(table, unit string, n int, body []byte, last bool) *types.Upda
 	})
 }
 
-// openEntry is the write of the entry by which Recover finds a unit; key is its
-// first, which is freed last.
-func openEntry(table, unit string, key ordering.Key, now time.Time) *types.Update {
+// openEntry is the write of the entry by which Recover finds a unit; key is one of
+// those that it has in a lock table.
+func openEntry(table, unit, locks string, key ordering.Key, now time.Time) *types.Update {
 	return set(table, partKey(openUnits, unit), "", map[string]types.AttributeValue{
-		attrKey: &types.AttributeValueMemberS{Value: string(key)},
-		attrAt:  number(now.UnixMilli()),
+		attrKey:   &types.AttributeValueMemberS{Value: string(key)},
+		attrLocks: &types.AttributeValueMemberS{Value: locks},
+		attrAt:    number(now.UnixMilli()),
 	})
 }
 

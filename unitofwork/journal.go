@@ -27,6 +27,7 @@ import (
 // only on a record whose stamp is older; no record is written twice.
 type journal struct {
 	unit   string
+	locks  string // the lock table
 	token  fencing.Token
 	fence  string // the fence attribute of its records
 	plan   ordering.Plan
@@ -44,6 +45,7 @@ type applied struct {
 type head struct {
 	Version int           `json:"version"`
 	Unit    string        `json:"unit"`
+	Locks   string        `json:"locks"`
 	Token   fencing.Token `json:"token"`
 	Fence   string        `json:"fence"`
 	Steps   int           `json:"steps"`
@@ -77,7 +79,7 @@ func (j *journal) write(w io.Writer) error {
 	for _, ws := range j.writes {
 		count += len(ws)
 	}
-	if err := lines.Encode(head{journalVersion, j.unit, j.token, j.fence, len(j.plan), count}); err != nil {
+	if err := lines.Encode(head{journalVersion, j.unit, j.locks, j.token, j.fence, len(j.plan), count}); err != nil {
 		return err
 	}
 	for _, s := range j.plan {
@@ -142,10 +144,10 @@ func readJournal(unit string, r io.Reader) (*journal, error) {
 		return nil, fmt.Errorf("it has version %d, not %d", h.Version, journalVersion)
 	case h.Unit != unit:
 		return nil, fmt.Errorf("it is of unit %q", h.Unit)
-	case !h.Token.Valid() || h.Fence == "" || h.Steps < 1 || h.Writes < 0:
+	case !h.Token.Valid() || h.Locks == "" || h.Fence == "" || h.Steps < 1 || h.Writes < 0:
 		return nil, errors.New("its first line cannot be")
 	}
-	j := &journal{unit: unit, token: h.Token, fence: h.Fence}
+	j := &journal{unit: unit, locks: h.Locks, token: h.Token, fence: h.Fence}
 	for range h.Steps {
 		var s stepLine
 		if err := lines.Decode(&s); err != nil {

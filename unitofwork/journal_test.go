@@ -68,7 +68,7 @@ func journalOf(t testing.TB, item values) *journal {
 	require.NoError(t, err)
 	del, err := s.stamp(types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String("other.things"), Key: key}})
 	require.NoError(t, err)
-	return &journal{unit: ofUnit, token: ofToken, fence: "_fence", plan: plan, writes: [][]applied{
+	return &journal{unit: ofUnit, locks: "locks", token: ofToken, fence: "_fence", plan: plan, writes: [][]applied{
 		{put}, {{"things", "the update", s.onlyNewer(update)}, {"other.things", `a "deletion"`, s.onlyNewer(del)}}, nil, nil,
 	}}
 }

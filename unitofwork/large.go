@@ -35,7 +35,9 @@ func (u *Unit) commitByJournal(ctx context.Context, writes []write, deadline tim
 		defer timer.Stop()
 	}
 
+	u.mu.Lock() // a Get may be under way, which learns what is the key of a table
 	j, err := u.journal(writes)
+	u.mu.Unlock()
 	if err != nil {
 		return u.release(ctx, err)
 	}
@@ -46,7 +48,7 @@ func (u *Unit) commitByJournal(ctx context.Context, writes []write, deadline tim
 	if err != nil {
 		return u.abandon(ctx, rows, u.whyNot(before, err))
 	}
-	marked := u.counter(Marking, len(u.plan))
+	marked := u.c.counter(u.set.Unit(), Marking, len(u.plan))
 	pending, err := u.set.Pend(before, u.c.cfg.Table, marked)
 	if err != nil {
 		return u.abandon(ctx, rows, u.whyNot(before, err))
@@ -83,7 +85,7 @@ func (u *Unit) carryOut(ctx context.Context, pending *lockset.Pending, j *journa
 	defer context.AfterFunc(ctx, func() {
 		time.AfterFunc(u.c.lock.Lease, func() { cancel(context.Cause(ctx)) })
 	})()
-	err := u.c.apply(after, pending, j, u.counter(Applying, len(j.plan)))
+	err := u.c.apply(after, pending, j, u.c.counter(j.unit, Applying, len(j.plan)))
 	pending.Done(err == nil)
 	if err == nil {
 		err = u.c.finish(after, j.unit, rows)
@@ -128,12 +130,12 @@ func (u *Unit) abandon(ctx context.Context, rows int, cause error) error {
 }
 
 // counter tells a trace how far a phase has come. It is safe for concurrent use.
-func (u *Unit) counter(phase Phase, of int) func(steps int) {
-	hook := u.c.cfg.Trace.Progress
+func (c *Client) counter(unit string, phase Phase, of int) func(steps int) {
+	hook := c.cfg.Trace.Progress
 	var done atomic.Int64
 	return func(steps int) {
 		if n := done.Add(int64(steps)); hook != nil {
-			hook(ProgressInfo{Unit: u.set.Unit(), Phase: phase, Done: int(n), Of: of})
+			hook(ProgressInfo{Unit: unit, Phase: phase, Done: int(n), Of: of})
 		}
 	}
 }
@@ -146,12 +148,12 @@ const rowsAtOnce = 4
 func (u *Unit) writeJournal(ctx context.Context, j *journal) (rows int, digest []byte, err error) {
 	group, asking := errgroup.WithContext(ctx)
 	group.SetLimit(rowsAtOnce)
-	written := u.counter(Journaling, 0)
+	written := u.c.counter(j.unit, Journaling, 0)
 	p := newPacker(func(n int, body []byte, last bool) error {
 		id := u.set.RequestID()
 		row := journalRowOf(u.c.cfg.Table, j.unit, n, body, last)
 		if n == 0 {
-			entry := openEntry(u.c.cfg.Table, j.unit, j.plan[0].Key, u.c.lock.Now())
+			entry := openEntry(u.c.cfg.Table, j.unit, j.locks, j.plan[0].Key, u.c.lock.Now())
 			_, err := u.c.transact(asking, id, []types.TransactWriteItem{{Update: entry}, {Update: row}}, u.c.cfg.Table)
 			written(1)
 			return err

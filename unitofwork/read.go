@@ -30,22 +30,30 @@ func (u *Unit) Get(ctx context.Context, records ...Record) error {
 	if u.hasEnded() {
 		return ErrEnded
 	}
-	named := map[string]bool{}
-	for _, r := range records {
-		table, key, err := r.location()
-		record := keyText(key)
-		if err == nil && named[table+" "+record] {
-			err = errors.New("is named twice in one Get")
-		}
-		if err != nil {
-			return &StageError{Table: table, Record: record, Reason: err}
-		}
-		named[table+" "+record] = true
+	if err := check(records); err != nil {
+		return err
 	}
 	for chunk := range slices.Chunk(records, maxGets) {
 		if err := u.get(ctx, chunk); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// check says which reference cannot be one, or comes twice.
+func check(records []Record) error {
+	named := map[string]bool{}
+	for _, r := range records {
+		table, key, err := r.location()
+		record := keyText(key)
+		if err == nil && named[table+" "+record] {
+			err = errors.New("is named twice in one read")
+		}
+		if err != nil {
+			return &StageError{Table: table, Record: record, Reason: err}
+		}
+		named[table+" "+record] = true
 	}
 	return nil
 }

@@ -417,7 +417,7 @@ func TestRecoverGoesOnAfterABrokenUnit(t *testing.T) {
 		_, _, all := fewAccounts()
 		unit := b.dies(decides, 1, true)
 		broken := "another"
-		b.putItem("units", map[string]types.AttributeValue{"unit": text("open"), "part": text(broken), "key": text("nowhere"), "at": number("1")})
+		b.putItem("units", map[string]types.AttributeValue{"unit": text("open"), "part": text(broken), "key": text("nowhere"), "locks": text("locks"), "at": number("1")})
 		b.putItem("units", map[string]types.AttributeValue{"unit": text(broken), "part": text("record"), "state": text("odd")})
 		found, err := b.client("heir", nil).Recover(t.Context())
 		var journal *unitofwork.JournalError

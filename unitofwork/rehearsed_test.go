@@ -85,12 +85,13 @@ func TestEveryValueIsTriedBeforeTheDecision(t *testing.T) {
 		"a set has a text twice":         {texts("a", "b"), texts("a", "a")},
 		"a set has a number twice":       {numbers("1", "2"), numbers("1", "1.0")},
 		"a set has bytes twice":          {bytes([]byte{1}, []byte{2}), bytes([]byte{1}, []byte{1})},
-		"a value is none":                {text("a"), nil},
-		"a value in a list is none":      {list(text("a")), list(nil)},
+		"bytes are none":                 {bytes([]byte{1}), &types.AttributeValueMemberB{}},
+		"bytes in a list are none":       {list(&types.AttributeValueMemberB{Value: []byte{1}}), list(&types.AttributeValueMemberB{})},
+		"bytes in a set are none":        {bytes([]byte{1}), bytes([]byte{2}, nil)},
 		"null is not":                    {&types.AttributeValueMemberNULL{Value: true}, &types.AttributeValueMemberNULL{}},
 		"a value is nested too deep":     {nested(2), nested(32)},
 		"a set in a record has it twice": {record(nil), record(map[string]types.AttributeValue{"s": numbers("1", "1")})},
-		"the item is too large":          {list(number("7")), list(slices.Repeat([]types.AttributeValue{number("777")}, 110_000)...)},
+		"the item is too large":          {list(slices.Repeat([]types.AttributeValue{number("777")}, 1000)...), list(slices.Repeat([]types.AttributeValue{number("777")}, 110_000)...)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			isTried(t, stagedPut(map[string]types.AttributeValue{"V": c.good}), stagedPut(map[string]types.AttributeValue{"V": c.bad}))
@@ -130,3 +131,28 @@ func isTried(t *testing.T, good, bad staging) {
 }
 
 func ptr[T any](v T) *T { return &v }
+
+// A Table names a sort key that its table does not have: two records of its are one
+// to DynamoDB, and the second put would meet the stamp of the first.
+func TestATableWithAnotherKey(t *testing.T) {
+	wrong := unitofwork.Table[customer]{
+		Name: "customers", PartitionKey: "ID", SortKey: "Name",
+		Guard: func(*customer) ordering.Key { return customerKey("1") },
+	}
+	for _, n := range []int{0, 150} {
+		inBed(t, func(t *testing.T, b *bed) {
+			before := b.db.Items("customers")
+			err := b.client("A", nil).Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+				for i := range n {
+					if err := u.Put(wrong.Of(customer{ID: fmt.Sprint("x", i), Name: "x"})); err != nil {
+						return err
+					}
+				}
+				return u.Put(wrong.Of(customer{ID: "7", Name: "first"}), wrong.Of(customer{ID: "7", Name: "second"}))
+			})
+			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%d: %v", n, err)
+			require.Equal(t, before, b.db.Items("customers"))
+			b.allFree()
+		})
+	}
+}

@@ -87,7 +87,12 @@ func (s *stage) prepare(guard ordering.Key, item types.TransactWriteItem) (write
 	if w.key != nil {
 		w.record = keyText(w.key)
 	}
+	if err := checkValues(item); err != nil {
+		return w, err
+	}
 	switch {
+	case !isText(w.key):
+		return w, errNoText
 	case table == "":
 		return w, errors.New("no table is named")
 	case slices.Contains(s.reserved, nameOf(table)):

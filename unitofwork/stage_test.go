@@ -83,6 +83,36 @@ var refusals = map[string]struct {
 		},
 		"one record takes one write",
 	},
+	"a value that is none": {
+		func(u *unitofwork.Unit) error {
+			put := putOf("accounts", ofOne)
+			put.Put.Item["Balance"] = nil
+			return u.Stage(transferKeys[0], put)
+		},
+		`"Balance" has no value`,
+	},
+	"a value that is a pointer to none": {
+		func(u *unitofwork.Unit) error {
+			put := putOf("accounts", ofOne)
+			put.Put.Item["Balance"] = &types.AttributeValueMemberL{Value: []types.AttributeValue{(*types.AttributeValueMemberN)(nil)}}
+			return u.Stage(transferKeys[0], put)
+		},
+		`"Balance" has no value`,
+	},
+	"a value of an expression that is none": {
+		func(u *unitofwork.Unit) error {
+			return u.Stage(transferKeys[0], updateOf("accounts", types.Update{
+				UpdateExpression: aws.String("SET a = :x"), ExpressionAttributeValues: map[string]types.AttributeValue{":x": nil},
+			}, ofOne))
+		},
+		`":x" has no value`,
+	},
+	"a key that is no text": {
+		func(u *unitofwork.Unit) error {
+			return u.Stage(transferKeys[0], updateOf("accounts", types.Update{}, map[string]string{"Customer": "1", "ID": "M\xfcller"}))
+		},
+		"not valid UTF-8",
+	},
 	"our own tables, by an ARN": {
 		func(u *unitofwork.Unit) error {
 			return u.Stage(transferKeys[0], putOf(arn+"locks", map[string]string{"key": "x"}))

@@ -3,12 +3,15 @@ package unitofwork
 // Pure: decides, does no I/O.
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/big"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -31,6 +34,60 @@ func kinds(item map[string]types.AttributeValue) string {
 	}
 	return text.String()
 }
+
+// checkValues says which of an action's values is none at all.
+func checkValues(item types.TransactWriteItem) error {
+	_, e := copied(item)
+	all := []map[string]types.AttributeValue{*e.Values}
+	switch {
+	case item.Put != nil:
+		all = append(all, item.Put.Item)
+	case item.Update != nil:
+		all = append(all, item.Update.Key)
+	case item.Delete != nil:
+		all = append(all, item.Delete.Key)
+	default:
+		all = append(all, item.ConditionCheck.Key)
+	}
+	for _, values := range all {
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			if isNothing(values[name]) {
+				return fmt.Errorf("%q has no value", name)
+			}
+		}
+	}
+	return nil
+}
+
+// isNothing reports whether a value, or one in it, is nil.
+func isNothing(v types.AttributeValue) bool {
+	if v == nil || reflect.ValueOf(v).Kind() == reflect.Pointer && reflect.ValueOf(v).IsNil() {
+		return true
+	}
+	switch v := v.(type) {
+	case *types.AttributeValueMemberL:
+		return slices.ContainsFunc(v.Value, isNothing)
+	case *types.AttributeValueMemberM:
+		for _, e := range v.Value {
+			if isNothing(e) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isText reports whether the texts of a key are valid UTF-8.
+func isText(key map[string]types.AttributeValue) bool {
+	for _, v := range key {
+		if s, ok := v.(*types.AttributeValueMemberS); ok && !utf8.ValidString(s.Value) {
+			return false
+		}
+	}
+	return true
+}
+
+var errNoText = errors.New("its key is not valid UTF-8: the SDK would send another, and so might that of another record be")
 
 // isPlain reports whether DynamoDB takes an item wherever it takes another of its
 // kinds. Of what is not plain only DynamoDB itself knows: how large a number may
@@ -69,8 +126,10 @@ func numberText(text string) string {
 
 func isPlainValue(v types.AttributeValue, depth int) bool {
 	switch v := v.(type) {
-	case *types.AttributeValueMemberS, *types.AttributeValueMemberB, *types.AttributeValueMemberBOOL:
+	case *types.AttributeValueMemberS, *types.AttributeValueMemberBOOL:
 		return true
+	case *types.AttributeValueMemberB:
+		return v.Value != nil
 	case *types.AttributeValueMemberNULL:
 		return v.Value
 	case *types.AttributeValueMemberN:
@@ -82,7 +141,9 @@ func isPlainValue(v types.AttributeValue, depth int) bool {
 	case *types.AttributeValueMemberBS:
 		texts := make([]string, len(v.Value))
 		for i, b := range v.Value {
-			texts[i] = string(b)
+			if texts[i] = string(b); b == nil {
+				return false
+			}
 		}
 		return areDistinct(texts)
 	case *types.AttributeValueMemberL:

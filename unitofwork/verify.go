@@ -3,6 +3,7 @@ package unitofwork
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -22,7 +23,7 @@ const maxItem = 400 << 10
 // later without anybody to tell: a *[StageError].
 func (u *Unit) journal(writes []write) (*journal, error) {
 	j := &journal{
-		unit: u.set.Unit(), token: u.set.Token(), fence: u.c.cfg.FenceAttribute,
+		unit: u.set.Unit(), locks: u.c.lock.Table, token: u.set.Token(), fence: u.c.cfg.FenceAttribute,
 		plan: u.plan, writes: make([][]applied, len(u.plan)),
 	}
 	steps := map[ordering.Key]int{}
@@ -37,6 +38,9 @@ func (u *Unit) journal(writes []write) (*journal, error) {
 		}
 		if w.key == nil {
 			return nil, &StageError{Table: w.table, Record: w.record, Reason: errUnknownKey}
+		}
+		if !isText(w.key) {
+			return nil, &StageError{Table: w.table, Record: w.record, Reason: errNoText}
 		}
 		w.record = keyText(w.key)
 		if named[w.identity()] {
@@ -62,19 +66,13 @@ var (
 // that cannot be carried out. An expression, a value, a table or a permission that
 // is wrong is to be known before the decision.
 func (u *Unit) verify(ctx context.Context, writes []write) error {
-	var conditional, examples []write
-	shapes := map[string]bool{}
+	var conditional []write
 	for _, w := range writes {
 		if w.conditional {
 			conditional = append(conditional, w)
 		}
-		s, alike := w.shape()
-		if w.item.ConditionCheck == nil && !shapes[s] {
-			shapes[s] = alike
-			examples = append(examples, w)
-		}
 	}
-	checked := u.counter(Checking, len(conditional))
+	checked := u.c.counter(u.set.Unit(), Checking, len(conditional))
 	group, asking := errgroup.WithContext(ctx)
 	group.SetLimit(rowsAtOnce)
 	for ws := range slices.Chunk(conditional, u.c.cfg.TransactionSize) {
@@ -85,11 +83,56 @@ func (u *Unit) verify(ctx context.Context, writes []write) error {
 			return err
 		})
 	}
-	for ws := range slices.Chunk(examples, MaxActions-1) {
+	if err := group.Wait(); err != nil { // rehearsals of the same records would meet these
+		return err
+	}
+	examples, keys := examplesOf(writes)
+	group, asking = errgroup.WithContext(ctx)
+	group.SetLimit(rowsAtOnce)
+	for ws := range slices.Chunk(append(examples, keys...), MaxActions-1) {
 		r := &request{name: u.set.RequestID()}
 		group.Go(func() error { return u.ask(asking, r, ws, true) })
 	}
 	return group.Wait()
+}
+
+// examplesOf are the writes to be rehearsed, and for each table the key of a put
+// that is not among them: a put does not show DynamoDB what its unit takes for its
+// key, by which two writes of one record are told from writes of two.
+func examplesOf(writes []write) (examples, keys []write) {
+	shapes := map[string]bool{}
+	keyed := map[string]bool{}
+	last := map[string]write{} // of those that are examples, by table
+	count := map[string]int{}
+	for _, w := range writes {
+		s, alike := w.shape()
+		rehearsed := w.item.ConditionCheck == nil && !shapes[s]
+		if rehearsed {
+			shapes[s] = alike
+			examples = append(examples, w)
+		}
+		if w.item.Put == nil {
+			continue
+		}
+		last[w.table] = w
+		count[w.table]++
+		if !rehearsed && !keyed[w.table] {
+			keyed[w.table] = true
+			keys = append(keys, w.itsKey())
+		}
+	}
+	for _, table := range slices.Sorted(maps.Keys(count)) {
+		if count[table] > 1 && !keyed[table] { // all are examples: not in the same transaction
+			keys = append(keys, last[table].itsKey())
+		}
+	}
+	return examples, keys
+}
+
+// itsKey is a write that does nothing but name the record.
+func (w write) itsKey() write {
+	w.item = types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{TableName: aws.String(w.table), Key: w.key}}
+	return w
 }
 
 // shape is what puts, or deletions, have in common that DynamoDB takes or refuses

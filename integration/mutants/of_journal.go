@@ -138,8 +138,8 @@ var ofMarking = []mutant{
 	{
 		clause: "who cannot decide tells who waits",
 		file:   "lockset/journals.go",
-		old:    "\t\treturn err == nil, err\n\t}\n\treturn c.freeAborted",
-		new:    "\t\treturn err == nil, nil\n\t}\n\treturn c.freeAborted",
+		old:    "if readErr != nil || now.unit == unit {\n\t\t\treturn false, err",
+		new:    "if readErr != nil || now.unit == unit {\n\t\t\treturn false, nil",
 		by:     check{in: "lockset", test: "TestWhoCannotDecideSaysSo"},
 	},
 	{
@@ -152,8 +152,8 @@ var ofMarking = []mutant{
 	{
 		clause: "what an aborted unit had is freed at once",
 		file:   "lockset/journals.go",
-		old:    `	return c.freeAborted(ctx, unit, key), nil`,
-		new:    `	return false, nil`,
+		old:    `	return !aborted || c.freeAborted(ctx, unit, key), nil`,
+		new:    `	return !aborted, nil`,
 		by:     check{in: "lockset", test: "TestTheDeadAreSettledAfterALeaseAndFreedAtOnce"},
 	},
 	{
@@ -191,8 +191,8 @@ var ofApplying = []mutant{
 	{
 		clause: "a record with a later stamp stops its step",
 		file:   "unitofwork/apply.go",
-		old:    "\tcase !has:\n",
-		new:    "\tcase !has || found > a.j.token:\n",
+		old:    "\tcase hold == lockset.Freed:\n",
+		new:    "\tcase hold == lockset.Freed || found > a.j.token:\n",
 		by:     check{in: "unitofwork", test: "TestARecordThatSomebodyWroteWithoutItsLock"},
 	},
 	{
@@ -212,7 +212,7 @@ var ofApplying = []mutant{
 	{
 		clause: "the locks are let go of before they are freed",
 		file:   "unitofwork/apply.go",
-		old:    `	a.pending.LetGo(freeing)`,
+		old:    `	a.pending.LetGo(p.keysFreed())`,
 		new:    `	_ = a.pending.LetGo`,
 		by:     check{in: "unitofwork", test: "TestALargeCommitUnderTheUnitsOwnContext"},
 	},

@@ -49,7 +49,7 @@ func decode(av types.AttributeValue, depth int) (value, error) {
 		}
 		return d, nil
 	case *types.AttributeValueMemberB:
-		if av == nil {
+		if av == nil || av.Value == nil { // goes out as null, which is none
 			return nil, errEmptyValue
 		}
 		return binValue(av.Value), nil
@@ -183,6 +183,9 @@ func decodeBinaries(in [][]byte) (value, error) {
 	}
 	out := make(binSet, len(in))
 	for i, b := range in {
+		if b == nil {
+			return nil, errEmptyValue
+		}
 		out[i] = string(b)
 	}
 	sorted, ok := sortedSet(out, cmp.Compare[string])

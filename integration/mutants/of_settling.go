@@ -1,0 +1,69 @@
+package main
+
+// ofSettling: what is broken about a dead unit harms nobody else, and nothing is lost
+// in silence.
+var ofSettling = []mutant{
+	{
+		clause: "a key that is free is nobody's trouble, whatever else of its unit is stuck",
+		file:   "lockset/journals.go",
+		old:    "now.unit == unit {",
+		new:    "now.unit != \"\" || true {",
+		by:     check{in: "unitofwork", test: "TestOneStuckFamilyKeepsNobodyElse"},
+	},
+	{
+		clause: "a row that is shown once more after its unit was settled is no change",
+		file:   "lockset/journals.go",
+		old:    "return changed && !again, err",
+		new:    "return changed && (!again || again), err",
+		by:     check{in: "unitofwork", test: "TestADoneUnitThatStillHasARow"},
+	},
+	{
+		clause: "a record wait ends while another settles",
+		file:   "lockset/journals.go",
+		old:    "case <-ended.Done():",
+		new:    "case <-ctx.Done():",
+		by:     check{in: "unitofwork", test: "TestARecordWaitWhileAnotherSettles"},
+	},
+	{
+		clause: "a family that is stuck keeps no other",
+		file:   "unitofwork/apply.go",
+		old:    "p = p.without(blocked)\n",
+		new:    "if len(blocked) > 0 {\n\t\treturn nil\n\t}\n",
+		by:     check{in: "unitofwork", test: "TestOneStuckFamilyKeepsNobodyElse"},
+	},
+	{
+		clause: "a row that is gone does not say that its step was done",
+		file:   "lockset/pending.go",
+		old:    "case r.exists && r.fence >= p.token:",
+		new:    "case r.exists && r.fence >= p.token, !r.exists:",
+		by:     check{in: "unitofwork", test: "TestAMarkedRowThatIsGone"},
+	},
+	{
+		clause: "of a step whose row is gone, the records say whether it was done",
+		file:   "unitofwork/apply.go",
+		old:    "hold == lockset.Gone && !a.stamped(act.piece, actions, reasons)",
+		new:    "hold == lockset.Gone",
+		by:     check{in: "unitofwork", test: "TestAMarkedRowThatIsGone"},
+	},
+	{
+		clause: "Recover leaves the units of another lock table alone",
+		file:   "unitofwork/recover.go",
+		old:    "if locks.Value != c.lock.Table {",
+		new:    "if locks.Value == \"\" {",
+		by:     check{in: "unitofwork", test: "TestRecoverWithAnotherLockTableBesideALivingOwner"},
+	},
+	{
+		clause: "who reads without locks waits while a row is marked",
+		file:   "unitofwork/look.go",
+		old:    "marked = marked || is",
+		new:    "marked = marked && is",
+		by:     check{in: "unitofwork", test: "TestAReaderWithoutLocksSeesAllOrNothing"},
+	},
+	{
+		clause: "a put's key is tried, too",
+		file:   "unitofwork/verify.go",
+		old:    "append(examples, keys...)",
+		new:    "append(examples, keys[:0]...)",
+		by:     check{in: "unitofwork", test: "TestATableWithAnotherKey"},
+	},
+}
