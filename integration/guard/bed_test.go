@@ -18,7 +18,16 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-func TestMain(m *testing.M) { os.Exit(engines.Main(m)) }
+func TestMain(m *testing.M) {
+	if settings := os.Getenv(holderEnv); settings != "" {
+		if err := holder(settings); err != nil {
+			fmt.Fprintln(os.Stderr, "holder:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(engines.Main(m))
+}
 
 // store is a database with a guard of the test's own.
 type store struct {
