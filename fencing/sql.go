@@ -91,7 +91,7 @@ func (g *Guard) Admit(ctx context.Context, tx Querier, token Token, keys ...orde
 	if err != nil {
 		return err
 	}
-	rows, err := tx.QueryContext(ctx, a.SQL, a.Args...)
+	rows, err := tx.QueryContext(ctx, a.SQL, a.Args...) //nolint:rowserrcheck // Judge does
 	if err != nil {
 		return fmt.Errorf("guard: %w", err)
 	}

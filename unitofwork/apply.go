@@ -153,7 +153,8 @@ func (a *application) actions(p part) (actions []action) {
 // gone; nor writes that are stamped already; nor what is stuck, and what comes
 // after it in its family.
 func (a *application) rest(ctx context.Context, p part, actions []action, reasons []types.CancellationReason, blocked map[ordering.Key]error) ([]action, error) {
-	gone, over, stuck := map[int]bool{}, map[int]bool{}, map[int]error{} // actions; pieces; pieces
+	gone := map[int]bool{} // actions, as the next are pieces
+	over, stuck := map[int]bool{}, map[int]error{}
 	for i, act := range actions[:min(len(actions), len(reasons))] {
 		if requests.Code(reasons[i]) != requests.ReasonCondition {
 			continue

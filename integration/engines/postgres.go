@@ -97,7 +97,9 @@ func (p *postgresServer) start() (err error) {
 	}
 	cmd := exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-p", strconv.Itoa(port), "-h", "127.0.0.1", "-k", "", "-N", "200")
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = p.dir, &p.output, &p.output, time.Second
-	cmd.SysProcAttr = attributes()
+	if cmd.SysProcAttr = attributes(); cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
 	cmd.SysProcAttr.Credential = as
 	p.exited = make(chan struct{})
 	started := make(chan error, 1)

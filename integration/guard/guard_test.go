@@ -251,6 +251,7 @@ func TestAdmissionWithPgxItself(t *testing.T) {
 			if err != nil {
 				return err
 			}
+			defer rows.Close()
 			return a.Judge(rows)
 		})
 	}
