@@ -35,15 +35,18 @@ func documents(db *sql.DB) http.HandlerFunc {
 		result, err := db.ExecContext(r.Context(), `INSERT INTO documents (id, token, body) VALUES ($1, $2, $3)
 			ON CONFLICT (id) DO UPDATE SET token = excluded.token, body = excluded.body
 			WHERE documents.token <= excluded.token`, r.PathValue("id"), token, body)
-		if err != nil {
+		var written int64
+		if err == nil {
+			written, err = result.RowsAffected()
+		}
+		switch {
+		case err != nil:
 			http.Error(w, "not known to be written", http.StatusInternalServerError)
-			return
-		}
-		if n, err := result.RowsAffected(); err != nil || n == 0 {
+		case written == 0:
 			http.Error(w, "token is stale", http.StatusPreconditionFailed)
-			return
+		default:
+			w.WriteHeader(http.StatusNoContent)
 		}
-		w.WriteHeader(http.StatusNoContent)
 	}
 }
 

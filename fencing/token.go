@@ -4,6 +4,9 @@
 // Leases and heartbeats only make progress; tokens make safety. The idea is
 // described in Martin Kleppmann, "How to do distributed locking" (2016), and
 // goes back to the sequencers of Chubby (Burrows, OSDI 2006).
+//
+// A [Guard] refuses stale writes to an SQL database, a [Fence] those to DynamoDB
+// outside a unit of work; docs/fencing.md shows both, and what other stores can do.
 package fencing
 
 import (
