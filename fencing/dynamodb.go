@@ -24,7 +24,9 @@ const DefaultAttribute = "_fence"
 //
 // All who write a record must lock the same key for it, or keys of one line, an
 // ancestor and what is below it: tokens of other locks are not ordered. A deleted
-// record has no token: whoever writes it next is admitted.
+// record has no token: whoever writes it next is admitted. A record that a unit
+// stages is not to be written with that unit's token outside it: the stamp says that
+// the staged write was done.
 type Fence struct {
 	Token     Token
 	Attribute string // of the records; empty is DefaultAttribute

@@ -128,7 +128,10 @@ func OpenSQLite(ctx context.Context, file string) (*sql.DB, *fencing.Guard, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	return db, guard, guard.CreateTable(ctx, db)
+	if err := guard.CreateTable(ctx, db); err != nil {
+		return nil, nil, err
+	}
+	return db, guard, nil
 }
 
 // exampleStores returns a lock client, and a database that begins empty.
