@@ -68,13 +68,16 @@ func (a *application) doAll(ctx context.Context, r *request, chain []part) error
 	blocked := map[ordering.Key]error{} // by family
 	for _, p := range chain {
 		if err := a.do(ctx, r, p, blocked); err != nil {
-			return errors.Join(append(slices.Collect(maps.Values(blocked)), err)...)
+			return errors.Join(joined(blocked), err)
 		}
 	}
-	families := slices.Sorted(maps.Keys(blocked))
-	errs := make([]error, len(families))
-	for i, f := range families {
-		errs[i] = blocked[f]
+	return joined(blocked)
+}
+
+func joined(blocked map[ordering.Key]error) error {
+	var errs []error
+	for _, family := range slices.Sorted(maps.Keys(blocked)) {
+		errs = append(errs, blocked[family])
 	}
 	return errors.Join(errs...)
 }
@@ -175,22 +178,22 @@ func (a *application) rest(ctx context.Context, p part, actions []action, reason
 			switch {
 			case err != nil:
 				stuck[act.piece] = a.stuck(piece, len(piece.writes), err)
-			case hold == lockset.Gone && !a.stamped(act.piece, actions, reasons):
-				stuck[act.piece] = a.stuck(piece, len(piece.writes), errGone)
-			default:
+			case hold == lockset.Freed, hold == lockset.Gone && a.stamped(act.piece, actions, reasons):
 				over[act.piece] = true
+			default:
+				stuck[act.piece] = a.stuck(piece, len(piece.writes), errGone)
 			}
 		}
 	}
 	if len(gone) == 0 {
 		return nil, errors.New("a transaction was refused without a reason")
 	}
-	for i, err := range stuck {
-		var unapplied *UnappliedError
-		if !errors.As(err, &unapplied) { // no answer, and the like
+	for i, piece := range p {
+		switch err, family := stuck[i], piece.step.Key.Family(); {
+		case err == nil:
+		case !errors.As(err, new(*UnappliedError)): // no answer, and the like
 			return nil, err
-		}
-		if family := p[i].step.Key.Family(); blocked[family] == nil {
+		case blocked[family] == nil:
 			blocked[family] = err
 		}
 	}
@@ -203,7 +206,7 @@ func (a *application) rest(ctx context.Context, p part, actions []action, reason
 	return left, nil
 }
 
-var errGone = errors.New("its lock row is gone, or is none that the unit can have had: it was deleted, or is in another table, " +
+var errGone = errors.New("its lock row is gone, or is none that the unit left so: somebody deleted or changed it, " +
 	"and whether what is under it was written cannot be told")
 
 // stamped reports whether all records under a step have the unit's stamp: then it
