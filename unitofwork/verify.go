@@ -86,20 +86,24 @@ func (u *Unit) verify(ctx context.Context, writes []write) error {
 	if err := group.Wait(); err != nil { // rehearsals of the same records would meet these
 		return err
 	}
-	examples, keys := examplesOf(writes)
+	examples, apart := examplesOf(writes)
 	group, asking = errgroup.WithContext(ctx)
 	group.SetLimit(rowsAtOnce)
-	for ws := range slices.Chunk(append(examples, keys...), MaxActions-1) {
-		r := &request{name: u.set.RequestID()}
-		group.Go(func() error { return u.ask(asking, r, ws, true) })
+	for _, some := range [][]write{examples, apart} {
+		for ws := range slices.Chunk(some, MaxActions-1) {
+			r := &request{name: u.set.RequestID()}
+			group.Go(func() error { return u.ask(asking, r, ws, true) })
+		}
 	}
 	return group.Wait()
 }
 
-// examplesOf are the writes to be rehearsed, and for each table the key of a put
-// that is not among them: a put does not show DynamoDB what its unit takes for its
-// key, by which two writes of one record are told from writes of two.
-func examplesOf(writes []write) (examples, keys []write) {
+// examplesOf are the writes to be rehearsed, with the key of a put for each table
+// that has several: a put does not show DynamoDB what its unit takes for its key, by
+// which two writes of one record are told from writes of two. apart are keys of puts
+// that are rehearsed themselves: no transaction may have both.
+func examplesOf(writes []write) (examples, apart []write) {
+	var keys []write
 	shapes := map[string]bool{}
 	keyed := map[string]bool{}
 	last := map[string]write{} // of those that are examples, by table
@@ -122,11 +126,11 @@ func examplesOf(writes []write) (examples, keys []write) {
 		}
 	}
 	for _, table := range slices.Sorted(maps.Keys(count)) {
-		if count[table] > 1 && !keyed[table] { // all are examples: not in the same transaction
-			keys = append(keys, last[table].itsKey())
+		if count[table] > 1 && !keyed[table] { // all are examples
+			apart = append(apart, last[table].itsKey())
 		}
 	}
-	return examples, keys
+	return append(examples, keys...), apart
 }
 
 // itsKey is a write that does nothing but name the record.

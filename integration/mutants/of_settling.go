@@ -62,8 +62,8 @@ var ofSettling = []mutant{
 	{
 		clause: "a put's key is tried, too",
 		file:   "unitofwork/verify.go",
-		old:    "append(examples, keys...)",
-		new:    "append(examples, keys[:0]...)",
+		old:    "append(examples, keys...), apart",
+		new:    "append(examples, keys[:0]...), apart",
 		by:     check{in: "unitofwork", test: "TestATableWithAnotherKey"},
 	},
 }
