@@ -49,12 +49,9 @@ func (f Fence) joined(e expressions.Of) error {
 	return nil
 }
 
-// Put fences a put: its item gets the token, its condition the fence's beside its
-// own. The error says what in the input forbids it; nothing is changed then.
+// Put fences a put: its item gets the token, in place of that which it was read
+// with, its condition the fence's beside its own. The error says what in the input forbids it; nothing is changed then.
 func (f Fence) Put(in *dynamodb.PutItemInput) error {
-	if _, touched := in.Item[f.attribute()]; touched {
-		return fmt.Errorf("fence: the item has the fence attribute %q already", f.attribute())
-	}
 	err := f.joined(expressions.Of{
 		Condition: &in.ConditionExpression,
 		Names:     &in.ExpressionAttributeNames, Values: &in.ExpressionAttributeValues,
@@ -92,14 +89,19 @@ func (f Fence) Delete(in *dynamodb.DeleteItemInput) error {
 // Condition is the fence for those who build expressions with the SDK's package:
 //
 //	expression.NewBuilder().WithCondition(own.And(fence.Condition())).WithUpdate(fence.Set(update))
+//
+// That of a token that is none never holds.
 func (f Fence) Condition() expression.ConditionBuilder {
-	name := expression.Name(f.attribute())
+	name := expression.NameNoDotSplit(f.attribute())
+	if !f.Token.Valid() {
+		return expression.AttributeExists(name).And(expression.AttributeNotExists(name))
+	}
 	return expression.AttributeNotExists(name).Or(name.LessThanEqual(expression.Value(int64(f.Token))))
 }
 
 // Set adds the token to an update; the zero builder is an update of nothing else.
 func (f Fence) Set(u expression.UpdateBuilder) expression.UpdateBuilder {
-	return u.Set(expression.Name(f.attribute()), expression.Value(int64(f.Token)))
+	return u.Set(expression.NameNoDotSplit(f.attribute()), expression.Value(int64(f.Token)))
 }
 
 // Stale returns a *[StaleError] if err is DynamoDB's refusal of a write because the

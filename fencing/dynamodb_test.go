@@ -172,6 +172,33 @@ func TestAnotherAttribute(t *testing.T) {
 	}
 }
 
+// What was read with its stamp may be put again.
+func TestARecordThatWasReadIsPutAgain(t *testing.T) {
+	db := records(t, num(9))
+	in := &dynamodb.PutItemInput{TableName: aws.String("records"), Item: db.Items("records")[0]}
+	require.NoError(t, fencing.Fence{Token: 10}.Put(in))
+	_, err := db.PutItem(t.Context(), in)
+	require.NoError(t, err)
+	require.Equal(t, num(10), db.Items("records")[0]["_fence"])
+}
+
+// A fence without a token writes nothing, nor does one whose attribute has a dot
+// mean another.
+func TestOddFences(t *testing.T) {
+	write := writes["update built with the SDK's package"]
+	for _, token := range []fencing.Token{0, -1, fencing.MaxToken + 1} {
+		db := records(t, nil)
+		before := db.Items("records")
+		require.Error(t, write(t.Context(), db, fencing.Fence{Token: token}))
+		require.Equal(t, before, db.Items("records"))
+	}
+	db := records(t, nil)
+	require.NoError(t, writes["update"](t.Context(), db, fencing.Fence{Token: 11, Attribute: "app.fence"}))
+	require.ErrorIs(t, write(t.Context(), db, fencing.Fence{Token: 10, Attribute: "app.fence"}), fencing.ErrStale)
+	require.NoError(t, write(t.Context(), db, fencing.Fence{Token: 12, Attribute: "app.fence"}))
+	require.Equal(t, num(12), db.Items("records")[0]["app.fence"])
+}
+
 // What would get around the fence is refused, and the input left as it was.
 func TestWhatAFenceRefuses(t *testing.T) {
 	f := fencing.Fence{Token: 10}
@@ -185,7 +212,7 @@ func TestWhatAFenceRefuses(t *testing.T) {
 		require.ErrorContains(t, f.Update(&in), says)
 		require.Equal(t, before, in)
 	}
-	put := dynamodb.PutItemInput{Item: item{"_fence": num(99)}}
-	require.ErrorContains(t, f.Put(&put), "_fence")
+	_, err := expression.NewBuilder().WithCondition(fencing.Fence{}.Condition()).Build()
+	require.NoError(t, err)
 	require.ErrorContains(t, fencing.Fence{}.Delete(&dynamodb.DeleteItemInput{}), "is not a token")
 }

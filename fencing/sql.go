@@ -3,6 +3,7 @@ package fencing
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -73,7 +74,8 @@ func (g *Guard) CreateTable(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// Querier is what Admit asks: *sql.Tx has it.
+// Querier is what Admit asks: a *sql.Tx, or a *sql.Conn on which a transaction was
+// begun. A *sql.DB, whose statements are transactions of their own, is refused.
 type Querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
@@ -87,6 +89,9 @@ type Querier interface {
 // ancestors, always in one order, until the transaction ends, so that transactions
 // on the same keys come one after the other and do not deadlock by it.
 func (g *Guard) Admit(ctx context.Context, tx Querier, token Token, keys ...ordering.Key) error {
+	if _, is := tx.(*sql.DB); is {
+		return errors.New("guard: a token is admitted in a transaction, not on a *sql.DB")
+	}
 	a, err := g.Admission(token, keys...)
 	if err != nil {
 		return err
@@ -101,7 +106,8 @@ func (g *Guard) Admit(ctx context.Context, tx Querier, token Token, keys ...orde
 
 // Do runs fn in a transaction of its own in which a token was admitted for keys,
 // and commits it; it rolls back if the token is stale, if fn returns an error, or
-// panics.
+// panics. fn must return the first error of a statement: SQLite may have ended the
+// transaction by then, and what fn writes after it is behind no guard.
 func (g *Guard) Do(ctx context.Context, db *sql.DB, token Token, keys []ordering.Key, fn func(*sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -161,37 +167,49 @@ func (g *Guard) Admission(token Token, keys ...ordering.Key) (*Admission, error)
 	if len(a.rows) > maxGuardRows {
 		return nil, fmt.Errorf("guard: %d keys and ancestors, the limit is %d", len(a.rows), maxGuardRows)
 	}
-	var text strings.Builder
-	// The rows are locked in the order in which they are listed.
-	text.WriteString("INSERT INTO " + g.table + " AS f (resource, token, below) VALUES ")
-	ours := "CAST(" + g.placeholder(1) + " AS BIGINT)"
-	for i, r := range a.rows {
+	for _, r := range a.rows {
 		if strings.ContainsRune(string(r.key), 0) {
 			return nil, &ordering.KeyError{Key: r.key, Reason: "has a zero byte, which SQL text cannot have"}
 		}
+	}
+	values := g.fromArrays
+	if g.dialect == SQLite {
+		values = g.fromList
+	}
+	a.SQL = "INSERT INTO " + g.table + " AS f (resource, token, below) " + values(a) + " ON CONFLICT (resource) DO UPDATE SET" +
+		" token = CASE WHEN f.token < excluded.token THEN excluded.token ELSE f.token END," +
+		" below = CASE WHEN f.below < excluded.below THEN excluded.below ELSE f.below END" +
+		" RETURNING resource, token, below"
+	return a, nil
+}
+
+// fromArrays lists the rows in the order in which they are to be locked. It is one
+// text, whatever the keys: drivers and servers keep what they have prepared.
+func (g *Guard) fromArrays(a *Admission) string {
+	keys, below := make([]string, len(a.rows)), make([]bool, len(a.rows))
+	for i, r := range a.rows {
+		keys[i], below[i] = string(r.key), r.below
+	}
+	a.Args = append(a.Args, keys, below)
+	return "SELECT k, CASE WHEN b THEN 0 ELSE $1::bigint END, CASE WHEN b THEN $1::bigint ELSE 0 END " +
+		"FROM unnest($2::text[], $3::boolean[]) WITH ORDINALITY AS x (k, b, n) ORDER BY n"
+}
+
+// fromList does so for SQLite, which has no arrays.
+func (g *Guard) fromList(a *Admission) string {
+	var text strings.Builder
+	for i, r := range a.rows {
 		a.Args = append(a.Args, string(r.key))
-		own, below := ours, "0"
+		own, below := "?1", "0"
 		if r.below {
 			own, below = below, own
 		}
 		if i > 0 {
 			text.WriteString(", ")
 		}
-		text.WriteString("(" + g.placeholder(len(a.Args)) + ", " + own + ", " + below + ")")
+		text.WriteString("(?" + strconv.Itoa(len(a.Args)) + ", " + own + ", " + below + ")")
 	}
-	text.WriteString(" ON CONFLICT (resource) DO UPDATE SET" +
-		" token = CASE WHEN f.token < excluded.token THEN excluded.token ELSE f.token END," +
-		" below = CASE WHEN f.below < excluded.below THEN excluded.below ELSE f.below END" +
-		" RETURNING resource, token, below")
-	a.SQL = text.String()
-	return a, nil
-}
-
-func (g *Guard) placeholder(n int) string {
-	if g.dialect == SQLite {
-		return "?" + strconv.Itoa(n)
-	}
-	return "$" + strconv.Itoa(n)
+	return "VALUES " + text.String()
 }
 
 // Rows is what a statement returned: *sql.Rows, or that of another library.

@@ -40,3 +40,28 @@ func TestAGuardRefusesBadInput(t *testing.T) {
 	_, err = g.Admission(10, many...)
 	require.ErrorContains(t, err, "32002 keys and ancestors, the limit is 32000")
 }
+
+// returned are rows that a statement returned.
+type returned [][3]any
+
+func (r *returned) Next() bool { *r = (*r)[1:]; return len(*r) > 0 }
+func (r *returned) Err() error { return nil }
+func (r *returned) Scan(to ...any) error {
+	*to[0].(*string), *to[1].(*int64), *to[2].(*int64) = (*r)[0][0].(string), (*r)[0][1].(int64), (*r)[0][2].(int64)
+	return nil
+}
+
+// A trigger, a rule or the like may keep a row from being written: then nothing says
+// that the token was not overtaken.
+func TestARowThatWasNotWrittenAdmitsNobody(t *testing.T) {
+	for _, d := range []fencing.Dialect{fencing.PostgreSQL, fencing.SQLite} {
+		g, err := fencing.NewGuard(d, "fences")
+		require.NoError(t, err)
+		a, err := g.Admission(10, "a/x")
+		require.NoError(t, err)
+		all := returned{{}, {"a", int64(0), int64(10)}, {"a/x", int64(10), int64(0)}}
+		require.NoError(t, a.Judge(&all))
+		some := returned{{}, {"a", int64(0), int64(10)}}
+		require.ErrorContains(t, a.Judge(&some), `key "a/x" was not written`)
+	}
+}

@@ -222,11 +222,15 @@ func TestManyKeysAreAdmittedByOneStatement(t *testing.T) {
 func TestTheTableIsCreatedOnce(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		require.NoError(t, s.admit(t, 10, "a"))
-		var wg sync.WaitGroup
-		for range 8 {
-			wg.Go(func() { require.NoError(t, s.CreateTable(t.Context(), s.db)) })
+		for _, table := range []string{s.table, s.table + " that is new"} {
+			guard, err := fencing.NewGuard(s.dialect, table)
+			require.NoError(t, err)
+			var wg sync.WaitGroup
+			for range 8 {
+				wg.Go(func() { require.NoError(t, guard.CreateTable(t.Context(), s.db)) })
+			}
+			wg.Wait()
 		}
-		wg.Wait()
 		require.ErrorIs(t, s.admit(t, 9, "a"), fencing.ErrStale)
 		missing, err := fencing.NewGuard(s.dialect, s.table+" that is not there")
 		require.NoError(t, err)
@@ -258,4 +262,34 @@ func TestAdmissionWithPgxItself(t *testing.T) {
 	require.NoError(t, admit(10, "a/x", "b"))
 	require.ErrorIs(t, admit(9, "a"), fencing.ErrStale)
 	require.NoError(t, admit(9, "a/y"))
+}
+
+// Under the stricter levels of PostgreSQL, who waited for another's admission is
+// refused, and may try again; nobody is admitted who was overtaken.
+func TestIsolationLevels(t *testing.T) {
+	for _, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
+		t.Run(level.String(), func(t *testing.T) {
+			s := postgres(t)
+			tx, err := s.db.BeginTx(t.Context(), &sql.TxOptions{Isolation: level})
+			require.NoError(t, err)
+			defer func() { _ = tx.Rollback() }()
+			var one int
+			require.NoError(t, tx.QueryRow("SELECT 1").Scan(&one)) // its snapshot is taken
+			require.NoError(t, s.admit(t, 11, "a"))
+			err = s.Admit(t.Context(), tx, 10, "a/x")
+			require.Error(t, err)
+			if level == sql.LevelReadCommitted {
+				require.ErrorIs(t, err, fencing.ErrStale)
+			}
+			require.NoError(t, tx.Rollback())
+			require.ErrorIs(t, s.admit(t, 10, "a/x"), fencing.ErrStale)
+		})
+	}
+}
+
+func TestATokenIsAdmittedInATransaction(t *testing.T) {
+	each(t, func(t *testing.T, s *store) {
+		require.ErrorContains(t, s.Admit(t.Context(), s.db, 10, "a"), "in a transaction")
+		require.NoError(t, s.admit(t, 9, "a"))
+	})
 }

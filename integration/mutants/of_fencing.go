@@ -47,9 +47,23 @@ var ofFencing = []mutant{
 	{
 		clause: "all keys are looked at, not the first alone",
 		file:   "fencing/sql.go",
-		old:    `	for _, r := range a.rows {`,
-		new:    `	for _, r := range a.rows[:1] {`,
+		old:    "	for _, r := range a.rows {\n		m, ok",
+		new:    "	for _, r := range a.rows[:1] {\n		m, ok",
 		by:     check{in: "integration/guard", test: "TestAdmissionsAgainstAModel"},
+	},
+	{
+		clause: "rows are locked in one order",
+		file:   "fencing/sql.go",
+		old:    `AS x (k, b, n) ORDER BY n"`,
+		new:    `AS x (k, b, n) ORDER BY n * (CASE WHEN $1::bigint % 2 = 0 THEN 1 ELSE -1 END)"`,
+		by:     check{in: "integration/guard", test: "TestConcurrentAdmissions"},
+	},
+	{
+		clause: "a row that was not written admits nobody",
+		file:   "fencing/sql.go",
+		old:    `		if !ok {`,
+		new:    `		if !ok && len(found) == 0 {`,
+		by:     check{in: "fencing", test: "TestARowThatWasNotWrittenAdmitsNobody"},
 	},
 	{
 		clause: "a fenced write outside a unit is refused where a later token was",

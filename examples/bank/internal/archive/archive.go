@@ -57,6 +57,9 @@ func Open(ctx context.Context, cfg Config) (*Archive, error) {
 }
 
 func (a *Archive) open(ctx context.Context, cfg Config) error {
+	if strings.Contains(cfg.Prefix, ".") {
+		return fmt.Errorf("the prefix %q has a dot, by which SQL tells a schema from a table", cfg.Prefix)
+	}
 	dialect, file := fencing.SQLite, cfg.Where
 	var err error
 	switch {
@@ -84,8 +87,12 @@ func (a *Archive) open(ctx context.Context, cfg Config) error {
 	if a.guard, err = fencing.NewGuard(dialect, cfg.Prefix+"fences"); err != nil {
 		return err
 	}
+	// Not CreateTable: one that is there is another's.
+	if _, err := a.db.ExecContext(ctx, strings.Replace(a.guard.DDL(), "IF NOT EXISTS ", "", 1)); err != nil {
+		return err
+	}
 	a.made = append(a.made, a.tables.fences)
-	return a.guard.CreateTable(ctx, a.db)
+	return nil
 }
 
 // openSQLite opens a file whose transactions say at once that they will write:
