@@ -43,7 +43,7 @@ sim: ## simulate HOURS host-hours (500) of everything that can go wrong, from se
 	$(GO) test ./integration/simulation -run 'TestSimulation$$' -count=1 -v -timeout 0 -hours $(HOURS) -from $(FROM)
 
 # Not part of test: it takes minutes. A change of the protocol runs it.
-mutants: ## weaken the protocol clause by clause: a test must notice each time (PART=1/3: of a third)
+mutants: ## weaken the protocol clause by clause: a test must notice each time (PART=1/4: of a quarter)
 	@$(GO) run ./integration/mutants -part $(PART)
 
 bench: ## what locking, committing and waiting cost: requests, capacity, time
