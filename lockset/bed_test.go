@@ -232,7 +232,15 @@ func (b *bed) lateBury(dead, taken ordering.Key) *lockset.Set {
 func (b *bed) landsUnheard(ctx context.Context, keys ...ordering.Key) (u *owner, done <-chan error) {
 	b.t.Helper()
 	held := b.take(b.owner("holder", nil), keys[0])
-	u = b.owner("u", nth("TransactWriteItems", 1, faults.DeliverLate(2*time.Second, faults.Reset)), func(c *lockset.Config) {
+	late := nth("TransactWriteItems", 1, faults.DeliverLate(2*time.Second, faults.Reset))
+	woken := time.Now().Add(3 * lease)
+	script := func(c faults.Call) faults.Fault {
+		if c.Op == "TransactGetItems" && time.Since(woken) < lease { // it sees no more ahead than it must
+			return faults.LoseRequest(faults.Reset)
+		}
+		return late(c)
+	}
+	u = b.owner("u", script, func(c *lockset.Config) {
 		c.Trace.Blocked = func(lockset.BlockedInfo) { time.Sleep(3 * lease) } // the process is stopped
 	})
 	end := make(chan error)
