@@ -50,7 +50,8 @@ func (f Fence) joined(e expressions.Of) error {
 }
 
 // Put fences a put: its item gets the token, in place of that which it was read
-// with, its condition the fence's beside its own. The error says what in the input forbids it; nothing is changed then.
+// with, its condition the fence's beside its own. The error says what in the input
+// forbids it; nothing is changed then.
 func (f Fence) Put(in *dynamodb.PutItemInput) error {
 	err := f.joined(expressions.Of{
 		Condition: &in.ConditionExpression,

@@ -285,9 +285,10 @@ func (a *acquisition) secure(won attempt) error {
 	a.traceHandOver(a.c.turns.secured(a.claim))
 	a.group.Add(won.steps.Keys(), won.since)
 	// The rows of these steps now have a fence of at least won.token: what is
-	// still under way for one of them with a token no higher will be refused.
+	// still under way for one of them with a token no higher will be refused. Nothing
+	// is said of what is under way for steps before.
 	for i, old := range a.attempts {
-		a.attempts[i].dead = old.dead || old.token <= won.token
+		a.attempts[i].dead = old.dead || old.token <= won.token && old.first+max(len(old.steps), 1) > won.first
 	}
 	a.attempts = slices.DeleteFunc(a.attempts, func(old attempt) bool { return old.dead && !old.doubts })
 	return context.Cause(a.group.Context())

@@ -10,12 +10,8 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// aheadAtOnce bounds the concurrent requests of one look ahead, aheadRows the
-// rows of one.
-const (
-	aheadAtOnce = 8
-	aheadRows   = 100
-)
+// aheadAtOnce bounds the concurrent requests of one look ahead.
+const aheadAtOnce = 8
 
 // lookAhead takes note of all rows that the unit is still to take, once the holder
 // of the one it waits for has been silent for half a lease: if that holder is dead,
@@ -48,9 +44,9 @@ func (a *acquisition) lookAhead(ctx context.Context, holder observed) {
 func (a *acquisition) look(ctx context.Context, keys []ordering.Key) []row {
 	var group errgroup.Group
 	group.SetLimit(aheadAtOnce)
-	found := make([][]row, (len(keys)+aheadRows-1)/aheadRows)
+	found := make([][]row, (len(keys)+maxActions-1)/maxActions)
 	i := 0
-	for some := range slices.Chunk(keys, aheadRows) {
+	for some := range slices.Chunk(keys, maxActions) {
 		id, to := a.unit.id("g"), &found[i]
 		i++
 		group.Go(func() error {

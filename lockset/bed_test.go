@@ -193,11 +193,11 @@ func (b *bed) seize(key ordering.Key, thief *owner) *lockset.Set {
 	return b.take(thief, key)
 }
 
-// isBury reports whether a call frees the row of a dead holder: it asks for an RVN
-// and writes none.
+// isBury reports whether a call frees the row of a dead holder: it does so for
+// another unit than its own.
 func isBury(c faults.Call) bool {
 	in, ok := c.Input.(*dynamodb.UpdateItemInput)
-	return ok && strings.Contains(aws.ToString(in.ConditionExpression), ":rvn")
+	return ok && strings.Contains(aws.ToString(in.UpdateExpression), "REMOVE #unit") && !strings.Contains(aws.ToString(in.ConditionExpression), ":unit")
 }
 
 // lateBury lets a dead holder's row be buried late: when the bury arrives,

@@ -16,6 +16,7 @@ import (
 // Limits of a configuration.
 const (
 	MinLease     = time.Second
+	MaxRetention = 10 * 365 * 24 * time.Hour
 	MaxChunkSize = 99
 )
 
@@ -136,12 +137,16 @@ func (c Config) validate() error {
 		{c.Margin <= 0, "Margin", "is negative"},
 		{c.AttemptTimeout <= 0, "AttemptTimeout", "is negative"},
 		{c.Poll <= 0, "Poll", "is negative"},
+		{c.Retention > MaxRetention, "Retention", fmt.Sprintf("is %v, longer than %v", c.Retention, MaxRetention)},
+		{c.MaxAge < c.Lease, "MaxAge", fmt.Sprintf("is %v, shorter than a lease", c.MaxAge)},
+		{c.MaxAge >= c.Retention, "MaxAge", fmt.Sprintf("is %v, it must stay below Retention, %v", c.MaxAge, c.Retention)},
+		{max(c.Heartbeat, c.AttemptTimeout, c.Margin) > c.Lease, "Lease", fmt.Sprintf(
+			"is %v, shorter than a heartbeat of %v, an attempt of %v or a margin of %v", c.Lease, c.Heartbeat, c.AttemptTimeout, c.Margin)},
+		{c.Poll > c.Lease, "Poll", "is longer than a lease"},
 		{c.Grace < maxSlowdown*c.Poll, "Grace", fmt.Sprintf(
 			"is %v, less than %d times Poll, %v: the living could not keep their turn", c.Grace, maxSlowdown, c.Poll)},
 		{c.Heartbeat+2*c.AttemptTimeout+c.Margin > c.Lease, "Lease", fmt.Sprintf(
 			"is %v, too short for a heartbeat of %v, two attempts of %v and a margin of %v", c.Lease, c.Heartbeat, c.AttemptTimeout, c.Margin)},
-		{c.MaxAge < c.Lease, "MaxAge", fmt.Sprintf("is %v, shorter than a lease", c.MaxAge)},
-		{c.MaxAge >= c.Retention, "MaxAge", fmt.Sprintf("is %v, it must stay below Retention, %v", c.MaxAge, c.Retention)},
 		{c.ChunkSize < 1 || c.ChunkSize > MaxChunkSize, "ChunkSize", fmt.Sprintf("is %d, not between 1 and %d", c.ChunkSize, MaxChunkSize)},
 	} {
 		if check.wrong {

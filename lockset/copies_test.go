@@ -3,9 +3,11 @@ package lockset_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
@@ -154,5 +156,67 @@ func TestAFenceBeyondAllClocksIsOneRowsTrouble(t *testing.T) {
 		set := b.take(o, "a", "innocent")
 		require.Less(t, int64(set.Token()), time.Now().Add(time.Minute).UnixMicro())
 		require.NoError(t, set.Release(context.Background()))
+	})
+}
+
+// A copy of a refused attempt takes the row while its unit, which has a higher
+// token by then, cannot join: giving up must not overlook it.
+func TestGivingUpSeesWhatACopyTookBelowALaterToken(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		holder := b.take(b.owner("holder", nil), "a")
+		u := b.owner("u", func(c faults.Call) faults.Fault {
+			in, ok := c.Input.(*dynamodb.UpdateItemInput)
+			switch {
+			case ok && strings.Contains(*in.UpdateExpression, "list_append"):
+				return faults.LoseRequest(faults.Reset) // it never joins
+			case c.Op == "UpdateItem" && c.N == 1:
+				return faults.Duplicate(lease / 4)
+			}
+			return faults.Pass()
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), lease/2)
+		defer cancel()
+		gone := b.ask(ctx, u, []ordering.Key{"a"})
+		b.free(holder) // and the copy comes
+		require.Error(t, gone.failed())
+		require.Less(t, gone.at.Sub(gone.asked), lease)
+		u.net.Wait()
+		require.Equal(t, 1, u.net.Counts()[faults.Duplicated])
+		b.allFree()
+	})
+}
+
+// A copy of the first attempt takes a with a lower token than the join for a that is
+// under way; b, taken with that token, says nothing of what is under way for a.
+func TestWhatIsTakenElsewhereSaysNothingOfARow(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		holder, other := b.owner("holder", nil), b.owner("other", nil)
+		first, last := b.take(holder, "a"), b.take(other, "c")
+		begun, joins := time.Now(), 0
+		u := b.owner("u", func(c faults.Call) faults.Fault {
+			in, ok := c.Input.(*dynamodb.UpdateItemInput)
+			switch {
+			case ok && strings.Contains(*in.UpdateExpression, "list_append") && time.Since(begun) < lease/2:
+				if joins++; joins == 1 {
+					return faults.DeliverLate(3*lease, faults.Reset)
+				}
+				return faults.LoseRequest(faults.Reset)
+			case c.Op == "UpdateItem" && c.N == 1:
+				return faults.Duplicate(lease / 4)
+			}
+			return faults.Pass()
+		}, func(c *lockset.Config) { c.ChunkSize = 1 })
+		ctx, cancel := context.WithTimeout(t.Context(), lease)
+		defer cancel()
+		gone := b.ask(ctx, u, []ordering.Key{"a", "b", "c"})
+		b.free(first) // the copy of the first attempt takes a
+		require.Error(t, gone.failed())
+		require.Less(t, gone.at.Sub(gone.asked), 2*lease)
+		u.net.Wait()
+		require.Equal(t, 1, u.net.Counts()[faults.Duplicated])
+		require.Equal(t, 1, u.net.Counts()[faults.DeliveredLate])
+		require.NotContains(t, b.row("a"), "queue", "who has given up joined")
+		b.free(last)
+		b.allFree()
 	})
 }

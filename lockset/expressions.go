@@ -23,7 +23,7 @@ import (
 // row has a condition that an absent row fails.
 const (
 	isFree  = "(attribute_not_exists(#key) OR #isReleased = :one)"
-	isNewer = "(attribute_not_exists(#fence) OR #fence < :token)"
+	isNewer = "(attribute_not_exists(#key) OR #fence < :token)" // a row without a fence is another's
 	isMine  = "#unit = :unit"
 	hasMine = "contains(#below, :entry)"
 
@@ -70,7 +70,10 @@ const (
 	dropIf = "#queue[0] = :head AND #fence = :seen" // so nobody has had the row since
 	drop   = "REMOVE #queue[0]"
 
-	burnIf        = "#fence < :token AND attribute_not_exists(#pending) AND attribute_not_exists(#below)"
+	// Who has the row itself is to learn of it. What is neither free nor held is
+	// another's: it is not to be touched, unread as it is.
+	isOurs        = "(#isReleased = :one OR attribute_exists(#unit) AND attribute_exists(#recordVersionNumber))"
+	burnIf        = "#fence < :token AND " + isOurs + " AND " + notTheirs + " AND attribute_not_exists(#pending) AND attribute_not_exists(#below)"
 	burnLastingIf = "#fence < :token AND (attribute_exists(#pending) OR attribute_exists(#below))"
 	burnLasting   = "SET #fence = :token" // such a row must not expire
 	burnAbsentIf  = "attribute_not_exists(#key)"

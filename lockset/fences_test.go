@@ -99,6 +99,29 @@ func TestABurnMeetsARowThatAppeared(t *testing.T) {
 	})
 }
 
+// A token is burned where a later one has been since: the fence stays as it is.
+func TestABurnLowersNoFence(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		first := b.take(b.owner("first", nil), "m")
+		ctx, cancel := context.WithTimeout(t.Context(), lease/2)
+		defer cancel()
+		o := b.owner("o", func(c faults.Call) faults.Fault {
+			if c.Op == "UpdateItem" && c.N == 1 || ctx.Err() != nil {
+				return faults.Pass() // the attempt is refused
+			}
+			return faults.LoseRequest(faults.Reset) // and the unit never joins
+		})
+		gone := b.ask(ctx, o, []ordering.Key{"m"})
+		time.Sleep(lease / 4)
+		b.free(first)
+		held := b.take(b.owner("next", nil), "m")
+		require.Error(t, gone.failed())
+		require.Equal(t, held.Token().String(), b.fence("m"))
+		b.free(held)
+		b.allFree()
+	})
+}
+
 // A bury that arrives late finds a row that is free and carries an intent: it
 // gives no end to what is in use.
 func TestALateBuryLimitsNoIntentsLife(t *testing.T) {

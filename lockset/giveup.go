@@ -30,6 +30,9 @@ func (a *acquisition) giveUp(ctx context.Context, cause error) error {
 	errs := []error{cause}
 	held := a.secured
 	for _, tried := range a.toBurn() {
+		if errors.As(cause, new(*RowError)) && a.anothers(ctx, tried.at) {
+			continue
+		}
 		landed, err := a.burn(ctx, tried)
 		if err != nil && !errors.As(cause, new(*TableError)) { // which would say the same again
 			errs = append(errs, fmt.Errorf("burn token %v on key %q: %w", tried.token, string(tried.at), err))
@@ -89,6 +92,13 @@ func (a *acquisition) leftBehind(ctx context.Context, held int) (steps int) {
 	return steps
 }
 
+// anothers reports whether a row is none that holdall wrote, and so not to be touched.
+// A late copy of what it refused finds it as it is.
+func (a *acquisition) anothers(ctx context.Context, key ordering.Key) bool {
+	_, err := a.c.snapshot(ctx, a.unit.id("g"), []ordering.Key{key})
+	return errors.As(err, new(*RowError))
+}
+
 // burn makes the token of an attempt unusable on one of its rows, so that the
 // attempt, which is atomic, cannot land any more. It returns the attempt that has
 // landed there, if one has.
@@ -99,29 +109,34 @@ func (a *acquisition) burn(ctx context.Context, tried attempt) (landed *attempt,
 		_, err := a.c.write(ctx, a.unit.id("x"), []*types.Update{a.c.table.update(key, burnIf, stamp, vs)})
 		var refused *refusal
 		if !errors.As(err, &refused) {
-			return nil, err
+			return landed, err
 		}
 		if len(refused.items[0]) > 0 {
 			r, _, err := a.c.observe(key, refused.items[0])
 			if errors.As(err, new(*RowError)) {
-				return nil, nil // not ours to touch
+				return landed, nil // not ours to touch
 			}
 			a.placed(r)
-			if won, ok := a.attempted(r.rvn); ok && r.unit == a.unit.nonce {
-				return &won, nil
+			condition, update := burnLastingIf, burnLasting
+			if r.unit == a.unit.nonce {
+				// Another attempt than this may have landed, with a lower token.
+				condition, update = restampKeyIf, stamp
+				if won, ok := a.attempted(r.rvn); ok {
+					landed = &won
+				}
 			}
 			if r.fence >= tried.token {
-				return nil, nil
+				return landed, nil
 			}
-			_, err = a.c.write(ctx, a.unit.id("x"), []*types.Update{a.c.table.update(key, burnLastingIf, burnLasting, vs)})
+			_, err = a.c.write(ctx, a.unit.id("x"), []*types.Update{a.c.table.update(key, condition, update, vs)})
 			if !errors.As(err, &refused) {
-				return nil, err
+				return landed, err
 			}
 			continue // decided meanwhile
 		}
 		_, err = a.c.write(ctx, a.unit.id("x"), []*types.Update{a.c.table.update(key, burnAbsentIf, burnAbsent, vs)})
 		if !errors.As(err, &refused) {
-			return nil, err
+			return landed, err
 		}
 		// A row appeared meanwhile: the first write decides. Rows appear and
 		// vanish rarely, so this ends; ctx ends it for certain.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
@@ -90,9 +89,6 @@ func (p *Pending) mark(ctx context.Context, table string, progress func(int)) er
 	return group.Wait()
 }
 
-// Plan returns the steps, in order.
-func (p *Pending) Plan() ordering.Plan { return slices.Clone(p.plan) }
-
 // RequestID returns a new request token, distinct from all others.
 func (p *Pending) RequestID() string { return p.unit.id("j") }
 
@@ -155,33 +151,37 @@ func (p *Pending) Hold(ctx context.Context, step ordering.Step) (Hold, error) {
 
 // Done ends what the unit had: all of it is free, or the rest is left to others.
 func (p *Pending) Done(free bool) {
-	if p.set == nil {
-		return
-	}
-	_, _ = p.set.group.Stop()
-	p.set.turn <- nil
-	p.set.c.turns.drop(p.set.claim)
-	if free {
-		p.set.traceReleased()
-	}
+	p.quiet()
+	p.end(nil, free)
 }
 
 // Release frees all rows of a unit that is aborted, those that are still its own,
 // as far as DynamoDB answers.
 func (p *Pending) Release(ctx context.Context) error {
-	if p.set != nil {
-		_, _ = p.set.group.Stop()
-	}
+	p.quiet()
 	left, err := p.c.release(ctx, p.unit, p.plan)
-	if p.set != nil {
-		p.set.turn <- left
-		p.set.c.turns.drop(p.set.claim)
-	}
+	p.end(left, len(left) == 0)
 	if len(left) == 0 {
-		if p.set != nil {
-			p.set.traceReleased()
-		}
 		return nil // what was not ours any more is no matter
 	}
 	return err
+}
+
+// quiet ends the heartbeats of a unit of this process.
+func (p *Pending) quiet() {
+	if p.set != nil {
+		_, _ = p.set.group.Stop()
+	}
+}
+
+// end gives the set of a unit of this process back what is left of it.
+func (p *Pending) end(left ordering.Plan, free bool) {
+	if p.set == nil {
+		return
+	}
+	p.set.turn <- left
+	p.c.turns.drop(p.set.claim)
+	if free {
+		p.set.traceReleased()
+	}
 }

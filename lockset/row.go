@@ -3,6 +3,7 @@ package lockset
 // Pure: decides, does no I/O.
 
 import (
+	"encoding/base64"
 	"fmt"
 	"math"
 	"slices"
@@ -60,6 +61,12 @@ type row struct {
 	queue       []string
 }
 
+// IsUnit reports whether a text can be the name of a unit, its nonce.
+func IsUnit(nonce string) bool {
+	id, err := base64.RawURLEncoding.DecodeString(nonce)
+	return err == nil && len(id) == 16
+}
+
 // entry is an intent on a row: the unit that left it and the witness, the fine
 // key it was taken with.
 type entry struct {
@@ -96,6 +103,9 @@ func (r row) has(e entry) bool { return slices.Contains(r.below, e) }
 
 // RowError says that a row of the lock table is not one holdall wrote. Nothing
 // was touched. Find out who else writes to the table.
+//
+// A row that says that it is free, and has a number for its fence, is taken by a
+// write that does not read it: whatever else is in that row is not noticed.
 type RowError struct {
 	Table  string
 	Key    ordering.Key
@@ -122,6 +132,9 @@ func (r *reader) text(name string) string {
 	switch v := r.item[name].(type) {
 	case nil:
 	case *types.AttributeValueMemberS:
+		if v.Value == "" { // to conditions it is there
+			r.wrong("%s is an empty string", name)
+		}
 		return v.Value
 	default:
 		r.wrong("%s is not a string", name)
@@ -192,6 +205,8 @@ func (r row) check(rd *reader) {
 		rd.wrong("it is not released but names no unit")
 	case !r.released && (r.owner == "" || r.rvn == "" || r.lease <= 0):
 		rd.wrong("it is held but lacks %s, %s or %s", attrOwner, attrRVN, attrLease)
+	case r.pending != "" && !IsUnit(r.unit):
+		rd.wrong("it waits for the journal of %q, which is no unit", r.unit)
 	case r.released && r.pending != "":
 		rd.wrong("it is released and waits for a journal")
 	case !r.released && len(r.below) > 0:

@@ -201,7 +201,7 @@ func TestWhatWasCommittedIsDoneAndFree(t *testing.T) {
 		o := b.settler("o", j)
 		j.answer = func(ctx context.Context, unit string, _ int) (bool, error) {
 			p := o.PendingOf(ctx, unit, dead.Token(), dead.Plan())
-			return false, b.frees(p, p.Plan()...)
+			return false, b.frees(p, dead.Plan()...)
 		}
 		start := time.Now()
 		b.free(b.take(o, "a", "c"))

@@ -249,18 +249,50 @@ func TestAReleaseCutShortIsFinishedByTheNext(t *testing.T) {
 }
 
 func TestForeignRowsAreLeftAlone(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		b.put("a", map[string]string{"ownerName": "java", "leaseDuration": "1000", "recordVersionNumber": "x"})
-		before := b.row("a")
-		o := b.owner("o", nil)
-		for _, keys := range [][]ordering.Key{{"a"}, {"a/b"}, {"0", "a"}} {
-			_, err := o.Acquire(t.Context(), keys)
-			var rowErr *lockset.RowError
-			require.ErrorAs(t, err, &rowErr)
-			require.Equal(t, table, rowErr.Table)
-			require.Equal(t, ordering.Key("a"), rowErr.Key)
-		}
-		require.Equal(t, before, b.row("a"))
-		b.free(b.take(o, "0"))
-	})
+	for name, row := range map[string]map[string]string{
+		"held":     {"ownerName": "java", "leaseDuration": "1000", "recordVersionNumber": "x"},
+		"released": {"ownerName": "java", "leaseDuration": "1000", "recordVersionNumber": "x", "isReleased": "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				b.put("a", row)
+				before := b.row("a")
+				o := b.owner("o", nil)
+				for _, keys := range [][]ordering.Key{{"a"}, {"a/b"}, {"0", "a"}} {
+					_, err := o.Acquire(t.Context(), keys)
+					var rowErr *lockset.RowError
+					require.ErrorAs(t, err, &rowErr)
+					require.Equal(t, table, rowErr.Table)
+					require.Equal(t, ordering.Key("a"), rowErr.Key)
+				}
+				require.Equal(t, before, b.row("a"))
+				b.free(b.take(o, "0"))
+			})
+		})
+	}
+}
+
+// Nor by who had no answer, and burns its token unread.
+func TestGivingUpLeavesForeignRowsAlone(t *testing.T) {
+	for name, f := range map[string]faults.Fault{"the answer is lost": faults.LoseAnswer(faults.Hang), "the request is lost": faults.LoseRequest(faults.Hang)} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				b.putItem(item{"key": s("a"), "holder": s("somebody"), "fence": n(oldFence)})
+				was := b.row("a")
+				for _, keys := range [][]ordering.Key{{"a"}, {"a", "b"}} {
+					ctx, cancel := context.WithTimeout(t.Context(), lease/2)
+					o := b.owner("o", func(faults.Call) faults.Fault {
+						if ctx.Err() == nil {
+							return f
+						}
+						return faults.Pass()
+					})
+					_, err := o.Acquire(ctx, keys)
+					cancel()
+					require.Error(t, err)
+					require.Equal(t, was, b.row("a"))
+				}
+			})
+		})
+	}
 }

@@ -132,20 +132,6 @@ func TestPlanInvariants(t *testing.T) {
 	}
 }
 
-func FuzzKey(f *testing.F) {
-	f.Add("customer:42/address:7")
-	f.Add("a%2Fb/%25")
-	f.Fuzz(func(t *testing.T, s string) {
-		k := ordering.Key(s)
-		if k.Validate() != nil {
-			return
-		}
-		if again := ordering.Join(k.Segments()...); again != k {
-			t.Fatalf("%q became %q", k, again)
-		}
-	})
-}
-
 func TestHolderIsWhatCovers(t *testing.T) {
 	held := []ordering.Key{"a/b", "a/c/x", "d"}
 	for key, want := range map[ordering.Key]ordering.Key{

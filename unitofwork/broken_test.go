@@ -146,9 +146,16 @@ func TestADoneUnitThatStillHasARow(t *testing.T) {
 		_, err := b.client("heir", nil, inSmallTransactions).Recover(t.Context())
 		require.NoError(t, err)
 		b.putItem("locks", row)
-		c := b.client("waiter", nil, inSmallTransactions)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		c := b.client("waiter", func(c faults.Call) faults.Fault {
+			if c.Op == "GetItem" && c.N == 300 { // it asks without a pause
+				cancel()
+			}
+			return faults.Pass()
+		}, inSmallTransactions)
 		began := time.Now()
-		_, err = c.locks.Acquire(t.Context(), []ordering.Key{keys[0]}, func(o *lockset.Options) { o.Wait = lockset.For(2 * lease) })
+		_, err = c.locks.Acquire(ctx, []ordering.Key{keys[0]}, func(o *lockset.Options) { o.Wait = lockset.For(2 * lease) })
 		require.ErrorAs(t, err, new(*lockset.HeldError))
 		require.Less(t, time.Since(began), 2*lease+lease/5)
 		require.Less(t, c.requests()["GetItem"], 300)

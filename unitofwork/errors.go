@@ -78,7 +78,7 @@ func NextOf(err error) Next {
 	case errors.As(err, new(*ordering.KeyError)), errors.As(err, new(*lockset.ConfigError)),
 		errors.As(err, new(*lockset.TableError)), errors.As(err, new(*lockset.RowError)),
 		errors.As(err, new(*StageError)), errors.As(err, new(*TooLargeError)), errors.As(err, new(*IDError)),
-		errors.As(err, new(*JournalError)), errors.As(err, new(*UnappliedError)),
+		errors.As(err, new(*JournalError)), errors.As(err, new(*UnappliedError)), errors.As(err, new(*EntryError)),
 		errors.Is(err, ErrNested), errors.Is(err, ErrEnded), errors.Is(err, ErrManaged):
 		return FixCall
 	default:

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
@@ -153,12 +154,11 @@ func readJournal(unit string, r io.Reader) (*journal, error) {
 		if err := lines.Decode(&s); err != nil {
 			return nil, err
 		}
-		for _, k := range append(s.Intents, s.Key) {
-			if err := k.Validate(); err != nil {
-				return nil, err
-			}
-		}
 		j.plan = append(j.plan, ordering.Step{Key: s.Key, Intents: s.Intents})
+	}
+	plan, err := ordering.NewPlan(j.plan.Keys()...)
+	if err != nil || !slices.EqualFunc(plan, j.plan, sameStep) {
+		return nil, errors.Join(errors.New("its steps are no plan"), err)
 	}
 	j.writes = make([][]applied, len(j.plan))
 	stamps := newStamper(h.Fence, h.Token)
@@ -181,6 +181,8 @@ func readJournal(unit string, r io.Reader) (*journal, error) {
 	}
 	return j, nil
 }
+
+func sameStep(a, b ordering.Step) bool { return a.Key == b.Key && slices.Equal(a.Intents, b.Intents) }
 
 // item makes an action of a line.
 func (line writeLine) item(s stamper) (item types.TransactWriteItem, err error) {

@@ -272,30 +272,3 @@ func TestAJournalThatCannotBeStored(t *testing.T) {
 	err := journalOf(t, values{"t": textValue(strings.Repeat("x", 2*journalRow))}).write(p)
 	require.ErrorIs(t, err, full)
 }
-
-// FuzzJournal: nothing that stands in a journal's rows makes its reader panic, and
-// what it takes for a journal reads the same when it is written again.
-func FuzzJournal(f *testing.F) {
-	f.Add(written(f, journalOf(f, everyType())))
-	f.Add(written(f, journalOf(f, values{})))
-	f.Add([]byte(`{"version":1,"unit":"0123456789012345678901","token":1,"fence":"f","steps":1,"writes":1}` +
-		"\n" + `{"key":"a"}` + "\n" + `{"step":0,"table":"t","record":"r","put":null,"key":null,"update":"","names":null,"values":null}`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		j, err := readJournal(ofUnit, bytes.NewReader(text))
-		if err != nil {
-			return
-		}
-		require.NotEmpty(t, j.plan)
-		require.Len(t, j.writes, len(j.plan))
-		var rewritten bytes.Buffer
-		if err := j.write(&rewritten); err != nil { // a value of a type that the SDK does not know
-			return
-		}
-		again, err := readJournal(ofUnit, &rewritten)
-		require.NoError(t, err)
-		require.Equal(t, j.writes, again.writes)
-		for _, chain := range j.parts(MaxActions) {
-			require.NotEmpty(t, chain)
-		}
-	})
-}

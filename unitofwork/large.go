@@ -60,8 +60,9 @@ func (u *Unit) commitByJournal(ctx context.Context, writes []write, deadline tim
 		defer cancel()
 		if err := pending.Release(detached); err != nil {
 			u.unreleased(err)
+		} else {
+			u.c.forget(detached, u.set.Unit(), rows)
 		}
-		u.c.forget(detached, u.set.Unit(), rows)
 		if errors.Is(err, ErrAlreadyCommitted) {
 			return u.doneBefore(err)
 		}
@@ -120,13 +121,17 @@ func (u *Unit) whyNot(before context.Context, err error) error {
 	}
 }
 
-// abandon releases a unit that was not decided, and removes its journal.
+// abandon releases a unit that was not decided, and removes its journal. While rows
+// may still be marked the journal stays: by it Recover finds them. Rows that others
+// have by now are marked by nobody.
 func (u *Unit) abandon(ctx context.Context, rows int, cause error) error {
-	err := u.release(ctx, cause)
-	detached, cancel := u.detached(ctx)
-	defer cancel()
-	u.c.forget(detached, u.set.Unit(), rows)
-	return err
+	err := u.free(ctx)
+	if !errors.As(err, new(*lockset.NoAnswerError)) && !errors.As(err, new(*lockset.TableError)) {
+		detached, cancel := u.detached(ctx)
+		defer cancel()
+		u.c.forget(detached, u.set.Unit(), rows)
+	}
+	return u.notDone(cause)
 }
 
 // counter tells a trace how far a phase has come. It is safe for concurrent use.

@@ -3,6 +3,7 @@ package unitofwork
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -36,7 +37,7 @@ func (c *Client) Read(ctx context.Context, keys []ordering.Key, records ...Recor
 	var gets []types.TransactGetItem
 	var tables []string
 	for _, step := range plan {
-		for _, key := range append(step.Intents, step.Key) {
+		for _, key := range slices.Concat(step.Intents, []ordering.Key{step.Key}) {
 			rows, gets, tables = append(rows, key), append(gets, c.locks.RowGet(key)), append(tables, c.lock.Table)
 		}
 	}

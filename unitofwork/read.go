@@ -47,13 +47,13 @@ func check(records []Record) error {
 	for _, r := range records {
 		table, key, err := r.location()
 		record := keyText(key)
-		if err == nil && named[table+" "+record] {
+		if err == nil && named[identity(table, record)] {
 			err = errors.New("is named twice in one read")
 		}
 		if err != nil {
 			return &StageError{Table: table, Record: record, Reason: err}
 		}
-		named[table+" "+record] = true
+		named[identity(table, record)] = true
 	}
 	return nil
 }

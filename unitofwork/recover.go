@@ -35,7 +35,7 @@ type Recovery struct {
 // How far it has come, Trace.Progress and Trace.Recovered are told.
 //
 // The error joins those of the units that could not be finished, among them
-// *[JournalError] and *[UnappliedError]; the others were.
+// *[JournalError], *[UnappliedError] and *[EntryError]; the others were.
 func (c *Client) Recover(ctx context.Context) (Recovery, error) {
 	var found Recovery
 	if c.cfg.Table == "" {
@@ -103,6 +103,17 @@ func (c *Client) otherLocks(unit, locks string) error {
 		"of locks is %q, and unit %q of table %q has its locks in %q: recover it with a client of that table", c.lock.Table, unit, c.cfg.Table, locks)}
 }
 
+// EntryError says that an entry of the unit table, by which a unit with a journal is
+// found, is not one that holdall wrote. Nothing was touched. Find out who else writes
+// to the table.
+type EntryError struct {
+	Table, Entry string
+}
+
+func (e *EntryError) Error() string {
+	return fmt.Sprintf("table %q: the entry %s of an open unit is not one that we understand", e.Table, e.Entry)
+}
+
 // open lists the units that are not done with; wrong are entries that this client
 // can make nothing of.
 func (c *Client) open(ctx context.Context) (all []openUnit, wrong []error, err error) {
@@ -114,8 +125,8 @@ func (c *Client) open(ctx context.Context) (all []openUnit, wrong []error, err e
 		unit, ok := item[attrPart].(*types.AttributeValueMemberS)
 		key, ok2 := item[attrKey].(*types.AttributeValueMemberS)
 		locks, ok3 := item[attrLocks].(*types.AttributeValueMemberS)
-		if !ok || !ok2 || !ok3 || ordering.Key(key.Value).Validate() != nil {
-			wrong = append(wrong, fmt.Errorf("table %q: the entry %s of an open unit is not one that we understand", c.cfg.Table, keyText(item)))
+		if !ok || !ok2 || !ok3 || ordering.Key(key.Value).Validate() != nil || !lockset.IsUnit(unit.Value) {
+			wrong = append(wrong, &EntryError{Table: c.cfg.Table, Entry: keyText(item)})
 			continue
 		}
 		if locks.Value != c.lock.Table {

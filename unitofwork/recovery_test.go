@@ -416,7 +416,7 @@ func TestRecoverGoesOnAfterABrokenUnit(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		_, _, all := fewAccounts()
 		unit := b.dies(decides, 1, true)
-		broken := "another"
+		broken := "anotherUnitAltogether_"
 		b.putItem("units", map[string]types.AttributeValue{"unit": text("open"), "part": text(broken), "key": text("nowhere"), "locks": text("locks"), "at": number("1")})
 		b.putItem("units", map[string]types.AttributeValue{"unit": text(broken), "part": text("record"), "state": text("odd")})
 		found, err := b.client("heir", nil).Recover(t.Context())
@@ -426,4 +426,37 @@ func TestRecoverGoesOnAfterABrokenUnit(t *testing.T) {
 		require.Equal(t, []string{unit}, found.Committed)
 		require.True(t, b.allOrNothing(all))
 	})
+}
+
+// Who could not free what it had marked leaves the journal, by which Recover finds
+// the rows: nobody else may ever want them.
+func TestMarkedRowsThatCouldNotBeFreedAreFound(t *testing.T) {
+	for name, at := range map[string]phase{"in the midst of marking": marks, "before the decision": decides} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				before := b.tables()
+				var cut atomic.Bool
+				c := b.client("A", func(c faults.Call) faults.Fault {
+					switch of := phaseOf(c); {
+					case of == at && at == marks:
+						cut.Store(true)
+						return faults.LoseAnswer(faults.Reset)
+					case of == at:
+						cut.Store(true)
+						return faults.LoseRequest(faults.Reset)
+					case of == "" && cut.Load() && c.Op != "TransactGetItems": // a release
+						return faults.LoseRequest(faults.Reset)
+					}
+					return faults.Pass()
+				}, inSmallTransactions)
+				_, stage, _ := fewAccounts()
+				require.Error(t, c.Do(t.Context(), keysOfFew(), stage))
+				require.NotEmpty(t, b.row(accountKey("c001", "a1"))["pending"], "it is still marked")
+				found, err := b.client("heir", nil).Recover(t.Context())
+				require.NoError(t, err)
+				require.Len(t, found.Aborted, 1)
+				b.nothingWritten(before)
+			})
+		})
+	}
 }

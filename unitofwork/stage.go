@@ -39,7 +39,9 @@ type write struct {
 }
 
 // identity tells a write's record from all others, if its key is known.
-func (w write) identity() string { return nameOf(w.table) + " " + w.record }
+func (w write) identity() string { return identity(w.table, w.record) }
+
+func identity(table, record string) string { return nameOf(table) + " " + record }
 
 // nameOf returns the name of a table, which may be given by its ARN.
 func nameOf(table string) string { return table[strings.LastIndexByte(table, '/')+1:] }

@@ -347,6 +347,9 @@ func TestGet(t *testing.T) {
 				require.Equal(t, int64(i), r.T.Balance)
 			}
 			require.ErrorContains(t, u.Get(ctx, one, none, customers.Ref("1")), "named twice")
+			byARN := customers
+			byARN.Name = "arn:aws:dynamodb:eu-west-1:1:table/" + customers.Name
+			require.ErrorContains(t, u.Get(ctx, one, byARN.Ref("1")), "named twice", "a table is the same one by its name and by its ARN")
 			// It sees the table, not the stage.
 			one.T.Name = "staged"
 			require.NoError(t, u.Put(one))

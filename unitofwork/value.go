@@ -109,16 +109,25 @@ var (
 	plainInteger = regexp.MustCompile(`^(0|-?[1-9]\d{0,37})$`) // no two texts of one number
 )
 
-var anyNumber = regexp.MustCompile(`^[+-]?\d{0,99}(\.\d{0,99})?([eE][+-]?\d{1,3})?$`)
+// anyNumber is a number, and its exponent without the zeros that it begins with.
+var anyNumber = regexp.MustCompile(`^([+-]?\d{0,99}(?:\.\d{0,99})?)(?:[eE]([+-]?)0*(\d*))?$`)
 
 // numberText returns a number as digits, one text for all that are the same one.
 func numberText(text string) string {
-	if plainInteger.MatchString(text) || !anyNumber.MatchString(text) {
+	parts := anyNumber.FindStringSubmatch(text)
+	if plainInteger.MatchString(text) || parts == nil {
 		return text
 	}
-	r, ok := new(big.Rat).SetString(text)
-	if !ok {
+	r, ok := new(big.Rat).SetString(parts[1])
+	switch exponent := parts[3]; {
+	case !ok:
 		return text
+	case r.Sign() == 0:
+		return "0"
+	case len(exponent) > 3: // beyond all numbers of DynamoDB
+		return text
+	case exponent != "":
+		r, _ = r.SetString(parts[1] + "e" + parts[2] + exponent)
 	}
 	places, _ := r.FloatPrec()
 	return r.FloatString(places)
@@ -136,8 +145,8 @@ func isPlainValue(v types.AttributeValue, depth int) bool {
 		return plainNumber.MatchString(v.Value)
 	case *types.AttributeValueMemberNS:
 		return areDistinct(v.Value) && !slices.ContainsFunc(v.Value, func(n string) bool { return !plainInteger.MatchString(n) })
-	case *types.AttributeValueMemberSS:
-		return areDistinct(v.Value)
+	case *types.AttributeValueMemberSS: // the SDK sends two texts that are no UTF-8 as one
+		return areDistinct(v.Value) && !slices.ContainsFunc(v.Value, func(s string) bool { return !utf8.ValidString(s) })
 	case *types.AttributeValueMemberBS:
 		texts := make([]string, len(v.Value))
 		for i, b := range v.Value {

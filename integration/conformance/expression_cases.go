@@ -4,7 +4,7 @@ func acquireCases() []expression {
 	return []expression{
 		{"no row", nil, acquire, taken},
 		{"free row", released, acquire, retaken},
-		{"free row without fence", with(released, item{"fence": nil}), acquire, retaken},
+		{"free row without fence, of another client", with(released, item{"fence": nil}), acquire, nil},
 		// As text, 9 would be newer than the token.
 		{"fences compare as numbers", with(released, item{"fence": number(9)}), acquire, retaken},
 		{"fence equal", with(released, item{"fence": number(token)}), acquire, nil},
@@ -81,6 +81,7 @@ func othersCases() []expression {
 		{"burn on a held row", held, burn, with(held, item{"fence": number(token), "expiresAt": number(expires)})},
 		{"burn on a free row", released, burn, with(released, item{"fence": number(token), "expiresAt": number(expires)})},
 		{"burn on a marked row", marked, burn, nil},
+		{"burn on a row that is neither free nor held", item{"fence": number(9)}, burn, nil},
 		{"burn on a row with intents", carrier, burn, nil},
 		{"burn on a row that lasts: marked", marked, burnLasting, with(marked, item{"fence": number(token)})},
 		{"burn on a row that lasts: with intents", carrier, burnLasting, with(carrier, item{"fence": number(token)})},

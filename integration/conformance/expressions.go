@@ -10,7 +10,7 @@ import (
 // The expressions of the protocol.
 const (
 	isFree = "(attribute_not_exists(#key) OR #released = :one)"
-	newer  = "(attribute_not_exists(#fence) OR #fence < :token)"
+	newer  = "(attribute_not_exists(#key) OR #fence < :token)"
 	mine   = "#unit = :unit"
 	within = "contains(#below, :entry)"
 
@@ -41,8 +41,9 @@ var (
 		condition: "#rvn = :observed AND attribute_exists(#unit) AND attribute_not_exists(#pending)",
 	}
 	burn = write{
-		update:    "SET #fence = :token, #expires = :expires",
-		condition: "#fence < :token AND attribute_not_exists(#pending) AND attribute_not_exists(#below)",
+		update: "SET #fence = :token, #expires = :expires",
+		condition: "#fence < :token AND (#released = :one OR attribute_exists(#unit) AND attribute_exists(#rvn)) AND (attribute_not_exists(#unit) OR #unit <> :unit)" +
+			" AND attribute_not_exists(#pending) AND attribute_not_exists(#below)",
 	}
 	burnLasting = write{
 		update:    "SET #fence = :token",

@@ -99,7 +99,7 @@ func (l *laboratory) control(ctx context.Context, mutants []mutant) error {
 		}
 		defer func() { _ = os.Remove(binary) }()
 		for _, c := range runs[in] {
-			if r := l.test(ctx, c, binary); r.verdict != survived && ctx.Err() == nil {
+			if r := l.test(ctx, c, binary, ""); r.verdict != survived && ctx.Err() == nil {
 				return fmt.Errorf("control: without any mutant, %s does not pass\n%s", c, indented(r.detail))
 			}
 		}
@@ -156,7 +156,7 @@ func (l *laboratory) try(ctx context.Context, m mutant, name string) result {
 	if output, err := l.build(ctx, m.by.in, in(".test"), in(".json")); err != nil {
 		return result{verdict: unbuilt, detail: output, took: time.Since(begun)}
 	}
-	r := l.test(ctx, m.by, in(".test"))
+	r := l.test(ctx, m.by, in(".test"), in(".json"))
 	r.took = time.Since(begun)
 	return r
 }
@@ -168,24 +168,29 @@ func (l *laboratory) build(ctx context.Context, in, binary, overlay string) (out
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}
-	return l.command(ctx, l.root, "go", append(args, "./"+in)...)
+	return l.command(ctx, l.root, nil, "go", append(args, "./"+in)...)
 }
 
-// test runs one check as the go command would: in the folder of its package.
-func (l *laboratory) test(ctx context.Context, c check, binary string) result {
+// test runs one check as the go command would: in the folder of its package. What
+// the test itself builds has the overlay, too.
+func (l *laboratory) test(ctx context.Context, c check, binary, overlay string) result {
 	args := append([]string{
 		"-test.run", "^" + regexp.QuoteMeta(c.test) + "$", "-test.v", "-test.timeout", l.timeout.String(), "-test.count", "1",
 	}, c.args...)
-	output, err := l.command(ctx, filepath.Join(l.root, filepath.FromSlash(c.in)), binary, args...)
+	var env []string
+	if overlay != "" {
+		env = append(env, "GOFLAGS=-overlay="+overlay)
+	}
+	output, err := l.command(ctx, filepath.Join(l.root, filepath.FromSlash(c.in)), env, binary, args...)
 	return result{verdict: verdictOf(c.test, output, err != nil), detail: output}
 }
 
 // command runs a program to its end, or until ctx ends: then it is interrupted,
 // as the go command wants it to end its own children, and soon killed.
-func (l *laboratory) command(ctx context.Context, dir, name string, args ...string) (output string, err error) {
+func (l *laboratory) command(ctx context.Context, dir string, env []string, name string, args ...string) (output string, err error) {
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &out
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, append(os.Environ(), env...), &out, &out
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Cancel = func() error {
 		if cmd.Process.Signal(os.Interrupt) == nil {

@@ -56,6 +56,7 @@ func run(ctx context.Context, args []string) error {
 	pattern := flags.String("run", "", "only the mutants whose clause, file or test matches this `regexp`")
 	list := flags.Bool("list", false, "print the mutants as a Markdown table and run nothing")
 	simulate := flags.Float64("simulate", 0, "see which the simulation alone catches within so many simulated `hours`; the named tests are left out")
+	rounds := flags.Int("chaos", 0, "see which so many `rounds` of integration/chaos alone catch; the named tests are left out")
 	share := flags.String("part", "1/1", "only the `i/n`-th part of them: every n-th, from the i-th")
 	workers := flags.Int("workers", runtime.NumCPU(), "how many to build and run at once")
 	timeout := flags.Duration("timeout", 2*time.Minute, "how long one test may take")
@@ -71,7 +72,10 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	if *simulate > 0 {
-		chosen = bySimulation(chosen, *simulate)
+		chosen = caughtBy(chosen, simulation(*simulate))
+	}
+	if *rounds > 0 {
+		chosen = caughtBy(chosen, chaos(*rounds))
 	}
 	switch {
 	case *workers < 1:

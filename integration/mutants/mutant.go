@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -29,7 +30,7 @@ func (c check) String() string {
 // all has every mutant, floor by floor.
 func all() []mutant {
 	return slices.Concat(ofOrder, ofTokens, ofHolding, ofAcquiring, ofTakingOver, ofGivingUp, ofReleasing, ofTurns, ofMarking,
-		ofCommitting, ofOutcomes, ofStaging, ofDeciding, ofApplying, ofSettling, ofAsking, ofFencing)
+		ofCommitting, ofOutcomes, ofStaging, ofDeciding, ofApplying, ofSettling, ofAsking, ofFencing, ofInput)
 }
 
 // selected returns the mutants that have a match in what the list says of them.
@@ -43,17 +44,24 @@ func selected(mutants []mutant, wanted *regexp.Regexp) []mutant {
 	return chosen
 }
 
-// bySimulation has the simulation catch the mutants, instead of the tests that
-// know what they look for.
-func bySimulation(mutants []mutant, hours float64) []mutant {
+// caughtBy has the same run catch all mutants, instead of the tests that know what
+// they look for.
+func caughtBy(mutants []mutant, by check) []mutant {
 	chosen := slices.Clone(mutants)
 	for i := range chosen {
-		chosen[i].by = check{
-			in: "integration/simulation", test: "TestSimulation",
-			args: []string{"-brief", "-hours", fmt.Sprint(hours)},
-		}
+		chosen[i].by = by
 	}
 	return chosen
+}
+
+// simulation is a run of the simulation, for so many hours.
+func simulation(hours float64) check {
+	return check{in: "integration/simulation", test: "TestSimulation", args: []string{"-brief", "-hours", fmt.Sprint(hours)}}
+}
+
+// chaos is a run of real processes, for so many rounds.
+func chaos(rounds int) check {
+	return check{in: "integration/chaos", test: "TestChaos", args: []string{"-rounds", strconv.Itoa(rounds)}}
 }
 
 // table is the list for people, in Markdown.

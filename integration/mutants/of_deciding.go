@@ -110,9 +110,16 @@ var ofDeciding = []mutant{
 	{
 		clause: "a unit that is not committed leaves no journal",
 		file:   "unitofwork/large.go",
-		old:    "\terr := u.release(ctx, cause)\n\tdetached, cancel := u.detached(ctx)\n\tdefer cancel()\n\tu.c.forget(detached, u.set.Unit(), rows)",
-		new:    "\terr := u.release(ctx, cause)\n\t_ = rows",
+		old:    "\tif !errors.As(err, new(*lockset.NoAnswerError)) && ",
+		new:    "\tif false && ",
 		by:     check{in: "unitofwork", test: "TestACallersEndInEachPhase"},
+	},
+	{
+		clause: "the journal of a unit that may have marked rows stays",
+		file:   "unitofwork/large.go",
+		old:    "\tif !errors.As(err, new(*lockset.NoAnswerError)) && ",
+		new:    "\tif ",
+		by:     check{in: "unitofwork", test: "TestMarkedRowsThatCouldNotBeFreedAreFound"},
 	},
 	{
 		clause: "a unit that was refused by a record frees what it marked",

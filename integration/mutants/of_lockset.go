@@ -244,9 +244,16 @@ var ofGivingUp = []mutant{
 	{
 		clause: "an attempt that landed says nothing of one with a higher token: that is burned, too",
 		file:   "lockset/acquire.go",
-		old:    `		a.attempts[i].dead = old.dead || old.token <= won.token`,
-		new:    "		_ = old\n		a.attempts[i].dead = true",
+		old:    `		a.attempts[i].dead = old.dead || old.token <= won.token && `,
+		new:    `		a.attempts[i].dead = old.dead || `,
 		by:     check{in: "lockset", test: "TestAnAttemptAboveTheOneThatLandedIsBurned"},
+	},
+	{
+		clause: "what is taken says nothing of what is under way for other rows",
+		file:   "lockset/acquire.go",
+		old:    ` && old.first+max(len(old.steps), 1) > won.first`,
+		new:    ``,
+		by:     check{in: "lockset", test: "TestWhatIsTakenElsewhereSaysNothingOfARow"},
 	},
 	{
 		clause: "burning comes before releasing",
@@ -258,9 +265,9 @@ var ofGivingUp = []mutant{
 	{
 		clause: "a token is burned by raising a fence, never by lowering one",
 		file:   "lockset/expressions.go",
-		old:    `burnIf        = "#fence < :token AND attribute_not_exists(#pending) AND attribute_not_exists(#below)"`,
-		new:    `burnIf        = "attribute_exists(#key)"`,
-		by:     check{in: "lockset", test: "TestGivingUpReleasesWhatLandedUnheard"},
+		old:    `burnIf        = "#fence < :token AND " + isOurs + " AND " + notTheirs + " AND attribute_not_exists(#pending) AND attribute_not_exists(#below)"`,
+		new:    `burnIf        = "attribute_exists(#key) AND " + isOurs + " AND " + notTheirs`,
+		by:     check{in: "lockset", test: "TestABurnLowersNoFence"},
 	},
 	{
 		clause: "where there is no row, a token is burned by writing a free one",
@@ -279,9 +286,23 @@ var ofGivingUp = []mutant{
 	{
 		clause: "a burn refused by a row that shows our unit means that the attempt landed",
 		file:   "lockset/giveup.go",
-		old:    `				return &won, nil`,
-		new:    "				_ = won\n				return nil, nil",
+		old:    `					landed = &won`,
+		new:    `					_ = won`,
 		by:     check{in: "lockset", test: "TestGivingUpReleasesWhatLandedUnheard"},
+	},
+	{
+		clause: "a burn does not hide what a copy of another attempt took",
+		file:   "lockset/expressions.go",
+		old:    `isOurs + " AND " + notTheirs + " AND`,
+		new:    `isOurs + " AND`,
+		by:     check{in: "lockset", test: "TestGivingUpSeesWhatACopyTookBelowALaterToken"},
+	},
+	{
+		clause: "a token is burned on a row that the unit has, too",
+		file:   "lockset/giveup.go",
+		old:    `				condition, update = restampKeyIf, stamp`,
+		new:    "				if won, ok := a.attempted(r.rvn); ok {\n					return &won, nil\n				}",
+		by:     check{in: "lockset", test: "TestAnAttemptAboveTheOneThatLandedIsBurned"},
 	},
 	{
 		clause: "giving up releases all that may be ours, not only what was secured",

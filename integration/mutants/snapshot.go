@@ -20,7 +20,9 @@ func snapshot(root, to string) error {
 	for _, e := range entries {
 		from, copied := filepath.Join(root, e.Name()), filepath.Join(to, e.Name())
 		switch {
-		case strings.HasPrefix(e.Name(), "."): // what is fetched, built or kept of the past
+		case e.Name() == ".engines": // fetched: only used
+			err = os.Symlink(from, copied)
+		case strings.HasPrefix(e.Name(), "."): // what else is fetched, built or kept of the past
 		case e.IsDir():
 			err = os.CopyFS(copied, os.DirFS(from))
 		case slices.Contains([]string{".go", ".mod", ".sum", ".md"}, filepath.Ext(e.Name())):

@@ -21,7 +21,7 @@ func acquire(key string, token int) types.Update {
 		UpdateExpression: aws.String("SET #owner = :owner, #lease = :lease, #rvn = :rvn, #unit = :unit, #fence = :token, " +
 			"#at = :at, #expires = :expires REMOVE #free"),
 		ConditionExpression: aws.String("(attribute_not_exists(#key) OR #free = :one OR #unit = :unit) AND attribute_not_exists(#below) AND " +
-			"(attribute_not_exists(#queue[0]) OR #queue[0] = :unit) AND (attribute_not_exists(#fence) OR #fence < :token)"),
+			"(attribute_not_exists(#queue[0]) OR #queue[0] = :unit) AND (attribute_not_exists(#key) OR #fence < :token)"),
 		ExpressionAttributeNames: map[string]string{
 			"#owner": "ownerName", "#lease": "leaseDuration", "#rvn": "recordVersionNumber", "#unit": "unit", "#fence": "fence",
 			"#at": "acquiredAt", "#expires": "expiresAt", "#free": "isReleased", "#key": "key", "#below": "below", "#queue": "queue",

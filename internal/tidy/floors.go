@@ -24,6 +24,7 @@ var house = map[string]floor{
 	"lockset":              {library: true, below: []string{"ordering", "fencing", "heartbeat", "internal/requests"}},
 	"unitofwork":           {library: true, below: []string{"ordering", "fencing", "internal/expressions", "internal/requests", "lockset"}},
 
+	"internal/arbitrary": {},
 	"internal/faults":    {below: []string{"lockset"}},
 	"internal/memdynamo": {below: []string{"lockset"}},
 	"internal/tidy":      {noAWS: true},

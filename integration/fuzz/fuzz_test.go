@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTargetsAreFound(t *testing.T) {
+	found, err := targets(fstest.MapFS{
+		"a/b/x_test.go":     {Data: []byte("package b\n\nfunc FuzzOne(f *testing.F) {\n}\nfunc FuzzTwo(f *testing.F) {}\nfunc TestX(t *testing.T) {}\n")},
+		"a/not.go":          {Data: []byte("package a\n\nfunc FuzzNo(f *testing.F) {}\n")},
+		".hidden/x_test.go": {Data: []byte("package x\n\nfunc FuzzNo(f *testing.F) {}\n")},
+		"c/x_test.go":       {Data: []byte("package c\n\nfunc fuzzNo(f *testing.F) {}\nfunc Fuzzer() {}\n")},
+	})
+	require.NoError(t, err)
+	require.Equal(t, []target{{"a/b", "FuzzOne"}, {"a/b", "FuzzTwo"}}, found)
+}
+
+func TestTheLastProgressCounts(t *testing.T) {
+	r := read("fuzz: elapsed: 0s, gathering baseline coverage: 0/2 completed\n" +
+		"fuzz: elapsed: 3s, execs: 100 (33/sec), new interesting: 1 (total: 3)\n" +
+		"fuzz: elapsed: 1m3s, execs: 6300 (99/sec), new interesting: 12 (total: 14)\nPASS\n")
+	require.Equal(t, 6300, r.inputs)
+	require.Equal(t, 12, r.interesting)
+	require.Equal(t, 100, r.rate())
+	require.True(t, r.goesOn)
+	require.Zero(t, read("FAIL").rate())
+	require.False(t, read("fuzz: elapsed: 3s, execs: 100 (33/sec), new interesting: 1 (total: 3)\n"+
+		"fuzz: elapsed: 6s, execs: 101 (0/sec), new interesting: 1 (total: 3)\n"+
+		"fuzz: elapsed: 9s, execs: 101 (0/sec), new interesting: 1 (total: 3)\n"+
+		"fuzz: elapsed: 9s, execs: 101 (0/sec), new interesting: 1 (total: 3)\n").goesOn, "it hangs")
+}
+
+// A target that fails is told of, and its input is kept.
+func TestATargetThatFails(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module x\n\ngo 1.24\n",
+		"x_test.go": "package x\n\nimport \"testing\"\n\nfunc FuzzX(f *testing.F) {\n\tf.Add(1)\n" +
+			"\tf.Fuzz(func(t *testing.T, n int) {\n\t\tif n != 1 {\n\t\t\tt.Fatal(\"not one\")\n\t\t}\n\t})\n}\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
+	}
+	err := fuzz(context.Background(), root, []target{{".", "FuzzX"}}, 10*time.Second)
+	require.ErrorContains(t, err, "failed: ..FuzzX")
+	kept, err := filepath.Glob(filepath.Join(root, "testdata", "fuzz", "FuzzX", "*"))
+	require.NoError(t, err)
+	require.Len(t, kept, 1)
+}
+
+// One that does not come back from an input has failed, too.
+func TestATargetThatHangs(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module x\n\ngo 1.24\n",
+		"x_test.go": "package x\n\nimport (\n\t\"testing\"\n\t\"time\"\n)\n\nfunc FuzzX(f *testing.F) {\n\tf.Add(1)\n" +
+			"\tf.Fuzz(func(t *testing.T, n int) {\n\t\tif n != 1 {\n\t\t\ttime.Sleep(time.Hour)\n\t\t}\n\t})\n}\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
+	}
+	require.ErrorContains(t, fuzz(t.Context(), root, []target{{".", "FuzzX"}}, 8*time.Second), "failed: ..FuzzX")
+}
+
+func TestBadArguments(t *testing.T) {
+	require.ErrorContains(t, run(t.Context(), []string{"-run", "("}), "-run")
+	require.ErrorContains(t, run(t.Context(), []string{"-run", "no such target"}), "no target matches")
+	require.ErrorContains(t, run(t.Context(), []string{"-time", "1ms"}), "at least a second")
+	require.NoError(t, run(t.Context(), []string{"-list"}))
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// result is what a target did, as far as the go command tells.
+type result struct {
+	inputs      int // tried
+	interesting int // of those, what ran code that no input had run before
+	seconds     int
+	goesOn      bool // it had tried more inputs when it was last heard of than the time before
+	output      string
+}
+
+func (r result) rate() int { return r.inputs / max(r.seconds, 1) }
+
+// progress is the line that the go command prints every three seconds:
+//
+//	fuzz: elapsed: 1m3s, execs: 2030 (611/sec), new interesting: 12 (total: 40)
+var progress = regexp.MustCompile(`^fuzz: elapsed: ([^,]+), execs: (\d+) .*new interesting: (\d+) `)
+
+// read reads what the go command printed, of which the last progress counts.
+func read(output string) result {
+	r := result{output: output}
+	before := result{} // at least two seconds earlier
+	last := result{}
+	for line := range strings.Lines(output) {
+		found := progress.FindStringSubmatch(line)
+		if found == nil {
+			continue
+		}
+		elapsed, _ := time.ParseDuration(found[1])
+		r.seconds = int(elapsed.Seconds())
+		r.inputs, _ = strconv.Atoi(found[2])
+		r.interesting, _ = strconv.Atoi(found[3])
+		if r.seconds-last.seconds >= 2 {
+			before = last
+		}
+		last = r
+	}
+	r.goesOn = r.inputs > before.inputs
+	return r
+}
+
+// fuzz runs the target for some time, or until it fails, or ctx ends: then the go
+// command is interrupted, as it wants it in order to end its own children.
+func (t target) fuzz(ctx context.Context, root string, each time.Duration) (result, error) {
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, "go", "test", "./"+t.folder,
+		"-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", each.String(), "-fuzzminimizetime", "500x")
+	cmd.Dir, cmd.Stdout, cmd.Stderr = root, &out, &out
+	cmd.WaitDelay = 10 * time.Second
+	cmd.Cancel = func() error {
+		if cmd.Process.Signal(os.Interrupt) == nil {
+			return nil
+		}
+		return cmd.Process.Kill()
+	}
+	err := cmd.Run()
+	r := read(out.String())
+	switch {
+	case err != nil && r.goesOn && outOfTime.MatchString(r.output):
+		err = nil
+	case err == nil && !r.goesOn && r.seconds >= 4: // which the go command takes for a success
+		err = errHangs
+	}
+	return r, err
+}
+
+var errHangs = errors.New("it did not come back from an input")
+
+// outOfTime is all that the go command says, now and then, of a target that did not
+// fail: its time was over in the midst of an input.
+var outOfTime = regexp.MustCompile(`(?m)^--- FAIL: Fuzz\w+ \(.*\)\n +context deadline exceeded\nFAIL$`)

@@ -1,0 +1,141 @@
+package lockset
+
+import (
+	"math"
+	"math/big"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/ordering"
+)
+
+// Plan returns the steps, in order.
+func (p *Pending) Plan() ordering.Plan { return p.plan }
+
+// What fuzz targets, which are outside the package as the engine is, hold against
+// the table.
+
+// RowAttributes are the attributes of a row.
+var RowAttributes = []string{
+	attrOwner, attrLease, attrRVN, attrReleased, attrUnit, attrFence, attrPending, attrCommittedBy, attrBelow, attrQueue, attrExpires,
+	"acquiredAt", "data",
+}
+
+// Understood says whether holdall can have written an item of the lock table: by the
+// table of attributes and the invariants in docs/protocol.md, and not as parseRow
+// goes about it. It writes no empty text.
+func Understood(key ordering.Key, item map[string]types.AttributeValue) bool {
+	texts := map[string]string{}
+	for _, name := range []string{attrOwner, attrLease, attrRVN, attrReleased, attrUnit, attrPending, attrCommittedBy} {
+		if v, there := item[name]; there {
+			s, is := v.(*types.AttributeValueMemberS)
+			if !is || s.Value == "" {
+				return false
+			}
+			texts[name] = s.Value
+		}
+	}
+	fence, is := item[attrFence].(*types.AttributeValueMemberN)
+	if !is || !isWhole(fence.Value, 1, int64(fencing.MaxToken)) {
+		return false
+	}
+	below, is := understoodBelow(key, item[attrBelow])
+	if !is || !understoodQueue(item[attrQueue]) {
+		return false
+	}
+	if lease := texts[attrLease]; lease != "" && !isWhole(lease, 0, math.MaxInt64/1_000_000) {
+		return false
+	}
+	if texts[attrPending] != "" && !nonce.MatchString(texts[attrUnit]) {
+		return false
+	}
+	switch texts[attrReleased] {
+	case "1":
+		return texts[attrUnit] == "" && texts[attrPending] == ""
+	case "":
+		return texts[attrUnit] != "" && texts[attrOwner] != "" && texts[attrRVN] != "" && isWhole(texts[attrLease], 1, math.MaxInt64) && below == 0
+	}
+	return false
+}
+
+var nonce = regexp.MustCompile(`^[A-Za-z0-9_-]{22}$`)
+
+func isWhole(digits string, least, most int64) bool {
+	n, ok := new(big.Int).SetString(digits, 10)
+	return ok && n.Cmp(big.NewInt(least)) >= 0 && n.Cmp(big.NewInt(most)) <= 0
+}
+
+func understoodBelow(key ordering.Key, v types.AttributeValue) (entries int, understood bool) {
+	if v == nil {
+		return 0, true
+	}
+	set, is := v.(*types.AttributeValueMemberSS)
+	if !is {
+		return 0, false
+	}
+	for _, text := range set.Value {
+		at := strings.IndexByte(text, ' ')
+		if at < 1 || (key+"/"+ordering.Key(text[at+1:])).Validate() != nil {
+			return 0, false
+		}
+	}
+	return len(set.Value), true
+}
+
+func understoodQueue(v types.AttributeValue) bool {
+	if v == nil {
+		return true
+	}
+	list, is := v.(*types.AttributeValueMemberL)
+	if !is {
+		return false
+	}
+	for _, place := range list.Value {
+		if _, is := place.(*types.AttributeValueMemberS); !is {
+			return false
+		}
+	}
+	return true
+}
+
+// Look is what a unit makes of an item of the lock table.
+type Look struct {
+	Reason  string // why it is no row
+	Verdict string
+	Since   time.Duration // the holder has been silent for so long
+	Fence   fencing.Token
+	Held    bool          // by anybody
+	Pending bool          // and its unit has a journal
+	Lease   time.Duration // of the holder
+	Below   int
+	Behind  bool // others are before the unit in the queue
+
+	Take func(fencing.Token) *types.Update // takes the row
+	Bury *types.Update                     // frees it
+}
+
+// LookAt looks at the row of key, for a unit that wants to lock it, or witness below
+// it; the row has been as it is for as long as since says.
+func LookAt(key ordering.Key, item map[string]types.AttributeValue, unit string, witness ordering.Key, token fencing.Token, since time.Duration) Look {
+	r, reason := parseRow(key, item)
+	place, queued := r.place(unit)
+	w := want{key: key, intent: witness != key, entry: entry{unit, witness}, queued: queued && place == 0}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	j := judge(r, w, token, watch{since: now.Add(-since), now: now, grace: time.Second})
+	t := lockTable{name: "locks", hashKey: "key"}
+	return Look{
+		Reason: reason, Since: since, Fence: r.fence, Held: !r.free(), Pending: r.pending != "", Lease: r.lease, Below: len(r.below), Behind: place > 0,
+		Verdict: map[verdict]string{
+			admits: "admits", raise: "raise", mine: "mine", await: "await", bury: "bury", settle: "settle", pass: "pass", witnesses: "witnesses",
+		}[j.verdict],
+		Take: func(token fencing.Token) *types.Update {
+			vs := unitValues(unit, token, now, now).with(values{":owner": str("me"), ":lease": str("1000"), ":rvn": str("first")})
+			return t.acquire(w, vs)
+		},
+		Bury: t.update(key, buryIf, free, unitValues(unit, token, now, now).with(values{":rvn": str(r.rvn)})),
+	}
+}

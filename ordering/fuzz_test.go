@@ -1,0 +1,132 @@
+package ordering_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/ordering"
+)
+
+// isKey is the rule of keys, as the page has it.
+func isKey(s string) bool {
+	if len(s) < 1 || len(s) > 1024 || !utf8.ValidString(s) || strings.Count(s, "/") > 15 {
+		return false
+	}
+	for _, segment := range strings.Split(s, "/") {
+		if segment == "" || strings.Contains(strings.NewReplacer("%25", "", "%2F", "").Replace(segment), "%") {
+			return false
+		}
+	}
+	return true
+}
+
+// inOrder compares two keys segment by segment.
+func inOrder(a, b ordering.Key) int {
+	return slices.Compare(strings.Split(string(a), "/"), strings.Split(string(b), "/"))
+}
+
+// FuzzKey: any text is a key, or is refused with an error that names it; a key is
+// what its segments make; two are in one order, and it is that of their segments.
+func FuzzKey(f *testing.F) {
+	f.Add("customer:42/address:7", "customer:42")
+	f.Add("a%2Fb/%25", "a%2fb")
+	f.Add("a/b", "a-b")
+	f.Add("a//b", "/")
+	f.Add("a%20b", "%")
+	f.Add("a%2fb", "a%2")
+	f.Add(strings.Repeat("x/", 15)+"x", strings.Repeat("x", 1025))
+	f.Add("é\x00 ", "\xff")
+	f.Fuzz(func(t *testing.T, s, other string) {
+		k := ordering.Key(s)
+		err := k.Validate()
+		require.Equal(t, isKey(s), err == nil, "%q: %v", s, err)
+		joined := ordering.Join(s, other)
+		if s != "" && other != "" && joined.Validate() == nil {
+			require.Equal(t, []string{s, other}, joined.Segments(), "any text can be a segment")
+		}
+		if err != nil {
+			var wrong *ordering.KeyError
+			require.ErrorAs(t, err, &wrong)
+			require.Equal(t, k, wrong.Key)
+			return
+		}
+		require.Equal(t, k, ordering.Join(k.Segments()...))
+		for i, a := range k.Ancestors() {
+			require.NoError(t, a.Validate())
+			require.Len(t, a.Segments(), i+1)
+			require.True(t, a.Covers(k) && !k.Covers(a))
+			require.Negative(t, ordering.Compare(a, k))
+			require.Equal(t, k, a.Below(k.Under(a)))
+			require.Equal(t, k.Family(), a.Family())
+		}
+		o := ordering.Key(other)
+		if o.Validate() != nil {
+			return
+		}
+		require.Equal(t, sign(inOrder(k, o)), sign(ordering.Compare(k, o)), "%q against %q", k, o)
+		require.Equal(t, sign(ordering.Compare(k, o)), -sign(ordering.Compare(o, k)))
+		require.Equal(t, k == o || slices.Contains(o.Ancestors(), k), k.Covers(o), "%q covers %q", k, o)
+	})
+}
+
+// FuzzPlan: of any keys, one a line, a plan takes what they name and nothing else,
+// each row once and in order, ancestors first; or it names one that is none.
+func FuzzPlan(f *testing.F) {
+	f.Add("b/x/2\na\nb/x/1\nb/y\na/covered\nb/x/1\nc/d/e", 3)
+	f.Add("a\n\nb", 1)
+	f.Add("a/b\na-b\na", 24)
+	f.Add("", 0)
+	f.Fuzz(func(t *testing.T, lines string, rows int) {
+		var keys []ordering.Key
+		bad := false
+		for _, line := range strings.Split(lines, "\n") {
+			keys = append(keys, ordering.Key(line))
+			bad = bad || !isKey(line)
+		}
+		if len(keys) > 200 {
+			return
+		}
+		given := slices.Clone(keys)
+		plan, err := ordering.NewPlan(keys...)
+		require.Equal(t, given, keys, "the caller's own are as they were")
+		require.Equal(t, bad, err != nil)
+		if err != nil {
+			var wrong *ordering.KeyError
+			require.ErrorAs(t, err, &wrong)
+			require.True(t, slices.Contains(keys, wrong.Key) && !isKey(string(wrong.Key)))
+			return
+		}
+		held := plan.Keys()
+		var taken []ordering.Key
+		for _, step := range plan {
+			require.Contains(t, keys, step.Key)
+			taken = append(append(taken, step.Intents...), step.Key)
+			for _, a := range step.Key.Ancestors() {
+				require.Contains(t, taken, a, "no intent on it before %q", step.Key)
+			}
+			for _, a := range step.Intents {
+				require.Contains(t, step.Key.Ancestors(), a)
+			}
+		}
+		require.True(t, slices.IsSortedFunc(taken, inOrder), "%q", taken)
+		require.Len(t, slices.Compact(slices.Clone(taken)), len(taken), "a row twice: %q", taken)
+		require.Equal(t, len(taken), plan.Rows())
+		for _, k := range keys {
+			holder, ok := ordering.Holder(held, k)
+			require.True(t, ok && holder.Covers(k))
+		}
+		slices.Reverse(keys)
+		again, err := ordering.NewPlan(keys...)
+		require.NoError(t, err)
+		require.Equal(t, plan, again, "in whatever order they are named")
+		if chunk, rest := plan.Cut(rows); len(plan) > 0 {
+			require.NotEmpty(t, chunk)
+			require.True(t, len(chunk) == 1 || chunk.Rows() <= rows)
+			require.Equal(t, plan, append(slices.Clone(chunk), rest...))
+		}
+	})
+}
