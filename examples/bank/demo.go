@@ -138,17 +138,25 @@ func (t *town) job(n int) staff.Job {
 		from, into := 1+2*draw.IntN(t.o.customers/2), 2*draw.IntN((t.o.customers+1)/2)
 		return staff.Job{Kind: kind, Do: func(ctx context.Context, b *books.Bank) error { return b.Merge(ctx, customer(from), customer(into)) }}
 	case books.KindMonthEnd:
-		month := books.Month{ID: fmt.Sprintf("month-%d", n), Customers: t.everybody()}
+		month := books.Month{ID: t.id("month", n), Customers: t.everybody()}
 		return staff.Job{Kind: kind, Once: true, Do: func(ctx context.Context, b *books.Bank) error { return b.CloseMonth(ctx, month) }}
 	default:
 		return t.payment(n, draw)
 	}
 }
 
+// id is unlike those of other branches.
+func (t *town) id(of string, n int) string {
+	if t.o.name == "" {
+		return fmt.Sprintf("%s-%d", of, n)
+	}
+	return fmt.Sprintf("%s-%s-%d", t.o.name, of, n)
+}
+
 func (t *town) payment(n int, draw *rand.Rand) staff.Job {
 	from, to := twoOf(draw, len(t.accounts))
 	payment := books.Payment{
-		ID: fmt.Sprintf("payment-%d", n), From: t.accounts[from], To: t.accounts[to], Amount: 1 + draw.Int64N(300_00),
+		ID: t.id("payment", n), From: t.accounts[from], To: t.accounts[to], Amount: 1 + draw.Int64N(300_00),
 	}
 	return staff.Job{Kind: books.KindPayment, Once: true, Do: func(ctx context.Context, b *books.Bank) error { return b.Pay(ctx, payment) }}
 }

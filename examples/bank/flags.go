@@ -50,6 +50,8 @@ type options struct {
 	transactions, balances string
 	repeat                 int
 	skipBad                bool
+
+	branchOptions
 }
 
 // Leases by default: of the embedded engine, so short that takeovers are seen
@@ -66,13 +68,18 @@ const usage = `Usage:
   bank recover [flags]   finish or abort the large units that dead owners left in tables
   bank archive [flags]   write statements to SQL, by owners that are paused and overtaken meanwhile
 
+  bank open [flags]      make a bank on which several processes work
+  bank branch [flags]    be one of these processes, until it is told to end, or killed
+  bank audit [flags]     finish what dead branches left, and audit what they have done
+
 The exit code is 0 if all went well and the audit holds, 1 if not, 2 if the call is wrong.
 The report goes to stdout, progress to stderr.
 
 `
 
 // names are those of the commands, as they are called.
-var names = map[string]string{"bank": "bank", "replay": "bank replay", "recover": "bank recover", "archive": "bank archive"}
+var names = map[string]string{"bank": "bank", "replay": "bank replay", "recover": "bank recover", "archive": "bank archive",
+	"open": "bank open", "branch": "bank branch", "audit": "bank audit"}
 
 // parse reads the flags of a command. It prints help to out.
 func parse(command string, args []string, out io.Writer) (*options, error) {
@@ -85,11 +92,17 @@ func parse(command string, args []string, out io.Writer) (*options, error) {
 		o.forStaff(fs)
 		o.forReplay(fs)
 	case "recover":
-		fs.StringVar(&o.prefix, "prefix", "", "`prefix` of the tables' names (required)")
+		o.thesePrefix(fs)
 	case "archive":
 		o.forStaff(fs)
 		o.forTown(fs, 40)
 		o.forArchive(fs)
+	case "open":
+		o.forOpening(fs)
+	case "branch":
+		o.forBranch(fs)
+	case "audit":
+		o.forAuditing(fs)
 	default:
 		o.forStaff(fs)
 		o.forTown(fs, 200)
@@ -187,7 +200,10 @@ func (o *options) complete(command string, given map[string]bool) {
 	if o.crash && !given["mix"] {
 		o.mix[books.KindMonthEnd] = 3 // more to die at
 	}
-	if !given["prefix"] && command != "recover" {
+	if command == "branch" {
+		o.seedOfBranch()
+	}
+	if !given["prefix"] && slices.Contains([]string{"bank", "replay", "archive", "open"}, command) {
 		o.prefix = "bank-" + strings.ToLower(rand.Text()[:8]) + "-"
 	}
 	o.where.Connections = o.owners*o.tellers + 2*o.owners // heartbeats too
@@ -213,6 +229,8 @@ func (o *options) check(command string, given map[string]bool) error {
 			flagCheck{o.prefix == "", "prefix", "is required: that of the tables"})
 	case "archive":
 		checks = slices.Concat(checks, o.checkStaff(given), o.checkTown(), o.checkArchive())
+	case "open", "branch", "audit":
+		checks = append(checks, o.checkBranches(command, given)...)
 	default:
 		checks = slices.Concat(checks, o.checkStaff(given), o.checkTown(), o.checkDemo(given))
 	}
@@ -253,14 +271,17 @@ func (o *options) checkTown() []flagCheck {
 }
 
 func (o *options) checkArchive() []flagCheck {
-	isFile := o.archive != "" && !archive.IsURL(o.archive)
 	return []flagCheck{
 		{o.owners < 2, "owners", "must be at least 2: one is paused, another takes over"},
 		{o.pauses < 1, "pauses", "must be at least 1"},
-		{isFile && (strings.Contains(o.archive, "://") || !isDir(filepath.Dir(o.archive))), "archive",
+		{o.archive != "" && !isArchive(o.archive), "archive",
 			"names neither a file in a folder that exists nor a postgres:// URL"},
 		{len(o.prefix) > maxArchivePrefix, "prefix", fmt.Sprintf("may have at most %d characters: names in PostgreSQL are short", maxArchivePrefix)},
 	}
+}
+
+func isArchive(where string) bool {
+	return archive.IsURL(where) || !strings.Contains(where, "://") && isDir(filepath.Dir(where))
 }
 
 // maxArchivePrefix leaves room for "statements" in the 63 bytes of a name in

@@ -9,6 +9,7 @@
 //	go run ./examples/bank replay -h      # enter a ledger from a file
 //	go run ./examples/bank recover -h     # finish what dead owners left
 //	go run ./examples/bank archive        # statements in SQL, and owners paused while they write them
+//	go run ./examples/bank open -h        # the same bank as several processes: open, branch, audit
 //
 // The bank's own work is in internal/books; how owners and tellers deal with
 // errors is in internal/staff.
@@ -56,8 +57,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		do = recovery
 	case "archive":
 		do = archiving
+	case "open":
+		do = opening
+	case "branch":
+		do = branch
+	case "audit":
+		do = auditing
 	default:
-		say(stderr, "bank: unknown command %q: there are \"replay\", \"recover\", \"archive\", or none for the demo; see bank -h\n", command)
+		say(stderr, "bank: unknown command %q: there are \"replay\", \"recover\", \"archive\", \"open\", \"branch\", \"audit\", or none for the demo; see bank -h\n", command)
 		return exitUsage
 	}
 	o, err := parse(command, args, stdout)

@@ -158,6 +158,7 @@ func reportEvents(w io.Writer, t *staff.Tally) {
 		{t.StartedOver.Load(), "times a unit started over"},
 		{t.Lost.Load(), "lock sets lost by living owners"},
 		{t.Doubts.Load(), "commits in doubt, asked about"},
+		{t.LeftToOthers.Load(), "large units committed that got no answers any more: others finished them"},
 	}
 	if slices.ContainsFunc(events, func(e event) bool { return e.n > 0 }) {
 		say(w, "\n")

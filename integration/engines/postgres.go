@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -59,13 +58,11 @@ func Postgres(t testing.TB) string {
 var postgres postgresServer
 
 type postgresServer struct {
-	once   sync.Once
-	err    error
-	url    string
-	dir    string
-	pid    int
-	exited chan struct{}
-	output tail
+	once sync.Once
+	err  error
+	url  string
+	dir  string
+	*Child
 }
 
 func (p *postgresServer) start() (err error) {
@@ -96,27 +93,8 @@ func (p *postgresServer) start() (err error) {
 		return err
 	}
 	cmd := exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-p", strconv.Itoa(port), "-h", "127.0.0.1", "-k", "", "-N", "200")
-	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = p.dir, &p.output, &p.output, time.Second
-	if cmd.SysProcAttr = attributes(); cmd.SysProcAttr == nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{}
-	}
-	cmd.SysProcAttr.Credential = as
-	p.exited = make(chan struct{})
-	started := make(chan error, 1)
-	go func() { // the thread that started a child with Pdeathsig must stay
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer close(p.exited)
-		if err := cmd.Start(); err != nil {
-			started <- err
-			return
-		}
-		p.pid = cmd.Process.Pid
-		started <- nil
-		_ = cmd.Wait()
-	}()
-	if err := <-started; err != nil {
-		close(started)
+	cmd.Dir, cmd.SysProcAttr = p.dir, &syscall.SysProcAttr{Credential: as}
+	if p.Child, err = StartChild(cmd); err != nil {
 		return err
 	}
 	p.url = fmt.Sprintf("postgres://holdall@127.0.0.1:%d/postgres?sslmode=disable", port)
@@ -129,7 +107,7 @@ func (p *postgresServer) await(port int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	for {
-		if l, err := listenerOf(port, p.pid); err != nil {
+		if l, err := listenerOf(port, p.Pid); err != nil {
 			return err
 		} else if l == own {
 			if conn, err := pgx.Connect(ctx, p.url); err == nil {
@@ -137,10 +115,10 @@ func (p *postgresServer) await(port int) error {
 			}
 		}
 		select {
-		case <-p.exited:
-			return fmt.Errorf("PostgreSQL ended; it wrote:\n%s", p.output.String())
+		case <-p.Exited():
+			return fmt.Errorf("PostgreSQL ended; it wrote:\n%s", p.Output())
 		case <-ctx.Done():
-			return fmt.Errorf("PostgreSQL does not listen; it wrote:\n%s", p.output.String())
+			return fmt.Errorf("PostgreSQL does not listen; it wrote:\n%s", p.Output())
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
@@ -148,9 +126,9 @@ func (p *postgresServer) await(port int) error {
 
 // stop shuts the server down at once, and removes what it had.
 func (p *postgresServer) stop() {
-	if p.pid != 0 {
-		_ = syscall.Kill(p.pid, syscall.SIGQUIT)
-		<-p.exited
+	if p.Child != nil {
+		_ = p.Signal(syscall.SIGQUIT) // gone already, or about to be
+		<-p.Exited()
 	}
 	if p.dir != "" {
 		_ = os.RemoveAll(p.dir)

@@ -1,15 +1,12 @@
 package engines
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os/exec"
-	"runtime"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -32,9 +29,7 @@ type Server struct {
 	dbPath string
 	home   string
 
-	pid    int
-	exited chan struct{} // closed when the process is gone
-	output *tail
+	*Child
 }
 
 // Start starts an engine on a free port of the loopback interface and returns
@@ -84,39 +79,16 @@ func (s *Server) launch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.output, s.exited = new(tail), make(chan struct{})
-	started := make(chan error, 1)
-	go s.run(args, started)
-	if err := <-started; err != nil {
+	if s.Child, err = StartChild(exec.Command(args[0], args[1:]...)); err != nil {
 		return fmt.Errorf("%s: %w", s.Kind, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if err := s.awaitAnswer(ctx); err != nil {
 		s.Kill()
-		return fmt.Errorf("%s on port %d: %w; it wrote:\n%s", s.Kind, s.port, err, s.output)
+		return fmt.Errorf("%s on port %d: %w; it wrote:\n%s", s.Kind, s.port, err, s.Output())
 	}
 	return nil
-}
-
-// run starts the process and stays with it until it is gone. It keeps its
-// thread: Linux ends a child with Pdeathsig when the thread that started it ends,
-// not when the process does, and Go ends idle threads as it likes.
-func (s *Server) run(args []string, started chan<- error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Stdout, cmd.Stderr = s.output, s.output
-	cmd.WaitDelay = time.Second
-	cmd.SysProcAttr = attributes()
-	defer close(s.exited)
-	if err := cmd.Start(); err != nil {
-		started <- err
-		return
-	}
-	s.pid = cmd.Process.Pid
-	started <- nil
-	_ = cmd.Wait() // Killed by us or gone by itself: whoever cares reads s.exited and s.output.
 }
 
 func (s *Server) awaitAnswer(ctx context.Context) error {
@@ -124,7 +96,7 @@ func (s *Server) awaitAnswer(ctx context.Context) error {
 	for {
 		// The listener is looked at before anything is sent: a request to somebody
 		// else's server would be answered, too.
-		listener, err := listenerOf(s.port, s.pid)
+		listener, err := listenerOf(s.port, s.Pid)
 		switch {
 		case err != nil:
 			return err
@@ -141,7 +113,7 @@ func (s *Server) awaitAnswer(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("no answer: %w", ctx.Err())
-		case <-s.exited:
+		case <-s.Exited():
 			if !portFree(s.port) {
 				return errPortLost
 			}
@@ -160,55 +132,9 @@ func portFree(port int) bool {
 	return true
 }
 
-// Alive reports whether the process is still there.
-func (s *Server) Alive() bool {
-	select {
-	case <-s.exited:
-		return false
-	default:
-		return true
-	}
-}
-
-// Kill ends the process at once, as kill -9 does, and returns when it is gone.
-func (s *Server) Kill() {
-	if s.Alive() {
-		terminate(s.pid)
-	}
-	<-s.exited
-}
-
 // Restart starts a killed engine again on the same port. Only what it kept in a
 // database file is still there.
 func (s *Server) Restart(ctx context.Context) error {
 	s.Kill()
 	return s.launch(ctx)
-}
-
-// Output is the last of what the process wrote.
-func (s *Server) Output() string { return s.output.String() }
-
-// tail keeps the last 64 KiB written to it: enough for a failed start's stack
-// trace, and an engine that chatters for an hour costs no memory.
-type tail struct {
-	mu   sync.Mutex
-	kept []byte
-}
-
-const tailSize = 64 << 10
-
-func (w *tail) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.kept = append(w.kept, p...)
-	if extra := len(w.kept) - tailSize; extra > 0 {
-		w.kept = append(w.kept[:0], w.kept[extra:]...)
-	}
-	return len(p), nil
-}
-
-func (w *tail) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return string(bytes.TrimSpace(w.kept))
 }

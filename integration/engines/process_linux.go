@@ -12,13 +12,17 @@ import (
 	"syscall"
 )
 
-// attributes puts the engine into a process group of its own, so that it can be
+// attributes puts a child into a process group of its own, so that it can be
 // ended whole, and has the kernel end it when this process dies first, however it dies.
-func attributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+func attributes(a *syscall.SysProcAttr) *syscall.SysProcAttr {
+	if a == nil {
+		a = new(syscall.SysProcAttr)
+	}
+	a.Setpgid, a.Pdeathsig = true, syscall.SIGKILL
+	return a
 }
 
-// terminate kills the process group that attributes gave the engine.
+// terminate kills the process group that attributes gave the child.
 func terminate(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
 
 // listenerOf says who listens on a port: the sockets of a process are the

@@ -32,7 +32,7 @@ func abandon() {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	fmt.Printf("pid %d alive %t\n", s.pid, s.Alive())
+	fmt.Printf("pid %d alive %t\n", s.Pid, s.Alive())
 	select {}
 }
 

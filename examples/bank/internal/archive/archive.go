@@ -28,6 +28,8 @@ type Config struct {
 	Where string
 	// Prefix of the tables' names. They are made by Open, so there must be none.
 	Prefix string
+	// Made says that another process made the tables. Close leaves them.
+	Made bool
 	// Unguarded leaves out the guard, and nothing else.
 	Unguarded bool
 }
@@ -81,18 +83,15 @@ func (a *Archive) open(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	if err := a.create(ctx, dialect); err != nil || cfg.Unguarded {
-		return err
+	if !cfg.Unguarded {
+		if a.guard, err = fencing.NewGuard(dialect, cfg.Prefix+"fences"); err != nil {
+			return err
+		}
 	}
-	if a.guard, err = fencing.NewGuard(dialect, cfg.Prefix+"fences"); err != nil {
-		return err
+	if cfg.Made {
+		return a.db.PingContext(ctx)
 	}
-	// Not CreateTable: one that is there is another's.
-	if _, err := a.db.ExecContext(ctx, strings.Replace(a.guard.DDL(), "IF NOT EXISTS ", "", 1)); err != nil {
-		return err
-	}
-	a.made = append(a.made, a.tables.fences)
-	return nil
+	return a.create(ctx, dialect)
 }
 
 // openSQLite opens a file whose transactions say at once that they will write:
@@ -118,9 +117,9 @@ func openPostgreSQL(url string) (*sql.DB, error) {
 	return db, err
 }
 
-// create makes the archive's own tables. That of statements has one row for each
-// account; the other has all that were ever written, so that what was overwritten
-// can be told afterwards.
+// create makes the tables. That of statements has one row for each account; another
+// has all that were ever written, so that what was overwritten can be told
+// afterwards; the third is the guard's.
 func (a *Archive) create(ctx context.Context, d fencing.Dialect) error {
 	const columns = "balance BIGINT NOT NULL, changes BIGINT NOT NULL, token BIGINT NOT NULL, " +
 		"written_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP)"
@@ -137,6 +136,14 @@ func (a *Archive) create(ctx context.Context, d fencing.Dialect) error {
 		}
 		a.made = append(a.made, table.name)
 	}
+	if a.guard == nil {
+		return nil
+	}
+	// Not CreateTable: one that is there is another's.
+	if _, err := a.db.ExecContext(ctx, strings.Replace(a.guard.DDL(), "IF NOT EXISTS ", "", 1)); err != nil {
+		return err
+	}
+	a.made = append(a.made, a.tables.fences)
 	return nil
 }
 

@@ -3,7 +3,9 @@ package books
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/lockset"
@@ -48,6 +50,33 @@ func (l Locked) Do(ctx context.Context, keys []ordering.Key, fn func(context.Con
 	return l.Units.Do(ctx, keys, func(ctx context.Context, u *unitofwork.Unit) error { return fn(ctx, u) }, options...)
 }
 
+// Slow runs units whose tellers take their time, with the locks held, between what
+// they read and what they write.
+type Slow struct {
+	Runner
+	AtMost time.Duration
+}
+
+// Do calls the runner's Do.
+func (s Slow) Do(ctx context.Context, keys []ordering.Key, fn func(context.Context, Unit) error, options ...func(*unitofwork.Options)) error {
+	return s.Runner.Do(ctx, keys, func(ctx context.Context, u Unit) error {
+		err := fn(ctx, u)
+		Think(ctx, s.AtMost)
+		return err
+	}, options...)
+}
+
+// Think takes some time, if ctx does not end meanwhile.
+func Think(ctx context.Context, atMost time.Duration) {
+	if atMost <= 0 {
+		return
+	}
+	select {
+	case <-time.After(rand.N(atMost)):
+	case <-ctx.Done():
+	}
+}
+
 // Bank does the bank's work as one owner. It is safe for concurrent use.
 type Bank struct {
 	Tables *Tables
@@ -56,6 +85,9 @@ type Bank struct {
 	// Wait is how long a unit waits for others' locks. The zero value waits as
 	// long as its context lives.
 	Wait lockset.Wait
+
+	// Job is written into the history of what is changed. It may be empty.
+	Job string
 
 	// For statements: who locks and reads, and where they go.
 	Units   *unitofwork.Client

@@ -62,7 +62,7 @@ func (b *Bank) Move(ctx context.Context, id, street, phone string) error {
 		profile.contacts[0].T.Phone = phone
 		customer.T.Version++
 		profile.stamp(customer.T)
-		written := b.Tables.note(u.Token(), customer, Change{Kind: KindMove, Note: street})
+		written := b.note(u, customer, Change{Kind: KindMove, Note: street})
 		return u.Put(append(written, profile.records()...)...)
 	})
 }
@@ -85,9 +85,9 @@ func (b *Bank) PayInterest(ctx context.Context, id string) error {
 		for _, a := range accounts {
 			interest := a.T.Balance / 1000
 			customer.T.Interest += interest
-			written = append(written, b.Tables.post(u.Token(), a, Change{Kind: KindInterest, Amount: interest})...)
+			written = append(written, b.post(u, a, Change{Kind: KindInterest, Amount: interest})...)
 		}
-		written = append(written, b.Tables.note(u.Token(), customer, Change{Kind: KindInterest})...)
+		written = append(written, b.note(u, customer, Change{Kind: KindInterest})...)
 		return u.Put(written...)
 	})
 }
@@ -127,7 +127,7 @@ func (b *Bank) Merge(ctx context.Context, from, into string) error {
 
 		written := slices.Concat(accounts, profile.records())
 		for _, r := range rows {
-			written = append(written, b.Tables.note(u.Token(), r, change)...)
+			written = append(written, b.note(u, r, change)...)
 		}
 		return u.Put(written...)
 	})
@@ -150,7 +150,7 @@ func (b *Bank) handOver(ctx context.Context, u Unit, children []Child, to string
 		}
 		a.T.Owner = to
 		written = append(written, records(history)...)
-		written = append(written, b.Tables.post(u.Token(), a, change)...)
+		written = append(written, b.post(u, a, change)...)
 	}
 	return written, nil
 }

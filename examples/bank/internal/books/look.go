@@ -2,12 +2,15 @@ package books
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
@@ -42,6 +45,19 @@ func (l Looker) observe(op string, start time.Time, used *types.ConsumedCapacity
 	l.Observe(info)
 }
 
+// ErrUnanswered says that DynamoDB did not answer a read. Trying again may succeed.
+var ErrUnanswered = errors.New("no answer to a read")
+
+// Unanswered marks an error with ErrUnanswered if it is not DynamoDB's answer to
+// the request.
+func Unanswered(err error) error {
+	var api smithy.APIError
+	if errors.As(err, &api) && api.ErrorFault() == smithy.FaultClient {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnanswered, err)
+}
+
 // look reads one record by the key it has so far.
 func look[T any](ctx context.Context, l Looker, t *unitofwork.Table[T], r *unitofwork.Ref[T]) error {
 	item, err := attributevalue.MarshalMap(r.T)
@@ -61,7 +77,7 @@ func look[T any](ctx context.Context, l Looker, t *unitofwork.Table[T], r *unito
 	})
 	if err != nil {
 		l.observe("GetItem", start, nil, err)
-		return err
+		return Unanswered(err)
 	}
 	l.observe("GetItem", start, out.ConsumedCapacity, nil)
 	var record T
@@ -105,7 +121,7 @@ func nextPage(ctx context.Context, l Looker, pages *dynamodb.QueryPaginator) ([]
 	page, err := pages.NextPage(ctx)
 	if err != nil {
 		l.observe("Query", start, nil, err)
-		return nil, err
+		return nil, Unanswered(err)
 	}
 	l.observe("Query", start, page.ConsumedCapacity, nil)
 	return page.Items, nil

@@ -41,10 +41,10 @@ func (b *Bank) CloseMonth(ctx context.Context, m Month) error {
 		for _, a := range accounts {
 			change.Amount = Interest(a.T.Balance)
 			paid += change.Amount
-			written = append(written, b.Tables.post(u.Token(), a, change)...)
+			written = append(written, b.post(u, a, change)...)
 		}
 		change.Amount = -paid
-		return u.Put(append(written, b.Tables.post(u.Token(), bank, change)...)...)
+		return u.Put(append(written, b.post(u, bank, change)...)...)
 	}, b.usual, func(o *unitofwork.Options) {
 		o.ID = m.ID // the customers are part of it: they are the keys
 	})

@@ -31,10 +31,10 @@ func (b *Bank) Pay(ctx context.Context, p Payment) error {
 		if from.T.Balance < p.Amount {
 			return ErrFunds // nothing is written; the locks are released
 		}
-		if err := u.Put(b.Tables.post(u.Token(), from, Change{Kind: KindPayment, Entry: p.ID, Amount: -p.Amount})...); err != nil {
+		if err := u.Put(b.post(u, from, Change{Kind: KindPayment, Entry: p.ID, Amount: -p.Amount})...); err != nil {
 			return err
 		}
-		return u.Put(b.Tables.post(u.Token(), to, Change{Kind: KindPayment, Entry: p.ID, Amount: p.Amount})...)
+		return u.Put(b.post(u, to, Change{Kind: KindPayment, Entry: p.ID, Amount: p.Amount})...)
 	}, b.usual, func(o *unitofwork.Options) {
 		// The same ID for another payment is refused. The accounts are part of
 		// it anyway: they are the keys.
@@ -74,7 +74,7 @@ func (b *Bank) Record(ctx context.Context, e Entry) error {
 		amount := e.Amount
 		for i, a := range accounts {
 			a.T.ID = sides[i] // of one that is not there yet
-			if err := u.Put(b.Tables.post(u.Token(), a, Change{Kind: kind, Entry: e.ID, Note: e.Note, Amount: amount})...); err != nil {
+			if err := u.Put(b.post(u, a, Change{Kind: kind, Entry: e.ID, Note: e.Note, Amount: amount})...); err != nil {
 				return err
 			}
 			amount = -amount

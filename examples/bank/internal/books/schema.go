@@ -77,6 +77,7 @@ type Change struct {
 	Seq     int    `dynamodbav:"seq"`
 	Kind    string `dynamodbav:"kind"`
 	Entry   string `dynamodbav:"entry,omitempty"` // the ID of a payment, a ledger entry or a month
+	Job     string `dynamodbav:"job,omitempty"`   // of the teller who made it, where jobs have names
 	Note    string `dynamodbav:"note,omitempty"`
 	Amount  int64  `dynamodbav:"amount"`
 	Balance int64  `dynamodbav:"balance"` // afterwards
@@ -180,20 +181,26 @@ func CustomerRecord(id string) string { return "customer:" + id }
 
 // post changes an account by c.Amount, and returns what must be written for it:
 // the account and its row of history.
-func (t *Tables) post(token fencing.Token, a *unitofwork.Ref[Account], c Change) []unitofwork.Record {
+func (b *Bank) post(u Unit, a *unitofwork.Ref[Account], c Change) []unitofwork.Record {
 	a.T.Balance += c.Amount
 	a.T.Changes++
 	c.Record, c.Guard = AccountRecord(a.T.ID), AccountKey(Child{a.T.ID, a.T.Home})
-	c.Owner, c.Seq, c.Balance, c.Token = a.T.Owner, a.T.Changes, a.T.Balance, sortable(token)
-	return []unitofwork.Record{a, t.History.Of(c)}
+	c.Owner, c.Seq, c.Balance = a.T.Owner, a.T.Changes, a.T.Balance
+	return []unitofwork.Record{a, b.signed(u, c)}
 }
 
 // note is post for a customer's row.
-func (t *Tables) note(token fencing.Token, r *unitofwork.Ref[Customer], c Change) []unitofwork.Record {
+func (b *Bank) note(u Unit, r *unitofwork.Ref[Customer], c Change) []unitofwork.Record {
 	r.T.Changes++
 	c.Record, c.Guard = CustomerRecord(r.T.ID), ProfileKey(r.T.ID)
-	c.Seq, c.Token = r.T.Changes, sortable(token)
-	return []unitofwork.Record{r, t.History.Of(c)}
+	c.Seq = r.T.Changes
+	return []unitofwork.Record{r, b.signed(u, c)}
+}
+
+// signed is a row of history that says whose it is.
+func (b *Bank) signed(u Unit, c Change) *unitofwork.Ref[Change] {
+	c.Token, c.Job = sortable(u.Token()), b.Job
+	return b.Tables.History.Of(c)
 }
 
 // sortable writes a token so that text sorts as the number does: tokens are

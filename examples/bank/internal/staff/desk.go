@@ -15,6 +15,12 @@ type Job struct {
 	Once bool
 	Do   func(context.Context, *books.Bank) error
 
+	// Name is written into the history of what the job changes. It may be empty.
+	Name string
+	// Told is told what became of the job, once it is over, and of one that failed
+	// why; it may be nil.
+	Told func(Outcome, error)
+
 	tries int
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/holdall/holdall/examples/bank/internal/books"
 	"github.com/holdall/holdall/fencing"
@@ -25,9 +26,11 @@ type archiveLine struct {
 	line  *connection
 	to    books.Archive
 	tally *Tally
+	think time.Duration
 }
 
 func (a archiveLine) Write(ctx context.Context, token fencing.Token, keys []ordering.Key, statements []books.Statement) error {
+	books.Think(ctx, a.think)
 	if err := a.line.hold(ctx); err != nil {
 		return err
 	}
@@ -72,7 +75,7 @@ func (s *shift) overtakings() {
 }
 
 func (s *shift) overtake(slow, quick *owner, o Overtaking) {
-	wire := tripwire{archiveLine{slow.line, s.cfg.Archive, s.tally}, &sync.Once{}, make(chan struct{})}
+	wire := tripwire{archiveLine{slow.line, s.cfg.Archive, s.tally, s.cfg.Think}, &sync.Once{}, make(chan struct{})}
 	bank := *slow.bank
 	bank.Archive = wire
 	late := make(chan error, 1)

@@ -140,7 +140,7 @@ func TestADeadOwnersStatement(t *testing.T) {
 	archive := &shelf{}
 	line := &connection{gone: func() {}}
 	line.cut()
-	err := archiveLine{line, archive, NewTally()}.Write(t.Context(), 1, nil, []books.Statement{{}})
+	err := archiveLine{line: line, to: archive, tally: NewTally()}.Write(t.Context(), 1, nil, []books.Statement{{}})
 	require.ErrorIs(t, err, errCut)
 	require.Empty(t, archive.written)
 }

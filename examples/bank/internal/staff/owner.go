@@ -3,6 +3,7 @@
 package staff
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ import (
 type Config struct {
 	DB     DB
 	Tables *books.Tables
-	Locks  lockset.Config
+	Locks  lockset.Config // if it names an owner, there is to be no other
 	Units  unitofwork.Config
 	// Unsafe leaves out the locks.
 	Unsafe bool
@@ -32,11 +33,19 @@ type Config struct {
 	// lets every other one die in the midst of a large unit.
 	Crash bool
 	Seed  uint64
+	// Think is how long a teller takes, at most, between reading and writing.
+	Think time.Duration
 	// Archive is where statements go; nil if none are written.
 	Archive books.Archive
 	// Overtakings says who is to be overtaken next, while there is work; when it
 	// returns false, no new work is begun. Nil: nobody is. It excludes Churn.
 	Overtakings func() (Overtaking, bool)
+	// Acquired and Lost are told of locks, as those of lockset.Trace; they may be nil.
+	Acquired func(lockset.AcquiredInfo)
+	Lost     func(unit string, err error)
+	// Watch is called when the work begins, and what it returns when everybody is
+	// gone; it may be nil.
+	Watch func(*Tally) (stop func())
 	// Wait is how long a teller lets a unit wait for others' locks before it
 	// puts the job back.
 	Wait time.Duration
@@ -59,13 +68,13 @@ type owner struct {
 }
 
 func newOwner(cfg Config, tally *Tally, n int) (*owner, error) {
-	o := &owner{name: fmt.Sprintf("owner-%d", n), line: &connection{db: cfg.DB}, tally: tally}
+	o := &owner{name: cmp.Or(cfg.Locks.Owner, fmt.Sprintf("owner-%d", n)), line: &connection{db: cfg.DB}, tally: tally}
 	o.ctx, o.leave = context.WithCancel(context.Background())
 	o.line.gone = o.leave
 
 	locks := cfg.Locks
 	locks.Owner = o.name
-	locks.Trace = o.trace()
+	locks.Trace = o.trace(cfg)
 	units := cfg.Units
 	units.Trace = o.unitTrace()
 	var err error
@@ -77,8 +86,11 @@ func newOwner(cfg Config, tally *Tally, n int) (*owner, error) {
 	}
 	o.bank = &books.Bank{
 		Tables: cfg.Tables, Run: books.Locked{Units: o.units}, Wait: lockset.For(cfg.Wait),
-		Units: o.units, Archive: archiveLine{o.line, cfg.Archive, tally},
+		Units: o.units, Archive: archiveLine{o.line, cfg.Archive, tally, cfg.Think},
 		Look: books.Looker{DB: o.line, Observe: o.request, Timeout: o.locks.Config().Lease}, // as patient as the library
+	}
+	if cfg.Think > 0 {
+		o.bank.Run = books.Slow{Runner: o.bank.Run, AtMost: cfg.Think}
 	}
 	if cfg.Unsafe {
 		o.bank.Run = books.Plain{Tables: cfg.Tables, Looker: o.bank.Look, Clock: o.locks.Clock()}
@@ -87,11 +99,16 @@ func newOwner(cfg Config, tally *Tally, n int) (*owner, error) {
 }
 
 // trace counts what happens to the owner's locks.
-func (o *owner) trace() *lockset.Trace {
+func (o *owner) trace(cfg Config) *lockset.Trace {
 	t := o.tally
 	return &lockset.Trace{
-		Request:    o.request,
-		Acquired:   func(i lockset.AcquiredInfo) { t.waited(i.Waited) },
+		Request: o.request,
+		Acquired: func(i lockset.AcquiredInfo) {
+			t.waited(i.Waited)
+			if cfg.Acquired != nil {
+				cfg.Acquired(i)
+			}
+		},
 		Blocked:    func(i lockset.BlockedInfo) { t.queued(i.Queue + 1) },
 		Joined:     func(_ ordering.Key, _ string, place int) { t.queued(place + 1) },
 		HandedOver: func(ordering.Key, string, string) { t.HandedOver.Add(1) },
@@ -104,9 +121,12 @@ func (o *owner) trace() *lockset.Trace {
 				t.GaveUp.Add(1)
 			}
 		},
-		Lost: func(string, error) {
+		Lost: func(unit string, err error) {
 			if !o.dead() { // the dead lose all they have
 				t.Lost.Add(1)
+			}
+			if cfg.Lost != nil {
+				cfg.Lost(unit, err)
 			}
 		},
 	}
@@ -128,7 +148,11 @@ func (o *owner) unitTrace() *unitofwork.Trace {
 			}
 		},
 		Unfinished: func(unit string, err error) {
-			if !o.dead() {
+			switch {
+			case o.dead():
+			case errors.As(err, new(*lockset.NoAnswerError)): // whoever comes by does the rest
+				t.LeftToOthers.Add(1)
+			default:
 				t.unexpected("a committed unit was not finished", err)
 			}
 		},

@@ -16,6 +16,9 @@ func Run(cfg Config, desk *Desk, tally *Tally) error {
 		cfg: cfg, desk: desk, tally: tally, over: make(chan struct{}),
 		draw: rand.New(rand.NewPCG(cfg.Seed, 0)), ambush: &ambush{draw: rand.New(rand.NewPCG(cfg.Seed, 1))},
 	}
+	if cfg.Watch != nil {
+		defer cfg.Watch(tally)()
+	}
 	if err := s.open(); err != nil {
 		return err
 	}

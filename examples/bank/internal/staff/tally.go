@@ -23,6 +23,24 @@ const (
 	outcomes
 )
 
+// words are how outcomes are written.
+var words = [outcomes]string{"committed", "refused", "unknown", "failed"}
+
+func (o Outcome) String() string { return words[o] }
+
+// MarshalText writes an outcome as String does.
+func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (o *Outcome) UnmarshalText(text []byte) error {
+	i := slices.Index(words[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("no outcome is called %q", text)
+	}
+	*o = Outcome(i)
+	return nil
+}
+
 // Tally counts what happens. It is safe for concurrent use; its maps are to be
 // read when everybody is gone.
 type Tally struct {
@@ -32,6 +50,8 @@ type Tally struct {
 	Inherited atomic.Int64 // done again because their owner had died
 	PutBack   atomic.Int64 // waited for too long, lost, or left by an owner
 	Doubts    atomic.Int64
+	// LeftToOthers are committed units that DynamoDB did not let their owners finish.
+	LeftToOthers atomic.Int64
 	// Owners.
 	Died, Left, Paused atomic.Int64
 	// Statements.
@@ -153,6 +173,17 @@ func (t *Tally) request(r lockset.RequestInfo) {
 	if r.Err != nil {
 		of.Errors++
 	}
+}
+
+// Sent is how many requests were sent, and the capacity units they took.
+func (t *Tally) Sent() (n int, capacity float64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.Requests {
+		n += r.Sent
+		capacity += r.Capacity
+	}
+	return n, capacity
 }
 
 func entry[V any](m map[string]*V, key string) *V {

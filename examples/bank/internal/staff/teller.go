@@ -35,15 +35,17 @@ func (t teller) work() {
 // do does a job and decides, by the error alone, what becomes of it.
 func (t teller) do(job Job) {
 	start := time.Now()
-	err := job.Do(t.owner.ctx, t.owner.bank)
+	bank := *t.owner.bank
+	bank.Job = job.Name
+	err := job.Do(t.owner.ctx, &bank)
 	switch gone := t.owner.ctx.Err() != nil; {
 	case err == nil:
-		t.over(job, Committed, time.Since(start))
+		t.over(job, Committed, time.Since(start), nil)
 	case t.owner.dead():
 		t.heirs(job)
 	case refusal(err) != nil:
 		t.tally.refused(refusal(err))
-		t.over(job, Refused, 0)
+		t.over(job, Refused, 0, nil)
 	case gone && unitofwork.NextOf(err) != unitofwork.AskLater:
 		t.putBack(job, err) // nothing was written: somebody else does it
 	default:
@@ -71,7 +73,8 @@ func (t teller) next(job Job, err error) {
 
 // again reports whether an error that holdall does not judge allows to start over.
 func again(err error) bool {
-	return errors.Is(err, books.ErrChanged) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, fencing.ErrStale)
+	return errors.Is(err, books.ErrChanged) || errors.Is(err, books.ErrUnanswered) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, fencing.ErrStale)
 }
 
 // heirs: a dead owner tells nobody what it knew. Whoever comes after it does a
@@ -79,7 +82,7 @@ func again(err error) bool {
 // know about the others.
 func (t teller) heirs(job Job) {
 	if !job.Once {
-		t.over(job, Unknown, 0)
+		t.over(job, Unknown, 0, nil)
 		return
 	}
 	t.tally.Inherited.Add(1)
@@ -110,13 +113,13 @@ func (t teller) doubt(job Job, err error) {
 			t.fail(job, askErr)
 			return
 		case askErr == nil && outcome == unitofwork.Committed:
-			t.over(job, Committed, 0)
+			t.over(job, Committed, 0, nil)
 			return
 		case askErr == nil && outcome == unitofwork.NotCommitted:
 			t.putBack(job, err)
 			return
 		case askErr == nil && outcome == unitofwork.Forgotten, ctx.Err() != nil:
-			t.over(job, Unknown, 0)
+			t.over(job, Unknown, 0, nil)
 			return
 		}
 		pause(ctx, 100*time.Millisecond)
@@ -130,14 +133,17 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (t teller) over(job Job, o Outcome, took time.Duration) {
+func (t teller) over(job Job, o Outcome, took time.Duration, why error) {
 	t.tally.over(job.Kind, o, took)
+	if job.Told != nil {
+		job.Told(o, why)
+	}
 	t.desk.done()
 }
 
 func (t teller) fail(job Job, err error) {
 	t.tally.unexpected(job.Kind, err)
-	t.over(job, Failed, 0)
+	t.over(job, Failed, 0, err)
 }
 
 func (t teller) putBack(job Job, err error) {

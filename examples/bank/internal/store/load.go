@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/holdall/holdall/examples/bank/internal/audit"
+	"github.com/holdall/holdall/examples/bank/internal/books"
 )
 
 // Load reads all of the bank's records. It is for when all work has ended.
@@ -28,6 +29,12 @@ func (t *Tables) Load(ctx context.Context) (audit.Records, error) {
 	return r, err
 }
 
+// Customers reads all customers, in no particular order.
+func (t *Tables) Customers(ctx context.Context) (customers []books.Customer, err error) {
+	err = all(&customers)(ctx, t.db, t.Books.Customers.Name)
+	return customers, err
+}
+
 // all scans a table, page by page, into a slice.
 func all[T any](into *[]T) func(context.Context, DB, string) error {
 	return func(ctx context.Context, db DB, table string) error {
@@ -37,7 +44,7 @@ func all[T any](into *[]T) func(context.Context, DB, string) error {
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
 			if err != nil {
-				return fmt.Errorf("read table %q: %w", table, err)
+				return fmt.Errorf("read table %q: %w", table, books.Unanswered(err))
 			}
 			var records []T
 			if err := attributevalue.UnmarshalListOfMaps(page.Items, &records); err != nil {

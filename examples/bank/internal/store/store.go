@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/holdall/holdall/examples/bank/internal/books"
 	"github.com/holdall/holdall/internal/memdynamo"
@@ -92,6 +93,7 @@ func Open(ctx context.Context, w Where) (DB, error) {
 			o.BaseEndpoint = aws.String(w.Endpoint)
 		}
 		o.DisableValidateResponseChecksum = !w.AWS // DynamoDB Local's are wrong
+		o.Logger = logging.Nop{}                   // of broken connections everybody hears by errors
 	}), nil
 }
 

@@ -1,0 +1,115 @@
+package chaos
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/holdall/holdall/integration/engines"
+)
+
+// branch is a process of the bank, and those that came after it under its name.
+type branch struct {
+	name    string
+	command []string // without its endpoint
+	line    *line
+	diary   string
+
+	mu    sync.Mutex
+	child *engines.Child
+	busy  bool // something is being done to it
+	stops []stop
+}
+
+// stop is a time during which a branch was stopped.
+type stop struct{ from, to time.Time }
+
+// start starts a process, and returns when it works: it has asked for something. Until
+// then a signal would end it like any program.
+func (b *branch) start() error {
+	asks := b.line.next()
+	args := append([]string{}, b.command[1:]...)
+	child, err := engines.StartChild(exec.Command(b.command[0], append(args, "-endpoint", b.line.URL())...))
+	if err != nil {
+		return fmt.Errorf("branch %s: %w", b.name, err)
+	}
+	b.mu.Lock()
+	b.child = child
+	b.mu.Unlock()
+	select {
+	case <-asks:
+		return nil
+	case <-child.Exited():
+		return fmt.Errorf("branch %s: %w; it wrote:\n%s", b.name, child.Wait(), child.Output())
+	}
+}
+
+// claim reports whether nobody else is doing something to the branch. Who has
+// claimed it must let go of it.
+func (b *branch) claim() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.busy {
+		return false
+	}
+	b.busy = true
+	return true
+}
+
+func (b *branch) letGo() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.busy = false
+}
+
+// kill ends the process as kill -9 does.
+func (b *branch) kill() { b.child.Kill() }
+
+// freeze stops the process for so long.
+func (b *branch) freeze(d time.Duration) error {
+	if err := b.child.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	s := stop{from: time.Now()}
+	time.Sleep(d)
+	s.to = time.Now()
+	if err := b.child.Signal(syscall.SIGCONT); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stops = append(b.stops, s)
+	return nil
+}
+
+// errEndless: a process did not end when it was told to.
+var errEndless = errors.New("did not end")
+
+// end tells the process to begin nothing new, and waits until it has brought to an
+// end what it had begun.
+func (b *branch) end(patience time.Duration) error {
+	if err := b.child.Signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("branch %s: %w; it wrote:\n%s", b.name, err, b.child.Output())
+	}
+	select {
+	case <-b.child.Exited():
+	case <-time.After(patience):
+		_ = b.child.Signal(syscall.SIGQUIT) // it says what its goroutines do
+		select {
+		case <-b.child.Exited():
+		case <-time.After(10 * time.Second):
+			b.child.Kill()
+		}
+		return fmt.Errorf("branch %s: %w within %v; it wrote:\n%s", b.name, errEndless, patience, b.child.Output())
+	}
+	if err := b.child.Wait(); err != nil {
+		return fmt.Errorf("branch %s: %w; it wrote:\n%s", b.name, err, b.child.Output())
+	}
+	return nil
+}
+
+func diaryOf(dir, name string) string { return filepath.Join(dir, name+".diary") }

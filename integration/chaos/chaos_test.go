@@ -1,0 +1,158 @@
+package chaos
+
+import (
+	"context"
+	"flag"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/integration/engines"
+)
+
+var (
+	rounds = flag.Int("rounds", 20, "rounds on dynoxide; one thing goes wrong in each")
+	local  = flag.Int("local", 5, "rounds on DynamoDB Local")
+	aDay   = flag.Int("day", 50, "rounds after which the books are closed and audited, and others begun")
+	seed   = flag.Uint64("seed", 0, "what goes wrong is drawn from it (default: one that is drawn, and told)")
+)
+
+func TestMain(m *testing.M) { os.Exit(engines.Main(m)) }
+
+// theSeed is the seed that was asked for, or another each time. That of a day is
+// drawn from it and the day's number.
+func theSeed(t *testing.T) uint64 {
+	t.Helper()
+	s := *seed
+	for s == 0 {
+		s = rand.Uint64()
+	}
+	t.Logf("-seed %d", s)
+	return s
+}
+
+// bank builds the program.
+func bank(t *testing.T) string {
+	t.Helper()
+	root, err := engines.Root()
+	require.NoError(t, err)
+	program := filepath.Join(t.TempDir(), "bank")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./examples/bank")
+	build.Dir = root
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+	return program
+}
+
+// Processes that are killed and stopped, an engine that is killed and forgets its
+// request tokens, a network that does what it likes: the books, the archive and
+// what everybody was told are exact.
+func TestChaos(t *testing.T) {
+	t.Parallel()
+	program, s := bank(t), theSeed(t)
+	all := newReport()
+	for n := 0; all.rounds() < *rounds; n++ {
+		dir := keptIfFailed(t)
+		archive := filepath.Join(dir, "archive.db")
+		if n%2 == 1 {
+			archive = engines.Postgres(t)
+		}
+		server, err := engines.Start(t.Context(), engines.KindDynoxide, filepath.Join(dir, "tables.db"))
+		require.NoError(t, err)
+		work(t, all, min(*aDay, *rounds-all.rounds()), Day{
+			Bank: program, Dir: dir, Archive: archive, Engine: server, Prefix: prefix(n),
+			Seed: s ^ uint64(n)<<32, Lease: 2 * time.Second, Branches: 3, Tellers: 6, Think: 200 * time.Millisecond, Shares: everything, Pace: 600 * time.Millisecond,
+		})
+		server.Kill()
+	}
+	t.Logf("\ndynoxide %s, with a file: %v", engines.DynoxideVersion, all)
+}
+
+// DynamoDB Local loses what it has acknowledged when it is killed, so only its
+// clients are.
+func TestChaosOnDynamoDBLocal(t *testing.T) {
+	t.Parallel()
+	program, s := bank(t), theSeed(t)
+	all := newReport()
+	e := engines.DynamoDBLocal(t)
+	for n := 0; all.rounds() < *local; n++ {
+		dir := keptIfFailed(t)
+		work(t, all, min(*aDay, *local-all.rounds()), Day{
+			Bank: program, Dir: dir, Archive: filepath.Join(dir, "archive.db"), Engine: e.Server, Prefix: e.Table(prefix(n)),
+			Seed: s ^ uint64(n)<<32, Lease: 10 * time.Second, Branches: 3, Tellers: 2, Think: 200 * time.Millisecond, Shares: clientsOnly, Pace: 2 * time.Second,
+		})
+	}
+	t.Logf("\n%s: %v", e.Name, all)
+}
+
+func prefix(n int) string { return "day" + string(rune('a'+n/26%26)) + string(rune('a'+n%26)) + "-" }
+
+// work has a bank work for so many rounds, and audits it.
+func work(t *testing.T, all *report, rounds int, cfg Day) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	start := time.Now()
+	d, err := open(ctx, cfg)
+	require.NoError(t, err)
+	defer d.quit()
+	for had := 0; had < rounds && d.failed() == nil; had = d.had() {
+		d.round(ctx)
+	}
+	all.finish(t, d)
+	all.took += time.Since(start)
+	t.Logf("%d rounds, all is exact: %s", all.rounds(), time.Since(start).Round(time.Second))
+}
+
+// finish ends a day, audits it, sees that nothing is held any more when everybody is
+// gone, and adds it to the report.
+func (r *report) finish(t *testing.T, d *day) {
+	t.Helper()
+	require.NoError(t, d.close(patience(d.Lease)))
+	out, err := d.audit(t.Context())
+	require.NoError(t, err, out)
+	_, r.audit, _ = strings.Cut(out, "\n\n") // the books: the rest is about the archive and what was told
+
+	before, after, err := inherit(t.Context(), engines.Client(d.Engine.Endpoint), d.Prefix, d.Lease)
+	require.NoError(t, err)
+	require.Empty(t, after.held, "rows that nobody can have when everybody is gone")
+	for _, b := range d.branches {
+		entries, err := readDiary(b.diary)
+		require.NoError(t, err)
+		calm := heldSince(entries, d.calm)
+		for _, unit := range before.units {
+			require.False(t, calm[unit], "unit %s of %s left its locks, though nothing went wrong any more: %v", unit, b.name, before.held)
+		}
+	}
+	begun := sum(r.begun)
+	require.NoError(t, r.add(d, before))
+	require.Greater(t, sum(r.begun), begun, "nobody worked")
+	for _, after := range r.known {
+		require.Less(t, after, d.Lease, "a process that was stopped learned late that its locks are lost")
+	}
+}
+
+// patience is for the end of work. Tellers do what they have begun, after those who
+// died: a unit of all customers waits for each of these in turn.
+func patience(lease time.Duration) time.Duration { return time.Minute + 10*lease }
+
+// keptIfFailed is a folder that stays if the test fails: diaries, tables, the archive.
+func keptIfFailed(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "holdall-chaos-") //nolint:usetesting // that of a test that failed stays
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("kept %s", dir)
+			return
+		}
+		_ = os.RemoveAll(dir)
+	})
+	return dir
+}

@@ -1,0 +1,258 @@
+// Package chaos has the example bank work as several processes while these are
+// killed and stopped by the operating system, their engine is killed and restarted,
+// and the network between does what it likes. Then the books, the archive and what
+// everybody was told are audited. It runs on the clock of the machine: the seed says
+// what goes wrong, and nobody says when exactly.
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdall/holdall/integration/engines"
+)
+
+// Day says how a bank works for a while, and what goes wrong meanwhile.
+type Day struct {
+	Bank    string // the program
+	Dir     string // for what it writes
+	Archive string // where statements go
+	Engine  *engines.Server
+	Prefix  string // of the tables, and of those of the archive
+
+	Seed     uint64
+	Lease    time.Duration
+	Branches int
+	Tellers  int
+	Think    time.Duration // of a teller, with the locks held, at most
+	Rate     float64       // units a second of each branch; 0: as many as can be
+	Shares   []share
+	Pace     time.Duration // between two rounds, on average
+	// Steady is how many branches are not killed, of all the first ones.
+	Steady int
+}
+
+// day is one that has begun.
+type day struct {
+	Day
+	net      *network
+	branches []*branch
+	auditor  *line // has good weather
+	plan     *plan
+
+	under  sync.WaitGroup // mishaps that have an end
+	engine sync.Mutex     // held while the engine is being restarted
+	stormy atomic.Bool
+
+	calm time.Time // since when nothing goes wrong any more
+
+	mu       sync.Mutex
+	happened map[mishap]int
+	errs     []error
+}
+
+// customers and what each has: all together, they do not fit into one transaction.
+const (
+	customers = "50"
+	mix       = "payment=120,move=24,interest=24,merge=3,month-end=3"
+)
+
+func open(ctx context.Context, d Day) (*day, error) {
+	o := &day{
+		Day: d, net: newNetwork(d.Engine.Endpoint), happened: map[mishap]int{},
+		plan: &plan{d.Shares, d.Branches, d.Lease, d.Pace, rand.New(rand.NewPCG(d.Seed, 0))},
+	}
+	var err error
+	if o.auditor, err = newLine(o.net, weather{}, d.Seed, 1000); err != nil {
+		return nil, err
+	}
+	if out, err := o.run(ctx, "open", "-customers", customers, "-archive", d.Archive, "-tellers", "4", "-quiet"); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, out)
+	}
+	for i := range d.Branches {
+		name := "b" + strconv.Itoa(i)
+		l, err := newLine(o.net, usual(d.Lease), d.Seed, uint64(i))
+		if err != nil {
+			return nil, err
+		}
+		b := &branch{name: name, line: l, diary: diaryOf(d.Dir, name), command: []string{
+			d.Bank, "branch", "-prefix", d.Prefix, "-lease", d.Lease.String(), "-name", name, "-seed", strconv.FormatUint(d.Seed, 10),
+			"-diary", diaryOf(d.Dir, name), "-archive", d.Archive, "-tellers", strconv.Itoa(d.Tellers), "-mix", mix,
+			"-rate", fmt.Sprint(d.Rate), "-think", d.Think.String(), "-quiet",
+		}}
+		o.branches = append(o.branches, b)
+		if err := b.start(); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+// run runs a command of the bank to its end, on a line on which nothing goes wrong.
+func (d *day) run(ctx context.Context, command string, args ...string) (string, error) {
+	args = append([]string{command, "-endpoint", d.auditor.URL(), "-prefix", d.Prefix, "-lease", d.Lease.String()}, args...)
+	cmd := exec.CommandContext(ctx, d.Bank, args...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("bank %s: %w", command, err)
+	}
+	return string(out), err
+}
+
+// round lets one thing go wrong. What has an end ends by itself, while others go on.
+func (d *day) round(ctx context.Context) {
+	r := d.plan.next()
+	b := d.branches[r.branch]
+	do := map[mishap]func() error{
+		killBranch:    func() error { return d.replace(b, r.length) },
+		stopBranch:    func() error { return b.freeze(r.length) },
+		stopShortly:   func() error { return b.freeze(r.length) },
+		killEngine:    func() error { return d.restartEngine(ctx, r.length) },
+		storms:        func() error { return d.storm(r.of, r.length) },
+		partition:     func() error { return d.cutOff(b, r.length) },
+		recoverWorker: func() error { return d.recover(ctx) },
+	}[r.mishap]
+	ofBranch := r.mishap == killBranch || r.mishap == stopBranch || r.mishap == stopShortly
+	if r.mishap == killBranch && r.branch < d.Steady || ofBranch && !b.claim() {
+		return // it is stopped, say; somebody else's turn
+	}
+	d.mu.Lock()
+	d.happened[r.mishap]++
+	d.mu.Unlock()
+	d.under.Go(func() {
+		if ofBranch {
+			defer b.letGo()
+		}
+		if err := do(); err != nil {
+			d.fail(fmt.Errorf("%s: %w", r.mishap, err))
+		}
+	})
+	time.Sleep(r.pause)
+}
+
+// had is how many rounds there were.
+func (d *day) had() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return sum(d.happened)
+}
+
+func (d *day) fail(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.errs = append(d.errs, err)
+}
+
+func (d *day) failed() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return errors.Join(d.errs...)
+}
+
+// replace kills a branch, and starts another in its place.
+func (d *day) replace(b *branch, after time.Duration) error {
+	if !b.child.Alive() {
+		return fmt.Errorf("%s has ended by itself: %w; it wrote:\n%s", b.name, b.child.Wait(), b.child.Output())
+	}
+	b.kill()
+	time.Sleep(after)
+	return b.start()
+}
+
+func (d *day) restartEngine(ctx context.Context, after time.Duration) error {
+	d.engine.Lock()
+	defer d.engine.Unlock()
+	d.net.setDown(true)
+	d.Engine.Kill()
+	time.Sleep(after)
+	if err := d.Engine.Restart(ctx); err != nil {
+		return err
+	}
+	d.net.setDown(false)
+	d.net.copyRecent(time.Duration((1 + rand.Float64()) * float64(d.Lease)))
+	return nil
+}
+
+func (d *day) storm(of fate, length time.Duration) error {
+	if !d.stormy.CompareAndSwap(false, true) {
+		return nil // there is one
+	}
+	for _, b := range d.branches {
+		b.line.setWeather(storm(of, d.Lease))
+	}
+	time.Sleep(length)
+	for _, b := range d.branches {
+		b.line.setWeather(usual(d.Lease))
+	}
+	d.stormy.Store(false)
+	return nil
+}
+
+func (d *day) cutOff(b *branch, length time.Duration) error {
+	b.line.setCut(true)
+	time.Sleep(length)
+	b.line.setCut(false)
+	return nil
+}
+
+// recover runs beside the work. The engine may be killed under it: that is told,
+// and nothing else is.
+func (d *day) recover(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	restarts, down := d.net.restarts(), d.net.isDown()
+	out, err := d.run(ctx, "recover")
+	if err != nil && !down && d.net.restarts() == restarts {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
+}
+
+// close ends the mishaps and, after a calm lease, the work, and lets everything be
+// carried out that is late.
+func (d *day) close(patience time.Duration) error {
+	d.under.Wait()
+	for _, b := range d.branches {
+		b.line.setWeather(weather{})
+	}
+	d.calm = time.Now()
+	time.Sleep(d.Lease)
+	ends := make(chan error, len(d.branches))
+	for _, b := range d.branches {
+		go func() { ends <- b.end(patience) }()
+	}
+	errs := []error{d.failed()}
+	for range d.branches {
+		errs = append(errs, <-ends)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for _, b := range d.branches { // nobody asks any more
+		errs = append(errs, b.line.drain(ctx))
+	}
+	d.net.late.Wait()
+	return errors.Join(errs...)
+}
+
+// audit says whether books, archive and outcomes are exact.
+func (d *day) audit(ctx context.Context) (string, error) {
+	return d.run(ctx, "audit", "-archive", d.Archive, "-diaries", diaryOf(d.Dir, "*"), "-quiet")
+}
+
+// quit ends all that is left, however it stands.
+func (d *day) quit() {
+	for _, b := range d.branches {
+		if b.child != nil {
+			b.child.Kill()
+		}
+		b.line.close()
+	}
+	d.auditor.close()
+}

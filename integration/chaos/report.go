@@ -1,0 +1,106 @@
+package chaos
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// report sums up days.
+type report struct {
+	took     time.Duration
+	happened map[mishap]int
+	network  map[fate]int
+	begun    map[string]int            // by kind
+	told     map[string]map[string]int // by outcome, and kind
+	known    []time.Duration           // after SIGCONT, of sets that were lost meanwhile
+	dead     int                       // rows that the dead had
+	places   int
+	journal  int
+	audit    string // the last one
+}
+
+func newReport() *report {
+	return &report{happened: map[mishap]int{}, network: map[fate]int{}, begun: map[string]int{}, told: map[string]map[string]int{}}
+}
+
+// rounds is how many there were.
+func (r *report) rounds() int { return sum(r.happened) }
+
+func sum[K comparable](counts map[K]int) (n int) {
+	for _, times := range counts {
+		n += times
+	}
+	return n
+}
+
+func addTo[K comparable](counts, more map[K]int) {
+	for k, n := range more {
+		counts[k] += n
+	}
+}
+
+func (r *report) add(d *day, left rest) error {
+	addTo(r.happened, d.happened)
+	addTo(r.network, d.net.counted())
+	for _, b := range d.branches {
+		entries, err := readDiary(b.diary)
+		if err != nil {
+			return err
+		}
+		begun, told := outcomes(entries)
+		addTo(r.begun, begun)
+		for outcome, kinds := range told {
+			if r.told[outcome] == nil {
+				r.told[outcome] = map[string]int{}
+			}
+			addTo(r.told[outcome], kinds)
+		}
+		r.known = append(r.known, known(entries, b.stops, d.Lease)...)
+	}
+	r.dead += len(left.held)
+	r.places += left.places
+	r.journal += left.journal
+	return nil
+}
+
+func (r *report) String() string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("%d rounds in %v", r.rounds(), r.took.Round(time.Second))
+	for _, m := range slices.Sorted(maps.Keys(r.happened)) {
+		line("%8d times %s", r.happened[m], m)
+	}
+	line("requests, of all branches")
+	for _, f := range slices.Sorted(maps.Keys(r.network)) {
+		line("%8d %s", r.network[f], f)
+	}
+	begun, told := sum(r.begun), 0
+	line("%d jobs begun: %s", begun, list(r.begun))
+	for _, outcome := range slices.Sorted(maps.Keys(r.told)) {
+		told += sum(r.told[outcome])
+		line("%8d told %s: %s", sum(r.told[outcome]), outcome, list(r.told[outcome]))
+	}
+	line("%8d of which nobody was told: their process was killed, and they had no ID", begun-told)
+	if n := len(r.known); n > 0 {
+		slices.Sort(r.known)
+		line("%d sets were lost while their process was stopped; nothing was written with them afterwards; it knew after SIGCONT within", n)
+		line("%10v half of the time, %v 99 of 100 times, %v always", r.known[n/2].Round(time.Microsecond),
+			r.known[n*99/100].Round(time.Microsecond), r.known[n-1].Round(time.Microsecond))
+	}
+	line("left in the tables: %d rows held until somebody wanted them, by those who were killed or cut off; %d places in queues, %d rows of journals",
+		r.dead, r.places, r.journal)
+	line("the last audit:\n%s", r.audit)
+	return b.String()
+}
+
+// list is counts by name, for people.
+func list(counts map[string]int) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[name], name))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,84 @@
+package chaos
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func planOf(seed uint64, shares []share) *plan {
+	return &plan{shares, 3, time.Second, 100 * time.Millisecond, rand.New(rand.NewPCG(seed, 0))}
+}
+
+// The seed decides what goes wrong.
+func TestAPlanIsDrawnFromItsSeed(t *testing.T) {
+	one, same, other := planOf(1, everything), planOf(1, everything), planOf(2, everything)
+	seen, differs := map[mishap]bool{}, false
+	for range 200 {
+		r := one.next()
+		require.Equal(t, r, same.next())
+		differs = differs || r != other.next()
+		seen[r.mishap] = true
+		switch r.mishap {
+		case stopBranch:
+			require.Greater(t, r.length, time.Second, "longer than a lease")
+		case stopShortly:
+			require.Less(t, r.length, time.Second-100*time.Millisecond, "shorter than a lease without its margin")
+		}
+	}
+	require.True(t, differs)
+	require.Len(t, seen, len(everything), "each of them comes about")
+	for range 200 {
+		require.NotEqual(t, killEngine, planOf(1, clientsOnly).next().mishap)
+	}
+}
+
+// A loss counts that was known after SIGCONT, of a set that was held at SIGSTOP.
+func TestKnown(t *testing.T) {
+	at := func(s int) time.Time { return time.Unix(int64(1000+s), 0) }
+	type unit = struct {
+		Unit string `json:"unit"`
+	}
+	holds := func(s int, name string) entry { return entry{At: at(s), Holds: &unit{name}} }
+	loses := func(s int, name string) entry { return entry{At: at(s), Lost: &unit{name}} }
+	stops := []stop{{at(10), at(20)}, {at(40), at(45)}}
+	require.Equal(t, []time.Duration{3 * time.Second, time.Second}, known([]entry{
+		holds(1, "early"), loses(5, "early"), // for another reason
+		holds(6, "first"), holds(7, "kept"), holds(22, "between"), loses(23, "first"),
+		loses(39, "between"), // for another reason
+		holds(39, "second"), loses(46, "second"),
+		holds(47, "late"), loses(60, "late"),
+	}, stops, 4*time.Second))
+	require.Equal(t, []time.Duration{11 * time.Second}, known([]entry{holds(6, "first"), loses(31, "first")}, stops, time.Second), "late")
+	require.Empty(t, known([]entry{holds(6, "first"), loses(21, "first")}, stops, time.Minute), "it need not have been lost by a short stop")
+	require.Empty(t, known([]entry{loses(21, "nobody's")}, stops, time.Second))
+}
+
+func TestOutcomes(t *testing.T) {
+	entries, err := readDiary(writeFile(t, `{"began":{"n":1,"job":"b/1","kind":"move"}}
+{"told":{"job":"b/1","outcome":"committed"}}
+{"began":{"n":2,"job":"b/2","kind":"payment"}}
+{"began":{"n":2,"job":"b/
+
+{"began":{"n":2,"job":"b/2","kind":"payment"}}
+{"told":{"job":"b/2","outcome":"refused"}}
+{"began":{"n":3,"job":"b/3","kind":"move"}}
+{"vitals":{"heap":5,"goroutines":6,"jobs":2,"requests":7,"capacity":1.5}}
+`))
+	require.NoError(t, err)
+	begun, told := outcomes(entries)
+	require.Equal(t, map[string]int{"move": 2, "payment": 1}, begun)
+	require.Equal(t, map[string]map[string]int{"committed": {"move": 1}, "refused": {"payment": 1}}, told)
+	require.Equal(t, &vitals{5, 6, 2, 7, 1.5}, entries[len(entries)-1].Vitals)
+}
+
+func writeFile(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "x")
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	return name
+}
