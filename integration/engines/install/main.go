@@ -1,6 +1,7 @@
 // Install fetches the engines that the tests run against into .engines/ at the
 // root of the repository, and sees to the C compiler that the race detector
-// takes. What is there already is only checked.
+// takes. What is there already is only checked. With names of tools behind it, it
+// sees to those alone.
 package main
 
 import (
@@ -18,7 +19,11 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := install(ctx); err != nil {
+	todo := install
+	if tools := os.Args[1:]; len(tools) > 0 {
+		todo = func(ctx context.Context) error { return provideNamed(ctx, tools) }
+	}
+	if err := todo(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "install:", err)
 		os.Exit(1)
 	}

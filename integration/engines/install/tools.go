@@ -17,8 +17,19 @@ var packages = map[string]string{
 	"java": "default-jre-headless",
 	"mvn":  "maven",
 	"npm":  "npm",
+	"spin": "spin",
 
 	"PostgreSQL": "postgresql",
+}
+
+// provideNamed is provide for tools that the caller names.
+func provideNamed(ctx context.Context, tools []string) error {
+	for _, tool := range tools {
+		if packages[tool] == "" {
+			return fmt.Errorf("nothing is known of %q", tool)
+		}
+	}
+	return provide(ctx, tools)
 }
 
 // provide makes sure that tools are there, and installs them where that can be
