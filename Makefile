@@ -11,12 +11,16 @@ BENCH_TIME   ?= 1s
 HOURS        ?= 500
 FROM         ?= 1
 PART         ?= 1/1
+ROUNDS       ?= 1000
+LOCAL_ROUNDS ?= 100
+SOAK         ?= 1h
+FUZZ_TIME    ?= 30s
 
 TOOLS        := $(CURDIR)/.tools
 LINT_VERSION := v2.15.0
 LINT         := $(TOOLS)/golangci-lint-$(LINT_VERSION)
 
-.PHONY: help demo engines test sim mutants bench lint fmt
+.PHONY: help demo engines test sim chaos soak mutants model fuzz bench lint fmt
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -42,9 +46,26 @@ sim: ## simulate HOURS host-hours (500) of everything that can go wrong, from se
 	@echo "simulating $(HOURS) host-hours from seed $(FROM)"; \
 	$(GO) test ./integration/simulation -run 'TestSimulation$$' -count=1 -v -timeout 0 -hours $(HOURS) -from $(FROM)
 
+# A short run of it is part of test.
+chaos: ## kill and stop real processes, and their engine, ROUNDS times (1000): a quarter of an hour
+	@$(GO) run ./integration/engines/install
+	@$(GO) test ./integration/chaos -run 'TestChaos' -count=1 -v -timeout 0 -rounds $(ROUNDS) -local $(LOCAL_ROUNDS)
+
+soak: ## have a bank of several processes work for SOAK (1h), with mishaps: what it needs must not grow
+	@$(GO) run ./integration/engines/install
+	@$(GO) test ./integration/chaos -run 'TestSoak$$' -count=1 -v -timeout 0 -soak $(SOAK)
+
 # Not part of test: it takes minutes. A change of the protocol runs it.
 mutants: ## weaken the protocol clause by clause: a test must notice each time (PART=1/4: of a quarter)
 	@$(GO) run ./integration/mutants -part $(PART)
+
+model: ## search the models of the protocol, all of them and each without its clauses, with Spin (PART=1/2: half of that)
+	@$(GO) run ./integration/engines/install spin gcc
+	@$(GO) run ./integration/model -part $(PART)
+
+# Not part of test: that runs the inputs that were kept.
+fuzz: ## any input to every fuzz target, each for FUZZ_TIME (30s)
+	@$(GO) run ./integration/fuzz -time $(FUZZ_TIME)
 
 bench: ## what locking, committing and waiting cost: requests, capacity, time
 	@$(GO) run ./integration/engines/install
