@@ -13,10 +13,7 @@ import (
 
 func TestTargetsAreFound(t *testing.T) {
 	found, err := targets(fstest.MapFS{
-		"a/b/x_test.go":     {Data: []byte("package b\n\nfunc FuzzOne(f *testing.F) {\n}\nfunc FuzzTwo(f *testing.F) {}\nfunc TestX(t *testing.T) {}\n")},
-		"a/not.go":          {Data: []byte("package a\n\nfunc FuzzNo(f *testing.F) {}\n")},
-		".hidden/x_test.go": {Data: []byte("package x\n\nfunc FuzzNo(f *testing.F) {}\n")},
-		"c/x_test.go":       {Data: []byte("package c\n\nfunc fuzzNo(f *testing.F) {}\nfunc Fuzzer() {}\n")},
+		"a/b/x_test.go": {Data: []byte("package b\n\nfunc FuzzOne(f *testing.F) {\n}\nfunc FuzzTwo(f *testing.F) {}\nfunc TestX(t *testing.T) {}\n")},
 	})
 	require.NoError(t, err)
 	require.Equal(t, []target{{"a/b", "FuzzOne"}, {"a/b", "FuzzTwo"}}, found)

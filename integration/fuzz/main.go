@@ -11,29 +11,16 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/signal"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/integration/program"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
-	stop()
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		os.Exit(2)
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "fuzz:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main("fuzz", run) }
 
 // run is the whole program: it returns when nothing that it started runs any more.
 func run(ctx context.Context, args []string) error {
@@ -96,32 +83,18 @@ func fuzz(ctx context.Context, root string, all []target, each time.Duration) er
 	return nil
 }
 
-// target is one fuzz target: a function of a test file.
-type target struct {
-	folder, name string
-}
+// target is one fuzz target.
+type target program.Test
 
-func (t target) String() string { return t.folder + "." + t.name }
-
-var declared = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(\w+ \*testing\.F\)`)
+func (t target) String() string { return t.Folder + "." + t.Name }
 
 // targets finds all fuzz targets of a repository, by folder.
-func targets(repository fs.FS) ([]target, error) {
-	var all []target
-	err := fs.WalkDir(repository, ".", func(p string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && p != "." && strings.HasPrefix(d.Name(), "."):
-			return fs.SkipDir
-		case d.IsDir() || !strings.HasSuffix(p, "_test.go"):
-			return nil
+func targets(repository fs.FS) (all []target, err error) {
+	tests, err := program.Tests(repository)
+	for _, t := range tests {
+		if strings.HasPrefix(t.Name, "Fuzz") {
+			all = append(all, target(t))
 		}
-		text, err := fs.ReadFile(repository, p)
-		for _, found := range declared.FindAllStringSubmatch(string(text), -1) {
-			all = append(all, target{path.Dir(p), found[1]})
-		}
-		return err
-	})
+	}
 	return all, err
 }

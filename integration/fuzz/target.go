@@ -55,8 +55,8 @@ func read(output string) result {
 // command is interrupted, as it wants it in order to end its own children.
 func (t target) fuzz(ctx context.Context, root string, each time.Duration) (result, error) {
 	var out bytes.Buffer
-	cmd := exec.CommandContext(ctx, "go", "test", "./"+t.folder,
-		"-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", each.String(), "-fuzzminimizetime", "500x")
+	cmd := exec.CommandContext(ctx, "go", "test", "./"+t.Folder,
+		"-run", "^$", "-fuzz", "^"+t.Name+"$", "-fuzztime", each.String(), "-fuzzminimizetime", "500x")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = root, &out, &out
 	cmd.WaitDelay = 10 * time.Second
 	cmd.Cancel = func() error {

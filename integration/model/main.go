@@ -10,28 +10,16 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"syscall"
 	"time"
 
 	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/integration/program"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
-	stop()
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		os.Exit(2)
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "model:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main("model", run) }
 
 // run is the whole program: it returns when nothing that it started runs any
 // more, and what it wrote is gone.
@@ -40,7 +28,7 @@ func run(ctx context.Context, args []string) error {
 	pattern := flags.String("run", "", `only the searches whose name, "model" or "model without clause", matches this `+"`regexp`")
 	list := flags.Bool("list", false, "print the clauses as a Markdown table and search nothing")
 	whole := flags.Bool("whole", false, "only the models as they are, none without a clause")
-	share := flags.String("part", "1/1", "only the `i/n`-th part of the searches: every n-th, from the i-th")
+	share := flags.String("part", "1/1", program.Share)
 	workers := flags.Int("workers", min(2, runtime.NumCPU()), "how many searches run at once")
 	timeout := flags.Duration("timeout", 10*time.Minute, "how long one search may take")
 	if err := flags.Parse(args); err != nil {
@@ -62,7 +50,7 @@ func run(ctx context.Context, args []string) error {
 	if *list {
 		return printTable(ctx, root, models)
 	}
-	tasks, err := part(chosen(models, wanted, *whole), *share)
+	tasks, err := program.Part(chosen(models, wanted, *whole), *share)
 	if err != nil {
 		return err
 	}
@@ -104,18 +92,6 @@ func chosen(models []model, wanted *regexp.Regexp, whole bool) (tasks []task) {
 		}
 	}
 	return tasks
-}
-
-// part returns every n-th search, from the i-th, of "i/n".
-func part(of []task, share string) (some []task, err error) {
-	var i, n int
-	if _, err := fmt.Sscanf(share, "%d/%d", &i, &n); err != nil || i < 1 || i > n {
-		return nil, fmt.Errorf("-part: %q is not one of 1/n to n/n", share)
-	}
-	for at := i - 1; at < len(of); at += n {
-		some = append(some, of[at])
-	}
-	return some, nil
 }
 
 // printTable prints the table that docs/faults.md has.

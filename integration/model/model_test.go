@@ -160,20 +160,6 @@ func TestSearchesAreChosen(t *testing.T) {
 	require.Equal(t, []string{"example", "example without free", "example without seen", "example without any"}, names("", false))
 	require.Equal(t, []string{"example"}, names("", true))
 	require.Equal(t, []string{"example without seen"}, names("seen", false))
-
-	searches := chosen([]model{m}, regexp.MustCompile(""), false)
-	var parts []task
-	for _, share := range []string{"1/3", "2/3", "3/3"} {
-		some, err := part(searches, share)
-		require.NoError(t, err)
-		require.NotEmpty(t, some)
-		parts = append(parts, some...)
-	}
-	require.ElementsMatch(t, searches, parts)
-	for _, share := range []string{"0/3", "4/3", "1", "", "a/b"} {
-		_, err := part(searches, share)
-		require.Error(t, err, share)
-	}
 }
 
 // What a clause prevents was declared by hand: every search of all compares it.

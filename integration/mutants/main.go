@@ -14,40 +14,16 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"syscall"
 	"time"
 
 	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/integration/program"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
-	stop()
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		os.Exit(2)
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "mutants:", err)
-		os.Exit(1)
-	}
-}
-
-// part returns every n-th mutant, from the i-th, of "i/n".
-func part(of []mutant, share string) (some []mutant, err error) {
-	var i, n int
-	if _, err := fmt.Sscanf(share, "%d/%d", &i, &n); err != nil || i < 1 || i > n {
-		return nil, fmt.Errorf("-part: %q is not one of 1/n to n/n", share)
-	}
-	for at := i - 1; at < len(of); at += n {
-		some = append(some, of[at])
-	}
-	return some, nil
-}
+func main() { program.Main("mutants", run) }
 
 // run is the whole program: it returns when nothing that it started runs any
 // more, and what it wrote is gone.
@@ -57,7 +33,7 @@ func run(ctx context.Context, args []string) error {
 	list := flags.Bool("list", false, "print the mutants as a Markdown table and run nothing")
 	simulate := flags.Float64("simulate", 0, "see which the simulation alone catches within so many simulated `hours`; the named tests are left out")
 	rounds := flags.Int("chaos", 0, "see which so many `rounds` of integration/chaos alone catch; the named tests are left out")
-	share := flags.String("part", "1/1", "only the `i/n`-th part of them: every n-th, from the i-th")
+	share := flags.String("part", "1/1", program.Share)
 	workers := flags.Int("workers", runtime.NumCPU(), "how many to build and run at once")
 	timeout := flags.Duration("timeout", 2*time.Minute, "how long one test may take")
 	if err := flags.Parse(args); err != nil {
@@ -67,7 +43,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("-run: %w", err)
 	}
-	chosen, err := part(selected(all(), wanted), *share)
+	chosen, err := program.Part(selected(all(), wanted), *share)
 	if err != nil {
 		return err
 	}

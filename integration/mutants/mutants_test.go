@@ -1,9 +1,6 @@
 package main
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/integration/program"
 )
 
 func root(t *testing.T) string {
@@ -52,31 +50,11 @@ func TestClausesAreToldApart(t *testing.T) {
 
 // A test that was renamed would catch nothing.
 func TestWhatIsToCatchMutantsExists(t *testing.T) {
-	tests := map[string]map[string]bool{}
-	for _, m := range all() {
-		if tests[m.by.in] == nil {
-			tests[m.by.in] = testsIn(t, m.by.in)
-		}
-		require.True(t, tests[m.by.in][m.by.test], "%s: there is no %s", m.clause, m.by)
-	}
-}
-
-// testsIn returns the names of a package's tests.
-func testsIn(t *testing.T, folder string) map[string]bool {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root(t), folder, "*_test.go"))
+	tests, err := program.Tests(os.DirFS(root(t)))
 	require.NoError(t, err)
-	names := map[string]bool{}
-	for _, file := range files {
-		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-		require.NoError(t, err)
-		for _, d := range f.Decls {
-			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && (strings.HasPrefix(fn.Name.Name, "Test") || strings.HasPrefix(fn.Name.Name, "Fuzz")) {
-				names[fn.Name.Name] = true
-			}
-		}
+	for _, m := range all() {
+		require.Contains(t, tests, program.Test{Folder: m.by.in, Name: m.by.test}, m.clause)
 	}
-	return names
 }
 
 // Only the named test's own failure is a catch.

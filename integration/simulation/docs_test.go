@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/integration/program"
 )
 
 // faultLine is a line of the tables in docs/faults.md.
@@ -54,33 +56,6 @@ func faultLines(t *testing.T, page string) (lines []faultLine) {
 	return lines
 }
 
-var testFunction = regexp.MustCompile(`(?m)^func (Test\w+)\(\w+ \*testing\.T\)`)
-
-// testsOf returns all tests of the repository as folder.TestName.
-func testsOf(t *testing.T, repository fs.FS) map[string]bool {
-	t.Helper()
-	tests := map[string]bool{}
-	require.NoError(t, fs.WalkDir(repository, ".", func(p string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && p != "." && strings.HasPrefix(d.Name(), "."):
-			return fs.SkipDir
-		case d.IsDir() || !strings.HasSuffix(p, "_test.go"):
-			return nil
-		}
-		text, err := fs.ReadFile(repository, p)
-		if err != nil {
-			return err
-		}
-		for _, found := range testFunction.FindAllStringSubmatch(string(text), -1) {
-			tests[path.Base(path.Dir(p))+"."+found[1]] = true
-		}
-		return nil
-	}))
-	return tests
-}
-
 // aloneName is the test that injects just this fault.
 func aloneName(fault string) string {
 	return alone + strings.NewReplacer(" ", "_", ",", "").Replace(fault)
@@ -94,7 +69,12 @@ func TestEveryFaultHasItsLine(t *testing.T) {
 	require.NoError(t, err)
 	lines := faultLines(t, string(page))
 	require.GreaterOrEqual(t, len(lines), 36)
-	tests := testsOf(t, repository)
+	declared, err := program.Tests(repository)
+	require.NoError(t, err)
+	tests := map[string]bool{}
+	for _, test := range declared {
+		tests[path.Base(test.Folder)+"."+test.Name] = true
+	}
 	of := map[string]faultLine{}
 	for _, l := range lines {
 		_, twice := of[l.fault]
