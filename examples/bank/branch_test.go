@@ -11,6 +11,7 @@ import (
 	"github.com/holdall/holdall/examples/bank/internal/books"
 	"github.com/holdall/holdall/examples/bank/internal/diary"
 	"github.com/holdall/holdall/examples/bank/internal/staff"
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/lockset"
 )
 
@@ -91,6 +92,16 @@ func TestTestimony(t *testing.T) {
 	d.Acquired(lockset.AcquiredInfo{Unit: "u", Token: 12})
 	d.Acquired(lockset.AcquiredInfo{Unit: "v", Token: 13})
 	d.Lost("v", lockset.ErrLost)
+	of := func(token fencing.Token) diary.Sends {
+		return diary.Sends{Job: "b1/3", Statements: []books.Statement{{Account: "a", Token: token}}}
+	}
+	for token, outcome := range map[fencing.Token]staff.Outcome{21: staff.Refused, 22: staff.Unknown, 23: staff.Committed} {
+		sends := of(token)
+		d.Write(diary.Line{Sends: &sends})
+		d.Write(diary.Line{Archived: &diary.Archived{Sends: sends, Outcome: outcome}})
+	}
+	killed := of(24)
+	d.Write(diary.Line{Sends: &killed})
 	require.NoError(t, d.Close())
 
 	got, err := hear(filepath.Join(dir, "*.diary"))
@@ -101,6 +112,15 @@ func TestTestimony(t *testing.T) {
 		Not:   map[string]bool{"b1/2": true},
 		Held:  map[audit.Hold]bool{{Branch: "b1", Token: 12}: true, {Branch: "b1", Token: 13}: true},
 		Lost:  map[audit.Hold]bool{{Branch: "b1", Token: 13}: true},
+		Filing: audit.Filing{
+			Sent: map[books.Statement]bool{
+				{Account: "a", Token: 21}: true, {Account: "a", Token: 22}: true, {Account: "a", Token: 23}: true, {Account: "a", Token: 24}: true,
+			},
+			Written: map[books.Statement]bool{{Account: "a", Token: 23}: true},
+			Stale:   map[books.Statement]bool{{Account: "a", Token: 21}: true},
+			Done:    map[string]bool{"b1/3": true},
+			Filed:   map[string]bool{"b1/3": true},
+		},
 	}, got)
 	_, err = hear(filepath.Join(dir, "none*"))
 	require.ErrorContains(t, err, "none*")
