@@ -2,11 +2,14 @@ package main
 
 import (
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/examples/bank/internal/archive"
 	"github.com/holdall/holdall/examples/bank/internal/audit"
 	"github.com/holdall/holdall/examples/bank/internal/books"
 	"github.com/holdall/holdall/examples/bank/internal/diary"
@@ -71,6 +74,28 @@ func TestBranchesDoDifferentWork(t *testing.T) {
 	require.Equal(t, "payment-7", newTown(&options{}).id("payment", 7), "there is one bank")
 	require.Equal(t, []books.Child{{ID: "a1", Home: "c1"}, {ID: "a3", Home: "c2"}}, one.town.accounts)
 	require.Equal(t, []string{"c1", "c2"}, one.town.everybody())
+}
+
+// Who could not open the books leaves no archive behind, which would be in the way of
+// who tries again; an archive of other books is left as it is, and named.
+func TestOpeningWithAnArchive(t *testing.T) {
+	t.Parallel()
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"__type":"AccessDeniedException"}`)
+	}))
+	defer refuses.Close()
+	file := filepath.Join(t.TempDir(), "archive.db")
+	args := []string{"open", "-endpoint", refuses.URL, "-prefix", "x-", "-archive", file, "-quiet"}
+	code, _, errs := bankRun(t.Context(), args...)
+	require.Equal(t, exitUnsound, code)
+	require.Contains(t, errs, "open: create the tables: ")
+	arch, err := archive.Open(t.Context(), archive.Config{Where: file, Prefix: "x-"})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, arch.Close(t.Context())) }()
+	code, _, errs = bankRun(t.Context(), args...)
+	require.Equal(t, exitUnsound, code)
+	require.Equal(t, `open: archive: table "x-statements" exists already in SQLite, `+file+": choose another -archive or -prefix\n", errs)
 }
 
 // What an auditor hears in diaries.
