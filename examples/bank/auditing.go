@@ -30,9 +30,9 @@ func auditing(ctx context.Context, o *options, stdout, stderr io.Writer) (sound 
 		return false, err
 	}
 	sound = reportAudit(stdout, results)
+	var archived audit.Archive
 	if o.archive != "" {
-		archived, err := loadArchive(ctx, o)
-		if err != nil {
+		if archived, err = loadArchive(ctx, o); err != nil {
 			return false, err
 		}
 		sound = reportArchive(stdout, audit.CheckArchive(archived, records)) && sound
@@ -44,6 +44,12 @@ func auditing(ctx context.Context, o *options, stdout, stderr io.Writer) (sound 
 		}
 		say(stdout, "\n%d jobs were begun; %d changes told committed, %d told refused\n", len(testimony.Begun), len(testimony.Done), len(testimony.Not))
 		sound = reportChecks(stdout, "audit of what was told, against the books", "What was told is", audit.CheckTestimony(testimony, records)) && sound
+		if o.archive != "" {
+			say(stdout, "\n%d statements were sent to the archive; %d told written, %d told stale\n",
+				len(testimony.Filing.Sent), len(testimony.Filing.Written), len(testimony.Filing.Stale))
+			sound = reportChecks(stdout, "audit of what was told, against the archive", "What was told of statements is",
+				audit.CheckFiling(testimony.Filing, archived)) && sound
+		}
 	}
 	return sound, nil
 }
@@ -62,6 +68,10 @@ func hear(pattern string) (audit.Testimony, error) {
 	t := audit.Testimony{
 		Begun: map[string]bool{}, Done: map[string]bool{}, Not: map[string]bool{},
 		Held: map[audit.Hold]bool{}, Lost: map[audit.Hold]bool{},
+		Filing: audit.Filing{
+			Sent: map[books.Statement]bool{}, Written: map[books.Statement]bool{}, Stale: map[books.Statement]bool{},
+			Done: map[string]bool{}, Filed: map[string]bool{},
+		},
 	}
 	names, err := filepath.Glob(pattern)
 	if err == nil && len(names) == 0 {
@@ -97,12 +107,34 @@ func hearOne(t *audit.Testimony, lines []diary.Line) {
 			t.Not[l.Told.Job] = true
 		case l.Told != nil && l.Told.Outcome == staff.Committed && changes(kinds[l.Told.Job]):
 			t.Done[l.Told.Job] = true
+		case l.Told != nil && l.Told.Outcome == staff.Committed:
+			t.Filing.Done[l.Told.Job] = true
+		case l.Sends != nil:
+			addAll(t.Filing.Sent, l.Sends.Statements)
+		case l.Archived != nil:
+			hearArchived(&t.Filing, l.Archived)
 		case l.Holds != nil:
 			held[l.Holds.Unit] = l.Holds.Token
 			t.Held[audit.Hold{Branch: branch, Token: l.Holds.Token}] = true
 		case l.Lost != nil:
 			t.Lost[audit.Hold{Branch: branch, Token: held[l.Lost.Unit]}] = true
 		}
+	}
+}
+
+func hearArchived(f *audit.Filing, a *diary.Archived) {
+	switch a.Outcome {
+	case staff.Committed:
+		addAll(f.Written, a.Statements)
+		f.Filed[a.Job] = true
+	case staff.Refused:
+		addAll(f.Stale, a.Statements)
+	}
+}
+
+func addAll(set map[books.Statement]bool, statements []books.Statement) {
+	for _, s := range statements {
+		set[s] = true
 	}
 }
 

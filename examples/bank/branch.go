@@ -22,7 +22,8 @@ import (
 // The bank as several processes: one opens it, any number of branches work on it,
 // one audits it. Each of them may be killed; all that they share are the tables.
 
-// opening makes the tables, that of the archive too, and opens the customers.
+// opening makes the tables, that of the archive too, and opens the customers. An
+// archive stays only if there are books for it.
 func opening(ctx context.Context, o *options, stdout, stderr io.Writer) (sound bool, err error) {
 	o.keep = true
 	if o.archive != "" {
@@ -30,10 +31,12 @@ func opening(ctx context.Context, o *options, stdout, stderr io.Writer) (sound b
 		if err != nil {
 			return false, err
 		}
-		arch.Keep()
-		if err := arch.Close(ctx); err != nil {
-			return false, err
-		}
+		defer func() {
+			if sound {
+				arch.Keep()
+			}
+			err = errors.Join(err, arch.Close(context.WithoutCancel(ctx)))
+		}()
 	}
 	of, err := open(ctx, o, stderr)
 	if err != nil {

@@ -2,15 +2,19 @@ package main
 
 import (
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/examples/bank/internal/archive"
 	"github.com/holdall/holdall/examples/bank/internal/audit"
 	"github.com/holdall/holdall/examples/bank/internal/books"
 	"github.com/holdall/holdall/examples/bank/internal/diary"
 	"github.com/holdall/holdall/examples/bank/internal/staff"
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/lockset"
 )
 
@@ -72,6 +76,28 @@ func TestBranchesDoDifferentWork(t *testing.T) {
 	require.Equal(t, []string{"c1", "c2"}, one.town.everybody())
 }
 
+// Who could not open the books leaves no archive behind, which would be in the way of
+// who tries again; an archive of other books is left as it is, and named.
+func TestOpeningWithAnArchive(t *testing.T) {
+	t.Parallel()
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"__type":"AccessDeniedException"}`)
+	}))
+	defer refuses.Close()
+	file := filepath.Join(t.TempDir(), "archive.db")
+	args := []string{"open", "-endpoint", refuses.URL, "-prefix", "x-", "-archive", file, "-quiet"}
+	code, _, errs := bankRun(t.Context(), args...)
+	require.Equal(t, exitUnsound, code)
+	require.Contains(t, errs, "open: create the tables: ")
+	arch, err := archive.Open(t.Context(), archive.Config{Where: file, Prefix: "x-"})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, arch.Close(t.Context())) }()
+	code, _, errs = bankRun(t.Context(), args...)
+	require.Equal(t, exitUnsound, code)
+	require.Equal(t, `open: archive: table "x-statements" exists already in SQLite, `+file+": choose another -archive or -prefix\n", errs)
+}
+
 // What an auditor hears in diaries.
 func TestTestimony(t *testing.T) {
 	dir := t.TempDir()
@@ -91,6 +117,16 @@ func TestTestimony(t *testing.T) {
 	d.Acquired(lockset.AcquiredInfo{Unit: "u", Token: 12})
 	d.Acquired(lockset.AcquiredInfo{Unit: "v", Token: 13})
 	d.Lost("v", lockset.ErrLost)
+	of := func(token fencing.Token) diary.Sends {
+		return diary.Sends{Job: "b1/3", Statements: []books.Statement{{Account: "a", Token: token}}}
+	}
+	for token, outcome := range map[fencing.Token]staff.Outcome{21: staff.Refused, 22: staff.Unknown, 23: staff.Committed} {
+		sends := of(token)
+		d.Write(diary.Line{Sends: &sends})
+		d.Write(diary.Line{Archived: &diary.Archived{Sends: sends, Outcome: outcome}})
+	}
+	killed := of(24)
+	d.Write(diary.Line{Sends: &killed})
 	require.NoError(t, d.Close())
 
 	got, err := hear(filepath.Join(dir, "*.diary"))
@@ -101,6 +137,15 @@ func TestTestimony(t *testing.T) {
 		Not:   map[string]bool{"b1/2": true},
 		Held:  map[audit.Hold]bool{{Branch: "b1", Token: 12}: true, {Branch: "b1", Token: 13}: true},
 		Lost:  map[audit.Hold]bool{{Branch: "b1", Token: 13}: true},
+		Filing: audit.Filing{
+			Sent: map[books.Statement]bool{
+				{Account: "a", Token: 21}: true, {Account: "a", Token: 22}: true, {Account: "a", Token: 23}: true, {Account: "a", Token: 24}: true,
+			},
+			Written: map[books.Statement]bool{{Account: "a", Token: 23}: true},
+			Stale:   map[books.Statement]bool{{Account: "a", Token: 21}: true},
+			Done:    map[string]bool{"b1/3": true},
+			Filed:   map[string]bool{"b1/3": true},
+		},
 	}, got)
 	_, err = hear(filepath.Join(dir, "none*"))
 	require.ErrorContains(t, err, "none*")

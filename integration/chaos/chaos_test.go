@@ -110,8 +110,8 @@ func work(t *testing.T, all *report, rounds int, cfg Day) {
 	t.Logf("%d rounds, all is exact: %s", all.rounds(), time.Since(start).Round(time.Second))
 }
 
-// finish ends a day, audits it, sees that nothing is held any more when everybody is
-// gone, and adds it to the report.
+// finish ends a day, audits it, sees that nothing is left that may not be when
+// everybody is gone, and adds it to the report.
 func (r *report) finish(t *testing.T, d *day) {
 	t.Helper()
 	require.NoError(t, d.close(patience(d.Lease)))
@@ -121,7 +121,11 @@ func (r *report) finish(t *testing.T, d *day) {
 
 	before, after, err := inherit(t.Context(), engines.Client(d.Engine.Endpoint), d.Prefix, d.Lease)
 	require.NoError(t, err)
+	require.Empty(t, before.lasts, "what bank recover did not find")
 	require.Empty(t, after.held, "rows that nobody can have when everybody is gone")
+	require.Empty(t, after.marked, "rows that wait for a journal when everybody is gone")
+	require.Empty(t, after.places, "rows in whose queues somebody stands who is gone, though they were taken and freed")
+	require.Empty(t, after.lasts, "entries, records and journals of units that are done with")
 	for _, b := range d.branches {
 		entries, err := readDiary(b.diary)
 		require.NoError(t, err)
@@ -137,10 +141,6 @@ func (r *report) finish(t *testing.T, d *day) {
 		require.Less(t, after, d.Lease, "a process that was stopped learned late that its locks are lost")
 	}
 }
-
-// patience is for the end of work. Tellers do what they have begun, after those who
-// died: a unit of all customers waits for each of these in turn.
-func patience(lease time.Duration) time.Duration { return time.Minute + 10*lease }
 
 // keptIfFailed is a folder that stays if the test fails: diaries, tables, the archive.
 func keptIfFailed(t *testing.T) string {

@@ -215,6 +215,10 @@ func (d *day) recover(ctx context.Context) error {
 	return nil
 }
 
+// patience is for the end of work. Tellers do what they have begun, after those who
+// died: a unit of all customers waits for each of these in turn.
+func patience(lease time.Duration) time.Duration { return time.Minute + 10*lease }
+
 // close ends the mishaps and, after a calm lease, the work, and lets everything be
 // carried out that is late.
 func (d *day) close(patience time.Duration) error {

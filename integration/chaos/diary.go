@@ -8,7 +8,9 @@ import (
 	"time"
 )
 
-// entry is a line of a branch's diary, as far as it matters here.
+// entry is a line of a branch's diary, as far as it matters here. It is read as any
+// program would read it: a type that both could import would have to be public, and
+// with it what the bank calls an outcome.
 type entry struct {
 	At    time.Time `json:"at"`
 	Began *struct {

@@ -17,9 +17,9 @@ type report struct {
 	told     map[string]map[string]int // by outcome, and kind
 	known    []time.Duration           // after SIGCONT, of sets that were lost meanwhile
 	dead     int                       // rows that the dead had
-	places   int
-	journal  int
-	audit    string // the last one
+	places   int                       // of the dead
+	strays   int                       // rows of journals
+	audit    string                    // the last one
 }
 
 func newReport() *report {
@@ -61,8 +61,8 @@ func (r *report) add(d *day, left rest) error {
 		r.known = append(r.known, known(entries, b.stops, d.Lease)...)
 	}
 	r.dead += len(left.held)
-	r.places += left.places
-	r.journal += left.journal
+	r.places += len(left.places)
+	r.strays += left.strays
 	return nil
 }
 
@@ -90,8 +90,8 @@ func (r *report) String() string {
 		line("%10v half of the time, %v 99 of 100 times, %v always", r.known[n/2].Round(time.Microsecond),
 			r.known[n*99/100].Round(time.Microsecond), r.known[n-1].Round(time.Microsecond))
 	}
-	line("left in the tables: %d rows held until somebody wanted them, by those who were killed or cut off; %d places in queues, %d rows of journals",
-		r.dead, r.places, r.journal)
+	line("left after the audit: %d rows held, and %d places in queues, until somebody wanted these rows, of those who were killed or cut off", r.dead, r.places)
+	line("left for ever: %d rows of journals, other than the first, whose late copies nobody looks for", r.strays)
 	line("the last audit:\n%s", r.audit)
 	return b.String()
 }

@@ -131,20 +131,29 @@ func (a *Archive) create(ctx context.Context, d fencing.Dialect) error {
 		{a.tables.statements, "account TEXT NOT NULL PRIMARY KEY"},
 		{a.tables.written, "n " + number + ", account TEXT NOT NULL"},
 	} {
-		if _, err := a.db.ExecContext(ctx, "CREATE TABLE "+table.name+" ("+table.key+", "+columns); err != nil {
+		if err := a.createTable(ctx, table.name, "CREATE TABLE "+table.name+" ("+table.key+", "+columns); err != nil {
 			return err
 		}
-		a.made = append(a.made, table.name)
 	}
 	if a.guard == nil {
 		return nil
 	}
 	// Not CreateTable: one that is there is another's.
-	if _, err := a.db.ExecContext(ctx, strings.Replace(a.guard.DDL(), "IF NOT EXISTS ", "", 1)); err != nil {
-		return err
+	return a.createTable(ctx, a.tables.fences, strings.Replace(a.guard.DDL(), "IF NOT EXISTS ", "", 1))
+}
+
+// createTable refuses a table that exists: its rows are of other books.
+func (a *Archive) createTable(ctx context.Context, name, ddl string) error {
+	_, err := a.db.ExecContext(ctx, ddl)
+	if err == nil {
+		a.made = append(a.made, name)
+		return nil
 	}
-	a.made = append(a.made, a.tables.fences)
-	return nil
+	// Each database says in its own way that it is there; that it can be read is one way for all.
+	if _, absent := a.db.ExecContext(ctx, "SELECT 1 FROM "+name+" WHERE 1 = 0"); absent == nil {
+		return fmt.Errorf("table %s exists already in %v: choose another -archive or -prefix", name, a)
+	}
+	return err
 }
 
 // Write writes statements, all or none, in a transaction. With a guard, a token

@@ -89,7 +89,7 @@ func TestTablesOfAnArchive(t *testing.T) {
 	require.Equal(t, "SQLite, "+file, a.String())
 	require.Equal(t, []string{`x"-fences`, `x"-statements`, `x"-written`}, tables(t, file))
 	_, err = archive.Open(t.Context(), cfg)
-	require.ErrorContains(t, err, "already exists")
+	require.EqualError(t, err, `archive: table "x""-statements" exists already in SQLite, `+file+`: choose another -archive or -prefix`)
 	require.Len(t, tables(t, file), 3, "they are not of the second")
 	require.NoError(t, a.Close(t.Context()))
 	require.Empty(t, tables(t, file))

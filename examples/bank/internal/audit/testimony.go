@@ -21,6 +21,7 @@ type Testimony struct {
 	Lost  map[Hold]bool   // by units that were told that they had lost them
 	// Failed are jobs that ended in what nobody expected, and why.
 	Failed []string
+	Filing Filing
 }
 
 // Hold is a unit's: units of two branches may have the same token, if they have

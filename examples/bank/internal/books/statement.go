@@ -12,10 +12,10 @@ import (
 // Statement is what an account's statement of the month says. It is written anew
 // as the month goes on.
 type Statement struct {
-	Account string
-	Balance int64         // in hundredths
-	Changes int           // of the account, that it has seen
-	Token   fencing.Token // of the locks under which it was read
+	Account string        `json:"account"`
+	Balance int64         `json:"balance"` // in hundredths
+	Changes int           `json:"changes"` // of the account, that it has seen
+	Token   fencing.Token `json:"token"`   // of the locks under which it was read
 }
 
 // Archive is where statements go: a store that knows nothing of the locks, and so

@@ -6,6 +6,7 @@ package diary
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdall/holdall/examples/bank/internal/books"
 	"github.com/holdall/holdall/examples/bank/internal/staff"
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/lockset"
@@ -23,11 +25,13 @@ import (
 type Line struct {
 	At time.Time `json:"at"`
 	// What it is about: one of these.
-	Began  *Began  `json:"began,omitempty"`
-	Told   *Told   `json:"told,omitempty"`
-	Holds  *Holds  `json:"holds,omitempty"`
-	Lost   *Lost   `json:"lost,omitempty"`
-	Vitals *Vitals `json:"vitals,omitempty"`
+	Began    *Began    `json:"began,omitempty"`
+	Sends    *Sends    `json:"sends,omitempty"`
+	Archived *Archived `json:"archived,omitempty"`
+	Told     *Told     `json:"told,omitempty"`
+	Holds    *Holds    `json:"holds,omitempty"`
+	Lost     *Lost     `json:"lost,omitempty"`
+	Vitals   *Vitals   `json:"vitals,omitempty"`
 }
 
 // Began says that a job was taken up: its number, from which it is drawn, and what
@@ -105,6 +109,12 @@ func (d *Diary) Write(l Line) {
 // Follow writes down everything about a job from here on, and returns it.
 func (d *Diary) Follow(n int, job staff.Job) staff.Job {
 	d.Write(Line{Began: &Began{N: n, Job: job.Name, Kind: job.Kind, Once: job.Once}})
+	do := job.Do
+	job.Do = func(ctx context.Context, b *books.Bank) error {
+		own := *b
+		own.Archive = followed{d, job.Name, b.Archive}
+		return do(ctx, &own)
+	}
 	job.Told = func(o staff.Outcome, why error) {
 		told := Told{Job: job.Name, Outcome: o}
 		if why != nil {

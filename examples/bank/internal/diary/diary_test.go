@@ -1,6 +1,7 @@
 package diary_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -8,9 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/examples/bank/internal/books"
 	"github.com/holdall/holdall/examples/bank/internal/diary"
 	"github.com/holdall/holdall/examples/bank/internal/staff"
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
 )
 
 // What was written is read, by whoever comes after, half of a line that somebody
@@ -68,4 +72,45 @@ func TestADiaryThatCannotBeWritten(t *testing.T) {
 	require.ErrorContains(t, d.Close(), "diary: ")
 	_, err = diary.Read(t.TempDir())
 	require.ErrorContains(t, err, "diary: ")
+}
+
+// answers is an archive that answers what it is told to, one answer for each write.
+type answers struct {
+	next *[]error
+	seen func() // what the diary has by then
+}
+
+func (a answers) Write(context.Context, fencing.Token, []ordering.Key, []books.Statement) error {
+	a.seen()
+	err := (*a.next)[0]
+	*a.next = (*a.next)[1:]
+	return err
+}
+
+// What is sent to the archive is in the diary before it is sent, and what came of it
+// afterwards, under the name of the job.
+func TestWhatTheArchiveAnswers(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "x.diary")
+	d, err := diary.Open(name)
+	require.NoError(t, err)
+	last := func() diary.Line {
+		lines, err := diary.Read(name)
+		require.NoError(t, err)
+		return lines[len(lines)-1]
+	}
+	sent := diary.Sends{Job: "x/4", Statements: []books.Statement{{Account: "a", Balance: -5, Changes: 2, Token: 12}, {Account: "b", Token: 12}}}
+	next := []error{&fencing.StaleError{}, errors.New("cut"), nil}
+	bank := &books.Bank{Archive: answers{&next, func() { require.Equal(t, &sent, last().Sends) }}}
+	job := d.Follow(4, staff.Job{Name: "x/4", Do: func(ctx context.Context, b *books.Bank) error {
+		return b.Archive.Write(ctx, 12, []ordering.Key{"a"}, sent.Statements)
+	}})
+
+	require.ErrorIs(t, job.Do(t.Context(), bank), fencing.ErrStale)
+	require.Equal(t, &diary.Archived{Sends: sent, Outcome: staff.Refused}, last().Archived)
+	require.EqualError(t, job.Do(t.Context(), bank), "cut")
+	require.Equal(t, &diary.Archived{Sends: sent, Outcome: staff.Unknown, Why: "cut"}, last().Archived)
+	require.NoError(t, job.Do(t.Context(), bank))
+	require.Equal(t, &diary.Archived{Sends: sent, Outcome: staff.Committed}, last().Archived)
+	require.IsType(t, answers{}, bank.Archive, "it is that of the job only")
+	require.NoError(t, d.Close())
 }

@@ -1,0 +1,61 @@
+package chaos
+
+import (
+	"bytes"
+	"database/sql"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"github.com/holdall/holdall/integration/engines"
+)
+
+// The audit of a day does not only pass: it fails when the archive is not what the
+// branches were told, whichever of the two was falsified.
+func TestTheAuditNotices(t *testing.T) {
+	t.Parallel()
+	dir := keptIfFailed(t)
+	server, err := engines.Start(t.Context(), engines.KindDynoxide, filepath.Join(dir, "tables.db"))
+	require.NoError(t, err)
+	defer server.Kill()
+	d, err := open(t.Context(), Day{
+		Bank: bank(t), Dir: dir, Archive: filepath.Join(dir, "archive.db"), Engine: server, Prefix: prefix(0),
+		Seed: theSeed(t), Lease: 2 * time.Second, Branches: 2, Tellers: 4,
+	})
+	require.NoError(t, err)
+	defer d.quit()
+	answers := func() (n int) {
+		for _, b := range d.branches {
+			text, _ := os.ReadFile(b.diary) // it is not there at once
+			n += bytes.Count(text, []byte(`"archived":{`))
+		}
+		return n
+	}
+	require.Eventually(t, func() bool { return answers() > 10 }, time.Minute, 100*time.Millisecond, "nobody writes statements")
+	require.NoError(t, d.close(patience(d.Lease)))
+	out, err := d.audit(t.Context())
+	require.NoError(t, err, out)
+
+	diary, err := os.OpenFile(d.branches[0].diary, os.O_WRONLY|os.O_APPEND, 0)
+	require.NoError(t, err)
+	_, err = diary.WriteString(`{"archived":{"job":"b0/0","statements":[{"account":"none","balance":7,"changes":0,"token":7}],"outcome":"committed"}}` + "\n")
+	require.NoError(t, err)
+	require.NoError(t, diary.Close())
+	out, err = d.audit(t.Context())
+	require.Error(t, err, out)
+	require.Contains(t, out, " 1 statements told written that are not in the archive")
+	require.Contains(t, out, "What was told of statements is NOT sound.")
+
+	archive, err := sql.Open("sqlite", d.Archive)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, archive.Close()) }()
+	_, err = archive.ExecContext(t.Context(), `DELETE FROM "`+d.Prefix+`written" WHERE n = (SELECT MIN(n) FROM "`+d.Prefix+`written")`)
+	require.NoError(t, err)
+	out, err = d.audit(t.Context())
+	require.Error(t, err, out)
+	require.Contains(t, out, " 2 statements told written that are not in the archive")
+}
