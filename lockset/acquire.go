@@ -310,11 +310,15 @@ func (a *acquisition) landed(ctx context.Context, at observed) error {
 	if won, ok := a.attempted(at.row.rvn); ok && won.first == a.secured {
 		return a.secure(won)
 	}
-	// The attempt landed long ago; others buried its first steps, and we have
-	// them anew. What is left of it is freed, and taken with the rest.
-	_, err := a.c.release(ctx, a.unit, a.plan[at.step:at.step+1])
-	return err
+	// The attempt landed long ago; others buried its first steps, and we have them
+	// anew. What is left of it could be freed and taken with the rest, but for this: a
+	// late copy of that release would free it again, under us. So a unit frees
+	// nothing while it goes on.
+	return &LostError{Key: at.row.key, Reason: errOverslept}
 }
+
+// errOverslept: a lease has passed since, or nobody would have buried the others.
+var errOverslept = errors.New("it was taken unheard more than a lease ago, with others that were buried since")
 
 // orphaned deals with an entry of ours whose witness's row does not show our
 // unit. Either that is not visible yet, and the clean is refused, or the attempt

@@ -231,14 +231,23 @@ func (b *bed) lateBury(dead, taken ordering.Key) *lockset.Set {
 // Acquire and Release come to.
 func (b *bed) landsUnheard(ctx context.Context, keys ...ordering.Key) (u *owner, done <-chan error) {
 	b.t.Helper()
+	return b.landsUnheardWith(ctx, func(faults.Call) faults.Fault { return faults.Pass() }, func() {}, keys...)
+}
+
+// landsUnheardWith is landsUnheard; other is the script of u's other requests, and
+// holding is called while it has the set.
+func (b *bed) landsUnheardWith(ctx context.Context, other faults.Script, holding func(), keys ...ordering.Key) (u *owner, done <-chan error) {
+	b.t.Helper()
 	held := b.take(b.owner("holder", nil), keys[0])
-	late := nth("TransactWriteItems", 1, faults.DeliverLate(2*time.Second, faults.Reset))
 	woken := time.Now().Add(3 * lease)
 	script := func(c faults.Call) faults.Fault {
-		if c.Op == "TransactGetItems" && time.Since(woken) < lease { // it sees no more ahead than it must
+		switch {
+		case c.Op == "TransactGetItems" && time.Since(woken) < lease: // it sees no more ahead than it must
 			return faults.LoseRequest(faults.Reset)
+		case c.Op == "TransactWriteItems" && c.N == 1:
+			return faults.DeliverLate(2*time.Second, faults.Reset)
 		}
-		return late(c)
+		return other(c)
 	}
 	u = b.owner("u", script, func(c *lockset.Config) {
 		c.Trace.Blocked = func(lockset.BlockedInfo) { time.Sleep(3 * lease) } // the process is stopped
@@ -247,6 +256,7 @@ func (b *bed) landsUnheard(ctx context.Context, keys ...ordering.Key) (u *owner,
 	go func() {
 		set, err := u.Acquire(ctx, keys)
 		if err == nil {
+			holding()
 			err = set.Release(b.t.Context())
 		}
 		end <- err

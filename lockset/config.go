@@ -53,7 +53,8 @@ type Config struct {
 	// Default 7 days.
 	MaxAge time.Duration
 	// Retention is how long rows outlive their use, and by how much clocks may
-	// be wrong. Default 14 days.
+	// be wrong. Above the MaxAge of every client of the table: who gives up may set
+	// it anew for a row that another holds. Default 14 days.
 	Retention time.Duration
 	// ChunkSize is how many rows one acquiring transaction writes at most, up
 	// to 99. Default 24.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
@@ -73,7 +74,7 @@ func TestAUnitMeetsItsOwnStaleIntent(t *testing.T) {
 // Half of a chunk that landed unheard was buried by one who wanted that half, and
 // the unit takes it anew: the other half still names it, by an RVN of long ago.
 func TestAUnitMeetsTheOtherHalfOfAChunk(t *testing.T) {
-	for name, patience := range map[string]time.Duration{"it goes on": time.Hour, "it gives up": 3*lease + lease/4} {
+	for name, patience := range map[string]time.Duration{"it takes the first": time.Hour, "it gives up before": 3*lease + lease/4} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -83,7 +84,9 @@ func TestAUnitMeetsTheOtherHalfOfAChunk(t *testing.T) {
 				again := b.take(next, "a") // a is buried, b is not
 				if patience == time.Hour {
 					b.free(again)
-					require.NoError(t, <-done)
+					var lost *lockset.LostError
+					require.ErrorAs(t, <-done, &lost)
+					require.Equal(t, ordering.Key("b"), lost.Key)
 				} else {
 					require.Error(t, <-done)
 					b.free(again)
@@ -92,6 +95,28 @@ func TestAUnitMeetsTheOtherHalfOfAChunk(t *testing.T) {
 			})
 		})
 	}
+}
+
+// It does not free that half in order to take it anew: the release may be late, and
+// come once more when the unit has it again.
+func TestALateReleaseFreesNothingThatItsUnitHas(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		releases := 0
+		_, done := b.landsUnheardWith(t.Context(), func(c faults.Call) faults.Fault {
+			if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && aws.ToString(in.ConditionExpression) == "#unit = :unit" {
+				if releases++; releases == 1 {
+					return faults.DeliverLate(lease/10, faults.Reset)
+				}
+			}
+			return faults.Pass()
+		}, func() {
+			time.Sleep(lease / 5)
+			b.refused(b.owner("thief", nil), time.Second, "b")
+		}, "a", "b")
+		b.free(b.take(b.owner("next", nil), "a"))
+		require.ErrorIs(t, <-done, lockset.ErrLost)
+		b.allFree()
+	})
 }
 
 // Clocks that are wrong by any amount only cost a raise: rows written by one

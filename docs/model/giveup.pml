@@ -11,13 +11,14 @@
  * Left out: intents (acquire.pml), which are taken and freed with the key of their
  * step; the queue (queue.pml), but that asking for a place takes a token of its own.
  * A giving-up that does not get through either: then the rows are those of any dead
- * holder, and others bury them. An attempt that landed and was buried in part, and
- * whose other part is met by the next step: it takes a fourth attempt.
+ * holder, and others bury them.
  *
- * Size: 2 keys, 3 attempts, tokens up to 6; another unit that has each row once.
+ * Size: 2 keys, 3 attempts (4 without goes_on), tokens up to 6; another unit that has each row once.
  */
 /* property ghost: nothing shows a unit that has said that nothing is left of it */
 /* property sound: a row that is another's is not changed by giving up, and no fence falls */
+/* property stands: what the unit has secured no release of its own frees */
+/* clause goes_on: a unit frees nothing while it goes on | mutant: a unit frees nothing while it goes on | finds: stands */
 /* clause burn: giving up burns the token of every attempt that may yet land | mutant: giving up burns the token of every attempt that may yet land | finds: ghost */
 /* clause burn_refused: attempts that were refused are burned, too: the network may have copies | mutant: attempts that were refused are burned, too: the network may have copies | finds: ghost */
 /* clause above_landed: an attempt that landed says nothing of one with a higher token: that is burned, too | mutant: an attempt that landed says nothing of one with a higher token: that is burned, too | finds: ghost */
@@ -35,11 +36,16 @@
 /* clause fence_stays: the fence stays when a row is freed | mutant: the fence stays when a row is freed | finds: ghost */
 /* clause strictly: newer is newer, not as new | mutant: newer is newer, not as new | finds: ghost */
 
+#ifdef WITHOUT_goes_on
+#define TRIES 4
+bit released[2]; /* the network has a copy of that release, for ever */
+#else
 #define TRIES 3
+#endif
 #define ME 1
 #define OTHER 2
 
-hidden byte ghost, sound; /* never set: they name what was violated */
+hidden byte ghost, sound, stands; /* never set: they name what was violated */
 hidden byte i, high;      /* scratch */
 
 /* The rows of two keys, in order: lockset.row (row.go). */
@@ -102,6 +108,11 @@ end:
 	:: atomic { tok[1] && ADMITTED(1) -> take(1) }
 	:: atomic { tok[2] && ADMITTED(2) -> take(2) }
 	:: atomic { tok[3] && ADMITTED(3) -> take(3) }
+#ifdef WITHOUT_goes_on
+	:: atomic { tok[4] && ADMITTED(4) -> take(4) }
+	:: atomic { released[0] && unit[0] == ME -> assert(stands || secured < 1); set_free(0) }
+	:: atomic { released[1] && unit[1] == ME -> assert(stands || secured < 2); set_free(1) }
+#endif
 	:: atomic { unit[0] == 0 && !had[0] && fence[0] < 4 -> unit[0] = OTHER; had[0] = 1; fence[0]++ }
 	:: atomic { unit[1] == 0 && !had[1] && fence[1] < 4 -> unit[1] = OTHER; had[1] = 1; fence[1]++ }
 	:: atomic { unit[0] == OTHER -> set_free(0) }
@@ -139,7 +150,11 @@ inline secure(k) {
 inline landed_at(r) {
 	if
 	:: kept[rvn[r]] && first[rvn[r]] == secured -> k = rvn[r]; secure(k); k = tries
-	:: else -> set_free(r)
+#ifdef WITHOUT_goes_on
+	:: else -> set_free(r); released[r] = 1
+#else
+	:: else -> goto gives_up
+#endif
 	fi
 }
 
@@ -168,7 +183,11 @@ inline look() {
 
 /* lockset.acquisition.toBurn (acquire.go) */
 #define LATER(k, j) (j > k && kept[j] && first[j] == first[k] && tok[j] >= tok[k])
+#ifdef WITHOUT_goes_on
+#define COVERED(k) (LATER(k, 2) || LATER(k, 3) || LATER(k, 4))
+#else
 #define COVERED(k) (LATER(k, 2) || LATER(k, 3))
+#endif
 #ifdef WITHOUT_burn_refused
 #define TO_BURN(k) (kept[k] && !dead[k] && doubts[k])
 #else
@@ -221,7 +240,7 @@ active proctype unit_of_work() {
 		fi
 	:: break /* whatever the reason */
 	od;
-	/* lockset.acquisition.giveUp (giveup.go) */
+gives_up: /* lockset.acquisition.giveUp (giveup.go) */
 	held = secured;
 #ifdef WITHOUT_burn_first
 	release();

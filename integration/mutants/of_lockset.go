@@ -108,6 +108,13 @@ var ofAcquiring = []mutant{
 		by:     check{in: "lockset", test: "TestAUnitMeetsTheOtherHalfOfAChunk"},
 	},
 	{
+		clause: "a unit frees nothing while it goes on",
+		file:   "lockset/acquire.go",
+		old:    `	return &LostError{Key: at.row.key, Reason: errOverslept}`,
+		new:    "	_, err := a.c.release(ctx, a.unit, a.plan[at.step:at.step+1])\n	return err",
+		by:     check{in: "lockset", test: "TestALateReleaseFreesNothingThatItsUnitHas"},
+	},
+	{
 		clause: "an intent of ours is no proof that its witness is ours",
 		file:   "lockset/acquire.go",
 		old:    `		if r.unit != a.unit.nonce {`,
