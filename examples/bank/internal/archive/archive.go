@@ -150,7 +150,8 @@ func (a *Archive) createTable(ctx context.Context, name, ddl string) error {
 		return nil
 	}
 	// Each database says in its own way that it is there; that it can be read is one way for all.
-	if _, absent := a.db.ExecContext(ctx, "SELECT 1 FROM "+name+" WHERE 1 = 0"); absent == nil {
+	const nothingOf = "SELECT 1 FROM %s WHERE 1 = 0"
+	if _, absent := a.db.ExecContext(ctx, fmt.Sprintf(nothingOf, name)); absent == nil {
 		return fmt.Errorf("table %s exists already in %v: choose another -archive or -prefix", name, a)
 	}
 	return err

@@ -18,14 +18,15 @@ func change(record string, seq int, token, job string) books.Change {
 // believed is a testimony that the books confirm.
 func believed() (audit.Testimony, audit.Records) {
 	return audit.Testimony{
-			Begun: map[string]bool{"a/1": true, "a/2": true, "a/3": true, "b/1": true},
+			Begun: map[string]bool{"a/1": true, "a/2": true, "a/3": true, "b/1": true, "b/2": true},
 			Done:  map[string]bool{"a/1": true},
 			Not:   map[string]bool{"a/2": true},
-			Held:  map[audit.Hold]bool{{Branch: "a", Token: 7}: true, {Branch: "a", Token: 8}: true, {Branch: "b", Token: 9}: true},
-			Lost:  map[audit.Hold]bool{{Branch: "a", Token: 8}: true, {Branch: "b", Token: 7}: true},
+			Held:  map[audit.Hold]bool{{Branch: "a", Token: 7}: true, {Branch: "a", Token: 8}: true, {Branch: "b", Token: 9}: true, {Branch: "b", Token: 11}: true},
+			Lost:  map[audit.Hold]bool{{Branch: "a", Token: 8}: true, {Branch: "b", Token: 7}: true, {Branch: "b", Token: 11}: true},
 		}, audit.Records{History: []books.Change{
 			change("account:x", 1, one, "a/1"), change("account:y", 1, one, "a/1"), // both sides of one
 			change("account:x", 2, two, "b/1"), // whose teller was not told
+			{Record: "account:x", Seq: 3, Token: "0000000000000011", Job: "b/2", Kind: books.KindMonthEnd}, // stopped while it was decided
 		}}
 }
 
