@@ -86,7 +86,7 @@ func (r *report) String() string {
 	line("%8d of which nobody was told: their process was killed, and they had no ID", begun-told)
 	if n := len(r.known); n > 0 {
 		slices.Sort(r.known)
-		line("%d sets were lost while their process was stopped; nothing was written with them afterwards; it knew after SIGCONT within", n)
+		line("%d sets were lost while their process was stopped; by the audits nothing was written with them afterwards; it knew after SIGCONT within", n)
 		line("%10v half of the time, %v 99 of 100 times, %v always", r.known[n/2].Round(time.Microsecond),
 			r.known[n*99/100].Round(time.Microsecond), r.known[n-1].Round(time.Microsecond))
 	}

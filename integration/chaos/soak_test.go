@@ -106,12 +106,9 @@ func average(some []vitals, resident []uint64) (h health) {
 
 func table(before, after, end health) string {
 	var b strings.Builder
-	line := func(what string, of func(health) float64, format string) {
-		fmt.Fprintf(&b, "%20s  "+format+"  "+format+"  "+format+"\n", what, of(before), of(after), of(end))
-	}
-	line("heap, MB", func(h health) float64 { return h.heap / 1e6 }, "%8.1f")
-	line("resident, MB", func(h health) float64 { return h.resident / 1e6 }, "%8.1f")
-	line("goroutines", func(h health) float64 { return h.goroutines }, "%8.1f")
-	line("requests a job", func(h health) float64 { return h.requests }, "%8.2f")
+	fmt.Fprintf(&b, "%20s  %8.1f  %8.1f  %8.1f\n", "heap, MB", before.heap/1e6, after.heap/1e6, end.heap/1e6)
+	fmt.Fprintf(&b, "%20s  %8.1f  %8.1f\n", "resident, MB", before.resident/1e6, after.resident/1e6)
+	fmt.Fprintf(&b, "%20s  %8.1f  %8.1f  %8.1f\n", "goroutines", before.goroutines, after.goroutines, end.goroutines)
+	fmt.Fprintf(&b, "%20s  %8.2f  %8.2f\n", "requests a job", before.requests, after.requests)
 	return b.String()
 }
