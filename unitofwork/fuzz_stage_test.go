@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/arbitrary"
+	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -26,6 +27,7 @@ type attributes = map[string]types.AttributeValue
 // staged is one action of a caller, as the fuzzer has it.
 type staged struct {
 	kind, fence            uint8
+	late                   bool // the stamp comes when the unit decides, by somebody without its lock
 	condition, update      string
 	placeholder, attribute string
 	value                  []byte
@@ -92,7 +94,7 @@ func (s staged) action() types.TransactWriteItem {
 	}
 }
 
-// stamps are what the record may have in its fence attribute before: none, an older
+// stamps are what the record may have in its fence attribute: none, an older
 // token, and what no unit's write may touch.
 var stamps = []types.AttributeValue{
 	nil, number("1"), number(later), number(fencing.MaxToken.String()), number("7881299347898369"), text("1"), text(""),
@@ -104,9 +106,11 @@ const firstForbidden = 2
 // FuzzStage: whatever a caller's action, expressions, names and values are, it is
 // refused when it is staged, or refused by the commit and changes nothing, or done
 // and stamped. A record with a newer stamp, or one that is no token, is never
-// changed. And a unit with a journal comes to the same as one without.
+// changed, also if it has it only since the unit decided: then an operator is told,
+// and the lock stays. Else a unit with a journal comes to the same as one without.
 func FuzzStage(f *testing.F) {
-	for _, fence := range []int{0, 1, 2, 5} {
+	late := len(stamps)
+	for _, fence := range []int{0, 1, 2, 5, late + 1, late + 2, late + 5} {
 		add := func(kind uint8, condition, update, placeholder, attribute, value string) {
 			f.Add(kind, uint8(fence), condition, update, placeholder, attribute, []byte(value))
 		}
@@ -127,7 +131,7 @@ func FuzzStage(f *testing.F) {
 		add(3, "attribute_exists(a)", "", "", "", "")
 	}
 	f.Fuzz(func(t *testing.T, kind, fence uint8, condition, update, placeholder, attribute string, value []byte) {
-		s := staged{kind, fence % uint8(len(stamps)), condition, update, placeholder, attribute, value}
+		s := staged{kind, fence % uint8(len(stamps)), fence/uint8(len(stamps))%2 == 1, condition, update, placeholder, attribute, value}
 		if len(condition)+len(update) > 500 {
 			return
 		}
@@ -135,9 +139,19 @@ func FuzzStage(f *testing.F) {
 			direct, err := s.commit(t, unitofwork.MaxActions)
 			journaled, err2 := s.commit(t, 1)
 			require.Equal(t, err == nil, err2 == nil, "in one transaction: %v; by a journal: %v", err, err2)
-			require.Equal(t, direct, journaled)
+			if !s.late || s.fence < firstForbidden {
+				require.Equal(t, direct, journaled)
+			}
 		})
 	})
+}
+
+func recordToChange() attributes {
+	return attributes{
+		"ID": text("1"), "a": number("3"), "b": &types.AttributeValueMemberL{Value: []types.AttributeValue{number("1"), text("x")}},
+		"m": &types.AttributeValueMemberM{Value: attributes{"c": number("1"), "set": text("y")}},
+		"s": &types.AttributeValueMemberSS{Value: []string{"x", "y"}}, "text": text("hello"),
+	}
 }
 
 // commit has a unit commit the action, and returns the record without its stamp.
@@ -146,17 +160,25 @@ func (s staged) commit(t *testing.T, size int) (attributes, error) {
 	require.NoError(t, lockset.CreateTable(t.Context(), b.db, lockset.Config{Table: "locks"}))
 	require.NoError(t, unitofwork.CreateTable(t.Context(), b.db, unitofwork.Config{Table: "units"}))
 	b.createTable("things", "ID")
-	before := attributes{
-		"ID": text("1"), "a": number("3"), "b": &types.AttributeValueMemberL{Value: []types.AttributeValue{number("1"), text("x")}},
-		"m": &types.AttributeValueMemberM{Value: attributes{"c": number("1"), "set": text("y")}},
-		"s": &types.AttributeValueMemberSS{Value: []string{"x", "y"}}, "text": text("hello"),
+	before, stamped := recordToChange(), false
+	put := func(stamp bool) {
+		if stamp && stamps[s.fence] != nil {
+			before["_fence"] = stamps[s.fence]
+		}
+		b.putItem("things", before)
+		before, stamped = b.db.Items("things")[0], stamp
 	}
-	if stamp := stamps[s.fence]; stamp != nil {
-		before["_fence"] = stamp
-	}
-	b.putItem("things", before)
-	before = b.db.Items("things")[0]
-	c := b.client("A", nil, func(_ *lockset.Config, u *unitofwork.Config) { u.TransactionSize = size })
+	put(!s.late)
+	var unfinished error
+	c := b.client("A", func(c faults.Call) faults.Fault {
+		if s.late && phaseOf(c) == decides {
+			put(true)
+		}
+		return faults.Pass()
+	}, func(_ *lockset.Config, u *unitofwork.Config) {
+		u.TransactionSize = size
+		u.Trace.Unfinished = func(_ string, err error) { unfinished = err }
+	})
 	u, err := c.Begin(t.Context(), []ordering.Key{"k/1"})
 	require.NoError(t, err)
 	require.NoError(t, u.Get(t.Context(), plainRecords.Ref("2")), "tells a journal which attributes are the key")
@@ -172,6 +194,14 @@ func (s staged) commit(t *testing.T, size int) (attributes, error) {
 		require.ErrorAs(t, err, new(*unitofwork.CommitError))
 		require.NotEqual(t, unitofwork.AskLater, unitofwork.NextOf(err), "%v", err)
 	}
+	forbidden := stamped && s.fence >= firstForbidden
+	if err == nil && s.late && forbidden && action.ConditionCheck == nil {
+		require.ErrorAs(t, unfinished, new(*unitofwork.UnappliedError))
+		require.Equal(t, before, b.db.Items("things")[0])
+		require.Equal(t, text(u.Nonce()), b.row("k/1")["unit"], "it was freed")
+		return nil, nil
+	}
+	require.NoError(t, unfinished)
 	b.allFree()
 	items := append(b.db.Items("things"), nil)
 	after := items[0]
@@ -179,7 +209,7 @@ func (s staged) commit(t *testing.T, size int) (attributes, error) {
 		require.Equal(t, before, after, "%v", err)
 		return nil, err
 	}
-	require.Less(t, s.fence, uint8(firstForbidden), "%v was changed to %v", before, after)
+	require.False(t, forbidden && !s.late, "%v was changed to %v", before, after)
 	switch {
 	case action.ConditionCheck != nil:
 		require.Equal(t, before, after)

@@ -34,16 +34,24 @@ func TestTheLastProgressCounts(t *testing.T) {
 		"fuzz: elapsed: 9s, execs: 101 (0/sec), new interesting: 1 (total: 3)\n").goesOn, "it hangs")
 }
 
-// A target that fails is told of, and its input is kept.
-func TestATargetThatFails(t *testing.T) {
-	root := t.TempDir()
+// repository returns the root of one with one target, FuzzX, which begins with a
+// line of code and does another with every input but 1.
+func repository(t *testing.T, first, with string) (root string) {
+	t.Helper()
+	root = t.TempDir()
 	for name, text := range map[string]string{
 		"go.mod": "module x\n\ngo 1.24\n",
-		"x_test.go": "package x\n\nimport \"testing\"\n\nfunc FuzzX(f *testing.F) {\n\tf.Add(1)\n" +
-			"\tf.Fuzz(func(t *testing.T, n int) {\n\t\tif n != 1 {\n\t\t\tt.Fatal(\"not one\")\n\t\t}\n\t})\n}\n",
+		"x_test.go": "package x\n\nimport (\n\t\"testing\"\n\t\"time\"\n)\n\nfunc FuzzX(f *testing.F) {\n\t" + first + "\n" +
+			"\tf.Fuzz(func(t *testing.T, n int) {\n\t\tif n != 1 {\n\t\t\t" + with + "\n\t\t}\n\t})\n}\n\nvar _ = time.Second\n",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
 	}
+	return root
+}
+
+// A target that fails is told of, and its input is kept.
+func TestATargetThatFails(t *testing.T) {
+	root := repository(t, "f.Add(1)", `t.Fatal("not one")`)
 	err := fuzz(context.Background(), root, []target{{".", "FuzzX"}}, 10*time.Second)
 	require.ErrorContains(t, err, "failed: ..FuzzX")
 	kept, err := filepath.Glob(filepath.Join(root, "testdata", "fuzz", "FuzzX", "*"))
@@ -53,15 +61,16 @@ func TestATargetThatFails(t *testing.T) {
 
 // One that does not come back from an input has failed, too.
 func TestATargetThatHangs(t *testing.T) {
-	root := t.TempDir()
-	for name, text := range map[string]string{
-		"go.mod": "module x\n\ngo 1.24\n",
-		"x_test.go": "package x\n\nimport (\n\t\"testing\"\n\t\"time\"\n)\n\nfunc FuzzX(f *testing.F) {\n\tf.Add(1)\n" +
-			"\tf.Fuzz(func(t *testing.T, n int) {\n\t\tif n != 1 {\n\t\t\ttime.Sleep(time.Hour)\n\t\t}\n\t})\n}\n",
-	} {
-		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
-	}
+	root := repository(t, "f.Add(1)", `time.Sleep(time.Hour)`)
 	require.ErrorContains(t, fuzz(t.Context(), root, []target{{".", "FuzzX"}}, 8*time.Second), "failed: ..FuzzX")
+}
+
+// And so has one that tries nothing, however soon it says that all is well.
+func TestATargetThatTriesNothing(t *testing.T) {
+	_, err := target{".", "FuzzX"}.fuzz(t.Context(), repository(t, `f.Skip("not today")`, ""), time.Second)
+	require.ErrorIs(t, err, errNothing)
+	_, err = target{".", "FuzzY"}.fuzz(t.Context(), repository(t, "f.Add(1)", ""), time.Second)
+	require.ErrorIs(t, err, errNothing, "there is none of that name")
 }
 
 func TestBadArguments(t *testing.T) {

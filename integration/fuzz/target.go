@@ -70,13 +70,19 @@ func (t target) fuzz(ctx context.Context, root string, each time.Duration) (resu
 	switch {
 	case err != nil && r.goesOn && outOfTime.MatchString(r.output):
 		err = nil
-	case err == nil && !r.goesOn && r.seconds >= 4: // which the go command takes for a success
+	// What the go command takes for a success:
+	case err == nil && r.inputs == 0:
+		err = errNothing
+	case err == nil && !r.goesOn && r.seconds >= 4:
 		err = errHangs
 	}
 	return r, err
 }
 
-var errHangs = errors.New("it did not come back from an input")
+var (
+	errNothing = errors.New("it tried no input")
+	errHangs   = errors.New("it did not come back from an input")
+)
 
 // outOfTime is all that the go command says, now and then, of a target that did not
 // fail: its time was over in the midst of an input.
