@@ -50,7 +50,7 @@ func (e *Ending) Deadline() time.Time { return e.deadline }
 // with other writes they make those happen only under the locks.
 func (e *Ending) Actions() []types.TransactWriteItem {
 	c := e.set.c
-	return asActions(c.table.releases(e.wants, c.values(e.set.unit, e.set.token), true))
+	return asActions(c.table.releases(e.wants, c.values(e.set.unit, e.set.token), isUnmarked, commit))
 }
 
 // RequestID returns a new request token, distinct from all others of the set.
@@ -78,9 +78,13 @@ func (e *Ending) refusals(reasons []types.CancellationReason) func(func(int, map
 }
 
 // Return gives the set back after a transaction with [Ending.Actions] that was
-// refused for what else was in it: it can be marked, or released. It is not renewed
-// any more. It takes the place of Committed and Resolve.
+// refused for what else was in it, so that it can be marked. It is not renewed any
+// more. Until all of it is marked a copy of the transaction may be carried out: who
+// does not come so far retakes the set, and resolves.
 func (e *Ending) Return() { e.set.turn <- e.plan }
+
+// Retake takes back what was given back, when nobody else uses it any more.
+func (e *Ending) Retake() { <-e.set.turn }
 
 // Committed notes that a transaction with [Ending.Actions] was carried out:
 // nothing is held any more.
@@ -94,7 +98,7 @@ func (e *Ending) Committed() {
 // [Ending.Actions] that was refused or had no answer: it races it with the
 // release, for as long as ctx lives. If the release wins, the transaction never
 // can. The fate is FateCommitted, FateNever, or one of the others if there was
-// no telling; then the error says why, if anything does.
+// no telling; the error says why, if anything does, or what could not be released.
 func (e *Ending) Resolve(ctx context.Context) (Fate, error) {
 	defer func() { // whatever is left is for others to take over
 		e.set.turn <- nil
@@ -102,7 +106,7 @@ func (e *Ending) Resolve(ctx context.Context) (Fate, error) {
 	}()
 	c, u := e.set.c, e.set.unit
 	for {
-		_, err := c.write(ctx, u.id("r"), c.table.releases(e.wants, c.values(u, e.set.token), false))
+		_, err := c.write(ctx, u.id("r"), c.table.releases(e.wants, c.values(u, e.set.token), isMine, free))
 		if err == nil {
 			e.set.traceReleased()
 			return FateNever, nil
@@ -129,11 +133,10 @@ func (e *Ending) Resolve(ctx context.Context) (Fate, error) {
 			}
 		default: // free what may still be there, be it intents; others take over what stays
 			left, err := c.release(ctx, u, e.plan)
-			if len(left) == 0 {
-				e.set.traceReleased()
-			} else {
-				c.cfg.Logger.Warn("holdall: release after a commit without an answer", "unit", u.nonce, "err", err)
+			if len(left) > 0 {
+				return fate, err
 			}
+			e.set.traceReleased()
 			return fate, nil
 		}
 	}

@@ -49,6 +49,9 @@ const (
 	// the journal says must be known first.
 	mark      = "SET #pending = :journal REMOVE #expiresAt"
 	isPending = isMine + " AND attribute_exists(#pending)"
+	// A unit that its journal is to decide is not to be committed by a copy of the one
+	// transaction that was refused before.
+	isUnmarked = isMine + " AND attribute_not_exists(#pending)"
 
 	notTheirs = "(attribute_not_exists(#unit) OR #unit <> :unit)"
 
@@ -202,23 +205,16 @@ func (t lockTable) stepOut(key ordering.Key, place int, vs values) *types.Update
 	return t.update(key, at+" = :unit", "REMOVE "+at, vs)
 }
 
-// release is the write that frees one row, after a commit with its mark.
-func (t lockTable) release(w want, vs values, committed bool) *types.Update {
-	switch {
-	case w.intent:
-		return t.update(w.key, hasMine, leave, vs.with(entryOf(w.entry, w.key)))
-	case committed:
-		return t.update(w.key, isMine, commit, vs)
-	default:
-		return t.update(w.key, isMine, free, vs)
-	}
-}
-
-// releases are the writes that free rows.
-func (t lockTable) releases(ws []want, vs values, committed bool) []*types.Update {
+// releases are the writes that free rows: free or commit is what they do to that of
+// a key, under this condition.
+func (t lockTable) releases(ws []want, vs values, condition, update string) []*types.Update {
 	updates := make([]*types.Update, len(ws))
 	for i, w := range ws {
-		updates[i] = t.release(w, vs, committed)
+		if w.intent {
+			updates[i] = t.update(w.key, hasMine, leave, vs.with(entryOf(w.entry, w.key)))
+		} else {
+			updates[i] = t.update(w.key, condition, update, vs)
+		}
 	}
 	return updates
 }

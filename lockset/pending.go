@@ -101,7 +101,7 @@ func (p *Pending) Guard(step ordering.Step) types.TransactWriteItem {
 // then the key.
 func (p *Pending) Free(step ordering.Step) []types.TransactWriteItem {
 	ws := wants(p.unit.nonce, ordering.Plan{step}, 0)
-	return asActions(p.c.table.releases(ws, p.c.values(p.unit, p.token), true))
+	return asActions(p.c.table.releases(ws, p.c.values(p.unit, p.token), isMine, commit))
 }
 
 // LetGo takes steps out of the heartbeats: they are about to be freed.

@@ -71,7 +71,7 @@ func (c *Client) releaseChunk(ctx context.Context, u *unit, steps ordering.Plan)
 	ws := wants(u.nonce, steps, 0)
 	unanswered := false
 	for len(ws) > 0 {
-		sent, err := c.write(ctx, u.id("r"), c.table.releases(ws, c.values(u, 0), false))
+		sent, err := c.write(ctx, u.id("r"), c.table.releases(ws, c.values(u, 0), isMine, free))
 		if err == nil {
 			return lost, nil
 		}

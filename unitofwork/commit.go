@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -64,7 +63,7 @@ func (u *Unit) decideHow(ctx context.Context) error {
 	err := u.options.fits(u.plan, len(writes), u.c.cfg.TransactionSize)
 	switch journals := u.c.cfg.Table != ""; {
 	case journals && (err != nil || sizeOf(writes) > maxSize):
-		return u.commitByJournal(ctx, writes, time.Time{})
+		return u.commitByJournal(ctx, writes, nil)
 	case err != nil:
 		return u.release(ctx, err)
 	}
@@ -96,36 +95,18 @@ func (u *Unit) write(ctx context.Context, ending *lockset.Ending, writes []write
 		return nil
 	}
 	if u.c.cfg.Table != "" && sent.Unanswered == 0 && u.mayBeTooLarge(err) {
-		deadline := ending.Deadline()
 		ending.Return()
-		return u.commitByJournal(ctx, writes, deadline)
+		return u.commitByJournal(ctx, writes, ending)
 	}
-	// Refused or not answered, the locks must be released, and the release says
-	// more than a refusal: if it lands, the commit never can, not even a copy
-	// that the network made of it. Only then it is told as not committed.
 	detached, cancel := u.detached(ctx)
 	defer cancel()
-	fate, raceErr := ending.Resolve(detached)
-	outcome := outcomeOf(ref{}, nil, fate, false)
-	r := ref{unit: u.set.Unit(), token: u.set.Token(), at: u.c.lock.Now(), key: u.held[0], id: u.options.ID}
-	switch {
-	case sent.Sendings == 0:
-		outcome = NotCommitted
-	case outcome == Committed, outcome == NotCommitted, r.id == "":
-	default:
-		var readErr error
-		outcome, readErr = u.c.ask(detached, r)
-		raceErr = errors.Join(raceErr, readErr)
-	}
-	if outcome == NotCommitted && raceErr != nil {
-		u.unreleased(raceErr)
-	}
+	outcome, raceErr := u.race(detached, ending, sent.Sendings > 0)
 	switch {
 	case outcome == Committed:
 		u.committed(len(writes))
 		return nil
 	case outcome != NotCommitted:
-		return u.inDoubt(&InDoubtError{ID: r.id, Ref: r.String(), Err: errors.Join(err, raceErr)})
+		return u.inDoubt(u.doubt(errors.Join(err, raceErr)))
 	case sent.Unanswered > 0:
 		return u.notDone(u.notCommitted(fmt.Errorf("%w; the last answer: %w", ErrSuperseded, err), StartOver))
 	}
@@ -133,6 +114,39 @@ func (u *Unit) write(ctx context.Context, ending *lockset.Ending, writes []write
 		return u.doneBefore(err)
 	}
 	return u.notDone(err)
+}
+
+// race finds out what became of the unit's one transaction, if it was sent at all.
+// Refused or not answered, the locks must be released, and the release says more
+// than a refusal: if it lands, the commit never can, not even a copy that the network
+// made of it. Only then it is NotCommitted. The error says why there is no telling,
+// or what could not be released.
+func (u *Unit) race(ctx context.Context, ending *lockset.Ending, sent bool) (Outcome, error) {
+	fate, err := ending.Resolve(ctx)
+	outcome := outcomeOf(ref{}, nil, fate, false)
+	switch {
+	case !sent:
+		outcome = NotCommitted
+	case outcome == Committed, outcome == NotCommitted, u.options.ID == "":
+	default:
+		var readErr error
+		outcome, readErr = u.c.ask(ctx, u.ref())
+		err = errors.Join(err, readErr)
+	}
+	if outcome == NotCommitted && err != nil {
+		u.unreleased(err)
+	}
+	return outcome, err
+}
+
+// ref is what the unit's outcome can be asked by.
+func (u *Unit) ref() ref {
+	return ref{unit: u.set.Unit(), token: u.set.Token(), at: u.c.lock.Now(), key: u.held[0], id: u.options.ID}
+}
+
+func (u *Unit) doubt(err error) *InDoubtError {
+	r := u.ref()
+	return &InDoubtError{ID: r.id, Ref: r.String(), Err: err}
 }
 
 // send sends the commit until it is answered, at the longest until others may

@@ -20,18 +20,19 @@ import (
 // takes them before it is, decides by one write, and does it. From the decision on
 // the unit is committed, whoever does the rest.
 //
-// deadline is when the locks are lost, if they are not renewed any more; else zero.
-func (u *Unit) commitByJournal(ctx context.Context, writes []write, deadline time.Time) error {
-	if lost := context.Cause(u.set.Context()); lost != nil && deadline.IsZero() {
+// ending is that of the unit's one transaction, if that was refused for its size;
+// then the locks are not renewed any more. Else it is nil.
+func (u *Unit) commitByJournal(ctx context.Context, writes []write, ending *lockset.Ending) error {
+	if lost := context.Cause(u.set.Context()); lost != nil && ending == nil {
 		return u.release(ctx, u.whyNot(ctx, lost))
 	}
 	// The loss of a lock ends all that comes before the decision.
 	before, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if deadline.IsZero() {
+	if ending == nil {
 		defer context.AfterFunc(u.set.Context(), func() { cancel(context.Cause(u.set.Context())) })()
 	} else {
-		timer := time.AfterFunc(time.Until(deadline), func() { cancel(&lockset.LostError{Reason: errLate}) })
+		timer := time.AfterFunc(time.Until(ending.Deadline()), func() { cancel(&lockset.LostError{Reason: errLate}) })
 		defer timer.Stop()
 	}
 
@@ -39,19 +40,19 @@ func (u *Unit) commitByJournal(ctx context.Context, writes []write, deadline tim
 	j, err := u.journal(writes)
 	u.mu.Unlock()
 	if err != nil {
-		return u.release(ctx, err)
+		return u.abandon(ctx, ending, len(writes), 0, err)
 	}
 	if err := u.verify(before, writes); err != nil {
-		return u.release(ctx, u.whyNot(before, err))
+		return u.abandon(ctx, ending, len(writes), 0, u.whyNot(before, err))
 	}
 	rows, digest, err := u.writeJournal(before, j)
 	if err != nil {
-		return u.abandon(ctx, rows, u.whyNot(before, err))
+		return u.abandon(ctx, ending, len(writes), rows, u.whyNot(before, err))
 	}
 	marked := u.c.counter(u.set.Unit(), Marking, len(u.plan))
 	pending, err := u.set.Pend(before, u.c.cfg.Table, marked)
 	if err != nil {
-		return u.abandon(ctx, rows, u.whyNot(before, err))
+		return u.abandon(ctx, ending, len(writes), rows, u.whyNot(before, err))
 	}
 	outcome, err := u.decide(ctx, before, pending, rows, digest)
 	switch outcome {
@@ -124,12 +125,32 @@ func (u *Unit) whyNot(before context.Context, err error) error {
 // abandon releases a unit that was not decided, and removes its journal. While rows
 // may still be marked the journal stays: by it Recover finds them. Rows that others
 // have by now are marked by nobody.
-func (u *Unit) abandon(ctx context.Context, rows int, cause error) error {
-	err := u.free(ctx)
-	if !errors.As(err, new(*lockset.NoAnswerError)) && !errors.As(err, new(*lockset.TableError)) {
+//
+// A copy of the unit's one transaction, which was too large, may have been carried
+// out since: records shrink. Then it is committed.
+func (u *Unit) abandon(ctx context.Context, ending *lockset.Ending, writes, rows int, cause error) error {
+	outcome := NotCommitted
+	var err error
+	if ending == nil {
+		err = u.free(ctx)
+	} else {
+		ending.Retake()
+		racing, cancel := u.detached(ctx)
+		defer cancel()
+		outcome, err = u.race(racing, ending, true)
+	}
+	known := outcome == Committed || outcome == NotCommitted
+	if known && rows > 0 && !errors.As(err, new(*lockset.NoAnswerError)) && !errors.As(err, new(*lockset.TableError)) {
 		detached, cancel := u.detached(ctx)
 		defer cancel()
 		u.c.forget(detached, u.set.Unit(), rows)
+	}
+	switch {
+	case outcome == Committed:
+		u.committed(writes)
+		return nil
+	case !known:
+		return u.inDoubt(u.doubt(errors.Join(cause, err)))
 	}
 	return u.notDone(cause)
 }
@@ -194,8 +215,7 @@ func (u *Unit) decide(ctx, before context.Context, pending *lockset.Pending, row
 	found, askErr := u.c.abort(detached, u.set.Unit())
 	switch {
 	case askErr != nil:
-		r := ref{unit: u.set.Unit(), token: u.set.Token(), at: now, key: u.held[0], id: u.options.ID}
-		return Undecided, &InDoubtError{ID: r.id, Ref: r.String(), Err: errors.Join(err, askErr)}
+		return Undecided, u.doubt(errors.Join(err, askErr))
 	case found.state == committed, found.state == done:
 		return Committed, nil
 	}

@@ -68,7 +68,7 @@ hidden byte noted, written, own, complete, left_out, readable, unmarked, whole; 
 #define G2 1  /* check that c/2 is U's, and marked: lockset.Pending.Guard (pending.go) */
 #define B1 2
 #define B2 4
-#define F2 8  /* free c/2: lockset.Pending.Free (pending.go), lockset.lockTable.release (expressions.go) */
+#define F2 8  /* free c/2: lockset.Pending.Free (pending.go), lockset.lockTable.releases (expressions.go) */
 #define I  16 /* take U's intent off c */
 #define F1 32 /* free c/1 */
 #define A  64

@@ -104,7 +104,7 @@ inline abortion(u, found) {
 #endif
 }
 
-/* lockset.lockTable.release (expressions.go), of a unit that is aborted, or is applied */
+/* lockset.lockTable.releases (expressions.go), of a unit that is aborted, or is applied */
 inline free(u) {
 	assert(decided_first || (record[u] != ABSENT || !held[u]));
 	held[u] = false

@@ -207,7 +207,7 @@ inline free1() { assert(own || unit1 == U); unit1 = 0; UNMARK(marked1) }
 inline free2() { assert(own || unit2 == U); unit2 = 0; UNMARK(marked2) }
 
 /*
- * lockset.lockTable.release (expressions.go), lockset.without (release.go): what is
+ * lockset.lockTable.releases (expressions.go), lockset.without (release.go): what is
  * not U's any more is left out of the next try, and never will be, so that what is
  * U's is freed in one step in the end.
  */

@@ -64,7 +64,8 @@ func holderCases() []expression {
 		{"commit after a loss", held, commit, nil},
 		{"mark", ours, mark, with(pending, item{"expiresAt": nil})},
 		{"mark another's", held, mark, nil},
-		{"commit on a marked row", pending, commit, with(with(ours, gone), item{"committedBy": text("me")})},
+		{"commit on a marked row", pending, commit, nil},
+		{"commit by a journal", pending, commitMarked, with(with(ours, gone), item{"committedBy": text("me")})},
 	}
 }
 

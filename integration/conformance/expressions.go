@@ -54,7 +54,8 @@ var (
 		condition: "attribute_not_exists(#key)",
 	}
 	release       = write{update: "SET #released = :one, #expires = :expires REMOVE #unit, #pending", condition: mine}
-	commit        = write{update: "SET #released = :one, #by = :unit, #expires = :expires REMOVE #unit, #pending", condition: mine}
+	commit        = write{update: "SET #released = :one, #by = :unit, #expires = :expires REMOVE #unit, #pending", condition: mine + " AND attribute_not_exists(#pending)"}
+	commitMarked  = write{update: commit.update, condition: mine}
 	releaseIntent = write{update: "DELETE #below :entries", condition: within}
 	join          = write{
 		update: "SET #queue = list_append(if_not_exists(#queue, :nobody), :place)",

@@ -250,8 +250,8 @@ func (w *world) testPending(t *testing.T) {
 		w.put(t, w.locks, with(ours, key))
 		require.NoError(t, w.transact(t, mark.action(w.locks, key)))
 		requireRow(t, with(with(ours, marked), key), w.read(t, w.locks, key))
-		require.NoError(t, w.transact(t, commit.action(w.locks, key)))
+		require.NoError(t, w.transact(t, commitMarked.action(w.locks, key)))
 		require.Nil(t, w.read(t, w.locks, key)["pending"])
-		cancelled(t, w.transact(t, commit.action(w.locks, key)), conditionFailed)
+		cancelled(t, w.transact(t, commitMarked.action(w.locks, key)), conditionFailed)
 	})
 }

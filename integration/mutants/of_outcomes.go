@@ -26,22 +26,22 @@ var ofOutcomes = []mutant{
 	{
 		clause: "a commit without an answer is resolved before it is told to be in doubt",
 		file:   "unitofwork/commit.go",
-		old:    `	if outcome == NotCommitted && raceErr != nil {`,
-		new:    "	if sent.Unanswered > 0 {\n		outcome = Undecided\n	}\n	if outcome == NotCommitted && raceErr != nil {",
+		old:    `	case outcome != NotCommitted:`,
+		new:    `	case outcome != NotCommitted, sent.Unanswered > 0:`,
 		by:     check{in: "unitofwork", test: "TestLostAnswersOfACommit"},
 	},
 	{
 		clause: "a commit that was sent and not answered is not told as not committed",
 		file:   "unitofwork/commit.go",
-		old:    `	case sent.Sendings == 0:`,
-		new:    `	case sent.Sendings == 0, sent.Unanswered > 0:`,
+		old:    `u.race(detached, ending, sent.Sendings > 0)`,
+		new:    `u.race(detached, ending, sent.Sendings > 0 && sent.Unanswered == 0)`,
 		by:     check{in: "unitofwork", test: "TestLostAnswersOfACommit"},
 	},
 	{
 		clause: "a refusal proves nothing about copies: only a release that lands does",
 		file:   "unitofwork/commit.go",
-		old:    `	case sent.Sendings == 0:`,
-		new:    `	case sent.Unanswered == 0:`,
+		old:    `u.race(detached, ending, sent.Sendings > 0)`,
+		new:    `u.race(detached, ending, sent.Unanswered > 0)`,
 		by:     check{in: "unitofwork", test: "TestACopyOfARefusedCommit"},
 	},
 	{
@@ -131,8 +131,8 @@ var ofOutcomes = []mutant{
 	{
 		clause: "with an id, the record is asked before there is doubt",
 		file:   "unitofwork/commit.go",
-		old:    `outcome == NotCommitted, r.id == "":`,
-		new:    `outcome == NotCommitted, r.unit != "":`,
+		old:    `outcome == NotCommitted, u.options.ID == "":`,
+		new:    `outcome == NotCommitted, true:`,
 		by:     check{in: "unitofwork", test: "TestACommitHeldUpBeyondTheLeaseChangesNothing"},
 	},
 	{

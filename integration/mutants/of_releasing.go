@@ -4,9 +4,9 @@ package main
 var ofReleasing = []mutant{
 	{
 		clause: "a release needs the row to be the unit's",
-		file:   "lockset/expressions.go",
-		old:    `		return t.update(w.key, isMine, free, vs)`,
-		new:    `		return t.update(w.key, "attribute_exists(#key)", free, vs)`,
+		file:   "lockset/release.go",
+		old:    `c.values(u, 0), isMine, free)`,
+		new:    `c.values(u, 0), "attribute_exists(#key)", free)`,
 		by:     check{in: "lockset", test: "TestFaultsInRelease"},
 	},
 	{

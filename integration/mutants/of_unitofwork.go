@@ -4,16 +4,16 @@ package main
 var ofCommitting = []mutant{
 	{
 		clause: "a commit needs every key to be the unit's",
-		file:   "lockset/expressions.go",
-		old:    `		return t.update(w.key, isMine, commit, vs)`,
-		new:    `		return t.update(w.key, "attribute_exists(#key)", commit, vs)`,
+		file:   "lockset/ending.go",
+		old:    `isUnmarked, commit)`,
+		new:    `"attribute_exists(#key)", commit)`,
 		by:     check{in: "unitofwork", test: "TestAnOvertakenHoldersCommitIsRefused"},
 	},
 	{
 		clause: "a commit needs every intent to be there",
 		file:   "lockset/expressions.go",
-		old:    `		return t.update(w.key, hasMine, leave`,
-		new:    `		return t.update(w.key, "attribute_exists(#key)", leave`,
+		old:    `			updates[i] = t.update(w.key, hasMine, leave`,
+		new:    `			updates[i] = t.update(w.key, "attribute_exists(#key)", leave`,
 		by:     check{in: "unitofwork", test: "TestACommitNeedsItsIntents"},
 	},
 	{
