@@ -245,9 +245,10 @@ func (d *day) close(patience time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// audit says whether books, archive and outcomes are exact.
+// audit says whether books, archive and outcomes are exact. Who reads everything
+// under its locks has time: on a busy machine a short lease would end before.
 func (d *day) audit(ctx context.Context) (string, error) {
-	return d.run(ctx, "audit", "-archive", d.Archive, "-diaries", diaryOf(d.Dir, "*"), "-quiet")
+	return d.run(ctx, "audit", "-lease", (5 * d.Lease).String(), "-archive", d.Archive, "-diaries", diaryOf(d.Dir, "*"), "-quiet")
 }
 
 // quit ends all that is left, however it stands.
