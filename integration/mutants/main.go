@@ -66,6 +66,10 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	// All of them, also when only some are to run: code moves on.
+	if err := compileAll(ctx, root, all()); err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
 		return err
