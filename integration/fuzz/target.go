@@ -1,15 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"os"
-	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holdall/holdall/integration/program"
 )
 
 // result is what a target did, as far as the go command tells.
@@ -51,22 +50,11 @@ func read(output string) result {
 	return r
 }
 
-// fuzz runs the target for some time, or until it fails, or ctx ends: then the go
-// command is interrupted, as it wants it in order to end its own children.
+// fuzz runs the target for some time, or until it fails, or ctx ends.
 func (t target) fuzz(ctx context.Context, root string, each time.Duration) (result, error) {
-	var out bytes.Buffer
-	cmd := exec.CommandContext(ctx, "go", "test", "./"+t.Folder,
+	output, _, err := program.Run(ctx, root, nil, "go", "test", "./"+t.Folder,
 		"-run", "^$", "-fuzz", "^"+t.Name+"$", "-fuzztime", each.String(), "-fuzzminimizetime", "500x")
-	cmd.Dir, cmd.Stdout, cmd.Stderr = root, &out, &out
-	cmd.WaitDelay = 10 * time.Second
-	cmd.Cancel = func() error {
-		if cmd.Process.Signal(os.Interrupt) == nil {
-			return nil
-		}
-		return cmd.Process.Kill()
-	}
-	err := cmd.Run()
-	r := read(out.String())
+	r := read(output)
 	switch {
 	case err != nil && r.goesOn && outOfTime.MatchString(r.output):
 		err = nil

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/holdall/holdall/integration/program"
 )
 
 // load reads all models of a folder, in the order of their names.
@@ -146,7 +146,7 @@ func (l *laboratory) search(ctx context.Context, t task, dir string) (f found, o
 	var spent time.Duration
 	defer func() { f.spent = spent }()
 	command := func(ctx context.Context, name string, args ...string) (string, error) {
-		output, used, err := measured(ctx, dir, name, args...)
+		output, used, err := program.Run(ctx, dir, nil, name, args...)
 		spent += used
 		return output, err
 	}
@@ -172,25 +172,6 @@ func (l *laboratory) search(ctx context.Context, t task, dir string) (f found, o
 		err = context.Cause(ctx)
 	}
 	return read(output, err), output
-}
-
-// command runs a program to its end, or until ctx ends.
-func command(ctx context.Context, dir, name string, args ...string) (output string, err error) {
-	output, _, err = measured(ctx, dir, name, args...)
-	return output, err
-}
-
-// measured is command; spent is the program's processor time.
-func measured(ctx context.Context, dir, name string, args ...string) (output string, spent time.Duration, err error) {
-	var out bytes.Buffer
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &out
-	cmd.WaitDelay = 5 * time.Second
-	err = cmd.Run()
-	if cmd.ProcessState != nil {
-		spent = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	}
-	return out.String(), spent, err
 }
 
 // indented is the beginning of an output.

@@ -96,7 +96,7 @@ func chosen(models []model, wanted *regexp.Regexp, whole bool) (tasks []task) {
 
 // printTable prints the table that docs/faults.md has.
 func printTable(ctx context.Context, root string, models []model) error {
-	mutants, err := command(ctx, root, "go", "run", "./integration/mutants", "-list")
+	mutants, _, err := program.Run(ctx, root, nil, "go", "run", "./integration/mutants", "-list")
 	if err != nil {
 		return fmt.Errorf("integration/mutants: %w\n%s", err, mutants)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/integration/program"
 )
 
 func root(t *testing.T) string {
@@ -177,7 +178,7 @@ func TestEveryClauseSaysWhatIsFoundWithoutIt(t *testing.T) {
 
 // Mutants are known by their texts; and docs/faults.md has the table of both.
 func TestTheTableIsOnThePage(t *testing.T) {
-	mutants, err := command(t.Context(), root(t), "go", "run", "./integration/mutants", "-list")
+	mutants, _, err := program.Run(t.Context(), root(t), nil, "go", "run", "./integration/mutants", "-list")
 	require.NoError(t, err, mutants)
 	tests := testsOf(mutants)
 	require.Greater(t, len(tests), 100)

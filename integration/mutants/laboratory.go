@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/holdall/holdall/integration/program"
 )
 
 // laboratory builds mutants and runs the tests that are to catch them.
@@ -168,7 +168,8 @@ func (l *laboratory) build(ctx context.Context, in, binary, overlay string) (out
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}
-	return l.command(ctx, l.root, nil, "go", append(args, "./"+in)...)
+	output, _, err = program.Run(ctx, l.root, nil, "go", append(args, "./"+in)...)
+	return output, err
 }
 
 // test runs one check as the go command would: in the folder of its package. What
@@ -181,25 +182,8 @@ func (l *laboratory) test(ctx context.Context, c check, binary, overlay string) 
 	if overlay != "" {
 		env = append(env, "GOFLAGS=-overlay="+overlay)
 	}
-	output, err := l.command(ctx, filepath.Join(l.root, filepath.FromSlash(c.in)), env, binary, args...)
+	output, _, err := program.Run(ctx, filepath.Join(l.root, filepath.FromSlash(c.in)), env, binary, args...)
 	return result{verdict: verdictOf(c.test, output, err != nil), detail: output}
-}
-
-// command runs a program to its end, or until ctx ends: then it is interrupted,
-// as the go command wants it to end its own children, and soon killed.
-func (l *laboratory) command(ctx context.Context, dir string, env []string, name string, args ...string) (output string, err error) {
-	var out bytes.Buffer
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, append(os.Environ(), env...), &out, &out
-	cmd.WaitDelay = 5 * time.Second
-	cmd.Cancel = func() error {
-		if cmd.Process.Signal(os.Interrupt) == nil {
-			return nil
-		}
-		return cmd.Process.Kill()
-	}
-	err = cmd.Run()
-	return out.String(), err
 }
 
 // indented is the beginning of an output, without what went well.

@@ -2,17 +2,20 @@
 package program
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path"
 	"regexp"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Main runs a program until it has done, or is interrupted, and ends the process:
@@ -28,6 +31,27 @@ func Main(name string, run func(ctx context.Context, args []string) error) {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		os.Exit(1)
 	}
+}
+
+// Run runs a command to its end, or until ctx ends: then it is interrupted, as the go
+// command wants it to end its own children, and soon killed. env is added to that of
+// this process; spent is the command's processor time.
+func Run(ctx context.Context, dir string, env []string, name string, args ...string) (output string, spent time.Duration, err error) {
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, append(os.Environ(), env...), &out, &out
+	cmd.WaitDelay = 10 * time.Second
+	cmd.Cancel = func() error {
+		if cmd.Process.Signal(os.Interrupt) == nil {
+			return nil
+		}
+		return cmd.Process.Kill()
+	}
+	err = cmd.Run()
+	if cmd.ProcessState != nil {
+		spent = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	}
+	return out.String(), spent, err
 }
 
 // Share is the help of a flag that [Part] reads.

@@ -1,8 +1,12 @@
 package program
 
 import (
+	"context"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -32,4 +36,22 @@ func TestTestsAreFound(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, []Test{{"a/b", "FuzzOne"}, {"a/b", "TestTwo"}}, found)
+}
+
+// What was started is asked to end, and has time for its own children.
+func TestACommandIsInterruptedWhenItsTimeIsOver(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ready := filepath.Join(t.TempDir(), "ready")
+	go func() {
+		for {
+			if _, err := os.Stat(ready); err == nil {
+				cancel()
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	output, _, err := Run(ctx, ".", []string{"READY=" + ready}, "sh", "-c", `trap 'echo asked; exit 3' INT; touch "$READY"; while :; do sleep 0.01; done`)
+	require.Error(t, err)
+	require.Equal(t, "asked\n", output)
 }
