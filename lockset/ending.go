@@ -170,12 +170,13 @@ func (c *Client) RowGet(key ordering.Key) types.TransactGetItem {
 	return types.TransactGetItem{Get: &types.Get{TableName: aws.String(c.cfg.Table), Key: c.table.item(key)}}
 }
 
-// RowMarked reads the answer to [Client.RowGet]: whether the key's holder has a
-// journal, so that what the key guards may be written in part. The error is a
-// *[RowError].
-func (c *Client) RowMarked(key ordering.Key, item map[string]types.AttributeValue) (bool, error) {
+// RowHand reads the answer to [Client.RowGet]: whether the key's holder has a
+// journal, so that what the key guards may be written in part; and in whose hands the
+// key is, or was last: as long as that is the same, no unit has taken the key and
+// committed. The error is a *[RowError].
+func (c *Client) RowHand(key ordering.Key, item map[string]types.AttributeValue) (marked bool, hand string, err error) {
 	r, _, err := c.observe(key, item)
-	return r.pending != "", err
+	return r.pending != "", r.hand(), err
 }
 
 // RowFate reads the answer to [Client.RowGet]: what the row of one of its keys

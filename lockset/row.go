@@ -91,6 +91,15 @@ func (r row) watched() string {
 	return ""
 }
 
+// hand names who has a row exclusively, or had it last: a holder by its unit, since it
+// renews its RVN, and a free row by the RVN that its last holder left.
+func (r row) hand() string {
+	if r.free() {
+		return "left by " + r.rvn
+	}
+	return r.unit
+}
+
 // place is where a unit stands in the row's queue, or would: behind the last.
 func (r row) place(unit string) (place int, queued bool) {
 	if i := slices.Index(r.queue, unit); i >= 0 {

@@ -132,14 +132,15 @@ func (e *FenceError) Error() string {
 	return fmt.Sprintf("its attribute %q is %s, which no unit wrote", e.Attribute, e.Found)
 }
 
-// GuardError is the reason of a [StageError]: no key held guards the record.
+// GuardError is the reason of a [StageError]: no key that the unit holds, or that
+// [Client.Read] was given, guards the record.
 type GuardError struct {
 	Guard ordering.Key
-	Held  []ordering.Key
+	Held  []ordering.Key // or given
 }
 
 func (e *GuardError) Error() string {
-	return fmt.Sprintf("its guard %q is not held; held are %q", string(e.Guard), e.Held)
+	return fmt.Sprintf("its guard %q is not covered by the keys %q", string(e.Guard), e.Held)
 }
 
 // TooLargeError says that a unit does not fit into one transaction of DynamoDB, and

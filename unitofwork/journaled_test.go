@@ -368,7 +368,7 @@ func TestARecordThatALargeUnitPutsTwice(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		before := b.tables()
 		keys, refs := largeKeys(fewKeys)
-		err := b.client("A", nil, inSmallTransactions).Do(t.Context(), append(keys, customerKey("1")), func(ctx context.Context, u *unitofwork.Unit) error {
+		err := b.client("A", nil, inSmallTransactions).Do(t.Context(), append(keys, customerKey("1"), customerKey("2")), func(ctx context.Context, u *unitofwork.Unit) error {
 			return errors.Join(
 				u.Stage(customerKey("1"), putOf("customers", map[string]string{"ID": "1"}), putOf("customers", map[string]string{"ID": "2"})),
 				u.Stage(customerKey("1"), putOf("customers", map[string]string{"ID": "1", "Name": "other"})),

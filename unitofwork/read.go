@@ -13,6 +13,7 @@ import (
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
 )
 
 // maxGets is how many items a TransactGetItems has at most.
@@ -21,11 +22,15 @@ const maxGets = 100
 // Get reads records, of any tables, as of one moment: one TransactGetItems for
 // every 100, or for less where they are larger than DynamoDB's 4 MB. It sees the
 // tables, not what the unit has staged. An absent record is no error: its Found
-// is false. The locks keep what several requests read one state, as far as they
-// guard it.
+// is false. What several requests read is one state all the same, for the unit holds
+// what guards it.
 //
-// Errors: *[StageError] for a reference that cannot be one or comes twice,
-// *lockset.TableError, which names the table, *lockset.NoAnswerError.
+// Errors: *[StageError] for a reference that cannot be one or comes twice, and, with a
+// *[GuardError] in it, for a record that no key held guards: like a refused write, this
+// one is also returned by the commit. *lockset.TableError, which names the table,
+// *lockset.NoAnswerError. After an error no record is changed.
+//
+// A record of a [Table] without a Guard is read as it is; no key guards it.
 func (u *Unit) Get(ctx context.Context, records ...Record) error {
 	if u.hasEnded() {
 		return ErrEnded
@@ -33,10 +38,31 @@ func (u *Unit) Get(ctx context.Context, records ...Record) error {
 	if err := check(records); err != nil {
 		return err
 	}
+	var items []map[string]types.AttributeValue
 	for chunk := range slices.Chunk(records, maxGets) {
-		if err := u.get(ctx, chunk); err != nil {
+		some, err := u.fetch(ctx, chunk)
+		if err != nil {
 			return err
 		}
+		items = append(items, some...)
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	shown := make([]parsed, len(records))
+	for i, r := range records {
+		table, key, _ := r.location() // check has looked at the error
+		u.stage.learn(table, key)
+		u.c.sawFence(items[i])
+		var err error
+		if shown[i], err = parse(r, items[i], u.held); err != nil {
+			if errors.As(err, new(*GuardError)) {
+				u.stage.keep(err)
+			}
+			return err
+		}
+	}
+	for _, p := range shown {
+		p.show()
 	}
 	return nil
 }
@@ -58,39 +84,52 @@ func check(records []Record) error {
 	return nil
 }
 
-// get halves a read that DynamoDB will not do: it may be too large, and if it is
+// fetch halves a read that DynamoDB will not do: it may be too large, and if it is
 // not, the half that fails tells which record is at fault.
-func (u *Unit) get(ctx context.Context, records []Record) error {
-	gets := make([]types.TransactGetItem, len(records))
-	tables := make([]string, len(records))
-	for i, r := range records {
-		table, key, _ := r.location() // Get has looked at the error
-		tables[i] = table
-		gets[i] = types.TransactGetItem{Get: &types.Get{TableName: aws.String(table), Key: key}}
-	}
+func (u *Unit) fetch(ctx context.Context, records []Record) ([]map[string]types.AttributeValue, error) {
+	gets, tables := getsOf(records)
 	items, err := u.c.read(ctx, u.set.Unit(), gets, tables)
-	if errors.As(err, new(*lockset.TableError)) && len(records) > 1 {
-		half := len(records) / 2
-		if err := u.get(ctx, records[:half]); err != nil {
-			return err
-		}
-		return u.get(ctx, records[half:])
+	if !errors.As(err, new(*lockset.TableError)) || len(records) < 2 {
+		return items, err
+	}
+	half := len(records) / 2
+	first, err := u.fetch(ctx, records[:half])
+	if err != nil {
+		return nil, err
+	}
+	second, err := u.fetch(ctx, records[half:])
+	return append(first, second...), err
+}
+
+// getsOf are the gets of records whose references were checked, and their tables.
+func getsOf(records []Record) (gets []types.TransactGetItem, tables []string) {
+	for _, r := range records {
+		table, key, _ := r.location()
+		gets = append(gets, types.TransactGetItem{Get: &types.Get{TableName: aws.String(table), Key: key}})
+		tables = append(tables, table)
+	}
+	return gets, tables
+}
+
+// parse reads an item as a record that one of these keys, which are canonical, is to
+// guard. The record is not changed before it is shown. The error is a *[StageError].
+func parse(r Record, item map[string]types.AttributeValue, keys []ordering.Key) (parsed, error) {
+	p, err := r.parse(item)
+	if err == nil && p.guarded {
+		err = checkGuard(keys, p.guard)
 	}
 	if err != nil {
-		return err
+		table, key, _ := r.location()
+		err = &StageError{Table: table, Record: keyText(key), Reason: err}
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	for i, r := range records {
-		u.stage.learn(tables[i], gets[i].Get.Key)
-		if fence, ok := fencing.Of(items[i], u.c.cfg.FenceAttribute); ok {
-			u.c.locks.Clock().Saw(fence)
-		}
-		if err := r.load(items[i]); err != nil {
-			return fmt.Errorf("table %q, record %s: %w", tables[i], keyText(gets[i].Get.Key), err)
-		}
+	return p, err
+}
+
+// sawFence keeps the tokens of this process above those that records have.
+func (c *Client) sawFence(item map[string]types.AttributeValue) {
+	if fence, ok := fencing.Of(item, c.cfg.FenceAttribute); ok {
+		c.locks.Clock().Saw(fence)
 	}
-	return nil
 }
 
 // distinct returns the tables of a request, in order, each once.

@@ -68,7 +68,11 @@ func (s *stage) refuse(table, record string, reason error) error {
 	if record == "" {
 		record = "(unknown)"
 	}
-	err := &StageError{Table: table, Record: record, Reason: reason}
+	return s.keep(&StageError{Table: table, Record: record, Reason: reason})
+}
+
+// keep has the commit return the first refusal, and returns this one.
+func (s *stage) keep(err error) error {
 	if s.err == nil {
 		s.err = err
 	}
@@ -102,17 +106,24 @@ func (s *stage) prepare(guard ordering.Key, item types.TransactWriteItem) (write
 	case w.key != nil && s.records[w.identity()]:
 		return w, errors.New("the unit writes this record already; one record takes one write")
 	}
-	if err := guard.Validate(); err != nil {
-		return w, fmt.Errorf("its guard: %w", err)
+	if err := checkGuard(s.held, guard); err != nil {
+		return w, err
 	}
-	holder, ok := ordering.Holder(s.held, guard)
-	if !ok {
-		return w, &GuardError{Guard: guard, Held: slices.Clone(s.held)}
-	}
-	w.holder = holder
+	w.holder, _ = ordering.Holder(s.held, guard)
 	w.conditional = hasCondition(item)
 	w.item, err = s.stamper.stamp(item)
 	return w, err
+}
+
+// checkGuard says why a guard cannot be one, or which keys do not cover it.
+func checkGuard(keys []ordering.Key, guard ordering.Key) error {
+	if err := guard.Validate(); err != nil {
+		return fmt.Errorf("its guard: %w", err)
+	}
+	if _, ok := ordering.Holder(keys, guard); !ok {
+		return &GuardError{Guard: guard, Held: slices.Clone(keys)}
+	}
+	return nil
 }
 
 // hasCondition reports whether an action, as the caller has it, has a condition.

@@ -53,11 +53,11 @@ var refusals = map[string]struct {
 }{
 	"no key guards it": {
 		func(u *unitofwork.Unit) error { return u.Put(accounts.Of(account{Customer: "3", ID: "a"})) },
-		`guard "customer:3/account:a" is not held`,
+		`guard "customer:3/account:a" is not covered`,
 	},
 	"a coarser record than what is held": {
 		func(u *unitofwork.Unit) error { return u.Put(customers.Of(customer{ID: "1"})) },
-		`guard "customer:1" is not held`,
+		`guard "customer:1" is not covered`,
 	},
 	"written twice": {
 		func(u *unitofwork.Unit) error {
@@ -325,7 +325,7 @@ func TestGet(t *testing.T) {
 			b.put("accounts", account{Customer: "many", ID: fmt.Sprint(i), Balance: int64(i)})
 		}
 		c := b.client("c", nil)
-		err := c.Do(t.Context(), []ordering.Key{"customer:1", "customer:many"}, func(ctx context.Context, u *unitofwork.Unit) error {
+		err := c.Do(t.Context(), []ordering.Key{"customer:1", "customer:many", "customer:none"}, func(ctx context.Context, u *unitofwork.Unit) error {
 			one, none := customers.Ref("1"), customers.Ref("none")
 			none.T.Name = "left over"
 			refs := []unitofwork.Record{one, none}

@@ -1,6 +1,7 @@
 package unitofwork
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -87,6 +88,8 @@ func (u *Unit) Stage(guard ordering.Key, actions ...types.TransactWriteItem) err
 	return nil
 }
 
+var errUnguarded = errors.New("its Table has no Guard: a unit can read the record, and not write it")
+
 func optional(s string) *string {
 	if s == "" {
 		return nil
@@ -122,7 +125,10 @@ func (u *Unit) each(records []Record, action func(string, map[string]types.Attri
 			return u.stage.refuse(table, keyText(key), err)
 		}
 		u.stage.learn(table, key)
-		now, read := r.guards()
+		now, read, guarded := r.guards()
+		if !guarded {
+			return u.stage.refuse(table, keyText(key), errUnguarded)
+		}
 		if read != "" && !read.Covers(now) && !now.Covers(read) {
 			return u.stage.refuse(table, keyText(key), fmt.Errorf("its guard was %q when it was read and is %q now: "+
 				"a record keeps its guard, or moves to an ancestor or descendant of it", string(read), string(now)))

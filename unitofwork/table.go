@@ -22,6 +22,8 @@ type Table[T any] struct {
 	// Guard returns the key that protects a record: the same one for as long as
 	// the record lives, or one of that key's ancestors or descendants, because
 	// tokens are ordered only along a family. Derive it from what never changes.
+	// Without a Guard the records are ones that units never write: they can be read
+	// in units, by no lock's leave, and not be staged.
 	Guard func(*T) ordering.Key
 }
 
@@ -42,9 +44,16 @@ type Ref[T any] struct {
 // Record is a *[Ref] of any type.
 type Record interface {
 	location() (table string, key map[string]types.AttributeValue, err error)
-	load(item map[string]types.AttributeValue) error
-	guards() (now, read ordering.Key)
+	parse(item map[string]types.AttributeValue) (parsed, error)
+	guards() (now, read ordering.Key, guarded bool)
 	item() (map[string]types.AttributeValue, error)
+}
+
+// parsed is what was read of a record, before its reference has it.
+type parsed struct {
+	guard   ordering.Key
+	guarded bool // its table has guards
+	show    func()
 }
 
 // Ref refers to the record with this partition key, and sort key if the table
@@ -129,27 +138,35 @@ func (r *Ref[T]) location() (string, map[string]types.AttributeValue, error) {
 	return r.table.Name, r.key, r.err
 }
 
-func (r *Ref[T]) load(item map[string]types.AttributeValue) error {
-	var record T
-	r.Found = len(item) > 0
-	if !r.Found {
+// parse reads an item; an absent record has its key only, and the guard that the
+// reference had before.
+func (r *Ref[T]) parse(item map[string]types.AttributeValue) (parsed, error) {
+	found := len(item) > 0
+	if !found {
 		item = r.key
 	}
+	var record T
 	if err := attributevalue.UnmarshalMap(item, &record); err != nil {
-		return err
+		return parsed{}, err
 	}
-	r.T, r.guard = record, ""
-	if r.Found && r.table.Guard != nil {
-		r.guard = r.table.Guard(&record)
+	p := parsed{guarded: r.table.Guard != nil}
+	var read ordering.Key
+	switch {
+	case p.guarded && found:
+		p.guard = r.table.Guard(&record)
+		read = p.guard
+	case p.guarded:
+		p.guard = r.table.Guard(&r.T)
 	}
-	return nil
+	p.show = func() { r.T, r.Found, r.guard = record, found, read }
+	return p, nil
 }
 
-func (r *Ref[T]) guards() (now, read ordering.Key) {
+func (r *Ref[T]) guards() (now, read ordering.Key, guarded bool) {
 	if r.table.Guard == nil {
-		return "", ""
+		return "", "", false
 	}
-	return r.table.Guard(&r.T), r.guard
+	return r.table.Guard(&r.T), r.guard, true
 }
 
 func (r *Ref[T]) item() (map[string]types.AttributeValue, error) {

@@ -163,10 +163,8 @@ var ofStaging = []mutant{
 	{
 		clause: "a write needs a held key that guards it",
 		file:   "unitofwork/stage.go",
-		old: `	if !ok {
-		return w, &GuardError`,
-		new: `	if !ok && len(s.held) == 0 {
-		return w, &GuardError`,
+		old:    "\tif err := checkGuard(s.held, guard); err != nil {",
+		new:    "\tif err := checkGuard(s.held, guard); err != nil && !errors.As(err, new(*GuardError)) {",
 		by: check{in: "unitofwork", test: "TestRefusedWhenStaged"},
 	},
 	{
@@ -277,9 +275,30 @@ var ofStaging = []mutant{
 	{
 		clause: "a fence met by a read counts as seen",
 		file:   "unitofwork/read.go",
-		old:    `			u.c.locks.Clock().Saw(fence)`,
-		new:    `			u.c.locks.Clock().Saw(fence - fence)`,
+		old:    `		c.locks.Clock().Saw(fence)`,
+		new:    `		c.locks.Clock().Saw(fence - fence)`,
 		by:     check{in: "unitofwork", test: "TestAFenceThatWasReadIsNotProposedAgain"},
+	},
+	{
+		clause: "a unit reads only what its keys guard",
+		file:   "unitofwork/read.go",
+		old:    "if err == nil && p.guarded {",
+		new:    "if err == nil && p.guarded && p.guard == \"\" {",
+		by:     check{in: "unitofwork", test: "TestAUnitReadsOnlyWhatItsKeysGuard"},
+	},
+	{
+		clause: "a unit that was refused a read does not commit",
+		file:   "unitofwork/read.go",
+		old:    "				u.stage.keep(err)",
+		new:    "				_ = err",
+		by:     check{in: "unitofwork", test: "TestAUnitReadsOnlyWhatItsKeysGuard"},
+	},
+	{
+		clause: "a unit writes no record of a table without guards",
+		file:   "unitofwork/staging.go",
+		old:    "if !guarded {",
+		new:    "if !guarded && table == \"\" {",
+		by:     check{in: "unitofwork", test: "TestATableWithoutAGuard"},
 	},
 	{
 		clause: "a record with a newer fence is told as stale, not as a condition",

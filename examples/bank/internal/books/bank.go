@@ -177,10 +177,10 @@ func keysOf(children []Child, key func(Child) ordering.Key) []ordering.Key {
 	return keys
 }
 
-func refsOf[T any](children []Child, ref func(id string) *unitofwork.Ref[T]) []*unitofwork.Ref[T] {
+func refsOf[T any](children []Child, ref func(Child) *unitofwork.Ref[T]) []*unitofwork.Ref[T] {
 	refs := make([]*unitofwork.Ref[T], len(children))
 	for i, c := range children {
-		refs[i] = ref(c.ID)
+		refs[i] = ref(c)
 	}
 	return refs
 }

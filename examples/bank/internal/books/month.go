@@ -30,7 +30,7 @@ func (b *Bank) CloseMonth(ctx context.Context, m Month) error {
 		if err != nil {
 			return err
 		}
-		bank := b.Tables.account(BankAccount.ID)
+		bank := b.Tables.account(BankAccount)
 		if err := u.Get(ctx, append(records(accounts), bank)...); err != nil {
 			return err
 		}

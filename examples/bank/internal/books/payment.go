@@ -21,7 +21,7 @@ type Payment struct {
 func (b *Bank) Pay(ctx context.Context, p Payment) error {
 	keys := []ordering.Key{AccountKey(p.From), AccountKey(p.To)}
 	return b.Run.Do(ctx, keys, func(ctx context.Context, u Unit) error {
-		from, to := b.Tables.account(p.From.ID), b.Tables.account(p.To.ID)
+		from, to := b.Tables.account(p.From), b.Tables.account(p.To)
 		if err := u.Get(ctx, from, to); err != nil { // one request for both
 			return err
 		}
@@ -66,7 +66,7 @@ func (b *Bank) Record(ctx context.Context, e Entry) error {
 	return b.Run.Do(ctx, keys, func(ctx context.Context, u Unit) error {
 		accounts := make([]*unitofwork.Ref[Account], len(sides))
 		for i, id := range sides {
-			accounts[i] = b.Tables.account(id)
+			accounts[i] = b.Tables.account(Child{ID: id})
 		}
 		if err := u.Get(ctx, records(accounts)...); err != nil {
 			return err

@@ -153,24 +153,25 @@ func NewTables(prefix string) *Tables {
 	}
 }
 
-// References are made with Of, from a record that has only its key so far: what
-// works without locks (plain.go) finds the key there. Where all work is done in
-// units, Customers.Ref(id) says the same.
+// References are made with Of, from a record that has only its key so far, and what
+// its guard is made of: so it is known which lock guards a record that is not there,
+// and what works without locks (plain.go) finds the key there. Where guards are made
+// of the key alone and all work is done in units, Customers.Ref(id) says the same.
 
 func (t *Tables) customer(id string) *unitofwork.Ref[Customer] {
 	return t.Customers.Of(Customer{ID: id})
 }
 
-func (t *Tables) account(id string) *unitofwork.Ref[Account] {
-	return t.Accounts.Of(Account{ID: id})
+func (t *Tables) account(c Child) *unitofwork.Ref[Account] {
+	return t.Accounts.Of(Account{ID: c.ID, Home: c.Home})
 }
 
-func (t *Tables) address(id string) *unitofwork.Ref[Address] {
-	return t.Addresses.Of(Address{ID: id})
+func (t *Tables) address(c Child) *unitofwork.Ref[Address] {
+	return t.Addresses.Of(Address{ID: c.ID, Home: c.Home})
 }
 
-func (t *Tables) contact(id string) *unitofwork.Ref[Contact] {
-	return t.Contacts.Of(Contact{ID: id})
+func (t *Tables) contact(c Child) *unitofwork.Ref[Contact] {
+	return t.Contacts.Of(Contact{ID: c.ID, Home: c.Home})
 }
 
 // AccountRecord names an account in history.
