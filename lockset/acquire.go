@@ -102,6 +102,8 @@ type acquisition struct {
 	reach    int // how many steps were ever tried
 	claim    *claim
 	places   map[ordering.Key]row
+	raises   int       // how often in a row it was refused for its token alone
+	outrun   bool      // a join was refused for its token, which newcomers had overtaken
 	moves    int       // how often it left a place to wait at another row of its step
 	stays    time.Time // since when it has kept a place while it was another's turn at a later row
 	end      time.Time // of the record wait; zero if it has none
@@ -188,7 +190,7 @@ func (a *acquisition) run(caller context.Context) error {
 		if err != nil {
 			return err
 		}
-		if next.raise {
+		if next = a.weighRaise(next); next.raise {
 			a.raise()
 		}
 		switch before := next.at.step - a.secured; {
@@ -212,6 +214,23 @@ func (a *acquisition) run(caller context.Context) error {
 		}
 	}
 	return a.restamp(ctx)
+}
+
+// mostRaises is how often in a row a unit proposes a higher token for rows that only
+// refuse its token. Then it queues: others would be faster for ever, if its clock
+// is behind theirs or its requests take longer.
+const mostRaises = 2
+
+// weighRaise turns a decision to raise the token into one to wait for the row that
+// refused it, when that was tried often enough.
+func (a *acquisition) weighRaise(d decision) decision {
+	if d.verdict != admits || !d.raise {
+		return d
+	}
+	if a.raises++; a.raises > mostRaises {
+		return decision{verdict: await, at: d.low, judgment: judgement{verdict: raise}}
+	}
+	return d
 }
 
 // wants lists the rows of one step.
@@ -281,7 +300,7 @@ func (a *acquisition) secure(won attempt) error {
 	}
 	a.secured += len(won.steps)
 	clear(a.places) // the write that won took the unit out of them
-	a.moves, a.stays = 0, time.Time{}
+	a.moves, a.stays, a.raises, a.outrun = 0, time.Time{}, 0, false
 	a.traceHandOver(a.c.turns.secured(a.claim))
 	a.group.Add(won.steps.Keys(), won.since)
 	// The rows of these steps now have a fence of at least won.token: what is
@@ -324,12 +343,8 @@ var errOverslept = errors.New("it was taken unheard more than a lease ago, with 
 // unit. Either that is not visible yet, and the clean is refused, or the attempt
 // landed unheard and was buried since: the entry is stale, as anybody's would be.
 func (a *acquisition) orphaned(ctx context.Context, at observed) error {
-	_, err := a.c.clean(ctx, a.unit.id("c"), at.key, at.entry)
-	if err == nil {
+	if a.c.clean(ctx, a.unit, at.key, []remnant{{entry: at.entry}}) {
 		return nil
-	}
-	if !errors.As(err, new(*refusal)) {
-		return err
 	}
 	return requests.Sleep(ctx, minPause)
 }

@@ -37,6 +37,8 @@ type Client struct {
 	seen   *sightings
 	turns  *turns
 	caller *requests.Caller
+	// impatient sends a request once: for what is better left than waited for.
+	impatient *requests.Caller
 
 	journals journals
 }
@@ -51,6 +53,9 @@ func New(db DynamoDB, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	clock := fencing.NewClock(cfg.Now)
+	caller := requests.Caller{Attempt: cfg.AttemptTimeout, Patience: cfg.Lease, Observe: cfg.Trace.Request}
+	impatient := caller
+	impatient.Patience = 1
 	return &Client{
 		db:     db,
 		cfg:    cfg,
@@ -58,7 +63,7 @@ func New(db DynamoDB, cfg Config) (*Client, error) {
 		clock:  clock,
 		seen:   newSightings(10 * cfg.Lease),
 		turns:  newTurns(clock),
-		caller: &requests.Caller{Attempt: cfg.AttemptTimeout, Patience: cfg.Lease, Observe: cfg.Trace.Request},
+		caller: &caller, impatient: &impatient,
 	}, nil
 }
 

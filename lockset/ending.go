@@ -144,11 +144,16 @@ func (e *Ending) Resolve(ctx context.Context) (Fate, error) {
 
 // snapshot reads the rows of keys as of one moment.
 func (c *Client) snapshot(ctx context.Context, id string, keys []ordering.Key) ([]row, error) {
+	return c.snapshotBy(ctx, c.caller, id, keys)
+}
+
+// snapshotBy has a caller of its own ask: one who does not ask again, say.
+func (c *Client) snapshotBy(ctx context.Context, caller *requests.Caller, id string, keys []ordering.Key) ([]row, error) {
 	in := &dynamodb.TransactGetItemsInput{ReturnConsumedCapacity: c.caller.Capacity()}
 	for _, k := range keys {
 		in.TransactItems = append(in.TransactItems, c.RowGet(k))
 	}
-	out, _, err := requests.Do(ctx, c.caller, c.request("TransactGetItems", id), in, c.db.TransactGetItems)
+	out, _, err := requests.Do(ctx, caller, c.request("TransactGetItems", id), in, c.db.TransactGetItems)
 	if err != nil {
 		return nil, err
 	}

@@ -240,14 +240,25 @@ func (t lockTable) restamp(w want, vs values) *types.Update {
 	return t.update(w.key, restampKeyIf, stamp, vs)
 }
 
-// clean is the transaction that removes a stale entry: the check on the
-// witness's row and the removal are one, because DynamoDB may show a plain
-// reader one row of a transaction before another.
-func (t lockTable) clean(ancestor ordering.Key, e entry) []types.TransactWriteItem {
-	return []types.TransactWriteItem{
-		t.check(e.witness, notTheirs, values{":unit": str(e.unit)}),
-		{Update: t.update(ancestor, hasMine, leave, entryOf(e, ancestor))},
+// clean is the transaction that removes remnants: what is done to the witnesses' rows,
+// or checked there, and the removal are one, because DynamoDB may show a plain reader
+// one row of a transaction before another. The last action is that on the ancestor.
+func (t lockTable) clean(ancestor ordering.Key, remnants []remnant, vs values) []types.TransactWriteItem {
+	var items []types.TransactWriteItem
+	var all []string
+	conditions, entries := make([]string, len(remnants)), values{}
+	for i, m := range remnants {
+		if m.dead != nil {
+			items = append(items, types.TransactWriteItem{Update: t.update(m.witness, buryIf, free, vs.with(values{":rvn": str(m.dead.rvn)}))})
+		} else {
+			items = append(items, t.check(m.witness, notTheirs, values{":unit": str(m.unit)}))
+		}
+		name := ":entry" + string(rune('a'+i/26)) + string(rune('a'+i%26)) // placeholders have no digits
+		text := m.text(ancestor)
+		conditions[i], entries[name], all = "contains(#below, "+name+")", str(text), append(all, text)
 	}
+	entries[":entries"] = &types.AttributeValueMemberSS{Value: all}
+	return append(items, types.TransactWriteItem{Update: t.update(ancestor, strings.Join(conditions, " AND "), leave, entries)})
 }
 
 // check is a condition on a row that a transaction does not write.

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/holdall/holdall/ordering"
 )
@@ -17,45 +19,78 @@ var errGiveUpOver = errors.New("giving up took longer than a lease")
 
 // giveUp undoes what an acquisition did, or may have done, and returns cause
 // joined with what could not be undone. It goes on for at most a lease,
-// whatever became of the caller's context: by then others take over.
+// whatever became of the caller's context: by then others take over. What does not
+// depend on each other is done at the same time, for the caller waits no longer.
 //
 // Burning comes first: an attempt still under way fails from then on, so what
 // is released stays released. There are no ghost locks.
 func (a *acquisition) giveUp(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), a.c.cfg.Lease, errGiveUpOver)
 	defer cancel()
-	_, _ = a.group.Stop()
+	var stopped, left sync.WaitGroup
+	stopped.Go(func() { _, _ = a.group.Stop() }) // a renewal may be under way
 	a.c.turns.leave(a.claim)
 	defer a.c.turns.drop(a.claim)
-	errs := []error{cause}
-	held := a.secured
-	for _, tried := range a.toBurn() {
-		if errors.As(cause, new(*RowError)) && a.anothers(ctx, tried.at) {
-			continue
-		}
-		landed, err := a.burn(ctx, tried)
-		if err != nil && !errors.As(cause, new(*TableError)) { // which would say the same again
-			errs = append(errs, fmt.Errorf("burn token %v on key %q: %w", tried.token, string(tried.at), err))
-		}
-		if landed != nil {
-			held = max(held, landed.first+len(landed.steps))
-		}
-	}
+	landed, errs := a.burnAll(ctx, cause)
+	held := max(a.secured, landed)
 	a.expectPlaces()
-	if err := a.leaveQueues(ctx, ""); err != nil && !errors.As(cause, new(*TableError)) {
-		errs = append(errs, err)
-	}
+	var leaveErr error
+	left.Go(func() { leaveErr = a.leaveSoon(ctx) })
 	if time.Since(a.start) >= a.c.cfg.Lease {
 		held += a.leftBehind(ctx, held)
 	}
-	if left, err := a.c.release(ctx, a.unit, a.plan[:held]); len(left) > 0 {
-		errs = append(errs, err)
+	stopped.Wait()
+	kept, releaseErr := a.c.release(ctx, a.unit, a.plan[:held])
+	left.Wait()
+	if leaveErr != nil && !errors.As(cause, new(*TableError)) { // which would say the same again
+		errs = append(errs, leaveErr)
+	}
+	if len(kept) > 0 {
+		errs = append(errs, releaseErr)
 	}
 	a.c.cfg.Logger.Debug("holdall: gave up", "unit", a.unit.nonce, "cause", cause)
-	if len(errs) == 1 {
+	if len(errs) == 0 {
 		return cause
 	}
-	return errors.Join(errs...)
+	return errors.Join(append([]error{cause}, errs...)...)
+}
+
+// burnsAtOnce bounds the concurrent requests of one unit's burning.
+const burnsAtOnce = 8
+
+// burnAll burns the tokens of what may land yet. It returns how many steps have
+// landed, as far as rows show it, and what could not be burned.
+func (a *acquisition) burnAll(ctx context.Context, cause error) (landed int, errs []error) {
+	tried := a.toBurn()
+	burned := make([]burning, len(tried))
+	var group errgroup.Group
+	group.SetLimit(burnsAtOnce)
+	for i := range tried {
+		b := &burned[i]
+		*b = burning{tried: tried[i], id: a.unit.id("x"), row: row{key: tried[i].at, exists: true}}
+		if seen, ok := a.places[b.row.key]; ok {
+			b.row = seen
+		}
+		group.Go(func() error {
+			if !errors.As(cause, new(*RowError)) || !a.anothers(ctx, b.id, b.row.key) {
+				b.err = a.burn(ctx, b)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	for _, b := range burned {
+		if b.shown {
+			a.placed(b.row)
+		}
+		if b.landed != nil {
+			landed = max(landed, b.landed.first+len(b.landed.steps))
+		}
+		if b.err != nil && !errors.As(cause, new(*TableError)) {
+			errs = append(errs, fmt.Errorf("burn token %v on key %q: %w", b.tried.token, string(b.row.key), b.err))
+		}
+	}
+	return landed, errs
 }
 
 // expectPlaces has the unit leave every queue that it ever asked to join: what was
@@ -94,51 +129,58 @@ func (a *acquisition) leftBehind(ctx context.Context, held int) (steps int) {
 
 // anothers reports whether a row is none that holdall wrote, and so not to be touched.
 // A late copy of what it refused finds it as it is.
-func (a *acquisition) anothers(ctx context.Context, key ordering.Key) bool {
-	_, err := a.c.snapshot(ctx, a.unit.id("g"), []ordering.Key{key})
+func (a *acquisition) anothers(ctx context.Context, id string, key ordering.Key) bool {
+	_, err := a.c.snapshot(ctx, id, []ordering.Key{key})
 	return errors.As(err, new(*RowError))
 }
 
+// burning is a token that is made unusable on a row.
+type burning struct {
+	tried  attempt
+	id     string   // of its requests
+	row    row      // as far as it is known
+	shown  bool     // by a refusal
+	landed *attempt // that the row shows, if it shows one
+	err    error
+}
+
 // burn makes the token of an attempt unusable on one of its rows, so that the
-// attempt, which is atomic, cannot land any more. It returns the attempt that has
-// landed there, if one has.
-func (a *acquisition) burn(ctx context.Context, tried attempt) (landed *attempt, err error) {
-	key := tried.at
-	vs := a.c.values(a.unit, tried.token)
+// attempt, which is atomic, cannot land any more. Each write is for the row as it was
+// seen last, and shows it if that was wrong. Rows change hands rarely while they are
+// burned, so this ends; ctx ends it for certain.
+func (a *acquisition) burn(ctx context.Context, b *burning) error {
+	vs := a.c.values(a.unit, b.tried.token)
 	for {
-		_, err := a.c.write(ctx, a.unit.id("x"), []*types.Update{a.c.table.update(key, burnIf, stamp, vs)})
+		condition, update := burnOf(b.row, a.unit.nonce)
+		_, err := a.c.write(ctx, b.id, []*types.Update{a.c.table.update(b.row.key, condition, update, vs)})
 		var refused *refusal
 		if !errors.As(err, &refused) {
-			return landed, err
+			return err
 		}
-		if len(refused.items[0]) > 0 {
-			r, _, err := a.c.observe(key, refused.items[0])
-			if errors.As(err, new(*RowError)) {
-				return landed, nil // not ours to touch
-			}
-			a.placed(r)
-			condition, update := burnLastingIf, burnLasting
-			if r.unit == a.unit.nonce {
-				// Another attempt than this may have landed, with a lower token.
-				condition, update = restampKeyIf, stamp
-				if won, ok := a.attempted(r.rvn); ok {
-					landed = &won
-				}
-			}
-			if r.fence >= tried.token {
-				return landed, nil
-			}
-			_, err = a.c.write(ctx, a.unit.id("x"), []*types.Update{a.c.table.update(key, condition, update, vs)})
-			if !errors.As(err, &refused) {
-				return landed, err
-			}
-			continue // decided meanwhile
+		r, _, err := a.c.observe(b.row.key, refused.items[0])
+		if errors.As(err, new(*RowError)) {
+			return nil // not ours to touch
 		}
-		_, err = a.c.write(ctx, a.unit.id("x"), []*types.Update{a.c.table.update(key, burnAbsentIf, burnAbsent, vs)})
-		if !errors.As(err, &refused) {
-			return landed, err
+		b.row, b.shown = r, true
+		if won, ok := a.attempted(r.rvn); ok && r.unit == a.unit.nonce {
+			b.landed = &won // another attempt than this may have landed, with a lower token
 		}
-		// A row appeared meanwhile: the first write decides. Rows appear and
-		// vanish rarely, so this ends; ctx ends it for certain.
+		if r.exists && r.fence >= b.tried.token {
+			return nil
+		}
+	}
+}
+
+// burnOf is the write that burns a token on a row that was seen so.
+func burnOf(r row, unit string) (condition, update string) {
+	switch {
+	case !r.exists:
+		return burnAbsentIf, burnAbsent
+	case r.unit == unit:
+		return restampKeyIf, stamp
+	case r.pending != "" || len(r.below) > 0:
+		return burnLastingIf, burnLasting
+	default:
+		return burnIf, stamp
 	}
 }

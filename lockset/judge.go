@@ -134,8 +134,9 @@ type decision struct {
 	verdict  verdict
 	at       observed
 	judgment judgement
-	raise    bool  // a row admits only a higher token
-	dead     []row // those after at that are to be buried
+	raise    bool     // a row admits only a higher token
+	low      observed // the first row that does
+	dead     []row    // those after at that are to be buried
 }
 
 // decide weighs the rows that refused a chunk, in the plan's order. The reasons
@@ -150,7 +151,9 @@ func decide(seen []observed, token fencing.Token, now time.Time, grace time.Dura
 			return decision{verdict: mine, at: o, judgment: j}
 		case admits:
 		case raise:
-			d.raise = true
+			if !d.raise {
+				d.raise, d.low = true, o
+			}
 		case await, bury, settle, pass, witnesses:
 			if d.verdict == admits {
 				d.verdict, d.at, d.judgment = await, o, j

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -82,17 +83,24 @@ func (a *acquisition) myTurn(ctx context.Context, rows int) (ordering.Plan, erro
 
 // placed notes where a row, just seen, has the unit in its queue.
 func (a *acquisition) placed(r row) {
-	if _, queued := r.place(a.unit.nonce); queued {
+	if r.queues(a.unit.nonce) {
 		a.places[r.key] = r
 	} else {
 		delete(a.places, r.key)
 	}
 }
 
-// join takes the last place in the queue of a row that the unit wants. It reports
-// whether it did; if not, the row has changed, and perhaps the unit was there
-// already, or has the row.
-func (a *acquisition) join(ctx context.Context, at observed) (bool, error) {
+// headroomPart is the part of the lease by which the token of a join may be ahead:
+// newcomers who take the row raise its fence while a join is under way.
+const headroomPart = 20
+
+// join asks for the last place in the queue of a row that the unit wants. It returns
+// the row as it is by now: with the unit in its queue, or as it refused.
+//
+// A join that was outrun by the fences of newcomers is sent once more with a token
+// that they do not reach meanwhile. It writes no fence, so nobody else is ahead by that
+// unless the join must be burned.
+func (a *acquisition) join(ctx context.Context, at observed) (observed, error) {
 	r := at.row
 	switch {
 	case r.fence >= a.token:
@@ -100,29 +108,34 @@ func (a *acquisition) join(ctx context.Context, at observed) (bool, error) {
 	case a.secured == 0: // others have taken the row since it was seen
 		a.token = a.c.clock.Next()
 	}
-	tried := attempt{token: a.token, first: a.secured, at: r.key, since: time.Now()}
-	vs := a.c.values(a.unit, a.token)
+	tried := attempt{token: a.token, first: a.secured, at: r.key}
+	if a.outrun {
+		tried.token = min(a.token+fencing.Token((a.c.cfg.Lease/headroomPart).Microseconds()), fencing.MaxToken)
+	}
+	vs := a.c.values(a.unit, tried.token)
 	sent, err := a.c.write(ctx, a.unit.id("q"), []*types.Update{a.c.table.join(at.want, vs)})
 	tried.doubts = sent.Unanswered > 0
 	a.attempts = append(a.attempts, tried)
 	var refused *refusal
 	if errors.As(err, &refused) {
-		now, _, err := a.c.observe(r.key, refused.items[0])
+		now, since, err := a.c.observe(r.key, refused.items[0])
 		if err == nil {
 			a.placed(now)
+			a.outrun = a.outrun || now.fence >= tried.token
 		}
-		return false, err
+		at.row, at.since = now, since
+		return at, err
 	}
 	if err != nil {
-		return false, err
+		return at, err
 	}
 	place := len(r.queue)
-	r.queue = append(slices.Clone(r.queue), a.unit.nonce)
-	a.placed(r)
+	at.row.queue = append(slices.Clone(r.queue), a.unit.nonce)
+	a.placed(at.row)
 	if hook := a.c.cfg.Trace.Joined; hook != nil {
 		hook(r.key, a.unit.nonce, place)
 	}
-	return true, nil
+	return at, nil
 }
 
 // leaveQueues gives up the unit's places but the one in the queue of this row.
@@ -145,24 +158,76 @@ func (a *acquisition) leaveQueues(ctx context.Context, but ordering.Key) error {
 // leaveQueue gives up a place. Others before it may have left meanwhile.
 func (a *acquisition) leaveQueue(ctx context.Context, r row) error {
 	for {
-		place, queued := r.place(a.unit.nonce)
-		if !queued {
+		now, err := a.c.leaveQueue(ctx, a.unit, a.unit.id("l"), r)
+		if err != nil {
+			return err
+		}
+		if !now.queues(a.unit.nonce) {
 			delete(a.places, r.key)
 			return nil
 		}
-		_, err := a.c.write(ctx, a.unit.id("l"), []*types.Update{a.c.table.stepOut(r.key, place, a.c.values(a.unit, a.token))})
-		var refused *refusal
+		r = now
+	}
+}
+
+// leavingTries is how often a unit whose wait is over asks to leave a queue before it
+// tells its caller. Two who leave at once need no more.
+const leavingTries = 2
+
+// leaveSoon gives up all places. Where many leave at the same moment, a unit whose
+// record wait is over tells its caller before it has left, and goes on for at most a
+// lease: a place that nobody looks after keeps others waiting for Grace.
+func (a *acquisition) leaveSoon(ctx context.Context) error {
+	if !a.over() {
+		return a.leaveQueues(ctx, "")
+	}
+	var errs []error
+	for _, key := range slices.SortedFunc(maps.Keys(a.places), ordering.Compare) {
+		id, r := a.unit.id("l"), a.places[key]
+		var err error
+		for n := 0; n < leavingTries && err == nil && r.queues(a.unit.nonce); n++ {
+			r, err = a.c.leaveQueue(ctx, a.unit, id, r)
+		}
 		switch {
-		case err == nil:
-			r.queue = nil
-		case errors.As(err, &refused):
-			if r, _, err = a.c.observe(r.key, refused.items[0]); err != nil {
-				return err
-			}
-		default:
-			return err
+		case err != nil:
+			errs = append(errs, fmt.Errorf("leave the queue of key %q: %w", string(key), err))
+		case r.queues(a.unit.nonce):
+			go a.c.leaveLater(context.WithoutCancel(ctx), a.unit, id, r)
 		}
 	}
+	return errors.Join(errs...)
+}
+
+func (c *Client) leaveLater(ctx context.Context, u *unit, id string, r row) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Lease)
+	defer cancel()
+	var err error
+	for err == nil && r.queues(u.nonce) {
+		r, err = c.leaveQueue(ctx, u, id, r)
+	}
+	if err != nil {
+		c.cfg.Logger.Warn("holdall: a place in a queue was not given up", "key", string(r.key), "unit", u.nonce, "err", err)
+	}
+}
+
+// leaveQueue gives up the place that a row was seen to have for a unit, and returns the
+// row as it is by now: with the unit still in it if that was another place.
+func (c *Client) leaveQueue(ctx context.Context, u *unit, id string, r row) (row, error) {
+	place, queued := r.place(u.nonce)
+	if !queued {
+		return r, nil
+	}
+	_, err := c.write(ctx, id, []*types.Update{c.table.stepOut(r.key, place, c.values(u, 0))})
+	var refused *refusal
+	switch {
+	case err == nil:
+		return row{key: r.key}, nil
+	case errors.As(err, &refused):
+		now, _, err := c.observe(r.key, refused.items[0])
+		now.key = r.key
+		return now, err
+	}
+	return r, err
 }
 
 // drop takes the place of a head that leaves a row untaken for too long. It

@@ -102,16 +102,3 @@ func without(ws []want, refused *refusal) (rest, gone []want) {
 	}
 	return rest, gone
 }
-
-// clean removes a stale intent and reports whether it was there. A *refusal
-// means that its unit holds the witness.
-func (c *Client) clean(ctx context.Context, id string, ancestor ordering.Key, e entry) (left bool, err error) {
-	_, err = c.transact(ctx, id, c.table.clean(ancestor, e))
-	var refused *refusal
-	if errors.As(err, &refused) {
-		if _, holds := refused.items[0]; !holds {
-			return false, nil // the witness is gone, and so is the entry
-		}
-	}
-	return err == nil, err
-}

@@ -108,6 +108,9 @@ func (r row) place(unit string) (place int, queued bool) {
 	return len(r.queue), false
 }
 
+// queues reports whether a unit is in the row's queue.
+func (r row) queues(unit string) bool { return slices.Contains(r.queue, unit) }
+
 func (r row) has(e entry) bool { return slices.Contains(r.below, e) }
 
 // RowError says that a row of the lock table is not one holdall wrote. Nothing

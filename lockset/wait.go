@@ -34,6 +34,9 @@ const (
 // landed. Until then the unit has one place, in the queue of that row, and only
 // reads, but for burying, cleaning and dropping the dead: it re-sends no
 // acquiring write.
+//
+// It takes its place before it judges anybody: newcomers stay behind it from then on,
+// however many there are to be judged. Who waits for nobody takes none.
 func (a *acquisition) wait(ctx context.Context, blocked decision) error {
 	at, j := blocked.at, blocked.judgment
 	place := a.keepsPlace(at, j)
@@ -51,42 +54,33 @@ func (a *acquisition) wait(ctx context.Context, blocked decision) error {
 	}
 	a.traceBlocked(BlockedInfo{Key: at.key, Holder: at.row.unit, Owner: at.row.owner, Queue: len(at.row.queue) + queued})
 	holder := at // whom it waits for, as far as it knows, for the error
+	dead := blocked.dead
 	for look := newLooks(a, at.row); ; look.next(at.row) {
-		progress := false
 		if place != at.key && !a.mayStay(j) {
 			return a.again(ctx, at) // refused, it moves
 		}
-		switch j.verdict {
-		case admits, mine:
+		switch {
+		case j.verdict == admits, j.verdict == mine:
 			return a.again(ctx, at)
-		case raise:
+		case j.verdict == raise && (at.row.queues(a.unit.nonce) || a.raises <= mostRaises):
 			a.raise()
 			return a.again(ctx, at)
-		case bury:
-			progress = a.bury(ctx, append(blocked.dead, at.row)...)
-			blocked.dead = nil // if one of them could not be buried, this one alone
-		case settle:
-			var err error
-			if progress, err = a.settle(ctx, at.row); err != nil {
-				return a.waitError(ctx, at, holder, err)
-			}
-		case pass:
-			progress = a.drop(ctx, at.row)
-		case witnesses:
-			if holder = at; at.intent && !look.all() {
-				break // not they but the row's queue is in the way, or so many that one matters little
-			}
-			witness, freed, err := a.judgeBelow(ctx, at, look.all())
+		}
+		if a.wantsPlace(at, place) {
+			now, err := a.join(ctx, at)
 			if err != nil {
 				return a.waitError(ctx, at, holder, err)
 			}
-			progress = freed
-			if witness.row.exists && !at.intent {
-				holder = witness
+			at, j = now, a.judge(now)
+			if !now.row.queues(a.unit.nonce) {
+				continue // the row has changed
 			}
-		case await:
-			holder = at
 		}
+		progress, err := a.judgeThose(ctx, at, &holder, j, look, dead)
+		if err != nil {
+			return a.waitError(ctx, at, holder, err)
+		}
+		dead = nil     // if one of them could not be buried, the first alone
 		if !progress { // nothing changed that we know of: look again later
 			a.lookAhead(ctx, holder)
 			if err := a.pause(ctx, at, place, look, j); err != nil {
@@ -99,8 +93,50 @@ func (a *acquisition) wait(ctx context.Context, blocked decision) error {
 		}
 		a.placed(r)
 		at.row, at.since = r, since
-		j = judge(r, at.want, a.token, watch{since, time.Now(), a.c.cfg.Grace})
+		j = a.judge(at)
 	}
+}
+
+// judge decides what a row, as it was just seen, asks of the unit.
+func (a *acquisition) judge(at observed) judgement {
+	return judge(at.row, at.want, a.token, watch{at.since, time.Now(), a.c.cfg.Grace})
+}
+
+// judgeThose acts on those in the way who are dead, dead among them, and reports
+// whether that changed anything. holder becomes the one for whom the unit waits.
+func (a *acquisition) judgeThose(ctx context.Context, at observed, holder *observed, j judgement, look *looks, dead []row) (progress bool, err error) {
+	switch j.verdict {
+	case bury:
+		return a.bury(ctx, append(dead, at.row)...), nil
+	case settle:
+		return a.settle(ctx, at.row)
+	case pass:
+		return a.drop(ctx, at.row), nil
+	case witnesses:
+		if !look.atWitnesses() {
+			return false, nil
+		}
+		below, err := a.judgeBelow(ctx, at)
+		if below.answered {
+			*holder, look.due = at, below.dueBy
+		}
+		if below.living.row.exists && !at.intent { // not they but the row's queue is in an intent's way
+			*holder = below.living
+		}
+		if below.freed {
+			look.due = time.Now() // others may be left
+		}
+		return below.freed, err
+	case await:
+		*holder = at
+	}
+	return false, nil
+}
+
+// wantsPlace reports whether the unit is to join the queue of the row that blocks it.
+func (a *acquisition) wantsPlace(at observed, waitsAt ordering.Key) bool {
+	place, queued := at.row.place(a.unit.nonce)
+	return waitsAt == at.key && !queued && at.row.exists && place < maxQueue && !a.over()
 }
 
 // keepsPlace returns the row in whose queue the unit waits while a row of its
@@ -151,28 +187,25 @@ func (a *acquisition) again(ctx context.Context, at observed) error {
 	return a.standInLine(ctx)
 }
 
-// pause takes a place in the row's queue, if the unit is to wait there, has none,
-// and there is room, and lets time go by until the next look.
+// pause lets time go by until the next look.
 func (a *acquisition) pause(ctx context.Context, at observed, waitsAt ordering.Key, look *looks, j judgement) error {
 	if a.over() {
 		return ErrWaited
 	}
-	place, queued := at.row.place(a.unit.nonce)
+	place, _ := at.row.place(a.unit.nonce)
 	if waitsAt != at.key {
-		place, queued = 0, true
-	}
-	if !queued && at.row.exists && place < maxQueue {
-		joined, err := a.join(ctx, at)
-		if err != nil || !joined { // the row has changed: look at once
-			return err
-		}
+		place = 0
 	}
 	d := look.pause(a.c.cfg.Poll, place)
+	until := func(t time.Time) { d = min(d, max(time.Until(t), 0)) }
 	if j.verdict == await {
-		d = min(d, max(time.Until(j.until), 0))
+		until(j.until)
+	}
+	if !look.due.IsZero() {
+		until(look.due)
 	}
 	if !a.end.IsZero() {
-		d = min(d, max(time.Until(a.end), 0))
+		until(a.end)
 	}
 	return requests.Sleep(ctx, d)
 }
@@ -190,6 +223,7 @@ type looks struct {
 	head    string
 	waiting int
 	below   int
+	due     time.Time // when the first of the witnesses may count as dead; zero if none may
 }
 
 func newLooks(a *acquisition, r row) *looks {
@@ -213,8 +247,15 @@ func (l *looks) next(r row) {
 	l.quiet++
 }
 
-// all reports whether this look is one at all witnesses.
-func (l *looks) all() bool { return l.n%witnessEvery == 1 }
+// atWitnesses reports whether this look is one at the witnesses, too. One of them alive is
+// enough to keep the unit out, so they are looked at less often than the row, but in
+// time.
+func (l *looks) atWitnesses() bool {
+	return l.n%witnessEvery == 1 || !l.due.IsZero() && !time.Now().Before(l.due)
+}
+
+// witnessEvery is how many looks at a row go by between two at its witnesses.
+const witnessEvery = 5
 
 func (l *looks) pause(poll time.Duration, place int) time.Duration {
 	most := poll * time.Duration(min(1+place, maxSlowdown))
@@ -266,61 +307,14 @@ func (a *acquisition) bury(ctx context.Context, dead ...row) bool {
 		return false // one is alive after all, or another buried it: look again
 	}
 	for _, r := range dead {
-		a.c.cfg.Logger.Warn("holdall: buried a dead holder", "key", string(r.key), "unit", r.unit, "owner", r.owner)
-		if hook := a.c.cfg.Trace.Buried; hook != nil {
-			hook(r.key, r.unit)
-		}
+		a.c.traceBuried(r)
 	}
 	return true
 }
 
-// judgeBelow looks at the witnesses of the intents on a row, buries those that
-// are dead and cleans the entries that are stale. It returns a living one, if
-// it saw any, and whether it freed anything. One living witness is enough to keep
-// us out: the dead among the others are looked for less often, since each look is
-// a request.
-func (a *acquisition) judgeBelow(ctx context.Context, at observed, all bool) (living observed, freed bool, err error) {
-	for _, e := range at.row.below {
-		r, since, err := a.c.read(ctx, a.unit.id("g"), e.witness)
-		if err != nil {
-			return living, freed, err
-		}
-		stale, j := judgeWitness(e, r, watch{since: since, now: time.Now()})
-		switch {
-		case stale:
-		case j.verdict == bury:
-			stale = a.bury(ctx, r)
-		case j.verdict == settle:
-			if stale, err = a.settle(ctx, r); err != nil {
-				return living, freed, err
-			}
-		}
-		if stale {
-			freed = a.clean(ctx, at.key, e) || freed
-			continue
-		}
-		living = observed{want: want{key: e.witness}, row: r, since: since}
-		if !all {
-			return living, freed, nil
-		}
+func (c *Client) traceBuried(r row) {
+	c.cfg.Logger.Warn("holdall: buried a dead holder", "key", string(r.key), "unit", r.unit, "owner", r.owner)
+	if hook := c.cfg.Trace.Buried; hook != nil {
+		hook(r.key, r.unit)
 	}
-	return living, freed, nil
-}
-
-// witnessEvery is how many looks at a row go by between two at all of its
-// witnesses.
-const witnessEvery = 5
-
-// clean removes an intent whose unit does not hold its witness any more. It
-// reports whether the intent is gone; the trace is told if it was left behind,
-// not if its unit took it away itself just now.
-func (a *acquisition) clean(ctx context.Context, ancestor ordering.Key, e entry) bool {
-	left, err := a.c.clean(ctx, a.unit.id("c"), ancestor, e)
-	if err != nil {
-		return false
-	}
-	if hook := a.c.cfg.Trace.Cleaned; left && hook != nil {
-		hook(ancestor, e.unit)
-	}
-	return true
 }

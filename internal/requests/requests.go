@@ -31,7 +31,8 @@ var ErrPatience = errors.New("DynamoDB did not answer for too long")
 type Caller struct {
 	// Attempt bounds one sending.
 	Attempt time.Duration
-	// Patience bounds all sendings of one request.
+	// Patience bounds all sendings of one request: there is none after it, but always a
+	// first one.
 	Patience time.Duration
 	// Observe, if set, is told of every sending when it is over.
 	Observe func(Attempt)
@@ -83,7 +84,7 @@ func Do[I, O any](ctx context.Context, c *Caller, r Request, in *I, send Method[
 		if ctx.Err() != nil {
 			return nil, sent, &NoAnswerError{Op: r.Op, Last: last, End: context.Cause(ctx)}
 		}
-		if time.Since(sent.First) >= c.Patience {
+		if n > 1 && time.Since(sent.First) >= c.Patience {
 			return nil, sent, &NoAnswerError{Op: r.Op, Last: last, End: ErrPatience}
 		}
 		sent.Sendings++

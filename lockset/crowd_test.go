@@ -1,0 +1,240 @@
+package lockset_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// traffic is many fine lockers below one key, of several processes, each at it again
+// and again.
+type traffic struct {
+	mu   sync.Mutex
+	held map[int]bool
+	took int // since it was asked last
+	over bool
+	done sync.WaitGroup
+}
+
+// traffic has so many lockers of ten processes hold keys below c, each for up to 100 ms.
+func (b *bed) traffic(seed uint64, lockers int) *traffic {
+	const processes = 10
+	c := &traffic{held: map[int]bool{}}
+	var owners []*owner
+	for i := range processes {
+		owners = append(owners, b.owner(fmt.Sprint("p", i), nil))
+	}
+	for n := range lockers {
+		r := rand.New(rand.NewPCG(seed, uint64(n)))
+		c.done.Go(func() {
+			time.Sleep(time.Duration(r.Int64N(int64(100 * time.Millisecond))))
+			for !c.isOver() {
+				set, err := owners[n%processes].Acquire(context.Background(), []ordering.Key{ordering.Key(fmt.Sprint("c/", n))})
+				if err != nil {
+					b.t.Error(err)
+					return
+				}
+				c.holds(n, true)
+				time.Sleep(time.Duration(r.Int64N(int64(100 * time.Millisecond))))
+				c.holds(n, false)
+				if err := set.Release(context.Background()); err != nil {
+					b.t.Error(err)
+				}
+			}
+		})
+	}
+	b.t.Cleanup(c.leave)
+	time.Sleep(time.Second)
+	return c
+}
+
+func (c *traffic) isOver() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.over
+}
+
+func (c *traffic) holds(n int, held bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held[n] = held
+	if held {
+		c.took++
+	}
+}
+
+// newcomers returns how many fine locks were taken since the last call.
+func (c *traffic) newcomers() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	took := c.took
+	c.took = 0
+	return took
+}
+
+func (c *traffic) leave() {
+	c.mu.Lock()
+	c.over = true
+	c.mu.Unlock()
+	c.done.Wait()
+}
+
+var crowds = []int{24, 40, 60, 80}
+
+// A coarse lock that waits holds off newcomers below it, however many they are: as
+// soon as it can be in the queue, which takes a few requests.
+func TestACoarseLockAmongManyFineOnesIsNotOvertaken(t *testing.T) {
+	for _, n := range crowds {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				c := b.traffic(1, n)
+				o := b.owner("coarse", nil)
+				for range 10 {
+					c.newcomers()
+					asked := time.Now()
+					set := b.take(o, "c")
+					newcomers := c.newcomers()
+					require.LessOrEqual(t, newcomers, 64, "fine locks came between")
+					require.Less(t, time.Since(asked), time.Second)
+					b.free(set)
+					time.Sleep(300 * time.Millisecond)
+				}
+				c.leave()
+				b.allFree()
+			})
+		})
+	}
+}
+
+// Who waits for nobody does not wait, and a wait ends when it is over, whatever is
+// below the key.
+func TestAWaitAmongManyFineLocksIsAsLongAsItSays(t *testing.T) {
+	const moments = 5 * rtt
+	for _, n := range crowds {
+		for _, d := range []time.Duration{0, 50 * time.Millisecond, 200 * time.Millisecond} {
+			t.Run(fmt.Sprint(n, ", ", d), func(t *testing.T) {
+				inBed(t, func(t *testing.T, b *bed) {
+					c := b.traffic(2, n)
+					o := b.owner("coarse", nil)
+					told := 0
+					for range 20 {
+						asked := time.Now()
+						set, err := o.Acquire(t.Context(), []ordering.Key{"c"}, wait(d))
+						require.LessOrEqual(t, time.Since(asked), d+moments)
+						if err == nil {
+							b.free(set)
+							continue
+						}
+						var held *lockset.HeldError
+						require.ErrorAs(t, err, &held)
+						told++
+						time.Sleep(100 * time.Millisecond)
+					}
+					require.True(t, told > 0 || d > 0)
+					c.leave()
+					b.allFree()
+				})
+			})
+		}
+	}
+}
+
+// The same where all that can be below a key is there, held for long; where it was
+// left by the dead; and where a row's queue is full.
+func TestAWaitEndsInTime(t *testing.T) {
+	const moments = 5 * rtt
+	places := map[string]struct {
+		crowd func(context.Context, *bed)
+		wants ordering.Key
+	}{
+		"64 fine locks":               {func(_ context.Context, b *bed) { b.below("c", 64) }, "c"},
+		"64 fine locks, for one more": {func(_ context.Context, b *bed) { b.below("c", 64) }, "c/more"},
+		"64 of the dead":              {func(_ context.Context, b *bed) { b.deadBelow("c", 64) }, "c"},
+		"40 processes at one row": {func(ctx context.Context, b *bed) {
+			b.take(b.owner("holder", nil), "c")
+			for i := range 40 {
+				b.ask(ctx, b.owner(fmt.Sprint("p", i), nil), []ordering.Key{"c"})
+			}
+			time.Sleep(time.Second)
+		}, "c"},
+	}
+	for name, place := range places {
+		for _, d := range []time.Duration{0, 60 * time.Millisecond, time.Second, lease + lease/2} {
+			t.Run(fmt.Sprint(name, ", ", d), func(t *testing.T) {
+				inBed(t, func(t *testing.T, b *bed) {
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					place.crowd(ctx, b)
+					o := b.owner("o", nil)
+					asked := time.Now()
+					set, err := o.Acquire(ctx, []ordering.Key{place.wants}, wait(d))
+					require.LessOrEqual(t, time.Since(asked), d+moments, "%v", err)
+					if set != nil {
+						b.free(set)
+					}
+					cancel()
+					time.Sleep(lease) // they leave
+					require.Empty(t, b.queue("c"))
+				})
+			})
+		}
+	}
+}
+
+// All of them end their waits at the same moment.
+func TestManyWaitsThatEndAtOnce(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		const n, d = 40, time.Second
+		holder := b.take(b.owner("holder", nil), "c")
+		took := make(chan time.Duration, n)
+		for i := range n {
+			o := b.owner(fmt.Sprint("p", i), nil)
+			go func() {
+				asked := time.Now()
+				_, err := o.Acquire(t.Context(), []ordering.Key{"c"}, wait(d))
+				if !errors.As(err, new(*lockset.HeldError)) {
+					t.Error(err)
+				}
+				took <- time.Since(asked)
+			}()
+		}
+		var all []time.Duration
+		for range n {
+			all = append(all, <-took)
+		}
+		require.LessOrEqual(t, slices.Max(all), d+5*rtt)
+		time.Sleep(time.Second)
+		require.Empty(t, b.queue("c"), "all have left")
+		b.free(holder)
+		b.allFree()
+	})
+}
+
+// below has so many units of other processes hold keys below another.
+func (b *bed) below(key ordering.Key, n int) {
+	b.t.Helper()
+	o := b.owner("below", nil)
+	for i := range n {
+		b.take(o, key+ordering.Key(fmt.Sprint("/", i)))
+	}
+}
+
+// deadBelow has them die.
+func (b *bed) deadBelow(key ordering.Key, n int) {
+	b.t.Helper()
+	for i := range n {
+		dead := b.owner(fmt.Sprint("dead", i), nil)
+		b.take(dead, key+ordering.Key(fmt.Sprint("/", i)))
+		dead.net.Crash()
+	}
+}
