@@ -301,7 +301,7 @@ func (a *acquisition) secure(won attempt) error {
 	a.secured += len(won.steps)
 	clear(a.places) // the write that won took the unit out of them
 	a.moves, a.stays, a.raises, a.outrun = 0, time.Time{}, 0, false
-	a.traceHandOver(a.c.turns.secured(a.claim))
+	a.traceHandOver(a.c.turns.secured(a.claim, won.token))
 	a.group.Add(won.steps.Keys(), won.since)
 	// The rows of these steps now have a fence of at least won.token: what is
 	// still under way for one of them with a token no higher will be refused. Nothing
@@ -381,6 +381,7 @@ func (a *acquisition) restamp(ctx context.Context) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
+	a.c.turns.stamped(a.claim, a.token)
 	if a.group.Context().Err() != nil {
 		return context.Cause(a.group.Context())
 	}

@@ -350,3 +350,28 @@ func TestAPanicOfAHookGivesUp(t *testing.T) {
 		b.free(b.take(o, "a", "b"))
 	})
 }
+
+// A unit that has waited knows which fences it has to exceed, also on a key that is
+// not its first: it sends no token that its own process has overtaken.
+func TestAUnitThatHasWaitedSendsNoStaleToken(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		o := b.owner("o", nil)
+		for range 3 {
+			first := b.take(o, "hot")
+			second := b.ask(t.Context(), o, []ordering.Key{"cold", "hot"})
+			third := b.ask(t.Context(), o, []ordering.Key{"hot"})
+			o.requests()
+			b.free(first)
+			second.got()
+			require.Equal(t, map[string]int{"UpdateItem": 2}, o.requests(), "to release the hot key, and to take it: nobody has had it since the unit drew its token")
+			fourth := b.ask(t.Context(), o, []ordering.Key{"cold2", "hot"})
+			second.leave()
+			third.leave()
+			o.requests()
+			fourth.got()
+			require.Equal(t, map[string]int{"UpdateItem": 2}, o.requests(), "to take the hot key, and to stamp the other again")
+			fourth.leave()
+		}
+		b.allFree()
+	})
+}

@@ -53,8 +53,11 @@ func (a *acquisition) standInLine(ctx context.Context) error {
 	case <-ctx.Done():
 		return held(context.Cause(ctx))
 	}
-	if a.secured == 0 { // others have had their tokens meanwhile
+	switch {
+	case a.secured == 0: // others have had their tokens meanwhile
 		a.token = max(a.token, a.claim.token)
+	case a.claim.fence >= a.token: // and left one where this unit is next: it must be re-stamped anyway
+		a.raise()
 	}
 	return nil
 }

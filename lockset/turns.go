@@ -37,6 +37,7 @@ type turn struct {
 	alone   *claim          // has it exclusively
 	intents map[*claim]bool // have intents on it
 	line    []*claim        // by arrival, but who waits in the table is first
+	fence   fencing.Token   // the highest token with which one of them has had it
 }
 
 // claim is what one unit has and wants.
@@ -53,6 +54,8 @@ type claim struct {
 	ready   chan struct{} // closed when it has the step that it stood in line for
 	got     int           // how many steps it was given then
 	token   fencing.Token // drawn then: above those of the units before it
+	fence   fencing.Token // what units of this process have left on the rows of that step, at least
+	stamp   fencing.Token // its own, on what it has
 }
 
 // handOver is a row that a unit of this process left to another.
@@ -99,14 +102,23 @@ func (t *turns) reserve(c *claim, steps [][]want) int {
 	return t.give(c, steps)
 }
 
-// secured notes that what c has is held, and that it comes to its next step. It
-// returns what was left to it by another, without the table's queue in between.
-func (t *turns) secured(c *claim) (from handOver) {
+// secured notes that what c has is held, with this token, and that it comes to its next
+// step. It returns what was left to it by another, without the table's queue in
+// between.
+func (t *turns) secured(c *claim, token fencing.Token) (from handOver) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	c.stamp = token
 	from = c.from
 	c.arrived, c.from = 0, handOver{}
 	return from
+}
+
+// stamped notes that what c has is held with this token.
+func (t *turns) stamped(c *claim, token fencing.Token) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c.stamp = token
 }
 
 // giveBack takes the rows of all steps from this index on from c.
@@ -263,6 +275,22 @@ func (t *turns) giveStep(c *claim, step []want) {
 	}
 }
 
+// fenceOf returns the highest token with which units of this process are known to have
+// had a row of a step, or to have it: those with intents beside it.
+func (t *turns) fenceOf(step []want) (fence fencing.Token) {
+	for _, w := range step {
+		r := t.rows[w.key]
+		if r == nil {
+			continue
+		}
+		fence = max(fence, r.fence)
+		for c := range r.intents {
+			fence = max(fence, c.stamp)
+		}
+	}
+	return fence
+}
+
 func (t *turns) row(key ordering.Key) *turn {
 	r := t.rows[key]
 	if r == nil {
@@ -286,6 +314,7 @@ func (t *turns) takeBack(c *claim, from int) (freed []ordering.Key) {
 			r.alone = nil
 		}
 		delete(r.intents, c)
+		r.fence = max(r.fence, c.stamp)
 		freed = append(freed, w.key)
 	}
 	c.has = kept
@@ -330,6 +359,7 @@ func (t *turns) promote(freed []ordering.Key, from string) {
 				t.lineUp(first, first.steps, at)
 				continue
 			}
+			first.fence = t.fenceOf(first.steps[0])
 			first.got, first.token = t.give(first, first.steps), t.clock.Next()
 			if from != "" {
 				first.from = handOver{key, from}

@@ -108,7 +108,7 @@ func (g *game) move(p *player) {
 	case g.rand.IntN(3) == 0:
 		g.refuse(p, g.rand.IntN(p.reserved))
 	default:
-		g.turns.secured(p.claim)
+		g.turns.secured(p.claim, 0)
 		p.at, p.reserved, p.came = p.at+p.reserved, 0, 0
 	}
 }
@@ -297,8 +297,8 @@ func TestTurnsTellWhoLeftARow(t *testing.T) {
 
 	g.end(first)
 	g.hear()
-	require.Equal(t, handOver{"a/1", first.unit}, g.turns.secured(second.claim))
-	require.Equal(t, handOver{}, g.turns.secured(second.claim), "told once")
+	require.Equal(t, handOver{"a/1", first.unit}, g.turns.secured(second.claim, 0))
+	require.Equal(t, handOver{}, g.turns.secured(second.claim, 0), "told once")
 
 	second.at, second.reserved = 1, 0
 	g.end(second)
@@ -306,7 +306,7 @@ func TestTurnsTellWhoLeftARow(t *testing.T) {
 	g.refuse(third, 0) // others of other processes wait in the table
 	require.True(t, third.inTable)
 	require.True(t, g.turns.again(third.claim))
-	require.Equal(t, handOver{}, g.turns.secured(third.claim))
+	require.Equal(t, handOver{}, g.turns.secured(third.claim, 0))
 }
 
 // A unit that the table refused keeps nothing of that step from others of its
@@ -351,7 +351,7 @@ func TestTurnsAreSafeForConcurrentUse(t *testing.T) {
 					for turns.reserve(c, [][]want{wants(unit, plan[step:step+1], step)}) == 0 {
 						<-c.ready
 					}
-					turns.secured(c)
+					turns.secured(c, 0)
 				}
 				inside++
 				turns.drop(c)
