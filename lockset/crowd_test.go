@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -237,4 +239,79 @@ func (b *bed) deadBelow(key ordering.Key, n int) {
 		b.take(dead, key+ordering.Key(fmt.Sprint("/", i)))
 		dead.net.Crash()
 	}
+}
+
+// A unit whose requests take longer than those of others has a token that is too low
+// each time it asks: it queues, and is served.
+func TestAUnitWhoseRequestsTakeLongerIsServed(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.traffic(3, 60)
+		slow := b.owner("slow", func(faults.Call) faults.Fault {
+			time.Sleep(40 * time.Millisecond)
+			return faults.Pass()
+		})
+		for i := range 5 {
+			slow.requests()
+			set, err := slow.Acquire(context.Background(), []ordering.Key{ordering.Key(fmt.Sprint("c/slow", i))}, wait(time.Minute))
+			require.NoError(t, err)
+			require.Less(t, slow.requests()["TransactWriteItems"], 8)
+			b.free(set)
+		}
+		c.leave()
+		b.allFree()
+	})
+}
+
+// One who is dead among others who are alive is buried when it has been silent for a
+// lease, not when somebody happens to look.
+func TestTheDeadAmongTheLivingBelowAreBuriedInTime(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		living := b.take(b.owner("living", nil), "c/2")
+		b.crashed("c/1")
+		var at time.Time
+		o := b.owner("o", nil, func(c *lockset.Config) {
+			c.Trace.Buried = func(ordering.Key, string) { at = time.Now() }
+		})
+		asked := time.Now()
+		b.refused(o, 2*lease, "c")
+		require.WithinRange(t, at, asked.Add(lease), asked.Add(lease+8*rtt))
+		b.free(living)
+		b.free(b.take(o, "c"))
+		b.allFree()
+	})
+}
+
+// However many the dead have left below a key: who wants it looks at all of them with
+// one request, and buries and cleans them with one.
+func TestAllTheDeadBelowAreBuriedAtOnce(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.deadBelow("c", 64)
+		o := b.owner("o", nil)
+		asked := time.Now()
+		set := b.take(o, "c")
+		require.Less(t, time.Since(asked), lease+10*rtt)
+		require.Len(t, o.buried, 64)
+		require.Len(t, o.cleaned, 64)
+		require.Less(t, o.requests()["TransactWriteItems"], 4)
+		b.free(set)
+		b.allFree()
+	})
+}
+
+// Two intents with one witness, of one who is dead by now and of one who has died since.
+func TestTwoIntentsOfOneWitness(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		_, first := b.crashed("c/1")
+		time.Sleep(2 * lease)
+		second := b.owner("second", nil)
+		set := b.take(second, "c/1")
+		second.net.Crash()
+		require.NotEqual(t, first.Unit(), set.Unit())
+		require.Len(t, b.row("c")["below"].(*types.AttributeValueMemberSS).Value, 2)
+		o := b.owner("o", nil)
+		b.free(b.take(o, "c"))
+		require.Equal(t, []ordering.Key{"c", "c"}, o.cleaned)
+		require.Equal(t, []ordering.Key{"c/1"}, o.buried)
+		b.allFree()
+	})
 }

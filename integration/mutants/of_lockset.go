@@ -212,8 +212,8 @@ var ofTakingOver = []mutant{
 	{
 		clause: "a clean needs the entry to be there",
 		file:   "lockset/expressions.go",
-		old:    `{Update: t.update(ancestor, hasMine, leave, entryOf(e, ancestor))}`,
-		new:    `{Update: t.update(ancestor, "attribute_exists(#key)", leave, entryOf(e, ancestor))}`,
+		old:    `strings.Join(conditions, " AND "), leave, entries)`,
+		new:    `"attribute_exists(#key)", leave, entries)`,
 		by:     check{in: "lockset", test: "TestAnOrdinaryReleaseIsNotACleaning"},
 	},
 	{
@@ -225,9 +225,9 @@ var ofTakingOver = []mutant{
 	},
 	{
 		clause: "who waits judges everything dead that blocks it, not the first entry alone",
-		file:   "lockset/wait.go",
-		old:    `		if !all {`,
-		new:    `		if true {`,
+		file:   "lockset/below.go",
+		old:    `	for _, e := range rows[0].below {`,
+		new:    `	for _, e := range rows[0].below[:min(len(rows[0].below), 1)] {`,
 		by:     check{in: "lockset", test: "TestTheDeadBehindALivingIntentAreWatchedMeanwhile"},
 	},
 }
@@ -237,8 +237,8 @@ var ofGivingUp = []mutant{
 	{
 		clause: "giving up burns the token of every attempt that may yet land",
 		file:   "lockset/giveup.go",
-		old:    `	for _, tried := range a.toBurn() {`,
-		new:    `	for _, tried := range a.toBurn()[:0] {`,
+		old:    "\ttried := a.toBurn()\n",
+		new:    "\ttried := a.toBurn()[:0]\n",
 		by:     check{in: "lockset", test: "TestNoGhostLocks"},
 	},
 	{
@@ -265,8 +265,8 @@ var ofGivingUp = []mutant{
 	{
 		clause: "burning comes before releasing",
 		file:   "lockset/giveup.go",
-		old:    `		landed, err := a.burn(ctx, tried)`,
-		new:    "		landed, err := (*attempt)(nil), error(nil)\n		defer func() { _, _ = a.burn(ctx, tried) }()",
+		old:    `	landed, errs := a.burnAll(ctx, cause)`,
+		new:    "\tlanded, errs := 0, []error(nil)\n\tdefer func() { _, _ = a.burnAll(ctx, cause) }()",
 		by:     check{in: "lockset", test: "TestGivingUpReleasesWhatLandedUnheard"},
 	},
 	{
@@ -279,8 +279,8 @@ var ofGivingUp = []mutant{
 	{
 		clause: "where there is no row, a token is burned by writing a free one",
 		file:   "lockset/giveup.go",
-		old:    `		_, err = a.c.write(ctx, a.unit.id("x"), []*types.Update{a.c.table.update(key, burnAbsentIf, burnAbsent, vs)})`,
-		new:    `		return nil, nil`,
+		old:    "\t\tb.row, b.shown = r, true\n",
+		new:    "\t\tif b.row, b.shown = r, true; !r.exists {\n\t\t\treturn nil\n\t\t}\n",
 		by:     check{in: "lockset", test: "TestNoGhostLocks"},
 	},
 	{
@@ -293,8 +293,8 @@ var ofGivingUp = []mutant{
 	{
 		clause: "a burn refused by a row that shows our unit means that the attempt landed",
 		file:   "lockset/giveup.go",
-		old:    `					landed = &won`,
-		new:    `					_ = won`,
+		old:    `			b.landed = &won //`,
+		new:    `			_ = won //`,
 		by:     check{in: "lockset", test: "TestGivingUpReleasesWhatLandedUnheard"},
 	},
 	{
@@ -307,15 +307,15 @@ var ofGivingUp = []mutant{
 	{
 		clause: "a token is burned on a row that the unit has, too",
 		file:   "lockset/giveup.go",
-		old:    `				condition, update = restampKeyIf, stamp`,
-		new:    "				if won, ok := a.attempted(r.rvn); ok {\n					return &won, nil\n				}",
+		old:    `		if r.exists && r.fence >= b.tried.token {`,
+		new:    `		if r.exists && r.fence >= b.tried.token || b.landed != nil {`,
 		by:     check{in: "lockset", test: "TestAnAttemptAboveTheOneThatLandedIsBurned"},
 	},
 	{
 		clause: "giving up releases all that may be ours, not only what was secured",
 		file:   "lockset/giveup.go",
-		old:    `			held = max(held, landed.first+len(landed.steps))`,
-		new:    `			held = max(held, landed.first)`,
+		old:    `landed = max(landed, b.landed.first+len(b.landed.steps))`,
+		new:    `landed = max(landed, b.landed.first)`,
 		by:     check{in: "lockset", test: "TestGivingUpReleasesWhatLandedUnheard"},
 	},
 	{

@@ -145,15 +145,15 @@ var ofTurns = []mutant{
 	{
 		clause: "a dead head is dropped",
 		file:   "lockset/wait.go",
-		old:    `progress = a.drop(ctx, at.row)`,
-		new:    `progress = false`,
+		old:    `return a.drop(ctx, at.row), nil`,
+		new:    `return false, nil`,
 		by:     check{in: "lockset", test: "TestADeadHeadIsDroppedAfterGrace"},
 	},
 	{
 		clause: "who is not the head buries the dead, too",
 		file:   "lockset/wait.go",
-		old:    `progress = a.bury(ctx, append(blocked.dead, at.row)...)`,
-		new:    `progress = false`,
+		old:    `return a.bury(ctx, append(dead, at.row)...), nil`,
+		new:    `return false, nil`,
 		by:     check{in: "lockset", test: "TestADeadHolderAndADeadHead"},
 	},
 	{
@@ -187,15 +187,15 @@ var ofTurns = []mutant{
 	{
 		clause: "a waiter looks when a holder's lease or the head's time ends",
 		file:   "lockset/wait.go",
-		old:    `d = min(d, max(time.Until(j.until), 0))`,
-		new:    `_ = j.until`,
+		old:    "\t\tuntil(j.until)\n",
+		new:    "\t\t_ = j.until\n",
 		by:     check{in: "lockset", test: "TestTheFirstWaiterHasTheKeyALeaseAfterTheHoldersLastSignOfLife"},
 	},
 	{
 		clause: "a record wait ends when it is over",
 		file:   "lockset/wait.go",
-		old:    `d = min(d, max(time.Until(a.end), 0))`,
-		new:    `_ = a.end`,
+		old:    "\t\tuntil(a.end)\n",
+		new:    "\t\t_ = a.end\n",
 		by:     check{in: "lockset", test: "TestARecordWaitLastsAsLongAsItSays"},
 	},
 	{
@@ -236,8 +236,8 @@ var ofTurns = []mutant{
 	{
 		clause: "giving up leaves the queues",
 		file:   "lockset/giveup.go",
-		old:    `if err := a.leaveQueues(ctx, ""); err != nil &&`,
-		new:    `if err := error(nil); err != nil &&`,
+		old:    `left.Go(func() { leaveErr = a.leaveSoon(ctx) })`,
+		new:    `left.Go(func() {})`,
 		by:     check{in: "lockset", test: "TestAJoiningThatArrivesAfterItsUnitGaveUp"},
 	},
 	{
@@ -278,8 +278,8 @@ var ofTurns = []mutant{
 	{
 		clause: "a place that has moved is looked for",
 		file:   "lockset/queue.go",
-		old:    "\t\t\tif r, _, err = a.c.observe(r.key, refused.items[0]); err != nil {\n\t\t\t\treturn err\n\t\t\t}",
-		new:    `			return nil`,
+		old:    "\t\tif !now.queues(a.unit.nonce) {\n\t\t\tdelete(a.places, r.key)\n\t\t\treturn nil\n\t\t}\n\t\tr = now",
+		new:    "\t\tif delete(a.places, now.key); true {\n\t\t\treturn nil\n\t\t}\n\t\tr = now",
 		by:     check{in: "lockset", test: "TestPlacesGivenUpAtTheSameTime"},
 	},
 	{
@@ -351,5 +351,70 @@ var ofTurns = []mutant{
 		old:    "\tt.promote([]ordering.Key{at}, \"\")\n\treturn !blocked",
 		new:    "\t_ = at\n\treturn !blocked",
 		by:     check{in: "lockset", test: "TestTurnsKeepTheirInvariantsWhateverHappens"},
+	},
+	{
+		clause: "a waiter takes its place before it judges anybody",
+		file:   "lockset/wait.go",
+		old:    `		if a.wantsPlace(at, place) {`,
+		new:    `		if a.wantsPlace(at, place) && look.n > 3 {`,
+		by:     check{in: "lockset", test: "TestACoarseLockAmongManyFineOnesIsNotOvertaken"},
+	},
+	{
+		clause: "who waits for nobody takes no place",
+		file:   "lockset/wait.go",
+		old:    ` && place < maxQueue && !a.over()`,
+		new:    ` && place < maxQueue`,
+		by:     check{in: "lockset", test: "TestARefusalNamesWhoHoldsTheKey"},
+	},
+	{
+		clause: "a join that was outrun by newcomers has headroom",
+		file:   "lockset/queue.go",
+		old:    `	if a.outrun {`,
+		new:    `	if a.outrun && a.token == 0 {`,
+		by:     check{in: "lockset", test: "TestACoarseLockAmongManyFineOnesIsNotOvertaken"},
+	},
+	{
+		clause: "a unit whose token was too low again and again queues",
+		file:   "lockset/acquire.go",
+		old:    `a.raises > mostRaises {`,
+		new:    `a.raises > 1000*mostRaises {`,
+		by:     check{in: "lockset", test: "TestAUnitWhoseRequestsTakeLongerIsServed"},
+	},
+	{
+		clause: "a waiter looks at the witnesses when the first of them may be dead",
+		file:   "lockset/wait.go",
+		old:    `			*holder, look.due = at, below.dueBy`,
+		new:    `			*holder = at`,
+		by:     check{in: "lockset", test: "TestTheDeadAmongTheLivingBelowAreBuriedInTime"},
+	},
+	{
+		clause: "all who are dead below a row are buried and cleaned at once",
+		file:   "lockset/below.go",
+		old:    `	remnants = oneEach(remnants)`,
+		new:    `	remnants = oneEach(remnants)[:1]`,
+		by:     check{in: "lockset", test: "TestAllTheDeadBelowAreBuriedAtOnce"},
+	},
+	{
+		clause: "a unit whose wait is over does not wait until it has left a queue that many leave",
+		file:   "lockset/queue.go",
+		old: `	if !a.over() {
+		return a.leaveQueues`,
+		new: `	if a.reach > 0 {
+		return a.leaveQueues`,
+		by: check{in: "lockset", test: "TestManyWaitsThatEndAtOnce"},
+	},
+	{
+		clause: "who has told its caller that the wait is over still leaves the queue",
+		file:   "lockset/queue.go",
+		old:    `go a.c.leaveLater(context.WithoutCancel(ctx), a.unit, id, r)`,
+		new:    `_ = a.c.leaveLater`,
+		by:     check{in: "lockset", test: "TestManyWaitsThatEndAtOnce"},
+	},
+	{
+		clause: "who has waited in its process proposes a token above those that were there",
+		file:   "lockset/queue.go",
+		old:    `	case a.claim.fence >= a.token:`,
+		new:    `	case a.claim.fence >= a.token && a.secured == 0:`,
+		by:     check{in: "lockset", test: "TestAUnitThatHasWaitedSendsNoStaleToken"},
 	},
 }

@@ -165,7 +165,7 @@ var ofStaging = []mutant{
 		file:   "unitofwork/stage.go",
 		old:    "\tif err := checkGuard(s.held, guard); err != nil {",
 		new:    "\tif err := checkGuard(s.held, guard); err != nil && !errors.As(err, new(*GuardError)) {",
-		by: check{in: "unitofwork", test: "TestRefusedWhenStaged"},
+		by:     check{in: "unitofwork", test: "TestRefusedWhenStaged"},
 	},
 	{
 		clause: "a record keeps its guard, or moves along its family",

@@ -94,10 +94,23 @@ func (j *job) checkRefusal(err error) (wrong string) {
 		return fmt.Sprintf("was told after %v that its wait of %v is over", time.Since(j.began), j.wait)
 	case errors.Is(err, lockset.ErrWaited) && !j.impatient:
 		return "was told that its wait is over, and it has no end"
+	case errors.Is(err, lockset.ErrWaited) && j.p.h.w.settings.Only == waitOver && j.fitsOneChunk() &&
+		time.Since(j.began) > j.wait+requestsAfterAWait*2*j.p.h.w.plan.Latency:
+		return fmt.Sprintf("was told after %v that its wait of %v is over, though all requests were answered", time.Since(j.began), j.wait)
 	case errors.Is(err, lockset.ErrWaited):
 		j.p.h.w.strikes(waitOver)
 	}
 	return ""
+}
+
+// requestsAfterAWait is how many requests may follow a wait that is over, one after the
+// other, before the caller is told.
+const requestsAfterAWait = 5
+
+// fitsOneChunk reports whether all rows of the job's keys are asked for at once.
+func (j *job) fitsOneChunk() bool {
+	plan, err := ordering.NewPlan(j.keys...)
+	return err == nil && plan.Rows() <= j.p.locks.Config().ChunkSize
 }
 
 // tell notes what somebody who still lives was told.
