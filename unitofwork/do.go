@@ -23,9 +23,12 @@ type Options struct {
 	// Then the error is a *lockset.HeldError. It begins anew with every attempt.
 	// The zero value waits as long as the context lives.
 	Wait lockset.Wait
-	// Attempts is how often Do tries at most: after an error that allows it
-	// (see [StartOver]) it starts over with a fresh unit and a fresh token, and
-	// calls its function again. Default 1.
+	// Attempts is how often Do tries at most. When the locks were lost, or the
+	// commit was refused for it or for a later token (see [StartOver]), it starts
+	// over with a fresh unit and a fresh token, and calls its function again. It
+	// does not for an error that the function returned while the locks were held,
+	// not even for a *fencing.StaleError: only the function's author knows what it
+	// did before. Default 1.
 	Attempts int
 }
 

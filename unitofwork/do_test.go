@@ -382,6 +382,8 @@ func TestFnsErrorIsNotTheUnits(t *testing.T) {
 		for _, foreign := range []error{
 			&unitofwork.InDoubtError{ID: "another"}, unitofwork.ErrAlreadyCommitted,
 			&unitofwork.CommitError{Next: unitofwork.StartOver, Err: fencing.ErrStale},
+			&fencing.StaleError{Token: 1, Found: 2}, unitofwork.ErrSuperseded, // another store's word, another set's loss
+			&lockset.LostError{Reason: lockset.ErrReleased},
 		} {
 			calls := 0
 			err := c.Do(t.Context(), transferKeys, func(context.Context, *unitofwork.Unit) error {
@@ -391,7 +393,7 @@ func TestFnsErrorIsNotTheUnits(t *testing.T) {
 			require.Equal(t, foreign, err)
 			require.Equal(t, 1, calls)
 		}
-		require.Equal(t, map[string]int{"not": 3}, c.outcomes())
+		require.Equal(t, map[string]int{"not": 6}, c.outcomes())
 		b.allFree()
 	})
 }

@@ -108,6 +108,27 @@ var ofOutcomes = []mutant{
 		by:     check{in: "unitofwork", test: "TestInDoubt"},
 	},
 	{
+		clause: "whose token was overtaken may start over",
+		file:   "unitofwork/errors.go",
+		old:    `errors.Is(err, fencing.ErrStale), errors.Is(err, ErrSuperseded):`,
+		new:    `errors.Is(err, fencing.ErrStale) && commit != nil, errors.Is(err, ErrSuperseded):`,
+		by:     check{in: "unitofwork", test: "TestNextOfIsAsREADMESays"},
+	},
+	{
+		clause: "a committed unit that cannot be applied is to be mended, whatever its reason",
+		file:   "unitofwork/errors.go",
+		old:    "	case isOneOf[*UnappliedError](err), isOneOf[*JournalError](err):",
+		new:    "	case isOneOf[*JournalError](err):",
+		by:     check{in: "unitofwork", test: "TestNextOfIsAsREADMESays"},
+	},
+	{
+		clause: "an error of the caller's function is not tried again, whatever it is",
+		file:   "unitofwork/do.go",
+		old:    "	next = Decide\n",
+		new:    "	next = NextOf(err)\n",
+		by:     check{in: "unitofwork", test: "TestFnsErrorIsNotTheUnits"},
+	},
+	{
 		clause: "a unit in doubt is not started over",
 		file:   "unitofwork/errors.go",
 		old:    "	case errors.Is(err, ErrInDoubt):\n		return AskLater",
