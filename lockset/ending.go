@@ -19,17 +19,21 @@ import (
 // Ending is a set on its way out: its heartbeats have ended, its keys are still
 // its own until [Ending.Deadline], and they can be freed inside a transaction of
 // the caller's, so that the release is the lock check. Exactly one of
-// Committed, Resolve and Return must follow, once.
+// Committed, Resolve and Return must follow, once: a second one panics. After Return,
+// Retake makes it as if there had been none.
 type Ending struct {
 	set      *Set
 	plan     ordering.Plan
 	wants    []want
 	deadline time.Time
+	over     onlyOne
 }
 
 // End ends the set's heartbeats and waits for one under way, because both they
 // and a commit write the lock rows. From here on nobody counts as holding. The
-// error is a *[LostError], also if the set was released already.
+// error is a *[LostError], also if the set was released already. If the set has an
+// Ending or a [Pending] that is not resolved, the error matches [ErrUnresolved], at
+// once; while it is being released, End waits for that, as long as ctx lives.
 func (s *Set) End(ctx context.Context) (*Ending, error) {
 	deadline, err := s.group.Stop()
 	if err != nil {
@@ -39,6 +43,7 @@ func (s *Set) End(ctx context.Context) (*Ending, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.turn <- stake{plan, byEnding}
 	return &Ending{set: s, plan: plan, wants: wants(s.unit.nonce, plan, 0), deadline: deadline}, nil
 }
 
@@ -81,17 +86,41 @@ func (e *Ending) refusals(reasons []types.CancellationReason) func(func(int, map
 // refused for what else was in it, so that it can be marked. It is not renewed any
 // more. Until all of it is marked a copy of the transaction may be carried out: who
 // does not come so far retakes the set, and resolves.
-func (e *Ending) Return() { e.set.turn <- e.plan }
+func (e *Ending) Return() {
+	e.resolves("Return")
+	<-e.set.turn
+	e.set.turn <- stake{left: e.plan}
+}
 
-// Retake takes back what was given back, when nobody else uses it any more.
-func (e *Ending) Retake() { <-e.set.turn }
+// Retake takes back what was given back, when nobody else uses it any more. It waits
+// for a release of it that is under way, or a mark.
+func (e *Ending) Retake() {
+	if !e.over.undo("Return") {
+		panic("lockset: Ending.Retake: nothing was given back by Return")
+	}
+	has := <-e.set.turn
+	if has.way != byItself {
+		e.set.turn <- has
+		panic("lockset: Ending.Retake: the set was marked since")
+	}
+	e.set.turn <- stake{e.plan, byEnding}
+}
 
 // Committed notes that a transaction with [Ending.Actions] was carried out:
 // nothing is held any more.
 func (e *Ending) Committed() {
-	e.set.turn <- nil
+	e.resolves("Committed")
+	<-e.set.turn
+	e.set.turn <- stake{}
 	e.set.c.turns.drop(e.set.claim)
 	e.set.traceReleased()
+}
+
+// resolves panics if the set was ended by this Ending before.
+func (e *Ending) resolves(call string) {
+	if before, ok := e.over.do(call); !ok {
+		panic("lockset: Ending." + call + ": " + before + " was called before; exactly one of Committed, Resolve and Return must be, once")
+	}
 }
 
 // Resolve releases the set, and so finds out what became of a transaction with
@@ -100,8 +129,10 @@ func (e *Ending) Committed() {
 // can. The fate is FateCommitted, FateNever, or one of the others if there was
 // no telling; the error says why, if anything does, or what could not be released.
 func (e *Ending) Resolve(ctx context.Context) (Fate, error) {
+	e.resolves("Resolve")
+	<-e.set.turn
 	defer func() { // whatever is left is for others to take over
-		e.set.turn <- nil
+		e.set.turn <- stake{}
 		e.set.c.turns.drop(e.set.claim)
 	}()
 	c, u := e.set.c, e.set.unit

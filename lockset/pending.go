@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
@@ -25,6 +26,7 @@ type Pending struct {
 	token fencing.Token
 	plan  ordering.Plan
 	set   *Set // nil if the unit is another's
+	over  onlyOne
 }
 
 // marksAtOnce bounds the concurrent transactions that mark a set.
@@ -36,7 +38,9 @@ const marksAtOnce = 8
 // error some rows may be marked, and the set is to be released: a *[LostError] if a
 // key was not ours any more.
 //
-// After success exactly one of the Pending's Done and Release must follow, once.
+// After success exactly one of the Pending's Done and Release must follow, once: a
+// second one panics. If the set has a Pending or an [Ending] that is not resolved, the
+// error matches [ErrUnresolved], at once.
 func (s *Set) Pend(ctx context.Context, table string, progress func(steps int)) (*Pending, error) {
 	plan, err := s.takeWhole(ctx)
 	if err != nil {
@@ -45,8 +49,10 @@ func (s *Set) Pend(ctx context.Context, table string, progress func(steps int)) 
 	p := &Pending{c: s.c, unit: s.unit, token: s.token, plan: plan, set: s}
 	marked := false
 	defer func() {
-		if !marked {
-			s.turn <- plan
+		if marked {
+			s.turn <- stake{plan, byPending}
+		} else {
+			s.turn <- stake{left: plan}
 		}
 	}()
 	err = p.mark(ctx, table, progress)
@@ -151,6 +157,7 @@ func (p *Pending) Hold(ctx context.Context, step ordering.Step) (Hold, error) {
 
 // Done ends what the unit had: all of it is free, or the rest is left to others.
 func (p *Pending) Done(free bool) {
+	p.ends("Done")
 	p.quiet()
 	p.end(nil, free)
 }
@@ -158,6 +165,7 @@ func (p *Pending) Done(free bool) {
 // Release frees all rows of a unit that is aborted, those that are still its own,
 // as far as DynamoDB answers.
 func (p *Pending) Release(ctx context.Context) error {
+	p.ends("Release")
 	p.quiet()
 	left, err := p.c.release(ctx, p.unit, p.plan)
 	p.end(left, len(left) == 0)
@@ -165,6 +173,17 @@ func (p *Pending) Release(ctx context.Context) error {
 		return nil // what was not ours any more is no matter
 	}
 	return err
+}
+
+// ends panics if the set was ended by this Pending before. What another's unit has
+// may be released any number of times.
+func (p *Pending) ends(call string) {
+	if p.set == nil {
+		return
+	}
+	if before, ok := p.over.do(call); !ok {
+		panic("lockset: Pending." + call + ": " + before + " was called before; exactly one of Done and Release must be, once")
+	}
 }
 
 // quiet ends the heartbeats of a unit of this process.
@@ -179,9 +198,39 @@ func (p *Pending) end(left ordering.Plan, free bool) {
 	if p.set == nil {
 		return
 	}
-	p.set.turn <- left
+	<-p.set.turn
+	p.set.turn <- stake{left: left}
 	p.c.turns.drop(p.set.claim)
 	if free {
 		p.set.traceReleased()
 	}
+}
+
+// onlyOne remembers which of several calls was made, of which only one may be. It is
+// safe for concurrent use.
+type onlyOne struct {
+	mu   sync.Mutex
+	call string
+}
+
+// do notes a call, unless there was one before, which it returns.
+func (o *onlyOne) do(call string) (before string, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.call != "" {
+		return o.call, false
+	}
+	o.call = call
+	return "", true
+}
+
+// undo forgets a call, if it was this one.
+func (o *onlyOne) undo(call string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	was := o.call == call
+	if was {
+		o.call = ""
+	}
+	return was
 }

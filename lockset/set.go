@@ -31,14 +31,30 @@ type Set struct {
 	group *heartbeat.Group
 	claim *claim
 
-	// turn holds what is not released yet, and is empty while a release is under
-	// way: waiting for it ends with a context, which waiting for a lock does not.
-	turn chan ordering.Plan
+	// turn holds what is not released yet, and is empty while something is done with
+	// it: waiting for it ends with a context, which waiting for a lock does not. Who
+	// has taken it puts it back, without I/O if it is another's to dispose of.
+	turn chan stake
 }
 
+// stake is what a set has left, and whose it is.
+type stake struct {
+	left ordering.Plan // not released yet
+	way  way           // on which it is let go of, whatever the set's own methods are asked
+}
+
+// way is how a set is let go of. Its text says what is to be done then.
+type way string
+
+const (
+	byItself  way = ""
+	byEnding  way = "its Ending must be resolved first, by Committed, Resolve or Return"
+	byPending way = "its Pending must be ended first, by Done or Release"
+)
+
 func newSet(a *acquisition) *Set {
-	s := &Set{c: a.c, unit: a.unit, token: a.token, plan: a.plan, group: a.group, claim: a.claim, turn: make(chan ordering.Plan, 1)}
-	s.turn <- a.plan
+	s := &Set{c: a.c, unit: a.unit, token: a.token, plan: a.plan, group: a.group, claim: a.claim, turn: make(chan stake, 1)}
+	s.turn <- stake{left: a.plan}
 	context.AfterFunc(s.group.Context(), s.lost)
 	return s
 }
@@ -89,6 +105,10 @@ func (s *Set) Deadline() time.Time { return s.group.Deadline() }
 // goes on for at most a lease: others would have to wait for as long. Called
 // again, also after an error, it releases what is left, and nothing if nothing
 // is. What is never released is taken over by others after a lease.
+//
+// It waits for another release that is under way. While the set has an [Ending] or a
+// [Pending] that is not resolved, it ends the heartbeats and nothing else: the error
+// matches [ErrUnresolved], at once.
 func (s *Set) Release(ctx context.Context) error {
 	_, lost := s.group.Stop()
 	if ctx.Err() != nil {
@@ -101,11 +121,11 @@ func (s *Set) Release(ctx context.Context) error {
 		return err
 	}
 	if len(left) == 0 {
-		s.turn <- nil
+		s.turn <- stake{}
 		return nil
 	}
 	defer func() { // whatever becomes of it, a panic of a hook too
-		s.turn <- left
+		s.turn <- stake{left: left}
 		s.c.turns.drop(s.claim) // what is left is the table's to judge
 	}()
 	left, err = s.c.release(ctx, s.unit, left)
@@ -115,19 +135,24 @@ func (s *Set) Release(ctx context.Context) error {
 	return errors.Join(lost, err)
 }
 
-// myTurn takes what is not released yet, waiting for a release under way.
+// myTurn takes what is not released yet, waiting for a release under way. The error
+// matches [ErrUnresolved] if it is for an Ending or a Pending to let go of it.
 func (s *Set) myTurn(ctx context.Context) (ordering.Plan, error) {
+	var has stake
 	select { // whatever ctx says, if nobody is at it
-	case left := <-s.turn:
-		return left, nil
+	case has = <-s.turn:
 	default:
+		select {
+		case has = <-s.turn:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
-	select {
-	case left := <-s.turn:
-		return left, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if has.way != byItself {
+		s.turn <- has
+		return nil, fmt.Errorf("%w: %s", ErrUnresolved, has.way)
 	}
+	return has.left, nil
 }
 
 // takeWhole is myTurn for who needs the whole set: the error is a *[LostError] if
@@ -138,7 +163,7 @@ func (s *Set) takeWhole(ctx context.Context) (ordering.Plan, error) {
 		return nil, err
 	}
 	if len(plan) != len(s.plan) {
-		s.turn <- plan
+		s.turn <- stake{left: plan}
 		return nil, &LostError{Reason: ErrReleased}
 	}
 	return plan, nil

@@ -83,7 +83,7 @@ func NextOf(err error) Next {
 		isOneOf[*lockset.TableError](err), isOneOf[*lockset.RowError](err),
 		isOneOf[*StageError](err), isOneOf[*GuardError](err), isOneOf[*FenceError](err),
 		isOneOf[*TooLargeError](err), isOneOf[*IDError](err), isOneOf[*EntryError](err),
-		errors.Is(err, ErrNested), errors.Is(err, ErrEnded), errors.Is(err, ErrManaged):
+		errors.Is(err, ErrNested), errors.Is(err, ErrEnded), errors.Is(err, ErrManaged), errors.Is(err, lockset.ErrUnresolved):
 		return FixCall
 	default:
 		return Decide

@@ -44,6 +44,7 @@ var examples = map[string]error{
 	"ErrNested":              unitofwork.ErrNested,
 	"ErrManaged":             unitofwork.ErrManaged,
 	"ErrEnded":               unitofwork.ErrEnded,
+	"lockset.ErrUnresolved":  lockset.ErrUnresolved,
 	"*lockset.TableError":    &lockset.TableError{Op: "UpdateItem", Tables: []string{"t"}, Err: errSent},
 	"*lockset.RowError":      &lockset.RowError{Table: "t", Key: "a", Reason: "is odd"},
 	"*FenceError":            &unitofwork.FenceError{Attribute: "_fence", Found: `"soon"`},
