@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
@@ -37,8 +38,12 @@ type Options struct {
 // requests, but when DynamoDB does not answer, a whole lease (20 s by default).
 // What could not be undone by then is joined to the error.
 func (c *Client) Acquire(ctx context.Context, keys []ordering.Key, options ...func(*Options)) (*Set, error) {
+	c.asked(ctx, "Acquire")
 	var o Options
 	for _, option := range options {
+		if option == nil {
+			misuse.Of("lockset", "Client.Acquire", "nil option")
+		}
 		option(&o)
 	}
 	if len(keys) == 0 {
@@ -79,6 +84,7 @@ var errDidNotReturn = errors.New("the acquisition did not return")
 // is a *[HeldError] if another unit has a key, or waits for it. Who is known to be
 // dead, because this process has watched it for long enough, is not waited for.
 func (c *Client) TryAcquire(ctx context.Context, keys []ordering.Key) (*Set, error) {
+	c.asked(ctx, "TryAcquire")
 	return c.Acquire(ctx, keys, func(o *Options) { o.Wait = For(0) })
 }
 

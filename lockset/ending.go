@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
@@ -35,6 +36,7 @@ type Ending struct {
 // Ending or a [Pending] that is not resolved, the error matches [ErrUnresolved], at
 // once; while it is being released, End waits for that, as long as ctx lives.
 func (s *Set) End(ctx context.Context) (*Ending, error) {
+	s.asked(ctx, "End")
 	deadline, err := s.group.Stop()
 	if err != nil {
 		return nil, err
@@ -47,24 +49,39 @@ func (s *Set) End(ctx context.Context) (*Ending, error) {
 	return &Ending{set: s, plan: plan, wants: wants(s.unit.nonce, plan, 0), deadline: deadline}, nil
 }
 
+// made stops a program that uses an Ending of its own making.
+func (e *Ending) made(call string) {
+	if e == nil || e.set == nil {
+		misuse.Of("lockset", "Ending."+call, "the Ending was not made by Set.End")
+	}
+}
+
 // Deadline is when others may take over.
-func (e *Ending) Deadline() time.Time { return e.deadline }
+func (e *Ending) Deadline() time.Time {
+	e.made("Deadline")
+	return e.deadline
+}
 
 // Actions returns the writes that free every row of the set under the condition
 // that it is still the set's, and leave the unit's mark. In one transaction
 // with other writes they make those happen only under the locks.
 func (e *Ending) Actions() []types.TransactWriteItem {
+	e.made("Actions")
 	c := e.set.c
 	return asActions(c.table.releases(e.wants, c.values(e.set.unit, e.set.token), isUnmarked, commit))
 }
 
 // RequestID returns a new request token, distinct from all others of the set.
-func (e *Ending) RequestID() string { return e.set.unit.id("k") }
+func (e *Ending) RequestID() string {
+	e.made("RequestID")
+	return e.set.unit.id("k")
+}
 
 // Refused tells which of the set's keys refused a transaction that began with
 // [Ending.Actions], by its cancellation reasons: a *[LostError], or nil if none
 // did.
 func (e *Ending) Refused(reasons []types.CancellationReason) error {
+	e.made("Refused")
 	for i := range e.refusals(reasons) {
 		return &LostError{Key: e.wants[i].key, Reason: fmt.Errorf("%w, when it was committed", heartbeat.ErrNotOurs)}
 	}
@@ -95,13 +112,14 @@ func (e *Ending) Return() {
 // Retake takes back what was given back, when nobody else uses it any more. It waits
 // for a release of it that is under way, or a mark.
 func (e *Ending) Retake() {
+	e.made("Retake")
 	if !e.over.undo("Return") {
-		panic("lockset: Ending.Retake: nothing was given back by Return")
+		misuse.Of("lockset", "Ending.Retake", "nothing was given back by Return")
 	}
 	has := <-e.set.turn
 	if has.way != byItself {
 		e.set.turn <- has
-		panic("lockset: Ending.Retake: the set was marked since")
+		misuse.Of("lockset", "Ending.Retake", "the set was marked since")
 	}
 	e.set.turn <- stake{e.plan, byEnding}
 }
@@ -118,8 +136,9 @@ func (e *Ending) Committed() {
 
 // resolves panics if the set was ended by this Ending before.
 func (e *Ending) resolves(call string) {
+	e.made(call)
 	if before, ok := e.over.do(call); !ok {
-		panic("lockset: Ending." + call + ": " + before + " was called before; exactly one of Committed, Resolve and Return must be, once")
+		misuse.Of("lockset", "Ending."+call, before+" was called before; exactly one of Committed, Resolve and Return must be, once")
 	}
 }
 
@@ -129,6 +148,8 @@ func (e *Ending) resolves(call string) {
 // can. The fate is FateCommitted, FateNever, or one of the others if there was
 // no telling; the error says why, if anything does, or what could not be released.
 func (e *Ending) Resolve(ctx context.Context) (Fate, error) {
+	e.made("Resolve")
+	misuse.Context(ctx, "lockset", "Ending.Resolve")
 	e.resolves("Resolve")
 	<-e.set.turn
 	defer func() { // whatever is left is for others to take over
@@ -198,6 +219,7 @@ func (c *Client) snapshot(ctx context.Context, id string, keys []ordering.Key) (
 // RowGet returns the get of a key's lock row, for a transactional read that
 // asks about a unit's fate together with something else.
 func (c *Client) RowGet(key ordering.Key) types.TransactGetItem {
+	c.made("RowGet")
 	return types.TransactGetItem{Get: &types.Get{TableName: aws.String(c.cfg.Table), Key: c.table.item(key)}}
 }
 
@@ -205,6 +227,7 @@ func (c *Client) RowGet(key ordering.Key) types.TransactGetItem {
 // journal, so that what the key guards may be written in part. The error is a
 // *[RowError].
 func (c *Client) RowMarked(key ordering.Key, item map[string]types.AttributeValue) (bool, error) {
+	c.made("RowMarked")
 	r, _, err := c.observe(key, item)
 	return r.pending != "", err
 }
@@ -213,6 +236,7 @@ func (c *Client) RowMarked(key ordering.Key, item map[string]types.AttributeValu
 // says about the commit of a unit with this nonce and token. The error is a
 // *[RowError].
 func (c *Client) RowFate(key ordering.Key, item map[string]types.AttributeValue, unit string, token fencing.Token) (Fate, error) {
+	c.made("RowFate")
 	r, _, err := c.observe(key, item)
 	if err != nil {
 		return FateUnknown, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -42,6 +43,10 @@ const marksAtOnce = 8
 // second one panics. If the set has a Pending or an [Ending] that is not resolved, the
 // error matches [ErrUnresolved], at once.
 func (s *Set) Pend(ctx context.Context, table string, progress func(steps int)) (*Pending, error) {
+	s.asked(ctx, "Pend")
+	if progress == nil {
+		misuse.Of("lockset", "Set.Pend", "nil function")
+	}
 	plan, err := s.takeWhole(ctx)
 	if err != nil {
 		return nil, err
@@ -63,6 +68,7 @@ func (s *Set) Pend(ctx context.Context, table string, progress func(steps int)) 
 // PendingOf returns what a unit of another process has, or this one's if that is
 // known to be dead, to finish what it began.
 func (c *Client) PendingOf(ctx context.Context, nonce string, token fencing.Token, plan ordering.Plan) *Pending {
+	c.asked(ctx, "PendingOf")
 	u := c.newUnit(ctx)
 	u.nonce = nonce
 	return &Pending{c: c, unit: u, token: token, plan: plan}
@@ -95,23 +101,36 @@ func (p *Pending) mark(ctx context.Context, table string, progress func(int)) er
 	return group.Wait()
 }
 
+// made stops a program that uses a Pending of its own making.
+func (p *Pending) made(call string) {
+	if p == nil || p.c == nil {
+		misuse.Of("lockset", "Pending."+call, "the Pending was not made by Set.Pend or Client.PendingOf")
+	}
+}
+
 // RequestID returns a new request token, distinct from all others.
-func (p *Pending) RequestID() string { return p.unit.id("j") }
+func (p *Pending) RequestID() string {
+	p.made("RequestID")
+	return p.unit.id("j")
+}
 
 // Guard is the condition that a step is still the unit's.
 func (p *Pending) Guard(step ordering.Step) types.TransactWriteItem {
+	p.made("Guard")
 	return p.c.table.check(step.Key, isPending, p.c.values(p.unit, p.token))
 }
 
 // Free are the writes that free a step, with the unit's mark: first the intents,
 // then the key.
 func (p *Pending) Free(step ordering.Step) []types.TransactWriteItem {
+	p.made("Free")
 	ws := wants(p.unit.nonce, ordering.Plan{step}, 0)
 	return asActions(p.c.table.releases(ws, p.c.values(p.unit, p.token), isMine, commit))
 }
 
 // LetGo takes steps out of the heartbeats: they are about to be freed.
 func (p *Pending) LetGo(keys []ordering.Key) {
+	p.made("LetGo")
 	if p.set != nil {
 		p.set.group.Remove(keys)
 	}
@@ -131,6 +150,7 @@ const (
 // step that was freed leaves its row, with a fence no lower than the unit's token,
 // for the retention. The error is a *[RowError].
 func (p *Pending) HoldOf(step ordering.Step, item map[string]types.AttributeValue) (Hold, error) {
+	p.made("HoldOf")
 	r, _, err := p.c.observe(step.Key, item)
 	return p.holdOf(r), err
 }
@@ -148,6 +168,8 @@ func (p *Pending) holdOf(r row) Hold {
 
 // Hold asks what the unit has of a step.
 func (p *Pending) Hold(ctx context.Context, step ordering.Step) (Hold, error) {
+	p.made("Hold")
+	misuse.Context(ctx, "lockset", "Pending.Hold")
 	rows, err := p.c.snapshot(ctx, p.unit.id("g"), []ordering.Key{step.Key})
 	if err != nil {
 		return Gone, err
@@ -165,6 +187,8 @@ func (p *Pending) Done(free bool) {
 // Release frees all rows of a unit that is aborted, those that are still its own,
 // as far as DynamoDB answers.
 func (p *Pending) Release(ctx context.Context) error {
+	p.made("Release")
+	misuse.Context(ctx, "lockset", "Pending.Release")
 	p.ends("Release")
 	p.quiet()
 	left, err := p.c.release(ctx, p.unit, p.plan)
@@ -178,11 +202,12 @@ func (p *Pending) Release(ctx context.Context) error {
 // ends panics if the set was ended by this Pending before. What another's unit has
 // may be released any number of times.
 func (p *Pending) ends(call string) {
+	p.made(call)
 	if p.set == nil {
 		return
 	}
 	if before, ok := p.over.do(call); !ok {
-		panic("lockset: Pending." + call + ": " + before + " was called before; exactly one of Done and Release must be, once")
+		misuse.Of("lockset", "Pending."+call, before+" was called before; exactly one of Done and Release must be, once")
 	}
 }
 

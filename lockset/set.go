@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
@@ -52,6 +53,21 @@ const (
 	byPending way = "its Pending must be ended first, by Done or Release"
 )
 
+// made stops a program that uses a Set of its own making.
+func (s *Set) made(call string) {
+	if s == nil || s.c == nil {
+		misuse.Of("lockset", "Set."+call, "the Set was not made by Client.Acquire")
+	}
+}
+
+// asked is made for a call with a context.
+func (s *Set) asked(ctx context.Context, call string) {
+	s.made(call)
+	if ctx == nil {
+		misuse.Context(ctx, "lockset", "Set."+call)
+	}
+}
+
 func newSet(a *acquisition) *Set {
 	s := &Set{c: a.c, unit: a.unit, token: a.token, plan: a.plan, group: a.group, claim: a.claim, turn: make(chan stake, 1)}
 	s.turn <- stake{left: a.plan}
@@ -75,27 +91,48 @@ func (s *Set) lost() {
 // Context ends when the set is lost, with a *[LostError] as its cause, or
 // released, with [ErrReleased]. A lost set never becomes un-lost. It carries the
 // values of the context that Acquire was given, but not its end.
-func (s *Set) Context() context.Context { return s.group.Context() }
+func (s *Set) Context() context.Context {
+	s.made("Context")
+	return s.group.Context()
+}
 
 // Token returns the set's fencing token, one for all its keys: higher than that
 // of every unit that held a conflicting key before.
-func (s *Set) Token() fencing.Token { return s.token }
+func (s *Set) Token() fencing.Token {
+	s.made("Token")
+	return s.token
+}
 
 // Keys returns the keys held, in order, without those that others of the set
 // cover.
-func (s *Set) Keys() []ordering.Key { return s.plan.Keys() }
+func (s *Set) Keys() []ordering.Key {
+	s.made("Keys")
+	return s.plan.Keys()
+}
 
 // Plan returns how the keys were taken: their intents too.
-func (s *Set) Plan() ordering.Plan { return slices.Clone(s.plan) }
+func (s *Set) Plan() ordering.Plan {
+	s.made("Plan")
+	return slices.Clone(s.plan)
+}
 
 // Unit returns the unit's nonce, which the rows of its keys name.
-func (s *Set) Unit() string { return s.unit.nonce }
+func (s *Set) Unit() string {
+	s.made("Unit")
+	return s.unit.nonce
+}
 
 // RequestID returns a new request token, distinct from all others of the set.
-func (s *Set) RequestID() string { return s.unit.id("j") }
+func (s *Set) RequestID() string {
+	s.made("RequestID")
+	return s.unit.id("j")
+}
 
 // Deadline is when the set is lost unless a heartbeat is confirmed first.
-func (s *Set) Deadline() time.Time { return s.group.Deadline() }
+func (s *Set) Deadline() time.Time {
+	s.made("Deadline")
+	return s.group.Deadline()
+}
 
 // Release ends the heartbeats and frees all keys, the last first, everything it
 // can, also when some fail. If the set was lost, or a key was no longer held, the
@@ -110,6 +147,7 @@ func (s *Set) Deadline() time.Time { return s.group.Deadline() }
 // [Pending] that is not resolved, it ends the heartbeats and nothing else: the error
 // matches [ErrUnresolved], at once.
 func (s *Set) Release(ctx context.Context) error {
+	s.asked(ctx, "Release")
 	_, lost := s.group.Stop()
 	if ctx.Err() != nil {
 		detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.c.cfg.Lease)

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/requests"
 )
 
@@ -15,6 +16,10 @@ import (
 // with the right keys is left as it is, but for TTL. It is meant for tests and
 // demos; docs/operations.md has the same for Terraform and CloudFormation.
 func CreateTable(ctx context.Context, db Tables, cfg Config) error {
+	misuse.Context(ctx, "lockset", "CreateTable")
+	if misuse.Nil(db) {
+		return &ConfigError{"db", "is nil"}
+	}
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return err

@@ -30,6 +30,7 @@ import (
 // If ctx ends while the commit is under way, Commit still finds out what became
 // of it, for at most a lease.
 func (u *Unit) Commit(ctx context.Context) error {
+	u.asked(ctx, "Commit")
 	if u.refuseToEnd() {
 		return ErrManaged
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -32,9 +33,12 @@ type Options struct {
 	Attempts int
 }
 
-func (c *Client) options(fns []func(*Options)) (Options, error) {
+func (c *Client) options(call string, fns []func(*Options)) (Options, error) {
 	o := Options{Attempts: 1}
 	for _, fn := range fns {
+		if fn == nil {
+			misuse.Of("unitofwork", "Client."+call, "nil option")
+		}
 		fn(&o)
 	}
 	switch {
@@ -78,7 +82,11 @@ func (o Options) fits(plan ordering.Plan, writes, most int) error {
 // the error matches [ErrNested]. fn's own error is returned as it is, joined with
 // the loss of the locks if there was one.
 func (c *Client) Do(ctx context.Context, keys []ordering.Key, fn func(context.Context, *Unit) error, options ...func(*Options)) error {
-	o, err := c.options(options)
+	c.asked(ctx, "Do")
+	if fn == nil {
+		misuse.Of("unitofwork", "Client.Do", "nil function")
+	}
+	o, err := c.options("Do", options)
 	if err != nil {
 		return err
 	}

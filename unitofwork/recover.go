@@ -37,6 +37,7 @@ type Recovery struct {
 // The error joins those of the units that could not be finished, among them
 // *[JournalError], *[UnappliedError] and *[EntryError]; the others were.
 func (c *Client) Recover(ctx context.Context) (Recovery, error) {
+	c.asked(ctx, "Recover")
 	var found Recovery
 	if c.cfg.Table == "" {
 		return found, &lockset.ConfigError{Field: "Table", Reason: "is required to recover"}
