@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -55,7 +56,7 @@ func (a *acquisition) giveUp(ctx context.Context, cause error) error {
 	if len(errs) == 1 {
 		return cause
 	}
-	return errors.Join(errs...)
+	return oneline.Join(errs...)
 }
 
 // expectPlaces has the unit leave every queue that it ever asked to join: what was

@@ -2,7 +2,6 @@ package lockset
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/misuse"
+	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
@@ -170,7 +170,7 @@ func (s *Set) Release(ctx context.Context) error {
 	if len(left) == 0 {
 		s.traceReleased()
 	}
-	return errors.Join(lost, err)
+	return oneline.Join(lost, err)
 }
 
 // myTurn takes what is not released yet, waiting for a release under way. The error

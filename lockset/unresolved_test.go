@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 )
@@ -129,6 +130,18 @@ func TestASetThatIsRetakenIsResolved(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, lockset.FateNever, fate)
 		b.allFree()
+	})
+}
+
+// The holder is told of a loss, and the release meets it: that is one fact.
+func TestALossIsSaidOnce(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		set := b.take(b.owner("o", nil), "a")
+		thief := b.seize("a", b.owner("thief", nil))
+		time.Sleep(lease/3 + 4*rtt)
+		require.ErrorIs(t, context.Cause(set.Context()), heartbeat.ErrNotOurs)
+		require.EqualError(t, set.Release(t.Context()), `lock lost: key "a": its row names another unit, or none, when it was released`)
+		b.free(thief)
 	})
 }
 

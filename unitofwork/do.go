@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/internal/misuse"
+	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -140,7 +141,7 @@ func (c *Client) once(ctx context.Context, keys []ordering.Key, fn func(context.
 	if errors.As(context.Cause(u.set.Context()), &lost) {
 		next = StartOver
 		if !errors.Is(err, lockset.ErrLost) {
-			err = errors.Join(lost, err) // which is why fn failed, or makes it moot
+			err = oneline.Join(lost, err) // which is why fn failed, or makes it moot
 		}
 	}
 	return u.set.Unit(), next, u.rollback(ctx, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -120,6 +121,9 @@ func TestALostUnitIsToldAndWritesNothing(t *testing.T) {
 		require.ErrorIs(t, <-seen, lockset.ErrLost)
 		err := <-done
 		require.ErrorIs(t, err, lockset.ErrLost)
+		require.ErrorIs(t, err, context.Canceled, "which is what the function returned")
+		require.NotContains(t, err.Error(), "\n")
+		require.Equal(t, 1, strings.Count(err.Error(), lockset.ErrLost.Error()), "%v", err)
 		require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err))
 		require.Equal(t, [2]int64{100, 100}, b.balances())
 		require.NoError(t, b.client("next", nil).Do(t.Context(), transferKeys, transfer(1)))

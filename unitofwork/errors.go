@@ -121,6 +121,9 @@ type StageError struct {
 }
 
 func (e *StageError) Error() string {
+	if e.Table == "" {
+		return fmt.Sprintf("record %s: %v", e.Record, e.Reason)
+	}
 	return fmt.Sprintf("table %q, record %s: %v", e.Table, e.Record, e.Reason)
 }
 

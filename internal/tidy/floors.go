@@ -18,12 +18,13 @@ type floor struct {
 var house = map[string]floor{
 	"ordering":             {library: true, noAWS: true},
 	"internal/misuse":      {library: true, noAWS: true},
+	"internal/oneline":     {library: true, noAWS: true},
 	"internal/expressions": {library: true},
 	"fencing":              {library: true, below: []string{"ordering", "internal/expressions", "internal/misuse"}},
 	"heartbeat":            {library: true, noAWS: true, below: []string{"ordering", "internal/misuse"}},
 	"internal/requests":    {library: true, below: []string{"internal/misuse"}},
-	"lockset":              {library: true, below: []string{"ordering", "fencing", "heartbeat", "internal/misuse", "internal/requests"}},
-	"unitofwork":           {library: true, below: []string{"ordering", "fencing", "internal/expressions", "internal/misuse", "internal/requests", "lockset"}},
+	"lockset":              {library: true, below: []string{"ordering", "fencing", "heartbeat", "internal/misuse", "internal/oneline", "internal/requests"}},
+	"unitofwork":           {library: true, below: []string{"ordering", "fencing", "internal/expressions", "internal/misuse", "internal/oneline", "internal/requests", "lockset"}},
 
 	"internal/arbitrary": {},
 	"internal/faults":    {below: []string{"lockset"}},
