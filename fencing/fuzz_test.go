@@ -22,8 +22,8 @@ import (
 
 var words = []string{"_fence", "fence", "ID", "a", "b", "1", "900", "1000", "1001", "#holdallFence", ":holdallToken", "my fence"}
 
-// tokenOf is the token that an attribute is, by the page: a whole number from 1 to
-// the last token.
+// tokenOf is the token that an attribute is: a whole number from 1 to the last
+// token.
 func tokenOf(v types.AttributeValue) (token int64, is bool) {
 	n, is := v.(*types.AttributeValueMemberN)
 	if !is {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -49,8 +50,16 @@ func NewGuard(d Dialect, table string) (*Guard, error) {
 	return &Guard{d, strings.Join(parts, ".")}, nil
 }
 
+// made stops a program that uses a Guard of its own making.
+func (g *Guard) made(call string) {
+	if g == nil || g.table == "" {
+		misuse.Of("fencing", "Guard."+call, "the Guard was not made by NewGuard")
+	}
+}
+
 // DDL returns the statement that creates the guard's table, if it is not there.
 func (g *Guard) DDL() string {
+	g.made("DDL")
 	// Keys are compared byte by byte, whatever the language of the database.
 	resource, options := `TEXT COLLATE "C"`, ""
 	if g.dialect == SQLite {
@@ -64,6 +73,11 @@ func (g *Guard) DDL() string {
 
 // CreateTable creates the guard's table, if it is not there.
 func (g *Guard) CreateTable(ctx context.Context, db *sql.DB) error {
+	g.made("CreateTable")
+	misuse.Context(ctx, "fencing", "Guard.CreateTable")
+	if db == nil {
+		misuse.Of("fencing", "Guard.CreateTable", "nil *sql.DB")
+	}
 	_, err := db.ExecContext(ctx, g.DDL())
 	if err != nil { // PostgreSQL refuses one of two who create it at the same time
 		_, err = db.ExecContext(ctx, g.DDL())
@@ -89,8 +103,13 @@ type Querier interface {
 // ancestors, always in one order, until the transaction ends, so that transactions
 // on the same keys come one after the other and do not deadlock by it.
 func (g *Guard) Admit(ctx context.Context, tx Querier, token Token, keys ...ordering.Key) error {
+	g.made("Admit")
+	misuse.Context(ctx, "fencing", "Guard.Admit")
 	if _, is := tx.(*sql.DB); is {
 		return errors.New("guard: a token is admitted in a transaction, not on a *sql.DB")
+	}
+	if misuse.Nil(tx) {
+		misuse.Of("fencing", "Guard.Admit", "nil transaction")
 	}
 	a, err := g.Admission(token, keys...)
 	if err != nil {
@@ -109,6 +128,14 @@ func (g *Guard) Admit(ctx context.Context, tx Querier, token Token, keys ...orde
 // panics. fn must return the first error of a statement: SQLite may have ended the
 // transaction by then, and what fn writes after it is behind no guard.
 func (g *Guard) Do(ctx context.Context, db *sql.DB, token Token, keys []ordering.Key, fn func(*sql.Tx) error) error {
+	g.made("Do")
+	misuse.Context(ctx, "fencing", "Guard.Do")
+	switch {
+	case db == nil:
+		misuse.Of("fencing", "Guard.Do", "nil *sql.DB")
+	case fn == nil:
+		misuse.Of("fencing", "Guard.Do", "nil function")
+	}
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("guard: %w", err)
@@ -147,6 +174,7 @@ const maxGuardRows = 32_000
 // Admission returns the statement that admits a token for keys. The error is an
 // *ordering.KeyError, or says that there are too many keys, or none.
 func (g *Guard) Admission(token Token, keys ...ordering.Key) (*Admission, error) {
+	g.made("Admission")
 	if !token.Valid() {
 		return nil, fmt.Errorf("guard: %v is not a token", token)
 	}
@@ -222,6 +250,12 @@ type Rows interface {
 // Judge reads what the statement returned, to its end: nil if the token is
 // admitted, a *[StaleError] for the first key that has met a later one.
 func (a *Admission) Judge(rows Rows) error {
+	switch {
+	case a == nil || len(a.rows) == 0: // it would admit any token
+		misuse.Of("fencing", "Admission.Judge", "the Admission was not made by Guard.Admission")
+	case misuse.Nil(rows):
+		misuse.Of("fencing", "Admission.Judge", "nil Rows")
+	}
 	type met struct{ token, below int64 }
 	found := make(map[ordering.Key]met, len(a.rows))
 	for rows.Next() {

@@ -7,12 +7,17 @@
 //
 // A [Guard] refuses stale writes to an SQL database, a [Fence] those to DynamoDB
 // outside a unit of work; docs/fencing.md shows both, and what other stores can do.
+//
+// A call that no right program makes panics and says so: with a nil context, function
+// or input, or on a Clock, Guard or Admission that this package did not make.
 package fencing
 
 import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdall/holdall/internal/misuse"
 )
 
 // Token orders units of work whose locks conflict: of two such units, the later
@@ -41,11 +46,24 @@ type Clock struct {
 }
 
 // NewClock returns a Clock that reads the wall clock from now.
-func NewClock(now func() time.Time) *Clock { return &Clock{now: now} }
+func NewClock(now func() time.Time) *Clock {
+	if now == nil {
+		misuse.Of("fencing", "NewClock", "nil function")
+	}
+	return &Clock{now: now}
+}
+
+// made stops a program that uses a Clock of its own making.
+func (c *Clock) made(call string) {
+	if c == nil || c.now == nil {
+		misuse.Of("fencing", "Clock."+call, "the Clock was not made by NewClock")
+	}
+}
 
 // Next returns a token higher than every token seen or proposed before. It is
 // not valid if the wall clock reads a time beyond [MaxToken].
 func (c *Clock) Next() Token {
+	c.made("Next")
 	wall := c.now().UnixMicro()
 	for {
 		last := c.last.Load()
@@ -59,6 +77,7 @@ func (c *Clock) Next() Token {
 // Latest returns the later of the wall clock's reading and the time of the last
 // token seen or proposed: whatever is to outlive a token counts from here.
 func (c *Clock) Latest() time.Time {
+	c.made("Latest")
 	wall, last := c.now(), time.UnixMicro(c.last.Load())
 	if last.After(wall) {
 		return last
@@ -69,6 +88,7 @@ func (c *Clock) Latest() time.Time {
 // Saw tells the clock of a token met in an answer: later proposals are higher.
 // One that is not valid is ignored.
 func (c *Clock) Saw(t Token) {
+	c.made("Saw")
 	if !t.Valid() {
 		return
 	}

@@ -6,19 +6,22 @@
 // counts its lease from before it asked, everybody else from after they saw
 // it, so with clocks that run at the same rate within the margin the holder
 // knows first.
+//
+// A call that no right program makes panics and says so: with a nil context or an
+// incomplete [Config], or on a [Group] that [Start] did not make.
 package heartbeat
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -53,29 +56,6 @@ var (
 	ErrTooOld  = errors.New("the unit has lived for its maximum age")
 )
 
-// Config says how a [Group] renews. All fields are required.
-type Config struct {
-	// Lease is how long others leave a silent holder alone.
-	Lease time.Duration
-	// Every is the time between rounds; each is jittered down by up to a fifth.
-	Every time.Duration
-	// Margin is how long before the end of its lease a key counts as lost.
-	Margin time.Duration
-	// Attempt bounds one call of Renew.
-	Attempt time.Duration
-	// MaxAge is how long the group may live.
-	MaxAge time.Duration
-	// Batch is the most keys per call of Renew.
-	Batch int
-	// Renew sends one renewal of some keys and returns an error for each: nil
-	// if confirmed, one that matches ErrNotOurs if the key is not ours any
-	// more, any other if there is no telling, which is tried again. n is
-	// different for every round of a group. Calls are concurrent.
-	Renew func(ctx context.Context, keys []ordering.Key, n int) []error
-	// Rand draws the jitter. Only the group uses it.
-	Rand *rand.Rand
-}
-
 // Group keeps the leases of its keys alive, all or none: the first that is
 // lost ends it. Its methods are safe for concurrent use.
 type Group struct {
@@ -106,6 +86,10 @@ type Group struct {
 // its end: a caller that goes away still has keys to release. Call
 // [Group.Stop] when done.
 func Start(ctx context.Context, cfg Config) *Group {
+	misuse.Context(ctx, "heartbeat", "Start")
+	if field := cfg.missing(); field != "" {
+		misuse.Of("heartbeat", "Start", "Config."+field+" is missing")
+	}
 	g := &Group{
 		cfg:       cfg,
 		start:     time.Now(),
@@ -120,6 +104,13 @@ func Start(ctx context.Context, cfg Config) *Group {
 	g.work = work
 	g.begins = time.AfterFunc(cfg.MaxAge, func() { g.begin(ctx) })
 	return g
+}
+
+// made stops a program that uses a Group of its own making.
+func (g *Group) made(call string) {
+	if g == nil || g.ctx == nil {
+		misuse.Of("heartbeat", "Group."+call, "the Group was not made by Start")
+	}
 }
 
 // beginInTime sets when the goroutines begin: before the deadline, whatever is
@@ -149,14 +140,21 @@ func (g *Group) begin(ctx context.Context) {
 
 // Context ends when the keys are lost, with a *[LostError] as its cause, or
 // stopped, with [ErrReleased].
-func (g *Group) Context() context.Context { return g.ctx }
+func (g *Group) Context() context.Context {
+	g.made("Context")
+	return g.ctx
+}
 
 // Deadline is when the keys count as lost unless a renewal is confirmed first.
-func (g *Group) Deadline() time.Time { return g.start.Add(time.Duration(g.until.Load())) }
+func (g *Group) Deadline() time.Time {
+	g.made("Deadline")
+	return g.start.Add(time.Duration(g.until.Load()))
+}
 
 // Add puts keys under the group's care. since is a reading of the clock from
 // before the first sending of the write that took them.
 func (g *Group) Add(keys []ordering.Key, since time.Time) {
+	g.made("Add")
 	g.mu.Lock()
 	g.schedule.add(keys, since)
 	g.mu.Unlock()
@@ -170,6 +168,7 @@ func (g *Group) Add(keys []ordering.Key, since time.Time) {
 // then on their loss is no loss of the group, also if a renewal under way brings
 // word of it.
 func (g *Group) Remove(keys []ordering.Key) {
+	g.made("Remove")
 	g.mu.Lock()
 	g.schedule.remove(keys)
 	g.mu.Unlock()
@@ -194,6 +193,7 @@ func wake(c chan struct{}) {
 // had been lost by then. From here on nobody counts as holding the keys.
 // Further calls return the same.
 func (g *Group) Stop() (deadline time.Time, err error) {
+	g.made("Stop")
 	g.stopOnce.Do(g.end)
 	_ = g.work.Wait() // what it failed with is the context's cause
 	g.cancel(ErrReleased)

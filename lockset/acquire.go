@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
@@ -37,8 +38,12 @@ type Options struct {
 // requests, but when DynamoDB does not answer, a whole lease (20 s by default).
 // What could not be undone by then is joined to the error.
 func (c *Client) Acquire(ctx context.Context, keys []ordering.Key, options ...func(*Options)) (*Set, error) {
+	c.asked(ctx, "Acquire")
 	var o Options
 	for _, option := range options {
+		if option == nil {
+			misuse.Of("lockset", "Client.Acquire", "nil option")
+		}
 		option(&o)
 	}
 	if len(keys) == 0 {
@@ -79,6 +84,7 @@ var errDidNotReturn = errors.New("the acquisition did not return")
 // is a *[HeldError] if another unit has a key, or waits for it. Who is known to be
 // dead, because this process has watched it for long enough, is not waited for.
 func (c *Client) TryAcquire(ctx context.Context, keys []ordering.Key) (*Set, error) {
+	c.asked(ctx, "TryAcquire")
 	return c.Acquire(ctx, keys, func(o *Options) { o.Wait = For(0) })
 }
 
@@ -112,38 +118,6 @@ type acquisition struct {
 	ahead    time.Time               // when it last looked at what comes after the row it waits for
 	group    *heartbeat.Group
 	start    time.Time
-}
-
-// attempt is an acquiring write that was not seen to succeed, or the joining of
-// a queue.
-type attempt struct {
-	rvn    string // empty if it joins a queue
-	token  fencing.Token
-	first  int           // index of its first step
-	steps  ordering.Plan // none if it joins a queue
-	at     ordering.Key  // a row that refuses it once its token is burned there
-	since  time.Time     // from before its first sending
-	doubts bool          // a sending had no answer: it may land yet, or may have
-	dead   bool          // it cannot land any more; it may have, before
-}
-
-// toBurn returns the attempts that must not land any more: those without an
-// answer and, in case the network has copies of those that were refused, for
-// each row that they begin with the one with the highest token.
-func (a *acquisition) toBurn() []attempt {
-	var burn []attempt
-	for i, tried := range a.attempts {
-		if tried.dead {
-			continue
-		}
-		covered := slices.ContainsFunc(a.attempts[i+1:], func(later attempt) bool {
-			return later.at == tried.at && later.token >= tried.token
-		})
-		if tried.doubts || !covered {
-			burn = append(burn, tried)
-		}
-	}
-	return burn
 }
 
 func (c *Client) newAcquisition(ctx context.Context, plan ordering.Plan, o Options) *acquisition {
@@ -347,16 +321,6 @@ func (a *acquisition) orphaned(ctx context.Context, at observed) error {
 		return nil
 	}
 	return requests.Sleep(ctx, minPause)
-}
-
-// attempted returns the attempt that wrote this RVN.
-func (a *acquisition) attempted(rvn string) (attempt, bool) {
-	for _, tried := range a.attempts {
-		if tried.rvn == rvn {
-			return tried, true
-		}
-	}
-	return attempt{}, false
 }
 
 // restamp raises the fences of steps that were taken with a token lower than

@@ -6,6 +6,10 @@
 //
 // Decisions are pure functions (row.go, judge.go, expressions.go); the files
 // beside them ask DynamoDB and obey.
+//
+// A call that no right program makes panics and says so: with a nil context, function
+// or option, on a Client, Set, Ending or Pending that this package did not make, or to
+// end a set a second time. What may be wrong in data is an error.
 package lockset
 
 import (
@@ -22,6 +26,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
@@ -45,7 +50,7 @@ type Client struct {
 
 // New returns a client. It sends nothing. The error is a *[ConfigError].
 func New(db DynamoDB, cfg Config) (*Client, error) {
-	if db == nil {
+	if misuse.Nil(db) {
 		return nil, &ConfigError{"db", "is nil"}
 	}
 	cfg = cfg.withDefaults()
@@ -67,14 +72,38 @@ func New(db DynamoDB, cfg Config) (*Client, error) {
 	}, nil
 }
 
+// made stops a program that uses a Client of its own making.
+func (c *Client) made(call string) {
+	if c == nil || c.db == nil {
+		misuse.Of("lockset", "Client."+call, "the Client was not made by New")
+	}
+}
+
+// asked is made for a call with a context.
+func (c *Client) asked(ctx context.Context, call string) {
+	if c == nil || c.db == nil || ctx == nil {
+		c.made(call)
+		misuse.Context(ctx, "lockset", "Client."+call)
+	}
+}
+
 // Config returns the configuration with its defaults filled in.
-func (c *Client) Config() Config { return c.cfg }
+func (c *Client) Config() Config {
+	c.made("Config")
+	return c.cfg
+}
 
 // DynamoDB returns what the client talks to.
-func (c *Client) DynamoDB() DynamoDB { return c.db }
+func (c *Client) DynamoDB() DynamoDB {
+	c.made("DynamoDB")
+	return c.db
+}
 
 // Clock returns the client's token clock, for those who meet tokens elsewhere.
-func (c *Client) Clock() *fencing.Clock { return c.clock }
+func (c *Client) Clock() *fencing.Clock {
+	c.made("Clock")
+	return c.clock
+}
 
 // unit is one acquisition's identity: fresh for each, never an id of the
 // caller's.
@@ -101,7 +130,10 @@ func (u *unit) id(kind string) string {
 }
 
 // RequestID returns a new name for a request of nobody's in particular.
-func (c *Client) RequestID(ctx context.Context) string { return c.newUnit(ctx).id("j") }
+func (c *Client) RequestID(ctx context.Context) string {
+	c.asked(ctx, "RequestID")
+	return c.newUnit(ctx).id("j")
+}
 
 // random returns the unit's own stream of random numbers.
 func (u *unit) random() *rand.Rand { return rand.New(rand.NewPCG(u.seed[0], u.seed[1])) }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
@@ -19,18 +20,23 @@ import (
 // Ending is a set on its way out: its heartbeats have ended, its keys are still
 // its own until [Ending.Deadline], and they can be freed inside a transaction of
 // the caller's, so that the release is the lock check. Exactly one of
-// Committed, Resolve and Return must follow, once.
+// Committed, Resolve and Return must follow, once: a second one panics. After Return,
+// Retake makes it as if there had been none.
 type Ending struct {
 	set      *Set
 	plan     ordering.Plan
 	wants    []want
 	deadline time.Time
+	over     onlyOne
 }
 
 // End ends the set's heartbeats and waits for one under way, because both they
 // and a commit write the lock rows. From here on nobody counts as holding. The
-// error is a *[LostError], also if the set was released already.
+// error is a *[LostError], also if the set was released already. If the set has an
+// Ending or a [Pending] that is not resolved, the error matches [ErrUnresolved], at
+// once; while it is being released, End waits for that, as long as ctx lives.
 func (s *Set) End(ctx context.Context) (*Ending, error) {
+	s.asked(ctx, "End")
 	deadline, err := s.group.Stop()
 	if err != nil {
 		return nil, err
@@ -39,27 +45,43 @@ func (s *Set) End(ctx context.Context) (*Ending, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.turn <- stake{plan, byEnding}
 	return &Ending{set: s, plan: plan, wants: wants(s.unit.nonce, plan, 0), deadline: deadline}, nil
 }
 
+// made stops a program that uses an Ending of its own making.
+func (e *Ending) made(call string) {
+	if e == nil || e.set == nil {
+		misuse.Of("lockset", "Ending."+call, "the Ending was not made by Set.End")
+	}
+}
+
 // Deadline is when others may take over.
-func (e *Ending) Deadline() time.Time { return e.deadline }
+func (e *Ending) Deadline() time.Time {
+	e.made("Deadline")
+	return e.deadline
+}
 
 // Actions returns the writes that free every row of the set under the condition
 // that it is still the set's, and leave the unit's mark. In one transaction
 // with other writes they make those happen only under the locks.
 func (e *Ending) Actions() []types.TransactWriteItem {
+	e.made("Actions")
 	c := e.set.c
 	return asActions(c.table.releases(e.wants, c.values(e.set.unit, e.set.token), isUnmarked, commit))
 }
 
 // RequestID returns a new request token, distinct from all others of the set.
-func (e *Ending) RequestID() string { return e.set.unit.id("k") }
+func (e *Ending) RequestID() string {
+	e.made("RequestID")
+	return e.set.unit.id("k")
+}
 
 // Refused tells which of the set's keys refused a transaction that began with
 // [Ending.Actions], by its cancellation reasons: a *[LostError], or nil if none
 // did.
 func (e *Ending) Refused(reasons []types.CancellationReason) error {
+	e.made("Refused")
 	for i := range e.refusals(reasons) {
 		return &LostError{Key: e.wants[i].key, Reason: fmt.Errorf("%w, when it was committed", heartbeat.ErrNotOurs)}
 	}
@@ -81,17 +103,43 @@ func (e *Ending) refusals(reasons []types.CancellationReason) func(func(int, map
 // refused for what else was in it, so that it can be marked. It is not renewed any
 // more. Until all of it is marked a copy of the transaction may be carried out: who
 // does not come so far retakes the set, and resolves.
-func (e *Ending) Return() { e.set.turn <- e.plan }
+func (e *Ending) Return() {
+	e.resolves("Return")
+	<-e.set.turn
+	e.set.turn <- stake{left: e.plan}
+}
 
-// Retake takes back what was given back, when nobody else uses it any more.
-func (e *Ending) Retake() { <-e.set.turn }
+// Retake takes back what was given back, when nobody else uses it any more. It waits
+// for a release of it that is under way, or a mark.
+func (e *Ending) Retake() {
+	e.made("Retake")
+	if !e.over.undo("Return") {
+		misuse.Of("lockset", "Ending.Retake", "nothing was given back by Return")
+	}
+	has := <-e.set.turn
+	if has.way != byItself {
+		e.set.turn <- has
+		misuse.Of("lockset", "Ending.Retake", "the set was marked since")
+	}
+	e.set.turn <- stake{e.plan, byEnding}
+}
 
 // Committed notes that a transaction with [Ending.Actions] was carried out:
 // nothing is held any more.
 func (e *Ending) Committed() {
-	e.set.turn <- nil
+	e.resolves("Committed")
+	<-e.set.turn
+	e.set.turn <- stake{}
 	e.set.c.turns.drop(e.set.claim)
 	e.set.traceReleased()
+}
+
+// resolves panics if the set was ended by this Ending before.
+func (e *Ending) resolves(call string) {
+	e.made(call)
+	if before, ok := e.over.do(call); !ok {
+		misuse.Of("lockset", "Ending."+call, before+" was called before; exactly one of Committed, Resolve and Return must be, once")
+	}
 }
 
 // Resolve releases the set, and so finds out what became of a transaction with
@@ -100,8 +148,12 @@ func (e *Ending) Committed() {
 // can. The fate is FateCommitted, FateNever, or one of the others if there was
 // no telling; the error says why, if anything does, or what could not be released.
 func (e *Ending) Resolve(ctx context.Context) (Fate, error) {
+	e.made("Resolve")
+	misuse.Context(ctx, "lockset", "Ending.Resolve")
+	e.resolves("Resolve")
+	<-e.set.turn
 	defer func() { // whatever is left is for others to take over
-		e.set.turn <- nil
+		e.set.turn <- stake{}
 		e.set.c.turns.drop(e.set.claim)
 	}()
 	c, u := e.set.c, e.set.unit
@@ -172,6 +224,7 @@ func (c *Client) snapshotBy(ctx context.Context, caller *requests.Caller, id str
 // RowGet returns the get of a key's lock row, for a transactional read that
 // asks about a unit's fate together with something else.
 func (c *Client) RowGet(key ordering.Key) types.TransactGetItem {
+	c.made("RowGet")
 	return types.TransactGetItem{Get: &types.Get{TableName: aws.String(c.cfg.Table), Key: c.table.item(key)}}
 }
 
@@ -180,6 +233,7 @@ func (c *Client) RowGet(key ordering.Key) types.TransactGetItem {
 // key is, or was last: as long as that is the same, no unit has taken the key and
 // committed. The error is a *[RowError].
 func (c *Client) RowHand(key ordering.Key, item map[string]types.AttributeValue) (marked bool, hand string, err error) {
+	c.made("RowHand")
 	r, _, err := c.observe(key, item)
 	return r.pending != "", r.hand(), err
 }
@@ -188,6 +242,7 @@ func (c *Client) RowHand(key ordering.Key, item map[string]types.AttributeValue)
 // says about the commit of a unit with this nonce and token. The error is a
 // *[RowError].
 func (c *Client) RowFate(key ordering.Key, item map[string]types.AttributeValue, unit string, token fencing.Token) (Fate, error) {
+	c.made("RowFate")
 	r, _, err := c.observe(key, item)
 	if err != nil {
 		return FateUnknown, err

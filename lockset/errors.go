@@ -16,13 +16,16 @@ import (
 //   - try again later: [HeldError] (somebody has a key) and [NoAnswerError]
 //     (DynamoDB did not answer, or was busy all along);
 //   - fix the call or the configuration: [ConfigError], ordering.KeyError,
-//     [TableError];
+//     [TableError], [ErrUnresolved];
 //   - look at the table: [RowError].
 var (
 	// ErrLost matches every *LostError.
 	ErrLost = heartbeat.ErrLost
 	// ErrReleased is the cause of a set's context that ended by its release.
 	ErrReleased = heartbeat.ErrReleased
+	// ErrUnresolved: the set has an [Ending] or a [Pending], which lets go of it and
+	// is not resolved yet.
+	ErrUnresolved = errors.New("the set is on its way out already")
 )
 
 // LostError says why a set was lost. It matches [ErrLost], and its Reason.

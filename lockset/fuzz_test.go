@@ -291,7 +291,7 @@ func fenceOf(t *testing.T, row item) int64 {
 	return fence
 }
 
-// refusedWell: the error is one that the page has, and says what is there.
+// refusedWell: the error is one that Acquire may return, and says what is there.
 func (b *bed) refusedWell(err error, planted map[ordering.Key]item, how uint8) {
 	var held *lockset.HeldError
 	var row *lockset.RowError

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -52,7 +53,7 @@ func (a *acquisition) giveUp(ctx context.Context, cause error) error {
 	if len(errs) == 0 {
 		return cause
 	}
-	return errors.Join(append([]error{cause}, errs...)...)
+	return oneline.Join(append([]error{cause}, errs...)...)
 }
 
 // burnsAtOnce bounds the concurrent requests of one unit's burning.

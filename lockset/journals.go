@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -32,6 +33,10 @@ type journals struct {
 // process has decided; one that knows others refuses to: all who use a lock table
 // must know the journals of all.
 func (c *Client) SettleWith(table string, decide Settle) {
+	c.made("SettleWith")
+	if decide == nil {
+		misuse.Of("lockset", "Client.SettleWith", "nil function")
+	}
 	c.journals.mu.Lock()
 	defer c.journals.mu.Unlock()
 	if c.journals.decide == nil {
@@ -141,6 +146,7 @@ func (c *Client) freeAborted(ctx context.Context, dead string, key ordering.Key)
 // and for how much longer it must stay silent, by this process's own clock, to be
 // dead. The error is as requests have them, or a *[RowError].
 func (c *Client) Silence(ctx context.Context, key ordering.Key, unit string) (has bool, left time.Duration, err error) {
+	c.asked(ctx, "Silence")
 	// A plain read may show the row from before the unit took it.
 	rows, err := c.snapshot(ctx, c.RequestID(ctx), []ordering.Key{key})
 	if err != nil || rows[0].unit != unit {

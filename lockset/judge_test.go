@@ -31,7 +31,7 @@ func with(r row, change func(*row)) row {
 	return r
 }
 
-// The table of DESIGN's judgements, row by row.
+// What a row comes to for who wants it, case by case.
 func TestJudge(t *testing.T) {
 	exclusive := want{key: "a", entry: entry{unit: me, witness: "a"}}
 	intent := want{key: "a", intent: true, entry: entry{unit: me, witness: "a/b"}}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -25,6 +27,7 @@ type Pending struct {
 	token fencing.Token
 	plan  ordering.Plan
 	set   *Set // nil if the unit is another's
+	over  onlyOne
 }
 
 // marksAtOnce bounds the concurrent transactions that mark a set.
@@ -36,8 +39,14 @@ const marksAtOnce = 8
 // error some rows may be marked, and the set is to be released: a *[LostError] if a
 // key was not ours any more.
 //
-// After success exactly one of the Pending's Done and Release must follow, once.
+// After success exactly one of the Pending's Done and Release must follow, once: a
+// second one panics. If the set has a Pending or an [Ending] that is not resolved, the
+// error matches [ErrUnresolved], at once.
 func (s *Set) Pend(ctx context.Context, table string, progress func(steps int)) (*Pending, error) {
+	s.asked(ctx, "Pend")
+	if progress == nil {
+		misuse.Of("lockset", "Set.Pend", "nil function")
+	}
 	plan, err := s.takeWhole(ctx)
 	if err != nil {
 		return nil, err
@@ -45,8 +54,10 @@ func (s *Set) Pend(ctx context.Context, table string, progress func(steps int)) 
 	p := &Pending{c: s.c, unit: s.unit, token: s.token, plan: plan, set: s}
 	marked := false
 	defer func() {
-		if !marked {
-			s.turn <- plan
+		if marked {
+			s.turn <- stake{plan, byPending}
+		} else {
+			s.turn <- stake{left: plan}
 		}
 	}()
 	err = p.mark(ctx, table, progress)
@@ -57,6 +68,7 @@ func (s *Set) Pend(ctx context.Context, table string, progress func(steps int)) 
 // PendingOf returns what a unit of another process has, or this one's if that is
 // known to be dead, to finish what it began.
 func (c *Client) PendingOf(ctx context.Context, nonce string, token fencing.Token, plan ordering.Plan) *Pending {
+	c.asked(ctx, "PendingOf")
 	u := c.newUnit(ctx)
 	u.nonce = nonce
 	return &Pending{c: c, unit: u, token: token, plan: plan}
@@ -89,23 +101,36 @@ func (p *Pending) mark(ctx context.Context, table string, progress func(int)) er
 	return group.Wait()
 }
 
+// made stops a program that uses a Pending of its own making.
+func (p *Pending) made(call string) {
+	if p == nil || p.c == nil {
+		misuse.Of("lockset", "Pending."+call, "the Pending was not made by Set.Pend or Client.PendingOf")
+	}
+}
+
 // RequestID returns a new request token, distinct from all others.
-func (p *Pending) RequestID() string { return p.unit.id("j") }
+func (p *Pending) RequestID() string {
+	p.made("RequestID")
+	return p.unit.id("j")
+}
 
 // Guard is the condition that a step is still the unit's.
 func (p *Pending) Guard(step ordering.Step) types.TransactWriteItem {
+	p.made("Guard")
 	return p.c.table.check(step.Key, isPending, p.c.values(p.unit, p.token))
 }
 
 // Free are the writes that free a step, with the unit's mark: first the intents,
 // then the key.
 func (p *Pending) Free(step ordering.Step) []types.TransactWriteItem {
+	p.made("Free")
 	ws := wants(p.unit.nonce, ordering.Plan{step}, 0)
 	return asActions(p.c.table.releases(ws, p.c.values(p.unit, p.token), isMine, commit))
 }
 
 // LetGo takes steps out of the heartbeats: they are about to be freed.
 func (p *Pending) LetGo(keys []ordering.Key) {
+	p.made("LetGo")
 	if p.set != nil {
 		p.set.group.Remove(keys)
 	}
@@ -125,6 +150,7 @@ const (
 // step that was freed leaves its row, with a fence no lower than the unit's token,
 // for the retention. The error is a *[RowError].
 func (p *Pending) HoldOf(step ordering.Step, item map[string]types.AttributeValue) (Hold, error) {
+	p.made("HoldOf")
 	r, _, err := p.c.observe(step.Key, item)
 	return p.holdOf(r), err
 }
@@ -142,6 +168,8 @@ func (p *Pending) holdOf(r row) Hold {
 
 // Hold asks what the unit has of a step.
 func (p *Pending) Hold(ctx context.Context, step ordering.Step) (Hold, error) {
+	p.made("Hold")
+	misuse.Context(ctx, "lockset", "Pending.Hold")
 	rows, err := p.c.snapshot(ctx, p.unit.id("g"), []ordering.Key{step.Key})
 	if err != nil {
 		return Gone, err
@@ -151,6 +179,7 @@ func (p *Pending) Hold(ctx context.Context, step ordering.Step) (Hold, error) {
 
 // Done ends what the unit had: all of it is free, or the rest is left to others.
 func (p *Pending) Done(free bool) {
+	p.ends("Done")
 	p.quiet()
 	p.end(nil, free)
 }
@@ -158,6 +187,9 @@ func (p *Pending) Done(free bool) {
 // Release frees all rows of a unit that is aborted, those that are still its own,
 // as far as DynamoDB answers.
 func (p *Pending) Release(ctx context.Context) error {
+	p.made("Release")
+	misuse.Context(ctx, "lockset", "Pending.Release")
+	p.ends("Release")
 	p.quiet()
 	left, err := p.c.release(ctx, p.unit, p.plan)
 	p.end(left, len(left) == 0)
@@ -165,6 +197,18 @@ func (p *Pending) Release(ctx context.Context) error {
 		return nil // what was not ours any more is no matter
 	}
 	return err
+}
+
+// ends panics if the set was ended by this Pending before. What another's unit has
+// may be released any number of times.
+func (p *Pending) ends(call string) {
+	p.made(call)
+	if p.set == nil {
+		return
+	}
+	if before, ok := p.over.do(call); !ok {
+		misuse.Of("lockset", "Pending."+call, before+" was called before; exactly one of Done and Release must be, once")
+	}
 }
 
 // quiet ends the heartbeats of a unit of this process.
@@ -179,9 +223,39 @@ func (p *Pending) end(left ordering.Plan, free bool) {
 	if p.set == nil {
 		return
 	}
-	p.set.turn <- left
+	<-p.set.turn
+	p.set.turn <- stake{left: left}
 	p.c.turns.drop(p.set.claim)
 	if free {
 		p.set.traceReleased()
 	}
+}
+
+// onlyOne remembers which of several calls was made, of which only one may be. It is
+// safe for concurrent use.
+type onlyOne struct {
+	mu   sync.Mutex
+	call string
+}
+
+// do notes a call, unless there was one before, which it returns.
+func (o *onlyOne) do(call string) (before string, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.call != "" {
+		return o.call, false
+	}
+	o.call = call
+	return "", true
+}
+
+// undo forgets a call, if it was this one.
+func (o *onlyOne) undo(call string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	was := o.call == call
+	if was {
+		o.call = ""
+	}
+	return was
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -155,7 +156,7 @@ func (a *acquisition) leaveQueues(ctx context.Context, but ordering.Key) error {
 			errs = append(errs, fmt.Errorf("leave the queue of key %q: %w", string(key), err))
 		}
 	}
-	return errors.Join(errs...)
+	return oneline.Join(errs...)
 }
 
 // leaveQueue gives up a place. Others before it may have left meanwhile.
@@ -198,7 +199,7 @@ func (a *acquisition) leaveSoon(ctx context.Context) error {
 			go a.c.leaveLater(context.WithoutCancel(ctx), a.unit, id, r)
 		}
 	}
-	return errors.Join(errs...)
+	return oneline.Join(errs...)
 }
 
 func (c *Client) leaveLater(ctx context.Context, u *unit, id string, r row) {

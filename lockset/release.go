@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -35,7 +36,7 @@ func (c *Client) release(ctx context.Context, u *unit, steps ordering.Plan) (lef
 		}
 	}
 	slices.SortFunc(left, func(a, b ordering.Step) int { return ordering.Compare(a.Key, b.Key) })
-	return left, errors.Join(errs...)
+	return left, oneline.Join(errs...)
 }
 
 // lastChunk cuts off the last steps that fit into one transaction.

@@ -2,7 +2,6 @@ package lockset
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -13,6 +12,8 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/internal/misuse"
+	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
@@ -31,14 +32,45 @@ type Set struct {
 	group *heartbeat.Group
 	claim *claim
 
-	// turn holds what is not released yet, and is empty while a release is under
-	// way: waiting for it ends with a context, which waiting for a lock does not.
-	turn chan ordering.Plan
+	// turn holds what is not released yet, and is empty while something is done with
+	// it: waiting for it ends with a context, which waiting for a lock does not. Who
+	// has taken it puts it back, without I/O if it is another's to dispose of.
+	turn chan stake
+}
+
+// stake is what a set has left, and whose it is.
+type stake struct {
+	left ordering.Plan // not released yet
+	way  way           // on which it is let go of, whatever the set's own methods are asked
+}
+
+// way is how a set is let go of. Its text says what is to be done then.
+type way string
+
+const (
+	byItself  way = ""
+	byEnding  way = "its Ending must be resolved first, by Committed, Resolve or Return"
+	byPending way = "its Pending must be ended first, by Done or Release"
+)
+
+// made stops a program that uses a Set of its own making.
+func (s *Set) made(call string) {
+	if s == nil || s.c == nil {
+		misuse.Of("lockset", "Set."+call, "the Set was not made by Client.Acquire")
+	}
+}
+
+// asked is made for a call with a context.
+func (s *Set) asked(ctx context.Context, call string) {
+	s.made(call)
+	if ctx == nil {
+		misuse.Context(ctx, "lockset", "Set."+call)
+	}
 }
 
 func newSet(a *acquisition) *Set {
-	s := &Set{c: a.c, unit: a.unit, token: a.token, plan: a.plan, group: a.group, claim: a.claim, turn: make(chan ordering.Plan, 1)}
-	s.turn <- a.plan
+	s := &Set{c: a.c, unit: a.unit, token: a.token, plan: a.plan, group: a.group, claim: a.claim, turn: make(chan stake, 1)}
+	s.turn <- stake{left: a.plan}
 	context.AfterFunc(s.group.Context(), s.lost)
 	return s
 }
@@ -59,27 +91,48 @@ func (s *Set) lost() {
 // Context ends when the set is lost, with a *[LostError] as its cause, or
 // released, with [ErrReleased]. A lost set never becomes un-lost. It carries the
 // values of the context that Acquire was given, but not its end.
-func (s *Set) Context() context.Context { return s.group.Context() }
+func (s *Set) Context() context.Context {
+	s.made("Context")
+	return s.group.Context()
+}
 
 // Token returns the set's fencing token, one for all its keys: higher than that
 // of every unit that held a conflicting key before.
-func (s *Set) Token() fencing.Token { return s.token }
+func (s *Set) Token() fencing.Token {
+	s.made("Token")
+	return s.token
+}
 
 // Keys returns the keys held, in order, without those that others of the set
 // cover.
-func (s *Set) Keys() []ordering.Key { return s.plan.Keys() }
+func (s *Set) Keys() []ordering.Key {
+	s.made("Keys")
+	return s.plan.Keys()
+}
 
 // Plan returns how the keys were taken: their intents too.
-func (s *Set) Plan() ordering.Plan { return slices.Clone(s.plan) }
+func (s *Set) Plan() ordering.Plan {
+	s.made("Plan")
+	return slices.Clone(s.plan)
+}
 
 // Unit returns the unit's nonce, which the rows of its keys name.
-func (s *Set) Unit() string { return s.unit.nonce }
+func (s *Set) Unit() string {
+	s.made("Unit")
+	return s.unit.nonce
+}
 
 // RequestID returns a new request token, distinct from all others of the set.
-func (s *Set) RequestID() string { return s.unit.id("j") }
+func (s *Set) RequestID() string {
+	s.made("RequestID")
+	return s.unit.id("j")
+}
 
 // Deadline is when the set is lost unless a heartbeat is confirmed first.
-func (s *Set) Deadline() time.Time { return s.group.Deadline() }
+func (s *Set) Deadline() time.Time {
+	s.made("Deadline")
+	return s.group.Deadline()
+}
 
 // Release ends the heartbeats and frees all keys, the last first, everything it
 // can, also when some fail. If the set was lost, or a key was no longer held, the
@@ -89,7 +142,12 @@ func (s *Set) Deadline() time.Time { return s.group.Deadline() }
 // goes on for at most a lease: others would have to wait for as long. Called
 // again, also after an error, it releases what is left, and nothing if nothing
 // is. What is never released is taken over by others after a lease.
+//
+// It waits for another release that is under way. While the set has an [Ending] or a
+// [Pending] that is not resolved, it ends the heartbeats and nothing else: the error
+// matches [ErrUnresolved], at once.
 func (s *Set) Release(ctx context.Context) error {
+	s.asked(ctx, "Release")
 	_, lost := s.group.Stop()
 	if ctx.Err() != nil {
 		detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.c.cfg.Lease)
@@ -101,33 +159,38 @@ func (s *Set) Release(ctx context.Context) error {
 		return err
 	}
 	if len(left) == 0 {
-		s.turn <- nil
+		s.turn <- stake{}
 		return nil
 	}
 	defer func() { // whatever becomes of it, a panic of a hook too
-		s.turn <- left
+		s.turn <- stake{left: left}
 		s.c.turns.drop(s.claim) // what is left is the table's to judge
 	}()
 	left, err = s.c.release(ctx, s.unit, left)
 	if len(left) == 0 {
 		s.traceReleased()
 	}
-	return errors.Join(lost, err)
+	return oneline.Join(lost, err)
 }
 
-// myTurn takes what is not released yet, waiting for a release under way.
+// myTurn takes what is not released yet, waiting for a release under way. The error
+// matches [ErrUnresolved] if it is for an Ending or a Pending to let go of it.
 func (s *Set) myTurn(ctx context.Context) (ordering.Plan, error) {
+	var has stake
 	select { // whatever ctx says, if nobody is at it
-	case left := <-s.turn:
-		return left, nil
+	case has = <-s.turn:
 	default:
+		select {
+		case has = <-s.turn:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
-	select {
-	case left := <-s.turn:
-		return left, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if has.way != byItself {
+		s.turn <- has
+		return nil, fmt.Errorf("%w: %s", ErrUnresolved, has.way)
 	}
+	return has.left, nil
 }
 
 // takeWhole is myTurn for who needs the whole set: the error is a *[LostError] if
@@ -138,7 +201,7 @@ func (s *Set) takeWhole(ctx context.Context) (ordering.Plan, error) {
 		return nil, err
 	}
 	if len(plan) != len(s.plan) {
-		s.turn <- plan
+		s.turn <- stake{left: plan}
 		return nil, &LostError{Reason: ErrReleased}
 	}
 	return plan, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// isKey is the rule of keys, as the page has it.
+// isKey is the rule of keys, as the README has it.
 func isKey(s string) bool {
 	if len(s) < 1 || len(s) > 1024 || !utf8.ValidString(s) || strings.Count(s, "/") > 15 {
 		return false

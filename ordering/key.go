@@ -132,8 +132,14 @@ func (k Key) Covers(other Key) bool {
 		(len(other) == len(k) || other[len(k)] == '/')
 }
 
-// Under returns k as it is written relative to its ancestor.
-func (k Key) Under(ancestor Key) string { return string(k[len(ancestor)+1:]) }
+// Under returns k as it is written relative to its ancestor. It panics if k is not
+// below that key.
+func (k Key) Under(ancestor Key) string {
+	if len(k) <= len(ancestor) || !ancestor.Covers(k) {
+		panic(fmt.Sprintf("ordering: Key.Under: %q is not below %q", string(k), string(ancestor)))
+	}
+	return string(k[len(ancestor)+1:])
+}
 
 // Below returns the key that [Key.Under] wrote relative to k.
 func (k Key) Below(relative string) Key { return k + "/" + Key(relative) }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -59,7 +60,7 @@ func (c *Client) apply(ctx context.Context, pending *lockset.Pending, j *journal
 		})
 	}
 	_ = group.Wait() // the first of them
-	return errors.Join(errs...)
+	return oneline.Join(errs...)
 }
 
 // doAll does one chain. A family that is stuck keeps the rest of its own steps from
@@ -68,7 +69,7 @@ func (a *application) doAll(ctx context.Context, r *request, chain []part) error
 	blocked := map[ordering.Key]error{} // by family
 	for _, p := range chain {
 		if err := a.do(ctx, r, p, blocked); err != nil {
-			return errors.Join(joined(blocked), err)
+			return oneline.Join(joined(blocked), err)
 		}
 	}
 	return joined(blocked)
@@ -79,7 +80,7 @@ func joined(blocked map[ordering.Key]error) error {
 	for _, family := range slices.Sorted(maps.Keys(blocked)) {
 		errs = append(errs, blocked[family])
 	}
-	return errors.Join(errs...)
+	return oneline.Join(errs...)
 }
 
 // action says what one action of a transaction is for.

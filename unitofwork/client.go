@@ -8,6 +8,10 @@
 // the lock check. A unit that does not fit into one is written down first, and
 // decided by one write: from then on it is committed, and whoever comes by
 // finishes it; see [Client.Recover].
+//
+// A call that no right program makes panics and says so: with a nil context, function
+// or option, or on a Client or Unit that this package did not make. What may be wrong
+// in data, a nil reference among many too, is an error.
 package unitofwork
 
 import (
@@ -20,6 +24,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 )
@@ -148,9 +153,30 @@ func New(locks *lockset.Client, cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// CreateTable creates the unit table, as lockset.CreateTable does the lock
-// table.
+// made stops a program that uses a Client of its own making.
+func (c *Client) made(call string) {
+	if c == nil || c.locks == nil {
+		misuse.Of("unitofwork", "Client."+call, "the Client was not made by New")
+	}
+}
+
+// asked is made for a call with a context.
+func (c *Client) asked(ctx context.Context, call string) {
+	if c == nil || c.locks == nil || ctx == nil {
+		c.made(call)
+		misuse.Context(ctx, "unitofwork", "Client."+call)
+	}
+}
+
+// CreateTable creates the unit table, as lockset.CreateTable does the lock table: for
+// tests and demos, neither protected from deletion nor backed up. Whoever deletes the
+// table, and creates it anew, has forgotten all IDs: what was committed under them is
+// done again. docs/operations.md has tables for production.
 func CreateTable(ctx context.Context, db lockset.Tables, cfg Config) error {
+	misuse.Context(ctx, "unitofwork", "CreateTable")
+	if misuse.Nil(db) {
+		return &lockset.ConfigError{Field: "db", Reason: "is nil"}
+	}
 	if cfg.Table == "" {
 		return &lockset.ConfigError{Field: "Table", Reason: "is required"}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 )
@@ -30,6 +31,7 @@ import (
 // If ctx ends while the commit is under way, Commit still finds out what became
 // of it, for at most a lease.
 func (u *Unit) Commit(ctx context.Context) error {
+	u.asked(ctx, "Commit")
 	if u.refuseToEnd() {
 		return ErrManaged
 	}
@@ -106,7 +108,7 @@ func (u *Unit) write(ctx context.Context, ending *lockset.Ending, writes []write
 		u.committed(len(writes))
 		return nil
 	case outcome != NotCommitted:
-		return u.inDoubt(u.doubt(errors.Join(err, raceErr)))
+		return u.inDoubt(u.doubt(oneline.Join(err, raceErr)))
 	case sent.Unanswered > 0:
 		return u.notDone(u.notCommitted(fmt.Errorf("%w; the last answer: %w", ErrSuperseded, err), StartOver))
 	}
@@ -131,7 +133,7 @@ func (u *Unit) race(ctx context.Context, ending *lockset.Ending, sent bool) (Out
 	default:
 		var readErr error
 		outcome, readErr = u.c.ask(ctx, u.ref())
-		err = errors.Join(err, readErr)
+		err = oneline.Join(err, readErr)
 	}
 	if outcome == NotCommitted && err != nil {
 		u.unreleased(err)

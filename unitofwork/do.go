@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/holdall/holdall/internal/misuse"
+	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -23,15 +25,21 @@ type Options struct {
 	// Then the error is a *lockset.HeldError. It begins anew with every attempt.
 	// The zero value waits as long as the context lives.
 	Wait lockset.Wait
-	// Attempts is how often Do tries at most: after an error that allows it
-	// (see [StartOver]) it starts over with a fresh unit and a fresh token, and
-	// calls its function again. Default 1.
+	// Attempts is how often Do tries at most. When the locks were lost, or the
+	// commit was refused for it or for a later token (see [StartOver]), it starts
+	// over with a fresh unit and a fresh token, and calls its function again. It
+	// does not for an error that the function returned while the locks were held,
+	// not even for a *fencing.StaleError: only the function's author knows what it
+	// did before. Default 1.
 	Attempts int
 }
 
-func (c *Client) options(fns []func(*Options)) (Options, error) {
+func (c *Client) options(call string, fns []func(*Options)) (Options, error) {
 	o := Options{Attempts: 1}
 	for _, fn := range fns {
+		if fn == nil {
+			misuse.Of("unitofwork", "Client."+call, "nil option")
+		}
 		fn(&o)
 	}
 	switch {
@@ -75,7 +83,11 @@ func (o Options) fits(plan ordering.Plan, writes, most int) error {
 // the error matches [ErrNested]. fn's own error is returned as it is, joined with
 // the loss of the locks if there was one.
 func (c *Client) Do(ctx context.Context, keys []ordering.Key, fn func(context.Context, *Unit) error, options ...func(*Options)) error {
-	o, err := c.options(options)
+	c.asked(ctx, "Do")
+	if fn == nil {
+		misuse.Of("unitofwork", "Client.Do", "nil function")
+	}
+	o, err := c.options("Do", options)
 	if err != nil {
 		return err
 	}
@@ -129,7 +141,7 @@ func (c *Client) once(ctx context.Context, keys []ordering.Key, fn func(context.
 	if errors.As(context.Cause(u.set.Context()), &lost) {
 		next = StartOver
 		if !errors.Is(err, lockset.ErrLost) {
-			err = errors.Join(lost, err) // which is why fn failed, or makes it moot
+			err = oneline.Join(lost, err) // which is why fn failed, or makes it moot
 		}
 	}
 	return u.set.Unit(), next, u.rollback(ctx, err)

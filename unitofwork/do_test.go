@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -120,6 +121,9 @@ func TestALostUnitIsToldAndWritesNothing(t *testing.T) {
 		require.ErrorIs(t, <-seen, lockset.ErrLost)
 		err := <-done
 		require.ErrorIs(t, err, lockset.ErrLost)
+		require.ErrorIs(t, err, context.Canceled, "which is what the function returned")
+		require.NotContains(t, err.Error(), "\n")
+		require.Equal(t, 1, strings.Count(err.Error(), lockset.ErrLost.Error()), "%v", err)
 		require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err))
 		require.Equal(t, [2]int64{100, 100}, b.balances())
 		require.NoError(t, b.client("next", nil).Do(t.Context(), transferKeys, transfer(1)))
@@ -382,6 +386,8 @@ func TestFnsErrorIsNotTheUnits(t *testing.T) {
 		for _, foreign := range []error{
 			&unitofwork.InDoubtError{ID: "another"}, unitofwork.ErrAlreadyCommitted,
 			&unitofwork.CommitError{Next: unitofwork.StartOver, Err: fencing.ErrStale},
+			&fencing.StaleError{Token: 1, Found: 2}, unitofwork.ErrSuperseded, // another store's word, another set's loss
+			&lockset.LostError{Reason: lockset.ErrReleased},
 		} {
 			calls := 0
 			err := c.Do(t.Context(), transferKeys, func(context.Context, *unitofwork.Unit) error {
@@ -391,7 +397,7 @@ func TestFnsErrorIsNotTheUnits(t *testing.T) {
 			require.Equal(t, foreign, err)
 			require.Equal(t, 1, calls)
 		}
-		require.Equal(t, map[string]int{"not": 3}, c.outcomes())
+		require.Equal(t, map[string]int{"not": 6}, c.outcomes())
 		b.allFree()
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -39,7 +40,8 @@ const (
 	// staged, or of a context that ended before anything was asked.
 	Decide Next = iota
 	// StartOver: nothing was written; a fresh unit with a fresh token may
-	// succeed. Options.Attempts does it.
+	// succeed. Options.Attempts does it, but not after an error that the caller's
+	// own function returned while its locks were held.
 	StartOver
 	// TryLater: nothing was written; a key is held by another, or DynamoDB did
 	// not answer or was busy.
@@ -55,9 +57,9 @@ func (n Next) String() string {
 	return [...]string{"decide", "start over", "try later", "fix the call", "ask later"}[n]
 }
 
-// NextOf says what the caller may do after err, which this package returned. Of
-// an error of the caller's own function it says [Decide], unless that wraps one
-// of this package's.
+// NextOf says what the caller may do after err, which this package returned. Of an
+// error of the caller's own it says [Decide], unless that wraps one of this package's,
+// or of lockset, fencing or ordering: then it says what that one does.
 func NextOf(err error) Next {
 	var commit *CommitError
 	var silent *lockset.NoAnswerError
@@ -66,25 +68,29 @@ func NextOf(err error) Next {
 		return AskLater
 	case errors.As(err, &commit):
 		return commit.Next
-	case errors.Is(err, lockset.ErrLost):
+	case isOneOf[*UnappliedError](err), isOneOf[*JournalError](err): // another unit's, whatever its reason
+		return FixCall
+	case errors.Is(err, lockset.ErrLost), errors.Is(err, fencing.ErrStale), errors.Is(err, ErrSuperseded):
 		return StartOver
-	case errors.As(err, new(*lockset.HeldError)):
+	case isOneOf[*lockset.HeldError](err):
 		return TryLater
 	case errors.As(err, &silent):
 		if silent.Last == nil { // the caller's context ended before it was sent
 			return Decide
 		}
 		return TryLater
-	case errors.As(err, new(*ordering.KeyError)), errors.As(err, new(*lockset.ConfigError)),
-		errors.As(err, new(*lockset.TableError)), errors.As(err, new(*lockset.RowError)),
-		errors.As(err, new(*StageError)), errors.As(err, new(*TooLargeError)), errors.As(err, new(*IDError)),
-		errors.As(err, new(*JournalError)), errors.As(err, new(*UnappliedError)), errors.As(err, new(*EntryError)),
-		errors.Is(err, ErrNested), errors.Is(err, ErrEnded), errors.Is(err, ErrManaged):
+	case isOneOf[*ordering.KeyError](err), isOneOf[*lockset.ConfigError](err),
+		isOneOf[*lockset.TableError](err), isOneOf[*lockset.RowError](err),
+		isOneOf[*StageError](err), isOneOf[*GuardError](err), isOneOf[*FenceError](err),
+		isOneOf[*TooLargeError](err), isOneOf[*IDError](err), isOneOf[*EntryError](err),
+		errors.Is(err, ErrNested), errors.Is(err, ErrEnded), errors.Is(err, ErrManaged), errors.Is(err, lockset.ErrUnresolved):
 		return FixCall
 	default:
 		return Decide
 	}
 }
+
+func isOneOf[E error](err error) bool { return errors.As(err, new(E)) }
 
 // CommitError says why a commit wrote nothing. It wraps the reason: a
 // lockset.LostError, fencing.StaleError, [FenceError], [ErrCondition],
@@ -115,6 +121,9 @@ type StageError struct {
 }
 
 func (e *StageError) Error() string {
+	if e.Table == "" {
+		return fmt.Sprintf("record %s: %v", e.Record, e.Reason)
+	}
 	return fmt.Sprintf("table %q, record %s: %v", e.Table, e.Record, e.Reason)
 }
 

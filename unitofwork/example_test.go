@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/parser"
+	"go/token"
+	gotypes "go/types"
 	"log"
 	"os"
+	"path"
 	"strings"
 	"testing"
 
@@ -239,5 +243,22 @@ func TestREADMEShowsTheExample(t *testing.T) {
 	require.NoError(t, err)
 	_, code, _ := strings.Cut(string(example), "// Account is a record")
 	code, _, _ = strings.Cut(code, "\n// A transfer between")
-	require.Contains(t, string(readme), "```go\n// Account is a record"+code+"```\n")
+	_, shown, _ := strings.Cut(string(readme), "```go\n")
+	shown, _, _ = strings.Cut(shown, "```\n")
+	require.True(t, strings.HasSuffix(shown, "\n)\n\n// Account is a record"+code), "%s", shown)
+
+	// It imports what it uses, and nothing else.
+	file, err := parser.ParseFile(token.NewFileSet(), "", "package readme\n"+shown, 0)
+	require.NoError(t, err)
+	imported, used := map[string]bool{}, map[string]bool{}
+	for _, i := range file.Imports {
+		imported[path.Base(strings.Trim(i.Path.Value, `"`))] = true
+		require.Contains(t, string(example), i.Path.Value)
+	}
+	for _, id := range file.Unresolved {
+		if gotypes.Universe.Lookup(id.Name) == nil {
+			used[id.Name] = true
+		}
+	}
+	require.Equal(t, used, imported)
 }

@@ -37,6 +37,7 @@ import (
 // lockset's *TableError, *RowError and *NoAnswerError, and the cause of ctx's end.
 // After an error no record is changed.
 func (c *Client) Read(ctx context.Context, keys []ordering.Key, records ...Record) error {
+	c.asked(ctx, "Read")
 	if err := check(records); err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/expressions"
+	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -158,7 +159,7 @@ func readJournal(unit string, r io.Reader) (*journal, error) {
 	}
 	plan, err := ordering.NewPlan(j.plan.Keys()...)
 	if err != nil || !slices.EqualFunc(plan, j.plan, sameStep) {
-		return nil, errors.Join(errors.New("its steps are no plan"), err)
+		return nil, oneline.Join(errors.New("its steps are no plan"), err)
 	}
 	j.writes = make([][]applied, len(j.plan))
 	stamps := newStamper(h.Fence, h.Token)

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 )
@@ -150,7 +151,7 @@ func (u *Unit) abandon(ctx context.Context, ending *lockset.Ending, writes, rows
 		u.committed(writes)
 		return nil
 	case !known:
-		return u.inDoubt(u.doubt(errors.Join(cause, err)))
+		return u.inDoubt(u.doubt(oneline.Join(cause, err)))
 	}
 	return u.notDone(cause)
 }
@@ -193,7 +194,7 @@ func (u *Unit) writeJournal(ctx context.Context, j *journal) (rows int, digest [
 	if err = j.write(p); err == nil {
 		digest, err = p.close()
 	}
-	return p.rows, digest, errors.Join(group.Wait(), err)
+	return p.rows, digest, oneline.Join(group.Wait(), err)
 }
 
 // decide makes the unit committed, if nobody has aborted it. ctx is for finding
@@ -215,7 +216,7 @@ func (u *Unit) decide(ctx, before context.Context, pending *lockset.Pending, row
 	found, askErr := u.c.abort(detached, u.set.Unit())
 	switch {
 	case askErr != nil:
-		return Undecided, u.doubt(errors.Join(err, askErr))
+		return Undecided, u.doubt(oneline.Join(err, askErr))
 	case found.state == committed, found.state == done:
 		return Committed, nil
 	}

@@ -19,6 +19,7 @@ import (
 // Errors: *[IDError] for what is neither, lockset's *TableError, *RowError and
 // *NoAnswerError.
 func (c *Client) Outcome(ctx context.Context, idOrRef string) (Outcome, error) {
+	c.asked(ctx, "Outcome")
 	if !strings.HasPrefix(idOrRef, refPrefix) {
 		return c.outcomeOfID(ctx, idOrRef)
 	}

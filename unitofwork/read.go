@@ -32,6 +32,7 @@ const maxGets = 100
 //
 // A record of a [Table] without a Guard is read as it is; no key guards it.
 func (u *Unit) Get(ctx context.Context, records ...Record) error {
+	u.asked(ctx, "Get")
 	if u.hasEnded() {
 		return ErrEnded
 	}
@@ -71,7 +72,7 @@ func (u *Unit) Get(ctx context.Context, records ...Record) error {
 func check(records []Record) error {
 	named := map[string]bool{}
 	for _, r := range records {
-		table, key, err := r.location()
+		table, key, err := locate(r)
 		record := keyText(key)
 		if err == nil && named[identity(table, record)] {
 			err = errors.New("is named twice in one read")

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -37,6 +38,7 @@ type Recovery struct {
 // The error joins those of the units that could not be finished, among them
 // *[JournalError], *[UnappliedError] and *[EntryError]; the others were.
 func (c *Client) Recover(ctx context.Context) (Recovery, error) {
+	c.asked(ctx, "Recover")
 	var found Recovery
 	if c.cfg.Table == "" {
 		return found, &lockset.ConfigError{Field: "Table", Reason: "is required to recover"}
@@ -63,11 +65,11 @@ func (c *Client) Recover(ctx context.Context) (Recovery, error) {
 		}
 		if open = again; len(open) > 0 {
 			if err := requests.Sleep(ctx, longest); err != nil {
-				return found, errors.Join(append(errs, err)...)
+				return found, oneline.Join(append(errs, err)...)
 			}
 		}
 	}
-	return found, errors.Join(errs...)
+	return found, oneline.Join(errs...)
 }
 
 // recoverOne decides about one unit, and removes what is left of its journal.

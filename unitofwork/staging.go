@@ -25,6 +25,7 @@ type Expression struct {
 // Put stages records, whole, as they stand now. The error is a *[StageError];
 // commit returns it too.
 func (u *Unit) Put(records ...Record) error {
+	u.made("Put")
 	return u.each(records, func(table string, key map[string]types.AttributeValue, r Record) (types.TransactWriteItem, error) {
 		item, err := r.item()
 		if err != nil {
@@ -38,6 +39,7 @@ func (u *Unit) Put(records ...Record) error {
 // Delete stages the removal of records. A removed record has no fence any more:
 // what writes to it without a lock is not refused.
 func (u *Unit) Delete(records ...Record) error {
+	u.made("Delete")
 	return u.each(records, func(table string, key map[string]types.AttributeValue, _ Record) (types.TransactWriteItem, error) {
 		return types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String(table), Key: key}}, nil
 	})
@@ -46,6 +48,7 @@ func (u *Unit) Delete(records ...Record) error {
 // Update stages a change of some of a record's attributes, under e's condition
 // if it has one.
 func (u *Unit) Update(record Record, e Expression) error {
+	u.made("Update")
 	return u.each([]Record{record}, func(table string, key map[string]types.AttributeValue, _ Record) (types.TransactWriteItem, error) {
 		values, err := e.values()
 		return types.TransactWriteItem{Update: &types.Update{
@@ -59,6 +62,7 @@ func (u *Unit) Update(record Record, e Expression) error {
 // Check stages a condition on a record that the unit does not write: the commit
 // happens only if it holds then.
 func (u *Unit) Check(record Record, e Expression) error {
+	u.made("Check")
 	return u.each([]Record{record}, func(table string, key map[string]types.AttributeValue, _ Record) (types.TransactWriteItem, error) {
 		if e.Update != "" {
 			return types.TransactWriteItem{}, fmt.Errorf("a check has no update expression")
@@ -75,6 +79,7 @@ func (u *Unit) Check(record Record, e Expression) error {
 // protects: a key held, or one below a key held. The fence is set and checked as
 // with the others.
 func (u *Unit) Stage(guard ordering.Key, actions ...types.TransactWriteItem) error {
+	u.made("Stage")
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.ended {
@@ -112,6 +117,19 @@ func (e Expression) values() (map[string]types.AttributeValue, error) {
 	return values, nil
 }
 
+// locate is where a record is, or why that cannot be told.
+func locate(r Record) (table string, key map[string]types.AttributeValue, err error) {
+	defer func() { // a struct of the caller's around a nil Record has its methods, and nothing behind them
+		if recover() != nil {
+			err = fmt.Errorf("the record is a %T around nil", r)
+		}
+	}()
+	if r == nil {
+		return "", nil, errors.New("the record is nil")
+	}
+	return r.location()
+}
+
 // each stages one action per record, under the record's own guard.
 func (u *Unit) each(records []Record, action func(string, map[string]types.AttributeValue, Record) (types.TransactWriteItem, error)) error {
 	u.mu.Lock()
@@ -120,7 +138,7 @@ func (u *Unit) each(records []Record, action func(string, map[string]types.Attri
 		return ErrEnded
 	}
 	for _, r := range records {
-		table, key, err := r.location()
+		table, key, err := locate(r)
 		if err != nil {
 			return u.stage.refuse(table, keyText(key), err)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -60,6 +61,9 @@ type parsed struct {
 // has one. Its T has them, and nothing else until it is read: enough for a
 // [Table.Guard] that looks at no more.
 func (t *Table[T]) Ref(key ...any) *Ref[T] {
+	if t == nil {
+		misuse.Of("unitofwork", "Table.Ref", "nil Table")
+	}
 	r := &Ref[T]{table: t, key: map[string]types.AttributeValue{}}
 	names := t.keyNames()
 	if len(key) != len(names) {
@@ -83,6 +87,9 @@ func (t *Table[T]) Ref(key ...any) *Ref[T] {
 
 // Of refers to a record by its content, which has its key: a new one, say.
 func (t *Table[T]) Of(record T) *Ref[T] {
+	if t == nil {
+		misuse.Of("unitofwork", "Table.Of", "nil Table")
+	}
 	r := &Ref[T]{T: record, table: t}
 	item, err := attributevalue.MarshalMap(record)
 	if err == nil {
@@ -132,6 +139,12 @@ func checkKeyValue(value types.AttributeValue) error {
 }
 
 func (r *Ref[T]) location() (string, map[string]types.AttributeValue, error) {
+	switch {
+	case r == nil:
+		return "", nil, errors.New("the reference is nil")
+	case r.table == nil:
+		return "", nil, errors.New("the reference was not made by a Table's Ref or Of")
+	}
 	if r.err == nil && (r.table.Name == "" || r.table.PartitionKey == "") {
 		return r.table.Name, r.key, errors.New("its Table has no Name or no PartitionKey")
 	}

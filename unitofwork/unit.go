@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -41,7 +42,8 @@ type contextKey struct{}
 // itself, and is to be preferred. With an ID that was committed before, the error matches
 // [ErrAlreadyCommitted]. Options.Attempts does not apply.
 func (c *Client) Begin(ctx context.Context, keys []ordering.Key, options ...func(*Options)) (*Unit, error) {
-	o, err := c.options(options)
+	c.asked(ctx, "Begin")
+	o, err := c.options("Begin", options)
 	if err != nil {
 		return nil, err
 	}
@@ -87,28 +89,59 @@ func (c *Client) begin(ctx context.Context, keys []ordering.Key, o Options) (*Un
 	return u, nil
 }
 
+// made stops a program that uses a Unit of its own making.
+func (u *Unit) made(call string) {
+	if u == nil || u.c == nil {
+		misuse.Of("unitofwork", "Unit."+call, "the Unit was not made by Client.Do or Client.Begin")
+	}
+}
+
+// asked is made for a call with a context.
+func (u *Unit) asked(ctx context.Context, call string) {
+	if u == nil || u.c == nil || ctx == nil {
+		u.made(call)
+		misuse.Context(ctx, "unitofwork", "Unit."+call)
+	}
+}
+
 // Context ends when the context that the unit was begun with does, when its
 // locks are lost, with a *lockset.LostError as its cause, and when the unit
 // ends.
-func (u *Unit) Context() context.Context { return u.ctx }
+func (u *Unit) Context() context.Context {
+	u.made("Context")
+	return u.ctx
+}
 
 // Nonce returns the unit's nonce, by which lock rows and hooks name it.
-func (u *Unit) Nonce() string { return u.set.Unit() }
+func (u *Unit) Nonce() string {
+	u.made("Nonce")
+	return u.set.Unit()
+}
 
 // Token returns the unit's fencing token.
-func (u *Unit) Token() fencing.Token { return u.set.Token() }
+func (u *Unit) Token() fencing.Token {
+	u.made("Token")
+	return u.set.Token()
+}
 
 // Keys returns the keys held, in order.
-func (u *Unit) Keys() []ordering.Key { return u.set.Keys() }
+func (u *Unit) Keys() []ordering.Key {
+	u.made("Keys")
+	return u.set.Keys()
+}
 
 // Deadline is when the locks are lost unless a heartbeat is confirmed first.
-func (u *Unit) Deadline() time.Time { return u.set.Deadline() }
+func (u *Unit) Deadline() time.Time {
+	u.made("Deadline")
+	return u.set.Deadline()
+}
 
 // Rollback writes nothing and releases the locks. It does so for at most one
 // lease, also when ctx has ended: others would have to wait for longer. After
 // the unit has ended it does nothing. The error is that of the release, or
 // [ErrManaged] inside Do, whose function returns an error instead.
 func (u *Unit) Rollback(ctx context.Context) error {
+	u.asked(ctx, "Rollback")
 	if u.refuseToEnd() {
 		return ErrManaged
 	}

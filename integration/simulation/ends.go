@@ -106,7 +106,7 @@ func (l loosed) WithAttrs([]slog.Attr) slog.Handler     { return l }
 func (l loosed) WithGroup(string) slog.Handler          { return l }
 
 func (l loosed) Handle(_ context.Context, r slog.Record) error {
-	if !strings.Contains(r.Message, "release of a unit") && !strings.Contains(r.Message, "after a commit") {
+	if !strings.Contains(r.Message, "release of a unit") {
 		return nil
 	}
 	r.Attrs(func(a slog.Attr) bool {
@@ -120,4 +120,4 @@ func (l loosed) Handle(_ context.Context, r slog.Record) error {
 
 // joined reports whether an error has others beside its cause: what could not be
 // undone.
-func joined(err error) bool { return strings.Contains(fmt.Sprintf("%T", err), "joinError") }
+func joined(err error) bool { return fmt.Sprintf("%T", err) == "*oneline.joined" }

@@ -13,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/internal/misuse"
 )
 
 // Backoff between attempts: the first is drawn from [minBackoff, maxBackoff],
@@ -78,6 +80,7 @@ type Method[I, O any] func(context.Context, *I, ...func(*dynamodb.Options)) (*O,
 // The error is that of the SDK if the request was refused, a *[TableError] if
 // it is invalid, else a *[NoAnswerError].
 func Do[I, O any](ctx context.Context, c *Caller, r Request, in *I, send Method[I, O]) (*O, Sent, error) {
+	misuse.Context(ctx, "holdall", r.Op)
 	sent := Sent{First: time.Now()}
 	var last error
 	for n := 1; ; n++ {

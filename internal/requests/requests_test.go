@@ -31,6 +31,14 @@ func served(t *testing.T, handler http.HandlerFunc) *dynamodb.Client {
 	})
 }
 
+func TestANilContextIsNamed(t *testing.T) {
+	var noContext context.Context
+	c := &requests.Caller{Attempt: time.Second, Patience: time.Second}
+	require.PanicsWithValue(t, "holdall: GetItem: nil Context", func() {
+		_, _, _ = requests.Do(noContext, c, requests.Request{Op: "GetItem"}, &dynamodb.GetItemInput{}, served(t, answer(200, "{}")).GetItem)
+	})
+}
+
 func answer(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.0")

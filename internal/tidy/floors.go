@@ -17,12 +17,14 @@ type floor struct {
 // the house, the library never imports.
 var house = map[string]floor{
 	"ordering":             {library: true, noAWS: true},
+	"internal/misuse":      {library: true, noAWS: true},
+	"internal/oneline":     {library: true, noAWS: true},
 	"internal/expressions": {library: true},
-	"fencing":              {library: true, below: []string{"ordering", "internal/expressions"}},
-	"heartbeat":            {library: true, noAWS: true, below: []string{"ordering"}},
-	"internal/requests":    {library: true},
-	"lockset":              {library: true, below: []string{"ordering", "fencing", "heartbeat", "internal/requests"}},
-	"unitofwork":           {library: true, below: []string{"ordering", "fencing", "internal/expressions", "internal/requests", "lockset"}},
+	"fencing":              {library: true, below: []string{"ordering", "internal/expressions", "internal/misuse"}},
+	"heartbeat":            {library: true, noAWS: true, below: []string{"ordering", "internal/misuse"}},
+	"internal/requests":    {library: true, below: []string{"internal/misuse"}},
+	"lockset":              {library: true, below: []string{"ordering", "fencing", "heartbeat", "internal/misuse", "internal/oneline", "internal/requests"}},
+	"unitofwork":           {library: true, below: []string{"ordering", "fencing", "internal/expressions", "internal/misuse", "internal/oneline", "internal/requests", "lockset"}},
 
 	"internal/arbitrary": {},
 	"internal/faults":    {below: []string{"lockset"}},

@@ -1,0 +1,48 @@
+package heartbeat
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdall/holdall/ordering"
+)
+
+// Config says how a [Group] renews. All fields are required.
+type Config struct {
+	// Lease is how long others leave a silent holder alone.
+	Lease time.Duration
+	// Every is the time between rounds; each is jittered down by up to a fifth.
+	Every time.Duration
+	// Margin is how long before the end of its lease a key counts as lost.
+	Margin time.Duration
+	// Attempt bounds one call of Renew.
+	Attempt time.Duration
+	// MaxAge is how long the group may live.
+	MaxAge time.Duration
+	// Batch is the most keys per call of Renew.
+	Batch int
+	// Renew sends one renewal of some keys and returns an error for each: nil
+	// if confirmed, one that matches ErrNotOurs if the key is not ours any
+	// more, any other if there is no telling, which is tried again. n is
+	// different for every round of a group. Calls are concurrent.
+	Renew func(ctx context.Context, keys []ordering.Key, n int) []error
+	// Rand draws the jitter. Only the group uses it.
+	Rand *rand.Rand
+}
+
+// missing names the first field that is not set.
+func (c Config) missing() string {
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{
+		{"Lease", c.Lease > 0}, {"Every", c.Every > 0}, {"Margin", c.Margin > 0}, {"Attempt", c.Attempt > 0},
+		{"MaxAge", c.MaxAge > 0}, {"Batch", c.Batch > 0}, {"Renew", c.Renew != nil}, {"Rand", c.Rand != nil},
+	} {
+		if !field.set {
+			return field.name
+		}
+	}
+	return ""
+}

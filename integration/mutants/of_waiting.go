@@ -1,0 +1,70 @@
+package main
+
+// ofWaiting: a wait is as long as was said, and nobody is overtaken for ever.
+var ofWaiting = []mutant{
+	{
+		clause: "a waiter takes its place before it judges anybody",
+		file:   "lockset/wait.go",
+		old:    `		if a.wantsPlace(at, place) {`,
+		new:    `		if a.wantsPlace(at, place) && look.n > 3 {`,
+		by:     check{in: "lockset", test: "TestACoarseLockAmongManyFineOnesIsNotOvertaken"},
+	},
+	{
+		clause: "who waits for nobody takes no place",
+		file:   "lockset/wait.go",
+		old:    ` && place < maxQueue && !a.over()`,
+		new:    ` && place < maxQueue`,
+		by:     check{in: "lockset", test: "TestARefusalNamesWhoHoldsTheKey"},
+	},
+	{
+		clause: "a join that was outrun by newcomers has headroom",
+		file:   "lockset/queue.go",
+		old:    `	if a.outrun {`,
+		new:    `	if a.outrun && a.token == 0 {`,
+		by:     check{in: "lockset", test: "TestACoarseLockAmongManyFineOnesIsNotOvertaken"},
+	},
+	{
+		clause: "a unit whose token was too low again and again queues",
+		file:   "lockset/acquire.go",
+		old:    `a.raises > mostRaises {`,
+		new:    `a.raises > 1000*mostRaises {`,
+		by:     check{in: "lockset", test: "TestAUnitWhoseRequestsTakeLongerIsServed"},
+	},
+	{
+		clause: "a waiter looks at the witnesses when the first of them may be dead",
+		file:   "lockset/wait.go",
+		old:    `			*holder, look.due = at, below.dueBy`,
+		new:    `			*holder = at`,
+		by:     check{in: "lockset", test: "TestTheDeadAmongTheLivingBelowAreBuriedInTime"},
+	},
+	{
+		clause: "all who are dead below a row are buried and cleaned at once",
+		file:   "lockset/below.go",
+		old:    `	remnants = oneEach(remnants)`,
+		new:    `	remnants = oneEach(remnants)[:1]`,
+		by:     check{in: "lockset", test: "TestAllTheDeadBelowAreBuriedAtOnce"},
+	},
+	{
+		clause: "a unit whose wait is over does not wait until it has left a queue that many leave",
+		file:   "lockset/queue.go",
+		old: `	if !a.over() {
+		return a.leaveQueues`,
+		new: `	if a.reach > 0 {
+		return a.leaveQueues`,
+		by: check{in: "lockset", test: "TestManyWaitsThatEndAtOnce"},
+	},
+	{
+		clause: "who has told its caller that the wait is over still leaves the queue",
+		file:   "lockset/queue.go",
+		old:    `go a.c.leaveLater(context.WithoutCancel(ctx), a.unit, id, r)`,
+		new:    `_ = a.c.leaveLater`,
+		by:     check{in: "lockset", test: "TestManyWaitsThatEndAtOnce"},
+	},
+	{
+		clause: "who has waited in its process proposes a token above those that were there",
+		file:   "lockset/queue.go",
+		old:    `	case a.claim.fence >= a.token:`,
+		new:    `	case a.claim.fence >= a.token && a.secured == 0:`,
+		by:     check{in: "lockset", test: "TestAUnitThatHasWaitedSendsNoStaleToken"},
+	},
+}

@@ -1,0 +1,174 @@
+package unitofwork_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+var errSent = errors.New("connection reset")
+
+// examples has the errors that README's table names, as its rows name them.
+var examples = map[string]error{
+	"*lockset.LostError":     &lockset.LostError{Key: "a", Reason: &lockset.NoAnswerError{Op: "UpdateItem", Last: errSent, End: context.Canceled}},
+	"lockset.ErrLost":        lockset.ErrLost,
+	"*fencing.StaleError":    &fencing.StaleError{Token: 1, Found: 2},
+	"fencing.ErrStale":       fencing.ErrStale,
+	"ErrSuperseded":          unitofwork.ErrSuperseded,
+	"*lockset.HeldError":     &lockset.HeldError{Key: "a", Err: context.DeadlineExceeded},
+	"*lockset.NoAnswerError": &lockset.NoAnswerError{Op: "UpdateItem", Last: errSent, End: context.Canceled},
+	"ErrCondition":           unitofwork.ErrCondition,
+	"*ordering.KeyError":     &ordering.KeyError{Reason: "is empty"},
+	"*lockset.ConfigError":   &lockset.ConfigError{Field: "Table", Reason: "is required"},
+	"*StageError":            &unitofwork.StageError{Table: "t", Record: "r", Reason: errSent},
+	"*GuardError":            &unitofwork.GuardError{Guard: "a"},
+	"*TooLargeError":         &unitofwork.TooLargeError{},
+	"*IDError":               &unitofwork.IDError{ID: "i", Reason: "is empty"},
+	"ErrNested":              unitofwork.ErrNested,
+	"ErrManaged":             unitofwork.ErrManaged,
+	"ErrEnded":               unitofwork.ErrEnded,
+	"lockset.ErrUnresolved":  lockset.ErrUnresolved,
+	"*lockset.TableError":    &lockset.TableError{Op: "UpdateItem", Tables: []string{"t"}, Err: errSent},
+	"*lockset.RowError":      &lockset.RowError{Table: "t", Key: "a", Reason: "is odd"},
+	"*FenceError":            &unitofwork.FenceError{Attribute: "_fence", Found: `"soon"`},
+	"*JournalError":          &unitofwork.JournalError{Table: "t", Unit: "u", Reason: errSent},
+	"*UnappliedError":        &unitofwork.UnappliedError{Unit: "u", Err: &fencing.StaleError{Token: 1, Found: 2}},
+	"*EntryError":            &unitofwork.EntryError{Table: "t", Entry: "e"},
+	"*InDoubtError":          &unitofwork.InDoubtError{Ref: "r", Err: fencing.ErrStale},
+	"ErrInDoubt":             unitofwork.ErrInDoubt,
+}
+
+// inNoRow are the errors that have no row of their own, and why.
+var inNoRow = map[string]string{
+	"*CommitError":        "its Next is that of the row of its reason",
+	"ErrAlreadyCommitted": "nothing is to be done",
+	"lockset.ErrWaited":   "always within a HeldError",
+	"lockset.ErrReleased": "the cause of a context's end; as an error always within a LostError",
+}
+
+// errorRows are the rows of README's table of errors: the errors of each Next.
+func errorRows(t *testing.T) map[string][]string {
+	readme, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(readme), "\n## Errors\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := map[string][]string{}
+	name := regexp.MustCompile("`([^`]+)`")
+	for line := range strings.SplitSeq(section, "\n") {
+		cells := strings.Split(line, "|")
+		if len(cells) < 4 || !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		next := strings.Trim(cells[1], " `")
+		for _, m := range name.FindAllStringSubmatch(cells[2], -1) {
+			rows[next] = append(rows[next], m[1])
+		}
+	}
+	return rows
+}
+
+// Each error has the Next of its row in README, bare or wrapped.
+func TestNextOfIsAsREADMESays(t *testing.T) {
+	nexts := map[string]unitofwork.Next{
+		"StartOver": unitofwork.StartOver, "TryLater": unitofwork.TryLater, "Decide": unitofwork.Decide,
+		"FixCall": unitofwork.FixCall, "AskLater": unitofwork.AskLater,
+	}
+	rows := errorRows(t)
+	require.Len(t, rows, len(nexts))
+	named := map[string]bool{}
+	for row, names := range rows {
+		next, known := nexts[row]
+		require.True(t, known, row)
+		for _, name := range names {
+			err := examples[name]
+			require.Error(t, err, "README names %s: give an example of it", name)
+			require.False(t, named[name], "README has %s twice", name)
+			named[name] = true
+			require.Equal(t, next, unitofwork.NextOf(err), "%s", name)
+			require.Equal(t, next, unitofwork.NextOf(fmt.Errorf("the third try: %w", err)), "%s, wrapped", name)
+			require.Equal(t, next, unitofwork.NextOf(errors.Join(errSent, err)), "%s, joined", name)
+		}
+	}
+	require.Len(t, named, len(examples), "examples of what README does not name")
+	for err, next := range map[error]unitofwork.Next{
+		nil:     unitofwork.Decide,
+		errSent: unitofwork.Decide, // the caller's own
+		&lockset.NoAnswerError{Op: "UpdateItem", End: context.Canceled}:                unitofwork.Decide, // it was not sent
+		&unitofwork.CommitError{Next: unitofwork.Decide, Err: unitofwork.ErrCondition}: unitofwork.Decide,
+		&unitofwork.CommitError{Next: unitofwork.FixCall, Err: fencing.ErrStale}:       unitofwork.FixCall,
+	} {
+		require.Equal(t, next, unitofwork.NextOf(err), "%v", err)
+	}
+}
+
+// No error that users may meet is missing in README's table.
+func TestREADMENamesEveryError(t *testing.T) {
+	documented := slices.Concat(slices.Collect(maps.Values(errorRows(t)))...)
+	for _, folder := range []string{"lockset", "unitofwork", "fencing", "ordering"} {
+		for _, name := range exportedErrors(t, "../"+folder) {
+			if folder != "unitofwork" {
+				name = folder + "." + name
+			}
+			if strings.HasSuffix(name, "Error") {
+				name = "*" + name
+			}
+			if !slices.Contains(documented, name) && inNoRow[name] == "" {
+				t.Errorf("%s is in no row of README's table of errors", name)
+			}
+		}
+	}
+}
+
+// exportedErrors returns the names of a package's exported error types, and of its
+// variables that are errors.
+func exportedErrors(t *testing.T, folder string) (names []string) {
+	files, err := filepath.Glob(folder + "/*.go")
+	require.NoError(t, err)
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		require.NoError(t, err)
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if n.Name.Name == "Error" && n.Recv != nil {
+					names = append(names, n.Recv.List[0].Type.(*ast.StarExpr).X.(*ast.Ident).Name)
+				}
+				return false
+			case *ast.TypeSpec:
+				if n.Assign.IsValid() && strings.HasSuffix(n.Name.Name, "Error") { // another's, under a name of ours
+					names = append(names, n.Name.Name)
+				}
+			case *ast.ValueSpec:
+				for _, id := range n.Names {
+					if strings.HasPrefix(id.Name, "Err") {
+						names = append(names, id.Name)
+					}
+				}
+			}
+			return true
+		})
+	}
+	require.NotEmpty(t, names, folder)
+	return slices.DeleteFunc(names, func(name string) bool { return !ast.IsExported(name) })
+}
