@@ -105,10 +105,10 @@ func TestACoarseLockAmongManyFineOnesIsNotOvertaken(t *testing.T) {
 					c.newcomers()
 					asked := time.Now()
 					set := b.take(o, "c")
-					newcomers := c.newcomers()
-					require.LessOrEqual(t, newcomers, 64, "fine locks came between")
-					require.Less(t, time.Since(asked), time.Second)
+					newcomers, took := c.newcomers(), time.Since(asked)
 					b.free(set)
+					require.LessOrEqual(t, newcomers, 64, "fine locks came between")
+					require.Less(t, took, time.Second)
 					time.Sleep(300 * time.Millisecond)
 				}
 				c.leave()
@@ -254,29 +254,95 @@ func TestAUnitWhoseRequestsTakeLongerIsServed(t *testing.T) {
 			slow.requests()
 			set, err := slow.Acquire(context.Background(), []ordering.Key{ordering.Key(fmt.Sprint("c/slow", i))}, wait(time.Minute))
 			require.NoError(t, err)
-			require.Less(t, slow.requests()["TransactWriteItems"], 8)
+			takes := slow.requests()["TransactWriteItems"]
 			b.free(set)
+			require.Less(t, takes, 8)
 		}
 		c.leave()
 		b.allFree()
 	})
 }
 
+// The same for one who wants all that is below the key: its joining would be overtaken by
+// the fences of newcomers each time.
+func TestACoarseLockWhoseRequestsTakeLongerIsServed(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.traffic(4, 60)
+		slow := b.owner("slow", func(faults.Call) faults.Fault {
+			time.Sleep(40 * time.Millisecond)
+			return faults.Pass()
+		})
+		for range 5 {
+			slow.requests()
+			set, err := slow.Acquire(context.Background(), []ordering.Key{"c"}, wait(time.Minute))
+			require.NoError(t, err)
+			asked := slow.requests()["UpdateItem"]
+			b.free(set)
+			require.LessOrEqual(t, asked, 4, "refused, outrun once, joined, taken")
+			time.Sleep(300 * time.Millisecond)
+		}
+		c.leave()
+		b.allFree()
+	})
+}
+
+func TestWhoWaitsForNobodyTakesNoPlace(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		for _, c := range blocked {
+			holder := b.take(b.owner("holder", nil), c.held)
+			joined := false
+			o := b.owner("o", nil, func(c *lockset.Config) {
+				c.Trace.Joined = func(ordering.Key, string, int) { joined = true }
+			})
+			b.tried(o, c.wanted)
+			require.False(t, joined)
+			b.free(holder)
+		}
+	})
+}
+
 // One who is dead among others who are alive is buried when it has been silent for a
 // lease, not when somebody happens to look.
 func TestTheDeadAmongTheLivingBelowAreBuriedInTime(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		living := b.take(b.owner("living", nil), "c/2")
-		b.crashed("c/1")
-		var at time.Time
-		o := b.owner("o", nil, func(c *lockset.Config) {
-			c.Trace.Buried = func(ordering.Key, string) { at = time.Now() }
+	for _, dead := range []ordering.Key{"c/1", "c/3"} {
+		inBed(t, func(t *testing.T, b *bed) {
+			living := b.take(b.owner("living", nil), "c/2")
+			b.crashed(dead)
+			var at time.Time
+			o := b.owner("o", nil, func(c *lockset.Config) {
+				c.Trace.Buried = func(ordering.Key, string) { at = time.Now() }
+			})
+			asked := time.Now()
+			b.refused(o, 2*lease, "c")
+			require.WithinRange(t, at, asked.Add(lease), asked.Add(lease+8*rtt))
+			b.free(living)
+			b.free(b.take(o, "c"))
+			b.allFree()
 		})
-		asked := time.Now()
-		b.refused(o, 2*lease, "c")
-		require.WithinRange(t, at, asked.Add(lease), asked.Add(lease+8*rtt))
-		b.free(living)
-		b.free(b.take(o, "c"))
+	}
+}
+
+// Two who wait find the same remnant of the dead at the same moment: one has cleaned it.
+func TestACleaningIsToldOnce(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.crashed("c/1")
+		b.free(b.take(b.owner("heir", nil), "c/1")) // it buries, and leaves the intent on c to those it is in the way of
+		require.Contains(t, b.row("c"), "below")
+		one, two := b.owner("one", nil), b.owner("two", nil)
+		gone := make(chan *lockset.Set, 2)
+		for _, o := range []*owner{one, two} {
+			go func() {
+				set, err := o.Acquire(t.Context(), []ordering.Key{"c"})
+				if err == nil {
+					err = set.Release(t.Context())
+				}
+				require.NoError(t, err)
+				gone <- set
+			}()
+		}
+		<-gone
+		<-gone
+		require.Len(t, append(one.cleaned, two.cleaned...), 1)
 		b.allFree()
 	})
 }

@@ -214,7 +214,7 @@ var ofTakingOver = []mutant{
 		file:   "lockset/expressions.go",
 		old:    `strings.Join(conditions, " AND "), leave, entries)`,
 		new:    `"attribute_exists(#key)", leave, entries)`,
-		by:     check{in: "lockset", test: "TestAnOrdinaryReleaseIsNotACleaning"},
+		by:     check{in: "lockset", test: "TestACleaningIsToldOnce"},
 	},
 	{
 		clause: "an entry is stale when its witness's row names another unit, or none",
@@ -228,7 +228,7 @@ var ofTakingOver = []mutant{
 		file:   "lockset/below.go",
 		old:    `	for _, e := range rows[0].below {`,
 		new:    `	for _, e := range rows[0].below[:min(len(rows[0].below), 1)] {`,
-		by:     check{in: "lockset", test: "TestTheDeadBehindALivingIntentAreWatchedMeanwhile"},
+		by:     check{in: "lockset", test: "TestTheDeadAmongTheLivingBelowAreBuriedInTime"},
 	},
 }
 
@@ -243,7 +243,7 @@ var ofGivingUp = []mutant{
 	},
 	{
 		clause: "attempts that were refused are burned, too: the network may have copies",
-		file:   "lockset/acquire.go",
+		file:   "lockset/attempts.go",
 		old:    `		if tried.doubts || !covered {`,
 		new:    "		_ = covered\n		if tried.doubts {",
 		by:     check{in: "lockset", test: "TestACopyOfARefusedAttemptLeavesNoGhost"},

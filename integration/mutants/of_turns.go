@@ -245,7 +245,7 @@ var ofTurns = []mutant{
 		file:   "lockset/giveup.go",
 		old:    "	a.expectPlaces()\n",
 		new:    "",
-		by:     check{in: "lockset", test: "TestAJoiningThatLandsBetweenTwoBurns"},
+		by:     check{in: "lockset", test: "TestAJoiningThatLandsBeforeItsBurn"},
 	},
 	{
 		clause: "giving up leaves the line at once",

@@ -14,14 +14,14 @@ var ofWaiting = []mutant{
 		file:   "lockset/wait.go",
 		old:    ` && place < maxQueue && !a.over()`,
 		new:    ` && place < maxQueue`,
-		by:     check{in: "lockset", test: "TestARefusalNamesWhoHoldsTheKey"},
+		by:     check{in: "lockset", test: "TestWhoWaitsForNobodyTakesNoPlace"},
 	},
 	{
 		clause: "a join that was outrun by newcomers has headroom",
 		file:   "lockset/queue.go",
 		old:    `	if a.outrun {`,
 		new:    `	if a.outrun && a.token == 0 {`,
-		by:     check{in: "lockset", test: "TestACoarseLockAmongManyFineOnesIsNotOvertaken"},
+		by:     check{in: "lockset", test: "TestACoarseLockWhoseRequestsTakeLongerIsServed"},
 	},
 	{
 		clause: "a unit whose token was too low again and again queues",
