@@ -163,6 +163,25 @@ func TestInDoubt(t *testing.T) {
 	}
 }
 
+// A commit that was never sent is in nobody's doubt, even if the locks could not be
+// released either.
+func TestACommitThatWasNeverSentIsNotInDoubt(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		u, err := c.Begin(t.Context(), transferKeys)
+		require.NoError(t, err)
+		require.NoError(t, transfer(30)(t.Context(), u))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		c.net.Partition(true)
+		err = u.Commit(ctx)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, unitofwork.ErrInDoubt)
+		require.Equal(t, map[string]int{"not": 1}, c.outcomes())
+		require.Equal(t, [2]int64{100, 100}, b.balances())
+	})
+}
+
 // others commits on both keys.
 func others(t *testing.T, b *bed) {
 	require.NoError(t, b.client("others", nil).Do(t.Context(), transferKeys, transfer(1)))

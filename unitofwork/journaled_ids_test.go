@@ -247,6 +247,32 @@ func TestADecisionThatComesTooLate(t *testing.T) {
 	}
 }
 
+// The same payment under the same keys of another lock table: the unit table alone
+// tells, when the second decides.
+func TestALargeUnitThatIsDoneUnderOtherLocks(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		require.NoError(t, lockset.CreateTable(t.Context(), b.db, lockset.Config{Table: "locks2"}))
+		_, stage, all := fewAccounts()
+		done := make(chan error, 1)
+		c := b.client("A", func(c faults.Call) faults.Fault {
+			if phaseOf(c) == decides {
+				done <- b.client("other", nil, inSmallTransactions, onOtherLocks).Do(t.Context(), keysOfFew(), stage, withPayload("x"))
+			}
+			return faults.Pass()
+		}, inSmallTransactions)
+		u, err := c.Begin(t.Context(), keysOfFew(), withPayload("x"))
+		require.NoError(t, err)
+		require.NoError(t, stage(t.Context(), u))
+		require.ErrorIs(t, u.Commit(t.Context()), unitofwork.ErrAlreadyCommitted)
+		require.NoError(t, <-done)
+		require.Error(t, u.Context().Err())
+		require.Equal(t, map[string]int{"already": 1}, c.outcomes())
+		require.True(t, b.allOrNothing(all))
+		b.allFree()
+		b.nothingLeft()
+	})
+}
+
 // A unit that was aborted while it lived, by another's clock, has not committed,
 // whatever its own locks look like.
 func TestALargeUnitThatWasAbortedDecidesNothing(t *testing.T) {

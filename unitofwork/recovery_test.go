@@ -252,11 +252,20 @@ func TestAJournalThatIsRemovedWhileItIsRead(t *testing.T) {
 // Who could not free what it had marked leaves the journal, by which Recover finds
 // the rows: nobody else may ever want them.
 func TestMarkedRowsThatCouldNotBeFreedAreFound(t *testing.T) {
-	for name, at := range map[string]phase{"in the midst of marking": marks, "before the decision": decides} {
+	for name, c := range map[string]struct {
+		at      phase
+		release faults.Fault
+	}{
+		"in the midst of marking":            {marks, faults.LoseRequest(faults.Reset)},
+		"before the decision":                {decides, faults.LoseRequest(faults.Reset)},
+		"in the midst of marking, forbidden": {marks, faults.Deny()},
+		"before the decision, forbidden":     {decides, faults.Deny()},
+	} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				before := b.tables()
 				var cut atomic.Bool
+				at, release := c.at, c.release
 				c := b.client("A", func(c faults.Call) faults.Fault {
 					switch of := phaseOf(c); {
 					case of == at && at == marks:
@@ -266,7 +275,7 @@ func TestMarkedRowsThatCouldNotBeFreedAreFound(t *testing.T) {
 						cut.Store(true)
 						return faults.LoseRequest(faults.Reset)
 					case of == "" && cut.Load() && c.Op != "TransactGetItems": // a release
-						return faults.LoseRequest(faults.Reset)
+						return release
 					}
 					return faults.Pass()
 				}, inSmallTransactions)
@@ -342,6 +351,16 @@ func (b *bed) journal(unit string) (rows []map[string]types.AttributeValue) {
 		}
 	}
 	return rows
+}
+
+// entry returns the entry by which Recover finds a unit; nil if there is none.
+func (b *bed) entry(unit string) map[string]types.AttributeValue {
+	for _, item := range b.journal(unit) {
+		if valueOf(item["unit"]) == "open" {
+			return item
+		}
+	}
+	return nil
 }
 
 // A unit may commit that has keys and writes nothing: it is finished like any other.
@@ -425,5 +444,30 @@ func TestALateDecisionMeetsTheAbort(t *testing.T) {
 		require.Equal(t, unitofwork.NotCommitted, outcome)
 		b.allFreeOnceAskedFor(keysOfFew()...)
 		b.nothingWritten(before)
+	})
+}
+
+// Copies of a journal's first row arrive whenever it is removed: the entry stays, by
+// which Recover comes again.
+func TestRecoverKeepsTheEntryWhileCopiesArrive(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		_, _, all := fewAccounts()
+		unit := b.dies(decides, 1, true)
+		before := b.journal(unit)
+		heir := b.client("heir", func(c faults.Call) faults.Fault {
+			if _, entry := c.Input.(*dynamodb.TransactWriteItemsInput); entry && phaseOf(c) == removes {
+				for _, row := range before {
+					b.putItem("units", row)
+				}
+			}
+			return faults.Pass()
+		})
+		_, err := heir.Recover(t.Context())
+		require.ErrorContains(t, err, "copies")
+		require.NotNil(t, b.entry(unit))
+		_, err = b.client("next", nil).Recover(t.Context())
+		require.NoError(t, err)
+		require.True(t, b.allOrNothing(all))
+		b.nothingLeft()
 	})
 }
