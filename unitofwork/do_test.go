@@ -280,7 +280,10 @@ func TestOptionsThatCannotBe(t *testing.T) {
 				if !c.table {
 					cl = b.client("c", nil, withoutUnitTable)
 				}
-				_, err := cl.Begin(t.Context(), transferKeys, c.option)
+				u, err := cl.Begin(t.Context(), transferKeys, c.option)
+				if err == nil {
+					_ = u.Rollback(t.Context())
+				}
 				for _, err := range []error{err, cl.Do(t.Context(), transferKeys, transfer(1), c.option)} {
 					require.ErrorAs(t, err, c.is)
 					require.ErrorContains(t, err, c.says)
