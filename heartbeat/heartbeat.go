@@ -127,7 +127,7 @@ func Start(ctx context.Context, cfg Config) *Group {
 func (g *Group) beginInTime() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.begun || g.stopped {
+	if g.begun {
 		return
 	}
 	oldest, _ := g.schedule.oldest()
