@@ -118,6 +118,10 @@ func TestKindOfAnswersAsTheSDKReadsThem(t *testing.T) {
 			require.Equal(t, c.kind, kind, "%v", err)
 		})
 	}
+}
+
+// Whether a request left this process is known only if it never could.
+func TestKindOfWhatHasNoAnswerAtAll(t *testing.T) {
 	t.Run("nobody there", func(t *testing.T) {
 		db := served(t, nil)
 		server := httptest.NewServer(nil)
