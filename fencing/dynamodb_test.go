@@ -182,6 +182,13 @@ func TestARecordThatWasReadIsPutAgain(t *testing.T) {
 	require.Equal(t, num(10), db.Items("records")[0]["_fence"])
 }
 
+// A put that has no item yet is fenced like any other.
+func TestAPutWithoutAnItem(t *testing.T) {
+	in := &dynamodb.PutItemInput{TableName: aws.String("records")}
+	require.NoError(t, fencing.Fence{Token: 10}.Put(in))
+	require.Equal(t, map[string]types.AttributeValue{"_fence": num(10)}, in.Item)
+}
+
 // A fence without a token writes nothing, nor does one whose attribute has a dot
 // mean another.
 func TestOddFences(t *testing.T) {

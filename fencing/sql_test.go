@@ -1,7 +1,9 @@
 package fencing_test
 
 import (
+	"database/sql"
 	"fmt"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,6 +23,10 @@ func TestAGuardRefusesBadInput(t *testing.T) {
 	g, err := fencing.NewGuard(fencing.PostgreSQL, "bank.fences")
 	require.NoError(t, err)
 	require.Contains(t, g.DDL(), `"bank"."fences"`)
+	odd, err := fencing.NewGuard(fencing.PostgreSQL, `a" (x); DROP TABLE "b`)
+	require.NoError(t, err)
+	require.Contains(t, odd.DDL(), `"a"" (x); DROP TABLE ""b"`, "it is one name")
+	require.ErrorContains(t, odd.Admit(t.Context(), new(sql.DB), 10, "a"), "in a transaction")
 	var key *ordering.KeyError
 	for _, k := range []ordering.Key{"", "a//b", "a\x00", "%"} {
 		_, err := g.Admission(10, "a", k)
@@ -39,6 +45,34 @@ func TestAGuardRefusesBadInput(t *testing.T) {
 	}
 	_, err = g.Admission(10, many...)
 	require.ErrorContains(t, err, "32002 keys and ancestors, the limit is 32000")
+	_, err = g.Admission(10, many[:16_000]...)
+	require.NoError(t, err)
+}
+
+// A statement has an argument for each of its placeholders, and no other.
+func TestAnAdmissionHasItsArguments(t *testing.T) {
+	keys := []ordering.Key{"a/x", "a/y", "b"}
+	for d, c := range map[fencing.Dialect]struct {
+		placeholder string
+		args        []any
+	}{
+		fencing.PostgreSQL: {`\$(\d+)`, []any{int64(10), []string{"a", "a/x", "a/y", "b"}, []bool{true, false, false, false}}},
+		fencing.SQLite:     {`\?(\d+)`, []any{int64(10), "a", "a/x", "a/y", "b"}},
+	} {
+		g, err := fencing.NewGuard(d, "fences")
+		require.NoError(t, err)
+		a, err := g.Admission(10, keys...)
+		require.NoError(t, err)
+		require.Equal(t, c.args, a.Args)
+		used := map[string]bool{}
+		for _, m := range regexp.MustCompile(c.placeholder).FindAllStringSubmatch(a.SQL, -1) {
+			used[m[1]] = true
+		}
+		for i := range a.Args {
+			require.True(t, used[fmt.Sprint(i+1)], "%d of %s", i+1, a.SQL)
+		}
+		require.Len(t, used, len(a.Args))
+	}
 }
 
 // returned are rows that a statement returned.

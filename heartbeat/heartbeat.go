@@ -118,7 +118,7 @@ func (g *Group) made(call string) {
 func (g *Group) beginInTime() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.begun || g.stopped {
+	if g.begun {
 		return
 	}
 	oldest, _ := g.schedule.oldest()

@@ -327,9 +327,6 @@ func (a *acquisition) orphaned(ctx context.Context, at observed) error {
 // the unit's last: two units whose plans conflict anywhere are ordered by their
 // tokens.
 func (a *acquisition) restamp(ctx context.Context) error {
-	if slices.Min(a.stamps) >= a.token {
-		return context.Cause(a.group.Context())
-	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(restampsAtOnce)
 	vs := a.c.values(a.unit, a.token)
@@ -346,10 +343,7 @@ func (a *acquisition) restamp(ctx context.Context) error {
 		return err
 	}
 	a.c.turns.stamped(a.claim, a.token)
-	if a.group.Context().Err() != nil {
-		return context.Cause(a.group.Context())
-	}
-	return nil
+	return context.Cause(a.group.Context())
 }
 
 // restampsAtOnce bounds the concurrent requests of one unit's restamping.

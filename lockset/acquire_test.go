@@ -273,6 +273,16 @@ func TestConfigIsChecked(t *testing.T) {
 		require.ErrorAs(t, err, &configErr, field)
 		require.Equal(t, field, configErr.Field)
 	}
+	for name, c := range map[string]lockset.Config{
+		"sets of one lease":          {Table: "t", MaxAge: 20 * time.Second},
+		"chunks of one row":          {Table: "t", ChunkSize: 1},
+		"the largest chunks":         {Table: "t", ChunkSize: lockset.MaxChunkSize},
+		"the shortest lease":         {Table: "t", Lease: lockset.MinLease},
+		"rows that stay for longest": {Table: "t", Retention: lockset.MaxRetention},
+	} {
+		_, err := lockset.New(struct{ lockset.DynamoDB }{}, c)
+		require.NoError(t, err, name)
+	}
 	_, err := lockset.New(nil, lockset.Config{Table: "t"})
 	require.Error(t, err)
 	client, err := lockset.New(struct{ lockset.DynamoDB }{}, lockset.Config{Table: "t"})

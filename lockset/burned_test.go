@@ -39,6 +39,29 @@ func TestABurnedTokenOutlivesWhatIsUnderWay(t *testing.T) {
 	})
 }
 
+// A token that is burned where there was no row makes one, which goes when nothing can
+// be under way any more.
+func TestABurnOfAnAbsentRowExpires(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		const retention = 5 * time.Minute
+		o := b.owner("o", nth("UpdateItem", 1, faults.DeliverLate(retention/2, faults.Hang)), func(c *lockset.Config) {
+			c.MaxAge, c.Retention = time.Minute, retention
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), lease/20)
+		defer cancel()
+		_, err := o.Acquire(ctx, []ordering.Key{"a"})
+		require.Error(t, err)
+		require.NotNil(t, b.row("a"))
+		o.net.Wait()
+		b.db.Expire(time.Now())
+		require.NotNil(t, b.row("a"))
+		b.allFree()
+		time.Sleep(retention)
+		b.db.Expire(time.Now())
+		require.Nil(t, b.row("a"), "nobody needs it for ever")
+	})
+}
+
 // A token that was raised for a later key is stamped on the earlier ones: their
 // rows outlive it as well, also when their holder dies.
 func TestARestampedRowOutlivesItsFence(t *testing.T) {

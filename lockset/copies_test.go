@@ -71,6 +71,32 @@ func TestAUnitMeetsItsOwnStaleIntent(t *testing.T) {
 	})
 }
 
+// Whether that entry is stale its own key's row says; who cannot read it says so, and
+// asks no more.
+func TestAUnitThatCannotReadWhatItTookUnheard(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		ctx, cancel := context.WithTimeout(t.Context(), 6*lease)
+		defer cancel()
+		_, done := b.landsUnheardWith(ctx, func(c faults.Call) faults.Fault {
+			if in, ok := c.Input.(*dynamodb.GetItemInput); ok && valueOf(in.Key["key"]) == "a/k" && c.N > 1 { // once it waited for that key
+				return faults.Deny()
+			}
+			return faults.Pass()
+		}, func() {}, "a/k")
+		b.free(b.take(b.owner("next", nil), "a/k"))
+		b.free(b.take(b.ahead("ahead", time.Hour), "a/other")) // its fence on a refuses u's token
+		require.ErrorAs(t, <-done, new(*lockset.TableError))
+	})
+}
+
+func valueOf(v types.AttributeValue) string {
+	text, _ := v.(*types.AttributeValueMemberS)
+	if text == nil {
+		return ""
+	}
+	return text.Value
+}
+
 // Half of a chunk that landed unheard was buried by one who wanted that half, and
 // the unit takes it anew: the other half still names it, by an RVN of long ago.
 func TestAUnitMeetsTheOtherHalfOfAChunk(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
@@ -152,5 +153,26 @@ func TestAUnitMeetsItsOwnBuriedStep(t *testing.T) {
 		b.free(b.take(b.ahead("ahead", time.Hour), "a/other")) // its fence on a refuses u's token
 		require.NoError(t, <-done)
 		b.allFree()
+	})
+}
+
+// A row that somebody else wrote over while a unit waited is not touched by its burn,
+// though it has attributes of the same names.
+func TestABurnLeavesAForeignRowAlone(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.take(b.owner("holder", nil), "a")
+		foreign := item{"key": s("a"), "fence": n(oldFence), "below": s("another's"), "pending": s("another's")}
+		burns := 0
+		o := b.owner("o", func(c faults.Call) faults.Fault {
+			in, ok := c.Input.(*dynamodb.UpdateItemInput)
+			if ok && *in.UpdateExpression == "SET #fence = :token, #expiresAt = :expires" {
+				burns++
+				b.putItem(foreign)
+			}
+			return faults.Pass()
+		})
+		b.refused(o, lease/20, "a")
+		require.Equal(t, 1, burns)
+		require.Equal(t, foreign, b.row("a"))
 	})
 }

@@ -164,6 +164,65 @@ func TestAnAttemptAboveTheOneThatLandedIsBurned(t *testing.T) {
 	})
 }
 
+// The same when the later attempt was answered, by what the first one had taken: a copy
+// of it comes when the unit has given up.
+func TestACopyOfAnAttemptAboveTheOneThatLandedIsBurned(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.free(b.take(b.ahead("ahead", time.Hour), "b")) // its fence refuses u's first token
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		u := b.owner("u", func(c faults.Call) faults.Fault {
+			switch {
+			case c.Op == "UpdateItem" && ctx.Err() == nil: // the rows are to be stamped anew
+				return faults.LoseRequest(faults.Hang)
+			case c.Op != "TransactWriteItems":
+			case c.N == 1: // of the first attempt
+				return faults.DeliverLate(300*time.Millisecond, faults.Reset)
+			case c.N == 3: // of the second, after the first was refused for that fence
+				b.delete("b")
+				time.Sleep(400 * time.Millisecond) // the first lands
+				return faults.Duplicate(3 * time.Second)
+			}
+			return faults.Pass()
+		})
+		_, err := u.Acquire(ctx, []ordering.Key{"a", "b"})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 1, u.raised)
+		b.allFree()
+		before := b.db.Items(table)
+		u.net.Wait()
+		require.Equal(t, 1, u.net.Counts()[faults.Duplicated])
+		require.Equal(t, before, b.db.Items(table), "a ghost lock")
+	})
+}
+
+// A unit that gives up finds by its burn what had landed first, and releases all that
+// it has taken since as well.
+func TestGivingUpReleasesMoreThanWhatLandedFirst(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.free(b.take(b.ahead("ahead", time.Hour), "b")) // its fence refuses u's first token
+		last := b.take(b.owner("last", nil), "d")
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // before the first heartbeat
+		defer cancel()
+		u := b.owner("u", func(c faults.Call) faults.Fault {
+			switch {
+			case c.Op != "TransactWriteItems":
+			case c.N == 1:
+				return faults.DeliverLate(300*time.Millisecond, faults.Reset)
+			case c.N == 3:
+				b.delete("b")
+				time.Sleep(400 * time.Millisecond) // the first lands
+			}
+			return faults.Pass()
+		}, func(c *lockset.Config) { c.ChunkSize = 2 })
+		_, err := u.Acquire(ctx, []ordering.Key{"a", "b", "c", "d"})
+		require.ErrorAs(t, err, new(*lockset.HeldError))
+		require.Contains(t, b.row("c"), "ownerName", "it was taken")
+		b.free(last)
+		b.allFree()
+	})
+}
+
 // A unit that hears of its first step when that step's lease is over asks for
 // nothing more: it undoes what it did.
 func TestAStepHeardOfTooLateIsTheLast(t *testing.T) {

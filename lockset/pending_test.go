@@ -2,7 +2,9 @@ package lockset_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -136,6 +138,45 @@ func TestALargeSetIsMarkedStepByStep(t *testing.T) {
 		}
 		require.NoError(t, p.Release(t.Context()))
 		b.allFree()
+	})
+}
+
+// Eight of them at a time: the SDK's HTTP client keeps ten connections to a host.
+func TestALargeSetIsNotMarkedAllAtOnce(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var keys []ordering.Key
+		for i := range 1000 {
+			keys = append(keys, ordering.Key(fmt.Sprint("k", i)))
+		}
+		set := b.take(b.owner("o", nil), keys...)
+		began := time.Now()
+		p, err := set.Pend(t.Context(), unitTable, func(int) {})
+		require.NoError(t, err)
+		require.Equal(t, 2*rtt, time.Since(began), "of ten transactions two come later")
+		require.NoError(t, p.Release(t.Context()))
+	})
+}
+
+// Whoever cannot see a row cannot say what the unit has of it.
+func TestAHoldThatCannotBeRead(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var denied atomic.Bool
+		o := b.owner("o", func(c faults.Call) faults.Fault {
+			if c.Op == "TransactGetItems" && denied.Load() {
+				return faults.Deny()
+			}
+			return faults.Pass()
+		})
+		set := b.take(o, "a")
+		p, err := set.Pend(t.Context(), unitTable, func(int) {})
+		require.NoError(t, err)
+		hold, err := p.Hold(t.Context(), p.Plan()[0])
+		require.NoError(t, err)
+		require.Equal(t, lockset.Held, hold)
+		denied.Store(true)
+		_, err = p.Hold(t.Context(), p.Plan()[0])
+		require.ErrorAs(t, err, new(*lockset.TableError))
+		require.NoError(t, p.Release(t.Context()))
 	})
 }
 

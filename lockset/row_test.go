@@ -51,6 +51,9 @@ func TestParseRow(t *testing.T) {
 	require.Equal(t, []string{me, other}, r.queue)
 	require.Empty(t, r.owner, "nobody has it")
 
+	_, reason = parseRow("a", item{"isReleased": str("1"), "fence": num(7), "leaseDuration": str("0")})
+	require.Empty(t, reason, "nobody has it, so it has no lease")
+
 	r, reason = parseRow("a", item{"isReleased": str("1"), "fence": num(7), "queue": &types.AttributeValueMemberL{}})
 	require.Empty(t, reason, "a queue that has emptied")
 	require.Empty(t, r.queue)
@@ -174,4 +177,17 @@ func TestSightingsForgetWhatNobodyLooksAt(t *testing.T) {
 		s.see(r, t0.Add(time.Duration(i)*time.Second))
 	}
 	require.LessOrEqual(t, len(s.known), 2*pruneFrom)
+}
+
+// What is looked at again and again is remembered, however many others are seen.
+func TestSightingsKeepWhatIsLookedAt(t *testing.T) {
+	s := newSightings(time.Minute)
+	require.Equal(t, t0, s.see(heldRow, t0))
+	for i := range 10 * pruneFrom {
+		now := t0.Add(time.Duration(i) * time.Second)
+		s.see(with(heldRow, func(r *row) { r.key = ordering.Key(fmt.Sprintf("k%d", i)) }), now)
+		if i%50 == 0 {
+			require.Equal(t, t0, s.see(heldRow, now), "it has been silent for %v", now.Sub(t0))
+		}
+	}
 }

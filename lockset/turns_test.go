@@ -309,6 +309,25 @@ func TestTurnsTellWhoLeftARow(t *testing.T) {
 	require.Equal(t, handOver{}, g.turns.secured(third.claim, 0))
 }
 
+// Of several that have something below a key, who waits for the key is always told of
+// the same one.
+func TestTurnsTellOfTheSameUnitEveryTime(t *testing.T) {
+	g := newGame(t, 0)
+	least := ""
+	for i := range 8 {
+		p := g.enter(ordering.Key(fmt.Sprint("a/", i)))
+		g.reserve(p)
+		if least == "" || p.unit < least {
+			least = p.unit
+		}
+	}
+	waits := g.enter("a")
+	g.reserve(waits)
+	for range 50 { // in the order of a map
+		require.Equal(t, ahead{"a", least, true, 0}, g.turns.whoIsAhead(waits.claim))
+	}
+}
+
 // A unit that the table refused keeps nothing of that step from others of its
 // process, whose turn the row it waits for is not.
 func TestWhoWaitsInTheTableReservesNothing(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -127,19 +128,21 @@ func TestInDoubt(t *testing.T) {
 		between  func(*testing.T, *bed) // what happens before it is asked about
 		outcome  unitofwork.Outcome
 	}{
-		"committed":                      {true, "", nil, unitofwork.Committed},
-		"not sent, rows still held":      {false, "", nil, unitofwork.Undecided},
-		"not sent, taken over":           {false, "", others, unitofwork.Forgotten},
-		"committed, others since":        {true, "", others, unitofwork.Forgotten},
-		"committed, only locked since":   {true, "", lockers, unitofwork.Committed},
-		"with an id, committed":          {true, "p/1:x", others, unitofwork.Committed},
-		"with an id, not sent":           {false, "p/1:x", nil, unitofwork.Undecided},
-		"with an id, not sent, taken":    {false, "p/1:x", others, unitofwork.NotCommitted},
-		"with an id, done by another":    {false, "p/1:x", sameID, unitofwork.NotCommitted},
-		"with an id, committed and long": {true, "p/1:x", func(*testing.T, *bed) { time.Sleep(24 * time.Hour) }, unitofwork.Committed},
-		"with an id, its record expired": {true, "p/1:x", expired, unitofwork.Forgotten},
-		"with an id, used again since":   {true, "p/1:x", func(t *testing.T, b *bed) { expired(t, b); sameID(t, b) }, unitofwork.Forgotten},
-		"with an id, not sent, long ago": {false, "p/1:x", expired, unitofwork.Forgotten},
+		"committed":                       {true, "", nil, unitofwork.Committed},
+		"not sent, rows still held":       {false, "", nil, unitofwork.Undecided},
+		"not sent, taken over":            {false, "", others, unitofwork.Forgotten},
+		"committed, others since":         {true, "", others, unitofwork.Forgotten},
+		"committed, only locked since":    {true, "", lockers, unitofwork.Committed},
+		"with an id, committed":           {true, "p/1:x", others, unitofwork.Committed},
+		"with an id, not sent":            {false, "p/1:x", nil, unitofwork.Undecided},
+		"with an id, not sent, taken":     {false, "p/1:x", others, unitofwork.NotCommitted},
+		"with an id, done by another":     {false, "p/1:x", sameID, unitofwork.NotCommitted},
+		"with an id, committed and long":  {true, "p/1:x", func(*testing.T, *bed) { time.Sleep(24 * time.Hour) }, unitofwork.Committed},
+		"with an id, its record expired":  {true, "p/1:x", expired, unitofwork.Forgotten},
+		"with an id, used again since":    {true, "p/1:x", func(t *testing.T, b *bed) { expired(t, b); sameID(t, b) }, unitofwork.Forgotten},
+		"with an id, not sent, weeks ago": {false, "p/1:x", weeksAgo, unitofwork.Forgotten},
+		"committed, its rows made anew":   {true, "", madeAnew, unitofwork.Forgotten},
+		"with an id, not sent, long ago":  {false, "p/1:x", expired, unitofwork.Forgotten},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
@@ -163,6 +166,25 @@ func TestInDoubt(t *testing.T) {
 	}
 }
 
+// A commit that was never sent is in nobody's doubt, even if the locks could not be
+// released either.
+func TestACommitThatWasNeverSentIsNotInDoubt(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		u, err := c.Begin(t.Context(), transferKeys)
+		require.NoError(t, err)
+		require.NoError(t, transfer(30)(t.Context(), u))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		c.net.Partition(true)
+		err = u.Commit(ctx)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, unitofwork.ErrInDoubt)
+		require.Equal(t, map[string]int{"not": 1}, c.outcomes())
+		require.Equal(t, [2]int64{100, 100}, b.balances())
+	})
+}
+
 // others commits on both keys.
 func others(t *testing.T, b *bed) {
 	require.NoError(t, b.client("others", nil).Do(t.Context(), transferKeys, transfer(1)))
@@ -178,6 +200,27 @@ func expired(t *testing.T, b *bed) {
 	others(t, b)
 	time.Sleep(40 * 24 * time.Hour)
 	b.db.Expire(time.Now())
+}
+
+// weeksAgo has others commit, and lets so much time pass that a record of an ID may
+// have been deleted, by a clock that is wrong by the locks' retention.
+func weeksAgo(t *testing.T, b *bed) {
+	others(t, b)
+	time.Sleep(17 * 24 * time.Hour)
+}
+
+// madeAnew deletes all rows, and has somebody take the keys whose clock is slow: its
+// fences are below all that were there.
+func madeAnew(t *testing.T, b *bed) {
+	for _, item := range b.db.Items("locks") {
+		b.deleteRow(ordering.Key(valueOf(item["key"])))
+	}
+	slow := b.client("slow", nil, func(l *lockset.Config, _ *unitofwork.Config) {
+		l.Now = func() time.Time { return time.Now().Add(-time.Hour) }
+	})
+	set, err := slow.locks.Acquire(t.Context(), transferKeys)
+	require.NoError(t, err)
+	require.NoError(t, set.Release(t.Context()))
 }
 
 // lockers take the keys and let them go.
@@ -226,12 +269,44 @@ func TestOutcomeOfAnID(t *testing.T) {
 		outcome, err = ask("p1")
 		require.NoError(t, err)
 		require.Equal(t, unitofwork.Committed, outcome)
-		for _, bad := range []string{"", "unit:", "unit:a:b:c:d", "unit:n:1:1::", "unit:n:1:1:%zz:k", "unit:n:0:1::k", "unit:n:1:x::k", "\xff"} {
+		for _, bad := range []string{"", "unit:", "unit:a:b:c:d", "unit:n:1:1::", "unit:n:1:1:%zz:k", "unit:n:0:1::k", "unit:n:1:x::k", "unit:n:1:1:%ff:k", "\xff"} {
 			_, err = ask(bad)
 			var idErr *unitofwork.IDError
 			require.ErrorAs(t, err, &idErr, "%q", bad)
 		}
+		var idErr *unitofwork.IDError
+		for _, id := range []string{"p1", "unit:n:1:1:p1:k"} {
+			_, err = b.client("other", nil, withoutUnitTable).Outcome(t.Context(), id)
+			require.ErrorAs(t, err, &idErr, "%q", id)
+			require.ErrorContains(t, err, "cannot be looked up")
+		}
 	})
+}
+
+// What is in the place of an ID's record and is none says nothing: neither that the
+// unit is committed, nor that it is not.
+func TestARecordOfAnIDThatIsNone(t *testing.T) {
+	for name, harm := range map[string]string{
+		"it names no unit": "REMOVE #committedBy", "it has no digest": "REMOVE #digest", "it has neither": "REMOVE #committedBy , #digest",
+		"its unit is empty": "SET #committedBy = :empty", "its unit is no text": "SET #committedBy = :bytes",
+		"its digest is short": "SET #digest = :bytes", "its digest is text": "SET #digest = :empty",
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				c := b.client("c", nil)
+				id := func(o *unitofwork.Options) { o.ID = "p" }
+				require.NoError(t, c.Do(t.Context(), transferKeys, transfer(1), id))
+				b.change("units", map[string]string{"unit": "id:p", "part": "record"}, harm)
+				var idErr *unitofwork.IDError
+				_, err := c.Outcome(t.Context(), "p")
+				require.ErrorAs(t, err, &idErr)
+				require.ErrorAs(t, c.Do(t.Context(), transferKeys, transfer(1), id), &idErr)
+				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(idErr))
+				require.Equal(t, [2]int64{99, 101}, b.balances())
+				b.allFree()
+			})
+		})
+	}
 }
 
 func TestTheSameIDCommitsOnce(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -184,6 +185,78 @@ func TestADecisionWhoseAnswerIsLost(t *testing.T) {
 		require.NoError(t, c.Do(ctx, keysOfFew(), stage))
 		require.True(t, b.allOrNothing(all))
 		require.Equal(t, map[string]int{"committed": 1}, c.outcomes())
+		b.allFree()
+		b.nothingLeft()
+	})
+}
+
+// The decision was carried out, and its sender hung until others had taken its unit
+// for dead and finished it: it has committed, and does nothing again.
+func TestAnOwnerThatHungWhileOthersFinishedItsUnit(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var c *client
+		var hung atomic.Bool
+		stopped := make(chan struct{})
+		c = b.client("A", func(call faults.Call) faults.Fault {
+			if phaseOf(call) == decides && hung.CompareAndSwap(false, true) {
+				time.AfterFunc(2*rtt, func() { c.net.Pause(); close(stopped) })
+				return faults.LoseAnswer(faults.Hang)
+			}
+			return faults.Pass()
+		}, inSmallTransactions)
+		told := make(chan error, 1)
+		_, stage, all := fewAccounts()
+		calls := 0
+		go func() {
+			told <- c.Do(t.Context(), keysOfFew(), func(ctx context.Context, u *unitofwork.Unit) error {
+				calls++
+				return stage(ctx, u)
+			}, func(o *unitofwork.Options) { o.Attempts = 3 })
+		}()
+		<-stopped
+		found, err := b.client("heir", nil).Recover(t.Context())
+		require.NoError(t, err)
+		require.Len(t, found.Committed, 1)
+		after := b.db.Items("accounts")
+		c.net.Resume()
+		require.NoError(t, <-told)
+		require.Equal(t, 1, calls, "what is done is not done again")
+		require.Equal(t, map[string]int{"committed": 1}, c.outcomes())
+		require.True(t, b.allOrNothing(all))
+		require.Equal(t, after, b.db.Items("accounts"))
+		b.nothingLeft()
+	})
+}
+
+// A part that nobody answers ends its chain: what comes after it frees a key above it,
+// or the very key whose records it was to write.
+func TestAPartWithoutAnAnswerEndsItsChain(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var mu sync.Mutex
+		first := ""
+		c := b.client("A", func(c faults.Call) faults.Fault {
+			if phaseOf(c) != applies {
+				return faults.Pass()
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			token := *c.Input.(*dynamodb.TransactWriteItemsInput).ClientRequestToken
+			if first == "" {
+				first = token
+			}
+			if token == first {
+				return faults.LoseRequest(faults.Reset)
+			}
+			return faults.Pass()
+		}, inSmallTransactions)
+		require.NoError(t, c.Do(t.Context(), ofDeposits, deposits(20)), "it has committed")
+		sum, _ := b.total()
+		require.Zero(t, sum)
+		require.Contains(t, b.row(ofDeposits[0]), "unit")
+		_, err := b.client("heir", nil).Recover(t.Context())
+		require.NoError(t, err)
+		sum, _ = b.total()
+		require.Equal(t, int64(20), sum)
 		b.allFree()
 		b.nothingLeft()
 	})

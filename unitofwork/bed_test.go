@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 	"hash/fnv"
+	"log/slog"
 	"maps"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -154,6 +156,26 @@ func (b *bed) client(name string, script faults.Script, change ...func(*lockset.
 	c.Client, err = unitofwork.New(c.locks, uc)
 	require.NoError(b.t, err)
 	return c
+}
+
+// logbook keeps what a client logs.
+type logbook struct {
+	mu    sync.Mutex
+	lines strings.Builder
+}
+
+func (l *logbook) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.Write(line)
+}
+
+func (l *logbook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+func (l *logbook) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.String()
 }
 
 func withoutUnitTable(_ *lockset.Config, u *unitofwork.Config) { u.Table = "" }

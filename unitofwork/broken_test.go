@@ -2,6 +2,7 @@ package unitofwork_test
 
 import (
 	"context"
+	"maps"
 	"testing"
 	"time"
 
@@ -67,6 +68,36 @@ func TestRecoverWithAnotherLockTableBesideALivingOwner(t *testing.T) {
 			require.Error(t, err)
 		})).Do(t.Context(), keys, deposit(refs, 7)))
 	})
+}
+
+// An entry names this client's lock table, and the journal another: whichever is right,
+// the unit's rows are not freed here, so its journal is kept.
+func TestAnEntryWithAnotherLockTableThanItsJournal(t *testing.T) {
+	for name, executed := range map[string]bool{"committed": true, "not committed": false} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				unit := b.dies(decides, 1, executed)
+				entry := b.entry(unit)
+				wrong := maps.Clone(entry)
+				wrong["locks"] = text("locks2")
+				b.putItem("units", wrong)
+				before := b.journal(unit)
+				require.NoError(t, lockset.CreateTable(t.Context(), b.db, lockset.Config{Table: "locks2"}))
+				found, err := b.client("other", nil, inSmallTransactions, onOtherLocks).Recover(t.Context())
+				require.ErrorAs(t, err, new(*lockset.ConfigError))
+				require.Empty(t, found)
+				require.Equal(t, before, b.journal(unit))
+
+				b.putItem("units", entry) // mended
+				_, _, all := fewAccounts()
+				_, err = b.client("heir", nil).Recover(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, executed, b.allOrNothing(all))
+				b.allFree()
+				b.nothingLeft()
+			})
+		})
+	}
 }
 
 // A row that the unit marked is not there any more: whether what is under it was

@@ -93,7 +93,7 @@ func (c *Client) Do(ctx context.Context, keys []ordering.Key, fn func(context.Co
 	}
 	for n := 1; ; n++ {
 		unit, next, err := c.once(ctx, keys, fn, o)
-		if err == nil || n == o.Attempts || next != StartOver || ctx.Err() != nil {
+		if n == o.Attempts || next != StartOver || ctx.Err() != nil {
 			return err
 		}
 		if hook := c.cfg.Trace.StartingOver; hook != nil {

@@ -233,6 +233,118 @@ func TestStartingOverIsBoundedAndHasAFreshToken(t *testing.T) {
 	})
 }
 
+// A function that fails because its locks are lost has not decided anything: the unit
+// is started over like one whose commit was refused.
+func TestAFunctionThatFailsWithItsLocksIsStartedOver(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		calls := 0
+		require.NoError(t, c.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+			if calls++; calls == 1 {
+				c.net.Partition(true)
+				<-ctx.Done()
+				c.net.Partition(false)
+				return errors.New("something else was in its way")
+			}
+			return transfer(30)(ctx, u)
+		}, func(o *unitofwork.Options) { o.Attempts = 2 }))
+		require.Equal(t, 2, calls)
+		require.Equal(t, map[string]int{"not": 1, "over": 1, "committed": 1}, c.outcomes())
+		require.Equal(t, [2]int64{70, 130}, b.balances())
+	})
+}
+
+// Options that cannot be are refused before anything is sent, by Do and by Begin.
+func TestOptionsThatCannotBe(t *testing.T) {
+	attempts := func(n int) func(*unitofwork.Options) {
+		return func(o *unitofwork.Options) { o.Attempts = n }
+	}
+	with := func(id string, payload []byte) func(*unitofwork.Options) {
+		return func(o *unitofwork.Options) { o.ID, o.Payload = id, payload }
+	}
+	for name, c := range map[string]struct {
+		option func(*unitofwork.Options)
+		table  bool
+		is     any
+		says   string
+	}{
+		"no attempt":                {attempts(0), true, new(*lockset.ConfigError), "Attempts"},
+		"less than none":            {attempts(-1), true, new(*lockset.ConfigError), "Attempts"},
+		"a payload without an ID":   {with("", []byte("x")), true, new(*unitofwork.IDError), "payload"},
+		"an empty payload, no ID":   {with("", []byte{}), true, new(*unitofwork.IDError), "payload"},
+		"an ID without a table":     {with("p", nil), false, new(*unitofwork.IDError), "Config.Table"},
+		"an ID that is too long":    {with(strings.Repeat("x", 1025), nil), true, new(*unitofwork.IDError), "1025 bytes"},
+		"an ID that is not text":    {with("\xff", nil), true, new(*unitofwork.IDError), "UTF-8"},
+		"an ID that a Ref could be": {with("unit:x", nil), true, new(*unitofwork.IDError), "begins with"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				cl := b.client("c", nil)
+				if !c.table {
+					cl = b.client("c", nil, withoutUnitTable)
+				}
+				u, err := cl.Begin(t.Context(), transferKeys, c.option)
+				if err == nil {
+					_ = u.Rollback(t.Context())
+				}
+				for _, err := range []error{err, cl.Do(t.Context(), transferKeys, transfer(1), c.option)} {
+					require.ErrorAs(t, err, c.is)
+					require.ErrorContains(t, err, c.says)
+					require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+				}
+				require.Empty(t, cl.requests())
+			})
+		})
+	}
+	inBed(t, func(t *testing.T, b *bed) {
+		longest := with(strings.Repeat("x", 1024), []byte("x"))
+		require.NoError(t, b.client("c", nil).Do(t.Context(), transferKeys, transfer(1), longest))
+	})
+}
+
+// However a unit ends, its context does, too.
+func TestAUnitsContextEndsWithIt(t *testing.T) {
+	never := unitofwork.Expression{Condition: "attribute_not_exists(ID)"}
+	for name, c := range map[string]struct {
+		script faults.Script
+		end    func(*testing.T, *bed, *unitofwork.Unit) error
+		want   map[string]int
+	}{
+		"committed": {nil, func(t *testing.T, _ *bed, u *unitofwork.Unit) error {
+			return u.Commit(t.Context())
+		}, map[string]int{"committed": 1}},
+		"refused": {nil, func(t *testing.T, _ *bed, u *unitofwork.Unit) error {
+			require.NoError(t, u.Check(accounts.Ref("1", "a"), never))
+			return u.Commit(t.Context())
+		}, map[string]int{"not": 1}},
+		"rolled back": {nil, func(t *testing.T, _ *bed, u *unitofwork.Unit) error {
+			return u.Rollback(t.Context())
+		}, map[string]int{"not": 1}},
+		"in doubt": {cutAfterCommit(true), func(t *testing.T, _ *bed, u *unitofwork.Unit) error {
+			require.NoError(t, u.Put(accounts.Of(account{Customer: "1", ID: "a"})))
+			return u.Commit(t.Context())
+		}, map[string]int{"in doubt": 1}},
+		"done by another": {nil, func(t *testing.T, b *bed, u *unitofwork.Unit) error {
+			other := b.client("other", nil, onOtherLocks)
+			require.NoError(t, lockset.CreateTable(t.Context(), b.db, lockset.Config{Table: "locks2"}))
+			require.NoError(t, other.Do(t.Context(), transferKeys, transfer(1), withID))
+			return u.Commit(t.Context())
+		}, map[string]int{"already": 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				cl := b.client("c", c.script)
+				u, err := cl.Begin(t.Context(), transferKeys, withID)
+				require.NoError(t, err)
+				require.NoError(t, u.Context().Err())
+				_ = c.end(t, b, u)
+				require.Error(t, u.Context().Err())
+				require.Equal(t, c.want, cl.outcomes())
+			})
+		})
+	}
+}
+
 func TestWithoutAUnitTableALargeUnitIsRefusedBeforeItLocksOrWrites(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil, withoutUnitTable)

@@ -30,6 +30,21 @@ func TestAConditionDoesNotReplaceTheFence(t *testing.T) {
 	})
 }
 
+// A record that has the unit's own token was written by another unit, which held
+// another guard: it is as stale as any.
+func TestARecordWithTheUnitsOwnToken(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		err := b.client("c", nil).Do(t.Context(), transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+			b.put("accounts", account{Customer: "1", ID: "a", Balance: 5, Fence: int64(u.Token())})
+			return u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 6}))
+		})
+		require.ErrorIs(t, err, fencing.ErrStale)
+		require.NotErrorIs(t, err, unitofwork.ErrCondition)
+		require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err))
+		require.Equal(t, int64(5), b.account("1").Balance)
+	})
+}
+
 // A unit that has read a fence beyond its token cannot write there; the next one
 // can.
 func TestAFenceThatWasReadIsNotProposedAgain(t *testing.T) {

@@ -121,6 +121,11 @@ func TestWhatIsNoJournalIsRefused(t *testing.T) {
 		require.Contains(t, whole, old)
 		return strings.Replace(whole, old, with, 1)
 	}
+	plan, err := ordering.NewPlan("a", "b")
+	require.NoError(t, err)
+	twoSteps := string(written(t, &journal{unit: ofUnit, locks: "locks", token: ofToken, fence: "_fence", plan: plan, writes: make([][]applied, 2)}))
+	_, err = readJournal(ofUnit, strings.NewReader(twoSteps))
+	require.NoError(t, err, "there may be nothing to write")
 	for name, text := range map[string]string{
 		"nothing":                    "",
 		"text":                       "hello",
@@ -146,6 +151,9 @@ func TestWhatIsNoJournalIsRefused(t *testing.T) {
 		"a write without a table":    replaced(`"table":"things"`, `"table":""`),
 		"a deletion without a key":   replaced(`"record":"a \"deletion\"","key":{`, `"record":"a \"deletion\"","names":{`),
 		"a value of another type":    replaced(`{"S":"1"}`, `{"S":1}`),
+		"a first line alone":         strings.NewReplacer(`"steps":4`, `"steps":0`, `"writes":3`, `"writes":0`).Replace(lines[0]),
+		"no lock table":              replaced(`"locks":"locks"`, `"locks":""`),
+		"steps in another order":     strings.Replace(twoSteps, `{"key":"a"}`+"\n"+`{"key":"b"}`, `{"key":"b"}`+"\n"+`{"key":"a"}`, 1),
 		"half":                       whole[:len(whole)/2],
 		"without its last line":      strings.Join(lines[:len(lines)-2], ""),
 		"without its last byte":      whole[:len(whole)-3],
@@ -155,7 +163,7 @@ func TestWhatIsNoJournalIsRefused(t *testing.T) {
 		"a zero behind it":           whole + "\x00",
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.NotEqual(t, whole, text)
+			require.NotContains(t, []string{whole, twoSteps}, text)
 			_, err := readJournal(ofUnit, strings.NewReader(text))
 			require.Error(t, err)
 		})

@@ -181,6 +181,8 @@ func TestALargeUnitInDoubt(t *testing.T) {
 					}
 					b.allFreeOnceAskedFor(keysOfFew()...)
 					b.nothingLeft()
+					require.NoError(t, heir.Do(t.Context(), keysOfFew(), func(context.Context, *unitofwork.Unit) error { return nil }))
+					require.Equal(t, unless(unitofwork.NotCommitted), outcome(doubt.Ref), "whatever its rows say since")
 
 					time.Sleep(100 * 24 * time.Hour)
 					b.db.Expire(time.Now())
@@ -193,27 +195,33 @@ func TestALargeUnitInDoubt(t *testing.T) {
 
 // What stands as a decision and cannot be read is no answer.
 func TestAnOutcomeThatCannotBeRead(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		var c *client
-		c = b.client("A", func(call faults.Call) faults.Fault {
-			if phaseOf(call) == decides {
-				time.AfterFunc(2*rtt, func() { c.net.Partition(true) })
-				return faults.LoseAnswer(faults.Hang)
-			}
-			return faults.Pass()
-		}, inSmallTransactions)
-		_, stage, _ := fewAccounts()
-		var doubt *unitofwork.InDoubtError
-		require.ErrorAs(t, c.Do(t.Context(), keysOfFew(), stage), &doubt)
-		for _, item := range b.db.Items("units") {
-			if valueOf(item["part"]) == "record" {
-				item["state"] = &types.AttributeValueMemberBOOL{Value: true}
-				b.putItem("units", item)
-			}
-		}
-		_, err := b.client("heir", nil).Outcome(t.Context(), doubt.Ref)
-		require.ErrorAs(t, err, new(*unitofwork.IDError))
-	})
+	for name, harm := range map[string]string{
+		"its state is no text": "SET #state = :bytes", "its state is another": "SET #state = :empty",
+		"its digest is short": "SET #digest = :bytes", "its journal has no rows": "REMOVE #rows",
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				var c *client
+				c = b.client("A", func(call faults.Call) faults.Fault {
+					if phaseOf(call) == decides {
+						time.AfterFunc(2*rtt, func() { c.net.Partition(true) })
+						return faults.LoseAnswer(faults.Hang)
+					}
+					return faults.Pass()
+				}, inSmallTransactions)
+				_, stage, _ := fewAccounts()
+				var doubt *unitofwork.InDoubtError
+				unit := ""
+				require.ErrorAs(t, c.Do(t.Context(), keysOfFew(), func(ctx context.Context, u *unitofwork.Unit) error {
+					unit = u.Nonce()
+					return stage(ctx, u)
+				}), &doubt)
+				b.change("units", map[string]string{"unit": unit, "part": "record"}, harm)
+				_, err := b.client("heir", nil).Outcome(t.Context(), doubt.Ref)
+				require.ErrorAs(t, err, new(*unitofwork.IDError))
+			})
+		})
+	}
 }
 
 // A decision that lands when its sender has given up is none: the abortion that
@@ -247,29 +255,65 @@ func TestADecisionThatComesTooLate(t *testing.T) {
 	}
 }
 
-// A unit that was aborted while it lived, by another's clock, has not committed,
-// whatever its own locks look like.
-func TestALargeUnitThatWasAbortedDecidesNothing(t *testing.T) {
+// The same payment under the same keys of another lock table: the unit table alone
+// tells, when the second decides.
+func TestALargeUnitThatIsDoneUnderOtherLocks(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		before := b.tables()
-		var c *client
-		unit := ""
-		c = b.client("A", func(call faults.Call) faults.Fault {
-			if phaseOf(call) == decides {
-				b.putItem("units", map[string]types.AttributeValue{
-					"unit": text(unit), "part": text("record"), "state": text("aborted"), "at": number("1"), "expiresAt": number("1"),
-				})
+		require.NoError(t, lockset.CreateTable(t.Context(), b.db, lockset.Config{Table: "locks2"}))
+		_, stage, all := fewAccounts()
+		done := make(chan error, 1)
+		c := b.client("A", func(c faults.Call) faults.Fault {
+			if phaseOf(c) == decides {
+				done <- b.client("other", nil, inSmallTransactions, onOtherLocks).Do(t.Context(), keysOfFew(), stage, withPayload("x"))
 			}
 			return faults.Pass()
 		}, inSmallTransactions)
-		_, stage, _ := fewAccounts()
-		err := c.Do(t.Context(), keysOfFew(), func(ctx context.Context, u *unitofwork.Unit) error {
-			unit = u.Nonce()
-			return stage(ctx, u)
-		})
-		require.ErrorIs(t, err, lockset.ErrLost)
-		require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err))
-		b.nothingWritten(before)
-		require.Equal(t, map[string]int{"not": 1}, c.outcomes())
+		u, err := c.Begin(t.Context(), keysOfFew(), withPayload("x"))
+		require.NoError(t, err)
+		require.NoError(t, stage(t.Context(), u))
+		require.ErrorIs(t, u.Commit(t.Context()), unitofwork.ErrAlreadyCommitted)
+		require.NoError(t, <-done)
+		require.Error(t, u.Context().Err())
+		require.Equal(t, map[string]int{"already": 1}, c.outcomes())
+		require.True(t, b.allOrNothing(all))
+		b.allFree()
+		b.nothingLeft()
 	})
+}
+
+// A unit that was aborted while it lived, by another's clock, has not committed,
+// whatever its own locks look like.
+func TestALargeUnitThatWasAbortedDecidesNothing(t *testing.T) {
+	for name, another := range map[string]bool{"the ID is free": false, "another has committed under the ID since": true} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				before := b.tables()
+				var c *client
+				unit := ""
+				c = b.client("A", func(call faults.Call) faults.Fault {
+					if phaseOf(call) == decides {
+						b.putItem("units", map[string]types.AttributeValue{
+							"unit": text(unit), "part": text("record"), "state": text("aborted"), "at": number("1"), "expiresAt": number("1"),
+						})
+						if another {
+							b.putItem("units", map[string]types.AttributeValue{
+								"unit": text("id:payment"), "part": text("record"), "committedBy": text("another"),
+								"digest": &types.AttributeValueMemberB{Value: make([]byte, 32)}, "expiresAt": number("1"),
+							})
+						}
+					}
+					return faults.Pass()
+				}, inSmallTransactions)
+				_, stage, _ := fewAccounts()
+				err := c.Do(t.Context(), keysOfFew(), func(ctx context.Context, u *unitofwork.Unit) error {
+					unit = u.Nonce()
+					return stage(ctx, u)
+				}, withPayload("x"))
+				require.ErrorIs(t, err, lockset.ErrLost, "the loss is told first, as of a small unit")
+				require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err))
+				b.nothingWritten(before)
+				require.Equal(t, map[string]int{"not": 1}, c.outcomes())
+			})
+		})
+	}
 }

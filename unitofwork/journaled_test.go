@@ -119,7 +119,8 @@ func atPhase(of phase, n int, f faults.Fault) faults.Script {
 	}
 }
 
-// change changes an item by hand; "#name" stands for an attribute's name.
+// change changes an item by hand; "#name" stands for an attribute's name, ":empty" for
+// an empty text and ":bytes" for three bytes.
 func (b *bed) change(table string, key map[string]string, update string) {
 	b.t.Helper()
 	u := updateOf(table, types.Update{}, key).Update
@@ -129,8 +130,14 @@ func (b *bed) change(table string, key map[string]string, update string) {
 			names[word] = name
 		}
 	}
+	var values map[string]types.AttributeValue // an empty map is refused
+	for name, v := range map[string]types.AttributeValue{":empty": text(""), ":bytes": &types.AttributeValueMemberB{Value: []byte("abc")}} {
+		if strings.Contains(update, name) {
+			values = map[string]types.AttributeValue{name: v}
+		}
+	}
 	_, err := b.db.UpdateItem(context.Background(), &dynamodb.UpdateItemInput{
-		TableName: u.TableName, Key: u.Key, UpdateExpression: &update, ExpressionAttributeNames: names,
+		TableName: u.TableName, Key: u.Key, UpdateExpression: &update, ExpressionAttributeNames: names, ExpressionAttributeValues: values,
 	})
 	require.NoError(b.t, err)
 }

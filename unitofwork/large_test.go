@@ -6,9 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -127,7 +129,12 @@ func TestAUnitOfManyBytes(t *testing.T) {
 				for i := range 11 {
 					b.put("accounts", document{Customer: "1", ID: fmt.Sprint("large", i), Text: strings.Repeat("x", size)})
 				}
-				c := b.client("c", nil)
+				c := b.client("c", func(c faults.Call) faults.Fault {
+					if in, ok := c.Input.(*dynamodb.TransactWriteItemsInput); ok && in.TransactItems[0].Update != nil && c.Actions == 12 {
+						require.NotEqual(t, "put", name, "what it brings itself it knows to be too large")
+					}
+					return faults.Pass()
+				})
 				require.NoError(t, c.Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
 					for i := range 11 {
 						if err := stage(u, documents.Ref("1", fmt.Sprint("large", i))); err != nil {

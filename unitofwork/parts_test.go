@@ -166,6 +166,20 @@ func TestHowPartsAreCut(t *testing.T) {
 		}
 		return j
 	}
+	threes := func(n int) *journal { // families of 2, 2 and 3 actions: the last frees the key above it
+		j := &journal{}
+		for i := range n {
+			above := ordering.Key(fmt.Sprintf("k%04d", i))
+			for s := range 3 {
+				step := ordering.Step{Key: ordering.Key(fmt.Sprintf("%s/%d", above, s))}
+				if s == 0 {
+					step.Intents = []ordering.Key{above}
+				}
+				j.plan, j.writes = append(j.plan, step), append(j.writes, []applied{writeOf(3*i+s, 1)})
+			}
+		}
+		return j
+	}
 	for name, c := range map[string]struct {
 		j     *journal
 		most  int
@@ -179,6 +193,8 @@ func TestHowPartsAreCut(t *testing.T) {
 		"small transactions":                 {lone(5, 1), 4, [][]int{{4}, {4}, {2}}},
 		"a transaction of one action":        {lone(2, 2), 1, [][]int{{2, 2}, {2, 2}}},
 		"nothing is written, but it is held": {lone(3, 0), 100, [][]int{{3}}},
+		"a family that does not fit goes on": {threes(3), 10, [][]int{{9, 9, 3}}},
+		"unless little is lost by it":        {threes(3), 7, [][]int{{7}, {7}, {7}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chains := c.j.parts(c.most)

@@ -167,6 +167,42 @@ func TestALargeCommitUnderTheUnitsOwnContext(t *testing.T) {
 	})
 }
 
+// Whoever loses its locks after the decision has committed all the same, and applies
+// it to its end, for as long as that takes: nobody waits for a caller who is not gone.
+func TestALargeUnitThatLosesItsLocksAfterTheDecision(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		slow := 0
+		var mu sync.Mutex
+		var lost atomic.Bool
+		c := b.client("A", func(c faults.Call) faults.Fault {
+			mu.Lock()
+			defer mu.Unlock()
+			if phaseOf(c) == applies {
+				slow++
+			}
+			if phaseOf(c) == applies && slow%2 == 1 || slow > 0 && phaseOf(c) == "" && c.Op == "BatchExecuteStatement" { // a renewal
+				return faults.LoseRequest(faults.Hang)
+			}
+			return faults.Pass()
+		}, inSmallTransactions, func(l *lockset.Config, _ *unitofwork.Config) {
+			l.Trace.Lost = func(string, error) { lost.Store(true) }
+		})
+		u, err := c.Begin(t.Context(), ofDeposits)
+		require.NoError(t, err)
+		require.NoError(t, deposits(240)(t.Context(), u))
+		start := time.Now()
+		require.NoError(t, u.Commit(u.Context()))
+		require.Greater(t, time.Since(start), 3*lease)
+		require.True(t, lost.Load())
+		require.NotErrorIs(t, context.Cause(u.Context()), lockset.ErrLost)
+		require.Equal(t, map[string]int{"committed": 1}, c.outcomes())
+		sum, _ := b.total()
+		require.Equal(t, int64(240), sum)
+		b.allFree()
+		b.nothingLeft()
+	})
+}
+
 // Who has lost a lock before the decision commits nothing.
 func TestALockLostInEachPhase(t *testing.T) {
 	for _, phase := range phases[:3] {

@@ -252,11 +252,20 @@ func TestAJournalThatIsRemovedWhileItIsRead(t *testing.T) {
 // Who could not free what it had marked leaves the journal, by which Recover finds
 // the rows: nobody else may ever want them.
 func TestMarkedRowsThatCouldNotBeFreedAreFound(t *testing.T) {
-	for name, at := range map[string]phase{"in the midst of marking": marks, "before the decision": decides} {
+	for name, c := range map[string]struct {
+		at      phase
+		release faults.Fault
+	}{
+		"in the midst of marking":            {marks, faults.LoseRequest(faults.Reset)},
+		"before the decision":                {decides, faults.LoseRequest(faults.Reset)},
+		"in the midst of marking, forbidden": {marks, faults.Deny()},
+		"before the decision, forbidden":     {decides, faults.Deny()},
+	} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				before := b.tables()
 				var cut atomic.Bool
+				at, release := c.at, c.release
 				c := b.client("A", func(c faults.Call) faults.Fault {
 					switch of := phaseOf(c); {
 					case of == at && at == marks:
@@ -266,7 +275,7 @@ func TestMarkedRowsThatCouldNotBeFreedAreFound(t *testing.T) {
 						cut.Store(true)
 						return faults.LoseRequest(faults.Reset)
 					case of == "" && cut.Load() && c.Op != "TransactGetItems": // a release
-						return faults.LoseRequest(faults.Reset)
+						return release
 					}
 					return faults.Pass()
 				}, inSmallTransactions)
@@ -280,4 +289,185 @@ func TestMarkedRowsThatCouldNotBeFreedAreFound(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What Recover cannot read, free or note it says, and keeps: the journal, and the
+// entry by which the next run finds the unit.
+func TestRecoverKeepsWhatItCannotFinish(t *testing.T) {
+	reads := func(c faults.Call) bool {
+		in, ok := c.Input.(*dynamodb.TransactGetItemsInput)
+		return ok && strings.HasPrefix(valueOf(in.TransactItems[0].Get.Key["part"]), "journal/")
+	}
+	for name, c := range map[string]struct {
+		committed bool
+		denied    func(faults.Call) bool
+	}{
+		"its journal cannot be read":      {true, reads},
+		"its writes cannot be done":       {true, func(c faults.Call) bool { return phaseOf(c) == applies }},
+		"that it is done cannot be noted": {true, func(c faults.Call) bool { return phaseOf(c) == concludes }},
+		"its rows cannot be freed": {false, func(c faults.Call) bool {
+			return denies("locks", "TransactWriteItems", "UpdateItem")(c).Kind == faults.Denied
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				_, _, all := fewAccounts()
+				unit := b.dies(decides, 1, c.committed)
+				before := b.journal(unit)
+				var refused atomic.Bool
+				heir := b.client("heir", func(call faults.Call) faults.Fault {
+					if c.denied(call) {
+						refused.Store(true)
+						return faults.Deny()
+					}
+					return faults.Pass()
+				})
+				found, err := heir.Recover(t.Context())
+				require.True(t, refused.Load())
+				require.Error(t, err)
+				require.Empty(t, found)
+				require.Equal(t, before, b.journal(unit))
+
+				found, err = b.client("next", nil).Recover(t.Context())
+				require.NoError(t, err)
+				if c.committed {
+					require.Equal(t, unitofwork.Recovery{Committed: []string{unit}}, found)
+				} else {
+					require.Equal(t, unitofwork.Recovery{Aborted: []string{unit}}, found)
+				}
+				require.Equal(t, c.committed, b.allOrNothing(all))
+				b.allFreeOnceAskedFor(keysOfFew()...)
+				b.nothingLeft()
+			})
+		})
+	}
+}
+
+// journal returns the rows of a unit's journal and the entry by which it is found.
+func (b *bed) journal(unit string) (rows []map[string]types.AttributeValue) {
+	for _, item := range b.db.Items("units") {
+		if valueOf(item["unit"]) == "open" && valueOf(item["part"]) == unit || strings.HasPrefix(valueOf(item["part"]), "journal/") {
+			rows = append(rows, item)
+		}
+	}
+	return rows
+}
+
+// entry returns the entry by which Recover finds a unit; nil if there is none.
+func (b *bed) entry(unit string) map[string]types.AttributeValue {
+	for _, item := range b.journal(unit) {
+		if valueOf(item["unit"]) == "open" {
+			return item
+		}
+	}
+	return nil
+}
+
+// A unit may commit that has keys and writes nothing: it is finished like any other.
+func TestRecoverFinishesAUnitThatWritesNothing(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		dead := b.client("dead", atPhase(decides, 1, faults.CrashHere(true)), inSmallTransactions)
+		over := make(chan struct{})
+		t.Cleanup(func() { <-over })
+		go func() {
+			defer close(over)
+			_ = dead.Do(context.WithoutCancel(t.Context()), keysOfFew(), func(context.Context, *unitofwork.Unit) error { return nil })
+		}()
+		<-dead.net.Dead()
+		found, err := b.client("heir", nil).Recover(t.Context())
+		require.NoError(t, err)
+		require.Len(t, found.Committed, 1)
+		b.allFree()
+		b.nothingLeft()
+	})
+}
+
+// almostRetention is how much later than a unit its decision is still known.
+const almostRetention = 29 * 24 * time.Hour
+
+// That a unit is done stands for its retention: who was held up before it asked does
+// not take the unit for one that was never decided.
+func TestALateRecoverBelievesWhatIsDone(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		_, _, all := fewAccounts()
+		b.dies(decides, 1, true)
+		var held atomic.Bool
+		late := b.client("late", func(c faults.Call) faults.Fault {
+			if phaseOf(c) == aborts && held.CompareAndSwap(false, true) {
+				time.Sleep(2 * time.Second) // the other has done it by then
+				b.db.Expire(time.Now().Add(almostRetention))
+			}
+			return faults.Pass()
+		})
+		told := make(chan error)
+		var found unitofwork.Recovery
+		go func() {
+			var err error
+			found, err = late.Recover(t.Context())
+			told <- err
+		}()
+		quick, err := b.client("quick", nil).Recover(t.Context())
+		require.NoError(t, err)
+		require.Len(t, quick.Committed, 1)
+		require.NoError(t, <-told)
+		require.True(t, held.Load())
+		require.Empty(t, found.Aborted, "it has committed")
+		require.True(t, b.allOrNothing(all))
+	})
+}
+
+// That a unit is aborted stands for its retention: a copy of its decision, however
+// late, commits nothing.
+func TestALateDecisionMeetsTheAbort(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		before := b.tables()
+		var owner *client
+		owner = b.client("A", func(c faults.Call) faults.Fault {
+			if phaseOf(c) == decides {
+				time.AfterFunc(2*rtt, func() { owner.net.Partition(true) })
+				return faults.DeliverLate(5*lease, faults.Hang)
+			}
+			return faults.Pass()
+		}, inSmallTransactions)
+		_, stage, _ := fewAccounts()
+		var doubt *unitofwork.InDoubtError
+		require.ErrorAs(t, owner.Do(t.Context(), keysOfFew(), stage), &doubt)
+		heir := b.client("heir", nil)
+		found, err := heir.Recover(t.Context())
+		require.NoError(t, err)
+		require.Len(t, found.Aborted, 1)
+		b.db.Expire(time.Now().Add(almostRetention))
+		owner.net.Partition(false)
+		owner.net.Wait()
+		outcome, err := heir.Outcome(t.Context(), doubt.Ref)
+		require.NoError(t, err)
+		require.Equal(t, unitofwork.NotCommitted, outcome)
+		b.allFreeOnceAskedFor(keysOfFew()...)
+		b.nothingWritten(before)
+	})
+}
+
+// Copies of a journal's first row arrive whenever it is removed: the entry stays, by
+// which Recover comes again.
+func TestRecoverKeepsTheEntryWhileCopiesArrive(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		_, _, all := fewAccounts()
+		unit := b.dies(decides, 1, true)
+		before := b.journal(unit)
+		heir := b.client("heir", func(c faults.Call) faults.Fault {
+			if _, entry := c.Input.(*dynamodb.TransactWriteItemsInput); entry && phaseOf(c) == removes {
+				for _, row := range before {
+					b.putItem("units", row)
+				}
+			}
+			return faults.Pass()
+		})
+		_, err := heir.Recover(t.Context())
+		require.ErrorContains(t, err, "copies")
+		require.NotNil(t, b.entry(unit))
+		_, err = b.client("next", nil).Recover(t.Context())
+		require.NoError(t, err)
+		require.True(t, b.allOrNothing(all))
+		b.nothingLeft()
+	})
 }

@@ -118,6 +118,26 @@ func TestAUnitWithoutAPermission(t *testing.T) {
 	}
 }
 
+// A unit with a journal is told which record it may not write, and of which table,
+// before it decides.
+func TestALargeUnitWithoutAPermission(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		before := b.tables()
+		c := b.client("denied", denies("accounts", "TransactWriteItems"), inSmallTransactions)
+		keys, refs := largeKeys(fewKeys)
+		err := c.Do(t.Context(), keys, deposit(refs, 7))
+		var commitErr *unitofwork.CommitError
+		var tableErr *lockset.TableError
+		require.ErrorAs(t, err, &commitErr)
+		require.ErrorAs(t, err, &tableErr)
+		require.Equal(t, "accounts", commitErr.Table)
+		require.Contains(t, tableErr.Tables, "accounts")
+		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+		require.Equal(t, map[string]int{"not": 1}, c.outcomes())
+		b.nothingWritten(before)
+	})
+}
+
 // Without the permission to release, either, the unit is not told as not
 // committed, for nothing keeps a copy of its commit out but the lease.
 func TestAUnitThatMayNotEvenRelease(t *testing.T) {

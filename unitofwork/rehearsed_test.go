@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -155,4 +157,28 @@ func TestATableWithAnotherKey(t *testing.T) {
 			b.allFree()
 		})
 	}
+}
+
+// What is rehearsed is never done, not even by a copy that arrives when the unit has
+// written its journal: it may yet not commit.
+func TestALateCopyOfARehearsalDoesNothing(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		const late = time.Second
+		before := b.tables()
+		c := b.client("A", func(c faults.Call) faults.Fault {
+			switch phaseOf(c) {
+			case rehearses:
+				return faults.Duplicate(late)
+			case marks:
+				time.Sleep(2 * late)
+				return faults.Deny()
+			}
+			return faults.Pass()
+		}, inSmallTransactions)
+		_, stage, _ := fewAccounts()
+		require.Error(t, c.Do(t.Context(), keysOfFew(), stage))
+		c.net.Wait()
+		require.Positive(t, c.net.Counts()[faults.Duplicated])
+		b.nothingWritten(before)
+	})
 }

@@ -107,6 +107,58 @@ var refusals = map[string]struct {
 		},
 		`":x" has no value`,
 	},
+	"a value of a key that is none, to delete": {
+		func(u *unitofwork.Unit) error {
+			return u.Stage(transferKeys[0], types.TransactWriteItem{Delete: &types.Delete{
+				TableName: aws.String("accounts"), Key: map[string]types.AttributeValue{"Customer": text("1"), "ID": nil},
+			}})
+		},
+		`"ID" has no value`,
+	},
+	"a value of a key that is none, to update": {
+		func(u *unitofwork.Unit) error {
+			return u.Stage(transferKeys[0], types.TransactWriteItem{Update: &types.Update{
+				TableName: aws.String("accounts"), Key: map[string]types.AttributeValue{"Customer": text("1"), "ID": nil},
+			}})
+		},
+		`"ID" has no value`,
+	},
+	"a value of a key that is none, to check": {
+		func(u *unitofwork.Unit) error {
+			return u.Stage(transferKeys[0], types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+				TableName: aws.String("accounts"), Key: map[string]types.AttributeValue{"Customer": text("1"), "ID": nil},
+				ConditionExpression: aws.String("attribute_exists(ID)"),
+			}})
+		},
+		`"ID" has no value`,
+	},
+	"a value of an update that cannot be one": {
+		func(u *unitofwork.Unit) error {
+			return u.Update(accounts.Ref("1", "a"), unitofwork.Expression{Update: "SET Balance = :n", Values: map[string]any{":n": noValue{}}})
+		},
+		"value :n",
+	},
+	"a value of a check that cannot be one": {
+		func(u *unitofwork.Unit) error {
+			return u.Check(accounts.Ref("1", "a"), unitofwork.Expression{Condition: "Balance = :n", Values: map[string]any{":n": noValue{}}})
+		},
+		"value :n",
+	},
+	"a key attribute that the record does not have": {
+		func(u *unitofwork.Unit) error {
+			wrong := unitofwork.Table[account]{Name: "accounts", PartitionKey: "Customer", SortKey: "Branch", Guard: accounts.Guard}
+			return u.Put(wrong.Of(account{Customer: "1", ID: "a"}))
+		},
+		`no key attribute "Branch"`,
+	},
+	"a key attribute that is empty now": {
+		func(u *unitofwork.Unit) error {
+			ref := accounts.Ref("1", "a")
+			ref.T.ID = ""
+			return u.Put(ref)
+		},
+		`key attribute "ID"`,
+	},
 	"a key that is no text": {
 		func(u *unitofwork.Unit) error {
 			return u.Stage(transferKeys[0], updateOf("accounts", types.Update{}, map[string]string{"Customer": "1", "ID": "M\xfcller"}))
@@ -183,6 +235,13 @@ var refusals = map[string]struct {
 		},
 		"the reference's",
 	},
+}
+
+// noValue is what no attribute can have.
+type noValue struct{}
+
+func (noValue) MarshalDynamoDBAttributeValue() (types.AttributeValue, error) {
+	return nil, errors.New("is none")
 }
 
 // What cannot be part of a unit is refused when it is staged; and if the

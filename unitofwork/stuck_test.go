@@ -152,6 +152,8 @@ func TestAnOwnerThatCannotFinishHasCommitted(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		_, stage, all := fewAccounts()
 		var unfinished []error
+		var log logbook
+		released := 0
 		c := b.client("A", func(c faults.Call) faults.Fault {
 			if phaseOf(c) == decides {
 				b.putItem("accounts", map[string]types.AttributeValue{
@@ -161,6 +163,8 @@ func TestAnOwnerThatCannotFinishHasCommitted(t *testing.T) {
 			return faults.Pass()
 		}, inSmallTransactions, func(_ *lockset.Config, u *unitofwork.Config) {
 			u.Trace.Unfinished = func(_ string, err error) { unfinished = append(unfinished, err) }
+		}, func(l *lockset.Config, _ *unitofwork.Config) {
+			l.Logger, l.Trace.Released = log.logger(), func(string) { released++ }
 		})
 		unit := ""
 		require.NoError(t, c.Do(t.Context(), keysOfFew(), func(ctx context.Context, u *unitofwork.Unit) error {
@@ -170,6 +174,10 @@ func TestAnOwnerThatCannotFinishHasCommitted(t *testing.T) {
 		require.Equal(t, map[string]int{"committed": 1}, c.outcomes())
 		require.Len(t, unfinished, 1)
 		require.ErrorAs(t, unfinished[0], new(*unitofwork.UnappliedError))
+		require.ErrorContains(t, unfinished[0], `table "accounts", record Customer="c001" ID="a1"`)
+		require.Contains(t, log.text(), "a committed unit is not applied to its end")
+		require.Contains(t, log.text(), unit)
+		require.Zero(t, released, "its keys are not free")
 		b.change("accounts", map[string]string{"Customer": "c001", "ID": "a1"}, "REMOVE #_fence")
 		found, err := b.client("heir", nil).Recover(t.Context())
 		require.NoError(t, err)
@@ -194,4 +202,39 @@ func TestRecoverGoesOnAfterABrokenUnit(t *testing.T) {
 		require.Equal(t, []string{unit}, found.Committed)
 		require.True(t, b.allOrNothing(all))
 	})
+}
+
+// What holdall leaves to others it logs; a unit that left nothing is not heard of.
+func TestWhatIsLeftToOthersIsLogged(t *testing.T) {
+	for name, c := range map[string]struct {
+		script func(*bed) faults.Script
+		says   string
+	}{
+		"nothing": {func(*bed) faults.Script { return nil }, ""},
+		"a journal that was not removed": {func(*bed) faults.Script {
+			return atPhase(removes, 1, faults.Deny())
+		}, "a journal was not removed"},
+		"an intent that is gone": {func(b *bed) faults.Script {
+			return func(c faults.Call) faults.Fault {
+				if phaseOf(c) == decides {
+					b.change("locks", map[string]string{"key": string(customerKey("c001"))}, "REMOVE #below")
+				}
+				return faults.Pass()
+			}
+		}, "an intent of a committed unit is gone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				var log logbook
+				client := b.client("A", c.script(b), inSmallTransactions, func(l *lockset.Config, _ *unitofwork.Config) { l.Logger = log.logger() })
+				_, stage, _ := fewAccounts()
+				require.NoError(t, client.Do(t.Context(), keysOfFew(), stage))
+				if c.says == "" {
+					require.Empty(t, log.text())
+				} else {
+					require.Contains(t, log.text(), c.says)
+				}
+			})
+		})
+	}
 }

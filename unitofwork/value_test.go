@@ -1,8 +1,10 @@
 package unitofwork
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 )
 
@@ -23,4 +25,54 @@ func TestOneTextForEachNumber(t *testing.T) {
 	for _, none := range []string{"", "seven", "1e9999", "0x10", "1/2", "Inf", "1_000"} {
 		require.Equal(t, none, numberText(none), "as it is")
 	}
+}
+
+// An item is plain if DynamoDB takes it wherever it takes another with the same types
+// of attributes: then one of them is tried for all.
+func TestWhatIsPlain(t *testing.T) {
+	nested := func(levels int, wrap func(types.AttributeValue) types.AttributeValue) (v types.AttributeValue) {
+		v = textValue("x")
+		for range levels {
+			v = wrap(v)
+		}
+		return v
+	}
+	inList := func(v types.AttributeValue) types.AttributeValue {
+		return &types.AttributeValueMemberL{Value: []types.AttributeValue{v}}
+	}
+	inMap := func(v types.AttributeValue) types.AttributeValue {
+		return &types.AttributeValueMemberM{Value: values{"v": v}}
+	}
+	named := func(name string) types.AttributeValue {
+		return &types.AttributeValueMemberM{Value: values{name: textValue("x")}}
+	}
+	for name, c := range map[string]struct {
+		v     types.AttributeValue
+		plain bool
+	}{
+		"text":                          {textValue("x"), true},
+		"bytes":                         {&types.AttributeValueMemberB{Value: []byte{1}}, true},
+		"no bytes":                      {&types.AttributeValueMemberB{Value: []byte{}}, true},
+		"bytes that are none":           {&types.AttributeValueMemberB{}, false},
+		"null":                          {&types.AttributeValueMemberNULL{Value: true}, true},
+		"a null that is none":           {&types.AttributeValueMemberNULL{}, false},
+		"a set of bytes":                {&types.AttributeValueMemberBS{Value: [][]byte{{1}, {2}}}, true},
+		"a set of texts":                {&types.AttributeValueMemberSS{Value: []string{"a", "b"}}, true},
+		"a set with a text twice":       {&types.AttributeValueMemberSS{Value: []string{"a", "b", "a"}}, false},
+		"a set of integers":             {&types.AttributeValueMemberNS{Value: []string{"1", "-2"}}, true},
+		"a number as DynamoDB has most": {number(42), true},
+		"a number with an exponent":     {&types.AttributeValueMemberN{Value: "1e3"}, false},
+		"lists, as deep as they may be": {nested(maxNesting-1, inList), true},
+		"lists, deeper":                 {nested(maxNesting, inList), false},
+		"maps, as deep as they may be":  {nested(maxNesting-1, inMap), true},
+		"maps, deeper":                  {nested(maxNesting, inMap), false},
+		"a name of a map":               {named("x"), true},
+		"no name":                       {named(""), false},
+		"a long name":                   {named(strings.Repeat("x", maxName)), false},
+		"no value":                      {nil, false},
+	} {
+		require.Equal(t, c.plain, isPlain(values{"v": c.v}), name)
+	}
+	require.True(t, isPlain(values{"v": textValue(strings.Repeat("x", maxItem*8/10))}))
+	require.False(t, isPlain(values{"v": textValue(strings.Repeat("x", maxItem*95/100))}))
 }

@@ -93,4 +93,18 @@ var ofFencing = []mutant{
 		new:    `name.GreaterThanEqual(expression.Value`,
 		by:     check{in: "fencing", test: "TestAFencedWrite"},
 	},
+	{
+		clause: "the name of a guard's table is one name",
+		file:   "fencing/sql.go",
+		old:    "strings.ReplaceAll(part, `\"`, `\"\"`)",
+		new:    `part`,
+		by:     check{in: "fencing", test: "TestAGuardRefusesBadInput"},
+	},
+	{
+		clause: "a placeholder begins where its sign is",
+		file:   "internal/expressions/expressions.go",
+		old:    ` && !strings.ContainsRune("#:", rune(expression[i]))`,
+		new:    ``,
+		by:     check{in: "internal/expressions", test: "TestLex"},
+	},
 }

@@ -152,8 +152,8 @@ var ofHolding = []mutant{
 	{
 		clause: "a set that was lost by the end of its re-stamping was not acquired",
 		file:   "lockset/acquire.go",
-		old:    "	if a.group.Context().Err() != nil {\n		return context.Cause(a.group.Context())\n	}\n	return nil\n",
-		new:    "	return nil\n",
+		old:    "\treturn context.Cause(a.group.Context())\n}\n\n// restampsAtOnce",
+		new:    "\treturn nil\n}\n\n// restampsAtOnce",
 		by:     check{in: "lockset", test: "TestASetLostWhileItIsRestampedIsNotAcquired"},
 	},
 	{
@@ -169,5 +169,19 @@ var ofHolding = []mutant{
 		old:    `c.MaxAge >= c.Retention`,
 		new:    `c.MaxAge > 10*c.Retention`,
 		by:     check{in: "lockset", test: "TestConfigIsChecked"},
+	},
+	{
+		clause: "who stops after the deadline has lost",
+		file:   "heartbeat/heartbeat.go",
+		old:    `if time.Until(g.Deadline()) <= 0 { // nobody`,
+		new:    `if time.Until(g.Deadline()) <= -g.cfg.MaxAge { // nobody`,
+		by:     check{in: "heartbeat", test: "TestAStopAfterTheDeadlineIsALossWithoutTheWatchdog"},
+	},
+	{
+		clause: "an answer that is missing confirms nothing",
+		file:   "lockset/set.go",
+		old:    `if err == nil && len(out.Responses) != len(keys) {`,
+		new:    `if err == nil && len(out.Responses) < 0 {`,
+		by:     check{in: "lockset", test: "TestWhatARenewalProves"},
 	},
 }

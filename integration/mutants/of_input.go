@@ -110,8 +110,8 @@ var ofInput = []mutant{
 	{
 		clause: "a later stamp does not say that a step without a row was done",
 		file:   "unitofwork/apply.go",
-		old:    `!ok || found != a.j.token {`,
-		new:    `!ok || found < a.j.token {`,
+		old:    `; found != a.j.token {`,
+		new:    `; found < a.j.token {`,
 		by:     check{in: "unitofwork", test: "FuzzUnitTable"},
 	},
 	{

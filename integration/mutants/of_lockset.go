@@ -230,6 +230,13 @@ var ofTakingOver = []mutant{
 		new:    `	for _, e := range rows[0].below[:min(len(rows[0].below), 1)] {`,
 		by:     check{in: "lockset", test: "TestTheDeadAmongTheLivingBelowAreBuriedInTime"},
 	},
+	{
+		clause: "what is looked at is not forgotten",
+		file:   "lockset/sightings.go",
+		old:    `now.Sub(old.used) > s.keep`,
+		new:    `now.Sub(old.since) > s.keep`,
+		by:     check{in: "lockset", test: "TestSightingsKeepWhatIsLookedAt"},
+	},
 }
 
 // ofGivingUp: there are no ghost locks.
@@ -345,5 +352,33 @@ var ofGivingUp = []mutant{
 		old:    `context.WithoutCancel(ctx), a.c.cfg.Lease, errGiveUpOver)`,
 		new:    `context.WithoutCancel(ctx), 10*a.c.cfg.Lease, errGiveUpOver)`,
 		by:     check{in: "lockset", test: "TestGivingUpEndsByItself"},
+	},
+	{
+		clause: "a token burned where there was no row goes with time",
+		file:   "lockset/expressions.go",
+		old:    `burnAbsent    = "SET #isReleased = :one, #fence = :token, #expiresAt = :expires"`,
+		new:    `burnAbsent    = "SET #isReleased = :one, #fence = :token"`,
+		by:     check{in: "lockset", test: "TestABurnOfAnAbsentRowExpires"},
+	},
+	{
+		clause: "a burn leaves a row alone that is another's",
+		file:   "lockset/giveup.go",
+		old:    "\t\t\treturn nil // not ours to touch\n",
+		new:    "\t\t\t_ = r\n",
+		by:     check{in: "lockset", test: "TestABurnLeavesAForeignRowAlone"},
+	},
+	{
+		clause: "who gives up releases more than what landed first",
+		file:   "lockset/giveup.go",
+		old:    `held := max(a.secured, landed)`,
+		new:    `held := landed`,
+		by:     check{in: "lockset", test: "TestGivingUpReleasesMoreThanWhatLandedFirst"},
+	},
+	{
+		clause: "an attempt above the one that landed is burned, though it was answered",
+		file:   "lockset/acquire.go",
+		old:    `return old.dead && !old.doubts`,
+		new:    `return !old.doubts`,
+		by:     check{in: "lockset", test: "TestACopyOfAnAttemptAboveTheOneThatLandedIsBurned"},
 	},
 }

@@ -79,4 +79,18 @@ var ofReleasing = []mutant{
 		new:    `		unanswered = unanswered && sent.Unanswered > 0`,
 		by:     check{in: "lockset", test: "TestFaultsInRelease"},
 	},
+	{
+		clause: "what could not be freed is not told as released",
+		file:   "lockset/ending.go",
+		old:    "if len(left) > 0 {\n\t\t\t\treturn fate, err",
+		new:    "if len(left) > 0 && err == nil {\n\t\t\t\treturn fate, err",
+		by:     check{in: "lockset", test: "TestAResolvedSetThatIsNotFree"},
+	},
+	{
+		clause: "a set that was resolved has nothing left to release",
+		file:   "lockset/ending.go",
+		old:    "others to take over\n\t\te.set.turn <- stake{}\n",
+		new:    "others to take over\n\t\te.set.turn <- stake{left: e.plan}\n",
+		by:     check{in: "lockset", test: "TestAResolvedSetIsReleased"},
+	},
 }

@@ -97,4 +97,25 @@ var ofAsking = []mutant{
 		new:    `grown+time.Duration(Jitter("", n)*`,
 		by:     check{in: "internal/requests", test: "TestPausesDependOnWhoSends"},
 	},
+	{
+		clause: "a request timeout is no answer",
+		file:   "internal/requests/kind.go",
+		old:    `, "RequestTimeout"`,
+		new:    ``,
+		by:     check{in: "internal/requests", test: "TestKindOfAnswersAsTheSDKReadsThem"},
+	},
+	{
+		clause: "a statement that is neither done nor refused had no answer",
+		file:   "internal/requests/kind.go",
+		old:    "\tdefault:\n\t\treturn NoAnswer\n\t}\n}\n\nfunc serverSide",
+		new:    "\tdefault:\n\t\treturn Refused\n\t}\n}\n\nfunc serverSide",
+		by:     check{in: "internal/requests", test: "TestTheKindOfAStatement"},
+	},
+	{
+		clause: "a table with another key is not taken for the one wanted",
+		file:   "internal/requests/table.go",
+		old:    `want != has {`,
+		new:    `want != has && want == "" {`,
+		by:     check{in: "internal/requests", test: "TestCreateTable"},
+	},
 }

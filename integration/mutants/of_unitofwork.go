@@ -156,6 +156,27 @@ var ofCommitting = []mutant{
 		new:    `	u.unlink = context.AfterFunc(ctx,`,
 		by:     check{in: "unitofwork", test: "TestALostUnitIsToldAndWritesNothing"},
 	},
+	{
+		clause: "a record with the unit's own token was written by another",
+		file:   "unitofwork/commit.go",
+		old:    `found >= u.set.Token()`,
+		new:    `found > u.set.Token()`,
+		by:     check{in: "unitofwork", test: "TestARecordWithTheUnitsOwnToken"},
+	},
+	{
+		clause: "a function that failed with its locks is started over",
+		file:   "unitofwork/do.go",
+		old:    "\t\tnext = StartOver\n",
+		new:    ``,
+		by:     check{in: "unitofwork", test: "TestAFunctionThatFailsWithItsLocksIsStartedOver"},
+	},
+	{
+		clause: "a unit has one attempt at least",
+		file:   "unitofwork/do.go",
+		old:    `o.Attempts < 1`,
+		new:    `o.Attempts < 0`,
+		by:     check{in: "unitofwork", test: "TestOptionsThatCannotBe"},
+	},
 }
 
 // ofStaging: every write has a guard that is held, and a fence.

@@ -124,23 +124,17 @@ func Code(r types.CancellationReason) string {
 	return *r.Code
 }
 
-// KindOfStatement is KindOf for the error of one statement of a batch.
+// KindOfStatement tells what the error of one statement of a batch proves about that
+// statement. Nobody sends one of them again for what it says, so all that is neither
+// done nor refused is as good as no answer.
 func KindOfStatement(err *types.BatchStatementError) Kind {
-	if err == nil {
+	switch {
+	case err == nil:
 		return Done
-	}
-	switch err.Code {
-	case types.BatchStatementErrorCodeEnumConditionalCheckFailed:
+	case err.Code == types.BatchStatementErrorCodeEnumConditionalCheckFailed:
 		return Refused
-	case types.BatchStatementErrorCodeEnumTransactionConflict,
-		types.BatchStatementErrorCodeEnumThrottlingError,
-		types.BatchStatementErrorCodeEnumRequestLimitExceeded,
-		types.BatchStatementErrorCodeEnumProvisionedThroughputExceeded:
-		return Busy
-	case types.BatchStatementErrorCodeEnumInternalServerError:
-		return NoAnswer
 	default:
-		return Invalid
+		return NoAnswer
 	}
 }
 

@@ -196,6 +196,8 @@ func capacity(out any) float64 {
 		one(o.ConsumedCapacity)
 	case *dynamodb.UpdateItemOutput:
 		one(o.ConsumedCapacity)
+	case *dynamodb.QueryOutput:
+		one(o.ConsumedCapacity)
 	case *dynamodb.TransactWriteItemsOutput:
 		add(o.ConsumedCapacity...)
 	case *dynamodb.TransactGetItemsOutput:

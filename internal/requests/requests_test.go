@@ -84,31 +84,37 @@ func TestKindOfAnswersAsTheSDKReadsThem(t *testing.T) {
 		handler http.HandlerFunc
 		kind    requests.Kind
 	}{
-		"done":                     {answer(200, `{}`), requests.Done},
-		"condition":                {answer(400, failed), requests.Refused},
-		"a reason is a condition":  {answer(400, reasons("None", "TransactionConflict", "ConditionalCheckFailed")), requests.Refused},
-		"conflict in the reasons":  {answer(400, reasons("None", "TransactionConflict")), requests.Busy},
-		"throttled in the reasons": {answer(400, reasons("ThrottlingError")), requests.Busy},
-		"throughput in reasons":    {answer(400, reasons("ProvisionedThroughputExceeded")), requests.Busy},
-		"invalid in the reasons":   {answer(400, reasons("None", "ValidationError")), requests.Invalid},
-		"too large in the reasons": {answer(400, reasons("ItemCollectionSizeLimitExceeded", "TransactionConflict")), requests.Invalid},
-		"cancelled for no reason":  {answer(400, reasons()), requests.Invalid},
-		"conflict":                 {answer(400, code("TransactionConflictException")), requests.Busy},
-		"throughput":               {answer(400, code("ProvisionedThroughputExceededException")), requests.Busy},
-		"throttled":                {answer(400, code("ThrottlingException")), requests.Busy},
-		"request limit":            {answer(400, code("RequestLimitExceeded")), requests.Busy},
-		"in progress":              {answer(400, code("TransactionInProgressException")), requests.InProgress},
-		"validation":               {answer(400, code("ValidationException")), requests.Invalid},
-		"no table":                 {answer(400, code("ResourceNotFoundException")), requests.Invalid},
-		"access denied":            {answer(400, code("AccessDeniedException")), requests.Invalid},
-		"token mismatch":           {answer(400, code("IdempotentParameterMismatchException")), requests.Invalid},
-		"internal error":           {answer(500, code("InternalServerError")), requests.NoAnswer},
-		"unavailable":              {answer(503, `<html>busy</html>`), requests.NoAnswer},
-		"a proxy's page":           {answer(400, `<html>no</html>`), requests.NoAnswer},
-		"an empty error":           {answer(400, ``), requests.NoAnswer},
-		"broken answer":            {broken(200, `{"ConsumedCapacity":{"CapacityUnits":1}}`), requests.NoAnswer},
-		"broken refusal":           {broken(400, failed), requests.NoAnswer},
-		"broken cancellation":      {broken(400, reasons("ConditionalCheckFailed", "None")), requests.NoAnswer},
+		"done":                       {answer(200, `{}`), requests.Done},
+		"condition":                  {answer(400, failed), requests.Refused},
+		"a reason is a condition":    {answer(400, reasons("None", "TransactionConflict", "ConditionalCheckFailed")), requests.Refused},
+		"conflict in the reasons":    {answer(400, reasons("None", "TransactionConflict")), requests.Busy},
+		"throttled in the reasons":   {answer(400, reasons("ThrottlingError")), requests.Busy},
+		"throughput in reasons":      {answer(400, reasons("ProvisionedThroughputExceeded")), requests.Busy},
+		"invalid in the reasons":     {answer(400, reasons("None", "ValidationError")), requests.Invalid},
+		"too large in the reasons":   {answer(400, reasons("ItemCollectionSizeLimitExceeded", "TransactionConflict")), requests.Invalid},
+		"cancelled for no reason":    {answer(400, reasons()), requests.Invalid},
+		"conflict":                   {answer(400, code("TransactionConflictException")), requests.Busy},
+		"throughput":                 {answer(400, code("ProvisionedThroughputExceededException")), requests.Busy},
+		"throttled":                  {answer(400, code("ThrottlingException")), requests.Busy},
+		"throttled, another name":    {answer(400, code("Throttling")), requests.Busy},
+		"throttled, as a reason is":  {answer(400, code("ThrottlingError")), requests.Busy},
+		"request timeout":            {answer(400, code("RequestTimeout")), requests.NoAnswer},
+		"internal failure":           {answer(400, code("InternalFailure")), requests.NoAnswer},
+		"a reason without a code":    {answer(400, reasons("", "TransactionConflict")), requests.Busy},
+		"a reason of no code at all": {answer(400, fmt.Sprintf(canceled, `{}, {"Code":"TransactionConflict"}`)), requests.Busy},
+		"request limit":              {answer(400, code("RequestLimitExceeded")), requests.Busy},
+		"in progress":                {answer(400, code("TransactionInProgressException")), requests.InProgress},
+		"validation":                 {answer(400, code("ValidationException")), requests.Invalid},
+		"no table":                   {answer(400, code("ResourceNotFoundException")), requests.Invalid},
+		"access denied":              {answer(400, code("AccessDeniedException")), requests.Invalid},
+		"token mismatch":             {answer(400, code("IdempotentParameterMismatchException")), requests.Invalid},
+		"internal error":             {answer(500, code("InternalServerError")), requests.NoAnswer},
+		"unavailable":                {answer(503, `<html>busy</html>`), requests.NoAnswer},
+		"a proxy's page":             {answer(400, `<html>no</html>`), requests.NoAnswer},
+		"an empty error":             {answer(400, ``), requests.NoAnswer},
+		"broken answer":              {broken(200, `{"ConsumedCapacity":{"CapacityUnits":1}}`), requests.NoAnswer},
+		"broken refusal":             {broken(400, failed), requests.NoAnswer},
+		"broken cancellation":        {broken(400, reasons("ConditionalCheckFailed", "None")), requests.NoAnswer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := served(t, c.handler)
@@ -120,6 +126,10 @@ func TestKindOfAnswersAsTheSDKReadsThem(t *testing.T) {
 			require.Equal(t, c.kind, kind, "%v", err)
 		})
 	}
+}
+
+// Whether a request left this process is known only if it never could.
+func TestKindOfWhatHasNoAnswerAtAll(t *testing.T) {
 	t.Run("nobody there", func(t *testing.T) {
 		db := served(t, nil)
 		server := httptest.NewServer(nil)
@@ -276,4 +286,30 @@ func TestPausesDependOnWhoSends(t *testing.T) {
 		}
 		require.Len(t, pauses, 3)
 	})
+}
+
+// Whoever looks at requests is told what each consumed, of whatever operation.
+func TestTheCapacityOfEveryOperationIsTold(t *testing.T) {
+	one := &types.ConsumedCapacity{CapacityUnits: aws.Float64(2.5)}
+	two := []types.ConsumedCapacity{{CapacityUnits: aws.Float64(4)}, {CapacityUnits: aws.Float64(6)}, {}}
+	consumes(t, 2.5, &dynamodb.GetItemOutput{ConsumedCapacity: one})
+	consumes(t, 2.5, &dynamodb.UpdateItemOutput{ConsumedCapacity: one})
+	consumes(t, 2.5, &dynamodb.QueryOutput{ConsumedCapacity: one})
+	consumes(t, 10, &dynamodb.TransactWriteItemsOutput{ConsumedCapacity: two})
+	consumes(t, 10, &dynamodb.TransactGetItemsOutput{ConsumedCapacity: two})
+	consumes(t, 10, &dynamodb.BatchExecuteStatementOutput{ConsumedCapacity: two})
+	consumes(t, 0, &dynamodb.GetItemOutput{})
+}
+
+func consumes[O any](t *testing.T, want float64, out *O) {
+	t.Helper()
+	var told []requests.Attempt
+	caller := &requests.Caller{Attempt: time.Second, Patience: time.Minute, Observe: func(a requests.Attempt) { told = append(told, a) }}
+	require.Equal(t, types.ReturnConsumedCapacityTotal, caller.Capacity())
+	_, _, err := requests.Once(t.Context(), caller, "Op", 1, new(int), func(context.Context, *int, ...func(*dynamodb.Options)) (*O, error) {
+		return out, nil
+	})
+	require.NoError(t, err)
+	require.Len(t, told, 1)
+	require.InDelta(t, want, told[0].Capacity, 0, "%T", out)
 }
