@@ -276,12 +276,6 @@ func IsTooLarge(err error) bool {
 	return hasCode(invalid.Err, "ValidationException") && strings.Contains(strings.ToLower(invalid.Err.Error()), "size")
 }
 
-// IsInvalid reports whether DynamoDB found something wrong with the request
-// itself, or cancelled it as a whole.
-func IsInvalid(err error) bool {
-	return hasCode(err, "ValidationException") || errors.As(err, new(*types.TransactionCanceledException))
-}
-
 func hasCode(err error, code string) bool {
 	var api smithy.APIError
 	return errors.As(err, &api) && api.ErrorCode() == code
