@@ -136,7 +136,7 @@ func (c *Client) newAcquisition(ctx context.Context, plan ordering.Plan, o Optio
 		Margin:  c.cfg.Margin,
 		Attempt: c.cfg.AttemptTimeout,
 		MaxAge:  c.cfg.MaxAge,
-		Batch:   renewBatch,
+		Batch:   requests.MaxStatements,
 		Renew:   c.renewer(u),
 		Rand:    u.random(),
 	})
@@ -154,13 +154,20 @@ func (a *acquisition) run(caller context.Context) error {
 	defer cancel(nil)
 	defer context.AfterFunc(a.group.Context(), func() { cancel(context.Cause(a.group.Context())) })()
 
-	most := a.c.cfg.ChunkSize
+	whole := a.c.cfg.ChunkSize
+	most := whole
 	for a.secured < len(a.plan) {
 		chunk, err := a.myTurn(ctx, most)
 		if err != nil {
 			return err
 		}
 		next, err := a.take(ctx, chunk)
+		if half := len(chunk) / 2; half > 0 && requests.IsTooLarge(err) { // as rows with many intents may be
+			a.c.turns.giveBack(a.claim, a.secured+half)
+			whole = chunk[:half].Rows()
+			most = whole
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -173,7 +180,7 @@ func (a *acquisition) run(caller context.Context) error {
 				return err
 			}
 		case next.verdict != await: // also after a success: whole chunks again
-			most = a.c.cfg.ChunkSize
+			most = whole
 		case before > 0: // secure what comes before the row that blocks
 			a.c.turns.giveBack(a.claim, next.at.step)
 			most = a.plan[a.secured:next.at.step].Rows()

@@ -163,20 +163,21 @@ func (e *Ending) Resolve(ctx context.Context) (Fate, error) {
 			e.set.traceReleased()
 			return FateNever, nil
 		}
-		if !errors.As(err, new(*refusal)) {
+		if !errors.As(err, new(*refusal)) && !requests.IsTooLarge(err) {
 			return FateHeld, err
 		}
-		rows, err := c.snapshot(ctx, u.id("g"), e.plan.Keys())
+		fate, err := c.fate(ctx, u, e.set.token, e.plan.Keys())
 		if err != nil {
 			return FateUnknown, err
 		}
-		switch fate := fateOf(rows, u.nonce, e.set.token); fate {
+		switch fate {
 		case FateCommitted:
 			e.set.traceReleased()
 			return fate, nil
 		case FateHeld:
-			// All keys are ours, so an intent refused: it was deleted by hand. Free
-			// the rest; the next round sees what that came to.
+			// All keys are ours, so an intent refused: it was deleted by hand; or all
+			// rows at once are too large. Free what can be; the next round sees what that
+			// came to.
 			if _, err := c.release(ctx, u, e.plan); err != nil {
 				c.cfg.Logger.Warn("holdall: an intent of ours is gone", "unit", u.nonce, "err", err)
 			}
@@ -194,13 +195,39 @@ func (e *Ending) Resolve(ctx context.Context) (Fate, error) {
 	}
 }
 
-// snapshot reads the rows of keys as of one moment.
+// fate asks the rows of a unit's keys what became of its commit.
+func (c *Client) fate(ctx context.Context, u *unit, token fencing.Token, keys []ordering.Key) (Fate, error) {
+	rows, err := c.snapshotAtOnce(ctx, c.caller, u.id("g"), keys)
+	half := len(keys) / 2
+	if half == 0 || !requests.IsTooLarge(err) {
+		return fateOf(rows, u.nonce, token), err
+	}
+	first, err := c.fate(ctx, u, token, keys[:half])
+	if err != nil {
+		return FateUnknown, err
+	}
+	second, err := c.fate(ctx, u, token, keys[half:])
+	return fateOfBoth(first, second), err
+}
+
+// snapshot reads the rows of keys as of one moment, or, if they are too large for
+// one transaction, as of several.
 func (c *Client) snapshot(ctx context.Context, id string, keys []ordering.Key) ([]row, error) {
 	return c.snapshotBy(ctx, c.caller, id, keys)
 }
 
 // snapshotBy has a caller of its own ask: one who does not ask again, say.
-func (c *Client) snapshotBy(ctx context.Context, caller *requests.Caller, id string, keys []ordering.Key) ([]row, error) {
+func (c *Client) snapshotBy(ctx context.Context, caller *requests.Caller, id string, keys []ordering.Key) (rows []row, err error) {
+	err = requests.Halve(keys, requests.IsTooLarge, func(keys []ordering.Key) error {
+		some, err := c.snapshotAtOnce(ctx, caller, id, keys)
+		rows = append(rows, some...)
+		return err
+	})
+	return rows, err
+}
+
+// snapshotAtOnce reads the rows of keys as of one moment.
+func (c *Client) snapshotAtOnce(ctx context.Context, caller *requests.Caller, id string, keys []ordering.Key) ([]row, error) {
 	in := &dynamodb.TransactGetItemsInput{ReturnConsumedCapacity: c.caller.Capacity()}
 	for _, k := range keys {
 		in.TransactItems = append(in.TransactItems, c.RowGet(k))

@@ -55,3 +55,16 @@ func fateOf(rows []row, unit string, token fencing.Token) Fate {
 		return FateNever
 	}
 }
+
+// fateOfBoth is the fate of a unit by two parts of its rows, each of one moment, but
+// not of the same: what was held when the first part was read may have been committed
+// before the second was. That its rows differ proves nothing then, and it counts as
+// held: it may have its keys.
+func fateOfBoth(first, second Fate) Fate {
+	for _, fate := range []Fate{FateCommitted, FateNever, FateHeld} {
+		if first == fate || second == fate {
+			return fate
+		}
+	}
+	return FateUnknown
+}

@@ -188,6 +188,23 @@ func TestFateOf(t *testing.T) {
 	}
 }
 
+// What is read at two moments proves less than what is read at one: that one part is
+// held and nothing is known of the other may be a commit in between.
+func TestFateOfTwoMoments(t *testing.T) {
+	for _, c := range []struct{ first, second, both Fate }{
+		{FateHeld, FateHeld, FateHeld},
+		{FateHeld, FateUnknown, FateHeld},
+		{FateHeld, FateCommitted, FateCommitted},
+		{FateHeld, FateNever, FateNever},
+		{FateUnknown, FateUnknown, FateUnknown},
+		{FateUnknown, FateCommitted, FateCommitted},
+		{FateUnknown, FateNever, FateNever},
+	} {
+		require.Equal(t, c.both, fateOfBoth(c.first, c.second), "%v and %v", c.first, c.second)
+		require.Equal(t, c.both, fateOfBoth(c.second, c.first), "%v and %v", c.second, c.first)
+	}
+}
+
 func TestReleaseIsCutFromTheEndBetweenSteps(t *testing.T) {
 	var keys []ordering.Key
 	for i := range 120 {
@@ -195,7 +212,7 @@ func TestReleaseIsCutFromTheEndBetweenSteps(t *testing.T) {
 	}
 	plan, err := ordering.NewPlan(keys...)
 	require.NoError(t, err)
-	rest, chunk := lastChunk(plan)
+	rest, chunk := lastChunk(plan, 100)
 	require.Len(t, chunk, 50, "two rows a step, 100 actions")
 	require.Equal(t, plan[70:], chunk)
 	require.Len(t, rest, 70)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -12,6 +13,7 @@ import (
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/misuse"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -81,21 +83,20 @@ func (p *Pending) mark(ctx context.Context, table string, progress func(int)) er
 	for rest := p.plan; len(rest) > 0; {
 		var chunk ordering.Plan
 		chunk, rest = rest.Cut(maxActions)
-		ws, id := wants(p.unit.nonce, chunk, 0), p.unit.id("p")
+		id, halves := p.unit.id("p"), 0
 		group.Go(func() error {
-			_, err := p.c.transact(asking, id, p.c.table.mark(ws, vs))
-			var refused *refusal
-			if errors.As(err, &refused) {
-				for i, w := range ws {
-					if _, no := refused.items[i]; no {
-						return &LostError{Key: w.key, Reason: fmt.Errorf("%w, when it was marked", heartbeat.ErrNotOurs)}
-					}
+			return requests.Halve(chunk, requests.IsTooLarge, func(steps []ordering.Step) error {
+				name := id
+				if halves > 0 {
+					name += "." + strconv.Itoa(halves)
 				}
-			}
-			if err == nil {
-				progress(len(chunk))
-			}
-			return err
+				halves++
+				err := p.markAtOnce(asking, name, steps, vs)
+				if err == nil {
+					progress(len(steps))
+				}
+				return err
+			})
 		})
 	}
 	return group.Wait()
@@ -106,6 +107,21 @@ func (p *Pending) made(call string) {
 	if p == nil || p.c == nil {
 		misuse.Of("lockset", "Pending."+call, "the Pending was not made by Set.Pend or Client.PendingOf")
 	}
+}
+
+// markAtOnce marks steps in one transaction.
+func (p *Pending) markAtOnce(ctx context.Context, id string, steps ordering.Plan, vs values) error {
+	ws := wants(p.unit.nonce, steps, 0)
+	_, err := p.c.transact(ctx, id, p.c.table.mark(ws, vs))
+	var refused *refusal
+	if errors.As(err, &refused) {
+		for i, w := range ws {
+			if _, no := refused.items[i]; no {
+				return &LostError{Key: w.key, Reason: fmt.Errorf("%w, when it was marked", heartbeat.ErrNotOurs)}
+			}
+		}
+	}
+	return err
 }
 
 // RequestID returns a new request token, distinct from all others.

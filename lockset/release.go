@@ -8,11 +8,12 @@ import (
 
 	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/oneline"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
 
 // maxActions is how many actions a transaction of DynamoDB has at most.
-const maxActions = 100
+const maxActions = requests.MaxActions
 
 // release frees steps in reverse, as many as fit into each transaction. It goes
 // on after a failure with what does not depend on it, and returns the steps
@@ -20,9 +21,9 @@ const maxActions = 100
 // ours any more is a *LostError among them, and not in left.
 func (c *Client) release(ctx context.Context, u *unit, steps ordering.Plan) (left ordering.Plan, err error) {
 	var errs []error
-	for len(steps) > 0 {
+	for most := maxActions; len(steps) > 0; {
 		var chunk ordering.Plan
-		steps, chunk = lastChunk(steps)
+		steps, chunk = lastChunk(steps, most)
 		chunk, waits := independent(chunk, left)
 		left = append(waits, left...)
 		if len(chunk) == 0 {
@@ -30,6 +31,11 @@ func (c *Client) release(ctx context.Context, u *unit, steps ordering.Plan) (lef
 		}
 		lost, err := c.releaseChunk(ctx, u, chunk)
 		errs = append(errs, lost...)
+		if requests.IsTooLarge(err) && len(chunk) > 1 { // as rows with many intents may be
+			most = chunk.Rows() / 2
+			steps = slices.Concat(steps, chunk)
+			continue
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("release %d keys from %q: %w", len(chunk), string(chunk[0].Key), err))
 			left = append(slices.Clone(chunk), left...)
@@ -39,10 +45,10 @@ func (c *Client) release(ctx context.Context, u *unit, steps ordering.Plan) (lef
 	return left, oneline.Join(errs...)
 }
 
-// lastChunk cuts off the last steps that fit into one transaction.
-func lastChunk(steps ordering.Plan) (rest, chunk ordering.Plan) {
+// lastChunk cuts off the last steps that have so many rows at most.
+func lastChunk(steps ordering.Plan, most int) (rest, chunk ordering.Plan) {
 	first, rows := len(steps), 0
-	for first > 0 && (first == len(steps) || rows+steps[first-1].Rows() <= maxActions) {
+	for first > 0 && (first == len(steps) || rows+steps[first-1].Rows() <= most) {
 		first--
 		rows += steps[first].Rows()
 	}

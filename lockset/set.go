@@ -213,9 +213,6 @@ func (s *Set) traceReleased() {
 	}
 }
 
-// renewBatch is how many statements a BatchExecuteStatement has at most.
-const renewBatch = 25
-
 // renewer returns the function that renews a unit's keys. Its condition names
 // the unit, never the RVN before, so an answer lost on the way changes nothing.
 // Every round writes an RVN of its own, higher than all of the unit's before, and

@@ -31,7 +31,7 @@ import (
 
 // MaxActions is how many lock rows and writes one transaction has at most: what
 // DynamoDB takes.
-const MaxActions = 100
+const MaxActions = requests.MaxActions
 
 // Config says how units are kept. The zero value of every field is its default.
 type Config struct {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -64,7 +62,7 @@ func (u *Unit) decideHow(ctx context.Context) error {
 	}
 	err := u.options.fits(u.plan, len(writes), u.c.cfg.TransactionSize)
 	switch journals := u.c.cfg.Table != ""; {
-	case journals && (err != nil || sizeOf(writes) > maxSize):
+	case journals && (err != nil || !sizeOf(writes).Fits(requests.Room)):
 		return u.commitByJournal(ctx, writes, nil)
 	case err != nil:
 		return u.release(ctx, err)
@@ -79,6 +77,14 @@ func (u *Unit) decideHow(ctx context.Context) error {
 		return u.release(ctx, u.notCommitted(err, Decide))
 	}
 	return u.write(ctx, ending, writes)
+}
+
+// sizeOf is the size of what is staged.
+func sizeOf(writes []write) (size requests.Size) {
+	for _, w := range writes {
+		size = size.Plus(requests.SizeOf(w.item))
+	}
+	return size
 }
 
 // write sends the commit and finds out what became of it.
@@ -96,7 +102,7 @@ func (u *Unit) write(ctx context.Context, ending *lockset.Ending, writes []write
 		u.committed(len(writes))
 		return nil
 	}
-	if u.c.cfg.Table != "" && sent.Unanswered == 0 && u.mayBeTooLarge(err) {
+	if u.c.cfg.Table != "" && sent.Unanswered == 0 && requests.IsTooLarge(err) {
 		ending.Return()
 		return u.commitByJournal(ctx, writes, ending)
 	}
@@ -166,23 +172,6 @@ func (u *Unit) send(ctx context.Context, ending *lockset.Ending, actions []types
 	return u.c.transact(ctx, ending.RequestID(), actions, tables...)
 }
 
-// mayBeTooLarge reports whether a transaction was refused as a whole, for its size,
-// and for nothing that is said of one of its actions: items count as they are
-// stored, which the caller cannot know.
-func (u *Unit) mayBeTooLarge(err error) bool {
-	var invalid *lockset.TableError
-	var canceled *types.TransactionCanceledException
-	switch {
-	case !errors.As(err, &invalid) || !requests.IsInvalid(invalid.Err):
-		return false
-	case errors.As(err, &canceled):
-		return !slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool {
-			return requests.Code(r) != requests.ReasonNone
-		})
-	}
-	return strings.Contains(strings.ToLower(invalid.Err.Error()), "size")
-}
-
 var errLate = errors.New("the commit was not answered before the locks' deadline")
 
 func (u *Unit) notCommitted(err error, next Next) *CommitError {
@@ -198,6 +187,8 @@ func (u *Unit) explain(ctx context.Context, ending *lockset.Ending, writes []wri
 		return u.notCommitted(err, StartOver)
 	case errors.As(err, new(*lockset.NoAnswerError)): // which wraps the last answer
 		return u.notCommitted(err, NextOf(err))
+	case requests.IsTooLarge(err):
+		return u.tooLarge(writes, err)
 	case !errors.As(err, &canceled):
 		return u.notCommitted(u.c.nameTable(ctx, u.set.Unit(), err, writes), FixCall)
 	}
@@ -217,6 +208,18 @@ func (u *Unit) explain(ctx context.Context, ending *lockset.Ending, writes []wri
 		}
 	}
 	return u.explainWrites(writes, ofWrites, err)
+}
+
+// tooLarge says which staged write is too large by itself, if one is.
+func (u *Unit) tooLarge(writes []write, err error) *CommitError {
+	refused := u.notCommitted(err, FixCall)
+	for _, w := range writes {
+		if size := requests.SizeOf(w.item); size.Stored > requests.MaxItem || size.Sent > requests.MaxSent {
+			refused.Key, refused.Table, refused.Record = w.holder, w.table, w.record
+			break
+		}
+	}
+	return refused
 }
 
 // explainWrites says which staged write was refused: one whose record has a

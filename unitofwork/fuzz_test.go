@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdall/holdall/internal/arbitrary"
 	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -208,9 +209,9 @@ func FuzzRecord(f *testing.F) {
 		}
 		const s, n, b, boolean = "S", "N", "B", "BOOL"
 
-		whole := is(attrDigest, b) && valueSize(item[attrDigest]) == sha256.Size
+		whole := is(attrDigest, b) && requests.ValueSize(item[attrDigest]) == sha256.Size
 		found, err := parseRecord(item)
-		require.Equal(t, whole && is(attrCommittedBy, s) && valueSize(item[attrCommittedBy]) > 0, err == nil)
+		require.Equal(t, whole && is(attrCommittedBy, s) && requests.ValueSize(item[attrCommittedBy]) > 0, err == nil)
 		require.Equal(t, err == nil, found != nil)
 
 		v, err := parseVerdict(item)

@@ -19,6 +19,7 @@ import (
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/expressions"
 	"github.com/holdall/holdall/internal/oneline"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -41,6 +42,11 @@ type journal struct {
 type applied struct {
 	table, record string
 	item          types.TransactWriteItem
+	size          requests.Size // of item
+}
+
+func newApplied(table, record string, item types.TransactWriteItem) applied {
+	return applied{table, record, item, requests.SizeOf(item)}
 }
 
 // head is the first line of a journal, in JSON as all lines are.
@@ -175,7 +181,7 @@ func readJournal(unit string, r io.Reader) (*journal, error) {
 		if err != nil {
 			return nil, err
 		}
-		j.writes[line.Step] = append(j.writes[line.Step], applied{line.Table, line.Record, item})
+		j.writes[line.Step] = append(j.writes[line.Step], newApplied(line.Table, line.Record, item))
 	}
 	if _, err := lines.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("it goes on after its end")

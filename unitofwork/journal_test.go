@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/expressions"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -58,7 +59,7 @@ func journalOf(t testing.TB, item values) *journal {
 	require.NoError(t, err)
 	s := newStamper("_fence", ofToken)
 	key := values{"ID": textValue("1"), "sort key": number(2)}
-	put := applied{"things", "ID=1", s.onlyNewer(types.TransactWriteItem{Put: &types.Put{TableName: aws.String("things"), Item: item}})}
+	put := newApplied("things", "ID=1", s.onlyNewer(types.TransactWriteItem{Put: &types.Put{TableName: aws.String("things"), Item: item}}))
 	update, err := s.stamp(types.TransactWriteItem{Update: &types.Update{
 		TableName: aws.String("things"), Key: key, UpdateExpression: aws.String("SET #a.#b = :v, c = if_not_exists(c, :w) REMOVE d[0]"),
 		ConditionExpression:       aws.String("attribute_exists(#only)"),
@@ -69,7 +70,7 @@ func journalOf(t testing.TB, item values) *journal {
 	del, err := s.stamp(types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String("other.things"), Key: key}})
 	require.NoError(t, err)
 	return &journal{unit: ofUnit, locks: "locks", token: ofToken, fence: "_fence", plan: plan, writes: [][]applied{
-		{put}, {{"things", "the update", s.onlyNewer(update)}, {"other.things", `a "deletion"`, s.onlyNewer(del)}}, nil, nil,
+		{put}, {newApplied("things", "the update", s.onlyNewer(update)), newApplied("other.things", `a "deletion"`, s.onlyNewer(del))}, nil, nil,
 	}}
 }
 
@@ -205,7 +206,7 @@ func TestAJournalIsCutIntoRows(t *testing.T) {
 				require.NotEmpty(t, body)
 				require.LessOrEqual(t, len(body), journalRow)
 				row := journalRowOf("units", ofUnit, i, body, true)
-				require.Less(t, itemSize(row.ExpressionAttributeValues)+itemSize(row.Key), maxItem)
+				require.Less(t, requests.ItemSize(row.ExpressionAttributeValues)+requests.ItemSize(row.Key), requests.MaxItem)
 			}
 			sum := sha256.Sum256(whole)
 			require.Equal(t, sum[:], digest)

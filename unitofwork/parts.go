@@ -2,7 +2,10 @@ package unitofwork
 
 // Pure: decides, does no I/O.
 
-import "github.com/holdall/holdall/ordering"
+import (
+	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/ordering"
+)
 
 // piece is what a transaction does for one step of a journal: it writes some
 // records and frees the step, or makes sure that it is not free yet.
@@ -12,20 +15,20 @@ type piece struct {
 	frees  bool // the step, with its last writes
 }
 
-// rows is how many actions on the lock table it takes.
-func (p piece) rows() int {
+// lockRow is what an action on the lock table comes to, with a row of common size and
+// the longest of keys.
+var lockRow = requests.Size{Actions: 1, Stored: 2 << 10, Sent: 4 << 10}
+
+func (p piece) size() (size requests.Size) {
+	rows := 1
 	if p.frees {
-		return p.step.Rows()
+		rows = p.step.Rows()
 	}
-	return 1
-}
-
-func (p piece) actions() int { return p.rows() + len(p.writes) }
-
-func (p piece) size() int {
-	size := p.rows() * lockRowSize
+	for range rows {
+		size = size.Plus(lockRow)
+	}
 	for _, w := range p.writes {
-		size += actionSize(w.item)
+		size = size.Plus(w.size)
 	}
 	return size
 }
@@ -33,13 +36,12 @@ func (p piece) size() int {
 // part is one transaction of a journal's application.
 type part []piece
 
-// Limits of a transaction. What stands in a record that is updated, and in a lock
-// row, counts as well, and cannot be known: a transaction that is too large all
-// the same is halved.
-const (
-	maxSize     = 4<<20 - 256<<10
-	lockRowSize = 2 << 10
-)
+// roomFor is how far a transaction of so many actions is filled.
+func roomFor(actions int) requests.Size {
+	room := requests.Room
+	room.Actions = actions
+	return room
+}
 
 // parts cuts a journal's application into transactions, in chains. Steps are
 // freed in reverse order: an intent must outlive what is below it. So within a
@@ -49,7 +51,7 @@ const (
 //
 // A part has most actions at most, but for one of a single step and write.
 func (j *journal) parts(most int) (chains [][]part) {
-	b := binder{most: most}
+	b := binder{room: roomFor(most)}
 	for end := len(j.plan); end > 0; {
 		begin := end - 1
 		for begin > 0 && j.plan[begin-1].Key.Family() == j.plan[end-1].Key.Family() {
@@ -57,7 +59,7 @@ func (j *journal) parts(most int) (chains [][]part) {
 		}
 		var family []piece
 		for i := end - 1; i >= begin; i-- {
-			family = append(family, pieces(j.plan[i], j.writes[i], most)...)
+			family = append(family, pieces(j.plan[i], j.writes[i], b.room)...)
 		}
 		b.add(family)
 		end = begin
@@ -68,12 +70,11 @@ func (j *journal) parts(most int) (chains [][]part) {
 
 // binder fills parts with the pieces of one family after the other.
 type binder struct {
-	most    int
-	chains  [][]part
-	open    part
-	actions int
-	size    int
-	linked  bool // the open part goes on with the family of the part before it
+	room   requests.Size
+	chains [][]part
+	open   part
+	size   requests.Size
+	linked bool // the open part goes on with the family of the part before it
 }
 
 // A family that does not fit into what is left of a part begins a part of its own
@@ -85,21 +86,20 @@ const (
 )
 
 func (b *binder) add(family []piece) {
-	actions, size := 0, 0
+	whole, most := b.size, b.room.Actions
 	for _, p := range family {
-		actions, size = actions+p.actions(), size+p.size()
+		whole = whole.Plus(p.size())
 	}
-	fits := b.actions+actions <= b.most && b.size+size <= maxSize
-	if !fits && ((b.most-b.actions)*100 <= littleLost*b.most || b.linked && len(b.chains[len(b.chains)-1]) >= longChain) {
+	if !whole.Fits(b.room) && ((most-b.size.Actions)*100 <= littleLost*most || b.linked && len(b.chains[len(b.chains)-1]) >= longChain) {
 		b.close()
 	}
 	for i, p := range family {
-		if b.actions+p.actions() > b.most || b.size+p.size() > maxSize {
+		size := p.size()
+		if !b.size.Plus(size).Fits(b.room) {
 			b.close()
 			b.linked = i > 0
 		}
-		b.open = append(b.open, p)
-		b.actions, b.size = b.actions+p.actions(), b.size+p.size()
+		b.open, b.size = append(b.open, p), b.size.Plus(size)
 	}
 }
 
@@ -114,25 +114,21 @@ func (b *binder) close() {
 	default:
 		b.chains = append(b.chains, []part{b.open})
 	}
-	b.open, b.actions, b.size, b.linked = nil, 0, 0, false
+	b.open, b.size, b.linked = nil, requests.Size{}, false
 }
 
-// pieces cuts the writes of one step so that each piece fits into a transaction.
-func pieces(step ordering.Step, writes []applied, most int) (cut []piece) {
-	p := piece{step: step, frees: true}
-	size := p.size()
-	for _, w := range writes {
-		bytes := actionSize(w.item)
-		if len(p.writes) > 0 && (step.Rows()+len(p.writes)+1 > most || size+bytes > maxSize) {
-			p.frees = false
-			cut = append(cut, p)
-			p = piece{step: step, frees: true}
-			size = p.size()
-		}
-		p.writes = append(p.writes, w)
-		size += bytes
+// pieces cuts the writes of one step so that each piece fits into a transaction that
+// frees the step, too.
+func pieces(step ordering.Step, writes []applied, room requests.Size) (cut []piece) {
+	rows := piece{step: step, frees: true}.size()
+	for _, run := range requests.Cut(writes, room.Minus(rows), func(w applied) requests.Size { return w.size }) {
+		cut = append(cut, piece{step: step, writes: run})
 	}
-	return append(cut, p)
+	if len(cut) == 0 {
+		cut = []piece{{step: step}}
+	}
+	cut[len(cut)-1].frees = true
+	return cut
 }
 
 // halves cuts a part that DynamoDB does not take as it is; the first half is to

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -51,12 +52,13 @@ func drawn(t *testing.T, r *rand.Rand) *journal {
 	return j
 }
 
-var longText = strings.Repeat("x", 400<<10)
+// longTexts are of characters of which one is one as sent, and of which one is six.
+var longTexts = []string{strings.Repeat("x", 400<<10), strings.Repeat("\x01", 400<<10)}
 
 func writeOf(n, size int) applied {
-	return applied{"t", fmt.Sprint(n), types.TransactWriteItem{Put: &types.Put{
-		TableName: aws.String("t"), Item: values{"ID": number(int64(n)), "x": textValue(longText[:size])},
-	}}}
+	return newApplied("t", fmt.Sprint(n), types.TransactWriteItem{Put: &types.Put{
+		TableName: aws.String("t"), Item: values{"ID": number(int64(n)), "x": textValue(longTexts[n/10%2][:size])},
+	}})
 }
 
 // freeing is what is known of a step while a plan is carried out.
@@ -75,7 +77,7 @@ func checkParts(t *testing.T, j *journal, chains [][]part, most int) {
 	for c, chain := range chains {
 		last := len(j.plan)
 		for n, p := range chain {
-			actions, size := 0, 0
+			size := requests.Size{}
 			linked := n == 0
 			for _, piece := range p {
 				key := piece.step.Key
@@ -98,17 +100,20 @@ func checkParts(t *testing.T, j *journal, chains [][]part, most int) {
 				if piece.frees {
 					rows = piece.step.Rows()
 				}
-				actions, size = actions+rows+len(piece.writes), size+rows*lockRowSize
+				for range rows {
+					size = size.Plus(lockRow)
+				}
 				for _, w := range piece.writes {
 					s.writes = append(s.writes, w.record)
-					size += itemSize(w.item.Put.Item)
+					size = size.Plus(requests.SizeOf(w.item))
 				}
 			}
 			require.NotEmpty(t, p)
 			require.True(t, linked, "part %d of chain %d has nothing to wait for", n, c)
 			if len(p) > 1 || len(p[0].writes) > 1 {
-				require.LessOrEqual(t, actions, most)
-				require.LessOrEqual(t, size, maxSize)
+				require.LessOrEqual(t, size.Actions, most)
+				require.LessOrEqual(t, size.Stored, requests.Room.Stored)
+				require.LessOrEqual(t, size.Sent, requests.Room.Sent)
 			}
 		}
 	}
@@ -144,7 +149,7 @@ func shape(chains [][]part) (actions [][]int) {
 		for _, p := range chain {
 			n := 0
 			for _, piece := range p {
-				n += piece.actions()
+				n += piece.size().Actions
 			}
 			of = append(of, n)
 		}
@@ -299,45 +304,4 @@ func checkHalves(t *testing.T, j *journal, chain []part) {
 	}
 	require.Equal(t, -1, at)
 	require.Empty(t, writes)
-}
-
-// DynamoDB's guide says how large an item is: names and text by their bytes,
-// a truth value or null one, a list or map three and one for each that is in it.
-func TestSizesAreDynamoDBs(t *testing.T) {
-	for name, c := range map[string]struct {
-		item values
-		size int
-	}{
-		"text":           {values{"ID": textValue("abc")}, 2 + 3},
-		"beyond ASCII":   {values{"ż": textValue("🐢")}, 2 + 4},
-		"nothing":        {values{"a": textValue("")}, 1},
-		"two":            {values{"a": textValue("b"), "cd": textValue("ef")}, 2 + 4},
-		"bytes":          {values{"a": &types.AttributeValueMemberB{Value: make([]byte, 1000)}}, 1001},
-		"true":           {values{"a": &types.AttributeValueMemberBOOL{Value: true}}, 2},
-		"null":           {values{"a": &types.AttributeValueMemberNULL{Value: true}}, 2},
-		"one digit":      {values{"a": number(7)}, 1 + 2},
-		"three digits":   {values{"a": number(123)}, 1 + 3},
-		"sixteen digits": {values{"a": number(1_700_000_000_000_000)}, 1 + 9},
-		"set of text":    {values{"a": &types.AttributeValueMemberSS{Value: []string{"b", "cd"}}}, 1 + 3},
-		"set of numbers": {values{"a": &types.AttributeValueMemberNS{Value: []string{"1", "22"}}}, 1 + 2 + 2},
-		"set of bytes":   {values{"a": &types.AttributeValueMemberBS{Value: [][]byte{{1}, {2, 3}}}}, 1 + 3},
-		"empty list":     {values{"a": &types.AttributeValueMemberL{}}, 1 + 3},
-		"list": {values{"a": &types.AttributeValueMemberL{Value: []types.AttributeValue{textValue("bc"), number(1)}}},
-			1 + 3 + 1 + 2 + 1 + 2},
-		"empty map": {values{"a": &types.AttributeValueMemberM{}}, 1 + 3},
-		"map":       {values{"a": &types.AttributeValueMemberM{Value: values{"bc": textValue("def")}}}, 1 + 3 + 1 + 2 + 3},
-	} {
-		t.Run(name, func(t *testing.T) {
-			require.Equal(t, c.size, itemSize(c.item))
-			key := values{"ID": textValue("1")}
-			for kind, of := range map[int]types.TransactWriteItem{
-				c.size:     {Put: &types.Put{Item: c.item}},
-				3:          {Delete: &types.Delete{Key: key, ExpressionAttributeValues: c.item}},
-				c.size + 3: {Update: &types.Update{Key: key, ExpressionAttributeValues: c.item}},
-			} {
-				require.Equal(t, kind, actionSize(of))
-			}
-			require.Equal(t, 3, actionSize(types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{Key: key}}))
-		})
-	}
 }

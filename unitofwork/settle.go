@@ -137,9 +137,9 @@ func (c *Client) readBack(ctx context.Context, unit string, found verdict) (*jou
 
 var errNoRow = errors.New("a row of it is missing")
 
-// rowsPerRead is how many rows of a journal one transactional read has: it has 4
-// MB at most.
-const rowsPerRead = 10
+// rowsPerRead is how many rows of a journal one transactional read has, however large
+// they are.
+const rowsPerRead = requests.MaxStored / requests.MaxItem
 
 // bodies reads a journal's rows: so many, or, if that is 0, up to the last.
 func (c *Client) bodies(ctx context.Context, unit string, rows int) (bodies [][]byte, err error) {
@@ -186,9 +186,6 @@ func (c *Client) finish(ctx context.Context, unit string, rows int) error {
 	return nil
 }
 
-// deletesAtOnce is how many statements a BatchExecuteStatement has at most.
-const deletesAtOnce = 25
-
 // forget removes a journal, and then the entry by which Recover finds its unit.
 // What fails is left to Recover.
 func (c *Client) forget(ctx context.Context, unit string, rows int) {
@@ -225,7 +222,7 @@ func (c *Client) removeEntry(ctx context.Context, unit string) error {
 func (c *Client) remove(ctx context.Context, keys []map[string]types.AttributeValue) error {
 	statement := fmt.Sprintf(`DELETE FROM "%s" WHERE "%s"=? AND "%s"=?`, c.cfg.Table, attrUnit, attrPart)
 	for len(keys) > 0 {
-		n := min(len(keys), deletesAtOnce)
+		n := min(len(keys), requests.MaxStatements)
 		in := &dynamodb.BatchExecuteStatementInput{ReturnConsumedCapacity: c.caller.Capacity()}
 		for _, key := range keys[:n] {
 			in.Statements = append(in.Statements, types.BatchStatementRequest{

@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/internal/requests"
 )
 
 // Limits of values, as AWS's guide has them ("Quotas in Amazon DynamoDB").
@@ -29,7 +31,7 @@ const (
 func kinds(item map[string]types.AttributeValue) string {
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(item)) {
-		kind, size := fmt.Sprintf("%T", item[name]), valueSize(item[name])
+		kind, size := fmt.Sprintf("%T", item[name]), requests.ValueSize(item[name])
 		fmt.Fprintf(&text, "%q %s %t %t %t;", name, kind, size == 0, size > maxSortKey, size > maxPartition)
 	}
 	return text.String()
@@ -93,7 +95,7 @@ var errNoText = errors.New("its key is not valid UTF-8: the SDK would send anoth
 // kinds. Of what is not plain only DynamoDB itself knows: how large a number may
 // be, whether two of a set are the same one, what an item near the limit comes to.
 func isPlain(item map[string]types.AttributeValue) bool {
-	if itemSize(item) > maxItem*9/10 {
+	if requests.ItemSize(item) > requests.MaxItem*9/10 {
 		return false
 	}
 	for _, v := range item {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/requests"
 )
 
 // DynamoDB takes these for one number each, and tells all others apart.
@@ -73,6 +75,6 @@ func TestWhatIsPlain(t *testing.T) {
 	} {
 		require.Equal(t, c.plain, isPlain(values{"v": c.v}), name)
 	}
-	require.True(t, isPlain(values{"v": textValue(strings.Repeat("x", maxItem*8/10))}))
-	require.False(t, isPlain(values{"v": textValue(strings.Repeat("x", maxItem*95/100))}))
+	require.True(t, isPlain(values{"v": textValue(strings.Repeat("x", requests.MaxItem*8/10))}))
+	require.False(t, isPlain(values{"v": textValue(strings.Repeat("x", requests.MaxItem*95/100))}))
 }

@@ -16,9 +16,6 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// maxItem is the largest item that DynamoDB takes, in bytes.
-const maxItem = 400 << 10
-
 // journal makes a journal of what was staged, or refuses what cannot be done
 // later without anybody to tell: a *[StageError].
 func (u *Unit) journal(writes []write) (*journal, error) {
@@ -49,7 +46,7 @@ func (u *Unit) journal(writes []write) (*journal, error) {
 		named[w.identity()] = true
 		if w.item.ConditionCheck == nil {
 			step := steps[w.holder]
-			j.writes[step] = append(j.writes[step], applied{w.table, w.record, u.stage.stamper.onlyNewer(w.item)})
+			j.writes[step] = append(j.writes[step], newApplied(w.table, w.record, u.stage.stamper.onlyNewer(w.item)))
 		}
 	}
 	return j, nil
@@ -75,10 +72,10 @@ func (u *Unit) verify(ctx context.Context, writes []write) error {
 	checked := u.c.counter(u.set.Unit(), Checking, len(conditional))
 	group, asking := errgroup.WithContext(ctx)
 	group.SetLimit(rowsAtOnce)
-	for ws := range slices.Chunk(conditional, u.c.cfg.TransactionSize) {
+	for _, ws := range requests.Cut(conditional, roomFor(u.c.cfg.TransactionSize), u.sizeAsked(asCondition)) {
 		r := &request{name: u.set.RequestID()}
 		group.Go(func() error {
-			err := u.ask(asking, r, ws, false)
+			err := u.ask(asking, r, ws, asCondition)
 			checked(len(ws))
 			return err
 		})
@@ -89,10 +86,11 @@ func (u *Unit) verify(ctx context.Context, writes []write) error {
 	examples, apart := examplesOf(writes)
 	group, asking = errgroup.WithContext(ctx)
 	group.SetLimit(rowsAtOnce)
+	room := requests.Room.Minus(requests.SizeOf(never(u.c.cfg.Table, u.set.Unit())))
 	for _, some := range [][]write{examples, apart} {
-		for ws := range slices.Chunk(some, MaxActions-1) {
+		for _, ws := range requests.Cut(some, room, u.sizeAsked(asRehearsal)) {
 			r := &request{name: u.set.RequestID()}
-			group.Go(func() error { return u.ask(asking, r, ws, true) })
+			group.Go(func() error { return u.ask(asking, r, ws, asRehearsal) })
 		}
 	}
 	return group.Wait()
@@ -153,45 +151,58 @@ func (w write) shape() (shape string, alike bool) {
 	return "", false
 }
 
-// ask sends the conditions of some writes, or the writes themselves, to be
-// rehearsed: beside a condition that never holds. What DynamoDB does not take as
-// it is may be too much at once: its halves are asked.
-func (u *Unit) ask(ctx context.Context, r *request, writes []write, rehearse bool) error {
+// asked is what DynamoDB is asked about a write.
+type asked bool
+
+const (
+	asCondition asked = false // does its condition hold?
+	asRehearsal asked = true  // could it be done? Beside a condition that never holds.
+)
+
+// question is the action that asks.
+func (u *Unit) question(w write, as asked) types.TransactWriteItem {
+	if as == asRehearsal {
+		return u.stage.stamper.onlyNewer(w.item)
+	}
+	return condition(w.item, w.table, w.key)
+}
+
+func (u *Unit) sizeAsked(as asked) func(write) requests.Size {
+	return func(w write) requests.Size { return requests.SizeOf(u.question(w, as)) }
+}
+
+// ask asks about some writes. What DynamoDB does not take as it is may be too much at
+// once, or the fault of one of them: its halves are asked.
+func (u *Unit) ask(ctx context.Context, r *request, writes []write, as asked) error {
+	isInvalid := func(err error) bool {
+		return errors.As(err, new(*lockset.TableError)) && !errors.As(err, new(*CommitError))
+	}
+	return requests.Halve(writes, isInvalid, func(ws []write) error { return u.askAtOnce(ctx, r, ws, as) })
+}
+
+func (u *Unit) askAtOnce(ctx context.Context, r *request, writes []write, as asked) error {
 	items := make([]types.TransactWriteItem, 0, len(writes)+1)
 	var tables []string
-	if rehearse {
+	if as == asRehearsal {
 		tables = append(tables, u.c.cfg.Table)
 		items = append(items, never(u.c.cfg.Table, u.set.Unit()))
 	}
 	for _, w := range writes {
-		if rehearse {
-			items = append(items, u.stage.stamper.onlyNewer(w.item))
-		} else {
-			items = append(items, condition(w.item, w.table, w.key))
-		}
-	}
-	for _, w := range writes {
+		items = append(items, u.question(w, as))
 		tables = append(tables, w.table)
 	}
 	_, err := u.c.transact(ctx, r.id(), items, tables...)
 	var canceled *types.TransactionCanceledException
-	var invalid *lockset.TableError
 	switch {
 	case errors.As(err, new(*lockset.NoAnswerError)): // which wraps the last answer
 		return err
-	case errors.As(err, &invalid) && len(writes) > 1:
-		half := len(writes) / 2
-		if err := u.ask(ctx, r, writes[:half], rehearse); err != nil {
-			return err
-		}
-		return u.ask(ctx, r, writes[half:], rehearse)
-	case errors.As(err, &invalid):
+	case errors.As(err, new(*lockset.TableError)) && len(writes) == 1:
 		return &CommitError{Key: writes[0].holder, Table: writes[0].table, Record: writes[0].record, Next: FixCall, Err: err}
-	case !errors.As(err, &canceled):
+	case errors.As(err, new(*lockset.TableError)), !errors.As(err, &canceled):
 		return err
 	}
 	reasons := canceled.CancellationReasons
-	if rehearse {
+	if as == asRehearsal {
 		return u.rehearsed(ctx, r, writes, reasons[min(1, len(reasons)):], err)
 	}
 	return u.explainWrites(writes, reasons, err)
@@ -221,7 +232,7 @@ func (u *Unit) rehearsed(ctx context.Context, r *request, writes []write, reason
 	if err := requests.Sleep(ctx, time.Duration(r.n)*busyPause); err != nil {
 		return err
 	}
-	return u.ask(ctx, r, busy, true)
+	return u.ask(ctx, r, busy, asRehearsal)
 }
 
 // busyPause is the pause before a second rehearsal; it grows with each.

@@ -233,8 +233,8 @@ var ofApplying = []mutant{
 	{
 		clause: "a step is freed with the last of its writes",
 		file:   "unitofwork/parts.go",
-		old:    "\t\t\tp.frees = false\n",
-		new:    ``,
+		old:    `piece{step: step, writes: run})`,
+		new:    `piece{step: step, writes: run, frees: true})`,
 		by:     check{in: "unitofwork", test: "TestPartsKeepTheirInvariants"},
 	},
 	{
@@ -246,23 +246,30 @@ var ofApplying = []mutant{
 	},
 	{
 		clause: "a part is as large as a transaction may be",
-		file:   "unitofwork/parts.go",
-		old:    `b.actions+p.actions() > b.most || b.size+p.size() > maxSize {`,
-		new:    `b.actions+p.actions() > b.most {`,
+		file:   "internal/requests/size.go",
+		old:    `s.Stored <= room.Stored && s.Sent <= room.Sent`,
+		new:    `s.Sent <= room.Sent`,
 		by:     check{in: "unitofwork", test: "TestPartsKeepTheirInvariants"},
 	},
 	{
 		clause: "a part has as many actions as a transaction may have",
-		file:   "unitofwork/parts.go",
-		old:    `b.actions+p.actions() > b.most || b.size+p.size() > maxSize {`,
-		new:    `b.size+p.size() > maxSize {`,
+		file:   "internal/requests/size.go",
+		old:    `s.Actions <= room.Actions && s.Stored`,
+		new:    `s.Stored`,
+		by:     check{in: "unitofwork", test: "TestPartsKeepTheirInvariants"},
+	},
+	{
+		clause: "a part is sent as one request",
+		file:   "internal/requests/size.go",
+		old:    `s.Stored <= room.Stored && s.Sent <= room.Sent`,
+		new:    `s.Stored <= room.Stored`,
 		by:     check{in: "unitofwork", test: "TestPartsKeepTheirInvariants"},
 	},
 	{
 		clause: "large families are carried out at the same time",
 		file:   "unitofwork/parts.go",
-		old:    `	if !fits && (`,
-		new:    `	if !fits && actions <= b.most && (`,
+		old:    `	if !whole.Fits(b.room) && (`,
+		new:    `	if !whole.Fits(b.room) && whole.Actions-b.size.Actions <= most && (`,
 		by:     check{in: "unitofwork", test: "TestLargeFamiliesAreDoneAtTheSameTime"},
 	},
 	{
@@ -289,7 +296,7 @@ var ofApplying = []mutant{
 	{
 		clause: "what DynamoDB will not do is found before the decision",
 		file:   "unitofwork/verify.go",
-		old:    `		group.Go(func() error { return u.ask(asking, r, ws, true) })`,
+		old:    `		group.Go(func() error { return u.ask(asking, r, ws, asRehearsal) })`,
 		new:    `		_, _ = r, ws`,
 		by:     check{in: "unitofwork", test: "TestAWriteOfALargeUnitThatCannotBe"},
 	},
@@ -319,8 +326,8 @@ var ofApplying = []mutant{
 	{
 		clause: "puts near the limit are rehearsed, each",
 		file:   "unitofwork/value.go",
-		old:    `itemSize(item) > maxItem*9/10`,
-		new:    `itemSize(item) > maxItem*11/10`,
+		old:    `> requests.MaxItem*9/10`,
+		new:    `> requests.MaxItem*11/10`,
 		by:     check{in: "unitofwork", test: "TestEveryValueIsTriedBeforeTheDecision"},
 	},
 	{

@@ -12,8 +12,8 @@ var ofReleasing = []mutant{
 	{
 		clause: "steps are released in reverse",
 		file:   "lockset/release.go",
-		old:    `		steps, chunk = lastChunk(steps)`,
-		new:    `		chunk, steps = steps.Cut(maxActions)`,
+		old:    `		steps, chunk = lastChunk(steps, most)`,
+		new:    `		chunk, steps = steps.Cut(most)`,
 		by:     check{in: "lockset", test: "TestAReleaseThatStumblesKeepsWhatCoversTheRest"},
 	},
 	{

@@ -213,7 +213,7 @@ func (e *envelope[In, Out]) deliver(ctx context.Context) answer[Out] {
 		}
 		e.w.Crash()
 		return answer[Out]{err: opError(op, ErrCrashed)}
-	case Throttled, Conflicted, Denied:
+	case Throttled, Conflicted, Denied, TooLarge:
 		if op != opBatch || !f.byStatement() {
 			return answer[Out]{err: refusal(op, f, e.call.Actions)}
 		}

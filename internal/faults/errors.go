@@ -101,6 +101,11 @@ func deniedError(op string) error {
 	return httpError(op, http.StatusBadRequest, &smithy.GenericAPIError{Code: "AccessDeniedException", Message: notAuthorized})
 }
 
+// tooLargeError has no type and no name: the SDK calls so what it cannot read.
+func tooLargeError(op string) error {
+	return httpError(op, http.StatusRequestEntityTooLarge, &smithy.GenericAPIError{Code: "UnknownError", Message: "UnknownError"})
+}
+
 // refusal is the answer to a call of n actions that a fault refuses.
 func refusal(op string, f Fault, n int) error {
 	switch f.Kind {
@@ -108,6 +113,8 @@ func refusal(op string, f Fault, n int) error {
 		return throttledError(op, f.How, n, f.At)
 	case Denied:
 		return deniedError(op)
+	case TooLarge:
+		return tooLargeError(op)
 	default:
 		return conflictError(op, n, f.At)
 	}

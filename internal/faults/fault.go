@@ -49,6 +49,7 @@ const (
 	ToldInProgress Kind = "told in progress"
 	ServerFailed   Kind = "server failed"
 	Denied         Kind = "denied"
+	TooLarge       Kind = "too large"
 	Crashed        Kind = "crashed"
 
 	WindowOpened   Kind = "window opened"   // a transaction became half visible
@@ -140,6 +141,10 @@ func Deny() Fault { return Fault{Kind: Denied} }
 // at the positions given, or all. Statements at other positions are executed.
 func DenyStatements(at ...int) Fault { return Fault{Kind: Denied, Singly: true, At: at} }
 
+// RefuseAsTooLarge refuses the call for the length of its request, with which DynamoDB
+// Local answers whatever is in it: a status, and no error of DynamoDB's.
+func RefuseAsTooLarge() Fault { return Fault{Kind: TooLarge} }
+
 // ServerError answers with an internal server error, before or after executing.
 func ServerError(executed bool) Fault { return Fault{Kind: ServerFailed, Executed: executed} }
 
@@ -211,6 +216,10 @@ func (f Fault) validFor(c Call) error {
 		}
 		if !f.Singly && len(f.At) > 0 {
 			return errors.New("a call is denied as a whole")
+		}
+	case TooLarge:
+		if len(f.At) > 0 {
+			return errors.New("a call is too large as a whole")
 		}
 	case ToldInProgress:
 		if c.Op != opTransactWrite {

@@ -161,6 +161,18 @@ func TestLaterDeliveriesKnowNothingOfTheCaller(t *testing.T) {
 	})
 }
 
+// statusFor is the HTTP status of the answer that a fault is.
+func statusFor(f Fault) int {
+	switch f.Kind {
+	case ServerFailed:
+		return http.StatusInternalServerError
+	case TooLarge:
+		return http.StatusRequestEntityTooLarge
+	default:
+		return http.StatusBadRequest
+	}
+}
+
 func TestServiceErrors(t *testing.T) {
 	code := func(err error) string {
 		var api smithy.APIError
@@ -197,6 +209,8 @@ func TestServiceErrors(t *testing.T) {
 		{opTransactGet, Conflict(1), "TransactionCanceledException None TransactionConflict", 0},
 		{opTransactWrite, Deny(), "AccessDeniedException", 0},
 		{opTransactGet, Deny(), "AccessDeniedException", 0},
+		{opTransactWrite, RefuseAsTooLarge(), "UnknownError", 0},
+		{opBatch, RefuseAsTooLarge(), "UnknownError", 0},
 		{opBatch, Deny(), "AccessDeniedException", 0},
 		{opBatch, Throttle(Provisioned), "ProvisionedThroughputExceededException", 0},
 		{opTransactWrite, ServerError(true), "InternalServerError", 1},
@@ -220,11 +234,7 @@ func TestServiceErrors(t *testing.T) {
 				require.Len(t, e.executed(), c.executed)
 				var answer *awshttp.ResponseError
 				require.ErrorAs(t, err, &answer)
-				status := http.StatusBadRequest
-				if c.fault.Kind == ServerFailed {
-					status = http.StatusInternalServerError
-				}
-				require.Equal(t, status, answer.HTTPStatusCode())
+				require.Equal(t, statusFor(c.fault), answer.HTTPStatusCode())
 			})
 		})
 	}
@@ -366,6 +376,7 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 			"position 2 of 2": Window(1, 2),
 			"only a batch":    DenyStatements(),
 			"as a whole":      {Kind: Denied, At: []int{0}},
+			"too large":       {Kind: TooLarge, At: []int{0}},
 		} {
 			_, err := e.wrap(Config{Script: once(opTransactWrite, f)}).
 				TransactWriteItems(t.Context(), transact("t", "a", "b"))

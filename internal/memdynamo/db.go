@@ -10,7 +10,8 @@
 // PartiQL is what BatchExecuteStatement needs, SELECT by the whole key and
 // nothing else, RETURNING refused, and its keywords may be names without
 // quotes where the statement stays unambiguous; strings that are not UTF-8 are
-// refused, where the client would replace what is wrong with them.
+// refused, where the client would replace what is wrong with them; of requests
+// larger than 16 MB only TransactWriteItems is refused.
 package memdynamo
 
 import (

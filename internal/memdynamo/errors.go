@@ -20,12 +20,15 @@ func wrap(operation string, err error) error {
 		// Never sent, or no answer awaited: there is no response to wrap.
 	default:
 		status := http.StatusBadRequest
+		if err == errTooLong {
+			status = http.StatusRequestEntityTooLarge
+		}
 		err = &awshttp.ResponseError{
 			RequestID: "memdynamo",
 			ResponseError: &smithyhttp.ResponseError{
 				Response: &smithyhttp.Response{Response: &http.Response{
 					StatusCode: status,
-					Status:     "400 Bad Request",
+					Status:     fmt.Sprintf("%d %s", status, http.StatusText(status)),
 					Header:     http.Header{},
 					Body:       http.NoBody,
 				}},

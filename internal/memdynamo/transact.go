@@ -34,7 +34,7 @@ func (db *DB) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWrite
 
 func (db *DB) transactWriteItems(in *dynamodb.TransactWriteItemsInput) (*dynamodb.TransactWriteItemsOutput, error) {
 	if err := firstError(
-		required("TransactWriteItems", need{"TransactItems", in.TransactItems == nil}),
+		required("TransactWriteItems", need{"TransactItems", in.TransactItems == nil}), checkLength(in),
 		known(in), checkCapacity(in.ReturnConsumedCapacity), checkCount(len(in.TransactItems)), checkToken(*in.ClientRequestToken),
 	); err != nil {
 		return nil, err

@@ -99,7 +99,7 @@ func (v listValue) size() int {
 
 func (v mapValue) size() int { return 3 + len(v) + attrsSize(v) }
 
-func sumLen(v []string) int {
+func sumLen[T string | []byte](v []T) int {
 	n := 0
 	for _, s := range v {
 		n += len(s)

@@ -68,6 +68,8 @@ func KindOf(err error) Kind {
 		return Refused
 	case errors.As(err, new(*types.TransactionInProgressException)):
 		return InProgress
+	case isEntityTooLarge(err):
+		return Invalid
 	case errors.As(err, &api):
 		switch {
 		case slices.Contains(busyCodes, api.ErrorCode()):
@@ -138,9 +140,30 @@ func KindOfStatement(err *types.BatchStatementError) Kind {
 	}
 }
 
-func serverSide(err error) bool {
+// statusOf is the HTTP status of the answer that err is; 0 if it is none.
+func statusOf(err error) int {
 	var response interface{ HTTPStatusCode() int }
-	return errors.As(err, &response) && response.HTTPStatusCode() >= http.StatusInternalServerError
+	if !errors.As(err, &response) {
+		return 0
+	}
+	return response.HTTPStatusCode()
+}
+
+func serverSide(err error) bool { return statusOf(err) >= http.StatusInternalServerError }
+
+// isEntityTooLarge reports whether nothing was looked at but the length of a request.
+// The SDK has no name for it: what comes with the status need not be of DynamoDB's form.
+func isEntityTooLarge(err error) bool {
+	var api smithy.APIError
+	return errors.As(err, new(*notSentError)) || statusOf(err) == http.StatusRequestEntityTooLarge ||
+		errors.As(err, &api) && strings.HasPrefix(api.ErrorCode(), "RequestEntityTooLarge")
+}
+
+// notSentError says that a request is larger than any that DynamoDB takes.
+type notSentError struct{ size int }
+
+func (e *notSentError) Error() string {
+	return fmt.Sprintf("%d bytes, and a request has at most %d: it was not sent", e.size, MaxSent)
 }
 
 // neverSent reports errors of the SDK from before anything left this process.
@@ -180,6 +203,8 @@ func (e *TableError) hint() string {
 			}
 		}
 		return text
+	case isEntityTooLarge(e.Err):
+		return "the request is too large: " + e.Err.Error()
 	case IsAbsent(e.Err):
 		return "does not exist: " + e.Err.Error()
 	case hasCode(e.Err, "AccessDeniedException"):
@@ -228,10 +253,21 @@ func IsAbsent(err error) bool { return hasCode(err, "ResourceNotFoundException")
 // refuses reads for it, too: it is not there, or the key is not one of its own.
 func AlsoForReads(err error) bool { return IsAbsent(err) || hasCode(err, "ValidationException") }
 
-// IsInvalid reports whether DynamoDB found something wrong with the request
-// itself, or cancelled it as a whole.
-func IsInvalid(err error) bool {
-	return hasCode(err, "ValidationException") || errors.As(err, new(*types.TransactionCanceledException))
+// IsTooLarge reports whether a request was refused, or may have been, for its size
+// as a whole, as sent or as stored: with less in it, it may be carried out. An
+// item that is too large by itself may look the same.
+func IsTooLarge(err error) bool {
+	var invalid *TableError
+	var canceled *types.TransactionCanceledException
+	switch {
+	case !errors.As(err, &invalid):
+		return false
+	case isEntityTooLarge(invalid.Err):
+		return true
+	case errors.As(invalid.Err, &canceled): // for nothing that is said of one of its actions
+		return !slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool { return Code(r) != ReasonNone })
+	}
+	return hasCode(invalid.Err, "ValidationException") && strings.Contains(strings.ToLower(invalid.Err.Error()), "size")
 }
 
 func hasCode(err error, code string) bool {

@@ -43,14 +43,6 @@ func TestATableErrorSaysWhy(t *testing.T) {
 	}
 }
 
-// DynamoDB refuses a transaction that is too large in two ways.
-func TestARequestThatIsInvalid(t *testing.T) {
-	require.True(t, requests.IsInvalid(coded("ValidationException", "size")))
-	require.True(t, requests.IsInvalid(&types.TransactionCanceledException{}))
-	require.False(t, requests.IsInvalid(coded("AccessDeniedException", "m")))
-	require.False(t, requests.IsInvalid(errors.New("x")))
-}
-
 // Of one statement of a batch it is known that it was done, or that it never was
 // because its condition did not hold; all else is as good as no answer.
 func TestTheKindOfAStatement(t *testing.T) {

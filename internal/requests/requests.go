@@ -78,10 +78,15 @@ type Method[I, O any] func(context.Context, *I, ...func(*dynamodb.Options)) (*O,
 // token in it makes them one.
 //
 // The error is that of the SDK if the request was refused, a *[TableError] if
-// it is invalid, else a *[NoAnswerError].
+// it is invalid, else a *[NoAnswerError]. A transaction that is too large to be sent
+// is invalid, and not sent: who gets too much need not read it to its end, so that
+// the answer may be lost.
 func Do[I, O any](ctx context.Context, c *Caller, r Request, in *I, send Method[I, O]) (*O, Sent, error) {
 	misuse.Context(ctx, "holdall", r.Op)
 	sent := Sent{First: time.Now()}
+	if size := sizeSent(in); size > MaxSent {
+		return nil, sent, &TableError{Op: r.Op, Tables: r.Tables, Err: &notSentError{size}}
+	}
 	var last error
 	for n := 1; ; n++ {
 		if ctx.Err() != nil {

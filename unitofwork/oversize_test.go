@@ -1,0 +1,245 @@
+package unitofwork_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// Units whose requests would be too large: they are cut by bytes, and what DynamoDB
+// refuses for its size all the same is halved, or said at once to be too large.
+
+// bulk is a record's text, of characters that are six bytes as sent.
+func bulk(bytes int) string { return strings.Repeat("\x01", bytes) }
+
+type bulky struct{ Customer, ID, Text string }
+
+var bulks = unitofwork.Table[bulky]{
+	Name: "accounts", PartitionKey: "Customer", SortKey: "ID",
+	Guard: func(b *bulky) ordering.Key { return customerKey(b.Customer) },
+}
+
+// putBulk stages puts of records with so much text.
+func putBulk(n, bytes int) func(context.Context, *unitofwork.Unit) error {
+	return func(_ context.Context, u *unitofwork.Unit) error {
+		for i := range n {
+			if err := u.Put(bulks.Of(bulky{Customer: "1", ID: fmt.Sprint("bulk", i), Text: bulk(bytes)})); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// checkBulk stages conditions of the same size on the same records, and a put.
+func checkBulk(n, bytes int) func(context.Context, *unitofwork.Unit) error {
+	return func(_ context.Context, u *unitofwork.Unit) error {
+		for i := range n {
+			is := unitofwork.Expression{Condition: "#t = :t", Names: map[string]string{"#t": "Text"}, Values: map[string]any{":t": bulk(bytes)}}
+			if err := u.Check(accounts.Ref("1", fmt.Sprint("bulk", i)), is); err != nil {
+				return err
+			}
+		}
+		return u.Put(accounts.Of(account{Customer: "1", ID: "checked"}))
+	}
+}
+
+// updateBulk stages updates that write as much.
+func updateBulk(n, bytes int) func(context.Context, *unitofwork.Unit) error {
+	return updateText(n, bulk(bytes))
+}
+
+func updateText(n int, text string) func(context.Context, *unitofwork.Unit) error {
+	return func(_ context.Context, u *unitofwork.Unit) error {
+		for i := range n {
+			set := unitofwork.Expression{Update: "SET #t = :t", Names: map[string]string{"#t": "Text"}, Values: map[string]any{":t": text}}
+			if err := u.Update(accounts.Ref("1", fmt.Sprint("bulk", i)), set); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// tooLargeTold counts the requests that were refused for the way they are.
+func tooLargeTold(refused *int) func(*lockset.Config, *unitofwork.Config) {
+	return func(l *lockset.Config, _ *unitofwork.Config) {
+		l.Trace.Request = func(i lockset.RequestInfo) {
+			if i.Kind == "invalid" {
+				*refused++
+			}
+		}
+	}
+}
+
+// What is known beforehand to be too large at once is cut beforehand.
+func TestRequestsAreCutByTheirBytes(t *testing.T) {
+	const bytes = 395 << 10 // ten of them are below 4 MB as stored, and above 16 as sent
+	inBed(t, func(t *testing.T, b *bed) {
+		refused := 0
+		c := b.client("A", nil, tooLargeTold(&refused))
+		for i, stage := range []func(context.Context, *unitofwork.Unit) error{
+			putBulk(10, bytes), checkBulk(10, bytes), updateBulk(10, bytes), putBulk(8, bytes), putBulk(14, 10), updateText(14, strings.Repeat("x", bytes)),
+		} {
+			require.NoError(t, c.Do(t.Context(), []ordering.Key{customerKey("1")}, stage))
+			require.Equal(t, map[string]int{"committed": i + 1}, c.outcomes())
+			require.Zero(t, refused, "%d", i)
+			b.nothingLeft()
+		}
+	})
+}
+
+// As many conditions are asked at once as a request can have: six of these have less
+// than 16 MB.
+func TestConditionsAreCutByWhatTheyAreAsSent(t *testing.T) {
+	const records = 14
+	inBed(t, func(t *testing.T, b *bed) {
+		asked := 0
+		c := b.client("A", func(c faults.Call) faults.Fault {
+			in, ok := c.Input.(*dynamodb.TransactWriteItemsInput)
+			if ok && !slices.ContainsFunc(in.TransactItems, func(item types.TransactWriteItem) bool { return item.ConditionCheck == nil }) {
+				asked++
+			}
+			return faults.Pass()
+		})
+		require.NoError(t, c.Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+			for i := range records {
+				not := unitofwork.Expression{Condition: "#t <> :t", Names: map[string]string{"#t": "Text"}, Values: map[string]any{":t": bulk(395 << 10)}}
+				if err := u.Check(accounts.Ref("1", fmt.Sprint(i)), not); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		require.Equal(t, 3, asked)
+	})
+}
+
+// A network, or a DynamoDB, that takes less than it should: everything that consists of
+// parts is done in parts.
+func TestWhatIsRefusedForItsSizeIsHalved(t *testing.T) {
+	atMost := func(c faults.Call) faults.Fault {
+		if c.Op != "BatchExecuteStatement" && c.Actions > 4 {
+			return faults.RefuseAsTooLarge()
+		}
+		return faults.Pass()
+	}
+	inBed(t, func(t *testing.T, b *bed) {
+		var keys []ordering.Key
+		for i := range 12 {
+			keys = append(keys, accountKey("1", fmt.Sprint("bulk", i)))
+		}
+		c := b.client("A", atMost)
+		start := time.Now()
+		for _, stage := range []func(context.Context, *unitofwork.Unit) error{putFine(12), updateBulk(12, 10), checkBulk(12, 10), deleteFine(12)} {
+			require.NoError(t, c.Do(t.Context(), append(keys, accountKey("1", "checked")), stage))
+			b.nothingLeft()
+		}
+		require.Less(t, time.Since(start), lease, "nothing is sent again as it was")
+		require.Equal(t, map[string]int{"committed": 4}, c.outcomes())
+		require.Len(t, b.db.Items("accounts"), 2+1, "what was checked")
+	})
+}
+
+func putFine(n int) func(context.Context, *unitofwork.Unit) error {
+	return func(_ context.Context, u *unitofwork.Unit) error {
+		for i := range n {
+			if err := u.Put(accounts.Of(account{Customer: "1", ID: fmt.Sprint("bulk", i)})); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func deleteFine(n int) func(context.Context, *unitofwork.Unit) error {
+	return func(_ context.Context, u *unitofwork.Unit) error {
+		for i := range n {
+			if err := u.Delete(accounts.Ref("1", fmt.Sprint("bulk", i))); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// updates reports whether a call would update a record, by its ID.
+func updates(c faults.Call, id string) bool {
+	in, ok := c.Input.(*dynamodb.TransactWriteItemsInput)
+	return ok && slices.ContainsFunc(in.TransactItems, func(item types.TransactWriteItem) bool {
+		if item.Update == nil {
+			return false
+		}
+		is, ok := item.Update.Key["ID"].(*types.AttributeValueMemberS)
+		return ok && is.Value == id
+	})
+}
+
+// What cannot be halved is named, at once, whatever the number of records beside it.
+func TestOneRecordThatIsTooLarge(t *testing.T) {
+	for name, c := range map[string]struct {
+		net    faults.Script
+		stage  func(context.Context, *unitofwork.Unit) error
+		record string
+		change func(*lockset.Config, *unitofwork.Config)
+	}{
+		"refused by DynamoDB": {
+			net: func(c faults.Call) faults.Fault {
+				if updates(c, "bulk7") {
+					return faults.RefuseAsTooLarge()
+				}
+				return faults.Pass()
+			},
+			stage: updateBulk(110, 10), record: "bulk7",
+		},
+		"in a small unit":                    {stage: putBulk(1, 500<<10), record: "bulk0"},
+		"in a unit that can have no journal": {stage: putBulk(2, 500<<10), record: "bulk0", change: withoutUnitTable},
+		"as sent":                            {stage: putBulk(1, 3<<20), record: "bulk0"},
+		"as sent, in a unit that can have no journal": {stage: putBulk(1, 3<<20), record: "bulk0", change: withoutUnitTable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				before := b.db.Items("accounts")
+				if c.change == nil {
+					c.change = func(*lockset.Config, *unitofwork.Config) {}
+				}
+				client := b.client("A", c.net, c.change)
+				start := time.Now()
+				err := client.Do(t.Context(), []ordering.Key{customerKey("1")}, c.stage)
+				require.Less(t, time.Since(start), time.Second)
+				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%v", err)
+				var refused *unitofwork.CommitError
+				require.ErrorAs(t, err, &refused)
+				require.Equal(t, "accounts", refused.Table)
+				require.Contains(t, refused.Record, c.record)
+				require.Equal(t, before, b.db.Items("accounts"))
+				b.allFree()
+			})
+		})
+	}
+}
+
+// All of them are too many, and none is too large.
+func TestAUnitThatIsTooLargeAndCanHaveNoJournal(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		client := b.client("A", nil, withoutUnitTable)
+		start := time.Now()
+		err := client.Do(t.Context(), []ordering.Key{customerKey("1")}, putBulk(9, 395<<10))
+		require.Less(t, time.Since(start), time.Second)
+		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%v", err)
+		require.ErrorAs(t, err, new(*lockset.TableError))
+		b.allFree()
+	})
+}
