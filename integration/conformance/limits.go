@@ -4,9 +4,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/requests"
 )
 
 func testLimits(t *testing.T, w *world) {
@@ -46,6 +49,7 @@ func testLimits(t *testing.T, w *world) {
 		require.Nil(t, w.read(t, w.records, first))
 	})
 	t.Run("small updates of large items", w.testStoredSize)
+	t.Run("as sent", w.testSentSize)
 	t.Run("400 KB", func(t *testing.T) {
 		row := item{"id": text(fresh(t))}
 		big := text(strings.Repeat("x", 400<<10))
@@ -96,4 +100,23 @@ func (w *world) testStoredSize(t *testing.T) {
 		invalidRequest(t, err, "size")
 	}
 	require.Nil(t, w.read(t, w.records, first)["_fence"])
+}
+
+// testSentSize: what is below 4 MB as stored may be above 16 as sent.
+func (w *world) testSentSize(t *testing.T) {
+	insertAll := func(n int) error {
+		var all []types.TransactWriteItem
+		for _, id := range names(fresh(t), n) {
+			all = append(all, insert(w.records, item{"id": text(id), "data": text(strings.Repeat("\x01", 399_000))}, "", nil))
+		}
+		return w.transact(t, all...)
+	}
+	require.NoError(t, insertAll(7), "16,758,000 bytes")
+	err := insertAll(8)
+	var answer *http.ResponseError
+	require.ErrorAs(t, err, &answer)
+	require.Equal(t, 413, answer.HTTPStatusCode())
+	require.Equal(t, requests.Invalid, requests.KindOf(err), "%v", err)
+	// DynamoDB Local then closes the connection on whoever uses it next.
+	_, _ = w.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &w.records, Key: item{"id": text("x")}})
 }

@@ -3,8 +3,9 @@
 // many requests they send, against the fewest that their protocol allows; the
 // capacity these consume; how long each phase takes, and whether the whole is
 // linear in the size of the unit; how much memory they need beside what the caller
-// has. It has benchmarks (make bench), and one test of what does not depend on
-// speed: the number of requests.
+// has. It has benchmarks (make bench), and tests of what does not depend on speed: the
+// number of requests, and that units at the limits of DynamoDB are committed on every
+// engine.
 //
 // What must hold when something goes wrong is tried elsewhere, in unitofwork and,
 // on every engine, in integration/protocol.
@@ -65,13 +66,16 @@ func dynoxide(tb testing.TB) *bed {
 	return newBed(tb, e.Client, e.Prefix)
 }
 
-func newBed(tb testing.TB, db api, prefix string) *bed {
+func newBed(tb testing.TB, db api, prefix string, change ...func(*lockset.Config)) *bed {
 	tb.Helper()
 	b := &bed{tb: tb, prefix: prefix, wire: newWire(db), watch: &stopwatch{}}
 	lc := lockset.Config{Table: prefix + "locks", Trace: &lockset.Trace{
 		Request:  func(lockset.RequestInfo) {}, // asks for the capacity that is consumed
 		Acquired: func(lockset.AcquiredInfo) { b.watch.reached(acquiring) },
 	}}
+	for _, f := range change {
+		f(&lc)
+	}
 	uc := unitofwork.Config{Table: prefix + "units", Trace: &unitofwork.Trace{
 		Progress:   func(i unitofwork.ProgressInfo) { b.watch.reached(i.Phase) },
 		Unfinished: func(unit string, err error) { tb.Errorf("unit %s: %v", unit, err) },
