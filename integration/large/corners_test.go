@@ -29,7 +29,7 @@ type corner struct {
 // An item has 400 KB at most, a request 100 actions and 16 MB as sent, a transaction 4
 // MB as stored. Bytes are sent as base64, a control character as six.
 var corners = map[string]corner{
-	"the largest records":              {records: 33, size: 399 << 10, binary: true},
+	"the largest records":              {records: 12, size: 399 << 10, binary: true},
 	"the most records":                 {records: 300, size: 100, fill: "x"},
 	"many large records":               {records: 101, size: 170 << 10, fill: "x"},
 	"stored below 4 MB, sent above 16": {records: 8, size: 399 << 10, fill: "\x01"},
