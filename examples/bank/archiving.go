@@ -71,6 +71,7 @@ func closeArchive(ctx context.Context, o *options, arch *archive.Archive, stderr
 const (
 	kindStatement  = "statement"
 	kindStatements = "statements" // of all accounts of a customer
+	kindOverviews  = "overviews"  // read without locks
 )
 
 func (t *town) statement(account int) staff.Job {

@@ -44,6 +44,9 @@ func auditing(ctx context.Context, o *options, stdout, stderr io.Writer) (sound 
 		}
 		say(stdout, "\n%d jobs were begun; %d changes told committed, %d told refused\n", len(testimony.Begun), len(testimony.Done), len(testimony.Not))
 		sound = reportChecks(stdout, "audit of what was told, against the books", "What was told is", audit.CheckTestimony(testimony, records)) && sound
+		say(stdout, "\n%d overviews were read without locks\n", len(testimony.Overviews))
+		sound = reportChecks(stdout, "audit of what was read without locks, against the books", "What was read is",
+			audit.CheckOverviews(testimony.Overviews, records)) && sound
 		if o.archive != "" {
 			say(stdout, "\n%d statements were sent to the archive; %d told written, %d told stale\n",
 				len(testimony.Filing.Sent), len(testimony.Filing.Written), len(testimony.Filing.Stale))
@@ -107,8 +110,10 @@ func hearOne(t *audit.Testimony, lines []diary.Line) {
 			t.Not[l.Told.Job] = true
 		case l.Told != nil && l.Told.Outcome == staff.Committed && changes(kinds[l.Told.Job]):
 			t.Done[l.Told.Job] = true
-		case l.Told != nil && l.Told.Outcome == staff.Committed:
+		case l.Told != nil && l.Told.Outcome == staff.Committed && kinds[l.Told.Job] != kindOverviews:
 			t.Filing.Done[l.Told.Job] = true
+		case l.Shown != nil:
+			t.Overviews = append(t.Overviews, audit.Overview(*l.Shown))
 		case l.Sends != nil:
 			addAll(t.Filing.Sent, l.Sends.Statements)
 		case l.Archived != nil:
@@ -139,4 +144,6 @@ func addAll(set map[books.Statement]bool, statements []books.Statement) {
 }
 
 // changes reports whether jobs of this kind write to the history.
-func changes(kind string) bool { return kind != kindStatement && kind != kindStatements }
+func changes(kind string) bool {
+	return kind != kindStatement && kind != kindStatements && kind != kindOverviews
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/holdall/holdall/examples/bank/internal/diary"
 	"github.com/holdall/holdall/examples/bank/internal/staff"
 	"github.com/holdall/holdall/examples/bank/internal/store"
+	"github.com/holdall/holdall/lockset"
 )
 
 // The bank as several processes: one opens it, any number of branches work on it,
@@ -213,10 +214,12 @@ func (d *branchDesk) next() (staff.Job, bool) {
 	return job, true
 }
 
-// job: with an archive every fourth writes statements.
+// job: every eighth reads overviews, and with an archive every fourth writes statements.
 func (d *branchDesk) job(n int) staff.Job {
 	draw := rand.New(rand.NewPCG(d.town.o.seed, uint64(n)))
 	switch {
+	case n%8 == 2:
+		return d.town.overviews(draw)
 	case d.statements && n%8 == 0:
 		return d.town.statements(customer(draw.IntN(d.town.o.customers)))
 	case d.statements && n%8 == 4:
@@ -224,6 +227,43 @@ func (d *branchDesk) job(n int) staff.Job {
 	default:
 		return d.town.job(n)
 	}
+}
+
+// overviewsAtOnce is how many one job reads, one after the other: a month's end is not
+// applied for long, and is to meet some.
+const overviewsAtOnce = 20
+
+// overviews are of some customers each, most of them of those who are never merged into
+// others.
+func (t *town) overviews(draw *rand.Rand) staff.Job {
+	all := make([][]string, overviewsAtOnce)
+	for i := range all {
+		ids := []string{customer(draw.IntN(t.o.customers))}
+		for range draw.IntN(6) {
+			ids = append(ids, customer(2*draw.IntN((t.o.customers+1)/2)))
+		}
+		slices.Sort(ids)
+		all[i] = slices.Compact(ids)
+	}
+	return staff.Job{Kind: kindOverviews, Do: func(ctx context.Context, b *books.Bank) error {
+		for _, ids := range all {
+			if err := b.Overview(ctx, ids); err != nil && !missed(err) {
+				return err
+			}
+			books.Think(ctx, 100*time.Millisecond)
+		}
+		return nil
+	}}
+}
+
+// missed reports whether an overview could not be had this time. There is another one.
+func missed(err error) bool {
+	for _, why := range []error{books.ErrMerged, books.ErrChanged, books.ErrUnanswered} {
+		if errors.Is(err, why) {
+			return true
+		}
+	}
+	return errors.As(err, new(*lockset.NoAnswerError))
 }
 
 // vitalsEvery is how often a diary says how the process is.

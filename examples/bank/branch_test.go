@@ -103,7 +103,10 @@ func TestTestimony(t *testing.T) {
 	dir := t.TempDir()
 	d, err := diary.Open(filepath.Join(dir, "b1.diary"))
 	require.NoError(t, err)
-	for n, job := range []staff.Job{{Name: "b1/1", Kind: books.KindMove}, {Name: "b1/2", Kind: books.KindPayment}, {Name: "b1/3", Kind: kindStatement}, {Name: "b1/4", Kind: books.KindMove}} {
+	for n, job := range []staff.Job{
+		{Name: "b1/1", Kind: books.KindMove}, {Name: "b1/2", Kind: books.KindPayment}, {Name: "b1/3", Kind: kindStatement},
+		{Name: "b1/4", Kind: books.KindMove}, {Name: "b1/5", Kind: kindOverviews},
+	} {
 		job = d.Follow(n, job)
 		switch n {
 		case 1:
@@ -114,6 +117,8 @@ func TestTestimony(t *testing.T) {
 			job.Told(staff.Committed, nil)
 		}
 	}
+	seen := []books.Position{{Record: "account:a", Changes: 2, Balance: 3}}
+	d.Write(diary.Line{Shown: &diary.Shown{Job: "b1/5", Positions: seen}})
 	d.Acquired(lockset.AcquiredInfo{Unit: "u", Token: 12})
 	d.Acquired(lockset.AcquiredInfo{Unit: "v", Token: 13})
 	d.Lost("v", lockset.ErrLost)
@@ -132,7 +137,7 @@ func TestTestimony(t *testing.T) {
 	got, err := hear(filepath.Join(dir, "*.diary"))
 	require.NoError(t, err)
 	require.Equal(t, audit.Testimony{
-		Begun: map[string]bool{"b1/1": true, "b1/2": true, "b1/3": true, "b1/4": true},
+		Begun: map[string]bool{"b1/1": true, "b1/2": true, "b1/3": true, "b1/4": true, "b1/5": true},
 		Done:  map[string]bool{"b1/1": true}, // a statement is in no history
 		Not:   map[string]bool{"b1/2": true},
 		Held:  map[audit.Hold]bool{{Branch: "b1", Token: 12}: true, {Branch: "b1", Token: 13}: true},
@@ -146,6 +151,7 @@ func TestTestimony(t *testing.T) {
 			Done:    map[string]bool{"b1/3": true},
 			Filed:   map[string]bool{"b1/3": true},
 		},
+		Overviews: []audit.Overview{{Job: "b1/5", Positions: seen}},
 	}, got)
 	_, err = hear(filepath.Join(dir, "none*"))
 	require.ErrorContains(t, err, "none*")

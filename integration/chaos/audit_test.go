@@ -15,7 +15,8 @@ import (
 )
 
 // The audit of a day does not only pass: it fails when the archive is not what the
-// branches were told, whichever of the two was falsified.
+// branches were told, whichever of the two was falsified, and when the books are not
+// what somebody has read.
 func TestTheAuditNotices(t *testing.T) {
 	t.Parallel()
 	dir := keptIfFailed(t)
@@ -42,13 +43,17 @@ func TestTheAuditNotices(t *testing.T) {
 
 	diary, err := os.OpenFile(d.branches[0].diary, os.O_WRONLY|os.O_APPEND, 0)
 	require.NoError(t, err)
-	_, err = diary.WriteString(`{"archived":{"job":"b0/0","statements":[{"account":"none","balance":7,"changes":0,"token":7}],"outcome":"committed"}}` + "\n")
+	_, err = diary.WriteString(`{"archived":{"job":"b0/0","statements":[{"account":"none","balance":7,"changes":0,"token":7}],"outcome":"committed"}}
+{"shown":{"job":"b0/0","positions":[{"record":"account:bank","changes":0,"balance":7}]}}
+` + "\n")
 	require.NoError(t, err)
 	require.NoError(t, diary.Close())
 	out, err = d.audit(t.Context())
 	require.Error(t, err, out)
 	require.Contains(t, out, " 1 statements told written that are not in the archive")
 	require.Contains(t, out, "What was told of statements is NOT sound.")
+	require.Contains(t, out, " 1 records that never were as an overview has them")
+	require.Contains(t, out, "What was read is NOT sound.")
 
 	archive, err := sql.Open("sqlite", d.Archive)
 	require.NoError(t, err)

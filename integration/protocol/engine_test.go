@@ -41,6 +41,8 @@ type bed struct {
 	locks string
 	units string
 	data  string // the records that units write
+
+	transaction int // what a unit's transaction has at most; 0: as much as it may
 }
 
 // each runs a test on every engine, with a lease that suits its speed; on all at
@@ -95,7 +97,7 @@ func (b *bed) owner(name string, script faults.Script, change ...func(*lockset.C
 	var err error
 	o.locks, err = lockset.New(o.net, cfg)
 	require.NoError(b.t, err)
-	o.units, err = unitofwork.New(o.locks, unitofwork.Config{Table: b.units})
+	o.units, err = unitofwork.New(o.locks, unitofwork.Config{Table: b.units, TransactionSize: b.transaction})
 	require.NoError(b.t, err)
 	return o
 }

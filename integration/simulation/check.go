@@ -25,6 +25,7 @@ func (h *history) judge(p *Plan, s stored) []string {
 	problems = append(problems, h.checkOutcomes()...)
 	problems = append(problems, h.checkIDs(p)...)
 	problems = append(problems, h.checkSerial(s)...)
+	problems = append(problems, h.checkReads()...)
 	problems = append(problems, h.checkDeliveries()...)
 	return problems
 }

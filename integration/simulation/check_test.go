@@ -48,17 +48,34 @@ func newPast() *past {
 		second: tried("second", 101, 3, 4, "f0"),
 		third:  tried("third", 102, 5, 6, "f0/1"),
 	}
-	w.first.reads, w.first.changes = []state{{record{ID: "f0/1"}, false}}, []change{putNew}
+	w.first.reads = []state{{record{ID: "f0/1"}, false}, {record{ID: "f0/1/2"}, false}}
+	w.first.changes = []change{putNew, putNew}
 	w.first.landed = at(2.5)
 	w.second.reads, w.second.changes = []state{{record{"f0/1", 1, "first#1"}, true}}, []change{addOne}
 	w.second.landed = at(4.5)
 	w.third.job.err = lockset.ErrLost
 	w.stored = stored{
-		records: map[string]storedRecord{"f0/1": {record{"f0/1", 2, "second#1"}, 101}},
+		records: map[string]storedRecord{"f0/1": {record{"f0/1", 2, "second#1"}, 101}, "f0/1/2": {record{"f0/1/2", 1, "first#1"}, 100}},
 		log:     map[string]bool{"first#1": true, "second#1": true},
 	}
+	w.isShown(1, 2.2, none("f0/1"), none("f0/1/2"))
+	w.isShown(2.3, 2.7, none("f0/1/2"), none("f0/1")) // one unit lands meanwhile: none of it,
+	w.isShown(2.3, 2.7, byFirst("f0/1"), byFirst("f0/1/2"))
+	w.isShown(2.3, 4.7, byFirst("f0/1"), byFirst("f0/1/2")) // or all
+	w.isShown(2.3, 4.7, bySecond, byFirst("f0/1/2"), none("f0/3"))
+	w.isShown(7, 8, bySecond)
 	return w
 }
+
+// isShown notes what a reader without locks was shown.
+func (w *past) isShown(from, to float64, found ...state) {
+	w.shownTo(&reading{who: "reader", begin: at(from), end: at(to), found: found})
+}
+
+func none(id string) state    { return state{record{ID: id}, false} }
+func byFirst(id string) state { return state{record{id, 1, "first#1"}, true} }
+
+var bySecond = state{record{"f0/1", 2, "second#1"}, true}
 
 // The checks see what they are for: each history here breaks one promise.
 func TestTheChecksNotice(t *testing.T) {
@@ -108,9 +125,17 @@ func TestTheChecksNotice(t *testing.T) {
 				{who: "second", keys: []ordering.Key{"f0"}, token: 101}, {who: "first", keys: []ordering.Key{"f0/1"}, token: 100},
 			}
 		}, "was admitted downstream"},
-		"a log item gone": {func(w *past) { delete(w.stored.log, "second#1") }, "log item is gone"},
-		"a failed check":  {func(w *past) { w.second.changes[0] = refuse }, "did not hold"},
-		"half staged":     {func(w *past) { w.second.changes = nil }, "had not staged everything"},
+		"a log item gone":           {func(w *past) { delete(w.stored.log, "second#1") }, "log item is gone"},
+		"a failed check":            {func(w *past) { w.second.changes[0] = refuse }, "did not hold"},
+		"half staged":               {func(w *past) { w.second.changes = nil }, "had not staged everything"},
+		"a read of half a unit":     {func(w *past) { w.isShown(2.3, 2.7, byFirst("f0/1"), none("f0/1/2")) }, "of no moment"},
+		"a read of the other half":  {func(w *past) { w.isShown(2.3, 2.7, none("f0/1"), byFirst("f0/1/2")) }, "of no moment"},
+		"a read of two moments":     {func(w *past) { w.isShown(2.3, 4.7, bySecond, none("f0/1/2")) }, "of no moment"},
+		"a read of the past":        {func(w *past) { w.isShown(2.6, 2.7, none("f0/1"), none("f0/1/2")) }, "of no moment"},
+		"a read of the future":      {func(w *past) { w.isShown(2.3, 2.4, byFirst("f0/1"), byFirst("f0/1/2")) }, "of no moment"},
+		"a read of what is gone":    {func(w *past) { w.isShown(4.6, 5, byFirst("f0/1")) }, "so from 2.5s to 4.5s"},
+		"a read of what never was":  {func(w *past) { w.isShown(6, 9, state{record{"f0/1", 3, "third#1"}, true}) }, "so never"},
+		"a read of what is nowhere": {func(w *past) { w.isShown(6, 9, byFirst("f0/3")) }, "so never"},
 		"committed and again": {func(w *past) {
 			again := w.try(w.second.job, "unit-again", 103)
 			again.belief, again.landed = w.third.belief, at(6)

@@ -37,6 +37,7 @@ func (w *world) inherit() {
 		w.history.problem("%s has an ID and was asked about after everything was settled, in vain", j.name)
 	}
 	p.recovers(ctx)
+	w.readAll(ctx, p)
 	for _, row := range w.db.Items(lockTable) {
 		w.checkFree(row)
 	}
@@ -106,6 +107,15 @@ func (w *world) takeAll(ctx context.Context, p *process, keys []ordering.Key) {
 	}
 	if err := set.Release(ctx); err != nil {
 		w.history.problem("the heir cannot let go of %s: %v", list(keys), err)
+	}
+}
+
+// readAll reads every record there may be by the coarsest keys. Nothing is in the way.
+func (w *world) readAll(ctx context.Context, p *process) {
+	ctx, cancel := context.WithTimeout(ctx, w.plan.Lease)
+	defer cancel()
+	if err := p.read(ctx, "the heir", w.level(1), refsOf(w.allKeys())); err != nil {
+		w.history.problem("the heir cannot read everything: %v", err)
 	}
 }
 

@@ -27,6 +27,7 @@ type history struct {
 	beliefs    []*belief
 	burials    []burial
 	deliveries []*delivery
+	readings   []*reading
 	byMarker   map[string]*try
 	byUnit     map[string]*try
 	problems   []string
@@ -185,9 +186,14 @@ func (h *history) try(j *job, unit string, token fencing.Token) *try {
 // carried out.
 func (h *history) decided(unit string, at time.Time) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if t := h.byUnit[unit]; t.landed.IsZero() {
+	t := h.byUnit[unit]
+	first := t.landed.IsZero()
+	if first {
 		t.landed = at
+	}
+	h.mu.Unlock()
+	if first {
+		h.w.decisions.tell(t)
 	}
 }
 

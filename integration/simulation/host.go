@@ -61,6 +61,7 @@ func (h *host) run() {
 		for n := range h.w.plan.Workers {
 			busy.Go(func() { p.work(n) })
 		}
+		busy.Go(p.reads)
 		if h.w.mishapsMayHappen() {
 			busy.Go(func() { p.suffer(draw(h.w.plan.Seed, "mishaps", p.name)) })
 		}

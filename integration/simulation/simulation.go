@@ -60,8 +60,12 @@ type Counts struct {
 	Doubts     int           // units told to be in doubt
 	Deliveries int           // writes to the store downstream
 	Late       int           // of those, refused: others had been there with a later token
-	Requests   int
-	Faults     map[string]int
+	Reads      int           // calls of who reads without locks
+	// Of those, that read in several requests; that looked more than once, because a
+	// unit was in the way; and that their callers ended.
+	ReadsInParts, ReadsAgain, ReadsEnded int
+	Requests                             int
+	Faults                               map[string]int
 }
 
 // Add adds the figures of another course.
@@ -76,6 +80,10 @@ func (c *Counts) Add(o Counts) {
 	c.Doubts += o.Doubts
 	c.Deliveries += o.Deliveries
 	c.Late += o.Late
+	c.Reads += o.Reads
+	c.ReadsInParts += o.ReadsInParts
+	c.ReadsAgain += o.ReadsAgain
+	c.ReadsEnded += o.ReadsEnded
 	c.Requests += o.Requests
 	if c.Faults == nil {
 		c.Faults = map[string]int{}

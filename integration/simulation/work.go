@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -15,18 +16,28 @@ import (
 	"github.com/holdall/holdall/unitofwork"
 )
 
-// work is what a worker does: at every rush it wants something. What it wants
-// is a function of the seed, the host, the worker and the rush alone.
+// rushes yields one rush after another, at the time when somebody is to begin there,
+// with what it draws there: a function of the seed, the host, who it is and the rush
+// alone.
+func (p *process) rushes(purpose string, n int) iter.Seq2[int, *rand.Rand] {
+	w := p.h.w
+	rush := func() int { return int(time.Since(w.start) / w.plan.Rush) }
+	return func(yield func(int, *rand.Rand) bool) {
+		for k := rush() + 1; ; k = max(k+1, rush()) {
+			r := draw(w.plan.Seed, purpose, p.h.name, n, k)
+			begin := time.Duration(k)*w.plan.Rush + faults.UpTo(r, w.plan.Spread)
+			if begin >= w.until || !p.sleep(begin-time.Since(w.start)) || w.over() || !yield(k, r) {
+				return
+			}
+		}
+	}
+}
+
+// work is what a worker does: at every rush it wants something.
 func (p *process) work(n int) {
 	w := p.h.w
 	ctx := p.as(fmt.Sprintf("w%d", n))
-	rush := func() int { return int(time.Since(w.start) / w.plan.Rush) }
-	for k := rush() + 1; ; k = max(k+1, rush()) {
-		r := draw(w.plan.Seed, "work", p.h.name, n, k)
-		begin := time.Duration(k)*w.plan.Rush + faults.UpTo(r, w.plan.Spread)
-		if begin >= w.until || !p.sleep(begin-time.Since(w.start)) || w.over() {
-			return
-		}
+	for k, r := range p.rushes("work", n) {
 		if draw(w.plan.Seed, "recovers", p.h.name, n, k).IntN(10) == 0 {
 			p.recovers(ctx)
 		}
@@ -100,7 +111,7 @@ func (p *process) holdForAWhile(ctx context.Context, r *rand.Rand, j *job, patie
 	w.story.tell(p.name, "%s wants the locks of %s", j.name, list(j.keys))
 	watch := p.watch()
 	set, err := p.locks.Acquire(ctx, j.keys, func(o *lockset.Options) { o.Wait = j.recordWait() })
-	watch.within(j, "Acquire", patience, p.h.lease)
+	watch.within(j.name, "Acquire", patience, p.h.lease)
 	if err != nil {
 		j.refused(ctx, err)
 		return
@@ -115,7 +126,7 @@ func (p *process) holdForAWhile(ctx context.Context, r *rand.Rand, j *job, patie
 	p.deliver(set.Context(), r, j.name, set.Token(), set.Keys())
 	watch = p.watch()
 	err = set.Release(context.WithoutCancel(ctx))
-	watch.within(j, "Release", time.Nanosecond, 4*p.h.lease)
+	watch.within(j.name, "Release", time.Nanosecond, 4*p.h.lease)
 	switch {
 	case p.dead():
 	case noAnswer(err):
@@ -148,7 +159,7 @@ func (p *process) beginAndCommit(ctx context.Context, r *rand.Rand, j *job, pati
 	p.h.w.story.tell(p.name, "%s wants a unit under %s", j.name, list(j.keys))
 	watch := p.watch()
 	u, err := p.units.Begin(ctx, j.keys, func(o *unitofwork.Options) { o.Wait = j.recordWait() })
-	watch.within(j, "Begin", patience, p.h.lease)
+	watch.within(j.name, "Begin", patience, p.h.lease)
 	if err != nil {
 		j.refused(ctx, err)
 		return
@@ -156,14 +167,14 @@ func (p *process) beginAndCommit(ctx context.Context, r *rand.Rand, j *job, pati
 	if err := p.inside(u.Context(), u, j, r, false); err != nil {
 		watch = p.watch()
 		_ = u.Rollback(ctx) // others take over what it cannot release
-		watch.within(j, "Rollback", time.Nanosecond, p.h.lease)
+		watch.within(j.name, "Rollback", time.Nanosecond, p.h.lease)
 		j.finish()
 		p.tell(ctx, j, err)
 		return
 	}
 	watch = p.watch()
 	err = u.Commit(ctx)
-	watch.within(j, "Commit", time.Nanosecond, 4*p.h.lease)
+	watch.within(j.name, "Commit", time.Nanosecond, 4*p.h.lease)
 	j.finish()
 	p.tell(ctx, j, err)
 }
@@ -200,7 +211,7 @@ func (p *process) doAsOne(ctx context.Context, r *rand.Rand, j *job, patience ti
 			return p.inside(ctx, u, j, r, true)
 		}, func(o *unitofwork.Options) { *o = options })
 	}()
-	watch.within(j, "Do", patience, 8*p.h.lease)
+	watch.within(j.name, "Do", patience, 8*p.h.lease)
 	if len(j.tries) > 0 || err == nil {
 		j.finish()
 	}
@@ -271,14 +282,14 @@ func (p *process) watch() stopwatch {
 
 // within notes a call that took longer than the caller's patience and what the
 // library may need to put things in order; 0 is a caller that waits for ever.
-func (s stopwatch) within(j *job, what string, patience, order time.Duration) {
+func (s stopwatch) within(who, what string, patience, order time.Duration) {
 	if patience == 0 || s.p.dead() {
 		return
 	}
 	took := time.Since(s.began)
 	most := patience + order + s.p.h.lease/2 + time.Duration(s.p.stalled.Load()) - s.stalled
 	if took > most {
-		s.p.h.w.history.problem("%s: %s took %v, at most %v were expected", j.name, what, took, most)
+		s.p.h.w.history.problem("%s: %s took %v, at most %v were expected", who, what, took, most)
 	}
 }
 

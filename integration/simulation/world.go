@@ -62,9 +62,10 @@ type world struct {
 	windows *faults.Windows
 	done    chan struct{} // closed when nothing goes wrong any more
 
-	story   story
-	history history
-	rows    lockRows
+	story     story
+	history   history
+	rows      lockRows
+	decisions decisions
 
 	downstream downstream
 
@@ -84,6 +85,7 @@ func newWorld(s Settings, p *Plan) *world {
 	w.history.byMarker, w.history.byUnit = map[string]*try{}, map[string]*try{}
 	w.history.units, w.history.w = map[string]*unit{}, w
 	w.downstream.own, w.downstream.below = map[ordering.Key]fencing.Token{}, map[ordering.Key]fencing.Token{}
+	w.decisions.next = make(chan struct{})
 	w.rows.of, w.rows.history = map[string]lockRow{}, &w.history
 	w.db = memdynamo.New(memdynamo.Config{})
 	ctx := context.Background()

@@ -21,8 +21,9 @@ type Testimony struct {
 	Held  map[Hold]bool   // by units that had all their locks
 	Lost  map[Hold]bool   // by units that were told that they had lost them
 	// Failed are jobs that ended in what nobody expected, and why.
-	Failed []string
-	Filing Filing
+	Failed    []string
+	Filing    Filing
+	Overviews []Overview // what was read without locks
 }
 
 // Hold is a unit's: units of two branches may have the same token, if they have

@@ -27,7 +27,7 @@ var (
 )
 
 // Refusals are the errors that are the bank's answer, not its failure.
-var Refusals = []error{ErrFunds, ErrMerged, ErrRowsMissing}
+var Refusals = []error{ErrFunds, ErrMerged, ErrRowsMissing, ErrUnderWay}
 
 // Unit is what the bank's work needs of a unit of work: *unitofwork.Unit has
 // it. It is an interface only because Plain shows what happens without locks.
@@ -89,9 +89,10 @@ type Bank struct {
 	// Job is written into the history of what is changed. It may be empty.
 	Job string
 
-	// For statements: who locks and reads, and where they go.
+	// For statements and overviews: who reads, and where they go.
 	Units   *unitofwork.Client
 	Archive Archive
+	Shown   func([]Position)
 }
 
 // attempts is how often one unit starts over, with a fresh token, before the

@@ -28,6 +28,7 @@ type Line struct {
 	Began    *Began    `json:"began,omitempty"`
 	Sends    *Sends    `json:"sends,omitempty"`
 	Archived *Archived `json:"archived,omitempty"`
+	Shown    *Shown    `json:"shown,omitempty"`
 	Told     *Told     `json:"told,omitempty"`
 	Holds    *Holds    `json:"holds,omitempty"`
 	Lost     *Lost     `json:"lost,omitempty"`
@@ -41,6 +42,12 @@ type Began struct {
 	Job  string `json:"job"`
 	Kind string `json:"kind"`
 	Once bool   `json:"once,omitempty"` // it has an ID, so it may be done again
+}
+
+// Shown says what a job has read without locks.
+type Shown struct {
+	Job       string           `json:"job"`
+	Positions []books.Position `json:"positions"`
 }
 
 // Told says what became of a job, as its teller was told.
@@ -113,6 +120,7 @@ func (d *Diary) Follow(n int, job staff.Job) staff.Job {
 	job.Do = func(ctx context.Context, b *books.Bank) error {
 		own := *b
 		own.Archive = followed{d, job.Name, b.Archive}
+		own.Shown = func(all []books.Position) { d.Write(Line{Shown: &Shown{job.Name, all}}) }
 		return do(ctx, &own)
 	}
 	job.Told = func(o staff.Outcome, why error) {

@@ -86,7 +86,7 @@ func newOwner(cfg Config, tally *Tally, n int) (*owner, error) {
 	}
 	o.bank = &books.Bank{
 		Tables: cfg.Tables, Run: books.Locked{Units: o.units}, Wait: lockset.For(cfg.Wait),
-		Units: o.units, Archive: archiveLine{o.line, cfg.Archive, tally, cfg.Think},
+		Units: o.units, Archive: archiveLine{o.line, cfg.Archive, tally, cfg.Think}, Shown: func([]books.Position) {},
 		Look: books.Looker{DB: o.line, Observe: o.request, Timeout: o.locks.Config().Lease}, // as patient as the library
 	}
 	if cfg.Think > 0 {

@@ -1,0 +1,124 @@
+package protocol
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// A large unit is applied slowly, in many transactions. Who scans the tables sees half
+// of it; who reads without locks sees none of it or all, whatever keys it names, in one
+// request or in several.
+func TestAReaderNeverSeesHalf(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		b.lease *= 2
+		b.transaction = 6
+		const families = 12
+		l := b.ledger("l", families, 8)
+		o := b.owner("o", slowToApply(200*time.Millisecond))
+		var over atomic.Bool
+		var working sync.WaitGroup
+		working.Go(func() {
+			defer over.Store(true)
+			require.NoError(t, o.units.Do(t.Context(), l.keys, l.stage))
+		})
+		var torn atomic.Int64
+		working.Go(func() {
+			for !over.Load() {
+				if _, half := l.sight(l.scanned(), l.every(1)); half {
+					torn.Add(1)
+				}
+			}
+		})
+		seen := make(map[string]*glimpses)
+		for named, keys := range l.named() {
+			for records, which := range map[string][]int{
+				"all records": l.every(1), "every fourth": l.every(4), "those under coarse locks": l.every(1)[3*families:],
+			} {
+				g := &glimpses{}
+				seen[records+" by "+named] = g
+				reader := b.owner("reader of "+records+" by "+named, nil)
+				working.Go(func() { g.look(t, l, reader, keys, which, &over) })
+			}
+		}
+		working.Wait()
+		for who, g := range seen {
+			t.Logf("%s: %d times nothing of it, %d times all", who, g.nothing, g.all)
+			require.NotZero(t, g.all, who)
+		}
+		require.NotZero(t, torn.Load(), "the tables had half of it")
+		b.settled()
+	})
+}
+
+// slowToApply: whatever is written after a decision takes its time.
+func slowToApply(d time.Duration) faults.Script {
+	var decided atomic.Bool
+	return func(c faults.Call) faults.Fault {
+		if in, ok := c.Input.(*dynamodb.TransactWriteItemsInput); ok {
+			if decided.Load() {
+				time.Sleep(d)
+			}
+			decided.CompareAndSwap(false, isDecision(in))
+		}
+		return faults.Pass()
+	}
+}
+
+// named are keys that guard all records of a ledger: their guards, the first segments
+// of those, and both, overlapping.
+func (l *ledger) named() map[string][]ordering.Key {
+	var guards, families, both []ordering.Key
+	for i, r := range l.records {
+		guard := ordering.Key(r.T.ID)
+		if r.T.Part != "" {
+			guard = ordering.Join(r.T.ID, r.T.Part)
+		}
+		guards, families = append(guards, guard), append(families, guard.Family())
+		both = append(both, guard)
+		if i%2 == 0 {
+			both = append(both, guard.Family())
+		}
+	}
+	return map[string][]ordering.Key{"guards": guards, "first segments": families, "both": both}
+}
+
+// glimpses are how often a reader saw nothing of a unit, and all of it.
+type glimpses struct{ nothing, all int }
+
+// look reads some records, again and again until the unit is over, and once
+// more then.
+func (g *glimpses) look(t *testing.T, l *ledger, o *owner, keys []ordering.Key, which []int, over *atomic.Bool) {
+	for last := false; !last; {
+		last = over.Load()
+		var refs []*unitofwork.Ref[entry]
+		var records []unitofwork.Record
+		for _, i := range which {
+			r := l.ref(i)
+			refs, records = append(refs, r), append(records, r)
+		}
+		require.NoError(t, o.units.Read(t.Context(), keys, records...))
+		found := map[string]int64{}
+		for _, r := range refs {
+			if r.Found {
+				found[r.T.ID+"/"+r.T.Part] = r.T.N
+			}
+		}
+		all, half := l.sight(found, which)
+		require.False(t, half, "some of %d records are as before, and others are not", len(refs))
+		if all {
+			g.all++
+			continue
+		}
+		require.Zero(t, g.all, "it had been there")
+		g.nothing++
+	}
+}
