@@ -45,44 +45,59 @@ type File struct {
 
 // listed is what the go command says of a package.
 type listed struct {
-	Dir, ImportPath, Export string
-	GoFiles, TestGoFiles    []string
-	ForTest                 string
+	Dir, ImportPath, Export           string
+	GoFiles, TestGoFiles, TestImports []string
 }
 
-// Load reads the packages in these folders below the root.
-func Load(ctx context.Context, root string, folders []string) (*Tree, error) {
+// Load reads the packages in these folders below the root. What they and their
+// tests import can be imported by changed files, and so can the packages also named.
+func Load(ctx context.Context, root string, folders []string, also ...string) (*Tree, error) {
 	t := &Tree{Fset: token.NewFileSet(), packages: map[string]*Package{}}
-	args := []string{"list", "-export", "-deps", "-test", "-json=Dir,ImportPath,Export,GoFiles,TestGoFiles,ForTest"}
 	for _, folder := range folders {
-		args = append(args, "./"+folder)
+		also = append(also, "./"+folder)
 	}
-	list := exec.CommandContext(ctx, "go", args...)
-	list.Dir, list.Stderr = root, os.Stderr
-	output, err := list.Output()
+	found, err := list(ctx, root, also[len(also)-len(folders):]...)
 	if err != nil {
-		return nil, fmt.Errorf("go list: %w", err)
+		return nil, err
+	}
+	for _, l := range found {
+		also = append(also, l.TestImports...)
+	}
+	// As the tests are built, too: nothing is compiled twice.
+	imported, err := list(ctx, root, append([]string{"-export", "-deps", "-trimpath"}, also...)...)
+	if err != nil {
+		return nil, err
 	}
 	exports := map[string]string{}
-	t.imported = importer.ForCompiler(t.Fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
-	var found []listed
-	for d := json.NewDecoder(bytes.NewReader(output)); d.More(); {
-		var l listed
-		if err := d.Decode(&l); err != nil {
-			return nil, err
-		}
+	for _, l := range imported {
 		exports[l.ImportPath] = l.Export
-		if folder, err := filepath.Rel(root, l.Dir); err == nil && l.ForTest == "" && slices.Contains(folders, filepath.ToSlash(folder)) &&
-			path.Ext(l.ImportPath) != ".test" {
-			found = append(found, l)
-		}
 	}
+	t.imported = importer.ForCompiler(t.Fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	for _, l := range found {
 		if err := t.read(root, l); err != nil {
 			return nil, err
 		}
 	}
 	return t, nil
+}
+
+// list asks the go command.
+func list(ctx context.Context, root string, args ...string) (all []listed, err error) {
+	args = append([]string{"list", "-json=Dir,ImportPath,Export,GoFiles,TestGoFiles,TestImports"}, args...)
+	list := exec.CommandContext(ctx, "go", args...)
+	list.Dir, list.Stderr = root, os.Stderr
+	output, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	for d := json.NewDecoder(bytes.NewReader(output)); d.More(); {
+		var l listed
+		if err := d.Decode(&l); err != nil {
+			return nil, err
+		}
+		all = append(all, l)
+	}
+	return all, nil
 }
 
 func (t *Tree) read(root string, l listed) error {
