@@ -59,7 +59,11 @@ func draw(ctx context.Context, t *tree.Tree, all []places.Change, n int, seed ui
 // those of it.
 func compiles(t *tree.Tree, mutants []switched.Mutant) error {
 	folder := path.Dir(mutants[len(mutants)-1].File)
-	return t.Compile(folder, switched.Join(t, t.Package(folder), in(folder, mutants)))
+	texts, err := switched.Join(t, t.Package(folder), in(folder, mutants))
+	if err != nil {
+		return err
+	}
+	return t.Compile(folder, texts)
 }
 
 // in returns the mutants of the package in a folder.

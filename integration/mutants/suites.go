@@ -120,7 +120,11 @@ func (l *laboratory) overlay(t *tree.Tree, drawn []switched.Mutant) (string, err
 		if _, done := replaced[filepath.Join(l.root, filepath.FromSlash(m.File))]; done {
 			continue
 		}
-		for name, text := range switched.Join(t, t.Package(folder), in(folder, drawn)) {
+		texts, err := switched.Join(t, t.Package(folder), in(folder, drawn))
+		if err != nil {
+			return "", err
+		}
+		for name, text := range texts {
 			copied := filepath.Join(l.dir, "joined", filepath.FromSlash(name))
 			replaced[filepath.Join(l.root, filepath.FromSlash(name))] = copied
 			if err := os.MkdirAll(filepath.Dir(copied), 0o755); err != nil {

@@ -33,23 +33,22 @@ func (f *finder) binary(n *ast.BinaryExpr) {
 
 // condition negates what decides, unless another operator does.
 func (f *finder) condition(e ast.Expr) {
-	switch e := e.(type) {
-	case nil:
-		return
-	case *ast.UnaryExpr:
-		if e.Op == token.NOT {
-			return
-		}
-	case *ast.BinaryExpr:
-		if equals[e.Op] != "" {
-			return
-		}
-	case *ast.Ident:
-		if f.constant(e) {
-			return
-		}
+	if e != nil && !f.negated(e) {
+		f.change("negate", e, "!("+f.of(e)+")")
 	}
-	f.change("negate", e, "!("+f.of(e)+")")
+}
+
+// negated reports whether another operator makes the opposite of a truth value.
+func (f *finder) negated(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.UnaryExpr:
+		return e.Op == token.NOT
+	case *ast.BinaryExpr:
+		return equals[e.Op] != ""
+	case *ast.Ident:
+		return f.constant(e)
+	}
+	return false
 }
 
 // cases drops each case of a switch or a select, and negates those that decide.
@@ -113,7 +112,7 @@ func (f *finder) results(n *ast.ReturnStmt) {
 			switch {
 			case isName && f.constant(name):
 				f.change("return-bool", e, opposite(name.Name))
-			default:
+			case !f.negated(e):
 				f.change("return-bool", e, "!("+f.of(e)+")")
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 	"strings"
 )
 
@@ -41,6 +42,7 @@ func Find(fset *token.FileSet, name, text string, file *ast.File, info *types.In
 			f.values(d)
 		}
 	}
+	slices.SortStableFunc(f.changes, func(a, b Change) int { return a.From - b.From })
 	return f.changes
 }
 
@@ -50,7 +52,7 @@ type finder struct {
 	whole      string // the text in one line
 	file       *token.File
 	info       *types.Info
-	above      []ast.Node // what the place is in, from outside
+	above      []ast.Node // from outside: what the node is in, and the node
 	changes    []Change
 }
 
@@ -84,13 +86,13 @@ func (f *finder) walk(in, from ast.Node) {
 			f.above = f.above[:len(f.above)-1]
 			return true
 		}
-		f.visit(n)
 		f.above = append(f.above, n)
+		f.visit(n)
 		return true
 	})
 }
 
-// visit proposes changes of one node; its parent is the last of those above.
+// visit proposes changes of one node.
 func (f *finder) visit(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.BinaryExpr:
@@ -133,7 +135,7 @@ func (f *finder) visit(n ast.Node) {
 
 func (f *finder) of(n ast.Node) string { return f.text[f.file.Offset(n.Pos()):f.file.Offset(n.End())] }
 
-func (f *finder) parent() ast.Node { return f.above[len(f.above)-1] }
+func (f *finder) parent() ast.Node { return f.above[len(f.above)-2] }
 
 func (f *finder) change(operator string, n ast.Node, text string) {
 	f.replace(operator, n.Pos(), n.End(), text)

@@ -6,7 +6,8 @@
 // the mutant that is awake, a copy of the function with the change. So whatever a
 // function may contain, a mutant may change. Variables of a package choose among
 // values when the program begins, and constants that have mutants become variables
-// to do so, with those that are made of them. That does not always compile.
+// to do so, with those that are made of them. That does not always compile. And a
+// function that recovers has to be the one that was deferred, and none that it calls.
 //
 // Pure: decides, does no I/O.
 package switched
@@ -33,8 +34,9 @@ type Mutant struct {
 }
 
 // Join returns the texts of the files of a package, by name, with these mutants in
-// them; it has a file of its own in addition. All mutants are of this package.
-func Join(t *tree.Tree, p *tree.Package, mutants []Mutant) map[string]string {
+// them; it has a file of its own in addition. All mutants are of this package. The
+// error says that one of them cannot be switched.
+func Join(t *tree.Tree, p *tree.Package, mutants []Mutant) (map[string]string, error) {
 	texts := map[string]string{}
 	variables := variablesOf(p, mutants, t.Fset)
 	for _, f := range p.Files {
@@ -47,7 +49,9 @@ func Join(t *tree.Tree, p *tree.Package, mutants []Mutant) map[string]string {
 		for _, d := range f.AST.Decls {
 			switch d := d.(type) {
 			case *ast.FuncDecl:
-				w.function(d)
+				if err := w.function(d); err != nil {
+					return nil, err
+				}
 			case *ast.GenDecl:
 				for _, s := range d.Specs {
 					if v, ok := s.(*ast.ValueSpec); ok {
@@ -65,7 +69,7 @@ func Join(t *tree.Tree, p *tree.Package, mutants []Mutant) map[string]string {
 		numbers = append(numbers, strconv.Itoa(m.Number))
 	}
 	texts[p.Folder+"/mutants.go"] = fmt.Sprintf(awake, p.Files[0].AST.Name.Name, Variable, strings.Join(numbers, ", "))
-	return texts
+	return texts, nil
 }
 
 // Imports are what joined packages import in addition.
@@ -159,10 +163,13 @@ func (w *writer) joined() string {
 }
 
 // function has a function call its mutants, and adds them.
-func (w *writer) function(d *ast.FuncDecl) {
+func (w *writer) function(d *ast.FuncDecl) error {
 	its := w.within(d)
 	if len(its) == 0 {
-		return
+		return nil
+	}
+	if recovers(d.Body) {
+		return fmt.Errorf("%s: %s recovers", w.Name, d.Name.Name)
 	}
 	calls := w.calls(d)
 	var choice strings.Builder
@@ -179,6 +186,21 @@ func (w *writer) function(d *ast.FuncDecl) {
 		w.end.WriteString("\n" + text[:w.at(d.Name.Pos())-begin] + name + text[w.at(d.Name.End())-begin:] + "\n")
 	}
 	w.edit(d.Body.Lbrace+1, d.Body.Lbrace+1, " switch mutantAwake {"+choice.String()+" }; ")
+	return nil
+}
+
+// recovers reports whether a function calls recover by itself.
+func recovers(body *ast.BlockStmt) (does bool) {
+	ast.Inspect(body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			return false
+		case *ast.Ident:
+			does = does || n.Name == "recover"
+		}
+		return true
+	})
+	return does
 }
 
 // calls is how a function is called with its own arguments, with a place for
