@@ -119,7 +119,7 @@ func TestDrawnMutantsAreCaughtOrSurvive(t *testing.T) {
 	for _, want := range []string{
 		"low/low.go:5  drop-if  `if a < b { return a }` → ``  caught (high TestOf)",
 		"low/low.go:5  boundary  `a < b` → `a <= b`  equivalent (both are the least when they are equal)",
-		"high/high.go:7  off-by-one  `3` → `4`  caught (high TestOf)",
+		"high/high.go:7  off-by-one  `limit = 3` → `limit = 4`  caught (high TestOf)",
 		"high/high.go:9  drop-not",
 		"TIMED OUT (high)",
 		"high/high.go:11  drop-not  `func Unseen(on bool) bool { return !on }` → `func Unseen(on bool) bool { return on }`  SURVIVED",

@@ -10,10 +10,10 @@ const (
 
 // unseen is a change of that kind, as it is printed when it is drawn.
 type unseen struct {
-	file, operator, old, new string
-
-	kind verdict
-	why  string
+	file, operator string
+	kind           verdict
+	why            string
+	old, new       string
 }
 
 // is reports whether a change is the one that is listed.
@@ -30,5 +30,3 @@ func find(list []unseen, c places.Change) *unseen {
 	}
 	return nil
 }
-
-var unseens = []unseen{}

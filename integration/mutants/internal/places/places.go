@@ -26,6 +26,9 @@ type Change struct {
 	Old, New string
 }
 
+// tellingly is how much of a place has to be shown: "1" may be there only once, too.
+const tellingly = 5
+
 // Of returns what the file is with the change.
 func (c Change) Of(text string) string { return text[:c.From] + c.Text + text[c.To:] }
 
@@ -147,7 +150,8 @@ func (f *finder) replace(operator string, from, to token.Pos, text string) {
 		From: f.file.Offset(from), To: f.file.Offset(to), Text: text,
 	}
 	begin, end := c.From, c.To
-	for i := len(f.above) - 1; i >= 0 && strings.Count(f.whole, line(f.text[begin:end])) > 1; i-- {
+	tells := func(code string) bool { return len(code) >= tellingly && strings.Count(f.whole, code) == 1 }
+	for i := len(f.above) - 1; i >= 0 && !tells(line(f.text[begin:end])); i-- {
 		begin, end = f.file.Offset(f.above[i].Pos()), f.file.Offset(f.above[i].End())
 	}
 	c.Old, c.New = shown(f.text[begin:end], f.text[begin:c.From]+text+f.text[c.To:end])

@@ -3,6 +3,7 @@ package places
 import (
 	"go/ast"
 	"go/token"
+	"slices"
 )
 
 // statements drops each statement of a list, and swaps neighbours.
@@ -65,10 +66,16 @@ const (
 )
 
 // effectOf does not look into expressions: what is worked out on the way can hardly
-// be told from what is done.
+// be told from what is done. What stands on the wrong side of a lock is for the race
+// detector to find.
 func effectOf(s ast.Stmt) effect {
 	switch s := s.(type) {
-	case *ast.ExprStmt, *ast.SendStmt, *ast.GoStmt, *ast.DeferStmt:
+	case *ast.ExprStmt:
+		if locks(s.X) {
+			return none
+		}
+		return outward
+	case *ast.SendStmt, *ast.GoStmt, *ast.DeferStmt:
 		return outward
 	case *ast.IncDecStmt:
 		return reach(s.X)
@@ -83,6 +90,15 @@ func effectOf(s ast.Stmt) effect {
 		return far
 	}
 	return none
+}
+
+func locks(e ast.Expr) bool {
+	call, ok := e.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	method, ok := call.Fun.(*ast.SelectorExpr)
+	return ok && slices.Contains([]string{"Lock", "Unlock", "RLock", "RUnlock"}, method.Sel.Name)
 }
 
 // deferred reports whether a statement happens later: what stands beside it happens
