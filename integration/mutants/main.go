@@ -60,6 +60,9 @@ func run(ctx context.Context, args []string) error {
 	}
 	l := &laboratory{workers: *workers, timeout: *timeout, say: func(format string, a ...any) { fmt.Printf(format+"\n", a...) }}
 	if *n > 0 {
+		if *simulate > 0 || *rounds > 0 {
+			return errors.New("-simulate, -chaos: those are for what is written by hand; -hours is for what is drawn")
+		}
 		r := drawnByChance(*n, *seed)
 		r.wanted, r.share, r.list, r.least = wanted, *share, *list, *least
 		if *hours > 0 {

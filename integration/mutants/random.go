@@ -150,8 +150,9 @@ func (s tally) judge(l *laboratory, least float64, took time.Duration) error {
 	noticed := s.verdicts[caught] + s.verdicts[endless]
 	all := noticed + s.verdicts[survived]
 	rate := 100 * float64(noticed) / float64(max(all, 1))
-	l.say("%d of %d mutants caught: %.0f %%, in %.0f s; %d of them by the simulation alone, %d because they did not end; %d more are equivalent, %d change what only people read",
-		noticed, all, rate, took.Seconds(), s.late, s.verdicts[endless], s.verdicts[equivalent], s.verdicts[diagnostic])
+	l.say("%d of %d mutants caught: %.0f %%, in %.0f s; %d of them by the simulation alone, %d because they did not end",
+		noticed, all, rate, took.Seconds(), s.late, s.verdicts[endless])
+	l.say("%d more are equivalent, %d change only what people read", s.verdicts[equivalent], s.verdicts[diagnostic])
 	if len(s.survived) > 0 {
 		slices.Sort(s.survived)
 		l.say("these survived:\n  %s", strings.Join(s.survived, "\n  "))
