@@ -11,6 +11,8 @@ BENCH_TIME   ?= 1s
 HOURS        ?= 500
 FROM         ?= 1
 PART         ?= 1/1
+RANDOM       ?=
+SEED         ?= 1
 ROUNDS       ?= 1000
 LOCAL_ROUNDS ?= 100
 SOAK         ?= 1h
@@ -56,8 +58,8 @@ soak: ## have a bank of several processes work for SOAK (1h), with mishaps: what
 	@$(GO) test ./integration/chaos -run 'TestSoak$$' -count=1 -v -timeout 0 -soak $(SOAK)
 
 # Not part of test: it takes minutes. A change of the protocol runs it.
-mutants: ## weaken the protocol clause by clause: a test must notice each time (PART=1/4: of a quarter)
-	@$(GO) run ./integration/mutants -part $(PART)
+mutants: ## weaken the protocol clause by clause: a test must notice each time (PART=1/4: of a quarter; RANDOM=100 SEED=1: change any code so often, drawn by the seed)
+	@$(GO) run ./integration/mutants -part $(PART) $(if $(RANDOM),-random $(RANDOM) -seed $(SEED))
 
 model: ## search the models of the protocol, all of them and each without its clauses, with Spin (PART=1/2: half of that)
 	@$(GO) run ./integration/engines/install spin gcc

@@ -9,14 +9,19 @@ import (
 )
 
 func TestWhatDoesNotCompileIsSeen(t *testing.T) {
-	const file = "integration/mutants/verdict.go"
-	s, err := packagesOf(t.Context(), root(t), []mutant{{file: file}})
+	const folder, file = "integration/mutants", "integration/mutants/verdict.go"
+	packages, err := packagesOf(t.Context(), root(t), []mutant{{file: file}})
 	require.NoError(t, err)
-	text, err := os.ReadFile(filepath.Join(root(t), file))
+	read, err := os.ReadFile(filepath.Join(root(t), file))
 	require.NoError(t, err)
-	require.NoError(t, s.compile(file, string(text)))
-	require.ErrorContains(t, s.compile(file, string(text)+"var _ = nobody"), "undefined: nobody")
-	require.ErrorContains(t, s.compile("integration/mutants/none.go", string(text)), "in no package")
+	text := string(read)
+	require.NoError(t, packages.Compile(folder, map[string]string{file: text}))
+	require.ErrorContains(t, packages.Compile(folder, map[string]string{file: text + "var _ = nobody"}), "undefined: nobody")
+	require.ErrorContains(t, packages.Compile("fencing", map[string]string{"fencing/none.go": text}), "no package was read in fencing")
+	require.ErrorContains(t, packages.Compile(folder, map[string]string{"fencing/none.go": text}), "is not in")
+
+	// Its tests use it.
+	require.ErrorContains(t, packages.Compile(folder, map[string]string{file: "package main"}), "undefined: verdict")
 
 	m := mutant{clause: "this", file: file, old: "package main", new: "package other"}
 	require.ErrorContains(t, compileAll(t.Context(), root(t), []mutant{m}), `mutant "this"`)

@@ -1,0 +1,166 @@
+// Package tree reads packages of a repository with their types, and says whether
+// they still compile when some of their files are changed: without the go
+// command, which takes a second for each.
+package tree
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+)
+
+// Tree has packages of one repository.
+type Tree struct {
+	Fset     *token.FileSet
+	imported types.Importer
+	packages map[string]*Package
+}
+
+// Package is one of them.
+type Package struct {
+	Folder string // from the root of the repository
+	Files  []*File
+	Info   *types.Info
+	tests  []*ast.File // those that are of the package itself
+}
+
+// File is a file of a package.
+type File struct {
+	Name string // from the root of the repository
+	Text string
+	AST  *ast.File
+}
+
+// listed is what the go command says of a package.
+type listed struct {
+	Dir, ImportPath, Export           string
+	GoFiles, TestGoFiles, TestImports []string
+}
+
+// Load reads the packages in these folders below the root. What they and their
+// tests import can be imported by changed files, and so can the packages also named.
+func Load(ctx context.Context, root string, folders []string, also ...string) (*Tree, error) {
+	t := &Tree{Fset: token.NewFileSet(), packages: map[string]*Package{}}
+	for _, folder := range folders {
+		also = append(also, "./"+folder)
+	}
+	found, err := list(ctx, root, also[len(also)-len(folders):]...)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range found {
+		also = append(also, l.TestImports...)
+	}
+	// As the tests are built, too: nothing is compiled twice.
+	imported, err := list(ctx, root, append([]string{"-export", "-deps", "-trimpath"}, also...)...)
+	if err != nil {
+		return nil, err
+	}
+	exports := map[string]string{}
+	for _, l := range imported {
+		exports[l.ImportPath] = l.Export
+	}
+	t.imported = importer.ForCompiler(t.Fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	for _, l := range found {
+		if err := t.read(root, l); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// list asks the go command.
+func list(ctx context.Context, root string, args ...string) (all []listed, err error) {
+	args = append([]string{"list", "-json=Dir,ImportPath,Export,GoFiles,TestGoFiles,TestImports"}, args...)
+	list := exec.CommandContext(ctx, "go", args...)
+	list.Dir, list.Stderr = root, os.Stderr
+	output, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	for d := json.NewDecoder(bytes.NewReader(output)); d.More(); {
+		var l listed
+		if err := d.Decode(&l); err != nil {
+			return nil, err
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+func (t *Tree) read(root string, l listed) error {
+	folder, err := filepath.Rel(root, l.Dir)
+	if err != nil {
+		return err
+	}
+	p := &Package{Folder: filepath.ToSlash(folder), Info: &types.Info{
+		Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{},
+	}}
+	var files []*ast.File
+	for _, name := range l.GoFiles {
+		text, err := os.ReadFile(filepath.Join(l.Dir, name))
+		if err != nil {
+			return err
+		}
+		f := &File{Name: path.Join(p.Folder, name), Text: string(text)}
+		if f.AST, err = parser.ParseFile(t.Fset, f.Name, text, parser.SkipObjectResolution); err != nil {
+			return err
+		}
+		p.Files, files = append(p.Files, f), append(files, f.AST)
+	}
+	for _, name := range l.TestGoFiles {
+		test, err := parser.ParseFile(t.Fset, filepath.Join(l.Dir, name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		p.tests = append(p.tests, test)
+	}
+	if _, err := (&types.Config{Importer: t.imported}).Check(p.Folder, t.Fset, files, p.Info); err != nil {
+		return err
+	}
+	t.packages[p.Folder] = p
+	return nil
+}
+
+// Package returns the package in a folder, nil if it has not been read.
+func (t *Tree) Package(folder string) *Package { return t.packages[folder] }
+
+// Compile returns why a package is none, or is none that its own tests can be
+// compiled with, when files of it have these texts instead, by name. Names that
+// it does not have are added.
+func (t *Tree) Compile(folder string, texts map[string]string) error {
+	p := t.packages[folder]
+	if p == nil {
+		return fmt.Errorf("no package was read in %s", folder)
+	}
+	files := slices.Clone(p.tests)
+	for _, f := range p.Files {
+		if _, changed := texts[f.Name]; !changed {
+			files = append(files, f.AST)
+		}
+	}
+	for name, text := range texts {
+		if path.Dir(name) != folder {
+			return fmt.Errorf("%s is not in %s", name, folder)
+		}
+		changed, err := parser.ParseFile(t.Fset, name, text, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		files = append(files, changed)
+	}
+	_, err := (&types.Config{Importer: t.imported}).Check(folder, t.Fset, files, nil)
+	return err
+}
