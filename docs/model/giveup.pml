@@ -56,7 +56,7 @@ bit had[2];    /* the other unit has had it */
 bit slow;      /* a lease has passed since the acquisition began */
 bit left;      /* it has said that nothing is left of it */
 
-/* lockset.attempt (acquire.go) */
+/* lockset.attempt (attempts.go) */
 byte tok[TRIES + 1]; /* 0: none yet */
 byte first[TRIES + 1];
 byte size[TRIES + 1];
@@ -181,7 +181,7 @@ inline look() {
 #define NOT_MINE(r) (unit[r] != ME)
 #endif
 
-/* lockset.acquisition.toBurn (acquire.go) */
+/* lockset.acquisition.toBurn (attempts.go) */
 #define LATER(k, j) (j > k && kept[j] && first[j] == first[k] && tok[j] >= tok[k])
 #ifdef WITHOUT_goes_on
 #define COVERED(k) (LATER(k, 2) || LATER(k, 3) || LATER(k, 4))

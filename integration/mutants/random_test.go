@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/mutants/internal/switched"
@@ -211,7 +212,7 @@ func TestWhatIsListedAsUnseenIsThere(t *testing.T) {
 				n++
 			}
 		}
-		require.Equal(t, 1, n, "%d: %s %s `%s` → `%s`", i, u.file, u.operator, u.old, u.new)
+		assert.Equal(t, 1, n, "%d: %s %s `%s` → `%s`", i, u.file, u.operator, u.old, u.new)
 		require.Contains(t, []verdict{equivalent, diagnostic}, u.kind, u.old)
 		require.NotEmpty(t, u.why, u.old)
 	}

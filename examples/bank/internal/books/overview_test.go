@@ -80,8 +80,13 @@ func TestAnOverviewOfWhatADeadOwnerLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const customers = 60
 		b := newBank(t, customers)
+		var sent atomic.Int64
 		dies, _ := b.owner(faults.Wrap(b.db, faults.Config{Script: func(c faults.Call) faults.Fault {
-			if c.Op == "TransactWriteItems" && b.monthEnds() > 0 {
+			if c.Op != "TransactWriteItems" {
+				return faults.Pass()
+			}
+			time.Sleep(time.Duration(1+sent.Add(1)%5) * 100 * time.Millisecond) // one part later than another
+			if b.monthEnds() > 0 {
 				return faults.CrashHere(false)
 			}
 			return faults.Pass()
