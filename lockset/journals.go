@@ -102,8 +102,12 @@ func (c *Client) settle(ctx, ended context.Context, r row) (bool, error) {
 	case underWay != nil:
 		select {
 		case <-underWay:
-			return true, nil
 		case <-ended.Done():
+		}
+		select { // if both, what was decided is of more use
+		case <-underWay:
+			return true, nil
+		default:
 			return false, context.Cause(ended)
 		}
 	case decide == nil:

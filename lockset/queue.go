@@ -20,39 +20,16 @@ import (
 // row. Units of one process line up in memory first (turns.go).
 
 // standInLine waits until the unit has the step that others of this process have
-// or wanted first.
+// or wanted first. It may have got it since it stood in line: then nobody is in its way,
+// whatever has ended meanwhile.
 func (a *acquisition) standInLine(ctx context.Context) error {
-	before := a.c.turns.whoIsAhead(a.claim)
-	a.traceBlocked(before.blocked(a.c.cfg.Owner))
-	held := func(err error) error {
-		if a.group.Context().Err() != nil {
-			return context.Cause(a.group.Context())
+	if before := a.c.turns.whoIsAhead(a.claim); before.key != "" {
+		a.traceBlocked(before.blocked(a.c.cfg.Owner))
+		if err := a.untilReady(ctx); err != nil {
+			if now := a.c.turns.whoIsAhead(a.claim); now.key != "" {
+				return a.refusedInLine(now, err)
+			}
 		}
-		now := a.c.turns.whoIsAhead(a.claim)
-		if now.key == "" { // it got the step at this very moment
-			now = before
-		}
-		refusal := &HeldError{Key: now.key, Unit: now.unit, Queue: now.queued, Err: err}
-		if now.has {
-			refusal.Owner = a.c.cfg.Owner
-		}
-		return refusal
-	}
-	var end <-chan time.Time
-	if !a.end.IsZero() {
-		if a.over() {
-			return held(ErrWaited)
-		}
-		timer := time.NewTimer(time.Until(a.end))
-		defer timer.Stop()
-		end = timer.C
-	}
-	select {
-	case <-a.claim.ready:
-	case <-end:
-		return held(ErrWaited)
-	case <-ctx.Done():
-		return held(context.Cause(ctx))
 	}
 	switch {
 	case a.secured == 0: // others have had their tokens meanwhile
@@ -61,6 +38,39 @@ func (a *acquisition) standInLine(ctx context.Context) error {
 		a.raise()
 	}
 	return nil
+}
+
+// untilReady waits until the unit has its step, or says why it waits no longer.
+func (a *acquisition) untilReady(ctx context.Context) error {
+	var end <-chan time.Time
+	if !a.end.IsZero() {
+		if a.over() {
+			return ErrWaited
+		}
+		timer := time.NewTimer(time.Until(a.end))
+		defer timer.Stop()
+		end = timer.C
+	}
+	select {
+	case <-a.claim.ready:
+		return nil
+	case <-end:
+		return ErrWaited
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// refusedInLine says who of this process was in the unit's way when it waited no longer.
+func (a *acquisition) refusedInLine(by ahead, err error) error {
+	if a.group.Context().Err() != nil {
+		return context.Cause(a.group.Context())
+	}
+	refusal := &HeldError{Key: by.key, Unit: by.unit, Queue: by.queued, Err: err}
+	if by.has {
+		refusal.Owner = a.c.cfg.Owner
+	}
+	return refusal
 }
 
 // myTurn waits until nobody of this process is in the way of the unit's next

@@ -1,6 +1,7 @@
 package lockset
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -380,4 +382,27 @@ func TestTurnsAreSafeForConcurrentUse(t *testing.T) {
 	all.Wait()
 	require.Equal(t, 64*20, inside)
 	require.Empty(t, turns.rows)
+}
+
+// A unit that was given its step while it still gave up a place elsewhere, and whose
+// time was over then, is in nobody's line: it is not told that somebody has a key, and
+// not by chance.
+func TestAUnitThatHasItsStepIsNotToldThatItIsHeld(t *testing.T) {
+	c, err := New(memdynamo.New(memdynamo.Config{}), Config{Table: "locks"})
+	require.NoError(t, err)
+	plan, err := ordering.NewPlan("a")
+	require.NoError(t, err)
+	for _, o := range []Options{{}, {Wait: For(0)}} {
+		for range 20 {
+			ctx, cancel := context.WithCancel(t.Context())
+			first, second := c.newAcquisition(ctx, plan, o), c.newAcquisition(ctx, plan, o)
+			require.Equal(t, 1, c.turns.reserve(first.claim, [][]want{first.wants(0)}))
+			require.Zero(t, c.turns.reserve(second.claim, [][]want{second.wants(0)}))
+			cancel()
+			require.ErrorAs(t, second.standInLine(ctx), new(*HeldError))
+			c.turns.drop(first.claim)
+			require.NoError(t, second.standInLine(ctx))
+			c.turns.drop(second.claim)
+		}
+	}
 }

@@ -67,4 +67,11 @@ var ofWaiting = []mutant{
 		new:    `	case a.claim.fence >= a.token && a.secured == 0:`,
 		by:     check{in: "lockset", test: "TestAUnitThatHasWaitedSendsNoStaleToken"},
 	},
+	{
+		clause: "who was given its step is not told that somebody has it",
+		file:   "lockset/queue.go",
+		old:    `whoIsAhead(a.claim); now.key != "" {`,
+		new:    `whoIsAhead(a.claim); now.key != "?" {`,
+		by:     check{in: "lockset", test: "TestAUnitThatHasItsStepIsNotToldThatItIsHeld"},
+	},
 }

@@ -150,16 +150,16 @@ func Jitter(id string, n int) float64 {
 	return float64(x>>11) / (1 << 53)
 }
 
-// Sleep waits for d, or returns the cause of ctx's end.
+// Sleep waits for d, or returns the cause of ctx's end, also if that came at the same
+// moment: what happens next is not to be a matter of chance.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
+	return context.Cause(ctx)
 }
 
 // Capacity asks for the consumed capacity only when somebody looks at it.
