@@ -59,7 +59,7 @@ var ErrWaited = errors.New("the record wait is over")
 type HeldError struct {
 	Key   ordering.Key  // the key that could not be had
 	Owner string        // of the unit that holds it; empty if that was not read
-	Unit  string        // that holds it, one of several if they hold keys below it, or is next
+	Unit  string        // that holds it, one of several if they hold keys below it, or is next; empty if others took it each time
 	Age   time.Duration // how long this process has known the holder's last sign of life
 	Queue int           // how many wait for it, as far as is known: in the table, and in this process
 	Err   error
@@ -70,7 +70,10 @@ func (e *HeldError) Error() string {
 	if e.Queue > 0 {
 		waiting = fmt.Sprintf(", %d waiting", e.Queue)
 	}
-	if e.Owner == "" { // its row was not read
+	switch {
+	case e.Unit == "": // others were faster each time
+		return fmt.Sprintf("key %q is taken by others again and again%s: %v", string(e.Key), waiting, e.Err)
+	case e.Owner == "": // its row was not read
 		return fmt.Sprintf("key %q is held, or one below it, or next for unit %s%s: %v", string(e.Key), e.Unit, waiting, e.Err)
 	}
 	return fmt.Sprintf("key %q is held by unit %s of owner %q (last sign of life seen %v ago)%s: %v",
