@@ -36,8 +36,9 @@ func atMost(actions int) faults.Script {
 // ancestors.
 func many(n int) (keys []ordering.Key) {
 	for i := range n {
-		keys = append(keys, ordering.Key(fmt.Sprintf("a%03d", i)))
-		keys = append(keys, ordering.Key(fmt.Sprintf("b%03d/x", i)), ordering.Key(fmt.Sprintf("b%03d/y/z", i)))
+		for _, form := range []string{"a%03d", "b%03d/x", "b%03d/y/z"} {
+			keys = append(keys, ordering.Key(fmt.Sprintf(form, i)))
+		}
 	}
 	return keys
 }

@@ -115,9 +115,9 @@ type moment struct {
 // readAt reads lock rows and records as of one moment. again says that a unit may be
 // applied by half to what the rows guard.
 func (c *Client) readAt(ctx context.Context, id string, rows []ordering.Key, records []Record) (seen moment, again bool, err error) {
-	gets := make([]types.TransactGetItem, len(rows))
-	for i, key := range rows {
-		gets[i] = c.locks.RowGet(key)
+	var gets []types.TransactGetItem
+	for _, key := range rows {
+		gets = append(gets, c.locks.RowGet(key))
 	}
 	ofRecords, tables := getsOf(records)
 	if len(rows) > 0 {

@@ -70,7 +70,7 @@ func TestAReaderInParts(t *testing.T) {
 	const n = 150
 	for held, keysOf := range map[string]func([]ordering.Key) []ordering.Key{
 		"fine":   func(fine []ordering.Key) []ordering.Key { return fine },
-		"coarse": func(fine []ordering.Key) []ordering.Key { return families(fine) },
+		"coarse": families,
 	} {
 		t.Run(held, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {

@@ -57,7 +57,7 @@ func (u *Unit) Get(ctx context.Context, records ...Record) error {
 		var err error
 		if shown[i], err = parse(r, items[i], u.held); err != nil {
 			if errors.As(err, new(*GuardError)) {
-				u.stage.keep(err)
+				return u.stage.keep(err)
 			}
 			return err
 		}

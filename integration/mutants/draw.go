@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"path"
 	"regexp"
+	"slices"
 
 	"github.com/holdall/holdall/integration/mutants/internal/places"
 	"github.com/holdall/holdall/integration/mutants/internal/switched"
@@ -42,7 +43,7 @@ func draw(ctx context.Context, t *tree.Tree, all []places.Change, n int, seed ui
 		case taken[at]:
 			continue
 		}
-		more := append(drawn[:len(drawn):len(drawn)], switched.Mutant{Number: len(drawn) + 1, Change: all[i]})
+		more := append(slices.Clone(drawn), switched.Mutant{Number: len(drawn) + 1, Change: all[i]})
 		if compiles(t, more) != nil {
 			left++
 			continue

@@ -310,8 +310,8 @@ var ofStaging = []mutant{
 	{
 		clause: "a unit that was refused a read does not commit",
 		file:   "unitofwork/read.go",
-		old:    "				u.stage.keep(err)",
-		new:    "				_ = err",
+		old:    "				return u.stage.keep(err)",
+		new:    "				return err",
 		by:     check{in: "unitofwork", test: "TestAUnitReadsOnlyWhatItsKeysGuard"},
 	},
 	{

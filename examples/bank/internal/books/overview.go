@@ -8,8 +8,8 @@ import (
 	"github.com/holdall/holdall/unitofwork"
 )
 
-// ErrUnderWay: what was to be read is being changed by somebody who did not come to
-// an end in time.
+// ErrUnderWay says that what was to be read is being changed by somebody who did not
+// come to an end in time.
 var ErrUnderWay = errors.New("a change of the customers is under way")
 
 // Position is where a record stood when it was read.

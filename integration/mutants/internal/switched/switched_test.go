@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -144,7 +145,7 @@ func TestAMutantIsTheProgramWithTheChange(t *testing.T) {
 	p := tr.Package("odd")
 	var mutants []Mutant
 	for _, c := range places.Find(tr.Fset, p.Files[0].Name, odd, p.Files[0].AST, p.Info) {
-		more := append(mutants[:len(mutants):len(mutants)], Mutant{len(mutants) + 1, c})
+		more := append(slices.Clone(mutants), Mutant{len(mutants) + 1, c})
 		if texts, err := Join(tr, p, more); err == nil && tr.Compile("odd", texts) == nil {
 			mutants = more
 		}
