@@ -18,7 +18,9 @@ type Wait struct {
 }
 
 // For returns a wait of at most d, all in all; For(0) waits for nobody. Only
-// waiting counts: a request under way when the time is over is not cut short.
+// waiting counts: a request under way when the time is over is not cut short, and the
+// caller is told a few requests' time later. Nor is it cut short to finish what a unit
+// has committed that died: then it takes as long as that does.
 func For(d time.Duration) Wait { return Wait{limited: true, limit: d} }
 
 // Pauses between two looks at a row: the first of the head after a change, twice
