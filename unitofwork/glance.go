@@ -74,17 +74,17 @@ func (c *Client) glance(ctx context.Context, id string, g *glance) (again bool, 
 	first := map[ordering.Key]string{} // who had the rows before the first record was read
 	if len(parts) > 1 {
 		for keys := range slices.Chunk(g.rows(g.inOrder()), maxGets) {
-			seen, again, err := c.readAt(ctx, id, keys, nil)
-			if err != nil || again {
-				return again, err
+			seen, marked, err := c.readAt(ctx, id, keys, nil)
+			if err != nil || marked {
+				return marked, err
 			}
 			maps.Copy(first, seen.hands)
 		}
 	}
 	for _, part := range parts {
-		seen, again, err := c.readAt(ctx, id, g.rows(part), g.some(part))
-		if err != nil || again {
-			return again, err
+		seen, marked, err := c.readAt(ctx, id, g.rows(part), g.some(part))
+		if err != nil || marked {
+			return marked, err
 		}
 		for key, hand := range seen.hands {
 			if before, ok := first[key]; ok && before != hand {
@@ -97,13 +97,10 @@ func (c *Client) glance(ctx context.Context, id string, g *glance) (again bool, 
 			if err != nil {
 				return false, err
 			}
-			again = again || !known
-		}
-		if again {
-			return true, nil
+			again = again || !known // the other parts are read all the same, to know their guards, too
 		}
 	}
-	return false, nil
+	return again, nil
 }
 
 // moment is what one transactional read has shown.

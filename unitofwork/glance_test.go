@@ -356,3 +356,23 @@ func TestAUnitReadsOnlyWhatItsKeysGuard(t *testing.T) {
 		b.allFree()
 	})
 }
+
+// However many records have guards that are known only when they are read: all of them
+// are read twice, once to know and once with the rows.
+func TestAReaderOfManyRecordsGuardedByContent(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.createTable("holdings", "ID")
+		const n = 400
+		var refs []*unitofwork.Ref[holding]
+		for i := range n {
+			b.put("holdings", holding{ID: fmt.Sprint("h", i), Customer: "1"})
+			refs = append(refs, holdings.Ref(fmt.Sprint("h", i)))
+		}
+		c := b.client("reader", nil)
+		require.NoError(t, c.Read(t.Context(), []ordering.Key{customerKey("1")}, asRecords(refs)...))
+		for _, r := range refs {
+			require.True(t, r.Found)
+		}
+		require.Equal(t, 4+5+9, c.requests()["TransactGetItems"], "the records; their rows, and the records with them")
+	})
+}
