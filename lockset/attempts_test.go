@@ -184,3 +184,19 @@ func TestDecideBuriesNobodyWhoHasAJournal(t *testing.T) {
 	require.Equal(t, bury, d.judgment.verdict)
 	require.Equal(t, []ordering.Key{"c"}, dead(d))
 }
+
+// A place is expected where the unit asked to join and was not seen since, unless that
+// cannot land any more; once it was seen, it is where it was seen.
+func TestWherePlacesAreExpected(t *testing.T) {
+	plan, err := ordering.NewPlan("d")
+	require.NoError(t, err)
+	seen := row{key: "e", exists: true, queue: []string{other, me}}
+	a := &acquisition{
+		unit: &unit{nonce: me}, places: map[ordering.Key]row{"e": seen},
+		attempts: []attempt{{at: "a"}, {at: "b", doubts: true}, {at: "c", dead: true, doubts: true}, {at: "d", steps: plan}, {at: "e"}},
+	}
+	a.expectPlaces()
+	require.Equal(t, map[ordering.Key]row{
+		"a": {key: "a", queue: []string{me}}, "b": {key: "b", queue: []string{me}}, "e": seen,
+	}, a.places)
+}
