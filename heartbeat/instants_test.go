@@ -110,3 +110,25 @@ func TestAGroupThatIsWokenSendsNothingEarly(t *testing.T) {
 		require.GreaterOrEqual(t, len(s.calls), 9)
 	})
 }
+
+// Nor do keys that are let go of: those that are left are renewed when they are due.
+func TestAGroupWithoutItsOldestKeySendsNothingEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		g := start(t, s)
+		g.Add([]ordering.Key{"a"}, time.Now())
+		time.Sleep(lease)
+		before := len(s.calls)
+		time.Sleep(time.Until(s.calls[before-1].at.Add(lease / 5)))
+		require.Len(t, s.calls, before)
+		taken := time.Now()
+		g.Add([]ordering.Key{"b"}, taken)
+		synctest.Wait()
+		g.Remove([]ordering.Key{"a"})
+		time.Sleep(lease)
+		_, err := g.Stop()
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, s.calls[before].at.Sub(taken), lease/3*4/5)
+		require.Equal(t, []ordering.Key{"b"}, s.calls[before].keys)
+	})
+}

@@ -200,3 +200,39 @@ func TestWherePlacesAreExpected(t *testing.T) {
 		"a": {key: "a", queue: []string{me}}, "b": {key: "b", queue: []string{me}}, "e": seen,
 	}, a.places)
 }
+
+// What a secured attempt says of those before it: with its fence on the rows none of
+// them can land that has one of these and a token no higher. What had an answer is
+// forgotten then; what had none may have landed before, and is remembered.
+func TestWhatASecuredAttemptSaysOfOthers(t *testing.T) {
+	plan, err := ordering.NewPlan("a", "b", "c", "d")
+	require.NoError(t, err)
+	c, err := New(struct{ DynamoDB }{}, Config{Table: "locks"})
+	require.NoError(t, err)
+	a := c.newAcquisition(t.Context(), plan, Options{})
+	defer func() { _, _ = a.group.Stop() }()
+	a.secured = 1 // a
+	a.stamps = append(a.stamps, 4)
+	a.attempts = []attempt{
+		{rvn: "refused", token: 5, first: 1, steps: plan[1:2]},
+		{rvn: "unheard", token: 5, first: 1, steps: plan[1:2], doubts: true},
+		{rvn: "higher", token: 7, first: 1, steps: plan[1:2]},
+		{rvn: "the same token", token: 6, first: 1, steps: plan[1:3]},
+		{rvn: "of steps before", token: 5, first: 0, steps: plan[:1]},
+		{rvn: "from before into these", token: 5, first: 0, steps: plan[:2], doubts: true},
+		{rvn: "dead before", token: 7, first: 0, steps: plan[:1], doubts: true, dead: true},
+		{token: 5, first: 1, at: "joins", doubts: true},
+		{token: 5, first: 0, at: "joined before", doubts: true},
+	}
+	require.NoError(t, a.secure(attempt{rvn: "won", token: 6, first: 1, steps: plan[1:3], since: time.Now()}))
+	left := map[string]bool{}
+	for _, old := range a.attempts {
+		left[old.rvn+string(old.at)] = old.dead
+	}
+	require.Equal(t, map[string]bool{
+		"unheard": true, "higher": false, "of steps before": false, "from before into these": true, "dead before": true,
+		"joins": true, "joined before": false,
+	}, left)
+	require.Equal(t, 3, a.secured)
+	require.Equal(t, []fencing.Token{4, 6, 6}, a.stamps)
+}

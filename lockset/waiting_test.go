@@ -270,3 +270,29 @@ func TestALookAheadAtSharedWitnesses(t *testing.T) {
 		require.Less(t, time.Since(asked), lease+lease/2+lease/4)
 	})
 }
+
+// A unit whose token was overtaken too often queues; as the head it proposes another as
+// often as it takes, and waits for nobody.
+func TestAHeadWhoseTokenIsOvertakenAgainAndAgain(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.free(b.take(b.owner("before", nil), "a"))
+		var mu sync.Mutex
+		tries := 0
+		o := b.owner("o", func(c faults.Call) faults.Fault {
+			mu.Lock()
+			defer mu.Unlock()
+			in, ok := c.Input.(*dynamodb.UpdateItemInput)
+			if ok && strings.Contains(*in.UpdateExpression, "#acquiredAt") {
+				if tries++; tries < 8 { // the very token is enough
+					b.change("a", "SET fence = :token", map[string]types.AttributeValue{":token": in.ExpressionAttributeValues[":token"]})
+				}
+			}
+			return faults.Pass()
+		})
+		p := b.ask(t.Context(), o, []ordering.Key{"a"})
+		p.leave()
+		require.Less(t, p.at.Sub(p.asked), soon+20*rtt)
+		require.Equal(t, 8, tries)
+		b.allFree()
+	})
+}
