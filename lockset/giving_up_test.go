@@ -22,7 +22,8 @@ func TestAPlaceThatCouldNotBeGivenUpIsToldOf(t *testing.T) {
 	for name, denies := range map[string]struct {
 		reads bool // so that the wait ends by it
 		told  bool
-	}{"the leaving": {false, true}, "all, so the cause says it": {true, false}} {
+		wait  time.Duration // instead of an end of the context
+	}{"the leaving": {false, true, 0}, "the leaving, after a record wait": {false, true, lease / 10}, "all, so the cause says it": {true, false, 0}} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				holder := b.take(b.owner("holder", nil), "a")
@@ -36,10 +37,14 @@ func TestAPlaceThatCouldNotBeGivenUpIsToldOf(t *testing.T) {
 				})
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				p := b.ask(ctx, o, []ordering.Key{"a"})
+				p := b.ask(ctx, o, []ordering.Key{"a"}, func(o *lockset.Options) {
+					if denies.wait > 0 {
+						o.Wait = lockset.For(denies.wait)
+					}
+				})
 				require.Len(t, b.queue("a"), 1)
 				over.Store(true)
-				if !denies.reads {
+				if !denies.reads && denies.wait == 0 {
 					cancel()
 				}
 				err := p.failed()
@@ -240,5 +245,76 @@ func TestGivingUpAfterALongWaitLeavesTheRestAlone(t *testing.T) {
 		delete(sent, "GetItem") // that was cut short
 		require.Equal(t, map[string]int{"UpdateItem": 2, "TransactGetItems": 1}, sent, "to burn, to leave the queue; to look")
 		b.free(holder)
+	})
+}
+
+// Two whose waits end at about the same time have both left when they say so, though
+// one has moved the other's place.
+func TestTwoWhoLeaveAtOnce(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		holder := b.take(b.owner("holder", nil), "a")
+		end := time.Now().Add(lease / 10)
+		var both []*patron
+		for _, name := range []string{"one", "two"} {
+			both = append(both, b.ask(t.Context(), b.owner(name, nil), []ordering.Key{"a"}, wait(time.Until(end))))
+			end = end.Add(time.Millisecond)
+		}
+		places := b.queue("a")
+		require.Len(t, places, 2)
+		for _, p := range both {
+			require.ErrorIs(t, p.failed(), lockset.ErrWaited)
+		}
+		require.Empty(t, b.queue("a"))
+		require.LessOrEqual(t, time.Since(end), 4*rtt)
+		b.free(holder)
+	})
+}
+
+// A unit that stands in line behind one of its process, and loses what it has
+// meanwhile, has lost: that is not to be taken for a key that is held.
+func TestAUnitThatLosesAKeyInALine(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		o := b.owner("o", nil, func(c *lockset.Config) { c.ChunkSize = 1 })
+		first := b.take(o, "b")
+		p := b.ask(t.Context(), o, []ordering.Key{"a", "b"})
+		require.Contains(t, b.row("a"), "unit")
+		thief := b.seize("a", b.owner("thief", nil))
+		err := p.failed()
+		var lost *lockset.LostError
+		require.ErrorAs(t, err, &lost)
+		require.Equal(t, ordering.Key("a"), lost.Key)
+		require.False(t, errors.As(err, new(*lockset.HeldError)), "%v", err)
+		b.free(first)
+		b.free(thief)
+		b.allFree()
+	})
+}
+
+// One that may not leave a queue does not line up within its process, either: it ends.
+func TestAHeadThatMayNotLeaveTheQueue(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		denied := false
+		o := b.owner("o", func(c faults.Call) faults.Fault {
+			in, ok := c.Input.(*dynamodb.UpdateItemInput)
+			if ok && !denied && *in.UpdateExpression == "REMOVE #queue[0]" {
+				denied = true
+				return faults.Deny()
+			}
+			return faults.Pass()
+		}, betweenSteps)
+		w := b.ask(t.Context(), o, []ordering.Key{"c/1", "c/2"})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		r := b.ask(ctx, b.owner("r", nil), []ordering.Key{"c"})
+		v := b.ask(t.Context(), o, []ordering.Key{"c/2"})
+		set := w.got()
+		cancel()
+		require.Error(t, r.failed())
+		time.Sleep(soon)
+		require.True(t, denied)
+		require.False(t, v.waits())
+		require.ErrorAs(t, v.failed(), new(*lockset.TableError))
+		b.free(set)
+		b.allFree()
 	})
 }
