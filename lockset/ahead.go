@@ -44,11 +44,10 @@ func (a *acquisition) lookAhead(ctx context.Context, holder observed) {
 func (a *acquisition) look(ctx context.Context, keys []ordering.Key) []row {
 	var group errgroup.Group
 	group.SetLimit(aheadAtOnce)
-	found := make([][]row, (len(keys)+maxActions-1)/maxActions)
-	i := 0
-	for some := range slices.Chunk(keys, maxActions) {
+	chunks := slices.Collect(slices.Chunk(keys, maxActions))
+	found := make([][]row, len(chunks))
+	for i, some := range chunks {
 		id, to := a.unit.id("g"), &found[i]
-		i++
 		group.Go(func() error {
 			*to, _ = a.c.snapshot(ctx, id, some)
 			return nil

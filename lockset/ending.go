@@ -181,9 +181,7 @@ func (e *Ending) Resolve(ctx context.Context) (Fate, error) {
 			if _, err := c.release(ctx, u, e.plan); err != nil {
 				c.cfg.Logger.Warn("holdall: an intent of ours is gone", "unit", u.nonce, "err", err)
 			}
-			if err := requests.Sleep(ctx, minPause); err != nil {
-				return fate, err
-			}
+			_ = requests.Sleep(ctx, minPause) // the next round ends with ctx
 		default: // free what may still be there, be it intents; others take over what stays
 			left, err := c.release(ctx, u, e.plan)
 			if len(left) > 0 {

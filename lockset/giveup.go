@@ -50,9 +50,6 @@ func (a *acquisition) giveUp(ctx context.Context, cause error) error {
 		errs = append(errs, releaseErr)
 	}
 	a.c.cfg.Logger.Debug("holdall: gave up", "unit", a.unit.nonce, "cause", cause)
-	if len(errs) == 0 {
-		return cause
-	}
 	return oneline.Join(append([]error{cause}, errs...)...)
 }
 

@@ -55,3 +55,14 @@ func TestTheKindOfAStatement(t *testing.T) {
 		require.Equal(t, want, requests.KindOfStatement(&types.BatchStatementError{Code: code}), code)
 	}
 }
+
+// DynamoDB says "None" where nothing is wrong; engines may leave it out.
+func TestTheCodeOfAReason(t *testing.T) {
+	for want, code := range map[string]*string{
+		requests.ReasonNone: nil, requests.ReasonCondition: aws.String(requests.ReasonCondition), "Any": aws.String("Any"),
+	} {
+		require.Equal(t, want, requests.Code(types.CancellationReason{Code: code}))
+	}
+	require.Equal(t, "None", requests.Code(types.CancellationReason{Code: aws.String("")}))
+	require.Equal(t, "None", requests.Code(types.CancellationReason{Code: aws.String("None")}))
+}

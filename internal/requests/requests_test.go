@@ -313,3 +313,31 @@ func consumes[O any](t *testing.T, want float64, out *O) {
 	require.Len(t, told, 1)
 	require.InDelta(t, want, told[0].Capacity, 0, "%T", out)
 }
+
+// A caller's patience ends at an instant: what would be sent then is not sent.
+func TestPatienceEndsAtAnInstant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var at []time.Duration
+		try := func(patience time.Duration) error {
+			at = nil
+			began := time.Now()
+			c := &requests.Caller{Attempt: time.Second, Patience: patience}
+			_, sent, err := requests.Do(t.Context(), c, requests.Request{Op: "GetItem", ID: "r"}, &dynamodb.GetItemInput{},
+				func(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+					at = append(at, time.Since(began))
+					return nil, errors.New("connection reset")
+				})
+			require.Equal(t, len(at), sent.Sendings)
+			require.Equal(t, len(at), sent.Unanswered)
+			return err
+		}
+		require.ErrorIs(t, try(10*time.Second), requests.ErrPatience)
+		third := at[2]
+		require.ErrorIs(t, try(third), requests.ErrPatience)
+		require.Len(t, at, 2)
+		require.ErrorIs(t, try(third+1), requests.ErrPatience)
+		require.Len(t, at, 3)
+		require.ErrorIs(t, try(1), requests.ErrPatience)
+		require.Len(t, at, 1, "once in any case")
+	})
+}
