@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -50,6 +51,7 @@ type mixed struct {
 	*memdynamo.DB
 	busy  int // so many more times
 	asked int
+	at    []time.Time // of those that were busy
 }
 
 func (m *mixed) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, options ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
@@ -61,6 +63,7 @@ func (m *mixed) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWri
 	if m.busy--; m.busy < 0 {
 		return m.DB.TransactWriteItems(ctx, in, options...)
 	}
+	m.at = append(m.at, time.Now())
 	reasons := make([]types.CancellationReason, len(in.TransactItems))
 	reasons[0].Code = ptr("ConditionalCheckFailed")
 	for i := range reasons[1:] {
@@ -89,6 +92,9 @@ func TestABusyRecordIsRehearsedAgain(t *testing.T) {
 				require.Equal(t, c.next, unitofwork.NextOf(err), "%v", err)
 				require.Greater(t, db.asked, 3)
 				require.Less(t, db.asked, 100)
+				for i := range db.at[1:] {
+					require.Equal(t, time.Duration(i+1)*10*time.Millisecond, db.at[i+1].Sub(db.at[i]), "ever longer")
+				}
 				b.nothingWritten(before)
 			})
 		})

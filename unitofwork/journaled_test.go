@@ -261,7 +261,11 @@ func TestAConditionOfALargeUnitThatFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				before := b.tables()
-				c := b.client("A", nil, inSmallTransactions)
+				removed := false
+				c := b.client("A", func(c faults.Call) faults.Fault {
+					removed = removed || phaseOf(c) == removes
+					return faults.Pass()
+				}, inSmallTransactions)
 				keys, refs := largeKeys(fewKeys)
 				err := c.Do(t.Context(), append(keys, customerKey("1")), onlyOneFails(refs, one))
 				require.ErrorIs(t, err, unitofwork.ErrCondition)
@@ -273,6 +277,7 @@ func TestAConditionOfALargeUnitThatFails(t *testing.T) {
 				require.Equal(t, unitofwork.Decide, unitofwork.NextOf(err))
 				b.nothingWritten(before)
 				require.Empty(t, b.db.Items("units"), "there was nothing to decide")
+				require.False(t, removed, "nor anything to remove")
 				require.Equal(t, map[string]int{"not": 1}, c.outcomes())
 			})
 		})

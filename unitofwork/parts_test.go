@@ -259,8 +259,13 @@ func TestHalves(t *testing.T) {
 			}
 		})
 	}
+	two := part{{step: ordering.Step{Key: "k"}, writes: []applied{writeOf(1, 1), writeOf(2, 1)}, frees: true}}
+	first, second, ok := two.halves()
+	require.True(t, ok, "a step and two writes")
+	require.Equal(t, part{{step: two[0].step, writes: two[0].writes[:1]}}, first, "it keeps the step")
+	require.Equal(t, part{{step: two[0].step, writes: two[0].writes[1:], frees: true}}, second)
 	last := part{{step: ordering.Step{Key: "k"}, writes: []applied{writeOf(1, 1)}, frees: true}}
-	_, _, ok := last.halves()
+	_, _, ok = last.halves()
 	require.False(t, ok, "a step and a write")
 	last[0].writes = nil
 	_, _, ok = last.halves()
@@ -304,4 +309,42 @@ func checkHalves(t *testing.T, j *journal, chain []part) {
 	}
 	require.Equal(t, -1, at)
 	require.Empty(t, writes)
+}
+
+// A part is filled to the byte, and not a byte further, as stored and as sent.
+func TestPartsAreFilledToTheByte(t *testing.T) {
+	room := roomFor(MaxActions)
+	ofSize := func(n, stored, sent int) applied {
+		w := writeOf(n, 1)
+		w.size = requests.Size{Actions: 1, Stored: stored, Sent: sent}
+		return w
+	}
+	for name, limit := range map[string]func(int) applied{
+		"stored": func(bytes int) applied { return ofSize(2, room.Stored-bytes, 1) },
+		"sent":   func(bytes int) applied { return ofSize(2, 1, room.Sent-bytes) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := ofSize(1, 1000, 1000)
+			frees := lockRow.Plus(first.size)
+			rows := frees.Stored
+			if name == "sent" {
+				rows = frees.Sent
+			}
+			one := func(bytes int) *journal { // a step with two writes
+				return &journal{plan: ordering.Plan{{Key: "a"}}, writes: [][]applied{{first, limit(bytes)}}}
+			}
+			require.Equal(t, [][]int{{3}}, shape(one(rows).parts(MaxActions)))
+			require.Equal(t, [][]int{{2, 2}}, shape(one(rows-1).parts(MaxActions)))
+
+			row := lockRow.Stored
+			if name == "sent" {
+				row = lockRow.Sent
+			}
+			two := func(bytes int) *journal { // two steps of a write each
+				return &journal{plan: ordering.Plan{{Key: "a"}, {Key: "b"}}, writes: [][]applied{{first}, {limit(bytes)}}}
+			}
+			require.Equal(t, [][]int{{4}}, shape(two(rows+row).parts(MaxActions)))
+			require.Equal(t, 2, len(two(rows+row-1).parts(MaxActions)))
+		})
+	}
 }

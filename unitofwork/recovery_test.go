@@ -303,6 +303,7 @@ func TestRecoverKeepsWhatItCannotFinish(t *testing.T) {
 		denied    func(faults.Call) bool
 	}{
 		"its journal cannot be read":      {true, reads},
+		"that of an aborted one neither":  {false, reads},
 		"its writes cannot be done":       {true, func(c faults.Call) bool { return phaseOf(c) == applies }},
 		"that it is done cannot be noted": {true, func(c faults.Call) bool { return phaseOf(c) == concludes }},
 		"its rows cannot be freed": {false, func(c faults.Call) bool {

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -227,6 +230,54 @@ var refusals = map[string]struct {
 		func(u *unitofwork.Unit) error { return u.Put(accounts.Of(account{Customer: "1"})) },
 		`"ID": is empty`,
 	},
+	"an empty key to delete": {
+		func(u *unitofwork.Unit) error { return u.Delete(accounts.Ref("1", "")) },
+		`key attribute "ID": is empty`,
+	},
+	"an empty key of bytes": {
+		func(u *unitofwork.Unit) error { return u.Delete(accounts.Ref("1", []byte{})) },
+		`key attribute "ID": is empty`,
+	},
+	"a key that cannot be one": {
+		func(u *unitofwork.Unit) error { return u.Delete(accounts.Ref("1", true)) },
+		"not a string, number or bytes",
+	},
+	"a Table without a partition key": {
+		func(u *unitofwork.Unit) error {
+			t := unitofwork.Table[account]{Name: "accounts", Guard: accounts.Guard}
+			return u.Delete(t.Ref("1"))
+		},
+		"no PartitionKey",
+	},
+	"a Table without a name": {
+		func(u *unitofwork.Unit) error {
+			t := unitofwork.Table[account]{PartitionKey: "Customer", SortKey: "ID", Guard: accounts.Guard}
+			return u.Delete(t.Ref("1", "a"))
+		},
+		"no Name",
+	},
+	"no table": {
+		func(u *unitofwork.Unit) error { return u.Stage(transferKeys[0], putOf("", ofOne)) },
+		"no table is named",
+	},
+	"a put of nothing": {
+		func(u *unitofwork.Unit) error { return u.Stage(transferKeys[0], putOf("accounts", nil)) },
+		"the put has no item",
+	},
+	"an action without a key": {
+		func(u *unitofwork.Unit) error {
+			return u.Stage(transferKeys[0], updateOf("accounts", types.Update{}, nil))
+		},
+		"the action has no key",
+	},
+	"two actions in one": {
+		func(u *unitofwork.Unit) error {
+			both := updateOf("accounts", types.Update{}, ofOne)
+			both.Put = putOf("accounts", ofOne).Put
+			return u.Stage(transferKeys[0], both)
+		},
+		"2 actions",
+	},
 	"a reference to another record": {
 		func(u *unitofwork.Unit) error {
 			r := accounts.Ref("1", "a")
@@ -418,5 +469,75 @@ func TestGet(t *testing.T) {
 			return nil
 		})
 		require.NoError(t, err)
+	})
+}
+
+// Two records are two, also if only bytes tell them apart.
+func TestKeysOfBytes(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		_, err := b.db.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+			TableName: aws.String("blobs"), BillingMode: types.BillingModePayPerRequest,
+			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("ID"), AttributeType: types.ScalarAttributeTypeB}},
+			KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("ID"), KeyType: types.KeyTypeHash}},
+		})
+		require.NoError(t, err)
+		put := func(key string) types.TransactWriteItem {
+			return types.TransactWriteItem{Update: &types.Update{TableName: aws.String("blobs"), Key: map[string]types.AttributeValue{
+				"ID": &types.AttributeValueMemberB{Value: []byte(key)},
+			}}}
+		}
+		c := b.client("c", nil)
+		require.NoError(t, c.Do(t.Context(), transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+			return u.Stage(transferKeys[0], put("\x01"), put("\x10"), put("\x01\x10"))
+		}))
+		require.Len(t, b.db.Items("blobs"), 3)
+		err = c.Do(t.Context(), transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+			return u.Stage(transferKeys[0], put("\x01"), put("\x01"))
+		})
+		require.ErrorContains(t, err, "one record takes one write")
+		require.ErrorContains(t, err, "record ID=01")
+	})
+}
+
+// A check without a condition of its own has that of every write: no later unit has
+// written the record. It is asked whatever the size of the unit.
+func TestACheckOfNothingButTheFence(t *testing.T) {
+	for name, change := range map[string]func(*lockset.Config, *unitofwork.Config){
+		"small": func(*lockset.Config, *unitofwork.Config) {}, "with a journal": inSmallTransactions,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				b.put("accounts", account{Customer: "1", ID: "a", Fence: time.Now().Add(time.Minute).UnixMicro()})
+				keys, refs := largeKeys(fewKeys)
+				err := b.client("c", nil, change).Do(t.Context(), append(keys, customerKey("1")), onlyOneFails(refs, func(u *unitofwork.Unit) error {
+					return u.Stage(customerKey("1"), types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+						TableName: aws.String("accounts"), Key: map[string]types.AttributeValue{"Customer": text("1"), "ID": text("a")},
+					}})
+				}))
+				require.ErrorIs(t, err, fencing.ErrStale)
+				_, n := b.total()
+				require.Zero(t, n)
+			})
+		})
+	}
+}
+
+// A record that is no such thing is named, by whoever reads it.
+func TestARecordThatCannotBeRead(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.putItem("accounts", map[string]types.AttributeValue{"Customer": text("1"), "ID": text("a"), "Balance": text("much")})
+		c := b.client("c", nil)
+		one, other := accounts.Ref("1", "a"), accounts.Ref("2", "a")
+		named := func(err error) {
+			t.Helper()
+			var staged *unitofwork.StageError
+			require.ErrorAs(t, err, &staged)
+			require.Equal(t, "accounts", staged.Table)
+			require.Equal(t, `Customer="1" ID="a"`, staged.Record)
+			require.ErrorAs(t, err, new(*attributevalue.UnmarshalTypeError))
+			require.False(t, other.Found, "nothing is shown")
+		}
+		named(c.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error { return u.Get(ctx, other, one) }))
+		named(c.Read(t.Context(), transferKeys, other, one))
 	})
 }

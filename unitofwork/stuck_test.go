@@ -27,6 +27,14 @@ func TestAJournalThatIsMissingOrCorrupt(t *testing.T) {
 		"the row is gone":    func(b *bed, unit string) { b.delete("units", ofJournal(unit)) },
 		"the row is empty":   func(b *bed, unit string) { b.change("units", ofJournal(unit), "REMOVE #body") },
 		"it is not the last": func(b *bed, unit string) { b.change("units", ofJournal(unit), "REMOVE #last") },
+		"it says that it is not the last": func(b *bed, unit string) {
+			for _, item := range b.db.Items("units") {
+				if valueOf(item["part"]) == "journal/000000" {
+					item["last"] = &types.AttributeValueMemberBOOL{}
+					b.putItem("units", item)
+				}
+			}
+		},
 		"its text is another": func(b *bed, unit string) {
 			for _, item := range b.db.Items("units") {
 				if valueOf(item["part"]) == "journal/000000" {

@@ -155,3 +155,27 @@ func TestACopyOfACommitThatWasTooLargeAfterTheMark(t *testing.T) {
 		require.Empty(t, b.seen())
 	})
 }
+
+// Whether the copy was carried out cannot be asked any more: the unit says that it does
+// not know, and leaves the journal to Recover.
+func TestACopyOfACommitThatWasTooLargeAfterTheNetworkFailed(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.putLarge()
+		ctx, cancel := context.WithCancel(t.Context())
+		var c *client
+		c = b.client("A", nil, atProgress(unitofwork.Journaling, func() {
+			c.net.Partition(true)
+			cancel()
+		}), inOneTransaction)
+		err := c.Do(ctx, []ordering.Key{customerKey("1")}, count)
+		require.ErrorIs(t, err, unitofwork.ErrInDoubt)
+		require.ErrorIs(t, err, context.Canceled, "which is why it went no further")
+		require.Equal(t, map[string]int{"in doubt": 1}, c.outcomes())
+		c.net.Partition(false)
+		c.net.Wait()
+		_, err = b.client("heir", nil).Recover(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, b.seen())
+		b.nothingLeft()
+	})
+}

@@ -72,9 +72,53 @@ func TestWhatIsPlain(t *testing.T) {
 		"no name":                       {named(""), false},
 		"a long name":                   {named(strings.Repeat("x", maxName)), false},
 		"no value":                      {nil, false},
+		"a yes":                         {&types.AttributeValueMemberBOOL{Value: false}, true},
+		"a set of bytes, one twice":     {&types.AttributeValueMemberBS{Value: [][]byte{{1}, {1}}}, false},
+		"a set of bytes, one none":      {&types.AttributeValueMemberBS{Value: [][]byte{{1}, nil}}, false},
+		"no set":                        {&types.AttributeValueMemberBS{}, false},
+		"a set of no text":              {&types.AttributeValueMemberSS{Value: []string{"a", "\xff"}}, false},
+		"a set of a number, twice":      {&types.AttributeValueMemberNS{Value: []string{"1", "1"}}, false},
+		"a set of two texts of one":     {&types.AttributeValueMemberNS{Value: []string{"1", "1.0"}}, false},
+		"a list with one that is not":   {inList(&types.AttributeValueMemberB{}), false},
+		"a map with one that is not":    {inMap(&types.AttributeValueMemberB{}), false},
+		"lists in maps, just too deep":  {inMap(nested(maxNesting-1, inList)), false},
+		"a name of a map as it may be":  {named(strings.Repeat("x", maxName-1)), true},
 	} {
 		require.Equal(t, c.plain, isPlain(values{"v": c.v}), name)
 	}
-	require.True(t, isPlain(values{"v": textValue(strings.Repeat("x", requests.MaxItem*8/10))}))
-	require.False(t, isPlain(values{"v": textValue(strings.Repeat("x", requests.MaxItem*95/100))}))
+	const most = requests.MaxItem * 9 / 10
+	require.True(t, isPlain(values{"v": textValue(strings.Repeat("x", most-1))}))
+	require.False(t, isPlain(values{"v": textValue(strings.Repeat("x", most))}))
+}
+
+// A value is nothing if it, or one in it, is nil, typed or not.
+func TestWhatIsNothing(t *testing.T) {
+	var none *types.AttributeValueMemberS
+	for name, c := range map[string]struct {
+		v       types.AttributeValue
+		nothing bool
+	}{
+		"nil":                     {nil, true},
+		"nil of a type":           {none, true},
+		"text":                    {textValue(""), false},
+		"null":                    {&types.AttributeValueMemberNULL{Value: true}, false},
+		"an empty list":           {&types.AttributeValueMemberL{}, false},
+		"nil in a list":           {&types.AttributeValueMemberL{Value: []types.AttributeValue{textValue("x"), nil}}, true},
+		"nil of a type in a list": {&types.AttributeValueMemberL{Value: []types.AttributeValue{none}}, true},
+		"text in a list":          {&types.AttributeValueMemberL{Value: []types.AttributeValue{textValue("x")}}, false},
+		"nil in a map":            {&types.AttributeValueMemberM{Value: values{"v": nil, "w": textValue("x")}}, true},
+		"text in a map":           {&types.AttributeValueMemberM{Value: values{"v": textValue("x")}}, false},
+	} {
+		require.Equal(t, c.nothing, isNothing(c.v), name)
+		key := values{"ID": c.v}
+		for kind, item := range map[string]types.TransactWriteItem{
+			"put":    {Put: &types.Put{Item: key}},
+			"update": {Update: &types.Update{Key: key}},
+			"delete": {Delete: &types.Delete{Key: key}},
+			"check":  {ConditionCheck: &types.ConditionCheck{Key: key}},
+			"value":  {Delete: &types.Delete{Key: values{"ID": textValue("x")}, ExpressionAttributeValues: key}},
+		} {
+			require.Equal(t, c.nothing, checkValues(item) != nil, "%s: %s", kind, name)
+		}
+	}
 }

@@ -1,0 +1,235 @@
+package unitofwork_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// What a unit makes of answers that DynamoDB seldom gives.
+
+// answering refuses every commit with the same words, and carries out nothing of it.
+type answering struct {
+	*memdynamo.DB
+	err   error
+	times int
+}
+
+func (a *answering) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, options ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	if !isCommit(faults.Call{Input: in}) {
+		return a.DB.TransactWriteItems(ctx, in, options...)
+	}
+	a.times++
+	return nil, a.err
+}
+
+func canceled(codes ...string) error {
+	e := &types.TransactionCanceledException{Message: ptr("cancelled")}
+	for _, code := range codes {
+		r := types.CancellationReason{}
+		if code != "" {
+			r.Code, r.Message = ptr(code), ptr("because of "+code)
+		}
+		e.CancellationReasons = append(e.CancellationReasons, r)
+	}
+	return e
+}
+
+// A transaction is cancelled for reasons that blame nobody, or for fewer than it has
+// actions: the unit is not committed, its locks are free, and no record is blamed
+// that DynamoDB did not blame.
+func TestACommitThatIsCancelledForOddReasons(t *testing.T) {
+	const condition, invalid, conflict, none = "ConditionalCheckFailed", "ValidationError", "TransactionConflict", "None"
+	for name, c := range map[string]struct {
+		err    error
+		next   unitofwork.Next
+		record string
+	}{
+		"no reasons":               {canceled(), unitofwork.FixCall, ""},
+		"nobody's":                 {canceled(none, none, none, none, none, none), unitofwork.FixCall, ""},
+		"nobody's, and unnamed":    {canceled("", "", "", "", "", ""), unitofwork.FixCall, ""},
+		"one, nobody's":            {canceled(none), unitofwork.FixCall, ""},
+		"one, a write's":           {canceled(none, none, none, none, invalid), unitofwork.FixCall, `Customer="1" ID="a"`},
+		"the last write's":         {canceled(none, none, none, none, none, invalid), unitofwork.FixCall, `Customer="2" ID="a"`},
+		"a write's, beside a busy": {canceled(none, none, none, none, conflict, invalid), unitofwork.FixCall, `Customer="2" ID="a"`},
+		"both writes'":             {canceled(none, none, none, none, invalid, invalid), unitofwork.FixCall, `Customer="1" ID="a"`},
+		"a record without fence, after a wrong one": {canceled(none, none, none, none, invalid, condition), unitofwork.FixCall, `Customer="1" ID="a"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				db := &answering{DB: b.db, err: c.err}
+				locks, err := lockset.New(db, lockset.Config{Table: "locks", Owner: "A", Lease: lease})
+				require.NoError(t, err)
+				client, err := unitofwork.New(locks, unitofwork.Config{}) // without journals
+				require.NoError(t, err)
+				err = client.Do(t.Context(), transferKeys, transfer(30))
+				require.Equal(t, 1, db.times)
+				require.Equal(t, c.next, unitofwork.NextOf(err), "%v", err)
+				var refused *unitofwork.CommitError
+				require.ErrorAs(t, err, &refused)
+				require.Equal(t, c.record, refused.Record, "%v", err)
+				require.Equal(t, c.record != "", refused.Table == "accounts")
+				require.Equal(t, [2]int64{100, 100}, b.balances())
+				b.allFree()
+			})
+		})
+	}
+}
+
+// Which table a commit cannot use is named if reads tell: not by a read that fails for
+// a reason of its own, and not for a reason that reads do not share.
+func TestWhichTableIsNamed(t *testing.T) {
+	nowhere := unitofwork.Table[customer]{Name: "nowhere", PartitionKey: "ID", Guard: customers.Guard}
+	elsewhere := unitofwork.Table[customer]{Name: "elsewhere", PartitionKey: "ID", Guard: customers.Guard}
+	unread := denies("accounts", "TransactGetItems")
+	account := func(u *unitofwork.Unit) error { return u.Put(accounts.Of(account{Customer: "1", ID: "a"})) }
+	raw := func(u *unitofwork.Unit) error {
+		return u.Stage(customerKey("1"), putOf("nowhere", map[string]string{"ID": "1"}))
+	}
+	known := func(u *unitofwork.Unit) error { return u.Put(nowhere.Of(customer{ID: "1"})) }
+	tooLarge := func(c faults.Call) faults.Fault {
+		if isCommit(c) {
+			return faults.RefuseAsTooLarge()
+		}
+		return faults.Pass()
+	}
+	for name, c := range map[string]struct {
+		script faults.Script
+		stage  []func(*unitofwork.Unit) error
+		named  []string
+		reads  int
+	}{
+		"one is not there":                         {nil, []func(*unitofwork.Unit) error{account, known}, []string{"nowhere"}, 2},
+		"one is not there, another cannot be read": {unread, []func(*unitofwork.Unit) error{account, known}, []string{"nowhere"}, 2},
+		"one is not there, its key is not known":   {nil, []func(*unitofwork.Unit) error{account, raw}, []string{"nowhere"}, 1},
+		"two may be it":                            {unread, []func(*unitofwork.Unit) error{account, raw}, []string{"accounts", "locks", "nowhere"}, 1},
+		"the first of two":                         {nil, []func(*unitofwork.Unit) error{known, func(u *unitofwork.Unit) error { return u.Put(elsewhere.Of(customer{ID: "1"})) }}, []string{"nowhere"}, 1},
+		"it is no table's fault":                   {tooLarge, []func(*unitofwork.Unit) error{account, known}, []string{"accounts", "locks", "nowhere"}, 0},
+		"a table is read once, of however many":    {nil, []func(*unitofwork.Unit) error{account, func(u *unitofwork.Unit) error { return u.Delete(accounts.Ref("1", "b")) }, raw}, []string{"nowhere"}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				client := b.client("A", c.script, withoutUnitTable)
+				err := client.Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+					for _, stage := range c.stage {
+						if err := stage(u); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+				var refused *lockset.TableError
+				require.ErrorAs(t, err, &refused)
+				require.Equal(t, c.named, refused.Tables, "%v", err)
+				require.Equal(t, "TransactWriteItems", refused.Op)
+				require.Equal(t, c.reads, client.requests()["TransactGetItems"])
+				b.allFree()
+			})
+		})
+	}
+}
+
+// An ID is one more action: with it a unit that would just fit is journaled.
+func TestAnIDCountsAsAnAction(t *testing.T) {
+	for name, c := range map[string]struct {
+		writes   int
+		id       string
+		journals bool
+	}{
+		"all there is room for":         {7, "", false},
+		"one more":                      {8, "", true},
+		"all there is room for with it": {6, "p", false},
+		"one more with it":              {7, "p", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				client := b.client("A", nil, inSmallTransactions)
+				require.NoError(t, client.Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+					for i := range c.writes {
+						if err := u.Put(accounts.Of(account{Customer: "1", ID: fmt.Sprint("n", i)})); err != nil {
+							return err
+						}
+					}
+					return nil
+				}, func(o *unitofwork.Options) { o.ID = c.id }))
+				sent := client.requests()["TransactWriteItems"]
+				if c.journals {
+					require.Greater(t, sent, 1)
+				} else {
+					require.Equal(t, 1, sent)
+				}
+			})
+		})
+	}
+}
+
+// The pause before a unit is started over doubles, up to a second or so, and is cut by
+// as much as half, by chance.
+func TestThePauseBeforeStartingOver(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		const attempts = 10
+		var ends []time.Time
+		var pauses []time.Duration
+		c := b.client("c", nil, func(_ *lockset.Config, u *unitofwork.Config) {
+			u.Trace.StartingOver = func(int, error) { ends = append(ends, time.Now()) }
+		}, func(l *lockset.Config, _ *unitofwork.Config) {
+			l.Trace.Request = func(i lockset.RequestInfo) {
+				if len(pauses) < len(ends) {
+					pauses = append(pauses, time.Since(ends[len(pauses)])-i.Duration)
+				}
+			}
+		})
+		ahead := time.Now().Add(time.Minute).UnixMicro()
+		err := c.Do(t.Context(), transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+			b.put("accounts", account{Customer: "1", ID: "a", Fence: ahead})
+			ahead += int64(time.Minute / time.Microsecond)
+			return u.Put(accounts.Of(account{Customer: "1", ID: "a"}))
+		}, func(o *unitofwork.Options) { o.Attempts = attempts })
+		require.Error(t, err)
+		require.Len(t, pauses, attempts-1)
+		short := 0
+		for i, pause := range pauses {
+			longest := 20 * time.Millisecond << min(i+1, 6)
+			require.GreaterOrEqual(t, pause, longest/2, "pause %d", i+1)
+			require.Less(t, pause, longest, "pause %d", i+1)
+			if pause < longest*3/4 {
+				short++
+			}
+		}
+		require.Positive(t, short)
+		require.Less(t, short, len(pauses))
+	})
+}
+
+// Errors show what they wrap, however deep.
+func TestErrorsShowTheirReasons(t *testing.T) {
+	deep := errors.New("deep")
+	table := &lockset.TableError{Op: "op", Tables: []string{"t"}, Err: deep}
+	for name, err := range map[string]error{
+		"StageError":     &unitofwork.StageError{Table: "t", Record: "r", Reason: table},
+		"CommitError":    &unitofwork.CommitError{Table: "t", Record: "r", Err: table},
+		"InDoubtError":   &unitofwork.InDoubtError{Ref: "r", Err: table},
+		"JournalError":   &unitofwork.JournalError{Table: "t", Unit: "u", Reason: table},
+		"UnappliedError": &unitofwork.UnappliedError{Unit: "u", Key: "k", Err: table},
+	} {
+		err = fmt.Errorf("wrapped: %w", err)
+		require.ErrorIs(t, err, deep, name)
+		var found *lockset.TableError
+		require.ErrorAs(t, err, &found, name)
+		require.Same(t, table, found)
+		require.Equal(t, name == "InDoubtError", errors.Is(err, unitofwork.ErrInDoubt))
+	}
+	require.NotErrorIs(t, &unitofwork.InDoubtError{Err: deep}, unitofwork.ErrCondition)
+}
