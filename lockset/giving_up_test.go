@@ -133,10 +133,11 @@ func TestResolvingASetWithoutItsIntent(t *testing.T) {
 	}{"to its end": {lease, lockset.FateNever}, "its context ends in the pause": {4*rtt + rtt/2, lockset.FateHeld}} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
-				set := b.take(b.owner("o", nil), "c/1")
-				ending, err := set.End(t.Context())
+				o := b.owner("o", nil)
+				ending, err := b.take(o, "c/1").End(t.Context())
 				require.NoError(t, err)
 				b.delete("c")
+				o.requests()
 				ctx, cancel := context.WithTimeout(t.Context(), c.limit)
 				defer cancel()
 				began := time.Now()
@@ -145,6 +146,7 @@ func TestResolvingASetWithoutItsIntent(t *testing.T) {
 				if fate == lockset.FateHeld {
 					require.ErrorIs(t, err, context.DeadlineExceeded)
 					require.Equal(t, c.limit, time.Since(began))
+					require.Equal(t, map[string]int{"TransactWriteItems": 2, "TransactGetItems": 1, "UpdateItem": 1}, o.requests(), "nothing in the pause")
 				} else {
 					require.NoError(t, err)
 				}
@@ -316,5 +318,30 @@ func TestAHeadThatMayNotLeaveTheQueue(t *testing.T) {
 		require.ErrorAs(t, v.failed(), new(*lockset.TableError))
 		b.free(set)
 		b.allFree()
+	})
+}
+
+// How an acquisition ended is traced, once: with the error that its caller got, or with
+// what it took.
+func TestTheEndOfAnAcquisitionIsTraced(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		gaveUp := map[string]error{}
+		var acquired []lockset.AcquiredInfo
+		o := b.owner("o", nil, func(c *lockset.Config) {
+			c.Trace.GaveUp = func(unit string, err error) { gaveUp[unit] = err }
+			c.Trace.Acquired = func(i lockset.AcquiredInfo) { acquired = append(acquired, i) }
+		})
+		set := b.take(o, "a", "c/1")
+		require.Empty(t, gaveUp)
+		require.Equal(t, []lockset.AcquiredInfo{{Unit: set.Unit(), Token: set.Token(), Keys: 2, Rows: 3, Took: rtt}}, acquired)
+		_, err := o.TryAcquire(t.Context(), []ordering.Key{"a"})
+		require.Error(t, err)
+		require.Len(t, gaveUp, 1)
+		require.NotContains(t, gaveUp, set.Unit())
+		for _, told := range gaveUp {
+			require.Equal(t, err, told)
+		}
+		require.Len(t, acquired, 1)
+		b.free(set)
 	})
 }
