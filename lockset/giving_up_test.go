@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -106,11 +107,13 @@ func TestALostSetDoesNotEnd(t *testing.T) {
 		})
 		b.free(b.take(o, "b"))
 		time.Sleep(2 * lease)
+		synctest.Wait()
 		require.Empty(t, lost)
 
 		set := b.take(o, "a")
 		thief := b.seize("a", b.owner("thief", nil))
 		time.Sleep(lease/3 + 4*rtt)
+		synctest.Wait()
 		require.Len(t, lost, 1)
 		require.ErrorIs(t, lost[set.Unit()], lockset.ErrLost)
 		ending, err := set.End(t.Context())
@@ -295,11 +298,10 @@ func TestAUnitThatLosesAKeyInALine(t *testing.T) {
 // One that may not leave a queue does not line up within its process, either: it ends.
 func TestAHeadThatMayNotLeaveTheQueue(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		denied := false
+		var denied atomic.Bool
 		o := b.owner("o", func(c faults.Call) faults.Fault {
 			in, ok := c.Input.(*dynamodb.UpdateItemInput)
-			if ok && !denied && *in.UpdateExpression == "REMOVE #queue[0]" {
-				denied = true
+			if ok && *in.UpdateExpression == "REMOVE #queue[0]" && !denied.Swap(true) {
 				return faults.Deny()
 			}
 			return faults.Pass()
@@ -313,7 +315,7 @@ func TestAHeadThatMayNotLeaveTheQueue(t *testing.T) {
 		cancel()
 		require.Error(t, r.failed())
 		time.Sleep(soon)
-		require.True(t, denied)
+		require.True(t, denied.Load())
 		require.False(t, v.waits())
 		require.ErrorAs(t, v.failed(), new(*lockset.TableError))
 		b.free(set)
