@@ -3,6 +3,7 @@ package heartbeat_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,10 +20,10 @@ import (
 // watchdog was going by that of the others.
 func TestKeysAddedWithAnEarlierTimeAreLostAtTheirDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		silent := false
+		var silent atomic.Bool
 		s := &store{}
 		s.answer = func(context.Context, ordering.Key, int) error {
-			if silent {
+			if silent.Load() {
 				return errors.New("no answer")
 			}
 			return nil
@@ -30,7 +31,7 @@ func TestKeysAddedWithAnEarlierTimeAreLostAtTheirDeadline(t *testing.T) {
 		g := start(t, s)
 		g.Add([]ordering.Key{"a"}, time.Now())
 		time.Sleep(lease)
-		silent = true
+		silent.Store(true)
 		since := time.Now().Add(-lease / 2)
 		g.Add([]ordering.Key{"b"}, since)
 		require.Equal(t, since.Add(lease-lease/10), g.Deadline())
@@ -56,6 +57,7 @@ func TestNothingIsSentAfterALoss(t *testing.T) {
 				synctest.Wait()
 				sent := len(s.calls)
 				time.Sleep(3 * lease)
+				synctest.Wait()
 				require.Len(t, s.calls, sent)
 			})
 		})
@@ -74,6 +76,7 @@ func TestThePauseBeforeARepetition(t *testing.T) {
 		g := start(t, s)
 		g.Add(keys(2), time.Now())
 		<-g.Context().Done()
+		synctest.Wait()
 		const attempt = lease / 10
 		alone := 0
 		for i, c := range s.calls[1:] {
@@ -118,8 +121,10 @@ func TestAGroupWithoutItsOldestKeySendsNothingEarly(t *testing.T) {
 		g := start(t, s)
 		g.Add([]ordering.Key{"a"}, time.Now())
 		time.Sleep(lease)
+		synctest.Wait()
 		before := len(s.calls)
 		time.Sleep(time.Until(s.calls[before-1].at.Add(lease / 5)))
+		synctest.Wait()
 		require.Len(t, s.calls, before)
 		taken := time.Now()
 		g.Add([]ordering.Key{"b"}, taken)

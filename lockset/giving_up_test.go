@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -106,11 +107,13 @@ func TestALostSetDoesNotEnd(t *testing.T) {
 		})
 		b.free(b.take(o, "b"))
 		time.Sleep(2 * lease)
+		synctest.Wait()
 		require.Empty(t, lost)
 
 		set := b.take(o, "a")
 		thief := b.seize("a", b.owner("thief", nil))
 		time.Sleep(lease/3 + 4*rtt)
+		synctest.Wait()
 		require.Len(t, lost, 1)
 		require.ErrorIs(t, lost[set.Unit()], lockset.ErrLost)
 		ending, err := set.End(t.Context())
@@ -133,10 +136,11 @@ func TestResolvingASetWithoutItsIntent(t *testing.T) {
 	}{"to its end": {lease, lockset.FateNever}, "its context ends in the pause": {4*rtt + rtt/2, lockset.FateHeld}} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
-				set := b.take(b.owner("o", nil), "c/1")
-				ending, err := set.End(t.Context())
+				o := b.owner("o", nil)
+				ending, err := b.take(o, "c/1").End(t.Context())
 				require.NoError(t, err)
 				b.delete("c")
+				o.requests()
 				ctx, cancel := context.WithTimeout(t.Context(), c.limit)
 				defer cancel()
 				began := time.Now()
@@ -145,6 +149,7 @@ func TestResolvingASetWithoutItsIntent(t *testing.T) {
 				if fate == lockset.FateHeld {
 					require.ErrorIs(t, err, context.DeadlineExceeded)
 					require.Equal(t, c.limit, time.Since(began))
+					require.Equal(t, map[string]int{"TransactWriteItems": 2, "TransactGetItems": 1, "UpdateItem": 1}, o.requests(), "nothing in the pause")
 				} else {
 					require.NoError(t, err)
 				}
@@ -293,11 +298,10 @@ func TestAUnitThatLosesAKeyInALine(t *testing.T) {
 // One that may not leave a queue does not line up within its process, either: it ends.
 func TestAHeadThatMayNotLeaveTheQueue(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		denied := false
+		var denied atomic.Bool
 		o := b.owner("o", func(c faults.Call) faults.Fault {
 			in, ok := c.Input.(*dynamodb.UpdateItemInput)
-			if ok && !denied && *in.UpdateExpression == "REMOVE #queue[0]" {
-				denied = true
+			if ok && *in.UpdateExpression == "REMOVE #queue[0]" && !denied.Swap(true) {
 				return faults.Deny()
 			}
 			return faults.Pass()
@@ -311,10 +315,35 @@ func TestAHeadThatMayNotLeaveTheQueue(t *testing.T) {
 		cancel()
 		require.Error(t, r.failed())
 		time.Sleep(soon)
-		require.True(t, denied)
+		require.True(t, denied.Load())
 		require.False(t, v.waits())
 		require.ErrorAs(t, v.failed(), new(*lockset.TableError))
 		b.free(set)
 		b.allFree()
+	})
+}
+
+// How an acquisition ended is traced, once: with the error that its caller got, or with
+// what it took.
+func TestTheEndOfAnAcquisitionIsTraced(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		gaveUp := map[string]error{}
+		var acquired []lockset.AcquiredInfo
+		o := b.owner("o", nil, func(c *lockset.Config) {
+			c.Trace.GaveUp = func(unit string, err error) { gaveUp[unit] = err }
+			c.Trace.Acquired = func(i lockset.AcquiredInfo) { acquired = append(acquired, i) }
+		})
+		set := b.take(o, "a", "c/1")
+		require.Empty(t, gaveUp)
+		require.Equal(t, []lockset.AcquiredInfo{{Unit: set.Unit(), Token: set.Token(), Keys: 2, Rows: 3, Took: rtt}}, acquired)
+		_, err := o.TryAcquire(t.Context(), []ordering.Key{"a"})
+		require.Error(t, err)
+		require.Len(t, gaveUp, 1)
+		require.NotContains(t, gaveUp, set.Unit())
+		for _, told := range gaveUp {
+			require.Equal(t, err, told)
+		}
+		require.Len(t, acquired, 1)
+		b.free(set)
 	})
 }

@@ -18,6 +18,13 @@ import (
 
 // The details of a wait: when it ends, whom it names, what it leaves to others.
 
+// raises returns how often units of an owner have raised their tokens.
+func (o *owner) raises() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.raised
+}
+
 // list is a queue with these units in it.
 func list(units ...string) *types.AttributeValueMemberL {
 	l := &types.AttributeValueMemberL{}
@@ -183,8 +190,10 @@ func TestARowWithTheVeryToken(t *testing.T) {
 		}, func(c *lockset.Config) { c.ChunkSize = 1 })
 		p := b.ask(t.Context(), o, []ordering.Key{"a", "b"})
 		time.Sleep(4 * rtt)
+		mu.Lock()
 		require.True(t, same)
 		require.Equal(t, 1, joins)
+		mu.Unlock()
 		require.Len(t, b.queue("b"), 1)
 		b.free(holder)
 		p.leave()
@@ -205,12 +214,12 @@ func TestAUnitWhoseFirstKeyHasBeenAround(t *testing.T) {
 		elsewhere.leave()
 		second.got()
 		o.requests()
-		o.raised = 0
+		before := o.raises()
 		second.leave()
 		set := third.got()
 		require.Greater(t, set.Token(), second.set.Token())
 		require.Equal(t, map[string]int{"UpdateItem": 1, "TransactWriteItems": 1}, o.requests(), "to release, to take")
-		require.Zero(t, o.raised)
+		require.Equal(t, before, o.raises())
 		third.leave()
 		b.allFree()
 	})
