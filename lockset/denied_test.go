@@ -47,14 +47,18 @@ func TestAcquireWithoutAPermissionEndsAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				held := b.take(b.owner("holder", nil), "held")
-				repeated := false
+				var repeated atomic.Bool
 				o := b.owner("o", func(call faults.Call) faults.Fault {
 					if c.denies(call.Op) {
 						return denied()
 					}
 					return faults.Pass()
 				}, func(cfg *lockset.Config) {
-					cfg.Trace.Request = func(i lockset.RequestInfo) { repeated = repeated || i.N > 1 }
+					cfg.Trace.Request = func(i lockset.RequestInfo) {
+						if i.N > 1 {
+							repeated.Store(true)
+						}
+					}
 				})
 				start := time.Now()
 				set, err := o.Acquire(t.Context(), c.keys)
@@ -66,7 +70,7 @@ func TestAcquireWithoutAPermissionEndsAtOnce(t *testing.T) {
 				require.Equal(t, []string{table}, tableErr.Tables)
 				require.ErrorContains(t, err, `table "locks": `+c.op+`: may not be accessed`)
 				require.ErrorContains(t, err, notAuthorized)
-				require.False(t, repeated)
+				require.False(t, repeated.Load())
 				require.Equal(t, c.refused, o.net.Counts()[faults.Denied])
 
 				require.NoError(t, held.Context().Err())
