@@ -33,7 +33,7 @@ func TestALargeUnitThatMeetsConflictsForTooLong(t *testing.T) {
 				err := c.Do(t.Context(), keysOfFew(), stage)
 				require.Error(t, err)
 				require.NotErrorIs(t, err, unitofwork.ErrInDoubt)
-				if errors.As(err, new(*lockset.NoAnswerError)) {
+				if at == decides || errors.As(err, new(*lockset.NoAnswerError)) {
 					require.Equal(t, unitofwork.TryLater, unitofwork.NextOf(err), "%v", err)
 				} else {
 					require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err), "%v", err)
@@ -52,6 +52,7 @@ type mixed struct {
 	busy  int // so many more times
 	asked int
 	at    []time.Time // of those that were busy
+	fifth func()      // called at the fifth; nil: nothing
 }
 
 func (m *mixed) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, options ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
@@ -64,6 +65,9 @@ func (m *mixed) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWri
 		return m.DB.TransactWriteItems(ctx, in, options...)
 	}
 	m.at = append(m.at, time.Now())
+	if m.asked == 5 && m.fifth != nil {
+		m.fifth()
+	}
 	reasons := make([]types.CancellationReason, len(in.TransactItems))
 	reasons[0].Code = ptr("ConditionalCheckFailed")
 	for i := range reasons[1:] {
@@ -99,4 +103,25 @@ func TestABusyRecordIsRehearsedAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The caller goes away while its unit waits for a record that is busy: that is all that
+// is said, at once, and nothing is journaled.
+func TestACallersEndBetweenRehearsals(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		before := b.tables()
+		ctx, cancel := context.WithCancel(t.Context())
+		db := &mixed{DB: b.db, busy: 1000, fifth: func() { time.AfterFunc(4*rtt, cancel) }}
+		locks, err := lockset.New(db, lockset.Config{Table: "locks", Owner: "A", Lease: lease})
+		require.NoError(t, err)
+		client, err := unitofwork.New(locks, unitofwork.Config{Table: "units", TransactionSize: 8})
+		require.NoError(t, err)
+		_, stage, _ := fewAccounts()
+		err = client.Do(ctx, keysOfFew(), stage)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorAs(t, err, new(*lockset.NoAnswerError), "nothing was asked that had no answer")
+		require.Equal(t, 5, db.asked)
+		b.nothingWritten(before)
+		require.Empty(t, b.db.Items("units"))
+	})
 }
