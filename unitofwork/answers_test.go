@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
@@ -232,4 +233,28 @@ func TestErrorsShowTheirReasons(t *testing.T) {
 		require.Equal(t, name == "InDoubtError", errors.Is(err, unitofwork.ErrInDoubt))
 	}
 	require.NotErrorIs(t, &unitofwork.InDoubtError{Err: deep}, unitofwork.ErrCondition)
+}
+
+// The caller goes away while its unit waits to be started over: it is told why the
+// last attempt failed, and which attempt would have been next.
+func TestACallersEndBeforeStartingOver(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var next []int
+		c := b.client("c", nil, func(_ *lockset.Config, u *unitofwork.Config) {
+			u.Trace.StartingOver = func(n int, _ error) {
+				next = append(next, n)
+				time.AfterFunc(time.Millisecond, cancel)
+			}
+		})
+		calls := 0
+		err := c.Do(ctx, transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+			calls++
+			b.put("accounts", account{Customer: "1", ID: "a", Fence: time.Now().Add(time.Minute).UnixMicro()})
+			return u.Put(accounts.Of(account{Customer: "1", ID: "a"}))
+		}, func(o *unitofwork.Options) { o.Attempts = 3 })
+		require.ErrorIs(t, err, fencing.ErrStale)
+		require.Equal(t, []int{2}, next)
+		require.Equal(t, 1, calls)
+	})
 }
