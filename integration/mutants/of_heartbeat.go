@@ -132,7 +132,7 @@ var ofHolding = []mutant{
 		clause: "a renewal that others were in the way of is no loss",
 		file:   "lockset/set.go",
 		old:    "		case requests.Refused:\n			errs[i]",
-		new:    "		case requests.Refused, requests.Busy:\n			errs[i]",
+		new:    "		case requests.Refused, requests.NoAnswer:\n			errs[i]",
 		by:     check{in: "lockset", test: "TestFaultsInHeartbeats"},
 	},
 	{
