@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -61,6 +62,7 @@ const burnsAtOnce = 8
 func (a *acquisition) burnAll(ctx context.Context, cause error) (landed int, errs []error) {
 	tried := a.toBurn()
 	burned := make([]burning, len(tried))
+	rows := map[ordering.Key][]*burning{}
 	var group errgroup.Group
 	group.SetLimit(burnsAtOnce)
 	for i := range tried {
@@ -69,9 +71,14 @@ func (a *acquisition) burnAll(ctx context.Context, cause error) (landed int, err
 		if seen, ok := a.places[b.row.key]; ok {
 			b.row = seen
 		}
+		rows[b.row.key] = append(rows[b.row.key], b)
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(rows), ordering.Compare) {
 		group.Go(func() error {
-			if !errors.As(cause, new(*RowError)) || !a.anothers(ctx, b.id, b.row.key) {
-				b.err = a.burn(ctx, b)
+			for _, b := range rows[key] { // those of one row in the order in which they were tried
+				if !errors.As(cause, new(*RowError)) || !a.anothers(ctx, b.id, key) {
+					b.err = a.burn(ctx, b)
+				}
 			}
 			return nil
 		})

@@ -26,8 +26,8 @@ var ofInput = []mutant{
 	{
 		clause: "who gives up burns nothing on a row that holdall did not write",
 		file:   "lockset/giveup.go",
-		old:    `!errors.As(cause, new(*RowError)) || !a.anothers(ctx, b.id, b.row.key)`,
-		new:    `!errors.As(cause, new(*RowError)) || !a.anothers(ctx, b.id, b.row.key) || true`,
+		old:    `!errors.As(cause, new(*RowError)) || !a.anothers(ctx, b.id, key)`,
+		new:    `!errors.As(cause, new(*RowError)) || !a.anothers(ctx, b.id, key) || true`,
 		by:     check{in: "lockset", test: "FuzzLockTable"},
 	},
 	{
