@@ -389,3 +389,20 @@ func TestTwoIntentsOfOneWitness(t *testing.T) {
 		b.allFree()
 	})
 }
+
+// A look at the witnesses that has no answer when one of them is due is not repeated at
+// once: the row is looked at as often as ever.
+func TestALookAtTheWitnessesWithoutAnAnswerIsNotRepeatedAtOnce(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.crashed("c/1")
+		begun := time.Now()
+		o := b.owner("o", func(c faults.Call) faults.Fault {
+			if c.Op == "TransactGetItems" && time.Since(begun) > lease/2 {
+				return faults.LoseRequest(faults.Reset)
+			}
+			return faults.Pass()
+		})
+		b.refused(o, 3*lease, "c")
+		require.Less(t, o.requests()["GetItem"], 3*2*50, "a look at every Poll, jittered down to half of it")
+	})
+}

@@ -118,6 +118,7 @@ func (a *acquisition) judgeThose(ctx context.Context, at observed, holder *obser
 		if !look.atWitnesses() {
 			return false, nil
 		}
+		look.due = time.Time{} // a look without an answer is not repeated at once
 		below, err := a.judgeBelow(ctx, at)
 		if below.answered {
 			*holder, look.due = at, below.dueBy
@@ -203,7 +204,7 @@ func (a *acquisition) pause(ctx context.Context, at observed, waitsAt ordering.K
 	if j.verdict == await {
 		until(j.until)
 	}
-	if !look.due.IsZero() {
+	if j.verdict == witnesses && !look.due.IsZero() {
 		until(look.due)
 	}
 	if !a.end.IsZero() {

@@ -17,7 +17,7 @@ import (
 )
 
 // maxGets is how many items a TransactGetItems has at most.
-const maxGets = 100
+const maxGets = requests.MaxActions
 
 // Get reads records, of any tables, as of one moment: one TransactGetItems for
 // every 100, or for less where they are larger than DynamoDB's 4 MB. It sees the
