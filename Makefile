@@ -8,7 +8,7 @@ GO           ?= go
 TEST_TIMEOUT ?= 20m
 BENCH        ?= .
 BENCH_TIME   ?= 1s
-HOURS        ?= 500
+HOURS        ?= 100
 FROM         ?= 1
 PART         ?= 1/1
 RANDOM       ?=
@@ -44,7 +44,7 @@ test: ## vet, fetch the engines if missing, run all tests with the race detector
 	echo "make test took $$(( $$(date +%s) - began )) s"; \
 	test -z "$$failed"
 
-sim: ## simulate HOURS host-hours (500) of everything that can go wrong, from seed FROM (1)
+sim: ## simulate HOURS host-hours (100) of everything that can go wrong, from seed FROM (1)
 	@echo "simulating $(HOURS) host-hours from seed $(FROM)"; \
 	$(GO) test ./integration/simulation -run 'TestSimulation$$' -count=1 -v -timeout 0 -hours $(HOURS) -from $(FROM)
 

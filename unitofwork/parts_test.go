@@ -129,7 +129,7 @@ func checkParts(t *testing.T, j *journal, chains [][]part, most int) {
 }
 
 func TestPartsKeepTheirInvariants(t *testing.T) {
-	for seed := range uint64(100) {
+	for seed := range uint64(40) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			j := drawn(t, r)
@@ -236,7 +236,7 @@ func TestLargeFamiliesAreDoneAtTheSameTime(t *testing.T) {
 // What is cut in halves is the same, in the same order, and the lock is freed with
 // the last of it.
 func TestHalves(t *testing.T) {
-	for seed := range uint64(100) {
+	for seed := range uint64(40) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			j := drawn(t, rand.New(rand.NewPCG(seed, 2)))
 			for c, chain := range j.parts(MaxActions) {

@@ -1,12 +1,14 @@
 package conformance
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/requests"
@@ -113,10 +115,14 @@ func (w *world) testSentSize(t *testing.T) {
 	}
 	require.NoError(t, insertAll(7), "16,758,000 bytes")
 	err := insertAll(8)
-	var answer *http.ResponseError
-	require.ErrorAs(t, err, &answer)
-	require.Equal(t, 413, answer.HTTPStatusCode())
-	require.Equal(t, requests.Invalid, requests.KindOf(err), "%v", err)
+	require.Error(t, err)
+	// Who hangs up in the midst of the request may not be heard to say why.
+	if sent := (*smithyhttp.RequestSendError)(nil); !errors.As(err, &sent) {
+		var answer *http.ResponseError
+		require.ErrorAs(t, err, &answer)
+		require.Equal(t, 413, answer.HTTPStatusCode())
+		require.Equal(t, requests.Invalid, requests.KindOf(err), "%v", err)
+	}
 	// DynamoDB Local then closes the connection on whoever uses it next.
 	_, _ = w.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &w.records, Key: item{"id": text("x")}})
 }

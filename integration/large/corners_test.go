@@ -31,7 +31,7 @@ type corner struct {
 var corners = map[string]corner{
 	"the largest records":              {records: 12, size: 399 << 10, binary: true},
 	"the most records":                 {records: 300, size: 100, fill: "x"},
-	"many large records":               {records: 101, size: 170 << 10, fill: "x"},
+	"many large records":               {records: 101, size: 60 << 10, fill: "x"},
 	"stored below 4 MB, sent above 16": {records: 8, size: 399 << 10, fill: "\x01"},
 }
 

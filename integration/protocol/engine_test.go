@@ -6,6 +6,7 @@ package protocol
 import (
 	"context"
 	"crypto/rand"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -24,7 +25,14 @@ import (
 	"github.com/holdall/holdall/unitofwork"
 )
 
-func TestMain(m *testing.M) { os.Exit(engines.Main(m)) }
+// TestMain has many tests wait at the same time: that takes no core.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "9"); err != nil {
+		panic(err)
+	}
+	os.Exit(engines.Main(m))
+}
 
 // api is what the suite itself asks of an engine.
 type api interface {

@@ -100,12 +100,12 @@ func randomSet(r *rand.Rand) []ordering.Key {
 	return keys
 }
 
-// A thousand random sets, in crossing orders, by many owners with clocks that
+// Hundreds of random sets, in crossing orders, by many owners with clocks that
 // differ: nobody deadlocks, no two hold what conflicts, tokens rise along every
 // conflict.
 func TestOrder(t *testing.T) {
 	const owners, workers = 5, 3
-	sets := 1000
+	sets := 500
 	if testing.Short() {
 		sets = 150
 	}

@@ -17,6 +17,7 @@ import (
 )
 
 func TestExclusion(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, b *bed) {
 		one, two := b.owner("one", nil), b.owner("two", nil)
 		first := b.take(one, "a", "b/1", "b/2/x")
@@ -32,6 +33,7 @@ func TestExclusion(t *testing.T) {
 }
 
 func TestCoarseAgainstFine(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, b *bed) {
 		one, two := b.owner("one", nil), b.owner("two", nil)
 		for _, c := range []struct {
@@ -61,12 +63,14 @@ func TestCoarseAgainstFine(t *testing.T) {
 }
 
 func TestTakeoverAfterAHolderDies(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ held, wanted ordering.Key }{
 		"one row":          {"c", "c"},
 		"coarse over fine": {"c/a/x", "c"},
 		"fine over coarse": {"c", "c/a"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			each(t, func(t *testing.T, b *bed) {
 				dead := b.owner("dead", nil)
 				set := b.take(dead, c.held)
@@ -84,6 +88,7 @@ func TestTakeoverAfterAHolderDies(t *testing.T) {
 
 // The holder is held up with its commit on the way, longer than its lease.
 func TestAPausedHoldersCommitIsRefused(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, b *bed) {
 		holder, next := b.owner("holder", nil), b.owner("next", nil)
 		keys := []ordering.Key{"p/1", "q/1"}
@@ -108,6 +113,7 @@ func TestAPausedHoldersCommitIsRefused(t *testing.T) {
 
 // Answers of every kind of call are lost, in turn; what is reported is true.
 func TestLostAnswers(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, b *bed) {
 		o := b.owner("o", func(c faults.Call) faults.Fault {
 			switch {
@@ -140,6 +146,7 @@ func TestLostAnswers(t *testing.T) {
 // Acquisitions given up while their requests are still on the way leave no lock
 // behind, whenever those arrive.
 func TestLatePackets(t *testing.T) {
+	t.Parallel()
 	for _, keys := range [][]ordering.Key{{"m"}, {"m", "n/1", "n/2"}} {
 		each(t, func(t *testing.T, b *bed) {
 			ctx, cancel := context.WithTimeout(t.Context(), b.lease/10)
@@ -161,6 +168,7 @@ func TestLatePackets(t *testing.T) {
 
 // A late commit that was given up never lands.
 func TestALateCommitIsRefused(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, b *bed) {
 		var late atomic.Bool
 		o := b.owner("o", func(c faults.Call) faults.Fault {
@@ -188,6 +196,7 @@ func TestALateCommitIsRefused(t *testing.T) {
 // What cannot be released does not keep the rest from it, and is released by the
 // next call.
 func TestReleaseOfEverythingReleasable(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, b *bed) {
 		var keys []ordering.Key
 		for i := range 130 { // 260 rows: three transactions to release

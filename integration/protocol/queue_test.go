@@ -201,6 +201,7 @@ func requireInOrder(t *testing.T, shown *queues, took []string) {
 // A head that dies keeps the others waiting for the grace, no longer, whatever it
 // and they want of the row.
 func TestADeadHeadIsDropped(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ row, dead, next ordering.Key }{
 		"one key":             {"k", "k", "k"},
 		"coarse before fine":  {"c", "c", "c/a"},
@@ -208,6 +209,7 @@ func TestADeadHeadIsDropped(t *testing.T) {
 		"fine before another": {"c", "c/a", "c/b"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			each(t, func(t *testing.T, b *bed) {
 				first := b.take(b.owner("first", nil), c.row)
 				dead := b.owner("dead", nil)

@@ -14,7 +14,7 @@ import (
 func TestTheSameSeedTakesTheSameCourse(t *testing.T) {
 	procs := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(procs)
-	seeds, until := uint64(10), 4*time.Minute
+	seeds, until := uint64(3), 2*time.Minute
 	if testing.Short() {
 		seeds, until = 3, time.Minute
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	hoursFlag = flag.Float64("hours", 0, "simulated hours of hosts to run; default 10, with -short half an hour in short courses")
+	hoursFlag = flag.Float64("hours", 0, "simulated hours of hosts to run; default 4, with -short half an hour in short courses")
 	fromFlag  = flag.Uint64("from", 1, "first seed")
 	seedFlag  = flag.Uint64("seed", 0, "take the course of this seed alone, and tell its story")
 	untilFlag = flag.Duration("until", 0, "end the course of -seed then")
@@ -77,7 +77,7 @@ func TestSimulation(t *testing.T) {
 	}
 	hours, until := *hoursFlag, time.Duration(0)
 	if hours == 0 {
-		hours = 10
+		hours = 4
 		if testing.Short() {
 			hours, until = 0.5, 4*time.Minute
 		}
