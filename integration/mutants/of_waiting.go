@@ -38,6 +38,13 @@ var ofWaiting = []mutant{
 		by:     check{in: "lockset", test: "TestTheDeadAmongTheLivingBelowAreBuriedInTime"},
 	},
 	{
+		clause: "a look at the witnesses without an answer is not repeated at once",
+		file:   "lockset/wait.go",
+		old:    `		look.due = time.Time{} //`,
+		new:    `		//`,
+		by:     check{in: "lockset", test: "TestALookAtTheWitnessesWithoutAnAnswerIsNotRepeatedAtOnce"},
+	},
+	{
 		clause: "all who are dead below a row are buried and cleaned at once",
 		file:   "lockset/below.go",
 		old:    `	remnants = oneEach(remnants)`,
