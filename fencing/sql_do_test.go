@@ -56,6 +56,16 @@ func (r *scriptedRows) Next(to []driver.Value) error {
 	return nil
 }
 
+func TestATableThatCannotBeCreated(t *testing.T) {
+	db := sql.OpenDB(&scripted{})
+	defer func() { _ = db.Close() }()
+	g, err := fencing.NewGuard(fencing.SQLite, "fences")
+	require.NoError(t, err)
+	err = g.CreateTable(t.Context(), db)
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	require.ErrorContains(t, err, "fences")
+}
+
 // What a guard does is committed if the token is admitted and all went well, and else
 // rolled back; whose error it was is told.
 func TestAGuardedTransaction(t *testing.T) {

@@ -120,6 +120,28 @@ func TestThePausesBetweenLooks(t *testing.T) {
 	}
 }
 
+// A token is raised so often; what blocks the unit otherwise does not count.
+func TestOnlyRaisesAreCounted(t *testing.T) {
+	a := &acquisition{}
+	other := observed{want: want{key: "b"}}
+	for name, d := range map[string]decision{
+		"another is waited for": {verdict: await, raise: true, at: observed{want: want{key: "a"}}, low: other},
+		"it landed":             {verdict: mine, raise: true, at: observed{want: want{key: "a"}}, low: other},
+		"it is free":            {verdict: admits},
+	} {
+		for range 2 * mostRaises {
+			require.Equal(t, d, a.weighRaise(d), name)
+		}
+	}
+	d := decision{verdict: admits, raise: true, low: other}
+	for range mostRaises {
+		require.Equal(t, d, a.weighRaise(d))
+	}
+	now := a.weighRaise(d)
+	require.Equal(t, await, now.verdict)
+	require.Equal(t, other, now.at)
+}
+
 // Only who is the head of an earlier row of its step may keep that place.
 func TestWhichPlaceIsKept(t *testing.T) {
 	plan, err := ordering.NewPlan("a/1")

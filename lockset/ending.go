@@ -82,21 +82,12 @@ func (e *Ending) RequestID() string {
 // did.
 func (e *Ending) Refused(reasons []types.CancellationReason) error {
 	e.made("Refused")
-	for i := range e.refusals(reasons) {
-		return &LostError{Key: e.wants[i].key, Reason: fmt.Errorf("%w, when it was committed", heartbeat.ErrNotOurs)}
-	}
-	return nil
-}
-
-// refusals yields the index of each action that refused, with the row it met.
-func (e *Ending) refusals(reasons []types.CancellationReason) func(func(int, map[string]attributeValue) bool) {
-	return func(yield func(int, map[string]attributeValue) bool) {
-		for i := range min(len(reasons), len(e.wants)) {
-			if requests.Code(reasons[i]) == requests.ReasonCondition && !yield(i, reasons[i].Item) {
-				return
-			}
+	for i := range min(len(reasons), len(e.wants)) {
+		if requests.Code(reasons[i]) == requests.ReasonCondition {
+			return &LostError{Key: e.wants[i].key, Reason: fmt.Errorf("%w, when it was committed", heartbeat.ErrNotOurs)}
 		}
 	}
+	return nil
 }
 
 // Return gives the set back after a transaction with [Ending.Actions] that was

@@ -41,7 +41,6 @@ func (c *Client) release(ctx context.Context, u *unit, steps ordering.Plan) (lef
 			left = append(slices.Clone(chunk), left...)
 		}
 	}
-	slices.SortFunc(left, func(a, b ordering.Step) int { return ordering.Compare(a.Key, b.Key) })
 	return left, oneline.Join(errs...)
 }
 

@@ -83,9 +83,6 @@ func (f Fence) Join(e Of) error {
 
 // With returns those of a fence and some more.
 func With[V any](fence, more map[string]V) map[string]V {
-	if len(more) == 0 {
-		return fence
-	}
 	all := maps.Clone(fence)
 	maps.Copy(all, more)
 	return all

@@ -21,6 +21,7 @@ func TestLex(t *testing.T) {
 		"a.b[0].#c":                  "a . b [ 0 ] . #c",
 		"size(a)>:n AND a<>:m":       "size ( a ) > :n AND a < > :m",
 		"żółw\t= \n:v":               "żółw = :v",
+		"Āpa = :v":                   "Āpa = :v", // a byte of it is the lowest beyond ASCII
 		"":                           "",
 		"  ":                         "",
 		"a`b{c|d}~/@^":               "a ` b { c | d } ~ / @ ^",
