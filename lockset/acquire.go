@@ -108,11 +108,12 @@ type acquisition struct {
 	reach    int // how many steps were ever tried
 	claim    *claim
 	places   map[ordering.Key]row
-	raises   int       // how often in a row it was refused for its token alone
-	outrun   bool      // a join was refused for its token, which newcomers had overtaken
-	moves    int       // how often it left a place to wait at another row of its step
-	stays    time.Time // since when it has kept a place while it was another's turn at a later row
-	end      time.Time // of the record wait; zero if it has none
+	shown    map[ordering.Key]row // rows of its next step that refused it, as they were seen last
+	raises   int                  // how often in a row it was refused for its token alone
+	outrun   bool                 // a join was refused for its token, which newcomers had overtaken
+	moves    int                  // how often it left a place to wait at another row of its step
+	stays    time.Time            // since when it has kept a place while it was another's turn at a later row
+	end      time.Time            // of the record wait; zero if it has none
 	waited   time.Duration
 	settled  map[ordering.Key]string // the dead unit that was last settled for a row
 	ahead    time.Time               // when it last looked at what comes after the row it waits for
@@ -124,7 +125,7 @@ func (c *Client) newAcquisition(ctx context.Context, plan ordering.Plan, o Optio
 	u := c.newUnit(ctx)
 	a := &acquisition{
 		c: c, unit: u, plan: plan, token: c.clock.Next(), start: time.Now(),
-		claim: &claim{unit: u.nonce}, places: map[ordering.Key]row{},
+		claim: &claim{unit: u.nonce}, places: map[ordering.Key]row{}, shown: map[ordering.Key]row{},
 		settled: map[ordering.Key]string{},
 	}
 	if o.Wait.limited {
@@ -181,6 +182,10 @@ func (a *acquisition) run(caller context.Context) error {
 			}
 		case next.verdict != await: // also after a success: whole chunks again
 			most = whole
+		case a.over():
+			if err := a.judgeNow(ctx, next); err != nil {
+				return err
+			}
 		case before > 0: // secure what comes before the row that blocks
 			a.c.turns.giveBack(a.claim, next.at.step)
 			most = a.plan[a.secured:next.at.step].Rows()
@@ -281,6 +286,7 @@ func (a *acquisition) secure(won attempt) error {
 	}
 	a.secured += len(won.steps)
 	clear(a.places) // the write that won took the unit out of them
+	clear(a.shown)
 	a.moves, a.stays, a.raises, a.outrun = 0, time.Time{}, 0, false
 	a.traceHandOver(a.c.turns.secured(a.claim, won.token))
 	a.group.Add(won.steps.Keys(), won.since)

@@ -68,7 +68,7 @@ func (a *acquisition) burnAll(ctx context.Context, cause error) (landed int, err
 	for i := range tried {
 		b := &burned[i]
 		*b = burning{tried: tried[i], id: a.unit.id("x"), row: row{key: tried[i].at, exists: true}}
-		if seen, ok := a.places[b.row.key]; ok {
+		if seen, ok := a.shown[b.row.key]; ok {
 			b.row = seen
 		}
 		rows[b.row.key] = append(rows[b.row.key], b)

@@ -97,6 +97,7 @@ func (a *acquisition) myTurn(ctx context.Context, rows int) (ordering.Plan, erro
 
 // placed notes where a row, just seen, has the unit in its queue.
 func (a *acquisition) placed(r row) {
+	a.shown[r.key] = r
 	if r.queues(a.unit.nonce) {
 		a.places[r.key] = r
 	} else {

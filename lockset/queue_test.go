@@ -239,7 +239,7 @@ func TestACoarseWaiterHoldsNewcomersBelowItOff(t *testing.T) {
 
 // A queue has room for so many; the others look until there is room.
 func TestMoreWaitersThanPlacesAreAllServed(t *testing.T) {
-	const places, waiters = 32, 40
+	const places, waiters = 64, 72
 	inBed(t, func(t *testing.T, b *bed) {
 		holder := b.take(b.owner("holder", nil), "a")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -271,7 +271,7 @@ func TestTheLastPlaceIsForOne(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		holder := b.take(b.owner("holder", nil), "a")
 		c := &counter{b: b}
-		for i := range 31 {
+		for i := range 63 {
 			name := fmt.Sprint("w", i)
 			c.serve(name, b.owner(name, nil), "a")
 		}
@@ -286,11 +286,11 @@ func TestTheLastPlaceIsForOne(t *testing.T) {
 		}
 		for range 100 {
 			time.Sleep(rtt)
-			require.LessOrEqual(t, len(b.queue("a")), 32)
+			require.LessOrEqual(t, len(b.queue("a")), 64)
 		}
-		require.Len(t, b.queue("a"), 32)
+		require.Len(t, b.queue("a"), 64)
 		b.free(holder)
-		require.Len(t, c.order(), 33)
+		require.Len(t, c.order(), 65)
 		b.allFree()
 	})
 }

@@ -37,7 +37,7 @@ const (
 const maxBelow = 64
 
 // maxQueue is how many units a row's queue has at most.
-const maxQueue = 32
+const maxQueue = 64
 
 // row is what a row of the lock table says.
 //

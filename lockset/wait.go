@@ -127,13 +127,33 @@ func (a *acquisition) judgeThose(ctx context.Context, at observed, holder *obser
 			*holder = below.living
 		}
 		if below.freed {
+			if !below.living.row.exists {
+				at.row.below = nil
+				a.shown[at.key] = at.row
+			}
 			look.due = time.Now() // others may be left
 		}
-		return below.freed, err
+		// Who waits no longer need not ask again while one of them lives.
+		return below.freed && !(a.over() && below.living.row.exists), err
 	case await:
 		*holder = at
 	}
 	return false, nil
+}
+
+// judgeNow acts on those in the way of a unit that waits no longer, of its next step or
+// a later one. It returns nil if that changed anything: then the unit asks once more.
+func (a *acquisition) judgeNow(ctx context.Context, blocked decision) error {
+	at, holder := blocked.at, blocked.at
+	a.traceBlocked(BlockedInfo{Key: at.key, Holder: at.row.unit, Owner: at.row.owner, Queue: len(at.row.queue) + a.c.turns.queued(at.key)})
+	progress, err := a.judgeThose(ctx, at, &holder, blocked.judgment, newLooks(a, at.row), blocked.dead)
+	if err == nil && !progress {
+		err = ErrWaited
+	}
+	if err != nil {
+		return a.waitError(ctx, at, holder, err)
+	}
+	return nil
 }
 
 // wantsPlace reports whether the unit is to join the queue of the row that blocks it.

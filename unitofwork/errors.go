@@ -146,9 +146,17 @@ func (e *FenceError) Error() string {
 type GuardError struct {
 	Guard ordering.Key
 	Held  []ordering.Key // or given
+
+	// Absent says that the record is not there: Guard is what it would be by the
+	// reference alone, and Table.Of can say more than Table.Ref.
+	Absent bool
 }
 
 func (e *GuardError) Error() string {
+	if e.Absent {
+		return fmt.Sprintf("it is not there, and by its reference alone its guard is %q, which the keys %q do not cover; "+
+			"make the reference with Of, from a record that has what the guard is made of", string(e.Guard), e.Held)
+	}
 	return fmt.Sprintf("its guard %q is not covered by the keys %q", string(e.Guard), e.Held)
 }
 

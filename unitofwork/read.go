@@ -78,7 +78,7 @@ func check(records []Record) error {
 			err = errors.New("is named twice in one read")
 		}
 		if err != nil {
-			return &StageError{Table: table, Record: record, Reason: err}
+			return refusal(table, record, err)
 		}
 		named[identity(table, record)] = true
 	}
@@ -118,6 +118,9 @@ func parse(r Record, item map[string]types.AttributeValue, keys []ordering.Key) 
 	p, err := r.parse(item)
 	if err == nil && p.guarded {
 		err = checkGuard(keys, p.guard)
+		if unguarded := (*GuardError)(nil); errors.As(err, &unguarded) {
+			unguarded.Absent = len(item) == 0
+		}
 	}
 	if err != nil {
 		table, key, _ := r.location()

@@ -65,10 +65,14 @@ func (s *stage) add(guard ordering.Key, item types.TransactWriteItem) error {
 }
 
 func (s *stage) refuse(table, record string, reason error) error {
+	return s.keep(refusal(table, record, reason))
+}
+
+func refusal(table, record string, reason error) error {
 	if record == "" {
 		record = "(unknown)"
 	}
-	return s.keep(&StageError{Table: table, Record: record, Reason: reason})
+	return &StageError{Table: table, Record: record, Reason: reason}
 }
 
 // keep has the commit return the first refusal, and returns this one.

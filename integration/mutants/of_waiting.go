@@ -45,6 +45,27 @@ var ofWaiting = []mutant{
 		by:     check{in: "lockset", test: "TestALookAtTheWitnessesWithoutAnAnswerIsNotRepeatedAtOnce"},
 	},
 	{
+		clause: "who waits no longer is told by the first refusal",
+		file:   "lockset/acquire.go",
+		old:    "		case a.over():\n",
+		new:    "		case a.over() && before == 0:\n",
+		by:     check{in: "lockset", test: "TestWhoWaitsForNobodyIsToldAtOnce"},
+	},
+	{
+		clause: "a burn begins with the row as it was seen last",
+		file:   "lockset/giveup.go",
+		old:    `if seen, ok := a.shown[b.row.key]; ok {`,
+		new:    `if seen, ok := a.places[b.row.key]; ok {`,
+		by:     check{in: "lockset", test: "TestWhoWaitsForNobodyIsToldAtOnce"},
+	},
+	{
+		clause: "who waits no longer does not ask again while one of those below lives",
+		file:   "lockset/wait.go",
+		old:    `return below.freed && !(a.over() && below.living.row.exists), err`,
+		new:    `return below.freed, err`,
+		by:     check{in: "lockset", test: "TestWhoWaitsForNobodyRemovesTheDeadBesideTheLiving"},
+	},
+	{
 		clause: "all who are dead below a row are buried and cleaned at once",
 		file:   "lockset/below.go",
 		old:    `	remnants = oneEach(remnants)`,
