@@ -276,8 +276,13 @@ func TestWhatReadRefuses(t *testing.T) {
 			require.ErrorAs(t, err, new(*unitofwork.StageError))
 			require.ErrorAs(t, err, &refused)
 			require.Equal(t, guard, refused.Guard)
+			require.Equal(t, guard != accountKey("3", "theirs"), refused.Absent, "one is there")
+			require.Equal(t, refused.Absent, strings.Contains(err.Error(), "is not there"), "%v", err)
 			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
 			require.False(t, one.Found, "nothing is shown")
+		}
+		for _, odd := range []unitofwork.Record{nil, accounts.Ref()} {
+			require.ErrorContains(t, c.Read(t.Context(), transferKeys, odd), "record (unknown)")
 		}
 		unguarded(transferKeys, accountKey("3", "a"), accounts.Ref("3", "a"))
 		unguarded(transferKeys, customerKey("1"), customers.Ref("1"))                                   // above what is named
