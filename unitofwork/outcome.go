@@ -54,7 +54,6 @@ func (c *Client) ask(ctx context.Context, r ref) (Outcome, error) {
 			return Undecided, &IDError{r.id, "unitofwork.Config.Table is not set, so IDs cannot be looked up"}
 		}
 		gets = append(gets, c.recordGet(r.id))
-		tables = append(tables, c.cfg.Table)
 	}
 	if c.cfg.Table != "" {
 		gets = append(gets, c.get(partKey(r.unit, recordPart)))
