@@ -145,6 +145,40 @@ func TestARequestOfAReadIsNeverTooLarge(t *testing.T) {
 	}
 }
 
+// However few records DynamoDB takes at once, so many are asked for, and one that it does
+// not take alone ends the read.
+func TestARequestOfAReadIsHalvedUntilItFits(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 5, 8} {
+		for most := range n + 1 {
+			t.Run(fmt.Sprint(n, " records, ", most, " at once"), func(t *testing.T) {
+				inBed(t, func(t *testing.T, b *bed) {
+					reader := b.client("reader", func(c faults.Call) faults.Fault {
+						records := 0
+						for _, table := range tablesOf(c) {
+							if table == "accounts" {
+								records++
+							}
+						}
+						if records > most {
+							return faults.RefuseAsTooLarge()
+						}
+						return faults.Pass()
+					})
+					ctx, cancel := context.WithTimeout(t.Context(), lease)
+					defer cancel()
+					keys, refs := largeKeys(n)
+					err := reader.Read(ctx, families(keys), asRecords(refs)...)
+					if most > 0 {
+						require.NoError(t, err)
+					} else {
+						require.ErrorAs(t, err, new(*lockset.TableError))
+					}
+				})
+			})
+		}
+	}
+}
+
 // A fence that was read without locks is not proposed again either.
 func TestAFenceThatWasReadWithoutLocks(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {

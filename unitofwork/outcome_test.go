@@ -171,6 +171,30 @@ func TestAUnitThatIsDoneUnderOtherLocks(t *testing.T) {
 	}
 }
 
+// What is put in the place of the ID's record while the unit is at its function, and is
+// none, refuses the commit. It is not told as done.
+func TestACommitThatMeetsARecordThatIsNone(t *testing.T) {
+	for name, change := range map[string]func(*lockset.Config, *unitofwork.Config){
+		"at once": func(*lockset.Config, *unitofwork.Config) {}, "with a journal": inOneAction,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				c := b.client("c", nil, change)
+				err := c.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+					b.putItem("units", map[string]types.AttributeValue{"unit": text("id:payment"), "part": text("record"), "colour": text("red")})
+					return transfer(30)(ctx, u)
+				}, withPayload("x"), func(o *unitofwork.Options) { o.Attempts = 3 })
+				var refused *unitofwork.IDError
+				require.ErrorAs(t, err, &refused)
+				require.Equal(t, "payment", refused.ID)
+				require.Equal(t, map[string]int{"not": 1}, c.outcomes())
+				require.Equal(t, [2]int64{100, 100}, b.balances())
+				b.allFree()
+			})
+		})
+	}
+}
+
 // An ID that cannot be looked up ends the unit before its function is called, and frees
 // its locks.
 func TestAnIDThatCannotBeLookedUp(t *testing.T) {
@@ -256,6 +280,31 @@ func TestRecoverGoesOnWithoutARow(t *testing.T) {
 		require.Equal(t, unitofwork.Recovery{Aborted: []string{aborted}}, found)
 		b.nothingLeft()
 	})
+}
+
+// A context that ends when all is done has ended nothing.
+func TestRecoverThatWasDoneInTime(t *testing.T) {
+	recovers := func(last int) (sent int) {
+		inBed(t, func(t *testing.T, b *bed) {
+			unit := b.dies(decides, 1, true)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			heir := b.client("heir", nil, func(l *lockset.Config, _ *unitofwork.Config) {
+				l.Trace.Request = func(lockset.RequestInfo) {
+					if sent++; sent == last {
+						cancel()
+					}
+				}
+			})
+			found, err := heir.Recover(ctx)
+			require.Equal(t, last > 0, ctx.Err() != nil)
+			require.NoError(t, err)
+			require.Equal(t, unitofwork.Recovery{Committed: []string{unit}}, found)
+		})
+		return sent
+	}
+	all := recovers(0)
+	require.Equal(t, all, recovers(all))
 }
 
 // What Recover cannot list, or remove, it says.
