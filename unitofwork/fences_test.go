@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/fencing"
@@ -115,6 +116,11 @@ func TestAnIDIsRememberedForItsRetention(t *testing.T) {
 			require.NoError(t, c.Do(t.Context(), transferKeys, transfer(30), func(o *unitofwork.Options) { o.ID = "p" }))
 		}
 		pay()
+		record := b.db.Items("units")[0]
+		var at, expires int64
+		require.NoError(t, attributevalue.Unmarshal(record["committedAt"], &at))
+		require.NoError(t, attributevalue.Unmarshal(record["expiresAt"], &expires))
+		require.Equal(t, at/1000+30*24*60*60, expires)
 		time.Sleep(29 * 24 * time.Hour)
 		b.db.Expire(time.Now())
 		pay()
