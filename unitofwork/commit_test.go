@@ -59,6 +59,39 @@ func TestTheRecordOfAnIDTellsWhatTheRowsDoNot(t *testing.T) {
 	}
 }
 
+// A commit without an answer may have landed, whatever is said of its repetition: it is
+// not done once more by a journal.
+func TestACommitThatIsTooLargeAfterOneWithoutAnAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		first faults.Fault
+		is    error
+	}{
+		"it has landed": {faults.LoseAnswer(faults.Reset), nil}, "it has not": {faults.LoseRequest(faults.Reset), unitofwork.ErrSuperseded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				n := 0
+				cl := b.client("c", func(call faults.Call) faults.Fault {
+					require.NotContains(t, tablesOf(call), "units", "there is no journal")
+					if isCommit(call) {
+						if n++; n == 1 {
+							return c.first
+						}
+						return faults.RefuseAsTooLarge()
+					}
+					return faults.Pass()
+				})
+				err := cl.Do(t.Context(), transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+					return u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7}))
+				})
+				require.ErrorIs(t, err, c.is)
+				require.Equal(t, c.is == nil, b.account("1").Balance == 7)
+				b.allFree()
+			})
+		})
+	}
+}
+
 // What the release of the rows has said needs no other look.
 func TestWhatARefusedCommitSends(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
