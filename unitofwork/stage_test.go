@@ -307,6 +307,7 @@ func TestRefusedWhenStaged(t *testing.T) {
 					err := c.stage(u)
 					var staged *unitofwork.StageError
 					require.ErrorAs(t, err, &staged)
+					require.NotEmpty(t, staged.Record)
 					require.ErrorContains(t, err, c.says)
 					return nil // it does not look
 				})

@@ -356,3 +356,24 @@ func TestAnUpdateThatCannotBeDoneAnyMore(t *testing.T) {
 		b.nothingLeft()
 	})
 }
+
+// Of several records under one key that cannot be written the first is named.
+func TestTheFirstRecordThatCannotBeWrittenIsNamed(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		dead := b.client("dead", atPhase(decides, 1, faults.CrashHere(true)), inSmallTransactions)
+		over := make(chan struct{})
+		t.Cleanup(func() { <-over })
+		go func() {
+			defer close(over)
+			_ = dead.Do(context.WithoutCancel(t.Context()), []ordering.Key{customerKey("1")}, putBulk(9, 10))
+		}()
+		<-dead.net.Dead()
+		for _, id := range []string{"bulk2", "bulk3", "bulk4"} {
+			b.putItem("accounts", map[string]types.AttributeValue{"Customer": text("1"), "ID": text(id), "_fence": number(later)})
+		}
+		_, err := b.client("heir", nil, inSmallTransactions).Recover(t.Context())
+		var unapplied *unitofwork.UnappliedError
+		require.ErrorAs(t, err, &unapplied)
+		require.Equal(t, `Customer="1" ID="bulk2"`, unapplied.Record)
+	})
+}
