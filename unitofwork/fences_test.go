@@ -80,6 +80,19 @@ func TestAUnitWithTooManyKeysLocksNothing(t *testing.T) {
 	})
 }
 
+// As many keys as fill a transaction can be held, and committed if nothing is staged.
+func TestAUnitWithAsManyKeysAsFit(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil, withoutUnitTable)
+		var keys []ordering.Key
+		for i := range 50 {
+			keys = append(keys, ordering.Join(fmt.Sprint("c", i), "x"))
+		}
+		require.NoError(t, c.Do(t.Context(), keys, func(context.Context, *unitofwork.Unit) error { return nil }))
+		b.allFree()
+	})
+}
+
 // Whoever writes to a record with a newer token, the unit does not any more, nor
 // does it rely on what it looked at.
 func TestANewerFenceRefusesEveryKindOfWrite(t *testing.T) {

@@ -77,3 +77,18 @@ func TestKeysOfEveryType(t *testing.T) {
 		})
 	}
 }
+
+// A put whose table is known only later has a key that is no text: it is not written down
+// as another.
+func TestAKeyThatTurnsOutToBeNoText(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		before := b.tables()
+		err := b.client("c", nil, inOneAction).Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+			require.NoError(t, u.Stage(transferKeys[0], putOf("accounts", map[string]string{"Customer": "M\xfcller", "ID": "a"})))
+			return u.Get(ctx, accounts.Ref("1", "a"))
+		})
+		require.ErrorAs(t, err, new(*unitofwork.StageError))
+		require.ErrorContains(t, err, "not valid UTF-8")
+		b.nothingWritten(before)
+	})
+}
