@@ -2,6 +2,7 @@ package lockset_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -193,31 +194,33 @@ func TestAMarkedSetIsQuietBeforeItIsReleased(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
-				renewing, renewals, told := false, 0, 0
+				var renewing atomic.Bool
+				var renewals atomic.Int32
+				told := 0
 				o := b.owner("o", func(c faults.Call) faults.Fault {
 					if c.Op == "BatchExecuteStatement" {
-						renewals++
-						renewing = true
+						renewals.Add(1)
+						renewing.Store(true)
 						time.Sleep(lease / 20)
-						renewing = false
+						renewing.Store(false)
 					}
 					return faults.Pass()
 				}, func(c *lockset.Config) {
 					c.Trace.Released = func(string) {
 						told++
-						require.False(t, renewing, "it is told as released while it is renewed")
+						require.False(t, renewing.Load(), "it is told as released while it is renewed")
 					}
 				})
 				set, p := b.marked(o, "a", "b")
-				for !renewing {
+				for !renewing.Load() {
 					time.Sleep(time.Millisecond)
 				}
 				c.end(b, p)
-				require.False(t, renewing)
+				require.False(t, renewing.Load())
 				require.Equal(t, c.told, told)
-				before := renewals
+				before := renewals.Load()
 				time.Sleep(2 * lease)
-				require.Equal(t, before, renewals)
+				require.Equal(t, before, renewals.Load())
 				require.NoError(t, atOnce(t, "Release", set.Release), "nothing is the set's to release")
 			})
 		})
@@ -228,21 +231,21 @@ func TestAMarkedSetIsQuietBeforeItIsReleased(t *testing.T) {
 func TestAMarkedSetThatCannotBeReleased(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		told := 0
-		denied := false
+		var denied atomic.Bool
 		o := b.owner("o", func(c faults.Call) faults.Fault {
-			if denied && (c.Op == "UpdateItem" || c.Op == "TransactWriteItems") {
+			if denied.Load() && (c.Op == "UpdateItem" || c.Op == "TransactWriteItems") {
 				return faults.Deny()
 			}
 			return faults.Pass()
 		}, func(c *lockset.Config) { c.Trace.Released = func(string) { told++ } })
 		set, p := b.marked(o, "a", "b")
-		denied = true
+		denied.Store(true)
 		require.ErrorAs(t, p.Release(t.Context()), new(*lockset.TableError))
 		require.Zero(t, told)
 		require.True(t, b.isMarked("a"))
 		require.True(t, b.isMarked("b"))
 
-		denied = false
+		denied.Store(false)
 		require.NoError(t, set.Release(t.Context()), "what is left is the set's to release")
 		require.Equal(t, 1, told)
 		b.allFree()

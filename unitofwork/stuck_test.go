@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -368,12 +369,18 @@ func TestTheFirstRecordThatCannotBeWrittenIsNamed(t *testing.T) {
 			_ = dead.Do(context.WithoutCancel(t.Context()), []ordering.Key{customerKey("1")}, putBulk(9, 10))
 		}()
 		<-dead.net.Dead()
+		later := time.Now().Add(time.Hour).UnixMicro()
 		for _, id := range []string{"bulk2", "bulk3", "bulk4"} {
-			b.putItem("accounts", map[string]types.AttributeValue{"Customer": text("1"), "ID": text(id), "_fence": number(later)})
+			b.putItem("accounts", map[string]types.AttributeValue{"Customer": text("1"), "ID": text(id), "_fence": number(fmt.Sprint(later))})
 		}
-		_, err := b.client("heir", nil, inSmallTransactions).Recover(t.Context())
+		heir := b.client("heir", nil, inSmallTransactions)
+		_, err := heir.Recover(t.Context())
 		var unapplied *unitofwork.UnappliedError
 		require.ErrorAs(t, err, &unapplied)
 		require.Equal(t, `Customer="1" ID="bulk2"`, unapplied.Record)
+		require.NoError(t, heir.Do(t.Context(), transferKeys[:1], func(_ context.Context, u *unitofwork.Unit) error {
+			return u.Put(accounts.Of(account{Customer: "2", ID: "a"}))
+		}))
+		require.Greater(t, b.account("2").Fence, later, "what was met is not proposed again")
 	})
 }
