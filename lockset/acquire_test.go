@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
@@ -198,6 +199,23 @@ func TestARestampThatFindsARowLostFails(t *testing.T) {
 		require.ErrorIs(t, err, lockset.ErrLost)
 		time.Sleep(time.Second)
 		b.free(b.take(thief, "z"))
+	})
+}
+
+// A row that is none by then is named, and not told as somebody else's.
+func TestARestampThatFindsNoLockRow(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.free(b.take(b.ahead("ahead", time.Hour), "z"))
+		o := b.owner("o", func(c faults.Call) faults.Fault {
+			if c.Op == "UpdateItem" && c.N == 3 { // a; z refused; z; then the stamp on a
+				b.putItem(item{"key": &types.AttributeValueMemberS{Value: "a"}, "colour": &types.AttributeValueMemberS{Value: "red"}})
+			}
+			return faults.Pass()
+		}, func(c *lockset.Config) { c.ChunkSize = 1 })
+		_, err := o.Acquire(t.Context(), []ordering.Key{"a", "z"})
+		var foreign *lockset.RowError
+		require.ErrorAs(t, err, &foreign)
+		require.Equal(t, ordering.Key("a"), foreign.Key)
 	})
 }
 

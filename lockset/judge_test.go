@@ -228,3 +228,18 @@ func TestAnIntentStaysAsLongAsItCoversAKeyThatMayBeHeld(t *testing.T) {
 	require.Equal(t, plan[:1], now)
 	require.Empty(t, waits)
 }
+
+// Of several remnants with one witness one is cleaned, for a transaction has one action
+// on a row: that whose unit is to be buried, if it is one of them.
+func TestOneRemnantOfEachWitness(t *testing.T) {
+	stale := func(unit string, witness ordering.Key) remnant { return remnant{entry: entry{unit, witness}} }
+	dead := func(unit string, witness ordering.Key) remnant {
+		return remnant{entry{unit, witness}, &row{unit: unit}}
+	}
+	require.Empty(t, oneEach(nil))
+	require.Equal(t,
+		[]remnant{dead("2", "a/1"), dead("3", "a/2"), stale("5", "a/3"), stale("7", "a/4")},
+		oneEach([]remnant{
+			stale("1", "a/1"), dead("2", "a/1"), dead("3", "a/2"), stale("4", "a/2"), stale("5", "a/3"), stale("6", "a/3"), stale("7", "a/4"),
+		}))
+}

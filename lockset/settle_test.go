@@ -116,6 +116,8 @@ func TestTheDeadAreSettledAfterALeaseAndFreedAtOnce(t *testing.T) {
 				require.Less(t, time.Since(start), lease+lease/10)
 				require.GreaterOrEqual(t, j.times()[0].Sub(start), lease)
 				require.Equal(t, map[string]bool{dead.Unit(): true}, j.units)
+				require.NotEmpty(t, o.buried, "what was freed is told")
+				require.Subset(t, dead.Keys(), o.buried)
 				require.Greater(t, set.Token(), dead.Token())
 				b.free(set)
 				for _, k := range dead.Keys() {
@@ -332,6 +334,32 @@ func TestTryAcquireSettlesWhoIsKnownToBeDead(t *testing.T) {
 		b.free(set)
 		require.Less(t, time.Since(start), lease/10)
 		b.allFree()
+	})
+}
+
+// Of a dead unit that cannot be finished, a row that is free all the same is had at once,
+// also by who waits for nobody.
+func TestARowThatIsFreeThoughItsUnitIsStuck(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		dead := b.diesMarked("a", "d")
+		stuck := errors.New("what is under d cannot be written")
+		j := &judges{}
+		o := b.settler("o", j)
+		j.answer = func(ctx context.Context, unit string, _ int) (bool, error) {
+			err := b.frees(o.PendingOf(ctx, unit, dead.Token(), dead.Plan()), dead.Plan()[:1]...)
+			return false, errors.Join(stuck, err)
+		}
+		for _, k := range dead.Keys() {
+			_, err := o.TryAcquire(t.Context(), []ordering.Key{k})
+			require.ErrorIs(t, err, lockset.ErrWaited)
+		}
+		time.Sleep(lease)
+		set, err := o.TryAcquire(t.Context(), []ordering.Key{"a"})
+		require.NoError(t, err)
+		b.free(set)
+		_, err = o.TryAcquire(t.Context(), []ordering.Key{"d"})
+		require.ErrorIs(t, err, stuck)
+		require.True(t, b.isMarked("d"))
 	})
 }
 

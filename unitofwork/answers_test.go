@@ -57,25 +57,36 @@ func TestACommitThatIsCancelledForOddReasons(t *testing.T) {
 		err    error
 		next   unitofwork.Next
 		record string
+		id     string
 	}{
-		"no reasons":               {canceled(), unitofwork.FixCall, ""},
-		"nobody's":                 {canceled(none, none, none, none, none, none), unitofwork.FixCall, ""},
-		"nobody's, and unnamed":    {canceled("", "", "", "", "", ""), unitofwork.FixCall, ""},
-		"one, nobody's":            {canceled(none), unitofwork.FixCall, ""},
-		"one, a write's":           {canceled(none, none, none, none, invalid), unitofwork.FixCall, `Customer="1" ID="a"`},
-		"the last write's":         {canceled(none, none, none, none, none, invalid), unitofwork.FixCall, `Customer="2" ID="a"`},
-		"a write's, beside a busy": {canceled(none, none, none, none, conflict, invalid), unitofwork.FixCall, `Customer="2" ID="a"`},
-		"both writes'":             {canceled(none, none, none, none, invalid, invalid), unitofwork.FixCall, `Customer="1" ID="a"`},
-		"a record without fence, after a wrong one": {canceled(none, none, none, none, invalid, condition), unitofwork.FixCall, `Customer="1" ID="a"`},
+		"no reasons":               {canceled(), unitofwork.FixCall, "", ""},
+		"nobody's":                 {canceled(none, none, none, none, none, none), unitofwork.FixCall, "", ""},
+		"nobody's, and unnamed":    {canceled("", "", "", "", "", ""), unitofwork.FixCall, "", ""},
+		"one, nobody's":            {canceled(none), unitofwork.FixCall, "", ""},
+		"one, a write's":           {canceled(none, none, none, none, invalid), unitofwork.FixCall, `Customer="1" ID="a"`, ""},
+		"the last write's":         {canceled(none, none, none, none, none, invalid), unitofwork.FixCall, `Customer="2" ID="a"`, ""},
+		"a write's, beside a busy": {canceled(none, none, none, none, conflict, invalid), unitofwork.FixCall, `Customer="2" ID="a"`, ""},
+		"both writes'":             {canceled(none, none, none, none, invalid, invalid), unitofwork.FixCall, `Customer="1" ID="a"`, ""},
+		"a record without fence, after a wrong one": {canceled(none, none, none, none, invalid, condition), unitofwork.FixCall, `Customer="1" ID="a"`, ""},
+		"one more than there are actions":           {canceled(none, none, none, none, none, none, condition), unitofwork.FixCall, "", ""},
+		"all but the ID's":                          {canceled(none, none, none, none, none, invalid), unitofwork.FixCall, `Customer="2" ID="a"`, "p"},
+		"a write's, beside an ID":                   {canceled(none, none, none, none, none, invalid, none), unitofwork.FixCall, `Customer="2" ID="a"`, "p"},
+		"a write's, beside a busy ID":               {canceled(none, none, none, none, none, invalid, conflict), unitofwork.FixCall, `Customer="2" ID="a"`, "p"},
+		"an ID's, whose record is gone again":       {canceled(none, none, none, none, none, none, condition), unitofwork.StartOver, "", "p"},
+		"an ID's before a write's":                  {canceled(none, none, none, none, invalid, none, condition), unitofwork.StartOver, "", "p"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				db := &answering{DB: b.db, err: c.err}
 				locks, err := lockset.New(db, lockset.Config{Table: "locks", Owner: "A", Lease: lease})
 				require.NoError(t, err)
-				client, err := unitofwork.New(locks, unitofwork.Config{}) // without journals
+				config := unitofwork.Config{} // without journals
+				if c.id != "" {
+					config.Table = "units"
+				}
+				client, err := unitofwork.New(locks, config)
 				require.NoError(t, err)
-				err = client.Do(t.Context(), transferKeys, transfer(30))
+				err = client.Do(t.Context(), transferKeys, transfer(30), func(o *unitofwork.Options) { o.ID = c.id })
 				require.Equal(t, 1, db.times)
 				require.Equal(t, c.next, unitofwork.NextOf(err), "%v", err)
 				var refused *unitofwork.CommitError
@@ -115,6 +126,8 @@ func TestWhichTableIsNamed(t *testing.T) {
 		"one is not there":                         {nil, []func(*unitofwork.Unit) error{account, known}, []string{"nowhere"}, 2},
 		"one is not there, another cannot be read": {unread, []func(*unitofwork.Unit) error{account, known}, []string{"nowhere"}, 2},
 		"one is not there, its key is not known":   {nil, []func(*unitofwork.Unit) error{account, raw}, []string{"nowhere"}, 1},
+		"the one beside the locks":                 {nil, []func(*unitofwork.Unit) error{known}, []string{"nowhere"}, 1},
+		"the one beside the locks, unread":         {nil, []func(*unitofwork.Unit) error{raw}, []string{"nowhere"}, 0},
 		"two may be it":                            {unread, []func(*unitofwork.Unit) error{account, raw}, []string{"accounts", "locks", "nowhere"}, 1},
 		"the first of two":                         {nil, []func(*unitofwork.Unit) error{known, func(u *unitofwork.Unit) error { return u.Put(elsewhere.Of(customer{ID: "1"})) }}, []string{"nowhere"}, 1},
 		"it is no table's fault":                   {tooLarge, []func(*unitofwork.Unit) error{account, known}, []string{"accounts", "locks", "nowhere"}, 0},

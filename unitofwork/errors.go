@@ -154,8 +154,8 @@ type GuardError struct {
 
 func (e *GuardError) Error() string {
 	if e.Absent {
-		return fmt.Sprintf("it is not there, and by its reference alone its guard is %q, which the keys %q do not cover; "+
-			"make the reference with Of, from a record that has what the guard is made of", string(e.Guard), e.Held)
+		return fmt.Sprintf("it is not there, and the keys %q do not cover the guard that its reference has, %q; "+
+			"if a guard is made of more than the key, make the reference with Of", e.Held, string(e.Guard))
 	}
 	return fmt.Sprintf("its guard %q is not covered by the keys %q", string(e.Guard), e.Held)
 }

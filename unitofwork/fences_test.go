@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/fencing"
@@ -79,6 +80,19 @@ func TestAUnitWithTooManyKeysLocksNothing(t *testing.T) {
 	})
 }
 
+// As many keys as fill a transaction can be held, and committed if nothing is staged.
+func TestAUnitWithAsManyKeysAsFit(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil, withoutUnitTable)
+		var keys []ordering.Key
+		for i := range 50 {
+			keys = append(keys, ordering.Join(fmt.Sprint("c", i), "x"))
+		}
+		require.NoError(t, c.Do(t.Context(), keys, func(context.Context, *unitofwork.Unit) error { return nil }))
+		b.allFree()
+	})
+}
+
 // Whoever writes to a record with a newer token, the unit does not any more, nor
 // does it rely on what it looked at.
 func TestANewerFenceRefusesEveryKindOfWrite(t *testing.T) {
@@ -115,6 +129,11 @@ func TestAnIDIsRememberedForItsRetention(t *testing.T) {
 			require.NoError(t, c.Do(t.Context(), transferKeys, transfer(30), func(o *unitofwork.Options) { o.ID = "p" }))
 		}
 		pay()
+		record := b.db.Items("units")[0]
+		var at, expires int64
+		require.NoError(t, attributevalue.Unmarshal(record["committedAt"], &at))
+		require.NoError(t, attributevalue.Unmarshal(record["expiresAt"], &expires))
+		require.Equal(t, at/1000+30*24*60*60, expires)
 		time.Sleep(29 * 24 * time.Hour)
 		b.db.Expire(time.Now())
 		pay()

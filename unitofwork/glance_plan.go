@@ -66,12 +66,13 @@ func (g *glance) some(part []int) []Record {
 	return records
 }
 
-// parts cuts the records so that each part fits into one request with its lock rows.
+// parts cuts the records so that each part fits into one request with its lock rows. One
+// record always does: a key has few segments.
 func (g *glance) parts() (parts [][]int) {
 	var open []int
 	for _, i := range g.inOrder() {
 		with := append(slices.Clone(open), i)
-		if len(open) > 0 && (len(with) > g.most || len(g.rows(with))+len(with) > maxGets) {
+		if len(with) > g.most || len(g.rows(with))+len(with) > maxGets {
 			parts, open = append(parts, open), nil
 		}
 		open = append(open, i)

@@ -284,7 +284,7 @@ func TestWhatReadRefuses(t *testing.T) {
 		for _, odd := range []unitofwork.Record{nil, accounts.Ref()} {
 			require.ErrorContains(t, c.Read(t.Context(), transferKeys, odd), "record (unknown)")
 		}
-		unguarded(transferKeys, accountKey("3", "a"), accounts.Ref("3", "a"), false)
+		unguarded(transferKeys, accountKey("3", "a"), accounts.Ref("3", "a"), true)
 		unguarded(transferKeys, customerKey("1"), customers.Ref("1"), false)                                  // above what is named
 		unguarded(transferKeys, accountKey("3", "theirs"), holdings.Ref("theirs"), false)                     // known when it is read
 		unguarded(transferKeys, accountKey("3", "new"), holdings.Of(holding{ID: "new", Customer: "3"}), true) // absent

@@ -38,7 +38,7 @@ func (c *Client) outcomeOfID(ctx context.Context, id string) (Outcome, error) {
 		return Undecided, err
 	}
 	found, err := c.findRecord(ctx, id, id)
-	if err != nil || found == nil {
+	if found == nil {
 		return Undecided, err
 	}
 	return Committed, nil
@@ -54,7 +54,6 @@ func (c *Client) ask(ctx context.Context, r ref) (Outcome, error) {
 			return Undecided, &IDError{r.id, "unitofwork.Config.Table is not set, so IDs cannot be looked up"}
 		}
 		gets = append(gets, c.recordGet(r.id))
-		tables = append(tables, c.cfg.Table)
 	}
 	if c.cfg.Table != "" {
 		gets = append(gets, c.get(partKey(r.unit, recordPart)))
@@ -93,6 +92,7 @@ func (c *Client) recordGet(id string) types.TransactGetItem {
 	return c.get(recordKey(id))
 }
 
+// findRecord returns the record of an ID, or nil, also with every error.
 func (c *Client) findRecord(ctx context.Context, request, id string) (*record, error) {
 	if c.cfg.Table == "" {
 		return nil, &IDError{id, "unitofwork.Config.Table is not set, so IDs cannot be looked up"}
@@ -116,7 +116,7 @@ func (c *Client) parse(id string, item map[string]types.AttributeValue) (*record
 // yet: what is done is not done again.
 func (u *Unit) lookUp(ctx context.Context) error {
 	found, err := u.c.findRecord(ctx, u.set.Unit(), u.options.ID)
-	if err != nil || found == nil {
+	if found == nil {
 		return err
 	}
 	return u.judgeRecord(found)

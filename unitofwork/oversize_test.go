@@ -2,8 +2,10 @@ package unitofwork_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -242,4 +244,60 @@ func TestAUnitThatIsTooLargeAndCanHaveNoJournal(t *testing.T) {
 		require.ErrorAs(t, err, new(*lockset.TableError))
 		b.allFree()
 	})
+}
+
+// A record may have 400 KB and not a byte more, with its stamp: the one above is named,
+// in a unit of any size, with a journal and without.
+func TestARecordOf400KBToTheByte(t *testing.T) {
+	const (
+		limit = 400 << 10
+		names = len("Customer") + len("ID") + len("Text") + len("_fence")
+		token = 1_900_000_000_123_457
+		stamp = 1 + 16/2 // of its digits
+	)
+	of := func(size int) unitofwork.Record {
+		return bulks.Of(bulky{Customer: "1", ID: "large", Text: strings.Repeat("x", size-names-stamp-len("1")-len("large"))})
+	}
+	for name, change := range map[string]func(*lockset.Config, *unitofwork.Config){
+		"at once": func(*lockset.Config, *unitofwork.Config) {}, "without a unit table": withoutUnitTable, "with a journal": inOneAction,
+	} {
+		for size, fits := range map[int]bool{limit - 1: true, limit: true, limit + 1: false} {
+			t.Run(fmt.Sprint(name, " ", size), func(t *testing.T) {
+				inBed(t, func(t *testing.T, b *bed) {
+					before := b.tables()
+					start := time.Now()
+					err := b.client("A", nil, change, withTokenOf(token)).Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+						return errors.Join(u.Put(accounts.Of(account{Customer: "1", ID: "small"})), u.Put(of(size)))
+					})
+					require.Less(t, time.Since(start), time.Second)
+					b.nothingLeft()
+					b.allFree()
+					if fits {
+						require.NoError(t, err)
+						require.Len(t, valueOf(b.item("accounts", "1", "large")["Text"]), size-names-stamp-len("1large"))
+						require.Equal(t, number(strconv.Itoa(token)), b.item("accounts", "1", "large")["_fence"])
+						return
+					}
+					var refused *unitofwork.CommitError
+					require.ErrorAs(t, err, &refused)
+					require.Equal(t, unitofwork.FixCall, refused.Next)
+					require.Equal(t, customerKey("1"), refused.Key)
+					require.Equal(t, "accounts", refused.Table)
+					require.Equal(t, `Customer="1" ID="large"`, refused.Record, "%v", err)
+					require.ErrorContains(t, err, "size")
+					b.nothingWritten(before)
+				})
+			})
+		}
+	}
+}
+
+// inOneAction has every unit journaled.
+func inOneAction(_ *lockset.Config, u *unitofwork.Config) { u.TransactionSize = 1 }
+
+// withTokenOf has the first unit of a client have this token.
+func withTokenOf(token int64) func(*lockset.Config, *unitofwork.Config) {
+	return func(l *lockset.Config, _ *unitofwork.Config) {
+		l.Now = func() time.Time { return time.UnixMicro(token) }
+	}
 }

@@ -209,6 +209,46 @@ func TestHowPartsAreCut(t *testing.T) {
 	}
 }
 
+// A family that does not fit into what is left goes on from part to part, unless little
+// is lost by a part of its own, or the chain is long.
+func TestHowFamiliesFollowEachOther(t *testing.T) {
+	families := func(actions ...int) *journal { // the one that is done first comes first
+		j := &journal{}
+		for f, n := range actions {
+			for i := range n {
+				j.plan = append(j.plan, ordering.Step{Key: ordering.Join(fmt.Sprintf("f%02d", len(actions)-f), fmt.Sprintf("%03d", i))})
+				j.writes = append(j.writes, nil)
+			}
+		}
+		return j
+	}
+	full := func(parts int, more ...int) []int { return append(slices.Repeat([]int{10}, parts), more...) }
+	for name, c := range map[string]struct {
+		done  []int
+		most  int
+		shape [][]int
+	}{
+		"what fits is added, however little is left": {[]int{9, 1}, 10, [][]int{{10}}},
+		"a tenth is little":                          {[]int{9, 2}, 10, [][]int{{9}, {2}}},
+		"more is not":                                {[]int{8, 3}, 10, [][]int{{10, 1}}},
+		"a tenth of more":                            {[]int{18, 3}, 20, [][]int{{18}, {3}}},
+		"more than a tenth of more":                  {[]int{17, 4}, 20, [][]int{{20, 1}}},
+		"nothing is left":                            {[]int{10, 3}, 10, [][]int{{10}, {3}}},
+		"a chain of eight, and one that is open":     {[]int{85, 20}, 10, [][]int{full(8, 5), full(2)}},
+		"a chain of seven, and one that is open":     {[]int{75, 20}, 10, [][]int{full(9, 5)}},
+		"the open one is not of the long chain":      {[]int{80, 5, 10}, 10, [][]int{full(8), {10, 5}}},
+		"a family that is linked, and one more":      {[]int{8, 3, 9}, 10, [][]int{{10, 10}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := families(c.done...)
+			slices.SortStableFunc(j.plan, func(a, b ordering.Step) int { return ordering.Compare(a.Key, b.Key) })
+			chains := j.parts(c.most)
+			checkParts(t, j, chains, c.most)
+			require.Equal(t, c.shape, shape(chains))
+		})
+	}
+}
+
 // Families that are larger than a transaction are not all done one after the other:
 // a chain ends when it is long, and the next family begins another.
 func TestLargeFamiliesAreDoneAtTheSameTime(t *testing.T) {

@@ -51,13 +51,13 @@ func (c *Client) Recover(ctx context.Context) (Recovery, error) {
 		var again []openUnit
 		longest := time.Duration(0)
 		for _, o := range open {
-			has, left, err := c.locks.Silence(ctx, o.key, o.unit)
+			_, left, err := c.locks.Silence(ctx, o.key, o.unit) // no time is left of a key that it has not
 			switch {
 			case err != nil:
 				errs = append(errs, err)
-			case has && left > 0 && watched:
+			case left > 0 && watched:
 				found.Alive = append(found.Alive, o.unit)
-			case has && left > 0:
+			case left > 0:
 				again, longest = append(again, o), max(longest, left)
 			default:
 				errs = append(errs, c.recoverOne(ctx, o.unit, &found))

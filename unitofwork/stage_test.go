@@ -307,6 +307,7 @@ func TestRefusedWhenStaged(t *testing.T) {
 					err := c.stage(u)
 					var staged *unitofwork.StageError
 					require.ErrorAs(t, err, &staged)
+					require.NotEmpty(t, staged.Record)
 					require.ErrorContains(t, err, c.says)
 					return nil // it does not look
 				})
@@ -520,6 +521,25 @@ func TestACheckOfNothingButTheFence(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What puts without their key attributes write is for DynamoDB to say: it refuses them,
+// and they are not taken for writes of one record.
+func TestAPutWithoutItsKey(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		before := b.tables()
+		err := b.client("c", nil).Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+			require.NoError(t, u.Get(ctx, accounts.Ref("1", "a"))) // so that the key of the table is known
+			for _, name := range []string{"one", "another"} {
+				require.NoError(t, u.Stage(transferKeys[0], putOf("accounts", map[string]string{"Customer": "1", "Name": name})))
+			}
+			return nil
+		})
+		var refused *unitofwork.CommitError
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, unitofwork.FixCall, refused.Next)
+		b.nothingWritten(before)
+	})
 }
 
 // A record that is no such thing is named, by whoever reads it.

@@ -2,7 +2,11 @@ package unitofwork_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -245,4 +249,138 @@ func TestWhatIsLeftToOthersIsLogged(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What DynamoDB does not take of a committed unit is named: the record, or, where
+// nothing is written, the key. All other families are applied, and all of it is once
+// it is mended.
+func TestWhatOfACommittedUnitCannotBeWritten(t *testing.T) {
+	actionOn := func(match func(types.TransactWriteItem) bool) func(faults.Call) bool {
+		return func(c faults.Call) bool {
+			in, ok := c.Input.(*dynamodb.TransactWriteItemsInput)
+			return ok && phaseOf(c) == applies && slices.ContainsFunc(in.TransactItems, match)
+		}
+	}
+	putsOf := func(id string) func(types.TransactWriteItem) bool {
+		return func(item types.TransactWriteItem) bool {
+			return item.Put != nil && valueOf(item.Put.Item["Customer"]) == "c001" && valueOf(item.Put.Item["ID"]) == id
+		}
+	}
+	for name, c := range map[string]struct {
+		denied func(faults.Call) bool
+		key    ordering.Key
+		record string
+	}{
+		"a record": {actionOn(putsOf("a1")), accountKey("c001", "a1"), `Customer="c001" ID="a1"`},
+		"a key, with nothing to write": {actionOn(func(item types.TransactWriteItem) bool {
+			return item.Update != nil && valueOf(item.Update.Key["key"]) == string(accountKey("c001", "none"))
+		}), accountKey("c001", "none"), ""},
+	} {
+		for _, size := range []int{1, 2, 8, unitofwork.MaxActions} {
+			t.Run(fmt.Sprint(name, " ", size), func(t *testing.T) {
+				inBed(t, func(t *testing.T, b *bed) {
+					of := func(_ *lockset.Config, u *unitofwork.Config) { u.TransactionSize = size }
+					keys, refs := largeKeys(45) // with the rows above them more than a transaction has
+					keys = append(keys, accountKey("c001", "none"))
+					dead := b.client("dead", atPhase(decides, 1, faults.CrashHere(true)), of)
+					over := make(chan struct{})
+					t.Cleanup(func() { <-over })
+					go func() {
+						defer close(over)
+						_ = dead.Do(context.WithoutCancel(t.Context()), keys, deposit(refs, 7))
+					}()
+					<-dead.net.Dead()
+
+					_, err := b.client("heir", func(call faults.Call) faults.Fault {
+						if c.denied(call) {
+							return faults.Deny()
+						}
+						return faults.Pass()
+					}, of).Recover(t.Context())
+					var unapplied *unitofwork.UnappliedError
+					require.ErrorAs(t, err, &unapplied)
+					require.ErrorAs(t, err, new(*lockset.TableError))
+					require.Equal(t, c.key, unapplied.Key)
+					require.Equal(t, c.record, unapplied.Record)
+					require.Equal(t, c.record != "", unapplied.Table == "accounts")
+					for _, k := range keys {
+						if k.Family() != c.key.Family() {
+							require.NotContains(t, b.row(k), "unit", "%v", k)
+						}
+					}
+					require.Contains(t, b.row(c.key), "unit")
+
+					found, err := b.client("mended", nil, of).Recover(t.Context())
+					require.NoError(t, err)
+					require.Len(t, found.Committed, 1)
+					sum, n := b.total()
+					require.Equal(t, len(refs), n)
+					require.Equal(t, int64(7*len(refs)), sum)
+					b.nothingLeft()
+					b.allFree()
+				})
+			})
+		}
+	}
+}
+
+// An update that could be done when it was tried, and cannot be any more, since somebody
+// wrote the record without its lock.
+func TestAnUpdateThatCannotBeDoneAnyMore(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		keys, refs := largeKeys(fewKeys)
+		dead := b.client("dead", atPhase(decides, 1, faults.CrashHere(true)), inSmallTransactions)
+		over := make(chan struct{})
+		t.Cleanup(func() { <-over })
+		go func() {
+			defer close(over)
+			_ = dead.Do(context.WithoutCancel(t.Context()), append(keys, accountKey("1", "a")), func(ctx context.Context, u *unitofwork.Unit) error {
+				add := unitofwork.Expression{Update: "ADD Balance :n", Values: map[string]any{":n": 7}}
+				return errors.Join(deposit(refs, 7)(ctx, u), u.Update(accounts.Ref("1", "a"), add))
+			})
+		}()
+		<-dead.net.Dead()
+		b.putItem("accounts", map[string]types.AttributeValue{"Customer": text("1"), "ID": text("a"), "Balance": text("much")})
+		_, err := b.client("heir", nil).Recover(t.Context())
+		var unapplied *unitofwork.UnappliedError
+		require.ErrorAs(t, err, &unapplied)
+		require.Equal(t, `Customer="1" ID="a"`, unapplied.Record)
+		require.Equal(t, accountKey("1", "a"), unapplied.Key)
+		sum, n := b.total()
+		require.Equal(t, fewKeys, n)
+		require.Equal(t, int64(7*fewKeys), sum)
+
+		b.put("accounts", account{Customer: "1", ID: "a", Balance: 100})
+		_, err = b.client("mended", nil).Recover(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, int64(107), b.account("1").Balance)
+		b.nothingLeft()
+	})
+}
+
+// Of several records under one key that cannot be written the first is named.
+func TestTheFirstRecordThatCannotBeWrittenIsNamed(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		dead := b.client("dead", atPhase(decides, 1, faults.CrashHere(true)), inSmallTransactions)
+		over := make(chan struct{})
+		t.Cleanup(func() { <-over })
+		go func() {
+			defer close(over)
+			_ = dead.Do(context.WithoutCancel(t.Context()), []ordering.Key{customerKey("1")}, putBulk(9, 10))
+		}()
+		<-dead.net.Dead()
+		later := time.Now().Add(time.Hour).UnixMicro()
+		for _, id := range []string{"bulk2", "bulk3", "bulk4"} {
+			b.putItem("accounts", map[string]types.AttributeValue{"Customer": text("1"), "ID": text(id), "_fence": number(fmt.Sprint(later))})
+		}
+		heir := b.client("heir", nil, inSmallTransactions)
+		_, err := heir.Recover(t.Context())
+		var unapplied *unitofwork.UnappliedError
+		require.ErrorAs(t, err, &unapplied)
+		require.Equal(t, `Customer="1" ID="bulk2"`, unapplied.Record)
+		require.NoError(t, heir.Do(t.Context(), transferKeys[:1], func(_ context.Context, u *unitofwork.Unit) error {
+			return u.Put(accounts.Of(account{Customer: "2", ID: "a"}))
+		}))
+		require.Greater(t, b.account("2").Fence, later, "what was met is not proposed again")
+	})
 }

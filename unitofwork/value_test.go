@@ -91,6 +91,23 @@ func TestWhatIsPlain(t *testing.T) {
 	require.False(t, isPlain(values{"v": textValue(strings.Repeat("x", most))}))
 }
 
+// What a key may have, and what it may not, are two shapes: nothing, and what is longer
+// than a sort key or a partition key can be.
+func TestWhichLengthsAreOfOneShape(t *testing.T) {
+	of := func(length int) string { return kinds(values{"v": textValue(strings.Repeat("x", length))}) }
+	groups := [][]int{{0}, {1, 500, maxSortKey}, {maxSortKey + 1, maxPartition}, {maxPartition + 1, 5000}}
+	require.Equal(t, []int{1024, 2048}, []int{maxSortKey, maxPartition}, "as the guide has them")
+	for i, group := range groups {
+		for j, other := range groups {
+			for _, length := range group {
+				for _, another := range other {
+					require.Equal(t, i == j, of(length) == of(another), "%d and %d", length, another)
+				}
+			}
+		}
+	}
+}
+
 // A value is nothing if it, or one in it, is nil, typed or not.
 func TestWhatIsNothing(t *testing.T) {
 	var none *types.AttributeValueMemberS

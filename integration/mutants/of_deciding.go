@@ -194,8 +194,8 @@ var ofDeciding = []mutant{
 	{
 		clause: "Recover watches a unit for a lease",
 		file:   "unitofwork/recover.go",
-		old:    "\t\t\tcase has && left > 0:\n",
-		new:    "\t\t\tcase has && left > 0 && longest > 0:\n",
+		old:    "\t\t\tcase left > 0:\n",
+		new:    "\t\t\tcase left > 0 && longest > 0:\n",
 		by:     check{in: "unitofwork", test: "TestRecoverLeavesTheLivingAlone"},
 	},
 	{
