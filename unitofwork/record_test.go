@@ -113,7 +113,7 @@ func TestTheRecordOfAnID(t *testing.T) {
 	require.Equal(t, values{
 		"unit": textValue("id:p"), "part": textValue("record"), "committedBy": textValue("me"), "digest": &types.AttributeValueMemberB{Value: []byte("sum")},
 		"committedAt": number(1_900_000_000_123), "expiresAt": number(1_900_003_600),
-	}, values(put.Item))
+	}, put.Item)
 	require.Equal(t, types.ReturnValuesOnConditionCheckFailureAllOld, put.ReturnValuesOnConditionCheckFailure)
 
 	item := maps.Clone(put.Item)
