@@ -170,7 +170,7 @@ func (a *acquisition) burn(ctx context.Context, b *burning) error {
 		if won, ok := a.attempted(r.rvn); ok && r.unit == a.unit.nonce {
 			b.landed = &won // another attempt than this may have landed, with a lower token
 		}
-		if r.exists && r.fence >= b.tried.token {
+		if r.fence >= b.tried.token {
 			return nil
 		}
 	}

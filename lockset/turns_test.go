@@ -358,6 +358,35 @@ func TestWhoWaitsInTheTableReservesNothing(t *testing.T) {
 	require.True(t, coarse.waits, "it stands behind who waits in the table")
 }
 
+// Who is given a row is told the highest token that it knows to be there: that of the last
+// who had it, and of those who have intents beside it.
+func TestTurnsTellTheHighestFence(t *testing.T) {
+	turns := newTurns(fencing.NewClock(time.Now))
+	step := func(unit string, key ordering.Key) (*claim, [][]want) {
+		plan, err := ordering.NewPlan(key)
+		require.NoError(t, err)
+		return &claim{unit: unit}, [][]want{wants(unit, plan, 0)}
+	}
+	for name, tokens := range map[string]struct{ beside, before fencing.Token }{
+		"beside it": {100, 50},
+		"before it": {50, 100},
+	} {
+		beside, its := step("beside", "c/1")
+		require.Equal(t, 1, turns.reserve(beside, its))
+		turns.secured(beside, tokens.beside)
+		before, its := step("before", "c/2")
+		require.Equal(t, 1, turns.reserve(before, its))
+		turns.secured(before, tokens.before)
+		next, its := step("next", "c/2")
+		require.Zero(t, turns.reserve(next, its))
+		turns.drop(before)
+		<-next.ready
+		require.Equal(t, fencing.Token(100), next.fence, name)
+		turns.drop(next)
+		turns.drop(beside)
+	}
+}
+
 func TestTurnsAreSafeForConcurrentUse(t *testing.T) {
 	turns := newTurns(fencing.NewClock(time.Now))
 	var all sync.WaitGroup

@@ -324,6 +324,51 @@ func TestWhatOfACommittedUnitCannotBeWritten(t *testing.T) {
 	}
 }
 
+// What comes after a record that cannot be written, under the same key, is not written
+// either: neither the rest nor the key, which stays as it is until it is mended.
+func TestAfterWhatCannotBeWrittenNothingOfItsKeyIs(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		const records = 20
+		keys := []ordering.Key{customerKey("c001")}
+		dead := b.client("dead", atPhase(decides, 1, faults.CrashHere(true)), inSmallTransactions)
+		over := make(chan struct{})
+		t.Cleanup(func() { <-over })
+		go func() {
+			defer close(over)
+			_ = dead.Do(context.WithoutCancel(t.Context()), keys, func(_ context.Context, u *unitofwork.Unit) error {
+				for i := range records {
+					if err := u.Put(accounts.Of(account{Customer: "c001", ID: fmt.Sprintf("a%02d", i), Balance: 7})); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}()
+		<-dead.net.Dead()
+		_, err := b.client("heir", func(c faults.Call) faults.Fault {
+			in, ok := c.Input.(*dynamodb.TransactWriteItemsInput)
+			if ok && phaseOf(c) == applies && slices.ContainsFunc(in.TransactItems, func(item types.TransactWriteItem) bool {
+				return item.Put != nil && valueOf(item.Put.Item["ID"]) == "a00"
+			}) {
+				return faults.Deny()
+			}
+			return faults.Pass()
+		}, inSmallTransactions).Recover(t.Context())
+		require.ErrorAs(t, err, new(*unitofwork.UnappliedError))
+		sum, n := b.total()
+		require.Zero(t, n)
+		require.Zero(t, sum)
+		require.Contains(t, b.row(keys[0]), "unit")
+
+		_, err = b.client("mended", nil, inSmallTransactions).Recover(t.Context())
+		require.NoError(t, err)
+		_, n = b.total()
+		require.Equal(t, records, n)
+		b.nothingLeft()
+		b.allFree()
+	})
+}
+
 // An update that could be done when it was tried, and cannot be any more, since somebody
 // wrote the record without its lock.
 func TestAnUpdateThatCannotBeDoneAnyMore(t *testing.T) {

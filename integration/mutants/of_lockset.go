@@ -314,8 +314,8 @@ var ofGivingUp = []mutant{
 	{
 		clause: "a token is burned on a row that the unit has, too",
 		file:   "lockset/giveup.go",
-		old:    `		if r.exists && r.fence >= b.tried.token {`,
-		new:    `		if r.exists && r.fence >= b.tried.token || b.landed != nil {`,
+		old:    `		if r.fence >= b.tried.token {`,
+		new:    `		if r.fence >= b.tried.token || b.landed != nil {`,
 		by:     check{in: "lockset", test: "TestAnAttemptAboveTheOneThatLandedIsBurned"},
 	},
 	{

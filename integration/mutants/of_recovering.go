@@ -4,6 +4,13 @@ package main
 // done or undone.
 var ofRecovering = []mutant{
 	{
+		clause: "after a record that cannot be written nothing of its family is",
+		file:   "unitofwork/apply.go",
+		old:    "	p = p.without(blocked)\n	a.pending",
+		new:    "	a.pending",
+		by:     check{in: "unitofwork", test: "TestAfterWhatCannotBeWrittenNothingOfItsKeyIs"},
+	},
+	{
 		clause: "a journal that cannot be read says nothing",
 		file:   "unitofwork/settle.go",
 		old:    "errors.Is(err, errNoRow) {\n\t\treturn nil, err",

@@ -210,7 +210,7 @@ func quoted(text string) int {
 			continue
 		}
 		r, width := utf8.DecodeRuneInString(text[i:])
-		if r == utf8.RuneError && width == 1 || r == '\u2028' || r == '\u2029' {
+		if width == 1 || r == '\u2028' || r == '\u2029' {
 			n += len(`\u0000`) - width
 		}
 		i += width
