@@ -169,7 +169,6 @@ func (e *notSentError) Error() string {
 // neverSent reports errors of the SDK from before anything left this process.
 func neverSent(err error) bool {
 	return errors.As(err, new(*smithy.SerializationError)) ||
-		errors.As(err, new(*smithy.InvalidParamsError)) ||
 		errors.As(err, new(smithy.InvalidParamsError))
 }
 
