@@ -57,12 +57,12 @@ func TestALateWriteDownstreamIsRefused(t *testing.T) {
 // Where nothing goes wrong nobody loses its place, whatever the lease, the pace
 // and the crowd, and nobody is buried.
 func TestWhereNothingGoesWrong(t *testing.T) {
-	seeds := uint64(12)
+	seeds := uint64(24)
 	if testing.Short() {
 		seeds = 4
 	}
 	for seed := uint64(1); seed <= seeds; seed++ {
-		s := Settings{Seed: seed, Until: 4 * time.Minute, Only: nothing}
+		s := Settings{Seed: seed, Until: 2 * time.Minute, Only: nothing}
 		report(t, s, take(t, s))
 	}
 }
