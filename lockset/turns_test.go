@@ -417,7 +417,8 @@ func TestTurnsAreSafeForConcurrentUse(t *testing.T) {
 // time was over then, is in nobody's line: it is not told that somebody has a key, and
 // not by chance.
 func TestAUnitThatHasItsStepIsNotToldThatItIsHeld(t *testing.T) {
-	c, err := New(memdynamo.New(memdynamo.Config{}), Config{Table: "locks"})
+	blocked := func(BlockedInfo) {}
+	c, err := New(memdynamo.New(memdynamo.Config{}), Config{Table: "locks", Trace: &Trace{Blocked: func(b BlockedInfo) { blocked(b) }}})
 	require.NoError(t, err)
 	plan, err := ordering.NewPlan("a")
 	require.NoError(t, err)
@@ -428,8 +429,9 @@ func TestAUnitThatHasItsStepIsNotToldThatItIsHeld(t *testing.T) {
 			require.Equal(t, 1, c.turns.reserve(first.claim, [][]want{first.wants(0)}))
 			require.Zero(t, c.turns.reserve(second.claim, [][]want{second.wants(0)}))
 			cancel()
+			blocked = func(BlockedInfo) {}
 			require.ErrorAs(t, second.standInLine(ctx), new(*HeldError))
-			c.turns.drop(first.claim)
+			blocked = func(BlockedInfo) { c.turns.drop(first.claim) } // just when the other finds it in the way
 			require.NoError(t, second.standInLine(ctx))
 			c.turns.drop(second.claim)
 		}
