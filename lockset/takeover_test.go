@@ -169,6 +169,28 @@ func TestAHalfVisibleAcquisitionIsNotCleaned(t *testing.T) {
 	})
 }
 
+// A unit whose intent was found stale takes its key just before it is cleaned.
+func TestAnIntentWhoseKeyIsTakenMeanwhileIsNotCleaned(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		late := b.take(b.owner("late", nil), "c/a")
+		intent, key := b.row("c"), b.row("c/a")
+		b.free(late)
+		b.putItem(intent)
+		cleans := 0
+		o := b.owner("o", func(c faults.Call) faults.Fault {
+			if c.Op == "TransactWriteItems" {
+				if cleans++; cleans == 1 {
+					b.putItem(key)
+				}
+			}
+			return faults.Pass()
+		})
+		b.refused(o, lease/2, "c")
+		require.Equal(t, 1, cleans)
+		require.Empty(t, o.cleaned)
+	})
+}
+
 func TestAHalfVisibleReleaseDoesNotLetTwoIn(t *testing.T) {
 	for row := range 2 {
 		inBed(t, func(t *testing.T, b *bed) {

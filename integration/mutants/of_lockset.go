@@ -207,7 +207,7 @@ var ofTakingOver = []mutant{
 		file:   "lockset/expressions.go",
 		old:    `notTheirs = "(attribute_not_exists(#unit) OR #unit <> :unit)"`,
 		new:    `notTheirs = "(attribute_not_exists(#unit) OR attribute_exists(#unit) OR #unit <> :unit)"`,
-		by:     check{in: "lockset", test: "TestAHalfVisibleAcquisitionIsNotCleaned"},
+		by:     check{in: "lockset", test: "TestAnIntentWhoseKeyIsTakenMeanwhileIsNotCleaned"},
 	},
 	{
 		clause: "a clean needs the entry to be there",

@@ -7,14 +7,14 @@ var ofWaiting = []mutant{
 		file:   "lockset/wait.go",
 		old:    `		if a.wantsPlace(at, place) {`,
 		new:    `		if a.wantsPlace(at, place) && look.n > 3 {`,
-		by:     check{in: "lockset", test: "TestACoarseLockAmongManyFineOnesIsNotOvertaken"},
+		by:     check{in: "lockset", test: "TestAWaiterHasItsPlaceBeforeItLooksAtThoseBelow"},
 	},
 	{
-		clause: "who waits for nobody takes no place",
+		clause: "who waits no longer takes no place",
 		file:   "lockset/wait.go",
 		old:    ` && place < maxQueue && !a.over()`,
 		new:    ` && place < maxQueue`,
-		by:     check{in: "lockset", test: "TestWhoWaitsForNobodyTakesNoPlace"},
+		by:     check{in: "lockset", test: "TestWhoWaitsNoLongerTakesNoPlace"},
 	},
 	{
 		clause: "a join that was outrun by newcomers has headroom",
