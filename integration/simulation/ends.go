@@ -4,9 +4,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -16,6 +21,42 @@ type unit struct {
 	ended time.Time // when it had undone, or committed, all it did; zero: never, or it could not
 	loose bool      // it said that it could not undo everything
 	joins map[ordering.Key]int
+
+	// The highest tokens with which it asked for a place, and wrote anything else.
+	place, wrote int64
+}
+
+// asks notes the tokens of a unit's writes. A join may have headroom: its token is above
+// that with which the unit has the row after it.
+func (h *history) asks(c faults.Call) {
+	var updates []*types.Update
+	switch in := c.Input.(type) {
+	case *dynamodb.UpdateItemInput:
+		updates = append(updates, &types.Update{UpdateExpression: in.UpdateExpression, ExpressionAttributeValues: in.ExpressionAttributeValues})
+	case *dynamodb.TransactWriteItemsInput:
+		for _, item := range in.TransactItems {
+			if item.Update != nil {
+				updates = append(updates, item.Update)
+			}
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, update := range updates {
+		nonce, named := update.ExpressionAttributeValues[":unit"].(*types.AttributeValueMemberS)
+		token, stamped := update.ExpressionAttributeValues[":token"].(*types.AttributeValueMemberN)
+		if !named || !stamped || h.units[nonce.Value] == nil {
+			continue
+		}
+		n, err := strconv.ParseInt(token.Value, 10, 64)
+		must(err)
+		u := h.units[nonce.Value]
+		if strings.Contains(*update.UpdateExpression, "list_append") {
+			u.place = max(u.place, n)
+		} else {
+			u.wrote = max(u.wrote, n)
+		}
+	}
 }
 
 // born notes that a process begins a unit.
@@ -62,11 +103,12 @@ func (h *history) loose(nonce string) {
 	}
 }
 
-// shown notes that a row shows a unit after a write.
-func (h *history) shown(row, nonce string) {
+// shown notes that a row shows a unit after a write, waiting in its queue or otherwise. A
+// late copy of a join with headroom may take a place for nobody: others drop it.
+func (h *history) shown(row, nonce string, waits bool) {
 	h.mu.Lock()
 	u := h.units[nonce]
-	ghost := u != nil && !u.loose && !u.ended.IsZero()
+	ghost := u != nil && !u.loose && !u.ended.IsZero() && !(waits && u.place > u.wrote)
 	h.mu.Unlock()
 	if ghost {
 		h.problem("row %s shows unit %s of %s, which was at its end at %v", row, nonce, u.p.name, h.when(u.ended))
@@ -75,11 +117,12 @@ func (h *history) shown(row, nonce string) {
 
 // left notes what is in the lock table when everybody has gone: it may only be
 // of the dead, and of those who said that they could not undo it.
-func (h *history) left(row, nonce string) {
+func (h *history) left(row, nonce string, waits bool) {
 	h.mu.Lock()
 	u := h.units[nonce]
+	late := u != nil && waits && u.place > u.wrote
 	h.mu.Unlock()
-	if u != nil && !u.loose && !u.p.dead() {
+	if u != nil && !u.loose && !u.p.dead() && !late {
 		h.problem("row %s is left with unit %s of %s, which is alive and has said nothing of it", row, nonce, u.p.name)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -20,7 +21,8 @@ import (
 func (w *world) inherit() {
 	for _, item := range w.db.Items(lockTable) {
 		for _, unit := range asLockRow(item).units() {
-			w.history.left(text(item["key"]), unit)
+			row := asLockRow(item)
+			w.history.left(text(item["key"]), unit, slices.Contains(row.queue, unit) && unit != row.unit)
 		}
 	}
 	h := &host{w: w, name: "heir", lease: w.plan.Lease}

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -59,7 +60,7 @@ func (l *lockRows) written(db *memdynamo.DB, table *string, key map[string]types
 	}
 	l.of[name] = now
 	for _, unit := range now.units() {
-		l.history.shown(name, unit)
+		l.history.shown(name, unit, slices.Contains(now.queue, unit) && unit != now.unit)
 	}
 }
 

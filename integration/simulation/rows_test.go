@@ -3,12 +3,15 @@ package simulation
 import (
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -62,14 +65,37 @@ func TestTheChecksOfEndsNotice(t *testing.T) {
 		w.history.born(c.unit, p)
 		c.how(&w.history)
 		w.history.problems = nil
-		w.history.shown("f0", c.unit)
+		w.history.shown("f0", c.unit, false)
 		require.Equal(t, c.problem != "", len(w.history.problems) > 0, "%s: %q", c.unit, w.history.problems)
 	}
+	// A join with headroom may come late, and leave a place; it leaves no lock, and a join
+	// without leaves neither.
+	ask := func(unit, update string, token int64) {
+		w.history.asks(faults.Call{Input: &dynamodb.UpdateItemInput{UpdateExpression: &update, ExpressionAttributeValues: map[string]types.AttributeValue{
+			":unit":  &types.AttributeValueMemberS{Value: unit},
+			":token": &types.AttributeValueMemberN{Value: strconv.FormatInt(token, 10)},
+		}}})
+	}
+	for name, c := range map[string]struct {
+		join     int64
+		waits    bool
+		problems int
+	}{
+		"headroom": {100, true, 0}, "headroom, with a lock": {100, false, 1}, "none": {50, true, 1},
+	} {
+		w.history.born(name, p)
+		ask(name, "SET #queue = list_append(#queue, :me)", c.join)
+		ask(name, "SET #fence = :token", 50)
+		w.history.ended(name)
+		w.history.problems = nil
+		w.history.shown("f0", name, c.waits)
+		require.Len(t, w.history.problems, c.problems, name)
+	}
 	w.history.problems = nil
-	w.history.left("f0", "at work")
+	w.history.left("f0", "at work", false)
 	require.Len(t, w.history.problems, 1, "nobody is at work any more")
 	p.net.Crash()
-	w.history.left("f0", "at work")
+	w.history.left("f0", "at work", false)
 	require.Len(t, w.history.problems, 1, "the dead leave what they had")
 }
 
