@@ -26,6 +26,11 @@ type unit struct {
 	place, wrote int64
 }
 
+// joinsLate reports whether a late copy of a join may give the unit a place that it does
+// not want: one with headroom, above all that the unit wrote else. It holds nothing, and
+// others drop it.
+func (u *unit) joinsLate() bool { return u.place > u.wrote }
+
 // asks notes the tokens of a unit's writes. A join may have headroom: its token is above
 // that with which the unit has the row after it.
 func (h *history) asks(c faults.Call) {
@@ -43,14 +48,13 @@ func (h *history) asks(c faults.Call) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, update := range updates {
-		nonce, named := update.ExpressionAttributeValues[":unit"].(*types.AttributeValueMemberS)
-		token, stamped := update.ExpressionAttributeValues[":token"].(*types.AttributeValueMemberN)
-		if !named || !stamped || h.units[nonce.Value] == nil {
+		u := h.units[text(update.ExpressionAttributeValues[":unit"])]
+		token, stamped := update.ExpressionAttributeValues[":token"]
+		if u == nil || !stamped {
 			continue
 		}
-		n, err := strconv.ParseInt(token.Value, 10, 64)
+		n, err := strconv.ParseInt(text(token), 10, 64)
 		must(err)
-		u := h.units[nonce.Value]
 		if strings.Contains(*update.UpdateExpression, "list_append") {
 			u.place = max(u.place, n)
 		} else {
@@ -103,12 +107,11 @@ func (h *history) loose(nonce string) {
 	}
 }
 
-// shown notes that a row shows a unit after a write, waiting in its queue or otherwise. A
-// late copy of a join with headroom may take a place for nobody: others drop it.
+// shown notes that a row shows a unit after a write, waiting in its queue or otherwise.
 func (h *history) shown(row, nonce string, waits bool) {
 	h.mu.Lock()
 	u := h.units[nonce]
-	ghost := u != nil && !u.loose && !u.ended.IsZero() && !(waits && u.place > u.wrote)
+	ghost := u != nil && !u.loose && !u.ended.IsZero() && !(waits && u.joinsLate())
 	h.mu.Unlock()
 	if ghost {
 		h.problem("row %s shows unit %s of %s, which was at its end at %v", row, nonce, u.p.name, h.when(u.ended))
@@ -120,9 +123,9 @@ func (h *history) shown(row, nonce string, waits bool) {
 func (h *history) left(row, nonce string, waits bool) {
 	h.mu.Lock()
 	u := h.units[nonce]
-	late := u != nil && waits && u.place > u.wrote
+	ghost := u != nil && !u.loose && !u.p.dead() && !(waits && u.joinsLate())
 	h.mu.Unlock()
-	if u != nil && !u.loose && !u.p.dead() && !late {
+	if ghost {
 		h.problem("row %s is left with unit %s of %s, which is alive and has said nothing of it", row, nonce, u.p.name)
 	}
 }

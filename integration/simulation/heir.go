@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -20,9 +19,8 @@ import (
 // dead for ever, no lock be left by a ghost, no intent stay behind.
 func (w *world) inherit() {
 	for _, item := range w.db.Items(lockTable) {
-		for _, unit := range asLockRow(item).units() {
-			row := asLockRow(item)
-			w.history.left(text(item["key"]), unit, slices.Contains(row.queue, unit) && unit != row.unit)
+		for unit, waits := range asLockRow(item).units() {
+			w.history.left(text(item["key"]), unit, waits)
 		}
 	}
 	h := &host{w: w, name: "heir", lease: w.plan.Lease}

@@ -2,7 +2,7 @@ package simulation
 
 import (
 	"context"
-	"slices"
+	"iter"
 	"strconv"
 	"strings"
 	"sync"
@@ -59,8 +59,8 @@ func (l *lockRows) written(db *memdynamo.DB, table *string, key map[string]types
 		now.taken = now.fence
 	}
 	l.of[name] = now
-	for _, unit := range now.units() {
-		l.history.shown(name, unit, slices.Contains(now.queue, unit) && unit != now.unit)
+	for unit, waits := range now.units() {
+		l.history.shown(name, unit, waits)
 	}
 }
 
@@ -94,17 +94,24 @@ func asLockRow(item map[string]types.AttributeValue) (r lockRow) {
 	return r
 }
 
-// units are those that a row shows: its holder, whose intents it has, and who is
-// in its queue.
-func (r lockRow) units() (all []string) {
-	if r.unit != "" {
-		all = append(all, r.unit)
+// units yields those that a row shows, and whether they wait in its queue: else one is its
+// holder, or has an intent on it. Who is there twice is yielded twice.
+func (r lockRow) units() iter.Seq2[string, bool] {
+	return func(yield func(string, bool) bool) {
+		if r.unit != "" && !yield(r.unit, false) {
+			return
+		}
+		for _, entry := range r.below {
+			if unit, _, _ := strings.Cut(entry, " "); !yield(unit, false) {
+				return
+			}
+		}
+		for _, unit := range r.queue {
+			if !yield(unit, true) {
+				return
+			}
+		}
 	}
-	for _, entry := range r.below {
-		unit, _, _ := strings.Cut(entry, " ")
-		all = append(all, unit)
-	}
-	return append(all, r.queue...)
 }
 
 // checkRow returns what is wrong with a row, which was before.
@@ -161,7 +168,7 @@ func (l *lockRows) expire(db *memdynamo.DB) int {
 		if left[name] {
 			continue
 		}
-		for _, unit := range was.units() {
+		for unit := range was.units() {
 			l.history.expired(name, unit)
 		}
 		l.of[name] = lockRow{fence: was.taken, taken: was.taken}

@@ -105,6 +105,19 @@ func (w *world) offline(name string) *process {
 	return h.boot(name, w.befalls)
 }
 
+// Who waits in a queue, and has an intent on the row as well, is checked for both.
+func TestARowShowsWhoWaitsApartFromWhoHasIt(t *testing.T) {
+	type shown struct {
+		unit  string
+		waits bool
+	}
+	var all []shown
+	for unit, waits := range (lockRow{unit: "holder", below: []string{"twice /x"}, queue: []string{"twice", "waiting"}}).units() {
+		all = append(all, shown{unit, waits})
+	}
+	require.Equal(t, []shown{{"holder", false}, {"twice", false}, {"twice", true}, {"waiting", true}}, all)
+}
+
 func TestKeysAreCompared(t *testing.T) {
 	keys := func(all ...ordering.Key) []ordering.Key { return all }
 	require.Empty(t, compareKeys(keys("f0/1", "f0", "f0", "f1/2"), keys("f0", "f1/2")))
