@@ -261,6 +261,11 @@ func (a *acquisition) drop(ctx context.Context, r row) bool {
 	return true
 }
 
+// blockedAt describes who is in the unit's way at a row, in the table and in this process.
+func (a *acquisition) blockedAt(at observed) BlockedInfo {
+	return BlockedInfo{Key: at.key, Holder: at.row.unit, Owner: at.row.owner, Queue: len(at.row.queue) + a.c.turns.queued(at.key)}
+}
+
 func (a *acquisition) traceBlocked(i BlockedInfo) {
 	i.Unit = a.unit.nonce
 	a.c.cfg.Logger.Debug("holdall: waiting", "key", string(i.Key), "unit", i.Unit, "holder", i.Holder)

@@ -45,7 +45,7 @@ func (a *acquisition) wait(ctx context.Context, blocked decision) error {
 	if err := a.leaveQueues(ctx, place); err != nil {
 		return a.waitError(ctx, at, at, err)
 	}
-	queued := a.c.turns.queued(at.key)
+	by := a.blockedAt(at) // before the unit itself stands in line
 	if !a.c.turns.refused(a.claim, a.wants(at.step), place) {
 		// Another of this process waits there in the table by now: a place that
 		// nobody looks after would count as dead.
@@ -54,7 +54,7 @@ func (a *acquisition) wait(ctx context.Context, blocked decision) error {
 		}
 		return a.standInLine(ctx)
 	}
-	a.traceBlocked(BlockedInfo{Key: at.key, Holder: at.row.unit, Owner: at.row.owner, Queue: len(at.row.queue) + queued})
+	a.traceBlocked(by)
 	holder := at // whom it waits for, as far as it knows, for the error
 	dead := blocked.dead
 	for look := newLooks(a, at.row); ; look.next(at.row) {
@@ -145,7 +145,7 @@ func (a *acquisition) judgeThose(ctx context.Context, at observed, holder *obser
 // a later one. It returns nil if that changed anything: then the unit asks once more.
 func (a *acquisition) judgeNow(ctx context.Context, blocked decision) error {
 	at, holder := blocked.at, blocked.at
-	a.traceBlocked(BlockedInfo{Key: at.key, Holder: at.row.unit, Owner: at.row.owner, Queue: len(at.row.queue) + a.c.turns.queued(at.key)})
+	a.traceBlocked(a.blockedAt(at))
 	progress, err := a.judgeThose(ctx, at, &holder, blocked.judgment, newLooks(a, at.row), blocked.dead)
 	if err == nil && !progress {
 		err = ErrWaited

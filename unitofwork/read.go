@@ -124,7 +124,7 @@ func parse(r Record, item map[string]types.AttributeValue, keys []ordering.Key) 
 	}
 	if err != nil {
 		table, key, _ := r.location()
-		err = &StageError{Table: table, Record: keyText(key), Reason: err}
+		err = refusal(table, keyText(key), err)
 	}
 	return p, err
 }
