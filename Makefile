@@ -22,7 +22,7 @@ TOOLS        := $(CURDIR)/.tools
 LINT_VERSION := v2.15.0
 LINT         := $(TOOLS)/golangci-lint-$(LINT_VERSION)
 
-.PHONY: help demo engines test sim chaos soak mutants model fuzz bench lint fmt
+.PHONY: help demo engines test prove sim simrace chaos soak mutants model fuzz bench lint fmt
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -33,20 +33,32 @@ demo: ## move money between accounts, many at a time, with crashes
 engines: ## fetch the engines that tests run against into .engines/
 	@$(GO) run ./integration/engines/install
 
-# The engines run as processes of the tests: a test without its engine fails.
-test: ## vet, fetch the engines if missing, run all tests with the race detector
+# The engines run as processes of the tests: a test without its engine fails. The
+# simulation is short here; prove has the rest of it.
+test: ## vet, fetch the engines if missing, run all tests with the race detector: six minutes on 2 cores
 	@began=$$(date +%s); set -e; \
 	echo "go vet ./..."; $(GO) vet ./...; \
 	echo "engines"; $(GO) run ./integration/engines/install; \
-	echo "go test -race -timeout $(TEST_TIMEOUT) ./..."; \
-	$(GO) test -race -timeout $(TEST_TIMEOUT) ./... || failed=1; \
-	$(MAKE) --no-print-directory sim || failed=1; \
+	echo "go test -race -timeout $(TEST_TIMEOUT) ./..., the simulation -short"; \
+	$(GO) test -race -timeout $(TEST_TIMEOUT) $$($(GO) list ./... | grep -v /simulation$$) || failed=1; \
+	$(GO) test -race -timeout $(TEST_TIMEOUT) -short ./simulation || failed=1; \
 	echo "make test took $$(( $$(date +%s) - began )) s"; \
 	test -z "$$failed"
 
+# Hours. CI runs parts of it, others for every commit.
+prove: ## what test leaves out: the simulation with the race detector and for 500 hours, long chaos, all mutants, all models
+	@$(MAKE) --no-print-directory simrace
+	@$(MAKE) --no-print-directory sim HOURS=500
+	@$(MAKE) --no-print-directory chaos
+	@$(MAKE) --no-print-directory mutants
+	@$(MAKE) --no-print-directory model
+
 sim: ## simulate HOURS host-hours (100) of everything that can go wrong, from seed FROM (1)
 	@echo "simulating $(HOURS) host-hours from seed $(FROM)"; \
-	$(GO) test ./integration/simulation -run 'TestSimulation$$' -count=1 -v -timeout 0 -hours $(HOURS) -from $(FROM)
+	$(GO) test ./simulation -run 'TestSimulation$$' -count=1 -v -timeout 0 -hours $(HOURS) -from $(FROM)
+
+simrace: ## all tests of the simulation, with the race detector: test has them in short
+	@$(GO) test -race -timeout $(TEST_TIMEOUT) -count=1 ./simulation
 
 # A short run of it is part of test.
 chaos: ## kill and stop real processes, and their engine, ROUNDS times (1000): a quarter of an hour
@@ -59,15 +71,15 @@ soak: ## have a bank of several processes work for SOAK (1h), with mishaps: what
 
 # Not part of test: it takes minutes. A change of the protocol runs it.
 mutants: ## weaken the protocol clause by clause: a test must notice each time (PART=1/4: of a quarter; RANDOM=100 SEED=1: change any code so often, drawn by the seed)
-	@$(GO) run ./integration/mutants -part $(PART) $(if $(RANDOM),-random $(RANDOM) -seed $(SEED))
+	@$(GO) run ./tools/mutants -part $(PART) $(if $(RANDOM),-random $(RANDOM) -seed $(SEED))
 
 model: ## search the models of the protocol, all of them and each without its clauses, with Spin (PART=1/2: half of that)
 	@$(GO) run ./integration/engines/install spin gcc
-	@$(GO) run ./integration/model -part $(PART)
+	@$(GO) run ./tools/model -part $(PART)
 
 # Not part of test: that runs the inputs that were kept.
 fuzz: ## any input to every fuzz target, each for FUZZ_TIME (30s)
-	@$(GO) run ./integration/fuzz -time $(FUZZ_TIME)
+	@$(GO) run ./tools/fuzz -time $(FUZZ_TIME)
 
 bench: ## what locking, committing and waiting cost: requests, capacity, time
 	@$(GO) run ./integration/engines/install

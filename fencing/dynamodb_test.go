@@ -160,11 +160,11 @@ func TestAFencedWriteKeepsItsOwnCondition(t *testing.T) {
 
 func TestAnotherAttribute(t *testing.T) {
 	db := records(t, nil)
-	f := fencing.Fence{Token: 10, Attribute: "Guard"}
+	f := fencing.Fence{Token: 10, Attribute: "Gate"}
 	for name, write := range writes {
 		if name != "delete" {
 			require.NoError(t, write(t.Context(), db, f), name)
-			require.Equal(t, num(10), db.Items("records")[0]["Guard"], name)
+			require.Equal(t, num(10), db.Items("records")[0]["Gate"], name)
 			f.Token = 9
 			require.ErrorIs(t, write(t.Context(), db, f), fencing.ErrStale, name)
 			f.Token = 10

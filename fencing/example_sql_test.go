@@ -18,13 +18,13 @@ import (
 
 // WriteStatement writes to SQL what was computed under a lock, unless somebody
 // has had the lock since.
-func WriteStatement(ctx context.Context, locks *lockset.Client, guard *fencing.Guard, db *sql.DB, account string) error {
+func WriteStatement(ctx context.Context, locks *lockset.Client, gate *fencing.Gate, db *sql.DB, account string) error {
 	set, err := locks.Acquire(ctx, []ordering.Key{ordering.Join("account:" + account)})
 	if err != nil {
 		return err
 	}
 	balance := compute(set.Context(), account) // may take long; the lease may end meanwhile
-	err = guard.Do(ctx, db, set.Token(), set.Keys(), func(tx *sql.Tx) error {
+	err = gate.Do(ctx, db, set.Token(), set.Keys(), func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO statements (account, balance) VALUES ($1, $2)
 			ON CONFLICT (account) DO UPDATE SET balance = excluded.balance`, account, balance)
 		return err
@@ -35,14 +35,14 @@ func WriteStatement(ctx context.Context, locks *lockset.Client, guard *fencing.G
 func compute(context.Context, string) int64 { return 100 }
 
 // A statement is written under a lock. Then one arrives late, whose token is older.
-func ExampleGuard_Do() {
+func ExampleGate_Do() {
 	ctx := context.Background()
-	locks, db, guard := exampleStores(ctx)
+	locks, db, gate := exampleStores(ctx)
 	defer func() { _ = db.Close() }()
-	fmt.Println(WriteStatement(ctx, locks, guard, db, "7"))
+	fmt.Println(WriteStatement(ctx, locks, gate, db, "7"))
 
 	late := []ordering.Key{ordering.Join("account:7")}
-	err := guard.Do(ctx, db, 1_753_000_000_000_001, late, func(tx *sql.Tx) error {
+	err := gate.Do(ctx, db, 1_753_000_000_000_001, late, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "UPDATE statements SET balance = 0")
 		return err
 	})
@@ -54,13 +54,13 @@ func ExampleGuard_Do() {
 
 // Move does several statements in a transaction of its own, of which the first
 // admits the token.
-func Move(ctx context.Context, guard *fencing.Guard, db *sql.DB, token fencing.Token, from, to string) error {
+func Move(ctx context.Context, gate *fencing.Gate, db *sql.DB, token fencing.Token, from, to string) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // does nothing after a commit
-	if err := guard.Admit(ctx, tx, token, ordering.Join("shelf:"+from), ordering.Join("shelf:"+to)); err != nil {
+	if err := gate.Admit(ctx, tx, token, ordering.Join("shelf:"+from), ordering.Join("shelf:"+to)); err != nil {
 		return err // nothing may be written, nor read for writing
 	}
 	if _, err := tx.ExecContext(ctx, "UPDATE boxes SET shelf = $1 WHERE shelf = $2", to, from); err != nil {
@@ -70,20 +70,20 @@ func Move(ctx context.Context, guard *fencing.Guard, db *sql.DB, token fencing.T
 }
 
 // The one who has been overtaken on one of its keys writes nothing at all.
-func ExampleGuard_Admit() {
+func ExampleGate_Admit() {
 	ctx := context.Background()
-	_, db, guard := exampleStores(ctx)
+	_, db, gate := exampleStores(ctx)
 	defer func() { _ = db.Close() }()
-	fmt.Println(Move(ctx, guard, db, 1_753_000_000_000_009, "b", "c"))
-	fmt.Println(Move(ctx, guard, db, 1_753_000_000_000_001, "a", "b"))
+	fmt.Println(Move(ctx, gate, db, 1_753_000_000_000_009, "b", "c"))
+	fmt.Println(Move(ctx, gate, db, 1_753_000_000_000_001, "a", "b"))
 	// Output:
 	// <nil>
 	// key "shelf:b": token is stale: 1753000000000009 was there, ours is 1753000000000001
 }
 
 // WithPgx does the same with pgx itself, without database/sql.
-func WithPgx(ctx context.Context, guard *fencing.Guard, conn *pgx.Conn, token fencing.Token, keys []ordering.Key, write func(pgx.Tx) error) error {
-	admission, err := guard.Admission(token, keys...)
+func WithPgx(ctx context.Context, gate *fencing.Gate, conn *pgx.Conn, token fencing.Token, keys []ordering.Key, write func(pgx.Tx) error) error {
+	admission, err := gate.Admission(token, keys...)
 	if err != nil {
 		return err
 	}
@@ -100,9 +100,9 @@ func WithPgx(ctx context.Context, guard *fencing.Guard, conn *pgx.Conn, token fe
 	})
 }
 
-func ExampleGuard_Admission() {
+func ExampleGate_Admission() {
 	ctx := context.Background()
-	guard, err := fencing.NewGuard(fencing.PostgreSQL, "bank.fences")
+	gate, err := fencing.NewGate(fencing.PostgreSQL, "bank.fences")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func ExampleGuard_Admission() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	err = WithPgx(ctx, guard, conn, 1_753_000_000_000_001, []ordering.Key{"account:7"}, func(tx pgx.Tx) error {
+	err = WithPgx(ctx, gate, conn, 1_753_000_000_000_001, []ordering.Key{"account:7"}, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "UPDATE statements SET balance = 0 WHERE account = '7'")
 		return err
 	})
@@ -118,24 +118,24 @@ func ExampleGuard_Admission() {
 }
 
 // OpenSQLite opens a file whose transactions say at once that they will write, and
-// wait for each other, and makes the guard's table there.
-func OpenSQLite(ctx context.Context, file string) (*sql.DB, *fencing.Guard, error) {
+// wait for each other, and makes the gate's table there.
+func OpenSQLite(ctx context.Context, file string) (*sql.DB, *fencing.Gate, error) {
 	db, err := sql.Open("sqlite", "file:"+file+"?_txlock=immediate&_pragma=busy_timeout(10000)")
 	if err != nil {
 		return nil, nil, err
 	}
-	guard, err := fencing.NewGuard(fencing.SQLite, "fences")
+	gate, err := fencing.NewGate(fencing.SQLite, "fences")
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := guard.CreateTable(ctx, db); err != nil {
+	if err := gate.CreateTable(ctx, db); err != nil {
 		return nil, nil, err
 	}
-	return db, guard, nil
+	return db, gate, nil
 }
 
 // exampleStores returns a lock client, and a database that begins empty.
-func exampleStores(ctx context.Context) (*lockset.Client, *sql.DB, *fencing.Guard) {
+func exampleStores(ctx context.Context) (*lockset.Client, *sql.DB, *fencing.Gate) {
 	dynamo := memdynamo.New(memdynamo.Config{})
 	cfg := lockset.Config{Table: "locks"}
 	if err := lockset.CreateTable(ctx, dynamo, cfg); err != nil {
@@ -145,7 +145,7 @@ func exampleStores(ctx context.Context) (*lockset.Client, *sql.DB, *fencing.Guar
 	if err != nil {
 		log.Fatal(err)
 	}
-	db, guard, err := OpenSQLite(ctx, ":memory:")
+	db, gate, err := OpenSQLite(ctx, ":memory:")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -155,5 +155,5 @@ func exampleStores(ctx context.Context) (*lockset.Client, *sql.DB, *fencing.Guar
 	if err != nil {
 		log.Fatal(err)
 	}
-	return locks, db, guard
+	return locks, db, gate
 }

@@ -213,17 +213,17 @@ func FuzzAdmission(f *testing.F) {
 	f.Add(int64(0), uint8(0), "", "", []byte{})
 	f.Add(int64(5), uint8(2), "x\x00", "a\x00", []byte{})
 	f.Fuzz(func(t *testing.T, token int64, dialect uint8, table, lines string, input []byte) {
-		guard, err := fencing.NewGuard(fencing.Dialect(dialect%4), table)
+		gate, err := fencing.NewGate(fencing.Dialect(dialect%4), table)
 		if err != nil {
-			require.Nil(t, guard)
+			require.Nil(t, gate)
 			return
 		}
-		require.Zero(t, strings.Count(guard.DDL(), `"`)%2, "what is quoted is closed")
+		require.Zero(t, strings.Count(gate.DDL(), `"`)%2, "what is quoted is closed")
 		var keys []ordering.Key
 		for _, line := range strings.Split(lines, "\n") {
 			keys = append(keys, ordering.Key(line))
 		}
-		a, err := guard.Admission(fencing.Token(token), keys...)
+		a, err := gate.Admission(fencing.Token(token), keys...)
 		plan, noPlan := ordering.NewPlan(keys...)
 		possible := fencing.Token(token).Valid() && noPlan == nil && !slices.ContainsFunc(plan, hasZero)
 		require.Equal(t, possible, err == nil, "%v", err)

@@ -12,16 +12,16 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// Dialect is what a guard's database speaks.
+// Dialect is what a gate's database speaks.
 type Dialect int
 
-// The dialects that a [Guard] knows.
+// The dialects that a [Gate] knows.
 const (
 	PostgreSQL Dialect = iota + 1
 	SQLite
 )
 
-// Guard lets only those write to an SQL database who have not been overtaken: it
+// Gate lets only those write to an SQL database who have not been overtaken: it
 // keeps, in a table of the same database, the highest token that each key has met,
 // and admits a token inside the caller's own transaction, or refuses it. It is safe
 // for concurrent use.
@@ -29,36 +29,36 @@ const (
 // Keys follow the rules of the lock table: a token admitted for "customer:42" makes
 // older ones for "customer:42/address:7" stale, and the reverse; two fine keys
 // beside each other never make each other stale.
-type Guard struct {
+type Gate struct {
 	dialect Dialect
 	table   string // quoted
 }
 
-// NewGuard returns a guard that keeps its tokens in a table, which may be named
-// with its schema; see [Guard.CreateTable]. It sends nothing.
-func NewGuard(d Dialect, table string) (*Guard, error) {
+// NewGate returns a gate that keeps its tokens in a table, which may be named
+// with its schema; see [Gate.CreateTable]. It sends nothing.
+func NewGate(d Dialect, table string) (*Gate, error) {
 	if d != PostgreSQL && d != SQLite {
-		return nil, fmt.Errorf("guard: dialect %d is unknown", d)
+		return nil, fmt.Errorf("gate: dialect %d is unknown", d)
 	}
 	parts := strings.Split(table, ".")
 	for i, part := range parts {
 		if part == "" || strings.ContainsRune(part, 0) {
-			return nil, fmt.Errorf("guard: %q does not name a table", table)
+			return nil, fmt.Errorf("gate: %q does not name a table", table)
 		}
 		parts[i] = `"` + strings.ReplaceAll(part, `"`, `""`) + `"`
 	}
-	return &Guard{d, strings.Join(parts, ".")}, nil
+	return &Gate{d, strings.Join(parts, ".")}, nil
 }
 
-// made stops a program that uses a Guard of its own making.
-func (g *Guard) made(call string) {
+// made stops a program that uses a Gate of its own making.
+func (g *Gate) made(call string) {
 	if g == nil || g.table == "" {
-		misuse.Of("fencing", "Guard."+call, "the Guard was not made by NewGuard")
+		misuse.Of("fencing", "Gate."+call, "the Gate was not made by NewGate")
 	}
 }
 
-// DDL returns the statement that creates the guard's table, if it is not there.
-func (g *Guard) DDL() string {
+// DDL returns the statement that creates the gate's table, if it is not there.
+func (g *Gate) DDL() string {
 	g.made("DDL")
 	// Keys are compared byte by byte, whatever the language of the database.
 	resource, options := `TEXT COLLATE "C"`, ""
@@ -71,19 +71,19 @@ func (g *Guard) DDL() string {
 		"below BIGINT NOT NULL)" + options // the highest admitted for any key below it
 }
 
-// CreateTable creates the guard's table, if it is not there.
-func (g *Guard) CreateTable(ctx context.Context, db *sql.DB) error {
+// CreateTable creates the gate's table, if it is not there.
+func (g *Gate) CreateTable(ctx context.Context, db *sql.DB) error {
 	g.made("CreateTable")
-	misuse.Context(ctx, "fencing", "Guard.CreateTable")
+	misuse.Context(ctx, "fencing", "Gate.CreateTable")
 	if db == nil {
-		misuse.Of("fencing", "Guard.CreateTable", "nil *sql.DB")
+		misuse.Of("fencing", "Gate.CreateTable", "nil *sql.DB")
 	}
 	_, err := db.ExecContext(ctx, g.DDL())
 	if err != nil { // PostgreSQL refuses one of two who create it at the same time
 		_, err = db.ExecContext(ctx, g.DDL())
 	}
 	if err != nil {
-		return fmt.Errorf("guard: table %s: %w", g.table, err)
+		return fmt.Errorf("gate: table %s: %w", g.table, err)
 	}
 	return nil
 }
@@ -102,14 +102,14 @@ type Querier interface {
 // Call it first in the transaction: it locks the rows of the keys and of their
 // ancestors, always in one order, until the transaction ends, so that transactions
 // on the same keys come one after the other and do not deadlock by it.
-func (g *Guard) Admit(ctx context.Context, tx Querier, token Token, keys ...ordering.Key) error {
+func (g *Gate) Admit(ctx context.Context, tx Querier, token Token, keys ...ordering.Key) error {
 	g.made("Admit")
-	misuse.Context(ctx, "fencing", "Guard.Admit")
+	misuse.Context(ctx, "fencing", "Gate.Admit")
 	if _, is := tx.(*sql.DB); is {
-		return errors.New("guard: a token is admitted in a transaction, not on a *sql.DB")
+		return errors.New("gate: a token is admitted in a transaction, not on a *sql.DB")
 	}
 	if misuse.Nil(tx) {
-		misuse.Of("fencing", "Guard.Admit", "nil transaction")
+		misuse.Of("fencing", "Gate.Admit", "nil transaction")
 	}
 	a, err := g.Admission(token, keys...)
 	if err != nil {
@@ -117,7 +117,7 @@ func (g *Guard) Admit(ctx context.Context, tx Querier, token Token, keys ...orde
 	}
 	rows, err := tx.QueryContext(ctx, a.SQL, a.Args...) //nolint:rowserrcheck // Judge does
 	if err != nil {
-		return fmt.Errorf("guard: %w", err)
+		return fmt.Errorf("gate: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
 	return a.Judge(rows)
@@ -126,19 +126,19 @@ func (g *Guard) Admit(ctx context.Context, tx Querier, token Token, keys ...orde
 // Do runs fn in a transaction of its own in which a token was admitted for keys,
 // and commits it; it rolls back if the token is stale, if fn returns an error, or
 // panics. fn must return the first error of a statement: SQLite may have ended the
-// transaction by then, and what fn writes after it is behind no guard.
-func (g *Guard) Do(ctx context.Context, db *sql.DB, token Token, keys []ordering.Key, fn func(*sql.Tx) error) error {
+// transaction by then, and what fn writes after it is behind no gate.
+func (g *Gate) Do(ctx context.Context, db *sql.DB, token Token, keys []ordering.Key, fn func(*sql.Tx) error) error {
 	g.made("Do")
-	misuse.Context(ctx, "fencing", "Guard.Do")
+	misuse.Context(ctx, "fencing", "Gate.Do")
 	switch {
 	case db == nil:
-		misuse.Of("fencing", "Guard.Do", "nil *sql.DB")
+		misuse.Of("fencing", "Gate.Do", "nil *sql.DB")
 	case fn == nil:
-		misuse.Of("fencing", "Guard.Do", "nil function")
+		misuse.Of("fencing", "Gate.Do", "nil function")
 	}
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
-		return fmt.Errorf("guard: %w", err)
+		return fmt.Errorf("gate: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }() // does nothing after a commit
 	if err := g.Admit(ctx, tx, token, keys...); err != nil {
@@ -161,22 +161,22 @@ type Admission struct {
 	rows  []guardRow
 }
 
-// guardRow is a row of the guard's table, in the order of keys.
+// guardRow is a row of the gate's table, in the order of keys.
 type guardRow struct {
 	key   ordering.Key
 	below bool // the token is admitted for something below the key
 }
 
-// maxGuardRows is how many rows one statement has at most: SQLite has 32,766
+// maxGateRows is how many rows one statement has at most: SQLite has 32,766
 // parameters.
-const maxGuardRows = 32_000
+const maxGateRows = 32_000
 
 // Admission returns the statement that admits a token for keys. The error is an
 // *ordering.KeyError, or says that there are too many keys, or none.
-func (g *Guard) Admission(token Token, keys ...ordering.Key) (*Admission, error) {
+func (g *Gate) Admission(token Token, keys ...ordering.Key) (*Admission, error) {
 	g.made("Admission")
 	if !token.Valid() {
-		return nil, fmt.Errorf("guard: %v is not a token", token)
+		return nil, fmt.Errorf("gate: %v is not a token", token)
 	}
 	if len(keys) == 0 {
 		return nil, &ordering.KeyError{Reason: "no keys were named"}
@@ -192,8 +192,8 @@ func (g *Guard) Admission(token Token, keys ...ordering.Key) (*Admission, error)
 		}
 		a.rows = append(a.rows, guardRow{step.Key, false})
 	}
-	if len(a.rows) > maxGuardRows {
-		return nil, fmt.Errorf("guard: %d keys and ancestors, the limit is %d", len(a.rows), maxGuardRows)
+	if len(a.rows) > maxGateRows {
+		return nil, fmt.Errorf("gate: %d keys and ancestors, the limit is %d", len(a.rows), maxGateRows)
 	}
 	for _, r := range a.rows {
 		if strings.ContainsRune(string(r.key), 0) {
@@ -213,7 +213,7 @@ func (g *Guard) Admission(token Token, keys ...ordering.Key) (*Admission, error)
 
 // fromArrays lists the rows in the order in which they are to be locked. It is one
 // text, whatever the keys: drivers and servers keep what they have prepared.
-func (g *Guard) fromArrays(a *Admission) string {
+func (g *Gate) fromArrays(a *Admission) string {
 	keys, below := make([]string, len(a.rows)), make([]bool, len(a.rows))
 	for i, r := range a.rows {
 		keys[i], below[i] = string(r.key), r.below
@@ -224,7 +224,7 @@ func (g *Guard) fromArrays(a *Admission) string {
 }
 
 // fromList does so for SQLite, which has no arrays.
-func (g *Guard) fromList(a *Admission) string {
+func (g *Gate) fromList(a *Admission) string {
 	var text strings.Builder
 	for i, r := range a.rows {
 		a.Args = append(a.Args, string(r.key))
@@ -252,7 +252,7 @@ type Rows interface {
 func (a *Admission) Judge(rows Rows) error {
 	switch {
 	case a == nil || len(a.rows) == 0: // it would admit any token
-		misuse.Of("fencing", "Admission.Judge", "the Admission was not made by Guard.Admission")
+		misuse.Of("fencing", "Admission.Judge", "the Admission was not made by Gate.Admission")
 	case misuse.Nil(rows):
 		misuse.Of("fencing", "Admission.Judge", "nil Rows")
 	}
@@ -262,17 +262,17 @@ func (a *Admission) Judge(rows Rows) error {
 		var key string
 		var m met
 		if err := rows.Scan(&key, &m.token, &m.below); err != nil {
-			return fmt.Errorf("guard: %w", err)
+			return fmt.Errorf("gate: %w", err)
 		}
 		found[ordering.Key(key)] = m
 	}
 	if err := rows.Err(); err != nil {
-		return fmt.Errorf("guard: %w", err)
+		return fmt.Errorf("gate: %w", err)
 	}
 	for _, r := range a.rows {
 		m, ok := found[r.key]
 		if !ok {
-			return fmt.Errorf("guard: key %q was not written; is there a trigger on the table?", string(r.key))
+			return fmt.Errorf("gate: key %q was not written; is there a trigger on the table?", string(r.key))
 		}
 		latest := m.token
 		if !r.below { // what is below the key counts, too

@@ -14,16 +14,16 @@ import (
 
 func TestAGuardRefusesBadInput(t *testing.T) {
 	for _, table := range []string{"", "a.", ".b", "a\x00"} {
-		_, err := fencing.NewGuard(fencing.SQLite, table)
+		_, err := fencing.NewGate(fencing.SQLite, table)
 		require.ErrorContains(t, err, "does not name a table", "%q", table)
 	}
-	_, err := fencing.NewGuard(0, "fences")
+	_, err := fencing.NewGate(0, "fences")
 	require.ErrorContains(t, err, "dialect 0")
 
-	g, err := fencing.NewGuard(fencing.PostgreSQL, "bank.fences")
+	g, err := fencing.NewGate(fencing.PostgreSQL, "bank.fences")
 	require.NoError(t, err)
 	require.Contains(t, g.DDL(), `"bank"."fences"`)
-	odd, err := fencing.NewGuard(fencing.PostgreSQL, `a" (x); DROP TABLE "b`)
+	odd, err := fencing.NewGate(fencing.PostgreSQL, `a" (x); DROP TABLE "b`)
 	require.NoError(t, err)
 	require.Contains(t, odd.DDL(), `"a"" (x); DROP TABLE ""b"`, "it is one name")
 	require.ErrorContains(t, odd.Admit(t.Context(), new(sql.DB), 10, "a"), "in a transaction")
@@ -49,6 +49,17 @@ func TestAGuardRefusesBadInput(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func TestAGuardNamesWhatIsNil(t *testing.T) {
+	g, err := fencing.NewGate(fencing.SQLite, "fences")
+	require.NoError(t, err)
+	require.PanicsWithValue(t, "fencing: Gate.Admit: nil Context", func() {
+		_ = g.Admit(nil, nil, 1, "a") //nolint:staticcheck // the mistake
+	})
+	require.PanicsWithValue(t, "fencing: Gate.Admit: nil transaction", func() {
+		_ = g.Admit(t.Context(), (*sql.Tx)(nil), 1, "a")
+	})
+}
+
 // A statement has an argument for each of its placeholders, and no other.
 func TestAnAdmissionHasItsArguments(t *testing.T) {
 	keys := []ordering.Key{"a/x", "a/y", "b"}
@@ -59,7 +70,7 @@ func TestAnAdmissionHasItsArguments(t *testing.T) {
 		fencing.PostgreSQL: {`\$(\d+)`, []any{int64(10), []string{"a", "a/x", "a/y", "b"}, []bool{true, false, false, false}}},
 		fencing.SQLite:     {`\?(\d+)`, []any{int64(10), "a", "a/x", "a/y", "b"}},
 	} {
-		g, err := fencing.NewGuard(d, "fences")
+		g, err := fencing.NewGate(d, "fences")
 		require.NoError(t, err)
 		a, err := g.Admission(10, keys...)
 		require.NoError(t, err)
@@ -89,7 +100,7 @@ func (r *returned) Scan(to ...any) error {
 // that the token was not overtaken.
 func TestARowThatWasNotWrittenAdmitsNobody(t *testing.T) {
 	for _, d := range []fencing.Dialect{fencing.PostgreSQL, fencing.SQLite} {
-		g, err := fencing.NewGuard(d, "fences")
+		g, err := fencing.NewGate(d, "fences")
 		require.NoError(t, err)
 		a, err := g.Admission(10, "a/x")
 		require.NoError(t, err)

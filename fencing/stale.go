@@ -1,12 +1,13 @@
 package fencing
 
 import (
-	"errors"
 	"fmt"
+
+	"github.com/holdall/holdall/internal/next"
 )
 
 // ErrStale matches every *[StaleError].
-var ErrStale = errors.New("token is stale")
+var ErrStale = next.Error("token is stale", next.StartOver)
 
 // StaleError says that a resource has met a later token: the lock under which this
 // one was given was lost since. Nothing may be written with it any more; start
@@ -23,6 +24,9 @@ func (e *StaleError) Error() string {
 	}
 	return text
 }
+
+// WhatNext is for unitofwork.NextOf.
+func (e *StaleError) WhatNext() next.Next { return next.StartOver }
 
 // Is reports whether target is [ErrStale].
 func (e *StaleError) Is(target error) bool { return target == ErrStale }

@@ -1,15 +1,3 @@
-// Package fencing orders the holders of a lock by token, so that a store can
-// refuse the writes of one that has been overtaken.
-//
-// Leases and heartbeats only make progress; tokens make safety. The idea is
-// described in Martin Kleppmann, "How to do distributed locking" (2016), and
-// goes back to the sequencers of Chubby (Burrows, OSDI 2006).
-//
-// A [Guard] refuses stale writes to an SQL database, a [Fence] those to DynamoDB
-// outside a unit of work; docs/fencing.md shows both, and what other stores can do.
-//
-// A call that no right program makes panics and says so: with a nil context, function
-// or input, or on a Clock, Guard or Admission that this package did not make.
 package fencing
 
 import (

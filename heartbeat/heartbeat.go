@@ -1,14 +1,3 @@
-// Package heartbeat renews the leases of a set of keys until they are done
-// with or one is lost. It knows nothing of the store that keeps the leases.
-//
-// Leases follow Gray and Cheriton, "Leases: an efficient fault-tolerant
-// mechanism for distributed file cache consistency" (SOSP 1989): the holder
-// counts its lease from before it asked, everybody else from after they saw
-// it, so with clocks that run at the same rate within the margin the holder
-// knows first.
-//
-// A call that no right program makes panics and says so: with a nil context or an
-// incomplete [Config], or on a [Group] that [Start] did not make.
 package heartbeat
 
 import (
@@ -22,12 +11,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdall/holdall/internal/misuse"
+	"github.com/holdall/holdall/internal/next"
 	"github.com/holdall/holdall/ordering"
 )
 
 // ErrLost is what every *[LostError] is: the keys are no longer held, and
 // never will be again by this holder. Start over.
-var ErrLost = errors.New("lock lost")
+var ErrLost = next.Error("lock lost", next.StartOver)
 
 // ErrReleased is the cause of a context that ended because its keys were let
 // go, not lost.
@@ -45,6 +35,9 @@ func (e *LostError) Error() string {
 	}
 	return fmt.Sprintf("%v: key %q: %v", ErrLost, string(e.Key), e.Reason)
 }
+
+// WhatNext is for unitofwork.NextOf.
+func (e *LostError) WhatNext() next.Next { return next.StartOver }
 
 // Unwrap makes errors.Is and errors.As see ErrLost and the reason.
 func (e *LostError) Unwrap() []error { return []error{ErrLost, e.Reason} }

@@ -357,3 +357,23 @@ func TestRoundsAreJittered(t *testing.T) {
 		require.Greater(t, len(gaps), len(s.calls)/2)
 	})
 }
+
+// What a heartbeat needs is named if it is missing.
+func TestAFieldThatIsMissingIsNamed(t *testing.T) {
+	whole := heartbeat.Config{
+		Lease: time.Minute, Every: 1, Margin: 1, Attempt: 1, MaxAge: time.Hour, Batch: 1, Rand: rand.New(rand.NewPCG(1, 1)),
+		Renew: func(_ context.Context, keys []ordering.Key, _ int) []error { return make([]error, len(keys)) },
+	}
+	_, err := heartbeat.Start(t.Context(), whole).Stop()
+	require.NoError(t, err)
+	for field, without := range map[string]func(*heartbeat.Config){
+		"Lease": func(c *heartbeat.Config) { c.Lease = 0 }, "Every": func(c *heartbeat.Config) { c.Every = 0 },
+		"Margin": func(c *heartbeat.Config) { c.Margin = 0 }, "Attempt": func(c *heartbeat.Config) { c.Attempt = 0 },
+		"MaxAge": func(c *heartbeat.Config) { c.MaxAge = 0 }, "Batch": func(c *heartbeat.Config) { c.Batch = 0 },
+		"Renew": func(c *heartbeat.Config) { c.Renew = nil }, "Rand": func(c *heartbeat.Config) { c.Rand = nil },
+	} {
+		c := whole
+		without(&c)
+		require.PanicsWithValue(t, "heartbeat: Start: Config."+field+" is missing", func() { heartbeat.Start(t.Context(), c) })
+	}
+}

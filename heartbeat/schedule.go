@@ -1,7 +1,5 @@
 package heartbeat
 
-// Pure: decides, does no I/O.
-
 import (
 	"slices"
 	"time"

@@ -95,7 +95,7 @@ func TestCoarseAndFineExcludeEachOther(t *testing.T) {
 				} else {
 					held := b.refused(two, 3*lease, c.second)
 					require.Equal(t, "one", held.Owner)
-					require.Equal(t, first.Unit(), held.Unit)
+					require.Equal(t, first.Nonce(), held.Unit)
 				}
 				require.NoError(t, first.Context().Err(), "nobody took it from the living")
 				b.free(first)

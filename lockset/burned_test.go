@@ -13,7 +13,7 @@ import (
 )
 
 // A burned token is of use for as long as the row that has it: a row that was
-// about to expire stays for the retention.
+// about to expire stays.
 func TestABurnedTokenOutlivesWhatIsUnderWay(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		const retention = 5 * time.Minute
@@ -33,7 +33,7 @@ func TestABurnedTokenOutlivesWhatIsUnderWay(t *testing.T) {
 		o.net.Wait()
 		b.allFree()
 
-		time.Sleep(retention)
+		time.Sleep(2 * retention)
 		b.db.Expire(time.Now())
 		require.Nil(t, b.row("a"), "it does expire")
 	})
@@ -88,4 +88,47 @@ func TestARestampedRowOutlivesItsFence(t *testing.T) {
 		}
 		t.Fatal("the row never vanished")
 	})
+}
+
+// Who raises the fence of a row that is held, by a burn or because its own token has
+// risen, does not shorten the row's life below that of its holder: by clocks that are as
+// slow as they may be it would be deleted under it.
+func TestARowOutlivesItsHolderWhoeverRaisesItsFence(t *testing.T) {
+	const (
+		retention = 5 * time.Minute
+		maxAge    = retention / 2
+	)
+	for name, raise := range map[string]func(*bed, func(*lockset.Config)) *lockset.Set{
+		"another's burn": func(b *bed, slow func(*lockset.Config)) *lockset.Set {
+			set := b.take(b.owner("holder", nil, slow), "a")
+			_, err := b.owner("burns", nil, slow).TryAcquire(b.t.Context(), []ordering.Key{"a"})
+			require.ErrorAs(b.t, err, new(*lockset.HeldError))
+			require.Greater(b.t, b.fence("a"), set.Token().String())
+			return set
+		},
+		"its own stamp": func(b *bed, slow func(*lockset.Config)) *lockset.Set {
+			b.free(b.take(b.owner("before", nil, slow, func(c *lockset.Config) {
+				c.Now = func() time.Time { return time.Now().Add(-retention * 8 / 10) }
+			}), "z"))
+			set := b.take(b.owner("holder", nil, slow, func(c *lockset.Config) { c.ChunkSize = 1 }), "a", "z") // z raises the token, and a is stamped
+			require.Equal(b.t, set.Token().String(), b.fence("a"))
+			return set
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				set := raise(b, func(c *lockset.Config) {
+					c.MaxAge, c.Retention = maxAge, retention
+					c.Now = func() time.Time { return time.Now().Add(-retention * 9 / 10) }
+				})
+				for range int(maxAge/lease) - 1 {
+					time.Sleep(lease)
+					b.db.Expire(time.Now())
+					require.NotNil(t, b.row("a"))
+				}
+				require.NoError(t, set.Context().Err())
+				b.free(set)
+			})
+		})
+	}
 }

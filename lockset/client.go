@@ -1,15 +1,3 @@
-// Package lockset holds the leases of many keys as one.
-//
-// A set of keys is acquired in one global order, in transactions of whole
-// steps, so sets never deadlock. It is renewed as one, lost as one, and has one
-// fencing token. The protocol is described in docs/protocol.md.
-//
-// Decisions are pure functions (row.go, judge.go, expressions.go); the files
-// beside them ask DynamoDB and obey.
-//
-// A call that no right program makes panics and says so: with a nil context, function
-// or option, on a Client, Set, Ending or Pending that this package did not make, or to
-// end a set a second time. What may be wrong in data is an error.
 package lockset
 
 import (
@@ -21,11 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/uuid"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/lineup"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
@@ -37,10 +25,10 @@ import (
 type Client struct {
 	db     DynamoDB
 	cfg    Config
-	table  lockTable
+	table  lockrow.Table
 	clock  *fencing.Clock
-	seen   *sightings
-	turns  *turns
+	seen   *lockrow.Sightings
+	lineup *lineup.Lineup
 	caller *requests.Caller
 	// impatient sends a request once: for what is better left than waited for.
 	impatient *requests.Caller
@@ -58,16 +46,16 @@ func New(db DynamoDB, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	clock := fencing.NewClock(cfg.Now)
-	caller := requests.Caller{Attempt: cfg.AttemptTimeout, Patience: cfg.Lease, Observe: cfg.Trace.Request}
+	caller := requests.Caller{DB: db, Attempt: cfg.AttemptTimeout, Patience: cfg.Lease, Observe: cfg.Trace.Request}
 	impatient := caller
 	impatient.Patience = 1
 	return &Client{
 		db:     db,
 		cfg:    cfg,
-		table:  lockTable{name: cfg.Table, hashKey: cfg.HashKey},
+		table:  lockrow.Table{Name: cfg.Table, HashKey: cfg.HashKey},
 		clock:  clock,
-		seen:   newSightings(10 * cfg.Lease),
-		turns:  newTurns(clock),
+		seen:   lockrow.NewSightings(10 * cfg.Lease),
+		lineup: lineup.New(clock),
 		caller: &caller, impatient: &impatient,
 	}, nil
 }
@@ -140,36 +128,28 @@ func (u *unit) random() *rand.Rand { return rand.New(rand.NewPCG(u.seed[0], u.se
 
 // values are those of a unit's writes at this moment. A row that is freed stays
 // for the retention from the latest token that this process knows of: by then
-// its fence is old by every clock that is wrong by less.
-func (c *Client) values(u *unit, token fencing.Token) values {
-	return unitValues(u.nonce, token, c.cfg.Now(), c.clock.Latest().Add(c.cfg.Retention))
+// its fence is old by every clock that is wrong by less. One whose fence is raised may be
+// held, and for almost as long as the retention, so it stays for twice that.
+func (c *Client) values(u *unit, token fencing.Token) lockrow.Values {
+	latest := c.clock.Latest()
+	return lockrow.UnitValues(u.nonce, token, c.cfg.Now(), latest.Add(c.cfg.Retention), latest.Add(2*c.cfg.Retention))
 }
 
 // read returns a row as it stands, and when this process first saw its RVN.
-func (c *Client) read(ctx context.Context, id string, key ordering.Key) (row, time.Time, error) {
-	in := &dynamodb.GetItemInput{
-		TableName:              aws.String(c.cfg.Table),
-		Key:                    c.table.item(key),
-		ConsistentRead:         aws.Bool(true),
-		ReturnConsumedCapacity: c.caller.Capacity(),
-	}
-	out, _, err := requests.Do(ctx, c.caller, c.request("GetItem", id), in, c.db.GetItem)
+func (c *Client) read(ctx context.Context, id string, key ordering.Key) (lockrow.Row, time.Time, error) {
+	item, err := c.caller.Get(ctx, id, c.cfg.Table, c.table.Item(key))
 	if err != nil {
-		return row{}, time.Time{}, err
+		return lockrow.Row{}, time.Time{}, err
 	}
-	return c.observe(key, out.Item)
+	return c.observe(key, item)
 }
 
 // observe takes note of a row that an answer showed.
-func (c *Client) observe(key ordering.Key, item map[string]attributeValue) (row, time.Time, error) {
-	r, reason := parseRow(key, item)
+func (c *Client) observe(key ordering.Key, item requests.Item) (lockrow.Row, time.Time, error) {
+	r, reason := lockrow.Parse(key, item)
 	if reason != "" {
-		return row{}, time.Time{}, &RowError{Table: c.cfg.Table, Key: key, Reason: reason}
+		return lockrow.Row{}, time.Time{}, &lockrow.RowError{Table: c.cfg.Table, Key: key, Reason: reason}
 	}
-	c.clock.Saw(r.fence)
-	return r, c.seen.see(r, time.Now()), nil
-}
-
-func (c *Client) request(op, id string) requests.Request {
-	return requests.Request{Op: op, ID: id, Tables: []string{c.cfg.Table}}
+	c.clock.Saw(r.Fence)
+	return r, c.seen.See(r, time.Now()), nil
 }

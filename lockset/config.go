@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/next"
 )
 
 // Limits of a configuration.
@@ -53,8 +55,9 @@ type Config struct {
 	// Default 7 days.
 	MaxAge time.Duration
 	// Retention is how long rows outlive their use, and by how much clocks may
-	// be wrong. Above the MaxAge of every client of the table: who gives up may set
-	// it anew for a row that another holds. Default 14 days.
+	// be wrong. Above the MaxAge of every client of the table: who gives up may raise
+	// the fence of a row that another holds, and with it set when it expires. Default
+	// 14 days.
 	Retention time.Duration
 	// ChunkSize is how many rows one acquiring transaction writes at most, up
 	// to 99. Default 24.
@@ -120,11 +123,14 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// WhatNext is for unitofwork.NextOf.
+func (e *ConfigError) WhatNext() next.Next { return next.FixCall }
+
 // validate returns a *ConfigError for the first field that cannot be used.
 func (c Config) validate() error {
 	taken := []string{
-		attrOwner, attrLease, attrRVN, attrReleased, attrUnit, attrFence, attrPending,
-		attrCommittedBy, attrBelow, attrQueue, attrExpires, "acquiredAt", "data",
+		lockrow.AttrOwner, lockrow.AttrLease, lockrow.AttrRVN, lockrow.AttrReleased, lockrow.AttrUnit, lockrow.AttrFence, lockrow.AttrPrepared,
+		lockrow.AttrCommittedBy, lockrow.AttrBelow, lockrow.AttrQueue, lockrow.AttrExpires, "acquiredAt", "data",
 	}
 	for _, check := range []struct {
 		wrong         bool

@@ -417,7 +417,7 @@ func TestTwoIntentsOfOneWitness(t *testing.T) {
 		second := b.owner("second", nil)
 		set := b.take(second, "c/1")
 		second.net.Crash()
-		require.NotEqual(t, first.Unit(), set.Unit())
+		require.NotEqual(t, first.Nonce(), set.Nonce())
 		require.Len(t, b.row("c")["below"].(*types.AttributeValueMemberSS).Value, 2)
 		o := b.owner("o", nil)
 		b.free(b.take(o, "c"))

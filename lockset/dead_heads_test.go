@@ -215,7 +215,7 @@ func TestACopyOfADropDropsNobodyElse(t *testing.T) {
 		places := b.queue("a")
 		set := heir.got()
 		require.Equal(t, 1, o.net.Counts()[faults.Duplicated])
-		require.Equal(t, places[1], set.Unit(), "it kept its turn")
+		require.Equal(t, places[1], set.Nonce(), "it kept its turn")
 		require.Equal(t, places[2:], b.queue("a"))
 		b.free(set)
 		next.leave()

@@ -97,7 +97,7 @@ func TestADeletedRowIsTakenAtOnceWithAHigherToken(t *testing.T) {
 				requireLost(t, set.Release(t.Context()), c.gone)
 				held := b.row(c.gone)
 				require.Contains(t, held, "unit")
-				require.Equal(t, other.Unit(), held["unit"].(*types.AttributeValueMemberS).Value)
+				require.Equal(t, other.Nonce(), held["unit"].(*types.AttributeValueMemberS).Value)
 				require.Equal(t, other.Token().String(), b.fence(c.gone))
 				time.Sleep(2 * lease)
 				require.NoError(t, other.Context().Err())

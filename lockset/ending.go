@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
@@ -25,7 +25,7 @@ import (
 type Ending struct {
 	set      *Set
 	plan     ordering.Plan
-	wants    []want
+	wants    []lockrow.Want
 	deadline time.Time
 	over     onlyOne
 }
@@ -33,7 +33,7 @@ type Ending struct {
 // End ends the set's heartbeats and waits for one under way, because both they
 // and a commit write the lock rows. From here on nobody counts as holding. The
 // error is a *[LostError], also if the set was released already. If the set has an
-// Ending or a [Pending] that is not resolved, the error matches [ErrUnresolved], at
+// Ending or a [Prepared] that is not resolved, the error matches [ErrUnresolved], at
 // once; while it is being released, End waits for that, as long as ctx lives.
 func (s *Set) End(ctx context.Context) (*Ending, error) {
 	s.asked(ctx, "End")
@@ -45,8 +45,8 @@ func (s *Set) End(ctx context.Context) (*Ending, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.turn <- stake{plan, byEnding}
-	return &Ending{set: s, plan: plan, wants: wants(s.unit.nonce, plan, 0), deadline: deadline}, nil
+	s.stakes <- stake{plan, byEnding}
+	return &Ending{set: s, plan: plan, wants: lockrow.Wants(s.unit.nonce, plan, 0), deadline: deadline}, nil
 }
 
 // made stops a program that uses an Ending of its own making.
@@ -68,7 +68,7 @@ func (e *Ending) Deadline() time.Time {
 func (e *Ending) Actions() []types.TransactWriteItem {
 	e.made("Actions")
 	c := e.set.c
-	return asActions(c.table.releases(e.wants, c.values(e.set.unit, e.set.token), isUnmarked, commit))
+	return asActions(c.table.Releases(e.wants, c.values(e.set.unit, e.set.token), lockrow.IsUnprepared, lockrow.Commit))
 }
 
 // RequestID returns a new request token, distinct from all others of the set.
@@ -84,7 +84,7 @@ func (e *Ending) Refused(reasons []types.CancellationReason) error {
 	e.made("Refused")
 	for i := range min(len(reasons), len(e.wants)) {
 		if requests.Code(reasons[i]) == requests.ReasonCondition {
-			return &LostError{Key: e.wants[i].key, Reason: fmt.Errorf("%w, when it was committed", heartbeat.ErrNotOurs)}
+			return &LostError{Key: e.wants[i].Key, Reason: fmt.Errorf("%w, when it was committed", heartbeat.ErrNotOurs)}
 		}
 	}
 	return nil
@@ -96,8 +96,8 @@ func (e *Ending) Refused(reasons []types.CancellationReason) error {
 // does not come so far retakes the set, and resolves.
 func (e *Ending) Return() {
 	e.resolves("Return")
-	<-e.set.turn
-	e.set.turn <- stake{left: e.plan}
+	<-e.set.stakes
+	e.set.stakes <- stake{left: e.plan}
 }
 
 // Retake takes back what was given back, when nobody else uses it any more. It waits
@@ -107,21 +107,21 @@ func (e *Ending) Retake() {
 	if !e.over.undo("Return") {
 		misuse.Of("lockset", "Ending.Retake", "nothing was given back by Return")
 	}
-	has := <-e.set.turn
+	has := <-e.set.stakes
 	if has.way != byItself {
-		e.set.turn <- has
+		e.set.stakes <- has
 		misuse.Of("lockset", "Ending.Retake", "the set was marked since")
 	}
-	e.set.turn <- stake{e.plan, byEnding}
+	e.set.stakes <- stake{e.plan, byEnding}
 }
 
 // Committed notes that a transaction with [Ending.Actions] was carried out:
 // nothing is held any more.
 func (e *Ending) Committed() {
 	e.resolves("Committed")
-	<-e.set.turn
-	e.set.turn <- stake{}
-	e.set.c.turns.drop(e.set.claim)
+	<-e.set.stakes
+	e.set.stakes <- stake{}
+	e.set.c.lineup.Drop(e.set.claim)
 	e.set.traceReleased()
 }
 
@@ -138,39 +138,39 @@ func (e *Ending) resolves(call string) {
 // release, for as long as ctx lives. If the release wins, the transaction never
 // can. The fate is FateCommitted, FateNever, or one of the others if there was
 // no telling; the error says why, if anything does, or what could not be released.
-func (e *Ending) Resolve(ctx context.Context) (Fate, error) {
+func (e *Ending) Resolve(ctx context.Context) (lockrow.Fate, error) {
 	e.made("Resolve")
 	misuse.Context(ctx, "lockset", "Ending.Resolve")
 	e.resolves("Resolve")
-	<-e.set.turn
+	<-e.set.stakes
 	defer func() { // whatever is left is for others to take over
-		e.set.turn <- stake{}
-		e.set.c.turns.drop(e.set.claim)
+		e.set.stakes <- stake{}
+		e.set.c.lineup.Drop(e.set.claim)
 	}()
 	c, u := e.set.c, e.set.unit
 	for {
-		_, err := c.write(ctx, u.id("r"), c.table.releases(e.wants, c.values(u, e.set.token), isMine, free))
+		_, err := c.write(ctx, u.id("r"), c.table.Releases(e.wants, c.values(u, e.set.token), lockrow.IsMine, lockrow.Free))
 		if err == nil {
 			e.set.traceReleased()
-			return FateNever, nil
+			return lockrow.FateNever, nil
 		}
 		if !errors.As(err, new(*refusal)) && !requests.IsTooLarge(err) {
-			return FateHeld, err
+			return lockrow.FateHeld, err
 		}
 		fate, err := c.fate(ctx, u, e.set.token, e.plan.Keys())
 		if err != nil {
-			return FateUnknown, err
+			return lockrow.FateUnknown, err
 		}
 		switch fate {
-		case FateCommitted:
+		case lockrow.FateCommitted:
 			e.set.traceReleased()
 			return fate, nil
-		case FateHeld:
+		case lockrow.FateHeld:
 			// All keys are ours, so an intent refused: it was deleted by hand; or all
 			// rows at once are too large. Free what can be; the next round sees what that
 			// came to.
 			if _, err := c.release(ctx, u, e.plan); err != nil {
-				c.cfg.Logger.Warn("holdall: an intent of ours is gone", "unit", u.nonce, "err", err)
+				c.cfg.Logger.WarnContext(ctx, "holdall: an intent of ours is gone", "unit", u.nonce, "err", err)
 			}
 			_ = requests.Sleep(ctx, minPause) // the next round ends with ctx
 		default: // free what may still be there, be it intents; others take over what stays
@@ -185,28 +185,28 @@ func (e *Ending) Resolve(ctx context.Context) (Fate, error) {
 }
 
 // fate asks the rows of a unit's keys what became of its commit.
-func (c *Client) fate(ctx context.Context, u *unit, token fencing.Token, keys []ordering.Key) (Fate, error) {
+func (c *Client) fate(ctx context.Context, u *unit, token fencing.Token, keys []ordering.Key) (lockrow.Fate, error) {
 	rows, err := c.snapshotAtOnce(ctx, c.caller, u.id("g"), keys)
 	half := len(keys) / 2
 	if half == 0 || !requests.IsTooLarge(err) {
-		return fateOf(rows, u.nonce, token), err
+		return lockrow.FateOf(rows, u.nonce, token), err
 	}
 	first, err := c.fate(ctx, u, token, keys[:half])
 	if err != nil {
-		return FateUnknown, err
+		return lockrow.FateUnknown, err
 	}
 	second, err := c.fate(ctx, u, token, keys[half:])
-	return fateOfBoth(first, second), err
+	return lockrow.FateOfBoth(first, second), err
 }
 
 // snapshot reads the rows of keys as of one moment, or, if they are too large for
 // one transaction, as of several.
-func (c *Client) snapshot(ctx context.Context, id string, keys []ordering.Key) ([]row, error) {
+func (c *Client) snapshot(ctx context.Context, id string, keys []ordering.Key) ([]lockrow.Row, error) {
 	return c.snapshotBy(ctx, c.caller, id, keys)
 }
 
 // snapshotBy has a caller of its own ask: one who does not ask again, say.
-func (c *Client) snapshotBy(ctx context.Context, caller *requests.Caller, id string, keys []ordering.Key) (rows []row, err error) {
+func (c *Client) snapshotBy(ctx context.Context, caller *requests.Caller, id string, keys []ordering.Key) (rows []lockrow.Row, err error) {
 	err = requests.Halve(keys, requests.IsTooLarge, func(keys []ordering.Key) error {
 		some, err := c.snapshotAtOnce(ctx, caller, id, keys)
 		rows = append(rows, some...)
@@ -216,21 +216,18 @@ func (c *Client) snapshotBy(ctx context.Context, caller *requests.Caller, id str
 }
 
 // snapshotAtOnce reads the rows of keys as of one moment.
-func (c *Client) snapshotAtOnce(ctx context.Context, caller *requests.Caller, id string, keys []ordering.Key) ([]row, error) {
-	in := &dynamodb.TransactGetItemsInput{ReturnConsumedCapacity: c.caller.Capacity()}
-	for _, k := range keys {
-		in.TransactItems = append(in.TransactItems, c.RowGet(k))
+func (c *Client) snapshotAtOnce(ctx context.Context, caller *requests.Caller, id string, keys []ordering.Key) ([]lockrow.Row, error) {
+	gets := make([]types.TransactGetItem, len(keys))
+	for i, k := range keys {
+		gets[i] = c.RowGet(k)
 	}
-	out, _, err := requests.Do(ctx, caller, c.request("TransactGetItems", id), in, c.db.TransactGetItems)
+	items, err := caller.Read(ctx, id, gets)
 	if err != nil {
 		return nil, err
 	}
-	if len(out.Responses) != len(keys) {
-		return nil, fmt.Errorf("TransactGetItems: %d answers to %d gets", len(out.Responses), len(keys))
-	}
-	rows := make([]row, len(keys))
+	rows := make([]lockrow.Row, len(keys))
 	for i, k := range keys {
-		if rows[i], _, err = c.observe(k, out.Responses[i].Item); err != nil {
+		if rows[i], _, err = c.observe(k, items[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -241,7 +238,7 @@ func (c *Client) snapshotAtOnce(ctx context.Context, caller *requests.Caller, id
 // asks about a unit's fate together with something else.
 func (c *Client) RowGet(key ordering.Key) types.TransactGetItem {
 	c.made("RowGet")
-	return types.TransactGetItem{Get: &types.Get{TableName: aws.String(c.cfg.Table), Key: c.table.item(key)}}
+	return types.TransactGetItem{Get: &types.Get{TableName: aws.String(c.cfg.Table), Key: c.table.Item(key)}}
 }
 
 // RowHand reads the answer to [Client.RowGet]: whether the key's holder has a
@@ -251,17 +248,17 @@ func (c *Client) RowGet(key ordering.Key) types.TransactGetItem {
 func (c *Client) RowHand(key ordering.Key, item map[string]types.AttributeValue) (marked bool, hand string, err error) {
 	c.made("RowHand")
 	r, _, err := c.observe(key, item)
-	return r.pending != "", r.hand(), err
+	return r.Prepared != "", r.Hand(), err
 }
 
 // RowFate reads the answer to [Client.RowGet]: what the row of one of its keys
 // says about the commit of a unit with this nonce and token. The error is a
 // *[RowError].
-func (c *Client) RowFate(key ordering.Key, item map[string]types.AttributeValue, unit string, token fencing.Token) (Fate, error) {
+func (c *Client) RowFate(key ordering.Key, item map[string]types.AttributeValue, unit string, token fencing.Token) (lockrow.Fate, error) {
 	c.made("RowFate")
 	r, _, err := c.observe(key, item)
 	if err != nil {
-		return FateUnknown, err
+		return lockrow.FateUnknown, err
 	}
-	return fateOf([]row{r}, unit, token), nil
+	return lockrow.FateOf([]lockrow.Row{r}, unit, token), nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -20,11 +21,11 @@ import (
 func TestAResolvedSetIsReleased(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(*bed)
-		fate   lockset.Fate
+		fate   lockrow.Fate
 	}{
-		"all of it is the set's": {func(*bed) {}, lockset.FateNever},
-		"one key is another's":   {func(b *bed) { b.free(b.seize("a", b.owner("thief", nil))) }, lockset.FateNever},
-		"its rows are gone":      {func(b *bed) { b.delete("a"); b.delete("b") }, lockset.FateUnknown},
+		"all of it is the set's": {func(*bed) {}, lockrow.FateNever},
+		"one key is another's":   {func(b *bed) { b.free(b.seize("a", b.owner("thief", nil))) }, lockrow.FateNever},
+		"its rows are gone":      {func(b *bed) { b.delete("a"); b.delete("b") }, lockrow.FateUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
@@ -65,7 +66,7 @@ func TestAResolvedSetThatIsNotFree(t *testing.T) {
 		b.free(b.seize("a", b.owner("thief", nil)))
 		resolving.Store(true)
 		fate, err := ending.Resolve(t.Context())
-		require.Equal(t, lockset.FateNever, fate, "a commit frees all or none")
+		require.Equal(t, lockrow.FateNever, fate, "a commit frees all or none")
 		require.ErrorAs(t, err, new(*lockset.TableError))
 		require.Zero(t, released)
 		require.Contains(t, b.row(ordering.Key("b")), "unit")

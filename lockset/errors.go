@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/next"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
@@ -23,9 +25,9 @@ var (
 	ErrLost = heartbeat.ErrLost
 	// ErrReleased is the cause of a set's context that ended by its release.
 	ErrReleased = heartbeat.ErrReleased
-	// ErrUnresolved: the set has an [Ending] or a [Pending], which lets go of it and
+	// ErrUnresolved: the set has an [Ending] or a [Prepared], which lets go of it and
 	// is not resolved yet.
-	ErrUnresolved = errors.New("the set is on its way out already")
+	ErrUnresolved = next.Error("the set is on its way out already", next.FixCall)
 )
 
 // LostError says why a set was lost. It matches [ErrLost], and its Reason.
@@ -49,6 +51,9 @@ type TableError = requests.TableError
 //	Last error  // what the last sending met; nil if nothing was sent
 //	End  error  // why there was no further one: the context's cause, or patience
 type NoAnswerError = requests.NoAnswerError
+
+// RowError says that a row of the lock table is not one holdall wrote.
+type RowError = lockrow.RowError
 
 // ErrWaited ends a wait that has lasted as long as Options.Wait allows.
 var ErrWaited = errors.New("the record wait is over")
@@ -78,6 +83,14 @@ func (e *HeldError) Error() string {
 	}
 	return fmt.Sprintf("key %q is held by unit %s of owner %q (last sign of life seen %v ago)%s: %v",
 		string(e.Key), e.Unit, e.Owner, e.Age.Round(time.Millisecond), waiting, e.Err)
+}
+
+// WhatNext is for unitofwork.NextOf.
+func (e *HeldError) WhatNext() next.Next {
+	if next.Of(e.Err) == next.StartOver { // the wait was ended by a loss
+		return next.StartOver
+	}
+	return next.TryLater
 }
 
 // Unwrap returns why nobody waits any longer:

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -38,34 +39,58 @@ func ExampleNew() {
 	fmt.Println("the lease is", locks.Config().Lease)
 }
 
-// Under does work under locks, and says if they did not last until its end.
-func Under(ctx context.Context, locks *lockset.Client, keys []ordering.Key, work func(context.Context, lockset.Token) error) error {
-	set, err := locks.Acquire(ctx, keys) // all or none
-	if err != nil {
-		return err
-	}
-	err = work(set.Context(), set.Token()) // its context ends when the locks are lost
-	return errors.Join(err, set.Release(context.WithoutCancel(ctx)))
+// Print prints while nobody else does: the printer rejects a token lower than the highest
+// it has seen, so it is safe even if this process is suspended and comes back late.
+func Print(ctx context.Context, locks *lockset.Client, printer *Printer, document string) error {
+	keys := []ordering.Key{ordering.Join("printer:3"), ordering.Join("document:" + document)}
+	return locks.With(ctx, keys, func(ctx context.Context, token lockset.Token) error {
+		return printer.Print(ctx, token, document) // ctx ends before anybody else can have the keys
+	})
 }
 
-// Locks alone, for work that is not in DynamoDB. What it writes to has to refuse
-// a token older than one it has seen.
+// Printer rejects whoever is late.
+type Printer struct{ highest lockset.Token }
+
+// Print prints a document under a token.
+func (p *Printer) Print(_ context.Context, token lockset.Token, document string) error {
+	if token < p.highest {
+		return &fencing.StaleError{Token: token, Found: p.highest}
+	}
+	p.highest = token
+	fmt.Println("printed:", document)
+	return nil
+}
+
+// Locks alone, for work that is not in DynamoDB.
+func ExampleClient_With() {
+	ctx := context.Background()
+	locks, err := lockset.New(exampleDB(ctx), lockset.Config{Table: "locks"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(Print(ctx, locks, &Printer{}, "a report"))
+	// Output:
+	// printed: a report
+	// <nil>
+}
+
+// A set that outlives the function that acquired it is released by hand.
 func ExampleClient_Acquire() {
 	ctx := context.Background()
 	locks, err := lockset.New(exampleDB(ctx), lockset.Config{Table: "locks"})
 	if err != nil {
 		log.Fatal(err)
 	}
-	keys := []ordering.Key{
+	set, err := locks.Acquire(ctx, []ordering.Key{
 		ordering.Join("printer:3"),
 		ordering.Join("report:2026", "month:07"),
 		ordering.Join("report:2026", "month:06"),
-	}
-	err = Under(ctx, locks, keys, func(ctx context.Context, token lockset.Token) error {
-		fmt.Println("held:", ctx.Err() == nil, "with a token:", token.Valid())
-		return nil
 	})
-	fmt.Println(err)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("held:", set.Context().Err() == nil, "with a token:", set.Token().Valid())
+	fmt.Println(set.Release(ctx))
 	// Output:
 	// held: true with a token: true
 	// <nil>
@@ -115,7 +140,7 @@ func TestREADMEShowsTheExample(t *testing.T) {
 	require.NoError(t, err)
 	example, err := os.ReadFile("example_test.go")
 	require.NoError(t, err)
-	_, code, _ := strings.Cut(string(example), "// Under does work")
-	code, _, _ = strings.Cut(code, "\n// Locks alone")
-	require.Contains(t, string(readme), "```go\n// Under does work"+code+"```\n")
+	_, code, _ := strings.Cut(string(example), "// Print prints while")
+	code, _, _ = strings.Cut(code, "\n// Printer rejects")
+	require.Contains(t, string(readme), "```go\n// Print prints while"+code+"```\n")
 }

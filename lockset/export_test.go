@@ -10,18 +10,19 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/ordering"
 )
 
 // Plan returns the steps, in order.
-func (p *Pending) Plan() ordering.Plan { return p.plan }
+func (p *Prepared) Plan() ordering.Plan { return p.plan }
 
 // What fuzz targets, which are outside the package as the engine is, hold against
 // the table.
 
 // RowAttributes are the attributes of a row.
 var RowAttributes = []string{
-	attrOwner, attrLease, attrRVN, attrReleased, attrUnit, attrFence, attrPending, attrCommittedBy, attrBelow, attrQueue, attrExpires,
+	lockrow.AttrOwner, lockrow.AttrLease, lockrow.AttrRVN, lockrow.AttrReleased, lockrow.AttrUnit, lockrow.AttrFence, lockrow.AttrPrepared, lockrow.AttrCommittedBy, lockrow.AttrBelow, lockrow.AttrQueue, lockrow.AttrExpires,
 	"acquiredAt", "data",
 }
 
@@ -30,7 +31,7 @@ var RowAttributes = []string{
 // goes about it. It writes no empty text.
 func Understood(key ordering.Key, item map[string]types.AttributeValue) bool {
 	texts := map[string]string{}
-	for _, name := range []string{attrOwner, attrLease, attrRVN, attrReleased, attrUnit, attrPending, attrCommittedBy} {
+	for _, name := range []string{lockrow.AttrOwner, lockrow.AttrLease, lockrow.AttrRVN, lockrow.AttrReleased, lockrow.AttrUnit, lockrow.AttrPrepared, lockrow.AttrCommittedBy} {
 		if v, there := item[name]; there {
 			s, is := v.(*types.AttributeValueMemberS)
 			if !is || s.Value == "" {
@@ -39,25 +40,25 @@ func Understood(key ordering.Key, item map[string]types.AttributeValue) bool {
 			texts[name] = s.Value
 		}
 	}
-	fence, is := item[attrFence].(*types.AttributeValueMemberN)
+	fence, is := item[lockrow.AttrFence].(*types.AttributeValueMemberN)
 	if !is || !isWhole(fence.Value, 1, int64(fencing.MaxToken)) {
 		return false
 	}
-	below, is := understoodBelow(key, item[attrBelow])
-	if !is || !understoodQueue(item[attrQueue]) {
+	below, is := understoodBelow(key, item[lockrow.AttrBelow])
+	if !is || !understoodQueue(item[lockrow.AttrQueue]) {
 		return false
 	}
-	if lease := texts[attrLease]; lease != "" && !isWhole(lease, 0, math.MaxInt64/1_000_000) {
+	if lease := texts[lockrow.AttrLease]; lease != "" && !isWhole(lease, 0, math.MaxInt64/1_000_000) {
 		return false
 	}
-	if texts[attrPending] != "" && !nonce.MatchString(texts[attrUnit]) {
+	if texts[lockrow.AttrPrepared] != "" && !nonce.MatchString(texts[lockrow.AttrUnit]) {
 		return false
 	}
-	switch texts[attrReleased] {
+	switch texts[lockrow.AttrReleased] {
 	case "1":
-		return texts[attrUnit] == "" && texts[attrPending] == ""
+		return texts[lockrow.AttrUnit] == "" && texts[lockrow.AttrPrepared] == ""
 	case "":
-		return texts[attrUnit] != "" && texts[attrOwner] != "" && texts[attrRVN] != "" && isWhole(texts[attrLease], 1, math.MaxInt64) && below == 0
+		return texts[lockrow.AttrUnit] != "" && texts[lockrow.AttrOwner] != "" && texts[lockrow.AttrRVN] != "" && isWhole(texts[lockrow.AttrLease], 1, math.MaxInt64) && below == 0
 	}
 	return false
 }
@@ -121,21 +122,24 @@ type Look struct {
 // LookAt looks at the row of key, for a unit that wants to lock it, or witness below
 // it; the row has been as it is for as long as since says.
 func LookAt(key ordering.Key, item map[string]types.AttributeValue, unit string, witness ordering.Key, token fencing.Token, since time.Duration) Look {
-	r, reason := parseRow(key, item)
-	place, queued := r.place(unit)
-	w := want{key: key, intent: witness != key, entry: entry{unit, witness}, queued: queued && place == 0}
+	r, reason := lockrow.Parse(key, item)
+	place, queued := r.Place(unit)
+	w := lockrow.Want{Key: key, Entry: lockrow.Entry{Unit: unit, Witness: witness}, Queued: queued && place == 0}
+	if witness != key {
+		w.Mode = lockrow.Intent
+	}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	j := judge(r, w, token, watch{since: now.Add(-since), now: now, grace: time.Second})
-	t := lockTable{name: "locks", hashKey: "key"}
+	j := lockrow.Judge(r, w, token, lockrow.Watch{Since: now.Add(-since), Now: now, Grace: time.Second})
+	t := lockrow.Table{Name: "locks", HashKey: "key"}
 	return Look{
-		Reason: reason, Since: since, Fence: r.fence, Held: !r.free(), Pending: r.pending != "", Lease: r.lease, Below: len(r.below), Behind: place > 0,
-		Verdict: map[verdict]string{
-			admits: "admits", raise: "raise", mine: "mine", await: "await", bury: "bury", settle: "settle", pass: "pass", witnesses: "witnesses",
-		}[j.verdict],
+		Reason: reason, Since: since, Fence: r.Fence, Held: !r.Free(), Pending: r.Prepared != "", Lease: r.Lease, Below: len(r.Below), Behind: place > 0,
+		Verdict: map[lockrow.Verdict]string{
+			lockrow.Admits: "admits", lockrow.Raise: "raise", lockrow.Mine: "mine", lockrow.Await: "await", lockrow.Bury: "bury", lockrow.Recover: "settle", lockrow.Pass: "pass", lockrow.Witnesses: "witnesses",
+		}[j.Verdict],
 		Take: func(token fencing.Token) *types.Update {
-			vs := unitValues(unit, token, now, now).with(values{":owner": str("me"), ":lease": str("1000"), ":rvn": str("first")})
-			return t.acquire(w, vs)
+			vs := lockrow.UnitValues(unit, token, now, now, now).With(lockrow.Values{":owner": lockrow.Text("me"), ":lease": lockrow.Text("1000"), ":rvn": lockrow.Text("first")})
+			return t.Acquire(w, vs)
 		},
-		Bury: t.update(key, buryIf, free, unitValues(unit, token, now, now).with(values{":rvn": str(r.rvn)})),
+		Bury: t.Update(key, lockrow.BuryIf, lockrow.Free, lockrow.UnitValues(unit, token, now, now, now).With(lockrow.Values{":rvn": lockrow.Text(r.RVN)})),
 	}
 }

@@ -165,7 +165,7 @@ func TestABurnLeavesAForeignRowAlone(t *testing.T) {
 		burns := 0
 		o := b.owner("o", func(c faults.Call) faults.Fault {
 			in, ok := c.Input.(*dynamodb.UpdateItemInput)
-			if ok && *in.UpdateExpression == "SET #fence = :token, #expiresAt = :expires" {
+			if ok && *in.UpdateExpression == "SET #fence = :token, #expiresAt = :outlives" {
 				burns++
 				b.putItem(foreign)
 			}

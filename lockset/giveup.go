@@ -12,7 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/oneline"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -31,11 +33,11 @@ func (a *acquisition) giveUp(ctx context.Context, cause error) error {
 	defer cancel()
 	var stopped, left sync.WaitGroup
 	stopped.Go(func() { _, _ = a.group.Stop() }) // a renewal may be under way
-	a.c.turns.leave(a.claim)
-	defer a.c.turns.drop(a.claim)
+	a.c.lineup.Leave(a.claim)
+	defer a.c.lineup.Drop(a.claim)
 	landed, errs := a.burnAll(ctx, cause)
-	held := max(a.secured, landed)
-	a.expectPlaces()
+	held := max(a.ledger.secured, landed)
+	a.places.expect(a.ledger.joined())
 	var leaveErr error
 	left.Go(func() { leaveErr = a.leaveSoon(ctx) })
 	if time.Since(a.start) >= a.c.cfg.Lease {
@@ -50,7 +52,7 @@ func (a *acquisition) giveUp(ctx context.Context, cause error) error {
 	if len(kept) > 0 {
 		errs = append(errs, releaseErr)
 	}
-	a.c.cfg.Logger.Debug("holdall: gave up", "unit", a.unit.nonce, "cause", cause)
+	a.c.cfg.Logger.DebugContext(ctx, "holdall: gave up", "unit", a.unit.nonce, "cause", cause)
 	return oneline.Join(append([]error{cause}, errs...)...)
 }
 
@@ -60,23 +62,23 @@ const burnsAtOnce = 8
 // burnAll burns the tokens of what may land yet. It returns how many steps have
 // landed, as far as rows show it, and what could not be burned.
 func (a *acquisition) burnAll(ctx context.Context, cause error) (landed int, errs []error) {
-	tried := a.toBurn()
+	tried := a.ledger.toBurn()
 	burned := make([]burning, len(tried))
 	rows := map[ordering.Key][]*burning{}
 	var group errgroup.Group
 	group.SetLimit(burnsAtOnce)
 	for i := range tried {
 		b := &burned[i]
-		*b = burning{tried: tried[i], id: a.unit.id("x"), row: row{key: tried[i].at, exists: true}}
-		if seen, ok := a.shown[b.row.key]; ok {
+		*b = burning{tried: tried[i], id: a.unit.id("x"), row: lockrow.Row{Key: tried[i].at, Exists: true}}
+		if seen, ok := a.places.last(b.row.Key); ok {
 			b.row = seen
 		}
-		rows[b.row.key] = append(rows[b.row.key], b)
+		rows[b.row.Key] = append(rows[b.row.Key], b)
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(rows), ordering.Compare) {
 		group.Go(func() error {
 			for _, b := range rows[key] { // those of one row in the order in which they were tried
-				if !errors.As(cause, new(*RowError)) || !a.anothers(ctx, b.id, key) {
+				if !errors.As(cause, new(*lockrow.RowError)) || !a.foreign(ctx, b.id, key) {
 					b.err = a.burn(ctx, b)
 				}
 			}
@@ -86,66 +88,56 @@ func (a *acquisition) burnAll(ctx context.Context, cause error) (landed int, err
 	_ = group.Wait()
 	for _, b := range burned {
 		if b.shown {
-			a.placed(b.row)
+			a.places.saw(b.row)
 		}
 		if b.landed != nil {
 			landed = max(landed, b.landed.first+len(b.landed.steps))
 		}
 		if b.err != nil && !errors.As(cause, new(*TableError)) {
-			errs = append(errs, fmt.Errorf("burn token %v on key %q: %w", b.tried.token, string(b.row.key), b.err))
+			errs = append(errs, fmt.Errorf("burn token %v on key %q: %w", b.tried.token, string(b.row.Key), b.err))
 		}
 	}
 	return landed, errs
-}
-
-// expectPlaces has the unit leave every queue that it ever asked to join: what was
-// under way may have landed after the last look, and only by now cannot any more.
-func (a *acquisition) expectPlaces() {
-	for _, tried := range a.attempts {
-		if _, known := a.places[tried.at]; !known && len(tried.steps) == 0 && !tried.dead {
-			a.places[tried.at] = row{key: tried.at, queue: []string{a.unit.nonce}}
-		}
-	}
 }
 
 // leftBehind returns how many steps after the first held ones may have to be
 // released. What landed unheard a lease ago, a copy of a refused attempt even,
 // may have been buried in part since: its first row says nothing of the whole.
 func (a *acquisition) leftBehind(ctx context.Context, held int) (steps int) {
-	most := max(a.reach-held, 0)
-	ws := wants(a.unit.nonce, a.plan[held:held+most], 0)
-	for chunk := range slices.Chunk(ws, maxActions) {
+	most := max(a.ledger.reach-held, 0)
+	ws := lockrow.Wants(a.unit.nonce, a.plan[held:held+most], 0)
+	for chunk := range slices.Chunk(ws, requests.MaxActions) {
 		keys := make([]ordering.Key, len(chunk))
 		for i, w := range chunk {
-			keys[i] = w.key
+			keys[i] = w.Key
 		}
 		rows, err := a.c.snapshot(ctx, a.unit.id("g"), keys)
 		if err != nil {
 			return most // there is no telling: release what may be ours
 		}
 		for i, w := range chunk {
-			if w.heldIn(rows[i]) {
-				steps = w.step + 1
+			if w.HeldIn(rows[i]) {
+				steps = w.Step + 1
 			}
 		}
 	}
 	return steps
 }
 
-// anothers reports whether a row is none that holdall wrote, and so not to be touched.
+// foreign reports whether a row is none that holdall wrote, and so not to be touched.
 // A late copy of what it refused finds it as it is.
-func (a *acquisition) anothers(ctx context.Context, id string, key ordering.Key) bool {
+func (a *acquisition) foreign(ctx context.Context, id string, key ordering.Key) bool {
 	_, err := a.c.snapshot(ctx, id, []ordering.Key{key})
-	return errors.As(err, new(*RowError))
+	return errors.As(err, new(*lockrow.RowError))
 }
 
 // burning is a token that is made unusable on a row.
 type burning struct {
 	tried  attempt
-	id     string   // of its requests
-	row    row      // as far as it is known
-	shown  bool     // by a refusal
-	landed *attempt // that the row shows, if it shows one
+	id     string      // of its requests
+	row    lockrow.Row // as far as it is known
+	shown  bool        // by a refusal
+	landed *attempt    // that the row shows, if it shows one
 	err    error
 }
 
@@ -157,35 +149,35 @@ func (a *acquisition) burn(ctx context.Context, b *burning) error {
 	vs := a.c.values(a.unit, b.tried.token)
 	for {
 		condition, update := burnOf(b.row, a.unit.nonce)
-		_, err := a.c.write(ctx, b.id, []*types.Update{a.c.table.update(b.row.key, condition, update, vs)})
+		_, err := a.c.write(ctx, b.id, []*types.Update{a.c.table.Update(b.row.Key, condition, update, vs)})
 		var refused *refusal
 		if !errors.As(err, &refused) {
 			return err
 		}
-		r, _, err := a.c.observe(b.row.key, refused.items[0])
-		if errors.As(err, new(*RowError)) {
+		r, _, err := a.c.observe(b.row.Key, refused.items[0])
+		if errors.As(err, new(*lockrow.RowError)) {
 			return nil // not ours to touch
 		}
 		b.row, b.shown = r, true
-		if won, ok := a.attempted(r.rvn); ok && r.unit == a.unit.nonce {
+		if won, ok := a.ledger.wrote(r.RVN); ok && r.Unit == a.unit.nonce {
 			b.landed = &won // another attempt than this may have landed, with a lower token
 		}
-		if r.fence >= b.tried.token {
+		if r.Fence >= b.tried.token {
 			return nil
 		}
 	}
 }
 
 // burnOf is the write that burns a token on a row that was seen so.
-func burnOf(r row, unit string) (condition, update string) {
+func burnOf(r lockrow.Row, unit string) (condition, update string) {
 	switch {
-	case !r.exists:
-		return burnAbsentIf, burnAbsent
-	case r.unit == unit:
-		return restampKeyIf, stamp
-	case r.pending != "" || len(r.below) > 0:
-		return burnLastingIf, burnLasting
+	case !r.Exists:
+		return lockrow.BurnAbsentIf, lockrow.BurnAbsent
+	case r.Unit == unit:
+		return lockrow.RestampKeyIf, lockrow.Stamp
+	case r.Prepared != "" || len(r.Below) > 0:
+		return lockrow.BurnLastingIf, lockrow.BurnLasting
 	default:
-		return burnIf, stamp
+		return lockrow.BurnIf, lockrow.Stamp
 	}
 }

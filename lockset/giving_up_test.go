@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -115,7 +116,7 @@ func TestALostSetDoesNotEnd(t *testing.T) {
 		time.Sleep(lease/3 + 4*rtt)
 		synctest.Wait()
 		require.Len(t, lost, 1)
-		require.ErrorIs(t, lost[set.Unit()], lockset.ErrLost)
+		require.ErrorIs(t, lost[set.Nonce()], lockset.ErrLost)
 		ending, err := set.End(t.Context())
 		require.Nil(t, ending)
 		var loss *lockset.LostError
@@ -132,8 +133,8 @@ func TestALostSetDoesNotEnd(t *testing.T) {
 func TestResolvingASetWithoutItsIntent(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit time.Duration
-		fate  lockset.Fate
-	}{"to its end": {lease, lockset.FateNever}, "its context ends in the pause": {4*rtt + rtt/2, lockset.FateHeld}} {
+		fate  lockrow.Fate
+	}{"to its end": {lease, lockrow.FateNever}, "its context ends in the pause": {4*rtt + rtt/2, lockrow.FateHeld}} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				o := b.owner("o", nil)
@@ -146,7 +147,7 @@ func TestResolvingASetWithoutItsIntent(t *testing.T) {
 				began := time.Now()
 				fate, err := ending.Resolve(ctx)
 				require.Equal(t, c.fate, fate)
-				if fate == lockset.FateHeld {
+				if fate == lockrow.FateHeld {
 					require.ErrorIs(t, err, context.DeadlineExceeded)
 					require.Equal(t, c.limit, time.Since(began))
 					require.Equal(t, map[string]int{"TransactWriteItems": 2, "TransactGetItems": 1, "UpdateItem": 1}, o.requests(), "nothing in the pause")
@@ -169,7 +170,7 @@ func TestResolvingASetThatWasCommitted(t *testing.T) {
 		require.NoError(t, b.transact(ending.Actions()...))
 		fate, err := ending.Resolve(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, lockset.FateCommitted, fate)
+		require.Equal(t, lockrow.FateCommitted, fate)
 		require.Equal(t, 1, released)
 		b.allFree()
 	})
@@ -189,7 +190,7 @@ func TestResolvingASetThatCannotBeRead(t *testing.T) {
 		b.free(b.seize("a", b.owner("thief", nil)))
 		fate, err := ending.Resolve(t.Context())
 		require.ErrorAs(t, err, new(*lockset.TableError))
-		require.Equal(t, lockset.FateUnknown, fate)
+		require.Equal(t, lockrow.FateUnknown, fate)
 		require.Contains(t, b.row("b"), "unit")
 	})
 }
@@ -335,11 +336,11 @@ func TestTheEndOfAnAcquisitionIsTraced(t *testing.T) {
 		})
 		set := b.take(o, "a", "c/1")
 		require.Empty(t, gaveUp)
-		require.Equal(t, []lockset.AcquiredInfo{{Unit: set.Unit(), Token: set.Token(), Keys: 2, Rows: 3, Took: rtt}}, acquired)
+		require.Equal(t, []lockset.AcquiredInfo{{Unit: set.Nonce(), Token: set.Token(), Keys: 2, Rows: 3, Took: rtt}}, acquired)
 		_, err := o.TryAcquire(t.Context(), []ordering.Key{"a"})
 		require.Error(t, err)
 		require.Len(t, gaveUp, 1)
-		require.NotContains(t, gaveUp, set.Unit())
+		require.NotContains(t, gaveUp, set.Nonce())
 		for _, told := range gaveUp {
 			require.Equal(t, err, told)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -33,10 +34,10 @@ func TestTheOneRowThatTells(t *testing.T) {
 		ended  func(*bed, *lockset.Ending)
 		tells  bool
 		others bool
-		fate   lockset.Fate
+		fate   lockrow.Fate
 	}{
-		"of a commit":          {func(b *bed, e *lockset.Ending) { require.NoError(b.t, b.transact(e.Actions()...)) }, true, true, lockset.FateCommitted},
-		"of none, and no more": {func(b *bed, e *lockset.Ending) { require.NoError(b.t, b.transact(e.Actions()...)) }, false, true, lockset.FateUnknown},
+		"of a commit":          {func(b *bed, e *lockset.Ending) { require.NoError(b.t, b.transact(e.Actions()...)) }, true, true, lockrow.FateCommitted},
+		"of none, and no more": {func(b *bed, e *lockset.Ending) { require.NoError(b.t, b.transact(e.Actions()...)) }, false, true, lockrow.FateUnknown},
 	} {
 		for _, teller := range four {
 			for _, most := range []int{1, 2, 3} {
@@ -84,7 +85,7 @@ func TestAHalfThatCannotBeRead(t *testing.T) {
 				}
 				fate, err := ending.Resolve(t.Context())
 				require.ErrorAs(t, err, new(*lockset.TableError))
-				require.Equal(t, lockset.FateUnknown, fate)
+				require.Equal(t, lockrow.FateUnknown, fate)
 			})
 		})
 	}
@@ -158,7 +159,7 @@ func TestTheHandOfARow(t *testing.T) {
 		is("never held", false)
 		set := b.take(o, "a")
 		is("held", false)
-		p, err := set.Pend(t.Context(), unitTable, func(int) {})
+		p, err := set.Prepare(t.Context(), unitTable, func(int) {})
 		require.NoError(t, err)
 		marked, hand := look()
 		require.True(t, marked)
@@ -182,15 +183,15 @@ func TestTheHandOfARow(t *testing.T) {
 // renewal is under way any more, and none follows.
 func TestAMarkedSetIsQuietBeforeItIsReleased(t *testing.T) {
 	for name, c := range map[string]struct {
-		end  func(*bed, *lockset.Pending)
+		end  func(*bed, *lockset.Prepared)
 		told int
 	}{
-		"all of it was freed": {func(b *bed, p *lockset.Pending) {
+		"all of it was freed": {func(b *bed, p *lockset.Prepared) {
 			require.NoError(b.t, b.frees(p, p.Plan()...))
 			p.Done(true)
 		}, 1},
-		"the rest is left to others": {func(_ *bed, p *lockset.Pending) { p.Done(false) }, 0},
-		"it is released":             {func(b *bed, p *lockset.Pending) { require.NoError(b.t, p.Release(b.t.Context())) }, 1},
+		"the rest is left to others": {func(_ *bed, p *lockset.Prepared) { p.Done(false) }, 0},
+		"it is released":             {func(b *bed, p *lockset.Prepared) { require.NoError(b.t, p.Release(b.t.Context())) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {

@@ -55,14 +55,14 @@ func TestUnitsOfAProcessAreServedFirstComeFirstServed(t *testing.T) {
 				require.Len(t, o.requests(), 1, "the holder's: who waits asks the table for nothing")
 				b.free(holder)
 				var want []string
-				last, freed := holder.Unit(), time.Now()
+				last, freed := holder.Nonce(), time.Now()
 				for _, p := range patrons {
 					set := p.got()
 					require.Equal(t, freed.Add(rtt), p.at, "as soon as it was free, and in its turn")
 					b.free(set)
 					freed = time.Now()
-					want = append(want, last, set.Unit())
-					last = set.Unit()
+					want = append(want, last, set.Nonce())
+					last = set.Nonce()
 				}
 				require.Equal(t, want, handed)
 				sent := o.requests()
@@ -261,7 +261,7 @@ func TestTheNextInLineWaitsInTheTable(t *testing.T) {
 		b.free(holder)
 		other.leave()
 		set := second.got()
-		require.Equal(t, places[1], set.Unit())
+		require.Equal(t, places[1], set.Nonce())
 		b.free(set)
 		b.allFree()
 	})

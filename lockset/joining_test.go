@@ -431,3 +431,26 @@ func TestAJoiningThatLandsBeforeItsBurn(t *testing.T) {
 		}
 	}
 }
+
+// A join that is refused because others have had the row since shows that it is free: the
+// unit takes it with a higher token, and does not look again before.
+func TestARefusedJoinThatShowsAFreeRow(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		holder := b.take(b.owner("holder", nil), "a")
+		next := b.ahead("next", time.Second)
+		joined := 0
+		o := b.owner("o", func(c faults.Call) faults.Fault {
+			if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && strings.Contains(*in.UpdateExpression, "list_append") {
+				if joined++; joined == 1 {
+					b.free(holder)
+					b.free(b.take(next, "a"))
+				}
+			}
+			return faults.Pass()
+		})
+		b.free(b.take(o, "a"))
+		require.Equal(t, 1, joined)
+		require.Zero(t, o.sent["GetItem"], "%v", o.sent)
+		b.allFree()
+	})
+}

@@ -4,37 +4,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/lineup"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/ordering"
 )
 
 // A row's queue says whose turn it is: who is blocked joins at its end, nobody
 // takes the row past its head, and the head leaves it in the write that takes the
-// row. Units of one process line up in memory first (turns.go).
+// row. Units of one process line up in memory first (internal/lineup).
 
 // standInLine waits until the unit has the step that others of this process have
 // or wanted first. It may have got it since it stood in line: then nobody is in its way,
 // whatever has ended meanwhile.
 func (a *acquisition) standInLine(ctx context.Context) error {
-	if before := a.c.turns.whoIsAhead(a.claim); before.key != "" {
-		a.traceBlocked(before.blocked(a.c.cfg.Owner))
+	if before := a.c.lineup.WhoBlocks(a.claim); before.Key != "" {
+		a.traceBlocked(ctx, a.blockedInLine(before))
 		if err := a.untilReady(ctx); err != nil {
-			if now := a.c.turns.whoIsAhead(a.claim); now.key != "" {
+			if now := a.c.lineup.WhoBlocks(a.claim); now.Key != "" {
 				return a.refusedInLine(now, err)
 			}
 		}
 	}
 	switch {
-	case a.secured == 0: // others have had their tokens meanwhile
-		a.token = max(a.token, a.claim.token)
-	case a.claim.fence >= a.token: // and left one where this unit is next: it must be re-stamped anyway
+	case a.ledger.secured == 0: // others have had their tokens meanwhile
+		a.token = max(a.token, a.claim.Token)
+	case a.claim.Fence >= a.token: // and left one where this unit is next: it must be re-stamped anyway
 		a.raise()
 	}
 	return nil
@@ -52,7 +53,7 @@ func (a *acquisition) untilReady(ctx context.Context) error {
 		end = timer.C
 	}
 	select {
-	case <-a.claim.ready:
+	case <-a.claim.Ready:
 		return nil
 	case <-end:
 		return ErrWaited
@@ -61,28 +62,38 @@ func (a *acquisition) untilReady(ctx context.Context) error {
 	}
 }
 
+// blockedInLine describes who of this process is in the unit's way. Who is only first in
+// line holds nothing.
+func (a *acquisition) blockedInLine(by lineup.Blocker) BlockedInfo {
+	info := BlockedInfo{Key: by.Key, Queue: by.Queued}
+	if by.Has {
+		info.Holder, info.Owner = by.Unit, a.c.cfg.Owner
+	}
+	return info
+}
+
 // refusedInLine says who of this process was in the unit's way when it waited no longer.
-func (a *acquisition) refusedInLine(by ahead, err error) error {
+func (a *acquisition) refusedInLine(by lineup.Blocker, err error) error {
 	if a.group.Context().Err() != nil {
 		return context.Cause(a.group.Context())
 	}
-	refusal := &HeldError{Key: by.key, Unit: by.unit, Queue: by.queued, Err: err}
-	if by.has {
+	refusal := &HeldError{Key: by.Key, Unit: by.Unit, Queue: by.Queued, Err: err}
+	if by.Has {
 		refusal.Owner = a.c.cfg.Owner
 	}
 	return refusal
 }
 
-// myTurn waits until nobody of this process is in the way of the unit's next
+// waitInLine waits until nobody of this process is in the way of the unit's next
 // step, and returns it, with as many of those that follow as nobody is in the way
 // of either, up to so many rows.
-func (a *acquisition) myTurn(ctx context.Context, rows int) (ordering.Plan, error) {
-	chunk, _ := a.plan[a.secured:].Cut(rows)
-	steps := make([][]want, len(chunk))
+func (a *acquisition) waitInLine(ctx context.Context, rows int) (ordering.Plan, error) {
+	chunk, _ := a.plan[a.ledger.secured:].Cut(rows)
+	steps := make([][]lockrow.Want, len(chunk))
 	for i := range chunk {
-		steps[i] = a.wants(a.secured + i)
+		steps[i] = a.wants(a.ledger.secured + i)
 	}
-	n := a.c.turns.reserve(a.claim, steps)
+	n := a.c.lineup.Reserve(a.claim, steps)
 	if n == 0 {
 		began := time.Now()
 		err := a.standInLine(ctx)
@@ -90,19 +101,9 @@ func (a *acquisition) myTurn(ctx context.Context, rows int) (ordering.Plan, erro
 		if err != nil {
 			return nil, err
 		}
-		n = a.claim.got
+		n = a.claim.Got
 	}
 	return chunk[:n], nil
-}
-
-// placed notes where a row, just seen, has the unit in its queue.
-func (a *acquisition) placed(r row) {
-	a.shown[r.key] = r
-	if r.queues(a.unit.nonce) {
-		a.places[r.key] = r
-	} else {
-		delete(a.places, r.key)
-	}
 }
 
 // headroomPart is the part of the lease by which the token of a join may be ahead:
@@ -115,40 +116,40 @@ const headroomPart = 20
 // A join that was outrun by the fences of newcomers is sent once more with a token
 // that they do not reach meanwhile. It writes no fence, so nobody else is ahead by that
 // unless the join must be burned.
-func (a *acquisition) join(ctx context.Context, at observed) (observed, error) {
-	r := at.row
+func (a *acquisition) join(ctx context.Context, at lockrow.Observed) (lockrow.Observed, error) {
+	r := at.Row
 	switch {
-	case r.fence >= a.token:
+	case r.Fence >= a.token:
 		a.raise()
-	case a.secured == 0: // others have taken the row since it was seen
+	case a.ledger.secured == 0: // others have taken the row since it was seen
 		a.token = a.c.clock.Next()
 	}
-	tried := attempt{token: a.token, first: a.secured, at: r.key}
+	tried := attempt{token: a.token, first: a.ledger.secured, at: r.Key}
 	if a.outrun {
 		tried.token = min(a.token+fencing.Token((a.c.cfg.Lease/headroomPart).Microseconds()), fencing.MaxToken)
 	}
 	vs := a.c.values(a.unit, tried.token)
-	sent, err := a.c.write(ctx, a.unit.id("q"), []*types.Update{a.c.table.join(at.want, vs)})
+	sent, err := a.c.write(ctx, a.unit.id("q"), []*types.Update{a.c.table.Join(at.Want, vs)})
 	tried.doubts = sent.Unanswered > 0
-	a.attempts = append(a.attempts, tried)
+	a.ledger.tried(tried)
 	var refused *refusal
 	if errors.As(err, &refused) {
-		now, since, err := a.c.observe(r.key, refused.items[0])
+		now, since, err := a.c.observe(r.Key, refused.items[0])
 		if err == nil {
-			a.placed(now)
-			a.outrun = a.outrun || now.fence >= tried.token
+			a.places.saw(now)
+			a.outrun = a.outrun || now.Fence >= tried.token
 		}
-		at.row, at.since = now, since
+		at.Row, at.Since = now, since
 		return at, err
 	}
 	if err != nil {
 		return at, err
 	}
-	place := len(r.queue)
-	at.row.queue = append(slices.Clone(r.queue), a.unit.nonce)
-	a.placed(at.row)
+	place := len(r.Queue)
+	at.Row.Queue = append(slices.Clone(r.Queue), a.unit.nonce)
+	a.places.saw(at.Row)
 	if hook := a.c.cfg.Trace.Joined; hook != nil {
-		hook(r.key, a.unit.nonce, place)
+		hook(r.Key, a.unit.nonce, place)
 	}
 	return at, nil
 }
@@ -156,29 +157,29 @@ func (a *acquisition) join(ctx context.Context, at observed) (observed, error) {
 // leaveQueues gives up the unit's places but the one in the queue of this row.
 func (a *acquisition) leaveQueues(ctx context.Context, but ordering.Key) error {
 	var errs []error
-	if _, stays := a.places[but]; len(a.places) > 0 && !stays {
-		a.moves++
+	has := a.places.all()
+	if len(has) > 0 && !a.places.has(but) {
+		a.places.moves++
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(a.places), ordering.Compare) {
-		if key == but {
+	for _, r := range has {
+		if r.Key == but {
 			continue
 		}
-		if err := a.leaveQueue(ctx, a.places[key]); err != nil {
-			errs = append(errs, fmt.Errorf("leave the queue of key %q: %w", string(key), err))
+		if err := a.leaveQueue(ctx, r); err != nil {
+			errs = append(errs, fmt.Errorf("leave the queue of key %q: %w", string(r.Key), err))
 		}
 	}
 	return oneline.Join(errs...)
 }
 
 // leaveQueue gives up a place. Others before it may have left meanwhile.
-func (a *acquisition) leaveQueue(ctx context.Context, r row) error {
+func (a *acquisition) leaveQueue(ctx context.Context, r lockrow.Row) error {
 	for {
 		now, err := a.c.leaveQueue(ctx, a.unit, a.unit.id("l"), r)
 		if err != nil {
 			return err
 		}
-		if !now.queues(a.unit.nonce) {
-			delete(a.places, r.key)
+		if a.places.saw(now); !now.Queues(a.unit.nonce) {
 			return nil
 		}
 		r = now
@@ -197,49 +198,50 @@ func (a *acquisition) leaveSoon(ctx context.Context) error {
 		return a.leaveQueues(ctx, "")
 	}
 	var errs []error
-	for _, key := range slices.SortedFunc(maps.Keys(a.places), ordering.Compare) {
-		id, r := a.unit.id("l"), a.places[key]
+	for _, r := range a.places.all() {
+		key, id := r.Key, a.unit.id("l")
 		var err error
-		for n := 0; n < leavingTries && err == nil && r.queues(a.unit.nonce); n++ {
+		for n := 0; n < leavingTries && err == nil && r.Queues(a.unit.nonce); n++ {
 			r, err = a.c.leaveQueue(ctx, a.unit, id, r)
 		}
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("leave the queue of key %q: %w", string(key), err))
-		case r.queues(a.unit.nonce):
+		case r.Queues(a.unit.nonce):
 			go a.c.leaveLater(context.WithoutCancel(ctx), a.unit, id, r)
 		}
 	}
 	return oneline.Join(errs...)
 }
 
-func (c *Client) leaveLater(ctx context.Context, u *unit, id string, r row) {
+func (c *Client) leaveLater(ctx context.Context, u *unit, id string, r lockrow.Row) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Lease)
 	defer cancel()
 	var err error
-	for err == nil && r.queues(u.nonce) {
+	for err == nil && r.Queues(u.nonce) {
 		r, err = c.leaveQueue(ctx, u, id, r)
 	}
 	if err != nil {
-		c.cfg.Logger.Warn("holdall: a place in a queue was not given up", "key", string(r.key), "unit", u.nonce, "err", err)
+		c.cfg.Logger.WarnContext(ctx, "holdall: a place in a queue was not given up", "key", string(r.Key), "unit", u.nonce, "err", err)
 	}
 }
 
 // leaveQueue gives up the place that a row was seen to have for a unit, and returns the
 // row as it is by now: with the unit still in it if that was another place.
-func (c *Client) leaveQueue(ctx context.Context, u *unit, id string, r row) (row, error) {
-	place, queued := r.place(u.nonce)
+func (c *Client) leaveQueue(ctx context.Context, u *unit, id string, r lockrow.Row) (lockrow.Row, error) {
+	place, queued := r.Place(u.nonce)
 	if !queued {
 		return r, nil
 	}
-	_, err := c.write(ctx, id, []*types.Update{c.table.stepOut(r.key, place, c.values(u, 0))})
+	_, err := c.write(ctx, id, []*types.Update{c.table.StepOut(r.Key, place, c.values(u, 0))})
 	var refused *refusal
 	switch {
 	case err == nil:
-		return row{key: r.key}, nil
+		r.Queue = slices.Delete(slices.Clone(r.Queue), place, place+1)
+		return r, nil
 	case errors.As(err, &refused):
-		now, _, err := c.observe(r.key, refused.items[0])
-		now.key = r.key
+		now, _, err := c.observe(r.Key, refused.items[0])
+		now.Key = r.Key
 		return now, err
 	}
 	return r, err
@@ -247,35 +249,35 @@ func (c *Client) leaveQueue(ctx context.Context, u *unit, id string, r row) (row
 
 // drop takes the place of a head that leaves a row untaken for too long. It
 // reports whether it did.
-func (a *acquisition) drop(ctx context.Context, r row) bool {
-	head := r.queue[0]
-	vs := a.c.values(a.unit, a.token).with(values{":head": str(head), ":seen": num(int64(r.fence))})
-	_, err := a.c.write(ctx, a.unit.id("d"), []*types.Update{a.c.table.update(r.key, dropIf, drop, vs)})
+func (a *acquisition) drop(ctx context.Context, r lockrow.Row) bool {
+	head := r.Queue[0]
+	vs := a.c.values(a.unit, a.token).With(lockrow.Values{":head": lockrow.Text(head), ":seen": lockrow.Number(int64(r.Fence))})
+	_, err := a.c.write(ctx, a.unit.id("d"), []*types.Update{a.c.table.Update(r.Key, lockrow.DropIf, lockrow.Drop, vs)})
 	if err != nil {
 		return false // it took the row after all, or another dropped it: look again
 	}
-	a.c.cfg.Logger.Warn("holdall: dropped the head of a queue", "key", string(r.key), "unit", head)
+	a.c.cfg.Logger.WarnContext(ctx, "holdall: dropped the head of a queue", "key", string(r.Key), "unit", head)
 	if hook := a.c.cfg.Trace.Dropped; hook != nil {
-		hook(r.key, head)
+		hook(r.Key, head)
 	}
 	return true
 }
 
 // blockedAt describes who is in the unit's way at a row, in the table and in this process.
-func (a *acquisition) blockedAt(at observed) BlockedInfo {
-	return BlockedInfo{Key: at.key, Holder: at.row.unit, Owner: at.row.owner, Queue: len(at.row.queue) + a.c.turns.queued(at.key)}
+func (a *acquisition) blockedAt(at lockrow.Observed) BlockedInfo {
+	return BlockedInfo{Key: at.Key, Holder: at.Row.Unit, Owner: at.Row.Owner, Queue: len(at.Row.Queue) + a.c.lineup.Queued(at.Key)}
 }
 
-func (a *acquisition) traceBlocked(i BlockedInfo) {
+func (a *acquisition) traceBlocked(ctx context.Context, i BlockedInfo) {
 	i.Unit = a.unit.nonce
-	a.c.cfg.Logger.Debug("holdall: waiting", "key", string(i.Key), "unit", i.Unit, "holder", i.Holder)
+	a.c.cfg.Logger.DebugContext(ctx, "holdall: waiting", "key", string(i.Key), "unit", i.Unit, "holder", i.Holder)
 	if hook := a.c.cfg.Trace.Blocked; hook != nil {
 		hook(i)
 	}
 }
 
-func (a *acquisition) traceHandOver(from handOver) {
-	if hook := a.c.cfg.Trace.HandedOver; hook != nil && from.unit != "" {
-		hook(from.key, from.unit, a.unit.nonce)
+func (a *acquisition) traceHandOver(from lineup.HandOver) {
+	if hook := a.c.cfg.Trace.HandedOver; hook != nil && from.Unit != "" {
+		hook(from.Key, from.Unit, a.unit.nonce)
 	}
 }

@@ -48,7 +48,7 @@ func TestARefusalNamesWhoHoldsTheKey(t *testing.T) {
 				set := b.take(b.owner("holder", nil), held)
 				told := b.tried(o, "c/1")
 				require.Equal(t, lockset.HeldError{
-					Key: held, Owner: "holder", Unit: set.Unit(), Age: told.Age, Err: lockset.ErrWaited,
+					Key: held, Owner: "holder", Unit: set.Nonce(), Age: told.Age, Err: lockset.ErrWaited,
 				}, *told)
 				require.Less(t, told.Age, 4*rtt, "this process has seen it just now")
 
@@ -72,7 +72,7 @@ func TestARefusalNamesAUnitOfTheSameProcess(t *testing.T) {
 		o := b.owner("o", nil)
 		set := b.take(o, "c")
 		o.requests()
-		want := lockset.HeldError{Key: "c", Owner: "o", Unit: set.Unit(), Err: lockset.ErrWaited}
+		want := lockset.HeldError{Key: "c", Owner: "o", Unit: set.Nonce(), Err: lockset.ErrWaited}
 		require.Equal(t, want, *b.tried(o, "c"))
 		require.Equal(t, want, *b.tried(o, "c/1", "d"))
 		first := b.ask(t.Context(), o, []ordering.Key{"c/1"})
@@ -83,10 +83,10 @@ func TestARefusalNamesAUnitOfTheSameProcess(t *testing.T) {
 
 		b.free(set)
 		fine := first.got()
-		want.Queue, want.Unit = 1, fine.Unit()
+		want.Queue, want.Unit = 1, fine.Nonce()
 		told := *b.tried(o, "c/2")
 		require.NotEmpty(t, told.Unit)
-		require.NotEqual(t, fine.Unit(), told.Unit, "they go together, but one who wants all of c is next")
+		require.NotEqual(t, fine.Nonce(), told.Unit, "they go together, but one who wants all of c is next")
 		told.Unit, want.Owner = want.Unit, ""
 		require.Equal(t, want, told)
 	})
@@ -131,7 +131,7 @@ func TestARefusalNamesWhoHoldsAKeyBelow(t *testing.T) {
 		set := b.take(b.owner("fine", nil), "c/1/x")
 		told := b.tried(b.owner("o", nil), "c")
 		require.Equal(t, lockset.HeldError{
-			Key: "c/1/x", Owner: "fine", Unit: set.Unit(), Age: told.Age, Err: lockset.ErrWaited,
+			Key: "c/1/x", Owner: "fine", Unit: set.Nonce(), Age: told.Age, Err: lockset.ErrWaited,
 		}, *told)
 		b.free(set)
 	})
@@ -150,7 +150,7 @@ func TestATraceOfABlockNamesTheHolderOrNobody(t *testing.T) {
 		b.free(holder)
 		b.tried(o, "c")
 		require.Equal(t, []lockset.BlockedInfo{
-			{Key: "c", Holder: holder.Unit(), Owner: "holder"},
+			{Key: "c", Holder: holder.Nonce(), Owner: "holder"},
 			{Key: "c", Queue: 1},
 		}, blocks)
 	})
@@ -188,7 +188,7 @@ func TestARecordWaitInALine(t *testing.T) {
 		stays := b.ask(t.Context(), o, []ordering.Key{"c/1"}, wait(lease/2))
 		var held *lockset.HeldError
 		require.ErrorAs(t, gone.failed(), &held)
-		require.Equal(t, lockset.HeldError{Key: "c", Owner: "o", Unit: holder.Unit(), Err: lockset.ErrWaited}, *held)
+		require.Equal(t, lockset.HeldError{Key: "c", Owner: "o", Unit: holder.Nonce(), Err: lockset.ErrWaited}, *held)
 		require.Equal(t, lease/5, gone.at.Sub(gone.asked))
 		require.Equal(t, 1, o.total(), "the holder's")
 		b.free(holder)
@@ -239,7 +239,7 @@ func TestAUnitWithoutARecordWaitWaitsAsLongAsItsContextLives(t *testing.T) {
 				require.Less(t, gone.at.Sub(ended), 8*rtt)
 				require.Equal(t, tired, held.Err)
 				require.NotErrorIs(t, gone.err, lockset.ErrWaited)
-				require.Equal(t, holder.Unit(), held.Unit)
+				require.Equal(t, holder.Nonce(), held.Unit)
 				b.free(holder)
 				stays.leave()
 				b.allFree()
@@ -330,7 +330,7 @@ func TestARefusalAtTheMomentOfAHandOver(t *testing.T) {
 			c.Trace.Blocked = func(lockset.BlockedInfo) { b.free(holder) }
 		})
 		holder = b.take(o, "a")
-		unit := holder.Unit()
+		unit := holder.Nonce()
 		set, err := o.TryAcquire(t.Context(), []ordering.Key{"a"})
 		if err == nil { // as good an answer
 			b.free(set)

@@ -7,13 +7,11 @@ import (
 	"slices"
 
 	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
-
-// maxActions is how many actions a transaction of DynamoDB has at most.
-const maxActions = requests.MaxActions
 
 // release frees steps in reverse, as many as fit into each transaction. It goes
 // on after a failure with what does not depend on it, and returns the steps
@@ -21,7 +19,7 @@ const maxActions = requests.MaxActions
 // ours any more is a *LostError among them, and not in left.
 func (c *Client) release(ctx context.Context, u *unit, steps ordering.Plan) (left ordering.Plan, err error) {
 	var errs []error
-	for most := maxActions; len(steps) > 0; {
+	for most := requests.MaxActions; len(steps) > 0; {
 		var chunk ordering.Plan
 		steps, chunk = lastChunk(steps, most)
 		chunk, waits := independent(chunk, left)
@@ -74,10 +72,10 @@ func independent(steps, held ordering.Plan) (now, waits ordering.Plan) {
 // are left out of the next try, but not the intents that a lost key left above
 // it. Lost keys are errors unless a try of our own may have freed them.
 func (c *Client) releaseChunk(ctx context.Context, u *unit, steps ordering.Plan) (lost []error, err error) {
-	ws := wants(u.nonce, steps, 0)
+	ws := lockrow.Wants(u.nonce, steps, 0)
 	unanswered := false
 	for len(ws) > 0 {
-		sent, err := c.write(ctx, u.id("r"), c.table.releases(ws, c.values(u, 0), isMine, free))
+		sent, err := c.write(ctx, u.id("r"), c.table.Releases(ws, c.values(u, 0), lockrow.IsMine, lockrow.Free))
 		if err == nil {
 			return lost, nil
 		}
@@ -86,11 +84,11 @@ func (c *Client) releaseChunk(ctx context.Context, u *unit, steps ordering.Plan)
 		if !errors.As(err, &refused) {
 			return lost, err
 		}
-		var gone []want
+		var gone []lockrow.Want
 		ws, gone = without(ws, refused)
 		for _, w := range gone {
-			if !w.intent && !unanswered {
-				lost = append(lost, &LostError{Key: w.key, Reason: fmt.Errorf("%w, when it was released", heartbeat.ErrNotOurs)})
+			if w.Mode == lockrow.Exclusive && !unanswered {
+				lost = append(lost, &LostError{Key: w.Key, Reason: fmt.Errorf("%w, when it was released", heartbeat.ErrNotOurs)})
 			}
 		}
 	}
@@ -98,7 +96,7 @@ func (c *Client) releaseChunk(ctx context.Context, u *unit, steps ordering.Plan)
 }
 
 // without splits off the rows that refused.
-func without(ws []want, refused *refusal) (rest, gone []want) {
+func without(ws []lockrow.Want, refused *refusal) (rest, gone []lockrow.Want) {
 	for i, w := range ws {
 		if _, no := refused.items[i]; no {
 			gone = append(gone, w)

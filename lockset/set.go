@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/internal/lineup"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
@@ -30,12 +31,12 @@ type Set struct {
 	token fencing.Token
 	plan  ordering.Plan
 	group *heartbeat.Group
-	claim *claim
+	claim *lineup.Claim
 
 	// turn holds what is not released yet, and is empty while something is done with
 	// it: waiting for it ends with a context, which waiting for a lock does not. Who
 	// has taken it puts it back, without I/O if it is another's to dispose of.
-	turn chan stake
+	stakes chan stake
 }
 
 // stake is what a set has left, and whose it is.
@@ -48,9 +49,9 @@ type stake struct {
 type way string
 
 const (
-	byItself  way = ""
-	byEnding  way = "its Ending must be resolved first, by Committed, Resolve or Return"
-	byPending way = "its Pending must be ended first, by Done or Release"
+	byItself   way = ""
+	byEnding   way = "its Ending must be resolved first, by Committed, Resolve or Return"
+	byPrepared way = "its Prepared must be ended first, by Done or Release"
 )
 
 // made stops a program that uses a Set of its own making.
@@ -69,8 +70,8 @@ func (s *Set) asked(ctx context.Context, call string) {
 }
 
 func newSet(a *acquisition) *Set {
-	s := &Set{c: a.c, unit: a.unit, token: a.token, plan: a.plan, group: a.group, claim: a.claim, turn: make(chan stake, 1)}
-	s.turn <- stake{left: a.plan}
+	s := &Set{c: a.c, unit: a.unit, token: a.token, plan: a.plan, group: a.group, claim: a.claim, stakes: make(chan stake, 1)}
+	s.stakes <- stake{left: a.plan}
 	context.AfterFunc(s.group.Context(), s.lost)
 	return s
 }
@@ -81,8 +82,8 @@ func (s *Set) lost() {
 	if cause == ErrReleased { //nolint:errorlint // the very cause that Stop sets
 		return
 	}
-	s.c.turns.drop(s.claim)
-	s.c.cfg.Logger.Warn("holdall: lost a lock set", "unit", s.unit.nonce, "cause", cause)
+	s.c.lineup.Drop(s.claim)
+	s.c.cfg.Logger.WarnContext(s.group.Context(), "holdall: lost a lock set", "unit", s.unit.nonce, "cause", cause)
 	if hook := s.c.cfg.Trace.Lost; hook != nil {
 		hook(s.unit.nonce, cause)
 	}
@@ -116,9 +117,9 @@ func (s *Set) Plan() ordering.Plan {
 	return slices.Clone(s.plan)
 }
 
-// Unit returns the unit's nonce, which the rows of its keys name.
-func (s *Set) Unit() string {
-	s.made("Unit")
+// Nonce returns the unit's nonce, which the rows of its keys name.
+func (s *Set) Nonce() string {
+	s.made("Nonce")
 	return s.unit.nonce
 }
 
@@ -144,7 +145,7 @@ func (s *Set) Deadline() time.Time {
 // is. What is never released is taken over by others after a lease.
 //
 // It waits for another release that is under way. While the set has an [Ending] or a
-// [Pending] that is not resolved, it ends the heartbeats and nothing else: the error
+// [Prepared] that is not resolved, it ends the heartbeats and nothing else: the error
 // matches [ErrUnresolved], at once.
 func (s *Set) Release(ctx context.Context) error {
 	s.asked(ctx, "Release")
@@ -154,17 +155,17 @@ func (s *Set) Release(ctx context.Context) error {
 		defer cancel()
 		ctx = detached
 	}
-	left, err := s.myTurn(ctx)
+	left, err := s.takeLeft(ctx)
 	if err != nil {
 		return err
 	}
 	if len(left) == 0 {
-		s.turn <- stake{}
+		s.stakes <- stake{}
 		return nil
 	}
 	defer func() { // whatever becomes of it, a panic of a hook too
-		s.turn <- stake{left: left}
-		s.c.turns.drop(s.claim) // what is left is the table's to judge
+		s.stakes <- stake{left: left}
+		s.c.lineup.Drop(s.claim) // what is left is the table's to judge
 	}()
 	left, err = s.c.release(ctx, s.unit, left)
 	if len(left) == 0 {
@@ -173,21 +174,21 @@ func (s *Set) Release(ctx context.Context) error {
 	return oneline.Join(lost, err)
 }
 
-// myTurn takes what is not released yet, waiting for a release under way. The error
-// matches [ErrUnresolved] if it is for an Ending or a Pending to let go of it.
-func (s *Set) myTurn(ctx context.Context) (ordering.Plan, error) {
+// takeLeft takes what is not released yet, waiting for a release under way. The error
+// matches [ErrUnresolved] if it is for an Ending or a Prepared to let go of it.
+func (s *Set) takeLeft(ctx context.Context) (ordering.Plan, error) {
 	var has stake
 	select { // whatever ctx says, if nobody is at it
-	case has = <-s.turn:
+	case has = <-s.stakes:
 	default:
 		select {
-		case has = <-s.turn:
+		case has = <-s.stakes:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
 	if has.way != byItself {
-		s.turn <- has
+		s.stakes <- has
 		return nil, fmt.Errorf("%w: %s", ErrUnresolved, has.way)
 	}
 	return has.left, nil
@@ -196,12 +197,12 @@ func (s *Set) myTurn(ctx context.Context) (ordering.Plan, error) {
 // takeWhole is myTurn for who needs the whole set: the error is a *[LostError] if
 // any of it was released.
 func (s *Set) takeWhole(ctx context.Context) (ordering.Plan, error) {
-	plan, err := s.myTurn(ctx)
+	plan, err := s.takeLeft(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if len(plan) != len(s.plan) {
-		s.turn <- stake{left: plan}
+		s.stakes <- stake{left: plan}
 		return nil, &LostError{Reason: ErrReleased}
 	}
 	return plan, nil
@@ -220,24 +221,21 @@ func (s *Set) traceReleased() {
 // watching.
 func (c *Client) renewer(u *unit) func(context.Context, []ordering.Key, int) []error {
 	statement := fmt.Sprintf(`UPDATE "%s" SET "%s"=? WHERE "%s"=? AND "%s"=? AND "%s"<=?`,
-		c.cfg.Table, attrRVN, c.cfg.HashKey, attrUnit, attrRVN)
+		c.cfg.Table, lockrow.AttrRVN, c.cfg.HashKey, lockrow.AttrUnit, lockrow.AttrRVN)
 	return func(ctx context.Context, keys []ordering.Key, n int) []error {
 		rvn := renewedRVN(u.nonce, n)
-		in := &dynamodb.BatchExecuteStatementInput{
-			Statements:             make([]types.BatchStatementRequest, len(keys)),
-			ReturnConsumedCapacity: c.caller.Capacity(),
-		}
+		statements := make([]types.BatchStatementRequest, len(keys))
 		for i, k := range keys {
-			in.Statements[i] = types.BatchStatementRequest{
+			statements[i] = types.BatchStatementRequest{
 				Statement:  aws.String(statement),
-				Parameters: []types.AttributeValue{str(rvn), str(string(k)), str(u.nonce), str(rvn)},
+				Parameters: []types.AttributeValue{lockrow.Text(rvn), lockrow.Text(string(k)), lockrow.Text(u.nonce), lockrow.Text(rvn)},
 			}
 		}
-		out, _, err := requests.Once(ctx, c.caller, "BatchExecuteStatement", 1, in, c.db.BatchExecuteStatement)
-		errs := renewed(keys, out, err)
+		answers, err := c.caller.ExecuteOnce(ctx, statements)
+		errs := renewed(keys, answers, err)
 		for i, err := range errs {
 			if err != nil {
-				c.cfg.Logger.Warn("holdall: a renewal failed", "key", string(keys[i]), "unit", u.nonce, "err", err)
+				c.cfg.Logger.WarnContext(ctx, "holdall: a renewal failed", "key", string(keys[i]), "unit", u.nonce, "err", err)
 				break // one of a batch says enough
 			}
 		}
@@ -250,17 +248,14 @@ func (c *Client) renewer(u *unit) func(context.Context, []ordering.Key, int) []e
 func renewedRVN(nonce string, n int) string { return fmt.Sprintf("%s.h%010d", nonce, n) }
 
 // renewed reads the answer to a renewal, key by key.
-func renewed(keys []ordering.Key, out *dynamodb.BatchExecuteStatementOutput, err error) []error {
+func renewed(keys []ordering.Key, answers []types.BatchStatementResponse, err error) []error {
 	errs := make([]error, len(keys))
-	if err == nil && len(out.Responses) != len(keys) {
-		err = fmt.Errorf("%d answers to %d statements", len(out.Responses), len(keys))
-	}
 	for i := range keys {
 		if err != nil {
 			errs[i] = err
 			continue
 		}
-		switch failed := out.Responses[i].Error; requests.KindOfStatement(failed) {
+		switch failed := answers[i].Error; requests.KindOfStatement(failed) {
 		case requests.Done:
 		case requests.Refused:
 			errs[i] = heartbeat.ErrNotOurs

@@ -60,7 +60,7 @@ func (j *judges) times() []time.Time {
 // settler is an owner that has the fate of the dead decided.
 func (b *bed) settler(name string, j *judges) *owner {
 	o := b.owner(name, nil)
-	o.SettleWith(unitTable, j.settle)
+	o.RecoverWith(unitTable, j.settle)
 	return o
 }
 
@@ -71,7 +71,7 @@ func TestAMarkedRowIsNobodysToBury(t *testing.T) {
 		start := time.Now()
 		for _, k := range []ordering.Key{"a", "c/x", "c"} {
 			held := b.refused(o, 5*lease, k)
-			require.Equal(t, set.Unit(), held.Unit)
+			require.Equal(t, set.Nonce(), held.Unit)
 		}
 		require.Empty(t, o.buried)
 		b.db.Expire(time.Now().Add(100 * 24 * time.Hour))
@@ -87,7 +87,7 @@ func TestAMarkedRowIsNobodysToBury(t *testing.T) {
 			taken <- err
 		}()
 		time.Sleep(lease)
-		p := b.owner("decides", nil).PendingOf(t.Context(), set.Unit(), set.Token(), set.Plan())
+		p := b.owner("decides", nil).PreparedOf(t.Context(), set.Nonce(), set.Token(), set.Plan())
 		require.NoError(t, p.Release(t.Context()))
 		require.NoError(t, <-taken)
 		require.Greater(t, time.Since(start), 15*lease)
@@ -115,7 +115,7 @@ func TestTheDeadAreSettledAfterALeaseAndFreedAtOnce(t *testing.T) {
 				require.NoError(t, err)
 				require.Less(t, time.Since(start), lease+lease/10)
 				require.GreaterOrEqual(t, j.times()[0].Sub(start), lease)
-				require.Equal(t, map[string]bool{dead.Unit(): true}, j.units)
+				require.Equal(t, map[string]bool{dead.Nonce(): true}, j.units)
 				require.NotEmpty(t, o.buried, "what was freed is told")
 				require.Subset(t, dead.Keys(), o.buried)
 				require.Greater(t, set.Token(), dead.Token())
@@ -202,14 +202,14 @@ func TestWhatWasCommittedIsDoneAndFree(t *testing.T) {
 		j := &judges{}
 		o := b.settler("o", j)
 		j.answer = func(ctx context.Context, unit string, _ int) (bool, error) {
-			p := o.PendingOf(ctx, unit, dead.Token(), dead.Plan())
+			p := o.PreparedOf(ctx, unit, dead.Token(), dead.Plan())
 			return false, b.frees(p, dead.Plan()...)
 		}
 		start := time.Now()
 		b.free(b.take(o, "a", "c"))
 		require.Less(t, time.Since(start), lease+lease/10)
 		require.Len(t, j.times(), 1)
-		require.Equal(t, &types.AttributeValueMemberS{Value: dead.Unit()}, b.row("c/x")["committedBy"])
+		require.Equal(t, &types.AttributeValueMemberS{Value: dead.Nonce()}, b.row("c/x")["committedBy"])
 		require.Empty(t, o.buried)
 		b.allFree()
 	})
@@ -230,7 +230,7 @@ func TestWhoCannotDecideSaysSo(t *testing.T) {
 				_, err := o.Acquire(ctx, []ordering.Key{wanted})
 				require.ErrorIs(t, err, broken)
 				require.True(t, b.isMarked("c/x"))
-				require.Equal(t, &types.AttributeValueMemberS{Value: dead.Unit()}, b.row("c/x")["unit"])
+				require.Equal(t, &types.AttributeValueMemberS{Value: dead.Nonce()}, b.row("c/x")["unit"])
 				for _, k := range []ordering.Key{"c", "c/x"} {
 					queue, ok := b.row(k)["queue"].(*types.AttributeValueMemberL)
 					require.False(t, ok && len(queue.Value) > 0, "the waiter has left")
@@ -253,14 +253,14 @@ func TestARowThatChangedHandsWhileItsUnitWasDecided(t *testing.T) {
 		var next *lockset.Set
 		j.answer = func(ctx context.Context, unit string, _ int) (bool, error) {
 			if next == nil {
-				require.NoError(t, o.PendingOf(ctx, unit, dead.Token(), dead.Plan()).Release(ctx))
+				require.NoError(t, o.PreparedOf(ctx, unit, dead.Token(), dead.Plan()).Release(ctx))
 				next = b.take(b.owner("next", nil), "a")
 			}
 			return true, nil
 		}
 		b.refused(o, 3*lease, "a")
 		require.NoError(t, context.Cause(next.Context()))
-		require.Equal(t, &types.AttributeValueMemberS{Value: next.Unit()}, b.row("a")["unit"])
+		require.Equal(t, &types.AttributeValueMemberS{Value: next.Nonce()}, b.row("a")["unit"])
 		require.Empty(t, o.buried)
 		b.free(next)
 	})
@@ -346,7 +346,7 @@ func TestARowThatIsFreeThoughItsUnitIsStuck(t *testing.T) {
 		j := &judges{}
 		o := b.settler("o", j)
 		j.answer = func(ctx context.Context, unit string, _ int) (bool, error) {
-			err := b.frees(o.PendingOf(ctx, unit, dead.Token(), dead.Plan()), dead.Plan()[:1]...)
+			err := b.frees(o.PreparedOf(ctx, unit, dead.Token(), dead.Plan()), dead.Plan()[:1]...)
 			return false, errors.Join(stuck, err)
 		}
 		for _, k := range dead.Keys() {
@@ -369,21 +369,21 @@ func TestSilence(t *testing.T) {
 		holder := b.owner("holder", nil)
 		set, _ := b.marked(holder, "a")
 		o := b.owner("o", nil)
-		has, left, err := o.Silence(t.Context(), "a", set.Unit())
+		has, left, err := o.Silence(t.Context(), "a", set.Nonce())
 		require.NoError(t, err)
 		require.True(t, has)
 		require.Equal(t, lease, left, "it was never seen before")
 		time.Sleep(lease)
-		_, left, err = o.Silence(t.Context(), "a", set.Unit())
+		_, left, err = o.Silence(t.Context(), "a", set.Nonce())
 		require.NoError(t, err)
 		require.Equal(t, lease, left, "it was renewed")
 		holder.net.Crash()
 		time.Sleep(lease / 2)
-		_, left, err = o.Silence(t.Context(), "a", set.Unit())
+		_, left, err = o.Silence(t.Context(), "a", set.Nonce())
 		require.NoError(t, err)
 		require.InDelta(t, lease/2, left, float64(lease/10))
 		time.Sleep(lease)
-		has, left, err = o.Silence(t.Context(), "a", set.Unit())
+		has, left, err = o.Silence(t.Context(), "a", set.Nonce())
 		require.NoError(t, err)
 		require.True(t, has)
 		require.Zero(t, left)
@@ -391,7 +391,7 @@ func TestSilence(t *testing.T) {
 		for _, of := range []struct {
 			key  ordering.Key
 			unit string
-		}{{"a", "another"}, {"b", set.Unit()}} {
+		}{{"a", "another"}, {"b", set.Nonce()}} {
 			has, _, err = o.Silence(t.Context(), of.key, of.unit)
 			require.NoError(t, err)
 			require.False(t, has)
@@ -407,7 +407,7 @@ func TestADeadUnitOfAnotherUnitTableIsLeftAlone(t *testing.T) {
 		_, _ = b.marked(dead, "a")
 		dead.net.Crash()
 		o := b.owner("o", nil)
-		o.SettleWith("others", func(context.Context, string) (bool, error) {
+		o.RecoverWith("others", func(context.Context, string) (bool, error) {
 			t.Error("it was decided")
 			return true, nil
 		})

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/requests"
 )
@@ -32,5 +33,5 @@ func CreateTable(ctx context.Context, db Tables, cfg Config) error {
 		BillingMode:          types.BillingModePayPerRequest,
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String(cfg.HashKey), AttributeType: types.ScalarAttributeTypeS}},
 		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String(cfg.HashKey), KeyType: types.KeyTypeHash}},
-	}, attrExpires)
+	}, lockrow.AttrExpires)
 }

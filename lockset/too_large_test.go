@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -50,7 +51,7 @@ func TestASetThatIsTooLargeAtOnce(t *testing.T) {
 		},
 		"marked and released": func(ctx context.Context, t *testing.T, b *bed, set *lockset.Set) {
 			var marked atomic.Int64
-			p, err := set.Pend(ctx, unitTable, func(steps int) { marked.Add(int64(steps)) })
+			p, err := set.Prepare(ctx, unitTable, func(steps int) { marked.Add(int64(steps)) })
 			require.NoError(t, err)
 			require.EqualValues(t, len(set.Keys()), marked.Load())
 			for _, k := range set.Keys() {
@@ -63,7 +64,7 @@ func TestASetThatIsTooLargeAtOnce(t *testing.T) {
 			require.NoError(t, err)
 			fate, err := e.Resolve(ctx)
 			require.NoError(t, err)
-			require.Equal(t, lockset.FateNever, fate)
+			require.Equal(t, lockrow.FateNever, fate)
 		},
 		"ended, with a commit that landed": func(ctx context.Context, t *testing.T, b *bed, set *lockset.Set) {
 			e, err := set.End(ctx)
@@ -71,7 +72,7 @@ func TestASetThatIsTooLargeAtOnce(t *testing.T) {
 			require.NoError(t, b.transact(e.Actions()...))
 			fate, err := e.Resolve(ctx)
 			require.NoError(t, err)
-			require.Equal(t, lockset.FateCommitted, fate)
+			require.Equal(t, lockrow.FateCommitted, fate)
 		},
 	}
 	for name, end := range ends {
@@ -118,7 +119,7 @@ func TestRowsThatAreFullOfIntents(t *testing.T) {
 		}
 		o := b.owner("o", nil, func(c *lockset.Config) { c.ChunkSize = 99 })
 		set := b.take(o, keys...)
-		p, err := set.Pend(t.Context(), unitTable, func(int) {})
+		p, err := set.Prepare(t.Context(), unitTable, func(int) {})
 		require.NoError(t, err)
 		require.NoError(t, p.Release(t.Context()))
 		for _, k := range keys {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/lockset"
 )
 
@@ -30,7 +31,7 @@ func refusesAll(t *testing.T, set *lockset.Set, says string) {
 	t.Helper()
 	for name, call := range map[string]func(context.Context) error{
 		"End":     func(ctx context.Context) error { _, err := set.End(ctx); return err },
-		"Pend":    func(ctx context.Context) error { _, err := set.Pend(ctx, unitTable, func(int) {}); return err },
+		"Pend":    func(ctx context.Context) error { _, err := set.Prepare(ctx, unitTable, func(int) {}); return err },
 		"Release": set.Release,
 		"Release, late": func(ctx context.Context) error {
 			ended, cancel := context.WithCancel(ctx)
@@ -77,7 +78,7 @@ func TestASetIsEndedOnceByAResolve(t *testing.T) {
 		ending, err := set.End(t.Context())
 		require.NoError(t, err)
 		released := make(chan error, 1)
-		resolved := make(chan lockset.Fate, 1)
+		resolved := make(chan lockrow.Fate, 1)
 		go func() {
 			fate, _ := ending.Resolve(t.Context())
 			resolved <- fate
@@ -88,7 +89,7 @@ func TestASetIsEndedOnceByAResolve(t *testing.T) {
 		}()
 		time.Sleep(rtt / 2)
 		require.Panics(t, func() { _, _ = ending.Resolve(t.Context()) })
-		require.Equal(t, lockset.FateNever, <-resolved)
+		require.Equal(t, lockrow.FateNever, <-resolved)
 		require.NoError(t, <-released)
 		b.allFree()
 	})
@@ -101,16 +102,16 @@ func TestASetThatWasGivenBackIsEndedOnce(t *testing.T) {
 		require.NoError(t, err)
 		ending.Return()
 		require.Panics(t, ending.Committed)
-		p, err := set.Pend(t.Context(), unitTable, func(int) {})
+		p, err := set.Prepare(t.Context(), unitTable, func(int) {})
 		require.NoError(t, err)
 		require.PanicsWithValue(t, "lockset: Ending.Retake: the set was marked since", ending.Retake)
-		refusesAll(t, set, "Pending must be ended first, by Done or Release")
+		refusesAll(t, set, "Prepared must be ended first, by Done or Release")
 		require.NoError(t, p.Release(t.Context()))
 		for name, call := range map[string]func(){
 			"Done":    func() { p.Done(true) },
 			"Release": func() { _ = p.Release(t.Context()) },
 		} {
-			require.PanicsWithValue(t, "lockset: Pending."+name+": Release was called before; exactly one of Done and Release must be, once", call)
+			require.PanicsWithValue(t, "lockset: Prepared."+name+": Release was called before; exactly one of Done and Release must be, once", call)
 		}
 		require.NoError(t, atOnce(t, "Release", set.Release))
 		b.allFree()
@@ -128,7 +129,7 @@ func TestASetThatIsRetakenIsResolved(t *testing.T) {
 		refusesAll(t, set, "Ending")
 		fate, err := ending.Resolve(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, lockset.FateNever, fate)
+		require.Equal(t, lockrow.FateNever, fate)
 		b.allFree()
 	})
 }
@@ -160,7 +161,7 @@ func TestWhoWaitsForAReleaseUnderWay(t *testing.T) {
 		for _, err := range []error{
 			set.Release(ctx),
 			func() error { _, err := set.End(ctx); return err }(),
-			func() error { _, err := set.Pend(ctx, unitTable, func(int) {}); return err }(),
+			func() error { _, err := set.Prepare(ctx, unitTable, func(int) {}); return err }(),
 		} {
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 		}
@@ -183,7 +184,7 @@ func TestWhoWaitsForAMarkUnderWay(t *testing.T) {
 			_, err := set.End(t.Context())
 			ended <- err
 		}()
-		p, err := set.Pend(t.Context(), unitTable, func(int) {})
+		p, err := set.Prepare(t.Context(), unitTable, func(int) {})
 		require.NoError(t, err)
 		require.ErrorIs(t, <-ended, lockset.ErrUnresolved)
 		require.NoError(t, p.Release(t.Context()))

@@ -138,7 +138,7 @@ func TestADeadUnitWithAJournalNextToADeadOneWithout(t *testing.T) {
 			asked := time.Now()
 			b.free(b.take(o, "a", "b"))
 			require.Less(t, time.Since(asked), lease+lease/10)
-			require.Equal(t, map[string]bool{marked.Unit(): true}, j.units)
+			require.Equal(t, map[string]bool{marked.Nonce(): true}, j.units)
 			require.Contains(t, o.buried, c.plain)
 			b.allFree()
 		})

@@ -70,7 +70,7 @@ func FuzzKey(f *testing.F) {
 			require.True(t, a.Covers(k) && !k.Covers(a))
 			require.Negative(t, ordering.Compare(a, k))
 			require.Equal(t, k, a.Below(k.Under(a)))
-			require.Equal(t, k.Family(), a.Family())
+			require.Equal(t, k.Root(), a.Root())
 		}
 		o := ordering.Key(other)
 		if o.Validate() != nil {
@@ -138,7 +138,7 @@ func FuzzPlan(f *testing.F) {
 		require.Len(t, slices.Compact(slices.Clone(taken)), len(taken), "a row twice: %q", taken)
 		require.Equal(t, len(taken), plan.Rows())
 		for _, k := range keys {
-			holder, ok := ordering.Holder(held, k)
+			holder, ok := ordering.Covering(held, k)
 			require.True(t, ok && (holder == k || isBelow(k, holder)), "%q has %q", holder, k)
 		}
 		slices.Reverse(keys)

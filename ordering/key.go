@@ -1,15 +1,11 @@
-// Package ordering names lockable records and puts them in one global order.
-//
-// Every lock set is acquired in this order, whoever asks and however the keys
-// are named; that is what rules deadlock out.
-//
-// Pure: decides, does no I/O.
 package ordering
 
 import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/holdall/holdall/internal/next"
 )
 
 // Limits of a key. DynamoDB's own limit for a hash key is 2,048 bytes.
@@ -54,6 +50,9 @@ func Join(segments ...string) Key {
 	}
 	return Key(strings.Join(escaped, "/"))
 }
+
+// WhatNext is for unitofwork.NextOf.
+func (e *KeyError) WhatNext() next.Next { return next.FixCall }
 
 // Segments returns the unescaped segments of a valid key, outermost first.
 func (k Key) Segments() []string {
@@ -118,9 +117,9 @@ func (k Key) Ancestors() []Key {
 	return ancestors
 }
 
-// Family returns the first segment, as a key: the outermost ancestor, or k
+// Root returns the first segment, as a key: the outermost ancestor, or k
 // itself.
-func (k Key) Family() Key {
+func (k Key) Root() Key {
 	family, _, _ := strings.Cut(string(k), "/")
 	return Key(family)
 }

@@ -59,7 +59,7 @@ func TestCoversAndAncestors(t *testing.T) {
 	k := ordering.Join("customer:42", "address:7", "line:1")
 	require.Equal(t, []ordering.Key{"customer:42", "customer:42/address:7"}, k.Ancestors())
 	require.Empty(t, ordering.Key("Moe").Ancestors())
-	require.Equal(t, ordering.Key("customer:42"), k.Family())
+	require.Equal(t, ordering.Key("customer:42"), k.Root())
 	require.True(t, k.Covers(k))
 	require.True(t, ordering.Key("customer:42").Covers(k))
 	require.False(t, k.Covers("customer:42"))
@@ -123,11 +123,11 @@ func TestPlanInvariants(t *testing.T) {
 			}
 		}
 		for _, k := range keys {
-			holder, ok := ordering.Holder(held, k)
+			holder, ok := ordering.Covering(held, k)
 			require.True(t, ok)
 			require.True(t, exclusive[holder] && holder.Covers(k))
 		}
-		_, ok := ordering.Holder(held, "z")
+		_, ok := ordering.Covering(held, "z")
 		require.False(t, ok)
 	}
 }
@@ -138,7 +138,7 @@ func TestHolderIsWhatCovers(t *testing.T) {
 		"a/b": "a/b", "a/b/z": "a/b", "a/c/x": "a/c/x", "d/1/2": "d",
 		"a": "", "a/bb": "", "a/c": "", "a/c/y": "", "a/d": "", "c": "", "dd": "", "0": "",
 	} {
-		got, ok := ordering.Holder(held, key)
+		got, ok := ordering.Covering(held, key)
 		require.Equal(t, want, got, "%q", key)
 		require.Equal(t, want != "", ok)
 	}

@@ -85,8 +85,8 @@ func NewPlan(keys ...Key) (Plan, error) {
 	return plan, nil
 }
 
-// Holder returns the key among held, which is canonical, that covers k.
-func Holder(held []Key, k Key) (Key, bool) {
+// Covering returns the key among held, which is canonical, that covers k.
+func Covering(held []Key, k Key) (Key, bool) {
 	i, found := slices.BinarySearchFunc(held, k, Compare)
 	if found {
 		return held[i], true

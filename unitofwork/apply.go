@@ -12,6 +12,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/actions"
+	"github.com/holdall/holdall/internal/journal"
+	"github.com/holdall/holdall/internal/next"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
@@ -27,8 +30,8 @@ const chainsAtOnce = 8
 // rest.
 type application struct {
 	c       *Client
-	pending *lockset.Pending
-	j       *journal
+	pending *lockset.Prepared
+	j       *journal.Journal
 	freed   func(steps int)
 }
 
@@ -46,9 +49,9 @@ func (r *request) id() string {
 
 // apply does what a journal says and frees its steps. What cannot be done does
 // not keep other families from being done; the errors are joined.
-func (c *Client) apply(ctx context.Context, pending *lockset.Pending, j *journal, freed func(int)) error {
+func (c *Client) apply(ctx context.Context, pending *lockset.Prepared, j *journal.Journal, freed func(int)) error {
 	a := &application{c, pending, j, freed}
-	chains := j.parts(c.cfg.TransactionSize)
+	chains := j.Batches(c.cfg.TransactionSize)
 	errs := make([]error, len(chains))
 	var group errgroup.Group
 	group.SetLimit(chainsAtOnce)
@@ -65,7 +68,7 @@ func (c *Client) apply(ctx context.Context, pending *lockset.Pending, j *journal
 
 // doAll does one chain. A family that is stuck keeps the rest of its own steps from
 // being freed, and nobody else's.
-func (a *application) doAll(ctx context.Context, r *request, chain []part) error {
+func (a *application) doAll(ctx context.Context, r *request, chain []journal.Batch) error {
 	blocked := map[ordering.Key]error{} // by family
 	for _, p := range chain {
 		if err := a.do(ctx, r, p, blocked); err != nil {
@@ -93,16 +96,16 @@ type action struct {
 
 // do carries out one part, but for what is of a family that is stuck, and notes
 // those that get stuck.
-func (a *application) do(ctx context.Context, r *request, p part, blocked map[ordering.Key]error) error {
-	p = p.without(blocked)
-	a.pending.LetGo(p.keysFreed())
+func (a *application) do(ctx context.Context, r *request, p journal.Batch, blocked map[ordering.Key]error) error {
+	p = p.Without(blocked)
+	a.pending.LetGo(p.KeysFreed())
 	actions := a.actions(p)
 	for len(actions) > 0 {
 		items := make([]types.TransactWriteItem, len(actions))
 		for i, act := range actions {
 			items[i] = act.item
 		}
-		_, err := a.c.transact(ctx, r.id(), items, a.tables(p)...)
+		_, err := a.c.caller.Write(ctx, r.id(), items)
 		var canceled *types.TransactionCanceledException
 		switch {
 		case err == nil:
@@ -117,15 +120,15 @@ func (a *application) do(ctx context.Context, r *request, p part, blocked map[or
 			return err
 		}
 	}
-	a.freed(len(p.without(blocked).keysFreed()))
+	a.freed(len(p.Without(blocked).KeysFreed()))
 	return nil
 }
 
 // halve does a part that DynamoDB does not take as it is, in two.
-func (a *application) halve(ctx context.Context, r *request, p part, cause error, blocked map[ordering.Key]error) error {
-	first, second, ok := p.halves()
+func (a *application) halve(ctx context.Context, r *request, p journal.Batch, cause error, blocked map[ordering.Key]error) error {
+	first, second, ok := p.Halves()
 	if !ok {
-		blocked[p[0].step.Key.Family()] = a.stuck(p[0], 0, cause)
+		blocked[p[0].Step.Key.Root()] = a.stuck(p[0], 0, cause)
 		return nil
 	}
 	if err := a.do(ctx, r, first, blocked); err != nil {
@@ -135,18 +138,18 @@ func (a *application) halve(ctx context.Context, r *request, p part, cause error
 }
 
 // actions lists a part's: for each piece the lock's first.
-func (a *application) actions(p part) (actions []action) {
+func (a *application) actions(p journal.Batch) (actions []action) {
 	for i, piece := range p {
-		if piece.frees {
-			rows := append(slices.Clone(piece.step.Intents), piece.step.Key)
-			for n, item := range a.pending.Free(piece.step) {
+		if piece.Frees {
+			rows := append(slices.Clone(piece.Step.Intents), piece.Step.Key)
+			for n, item := range a.pending.Free(piece.Step) {
 				actions = append(actions, action{i, -1, item, rows[n]})
 			}
 		} else {
-			actions = append(actions, action{i, -1, a.pending.Guard(piece.step), piece.step.Key})
+			actions = append(actions, action{i, -1, a.pending.CheckHeld(piece.Step), piece.Step.Key})
 		}
-		for n, w := range piece.writes {
-			actions = append(actions, action{piece: i, write: n, item: w.item})
+		for n, w := range piece.Writes {
+			actions = append(actions, action{piece: i, write: n, item: w.Item})
 		}
 	}
 	return actions
@@ -156,7 +159,7 @@ func (a *application) actions(p part) (actions []action) {
 // lock is not the unit's any more, for then they are done; nor intents that are
 // gone; nor writes that are stamped already; nor what is stuck, and what comes
 // after it in its family.
-func (a *application) rest(ctx context.Context, p part, actions []action, reasons []types.CancellationReason, blocked map[ordering.Key]error) ([]action, error) {
+func (a *application) rest(ctx context.Context, p journal.Batch, actions []action, reasons []types.CancellationReason, blocked map[ordering.Key]error) ([]action, error) {
 	gone := map[int]bool{} // actions, as the next are pieces
 	over, stuck := map[int]bool{}, map[int]error{}
 	for i, act := range actions[:min(len(actions), len(reasons))] {
@@ -172,17 +175,17 @@ func (a *application) rest(ctx context.Context, p part, actions []action, reason
 			if over[act.piece] = isOver; err != nil {
 				stuck[act.piece] = err
 			}
-		case act.row != piece.step.Key:
-			a.c.lock.Logger.Warn("holdall: an intent of a committed unit is gone", "unit", a.j.unit, "key", string(act.row))
+		case act.row != piece.Step.Key:
+			a.c.lockConfig.Logger.WarnContext(ctx, "holdall: an intent of a committed unit is gone", "unit", a.j.Unit, "key", string(act.row))
 		default:
-			hold, err := a.pending.HoldOf(piece.step, reasons[i].Item)
+			hold, err := a.pending.HoldOf(piece.Step, reasons[i].Item)
 			switch {
 			case err != nil:
-				stuck[act.piece] = a.stuck(piece, len(piece.writes), err)
+				stuck[act.piece] = a.stuck(piece, len(piece.Writes), err)
 			case hold == lockset.Freed, hold == lockset.Gone && a.stamped(act.piece, actions, reasons):
 				over[act.piece] = true
 			default:
-				stuck[act.piece] = a.stuck(piece, len(piece.writes), errGone)
+				stuck[act.piece] = a.stuck(piece, len(piece.Writes), errGone)
 			}
 		}
 	}
@@ -190,7 +193,7 @@ func (a *application) rest(ctx context.Context, p part, actions []action, reason
 		return nil, errors.New("a transaction was refused without a reason")
 	}
 	for i, piece := range p {
-		switch err, family := stuck[i], piece.step.Key.Family(); {
+		switch err, family := stuck[i], piece.Step.Key.Root(); {
 		case err == nil:
 		case !errors.As(err, new(*UnappliedError)): // no answer, and the like
 			return nil, err
@@ -200,7 +203,7 @@ func (a *application) rest(ctx context.Context, p part, actions []action, reason
 	}
 	var left []action
 	for i, act := range actions {
-		if !gone[i] && !over[act.piece] && blocked[p[act.piece].step.Key.Family()] == nil {
+		if !gone[i] && !over[act.piece] && blocked[p[act.piece].Step.Key.Root()] == nil {
 			left = append(left, act)
 		}
 	}
@@ -217,7 +220,7 @@ func (a *application) stamped(piece int, actions []action, reasons []types.Cance
 		if act.piece != piece || act.write < 0 {
 			continue
 		}
-		if found, _ := fencing.Of(reasons[i].Item, a.j.fence); found != a.j.token {
+		if found, _ := fencing.Of(reasons[i].Item, a.j.Fence); found != a.j.Token {
 			return false // it did not refuse, or for another reason
 		}
 	}
@@ -227,56 +230,32 @@ func (a *application) stamped(piece int, actions []action, reasons []types.Cance
 // meets looks at a record that refused a write: it has the unit's own stamp, so
 // the write is done; or a later one, which is right only if the step is free, and
 // so done.
-func (a *application) meets(ctx context.Context, p piece, n int, item map[string]types.AttributeValue) (over bool, err error) {
-	found, ok := fencing.Of(item, a.j.fence)
+func (a *application) meets(ctx context.Context, p journal.Slice, n int, item map[string]types.AttributeValue) (over bool, err error) {
+	found, ok := fencing.Of(item, a.j.Fence)
 	a.c.locks.Clock().Saw(found)
-	if ok && found == a.j.token {
+	if ok && found == a.j.Token {
 		return false, nil
 	}
-	hold, err := a.pending.Hold(ctx, p.step)
+	hold, err := a.pending.Hold(ctx, p.Step)
 	switch {
 	case err != nil:
 		return false, err
 	case hold == lockset.Freed:
 		return true, nil
 	case !ok:
-		return false, a.stuck(p, n, &FenceError{Attribute: a.j.fence, Found: valueText(item[a.j.fence])})
+		return false, a.stuck(p, n, &FenceError{Attribute: a.j.Fence, Found: actions.ValueText(item[a.j.Fence])})
 	default:
-		return false, a.stuck(p, n, &fencing.StaleError{Token: a.j.token, Found: found})
+		return false, a.stuck(p, n, &fencing.StaleError{Token: a.j.Token, Found: found})
 	}
 }
 
 // stuck says what keeps a committed unit from being applied.
-func (a *application) stuck(p piece, write int, err error) error {
-	e := &UnappliedError{Unit: a.j.unit, Key: p.step.Key, Err: err}
-	if write < len(p.writes) {
-		e.Table, e.Record = p.writes[write].table, p.writes[write].record
+func (a *application) stuck(p journal.Slice, write int, err error) error {
+	e := &UnappliedError{Unit: a.j.Unit, Key: p.Step.Key, Err: err}
+	if write < len(p.Writes) {
+		e.Table, e.Record = p.Writes[write].Table, p.Writes[write].Record
 	}
 	return e
-}
-
-// without leaves out what is of some families.
-func (p part) without(families map[ordering.Key]error) part {
-	return slices.DeleteFunc(slices.Clone(p), func(piece piece) bool { return families[piece.step.Key.Family()] != nil })
-}
-
-func (p part) keysFreed() (keys []ordering.Key) {
-	for _, piece := range p {
-		if piece.frees {
-			keys = append(keys, piece.step.Key)
-		}
-	}
-	return keys
-}
-
-func (a *application) tables(p part) []string {
-	tables := []string{a.c.lock.Table}
-	for _, piece := range p {
-		for _, w := range piece.writes {
-			tables = append(tables, w.table)
-		}
-	}
-	return tables
 }
 
 // UnappliedError says why a unit that is committed cannot be applied to its end.
@@ -295,6 +274,9 @@ func (e *UnappliedError) Error() string {
 	}
 	return fmt.Sprintf("unit %q is committed, and cannot be applied: %s: %v", e.Unit, where, e.Err)
 }
+
+// WhatNext is for unitofwork.NextOf.
+func (e *UnappliedError) WhatNext() next.Next { return next.FixCall }
 
 // Unwrap returns the reason.
 func (e *UnappliedError) Unwrap() error { return e.Err }

@@ -1,17 +1,3 @@
-// Package unitofwork locks, reads, stages and commits many records of many
-// DynamoDB tables as one unit of work: all its writes happen at once, under its
-// locks, or none does.
-//
-// [Client.Do] is the whole of it: lock the keys, run a function that reads
-// through [Unit.Get] and stages writes, commit. Nothing is written before the
-// commit, which is one transaction that also releases the locks: the release is
-// the lock check. A unit that does not fit into one is written down first, and
-// decided by one write: from then on it is committed, and whoever comes by
-// finishes it; see [Client.Recover].
-//
-// A call that no right program makes panics and says so: with a nil context, function
-// or option, or on a Client or Unit that this package did not make. What may be wrong
-// in data, a nil reference among many too, is an error.
 package unitofwork
 
 import (
@@ -24,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
@@ -35,6 +22,8 @@ const MaxActions = requests.MaxActions
 
 // Config says how units are kept. The zero value of every field is its default.
 type Config struct {
+	// Locks is how units lock, for [Open]. [New] has a client for it.
+	Locks lockset.Config
 	// Table is the name of the unit table, which remembers the IDs of committed
 	// units and has the journals of those that do not fit into one transaction.
 	// Without it no unit can have an ID, or be larger.
@@ -64,8 +53,9 @@ type Trace struct {
 	NotCommitted func(unit string, err error)
 	InDoubt      func(unit string, err error)
 	// Progress is called as a unit with a journal goes on, from one goroutine or
-	// several. Once it is Applying, it is committed; that is also told by who
-	// finishes the unit of a dead owner.
+	// several: within a phase calls may overtake each other, and the highest Done
+	// counts. Once a unit is Applying, it is committed; whoever finishes the unit of
+	// a dead owner also reports it.
 	Progress func(ProgressInfo)
 	// Unfinished is called when a unit that is committed was not applied to its
 	// end: whoever waits for its locks, or Recover, does the rest, unless the error
@@ -108,18 +98,31 @@ const (
 
 // Client runs units of work. It is safe for concurrent use.
 type Client struct {
-	locks  *lockset.Client
-	db     lockset.DynamoDB
-	cfg    Config
-	lock   lockset.Config
-	caller *requests.Caller
+	locks      *lockset.Client
+	cfg        Config
+	lockConfig lockset.Config
+	caller     *requests.Caller
 }
 
-// New returns a client that locks with locks and talks to the same DynamoDB. It
+// Open returns a client with locks of its own, in the table that cfg.Locks names. db is a
+// *dynamodb.Client, say. It sends nothing. The error is a *lockset.ConfigError.
+func Open(db lockset.DynamoDB, cfg Config) (*Client, error) {
+	locks, err := lockset.New(db, cfg.Locks)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Locks = lockset.Config{}
+	return New(locks, cfg)
+}
+
+// New returns a client that shares locks with others, and talks to the same DynamoDB. It
 // sends nothing. The error is a *lockset.ConfigError.
 func New(locks *lockset.Client, cfg Config) (*Client, error) {
 	if locks == nil {
 		return nil, &lockset.ConfigError{Field: "locks", Reason: "is nil"}
+	}
+	if cfg.Locks.Table != "" {
+		return nil, &lockset.ConfigError{Field: "Locks", Reason: "is for Open: the lockset client has its own"}
 	}
 	if cfg.FenceAttribute == "" {
 		cfg.FenceAttribute = fencing.DefaultAttribute
@@ -144,11 +147,11 @@ func New(locks *lockset.Client, cfg Config) (*Client, error) {
 			"is %v, less than twice the locks' Retention of %v, by which clocks may be wrong", cfg.IDRetention, lock.Retention)}
 	}
 	c := &Client{
-		locks: locks, db: locks.DynamoDB(), cfg: cfg, lock: lock,
-		caller: &requests.Caller{Attempt: lock.AttemptTimeout, Patience: lock.Lease, Observe: lock.Trace.Request},
+		locks: locks, cfg: cfg, lockConfig: lock,
+		caller: &requests.Caller{DB: locks.DynamoDB(), Attempt: lock.AttemptTimeout, Patience: lock.Lease, Observe: lock.Trace.Request},
 	}
 	if cfg.Table != "" {
-		locks.SettleWith(cfg.Table, c.settle)
+		locks.RecoverWith(cfg.Table, c.recoverDead)
 	}
 	return c, nil
 }
@@ -166,6 +169,12 @@ func (c *Client) asked(ctx context.Context, call string) {
 		c.made(call)
 		misuse.Context(ctx, "unitofwork", "Client."+call)
 	}
+}
+
+// Locks returns the client that units lock with, for locks without a unit.
+func (c *Client) Locks() *lockset.Client {
+	c.made("Locks")
+	return c.locks
 }
 
 // CreateTable creates the unit table, as lockset.CreateTable does the lock table: for
@@ -186,10 +195,10 @@ func CreateTable(ctx context.Context, db lockset.Tables, cfg Config) error {
 	return requests.CreateTable(ctx, db, &dynamodb.CreateTableInput{
 		TableName:            aws.String(cfg.Table),
 		BillingMode:          types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{attribute(attrUnit), attribute(attrPart)},
+		AttributeDefinitions: []types.AttributeDefinition{attribute(journal.AttrUnit), attribute(journal.AttrPart)},
 		KeySchema: []types.KeySchemaElement{
-			{AttributeName: aws.String(attrUnit), KeyType: types.KeyTypeHash},
-			{AttributeName: aws.String(attrPart), KeyType: types.KeyTypeRange},
+			{AttributeName: aws.String(journal.AttrUnit), KeyType: types.KeyTypeHash},
+			{AttributeName: aws.String(journal.AttrPart), KeyType: types.KeyTypeRange},
 		},
-	}, attrExpires)
+	}, journal.AttrExpires)
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/actions"
+	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
@@ -94,9 +96,9 @@ func (u *Unit) write(ctx context.Context, ending *lockset.Ending, writes []write
 		actions = append(actions, w.item)
 	}
 	if u.options.ID != "" {
-		actions = append(actions, putRecord(u.c.cfg.Table, u.options.ID, u.set.Unit(), u.digest, u.c.lock.Now(), u.c.cfg.IDRetention))
+		actions = append(actions, journal.PutIDRecord(u.c.cfg.Table, u.options.ID, u.set.Nonce(), u.digest, u.c.lockConfig.Now(), u.c.cfg.IDRetention))
 	}
-	sent, err := u.send(ctx, ending, actions, writes)
+	sent, err := u.send(ctx, ending, actions)
 	if err == nil {
 		ending.Committed()
 		u.committed(len(writes))
@@ -142,14 +144,14 @@ func (u *Unit) race(ctx context.Context, ending *lockset.Ending, sent bool) (Out
 		err = oneline.Join(err, readErr)
 	}
 	if outcome == NotCommitted && err != nil {
-		u.unreleased(err)
+		u.unreleased(ctx, err)
 	}
 	return outcome, err
 }
 
 // ref is what the unit's outcome can be asked by.
 func (u *Unit) ref() ref {
-	return ref{unit: u.set.Unit(), token: u.set.Token(), at: u.c.lock.Now(), key: u.held[0], id: u.options.ID}
+	return ref{unit: u.set.Nonce(), token: u.set.Token(), at: u.c.lockConfig.Now(), key: u.held[0], id: u.options.ID}
 }
 
 func (u *Unit) doubt(err error) *InDoubtError {
@@ -159,17 +161,10 @@ func (u *Unit) doubt(err error) *InDoubtError {
 
 // send sends the commit until it is answered, at the longest until others may
 // take over.
-func (u *Unit) send(ctx context.Context, ending *lockset.Ending, actions []types.TransactWriteItem, writes []write) (requests.Sent, error) {
+func (u *Unit) send(ctx context.Context, ending *lockset.Ending, actions []types.TransactWriteItem) (requests.Sent, error) {
 	ctx, cancel := context.WithDeadlineCause(ctx, ending.Deadline(), &lockset.LostError{Reason: errLate})
 	defer cancel()
-	tables := []string{u.c.lock.Table}
-	for _, w := range writes {
-		tables = append(tables, w.table)
-	}
-	if u.options.ID != "" {
-		tables = append(tables, u.c.cfg.Table)
-	}
-	return u.c.transact(ctx, ending.RequestID(), actions, tables...)
+	return u.c.caller.Write(ctx, ending.RequestID(), actions)
 }
 
 var errLate = errors.New("the commit was not answered before the locks' deadline")
@@ -190,7 +185,7 @@ func (u *Unit) explain(ctx context.Context, ending *lockset.Ending, writes []wri
 	case requests.IsTooLarge(err):
 		return u.tooLarge(writes, err)
 	case !errors.As(err, &canceled):
-		return u.notCommitted(u.c.nameTable(ctx, u.set.Unit(), err, writes), FixCall)
+		return u.notCommitted(u.c.nameTable(ctx, u.set.Nonce(), err, writes), FixCall)
 	}
 	reasons := canceled.CancellationReasons
 	if lost := ending.Refused(reasons); lost != nil {
@@ -237,7 +232,7 @@ func (u *Unit) explainWrites(writes []write, reasons []types.CancellationReason,
 			switch {
 			case !ok:
 				attr := u.c.cfg.FenceAttribute
-				refused.Next, refused.Err = FixCall, &FenceError{Attribute: attr, Found: valueText(reasons[i].Item[attr])}
+				refused.Next, refused.Err = FixCall, &FenceError{Attribute: attr, Found: actions.ValueText(reasons[i].Item[attr])}
 				return refused
 			case found >= u.set.Token():
 				refused.Next, refused.Err = StartOver, &fencing.StaleError{Token: u.set.Token(), Found: found}
@@ -278,7 +273,7 @@ func (c *Client) nameTable(ctx context.Context, id string, err error, writes []w
 			continue
 		}
 		get := types.TransactGetItem{Get: &types.Get{TableName: aws.String(w.table), Key: w.key}}
-		_, readErr := c.read(ctx, id, []types.TransactGetItem{get}, []string{w.table})
+		_, readErr := c.caller.Read(ctx, id, []types.TransactGetItem{get})
 		var alone *lockset.TableError
 		if errors.As(readErr, &alone) && requests.SameCode(alone.Err, refused.Err) {
 			return only(w.table)

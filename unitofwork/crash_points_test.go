@@ -46,7 +46,7 @@ func (b *bed) ledger() *ledger {
 // cleans what the dead left there.
 func (l *ledger) families() (coarse []ordering.Key) {
 	for i := 0; i < len(l.keys); i += 3 {
-		coarse = append(coarse, l.keys[i].Family())
+		coarse = append(coarse, l.keys[i].Root())
 	}
 	return coarse
 }

@@ -134,7 +134,7 @@ func (c *Client) once(ctx context.Context, keys []ordering.Key, fn func(context.
 		if err = u.commit(ctx); errors.Is(err, ErrAlreadyCommitted) {
 			err = nil
 		}
-		return u.set.Unit(), NextOf(err), err
+		return u.set.Nonce(), NextOf(err), err
 	}
 	next = Decide
 	var lost *lockset.LostError
@@ -144,7 +144,7 @@ func (c *Client) once(ctx context.Context, keys []ordering.Key, fn func(context.
 			err = oneline.Join(lost, err) // which is why fn failed, or makes it moot
 		}
 	}
-	return u.set.Unit(), next, u.rollback(ctx, err)
+	return u.set.Nonce(), next, u.rollback(ctx, err)
 }
 
 var errFnDidNotReturn = errors.New("the function of the unit did not return")

@@ -4,8 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/holdall/holdall/fencing"
-	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/internal/next"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -13,84 +12,56 @@ import (
 var (
 	// ErrNested: a unit was begun under the context of another. Two sets held
 	// at a time can deadlock: name all keys in one.
-	ErrNested = errors.New("a unit of work cannot begin inside another")
+	ErrNested = next.Error("a unit of work cannot begin inside another", next.FixCall)
 	// ErrEnded: the unit was committed or rolled back before.
-	ErrEnded = errors.New("the unit of work has ended")
+	ErrEnded = next.Error("the unit of work has ended", next.FixCall)
 	// ErrManaged: the function that was given to [Client.Do] called Commit or
 	// Rollback. Do ends the unit; to write nothing, return an error.
-	ErrManaged = errors.New("the unit of work is ended by Do, not by its function")
+	ErrManaged = next.Error("the unit of work is ended by Do, not by its function", next.FixCall)
 	// ErrAlreadyCommitted: a unit with this ID was committed before. [Client.Do]
 	// returns nil instead, without calling its function.
 	ErrAlreadyCommitted = errors.New("a unit with this ID was committed before")
 	// ErrInDoubt matches every *[InDoubtError].
-	ErrInDoubt = errors.New("the outcome is in doubt")
+	ErrInDoubt = next.Error("the outcome is in doubt", next.AskLater)
 	// ErrCondition: a condition that the caller staged did not hold.
 	ErrCondition = errors.New("a staged condition did not hold")
 	// ErrSuperseded: the commit's answer was lost, and a release of the unit's
 	// own overtook it: it never can land.
-	ErrSuperseded = errors.New("the commit had no answer and was overtaken by a release")
+	ErrSuperseded = next.Error("the commit had no answer and was overtaken by a release", next.StartOver)
 )
 
 // Next says what a caller may do after an error.
-type Next int
+type Next = next.Next
 
 // What a caller may do next.
 const (
 	// Decide: there is no error, or it is the caller's own, or of a condition it
 	// staged, or of a context that ended before anything was asked.
-	Decide Next = iota
+	Decide = next.Decide
 	// StartOver: nothing was written; a fresh unit with a fresh token may
 	// succeed. Options.Attempts does it, but not after an error that the caller's
 	// own function returned while its locks were held.
-	StartOver
+	StartOver = next.StartOver
 	// TryLater: nothing was written; a key is held by another, or DynamoDB did
 	// not answer or was busy.
-	TryLater
+	TryLater = next.TryLater
 	// FixCall: this call wrote nothing, and will not until the call, the
 	// configuration or the table is changed.
-	FixCall
+	FixCall = next.FixCall
 	// AskLater: the outcome is not known; Client.Outcome may tell.
-	AskLater
+	AskLater = next.AskLater
 )
-
-func (n Next) String() string {
-	return [...]string{"decide", "start over", "try later", "fix the call", "ask later"}[n]
-}
 
 // NextOf says what the caller may do after err, which this package returned. Of an
 // error of the caller's own it says [Decide], unless that wraps one of this package's,
-// or of lockset, fencing or ordering: then it says what that one does.
+// or of lockset, fencing or ordering: then it says what that one does, or the first of
+// several, but [AskLater] if any of them is in doubt.
 func NextOf(err error) Next {
-	var commit *CommitError
-	var silent *lockset.NoAnswerError
-	switch {
-	case errors.Is(err, ErrInDoubt):
+	if errors.Is(err, ErrInDoubt) {
 		return AskLater
-	case errors.As(err, &commit):
-		return commit.Next
-	case isOneOf[*UnappliedError](err), isOneOf[*JournalError](err): // another unit's, whatever its reason
-		return FixCall
-	case errors.Is(err, lockset.ErrLost), errors.Is(err, fencing.ErrStale), errors.Is(err, ErrSuperseded):
-		return StartOver
-	case isOneOf[*lockset.HeldError](err):
-		return TryLater
-	case errors.As(err, &silent):
-		if silent.Last == nil { // the caller's context ended before it was sent
-			return Decide
-		}
-		return TryLater
-	case isOneOf[*ordering.KeyError](err), isOneOf[*lockset.ConfigError](err),
-		isOneOf[*lockset.TableError](err), isOneOf[*lockset.RowError](err),
-		isOneOf[*StageError](err), isOneOf[*GuardError](err), isOneOf[*FenceError](err),
-		isOneOf[*TooLargeError](err), isOneOf[*IDError](err), isOneOf[*EntryError](err),
-		errors.Is(err, ErrNested), errors.Is(err, ErrEnded), errors.Is(err, ErrManaged), errors.Is(err, lockset.ErrUnresolved):
-		return FixCall
-	default:
-		return Decide
 	}
+	return next.Of(err)
 }
-
-func isOneOf[E error](err error) bool { return errors.As(err, new(E)) }
 
 // CommitError says why a commit wrote nothing. It wraps the reason: a
 // lockset.LostError, fencing.StaleError, [FenceError], [ErrCondition],
@@ -110,6 +81,9 @@ func (e *CommitError) Error() string {
 	return fmt.Sprintf("not committed: %v", e.Err)
 }
 
+// WhatNext is for unitofwork.NextOf.
+func (e *CommitError) WhatNext() next.Next { return e.Next }
+
 // Unwrap returns the reason.
 func (e *CommitError) Unwrap() error { return e.Err }
 
@@ -127,6 +101,9 @@ func (e *StageError) Error() string {
 	return fmt.Sprintf("table %q, record %s: %v", e.Table, e.Record, e.Reason)
 }
 
+// WhatNext is for unitofwork.NextOf.
+func (e *StageError) WhatNext() next.Next { return next.FixCall }
+
 // Unwrap returns the reason.
 func (e *StageError) Unwrap() error { return e.Reason }
 
@@ -140,6 +117,9 @@ type FenceError struct {
 func (e *FenceError) Error() string {
 	return fmt.Sprintf("its attribute %q is %s, which no unit wrote", e.Attribute, e.Found)
 }
+
+// WhatNext is for unitofwork.NextOf.
+func (e *FenceError) WhatNext() next.Next { return next.FixCall }
 
 // GuardError is the reason of a [StageError]: no key that the unit holds, or that
 // [Client.Read] was given, guards the record.
@@ -160,6 +140,9 @@ func (e *GuardError) Error() string {
 	return fmt.Sprintf("its guard %q is not covered by the keys %q", string(e.Guard), e.Held)
 }
 
+// WhatNext is for unitofwork.NextOf.
+func (e *GuardError) WhatNext() next.Next { return next.FixCall }
+
 // TooLargeError says that a unit does not fit into one transaction of DynamoDB, and
 // that there is no unit table for a journal. Nothing was written.
 type TooLargeError struct {
@@ -174,6 +157,9 @@ func (e *TooLargeError) Error() string {
 		"with a unit table (unitofwork.Config.Table) it could be of any size",
 		e.Rows, e.Writes, e.Records, e.Rows+e.Writes+e.Records, e.Most)
 }
+
+// WhatNext is for unitofwork.NextOf.
+func (e *TooLargeError) WhatNext() next.Next { return next.FixCall }
 
 // IDError says that an ID cannot be used, or was used for something else.
 type IDError struct {
@@ -191,9 +177,15 @@ type InDoubtError struct {
 	Err error  // why there is no telling
 }
 
+// WhatNext is for unitofwork.NextOf.
+func (e *IDError) WhatNext() next.Next { return next.FixCall }
+
 func (e *InDoubtError) Error() string {
 	return fmt.Sprintf("%v: %v; ask about %q", ErrInDoubt, e.Err, e.Ref)
 }
+
+// WhatNext is for unitofwork.NextOf.
+func (e *InDoubtError) WhatNext() next.Next { return next.AskLater }
 
 // Unwrap returns the last answer.
 func (e *InDoubtError) Unwrap() error { return e.Err }

@@ -41,11 +41,7 @@ var ErrFunds = errors.New("not enough money")
 
 // Open returns a client for units of work. db is a *dynamodb.Client.
 func Open(db lockset.DynamoDB) (*unitofwork.Client, error) {
-	locks, err := lockset.New(db, lockset.Config{Table: "locks"})
-	if err != nil {
-		return nil, err
-	}
-	return unitofwork.New(locks, unitofwork.Config{Table: "units"})
+	return unitofwork.Open(db, unitofwork.Config{Locks: lockset.Config{Table: "locks"}, Table: "units"})
 }
 
 // Transfer moves money between two accounts once, however often it is called

@@ -224,7 +224,7 @@ func TestAnOutcomeThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A decision that lands when its sender has given up is none: the abortion that
+// A decision that lands when its sender has given up is none: the abort that
 // the sender made sure of came first.
 func TestADecisionThatComesTooLate(t *testing.T) {
 	for name, withID := range map[string]func(*unitofwork.Options){"with an id": withPayload("x"), "without": func(*unitofwork.Options) {}} {

@@ -39,23 +39,23 @@ func (b *bed) handles() map[string]any {
 	toEnd, toMark, set := acquire("ended"), acquire("marked"), acquire("held")
 	ending, err := toEnd.End(ctx)
 	require.NoError(b.t, err)
-	pending, err := toMark.Pend(ctx, "units", func(int) {})
+	prepared, err := toMark.Prepare(ctx, "units", func(int) {})
 	require.NoError(b.t, err)
 	unit, err := c.Begin(ctx, []ordering.Key{"unit"})
 	require.NoError(b.t, err)
 	b.t.Cleanup(func() {
-		pending.Done(false)
+		prepared.Done(false)
 		_ = set.Release(context.Background())
 		_ = unit.Rollback(context.Background())
 	})
-	guard, err := fencing.NewGuard(fencing.SQLite, "fences")
+	guard, err := fencing.NewGate(fencing.SQLite, "fences")
 	require.NoError(b.t, err)
 	admission, err := guard.Admission(1, "a")
 	require.NoError(b.t, err)
 	return map[string]any{
-		"lockset.Client": c.locks, "lockset.Set": set, "lockset.Ending": ending, "lockset.Pending": pending,
+		"lockset.Client": c.locks, "lockset.Set": set, "lockset.Ending": ending, "lockset.Prepared": prepared,
 		"unitofwork.Client": c.Client, "unitofwork.Unit": unit,
-		"fencing.Clock": fencing.NewClock(time.Now), "fencing.Guard": guard, "fencing.Admission": admission,
+		"fencing.Clock": fencing.NewClock(time.Now), "fencing.Gate": guard, "fencing.Admission": admission,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/holdall/holdall/internal/journal"
 )
 
 // Outcome says what is known about a unit: by the Ref of an [InDoubtError], or
@@ -48,7 +49,6 @@ func (c *Client) outcomeOfID(ctx context.Context, id string) (Outcome, error) {
 // ID if it had one.
 func (c *Client) ask(ctx context.Context, r ref) (Outcome, error) {
 	gets := []types.TransactGetItem{c.locks.RowGet(r.key)}
-	tables := []string{c.lock.Table}
 	if r.id != "" {
 		if c.cfg.Table == "" {
 			return Undecided, &IDError{r.id, "unitofwork.Config.Table is not set, so IDs cannot be looked up"}
@@ -56,56 +56,55 @@ func (c *Client) ask(ctx context.Context, r ref) (Outcome, error) {
 		gets = append(gets, c.recordGet(r.id))
 	}
 	if c.cfg.Table != "" {
-		gets = append(gets, c.get(partKey(r.unit, recordPart)))
-		tables = append(tables, c.cfg.Table)
+		gets = append(gets, c.get(journal.ItemKey(r.unit, journal.RecordPart)))
 	}
-	items, err := c.read(ctx, r.unit, gets, tables)
+	items, err := c.caller.Read(ctx, r.unit, gets)
 	if err != nil {
 		return Undecided, err
 	}
-	decided, err := parseVerdict(items[len(items)-1])
+	decided, err := journal.ParseDecision(items[len(items)-1])
 	switch {
 	case c.cfg.Table == "":
 	case err != nil:
 		return Undecided, &IDError{r.String(), err.Error()}
-	case decided.state == aborted:
+	case decided.State == journal.Aborted:
 		return NotCommitted, nil
-	case decided.state != undecided:
+	case decided.State != journal.Undecided:
 		return Committed, nil
 	}
 	fate, err := c.locks.RowFate(r.key, items[0], r.unit, r.token)
 	if err != nil {
 		return Undecided, err
 	}
-	var found *record
+	var found *journal.IDRecord
 	if r.id != "" {
 		if found, err = c.parse(r.id, items[1]); err != nil {
 			return Undecided, err
 		}
 	}
 	// TTL deletes by a clock that may differ from ours by as much as Retention.
-	expired := c.lock.Now().Sub(r.at) > c.cfg.IDRetention-c.lock.Retention
+	expired := c.lockConfig.Now().Sub(r.at) > c.cfg.IDRetention-c.lockConfig.Retention
 	return outcomeOf(r, found, fate, expired), nil
 }
 
 func (c *Client) recordGet(id string) types.TransactGetItem {
-	return c.get(recordKey(id))
+	return c.get(journal.IDRecordKey(id))
 }
 
 // findRecord returns the record of an ID, or nil, also with every error.
-func (c *Client) findRecord(ctx context.Context, request, id string) (*record, error) {
+func (c *Client) findRecord(ctx context.Context, request, id string) (*journal.IDRecord, error) {
 	if c.cfg.Table == "" {
 		return nil, &IDError{id, "unitofwork.Config.Table is not set, so IDs cannot be looked up"}
 	}
-	items, err := c.read(ctx, request, []types.TransactGetItem{c.recordGet(id)}, []string{c.cfg.Table})
+	items, err := c.caller.Read(ctx, request, []types.TransactGetItem{c.recordGet(id)})
 	if err != nil {
 		return nil, err
 	}
 	return c.parse(id, items[0])
 }
 
-func (c *Client) parse(id string, item map[string]types.AttributeValue) (*record, error) {
-	found, err := parseRecord(item)
+func (c *Client) parse(id string, item map[string]types.AttributeValue) (*journal.IDRecord, error) {
+	found, err := journal.ParseIDRecord(item)
 	if err != nil {
 		return nil, &IDError{id, fmt.Sprintf("table %q: %v", c.cfg.Table, err)}
 	}
@@ -115,7 +114,7 @@ func (c *Client) parse(id string, item map[string]types.AttributeValue) (*record
 // lookUp looks for the unit's ID while the locks are held and nothing is done
 // yet: what is done is not done again.
 func (u *Unit) lookUp(ctx context.Context) error {
-	found, err := u.c.findRecord(ctx, u.set.Unit(), u.options.ID)
+	found, err := u.c.findRecord(ctx, u.set.Nonce(), u.options.ID)
 	if found == nil {
 		return err
 	}
@@ -134,8 +133,8 @@ func (u *Unit) sameID(item map[string]types.AttributeValue) error {
 	return u.judgeRecord(found)
 }
 
-func (u *Unit) judgeRecord(found *record) error {
-	if !bytes.Equal(found.digest, u.digest) {
+func (u *Unit) judgeRecord(found *journal.IDRecord) error {
+	if !bytes.Equal(found.Digest, u.digest) {
 		return &IDError{u.options.ID, "was committed before with other keys or another payload"}
 	}
 	return fmt.Errorf("id %q: %w", u.options.ID, ErrAlreadyCommitted)

@@ -3,21 +3,17 @@ package unitofwork
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
-
-// maxGets is how many items a TransactGetItems has at most.
-const maxGets = requests.MaxActions
 
 // Get reads records, of any tables, as of one moment: one TransactGetItems for
 // every 100, or for less where they are larger than DynamoDB's 4 MB. It sees the
@@ -40,7 +36,7 @@ func (u *Unit) Get(ctx context.Context, records ...Record) error {
 		return err
 	}
 	var items []map[string]types.AttributeValue
-	for chunk := range slices.Chunk(records, maxGets) {
+	for chunk := range slices.Chunk(records, requests.MaxActions) {
 		some, err := u.fetch(ctx, chunk)
 		if err != nil {
 			return err
@@ -73,7 +69,7 @@ func check(records []Record) error {
 	named := map[string]bool{}
 	for _, r := range records {
 		table, key, err := locate(r)
-		record := keyText(key)
+		record := actions.KeyText(key)
 		if err == nil && named[identity(table, record)] {
 			err = errors.New("is named twice in one read")
 		}
@@ -88,8 +84,7 @@ func check(records []Record) error {
 // fetch halves a read that DynamoDB will not do: it may be too large, and if it is
 // not, the half that fails tells which record is at fault.
 func (u *Unit) fetch(ctx context.Context, records []Record) ([]map[string]types.AttributeValue, error) {
-	gets, tables := getsOf(records)
-	items, err := u.c.read(ctx, u.set.Unit(), gets, tables)
+	items, err := u.c.caller.Read(ctx, u.set.Nonce(), getsOf(records))
 	if !errors.As(err, new(*lockset.TableError)) || len(records) < 2 {
 		return items, err
 	}
@@ -102,14 +97,13 @@ func (u *Unit) fetch(ctx context.Context, records []Record) ([]map[string]types.
 	return append(first, second...), err
 }
 
-// getsOf are the gets of records whose references were checked, and their tables.
-func getsOf(records []Record) (gets []types.TransactGetItem, tables []string) {
+// getsOf are the gets of records whose references were checked.
+func getsOf(records []Record) (gets []types.TransactGetItem) {
 	for _, r := range records {
 		table, key, _ := r.location()
 		gets = append(gets, types.TransactGetItem{Get: &types.Get{TableName: aws.String(table), Key: key}})
-		tables = append(tables, table)
 	}
-	return gets, tables
+	return gets
 }
 
 // parse reads an item as a record that one of these keys, which are canonical, is to
@@ -124,7 +118,7 @@ func parse(r Record, item map[string]types.AttributeValue, keys []ordering.Key) 
 	}
 	if err != nil {
 		table, key, _ := r.location()
-		err = refusal(table, keyText(key), err)
+		err = refusal(table, actions.KeyText(key), err)
 	}
 	return p, err
 }
@@ -134,25 +128,4 @@ func (c *Client) sawFence(item map[string]types.AttributeValue) {
 	if fence, ok := fencing.Of(item, c.cfg.FenceAttribute); ok {
 		c.locks.Clock().Saw(fence)
 	}
-}
-
-// distinct returns the tables of a request, in order, each once.
-func distinct(tables []string) []string { return slices.Compact(slices.Sorted(slices.Values(tables))) }
-
-// read is one TransactGetItems.
-func (c *Client) read(ctx context.Context, id string, gets []types.TransactGetItem, tables []string) ([]map[string]types.AttributeValue, error) {
-	in := &dynamodb.TransactGetItemsInput{TransactItems: gets, ReturnConsumedCapacity: c.caller.Capacity()}
-	request := requests.Request{Op: "TransactGetItems", ID: id, Tables: distinct(tables)}
-	out, _, err := requests.Do(ctx, c.caller, request, in, c.db.TransactGetItems)
-	if err != nil {
-		return nil, err
-	}
-	if len(out.Responses) != len(gets) {
-		return nil, fmt.Errorf("TransactGetItems: %d answers to %d gets", len(out.Responses), len(gets))
-	}
-	items := make([]map[string]types.AttributeValue, len(gets))
-	for i, response := range out.Responses {
-		items[i] = response.Item
-	}
-	return items, nil
 }

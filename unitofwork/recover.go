@@ -10,6 +10,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/internal/actions"
+	"github.com/holdall/holdall/internal/journal"
+	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/next"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
@@ -78,12 +82,12 @@ func (c *Client) recoverOne(ctx context.Context, unit string, found *Recovery) e
 	switch {
 	case err != nil:
 		return err
-	case v.state == aborted:
-		if err := c.sweep(ctx, unit); err != nil && !errors.Is(err, errNoRow) {
+	case v.State == journal.Aborted:
+		if err := c.rollBack(ctx, unit); err != nil && !errors.Is(err, errNoRow) {
 			return err
 		}
 		found.Aborted = append(found.Aborted, unit)
-	case v.state == committed:
+	case v.State == journal.Committed:
 		if err := c.rollForward(ctx, unit, v); err != nil {
 			return err
 		}
@@ -102,7 +106,7 @@ type openUnit struct {
 // nothing can be said about them here.
 func (c *Client) otherLocks(unit, locks string) error {
 	return &lockset.ConfigError{Field: "Table", Reason: fmt.Sprintf(
-		"of locks is %q, and unit %q of table %q has its locks in %q: recover it with a client of that table", c.lock.Table, unit, c.cfg.Table, locks)}
+		"of locks is %q, and unit %q of table %q has its locks in %q: recover it with a client of that table", c.lockConfig.Table, unit, c.cfg.Table, locks)}
 }
 
 // EntryError says that an entry of the unit table, by which a unit with a journal is
@@ -116,22 +120,25 @@ func (e *EntryError) Error() string {
 	return fmt.Sprintf("table %q: the entry %s of an open unit is not one that we understand", e.Table, e.Entry)
 }
 
+// WhatNext is for unitofwork.NextOf.
+func (e *EntryError) WhatNext() next.Next { return next.FixCall }
+
 // open lists the units that are not done with; wrong are entries that this client
 // can make nothing of.
 func (c *Client) open(ctx context.Context) (all []openUnit, wrong []error, err error) {
-	items, err := c.query(ctx, openUnits, "")
+	items, err := c.query(ctx, journal.OpenUnits, "")
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, item := range items {
-		unit, ok := item[attrPart].(*types.AttributeValueMemberS)
-		key, ok2 := item[attrKey].(*types.AttributeValueMemberS)
-		locks, ok3 := item[attrLocks].(*types.AttributeValueMemberS)
-		if !ok || !ok2 || !ok3 || ordering.Key(key.Value).Validate() != nil || !lockset.IsUnit(unit.Value) {
-			wrong = append(wrong, &EntryError{Table: c.cfg.Table, Entry: keyText(item)})
+		unit, ok := item[journal.AttrPart].(*types.AttributeValueMemberS)
+		key, ok2 := item[journal.AttrKey].(*types.AttributeValueMemberS)
+		locks, ok3 := item[journal.AttrLocks].(*types.AttributeValueMemberS)
+		if !ok || !ok2 || !ok3 || ordering.Key(key.Value).Validate() != nil || !lockrow.IsUnit(unit.Value) {
+			wrong = append(wrong, &EntryError{Table: c.cfg.Table, Entry: actions.KeyText(item)})
 			continue
 		}
-		if locks.Value != c.lock.Table {
+		if locks.Value != c.lockConfig.Table {
 			wrong = append(wrong, c.otherLocks(unit.Value, locks.Value))
 			continue
 		}
@@ -148,7 +155,7 @@ func (c *Client) purge(ctx context.Context, unit string) error {
 	}
 	keys := make([]map[string]types.AttributeValue, len(items))
 	for i, item := range items {
-		keys[i] = map[string]types.AttributeValue{attrUnit: item[attrUnit], attrPart: item[attrPart]}
+		keys[i] = map[string]types.AttributeValue{journal.AttrUnit: item[journal.AttrUnit], journal.AttrPart: item[journal.AttrPart]}
 	}
 	if err := c.remove(ctx, keys); err != nil {
 		return err
@@ -157,27 +164,16 @@ func (c *Client) purge(ctx context.Context, unit string) error {
 }
 
 // query lists rows of the unit table under one hash key, without their bodies.
-func (c *Client) query(ctx context.Context, unit, begins string) (items []map[string]types.AttributeValue, err error) {
-	in := &dynamodb.QueryInput{
-		TableName: aws.String(c.cfg.Table), ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: c.caller.Capacity(),
+func (c *Client) query(ctx context.Context, unit, begins string) ([]map[string]types.AttributeValue, error) {
+	in := dynamodb.QueryInput{
+		TableName:              aws.String(c.cfg.Table),
 		KeyConditionExpression: aws.String("#unit = :unit"), ProjectionExpression: aws.String("#unit, #part, #key, #locks"),
-		ExpressionAttributeNames:  map[string]string{"#unit": attrUnit, "#part": attrPart, "#key": attrKey, "#locks": attrLocks},
+		ExpressionAttributeNames:  map[string]string{"#unit": journal.AttrUnit, "#part": journal.AttrPart, "#key": journal.AttrKey, "#locks": journal.AttrLocks},
 		ExpressionAttributeValues: map[string]types.AttributeValue{":unit": &types.AttributeValueMemberS{Value: unit}},
 	}
 	if begins != "" {
 		in.KeyConditionExpression = aws.String("#unit = :unit AND begins_with(#part, :part)")
 		in.ExpressionAttributeValues[":part"] = &types.AttributeValueMemberS{Value: begins}
 	}
-	for {
-		request := requests.Request{Op: "Query", ID: c.locks.RequestID(ctx), Tables: []string{c.cfg.Table}}
-		page := *in
-		out, _, err := requests.Do(ctx, c.caller, request, &page, c.db.Query)
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, out.Items...)
-		if in.ExclusiveStartKey = out.LastEvaluatedKey; len(in.ExclusiveStartKey) == 0 {
-			return items, nil
-		}
-	}
+	return c.caller.Query(ctx, func() string { return c.locks.RequestID(ctx) }, in)
 }

@@ -1,7 +1,5 @@
 package unitofwork
 
-// Pure: decides, does no I/O.
-
 import (
 	"errors"
 	"fmt"
@@ -12,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -21,7 +20,7 @@ import (
 // written twice as far as can be told, and every write is stamped.
 type stage struct {
 	held     []ordering.Key
-	stamper  stamper
+	stamper  actions.Stamper
 	reserved []string // the tables that are holdall's own
 	writes   []write
 	records  map[string]bool     // those written, by table and primary key
@@ -46,7 +45,7 @@ func identity(table, record string) string { return nameOf(table) + " " + record
 // nameOf returns the name of a table, which may be given by its ARN.
 func nameOf(table string) string { return table[strings.LastIndexByte(table, '/')+1:] }
 
-func newStage(held []ordering.Key, s stamper, reserved ...string) stage {
+func newStage(held []ordering.Key, s actions.Stamper, reserved ...string) stage {
 	return stage{held: held, stamper: s, reserved: reserved, records: map[string]bool{}, schemas: map[string][]string{}}
 }
 
@@ -95,14 +94,14 @@ func (s *stage) prepare(guard ordering.Key, item types.TransactWriteItem) (write
 		w.record = "(a put by its item)"
 	}
 	if w.key != nil {
-		w.record = keyText(w.key)
+		w.record = actions.KeyText(w.key)
 	}
-	if err := checkValues(item); err != nil {
+	if err := actions.CheckValues(item); err != nil {
 		return w, err
 	}
 	switch {
-	case !isText(w.key):
-		return w, errNoText
+	case !actions.IsText(w.key):
+		return w, actions.ErrNoText
 	case table == "":
 		return w, errors.New("no table is named")
 	case slices.Contains(s.reserved, nameOf(table)):
@@ -113,9 +112,9 @@ func (s *stage) prepare(guard ordering.Key, item types.TransactWriteItem) (write
 	if err := checkGuard(s.held, guard); err != nil {
 		return w, err
 	}
-	w.holder, _ = ordering.Holder(s.held, guard)
-	w.conditional = hasCondition(item)
-	w.item, err = s.stamper.stamp(item)
+	w.holder, _ = ordering.Covering(s.held, guard)
+	w.conditional = actions.HasCondition(item)
+	w.item, err = s.stamper.Stamp(item)
 	return w, err
 }
 
@@ -124,16 +123,10 @@ func checkGuard(keys []ordering.Key, guard ordering.Key) error {
 	if err := guard.Validate(); err != nil {
 		return fmt.Errorf("its guard: %w", err)
 	}
-	if _, ok := ordering.Holder(keys, guard); !ok {
+	if _, ok := ordering.Covering(keys, guard); !ok {
 		return &GuardError{Guard: guard, Held: slices.Clone(keys)}
 	}
 	return nil
-}
-
-// hasCondition reports whether an action, as the caller has it, has a condition.
-func hasCondition(item types.TransactWriteItem) bool {
-	_, e := copied(item)
-	return item.ConditionCheck != nil || strings.TrimSpace(aws.ToString(*e.Condition)) != ""
 }
 
 // target returns the table and, but for a put, the primary key of an action.

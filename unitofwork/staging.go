@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -140,20 +141,20 @@ func (u *Unit) each(records []Record, action func(string, map[string]types.Attri
 	for _, r := range records {
 		table, key, err := locate(r)
 		if err != nil {
-			return u.stage.refuse(table, keyText(key), err)
+			return u.stage.refuse(table, actions.KeyText(key), err)
 		}
 		u.stage.learn(table, key)
 		now, read, guarded := r.guards()
 		if !guarded {
-			return u.stage.refuse(table, keyText(key), errUnguarded)
+			return u.stage.refuse(table, actions.KeyText(key), errUnguarded)
 		}
 		if read != "" && !read.Covers(now) && !now.Covers(read) {
-			return u.stage.refuse(table, keyText(key), fmt.Errorf("its guard was %q when it was read and is %q now: "+
+			return u.stage.refuse(table, actions.KeyText(key), fmt.Errorf("its guard was %q when it was read and is %q now: "+
 				"a record keeps its guard, or moves to an ancestor or descendant of it", string(read), string(now)))
 		}
 		item, err := action(table, key, r)
 		if err != nil {
-			return u.stage.refuse(table, keyText(key), err)
+			return u.stage.refuse(table, actions.KeyText(key), err)
 		}
 		if err := u.stage.add(now, item); err != nil {
 			return err

@@ -304,7 +304,7 @@ func TestWhatOfACommittedUnitCannotBeWritten(t *testing.T) {
 					require.Equal(t, c.record, unapplied.Record)
 					require.Equal(t, c.record != "", unapplied.Table == "accounts")
 					for _, k := range keys {
-						if k.Family() != c.key.Family() {
+						if k.Root() != c.key.Root() {
 							require.NotContains(t, b.row(k), "unit", "%v", k)
 						}
 					}

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/ordering"
 )
@@ -191,7 +192,7 @@ func (r *Ref[T]) item() (map[string]types.AttributeValue, error) {
 	if err != nil {
 		return nil, err
 	}
-	if has, want := keyText(key), keyText(r.key); has != want {
+	if has, want := actions.KeyText(key), actions.KeyText(r.key); has != want {
 		return nil, fmt.Errorf("the record's key is %s, the reference's %s", has, want)
 	}
 	return item, nil

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/actions"
+	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -69,14 +71,14 @@ func (c *Client) begin(ctx context.Context, keys []ordering.Key, o Options) (*Un
 	held := plan.Keys()
 	u := &Unit{
 		c: c, set: set, plan: plan, held: held, options: o, start: start,
-		stage: newStage(held, newStamper(c.cfg.FenceAttribute, set.Token()), c.lock.Table, c.cfg.Table),
+		stage: newStage(held, actions.NewStamper(c.cfg.FenceAttribute, set.Token()), c.lockConfig.Table, c.cfg.Table),
 	}
 	u.ctx, u.cancel = context.WithCancelCause(context.WithValue(ctx, contextKey{}, u))
 	u.unlink = context.AfterFunc(set.Context(), func() { u.cancel(context.Cause(set.Context())) })
 	if o.ID == "" {
 		return u, nil
 	}
-	u.digest = digest(plan, o.Payload)
+	u.digest = journal.Digest(plan, o.Payload)
 	err = u.lookUp(ctx)
 	if errors.Is(err, ErrAlreadyCommitted) {
 		u.end()
@@ -115,7 +117,7 @@ func (u *Unit) Context() context.Context {
 // Nonce returns the unit's nonce, by which lock rows and hooks name it.
 func (u *Unit) Nonce() string {
 	u.made("Nonce")
-	return u.set.Unit()
+	return u.set.Nonce()
 }
 
 // Token returns the unit's fencing token.
@@ -206,22 +208,22 @@ func (u *Unit) free(ctx context.Context) error {
 	defer cancel()
 	err := u.set.Release(ctx)
 	if err != nil {
-		u.unreleased(err)
+		u.unreleased(ctx, err)
 	}
 	return err
 }
 
 // unreleased tells an operator of locks that others must take over: for the
 // caller, who has an outcome, it makes no difference.
-func (u *Unit) unreleased(err error) {
-	u.c.lock.Logger.Warn("holdall: release of a unit without a commit", "unit", u.set.Unit(), "err", err)
+func (u *Unit) unreleased(ctx context.Context, err error) {
+	u.c.lockConfig.Logger.WarnContext(ctx, "holdall: release of a unit without a commit", "unit", u.set.Nonce(), "err", err)
 }
 
 // notDone lets go of a unit that was not committed, and returns err.
 func (u *Unit) notDone(err error) error {
 	u.over()
 	if hook := u.c.cfg.Trace.NotCommitted; hook != nil {
-		hook(u.set.Unit(), err)
+		hook(u.set.Nonce(), err)
 	}
 	return err
 }
@@ -239,7 +241,7 @@ func (u *Unit) doneBefore(err error) error {
 func (u *Unit) inDoubt(err error) error {
 	u.over()
 	if hook := u.c.cfg.Trace.InDoubt; hook != nil {
-		hook(u.set.Unit(), err)
+		hook(u.set.Nonce(), err)
 	}
 	return err
 }
@@ -253,12 +255,12 @@ func (u *Unit) over() {
 func (u *Unit) committed(writes int) {
 	u.over()
 	if hook := u.c.cfg.Trace.Committed; hook != nil {
-		hook(CommittedInfo{Unit: u.set.Unit(), Rows: u.plan.Rows(), Writes: writes, Took: time.Since(u.start)})
+		hook(CommittedInfo{Unit: u.set.Nonce(), Rows: u.plan.Rows(), Writes: writes, Took: time.Since(u.start)})
 	}
 }
 
 // detached is for what must be finished whatever becomes of the caller, within
 // a lease.
 func (u *Unit) detached(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), u.c.lock.Lease)
+	return context.WithTimeout(context.WithoutCancel(ctx), u.c.lockConfig.Lease)
 }

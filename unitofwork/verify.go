@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdall/holdall/internal/actions"
+	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -18,10 +20,10 @@ import (
 
 // journal makes a journal of what was staged, or refuses what cannot be done
 // later without anybody to tell: a *[StageError].
-func (u *Unit) journal(writes []write) (*journal, error) {
-	j := &journal{
-		unit: u.set.Unit(), locks: u.c.lock.Table, token: u.set.Token(), fence: u.c.cfg.FenceAttribute,
-		plan: u.plan, writes: make([][]applied, len(u.plan)),
+func (u *Unit) journal(writes []write) (*journal.Journal, error) {
+	j := &journal.Journal{
+		Unit: u.set.Nonce(), Locks: u.c.lockConfig.Table, Token: u.set.Token(), Fence: u.c.cfg.FenceAttribute,
+		Plan: u.plan, Writes: make([][]journal.Write, len(u.plan)),
 	}
 	steps := map[ordering.Key]int{}
 	for i, s := range u.plan {
@@ -36,17 +38,17 @@ func (u *Unit) journal(writes []write) (*journal, error) {
 		if w.key == nil {
 			return nil, &StageError{Table: w.table, Record: w.record, Reason: errUnknownKey}
 		}
-		if !isText(w.key) {
-			return nil, &StageError{Table: w.table, Record: w.record, Reason: errNoText}
+		if !actions.IsText(w.key) {
+			return nil, &StageError{Table: w.table, Record: w.record, Reason: actions.ErrNoText}
 		}
-		w.record = keyText(w.key)
+		w.record = actions.KeyText(w.key)
 		if named[w.identity()] {
 			return nil, &StageError{Table: w.table, Record: w.record, Reason: errTwice}
 		}
 		named[w.identity()] = true
 		if w.item.ConditionCheck == nil {
 			step := steps[w.holder]
-			j.writes[step] = append(j.writes[step], newApplied(w.table, w.record, u.stage.stamper.onlyNewer(w.item)))
+			j.Writes[step] = append(j.Writes[step], journal.NewWrite(w.table, w.record, u.stage.stamper.OnlyNewer(w.item)))
 		}
 	}
 	return j, nil
@@ -69,10 +71,10 @@ func (u *Unit) verify(ctx context.Context, writes []write) error {
 			conditional = append(conditional, w)
 		}
 	}
-	checked := u.c.counter(u.set.Unit(), Checking, len(conditional))
+	checked := u.c.counter(u.set.Nonce(), Checking, len(conditional))
 	group, asking := errgroup.WithContext(ctx)
 	group.SetLimit(rowsAtOnce)
-	for _, ws := range requests.Cut(conditional, roomFor(u.c.cfg.TransactionSize), u.sizeAsked(asCondition)) {
+	for _, ws := range requests.Cut(conditional, journal.RoomFor(u.c.cfg.TransactionSize), u.sizeAsked(asCondition)) {
 		r := &request{name: u.set.RequestID()}
 		group.Go(func() error {
 			err := u.ask(asking, r, ws, asCondition)
@@ -86,7 +88,7 @@ func (u *Unit) verify(ctx context.Context, writes []write) error {
 	examples, apart := examplesOf(writes)
 	group, asking = errgroup.WithContext(ctx)
 	group.SetLimit(rowsAtOnce)
-	room := requests.Room.Minus(requests.SizeOf(never(u.c.cfg.Table, u.set.Unit())))
+	room := requests.Room.Minus(requests.SizeOf(never(u.c.cfg.Table, u.set.Nonce())))
 	for _, some := range [][]write{examples, apart} {
 		for _, ws := range requests.Cut(some, room, u.sizeAsked(asRehearsal)) {
 			r := &request{name: u.set.RequestID()}
@@ -120,19 +122,19 @@ func examplesOf(writes []write) (examples, apart []write) {
 		count[w.table]++
 		if !rehearsed && !keyed[w.table] {
 			keyed[w.table] = true
-			keys = append(keys, w.itsKey())
+			keys = append(keys, w.keyCheck())
 		}
 	}
 	for _, table := range slices.Sorted(maps.Keys(count)) {
 		if count[table] > 1 && !keyed[table] { // all are examples
-			apart = append(apart, last[table].itsKey())
+			apart = append(apart, last[table].keyCheck())
 		}
 	}
 	return append(examples, keys...), apart
 }
 
-// itsKey is a write that does nothing but name the record.
-func (w write) itsKey() write {
+// keyCheck is a write that does nothing but name the record.
+func (w write) keyCheck() write {
 	w.item = types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{TableName: aws.String(w.table), Key: w.key}}
 	return w
 }
@@ -143,10 +145,10 @@ func (w write) itsKey() write {
 // record.
 func (w write) shape() (shape string, alike bool) {
 	switch {
-	case w.item.Put != nil && isPlain(w.item.Put.Item):
-		return w.table + " put " + kinds(w.item.Put.Item), true
+	case w.item.Put != nil && actions.IsPlain(w.item.Put.Item):
+		return w.table + " put " + actions.TypeSignature(w.item.Put.Item), true
 	case w.item.Delete != nil:
-		return w.table + " delete " + kinds(w.item.Delete.Key), true
+		return w.table + " delete " + actions.TypeSignature(w.item.Delete.Key), true
 	}
 	return "", false
 }
@@ -162,9 +164,9 @@ const (
 // question is the action that asks.
 func (u *Unit) question(w write, as asked) types.TransactWriteItem {
 	if as == asRehearsal {
-		return u.stage.stamper.onlyNewer(w.item)
+		return u.stage.stamper.OnlyNewer(w.item)
 	}
-	return condition(w.item, w.table, w.key)
+	return actions.Condition(w.item, w.table, w.key)
 }
 
 func (u *Unit) sizeAsked(as asked) func(write) requests.Size {
@@ -182,16 +184,13 @@ func (u *Unit) ask(ctx context.Context, r *request, writes []write, as asked) er
 
 func (u *Unit) askAtOnce(ctx context.Context, r *request, writes []write, as asked) error {
 	items := make([]types.TransactWriteItem, 0, len(writes)+1)
-	var tables []string
 	if as == asRehearsal {
-		tables = append(tables, u.c.cfg.Table)
-		items = append(items, never(u.c.cfg.Table, u.set.Unit()))
+		items = append(items, never(u.c.cfg.Table, u.set.Nonce()))
 	}
 	for _, w := range writes {
 		items = append(items, u.question(w, as))
-		tables = append(tables, w.table)
 	}
-	_, err := u.c.transact(ctx, r.id(), items, tables...)
+	_, err := u.c.caller.Write(ctx, r.id(), items)
 	var canceled *types.TransactionCanceledException
 	switch {
 	case errors.As(err, new(*lockset.NoAnswerError)): // which wraps the last answer
@@ -241,8 +240,8 @@ const busyPause = 10 * time.Millisecond
 // never is a condition that never holds.
 func never(table, unit string) types.TransactWriteItem {
 	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
-		TableName: aws.String(table), Key: partKey(openUnits, unit),
+		TableName: aws.String(table), Key: journal.ItemKey(journal.OpenUnits, unit),
 		ConditionExpression:      aws.String("attribute_exists(#part) AND attribute_not_exists(#part)"),
-		ExpressionAttributeNames: map[string]string{"#part": attrPart},
+		ExpressionAttributeNames: map[string]string{"#part": journal.AttrPart},
 	}}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/holdall/holdall/internal/journal"
 	"github.com/stretchr/testify/require"
 )
 
@@ -32,7 +33,7 @@ func TestWhichKeysAreRehearsed(t *testing.T) {
 		ConditionCheck: &types.ConditionCheck{TableName: aws.String("a"), Key: values{"ID": textValue("c")}},
 	}}
 	d1, d2 := del("1", values{"ID": textValue("1")}), del("2", values{"ID": textValue("2")})
-	other := values{"N": number(1)}
+	other := values{"N": journal.Number(1)}
 	strange := values{"N": &types.AttributeValueMemberN{Value: "1e3"}}
 	for name, c := range map[string]struct {
 		writes         []write
@@ -52,7 +53,7 @@ func TestWhichKeysAreRehearsed(t *testing.T) {
 			[]write{put("a", "1", nil), put("a", "2", nil), put("a", "3", other), put("a", "4", other)}, []string{"1", "3"}, []string{"2"}, nil},
 		"two of whose values nobody knows": {[]write{put("a", "1", strange), put("a", "2", strange)}, []string{"1", "2"}, nil, []string{"2"}},
 		"deletes that are alike":           {[]write{d1, d2}, []string{"1"}, nil, nil},
-		"deletes that are not":             {[]write{d1, del("n", values{"ID": number(1)})}, []string{"1", "n"}, nil, nil},
+		"deletes that are not":             {[]write{d1, del("n", values{"ID": journal.Number(1)})}, []string{"1", "n"}, nil, nil},
 		"a delete like a put":              {[]write{put("a", "1", nil), d2}, []string{"1", "2"}, nil, nil},
 		"updates that look alike":          {[]write{update, update}, []string{"u", "u"}, nil, nil},
 		"checks":                           {[]write{check, check}, nil, nil, nil},

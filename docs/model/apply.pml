@@ -65,10 +65,10 @@ hidden byte noted, written, own, complete, left_out, readable, unmarked, whole; 
 #define HEIR 2
 
 /* The actions of a transaction that applies, in bits. */
-#define G2 1  /* check that c/2 is U's, and marked: lockset.Pending.Guard (pending.go) */
+#define G2 1  /* check that c/2 is U's, and marked: lockset.Prepared.CheckHeld (prepared.go) */
 #define B1 2
 #define B2 4
-#define F2 8  /* free c/2: lockset.Pending.Free (pending.go), lockset.lockTable.releases (expressions.go) */
+#define F2 8  /* free c/2: lockset.Prepared.Free (prepared.go), lockrow.Table.Releases (expressions.go) */
 #define I  16 /* take U's intent off c */
 #define F1 32 /* free c/1 */
 #define A  64
@@ -96,7 +96,7 @@ byte stage; /* 0: anything may happen; 1: the last worker; 2: the end */
 byte working;
 bool ended; /* the owner has */
 
-/* unitofwork.conclusion (decision.go) */
+/* journal.SetDone (decision.go) */
 inline conclusion() {
 	if
 	:: record == COMMITTED -> assert(noted || (wroteA && wroteB1 && wroteB2 && unit1 != U && unit2 != U)); record = DONE
@@ -104,7 +104,7 @@ inline conclusion() {
 	fi
 }
 
-/* unitofwork.stamper.onlyNewer (stamp.go): the condition of a write of the journal */
+/* actions.Stamper.OnlyNewer (stamp.go): the condition of a write of the journal */
 #ifdef WITHOUT_NEWER
 #define NEWER(stamp) true
 #else
@@ -225,12 +225,12 @@ end:
 	COPY(80)
 	COPY(96)
 	COPY(112)
-	/* lockset.lockTable.clean (expressions.go) */
+	/* lockrow.Table.Clean (expressions.go) */
 	:: atomic { stage == 0 && entry && unit1 != U -> entry = false }
 	od
 }
 
-/* The parts of an application by unitofwork.journal.parts (parts.go): large or as the owner's. */
+/* The parts of an application by journal.Journal.Batches (batches.go): large or as the owner's. */
 inline cut(large, part, actions) {
 #ifdef WITHOUT_REVERSE
 	if
@@ -262,7 +262,7 @@ inline cut(large, part, actions) {
 /*
  * unitofwork.application.rest (apply.go): what is left after a refusal that named
  * some of those that failed. Who finds U's step not U's any more finds it freed
- * by lockset.Pending.HoldOf (pending.go).
+ * by lockset.Prepared.HoldOf (prepared.go).
  */
 inline rest(actions, failed) {
 	/* DynamoDB names all that refused, or some */
@@ -332,7 +332,7 @@ inline rest(actions, failed) {
 		od \
 	od
 
-/* unitofwork.Unit.carryOut (large.go), unitofwork.Client.finish (settle.go) */
+/* unitofwork.Unit.carryOut (journaled.go), unitofwork.Client.finish (rollforward.go) */
 active proctype owner() {
 	byte part, actions, failed;
 
@@ -346,7 +346,7 @@ over: /* done, without an answer, or dead */
 	atomic { part = 0; actions = 0; failed = 0; ended = true }
 }
 
-/* unitofwork.Client.rollForward (settle.go): again and again; suspended for ever is dead, and another begins */
+/* unitofwork.Client.rollForward (rollforward.go): again and again; suspended for ever is dead, and another begins */
 proctype worker(byte self) {
 	byte part, actions, failed; bool busy;
 idle:
@@ -373,7 +373,7 @@ active proctype heir() {
 	byte what; /* OF1: c/1, OF2: c/2, both: c */
 end:
 	do
-	/* lockset.acquisition.take (acquire.go), lockset.takeIf, lockset.intendIf (expressions.go) */
+	/* lockset.acquisition.take (acquire.go), lockrow.takeIf, lockrow.intendIf (expressions.go) */
 	:: atomic { stage == 0 && unitC == 0 && unit1 == 0 -> unit1 = HEIR; what = OF1 }
 	:: atomic { stage == 0 && unitC == 0 && unit2 == 0 -> unit2 = HEIR; what = OF2 }
 	:: atomic { stage == 0 && unitC == 0 && !entry -> unitC = HEIR; what = OF1 | OF2 }

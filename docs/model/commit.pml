@@ -44,7 +44,7 @@
 
 hidden byte truth, overtaken, once, in_order, id_once; /* never set: they name what was violated */
 
-/* lockset.row (row.go) */
+/* lockrow.Row (row.go) */
 byte unit[2] = ME;
 byte fence[2] = MINE;
 byte mark[2]; /* committedBy */
@@ -83,7 +83,7 @@ byte told;
 #endif
 #define ADMITTED (KEYS_MINE && holds && NEWER(MINE) && ID_FREE(with_id))
 
-/* unitofwork.stamper.stamp (stamp.go) */
+/* actions.Stamper.Stamp (stamp.go) */
 inline write(t) {
 	assert(in_order || t > last);
 	last = t;
@@ -92,7 +92,7 @@ inline write(t) {
 #endif
 }
 
-/* unitofwork.putRecord (record.go) */
+/* journal.PutIDRecord (idrecord.go) */
 inline put(u, id) {
 	if
 	:: id ->
@@ -106,7 +106,7 @@ inline put(u, id) {
 }
 
 /* A row is freed by the commit, if it is still ours. */
-inline free_marked(r) { /* lockset.commit (expressions.go) */
+inline free_marked(r) { /* lockrow.Commit (expressions.go) */
 	if
 	:: unit[r] == ME -> unit[r] = 0;
 #ifndef WITHOUT_mark
@@ -132,7 +132,7 @@ inline other(r) {
 	/* lockset.acquisition.bury (wait.go) */
 	atomic { slow && unit[r] == ME -> unit[r] = 0 }
 }
-inline take(r) { /* lockset.take (expressions.go) */
+inline take(r) { /* lockrow.take (expressions.go) */
 	atomic { unit[r] == 0 && fence[r] < THEIRS ->
 		unit[r] = OTHER; fence[r] = THEIRS; used[r] = 1;
 #ifdef WITHOUT_mark_stays
@@ -140,7 +140,7 @@ inline take(r) { /* lockset.take (expressions.go) */
 #endif
 		skip }
 }
-inline commit_theirs(r) { /* lockset.commit (expressions.go) */
+inline commit_theirs(r) { /* lockrow.Commit (expressions.go) */
 	atomic { unit[r] == OTHER && ID_FREE(other_id) && (r == 1 || NEWER(THEIRS)) ->
 		unit[r] = 0; mark[r] = OTHER;
 		if
@@ -162,7 +162,7 @@ end:
 	:: take(1)
 	:: commit_theirs(0)
 	:: commit_theirs(1)
-	:: atomic { unit[0] == OTHER -> unit[0] = 0 } /* lockset.free (expressions.go) */
+	:: atomic { unit[0] == OTHER -> unit[0] = 0 } /* lockrow.Free (expressions.go) */
 	:: atomic { unit[1] == OTHER -> unit[1] = 0 }
 	/* A writer without the locks, with a token of its own: the condition of package fencing. */
 	:: atomic { !wrote && stamp < 1 -> wrote = 1; write(1) }
@@ -175,7 +175,7 @@ end:
 #define FATE_COMMITTED 2
 #define FATE_NEVER 3
 
-/* lockset.fateOf (fate.go), row by row */
+/* lockrow.FateOf (outcome.go), row by row */
 inline weigh(r) {
 	if
 	:: fate != FATE_UNKNOWN
@@ -203,7 +203,7 @@ inline tell(what) {
 	assert(truth || told != NOT || !landed)
 }
 
-/* unitofwork.outcomeOf (record.go) */
+/* unitofwork.outcomeOf (ref.go) */
 inline outcome_of(found) {
 	if
 	:: with_id && (found == ME

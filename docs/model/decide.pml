@@ -3,7 +3,7 @@
  * decide about them, and who asks afterwards.
  *
  * Modelled: the record of each unit, the record of their ID, whether each has its
- * marked lock row; the decision, the abortion that is raced with it, the freeing of
+ * marked lock row; the decision, the abort that is raced with it, the freeing of
  * an aborted unit's row, the conclusion; what an owner is told, and what Outcome
  * answers to who is in doubt. Every request that was sent may be carried out at any
  * time, any number of times, or never; every answer may be lost. An owner may be
@@ -30,11 +30,11 @@
 /* clause ABORT_IF_ABSENT: a unit is aborted only if it has not committed | mutant: a unit is aborted only if it has not committed | finds: decided */
 /* clause ID_IN_DECISION: an ID is committed with the decision | mutant: an ID is committed with the decision | finds: once */
 /* clause ID_IF_ABSENT: the record of an ID is written only if there is none | mutant: an id commits once: its record is written only if there is none | finds: decided */
-/* clause RACE: a decision that is not known to be made is raced with an abortion | mutant: a decision that is not known to be made is raced with an abortion | finds: decided_first */
-/* clause REFUSED_PROVES: an abortion that was refused shows what was decided | mutant: an abortion that was refused proves that the unit has committed | finds: truth */
+/* clause RACE: a decision that is not known to be made is raced with an abort | mutant: a decision that is not known to be made is raced with an abort | finds: decided_first */
+/* clause REFUSED_PROVES: an abort that was refused shows what was decided | mutant: an abort that was refused proves that the unit has committed | finds: truth */
 /* clause ANSWERS: a decision answers for its unit before all is done | mutant: a decision answers for its unit before all is done | finds: truth */
 /* clause ABORTED_ANSWERS: an aborted unit is not committed | mutant: an aborted unit is not committed | finds: truth */
-/* clause ABORT_FIRST: a dead unit's rows are freed when its abortion stands, not before | mutant: - | finds: decided_first */
+/* clause ABORT_FIRST: a dead unit's rows are freed when its abort stands, not before | mutant: - | finds: decided_first */
 /* clause NAMED: another unit's record under the ID is not ours | mutant: another unit's record under the id is not ours | finds: truth */
 /* clause HELD_UNDECIDED: without a record, a unit that has its keys is undecided | mutant: without a record, a unit that has its keys is undecided | finds: decided */
 /* clause RECORD_STAYS: a record has no end while anything is left to be done | mutant: a record has no end while anything is left to be done | finds: decided */
@@ -57,7 +57,7 @@ bool named;     /* both have the same ID; else they have none */
 byte id;        /* whose name the record of the ID has */
 bool held[3];   /* the unit has its row, marked */
 byte told[3];
-bool sentDecision[3], sentAbortion[3], sentFree[3], sentDone[3];
+bool sentDecision[3], sentAbort[3], sentFree[3], sentDone[3];
 
 /* A decision is made once, and stays. */
 inline put(u, state) {
@@ -67,7 +67,7 @@ inline put(u, state) {
 	record[u] = state
 }
 
-/* unitofwork.decision, unitofwork.ifUndecided (decision.go), unitofwork.putRecord (record.go): one transaction */
+/* journal.PutCommitted, journal.ifUndecided (decision.go), journal.PutIDRecord (idrecord.go): one transaction */
 inline decision(u, ok) {
 	ok = true;
 #ifndef WITHOUT_COMMIT_IF_ABSENT
@@ -91,8 +91,8 @@ inline decision(u, ok) {
 	fi
 }
 
-/* unitofwork.abortion (decision.go) */
-inline abortion(u, found) {
+/* journal.PutAborted (decision.go) */
+inline abort(u, found) {
 	found = record[u];
 #ifdef WITHOUT_ABORT_IF_ABSENT
 	put(u, ABORTED); found = ABORTED;
@@ -104,13 +104,13 @@ inline abortion(u, found) {
 #endif
 }
 
-/* lockset.lockTable.releases (expressions.go), of a unit that is aborted, or is applied */
+/* lockrow.Table.Releases (expressions.go), of a unit that is aborted, or is applied */
 inline free(u) {
 	assert(decided_first || (record[u] != ABSENT || !held[u]));
 	held[u] = false
 }
 
-/* unitofwork.conclusion (decision.go) */
+/* journal.SetDone (decision.go) */
 inline conclusion(u) {
 	if
 	:: record[u] == COMMITTED -> put(u, DONE)
@@ -125,8 +125,8 @@ end:
 	do
 	:: atomic { sentDecision[1] -> decision(1, ok); ok = false }
 	:: atomic { sentDecision[2] -> decision(2, ok); ok = false }
-	:: atomic { sentAbortion[1] -> abortion(1, found); found = 0 }
-	:: atomic { sentAbortion[2] -> abortion(2, found); found = 0 }
+	:: atomic { sentAbort[1] -> abort(1, found); found = 0 }
+	:: atomic { sentAbort[2] -> abort(2, found); found = 0 }
 	:: atomic { sentFree[1] -> free(1) }
 	:: atomic { sentFree[2] -> free(2) }
 	:: atomic { sentDone[1] -> conclusion(1) }
@@ -145,7 +145,7 @@ inline tell(u, what) {
 	told[u] = what
 }
 
-/* unitofwork.Unit.decide, unitofwork.Unit.commitByJournal (large.go) */
+/* unitofwork.Unit.decide, unitofwork.Unit.commitByJournal (journaled.go) */
 proctype owner(byte u) {
 	bool ok, answered, byID; byte found;
 
@@ -154,7 +154,7 @@ proctype owner(byte u) {
 	:: atomic { id != 0 -> tell(u, BEFORE); held[u] = false; goto over }
 	:: atomic { id == 0 }
 	fi;
-	/* lockset.Set.Pend (pending.go) has marked the row */
+	/* lockset.Set.Prepare (prepared.go) has marked the row */
 	atomic {
 		sentDecision[u] = true;
 		if
@@ -170,11 +170,11 @@ proctype owner(byte u) {
 #ifdef WITHOUT_RACE
 	found = ABORTED;
 #else
-	/* unitofwork.Client.abort (settle.go) */
+	/* unitofwork.Client.abort (rollforward.go) */
 	atomic {
-		sentAbortion[u] = true;
+		sentAbort[u] = true;
 		if
-		:: abortion(u, found)
+		:: abort(u, found)
 		:: tell(u, DOUBT); goto over
 		:: goto over
 		fi
@@ -193,7 +193,7 @@ proctype owner(byte u) {
 		:: byID -> tell(u, BEFORE)
 		:: !byID -> tell(u, NO)
 		fi };
-		/* lockset.Pending.Release (pending.go) */
+		/* lockset.Prepared.Release (prepared.go) */
 		atomic { sentFree[u] = true;
 			if
 			:: free(u)
@@ -202,7 +202,7 @@ proctype owner(byte u) {
 			goto over }
 	fi;
 apply:
-	/* unitofwork.Unit.carryOut (large.go), unitofwork.Client.finish (settle.go) */
+	/* unitofwork.Unit.carryOut (journaled.go), unitofwork.Client.finish (rollforward.go) */
 	atomic { sentFree[u] = true; sentDone[u] = true;
 		if
 		:: sentFree[u] = true; free(u); conclusion(u)
@@ -212,7 +212,7 @@ over:
 	skip
 }
 
-/* unitofwork.Client.settle (settle.go), lockset.Client.freeAborted (journals.go): again and again */
+/* unitofwork.Client.recoverDead (rollforward.go), lockset.Client.freeAborted (recovery.go): again and again */
 active [2] proctype settler() {
 	byte found, u;
 end:
@@ -228,9 +228,9 @@ end:
 		:: else
 		fi;
 #endif
-		sentAbortion[u] = true;
+		sentAbort[u] = true;
 		if
-		:: abortion(u, found)
+		:: abort(u, found)
 		:: found = ABSENT
 		fi }
 		if
@@ -242,7 +242,7 @@ end:
 	od
 }
 
-/* unitofwork.Client.ask (outcome.go), unitofwork.outcomeOf (record.go): all is read as of one moment */
+/* unitofwork.Client.ask (outcome.go), unitofwork.outcomeOf (ref.go): all is read as of one moment */
 active proctype asker() {
 	byte u;
 end:

@@ -48,7 +48,7 @@ bit released[2]; /* the network has a copy of that release, for ever */
 hidden byte ghost, sound, stands; /* never set: they name what was violated */
 hidden byte i, high;      /* scratch */
 
-/* The rows of two keys, in order: lockset.row (row.go). */
+/* The rows of two keys, in order: lockrow.Row (row.go). */
 byte unit[2];
 byte fence[2]; /* 0: there is no row */
 byte rvn[2];   /* the attempt that took it */
@@ -56,7 +56,7 @@ bit had[2];    /* the other unit has had it */
 bit slow;      /* a lease has passed since the acquisition began */
 bit left;      /* it has said that nothing is left of it */
 
-/* lockset.attempt (attempts.go) */
+/* lockset.attempt (ledger.go) */
 byte tok[TRIES + 1]; /* 0: none yet */
 byte first[TRIES + 1];
 byte size[TRIES + 1];
@@ -81,7 +81,7 @@ byte tries, token, secured, reach, held;
 #define IN(r, k) (first[k] <= r && r < first[k] + size[k])
 #define ADMITTED(k) ((!IN(0, k) || ADMITS(0, k)) && (!IN(1, k) || ADMITS(1, k)))
 
-/* lockset.lockTable.acquire (expressions.go): an attempt is carried out, as one */
+/* lockrow.Table.Acquire (expressions.go): an attempt is carried out, as one */
 inline take(k) {
 	assert(ghost || !left);
 	if
@@ -94,7 +94,7 @@ inline take(k) {
 	fi
 }
 
-inline set_free(r) { /* lockset.free (expressions.go) */
+inline set_free(r) { /* lockrow.Free (expressions.go) */
 	unit[r] = 0; rvn[r] = 0;
 #ifdef WITHOUT_fence_stays
 	fence[r] = 1;
@@ -166,7 +166,7 @@ inline raise_above(r) {
 	fi
 }
 
-/* What the rows show a refused attempt: lockset.decide (judge.go). */
+/* What the rows show a refused attempt: lockrow.Decide (judge.go). */
 inline look() {
 	if
 	:: IN(0, k) && unit[0] == ME -> landed_at(0)
@@ -181,7 +181,7 @@ inline look() {
 #define NOT_MINE(r) (unit[r] != ME)
 #endif
 
-/* lockset.acquisition.toBurn (attempts.go) */
+/* lockset.ledger.toBurn (ledger.go) */
 #define LATER(k, j) (j > k && kept[j] && first[j] == first[k] && tok[j] >= tok[k])
 #ifdef WITHOUT_goes_on
 #define COVERED(k) (LATER(k, 2) || LATER(k, 3) || LATER(k, 4))
@@ -257,7 +257,7 @@ next_burn:
 	:: k <= TRIES && TO_BURN(k) -> k++; goto next_burn
 #endif
 	fi;
-	/* lockset.acquisition.burn (giveup.go), lockset.burnIf, lockset.burnAbsentIf (expressions.go): each write is one step */
+	/* lockset.acquisition.burn (giveup.go), lockrow.BurnIf, lockrow.BurnAbsentIf (expressions.go): each write is one step */
 again:
 	atomic {
 		if
@@ -304,7 +304,7 @@ again:
 #endif
 		fi
 	};
-stamp: /* lockset.restampKeyIf (expressions.go): the row was the unit's when it was looked at */
+stamp: /* lockrow.RestampKeyIf (expressions.go): the row was the unit's when it was looked at */
 	atomic {
 		if
 		:: fence[first[k]] < tok[k] && unit[first[k]] == ME -> fence[first[k]] = tok[k]; goto burned

@@ -45,7 +45,7 @@
 hidden byte alone, in_order, overtaken; /* never set: they name what was violated */
 hidden byte ok;
 
-/* The row: lockset.row (row.go). */
+/* The row: lockrow.Row (row.go). */
 byte unit;  /* the holder; 0: free */
 byte rvn;
 byte fence;
@@ -85,7 +85,7 @@ inline grow_old(u) {
 		fi }
 }
 
-/* lockset.buryIf (expressions.go) */
+/* lockrow.BuryIf (expressions.go) */
 inline carry_out_bury(r) {
 	atomic { bury[r] ->
 		bury[r] = 0;
@@ -126,7 +126,7 @@ inline carry_out_renewal(n) {
 		fi }
 }
 
-/* lockset.commit (expressions.go), with the staged writes */
+/* lockrow.Commit (expressions.go), with the staged writes */
 inline carry_out_commit(u) {
 	atomic { commit[u] ->
 		commit[u] = 0;
@@ -145,7 +145,7 @@ inline carry_out_commit(u) {
 		fi }
 }
 
-/* lockset.free (expressions.go) */
+/* lockrow.Free (expressions.go) */
 inline carry_out_release(u) {
 	atomic { release[u] ->
 		release[u] = 0;
@@ -205,7 +205,7 @@ look:	/* the row, as lockset.acquisition.wait (wait.go) reads it */
 			goto ask
 		:: unit != 0 ->
 			named = rvn;
-			/* lockset.sighting.goesOn (sightings.go) */
+			/* lockrow.sighting.goesOn (sightings.go) */
 			if
 			:: (seen == 0
 #ifndef WITHOUT_sign_of_life
@@ -217,7 +217,7 @@ look:	/* the row, as lockset.acquisition.wait (wait.go) reads it */
 		fi
 	};
 	if
-	/* lockset.judgeHolder (judge.go), lockset.acquisition.bury (wait.go) */
+	/* lockrow.judgeHolder (judge.go), lockset.acquisition.bury (wait.go) */
 	:: atomic { (since < old[seen / 4]
 #ifdef WITHOUT_full_lease
 		|| true
@@ -227,7 +227,7 @@ look:	/* the row, as lockset.acquisition.wait (wait.go) reads it */
 	fi;
 	atomic { unit == 0 || rvn != named -> goto look };
 
-ask:	/* lockset.acquisition.take (acquire.go), under the conditions lockset.takeIf (expressions.go) */
+ask:	/* lockset.acquisition.take (acquire.go), under the conditions lockrow.takeIf (expressions.go) */
 	sent[u] = 0; /* the attempt's RVN is under way, and grows old from here on */
 	atomic {
 		if

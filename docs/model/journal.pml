@@ -60,8 +60,8 @@
 /* clause FREE_UNMARKS: a row is freed without its mark | mutant: a row is freed without its mark ; a step is freed without its mark | finds: unmarked */
 /* clause COMMIT_IF_ABSENT: a unit is committed only if nobody aborted it | mutant: a unit is committed only if nobody aborted it | finds: settled */
 /* clause ABORT_IF_ABSENT: a unit is aborted only if it has not committed | mutant: a unit is aborted only if it has not committed | finds: settled */
-/* clause RACE: a decision that is not known to be made is raced with an abortion | mutant: a decision that is not known to be made is raced with an abortion | finds: settled */
-/* clause REFUSED_PROVES: an abortion that was refused shows what was decided | mutant: an abortion that was refused proves that the unit has committed | finds: truth */
+/* clause RACE: a decision that is not known to be made is raced with an abort | mutant: a decision that is not known to be made is raced with an abort | finds: settled */
+/* clause REFUSED_PROVES: an abort that was refused shows what was decided | mutant: an abort that was refused proves that the unit has committed | finds: truth */
 /* clause FREE_MARKED: a unit that was refused frees what it marked | mutant: a unit that was refused by a record frees what it marked | finds: findable */
 /* clause REMOVE_DONE: a journal is removed only when its record says done | mutant: a journal is removed only when its record says done | finds: there */
 /* clause ENTRY: a unit with a journal can be found | mutant: a unit with a journal can be found | finds: findable */
@@ -120,7 +120,7 @@ inline put(state) {
 	record = state
 }
 
-/* unitofwork.decision (decision.go) */
+/* journal.PutCommitted (decision.go) */
 inline decision(ok) {
 	ok = false;
 	if
@@ -133,8 +133,8 @@ inline decision(ok) {
 	fi
 }
 
-/* unitofwork.abortion (decision.go) */
-inline abortion(found) {
+/* journal.PutAborted (decision.go) */
+inline abort(found) {
 	found = record;
 	if
 #ifdef WITHOUT_ABORT_IF_ABSENT
@@ -146,7 +146,7 @@ inline abortion(found) {
 	fi
 }
 
-/* unitofwork.conclusion (decision.go) */
+/* journal.SetDone (decision.go) */
 inline conclusion() {
 	if
 	:: record == COMMITTED -> put(DONE)
@@ -154,7 +154,7 @@ inline conclusion() {
 	fi
 }
 
-/* lockset.lockTable.mark (expressions.go): a transaction for each step */
+/* lockrow.Table.Prepare (expressions.go): a transaction for each step */
 inline mark1(ok) {
 	ok = false;
 	if
@@ -207,7 +207,7 @@ inline free1() { assert(own || unit1 == U); unit1 = 0; UNMARK(marked1) }
 inline free2() { assert(own || unit2 == U); unit2 = 0; UNMARK(marked2) }
 
 /*
- * lockset.lockTable.releases (expressions.go), lockset.without (release.go): what is
+ * lockrow.Table.Releases (expressions.go), lockset.without (release.go): what is
  * not U's any more is left out of the next try, and never will be, so that what is
  * U's is freed in one step in the end.
  */
@@ -247,7 +247,7 @@ inline writeRow0() {
 #endif
 }
 
-/* unitofwork.closing (decision.go) */
+/* journal.RemoveEntry (decision.go) */
 inline closing(ok) {
 #ifdef WITHOUT_ENTRY_AFTER
 	ok = true;
@@ -270,7 +270,7 @@ end:
 	:: atomic { stage == 0 && sentMarks && !marked1 -> mark1(ok); ok = false }
 	:: atomic { stage == 0 && sentMarks && !marked2 -> mark2(ok); ok = false }
 	:: atomic { stage == 0 && sentDecision -> decision(ok); ok = false }
-	:: atomic { stage == 0 && record == ABSENT -> abortion(found); found = 0 } /* somebody's, at any time */
+	:: atomic { stage == 0 && record == ABSENT -> abort(found); found = 0 } /* somebody's, at any time */
 	:: atomic { stage == 0 && sentDone -> conclusion() }
 	:: atomic { stage == 0 && sentForget && row0 -> row0 = false }
 	:: atomic { stage == 0 && sentForget && row1 -> row1 = false }
@@ -281,7 +281,7 @@ end:
 	:: atomic { stage == 0 && (record == COMMITTED || record == DONE) -> apply2() }
 	:: atomic { stage == 0 && (record == COMMITTED || record == DONE) && wrote2 -> apply1() }
 
-	/* lockset.acquisition.bury (wait.go), lockset.buryIf (expressions.go) */
+	/* lockset.acquisition.bury (wait.go), lockrow.BuryIf (expressions.go) */
 #ifdef WITHOUT_BURY_UNMARKED
 	:: atomic { stage == 0 && unit1 == U -> unit1 = 0; marked1 = false }
 	:: atomic { stage == 0 && unit2 == U -> unit2 = 0; marked2 = false }
@@ -289,7 +289,7 @@ end:
 	:: atomic { stage == 0 && unit1 == U && !marked1 -> unit1 = 0 }
 	:: atomic { stage == 0 && unit2 == U && !marked2 -> unit2 = 0 }
 #endif
-	/* lockset.lockTable.clean (expressions.go) */
+	/* lockrow.Table.Clean (expressions.go) */
 	:: atomic { stage == 0 && entry && unit1 != U -> entry = false }
 
 	/* Somebody deletes the row of c by hand. */
@@ -324,7 +324,7 @@ end:
 		:: stage == 0 -> goto out \
 		fi }
 
-/* unitofwork.Client.forget, unitofwork.Client.remove, unitofwork.Client.removeEntry (settle.go) */
+/* unitofwork.Client.forget, unitofwork.Client.remove, unitofwork.Client.removeEntry (rollforward.go) */
 #ifdef WITHOUT_ENTRY_LAST
 #define ENTRY_FIRST open = false
 #else
@@ -354,7 +354,7 @@ end:
 		fi } \
 	od
 
-/* unitofwork.Unit.commitByJournal (large.go) */
+/* unitofwork.Unit.commitByJournal (journaled.go) */
 active proctype owner() {
 	bool ok; byte found;
 
@@ -371,7 +371,7 @@ active proctype owner() {
 		:: goto abandon
 		:: goto over
 		fi };
-	/* lockset.Set.Pend, lockset.Pending.mark (pending.go): both at a time */
+	/* lockset.Set.Prepare, lockset.Prepared.prepare (prepared.go): both at a time */
 	atomic { sentMarks = true };
 	atomic {
 		if
@@ -411,10 +411,10 @@ active proctype owner() {
 #ifdef WITHOUT_RACE
 	found = ABORTED;
 #else
-	/* unitofwork.Client.abort (settle.go) */
+	/* unitofwork.Client.abort (rollforward.go) */
 	atomic {
 		if
-		:: abortion(found)
+		:: abort(found)
 		:: goto over /* in doubt, or it dies */
 		fi };
 #endif
@@ -434,7 +434,7 @@ decided:
 #ifdef WITHOUT_REMOVE_DONE
 	FORGET(ok, over);
 #endif
-	/* unitofwork.Client.finish (settle.go) */
+	/* unitofwork.Client.finish (rollforward.go) */
 	atomic { sentDone = true;
 		if
 		:: conclusion()
@@ -448,7 +448,7 @@ abandon: /* Unit.abandon: nothing was decided, and the decision was not sent */
 free:
 	assert(truth || (record == ABSENT || record == ABORTED));
 #ifndef WITHOUT_FREE_MARKED
-	/* unitofwork.Unit.release (unit.go), lockset.Pending.Release (pending.go) */
+	/* unitofwork.Unit.release (unit.go), lockset.Prepared.Release (prepared.go) */
 	RELEASE(unreleased);
 	if
 	:: true
@@ -474,7 +474,7 @@ idle:
 	atomic { working = working - (tries > 0 && stage == 0); found = 0; row = 0; recover = false; ok = false };
 	if
 	:: atomic { stage == 0 && (self == 0 || ended) && open -> recover = true; tries = 1; working++ }
-	/* lockset.judgeHolder (judge.go), lockset.Client.settle (journals.go): a marked row is silent */
+	/* lockrow.judgeHolder (judge.go), lockset.Client.recoverDead (recovery.go): a marked row is silent */
 	:: atomic { stage == 0 && (self == 0 || ended) && unit1 == U && marked1 -> row = S1; tries = 1; working++ }
 	:: atomic { stage == 0 && (self == 0 || ended) && unit2 == U && marked2 -> row = S2; tries = 1; working++ }
 	/* the end: one Recover, then one who waits for each row */
@@ -496,25 +496,25 @@ idle:
 	:: atomic { stage != 0 && self != 0 -> goto out }
 	fi;
 
-	/* unitofwork.Client.abort (settle.go) */
+	/* unitofwork.Client.abort (rollforward.go) */
 	atomic {
 		if
-		:: abortion(found)
+		:: abort(found)
 		:: stage == 0 -> goto idle
 		fi };
 	if
 	:: atomic { found == ABORTED ->
-		/* Client.sweep: reads the journal as of one moment */
+		/* Client.rollBack: reads the journal as of one moment */
 		if
 		:: row0 && row1
-		:: else -> leaked = leaked || !ended; goto swept /* it was not written to its end, or is removed */
+		:: else -> leaked = leaked || !ended; goto rolled_back /* it was not written to its end, or is removed */
 		fi };
 #ifndef WITHOUT_SWEEP
 		RELEASE(idle);
 #endif
 		FORGET(ok, idle);
-swept:
-		/* lockset.Client.freeAborted (journals.go) */
+rolled_back:
+		/* lockset.Client.freeAborted (recovery.go) */
 #ifndef WITHOUT_FREE_AT_ONCE
 		atomic {
 			if
@@ -578,7 +578,7 @@ active proctype heir() {
 	byte what; /* S1: c/1, S2: c/2, both: c */
 end:
 	do
-	/* lockset.acquisition.take (acquire.go), lockset.takeIf, lockset.intendIf (expressions.go) */
+	/* lockset.acquisition.take (acquire.go), lockrow.takeIf, lockrow.intendIf (expressions.go) */
 	:: atomic { what == 0 && stage == 0 && unitC == 0 && unit1 == 0 -> assert(unmarked || !marked1); unit1 = HEIR; what = S1 }
 	:: atomic { what == 0 && stage == 0 && unitC == 0 && unit2 == 0 -> assert(unmarked || !marked2); unit2 = HEIR; what = S2 }
 	:: atomic { what == 0 && stage == 0 && unitC == 0 && !entry -> unitC = HEIR; what = S1 | S2 }

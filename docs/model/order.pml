@@ -39,7 +39,7 @@ byte queueC[4], queue1[4], queue2[4];
 bool served;    /* R has c */
 
 #define BIT(u) (1 << u)
-/* lockset.lockTable.acquire (expressions.go): the unit's turn */
+/* lockrow.Table.Acquire (expressions.go): the unit's turn */
 #ifdef WITHOUT_TURN
 #define TURN(queue, u) true
 #else
@@ -70,7 +70,7 @@ bool served;    /* R has c */
 		fi \
 	fi
 
-/* lockset.turns.refused, lockset.turns.takeBack (turns.go) */
+/* lineup.Lineup.Refused, lineup.Lineup.takeBack (lineup.go) */
 inline letGo(u, row) {
 #ifndef WITHOUT_LOCAL
 	if
@@ -83,7 +83,7 @@ inline letGo(u, row) {
 }
 
 /*
- * lockset.acquisition.take (acquire.go), lockset.decide (judge.go), lockset.acquisition.wait (wait.go):
+ * lockset.acquisition.take (acquire.go), lockrow.Decide (judge.go), lockset.acquisition.wait (wait.go):
  * a step with a row, and the intent if the unit has none. at is where it waits.
  */
 #define STEP(u, row, queue, at) \

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/integration/bank/office"
 )
 
 // bankRunInVirtualTime is bankRun on a machine of any speed: no lease ends because
@@ -37,7 +39,7 @@ func TestAnUnguardedArchive(t *testing.T) {
 	t.Parallel()
 	code, out, errs := bankRunInVirtualTime(t, "archive", "-unsafe", "-pauses", "1", "-customers", "10", "-owners", "2", "-tellers", "2",
 		"-lease", "1s", "-quiet")
-	require.Equal(t, exitUnsound, code, out+errs)
+	require.Equal(t, office.Unsound, code, out+errs)
 	require.Contains(t, out, "WITHOUT A GUARD")
 	require.NotContains(t, out, "refused by the archive")
 	require.NotContains(t, out, " 0 newer statements overwritten by stale ones")
@@ -57,7 +59,7 @@ func TestAnArchiveInAFile(t *testing.T) {
 	require.Contains(t, errs, "kept the tables x-* of the archive")
 
 	code, out, errs = bankRunInVirtualTime(t, args...)
-	require.Equal(t, exitUnsound, code, "that is an archive of other books")
+	require.Equal(t, office.Unsound, code, "that is an archive of other books")
 	require.Empty(t, out)
 	require.Contains(t, errs, `table "x-statements" exists already in SQLite, `+file+": choose another -archive or -prefix")
 }
@@ -67,14 +69,14 @@ func TestAnInterruptedArchive(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	code, out, errs := bankRun(ctx, "archive", "-quiet")
-	require.Equal(t, exitUnsound, code)
+	require.Equal(t, office.Unsound, code)
 	require.Empty(t, out)
 	require.Contains(t, errs, "archive: ")
 }
 
 func TestAnArchiveThatIsNotThere(t *testing.T) {
 	code, out, errs := bankRun(t.Context(), "archive", "-archive", "postgres://nobody@127.0.0.1:1/none", "-quiet")
-	require.Equal(t, exitUnsound, code)
+	require.Equal(t, office.Unsound, code)
 	require.Empty(t, out)
 	require.Contains(t, errs, "archive: ")
 }

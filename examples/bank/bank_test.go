@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -13,14 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdall/holdall/integration/bank/office/officetest"
 	"github.com/stretchr/testify/require"
 )
 
 // bankRun runs the program with these arguments.
 func bankRun(ctx context.Context, args ...string) (code int, stdout, stderr string) {
-	var out, errs bytes.Buffer
-	code = run(ctx, args, &out, &errs)
-	return code, out.String(), errs.String()
+	return officetest.Run(ctx, program, args...)
 }
 
 func TestASafeRun(t *testing.T) {

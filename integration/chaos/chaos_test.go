@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/integration/bank/diary"
 	"github.com/holdall/holdall/integration/engines"
 )
 
@@ -43,7 +44,7 @@ func bank(t *testing.T) string {
 	root, err := engines.Root()
 	require.NoError(t, err)
 	program := filepath.Join(t.TempDir(), "bank")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./examples/bank")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./integration/bank")
 	build.Dir = root
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
@@ -127,7 +128,7 @@ func (r *report) finish(t *testing.T, d *day) {
 	require.Empty(t, after.places, "rows in whose queues somebody stands who is gone, though they were taken and freed")
 	require.Empty(t, after.lasts, "entries, records and journals of units that are done with")
 	for _, b := range d.branches {
-		entries, err := readDiary(b.diary)
+		entries, err := diary.Read(b.diary)
 		require.NoError(t, err)
 		calm := heldSince(entries, d.calm)
 		for _, unit := range before.units {

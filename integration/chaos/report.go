@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdall/holdall/integration/bank/diary"
 )
 
 // report sums up days.
@@ -46,7 +48,7 @@ func (r *report) add(d *day, left rest) error {
 	addTo(r.happened, d.happened)
 	addTo(r.network, d.net.counted())
 	for _, b := range d.branches {
-		entries, err := readDiary(b.diary)
+		entries, err := diary.Read(b.diary)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/integration/bank/diary"
 )
 
 func planOf(seed uint64, shares []share) *plan {
@@ -40,26 +42,23 @@ func TestAPlanIsDrawnFromItsSeed(t *testing.T) {
 // A loss counts that was known after SIGCONT, of a set that was held at SIGSTOP.
 func TestKnown(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(int64(1000+s), 0) }
-	type unit = struct {
-		Unit string `json:"unit"`
-	}
-	holds := func(s int, name string) entry { return entry{At: at(s), Holds: &unit{name}} }
-	loses := func(s int, name string) entry { return entry{At: at(s), Lost: &unit{name}} }
+	holds := func(s int, name string) diary.Line { return diary.Line{At: at(s), Holds: &diary.Holds{Unit: name}} }
+	loses := func(s int, name string) diary.Line { return diary.Line{At: at(s), Lost: &diary.Lost{Unit: name}} }
 	stops := []stop{{at(10), at(20)}, {at(40), at(45)}}
-	require.Equal(t, []time.Duration{3 * time.Second, time.Second}, known([]entry{
+	require.Equal(t, []time.Duration{3 * time.Second, time.Second}, known([]diary.Line{
 		holds(1, "early"), loses(5, "early"), // for another reason
 		holds(6, "first"), holds(7, "kept"), holds(22, "between"), loses(23, "first"),
 		loses(39, "between"), // for another reason
 		holds(39, "second"), loses(46, "second"),
 		holds(47, "late"), loses(60, "late"),
 	}, stops, 4*time.Second))
-	require.Equal(t, []time.Duration{11 * time.Second}, known([]entry{holds(6, "first"), loses(31, "first")}, stops, time.Second), "late")
-	require.Empty(t, known([]entry{holds(6, "first"), loses(21, "first")}, stops, time.Minute), "it need not have been lost by a short stop")
-	require.Empty(t, known([]entry{loses(21, "nobody's")}, stops, time.Second))
+	require.Equal(t, []time.Duration{11 * time.Second}, known([]diary.Line{holds(6, "first"), loses(31, "first")}, stops, time.Second), "late")
+	require.Empty(t, known([]diary.Line{holds(6, "first"), loses(21, "first")}, stops, time.Minute), "it need not have been lost by a short stop")
+	require.Empty(t, known([]diary.Line{loses(21, "nobody's")}, stops, time.Second))
 }
 
 func TestOutcomes(t *testing.T) {
-	entries, err := readDiary(writeFile(t, `{"began":{"n":1,"job":"b/1","kind":"move"}}
+	entries, err := diary.Read(writeFile(t, `{"began":{"n":1,"job":"b/1","kind":"move"}}
 {"told":{"job":"b/1","outcome":"committed"}}
 {"began":{"n":2,"job":"b/2","kind":"payment"}}
 {"began":{"n":2,"job":"b/
@@ -73,7 +72,7 @@ func TestOutcomes(t *testing.T) {
 	begun, told := outcomes(entries)
 	require.Equal(t, map[string]int{"move": 2, "payment": 1}, begun)
 	require.Equal(t, map[string]map[string]int{"committed": {"move": 1}, "refused": {"payment": 1}}, told)
-	require.Equal(t, &vitals{5, 6, 2, 7, 1.5}, entries[len(entries)-1].Vitals)
+	require.Equal(t, &diary.Vitals{Heap: 5, Goroutines: 6, Jobs: 2, Requests: 7, Capacity: 1.5}, entries[len(entries)-1].Vitals)
 }
 
 func writeFile(t *testing.T, text string) string {

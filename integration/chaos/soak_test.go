@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/integration/bank/diary"
 	"github.com/holdall/holdall/integration/engines"
 )
 
@@ -43,7 +44,7 @@ func TestSoak(t *testing.T) {
 		if n := d.had(); n > 0 && n%50 == 0 {
 			t.Logf("%v, %d rounds", time.Since(start).Round(time.Second), n)
 			for _, b := range d.branches {
-				entries, err := readDiary(b.diary)
+				entries, err := diary.Read(b.diary)
 				require.NoError(t, err)
 				require.Empty(t, failures(entries))
 			}
@@ -54,7 +55,7 @@ func TestSoak(t *testing.T) {
 	all.took = *soak
 	t.Logf("\n%v", all)
 	for i := range resident {
-		entries, err := readDiary(d.branches[i].diary)
+		entries, err := diary.Read(d.branches[i].diary)
 		require.NoError(t, err)
 		before, after, end := compare(entries, resident[i])
 		t.Logf("\n%s, of %d jobs in all; averages of the second to the fourth tenth of the time and of the last three, and when the work had ended:\n%v",
@@ -76,8 +77,8 @@ type health struct {
 
 // compare returns how a process was in the second to the fourth tenth of the time,
 // when it had warmed up, in the last three, and in the end.
-func compare(entries []entry, resident []uint64) (before, after, end health) {
-	var all []vitals
+func compare(entries []diary.Line, resident []uint64) (before, after, end health) {
+	var all []diary.Vitals
 	for _, e := range entries {
 		if e.Vitals != nil {
 			all = append(all, *e.Vitals)
@@ -90,7 +91,7 @@ func compare(entries []entry, resident []uint64) (before, after, end health) {
 	return average(all[n:4*n+1], resident[m:4*m+1]), average(all[len(all)-3*n-1:], resident[len(resident)-3*m-1:]), end
 }
 
-func average(some []vitals, resident []uint64) (h health) {
+func average(some []diary.Vitals, resident []uint64) (h health) {
 	for _, v := range some {
 		h.heap += float64(v.Heap) / float64(len(some))
 		h.goroutines += float64(v.Goroutines) / float64(len(some))

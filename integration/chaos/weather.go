@@ -1,7 +1,5 @@
 package chaos
 
-// Pure: decides, does no I/O.
-
 import (
 	"math/rand/v2"
 	"time"

@@ -39,14 +39,14 @@ func (w *watcher) acquired(set *lockset.Set) error {
 	defer w.mu.Unlock()
 	for _, k := range set.Keys() {
 		if other := w.held[k]; other != "" || w.below[k] > 0 {
-			return fmt.Errorf("%q has two holders, %s and %s (%d below)", k, other, set.Unit(), w.below[k])
+			return fmt.Errorf("%q has two holders, %s and %s (%d below)", k, other, set.Nonce(), w.below[k])
 		}
 		if t := max(w.token[k], w.under[k]); set.Token() <= t {
 			return fmt.Errorf("%q: token %v after %v", k, set.Token(), t)
 		}
 		for _, a := range k.Ancestors() {
 			if other := w.held[a]; other != "" {
-				return fmt.Errorf("%q is held by %s, below %q of %s", k, set.Unit(), a, other)
+				return fmt.Errorf("%q is held by %s, below %q of %s", k, set.Nonce(), a, other)
 			}
 			if set.Token() <= w.token[a] {
 				return fmt.Errorf("%q: token %v after %v of %q above", k, set.Token(), w.token[a], a)
@@ -54,7 +54,7 @@ func (w *watcher) acquired(set *lockset.Set) error {
 		}
 	}
 	for _, k := range set.Keys() {
-		w.held[k], w.token[k] = set.Unit(), set.Token()
+		w.held[k], w.token[k] = set.Nonce(), set.Token()
 		for _, a := range k.Ancestors() {
 			w.below[a]++
 			w.under[a] = max(w.under[a], set.Token())

@@ -171,7 +171,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 				}
 				slices.SortFunc(took, func(a, b string) int { return int(tokens[a] - tokens[b]) })
 				require.Len(t, took, 1+owners*workers*rounds)
-				require.Equal(t, append([]string{first.Unit()}, heads...), took[:1+owners])
+				require.Equal(t, append([]string{first.Nonce()}, heads...), took[:1+owners])
 				requireInOrder(t, shown, took)
 				require.Zero(t, lost.Load()+buried.Load()+dropped.Load())
 				b.allFree()

@@ -82,10 +82,10 @@ func (l *ledger) named() map[string][]ordering.Key {
 		if r.T.Part != "" {
 			guard = ordering.Join(r.T.ID, r.T.Part)
 		}
-		guards, families = append(guards, guard), append(families, guard.Family())
+		guards, families = append(guards, guard), append(families, guard.Root())
 		both = append(both, guard)
 		if i%2 == 0 {
-			both = append(both, guard.Family())
+			both = append(both, guard.Root())
 		}
 	}
 	return map[string][]ordering.Key{"guards": guards, "first segments": families, "both": both}

@@ -127,7 +127,7 @@ func (c *crowd) unit(ctx context.Context, process int, key ordering.Key, note bo
 	}
 	took := time.Since(began)
 	if note {
-		t.unit, t.token = set.Unit(), set.Token()
+		t.unit, t.token = set.Nonce(), set.Token()
 		c.mu.Lock()
 		if t.inLine = c.inLine[t.unit]; t.inLine == 0 {
 			t.inLine = c.clock.Add(1)

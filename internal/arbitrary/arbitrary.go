@@ -1,7 +1,5 @@
 // Package arbitrary makes items of DynamoDB out of the bytes of a fuzz target: any
 // item, and above all those that are almost right.
-//
-// Pure: decides, does no I/O.
 package arbitrary
 
 import (

@@ -1,7 +1,5 @@
 // Package expressions joins the fence of a record to a caller's DynamoDB
 // expressions.
-//
-// Pure: decides, does no I/O.
 package expressions
 
 import (

@@ -1,7 +1,5 @@
 // Package oneline joins errors as errors.Join does, but for their text: that is one
 // line, for a log, and says no fact twice.
-//
-// Pure: decides, does no I/O.
 package oneline
 
 import (

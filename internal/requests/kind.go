@@ -1,7 +1,5 @@
 package requests
 
-// Pure: decides, does no I/O.
-
 import (
 	"context"
 	"errors"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
+	"github.com/holdall/holdall/internal/next"
 )
 
 // Kind is what an answer to one sending proves about that sending.
@@ -189,6 +188,9 @@ func (e *TableError) Error() string {
 	return fmt.Sprintf("one of the tables %q: %s: %s", e.Tables, e.Op, e.hint())
 }
 
+// WhatNext is for unitofwork.NextOf.
+func (e *TableError) WhatNext() next.Next { return next.FixCall }
+
 // hint puts what usually is wrong in front of DynamoDB's own words, and what a
 // cancelled transaction's reasons say behind them.
 func (e *TableError) hint() string {
@@ -229,6 +231,17 @@ func (e *NoAnswerError) Error() string {
 		return fmt.Sprintf("%s: not sent: %v", e.Op, e.End)
 	}
 	return fmt.Sprintf("%s: %v; the last attempt: %v", e.Op, e.End, e.Last)
+}
+
+// WhatNext is for unitofwork.NextOf.
+func (e *NoAnswerError) WhatNext() next.Next {
+	switch {
+	case next.Of(e.End) == next.StartOver: // it was ended by a loss
+		return next.StartOver
+	case e.Last == nil: // the caller's context ended before it was sent
+		return next.Decide
+	}
+	return next.TryLater
 }
 
 // Unwrap makes errors.Is see the end of the context, and the last answer.

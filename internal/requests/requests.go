@@ -31,6 +31,7 @@ var ErrPatience = errors.New("DynamoDB did not answer for too long")
 // Caller sends requests. It is safe for concurrent use; its fields are not to
 // be changed.
 type Caller struct {
+	DB DynamoDB
 	// Attempt bounds one sending.
 	Attempt time.Duration
 	// Patience bounds all sendings of one request: there is none after it, but always a
@@ -123,7 +124,7 @@ func Once[I, O any](ctx context.Context, c *Caller, op string, n int, in *I, sen
 	if c.Observe != nil {
 		a := Attempt{Op: op, N: n, Duration: time.Since(start), Err: err, Kind: kind}
 		if err == nil {
-			a.Capacity = capacity(out)
+			a.Capacity = consumed(out)
 		}
 		c.Observe(a)
 	}
@@ -162,29 +163,16 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	return context.Cause(ctx)
 }
 
-// Capacity asks for the consumed capacity only when somebody looks at it.
-func (c *Caller) Capacity() types.ReturnConsumedCapacity {
+// capacity asks for the consumed capacity only when somebody looks at it.
+func (c *Caller) capacity() types.ReturnConsumedCapacity {
 	if c.Observe == nil {
 		return types.ReturnConsumedCapacityNone
 	}
 	return types.ReturnConsumedCapacityTotal
 }
 
-// Alone makes a lone write of what else would be part of a transaction.
-func Alone(u *types.Update, capacity types.ReturnConsumedCapacity) *dynamodb.UpdateItemInput {
-	return &dynamodb.UpdateItemInput{
-		TableName:                           u.TableName,
-		Key:                                 u.Key,
-		ConditionExpression:                 u.ConditionExpression,
-		UpdateExpression:                    u.UpdateExpression,
-		ExpressionAttributeNames:            u.ExpressionAttributeNames,
-		ExpressionAttributeValues:           u.ExpressionAttributeValues,
-		ReturnValuesOnConditionCheckFailure: u.ReturnValuesOnConditionCheckFailure,
-		ReturnConsumedCapacity:              capacity,
-	}
-}
-
-func capacity(out any) float64 {
+// consumed is the capacity that an answer reports, of all tables.
+func consumed(out any) float64 {
 	var units float64
 	add := func(cs ...types.ConsumedCapacity) {
 		for _, c := range cs {

@@ -1,7 +1,5 @@
 package requests
 
-// Pure: decides, does no I/O.
-
 import (
 	"encoding/base64"
 	"strings"

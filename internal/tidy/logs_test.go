@@ -16,7 +16,7 @@ import (
 // level, and no others.
 func TestTheLogLinesAreThoseOfTheDocs(t *testing.T) {
 	logged := map[string]string{} // level by line
-	logs := regexp.MustCompile(`Logger\.(\w+)\(\s*"([^"]*)"`)
+	logs := regexp.MustCompile(`Logger\.(\w+)Context\([^"]*"([^"]*)"`)
 	any := regexp.MustCompile(`Logger\.\w+\(`)
 	for dir, floor := range house {
 		if !floor.library {
@@ -31,7 +31,7 @@ func TestTheLogLinesAreThoseOfTheDocs(t *testing.T) {
 			text, err := os.ReadFile(name)
 			require.NoError(t, err)
 			found := logs.FindAllStringSubmatch(string(text), -1)
-			require.Len(t, found, len(any.FindAll(text, -1)), "%s logs what is no literal", name)
+			require.Len(t, found, len(any.FindAll(text, -1)), "%s logs what is no literal, or without a context", name)
 			for _, m := range found {
 				logged[m[2]] = strings.ToLower(m[1])
 			}
@@ -53,4 +53,36 @@ func TestTheLogLinesAreThoseOfTheDocs(t *testing.T) {
 	}
 	require.NotEmpty(t, logged)
 	require.Equal(t, logged, listed, "%q", slices.Sorted(maps.Keys(logged)))
+}
+
+// The hooks that docs/operations.md lists are those that there are.
+func TestTheHooksAreThoseOfTheDocs(t *testing.T) {
+	var hooks []string
+	for _, file := range []string{"lockset/trace.go", "unitofwork/client.go"} {
+		text, err := os.ReadFile("../../" + file)
+		require.NoError(t, err)
+		_, trace, found := strings.Cut(string(text), "\ntype Trace struct {\n")
+		require.True(t, found, file)
+		trace, _, _ = strings.Cut(trace, "\n}\n")
+		for _, m := range regexp.MustCompile(`(?m)^\t(\w+) +func\(`).FindAllStringSubmatch(trace, -1) {
+			hooks = append(hooks, m[1])
+		}
+	}
+	page, err := os.ReadFile("../../docs/operations.md")
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(page), "\n| hook |")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n\n")
+	var listed []string
+	for row := range strings.SplitSeq(table, "\n") {
+		if cells := strings.Split(row, "|"); len(cells) > 3 {
+			for _, m := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(cells[1], -1) {
+				listed = append(listed, m[1])
+			}
+		}
+	}
+	slices.Sort(hooks)
+	slices.Sort(listed)
+	require.NotEmpty(t, hooks)
+	require.Equal(t, hooks, listed)
 }

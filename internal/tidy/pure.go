@@ -3,22 +3,13 @@ package tidy
 import (
 	"fmt"
 	"go/ast"
+	"go/token"
 	"path"
 	"slices"
 	"strings"
 )
 
-// A file is pure when a line of its head, before the first declaration, begins
-// so; the line in a package comment makes the whole package pure.
-const pureMark = "// Pure:"
-
-// These are where the protocol is decided: they must be there and be pure.
-// Files elsewhere that have one of these names must be pure, too.
-var decisions = []string{"lockset/judge.go", "lockset/row.go"}
-
-var decisionNames = []string{"judge.go", "row.go", "resolve.go"}
-
-// impure says what of a package a pure file may not use. Of a package with
+// impure says what of a package a pure one may not use. Of a package with
 // only, everything but that is refused; of one with except, nothing but that;
 // of one with neither, everything.
 var impure = map[string]struct{ only, except []string }{
@@ -34,7 +25,7 @@ var impure = map[string]struct{ only, except []string }{
 	"os":               {},
 	"os/exec":          {},
 	"runtime":          {},
-	"sync":             {},
+	"sync":             {only: []string{"Mutex"}}, // what guards memory waits for nobody
 	"sync/atomic":      {},
 	"syscall":          {only: []string{"Errno", "E*"}},
 	"time":             {except: []string{"Now", "Sleep", "After*", "New*", "Tick", "Since", "Until"}},
@@ -53,13 +44,13 @@ var impure = map[string]struct{ only, except []string }{
 	"github.com/holdall/holdall/internal/requests": {only: []string{"Size*", "ItemSize", "ValueSize", "Room", "Cut", "Max*"}},
 }
 
-// pure: a file that decides does no I/O, waits for nobody and asks no clock.
+// pure: a package that decides does no I/O, waits for nobody and asks no clock.
 func pure(f *file) (problems []Problem) {
-	if f.test() || !f.decides() {
+	if f.test() || !house[f.dir()].pure {
 		return nil
 	}
 	complain := func(n ast.Node, format string, a ...any) {
-		problems = append(problems, Problem{f.path, f.line(n), "pure files decide and do nothing else: " + fmt.Sprintf(format, a...)})
+		problems = append(problems, Problem{f.path, f.line(n), f.dir() + " decides and does nothing else: " + fmt.Sprintf(format, a...)})
 	}
 	used := map[string]string{} // local name to import path
 	for imported, spec := range f.imports() {
@@ -79,8 +70,12 @@ func pure(f *file) (problems []Problem) {
 	}
 	ast.Inspect(f.ast, func(n ast.Node) bool {
 		switch n := n.(type) {
-		case *ast.GoStmt, *ast.SelectStmt, *ast.SendStmt, *ast.ChanType:
-			complain(n, "goroutines and channels")
+		case *ast.GoStmt, *ast.SelectStmt, *ast.SendStmt:
+			complain(n, "goroutines and waiting")
+		case *ast.UnaryExpr:
+			if n.Op == token.ARROW {
+				complain(n, "waiting")
+			}
 		case *ast.SelectorExpr:
 			x, ok := n.X.(*ast.Ident)
 			if !ok || used[x.Name] == "" {
@@ -94,24 +89,6 @@ func pure(f *file) (problems []Problem) {
 		return true
 	})
 	return problems
-}
-
-// decides reports whether the file is marked or must be.
-func (f *file) decides() bool {
-	if within(f.dir(), "ordering") || house[f.dir()].library && slices.Contains(decisionNames, f.name()) {
-		return true
-	}
-	for _, group := range f.ast.Comments {
-		if group.Pos() >= firstDeclaration(f.ast) {
-			return false
-		}
-		for _, c := range group.List {
-			if strings.HasPrefix(c.Text, pureMark) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func matches(name string, patterns []string) bool {

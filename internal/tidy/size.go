@@ -3,7 +3,6 @@ package tidy
 import (
 	"fmt"
 	"go/ast"
-	"go/token"
 )
 
 const (
@@ -75,23 +74,4 @@ func receiver(fn *ast.FuncDecl) string {
 			return ""
 		}
 	}
-}
-
-// firstDeclaration is where the head of a file ends.
-func firstDeclaration(f *ast.File) token.Pos {
-	for _, d := range f.Decls {
-		if g, ok := d.(*ast.GenDecl); ok {
-			if g.Tok == token.IMPORT {
-				continue
-			}
-			if g.Doc != nil {
-				return g.Doc.Pos()
-			}
-		}
-		if fn, ok := d.(*ast.FuncDecl); ok && fn.Doc != nil {
-			return fn.Doc.Pos()
-		}
-		return d.Pos()
-	}
-	return f.FileEnd
 }

@@ -96,14 +96,12 @@ func TestFloors(t *testing.T) {
 
 func TestPure(t *testing.T) {
 	try(t,
-		snippet{"lockset/judge.go", gofile("lockset", "", "os"), "imports os"},
-		snippet{"lockset/row.go", gofile("lockset", "", "sync"), "imports sync"},
-		snippet{"lockset/row.go", gofile("lockset", "var c dynamodb.Client", sdk), "uses dynamodb.Client"},
-		snippet{"lockset/row.go", gofile("lockset", "var c dynamodb.UpdateItemInput", sdk), ""},
-		snippet{"lockset/row.go", gofile("lockset", "", sdk+"/types"), ""},
+		snippet{"internal/lockrow/a.go", gofile("lockrow", "", "os"), "imports os"},
+		snippet{"internal/lockrow/a.go", gofile("lockrow", "var mu sync.Mutex", "sync"), ""},
+		snippet{"internal/lockrow/a.go", gofile("lockrow", "var wg sync.WaitGroup", "sync"), "uses sync.WaitGroup"},
+		snippet{"internal/lockrow/a.go", gofile("lockrow", "var c dynamodb.Client", sdk), "uses dynamodb.Client"},
+		snippet{"internal/lockrow/a.go", gofile("lockrow", "", sdk+"/types"), ""},
 		snippet{"lockset/a.go", gofile("lockset", "", "os"), ""},
-		snippet{"lockset/a.go", gofile("lockset", "var a = os.Args\n// Pure: decides.\nvar b int", "os"), ""}, // marks nothing there
-		snippet{"lockset/a.go", "package lockset\n\n// Pure: decides.\n\nimport \"os\"\n", "imports os"},
 		snippet{"ordering/a.go", gofile("ordering", "var now = time.Now()", "time"), "uses time.Now"},
 		snippet{"ordering/a.go", gofile("ordering", "var now = clock.Since", "time"), ""},
 		snippet{"ordering/a.go", "// Package ordering is here.\npackage ordering\nimport clock \"time\"\nvar now = clock.Since", "uses clock.Since"},
@@ -117,9 +115,9 @@ func TestPure(t *testing.T) {
 		snippet{"ordering/a.go", gofile("ordering", "const c = http.StatusOK", "net/http"), ""},
 		snippet{"ordering/a.go", gofile("ordering", "func f() { go f() }"), "goroutines"},
 		snippet{"ordering/a.go", gofile("ordering", "func f() { select {} }"), "goroutines"},
+		snippet{"ordering/a.go", gofile("ordering", "func f(c chan int) { <-c }"), "waiting"},
+		snippet{"ordering/a.go", gofile("ordering", "func f(c chan int) { close(c) }"), ""},
 		snippet{"ordering/a_test.go", gofile("ordering", "var now = time.Now()", "time"), ""},
-		snippet{"unitofwork/resolve.go", gofile("unitofwork", "", "net"), ""}, // nothing used
-		snippet{"unitofwork/resolve.go", gofile("unitofwork", "var d = net.Dial", "net"), "uses net.Dial"},
 	)
 }
 

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/examples/bank/books"
+	"github.com/holdall/holdall/integration/bank/office"
+	"github.com/holdall/holdall/integration/bank/staff"
+)
+
+func deskOf(t *testing.T, name string, more ...string) *branchDesk {
+	t.Helper()
+	o := &branch{}
+	_, err := office.Parse(o, append([]string{"-endpoint", "http://x", "-prefix", "x-", "-name", name}, more...))
+	require.NoError(t, err)
+	return &branchDesk{Options: &o.Options, town: office.TownOf(&o.Options, []books.Customer{
+		{ID: "c1", Accounts: []books.Child{{ID: "a3", Home: "c2"}, {ID: "a1", Home: "c1"}}}, {ID: "c2", MergedInto: "c1"},
+	})}
+}
+
+func take(t *testing.T, d *branchDesk) staff.Job {
+	t.Helper()
+	job, ok := d.next()
+	require.True(t, ok)
+	return job
+}
+
+// Who comes after a branch that died does again what had been begun under an ID,
+// and nothing else of it, and then goes on.
+func TestABranchTakesOver(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "b1.diary")
+	dead := deskOf(t, "b1", "-mix", "payment=1,move=1")
+	require.NoError(t, dead.takeOver(name))
+	kinds := map[string]string{}
+	var begun []staff.Job
+	for range 20 {
+		begun = append(begun, take(t, dead))
+		kinds[begun[len(begun)-1].Name] = begun[len(begun)-1].Kind
+	}
+	var left []string
+	for i, job := range begun {
+		switch {
+		case i%2 == 0:
+			job.Told(staff.Committed, nil)
+		case job.Once:
+			left = append(left, job.Name)
+		}
+	}
+	require.NotEmpty(t, left)
+
+	heir := deskOf(t, "b1", "-mix", "payment=1,move=1")
+	require.NoError(t, heir.takeOver(name))
+	for _, want := range left {
+		job := take(t, heir)
+		require.Equal(t, want, job.Name)
+		require.Equal(t, kinds[want], job.Kind, "the n-th job is always the same")
+	}
+	require.Equal(t, "b1/21", take(t, heir).Name)
+}
+
+func TestBranchesDoDifferentWork(t *testing.T) {
+	require.NotEqual(t, deskOf(t, "b1").Seed, deskOf(t, "b2").Seed)
+}

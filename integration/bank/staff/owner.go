@@ -1,0 +1,181 @@
+// Package staff is who does the bank's work: owners, which stand for hosts that
+// come and go, and the tellers of each.
+package staff
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdall/holdall/examples/bank/books"
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// Config says how the staff works.
+type Config struct {
+	DB     DB
+	Tables *books.Tables
+	Locks  lockset.Config // if it names an owner, there is to be no other
+	Units  unitofwork.Config
+	// Unsafe leaves out the locks.
+	Unsafe bool
+
+	Owners, Tellers int // Tellers of each owner
+	// Churn is how often an owner dies or leaves and another takes its place.
+	// Zero: never.
+	Churn time.Duration
+	// Crash makes the instants at which owners go random, as drawn from Seed, and
+	// lets every other one die in the midst of a large unit.
+	Crash bool
+	Seed  uint64
+	// Think is how long a teller takes, at most, between reading and writing.
+	Think time.Duration
+	// Archive is where statements go; nil if none are written.
+	Archive books.Archive
+	// Overtakings says who is to be overtaken next, while there is work; when it
+	// returns false, no new work is begun. Nil: nobody is. It excludes Churn.
+	Overtakings func() (Overtaking, bool)
+	// Acquired and Lost are told of locks, as those of lockset.Trace; they may be nil.
+	Acquired func(lockset.AcquiredInfo)
+	Lost     func(unit string, err error)
+	// Watch is called when the work begins, and what it returns when everybody is
+	// gone; it may be nil.
+	Watch func(*Tally) (stop func())
+	// Wait is how long a teller lets a unit wait for others' locks before it
+	// puts the job back.
+	Wait time.Duration
+}
+
+// owner stands for a host: its own connection, its own clients, its own
+// tellers.
+type owner struct {
+	name  string
+	line  *connection
+	locks *lockset.Client
+	units *unitofwork.Client
+	bank  *books.Bank
+	tally *Tally
+
+	ctx   context.Context // ends when the owner goes
+	leave context.CancelFunc
+
+	midway func(unitofwork.ProgressInfo) // told how a large unit goes on; may be nil
+}
+
+func newOwner(cfg Config, tally *Tally, n int) (*owner, error) {
+	o := &owner{name: cmp.Or(cfg.Locks.Owner, fmt.Sprintf("owner-%d", n)), line: &connection{db: cfg.DB}, tally: tally}
+	o.ctx, o.leave = context.WithCancel(context.Background())
+	o.line.gone = o.leave
+
+	locks := cfg.Locks
+	locks.Owner = o.name
+	locks.Trace = o.trace(cfg)
+	units := cfg.Units
+	units.Trace = o.unitTrace()
+	var err error
+	if o.locks, err = lockset.New(o.line, locks); err != nil {
+		return nil, err
+	}
+	if o.units, err = unitofwork.New(o.locks, units); err != nil {
+		return nil, err
+	}
+	o.bank = &books.Bank{
+		Tables: cfg.Tables, Run: books.Locked{Units: o.units}, Wait: lockset.For(cfg.Wait),
+		Units: o.units, Archive: archiveLine{o.line, cfg.Archive, tally, cfg.Think},
+		Look: books.Looker{DB: o.line, Observe: o.request, Timeout: o.locks.Config().Lease}, // as patient as the library
+	}
+	if cfg.Think > 0 {
+		o.bank.Run = slow{o.bank.Run, cfg.Think}
+	}
+	if cfg.Unsafe {
+		o.bank.Run = books.Plain{Tables: cfg.Tables, Looker: o.bank.Look, Clock: o.locks.Clock()}
+	}
+	return o, nil
+}
+
+// trace counts what happens to the owner's locks.
+func (o *owner) trace(cfg Config) *lockset.Trace {
+	t := o.tally
+	return &lockset.Trace{
+		Request: o.request,
+		Acquired: func(i lockset.AcquiredInfo) {
+			t.waited(i.Waited)
+			if cfg.Acquired != nil {
+				cfg.Acquired(i)
+			}
+		},
+		Blocked:    func(i lockset.BlockedInfo) { t.queued(i.Queue + 1) },
+		Joined:     func(_ ordering.Key, _ string, place int) { t.queued(place + 1) },
+		HandedOver: func(ordering.Key, string, string) { t.HandedOver.Add(1) },
+		Dropped:    func(ordering.Key, string) { t.Dropped.Add(1) },
+		Raised:     func(string, fencing.Token) { t.Raised.Add(1) },
+		Buried:     func(ordering.Key, string) { t.TakenOver.Add(1) },
+		Cleaned:    func(ordering.Key, string) { t.Cleaned.Add(1) },
+		GaveUp: func(_ string, err error) {
+			if errors.Is(err, lockset.ErrWaited) {
+				t.GaveUp.Add(1)
+			}
+		},
+		Lost: func(unit string, err error) {
+			if !o.dead() { // the dead lose all they have
+				t.Lost.Add(1)
+			}
+			if cfg.Lost != nil {
+				cfg.Lost(unit, err)
+			}
+		},
+	}
+}
+
+// unitTrace counts what happens to the owner's units, and to those of the dead
+// that it finishes.
+func (o *owner) unitTrace() *unitofwork.Trace {
+	t := o.tally
+	return &unitofwork.Trace{
+		Committed:        func(i unitofwork.CommittedInfo) { t.committed(i, o.dead()) },
+		AlreadyCommitted: func(string) { t.Repeated.Add(1) },
+		StartingOver:     func(int, error) { t.StartedOver.Add(1) },
+		Recovered:        t.recovered,
+		Progress: func(p unitofwork.ProgressInfo) {
+			t.large(p.Unit, func(*LargeUnit) {})
+			if o.midway != nil {
+				o.midway(p)
+			}
+		},
+		Unfinished: func(unit string, err error) {
+			switch {
+			case o.dead():
+			case errors.As(err, new(*lockset.NoAnswerError)): // whoever comes by does the rest
+				t.LeftToOthers.Add(1)
+			default:
+				t.unexpected("a committed unit was not finished", err)
+			}
+		},
+	}
+}
+
+// request counts what reached DynamoDB, as far as the owner knows.
+func (o *owner) request(r lockset.RequestInfo) {
+	if !errors.Is(r.Err, errCut) {
+		o.tally.request(r)
+	}
+}
+
+// die is to go without a word: what it holds stays held.
+func (o *owner) die() { o.line.cut() }
+
+// recover finishes the large units of dead owners, while its tellers work: who
+// died is watched for a lease, and then all its locks are free, not one by one as
+// they are met.
+func (o *owner) recover() {
+	if _, err := o.units.Recover(o.ctx); err != nil && o.ctx.Err() == nil && !errors.As(err, new(*lockset.NoAnswerError)) {
+		o.tally.unexpected("recover", err)
+	}
+}
+
+func (o *owner) dead() bool { return o.line.dead.Load() }

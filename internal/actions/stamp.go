@@ -1,0 +1,149 @@
+// Package actions is what is done to a caller's action before DynamoDB sees it: it is
+// stamped with the unit's token, its values are looked at, its record is told from others.
+package actions
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/expressions"
+)
+
+// Stamper puts a unit's token on what it writes: every write sets the record's
+// fence and is carried out only if the fence it finds is older.
+type Stamper struct {
+	expressions.Fence
+	token fencing.Token
+}
+
+// NewStamper returns a stamper of a token, with the name of the fence attribute.
+func NewStamper(attr string, token fencing.Token) Stamper {
+	return Stamper{expressions.New(attr, expressions.Newer, token), token}
+}
+
+// Stamp returns a copy of the caller's action with the fence set and checked.
+// The caller's own action is not changed. The error says in words what the
+// expressions may not do.
+func (s Stamper) Stamp(item types.TransactWriteItem) (types.TransactWriteItem, error) {
+	if put := item.Put; put != nil {
+		if _, touched := put.Item[s.Attribute]; touched {
+			return item, fmt.Errorf("the item has the fence attribute %q, which holdall sets", s.Attribute)
+		}
+	}
+	item, e := copied(item)
+	if put := item.Put; put != nil {
+		put.Item = maps.Clone(put.Item)
+		put.Item[s.Attribute] = s.Token()
+	}
+	return item, s.Join(e)
+}
+
+// copied returns a copy of an action, and where the copy has its expressions.
+func copied(item types.TransactWriteItem) (types.TransactWriteItem, expressions.Of) {
+	switch {
+	case item.Put != nil:
+		put := *item.Put
+		return types.TransactWriteItem{Put: &put}, expressions.Of{
+			Condition: &put.ConditionExpression,
+			Names:     &put.ExpressionAttributeNames, Values: &put.ExpressionAttributeValues,
+			OnFailure: &put.ReturnValuesOnConditionCheckFailure,
+		}
+	case item.Update != nil:
+		update := *item.Update
+		return types.TransactWriteItem{Update: &update}, expressions.Of{
+			Condition: &update.ConditionExpression, Update: &update.UpdateExpression,
+			Names: &update.ExpressionAttributeNames, Values: &update.ExpressionAttributeValues,
+			OnFailure: &update.ReturnValuesOnConditionCheckFailure,
+		}
+	case item.Delete != nil:
+		del := *item.Delete
+		return types.TransactWriteItem{Delete: &del}, expressions.Of{
+			Condition: &del.ConditionExpression,
+			Names:     &del.ExpressionAttributeNames, Values: &del.ExpressionAttributeValues,
+			OnFailure: &del.ReturnValuesOnConditionCheckFailure,
+		}
+	default:
+		check := *item.ConditionCheck
+		return types.TransactWriteItem{ConditionCheck: &check}, expressions.Of{
+			Condition: &check.ConditionExpression,
+			Names:     &check.ExpressionAttributeNames, Values: &check.ExpressionAttributeValues,
+			OnFailure: &check.ReturnValuesOnConditionCheckFailure,
+		}
+	}
+}
+
+// OnlyNewer returns an action, stamped, whose only condition is that the stamp
+// it finds is older.
+func (s Stamper) OnlyNewer(item types.TransactWriteItem) types.TransactWriteItem {
+	item, e := copied(item)
+	*e.Condition, *e.OnFailure = aws.String(s.Condition), types.ReturnValuesOnConditionCheckFailureAllOld
+	names, values := *e.Names, *e.Values
+	*e.Names, *e.Values = s.Names, s.Values
+	if e.Update != nil {
+		used := expressions.Lex(aws.ToString(*e.Update))
+		*e.Names, *e.Values = expressions.With(s.Names, named(names, used)), expressions.With(s.Values, named(values, used))
+	}
+	return item
+}
+
+// Condition returns the whole condition of a stamped action as a check of its
+// record, which has this key.
+func Condition(item types.TransactWriteItem, table string, key map[string]types.AttributeValue) types.TransactWriteItem {
+	if item.ConditionCheck != nil {
+		return item
+	}
+	_, e := copied(item)
+	used := expressions.Lex(aws.ToString(*e.Condition))
+	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+		TableName: aws.String(table), Key: key, ConditionExpression: *e.Condition,
+		ExpressionAttributeNames: named(*e.Names, used), ExpressionAttributeValues: named(*e.Values, used),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}}
+}
+
+// named are the placeholders that an expression uses: DynamoDB refuses others.
+func named[V any](all map[string]V, used []expressions.Lexeme) map[string]V {
+	some := map[string]V{}
+	for _, t := range used {
+		if v, ok := all[t.Text]; ok {
+			some[t.Text] = v
+		}
+	}
+	return some
+}
+
+// KeyText writes a record's primary key for people, and for telling two apart.
+func KeyText(key map[string]types.AttributeValue) string {
+	parts := make([]string, 0, len(key))
+	for _, name := range slices.Sorted(maps.Keys(key)) {
+		parts = append(parts, name+"="+ValueText(key[name]))
+	}
+	return strings.Join(parts, " ")
+}
+
+// ValueText writes a value of a key.
+func ValueText(value types.AttributeValue) string {
+	switch v := value.(type) {
+	case *types.AttributeValueMemberS:
+		return strconv.Quote(v.Value)
+	case *types.AttributeValueMemberN:
+		return numberText(v.Value)
+	case *types.AttributeValueMemberB:
+		return fmt.Sprintf("%x", v.Value)
+	default:
+		return fmt.Sprintf("%T", v)
+	}
+}
+
+// HasCondition reports whether an action, as the caller has it, has a condition.
+func HasCondition(item types.TransactWriteItem) bool {
+	_, e := copied(item)
+	return item.ConditionCheck != nil || strings.TrimSpace(aws.ToString(*e.Condition)) != ""
+}

@@ -1,0 +1,176 @@
+package actions
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/internal/requests"
+)
+
+// Limits of values, as AWS's guide has them ("Quotas in Amazon DynamoDB").
+const (
+	maxNesting   = 32
+	maxSortKey   = 1024
+	maxPartition = 2048
+	maxName      = 64 << 10
+)
+
+// TypeSignature tells items apart that DynamoDB may take or refuse for the types of their
+// attributes, or for values that a key cannot have: an empty one, or a long one.
+func TypeSignature(item map[string]types.AttributeValue) string {
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(item)) {
+		kind, size := fmt.Sprintf("%T", item[name]), requests.ValueSize(item[name])
+		fmt.Fprintf(&text, "%q %s %t %t %t;", name, kind, size == 0, size > maxSortKey, size > maxPartition)
+	}
+	return text.String()
+}
+
+// CheckValues says which of an action's values is none at all.
+func CheckValues(item types.TransactWriteItem) error {
+	_, e := copied(item)
+	all := []map[string]types.AttributeValue{*e.Values}
+	switch {
+	case item.Put != nil:
+		all = append(all, item.Put.Item)
+	case item.Update != nil:
+		all = append(all, item.Update.Key)
+	case item.Delete != nil:
+		all = append(all, item.Delete.Key)
+	default:
+		all = append(all, item.ConditionCheck.Key)
+	}
+	for _, values := range all {
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			if hasNil(values[name]) {
+				return fmt.Errorf("%q has no value", name)
+			}
+		}
+	}
+	return nil
+}
+
+// hasNil reports whether a value, or one in it, is nil.
+func hasNil(v types.AttributeValue) bool {
+	if v == nil || reflect.ValueOf(v).Kind() == reflect.Pointer && reflect.ValueOf(v).IsNil() {
+		return true
+	}
+	switch v := v.(type) {
+	case *types.AttributeValueMemberL:
+		return slices.ContainsFunc(v.Value, hasNil)
+	case *types.AttributeValueMemberM:
+		for _, e := range v.Value {
+			if hasNil(e) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// IsText reports whether the texts of a key are valid UTF-8.
+func IsText(key map[string]types.AttributeValue) bool {
+	for _, v := range key {
+		if s, ok := v.(*types.AttributeValueMemberS); ok && !utf8.ValidString(s.Value) {
+			return false
+		}
+	}
+	return true
+}
+
+// ErrNoText refuses a record whose key has a text that is none.
+var ErrNoText = errors.New("its key is not valid UTF-8: the SDK would send another, and so might that of another record be")
+
+// IsPlain reports whether DynamoDB takes an item wherever it takes another of its
+// kinds. Of what is not plain only DynamoDB itself knows: how large a number may
+// be, whether two of a set are the same one, what an item near the limit comes to.
+func IsPlain(item map[string]types.AttributeValue) bool {
+	if requests.ItemSize(item) > requests.MaxItem*9/10 {
+		return false
+	}
+	for _, v := range item {
+		if !isPlainValue(v, 1) {
+			return false
+		}
+	}
+	return true
+}
+
+var (
+	plainNumber  = regexp.MustCompile(`^-?\d{1,19}(\.\d{1,19})?$`)
+	plainInteger = regexp.MustCompile(`^(0|-?[1-9]\d{0,37})$`) // no two texts of one number
+)
+
+// anyNumber is a number, and its exponent without the zeros that it begins with.
+var anyNumber = regexp.MustCompile(`^([+-]?\d{0,99}(?:\.\d{0,99})?)(?:[eE]([+-]?)0*(\d*))?$`)
+
+// numberText returns a number as digits, one text for all that are the same one.
+func numberText(text string) string {
+	parts := anyNumber.FindStringSubmatch(text)
+	if plainInteger.MatchString(text) || parts == nil {
+		return text
+	}
+	r, ok := new(big.Rat).SetString(parts[1])
+	switch exponent := parts[3]; {
+	case !ok:
+		return text
+	case r.Sign() == 0:
+		return "0"
+	case len(exponent) > 3: // beyond all numbers of DynamoDB
+		return text
+	case exponent != "":
+		r, _ = r.SetString(parts[1] + "e" + parts[2] + exponent)
+	}
+	places, _ := r.FloatPrec()
+	return r.FloatString(places)
+}
+
+func isPlainValue(v types.AttributeValue, depth int) bool {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS, *types.AttributeValueMemberBOOL:
+		return true
+	case *types.AttributeValueMemberB:
+		return v.Value != nil
+	case *types.AttributeValueMemberNULL:
+		return v.Value
+	case *types.AttributeValueMemberN:
+		return plainNumber.MatchString(v.Value)
+	case *types.AttributeValueMemberNS:
+		return areDistinct(v.Value) && !slices.ContainsFunc(v.Value, func(n string) bool { return !plainInteger.MatchString(n) })
+	case *types.AttributeValueMemberSS: // the SDK sends two texts that are no UTF-8 as one
+		return areDistinct(v.Value) && !slices.ContainsFunc(v.Value, func(s string) bool { return !utf8.ValidString(s) })
+	case *types.AttributeValueMemberBS:
+		texts := make([]string, len(v.Value))
+		for i, b := range v.Value {
+			if texts[i] = string(b); b == nil {
+				return false
+			}
+		}
+		return areDistinct(texts)
+	case *types.AttributeValueMemberL:
+		return depth < maxNesting && !slices.ContainsFunc(v.Value, func(e types.AttributeValue) bool { return !isPlainValue(e, depth+1) })
+	case *types.AttributeValueMemberM:
+		for name, e := range v.Value {
+			if name == "" || len(name) >= maxName || !isPlainValue(e, depth+1) {
+				return false
+			}
+		}
+		return depth < maxNesting
+	default: // none
+		return false
+	}
+}
+
+func areDistinct(values []string) bool {
+	sorted := slices.Sorted(slices.Values(values))
+	return len(values) > 0 && len(slices.Compact(sorted)) == len(values)
+}

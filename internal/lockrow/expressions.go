@@ -1,0 +1,268 @@
+package lockrow
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/ordering"
+)
+
+// The conditions of the protocol. SET, ADD, DELETE and REMOVE all create an
+// absent row: every write but an acquiring one and the burning of an absent
+// row has a condition that an absent row fails.
+const (
+	isFree  = "(attribute_not_exists(#key) OR #isReleased = :one)"
+	isNewer = "(attribute_not_exists(#key) OR #fence < :token)" // a row without a fence is another's
+	IsMine  = "#unit = :unit"
+	hasMine = "contains(#below, :entry)"
+
+	// Nobody barges past the head of a row's queue: who waits there must be the
+	// head, and leaves the queue in the write that acquires.
+	nobodyWaits = "attribute_not_exists(#queue[0])"
+	iAmNext     = "#queue[0] = :unit"
+	stepForward = ", #queue[0]" // to be removed
+
+	takeIf = isFree + " AND attribute_not_exists(#below) AND " + isNewer
+	take   = "SET #ownerName = :owner, #leaseDuration = :lease, #recordVersionNumber = :rvn, #unit = :unit, " +
+		"#fence = :token, #acquiredAt = :now, #expiresAt = :expires REMOVE #isReleased"
+
+	intendIf = isFree + " AND " + isNewer + " AND (attribute_not_exists(#below) OR size(#below) < :most)"
+	intend   = "ADD #below :entries SET #fence = :token, #isReleased = :one REMOVE #expiresAt"
+
+	BuryIf = "#recordVersionNumber = :rvn AND attribute_exists(#unit) AND attribute_not_exists(#pending)"
+	Free   = "SET #isReleased = :one, #expiresAt = :expires REMOVE #unit, #pending"
+	Commit = "SET #isReleased = :one, #expiresAt = :expires, #committedBy = :unit REMOVE #unit, #pending"
+	leave  = "DELETE #below :entries"
+
+	// A row whose unit has a journal is nobody's to bury, and does not expire: what
+	// the journal says must be known first.
+	prepare    = "SET #pending = :journal REMOVE #expiresAt"
+	IsPrepared = IsMine + " AND attribute_exists(#pending)"
+	// A unit that its journal is to decide is not to be committed by a copy of the one
+	// transaction that was refused before.
+	IsUnprepared = IsMine + " AND attribute_not_exists(#pending)"
+
+	notTheirs = "(attribute_not_exists(#unit) OR #unit <> :unit)"
+
+	RestampKeyIf    = "#fence < :token AND " + IsMine
+	restampIntentIf = "#fence < :token AND " + hasMine
+	stampIntent     = "SET #fence = :token"
+
+	// A fence is of use for as long as its row is there, so who raises it also
+	// keeps the row, and for longer than anybody may hold it.
+	Stamp = "SET #fence = :token, #expiresAt = :outlives"
+
+	// A join needs a newer token, like an acquiring write, so that a burn stops one
+	// that is still under way. Nobody joins the queue of a row that it has: an
+	// earlier attempt may have landed since the unit looked.
+	joinIf = "attribute_exists(#key) AND NOT contains(#queue, :unit) AND " + isNewer +
+		" AND (attribute_not_exists(#queue) OR size(#queue) < :full)"
+	join   = "SET #queue = list_append(if_not_exists(#queue, :none), :me)"
+	DropIf = "#queue[0] = :head AND #fence = :seen" // so nobody has had the row since
+	Drop   = "REMOVE #queue[0]"
+
+	// Who has the row itself is to learn of it. What is neither free nor held is
+	// another's: it is not to be touched, unread as it is.
+	isOurs        = "(#isReleased = :one OR attribute_exists(#unit) AND attribute_exists(#recordVersionNumber))"
+	BurnIf        = "#fence < :token AND " + isOurs + " AND " + notTheirs + " AND attribute_not_exists(#pending) AND attribute_not_exists(#below)"
+	BurnLastingIf = "#fence < :token AND (attribute_exists(#pending) OR attribute_exists(#below))"
+	BurnLasting   = "SET #fence = :token" // such a row must not expire
+	BurnAbsentIf  = "attribute_not_exists(#key)"
+	BurnAbsent    = "SET #isReleased = :one, #fence = :token, #expiresAt = :expires"
+)
+
+// Values are the values of a write, by placeholder; those that its expressions
+// do not name are left out when it is built.
+type Values map[string]types.AttributeValue
+
+// Text is a value of type S.
+func Text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+// Number is a value of type N.
+func Number(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}
+
+// Table builds writes to the lock table.
+type Table struct {
+	Name, HashKey string
+}
+
+// Item is the key of a row.
+func (t Table) Item(key ordering.Key) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{t.HashKey: Text(string(key))}
+}
+
+// Update builds one write. Names go in as placeholders: several are reserved
+// words.
+func (t Table) Update(key ordering.Key, condition, update string, vs Values) *types.Update {
+	text := condition + " " + update
+	return &types.Update{
+		TableName:                           aws.String(t.Name),
+		Key:                                 t.Item(key),
+		ConditionExpression:                 aws.String(condition),
+		UpdateExpression:                    aws.String(update),
+		ExpressionAttributeNames:            t.names(text),
+		ExpressionAttributeValues:           vs.named(text),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+}
+
+func (t Table) names(text string) map[string]string {
+	names := map[string]string{}
+	for word := range words(text) {
+		if word[0] == '#' {
+			names[word] = word[1:]
+		}
+	}
+	if _, named := names["#key"]; named {
+		names["#key"] = t.HashKey
+	}
+	return names
+}
+
+func (vs Values) named(text string) map[string]types.AttributeValue {
+	named := map[string]types.AttributeValue{}
+	for word := range words(text) {
+		if word[0] == ':' {
+			named[word] = vs[word]
+		}
+	}
+	if len(named) == 0 {
+		return nil // an empty map is refused
+	}
+	return named
+}
+
+// words yields the words of an expression, as often as they are there:
+// placeholders begin with their mark, and all of ours go on in letters.
+func words(expression string) iter.Seq[string] {
+	return strings.FieldsFuncSeq(expression, func(r rune) bool {
+		return !unicode.IsLetter(r) && r != '#' && r != ':'
+	})
+}
+
+// UnitValues are the values that a unit's writes share.
+func UnitValues(unit string, token fencing.Token, now, expires, outlives time.Time) Values {
+	return Values{
+		":one":      Text("1"),
+		":unit":     Text(unit),
+		":token":    Number(int64(token)),
+		":now":      Number(now.UnixMilli()),
+		":expires":  Number(expires.Unix()),
+		":outlives": Number(outlives.Unix()),
+		":most":     Number(maxBelow),
+		":full":     Number(MaxQueue),
+		":none":     &types.AttributeValueMemberL{Value: []types.AttributeValue{}},
+		":me":       &types.AttributeValueMemberL{Value: []types.AttributeValue{Text(unit)}},
+	}
+}
+
+// With returns the values with more.
+func (vs Values) With(more Values) Values {
+	all := maps.Clone(vs)
+	maps.Copy(all, more)
+	return all
+}
+
+// entryOf are the values that name an entry on an ancestor's row.
+func entryOf(e Entry, ancestor ordering.Key) Values {
+	text := e.text(ancestor)
+	return Values{":entry": Text(text), ":entries": &types.AttributeValueMemberSS{Value: []string{text}}}
+}
+
+// Acquire is the write that takes one row.
+func (t Table) Acquire(w Want, vs Values) *types.Update {
+	turn, leaveQueue := nobodyWaits, ""
+	if w.Queued {
+		turn, leaveQueue = iAmNext, stepForward
+	}
+	form := forms[w.Mode]
+	return t.Update(w.Key, form.takeIf+" AND "+turn, form.take+leaveQueue, w.values(vs))
+}
+
+// Join is the write by which a unit takes the last place in a row's queue.
+func (t Table) Join(w Want, vs Values) *types.Update {
+	return t.Update(w.Key, joinIf+" AND "+forms[w.Mode].isNotHeld, join, w.values(vs))
+}
+
+// StepOut is the write by which a unit gives up its place in a row's queue.
+func (t Table) StepOut(key ordering.Key, place int, vs Values) *types.Update {
+	at := fmt.Sprintf("#queue[%d]", place)
+	return t.Update(key, at+" = :unit", "REMOVE "+at, vs)
+}
+
+// Releases are the writes that free rows: free or commit is what they do to that of
+// a key, under this condition.
+func (t Table) Releases(ws []Want, vs Values, condition, update string) []*types.Update {
+	updates := make([]*types.Update, len(ws))
+	for i, w := range ws {
+		if w.Mode == Intent {
+			updates[i] = t.Update(w.Key, hasMine, leave, w.values(vs))
+		} else {
+			updates[i] = t.Update(w.Key, condition, update, vs)
+		}
+	}
+	return updates
+}
+
+// Prepare has the rows of steps wait for a journal, if the unit still has them.
+func (t Table) Prepare(ws []Want, vs Values) []types.TransactWriteItem {
+	items := make([]types.TransactWriteItem, len(ws))
+	for i, w := range ws {
+		if w.Mode == Intent {
+			items[i] = t.Check(w.Key, hasMine, w.values(vs))
+		} else {
+			items[i] = types.TransactWriteItem{Update: t.Update(w.Key, IsMine, prepare, vs)}
+		}
+	}
+	return items
+}
+
+// Restamp is the write that raises the fence of a row already taken.
+func (t Table) Restamp(w Want, vs Values) *types.Update {
+	form := forms[w.Mode]
+	return t.Update(w.Key, form.restampIf, form.restamp, w.values(vs))
+}
+
+// Clean is the transaction that removes remnants: what is done to the witnesses' rows,
+// or checked there, and the removal are one, because DynamoDB may show a plain reader
+// one row of a transaction before another. The last action is that on the ancestor.
+func (t Table) Clean(ancestor ordering.Key, remnants []Remnant, vs Values) []types.TransactWriteItem {
+	var items []types.TransactWriteItem
+	var all []string
+	conditions, entries := make([]string, len(remnants)), Values{}
+	for i, m := range remnants {
+		if m.Dead != nil {
+			items = append(items, types.TransactWriteItem{Update: t.Update(m.Witness, BuryIf, Free, vs.With(Values{":rvn": Text(m.Dead.RVN)}))})
+		} else {
+			items = append(items, t.Check(m.Witness, notTheirs, Values{":unit": Text(m.Unit)}))
+		}
+		name := ":entry" + string(rune('a'+i/26)) + string(rune('a'+i%26)) // placeholders have no digits
+		text := m.text(ancestor)
+		conditions[i], entries[name], all = "contains(#below, "+name+")", Text(text), append(all, text)
+	}
+	entries[":entries"] = &types.AttributeValueMemberSS{Value: all}
+	return append(items, types.TransactWriteItem{Update: t.Update(ancestor, strings.Join(conditions, " AND "), leave, entries)})
+}
+
+// Check is a condition on a row that a transaction does not write.
+func (t Table) Check(key ordering.Key, condition string, vs Values) types.TransactWriteItem {
+	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+		TableName:                           aws.String(t.Name),
+		Key:                                 t.Item(key),
+		ConditionExpression:                 aws.String(condition),
+		ExpressionAttributeNames:            t.names(condition),
+		ExpressionAttributeValues:           vs.named(condition),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}}
+}

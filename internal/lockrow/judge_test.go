@@ -1,0 +1,244 @@
+package lockrow
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/ordering"
+)
+
+const (
+	me    = "me-me-me-me-me-me-me-m"
+	other = "other-other-other-othe"
+)
+
+var (
+	t0      = time.Unix(1_000_000, 0)
+	heldRow = Row{
+		Key: "a", Exists: true, Unit: other, Owner: "host", Lease: 10 * time.Second,
+		RVN: "other.a1", Fence: 50,
+	}
+	freeRow = Row{Key: "a", Exists: true, Released: true, Fence: 50}
+)
+
+const grace = 3 * time.Second
+
+func with(r Row, change func(*Row)) Row {
+	change(&r)
+	return r
+}
+
+// What a row comes to for who wants it, case by case.
+func TestJudge(t *testing.T) {
+	exclusive := Want{Key: "a", Entry: Entry{Unit: me, Witness: "a"}}
+	intent := Want{Key: "a", Mode: Intent, Entry: Entry{Unit: me, Witness: "a/b"}}
+	full := with(freeRow, func(r *Row) {
+		for range maxBelow {
+			r.Below = append(r.Below, Entry{Unit: other, Witness: "a/x"})
+		}
+	})
+	oneBelow := with(freeRow, func(r *Row) { r.Below = []Entry{{Unit: other, Witness: "a/x"}} })
+	queued := func(r Row, units ...string) Row { return with(r, func(r *Row) { r.Queue = units }) }
+
+	for _, c := range []struct {
+		name     string
+		row      Row
+		want     Want
+		token    fencing.Token
+		seen     time.Duration // how long ago the RVN was first seen
+		verdict  Verdict
+		untilRel time.Duration
+	}{
+		{"absent", Row{Key: "a"}, exclusive, 1, 0, Admits, 0},
+		{"absent, for an intent", Row{Key: "a"}, intent, 1, 0, Admits, 0},
+		{"free with an older fence", freeRow, exclusive, 51, 0, Admits, 0},
+		{"free, the fence is ours", freeRow, exclusive, 50, 0, Raise, 0},
+		{"free, the fence is newer", freeRow, intent, 49, 0, Raise, 0},
+		{"held by me", with(heldRow, func(r *Row) { r.Unit = me }), exclusive, 51, 0, Mine, 0},
+		{"held by me, silent for long", with(heldRow, func(r *Row) { r.Unit = me }), exclusive, 51, time.Hour, Mine, 0},
+		{"my intent is there", with(oneBelow, func(r *Row) { r.Below = append(r.Below, intent.Entry) }), intent, 51, 0, Mine, 0},
+		{"my unit's entry, another witness", with(freeRow, func(r *Row) { r.Below = []Entry{{Unit: me, Witness: "a/c"}} }), intent, 51, 0, Admits, 0},
+		{"held, never seen before", heldRow, exclusive, 51, 0, Await, 10 * time.Second},
+		{"held, for an intent", heldRow, intent, 51, 0, Await, 10 * time.Second},
+		{"held, lease still running", heldRow, exclusive, 51, 9 * time.Second, Await, time.Second},
+		{"held, one nanosecond to go", heldRow, exclusive, 51, 10*time.Second - 1, Await, 1},
+		{"held, silent for a full lease", heldRow, exclusive, 51, 10 * time.Second, Bury, 0},
+		{"the row's own lease counts", with(heldRow, func(r *Row) { r.Lease = time.Minute }), exclusive, 51, 30 * time.Second, Await, 30 * time.Second},
+		{"with a journal, lease still running", with(heldRow, func(r *Row) { r.Prepared = "units" }), exclusive, 51, 9 * time.Second, Await, time.Second},
+		{"silent for a full lease, with a journal", with(heldRow, func(r *Row) { r.Prepared = "units" }), exclusive, 51, 10 * time.Second, Recover, 0},
+		{"intents below a coarse lock", oneBelow, exclusive, 51, 0, Witnesses, 0},
+		{"intents beside an intent", oneBelow, intent, 51, 0, Admits, 0},
+		{"intents beside an intent, token too low", oneBelow, intent, 50, 0, Raise, 0},
+		{"too many intents", full, intent, 51, 0, Witnesses, 0},
+		{"one intent fewer", with(full, func(r *Row) { r.Below = r.Below[1:] }), intent, 51, 0, Admits, 0},
+		{"my turn", queued(freeRow, me, other), exclusive, 51, 0, Admits, 0},
+		{"my turn, however late I am", queued(freeRow, me), exclusive, 51, time.Hour, Admits, 0},
+		{"my turn, the fence is newer", queued(freeRow, me, other), exclusive, 50, 0, Raise, 0},
+		{"my turn at an intent beside others", queued(oneBelow, me, other), intent, 51, 0, Admits, 0},
+		{"my turn, with intents below", queued(oneBelow, me), exclusive, 51, 0, Witnesses, 0},
+		{"another's turn", queued(freeRow, other, me), exclusive, 51, 0, Await, grace},
+		{"another's turn, and I have no place", queued(freeRow, other), exclusive, 51, 0, Await, grace},
+		{"another's turn, for an intent", queued(freeRow, other), intent, 51, time.Second, Await, grace - time.Second},
+		{"another's turn, one nanosecond to go", queued(freeRow, other, me), exclusive, 51, grace - 1, Await, 1},
+		{"another's turn, for too long", queued(freeRow, other, me), exclusive, 51, grace, Pass, 0},
+		{"another's turn for too long, the fence is newer", queued(freeRow, other, me), exclusive, 50, grace, Pass, 0},
+		{"another's turn beside intents", queued(oneBelow, other, me), intent, 51, time.Hour, Witnesses, 0},
+		{"held, and another's turn", queued(heldRow, other, me), exclusive, 51, grace, Await, 10*time.Second - grace},
+		{"held by the dead, and another's turn", queued(heldRow, other, me), exclusive, 51, 10 * time.Second, Bury, 0},
+		{"held by me, and still in its queue", queued(with(heldRow, func(r *Row) { r.Unit = me }), me), exclusive, 51, 0, Mine, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			j := Judge(c.row, c.want, c.token, Watch{t0.Add(-c.seen), t0, grace})
+			require.Equal(t, c.verdict, j.Verdict)
+			if c.verdict == Await {
+				require.Equal(t, c.untilRel, j.Until.Sub(t0))
+			}
+		})
+	}
+}
+
+func TestJudgeWitness(t *testing.T) {
+	e := Entry{Unit: other, Witness: "a/x"}
+	witness := with(heldRow, func(r *Row) { r.Key = "a/x" })
+
+	stale, j := JudgeWitness(e, witness, Watch{Since: t0, Now: t0})
+	require.False(t, stale)
+	require.Equal(t, Await, j.Verdict)
+
+	stale, j = JudgeWitness(e, witness, Watch{Since: t0.Add(-10 * time.Second), Now: t0})
+	require.False(t, stale, "dead, but its row still names it: bury first")
+	require.Equal(t, Bury, j.Verdict)
+
+	for name, gone := range map[string]Row{
+		"absent":       {Key: "a/x"},
+		"free":         with(freeRow, func(r *Row) { r.Key = "a/x" }),
+		"another unit": with(witness, func(r *Row) { r.Unit = me }),
+	} {
+		stale, _ = JudgeWitness(e, gone, Watch{Since: t0, Now: t0})
+		require.True(t, stale, name)
+	}
+}
+
+func TestDecideTakesWhatLandedThenTheFirstBlockThenTheToken(t *testing.T) {
+	at := func(step int, r Row) Observed {
+		return Observed{Want: Want{Key: r.Key, Step: step, Entry: Entry{Unit: me, Witness: r.Key}}, Row: r, Since: t0}
+	}
+	blocked, low := heldRow, freeRow
+	landed := with(heldRow, func(r *Row) { r.Unit = me })
+
+	require.Equal(t, Admits, Decide(nil, 51, t0, grace).Verdict)
+
+	d := Decide([]Observed{at(1, low), at(2, with(low, func(r *Row) { r.Fence = 70 }))}, 50, t0, grace)
+	require.Equal(t, Admits, d.Verdict)
+	require.True(t, d.Raise)
+
+	d = Decide([]Observed{at(1, low), at(2, blocked), at(3, with(blocked, func(r *Row) { r.Key = "z" }))}, 50, t0, grace)
+	require.Equal(t, Await, d.Verdict)
+	require.Equal(t, 2, d.At.Step, "the first that blocks, not the last")
+	require.True(t, d.Raise)
+
+	d = Decide([]Observed{at(1, blocked), at(2, landed)}, 50, t0, grace)
+	require.Equal(t, Mine, d.Verdict)
+	require.Equal(t, 2, d.At.Step)
+}
+
+// Others before me are in the way of a chunk as a holder is, wherever its row
+// stands in it.
+func TestDecideWaitsForItsTurn(t *testing.T) {
+	o := Observed{Want: Want{Key: "a", Step: 3, Entry: Entry{Unit: me, Witness: "a"}}, Since: t0.Add(-grace)}
+	o.Row = with(freeRow, func(r *Row) { r.Queue = []string{other, me} })
+	d := Decide([]Observed{o}, 51, t0.Add(-1), grace)
+	require.Equal(t, Await, d.Verdict)
+	require.Equal(t, 3, d.At.Step)
+	require.Equal(t, Judgement{Verdict: Await, Until: t0, HeadOnly: true}, d.Judgment)
+	d = Decide([]Observed{o}, 51, t0, grace)
+	require.Equal(t, Await, d.Verdict, "to be told what to do by its judgement")
+	require.Equal(t, Pass, d.Judgment.Verdict)
+
+	o.Row.Queue = []string{me, other}
+	require.Equal(t, Admits, Decide([]Observed{o}, 51, t0, grace).Verdict, "it knows now that it has a place")
+}
+
+func TestFateOf(t *testing.T) {
+	const token = 50
+	ours := Row{Exists: true, Unit: me, Owner: "o", RVN: "r", Lease: 1, Fence: token}
+	marked := Row{Exists: true, Released: true, committedBy: me, Fence: token}
+	markedThenTaken := Row{Exists: true, Unit: other, committedBy: me, Fence: 60}
+	freed := Row{Exists: true, Released: true, Fence: token, committedBy: other}
+	taken := Row{Exists: true, Unit: other, Fence: 60}
+	takenAndCommitted := Row{Exists: true, Released: true, committedBy: other, Fence: 60}
+	absent := Row{}
+	for _, c := range []struct {
+		name string
+		rows []Row
+		fate Fate
+	}{
+		{"all ours", []Row{ours, ours}, FateHeld},
+		{"our mark", []Row{marked, marked}, FateCommitted},
+		{"our mark survives the next holder", []Row{taken, markedThenTaken}, FateCommitted},
+		{"freed without the mark, untouched since", []Row{freed}, FateNever},
+		{"one lost, one still ours", []Row{ours, taken}, FateNever},
+		{"another's mark proves nothing", []Row{takenAndCommitted, taken}, FateUnknown},
+		{"rows vanished", []Row{absent, absent}, FateUnknown},
+	} {
+		require.Equal(t, c.fate, FateOf(c.rows, me, token), c.name)
+	}
+}
+
+// What is read at two moments proves less than what is read at one: that one part is
+// held and nothing is known of the other may be a commit in between.
+func TestFateOfTwoMoments(t *testing.T) {
+	for _, c := range []struct{ first, second, both Fate }{
+		{FateHeld, FateHeld, FateHeld},
+		{FateHeld, FateUnknown, FateHeld},
+		{FateHeld, FateCommitted, FateCommitted},
+		{FateHeld, FateNever, FateNever},
+		{FateUnknown, FateUnknown, FateUnknown},
+		{FateUnknown, FateCommitted, FateCommitted},
+		{FateUnknown, FateNever, FateNever},
+	} {
+		require.Equal(t, c.both, FateOfBoth(c.first, c.second), "%v and %v", c.first, c.second)
+		require.Equal(t, c.both, FateOfBoth(c.second, c.first), "%v and %v", c.second, c.first)
+	}
+}
+
+// Of several remnants with one witness one is cleaned, for a transaction has one action
+// on a row: that whose unit is to be buried, if it is one of them.
+func TestOneRemnantOfEachWitness(t *testing.T) {
+	stale := func(unit string, witness ordering.Key) Remnant { return Remnant{Entry: Entry{unit, witness}} }
+	dead := func(unit string, witness ordering.Key) Remnant {
+		return Remnant{Entry{unit, witness}, &Row{Unit: unit}}
+	}
+	require.Empty(t, OneEach(nil))
+	require.Equal(t,
+		[]Remnant{dead("2", "a/1"), dead("3", "a/2"), stale("5", "a/3"), stale("7", "a/4")},
+		OneEach([]Remnant{
+			stale("1", "a/1"), dead("2", "a/1"), dead("3", "a/2"), stale("4", "a/2"), stale("5", "a/3"), stale("6", "a/3"), stale("7", "a/4"),
+		}))
+}
+
+// The dead that are buried together: those that follow the first that blocks, and have no
+// journal.
+func TestDecideBuriesNobodyWhoHasAJournal(t *testing.T) {
+	at := func(key ordering.Key, pending string) Observed {
+		r := with(heldRow, func(r *Row) { r.Key, r.Prepared = key, pending })
+		return Observed{Want: Want{Key: key, Entry: Entry{Unit: me, Witness: key}}, Row: r, Since: t0}
+	}
+	now := t0.Add(heldRow.Lease)
+	dead := func(d Decision) (keys []ordering.Key) {
+		for _, r := range d.Dead {
+			keys = append(keys, r.Key)
+		}
+		return keys
+	}
+	d := Decide([]Observed{at("a", "units"), at("b", ""), at("c", "units"), at("d", "")}, 51, now, grace)
+	require.Equal(t, Recover, d.Judgment.Verdict)
+	require.Equal(t, ordering.Key("a"), d.At.Key)
+	require.Equal(t, []ordering.Key{"b", "d"}, dead(d))
+	d = Decide([]Observed{at("a", ""), at("b", "units"), at("c", "")}, 51, now, grace)
+	require.Equal(t, Bury, d.Judgment.Verdict)
+	require.Equal(t, []ordering.Key{"c"}, dead(d))
+}

@@ -1,0 +1,68 @@
+package lockrow
+
+import (
+	"sync"
+	"time"
+
+	"github.com/holdall/holdall/ordering"
+)
+
+// Sightings remember, for this process, when it first saw what a row shows: from
+// then on it measures the silence of the holder, or of the head of the queue for
+// whom the row waits. Waiters that come later inherit what earlier ones saw. It
+// is safe for concurrent use.
+type Sightings struct {
+	keep time.Duration // how long an unused sighting is of interest
+
+	mu    sync.Mutex
+	known map[ordering.Key]sighting
+	prune int // the size at which to look for what is not of interest any more
+}
+
+type sighting struct {
+	watched     string
+	rvn         string
+	since, used time.Time
+}
+
+// goesOn reports whether a row that was seen so has shown no sign of life since.
+// The head of a queue may have left, and be back when others had the row: then
+// the last of them has left its RVN. A fence that has risen says nothing, for
+// others burn their tokens there. (That only intents came and went meanwhile
+// cannot be seen: then a living head may lose its place, and joins again.)
+func (s sighting) goesOn(r Row) bool {
+	return s.watched == r.watched() && s.rvn == r.RVN
+}
+
+const pruneFrom = 1024
+
+// NewSightings returns none; those unused for as long as keep are forgotten.
+func NewSightings(keep time.Duration) *Sightings {
+	return &Sightings{keep: keep, known: map[ordering.Key]sighting{}, prune: pruneFrom}
+}
+
+// See notes that a row was seen so at now, a reading from after the answer, and
+// returns since when nobody on it has shown a sign of life.
+func (s *Sightings) See(r Row, now time.Time) (since time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.watched() == "" {
+		delete(s.known, r.Key)
+		return now
+	}
+	seen, ok := s.known[r.Key]
+	if !ok || !seen.goesOn(r) {
+		seen = sighting{watched: r.watched(), rvn: r.RVN, since: now}
+	}
+	seen.used = now
+	s.known[r.Key] = seen
+	if len(s.known) > s.prune {
+		for key, old := range s.known {
+			if now.Sub(old.used) > s.keep {
+				delete(s.known, key)
+			}
+		}
+		s.prune = max(pruneFrom, 2*len(s.known))
+	}
+	return seen.since
+}

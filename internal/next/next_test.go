@@ -1,0 +1,29 @@
+package next_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/next"
+)
+
+func TestOf(t *testing.T) {
+	over, fix := next.Error("over", next.StartOver), next.Error("fix", next.FixCall)
+	plain := errors.New("plain")
+	for want, errs := range map[next.Next][]error{
+		next.Decide:    {nil, plain, fmt.Errorf("more: %w", plain), errors.Join(plain, plain)},
+		next.StartOver: {over, fmt.Errorf("more: %w", over), errors.Join(plain, over), errors.Join(over, fix), fmt.Errorf("%w: %w", over, fix)},
+		next.FixCall:   {fix, errors.Join(errors.Join(plain, fix), over)},
+	} {
+		for _, err := range errs {
+			require.Equal(t, want, next.Of(err), "%v", err)
+		}
+	}
+	require.ErrorIs(t, fmt.Errorf("more: %w", over), over)
+	require.NotErrorIs(t, over, next.Error("over", next.StartOver), "each is its own")
+	require.Equal(t, "over", over.Error())
+	require.Equal(t, "start over", next.StartOver.String())
+}

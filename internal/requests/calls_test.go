@@ -1,0 +1,193 @@
+package requests_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/requests"
+)
+
+// engine answers what it is told to, and notes what it was asked.
+type engine struct {
+	requests.DynamoDB
+	err      error
+	answers  int // to reads and statements; all if negative
+	capacity []types.ReturnConsumedCapacity
+	pages    []requests.Item // of a query, one item each
+	starts   []requests.Item
+	update   *dynamodb.UpdateItemInput
+	token    string
+}
+
+func (e *engine) count(asked int) int {
+	if e.answers < 0 {
+		return asked
+	}
+	return e.answers
+}
+
+func (e *engine) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	e.capacity = append(e.capacity, in.ReturnConsumedCapacity)
+	if !*in.ConsistentRead {
+		return nil, errors.New("not consistent")
+	}
+	return &dynamodb.GetItemOutput{Item: in.Key}, e.err
+}
+
+func (e *engine) UpdateItem(_ context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	e.capacity, e.update = append(e.capacity, in.ReturnConsumedCapacity), in
+	return &dynamodb.UpdateItemOutput{}, e.err
+}
+
+func (e *engine) TransactWriteItems(_ context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	e.capacity, e.token = append(e.capacity, in.ReturnConsumedCapacity), *in.ClientRequestToken
+	return &dynamodb.TransactWriteItemsOutput{}, e.err
+}
+
+func (e *engine) TransactGetItems(_ context.Context, in *dynamodb.TransactGetItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactGetItemsOutput, error) {
+	e.capacity = append(e.capacity, in.ReturnConsumedCapacity)
+	out := &dynamodb.TransactGetItemsOutput{}
+	for i := range e.count(len(in.TransactItems)) {
+		out.Responses = append(out.Responses, types.ItemResponse{Item: in.TransactItems[i%len(in.TransactItems)].Get.Key})
+	}
+	return out, e.err
+}
+
+func (e *engine) BatchExecuteStatement(_ context.Context, in *dynamodb.BatchExecuteStatementInput, _ ...func(*dynamodb.Options)) (*dynamodb.BatchExecuteStatementOutput, error) {
+	e.capacity = append(e.capacity, in.ReturnConsumedCapacity)
+	return &dynamodb.BatchExecuteStatementOutput{Responses: make([]types.BatchStatementResponse, e.count(len(in.Statements)))}, e.err
+}
+
+func (e *engine) Query(_ context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	e.capacity = append(e.capacity, in.ReturnConsumedCapacity)
+	if !*in.ConsistentRead {
+		return nil, errors.New("not consistent")
+	}
+	e.starts = append(e.starts, in.ExclusiveStartKey)
+	n := len(e.starts) - 1
+	out := &dynamodb.QueryOutput{Items: []requests.Item{e.pages[n]}}
+	if n < len(e.pages)-1 {
+		out.LastEvaluatedKey = e.pages[n]
+	}
+	return out, e.err
+}
+
+func key(name string) requests.Item {
+	return requests.Item{"ID": &types.AttributeValueMemberS{Value: name}}
+}
+
+func get(table, name string) types.TransactGetItem {
+	return types.TransactGetItem{Get: &types.Get{TableName: &table, Key: key(name)}}
+}
+
+// actions has one of each kind, of two tables.
+func actions() []types.TransactWriteItem {
+	return []types.TransactWriteItem{
+		{Update: &types.Update{TableName: aws.String("b"), Key: key("1")}}, {Put: &types.Put{TableName: aws.String("a"), Item: key("2")}},
+		{Delete: &types.Delete{TableName: aws.String("d"), Key: key("3")}}, {ConditionCheck: &types.ConditionCheck{TableName: aws.String("c"), Key: key("4")}},
+		{Put: &types.Put{TableName: aws.String("b"), Item: key("5")}},
+	}
+}
+
+// calls makes every call once.
+func calls(t *testing.T, c *requests.Caller) map[string]error {
+	t.Helper()
+	ctx, statements := t.Context(), make([]types.BatchStatementRequest, 2)
+	errs := map[string]error{}
+	_, errs["GetItem"] = c.Get(ctx, "id", "a", key("1"))
+	_, errs["UpdateItem"] = c.Update(ctx, "id", &types.Update{TableName: aws.String("a"), Key: key("1")})
+	_, errs["TransactWriteItems"] = c.Write(ctx, "id", actions())
+	_, errs["TransactGetItems"] = c.Read(ctx, "id", []types.TransactGetItem{get("b", "1"), get("a", "2"), get("b", "3")})
+	_, errs["BatchExecuteStatement"] = c.Execute(ctx, "id", "a", statements)
+	_, errs["once"] = c.ExecuteOnce(ctx, statements)
+	_, errs["Query"] = c.Query(ctx, func() string { return "id" }, dynamodb.QueryInput{TableName: aws.String("a")})
+	return errs
+}
+
+// What a request consumed is asked for only when somebody looks at it.
+func TestCapacityIsAskedForIfSomebodyLooks(t *testing.T) {
+	for want, observe := range map[types.ReturnConsumedCapacity]func(requests.Attempt){
+		types.ReturnConsumedCapacityNone: nil, types.ReturnConsumedCapacityTotal: func(requests.Attempt) {},
+	} {
+		e := &engine{answers: -1, pages: []requests.Item{key("1")}}
+		for op, err := range calls(t, &requests.Caller{DB: e, Attempt: time.Second, Patience: time.Second, Observe: observe}) {
+			require.NoError(t, err, op)
+		}
+		require.Len(t, e.capacity, 7)
+		for _, asked := range e.capacity {
+			require.Equal(t, want, asked)
+		}
+	}
+}
+
+// What is refused for good names the call and each of its tables once.
+func TestACallNamesItsTables(t *testing.T) {
+	e := &engine{answers: -1, pages: []requests.Item{key("1")}, err: &smithy.GenericAPIError{Code: "ValidationException"}}
+	errs := calls(t, &requests.Caller{DB: e, Attempt: time.Second, Patience: time.Second})
+	delete(errs, "once") // a heartbeat takes any error as it is
+	tables := map[string][]string{"TransactWriteItems": {"a", "b", "c", "d"}, "TransactGetItems": {"a", "b"}}
+	for op, err := range errs {
+		var refused *requests.TableError
+		require.ErrorAs(t, err, &refused, op)
+		require.Equal(t, op, refused.Op)
+		want := tables[op]
+		if want == nil {
+			want = []string{"a"}
+		}
+		require.Equal(t, want, refused.Tables, op)
+	}
+}
+
+// Half an answer is none: an answer belongs to what was asked by its place.
+func TestFewerOrMoreAnswersThanWereAskedFor(t *testing.T) {
+	for _, n := range []int{0, 1, 4} {
+		errs := calls(t, &requests.Caller{DB: &engine{answers: n, pages: []requests.Item{key("1")}}, Attempt: time.Second, Patience: time.Second})
+		require.ErrorContains(t, errs["TransactGetItems"], fmt.Sprint(n, " answers to 3 gets"))
+		require.ErrorContains(t, errs["BatchExecuteStatement"], fmt.Sprint(n, " answers to 2 statements"))
+		require.ErrorContains(t, errs["once"], fmt.Sprint(n, " answers to 2 statements"))
+	}
+}
+
+func TestAQueryGoesOnToItsLastPage(t *testing.T) {
+	e := &engine{pages: []requests.Item{key("1"), key("2"), key("3")}}
+	var ids []string
+	items, err := (&requests.Caller{DB: e, Attempt: time.Second, Patience: time.Second}).Query(t.Context(), func() string {
+		ids = append(ids, fmt.Sprint(len(ids)))
+		return ids[len(ids)-1]
+	}, dynamodb.QueryInput{TableName: aws.String("a")})
+	require.NoError(t, err)
+	require.Equal(t, e.pages, items)
+	require.Equal(t, []requests.Item{nil, key("1"), key("2")}, e.starts)
+	require.Len(t, ids, 3, "each page has a name of its own")
+}
+
+// A write by itself says all that it says in a transaction.
+func TestAnUpdateIsSentWhole(t *testing.T) {
+	e := &engine{}
+	c := &requests.Caller{DB: e, Attempt: time.Second, Patience: time.Second}
+	u := &types.Update{
+		TableName: aws.String("a"), Key: key("1"), ConditionExpression: aws.String("c"), UpdateExpression: aws.String("u"),
+		ExpressionAttributeNames: map[string]string{"#n": "n"}, ExpressionAttributeValues: requests.Item{":v": &types.AttributeValueMemberN{Value: "1"}},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+	sent, err := c.Update(t.Context(), "id", u)
+	require.NoError(t, err)
+	require.Equal(t, 1, sent.Sendings)
+	require.Equal(t, &dynamodb.UpdateItemInput{
+		TableName: u.TableName, Key: u.Key, ConditionExpression: u.ConditionExpression, UpdateExpression: u.UpdateExpression,
+		ExpressionAttributeNames: u.ExpressionAttributeNames, ExpressionAttributeValues: u.ExpressionAttributeValues,
+		ReturnValuesOnConditionCheckFailure: u.ReturnValuesOnConditionCheckFailure, ReturnConsumedCapacity: types.ReturnConsumedCapacityNone,
+	}, e.update)
+	_, err = c.Write(t.Context(), "token", actions())
+	require.NoError(t, err)
+	require.Equal(t, "token", e.token)
+}

@@ -1,0 +1,28 @@
+// Package lockset holds the leases of many keys as one.
+//
+// The first minute:
+//
+//	locks, err := lockset.New(db, lockset.Config{Table: "locks"})
+//
+//	keys := []ordering.Key{ordering.Join("customer:42"), ordering.Join("report:2026", "month:07")}
+//	err = locks.With(ctx, keys, func(ctx context.Context, token lockset.Token) error {
+//		return printer.Print(ctx, token) // ctx ends before anybody else can have the keys
+//	})
+//
+// db is a *dynamodb.Client. [CreateTable] makes the table for tests; docs/operations.md has
+// templates for production. examples/job is a whole program. For writes to DynamoDB use
+// package unitofwork, which commits them under the locks.
+//
+// A set of keys is acquired in one global order, in transactions of whole steps, so sets
+// never deadlock, in whatever order their keys are named. A lock on a key covers everything
+// below it. A set is renewed as one, lost as one, and has one fencing token, which is higher
+// than that of every earlier holder of a key that conflicts: package fencing makes other
+// stores check it. Waiters are served first come, first served; [Options.Wait] bounds a wait.
+//
+// Sets are released by [Client.With], or by hand: [Client.Acquire] and [Set.Release]. An
+// [Ending] and a [Prepared] are how package unitofwork ends a set inside a transaction.
+//
+// A call that no correct program makes panics and says so: with a nil context, function
+// or option, on a Client, Set, Ending or Prepared that this package did not make, or to
+// end a set a second time. Mistakes that may come from data are errors.
+package lockset

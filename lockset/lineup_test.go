@@ -1,0 +1,37 @@
+package lockset
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/ordering"
+)
+
+// A unit that was given its step while it still gave up a place elsewhere, and whose
+// time was over then, is in nobody's line: it is not told that somebody has a key, and
+// not by chance.
+func TestAUnitThatHasItsStepIsNotToldThatItIsHeld(t *testing.T) {
+	blocked := func(BlockedInfo) {}
+	c, err := New(memdynamo.New(memdynamo.Config{}), Config{Table: "locks", Trace: &Trace{Blocked: func(b BlockedInfo) { blocked(b) }}})
+	require.NoError(t, err)
+	plan, err := ordering.NewPlan("a")
+	require.NoError(t, err)
+	for _, o := range []Options{{}, {Wait: For(0)}} {
+		for range 20 {
+			ctx, cancel := context.WithCancel(t.Context())
+			first, second := c.newAcquisition(ctx, plan, o), c.newAcquisition(ctx, plan, o)
+			require.Equal(t, 1, c.lineup.Reserve(first.claim, [][]lockrow.Want{first.wants(0)}))
+			require.Zero(t, c.lineup.Reserve(second.claim, [][]lockrow.Want{second.wants(0)}))
+			cancel()
+			blocked = func(BlockedInfo) {}
+			require.ErrorAs(t, second.standInLine(ctx), new(*HeldError))
+			blocked = func(BlockedInfo) { c.lineup.Drop(first.claim) } // just when the other finds it in the way
+			require.NoError(t, second.standInLine(ctx))
+			c.lineup.Drop(second.claim)
+		}
+	}
+}

@@ -1,0 +1,415 @@
+package lockset_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// Sets that wait for a journal: what their mark keeps others from, and how they
+// are freed, all at once or step by step.
+
+// unitTable has the journals of sets that wait for one.
+const unitTable = "units"
+
+// marked is a set that waits for its journal. Its heartbeats end with the test.
+func (b *bed) marked(o *owner, keys ...ordering.Key) (*lockset.Set, *lockset.Prepared) {
+	b.t.Helper()
+	set, err := o.Acquire(b.t.Context(), keys)
+	require.NoError(b.t, err)
+	b.t.Cleanup(func() {
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		_, _ = set.End(over)
+	})
+	p, err := set.Prepare(b.t.Context(), unitTable, func(int) {})
+	require.NoError(b.t, err)
+	return set, p
+}
+
+// diesMarked has a fresh owner mark keys and die.
+func (b *bed) diesMarked(keys ...ordering.Key) *lockset.Set {
+	dead := b.owner("dead", nil)
+	set, _ := b.marked(dead, keys...)
+	dead.net.Crash()
+	return set
+}
+
+// frees carries out the writes that free steps, in reverse order, and returns what
+// DynamoDB says.
+func (b *bed) frees(p *lockset.Prepared, steps ...ordering.Step) error {
+	b.t.Helper()
+	for i := len(steps) - 1; i >= 0; i-- {
+		if err := b.transact(p.Free(steps[i])...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bed) transact(items ...types.TransactWriteItem) error {
+	_, err := b.db.TransactWriteItems(context.Background(), &dynamodb.TransactWriteItemsInput{TransactItems: items})
+	return err
+}
+
+func (b *bed) isMarked(key ordering.Key) bool {
+	mark, ok := b.row(key)["pending"].(*types.AttributeValueMemberS)
+	return ok && mark.Value == unitTable
+}
+
+// freedByTheirUnit asserts that keys are free, unmarked, and have their unit's mark of a
+// commit.
+func (b *bed) freedByTheirUnit(unit string, keys ...ordering.Key) {
+	b.t.Helper()
+	for _, k := range keys {
+		r := b.row(k)
+		require.Contains(b.t, r, "isReleased", "%v", k)
+		require.NotContains(b.t, r, "unit", "%v", k)
+		require.NotContains(b.t, r, "pending", "%v", k)
+		require.Contains(b.t, r, "expiresAt", "%v", k)
+		require.Equal(b.t, &types.AttributeValueMemberS{Value: unit}, r["committedBy"], "%v", k)
+	}
+}
+
+func TestAMarkedSetIsRenewedAndDoesNotExpire(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		o := b.owner("o", nil)
+		set := b.take(o, "a", "c/x", "c/y", "d")
+		entries := b.row("c")["below"]
+		require.Contains(t, b.row("a"), "expiresAt")
+		steps := make(chan int, 4)
+		p, err := set.Prepare(t.Context(), unitTable, func(n int) { steps <- n })
+		require.NoError(t, err)
+		require.Equal(t, 4, <-steps, "one transaction")
+		for _, k := range set.Keys() {
+			require.True(t, b.isMarked(k), "%v", k)
+			require.NotContains(t, b.row(k), "expiresAt", "%v: others would see it free", k)
+		}
+		require.NotContains(t, b.row("c"), "pending", "an intent lives by its witness")
+		require.Equal(t, entries, b.row("c")["below"])
+		time.Sleep(5 * lease)
+		require.NoError(t, context.Cause(set.Context()))
+		b.refused(b.owner("other", nil), 5*lease, "c/y")
+		require.NoError(t, context.Cause(set.Context()))
+
+		unit := set.Nonce()
+		require.NoError(t, b.frees(p, set.Plan()...))
+		p.Done(true)
+		b.freedByTheirUnit(unit, "a", "c/x", "c/y", "d")
+		b.allFree()
+		require.ErrorIs(t, context.Cause(set.Context()), lockset.ErrReleased)
+	})
+}
+
+// A set of more rows than a transaction has is marked in several, of whole steps.
+func TestALargeSetIsMarkedStepByStep(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var keys []ordering.Key
+		for i := range 120 { // two rows each
+			keys = append(keys, ordering.Join("c"+string(rune('a'+i/26))+string(rune('a'+i%26)), "x"))
+		}
+		o := b.owner("o", nil)
+		set := b.take(o, keys...)
+		o.requests()
+		steps := make(chan int, 10)
+		p, err := set.Prepare(t.Context(), unitTable, func(n int) { steps <- n })
+		require.NoError(t, err)
+		close(steps)
+		marked := 0
+		for n := range steps {
+			marked += n
+		}
+		require.Equal(t, 120, marked)
+		require.Equal(t, 3, o.requests()["TransactWriteItems"])
+		for _, k := range keys {
+			require.True(t, b.isMarked(k), "%v", k)
+		}
+		require.NoError(t, p.Release(t.Context()))
+		b.allFree()
+	})
+}
+
+// Eight of them at a time: the SDK's HTTP client keeps ten connections to a host.
+func TestALargeSetIsNotMarkedAllAtOnce(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var keys []ordering.Key
+		for i := range 1000 {
+			keys = append(keys, ordering.Key(fmt.Sprint("k", i)))
+		}
+		set := b.take(b.owner("o", nil), keys...)
+		began := time.Now()
+		p, err := set.Prepare(t.Context(), unitTable, func(int) {})
+		require.NoError(t, err)
+		require.Equal(t, 2*rtt, time.Since(began), "of ten transactions two come later")
+		require.NoError(t, p.Release(t.Context()))
+	})
+}
+
+// Whoever cannot see a row cannot say what the unit has of it.
+func TestAHoldThatCannotBeRead(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var denied atomic.Bool
+		o := b.owner("o", func(c faults.Call) faults.Fault {
+			if c.Op == "TransactGetItems" && denied.Load() {
+				return faults.Deny()
+			}
+			return faults.Pass()
+		})
+		set := b.take(o, "a")
+		p, err := set.Prepare(t.Context(), unitTable, func(int) {})
+		require.NoError(t, err)
+		hold, err := p.Hold(t.Context(), p.Plan()[0])
+		require.NoError(t, err)
+		require.Equal(t, lockset.Held, hold)
+		denied.Store(true)
+		_, err = p.Hold(t.Context(), p.Plan()[0])
+		require.ErrorAs(t, err, new(*lockset.TableError))
+		require.NoError(t, p.Release(t.Context()))
+	})
+}
+
+// What is not the unit's any more cannot wait for its journal. The rows of one
+// transaction are marked together or not at all.
+func TestASetThatLostARowIsNotMarked(t *testing.T) {
+	for name, c := range map[string]struct {
+		lose func(*bed)
+		key  ordering.Key
+	}{
+		"another has a key":          {func(b *bed) { b.seize("a", b.owner("thief", nil)) }, "a"},
+		"a key's row is gone":        {func(b *bed) { b.delete("a") }, "a"},
+		"an intent is gone":          {func(b *bed) { b.change("c", "REMOVE below", nil) }, "c"},
+		"an ancestor's row is gone":  {func(b *bed) { b.delete("c") }, "c"},
+		"another has it, and intent": {func(b *bed) { b.seize("c/y", b.owner("thief", nil)) }, "c/y"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				set := b.take(b.owner("o", nil), "a", "c/x", "c/y")
+				c.lose(b)
+				_, err := set.Prepare(t.Context(), unitTable, func(int) { t.Error("it was marked") })
+				var lost *lockset.LostError
+				require.ErrorAs(t, err, &lost)
+				require.Equal(t, c.key, lost.Key)
+				require.ErrorIs(t, err, lockset.ErrLost)
+				for _, k := range set.Keys() {
+					require.False(t, b.isMarked(k), "%v", k)
+				}
+				_ = set.Release(t.Context()) // which tells of the loss again
+				for _, k := range set.Keys() {
+					if k != c.key {
+						require.NotContains(t, b.row(k), "unit", "%v", k)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestASetThatWasReleasedIsNotMarked(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		set := b.take(b.owner("o", nil), "a", "c/x")
+		b.free(set)
+		_, err := set.Prepare(t.Context(), unitTable, func(int) {})
+		require.ErrorIs(t, err, lockset.ErrReleased)
+		require.ErrorIs(t, err, lockset.ErrLost)
+		b.free(set)
+		b.allFree()
+	})
+}
+
+// A set that was marked only in part is released as any: no mark stays behind.
+func TestTheReleaseOfAMarkedSetRemovesTheMark(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var keys []ordering.Key
+		for i := range 101 {
+			keys = append(keys, ordering.Key("k"+string(rune('a'+i/26))+string(rune('a'+i%26))))
+		}
+		marks := 0
+		o := b.owner("o", func(c faults.Call) faults.Fault {
+			if in, ok := c.Input.(*dynamodb.TransactWriteItemsInput); ok && isMark(in) {
+				if marks++; marks == 1 {
+					return faults.Pass()
+				}
+				b.delete(ordering.Key(in.TransactItems[0].Update.Key["key"].(*types.AttributeValueMemberS).Value))
+				time.Sleep(10 * rtt) // the other transaction has landed
+			}
+			return faults.Pass()
+		})
+		set := b.take(o, keys...)
+		_, err := set.Prepare(t.Context(), unitTable, func(int) {})
+		require.ErrorIs(t, err, lockset.ErrLost)
+		marked := 0
+		for _, k := range keys {
+			if b.isMarked(k) {
+				marked++
+			}
+		}
+		require.Positive(t, marked, "the test is about a set marked in part")
+		require.ErrorIs(t, set.Release(t.Context()), lockset.ErrLost, "a row was deleted")
+		b.allFree()
+		for _, k := range keys {
+			require.False(t, b.isMarked(k), "%v", k)
+		}
+	})
+}
+
+// isMark tells the transaction that marks.
+func isMark(in *dynamodb.TransactWriteItemsInput) bool {
+	u := in.TransactItems[0].Update
+	return u != nil && strings.HasPrefix(aws.ToString(u.UpdateExpression), "SET #pending")
+}
+
+// A unit that is aborted frees what it marked, whatever has become of it.
+func TestAPendingReleaseFreesWhatIsLeft(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		set, p := b.marked(b.owner("o", nil), "a", "c/x", "c/y", "d")
+		b.seize("d", b.owner("thief", nil))
+		require.NoError(t, p.Release(t.Context()), "what was not ours any more is no matter")
+		for _, k := range []ordering.Key{"a", "c/x", "c/y"} {
+			require.NotContains(t, b.row(k), "unit")
+			require.NotContains(t, b.row(k), "pending")
+			require.NotContains(t, b.row(k), "committedBy", "nothing was committed")
+		}
+		require.NotContains(t, b.row("c"), "below")
+		require.Contains(t, b.row("d"), "unit", "the thief's")
+		require.NoError(t, set.Release(t.Context()), "nothing is left")
+	})
+}
+
+// What a journal says may be done by another process than that which had it.
+func TestStepsAreFreedBySomebodyElse(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		set := b.diesMarked("a", "c/x", "c/y")
+		heir := b.owner("heir", nil)
+		p := heir.PreparedOf(t.Context(), set.Nonce(), set.Token(), set.Plan())
+		for _, step := range set.Plan() {
+			hold, err := p.Hold(t.Context(), step)
+			require.NoError(t, err)
+			require.Equal(t, lockset.Held, hold)
+		}
+		require.NoError(t, b.frees(p, set.Plan()...))
+		b.freedByTheirUnit(set.Nonce(), "a", "c/x", "c/y")
+		b.allFree()
+		hold, err := p.Hold(t.Context(), set.Plan()[0])
+		require.NoError(t, err)
+		require.Equal(t, lockset.Freed, hold)
+		require.Error(t, b.frees(p, set.Plan()[0]), "it was done")
+		p.Done(true)
+	})
+}
+
+// A step that is written under and not freed yet is the unit's, and waits for its
+// journal: anything else was freed, or is another's.
+func TestTheGuardOfAStep(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*bed, *lockset.Prepared)
+		holds  bool
+	}{
+		"as it was marked": {func(*bed, *lockset.Prepared) {}, true},
+		"freed": {func(b *bed, p *lockset.Prepared) {
+			require.NoError(b.t, b.frees(p, p.Plan()[0]))
+		}, false},
+		"freed and taken by another": {func(b *bed, p *lockset.Prepared) {
+			require.NoError(b.t, b.frees(p, p.Plan()[0]))
+			b.take(b.owner("next", nil), "a")
+		}, false},
+		"freed, taken and marked by another": {func(b *bed, p *lockset.Prepared) {
+			require.NoError(b.t, b.frees(p, p.Plan()[0]))
+			b.marked(b.owner("next", nil), "a")
+		}, false},
+		"not marked": {func(b *bed, _ *lockset.Prepared) { b.change("a", "REMOVE pending", nil) }, false},
+		"gone":       {func(b *bed, _ *lockset.Prepared) { b.delete("a") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				_, p := b.marked(b.owner("o", nil), "a", "z")
+				c.change(b, p)
+				err := b.transact(p.CheckHeld(p.Plan()[0]))
+				if c.holds {
+					require.NoError(t, err)
+					return
+				}
+				require.ErrorAs(t, err, new(*types.TransactionCanceledException))
+			})
+		})
+	}
+}
+
+// Who frees a step lets go of it first: the set is not lost by what it gave away,
+// and what it has not given away is kept.
+func TestWhatIsLetGoIsNoLossOfTheSet(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		set, p := b.marked(b.owner("o", nil), "a", "b", "c")
+		last := p.Plan()[2]
+		p.LetGo([]ordering.Key{"c"})
+		require.NoError(t, b.frees(p, last))
+		b.take(b.owner("next", nil), "c")
+		time.Sleep(3 * lease)
+		require.NoError(t, context.Cause(set.Context()))
+		b.refused(b.owner("other", nil), 2*lease, "a")
+		require.NoError(t, context.Cause(set.Context()))
+		require.NoError(t, b.frees(p, p.Plan()[:2]...))
+		p.Done(true)
+		b.freedByTheirUnit(set.Nonce(), "a", "b")
+	})
+}
+
+// A token is burned on a row that waits for a journal as on any other; but the row
+// must not expire before its fate is known.
+func TestATokenBurnedOnAMarkedRow(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		set := b.diesMarked("a")
+		before := b.row("a")
+		o := b.owner("o", nth("UpdateItem", 1, faults.DeliverLate(3*lease, faults.Hang)))
+		ctx, cancel := context.WithTimeout(t.Context(), lease/20)
+		defer cancel()
+		_, err := o.Acquire(ctx, []ordering.Key{"a"})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		after := b.row("a")
+		require.Greater(t, b.fence("a"), before["fence"].(*types.AttributeValueMemberN).Value)
+		require.NotContains(t, after, "expiresAt")
+		delete(before, "fence")
+		delete(after, "fence")
+		require.Equal(t, before, after, "nothing else is changed")
+
+		p := o.PreparedOf(t.Context(), set.Nonce(), set.Token(), set.Plan())
+		require.NoError(t, p.Release(t.Context()))
+		time.Sleep(4 * lease)
+		o.net.Wait()
+		b.allFree() // what was under way has arrived, and was refused
+	})
+}
+
+// What a journal freed stays for the retention, by whichever clock: the row says to those
+// who finish the unit that the step is done.
+func TestWhatAJournalFreedOutlivesTheRetention(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		const retention = 5 * time.Minute
+		slow := b.owner("slow", nil, func(c *lockset.Config) {
+			c.MaxAge, c.Retention = time.Minute, retention
+			c.Now = func() time.Time { return time.Now().Add(-retention * 9 / 10) }
+		})
+		set, p := b.marked(slow, "a", "b/x")
+		require.NoError(t, b.frees(p, set.Plan()...))
+		p.Done(true)
+		for range 5 {
+			time.Sleep(retention/5 - time.Second)
+			b.db.Expire(time.Now())
+			b.freedByTheirUnit(set.Nonce(), "a", "b/x")
+		}
+		time.Sleep(retention)
+		b.db.Expire(time.Now())
+		require.Nil(t, b.row("a"), "it does expire")
+	})
+}

@@ -1,0 +1,37 @@
+package lockset
+
+import (
+	"context"
+
+	"github.com/holdall/holdall/internal/misuse"
+	"github.com/holdall/holdall/internal/oneline"
+	"github.com/holdall/holdall/ordering"
+)
+
+// With acquires keys, calls fn while they are held, and releases them, also if fn panics.
+// fn's context ends when ctx does, or when the keys are lost, with a *[LostError] as its
+// cause, before anybody else can have them. What fn writes elsewhere is protected by the
+// token, if the store refuses one that is lower than the highest it has seen.
+//
+// The error is that of [Client.Acquire], and then fn was not called; or fn's own, joined
+// with that of the release: with a *[LostError] if the keys were not held to the end.
+// Releasing goes on for at most a lease, whatever becomes of ctx.
+func (c *Client) With(ctx context.Context, keys []ordering.Key, fn func(context.Context, Token) error, options ...func(*Options)) (err error) {
+	c.asked(ctx, "With")
+	if fn == nil {
+		misuse.Of("lockset", "Client.With", "nil function")
+	}
+	set, err := c.acquire(ctx, keys, chosen("With", options))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.Lease)
+		defer cancel()
+		err = oneline.Join(err, set.Release(releasing))
+	}()
+	held, cancel := context.WithCancelCause(ctx)
+	defer cancel(ErrReleased)
+	defer context.AfterFunc(set.Context(), func() { cancel(context.Cause(set.Context())) })()
+	return fn(held, set.Token())
+}

@@ -1,0 +1,183 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/ordering"
+)
+
+// unit is what is known of a unit of the library's, by its nonce.
+type unit struct {
+	p     *process
+	ended time.Time // when it had undone, or committed, all it did; zero: never, or it could not
+	loose bool      // it said that it could not undo everything
+	waits time.Time // until then it may be in a queue that it leaves in the background
+	joins map[ordering.Key]int
+
+	// The highest tokens with which it asked for a place, and wrote anything else.
+	place, wrote int64
+}
+
+// joinsLate reports whether a late copy of a join may give the unit a place that it does
+// not want: one with headroom, above all that the unit wrote else. It holds nothing, and
+// others drop it.
+func (u *unit) joinsLate() bool { return u.place > u.wrote }
+
+// mayWait reports whether a unit at its end may have a place in a queue yet.
+func (u *unit) mayWait() bool { return u.joinsLate() || time.Now().Before(u.waits) }
+
+// asks notes the tokens of a unit's writes. A join may have headroom: its token is above
+// that with which the unit has the row after it.
+func (h *history) asks(c faults.Call) {
+	var updates []*types.Update
+	switch in := c.Input.(type) {
+	case *dynamodb.UpdateItemInput:
+		updates = append(updates, &types.Update{UpdateExpression: in.UpdateExpression, ExpressionAttributeValues: in.ExpressionAttributeValues})
+	case *dynamodb.TransactWriteItemsInput:
+		for _, item := range in.TransactItems {
+			if item.Update != nil {
+				updates = append(updates, item.Update)
+			}
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, update := range updates {
+		u := h.units[text(update.ExpressionAttributeValues[":unit"])]
+		token, stamped := update.ExpressionAttributeValues[":token"]
+		if u == nil || !stamped {
+			continue
+		}
+		n, err := strconv.ParseInt(text(token), 10, 64)
+		must(err)
+		if strings.Contains(*update.UpdateExpression, "list_append") {
+			u.place = max(u.place, n)
+		} else {
+			u.wrote = max(u.wrote, n)
+		}
+	}
+}
+
+// born notes that a process begins a unit.
+func (h *history) born(nonce string, p *process) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.units[nonce] = &unit{p: p, joins: map[ordering.Key]int{}}
+}
+
+// joined notes that a unit has a place in a row's queue. It may lose it, to
+// Grace, to a row's deletion or to another row that it needs, but not for ever.
+func (h *history) joined(nonce string, key ordering.Key) {
+	h.mu.Lock()
+	n := 0
+	if u := h.units[nonce]; u != nil {
+		u.joins[key]++
+		n = u.joins[key]
+	}
+	h.mu.Unlock()
+	if n > mostJoins {
+		h.problem("unit %s joins the queue of %s for the %dth time", nonce, key, n)
+	}
+}
+
+// mostJoins is how often a unit may join the queue of one row.
+const mostJoins = 8
+
+// ended notes that a unit is at its end, and that by its own account nothing is
+// left of it: from here on no row may ever show it again.
+func (h *history) ended(nonce string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if u := h.units[nonce]; u != nil && u.ended.IsZero() && !u.p.dead() {
+		u.ended = time.Now()
+	}
+}
+
+// leaves notes that a unit whose wait is over may go on leaving queues for a lease, and
+// for as long as its goroutine stalls. It has nothing else any more.
+func (h *history) leaves(nonce string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if u := h.units[nonce]; u != nil {
+		u.waits = time.Now().Add(u.p.h.lease + longestStall(u.p.h.lease))
+	}
+}
+
+// loose notes that a unit said it could not undo what it did.
+func (h *history) loose(nonce string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if u := h.units[nonce]; u != nil {
+		u.loose = true
+	}
+}
+
+// shown notes that a row shows a unit after a write, waiting in its queue or otherwise.
+func (h *history) shown(row, nonce string, waits bool) {
+	h.mu.Lock()
+	u := h.units[nonce]
+	ghost := u != nil && !u.loose && !u.ended.IsZero() && !(waits && u.mayWait())
+	h.mu.Unlock()
+	if ghost {
+		h.problem("row %s shows unit %s of %s, which was at its end at %v", row, nonce, u.p.name, h.when(u.ended))
+	}
+}
+
+// left notes what is in the lock table when everybody has gone: it may only be
+// of the dead, and of those who said that they could not undo it.
+func (h *history) left(row, nonce string, waits bool) {
+	h.mu.Lock()
+	u := h.units[nonce]
+	ghost := u != nil && !u.loose && !u.p.dead() && !(waits && u.mayWait())
+	h.mu.Unlock()
+	if ghost {
+		h.problem("row %s is left with unit %s of %s, which is alive and has said nothing of it", row, nonce, u.p.name)
+	}
+}
+
+// expired notes that a row vanished that showed a unit.
+func (h *history) expired(row, nonce string) {
+	h.mu.Lock()
+	believes := false
+	for _, b := range h.beliefs {
+		believes = believes || b.unit == nonce && b.until().IsZero()
+	}
+	h.mu.Unlock()
+	if believes {
+		h.problem("row %s has expired while unit %s held it", row, nonce)
+	}
+}
+
+// loosed listens to what the library has to say of ends that it could not bring
+// about, and would otherwise keep to itself: others take over.
+type loosed struct{ h *history }
+
+func (loosed) Enabled(context.Context, slog.Level) bool { return true }
+func (l loosed) WithAttrs([]slog.Attr) slog.Handler     { return l }
+func (l loosed) WithGroup(string) slog.Handler          { return l }
+
+func (l loosed) Handle(_ context.Context, r slog.Record) error {
+	if !strings.Contains(r.Message, "release of a unit") && !strings.Contains(r.Message, "was not given up") {
+		return nil
+	}
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "unit" {
+			l.h.loose(a.Value.String())
+		}
+		return true
+	})
+	return nil
+}
+
+// joined reports whether an error has others beside its cause: what could not be
+// undone.
+func joined(err error) bool { return fmt.Sprintf("%T", err) == "*oneline.joined" }

@@ -1,0 +1,289 @@
+package simulation
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// host is a machine: it has a wall clock, a network, and one process at a time.
+type host struct {
+	w     *world
+	name  string
+	lease time.Duration
+	skew  atomic.Int64 // nanoseconds that its wall clock is ahead
+
+	mu        sync.Mutex
+	processes []*process
+}
+
+// process is one life of a host's program: an owner, in holdall's words.
+type process struct {
+	h      *host
+	name   string
+	net    *faults.Wrapper
+	cuts   atomic.Int32 // how many faults cut it off
+	locks  *lockset.Client
+	units  *unitofwork.Client
+	ctx    context.Context // ends when the process has died
+	cancel context.CancelFunc
+
+	answers atomic.Int64 // counted, to draw after which a goroutine stalls
+	stalled atomic.Int64 // nanoseconds for which its goroutines stalled, all in all
+	stalls  atomic.Int64 // until when, in nanoseconds of the course
+	diedAt  time.Time    // read after ctx has ended
+}
+
+// run is the host's life: process after process.
+func (h *host) run() {
+	r := draw(h.w.plan.Seed, "host", h.name)
+	if h.w.plan.Skew > 0 && h.w.may(clockSkewed) {
+		h.turnClock(r)
+		h.w.strikes(clockSkewed)
+	}
+	for life := 1; !h.w.over(); life++ {
+		p := h.boot(fmt.Sprintf("%s.%d", h.name, life), h.w.befalls)
+		var busy sync.WaitGroup
+		for n := range h.w.plan.Workers {
+			busy.Go(func() { p.work(n) })
+		}
+		busy.Go(p.reads)
+		if h.w.mishapsMayHappen() {
+			busy.Go(func() { p.suffer(draw(h.w.plan.Seed, "mishaps", p.name)) })
+		}
+		ended := make(chan struct{})
+		go func() {
+			busy.Wait()
+			close(ended)
+		}()
+		select {
+		case <-p.net.Dead():
+			p.die()
+			<-ended
+			time.Sleep(faults.UpTo(r, 2*h.w.plan.Lease)) // until somebody starts it again
+		case <-ended:
+			return // the course is over
+		}
+	}
+}
+
+func (p *process) die() {
+	p.diedAt = time.Now()
+	p.h.w.story.tell(p.name, "dies")
+	p.cancel()
+}
+
+// dead reports whether the process has died: then nobody is told anything.
+func (p *process) dead() bool {
+	select {
+	case <-p.net.Dead():
+		return true
+	default:
+		return false
+	}
+}
+
+// turnClock sets the wall clock wrong.
+func (h *host) turnClock(r *rand.Rand) {
+	skew := h.w.plan.Skew
+	h.skew.Store(r.Int64N(2*int64(skew)) - int64(skew))
+}
+
+// boot starts a process whose requests meet what weather says.
+func (h *host) boot(name string, weather func(faults.Call) (string, faults.Fault)) *process {
+	w := h.w
+	p := &process{h: h, name: name}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.net = faults.Wrap(&tables{w.db, w, name}, faults.Config{
+		Who: name, Seed: w.plan.Seed, Latency: w.plan.Latency, Windows: w.windows, AtOnce: true,
+		Script: func(c faults.Call) faults.Fault {
+			w.history.asks(c)
+			w.called()
+			struck, f := weather(c)
+			if struck != "" {
+				w.strikes(struck)
+			}
+			w.story.asked(c, struck)
+			return f
+		},
+	})
+	cfg := lockset.Config{
+		Table: lockTable, Owner: name, Lease: h.lease, MaxAge: w.plan.MaxAge,
+		Retention: w.plan.Retention, ChunkSize: w.plan.ChunkSize, Poll: w.plan.Poll, Grace: w.plan.Grace,
+		Now: func() time.Time { return time.Now().Add(time.Duration(h.skew.Load())) },
+		Rand: func(ctx context.Context) [16]byte {
+			bytes := nonceBytes(ctx, w.plan.Seed)
+			w.history.born(nonce(bytes), p)
+			return bytes
+		},
+		Trace:  p.trace(),
+		Logger: slog.New(loosed{&w.history}),
+	}
+	var err error
+	p.locks, err = lockset.New(p.net, cfg)
+	must(err)
+	p.units, err = unitofwork.New(p.locks, unitofwork.Config{
+		Table: unitTable, IDRetention: w.plan.idRetention(), TransactionSize: w.plan.Transaction, Trace: p.unitTrace(),
+	})
+	must(err)
+	h.mu.Lock()
+	h.processes = append(h.processes, p)
+	h.mu.Unlock()
+	w.story.tell(name, "starts; its wall clock is off by %v", time.Duration(h.skew.Load()))
+	return p
+}
+
+// trace listens for what only the library knows, and stalls its goroutines.
+func (p *process) trace() *lockset.Trace {
+	w := p.h.w
+	t := &lockset.Trace{
+		Acquired: func(i lockset.AcquiredInfo) {
+			w.story.tell(p.name, "unit %s has its locks, token %v, after %v", i.Unit, i.Token, i.Took)
+		},
+		Buried: func(key ordering.Key, unit string) {
+			w.story.tell(p.name, "has buried unit %s at %s", unit, key)
+		},
+		Cleaned: func(key ordering.Key, unit string) {
+			w.story.tell(p.name, "has cleaned unit %s's intent at %s", unit, key)
+		},
+		Blocked: func(i lockset.BlockedInfo) {
+			w.story.tell(p.name, "unit %s waits for %s, held by unit %s", i.Unit, i.Key, i.Holder)
+		},
+		Joined: func(key ordering.Key, unit string, place int) {
+			w.story.tell(p.name, "unit %s is in the queue of %s, at place %d", unit, key, place)
+			w.history.joined(unit, key)
+		},
+		HandedOver: func(key ordering.Key, from, to string) {
+			w.story.tell(p.name, "unit %s has %s from unit %s", to, key, from)
+		},
+		Dropped: func(key ordering.Key, unit string) {
+			w.story.tell(p.name, "has dropped unit %s from the head of the queue of %s", unit, key)
+			if w.settings.Only == nothing {
+				w.history.problem("unit %s lost its place in the queue of %s, though nothing goes wrong", unit, key)
+			}
+		},
+		Raised: func(unit string, token lockset.Token) {
+			w.story.tell(p.name, "unit %s raises its token to %v", unit, token)
+		},
+		Released: func(unit string) { w.history.ended(unit) },
+		Lost:     func(unit string, err error) { w.story.tell(p.name, "unit %s: %v", unit, err) },
+		GaveUp: func(unit string, err error) {
+			if p.dead() { // and all its goroutines at once: nobody is told anything
+				return
+			}
+			w.story.tell(p.name, "unit %s has given up: %v", unit, err)
+			if joined(err) || errors.As(err, new(*lockset.TableError)) {
+				w.history.loose(unit)
+			}
+			if errors.Is(err, lockset.ErrWaited) {
+				w.history.leaves(unit)
+			}
+			w.history.ended(unit)
+		},
+	}
+	stalls := w.may(stall)
+	if stalls || w.settings.Story {
+		t.Request = func(a lockset.RequestInfo) {
+			if p.dead() { // and all its goroutines at once
+				return
+			}
+			w.story.heard(p.name, a)
+			if stalls {
+				p.stall()
+			}
+		}
+	}
+	return t
+}
+
+// unitTrace listens for what becomes of units with a journal.
+func (p *process) unitTrace() *unitofwork.Trace {
+	w := p.h.w
+	return &unitofwork.Trace{
+		Unfinished: func(unit string, err error) {
+			w.history.loose(unit) // others free what is left
+			if p.dead() {
+				return
+			}
+			w.story.tell(p.name, "unit %s is committed, and not applied to its end: %v", unit, err)
+			w.history.checkUnfinished(p.name, err)
+		},
+		Recovered: func(unit string, committed bool) {
+			w.count(func(c *Counts) { c.Rescues++ })
+			w.story.tell(p.name, "has decided about unit %s, committed: %t", unit, committed)
+		},
+	}
+}
+
+// longestStall is long enough for a lease to end, and for another to begin.
+func longestStall(lease time.Duration) time.Duration { return 3 * lease }
+
+// stall keeps a goroutine of the library from going on after an answer: what a
+// busy machine, a collector or a debugger does. Timers run meanwhile, as they
+// do on such a machine for the other goroutines.
+func (p *process) stall() {
+	w := p.h.w
+	if w.over() {
+		return
+	}
+	r := draw(w.plan.Seed, "stall", p.name, p.answers.Add(1))
+	chance := w.plan.level(time.Since(w.start)) / 2
+	if w.settings.Only == stall {
+		chance = often / 4
+	}
+	if r.Float64() >= chance {
+		return
+	}
+	d := faults.UpTo(r, longestStall(w.plan.Lease))
+	p.stalled.Add(int64(d))
+	p.stalls.Store(max(p.stalls.Load(), int64(time.Since(w.start)+d)))
+	w.strikes(stall)
+	w.story.tell(p.name, "a goroutine stalls for %v", d)
+	time.Sleep(d)
+}
+
+// mind is who draws in a context.
+type mind struct {
+	name  string
+	draws int
+}
+
+type mindKey struct{}
+
+// as returns the context of one worker of a process: its requests and its units
+// draw under its own name, in its own order.
+func (p *process) as(worker string) context.Context {
+	ctx := context.WithValue(p.ctx, mindKey{}, &mind{name: p.name + "/" + worker})
+	return faults.As(ctx, worker)
+}
+
+// nonceBytes draws what makes a unit unlike all others.
+func nonceBytes(ctx context.Context, seed uint64) (b [16]byte) {
+	m := ctx.Value(mindKey{}).(*mind)
+	m.draws++
+	r := draw(seed, "nonce", m.name, m.draws)
+	binary.BigEndian.PutUint64(b[:8], r.Uint64())
+	binary.BigEndian.PutUint64(b[8:], r.Uint64())
+	return b
+}
+
+// nonce is what the library makes of random bytes.
+func nonce(bytes [16]byte) string {
+	id := uuid.UUID(bytes)
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
+	return base64.RawURLEncoding.EncodeToString(id[:])
+}

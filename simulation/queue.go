@@ -1,0 +1,65 @@
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// checkQueue returns what is wrong with how a row's queue has changed: nobody
+// takes the row past its head, the head leaves it in the write that takes the
+// row, who joins is the last, and one at a time leaves (P1).
+func checkQueue(before, now lockRow) (wrong []string) {
+	takers := before.takers(now)
+	queue := before.queue
+	for _, unit := range takers {
+		switch {
+		case len(queue) == 0:
+		case queue[0] != unit:
+			wrong = append(wrong, fmt.Sprintf("unit %s took it past the head of its queue %v", unit, queue))
+		default:
+			queue = queue[1:]
+		}
+	}
+	if len(takers) > 0 && !slices.Equal(queue, now.queue) {
+		wrong = append(wrong, fmt.Sprintf("its queue was %v when %v took it, and is %v", before.queue, takers, now.queue))
+	}
+	if len(takers) > 0 {
+		return wrong
+	}
+	switch len(now.queue) - len(before.queue) {
+	case 0:
+		if !slices.Equal(before.queue, now.queue) {
+			wrong = append(wrong, fmt.Sprintf("its queue was %v", before.queue))
+		}
+	case 1:
+		if last := now.queue[len(now.queue)-1]; !slices.Equal(before.queue, now.queue[:len(before.queue)]) || slices.Contains(before.queue, last) {
+			wrong = append(wrong, fmt.Sprintf("who joined its queue %v is not the last of %v", before.queue, now.queue))
+		}
+	case -1:
+		i := 0
+		for i < len(now.queue) && now.queue[i] == before.queue[i] {
+			i++
+		}
+		if !slices.Equal(before.queue[i+1:], now.queue[i:]) {
+			wrong = append(wrong, fmt.Sprintf("who was left in its queue %v changed places: %v", before.queue, now.queue))
+		}
+	default:
+		wrong = append(wrong, fmt.Sprintf("its queue was %v, and is %v", before.queue, now.queue))
+	}
+	return wrong
+}
+
+// takers are the units that have the row now and did not before.
+func (r lockRow) takers(now lockRow) (all []string) {
+	if now.unit != "" && now.unit != r.unit {
+		all = append(all, now.unit)
+	}
+	for _, entry := range now.below {
+		if !slices.Contains(r.below, entry) {
+			unit, _, _ := strings.Cut(entry, " ")
+			all = append(all, unit)
+		}
+	}
+	return all
+}

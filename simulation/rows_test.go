@@ -1,0 +1,144 @@
+package simulation
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/ordering"
+)
+
+func TestTheChecksOfRowsNotice(t *testing.T) {
+	s := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
+	n := func(v string) types.AttributeValue { return &types.AttributeValueMemberN{Value: v} }
+	held := map[string]types.AttributeValue{
+		"key": s("f0"), "unit": s("u"), "recordVersionNumber": s("u.h2"), "fence": n("7"), "expiresAt": n("9"),
+	}
+	before := lockRow{unit: "u", rvn: "u.h1", fence: 7}
+	require.Empty(t, checkRow(before, asLockRow(held), held))
+	many := &types.AttributeValueMemberSS{}
+	for i := range 65 {
+		many.Value = append(many.Value, fmt.Sprintf("u%d 1", i))
+	}
+	for want, change := range map[string]map[string]types.AttributeValue{
+		"no fence":               {"fence": nil},
+		"fallen from 7":          {"fence": n("6")},
+		"held and free":          {"isReleased": s("1")},
+		"or neither":             {"unit": nil},
+		"RVN has fallen":         {"recordVersionNumber": s("u.a1")},
+		"held and has intents":   {"below": &types.AttributeValueMemberSS{Value: []string{"v 1"}}},
+		"more than 64":           {"unit": nil, "isReleased": s("1"), "below": many},
+		"held and never expires": {"expiresAt": nil},
+	} {
+		item := maps.Clone(held)
+		for name, v := range change {
+			if item[name] = v; v == nil {
+				delete(item, name)
+			}
+		}
+		require.Contains(t, strings.Join(checkRow(before, asLockRow(item), item), "; "), want)
+	}
+}
+
+// A row shows a unit that was at its end: a ghost. Who is dead, or said that it
+// could not undo what it did, is none.
+func TestTheChecksOfEndsNotice(t *testing.T) { synctest.Test(t, endsAreNoticed) }
+
+func endsAreNoticed(t *testing.T) {
+	plan := NewPlan(1)
+	w := newWorld(Settings{}, &plan)
+	p := w.offline("a.1")
+	for _, c := range []struct {
+		unit    string
+		how     func(*history)
+		problem string
+	}{
+		{"at work", func(*history) {}, ""},
+		{"ended", func(h *history) { h.ended("ended") }, "was at its end"},
+		{"loose", func(h *history) { h.loose("loose"); h.ended("loose") }, ""},
+	} {
+		w.history.born(c.unit, p)
+		c.how(&w.history)
+		w.history.problems = nil
+		w.history.shown("f0", c.unit, false)
+		require.Equal(t, c.problem != "", len(w.history.problems) > 0, "%s: %q", c.unit, w.history.problems)
+	}
+	// A join with headroom may come late, and leave a place; it leaves no lock, and a join
+	// without leaves neither.
+	ask := func(unit, update string, token int64) {
+		w.history.asks(faults.Call{Input: &dynamodb.UpdateItemInput{UpdateExpression: &update, ExpressionAttributeValues: map[string]types.AttributeValue{
+			":unit":  &types.AttributeValueMemberS{Value: unit},
+			":token": &types.AttributeValueMemberN{Value: strconv.FormatInt(token, 10)},
+		}}})
+	}
+	for name, c := range map[string]struct {
+		join     int64
+		waits    bool
+		problems int
+	}{
+		"headroom": {100, true, 0}, "headroom, with a lock": {100, false, 1}, "none": {50, true, 1},
+	} {
+		w.history.born(name, p)
+		ask(name, "SET #queue = list_append(#queue, :me)", c.join)
+		ask(name, "SET #fence = :token", 50)
+		w.history.ended(name)
+		w.history.problems = nil
+		w.history.shown("f0", name, c.waits)
+		require.Len(t, w.history.problems, c.problems, name)
+	}
+	w.history.born("leaves", p)
+	w.history.leaves("leaves")
+	w.history.ended("leaves")
+	for _, c := range []struct {
+		after    time.Duration
+		waits    bool
+		problems int
+	}{{0, true, 0}, {0, false, 1}, {4*p.h.lease - 1, true, 0}, {1, true, 1}} {
+		time.Sleep(c.after)
+		w.history.problems = nil
+		w.history.shown("f0", "leaves", c.waits)
+		require.Len(t, w.history.problems, c.problems, "%v later", c.after)
+	}
+	w.history.problems = nil
+	w.history.left("f0", "at work", false)
+	require.Len(t, w.history.problems, 1, "nobody is at work any more")
+	p.net.Crash()
+	w.history.left("f0", "at work", false)
+	require.Len(t, w.history.problems, 1, "the dead leave what they had")
+}
+
+// offline is a process that does nothing.
+func (w *world) offline(name string) *process {
+	h := &host{w: w, name: name, lease: w.plan.Lease}
+	return h.boot(name, w.befalls)
+}
+
+// Who waits in a queue, and has an intent on the row as well, is checked for both.
+func TestARowShowsWhoWaitsApartFromWhoHasIt(t *testing.T) {
+	type shown struct {
+		unit  string
+		waits bool
+	}
+	var all []shown
+	for unit, waits := range (lockRow{unit: "holder", below: []string{"twice /x"}, queue: []string{"twice", "waiting"}}).units() {
+		all = append(all, shown{unit, waits})
+	}
+	require.Equal(t, []shown{{"holder", false}, {"twice", false}, {"twice", true}, {"waiting", true}}, all)
+}
+
+func TestKeysAreCompared(t *testing.T) {
+	keys := func(all ...ordering.Key) []ordering.Key { return all }
+	require.Empty(t, compareKeys(keys("f0/1", "f0", "f0", "f1/2"), keys("f0", "f1/2")))
+	require.NotEmpty(t, compareKeys(keys("f0", "f1"), keys("f0")))
+	require.NotEmpty(t, compareKeys(keys("f0"), keys("f0", "f1")))
+	require.NotEmpty(t, compareKeys(keys("f01"), keys("f0")))
+}

@@ -1,0 +1,142 @@
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing/synctest"
+	"time"
+)
+
+// Run takes the course that settings decide. It must be called in a bubble of
+// testing/synctest: time is virtual, and all goroutines end before it returns.
+func Run(s Settings) *Result {
+	p := NewPlan(s.Seed)
+	p.suit(s.Only)
+	w := newWorld(s, &p)
+	hosts := make([]*host, p.Hosts)
+	var living sync.WaitGroup
+	for i := range hosts {
+		hosts[i] = &host{w: w, name: string(rune('a' + i)), lease: p.leaseOf(i)}
+		living.Go(hosts[i].run)
+	}
+	if w.may(rowExpired) {
+		go w.reap()
+	}
+	living.Go(func() { w.darken(hosts) })
+	time.Sleep(w.until)
+	close(w.done)
+	w.serveAll(hosts, &living)
+	w.settle(hosts)
+	w.inherit()
+	return w.result()
+}
+
+// suit makes a plan fit for the one fault a course is about.
+func (p *Plan) suit(only string) {
+	if only == "" {
+		return
+	}
+	p.Level, p.Storms = 0.001, nil
+	switch only {
+	case rowExpired, heldTooLong, clockSkewed, clockSet:
+		p.Retention, p.MaxAge = time.Minute, 30*time.Second
+		p.Families, p.Fan, p.Depth, p.Many = 5, 3, 2, false
+		p.Skew = p.Retention * 8 / 10
+		p.MaxDelay = min(p.MaxDelay, (p.Retention-p.Skew)/2)
+	default:
+		p.Retention, p.MaxAge = 14*24*time.Hour, 7*24*time.Hour
+	}
+	if only == rowExpired || only == heldTooLong {
+		p.Skew = 0
+	}
+}
+
+// serveAll waits until everybody who wanted something has been told.
+func (w *world) serveAll(hosts []*host, living *sync.WaitGroup) {
+	served := make(chan struct{})
+	go func() {
+		living.Wait()
+		close(served)
+	}()
+	limit := 200*w.plan.Lease + 10*time.Minute
+	select {
+	case <-served:
+		return
+	case <-time.After(limit):
+	}
+	for _, j := range w.history.jobs {
+		if !j.over && !j.p.dead() {
+			w.history.problem("%s still waits for %s, %v after the last one began and the last fault", j.name, list(j.keys), limit)
+		}
+	}
+	for _, p := range processesOf(hosts) {
+		p.cancel()
+	}
+	<-served
+}
+
+// settle waits until nothing is under way any more, and then some: a process
+// whose work is done asks nothing.
+func (w *world) settle(hosts []*host) {
+	for _, p := range processesOf(hosts) {
+		p.net.Resume()
+		p.net.Partition(false)
+		p.net.Wait()
+	}
+	time.Sleep(w.plan.Lease)
+	before := w.requests()
+	time.Sleep(2 * w.plan.Lease)
+	if more := w.requests() - before; more > 0 {
+		w.history.problem("%d requests were sent by processes that had nothing to do", more)
+	}
+}
+
+func (w *world) result() *Result {
+	synctest.Wait() // for those who note that a belief has ended
+	w.history.mu.Lock()
+	defer w.history.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counts.HostTime = time.Duration(w.plan.Hosts) * w.until
+	for _, j := range w.history.jobs {
+		w.counts.Began++
+		switch {
+		case !j.finished:
+		case j.alone:
+			w.counts.Sets++
+		default:
+			w.counts.Finished++
+		}
+		if j.ref != "" {
+			w.counts.Doubts++
+		}
+	}
+	w.counts.Commits = len(w.history.committed())
+	for _, d := range w.history.deliveries {
+		w.counts.Deliveries++
+		if d.found != 0 {
+			w.counts.Late++
+		}
+	}
+	slices.Sort(w.instants)
+	return &Result{
+		Plan: *w.plan, Length: w.until, Problems: w.history.judge(w.plan, w.stored()),
+		Counts: w.counts, Instants: w.instants, Story: w.story.inOrder(),
+	}
+}
+
+// Replay is the command that takes a course again.
+func (s Settings) Replay() string {
+	cmd := fmt.Sprintf("go test ./simulation -run 'TestSimulation$' -count=1 -v -seed %d", s.Seed)
+	if s.Until > 0 {
+		cmd += fmt.Sprintf(" -until %v", s.Until)
+	}
+	if s.Only != "" {
+		cmd += fmt.Sprintf(" -only %q", s.Only)
+	}
+	for _, name := range s.Without {
+		cmd += fmt.Sprintf(" -without %q", name)
+	}
+	return cmd
+}

@@ -1,0 +1,255 @@
+package simulation
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// Names of tables. Records live in several, so that units cross them; the log
+// has one item per committed unit, put by the commit itself.
+const (
+	lockTable = "locks"
+	unitTable = "units"
+	logTable  = "log"
+)
+
+var recordTables = []string{"customers", "accounts", "history"}
+
+// record is what units read and write: how often it was written since it was
+// made, and by whom last.
+type record struct {
+	ID   string
+	N    int
+	Last string
+}
+
+// records are those of one table; each is guarded by the key it is named after.
+func records(table string) *unitofwork.Table[record] {
+	return &unitofwork.Table[record]{
+		Name: table, PartitionKey: "ID",
+		Guard: func(r *record) ordering.Key { return ordering.Key(r.ID) },
+	}
+}
+
+// tableOf is where the record of a key lives.
+func tableOf(k ordering.Key) string {
+	return recordTables[strings.Count(string(k), "/")%len(recordTables)]
+}
+
+// world is the course under way.
+type world struct {
+	settings Settings
+	plan     *Plan
+	start    time.Time
+	until    time.Duration
+
+	db      *memdynamo.DB
+	windows *faults.Windows
+	done    chan struct{} // closed when nothing goes wrong any more
+
+	story     story
+	history   history
+	rows      lockRows
+	decisions decisions
+
+	downstream downstream
+
+	mu       sync.Mutex // guards what follows
+	counts   Counts
+	instants []time.Duration
+}
+
+func newWorld(s Settings, p *Plan) *world {
+	w := &world{settings: s, plan: p, start: time.Now(), until: p.Length, done: make(chan struct{})}
+	if s.Until > 0 {
+		w.until = min(s.Until, p.Length)
+	}
+	w.story.on, w.story.start = s.Story, w.start
+	w.history.start = w.start
+	w.counts.Faults = map[string]int{}
+	w.history.byMarker, w.history.byUnit = map[string]*try{}, map[string]*try{}
+	w.history.units, w.history.w = map[string]*unit{}, w
+	w.downstream.own, w.downstream.below = map[ordering.Key]fencing.Token{}, map[ordering.Key]fencing.Token{}
+	w.decisions.next = make(chan struct{})
+	w.rows.of, w.rows.history = map[string]lockRow{}, &w.history
+	w.db = memdynamo.New(memdynamo.Config{})
+	ctx := context.Background()
+	must(lockset.CreateTable(ctx, w.db, lockset.Config{Table: lockTable}))
+	must(unitofwork.CreateTable(ctx, w.db, unitofwork.Config{Table: unitTable}))
+	keys := map[string][]string{lockTable: {"key"}, unitTable: {"unit", "part"}}
+	for _, name := range append(slices.Clone(recordTables), logTable) {
+		keys[name] = []string{"ID"}
+		_, err := w.db.CreateTable(ctx, &dynamodb.CreateTableInput{
+			TableName: aws.String(name), BillingMode: types.BillingModePayPerRequest,
+			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("ID"), AttributeType: types.ScalarAttributeTypeS}},
+			KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("ID"), KeyType: types.KeyTypeHash}},
+		})
+		must(err)
+	}
+	w.windows = faults.NewWindows(keys)
+	return w
+}
+
+// must is for what only a mistake in this package can make fail.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// event notes that something began or went wrong.
+func (w *world) event() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.instants = append(w.instants, time.Since(w.start))
+}
+
+// strikes notes a fault.
+func (w *world) strikes(name string) {
+	w.event()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counts.Faults[name]++
+}
+
+// called notes a request.
+func (w *world) called() { w.count(func(c *Counts) { c.Requests++ }) }
+
+func (w *world) count(note func(*Counts)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	note(&w.counts)
+}
+
+func (w *world) requests() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.counts.Requests
+}
+
+// tables is the engine, observed: when did which commit land, and for the story
+// what was asked of the tables and what they answered. It stands behind the
+// faults, where the truth is.
+type tables struct {
+	*memdynamo.DB
+	w   *world
+	who string
+}
+
+func (t *tables) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	out, err := t.DB.TransactWriteItems(ctx, in, opts...)
+	if err == nil {
+		for _, item := range in.TransactItems {
+			switch {
+			case item.Put != nil && *item.Put.TableName == logTable:
+				t.w.history.landed(item.Put.Item["ID"].(*types.AttributeValueMemberS).Value, time.Now())
+			case item.Update != nil && decides(item.Update):
+				t.w.history.decided(text(item.Update.Key["unit"]), time.Now())
+				t.w.count(func(c *Counts) { c.Journals++ })
+			case item.Update != nil:
+				t.w.rows.written(t.DB, item.Update.TableName, item.Update.Key)
+			}
+		}
+	}
+	t.w.story.answered(t.who, in, err)
+	return out, err
+}
+
+// decides reports whether a write makes a unit with a journal committed.
+func decides(u *types.Update) bool {
+	state, ok := u.ExpressionAttributeValues[":state"]
+	return ok && *u.TableName == unitTable && text(state) == "committed"
+}
+
+func (t *tables) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	out, err := t.DB.UpdateItem(ctx, in, opts...)
+	if err == nil {
+		t.w.rows.written(t.DB, in.TableName, in.Key)
+		if rvn, ok := in.ExpressionAttributeValues[":rvn"]; ok && !strings.Contains(*in.UpdateExpression, ":rvn") {
+			unit, _, _ := strings.Cut(text(rvn), ".")
+			t.w.history.buried(unit, ordering.Key(keyText(in.Key)), time.Now())
+		}
+	}
+	t.w.story.answered(t.who, in, err)
+	return out, err
+}
+
+func (t *tables) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	out, err := t.DB.GetItem(ctx, in, opts...)
+	if err == nil {
+		t.w.story.showed(t.who, out.Item)
+	}
+	return out, err
+}
+
+func (t *tables) BatchExecuteStatement(ctx context.Context, in *dynamodb.BatchExecuteStatementInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchExecuteStatementOutput, error) {
+	out, err := t.DB.BatchExecuteStatement(ctx, in, opts...)
+	if err == nil {
+		for i, response := range out.Responses {
+			if response.Error == nil && strings.HasPrefix(*in.Statements[i].Statement, "UPDATE") {
+				t.w.rows.written(t.DB, ptr(lockTable), map[string]types.AttributeValue{"key": in.Statements[i].Parameters[1]})
+			}
+		}
+		t.w.story.renewed(t.who, in, out)
+	}
+	return out, err
+}
+
+// reap deletes what has expired, as early as a table may.
+func (w *world) reap() {
+	for {
+		select {
+		case <-w.done:
+			return
+		case <-time.After(reapEvery):
+		}
+		if n := w.rows.expire(w.db); n > 0 {
+			w.strikes(rowExpired)
+			w.story.tell("DynamoDB", "deletes %d expired items", n)
+		}
+	}
+}
+
+// reapEvery is a second, and odd enough to fall together with nothing else.
+const reapEvery = time.Second + 13*time.Nanosecond
+
+// stored is what the tables hold at the end.
+type stored struct {
+	records map[string]storedRecord
+	log     map[string]bool
+}
+
+type storedRecord struct {
+	record
+	Fence fencing.Token `dynamodbav:"_fence"`
+}
+
+func (w *world) stored() stored {
+	s := stored{records: map[string]storedRecord{}, log: map[string]bool{}}
+	for _, table := range recordTables {
+		for _, item := range w.db.Items(table) {
+			var r storedRecord
+			must(attributevalue.UnmarshalMap(item, &r))
+			s.records[r.ID] = r
+		}
+	}
+	for _, item := range w.db.Items(logTable) {
+		s.log[item["ID"].(*types.AttributeValueMemberS).Value] = true
+	}
+	return s
+}

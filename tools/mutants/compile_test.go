@@ -1,0 +1,30 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestWhatDoesNotCompileIsSeen(t *testing.T) {
+	const folder, file = "tools/mutants", "tools/mutants/verdict.go"
+	packages, err := packagesOf(t.Context(), root(t), []mutant{{file: file}})
+	require.NoError(t, err)
+	read, err := os.ReadFile(filepath.Join(root(t), file))
+	require.NoError(t, err)
+	text := string(read)
+	require.NoError(t, packages.Compile(folder, map[string]string{file: text}))
+	require.ErrorContains(t, packages.Compile(folder, map[string]string{file: text + "var _ = nobody"}), "undefined: nobody")
+	require.ErrorContains(t, packages.Compile("fencing", map[string]string{"fencing/none.go": text}), "no package was read in fencing")
+	require.ErrorContains(t, packages.Compile(folder, map[string]string{"fencing/none.go": text}), "is not in")
+
+	// Its tests use it.
+	require.ErrorContains(t, packages.Compile(folder, map[string]string{file: "package main"}), "undefined: verdict")
+
+	m := mutant{clause: "this", file: file, old: "package main", new: "package other"}
+	require.ErrorContains(t, compileAll(t.Context(), root(t), []mutant{m}), `mutant "this"`)
+	m.new = "package main // weakened"
+	require.NoError(t, compileAll(t.Context(), root(t), []mutant{m}))
+}

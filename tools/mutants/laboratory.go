@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdall/holdall/tools/program"
+)
+
+// laboratory builds mutants and runs the tests that are to catch them.
+type laboratory struct {
+	root    string // of a repository; nothing is written there
+	dir     string // everything is written here
+	workers int
+	timeout time.Duration
+	say     func(format string, a ...any)
+}
+
+// result is what one run came to. detail says more where more is to be known.
+type result struct {
+	verdict verdict
+	detail  string
+	took    time.Duration
+}
+
+// examine runs the control, then the mutants, and returns an error unless the
+// tree as it is passes and each mutant is caught.
+func (l *laboratory) examine(ctx context.Context, mutants []mutant) error {
+	begun := time.Now()
+	if err := l.control(ctx, mutants); err != nil {
+		return err
+	}
+	var mu sync.Mutex // held while a line is written
+	var escaped []string
+	n := 0
+	err := l.each(ctx, len(mutants), func(ctx context.Context, i int) error {
+		m := mutants[i]
+		r := l.try(ctx, m, fmt.Sprint("mutant", i))
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		n++
+		l.say("%3d/%d  %4.1f s  %s  %s  [%s]", n, len(mutants), r.took.Seconds(), r.verdict, m.clause, m.by)
+		if r.verdict != caught {
+			escaped = append(escaped, fmt.Sprintf("%s: %s (%s, by %s)", r.verdict, m.clause, m.file, m.by))
+			l.say("%s", indented(r.detail))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	l.say("%d of %d mutants caught, in %.0f s", len(mutants)-len(escaped), len(mutants), time.Since(begun).Seconds())
+	if len(escaped) > 0 {
+		slices.Sort(escaped)
+		return errors.New("these were not caught by the test they name:\n  " + strings.Join(escaped, "\n  "))
+	}
+	return nil
+}
+
+// control runs what is to catch the mutants on the tree as it is.
+func (l *laboratory) control(ctx context.Context, mutants []mutant) error {
+	begun := time.Now()
+	runs := map[string][]check{} // by package
+	known := map[string]bool{}
+	for _, m := range mutants {
+		if !known[m.by.String()] {
+			known[m.by.String()] = true
+			runs[m.by.in] = append(runs[m.by.in], m.by)
+		}
+	}
+	var packages []string
+	for in := range runs {
+		packages = append(packages, in)
+	}
+	slices.Sort(packages)
+	err := l.each(ctx, len(packages), func(ctx context.Context, i int) error {
+		in := packages[i]
+		binary := filepath.Join(l.dir, fmt.Sprint("control", i))
+		output, err := l.build(ctx, in, binary, "")
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			return fmt.Errorf("control: ./%s does not compile: %w\n%s", in, err, indented(output))
+		}
+		defer func() { _ = os.Remove(binary) }()
+		for _, c := range runs[in] {
+			if r := l.test(ctx, c, binary, ""); r.verdict != survived && ctx.Err() == nil {
+				return fmt.Errorf("control: without any mutant, %s does not pass\n%s", c, indented(r.detail))
+			}
+		}
+		return context.Cause(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	l.say("control: the tree as it is passes %d runs in %d packages, in %.0f s", len(known), len(packages), time.Since(begun).Seconds())
+	return nil
+}
+
+// each calls f for 0 to n-1, as many at a time as there are workers, until one
+// fails, and returns when all calls have.
+func (l *laboratory) each(ctx context.Context, n int, f func(context.Context, int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(l.workers)
+	for i := range n {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return f(ctx, i)
+		})
+	}
+	return group.Wait()
+}
+
+// try builds one mutant and runs its check.
+func (l *laboratory) try(ctx context.Context, m mutant, name string) result {
+	begun := time.Now()
+	file := filepath.Join(l.root, filepath.FromSlash(m.file))
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return result{verdict: gone, detail: err.Error()}
+	}
+	weakened, err := m.mutate(string(text))
+	if err != nil {
+		return result{verdict: gone, detail: err.Error()}
+	}
+	in := func(extension string) string { return filepath.Join(l.dir, name+extension) }
+	defer func() {
+		for _, extension := range []string{".go", ".json", ".test"} {
+			_ = os.Remove(in(extension))
+		}
+	}()
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {file: in(".go")}})
+	if err == nil {
+		err = errors.Join(os.WriteFile(in(".go"), []byte(weakened), 0o600), os.WriteFile(in(".json"), overlay, 0o600))
+	}
+	if err != nil {
+		return result{verdict: unbuilt, detail: err.Error(), took: time.Since(begun)}
+	}
+	if output, err := l.build(ctx, m.by.in, in(".test"), in(".json")); err != nil {
+		return result{verdict: unbuilt, detail: output, took: time.Since(begun)}
+	}
+	r := l.test(ctx, m.by, in(".test"), in(".json"))
+	r.took = time.Since(begun)
+	return r
+}
+
+// build builds the test binary of a package, with an overlay if one is named.
+// Trimmed paths let the go command know what it has built before, elsewhere.
+func (l *laboratory) build(ctx context.Context, in, binary, overlay string) (output string, err error) {
+	args := []string{"test", "-c", "-vet=off", "-trimpath", "-ldflags=-s -w", "-o", binary}
+	if overlay != "" {
+		args = append(args, "-overlay", overlay)
+	}
+	output, _, err = program.Run(ctx, l.root, nil, "go", append(args, "./"+in)...)
+	return output, err
+}
+
+// test runs one check as the go command would: in the folder of its package. What
+// the test itself builds has the overlay, too.
+func (l *laboratory) test(ctx context.Context, c check, binary, overlay string) result {
+	args := append([]string{
+		"-test.run", "^" + regexp.QuoteMeta(c.test) + "$", "-test.v", "-test.timeout", l.timeout.String(), "-test.count", "1",
+	}, c.args...)
+	var env []string
+	if overlay != "" {
+		env = append(env, "GOFLAGS=-overlay="+overlay)
+	}
+	output, _, err := program.Run(ctx, filepath.Join(l.root, filepath.FromSlash(c.in)), env, binary, args...)
+	return result{verdict: verdictOf(c.test, output, err != nil), detail: output}
+}
+
+// indented is the beginning of an output, without what went well.
+func indented(output string) string {
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(output), "\n"), func(line string) bool {
+		line = strings.TrimSpace(line)
+		return line == "" || line == "PASS" || strings.HasPrefix(line, "=== ") || strings.HasPrefix(line, "--- PASS: ")
+	})
+	if most := 20; len(lines) > most {
+		lines = append(lines[:most], "...")
+	}
+	return "    " + strings.Join(lines, "\n    ")
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/tools/program"
+)
+
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := engines.Root()
+	require.NoError(t, err)
+	return dir
+}
+
+// Code moves on, and mutants with it: each has its one place, and leaves a
+// program behind.
+func TestEveryMutantChangesExactlyOnePlace(t *testing.T) {
+	for _, m := range all() {
+		text, err := os.ReadFile(filepath.Join(root(t), m.file))
+		require.NoError(t, err, m.clause)
+		weakened, err := m.mutate(string(text))
+		require.NoError(t, err, m.clause)
+		require.NotEqual(t, string(text), weakened)
+		require.False(t, strings.HasSuffix(m.file, "_test.go"), "%s: a test is no clause of the protocol", m.clause)
+		_, err = parser.ParseFile(token.NewFileSet(), m.file, weakened, parser.SkipObjectResolution)
+		require.NoError(t, err, m.clause)
+	}
+}
+
+func TestClausesAreToldApart(t *testing.T) {
+	clauses, changes := map[string]bool{}, map[[3]string]string{}
+	for _, m := range all() {
+		require.NotEmpty(t, m.clause)
+		require.False(t, clauses[m.clause], "twice: %s", m.clause)
+		clauses[m.clause] = true
+		change := [3]string{m.file, m.old, m.new}
+		require.Empty(t, changes[change], "the same change as of %q: %s", changes[change], m.clause)
+		changes[change] = m.clause
+	}
+	require.GreaterOrEqual(t, len(clauses), 24)
+}
+
+// A test that was renamed would catch nothing.
+func TestWhatIsToCatchMutantsExists(t *testing.T) {
+	tests, err := program.Tests(os.DirFS(root(t)))
+	require.NoError(t, err)
+	for _, m := range all() {
+		require.Contains(t, tests, program.Test{Folder: m.by.in, Name: m.by.test}, m.clause)
+	}
+}
+
+// Only the named test's own failure is a catch.
+func TestVerdicts(t *testing.T) {
+	for output, c := range map[string]struct {
+		failed  bool
+		verdict verdict
+	}{
+		"=== RUN   TestA\n--- PASS: TestA (0.00s)\nPASS\n":                                   {false, survived},
+		"=== RUN   TestA\n    a_test.go:1: no\n--- FAIL: TestA (0.01s)\nFAIL\n":              {true, caught},
+		"--- FAIL: TestA (0.01s)\npanic: deadlock: main bubble goroutine has exited\n":       {true, caught},
+		"--- FAIL: TestAB (0.01s)\nFAIL\n":                                                   {true, died},
+		"    --- FAIL: TestA (0.01s)\nFAIL\n":                                                {true, died},
+		"=== RUN   TestA\npanic: index out of range\n":                                       {true, died},
+		"panic: test timed out after 2m0s\n\trunning tests:\n\t\tTestA\n":                    {true, endless},
+		"--- FAIL: TestA (0.01s)\npanic: test timed out after 2m0s\n":                        {true, endless},
+		"testing: warning: no tests to run\nPASS\n":                                          {false, unknown},
+		"=== RUN   TestA\n--- SKIP: TestA (0.00s)\nPASS\n":                                   {false, unknown},
+		"=== RUN   TestAB\n--- PASS: TestAB (0.00s)\n=== RUN   TestA/b\n--- PASS: TestA/b\n": {false, unknown},
+	} {
+		require.Equal(t, c.verdict, verdictOf("TestA", output, c.failed), output)
+	}
+}
+
+func TestAMutantWithoutItsPlaceSaysSo(t *testing.T) {
+	m := mutant{file: "a.go", old: "x < y", new: "x <= y"}
+	weakened, err := m.mutate("if x < y {")
+	require.NoError(t, err)
+	require.Equal(t, "if x <= y {", weakened)
+	_, err = m.mutate("if x > y {")
+	require.ErrorContains(t, err, `a.go has no "x < y"`)
+	_, err = m.mutate("x < y && x < y")
+	require.ErrorContains(t, err, "2 times")
+	m.new = m.old
+	_, err = m.mutate("if x < y {")
+	require.ErrorContains(t, err, "changes nothing")
+}
+
+func TestSomeAreChosenAndListed(t *testing.T) {
+	mutants := []mutant{
+		{clause: "a|b", file: "x/y.go", by: check{in: "x", test: "TestOne"}},
+		{clause: "c", file: "z.go", by: check{in: "w", test: "TestTwo", args: []string{"-seed", "7"}}},
+	}
+	require.Len(t, selected(mutants, regexp.MustCompile("")), 2)
+	chosen := selected(mutants, regexp.MustCompile("seed 7"))
+	require.Len(t, chosen, 1)
+	require.Equal(t, "| clause | file | caught by |\n|---|---|---|\n| c | `z.go` | `w TestTwo -seed 7` |\n", table(chosen))
+	require.Contains(t, table(mutants[:1]), `| a\|b |`)
+}
+
+// Runs see the repository as it was when they began, without what is not its
+// own.
+func TestASnapshotIsWhatIsNeededToBuild(t *testing.T) {
+	from, to := t.TempDir(), filepath.Join(t.TempDir(), "tree")
+	write := func(name, text string) {
+		path := filepath.Join(from, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	write("go.mod", "module x")
+	write("a/b/c.go", "package b")
+	write(".git/config", "")
+	write("a-program", "\x7fELF")
+	require.NoError(t, snapshot(from, to))
+	write("a/b/c.go", "package half-writ")
+	text, err := os.ReadFile(filepath.Join(to, "a", "b", "c.go"))
+	require.NoError(t, err)
+	require.Equal(t, "package b", string(text))
+	require.FileExists(t, filepath.Join(to, "go.mod"))
+	require.NoDirExists(t, filepath.Join(to, ".git"))
+	require.NoFileExists(t, filepath.Join(to, "a-program"))
+}

@@ -1,0 +1,174 @@
+package main
+
+// ofOrder: the order that keys are taken in, and what a lock on one covers.
+var ofOrder = []mutant{
+	{
+		clause: "keys are ordered segment by segment, so descendants are contiguous",
+		file:   "ordering/key.go",
+		old:    "\t\tcase a[i] == '/':\n\t\t\treturn -1\n\t\tcase b[i] == '/':\n\t\t\treturn 1\n",
+		new:    "",
+		by:     check{in: "ordering", test: "TestOrderIsBySegment"},
+	},
+	{
+		clause: "a record has one spelling: a % that Join does not write is refused",
+		file:   "ordering/key.go",
+		old:    `if !strings.HasPrefix(rest, "%25") && !strings.HasPrefix(rest, "%2F") {`,
+		new:    `if !strings.HasPrefix(rest, "%2") {`,
+		by:     check{in: "ordering", test: "TestInvalidKeysAreNamed"},
+	},
+	{
+		clause: "a key that another of the set covers is not taken besides",
+		file:   "ordering/plan.go",
+		old:    `n > 0 && canonical[n-1].Covers(k) {`,
+		new:    `n > 0 && canonical[n-1] == k {`,
+		by:     check{in: "ordering", test: "TestPlanGivesEachAncestorToTheFirstStepBelowIt"},
+	},
+	{
+		clause: "a fine lock leaves an intent on each of its ancestors, not on the outermost alone",
+		file:   "ordering/plan.go",
+		old:    `slices.Clone(ancestors[shared:])`,
+		new:    `slices.Clone(ancestors[shared:min(len(ancestors), max(shared, 1))])`,
+		by:     check{in: "lockset", test: "TestCoarseAndFineExcludeEachOther"},
+	},
+	{
+		clause: "an ancestor belongs to the first step below it, and to no later one",
+		file:   "ordering/plan.go",
+		old:    `&& ancestors[shared] == previous[shared] {`,
+		new:    `&& ancestors[shared] == previous[shared] && shared > 0 {`,
+		by:     check{in: "ordering", test: "TestPlanInvariants"},
+	},
+	{
+		clause: "a chunk is cut before the step that would make it too large",
+		file:   "ordering/plan.go",
+		old:    `(n == 0 || sum+p[n].Rows() <= rows)`,
+		new:    `(n == 0 || sum < rows)`,
+		by:     check{in: "ordering", test: "TestCutKeepsToItsRows"},
+	},
+	{
+		clause: "a key guards what is below it, not what is beside it",
+		file:   "ordering/plan.go",
+		old:    `if i > 0 && held[i-1].Covers(k) {`,
+		new:    `if i > 0 && held[i-1].Root() == k.Root() {`,
+		by:     check{in: "ordering", test: "TestHolderIsWhatCovers"},
+	},
+}
+
+// ofTokens: tokens rise along every conflict, whatever the clocks say.
+var ofTokens = []mutant{
+	{
+		clause: "a proposal is above the last token seen or proposed",
+		file:   "fencing/token.go",
+		old:    `next := max(wall, last+1)`,
+		new:    `next := max(wall, last)`,
+		by:     check{in: "fencing", test: "TestTokensRiseWhateverTheWallClockDoes"},
+	},
+	{
+		clause: "a fence met in an answer counts as seen",
+		file:   "fencing/token.go",
+		old: `	if !t.Valid() {
+		return`,
+		new: `	if t.Valid() {
+		return`,
+		by: check{in: "fencing", test: "TestTokensRiseWhateverTheWallClockDoes"},
+	},
+	{
+		clause: "what cannot be a token is not followed",
+		file:   "fencing/token.go",
+		old:    `	if !t.Valid() {`,
+		new:    `	if t <= 0 {`,
+		by:     check{in: "fencing", test: "TestTheClockFollowsNoTokenBeyondTheLast"},
+	},
+	{
+		clause: "a row that has a fence beyond all tokens is not understood",
+		file:   "internal/lockrow/row.go",
+		old:    `r.number(AttrFence, int64(fencing.MaxToken))`,
+		new:    `r.number(AttrFence, math.MaxInt64)`,
+		by:     check{in: "internal/lockrow", test: "TestForeignRowsAreNotUnderstood"},
+	},
+	{
+		clause: "a table admits a holder only with a token newer than the row's fence",
+		file:   "internal/lockrow/expressions.go",
+		old:    `takeIf = isFree + " AND attribute_not_exists(#below) AND " + isNewer`,
+		new:    `takeIf = isFree + " AND attribute_not_exists(#below)"`,
+		by:     check{in: "lockset", test: "TestTokensRiseAlongEveryConflictWhateverTheClocks"},
+	},
+	{
+		clause: "a table admits an intent only with a token newer than the row's fence",
+		file:   "internal/lockrow/expressions.go",
+		old:    `intendIf = isFree + " AND " + isNewer +`,
+		new:    `intendIf = isFree +`,
+		by:     check{in: "lockset", test: "TestTokensRiseAlongEveryConflictWhateverTheClocks"},
+	},
+	{
+		clause: "newer is newer, not as new",
+		file:   "internal/lockrow/expressions.go",
+		old:    `OR #fence < :token)"`,
+		new:    `OR #fence <= :token)"`,
+		by:     check{in: "lockset", test: "TestNoGhostLocks"},
+	},
+	{
+		clause: "an intent stamps its ancestor's row with the token",
+		file:   "internal/lockrow/expressions.go",
+		old:    `SET #fence = :token, #isReleased = :one REMOVE #expiresAt`,
+		new:    `SET #fence = if_not_exists(#fence, :token), #isReleased = :one REMOVE #expiresAt`,
+		by:     check{in: "lockset", test: "TestTokensRiseAlongEveryConflictWhateverTheClocks"},
+	},
+	{
+		clause: "the fence stays when a row is freed",
+		file:   "internal/lockrow/expressions.go",
+		old:    `Free   = "SET #isReleased = :one, #expiresAt = :expires REMOVE #unit, #pending"`,
+		new:    `Free   = "SET #isReleased = :one, #expiresAt = :expires, #fence = :one REMOVE #unit, #pending"`,
+		by:     check{in: "lockset", test: "TestNoGhostLocks"},
+	},
+	{
+		clause: "steps taken with a lower token are stamped anew before the set counts as acquired",
+		file:   "lockset/acquire.go",
+		old:    `if a.ledger.stamps[i] >= a.token {`,
+		new:    `if a.ledger.stamps[i] > 0 {`,
+		by:     check{in: "lockset", test: "TestARaisedTokenIsStampedOnAllRows"},
+	},
+	{
+		clause: "a re-stamp reaches the ancestors, too",
+		file:   "lockset/acquire.go",
+		old:    `range a.wants(i) {`,
+		new:    `range a.wants(i)[len(a.plan[i].Intents):] {`,
+		by:     check{in: "lockset", test: "TestARaisedTokenIsStampedOnAllRows"},
+	},
+	{
+		clause: "a re-stamp touches only rows that are the unit's",
+		file:   "internal/lockrow/expressions.go",
+		old:    `RestampKeyIf    = "#fence < :token AND " + IsMine`,
+		new:    `RestampKeyIf    = "#fence < :token"`,
+		by:     check{in: "lockset", test: "TestARestampThatFindsARowLostFails"},
+	},
+	{
+		clause: "a re-stamp of an ancestor touches only rows that have the unit's intent",
+		file:   "internal/lockrow/expressions.go",
+		old:    `restampIntentIf = "#fence < :token AND " + hasMine`,
+		new:    `restampIntentIf = "#fence < :token"`,
+		by:     check{in: "lockset", test: "TestARestampThatFindsAnIntentGoneFails"},
+	},
+	{
+		clause: "a re-stamp that finds a row lost loses the set",
+		file:   "lockset/acquire.go",
+		old: `	if w.HeldIn(r) {
+		return nil // still`,
+		new: `	if w.HeldIn(r) || r.Exists {
+		return nil // still`,
+		by: check{in: "lockset", test: "TestARestampThatFindsARowLostFails"},
+	},
+	{
+		clause: "no re-stamp lowers a fence",
+		file:   "internal/lockrow/expressions.go",
+		old:    `RestampKeyIf    = "#fence < :token AND " + IsMine`,
+		new:    `RestampKeyIf    = IsMine`,
+		by:     check{in: "lockset", test: "TestARestampLowersNoFence"},
+	},
+	{
+		clause: "no re-stamp of an ancestor lowers a fence",
+		file:   "internal/lockrow/expressions.go",
+		old:    `restampIntentIf = "#fence < :token AND " + hasMine`,
+		new:    `restampIntentIf = hasMine`,
+		by:     check{in: "lockset", test: "TestARestampLowersNoFence"},
+	},
+}

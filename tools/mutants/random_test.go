@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/tools/mutants/internal/switched"
+	"github.com/holdall/holdall/tools/mutants/internal/tree"
+)
+
+// small is a repository of three packages: low has no tests, high imports low, and
+// end what is run last.
+var small = map[string]string{
+	"go.mod": "module small\n\ngo 1.26\n",
+	"low/low.go": `package low
+
+// Least is tested by whoever imports it.
+func Least(a, b int) int {
+	if a < b {
+		return a
+	}
+	return b
+}
+`,
+	"high/high.go": `package high
+
+import "small/low"
+
+func Of(n int) int { return low.Least(n, limit) }
+
+const limit = 3
+
+func Seen(on bool) bool { return !on }
+
+func Unseen(on bool) bool { return !on }
+
+func SeenInTheEnd(on bool) bool { return !on }
+`,
+	"high/high_test.go": `package high
+
+import "testing"
+
+func TestOf(t *testing.T) {
+	if Of(5) != 3 || Of(2) != 2 {
+		t.Error(Of(5), Of(2))
+	}
+}
+
+func TestSeen(t *testing.T) {
+	for Seen(true) { // for ever
+	}
+	if !Seen(false) {
+		t.Error()
+	}
+}
+`,
+	"end/end_test.go": `package end
+
+import (
+	"flag"
+	"small/high"
+	"testing"
+)
+
+var sure = flag.Bool("sure", false, "")
+
+func TestEnd(t *testing.T) {
+	if high.SeenInTheEnd(*sure) {
+		t.Error()
+	}
+}
+
+func TestNotAsked(t *testing.T) { t.Error() }
+`,
+}
+
+// smallLab is a laboratory over that repository, and what it says.
+func smallLab(t *testing.T, changed map[string]string) (*laboratory, *strings.Builder) {
+	root, said := t.TempDir(), &strings.Builder{}
+	for name, text := range small {
+		if changed[name] != "" {
+			text = changed[name]
+		}
+		path := filepath.Join(root, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	return &laboratory{
+		root: root, dir: t.TempDir(), workers: 2, timeout: 3 * time.Second,
+		say: func(format string, a ...any) { fmt.Fprintf(said, format+"\n", a...) },
+	}, said
+}
+
+func smallRun(n int, seed uint64) random {
+	return random{
+		n: n, seed: seed, least: 80, wanted: regexp.MustCompile(""), share: "1/1", from: []string{"low", "high"},
+		quick: []check{{in: "low"}, {in: "high"}},
+		last:  []check{{in: "end", test: "TestEnd", args: []string{"-sure"}}},
+		but: []unseen{{
+			file: "low/low.go", operator: "boundary", old: "a < b", new: "a <= b",
+			kind: equivalent, why: "both are the least when they are equal",
+		}},
+	}
+}
+
+// Every mutant of the small repository is drawn, and noticed by what can.
+func TestDrawnMutantsAreCaughtOrSurvive(t *testing.T) {
+	l, said := smallLab(t, nil)
+	require.NoError(t, smallRun(7, 7).examine(t.Context(), l), said)
+	out := said.String()
+	for _, want := range []string{
+		"low/low.go:5  drop-if  `if a < b { return a }` → ``  caught (high TestOf)",
+		"low/low.go:5  boundary  `a < b` → `a <= b`  equivalent (both are the least when they are equal)",
+		"high/high.go:7  off-by-one  `limit = 3` → `limit = 4`  caught (high TestOf)",
+		"high/high.go:9  drop-not",
+		"TIMED OUT (high)",
+		"high/high.go:11  drop-not  `func Unseen(on bool) bool { return !on }` → `func Unseen(on bool) bool { return on }`  SURVIVED",
+		"caught (end TestEnd)",
+		"these survived:\n",
+		"5 of 6 mutants caught: 83 %",
+		"1 of them by the simulation alone, 1 because they did not end\n1 more are equivalent, 0 change only what people read\n",
+	} {
+		require.Contains(t, out, want)
+	}
+}
+
+// A seed is a list of mutants, whatever else is run.
+func TestTheSameSeedDrawsTheSame(t *testing.T) {
+	l, _ := smallLab(t, nil)
+	tr, err := tree.Load(t.Context(), l.root, []string{"low", "high"}, switched.Imports...)
+	require.NoError(t, err)
+	lists := map[string]bool{}
+	for seed := range uint64(5) {
+		var before []switched.Mutant
+		for range 2 {
+			drawn, _, err := draw(t.Context(), tr, changes(tr, []string{"low", "high"}), 6, seed)
+			require.NoError(t, err)
+			require.True(t, before == nil || fmt.Sprint(before) == fmt.Sprint(drawn))
+			before = drawn
+		}
+		fewer, _, err := draw(t.Context(), tr, changes(tr, []string{"low", "high"}), 3, seed)
+		require.NoError(t, err)
+		require.Equal(t, before[:3], fewer)
+		lists[fmt.Sprint(before)] = true
+		places := map[string]bool{}
+		for _, m := range before {
+			places[fmt.Sprint(m.File, m.From, m.To)] = true
+		}
+		require.Len(t, places, 6, "one of each place")
+	}
+	require.Len(t, lists, 5)
+	_, _, err = draw(t.Context(), tr, changes(tr, []string{"low", "high"}), 1000, 1)
+	require.ErrorContains(t, err, "not 1000")
+}
+
+func TestSomeOfTheDrawnAreWanted(t *testing.T) {
+	l, said := smallLab(t, nil)
+	r := smallRun(7, 7)
+	r.wanted, r.list = regexp.MustCompile("drop-not .*Unseen"), true
+	require.NoError(t, r.examine(t.Context(), l))
+	require.Len(t, strings.Split(strings.TrimSpace(said.String()), "\n"), 2, said)
+	r.wanted = regexp.MustCompile("nobody")
+	require.ErrorContains(t, r.examine(t.Context(), l), "none of them is wanted")
+	r.wanted, r.list, r.least = regexp.MustCompile("Unseen"), false, 1
+	require.ErrorContains(t, r.examine(t.Context(), l), "0 % are caught, 1 % have to be")
+}
+
+func TestWhatDoesNotPassWithoutMutants(t *testing.T) {
+	l, _ := smallLab(t, map[string]string{"high/high_test.go": "package high\n\nimport \"testing\"\n\nfunc TestOf(t *testing.T) { t.Error(17) }\n"})
+	require.ErrorContains(t, smallRun(3, 1).examine(t.Context(), l), "high does not pass with all mutants asleep")
+	l, _ = smallLab(t, map[string]string{"high/high_test.go": "package high\n\nvar _ [limit]int\n\nvar _ = nobody\n"})
+	require.Error(t, smallRun(3, 1).examine(t.Context(), l))
+}
+
+func TestAnInterruptedRunSaysSo(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	l, _ := smallLab(t, nil)
+	require.Error(t, smallRun(3, 1).examine(ctx, l))
+}
+
+func TestWhatNoticedAMutant(t *testing.T) {
+	for output, want := range map[string]string{
+		"--- FAIL: TestA (0.01s)\n    --- FAIL: TestA/b (0.00s)\nFAIL\n":             "TestA",
+		"ok\npanic: nil map\n\ngoroutine 1":                                          "panic: nil map",
+		"fatal error: stack overflow\n\nruntime stack":                               "fatal error: stack overflow",
+		"--- FAIL: TestA (0.01s)\npanic: deadlock: main bubble goroutine has exited": "TestA",
+	} {
+		require.Equal(t, want, noticed(output))
+	}
+}
+
+// Code moves on, and what is listed of it with it: each is one change that can be
+// drawn.
+func TestWhatIsListedAsUnseenIsThere(t *testing.T) {
+	tr, err := tree.Load(t.Context(), root(t), library, switched.Imports...)
+	require.NoError(t, err)
+	all := changes(tr, library)
+	for i, u := range unseens {
+		n := 0
+		for _, c := range all {
+			if u.is(c) {
+				n++
+			}
+		}
+		assert.Equal(t, 1, n, "%d: %s %s `%s` → `%s`", i, u.file, u.operator, u.old, u.new)
+		require.Contains(t, []verdict{equivalent, diagnostic}, u.kind, u.old)
+		require.NotEmpty(t, u.why, u.old)
+	}
+}

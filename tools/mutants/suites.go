@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdall/holdall/tools/mutants/internal/switched"
+	"github.com/holdall/holdall/tools/mutants/internal/tree"
+	"github.com/holdall/holdall/tools/program"
+)
+
+// suite is a test binary that has all drawn mutants in it, and what is run of it.
+type suite struct {
+	in     string // the package's folder
+	args   []string
+	binary string
+	of     []string // the folders of the packages that it tests, with all that they import
+	most   time.Duration
+}
+
+// suites builds the tests of these packages with the mutants in them, and runs each
+// with all mutants asleep: so it has to pass, and so long it takes. Packages without
+// tests have none.
+func (l *laboratory) suites(ctx context.Context, overlay string, of []check) ([]*suite, error) {
+	built := make([]*suite, len(of))
+	err := l.each(ctx, len(of), func(ctx context.Context, i int) (err error) {
+		s := &suite{in: of[i].in, args: of[i].args, binary: filepath.Join(l.dir, fmt.Sprintf("suite%d.test", i))}
+		if of[i].test != "" {
+			s.args = append([]string{"-test.run", "^" + of[i].test + "$"}, s.args...)
+		}
+		if output, err := l.build(ctx, s.in, s.binary, overlay); err != nil {
+			return fmt.Errorf("./%s does not compile with all mutants asleep in it: %w\n%s", s.in, err, indented(output))
+		}
+		if _, err := os.Stat(s.binary); os.IsNotExist(err) {
+			return nil
+		}
+		output, _, err := program.Run(ctx, l.root, nil, "go", "list", "-deps", "-test", "-f", "{{.Dir}}", "./"+s.in)
+		if err != nil {
+			return fmt.Errorf("go list: %w\n%s", err, indented(output))
+		}
+		for _, dir := range strings.Fields(output) {
+			if folder, err := filepath.Rel(l.root, dir); err == nil && filepath.IsLocal(folder) {
+				s.of = append(s.of, filepath.ToSlash(folder))
+			}
+		}
+		s.most = l.timeout
+		r := l.wake(ctx, s, 0)
+		if ctx.Err() == nil && r.verdict != survived {
+			return fmt.Errorf("%s does not pass with all mutants asleep in it\n%s", s.in, indented(r.detail))
+		}
+		s.most = min(l.timeout, 6*r.took+15*time.Second)
+		built[i] = s
+		return context.Cause(ctx)
+	})
+	return slices.DeleteFunc(built, func(s *suite) bool { return s == nil }), err
+}
+
+// wake runs a suite with one mutant awake. detail is what noticed it, or the output
+// of a suite that should have passed.
+func (l *laboratory) wake(ctx context.Context, s *suite, number int) result {
+	begun := time.Now()
+	// A mutant may keep a process from ending even itself.
+	limited, cancel := context.WithTimeout(ctx, s.most+10*time.Second)
+	defer cancel()
+	args := append([]string{"-test.failfast", "-test.count", "1", "-test.timeout", s.most.String()}, s.args...)
+	output, _, err := program.Run(limited, filepath.Join(l.root, filepath.FromSlash(s.in)), []string{switched.Variable + "=" + strconv.Itoa(number)}, s.binary, args...)
+	r := result{verdict: survived, took: time.Since(begun)}
+	switch {
+	case limited.Err() != nil || strings.Contains(output, "panic: test timed out after"):
+		r.verdict, r.detail = endless, s.in
+	case err != nil && number == 0:
+		r.verdict, r.detail = died, output
+	case err != nil:
+		r.verdict, r.detail = caught, s.in+" "+noticed(output)
+	}
+	return r
+}
+
+var (
+	failed = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
+	fatal  = regexp.MustCompile(`(?m)^(panic|fatal error|\S+: flag|exit status).*$`)
+)
+
+// noticed is the test that failed first, or else what ended the run.
+func noticed(output string) string {
+	if found := failed.FindStringSubmatch(output); found != nil {
+		return found[1]
+	}
+	return fatal.FindString(output)
+}
+
+// suitesOf returns those of the suites that test a package: its own first.
+func suitesOf(folder string, suites []*suite) (some []*suite) {
+	for _, s := range suites {
+		switch {
+		case s.in == folder:
+			some = append([]*suite{s}, some...)
+		case slices.Contains(s.of, folder):
+			some = append(some, s)
+		}
+	}
+	return some
+}
+
+// overlay writes the joined packages, and returns the name of the file that lays
+// them over the tree.
+func (l *laboratory) overlay(t *tree.Tree, drawn []switched.Mutant) (string, error) {
+	replaced := map[string]string{}
+	for _, m := range drawn {
+		folder := path.Dir(m.File)
+		if _, done := replaced[filepath.Join(l.root, filepath.FromSlash(m.File))]; done {
+			continue
+		}
+		texts, err := switched.Join(t, t.Package(folder), in(folder, drawn))
+		if err != nil {
+			return "", err
+		}
+		for name, text := range texts {
+			copied := filepath.Join(l.dir, "joined", filepath.FromSlash(name))
+			replaced[filepath.Join(l.root, filepath.FromSlash(name))] = copied
+			if err := os.MkdirAll(filepath.Dir(copied), 0o755); err != nil {
+				return "", err
+			}
+			if err := os.WriteFile(copied, []byte(text), 0o600); err != nil {
+				return "", err
+			}
+		}
+	}
+	list, err := json.Marshal(map[string]map[string]string{"Replace": replaced})
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(l.dir, "overlay.json")
+	return name, os.WriteFile(name, list, 0o600)
+}

@@ -1,0 +1,234 @@
+package unitofwork
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdall/holdall/internal/journal"
+	"github.com/holdall/holdall/internal/oneline"
+	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/lockset"
+)
+
+// commitByJournal commits what does not fit into one transaction: it checks what
+// can be checked, writes down what is to be done, marks the locks so that nobody
+// takes them before it is, decides by one write, and does it. From the decision on
+// the unit is committed, whoever does the rest.
+//
+// ending is that of the unit's one transaction, if that was refused for its size;
+// then the locks are not renewed any more. Else it is nil.
+func (u *Unit) commitByJournal(ctx context.Context, writes []write, ending *lockset.Ending) error {
+	if lost := context.Cause(u.set.Context()); lost != nil && ending == nil {
+		return u.release(ctx, u.whyNot(ctx, lost))
+	}
+	// The loss of a lock ends all that comes before the decision.
+	before, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if ending == nil {
+		defer context.AfterFunc(u.set.Context(), func() { cancel(context.Cause(u.set.Context())) })()
+	} else {
+		timer := time.AfterFunc(time.Until(ending.Deadline()), func() { cancel(&lockset.LostError{Reason: errLate}) })
+		defer timer.Stop()
+	}
+
+	u.mu.Lock() // a Get may be under way, which learns what is the key of a table
+	j, err := u.journal(writes)
+	u.mu.Unlock()
+	if err != nil {
+		return u.abandon(ctx, ending, len(writes), 0, err)
+	}
+	if err := u.verify(before, writes); err != nil {
+		return u.abandon(ctx, ending, len(writes), 0, u.whyNot(before, err))
+	}
+	rows, digest, err := u.writeJournal(before, j)
+	if err != nil {
+		return u.abandon(ctx, ending, len(writes), rows, u.whyNot(before, err))
+	}
+	marked := u.c.counter(u.set.Nonce(), Marking, len(u.plan))
+	pending, err := u.set.Prepare(before, u.c.cfg.Table, marked)
+	if err != nil {
+		return u.abandon(ctx, ending, len(writes), rows, u.whyNot(before, err))
+	}
+	outcome, err := u.decide(ctx, before, pending, rows, digest)
+	switch outcome {
+	case NotCommitted:
+		detached, cancel := u.detached(ctx)
+		defer cancel()
+		if err := pending.Release(detached); err != nil {
+			u.unreleased(ctx, err)
+		} else {
+			u.c.forget(detached, u.set.Nonce(), rows)
+		}
+		if errors.Is(err, ErrAlreadyCommitted) {
+			return u.doneBefore(err)
+		}
+		return u.notDone(err)
+	case Committed:
+		u.unlink() // from here on the locks' end is not the unit's
+	default:
+		pending.Done(false)
+		return u.inDoubt(err)
+	}
+	u.carryOut(ctx, pending, j, rows)
+	u.committed(len(writes))
+	return nil
+}
+
+// carryOut does what was decided. What it cannot finish others do: whoever waits
+// for one of the locks, or Recover. When ctx ends, it goes on for a lease.
+func (u *Unit) carryOut(ctx context.Context, pending *lockset.Prepared, j *journal.Journal, rows int) {
+	after, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() {
+		time.AfterFunc(u.c.lockConfig.Lease, func() { cancel(context.Cause(ctx)) })
+	})()
+	err := u.c.apply(after, pending, j, u.c.counter(j.Unit, Applying, len(j.Plan)))
+	pending.Done(err == nil)
+	if err == nil {
+		err = u.c.finish(after, j.Unit, rows)
+	}
+	if err != nil {
+		u.c.unfinished(ctx, j.Unit, err)
+	}
+}
+
+// unfinished tells an operator of a unit that is committed and not yet applied.
+func (c *Client) unfinished(ctx context.Context, unit string, err error) {
+	c.lockConfig.Logger.ErrorContext(ctx, "holdall: a committed unit is not applied to its end", "unit", unit, "err", err)
+	if hook := c.cfg.Trace.Unfinished; hook != nil {
+		hook(unit, err)
+	}
+}
+
+// whyNot says why a unit with a journal was not committed: a loss of its locks is
+// why everything else ended, too.
+func (u *Unit) whyNot(before context.Context, err error) error {
+	var lost *lockset.LostError
+	var refused *CommitError
+	switch {
+	case errors.As(err, &refused), errors.As(err, new(*StageError)):
+		return err
+	case errors.As(err, &lost), errors.As(context.Cause(before), &lost):
+		e := u.notCommitted(lost, StartOver)
+		e.Key = lost.Key
+		return e
+	default:
+		return u.notCommitted(err, NextOf(err))
+	}
+}
+
+// abandon releases a unit that was not decided, and removes its journal. While rows
+// may still be marked the journal stays: by it Recover finds them. Rows that others
+// have by now are marked by nobody.
+//
+// A copy of the unit's one transaction, which was too large, may have been carried
+// out since: records shrink. Then it is committed.
+func (u *Unit) abandon(ctx context.Context, ending *lockset.Ending, writes, rows int, cause error) error {
+	outcome := NotCommitted
+	var err error
+	if ending == nil {
+		err = u.free(ctx)
+	} else {
+		ending.Retake()
+		racing, cancel := u.detached(ctx)
+		defer cancel()
+		outcome, err = u.race(racing, ending, true)
+	}
+	known := outcome == Committed || outcome == NotCommitted
+	if known && rows > 0 && !errors.As(err, new(*lockset.NoAnswerError)) && !errors.As(err, new(*lockset.TableError)) {
+		detached, cancel := u.detached(ctx)
+		defer cancel()
+		u.c.forget(detached, u.set.Nonce(), rows)
+	}
+	switch {
+	case outcome == Committed:
+		u.committed(writes)
+		return nil
+	case !known:
+		return u.inDoubt(u.doubt(oneline.Join(cause, err)))
+	}
+	return u.notDone(cause)
+}
+
+// counter tells a trace how far a phase has come. It is safe for concurrent use.
+func (c *Client) counter(unit string, phase Phase, of int) func(steps int) {
+	hook := c.cfg.Trace.Progress
+	var done atomic.Int64
+	return func(steps int) {
+		if n := done.Add(int64(steps)); hook != nil {
+			hook(ProgressInfo{Unit: unit, Phase: phase, Done: int(n), Of: of})
+		}
+	}
+}
+
+// rowsAtOnce bounds the concurrent requests that write or read a journal.
+const rowsAtOnce = 4
+
+// writeJournal writes the journal's rows. The first comes with the entry by which
+// Recover finds the unit. rows is how many may have been written.
+func (u *Unit) writeJournal(ctx context.Context, j *journal.Journal) (rows int, digest []byte, err error) {
+	group, asking := errgroup.WithContext(ctx)
+	group.SetLimit(rowsAtOnce)
+	written := u.c.counter(j.Unit, Journaling, 0)
+	p := journal.NewWriter(func(n int, body []byte, last bool) error {
+		id := u.set.RequestID()
+		row := journal.PutRow(u.c.cfg.Table, j.Unit, n, body, last)
+		if n == 0 {
+			entry := journal.PutEntry(u.c.cfg.Table, j.Unit, j.Locks, j.Plan[0].Key, u.c.lockConfig.Now())
+			_, err := u.c.caller.Write(asking, id, []types.TransactWriteItem{{Update: entry}, {Update: row}})
+			written(1)
+			return err
+		}
+		group.Go(func() error {
+			defer written(1)
+			_, err := u.c.caller.Update(asking, id, row)
+			return err
+		})
+		return asking.Err()
+	})
+	if err = j.Encode(p); err == nil {
+		digest, err = p.Close()
+	}
+	return p.Rows, digest, oneline.Join(group.Wait(), err)
+}
+
+// decide makes the unit committed, if nobody has aborted it. ctx is for finding
+// out what became of it, whatever becomes of before.
+func (u *Unit) decide(ctx, before context.Context, pending *lockset.Prepared, rows int, digest []byte) (Outcome, error) {
+	now := u.c.lockConfig.Now()
+	items := []types.TransactWriteItem{{Update: journal.PutCommitted(u.c.cfg.Table, u.set.Nonce(), rows, digest, now)}}
+	if u.options.ID != "" {
+		items = append(items, journal.PutIDRecord(u.c.cfg.Table, u.options.ID, u.set.Nonce(), u.digest, now, u.c.cfg.IDRetention))
+	}
+	_, err := u.c.caller.Write(before, pending.RequestID(), items)
+	if err == nil {
+		return Committed, nil
+	}
+	// Whatever was answered, a copy of the request may be under way: only an
+	// abort that lands, or one that stands, says that it never will.
+	detached, cancel := u.detached(ctx)
+	defer cancel()
+	found, askErr := u.c.abort(detached, u.set.Nonce())
+	switch {
+	case askErr != nil:
+		return Undecided, u.doubt(oneline.Join(err, askErr))
+	case found.State == journal.Committed, found.State == journal.Done:
+		return Committed, nil
+	}
+	var canceled *types.TransactionCanceledException
+	if !errors.As(err, &canceled) || requests.KindOf(err) != requests.Refused {
+		return NotCommitted, u.whyNot(before, err)
+	}
+	reasons := canceled.CancellationReasons
+	if len(reasons) > 1 && requests.Code(reasons[0]) == requests.ReasonNone && requests.Code(reasons[1]) == requests.ReasonCondition {
+		return NotCommitted, u.sameID(reasons[1].Item)
+	}
+	return NotCommitted, u.notCommitted(&lockset.LostError{Reason: errAborted}, StartOver)
+}
+
+var errAborted = errors.New("its lease ran out and another aborted it")

@@ -1,0 +1,132 @@
+package unitofwork
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// Read reads records without locks, as of one moment at which no unit is applied to
+// them by half. It is for who wants to know and not to write: what it has read may be
+// out of date when it returns. An absent record is no error: its Found is false.
+//
+// keys say what the caller means to read, in any order and at any depth: each record's
+// guard must be one of them, or below one. Read asks for the records together with the
+// lock rows of their guards and of all keys above those, by one TransactGetItems of at
+// most 100 items, again and again while one of those rows has a holder with a journal. It does
+// not finish what a dead unit has committed: until somebody does, it waits, and with
+// ctx it ends.
+//
+// What does not fit into one request is read in parts: first the lock rows, then the
+// records with their rows beside them, again until no row has changed hands in between.
+// That is one moment as well for what units write; a holder of a lock set that writes
+// with its token (fencing.Fence) may be seen between two of its writes.
+//
+// A record of a [Table] without a Guard is guarded by nothing, and read as it is.
+//
+// Errors: *ordering.KeyError, *[StageError] for a reference that cannot be one or
+// comes twice, with a *[GuardError] in it for a record that none of the keys guards;
+// lockset's *TableError, *RowError and *NoAnswerError, and the cause of ctx's end.
+// After an error no record is changed.
+func (c *Client) Read(ctx context.Context, keys []ordering.Key, records ...Record) error {
+	c.asked(ctx, "Read")
+	if err := check(records); err != nil {
+		return err
+	}
+	named, err := ordering.Canonical(keys...)
+	if err != nil {
+		return err
+	}
+	g := newUnlockedRead(named, records)
+	for n := 1; ; n++ {
+		id := c.locks.RequestID(ctx)
+		again, err := c.tryRead(ctx, id, g)
+		switch {
+		case err == nil && !again:
+			g.show()
+			return nil
+		case errors.As(err, new(*lockset.TableError)) && g.halve():
+		case err != nil:
+			return err
+		}
+		longest := min(glancePause<<min(n-1, 10), c.lockConfig.Poll)
+		if err := requests.Sleep(ctx, time.Duration((1+requests.Jitter(id, n))/2*float64(longest))); err != nil {
+			return err
+		}
+	}
+}
+
+// glancePause is the longest pause before a second glance; it grows with each.
+const glancePause = 10 * time.Millisecond
+
+// tryRead reads everything once. again says that it may have been seen by half, or with
+// too few lock rows.
+func (c *Client) tryRead(ctx context.Context, id string, g *unlockedRead) (again bool, err error) {
+	parts := g.parts()
+	first := map[ordering.Key]string{} // who had the rows before the first record was read
+	if len(parts) > 1 {
+		for keys := range slices.Chunk(g.rows(g.inOrder()), requests.MaxActions) {
+			seen, marked, err := c.readAt(ctx, id, keys, nil)
+			if err != nil || marked {
+				return marked, err
+			}
+			maps.Copy(first, seen.hands)
+		}
+	}
+	for _, part := range parts {
+		seen, marked, err := c.readAt(ctx, id, g.rows(part), g.some(part))
+		if err != nil || marked {
+			return marked, err
+		}
+		for key, hand := range seen.hands {
+			if before, ok := first[key]; ok && before != hand {
+				return true, nil
+			}
+		}
+		for i, item := range seen.items {
+			c.sawFence(item)
+			known, err := g.learn(part[i], item)
+			if err != nil {
+				return false, err
+			}
+			again = again || !known // the other parts are read all the same, to know their guards, too
+		}
+	}
+	return again, nil
+}
+
+// moment is what one transactional read has shown.
+type moment struct {
+	hands map[ordering.Key]string // who has each row, or had it last
+	items []map[string]types.AttributeValue
+}
+
+// readAt reads lock rows and records as of one moment. again says that a unit may be
+// applied by half to what the rows guard.
+func (c *Client) readAt(ctx context.Context, id string, rows []ordering.Key, records []Record) (seen moment, again bool, err error) {
+	var gets []types.TransactGetItem
+	for _, key := range rows {
+		gets = append(gets, c.locks.RowGet(key))
+	}
+	items, err := c.caller.Read(ctx, id, append(gets, getsOf(records)...))
+	if err != nil {
+		return seen, false, err
+	}
+	seen = moment{hands: map[ordering.Key]string{}, items: items[len(rows):]}
+	for i, key := range rows {
+		marked, hand, err := c.locks.RowHand(key, items[i])
+		if err != nil {
+			return seen, false, err
+		}
+		seen.hands[key], again = hand, again || marked
+	}
+	return seen, again, nil
+}
