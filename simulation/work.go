@@ -158,7 +158,7 @@ func (p *process) think(r *rand.Rand) func(func(time.Duration) bool) {
 func (p *process) beginAndCommit(ctx context.Context, r *rand.Rand, j *job, patience time.Duration) {
 	p.h.w.story.tell(p.name, "%s wants a unit under %s", j.name, list(j.keys))
 	watch := p.watch()
-	u, err := p.units.Begin(ctx, j.keys, func(o *unitofwork.Options) { o.Wait = j.recordWait() })
+	u, err := p.units.Begin(ctx, unitofwork.Work{Keys: j.keys, Wait: j.recordWait()})
 	watch.within(j.name, "Begin", patience, p.h.lease)
 	if err != nil {
 		j.refused(ctx, err)
@@ -185,11 +185,12 @@ var errPanicked = errors.New("the function panicked")
 // doAsOne is a unit of work as most callers write it.
 func (p *process) doAsOne(ctx context.Context, r *rand.Rand, j *job, patience time.Duration, rush int) {
 	w := p.h.w
-	options := unitofwork.Options{Attempts: 1 + r.IntN(3), Wait: j.recordWait()}
+	work := unitofwork.Work{Attempts: 1 + r.IntN(3), Wait: j.recordWait()}
 	if r.IntN(4) == 0 { // several want the same, and only one of them is to have it done
-		options.ID = fmt.Sprintf("id-%d-%d", rush, r.IntN(3))
-		j.id, j.keys = options.ID, w.keys(draw(w.plan.Seed, "keys", options.ID))
+		work.ID = fmt.Sprintf("id-%d-%d", rush, r.IntN(3))
+		j.id, j.keys = work.ID, w.keys(draw(w.plan.Seed, "keys", work.ID))
 	}
+	work.Keys = j.keys
 	under := ""
 	if j.id != "" {
 		under = ", to be done once as " + j.id
@@ -207,9 +208,9 @@ func (p *process) doAsOne(ctx context.Context, r *rand.Rand, j *job, patience ti
 				panic(v) // not the function's
 			}
 		}()
-		err = p.units.Do(ctx, j.keys, func(ctx context.Context, u *unitofwork.Unit) error {
+		err = p.units.Do(ctx, work, func(ctx context.Context, u *unitofwork.Unit) error {
 			return p.inside(ctx, u, j, r, true)
-		}, func(o *unitofwork.Options) { *o = options })
+		})
 	}()
 	watch.within(j.name, "Do", patience, 8*p.h.lease)
 	if len(j.tries) > 0 || err == nil {

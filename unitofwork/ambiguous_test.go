@@ -57,7 +57,7 @@ func TestLostAnswersOfACommit(t *testing.T) {
 			t.Run(name+" "+id, func(t *testing.T) {
 				inBed(t, func(t *testing.T, b *bed) {
 					cl := b.client("c", c.script)
-					err := cl.Do(t.Context(), transferKeys, transfer(30), func(o *unitofwork.Options) { o.ID = id })
+					err := cl.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: id, Attempts: 1}, transfer(30))
 					want := map[string]int{"committed": 1}
 					if !c.committed {
 						require.Error(t, err)
@@ -86,7 +86,7 @@ func TestLostAnswersOfACommit(t *testing.T) {
 func TestARepeatedCommitIsTheSameRequest(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", atCommits(1, 2, faults.LoseAnswer(faults.Reset)))
-		require.NoError(t, c.Do(t.Context(), transferKeys, transfer(30)))
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(30)))
 		require.Equal(t, map[string]int{"TransactWriteItems": 4, "TransactGetItems": 1}, c.requests())
 	})
 }
@@ -95,7 +95,7 @@ func TestARepeatedCommitIsTheSameRequest(t *testing.T) {
 func TestStartingOverAfterALostCommit(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", atCommits(1, 9, faults.DeliverLate(3*lease, faults.Hang)))
-		require.NoError(t, c.Do(t.Context(), transferKeys, transfer(30), func(o *unitofwork.Options) { o.Attempts = 3 }))
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, Attempts: 3}, transfer(30)))
 		c.net.Wait()
 		require.Equal(t, [2]int64{70, 130}, b.balances())
 	})
@@ -147,7 +147,7 @@ func TestInDoubt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				cl := b.client("c", cutAfterCommit(c.executed))
-				err := cl.Do(t.Context(), transferKeys, transfer(30), func(o *unitofwork.Options) { o.ID, o.Attempts = c.id, 5 })
+				err := cl.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: c.id, Attempts: 5}, transfer(30))
 				var doubt *unitofwork.InDoubtError
 				require.ErrorAs(t, err, &doubt)
 				require.ErrorIs(t, err, unitofwork.ErrInDoubt)
@@ -171,7 +171,7 @@ func TestInDoubt(t *testing.T) {
 func TestACommitThatWasNeverSentIsNotInDoubt(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
-		u, err := c.Begin(t.Context(), transferKeys)
+		u, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
 		require.NoError(t, err)
 		require.NoError(t, transfer(30)(t.Context(), u))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -187,12 +187,12 @@ func TestACommitThatWasNeverSentIsNotInDoubt(t *testing.T) {
 
 // others commits on both keys.
 func others(t *testing.T, b *bed) {
-	require.NoError(t, b.client("others", nil).Do(t.Context(), transferKeys, transfer(1)))
+	require.NoError(t, b.client("others", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)))
 }
 
 // sameID commits under the same ID.
 func sameID(t *testing.T, b *bed) {
-	require.NoError(t, b.client("others", nil).Do(t.Context(), transferKeys, transfer(30), func(o *unitofwork.Options) { o.ID = "p/1:x" }))
+	require.NoError(t, b.client("others", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "p/1:x"}, transfer(30)))
 }
 
 // expired lets the time of every record and row pass, with others between.
@@ -252,7 +252,7 @@ func TestACopyOfACommitThatWasBusy(t *testing.T) {
 			time.Sleep(lease)
 			return faults.Conflict(0)
 		})
-		err := c.Do(t.Context(), transferKeys, transfer(30), func(o *unitofwork.Options) { o.Attempts = 3 })
+		err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, Attempts: 3}, transfer(30))
 		require.ErrorIs(t, err, unitofwork.ErrInDoubt)
 		require.Equal(t, [2]int64{69, 131}, b.balances(), "once")
 	})
@@ -265,7 +265,7 @@ func TestOutcomeOfAnID(t *testing.T) {
 		outcome, err := ask("p1")
 		require.NoError(t, err)
 		require.Equal(t, unitofwork.Undecided, outcome)
-		require.NoError(t, c.Do(t.Context(), transferKeys, transfer(1), func(o *unitofwork.Options) { o.ID = "p1" }))
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "p1"}, transfer(1)))
 		outcome, err = ask("p1")
 		require.NoError(t, err)
 		require.Equal(t, unitofwork.Committed, outcome)
@@ -294,13 +294,12 @@ func TestARecordOfAnIDThatIsNone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				c := b.client("c", nil)
-				id := func(o *unitofwork.Options) { o.ID = "p" }
-				require.NoError(t, c.Do(t.Context(), transferKeys, transfer(1), id))
+				require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "p"}, transfer(1)))
 				b.change("units", map[string]string{"unit": "id:p", "part": "record"}, harm)
 				var idErr *unitofwork.IDError
 				_, err := c.Outcome(t.Context(), "p")
 				require.ErrorAs(t, err, &idErr)
-				require.ErrorAs(t, c.Do(t.Context(), transferKeys, transfer(1), id), &idErr)
+				require.ErrorAs(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "p"}, transfer(1)), &idErr)
 				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(idErr))
 				require.Equal(t, [2]int64{99, 101}, b.balances())
 				b.allFree()
@@ -312,9 +311,6 @@ func TestARecordOfAnIDThatIsNone(t *testing.T) {
 func TestTheSameIDCommitsOnce(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		one, two := b.client("one", nil), b.client("two", nil)
-		with := func(id, payload string) func(*unitofwork.Options) {
-			return func(o *unitofwork.Options) { o.ID, o.Payload = id, []byte(payload) }
-		}
 		calls := 0
 		work := func(ctx context.Context, u *unitofwork.Unit) error {
 			calls++
@@ -322,14 +318,18 @@ func TestTheSameIDCommitsOnce(t *testing.T) {
 		}
 		broke := errors.New("broke")
 		for range 3 { // aborted attempts leave no trace of the ID
-			require.ErrorIs(t, one.Do(t.Context(), transferKeys, func(context.Context, *unitofwork.Unit) error { return broke }, with("p", "x")), broke)
+			require.ErrorIs(t, one.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "p", Payload: []byte("x")}, func(context.Context, *unitofwork.Unit) error { return broke }), broke)
 		}
 		require.Empty(t, b.db.Items("units"))
 
 		done := make(chan error)
 		for range 4 {
-			go func() { done <- one.Do(t.Context(), transferKeys, work, with("p", "x")) }()
-			go func() { done <- two.Do(t.Context(), transferKeys, work, with("p", "x")) }()
+			go func() {
+				done <- one.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "p", Payload: []byte("x")}, work)
+			}()
+			go func() {
+				done <- two.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "p", Payload: []byte("x")}, work)
+			}()
 		}
 		for range 8 {
 			require.NoError(t, <-done)
@@ -337,14 +337,14 @@ func TestTheSameIDCommitsOnce(t *testing.T) {
 		require.Equal(t, 1, calls, "what is done is not done again")
 		require.Equal(t, [2]int64{70, 130}, b.balances())
 
-		_, err := one.Begin(t.Context(), transferKeys, with("p", "x"))
+		_, err := one.Begin(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "p", Payload: []byte("x")})
 		require.ErrorIs(t, err, unitofwork.ErrAlreadyCommitted)
 
 		var idErr *unitofwork.IDError
-		require.ErrorAs(t, one.Do(t.Context(), transferKeys, work, with("p", "other")), &idErr)
-		require.ErrorAs(t, one.Do(t.Context(), transferKeys[:1], work, with("p", "x")), &idErr, "other keys are another payload")
-		require.ErrorAs(t, one.Do(t.Context(), []ordering.Key{"elsewhere"}, work, with("p", "x")), &idErr)
-		require.ErrorAs(t, one.Do(t.Context(), transferKeys, work, with("unit:x", "")), &idErr)
+		require.ErrorAs(t, one.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "p", Payload: []byte("other")}, work), &idErr)
+		require.ErrorAs(t, one.Do(t.Context(), unitofwork.Work{Keys: transferKeys[:1], ID: "p", Payload: []byte("x")}, work), &idErr, "other keys are another payload")
+		require.ErrorAs(t, one.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{"elsewhere"}, ID: "p", Payload: []byte("x")}, work), &idErr)
+		require.ErrorAs(t, one.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "unit:x", Payload: []byte("")}, work), &idErr)
 		require.Equal(t, 1, calls)
 		b.allFree()
 	})
@@ -354,10 +354,9 @@ func TestTheSameIDCommitsOnce(t *testing.T) {
 func TestARaceForAnIDIsDecidedByTheCommit(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
-		id := func(o *unitofwork.Options) { o.ID = "p" }
-		first, err := c.Begin(t.Context(), transferKeys[:1], id)
+		first, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys[:1], ID: "p"})
 		require.NoError(t, err)
-		second, err := c.Begin(t.Context(), transferKeys[1:], id)
+		second, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys[1:], ID: "p"})
 		require.NoError(t, err)
 		require.NoError(t, first.Commit(t.Context()))
 		require.NoError(t, second.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})))
@@ -388,7 +387,7 @@ func TestACopyOfARefusedCommit(t *testing.T) {
 					time.Sleep(9 * time.Millisecond) // after the commit was refused
 					b.put("customers", customer{ID: "1", Name: "open"})
 				}()
-				err := c.Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+				err := c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(_ context.Context, u *unitofwork.Unit) error {
 					return errors.Join(
 						u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})),
 						u.Check(customers.Of(customer{ID: "1"}), unitofwork.Expression{

@@ -86,7 +86,7 @@ func TestACommitThatIsCancelledForOddReasons(t *testing.T) {
 				}
 				client, err := unitofwork.New(locks, config)
 				require.NoError(t, err)
-				err = client.Do(t.Context(), transferKeys, transfer(30), func(o *unitofwork.Options) { o.ID = c.id })
+				err = client.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: c.id, Attempts: 1}, transfer(30))
 				require.Equal(t, 1, db.times)
 				require.Equal(t, c.next, unitofwork.NextOf(err), "%v", err)
 				var refused *unitofwork.CommitError
@@ -136,7 +136,7 @@ func TestWhichTableIsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				client := b.client("A", c.script, withoutUnitTable)
-				err := client.Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+				err := client.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(_ context.Context, u *unitofwork.Unit) error {
 					for _, stage := range c.stage {
 						if err := stage(u); err != nil {
 							return err
@@ -170,14 +170,14 @@ func TestAnIDCountsAsAnAction(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				client := b.client("A", nil, inSmallTransactions)
-				require.NoError(t, client.Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+				require.NoError(t, client.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}, ID: c.id}, func(_ context.Context, u *unitofwork.Unit) error {
 					for i := range c.writes {
 						if err := u.Put(accounts.Of(account{Customer: "1", ID: fmt.Sprint("n", i)})); err != nil {
 							return err
 						}
 					}
 					return nil
-				}, func(o *unitofwork.Options) { o.ID = c.id }))
+				}))
 				sent := client.requests()["TransactWriteItems"]
 				if c.journals {
 					require.Greater(t, sent, 1)
@@ -206,11 +206,11 @@ func TestThePauseBeforeStartingOver(t *testing.T) {
 			}
 		})
 		ahead := time.Now().Add(time.Minute).UnixMicro()
-		err := c.Do(t.Context(), transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+		err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, Attempts: attempts}, func(_ context.Context, u *unitofwork.Unit) error {
 			b.put("accounts", account{Customer: "1", ID: "a", Fence: ahead})
 			ahead += int64(time.Minute / time.Microsecond)
 			return u.Put(accounts.Of(account{Customer: "1", ID: "a"}))
-		}, func(o *unitofwork.Options) { o.Attempts = attempts })
+		})
 		require.Error(t, err)
 		require.Len(t, pauses, attempts-1)
 		short := 0
@@ -261,11 +261,11 @@ func TestACallersEndBeforeStartingOver(t *testing.T) {
 			}
 		})
 		calls := 0
-		err := c.Do(ctx, transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+		err := c.Do(ctx, unitofwork.Work{Keys: transferKeys, Attempts: 3}, func(_ context.Context, u *unitofwork.Unit) error {
 			calls++
 			b.put("accounts", account{Customer: "1", ID: "a", Fence: time.Now().Add(time.Minute).UnixMicro()})
 			return u.Put(accounts.Of(account{Customer: "1", ID: "a"}))
-		}, func(o *unitofwork.Options) { o.Attempts = 3 })
+		})
 		require.ErrorIs(t, err, fencing.ErrStale)
 		require.Equal(t, []int{2}, next)
 		require.Equal(t, 1, calls)

@@ -49,7 +49,7 @@ func TestAStepThatWasWrittenInPart(t *testing.T) {
 					over := make(chan struct{})
 					go func() {
 						defer close(over)
-						_ = dead.Do(context.WithoutCancel(t.Context()), ofDeposits, deposits(20))
+						_ = dead.Do(context.WithoutCancel(t.Context()), unitofwork.Work{Keys: ofDeposits}, deposits(20))
 					}()
 					<-dead.net.Dead()
 					if died < 3 {
@@ -80,9 +80,9 @@ func TestWhoComesLateToAJournalWritesNothing(t *testing.T) {
 			t.Run(fmt.Sprint(since, n), func(t *testing.T) {
 				inBed(t, func(t *testing.T, b *bed) {
 					c := b.client("A", atPhase(applies, n, faults.Duplicate(2*lease)), inSmallTransactions)
-					require.NoError(t, c.Do(t.Context(), ofDeposits, deposits(20)))
+					require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: ofDeposits}, deposits(20)))
 					later := b.client("later", nil, inSmallTransactions)
-					u, err := later.Begin(t.Context(), ofDeposits)
+					u, err := later.Begin(t.Context(), unitofwork.Work{Keys: ofDeposits})
 					require.NoError(t, err)
 					for i := range 20 {
 						ref := accounts.Ref("c000", fmt.Sprint(i))
@@ -126,7 +126,7 @@ func TestAHeirThatIsLateWritesNothing(t *testing.T) {
 				over := make(chan struct{})
 				go func() {
 					defer close(over)
-					_ = dead.Do(context.WithoutCancel(t.Context()), ofDeposits, deposits(20))
+					_ = dead.Do(context.WithoutCancel(t.Context()), unitofwork.Work{Keys: ofDeposits}, deposits(20))
 				}()
 				<-dead.net.Dead()
 				quick := b.client("quick", nil, inSmallTransactions)
@@ -148,7 +148,7 @@ func TestAHeirThatIsLateWritesNothing(t *testing.T) {
 					done <- err
 				}()
 				<-stopped
-				require.NoError(t, quick.Do(t.Context(), ofDeposits, func(_ context.Context, u *unitofwork.Unit) error {
+				require.NoError(t, quick.Do(t.Context(), unitofwork.Work{Keys: ofDeposits}, func(_ context.Context, u *unitofwork.Unit) error {
 					for i := range 20 {
 						if err := u.Delete(accounts.Ref("c000", fmt.Sprint(i))); err != nil {
 							return err
@@ -182,7 +182,7 @@ func TestADecisionWhoseAnswerIsLost(t *testing.T) {
 			return faults.Pass()
 		}, inSmallTransactions)
 		_, stage, all := fewAccounts()
-		require.NoError(t, c.Do(ctx, keysOfFew(), stage))
+		require.NoError(t, c.Do(ctx, unitofwork.Work{Keys: keysOfFew()}, stage))
 		require.True(t, b.allOrNothing(all))
 		require.Equal(t, map[string]int{"committed": 1}, c.outcomes())
 		b.allFree()
@@ -208,10 +208,10 @@ func TestAnOwnerThatHungWhileOthersFinishedItsUnit(t *testing.T) {
 		_, stage, all := fewAccounts()
 		calls := 0
 		go func() {
-			told <- c.Do(t.Context(), keysOfFew(), func(ctx context.Context, u *unitofwork.Unit) error {
+			told <- c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew(), Attempts: 3}, func(ctx context.Context, u *unitofwork.Unit) error {
 				calls++
 				return stage(ctx, u)
-			}, func(o *unitofwork.Options) { o.Attempts = 3 })
+			})
 		}()
 		<-stopped
 		found, err := b.client("heir", nil).Recover(t.Context())
@@ -249,7 +249,7 @@ func TestAPartWithoutAnAnswerEndsItsChain(t *testing.T) {
 			}
 			return faults.Pass()
 		}, inSmallTransactions)
-		require.NoError(t, c.Do(t.Context(), ofDeposits, deposits(20)), "it has committed")
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: ofDeposits}, deposits(20)), "it has committed")
 		sum, _ := b.total()
 		require.Zero(t, sum)
 		require.Contains(t, b.row(ofDeposits[0]), "unit")
@@ -275,7 +275,7 @@ func TestALargeUnitWhoseLeaseRanOutCommitsNothing(t *testing.T) {
 					c.net.Partition(false)
 				}))
 				_, stage, _ := fewAccounts()
-				err := c.Do(t.Context(), keysOfFew(), stage)
+				err := c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew(), Attempts: 1}, stage)
 				require.ErrorIs(t, err, lockset.ErrLost)
 				require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err))
 				b.nothingWritten(before)
@@ -306,7 +306,7 @@ func TestRecoverRemovesWhatIsLeftOfAJournal(t *testing.T) {
 						over := make(chan struct{})
 						go func() {
 							defer close(over)
-							_ = dead.Do(context.WithoutCancel(t.Context()), ofDeposits, large)
+							_ = dead.Do(context.WithoutCancel(t.Context()), unitofwork.Work{Keys: ofDeposits}, large)
 						}()
 						select {
 						case <-dead.net.Dead():
@@ -353,7 +353,7 @@ func TestALateCopyOfAJournalsFirstRow(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				_, stage, _ := fewAccounts()
-				require.Error(t, c.Do(ctx, keysOfFew(), stage))
+				require.Error(t, c.Do(ctx, unitofwork.Work{Keys: keysOfFew()}, stage))
 				time.Sleep(2 * arrives)
 				if removed == 0 {
 					_, err := b.client("other", nil).Recover(t.Context())

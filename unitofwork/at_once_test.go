@@ -52,7 +52,7 @@ func TestHowManyRequestsOfALargeUnitAreUnderWayAtOnce(t *testing.T) {
 					return faults.Pass()
 				}, inSmallTransactions)
 				keys, _ := largeKeys(fewKeys)
-				require.NoError(t, client.Do(t.Context(), append(keys, customerKey("c001"), customerKey("1")), func(_ context.Context, u *unitofwork.Unit) error {
+				require.NoError(t, client.Do(t.Context(), unitofwork.Work{Keys: append(keys, customerKey("c001"), customerKey("1"))}, func(_ context.Context, u *unitofwork.Unit) error {
 					return c.stage(u)
 				}))
 				most, all := 0, 0

@@ -145,11 +145,11 @@ func (b *bench) measure(tb testing.TB, j job) unitCost {
 	tb.Helper()
 	before := b.db.Usage()
 	b.sent = 0
-	err := b.Do(tb.Context(), j.keys, j.do, func(o *unitofwork.Options) {
-		if j.id != "" {
-			o.ID = fmt.Sprint(j.id, before.Requests)
-		}
-	})
+	work := unitofwork.Work{Keys: j.keys}
+	if j.id != "" {
+		work.ID = fmt.Sprint(j.id, before.Requests)
+	}
+	err := b.Do(tb.Context(), work, j.do)
 	require.NoError(tb, err)
 	after := b.db.Usage()
 	require.EqualValues(tb, b.sent, after.Requests-before.Requests)

@@ -47,7 +47,7 @@ func TestTheTableThatMayNotBeWrittenIsAmongThoseNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
-				err := b.client("denied", c.denies).Do(t.Context(), one, c.fn)
+				err := b.client("denied", c.denies).Do(t.Context(), unitofwork.Work{Keys: one}, c.fn)
 				var tableErr *lockset.TableError
 				require.ErrorAs(t, err, &tableErr)
 				require.Contains(t, tableErr.Tables, "accounts", "%v", err)
@@ -66,7 +66,7 @@ func TestACommitThatIsTooLargeIsNotBlamedOnTheSmallRecord(t *testing.T) {
 				"Customer": text("1"), "ID": text(record(i)["ID"]), "Text": text(strings.Repeat("x", 390<<10)),
 			})
 		}
-		err := b.client("c", nil, withoutUnitTable).Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+		err := b.client("c", nil, withoutUnitTable).Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(_ context.Context, u *unitofwork.Unit) error {
 			for i := range 11 {
 				if err := u.Stage(customerKey("1"), updateOf("accounts", types.Update{}, record(i))); err != nil {
 					return err
@@ -83,9 +83,9 @@ func TestACommitThatIsTooLargeIsNotBlamedOnTheSmallRecord(t *testing.T) {
 // The unit table was only read so far; it may be the one that cannot be written.
 func TestTheUnitTableThatMayNotBeWrittenIsAmongThoseNamed(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		err := b.client("denied", denies("units", "TransactWriteItems")).Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+		err := b.client("denied", denies("units", "TransactWriteItems")).Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}, ID: "p1"}, func(_ context.Context, u *unitofwork.Unit) error {
 			return u.Stage(customerKey("1"), putOf("customers", map[string]string{"ID": "1"}))
-		}, func(o *unitofwork.Options) { o.ID = "p1" })
+		})
 		var tableErr *lockset.TableError
 		require.ErrorAs(t, err, &tableErr)
 		require.Contains(t, tableErr.Tables, "units", "%v", err)

@@ -30,7 +30,7 @@ func (b *bed) diesDecided(n int, change ...func(*lockset.Config, *unitofwork.Con
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		_ = dead.Do(context.WithoutCancel(b.t.Context()), keys, deposit(refs, 7))
+		_ = dead.Do(context.WithoutCancel(b.t.Context()), unitofwork.Work{Keys: keys}, deposit(refs, 7))
 	}()
 	<-dead.net.Dead()
 	b.t.Cleanup(func() { <-over })
@@ -66,7 +66,7 @@ func TestRecoverWithAnotherLockTableBesideALivingOwner(t *testing.T) {
 		require.NoError(t, b.client("A", nil, atProgress(unitofwork.Marking, func() {
 			_, err := other.Recover(t.Context())
 			require.Error(t, err)
-		})).Do(t.Context(), keys, deposit(refs, 7)))
+		})).Do(t.Context(), unitofwork.Work{Keys: keys}, deposit(refs, 7)))
 	})
 }
 

@@ -30,7 +30,7 @@ func TestALargeUnitThatMeetsConflictsForTooLong(t *testing.T) {
 					return faults.Pass()
 				}, inSmallTransactions)
 				_, stage, _ := fewAccounts()
-				err := c.Do(t.Context(), keysOfFew(), stage)
+				err := c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, stage)
 				require.Error(t, err)
 				require.NotErrorIs(t, err, unitofwork.ErrInDoubt)
 				if at == decides || errors.As(err, new(*lockset.NoAnswerError)) {
@@ -90,7 +90,7 @@ func TestABusyRecordIsRehearsedAgain(t *testing.T) {
 				client, err := unitofwork.New(locks, unitofwork.Config{Table: "units", TransactionSize: 8})
 				require.NoError(t, err)
 				keys, refs := largeKeys(fewKeys)
-				err = client.Do(t.Context(), append(keys, accountKey("c001", "other")), onlyOneFails(refs, func(u *unitofwork.Unit) error {
+				err = client.Do(t.Context(), unitofwork.Work{Keys: append(keys, accountKey("c001", "other"))}, onlyOneFails(refs, func(u *unitofwork.Unit) error {
 					return u.Update(accounts.Ref("c001", "other"), unitofwork.Expression{Update: "SET Balance = Nothing"})
 				}))
 				require.Equal(t, c.next, unitofwork.NextOf(err), "%v", err)
@@ -117,7 +117,7 @@ func TestACallersEndBetweenRehearsals(t *testing.T) {
 		client, err := unitofwork.New(locks, unitofwork.Config{Table: "units", TransactionSize: 8})
 		require.NoError(t, err)
 		_, stage, _ := fewAccounts()
-		err = client.Do(ctx, keysOfFew(), stage)
+		err = client.Do(ctx, unitofwork.Work{Keys: keysOfFew()}, stage)
 		require.ErrorIs(t, err, context.Canceled)
 		require.NotErrorAs(t, err, new(*lockset.NoAnswerError), "nothing was asked that had no answer")
 		require.Equal(t, 5, db.asked)

@@ -62,7 +62,7 @@ func (u *Unit) decideHow(ctx context.Context) error {
 	if staged != nil {
 		return u.release(ctx, staged)
 	}
-	err := u.options.fits(u.plan, len(writes), u.c.cfg.TransactionSize)
+	err := u.work.fits(u.plan, len(writes), u.c.cfg.TransactionSize)
 	switch journals := u.c.cfg.Table != ""; {
 	case journals && (err != nil || !sizeOf(writes).Fits(requests.Room)):
 		return u.commitByJournal(ctx, writes, nil)
@@ -95,8 +95,8 @@ func (u *Unit) write(ctx context.Context, ending *lockset.Ending, writes []write
 	for _, w := range writes {
 		actions = append(actions, w.item)
 	}
-	if u.options.ID != "" {
-		actions = append(actions, journal.PutIDRecord(u.c.cfg.Table, u.options.ID, u.set.Nonce(), u.digest, u.c.lockConfig.Now(), u.c.cfg.IDRetention))
+	if u.work.ID != "" {
+		actions = append(actions, journal.PutIDRecord(u.c.cfg.Table, u.work.ID, u.set.Nonce(), u.digest, u.c.lockConfig.Now(), u.c.cfg.IDRetention))
 	}
 	sent, err := u.send(ctx, ending, actions)
 	if err == nil {
@@ -137,7 +137,7 @@ func (u *Unit) race(ctx context.Context, ending *lockset.Ending, sent bool) (Out
 	switch {
 	case !sent:
 		outcome = NotCommitted
-	case outcome == Committed, outcome == NotCommitted, u.options.ID == "":
+	case outcome == Committed, outcome == NotCommitted, u.work.ID == "":
 	default:
 		var readErr error
 		outcome, readErr = u.c.ask(ctx, u.ref())
@@ -151,7 +151,7 @@ func (u *Unit) race(ctx context.Context, ending *lockset.Ending, sent bool) (Out
 
 // ref is what the unit's outcome can be asked by.
 func (u *Unit) ref() ref {
-	return ref{unit: u.set.Nonce(), token: u.set.Token(), at: u.c.lockConfig.Now(), key: u.held[0], id: u.options.ID}
+	return ref{unit: u.set.Nonce(), token: u.set.Token(), at: u.c.lockConfig.Now(), key: u.held[0], id: u.work.ID}
 }
 
 func (u *Unit) doubt(err error) *InDoubtError {
@@ -197,7 +197,7 @@ func (u *Unit) explain(ctx context.Context, ending *lockset.Ending, writes []wri
 		return refused
 	}
 	ofWrites := reasons[min(u.plan.Rows(), len(reasons)):]
-	if u.options.ID != "" && len(ofWrites) > len(writes) {
+	if u.work.ID != "" && len(ofWrites) > len(writes) {
 		if reason := ofWrites[len(writes)]; requests.Code(reason) == requests.ReasonCondition {
 			return u.sameID(reason.Item)
 		}

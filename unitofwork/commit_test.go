@@ -46,7 +46,7 @@ func TestTheRecordOfAnIDTellsWhatTheRowsDoNot(t *testing.T) {
 					}
 					return faults.LoseRequest(faults.Reset)
 				})
-				err := cl.Do(t.Context(), transferKeys, transfer(30), func(o *unitofwork.Options) { o.ID = c.id })
+				err := cl.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: c.id, Attempts: 1}, transfer(30))
 				require.ErrorIs(t, err, c.is)
 				require.Equal(t, map[string]int{c.outcome: 1}, cl.outcomes())
 				if strings.HasPrefix(name, "committed") {
@@ -81,7 +81,7 @@ func TestACommitThatIsTooLargeAfterOneWithoutAnAnswer(t *testing.T) {
 					}
 					return faults.Pass()
 				})
-				err := cl.Do(t.Context(), transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+				err := cl.Do(t.Context(), unitofwork.Work{Keys: transferKeys, Attempts: 1}, func(_ context.Context, u *unitofwork.Unit) error {
 					return u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7}))
 				})
 				require.ErrorIs(t, err, c.is)
@@ -96,7 +96,7 @@ func TestACommitThatIsTooLargeAfterOneWithoutAnAnswer(t *testing.T) {
 func TestWhatARefusedCommitSends(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
-		err := c.Do(t.Context(), transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+		err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(_ context.Context, u *unitofwork.Unit) error {
 			return u.Check(accounts.Ref("1", "a"), unitofwork.Expression{Condition: "attribute_not_exists(ID)"})
 		})
 		require.ErrorIs(t, err, unitofwork.ErrCondition)
@@ -115,9 +115,9 @@ func TestATokenThatRefusedACommitIsNotProposedAgain(t *testing.T) {
 				later := time.Now().Add(time.Hour).UnixMicro()
 				b.put("accounts", account{Customer: "1", ID: "a", Fence: later})
 				c := b.client("c", nil, change)
-				require.NoError(t, c.Do(t.Context(), transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+				require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, Attempts: 2}, func(_ context.Context, u *unitofwork.Unit) error {
 					return u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7}))
-				}, func(o *unitofwork.Options) { o.Attempts = 2 }))
+				}))
 				require.Equal(t, int64(7), b.account("1").Balance)
 				require.Greater(t, b.account("1").Fence, later)
 			})
@@ -163,7 +163,7 @@ func TestWhichWriteIsTooLarge(t *testing.T) {
 					}
 					return faults.Pass()
 				}, withoutUnitTable, withTokenOf(1_900_000_000_123_457))
-				err := client.Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+				err := client.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(_ context.Context, u *unitofwork.Unit) error {
 					for _, stage := range c.stage {
 						if err := stage(u); err != nil {
 							return err
@@ -200,7 +200,7 @@ func TestAHookThatPanicsInACommit(t *testing.T) {
 				}
 			}
 		})
-		u, err := cl.Begin(t.Context(), transferKeys)
+		u, err := cl.Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
 		require.NoError(t, err)
 		require.NoError(t, transfer(30)(t.Context(), u))
 		committing = true

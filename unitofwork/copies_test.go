@@ -33,7 +33,7 @@ var since = map[string]struct {
 	},
 	"another unit holds the keys": {
 		func(t *testing.T, b *bed, keys []ordering.Key) *unitofwork.Unit {
-			u, err := b.client("other", nil).Begin(t.Context(), keys)
+			u, err := b.client("other", nil).Begin(t.Context(), unitofwork.Work{Keys: keys})
 			require.NoError(t, err)
 			require.NoError(t, transfer(1)(t.Context(), u))
 			return u
@@ -41,15 +41,15 @@ var since = map[string]struct {
 	},
 	"a later unit has written": {
 		func(t *testing.T, b *bed, keys []ordering.Key) *unitofwork.Unit {
-			require.NoError(t, b.client("other", nil).Do(t.Context(), keys, transfer(1)))
+			require.NoError(t, b.client("other", nil).Do(t.Context(), unitofwork.Work{Keys: keys}, transfer(1)))
 			return nil
 		}, [2]int64{69, 131},
 	},
 	"a later unit has written, and another holds the keys": {
 		func(t *testing.T, b *bed, keys []ordering.Key) *unitofwork.Unit {
 			other := b.client("other", nil)
-			require.NoError(t, other.Do(t.Context(), keys, transfer(1)))
-			u, err := other.Begin(t.Context(), keys)
+			require.NoError(t, other.Do(t.Context(), unitofwork.Work{Keys: keys}, transfer(1)))
+			u, err := other.Begin(t.Context(), unitofwork.Work{Keys: keys})
 			require.NoError(t, err)
 			require.NoError(t, transfer(1)(t.Context(), u))
 			return u
@@ -57,7 +57,7 @@ var since = map[string]struct {
 	},
 	"a later unit has deleted": { // the stamps have gone with the records
 		func(t *testing.T, b *bed, keys []ordering.Key) *unitofwork.Unit {
-			require.NoError(t, b.client("other", nil).Do(t.Context(), keys, func(_ context.Context, u *unitofwork.Unit) error {
+			require.NoError(t, b.client("other", nil).Do(t.Context(), unitofwork.Work{Keys: keys}, func(_ context.Context, u *unitofwork.Unit) error {
 				return u.Delete(accounts.Ref("1", "a"), accounts.Ref("2", "a"))
 			}))
 			return nil
@@ -106,7 +106,7 @@ func (b *bed) copied(keys []ordering.Key, id string, before func(*testing.T, *be
 	const late = 11 * time.Minute // request tokens are good for ten
 	cl := b.client("c", atCommits(1, 1, faults.Duplicate(late)))
 	start := time.Now()
-	require.NoError(b.t, cl.Do(b.t.Context(), keys, transfer(30), func(o *unitofwork.Options) { o.ID = id }))
+	require.NoError(b.t, cl.Do(b.t.Context(), unitofwork.Work{Keys: keys, ID: id}, transfer(30)))
 	require.Equal(b.t, [2]int64{70, 130}, b.balances())
 	time.Sleep(time.Until(start.Add(late - time.Second)))
 	held := before(b.t, b, keys) // its first heartbeat is later than the copy

@@ -120,8 +120,6 @@ func atRequest(n int64, f faults.Fault) (script faults.Script, sent *atomic.Int6
 // smallTransactions make a unit large that is not, and a test fast.
 func smallTransactions(_ *lockset.Config, u *unitofwork.Config) { u.TransactionSize = 8 }
 
-func withID(o *unitofwork.Options) { o.ID = "payment" }
-
 // A process dies before or after each of the requests that a large unit sends;
 // whoever comes by finishes what it decided, and undoes what it had not.
 func TestAnOwnerOfALargeUnitDiesAtEveryRequest(t *testing.T) {
@@ -129,7 +127,7 @@ func TestAnOwnerOfALargeUnitDiesAtEveryRequest(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		script, sent := atRequest(0, faults.Pass())
 		l := b.ledger()
-		require.NoError(t, b.client("dead", script, smallTransactions).Do(t.Context(), l.keys, l.stage, withID))
+		require.NoError(t, b.client("dead", script, smallTransactions).Do(t.Context(), unitofwork.Work{Keys: l.keys, ID: "payment"}, l.stage))
 		require.True(t, l.happened())
 		requests = sent.Load()
 	})
@@ -163,7 +161,9 @@ func (b *bed) diesAt(n int64, executed bool, heirs []func(*client, *ledger) erro
 	script, _ := atRequest(n, faults.CrashHere(executed))
 	dead := b.client("dead", script, smallTransactions)
 	told := make(chan error, 1)
-	go func() { told <- dead.Do(context.WithoutCancel(t.Context()), l.keys, l.stage, withID) }()
+	go func() {
+		told <- dead.Do(context.WithoutCancel(t.Context()), unitofwork.Work{Keys: l.keys, ID: "payment"}, l.stage)
+	}()
 	<-dead.net.Dead()
 	done := make(chan error, len(heirs))
 	for i, heir := range heirs {
@@ -187,7 +187,7 @@ func (b *bed) diesAt(n int64, executed bool, heirs []func(*client, *ledger) erro
 	time.Sleep(3 * lease)
 	require.Equal(t, happened, l.happened(), "what the dead said last changed something")
 
-	require.NoError(t, heir.Do(t.Context(), l.keys, l.stage, withID), "the honest retry")
+	require.NoError(t, heir.Do(t.Context(), unitofwork.Work{Keys: l.keys, ID: "payment"}, l.stage), "the honest retry")
 	require.True(t, l.happened())
 	b.allFreeOnceAskedFor(l.families()...)
 	_, err = heir.Recover(t.Context())
@@ -226,7 +226,7 @@ func TestALargeUnitWhoseRequestsGoAstray(t *testing.T) {
 func (b *bed) goesAstray(c *client) {
 	t := b.t
 	l := b.ledger()
-	err := c.Do(t.Context(), l.keys, l.stage, withID)
+	err := c.Do(t.Context(), unitofwork.Work{Keys: l.keys, ID: "payment"}, l.stage)
 	if err != nil {
 		require.NotErrorIs(t, err, unitofwork.ErrInDoubt, "there was time enough to find out")
 	}
@@ -235,7 +235,7 @@ func (b *bed) goesAstray(c *client) {
 	time.Sleep(3 * lease)
 	require.Equal(t, happened, l.happened(), "something came late")
 	last := b.client("last", nil, smallTransactions)
-	require.NoError(t, last.Do(t.Context(), l.keys, l.stage, withID), "the honest retry")
+	require.NoError(t, last.Do(t.Context(), unitofwork.Work{Keys: l.keys, ID: "payment"}, l.stage), "the honest retry")
 	require.True(t, l.happened())
 	b.allFreeOnceAskedFor(l.families()...)
 	_, err = last.Recover(t.Context())
@@ -262,7 +262,9 @@ func TestAnOwnerOfALargeUnitIsSuspendedAtEveryRequest(t *testing.T) {
 					return faults.Pass()
 				}, smallTransactions)
 				told := make(chan error, 1)
-				go func() { told <- c.Do(context.WithoutCancel(t.Context()), l.keys, l.stage, withID) }()
+				go func() {
+					told <- c.Do(context.WithoutCancel(t.Context()), unitofwork.Work{Keys: l.keys, ID: "payment"}, l.stage)
+				}()
 				select {
 				case <-stopped:
 				case err := <-told:

@@ -52,7 +52,7 @@ var afterDeletions = map[string]struct {
 	"after another unit's commit": {
 		func(t *testing.T, b *bed, u *unitofwork.Unit) {
 			start := time.Now()
-			require.NoError(t, b.client("other", nil).Do(t.Context(), transferKeys[:1], func(_ context.Context, other *unitofwork.Unit) error {
+			require.NoError(t, b.client("other", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys[:1]}, func(_ context.Context, other *unitofwork.Unit) error {
 				require.Equal(t, rtt, time.Since(start), "the key can be had at once")
 				require.Greater(t, other.Token(), u.Token())
 				return other.Put(accounts.Of(account{Customer: "2", ID: "a", Balance: 7}))
@@ -70,7 +70,7 @@ func TestACommitWithoutItsRowIsRefused(t *testing.T) {
 			t.Run(name+" "+id, func(t *testing.T) {
 				inBed(t, func(t *testing.T, b *bed) {
 					cl := b.client("c", nil)
-					u, err := cl.Begin(t.Context(), transferKeys, func(o *unitofwork.Options) { o.ID = id })
+					u, err := cl.Begin(t.Context(), unitofwork.Work{Keys: transferKeys, ID: id})
 					require.NoError(t, err)
 					require.NoError(t, transfer(30)(t.Context(), u))
 					b.deleteRow(gone)
@@ -88,7 +88,7 @@ func TestACommitWithoutItsRowIsRefused(t *testing.T) {
 					require.Empty(t, b.db.Items("units"))
 					b.allFree()
 					start := time.Now()
-					require.NoError(t, cl.Do(t.Context(), transferKeys, transfer(1)))
+					require.NoError(t, cl.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)))
 					require.Equal(t, 3*rtt, time.Since(start), "nothing is in the way")
 				})
 			})
@@ -103,7 +103,7 @@ func TestACommitWithoutItsOnlyRowIsNotTakenForDone(t *testing.T) {
 		t.Run(id, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				cl := b.client("c", nil)
-				u, err := cl.Begin(t.Context(), []ordering.Key{customerKey("1")}, func(o *unitofwork.Options) { o.ID = id })
+				u, err := cl.Begin(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}, ID: id})
 				require.NoError(t, err)
 				require.NoError(t, u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})))
 				b.deleteRow(customerKey("1"))

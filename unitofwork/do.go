@@ -12,8 +12,10 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// Options of one unit. Set them with functions, as in the SDK.
-type Options struct {
+// Work says what a unit is to be: everything about it but its function.
+type Work struct {
+	// Keys are what the unit locks, in any order. Required.
+	Keys []ordering.Key
 	// ID makes the unit commit once, ever (within Config.IDRetention): whoever
 	// commits first under an ID wins, everybody after is told it is done. At
 	// most 1,024 bytes. Needs Config.Table.
@@ -30,34 +32,35 @@ type Options struct {
 	// over with a fresh unit and a fresh token, and calls its function again. It
 	// does not for an error that the function returned while the locks were held,
 	// not even for a *fencing.StaleError: only the function's author knows what it
-	// did before. Default 1.
+	// did before. Default 10; 1 never calls the function twice. Begin tries once.
 	Attempts int
 }
 
-func (c *Client) options(call string, fns []func(*Options)) (Options, error) {
-	o := Options{Attempts: 1}
-	for _, fn := range fns {
-		if fn == nil {
-			misuse.Of("unitofwork", "Client."+call, "nil option")
-		}
-		fn(&o)
+// defaultAttempts outlasts a run of bad luck, and ends what would go on for ever
+// under a context without an end.
+const defaultAttempts = 10
+
+// checked returns the work with its default, or why no unit of this client can be so.
+func (w Work) checked(cfg Config) (Work, error) {
+	if w.Attempts == 0 {
+		w.Attempts = defaultAttempts
 	}
 	switch {
-	case o.Attempts < 1:
-		return o, &lockset.ConfigError{Field: "Attempts", Reason: "is less than 1"}
-	case o.ID == "" && o.Payload != nil:
-		return o, &IDError{"", "there is a payload but no ID"}
-	case o.ID != "" && c.cfg.Table == "":
-		return o, &IDError{o.ID, "unitofwork.Config.Table is not set, so IDs cannot be remembered"}
+	case w.Attempts < 0:
+		return w, &lockset.ConfigError{Field: "Work.Attempts", Reason: "is less than 0"}
+	case w.ID == "" && w.Payload != nil:
+		return w, &IDError{"", "there is a payload but no ID"}
+	case w.ID != "" && cfg.Table == "":
+		return w, &IDError{w.ID, "unitofwork.Config.Table is not set, so IDs cannot be remembered"}
 	}
-	return o, checkID(o.ID)
+	return w, checkID(w.ID)
 }
 
-// fits returns a *[TooLargeError] if a unit with these options, this plan and so
-// many writes does not fit into one transaction of at most so many actions.
-func (o Options) fits(plan ordering.Plan, writes, most int) error {
+// fits returns a *[TooLargeError] if a unit of this work, with this plan and so
+// many writes, does not fit into one transaction of at most so many actions.
+func (w Work) fits(plan ordering.Plan, writes, most int) error {
 	size := &TooLargeError{Rows: plan.Rows(), Writes: writes, Most: most}
-	if o.ID != "" {
+	if w.ID != "" {
 		size.Records = 1
 	}
 	if size.Rows+size.Writes+size.Records > size.Most {
@@ -66,14 +69,14 @@ func (o Options) fits(plan ordering.Plan, writes, most int) error {
 	return nil
 }
 
-// Do locks keys, calls fn, and commits what it staged when it returns nil;
-// otherwise, also when it panics, it writes nothing and releases the locks. Keys
-// may come in any order. Do waits for locks as long as ctx lives and Options.Wait
-// allows, first come, first served.
+// Do locks the work's keys, calls fn, and commits what it staged when it returns
+// nil; otherwise, also when it panics, it writes nothing and releases the locks. Do
+// waits for locks as long as ctx lives and Work.Wait allows, first come, first
+// served.
 //
 // fn's context ends when ctx does or the locks are lost. fn reads with
 // [Unit.Get] and stages writes; it must not act on the outside world, for it
-// may be called again (Options.Attempts), or its unit may not commit. Do ends
+// may be called again (Work.Attempts), or its unit may not commit. Do ends
 // the unit: if fn calls Commit or Rollback, nothing is written and the error
 // matches [ErrManaged].
 //
@@ -82,18 +85,18 @@ func (o Options) fits(plan ordering.Plan, writes, most int) error {
 // [ErrInDoubt]; [NextOf] says what may be done. Under another unit's context
 // the error matches [ErrNested]. fn's own error is returned as it is, joined with
 // the loss of the locks if there was one.
-func (c *Client) Do(ctx context.Context, keys []ordering.Key, fn func(context.Context, *Unit) error, options ...func(*Options)) error {
+func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Unit) error) error {
 	c.asked(ctx, "Do")
 	if fn == nil {
 		misuse.Of("unitofwork", "Client.Do", "nil function")
 	}
-	o, err := c.options("Do", options)
+	work, err := work.checked(c.cfg)
 	if err != nil {
 		return err
 	}
 	for n := 1; ; n++ {
-		unit, next, err := c.once(ctx, keys, fn, o)
-		if n == o.Attempts || next != StartOver || ctx.Err() != nil {
+		unit, next, err := c.once(ctx, work, fn)
+		if n == work.Attempts || next != StartOver || ctx.Err() != nil {
 			return err
 		}
 		if hook := c.cfg.Trace.StartingOver; hook != nil {
@@ -113,8 +116,8 @@ func startOverPause(unit string, n int) time.Duration {
 
 // once is one attempt. It returns the nonce of its unit, if it got one, and what
 // holdall itself has to say of starting over: fn's own error is fn's business.
-func (c *Client) once(ctx context.Context, keys []ordering.Key, fn func(context.Context, *Unit) error, o Options) (unit string, next Next, err error) {
-	u, err := c.begin(ctx, keys, o)
+func (c *Client) once(ctx context.Context, work Work, fn func(context.Context, *Unit) error) (unit string, next Next, err error) {
+	u, err := c.begin(ctx, work)
 	if errors.Is(err, ErrAlreadyCommitted) {
 		return "", Decide, nil
 	}

@@ -25,23 +25,23 @@ func TestAUnitIsTwoRequestsAndThreeWithARead(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
 		start := time.Now()
-		require.NoError(t, c.Do(t.Context(), transferKeys, transfer(30)))
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(30)))
 		require.Equal(t, 3*rtt, time.Since(start))
 		require.Equal(t, map[string]int{"TransactWriteItems": 2, "TransactGetItems": 1}, c.requests())
 		require.Equal(t, [2]int64{70, 130}, b.balances())
 		b.allFree()
 
-		require.NoError(t, c.Do(t.Context(), transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(_ context.Context, u *unitofwork.Unit) error {
 			return u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 1}))
 		}))
 		require.Equal(t, map[string]int{"TransactWriteItems": 2}, c.requests())
 		require.Equal(t, [2]int64{1, 130}, b.balances())
 
 		var token int64
-		require.NoError(t, c.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "p"}, func(ctx context.Context, u *unitofwork.Unit) error {
 			token = int64(u.Token())
 			return transfer(1)(ctx, u)
-		}, func(o *unitofwork.Options) { o.ID = "p" }))
+		}))
 		require.Equal(t, map[string]int{"TransactWriteItems": 2, "TransactGetItems": 2}, c.requests(), "an ID is looked up")
 		require.Equal(t, token, b.account("1").Fence, "what is written has the unit's token")
 	})
@@ -65,7 +65,7 @@ func TestWhatFnDoesNotFinishIsNotWritten(t *testing.T) {
 							ended <- p
 						}
 					}()
-					err := c.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+					err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
 						if err := transfer(30)(ctx, u); err != nil {
 							return err
 						}
@@ -91,10 +91,10 @@ func TestWhatFnDoesNotFinishIsNotWritten(t *testing.T) {
 func TestAUnitInsideAnotherIsRefused(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
-		err := c.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
-			_, err := c.Begin(ctx, []ordering.Key{"other"})
+		err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
+			_, err := c.Begin(ctx, unitofwork.Work{Keys: []ordering.Key{"other"}})
 			require.ErrorIs(t, err, unitofwork.ErrNested)
-			return c.Do(ctx, []ordering.Key{"other"}, transfer(1))
+			return c.Do(ctx, unitofwork.Work{Keys: []ordering.Key{"other"}}, transfer(1))
 		})
 		require.ErrorIs(t, err, unitofwork.ErrNested)
 		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
@@ -108,7 +108,7 @@ func TestALostUnitIsToldAndWritesNothing(t *testing.T) {
 		seen := make(chan error, 1)
 		done := make(chan error)
 		go func() {
-			done <- c.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+			done <- c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, Attempts: 1}, func(ctx context.Context, u *unitofwork.Unit) error {
 				if err := transfer(30)(ctx, u); err != nil {
 					return err
 				}
@@ -126,7 +126,7 @@ func TestALostUnitIsToldAndWritesNothing(t *testing.T) {
 		require.Equal(t, 1, strings.Count(err.Error(), lockset.ErrLost.Error()), "%v", err)
 		require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err))
 		require.Equal(t, [2]int64{100, 100}, b.balances())
-		require.NoError(t, b.client("next", nil).Do(t.Context(), transferKeys, transfer(1)))
+		require.NoError(t, b.client("next", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys, Attempts: 1}, transfer(1)))
 	})
 }
 
@@ -137,17 +137,13 @@ func TestACommitHeldUpBeyondTheLeaseChangesNothing(t *testing.T) {
 	for id, next := range map[string]unitofwork.Next{"": unitofwork.AskLater, "p1": unitofwork.StartOver} {
 		inBed(t, func(t *testing.T, b *bed) {
 			c, other := b.client("c", nil), b.client("other", nil)
-			var options []func(*unitofwork.Options)
-			if id != "" {
-				options = append(options, func(o *unitofwork.Options) { o.ID = id })
-			}
-			u, err := c.Begin(t.Context(), transferKeys, options...)
+			u, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys, ID: id})
 			require.NoError(t, err)
 			require.NoError(t, transfer(30)(t.Context(), u))
 			c.net.Pause() // from here on it sends nothing, its commit included
 			committed := make(chan error)
 			go func() { committed <- u.Commit(t.Context()) }()
-			require.NoError(t, other.Do(t.Context(), transferKeys, transfer(1)))
+			require.NoError(t, other.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)))
 			c.net.Resume()
 			err = <-committed
 			require.Error(t, err)
@@ -163,11 +159,11 @@ func TestACommitHeldUpBeyondTheLeaseChangesNothing(t *testing.T) {
 func TestAnOvertakenHoldersCommitIsRefused(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c, other := b.client("c", nil), b.client("other", nil)
-		u, err := c.Begin(t.Context(), transferKeys)
+		u, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
 		require.NoError(t, err)
 		require.NoError(t, transfer(30)(t.Context(), u))
 		b.bury(transferKeys[0])
-		require.NoError(t, other.Do(t.Context(), transferKeys[:1], func(ctx context.Context, u *unitofwork.Unit) error {
+		require.NoError(t, other.Do(t.Context(), unitofwork.Work{Keys: transferKeys[:1]}, func(ctx context.Context, u *unitofwork.Unit) error {
 			r := accounts.Ref("2", "a")
 			require.NoError(t, u.Get(ctx, r))
 			r.T.Balance += 5
@@ -189,14 +185,14 @@ func TestAnOvertakenHoldersCommitIsRefused(t *testing.T) {
 func TestACommitNeedsItsIntents(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		fine, coarse := b.client("fine", nil), b.client("coarse", nil)
-		u, err := fine.Begin(t.Context(), transferKeys)
+		u, err := fine.Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
 		require.NoError(t, err)
 		require.NoError(t, transfer(30)(t.Context(), u))
 		_, err = b.db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
 			TableName: aws.String("locks"), Key: map[string]types.AttributeValue{"key": text("customer:1")},
 		})
 		require.NoError(t, err)
-		require.NoError(t, coarse.Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+		require.NoError(t, coarse.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(_ context.Context, u *unitofwork.Unit) error {
 			return u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7}))
 		}))
 		err = u.Commit(t.Context())
@@ -216,7 +212,7 @@ func TestStartingOverIsBoundedAndHasAFreshToken(t *testing.T) {
 			ahead += int64(time.Minute / time.Microsecond)
 			return u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 6}))
 		}
-		err := c.Do(t.Context(), transferKeys, stale, func(o *unitofwork.Options) { o.Attempts = 3 })
+		err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, Attempts: 3}, stale)
 		require.ErrorIs(t, err, fencing.ErrStale)
 		var commit *unitofwork.CommitError
 		require.ErrorAs(t, err, &commit)
@@ -229,8 +225,27 @@ func TestStartingOverIsBoundedAndHasAFreshToken(t *testing.T) {
 		require.Equal(t, map[string]int{"not": 3, "over": 2}, c.outcomes())
 
 		// What it saw it remembers: the next token is high enough.
-		require.NoError(t, c.Do(t.Context(), transferKeys, transfer(1)))
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)))
 	})
+}
+
+// Who says nothing of attempts gets as many as outlast bad luck, and no more.
+func TestHowOftenDoTries(t *testing.T) {
+	for said, want := range map[int]int{0: 10, 1: 1, 2: 2, 12: 12} {
+		inBed(t, func(t *testing.T, b *bed) {
+			c := b.client("c", nil)
+			calls := 0
+			err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, Attempts: said}, func(ctx context.Context, u *unitofwork.Unit) error {
+				calls++
+				c.net.Partition(true)
+				<-ctx.Done()
+				c.net.Partition(false)
+				return ctx.Err()
+			})
+			require.ErrorIs(t, err, lockset.ErrLost)
+			require.Equal(t, want, calls)
+		})
+	}
 }
 
 // A function that fails because its locks are lost has not decided anything: the unit
@@ -239,7 +254,7 @@ func TestAFunctionThatFailsWithItsLocksIsStartedOver(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
 		calls := 0
-		require.NoError(t, c.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, Attempts: 2}, func(ctx context.Context, u *unitofwork.Unit) error {
 			if calls++; calls == 1 {
 				c.net.Partition(true)
 				<-ctx.Done()
@@ -247,35 +262,28 @@ func TestAFunctionThatFailsWithItsLocksIsStartedOver(t *testing.T) {
 				return errors.New("something else was in its way")
 			}
 			return transfer(30)(ctx, u)
-		}, func(o *unitofwork.Options) { o.Attempts = 2 }))
+		}))
 		require.Equal(t, 2, calls)
 		require.Equal(t, map[string]int{"not": 1, "over": 1, "committed": 1}, c.outcomes())
 		require.Equal(t, [2]int64{70, 130}, b.balances())
 	})
 }
 
-// Options that cannot be are refused before anything is sent, by Do and by Begin.
-func TestOptionsThatCannotBe(t *testing.T) {
-	attempts := func(n int) func(*unitofwork.Options) {
-		return func(o *unitofwork.Options) { o.Attempts = n }
-	}
-	with := func(id string, payload []byte) func(*unitofwork.Options) {
-		return func(o *unitofwork.Options) { o.ID, o.Payload = id, payload }
-	}
+// Work that cannot be is refused before anything is sent, by Do and by Begin.
+func TestWorkThatCannotBe(t *testing.T) {
 	for name, c := range map[string]struct {
-		option func(*unitofwork.Options)
-		table  bool
-		is     any
-		says   string
+		work  unitofwork.Work
+		table bool
+		is    any
+		says  string
 	}{
-		"no attempt":                {attempts(0), true, new(*lockset.ConfigError), "Attempts"},
-		"less than none":            {attempts(-1), true, new(*lockset.ConfigError), "Attempts"},
-		"a payload without an ID":   {with("", []byte("x")), true, new(*unitofwork.IDError), "payload"},
-		"an empty payload, no ID":   {with("", []byte{}), true, new(*unitofwork.IDError), "payload"},
-		"an ID without a table":     {with("p", nil), false, new(*unitofwork.IDError), "Config.Table"},
-		"an ID that is too long":    {with(strings.Repeat("x", 1025), nil), true, new(*unitofwork.IDError), "1025 bytes"},
-		"an ID that is not text":    {with("\xff", nil), true, new(*unitofwork.IDError), "UTF-8"},
-		"an ID that a Ref could be": {with("unit:x", nil), true, new(*unitofwork.IDError), "begins with"},
+		"less than none":            {unitofwork.Work{Attempts: -1}, true, new(*lockset.ConfigError), "Attempts"},
+		"a payload without an ID":   {unitofwork.Work{Payload: []byte("x")}, true, new(*unitofwork.IDError), "payload"},
+		"an empty payload, no ID":   {unitofwork.Work{Payload: []byte{}}, true, new(*unitofwork.IDError), "payload"},
+		"an ID without a table":     {unitofwork.Work{ID: "p"}, false, new(*unitofwork.IDError), "Config.Table"},
+		"an ID that is too long":    {unitofwork.Work{ID: strings.Repeat("x", 1025)}, true, new(*unitofwork.IDError), "1025 bytes"},
+		"an ID that is not text":    {unitofwork.Work{ID: "\xff"}, true, new(*unitofwork.IDError), "UTF-8"},
+		"an ID that a Ref could be": {unitofwork.Work{ID: "unit:x"}, true, new(*unitofwork.IDError), "begins with"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
@@ -283,11 +291,12 @@ func TestOptionsThatCannotBe(t *testing.T) {
 				if !c.table {
 					cl = b.client("c", nil, withoutUnitTable)
 				}
-				u, err := cl.Begin(t.Context(), transferKeys, c.option)
+				c.work.Keys = transferKeys
+				u, err := cl.Begin(t.Context(), c.work)
 				if err == nil {
 					_ = u.Rollback(t.Context())
 				}
-				for _, err := range []error{err, cl.Do(t.Context(), transferKeys, transfer(1), c.option)} {
+				for _, err := range []error{err, cl.Do(t.Context(), c.work, transfer(1))} {
 					require.ErrorAs(t, err, c.is)
 					require.ErrorContains(t, err, c.says)
 					require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
@@ -297,8 +306,8 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		})
 	}
 	inBed(t, func(t *testing.T, b *bed) {
-		longest := with(strings.Repeat("x", 1024), []byte("x"))
-		require.NoError(t, b.client("c", nil).Do(t.Context(), transferKeys, transfer(1), longest))
+		longest := unitofwork.Work{Keys: transferKeys, ID: strings.Repeat("x", 1024), Payload: []byte("x")}
+		require.NoError(t, b.client("c", nil).Do(t.Context(), longest, transfer(1)))
 	})
 }
 
@@ -327,14 +336,14 @@ func TestAUnitsContextEndsWithIt(t *testing.T) {
 		"done by another": {nil, func(t *testing.T, b *bed, u *unitofwork.Unit) error {
 			other := b.client("other", nil, onOtherLocks)
 			require.NoError(t, lockset.CreateTable(t.Context(), b.db, lockset.Config{Table: "locks2"}))
-			require.NoError(t, other.Do(t.Context(), transferKeys, transfer(1), withID))
+			require.NoError(t, other.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "payment"}, transfer(1)))
 			return u.Commit(t.Context())
 		}, map[string]int{"already": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				cl := b.client("c", c.script)
-				u, err := cl.Begin(t.Context(), transferKeys, withID)
+				u, err := cl.Begin(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "payment"})
 				require.NoError(t, err)
 				require.NoError(t, u.Context().Err())
 				_ = c.end(t, b, u)
@@ -352,14 +361,14 @@ func TestWithoutAUnitTableALargeUnitIsRefusedBeforeItLocksOrWrites(t *testing.T)
 		for i := range 51 {
 			keys = append(keys, ordering.Join(fmt.Sprint("c", i), "x"))
 		}
-		err := c.Do(t.Context(), keys, func(context.Context, *unitofwork.Unit) error { panic("not reached") })
+		err := c.Do(t.Context(), unitofwork.Work{Keys: keys}, func(context.Context, *unitofwork.Unit) error { panic("not reached") })
 		var large *unitofwork.TooLargeError
 		require.ErrorAs(t, err, &large)
 		require.Equal(t, 102, large.Rows)
 		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
 		require.Empty(t, c.requests())
 
-		err = c.Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+		err = c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(_ context.Context, u *unitofwork.Unit) error {
 			for i := range 100 {
 				if err := u.Put(accounts.Of(account{Customer: "1", ID: fmt.Sprint("n", i)})); err != nil {
 					return err
@@ -381,7 +390,7 @@ func TestTheLargestUnitIsTwoRequests(t *testing.T) {
 		for i := range 12 {
 			keys = append(keys, accountKey(fmt.Sprint("c", i), "x"))
 		}
-		err := c.Do(t.Context(), keys, func(_ context.Context, u *unitofwork.Unit) error {
+		err := c.Do(t.Context(), unitofwork.Work{Keys: keys}, func(_ context.Context, u *unitofwork.Unit) error {
 			for i := range 76 {
 				at := account{Customer: fmt.Sprint("c", i%12), ID: "x"}
 				if i >= 12 {
@@ -405,7 +414,7 @@ func TestTheLargestUnitIsTwoRequests(t *testing.T) {
 func TestRollbackAndEnd(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
-		u, err := c.Begin(t.Context(), transferKeys)
+		u, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
 		require.NoError(t, err)
 		require.NoError(t, transfer(1)(u.Context(), u))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -419,7 +428,7 @@ func TestRollbackAndEnd(t *testing.T) {
 		require.Equal(t, [2]int64{100, 100}, b.balances())
 		b.allFree()
 
-		u, err = c.Begin(t.Context(), transferKeys)
+		u, err = c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
 		require.NoError(t, err)
 		require.NoError(t, u.Commit(t.Context()), "nothing staged: the locks are checked and freed")
 		require.NoError(t, u.Rollback(t.Context()))
@@ -431,7 +440,7 @@ func TestACallersEndReleasesWithoutWriting(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
 		ctx, cancel := context.WithCancel(t.Context())
-		err := c.Do(ctx, transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+		err := c.Do(ctx, unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
 			if err := transfer(1)(ctx, u); err != nil {
 				return err
 			}
@@ -444,11 +453,11 @@ func TestACallersEndReleasesWithoutWriting(t *testing.T) {
 		require.Equal(t, [2]int64{100, 100}, b.balances())
 		b.allFree()
 
-		err = c.Do(ctx, transferKeys, transfer(1))
+		err = c.Do(ctx, unitofwork.Work{Keys: transferKeys}, transfer(1))
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, unitofwork.Decide, unitofwork.NextOf(err))
 		ctx, cancel = context.WithCancel(t.Context())
-		err = c.Do(ctx, transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+		err = c.Do(ctx, unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
 			cancel()
 			return transfer(1)(ctx, u)
 		})
@@ -459,7 +468,7 @@ func TestACallersEndReleasesWithoutWriting(t *testing.T) {
 
 func TestACommitUnderTheUnitsOwnContext(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		u, err := b.client("c", nil).Begin(t.Context(), transferKeys)
+		u, err := b.client("c", nil).Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
 		require.NoError(t, err)
 		require.NoError(t, transfer(30)(u.Context(), u))
 		require.NoError(t, u.Commit(u.Context()))
@@ -476,7 +485,7 @@ func TestAFunctionThatEndsItsUnit(t *testing.T) {
 			func(u *unitofwork.Unit) error { return u.Commit(t.Context()) },
 			func(u *unitofwork.Unit) error { return u.Rollback(t.Context()) },
 		} {
-			err := c.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+			err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
 				require.NoError(t, transfer(30)(ctx, u))
 				require.ErrorIs(t, end(u), unitofwork.ErrManaged)
 				return nil
@@ -502,10 +511,10 @@ func TestFnsErrorIsNotTheUnits(t *testing.T) {
 			&lockset.LostError{Reason: lockset.ErrReleased},
 		} {
 			calls := 0
-			err := c.Do(t.Context(), transferKeys, func(context.Context, *unitofwork.Unit) error {
+			err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, Attempts: 3}, func(context.Context, *unitofwork.Unit) error {
 				calls++
 				return foreign
-			}, func(o *unitofwork.Options) { o.Attempts = 3 })
+			})
 			require.Equal(t, foreign, err)
 			require.Equal(t, 1, calls)
 		}
@@ -524,15 +533,15 @@ func TestAFenceThatIsNoTokenIsNamed(t *testing.T) {
 			b.putItem("accounts", map[string]types.AttributeValue{"Customer": text("1"), "ID": text("odd"), "_fence": fence})
 			c := b.client("c", nil)
 			odd := unitofwork.Table[struct{ Customer, ID string }]{Name: "accounts", PartitionKey: "Customer", SortKey: "ID"}
-			err := c.Do(t.Context(), []ordering.Key{"customer:1"}, func(ctx context.Context, u *unitofwork.Unit) error {
+			err := c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{"customer:1"}, Attempts: 3}, func(ctx context.Context, u *unitofwork.Unit) error {
 				require.NoError(t, u.Get(ctx, odd.Ref("1", "odd")))
 				return u.Stage("customer:1", updateOf("accounts", types.Update{}, map[string]string{"Customer": "1", "ID": "odd"}))
-			}, func(o *unitofwork.Options) { o.Attempts = 3 })
+			})
 			var fenceErr *unitofwork.FenceError
 			require.ErrorAs(t, err, &fenceErr)
 			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
 			require.ErrorContains(t, err, `ID="odd"`)
-			require.NoError(t, c.Do(t.Context(), transferKeys, transfer(1)), "others are not poisoned by it")
+			require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)), "others are not poisoned by it")
 			b.allFree()
 		})
 	}
@@ -544,7 +553,7 @@ func TestACommitThatWasBusyAllAlong(t *testing.T) {
 		c := b.client("c", atCommits(1, always, faults.Conflict(1)))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		err := c.Do(ctx, transferKeys, transfer(30))
+		err := c.Do(ctx, unitofwork.Work{Keys: transferKeys}, transfer(30))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, unitofwork.TryLater, unitofwork.NextOf(err))
 		b.allFree()

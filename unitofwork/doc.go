@@ -10,7 +10,8 @@
 //		Guard: func(a *Account) ordering.Key { return ordering.Join("account:" + a.ID) },
 //	}
 //
-//	err = units.Do(ctx, []ordering.Key{"account:alice", "account:bob"}, func(ctx context.Context, u *unitofwork.Unit) error {
+//	work := unitofwork.Work{Keys: []ordering.Key{"account:alice", "account:bob"}}
+//	err = units.Do(ctx, work, func(ctx context.Context, u *unitofwork.Unit) error {
 //		from, to := Accounts.Ref("alice"), Accounts.Ref("bob")
 //		if err := u.Get(ctx, from, to); err != nil { // both, as of one moment
 //			return err
@@ -24,17 +25,17 @@
 // tests; docs/operations.md has templates for production. examples/transfer, examples/orders
 // and examples/bank are whole programs.
 //
-// [Client.Do] locks the keys, runs a function that reads with [Unit.Get] and stages writes,
+// [Client.Do] locks the work's keys, runs a function that reads with [Unit.Get] and stages writes,
 // and commits. Nothing is written before the commit, which is one transaction that also
 // releases the locks: the release is the lock check. A unit that does not fit into one
 // transaction is written down first and decided by one write. From then on it is committed,
 // and whoever comes by finishes it; see [Client.Recover]. [Client.Read] reads without locks,
 // and sees all of a unit or nothing.
 //
-// [NextOf] says what to do after an error. With an ID (Options.ID) a unit commits once,
+// [NextOf] says what to do after an error. With an ID (Work.ID) a unit commits once,
 // however often it is tried, so trying again is always safe.
 //
-// A call that no correct program makes panics and says so: with a nil context, function
-// or option, or on a Client or Unit that this package did not make. Mistakes that may come
+// A call that no correct program makes panics and says so: with a nil context or
+// function, or on a Client or Unit that this package did not make. Mistakes that may come
 // from data, such as one nil reference among many, are errors.
 package unitofwork

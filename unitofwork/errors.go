@@ -39,7 +39,7 @@ const (
 	// staged, or of a context that ended before anything was asked.
 	Decide = next.Decide
 	// StartOver: nothing was written; a fresh unit with a fresh token may
-	// succeed. Options.Attempts does it, but not after an error that the caller's
+	// succeed. [Client.Do] does it (Work.Attempts), but not after an error that the caller's
 	// own function returned while its locks were held.
 	StartOver = next.StartOver
 	// TryLater: nothing was written; a key is held by another, or DynamoDB did

@@ -48,8 +48,8 @@ func Open(db lockset.DynamoDB) (*unitofwork.Client, error) {
 // with the same payment; or it changes nothing, and says why.
 func Transfer(ctx context.Context, units *unitofwork.Client, payment string, from, to Account, amount int64) error {
 	keys := []ordering.Key{Accounts.Guard(&from), Accounts.Guard(&to)} // in any order
-
-	return units.Do(ctx, keys, func(ctx context.Context, u *unitofwork.Unit) error {
+	work := unitofwork.Work{Keys: keys, ID: payment, Payload: fmt.Append(nil, amount)}
+	return units.Do(ctx, work, func(ctx context.Context, u *unitofwork.Unit) error {
 		a, b := Accounts.Ref(from.Customer, from.ID), Accounts.Ref(to.Customer, to.ID)
 		if err := u.Get(ctx, a, b); err != nil { // both, as of one moment
 			return err
@@ -60,9 +60,6 @@ func Transfer(ctx context.Context, units *unitofwork.Client, payment string, fro
 		a.T.Balance -= amount
 		b.T.Balance += amount
 		return u.Put(a, b) // staged: written when Do commits
-	}, func(o *unitofwork.Options) {
-		o.ID, o.Payload = payment, fmt.Append(nil, amount)
-		o.Attempts = 3
 	})
 }
 
@@ -99,7 +96,7 @@ func ExampleUnit_Stage() {
 		log.Fatal(err)
 	}
 	alice := ordering.Join("customer:alice") // coarse: covers all accounts of alice
-	err = units.Do(ctx, []ordering.Key{alice}, func(_ context.Context, u *unitofwork.Unit) error {
+	err = units.Do(ctx, unitofwork.Work{Keys: []ordering.Key{alice}}, func(_ context.Context, u *unitofwork.Unit) error {
 		return u.Stage(alice, types.TransactWriteItem{Update: &types.Update{
 			TableName: aws.String("accounts"),
 			Key: map[string]types.AttributeValue{
@@ -130,7 +127,7 @@ func ExampleUnit_Update() {
 	alice, bob := Accounts.Of(Account{Customer: "alice", ID: "1"}), Accounts.Of(Account{Customer: "bob", ID: "7"})
 	keys := []ordering.Key{Accounts.Guard(&alice.T), Accounts.Guard(&bob.T)}
 	for _, least := range []int{50, 500} {
-		err = units.Do(ctx, keys, func(_ context.Context, u *unitofwork.Unit) error {
+		err = units.Do(ctx, unitofwork.Work{Keys: keys}, func(_ context.Context, u *unitofwork.Unit) error {
 			return errors.Join(
 				u.Check(bob, unitofwork.Expression{
 					Condition: "Balance >= :least", Values: map[string]any{":least": least},
@@ -178,7 +175,7 @@ func ExampleNextOf() {
 		log.Fatal(err)
 	}
 	alice, bob := Account{Customer: "alice", ID: "1"}, Account{Customer: "bob", ID: "7"}
-	err = units.Do(ctx, []ordering.Key{Accounts.Guard(&alice)}, func(_ context.Context, u *unitofwork.Unit) error {
+	err = units.Do(ctx, unitofwork.Work{Keys: []ordering.Key{Accounts.Guard(&alice)}}, func(_ context.Context, u *unitofwork.Unit) error {
 		return u.Put(Accounts.Of(bob)) // not guarded by what is locked
 	})
 	fmt.Println(unitofwork.NextOf(err))

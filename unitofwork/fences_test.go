@@ -20,7 +20,7 @@ import (
 // A condition of the caller's counts beside the fence, not in its stead.
 func TestAConditionDoesNotReplaceTheFence(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		err := b.client("c", nil).Do(t.Context(), transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+		err := b.client("c", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(_ context.Context, u *unitofwork.Unit) error {
 			b.put("accounts", account{Customer: "1", ID: "a", Balance: 5, Fence: int64(u.Token()) + 1})
 			return u.Update(accounts.Of(account{Customer: "1", ID: "a"}), unitofwork.Expression{
 				Update: "SET Balance = :six", Condition: "Balance = :five", Values: map[string]any{":five": 5, ":six": 6},
@@ -35,7 +35,7 @@ func TestAConditionDoesNotReplaceTheFence(t *testing.T) {
 // another guard: it is as stale as any.
 func TestARecordWithTheUnitsOwnToken(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		err := b.client("c", nil).Do(t.Context(), transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+		err := b.client("c", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(_ context.Context, u *unitofwork.Unit) error {
 			b.put("accounts", account{Customer: "1", ID: "a", Balance: 5, Fence: int64(u.Token())})
 			return u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 6}))
 		})
@@ -54,12 +54,12 @@ func TestAFenceThatWasReadIsNotProposedAgain(t *testing.T) {
 		b.put("accounts", account{Customer: "1", ID: "a", Balance: 5, Fence: fence})
 		c := b.client("c", nil)
 		enough := errors.New("enough")
-		err := c.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+		err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
 			require.Less(t, int64(u.Token()), fence)
 			return errors.Join(enough, u.Get(ctx, accounts.Ref("1", "a")))
 		})
 		require.ErrorIs(t, err, enough)
-		require.NoError(t, c.Do(t.Context(), transferKeys, transfer(1)))
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)))
 		require.Greater(t, b.account("1").Fence, fence)
 	})
 }
@@ -73,7 +73,7 @@ func TestAUnitWithTooManyKeysLocksNothing(t *testing.T) {
 		for i := range 51 {
 			keys = append(keys, ordering.Join(fmt.Sprint("c", i), "x"))
 		}
-		err := c.Do(t.Context(), keys, func(context.Context, *unitofwork.Unit) error { return nil })
+		err := c.Do(t.Context(), unitofwork.Work{Keys: keys}, func(context.Context, *unitofwork.Unit) error { return nil })
 		require.ErrorAs(t, err, new(*unitofwork.TooLargeError))
 		require.Empty(t, c.requests())
 		require.Empty(t, b.db.Items("locks"))
@@ -88,7 +88,7 @@ func TestAUnitWithAsManyKeysAsFit(t *testing.T) {
 		for i := range 50 {
 			keys = append(keys, ordering.Join(fmt.Sprint("c", i), "x"))
 		}
-		require.NoError(t, c.Do(t.Context(), keys, func(context.Context, *unitofwork.Unit) error { return nil }))
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: keys}, func(context.Context, *unitofwork.Unit) error { return nil }))
 		b.allFree()
 	})
 }
@@ -109,7 +109,7 @@ func TestANewerFenceRefusesEveryKindOfWrite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
-				err := b.client("c", nil).Do(t.Context(), transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+				err := b.client("c", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(_ context.Context, u *unitofwork.Unit) error {
 					b.put("accounts", account{Customer: "1", ID: "a", Balance: 5, Fence: int64(u.Token()) + 1})
 					return errors.Join(stage(u), u.Put(accounts.Of(account{Customer: "2", ID: "a", Balance: 6})))
 				})
@@ -126,7 +126,7 @@ func TestAnIDIsRememberedForItsRetention(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
 		pay := func() {
-			require.NoError(t, c.Do(t.Context(), transferKeys, transfer(30), func(o *unitofwork.Options) { o.ID = "p" }))
+			require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "p"}, transfer(30)))
 		}
 		pay()
 		record := b.db.Items("units")[0]
@@ -148,9 +148,8 @@ func TestAnIDIsRememberedForItsRetention(t *testing.T) {
 func TestAUnitThatWasDoneBeforeKeepsNoLocks(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil, func(lc *lockset.Config, _ *unitofwork.Config) { lc.MaxAge = 2 * lease })
-		id := func(o *unitofwork.Options) { o.ID = "p" }
-		require.NoError(t, c.Do(t.Context(), transferKeys, transfer(30), id))
-		require.NoError(t, c.Do(t.Context(), transferKeys, transfer(30), id))
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "p"}, transfer(30)))
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "p"}, transfer(30)))
 		require.Equal(t, map[string]int{"committed": 1, "already": 1}, c.outcomes())
 		b.allFree()
 	})
@@ -174,7 +173,7 @@ func TestIDsOutliveWrongClocks(t *testing.T) {
 func TestARefusalOfARepetitionSaysNothingOfTheFirst(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", atCommits(1, 1, faults.LoseRequest(faults.Reset)))
-		err := c.Do(t.Context(), transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+		err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, Attempts: 1}, func(_ context.Context, u *unitofwork.Unit) error {
 			return errors.Join(
 				u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})),
 				u.Check(accounts.Of(account{Customer: "2", ID: "a"}), unitofwork.Expression{

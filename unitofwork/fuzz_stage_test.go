@@ -179,7 +179,7 @@ func (s staged) commit(t *testing.T, size int) (attributes, error) {
 		u.TransactionSize = size
 		u.Trace.Unfinished = func(_ string, err error) { unfinished = err }
 	})
-	u, err := c.Begin(t.Context(), []ordering.Key{"k/1"})
+	u, err := c.Begin(t.Context(), unitofwork.Work{Keys: []ordering.Key{"k/1"}})
 	require.NoError(t, err)
 	require.NoError(t, u.Get(t.Context(), plainRecords.Ref("2")), "tells a journal which attributes are the key")
 	action := s.action()

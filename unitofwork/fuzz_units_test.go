@@ -46,7 +46,7 @@ func (b *bed) diesDeciding(executed bool) left {
 	units, over := make(chan string, 1), make(chan struct{})
 	go func() {
 		defer close(over)
-		_ = dead.Do(context.WithoutCancel(b.t.Context()), keys, func(ctx context.Context, u *unitofwork.Unit) error {
+		_ = dead.Do(context.WithoutCancel(b.t.Context()), unitofwork.Work{Keys: keys}, func(ctx context.Context, u *unitofwork.Unit) error {
 			units <- u.Nonce()
 			return deposit(refs, 7)(ctx, u)
 		})
@@ -160,7 +160,7 @@ func (b *bed) meets(dead left, act uint8) error {
 		_, err2 := heir.Outcome(ctx, "x")
 		return errors.Join(err, err2)
 	default:
-		return heir.Do(ctx, transferKeys, transfer(1), func(o *unitofwork.Options) { o.ID = "x" })
+		return heir.Do(ctx, unitofwork.Work{Keys: transferKeys, ID: "x"}, transfer(1))
 	}
 }
 

@@ -202,8 +202,8 @@ func (u *Unit) writeJournal(ctx context.Context, j *journal.Journal) (rows int, 
 func (u *Unit) decide(ctx, before context.Context, pending *lockset.Prepared, rows int, digest []byte) (Outcome, error) {
 	now := u.c.lockConfig.Now()
 	items := []types.TransactWriteItem{{Update: journal.PutCommitted(u.c.cfg.Table, u.set.Nonce(), rows, digest, now)}}
-	if u.options.ID != "" {
-		items = append(items, journal.PutIDRecord(u.c.cfg.Table, u.options.ID, u.set.Nonce(), u.digest, now, u.c.cfg.IDRetention))
+	if u.work.ID != "" {
+		items = append(items, journal.PutIDRecord(u.c.cfg.Table, u.work.ID, u.set.Nonce(), u.digest, now, u.c.cfg.IDRetention))
 	}
 	_, err := u.c.caller.Write(before, pending.RequestID(), items)
 	if err == nil {

@@ -17,27 +17,29 @@ import (
 
 // IDs and outcomes of units with a journal.
 
-func withPayload(payload string) func(*unitofwork.Options) {
-	return func(o *unitofwork.Options) { o.ID, o.Payload = "payment", []byte(payload) }
+func payment(keys []ordering.Key, payload string) unitofwork.Work {
+	return unitofwork.Work{Keys: keys, ID: "payment", Payload: []byte(payload)}
 }
 
 func TestAnIDOfALargeUnitCommitsOnce(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("A", nil, inSmallTransactions)
 		_, stage, all := fewAccounts()
-		require.NoError(t, c.Do(t.Context(), keysOfFew(), stage, withPayload("x")))
+		require.NoError(t, c.Do(t.Context(), payment(keysOfFew(), "x"), stage))
 		require.True(t, b.allOrNothing(all))
 		before := b.tables()
 		for _, repeats := range []*client{c, b.client("other", nil, inSmallTransactions), b.client("large", nil)} {
-			require.NoError(t, repeats.Do(t.Context(), keysOfFew(), func(context.Context, *unitofwork.Unit) error {
+			require.NoError(t, repeats.Do(t.Context(), payment(keysOfFew(), "x"), func(context.Context, *unitofwork.Unit) error {
 				t.Error("what is done is not done again")
 				return nil
-			}, withPayload("x")))
+			}))
 		}
 		for name, again := range map[string]func() error{
-			"another payload": func() error { return c.Do(t.Context(), keysOfFew(), stage, withPayload("y")) },
+			"another payload": func() error {
+				return c.Do(t.Context(), payment(keysOfFew(), "y"), stage)
+			},
 			"other keys": func() error {
-				return c.Do(t.Context(), append(keysOfFew(), "z"), stage, withPayload("x"))
+				return c.Do(t.Context(), payment(append(keysOfFew(), "z"), "x"), stage)
 			},
 		} {
 			err := again()
@@ -63,7 +65,7 @@ func TestTwoLargeUnitsDecideUnderTheSameID(t *testing.T) {
 		done := make(chan error, 1)
 		loser := b.client("loser", func(c faults.Call) faults.Fault {
 			if phaseOf(c) == decides {
-				done <- b.client("winner", nil, inSmallTransactions).Do(t.Context(), keysOfFew(), stage, withPayload("x"))
+				done <- b.client("winner", nil, inSmallTransactions).Do(t.Context(), payment(keysOfFew(), "x"), stage)
 			}
 			return faults.Pass()
 		}, inSmallTransactions)
@@ -72,14 +74,14 @@ func TestTwoLargeUnitsDecideUnderTheSameID(t *testing.T) {
 			others = append(others, accountKey("2", id))
 		}
 		before := b.account("2")
-		err := loser.Do(t.Context(), others, func(_ context.Context, u *unitofwork.Unit) error {
+		err := loser.Do(t.Context(), payment(others, "x"), func(_ context.Context, u *unitofwork.Unit) error {
 			for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
 				if err := u.Put(accounts.Of(account{Customer: "2", ID: id, Balance: 1})); err != nil {
 					return err
 				}
 			}
 			return nil
-		}, withPayload("x"))
+		})
 		require.NoError(t, <-done)
 		require.ErrorAs(t, err, new(*unitofwork.IDError), "other keys, and so another unit")
 		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
@@ -110,11 +112,12 @@ func TestALargeUnitWhoseHeirDidTheSame(t *testing.T) {
 			return faults.Pass()
 		}, inSmallTransactions)
 		told := make(chan error)
-		twice := func(o *unitofwork.Options) { withPayload("x")(o); o.Attempts = 2 }
-		go func() { told <- c.Do(t.Context(), keysOfFew(), stage, twice) }()
+		twice := payment(keysOfFew(), "x")
+		twice.Attempts = 2
+		go func() { told <- c.Do(t.Context(), twice, stage) }()
 		<-stopped
 		heir := b.client("next", nil, inSmallTransactions)
-		require.NoError(t, heir.Do(t.Context(), keysOfFew(), stage, twice))
+		require.NoError(t, heir.Do(t.Context(), twice, stage))
 		c.net.Resume()
 		require.NoError(t, <-told)
 		require.Equal(t, map[string]int{"not": 1, "over": 1, "already": 1}, c.outcomes())
@@ -146,7 +149,7 @@ func TestALargeUnitInDoubt(t *testing.T) {
 						return faults.LoseRequest(faults.Hang)
 					}, inSmallTransactions)
 					_, stage, all := fewAccounts()
-					err := c.Do(t.Context(), keysOfFew(), stage, func(o *unitofwork.Options) { o.ID = id })
+					err := c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew(), ID: id}, stage)
 					var doubt *unitofwork.InDoubtError
 					require.ErrorAs(t, err, &doubt)
 					require.Equal(t, id, doubt.ID)
@@ -175,13 +178,13 @@ func TestALargeUnitInDoubt(t *testing.T) {
 					require.Equal(t, unless(unitofwork.NotCommitted), outcome(doubt.Ref))
 					if id != "" {
 						require.Equal(t, unless(unitofwork.Undecided), outcome(id), "another may, under the same ID")
-						require.NoError(t, heir.Do(t.Context(), keysOfFew(), stage, func(o *unitofwork.Options) { o.ID = id }))
+						require.NoError(t, heir.Do(t.Context(), unitofwork.Work{Keys: keysOfFew(), ID: id}, stage))
 						require.True(t, b.allOrNothing(all))
 						require.Equal(t, unless(unitofwork.NotCommitted), outcome(doubt.Ref), "that was another unit")
 					}
 					b.allFreeOnceAskedFor(keysOfFew()...)
 					b.nothingLeft()
-					require.NoError(t, heir.Do(t.Context(), keysOfFew(), func(context.Context, *unitofwork.Unit) error { return nil }))
+					require.NoError(t, heir.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, func(context.Context, *unitofwork.Unit) error { return nil }))
 					require.Equal(t, unless(unitofwork.NotCommitted), outcome(doubt.Ref), "whatever its rows say since")
 
 					time.Sleep(100 * 24 * time.Hour)
@@ -212,7 +215,7 @@ func TestAnOutcomeThatCannotBeRead(t *testing.T) {
 				_, stage, _ := fewAccounts()
 				var doubt *unitofwork.InDoubtError
 				unit := ""
-				require.ErrorAs(t, c.Do(t.Context(), keysOfFew(), func(ctx context.Context, u *unitofwork.Unit) error {
+				require.ErrorAs(t, c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, func(ctx context.Context, u *unitofwork.Unit) error {
 					unit = u.Nonce()
 					return stage(ctx, u)
 				}), &doubt)
@@ -227,7 +230,7 @@ func TestAnOutcomeThatCannotBeRead(t *testing.T) {
 // A decision that lands when its sender has given up is none: the abort that
 // the sender made sure of came first.
 func TestADecisionThatComesTooLate(t *testing.T) {
-	for name, withID := range map[string]func(*unitofwork.Options){"with an id": withPayload("x"), "without": func(*unitofwork.Options) {}} {
+	for name, work := range map[string]unitofwork.Work{"with an id": payment(keysOfFew(), "x"), "without": {Keys: keysOfFew()}} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				before := b.tables()
@@ -241,7 +244,7 @@ func TestADecisionThatComesTooLate(t *testing.T) {
 					return faults.Pass()
 				}, inSmallTransactions)
 				_, stage, _ := fewAccounts()
-				err := c.Do(ctx, keysOfFew(), stage, withID)
+				err := c.Do(ctx, work, stage)
 				require.ErrorIs(t, err, gone)
 				require.NotErrorIs(t, err, unitofwork.ErrInDoubt)
 				time.Sleep(2 * lease)
@@ -264,11 +267,11 @@ func TestALargeUnitThatIsDoneUnderOtherLocks(t *testing.T) {
 		done := make(chan error, 1)
 		c := b.client("A", func(c faults.Call) faults.Fault {
 			if phaseOf(c) == decides {
-				done <- b.client("other", nil, inSmallTransactions, onOtherLocks).Do(t.Context(), keysOfFew(), stage, withPayload("x"))
+				done <- b.client("other", nil, inSmallTransactions, onOtherLocks).Do(t.Context(), payment(keysOfFew(), "x"), stage)
 			}
 			return faults.Pass()
 		}, inSmallTransactions)
-		u, err := c.Begin(t.Context(), keysOfFew(), withPayload("x"))
+		u, err := c.Begin(t.Context(), payment(keysOfFew(), "x"))
 		require.NoError(t, err)
 		require.NoError(t, stage(t.Context(), u))
 		require.ErrorIs(t, u.Commit(t.Context()), unitofwork.ErrAlreadyCommitted)
@@ -305,10 +308,12 @@ func TestALargeUnitThatWasAbortedDecidesNothing(t *testing.T) {
 					return faults.Pass()
 				}, inSmallTransactions)
 				_, stage, _ := fewAccounts()
-				err := c.Do(t.Context(), keysOfFew(), func(ctx context.Context, u *unitofwork.Unit) error {
+				once := payment(keysOfFew(), "x")
+				once.Attempts = 1
+				err := c.Do(t.Context(), once, func(ctx context.Context, u *unitofwork.Unit) error {
 					unit = u.Nonce()
 					return stage(ctx, u)
-				}, withPayload("x"))
+				})
 				require.ErrorIs(t, err, lockset.ErrLost, "the loss is told first, as of a small unit")
 				require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err))
 				b.nothingWritten(before)

@@ -153,7 +153,7 @@ func TestManyWritesUnderOneKey(t *testing.T) {
 			}
 			return nil
 		}
-		require.NoError(t, c.Do(t.Context(), []ordering.Key{customerKey("c000")}, stage))
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("c000")}}, stage))
 		sum, n := b.total()
 		require.Equal(t, 250, n)
 		require.Equal(t, int64(250), sum)
@@ -169,7 +169,7 @@ func TestManyKeysAndNothingStaged(t *testing.T) {
 		keys, _ := largeKeys(110)
 		before := b.tables()
 		var unit string
-		require.NoError(t, c.Do(t.Context(), keys, func(_ context.Context, u *unitofwork.Unit) error {
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: keys}, func(_ context.Context, u *unitofwork.Unit) error {
 			unit = b.row(keys[0])["unit"].(*types.AttributeValueMemberS).Value
 			return nil
 		}))
@@ -201,7 +201,7 @@ func TestARecordOfAlmost400KB(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				before := b.tables()
 				keys, refs := largeKeys(fewKeys)
-				err := b.client("A", nil, inSmallTransactions).Do(t.Context(), append(keys, accountKey("c000", "large")), func(ctx context.Context, u *unitofwork.Unit) error {
+				err := b.client("A", nil, inSmallTransactions).Do(t.Context(), unitofwork.Work{Keys: append(keys, accountKey("c000", "large"))}, func(ctx context.Context, u *unitofwork.Unit) error {
 					return errors.Join(deposit(refs, 7)(ctx, u), u.Stage(accountKey("c000", "large"), large(c.size)))
 				})
 				if c.fits {
@@ -267,7 +267,7 @@ func TestAConditionOfALargeUnitThatFails(t *testing.T) {
 					return faults.Pass()
 				}, inSmallTransactions)
 				keys, refs := largeKeys(fewKeys)
-				err := c.Do(t.Context(), append(keys, customerKey("1")), onlyOneFails(refs, one))
+				err := c.Do(t.Context(), unitofwork.Work{Keys: append(keys, customerKey("1"))}, onlyOneFails(refs, one))
 				require.ErrorIs(t, err, unitofwork.ErrCondition)
 				var refused *unitofwork.CommitError
 				require.ErrorAs(t, err, &refused)
@@ -292,7 +292,7 @@ func TestEveryConditionOfALargeUnitIsChecked(t *testing.T) {
 				keys, refs := largeKeys(20)
 				b.put("accounts", account{Customer: refs[wrong].T.Customer, ID: refs[wrong].T.ID})
 				before := b.tables()
-				err := b.client("A", nil, inSmallTransactions).Do(t.Context(), keys, func(_ context.Context, u *unitofwork.Unit) error {
+				err := b.client("A", nil, inSmallTransactions).Do(t.Context(), unitofwork.Work{Keys: keys}, func(_ context.Context, u *unitofwork.Unit) error {
 					for _, ref := range refs {
 						if err := u.Check(ref, unitofwork.Expression{Condition: "attribute_not_exists(ID)"}); err != nil {
 							return err
@@ -353,7 +353,7 @@ func TestAWriteOfALargeUnitThatCannotBe(t *testing.T) {
 				before := b.tables()
 				client := b.client("A", c.script, inSmallTransactions)
 				keys, refs := largeKeys(fewKeys)
-				err := client.Do(t.Context(), append(keys, customerKey("1")), onlyOneFails(refs, c.one))
+				err := client.Do(t.Context(), unitofwork.Work{Keys: append(keys, customerKey("1"))}, onlyOneFails(refs, c.one))
 				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%v", err)
 				var refused *unitofwork.CommitError
 				var staged *unitofwork.StageError
@@ -380,7 +380,7 @@ func TestARecordThatALargeUnitPutsTwice(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		before := b.tables()
 		keys, refs := largeKeys(fewKeys)
-		err := b.client("A", nil, inSmallTransactions).Do(t.Context(), append(keys, customerKey("1"), customerKey("2")), func(ctx context.Context, u *unitofwork.Unit) error {
+		err := b.client("A", nil, inSmallTransactions).Do(t.Context(), unitofwork.Work{Keys: append(keys, customerKey("1"), customerKey("2"))}, func(ctx context.Context, u *unitofwork.Unit) error {
 			return errors.Join(
 				u.Stage(customerKey("1"), putOf("customers", map[string]string{"ID": "1"}), putOf("customers", map[string]string{"ID": "2"})),
 				u.Stage(customerKey("1"), putOf("customers", map[string]string{"ID": "1", "Name": "other"})),
@@ -402,7 +402,7 @@ func TestAFunctionOfALargeUnitThatPanics(t *testing.T) {
 		c := b.client("A", nil, inSmallTransactions)
 		keys, refs := largeKeys(fewKeys)
 		require.PanicsWithValue(t, "oh", func() {
-			_ = c.Do(t.Context(), keys, onlyOneFails(refs, func(*unitofwork.Unit) error { panic("oh") }))
+			_ = c.Do(t.Context(), unitofwork.Work{Keys: keys}, onlyOneFails(refs, func(*unitofwork.Unit) error { panic("oh") }))
 		})
 		b.nothingWritten(before)
 		require.Empty(t, b.db.Items("units"))

@@ -70,7 +70,7 @@ func TestAUnitLargerThanATransaction(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("A", nil)
 		keys, refs := largeKeys(150)
-		require.NoError(t, c.Do(t.Context(), keys, deposit(refs, 7)))
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: keys}, deposit(refs, 7)))
 		sum, n := b.total()
 		require.Equal(t, 150, n)
 		require.Equal(t, int64(150*7), sum)
@@ -78,7 +78,7 @@ func TestAUnitLargerThanATransaction(t *testing.T) {
 		b.nothingLeft()
 		require.Equal(t, map[string]int{"committed": 1}, c.outcomes())
 
-		require.NoError(t, c.Do(t.Context(), keys, deposit(refs, 1)), "and the next one has all of it")
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: keys}, deposit(refs, 1)), "and the next one has all of it")
 		sum, _ = b.total()
 		require.Equal(t, int64(150*8), sum)
 	})
@@ -88,7 +88,7 @@ func TestALargeUnitThatFailsWritesNothing(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("A", nil)
 		keys, refs := largeKeys(150)
-		err := c.Do(t.Context(), keys, func(ctx context.Context, u *unitofwork.Unit) error {
+		err := c.Do(t.Context(), unitofwork.Work{Keys: keys}, func(ctx context.Context, u *unitofwork.Unit) error {
 			if err := deposit(refs, 7)(ctx, u); err != nil {
 				return err
 			}
@@ -135,7 +135,7 @@ func TestAUnitOfManyBytes(t *testing.T) {
 					}
 					return faults.Pass()
 				})
-				require.NoError(t, c.Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+				require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(_ context.Context, u *unitofwork.Unit) error {
 					for i := range 11 {
 						if err := stage(u, documents.Ref("1", fmt.Sprint("large", i))); err != nil {
 							return err

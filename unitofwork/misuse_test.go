@@ -41,7 +41,7 @@ func (b *bed) handles() map[string]any {
 	require.NoError(b.t, err)
 	prepared, err := toMark.Prepare(ctx, "units", func(int) {})
 	require.NoError(b.t, err)
-	unit, err := c.Begin(ctx, []ordering.Key{"unit"})
+	unit, err := c.Begin(ctx, unitofwork.Work{Keys: []ordering.Key{"unit"}})
 	require.NoError(b.t, err)
 	b.t.Cleanup(func() {
 		prepared.Done(false)
@@ -239,13 +239,13 @@ func TestReferencesToNothing(t *testing.T) {
 					return c.Read(ctx, []ordering.Key{accountKey("1", "a")}, record)
 				},
 			} {
-				err := c.Do(t.Context(), transferKeys, call)
+				err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, call)
 				var refused *unitofwork.StageError
 				require.ErrorAs(t, err, &refused, name)
 				require.ErrorContains(t, err, says, name)
 			}
 		}
-		require.NoError(t, c.Do(t.Context(), transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(_ context.Context, u *unitofwork.Unit) error {
 			return u.Put(wrapped{accounts.Of(account{Customer: "1", ID: "a", Balance: 100})}) // which is what it holds
 		}))
 		b.allFree()

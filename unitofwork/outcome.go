@@ -114,7 +114,7 @@ func (c *Client) parse(id string, item map[string]types.AttributeValue) (*journa
 // lookUp looks for the unit's ID while the locks are held and nothing is done
 // yet: what is done is not done again.
 func (u *Unit) lookUp(ctx context.Context) error {
-	found, err := u.c.findRecord(ctx, u.set.Nonce(), u.options.ID)
+	found, err := u.c.findRecord(ctx, u.set.Nonce(), u.work.ID)
 	if found == nil {
 		return err
 	}
@@ -123,19 +123,19 @@ func (u *Unit) lookUp(ctx context.Context) error {
 
 // sameID explains a commit that met a record of its ID.
 func (u *Unit) sameID(item map[string]types.AttributeValue) error {
-	found, err := u.c.parse(u.options.ID, item)
+	found, err := u.c.parse(u.work.ID, item)
 	if err != nil {
 		return err
 	}
 	if found == nil { // refused by a record that is gone again
-		return u.notCommitted(fmt.Errorf("id %q: %w", u.options.ID, ErrCondition), StartOver)
+		return u.notCommitted(fmt.Errorf("id %q: %w", u.work.ID, ErrCondition), StartOver)
 	}
 	return u.judgeRecord(found)
 }
 
 func (u *Unit) judgeRecord(found *journal.IDRecord) error {
 	if !bytes.Equal(found.Digest, u.digest) {
-		return &IDError{u.options.ID, "was committed before with other keys or another payload"}
+		return &IDError{u.work.ID, "was committed before with other keys or another payload"}
 	}
-	return fmt.Errorf("id %q: %w", u.options.ID, ErrAlreadyCommitted)
+	return fmt.Errorf("id %q: %w", u.work.ID, ErrAlreadyCommitted)
 }

@@ -23,7 +23,7 @@ import (
 func (b *bed) refOf(id string) string {
 	b.t.Helper()
 	var doubt *unitofwork.InDoubtError
-	err := b.client("cut off", cutAfterCommit(false)).Do(b.t.Context(), transferKeys, transfer(30), func(o *unitofwork.Options) { o.ID = id })
+	err := b.client("cut off", cutAfterCommit(false)).Do(b.t.Context(), unitofwork.Work{Keys: transferKeys, ID: id}, transfer(30))
 	require.ErrorAs(b.t, err, &doubt)
 	return doubt.Ref
 }
@@ -81,7 +81,7 @@ func TestAnOutcomeWithoutAUnitTable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				var doubt *unitofwork.InDoubtError
-				require.ErrorAs(t, b.client("c", cutAfterCommit(c.executed), withoutUnitTable).Do(t.Context(), transferKeys, transfer(30)), &doubt)
+				require.ErrorAs(t, b.client("c", cutAfterCommit(c.executed), withoutUnitTable).Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(30)), &doubt)
 				if c.between != nil {
 					c.between(t, b)
 				}
@@ -149,11 +149,11 @@ func TestAUnitThatIsDoneUnderOtherLocks(t *testing.T) {
 				require.NoError(t, lockset.CreateTable(t.Context(), b.db, lockset.Config{Table: "locks2"}))
 				c, other := b.client("A", nil), b.client("other", nil, onOtherLocks)
 				calls := 0
-				err := c.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+				err := c.Do(t.Context(), payment(transferKeys, "x"), func(ctx context.Context, u *unitofwork.Unit) error {
 					calls++
-					require.NoError(t, other.Do(t.Context(), transferKeys, transfer(30), withPayload(payload)))
+					require.NoError(t, other.Do(t.Context(), payment(transferKeys, payload), transfer(30)))
 					return transfer(30)(ctx, u)
-				}, withPayload("x"), func(o *unitofwork.Options) { o.Attempts = 3 })
+				})
 				if payload == "x" {
 					require.NoError(t, err)
 					require.Equal(t, map[string]int{"already": 1}, c.outcomes())
@@ -180,10 +180,10 @@ func TestACommitThatMeetsARecordThatIsNone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				c := b.client("c", nil, change)
-				err := c.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+				err := c.Do(t.Context(), payment(transferKeys, "x"), func(ctx context.Context, u *unitofwork.Unit) error {
 					b.putItem("units", map[string]types.AttributeValue{"unit": text("id:payment"), "part": text("record"), "colour": text("red")})
 					return transfer(30)(ctx, u)
-				}, withPayload("x"), func(o *unitofwork.Options) { o.Attempts = 3 })
+				})
 				var refused *unitofwork.IDError
 				require.ErrorAs(t, err, &refused)
 				require.Equal(t, "payment", refused.ID)
@@ -200,10 +200,10 @@ func TestACommitThatMeetsARecordThatIsNone(t *testing.T) {
 func TestAnIDThatCannotBeLookedUp(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", denies("units", "TransactGetItems"))
-		err := c.Do(t.Context(), transferKeys, func(context.Context, *unitofwork.Unit) error {
+		err := c.Do(t.Context(), payment(transferKeys, "x"), func(context.Context, *unitofwork.Unit) error {
 			t.Error("it may have been done before")
 			return nil
-		}, withPayload("x"))
+		})
 		var refused *lockset.TableError
 		require.ErrorAs(t, err, &refused)
 		require.Equal(t, []string{"units"}, refused.Tables)
@@ -223,7 +223,7 @@ func (b *bed) deadUnits() (committed, aborted string, rest []ordering.Key) {
 		b.t.Cleanup(func() { <-over })
 		go func() {
 			defer close(over)
-			_ = dead.Do(context.WithoutCancel(b.t.Context()), keys[from:from+fewKeys], func(ctx context.Context, u *unitofwork.Unit) error {
+			_ = dead.Do(context.WithoutCancel(b.t.Context()), unitofwork.Work{Keys: keys[from : from+fewKeys]}, func(ctx context.Context, u *unitofwork.Unit) error {
 				unit = u.Nonce()
 				return deposit(refs[from:from+fewKeys], 7)(ctx, u)
 			})

@@ -95,7 +95,7 @@ func TestRequestsAreCutByTheirBytes(t *testing.T) {
 		for i, stage := range []func(context.Context, *unitofwork.Unit) error{
 			putBulk(10, bytes), checkBulk(10, bytes), updateBulk(10, bytes), putBulk(8, bytes), putBulk(14, 10), updateText(14, strings.Repeat("x", bytes)),
 		} {
-			require.NoError(t, c.Do(t.Context(), []ordering.Key{customerKey("1")}, stage))
+			require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, stage))
 			require.Equal(t, map[string]int{"committed": i + 1}, c.outcomes())
 			require.Zero(t, refused, "%d", i)
 			b.nothingLeft()
@@ -116,7 +116,7 @@ func TestConditionsAreCutByWhatTheyAreAsSent(t *testing.T) {
 			}
 			return faults.Pass()
 		})
-		require.NoError(t, c.Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(_ context.Context, u *unitofwork.Unit) error {
 			for i := range records {
 				not := unitofwork.Expression{Condition: "#t <> :t", Names: map[string]string{"#t": "Text"}, Values: map[string]any{":t": bulk(395 << 10)}}
 				if err := u.Check(accounts.Ref("1", fmt.Sprint(i)), not); err != nil {
@@ -146,7 +146,7 @@ func TestWhatIsRefusedForItsSizeIsHalved(t *testing.T) {
 		c := b.client("A", atMost)
 		start := time.Now()
 		for _, stage := range []func(context.Context, *unitofwork.Unit) error{putFine(12), updateBulk(12, 10), checkBulk(12, 10), deleteFine(12)} {
-			require.NoError(t, c.Do(t.Context(), append(keys, accountKey("1", "checked")), stage))
+			require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: append(keys, accountKey("1", "checked"))}, stage))
 			b.nothingLeft()
 		}
 		require.Less(t, time.Since(start), lease, "nothing is sent again as it was")
@@ -219,7 +219,7 @@ func TestOneRecordThatIsTooLarge(t *testing.T) {
 				}
 				client := b.client("A", c.net, c.change)
 				start := time.Now()
-				err := client.Do(t.Context(), []ordering.Key{customerKey("1")}, c.stage)
+				err := client.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, c.stage)
 				require.Less(t, time.Since(start), time.Second)
 				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%v", err)
 				var refused *unitofwork.CommitError
@@ -238,7 +238,7 @@ func TestAUnitThatIsTooLargeAndCanHaveNoJournal(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		client := b.client("A", nil, withoutUnitTable)
 		start := time.Now()
-		err := client.Do(t.Context(), []ordering.Key{customerKey("1")}, putBulk(9, 395<<10))
+		err := client.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, putBulk(9, 395<<10))
 		require.Less(t, time.Since(start), time.Second)
 		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%v", err)
 		require.ErrorAs(t, err, new(*lockset.TableError))
@@ -266,7 +266,7 @@ func TestARecordOf400KBToTheByte(t *testing.T) {
 				inBed(t, func(t *testing.T, b *bed) {
 					before := b.tables()
 					start := time.Now()
-					err := b.client("A", nil, change, withTokenOf(token)).Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+					err := b.client("A", nil, change, withTokenOf(token)).Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(_ context.Context, u *unitofwork.Unit) error {
 						return errors.Join(u.Put(accounts.Of(account{Customer: "1", ID: "small"})), u.Put(of(size)))
 					})
 					require.Less(t, time.Since(start), time.Second)

@@ -71,7 +71,7 @@ func TestThePhasesOfALargeUnitAreTold(t *testing.T) {
 			u.Trace.Committed = func(i unitofwork.CommittedInfo) { mu.Lock(); ends = append(ends, i); mu.Unlock() }
 		})
 		_, stage, all := fewAccounts()
-		require.NoError(t, c.Do(t.Context(), keysOfFew(), stage))
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, stage))
 		require.True(t, b.allOrNothing(all))
 		done, seen, at := map[unitofwork.Phase]int{}, map[unitofwork.ProgressInfo]bool{}, 0
 		for _, p := range told {
@@ -108,7 +108,7 @@ func TestACallersEndInEachPhase(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				c := b.client("A", nil, atProgress(phase, cancel))
 				_, stage, all := fewAccounts()
-				err := c.Do(ctx, keysOfFew(), stage)
+				err := c.Do(ctx, unitofwork.Work{Keys: keysOfFew()}, stage)
 				if phase == unitofwork.Applying {
 					require.NoError(t, err)
 					require.True(t, b.allOrNothing(all))
@@ -151,7 +151,7 @@ func TestALargeCommitUnderTheUnitsOwnContext(t *testing.T) {
 		for i := range 60 {
 			keys = append(keys, accountKey("c000", fmt.Sprint(i)))
 		}
-		u, err := c.Begin(t.Context(), keys)
+		u, err := c.Begin(t.Context(), unitofwork.Work{Keys: keys})
 		require.NoError(t, err)
 		for i := range 60 {
 			require.NoError(t, u.Put(accounts.Of(account{Customer: "c000", ID: fmt.Sprint(i), Balance: 1})))
@@ -189,7 +189,7 @@ func TestALargeUnitThatLosesItsLocksAfterTheDecision(t *testing.T) {
 		}, inSmallTransactions, func(l *lockset.Config, _ *unitofwork.Config) {
 			l.Trace.Lost = func(string, error) { lost.Store(true) }
 		})
-		u, err := c.Begin(t.Context(), ofDeposits)
+		u, err := c.Begin(t.Context(), unitofwork.Work{Keys: ofDeposits})
 		require.NoError(t, err)
 		require.NoError(t, deposits(240)(t.Context(), u))
 		start := time.Now()
@@ -222,7 +222,7 @@ func TestALockLostInEachPhase(t *testing.T) {
 					c.net.Partition(false)
 				}))
 				_, stage, _ := fewAccounts()
-				err := c.Do(t.Context(), keysOfFew(), stage)
+				err := c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew(), Attempts: 1}, stage)
 				require.ErrorIs(t, err, lockset.ErrLost)
 				require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err))
 				require.NoError(t, context.Cause(taken.Context()), "it is the heir's")
@@ -254,7 +254,7 @@ func TestAJournalThatIsBegunTooLate(t *testing.T) {
 				client := b.client("A", nil, atProgress(unitofwork.Journaling, func() { time.Sleep(c.takes) }), func(_ *lockset.Config, u *unitofwork.Config) {
 					u.TransactionSize = unitofwork.MaxActions
 				})
-				err := client.Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+				err := client.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}, Attempts: 1}, func(_ context.Context, u *unitofwork.Unit) error {
 					for i := range 11 {
 						if err := u.Stage(customerKey("1"), updateOf("accounts", types.Update{}, map[string]string{"Customer": "1", "ID": fmt.Sprint("large", i)})); err != nil {
 							return err
@@ -289,7 +289,7 @@ func TestAnIntentThatIsGoneWhenALargeUnitIsApplied(t *testing.T) {
 			return faults.Pass()
 		}, inSmallTransactions)
 		_, stage, all := fewAccounts()
-		require.NoError(t, c.Do(t.Context(), keysOfFew(), stage))
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, stage))
 		<-marked
 		require.True(t, b.allOrNothing(all))
 		b.allFree()
@@ -303,7 +303,7 @@ func TestALargeUnitThatLostItsLocksBeforeItCommits(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("A", nil)
 		keys, refs := largeKeys(150)
-		err := c.Do(t.Context(), keys, func(ctx context.Context, u *unitofwork.Unit) error {
+		err := c.Do(t.Context(), unitofwork.Work{Keys: keys}, func(ctx context.Context, u *unitofwork.Unit) error {
 			for _, ref := range refs {
 				if err := u.Put(ref); err != nil {
 					return err

@@ -31,7 +31,7 @@ func (b *bed) dies(at phase, n int, executed bool) (unit string) {
 	b.t.Cleanup(func() { <-over })
 	go func() {
 		defer close(over)
-		_ = c.Do(context.WithoutCancel(b.t.Context()), keysOfFew(), func(ctx context.Context, u *unitofwork.Unit) error {
+		_ = c.Do(context.WithoutCancel(b.t.Context()), unitofwork.Work{Keys: keysOfFew()}, func(ctx context.Context, u *unitofwork.Unit) error {
 			units <- u.Nonce()
 			return stage(ctx, u)
 		})
@@ -184,7 +184,7 @@ func TestRecoverLeavesTheLivingAlone(t *testing.T) {
 				c := b.client("A", nil, atProgress(phase, func() { found, err = other.Recover(t.Context()) }))
 				_, stage, all := fewAccounts()
 				unit := ""
-				require.NoError(t, c.Do(t.Context(), keysOfFew(), func(ctx context.Context, u *unitofwork.Unit) error {
+				require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, func(ctx context.Context, u *unitofwork.Unit) error {
 					unit = u.Nonce()
 					return stage(ctx, u)
 				}))
@@ -280,7 +280,7 @@ func TestMarkedRowsThatCouldNotBeFreedAreFound(t *testing.T) {
 					return faults.Pass()
 				}, inSmallTransactions)
 				_, stage, _ := fewAccounts()
-				require.Error(t, c.Do(t.Context(), keysOfFew(), stage))
+				require.Error(t, c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, stage))
 				require.NotEmpty(t, b.row(accountKey("c001", "a1"))["pending"], "it is still marked")
 				found, err := b.client("heir", nil).Recover(t.Context())
 				require.NoError(t, err)
@@ -372,7 +372,7 @@ func TestRecoverFinishesAUnitThatWritesNothing(t *testing.T) {
 		t.Cleanup(func() { <-over })
 		go func() {
 			defer close(over)
-			_ = dead.Do(context.WithoutCancel(t.Context()), keysOfFew(), func(context.Context, *unitofwork.Unit) error { return nil })
+			_ = dead.Do(context.WithoutCancel(t.Context()), unitofwork.Work{Keys: keysOfFew()}, func(context.Context, *unitofwork.Unit) error { return nil })
 		}()
 		<-dead.net.Dead()
 		found, err := b.client("heir", nil).Recover(t.Context())
@@ -432,7 +432,7 @@ func TestALateDecisionMeetsTheAbort(t *testing.T) {
 		}, inSmallTransactions)
 		_, stage, _ := fewAccounts()
 		var doubt *unitofwork.InDoubtError
-		require.ErrorAs(t, owner.Do(t.Context(), keysOfFew(), stage), &doubt)
+		require.ErrorAs(t, owner.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, stage), &doubt)
 		heir := b.client("heir", nil)
 		found, err := heir.Recover(t.Context())
 		require.NoError(t, err)

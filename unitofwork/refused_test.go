@@ -91,10 +91,10 @@ func TestAUnitWithoutAPermission(t *testing.T) {
 				cl := b.client("denied", c.denies)
 				calls := 0
 				start := time.Now()
-				err := cl.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+				err := cl.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: c.id, Attempts: 3}, func(ctx context.Context, u *unitofwork.Unit) error {
 					calls++
 					return c.fn(ctx, u)
-				}, func(o *unitofwork.Options) { o.ID, o.Attempts = c.id, 3 })
+				})
 				require.Less(t, time.Since(start), 10*rtt)
 				var tableErr *lockset.TableError
 				require.ErrorAs(t, err, &tableErr)
@@ -111,7 +111,7 @@ func TestAUnitWithoutAPermission(t *testing.T) {
 				require.Equal(t, [2]int64{100, 100}, b.balances())
 				require.Empty(t, b.db.Items("units"))
 				start = time.Now()
-				require.NoError(t, b.client("next", nil).Do(t.Context(), transferKeys, transfer(1)))
+				require.NoError(t, b.client("next", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)))
 				require.Equal(t, 3*rtt, time.Since(start), "nothing is in the way")
 			})
 		})
@@ -125,7 +125,7 @@ func TestALargeUnitWithoutAPermission(t *testing.T) {
 		before := b.tables()
 		c := b.client("denied", denies("accounts", "TransactWriteItems"), inSmallTransactions)
 		keys, refs := largeKeys(fewKeys)
-		err := c.Do(t.Context(), keys, deposit(refs, 7))
+		err := c.Do(t.Context(), unitofwork.Work{Keys: keys}, deposit(refs, 7))
 		var commitErr *unitofwork.CommitError
 		var tableErr *lockset.TableError
 		require.ErrorAs(t, err, &commitErr)
@@ -149,7 +149,7 @@ func TestAUnitThatMayNotEvenRelease(t *testing.T) {
 			}
 			return faults.Pass()
 		})
-		err := cl.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+		err := cl.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
 			err := transfer(30)(ctx, u)
 			revoked.Store(true)
 			return err
@@ -161,7 +161,7 @@ func TestAUnitThatMayNotEvenRelease(t *testing.T) {
 		outcome, err := asker.Outcome(t.Context(), doubt.Ref)
 		require.NoError(t, err)
 		require.Equal(t, unitofwork.Undecided, outcome)
-		require.NoError(t, asker.Do(t.Context(), transferKeys, transfer(1)), "after a lease")
+		require.NoError(t, asker.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)), "after a lease")
 		require.Equal(t, [2]int64{99, 101}, b.balances())
 	})
 }
@@ -194,14 +194,14 @@ func TestWithoutAUnitTableACommitAbove4MBWritesNothing(t *testing.T) {
 					before := b.db.Items("accounts")
 					cl := b.client("c", nil, withoutUnitTable)
 					commit := func(n int) error {
-						return cl.Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+						return cl.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}, Attempts: 3}, func(_ context.Context, u *unitofwork.Unit) error {
 							for i := range n {
 								if err := u.Stage(customerKey("1"), stage(i)); err != nil {
 									return err
 								}
 							}
 							return nil
-						}, func(o *unitofwork.Options) { o.Attempts = 3 })
+						})
 					}
 					require.Greater(t, 11*size, 4<<20)
 					err := commit(11)
@@ -233,14 +233,14 @@ func TestARecordThatGrowsTooLargeIsNamed(t *testing.T) {
 		})
 		before := b.db.Items("accounts")
 		cl := b.client("c", nil)
-		err := cl.Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+		err := cl.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}, Attempts: 3}, func(_ context.Context, u *unitofwork.Unit) error {
 			return errors.Join(
 				u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})),
 				u.Update(accounts.Of(account{Customer: "1", ID: "large"}), unitofwork.Expression{
 					Update: "SET More = :more", Values: map[string]any{":more": strings.Repeat("y", 2<<10)},
 				}),
 			)
-		}, func(o *unitofwork.Options) { o.Attempts = 3 })
+		})
 		var commitErr *unitofwork.CommitError
 		require.ErrorAs(t, err, &commitErr)
 		require.Equal(t, unitofwork.FixCall, commitErr.Next, "%v", err)

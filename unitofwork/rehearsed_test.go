@@ -112,7 +112,7 @@ func isTried(t *testing.T, good, bad staging) {
 				b.put("accounts", account{Customer: "1", ID: fmt.Sprint("good", i)})
 			}
 			before := b.db.Items("accounts")
-			err := client.Do(t.Context(), []ordering.Key{customerKey("1")}, func(ctx context.Context, u *unitofwork.Unit) error {
+			err := client.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(ctx context.Context, u *unitofwork.Unit) error {
 				if err := u.Get(ctx, accounts.Ref("1", "a")); err != nil { // the key of the table is known
 					return err
 				}
@@ -144,7 +144,7 @@ func TestATableWithAnotherKey(t *testing.T) {
 	for _, n := range []int{0, 150} {
 		inBed(t, func(t *testing.T, b *bed) {
 			before := b.db.Items("customers")
-			err := b.client("A", nil).Do(t.Context(), []ordering.Key{customerKey("1")}, func(_ context.Context, u *unitofwork.Unit) error {
+			err := b.client("A", nil).Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(_ context.Context, u *unitofwork.Unit) error {
 				for i := range n {
 					if err := u.Put(wrong.Of(customer{ID: fmt.Sprint("x", i), Name: "x"})); err != nil {
 						return err
@@ -176,7 +176,7 @@ func TestALateCopyOfARehearsalDoesNothing(t *testing.T) {
 			return faults.Pass()
 		}, inSmallTransactions)
 		_, stage, _ := fewAccounts()
-		require.Error(t, c.Do(t.Context(), keysOfFew(), stage))
+		require.Error(t, c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, stage))
 		c.net.Wait()
 		require.Positive(t, c.net.Counts()[faults.Duplicated])
 		b.nothingWritten(before)

@@ -32,7 +32,7 @@ func TestReleasedIsSaidOfWhatIsReleased(t *testing.T) {
 				cl := b.client("c", c.script, func(l *lockset.Config, _ *unitofwork.Config) {
 					l.Trace.Released = func(string) { released.Add(1) }
 				})
-				err := cl.Do(t.Context(), transferKeys, transfer(30))
+				err := cl.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(30))
 				require.Equal(t, c.want == 1, err == nil, "%v", err)
 				require.Equal(t, c.want, released.Load())
 			})
@@ -55,7 +55,7 @@ func TestAnOvertakenCommitLeavesNoIntent(t *testing.T) {
 		key := []ordering.Key{ordering.Join("c", "x")}
 		cl, other := b.client("c", nil), b.client("other", nil)
 		taken := make(chan *lockset.Set)
-		err := cl.Do(t.Context(), key, func(context.Context, *unitofwork.Unit) error {
+		err := cl.Do(t.Context(), unitofwork.Work{Keys: key}, func(context.Context, *unitofwork.Unit) error {
 			cl.net.Partition(true)
 			time.AfterFunc(lease+lease/2, func() { cl.net.Partition(false) })
 			go func() {

@@ -49,7 +49,7 @@ func TestWhoWantsTheKeysOfADeadUnitRemovesItsJournal(t *testing.T) {
 				keys, _ := largeKeys(fewKeys)
 				go func() {
 					defer close(over)
-					_ = dead.Do(context.WithoutCancel(t.Context()), append(keys, customerKey("1")), func(ctx context.Context, u *unitofwork.Unit) error {
+					_ = dead.Do(context.WithoutCancel(t.Context()), unitofwork.Work{Keys: append(keys, customerKey("1"))}, func(ctx context.Context, u *unitofwork.Unit) error {
 						units <- u.Nonce()
 						return putBulk(c.writes, bytes)(ctx, u)
 					})
@@ -84,7 +84,7 @@ func TestAJournalThatIsNotRemovedToItsEndIsFound(t *testing.T) {
 				}, inSmallTransactions)
 				unit := ""
 				keys, _ := largeKeys(fewKeys)
-				require.NoError(t, c.Do(t.Context(), append(keys, customerKey("1")), func(ctx context.Context, u *unitofwork.Unit) error {
+				require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: append(keys, customerKey("1"))}, func(ctx context.Context, u *unitofwork.Unit) error {
 					unit = u.Nonce()
 					return putBulk(4, 50<<10)(ctx, u)
 				}), "it is done")

@@ -67,7 +67,7 @@ func TestAJournalIsReadOnce(t *testing.T) {
 		t.Cleanup(func() { <-over })
 		go func() {
 			defer close(over)
-			_ = dead.Do(context.WithoutCancel(t.Context()), []ordering.Key{customerKey("1")}, putBulk(9, 70<<10)) // six bytes each, as JSON has them
+			_ = dead.Do(context.WithoutCancel(t.Context()), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, putBulk(9, 70<<10)) // six bytes each, as JSON has them
 		}()
 		<-dead.net.Dead()
 		rows := 0
@@ -98,7 +98,7 @@ func TestAJournalIsReadOnce(t *testing.T) {
 func TestALargeUnitThatIsRefusedEarlyRemovesNothing(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("A", nil, inOneAction)
-		err := c.Do(t.Context(), transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+		err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(_ context.Context, u *unitofwork.Unit) error {
 			return u.Check(accounts.Ref("1", "a"), unitofwork.Expression{Condition: "attribute_not_exists(ID)"})
 		})
 		require.ErrorIs(t, err, unitofwork.ErrCondition)
@@ -142,7 +142,7 @@ func TestAnswersThatAreShort(t *testing.T) {
 		require.ErrorContains(t, err, "0 answers to 1 gets")
 
 		db.on = false
-		err = client.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+		err = client.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
 			db.on = true
 			defer func() { db.on = false }()
 			return u.Get(ctx, one, two)

@@ -303,7 +303,7 @@ func TestRefusedWhenStaged(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				client := b.client("c", nil)
 				before := b.db.Items("accounts")
-				err := client.Do(t.Context(), transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+				err := client.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(_ context.Context, u *unitofwork.Unit) error {
 					err := c.stage(u)
 					var staged *unitofwork.StageError
 					require.ErrorAs(t, err, &staged)
@@ -326,7 +326,7 @@ func TestARecordKeepsItsGuard(t *testing.T) {
 		Guard: func(a *account) ordering.Key { return ordering.Key(fmt.Sprintf("family:%d/x", a.Balance)) },
 	}
 	inBed(t, func(t *testing.T, b *bed) {
-		err := b.client("c", nil).Do(t.Context(), []ordering.Key{"family:100", "family:7"}, func(ctx context.Context, u *unitofwork.Unit) error {
+		err := b.client("c", nil).Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{"family:100", "family:7"}}, func(ctx context.Context, u *unitofwork.Unit) error {
 			r := roaming.Ref("1", "a")
 			if err := u.Get(ctx, r); err != nil {
 				return err
@@ -343,7 +343,7 @@ func TestEveryKindOfWrite(t *testing.T) {
 		b.put("accounts", account{Customer: "1", ID: "gone", Balance: 3})
 		b.put("accounts", account{Customer: "1", ID: "unread", Balance: 3})
 		c := b.client("c", nil)
-		err := c.Do(t.Context(), []ordering.Key{customerKey("1"), customerKey("2")}, func(_ context.Context, u *unitofwork.Unit) error {
+		err := c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1"), customerKey("2")}}, func(_ context.Context, u *unitofwork.Unit) error {
 			return errors.Join(
 				u.Put(accounts.Of(account{Customer: "1", ID: "new", Balance: 1})),
 				u.Update(accounts.Of(account{Customer: "1", ID: "a"}), unitofwork.Expression{
@@ -377,14 +377,14 @@ func TestEveryKindOfWrite(t *testing.T) {
 func TestAConditionThatDoesNotHoldIsNamed(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
-		err := c.Do(t.Context(), transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+		err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, Attempts: 5}, func(_ context.Context, u *unitofwork.Unit) error {
 			return errors.Join(
 				u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 1})),
 				u.Check(accounts.Of(account{Customer: "2", ID: "a"}), unitofwork.Expression{
 					Condition: "Balance > :most", Values: map[string]any{":most": 1000},
 				}),
 			)
-		}, func(o *unitofwork.Options) { o.Attempts = 5 })
+		})
 		require.ErrorIs(t, err, unitofwork.ErrCondition)
 		var commit *unitofwork.CommitError
 		require.ErrorAs(t, err, &commit)
@@ -407,7 +407,7 @@ func TestTablesAtFaultAreNamed(t *testing.T) {
 			"nowhere":  {customers.Ref("1"), accounts.Ref("1", "a"), nowhere.Ref("1")},
 			"accounts": {customers.Ref("1"), otherKey.Ref("1")},
 		} {
-			err := c.Do(t.Context(), keys, func(ctx context.Context, u *unitofwork.Unit) error { return u.Get(ctx, records...) })
+			err := c.Do(t.Context(), unitofwork.Work{Keys: keys}, func(ctx context.Context, u *unitofwork.Unit) error { return u.Get(ctx, records...) })
 			var tableErr *lockset.TableError
 			require.ErrorAs(t, err, &tableErr)
 			require.Equal(t, []string{table}, tableErr.Tables)
@@ -416,13 +416,13 @@ func TestTablesAtFaultAreNamed(t *testing.T) {
 			"nowhere":  nowhere.Of(customer{ID: "1"}),
 			"accounts": otherKey.Of(account{Customer: "1"}),
 		} {
-			err := c.Do(t.Context(), keys, func(_ context.Context, u *unitofwork.Unit) error {
+			err := c.Do(t.Context(), unitofwork.Work{Keys: keys}, func(_ context.Context, u *unitofwork.Unit) error {
 				return errors.Join(u.Put(customers.Of(customer{ID: "1"})), u.Delete(record))
 			})
 			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
 			require.ErrorContains(t, err, fmt.Sprintf("table %q", table))
 		}
-		err := c.Do(t.Context(), keys, func(_ context.Context, u *unitofwork.Unit) error {
+		err := c.Do(t.Context(), unitofwork.Work{Keys: keys}, func(_ context.Context, u *unitofwork.Unit) error {
 			return errors.Join(u.Put(customers.Of(customer{ID: "1"})), u.Stage("customer:1", putOf("nowhere", map[string]string{"x": "y"})))
 		})
 		require.ErrorContains(t, err, `table "nowhere": TransactWriteItems: does not exist`)
@@ -436,7 +436,7 @@ func TestGet(t *testing.T) {
 			b.put("accounts", account{Customer: "many", ID: fmt.Sprint(i), Balance: int64(i)})
 		}
 		c := b.client("c", nil)
-		err := c.Do(t.Context(), []ordering.Key{"customer:1", "customer:many", "customer:none"}, func(ctx context.Context, u *unitofwork.Unit) error {
+		err := c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{"customer:1", "customer:many", "customer:none"}}, func(ctx context.Context, u *unitofwork.Unit) error {
 			one, none := customers.Ref("1"), customers.Ref("none")
 			none.T.Name = "left over"
 			refs := []unitofwork.Record{one, none}
@@ -488,11 +488,11 @@ func TestKeysOfBytes(t *testing.T) {
 			}}}
 		}
 		c := b.client("c", nil)
-		require.NoError(t, c.Do(t.Context(), transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(_ context.Context, u *unitofwork.Unit) error {
 			return u.Stage(transferKeys[0], put("\x01"), put("\x10"), put("\x01\x10"))
 		}))
 		require.Len(t, b.db.Items("blobs"), 3)
-		err = c.Do(t.Context(), transferKeys, func(_ context.Context, u *unitofwork.Unit) error {
+		err = c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(_ context.Context, u *unitofwork.Unit) error {
 			return u.Stage(transferKeys[0], put("\x01"), put("\x01"))
 		})
 		require.ErrorContains(t, err, "one record takes one write")
@@ -510,7 +510,7 @@ func TestACheckOfNothingButTheFence(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				b.put("accounts", account{Customer: "1", ID: "a", Fence: time.Now().Add(time.Minute).UnixMicro()})
 				keys, refs := largeKeys(fewKeys)
-				err := b.client("c", nil, change).Do(t.Context(), append(keys, customerKey("1")), onlyOneFails(refs, func(u *unitofwork.Unit) error {
+				err := b.client("c", nil, change).Do(t.Context(), unitofwork.Work{Keys: append(keys, customerKey("1")), Attempts: 1}, onlyOneFails(refs, func(u *unitofwork.Unit) error {
 					return u.Stage(customerKey("1"), types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 						TableName: aws.String("accounts"), Key: map[string]types.AttributeValue{"Customer": text("1"), "ID": text("a")},
 					}})
@@ -528,7 +528,7 @@ func TestACheckOfNothingButTheFence(t *testing.T) {
 func TestAPutWithoutItsKey(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		before := b.tables()
-		err := b.client("c", nil).Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+		err := b.client("c", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
 			require.NoError(t, u.Get(ctx, accounts.Ref("1", "a"))) // so that the key of the table is known
 			for _, name := range []string{"one", "another"} {
 				require.NoError(t, u.Stage(transferKeys[0], putOf("accounts", map[string]string{"Customer": "1", "Name": name})))
@@ -557,7 +557,7 @@ func TestARecordThatCannotBeRead(t *testing.T) {
 			require.ErrorAs(t, err, new(*attributevalue.UnmarshalTypeError))
 			require.False(t, other.Found, "nothing is shown")
 		}
-		named(c.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error { return u.Get(ctx, other, one) }))
+		named(c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error { return u.Get(ctx, other, one) }))
 		named(c.Read(t.Context(), transferKeys, other, one))
 	})
 }

@@ -179,7 +179,7 @@ func TestAnOwnerThatCannotFinishHasCommitted(t *testing.T) {
 			l.Logger, l.Trace.Released = log.logger(), func(string) { released++ }
 		})
 		unit := ""
-		require.NoError(t, c.Do(t.Context(), keysOfFew(), func(ctx context.Context, u *unitofwork.Unit) error {
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, func(ctx context.Context, u *unitofwork.Unit) error {
 			unit = u.Nonce()
 			return stage(ctx, u)
 		}))
@@ -240,7 +240,7 @@ func TestWhatIsLeftToOthersIsLogged(t *testing.T) {
 				var log logbook
 				client := b.client("A", c.script(b), inSmallTransactions, func(l *lockset.Config, _ *unitofwork.Config) { l.Logger = log.logger() })
 				_, stage, _ := fewAccounts()
-				require.NoError(t, client.Do(t.Context(), keysOfFew(), stage))
+				require.NoError(t, client.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, stage))
 				if c.says == "" {
 					require.Empty(t, log.text())
 				} else {
@@ -287,7 +287,7 @@ func TestWhatOfACommittedUnitCannotBeWritten(t *testing.T) {
 					t.Cleanup(func() { <-over })
 					go func() {
 						defer close(over)
-						_ = dead.Do(context.WithoutCancel(t.Context()), keys, deposit(refs, 7))
+						_ = dead.Do(context.WithoutCancel(t.Context()), unitofwork.Work{Keys: keys}, deposit(refs, 7))
 					}()
 					<-dead.net.Dead()
 
@@ -335,7 +335,7 @@ func TestAfterWhatCannotBeWrittenNothingOfItsKeyIs(t *testing.T) {
 		t.Cleanup(func() { <-over })
 		go func() {
 			defer close(over)
-			_ = dead.Do(context.WithoutCancel(t.Context()), keys, func(_ context.Context, u *unitofwork.Unit) error {
+			_ = dead.Do(context.WithoutCancel(t.Context()), unitofwork.Work{Keys: keys}, func(_ context.Context, u *unitofwork.Unit) error {
 				for i := range records {
 					if err := u.Put(accounts.Of(account{Customer: "c001", ID: fmt.Sprintf("a%02d", i), Balance: 7})); err != nil {
 						return err
@@ -379,7 +379,7 @@ func TestAnUpdateThatCannotBeDoneAnyMore(t *testing.T) {
 		t.Cleanup(func() { <-over })
 		go func() {
 			defer close(over)
-			_ = dead.Do(context.WithoutCancel(t.Context()), append(keys, accountKey("1", "a")), func(ctx context.Context, u *unitofwork.Unit) error {
+			_ = dead.Do(context.WithoutCancel(t.Context()), unitofwork.Work{Keys: append(keys, accountKey("1", "a"))}, func(ctx context.Context, u *unitofwork.Unit) error {
 				add := unitofwork.Expression{Update: "ADD Balance :n", Values: map[string]any{":n": 7}}
 				return errors.Join(deposit(refs, 7)(ctx, u), u.Update(accounts.Ref("1", "a"), add))
 			})
@@ -411,7 +411,7 @@ func TestTheFirstRecordThatCannotBeWrittenIsNamed(t *testing.T) {
 		t.Cleanup(func() { <-over })
 		go func() {
 			defer close(over)
-			_ = dead.Do(context.WithoutCancel(t.Context()), []ordering.Key{customerKey("1")}, putBulk(9, 10))
+			_ = dead.Do(context.WithoutCancel(t.Context()), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, putBulk(9, 10))
 		}()
 		<-dead.net.Dead()
 		later := time.Now().Add(time.Hour).UnixMicro()
@@ -423,7 +423,7 @@ func TestTheFirstRecordThatCannotBeWrittenIsNamed(t *testing.T) {
 		var unapplied *unitofwork.UnappliedError
 		require.ErrorAs(t, err, &unapplied)
 		require.Equal(t, `Customer="1" ID="bulk2"`, unapplied.Record)
-		require.NoError(t, heir.Do(t.Context(), transferKeys[:1], func(_ context.Context, u *unitofwork.Unit) error {
+		require.NoError(t, heir.Do(t.Context(), unitofwork.Work{Keys: transferKeys[:1]}, func(_ context.Context, u *unitofwork.Unit) error {
 			return u.Put(accounts.Of(account{Customer: "2", ID: "a"}))
 		}))
 		require.Greater(t, b.account("2").Fence, later, "what was met is not proposed again")

@@ -28,10 +28,10 @@ func roundTrip[P, S any](t *testing.T, b *bed, name string, p P, s S) {
 	const key = ordering.Key("all")
 	table := unitofwork.Table[entry[P, S]]{Name: name, PartitionKey: "P", SortKey: "S", Guard: func(*entry[P, S]) ordering.Key { return key }}
 	c := b.client("c", nil)
-	require.NoError(t, c.Do(t.Context(), []ordering.Key{key}, func(_ context.Context, u *unitofwork.Unit) error {
+	require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{key}}, func(_ context.Context, u *unitofwork.Unit) error {
 		return u.Put(table.Of(entry[P, S]{P: p, S: s, Text: "new"}))
 	}))
-	require.NoError(t, c.Do(t.Context(), []ordering.Key{key}, func(ctx context.Context, u *unitofwork.Unit) error {
+	require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{key}}, func(ctx context.Context, u *unitofwork.Unit) error {
 		ref := table.Ref(p, s)
 		require.Equal(t, p, ref.T.P)
 		require.Equal(t, s, ref.T.S)
@@ -45,7 +45,7 @@ func roundTrip[P, S any](t *testing.T, b *bed, name string, p P, s S) {
 	require.NoError(t, c.Read(t.Context(), []ordering.Key{key}, ref))
 	require.Equal(t, "changed", ref.T.Text)
 	require.Len(t, b.db.Items(name), 1)
-	require.NoError(t, c.Do(t.Context(), []ordering.Key{key}, func(_ context.Context, u *unitofwork.Unit) error { return u.Delete(table.Ref(p, s)) }))
+	require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{key}}, func(_ context.Context, u *unitofwork.Unit) error { return u.Delete(table.Ref(p, s)) }))
 	require.Empty(t, b.db.Items(name))
 }
 
@@ -83,7 +83,7 @@ func TestKeysOfEveryType(t *testing.T) {
 func TestAKeyThatTurnsOutToBeNoText(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		before := b.tables()
-		err := b.client("c", nil, inOneAction).Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+		err := b.client("c", nil, inOneAction).Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
 			require.NoError(t, u.Stage(transferKeys[0], putOf("accounts", map[string]string{"Customer": "M\xfcller", "ID": "a"})))
 			return u.Get(ctx, accounts.Ref("1", "a"))
 		})

@@ -17,13 +17,13 @@ import (
 // Unit is a unit of work that holds its locks: it reads and stages until it is
 // committed or rolled back, once. It is safe for concurrent use.
 type Unit struct {
-	c       *Client
-	set     *lockset.Set
-	plan    ordering.Plan
-	held    []ordering.Key
-	options Options
-	digest  []byte
-	start   time.Time
+	c      *Client
+	set    *lockset.Set
+	plan   ordering.Plan
+	held   []ordering.Key
+	work   Work
+	digest []byte
+	start  time.Time
 
 	ctx    context.Context // the caller's, until the locks are lost
 	cancel context.CancelCauseFunc
@@ -38,47 +38,47 @@ type Unit struct {
 
 type contextKey struct{}
 
-// Begin locks keys and returns a unit that the caller must end with
+// Begin locks the work's keys and returns a unit that the caller must end with
 // [Unit.Commit] or [Unit.Rollback]: until then its locks are kept, whatever
 // becomes of ctx, for up to lockset.Config.MaxAge. [Client.Do] ends its unit by
 // itself, and is to be preferred. With an ID that was committed before, the error matches
-// [ErrAlreadyCommitted]. Options.Attempts does not apply.
-func (c *Client) Begin(ctx context.Context, keys []ordering.Key, options ...func(*Options)) (*Unit, error) {
+// [ErrAlreadyCommitted].
+func (c *Client) Begin(ctx context.Context, work Work) (*Unit, error) {
 	c.asked(ctx, "Begin")
-	o, err := c.options("Begin", options)
+	work, err := work.checked(c.cfg)
 	if err != nil {
 		return nil, err
 	}
-	return c.begin(ctx, keys, o)
+	return c.begin(ctx, work)
 }
 
-func (c *Client) begin(ctx context.Context, keys []ordering.Key, o Options) (*Unit, error) {
+func (c *Client) begin(ctx context.Context, work Work) (*Unit, error) {
 	if ctx.Value(contextKey{}) != nil {
 		return nil, ErrNested
 	}
-	plan, err := ordering.NewPlan(keys...)
+	plan, err := ordering.NewPlan(work.Keys...)
 	if err != nil {
 		return nil, err
 	}
-	if err := o.fits(plan, 0, c.cfg.TransactionSize); err != nil && c.cfg.Table == "" {
+	if err := work.fits(plan, 0, c.cfg.TransactionSize); err != nil && c.cfg.Table == "" {
 		return nil, err
 	}
 	start := time.Now()
-	set, err := c.locks.Acquire(ctx, keys, func(l *lockset.Options) { l.Wait = o.Wait })
+	set, err := c.locks.Acquire(ctx, work.Keys, func(o *lockset.Options) { o.Wait = work.Wait })
 	if err != nil {
 		return nil, err
 	}
 	held := plan.Keys()
 	u := &Unit{
-		c: c, set: set, plan: plan, held: held, options: o, start: start,
+		c: c, set: set, plan: plan, held: held, work: work, start: start,
 		stage: newStage(held, actions.NewStamper(c.cfg.FenceAttribute, set.Token()), c.lockConfig.Table, c.cfg.Table),
 	}
 	u.ctx, u.cancel = context.WithCancelCause(context.WithValue(ctx, contextKey{}, u))
 	u.unlink = context.AfterFunc(set.Context(), func() { u.cancel(context.Cause(set.Context())) })
-	if o.ID == "" {
+	if work.ID == "" {
 		return u, nil
 	}
-	u.digest = journal.Digest(plan, o.Payload)
+	u.digest = journal.Digest(plan, work.Payload)
 	err = u.lookUp(ctx)
 	if errors.Is(err, ErrAlreadyCommitted) {
 		u.end()
@@ -232,7 +232,7 @@ func (u *Unit) notDone(err error) error {
 func (u *Unit) doneBefore(err error) error {
 	u.over()
 	if hook := u.c.cfg.Trace.AlreadyCommitted; hook != nil {
-		hook(u.options.ID)
+		hook(u.work.ID)
 	}
 	return err
 }

@@ -186,7 +186,7 @@ func TestAFenceThatWasReadWithoutLocks(t *testing.T) {
 		b.put("accounts", account{Customer: "1", ID: "a", Balance: 5, Fence: fence})
 		c := b.client("c", nil)
 		require.NoError(t, c.Read(t.Context(), transferKeys, accounts.Ref("1", "a")))
-		require.NoError(t, c.Do(t.Context(), transferKeys, transfer(1)))
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)))
 		require.Greater(t, b.account("1").Fence, fence)
 	})
 }

@@ -106,7 +106,7 @@ func TestAReaderInPartsBesideSmallUnits(t *testing.T) {
 		go func() {
 			for n := 0; ; n++ {
 				ends := []*unitofwork.Ref[account]{accounts.Ref("c000", "a0"), accounts.Ref("c042", "a2")}
-				if err := writer.Do(t.Context(), []ordering.Key{keys[0], keys[128]}, deposit(ends, 1)); err != nil || time.Since(begun) > time.Minute {
+				if err := writer.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{keys[0], keys[128]}}, deposit(ends, 1)); err != nil || time.Since(begun) > time.Minute {
 					over <- err
 					return
 				}
@@ -205,7 +205,7 @@ func seenByHalf(t *testing.T, b *bed, keys []ordering.Key, work func(context.Con
 		return faults.Pass()
 	}, func(_ *lockset.Config, u *unitofwork.Config) { u.TransactionSize = 4 })
 	done := make(chan error, 1)
-	go func() { done <- slow.Do(t.Context(), keys, work) }()
+	go func() { done <- slow.Do(t.Context(), unitofwork.Work{Keys: keys}, work) }()
 	reader := b.client("reader", nil)
 	all := int64(records) * each
 	seen := map[int64]int{}
@@ -308,7 +308,7 @@ func TestATableWithoutAGuard(t *testing.T) {
 		ref := free.Ref("1")
 		require.NoError(t, c.Read(t.Context(), nil, ref))
 		require.Equal(t, "name 1", ref.T.Name)
-		err := c.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+		err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
 			ref := free.Ref("2")
 			require.NoError(t, u.Get(ctx, ref))
 			require.Equal(t, "name 2", ref.T.Name)
@@ -338,7 +338,7 @@ func TestAUnitReadsOnlyWhatItsKeysGuard(t *testing.T) {
 			client := b.client(name, nil)
 			before := b.balances()
 			ours := accounts.Ref("1", "a")
-			err := client.Do(t.Context(), transferKeys, func(ctx context.Context, u *unitofwork.Unit) error {
+			err := client.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
 				err := u.Get(ctx, ours, c.record)
 				var refused *unitofwork.GuardError
 				require.ErrorAs(t, err, &refused, name)
@@ -351,7 +351,7 @@ func TestAUnitReadsOnlyWhatItsKeysGuard(t *testing.T) {
 			require.Equal(t, before, b.balances(), name)
 		}
 		client := b.client("A", nil)
-		require.NoError(t, client.Do(t.Context(), []ordering.Key{customerKey("1")}, func(ctx context.Context, u *unitofwork.Unit) error {
+		require.NoError(t, client.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(ctx context.Context, u *unitofwork.Unit) error {
 			ours, fresh := holdings.Ref("ours"), holdings.Of(holding{ID: "fresh", Customer: "1"})
 			require.NoError(t, u.Get(ctx, ours, fresh, customers.Ref("1"), accounts.Ref("1", "none")))
 			require.Equal(t, int64(5), ours.T.Balance)

@@ -36,7 +36,8 @@ var (
 func place(ctx context.Context, units *unitofwork.Client, o order) (order, error) {
 	placed, of := orders.Of(o), stock.Ref(o.Item)
 	keys := []ordering.Key{orders.Guard(&placed.T), stock.Guard(&of.T)}
-	err := units.Do(ctx, keys, func(ctx context.Context, u *unitofwork.Unit) error {
+	work := unitofwork.Work{Keys: keys, ID: "order:" + o.ID, Payload: fmt.Append(nil, o), Wait: lockset.For(2 * time.Second)}
+	err := units.Do(ctx, work, func(ctx context.Context, u *unitofwork.Unit) error {
 		if err := u.Get(ctx, of); err != nil {
 			return err
 		}
@@ -45,8 +46,6 @@ func place(ctx context.Context, units *unitofwork.Client, o order) (order, error
 		}
 		placed.T.Left = of.T.Left
 		return u.Put(placed, of)
-	}, func(options *unitofwork.Options) {
-		options.ID, options.Payload, options.Wait, options.Attempts = "order:"+o.ID, fmt.Append(nil, o), lockset.For(2*time.Second), 3
 	})
 	if err == nil {
 		err = units.Read(ctx, keys, placed) // Do calls nothing if it was placed before

@@ -35,7 +35,8 @@ var errFunds = errors.New("not enough money")
 func pay(ctx context.Context, units *unitofwork.Client, p payment) error {
 	from, to := accounts.Ref(p.From), accounts.Ref(p.To)
 	keys := []ordering.Key{accounts.Guard(&from.T), accounts.Guard(&to.T)} // in any order
-	return units.Do(ctx, keys, func(ctx context.Context, u *unitofwork.Unit) error {
+	work := unitofwork.Work{Keys: keys, ID: p.ID, Payload: fmt.Append(nil, p), Wait: lockset.For(5 * time.Second)}
+	return units.Do(ctx, work, func(ctx context.Context, u *unitofwork.Unit) error {
 		if err := u.Get(ctx, from, to); err != nil {
 			return err
 		}
@@ -45,9 +46,6 @@ func pay(ctx context.Context, units *unitofwork.Client, p payment) error {
 		from.T.Balance -= p.Amount
 		to.T.Balance += p.Amount
 		return u.Put(from, to)
-	}, func(o *unitofwork.Options) {
-		o.ID, o.Payload = p.ID, fmt.Append(nil, p)
-		o.Wait, o.Attempts = lockset.For(5*time.Second), 3
 	})
 }
 
@@ -81,7 +79,7 @@ func main() {
 	check(err)
 	alice, bob := accounts.Of(account{"alice", 100}), accounts.Of(account{"bob", 100})
 	keys := []ordering.Key{accounts.Guard(&alice.T), accounts.Guard(&bob.T)}
-	check(units.Do(ctx, keys, func(_ context.Context, u *unitofwork.Unit) error { return u.Put(alice, bob) }))
+	check(units.Do(ctx, unitofwork.Work{Keys: keys}, func(_ context.Context, u *unitofwork.Unit) error { return u.Put(alice, bob) }))
 	for _, p := range []payment{{"p1", "alice", "bob", 30}, {"p1", "alice", "bob", 30}, {"p1", "alice", "bob", 40}, {"p2", "alice", "bob", 500}} {
 		fmt.Printf("%+v: %s\n", p, answer(pay(ctx, units, p)))
 	}

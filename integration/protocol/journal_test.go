@@ -146,8 +146,6 @@ func (l *ledger) stage(_ context.Context, u *unitofwork.Unit) error {
 	return nil
 }
 
-func (l *ledger) withID(o *unitofwork.Options) { o.ID = l.name }
-
 // happened returns whether all of the unit happened, once; it fails the test if
 // only some did, or something twice.
 func (l *ledger) happened() bool {
@@ -246,18 +244,18 @@ func TestAUnitLargerThanATransaction(t *testing.T) {
 			}
 			return faults.Pass()
 		})
-		require.NoError(t, o.units.Do(t.Context(), l.keys, l.stage, l.withID))
+		require.NoError(t, o.units.Do(t.Context(), unitofwork.Work{Keys: l.keys, ID: l.name}, l.stage))
 		require.EqualValues(t, 1, decisions.Load())
 		require.True(t, l.happened())
 		b.settled()
 		outcome, err := o.units.Outcome(t.Context(), l.name)
 		require.NoError(t, err)
 		require.Equal(t, unitofwork.Committed, outcome)
-		_, err = b.owner("again", nil).units.Begin(t.Context(), l.keys, l.withID)
+		_, err = b.owner("again", nil).units.Begin(t.Context(), unitofwork.Work{Keys: l.keys, ID: l.name})
 		require.ErrorIs(t, err, unitofwork.ErrAlreadyCommitted)
 		require.True(t, l.happened())
 
-		err = o.units.Do(t.Context(), l.keys, l.stage) // its checks do not hold any more
+		err = o.units.Do(t.Context(), unitofwork.Work{Keys: l.keys}, l.stage) // its checks do not hold any more
 		require.Equal(t, unitofwork.Decide, unitofwork.NextOf(err), "%v", err)
 		require.ErrorIs(t, err, unitofwork.ErrCondition)
 		require.True(t, l.happened())
@@ -315,7 +313,9 @@ func (b *bed) die(families, depots int) map[string]*ledger {
 	for name, death := range deaths {
 		l := b.ledger(strings.ReplaceAll(name, " ", "-"), families, depots)
 		dead := b.owner("dead "+name, death.dies())
-		go func() { _ = dead.units.Do(context.WithoutCancel(b.t.Context()), l.keys, l.stage, l.withID) }()
+		go func() {
+			_ = dead.units.Do(context.WithoutCancel(b.t.Context()), unitofwork.Work{Keys: l.keys, ID: l.name}, l.stage)
+		}()
 		<-dead.net.Dead()
 		dead.net.Wait()
 		ledgers[name] = l
@@ -360,7 +360,7 @@ func TestADeadOwnersUnitIsFinished(t *testing.T) {
 			b.requireOutcomes(taker, ledgers)
 			b.settled()
 			l := ledgers["before the decision"]
-			require.NoError(t, taker.units.Do(t.Context(), l.keys, l.stage, l.withID), "the honest retry")
+			require.NoError(t, taker.units.Do(t.Context(), unitofwork.Work{Keys: l.keys, ID: l.name}, l.stage), "the honest retry")
 			require.True(t, l.happened())
 		})
 	})
@@ -403,8 +403,8 @@ func TestAUnitOfMoreThan4MB(t *testing.T) {
 				return nil
 			}
 		}
-		require.NoError(t, o.units.Do(t.Context(), []ordering.Key{"large"}, stage("x")))
-		require.NoError(t, o.units.Do(t.Context(), []ordering.Key{"large"}, stage("y")))
+		require.NoError(t, o.units.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{"large"}}, stage("x")))
+		require.NoError(t, o.units.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{"large"}}, stage("y")))
 		items := b.items(b.data)
 		require.Len(t, items, n)
 		for _, item := range items {

@@ -61,8 +61,8 @@ var ofDeciding = []mutant{
 	{
 		clause: "an ID is committed with the decision",
 		file:   "unitofwork/journaled.go",
-		old:    "\tif u.options.ID != \"\" {\n",
-		new:    "\tif u.options.ID != \"\" && rows == 0 {\n",
+		old:    "\tif u.work.ID != \"\" {\n",
+		new:    "\tif u.work.ID != \"\" && rows == 0 {\n",
 		by:     check{in: "unitofwork", test: "TestAnIDOfALargeUnitCommitsOnce"},
 	},
 	{

@@ -180,7 +180,7 @@ var ofOutcomes = []mutant{
 	{
 		clause: "with an id, the record is asked before there is doubt",
 		file:   "unitofwork/commit.go",
-		old:    `outcome == NotCommitted, u.options.ID == "":`,
+		old:    `outcome == NotCommitted, u.work.ID == "":`,
 		new:    `outcome == NotCommitted, true:`,
 		by:     check{in: "unitofwork", test: "TestACommitHeldUpBeyondTheLeaseChangesNothing"},
 	},

@@ -54,22 +54,22 @@ var ofCommitting = []mutant{
 	{
 		clause: "a unit that does not fit into one transaction is refused before it locks",
 		file:   "unitofwork/unit.go",
-		old:    `	if err := o.fits(plan, 0, c.cfg.TransactionSize); err != nil && c.cfg.Table == "" {`,
+		old:    `	if err := work.fits(plan, 0, c.cfg.TransactionSize); err != nil && c.cfg.Table == "" {`,
 		new:    `	if err := o.fits(plan, -len(plan), c.cfg.TransactionSize); err != nil && c.cfg.Table == "" {`,
 		by:     check{in: "unitofwork", test: "TestAUnitWithTooManyKeysLocksNothing"},
 	},
 	{
 		clause: "a unit that does not fit into one transaction is refused before it writes",
 		file:   "unitofwork/commit.go",
-		old:    `u.options.fits(u.plan, len(writes), u.c.cfg.TransactionSize)`,
-		new:    `u.options.fits(u.plan, 0, u.c.cfg.TransactionSize)`,
+		old:    `u.work.fits(u.plan, len(writes), u.c.cfg.TransactionSize)`,
+		new:    `u.work.fits(u.plan, 0, u.c.cfg.TransactionSize)`,
 		by:     check{in: "unitofwork", test: "TestWithoutAUnitTableALargeUnitIsRefusedBeforeItLocksOrWrites"},
 	},
 	{
 		clause: "a unit under another's context is refused",
 		file:   "unitofwork/unit.go",
 		old:    `	if ctx.Value(contextKey{}) != nil {`,
-		new:    `	if ctx.Value(contextKey{}) != nil && len(keys) == 0 {`,
+		new:    `	if ctx.Value(contextKey{}) != nil && len(work.Keys) == 0 {`,
 		by:     check{in: "unitofwork", test: "TestAUnitInsideAnotherIsRefused"},
 	},
 	{
@@ -96,8 +96,8 @@ var ofCommitting = []mutant{
 	{
 		clause: "an id commits once: its record is written with the commit",
 		file:   "unitofwork/commit.go",
-		old:    "	if u.options.ID != \"\" {\n		actions = append(",
-		new:    "	if u.options.ID != \"\" && len(writes) == 0 {\n		actions = append(",
+		old:    "	if u.work.ID != \"\" {\n		actions = append(",
+		new:    "	if u.work.ID != \"\" && len(writes) == 0 {\n		actions = append(",
 		by:     check{in: "unitofwork", test: "TestTheSameIDCommitsOnce"},
 	},
 	{
@@ -118,7 +118,7 @@ var ofCommitting = []mutant{
 		clause: "an id with another payload is refused",
 		file:   "unitofwork/outcome.go",
 		old:    `	if !bytes.Equal(found.Digest, u.digest) {`,
-		new:    `	if !bytes.Equal(found.Digest, u.digest) && len(u.options.Payload) == 0 {`,
+		new:    `	if !bytes.Equal(found.Digest, u.digest) && len(u.work.Payload) == 0 {`,
 		by:     check{in: "unitofwork", test: "TestTheSameIDCommitsOnce"},
 	},
 	{
@@ -173,9 +173,16 @@ var ofCommitting = []mutant{
 	{
 		clause: "a unit has one attempt at least",
 		file:   "unitofwork/do.go",
-		old:    `o.Attempts < 1`,
-		new:    `o.Attempts < 0`,
-		by:     check{in: "unitofwork", test: "TestOptionsThatCannotBe"},
+		old:    `w.Attempts < 0`,
+		new:    `w.Attempts < -1`,
+		by:     check{in: "unitofwork", test: "TestWorkThatCannotBe"},
+	},
+	{
+		clause: "a unit that says nothing of attempts is started over",
+		file:   "unitofwork/do.go",
+		old:    `w.Attempts = defaultAttempts`,
+		new:    `w.Attempts = 1`,
+		by:     check{in: "unitofwork", test: "TestHowOftenDoTries"},
 	},
 }
 

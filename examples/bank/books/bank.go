@@ -37,15 +37,15 @@ type Unit interface {
 
 // Runner carries out one unit: Locked or Plain.
 type Runner interface {
-	Do(ctx context.Context, keys []ordering.Key, fn func(context.Context, Unit) error, options ...func(*unitofwork.Options)) error
+	Do(ctx context.Context, work unitofwork.Work, fn func(context.Context, Unit) error) error
 }
 
 // Locked runs units with holdall. It adds nothing to Client.Do.
 type Locked struct{ Units *unitofwork.Client }
 
 // Do calls Client.Do.
-func (l Locked) Do(ctx context.Context, keys []ordering.Key, fn func(context.Context, Unit) error, options ...func(*unitofwork.Options)) error {
-	return l.Units.Do(ctx, keys, func(ctx context.Context, u *unitofwork.Unit) error { return fn(ctx, u) }, options...)
+func (l Locked) Do(ctx context.Context, work unitofwork.Work, fn func(context.Context, Unit) error) error {
+	return l.Units.Do(ctx, work, func(ctx context.Context, u *unitofwork.Unit) error { return fn(ctx, u) })
 }
 
 // Bank does the bank's work as one owner. It is safe for concurrent use.
@@ -65,12 +65,14 @@ type Bank struct {
 	Archive Archive
 }
 
-// attempts is how often one unit starts over, with a fresh token, before the
-// teller hears of it.
-const attempts = 4
+// do runs a unit that waits as long as the bank does.
+func (b *Bank) do(ctx context.Context, work unitofwork.Work, fn func(context.Context, Unit) error) error {
+	work.Wait = b.Wait
+	return b.Run.Do(ctx, work, fn)
+}
 
-// usual are the options of every unit.
-func (b *Bank) usual(o *unitofwork.Options) { o.Attempts, o.Wait = attempts, b.Wait }
+// attempts is how often withCustomers looks again.
+const attempts = 4
 
 // withCustomers runs fn on customers whose keys depend on what their rows say:
 // it looks without a lock, locks what that names, and reads the rows again. If
@@ -83,7 +85,7 @@ func (b *Bank) withCustomers(ctx context.Context, ids []string, keys func([]Cust
 		if err != nil {
 			return err
 		}
-		err = b.Run.Do(ctx, keys(seen), func(ctx context.Context, u Unit) error {
+		err = b.do(ctx, unitofwork.Work{Keys: keys(seen)}, func(ctx context.Context, u Unit) error {
 			refs := make([]*unitofwork.Ref[Customer], len(ids))
 			for i, id := range ids {
 				refs[i] = b.Tables.customer(id)
@@ -102,7 +104,7 @@ func (b *Bank) withCustomers(ctx context.Context, ids []string, keys func([]Cust
 				}
 			}
 			return fn(ctx, u, refs)
-		}, b.usual)
+		})
 		if n == attempts || !errors.Is(err, ErrChanged) && !errors.Is(err, ErrRowsMissing) {
 			return err
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/holdall/holdall/integration/bank/store"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
-	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -192,12 +191,12 @@ type before struct {
 	first func()
 }
 
-func (r *before) Do(ctx context.Context, keys []ordering.Key, fn func(context.Context, books.Unit) error, options ...func(*unitofwork.Options)) error {
+func (r *before) Do(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) error {
 	if first := r.first; first != nil {
 		r.first = nil
 		first()
 	}
-	return r.Runner.Do(ctx, keys, fn, options...)
+	return r.Runner.Do(ctx, work, fn)
 }
 
 // What was read without locks, to know what to lock, may be old when they are
@@ -238,12 +237,12 @@ type between struct {
 	then func()
 }
 
-func (r between) Do(ctx context.Context, keys []ordering.Key, fn func(context.Context, books.Unit) error, options ...func(*unitofwork.Options)) error {
-	return r.Runner.Do(ctx, keys, func(ctx context.Context, u books.Unit) error {
+func (r between) Do(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) error {
+	return r.Runner.Do(ctx, work, func(ctx context.Context, u books.Unit) error {
 		err := fn(ctx, u)
 		r.then()
 		return err
-	}, options...)
+	})
 }
 
 // The same interleaving with locks: the other waits, and has to give up.

@@ -20,7 +20,7 @@ type Opening struct {
 // is left alone, so it may be called again.
 func (b *Bank) Open(ctx context.Context, o Opening) error {
 	id := o.Customer.ID
-	return b.Run.Do(ctx, []ordering.Key{CustomerKey(id)}, func(ctx context.Context, u Unit) error {
+	return b.do(ctx, unitofwork.Work{Keys: []ordering.Key{CustomerKey(id)}}, func(ctx context.Context, u Unit) error {
 		customer := b.Tables.customer(id)
 		if err := u.Get(ctx, customer); err != nil || customer.Found {
 			return err
@@ -40,7 +40,7 @@ func (b *Bank) Open(ctx context.Context, o Opening) error {
 			written = append(written, b.Tables.Contacts.Of(Contact{ID: c.ID, Home: c.Home, Customer: id, Version: 1, Phone: o.Phone}))
 		}
 		return u.Put(written...)
-	}, b.usual)
+	})
 }
 
 // Move changes where a customer lives and how it is reached: its row, all its

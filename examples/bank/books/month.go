@@ -25,7 +25,7 @@ func (b *Bank) CloseMonth(ctx context.Context, m Month) error {
 	for _, id := range m.Customers {
 		keys = append(keys, CustomerKey(id))
 	}
-	return b.Run.Do(ctx, keys, func(ctx context.Context, u Unit) error {
+	return b.do(ctx, unitofwork.Work{Keys: keys, ID: m.ID}, func(ctx context.Context, u Unit) error {
 		accounts, err := b.accountsOf(ctx, u, m.Customers)
 		if err != nil {
 			return err
@@ -45,8 +45,6 @@ func (b *Bank) CloseMonth(ctx context.Context, m Month) error {
 		}
 		change.Amount = -paid
 		return u.Put(append(written, b.post(u, bank, change)...)...)
-	}, b.usual, func(o *unitofwork.Options) {
-		o.ID = m.ID // the customers are part of it: they are the keys
 	})
 }
 

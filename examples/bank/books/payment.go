@@ -20,7 +20,8 @@ type Payment struct {
 // do not wait for each other unless they share an account.
 func (b *Bank) Pay(ctx context.Context, p Payment) error {
 	keys := []ordering.Key{AccountKey(p.From), AccountKey(p.To)}
-	return b.Run.Do(ctx, keys, func(ctx context.Context, u Unit) error {
+	what := fmt.Appendf(nil, "%s to %s: %d", p.From.ID, p.To.ID, p.Amount)
+	return b.do(ctx, unitofwork.Work{Keys: keys, ID: p.ID, Payload: what}, func(ctx context.Context, u Unit) error {
 		from, to := b.Tables.account(p.From), b.Tables.account(p.To)
 		if err := u.Get(ctx, from, to); err != nil { // one request for both
 			return err
@@ -35,10 +36,6 @@ func (b *Bank) Pay(ctx context.Context, p Payment) error {
 			return err
 		}
 		return u.Put(b.post(u, to, Change{Kind: KindPayment, Entry: p.ID, Amount: p.Amount})...)
-	}, b.usual, func(o *unitofwork.Options) {
-		// The same ID for another payment is refused. The accounts are part of
-		// it anyway: they are the keys.
-		o.ID, o.Payload = p.ID, fmt.Appendf(nil, "%s to %s: %d", p.From.ID, p.To.ID, p.Amount)
 	})
 }
 
@@ -63,7 +60,8 @@ func (b *Bank) Record(ctx context.Context, e Entry) error {
 	for i, id := range sides {
 		keys[i] = AccountKey(Child{ID: id})
 	}
-	return b.Run.Do(ctx, keys, func(ctx context.Context, u Unit) error {
+	what := fmt.Appendf(nil, "%s from %s: %d %s", e.Account, e.Partner, e.Amount, e.Note)
+	return b.do(ctx, unitofwork.Work{Keys: keys, ID: e.ID, Payload: what}, func(ctx context.Context, u Unit) error {
 		accounts := make([]*unitofwork.Ref[Account], len(sides))
 		for i, id := range sides {
 			accounts[i] = b.Tables.account(Child{ID: id})
@@ -80,7 +78,5 @@ func (b *Bank) Record(ctx context.Context, e Entry) error {
 			amount = -amount
 		}
 		return nil
-	}, b.usual, func(o *unitofwork.Options) {
-		o.ID, o.Payload = e.ID, fmt.Appendf(nil, "%s from %s: %d %s", e.Account, e.Partner, e.Amount, e.Note)
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/fencing"
-	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -24,7 +23,7 @@ type Plain struct {
 }
 
 // Do runs fn and then writes what it put, one item after the other.
-func (p Plain) Do(ctx context.Context, _ []ordering.Key, fn func(context.Context, Unit) error, _ ...func(*unitofwork.Options)) error {
+func (p Plain) Do(ctx context.Context, _ unitofwork.Work, fn func(context.Context, Unit) error) error {
 	u := &plainUnit{p: p, token: p.Clock.Next()}
 	if err := fn(ctx, u); err != nil {
 		return err

@@ -51,7 +51,7 @@ func Units(tables ...string) *unitofwork.Client {
 
 // Put writes records that a key guards.
 func Put(units *unitofwork.Client, key ordering.Key, records ...unitofwork.Record) {
-	err := units.Do(context.Background(), []ordering.Key{key}, func(_ context.Context, u *unitofwork.Unit) error {
+	err := units.Do(context.Background(), unitofwork.Work{Keys: []ordering.Key{key}}, func(_ context.Context, u *unitofwork.Unit) error {
 		return u.Put(records...)
 	})
 	if err != nil {

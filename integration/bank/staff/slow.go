@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/examples/bank/books"
-	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -18,12 +17,12 @@ type slow struct {
 }
 
 // Do calls the runner's Do.
-func (s slow) Do(ctx context.Context, keys []ordering.Key, fn func(context.Context, books.Unit) error, options ...func(*unitofwork.Options)) error {
-	return s.Runner.Do(ctx, keys, func(ctx context.Context, u books.Unit) error {
+func (s slow) Do(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) error {
+	return s.Runner.Do(ctx, work, func(ctx context.Context, u books.Unit) error {
 		err := fn(ctx, u)
 		Think(ctx, s.atMost)
 		return err
-	}, options...)
+	})
 }
 
 // Think takes some time, if ctx does not end meanwhile.
