@@ -52,7 +52,7 @@ func (p *process) inside(ctx context.Context, u *unitofwork.Unit, j *job, r *ran
 	case mayPanic && w.happens(r, fnPanics, 0.02):
 		panic(errPanicked)
 	}
-	return u.Put(logged(u.Keys()[0]).Ref(t.marker))
+	return u.Replace(logged(u.Keys()[0]).Ref(t.marker))
 }
 
 // logged is the log, as guarded by a key: which one does not matter, for nobody

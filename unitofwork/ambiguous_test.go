@@ -359,7 +359,7 @@ func TestARaceForAnIDIsDecidedByTheCommit(t *testing.T) {
 		second, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys[1:], ID: "p"})
 		require.NoError(t, err)
 		require.NoError(t, first.Commit(t.Context()))
-		require.NoError(t, second.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})))
+		require.NoError(t, second.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})))
 		err = second.Commit(t.Context())
 		var idErr *unitofwork.IDError
 		require.ErrorAs(t, err, &idErr, "other keys under the same ID")
@@ -389,7 +389,7 @@ func TestACopyOfARefusedCommit(t *testing.T) {
 				}()
 				err := c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(_ context.Context, u *unitofwork.Unit) error {
 					return errors.Join(
-						u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})),
+						u.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})),
 						u.Check(customers.Of(customer{ID: "1"}), unitofwork.Expression{
 							Condition: "#n = :open", Names: map[string]string{"#n": "Name"}, Values: map[string]any{":open": "open"},
 						}),

@@ -106,11 +106,11 @@ func TestWhichTableIsNamed(t *testing.T) {
 	nowhere := unitofwork.Table[customer]{Name: "nowhere", PartitionKey: "ID", Guard: customers.Guard}
 	elsewhere := unitofwork.Table[customer]{Name: "elsewhere", PartitionKey: "ID", Guard: customers.Guard}
 	unread := denies("accounts", "TransactGetItems")
-	account := func(u *unitofwork.Unit) error { return u.Put(accounts.Of(account{Customer: "1", ID: "a"})) }
+	account := func(u *unitofwork.Unit) error { return u.Replace(accounts.Of(account{Customer: "1", ID: "a"})) }
 	raw := func(u *unitofwork.Unit) error {
 		return u.Stage(customerKey("1"), putOf("nowhere", map[string]string{"ID": "1"}))
 	}
-	known := func(u *unitofwork.Unit) error { return u.Put(nowhere.Of(customer{ID: "1"})) }
+	known := func(u *unitofwork.Unit) error { return u.Replace(nowhere.Of(customer{ID: "1"})) }
 	tooLarge := func(c faults.Call) faults.Fault {
 		if isCommit(c) {
 			return faults.RefuseAsTooLarge()
@@ -129,7 +129,7 @@ func TestWhichTableIsNamed(t *testing.T) {
 		"the one beside the locks":                 {nil, []func(*unitofwork.Unit) error{known}, []string{"nowhere"}, 1},
 		"the one beside the locks, unread":         {nil, []func(*unitofwork.Unit) error{raw}, []string{"nowhere"}, 0},
 		"two may be it":                            {unread, []func(*unitofwork.Unit) error{account, raw}, []string{"accounts", "locks", "nowhere"}, 1},
-		"the first of two":                         {nil, []func(*unitofwork.Unit) error{known, func(u *unitofwork.Unit) error { return u.Put(elsewhere.Of(customer{ID: "1"})) }}, []string{"nowhere"}, 1},
+		"the first of two":                         {nil, []func(*unitofwork.Unit) error{known, func(u *unitofwork.Unit) error { return u.Replace(elsewhere.Of(customer{ID: "1"})) }}, []string{"nowhere"}, 1},
 		"it is no table's fault":                   {tooLarge, []func(*unitofwork.Unit) error{account, known}, []string{"accounts", "locks", "nowhere"}, 0},
 		"a table is read once, of however many":    {nil, []func(*unitofwork.Unit) error{account, func(u *unitofwork.Unit) error { return u.Delete(accounts.Ref("1", "b")) }, raw}, []string{"nowhere"}, 1},
 	} {
@@ -172,7 +172,7 @@ func TestAnIDCountsAsAnAction(t *testing.T) {
 				client := b.client("A", nil, inSmallTransactions)
 				require.NoError(t, client.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}, ID: c.id}, func(_ context.Context, u *unitofwork.Unit) error {
 					for i := range c.writes {
-						if err := u.Put(accounts.Of(account{Customer: "1", ID: fmt.Sprint("n", i)})); err != nil {
+						if err := u.Replace(accounts.Of(account{Customer: "1", ID: fmt.Sprint("n", i)})); err != nil {
 							return err
 						}
 					}
@@ -209,7 +209,7 @@ func TestThePauseBeforeStartingOver(t *testing.T) {
 		err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, Attempts: attempts}, func(_ context.Context, u *unitofwork.Unit) error {
 			b.put("accounts", account{Customer: "1", ID: "a", Fence: ahead})
 			ahead += int64(time.Minute / time.Microsecond)
-			return u.Put(accounts.Of(account{Customer: "1", ID: "a"}))
+			return u.Replace(accounts.Of(account{Customer: "1", ID: "a"}))
 		})
 		require.Error(t, err)
 		require.Len(t, pauses, attempts-1)
@@ -264,7 +264,7 @@ func TestACallersEndBeforeStartingOver(t *testing.T) {
 		err := c.Do(ctx, unitofwork.Work{Keys: transferKeys, Attempts: 3}, func(_ context.Context, u *unitofwork.Unit) error {
 			calls++
 			b.put("accounts", account{Customer: "1", ID: "a", Fence: time.Now().Add(time.Minute).UnixMicro()})
-			return u.Put(accounts.Of(account{Customer: "1", ID: "a"}))
+			return u.Replace(accounts.Of(account{Customer: "1", ID: "a"}))
 		})
 		require.ErrorIs(t, err, fencing.ErrStale)
 		require.Equal(t, []int{2}, next)

@@ -88,7 +88,7 @@ func TestWhoComesLateToAJournalWritesNothing(t *testing.T) {
 						ref := accounts.Ref("c000", fmt.Sprint(i))
 						if since == "written" {
 							ref.T.Balance = 5
-							require.NoError(t, u.Put(ref))
+							require.NoError(t, u.Replace(ref))
 						} else {
 							require.NoError(t, u.Delete(ref))
 						}

@@ -23,13 +23,13 @@ func TestTheTableThatMayNotBeWrittenIsAmongThoseNamed(t *testing.T) {
 	one := []ordering.Key{customerKey("1")}
 	put := func(_ context.Context, u *unitofwork.Unit) error {
 		return errors.Join(
-			u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})),
-			u.Put(customers.Of(customer{ID: "1", Name: "n"})),
+			u.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})),
+			u.Replace(customers.Of(customer{ID: "1", Name: "n"})),
 		)
 	}
 	raw := func(_ context.Context, u *unitofwork.Unit) error {
 		return errors.Join(
-			u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})),
+			u.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})),
 			u.Stage(customerKey("1"), putOf("customers", map[string]string{"ID": "1"})),
 		)
 	}

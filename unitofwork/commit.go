@@ -238,7 +238,7 @@ func (u *Unit) explainWrites(writes []write, reasons []types.CancellationReason,
 				refused.Next, refused.Err = StartOver, &fencing.StaleError{Token: u.set.Token(), Found: found}
 				return refused
 			}
-			refused.Next, refused.Err = Decide, ErrCondition
+			refused.Next, refused.Err = Decide, w.unmet
 		default:
 			refused.Next, refused.Err = FixCall, fmt.Errorf("%s: %s: %w", code, aws.ToString(reasons[i].Message), err)
 		}

@@ -82,7 +82,7 @@ func TestACommitThatIsTooLargeAfterOneWithoutAnAnswer(t *testing.T) {
 					return faults.Pass()
 				})
 				err := cl.Do(t.Context(), unitofwork.Work{Keys: transferKeys, Attempts: 1}, func(_ context.Context, u *unitofwork.Unit) error {
-					return u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7}))
+					return u.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 7}))
 				})
 				require.ErrorIs(t, err, c.is)
 				require.Equal(t, c.is == nil, b.account("1").Balance == 7)
@@ -116,7 +116,7 @@ func TestATokenThatRefusedACommitIsNotProposedAgain(t *testing.T) {
 				b.put("accounts", account{Customer: "1", ID: "a", Fence: later})
 				c := b.client("c", nil, change)
 				require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, Attempts: 2}, func(_ context.Context, u *unitofwork.Unit) error {
-					return u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7}))
+					return u.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 7}))
 				}))
 				require.Equal(t, int64(7), b.account("1").Balance)
 				require.Greater(t, b.account("1").Fence, later)
@@ -132,7 +132,7 @@ func TestWhichWriteIsTooLarge(t *testing.T) {
 	text := func(bytes int) string { return strings.Repeat("x", bytes-names) }
 	put := func(id string, bytes int) func(*unitofwork.Unit) error {
 		return func(u *unitofwork.Unit) error {
-			return u.Put(bulks.Of(bulky{Customer: "1", ID: id, Text: text(bytes)}))
+			return u.Replace(bulks.Of(bulky{Customer: "1", ID: id, Text: text(bytes)}))
 		}
 	}
 	check := func(id string, bytes int) func(*unitofwork.Unit) error {

@@ -60,7 +60,7 @@ func (l *ledger) stage(_ context.Context, u *unitofwork.Unit) error {
 		switch i % 5 {
 		case 0:
 			ref.T.Balance = opening + 7
-			err = u.Put(ref)
+			err = u.Replace(ref)
 		case 1:
 			err = u.Update(ref, unitofwork.Expression{
 				Update: "SET Balance = Balance + :n", Condition: "Balance = :before",
@@ -72,7 +72,7 @@ func (l *ledger) stage(_ context.Context, u *unitofwork.Unit) error {
 			err = u.Check(ref, unitofwork.Expression{Condition: "Balance = :before", Values: map[string]any{":before": opening}})
 		default:
 			ref.T.Balance = 7
-			err = u.Put(ref)
+			err = u.Replace(ref)
 		}
 		if err != nil {
 			return err

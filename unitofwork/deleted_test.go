@@ -55,7 +55,7 @@ var afterDeletions = map[string]struct {
 			require.NoError(t, b.client("other", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys[:1]}, func(_ context.Context, other *unitofwork.Unit) error {
 				require.Equal(t, rtt, time.Since(start), "the key can be had at once")
 				require.Greater(t, other.Token(), u.Token())
-				return other.Put(accounts.Of(account{Customer: "2", ID: "a", Balance: 7}))
+				return other.Replace(accounts.Of(account{Customer: "2", ID: "a", Balance: 7}))
 			}))
 		}, true, [2]int64{100, 7},
 	},
@@ -105,7 +105,7 @@ func TestACommitWithoutItsOnlyRowIsNotTakenForDone(t *testing.T) {
 				cl := b.client("c", nil)
 				u, err := cl.Begin(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}, ID: id})
 				require.NoError(t, err)
-				require.NoError(t, u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})))
+				require.NoError(t, u.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})))
 				b.deleteRow(customerKey("1"))
 				err = u.Commit(t.Context())
 				require.Error(t, err)

@@ -32,7 +32,7 @@ func TestAUnitIsTwoRequestsAndThreeWithARead(t *testing.T) {
 		b.allFree()
 
 		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(_ context.Context, u *unitofwork.Unit) error {
-			return u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 1}))
+			return u.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 1}))
 		}))
 		require.Equal(t, map[string]int{"TransactWriteItems": 2}, c.requests())
 		require.Equal(t, [2]int64{1, 130}, b.balances())
@@ -193,7 +193,7 @@ func TestACommitNeedsItsIntents(t *testing.T) {
 		})
 		require.NoError(t, err)
 		require.NoError(t, coarse.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(_ context.Context, u *unitofwork.Unit) error {
-			return u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7}))
+			return u.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 7}))
 		}))
 		err = u.Commit(t.Context())
 		require.ErrorIs(t, err, lockset.ErrLost)
@@ -210,7 +210,7 @@ func TestStartingOverIsBoundedAndHasAFreshToken(t *testing.T) {
 			tokens = append(tokens, int64(u.Token()))
 			b.put("accounts", account{Customer: "1", ID: "a", Balance: 5, Fence: ahead})
 			ahead += int64(time.Minute / time.Microsecond)
-			return u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 6}))
+			return u.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 6}))
 		}
 		err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, Attempts: 3}, stale)
 		require.ErrorIs(t, err, fencing.ErrStale)
@@ -330,7 +330,7 @@ func TestAUnitsContextEndsWithIt(t *testing.T) {
 			return u.Rollback(t.Context())
 		}, map[string]int{"not": 1}},
 		"in doubt": {cutAfterCommit(true), func(t *testing.T, _ *bed, u *unitofwork.Unit) error {
-			require.NoError(t, u.Put(accounts.Of(account{Customer: "1", ID: "a"})))
+			require.NoError(t, u.Replace(accounts.Of(account{Customer: "1", ID: "a"})))
 			return u.Commit(t.Context())
 		}, map[string]int{"in doubt": 1}},
 		"done by another": {nil, func(t *testing.T, b *bed, u *unitofwork.Unit) error {
@@ -370,7 +370,7 @@ func TestWithoutAUnitTableALargeUnitIsRefusedBeforeItLocksOrWrites(t *testing.T)
 
 		err = c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(_ context.Context, u *unitofwork.Unit) error {
 			for i := range 100 {
-				if err := u.Put(accounts.Of(account{Customer: "1", ID: fmt.Sprint("n", i)})); err != nil {
+				if err := u.Replace(accounts.Of(account{Customer: "1", ID: fmt.Sprint("n", i)})); err != nil {
 					return err
 				}
 			}
@@ -399,7 +399,7 @@ func TestTheLargestUnitIsTwoRequests(t *testing.T) {
 					if err := u.Stage(guard, putOf("accounts", map[string]string{"Customer": at.Customer, "ID": at.ID})); err != nil {
 						return err
 					}
-				} else if err := u.Put(accounts.Of(at)); err != nil {
+				} else if err := u.Replace(accounts.Of(at)); err != nil {
 					return err
 				}
 			}
@@ -422,7 +422,7 @@ func TestRollbackAndEnd(t *testing.T) {
 		require.NoError(t, u.Rollback(ctx), "a caller that has gone still frees its locks")
 		require.NoError(t, u.Rollback(t.Context()))
 		require.ErrorIs(t, u.Commit(t.Context()), unitofwork.ErrEnded)
-		require.ErrorIs(t, u.Put(accounts.Of(account{Customer: "1", ID: "a"})), unitofwork.ErrEnded)
+		require.ErrorIs(t, u.Replace(accounts.Of(account{Customer: "1", ID: "a"})), unitofwork.ErrEnded)
 		require.ErrorIs(t, u.Get(t.Context(), accounts.Ref("1", "a")), unitofwork.ErrEnded)
 		require.ErrorIs(t, context.Cause(u.Context()), lockset.ErrReleased)
 		require.Equal(t, [2]int64{100, 100}, b.balances())

@@ -25,6 +25,8 @@ var (
 	ErrInDoubt = next.Error("the outcome is in doubt", next.AskLater)
 	// ErrCondition: a condition that the caller staged did not hold.
 	ErrCondition = errors.New("a staged condition did not hold")
+	// ErrExists: a record that was to be inserted is there already.
+	ErrExists = errors.New("the record to be inserted is there already")
 	// ErrSuperseded: the commit's answer was lost, and a release of the unit's
 	// own overtook it: it never can land.
 	ErrSuperseded = next.Error("the commit had no answer and was overtaken by a release", next.StartOver)
@@ -64,7 +66,7 @@ func NextOf(err error) Next {
 }
 
 // CommitError says why a commit wrote nothing. It wraps the reason: a
-// lockset.LostError, fencing.StaleError, [FenceError], [ErrCondition],
+// lockset.LostError, fencing.StaleError, [FenceError], [ErrCondition], [ErrExists],
 // [ErrSuperseded], lockset.TableError or lockset.NoAnswerError.
 type CommitError struct {
 	Key    ordering.Key // the lock key at fault, if one is

@@ -176,7 +176,7 @@ func ExampleNextOf() {
 	}
 	alice, bob := Account{Customer: "alice", ID: "1"}, Account{Customer: "bob", ID: "7"}
 	err = units.Do(ctx, unitofwork.Work{Keys: []ordering.Key{Accounts.Guard(&alice)}}, func(_ context.Context, u *unitofwork.Unit) error {
-		return u.Put(Accounts.Of(bob)) // not guarded by what is locked
+		return u.Replace(Accounts.Of(bob)) // not guarded by what is locked
 	})
 	fmt.Println(unitofwork.NextOf(err))
 	fmt.Println(unitofwork.NextOf(Transfer(ctx, units, "payment-1", alice, bob, 1000)))

@@ -37,7 +37,7 @@ func TestARecordWithTheUnitsOwnToken(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		err := b.client("c", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(_ context.Context, u *unitofwork.Unit) error {
 			b.put("accounts", account{Customer: "1", ID: "a", Balance: 5, Fence: int64(u.Token())})
-			return u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 6}))
+			return u.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 6}))
 		})
 		require.ErrorIs(t, err, fencing.ErrStale)
 		require.NotErrorIs(t, err, unitofwork.ErrCondition)
@@ -98,8 +98,8 @@ func TestAUnitWithAsManyKeysAsFit(t *testing.T) {
 func TestANewerFenceRefusesEveryKindOfWrite(t *testing.T) {
 	one := accounts.Of(account{Customer: "1", ID: "a"})
 	for name, stage := range map[string]func(*unitofwork.Unit) error{
-		"put":    func(u *unitofwork.Unit) error { return u.Put(one) },
-		"delete": func(u *unitofwork.Unit) error { return u.Delete(one) },
+		"replace": func(u *unitofwork.Unit) error { return u.Replace(one) },
+		"delete":  func(u *unitofwork.Unit) error { return u.Delete(one) },
 		"update": func(u *unitofwork.Unit) error {
 			return u.Update(one, unitofwork.Expression{Update: "REMOVE Balance"})
 		},
@@ -111,7 +111,7 @@ func TestANewerFenceRefusesEveryKindOfWrite(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				err := b.client("c", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(_ context.Context, u *unitofwork.Unit) error {
 					b.put("accounts", account{Customer: "1", ID: "a", Balance: 5, Fence: int64(u.Token()) + 1})
-					return errors.Join(stage(u), u.Put(accounts.Of(account{Customer: "2", ID: "a", Balance: 6})))
+					return errors.Join(stage(u), u.Replace(accounts.Of(account{Customer: "2", ID: "a", Balance: 6})))
 				})
 				require.ErrorIs(t, err, fencing.ErrStale)
 				require.Equal(t, [2]int64{5, 100}, b.balances(), "nothing is written beside it, either")
@@ -175,7 +175,7 @@ func TestARefusalOfARepetitionSaysNothingOfTheFirst(t *testing.T) {
 		c := b.client("c", atCommits(1, 1, faults.LoseRequest(faults.Reset)))
 		err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, Attempts: 1}, func(_ context.Context, u *unitofwork.Unit) error {
 			return errors.Join(
-				u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})),
+				u.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})),
 				u.Check(accounts.Of(account{Customer: "2", ID: "a"}), unitofwork.Expression{
 					Condition: "Balance > :most", Values: map[string]any{":most": 1000},
 				}),

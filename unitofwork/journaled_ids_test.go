@@ -76,7 +76,7 @@ func TestTwoLargeUnitsDecideUnderTheSameID(t *testing.T) {
 		before := b.account("2")
 		err := loser.Do(t.Context(), payment(others, "x"), func(_ context.Context, u *unitofwork.Unit) error {
 			for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
-				if err := u.Put(accounts.Of(account{Customer: "2", ID: id, Balance: 1})); err != nil {
+				if err := u.Replace(accounts.Of(account{Customer: "2", ID: id, Balance: 1})); err != nil {
 					return err
 				}
 			}

@@ -147,7 +147,7 @@ func TestManyWritesUnderOneKey(t *testing.T) {
 		c := b.client("A", nil)
 		stage := func(_ context.Context, u *unitofwork.Unit) error {
 			for i := range 250 {
-				if err := u.Put(accounts.Of(account{Customer: "c000", ID: fmt.Sprint(i), Balance: 1})); err != nil {
+				if err := u.Replace(accounts.Of(account{Customer: "c000", ID: fmt.Sprint(i), Balance: 1})); err != nil {
 					return err
 				}
 			}
@@ -339,7 +339,7 @@ func TestAWriteOfALargeUnitThatCannotBe(t *testing.T) {
 			return u.Stage(customerKey("1"), types.TransactWriteItem{Delete: &types.Delete{
 				TableName: aws.String("nowhere"), Key: map[string]types.AttributeValue{"ID": text("1")}}})
 		}, nil, "nowhere", `ID="1"`},
-		"a table that may not be written": {func(u *unitofwork.Unit) error { return u.Put(customers.Of(customer{ID: "1", Name: "n"})) },
+		"a table that may not be written": {func(u *unitofwork.Unit) error { return u.Replace(customers.Of(customer{ID: "1", Name: "n"})) },
 			denies("customers", "TransactWriteItems"), "customers", `ID="1"`},
 		"a put whose table nobody has named a key of": {func(u *unitofwork.Unit) error {
 			return errors.Join(u.Delete(fine), u.Stage(customerKey("1"), putOf("customers", map[string]string{"ID": "1"})))

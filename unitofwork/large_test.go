@@ -33,7 +33,7 @@ func deposit(refs []*unitofwork.Ref[account], amount int64) func(context.Context
 				return err
 			}
 			ref.T.Balance += amount
-			if err := u.Put(ref); err != nil {
+			if err := u.Replace(ref); err != nil {
 				return err
 			}
 		}
@@ -118,7 +118,7 @@ func TestAUnitOfManyBytes(t *testing.T) {
 	for name, stage := range map[string]func(*unitofwork.Unit, *unitofwork.Ref[document]) error{
 		"put": func(u *unitofwork.Unit, r *unitofwork.Ref[document]) error {
 			r.T.Text, r.T.Seen = strings.Repeat("y", size), 1
-			return u.Put(r)
+			return u.Replace(r)
 		},
 		"update": func(u *unitofwork.Unit, r *unitofwork.Ref[document]) error {
 			return u.Update(r, unitofwork.Expression{Update: "SET Seen = :one", Values: map[string]any{":one": 1}})

@@ -229,7 +229,7 @@ func TestReferencesToNothing(t *testing.T) {
 		} {
 			for name, call := range map[string]func(context.Context, *unitofwork.Unit) error{
 				"Put": func(_ context.Context, u *unitofwork.Unit) error {
-					return u.Put(accounts.Of(account{Customer: "1", ID: "a"}), record)
+					return u.Replace(accounts.Of(account{Customer: "1", ID: "a"}), record)
 				},
 				"Delete": func(_ context.Context, u *unitofwork.Unit) error { return u.Delete(record) },
 				"Update": func(_ context.Context, u *unitofwork.Unit) error { return u.Update(record, unitofwork.Expression{}) },
@@ -246,7 +246,7 @@ func TestReferencesToNothing(t *testing.T) {
 			}
 		}
 		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(_ context.Context, u *unitofwork.Unit) error {
-			return u.Put(wrapped{accounts.Of(account{Customer: "1", ID: "a", Balance: 100})}) // which is what it holds
+			return u.Replace(wrapped{accounts.Of(account{Customer: "1", ID: "a", Balance: 100})}) // which is what it holds
 		}))
 		b.allFree()
 	})

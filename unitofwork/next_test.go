@@ -35,6 +35,7 @@ var examples = map[string]error{
 	"*lockset.HeldError":     &lockset.HeldError{Key: "a", Err: context.DeadlineExceeded},
 	"*lockset.NoAnswerError": &lockset.NoAnswerError{Op: "UpdateItem", Last: errSent, End: context.Canceled},
 	"ErrCondition":           unitofwork.ErrCondition,
+	"ErrExists":              unitofwork.ErrExists,
 	"*ordering.KeyError":     &ordering.KeyError{Reason: "is empty"},
 	"*lockset.ConfigError":   &lockset.ConfigError{Field: "Table", Reason: "is required"},
 	"*StageError":            &unitofwork.StageError{Table: "t", Record: "r", Reason: errSent},

@@ -37,7 +37,7 @@ var bulks = unitofwork.Table[bulky]{
 func putBulk(n, bytes int) func(context.Context, *unitofwork.Unit) error {
 	return func(_ context.Context, u *unitofwork.Unit) error {
 		for i := range n {
-			if err := u.Put(bulks.Of(bulky{Customer: "1", ID: fmt.Sprint("bulk", i), Text: bulk(bytes)})); err != nil {
+			if err := u.Replace(bulks.Of(bulky{Customer: "1", ID: fmt.Sprint("bulk", i), Text: bulk(bytes)})); err != nil {
 				return err
 			}
 		}
@@ -54,7 +54,7 @@ func checkBulk(n, bytes int) func(context.Context, *unitofwork.Unit) error {
 				return err
 			}
 		}
-		return u.Put(accounts.Of(account{Customer: "1", ID: "checked"}))
+		return u.Replace(accounts.Of(account{Customer: "1", ID: "checked"}))
 	}
 }
 
@@ -158,7 +158,7 @@ func TestWhatIsRefusedForItsSizeIsHalved(t *testing.T) {
 func putFine(n int) func(context.Context, *unitofwork.Unit) error {
 	return func(_ context.Context, u *unitofwork.Unit) error {
 		for i := range n {
-			if err := u.Put(accounts.Of(account{Customer: "1", ID: fmt.Sprint("bulk", i)})); err != nil {
+			if err := u.Replace(accounts.Of(account{Customer: "1", ID: fmt.Sprint("bulk", i)})); err != nil {
 				return err
 			}
 		}
@@ -267,7 +267,7 @@ func TestARecordOf400KBToTheByte(t *testing.T) {
 					before := b.tables()
 					start := time.Now()
 					err := b.client("A", nil, change, withTokenOf(token)).Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(_ context.Context, u *unitofwork.Unit) error {
-						return errors.Join(u.Put(accounts.Of(account{Customer: "1", ID: "small"})), u.Put(of(size)))
+						return errors.Join(u.Replace(accounts.Of(account{Customer: "1", ID: "small"})), u.Replace(of(size)))
 					})
 					require.Less(t, time.Since(start), time.Second)
 					b.nothingLeft()

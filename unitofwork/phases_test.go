@@ -154,7 +154,7 @@ func TestALargeCommitUnderTheUnitsOwnContext(t *testing.T) {
 		u, err := c.Begin(t.Context(), unitofwork.Work{Keys: keys})
 		require.NoError(t, err)
 		for i := range 60 {
-			require.NoError(t, u.Put(accounts.Of(account{Customer: "c000", ID: fmt.Sprint(i), Balance: 1})))
+			require.NoError(t, u.Replace(accounts.Of(account{Customer: "c000", ID: fmt.Sprint(i), Balance: 1})))
 		}
 		start := time.Now()
 		require.NoError(t, u.Commit(u.Context()))
@@ -305,7 +305,7 @@ func TestALargeUnitThatLostItsLocksBeforeItCommits(t *testing.T) {
 		keys, refs := largeKeys(150)
 		err := c.Do(t.Context(), unitofwork.Work{Keys: keys}, func(ctx context.Context, u *unitofwork.Unit) error {
 			for _, ref := range refs {
-				if err := u.Put(ref); err != nil {
+				if err := u.Replace(ref); err != nil {
 					return err
 				}
 			}

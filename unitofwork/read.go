@@ -59,7 +59,7 @@ func (u *Unit) Get(ctx context.Context, records ...Record) error {
 		}
 	}
 	for _, p := range shown {
-		p.show()
+		p.show(u.set.Nonce())
 	}
 	return nil
 }

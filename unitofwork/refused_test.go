@@ -68,7 +68,7 @@ func tablesOf(c faults.Call) (tables []string) {
 // table it was. Nothing is written, and the locks are released when it returns.
 func TestAUnitWithoutAPermission(t *testing.T) {
 	write := func(_ context.Context, u *unitofwork.Unit) error {
-		return u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7}))
+		return u.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 7}))
 	}
 	for name, c := range map[string]struct {
 		denies  faults.Script
@@ -235,7 +235,7 @@ func TestARecordThatGrowsTooLargeIsNamed(t *testing.T) {
 		cl := b.client("c", nil)
 		err := cl.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}, Attempts: 3}, func(_ context.Context, u *unitofwork.Unit) error {
 			return errors.Join(
-				u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})),
+				u.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})),
 				u.Update(accounts.Of(account{Customer: "1", ID: "large"}), unitofwork.Expression{
 					Update: "SET More = :more", Values: map[string]any{":more": strings.Repeat("y", 2<<10)},
 				}),

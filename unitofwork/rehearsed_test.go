@@ -146,11 +146,11 @@ func TestATableWithAnotherKey(t *testing.T) {
 			before := b.db.Items("customers")
 			err := b.client("A", nil).Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(_ context.Context, u *unitofwork.Unit) error {
 				for i := range n {
-					if err := u.Put(wrong.Of(customer{ID: fmt.Sprint("x", i), Name: "x"})); err != nil {
+					if err := u.Replace(wrong.Of(customer{ID: fmt.Sprint("x", i), Name: "x"})); err != nil {
 						return err
 					}
 				}
-				return u.Put(wrong.Of(customer{ID: "7", Name: "first"}), wrong.Of(customer{ID: "7", Name: "second"}))
+				return u.Replace(wrong.Of(customer{ID: "7", Name: "first"}), wrong.Of(customer{ID: "7", Name: "second"}))
 			})
 			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%d: %v", n, err)
 			require.Equal(t, before, b.db.Items("customers"))

@@ -34,7 +34,8 @@ type write struct {
 	table, record string
 	key           map[string]types.AttributeValue // nil if it cannot be told
 	item          types.TransactWriteItem
-	conditional   bool // on more than the stamp
+	conditional   bool  // on more than the stamp
+	unmet         error // what it means if that does not hold
 }
 
 // identity tells a write's record from all others, if its key is known.
@@ -51,8 +52,9 @@ func newStage(held []ordering.Key, s actions.Stamper, reserved ...string) stage 
 
 // add stages one action under a guard, or refuses it with a *StageError, which
 // it also keeps.
-func (s *stage) add(guard ordering.Key, item types.TransactWriteItem) error {
+func (s *stage) add(guard ordering.Key, item types.TransactWriteItem, unmet error) error {
 	w, err := s.prepare(guard, item)
+	w.unmet = unmet
 	if err != nil {
 		return s.refuse(w.table, w.record, err)
 	}

@@ -55,16 +55,16 @@ var refusals = map[string]struct {
 	says  string
 }{
 	"no key guards it": {
-		func(u *unitofwork.Unit) error { return u.Put(accounts.Of(account{Customer: "3", ID: "a"})) },
+		func(u *unitofwork.Unit) error { return u.Replace(accounts.Of(account{Customer: "3", ID: "a"})) },
 		`guard "customer:3/account:a" is not covered`,
 	},
 	"a coarser record than what is held": {
-		func(u *unitofwork.Unit) error { return u.Put(customers.Of(customer{ID: "1"})) },
+		func(u *unitofwork.Unit) error { return u.Replace(customers.Of(customer{ID: "1"})) },
 		`guard "customer:1" is not covered`,
 	},
 	"written twice": {
 		func(u *unitofwork.Unit) error {
-			return errors.Join(u.Delete(accounts.Of(account{Customer: "1", ID: "a"})), u.Put(accounts.Of(account{Customer: "1", ID: "a"})))
+			return errors.Join(u.Delete(accounts.Of(account{Customer: "1", ID: "a"})), u.Replace(accounts.Of(account{Customer: "1", ID: "a"})))
 		},
 		"one record takes one write",
 	},
@@ -150,7 +150,7 @@ var refusals = map[string]struct {
 	"a key attribute that the record does not have": {
 		func(u *unitofwork.Unit) error {
 			wrong := unitofwork.Table[account]{Name: "accounts", PartitionKey: "Customer", SortKey: "Branch", Guard: accounts.Guard}
-			return u.Put(wrong.Of(account{Customer: "1", ID: "a"}))
+			return u.Replace(wrong.Of(account{Customer: "1", ID: "a"}))
 		},
 		`no key attribute "Branch"`,
 	},
@@ -227,7 +227,7 @@ var refusals = map[string]struct {
 		"1 values for the key",
 	},
 	"an empty key": {
-		func(u *unitofwork.Unit) error { return u.Put(accounts.Of(account{Customer: "1"})) },
+		func(u *unitofwork.Unit) error { return u.Replace(accounts.Of(account{Customer: "1"})) },
 		`"ID": is empty`,
 	},
 	"an empty key to delete": {
@@ -345,7 +345,7 @@ func TestEveryKindOfWrite(t *testing.T) {
 		c := b.client("c", nil)
 		err := c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1"), customerKey("2")}}, func(_ context.Context, u *unitofwork.Unit) error {
 			return errors.Join(
-				u.Put(accounts.Of(account{Customer: "1", ID: "new", Balance: 1})),
+				u.Replace(accounts.Of(account{Customer: "1", ID: "new", Balance: 1})),
 				u.Update(accounts.Of(account{Customer: "1", ID: "a"}), unitofwork.Expression{
 					Update: "ADD Balance :ten SET #n = :name REMOVE gone", Condition: "Balance >= :ten",
 					Names: map[string]string{"#n": "Name"}, Values: map[string]any{":ten": 10, ":name": text("n")},
@@ -379,7 +379,7 @@ func TestAConditionThatDoesNotHoldIsNamed(t *testing.T) {
 		c := b.client("c", nil)
 		err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, Attempts: 5}, func(_ context.Context, u *unitofwork.Unit) error {
 			return errors.Join(
-				u.Put(accounts.Of(account{Customer: "1", ID: "a", Balance: 1})),
+				u.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 1})),
 				u.Check(accounts.Of(account{Customer: "2", ID: "a"}), unitofwork.Expression{
 					Condition: "Balance > :most", Values: map[string]any{":most": 1000},
 				}),
@@ -417,13 +417,13 @@ func TestTablesAtFaultAreNamed(t *testing.T) {
 			"accounts": otherKey.Of(account{Customer: "1"}),
 		} {
 			err := c.Do(t.Context(), unitofwork.Work{Keys: keys}, func(_ context.Context, u *unitofwork.Unit) error {
-				return errors.Join(u.Put(customers.Of(customer{ID: "1"})), u.Delete(record))
+				return errors.Join(u.Replace(customers.Of(customer{ID: "1"})), u.Delete(record))
 			})
 			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
 			require.ErrorContains(t, err, fmt.Sprintf("table %q", table))
 		}
 		err := c.Do(t.Context(), unitofwork.Work{Keys: keys}, func(_ context.Context, u *unitofwork.Unit) error {
-			return errors.Join(u.Put(customers.Of(customer{ID: "1"})), u.Stage("customer:1", putOf("nowhere", map[string]string{"x": "y"})))
+			return errors.Join(u.Replace(customers.Of(customer{ID: "1"})), u.Stage("customer:1", putOf("nowhere", map[string]string{"x": "y"})))
 		})
 		require.ErrorContains(t, err, `table "nowhere": TransactWriteItems: does not exist`)
 		b.allFree()

@@ -3,9 +3,12 @@ package unitofwork
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/internal/actions"
@@ -23,26 +26,101 @@ type Expression struct {
 	Values map[string]any
 }
 
-// Put stages records, whole, as they stand now. The error is a *[StageError];
-// commit returns it too.
+// Put stages records that this unit has read with [Unit.Get], as they stand now.
+// Attributes that T does not know are kept, at any depth of maps; the elements of a list
+// are written as T has them. A record that was not there is written as T has it.
+//
+// The error is a *[StageError], also for a record that this unit has not read; commit
+// returns it too.
 func (u *Unit) Put(records ...Record) error {
 	u.made("Put")
-	return u.each(records, func(table string, key map[string]types.AttributeValue, r Record) (types.TransactWriteItem, error) {
+	return u.each(records, ErrCondition, func(table string, _ map[string]types.AttributeValue, r Record) (types.TransactWriteItem, error) {
+		item, err := r.item()
+		if err == nil {
+			item, err = r.keeping(u.set.Nonce(), item)
+		}
+		return u.put(table, item), err
+	})
+}
+
+// Insert stages new records. If one is there already, the commit writes nothing, and its
+// error matches [ErrExists].
+func (u *Unit) Insert(records ...Record) error {
+	u.made("Insert")
+	return u.each(records, ErrExists, func(table string, key map[string]types.AttributeValue, r Record) (types.TransactWriteItem, error) {
+		item, err := r.item()
+		action := u.put(table, item)
+		names := slices.Sorted(maps.Keys(key))
+		action.Put.ConditionExpression = aws.String(insertCondition)
+		action.Put.ExpressionAttributeNames = map[string]string{"#key": names[0]}
+		return action, err
+	})
+}
+
+const insertCondition = "attribute_not_exists(#key)"
+
+// Replace stages records, whole, whatever is there: attributes that T does not know are
+// gone.
+func (u *Unit) Replace(records ...Record) error {
+	u.made("Replace")
+	return u.each(records, ErrCondition, func(table string, _ map[string]types.AttributeValue, r Record) (types.TransactWriteItem, error) {
+		item, err := r.item()
+		return u.put(table, item), err
+	})
+}
+
+// PutIf stages a record under a condition on what is there: if it does not hold, the
+// commit writes nothing, and its error matches [ErrCondition]. Of a record that this
+// unit has read it keeps what T does not know, as Put does; one that it has not read it
+// replaces.
+func (u *Unit) PutIf(record Record, condition expression.ConditionBuilder) error {
+	u.made("PutIf")
+	return u.each([]Record{record}, ErrCondition, func(table string, _ map[string]types.AttributeValue, r Record) (types.TransactWriteItem, error) {
 		item, err := r.item()
 		if err != nil {
 			return types.TransactWriteItem{}, err
 		}
-		delete(item, u.c.cfg.FenceAttribute) // as it was read, in a struct that has it
-		return types.TransactWriteItem{Put: &types.Put{TableName: aws.String(table), Item: item}}, nil
+		if all, err := r.keeping(u.set.Nonce(), item); err == nil {
+			item = all
+		} else if !errors.Is(err, errUnread) {
+			return types.TransactWriteItem{}, err
+		}
+		e, err := build(condition)
+		action := u.put(table, item)
+		action.Put.ConditionExpression, action.Put.ExpressionAttributeNames, action.Put.ExpressionAttributeValues = e.Condition(), e.Names(), e.Values()
+		return action, err
 	})
+}
+
+func (u *Unit) put(table string, item map[string]types.AttributeValue) types.TransactWriteItem {
+	item = maps.Clone(item)
+	delete(item, u.c.cfg.FenceAttribute) // as it was read
+	return types.TransactWriteItem{Put: &types.Put{TableName: aws.String(table), Item: item}}
+}
+
+func build(condition expression.ConditionBuilder) (expression.Expression, error) {
+	return expression.NewBuilder().WithCondition(condition).Build()
 }
 
 // Delete stages the removal of records. A removed record has no fence any more:
 // what writes to it without a lock is not refused.
 func (u *Unit) Delete(records ...Record) error {
 	u.made("Delete")
-	return u.each(records, func(table string, key map[string]types.AttributeValue, _ Record) (types.TransactWriteItem, error) {
+	return u.each(records, ErrCondition, func(table string, key map[string]types.AttributeValue, _ Record) (types.TransactWriteItem, error) {
 		return types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String(table), Key: key}}, nil
+	})
+}
+
+// DeleteIf stages the removal of a record under a condition on it: if it does not hold,
+// the commit writes nothing, and its error matches [ErrCondition].
+func (u *Unit) DeleteIf(record Record, condition expression.ConditionBuilder) error {
+	u.made("DeleteIf")
+	return u.each([]Record{record}, ErrCondition, func(table string, key map[string]types.AttributeValue, _ Record) (types.TransactWriteItem, error) {
+		e, err := build(condition)
+		return types.TransactWriteItem{Delete: &types.Delete{
+			TableName: aws.String(table), Key: key, ConditionExpression: e.Condition(),
+			ExpressionAttributeNames: e.Names(), ExpressionAttributeValues: e.Values(),
+		}}, err
 	})
 }
 
@@ -50,7 +128,7 @@ func (u *Unit) Delete(records ...Record) error {
 // if it has one.
 func (u *Unit) Update(record Record, e Expression) error {
 	u.made("Update")
-	return u.each([]Record{record}, func(table string, key map[string]types.AttributeValue, _ Record) (types.TransactWriteItem, error) {
+	return u.each([]Record{record}, ErrCondition, func(table string, key map[string]types.AttributeValue, _ Record) (types.TransactWriteItem, error) {
 		values, err := e.values()
 		return types.TransactWriteItem{Update: &types.Update{
 			TableName: aws.String(table), Key: key,
@@ -64,7 +142,7 @@ func (u *Unit) Update(record Record, e Expression) error {
 // happens only if it holds then.
 func (u *Unit) Check(record Record, e Expression) error {
 	u.made("Check")
-	return u.each([]Record{record}, func(table string, key map[string]types.AttributeValue, _ Record) (types.TransactWriteItem, error) {
+	return u.each([]Record{record}, ErrCondition, func(table string, key map[string]types.AttributeValue, _ Record) (types.TransactWriteItem, error) {
 		if e.Update != "" {
 			return types.TransactWriteItem{}, fmt.Errorf("a check has no update expression")
 		}
@@ -87,7 +165,7 @@ func (u *Unit) Stage(guard ordering.Key, actions ...types.TransactWriteItem) err
 		return ErrEnded
 	}
 	for _, action := range actions {
-		if err := u.stage.add(guard, action); err != nil {
+		if err := u.stage.add(guard, action, ErrCondition); err != nil {
 			return err
 		}
 	}
@@ -131,8 +209,9 @@ func locate(r Record) (table string, key map[string]types.AttributeValue, err er
 	return r.location()
 }
 
-// each stages one action per record, under the record's own guard.
-func (u *Unit) each(records []Record, action func(string, map[string]types.AttributeValue, Record) (types.TransactWriteItem, error)) error {
+// each stages one action per record, under the record's own guard. unmet is what the
+// commit says if its condition does not hold.
+func (u *Unit) each(records []Record, unmet error, action func(string, map[string]types.AttributeValue, Record) (types.TransactWriteItem, error)) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.ended {
@@ -156,7 +235,7 @@ func (u *Unit) each(records []Record, action func(string, map[string]types.Attri
 		if err != nil {
 			return u.stage.refuse(table, actions.KeyText(key), err)
 		}
-		if err := u.stage.add(now, item); err != nil {
+		if err := u.stage.add(now, item, unmet); err != nil {
 			return err
 		}
 	}

@@ -337,7 +337,7 @@ func TestAfterWhatCannotBeWrittenNothingOfItsKeyIs(t *testing.T) {
 			defer close(over)
 			_ = dead.Do(context.WithoutCancel(t.Context()), unitofwork.Work{Keys: keys}, func(_ context.Context, u *unitofwork.Unit) error {
 				for i := range records {
-					if err := u.Put(accounts.Of(account{Customer: "c001", ID: fmt.Sprintf("a%02d", i), Balance: 7})); err != nil {
+					if err := u.Replace(accounts.Of(account{Customer: "c001", ID: fmt.Sprintf("a%02d", i), Balance: 7})); err != nil {
 						return err
 					}
 				}
@@ -424,7 +424,7 @@ func TestTheFirstRecordThatCannotBeWrittenIsNamed(t *testing.T) {
 		require.ErrorAs(t, err, &unapplied)
 		require.Equal(t, `Customer="1" ID="bulk2"`, unapplied.Record)
 		require.NoError(t, heir.Do(t.Context(), unitofwork.Work{Keys: transferKeys[:1]}, func(_ context.Context, u *unitofwork.Unit) error {
-			return u.Put(accounts.Of(account{Customer: "2", ID: "a"}))
+			return u.Replace(accounts.Of(account{Customer: "2", ID: "a"}))
 		}))
 		require.Greater(t, b.account("2").Fence, later, "what was met is not proposed again")
 	})

@@ -39,8 +39,17 @@ type Ref[T any] struct {
 
 	table *Table[T]
 	key   map[string]types.AttributeValue
-	guard ordering.Key // when it was read
-	err   error        // of a key that cannot be one
+	err   error // of a key that cannot be one
+
+	reading // the last one
+}
+
+// reading is what reading a record has left in its reference.
+type reading struct {
+	unit    string       // the nonce of the unit that read it; empty if none did
+	guard   ordering.Key // what it was then
+	unknown actions.Unknown
+	err     error // why unknown cannot be told
 }
 
 // Record is a *[Ref] of any type.
@@ -49,13 +58,14 @@ type Record interface {
 	parse(item map[string]types.AttributeValue) (parsed, error)
 	guards() (now, read ordering.Key, guarded bool)
 	item() (map[string]types.AttributeValue, error)
+	keeping(unit string, item map[string]types.AttributeValue) (map[string]types.AttributeValue, error)
 }
 
 // parsed is what was read of a record, before its reference has it.
 type parsed struct {
 	guard   ordering.Key
 	guarded bool // its table has guards
-	show    func()
+	show    func(unit string)
 }
 
 // Ref refers to the record with this partition key, and sort key if the table
@@ -164,15 +174,23 @@ func (r *Ref[T]) parse(item map[string]types.AttributeValue) (parsed, error) {
 		return parsed{}, err
 	}
 	p := parsed{guarded: r.table.Guard != nil}
-	var read ordering.Key
+	var now reading
 	switch {
 	case p.guarded && found:
 		p.guard = r.table.Guard(&record)
-		read = p.guard
+		now.guard = p.guard
 	case p.guarded:
 		p.guard = r.table.Guard(&r.T)
 	}
-	p.show = func() { r.T, r.Found, r.guard = record, found, read }
+	if found { // before the caller can change what the record refers to
+		var known map[string]types.AttributeValue
+		known, now.err = attributevalue.MarshalMap(record)
+		now.unknown = actions.UnknownOf(item, known)
+	}
+	p.show = func(unit string) {
+		now.unit = unit
+		r.T, r.Found, r.reading = record, found, now
+	}
 	return p, nil
 }
 
@@ -197,3 +215,18 @@ func (r *Ref[T]) item() (map[string]types.AttributeValue, error) {
 	}
 	return item, nil
 }
+
+// keeping returns the item with the attributes that T does not know, of what this unit
+// has read.
+func (r *Ref[T]) keeping(unit string, item map[string]types.AttributeValue) (map[string]types.AttributeValue, error) {
+	switch {
+	case r.reading.unit != unit:
+		return nil, errUnread
+	case r.reading.err != nil:
+		return nil, fmt.Errorf("what %T does not know of the record cannot be told: %w", r.T, r.reading.err)
+	}
+	return r.unknown.AddTo(item), nil
+}
+
+var errUnread = errors.New("the unit has not read it, so what it would overwrite is not known: " +
+	"Get it first, or Insert a new record, or Replace whatever is there")

@@ -29,7 +29,7 @@ func roundTrip[P, S any](t *testing.T, b *bed, name string, p P, s S) {
 	table := unitofwork.Table[entry[P, S]]{Name: name, PartitionKey: "P", SortKey: "S", Guard: func(*entry[P, S]) ordering.Key { return key }}
 	c := b.client("c", nil)
 	require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{key}}, func(_ context.Context, u *unitofwork.Unit) error {
-		return u.Put(table.Of(entry[P, S]{P: p, S: s, Text: "new"}))
+		return u.Replace(table.Of(entry[P, S]{P: p, S: s, Text: "new"}))
 	}))
 	require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{key}}, func(ctx context.Context, u *unitofwork.Unit) error {
 		ref := table.Ref(p, s)

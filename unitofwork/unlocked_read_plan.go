@@ -110,6 +110,6 @@ func (g *unlockedRead) learn(i int, item map[string]types.AttributeValue) (known
 // show lets the caller's references have what was read.
 func (g *unlockedRead) show() {
 	for _, p := range g.shown {
-		p.show()
+		p.show("")
 	}
 }

@@ -45,7 +45,7 @@ func place(ctx context.Context, units *unitofwork.Client, o order) (order, error
 			return errSoldOut
 		}
 		placed.T.Left = of.T.Left
-		return u.Put(placed, of)
+		return errors.Join(u.Insert(placed), u.Put(of))
 	})
 	if err == nil {
 		err = units.Read(ctx, keys, placed) // Do calls nothing if it was placed before
@@ -92,7 +92,7 @@ func refuse(w http.ResponseWriter, err error) {
 
 func main() {
 	units := local.Units(orders.Name, stock.Name) // in memory; of a *dynamodb.Client: open, in examples/transfer
-	local.Put(units, "item:pen", stock.Of(item{"pen", 10}))
+	local.Replace(units, "item:pen", stock.Of(item{"pen", 10}))
 	http.Handle("POST /orders", service{units})
 	fmt.Println(`curl -i -H 'Idempotency-Key: 1' -d '{"Item":"pen","Quantity":2}' http://localhost:8080/orders`)
 	log.Fatal((&http.Server{Addr: "localhost:8080", ReadHeaderTimeout: time.Second}).ListenAndServe())

@@ -79,7 +79,7 @@ func main() {
 	check(err)
 	alice, bob := accounts.Of(account{"alice", 100}), accounts.Of(account{"bob", 100})
 	keys := []ordering.Key{accounts.Guard(&alice.T), accounts.Guard(&bob.T)}
-	check(units.Do(ctx, unitofwork.Work{Keys: keys}, func(_ context.Context, u *unitofwork.Unit) error { return u.Put(alice, bob) }))
+	check(units.Do(ctx, unitofwork.Work{Keys: keys}, func(_ context.Context, u *unitofwork.Unit) error { return u.Replace(alice, bob) }))
 	for _, p := range []payment{{"p1", "alice", "bob", 30}, {"p1", "alice", "bob", 30}, {"p1", "alice", "bob", 40}, {"p2", "alice", "bob", 500}} {
 		fmt.Printf("%+v: %s\n", p, answer(pay(ctx, units, p)))
 	}

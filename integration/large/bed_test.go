@@ -152,7 +152,7 @@ func families(n int) []ordering.Key {
 func (b *bed) do(j job) {
 	b.tb.Helper()
 	require.NoError(b.tb, b.units.Do(b.tb.Context(), unitofwork.Work{Keys: j.keys}, func(_ context.Context, u *unitofwork.Unit) error {
-		err := u.Put(j.records...)
+		err := u.Replace(j.records...)
 		b.watch.reached(staging)
 		return err
 	}))

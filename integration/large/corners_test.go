@@ -98,7 +98,7 @@ func (b *bed) turn(t *testing.T, c corner, name string) {
 		id := r.T.ID
 		r.T = c.content(1)
 		r.T.ID = id
-		return u.Put(r)
+		return u.Replace(r)
 	})
 	require.Equal(t, c.records, b.inRound(t, 1))
 	now := c.content(2)

@@ -126,7 +126,7 @@ func (l *ledger) stage(_ context.Context, u *unitofwork.Unit) error {
 		switch i % 5 {
 		case 0:
 			r.T.N = opening + 7
-			err = u.Put(r)
+			err = u.Replace(r)
 		case 1:
 			err = u.Update(r, unitofwork.Expression{
 				Update: "SET N = N + :n", Condition: "N = :before", Values: map[string]any{":n": 7, ":before": opening},
@@ -137,7 +137,7 @@ func (l *ledger) stage(_ context.Context, u *unitofwork.Unit) error {
 			err = u.Check(r, unitofwork.Expression{Condition: "N = :before", Values: before})
 		default:
 			r.T.N = 7
-			err = u.Put(r)
+			err = u.Replace(r)
 		}
 		if err != nil {
 			return err
@@ -396,7 +396,7 @@ func TestAUnitOfMoreThan4MB(t *testing.T) {
 			return func(_ context.Context, u *unitofwork.Unit) error {
 				for i := range n {
 					e := entry{ID: fmt.Sprint("large/", i), N: int64(i), Text: strings.Repeat(text, size)}
-					if err := u.Put(accounts.Of(e)); err != nil {
+					if err := u.Replace(accounts.Of(e)); err != nil {
 						return err
 					}
 				}

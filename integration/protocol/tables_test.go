@@ -60,7 +60,7 @@ func TestATableAtFaultIsNamed(t *testing.T) {
 			require.NotContains(t, err.Error(), "one of the tables")
 
 			err = o.units.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{"a", "b"}}, func(_ context.Context, u *unitofwork.Unit) error {
-				if err := u.Put(good.Of(counter{ID: "a", N: 1})); err != nil {
+				if err := u.Replace(good.Of(counter{ID: "a", N: 1})); err != nil {
 					return err
 				}
 				return u.Delete(bad.Of(counter{ID: "b"}))

@@ -139,7 +139,7 @@ var ofInput = []mutant{
 		clause: "a nil function is named before anything is locked",
 		file:   "unitofwork/do.go",
 		old:    "	if fn == nil {\n		misuse.Of(\"unitofwork\", \"Client.Do\"",
-		new:    "	if fn == nil && keys == nil {\n		misuse.Of(\"unitofwork\", \"Client.Do\"",
+		new:    "	if fn == nil && work.Attempts < 0 {\n		misuse.Of(\"unitofwork\", \"Client.Do\"",
 		by:     check{in: "unitofwork", test: "TestNilIsNamed"},
 	},
 	{

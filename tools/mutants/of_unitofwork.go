@@ -55,7 +55,7 @@ var ofCommitting = []mutant{
 		clause: "a unit that does not fit into one transaction is refused before it locks",
 		file:   "unitofwork/unit.go",
 		old:    `	if err := work.fits(plan, 0, c.cfg.TransactionSize); err != nil && c.cfg.Table == "" {`,
-		new:    `	if err := o.fits(plan, -len(plan), c.cfg.TransactionSize); err != nil && c.cfg.Table == "" {`,
+		new:    `	if err := work.fits(plan, -len(plan), c.cfg.TransactionSize); err != nil && c.cfg.Table == "" {`,
 		by:     check{in: "unitofwork", test: "TestAUnitWithTooManyKeysLocksNothing"},
 	},
 	{
@@ -188,6 +188,34 @@ var ofCommitting = []mutant{
 
 // ofStaging: every write has a guard that is held, and a fence.
 var ofStaging = []mutant{
+	{
+		clause: "a put keeps what its struct does not know",
+		file:   "unitofwork/table.go",
+		old:    `return r.unknown.AddTo(item), nil`,
+		new:    `return item, nil`,
+		by:     check{in: "unitofwork", test: "TestPutKeepsWhatTheStructDoesNotKnow"},
+	},
+	{
+		clause: "a record is put only by the unit that has read it",
+		file:   "unitofwork/table.go",
+		old:    `case r.reading.unit != unit:`,
+		new:    `case r.reading.unit == "":`,
+		by:     check{in: "unitofwork", test: "TestPutOfWhatTheUnitHasNotRead"},
+	},
+	{
+		clause: "an insert is refused by what is there",
+		file:   "unitofwork/staging.go",
+		old:    `insertCondition = "attribute_not_exists(#key)"`,
+		new:    `insertCondition = "attribute_exists(#key) OR attribute_not_exists(#key)"`,
+		by:     check{in: "unitofwork", test: "TestInsertOfWhatIsThere"},
+	},
+	{
+		clause: "what a struct knows and has emptied is gone",
+		file:   "internal/actions/unknown.go",
+		old:    `same, ok := find(known, name)`,
+		new:    `same, ok := find(nil, name)`,
+		by:     check{in: "internal/actions", test: "TestWhatAStructDoesNotKnowIsKept"},
+	},
 	{
 		clause: "a write needs a held key that guards it",
 		file:   "unitofwork/stage.go",

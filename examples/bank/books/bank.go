@@ -32,6 +32,8 @@ var Refusals = []error{ErrFunds, ErrMerged, ErrRowsMissing}
 type Unit interface {
 	Get(ctx context.Context, records ...unitofwork.Record) error
 	Put(records ...unitofwork.Record) error
+	Insert(records ...unitofwork.Record) error
+	Replace(records ...unitofwork.Record) error
 	Token() fencing.Token
 }
 

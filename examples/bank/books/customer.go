@@ -27,7 +27,10 @@ func (b *Bank) Open(ctx context.Context, o Opening) error {
 		}
 		customer.T = o.Customer
 		customer.T.Version = 1
-		written := []unitofwork.Record{customer}
+		if err := u.Put(customer); err != nil {
+			return err
+		}
+		var written []unitofwork.Record
 		for _, a := range o.Customer.Accounts {
 			written = append(written, b.Tables.Accounts.Of(Account{
 				ID: a.ID, Home: a.Home, Owner: id, Opening: o.Balance, Balance: o.Balance,
@@ -39,7 +42,7 @@ func (b *Bank) Open(ctx context.Context, o Opening) error {
 		for _, c := range o.Customer.Contacts {
 			written = append(written, b.Tables.Contacts.Of(Contact{ID: c.ID, Home: c.Home, Customer: id, Version: 1, Phone: o.Phone}))
 		}
-		return u.Put(written...)
+		return u.Insert(written...)
 	})
 }
 
@@ -62,8 +65,10 @@ func (b *Bank) Move(ctx context.Context, id, street, phone string) error {
 		profile.contacts[0].T.Phone = phone
 		customer.T.Version++
 		profile.stamp(customer.T)
-		written := b.note(u, customer, Change{Kind: KindMove, Note: street})
-		return u.Put(append(written, profile.records()...)...)
+		if err := u.Put(profile.records()...); err != nil {
+			return err
+		}
+		return b.note(u, customer, Change{Kind: KindMove, Note: street})
 	})
 }
 
@@ -81,14 +86,14 @@ func (b *Bank) PayInterest(ctx context.Context, id string) error {
 		if err := u.Get(ctx, records(accounts)...); err != nil {
 			return err
 		}
-		var written []unitofwork.Record
 		for _, a := range accounts {
 			interest := a.T.Balance / 1000
 			customer.T.Interest += interest
-			written = append(written, b.post(u, a, Change{Kind: KindInterest, Amount: interest})...)
+			if err := b.post(u, a, Change{Kind: KindInterest, Amount: interest}); err != nil {
+				return err
+			}
 		}
-		written = append(written, b.note(u, customer, Change{Kind: KindInterest})...)
-		return u.Put(written...)
+		return b.note(u, customer, Change{Kind: KindInterest})
 	})
 }
 
@@ -108,8 +113,7 @@ func (b *Bank) Merge(ctx context.Context, from, into string) error {
 	change := Change{Kind: KindMerge, Note: from + " into " + into}
 	return b.withCustomers(ctx, []string{from, into}, keys, func(ctx context.Context, u Unit, rows []*unitofwork.Ref[Customer]) error {
 		gone, stays := rows[0], rows[1]
-		accounts, err := b.handOver(ctx, u, gone.T.Accounts, into, change)
-		if err != nil {
+		if err := b.handOver(ctx, u, gone.T.Accounts, into, change); err != nil {
 			return err
 		}
 		stays.T.Accounts = append(stays.T.Accounts, gone.T.Accounts...)
@@ -125,34 +129,38 @@ func (b *Bank) Merge(ctx context.Context, from, into string) error {
 		gone.T.MergedInto = into
 		gone.T.Version++
 
-		written := slices.Concat(accounts, profile.records())
 		for _, r := range rows {
-			written = append(written, b.note(u, r, change)...)
+			if err := b.note(u, r, change); err != nil {
+				return err
+			}
 		}
-		return u.Put(written...)
+		return u.Put(profile.records()...)
 	})
 }
 
-// handOver gives accounts to another customer, with their history, and returns
-// what must be written for it.
-func (b *Bank) handOver(ctx context.Context, u Unit, children []Child, to string, change Change) (written []unitofwork.Record, err error) {
+// handOver gives accounts to another customer, with their history.
+func (b *Bank) handOver(ctx context.Context, u Unit, children []Child, to string, change Change) error {
 	accounts := refsOf(children, b.Tables.account)
 	if err := u.Get(ctx, records(accounts)...); err != nil {
-		return nil, err
+		return err
 	}
 	for _, a := range accounts {
 		history, err := b.history(ctx, a.T)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, row := range history {
 			row.T.Owner = to
 		}
+		if err := u.Replace(records(history)...); err != nil { // a Query has read them, not Get
+			return err
+		}
 		a.T.Owner = to
-		written = append(written, records(history)...)
-		written = append(written, b.post(u, a, change)...)
+		if err := b.post(u, a, change); err != nil {
+			return err
+		}
 	}
-	return written, nil
+	return nil
 }
 
 // history reads all rows of an account's history, whose lock is held. A Query

@@ -35,16 +35,17 @@ func (b *Bank) CloseMonth(ctx context.Context, m Month) error {
 			return err
 		}
 		bank.T.ID = BankAccount.ID // of one that is not there yet
-		var written []unitofwork.Record
 		change := Change{Kind: KindMonthEnd, Entry: m.ID}
 		var paid int64
 		for _, a := range accounts {
 			change.Amount = Interest(a.T.Balance)
 			paid += change.Amount
-			written = append(written, b.post(u, a, change)...)
+			if err := b.post(u, a, change); err != nil {
+				return err
+			}
 		}
 		change.Amount = -paid
-		return u.Put(append(written, b.post(u, bank, change)...)...)
+		return b.post(u, bank, change)
 	})
 }
 

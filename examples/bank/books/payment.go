@@ -32,10 +32,10 @@ func (b *Bank) Pay(ctx context.Context, p Payment) error {
 		if from.T.Balance < p.Amount {
 			return ErrFunds // nothing is written; the locks are released
 		}
-		if err := u.Put(b.post(u, from, Change{Kind: KindPayment, Entry: p.ID, Amount: -p.Amount})...); err != nil {
+		if err := b.post(u, from, Change{Kind: KindPayment, Entry: p.ID, Amount: -p.Amount}); err != nil {
 			return err
 		}
-		return u.Put(b.post(u, to, Change{Kind: KindPayment, Entry: p.ID, Amount: p.Amount})...)
+		return b.post(u, to, Change{Kind: KindPayment, Entry: p.ID, Amount: p.Amount})
 	})
 }
 
@@ -72,7 +72,7 @@ func (b *Bank) Record(ctx context.Context, e Entry) error {
 		amount := e.Amount
 		for i, a := range accounts {
 			a.T.ID = sides[i] // of one that is not there yet
-			if err := u.Put(b.post(u, a, Change{Kind: kind, Entry: e.ID, Note: e.Note, Amount: amount})...); err != nil {
+			if err := b.post(u, a, Change{Kind: kind, Entry: e.ID, Note: e.Note, Amount: amount}); err != nil {
 				return err
 			}
 			amount = -amount

@@ -67,6 +67,9 @@ func (u *plainUnit) Get(ctx context.Context, records ...unitofwork.Record) error
 	return nil
 }
 
+func (u *plainUnit) Insert(records ...unitofwork.Record) error  { return u.Put(records...) }
+func (u *plainUnit) Replace(records ...unitofwork.Record) error { return u.Put(records...) }
+
 func (u *plainUnit) Put(records ...unitofwork.Record) error {
 	t := u.p.Tables
 	for _, record := range records {

@@ -180,22 +180,27 @@ func AccountRecord(id string) string { return "account:" + id }
 // CustomerRecord names a customer in history.
 func CustomerRecord(id string) string { return "customer:" + id }
 
-// post changes an account by c.Amount, and returns what must be written for it:
-// the account and its row of history.
-func (b *Bank) post(u Unit, a *unitofwork.Ref[Account], c Change) []unitofwork.Record {
+// post changes an account by c.Amount: it stages the account and its new row of history.
+func (b *Bank) post(u Unit, a *unitofwork.Ref[Account], c Change) error {
 	a.T.Balance += c.Amount
 	a.T.Changes++
 	c.Record, c.Guard = AccountRecord(a.T.ID), AccountKey(Child{a.T.ID, a.T.Home})
 	c.Owner, c.Seq, c.Balance = a.T.Owner, a.T.Changes, a.T.Balance
-	return []unitofwork.Record{a, b.signed(u, c)}
+	if err := u.Put(a); err != nil {
+		return err
+	}
+	return u.Insert(b.signed(u, c))
 }
 
 // note is post for a customer's row.
-func (b *Bank) note(u Unit, r *unitofwork.Ref[Customer], c Change) []unitofwork.Record {
+func (b *Bank) note(u Unit, r *unitofwork.Ref[Customer], c Change) error {
 	r.T.Changes++
 	c.Record, c.Guard = CustomerRecord(r.T.ID), ProfileKey(r.T.ID)
 	c.Seq = r.T.Changes
-	return []unitofwork.Record{r, b.signed(u, c)}
+	if err := u.Put(r); err != nil {
+		return err
+	}
+	return u.Insert(b.signed(u, c))
 }
 
 // signed is a row of history that says whose it is.

@@ -49,10 +49,10 @@ func Units(tables ...string) *unitofwork.Client {
 	return units
 }
 
-// Put writes records that a key guards.
-func Put(units *unitofwork.Client, key ordering.Key, records ...unitofwork.Record) {
+// Replace writes records that a key guards.
+func Replace(units *unitofwork.Client, key ordering.Key, records ...unitofwork.Record) {
 	err := units.Do(context.Background(), unitofwork.Work{Keys: []ordering.Key{key}}, func(_ context.Context, u *unitofwork.Unit) error {
-		return u.Put(records...)
+		return u.Replace(records...)
 	})
 	if err != nil {
 		log.Fatal(err)
