@@ -101,7 +101,7 @@ func (p *process) read(ctx context.Context, name string, keys []ordering.Key, re
 	seen := &reading{who: name, begin: time.Now()}
 	draws := &ctx.Value(mindKey{}).(*mind).draws
 	before := *draws
-	err := p.units.Read(ctx, keys, refsAsRecords(refs)...)
+	err := p.units.Read(ctx, refsAsRecords(refs)...)
 	looks := *draws - before // each is named by a nonce of its own
 	if p.dead() {
 		return err

@@ -123,11 +123,11 @@ func (e *FenceError) Error() string {
 // WhatNext is for unitofwork.NextOf.
 func (e *FenceError) WhatNext() next.Next { return next.FixCall }
 
-// GuardError is the reason of a [StageError]: no key that the unit holds, or that
-// [Client.Read] was given, guards the record.
+// GuardError is the reason of a [StageError]: no key that the unit holds guards the
+// record, or nobody can tell which key would.
 type GuardError struct {
 	Guard ordering.Key
-	Held  []ordering.Key // or given
+	Held  []ordering.Key // none for [Client.Read]
 
 	// Absent says that the record is not there: Guard is what it would be by the
 	// reference alone, and Table.Of can say more than Table.Ref.
@@ -135,6 +135,9 @@ type GuardError struct {
 }
 
 func (e *GuardError) Error() string {
+	if e.Absent && len(e.Held) == 0 {
+		return "it is not there, and its guard needs more than its primary key: make the reference with Of"
+	}
 	if e.Absent {
 		return fmt.Sprintf("it is not there, and the keys %q do not cover the guard that its reference has, %q; "+
 			"if a guard is made of more than the key, make the reference with Of", e.Held, string(e.Guard))

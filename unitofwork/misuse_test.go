@@ -236,7 +236,7 @@ func TestReferencesToNothing(t *testing.T) {
 				"Check":  func(_ context.Context, u *unitofwork.Unit) error { return u.Check(record, unitofwork.Expression{}) },
 				"Get":    func(ctx context.Context, u *unitofwork.Unit) error { return u.Get(ctx, record) },
 				"Read": func(ctx context.Context, _ *unitofwork.Unit) error {
-					return c.Read(ctx, []ordering.Key{accountKey("1", "a")}, record)
+					return c.Read(ctx, record)
 				},
 			} {
 				err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, call)

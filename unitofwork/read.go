@@ -51,7 +51,7 @@ func (u *Unit) Get(ctx context.Context, records ...Record) error {
 		u.stage.learn(table, key)
 		u.c.sawFence(items[i])
 		var err error
-		if shown[i], err = parse(r, items[i], u.held); err != nil {
+		if shown[i], err = parse(r, items[i], u.holds); err != nil {
 			if errors.As(err, new(*GuardError)) {
 				return u.stage.keep(err)
 			}
@@ -106,12 +106,12 @@ func getsOf(records []Record) (gets []types.TransactGetItem) {
 	return gets
 }
 
-// parse reads an item as a record that one of these keys, which are canonical, is to
-// guard. The record is not changed before it is shown. The error is a *[StageError].
-func parse(r Record, item map[string]types.AttributeValue, keys []ordering.Key) (parsed, error) {
+// parse reads an item as a record whose guard is to be as allowed says. The record is not
+// changed before it is shown. The error is a *[StageError].
+func parse(r Record, item map[string]types.AttributeValue, allowed func(ordering.Key) error) (parsed, error) {
 	p, err := r.parse(item)
 	if err == nil && p.guarded {
-		err = checkGuard(keys, p.guard)
+		err = allowed(p.guard)
 		if unguarded := (*GuardError)(nil); errors.As(err, &unguarded) {
 			unguarded.Absent = len(item) == 0
 		}

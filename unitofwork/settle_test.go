@@ -133,7 +133,7 @@ func TestAnswersThatAreShort(t *testing.T) {
 		require.NoError(t, err)
 		db.on = true
 		one, two := accounts.Ref("1", "a"), accounts.Ref("2", "a")
-		require.ErrorContains(t, client.Read(t.Context(), transferKeys, one, two), "answers to")
+		require.ErrorContains(t, client.Read(t.Context(), one, two), "answers to")
 		_, err = client.Outcome(t.Context(), ref)
 		require.ErrorContains(t, err, "1 answers to 2 gets")
 		_, err = client.Outcome(t.Context(), "p")

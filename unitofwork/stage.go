@@ -122,11 +122,18 @@ func (s *stage) prepare(guard ordering.Key, item types.TransactWriteItem) (write
 
 // checkGuard says why a guard cannot be one, or which keys do not cover it.
 func checkGuard(keys []ordering.Key, guard ordering.Key) error {
-	if err := guard.Validate(); err != nil {
-		return fmt.Errorf("its guard: %w", err)
+	if err := guardIsAKey(guard); err != nil {
+		return err
 	}
 	if _, ok := ordering.Covering(keys, guard); !ok {
 		return &GuardError{Guard: guard, Held: slices.Clone(keys)}
+	}
+	return nil
+}
+
+func guardIsAKey(guard ordering.Key) error {
+	if err := guard.Validate(); err != nil {
+		return fmt.Errorf("its guard: %w", err)
 	}
 	return nil
 }

@@ -323,7 +323,7 @@ func TestRefusedWhenStaged(t *testing.T) {
 func TestARecordKeepsItsGuard(t *testing.T) {
 	roaming := unitofwork.Table[account]{
 		Name: "accounts", PartitionKey: "Customer", SortKey: "ID",
-		Guard: func(a *account) ordering.Key { return ordering.Key(fmt.Sprintf("family:%d/x", a.Balance)) },
+		Guard: func(a *account) ordering.Key { return ordering.Key(fmt.Sprintf("family:%d/x", a.Balance)) }, GuardByContent: true,
 	}
 	inBed(t, func(t *testing.T, b *bed) {
 		err := b.client("c", nil).Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{"family:100", "family:7"}}, func(ctx context.Context, u *unitofwork.Unit) error {
@@ -558,6 +558,6 @@ func TestARecordThatCannotBeRead(t *testing.T) {
 			require.False(t, other.Found, "nothing is shown")
 		}
 		named(c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error { return u.Get(ctx, other, one) }))
-		named(c.Read(t.Context(), transferKeys, other, one))
+		named(c.Read(t.Context(), other, one))
 	})
 }

@@ -223,19 +223,22 @@ func (u *Unit) each(records []Record, unmet error, action func(string, map[strin
 			return u.stage.refuse(table, actions.KeyText(key), err)
 		}
 		u.stage.learn(table, key)
-		now, read, guarded := r.guards()
-		if !guarded {
-			return u.stage.refuse(table, actions.KeyText(key), errUnguarded)
+		g, err := r.guards()
+		if err == nil && !g.guarded {
+			err = errUnguarded
 		}
-		if read != "" && !read.Covers(now) && !now.Covers(read) {
+		if err != nil {
+			return u.stage.refuse(table, actions.KeyText(key), err)
+		}
+		if g.read != "" && !g.read.Covers(g.now) && !g.now.Covers(g.read) {
 			return u.stage.refuse(table, actions.KeyText(key), fmt.Errorf("its guard was %q when it was read and is %q now: "+
-				"a record keeps its guard, or moves to an ancestor or descendant of it", string(read), string(now)))
+				"a record keeps its guard, or moves to an ancestor or descendant of it", string(g.read), string(g.now)))
 		}
 		item, err := action(table, key, r)
 		if err != nil {
 			return u.stage.refuse(table, actions.KeyText(key), err)
 		}
-		if err := u.stage.add(now, item, unmet); err != nil {
+		if err := u.stage.add(g.now, item, unmet); err != nil {
 			return err
 		}
 	}

@@ -111,7 +111,7 @@ func TestPutOfWhatTheUnitHasNotRead(t *testing.T) {
 			require.Equal(t, [2]int64{100, 100}, b.balances())
 		}
 		refused()
-		require.NoError(t, c.Read(t.Context(), transferKeys, ref))
+		require.NoError(t, c.Read(t.Context(), ref))
 		refused()
 		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
 			return u.Get(ctx, ref)

@@ -23,10 +23,16 @@ type Table[T any] struct {
 	PartitionKey, SortKey string
 	// Guard returns the key that protects a record: the same one for as long as
 	// the record lives, or one of that key's ancestors or descendants, because
-	// tokens are ordered only along a family. Derive it from what never changes.
+	// tokens are ordered only along a family. It is made of the primary key alone,
+	// unless GuardByContent says otherwise.
 	// Without a Guard the records are ones that units never write: they can be read
 	// in units, by no lock's leave, and not be staged.
 	Guard func(*T) ordering.Key
+	// GuardByContent says that Guard needs more of a record than its primary key. Make
+	// it of attributes that never change. Such a guard is known once the record was
+	// read; a record that is not there is referred to with [Table.Of], passing what its
+	// guard needs.
+	GuardByContent bool
 }
 
 // Ref refers to one record: by its key at first, and holding it once
@@ -39,6 +45,7 @@ type Ref[T any] struct {
 
 	table *Table[T]
 	key   map[string]types.AttributeValue
+	of    bool  // made of a content
 	err   error // of a key that cannot be one
 
 	reading // the last one
@@ -56,15 +63,24 @@ type reading struct {
 type Record interface {
 	location() (table string, key map[string]types.AttributeValue, err error)
 	parse(item map[string]types.AttributeValue) (parsed, error)
-	guards() (now, read ordering.Key, guarded bool)
+	guards() (guards, error)
 	item() (map[string]types.AttributeValue, error)
 	keeping(unit string, item map[string]types.AttributeValue) (map[string]types.AttributeValue, error)
+}
+
+// guards are the keys that protect a record.
+type guards struct {
+	guarded bool         // its table has guards
+	now     ordering.Key // by what the reference has
+	read    ordering.Key // by what was read; empty if nothing was
+	guessed bool         // now is made of less than the guard needs
 }
 
 // parsed is what was read of a record, before its reference has it.
 type parsed struct {
 	guard   ordering.Key
 	guarded bool // its table has guards
+	guessed bool // the guard, of less than it is made of
 	show    func(unit string)
 }
 
@@ -101,7 +117,7 @@ func (t *Table[T]) Of(record T) *Ref[T] {
 	if t == nil {
 		misuse.Of("unitofwork", "Table.Of", "nil Table")
 	}
-	r := &Ref[T]{T: record, table: t}
+	r := &Ref[T]{T: record, table: t, of: true}
 	item, err := attributevalue.MarshalMap(record)
 	if err == nil {
 		r.key, err = t.keyOf(item)
@@ -175,12 +191,17 @@ func (r *Ref[T]) parse(item map[string]types.AttributeValue) (parsed, error) {
 	}
 	p := parsed{guarded: r.table.Guard != nil}
 	var now reading
+	var err error
 	switch {
 	case p.guarded && found:
-		p.guard = r.table.Guard(&record)
+		p.guard, err = r.guardOf(&record)
 		now.guard = p.guard
 	case p.guarded:
-		p.guard = r.table.Guard(&r.T)
+		p.guard, err = r.guardOf(&r.T)
+		p.guessed = r.guesses()
+	}
+	if err != nil {
+		return parsed{}, err
 	}
 	if found { // before the caller can change what the record refers to
 		var known map[string]types.AttributeValue
@@ -194,11 +215,39 @@ func (r *Ref[T]) parse(item map[string]types.AttributeValue) (parsed, error) {
 	return p, nil
 }
 
-func (r *Ref[T]) guards() (now, read ordering.Key, guarded bool) {
+func (r *Ref[T]) guards() (guards, error) {
 	if r.table.Guard == nil {
-		return "", "", false
+		return guards{}, nil
 	}
-	return r.table.Guard(&r.T), r.guard, true
+	now, err := r.guardOf(&r.T)
+	if err != nil {
+		if _, another := r.item(); another != nil {
+			err = another // the record has another key than the reference, which is why
+		}
+	}
+	return guards{true, now, r.guard, r.guesses()}, err
+}
+
+// guesses reports whether a guard is computed from less than it needs.
+func (r *Ref[T]) guesses() bool { return r.table.GuardByContent && !r.of && r.guard == "" }
+
+// guardOf returns the guard of a record with this reference's key. One that depends on
+// more must be declared: nobody could tell which lock rows go with a record that was not
+// read yet.
+func (r *Ref[T]) guardOf(record *T) (ordering.Key, error) {
+	guard := r.table.Guard(record)
+	if r.table.GuardByContent {
+		return guard, nil
+	}
+	var bare T
+	if err := attributevalue.UnmarshalMap(r.key, &bare); err != nil {
+		return "", err
+	}
+	if byKey := r.table.Guard(&bare); byKey != guard {
+		return "", fmt.Errorf("its guard is %q, and %q by its primary key alone: if a guard needs more than the key, "+
+			"its Table says so with GuardByContent", string(guard), string(byKey))
+	}
+	return guard, nil
 }
 
 func (r *Ref[T]) item() (map[string]types.AttributeValue, error) {

@@ -42,7 +42,7 @@ func roundTrip[P, S any](t *testing.T, b *bed, name string, p P, s S) {
 		return u.Put(ref)
 	}))
 	ref := table.Ref(p, s)
-	require.NoError(t, c.Read(t.Context(), []ordering.Key{key}, ref))
+	require.NoError(t, c.Read(t.Context(), ref))
 	require.Equal(t, "changed", ref.T.Text)
 	require.Len(t, b.db.Items(name), 1)
 	require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{key}}, func(_ context.Context, u *unitofwork.Unit) error { return u.Delete(table.Ref(p, s)) }))

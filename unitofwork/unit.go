@@ -132,6 +132,9 @@ func (u *Unit) Keys() []ordering.Key {
 	return u.set.Keys()
 }
 
+// holds says why a guard cannot be one, or that no key of the unit covers it.
+func (u *Unit) holds(guard ordering.Key) error { return checkGuard(u.held, guard) }
+
 // Deadline is when the locks are lost unless a heartbeat is confirmed first.
 func (u *Unit) Deadline() time.Time {
 	u.made("Deadline")

@@ -18,12 +18,11 @@ import (
 // them by half. It is for who wants to know and not to write: what it has read may be
 // out of date when it returns. An absent record is no error: its Found is false.
 //
-// keys say what the caller means to read, in any order and at any depth: each record's
-// guard must be one of them, or below one. Read asks for the records together with the
-// lock rows of their guards and of all keys above those, by one TransactGetItems of at
-// most 100 items, again and again while one of those rows has a holder with a journal. It does
-// not finish what a dead unit has committed: until somebody does, it waits, and with
-// ctx it ends.
+// Read asks for the records together with the lock rows of their guards and of all keys
+// above those, by one TransactGetItems of at most 100 items, again and again while one of
+// those rows has a holder with a journal. It does not finish what a dead unit has
+// committed: until somebody does, it waits, and with ctx it ends. A guard that needs more
+// than the primary key is known once its record was read: then Read asks once more.
 //
 // What does not fit into one request is read in parts: first the lock rows, then the
 // records with their rows beside them, again until no row has changed hands in between.
@@ -32,20 +31,16 @@ import (
 //
 // A record of a [Table] without a Guard is guarded by nothing, and read as it is.
 //
-// Errors: *ordering.KeyError, *[StageError] for a reference that cannot be one or
-// comes twice, with a *[GuardError] in it for a record that none of the keys guards;
-// lockset's *TableError, *RowError and *NoAnswerError, and the cause of ctx's end.
+// Errors: *[StageError] for a reference that cannot be one or comes twice, or whose guard
+// cannot be a key; lockset's *TableError, *RowError and *NoAnswerError, and the cause of
+// ctx's end.
 // After an error no record is changed.
-func (c *Client) Read(ctx context.Context, keys []ordering.Key, records ...Record) error {
+func (c *Client) Read(ctx context.Context, records ...Record) error {
 	c.asked(ctx, "Read")
 	if err := check(records); err != nil {
 		return err
 	}
-	named, err := ordering.Canonical(keys...)
-	if err != nil {
-		return err
-	}
-	g := newUnlockedRead(named, records)
+	g := newUnlockedRead(records)
 	for n := 1; ; n++ {
 		id := c.locks.RequestID(ctx)
 		again, err := c.tryRead(ctx, id, g)

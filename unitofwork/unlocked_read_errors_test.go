@@ -39,7 +39,7 @@ func TestAReaderOfRecordsGuardedByContentBesideOthers(t *testing.T) {
 				both := []unitofwork.Record{holdings.Ref("h"), accounts.Ref("2", "a")}
 				ctx, cancel := context.WithTimeout(t.Context(), lease/2)
 				defer cancel()
-				err = reader.Read(ctx, []ordering.Key{customerKey("1"), customerKey("2")}, both[order[0]], both[order[1]])
+				err = reader.Read(ctx, both[order[0]], both[order[1]])
 				require.ErrorIs(t, err, context.DeadlineExceeded, "its unit may have written half")
 			})
 		})
@@ -57,10 +57,10 @@ func TestALookAtTheRowsWithoutAnAnswer(t *testing.T) {
 			}
 			return faults.Pass()
 		})
-		keys, refs := largeKeys(120)
-		err := reader.Read(t.Context(), families(keys), asRecords(refs)...)
+		_, refs := largeKeys(120)
+		err := reader.Read(t.Context(), asRecords(refs)...)
 		require.ErrorAs(t, err, new(*lockset.NoAnswerError))
-		require.NoError(t, reader.Read(t.Context(), families(keys), asRecords(refs)...))
+		require.NoError(t, reader.Read(t.Context(), asRecords(refs)...))
 	})
 }
 
@@ -70,13 +70,13 @@ func TestAReaderOfARowThatIsNone(t *testing.T) {
 		b.putItem("locks", map[string]types.AttributeValue{"key": text(string(customerKey("1"))), "colour": text("red")})
 		c := b.client("reader", nil)
 		one := accounts.Ref("1", "a")
-		err := c.Read(t.Context(), transferKeys, one, accounts.Ref("2", "a"))
+		err := c.Read(t.Context(), one, accounts.Ref("2", "a"))
 		var foreign *lockset.RowError
 		require.ErrorAs(t, err, &foreign)
 		require.Equal(t, customerKey("1"), foreign.Key)
 		require.Equal(t, "locks", foreign.Table)
 		require.False(t, one.Found, "nothing is shown")
-		require.NoError(t, c.Read(t.Context(), transferKeys, accounts.Ref("2", "a")))
+		require.NoError(t, c.Read(t.Context(), accounts.Ref("2", "a")))
 	})
 }
 
@@ -93,7 +93,7 @@ func TestTheTablesOfARead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
-				err := b.client("reader", denies("accounts")).Read(t.Context(), transferKeys, c.record)
+				err := b.client("reader", denies("accounts")).Read(t.Context(), c.record)
 				var refused *lockset.TableError
 				require.ErrorAs(t, err, &refused)
 				require.Equal(t, c.tables, refused.Tables)
@@ -119,7 +119,7 @@ func TestHowManyRequestsARead(t *testing.T) {
 					refs = append(refs, one.Ref("3", strconv.Itoa(i)))
 				}
 				reader := b.client("reader", nil)
-				require.NoError(t, reader.Read(t.Context(), []ordering.Key{"one"}, refs...))
+				require.NoError(t, reader.Read(t.Context(), refs...))
 				require.Equal(t, map[string]int{"TransactGetItems": c.requests}, reader.requests())
 			})
 		})
@@ -138,8 +138,8 @@ func TestARequestOfAReadIsNeverTooLarge(t *testing.T) {
 					}
 					return faults.Pass()
 				})
-				keys, refs := largeKeys(n)
-				require.NoError(t, reader.Read(t.Context(), families(keys), asRecords(refs)...))
+				_, refs := largeKeys(n)
+				require.NoError(t, reader.Read(t.Context(), asRecords(refs)...))
 			})
 		})
 	}
@@ -166,8 +166,8 @@ func TestARequestOfAReadIsHalvedUntilItFits(t *testing.T) {
 					})
 					ctx, cancel := context.WithTimeout(t.Context(), lease)
 					defer cancel()
-					keys, refs := largeKeys(n)
-					err := reader.Read(ctx, families(keys), asRecords(refs)...)
+					_, refs := largeKeys(n)
+					err := reader.Read(ctx, asRecords(refs)...)
 					if most > 0 {
 						require.NoError(t, err)
 					} else {
@@ -185,7 +185,7 @@ func TestAFenceThatWasReadWithoutLocks(t *testing.T) {
 		fence := time.Now().Add(time.Hour).UnixMicro()
 		b.put("accounts", account{Customer: "1", ID: "a", Balance: 5, Fence: fence})
 		c := b.client("c", nil)
-		require.NoError(t, c.Read(t.Context(), transferKeys, accounts.Ref("1", "a")))
+		require.NoError(t, c.Read(t.Context(), accounts.Ref("1", "a")))
 		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)))
 		require.Greater(t, b.account("1").Fence, fence)
 	})
@@ -202,10 +202,10 @@ func TestThePauseBeforeAReaderLooksAgain(t *testing.T) {
 			sent = append(sent, time.Now())
 			return faults.Pass()
 		}, func(l *lockset.Config, _ *unitofwork.Config) { l.Poll = poll })
-		keys, refs := largeKeys(1)
+		_, refs := largeKeys(1)
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		defer cancel()
-		require.ErrorIs(t, reader.Read(ctx, keys, refs[0]), context.DeadlineExceeded)
+		require.ErrorIs(t, reader.Read(ctx, refs[0]), context.DeadlineExceeded)
 		require.Greater(t, len(sent), 12)
 		short := 0
 		for i := range len(sent) - 1 {

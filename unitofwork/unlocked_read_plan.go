@@ -5,6 +5,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
@@ -13,25 +14,24 @@ import (
 // whether a unit is applied to them by half. Whoever writes a record holds a key that
 // covers its guard: the guard itself, or one above it.
 type unlockedRead struct {
-	named   []ordering.Key // canonical
 	records []Record
 	guards  []ordering.Key // as far as known; "" if not
 	shown   []parsed
 	most    int // how many records one request has
 }
 
-func newUnlockedRead(named []ordering.Key, records []Record) *unlockedRead {
-	g := &unlockedRead{
-		named: named, records: records, most: requests.MaxActions,
+func newUnlockedRead(records []Record) *unlockedRead {
+	u := &unlockedRead{
+		records: records, most: requests.MaxActions,
 		guards: make([]ordering.Key, len(records)), shown: make([]parsed, len(records)),
 	}
 	for i, r := range records {
 		// A guess, until the record is read: its guard may be of its content.
-		if now, _, guarded := r.guards(); guarded && checkGuard(named, now) == nil {
-			g.guards[i] = now
+		if g, err := r.guards(); err == nil && g.guarded && !g.guessed && g.now.Validate() == nil {
+			u.guards[i] = g.now
 		}
 	}
-	return g
+	return u
 }
 
 // inOrder are the indexes of all records, those of one family together.
@@ -95,7 +95,11 @@ func (g *unlockedRead) halve() bool {
 // learn notes what was read of a record. known is false if it was read without the
 // rows of its guard, so that it may be by half.
 func (g *unlockedRead) learn(i int, item map[string]types.AttributeValue) (known bool, err error) {
-	p, err := parse(g.records[i], item, g.named)
+	p, err := parse(g.records[i], item, guardIsAKey)
+	if err == nil && p.guessed {
+		table, key, _ := g.records[i].location()
+		err = refusal(table, actions.KeyText(key), &GuardError{Guard: p.guard, Absent: true})
+	}
 	if err != nil {
 		return false, err
 	}

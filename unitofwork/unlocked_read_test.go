@@ -28,39 +28,34 @@ type holding struct {
 
 var holdings = unitofwork.Table[holding]{
 	Name: "holdings", PartitionKey: "ID",
-	Guard: func(h *holding) ordering.Key { return accountKey(h.Customer, h.ID) },
+	Guard: func(h *holding) ordering.Key { return accountKey(h.Customer, h.ID) }, GuardByContent: true,
 }
 
 // A unit with a journal is applied slowly, step by step. Who reads the tables sees it
-// by half; who reads with Read sees none of it, or all, whatever keys the unit has and
-// the reader names.
+// by half; who reads with Read sees none of it, or all, whatever keys the unit has.
 func TestAReaderWithoutLocksSeesAllOrNothing(t *testing.T) {
 	const customersOf = 10 // of three accounts each
 	fine, _ := largeKeys(3 * customersOf)
-	var coarse, both []ordering.Key
+	var coarse []ordering.Key
 	for i := range customersOf {
 		coarse = append(coarse, customerKey(fmt.Sprintf("c%03d", i)))
-		both = append(both, coarse[i], fine[3*i+1])
 	}
 	everyOther := slices.Concat(coarse[:5], fine[15:])
 	holds := map[string][]ordering.Key{"fine": fine, "coarse": coarse, "some of both": everyOther}
-	names := map[string][]ordering.Key{"fine": fine, "coarse": coarse, "coarse and fine": both, "some of both": everyOther}
 	for held, keys := range holds {
-		for named, readers := range names {
-			t.Run("held "+held+", named "+named, func(t *testing.T) {
-				inBed(t, func(t *testing.T, b *bed) {
-					refs := func() (records []*unitofwork.Ref[account]) { _, records = largeKeys(3 * customersOf); return records }
-					seenByHalf(t, b, keys, deposit(refs(), 7), "accounts", 3*customersOf, 7, func(reader *client) (sum int64) {
-						read := refs()
-						require.NoError(t, reader.Read(t.Context(), readers, asRecords(read)...))
-						for _, r := range read {
-							sum += r.T.Balance
-						}
-						return sum
-					})
+		t.Run(held, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				refs := func() (records []*unitofwork.Ref[account]) { _, records = largeKeys(3 * customersOf); return records }
+				seenByHalf(t, b, keys, deposit(refs(), 7), "accounts", 3*customersOf, 7, func(reader *client) (sum int64) {
+					read := refs()
+					require.NoError(t, reader.Read(t.Context(), asRecords(read)...))
+					for _, r := range read {
+						sum += r.T.Balance
+					}
+					return sum
 				})
 			})
-		}
+		})
 	}
 }
 
@@ -77,7 +72,7 @@ func TestAReaderInParts(t *testing.T) {
 				keys, refs := largeKeys(n)
 				seenByHalf(t, b, keysOf(keys), deposit(refs, 7), "accounts", n, 7, func(reader *client) (sum int64) {
 					_, read := largeKeys(n)
-					require.NoError(t, reader.Read(t.Context(), families(keys), asRecords(read)...))
+					require.NoError(t, reader.Read(t.Context(), asRecords(read)...))
 					for _, r := range read {
 						sum += r.T.Balance
 					}
@@ -116,7 +111,7 @@ func TestAReaderInPartsBesideSmallUnits(t *testing.T) {
 		different := map[int64]bool{}
 		for len(over) == 0 {
 			_, read := largeKeys(n)
-			require.NoError(t, reader.Read(t.Context(), families(keys), asRecords(read)...))
+			require.NoError(t, reader.Read(t.Context(), asRecords(read)...))
 			require.Equal(t, read[0].T.Balance, read[128].T.Balance)
 			different[read[0].T.Balance] = true
 		}
@@ -136,7 +131,7 @@ func TestAReaderOfLargeRecords(t *testing.T) {
 			b.put("customers", customer{ID: id, Name: name})
 			keys, read = append(keys, customerKey(id)), append(read, customers.Ref(id))
 		}
-		require.NoError(t, b.client("reader", nil).Read(t.Context(), keys, asRecords(read)...))
+		require.NoError(t, b.client("reader", nil).Read(t.Context(), asRecords(read)...))
 		for _, r := range read {
 			require.Len(t, r.T.Name, len(name))
 		}
@@ -173,7 +168,7 @@ func TestAReaderOfRecordsGuardedByContent(t *testing.T) {
 		}
 		seenByHalf(t, b, keys, work, "holdings", n, 7, func(reader *client) (sum int64) {
 			read := refs()
-			require.NoError(t, reader.Read(t.Context(), families(keys), asRecords(read)...))
+			require.NoError(t, reader.Read(t.Context(), asRecords(read)...))
 			for _, r := range read {
 				sum += r.T.Balance
 			}
@@ -247,15 +242,15 @@ func families(keys []ordering.Key) []ordering.Key {
 
 func TestAReaderWithoutLocksWaitsForTheDeadUntilItsContextEnds(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		keys := b.diesDecided(fewKeys, inSmallTransactions)
+		b.diesDecided(fewKeys, inSmallTransactions)
 		reader := b.client("reader", nil)
 		ref := accounts.Ref("c000", "a0")
 		ctx, cancel := context.WithTimeout(t.Context(), 3*lease)
 		defer cancel()
-		require.ErrorIs(t, reader.Read(ctx, keys[:1], ref), context.DeadlineExceeded)
+		require.ErrorIs(t, reader.Read(ctx, ref), context.DeadlineExceeded)
 		_, err := b.client("heir", nil, inSmallTransactions).Recover(t.Context())
 		require.NoError(t, err)
-		require.NoError(t, reader.Read(t.Context(), keys[:1], ref))
+		require.NoError(t, reader.Read(t.Context(), ref))
 		require.Equal(t, int64(7), ref.T.Balance)
 	})
 }
@@ -266,36 +261,30 @@ func TestWhatReadRefuses(t *testing.T) {
 		b.put("holdings", holding{ID: "theirs", Customer: "3"})
 		c := b.client("A", nil)
 		one := accounts.Ref("1", "a")
-		require.ErrorAs(t, c.Read(t.Context(), []ordering.Key{""}, one), new(*ordering.KeyError))
-		require.ErrorContains(t, c.Read(t.Context(), transferKeys, one, one), "named twice")
+		require.ErrorContains(t, c.Read(t.Context(), one, one), "named twice")
 
-		unguarded := func(keys []ordering.Key, guard ordering.Key, record unitofwork.Record, absent bool) {
-			t.Helper()
-			err := c.Read(t.Context(), keys, one, record)
-			var refused *unitofwork.GuardError
-			require.ErrorAs(t, err, new(*unitofwork.StageError))
-			require.ErrorAs(t, err, &refused)
-			require.Equal(t, guard, refused.Guard)
-			require.Equal(t, absent, refused.Absent)
-			require.Equal(t, refused.Absent, strings.Contains(err.Error(), "is not there"), "%v", err)
-			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
-			require.False(t, one.Found, "nothing is shown")
-		}
 		for _, odd := range []unitofwork.Record{nil, accounts.Ref()} {
-			require.ErrorContains(t, c.Read(t.Context(), transferKeys, odd), "record (unknown)")
+			require.ErrorContains(t, c.Read(t.Context(), odd), "record (unknown)")
 		}
-		unguarded(transferKeys, accountKey("3", "a"), accounts.Ref("3", "a"), true)
-		unguarded(transferKeys, customerKey("1"), customers.Ref("1"), false)                                  // above what is named
-		unguarded(transferKeys, accountKey("3", "theirs"), holdings.Ref("theirs"), false)                     // known when it is read
-		unguarded(transferKeys, accountKey("3", "new"), holdings.Of(holding{ID: "new", Customer: "3"}), true) // absent
-		unguarded(transferKeys, accountKey("", "nobody"), holdings.Ref("nobody"), true)                       // absent, and nobody's
+		// Nobody can tell which rows guard what is not there, if the key does not say it.
+		err := c.Read(t.Context(), one, holdings.Ref("nobody"))
+		var refused *unitofwork.GuardError
+		require.ErrorAs(t, err, new(*unitofwork.StageError))
+		require.ErrorAs(t, err, &refused)
+		require.True(t, refused.Absent)
+		require.ErrorContains(t, err, "make the reference with Of")
+		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+		require.False(t, one.Found, "nothing is shown")
+		theirs := holdings.Ref("theirs")
+		require.NoError(t, c.Read(t.Context(), theirs), "known when it is read")
+		require.Equal(t, "3", theirs.T.Customer)
 
 		none := accounts.Ref("1", "none")
-		require.NoError(t, c.Read(t.Context(), []ordering.Key{customerKey("1")}, one, none, customers.Ref("1")))
+		require.NoError(t, c.Read(t.Context(), one, none, customers.Ref("1")))
 		require.True(t, one.Found)
 		require.False(t, none.Found)
 		absent := holdings.Of(holding{ID: "new", Customer: "1"})
-		require.NoError(t, c.Read(t.Context(), []ordering.Key{customerKey("1")}, absent))
+		require.NoError(t, c.Read(t.Context(), absent))
 		require.False(t, absent.Found)
 	})
 }
@@ -306,7 +295,7 @@ func TestATableWithoutAGuard(t *testing.T) {
 		free := unitofwork.Table[customer]{Name: "customers", PartitionKey: "ID"}
 		c := b.client("A", nil)
 		ref := free.Ref("1")
-		require.NoError(t, c.Read(t.Context(), nil, ref))
+		require.NoError(t, c.Read(t.Context(), ref))
 		require.Equal(t, "name 1", ref.T.Name)
 		err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
 			ref := free.Ref("2")
@@ -316,6 +305,35 @@ func TestATableWithoutAGuard(t *testing.T) {
 		})
 		require.ErrorAs(t, err, new(*unitofwork.StageError))
 		require.ErrorContains(t, err, "its Table has no Guard")
+	})
+}
+
+// A guard that needs more than the key must say so: nobody could tell beforehand which
+// lock rows go with the record.
+func TestAGuardThatIsMadeOfMoreThanItsTableSays(t *testing.T) {
+	undeclared := holdings
+	undeclared.GuardByContent = false
+	inBed(t, func(t *testing.T, b *bed) {
+		b.createTable("holdings", "ID")
+		b.put("holdings", holding{ID: "h", Customer: "1"})
+		c := b.client("A", nil)
+		inUnit := func(f func(context.Context, *unitofwork.Unit) error) error {
+			return c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1"), customerKey("")}}, f)
+		}
+		var refused *unitofwork.StageError
+		fresh := undeclared.Of(holding{ID: "new", Customer: "1"})
+		for name, err := range map[string]error{
+			"Read":    c.Read(t.Context(), undeclared.Ref("h")),
+			"Get":     inUnit(func(ctx context.Context, u *unitofwork.Unit) error { return u.Get(ctx, undeclared.Ref("h")) }),
+			"Replace": inUnit(func(_ context.Context, u *unitofwork.Unit) error { return u.Replace(fresh) }),
+			"Insert":  inUnit(func(_ context.Context, u *unitofwork.Unit) error { return u.Insert(fresh) }),
+			"Delete":  inUnit(func(_ context.Context, u *unitofwork.Unit) error { return u.Delete(fresh) }),
+		} {
+			require.ErrorAs(t, err, &refused, name)
+			require.ErrorContains(t, err, "GuardByContent", name)
+			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), name)
+		}
+		require.Len(t, b.db.Items("holdings"), 1)
 	})
 }
 
@@ -374,7 +392,7 @@ func TestAReaderOfManyRecordsGuardedByContent(t *testing.T) {
 			refs = append(refs, holdings.Ref(fmt.Sprint("h", i)))
 		}
 		c := b.client("reader", nil)
-		require.NoError(t, c.Read(t.Context(), []ordering.Key{customerKey("1")}, asRecords(refs)...))
+		require.NoError(t, c.Read(t.Context(), asRecords(refs)...))
 		for _, r := range refs {
 			require.True(t, r.Found)
 		}

@@ -48,7 +48,7 @@ func place(ctx context.Context, units *unitofwork.Client, o order) (order, error
 		return errors.Join(u.Insert(placed), u.Put(of))
 	})
 	if err == nil {
-		err = units.Read(ctx, keys, placed) // Do calls nothing if it was placed before
+		err = units.Read(ctx, placed) // Do calls nothing if it was placed before
 	}
 	return placed.T, err
 }

@@ -70,7 +70,7 @@ func TestOneOrderAtOnce(t *testing.T) {
 		}
 		all.Wait()
 		pens := stock.Ref("pen")
-		require.NoError(t, units.Read(t.Context(), []ordering.Key{stock.Guard(&pens.T)}, pens))
+		require.NoError(t, units.Read(t.Context(), pens))
 		require.Equal(t, 8, pens.T.Left)
 	})
 }

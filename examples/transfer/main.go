@@ -83,7 +83,7 @@ func main() {
 	for _, p := range []payment{{"p1", "alice", "bob", 30}, {"p1", "alice", "bob", 30}, {"p1", "alice", "bob", 40}, {"p2", "alice", "bob", 500}} {
 		fmt.Printf("%+v: %s\n", p, answer(pay(ctx, units, p)))
 	}
-	check(units.Read(ctx, keys, alice, bob)) // without locks
+	check(units.Read(ctx, alice, bob)) // without locks
 	fmt.Println(alice.T, bob.T)
 }
 

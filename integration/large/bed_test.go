@@ -117,7 +117,7 @@ func (b *bed) job(name string, keys []ordering.Key, writesEach int) job {
 	j := job{name: name, keys: keys}
 	var in [tables]*unitofwork.Table[record]
 	for i := range in {
-		in[i] = &unitofwork.Table[record]{Name: b.table(i), PartitionKey: "id", Guard: func(r *record) ordering.Key { return r.guard }}
+		in[i] = &unitofwork.Table[record]{Name: b.table(i), PartitionKey: "id", Guard: func(r *record) ordering.Key { return r.guard }, GuardByContent: true}
 	}
 	for _, key := range keys {
 		for range writesEach {

@@ -105,7 +105,7 @@ func (g *glimpses) look(t *testing.T, l *ledger, o *owner, keys []ordering.Key, 
 			r := l.ref(i)
 			refs, records = append(refs, r), append(records, r)
 		}
-		require.NoError(t, o.units.Read(t.Context(), keys, records...))
+		require.NoError(t, o.units.Read(t.Context(), records...))
 		found := map[string]int64{}
 		for _, r := range refs {
 			if r.Found {

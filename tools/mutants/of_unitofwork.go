@@ -203,6 +203,20 @@ var ofStaging = []mutant{
 		by:     check{in: "unitofwork", test: "TestPutOfWhatTheUnitHasNotRead"},
 	},
 	{
+		clause: "a guard that needs more than the key says so",
+		file:   "unitofwork/table.go",
+		old:    `byKey != guard {`,
+		new:    `byKey != guard && guard == "" {`,
+		by:     check{in: "unitofwork", test: "TestAGuardThatIsMadeOfMoreThanItsTableSays"},
+	},
+	{
+		clause: "a reader is not shown as absent what it cannot tell the guard of",
+		file:   "unitofwork/unlocked_read_plan.go",
+		old:    `if err == nil && p.guessed {`,
+		new:    `if err == nil && p.guessed && p.guard == "" {`,
+		by:     check{in: "unitofwork", test: "TestWhatReadRefuses"},
+	},
+	{
 		clause: "an insert is refused by what is there",
 		file:   "unitofwork/staging.go",
 		old:    `insertCondition = "attribute_not_exists(#key)"`,
@@ -226,8 +240,8 @@ var ofStaging = []mutant{
 	{
 		clause: "a record keeps its guard, or moves along its family",
 		file:   "unitofwork/staging.go",
-		old:    `if read != "" && !read.Covers(now) && !now.Covers(read) {`,
-		new:    `if read != "" && now == "" {`,
+		old:    `if g.read != "" && !g.read.Covers(g.now) && !g.now.Covers(g.read) {`,
+		new:    `if g.read != "" && g.now == "" {`,
 		by:     check{in: "unitofwork", test: "TestARecordKeepsItsGuard"},
 	},
 	{
@@ -352,8 +366,8 @@ var ofStaging = []mutant{
 	{
 		clause: "a unit writes no record of a table without guards",
 		file:   "unitofwork/staging.go",
-		old:    "if !guarded {",
-		new:    "if !guarded && table == \"\" {",
+		old:    "if err == nil && !g.guarded {",
+		new:    "if err == nil && !g.guarded && table == \"\" {",
 		by:     check{in: "unitofwork", test: "TestATableWithoutAGuard"},
 	},
 	{

@@ -136,19 +136,23 @@ func NewTables(prefix string) *Tables {
 		},
 		Accounts: unitofwork.Table[Account]{
 			Name: prefix + "accounts", PartitionKey: "id",
-			Guard: func(a *Account) ordering.Key { return AccountKey(Child{a.ID, a.Home}) },
+			Guard:          func(a *Account) ordering.Key { return AccountKey(Child{a.ID, a.Home}) },
+			GuardByContent: true,
 		},
 		Addresses: unitofwork.Table[Address]{
 			Name: prefix + "addresses", PartitionKey: "id",
-			Guard: func(a *Address) ordering.Key { return AddressKey(Child{a.ID, a.Home}) },
+			Guard:          func(a *Address) ordering.Key { return AddressKey(Child{a.ID, a.Home}) },
+			GuardByContent: true,
 		},
 		Contacts: unitofwork.Table[Contact]{
 			Name: prefix + "contacts", PartitionKey: "id",
-			Guard: func(c *Contact) ordering.Key { return ContactKey(Child{c.ID, c.Home}) },
+			Guard:          func(c *Contact) ordering.Key { return ContactKey(Child{c.ID, c.Home}) },
+			GuardByContent: true,
 		},
 		History: unitofwork.Table[Change]{
 			Name: prefix + "history", PartitionKey: "record", SortKey: "token",
-			Guard: func(c *Change) ordering.Key { return c.Guard },
+			Guard:          func(c *Change) ordering.Key { return c.Guard },
+			GuardByContent: true,
 		},
 	}
 }

@@ -58,7 +58,7 @@ func overview(ctx context.Context, b *books.Bank, seen []books.Customer) ([]audi
 	}
 	within, cancel := context.WithTimeout(ctx, b.Look.Timeout)
 	defer cancel()
-	err := b.Units.Read(within, keys, records...)
+	err := b.Units.Read(within, records...)
 	switch {
 	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		return nil, ErrUnderWay
