@@ -22,7 +22,7 @@ TOOLS        := $(CURDIR)/.tools
 LINT_VERSION := v2.15.0
 LINT         := $(TOOLS)/golangci-lint-$(LINT_VERSION)
 
-.PHONY: help demo engines test prove sim simrace chaos soak mutants model fuzz bench lint fmt
+.PHONY: help demo engines test prove sim simrace chaos soak mutants model fuzz docs bench lint fmt
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -80,6 +80,9 @@ model: ## search the models of the protocol, all of them and each without its cl
 # Not part of test: that runs the inputs that were kept.
 fuzz: ## any input to every fuzz target, each for FUZZ_TIME (30s)
 	@$(GO) run ./tools/fuzz -time $(FUZZ_TIME)
+
+docs: ## write the tables of docs/faults.md that are generated
+	@$(GO) run ./tools/mutants -docs
 
 bench: ## what locking, committing and waiting cost: requests, capacity, time
 	@$(GO) run ./integration/engines/install

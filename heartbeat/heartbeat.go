@@ -208,6 +208,13 @@ func (g *Group) end() {
 	close(g.stop)
 }
 
+// Lose ends the group as if its keys were lost, for a reason of the caller's: its context
+// ends with a *[LostError]. Nothing is sent. A group that has ended stays as it is.
+func (g *Group) Lose(reason error) {
+	g.made("Lose")
+	_ = g.lose("", reason)
+}
+
 // lose ends the group. The first cause stays.
 func (g *Group) lose(key ordering.Key, reason error) error {
 	lost := &LostError{Key: key, Reason: reason}

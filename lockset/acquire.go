@@ -12,11 +12,13 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/lineup"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // Options of one acquisition. Set them with functions, as in the SDK.
@@ -66,25 +68,36 @@ func (c *Client) acquire(ctx context.Context, keys []ordering.Key, o Options) (*
 		return nil, context.Cause(ctx)
 	}
 	a := c.newAcquisition(ctx, plan, o)
+	ctx = hooks.Start(ctx, c.cfg.Trace.AcquireStart, trace.AcquireStart{Unit: a.unit.nonce, Keys: plan.Keys()})
+	closing := &closable{lose: a.group.Lose}
+	end, ok := c.work.Begin(closing.giveUp)
+	if !ok {
+		_, _ = a.group.Stop()
+		return nil, ErrClosed
+	}
 	returned := false
 	defer func() { // a panic of a hook, or the like, on its way through
 		if !returned {
 			_ = a.giveUp(ctx, errDidNotReturn)
+			end()
 		}
 	}()
 	err = a.run(ctx)
 	returned = true
 	if err != nil {
 		err = a.giveUp(ctx, err)
-		if hook := c.cfg.Trace.GaveUp; hook != nil {
-			hook(a.unit.nonce, err)
-		}
+		end()
+		a.traceEnd(ctx, err)
 		return nil, err
 	}
-	if hook := c.cfg.Trace.Acquired; hook != nil {
-		hook(AcquiredInfo{Unit: a.unit.nonce, Token: a.token, Keys: len(plan), Rows: plan.Rows(), Took: time.Since(a.start), Waited: a.waited})
-	}
-	return newSet(a), nil
+	a.traceEnd(ctx, nil)
+	return newSet(a, closing, end), nil
+}
+
+func (a *acquisition) traceEnd(ctx context.Context, err error) {
+	hooks.Tell(ctx, a.c.cfg.Trace.AcquireEnd, trace.AcquireEnd{
+		Unit: a.unit.nonce, Token: a.token, Keys: len(a.plan), Rows: a.plan.Rows(), Took: time.Since(a.start), Waited: a.waited, Err: err,
+	})
 }
 
 var errDidNotReturn = errors.New("the acquisition did not return")
@@ -169,7 +182,7 @@ func (a *acquisition) run(caller context.Context) error {
 			return err
 		}
 		if next = a.weighRaise(next); next.Raise {
-			a.raise()
+			a.raise(ctx)
 		}
 		switch before := next.At.Step - a.ledger.secured; {
 		case next.Verdict == lockrow.Mine:
@@ -221,11 +234,9 @@ func (a *acquisition) wants(step int) []lockrow.Want {
 }
 
 // raise proposes a token above everything seen.
-func (a *acquisition) raise() {
+func (a *acquisition) raise(ctx context.Context) {
 	a.token = a.c.clock.Next()
-	if hook := a.c.cfg.Trace.Raised; hook != nil {
-		hook(a.unit.nonce, a.token)
-	}
+	hooks.Tell(ctx, a.c.cfg.Trace.Raised, trace.Raised{Unit: a.unit.nonce, Token: a.token})
 }
 
 // take tries a chunk: one transaction of whole steps. It returns what to do
@@ -251,7 +262,7 @@ func (a *acquisition) take(ctx context.Context, chunk ordering.Plan) (lockrow.De
 		since: sent.First, doubts: sent.Unanswered > 0,
 	}
 	if err == nil {
-		return lockrow.Decision{Verdict: lockrow.Admits}, a.secure(this)
+		return lockrow.Decision{Verdict: lockrow.Admits}, a.secure(ctx, this)
 	}
 	a.ledger.tried(this)
 	var refused *refusal
@@ -276,11 +287,11 @@ func (a *acquisition) take(ctx context.Context, chunk ordering.Plan) (lockrow.De
 
 // secure notes that the steps of an attempt are held. Its error says that this
 // was known too late: their lease, counted from the first sending, is over.
-func (a *acquisition) secure(won attempt) error {
+func (a *acquisition) secure(ctx context.Context, won attempt) error {
 	a.ledger.won(won)
 	a.places.secured()
 	a.raises, a.outrun = 0, false
-	a.traceHandOver(a.c.lineup.Secured(a.claim, won.token))
+	a.traceHandOver(ctx, a.c.lineup.Secured(a.claim, won.token))
 	a.group.Add(won.steps.Keys(), won.since)
 	return context.Cause(a.group.Context())
 }
@@ -299,7 +310,7 @@ func (a *acquisition) landed(ctx context.Context, at lockrow.Observed) error {
 		at.Row = r
 	}
 	if won, ok := a.ledger.wrote(at.Row.RVN); ok && won.first == a.ledger.secured {
-		return a.secure(won)
+		return a.secure(ctx, won)
 	}
 	// The attempt landed long ago; others buried its first steps, and we have them
 	// anew. What is left of it could be freed and taken with the rest, but for this: a

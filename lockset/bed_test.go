@@ -20,6 +20,7 @@ import (
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 const (
@@ -79,12 +80,12 @@ func (b *bed) owner(name string, script faults.Script, change ...func(*lockset.C
 			copy(bytes[:], h.Sum(nil))
 			return bytes
 		},
-		Trace: &lockset.Trace{
-			Request: func(i lockset.RequestInfo) { note(func() { o.sent[i.Op]++ }) },
-			Buried:  func(k ordering.Key, _ string) { note(func() { o.buried = append(o.buried, k) }) },
-			Cleaned: func(k ordering.Key, _ string) { note(func() { o.cleaned = append(o.cleaned, k) }) },
-			Raised:  func(string, lockset.Token) { note(func() { o.raised++ }) },
-			Blocked: func(lockset.BlockedInfo) { note(func() { o.blocked++ }) },
+		Trace: &trace.Trace{
+			RequestEnd: func(_ context.Context, i trace.RequestEnd) { note(func() { o.sent[i.Op]++ }) },
+			Buried:     func(_ context.Context, i trace.Buried) { note(func() { o.buried = append(o.buried, i.Key) }) },
+			Cleaned:    func(_ context.Context, i trace.Cleaned) { note(func() { o.cleaned = append(o.cleaned, i.Key) }) },
+			Raised:     func(context.Context, trace.Raised) { note(func() { o.raised++ }) },
+			WaitStart:  func(ctx context.Context, _ trace.WaitStart) context.Context { note(func() { o.blocked++ }); return ctx },
 		},
 	}
 	for _, c := range change {
@@ -250,7 +251,7 @@ func (b *bed) landsUnheardWith(ctx context.Context, other faults.Script, holding
 		return other(c)
 	}
 	u = b.owner("u", script, func(c *lockset.Config) {
-		c.Trace.Blocked = func(lockset.BlockedInfo) { time.Sleep(3 * lease) } // the process is stopped
+		c.Trace.WaitStart = func(ctx context.Context, _ trace.WaitStart) context.Context { time.Sleep(3 * lease); return ctx } // the process is stopped
 	})
 	end := make(chan error)
 	go func() {

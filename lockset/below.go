@@ -6,8 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // witnessed is what a look at the witnesses of a row's intents has shown.
@@ -86,9 +88,7 @@ func (c *Client) clean(ctx context.Context, u *unit, ancestor ordering.Key, remn
 		if m.Dead != nil {
 			c.traceBuried(ctx, *m.Dead)
 		}
-		if hook := c.cfg.Trace.Cleaned; hook != nil {
-			hook(ancestor, m.Unit)
-		}
+		hooks.Tell(ctx, c.cfg.Trace.Cleaned, trace.Cleaned{Key: ancestor, Unit: m.Unit})
 	}
 	return true
 }

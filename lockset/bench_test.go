@@ -17,6 +17,7 @@ import (
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // setCosts are what README.md says that lock sets cost. A set that costs
@@ -107,7 +108,7 @@ func (m *meter) BatchExecuteStatement(ctx context.Context, in *dynamodb.BatchExe
 	return out, nil
 }
 
-func (m *meter) observe(i lockset.RequestInfo) {
+func (m *meter) observe(_ context.Context, i trace.RequestEnd) {
 	if i.Op == "BatchExecuteStatement" {
 		return
 	}
@@ -129,7 +130,7 @@ func (m *meter) since() cost {
 func measure(tb testing.TB, keys []ordering.Key) setCost {
 	tb.Helper()
 	m := &meter{DB: memdynamo.New(memdynamo.Config{}), keys: len(keys), whole: make(chan cost, 1), rounds: map[string]*round{}}
-	cfg := lockset.Config{Table: table, Lease: lease, Heartbeat: 5 * time.Millisecond, Trace: &lockset.Trace{Request: m.observe}}
+	cfg := lockset.Config{Table: table, Lease: lease, Heartbeat: 5 * time.Millisecond, Trace: &trace.Trace{RequestEnd: m.observe}}
 	require.NoError(tb, lockset.CreateTable(tb.Context(), m, cfg))
 	client, err := lockset.New(m, cfg)
 	require.NoError(tb, err)
@@ -175,8 +176,8 @@ func BenchmarkCost(b *testing.B) {
 func BenchmarkRoundTrips(b *testing.B) {
 	db := memdynamo.New(memdynamo.Config{Latency: func() time.Duration { return rtt }})
 	var asked time.Duration
-	cfg := lockset.Config{Table: table, Trace: &lockset.Trace{
-		Request: func(i lockset.RequestInfo) { asked += i.Duration }, // no heartbeat is due so soon
+	cfg := lockset.Config{Table: table, Trace: &trace.Trace{
+		RequestEnd: func(_ context.Context, i trace.RequestEnd) { asked += i.Took }, // no heartbeat is due so soon
 	}}
 	require.NoError(b, lockset.CreateTable(b.Context(), db, cfg))
 	client, err := lockset.New(db, cfg)

@@ -16,6 +16,7 @@ import (
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/internal/underway"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -34,6 +35,7 @@ type Client struct {
 	impatient *requests.Caller
 
 	journals journals
+	work     underway.Work // acquisitions and sets
 }
 
 // New returns a client. It sends nothing. The error is a *[ConfigError].
@@ -46,7 +48,7 @@ func New(db DynamoDB, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	clock := fencing.NewClock(cfg.Now)
-	caller := requests.Caller{DB: db, Attempt: cfg.AttemptTimeout, Patience: cfg.Lease, Observe: cfg.Trace.Request}
+	caller := requests.Caller{DB: db, Attempt: cfg.AttemptTimeout, Patience: cfg.Lease, Trace: cfg.Trace}
 	impatient := caller
 	impatient.Patience = 1
 	return &Client{

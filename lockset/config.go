@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/next"
+	"github.com/holdall/holdall/trace"
 )
 
 // Limits of a configuration.
@@ -74,7 +75,7 @@ type Config struct {
 	// Logger gets what an operator may want to know. Default: nothing is logged.
 	Logger *slog.Logger
 	// Trace is called as things happen. Default: nothing is called.
-	Trace *Trace
+	Trace *trace.Trace
 }
 
 // ConfigError says which field of a configuration cannot be used.
@@ -118,7 +119,7 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.Trace == nil {
-		c.Trace = &Trace{}
+		c.Trace = &trace.Trace{}
 	}
 	return c
 }

@@ -1,6 +1,7 @@
 package lockset_test
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // Units that died in a queue.
@@ -34,7 +36,7 @@ func (b *bed) diesWaiting(name string, row ordering.Key) (unit string) {
 // droppedBy has an owner note whom it drops.
 func droppedBy(units *[]string) func(*lockset.Config) {
 	return func(c *lockset.Config) {
-		c.Trace.Dropped = func(_ ordering.Key, u string) { *units = append(*units, u) }
+		c.Trace.Dropped = func(_ context.Context, d trace.Dropped) { *units = append(*units, d.Unit) }
 	}
 }
 

@@ -121,7 +121,7 @@ func (e *Ending) Committed() {
 	e.resolves("Committed")
 	<-e.set.stakes
 	e.set.stakes <- stake{}
-	e.set.c.lineup.Drop(e.set.claim)
+	e.set.over()
 	e.set.traceReleased()
 }
 
@@ -145,7 +145,7 @@ func (e *Ending) Resolve(ctx context.Context) (lockrow.Fate, error) {
 	<-e.set.stakes
 	defer func() { // whatever is left is for others to take over
 		e.set.stakes <- stake{}
-		e.set.c.lineup.Drop(e.set.claim)
+		e.set.over()
 	}()
 	c, u := e.set.c, e.set.unit
 	for {

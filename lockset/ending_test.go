@@ -1,6 +1,7 @@
 package lockset_test
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // A set that is on its way out, when the transaction that was to free it was refused
@@ -30,7 +32,7 @@ func TestAResolvedSetIsReleased(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				released := 0
-				o := b.owner("o", nil, func(c *lockset.Config) { c.Trace.Released = func(string) { released++ } })
+				o := b.owner("o", nil, func(c *lockset.Config) { c.Trace.Released = func(context.Context, trace.Released) { released++ } })
 				set := b.take(o, "a", "b")
 				ending, err := set.End(t.Context())
 				require.NoError(t, err)
@@ -59,7 +61,7 @@ func TestAResolvedSetThatIsNotFree(t *testing.T) {
 				return faults.Deny() // it is released alone, when the first has refused
 			}
 			return faults.Pass()
-		}, func(c *lockset.Config) { c.Trace.Released = func(string) { released++ } })
+		}, func(c *lockset.Config) { c.Trace.Released = func(context.Context, trace.Released) { released++ } })
 		set := b.take(o, "a", "b")
 		ending, err := set.End(t.Context())
 		require.NoError(t, err)

@@ -18,7 +18,7 @@ import (
 //   - try again later: [HeldError] (somebody has a key) and [NoAnswerError]
 //     (DynamoDB did not answer, or was busy all along);
 //   - fix the call or the configuration: [ConfigError], ordering.KeyError,
-//     [TableError], [ErrUnresolved];
+//     [TableError], [CheckError], [ErrUnresolved];
 //   - look at the table: [RowError].
 var (
 	// ErrLost matches every *LostError.

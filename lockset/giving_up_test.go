@@ -15,6 +15,7 @@ import (
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // What is told, and when, of a set or a unit that comes to an end.
@@ -101,9 +102,9 @@ func TestALostSetDoesNotEnd(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		lost := map[string]error{}
 		o := b.owner("o", nil, func(c *lockset.Config) {
-			c.Trace.Lost = func(unit string, err error) {
-				require.NotContains(t, lost, unit)
-				lost[unit] = err
+			c.Trace.Lost = func(_ context.Context, l trace.Lost) {
+				require.NotContains(t, lost, l.Unit)
+				lost[l.Unit] = l.Err
 			}
 		})
 		b.free(b.take(o, "b"))
@@ -164,7 +165,7 @@ func TestResolvingASetWithoutItsIntent(t *testing.T) {
 func TestResolvingASetThatWasCommitted(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		released := 0
-		o := b.owner("o", nil, func(c *lockset.Config) { c.Trace.Released = func(string) { released++ } })
+		o := b.owner("o", nil, func(c *lockset.Config) { c.Trace.Released = func(context.Context, trace.Released) { released++ } })
 		ending, err := b.take(o, "a", "b").End(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, b.transact(ending.Actions()...))
@@ -329,14 +330,19 @@ func TestAHeadThatMayNotLeaveTheQueue(t *testing.T) {
 func TestTheEndOfAnAcquisitionIsTraced(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		gaveUp := map[string]error{}
-		var acquired []lockset.AcquiredInfo
+		var acquired []trace.AcquireEnd
 		o := b.owner("o", nil, func(c *lockset.Config) {
-			c.Trace.GaveUp = func(unit string, err error) { gaveUp[unit] = err }
-			c.Trace.Acquired = func(i lockset.AcquiredInfo) { acquired = append(acquired, i) }
+			c.Trace.AcquireEnd = func(_ context.Context, e trace.AcquireEnd) {
+				if e.Err != nil {
+					gaveUp[e.Unit] = e.Err
+				} else {
+					acquired = append(acquired, e)
+				}
+			}
 		})
 		set := b.take(o, "a", "c/1")
 		require.Empty(t, gaveUp)
-		require.Equal(t, []lockset.AcquiredInfo{{Unit: set.Nonce(), Token: set.Token(), Keys: 2, Rows: 3, Took: rtt}}, acquired)
+		require.Equal(t, []trace.AcquireEnd{{Unit: set.Nonce(), Token: set.Token(), Keys: 2, Rows: 3, Took: rtt}}, acquired)
 		_, err := o.TryAcquire(t.Context(), []ordering.Key{"a"})
 		require.Error(t, err)
 		require.Len(t, gaveUp, 1)
@@ -346,5 +352,30 @@ func TestTheEndOfAnAcquisitionIsTraced(t *testing.T) {
 		}
 		require.Len(t, acquired, 1)
 		b.free(set)
+	})
+}
+
+// A copy of a refused attempt lands while its unit is cut off. Others bury the
+// row that they want, and no other. When the unit gives up, what is left of it
+// is released.
+func TestGivingUpReleasesWhatACopyTookAndOthersBuriedInPart(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		holder, next := b.owner("holder", nil), b.owner("next", nil)
+		first := b.take(holder, "a")
+		var o *owner
+		o = b.owner("o", nth("TransactWriteItems", 1, faults.Duplicate(time.Second)), func(c *lockset.Config) {
+			c.Trace.WaitStart = func(ctx context.Context, _ trace.WaitStart) context.Context { o.net.Partition(true); return ctx } // before it has a place in the queue
+		})
+		time.AfterFunc(50*time.Millisecond, func() { b.free(first) })
+		time.AfterFunc(2*time.Second, func() {
+			set, err := next.Acquire(context.Background(), []ordering.Key{"a"})
+			require.NoError(t, err)
+			require.NoError(t, set.Release(context.Background()))
+			o.net.Partition(false)
+		})
+		_, err := o.Acquire(t.Context(), []ordering.Key{"a", "b", "c/d"})
+		require.Error(t, err)
+		require.Equal(t, []ordering.Key{"a"}, next.buried)
+		b.allFree()
 	})
 }

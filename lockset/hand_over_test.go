@@ -14,6 +14,7 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // First come, first served, within a process: its units line up in memory.
@@ -45,9 +46,9 @@ func TestUnitsOfAProcessAreServedFirstComeFirstServed(t *testing.T) {
 				const units = 64
 				var handed []string // from one, to the next
 				o := b.owner("o", nil, func(c *lockset.Config) {
-					c.Trace.HandedOver = func(k ordering.Key, from, to string) {
-						require.Equal(t, key, k)
-						handed = append(handed, from, to)
+					c.Trace.HandedOver = func(_ context.Context, h trace.HandedOver) {
+						require.Equal(t, key, h.Key)
+						handed = append(handed, h.From, h.To)
 					}
 				})
 				holder := b.take(o, key)
@@ -321,9 +322,9 @@ func TestAHeadThatIsBlockedWithinItsProcessLeavesTheQueue(t *testing.T) {
 func betweenSteps(c *lockset.Config) {
 	c.ChunkSize = 2
 	var first atomic.Bool
-	note := c.Trace.Request
-	c.Trace.Request = func(i lockset.RequestInfo) {
-		note(i)
+	note := c.Trace.RequestEnd
+	c.Trace.RequestEnd = func(ctx context.Context, i trace.RequestEnd) {
+		note(ctx, i)
 		if i.Op == "TransactWriteItems" && !first.Swap(true) {
 			time.Sleep(lease / 5)
 		}
@@ -337,11 +338,12 @@ func TestAPanicOfAHookGivesUp(t *testing.T) {
 		holder := b.take(b.owner("holder", nil), "b")
 		panics := true
 		o := b.owner("o", nil, func(c *lockset.Config) {
-			c.Trace.Blocked = func(lockset.BlockedInfo) {
+			c.Trace.WaitStart = func(ctx context.Context, _ trace.WaitStart) context.Context {
 				if panics {
 					panics = false
 					panic("a hook")
 				}
+				return ctx
 			}
 		})
 		require.PanicsWithValue(t, "a hook", func() { _, _ = o.Acquire(t.Context(), []ordering.Key{"a", "b"}) })

@@ -9,14 +9,17 @@ import (
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // A unit that was given its step while it still gave up a place elsewhere, and whose
 // time was over then, is in nobody's line: it is not told that somebody has a key, and
 // not by chance.
 func TestAUnitThatHasItsStepIsNotToldThatItIsHeld(t *testing.T) {
-	blocked := func(BlockedInfo) {}
-	c, err := New(memdynamo.New(memdynamo.Config{}), Config{Table: "locks", Trace: &Trace{Blocked: func(b BlockedInfo) { blocked(b) }}})
+	blocked := func() {}
+	c, err := New(memdynamo.New(memdynamo.Config{}), Config{Table: "locks", Trace: &trace.Trace{
+		WaitStart: func(ctx context.Context, _ trace.WaitStart) context.Context { blocked(); return ctx },
+	}})
 	require.NoError(t, err)
 	plan, err := ordering.NewPlan("a")
 	require.NoError(t, err)
@@ -27,9 +30,9 @@ func TestAUnitThatHasItsStepIsNotToldThatItIsHeld(t *testing.T) {
 			require.Equal(t, 1, c.lineup.Reserve(first.claim, [][]lockrow.Want{first.wants(0)}))
 			require.Zero(t, c.lineup.Reserve(second.claim, [][]lockrow.Want{second.wants(0)}))
 			cancel()
-			blocked = func(BlockedInfo) {}
+			blocked = func() {}
 			require.ErrorAs(t, second.standInLine(ctx), new(*HeldError))
-			blocked = func(BlockedInfo) { c.lineup.Drop(first.claim) } // just when the other finds it in the way
+			blocked = func() { c.lineup.Drop(first.claim) } // just when the other finds it in the way
 			require.NoError(t, second.standInLine(ctx))
 			c.lineup.Drop(second.claim)
 		}

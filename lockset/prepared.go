@@ -245,7 +245,7 @@ func (p *Prepared) end(left ordering.Plan, free bool) {
 	}
 	<-p.set.stakes
 	p.set.stakes <- stake{left: left}
-	p.c.lineup.Drop(p.set.claim)
+	p.set.over()
 	if free {
 		p.set.traceReleased()
 	}

@@ -10,10 +10,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/lineup"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // A row's queue says whose turn it is: who is blocked joins at its end, nobody
@@ -25,8 +27,10 @@ import (
 // whatever has ended meanwhile.
 func (a *acquisition) standInLine(ctx context.Context) error {
 	if before := a.c.lineup.WhoBlocks(a.claim); before.Key != "" {
-		a.traceBlocked(ctx, a.blockedInLine(before))
-		if err := a.untilReady(ctx); err != nil {
+		waiting, ended := a.traceWait(ctx, a.blockedInLine(before))
+		err := a.untilReady(waiting)
+		ended(err)
+		if err != nil {
 			if now := a.c.lineup.WhoBlocks(a.claim); now.Key != "" {
 				return a.refusedInLine(now, err)
 			}
@@ -36,7 +40,7 @@ func (a *acquisition) standInLine(ctx context.Context) error {
 	case a.ledger.secured == 0: // others have had their tokens meanwhile
 		a.token = max(a.token, a.claim.Token)
 	case a.claim.Fence >= a.token: // and left one where this unit is next: it must be re-stamped anyway
-		a.raise()
+		a.raise(ctx)
 	}
 	return nil
 }
@@ -64,8 +68,8 @@ func (a *acquisition) untilReady(ctx context.Context) error {
 
 // blockedInLine describes who of this process is in the unit's way. Who is only first in
 // line holds nothing.
-func (a *acquisition) blockedInLine(by lineup.Blocker) BlockedInfo {
-	info := BlockedInfo{Key: by.Key, Queue: by.Queued}
+func (a *acquisition) blockedInLine(by lineup.Blocker) trace.WaitStart {
+	info := trace.WaitStart{Key: by.Key, Queue: by.Queued}
 	if by.Has {
 		info.Holder, info.Owner = by.Unit, a.c.cfg.Owner
 	}
@@ -120,7 +124,7 @@ func (a *acquisition) join(ctx context.Context, at lockrow.Observed) (lockrow.Ob
 	r := at.Row
 	switch {
 	case r.Fence >= a.token:
-		a.raise()
+		a.raise(ctx)
 	case a.ledger.secured == 0: // others have taken the row since it was seen
 		a.token = a.c.clock.Next()
 	}
@@ -148,9 +152,7 @@ func (a *acquisition) join(ctx context.Context, at lockrow.Observed) (lockrow.Ob
 	place := len(r.Queue)
 	at.Row.Queue = append(slices.Clone(r.Queue), a.unit.nonce)
 	a.places.saw(at.Row)
-	if hook := a.c.cfg.Trace.Joined; hook != nil {
-		hook(r.Key, a.unit.nonce, place)
-	}
+	hooks.Tell(ctx, a.c.cfg.Trace.Joined, trace.Joined{Unit: a.unit.nonce, Key: r.Key, Place: place})
 	return at, nil
 }
 
@@ -257,27 +259,31 @@ func (a *acquisition) drop(ctx context.Context, r lockrow.Row) bool {
 		return false // it took the row after all, or another dropped it: look again
 	}
 	a.c.cfg.Logger.WarnContext(ctx, "holdall: dropped the head of a queue", "key", string(r.Key), "unit", head)
-	if hook := a.c.cfg.Trace.Dropped; hook != nil {
-		hook(r.Key, head)
-	}
+	hooks.Tell(ctx, a.c.cfg.Trace.Dropped, trace.Dropped{Key: r.Key, Unit: head})
 	return true
 }
 
 // blockedAt describes who is in the unit's way at a row, in the table and in this process.
-func (a *acquisition) blockedAt(at lockrow.Observed) BlockedInfo {
-	return BlockedInfo{Key: at.Key, Holder: at.Row.Unit, Owner: at.Row.Owner, Queue: len(at.Row.Queue) + a.c.lineup.Queued(at.Key)}
+func (a *acquisition) blockedAt(at lockrow.Observed) trace.WaitStart {
+	return trace.WaitStart{Key: at.Key, Holder: at.Row.Unit, Owner: at.Row.Owner, Queue: len(at.Row.Queue) + a.c.lineup.Queued(at.Key)}
 }
 
-func (a *acquisition) traceBlocked(ctx context.Context, i BlockedInfo) {
-	i.Unit = a.unit.nonce
-	a.c.cfg.Logger.DebugContext(ctx, "holdall: waiting", "key", string(i.Key), "unit", i.Unit, "holder", i.Holder)
-	if hook := a.c.cfg.Trace.Blocked; hook != nil {
-		hook(i)
+// traceWait tells of a wait that begins, and returns its context, and what tells of its end.
+func (a *acquisition) traceWait(ctx context.Context, w trace.WaitStart) (waiting context.Context, ended func(error)) {
+	w.Unit = a.unit.nonce
+	if a.c.cfg.Trace.WaitStart != nil && a.ledger.secured > 0 {
+		w.Held = a.plan[:a.ledger.secured].Keys()
+	}
+	a.c.cfg.Logger.DebugContext(ctx, "holdall: waiting", "key", string(w.Key), "unit", w.Unit, "holder", w.Holder)
+	began := time.Now()
+	ctx = hooks.Start(ctx, a.c.cfg.Trace.WaitStart, w)
+	return ctx, func(err error) {
+		hooks.Tell(ctx, a.c.cfg.Trace.WaitEnd, trace.WaitEnd{Unit: w.Unit, Key: w.Key, Took: time.Since(began), Err: err})
 	}
 }
 
-func (a *acquisition) traceHandOver(from lineup.HandOver) {
-	if hook := a.c.cfg.Trace.HandedOver; hook != nil && from.Unit != "" {
-		hook(from.Key, from.Unit, a.unit.nonce)
+func (a *acquisition) traceHandOver(ctx context.Context, from lineup.HandOver) {
+	if from.Unit != "" {
+		hooks.Tell(ctx, a.c.cfg.Trace.HandedOver, trace.HandedOver{Key: from.Key, From: from.Unit, To: a.unit.nonce})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // How long a unit waits for others, and what it is told when that is over.
@@ -140,16 +141,20 @@ func TestARefusalNamesWhoHoldsAKeyBelow(t *testing.T) {
 // Those who wait are told whom they wait for by the same names.
 func TestATraceOfABlockNamesTheHolderOrNobody(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		var blocks []lockset.BlockedInfo
+		var blocks []trace.WaitStart
 		o := b.owner("o", nil, func(c *lockset.Config) {
-			c.Trace.Blocked = func(i lockset.BlockedInfo) { i.Unit = ""; blocks = append(blocks, i) }
+			c.Trace.WaitStart = func(ctx context.Context, i trace.WaitStart) context.Context {
+				i.Unit = ""
+				blocks = append(blocks, i)
+				return ctx
+			}
 		})
 		holder := b.take(b.owner("holder", nil), "c")
 		b.tried(o, "c")
 		b.diesWaiting("next", "c")
 		b.free(holder)
 		b.tried(o, "c")
-		require.Equal(t, []lockset.BlockedInfo{
+		require.Equal(t, []trace.WaitStart{
 			{Key: "c", Holder: holder.Nonce(), Owner: "holder"},
 			{Key: "c", Queue: 1},
 		}, blocks)
@@ -327,7 +332,7 @@ func TestARefusalAtTheMomentOfAHandOver(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		var holder *lockset.Set
 		o := b.owner("o", nil, func(c *lockset.Config) {
-			c.Trace.Blocked = func(lockset.BlockedInfo) { b.free(holder) }
+			c.Trace.WaitStart = func(ctx context.Context, _ trace.WaitStart) context.Context { b.free(holder); return ctx }
 		})
 		holder = b.take(o, "a")
 		unit := holder.Nonce()
@@ -347,8 +352,8 @@ func TestARefusalAtTheMomentOfAHandOver(t *testing.T) {
 // Who is in nobody's way and waits for nobody has not waited.
 func TestWhoIsServedAtOnceHasNotWaited(t *testing.T) {
 	served := 0
-	l, err := lockset.New(memdynamo.New(memdynamo.Config{}), lockset.Config{Table: table, Trace: &lockset.Trace{
-		Acquired: func(i lockset.AcquiredInfo) { served++; require.Zero(t, i.Waited) },
+	l, err := lockset.New(memdynamo.New(memdynamo.Config{}), lockset.Config{Table: table, Trace: &trace.Trace{
+		AcquireEnd: func(_ context.Context, e trace.AcquireEnd) { served++; require.Zero(t, e.Waited) },
 	}})
 	require.NoError(t, err)
 	require.NoError(t, lockset.CreateTable(t.Context(), l.DynamoDB().(lockset.Tables), lockset.Config{Table: table}))

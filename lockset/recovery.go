@@ -9,9 +9,11 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // RecoverDead decides the fate of a dead unit with a journal, which is not this
@@ -141,8 +143,8 @@ func (c *Client) freeAborted(ctx context.Context, dead string, key ordering.Key)
 		return false
 	}
 	c.cfg.Logger.WarnContext(ctx, "holdall: freed a row of an aborted unit", "key", string(key), "unit", dead)
-	if hook := c.cfg.Trace.Buried; hook != nil && err == nil {
-		hook(key, dead)
+	if err == nil {
+		hooks.Tell(ctx, c.cfg.Trace.Buried, trace.Buried{Key: key, Unit: dead})
 	}
 	return true
 }

@@ -2,6 +2,7 @@ package lockset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,12 +12,14 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/lineup"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // Set is a number of keys held as one: renewed together, lost together,
@@ -32,6 +35,7 @@ type Set struct {
 	plan  ordering.Plan
 	group *heartbeat.Group
 	claim *lineup.Claim
+	end   func() // for Close
 
 	// turn holds what is not released yet, and is empty while something is done with
 	// it: waiting for it ends with a context, which waiting for a lock does not. Who
@@ -69,8 +73,9 @@ func (s *Set) asked(ctx context.Context, call string) {
 	}
 }
 
-func newSet(a *acquisition) *Set {
-	s := &Set{c: a.c, unit: a.unit, token: a.token, plan: a.plan, group: a.group, claim: a.claim, stakes: make(chan stake, 1)}
+func newSet(a *acquisition, closing *closable, end func()) *Set {
+	s := &Set{c: a.c, unit: a.unit, token: a.token, plan: a.plan, group: a.group, claim: a.claim, end: end, stakes: make(chan stake, 1)}
+	closing.set.Store(s)
 	s.stakes <- stake{left: a.plan}
 	context.AfterFunc(s.group.Context(), s.lost)
 	return s
@@ -82,11 +87,16 @@ func (s *Set) lost() {
 	if cause == ErrReleased { //nolint:errorlint // the very cause that Stop sets
 		return
 	}
-	s.c.lineup.Drop(s.claim)
+	s.over()
 	s.c.cfg.Logger.WarnContext(s.group.Context(), "holdall: lost a lock set", "unit", s.unit.nonce, "cause", cause)
-	if hook := s.c.cfg.Trace.Lost; hook != nil {
-		hook(s.unit.nonce, cause)
-	}
+	hooks.Tell(s.group.Context(), s.c.cfg.Trace.Lost, trace.Lost{Unit: s.unit.nonce, Err: cause})
+}
+
+// over says that this process does nothing more with the set's keys: what is left of it is
+// the table's to judge.
+func (s *Set) over() {
+	s.c.lineup.Drop(s.claim)
+	s.end()
 }
 
 // Context ends when the set is lost, with a *[LostError] as its cause, or
@@ -149,7 +159,13 @@ func (s *Set) Deadline() time.Time {
 // matches [ErrUnresolved], at once.
 func (s *Set) Release(ctx context.Context) error {
 	s.asked(ctx, "Release")
-	_, lost := s.group.Stop()
+	lost, err := s.release(ctx)
+	return oneline.Join(lost, err)
+}
+
+// release is Release, but for what it says of a loss before.
+func (s *Set) release(ctx context.Context) (lost, err error) {
+	_, lost = s.group.Stop()
 	if ctx.Err() != nil {
 		detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.c.cfg.Lease)
 		defer cancel()
@@ -157,21 +173,24 @@ func (s *Set) Release(ctx context.Context) error {
 	}
 	left, err := s.takeLeft(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(left) == 0 {
 		s.stakes <- stake{}
-		return nil
+		if !errors.Is(lost, ErrClosed) { // it was Close that released the set
+			lost = nil
+		}
+		return lost, nil
 	}
 	defer func() { // whatever becomes of it, a panic of a hook too
 		s.stakes <- stake{left: left}
-		s.c.lineup.Drop(s.claim) // what is left is the table's to judge
+		s.over()
 	}()
 	left, err = s.c.release(ctx, s.unit, left)
 	if len(left) == 0 {
 		s.traceReleased()
 	}
-	return oneline.Join(lost, err)
+	return lost, err
 }
 
 // takeLeft takes what is not released yet, waiting for a release under way. The error
@@ -209,9 +228,7 @@ func (s *Set) takeWhole(ctx context.Context) (ordering.Plan, error) {
 }
 
 func (s *Set) traceReleased() {
-	if hook := s.c.cfg.Trace.Released; hook != nil {
-		hook(s.unit.nonce)
-	}
+	hooks.Tell(s.group.Context(), s.c.cfg.Trace.Released, trace.Released{Unit: s.unit.nonce})
 }
 
 // renewer returns the function that renews a unit's keys. Its condition names

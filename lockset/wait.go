@@ -6,9 +6,11 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // Wait is a record wait: how long a unit is willing to wait for others. The
@@ -55,24 +57,36 @@ func (a *acquisition) wait(ctx context.Context, blocked lockrow.Decision) error 
 		}
 		return a.standInLine(ctx)
 	}
-	a.traceBlocked(ctx, by)
+	waiting, ended := a.traceWait(ctx, by)
+	at, err := a.watch(waiting, blocked, place)
+	ended(err)
+	if err != nil {
+		return err
+	}
+	return a.again(ctx, at)
+}
+
+// watch looks at the row that blocks until the unit is to ask once more, and returns it as
+// it is by then. place is the row in whose queue the unit is to be.
+func (a *acquisition) watch(ctx context.Context, blocked lockrow.Decision, place ordering.Key) (lockrow.Observed, error) {
+	at, j := blocked.At, blocked.Judgment
 	holder := at // whom it waits for, as far as it knows, for the error
 	dead := blocked.Dead
 	for look := newLooks(a, at.Row); ; look.next(at.Row) {
 		if place != at.Key && !a.places.mayStay(j, time.Now(), a.c.cfg.Grace) {
-			return a.again(ctx, at) // refused, it moves
+			return at, nil // refused, it moves
 		}
 		switch {
 		case j.Verdict == lockrow.Admits, j.Verdict == lockrow.Mine:
-			return a.again(ctx, at)
+			return at, nil
 		case j.Verdict == lockrow.Raise && (at.Row.Queues(a.unit.nonce) || a.raises <= mostRaises):
-			a.raise()
-			return a.again(ctx, at)
+			a.raise(ctx)
+			return at, nil
 		}
 		if a.wantsPlace(at, place) {
 			now, err := a.join(ctx, at)
 			if err != nil {
-				return a.waitError(ctx, at, holder, err)
+				return at, a.waitError(ctx, at, holder, err)
 			}
 			at, j = now, a.judge(now)
 			if !now.Row.Queues(a.unit.nonce) {
@@ -81,18 +95,18 @@ func (a *acquisition) wait(ctx context.Context, blocked lockrow.Decision) error 
 		}
 		progress, err := a.judgeThose(ctx, at, &holder, j, look, dead)
 		if err != nil {
-			return a.waitError(ctx, at, holder, err)
+			return at, a.waitError(ctx, at, holder, err)
 		}
 		dead = nil     // if one of them could not be buried, the first alone
 		if !progress { // nothing changed that we know of: look again later
 			a.lookAhead(ctx, holder)
 			if err := a.pause(ctx, at, place, look, j); err != nil {
-				return a.waitError(ctx, at, holder, err)
+				return at, a.waitError(ctx, at, holder, err)
 			}
 		}
 		r, since, err := a.c.read(ctx, a.unit.id("g"), at.Key)
 		if err != nil {
-			return a.waitError(ctx, at, holder, err)
+			return at, a.waitError(ctx, at, holder, err)
 		}
 		a.places.saw(r)
 		at.Row, at.Since = r, since
@@ -146,11 +160,12 @@ func (a *acquisition) judgeThose(ctx context.Context, at lockrow.Observed, holde
 // a later one. It returns nil if that changed anything: then the unit asks once more.
 func (a *acquisition) judgeNow(ctx context.Context, blocked lockrow.Decision) error {
 	at, holder := blocked.At, blocked.At
-	a.traceBlocked(ctx, a.blockedAt(at))
-	progress, err := a.judgeThose(ctx, at, &holder, blocked.Judgment, newLooks(a, at.Row), blocked.Dead)
+	waiting, ended := a.traceWait(ctx, a.blockedAt(at))
+	progress, err := a.judgeThose(waiting, at, &holder, blocked.Judgment, newLooks(a, at.Row), blocked.Dead)
 	if err == nil && !progress {
 		err = ErrWaited
 	}
+	ended(err)
 	if err != nil {
 		return a.waitError(ctx, at, holder, err)
 	}
@@ -253,7 +268,5 @@ func (a *acquisition) bury(ctx context.Context, dead ...lockrow.Row) bool {
 
 func (c *Client) traceBuried(ctx context.Context, r lockrow.Row) {
 	c.cfg.Logger.WarnContext(ctx, "holdall: buried a dead holder", "key", string(r.Key), "unit", r.Unit, "owner", r.Owner)
-	if hook := c.cfg.Trace.Buried; hook != nil {
-		hook(r.Key, r.Unit)
-	}
+	hooks.Tell(ctx, c.cfg.Trace.Buried, trace.Buried{Key: r.Key, Unit: r.Unit})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // The details of a wait: when it ends, whom it names, what it leaves to others.
@@ -246,7 +247,7 @@ func TestLooksAheadAreSeldom(t *testing.T) {
 			}
 			return faults.Pass()
 		}, func(c *lockset.Config) {
-			c.Trace.Request = func(i lockset.RequestInfo) {
+			c.Trace.RequestEnd = func(_ context.Context, i trace.RequestEnd) {
 				if i.Op == "TransactGetItems" {
 					mu.Lock()
 					defer mu.Unlock()

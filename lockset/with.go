@@ -3,10 +3,14 @@ package lockset
 import (
 	"context"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/ordering"
 )
+
+// Token is a fencing token.
+type Token = fencing.Token
 
 // With acquires keys, calls fn while they are held, and releases them, also if fn panics.
 // fn's context ends when ctx does, or when the keys are lost, with a *[LostError] as its

@@ -2,9 +2,9 @@ package simulation
 
 import (
 	"flag"
-	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,43 +15,78 @@ import (
 	"github.com/holdall/holdall/tools/program"
 )
 
-// faultLine is a line of the tables in docs/faults.md.
-type faultLine struct {
-	fault string
-	tests []string
-}
-
 const (
-	faultsPage  = "docs/faults.md"
-	faultsTable = "| fault | what happens | what holdall promises | test |"
-	alone       = "TestOneFault/"
+	faultsPage   = "docs/faults.md"
+	faultsTable  = "| fault | what happens | what holdall promises | test |"
+	checksTable  = "| checked | promise | by |"
+	targetsTable = "| target | any … | what holds |"
+	flagsTable   = "| flag | does |"
+	alone        = "TestOneFault/"
 )
 
 var inBackticks = regexp.MustCompile("`([^`]+)`")
 
-// faultLines reads the lines under every header that says faultsTable.
-func faultLines(t *testing.T, page string) (lines []faultLine) {
+// tableLines reads the lines under every header that is given: their cells.
+func tableLines(t *testing.T, page, header string) (lines [][]string) {
 	t.Helper()
 	inTable := false
 	for line := range strings.Lines(page) {
 		line = strings.TrimSpace(line)
 		switch {
-		case line == faultsTable:
+		case line == header:
 			inTable = true
 		case !strings.HasPrefix(line, "|"):
 			inTable = false
 		case inTable && !strings.HasPrefix(line, "|---"):
 			cells := strings.Split(strings.Trim(line, "|"), "|")
-			require.Len(t, cells, 4, line)
-			l := faultLine{fault: strings.TrimSpace(cells[0])}
-			for i, cell := range cells {
-				require.NotEmpty(t, strings.TrimSpace(cell), "cell %d of %s", i+1, line)
+			require.Len(t, cells, strings.Count(header, "|")-1, line)
+			for i := range cells {
+				cells[i] = strings.TrimSpace(cells[i])
 			}
-			for _, found := range inBackticks.FindAllStringSubmatch(cells[3], -1) {
-				l.tests = append(l.tests, found[1])
-			}
-			lines = append(lines, l)
+			lines = append(lines, cells)
 		}
+	}
+	require.NotEmpty(t, lines, header)
+	return lines
+}
+
+// named returns what a cell has in backticks.
+func named(cell string) (names []string) {
+	for _, found := range inBackticks.FindAllStringSubmatch(cell, -1) {
+		names = append(names, found[1])
+	}
+	return names
+}
+
+// allNamed returns what a column of a table has in backticks.
+func allNamed(t *testing.T, page, header string, column int) (names []string) {
+	t.Helper()
+	for _, cells := range tableLines(t, page, header) {
+		names = append(names, named(cells[column])...)
+	}
+	return names
+}
+
+func readFaultsPage(t *testing.T) string {
+	t.Helper()
+	page, err := os.ReadFile("../" + faultsPage)
+	require.NoError(t, err)
+	return string(page)
+}
+
+// faultLine is a line of the tables of faults.
+type faultLine struct {
+	fault string
+	tests []string
+}
+
+func faultLines(t *testing.T, page string) (lines []faultLine) {
+	t.Helper()
+	for _, cells := range tableLines(t, page, faultsTable) {
+		for i, cell := range cells {
+			require.NotEmpty(t, cell, "cell %d of %s", i+1, cells)
+		}
+		lines = append(lines, faultLine{cells[0], named(cells[3])})
 	}
 	return lines
 }
@@ -64,17 +99,9 @@ func aloneName(fault string) string {
 // Every fault has its line in docs/faults.md, and every test named there is
 // there.
 func TestEveryFaultHasItsLine(t *testing.T) {
-	repository := os.DirFS("..")
-	page, err := fs.ReadFile(repository, faultsPage)
-	require.NoError(t, err)
-	lines := faultLines(t, string(page))
+	lines := faultLines(t, readFaultsPage(t))
 	require.GreaterOrEqual(t, len(lines), 36)
-	declared, err := program.Tests(repository)
-	require.NoError(t, err)
-	tests := map[string]bool{}
-	for _, test := range declared {
-		tests[path.Base(test.Folder)+"."+test.Name] = true
-	}
+	tests := declaredTests(t)
 	of := map[string]faultLine{}
 	for _, l := range lines {
 		_, twice := of[l.fault]
@@ -96,7 +123,63 @@ func TestEveryFaultHasItsLine(t *testing.T) {
 		require.True(t, has, "%s has no line in %s", fault, faultsPage)
 		require.Contains(t, of[fault].tests, aloneName(fault), fault)
 	}
-	for _, found := range regexp.MustCompile("`-([a-z]+)`").FindAllStringSubmatch(string(page), -1) {
+}
+
+// declaredTests has every test and fuzz target of the repository, by its package.
+func declaredTests(t *testing.T) map[string]bool {
+	t.Helper()
+	declared, err := program.Tests(os.DirFS(".."))
+	require.NoError(t, err)
+	tests := map[string]bool{}
+	for _, test := range declared {
+		tests[path.Base(test.Folder)+"."+test.Name] = true
+	}
+	return tests
+}
+
+// Every check that judges a course has its line, and what is named there as a check
+// is a function or a method of this package.
+func TestEveryCheckHasItsLine(t *testing.T) {
+	names := allNamed(t, readFaultsPage(t), checksTable, 2)
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	var code strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		code.Write(text)
+	}
+	for _, name := range names {
+		require.Regexp(t, `(?m)^(func|type) (\(\w+ \*?\w+\) )?`+name+`\b`, code.String(), "there is no %s", name)
+	}
+	judged := regexp.MustCompile(`problems = append\(problems, h\.(check\w+)\(`).FindAllStringSubmatch(code.String(), -1)
+	require.NotEmpty(t, judged)
+	for _, check := range judged {
+		require.Contains(t, names, check[1])
+	}
+}
+
+func TestEveryFuzzTargetHasItsLine(t *testing.T) {
+	var targets []string
+	for name := range declaredTests(t) {
+		if strings.Contains(name, ".Fuzz") {
+			targets = append(targets, name)
+		}
+	}
+	require.ElementsMatch(t, targets, allNamed(t, readFaultsPage(t), targetsTable, 0))
+}
+
+// Every flag of a simulation has its line, and the page names no others.
+func TestEveryFlagHasItsLine(t *testing.T) {
+	page := readFaultsPage(t)
+	var flags []string
+	flag.VisitAll(func(f *flag.Flag) {
+		if !strings.HasPrefix(f.Name, "test.") {
+			flags = append(flags, "-"+f.Name)
+		}
+	})
+	require.ElementsMatch(t, flags, allNamed(t, page, flagsTable, 0))
+	for _, found := range regexp.MustCompile("`-([a-z]+)`").FindAllStringSubmatch(page, -1) {
 		require.NotNil(t, flag.Lookup(found[1]), "there is no flag -%s", found[1])
 	}
 }

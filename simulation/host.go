@@ -16,7 +16,7 @@ import (
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
-	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -137,7 +137,7 @@ func (h *host) boot(name string, weather func(faults.Call) (string, faults.Fault
 	p.locks, err = lockset.New(p.net, cfg)
 	must(err)
 	p.units, err = unitofwork.New(p.locks, unitofwork.Config{
-		Table: unitTable, IDRetention: w.plan.idRetention(), TransactionSize: w.plan.Transaction, Trace: p.unitTrace(),
+		Table: unitTable, IDRetention: w.plan.idRetention(), TransactionSize: w.plan.Transaction,
 	})
 	must(err)
 	h.mu.Lock()
@@ -148,60 +148,14 @@ func (h *host) boot(name string, weather func(faults.Call) (string, faults.Fault
 }
 
 // trace listens for what only the library knows, and stalls its goroutines.
-func (p *process) trace() *lockset.Trace {
-	w := p.h.w
-	t := &lockset.Trace{
-		Acquired: func(i lockset.AcquiredInfo) {
-			w.story.tell(p.name, "unit %s has its locks, token %v, after %v", i.Unit, i.Token, i.Took)
-		},
-		Buried: func(key ordering.Key, unit string) {
-			w.story.tell(p.name, "has buried unit %s at %s", unit, key)
-		},
-		Cleaned: func(key ordering.Key, unit string) {
-			w.story.tell(p.name, "has cleaned unit %s's intent at %s", unit, key)
-		},
-		Blocked: func(i lockset.BlockedInfo) {
-			w.story.tell(p.name, "unit %s waits for %s, held by unit %s", i.Unit, i.Key, i.Holder)
-		},
-		Joined: func(key ordering.Key, unit string, place int) {
-			w.story.tell(p.name, "unit %s is in the queue of %s, at place %d", unit, key, place)
-			w.history.joined(unit, key)
-		},
-		HandedOver: func(key ordering.Key, from, to string) {
-			w.story.tell(p.name, "unit %s has %s from unit %s", to, key, from)
-		},
-		Dropped: func(key ordering.Key, unit string) {
-			w.story.tell(p.name, "has dropped unit %s from the head of the queue of %s", unit, key)
-			if w.settings.Only == nothing {
-				w.history.problem("unit %s lost its place in the queue of %s, though nothing goes wrong", unit, key)
-			}
-		},
-		Raised: func(unit string, token lockset.Token) {
-			w.story.tell(p.name, "unit %s raises its token to %v", unit, token)
-		},
-		Released: func(unit string) { w.history.ended(unit) },
-		Lost:     func(unit string, err error) { w.story.tell(p.name, "unit %s: %v", unit, err) },
-		GaveUp: func(unit string, err error) {
-			if p.dead() { // and all its goroutines at once: nobody is told anything
-				return
-			}
-			w.story.tell(p.name, "unit %s has given up: %v", unit, err)
-			if joined(err) || errors.As(err, new(*lockset.TableError)) {
-				w.history.loose(unit)
-			}
-			if errors.Is(err, lockset.ErrWaited) {
-				w.history.leaves(unit)
-			}
-			w.history.ended(unit)
-		},
-	}
-	stalls := w.may(stall)
-	if stalls || w.settings.Story {
-		t.Request = func(a lockset.RequestInfo) {
+func (p *process) trace() *trace.Trace {
+	t := trace.Join(p.lockTrace(), p.unitTrace())
+	if stalls := p.h.w.may(stall); stalls || p.h.w.settings.Story {
+		t.RequestEnd = func(_ context.Context, e trace.RequestEnd) {
 			if p.dead() { // and all its goroutines at once
 				return
 			}
-			w.story.heard(p.name, a)
+			p.h.w.story.heard(p.name, e)
 			if stalls {
 				p.stall()
 			}
@@ -210,21 +164,79 @@ func (p *process) trace() *lockset.Trace {
 	return t
 }
 
-// unitTrace listens for what becomes of units with a journal.
-func (p *process) unitTrace() *unitofwork.Trace {
+// lockTrace listens for what becomes of locks.
+func (p *process) lockTrace() *trace.Trace {
 	w := p.h.w
-	return &unitofwork.Trace{
-		Unfinished: func(unit string, err error) {
-			w.history.loose(unit) // others free what is left
+	return &trace.Trace{
+		AcquireEnd: func(_ context.Context, e trace.AcquireEnd) {
+			if e.Err != nil {
+				p.gaveUp(e.Unit, e.Err)
+				return
+			}
+			w.story.tell(p.name, "unit %s has its locks, token %v, after %v", e.Unit, e.Token, e.Took)
+		},
+		Buried: func(_ context.Context, b trace.Buried) {
+			w.story.tell(p.name, "has buried unit %s at %s", b.Unit, b.Key)
+		},
+		Cleaned: func(_ context.Context, c trace.Cleaned) {
+			w.story.tell(p.name, "has cleaned unit %s's intent at %s", c.Unit, c.Key)
+		},
+		WaitStart: func(ctx context.Context, s trace.WaitStart) context.Context {
+			w.story.tell(p.name, "unit %s waits for %s, held by unit %s", s.Unit, s.Key, s.Holder)
+			return ctx
+		},
+		Joined: func(_ context.Context, j trace.Joined) {
+			w.story.tell(p.name, "unit %s is in the queue of %s, at place %d", j.Unit, j.Key, j.Place)
+			w.history.joined(j.Unit, j.Key)
+		},
+		HandedOver: func(_ context.Context, h trace.HandedOver) {
+			w.story.tell(p.name, "unit %s has %s from unit %s", h.To, h.Key, h.From)
+		},
+		Dropped: func(_ context.Context, d trace.Dropped) {
+			w.story.tell(p.name, "has dropped unit %s from the head of the queue of %s", d.Unit, d.Key)
+			if w.settings.Only == nothing {
+				w.history.problem("unit %s lost its place in the queue of %s, though nothing goes wrong", d.Unit, d.Key)
+			}
+		},
+		Raised: func(_ context.Context, r trace.Raised) {
+			w.story.tell(p.name, "unit %s raises its token to %v", r.Unit, r.Token)
+		},
+		Released: func(_ context.Context, r trace.Released) { w.history.ended(r.Unit) },
+		Lost:     func(_ context.Context, l trace.Lost) { w.story.tell(p.name, "unit %s: %v", l.Unit, l.Err) },
+	}
+}
+
+// gaveUp notes an acquisition that ended without its set.
+func (p *process) gaveUp(unit string, err error) {
+	w := p.h.w
+	if p.dead() { // and all its goroutines at once: nobody is told anything
+		return
+	}
+	w.story.tell(p.name, "unit %s has given up: %v", unit, err)
+	if joined(err) || errors.As(err, new(*lockset.TableError)) {
+		w.history.loose(unit)
+	}
+	if errors.Is(err, lockset.ErrWaited) {
+		w.history.leaves(unit)
+	}
+	w.history.ended(unit)
+}
+
+// unitTrace listens for what becomes of units with a journal.
+func (p *process) unitTrace() *trace.Trace {
+	w := p.h.w
+	return &trace.Trace{
+		Unfinished: func(_ context.Context, u trace.Unfinished) {
+			w.history.loose(u.Unit) // others free what is left
 			if p.dead() {
 				return
 			}
-			w.story.tell(p.name, "unit %s is committed, and not applied to its end: %v", unit, err)
-			w.history.checkUnfinished(p.name, err)
+			w.story.tell(p.name, "unit %s is committed, and not applied to its end: %v", u.Unit, u.Err)
+			w.history.checkUnfinished(p.name, u.Err)
 		},
-		Recovered: func(unit string, committed bool) {
+		Recovered: func(_ context.Context, r trace.Recovered) {
 			w.count(func(c *Counts) { c.Rescues++ })
-			w.story.tell(p.name, "has decided about unit %s, committed: %t", unit, committed)
+			w.story.tell(p.name, "has decided about unit %s, committed: %t", r.Unit, r.Committed)
 		},
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/trace"
 )
 
 // Line is one event of a story.
@@ -136,7 +137,7 @@ func (s *story) renewed(who string, in *dynamodb.BatchExecuteStatementInput, out
 }
 
 // heard tells what the library made of an answer.
-func (s *story) heard(who string, a requests.Attempt) {
+func (s *story) heard(who string, a trace.RequestEnd) {
 	if !s.on {
 		return
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -138,14 +139,17 @@ func (b *bed) client(name string, script faults.Script, change ...func(*lockset.
 			copy(bytes[:], h.Sum(nil))
 			return bytes
 		},
-		Trace: &lockset.Trace{Request: func(i lockset.RequestInfo) { note(c.sent, i.Op) }},
+		Trace: &trace.Trace{RequestEnd: func(_ context.Context, i trace.RequestEnd) { note(c.sent, i.Op) }},
 	}
-	uc := unitofwork.Config{Table: "units", Trace: &unitofwork.Trace{
-		Committed:        func(unitofwork.CommittedInfo) { note(c.ends, "committed") },
-		AlreadyCommitted: func(string) { note(c.ends, "already") },
-		NotCommitted:     func(string, error) { note(c.ends, "not") },
-		InDoubt:          func(string, error) { note(c.ends, "in doubt") },
-		StartingOver:     func(int, error) { note(c.ends, "over") },
+	uc := unitofwork.Config{Table: "units", Trace: &trace.Trace{
+		UnitEnd: func(_ context.Context, e trace.UnitEnd) {
+			if e.Unit != "" { // it has had its locks
+				note(c.ends, map[trace.Outcome]string{
+					trace.Committed: "committed", trace.CommittedBefore: "already", trace.NotCommitted: "not", trace.InDoubt: "in doubt",
+				}[e.Outcome])
+			}
+		},
+		StartingOver: func(context.Context, trace.StartingOver) { note(c.ends, "over") },
 	}}
 	for _, f := range change {
 		f(&lc, &uc)

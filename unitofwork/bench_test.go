@@ -14,6 +14,7 @@ import (
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -128,8 +129,8 @@ type bench struct {
 func newBench(tb testing.TB) *bench {
 	tb.Helper()
 	b := &bench{db: memdynamo.New(memdynamo.Config{})}
-	lc := lockset.Config{Table: "locks", Trace: &lockset.Trace{Request: func(lockset.RequestInfo) { b.sent++ }}}
-	uc := unitofwork.Config{Table: "units", Trace: &unitofwork.Trace{Committed: func(i unitofwork.CommittedInfo) { b.rows = i.Rows }}}
+	lc := lockset.Config{Table: "locks", Trace: &trace.Trace{RequestEnd: func(context.Context, trace.RequestEnd) { b.sent++ }}}
+	uc := unitofwork.Config{Table: "units", Trace: &trace.Trace{UnitEnd: func(_ context.Context, e trace.UnitEnd) { b.rows = e.Rows }}}
 	require.NoError(tb, lockset.CreateTable(tb.Context(), b.db, lc))
 	require.NoError(tb, unitofwork.CreateTable(tb.Context(), b.db, uc))
 	require.NoError(tb, createTable(tb.Context(), b.db, "records", "ID"))

@@ -13,7 +13,9 @@ import (
 	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/internal/underway"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/trace"
 )
 
 // MaxActions is how many lock rows and writes one transaction has at most: what
@@ -39,62 +41,10 @@ type Config struct {
 	// larger units have a journal. Less than the default means fewer conflicts with
 	// others, and more requests. Default [MaxActions].
 	TransactionSize int
-	// Trace is called as things happen. Default: nothing is called.
-	Trace *Trace
+	// Trace is called as things happen. By default it is that of the locks, and [Open]
+	// gives the locks this one if they have none.
+	Trace *trace.Trace
 }
-
-// Trace is a set of hooks, as lockset.Trace: any may be nil; each must be quick
-// and safe for concurrent use. Every unit that began ends in exactly one of the
-// first four.
-type Trace struct {
-	Committed        func(CommittedInfo)
-	AlreadyCommitted func(id string)
-	// NotCommitted has a nil error after a Rollback that released everything.
-	NotCommitted func(unit string, err error)
-	InDoubt      func(unit string, err error)
-	// Progress is called as a unit with a journal goes on, from one goroutine or
-	// several: within a phase calls may overtake each other, and the highest Done
-	// counts. Once a unit is Applying, it is committed; whoever finishes the unit of
-	// a dead owner also reports it.
-	Progress func(ProgressInfo)
-	// Unfinished is called when a unit that is committed was not applied to its
-	// end: whoever waits for its locks, or Recover, does the rest, unless the error
-	// is an *[UnappliedError] or a *[JournalError], which somebody must mend first.
-	Unfinished func(unit string, err error)
-	// Recovered is called when this process has found a dead unit aborted, or has
-	// done what it had committed; more than once for a unit that several wait for.
-	Recovered func(unit string, committed bool)
-	// StartingOver is called before another attempt, with what ended the last.
-	StartingOver func(attempt int, err error)
-}
-
-// CommittedInfo describes a unit that was committed.
-type CommittedInfo struct {
-	Unit   string
-	Rows   int // of the lock table
-	Writes int
-	Took   time.Duration // since the unit began to ask for its locks
-}
-
-// ProgressInfo says how far a unit with a journal has come.
-type ProgressInfo struct {
-	Unit  string
-	Phase Phase
-	Done  int
-	Of    int // 0 if that is not known yet
-}
-
-// Phase is what a unit with a journal is at.
-type Phase string
-
-// The phases of a unit with a journal, in order. Once it is [Applying] it is
-// committed.
-const (
-	Checking   Phase = "checking"   // staged conditions
-	Journaling Phase = "journaling" // rows of the journal written
-	Marking    Phase = "marking"    // keys marked
-	Applying   Phase = "applying"   // keys freed, with what is written under them
-)
 
 // Client runs units of work. It is safe for concurrent use.
 type Client struct {
@@ -102,17 +52,27 @@ type Client struct {
 	cfg        Config
 	lockConfig lockset.Config
 	caller     *requests.Caller
+	owns       bool // the lockset client, which Open has made
+	work       underway.Work
 }
 
 // Open returns a client with locks of its own, in the table that cfg.Locks names. db is a
 // *dynamodb.Client, say. It sends nothing. The error is a *lockset.ConfigError.
 func Open(db lockset.DynamoDB, cfg Config) (*Client, error) {
+	if cfg.Locks.Trace == nil {
+		cfg.Locks.Trace = cfg.Trace
+	}
 	locks, err := lockset.New(db, cfg.Locks)
 	if err != nil {
 		return nil, err
 	}
 	cfg.Locks = lockset.Config{}
-	return New(locks, cfg)
+	c, err := New(locks, cfg)
+	if err != nil {
+		return nil, err
+	}
+	c.owns = true
+	return c, nil
 }
 
 // New returns a client that shares locks with others, and talks to the same DynamoDB. It
@@ -134,7 +94,7 @@ func New(locks *lockset.Client, cfg Config) (*Client, error) {
 		cfg.TransactionSize = MaxActions
 	}
 	if cfg.Trace == nil {
-		cfg.Trace = &Trace{}
+		cfg.Trace = locks.Config().Trace
 	}
 	lock := locks.Config()
 	switch {
@@ -148,7 +108,7 @@ func New(locks *lockset.Client, cfg Config) (*Client, error) {
 	}
 	c := &Client{
 		locks: locks, cfg: cfg, lockConfig: lock,
-		caller: &requests.Caller{DB: locks.DynamoDB(), Attempt: lock.AttemptTimeout, Patience: lock.Lease, Observe: lock.Trace.Request},
+		caller: &requests.Caller{DB: locks.DynamoDB(), Attempt: lock.AttemptTimeout, Patience: lock.Lease, Trace: lock.Trace},
 	}
 	if cfg.Table != "" {
 		locks.RecoverWith(cfg.Table, c.recoverDead)

@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/actions"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/trace"
 )
 
 // Commit carries out what was staged, under the locks, and releases them, all or
@@ -35,7 +38,7 @@ func (u *Unit) Commit(ctx context.Context) error {
 	if u.refuseToEnd() {
 		return ErrManaged
 	}
-	return u.commit(ctx)
+	return u.call.tell(u.commit(ctx))
 }
 
 func (u *Unit) commit(ctx context.Context) error {
@@ -45,20 +48,26 @@ func (u *Unit) commit(ctx context.Context) error {
 	returned := false
 	defer func() { // a panic of a hook, or the like, on its way through: nobody is to renew the locks
 		if !returned {
-			u.over()
+			u.over(trace.UnitEnd{Outcome: trace.InDoubt, Err: errDidNotReturn})
 			_ = u.free(ctx)
 		}
 	}()
-	err := u.decideHow(ctx)
-	returned = true
-	return err
-}
-
-// decideHow commits in one transaction, or by a journal.
-func (u *Unit) decideHow(ctx context.Context) error {
 	u.mu.Lock()
 	writes, staged := u.stage.writes, u.stage.err
 	u.mu.Unlock()
+	began := time.Now()
+	ctx = hooks.Start(ctx, u.c.cfg.Trace.CommitStart, trace.CommitStart{Unit: u.set.Nonce(), Rows: u.plan.Rows(), Writes: len(writes)})
+	err := u.decideHow(ctx, writes, staged)
+	returned = true
+	hooks.Tell(ctx, u.c.cfg.Trace.CommitEnd, trace.CommitEnd{Unit: u.set.Nonce(), Took: time.Since(began), Err: err})
+	u.tell()
+	return err
+}
+
+var errDidNotReturn = errors.New("the commit did not return")
+
+// decideHow commits in one transaction, or by a journal.
+func (u *Unit) decideHow(ctx context.Context, writes []write, staged error) error {
 	if staged != nil {
 		return u.release(ctx, staged)
 	}

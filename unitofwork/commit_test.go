@@ -11,6 +11,7 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -193,7 +194,7 @@ func TestAHookThatPanicsInACommit(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		committing := false
 		cl := b.client("c", nil, func(l *lockset.Config, _ *unitofwork.Config) {
-			l.Trace.Request = func(lockset.RequestInfo) {
+			l.Trace.RequestEnd = func(context.Context, trace.RequestEnd) {
 				if committing {
 					committing = false
 					panic("the hook is broken")

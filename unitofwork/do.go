@@ -5,11 +5,13 @@ import (
 	"errors"
 	"time"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // Work says what a unit is to be: everything about it but its function.
@@ -94,16 +96,19 @@ func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Un
 	if err != nil {
 		return err
 	}
+	ctx, call, end, err := c.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	for n := 1; ; n++ {
-		unit, next, err := c.once(ctx, work, fn)
-		if n == work.Attempts || next != StartOver || ctx.Err() != nil {
-			return err
+		unit, next, err := c.once(ctx, call, work, fn)
+		if n == work.Attempts || next != StartOver || ctx.Err() != nil || call.closed.Load() {
+			return call.tell(err)
 		}
-		if hook := c.cfg.Trace.StartingOver; hook != nil {
-			hook(n+1, err)
-		}
+		hooks.Tell(ctx, c.cfg.Trace.StartingOver, trace.StartingOver{Attempt: n + 1, Err: err})
 		if requests.Sleep(ctx, startOverPause(unit, n)) != nil {
-			return err
+			return call.tell(err)
 		}
 	}
 }
@@ -116,7 +121,7 @@ func startOverPause(unit string, n int) time.Duration {
 
 // once is one attempt. It returns the nonce of its unit, if it got one, and what
 // holdall itself has to say of starting over: fn's own error is fn's business.
-func (c *Client) once(ctx context.Context, work Work, fn func(context.Context, *Unit) error) (unit string, next Next, err error) {
+func (c *Client) once(ctx context.Context, call *call, work Work, fn func(context.Context, *Unit) error) (unit string, next Next, err error) {
 	u, err := c.begin(ctx, work)
 	if errors.Is(err, ErrAlreadyCommitted) {
 		return "", Decide, nil
@@ -125,16 +130,17 @@ func (c *Client) once(ctx context.Context, work Work, fn func(context.Context, *
 		return "", NextOf(err), err
 	}
 	u.managed = true
+	call.unit.Store(u)
 	returned := false
 	defer func() { // a panic or runtime.Goexit on its way through
 		if !returned {
-			_ = u.rollback(ctx, errFnDidNotReturn)
+			_ = u.rollback(u.outer, errFnDidNotReturn)
 		}
 	}()
 	err = fn(u.ctx, u)
 	returned = true
 	if err == nil {
-		if err = u.commit(ctx); errors.Is(err, ErrAlreadyCommitted) {
+		if err = u.commit(u.outer); errors.Is(err, ErrAlreadyCommitted) {
 			err = nil
 		}
 		return u.set.Nonce(), NextOf(err), err
@@ -147,7 +153,7 @@ func (c *Client) once(ctx context.Context, work Work, fn func(context.Context, *
 			err = oneline.Join(lost, err) // which is why fn failed, or makes it moot
 		}
 	}
-	return u.set.Nonce(), next, u.rollback(ctx, err)
+	return u.set.Nonce(), next, u.rollback(u.outer, err)
 }
 
 var errFnDidNotReturn = errors.New("the function of the unit did not return")

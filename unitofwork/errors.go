@@ -56,14 +56,10 @@ const (
 
 // NextOf says what the caller may do after err, which this package returned. Of an
 // error of the caller's own it says [Decide], unless that wraps one of this package's,
-// or of lockset, fencing or ordering: then it says what that one does, or the first of
-// several, but [AskLater] if any of them is in doubt.
-func NextOf(err error) Next {
-	if errors.Is(err, ErrInDoubt) {
-		return AskLater
-	}
-	return next.Of(err)
-}
+// or of lockset, fencing or ordering: then it says what that one does. Of several that are
+// joined it is the first of [AskLater], [StartOver], [TryLater] and [FixCall] that one of
+// them says.
+func NextOf(err error) Next { return next.Of(err) }
 
 // CommitError says why a commit wrote nothing. It wraps the reason: a
 // lockset.LostError, fencing.StaleError, [FenceError], [ErrCondition], [ErrExists],

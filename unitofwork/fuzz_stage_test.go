@@ -1,6 +1,7 @@
 package unitofwork_test
 
 import (
+	"context"
 	"maps"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -177,7 +179,7 @@ func (s staged) commit(t *testing.T, size int) (attributes, error) {
 		return faults.Pass()
 	}, func(_ *lockset.Config, u *unitofwork.Config) {
 		u.TransactionSize = size
-		u.Trace.Unfinished = func(_ string, err error) { unfinished = err }
+		u.Trace.Unfinished = func(_ context.Context, u trace.Unfinished) { unfinished = u.Err }
 	})
 	u, err := c.Begin(t.Context(), unitofwork.Work{Keys: []ordering.Key{"k/1"}})
 	require.NoError(t, err)

@@ -9,10 +9,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/trace"
 )
 
 // commitByJournal commits what does not fit into one transaction: it checks what
@@ -49,8 +51,8 @@ func (u *Unit) commitByJournal(ctx context.Context, writes []write, ending *lock
 	if err != nil {
 		return u.abandon(ctx, ending, len(writes), rows, u.whyNot(before, err))
 	}
-	marked := u.c.counter(u.set.Nonce(), Marking, len(u.plan))
-	pending, err := u.set.Prepare(before, u.c.cfg.Table, marked)
+	prepared := u.c.counter(before, u.set.Nonce(), trace.Preparing, len(u.plan))
+	pending, err := u.set.Prepare(before, u.c.cfg.Table, prepared)
 	if err != nil {
 		return u.abandon(ctx, ending, len(writes), rows, u.whyNot(before, err))
 	}
@@ -87,7 +89,7 @@ func (u *Unit) carryOut(ctx context.Context, pending *lockset.Prepared, j *journ
 	defer context.AfterFunc(ctx, func() {
 		time.AfterFunc(u.c.lockConfig.Lease, func() { cancel(context.Cause(ctx)) })
 	})()
-	err := u.c.apply(after, pending, j, u.c.counter(j.Unit, Applying, len(j.Plan)))
+	err := u.c.apply(after, pending, j, u.c.counter(after, j.Unit, trace.Applying, len(j.Plan)))
 	pending.Done(err == nil)
 	if err == nil {
 		err = u.c.finish(after, j.Unit, rows)
@@ -100,9 +102,7 @@ func (u *Unit) carryOut(ctx context.Context, pending *lockset.Prepared, j *journ
 // unfinished tells an operator of a unit that is committed and not yet applied.
 func (c *Client) unfinished(ctx context.Context, unit string, err error) {
 	c.lockConfig.Logger.ErrorContext(ctx, "holdall: a committed unit is not applied to its end", "unit", unit, "err", err)
-	if hook := c.cfg.Trace.Unfinished; hook != nil {
-		hook(unit, err)
-	}
+	hooks.Tell(ctx, c.cfg.Trace.Unfinished, trace.Unfinished{Unit: unit, Err: err})
 }
 
 // whyNot says why a unit with a journal was not committed: a loss of its locks is
@@ -156,13 +156,11 @@ func (u *Unit) abandon(ctx context.Context, ending *lockset.Ending, writes, rows
 }
 
 // counter tells a trace how far a phase has come. It is safe for concurrent use.
-func (c *Client) counter(unit string, phase Phase, of int) func(steps int) {
-	hook := c.cfg.Trace.Progress
+func (c *Client) counter(ctx context.Context, unit string, phase trace.Phase, of int) func(steps int) {
 	var done atomic.Int64
 	return func(steps int) {
-		if n := done.Add(int64(steps)); hook != nil {
-			hook(ProgressInfo{Unit: unit, Phase: phase, Done: int(n), Of: of})
-		}
+		n := done.Add(int64(steps))
+		hooks.Tell(ctx, c.cfg.Trace.Progress, trace.Progress{Unit: unit, Phase: phase, Done: int(n), Of: of})
 	}
 }
 
@@ -174,7 +172,7 @@ const rowsAtOnce = 4
 func (u *Unit) writeJournal(ctx context.Context, j *journal.Journal) (rows int, digest []byte, err error) {
 	group, asking := errgroup.WithContext(ctx)
 	group.SetLimit(rowsAtOnce)
-	written := u.c.counter(j.Unit, Journaling, 0)
+	written := u.c.counter(ctx, j.Unit, trace.Journaling, 0)
 	p := journal.NewWriter(func(n int, body []byte, last bool) error {
 		id := u.set.RequestID()
 		row := journal.PutRow(u.c.cfg.Table, j.Unit, n, body, last)

@@ -13,6 +13,7 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -290,7 +291,7 @@ func TestRecoverThatWasDoneInTime(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			heir := b.client("heir", nil, func(l *lockset.Config, _ *unitofwork.Config) {
-				l.Trace.Request = func(lockset.RequestInfo) {
+				l.Trace.RequestEnd = func(context.Context, trace.RequestEnd) {
 					if sent++; sent == last {
 						cancel()
 					}

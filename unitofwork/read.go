@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/actions"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // Get reads records, of any tables, as of one moment: one TransactGetItems for
@@ -35,6 +38,15 @@ func (u *Unit) Get(ctx context.Context, records ...Record) error {
 	if err := check(records); err != nil {
 		return err
 	}
+	began := time.Now()
+	ctx = hooks.Start(ctx, u.c.cfg.Trace.ReadStart, trace.ReadStart{Unit: u.set.Nonce(), Records: len(records)})
+	err := u.get(ctx, records)
+	hooks.Tell(ctx, u.c.cfg.Trace.ReadEnd, trace.ReadEnd{Unit: u.set.Nonce(), Records: len(records), Took: time.Since(began), Err: err})
+	return err
+}
+
+// get reads records that were checked.
+func (u *Unit) get(ctx context.Context, records []Record) error {
 	var items []map[string]types.AttributeValue
 	for chunk := range slices.Chunk(records, requests.MaxActions) {
 		some, err := u.fetch(ctx, chunk)

@@ -47,6 +47,11 @@ func (c *Client) Recover(ctx context.Context) (Recovery, error) {
 	if c.cfg.Table == "" {
 		return found, &lockset.ConfigError{Field: "Table", Reason: "is required to recover"}
 	}
+	ctx, _, end, err := c.enter(ctx)
+	if err != nil {
+		return found, err
+	}
+	defer end()
 	open, errs, err := c.open(ctx)
 	if err != nil {
 		return found, err

@@ -15,6 +15,7 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -94,7 +95,7 @@ func TestRecoverFinishesTheDead(t *testing.T) {
 				require.NotContains(t, state, "expiresAt", "while anything is left to be done, its record stays")
 				told := map[string]bool{}
 				heir := b.client("heir", nil, func(_ *lockset.Config, u *unitofwork.Config) {
-					u.Trace.Recovered = func(unit string, committed bool) { told[unit] = committed }
+					u.Trace.Recovered = func(_ context.Context, r trace.Recovered) { told[r.Unit] = r.Committed }
 				})
 				start := time.Now()
 				found, err := heir.Recover(t.Context())
@@ -191,7 +192,7 @@ func TestRecoverLeavesTheLivingAlone(t *testing.T) {
 				require.NoError(t, err)
 				require.True(t, b.allOrNothing(all))
 				require.Empty(t, found.Aborted)
-				if phase == unitofwork.Journaling || phase == unitofwork.Marking {
+				if phase == trace.Journaling || phase == trace.Preparing {
 					require.Equal(t, []string{unit}, found.Alive)
 				}
 				b.allFree()

@@ -8,9 +8,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/next"
 	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/trace"
 )
 
 // JournalError says that a unit is committed but its journal is missing or not
@@ -77,9 +79,7 @@ func (c *Client) recoverDead(ctx context.Context, unit string) (isAborted bool, 
 // rollBack frees what an aborted unit has, as far as its journal tells. Others free
 // what stays as they meet it.
 func (c *Client) rollBack(ctx context.Context, unit string) error {
-	if hook := c.cfg.Trace.Recovered; hook != nil {
-		hook(unit, false)
-	}
+	hooks.Tell(ctx, c.cfg.Trace.Recovered, trace.Recovered{Unit: unit})
 	bodies, err := c.bodies(ctx, unit, 0)
 	if err != nil {
 		return err
@@ -107,12 +107,10 @@ func (c *Client) rollForward(ctx context.Context, unit string, found journal.Dec
 	case j.Locks != c.lockConfig.Table:
 		return c.otherLocks(unit, j.Locks)
 	}
-	if err := c.apply(ctx, c.locks.PreparedOf(ctx, unit, j.Token, j.Plan), j, c.counter(unit, Applying, len(j.Plan))); err != nil {
+	if err := c.apply(ctx, c.locks.PreparedOf(ctx, unit, j.Token, j.Plan), j, c.counter(ctx, unit, trace.Applying, len(j.Plan))); err != nil {
 		return err
 	}
-	if hook := c.cfg.Trace.Recovered; hook != nil {
-		hook(unit, true)
-	}
+	hooks.Tell(ctx, c.cfg.Trace.Recovered, trace.Recovered{Unit: unit, Committed: true})
 	return c.finish(ctx, unit, found.Rows)
 }
 

@@ -8,10 +8,12 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/actions"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // Unit is a unit of work that holds its locks: it reads and stages until it is
@@ -25,15 +27,20 @@ type Unit struct {
 	digest []byte
 	start  time.Time
 
-	ctx    context.Context // the caller's, until the locks are lost
+	outer  context.Context // the caller's, as Trace.UnitStart returned it
+	ctx    context.Context // the same, until the locks are lost
 	cancel context.CancelCauseFunc
 	unlink func() bool
 
 	managed bool // by Do, which ends it
 
+	call *call  // as Close sees it; nil if managed
+	done func() // for Close; nil if managed
+
 	mu    sync.Mutex // never held across I/O
 	stage stage
 	ended bool
+	last  trace.UnitEnd // told when the unit has ended, and what belongs to it
 }
 
 type contextKey struct{}
@@ -49,7 +56,18 @@ func (c *Client) Begin(ctx context.Context, work Work) (*Unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.begin(ctx, work)
+	ctx, call, end, err := c.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	u, err := c.begin(ctx, work)
+	if err != nil {
+		end()
+		return nil, call.tell(err)
+	}
+	u.call, u.done = call, end
+	call.unit.Store(u)
+	return u, nil
 }
 
 func (c *Client) begin(ctx context.Context, work Work) (*Unit, error) {
@@ -64,13 +82,15 @@ func (c *Client) begin(ctx context.Context, work Work) (*Unit, error) {
 		return nil, err
 	}
 	start := time.Now()
+	ctx = hooks.Start(ctx, c.cfg.Trace.UnitStart, trace.UnitStart{Keys: work.Keys, ID: work.ID})
 	set, err := c.locks.Acquire(ctx, work.Keys, func(o *lockset.Options) { o.Wait = work.Wait })
 	if err != nil {
+		hooks.Tell(ctx, c.cfg.Trace.UnitEnd, trace.UnitEnd{ID: work.ID, Outcome: trace.NotCommitted, Took: time.Since(start), Err: err})
 		return nil, err
 	}
 	held := plan.Keys()
 	u := &Unit{
-		c: c, set: set, plan: plan, held: held, work: work, start: start,
+		c: c, outer: ctx, set: set, plan: plan, held: held, work: work, start: start,
 		stage: newStage(held, actions.NewStamper(c.cfg.FenceAttribute, set.Token()), c.lockConfig.Table, c.cfg.Table),
 	}
 	u.ctx, u.cancel = context.WithCancelCause(context.WithValue(ctx, contextKey{}, u))
@@ -83,7 +103,9 @@ func (c *Client) begin(ctx context.Context, work Work) (*Unit, error) {
 	if errors.Is(err, ErrAlreadyCommitted) {
 		u.end()
 		_ = u.free(ctx) // others take over what stays
-		return nil, u.doneBefore(err)
+		err = u.doneBefore(err)
+		u.tell()
+		return nil, err
 	}
 	if err != nil {
 		return nil, u.rollback(ctx, err)
@@ -153,7 +175,9 @@ func (u *Unit) Rollback(ctx context.Context) error {
 	if !u.end() {
 		return nil
 	}
-	return u.release(ctx, nil)
+	err := u.release(ctx, nil)
+	u.tell()
+	return err
 }
 
 // rollback ends a unit because of cause, and returns cause.
@@ -161,7 +185,9 @@ func (u *Unit) rollback(ctx context.Context, cause error) error {
 	if !u.end() {
 		return cause
 	}
-	return u.release(ctx, cause)
+	err := u.release(ctx, cause)
+	u.tell()
+	return err
 }
 
 // end marks the unit as ended, once.
@@ -224,43 +250,40 @@ func (u *Unit) unreleased(ctx context.Context, err error) {
 
 // notDone lets go of a unit that was not committed, and returns err.
 func (u *Unit) notDone(err error) error {
-	u.over()
-	if hook := u.c.cfg.Trace.NotCommitted; hook != nil {
-		hook(u.set.Nonce(), err)
-	}
+	u.over(trace.UnitEnd{Outcome: trace.NotCommitted, Err: err})
 	return err
 }
 
 // doneBefore lets go of a unit whose ID was committed by another.
 func (u *Unit) doneBefore(err error) error {
-	u.over()
-	if hook := u.c.cfg.Trace.AlreadyCommitted; hook != nil {
-		hook(u.work.ID)
-	}
+	u.over(trace.UnitEnd{Outcome: trace.CommittedBefore})
 	return err
 }
 
 // inDoubt lets go of a unit of which it is not known whether it was committed.
 func (u *Unit) inDoubt(err error) error {
-	u.over()
-	if hook := u.c.cfg.Trace.InDoubt; hook != nil {
-		hook(u.set.Nonce(), err)
-	}
+	u.over(trace.UnitEnd{Outcome: trace.InDoubt, Err: err})
 	return err
-}
-
-func (u *Unit) over() {
-	u.unlink()
-	u.cancel(ErrEnded)
 }
 
 // committed lets go of a unit that was committed.
 func (u *Unit) committed(writes int) {
-	u.over()
-	if hook := u.c.cfg.Trace.Committed; hook != nil {
-		hook(CommittedInfo{Unit: u.set.Nonce(), Rows: u.plan.Rows(), Writes: writes, Took: time.Since(u.start)})
+	u.over(trace.UnitEnd{Outcome: trace.Committed, Rows: u.plan.Rows(), Writes: writes})
+}
+
+// over ends the unit's context, and notes how it has ended.
+func (u *Unit) over(end trace.UnitEnd) {
+	end.Unit, end.ID, end.Took = u.set.Nonce(), u.work.ID, time.Since(u.start)
+	u.last = end
+	u.unlink()
+	u.cancel(ErrEnded)
+	if u.done != nil {
+		u.done()
 	}
 }
+
+// tell tells how the unit has ended, once nothing else is to be told of it.
+func (u *Unit) tell() { hooks.Tell(u.outer, u.c.cfg.Trace.UnitEnd, u.last) }
 
 // detached is for what must be finished whatever becomes of the caller, within
 // a lease.

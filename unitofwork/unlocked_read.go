@@ -9,9 +9,11 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // Read reads records without locks, as of one moment at which no unit is applied to
@@ -40,7 +42,14 @@ func (c *Client) Read(ctx context.Context, records ...Record) error {
 	if err := check(records); err != nil {
 		return err
 	}
-	g := newUnlockedRead(records)
+	began := time.Now()
+	ctx = hooks.Start(ctx, c.cfg.Trace.ReadStart, trace.ReadStart{Records: len(records)})
+	err := c.readUnlocked(ctx, newUnlockedRead(records))
+	hooks.Tell(ctx, c.cfg.Trace.ReadEnd, trace.ReadEnd{Records: len(records), Took: time.Since(began), Err: err})
+	return err
+}
+
+func (c *Client) readUnlocked(ctx context.Context, g *unlockedRead) error {
 	for n := 1; ; n++ {
 		id := c.locks.RequestID(ctx)
 		again, err := c.tryRead(ctx, id, g)

@@ -16,6 +16,7 @@ import (
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // journal makes a journal of what was staged, or refuses what cannot be done
@@ -71,7 +72,7 @@ func (u *Unit) verify(ctx context.Context, writes []write) error {
 			conditional = append(conditional, w)
 		}
 	}
-	checked := u.c.counter(u.set.Nonce(), Checking, len(conditional))
+	checked := u.c.counter(ctx, u.set.Nonce(), trace.Checking, len(conditional))
 	group, asking := errgroup.WithContext(ctx)
 	group.SetLimit(rowsAtOnce)
 	for _, ws := range requests.Cut(conditional, journal.RoomFor(u.c.cfg.TransactionSize), u.sizeAsked(asCondition)) {

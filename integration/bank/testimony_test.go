@@ -13,6 +13,7 @@ import (
 	"github.com/holdall/holdall/integration/bank/office"
 	"github.com/holdall/holdall/integration/bank/staff"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/trace"
 )
 
 // What an auditor hears in diaries.
@@ -36,8 +37,8 @@ func TestTestimony(t *testing.T) {
 	}
 	seen := []audit.Position{{Record: "account:a", Changes: 2, Balance: 3}}
 	d.Write(diary.Line{Shown: &diary.Shown{Job: "b1/5", Positions: seen}})
-	d.Acquired(lockset.AcquiredInfo{Unit: "u", Token: 12})
-	d.Acquired(lockset.AcquiredInfo{Unit: "v", Token: 13})
+	d.Acquired(trace.AcquireEnd{Unit: "u", Token: 12})
+	d.Acquired(trace.AcquireEnd{Unit: "v", Token: 13})
 	d.Lost("v", lockset.ErrLost)
 	of := func(token fencing.Token) diary.Sends {
 		return diary.Sends{Job: "b1/3", Statements: []books.Statement{{Account: "a", Token: token}}}

@@ -28,6 +28,7 @@ import (
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -69,16 +70,16 @@ func dynoxide(tb testing.TB) *bed {
 func newBed(tb testing.TB, db api, prefix string, change ...func(*lockset.Config)) *bed {
 	tb.Helper()
 	b := &bed{tb: tb, prefix: prefix, wire: newWire(db), watch: &stopwatch{}}
-	lc := lockset.Config{Table: prefix + "locks", Trace: &lockset.Trace{
-		Request:  func(lockset.RequestInfo) {}, // asks for the capacity that is consumed
-		Acquired: func(lockset.AcquiredInfo) { b.watch.reached(acquiring) },
+	lc := lockset.Config{Table: prefix + "locks", Trace: &trace.Trace{
+		RequestEnd: func(context.Context, trace.RequestEnd) {}, // asks for the capacity that is consumed
+		AcquireEnd: func(context.Context, trace.AcquireEnd) { b.watch.reached(acquiring) },
 	}}
 	for _, f := range change {
 		f(&lc)
 	}
-	uc := unitofwork.Config{Table: prefix + "units", Trace: &unitofwork.Trace{
-		Progress:   func(i unitofwork.ProgressInfo) { b.watch.reached(i.Phase) },
-		Unfinished: func(unit string, err error) { tb.Errorf("unit %s: %v", unit, err) },
+	uc := unitofwork.Config{Table: prefix + "units", Trace: &trace.Trace{
+		Progress:   func(_ context.Context, p trace.Progress) { b.watch.reached(p.Phase) },
+		Unfinished: func(_ context.Context, u trace.Unfinished) { tb.Errorf("unit %s: %v", u.Unit, u.Err) },
 	}}
 	require.NoError(tb, lockset.CreateTable(tb.Context(), db, lc))
 	require.NoError(tb, unitofwork.CreateTable(tb.Context(), db, uc))

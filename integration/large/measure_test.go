@@ -8,33 +8,33 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/ordering"
-	"github.com/holdall/holdall/unitofwork"
+	"github.com/holdall/holdall/trace"
 )
 
 // What a unit does before and between the phases that a trace tells of.
 const (
-	acquiring unitofwork.Phase = "acquiring"
-	staging   unitofwork.Phase = "staging"
+	acquiring trace.Phase = "acquiring"
+	staging   trace.Phase = "staging"
 )
 
 // phases are what the time of a unit is divided into. Journaling begins with the
 // rehearsal, applying with the decision; what follows is tidying up.
-var phases = []unitofwork.Phase{acquiring, staging, unitofwork.Journaling, unitofwork.Marking, unitofwork.Applying}
+var phases = []trace.Phase{acquiring, staging, trace.Journaling, trace.Preparing, trace.Applying}
 
 // stopwatch notes when each phase was last heard of.
 type stopwatch struct {
 	mu    sync.Mutex
 	began time.Time
-	ends  map[unitofwork.Phase]time.Time
+	ends  map[trace.Phase]time.Time
 }
 
 func (w *stopwatch) start() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.began, w.ends = time.Now(), map[unitofwork.Phase]time.Time{}
+	w.began, w.ends = time.Now(), map[trace.Phase]time.Time{}
 }
 
-func (w *stopwatch) reached(p unitofwork.Phase) {
+func (w *stopwatch) reached(p trace.Phase) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ends[p] = time.Now()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // Sixty fine lockers of ten processes come and go below one key. Who wants all of it is
@@ -51,7 +52,7 @@ func TestACoarseLockAmongManyFineOnes(t *testing.T) {
 		time.Sleep(time.Second)
 		var sent atomic.Int64
 		o := b.owner("coarse", nil, func(c *lockset.Config) {
-			c.Trace = &lockset.Trace{Request: func(lockset.RequestInfo) { sent.Add(1) }}
+			c.Trace = &trace.Trace{RequestEnd: func(context.Context, trace.RequestEnd) { sent.Add(1) }}
 		})
 		newcomers, asked := int64(0), int64(0)
 		for range 3 {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // queues notes every queue that any answer shows, on its way to an owner: what
@@ -132,12 +133,12 @@ func TestFirstComeFirstServed(t *testing.T) {
 				tokens := map[string]lockset.Token{}
 				patient := func(c *lockset.Config) {
 					c.Grace = time.Minute
-					c.Trace = &lockset.Trace{
-						Acquired: func(i lockset.AcquiredInfo) { mu.Lock(); tokens[i.Unit] = i.Token; mu.Unlock() },
-						Blocked:  func(lockset.BlockedInfo) { blocked.Add(1) },
-						Dropped:  func(ordering.Key, string) { dropped.Add(1) },
-						Buried:   func(ordering.Key, string) { buried.Add(1) },
-						Lost:     func(string, error) { lost.Add(1) },
+					c.Trace = &trace.Trace{
+						AcquireEnd: func(_ context.Context, e trace.AcquireEnd) { mu.Lock(); tokens[e.Unit] = e.Token; mu.Unlock() },
+						WaitStart:  func(ctx context.Context, _ trace.WaitStart) context.Context { blocked.Add(1); return ctx },
+						Dropped:    func(context.Context, trace.Dropped) { dropped.Add(1) },
+						Buried:     func(context.Context, trace.Buried) { buried.Add(1) },
+						Lost:       func(context.Context, trace.Lost) { lost.Add(1) },
 					}
 				}
 				first := b.take(b.owner("first", nil, patient), l.row)
@@ -220,7 +221,7 @@ func TestADeadHeadIsDropped(t *testing.T) {
 
 				dropped := make(chan string, 10)
 				next := b.owner("next", nil, func(c *lockset.Config) {
-					c.Trace = &lockset.Trace{Dropped: func(_ ordering.Key, unit string) { dropped <- unit }}
+					c.Trace = &trace.Trace{Dropped: func(_ context.Context, d trace.Dropped) { dropped <- d.Unit }}
 				})
 				got := make(chan *lockset.Set, 1)
 				go func() {

@@ -24,6 +24,7 @@ import (
 	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/trace"
 )
 
 func TestMain(m *testing.M) { os.Exit(engines.Main(m)) }
@@ -68,7 +69,7 @@ type process struct {
 	*wire
 }
 
-func (b *bed) process(trace *lockset.Trace) *process {
+func (b *bed) process(trace *trace.Trace) *process {
 	b.b.Helper()
 	p := &process{wire: newWire(b.db)}
 	var err error

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // The dead are waited for in real time: the lease is short, but long beside the
@@ -102,8 +103,8 @@ func acquire(ctx context.Context, p *process, key ordering.Key) <-chan acquired 
 func (b *bed) waiter() (*process, <-chan struct{}) {
 	joined := make(chan struct{})
 	var once sync.Once
-	return b.process(&lockset.Trace{
-		Joined: func(ordering.Key, string, int) { once.Do(func() { close(joined) }) },
+	return b.process(&trace.Trace{
+		Joined: func(context.Context, trace.Joined) { once.Do(func() { close(joined) }) },
 	}), joined
 }
 

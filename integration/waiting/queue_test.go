@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 const (
@@ -82,15 +82,16 @@ func (b *bed) crowd() *crowd {
 	b.b.Helper()
 	c := &crowd{took: map[string]time.Duration{}, inLine: map[string]int64{}}
 	for range processes {
-		p := b.process(&lockset.Trace{
-			Blocked: func(i lockset.BlockedInfo) {
+		p := b.process(&trace.Trace{
+			WaitStart: func(ctx context.Context, w trace.WaitStart) context.Context {
 				c.mu.Lock()
 				defer c.mu.Unlock()
-				if c.inLine[i.Unit] == 0 {
-					c.inLine[i.Unit] = c.clock.Add(1)
+				if c.inLine[w.Unit] == 0 {
+					c.inLine[w.Unit] = c.clock.Add(1)
 				}
+				return ctx
 			},
-			Dropped: func(ordering.Key, string) { c.dropped.Add(1) },
+			Dropped: func(context.Context, trace.Dropped) { c.dropped.Add(1) },
 		})
 		p.onRow = c.sights.see
 		c.processes = append(c.processes, p)

@@ -2,7 +2,10 @@
 // method, so that a new one cannot be forgotten in a list.
 package next
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // Next says what a caller may do next.
 type Next int
@@ -23,8 +26,10 @@ func (n Next) String() string {
 // sayer is an error that says what its caller may do next.
 type sayer interface{ WhatNext() Next }
 
-// Of returns what an error says, from outside in: the first that says anything of those
-// that it wraps, in their order. It is Decide if none does.
+// Of returns what an error says, from outside in. Of several that are joined it is the
+// first of AskLater, StartOver, TryLater and FixCall that one of them says: what is not
+// known comes before what is, and what may succeed by itself before what may not. It is
+// Decide if none says anything.
 func Of(err error) Next {
 	n, _ := find(err)
 	return n
@@ -38,12 +43,18 @@ func find(err error) (n Next, found bool) {
 		return find(e.Unwrap())
 	case interface{ Unwrap() []error }:
 		for _, one := range e.Unwrap() {
-			if n, found = find(one); found {
-				return n, true
+			if said, ok := find(one); ok && (!found || rank(said) > rank(n)) {
+				n, found = said, true
 			}
 		}
+		return n, found
 	}
 	return Decide, false
+}
+
+// rank orders what joined errors say.
+func rank(n Next) int {
+	return slices.Index([]Next{Decide, FixCall, TryLater, StartOver, AskLater}, n)
 }
 
 // Error returns an error to be matched with errors.Is, which says n.

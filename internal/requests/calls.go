@@ -2,6 +2,7 @@ package requests
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -18,6 +19,13 @@ type DynamoDB interface {
 	TransactGetItems(context.Context, *dynamodb.TransactGetItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactGetItemsOutput, error)
 	BatchExecuteStatement(context.Context, *dynamodb.BatchExecuteStatementInput, ...func(*dynamodb.Options)) (*dynamodb.BatchExecuteStatementOutput, error)
 	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
+}
+
+// Describer says how a table is made, as *dynamodb.Client does. What a Caller asks need
+// not be one.
+type Describer interface {
+	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
+	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
 }
 
 // Item is an item of a table, or its key.
@@ -105,6 +113,22 @@ func (c *Caller) ExecuteOnce(ctx context.Context, statements []types.BatchStatem
 	return answers(statements, out, err)
 }
 
+// ExecuteOne carries out a single statement. What the answer says of it is the error, as
+// for a request of its own.
+func (c *Caller) ExecuteOne(ctx context.Context, id, table string, statement types.BatchStatementRequest) error {
+	in := &dynamodb.BatchExecuteStatementInput{Statements: []types.BatchStatementRequest{statement}, ReturnConsumedCapacity: c.capacity()}
+	send := func(ctx context.Context, in *dynamodb.BatchExecuteStatementInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchExecuteStatementOutput, error) {
+		out, err := c.DB.BatchExecuteStatement(ctx, in, opts...)
+		responses, err := answers(in.Statements, out, err)
+		if err != nil {
+			return nil, err
+		}
+		return out, errorOf(responses[0].Error)
+	}
+	_, _, err := Do(ctx, c, Request{Op: "BatchExecuteStatement", ID: id, Tables: []string{table}}, in, send)
+	return err
+}
+
 func answers(statements []types.BatchStatementRequest, out *dynamodb.BatchExecuteStatementOutput, err error) ([]types.BatchStatementResponse, error) {
 	if err != nil {
 		return nil, err
@@ -131,6 +155,34 @@ func (c *Caller) Query(ctx context.Context, id func() string, in dynamodb.QueryI
 		}
 	}
 }
+
+// DescribeTable says how a table is made.
+func (c *Caller) DescribeTable(ctx context.Context, db Describer, id, table string) (*types.TableDescription, error) {
+	in := &dynamodb.DescribeTableInput{TableName: aws.String(table)}
+	out, _, err := Do(ctx, c, Request{Op: "DescribeTable", ID: id, Tables: []string{table}}, in, db.DescribeTable)
+	if err != nil {
+		return nil, err
+	}
+	if out.Table == nil {
+		return nil, errNotTold
+	}
+	return out.Table, nil
+}
+
+// DescribeTimeToLive says which attribute tells when items of a table expire.
+func (c *Caller) DescribeTimeToLive(ctx context.Context, db Describer, id, table string) (*types.TimeToLiveDescription, error) {
+	in := &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(table)}
+	out, _, err := Do(ctx, c, Request{Op: "DescribeTimeToLive", ID: id, Tables: []string{table}}, in, db.DescribeTimeToLive)
+	if err != nil {
+		return nil, err
+	}
+	if out.TimeToLiveDescription == nil {
+		return nil, errNotTold
+	}
+	return out.TimeToLiveDescription, nil
+}
+
+var errNotTold = errors.New("the answer describes nothing")
 
 // distinct returns the tables of a request, in order, each once.
 func distinct(tables []string) []string { return slices.Compact(slices.Sorted(slices.Values(tables))) }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/trace"
 )
 
 // engine answers what it is told to, and notes what it was asked.
@@ -115,11 +116,11 @@ func calls(t *testing.T, c *requests.Caller) map[string]error {
 
 // What a request consumed is asked for only when somebody looks at it.
 func TestCapacityIsAskedForIfSomebodyLooks(t *testing.T) {
-	for want, observe := range map[types.ReturnConsumedCapacity]func(requests.Attempt){
-		types.ReturnConsumedCapacityNone: nil, types.ReturnConsumedCapacityTotal: func(requests.Attempt) {},
+	for want, observe := range map[types.ReturnConsumedCapacity]*trace.Trace{
+		types.ReturnConsumedCapacityNone: {}, types.ReturnConsumedCapacityTotal: {RequestEnd: func(context.Context, trace.RequestEnd) {}},
 	} {
 		e := &engine{answers: -1, pages: []requests.Item{key("1")}}
-		for op, err := range calls(t, &requests.Caller{DB: e, Attempt: time.Second, Patience: time.Second, Observe: observe}) {
+		for op, err := range calls(t, &requests.Caller{DB: e, Attempt: time.Second, Patience: time.Second, Trace: observe}) {
 			require.NoError(t, err, op)
 		}
 		require.Len(t, e.capacity, 7)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 	"github.com/holdall/holdall/internal/next"
@@ -137,6 +138,25 @@ func KindOfStatement(err *types.BatchStatementError) Kind {
 	default:
 		return NoAnswer
 	}
+}
+
+// errorOf is the error of a statement as the SDK has it of a request.
+func errorOf(err *types.BatchStatementError) error {
+	if err == nil {
+		return nil
+	}
+	code := string(err.Code)
+	switch err.Code {
+	case types.BatchStatementErrorCodeEnumConditionalCheckFailed:
+		return &types.ConditionalCheckFailedException{Message: err.Message}
+	case types.BatchStatementErrorCodeEnumResourceNotFound, types.BatchStatementErrorCodeEnumAccessDenied,
+		types.BatchStatementErrorCodeEnumTransactionConflict, types.BatchStatementErrorCodeEnumProvisionedThroughputExceeded:
+		code += "Exception"
+	case types.BatchStatementErrorCodeEnumValidationError:
+		code = "ValidationException"
+	default: // the others are called the same
+	}
+	return &smithy.GenericAPIError{Code: code, Message: aws.ToString(err.Message)}
 }
 
 // statusOf is the HTTP status of the answer that err is; 0 if it is none.

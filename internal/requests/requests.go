@@ -14,7 +14,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/misuse"
+	"github.com/holdall/holdall/trace"
 )
 
 // Backoff between attempts: the first is drawn from [minBackoff, maxBackoff],
@@ -37,18 +39,11 @@ type Caller struct {
 	// Patience bounds all sendings of one request: there is none after it, but always a
 	// first one.
 	Patience time.Duration
-	// Observe, if set, is told of every sending when it is over.
-	Observe func(Attempt)
-}
-
-// Attempt describes one sending of a request.
-type Attempt struct {
-	Op       string        // the DynamoDB operation, such as "TransactWriteItems"
-	N        int           // 1 for the first sending, 2 for the first repetition
-	Duration time.Duration // until the answer, or until it was given up
-	Err      error         // nil if it was carried out
-	Kind     Kind          // "done", "no answer", "busy", "in progress", "refused" or "invalid"
-	Capacity float64       // consumed capacity units, as DynamoDB reported them
+	// Trace is told of every sending. It may be nil.
+	Trace *trace.Trace
+	// Dated, if set, is told of every answer that has the server's time, and how long
+	// the answer took.
+	Dated func(server time.Time, took time.Duration)
 }
 
 // Sent is what is known of the sendings of one request after it ended.
@@ -116,17 +111,25 @@ func Do[I, O any](ctx context.Context, c *Caller, r Request, in *I, send Method[
 
 // Once sends in a single time.
 func Once[I, O any](ctx context.Context, c *Caller, op string, n int, in *I, send Method[I, O]) (*O, Kind, error) {
+	if c.Trace != nil {
+		ctx = hooks.Start(ctx, c.Trace.RequestStart, trace.RequestStart{Op: op, N: n})
+	}
 	attempt, cancel := context.WithTimeout(ctx, c.Attempt)
 	defer cancel()
 	start := time.Now()
 	out, err := send(attempt, in, noRetries)
 	kind := KindOf(err)
-	if c.Observe != nil {
-		a := Attempt{Op: op, N: n, Duration: time.Since(start), Err: err, Kind: kind}
+	if c.observed() {
+		end := trace.RequestEnd{Op: op, N: n, Took: time.Since(start), Err: err, Kind: string(kind)}
 		if err == nil {
-			a.Capacity = consumed(out)
+			end.Capacity = consumed(out)
 		}
-		c.Observe(a)
+		c.Trace.RequestEnd(ctx, end)
+	}
+	if c.Dated != nil {
+		if server, told := serverTime(out, err); told {
+			c.Dated(server, time.Since(start))
+		}
 	}
 	return out, kind, err
 }
@@ -163,9 +166,12 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	return context.Cause(ctx)
 }
 
+// observed reports whether somebody wants to know how each sending has ended.
+func (c *Caller) observed() bool { return c.Trace != nil && c.Trace.RequestEnd != nil }
+
 // capacity asks for the consumed capacity only when somebody looks at it.
 func (c *Caller) capacity() types.ReturnConsumedCapacity {
-	if c.Observe == nil {
+	if !c.observed() {
 		return types.ReturnConsumedCapacityNone
 	}
 	return types.ReturnConsumedCapacityTotal

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/trace"
 )
 
 // served answers every request of a real client with what the handler writes.
@@ -303,8 +304,10 @@ func TestTheCapacityOfEveryOperationIsTold(t *testing.T) {
 
 func consumes[O any](t *testing.T, want float64, out *O) {
 	t.Helper()
-	var told []requests.Attempt
-	caller := &requests.Caller{Attempt: time.Second, Patience: time.Minute, Observe: func(a requests.Attempt) { told = append(told, a) }}
+	var told []trace.RequestEnd
+	caller := &requests.Caller{Attempt: time.Second, Patience: time.Minute, Trace: &trace.Trace{
+		RequestEnd: func(_ context.Context, e trace.RequestEnd) { told = append(told, e) },
+	}}
 	_, _, err := requests.Once(t.Context(), caller, "Op", 1, new(int), func(context.Context, *int, ...func(*dynamodb.Options)) (*O, error) {
 		return out, nil
 	})

@@ -35,6 +35,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	pattern := flags.String("run", "", "only the mutants whose clause, file or test matches this `regexp`")
 	list := flags.Bool("list", false, "print the mutants as a Markdown table and run nothing")
+	docs := flags.Bool("docs", false, "rewrite the tables of clauses in "+clausesPage+" and run nothing")
 	simulate := flags.Float64("simulate", 0, "see which the simulation alone catches within so many simulated `hours`; the named tests are left out")
 	rounds := flags.Int("chaos", 0, "see which so many `rounds` of integration/chaos alone catch; the named tests are left out")
 	n := flags.Int("random", 0, "draw `n` mutants instead of those written by hand; -run matches the lines that are printed of them")
@@ -57,6 +58,9 @@ func run(ctx context.Context, args []string) error {
 	root, err := engines.Root()
 	if err != nil {
 		return err
+	}
+	if *docs {
+		return writeDocs(ctx, root)
 	}
 	l := &laboratory{workers: *workers, timeout: *timeout, say: func(format string, a ...any) { fmt.Printf(format+"\n", a...) }}
 	if *n > 0 {

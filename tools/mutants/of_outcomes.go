@@ -159,9 +159,16 @@ var ofOutcomes = []mutant{
 	{
 		clause: "a unit in doubt is not started over",
 		file:   "unitofwork/errors.go",
-		old:    "	if errors.Is(err, ErrInDoubt) {\n		return AskLater",
-		new:    "	if errors.Is(err, ErrInDoubt) {\n		return StartOver",
-		by:     check{in: "unitofwork", test: "TestInDoubt"},
+		old:    `return next.AskLater`,
+		new:    `return next.StartOver`,
+		by:     check{in: "unitofwork", test: "TestNextOfIsAsREADMESays"},
+	},
+	{
+		clause: "of errors that are joined, one in doubt is not started over",
+		file:   "internal/next/next.go",
+		old:    `TryLater, StartOver, AskLater}, n)`,
+		new:    `TryLater, AskLater, StartOver}, n)`,
+		by:     check{in: "internal/next", test: "TestOf"},
 	},
 	{
 		clause: "a commit under way is resolved, whatever becomes of the caller",

@@ -107,8 +107,8 @@ var ofAsking = []mutant{
 	{
 		clause: "a statement that is neither done nor refused had no answer",
 		file:   "internal/requests/kind.go",
-		old:    "\tdefault:\n\t\treturn NoAnswer\n\t}\n}\n\n// statusOf is",
-		new:    "\tdefault:\n\t\treturn Refused\n\t}\n}\n\n// statusOf is",
+		old:    "\tdefault:\n\t\treturn NoAnswer\n\t}\n}\n\n// errorOf is",
+		new:    "\tdefault:\n\t\treturn Refused\n\t}\n}\n\n// errorOf is",
 		by:     check{in: "internal/requests", test: "TestTheKindOfAStatement"},
 	},
 	{

@@ -299,7 +299,7 @@ var ofTurns = []mutant{
 	{
 		clause: "who has lost its keys is in nobody's way in its process",
 		file:   "lockset/set.go",
-		old:    "\ts.c.lineup.Drop(s.claim)\n\ts.c.cfg.Logger",
+		old:    "\ts.over()\n\ts.c.cfg.Logger",
 		new:    `	s.c.cfg.Logger`,
 		by:     check{in: "lockset", test: "TestALostUnitLetsItsProcessGoOn"},
 	},

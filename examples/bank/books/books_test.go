@@ -14,6 +14,7 @@ import (
 	"github.com/holdall/holdall/integration/bank/store"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -52,7 +53,7 @@ func (b bank) owner(db database) (*books.Bank, *unitofwork.Client) {
 	require.NoError(b.t, err)
 	units, err := unitofwork.New(locks, b.tables.Units)
 	require.NoError(b.t, err)
-	look := books.Looker{DB: db, Observe: func(lockset.RequestInfo) {}}
+	look := books.Looker{DB: db, Observe: func(trace.RequestEnd) {}}
 	return &books.Bank{Tables: b.tables.Books, Run: books.Locked{Units: units}, Look: look}, units
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
-	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -26,8 +26,8 @@ type Items interface {
 // Looker reads what is not read through a unit.
 type Looker struct {
 	DB      Items
-	Observe func(lockset.RequestInfo) // is told of every request
-	Timeout time.Duration             // for one request; zero: none but the context's
+	Observe func(trace.RequestEnd) // is told of every request
+	Timeout time.Duration          // for one request; zero: none but the context's
 }
 
 func (l Looker) bound(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -38,7 +38,7 @@ func (l Looker) bound(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
 func (l Looker) observe(op string, start time.Time, used *types.ConsumedCapacity, err error) {
-	info := lockset.RequestInfo{Op: op, N: 1, Duration: time.Since(start), Err: err}
+	info := trace.RequestEnd{Op: op, N: 1, Took: time.Since(start), Err: err}
 	if used != nil {
 		info.Capacity = aws.ToFloat64(used.CapacityUnits)
 	}

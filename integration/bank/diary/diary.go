@@ -19,7 +19,7 @@ import (
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/integration/bank/audit"
 	"github.com/holdall/holdall/integration/bank/staff"
-	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/trace"
 )
 
 // Line is one line of a diary, which is a JSON object.
@@ -134,7 +134,7 @@ func (d *Diary) Follow(n int, job staff.Job) staff.Job {
 }
 
 // Acquired writes down that a unit has its locks.
-func (d *Diary) Acquired(i lockset.AcquiredInfo) { d.Write(Line{Holds: &Holds{i.Unit, i.Token}}) }
+func (d *Diary) Acquired(i trace.AcquireEnd) { d.Write(Line{Holds: &Holds{i.Unit, i.Token}}) }
 
 // Lost writes down that a unit has lost its locks.
 func (d *Diary) Lost(unit string, err error) { d.Write(Line{Lost: &Lost{unit, err.Error()}}) }

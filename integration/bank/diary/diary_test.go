@@ -13,8 +13,8 @@ import (
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/integration/bank/diary"
 	"github.com/holdall/holdall/integration/bank/staff"
-	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // What was written is read, by whoever comes after, half of a line that somebody
@@ -30,7 +30,7 @@ func TestADiaryOutlivesWhoWroteIt(t *testing.T) {
 	first := d.Follow(1, staff.Job{Name: "x/1", Kind: "payment", Once: true})
 	d.Follow(2, staff.Job{Name: "x/2", Kind: "payment", Once: true})
 	d.Follow(3, staff.Job{Name: "x/3", Kind: "move"})
-	d.Acquired(lockset.AcquiredInfo{Unit: "u", Token: 12})
+	d.Acquired(trace.AcquireEnd{Unit: "u", Token: 12})
 	first.Told(staff.Committed, nil)
 	d.Lost("u", errors.New("because"))
 	require.NoError(t, d.Close())

@@ -15,6 +15,7 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -35,7 +36,7 @@ func dieAtMonth(t *testing.T, db *memdynamo.DB, tables *store.Tables, n int64) (
 	require.NoError(t, err)
 	units, err := unitofwork.New(locks, tables.Units)
 	require.NoError(t, err)
-	b := &books.Bank{Tables: tables.Books, Run: books.Locked{Units: units}, Look: books.Looker{DB: line, Observe: func(lockset.RequestInfo) {}}}
+	b := &books.Bank{Tables: tables.Books, Run: books.Locked{Units: units}, Look: books.Looker{DB: line, Observe: func(trace.RequestEnd) {}}}
 	for openings := town.openings(); ; {
 		job, ok := openings()
 		if !ok {

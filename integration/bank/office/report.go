@@ -11,7 +11,7 @@ import (
 	"github.com/holdall/holdall/integration/bank/audit"
 	"github.com/holdall/holdall/integration/bank/staff"
 	"github.com/holdall/holdall/integration/bank/store"
-	"github.com/holdall/holdall/unitofwork"
+	"github.com/holdall/holdall/trace"
 )
 
 // ReportWork says what became of the work, and what it cost; done is what it is
@@ -67,9 +67,9 @@ func reportLarge(w io.Writer, t *staff.Tally) {
 			sum.Rows, sum.Writes, sum.MostRows, sum.MostWrites, millis(sum.Average), millis(sum.Longest))
 	}
 	ReportAll(w, []Event{
-		{int64(t.DiedMidway[unitofwork.Journaling]), "owners died while they journaled one"},
-		{int64(t.DiedMidway[unitofwork.Marking]), "owners died while they marked the locks of one"},
-		{int64(t.DiedMidway[unitofwork.Applying]), "owners died while they decided on one, or applied it"},
+		{int64(t.DiedMidway[trace.Journaling]), "owners died while they journaled one"},
+		{int64(t.DiedMidway[trace.Preparing]), "owners died while they marked the locks of one"},
+		{int64(t.DiedMidway[trace.Applying]), "owners died while they decided on one, or applied it"},
 		{int64(sum.RolledForward), "of dead owners rolled forward by others"},
 		{int64(sum.Aborted), "of dead owners aborted by others"},
 	})

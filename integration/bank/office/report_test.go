@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/bank/staff"
-	"github.com/holdall/holdall/unitofwork"
+	"github.com/holdall/holdall/trace"
 )
 
 func TestReportOfWaiting(t *testing.T) {
@@ -50,8 +50,8 @@ func TestReportOfLargeUnits(t *testing.T) {
 `, report(tally))
 
 	tally.Large = map[string]*staff.LargeUnit{"a": {Committed: true, RolledForward: true}, "b": {Aborted: true}}
-	tally.DiedMidway[unitofwork.Journaling] = 1
-	tally.DiedMidway[unitofwork.Applying] = 2
+	tally.DiedMidway[trace.Journaling] = 1
+	tally.DiedMidway[trace.Applying] = 2
 	require.Equal(t, `
        1 units committed that were larger than one transaction
        1 owners died while they journaled one

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"sync"
 
-	"github.com/holdall/holdall/unitofwork"
+	"github.com/holdall/holdall/trace"
 )
 
 // ambush picks the instant at which an owner dies in the midst of a large unit:
@@ -14,15 +14,15 @@ type ambush struct {
 	mu    sync.Mutex
 	draw  *rand.Rand
 	laid  bool
-	unit  string           // the one it waits for; empty until one begins
-	phase unitofwork.Phase // at which its owner dies
+	unit  string      // the one it waits for; empty until one begins
+	phase trace.Phase // at which its owner dies
 }
 
 // lay makes the next large unit that begins the last of its owner.
 func (a *ambush) lay() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	phases := []unitofwork.Phase{unitofwork.Journaling, unitofwork.Marking, unitofwork.Applying}
+	phases := []trace.Phase{trace.Journaling, trace.Preparing, trace.Applying}
 	a.laid, a.unit, a.phase = true, "", phases[a.draw.IntN(len(phases))]
 }
 
@@ -32,17 +32,17 @@ const farthest = 10
 
 // strikes reports whether the owner of a unit that has come so far is to die, how
 // many requests later, and at which phase that is.
-func (a *ambush) strikes(p unitofwork.ProgressInfo) (phase unitofwork.Phase, later int, ok bool) {
+func (a *ambush) strikes(p trace.Progress) (phase trace.Phase, later int, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.laid && a.unit == "" && p.Phase == unitofwork.Journaling {
+	if a.laid && a.unit == "" && p.Phase == trace.Journaling {
 		a.unit = p.Unit
 	}
 	if !a.laid || p.Unit != a.unit {
 		return "", 0, false
 	}
 	switch {
-	case a.phase == unitofwork.Applying && p.Phase == unitofwork.Marking && p.Done == p.Of:
+	case a.phase == trace.Applying && p.Phase == trace.Preparing && p.Done == p.Of:
 		later = 1 + a.draw.IntN(farthest)
 	case a.phase != p.Phase:
 		return "", 0, false

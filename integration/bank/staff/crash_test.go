@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -72,14 +73,14 @@ func openAll(t *testing.T, cfg Config, customers int) (ids []string) {
 }
 
 func TestAmbush(t *testing.T) {
-	at := func(unit string, phase unitofwork.Phase, done, of int) unitofwork.ProgressInfo {
-		return unitofwork.ProgressInfo{Unit: unit, Phase: phase, Done: done, Of: of}
+	at := func(unit string, phase trace.Phase, done, of int) trace.Progress {
+		return trace.Progress{Unit: unit, Phase: phase, Done: done, Of: of}
 	}
-	course := func(unit string) []unitofwork.ProgressInfo {
-		return []unitofwork.ProgressInfo{
-			at(unit, unitofwork.Journaling, 1, 0), at(unit, unitofwork.Journaling, 2, 0),
-			at(unit, unitofwork.Marking, 50, 90), at(unit, unitofwork.Marking, 90, 90),
-			at(unit, unitofwork.Applying, 50, 90), at(unit, unitofwork.Applying, 90, 90),
+	course := func(unit string) []trace.Progress {
+		return []trace.Progress{
+			at(unit, trace.Journaling, 1, 0), at(unit, trace.Journaling, 2, 0),
+			at(unit, trace.Preparing, 50, 90), at(unit, trace.Preparing, 90, 90),
+			at(unit, trace.Applying, 50, 90), at(unit, trace.Applying, 90, 90),
 		}
 	}
 	a := &ambush{draw: rand.New(rand.NewPCG(1, 1))}
@@ -88,7 +89,7 @@ func TestAmbush(t *testing.T) {
 		for i, p := range course(unit)[begun:] {
 			if phase, later, ok := a.strikes(p); ok {
 				require.Equal(t, a.phase, phase)
-				require.Equal(t, phase == unitofwork.Applying, later > 0)
+				require.Equal(t, phase == trace.Applying, later > 0)
 				require.LessOrEqual(t, later, farthest)
 				return begun + i + 1
 			}
@@ -127,10 +128,10 @@ func TestLargeUnits(t *testing.T) {
 	for _, unit := range []string{"done", "longer", "refused", "left", "finished", "undone"} {
 		tally.large(unit, func(*LargeUnit) {})
 	}
-	tally.committed(unitofwork.CommittedInfo{Unit: "small", Rows: 2, Writes: 2, Took: time.Hour}, false)
-	tally.committed(unitofwork.CommittedInfo{Unit: "done", Rows: 10, Writes: 200, Took: 2 * time.Second}, false)
-	tally.committed(unitofwork.CommittedInfo{Unit: "longer", Rows: 30, Writes: 100, Took: 4 * time.Second}, false)
-	tally.committed(unitofwork.CommittedInfo{Unit: "left", Rows: 99, Writes: 99, Took: time.Hour}, true)
+	tally.committed(trace.UnitEnd{Unit: "small", Rows: 2, Writes: 2, Took: time.Hour}, false)
+	tally.committed(trace.UnitEnd{Unit: "done", Rows: 10, Writes: 200, Took: 2 * time.Second}, false)
+	tally.committed(trace.UnitEnd{Unit: "longer", Rows: 30, Writes: 100, Took: 4 * time.Second}, false)
+	tally.committed(trace.UnitEnd{Unit: "left", Rows: 99, Writes: 99, Took: time.Hour}, true)
 	for range 2 { // by two who waited
 		tally.recovered("left", true)
 		tally.recovered("finished", true)
@@ -147,9 +148,9 @@ func TestAnUnfinishedUnitIsUnexpected(t *testing.T) {
 	cfg, _ := newConfig(t)
 	tally := NewTally()
 	o := newTeller(t, cfg, list(), tally, 1).owner
-	o.unitTrace().Unfinished("u", errors.New("a newer stamp"))
+	o.unfinished(errors.New("a newer stamp"))
 	require.Len(t, tally.Unexpected, 1)
 	o.die()
-	o.unitTrace().Unfinished("v", &lockset.NoAnswerError{})
+	o.unfinished(&lockset.NoAnswerError{})
 	require.Len(t, tally.Unexpected, 1, "others finish what the dead left")
 }

@@ -3,7 +3,7 @@ package staff
 import (
 	"time"
 
-	"github.com/holdall/holdall/unitofwork"
+	"github.com/holdall/holdall/trace"
 )
 
 // LargeUnit is a unit that did not fit into one transaction.
@@ -33,7 +33,7 @@ func (t *Tally) large(unit string, note func(*LargeUnit)) {
 }
 
 // committed notes what became of a unit, if it is a large one.
-func (t *Tally) committed(i unitofwork.CommittedInfo, dead bool) {
+func (t *Tally) committed(i trace.UnitEnd, dead bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	large := t.Large[i.Unit]
@@ -55,7 +55,7 @@ func (t *Tally) recovered(unit string, committed bool) {
 }
 
 // diedMidway notes at which phase of a large unit an owner died.
-func (t *Tally) diedMidway(p unitofwork.Phase) {
+func (t *Tally) diedMidway(p trace.Phase) {
 	t.Died.Add(1)
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -51,7 +52,7 @@ func (b bank) owner(db DB) *books.Bank {
 	require.NoError(b.t, err)
 	units, err := unitofwork.New(locks, b.tables.Units)
 	require.NoError(b.t, err)
-	look := books.Looker{DB: db, Observe: func(lockset.RequestInfo) {}, Timeout: time.Minute}
+	look := books.Looker{DB: db, Observe: func(trace.RequestEnd) {}, Timeout: time.Minute}
 	return &books.Bank{Tables: b.tables.Books, Run: books.Locked{Units: units}, Look: look, Units: units}
 }
 

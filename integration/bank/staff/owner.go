@@ -10,9 +10,8 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/examples/bank/books"
-	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/lockset"
-	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -40,8 +39,8 @@ type Config struct {
 	// Overtakings says who is to be overtaken next, while there is work; when it
 	// returns false, no new work is begun. Nil: nobody is. It excludes Churn.
 	Overtakings func() (Overtaking, bool)
-	// Acquired and Lost are told of locks, as those of lockset.Trace; they may be nil.
-	Acquired func(lockset.AcquiredInfo)
+	// Acquired and Lost are told of locks, as by the hooks of a Trace; they may be nil.
+	Acquired func(trace.AcquireEnd)
 	Lost     func(unit string, err error)
 	// Watch is called when the work begins, and what it returns when everybody is
 	// gone; it may be nil.
@@ -64,7 +63,7 @@ type owner struct {
 	ctx   context.Context // ends when the owner goes
 	leave context.CancelFunc
 
-	midway func(unitofwork.ProgressInfo) // told how a large unit goes on; may be nil
+	midway func(trace.Progress) // told how a large unit goes on; may be nil
 }
 
 func newOwner(cfg Config, tally *Tally, n int) (*owner, error) {
@@ -76,7 +75,6 @@ func newOwner(cfg Config, tally *Tally, n int) (*owner, error) {
 	locks.Owner = o.name
 	locks.Trace = o.trace(cfg)
 	units := cfg.Units
-	units.Trace = o.unitTrace()
 	var err error
 	if o.locks, err = lockset.New(o.line, locks); err != nil {
 		return nil, err
@@ -98,69 +96,74 @@ func newOwner(cfg Config, tally *Tally, n int) (*owner, error) {
 	return o, nil
 }
 
-// trace counts what happens to the owner's locks.
-func (o *owner) trace(cfg Config) *lockset.Trace {
+// trace counts what happens to the owner's locks and units, and to the units of the dead
+// that it finishes.
+func (o *owner) trace(cfg Config) *trace.Trace {
 	t := o.tally
-	return &lockset.Trace{
-		Request: o.request,
-		Acquired: func(i lockset.AcquiredInfo) {
-			t.waited(i.Waited)
-			if cfg.Acquired != nil {
-				cfg.Acquired(i)
-			}
-		},
-		Blocked:    func(i lockset.BlockedInfo) { t.queued(i.Queue + 1) },
-		Joined:     func(_ ordering.Key, _ string, place int) { t.queued(place + 1) },
-		HandedOver: func(ordering.Key, string, string) { t.HandedOver.Add(1) },
-		Dropped:    func(ordering.Key, string) { t.Dropped.Add(1) },
-		Raised:     func(string, fencing.Token) { t.Raised.Add(1) },
-		Buried:     func(ordering.Key, string) { t.TakenOver.Add(1) },
-		Cleaned:    func(ordering.Key, string) { t.Cleaned.Add(1) },
-		GaveUp: func(_ string, err error) {
-			if errors.Is(err, lockset.ErrWaited) {
+	return &trace.Trace{
+		RequestEnd: func(_ context.Context, r trace.RequestEnd) { o.request(r) },
+		AcquireEnd: func(_ context.Context, e trace.AcquireEnd) {
+			switch {
+			case errors.Is(e.Err, lockset.ErrWaited):
 				t.GaveUp.Add(1)
+			case e.Err == nil:
+				t.waited(e.Waited)
+				if cfg.Acquired != nil {
+					cfg.Acquired(e)
+				}
 			}
 		},
-		Lost: func(unit string, err error) {
+		WaitStart: func(ctx context.Context, w trace.WaitStart) context.Context {
+			t.queued(w.Queue + 1)
+			return ctx
+		},
+		Joined:     func(_ context.Context, j trace.Joined) { t.queued(j.Place + 1) },
+		HandedOver: func(context.Context, trace.HandedOver) { t.HandedOver.Add(1) },
+		Dropped:    func(context.Context, trace.Dropped) { t.Dropped.Add(1) },
+		Raised:     func(context.Context, trace.Raised) { t.Raised.Add(1) },
+		Buried:     func(context.Context, trace.Buried) { t.TakenOver.Add(1) },
+		Cleaned:    func(context.Context, trace.Cleaned) { t.Cleaned.Add(1) },
+		Lost: func(_ context.Context, l trace.Lost) {
 			if !o.dead() { // the dead lose all they have
 				t.Lost.Add(1)
 			}
 			if cfg.Lost != nil {
-				cfg.Lost(unit, err)
+				cfg.Lost(l.Unit, l.Err)
 			}
 		},
-	}
-}
-
-// unitTrace counts what happens to the owner's units, and to those of the dead
-// that it finishes.
-func (o *owner) unitTrace() *unitofwork.Trace {
-	t := o.tally
-	return &unitofwork.Trace{
-		Committed:        func(i unitofwork.CommittedInfo) { t.committed(i, o.dead()) },
-		AlreadyCommitted: func(string) { t.Repeated.Add(1) },
-		StartingOver:     func(int, error) { t.StartedOver.Add(1) },
-		Recovered:        t.recovered,
-		Progress: func(p unitofwork.ProgressInfo) {
+		UnitEnd: func(_ context.Context, e trace.UnitEnd) {
+			switch e.Outcome {
+			case trace.Committed:
+				t.committed(e, o.dead())
+			case trace.CommittedBefore:
+				t.Repeated.Add(1)
+			}
+		},
+		StartingOver: func(context.Context, trace.StartingOver) { t.StartedOver.Add(1) },
+		Recovered:    func(_ context.Context, r trace.Recovered) { t.recovered(r.Unit, r.Committed) },
+		Progress: func(_ context.Context, p trace.Progress) {
 			t.large(p.Unit, func(*LargeUnit) {})
 			if o.midway != nil {
 				o.midway(p)
 			}
 		},
-		Unfinished: func(unit string, err error) {
-			switch {
-			case o.dead():
-			case errors.As(err, new(*lockset.NoAnswerError)): // whoever comes by does the rest
-				t.LeftToOthers.Add(1)
-			default:
-				t.unexpected("a committed unit was not finished", err)
-			}
-		},
+		Unfinished: func(_ context.Context, u trace.Unfinished) { o.unfinished(u.Err) },
+	}
+}
+
+// unfinished notes why a committed unit was not applied to its end.
+func (o *owner) unfinished(err error) {
+	switch {
+	case o.dead():
+	case errors.As(err, new(*lockset.NoAnswerError)): // whoever comes by does the rest
+		o.tally.LeftToOthers.Add(1)
+	default:
+		o.tally.unexpected("a committed unit was not finished", err)
 	}
 }
 
 // request counts what reached DynamoDB, as far as the owner knows.
-func (o *owner) request(r lockset.RequestInfo) {
+func (o *owner) request(r trace.RequestEnd) {
 	if !errors.Is(r.Err, errCut) {
 		o.tally.request(r)
 	}

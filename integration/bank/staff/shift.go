@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdall/holdall/unitofwork"
+	"github.com/holdall/holdall/trace"
 )
 
 // Run lets the staff do all of a desk's jobs. It returns when everybody is
@@ -76,7 +76,7 @@ func (s *shift) hire() error {
 		return err
 	}
 	if s.cfg.Crash {
-		o.midway = func(p unitofwork.ProgressInfo) {
+		o.midway = func(p trace.Progress) {
 			if phase, later, ok := s.ambush.strikes(p); ok && s.replace(o) {
 				o.line.cutAfter(later)
 				s.tally.diedMidway(phase)

@@ -7,8 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdall/holdall/lockset"
-	"github.com/holdall/holdall/unitofwork"
+	"github.com/holdall/holdall/trace"
 )
 
 // Outcome is what became of a job.
@@ -64,8 +63,8 @@ type Tally struct {
 	Dropped    atomic.Int64 // from the head of a queue, as dead
 
 	mu         sync.Mutex
-	Large      map[string]*LargeUnit    // by nonce
-	DiedMidway map[unitofwork.Phase]int // owners, by what their large unit was at
+	Large      map[string]*LargeUnit // by nonce
+	DiedMidway map[trace.Phase]int   // owners, by what their large unit was at
 	Waiting    Waiting
 	Kinds      map[string]*Kind
 	Refusals   map[string]int
@@ -108,7 +107,7 @@ type Failure struct {
 // NewTally returns an empty tally.
 func NewTally() *Tally {
 	return &Tally{
-		Large: map[string]*LargeUnit{}, DiedMidway: map[unitofwork.Phase]int{},
+		Large: map[string]*LargeUnit{}, DiedMidway: map[trace.Phase]int{},
 		Kinds: map[string]*Kind{}, Refusals: map[string]int{},
 		Requests: map[string]*Requests{}, Unexpected: map[string]*Failure{},
 	}
@@ -161,7 +160,7 @@ func (t *Tally) unexpected(kind string, err error) {
 	}
 }
 
-func (t *Tally) request(r lockset.RequestInfo) {
+func (t *Tally) request(r trace.RequestEnd) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of := entry(t.Requests, r.Op)

@@ -14,6 +14,7 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // Requests that arrive when nobody counts on them any more: behind newer ones,
@@ -230,7 +231,7 @@ func TestAStepHeardOfTooLateIsTheLast(t *testing.T) {
 		stalls := true
 		o := b.owner("o", nil, func(c *lockset.Config) {
 			c.ChunkSize = 1
-			c.Trace.Request = func(i lockset.RequestInfo) {
+			c.Trace.RequestEnd = func(_ context.Context, i trace.RequestEnd) {
 				if i.Op == "UpdateItem" && stalls { // the answer is there, its goroutine is not
 					stalls = false
 					time.Sleep(lease)
@@ -255,7 +256,7 @@ func TestASetLostWhileItIsRestampedIsNotAcquired(t *testing.T) {
 		var o *owner
 		o = b.owner("o", nil, func(c *lockset.Config) {
 			c.ChunkSize = 1
-			c.Trace.Request = func(i lockset.RequestInfo) {
+			c.Trace.RequestEnd = func(_ context.Context, i trace.RequestEnd) {
 				if i.Op != "UpdateItem" {
 					return
 				}

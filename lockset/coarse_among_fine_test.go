@@ -16,6 +16,7 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // traffic is many fine lockers below one key, of several processes, each at it again
@@ -316,7 +317,7 @@ func TestWhoWaitsForNobodyTakesNoPlace(t *testing.T) {
 			holder := b.take(b.owner("holder", nil), c.held)
 			joined := false
 			o := b.owner("o", nil, func(c *lockset.Config) {
-				c.Trace.Joined = func(ordering.Key, string, int) { joined = true }
+				c.Trace.Joined = func(context.Context, trace.Joined) { joined = true }
 			})
 			b.tried(o, c.wanted)
 			require.False(t, joined)
@@ -337,7 +338,7 @@ func TestWhoWaitsNoLongerTakesNoPlace(t *testing.T) {
 			}
 			return faults.Pass()
 		}, func(c *lockset.Config) {
-			c.Trace.Joined = func(ordering.Key, string, int) { joined = append(joined, time.Since(asked)) }
+			c.Trace.Joined = func(context.Context, trace.Joined) { joined = append(joined, time.Since(asked)) }
 		})
 		_, err := o.Acquire(t.Context(), []ordering.Key{"c"}, wait(d))
 		require.ErrorAs(t, err, new(*lockset.HeldError))
@@ -355,7 +356,7 @@ func TestTheDeadAmongTheLivingBelowAreBuriedInTime(t *testing.T) {
 			b.crashed(dead)
 			var at time.Time
 			o := b.owner("o", nil, func(c *lockset.Config) {
-				c.Trace.Buried = func(ordering.Key, string) { at = time.Now() }
+				c.Trace.Buried = func(context.Context, trace.Buried) { at = time.Now() }
 			})
 			asked := time.Now()
 			b.refused(o, 2*lease, "c")

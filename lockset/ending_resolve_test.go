@@ -1,6 +1,7 @@
 package lockset_test
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // What became of a transaction whose rows are too large to be read at once.
@@ -207,7 +209,7 @@ func TestAMarkedSetIsQuietBeforeItIsReleased(t *testing.T) {
 					}
 					return faults.Pass()
 				}, func(c *lockset.Config) {
-					c.Trace.Released = func(string) {
+					c.Trace.Released = func(context.Context, trace.Released) {
 						told++
 						require.False(t, renewing.Load(), "it is told as released while it is renewed")
 					}
@@ -238,7 +240,7 @@ func TestAMarkedSetThatCannotBeReleased(t *testing.T) {
 				return faults.Deny()
 			}
 			return faults.Pass()
-		}, func(c *lockset.Config) { c.Trace.Released = func(string) { told++ } })
+		}, func(c *lockset.Config) { c.Trace.Released = func(context.Context, trace.Released) { told++ } })
 		set, p := b.marked(o, "a", "b")
 		denied.Store(true)
 		require.ErrorAs(t, p.Release(t.Context()), new(*lockset.TableError))

@@ -16,6 +16,7 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -174,9 +175,9 @@ func TestAnOwnerThatCannotFinishHasCommitted(t *testing.T) {
 			}
 			return faults.Pass()
 		}, inSmallTransactions, func(_ *lockset.Config, u *unitofwork.Config) {
-			u.Trace.Unfinished = func(_ string, err error) { unfinished = append(unfinished, err) }
+			u.Trace.Unfinished = func(_ context.Context, u trace.Unfinished) { unfinished = append(unfinished, u.Err) }
 		}, func(l *lockset.Config, _ *unitofwork.Config) {
-			l.Logger, l.Trace.Released = log.logger(), func(string) { released++ }
+			l.Logger, l.Trace.Released = log.logger(), func(context.Context, trace.Released) { released++ }
 		})
 		unit := ""
 		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, func(ctx context.Context, u *unitofwork.Unit) error {

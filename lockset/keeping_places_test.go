@@ -1,6 +1,7 @@
 package lockset_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // crowd are units that want coarse and fine locks of one family all the time.
@@ -73,8 +75,8 @@ func TestNobodyIsOvertakenForEver(t *testing.T) {
 						key = "c"
 					}
 					o := b.owner(name, nil, func(cfg *lockset.Config) {
-						cfg.Trace.Joined = func(ordering.Key, string, int) { c.joins(name) }
-						cfg.Trace.Acquired = func(i lockset.AcquiredInfo) {
+						cfg.Trace.Joined = func(context.Context, trace.Joined) { c.joins(name) }
+						cfg.Trace.AcquireEnd = func(_ context.Context, i trace.AcquireEnd) {
 							assert.LessOrEqual(t, i.Waited, i.Took)
 							assert.GreaterOrEqual(t, i.Waited, i.Took-20*rtt)
 						}
@@ -109,13 +111,13 @@ func TestTwoHeadsDoNotChangePlaces(t *testing.T) {
 			joins, gate := 0, make(chan struct{})
 			hooks := func(stops bool) func(*lockset.Config) {
 				return func(c *lockset.Config) {
-					c.Trace.Joined = func(ordering.Key, string, int) {
+					c.Trace.Joined = func(context.Context, trace.Joined) {
 						mu.Lock()
 						defer mu.Unlock()
 						joins++
 					}
 					seen := 0
-					c.Trace.Request = func(i lockset.RequestInfo) {
+					c.Trace.RequestEnd = func(_ context.Context, i trace.RequestEnd) {
 						if seen++; stops && seen == 4 { // it has its place: its process stands still
 							<-gate
 						}

@@ -17,6 +17,7 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -78,7 +79,7 @@ func updateText(n int, text string) func(context.Context, *unitofwork.Unit) erro
 // tooLargeTold counts the requests that were refused for the way they are.
 func tooLargeTold(refused *int) func(*lockset.Config, *unitofwork.Config) {
 	return func(l *lockset.Config, _ *unitofwork.Config) {
-		l.Trace.Request = func(i lockset.RequestInfo) {
+		l.Trace.RequestEnd = func(_ context.Context, i trace.RequestEnd) {
 			if i.Kind == "invalid" {
 				*refused++
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // Permissions that are missing, or are taken away while a set is held.
@@ -54,7 +55,7 @@ func TestAcquireWithoutAPermissionEndsAtOnce(t *testing.T) {
 					}
 					return faults.Pass()
 				}, func(cfg *lockset.Config) {
-					cfg.Trace.Request = func(i lockset.RequestInfo) {
+					cfg.Trace.RequestEnd = func(_ context.Context, i trace.RequestEnd) {
 						if i.N > 1 {
 							repeated.Store(true)
 						}

@@ -16,6 +16,7 @@ import (
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -197,11 +198,11 @@ func TestThePauseBeforeStartingOver(t *testing.T) {
 		var ends []time.Time
 		var pauses []time.Duration
 		c := b.client("c", nil, func(_ *lockset.Config, u *unitofwork.Config) {
-			u.Trace.StartingOver = func(int, error) { ends = append(ends, time.Now()) }
+			u.Trace.StartingOver = func(context.Context, trace.StartingOver) { ends = append(ends, time.Now()) }
 		}, func(l *lockset.Config, _ *unitofwork.Config) {
-			l.Trace.Request = func(i lockset.RequestInfo) {
+			l.Trace.RequestEnd = func(_ context.Context, i trace.RequestEnd) {
 				if len(pauses) < len(ends) {
-					pauses = append(pauses, time.Since(ends[len(pauses)])-i.Duration)
+					pauses = append(pauses, time.Since(ends[len(pauses)])-i.Took)
 				}
 			}
 		})
@@ -255,8 +256,8 @@ func TestACallersEndBeforeStartingOver(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var next []int
 		c := b.client("c", nil, func(_ *lockset.Config, u *unitofwork.Config) {
-			u.Trace.StartingOver = func(n int, _ error) {
-				next = append(next, n)
+			u.Trace.StartingOver = func(_ context.Context, s trace.StartingOver) {
+				next = append(next, s.Attempt)
 				time.AfterFunc(time.Millisecond, cancel)
 			}
 		})

@@ -14,19 +14,20 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
 // What happens to a unit with a journal while it is at each of its phases.
 
-var phases = []unitofwork.Phase{unitofwork.Checking, unitofwork.Journaling, unitofwork.Marking, unitofwork.Applying}
+var phases = []trace.Phase{trace.Checking, trace.Journaling, trace.Preparing, trace.Applying}
 
 // atProgress calls f once, when a unit is at a phase for the first time.
-func atProgress(of unitofwork.Phase, f func()) func(*lockset.Config, *unitofwork.Config) {
+func atProgress(of trace.Phase, f func()) func(*lockset.Config, *unitofwork.Config) {
 	var begun atomic.Bool // no lock is held while f waits
 	return func(_ *lockset.Config, u *unitofwork.Config) {
 		u.TransactionSize = 8
-		u.Trace.Progress = func(p unitofwork.ProgressInfo) {
+		u.Trace.Progress = func(_ context.Context, p trace.Progress) {
 			if p.Phase == of && begun.CompareAndSwap(false, true) {
 				f()
 			}
@@ -63,17 +64,17 @@ func (b *bed) allOrNothing(all int64) bool {
 func TestThePhasesOfALargeUnitAreTold(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		var mu sync.Mutex
-		var told []unitofwork.ProgressInfo
-		var ends []unitofwork.CommittedInfo
+		var told []trace.Progress
+		var ends []trace.UnitEnd
 		c := b.client("A", nil, func(_ *lockset.Config, u *unitofwork.Config) {
 			u.TransactionSize = 8
-			u.Trace.Progress = func(p unitofwork.ProgressInfo) { mu.Lock(); told = append(told, p); mu.Unlock() }
-			u.Trace.Committed = func(i unitofwork.CommittedInfo) { mu.Lock(); ends = append(ends, i); mu.Unlock() }
+			u.Trace.Progress = func(_ context.Context, p trace.Progress) { mu.Lock(); told = append(told, p); mu.Unlock() }
+			u.Trace.UnitEnd = func(_ context.Context, e trace.UnitEnd) { mu.Lock(); ends = append(ends, e); mu.Unlock() }
 		})
 		_, stage, all := fewAccounts()
 		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, stage))
 		require.True(t, b.allOrNothing(all))
-		done, seen, at := map[unitofwork.Phase]int{}, map[unitofwork.ProgressInfo]bool{}, 0
+		done, seen, at := map[trace.Phase]int{}, map[trace.Progress]bool{}, 0
 		for _, p := range told {
 			require.NotEmpty(t, p.Unit)
 			for phases[at] != p.Phase {
@@ -87,8 +88,8 @@ func TestThePhasesOfALargeUnitAreTold(t *testing.T) {
 				require.LessOrEqual(t, p.Done, p.Of)
 			}
 		}
-		require.Equal(t, map[unitofwork.Phase]int{
-			unitofwork.Checking: 1, unitofwork.Journaling: 1, unitofwork.Marking: fewKeys + 1, unitofwork.Applying: fewKeys + 1,
+		require.Equal(t, map[trace.Phase]int{
+			trace.Checking: 1, trace.Journaling: 1, trace.Preparing: fewKeys + 1, trace.Applying: fewKeys + 1,
 		}, done)
 		require.Len(t, ends, 1)
 		require.Equal(t, told[0].Unit, ends[0].Unit)
@@ -109,7 +110,7 @@ func TestACallersEndInEachPhase(t *testing.T) {
 				c := b.client("A", nil, atProgress(phase, cancel))
 				_, stage, all := fewAccounts()
 				err := c.Do(ctx, unitofwork.Work{Keys: keysOfFew()}, stage)
-				if phase == unitofwork.Applying {
+				if phase == trace.Applying {
 					require.NoError(t, err)
 					require.True(t, b.allOrNothing(all))
 					b.allFree()
@@ -145,7 +146,7 @@ func TestALargeCommitUnderTheUnitsOwnContext(t *testing.T) {
 			}
 			return faults.Pass()
 		}, inSmallTransactions, func(l *lockset.Config, _ *unitofwork.Config) {
-			l.Trace.Lost = func(_ string, err error) { lost.Store(&err) }
+			l.Trace.Lost = func(_ context.Context, l trace.Lost) { lost.Store(&l.Err) }
 		})
 		var keys []ordering.Key
 		for i := range 60 {
@@ -187,7 +188,7 @@ func TestALargeUnitThatLosesItsLocksAfterTheDecision(t *testing.T) {
 			}
 			return faults.Pass()
 		}, inSmallTransactions, func(l *lockset.Config, _ *unitofwork.Config) {
-			l.Trace.Lost = func(string, error) { lost.Store(true) }
+			l.Trace.Lost = func(context.Context, trace.Lost) { lost.Store(true) }
 		})
 		u, err := c.Begin(t.Context(), unitofwork.Work{Keys: ofDeposits})
 		require.NoError(t, err)
@@ -251,7 +252,7 @@ func TestAJournalThatIsBegunTooLate(t *testing.T) {
 					})
 				}
 				before := b.tables()
-				client := b.client("A", nil, atProgress(unitofwork.Journaling, func() { time.Sleep(c.takes) }), func(_ *lockset.Config, u *unitofwork.Config) {
+				client := b.client("A", nil, atProgress(trace.Journaling, func() { time.Sleep(c.takes) }), func(_ *lockset.Config, u *unitofwork.Config) {
 					u.TransactionSize = unitofwork.MaxActions
 				})
 				err := client.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}, Attempts: 1}, func(_ context.Context, u *unitofwork.Unit) error {

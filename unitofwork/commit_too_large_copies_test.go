@@ -14,6 +14,7 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -91,7 +92,7 @@ func TestACopyOfACommitThatWasTooLarge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				b.putLarge()
-				c := b.client("A", copied(2*time.Second), atProgress(unitofwork.Journaling, func() {
+				c := b.client("A", copied(2*time.Second), atProgress(trace.Journaling, func() {
 					b.shrink()
 					time.Sleep(3 * time.Second)
 				}), inOneTransaction)
@@ -113,7 +114,7 @@ func TestACopyOfACommitThatWasTooLargeAfterItsUnitGaveUp(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.putLarge()
 		ctx, cancel := context.WithCancel(t.Context())
-		c := b.client("A", copied(2*time.Second), atProgress(unitofwork.Journaling, cancel), inOneTransaction)
+		c := b.client("A", copied(2*time.Second), atProgress(trace.Journaling, cancel), inOneTransaction)
 		require.Error(t, c.Do(ctx, unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, count))
 		b.shrink()
 		c.net.Wait()
@@ -163,7 +164,7 @@ func TestACopyOfACommitThatWasTooLargeAfterTheNetworkFailed(t *testing.T) {
 		b.putLarge()
 		ctx, cancel := context.WithCancel(t.Context())
 		var c *client
-		c = b.client("A", nil, atProgress(unitofwork.Journaling, func() {
+		c = b.client("A", nil, atProgress(trace.Journaling, func() {
 			c.net.Partition(true)
 			cancel()
 		}), inOneTransaction)

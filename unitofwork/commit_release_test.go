@@ -12,6 +12,7 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -30,7 +31,7 @@ func TestReleasedIsSaidOfWhatIsReleased(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				var released atomic.Int32
 				cl := b.client("c", c.script, func(l *lockset.Config, _ *unitofwork.Config) {
-					l.Trace.Released = func(string) { released.Add(1) }
+					l.Trace.Released = func(context.Context, trace.Released) { released.Add(1) }
 				})
 				err := cl.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(30))
 				require.Equal(t, c.want == 1, err == nil, "%v", err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/trace"
 )
 
 // What a lost key left above it could not be taken away: the release is not
@@ -24,7 +25,7 @@ func TestAReleaseThatLeavesAnIntentIsNotDone(t *testing.T) {
 				return faults.LoseRequest(faults.Reset)
 			}
 			return faults.Pass()
-		}, func(c *lockset.Config) { c.Trace.Released = func(string) { released++ } })
+		}, func(c *lockset.Config) { c.Trace.Released = func(context.Context, trace.Released) { released++ } })
 		set := b.take(o, "a", "c/x")
 		thief := b.owner("thief", nil)
 		other := b.seize("c/x", thief)

@@ -1,0 +1,196 @@
+package requests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+)
+
+// Examination asks whether a table is as it has to be, and whether this process may send
+// to it what it has to.
+type Examination struct {
+	Caller *Caller
+	Table  string
+	Keys   []string      // its key attributes, all of type S: the hash key, and the range key if it has one
+	TTL    string        // the attribute by which its items expire
+	Item   Item          // the key of an item that nobody else names
+	ID     func() string // names a request
+
+	found  []Finding
+	denied map[string]bool // permissions, each of which is one finding
+	fits   bool            // the keys are known to be right
+}
+
+// Run describes the table, if the DynamoDB can and allows it, and makes the trials. The
+// error is a *[NoAnswerError]: then nothing can be said.
+func (e *Examination) Run(ctx context.Context, trials ...Trial) ([]Finding, error) {
+	e.denied = map[string]bool{}
+	usable, err := e.describe(ctx)
+	if err != nil || !usable {
+		return e.found, err
+	}
+	for _, t := range trials {
+		err := t.send(ctx)
+		if errors.As(err, new(*NoAnswerError)) {
+			return nil, err
+		}
+		if !e.judge(t, err) {
+			break
+		}
+	}
+	return e.found, nil
+}
+
+func (e *Examination) add(err error, problem, do string) {
+	e.found = append(e.found, Finding{Table: e.Table, Problem: problem, Do: do, Err: err})
+}
+
+// describe reports whether trials have any point. A description that is denied, or that
+// the DynamoDB does not have, says nothing: processes that only lock and commit need no
+// permission for it.
+func (e *Examination) describe(ctx context.Context) (usable bool, err error) {
+	db, ok := e.Caller.DB.(Describer)
+	if !ok {
+		return true, nil
+	}
+	table, err := e.Caller.DescribeTable(ctx, db, e.ID(), e.Table)
+	switch {
+	case err == nil && !e.judgeTable(table):
+		return false, nil
+	case errors.As(err, new(*NoAnswerError)):
+		return false, err
+	case IsAbsent(err):
+		e.absent(err)
+		return false, nil
+	}
+	ttl, err := e.Caller.DescribeTimeToLive(ctx, db, e.ID(), e.Table)
+	switch {
+	case err == nil:
+		e.judgeTTL(ttl)
+	case errors.As(err, new(*NoAnswerError)):
+		return false, err
+	}
+	return true, nil
+}
+
+// judgeTable reports whether the table can be used at all.
+func (e *Examination) judgeTable(table *types.TableDescription) (usable bool) {
+	switch table.TableStatus {
+	case types.TableStatusActive, types.TableStatusUpdating: // which takes requests, too
+	default:
+		e.add(nil, fmt.Sprintf("is %s", table.TableStatus), "wait until it is ACTIVE, or see in its description why it is not")
+		return false
+	}
+	if has, wants := keysOf(table), e.keys(); has != wants {
+		e.wrongKeys(nil, fmt.Sprintf("its keys are %s, not %s", has, wants))
+		return false
+	}
+	e.fits = true
+	return true
+}
+
+func (e *Examination) judgeTTL(ttl *types.TimeToLiveDescription) {
+	attribute := aws.ToString(ttl.AttributeName)
+	switch ttl.TimeToLiveStatus {
+	case types.TimeToLiveStatusEnabled, types.TimeToLiveStatusEnabling:
+		if attribute != e.TTL {
+			e.add(nil, fmt.Sprintf("TTL is on for the attribute %q, so nothing is deleted that is of no use any more", attribute),
+				fmt.Sprintf("turn TTL off, and then on for %q", e.TTL))
+		}
+	default:
+		e.add(nil, "TTL is off, so nothing is deleted that is of no use any more", fmt.Sprintf("turn TTL on for the attribute %q", e.TTL))
+	}
+}
+
+// judge takes note of what a trial came to, and reports whether others have any point.
+func (e *Examination) judge(t Trial, err error) (goOn bool) {
+	switch {
+	case err == nil, KindOf(err) == Refused:
+		e.fits = true
+	case IsAbsent(err):
+		e.absent(err)
+		return false
+	case hasCode(err, "AccessDeniedException"):
+		if !e.denied[t.permission] {
+			e.denied[t.permission] = true
+			e.add(err, fmt.Sprintf("%s is denied (%s)", t.name, said(err)), "allow "+t.permission)
+		}
+	case isMisshapen(err) && !e.fits:
+		e.wrongKeys(err, fmt.Sprintf("its keys are not %s (%s)", e.keys(), said(err)))
+		return false
+	default:
+		e.add(err, fmt.Sprintf("%s is refused (%s)", t.name, said(err)), "see to it that DynamoDB takes this request: holdall needs it")
+		return isMisshapen(err) // what is wrong with other requests is wrong with all
+	}
+	return true
+}
+
+func (e *Examination) absent(err error) {
+	e.add(err, "does not exist", "create it, or correct its name, the Region or the account")
+}
+
+func (e *Examination) wrongKeys(err error, problem string) {
+	e.add(err, problem, "name a table with these keys, or create one: keys cannot be changed")
+}
+
+// keys are those that the table must have, as people write them.
+func (e *Examination) keys() string {
+	keys := make([]string, len(e.Keys))
+	for i, name := range e.Keys {
+		keys[i] = keyText(name, []types.KeyType{types.KeyTypeHash, types.KeyTypeRange}[i], types.ScalarAttributeTypeS)
+	}
+	return strings.Join(keys, ", ")
+}
+
+func keysOf(table *types.TableDescription) string {
+	keys := make([]string, len(table.KeySchema))
+	for i, key := range table.KeySchema {
+		name := aws.ToString(key.AttributeName)
+		var kind types.ScalarAttributeType
+		for _, definition := range table.AttributeDefinitions {
+			if aws.ToString(definition.AttributeName) == name {
+				kind = definition.AttributeType
+			}
+		}
+		keys[i] = keyText(name, key.KeyType, kind)
+	}
+	return strings.Join(keys, ", ")
+}
+
+func keyText(name string, key types.KeyType, kind types.ScalarAttributeType) string {
+	return fmt.Sprintf("%q (%s, %s)", name, key, kind)
+}
+
+// isMisshapen reports whether DynamoDB takes no such request on this table: our requests
+// being well formed, the reason is how the table is made.
+func isMisshapen(err error) bool {
+	var canceled *types.TransactionCanceledException
+	if errors.As(err, &canceled) {
+		return slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool { return Code(r) == "ValidationError" })
+	}
+	return hasCode(err, "ValidationException")
+}
+
+// said is what DynamoDB said in its own words, without the SDK's.
+func said(err error) string {
+	var canceled *types.TransactionCanceledException
+	var api smithy.APIError
+	switch {
+	case errors.As(err, &canceled):
+		for _, r := range canceled.CancellationReasons {
+			if r.Message != nil {
+				return *r.Message
+			}
+		}
+		return canceled.ErrorMessage()
+	case errors.As(err, &api):
+		return api.ErrorCode() + ": " + api.ErrorMessage()
+	}
+	return err.Error()
+}

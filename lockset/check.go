@@ -1,0 +1,87 @@
+package lockset
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/ordering"
+)
+
+// CheckError has all that a check found, in one line each.
+//
+//	Findings []Finding // at least one
+type CheckError = requests.CheckError
+
+// Finding is something that is not as holdall needs it.
+//
+//	Table   string // empty if it concerns no table: this process's clock
+//	Problem string
+//	Do      string // what to do about it
+//	Err     error  // of the request that showed it; nil if an answer did
+type Finding = requests.Finding
+
+// maxOff is by how much this process's clock may be wrong before a check says so: far
+// more than where a time service runs, far less than does harm.
+const maxOff = time.Minute
+
+// Check asks DynamoDB whether all is as this client needs it, before the first set is
+// acquired: whether the lock table exists and is active, has the right keys, and lets
+// rows expire; whether this process may do what locking does; and whether its clock is
+// right, if DynamoDB tells the time. It sends about ten requests, writes nothing, and can
+// be run at any time.
+//
+// That rows expire is known only if the DynamoDB that New was given also has
+// DescribeTable and DescribeTimeToLive, as *dynamodb.Client has, and if this process may
+// call them; it need not be. A wrong key shows without them.
+//
+// The error is nil if nothing was found. Errors: *[CheckError]; *[NoAnswerError], which
+// says nothing of the table.
+func (c *Client) Check(ctx context.Context) error {
+	c.asked(ctx, "Check")
+	clock := clockTrial{now: c.cfg.Now}
+	caller := *c.caller
+	caller.Dated = clock.compare
+	unit := c.newUnit(ctx)
+	e := &requests.Examination{
+		Caller: &caller, Table: c.cfg.Table, Keys: []string{c.cfg.HashKey}, TTL: lockrow.AttrExpires,
+		Item: c.table.Item(ordering.Join("check", unit.nonce)),
+		ID:   func() string { return unit.id("e") },
+	}
+	found, err := e.Run(ctx, e.Get(), e.Update(), e.UpdateInTransaction(), e.CheckInTransaction(), e.Read(), e.UpdateByStatement())
+	if err != nil {
+		return err
+	}
+	return requests.Found(append(found, clock.findings()...))
+}
+
+// clockTrial compares a clock with the server's. What agrees best counts: any answer may
+// have been late.
+type clockTrial struct {
+	now  func() time.Time
+	told bool
+	off  time.Duration // ahead; behind if negative
+}
+
+func (t *clockTrial) compare(server time.Time, took time.Duration) {
+	off := requests.OffBy(server, t.now(), took)
+	if !t.told || off.Abs() < t.off.Abs() {
+		t.told, t.off = true, off
+	}
+}
+
+func (t *clockTrial) findings() []Finding {
+	if t.off.Abs() <= maxOff {
+		return nil
+	}
+	side := "ahead of"
+	if t.off < 0 {
+		side = "behind"
+	}
+	return []Finding{{
+		Problem: fmt.Sprintf("is %v %s DynamoDB's", t.off.Abs().Round(time.Second), side),
+		Do:      "run a time service on this host",
+	}}
+}

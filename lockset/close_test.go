@@ -1,0 +1,127 @@
+package lockset_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+var closeKeys = []ordering.Key{"a", "b/c"}
+
+func TestCloseWaitsForSets(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		o := b.owner("o", nil)
+		set := b.take(o, closeKeys...)
+		time.AfterFunc(3*lease, func() { b.free(set) })
+		lost := b.take(b.owner("o", nil), "lost")
+		require.NotNil(t, lost)
+		closed := make(chan error, 1)
+		go func() { closed <- o.Close(t.Context()) }()
+		time.Sleep(time.Second)
+		_ = o.requests()
+		for name, call := range map[string]func() error{
+			"Acquire":    func() error { _, err := o.Acquire(t.Context(), closeKeys); return err },
+			"TryAcquire": func() error { _, err := o.TryAcquire(t.Context(), closeKeys); return err },
+			"With": func() error {
+				return o.With(t.Context(), closeKeys, func(context.Context, lockset.Token) error { t.Error("called"); return nil })
+			},
+		} {
+			require.ErrorIs(t, call(), lockset.ErrClosed, name)
+		}
+		require.Empty(t, o.requests())
+		require.NoError(t, set.Context().Err(), "it is held to its end")
+		require.NoError(t, <-closed)
+		require.NoError(t, o.Close(t.Context()))
+	})
+}
+
+// A set that is lost is nothing to wait for.
+func TestCloseDoesNotWaitForALostSet(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		o := b.owner("o", nil)
+		set := b.take(o, closeKeys...)
+		o.net.Partition(true)
+		<-set.Context().Done()
+		require.NoError(t, o.Close(t.Context()))
+	})
+}
+
+// When its time is over, Close ends what waits and frees what is held, and whoever holds it
+// is told before anybody else can have it.
+func TestCloseReleasesSetsAndEndsWaits(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		o, other := b.owner("o", nil), b.owner("other", nil)
+		theirs := b.take(other, "theirs")
+		set := b.take(o, closeKeys...)
+		waited := make(chan error, 1)
+		go func() { _, err := o.Acquire(t.Context(), []ordering.Key{"theirs"}); waited <- err }()
+		inside := make(chan error, 1)
+		go func() {
+			inside <- o.With(t.Context(), []ordering.Key{"within"}, func(ctx context.Context, _ lockset.Token) error {
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		begun := time.Now()
+		err := o.Close(ctx)
+		require.Equal(t, context.DeadlineExceeded, err, "everything could be given up")
+		require.Less(t, time.Since(begun), time.Second+lease/2)
+		for _, err := range []error{context.Cause(set.Context()), <-waited, <-inside, set.Release(t.Context())} {
+			require.ErrorIs(t, err, lockset.ErrClosed)
+			require.ErrorIs(t, err, lockset.ErrLost)
+			require.NotContains(t, err.Error(), "\n")
+		}
+		b.free(b.take(other, append(closeKeys, "within")...))
+		require.Less(t, time.Since(begun), time.Second+lease/2, "nobody waits for a lease")
+		b.free(theirs)
+		b.allFree()
+	})
+}
+
+// What cannot be released is told; it takes a lease at most.
+func TestCloseThatCannotRelease(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		cut := false
+		o := b.owner("o", func(faults.Call) faults.Fault {
+			if cut {
+				return faults.LoseRequest(faults.Hang)
+			}
+			return faults.Pass()
+		})
+		b.take(o, closeKeys...)
+		cut = true
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		begun := time.Now()
+		err := o.Close(ctx)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorAs(t, err, new(*lockset.NoAnswerError))
+		require.LessOrEqual(t, time.Since(begun), lease+time.Second)
+	})
+}
+
+// A set on its way out is left to whoever ends it, and waited for.
+func TestCloseOfASetOnItsWayOut(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		o := b.owner("o", nil)
+		set := b.take(o, closeKeys...)
+		ending, err := set.End(t.Context())
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		time.AfterFunc(lease/2, func() { _, _ = ending.Resolve(context.Background()) })
+		begun := time.Now()
+		require.Equal(t, context.Canceled, o.Close(ctx))
+		require.GreaterOrEqual(t, time.Since(begun), lease/2)
+		b.allFree()
+	})
+}

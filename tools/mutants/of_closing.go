@@ -1,0 +1,47 @@
+package main
+
+// ofClosing: a process that is about to end leaves nobody waiting for a lease.
+var ofClosing = []mutant{
+	{
+		clause: "a client that is closed begins nothing",
+		file:   "internal/underway/underway.go",
+		old:    "	if w.closed {\n		return nil, false",
+		new:    "	if w.closed && giveUp == nil {\n		return nil, false",
+		by:     check{in: "internal/underway", test: "TestCloseWaitsForWhatIsUnderWay"},
+	},
+	{
+		clause: "closing waits for what is under way",
+		file:   "internal/underway/underway.go",
+		old:    "	if len(w.some) == 0 {\n		close(w.idle)",
+		new:    "	if len(w.some) >= 0 {\n		close(w.idle)",
+		by:     check{in: "lockset", test: "TestCloseWaitsForSets"},
+	},
+	{
+		clause: "what is given up is waited for",
+		file:   "internal/underway/underway.go",
+		old:    "	err := w.giveUp(ctx)\n	select {",
+		new:    "	err := w.giveUp(ctx)\n	cancel()\n	select {",
+		by:     check{in: "internal/underway", test: "TestCloseGivesUpWhenItsContextEnds"},
+	},
+	{
+		clause: "whoever holds a set that Close releases is told before",
+		file:   "lockset/close.go",
+		old:    `c.lose(ErrClosed)`,
+		new:    `c.lose(ErrReleased)`,
+		by:     check{in: "lockset", test: "TestCloseReleasesSetsAndEndsWaits"},
+	},
+	{
+		clause: "a commit under way is not cut short by Close",
+		file:   "unitofwork/close.go",
+		old:    `if u != nil && u.hasEnded() {`,
+		new:    `if u != nil && u.hasEnded() && c.cancel == nil {`,
+		by:     check{in: "unitofwork", test: "TestCloseDuringACommit"},
+	},
+	{
+		clause: "a unit that Close ends lets go of its locks",
+		file:   "unitofwork/close.go",
+		old:    `err := u.set.Release(ctx)`,
+		new:    `err := ctx.Err()`,
+		by:     check{in: "unitofwork", test: "TestCloseGivesUpTheLocksOfUnits"},
+	},
+}

@@ -1,0 +1,203 @@
+package trace
+
+import (
+	"time"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/ordering"
+)
+
+// UnitStart describes a unit that is about to begin.
+type UnitStart struct {
+	Keys []ordering.Key // to lock, as the caller named them
+	ID   string         // the caller's; empty if there is none
+}
+
+// UnitEnd describes a unit that has ended.
+type UnitEnd struct {
+	Unit    string // its nonce; empty if it never had its locks
+	ID      string // the caller's; empty if there is none
+	Outcome Outcome
+	Rows    int           // of the lock table; of a unit that was committed
+	Writes  int           // the same
+	Took    time.Duration // since UnitStart
+	Err     error         // what its caller is told; nil after a Rollback that released everything
+}
+
+// Outcome is how a unit has ended.
+type Outcome string
+
+// How a unit may have ended.
+const (
+	Committed       Outcome = "committed"
+	CommittedBefore Outcome = "committed before" // another unit, under its ID
+	NotCommitted    Outcome = "not committed"    // nothing was written
+	InDoubt         Outcome = "in doubt"
+)
+
+// AcquireStart describes a lock set that is asked for.
+type AcquireStart struct {
+	Unit string
+	Keys []ordering.Key // in order, without those that others cover
+}
+
+// AcquireEnd describes what became of a lock set that was asked for.
+type AcquireEnd struct {
+	Unit  string
+	Token fencing.Token
+	Keys  int           // asked for exclusively
+	Rows  int           // of the lock table: keys, and intents on their ancestors
+	Took  time.Duration // since AcquireStart
+	// Waited is how much of it was spent waiting for others.
+	Waited time.Duration
+	Err    error // nil if the set is held
+}
+
+// WaitStart describes what a unit waits for.
+type WaitStart struct {
+	Unit   string         // the one that waits
+	Key    ordering.Key   // the row that blocks
+	Holder string         // the unit that holds it; empty if intents from below block, or others' turn
+	Owner  string         // the holder's
+	Queue  int            // how many were waiting for it already, as far as is known
+	Held   []ordering.Key // by the unit, while it waits
+}
+
+// WaitEnd ends a wait.
+type WaitEnd struct {
+	Unit string
+	Key  ordering.Key
+	Took time.Duration
+	Err  error // nil if the unit asks again
+}
+
+// ReadStart describes a read of records.
+type ReadStart struct {
+	Unit    string // empty for a read without locks
+	Records int
+}
+
+// ReadEnd ends a read of records.
+type ReadEnd struct {
+	Unit    string
+	Records int
+	Took    time.Duration
+	Err     error
+}
+
+// CommitStart describes a commit.
+type CommitStart struct {
+	Unit   string
+	Rows   int // of the lock table
+	Writes int // staged: conditions, too
+}
+
+// CommitEnd ends a commit.
+type CommitEnd struct {
+	Unit string
+	Took time.Duration
+	Err  error // nil if the unit is committed
+}
+
+// RequestStart describes a request that is about to be sent.
+type RequestStart struct {
+	Op string // the operation, such as "TransactWriteItems"
+	N  int    // 1 for the first sending, 2 for the first repetition
+}
+
+// RequestEnd describes one sending of a request.
+type RequestEnd struct {
+	Op       string
+	N        int
+	Took     time.Duration // until the answer, or until it was given up
+	Err      error         // nil if it was carried out
+	Kind     string        // "done", "no answer", "busy", "in progress", "refused" or "invalid"
+	Capacity float64       // consumed capacity units, as DynamoDB reported them
+}
+
+// StartingOver describes another attempt of Do.
+type StartingOver struct {
+	Attempt int   // 2 for the first repetition
+	Err     error // what ended the last
+}
+
+// Progress says how far a unit with a journal has come.
+type Progress struct {
+	Unit  string
+	Phase Phase
+	Done  int
+	Of    int // 0 if that is not known yet
+}
+
+// Phase is what a unit with a journal is at.
+type Phase string
+
+// The phases of a unit with a journal, in order. Once it is [Applying] it is committed.
+const (
+	Checking   Phase = "checking"   // staged conditions
+	Journaling Phase = "journaling" // rows of the journal written
+	Preparing  Phase = "preparing"  // keys prepared
+	Applying   Phase = "applying"   // keys freed, with what is written under them
+)
+
+// Unfinished describes a committed unit that was not applied to its end.
+type Unfinished struct {
+	Unit string
+	Err  error
+}
+
+// Recovered describes a dead unit that is finished.
+type Recovered struct {
+	Unit      string
+	Committed bool
+}
+
+// Joined describes a unit that stands in a row's queue.
+type Joined struct {
+	Unit string
+	Key  ordering.Key
+	// Place is 0 for the head, as far as the row was seen before: who joins at the same
+	// moment may be in front.
+	Place int
+}
+
+// HandedOver describes a row that went from one unit of this process to the next.
+type HandedOver struct {
+	Key      ordering.Key
+	From, To string
+}
+
+// Dropped describes a unit that lost its place in a queue.
+type Dropped struct {
+	Key  ordering.Key
+	Unit string
+}
+
+// Raised describes a unit whose token was too low.
+type Raised struct {
+	Unit  string
+	Token fencing.Token // the new one
+}
+
+// Buried describes a row that was taken from a dead holder.
+type Buried struct {
+	Key  ordering.Key
+	Unit string
+}
+
+// Cleaned describes an intent of a dead unit that was removed.
+type Cleaned struct {
+	Key  ordering.Key
+	Unit string
+}
+
+// Lost describes a set that was lost.
+type Lost struct {
+	Unit string
+	Err  error
+}
+
+// Released describes a set of which nothing is held any more.
+type Released struct {
+	Unit string
+}

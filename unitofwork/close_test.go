@@ -1,0 +1,188 @@
+package unitofwork_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// inFunction runs a unit in the background whose function has staged a transfer when it
+// calls f; f's error is the function's. It returns once the function runs.
+func inFunction(t *testing.T, c *client, f func(context.Context) error) (ended <-chan error) {
+	running, over := make(chan struct{}, 100), make(chan error, 1)
+	go func() {
+		over <- c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
+			if err := transfer(30)(ctx, u); err != nil {
+				return err
+			}
+			running <- struct{}{}
+			return f(ctx)
+		})
+	}()
+	<-running
+	return over
+}
+
+// A process that is about to end lets its units end, and begins none.
+func TestCloseWaitsForUnits(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		ended := inFunction(t, c, func(context.Context) error { time.Sleep(3 * lease); return nil })
+		begun := time.Now()
+		closed := make(chan error, 1)
+		go func() { closed <- c.Close(t.Context()) }()
+		time.Sleep(lease)
+		_ = c.requests()
+		for name, call := range map[string]func() error{
+			"Do":      func() error { return c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)) },
+			"Begin":   func() error { _, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys}); return err },
+			"Recover": func() error { _, err := c.Recover(t.Context()); return err },
+		} {
+			require.ErrorIs(t, call(), lockset.ErrClosed, name)
+			require.Equal(t, unitofwork.TryLater, unitofwork.NextOf(call()), name)
+		}
+		require.Empty(t, c.requests(), "nothing is asked for")
+		require.NoError(t, c.Read(t.Context(), accounts.Ref("1", "a")))
+		require.NoError(t, <-ended)
+		require.NoError(t, <-closed)
+		require.GreaterOrEqual(t, time.Since(begun), 3*lease)
+		require.Equal(t, [2]int64{70, 130}, b.balances())
+		require.NoError(t, c.Close(t.Context()), "it is closed")
+	})
+}
+
+// Whoever does not end in time gives up its locks, whether it looks at its context or not:
+// others have them at once, and nothing of it is written.
+func TestCloseGivesUpTheLocksOfUnits(t *testing.T) {
+	for name, f := range map[string]func(context.Context) error{
+		"a function that looks at its context": func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) },
+		"a function that does not":             func(context.Context) error { time.Sleep(5 * lease); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				c := b.client("c", nil)
+				ended := inFunction(t, c, f)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				closed := make(chan error, 1)
+				go func() { closed <- c.Close(ctx) }()
+				time.Sleep(2 * time.Second)
+				begun := time.Now()
+				require.NoError(t, b.client("next", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys, Wait: lockset.For(0)}, transfer(1)))
+				require.Less(t, time.Since(begun), lease, "nobody waits for a lease")
+				err := <-ended
+				require.ErrorIs(t, err, lockset.ErrClosed)
+				require.ErrorIs(t, <-closed, context.DeadlineExceeded)
+				require.Equal(t, [2]int64{99, 101}, b.balances())
+				b.allFree()
+			})
+		})
+	}
+}
+
+// A unit that waits for its locks is told that the process ends.
+func TestCloseEndsTheWaitsOfUnits(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		u, err := b.client("holder", nil).Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
+		require.NoError(t, err)
+		c := b.client("c", nil)
+		ended := make(chan error, 1)
+		go func() { ended <- c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(30)) }()
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		begun := time.Now()
+		require.ErrorIs(t, c.Close(ctx), context.DeadlineExceeded)
+		require.Less(t, time.Since(begun), time.Second+lease/2)
+		require.ErrorIs(t, <-ended, lockset.ErrClosed)
+		require.NoError(t, u.Rollback(t.Context()))
+		b.allFree()
+	})
+}
+
+// Units that are begun by hand are under way until they are ended by hand.
+func TestCloseWaitsForUnitsThatWereBegun(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		u, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
+		require.NoError(t, err)
+		time.AfterFunc(lease, func() { _ = u.Commit(context.Background()) })
+		require.NoError(t, c.Close(t.Context()))
+	})
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		u, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
+		require.NoError(t, err)
+		require.NoError(t, transfer(30)(t.Context(), u))
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, c.Close(ended), context.Canceled)
+		require.ErrorIs(t, context.Cause(u.Context()), lockset.ErrClosed)
+		require.ErrorIs(t, u.Commit(t.Context()), lockset.ErrClosed)
+		require.Equal(t, [2]int64{100, 100}, b.balances())
+		b.allFree()
+	})
+}
+
+// A commit that is on its way is neither cut short nor taken back.
+func TestCloseDuringACommit(t *testing.T) {
+	for name, change := range sized {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				sent, ctx := make(chan struct{}), t.Context()
+				ctx, cancel := context.WithCancel(ctx)
+				once := false
+				c := b.client("c", func(c faults.Call) faults.Fault {
+					if !once && (isCommit(c) || phaseOf(c) == decides) {
+						once = true
+						close(sent)
+						cancel()
+						time.Sleep(lease / 10)
+					}
+					return faults.Pass()
+				}, change)
+				keys, refs := largeKeys(fewKeys)
+				ended := make(chan error, 1)
+				go func() {
+					ended <- c.Do(t.Context(), unitofwork.Work{Keys: append([]ordering.Key{}, keys...)}, deposit(refs, 7))
+				}()
+				<-sent
+				require.ErrorIs(t, c.Close(ctx), context.Canceled)
+				require.NoError(t, <-ended)
+				sum, _ := b.total()
+				require.Equal(t, int64(fewKeys*7), sum)
+				b.nothingLeft()
+			})
+		})
+	}
+}
+
+// What Open has made, Close closes; a lockset client that others share is theirs.
+func TestCloseOfWhoseLocks(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		require.NoError(t, c.Close(t.Context()))
+		set, err := c.locks.Acquire(t.Context(), transferKeys)
+		require.NoError(t, err)
+		require.NoError(t, set.Release(t.Context()))
+
+		own, err := unitofwork.Open(b.db, unitofwork.Config{Locks: lockset.Config{Table: "locks"}, Table: "units"})
+		require.NoError(t, err)
+		set, err = own.Locks().Acquire(t.Context(), transferKeys)
+		require.NoError(t, err)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		err = own.Close(ended)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotContains(t, err.Error(), "\n")
+		require.ErrorIs(t, context.Cause(set.Context()), lockset.ErrClosed)
+		b.allFree()
+	})
+}
