@@ -63,7 +63,7 @@ func (e *Ending) Deadline() time.Time {
 }
 
 // Actions returns the writes that free every row of the set under the condition
-// that it is still the set's, and leave the unit's mark. In one transaction
+// that it is still the set's, and leave the unit's commit stamp. In one transaction
 // with other writes they make those happen only under the locks.
 func (e *Ending) Actions() []types.TransactWriteItem {
 	e.made("Actions")
@@ -91,8 +91,8 @@ func (e *Ending) Refused(reasons []types.CancellationReason) error {
 }
 
 // Return gives the set back after a transaction with [Ending.Actions] that was
-// refused for what else was in it, so that it can be marked. It is not renewed any
-// more. Until all of it is marked a copy of the transaction may be carried out: who
+// refused for what else was in it, so that it can be prepared. It is not renewed any
+// more. Until all of it is prepared a copy of the transaction may be carried out: who
 // does not come so far retakes the set, and resolves.
 func (e *Ending) Return() {
 	e.resolves("Return")
@@ -101,7 +101,7 @@ func (e *Ending) Return() {
 }
 
 // Retake takes back what was given back, when nobody else uses it any more. It waits
-// for a release of it that is under way, or a mark.
+// for a release of it that is under way, or a [Set.Prepare].
 func (e *Ending) Retake() {
 	e.made("Retake")
 	if !e.over.undo("Return") {
@@ -110,7 +110,7 @@ func (e *Ending) Retake() {
 	has := <-e.set.stakes
 	if has.way != byItself {
 		e.set.stakes <- has
-		misuse.Of("lockset", "Ending.Retake", "the set was marked since")
+		misuse.Of("lockset", "Ending.Retake", "the set was prepared since")
 	}
 	e.set.stakes <- stake{e.plan, byEnding}
 }
@@ -245,7 +245,7 @@ func (c *Client) RowGet(key ordering.Key) types.TransactGetItem {
 // journal, so that what the key guards may be written in part; and in whose hands the
 // key is, or was last: as long as that is the same, no unit has taken the key and
 // committed. The error is a *[RowError].
-func (c *Client) RowHand(key ordering.Key, item map[string]types.AttributeValue) (marked bool, hand string, err error) {
+func (c *Client) RowHand(key ordering.Key, item map[string]types.AttributeValue) (prepared bool, hand string, err error) {
 	c.made("RowHand")
 	r, _, err := c.observe(key, item)
 	return r.Prepared != "", r.Hand(), err

@@ -214,7 +214,7 @@ func TestAMarkedSetIsQuietBeforeItIsReleased(t *testing.T) {
 						require.False(t, renewing.Load(), "it is told as released while it is renewed")
 					}
 				})
-				set, p := b.marked(o, "a", "b")
+				set, p := b.prepared(o, "a", "b")
 				for !renewing.Load() {
 					time.Sleep(time.Millisecond)
 				}
@@ -241,7 +241,7 @@ func TestAMarkedSetThatCannotBeReleased(t *testing.T) {
 			}
 			return faults.Pass()
 		}, func(c *lockset.Config) { c.Trace.Released = func(context.Context, trace.Released) { told++ } })
-		set, p := b.marked(o, "a", "b")
+		set, p := b.prepared(o, "a", "b")
 		denied.Store(true)
 		require.ErrorAs(t, p.Release(t.Context()), new(*lockset.TableError))
 		require.Zero(t, told)

@@ -18,7 +18,7 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// Prepared is what a unit has whose fate a journal decides. Its rows are marked:
+// Prepared is what a unit has whose fate a journal decides. Its rows are prepared:
 // nobody buries them, however long they are silent, before it is known what the
 // journal says. Steps are freed by transactions of the caller's, together with
 // what the journal says of them.
@@ -33,13 +33,13 @@ type Prepared struct {
 	over  onlyOne
 }
 
-// preparesAtOnce bounds the concurrent transactions that mark a set.
+// preparesAtOnce bounds the concurrent transactions that prepare a set.
 const preparesAtOnce = 8
 
-// Prepare marks all rows of the set with the unit table that has the unit's journal,
+// Prepare has all rows of the set name the unit table that has the unit's journal,
 // in transactions of whole steps, several at a time; progress is told of every
 // one, and must be safe for concurrent use. The set is renewed as before. After an
-// error some rows may be marked, and the set is to be released: a *[LostError] if a
+// error some rows may be prepared, and the set is to be released: a *[LostError] if a
 // key was not ours any more.
 //
 // After success exactly one of the Prepared's Done and Release must follow, once: a
@@ -55,16 +55,16 @@ func (s *Set) Prepare(ctx context.Context, table string, progress func(steps int
 		return nil, err
 	}
 	p := &Prepared{c: s.c, unit: s.unit, token: s.token, plan: plan, set: s}
-	marked := false
+	prepared := false
 	defer func() {
-		if marked {
+		if prepared {
 			s.stakes <- stake{plan, byPrepared}
 		} else {
 			s.stakes <- stake{left: plan}
 		}
 	}()
 	err = p.prepare(ctx, table, progress)
-	marked = err == nil
+	prepared = err == nil
 	return p, err
 }
 
@@ -110,7 +110,7 @@ func (p *Prepared) made(call string) {
 	}
 }
 
-// prepareAtOnce marks steps in one transaction.
+// prepareAtOnce prepares steps in one transaction.
 func (p *Prepared) prepareAtOnce(ctx context.Context, id string, steps ordering.Plan, vs lockrow.Values) error {
 	ws := lockrow.Wants(p.unit.nonce, steps, 0)
 	_, err := p.c.transact(ctx, id, p.c.table.Prepare(ws, vs))
@@ -118,7 +118,7 @@ func (p *Prepared) prepareAtOnce(ctx context.Context, id string, steps ordering.
 	if errors.As(err, &refused) {
 		for i, w := range ws {
 			if _, no := refused.items[i]; no {
-				return &LostError{Key: w.Key, Reason: fmt.Errorf("%w, when it was marked", heartbeat.ErrNotOurs)}
+				return &LostError{Key: w.Key, Reason: fmt.Errorf("%w, when it was prepared", heartbeat.ErrNotOurs)}
 			}
 		}
 	}

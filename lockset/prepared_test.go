@@ -24,8 +24,8 @@ import (
 // unitTable has the journals of sets that wait for one.
 const unitTable = "units"
 
-// marked is a set that waits for its journal. Its heartbeats end with the test.
-func (b *bed) marked(o *owner, keys ...ordering.Key) (*lockset.Set, *lockset.Prepared) {
+// prepared is a set that waits for its journal. Its heartbeats end with the test.
+func (b *bed) prepared(o *owner, keys ...ordering.Key) (*lockset.Set, *lockset.Prepared) {
 	b.t.Helper()
 	set, err := o.Acquire(b.t.Context(), keys)
 	require.NoError(b.t, err)
@@ -42,7 +42,7 @@ func (b *bed) marked(o *owner, keys ...ordering.Key) (*lockset.Set, *lockset.Pre
 // diesMarked has a fresh owner mark keys and die.
 func (b *bed) diesMarked(keys ...ordering.Key) *lockset.Set {
 	dead := b.owner("dead", nil)
-	set, _ := b.marked(dead, keys...)
+	set, _ := b.prepared(dead, keys...)
 	dead.net.Crash()
 	return set
 }
@@ -113,7 +113,7 @@ func TestAMarkedSetIsRenewedAndDoesNotExpire(t *testing.T) {
 	})
 }
 
-// A set of more rows than a transaction has is marked in several, of whole steps.
+// A set of more rows than a transaction has is prepared in several, of whole steps.
 func TestALargeSetIsMarkedStepByStep(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		var keys []ordering.Key
@@ -127,11 +127,11 @@ func TestALargeSetIsMarkedStepByStep(t *testing.T) {
 		p, err := set.Prepare(t.Context(), unitTable, func(n int) { steps <- n })
 		require.NoError(t, err)
 		close(steps)
-		marked := 0
+		prepared := 0
 		for n := range steps {
-			marked += n
+			prepared += n
 		}
-		require.Equal(t, 120, marked)
+		require.Equal(t, 120, prepared)
 		require.Equal(t, 3, o.requests()["TransactWriteItems"])
 		for _, k := range keys {
 			require.True(t, b.isMarked(k), "%v", k)
@@ -181,7 +181,7 @@ func TestAHoldThatCannotBeRead(t *testing.T) {
 }
 
 // What is not the unit's any more cannot wait for its journal. The rows of one
-// transaction are marked together or not at all.
+// transaction are prepared together or not at all.
 func TestASetThatLostARowIsNotMarked(t *testing.T) {
 	for name, c := range map[string]struct {
 		lose func(*bed)
@@ -197,7 +197,7 @@ func TestASetThatLostARowIsNotMarked(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				set := b.take(b.owner("o", nil), "a", "c/x", "c/y")
 				c.lose(b)
-				_, err := set.Prepare(t.Context(), unitTable, func(int) { t.Error("it was marked") })
+				_, err := set.Prepare(t.Context(), unitTable, func(int) { t.Error("it was prepared") })
 				var lost *lockset.LostError
 				require.ErrorAs(t, err, &lost)
 				require.Equal(t, c.key, lost.Key)
@@ -228,7 +228,7 @@ func TestASetThatWasReleasedIsNotMarked(t *testing.T) {
 	})
 }
 
-// A set that was marked only in part is released as any: no mark stays behind.
+// A set that was prepared only in part is released as any: nothing prepared stays behind.
 func TestTheReleaseOfAMarkedSetRemovesTheMark(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		var keys []ordering.Key
@@ -249,13 +249,13 @@ func TestTheReleaseOfAMarkedSetRemovesTheMark(t *testing.T) {
 		set := b.take(o, keys...)
 		_, err := set.Prepare(t.Context(), unitTable, func(int) {})
 		require.ErrorIs(t, err, lockset.ErrLost)
-		marked := 0
+		prepared := 0
 		for _, k := range keys {
 			if b.isMarked(k) {
-				marked++
+				prepared++
 			}
 		}
-		require.Positive(t, marked, "the test is about a set marked in part")
+		require.Positive(t, prepared, "the test is about a set prepared in part")
 		require.ErrorIs(t, set.Release(t.Context()), lockset.ErrLost, "a row was deleted")
 		b.allFree()
 		for _, k := range keys {
@@ -270,10 +270,10 @@ func isMark(in *dynamodb.TransactWriteItemsInput) bool {
 	return u != nil && strings.HasPrefix(aws.ToString(u.UpdateExpression), "SET #pending")
 }
 
-// A unit that is aborted frees what it marked, whatever has become of it.
+// A unit that is aborted frees what it prepared, whatever has become of it.
 func TestAPendingReleaseFreesWhatIsLeft(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		set, p := b.marked(b.owner("o", nil), "a", "c/x", "c/y", "d")
+		set, p := b.prepared(b.owner("o", nil), "a", "c/x", "c/y", "d")
 		b.seize("d", b.owner("thief", nil))
 		require.NoError(t, p.Release(t.Context()), "what was not ours any more is no matter")
 		for _, k := range []ordering.Key{"a", "c/x", "c/y"} {
@@ -316,7 +316,7 @@ func TestTheGuardOfAStep(t *testing.T) {
 		change func(*bed, *lockset.Prepared)
 		holds  bool
 	}{
-		"as it was marked": {func(*bed, *lockset.Prepared) {}, true},
+		"as it was prepared": {func(*bed, *lockset.Prepared) {}, true},
 		"freed": {func(b *bed, p *lockset.Prepared) {
 			require.NoError(b.t, b.frees(p, p.Plan()[0]))
 		}, false},
@@ -324,16 +324,16 @@ func TestTheGuardOfAStep(t *testing.T) {
 			require.NoError(b.t, b.frees(p, p.Plan()[0]))
 			b.take(b.owner("next", nil), "a")
 		}, false},
-		"freed, taken and marked by another": {func(b *bed, p *lockset.Prepared) {
+		"freed, taken and prepared by another": {func(b *bed, p *lockset.Prepared) {
 			require.NoError(b.t, b.frees(p, p.Plan()[0]))
-			b.marked(b.owner("next", nil), "a")
+			b.prepared(b.owner("next", nil), "a")
 		}, false},
-		"not marked": {func(b *bed, _ *lockset.Prepared) { b.change("a", "REMOVE pending", nil) }, false},
-		"gone":       {func(b *bed, _ *lockset.Prepared) { b.delete("a") }, false},
+		"not prepared": {func(b *bed, _ *lockset.Prepared) { b.change("a", "REMOVE pending", nil) }, false},
+		"gone":         {func(b *bed, _ *lockset.Prepared) { b.delete("a") }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
-				_, p := b.marked(b.owner("o", nil), "a", "z")
+				_, p := b.prepared(b.owner("o", nil), "a", "z")
 				c.change(b, p)
 				err := b.transact(p.CheckHeld(p.Plan()[0]))
 				if c.holds {
@@ -350,7 +350,7 @@ func TestTheGuardOfAStep(t *testing.T) {
 // and what it has not given away is kept.
 func TestWhatIsLetGoIsNoLossOfTheSet(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		set, p := b.marked(b.owner("o", nil), "a", "b", "c")
+		set, p := b.prepared(b.owner("o", nil), "a", "b", "c")
 		last := p.Plan()[2]
 		p.LetGo([]ordering.Key{"c"})
 		require.NoError(t, b.frees(p, last))
@@ -400,7 +400,7 @@ func TestWhatAJournalFreedOutlivesTheRetention(t *testing.T) {
 			c.MaxAge, c.Retention = time.Minute, retention
 			c.Now = func() time.Time { return time.Now().Add(-retention * 9 / 10) }
 		})
-		set, p := b.marked(slow, "a", "b/x")
+		set, p := b.prepared(slow, "a", "b/x")
 		require.NoError(t, b.frees(p, set.Plan()...))
 		p.Done(true)
 		for range 5 {

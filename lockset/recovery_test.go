@@ -134,7 +134,7 @@ func TestTheDeadAreSettledAfterALeaseAndFreedAtOnce(t *testing.T) {
 func TestTheLivingAreNotSettled(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		holder := b.owner("holder", nil)
-		set, p := b.marked(holder, "a", "c/x")
+		set, p := b.prepared(holder, "a", "c/x")
 		j := &judges{}
 		o := b.settler("o", j)
 		b.refused(o, 5*lease, "a")
@@ -176,7 +176,7 @@ func TestTwoDeadUnitsAreDecidedAtTheSameTime(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.diesMarked("a")
 		other := b.owner("other dead", nil)
-		b.marked(other, "b")
+		b.prepared(other, "b")
 		other.net.Crash()
 		j := &judges{takes: lease / 2}
 		o := b.settler("o", j)
@@ -367,7 +367,7 @@ func TestARowThatIsFreeThoughItsUnitIsStuck(t *testing.T) {
 func TestSilence(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		holder := b.owner("holder", nil)
-		set, _ := b.marked(holder, "a")
+		set, _ := b.prepared(holder, "a")
 		o := b.owner("o", nil)
 		has, left, err := o.Silence(t.Context(), "a", set.Nonce())
 		require.NoError(t, err)
@@ -404,7 +404,7 @@ func TestSilence(t *testing.T) {
 func TestADeadUnitOfAnotherUnitTableIsLeftAlone(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		dead := b.owner("dead", nil)
-		_, _ = b.marked(dead, "a")
+		_, _ = b.prepared(dead, "a")
 		dead.net.Crash()
 		o := b.owner("o", nil)
 		o.RecoverWith("others", func(context.Context, string) (bool, error) {

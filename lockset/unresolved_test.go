@@ -104,7 +104,7 @@ func TestASetThatWasGivenBackIsEndedOnce(t *testing.T) {
 		require.Panics(t, ending.Committed)
 		p, err := set.Prepare(t.Context(), unitTable, func(int) {})
 		require.NoError(t, err)
-		require.PanicsWithValue(t, "lockset: Ending.Retake: the set was marked since", ending.Retake)
+		require.PanicsWithValue(t, "lockset: Ending.Retake: the set was prepared since", ending.Retake)
 		refusesAll(t, set, "Prepared must be ended first, by Done or Release")
 		require.NoError(t, p.Release(t.Context()))
 		for name, call := range map[string]func(){
@@ -173,7 +173,7 @@ func TestWhoWaitsForAReleaseUnderWay(t *testing.T) {
 	})
 }
 
-// Who waits while a set is being marked is told when it is.
+// Who waits while a set is being prepared is told when it is.
 func TestWhoWaitsForAMarkUnderWay(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		o := b.owner("o", func(faults.Call) faults.Fault { return faults.Pass() })

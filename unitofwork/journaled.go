@@ -18,7 +18,7 @@ import (
 )
 
 // commitByJournal commits what does not fit into one transaction: it checks what
-// can be checked, writes down what is to be done, marks the locks so that nobody
+// can be checked, writes down what is to be done, prepares the locks so that nobody
 // takes them before it is, decides by one write, and does it. From the decision on
 // the unit is committed, whoever does the rest.
 //
@@ -123,8 +123,8 @@ func (u *Unit) whyNot(before context.Context, err error) error {
 }
 
 // abandon releases a unit that was not decided, and removes its journal. While rows
-// may still be marked the journal stays: by it Recover finds them. Rows that others
-// have by now are marked by nobody.
+// may still be prepared the journal stays: by it Recover finds them. Rows that others
+// have by now are prepared by nobody.
 //
 // A copy of the unit's one transaction, which was too large, may have been carried
 // out since: records shrink. Then it is committed.

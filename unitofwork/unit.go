@@ -190,7 +190,7 @@ func (u *Unit) rollback(ctx context.Context, cause error) error {
 	return err
 }
 
-// end marks the unit as ended, once.
+// end notes that the unit has ended, once.
 func (u *Unit) end() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -78,17 +78,17 @@ func (c *Client) tryRead(ctx context.Context, id string, g *unlockedRead) (again
 	first := map[ordering.Key]string{} // who had the rows before the first record was read
 	if len(parts) > 1 {
 		for keys := range slices.Chunk(g.rows(g.inOrder()), requests.MaxActions) {
-			seen, marked, err := c.readAt(ctx, id, keys, nil)
-			if err != nil || marked {
-				return marked, err
+			seen, prepared, err := c.readAt(ctx, id, keys, nil)
+			if err != nil || prepared {
+				return prepared, err
 			}
 			maps.Copy(first, seen.hands)
 		}
 	}
 	for _, part := range parts {
-		seen, marked, err := c.readAt(ctx, id, g.rows(part), g.some(part))
-		if err != nil || marked {
-			return marked, err
+		seen, prepared, err := c.readAt(ctx, id, g.rows(part), g.some(part))
+		if err != nil || prepared {
+			return prepared, err
 		}
 		for key, hand := range seen.hands {
 			if before, ok := first[key]; ok && before != hand {
@@ -126,11 +126,11 @@ func (c *Client) readAt(ctx context.Context, id string, rows []ordering.Key, rec
 	}
 	seen = moment{hands: map[ordering.Key]string{}, items: items[len(rows):]}
 	for i, key := range rows {
-		marked, hand, err := c.locks.RowHand(key, items[i])
+		prepared, hand, err := c.locks.RowHand(key, items[i])
 		if err != nil {
 			return seen, false, err
 		}
-		seen.hands[key], again = hand, again || marked
+		seen.hands[key], again = hand, again || prepared
 	}
 	return seen, again, nil
 }

@@ -52,7 +52,7 @@
 /* property findable: Recover finds every unit with marked rows, and leaves no entry and no first row */
 /* property finished: in the end nothing is marked, and the unit is applied to its end or not at all */
 /* property truth: what the owner is told is true for ever */
-/* clause MARK_MINE: only what is the unit's is marked | mutant: only what is the unit's is marked | finds: own */
+/* clause MARK_MINE: only what is the unit's is prepared | mutant: only what is the unit's is prepared | finds: own */
 /* clause MARK_INTENT: a mark needs the intents | mutant: a mark needs the intents | finds: settled */
 /* clause MARK_ALL: a unit decides when all its steps are marked | mutant: - | finds: settled */
 /* clause BURY_UNMARKED: a bury needs a row without a journal | mutant: a bury needs a row without a journal | finds: settled */
@@ -62,7 +62,7 @@
 /* clause ABORT_IF_ABSENT: a unit is aborted only if it has not committed | mutant: a unit is aborted only if it has not committed | finds: settled */
 /* clause RACE: a decision that is not known to be made is raced with an abort | mutant: a decision that is not known to be made is raced with an abort | finds: settled */
 /* clause REFUSED_PROVES: an abort that was refused shows what was decided | mutant: an abort that was refused proves that the unit has committed | finds: truth */
-/* clause FREE_MARKED: a unit that was refused frees what it marked | mutant: a unit that was refused by a record frees what it marked | finds: findable */
+/* clause FREE_MARKED: a unit that was refused frees what it marked | mutant: a unit that was refused by a record frees what it prepared | finds: findable */
 /* clause REMOVE_DONE: a journal is removed only when its record says done | mutant: a journal is removed only when its record says done | finds: there */
 /* clause ENTRY: a unit with a journal can be found | mutant: a unit with a journal can be found | finds: findable */
 /* clause ENTRY_LAST: the entry by which a unit is found goes last | mutant: the entry by which a unit is found goes last | finds: findable */
@@ -72,10 +72,10 @@
 /* clause SWEEP: Recover frees what an aborted unit has | mutant: Recover frees what an aborted unit has | finds: findable */
 /* clause FREE_AT_ONCE: what an aborted unit had is freed at once | mutant: what an aborted unit had is freed at once | finds: finished */
 /* clause FREE_MINE: a release, and the freeing of an aborted unit's row, need the row to be the unit's | mutant: a release needs the row to be the unit's ; of an aborted unit only what is still its own is freed | finds: own */
-/* clause KEEP: the journal of a unit that may have marked rows stays | mutant: the journal of a unit that may have marked rows stays | finds: findable */
+/* clause KEEP: the journal of a unit that may have prepared rows stays | mutant: the journal of a unit that may have prepared rows stays | finds: findable */
 /* clause LEAK_ALLOWED: Recover may miss the rows of a unit that it aborted before the journal was whole, and that marked them then | mutant: - | finds: findable */
 /* clause RECORD_STAYS: a record has no end while anything is left to be done | mutant: a record has no end while anything is left to be done | finds: finished */
-/* clause MARK_STAYS: a marked row does not expire | mutant: a marked row does not expire | finds: settled */
+/* clause MARK_STAYS: a prepared row does not expire | mutant: a prepared row does not expire | finds: settled */
 
 hidden byte settled, noted, own, undone, once, below, unmarked, there, findable, finished, truth; /* never set: they name what was violated */
 

@@ -5,7 +5,7 @@ import (
 )
 
 // Fate is what rows of the lock table say about the commit of a unit that held
-// them. A commit frees every row of its unit and leaves its mark on each, in one
+// them. A commit frees every row of its unit and leaves its commit stamp on each, in one
 // transaction.
 type Fate int
 
@@ -15,7 +15,7 @@ const (
 	FateUnknown Fate = iota
 	// FateHeld: the unit has its keys. It has not committed, but may yet.
 	FateHeld
-	// FateCommitted: the unit's mark is there.
+	// FateCommitted: the unit's commit stamp is there.
 	FateCommitted
 	// FateNever: the unit has not committed and never will.
 	FateNever
@@ -37,7 +37,7 @@ func FateOf(rows []Row, unit string, token fencing.Token) Fate {
 		case r.Unit == unit:
 			held++
 		case r.Exists && r.Fence == token:
-			// Freed without the mark, and nobody had it since, for that would
+			// Freed without the stamp, and nobody had it since, for that would
 			// have raised the fence: released, or buried.
 			return FateNever
 		}

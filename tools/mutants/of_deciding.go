@@ -129,14 +129,14 @@ var ofDeciding = []mutant{
 		by:     check{in: "unitofwork", test: "TestACallersEndInEachPhase"},
 	},
 	{
-		clause: "the journal of a unit that may have marked rows stays",
+		clause: "the journal of a unit that may have prepared rows stays",
 		file:   "unitofwork/journaled.go",
 		old:    `	if known && rows > 0 && !errors.As(err, new(*lockset.NoAnswerError)) && `,
 		new:    "\tif ",
 		by:     check{in: "unitofwork", test: "TestMarkedRowsThatCouldNotBeFreedAreFound"},
 	},
 	{
-		clause: "a unit that was refused by a record frees what it marked",
+		clause: "a unit that was refused by a record frees what it prepared",
 		file:   "unitofwork/journaled.go",
 		old:    `pending.Release(detached); err != nil`,
 		new:    `detached.Err(); err != nil`,

@@ -52,7 +52,7 @@ var ofMarking = []mutant{
 		by:     check{in: "heartbeat", test: "TestWhatWasRemovedIsRenewedNoMoreAndTheOthersAre"},
 	},
 	{
-		clause: "only what is the unit's is marked",
+		clause: "only what is the unit's is prepared",
 		file:   "internal/lockrow/expressions.go",
 		old:    `t.Update(w.Key, IsMine, prepare, vs)`,
 		new:    `t.Update(w.Key, "attribute_exists(#key)", prepare, vs)`,
@@ -73,14 +73,14 @@ var ofMarking = []mutant{
 		by:     check{in: "lockset", test: "TestASetThatLostARowIsNotMarked"},
 	},
 	{
-		clause: "a marked row does not expire",
+		clause: "a prepared row does not expire",
 		file:   "internal/lockrow/expressions.go",
 		old:    `"SET #pending = :journal REMOVE #expiresAt"`,
 		new:    `"SET #pending = :journal"`,
 		by:     check{in: "lockset", test: "TestAMarkedSetIsRenewedAndDoesNotExpire"},
 	},
 	{
-		clause: "a set that was released is not marked",
+		clause: "a set that was released is not prepared",
 		file:   "lockset/set.go",
 		old:    "\tif len(plan) != len(s.plan) {\n",
 		new:    "\tif len(plan) > len(s.plan) {\n",
@@ -122,7 +122,7 @@ var ofMarking = []mutant{
 		by:     check{in: "lockset", test: "TestTheGuardOfAStep"},
 	},
 	{
-		clause: "a token burned on a marked row leaves it without an end",
+		clause: "a token burned on a prepared row leaves it without an end",
 		file:   "internal/lockrow/expressions.go",
 		old:    `BurnLasting   = "SET #fence = :token"`,
 		new:    `BurnLasting   = "SET #fence = :token, #expiresAt = :expires"`,

@@ -115,7 +115,7 @@ var ofOutcomes = []mutant{
 		by:     check{in: "lockset", test: "TestASetIsEndedOnce"},
 	},
 	{
-		clause: "a set that is marked is let go of by its Pending alone",
+		clause: "a set that is prepared is let go of by its Prepared alone",
 		file:   "lockset/prepared.go",
 		old:    `			s.stakes <- stake{plan, byPrepared}`,
 		new:    `			s.stakes <- stake{left: plan}`,

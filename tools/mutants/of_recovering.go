@@ -67,7 +67,7 @@ var ofRecovering = []mutant{
 		by:     check{in: "unitofwork", test: "TestAnOwnerThatHungWhileOthersFinishedItsUnit"},
 	},
 	{
-		clause: "a unit that could not release its marked rows keeps its journal",
+		clause: "a unit that could not release its prepared rows keeps its journal",
 		file:   "unitofwork/journaled.go",
 		old:    "\t\t\tu.unreleased(ctx, err)\n\t\t} else {\n\t\t\tu.c.forget",
 		new:    "\t\t\tu.unreleased(ctx, err)\n\t\t}\n\t\t{\n\t\t\tu.c.forget",

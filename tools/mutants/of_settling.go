@@ -53,10 +53,10 @@ var ofSettling = []mutant{
 		by:     check{in: "unitofwork", test: "TestRecoverWithAnotherLockTableBesideALivingOwner"},
 	},
 	{
-		clause: "who reads without locks waits while a row is marked",
+		clause: "who reads without locks waits while a row is prepared",
 		file:   "unitofwork/unlocked_read.go",
-		old:    "again = hand, again || marked",
-		new:    "again = hand, again && marked",
+		old:    "again = hand, again || prepared",
+		new:    "again = hand, again && prepared",
 		by:     check{in: "unitofwork", test: "TestAReaderWithoutLocksSeesAllOrNothing"},
 	},
 	{

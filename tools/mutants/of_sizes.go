@@ -95,7 +95,7 @@ var ofSizes = []mutant{
 		by:     check{in: "lockset", test: "TestASetThatIsTooLargeAtOnce"},
 	},
 	{
-		clause: "marks that are refused for their size are halved",
+		clause: "prepares that are refused for their size are halved",
 		file:   "lockset/prepared.go",
 		old:    `requests.Halve(chunk, requests.IsTooLarge, func`,
 		new:    `requests.Halve(chunk, func(error) bool { return false }, func`,
