@@ -21,13 +21,6 @@ import (
 	"github.com/holdall/holdall/trace"
 )
 
-// Options of one acquisition. Set them with functions, as in the SDK.
-type Options struct {
-	// Wait is how long to wait for others, all in all: the record wait. The zero
-	// value waits as long as the context lives.
-	Wait Wait
-}
-
 // Acquire takes all of keys, or none. Keys may come in any order; duplicates, and
 // keys below others of the set, are covered. It waits for those who have any of
 // them, first come, first served, as long as ctx lives and Options.Wait allows.
@@ -372,4 +365,26 @@ func (c *Client) restamp(ctx context.Context, id string, w lockrow.Want, vs lock
 		return nil // still ours, so its fence was high enough
 	}
 	return &LostError{Key: w.Key, Reason: fmt.Errorf("%w, when its token was raised", heartbeat.ErrNotOurs)}
+}
+
+// waitInLine waits until nobody of this process is in the way of the unit's next
+// step, and returns it, with as many of those that follow as nobody is in the way
+// of either, up to so many rows.
+func (a *acquisition) waitInLine(ctx context.Context, rows int) (ordering.Plan, error) {
+	chunk, _ := a.plan[a.ledger.secured:].Cut(rows)
+	steps := make([][]lockrow.Want, len(chunk))
+	for i := range chunk {
+		steps[i] = a.wants(a.ledger.secured + i)
+	}
+	n := a.c.lineup.Reserve(a.claim, steps)
+	if n == 0 {
+		began := time.Now()
+		err := a.standInLine(ctx)
+		a.waited += time.Since(began)
+		if err != nil {
+			return nil, err
+		}
+		n = a.claim.Got
+	}
+	return chunk[:n], nil
 }

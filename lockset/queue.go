@@ -88,28 +88,6 @@ func (a *acquisition) refusedInLine(by lineup.Blocker, err error) error {
 	return refusal
 }
 
-// waitInLine waits until nobody of this process is in the way of the unit's next
-// step, and returns it, with as many of those that follow as nobody is in the way
-// of either, up to so many rows.
-func (a *acquisition) waitInLine(ctx context.Context, rows int) (ordering.Plan, error) {
-	chunk, _ := a.plan[a.ledger.secured:].Cut(rows)
-	steps := make([][]lockrow.Want, len(chunk))
-	for i := range chunk {
-		steps[i] = a.wants(a.ledger.secured + i)
-	}
-	n := a.c.lineup.Reserve(a.claim, steps)
-	if n == 0 {
-		began := time.Now()
-		err := a.standInLine(ctx)
-		a.waited += time.Since(began)
-		if err != nil {
-			return nil, err
-		}
-		n = a.claim.Got
-	}
-	return chunk[:n], nil
-}
-
 // headroomPart is the part of the lease by which the token of a join may be ahead:
 // newcomers who take the row raise its fence while a join is under way.
 const headroomPart = 20

@@ -270,3 +270,10 @@ func (c *Client) traceBuried(ctx context.Context, r lockrow.Row) {
 	c.cfg.Logger.WarnContext(ctx, "holdall: buried a dead holder", "key", string(r.Key), "unit", r.Unit, "owner", r.Owner)
 	hooks.Tell(ctx, c.cfg.Trace.Buried, trace.Buried{Key: r.Key, Unit: r.Unit})
 }
+
+// Options of one acquisition. Set them with functions, as in the SDK.
+type Options struct {
+	// Wait is how long to wait for others, all in all: the record wait. The zero
+	// value waits as long as the context lives.
+	Wait Wait
+}

@@ -1,15 +1,24 @@
 package unitofwork
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/actions"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/misuse"
+	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // Table says once where records of type T live, and which key guards each.
@@ -100,7 +109,7 @@ func (t *Table[T]) Ref(key ...any) *Ref[T] {
 	for i, name := range names {
 		value, err := attributevalue.Marshal(key[i])
 		if err == nil {
-			err = checkKeyValue(value)
+			err = actions.CheckKeyValue(value)
 		}
 		if err != nil {
 			r.err = fmt.Errorf("key attribute %q: %w", name, err)
@@ -134,35 +143,11 @@ func (t *Table[T]) keyNames() []string {
 }
 
 func (t *Table[T]) keyOf(item map[string]types.AttributeValue) (map[string]types.AttributeValue, error) {
-	key := map[string]types.AttributeValue{}
-	for _, name := range t.keyNames() {
-		value, ok := item[name]
-		if !ok {
-			return nil, fmt.Errorf("%T has no key attribute %q", *new(T), name)
-		}
-		if err := checkKeyValue(value); err != nil {
-			return nil, fmt.Errorf("key attribute %q: %w", name, err)
-		}
-		key[name] = value
+	key, err := actions.KeyOf(item, t.keyNames())
+	if err != nil {
+		return nil, fmt.Errorf("%T has %w", *new(T), err)
 	}
 	return key, nil
-}
-
-func checkKeyValue(value types.AttributeValue) error {
-	switch v := value.(type) {
-	case *types.AttributeValueMemberS:
-		if v.Value == "" {
-			return errors.New("is empty")
-		}
-	case *types.AttributeValueMemberB:
-		if len(v.Value) == 0 {
-			return errors.New("is empty")
-		}
-	case *types.AttributeValueMemberN:
-	default:
-		return fmt.Errorf("is a %T, not a string, number or bytes", value)
-	}
-	return nil
 }
 
 func (r *Ref[T]) location() (string, map[string]types.AttributeValue, error) {
@@ -279,3 +264,127 @@ func (r *Ref[T]) keeping(unit string, item map[string]types.AttributeValue) (map
 
 var errUnread = errors.New("the unit has not read it, so what it would overwrite is not known: " +
 	"Get it first, or Insert a new record, or Replace whatever is there")
+
+// Get reads records, of any tables, as of one moment: one TransactGetItems for
+// every 100, or for less where they are larger than DynamoDB's 4 MB. It sees the
+// tables, not what the unit has staged. An absent record is no error: its Found
+// is false. What several requests read is one state all the same, for the unit holds
+// what guards it.
+//
+// Errors: *[StageError] for a reference that cannot be one or comes twice, and, with a
+// *[GuardError] in it, for a record that no key held guards: like a refused write, this
+// one is also returned by the commit. *lockset.TableError, which names the table,
+// *lockset.NoAnswerError. After an error no record is changed.
+//
+// A record of a [Table] without a Guard is read as it is; no key guards it.
+func (u *Unit) Get(ctx context.Context, records ...Record) error {
+	u.asked(ctx, "Get")
+	if u.hasEnded() {
+		return ErrEnded
+	}
+	if err := check(records); err != nil {
+		return err
+	}
+	began := time.Now()
+	ctx = hooks.Start(ctx, u.c.cfg.Trace.ReadStart, trace.ReadStart{Unit: u.set.Nonce(), Records: len(records)})
+	err := u.get(ctx, records)
+	hooks.Tell(ctx, u.c.cfg.Trace.ReadEnd, trace.ReadEnd{Unit: u.set.Nonce(), Records: len(records), Took: time.Since(began), Err: err})
+	return err
+}
+
+// get reads records that were checked.
+func (u *Unit) get(ctx context.Context, records []Record) error {
+	var items []map[string]types.AttributeValue
+	for chunk := range slices.Chunk(records, requests.MaxActions) {
+		some, err := u.fetch(ctx, chunk)
+		if err != nil {
+			return err
+		}
+		items = append(items, some...)
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	shown := make([]parsed, len(records))
+	for i, r := range records {
+		table, key, _ := r.location() // check has looked at the error
+		u.stage.learn(table, key)
+		u.c.sawFence(items[i])
+		var err error
+		if shown[i], err = parse(r, items[i], u.holds); err != nil {
+			if errors.As(err, new(*GuardError)) {
+				return u.stage.keep(err)
+			}
+			return err
+		}
+	}
+	for _, p := range shown {
+		p.show(u.set.Nonce())
+	}
+	return nil
+}
+
+// check says which reference cannot be one, or comes twice.
+func check(records []Record) error {
+	named := map[string]bool{}
+	for _, r := range records {
+		table, key, err := locate(r)
+		record := actions.KeyText(key)
+		if err == nil && named[identity(table, record)] {
+			err = errors.New("is named twice in one read")
+		}
+		if err != nil {
+			return refusal(table, record, err)
+		}
+		named[identity(table, record)] = true
+	}
+	return nil
+}
+
+// fetch halves a read that DynamoDB will not do: it may be too large, and if it is
+// not, the half that fails tells which record is at fault.
+func (u *Unit) fetch(ctx context.Context, records []Record) ([]map[string]types.AttributeValue, error) {
+	items, err := u.c.caller.Read(ctx, u.set.Nonce(), getsOf(records))
+	if !errors.As(err, new(*lockset.TableError)) || len(records) < 2 {
+		return items, err
+	}
+	half := len(records) / 2
+	first, err := u.fetch(ctx, records[:half])
+	if err != nil {
+		return nil, err
+	}
+	second, err := u.fetch(ctx, records[half:])
+	return append(first, second...), err
+}
+
+// getsOf are the gets of records whose references were checked.
+func getsOf(records []Record) (gets []types.TransactGetItem) {
+	for _, r := range records {
+		table, key, _ := r.location()
+		gets = append(gets, types.TransactGetItem{Get: &types.Get{TableName: aws.String(table), Key: key}})
+	}
+	return gets
+}
+
+// parse reads an item as a record whose guard is to be as allowed says. The record is not
+// changed before it is shown. The error is a *[StageError].
+func parse(r Record, item map[string]types.AttributeValue, allowed func(ordering.Key) error) (parsed, error) {
+	p, err := r.parse(item)
+	if err == nil && p.guarded {
+		err = allowed(p.guard)
+		if unguarded := (*GuardError)(nil); errors.As(err, &unguarded) {
+			unguarded.Absent = len(item) == 0
+		}
+	}
+	if err != nil {
+		table, key, _ := r.location()
+		err = refusal(table, actions.KeyText(key), err)
+	}
+	return p, err
+}
+
+// sawFence keeps the tokens of this process above those that records have.
+func (c *Client) sawFence(item map[string]types.AttributeValue) {
+	if fence, ok := fencing.Of(item, c.cfg.FenceAttribute); ok {
+		c.locks.Clock().Saw(fence)
+	}
+}

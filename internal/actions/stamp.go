@@ -3,6 +3,7 @@
 package actions
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -146,4 +147,36 @@ func ValueText(value types.AttributeValue) string {
 func HasCondition(item types.TransactWriteItem) bool {
 	_, e := copied(item)
 	return item.ConditionCheck != nil || strings.TrimSpace(aws.ToString(*e.Condition)) != ""
+}
+
+// Target returns the table and, but for a put, the primary key of an action.
+func Target(item types.TransactWriteItem) (table string, key map[string]types.AttributeValue, err error) {
+	actions := 0
+	if p := item.Put; p != nil {
+		actions++
+		table = aws.ToString(p.TableName)
+		if len(p.Item) == 0 {
+			err = errors.New("the put has no item")
+		}
+	}
+	keyed := func(name *string, k map[string]types.AttributeValue) {
+		actions++
+		table, key = aws.ToString(name), k
+		if len(k) == 0 {
+			err = errors.New("the action has no key")
+		}
+	}
+	if u := item.Update; u != nil {
+		keyed(u.TableName, u.Key)
+	}
+	if d := item.Delete; d != nil {
+		keyed(d.TableName, d.Key)
+	}
+	if c := item.ConditionCheck; c != nil {
+		keyed(c.TableName, c.Key)
+	}
+	if actions != 1 {
+		return table, nil, fmt.Errorf("%d actions, not one", actions)
+	}
+	return table, key, err
 }

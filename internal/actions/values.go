@@ -174,3 +174,38 @@ func areDistinct(values []string) bool {
 	sorted := slices.Sorted(slices.Values(values))
 	return len(values) > 0 && len(slices.Compact(sorted)) == len(values)
 }
+
+// KeyOf returns the primary key of an item, whose attributes have these names. The error
+// says, after "has", what is wrong.
+func KeyOf(item map[string]types.AttributeValue, names []string) (map[string]types.AttributeValue, error) {
+	key := map[string]types.AttributeValue{}
+	for _, name := range names {
+		value, ok := item[name]
+		if !ok {
+			return nil, fmt.Errorf("no key attribute %q", name)
+		}
+		if err := CheckKeyValue(value); err != nil {
+			return nil, fmt.Errorf("a key attribute %q that %w", name, err)
+		}
+		key[name] = value
+	}
+	return key, nil
+}
+
+// CheckKeyValue says why a value cannot be that of a key attribute.
+func CheckKeyValue(value types.AttributeValue) error {
+	switch v := value.(type) {
+	case *types.AttributeValueMemberS:
+		if v.Value == "" {
+			return errors.New("is empty")
+		}
+	case *types.AttributeValueMemberB:
+		if len(v.Value) == 0 {
+			return errors.New("is empty")
+		}
+	case *types.AttributeValueMemberN:
+	default:
+		return fmt.Errorf("is a %T, not a string, number or bytes", value)
+	}
+	return nil
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 )
@@ -194,3 +195,38 @@ func said(err error) string {
 	}
 	return err.Error()
 }
+
+// Describer says how a table is made, as *dynamodb.Client does. What a Caller asks need
+// not be one.
+type Describer interface {
+	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
+	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
+}
+
+// DescribeTable says how a table is made.
+func (c *Caller) DescribeTable(ctx context.Context, db Describer, id, table string) (*types.TableDescription, error) {
+	in := &dynamodb.DescribeTableInput{TableName: aws.String(table)}
+	out, _, err := Do(ctx, c, Request{Op: "DescribeTable", ID: id, Tables: []string{table}}, in, db.DescribeTable)
+	if err != nil {
+		return nil, err
+	}
+	if out.Table == nil {
+		return nil, errNotTold
+	}
+	return out.Table, nil
+}
+
+// DescribeTimeToLive says which attribute tells when items of a table expire.
+func (c *Caller) DescribeTimeToLive(ctx context.Context, db Describer, id, table string) (*types.TimeToLiveDescription, error) {
+	in := &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(table)}
+	out, _, err := Do(ctx, c, Request{Op: "DescribeTimeToLive", ID: id, Tables: []string{table}}, in, db.DescribeTimeToLive)
+	if err != nil {
+		return nil, err
+	}
+	if out.TimeToLiveDescription == nil {
+		return nil, errNotTold
+	}
+	return out.TimeToLiveDescription, nil
+}
+
+var errNotTold = errors.New("the answer describes nothing")

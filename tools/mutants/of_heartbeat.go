@@ -179,7 +179,7 @@ var ofHolding = []mutant{
 	},
 	{
 		clause: "an answer that is missing confirms nothing",
-		file:   "internal/requests/calls.go",
+		file:   "internal/requests/requests.go",
 		old:    `if len(out.Responses) != len(statements) {`,
 		new:    `if len(out.Responses) > len(statements) {`,
 		by:     check{in: "internal/requests", test: "TestFewerOrMoreAnswersThanWereAskedFor"},

@@ -228,7 +228,7 @@ var refusals = map[string]struct {
 	},
 	"an empty key": {
 		func(u *unitofwork.Unit) error { return u.Replace(accounts.Of(account{Customer: "1"})) },
-		`"ID": is empty`,
+		`"ID" that is empty`,
 	},
 	"an empty key to delete": {
 		func(u *unitofwork.Unit) error { return u.Delete(accounts.Ref("1", "")) },
