@@ -13,6 +13,7 @@ import (
 	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/journal"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
@@ -87,8 +88,33 @@ func (u *Unit) decideHow(ctx context.Context, writes []write, staged error) erro
 	case err != nil:
 		return u.release(ctx, u.notCommitted(err, Decide))
 	}
-	return u.write(ctx, ending, writes)
+	err = u.write(ctx, ending, writes)
+	if errors.Is(err, errForOne) {
+		ending.Return()
+		return u.commitByJournal(ctx, writes, ending)
+	}
+	return err
 }
+
+// permit is what allows a unit to commit in one transaction: its actions go first, and
+// happen only while nobody else has what the unit relies on. A *lockset.Ending is one.
+type permit interface {
+	Actions() []types.TransactWriteItem
+	// Deadline is until when the transaction may be sent.
+	Deadline() time.Time
+	RequestID() string
+	// Committed is called if the transaction was carried out.
+	Committed()
+	// Refused says which of its actions refused the transaction: a *lockset.LostError,
+	// or nil if none did.
+	Refused(reasons []types.CancellationReason) error
+	// Resolve finds out what became of a transaction that was refused or had no answer,
+	// and sees to it that it cannot be carried out any more.
+	Resolve(ctx context.Context) (lockrow.Fate, error)
+}
+
+// errForOne says that the writes are too large for one transaction, as DynamoDB counts.
+var errForOne = errors.New("too large for one transaction")
 
 // sizeOf is the size of what is staged.
 func sizeOf(writes []write) (size requests.Size) {
@@ -98,28 +124,28 @@ func sizeOf(writes []write) (size requests.Size) {
 	return size
 }
 
-// write sends the commit and finds out what became of it.
-func (u *Unit) write(ctx context.Context, ending *lockset.Ending, writes []write) error {
-	actions := ending.Actions()
+// write sends the commit and finds out what became of it. If the error is errForOne, the
+// unit has not ended.
+func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
+	actions := p.Actions()
 	for _, w := range writes {
 		actions = append(actions, w.item)
 	}
 	if u.work.ID != "" {
 		actions = append(actions, journal.PutIDRecord(u.c.cfg.Table, u.work.ID, u.set.Nonce(), u.digest, u.c.lockConfig.Now(), u.c.cfg.IDRetention))
 	}
-	sent, err := u.send(ctx, ending, actions)
+	sent, err := u.send(ctx, p, actions)
 	if err == nil {
-		ending.Committed()
+		p.Committed()
 		u.committed(len(writes))
 		return nil
 	}
 	if u.c.cfg.Table != "" && sent.Unanswered == 0 && requests.IsTooLarge(err) {
-		ending.Return()
-		return u.commitByJournal(ctx, writes, ending)
+		return errForOne
 	}
 	detached, cancel := u.detached(ctx)
 	defer cancel()
-	outcome, raceErr := u.race(detached, ending, sent.Sendings > 0)
+	outcome, raceErr := u.race(detached, p, sent.Sendings > 0)
 	switch {
 	case outcome == Committed:
 		u.committed(len(writes))
@@ -129,7 +155,7 @@ func (u *Unit) write(ctx context.Context, ending *lockset.Ending, writes []write
 	case sent.Unanswered > 0:
 		return u.notDone(u.notCommitted(fmt.Errorf("%w; the last answer: %w", ErrSuperseded, err), StartOver))
 	}
-	if err = u.explain(detached, ending, writes, err); errors.Is(err, ErrAlreadyCommitted) {
+	if err = u.explain(detached, p, writes, err); errors.Is(err, ErrAlreadyCommitted) {
 		return u.doneBefore(err)
 	}
 	return u.notDone(err)
@@ -140,8 +166,8 @@ func (u *Unit) write(ctx context.Context, ending *lockset.Ending, writes []write
 // than a refusal: if it lands, the commit never can, not even a copy that the network
 // made of it. Only then it is NotCommitted. The error says why there is no telling,
 // or what could not be released.
-func (u *Unit) race(ctx context.Context, ending *lockset.Ending, sent bool) (Outcome, error) {
-	fate, err := ending.Resolve(ctx)
+func (u *Unit) race(ctx context.Context, p permit, sent bool) (Outcome, error) {
+	fate, err := p.Resolve(ctx)
 	outcome := outcomeOf(ref{}, nil, fate, false)
 	switch {
 	case !sent:
@@ -170,10 +196,10 @@ func (u *Unit) doubt(err error) *InDoubtError {
 
 // send sends the commit until it is answered, at the longest until others may
 // take over.
-func (u *Unit) send(ctx context.Context, ending *lockset.Ending, actions []types.TransactWriteItem) (requests.Sent, error) {
-	ctx, cancel := context.WithDeadlineCause(ctx, ending.Deadline(), &lockset.LostError{Reason: errLate})
+func (u *Unit) send(ctx context.Context, p permit, actions []types.TransactWriteItem) (requests.Sent, error) {
+	ctx, cancel := context.WithDeadlineCause(ctx, p.Deadline(), &lockset.LostError{Reason: errLate})
 	defer cancel()
-	return u.c.caller.Write(ctx, ending.RequestID(), actions)
+	return u.c.caller.Write(ctx, p.RequestID(), actions)
 }
 
 var errLate = errors.New("the commit was not answered before the locks' deadline")
@@ -184,7 +210,7 @@ func (u *Unit) notCommitted(err error, next Next) *CommitError {
 
 // explain says why a commit was refused: a lock lost first, then the ID, then
 // the records.
-func (u *Unit) explain(ctx context.Context, ending *lockset.Ending, writes []write, err error) error {
+func (u *Unit) explain(ctx context.Context, p permit, writes []write, err error) error {
 	var canceled *types.TransactionCanceledException
 	switch {
 	case errors.As(err, new(*lockset.LostError)):
@@ -197,7 +223,7 @@ func (u *Unit) explain(ctx context.Context, ending *lockset.Ending, writes []wri
 		return u.notCommitted(u.c.nameTable(ctx, u.set.Nonce(), err, writes), FixCall)
 	}
 	reasons := canceled.CancellationReasons
-	if lost := ending.Refused(reasons); lost != nil {
+	if lost := p.Refused(reasons); lost != nil {
 		refused := u.notCommitted(lost, StartOver)
 		var what *lockset.LostError
 		if errors.As(lost, &what) {

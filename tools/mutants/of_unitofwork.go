@@ -40,8 +40,8 @@ var ofCommitting = []mutant{
 	{
 		clause: "a commit is not sent after the locks' deadline",
 		file:   "unitofwork/commit.go",
-		old:    `context.WithDeadlineCause(ctx, ending.Deadline(),`,
-		new:    `context.WithDeadlineCause(ctx, ending.Deadline().Add(u.c.lockConfig.Lease),`,
+		old:    `context.WithDeadlineCause(ctx, p.Deadline(),`,
+		new:    `context.WithDeadlineCause(ctx, p.Deadline().Add(u.c.lockConfig.Lease),`,
 		by:     check{in: "unitofwork", test: "TestLostAnswersOfACommit"},
 	},
 	{
