@@ -96,8 +96,8 @@ func (a *acquisition) traceEnd(ctx context.Context, err error) {
 var errDidNotReturn = errors.New("the acquisition did not return")
 
 // TryAcquire takes all of keys, or none, without waiting for anybody: the error
-// is a *[HeldError] if another unit has a key, or waits for it. Who is known to be
-// dead, because this process has watched it for long enough, is not waited for.
+// is a *[HeldError] if another unit has a key, or waits for it. A holder that this process
+// has watched for long enough to know that it is dead is taken over.
 func (c *Client) TryAcquire(ctx context.Context, keys []ordering.Key) (*Set, error) {
 	c.asked(ctx, "TryAcquire")
 	return c.acquire(ctx, keys, Options{Wait: For(0)})
@@ -313,7 +313,7 @@ func (a *acquisition) landed(ctx context.Context, at lockrow.Observed) error {
 }
 
 // errOverslept: a lease has passed since, or nobody would have buried the others.
-var errOverslept = errors.New("it was taken unheard more than a lease ago, with others that were buried since")
+var errOverslept = errors.New("it was taken more than a lease ago by a request without an answer, and others took over keys of that request since")
 
 // orphaned deals with an entry of ours whose witness's row does not show our
 // unit. Either that is not visible yet, and the clean is refused, or the attempt

@@ -56,9 +56,9 @@ type Config struct {
 	// Default 7 days.
 	MaxAge time.Duration
 	// Retention is how long rows outlive their use, and by how much clocks may
-	// be wrong. Above the MaxAge of every client of the table: who gives up may raise
-	// the fence of a row that another holds, and with it set when it expires. Default
-	// 14 days.
+	// be wrong. Above the MaxAge of every client of the table: a unit that gives up
+	// may raise the fence of a row that another holds, and so sets when the row expires.
+	// Default 14 days.
 	Retention time.Duration
 	// ChunkSize is how many rows one acquiring transaction writes at most, up
 	// to 99. Default 24.
@@ -68,7 +68,7 @@ type Config struct {
 	// inform people; no lease depends on it. Default time.Now.
 	Now func() time.Time
 	// Rand returns 16 random bytes for a new unit, from which its nonce and all
-	// its jitter follow. ctx is the caller's: a simulation finds there who asks.
+	// its jitter follow. ctx is the caller's, in which a simulation finds the caller.
 	// Default: crypto/rand.
 	Rand func(ctx context.Context) [16]byte
 

@@ -92,8 +92,8 @@ func (e *Ending) Refused(reasons []types.CancellationReason) error {
 
 // Return gives the set back after a transaction with [Ending.Actions] that was
 // refused for what else was in it, so that it can be prepared. It is not renewed any
-// more. Until all of it is prepared a copy of the transaction may be carried out: who
-// does not come so far retakes the set, and resolves.
+// more. Until all of it is prepared a copy of the transaction may be carried out: a
+// caller that does not get that far retakes the set, and resolves.
 func (e *Ending) Return() {
 	e.resolves("Return")
 	<-e.set.stakes

@@ -156,8 +156,8 @@ type Recovered struct {
 type Joined struct {
 	Unit string
 	Key  ordering.Key
-	// Place is 0 for the head, as far as the row was seen before: who joins at the same
-	// moment may be in front.
+	// Place is 0 for the head, as far as the row was seen before: a unit that joins at the
+	// same moment may be in front.
 	Place int
 }
 

@@ -17,8 +17,8 @@ import (
 )
 
 // Read reads records without locks, as of one moment at which no unit is applied to
-// them by half. It is for who wants to know and not to write: what it has read may be
-// out of date when it returns. An absent record is no error: its Found is false.
+// them in part. It is for callers that only want to know: what it has read may be out of
+// date when it returns. An absent record is not an error: its Found is false.
 //
 // Read asks for the records together with the lock rows of their guards and of all keys
 // above those, by one TransactGetItems of at most 100 items, again and again while one of

@@ -88,7 +88,7 @@ func IsText(key map[string]types.AttributeValue) bool {
 }
 
 // ErrNoText refuses a record whose key has a text that is none.
-var ErrNoText = errors.New("its key is not valid UTF-8: the SDK would send another, and so might that of another record be")
+var ErrNoText = errors.New("its key is not valid UTF-8: the SDK would replace what is not, and two keys could become one")
 
 // IsPlain reports whether DynamoDB takes an item wherever it takes another of its
 // kinds. Of what is not plain only DynamoDB itself knows: how large a number may
