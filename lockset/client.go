@@ -122,8 +122,8 @@ func (u *unit) id(kind string) string {
 	return u.by + "." + kind + strconv.FormatInt(u.sends.Add(1), 10)
 }
 
-// RequestID returns a new name for a request of nobody's in particular.
-func (c *Client) RequestID(ctx context.Context) string {
+// RequestID is for unitlocks.Client.
+func (c forUnits) RequestID(ctx context.Context) string {
 	c.asked(ctx, "RequestID")
 	return c.newUnit(ctx).id("j")
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/holdall/holdall/internal/next"
+	"github.com/holdall/holdall/internal/unitlocks"
 )
 
 // ErrClosed says that the client was closed. Another process may do it.
@@ -19,8 +20,7 @@ var ErrClosed = next.Error("the client is closed", next.TryLater)
 //
 // It returns nil if everything had ended by itself. Otherwise the error is the cause of
 // ctx's end, joined with what could not be released: others take that over after a lease.
-// A set that is on its way out already, with an [Ending] or a [Prepared], is left to whoever
-// ends it.
+// A set that is on its way out already, because a unit commits, is left to that unit.
 func (c *Client) Close(ctx context.Context) error {
 	c.asked(ctx, "Close")
 	return c.work.Close(ctx, c.cfg.Lease)
@@ -38,7 +38,7 @@ func (c *closable) giveUp(ctx context.Context) error {
 	if set == nil {
 		return nil // its acquisition ends, and undoes what it did
 	}
-	if _, err := set.release(ctx); !errors.Is(err, ErrUnresolved) {
+	if _, err := set.release(ctx); !errors.Is(err, unitlocks.ErrUnresolved) {
 		return err
 	}
 	return nil

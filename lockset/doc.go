@@ -19,10 +19,8 @@
 // than that of every earlier holder of a key that conflicts: package fencing makes other
 // stores check it. Waiters are served first come, first served; [Options.Wait] bounds a wait.
 //
-// Sets are released by [Client.With], or by hand: [Client.Acquire] and [Set.Release]. An
-// [Ending] and a [Prepared] are how package unitofwork ends a set inside a transaction.
+// Sets are released by [Client.With], or by hand: [Client.Acquire] and [Set.Release].
 //
 // A call that no correct program makes panics and says so: with a nil context, function
-// or option, on a Client, Set, Ending or Prepared that this package did not make, or to
-// end a set a second time. Mistakes that may come from data are errors.
+// or option, or on a Client or Set that this package did not make. Mistakes that may come from data are errors.
 package lockset

@@ -14,15 +14,12 @@ import (
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/ordering"
 )
 
-// Ending is a set on its way out: its heartbeats have ended, its keys are still
-// its own until [Ending.Deadline], and they can be freed inside a transaction of
-// the caller's, so that the release is the lock check. Exactly one of
-// Committed, Resolve and Return must follow, once: a second one panics. After Return,
-// Retake makes it as if there had been none.
-type Ending struct {
+// ending is a unitlocks.Ending. It is not safe for concurrent use.
+type ending struct {
 	set      *Set
 	plan     ordering.Plan
 	wants    []lockrow.Want
@@ -30,12 +27,8 @@ type Ending struct {
 	over     onlyOne
 }
 
-// End ends the set's heartbeats and waits for one under way, because both they
-// and a commit write the lock rows. From here on nobody counts as holding. The
-// error is a *[LostError], also if the set was released already. If the set has an
-// Ending or a [Prepared] that is not resolved, the error matches [ErrUnresolved], at
-// once; while it is being released, End waits for that, as long as ctx lives.
-func (s *Set) End(ctx context.Context) (*Ending, error) {
+// End is for unitlocks.Set.
+func (s setForUnits) End(ctx context.Context) (unitlocks.Ending, error) {
 	s.asked(ctx, "End")
 	deadline, err := s.group.Stop()
 	if err != nil {
@@ -46,41 +39,37 @@ func (s *Set) End(ctx context.Context) (*Ending, error) {
 		return nil, err
 	}
 	s.stakes <- stake{plan, byEnding}
-	return &Ending{set: s, plan: plan, wants: lockrow.Wants(s.unit.nonce, plan, 0), deadline: deadline}, nil
+	return &ending{set: s.Set, plan: plan, wants: lockrow.Wants(s.unit.nonce, plan, 0), deadline: deadline}, nil
 }
 
 // made stops a program that uses an Ending of its own making.
-func (e *Ending) made(call string) {
+func (e *ending) made(call string) {
 	if e == nil || e.set == nil {
 		misuse.Of("lockset", "Ending."+call, "the Ending was not made by Set.End")
 	}
 }
 
-// Deadline is when others may take over.
-func (e *Ending) Deadline() time.Time {
+// Deadline is for unitlocks.Ending.
+func (e *ending) Deadline() time.Time {
 	e.made("Deadline")
 	return e.deadline
 }
 
-// Actions returns the writes that free every row of the set under the condition
-// that it is still the set's, and leave the unit's commit stamp. In one transaction
-// with other writes they make those happen only under the locks.
-func (e *Ending) Actions() []types.TransactWriteItem {
+// Actions is for unitlocks.Ending.
+func (e *ending) Actions() []types.TransactWriteItem {
 	e.made("Actions")
 	c := e.set.c
 	return asActions(c.table.Releases(e.wants, c.values(e.set.unit, e.set.token), lockrow.IsUnprepared, lockrow.Commit))
 }
 
-// RequestID returns a new request token, distinct from all others of the set.
-func (e *Ending) RequestID() string {
+// RequestID is for unitlocks.Ending.
+func (e *ending) RequestID() string {
 	e.made("RequestID")
 	return e.set.unit.id("k")
 }
 
-// Refused tells which of the set's keys refused a transaction that began with
-// [Ending.Actions], by its cancellation reasons: a *[LostError], or nil if none
-// did.
-func (e *Ending) Refused(reasons []types.CancellationReason) error {
+// Refused is for unitlocks.Ending.
+func (e *ending) Refused(reasons []types.CancellationReason) error {
 	e.made("Refused")
 	for i := range min(len(reasons), len(e.wants)) {
 		if requests.Code(reasons[i]) == requests.ReasonCondition {
@@ -90,19 +79,15 @@ func (e *Ending) Refused(reasons []types.CancellationReason) error {
 	return nil
 }
 
-// Return gives the set back after a transaction with [Ending.Actions] that was
-// refused for what else was in it, so that it can be prepared. It is not renewed any
-// more. Until all of it is prepared a copy of the transaction may be carried out: a
-// caller that does not get that far retakes the set, and resolves.
-func (e *Ending) Return() {
+// Return is for unitlocks.Ending.
+func (e *ending) Return() {
 	e.resolves("Return")
 	<-e.set.stakes
 	e.set.stakes <- stake{left: e.plan}
 }
 
-// Retake takes back what was given back, when nobody else uses it any more. It waits
-// for a release of it that is under way, or a [Set.Prepare].
-func (e *Ending) Retake() {
+// Retake is for unitlocks.Ending.
+func (e *ending) Retake() {
 	e.made("Retake")
 	if !e.over.undo("Return") {
 		misuse.Of("lockset", "Ending.Retake", "nothing was given back by Return")
@@ -115,9 +100,8 @@ func (e *Ending) Retake() {
 	e.set.stakes <- stake{e.plan, byEnding}
 }
 
-// Committed notes that a transaction with [Ending.Actions] was carried out:
-// nothing is held any more.
-func (e *Ending) Committed() {
+// Committed is for unitlocks.Ending.
+func (e *ending) Committed() {
 	e.resolves("Committed")
 	<-e.set.stakes
 	e.set.stakes <- stake{}
@@ -126,19 +110,15 @@ func (e *Ending) Committed() {
 }
 
 // resolves panics if the set was ended by this Ending before.
-func (e *Ending) resolves(call string) {
+func (e *ending) resolves(call string) {
 	e.made(call)
 	if before, ok := e.over.do(call); !ok {
 		misuse.Of("lockset", "Ending."+call, before+" was called before; exactly one of Committed, Resolve and Return must be, once")
 	}
 }
 
-// Resolve releases the set, and so finds out what became of a transaction with
-// [Ending.Actions] that was refused or had no answer: it races it with the
-// release, for as long as ctx lives. If the release wins, the transaction never
-// can. The fate is FateCommitted, FateNever, or one of the others if there was
-// no telling; the error says why, if anything does, or what could not be released.
-func (e *Ending) Resolve(ctx context.Context) (lockrow.Fate, error) {
+// Resolve is for unitlocks.Ending.
+func (e *ending) Resolve(ctx context.Context) (lockrow.Fate, error) {
 	e.made("Resolve")
 	misuse.Context(ctx, "lockset", "Ending.Resolve")
 	e.resolves("Resolve")
@@ -219,7 +199,7 @@ func (c *Client) snapshotBy(ctx context.Context, caller *requests.Caller, id str
 func (c *Client) snapshotAtOnce(ctx context.Context, caller *requests.Caller, id string, keys []ordering.Key) ([]lockrow.Row, error) {
 	gets := make([]types.TransactGetItem, len(keys))
 	for i, k := range keys {
-		gets[i] = c.RowGet(k)
+		gets[i] = forUnits{c}.RowGet(k)
 	}
 	items, err := caller.Read(ctx, id, gets)
 	if err != nil {
@@ -234,27 +214,21 @@ func (c *Client) snapshotAtOnce(ctx context.Context, caller *requests.Caller, id
 	return rows, nil
 }
 
-// RowGet returns the get of a key's lock row, for a transactional read that
-// asks about a unit's fate together with something else.
-func (c *Client) RowGet(key ordering.Key) types.TransactGetItem {
+// RowGet is for unitlocks.Client.
+func (c forUnits) RowGet(key ordering.Key) types.TransactGetItem {
 	c.made("RowGet")
 	return types.TransactGetItem{Get: &types.Get{TableName: aws.String(c.cfg.Table), Key: c.table.Item(key)}}
 }
 
-// RowHand reads the answer to [Client.RowGet]: whether the key's holder has a
-// journal, so that what the key guards may be written in part; and in whose hands the
-// key is, or was last: as long as that is the same, no unit has taken the key and
-// committed. The error is a *[RowError].
-func (c *Client) RowHand(key ordering.Key, item map[string]types.AttributeValue) (prepared bool, hand string, err error) {
+// RowHand is for unitlocks.Client.
+func (c forUnits) RowHand(key ordering.Key, item map[string]types.AttributeValue) (prepared bool, hand string, err error) {
 	c.made("RowHand")
 	r, _, err := c.observe(key, item)
 	return r.Prepared != "", r.Hand(), err
 }
 
-// RowFate reads the answer to [Client.RowGet]: what the row of one of its keys
-// says about the commit of a unit with this nonce and token. The error is a
-// *[RowError].
-func (c *Client) RowFate(key ordering.Key, item map[string]types.AttributeValue, unit string, token fencing.Token) (lockrow.Fate, error) {
+// RowFate is for unitlocks.Client.
+func (c forUnits) RowFate(key ordering.Key, item map[string]types.AttributeValue, unit string, token fencing.Token) (lockrow.Fate, error) {
 	c.made("RowFate")
 	r, _, err := c.observe(key, item)
 	if err != nil {

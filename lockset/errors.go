@@ -16,18 +16,15 @@ import (
 //
 //   - start over, with a fresh set: [LostError], which matches [ErrLost];
 //   - try again later: [HeldError] (somebody has a key) and [NoAnswerError]
-//     (DynamoDB did not answer, or was busy all along);
+//     (DynamoDB did not answer, or was busy all along); ErrClosed, in another process;
 //   - fix the call or the configuration: [ConfigError], ordering.KeyError,
-//     [TableError], [CheckError], [ErrUnresolved];
+//     [TableError], [CheckError];
 //   - look at the table: [RowError].
 var (
 	// ErrLost matches every *LostError.
 	ErrLost = heartbeat.ErrLost
 	// ErrReleased is the cause of a set's context that ended by its release.
 	ErrReleased = heartbeat.ErrReleased
-	// ErrUnresolved: the set has an [Ending] or a [Prepared], which lets go of it and
-	// is not resolved yet.
-	ErrUnresolved = next.Error("the set is on its way out already", next.FixCall)
 )
 
 // LostError says why a set was lost. It matches [ErrLost], and its Reason.

@@ -1,6 +1,7 @@
 package lockset
 
 import (
+	"context"
 	"math"
 	"math/big"
 	"regexp"
@@ -11,11 +12,71 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/ordering"
 )
 
+// What units need, by the names under which these tests use it.
+
+type (
+	Ending      = ending
+	Prepared    = prepared
+	RecoverDead = unitlocks.RecoverDead
+	Hold        = unitlocks.Hold
+)
+
+const (
+	Held  = unitlocks.Held
+	Freed = unitlocks.Freed
+	Gone  = unitlocks.Gone
+)
+
+var ErrUnresolved = unitlocks.ErrUnresolved
+
+func (s *Set) End(ctx context.Context) (*Ending, error) {
+	e, err := setForUnits{s}.End(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return e.(*ending), nil
+}
+
+func (s *Set) Prepare(ctx context.Context, table string, progress func(int)) (*Prepared, error) {
+	p, err := setForUnits{s}.Prepare(ctx, table, progress)
+	if p == nil {
+		return nil, err
+	}
+	return p.(*prepared), err
+}
+
+func (s *Set) RequestID() string { return setForUnits{s}.RequestID() }
+
+func (c *Client) PreparedOf(ctx context.Context, nonce string, token fencing.Token, plan ordering.Plan) *Prepared {
+	return forUnits{c}.PreparedOf(ctx, nonce, token, plan).(*prepared)
+}
+
+func (c *Client) RecoverWith(table string, decide RecoverDead) {
+	forUnits{c}.RecoverWith(table, decide)
+}
+
+func (c *Client) RequestID(ctx context.Context) string { return forUnits{c}.RequestID(ctx) }
+
+func (c *Client) RowGet(key ordering.Key) types.TransactGetItem { return forUnits{c}.RowGet(key) }
+
+func (c *Client) RowHand(key ordering.Key, item map[string]types.AttributeValue) (bool, string, error) {
+	return forUnits{c}.RowHand(key, item)
+}
+
+func (c *Client) RowFate(key ordering.Key, item map[string]types.AttributeValue, unit string, token fencing.Token) (lockrow.Fate, error) {
+	return forUnits{c}.RowFate(key, item, unit, token)
+}
+
+func (c *Client) Silence(ctx context.Context, key ordering.Key, unit string) (bool, time.Duration, error) {
+	return forUnits{c}.Silence(ctx, key, unit)
+}
+
 // Plan returns the steps, in order.
-func (p *Prepared) Plan() ordering.Plan { return p.plan }
+func (p *prepared) Plan() ordering.Plan { return p.plan }
 
 // What fuzz targets, which are outside the package as the engine is, hold against
 // the table.

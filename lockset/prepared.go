@@ -15,16 +15,12 @@ import (
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/ordering"
 )
 
-// Prepared is what a unit has whose fate a journal decides. Its rows are prepared:
-// nobody buries them, however long they are silent, before it is known what the
-// journal says. Steps are freed by transactions of the caller's, together with
-// what the journal says of them.
-//
-// It is safe for concurrent use.
-type Prepared struct {
+// prepared is a unitlocks.Prepared. It is safe for concurrent use.
+type prepared struct {
 	c     *Client
 	unit  *unit
 	token fencing.Token
@@ -36,16 +32,8 @@ type Prepared struct {
 // preparesAtOnce bounds the concurrent transactions that prepare a set.
 const preparesAtOnce = 8
 
-// Prepare has all rows of the set name the unit table that has the unit's journal,
-// in transactions of whole steps, several at a time; progress is told of every
-// one, and must be safe for concurrent use. The set is renewed as before. After an
-// error some rows may be prepared, and the set is to be released: a *[LostError] if a
-// key was not ours any more.
-//
-// After success exactly one of the Prepared's Done and Release must follow, once: a
-// second one panics. If the set has a Prepared or an [Ending] that is not resolved, the
-// error matches [ErrUnresolved], at once.
-func (s *Set) Prepare(ctx context.Context, table string, progress func(steps int)) (*Prepared, error) {
+// Prepare is for unitlocks.Set.
+func (s setForUnits) Prepare(ctx context.Context, table string, progress func(steps int)) (unitlocks.Prepared, error) {
 	s.asked(ctx, "Prepare")
 	if progress == nil {
 		misuse.Of("lockset", "Set.Prepare", "nil function")
@@ -54,7 +42,7 @@ func (s *Set) Prepare(ctx context.Context, table string, progress func(steps int
 	if err != nil {
 		return nil, err
 	}
-	p := &Prepared{c: s.c, unit: s.unit, token: s.token, plan: plan, set: s}
+	p := &prepared{c: s.c, unit: s.unit, token: s.token, plan: plan, set: s.Set}
 	prepared := false
 	defer func() {
 		if prepared {
@@ -68,16 +56,15 @@ func (s *Set) Prepare(ctx context.Context, table string, progress func(steps int
 	return p, err
 }
 
-// PreparedOf returns what a unit of another process has, or this one's if that is
-// known to be dead, to finish what it began.
-func (c *Client) PreparedOf(ctx context.Context, nonce string, token fencing.Token, plan ordering.Plan) *Prepared {
+// PreparedOf is for unitlocks.Client.
+func (c forUnits) PreparedOf(ctx context.Context, nonce string, token fencing.Token, plan ordering.Plan) unitlocks.Prepared {
 	c.asked(ctx, "PreparedOf")
 	u := c.newUnit(ctx)
 	u.nonce = nonce
-	return &Prepared{c: c, unit: u, token: token, plan: plan}
+	return &prepared{c: c.Client, unit: u, token: token, plan: plan}
 }
 
-func (p *Prepared) prepare(ctx context.Context, table string, progress func(int)) error {
+func (p *prepared) prepare(ctx context.Context, table string, progress func(int)) error {
 	vs := p.c.values(p.unit, p.token).With(lockrow.Values{":journal": lockrow.Text(table)})
 	group, asking := errgroup.WithContext(ctx)
 	group.SetLimit(preparesAtOnce)
@@ -104,14 +91,14 @@ func (p *Prepared) prepare(ctx context.Context, table string, progress func(int)
 }
 
 // made stops a program that uses a Prepared of its own making.
-func (p *Prepared) made(call string) {
+func (p *prepared) made(call string) {
 	if p == nil || p.c == nil {
 		misuse.Of("lockset", "Prepared."+call, "the Prepared was not made by Set.Prepare or Client.PreparedOf")
 	}
 }
 
 // prepareAtOnce prepares steps in one transaction.
-func (p *Prepared) prepareAtOnce(ctx context.Context, id string, steps ordering.Plan, vs lockrow.Values) error {
+func (p *prepared) prepareAtOnce(ctx context.Context, id string, steps ordering.Plan, vs lockrow.Values) error {
 	ws := lockrow.Wants(p.unit.nonce, steps, 0)
 	_, err := p.c.transact(ctx, id, p.c.table.Prepare(ws, vs))
 	var refused *refusal
@@ -125,88 +112,72 @@ func (p *Prepared) prepareAtOnce(ctx context.Context, id string, steps ordering.
 	return err
 }
 
-// RequestID returns a new request token, distinct from all others.
-func (p *Prepared) RequestID() string {
+// RequestID is for unitlocks.Prepared.
+func (p *prepared) RequestID() string {
 	p.made("RequestID")
 	return p.unit.id("j")
 }
 
-// CheckHeld is the condition that a step is still the unit's.
-func (p *Prepared) CheckHeld(step ordering.Step) types.TransactWriteItem {
+// CheckHeld is for unitlocks.Prepared.
+func (p *prepared) CheckHeld(step ordering.Step) types.TransactWriteItem {
 	p.made("CheckHeld")
 	return p.c.table.Check(step.Key, lockrow.IsPrepared, p.c.values(p.unit, p.token))
 }
 
-// Free are the writes that free a step, with the unit's commit stamp: first the intents,
-// then the key. If the owner dies, the row tells whoever finishes the unit that the step is done.
-// So it stays for twice the retention: at least for the retention, by any clock that is wrong
-// by less than that.
-func (p *Prepared) Free(step ordering.Step) []types.TransactWriteItem {
+// Free is for unitlocks.Prepared.
+func (p *prepared) Free(step ordering.Step) []types.TransactWriteItem {
 	p.made("Free")
 	ws := lockrow.Wants(p.unit.nonce, ordering.Plan{step}, 0)
 	vs := p.c.values(p.unit, p.token)
 	return asActions(p.c.table.Releases(ws, vs.With(lockrow.Values{":expires": vs[":outlives"]}), lockrow.IsMine, lockrow.Commit))
 }
 
-// LetGo takes steps out of the heartbeats: they are about to be freed.
-func (p *Prepared) LetGo(keys []ordering.Key) {
+// LetGo is for unitlocks.Prepared.
+func (p *prepared) LetGo(keys []ordering.Key) {
 	p.made("LetGo")
 	if p.set != nil {
 		p.set.group.Remove(keys)
 	}
 }
 
-// Hold is what the unit has of a step.
-type Hold int
-
-// What a unit may have of a step.
-const (
-	Held  Hold = iota // it is the unit's
-	Freed             // it was, and was freed
-	Gone              // there is no row of it, or one that the unit cannot have had
-)
-
-// HoldOf reads the row of a step's key, as a refused transaction has shown it. A
-// step that was freed leaves its row, with a fence no lower than the unit's token,
-// for the retention. The error is a *[RowError].
-func (p *Prepared) HoldOf(step ordering.Step, item map[string]types.AttributeValue) (Hold, error) {
+// HoldOf is for unitlocks.Prepared.
+func (p *prepared) HoldOf(step ordering.Step, item map[string]types.AttributeValue) (unitlocks.Hold, error) {
 	p.made("HoldOf")
 	r, _, err := p.c.observe(step.Key, item)
 	return p.holdOf(r), err
 }
 
-func (p *Prepared) holdOf(r lockrow.Row) Hold {
+func (p *prepared) holdOf(r lockrow.Row) unitlocks.Hold {
 	switch {
 	case r.Unit == p.unit.nonce:
-		return Held
+		return unitlocks.Held
 	case r.Exists && r.Fence >= p.token:
-		return Freed
+		return unitlocks.Freed
 	default:
-		return Gone
+		return unitlocks.Gone
 	}
 }
 
-// Hold asks what the unit has of a step.
-func (p *Prepared) Hold(ctx context.Context, step ordering.Step) (Hold, error) {
+// Hold is for unitlocks.Prepared.
+func (p *prepared) Hold(ctx context.Context, step ordering.Step) (unitlocks.Hold, error) {
 	p.made("Hold")
 	misuse.Context(ctx, "lockset", "Prepared.Hold")
 	rows, err := p.c.snapshot(ctx, p.unit.id("g"), []ordering.Key{step.Key})
 	if err != nil {
-		return Gone, err
+		return unitlocks.Gone, err
 	}
 	return p.holdOf(rows[0]), nil
 }
 
-// Done ends what the unit had: all of it is free, or the rest is left to others.
-func (p *Prepared) Done(free bool) {
+// Done is for unitlocks.Prepared.
+func (p *prepared) Done(free bool) {
 	p.ends("Done")
 	p.quiet()
 	p.end(nil, free)
 }
 
-// Release frees all rows of a unit that is aborted, those that are still its own,
-// as far as DynamoDB answers.
-func (p *Prepared) Release(ctx context.Context) error {
+// Release is for unitlocks.Prepared.
+func (p *prepared) Release(ctx context.Context) error {
 	p.made("Release")
 	misuse.Context(ctx, "lockset", "Prepared.Release")
 	p.ends("Release")
@@ -221,7 +192,7 @@ func (p *Prepared) Release(ctx context.Context) error {
 
 // ends panics if the set was ended by this Prepared before. What another's unit has
 // may be released any number of times.
-func (p *Prepared) ends(call string) {
+func (p *prepared) ends(call string) {
 	p.made(call)
 	if p.set == nil {
 		return
@@ -232,14 +203,14 @@ func (p *Prepared) ends(call string) {
 }
 
 // quiet ends the heartbeats of a unit of this process.
-func (p *Prepared) quiet() {
+func (p *prepared) quiet() {
 	if p.set != nil {
 		_, _ = p.set.group.Stop()
 	}
 }
 
 // end gives the set of a unit of this process back what is left of it.
-func (p *Prepared) end(left ordering.Plan, free bool) {
+func (p *prepared) end(left ordering.Plan, free bool) {
 	if p.set == nil {
 		return
 	}

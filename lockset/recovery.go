@@ -12,30 +12,22 @@ import (
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/misuse"
+	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
 )
-
-// RecoverDead decides the fate of a dead unit with a journal, which is not this
-// package's business: it returns when the unit is aborted and never will commit,
-// so that its rows may be freed, or when all that it committed is done and its
-// rows are free.
-type RecoverDead func(ctx context.Context, unit string) (aborted bool, err error)
 
 // journals knows who decides the fate of dead units with a journal, and who of
 // this process is at it: units that wait for the same dead one do it once. It is
 // safe for concurrent use.
 type journals struct {
-	mu       sync.Mutex               // never held across I/O or a wait
-	decide   map[string]RecoverDead   // by unit table
-	underWay map[string]chan struct{} // by unit; closed when it is over
+	mu       sync.Mutex                       // never held across I/O or a wait
+	decide   map[string]unitlocks.RecoverDead // by unit table
+	underWay map[string]chan struct{}         // by unit; closed when it is over
 }
 
-// RecoverWith sets who decides the fate of dead units whose journal is in a unit
-// table. A client that knows no unit table waits for their rows until another
-// process has decided; one that knows others refuses to: all who use a lock table
-// must know the journals of all.
-func (c *Client) RecoverWith(table string, decide RecoverDead) {
+// RecoverWith is for unitlocks.Client.
+func (c forUnits) RecoverWith(table string, decide unitlocks.RecoverDead) {
 	c.made("RecoverWith")
 	if decide == nil {
 		misuse.Of("lockset", "Client.RecoverWith", "nil function")
@@ -43,14 +35,14 @@ func (c *Client) RecoverWith(table string, decide RecoverDead) {
 	c.journals.mu.Lock()
 	defer c.journals.mu.Unlock()
 	if c.journals.decide == nil {
-		c.journals.decide = map[string]RecoverDead{}
+		c.journals.decide = map[string]unitlocks.RecoverDead{}
 	}
 	c.journals.decide[table] = decide
 }
 
 // begin returns who decides about the unit that holds a row, or a channel to wait
 // for, because it is being decided; neither if this process knows no journals.
-func (j *journals) begin(r lockrow.Row) (decide RecoverDead, underWay chan struct{}, err error) {
+func (j *journals) begin(r lockrow.Row) (decide unitlocks.RecoverDead, underWay chan struct{}, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	unit := r.Unit
@@ -123,7 +115,7 @@ func (c *Client) recoverDead(ctx, ended context.Context, r lockrow.Row) (bool, e
 		return false, nil
 	}
 	if err != nil {
-		now, _, readErr := c.read(ctx, c.RequestID(ctx), key)
+		now, _, readErr := c.read(ctx, c.newUnit(ctx).id("j"), key)
 		if readErr != nil || now.Unit == unit {
 			return false, err
 		}
@@ -149,10 +141,8 @@ func (c *Client) freeAborted(ctx context.Context, dead string, key ordering.Key)
 	return true
 }
 
-// Silence looks at a key for a sign of life of a unit: whether the unit has it,
-// and for how much longer it must stay silent, by this process's own clock, to be
-// dead. The error is as requests have them, or a *[RowError].
-func (c *Client) Silence(ctx context.Context, key ordering.Key, unit string) (has bool, left time.Duration, err error) {
+// Silence is for unitlocks.Client.
+func (c forUnits) Silence(ctx context.Context, key ordering.Key, unit string) (has bool, left time.Duration, err error) {
 	c.asked(ctx, "Silence")
 	// A plain read may show the row from before the unit took it.
 	rows, err := c.snapshot(ctx, c.RequestID(ctx), []ordering.Key{key})

@@ -18,6 +18,7 @@ import (
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
 )
@@ -133,8 +134,8 @@ func (s *Set) Nonce() string {
 	return s.unit.nonce
 }
 
-// RequestID returns a new request token, distinct from all others of the set.
-func (s *Set) RequestID() string {
+// RequestID is for unitlocks.Set.
+func (s setForUnits) RequestID() string {
 	s.made("RequestID")
 	return s.unit.id("j")
 }
@@ -154,9 +155,7 @@ func (s *Set) Deadline() time.Time {
 // again, also after an error, it releases what is left, and nothing if nothing
 // is. What is never released is taken over by others after a lease.
 //
-// It waits for another release that is under way. While the set has an [Ending] or a
-// [Prepared] that is not resolved, it ends the heartbeats and nothing else: the error
-// matches [ErrUnresolved], at once.
+// It waits for another release that is under way.
 func (s *Set) Release(ctx context.Context) error {
 	s.asked(ctx, "Release")
 	lost, err := s.release(ctx)
@@ -194,7 +193,7 @@ func (s *Set) release(ctx context.Context) (lost, err error) {
 }
 
 // takeLeft takes what is not released yet, waiting for a release under way. The error
-// matches [ErrUnresolved] if it is for an Ending or a Prepared to let go of it.
+// matches unitlocks.ErrUnresolved if it is for an Ending or a Prepared to let go of it.
 func (s *Set) takeLeft(ctx context.Context) (ordering.Plan, error) {
 	var has stake
 	select { // whatever ctx says, if nobody is at it
@@ -208,7 +207,7 @@ func (s *Set) takeLeft(ctx context.Context) (ordering.Plan, error) {
 	}
 	if has.way != byItself {
 		s.stakes <- has
-		return nil, fmt.Errorf("%w: %s", ErrUnresolved, has.way)
+		return nil, fmt.Errorf("%w: %s", unitlocks.ErrUnresolved, has.way)
 	}
 	return has.left, nil
 }

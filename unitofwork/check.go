@@ -38,7 +38,7 @@ func (c *Client) Check(ctx context.Context) error {
 }
 
 func (c *Client) checkTable(ctx context.Context) ([]lockset.Finding, error) {
-	id := func() string { return c.locks.RequestID(ctx) }
+	id := func() string { return c.rows.RequestID(ctx) }
 	e := &requests.Examination{
 		Caller: c.caller, Table: c.cfg.Table, Keys: []string{journal.AttrUnit, journal.AttrPart}, TTL: journal.AttrExpires,
 		Item: journal.ItemKey("check:"+id(), "check"), ID: id,

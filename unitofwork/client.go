@@ -14,6 +14,7 @@ import (
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/internal/underway"
+	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/trace"
 )
@@ -49,6 +50,7 @@ type Config struct {
 // Client runs units of work. It is safe for concurrent use.
 type Client struct {
 	locks      *lockset.Client
+	rows       unitlocks.Client // of locks: what users do not need
 	cfg        Config
 	lockConfig lockset.Config
 	caller     *requests.Caller
@@ -107,11 +109,11 @@ func New(locks *lockset.Client, cfg Config) (*Client, error) {
 			"is %v, less than twice the locks' Retention of %v, by which clocks may be wrong", cfg.IDRetention, lock.Retention)}
 	}
 	c := &Client{
-		locks: locks, cfg: cfg, lockConfig: lock,
+		locks: locks, rows: unitlocks.Of(locks), cfg: cfg, lockConfig: lock,
 		caller: &requests.Caller{DB: locks.DynamoDB(), Attempt: lock.AttemptTimeout, Patience: lock.Lease, Trace: lock.Trace},
 	}
 	if cfg.Table != "" {
-		locks.RecoverWith(cfg.Table, c.recoverDead)
+		c.rows.RecoverWith(cfg.Table, c.recoverDead)
 	}
 	return c, nil
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/holdall/holdall/internal/oneline"
+	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/lockset"
 )
 
@@ -61,7 +62,7 @@ func (c *call) giveUp(ctx context.Context) error {
 		return nil
 	}
 	err := u.set.Release(ctx)
-	if errors.Is(err, lockset.ErrUnresolved) || errors.Is(err, lockset.ErrLost) {
+	if errors.Is(err, unitlocks.ErrUnresolved) || errors.Is(err, lockset.ErrLost) {
 		return nil // it commits by now, or has nothing to release
 	}
 	return err

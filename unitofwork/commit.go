@@ -16,6 +16,7 @@ import (
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/trace"
 )
@@ -80,8 +81,8 @@ func (u *Unit) decideHow(ctx context.Context, writes []write, staged error) erro
 		return u.release(ctx, err)
 	}
 	u.unlink() // ctx may be the unit's own, which would end with the locks
-	var ending *lockset.Ending
-	ending, err = u.set.End(ctx)
+	var ending unitlocks.Ending
+	ending, err = u.rows.End(ctx)
 	switch {
 	case errors.Is(err, lockset.ErrLost):
 		return u.release(ctx, u.notCommitted(err, StartOver))
@@ -97,7 +98,7 @@ func (u *Unit) decideHow(ctx context.Context, writes []write, staged error) erro
 }
 
 // permit is what allows a unit to commit in one transaction: its actions go first, and
-// happen only while nobody else has what the unit relies on. A *lockset.Ending is one.
+// happen only while nobody else has what the unit relies on. A unitlocks.Ending is one.
 type permit interface {
 	Actions() []types.TransactWriteItem
 	// Deadline is until when the transaction may be sent.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -138,7 +139,7 @@ func TestAnswersThatAreShort(t *testing.T) {
 		require.ErrorContains(t, err, "1 answers to 2 gets")
 		_, err = client.Outcome(t.Context(), "p")
 		require.ErrorContains(t, err, "0 answers to 1 gets")
-		_, _, err = locks.Silence(t.Context(), transferKeys[0], "unit")
+		_, _, err = unitlocks.Of(locks).Silence(t.Context(), transferKeys[0], "unit")
 		require.ErrorContains(t, err, "0 answers to 1 gets")
 
 		db.on = false

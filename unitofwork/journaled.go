@@ -13,6 +13,7 @@ import (
 	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/trace"
 )
@@ -24,7 +25,7 @@ import (
 //
 // ending is that of the unit's one transaction, if that was refused for its size;
 // then the locks are not renewed any more. Else it is nil.
-func (u *Unit) commitByJournal(ctx context.Context, writes []write, ending *lockset.Ending) error {
+func (u *Unit) commitByJournal(ctx context.Context, writes []write, ending unitlocks.Ending) error {
 	if lost := context.Cause(u.set.Context()); lost != nil && ending == nil {
 		return u.release(ctx, u.whyNot(ctx, lost))
 	}
@@ -52,7 +53,7 @@ func (u *Unit) commitByJournal(ctx context.Context, writes []write, ending *lock
 		return u.abandon(ctx, ending, len(writes), rows, u.whyNot(before, err))
 	}
 	prepared := u.c.counter(before, u.set.Nonce(), trace.Preparing, len(u.plan))
-	pending, err := u.set.Prepare(before, u.c.cfg.Table, prepared)
+	pending, err := u.rows.Prepare(before, u.c.cfg.Table, prepared)
 	if err != nil {
 		return u.abandon(ctx, ending, len(writes), rows, u.whyNot(before, err))
 	}
@@ -83,7 +84,7 @@ func (u *Unit) commitByJournal(ctx context.Context, writes []write, ending *lock
 
 // carryOut does what was decided. What it cannot finish others do: whoever waits
 // for one of the locks, or Recover. When ctx ends, it goes on for a lease.
-func (u *Unit) carryOut(ctx context.Context, pending *lockset.Prepared, j *journal.Journal, rows int) {
+func (u *Unit) carryOut(ctx context.Context, pending unitlocks.Prepared, j *journal.Journal, rows int) {
 	after, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() {
@@ -128,7 +129,7 @@ func (u *Unit) whyNot(before context.Context, err error) error {
 //
 // A copy of the unit's one transaction, which was too large, may have been carried
 // out since: records shrink. Then it is committed.
-func (u *Unit) abandon(ctx context.Context, ending *lockset.Ending, writes, rows int, cause error) error {
+func (u *Unit) abandon(ctx context.Context, ending unitlocks.Ending, writes, rows int, cause error) error {
 	outcome := NotCommitted
 	var err error
 	if ending == nil {
@@ -174,7 +175,7 @@ func (u *Unit) writeJournal(ctx context.Context, j *journal.Journal) (rows int, 
 	group.SetLimit(rowsAtOnce)
 	written := u.c.counter(ctx, j.Unit, trace.Journaling, 0)
 	p := journal.NewWriter(func(n int, body []byte, last bool) error {
-		id := u.set.RequestID()
+		id := u.rows.RequestID()
 		row := journal.PutRow(u.c.cfg.Table, j.Unit, n, body, last)
 		if n == 0 {
 			entry := journal.PutEntry(u.c.cfg.Table, j.Unit, j.Locks, j.Plan[0].Key, u.c.lockConfig.Now())
@@ -197,7 +198,7 @@ func (u *Unit) writeJournal(ctx context.Context, j *journal.Journal) (rows int, 
 
 // decide makes the unit committed, if nobody has aborted it. ctx is for finding
 // out what became of it, whatever becomes of before.
-func (u *Unit) decide(ctx, before context.Context, pending *lockset.Prepared, rows int, digest []byte) (Outcome, error) {
+func (u *Unit) decide(ctx, before context.Context, pending unitlocks.Prepared, rows int, digest []byte) (Outcome, error) {
 	now := u.c.lockConfig.Now()
 	items := []types.TransactWriteItem{{Update: journal.PutCommitted(u.c.cfg.Table, u.set.Nonce(), rows, digest, now)}}
 	if u.work.ID != "" {

@@ -36,15 +36,10 @@ func (b *bed) handles() map[string]any {
 		require.NoError(b.t, err)
 		return set
 	}
-	toEnd, toMark, set := acquire("ended"), acquire("marked"), acquire("held")
-	ending, err := toEnd.End(ctx)
-	require.NoError(b.t, err)
-	prepared, err := toMark.Prepare(ctx, "units", func(int) {})
-	require.NoError(b.t, err)
+	set := acquire("held")
 	unit, err := c.Begin(ctx, unitofwork.Work{Keys: []ordering.Key{"unit"}})
 	require.NoError(b.t, err)
 	b.t.Cleanup(func() {
-		prepared.Done(false)
 		_ = set.Release(context.Background())
 		_ = unit.Rollback(context.Background())
 	})
@@ -53,7 +48,7 @@ func (b *bed) handles() map[string]any {
 	admission, err := guard.Admission(1, "a")
 	require.NoError(b.t, err)
 	return map[string]any{
-		"lockset.Client": c.locks, "lockset.Set": set, "lockset.Ending": ending, "lockset.Prepared": prepared,
+		"lockset.Client": c.locks, "lockset.Set": set,
 		"unitofwork.Client": c.Client, "unitofwork.Unit": unit,
 		"fencing.Clock": fencing.NewClock(time.Now), "fencing.Gate": guard, "fencing.Admission": admission,
 	}

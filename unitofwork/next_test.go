@@ -46,7 +46,6 @@ var examples = map[string]error{
 	"ErrNested":              unitofwork.ErrNested,
 	"ErrManaged":             unitofwork.ErrManaged,
 	"ErrEnded":               unitofwork.ErrEnded,
-	"lockset.ErrUnresolved":  lockset.ErrUnresolved,
 	"*lockset.CheckError":    &lockset.CheckError{Findings: []lockset.Finding{{Table: "t", Problem: "is odd", Do: "mend it", Err: errSent}}},
 	"*lockset.TableError":    &lockset.TableError{Op: "UpdateItem", Tables: []string{"t"}, Err: errSent},
 	"*lockset.RowError":      &lockset.RowError{Table: "t", Key: "a", Reason: "is odd"},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/holdall/holdall/internal/journal"
 )
 
@@ -48,7 +49,7 @@ func (c *Client) outcomeOfID(ctx context.Context, id string) (Outcome, error) {
 // ask reads, as of one moment, one of the unit's lock rows and the record of its
 // ID if it had one.
 func (c *Client) ask(ctx context.Context, r ref) (Outcome, error) {
-	gets := []types.TransactGetItem{c.locks.RowGet(r.key)}
+	gets := []types.TransactGetItem{c.rows.RowGet(r.key)}
 	if r.id != "" {
 		if c.cfg.Table == "" {
 			return Undecided, &IDError{r.id, "unitofwork.Config.Table is not set, so IDs cannot be looked up"}
@@ -72,7 +73,7 @@ func (c *Client) ask(ctx context.Context, r ref) (Outcome, error) {
 	case decided.State != journal.Undecided:
 		return Committed, nil
 	}
-	fate, err := c.locks.RowFate(r.key, items[0], r.unit, r.token)
+	fate, err := c.rows.RowFate(r.key, items[0], r.unit, r.token)
 	if err != nil {
 		return Undecided, err
 	}

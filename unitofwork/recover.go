@@ -60,7 +60,7 @@ func (c *Client) Recover(ctx context.Context) (Recovery, error) {
 		var again []openUnit
 		longest := time.Duration(0)
 		for _, o := range open {
-			_, left, err := c.locks.Silence(ctx, o.key, o.unit) // no time is left of a key that it has not
+			_, left, err := c.rows.Silence(ctx, o.key, o.unit) // no time is left of a key that it has not
 			switch {
 			case err != nil:
 				errs = append(errs, err)
@@ -180,5 +180,5 @@ func (c *Client) query(ctx context.Context, unit, begins string) ([]map[string]t
 		in.KeyConditionExpression = aws.String("#unit = :unit AND begins_with(#part, :part)")
 		in.ExpressionAttributeValues[":part"] = &types.AttributeValueMemberS{Value: begins}
 	}
-	return c.caller.Query(ctx, func() string { return c.locks.RequestID(ctx) }, in)
+	return c.caller.Query(ctx, func() string { return c.rows.RequestID(ctx) }, in)
 }

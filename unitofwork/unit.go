@@ -11,6 +11,7 @@ import (
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/misuse"
+	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -21,6 +22,7 @@ import (
 type Unit struct {
 	c      *Client
 	set    *lockset.Set
+	rows   unitlocks.Set // of set: what users do not need
 	plan   ordering.Plan
 	held   []ordering.Key
 	work   Work
@@ -90,7 +92,7 @@ func (c *Client) begin(ctx context.Context, work Work) (*Unit, error) {
 	}
 	held := plan.Keys()
 	u := &Unit{
-		c: c, outer: ctx, set: set, plan: plan, held: held, work: work, start: start,
+		c: c, outer: ctx, set: set, rows: c.rows.Set(set), plan: plan, held: held, work: work, start: start,
 		stage: newStage(held, actions.NewStamper(c.cfg.FenceAttribute, set.Token()), c.lockConfig.Table, c.cfg.Table),
 	}
 	u.ctx, u.cancel = context.WithCancelCause(context.WithValue(ctx, contextKey{}, u))

@@ -51,7 +51,7 @@ func (c *Client) Read(ctx context.Context, records ...Record) error {
 
 func (c *Client) readUnlocked(ctx context.Context, g *unlockedRead) error {
 	for n := 1; ; n++ {
-		id := c.locks.RequestID(ctx)
+		id := c.rows.RequestID(ctx)
 		again, err := c.tryRead(ctx, id, g)
 		switch {
 		case err == nil && !again:
@@ -118,7 +118,7 @@ type moment struct {
 func (c *Client) readAt(ctx context.Context, id string, rows []ordering.Key, records []Record) (seen moment, again bool, err error) {
 	var gets []types.TransactGetItem
 	for _, key := range rows {
-		gets = append(gets, c.locks.RowGet(key))
+		gets = append(gets, c.rows.RowGet(key))
 	}
 	items, err := c.caller.Read(ctx, id, append(gets, getsOf(records)...))
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *Client) readAt(ctx context.Context, id string, rows []ordering.Key, rec
 	}
 	seen = moment{hands: map[ordering.Key]string{}, items: items[len(rows):]}
 	for i, key := range rows {
-		prepared, hand, err := c.locks.RowHand(key, items[i])
+		prepared, hand, err := c.rows.RowHand(key, items[i])
 		if err != nil {
 			return seen, false, err
 		}

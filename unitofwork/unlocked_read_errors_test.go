@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -31,7 +32,7 @@ func TestAReaderOfRecordsGuardedByContentBesideOthers(t *testing.T) {
 				dead := b.client("dead", nil)
 				set, err := dead.locks.Acquire(t.Context(), []ordering.Key{held})
 				require.NoError(t, err)
-				marked, err := set.Prepare(t.Context(), "units", func(int) {})
+				marked, err := unitlocks.Of(dead.locks).Set(set).Prepare(t.Context(), "units", func(int) {})
 				require.NoError(t, err)
 				marked.Done(false)
 

@@ -145,8 +145,8 @@ var ofDeciding = []mutant{
 	{
 		clause: "a journal is removed only when its record says done",
 		file:   "unitofwork/rollforward.go",
-		old:    `	_, err := c.caller.Update(ctx, c.locks.RequestID(ctx), journal.SetDone(`,
-		new:    "\tc.forget(ctx, unit, rows)\n\t_, err := c.caller.Update(ctx, c.locks.RequestID(ctx), journal.SetDone(",
+		old:    `	_, err := c.caller.Update(ctx, c.rows.RequestID(ctx), journal.SetDone(`,
+		new:    "\tc.forget(ctx, unit, rows)\n\t_, err := c.caller.Update(ctx, c.rows.RequestID(ctx), journal.SetDone(",
 		by:     check{in: "unitofwork", test: "TestRecoverFinishesTheDead"},
 	},
 	{
@@ -208,7 +208,7 @@ var ofDeciding = []mutant{
 	{
 		clause: "Recover frees what an aborted unit has",
 		file:   "unitofwork/rollforward.go",
-		old:    `	if err := c.locks.PreparedOf(ctx, unit, j.Token, j.Plan).Release(ctx); err != nil {`,
+		old:    `	if err := c.rows.PreparedOf(ctx, unit, j.Token, j.Plan).Release(ctx); err != nil {`,
 		new:    "\t_ = j\n\tif err := ctx.Err(); err != nil {",
 		by:     check{in: "unitofwork", test: "TestRecoverFinishesTheDead"},
 	},

@@ -103,8 +103,8 @@ var ofInput = []mutant{
 	{
 		clause: "a step without a row was not done",
 		file:   "unitofwork/apply.go",
-		old:    `hold == lockset.Gone && a.stamped(act.piece, actions, reasons):`,
-		new:    `hold == lockset.Gone:`,
+		old:    `hold == unitlocks.Gone && a.stamped(act.piece, actions, reasons):`,
+		new:    `hold == unitlocks.Gone:`,
 		by:     check{in: "unitofwork", test: "FuzzUnitTable"},
 	},
 	{

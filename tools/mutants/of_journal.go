@@ -198,8 +198,8 @@ var ofApplying = []mutant{
 	{
 		clause: "a record with a later stamp stops its step",
 		file:   "unitofwork/apply.go",
-		old:    "\tcase hold == lockset.Freed:\n",
-		new:    "\tcase hold == lockset.Freed || found > a.j.Token:\n",
+		old:    "\tcase hold == unitlocks.Freed:\n",
+		new:    "\tcase hold == unitlocks.Freed || found > a.j.Token:\n",
 		by:     check{in: "unitofwork", test: "TestARecordThatSomebodyWroteWithoutItsLock"},
 	},
 	{

@@ -132,8 +132,8 @@ var ofRecovering = []mutant{
 	{
 		clause: "a journal that names another lock table is not removed",
 		file:   "unitofwork/rollforward.go",
-		old:    "\t\treturn c.otherLocks(unit, j.Locks)\n\t}\n\tif err := c.locks",
-		new:    "\t\treturn nil\n\t}\n\tif err := c.locks",
+		old:    "\t\treturn c.otherLocks(unit, j.Locks)\n\t}\n\tif err := c.rows",
+		new:    "\t\treturn nil\n\t}\n\tif err := c.rows",
 		by:     check{in: "unitofwork", test: "TestAnEntryWithAnotherLockTableThanItsJournal"},
 	},
 	{

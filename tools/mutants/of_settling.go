@@ -41,8 +41,8 @@ var ofSettling = []mutant{
 	{
 		clause: "of a step whose row is gone, the records say whether it was done",
 		file:   "unitofwork/apply.go",
-		old:    "hold == lockset.Freed, hold == lockset.Gone && a.stamped(act.piece, actions, reasons):",
-		new:    "hold == lockset.Freed:",
+		old:    "hold == unitlocks.Freed, hold == unitlocks.Gone && a.stamped(act.piece, actions, reasons):",
+		new:    "hold == unitlocks.Freed:",
 		by:     check{in: "unitofwork", test: "TestAMarkedRowThatIsGone"},
 	},
 	{

@@ -1,0 +1,17 @@
+package lockset
+
+import "github.com/holdall/holdall/internal/unitlocks"
+
+// forUnits has what package unitofwork needs of a client, and users do not.
+type forUnits struct{ *Client }
+
+// setForUnits is the same for a set.
+type setForUnits struct{ *Set }
+
+var _ = func() bool {
+	unitlocks.Of = func(client any) unitlocks.Client { return forUnits{client.(*Client)} }
+	return true
+}()
+
+// Set is for unitlocks.Client.
+func (c forUnits) Set(set any) unitlocks.Set { return setForUnits{set.(*Set)} }
