@@ -61,30 +61,37 @@ func (c *Client) acquire(ctx context.Context, keys []ordering.Key, o Options) (*
 		return nil, context.Cause(ctx)
 	}
 	a := c.newAcquisition(ctx, plan, o)
-	ctx = hooks.Start(ctx, c.cfg.Trace.AcquireStart, trace.AcquireStart{Unit: a.unit.nonce, Keys: plan.Keys()})
 	closing := &closable{lose: a.group.Lose}
 	end, ok := c.work.Begin(closing.giveUp)
 	if !ok {
 		_, _ = a.group.Stop()
 		return nil, ErrClosed
 	}
+	var set *Set
 	returned := false
 	defer func() { // a panic of a hook, or the like, on its way through
 		if !returned {
-			_ = a.giveUp(ctx, errDidNotReturn)
+			_ = a.undo(ctx, set, errDidNotReturn)
 			end()
 		}
 	}()
-	err = a.run(ctx)
+	ctx = hooks.Start(ctx, c.cfg.Trace.AcquireStart, trace.AcquireStart{Unit: a.unit.nonce, Keys: plan.Keys()})
+	if err = a.run(ctx); err == nil {
+		set = newSet(a, closing, end)
+		if closing.closed.Load() { // Close may not have seen the set
+			err = &LostError{Reason: ErrClosed}
+		}
+	}
+	if err != nil {
+		err = a.undo(ctx, set, err)
+	}
+	a.traceEnd(ctx, err)
 	returned = true
 	if err != nil {
-		err = a.giveUp(ctx, err)
 		end()
-		a.traceEnd(ctx, err)
 		return nil, err
 	}
-	a.traceEnd(ctx, nil)
-	return newSet(a, closing, end), nil
+	return set, nil
 }
 
 func (a *acquisition) traceEnd(ctx context.Context, err error) {
@@ -122,6 +129,7 @@ type acquisition struct {
 	lookedAhead time.Time               // when it last looked at what comes after the row it waits for
 	group       *heartbeat.Group
 	start       time.Time
+	undone      bool // what it took was let go of
 }
 
 func (c *Client) newAcquisition(ctx context.Context, plan ordering.Plan, o Options) *acquisition {

@@ -28,11 +28,13 @@ func (c *Client) Close(ctx context.Context) error {
 
 // closable is an acquisition, and then its set, as Close sees it.
 type closable struct {
-	lose func(reason error)
-	set  atomic.Pointer[Set]
+	lose   func(reason error)
+	set    atomic.Pointer[Set]
+	closed atomic.Bool
 }
 
 func (c *closable) giveUp(ctx context.Context) error {
+	c.closed.Store(true)
 	c.lose(ErrClosed)
 	set := c.set.Load()
 	if set == nil {

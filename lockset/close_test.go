@@ -10,6 +10,7 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 var closeKeys = []ordering.Key{"a", "b/c"}
@@ -123,5 +124,47 @@ func TestCloseOfASetOnItsWayOut(t *testing.T) {
 		require.Equal(t, context.Canceled, o.Close(ctx))
 		require.GreaterOrEqual(t, time.Since(begun), lease/2)
 		b.allFree()
+	})
+}
+
+// A set that is acquired just when the client gives up is given up, too.
+func TestCloseWhileASetIsAcquired(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var o *owner
+		ended := make(chan error, 1)
+		o = b.owner("o", nil, func(c *lockset.Config) {
+			secured := false
+			c.Trace.RequestEnd = func(_ context.Context, e trace.RequestEnd) {
+				if secured {
+					return
+				}
+				secured = true
+				ctx, cancel := context.WithCancel(context.Background())
+				cancel()
+				go func() { ended <- o.Close(ctx) }()
+				time.Sleep(time.Second) // the answer is there, and not looked at
+			}
+		})
+		_, err := o.Acquire(t.Context(), closeKeys)
+		require.ErrorIs(t, err, lockset.ErrClosed)
+		require.Equal(t, context.Canceled, <-ended)
+		begun := time.Now()
+		b.free(b.take(b.owner("next", nil), closeKeys...))
+		require.Less(t, time.Since(begun), lease/2, "nobody waits for a lease")
+	})
+}
+
+// What a closed client refuses it has not begun.
+func TestAClosedClientTracesNothing(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		starts := 0
+		o := b.owner("o", nil, func(c *lockset.Config) {
+			c.Trace.AcquireStart = func(context.Context, trace.AcquireStart) context.Context { starts++; return nil }
+		})
+		b.free(b.take(o, "a")) // a hook that returns nothing changes nothing
+		require.NoError(t, o.Close(t.Context()))
+		_, err := o.Acquire(t.Context(), closeKeys)
+		require.ErrorIs(t, err, lockset.ErrClosed)
+		require.Equal(t, 1, starts)
 	})
 }

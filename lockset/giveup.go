@@ -21,6 +21,23 @@ import (
 // errGiveUpOver ends the attempts to undo an acquisition.
 var errGiveUpOver = errors.New("giving up took longer than a lease")
 
+// undo lets go of what an acquisition has taken, as a set if it has come so far, and
+// returns cause, with what could not be let go of.
+func (a *acquisition) undo(ctx context.Context, set *Set, cause error) error {
+	switch {
+	case a.undone:
+		return cause
+	case set == nil:
+		a.undone = true
+		return a.giveUp(ctx, cause)
+	}
+	a.undone = true
+	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.c.cfg.Lease)
+	defer cancel()
+	_, err := set.release(releasing)
+	return oneline.Join(cause, err)
+}
+
 // giveUp undoes what an acquisition did, or may have done, and returns cause
 // joined with what could not be undone. It goes on for at most a lease,
 // whatever became of the caller's context: by then others take over. What does not

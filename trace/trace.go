@@ -24,7 +24,7 @@ import "context"
 
 // Trace is a set of hooks. Any may be nil. Each is called synchronously on the goroutine
 // that does the work, so it must be quick, and safe for concurrent use. The first hook of a
-// pair must return the context that it was given, or one made of it.
+// pair returns the context that it was given, or one made of it; nil is taken for the former.
 type Trace struct {
 	// UnitStart is called when a unit is about to ask for its locks: for every attempt
 	// of Do. UnitEnd is called once for each.
@@ -41,8 +41,8 @@ type Trace struct {
 	// ReadStart and ReadEnd are called for Unit.Get and Client.Read.
 	ReadStart func(context.Context, ReadStart) context.Context
 	ReadEnd   func(context.Context, ReadEnd)
-	// CommitStart is called when a unit begins to commit, and CommitEnd when it is known,
-	// or given up to know, what became of that.
+	// CommitStart is called when a unit begins to commit, and CommitEnd when it is known
+	// what became of that, or when finding out was given up.
 	CommitStart func(context.Context, CommitStart) context.Context
 	CommitEnd   func(context.Context, CommitEnd)
 	// RequestStart and RequestEnd are called for every sending of a request. Setting
@@ -131,7 +131,12 @@ func starts[I any](a, b func(context.Context, I) context.Context) func(context.C
 	case b == nil:
 		return a
 	}
-	return func(ctx context.Context, info I) context.Context { return b(a(ctx, info), info) }
+	return func(ctx context.Context, info I) context.Context {
+		if within := a(ctx, info); within != nil {
+			ctx = within
+		}
+		return b(ctx, info)
+	}
 }
 
 func ends[I any](a, b func(context.Context, I)) func(context.Context, I) { return tells(b, a) }

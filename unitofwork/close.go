@@ -11,7 +11,7 @@ import (
 )
 
 // Close is for a process that is about to end: nobody else has to wait for a lease then.
-// From here on Do, Begin and Recover fail with lockset.ErrClosed; Read and Outcome go on
+// A unit's function must not call it, for it waits for that unit. From here on Do, Begin and Recover fail with lockset.ErrClosed; Read and Outcome go on
 // working. Close waits until every unit under way has ended. When ctx ends first, it ends
 // the units' contexts and releases their locks: a unit that has not begun to commit writes
 // nothing, and Do returns an error that matches lockset.ErrClosed. A commit under way is
@@ -35,20 +35,21 @@ func (c *Client) Close(ctx context.Context) error {
 // call is a call under way, of Do or for a unit that Begin has made, as Close sees it.
 type call struct {
 	cancel context.CancelCauseFunc
-	unit   atomic.Pointer[Unit] // the last
+	unit   atomic.Pointer[Unit] // nil between two attempts
 	closed atomic.Bool
+	over   func() // it is not under way any more
 }
 
 // enter notes a call, whose context is the one returned, until end is called.
 func (c *Client) enter(ctx context.Context) (_ context.Context, _ *call, end func(), err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	it := &call{cancel: cancel}
-	over, ok := c.work.Begin(it.giveUp)
-	if !ok {
+	var ok bool
+	if it.over, ok = c.work.Begin(it.giveUp); !ok {
 		cancel(nil)
 		return nil, nil, nil, lockset.ErrClosed
 	}
-	return ctx, it, func() { cancel(nil); over() }, nil
+	return ctx, it, func() { cancel(nil); it.over() }, nil
 }
 
 func (c *call) giveUp(ctx context.Context) error {
@@ -68,10 +69,16 @@ func (c *call) giveUp(ctx context.Context) error {
 	return err
 }
 
-// tell says of an error that it came of Close.
+// tell says of an error that it came of Close: of a context that ended, or of locks that
+// were released.
 func (c *call) tell(err error) error {
-	if err != nil && c.closed.Load() && !errors.Is(err, lockset.ErrClosed) {
-		return oneline.Join(lockset.ErrClosed, err)
+	if !c.closed.Load() || errors.Is(err, lockset.ErrClosed) {
+		return err
+	}
+	for _, end := range []error{context.Canceled, lockset.ErrLost, lockset.ErrReleased} {
+		if errors.Is(err, end) {
+			return oneline.Join(lockset.ErrClosed, err)
+		}
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package unitofwork_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -185,4 +187,176 @@ func TestCloseOfWhoseLocks(t *testing.T) {
 		require.ErrorIs(t, context.Cause(set.Context()), lockset.ErrClosed)
 		b.allFree()
 	})
+}
+
+// Close gives up a unit that was started over like any other, while it waits, works, or is
+// about to be started over again.
+func TestCloseBetweenAttempts(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		again := make(chan struct{})
+		c := b.client("c", nil, func(_ *lockset.Config, u *unitofwork.Config) {
+			u.Trace.StartingOver = func(context.Context, trace.StartingOver) { close(again) }
+		})
+		calls, ended := 0, make(chan error, 1)
+		go func() {
+			ended <- c.Do(t.Context(), unitofwork.Work{Keys: transferKeys[:1]}, func(ctx context.Context, _ *unitofwork.Unit) error {
+				if calls++; calls == 1 {
+					b.bury(transferKeys[0])
+					<-ctx.Done()
+					return context.Cause(ctx)
+				}
+				time.Sleep(3 * lease)
+				return nil
+			})
+		}()
+		<-again
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		begun := time.Now()
+		require.Equal(t, context.Canceled, c.Close(ctx))
+		require.Less(t, time.Since(begun), lease)
+		require.ErrorIs(t, <-ended, lockset.ErrClosed)
+		require.Equal(t, 1, calls, "nothing begins any more")
+		b.allFree()
+	})
+}
+
+// Locks that come just when their unit is given up are given up, too.
+func TestCloseWhileLocksAreTaken(t *testing.T) {
+	for name, begin := range map[string]func(*client) error{
+		"Do": func(c *client) error {
+			return c.Do(context.Background(), unitofwork.Work{Keys: transferKeys}, func(context.Context, *unitofwork.Unit) error {
+				time.Sleep(5 * lease)
+				return nil
+			})
+		},
+		"Begin": func(c *client) error {
+			_, err := c.Begin(context.Background(), unitofwork.Work{Keys: transferKeys})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				taken := make(chan struct{})
+				c := b.client("c", nil, func(l *lockset.Config, _ *unitofwork.Config) {
+					l.Trace.AcquireEnd = func(context.Context, trace.AcquireEnd) { close(taken); time.Sleep(time.Second) }
+				})
+				ended := make(chan error, 1)
+				go func() { ended <- begin(c) }()
+				<-taken
+				ctx, cancel := context.WithCancel(t.Context())
+				cancel()
+				begun := time.Now()
+				require.Equal(t, context.Canceled, c.Close(ctx))
+				require.NoError(t, b.client("next", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)))
+				require.Less(t, time.Since(begun), lease/2, "nobody waits for a lease")
+				require.ErrorIs(t, <-ended, lockset.ErrClosed)
+			})
+		})
+	}
+}
+
+// A unit that has lost its locks has nothing to give up, and one that was begun need not
+// be ended for Close.
+func TestCloseOfAUnitThatHasLostItsLocks(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		u, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
+		require.NoError(t, err)
+		c.net.Partition(true)
+		<-u.Context().Done()
+		begun := time.Now()
+		require.NoError(t, c.Close(t.Context()))
+		require.Zero(t, time.Since(begun))
+	})
+}
+
+// What a function has to say of itself is not Close's.
+func TestCloseAndAnErrorOfTheFunctionsOwn(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		own := errors.New("not enough money")
+		c := b.client("c", nil)
+		ended := inFunction(t, c, func(ctx context.Context) error { <-ctx.Done(); return own })
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.Equal(t, context.Canceled, c.Close(ctx))
+		err := <-ended
+		require.ErrorIs(t, err, own)
+		require.Equal(t, unitofwork.Decide, unitofwork.NextOf(err))
+		b.allFree()
+	})
+}
+
+// Close returns when the last hook was called: a program exports its spans then.
+func TestCloseWaitsForTheHooks(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		told := false
+		c := b.client("c", nil, func(_ *lockset.Config, u *unitofwork.Config) {
+			u.Trace.CommitEnd = func(context.Context, trace.CommitEnd) { time.Sleep(time.Second) }
+			u.Trace.UnitEnd = func(context.Context, trace.UnitEnd) { told = true }
+		})
+		u, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
+		require.NoError(t, err)
+		go func() { _ = u.Commit(context.Background()) }()
+		require.NoError(t, c.Close(t.Context()))
+		require.True(t, told)
+	})
+}
+
+// A hook that panics takes its unit down, and leaves nothing that others wait for.
+func TestAPanicOfAHook(t *testing.T) {
+	hook := errors.New("a hook")
+	for name, panics := range map[string]func(*trace.Trace, func()){
+		"UnitStart": func(r *trace.Trace, p func()) {
+			r.UnitStart = func(ctx context.Context, _ trace.UnitStart) context.Context { p(); return ctx }
+		},
+		"AcquireStart": func(r *trace.Trace, p func()) {
+			r.AcquireStart = func(ctx context.Context, _ trace.AcquireStart) context.Context { p(); return ctx }
+		},
+		"AcquireEnd": func(r *trace.Trace, p func()) { r.AcquireEnd = func(context.Context, trace.AcquireEnd) { p() } },
+		"RequestEnd, of the ID": func(r *trace.Trace, p func()) {
+			r.RequestEnd = func(_ context.Context, e trace.RequestEnd) {
+				if e.Op == "TransactGetItems" {
+					p()
+				}
+			}
+		},
+		"CommitStart": func(r *trace.Trace, p func()) {
+			r.CommitStart = func(ctx context.Context, _ trace.CommitStart) context.Context { p(); return ctx }
+		},
+		"CommitEnd": func(r *trace.Trace, p func()) { r.CommitEnd = func(context.Context, trace.CommitEnd) { p() } },
+		"UnitEnd":   func(r *trace.Trace, p func()) { r.UnitEnd = func(context.Context, trace.UnitEnd) { p() } },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				work := unitofwork.Work{Keys: transferKeys, ID: "p"}
+				for what, do := range map[string]func(*client){
+					"Do": func(c *client) { _ = c.Do(t.Context(), work, transfer(1)) },
+					"Begin": func(c *client) {
+						u, err := c.Begin(t.Context(), work)
+						require.NoError(t, err)
+						_ = u.Commit(t.Context())
+					},
+				} {
+					c := b.client(what, nil, func(l *lockset.Config, u *unitofwork.Config) {
+						l.Trace, u.Trace = &trace.Trace{}, nil
+						once := true
+						panics(l.Trace, func() {
+							if once {
+								once = false
+								panic(hook)
+							}
+						})
+					})
+					require.PanicsWithValue(t, hook, func() { do(c) }, what)
+					begun := time.Now()
+					require.NoError(t, c.Close(t.Context()), what)
+					require.NoError(t, c.locks.Close(t.Context()), what)
+					require.Zero(t, time.Since(begun), what)
+					b.allFree()
+					work.ID += "x"
+				}
+			})
+		})
+	}
 }

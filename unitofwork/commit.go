@@ -47,6 +47,7 @@ func (u *Unit) commit(ctx context.Context) error {
 	if !u.end() {
 		return ErrEnded
 	}
+	defer u.tell()
 	returned := false
 	defer func() { // a panic of a hook, or the like, on its way through: nobody is to renew the locks
 		if !returned {
@@ -62,11 +63,10 @@ func (u *Unit) commit(ctx context.Context) error {
 	err := u.decideHow(ctx, writes, staged)
 	returned = true
 	hooks.Tell(ctx, u.c.cfg.Trace.CommitEnd, trace.CommitEnd{Unit: u.set.Nonce(), Took: time.Since(began), Err: err})
-	u.tell()
 	return err
 }
 
-var errDidNotReturn = errors.New("the commit did not return")
+var errDidNotReturn = errors.New("a hook did not return")
 
 // decideHow commits in one transaction, or by a journal.
 func (u *Unit) decideHow(ctx context.Context, writes []write, staged error) error {

@@ -103,6 +103,7 @@ func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Un
 	defer end()
 	for n := 1; ; n++ {
 		unit, next, err := c.once(ctx, call, work, fn)
+		call.unit.Store(nil)
 		if n == work.Attempts || next != StartOver || ctx.Err() != nil || call.closed.Load() {
 			return call.tell(err)
 		}
@@ -130,7 +131,9 @@ func (c *Client) once(ctx context.Context, call *call, work Work, fn func(contex
 		return "", NextOf(err), err
 	}
 	u.managed = true
-	call.unit.Store(u)
+	if call.unit.Store(u); call.closed.Load() { // Close may not have seen the unit
+		return u.set.Nonce(), Decide, u.rollback(u.outer, lockset.ErrClosed)
+	}
 	returned := false
 	defer func() { // a panic or runtime.Goexit on its way through
 		if !returned {

@@ -113,7 +113,7 @@ func TestAUnitOfManyBytes(t *testing.T) {
 	}
 	documents := unitofwork.Table[document]{
 		Name: "accounts", PartitionKey: "Customer", SortKey: "ID",
-		Guard: func(d *document) ordering.Key { return customerKey(d.Customer) }, GuardByContent: true,
+		Guard: func(d *document) ordering.Key { return customerKey(d.Customer) },
 	}
 	for name, stage := range map[string]func(*unitofwork.Unit, *unitofwork.Ref[document]) error{
 		"put": func(u *unitofwork.Unit, r *unitofwork.Ref[document]) error {

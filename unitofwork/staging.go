@@ -133,7 +133,7 @@ func (u *Unit) Update(record Record, e Expression) error {
 		values, err := e.values()
 		return types.TransactWriteItem{Update: &types.Update{
 			TableName: aws.String(table), Key: key,
-			UpdateExpression: optional(e.Update), ConditionExpression: optional(e.Condition),
+			UpdateExpression: actions.Optional(e.Update), ConditionExpression: actions.Optional(e.Condition),
 			ExpressionAttributeNames: e.Names, ExpressionAttributeValues: values,
 		}}, err
 	})
@@ -149,7 +149,7 @@ func (u *Unit) Check(record Record, e Expression) error {
 		}
 		values, err := e.values()
 		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
-			TableName: aws.String(table), Key: key, ConditionExpression: optional(e.Condition),
+			TableName: aws.String(table), Key: key, ConditionExpression: actions.Optional(e.Condition),
 			ExpressionAttributeNames: e.Names, ExpressionAttributeValues: values,
 		}}, err
 	})
@@ -173,14 +173,9 @@ func (u *Unit) Stage(guard ordering.Key, actions ...types.TransactWriteItem) err
 	return nil
 }
 
-var errUnguarded = errors.New("its Table has no Guard: a unit can read the record, and not write it")
+var errGuessed = errors.New("its guard needs more than its primary key: Get it first, or make the reference with Of")
 
-func optional(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
+var errUnguarded = errors.New("its Table has no Guard: a unit can read the record, and not write it")
 
 func (e Expression) values() (map[string]types.AttributeValue, error) {
 	values := map[string]types.AttributeValue{}
@@ -225,8 +220,12 @@ func (u *Unit) each(records []Record, unmet error, action func(string, map[strin
 		}
 		u.stage.learn(table, key)
 		g, err := r.guards()
-		if err == nil && !g.guarded {
+		switch {
+		case err != nil:
+		case !g.guarded:
 			err = errUnguarded
+		case g.guessed:
+			err = errGuessed
 		}
 		if err != nil {
 			return u.stage.refuse(table, actions.KeyText(key), err)

@@ -2,7 +2,9 @@ package unitofwork_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
@@ -105,7 +107,7 @@ func TestPutOfWhatTheUnitHasNotRead(t *testing.T) {
 			t.Helper()
 			err := try()
 			require.ErrorAs(t, err, new(*unitofwork.StageError))
-			require.ErrorContains(t, err, "has not read it")
+			require.ErrorContains(t, err, "Get it first")
 			require.ErrorContains(t, err, `record Customer="1" ID="a"`)
 			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
 			require.Equal(t, [2]int64{100, 100}, b.balances())
@@ -235,5 +237,115 @@ func TestAStructThatCannotBeWrittenCanBeRead(t *testing.T) {
 		})
 		require.ErrorAs(t, err, new(*unitofwork.StageError))
 		require.ErrorContains(t, err, "a kind is not written")
+	})
+}
+
+// money is written by a method of its pointer.
+type money struct{ cents int64 }
+
+func (m *money) MarshalDynamoDBAttributeValue() (types.AttributeValue, error) {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(m.cents, 10)}, nil
+}
+
+func (m *money) UnmarshalDynamoDBAttributeValue(av types.AttributeValue) (err error) {
+	m.cents, err = strconv.ParseInt(av.(*types.AttributeValueMemberN).Value, 10, 64)
+	return err
+}
+
+type wallet struct {
+	ID, Name string
+	Money    money
+}
+
+func TestAStructIsWrittenAsTheSDKWritesIt(t *testing.T) {
+	wallets := unitofwork.Table[wallet]{Name: "customers", PartitionKey: "ID", Guard: func(w *wallet) ordering.Key { return customerKey(w.ID) }}
+	inBed(t, func(t *testing.T, b *bed) {
+		b.putItem("customers", map[string]types.AttributeValue{"ID": text("1"), "Name": text("old"), "Money": number("500")})
+		require.NoError(t, b.client("c", nil).Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1"), customerKey("2x")}}, func(ctx context.Context, u *unitofwork.Unit) error {
+			w := wallets.Ref("1")
+			if err := u.Get(ctx, w); err != nil {
+				return err
+			}
+			require.Equal(t, int64(500), w.T.Money.cents)
+			w.T.Name = "new"
+			return errors.Join(u.Put(w), u.Insert(wallets.Of(wallet{ID: "2x", Money: money{7}})))
+		}))
+		cents := map[string]types.AttributeValue{}
+		for _, item := range b.db.Items("customers") {
+			cents[item["ID"].(*types.AttributeValueMemberS).Value] = item["Money"]
+		}
+		require.Equal(t, number("500"), cents["1"])
+		require.Equal(t, number("7"), cents["2x"])
+	})
+}
+
+// shop is guarded by its region, which is no part of its key.
+type shop struct{ ID, Region, Name string }
+
+var shops = unitofwork.Table[shop]{
+	Name: "customers", PartitionKey: "ID", GuardByContent: true,
+	Guard: func(s *shop) ordering.Key { return ordering.Join("region:" + s.Region[:2]) }, // it cannot do without
+}
+
+// A record whose guard nobody knows is not written under another one.
+func TestAGuardByContentIsNotGuessed(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.put("customers", shop{ID: "7", Region: "eu", Name: "seven"})
+		before := b.tables()
+		for name, stage := range map[string]func(*unitofwork.Unit, unitofwork.Record) error{
+			"Put":     func(u *unitofwork.Unit, r unitofwork.Record) error { return u.Put(r) },
+			"Insert":  func(u *unitofwork.Unit, r unitofwork.Record) error { return u.Insert(r) },
+			"Replace": func(u *unitofwork.Unit, r unitofwork.Record) error { return u.Replace(r) },
+			"Delete":  func(u *unitofwork.Unit, r unitofwork.Record) error { return u.Delete(r) },
+			"Update": func(u *unitofwork.Unit, r unitofwork.Record) error {
+				return u.Update(r, unitofwork.Expression{Update: "REMOVE Name"})
+			},
+		} {
+			err := b.client("c", nil).Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{"region:us"}}, func(_ context.Context, u *unitofwork.Unit) error {
+				return stage(u, shops.Ref("7"))
+			})
+			require.ErrorAs(t, err, new(*unitofwork.StageError), name)
+			require.ErrorContains(t, err, "Get it first", name)
+			b.nothingWritten(before)
+		}
+	})
+}
+
+// A reference by its content keeps it, and its guard, while there is no such record, also
+// over several attempts.
+func TestGetOrCreate(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		ref, plain := shops.Of(shop{ID: "9", Region: "eu", Name: "nine"}), customers.Of(customer{ID: "1x", Name: "one"})
+		for range 2 {
+			require.NoError(t, c.Read(t.Context(), ref, plain))
+			require.False(t, ref.Found)
+			require.Equal(t, "nine", ref.T.Name)
+		}
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{"region:eu", customerKey("1x")}}, func(ctx context.Context, u *unitofwork.Unit) error {
+			if err := u.Get(ctx, ref, plain); err != nil {
+				return err
+			}
+			return errors.Join(u.Insert(ref), u.Put(plain))
+		}))
+		again, also := shops.Ref("9"), customers.Ref("1x")
+		require.NoError(t, c.Read(t.Context(), again, also))
+		require.Equal(t, shop{ID: "9", Region: "eu", Name: "nine"}, again.T)
+		require.Equal(t, "one", also.T.Name)
+	})
+}
+
+// What was read elsewhere may have changed: PutIf would write what it has of it.
+func TestPutIfOfWhatWasReadElsewhere(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.putItem("accounts", wide())
+		c := b.client("c", nil)
+		ref := accounts.Ref("1", "a")
+		require.NoError(t, c.Read(t.Context(), ref))
+		err := c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(_ context.Context, u *unitofwork.Unit) error {
+			return u.PutIf(ref, expression.Name("Balance").Equal(expression.Value(100)))
+		})
+		require.ErrorAs(t, err, new(*unitofwork.StageError))
+		require.Equal(t, wide(), b.unfenced("1"))
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -49,13 +48,15 @@ type Table[T any] struct {
 type Ref[T any] struct {
 	// T is the record: what Get read, and what Put writes.
 	T T
-	// Found reports whether Get found the record. If not, T has its key only.
+	// Found reports whether Get found the record. If not, T has its key only, or, of a
+	// reference by [Table.Of], what it had.
 	Found bool
 
 	table *Table[T]
 	key   map[string]types.AttributeValue
-	of    bool  // made of a content
-	err   error // of a key that cannot be one
+	own   bool         // T is the caller's, by Of, and not what was read
+	known ordering.Key // the last guard that was computed from a content; of a Table with GuardByContent
+	err   error        // of a key that cannot be one
 
 	reading // the last one
 }
@@ -82,14 +83,14 @@ type guards struct {
 	guarded bool         // its table has guards
 	now     ordering.Key // by what the reference has
 	read    ordering.Key // by what was read; empty if nothing was
-	guessed bool         // now is made of less than the guard needs
+	guessed bool         // now cannot be told: nothing that the guard needs was read or given
 }
 
 // parsed is what was read of a record, before its reference has it.
 type parsed struct {
 	guard   ordering.Key
 	guarded bool // its table has guards
-	guessed bool // the guard, of less than it is made of
+	guessed bool // the guard cannot be told
 	show    func(unit string)
 }
 
@@ -126,12 +127,14 @@ func (t *Table[T]) Of(record T) *Ref[T] {
 	if t == nil {
 		misuse.Of("unitofwork", "Table.Of", "nil Table")
 	}
-	r := &Ref[T]{T: record, table: t, of: true}
-	item, err := attributevalue.MarshalMap(record)
+	r := &Ref[T]{T: record, table: t, own: true}
+	item, err := attributevalue.MarshalMap(&r.T)
 	if err == nil {
 		r.key, err = t.keyOf(item)
 	}
-	r.err = err
+	if r.err = err; err == nil && t.Guard != nil && t.GuardByContent {
+		r.known = t.Guard(&r.T)
+	}
 	return r
 }
 
@@ -181,28 +184,37 @@ func (r *Ref[T]) parse(item map[string]types.AttributeValue) (parsed, error) {
 	case p.guarded && found:
 		p.guard, err = r.guardOf(&record)
 		now.guard = p.guard
+	case p.guarded && r.table.GuardByContent:
+		p.guard, p.guessed = r.known, r.known == ""
 	case p.guarded:
-		p.guard, err = r.guardOf(&r.T)
-		p.guessed = r.guesses()
+		p.guard, err = r.guardOf(&record)
 	}
 	if err != nil {
 		return parsed{}, err
 	}
 	if found { // before the caller can change what the record refers to
 		var known map[string]types.AttributeValue
-		known, now.err = attributevalue.MarshalMap(record)
+		known, now.err = attributevalue.MarshalMap(&record)
 		now.unknown = actions.UnknownOf(item, known)
 	}
 	p.show = func(unit string) {
 		now.unit = unit
-		r.T, r.Found, r.reading = record, found, now
+		r.Found, r.reading = found, now
+		if found {
+			r.T, r.own, r.known = record, false, now.guard
+		} else if !r.own {
+			r.T = record
+		}
 	}
 	return p, nil
 }
 
 func (r *Ref[T]) guards() (guards, error) {
-	if r.table.Guard == nil {
+	switch {
+	case r.table.Guard == nil:
 		return guards{}, nil
+	case r.table.GuardByContent && r.known == "": // T may lack what Guard needs
+		return guards{guarded: true, guessed: true}, nil
 	}
 	now, err := r.guardOf(&r.T)
 	if err != nil {
@@ -210,11 +222,8 @@ func (r *Ref[T]) guards() (guards, error) {
 			err = another // the record has another key than the reference, which is why
 		}
 	}
-	return guards{true, now, r.guard, r.guesses()}, err
+	return guards{guarded: true, now: now, read: r.guard}, err
 }
-
-// guesses reports whether a guard is computed from less than it needs.
-func (r *Ref[T]) guesses() bool { return r.table.GuardByContent && !r.of && r.guard == "" }
 
 // guardOf returns the guard of a record with this reference's key. One that depends on
 // more must be declared: nobody could tell which lock rows go with a record that was not
@@ -236,7 +245,7 @@ func (r *Ref[T]) guardOf(record *T) (ordering.Key, error) {
 }
 
 func (r *Ref[T]) item() (map[string]types.AttributeValue, error) {
-	item, err := attributevalue.MarshalMap(r.T)
+	item, err := attributevalue.MarshalMap(&r.T)
 	if err != nil {
 		return nil, err
 	}
@@ -254,6 +263,8 @@ func (r *Ref[T]) item() (map[string]types.AttributeValue, error) {
 // has read.
 func (r *Ref[T]) keeping(unit string, item map[string]types.AttributeValue) (map[string]types.AttributeValue, error) {
 	switch {
+	case r.reading.unit != unit && r.Found:
+		return nil, errReadElsewhere
 	case r.reading.unit != unit:
 		return nil, errUnread
 	case r.reading.err != nil:
@@ -261,6 +272,9 @@ func (r *Ref[T]) keeping(unit string, item map[string]types.AttributeValue) (map
 	}
 	return r.unknown.AddTo(item), nil
 }
+
+var errReadElsewhere = errors.New("it was read, but not in this unit, and may have changed since: " +
+	"Get it first, or Replace whatever is there")
 
 var errUnread = errors.New("the unit has not read it, so what it would overwrite is not known: " +
 	"Get it first, or Insert a new record, or Replace whatever is there")
@@ -356,20 +370,14 @@ func (u *Unit) fetch(ctx context.Context, records []Record) ([]map[string]types.
 	return append(first, second...), err
 }
 
-// getsOf are the gets of records whose references were checked.
-func getsOf(records []Record) (gets []types.TransactGetItem) {
-	for _, r := range records {
-		table, key, _ := r.location()
-		gets = append(gets, types.TransactGetItem{Get: &types.Get{TableName: aws.String(table), Key: key}})
-	}
-	return gets
-}
-
 // parse reads an item as a record whose guard is to be as allowed says. The record is not
 // changed before it is shown. The error is a *[StageError].
 func parse(r Record, item map[string]types.AttributeValue, allowed func(ordering.Key) error) (parsed, error) {
 	p, err := r.parse(item)
-	if err == nil && p.guarded {
+	switch {
+	case err == nil && p.guessed:
+		err = &GuardError{Absent: true}
+	case err == nil && p.guarded:
 		err = allowed(p.guard)
 		if unguarded := (*GuardError)(nil); errors.As(err, &unguarded) {
 			unguarded.Absent = len(item) == 0

@@ -42,6 +42,7 @@ type Unit struct {
 	mu    sync.Mutex // never held across I/O
 	stage stage
 	ended bool
+	told  bool
 	last  trace.UnitEnd // told when the unit has ended, and what belongs to it
 }
 
@@ -52,6 +53,9 @@ type contextKey struct{}
 // becomes of ctx, for up to lockset.Config.MaxAge. [Client.Do] ends its unit by
 // itself, and is to be preferred. With an ID that was committed before, the error matches
 // [ErrAlreadyCommitted].
+//
+// Hooks of what is called with [Unit.Context], or a context made of it, belong to the unit's
+// (Trace.UnitStart); those of what is called with another context belong to that one.
 func (c *Client) Begin(ctx context.Context, work Work) (*Unit, error) {
 	c.asked(ctx, "Begin")
 	work, err := work.checked(c.cfg)
@@ -62,13 +66,26 @@ func (c *Client) Begin(ctx context.Context, work Work) (*Unit, error) {
 	if err != nil {
 		return nil, err
 	}
+	begun := false
+	defer func() { // an error, or a panic of a hook on its way through
+		if !begun {
+			end()
+		}
+	}()
 	u, err := c.begin(ctx, work)
 	if err != nil {
-		end()
 		return nil, call.tell(err)
 	}
 	u.call, u.done = call, end
-	call.unit.Store(u)
+	if call.unit.Store(u); call.closed.Load() { // Close may not have seen the unit
+		return nil, u.rollback(ctx, lockset.ErrClosed)
+	}
+	context.AfterFunc(u.set.Context(), func() { // a unit that has lost its locks has nothing to give up
+		if errors.Is(context.Cause(u.set.Context()), lockset.ErrLost) && !u.hasEnded() {
+			call.over()
+		}
+	})
+	begun = true
 	return u, nil
 }
 
@@ -101,7 +118,14 @@ func (c *Client) begin(ctx context.Context, work Work) (*Unit, error) {
 		return u, nil
 	}
 	u.digest = journal.Digest(plan, work.Payload)
+	looked := false
+	defer func() { // a panic of a hook on its way through
+		if !looked {
+			_ = u.rollback(ctx, errDidNotReturn)
+		}
+	}()
 	err = u.lookUp(ctx)
+	looked = true
 	if errors.Is(err, ErrAlreadyCommitted) {
 		u.end()
 		_ = u.free(ctx) // others take over what stays
@@ -279,13 +303,19 @@ func (u *Unit) over(end trace.UnitEnd) {
 	u.last = end
 	u.unlink()
 	u.cancel(ErrEnded)
-	if u.done != nil {
-		u.done()
-	}
 }
 
-// tell tells how the unit has ended, once nothing else is to be told of it.
-func (u *Unit) tell() { hooks.Tell(u.outer, u.c.cfg.Trace.UnitEnd, u.last) }
+// tell tells how the unit has ended, once, when nothing else is to be told of it.
+func (u *Unit) tell() {
+	if u.told {
+		return
+	}
+	u.told = true
+	if u.done != nil {
+		defer u.done()
+	}
+	hooks.Tell(u.outer, u.c.cfg.Trace.UnitEnd, u.last)
+}
 
 // detached is for what must be finished whatever becomes of the caller, within
 // a lease.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/internal/hooks"
@@ -133,4 +134,13 @@ func (c *Client) readAt(ctx context.Context, id string, rows []ordering.Key, rec
 		seen.hands[key], again = hand, again || prepared
 	}
 	return seen, again, nil
+}
+
+// getsOf are the gets of records whose references were checked.
+func getsOf(records []Record) (gets []types.TransactGetItem) {
+	for _, r := range records {
+		table, key, _ := r.location()
+		gets = append(gets, types.TransactGetItem{Get: &types.Get{TableName: aws.String(table), Key: key}})
+	}
+	return gets
 }

@@ -349,7 +349,7 @@ func TestAUnitReadsOnlyWhatItsKeysGuard(t *testing.T) {
 			"another's":           {accounts.Ref("3", "a"), accountKey("3", "a")},
 			"above":               {customers.Ref("1"), customerKey("1")},
 			"by content":          {holdings.Ref("theirs"), accountKey("3", "theirs")},
-			"absent, by content":  {holdings.Ref("new"), accountKey("", "new")},
+			"absent, by content":  {holdings.Ref("new"), ""},
 			"absent, as is known": {holdings.Of(holding{ID: "new", Customer: "3"}), accountKey("3", "new")},
 		} {
 			client := b.client(name, nil)

@@ -11,18 +11,23 @@ import (
 // of maps. The elements of a list are the struct's as a whole.
 type Unknown struct {
 	whole  map[string]types.AttributeValue
-	within map[string]Unknown // of attributes that the struct knows in part
+	apart  map[string]types.AttributeValue // beside another spelling that the struct knows
+	within map[string]Unknown              // of attributes that the struct knows in part, by its names
 }
 
 // UnknownOf returns what of an item is missing in what a struct that was read from it
 // is written as. Names that differ in case alone are one, as they are to the SDK when it
-// reads into a struct.
+// reads into a struct, unless the item has both.
 func UnknownOf(read, known map[string]types.AttributeValue) Unknown {
-	u := Unknown{map[string]types.AttributeValue{}, map[string]Unknown{}}
+	u := Unknown{map[string]types.AttributeValue{}, map[string]types.AttributeValue{}, map[string]Unknown{}}
 	for name, value := range read {
-		same, ok := find(known, name)
-		if !ok {
+		knownAs, same := find(known, name)
+		if same == nil {
 			u.whole[name] = value
+			continue
+		}
+		if _, both := read[knownAs]; both && knownAs != name {
+			u.apart[name] = value
 			continue
 		}
 		all, isMap := value.(*types.AttributeValueMemberM)
@@ -30,23 +35,30 @@ func UnknownOf(read, known map[string]types.AttributeValue) Unknown {
 		if !isMap || !both {
 			continue
 		}
-		if inside := UnknownOf(all.Value, some.Value); len(inside.whole)+len(inside.within) > 0 {
-			u.within[name] = inside
+		if inside := UnknownOf(all.Value, some.Value); !inside.none() {
+			u.within[knownAs] = inside
 		}
 	}
 	return u
 }
 
+func (u Unknown) none() bool { return len(u.whole)+len(u.apart)+len(u.within) == 0 }
+
 // AddTo returns an item with what the struct does not know. What the item has itself
 // stays; what it lacks although the struct knows it, the caller has removed. The item
 // is not changed.
 func (u Unknown) AddTo(item map[string]types.AttributeValue) map[string]types.AttributeValue {
-	if len(u.whole)+len(u.within) == 0 {
+	if u.none() {
 		return item
 	}
 	all := maps.Clone(item)
 	for name, value := range u.whole {
-		if _, ok := find(item, name); !ok {
+		if _, there := find(item, name); there == nil {
+			all[name] = value
+		}
+	}
+	for name, value := range u.apart {
+		if _, there := item[name]; !there {
 			all[name] = value
 		}
 	}
@@ -58,14 +70,15 @@ func (u Unknown) AddTo(item map[string]types.AttributeValue) map[string]types.At
 	return all
 }
 
-func find(item map[string]types.AttributeValue, name string) (types.AttributeValue, bool) {
+// find returns an attribute, by its name or else by another spelling; nil if there is none.
+func find(item map[string]types.AttributeValue, name string) (as string, value types.AttributeValue) {
 	if value, ok := item[name]; ok {
-		return value, true
+		return name, value
 	}
 	for n, value := range item {
 		if strings.EqualFold(n, name) {
-			return value, true
+			return n, value
 		}
 	}
-	return nil, false
+	return "", nil
 }

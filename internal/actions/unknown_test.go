@@ -54,6 +54,14 @@ func TestWhatAStructDoesNotKnowIsKept(t *testing.T) {
 			m{"ID": "1", "NAME": "Ann", "x": 1}, func(p *person) { p.Name = "Bea" },
 			func(want m) { delete(want, "NAME"); want["name"] = "Bea" },
 		},
+		"a map under a name in another case": {
+			m{"ID": "1", "home": m{"Street": "Mill", "Zip": "1"}}, func(*person) {},
+			func(want m) { want["Home"] = want["home"]; delete(want, "home") },
+		},
+		"both spellings": {
+			m{"ID": "1", "name": "Ann", "NAME": "Bea"}, func(p *person) { p.Name = "Cora" },
+			func(want m) { want["name"] = "Cora" },
+		},
 		"an empty value under a name in another case": {
 			m{"ID": "1", "NAME": "", "x": 1}, func(p *person) { p.Name = "Bea" },
 			func(want m) { delete(want, "NAME"); want["name"] = "Bea" },

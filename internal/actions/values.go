@@ -209,3 +209,11 @@ func CheckKeyValue(value types.AttributeValue) error {
 	}
 	return nil
 }
+
+// Optional is a text that DynamoDB does not take empty.
+func Optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

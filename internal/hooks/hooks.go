@@ -3,12 +3,16 @@ package hooks
 
 import "context"
 
-// Start calls the first hook of a pair, and returns the context for what belongs to it.
+// Start calls the first hook of a pair, and returns the context for what belongs to it: the
+// one that it was given, if the hook returns nil.
 func Start[I any](ctx context.Context, hook func(context.Context, I) context.Context, info I) context.Context {
 	if hook == nil {
 		return ctx
 	}
-	return hook(ctx, info)
+	if within := hook(ctx, info); within != nil {
+		return within
+	}
+	return ctx
 }
 
 // Tell calls a hook.

@@ -44,4 +44,25 @@ var ofClosing = []mutant{
 		new:    `err := ctx.Err()`,
 		by:     check{in: "unitofwork", test: "TestCloseGivesUpTheLocksOfUnits"},
 	},
+	{
+		clause: "between two attempts a unit that has ended is in nobody's way",
+		file:   "unitofwork/do.go",
+		old:    `		call.unit.Store(nil)`,
+		new:    ``,
+		by:     check{in: "unitofwork", test: "TestCloseBetweenAttempts"},
+	},
+	{
+		clause: "a unit that got its locks as it was closed gives them up",
+		file:   "unitofwork/do.go",
+		old:    `if call.unit.Store(u); call.closed.Load() {`,
+		new:    `if call.unit.Store(u); call.closed.Load() && fn == nil {`,
+		by:     check{in: "unitofwork", test: "TestCloseWhileLocksAreTaken"},
+	},
+	{
+		clause: "a set that was acquired as its client was closed is released",
+		file:   "lockset/acquire.go",
+		old:    `if closing.closed.Load() {`,
+		new:    `if closing.closed.Load() && set == nil {`,
+		by:     check{in: "lockset", test: "TestCloseWhileASetIsAcquired"},
+	},
 }

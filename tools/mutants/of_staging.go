@@ -25,10 +25,24 @@ var ofStaging = []mutant{
 	},
 	{
 		clause: "a reader is not shown as absent what it cannot tell the guard of",
-		file:   "unitofwork/unlocked_read_plan.go",
-		old:    `if err == nil && p.guessed {`,
-		new:    `if err == nil && p.guessed && p.guard == "" {`,
+		file:   "unitofwork/table.go",
+		old:    `case err == nil && p.guessed:`,
+		new:    `case err == nil && p.guessed && p.guarded && r == nil:`,
 		by:     check{in: "unitofwork", test: "TestWhatReadRefuses"},
+	},
+	{
+		clause: "a guard that cannot be told is not guessed",
+		file:   "unitofwork/staging.go",
+		old:    `case g.guessed:`,
+		new:    `case g.guessed && g.read != "":`,
+		by:     check{in: "unitofwork", test: "TestAGuardByContentIsNotGuessed"},
+	},
+	{
+		clause: "an absent record that was referred to by its content keeps it",
+		file:   "unitofwork/table.go",
+		old:    `} else if !r.own {`,
+		new:    `} else {`,
+		by:     check{in: "unitofwork", test: "TestGetOrCreate"},
 	},
 	{
 		clause: "an insert is refused by what is there",
@@ -40,8 +54,8 @@ var ofStaging = []mutant{
 	{
 		clause: "what a struct knows and has emptied is gone",
 		file:   "internal/actions/unknown.go",
-		old:    `same, ok := find(known, name)`,
-		new:    `same, ok := find(nil, name)`,
+		old:    `knownAs, same := find(known, name)`,
+		new:    `knownAs, same := find(nil, name)`,
 		by:     check{in: "internal/actions", test: "TestWhatAStructDoesNotKnowIsKept"},
 	},
 	{
@@ -166,8 +180,8 @@ var ofStaging = []mutant{
 	{
 		clause: "a unit reads only what its keys guard",
 		file:   "unitofwork/table.go",
-		old:    "if err == nil && p.guarded {",
-		new:    "if err == nil && p.guarded && p.guard == \"\" {",
+		old:    "case err == nil && p.guarded:",
+		new:    "case err == nil && p.guarded && p.guard == \"\":",
 		by:     check{in: "unitofwork", test: "TestAUnitReadsOnlyWhatItsKeysGuard"},
 	},
 	{
@@ -180,8 +194,8 @@ var ofStaging = []mutant{
 	{
 		clause: "a unit writes no record of a table without guards",
 		file:   "unitofwork/staging.go",
-		old:    "if err == nil && !g.guarded {",
-		new:    "if err == nil && !g.guarded && table == \"\" {",
+		old:    "case !g.guarded:",
+		new:    "case !g.guarded && table == \"\":",
 		by:     check{in: "unitofwork", test: "TestATableWithoutAGuard"},
 	},
 	{

@@ -6,7 +6,6 @@ import (
 
 	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/integration/bank/audit"
-	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -40,13 +39,15 @@ func overview(ctx context.Context, b *books.Bank, seen []books.Customer) ([]audi
 	}
 	var customers []*unitofwork.Ref[books.Customer]
 	accounts := []*unitofwork.Ref[books.Account]{account(books.BankAccount)}
-	keys := []ordering.Key{books.AccountKey(books.BankAccount)}
+	listed := map[string]bool{}
 	for _, c := range seen {
 		customers = append(customers, b.Tables.Customers.Of(books.Customer{ID: c.ID}))
-		keys = append(keys, books.CustomerKey(c.ID)) // guards its row, and the accounts opened for it;
 		for _, a := range c.Accounts {
+			if listed[a.ID] { // it went from one to the other between the two looks
+				return nil, books.ErrChanged
+			}
+			listed[a.ID] = true
 			accounts = append(accounts, account(a))
-			keys = append(keys, books.AccountKey(a)) // those that came from elsewhere have other keys
 		}
 	}
 	var records []unitofwork.Record

@@ -154,3 +154,20 @@ func TestAnOverviewOfWhatADeadOwnerLeft(t *testing.T) {
 		sound(t, b.tables)
 	})
 }
+
+// An account that goes from one customer to another between the looks at the two is
+// listed by both: the overview looks again.
+func TestAnOverviewBesideAMerge(t *testing.T) {
+	b := newBank(t)
+	looks := 0
+	owner := b.owner(faults.Wrap(b.db, faults.Config{Script: func(c faults.Call) faults.Fault {
+		if c.Op == "GetItem" {
+			if looks++; looks == 2 {
+				require.NoError(t, b.Merge(t.Context(), "c2", "c60"))
+			}
+		}
+		return faults.Pass()
+	}}))
+	_, err := Overview(t.Context(), owner, []string{"c2", "c60"})
+	require.ErrorIs(t, err, books.ErrMerged, "which is what the second look sees")
+}
