@@ -189,34 +189,34 @@ func TestCloseOfWhoseLocks(t *testing.T) {
 	})
 }
 
-// Close gives up a unit that was started over like any other, while it waits, works, or is
-// about to be started over again.
-func TestCloseBetweenAttempts(t *testing.T) {
+// Close gives up a unit that was started over like any other: here it waits for its locks,
+// when its first attempt has ended.
+func TestCloseAfterAnAttempt(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		again := make(chan struct{})
-		c := b.client("c", nil, func(_ *lockset.Config, u *unitofwork.Config) {
-			u.Trace.StartingOver = func(context.Context, trace.StartingOver) { close(again) }
-		})
+		var holder *unitofwork.Unit
+		c, other := b.client("c", nil), b.client("other", nil)
 		calls, ended := 0, make(chan error, 1)
 		go func() {
 			ended <- c.Do(t.Context(), unitofwork.Work{Keys: transferKeys[:1]}, func(ctx context.Context, _ *unitofwork.Unit) error {
-				if calls++; calls == 1 {
-					b.bury(transferKeys[0])
-					<-ctx.Done()
-					return context.Cause(ctx)
-				}
-				time.Sleep(3 * lease)
-				return nil
+				calls++
+				b.bury(transferKeys[0])
+				var err error
+				holder, err = other.Begin(t.Context(), unitofwork.Work{Keys: transferKeys[:1]})
+				require.NoError(t, err)
+				<-ctx.Done()
+				return context.Cause(ctx)
 			})
 		}()
-		<-again
+		time.Sleep(lease)
+		require.Equal(t, map[string]int{"not": 1, "over": 1}, c.outcomes())
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		begun := time.Now()
 		require.Equal(t, context.Canceled, c.Close(ctx))
-		require.Less(t, time.Since(begun), lease)
+		require.Less(t, time.Since(begun), lease/2)
 		require.ErrorIs(t, <-ended, lockset.ErrClosed)
 		require.Equal(t, 1, calls, "nothing begins any more")
+		require.NoError(t, holder.Rollback(t.Context()))
 		b.allFree()
 	})
 }

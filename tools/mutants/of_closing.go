@@ -4,17 +4,17 @@ package main
 var ofClosing = []mutant{
 	{
 		clause: "a client that is closed begins nothing",
-		file:   "internal/underway/underway.go",
-		old:    "	if w.closed {\n		return nil, false",
-		new:    "	if w.closed && giveUp == nil {\n		return nil, false",
-		by:     check{in: "internal/underway", test: "TestCloseWaitsForWhatIsUnderWay"},
+		file:   "lockset/acquire.go",
+		old:    "	if !ok {\n		_, _ = a.group",
+		new:    "	if !ok && len(keys) == 0 {\n		_, _ = a.group",
+		by:     check{in: "lockset", test: "TestCloseWaitsForSets"},
 	},
 	{
 		clause: "closing waits for what is under way",
 		file:   "internal/underway/underway.go",
-		old:    "	if len(w.some) == 0 {\n		close(w.idle)",
-		new:    "	if len(w.some) >= 0 {\n		close(w.idle)",
-		by:     check{in: "lockset", test: "TestCloseWaitsForSets"},
+		old:    `	w.some[n] = giveUp`,
+		new:    `	_ = giveUp`,
+		by:     check{in: "internal/underway", test: "TestCloseWaitsForWhatIsUnderWay"},
 	},
 	{
 		clause: "what is given up is waited for",
@@ -45,11 +45,11 @@ var ofClosing = []mutant{
 		by:     check{in: "unitofwork", test: "TestCloseGivesUpTheLocksOfUnits"},
 	},
 	{
-		clause: "between two attempts a unit that has ended is in nobody's way",
+		clause: "after an attempt its unit is not taken for one that commits",
 		file:   "unitofwork/do.go",
 		old:    `		call.unit.Store(nil)`,
 		new:    ``,
-		by:     check{in: "unitofwork", test: "TestCloseBetweenAttempts"},
+		by:     check{in: "unitofwork", test: "TestCloseAfterAnAttempt"},
 	},
 	{
 		clause: "a unit that got its locks as it was closed gives them up",
@@ -57,12 +57,5 @@ var ofClosing = []mutant{
 		old:    `if call.unit.Store(u); call.closed.Load() {`,
 		new:    `if call.unit.Store(u); call.closed.Load() && fn == nil {`,
 		by:     check{in: "unitofwork", test: "TestCloseWhileLocksAreTaken"},
-	},
-	{
-		clause: "a set that was acquired as its client was closed is released",
-		file:   "lockset/acquire.go",
-		old:    `if closing.closed.Load() {`,
-		new:    `if closing.closed.Load() && set == nil {`,
-		by:     check{in: "lockset", test: "TestCloseWhileASetIsAcquired"},
 	},
 }
