@@ -35,7 +35,7 @@ engines: ## fetch the engines that tests run against into .engines/
 
 # The engines run as processes of the tests: a test without its engine fails. The
 # simulation is short here; prove has the rest of it.
-test: ## vet, fetch the engines if missing, run all tests with the race detector: six minutes on 2 cores
+test: ## vet, fetch the engines if missing, run all tests with the race detector: five minutes on 2 cores
 	@began=$$(date +%s); set -e; \
 	echo "go vet ./..."; $(GO) vet ./...; \
 	echo "engines"; $(GO) run ./integration/engines/install; \
@@ -45,7 +45,7 @@ test: ## vet, fetch the engines if missing, run all tests with the race detector
 	echo "make test took $$(( $$(date +%s) - began )) s"; \
 	test -z "$$failed"
 
-# Hours. CI runs parts of it, others for every commit.
+# About an hour on 2 cores. CI runs parts of it, others for every commit.
 prove: ## what test leaves out: the simulation with the race detector and for 500 hours, long chaos, all mutants, all models
 	@$(MAKE) --no-print-directory simrace
 	@$(MAKE) --no-print-directory sim HOURS=500

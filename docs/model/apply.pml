@@ -65,10 +65,10 @@ hidden byte noted, written, own, complete, left_out, readable, unmarked, whole; 
 #define HEIR 2
 
 /* The actions of a transaction that applies, in bits. */
-#define G2 1  /* check that c/2 is U's, and marked: lockset.Prepared.CheckHeld (prepared.go) */
+#define G2 1  /* check that c/2 is U's, and marked: lockset.prepared.CheckHeld (prepared.go) */
 #define B1 2
 #define B2 4
-#define F2 8  /* free c/2: lockset.Prepared.Free (prepared.go), lockrow.Table.Releases (expressions.go) */
+#define F2 8  /* free c/2: lockset.prepared.Free (prepared.go), lockrow.Table.Releases (expressions.go) */
 #define I  16 /* take U's intent off c */
 #define F1 32 /* free c/1 */
 #define A  64
@@ -262,7 +262,7 @@ inline cut(large, part, actions) {
 /*
  * unitofwork.application.rest (apply.go): what is left after a refusal that named
  * some of those that failed. Who finds U's step not U's any more finds it freed
- * by lockset.Prepared.HoldOf (prepared.go).
+ * by lockset.prepared.HoldOf (prepared.go).
  */
 inline rest(actions, failed) {
 	/* DynamoDB names all that refused, or some */

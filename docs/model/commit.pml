@@ -116,7 +116,7 @@ inline free_marked(r) { /* lockrow.Commit (expressions.go) */
 	fi
 }
 
-/* unitofwork.Unit.write (commit.go): one transaction, lockset.Ending.Actions (ending.go) and the writes */
+/* unitofwork.Unit.write (commit.go): one transaction, lockset.ending.Actions (ending.go) and the writes */
 inline carry_out() {
 	assert(overtaken || (!used[0] && !used[1]));
 	assert(once || !landed);
@@ -275,7 +275,7 @@ sending:
 	:: atomic { !unanswered -> unanswered = 1; goto sending } /* no answer: once more */
 	:: skip /* no answer, or busy, until the deadline */
 	fi;
-resolve: /* lockset.Ending.Resolve (ending.go): a release of all, or nothing */
+resolve: /* lockset.ending.Resolve (ending.go): a release of all, or nothing */
 	if
 	:: atomic { unit[0] == ME && unit[1] == ME -> unit[0] = 0; unit[1] = 0; tell(NOT); goto over }
 	:: atomic { unit[0] == ME && unit[1] == ME -> unit[0] = 0; unit[1] = 0; goto resolve } /* its answer is lost */

@@ -154,7 +154,7 @@ proctype owner(byte u) {
 	:: atomic { id != 0 -> tell(u, BEFORE); held[u] = false; goto over }
 	:: atomic { id == 0 }
 	fi;
-	/* lockset.Set.Prepare (prepared.go) has marked the row */
+	/* lockset.setForUnits.Prepare (prepared.go) has marked the row */
 	atomic {
 		sentDecision[u] = true;
 		if
@@ -193,7 +193,7 @@ proctype owner(byte u) {
 		:: byID -> tell(u, BEFORE)
 		:: !byID -> tell(u, NO)
 		fi };
-		/* lockset.Prepared.Release (prepared.go) */
+		/* lockset.prepared.Release (prepared.go) */
 		atomic { sentFree[u] = true;
 			if
 			:: free(u)

@@ -371,7 +371,7 @@ active proctype owner() {
 		:: goto abandon
 		:: goto over
 		fi };
-	/* lockset.Set.Prepare, lockset.Prepared.prepare (prepared.go): both at a time */
+	/* lockset.setForUnits.Prepare, lockset.prepared.prepare (prepared.go): both at a time */
 	atomic { sentMarks = true };
 	atomic {
 		if
@@ -448,7 +448,7 @@ abandon: /* Unit.abandon: nothing was decided, and the decision was not sent */
 free:
 	assert(truth || (record == ABSENT || record == ABORTED));
 #ifndef WITHOUT_FREE_MARKED
-	/* unitofwork.Unit.release (unit.go), lockset.Prepared.Release (prepared.go) */
+	/* unitofwork.Unit.release (unit.go), lockset.prepared.Release (prepared.go) */
 	RELEASE(unreleased);
 	if
 	:: true
