@@ -131,6 +131,7 @@ func (c *Client) once(ctx context.Context, call *call, work Work, fn func(contex
 		return "", NextOf(err), err
 	}
 	u.managed = true
+	u.call = call
 	if call.unit.Store(u); call.closed.Load() { // Close may not have seen the unit
 		return u.set.Nonce(), Decide, u.rollback(u.outer, lockset.ErrClosed)
 	}

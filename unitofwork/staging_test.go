@@ -129,9 +129,16 @@ func TestPutOfWhatTheUnitHasNotRead(t *testing.T) {
 	})
 }
 
-// A record that was not there can be put as well: nobody else can have made it since.
+// A record that was not there can be put as well: nobody else can have made it since this
+// unit has its locks.
 func TestPutOfWhatWasNotThere(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
+		before, c := accounts.Ref("1", "new"), b.client("other", nil)
+		work := unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}
+		require.NoError(t, c.Do(t.Context(), work, func(ctx context.Context, u *unitofwork.Unit) error { return u.Get(ctx, before) }))
+		err := c.Do(t.Context(), work, func(_ context.Context, u *unitofwork.Unit) error { return u.Put(before) })
+		require.ErrorContains(t, err, "has not read it")
+
 		require.NoError(t, b.client("c", nil).Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(ctx context.Context, u *unitofwork.Unit) error {
 			ref := accounts.Ref("1", "new")
 			if err := u.Get(ctx, ref); err != nil {

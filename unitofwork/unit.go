@@ -36,7 +36,7 @@ type Unit struct {
 
 	managed bool // by Do, which ends it
 
-	call *call  // as Close sees it; nil if managed
+	call *call  // as Close sees it
 	done func() // for Close; nil if managed
 
 	mu    sync.Mutex // never held across I/O

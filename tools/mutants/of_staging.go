@@ -14,7 +14,7 @@ var ofStaging = []mutant{
 		file:   "unitofwork/table.go",
 		old:    `case r.reading.unit != unit:`,
 		new:    `case r.reading.unit == "":`,
-		by:     check{in: "unitofwork", test: "TestPutOfWhatTheUnitHasNotRead"},
+		by:     check{in: "unitofwork", test: "TestPutOfWhatWasNotThere"},
 	},
 	{
 		clause: "a guard that needs more than the key says so",
