@@ -3,13 +3,6 @@ package main
 // ofClosing: a process that is about to end leaves nobody waiting for a lease.
 var ofClosing = []mutant{
 	{
-		clause: "a client that is closed begins nothing",
-		file:   "lockset/acquire.go",
-		old:    "	if !ok {\n		_, _ = a.group",
-		new:    "	if !ok && len(keys) == 0 {\n		_, _ = a.group",
-		by:     check{in: "lockset", test: "TestCloseWaitsForSets"},
-	},
-	{
 		clause: "closing waits for what is under way",
 		file:   "internal/underway/underway.go",
 		old:    `	w.some[n] = giveUp`,
