@@ -42,35 +42,24 @@ func (s setForUnits) End(ctx context.Context) (unitlocks.Ending, error) {
 	return &ending{set: s.Set, plan: plan, wants: lockrow.Wants(s.unit.nonce, plan, 0), deadline: deadline}, nil
 }
 
-// made stops a program that uses an Ending of its own making.
-func (e *ending) made(call string) {
-	if e == nil || e.set == nil {
-		misuse.Of("lockset", "Ending."+call, "the Ending was not made by Set.End")
-	}
-}
-
 // Deadline is for unitlocks.Ending.
 func (e *ending) Deadline() time.Time {
-	e.made("Deadline")
 	return e.deadline
 }
 
 // Actions is for unitlocks.Ending.
 func (e *ending) Actions() []types.TransactWriteItem {
-	e.made("Actions")
 	c := e.set.c
 	return asActions(c.table.Releases(e.wants, c.values(e.set.unit, e.set.token), lockrow.IsUnprepared, lockrow.Commit))
 }
 
 // RequestID is for unitlocks.Ending.
 func (e *ending) RequestID() string {
-	e.made("RequestID")
 	return e.set.unit.id("k")
 }
 
 // Refused is for unitlocks.Ending.
 func (e *ending) Refused(reasons []types.CancellationReason) error {
-	e.made("Refused")
 	for i := range min(len(reasons), len(e.wants)) {
 		if requests.Code(reasons[i]) == requests.ReasonCondition {
 			return &LostError{Key: e.wants[i].Key, Reason: fmt.Errorf("%w, when it was committed", heartbeat.ErrNotOurs)}
@@ -88,7 +77,6 @@ func (e *ending) Return() {
 
 // Retake is for unitlocks.Ending.
 func (e *ending) Retake() {
-	e.made("Retake")
 	if !e.over.undo("Return") {
 		misuse.Of("lockset", "Ending.Retake", "nothing was given back by Return")
 	}
@@ -111,7 +99,6 @@ func (e *ending) Committed() {
 
 // resolves panics if the set was ended by this Ending before.
 func (e *ending) resolves(call string) {
-	e.made(call)
 	if before, ok := e.over.do(call); !ok {
 		misuse.Of("lockset", "Ending."+call, before+" was called before; exactly one of Committed, Resolve and Return must be, once")
 	}
@@ -119,8 +106,6 @@ func (e *ending) resolves(call string) {
 
 // Resolve is for unitlocks.Ending.
 func (e *ending) Resolve(ctx context.Context) (lockrow.Fate, error) {
-	e.made("Resolve")
-	misuse.Context(ctx, "lockset", "Ending.Resolve")
 	e.resolves("Resolve")
 	<-e.set.stakes
 	defer func() { // whatever is left is for others to take over
@@ -216,20 +201,17 @@ func (c *Client) snapshotAtOnce(ctx context.Context, caller *requests.Caller, id
 
 // RowGet is for unitlocks.Client.
 func (c forUnits) RowGet(key ordering.Key) types.TransactGetItem {
-	c.made("RowGet")
 	return types.TransactGetItem{Get: &types.Get{TableName: aws.String(c.cfg.Table), Key: c.table.Item(key)}}
 }
 
 // RowHand is for unitlocks.Client.
 func (c forUnits) RowHand(key ordering.Key, item map[string]types.AttributeValue) (prepared bool, hand string, err error) {
-	c.made("RowHand")
 	r, _, err := c.observe(key, item)
 	return r.Prepared != "", r.Hand(), err
 }
 
 // RowFate is for unitlocks.Client.
 func (c forUnits) RowFate(key ordering.Key, item map[string]types.AttributeValue, unit string, token fencing.Token) (lockrow.Fate, error) {
-	c.made("RowFate")
 	r, _, err := c.observe(key, item)
 	if err != nil {
 		return lockrow.FateUnknown, err

@@ -8,10 +8,9 @@ type forUnits struct{ *Client }
 // setForUnits is the same for a set.
 type setForUnits struct{ *Set }
 
-var _ = func() bool {
+func init() {
 	unitlocks.Of = func(client any) unitlocks.Client { return forUnits{client.(*Client)} }
-	return true
-}()
+}
 
 // Set is for unitlocks.Client.
 func (c forUnits) Set(set any) unitlocks.Set { return setForUnits{set.(*Set)} }

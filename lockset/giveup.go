@@ -24,14 +24,13 @@ var errGiveUpOver = errors.New("giving up took longer than a lease")
 // undo lets go of what an acquisition has taken, as a set if it has come so far, and
 // returns cause, with what could not be let go of.
 func (a *acquisition) undo(ctx context.Context, set *Set, cause error) error {
-	switch {
-	case a.undone:
+	if a.undone {
 		return cause
-	case set == nil:
-		a.undone = true
-		return a.giveUp(ctx, cause)
 	}
 	a.undone = true
+	if set == nil {
+		return a.giveUp(ctx, cause)
+	}
 	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.c.cfg.Lease)
 	defer cancel()
 	_, err := set.release(releasing)

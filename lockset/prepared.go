@@ -90,13 +90,6 @@ func (p *prepared) prepare(ctx context.Context, table string, progress func(int)
 	return group.Wait()
 }
 
-// made stops a program that uses a Prepared of its own making.
-func (p *prepared) made(call string) {
-	if p == nil || p.c == nil {
-		misuse.Of("lockset", "Prepared."+call, "the Prepared was not made by Set.Prepare or Client.PreparedOf")
-	}
-}
-
 // prepareAtOnce prepares steps in one transaction.
 func (p *prepared) prepareAtOnce(ctx context.Context, id string, steps ordering.Plan, vs lockrow.Values) error {
 	ws := lockrow.Wants(p.unit.nonce, steps, 0)
@@ -114,19 +107,16 @@ func (p *prepared) prepareAtOnce(ctx context.Context, id string, steps ordering.
 
 // RequestID is for unitlocks.Prepared.
 func (p *prepared) RequestID() string {
-	p.made("RequestID")
 	return p.unit.id("j")
 }
 
 // CheckHeld is for unitlocks.Prepared.
 func (p *prepared) CheckHeld(step ordering.Step) types.TransactWriteItem {
-	p.made("CheckHeld")
 	return p.c.table.Check(step.Key, lockrow.IsPrepared, p.c.values(p.unit, p.token))
 }
 
 // Free is for unitlocks.Prepared.
 func (p *prepared) Free(step ordering.Step) []types.TransactWriteItem {
-	p.made("Free")
 	ws := lockrow.Wants(p.unit.nonce, ordering.Plan{step}, 0)
 	vs := p.c.values(p.unit, p.token)
 	return asActions(p.c.table.Releases(ws, vs.With(lockrow.Values{":expires": vs[":outlives"]}), lockrow.IsMine, lockrow.Commit))
@@ -134,7 +124,6 @@ func (p *prepared) Free(step ordering.Step) []types.TransactWriteItem {
 
 // LetGo is for unitlocks.Prepared.
 func (p *prepared) LetGo(keys []ordering.Key) {
-	p.made("LetGo")
 	if p.set != nil {
 		p.set.group.Remove(keys)
 	}
@@ -142,7 +131,6 @@ func (p *prepared) LetGo(keys []ordering.Key) {
 
 // HoldOf is for unitlocks.Prepared.
 func (p *prepared) HoldOf(step ordering.Step, item map[string]types.AttributeValue) (unitlocks.Hold, error) {
-	p.made("HoldOf")
 	r, _, err := p.c.observe(step.Key, item)
 	return p.holdOf(r), err
 }
@@ -160,8 +148,6 @@ func (p *prepared) holdOf(r lockrow.Row) unitlocks.Hold {
 
 // Hold is for unitlocks.Prepared.
 func (p *prepared) Hold(ctx context.Context, step ordering.Step) (unitlocks.Hold, error) {
-	p.made("Hold")
-	misuse.Context(ctx, "lockset", "Prepared.Hold")
 	rows, err := p.c.snapshot(ctx, p.unit.id("g"), []ordering.Key{step.Key})
 	if err != nil {
 		return unitlocks.Gone, err
@@ -178,8 +164,6 @@ func (p *prepared) Done(free bool) {
 
 // Release is for unitlocks.Prepared.
 func (p *prepared) Release(ctx context.Context) error {
-	p.made("Release")
-	misuse.Context(ctx, "lockset", "Prepared.Release")
 	p.ends("Release")
 	p.quiet()
 	left, err := p.c.release(ctx, p.unit, p.plan)
@@ -193,7 +177,6 @@ func (p *prepared) Release(ctx context.Context) error {
 // ends panics if the set was ended by this Prepared before. What another's unit has
 // may be released any number of times.
 func (p *prepared) ends(call string) {
-	p.made(call)
 	if p.set == nil {
 		return
 	}

@@ -28,7 +28,6 @@ type journals struct {
 
 // RecoverWith is for unitlocks.Client.
 func (c forUnits) RecoverWith(table string, decide unitlocks.RecoverDead) {
-	c.made("RecoverWith")
 	if decide == nil {
 		misuse.Of("lockset", "Client.RecoverWith", "nil function")
 	}

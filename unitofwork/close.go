@@ -10,16 +10,17 @@ import (
 	"github.com/holdall/holdall/lockset"
 )
 
-// Close is for a process that is about to end: nobody else has to wait for a lease then.
-// A unit's function must not call it, for it waits for that unit. From here on Do, Begin and Recover fail with lockset.ErrClosed; Read and Outcome go on
-// working. Close waits until every unit under way has ended. When ctx ends first, it ends
-// the units' contexts and releases their locks: a unit that has not begun to commit writes
-// nothing, and Do returns an error that matches lockset.ErrClosed. A commit under way is
-// waited for, for a lease at most; what it leaves others finish. If the client was made by
-// [Open], its lockset client is closed after it.
+// Close is for a process that is about to end: nobody else has to wait for a lease
+// then. A unit's function must not call it, for it waits for that unit. From here on
+// Do, Begin and Recover fail with lockset.ErrClosed; Read and Outcome go on working.
+// Close waits until every unit under way has ended. When ctx ends first, it ends the
+// units' contexts and releases their locks: a unit that has not begun to commit writes
+// nothing, and Do returns an error that matches lockset.ErrClosed. A commit under way
+// is waited for, for a lease at most; what it leaves others finish. If the client was
+// made by [Open], its lockset client is closed after it.
 //
-// It returns nil if everything had ended by itself. Otherwise the error is the cause of
-// ctx's end, joined with what could not be released.
+// It returns nil if everything had ended by itself. Otherwise the error is the cause
+// of ctx's end, joined with what could not be released.
 func (c *Client) Close(ctx context.Context) error {
 	c.asked(ctx, "Close")
 	err := c.work.Close(ctx, c.lockConfig.Lease)

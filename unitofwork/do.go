@@ -116,8 +116,7 @@ func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Un
 
 // startOverPause grows with n, jittered by the unit that failed.
 func startOverPause(unit string, n int) time.Duration {
-	longest := 20 * time.Millisecond << min(n, 6)
-	return time.Duration((1 + requests.Jitter(unit, n)) / 2 * float64(longest))
+	return requests.Jittered(20*time.Millisecond<<min(n, 6), unit, n)
 }
 
 // once is one attempt. It returns the nonce of its unit, if it got one, and what

@@ -55,7 +55,7 @@ type Ref[T any] struct {
 	table *Table[T]
 	key   map[string]types.AttributeValue
 	own   bool         // T is the caller's, by Of, and not what was read
-	known ordering.Key // the last guard that was computed from a content; of a Table with GuardByContent
+	known ordering.Key // the guard by the key alone or, of a Table with GuardByContent, the last one by a content
 	err   error        // of a key that cannot be one
 
 	reading // the last one
@@ -118,7 +118,9 @@ func (t *Table[T]) Ref(key ...any) *Ref[T] {
 		}
 		r.key[name] = value
 	}
-	r.err = attributevalue.UnmarshalMap(r.key, &r.T)
+	if r.err = attributevalue.UnmarshalMap(r.key, &r.T); r.err == nil && t.Guard != nil && !t.GuardByContent {
+		r.known = t.Guard(&r.T)
+	}
 	return r
 }
 
@@ -132,8 +134,16 @@ func (t *Table[T]) Of(record T) *Ref[T] {
 	if err == nil {
 		r.key, err = t.keyOf(item)
 	}
-	if r.err = err; err == nil && t.Guard != nil && t.GuardByContent {
+	if r.err = err; err != nil || t.Guard == nil {
+		return r
+	}
+	if t.GuardByContent {
 		r.known = t.Guard(&r.T)
+	} else {
+		var bare T
+		if r.err = attributevalue.UnmarshalMap(r.key, &bare); r.err == nil {
+			r.known = t.Guard(&bare)
+		}
 	}
 	return r
 }
@@ -184,10 +194,8 @@ func (r *Ref[T]) parse(item map[string]types.AttributeValue) (parsed, error) {
 	case p.guarded && found:
 		p.guard, err = r.guardOf(&record)
 		now.guard = p.guard
-	case p.guarded && r.table.GuardByContent:
-		p.guard, p.guessed = r.known, r.known == ""
 	case p.guarded:
-		p.guard, err = r.guardOf(&record)
+		p.guard, p.guessed = r.known, r.known == "" && r.table.GuardByContent
 	}
 	if err != nil {
 		return parsed{}, err
@@ -230,16 +238,9 @@ func (r *Ref[T]) guards() (guards, error) {
 // read yet.
 func (r *Ref[T]) guardOf(record *T) (ordering.Key, error) {
 	guard := r.table.Guard(record)
-	if r.table.GuardByContent {
-		return guard, nil
-	}
-	var bare T
-	if err := attributevalue.UnmarshalMap(r.key, &bare); err != nil {
-		return "", err
-	}
-	if byKey := r.table.Guard(&bare); byKey != guard {
+	if !r.table.GuardByContent && r.known != guard {
 		return "", fmt.Errorf("its guard is %q, and %q by its primary key alone: if a guard needs more than the key, "+
-			"its Table says so with GuardByContent", string(guard), string(byKey))
+			"its Table says so with GuardByContent", string(guard), string(r.known))
 	}
 	return guard, nil
 }
@@ -296,13 +297,18 @@ func (u *Unit) Get(ctx context.Context, records ...Record) error {
 	if u.hasEnded() {
 		return ErrEnded
 	}
+	return u.c.traceRead(ctx, u.set.Nonce(), records, func(ctx context.Context) error { return u.get(ctx, records) })
+}
+
+// traceRead reads records, of a unit if it names one, when they have been checked.
+func (c *Client) traceRead(ctx context.Context, unit string, records []Record, read func(context.Context) error) error {
 	if err := check(records); err != nil {
 		return err
 	}
 	began := time.Now()
-	ctx = hooks.Start(ctx, u.c.cfg.Trace.ReadStart, trace.ReadStart{Unit: u.set.Nonce(), Records: len(records)})
-	err := u.get(ctx, records)
-	hooks.Tell(ctx, u.c.cfg.Trace.ReadEnd, trace.ReadEnd{Unit: u.set.Nonce(), Records: len(records), Took: time.Since(began), Err: err})
+	ctx = hooks.Start(ctx, c.cfg.Trace.ReadStart, trace.ReadStart{Unit: unit, Records: len(records)})
+	err := read(ctx)
+	hooks.Tell(ctx, c.cfg.Trace.ReadEnd, trace.ReadEnd{Unit: unit, Records: len(records), Took: time.Since(began), Err: err})
 	return err
 }
 
@@ -356,18 +362,14 @@ func check(records []Record) error {
 
 // fetch halves a read that DynamoDB will not do: it may be too large, and if it is
 // not, the half that fails tells which record is at fault.
-func (u *Unit) fetch(ctx context.Context, records []Record) ([]map[string]types.AttributeValue, error) {
-	items, err := u.c.caller.Read(ctx, u.set.Nonce(), getsOf(records))
-	if !errors.As(err, new(*lockset.TableError)) || len(records) < 2 {
-		return items, err
-	}
-	half := len(records) / 2
-	first, err := u.fetch(ctx, records[:half])
-	if err != nil {
-		return nil, err
-	}
-	second, err := u.fetch(ctx, records[half:])
-	return append(first, second...), err
+func (u *Unit) fetch(ctx context.Context, records []Record) (items []map[string]types.AttributeValue, err error) {
+	isInvalid := func(err error) bool { return errors.As(err, new(*lockset.TableError)) }
+	err = requests.Halve(records, isInvalid, func(some []Record) error {
+		read, err := u.c.caller.Read(ctx, u.set.Nonce(), getsOf(some))
+		items = append(items, read...)
+		return err
+	})
+	return items, err
 }
 
 // parse reads an item as a record whose guard is to be as allowed says. The record is not

@@ -42,7 +42,6 @@ type Unit struct {
 	mu    sync.Mutex // never held across I/O
 	stage stage
 	ended bool
-	told  bool
 	last  trace.UnitEnd // told when the unit has ended, and what belongs to it
 }
 
@@ -198,15 +197,11 @@ func (u *Unit) Rollback(ctx context.Context) error {
 	if u.refuseToEnd() {
 		return ErrManaged
 	}
-	if !u.end() {
-		return nil
-	}
-	err := u.release(ctx, nil)
-	u.tell()
-	return err
+	return u.rollback(ctx, nil)
 }
 
-// rollback ends a unit because of cause, and returns cause.
+// rollback ends a unit because of cause, and returns cause, or, without one, why the locks
+// could not be released.
 func (u *Unit) rollback(ctx context.Context, cause error) error {
 	if !u.end() {
 		return cause
@@ -305,12 +300,8 @@ func (u *Unit) over(end trace.UnitEnd) {
 	u.cancel(ErrEnded)
 }
 
-// tell tells how the unit has ended, once, when nothing else is to be told of it.
+// tell tells how the unit has ended, when nothing else is to be told of it.
 func (u *Unit) tell() {
-	if u.told {
-		return
-	}
-	u.told = true
 	if u.done != nil {
 		defer u.done()
 	}

@@ -10,11 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
-	"github.com/holdall/holdall/trace"
 )
 
 // Read reads records without locks, as of one moment at which no unit is applied to
@@ -40,14 +38,7 @@ import (
 // After an error no record is changed.
 func (c *Client) Read(ctx context.Context, records ...Record) error {
 	c.asked(ctx, "Read")
-	if err := check(records); err != nil {
-		return err
-	}
-	began := time.Now()
-	ctx = hooks.Start(ctx, c.cfg.Trace.ReadStart, trace.ReadStart{Records: len(records)})
-	err := c.readUnlocked(ctx, newUnlockedRead(records))
-	hooks.Tell(ctx, c.cfg.Trace.ReadEnd, trace.ReadEnd{Records: len(records), Took: time.Since(began), Err: err})
-	return err
+	return c.traceRead(ctx, "", records, func(ctx context.Context) error { return c.readUnlocked(ctx, newUnlockedRead(records)) })
 }
 
 func (c *Client) readUnlocked(ctx context.Context, g *unlockedRead) error {
@@ -63,7 +54,7 @@ func (c *Client) readUnlocked(ctx context.Context, g *unlockedRead) error {
 			return err
 		}
 		longest := min(glancePause<<min(n-1, 10), c.lockConfig.Poll)
-		if err := requests.Sleep(ctx, time.Duration((1+requests.Jitter(id, n))/2*float64(longest))); err != nil {
+		if err := requests.Sleep(ctx, requests.Jittered(longest, id, n)); err != nil {
 			return err
 		}
 	}

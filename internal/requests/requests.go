@@ -156,6 +156,11 @@ func Jitter(id string, n int) float64 {
 	return float64(x>>11) / (1 << 53)
 }
 
+// Jittered is a pause between half of longest and longest.
+func Jittered(longest time.Duration, id string, n int) time.Duration {
+	return time.Duration((1 + Jitter(id, n)) / 2 * float64(longest))
+}
+
 // Sleep waits for d, or returns the cause of ctx's end, also if that came at the same
 // moment: what happens next is not to be a matter of chance.
 func Sleep(ctx context.Context, d time.Duration) error {

@@ -19,8 +19,8 @@ var ofStaging = []mutant{
 	{
 		clause: "a guard that needs more than the key says so",
 		file:   "unitofwork/table.go",
-		old:    `byKey != guard {`,
-		new:    `byKey != guard && guard == "" {`,
+		old:    `r.known != guard {`,
+		new:    `r.known != guard && guard == "" {`,
 		by:     check{in: "unitofwork", test: "TestAGuardThatIsMadeOfMoreThanItsTableSays"},
 	},
 	{
