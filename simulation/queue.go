@@ -8,7 +8,7 @@ import (
 
 // checkQueue returns what is wrong with how a row's queue has changed: nobody
 // takes the row past its head, the head leaves it in the write that takes the
-// row, who joins is the last, and one at a time leaves (P1).
+// row, a unit that joins a queue is its last, and one at a time leaves (P1).
 func checkQueue(before, now lockRow) (wrong []string) {
 	takers := before.takers(now)
 	queue := before.queue

@@ -232,7 +232,7 @@ var verbs = []struct{ has, verb string }{
 	{"list_append", "queue at"},
 	{"REMOVE #queue[0]", "be or drop the head of"},
 	{"REMOVE #queue", "step out of the queue of"},
-	{"#committedBy = :unit", "free with a mark"},
+	{"#committedBy = :unit", "free with a commit stamp"},
 	{"REMOVE #unit", "free"},
 	{"SET #isReleased = :one, #fence", "burn"},
 	{"SET #fence = :token", "stamp"},

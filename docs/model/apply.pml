@@ -2,33 +2,33 @@
  * Applying a journal that was decided: among the owner, those who finish it for
  * him, and those who come after it.
  *
- * Modelled: unit U is committed, its rows are marked. Its plan has two steps of one
+ * Modelled: unit U is committed, its rows are prepared. Its plan has two steps of one
  * family, c/1 (with the intent on c) and c/2, and three records: A under c/1, B1 and
  * B2 under c/2. The owner applies in reverse, in transactions of its own size; so do
- * workers, again and again, as who waits for a marked row or as Recover; one cuts
+ * workers, again and again, as waiting for a prepared row or as Recover; one cuts
  * transactions as the owner does, the other takes larger ones. An heir, again and
- * again, takes c/1, c/2, or c as a whole, as soon as it is free, may mark it for a
+ * again, takes c/1, c/2, or c as a whole, as soon as it is free, may prepare it for a
  * journal of its own, writes or deletes what is below, and frees it. U's intent is
  * cleaned by anybody when it is stale.
  *
  * Requests: what was sent may be carried out at any time, any number of times, or
  * never; any answer may be lost. A refused transaction names some of the rows that
- * refuse it, or all. Who applies may be suspended anywhere, for as long as anybody
+ * refuse it, or all. A worker may be suspended anywhere, for as long as anybody
  * likes, and go on, or die. At most two are at it at a time; a late copy of any
  * transaction does what a third would.
  *
  * Left out: what comes before the decision, and the journal's rows (journal.pml);
- * fences of lock rows (none is deleted, so who finds a step not U's finds it freed);
- * several families (each is a chain of its own); writers without locks, who make a
+ * fences of lock rows (none is deleted, so whoever finds a step not U's finds it freed);
+ * several families (each is a chain of its own); writers without locks, which make a
  * step stuck.
  *
  * When the owner has ended or died and nobody is at work, at any time, the network
  * falls silent for good, and one worker goes on without faults.
  *
  * Properties: each record is written once by U, and by nobody while another has its
- * lock; who takes a lock finds what U wrote below it, and U writes nothing there
+ * lock; whoever takes a lock finds what U wrote below it, and U writes nothing there
  * later; nobody finds a record that cannot be written; nobody frees what is the
- * heir's; a free row has no mark; what is noted as done is done. In the end
+ * heir's; a free row is not prepared; what is noted as done is done. In the end
  * everything is written and free. No deadlock.
  */
 
@@ -39,8 +39,8 @@
 /* property own: everybody frees what is its own */
 /* property complete: a step is freed when all is written below it */
 /* property left_out: what is left out as done is done, and nobody finds a record that cannot be written */
-/* property readable: who takes a lock finds what the unit wrote below it */
-/* property unmarked: a free row has no mark */
+/* property readable: whoever takes a lock finds what the unit wrote below it */
+/* property unprepared: a free row is not prepared */
 /* property whole: in the end everything is written and free */
 /* clause NEWER: a write of a journal needs the record to have an older stamp | mutant: a write of a journal needs the record to have an older stamp | finds: written */
 /* clause OWN_STAMP: a record with the unit's own stamp is done | mutant: a record with the unit's own stamp is done | finds: left_out */
@@ -52,9 +52,9 @@
 /* clause FREED_LAST: a step is freed with the last of its writes | mutant: a step is freed with the last of its writes ; the first half of a step does not free it | finds: complete */
 /* clause FREED: the last writes of a step free it | mutant: the second half of a step frees it | finds: noted */
 /* clause FREE_MINE: a step is freed only if it is the unit's | mutant: a release needs the row to be the unit's | finds: written */
-/* clause FREE_UNMARKS: a step is freed without its mark | mutant: a step is freed without its mark | finds: unmarked */
+/* clause FREE_UNPREPARES: a freed step is not prepared any more | mutant: a freed step is not prepared any more | finds: unprepared */
 
-hidden byte noted, written, own, complete, left_out, readable, unmarked, whole; /* never set: they name what was violated */
+hidden byte noted, written, own, complete, left_out, readable, unprepared, whole; /* never set: they name what was violated */
 
 #define ABSENT    0
 #define COMMITTED 1
@@ -65,7 +65,7 @@ hidden byte noted, written, own, complete, left_out, readable, unmarked, whole; 
 #define HEIR 2
 
 /* The actions of a transaction that applies, in bits. */
-#define G2 1  /* check that c/2 is U's, and marked: lockset.prepared.CheckHeld (prepared.go) */
+#define G2 1  /* check that c/2 is U's, and prepared: lockset.prepared.CheckHeld (prepared.go) */
 #define B1 2
 #define B2 4
 #define F2 8  /* free c/2: lockset.prepared.Free (prepared.go), lockrow.Table.Releases (expressions.go) */
@@ -78,7 +78,7 @@ hidden byte noted, written, own, complete, left_out, readable, unmarked, whole; 
 /* Lock table. */
 byte unitC, unit1 = U, unit2 = U;
 bool entry = true; /* U's, on c; its witness is c/1 */
-bool marked1 = true, marked2 = true;
+bool prepared1 = true, prepared2 = true;
 
 /* Unit table. */
 byte record = COMMITTED;
@@ -115,9 +115,9 @@ inline conclusion() {
 #define GUARDED true
 #else
 #ifdef WITHOUT_GUARD_MINE
-#define GUARDED marked2
+#define GUARDED prepared2
 #else
-#define GUARDED (unit2 == U && marked2)
+#define GUARDED (unit2 == U && prepared2)
 #endif
 #endif
 
@@ -127,10 +127,10 @@ inline conclusion() {
 #define MINE(unit) (unit == U)
 #endif
 
-#ifdef WITHOUT_FREE_UNMARKS
-#define UNMARK(marked) skip
+#ifdef WITHOUT_FREE_UNPREPARES
+#define UNPREPARE(row) skip
 #else
-#define UNMARK(marked) marked = false
+#define UNPREPARE(row) row = false
 #endif
 
 inline write(stamp, wrote, heir, unit) {
@@ -166,12 +166,12 @@ inline transact(actions, failed) {
 		:: else
 		fi;
 		if
-		:: actions & F2 -> assert(own || unit2 == U); unit2 = 0; UNMARK(marked2);
+		:: actions & F2 -> assert(own || unit2 == U); unit2 = 0; UNPREPARE(prepared2);
 			assert(complete || (record != COMMITTED || (wroteB1 && wroteB2)))
 		:: else
 		fi;
 		if
-		:: actions & F1 -> assert(own || unit1 == U); unit1 = 0; UNMARK(marked1);
+		:: actions & F1 -> assert(own || unit1 == U); unit1 = 0; UNPREPARE(prepared1);
 			assert(complete || (record != COMMITTED || wroteA))
 		:: else
 		fi;
@@ -261,7 +261,7 @@ inline cut(large, part, actions) {
 
 /*
  * unitofwork.application.rest (apply.go): what is left after a refusal that named
- * some of those that failed. Who finds U's step not U's any more finds it freed
+ * some of those that failed. A worker that finds U's step not U's any more finds it freed
  * by lockset.prepared.HoldOf (prepared.go).
  */
 inline rest(actions, failed) {
@@ -304,7 +304,7 @@ inline rest(actions, failed) {
 	failed = 0
 }
 
-/* unitofwork.application.doAll, unitofwork.application.do (apply.go); to out if there is no answer, or who does it dies */
+/* unitofwork.application.doAll, unitofwork.application.do (apply.go); to out if there is no answer, or its process dies */
 #ifdef WITHOUT_IN_TURN
 #define NEXT(part, large) part = part + 1; send(I | F1 | A)
 #else
@@ -368,7 +368,7 @@ out:
 	skip
 }
 
-/* Who comes after U: takes, may mark, writes, frees; again and again. */
+/* The units that come after U: takes, may prepare, writes, frees; again and again. */
 active proctype heir() {
 	byte what; /* OF1: c/1, OF2: c/2, both: c */
 end:
@@ -383,8 +383,8 @@ end:
 		assert(readable || (!(what & B1) || (wroteB1 && wroteB2)));
 		/* a journal of its own */
 		if
-		:: what == OF1 -> assert(unmarked || !marked1); marked1 = true
-		:: what == OF2 -> assert(unmarked || !marked2); marked2 = true
+		:: what == OF1 -> assert(unprepared || !prepared1); prepared1 = true
+		:: what == OF2 -> assert(unprepared || !prepared2); prepared2 = true
 		:: skip
 		fi;
 		/* it writes, or deletes: then there is no stamp */
@@ -407,8 +407,8 @@ end:
 		/* and frees */
 		atomic {
 			if
-			:: what == OF1 -> assert(own || unit1 == HEIR); unit1 = 0; marked1 = false
-			:: what == OF2 -> assert(own || unit2 == HEIR); unit2 = 0; marked2 = false
+			:: what == OF1 -> assert(own || unit1 == HEIR); unit1 = 0; prepared1 = false
+			:: what == OF2 -> assert(own || unit2 == HEIR); unit2 = 0; prepared2 = false
 			:: else -> assert(own || unitC == HEIR); unitC = 0
 			fi;
 			what = 0 }

@@ -14,20 +14,20 @@
  *
  * Size: 2 rows, 1 record, 1 ID; another unit on each row; a writer without.
  */
-/* property truth: who is told that it committed did, and who is told that it did not never does */
+/* property truth: a unit that is told that it committed did, and one that is told that it did not never does */
 /* property overtaken: no commit changes anything after a later holder was there */
 /* property once: a commit is carried out once, however often it arrives */
 /* property in_order: a record is written in the order of the tokens */
 /* property id_once: of all units with one ID one commits */
 /* clause commit_mine: a commit needs every key to be the unit's | mutant: a commit needs every key to be the unit's | finds: truth */
-/* clause mark: a commit leaves its mark on every key | mutant: a commit leaves its mark on every key | finds: truth */
-/* clause mark_stays: acquiring leaves the mark of the last commit | mutant: acquiring leaves the mark of the last commit | finds: nothing: who finds no mark is in doubt, not told wrongly. With it there is less doubt */
+/* clause stamp: a commit leaves its stamp on every key | mutant: a commit leaves its stamp on every key | finds: truth */
+/* clause stamp_stays: acquiring leaves the last commit stamp | mutant: acquiring leaves the last commit stamp | finds: nothing: a reader that finds no stamp is in doubt, not told wrongly. With it there is less doubt */
 /* clause resolve: a refusal proves nothing about copies: only a release that lands does | mutant: a refusal proves nothing about copies: only a release that lands does | finds: truth */
 /* clause first_sending: a refusal after a sending without an answer says nothing of the first | mutant: a refusal after a sending without an answer says nothing of the first | finds: truth */
 /* clause in_doubt: a unit whose fate is unknown is in doubt | mutant: a unit whose fate is unknown is in doubt ; a commit that was sent and not answered is not told as not committed | finds: truth */
-/* clause not_ours: another's mark is not ours | mutant: another's mark is not ours | finds: truth */
-/* clause proves_nothing: another's mark, or none, proves nothing | mutant: another's mark, or none, proves nothing | finds: truth */
-/* clause since: a row freed without the mark tells only as long as nobody had it since | mutant: a row freed without the mark tells only as long as nobody had it since | finds: truth */
+/* clause not_ours: another's commit stamp is not ours | mutant: another's commit stamp is not ours | finds: truth */
+/* clause proves_nothing: another's commit stamp, or none, proves nothing | mutant: another's commit stamp, or none, proves nothing | finds: truth */
+/* clause since: a row freed without the commit stamp tells only as long as nobody had it since | mutant: a row freed without the commit stamp tells only as long as nobody had it since | finds: truth */
 /* clause one_moment: the rows are looked at as of one moment | mutant: - | finds: nothing: the release was refused, so one of the rows was not ours any more, and nothing can land between two reads. It counts when an intent is deleted by hand, and the rows are all ours */
 /* clause ask_together: the record of an ID is read together with a lock row, as of one moment | mutant: - | finds: truth */
 /* clause their_record: another unit's record under the id is not ours | mutant: another unit's record under the id is not ours | finds: truth */
@@ -47,11 +47,11 @@ hidden byte truth, overtaken, once, in_order, id_once; /* never set: they name w
 /* lockrow.Row (row.go) */
 byte unit[2] = ME;
 byte fence[2] = MINE;
-byte mark[2]; /* committedBy */
+byte stamp[2]; /* committedBy */
 bit used[2];  /* the other has had it */
 
 byte stamp;   /* of the record */
-byte last;    /* the token of who wrote it last */
+byte last;    /* the token of the unit that wrote it last */
 bit wrote;    /* the writer without locks has */
 bit holds;    /* the staged condition holds */
 byte record;  /* of the ID: whose */
@@ -109,8 +109,8 @@ inline put(u, id) {
 inline free_marked(r) { /* lockrow.Commit (expressions.go) */
 	if
 	:: unit[r] == ME -> unit[r] = 0;
-#ifndef WITHOUT_mark
-		mark[r] = ME;
+#ifndef WITHOUT_stamp
+		stamp[r] = ME;
 #endif
 	:: else
 	fi
@@ -135,14 +135,14 @@ inline other(r) {
 inline take(r) { /* lockrow.take (expressions.go) */
 	atomic { unit[r] == 0 && fence[r] < THEIRS ->
 		unit[r] = OTHER; fence[r] = THEIRS; used[r] = 1;
-#ifdef WITHOUT_mark_stays
-		mark[r] = 0;
+#ifdef WITHOUT_stamp_stays
+		stamp[r] = 0;
 #endif
 		skip }
 }
 inline commit_theirs(r) { /* lockrow.Commit (expressions.go) */
 	atomic { unit[r] == OTHER && ID_FREE(other_id) && (r == 1 || NEWER(THEIRS)) ->
-		unit[r] = 0; mark[r] = OTHER;
+		unit[r] = 0; stamp[r] = OTHER;
 		if
 		:: r == 0 -> write(THEIRS)
 		:: else
@@ -179,21 +179,21 @@ end:
 inline weigh(r) {
 	if
 	:: fate != FATE_UNKNOWN
-	:: fate == FATE_UNKNOWN && (mark[r] == ME
+	:: fate == FATE_UNKNOWN && (stamp[r] == ME
 #ifdef WITHOUT_not_ours
-		|| mark[r] != 0
+		|| stamp[r] != 0
 #endif
 		) -> fate = FATE_COMMITTED
 #ifdef WITHOUT_proves_nothing
-	:: fate == FATE_UNKNOWN && mark[r] != ME && mark[r] != 0 -> fate = FATE_NEVER
+	:: fate == FATE_UNKNOWN && stamp[r] != ME && stamp[r] != 0 -> fate = FATE_NEVER
 #endif
-	:: fate == FATE_UNKNOWN && mark[r] != ME && unit[r] == ME -> count++
-	:: fate == FATE_UNKNOWN && mark[r] != ME && unit[r] != ME && (fence[r] == MINE
+	:: fate == FATE_UNKNOWN && stamp[r] != ME && unit[r] == ME -> count++
+	:: fate == FATE_UNKNOWN && stamp[r] != ME && unit[r] != ME && (fence[r] == MINE
 #ifdef WITHOUT_since
 		|| fence[r] > MINE
 #endif
 		) -> fate = FATE_NEVER
-	:: fate == FATE_UNKNOWN && mark[r] != ME && unit[r] != ME && fence[r] != MINE
+	:: fate == FATE_UNKNOWN && stamp[r] != ME && unit[r] != ME && fence[r] != MINE
 	fi
 }
 

@@ -1,11 +1,11 @@
 /*
  * Deciding about units that have a journal: two units of one ID, whoever may
- * decide about them, and who asks afterwards.
+ * decide about them, and callers who ask afterwards.
  *
  * Modelled: the record of each unit, the record of their ID, whether each has its
- * marked lock row; the decision, the abort that is raced with it, the freeing of
+ * prepared lock row; the decision, the abort that is raced with it, the freeing of
  * an aborted unit's row, the conclusion; what an owner is told, and what Outcome
- * answers to who is in doubt. Every request that was sent may be carried out at any
+ * answers to callers in doubt. Every request that was sent may be carried out at any
  * time, any number of times, or never; every answer may be lost. An owner may be
  * suspended or die anywhere. Anybody may count a living owner as dead at any time:
  * no time is needed for safety.
@@ -13,11 +13,11 @@
  * Left out: the journal and what it says (journal.pml); a payload that differs
  * under one ID; the end of records, which is later than all copies.
  *
- * Size: 2 units, 2 who settle, 1 who asks.
+ * Size: 2 units, 2 that settle, 1 caller that asks.
  *
  * Properties: a decision is made once, and stays; of two units with one ID one
- * commits at most, and the record of the ID names it; who is told committed, not
- * committed, or committed before, is told the truth, for ever; who asks about a
+ * commits at most, and the record of the ID names it; a caller that is told committed, not
+ * committed, or committed before, is told the truth, for ever; one that asks about a
  * unit of which a decision stands is told; a row is freed of a
  * unit that is not committed only if it never will be; no deadlock.
  */
@@ -55,7 +55,7 @@ hidden byte decided, once, decided_first, truth; /* never set: they name what wa
 byte record[3]; /* of unit 1 and of unit 2 */
 bool named;     /* both have the same ID; else they have none */
 byte id;        /* whose name the record of the ID has */
-bool held[3];   /* the unit has its row, marked */
+bool held[3];   /* the unit has its row, prepared */
 byte told[3];
 bool sentDecision[3], sentAbort[3], sentFree[3], sentDone[3];
 
@@ -154,7 +154,7 @@ proctype owner(byte u) {
 	:: atomic { id != 0 -> tell(u, BEFORE); held[u] = false; goto over }
 	:: atomic { id == 0 }
 	fi;
-	/* lockset.setForUnits.Prepare (prepared.go) has marked the row */
+	/* lockset.setForUnits.Prepare (prepared.go) has prepared the row */
 	atomic {
 		sentDecision[u] = true;
 		if

@@ -1,9 +1,9 @@
 /*
  * Holding, losing and taking over one key.
  *
- * Modelled: three units want one key. Who holds it renews it, commits or
+ * Modelled: three units want one key. Its holder renews it, commits or
  * releases at any time, crashes, or is suspended: a unit may send whatever it was
- * about to send however late, also when its lease is over. Who waits watches the
+ * about to send however late, also when its lease is over. Waiting units watch the
  * holder's RVN, buries it and takes the key.
  *
  * The network: what was sent may be carried out at any time, or never; renewals
@@ -12,7 +12,7 @@
  *
  * Time: every RVN has an age. It becomes old at any time after it was sent: a
  * lease less the margin has passed since then. A holder counts as lost when the
- * RVN that was last confirmed is old. Who watches counts from after it saw the RVN,
+ * RVN that was last confirmed is old. A watcher counts from after it saw the RVN,
  * and for a whole lease: every RVN that was sent before its watch began is old by
  * then. That is all that is assumed of clocks: that they run at the same rate
  * within the margin.
@@ -52,7 +52,7 @@ byte fence;
 
 #define RVN(u, n) ((u) * 4 + (n)) /* lockset.renewedRVN (set.go): in the order of the rounds; 0: acquired */
 
-byte latest; /* who took the key last */
+byte latest; /* the unit that took the key last */
 byte top;    /* with which token */
 byte token[N + 1];
 byte sent[N + 1]; /* the last RVN sent */

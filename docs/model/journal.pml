@@ -4,11 +4,11 @@
  *
  * Modelled: unit U with a plan of two steps of one family, c/1 (with the intent on
  * c) and c/2. Its owner writes the journal (two rows; the first with the entry of
- * open units), marks, decides, applies, notes that all is done, and removes the
- * journal, then the entry. Workers, again and again, are who waits for a marked row,
+ * open units), prepares, decides, applies, notes that all is done, and removes the
+ * journal, then the entry. Workers, again and again, wait for a prepared row,
  * or Recover. An heir, again and again, takes c/1, c/2, or c as a whole, as soon as it
- * is free, and frees it. Anybody buries U's rows before they are marked, and cleans
- * U's intent when it is stale, at any time. Before U marks, somebody may delete the
+ * is free, and frees it. Anybody buries U's rows before they are prepared, and cleans
+ * U's intent when it is stale, at any time. Before U prepares, somebody may delete the
  * row of c by hand.
  *
  * Requests: what was sent may be carried out at any time, any number of times, or
@@ -18,9 +18,9 @@
  * time, so no clock is needed for what is claimed here. At most two are at work at a
  * time; a late copy of any request does what a third would.
  *
- * Left out: the ID, and who asks in doubt (decide.pml); what is written under a step,
+ * Left out: the ID, and a caller in doubt who asks (decide.pml); what is written under a step,
  * which is one transaction here (apply.pml); fences of rows (no row is deleted after
- * it was marked, so who finds a step not U's finds it freed); the end of rows and
+ * it was prepared, so whoever finds a step not U's finds it freed); the end of rows and
  * records (it is later than all copies).
  *
  * When the owner has ended or died and nobody is at work, at any time, the network
@@ -28,41 +28,41 @@
  *
  * Properties: U's writes happen once if it is committed, never if not; who takes a
  * lock finds what U wrote below it, if U is committed; the decision never changes,
- * and needs all of U's locks, marked; the owner is told the truth, for ever; nobody
- * meets a journal that is missing; nobody frees what is the heir's, or marks it; a
- * free row has no mark. In the end nothing of U is marked, U is applied to its end or
+ * and needs all of U's locks, prepared; the owner is told the truth, for ever; nobody
+ * meets a journal that is missing; nobody frees what is the heir's, or prepares it; a
+ * free row has no prepare. In the end nothing of U is prepared, U is applied to its end or
  * not at all, and neither the entry nor the row written with it is left (later rows
  * of a journal may be, from late copies). No deadlock.
  *
- * What is allowed ("leaked"; without LEAK_ALLOWED Spin shows a way there): marked rows
- * that Recover does not find, but who waits for them does. An owner that is suspended
+ * What is allowed ("leaked"; without LEAK_ALLOWED Spin shows a way there): prepared rows
+ * that Recover does not find, but units that wait for them do. An owner that is suspended
  * before its journal is whole is aborted by Recover, which cannot read from such a
- * journal what to free; the owner goes on, marks, and dies.
+ * journal what to free; the owner goes on, prepares, and dies.
  */
 /* pan: -DCOLLAPSE -DT_REVERSE */
 
-/* property settled: a decision is made once, with all the locks, marked, and contradicts nothing that was told */
+/* property settled: a decision is made once, with all the locks, prepared, and contradicts nothing that was told */
 /* property noted: what is noted as done is done */
-/* property own: everybody marks and frees what is its own */
+/* property own: everybody prepares and frees what is its own */
 /* property undone: a row is freed without what was to be written below it only if the unit is not committed */
 /* property once: what is written below a row is written once, when the unit is committed */
-/* property below: who takes a lock finds what a committed unit wrote below it */
-/* property unmarked: a free row has no mark */
+/* property below: whoever takes a lock finds what a committed unit wrote below it */
+/* property unprepared: a free row is not prepared */
 /* property there: nobody meets a journal that is missing */
-/* property findable: Recover finds every unit with marked rows, and leaves no entry and no first row */
-/* property finished: in the end nothing is marked, and the unit is applied to its end or not at all */
+/* property findable: Recover finds every unit with prepared rows, and leaves no entry and no first row */
+/* property finished: in the end nothing is prepared, and the unit is applied to its end or not at all */
 /* property truth: what the owner is told is true for ever */
 /* clause MARK_MINE: only what is the unit's is prepared | mutant: only what is the unit's is prepared | finds: own */
-/* clause MARK_INTENT: a mark needs the intents | mutant: a mark needs the intents | finds: settled */
-/* clause MARK_ALL: a unit decides when all its steps are marked | mutant: - | finds: settled */
+/* clause PREPARE_INTENT: preparing needs the intents | mutant: preparing needs the intents | finds: settled */
+/* clause PREPARE_ALL: a unit decides when all its steps are prepared | mutant: - | finds: settled */
 /* clause BURY_UNMARKED: a bury needs a row without a journal | mutant: a bury needs a row without a journal | finds: settled */
 /* clause JUDGE_SETTLE: a silent holder with a journal is settled, not buried | mutant: a silent holder with a journal is not buried for its silence | finds: finished */
-/* clause FREE_UNMARKS: a row is freed without its mark | mutant: a row is freed without its mark ; a step is freed without its mark | finds: unmarked */
+/* clause FREE_UNPREPARES: a freed row is not prepared any more | mutant: a freed row is not prepared any more ; a freed step is not prepared any more | finds: unprepared */
 /* clause COMMIT_IF_ABSENT: a unit is committed only if nobody aborted it | mutant: a unit is committed only if nobody aborted it | finds: settled */
 /* clause ABORT_IF_ABSENT: a unit is aborted only if it has not committed | mutant: a unit is aborted only if it has not committed | finds: settled */
 /* clause RACE: a decision that is not known to be made is raced with an abort | mutant: a decision that is not known to be made is raced with an abort | finds: settled */
 /* clause REFUSED_PROVES: an abort that was refused shows what was decided | mutant: an abort that was refused proves that the unit has committed | finds: truth */
-/* clause FREE_MARKED: a unit that was refused frees what it marked | mutant: a unit that was refused by a record frees what it prepared | finds: findable */
+/* clause FREE_PREPARED: a unit that was refused frees what it prepared | mutant: a unit that was refused by a record frees what it prepared | finds: findable */
 /* clause REMOVE_DONE: a journal is removed only when its record says done | mutant: a journal is removed only when its record says done | finds: there */
 /* clause ENTRY: a unit with a journal can be found | mutant: a unit with a journal can be found | finds: findable */
 /* clause ENTRY_LAST: the entry by which a unit is found goes last | mutant: the entry by which a unit is found goes last | finds: findable */
@@ -73,11 +73,11 @@
 /* clause FREE_AT_ONCE: what an aborted unit had is freed at once | mutant: what an aborted unit had is freed at once | finds: finished */
 /* clause FREE_MINE: a release, and the freeing of an aborted unit's row, need the row to be the unit's | mutant: a release needs the row to be the unit's ; of an aborted unit only what is still its own is freed | finds: own */
 /* clause KEEP: the journal of a unit that may have prepared rows stays | mutant: the journal of a unit that may have prepared rows stays | finds: findable */
-/* clause LEAK_ALLOWED: Recover may miss the rows of a unit that it aborted before the journal was whole, and that marked them then | mutant: - | finds: findable */
+/* clause LEAK_ALLOWED: Recover may miss the rows of a unit that it aborted before the journal was whole, and that prepared them then | mutant: - | finds: findable */
 /* clause RECORD_STAYS: a record has no end while anything is left to be done | mutant: a record has no end while anything is left to be done | finds: finished */
 /* clause MARK_STAYS: a prepared row does not expire | mutant: a prepared row does not expire | finds: settled */
 
-hidden byte settled, noted, own, undone, once, below, unmarked, there, findable, finished, truth; /* never set: they name what was violated */
+hidden byte settled, noted, own, undone, once, below, unprepared, there, findable, finished, truth; /* never set: they name what was violated */
 
 #define ABSENT    0
 #define COMMITTED 1
@@ -94,7 +94,7 @@ hidden byte settled, noted, own, undone, once, below, unmarked, there, findable,
 /* Lock table. */
 byte unitC, unit1 = U, unit2 = U;
 bool entry = true; /* U's, on c; its witness is c/1 */
-bool marked1, marked2;
+bool prepared1, prepared2;
 
 /* Unit table. */
 byte record;
@@ -104,7 +104,7 @@ bool row0, row1, open;
 bool wrote1, wrote2;
 
 /* What was sent. */
-bool sentRow0, sentRow1, sentMarks, sentDecision, sentRelease, sentDone, sentForget;
+bool sentRow0, sentRow1, sentPrepares, sentDecision, sentRelease, sentDone, sentForget;
 
 byte told; /* the owner: 0, COMMITTED or ABORTED */
 bool leaked; /* see above */
@@ -114,7 +114,7 @@ bool ended; /* the owner has */
 
 inline put(state) {
 	assert(settled || (record == ABSENT || (record == COMMITTED && state == DONE)));
-	assert(settled || (state != COMMITTED || (unit1 == U && unit2 == U && marked1 && marked2 && entry && told != ABORTED)));
+	assert(settled || (state != COMMITTED || (unit1 == U && unit2 == U && prepared1 && prepared2 && entry && told != ABORTED)));
 	assert(noted || (state != DONE || (wrote1 && wrote2 && unit1 != U && unit2 != U)));
 	assert(settled || (state != ABORTED || told != COMMITTED));
 	record = state
@@ -155,13 +155,13 @@ inline conclusion() {
 }
 
 /* lockrow.Table.Prepare (expressions.go): a transaction for each step */
-inline mark1(ok) {
+inline prepare1(ok) {
 	ok = false;
 	if
 #ifdef WITHOUT_MARK_MINE
 	:: entry -> ok = true
 #else
-#ifdef WITHOUT_MARK_INTENT
+#ifdef WITHOUT_PREPARE_INTENT
 	:: unit1 == U -> ok = true
 #else
 	:: unit1 == U && entry -> ok = true
@@ -170,12 +170,12 @@ inline mark1(ok) {
 	:: else
 	fi;
 	if
-	:: ok -> assert(own || unit1 == U); marked1 = true
+	:: ok -> assert(own || unit1 == U); prepared1 = true
 	:: else
 	fi
 }
 
-inline mark2(ok) {
+inline prepare2(ok) {
 	ok = false;
 	if
 #ifdef WITHOUT_MARK_MINE
@@ -186,7 +186,7 @@ inline mark2(ok) {
 #endif
 	fi;
 	if
-	:: ok -> assert(own || unit2 == U); marked2 = true
+	:: ok -> assert(own || unit2 == U); prepared2 = true
 	:: else
 	fi
 }
@@ -197,14 +197,14 @@ inline mark2(ok) {
 #define MINE(unit) (unit == U)
 #endif
 
-#ifdef WITHOUT_FREE_UNMARKS
-#define UNMARK(marked) skip
+#ifdef WITHOUT_FREE_UNPREPARES
+#define UNPREPARE(row) skip
 #else
-#define UNMARK(marked) marked = false
+#define UNPREPARE(row) row = false
 #endif
 
-inline free1() { assert(own || unit1 == U); unit1 = 0; UNMARK(marked1) }
-inline free2() { assert(own || unit2 == U); unit2 = 0; UNMARK(marked2) }
+inline free1() { assert(own || unit1 == U); unit1 = 0; UNPREPARE(prepared1) }
+inline free2() { assert(own || unit2 == U); unit2 = 0; UNPREPARE(prepared2) }
 
 /*
  * lockrow.Table.Releases (expressions.go), lockset.without (release.go): what is
@@ -267,8 +267,8 @@ end:
 	do
 	:: atomic { stage == 0 && sentRow0 && !(row0 && open) -> writeRow0() }
 	:: atomic { stage == 0 && sentRow1 && !row1 -> row1 = true }
-	:: atomic { stage == 0 && sentMarks && !marked1 -> mark1(ok); ok = false }
-	:: atomic { stage == 0 && sentMarks && !marked2 -> mark2(ok); ok = false }
+	:: atomic { stage == 0 && sentPrepares && !prepared1 -> prepare1(ok); ok = false }
+	:: atomic { stage == 0 && sentPrepares && !prepared2 -> prepare2(ok); ok = false }
 	:: atomic { stage == 0 && sentDecision -> decision(ok); ok = false }
 	:: atomic { stage == 0 && record == ABSENT -> abort(found); found = 0 } /* somebody's, at any time */
 	:: atomic { stage == 0 && sentDone -> conclusion() }
@@ -283,27 +283,27 @@ end:
 
 	/* lockset.acquisition.bury (wait.go), lockrow.BuryIf (expressions.go) */
 #ifdef WITHOUT_BURY_UNMARKED
-	:: atomic { stage == 0 && unit1 == U -> unit1 = 0; marked1 = false }
-	:: atomic { stage == 0 && unit2 == U -> unit2 = 0; marked2 = false }
+	:: atomic { stage == 0 && unit1 == U -> unit1 = 0; prepared1 = false }
+	:: atomic { stage == 0 && unit2 == U -> unit2 = 0; prepared2 = false }
 #else
-	:: atomic { stage == 0 && unit1 == U && !marked1 -> unit1 = 0 }
-	:: atomic { stage == 0 && unit2 == U && !marked2 -> unit2 = 0 }
+	:: atomic { stage == 0 && unit1 == U && !prepared1 -> unit1 = 0 }
+	:: atomic { stage == 0 && unit2 == U && !prepared2 -> unit2 = 0 }
 #endif
 	/* lockrow.Table.Clean (expressions.go) */
 	:: atomic { stage == 0 && entry && unit1 != U -> entry = false }
 
 	/* Somebody deletes the row of c by hand. */
-	:: atomic { stage == 0 && entry && !sentMarks && unitC == 0 -> entry = false }
+	:: atomic { stage == 0 && entry && !sentPrepares && unitC == 0 -> entry = false }
 #ifdef WITHOUT_RECORD_STAYS
 	:: atomic { stage == 0 && record == COMMITTED -> record = ABSENT }
 #endif
 #ifdef WITHOUT_MARK_STAYS
-	:: atomic { stage == 0 && marked1 -> unit1 = 0; marked1 = false }
+	:: atomic { stage == 0 && prepared1 -> unit1 = 0; prepared1 = false }
 #endif
 	od
 }
 
-/* unitofwork.application.doAll (apply.go): in reverse; to out if there is no answer, or who does it dies */
+/* unitofwork.application.doAll (apply.go): in reverse; to out if there is no answer, or its process dies */
 #define APPLY(out) \
 	atomic { \
 		if \
@@ -372,15 +372,15 @@ active proctype owner() {
 		:: goto over
 		fi };
 	/* lockset.setForUnits.Prepare, lockset.prepared.prepare (prepared.go): both at a time */
-	atomic { sentMarks = true };
+	atomic { sentPrepares = true };
 	atomic {
 		if
-		:: mark1(ok)
+		:: prepare1(ok)
 		:: ok = false
 		:: goto over
 		fi;
 		if
-#ifdef WITHOUT_MARK_ALL
+#ifdef WITHOUT_PREPARE_ALL
 		:: skip
 #else
 		:: ok
@@ -389,7 +389,7 @@ active proctype owner() {
 		fi };
 	atomic {
 		if
-		:: mark2(ok)
+		:: prepare2(ok)
 		:: ok = false
 		:: goto over
 		fi;
@@ -447,13 +447,13 @@ abandon: /* Unit.abandon: nothing was decided, and the decision was not sent */
 	atomic { ok = false; told = ABORTED };
 free:
 	assert(truth || (record == ABSENT || record == ABORTED));
-#ifndef WITHOUT_FREE_MARKED
+#ifndef WITHOUT_FREE_PREPARED
 	/* unitofwork.Unit.release (unit.go), lockset.prepared.Release (prepared.go) */
 	RELEASE(unreleased);
 	if
 	:: true
 	:: false ->
-unreleased: /* no answer: by the journal Recover finds what may still be marked */
+unreleased: /* no answer: by the journal Recover finds what may still be prepared */
 #ifndef WITHOUT_KEEP
 		goto over
 #else
@@ -466,7 +466,7 @@ over:
 	atomic { ok = false; found = 0; ended = true }
 }
 
-/* Who waits for a marked row, or Recover. */
+/* Units that wait for a prepared row, or Recover. */
 proctype worker(byte self) {
 	bool ok, recover; byte found, row, tries;
 idle:
@@ -474,22 +474,22 @@ idle:
 	atomic { working = working - (tries > 0 && stage == 0); found = 0; row = 0; recover = false; ok = false };
 	if
 	:: atomic { stage == 0 && (self == 0 || ended) && open -> recover = true; tries = 1; working++ }
-	/* lockrow.judgeHolder (judge.go), lockset.Client.recoverDead (recovery.go): a marked row is silent */
-	:: atomic { stage == 0 && (self == 0 || ended) && unit1 == U && marked1 -> row = S1; tries = 1; working++ }
-	:: atomic { stage == 0 && (self == 0 || ended) && unit2 == U && marked2 -> row = S2; tries = 1; working++ }
-	/* the end: one Recover, then one who waits for each row */
+	/* lockrow.judgeHolder (judge.go), lockset.Client.recoverDead (recovery.go): a prepared row is silent */
+	:: atomic { stage == 0 && (self == 0 || ended) && unit1 == U && prepared1 -> row = S1; tries = 1; working++ }
+	:: atomic { stage == 0 && (self == 0 || ended) && unit2 == U && prepared2 -> row = S2; tries = 1; working++ }
+	/* the end: one Recover, then one that waits for each row */
 	:: atomic { stage == 1 && self == 0 && open && tries < 2 -> recover = true; tries = 2 }
 	:: atomic { stage == 1 && self == 0 && (!open || tries == 2) -> tries = 0; stage = 2;
 		assert(findable || (!open && !row0 && record != COMMITTED));
 #ifdef WITHOUT_LEAK_ALLOWED
 		leaked = false;
 #endif
-		assert(findable || (leaked || !((unit1 == U && marked1) || (unit2 == U && marked2))));
+		assert(findable || (leaked || !((unit1 == U && prepared1) || (unit2 == U && prepared2))));
 		goto idle }
 #ifndef WITHOUT_JUDGE_SETTLE
-	:: atomic { stage == 2 && self == 0 && unit1 == U && marked1 && tries < 3 -> row = S1; tries++ }
-	:: atomic { stage == 2 && self == 0 && unit2 == U && marked2 && tries < 3 -> row = S2; tries++ }
-	:: atomic { stage == 2 && self == 0 && (tries == 3 || !((unit1 == U && marked1) || (unit2 == U && marked2))) -> stage = 3; goto out }
+	:: atomic { stage == 2 && self == 0 && unit1 == U && prepared1 && tries < 3 -> row = S1; tries++ }
+	:: atomic { stage == 2 && self == 0 && unit2 == U && prepared2 && tries < 3 -> row = S2; tries++ }
+	:: atomic { stage == 2 && self == 0 && (tries == 3 || !((unit1 == U && prepared1) || (unit2 == U && prepared2))) -> stage = 3; goto out }
 #else
 	:: atomic { stage == 2 && self == 0 -> stage = 3; goto out }
 #endif
@@ -552,7 +552,7 @@ rolled_back:
 		if
 		:: true
 		:: false ->
-missing: /* who finds its rows missing asks the record again, after them: JournalError if it is still committed */
+missing: /* a worker that finds its rows missing asks the record again, after them: JournalError if it is still committed */
 #ifdef WITHOUT_GONE_DONE
 			assert(there || false);
 #else
@@ -573,21 +573,21 @@ out:
 	skip
 }
 
-/* Who comes after U: takes, and frees; again and again. */
+/* The units that come after U: takes, and frees; again and again. */
 active proctype heir() {
 	byte what; /* S1: c/1, S2: c/2, both: c */
 end:
 	do
 	/* lockset.acquisition.take (acquire.go), lockrow.takeIf, lockrow.intendIf (expressions.go) */
-	:: atomic { what == 0 && stage == 0 && unitC == 0 && unit1 == 0 -> assert(unmarked || !marked1); unit1 = HEIR; what = S1 }
-	:: atomic { what == 0 && stage == 0 && unitC == 0 && unit2 == 0 -> assert(unmarked || !marked2); unit2 = HEIR; what = S2 }
+	:: atomic { what == 0 && stage == 0 && unitC == 0 && unit1 == 0 -> assert(unprepared || !prepared1); unit1 = HEIR; what = S1 }
+	:: atomic { what == 0 && stage == 0 && unitC == 0 && unit2 == 0 -> assert(unprepared || !prepared2); unit2 = HEIR; what = S2 }
 	:: atomic { what == 0 && stage == 0 && unitC == 0 && !entry -> unitC = HEIR; what = S1 | S2 }
 	/* what it reads, and frees */
 	:: atomic { what != 0 ->
 		assert(below || ((record != COMMITTED && record != DONE) || ((!(what & S1) || wrote1) && (!(what & S2) || wrote2))));
 		if
-		:: what == S1 -> assert(own || (unit1 == HEIR && !marked1)); unit1 = 0
-		:: what == S2 -> assert(own || (unit2 == HEIR && !marked2)); unit2 = 0
+		:: what == S1 -> assert(own || (unit1 == HEIR && !prepared1)); unit1 = 0
+		:: what == S2 -> assert(own || (unit2 == HEIR && !prepared2)); unit2 = 0
 		:: else -> assert(own || unitC == HEIR); unitC = 0
 		fi;
 		what = 0 }
@@ -597,7 +597,7 @@ end:
 active proctype last() {
 	atomic { ended && working == 0 -> stage = 1 };
 	atomic { stage == 3 ->
-		assert(finished || (!(unit1 == U && marked1) && !(unit2 == U && marked2)));
+		assert(finished || (!(unit1 == U && prepared1) && !(unit2 == U && prepared2)));
 		assert(finished || record != COMMITTED);
 		assert(finished || (record == DONE || (!wrote1 && !wrote2)));
 		assert(truth || (told != COMMITTED || record == DONE));

@@ -4,7 +4,7 @@
  * Modelled: the rows c, c/1 and c/2. W and V are of one process, X and R of two
  * others; each, again and again, acquires and releases. W and X want c/1 and c/2: two
  * steps, the first with the intent on c. V wants c/2, with the intent on c. R wants c.
- * A step is taken as a whole or not at all. Who is blocked lets go of what it reserved
+ * A step is taken as a whole or not at all. A blocked unit lets go of what it reserved
  * of the step within its process, takes a place in the queue of the first row that
  * blocks, and keeps what comes before. A row with somebody in its queue is for its
  * head alone. W and V keep each other from c/2 within their process.
@@ -18,8 +18,8 @@
  */
 /* pan: -a -f -DNFAIR=3 -DCOLLAPSE */
 
-/* clause ORDER: steps are taken in one order, so that who waits holds nothing later | mutant: a unit that waits holds nothing later than what it waits for | finds: acceptance cycle */
-/* clause LOCAL: who waits keeps nothing later from others of its process | mutant: who waits keeps nothing later from others of its process | finds: acceptance cycle */
+/* clause ORDER: steps are taken in one order, so that a waiting unit holds nothing later | mutant: a unit that waits holds nothing later than what it waits for | finds: acceptance cycle */
+/* clause LOCAL: a unit that waits keeps nothing later from others of its process | mutant: a unit that waits keeps nothing later from others of its process | finds: acceptance cycle */
 /* clause TURN: nobody takes a row past the head of its queue | mutant: nobody takes a row past the head of its queue | finds: acceptance cycle */
 
 #define W 1
@@ -34,7 +34,7 @@
 
 byte holder[3];
 byte below;     /* the units that have intents on c, in bits */
-byte reserved;  /* who of W and V has c/2, or asks for it */
+byte reserved;  /* which of W and V has c/2, or asks for it */
 byte queueC[4], queue1[4], queue2[4];
 bool served;    /* R has c */
 

@@ -1,10 +1,10 @@
 /*
  * Waiting for one row, in turn.
  *
- * Modelled: units, each of a process of its own, want one row. Who is refused joins
+ * Modelled: units, each of a process of its own, want one row. A refused unit joins
  * the row's queue, looks, takes the row when it is the head, and leaves the queue in
  * that write. Any unit may die anywhere, also holding or waiting, or give up: it
- * burns its tokens, leaves the queue, and releases what landed unheard. Who waits
+ * burns its tokens, leaves the queue, and releases what landed unheard. A waiting unit
  * buries a dead holder, and drops a head that leaves the row untaken.
  *
  * Requests: any may be lost, and its answer; of all that were sent, one at a time may
@@ -16,16 +16,16 @@
  *
  * Left out: other rows (order.pml), intents, the line within a process, the record
  * wait; that a unit which looks again and again is served in the end while heads
- * are dropped again and again (the turn of who is slow is not promised).
+ * are dropped again and again (the turn of a slow unit is not promised).
  *
  * Size: 2 units, 2 places, 1 copy under way. queue3.pml has 3 units; there one may die,
  * one may give up, and one lives.
  *
  * Properties: nobody takes the row while another is before it in the queue; the row
- * has one unit; who has it is not in its queue; who joins is the last, once, and
+ * has one unit; the unit that has it is not in its queue; a unit that joins is its last, once, and
  * within the places there are; a drop takes the head that was seen, if nobody has had
- * the row since; nobody else's place is given up; who has given up has no place and
- * no row, and never again. All who live are served: there is no state in which all
+ * the row since; nobody else's place is given up; a unit that has given up has no place and
+ * no row, and never again. All that live are served: there is no state in which all
  * of them wait (no deadlock).
  */
 /* pan: -DCOLLAPSE */

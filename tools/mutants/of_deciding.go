@@ -10,7 +10,7 @@ var ofDeciding = []mutant{
 		by:     check{in: "unitofwork", test: "TestALateCopyOfAJournalsFirstRow"},
 	},
 	{
-		clause: "who was not answered has not rehearsed",
+		clause: "a rehearsal without an answer has not passed",
 		file:   "unitofwork/verify.go",
 		old:    "	case errors.As(err, new(*lockset.NoAnswerError)): // which wraps the last answer\n		return err\n",
 		new:    "",
@@ -199,7 +199,7 @@ var ofDeciding = []mutant{
 		by:     check{in: "unitofwork", test: "TestRecoverLeavesTheLivingAlone"},
 	},
 	{
-		clause: "Recover leaves alone who shows a sign of life",
+		clause: "Recover leaves alone a unit that shows a sign of life",
 		file:   "unitofwork/recover.go",
 		old:    `				found.Alive = append(found.Alive, o.unit)`,
 		new:    `				errs = append(errs, c.recoverOne(ctx, o.unit, &found))`,

@@ -129,7 +129,7 @@ var ofGivingUp = []mutant{
 		by:     check{in: "lockset", test: "TestABurnLeavesAForeignRowAlone"},
 	},
 	{
-		clause: "who gives up releases more than what landed first",
+		clause: "a unit that gives up releases more than what landed first",
 		file:   "lockset/giveup.go",
 		old:    `held := max(a.ledger.secured, landed)`,
 		new:    `held := landed`,

@@ -171,7 +171,7 @@ var ofHolding = []mutant{
 		by:     check{in: "lockset", test: "TestConfigIsChecked"},
 	},
 	{
-		clause: "who stops after the deadline has lost",
+		clause: "a set that is stopped after its deadline is lost",
 		file:   "heartbeat/heartbeat.go",
 		old:    `if time.Until(g.Deadline()) <= 0 { // nobody`,
 		new:    `if time.Until(g.Deadline()) <= -g.cfg.MaxAge { // nobody`,

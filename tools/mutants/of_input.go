@@ -24,14 +24,14 @@ var ofInput = []mutant{
 		by:     check{in: "internal/lockrow", test: "TestForeignRowsAreNotUnderstood"},
 	},
 	{
-		clause: "who gives up burns nothing on a row that holdall did not write",
+		clause: "a unit that gives up burns nothing on a row that holdall did not write",
 		file:   "lockset/giveup.go",
 		old:    `!errors.As(cause, new(*lockrow.RowError)) || !a.foreign(ctx, b.id, key)`,
 		new:    `!errors.As(cause, new(*lockrow.RowError)) || !a.foreign(ctx, b.id, key) || true`,
 		by:     check{in: "lockset", test: "FuzzLockTable"},
 	},
 	{
-		clause: "who had no answer burns nothing on a row that holdall did not write",
+		clause: "a unit without an answer burns nothing on a row that holdall did not write",
 		file:   "internal/lockrow/expressions.go",
 		old:    `BurnIf        = "#fence < :token AND " + isOurs + " AND`,
 		new:    `BurnIf        = "#fence < :token AND`,
@@ -87,7 +87,7 @@ var ofInput = []mutant{
 		by:     check{in: "lockset", test: "FuzzRow"},
 	},
 	{
-		clause: "who gives up leaves every queue",
+		clause: "a unit that gives up leaves every queue",
 		file:   "lockset/queue.go",
 		old:    `if r.Key == but {`,
 		new:    `if r.Key == but || but == "" {`,

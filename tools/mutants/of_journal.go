@@ -66,7 +66,7 @@ var ofMarking = []mutant{
 		by:     check{in: "lockset", test: "TestWhatAJournalFreedOutlivesTheRetention"},
 	},
 	{
-		clause: "a mark needs the intents",
+		clause: "preparing needs the intents",
 		file:   "internal/lockrow/expressions.go",
 		old:    `items[i] = t.Check(w.Key, hasMine, w.values(vs)`,
 		new:    `items[i] = t.Check(w.Key, "attribute_exists(#key)", w.values(vs)`,
@@ -94,14 +94,14 @@ var ofMarking = []mutant{
 		by:     check{in: "lockset", test: "TestTheLivingAreNotSettled"},
 	},
 	{
-		clause: "a row is freed without its mark",
+		clause: "a freed row is not prepared any more",
 		file:   "internal/lockrow/expressions.go",
 		old:    ":expires REMOVE #unit, #pending\"\n\tCommit",
 		new:    ":expires REMOVE #unit\"\n\tCommit",
 		by:     check{in: "lockset", test: "TestAPendingReleaseFreesWhatIsLeft"},
 	},
 	{
-		clause: "a step is freed without its mark",
+		clause: "a freed step is not prepared any more",
 		file:   "internal/lockrow/expressions.go",
 		old:    `#committedBy = :unit REMOVE #unit, #pending"`,
 		new:    `#committedBy = :unit REMOVE #unit"`,
@@ -143,14 +143,14 @@ var ofMarking = []mutant{
 		by:     check{in: "lockset", test: "TestOneOfAProcessDecides"},
 	},
 	{
-		clause: "who cannot decide tells who waits",
+		clause: "a recovery that cannot decide tells those that wait",
 		file:   "lockset/recovery.go",
 		old:    "if readErr != nil || now.Unit == unit {\n\t\t\treturn false, err",
 		new:    "if readErr != nil || now.Unit == unit {\n\t\t\treturn false, nil",
 		by:     check{in: "lockset", test: "TestWhoCannotDecideSaysSo"},
 	},
 	{
-		clause: "who has no answer asks again",
+		clause: "a question without an answer is asked again",
 		file:   "lockset/recovery.go",
 		old:    `	if errors.As(err, new(*NoAnswerError)) {`,
 		new:    `	if errors.As(err, new(*NoAnswerError)) && aborted == (err == nil) {`,

@@ -87,7 +87,7 @@ var ofAcquiring = []mutant{
 		by:     check{in: "lockset", test: "TestARowOutlivesItsFenceByTheRetention"},
 	},
 	{
-		clause: "acquiring leaves the mark of the last commit",
+		clause: "acquiring leaves the last commit stamp",
 		file:   "internal/lockrow/expressions.go",
 		old:    `#expiresAt = :expires REMOVE #isReleased"`,
 		new:    `#expiresAt = :expires REMOVE #isReleased, #committedBy"`,
@@ -245,7 +245,7 @@ var ofTakingOver = []mutant{
 		by:     check{in: "internal/lockrow", test: "TestJudgeWitness"},
 	},
 	{
-		clause: "who waits judges everything dead that blocks it, not the first entry alone",
+		clause: "a waiting unit judges everything dead that blocks it, not the first entry alone",
 		file:   "lockset/below.go",
 		old:    `	for _, e := range rows[0].Below {`,
 		new:    `	for _, e := range rows[0].Below[:min(len(rows[0].Below), 1)] {`,

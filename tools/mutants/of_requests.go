@@ -91,7 +91,7 @@ var ofAsking = []mutant{
 		by:     check{in: "internal/requests", test: "TestDoEndsWithTheContextAndByItself"},
 	},
 	{
-		clause: "pauses between sendings are jittered by who sends and how often",
+		clause: "pauses between sendings are jittered by the sender and the number of sendings",
 		file:   "internal/requests/requests.go",
 		old:    `grown+time.Duration(Jitter(id, n)*`,
 		new:    `grown+time.Duration(Jitter("", n)*`,

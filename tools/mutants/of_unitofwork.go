@@ -17,7 +17,7 @@ var ofCommitting = []mutant{
 		by:     check{in: "unitofwork", test: "TestACommitNeedsItsIntents"},
 	},
 	{
-		clause: "a commit leaves its mark on every key",
+		clause: "a commit leaves its stamp on every key",
 		file:   "internal/lockrow/expressions.go",
 		old:    `#expiresAt = :expires, #committedBy = :unit REMOVE #unit`,
 		new:    `#expiresAt = :expires REMOVE #unit`,
