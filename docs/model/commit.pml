@@ -50,7 +50,7 @@ byte fence[2] = MINE;
 byte stamp[2]; /* committedBy */
 bit used[2];  /* the other has had it */
 
-byte stamp;   /* of the record */
+byte recorded; /* the stamp of the record */
 byte last;    /* the token of the unit that wrote it last */
 bit wrote;    /* the writer without locks has */
 bit holds;    /* the staged condition holds */
@@ -74,7 +74,7 @@ byte told;
 #ifdef WITHOUT_fence_checked
 #define NEWER(t) true
 #else
-#define NEWER(t) (stamp < t)
+#define NEWER(t) (recorded < t)
 #endif
 #ifdef WITHOUT_id_absent
 #define ID_FREE(id) true
@@ -88,7 +88,7 @@ inline write(t) {
 	assert(in_order || t > last);
 	last = t;
 #ifndef WITHOUT_fence_stamped
-	stamp = t;
+	recorded = t;
 #endif
 }
 
@@ -165,8 +165,8 @@ end:
 	:: atomic { unit[0] == OTHER -> unit[0] = 0 } /* lockrow.Free (expressions.go) */
 	:: atomic { unit[1] == OTHER -> unit[1] = 0 }
 	/* A writer without the locks, with a token of its own: the condition of package fencing. */
-	:: atomic { !wrote && stamp < 1 -> wrote = 1; write(1) }
-	:: atomic { !wrote && stamp < 4 -> wrote = 1; write(4) }
+	:: atomic { !wrote && recorded < 1 -> wrote = 1; write(1) }
+	:: atomic { !wrote && recorded < 4 -> wrote = 1; write(4) }
 	od
 }
 
