@@ -33,10 +33,8 @@ func NewStamper(attr string, token fencing.Token) Stamper {
 // The caller's own action is not changed. The error says in words what the
 // expressions may not do.
 func (s Stamper) Stamp(item types.TransactWriteItem) (types.TransactWriteItem, error) {
-	if put := item.Put; put != nil {
-		if _, touched := put.Item[s.Attribute]; touched {
-			return item, fmt.Errorf("the item has the fence attribute %q, which holdall sets", s.Attribute)
-		}
+	if err := s.untouched(item); err != nil {
+		return item, err
 	}
 	item, e := copied(item)
 	if put := item.Put; put != nil {
@@ -44,6 +42,35 @@ func (s Stamper) Stamp(item types.TransactWriteItem) (types.TransactWriteItem, e
 		put.Item[s.Attribute] = s.Token()
 	}
 	return item, s.Join(e)
+}
+
+// Check returns the error of Stamp, which does not depend on the token.
+func (s Stamper) Check(item types.TransactWriteItem) error {
+	if err := s.untouched(item); err != nil {
+		return err
+	}
+	_, e := copied(item)
+	return s.Allow(e)
+}
+
+// Seen returns a stamper of the same token that also wants the fence to be the one that
+// was read: none if there is not, of a record that was not there, too.
+func (s Stamper) Seen(fence fencing.Token, there bool) Stamper {
+	if there {
+		s.Fence = s.Same(fence)
+	} else {
+		s.Fence = s.None()
+	}
+	return s
+}
+
+func (s Stamper) untouched(item types.TransactWriteItem) error {
+	if put := item.Put; put != nil {
+		if _, touched := put.Item[s.Attribute]; touched {
+			return fmt.Errorf("the item has the fence attribute %q, which holdall sets", s.Attribute)
+		}
+	}
+	return nil
 }
 
 // copied returns a copy of an action, and where the copy has its expressions.

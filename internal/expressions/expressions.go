@@ -47,6 +47,22 @@ func New(attribute, condition string, token fmt.Stringer) Fence {
 	}
 }
 
+// seen is the placeholder of a fence that was read.
+const seen = ":holdallSeen"
+
+// Same is the fence of the same token, which also wants to find the one that was read.
+func (f Fence) Same(read fmt.Stringer) Fence {
+	f.Condition += " AND " + Name + " = " + seen
+	f.Values = With(f.Values, map[string]types.AttributeValue{seen: &types.AttributeValueMemberN{Value: read.String()}})
+	return f
+}
+
+// None is the fence of the same token, which also wants to find none.
+func (f Fence) None() Fence {
+	f.Condition += " AND attribute_not_exists(" + Name + ")"
+	return f
+}
+
 // Token is the value that a write leaves.
 func (f Fence) Token() types.AttributeValue { return f.Values[Value] }
 
@@ -63,7 +79,7 @@ type Of struct {
 // fence. A refusal is to bring the record: it says why. The error says in words
 // what the expressions may not do.
 func (f Fence) Join(e Of) error {
-	if err := f.allow(e); err != nil {
+	if err := f.Allow(e); err != nil {
 		return err
 	}
 	condition := f.Condition
@@ -86,9 +102,9 @@ func With[V any](fence, more map[string]V) map[string]V {
 	return all
 }
 
-// allow refuses expressions that touch the fence or our placeholders, and
+// Allow refuses expressions that touch the fence or our placeholders, and
 // conditions whose parentheses would open ours.
-func (f Fence) allow(e Of) error {
+func (f Fence) Allow(e Of) error {
 	for name, attribute := range *e.Names {
 		if name == Name {
 			return fmt.Errorf("the placeholder %s is holdall's own", name)
@@ -97,8 +113,10 @@ func (f Fence) allow(e Of) error {
 			return fmt.Errorf("the placeholder %s names the fence attribute %q, which holdall sets and checks", name, attribute)
 		}
 	}
-	if _, taken := (*e.Values)[Value]; taken {
-		return fmt.Errorf("the placeholder %s is holdall's own", Value)
+	for _, own := range []string{Value, seen} {
+		if _, taken := (*e.Values)[own]; taken {
+			return fmt.Errorf("the placeholder %s is holdall's own", own)
+		}
 	}
 	for _, place := range []**string{e.Condition, e.Update} {
 		if place == nil {
@@ -110,7 +128,7 @@ func (f Fence) allow(e Of) error {
 			switch t.Text {
 			case f.Attribute:
 				return fmt.Errorf("the expression names the fence attribute %q, which holdall sets and checks", t.Text)
-			case Name, Value:
+			case Name, Value, seen:
 				return fmt.Errorf("the placeholder %s is holdall's own", t.Text)
 			case "(":
 				depth++

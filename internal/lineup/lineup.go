@@ -4,6 +4,7 @@ package lineup
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/holdall/holdall/fencing"
@@ -59,6 +60,9 @@ type Claim struct {
 	Token   fencing.Token // drawn then: above those of the units before it
 	Fence   fencing.Token // what units of this process have left on the rows of that step, at least
 	stamp   fencing.Token // its own, on what it has
+	// Awaited, if set, is called once, when somebody stands in line for what c has. It
+	// must not call the Lineup.
+	Awaited func()
 }
 
 // HandOver is a row that a unit of this process left to another.
@@ -95,6 +99,18 @@ func (t *Lineup) Reserve(c *Claim, steps [][]lockrow.Want) int {
 		return 0
 	}
 	return t.give(c, steps)
+}
+
+// Add lets c, which stands in no line, have the rows of a step as well if nobody of this
+// process is in the way of any.
+func (t *Lineup) Add(c *Claim, step []lockrow.Want) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, blocked := t.inTheWay(c, step); blocked {
+		return false
+	}
+	t.giveStep(c, step)
+	return true
 }
 
 // Secured notes that what c has is held, with this token, and that it comes to its next
@@ -321,6 +337,22 @@ func (t *Lineup) lineUp(c *Claim, steps [][]lockrow.Want, key ordering.Key) {
 		i++
 	}
 	r.line = slices.Insert(r.line, i, c)
+	r.tellAwaited()
+}
+
+// tellAwaited tells those who have the row that somebody stands in line for it.
+func (r *slot) tellAwaited() {
+	var told []*Claim
+	for c := range r.has {
+		if c.Awaited != nil {
+			told = append(told, c)
+		}
+	}
+	slices.SortFunc(told, func(a, b *Claim) int { return strings.Compare(a.Unit, b.Unit) })
+	for _, c := range told {
+		c.Awaited()
+		c.Awaited = nil
+	}
 }
 
 // stepOut takes c out of its line.

@@ -17,12 +17,15 @@ const (
 	FateHeld
 	// FateCommitted: the unit's commit stamp is there.
 	FateCommitted
+	// FateOpen: nobody has had the key since the unit, which holds none, was to commit. It
+	// may yet.
+	FateOpen
 	// FateNever: the unit has not committed and never will.
 	FateNever
 )
 
 func (f Fate) String() string {
-	return [...]string{"unknown", "held", "committed", "never committed"}[f]
+	return [...]string{"unknown", "held", "committed", "open", "never committed"}[f]
 }
 
 // FateOf tells the fate of a unit's commit by the rows of its exclusive keys,
@@ -51,6 +54,37 @@ func FateOf(rows []Row, unit string, token fencing.Token) Fate {
 		// A commit frees all rows or none. It has not, for some are held; it
 		// cannot any more, for some are gone.
 		return FateNever
+	}
+}
+
+// FateOfPass tells the fate of a commit without locks by the rows of its keys, when its
+// token has been made unusable on one of them. Somebody may have had a row since, and left
+// a stamp of its own: then that row tells nothing.
+func FateOfPass(rows []Row, unit string, token fencing.Token) Fate {
+	fate := FateUnknown
+	for _, r := range rows {
+		switch {
+		case r.committedBy == unit:
+			return FateCommitted
+		case r.Exists && r.Fence <= token:
+			fate = FateNever // it would have left its stamp
+		}
+	}
+	return fate
+}
+
+// FateOfOpen tells the same by the row of one key, when nobody knows whether its token was
+// made unusable.
+func FateOfOpen(r Row, unit string, token fencing.Token) Fate {
+	switch {
+	case r.committedBy == unit:
+		return FateCommitted
+	case r.Fence < token: // also if the row is not there
+		return FateOpen
+	case r.Fence == token:
+		return FateNever // it was made unusable
+	default:
+		return FateUnknown
 	}
 }
 

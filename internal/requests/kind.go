@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
+
 	"github.com/holdall/holdall/internal/next"
 )
 
@@ -116,6 +117,15 @@ func IsBusy(r types.CancellationReason) bool {
 		return true
 	}
 	return false
+}
+
+// isConflict reports whether a request was refused for a transaction of others.
+func isConflict(err error) bool {
+	var canceled *types.TransactionCanceledException
+	if errors.As(err, &canceled) {
+		return slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool { return Code(r) == reasonConflict })
+	}
+	return hasCode(err, "TransactionConflictException")
 }
 
 // Code returns the code of a cancellation reason, "None" where there is none.

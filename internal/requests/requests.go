@@ -32,6 +32,9 @@ const (
 // caller's context sets no earlier end.
 var ErrPatience = errors.New("DynamoDB did not answer for too long")
 
+// ErrConflicts ends the retries of a request that met others' transactions too often.
+var ErrConflicts = errors.New("transactions of others were in the way")
+
 // Caller sends requests. It is safe for concurrent use; its fields are not to
 // be changed.
 type Caller struct {
@@ -41,6 +44,9 @@ type Caller struct {
 	// Patience bounds all sendings of one request: there is none after it, but always a
 	// first one.
 	Patience time.Duration
+	// Conflicts is how many conflicts with transactions of others end a request: zero if
+	// none does, and it is sent again for as long as Patience says.
+	Conflicts int
 	// Trace is told of every sending. It may be nil.
 	Trace *trace.Trace
 	// Dated, if set, is told of every answer that has the server's time, and how long
@@ -86,6 +92,7 @@ func Do[I, O any](ctx context.Context, c *Caller, r Request, in *I, send Method[
 		return nil, sent, &TableError{Op: r.Op, Tables: r.Tables, Err: &notSentError{size}}
 	}
 	var last error
+	conflicts := 0
 	for n := 1; ; n++ {
 		if ctx.Err() != nil {
 			return nil, sent, &NoAnswerError{Op: r.Op, Last: last, End: context.Cause(ctx)}
@@ -105,6 +112,12 @@ func Do[I, O any](ctx context.Context, c *Caller, r Request, in *I, send Method[
 		case NoAnswer, InProgress:
 			sent.Unanswered++
 		case Busy:
+			if isConflict(err) {
+				conflicts++
+			}
+			if conflicts == c.Conflicts && conflicts > 0 {
+				return nil, sent, &NoAnswerError{Op: r.Op, Last: err, End: ErrConflicts}
+			}
 		}
 		last = err
 		_ = Sleep(ctx, c.backoff(r.ID, n))

@@ -1,0 +1,119 @@
+package lockrow
+
+import (
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/ordering"
+)
+
+// The writes of a commit without locks. It passes every row that its unit would have
+// locked: the row must be free, with nobody in its queue, as when it was seen, and then
+// shows that the unit has had it.
+const (
+	passKeyIf = isFree + " AND attribute_not_exists(#below) AND " + nobodyWaits
+	passKey   = "SET #isReleased = :one, #fence = :token, #recordVersionNumber = :rvn, #committedBy = :unit, #expiresAt = :expires"
+
+	// As an intent that came and went. A new RVN would say that somebody has had all
+	// that is below.
+	passAboveIf = isFree + " AND " + isNewer + " AND " + nobodyWaits
+	passAbove   = "SET #fence = :token, #isReleased = :one REMOVE #expiresAt"
+
+	sameFence   = " AND #fence = :seen"
+	sameAbsence = " AND attribute_not_exists(#key)"
+	newer       = " AND " + isNewer
+	sameRVN     = " AND #recordVersionNumber = :seen"
+	sameNone    = " AND attribute_not_exists(#recordVersionNumber)"
+)
+
+// Need is what a commit without locks needs of a row.
+type Need struct {
+	Key  ordering.Key
+	Mode Mode // Exclusive: a key that the unit would lock; Intent: one above such a key
+	Same Same
+	Seen Row // as it was when it was first looked at; nothing if Same is Nothing
+}
+
+// Same is what of a row must be as it was seen.
+type Same int
+
+const (
+	// Nothing: the row was not looked at, and must only have a lower fence than the token.
+	Nothing Same = iota
+	// Fence is for keys that were looked at: everybody who has them, or a key below them,
+	// raises it.
+	Fence
+	// RVN is for rows above such keys: whoever takes one leaves another. What happens below
+	// them leaves it. Their fence must be lower than the token.
+	RVN
+)
+
+// Open reports whether the row, as it is now, is in nobody's hands and in nobody's turn.
+func (n Need) Open(r Row) bool {
+	return !r.has().Exclude(n.Mode) && len(r.Queue) == 0
+}
+
+// Unchanged reports whether what must be as it was seen is so.
+func (n Need) Unchanged(r Row) bool {
+	switch n.Same {
+	case Fence:
+		return r.Exists == n.Seen.Exists && r.Fence == n.Seen.Fence
+	case RVN:
+		return r.RVN == n.Seen.RVN
+	default:
+		return true
+	}
+}
+
+// Refusal is what a row that refused a commit without locks says of that commit.
+type Refusal int
+
+const (
+	// Passing: it may fit again, and a late copy of the commit be carried out then.
+	Passing Refusal = iota
+	// Final: it never fits again. Fences only rise, and RVNs do not come back.
+	Final
+	// TooLow: it never fits again, but a commit with a higher token may.
+	TooLow
+)
+
+func (r Refusal) String() string {
+	return [...]string{"is another's, or waited for", "was another's since it was looked at", "has had a later token"}[r]
+}
+
+// Refuses weighs a row that refused a commit with this token.
+func (n Need) Refuses(r Row, token fencing.Token) Refusal {
+	low := n.Same != Fence && r.Fence >= token
+	switch {
+	case !n.Unchanged(r):
+		return Final
+	case low && n.Open(r):
+		return TooLow
+	case low:
+		return Final
+	default:
+		return Passing
+	}
+}
+
+// Pass is the write by which a commit without locks passes a row.
+func (t Table) Pass(n Need, vs Values) types.TransactWriteItem {
+	condition, update := passKeyIf, passKey
+	switch {
+	case n.Mode == Intent:
+		condition, update = passAboveIf, passAbove
+	case n.Same != Fence:
+		condition += newer
+	}
+	switch {
+	case n.Same == Fence && n.Seen.Exists:
+		condition, vs = condition+sameFence, vs.With(Values{":seen": Number(int64(n.Seen.Fence))})
+	case n.Same == Fence:
+		condition += sameAbsence
+	case n.Same == RVN && n.Seen.RVN != "":
+		condition, vs = condition+sameRVN, vs.With(Values{":seen": Text(n.Seen.RVN)})
+	case n.Same == RVN:
+		condition += sameNone
+	}
+	return types.TransactWriteItem{Update: t.Update(n.Key, condition, update, vs)}
+}
