@@ -125,6 +125,7 @@ type acquisition struct {
 	outrun      bool      // a join was refused for its token, which newcomers had overtaken
 	end         time.Time // of the record wait; zero if it has none
 	waited      time.Duration
+	waitedFor   ordering.Key            // the row that it waited for in the table; empty if none
 	recovered   map[ordering.Key]string // the dead unit that was last settled for a row
 	lookedAhead time.Time               // when it last looked at what comes after the row it waits for
 	group       *heartbeat.Group
@@ -138,9 +139,7 @@ func (c *Client) newAcquisition(ctx context.Context, plan ordering.Plan, o Optio
 		c: c, unit: u, plan: plan, token: c.clock.Next(), start: time.Now(),
 		claim: &lineup.Claim{Unit: u.nonce}, places: newPlaces(u.nonce), recovered: map[ordering.Key]string{},
 	}
-	if o.Wait.limited {
-		a.end = a.start.Add(o.Wait.limit)
-	}
+	a.end = o.Wait.End()
 	a.group = heartbeat.Start(ctx, heartbeat.Config{
 		Lease:   c.cfg.Lease,
 		Every:   c.cfg.Heartbeat,

@@ -211,10 +211,13 @@ func (c forUnits) RowHand(key ordering.Key, item map[string]types.AttributeValue
 }
 
 // RowFate is for unitlocks.Client.
-func (c forUnits) RowFate(key ordering.Key, item map[string]types.AttributeValue, unit string, token fencing.Token) (lockrow.Fate, error) {
+func (c forUnits) RowFate(key ordering.Key, item map[string]types.AttributeValue, unit string, token fencing.Token, open bool) (lockrow.Fate, error) {
 	r, _, err := c.observe(key, item)
-	if err != nil {
+	switch {
+	case err != nil:
 		return lockrow.FateUnknown, err
+	case open:
+		return lockrow.FateOfOpen(r, unit, token), nil
 	}
 	return lockrow.FateOf([]lockrow.Row{r}, unit, token), nil
 }

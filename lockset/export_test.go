@@ -68,7 +68,7 @@ func (c *Client) RowHand(key ordering.Key, item map[string]types.AttributeValue)
 }
 
 func (c *Client) RowFate(key ordering.Key, item map[string]types.AttributeValue, unit string, token fencing.Token) (lockrow.Fate, error) {
-	return forUnits{c}.RowFate(key, item, unit, token)
+	return forUnits{c}.RowFate(key, item, unit, token, false)
 }
 
 func (c *Client) Silence(ctx context.Context, key ordering.Key, unit string) (bool, time.Duration, error) {

@@ -27,12 +27,15 @@ import (
 // whatever has ended meanwhile.
 func (a *acquisition) standInLine(ctx context.Context) error {
 	if before := a.c.lineup.WhoBlocks(a.claim); before.Key != "" {
-		waiting, ended := a.traceWait(ctx, a.blockedInLine(before))
-		err := a.untilReady(waiting)
+		waiting, ended := a.traceWait(ctx, a.c.blockedInLine(before))
+		err := a.c.untilReady(waiting, a.claim, a.end)
 		ended(err)
 		if err != nil {
 			if now := a.c.lineup.WhoBlocks(a.claim); now.Key != "" {
-				return a.refusedInLine(now, err)
+				if a.group.Context().Err() != nil {
+					return context.Cause(a.group.Context())
+				}
+				return a.c.refusedInLine(now, err)
 			}
 		}
 	}
@@ -45,45 +48,43 @@ func (a *acquisition) standInLine(ctx context.Context) error {
 	return nil
 }
 
-// untilReady waits until the unit has its step, or says why it waits no longer.
-func (a *acquisition) untilReady(ctx context.Context) error {
-	var end <-chan time.Time
-	if !a.end.IsZero() {
-		if a.over() {
+// untilReady waits until a unit has its step, or says why it waits no longer. end is that
+// of its record wait, zero if it has none.
+func (c *Client) untilReady(ctx context.Context, claim *lineup.Claim, end time.Time) error {
+	var ended <-chan time.Time
+	if !end.IsZero() {
+		if isOver(end) {
 			return ErrWaited
 		}
-		timer := time.NewTimer(time.Until(a.end))
+		timer := time.NewTimer(time.Until(end))
 		defer timer.Stop()
-		end = timer.C
+		ended = timer.C
 	}
 	select {
-	case <-a.claim.Ready:
+	case <-claim.Ready:
 		return nil
-	case <-end:
+	case <-ended:
 		return ErrWaited
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// blockedInLine describes who of this process is in the unit's way. Who is only first in
+// blockedInLine describes who of this process is in a unit's way. Whoever is only first in
 // line holds nothing.
-func (a *acquisition) blockedInLine(by lineup.Blocker) trace.WaitStart {
+func (c *Client) blockedInLine(by lineup.Blocker) trace.WaitStart {
 	info := trace.WaitStart{Key: by.Key, Queue: by.Queued}
 	if by.Has {
-		info.Holder, info.Owner = by.Unit, a.c.cfg.Owner
+		info.Holder, info.Owner = by.Unit, c.cfg.Owner
 	}
 	return info
 }
 
-// refusedInLine says who of this process was in the unit's way when it waited no longer.
-func (a *acquisition) refusedInLine(by lineup.Blocker, err error) error {
-	if a.group.Context().Err() != nil {
-		return context.Cause(a.group.Context())
-	}
+// refusedInLine says who of this process was in a unit's way when it waited no longer.
+func (c *Client) refusedInLine(by lineup.Blocker, err error) error {
 	refusal := &HeldError{Key: by.Key, Unit: by.Unit, Queue: by.Queued, Err: err}
 	if by.Has {
-		refusal.Owner = a.c.cfg.Owner
+		refusal.Owner = c.cfg.Owner
 	}
 	return refusal
 }
@@ -246,17 +247,22 @@ func (a *acquisition) blockedAt(at lockrow.Observed) trace.WaitStart {
 	return trace.WaitStart{Key: at.Key, Holder: at.Row.Unit, Owner: at.Row.Owner, Queue: len(at.Row.Queue) + a.c.lineup.Queued(at.Key)}
 }
 
-// traceWait tells of a wait that begins, and returns its context, and what tells of its end.
+// traceWait is the client's, of this unit.
 func (a *acquisition) traceWait(ctx context.Context, w trace.WaitStart) (waiting context.Context, ended func(error)) {
 	w.Unit = a.unit.nonce
 	if a.c.cfg.Trace.WaitStart != nil && a.ledger.secured > 0 {
 		w.Held = a.plan[:a.ledger.secured].Keys()
 	}
-	a.c.cfg.Logger.DebugContext(ctx, "holdall: waiting", "key", string(w.Key), "unit", w.Unit, "holder", w.Holder)
+	return a.c.traceWait(ctx, w)
+}
+
+// traceWait tells of a wait that begins, and returns its context, and what tells of its end.
+func (c *Client) traceWait(ctx context.Context, w trace.WaitStart) (waiting context.Context, ended func(error)) {
+	c.cfg.Logger.DebugContext(ctx, "holdall: waiting", "key", string(w.Key), "unit", w.Unit, "holder", w.Holder)
 	began := time.Now()
-	ctx = hooks.Start(ctx, a.c.cfg.Trace.WaitStart, w)
+	ctx = hooks.Start(ctx, c.cfg.Trace.WaitStart, w)
 	return ctx, func(err error) {
-		hooks.Tell(ctx, a.c.cfg.Trace.WaitEnd, trace.WaitEnd{Unit: w.Unit, Key: w.Key, Took: time.Since(began), Err: err})
+		hooks.Tell(ctx, c.cfg.Trace.WaitEnd, trace.WaitEnd{Unit: w.Unit, Key: w.Key, Took: time.Since(began), Err: err})
 	}
 }
 

@@ -26,6 +26,14 @@ type Wait struct {
 // has committed that died: then it takes as long as that does.
 func For(d time.Duration) Wait { return Wait{limited: true, limit: d} }
 
+// End returns when a wait that begins now is over: the zero time if it never is.
+func (w Wait) End() time.Time {
+	if !w.limited {
+		return time.Time{}
+	}
+	return time.Now().Add(w.limit)
+}
+
 // Pauses between two looks at a row: the first of the head after a change, twice
 // as much for the next in the queue, and so on; and how many times as long as Poll
 // they may become far back.
@@ -44,6 +52,7 @@ const (
 // however many there are to be judged. Who waits for nobody takes none.
 func (a *acquisition) wait(ctx context.Context, blocked lockrow.Decision) error {
 	at, j := blocked.At, blocked.Judgment
+	a.waitedFor = at.Key
 	place := a.places.keeps(a.wants(at.Step), at.Key, j, time.Now(), a.c.cfg.Grace)
 	if err := a.leaveQueues(ctx, place); err != nil {
 		return a.waitError(ctx, at, at, err)
@@ -215,7 +224,9 @@ func (a *acquisition) pause(ctx context.Context, at lockrow.Observed, waitsAt or
 }
 
 // over reports whether the record wait has ended.
-func (a *acquisition) over() bool { return !a.end.IsZero() && !time.Now().Before(a.end) }
+func (a *acquisition) over() bool { return isOver(a.end) }
+
+func isOver(end time.Time) bool { return !end.IsZero() && !time.Now().Before(end) }
 
 // waitError says who was in the way of the row at when the caller would wait no
 // longer.

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,6 +17,7 @@ import (
 // which promise: docs/faults.md.
 func (h *history) judge(p *Plan, s stored) []string {
 	problems := slices.Clone(h.problems)
+	h.believeOfTheFree()
 	problems = append(problems, h.checkBeliefs()...)
 	problems = append(problems, h.checkAges(p)...)
 	problems = append(problems, h.checkBurials()...)
@@ -26,6 +28,20 @@ func (h *history) judge(p *Plan, s stored) []string {
 	problems = append(problems, h.checkReads()...)
 	problems = append(problems, h.checkDeliveries()...)
 	return problems
+}
+
+// believeOfTheFree counts a commit without locks as if its unit had held its keys at the
+// moment when it landed: no other may have held them then, and its token is in order.
+func (h *history) believeOfTheFree() {
+	for _, t := range h.committed() {
+		if t.free {
+			t.belief = &belief{
+				who: t.marker, p: t.job.p, unit: t.unit, keys: t.keys, token: t.token, start: t.landed, end: t.landed,
+				ctx: context.Background(), deadline: func() time.Time { return t.landed },
+			}
+			h.beliefs = append(h.beliefs, t.belief)
+		}
+	}
 }
 
 // when is a time of the course, for people to read.

@@ -33,7 +33,8 @@ func newPast() *past {
 	tried := func(name string, token fencing.Token, from, to float64, key ordering.Key) *try {
 		j := h.begin(name, p)
 		j.told, j.toldAt = true, at(to+2)
-		t := h.try(j, "unit-"+name, token)
+		t := h.try(j, "unit-"+name)
+		t.token = token
 		t.belief = &belief{
 			who: name, p: p, unit: t.unit, keys: []ordering.Key{key}, token: token,
 			start: at(from), end: at(to), ctx: context.Background(),
@@ -137,8 +138,8 @@ func TestTheChecksNotice(t *testing.T) {
 		"a read of what never was":  {func(w *past) { w.isShown(6, 9, state{record{"f0/1", 3, "third#1"}, true}) }, "so never"},
 		"a read of what is nowhere": {func(w *past) { w.isShown(6, 9, byFirst("f0/3")) }, "so never"},
 		"committed and again": {func(w *past) {
-			again := w.try(w.second.job, "unit-again", 103)
-			again.belief, again.landed = w.third.belief, at(6)
+			again := w.try(w.second.job, "unit-again")
+			again.token, again.belief, again.landed = 103, w.third.belief, at(6)
 			w.stored.log[again.marker] = true
 		}, "committed 2 times"},
 	} {

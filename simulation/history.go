@@ -42,6 +42,7 @@ type job struct {
 	keys  []ordering.Key
 	tries []*try
 	alone bool // it wanted locks alone
+	finds bool // it names no keys: they are found below these
 
 	impatient bool // it waits for others only so long
 	wait      time.Duration
@@ -138,7 +139,9 @@ type try struct {
 	marker  string // what its commit puts into the log
 	unit    string // its nonce
 	token   fencing.Token
-	belief  *belief // nil if its locks were lost before it began
+	belief  *belief // nil if its locks were lost before it began, or it ran without
+	free    bool    // it ran without locks
+	keys    []ordering.Key
 	reads   []state
 	safe    bool      // it held its locks still when it had read
 	changes []change  // of what was read, in the same order
@@ -173,8 +176,8 @@ func (h *history) begin(name string, p *process) *job {
 	return j
 }
 
-func (h *history) try(j *job, unit string, token fencing.Token) *try {
-	t := &try{job: j, marker: fmt.Sprintf("%s#%d", j.name, len(j.tries)+1), unit: unit, token: token}
+func (h *history) try(j *job, unit string) *try {
+	t := &try{job: j, marker: fmt.Sprintf("%s#%d", j.name, len(j.tries)+1), unit: unit}
 	j.tries = append(j.tries, t)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -197,12 +200,15 @@ func (h *history) decided(unit string, at time.Time) {
 	}
 }
 
-// landed notes that a commit was carried out; a copy of it changes nothing.
-func (h *history) landed(marker string, at time.Time) {
+// landed notes that a commit was carried out, with this token; a copy of it changes nothing.
+func (h *history) landed(marker string, token fencing.Token, at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if t := h.byMarker[marker]; t.landed.IsZero() {
 		t.landed = at
+		if t.free {
+			t.token = token
+		}
 	}
 }
 
@@ -214,7 +220,7 @@ func (h *history) believe(ctx context.Context, j *job, unit string, keys []order
 	b := &belief{who: j.name, p: j.p, unit: unit, keys: keys, token: token, start: time.Now(), ctx: ctx, deadline: deadline}
 	story := &j.p.h.w.story
 	story.tell(j.p.name, "%s holds %s as unit %s, token %v", j.name, list(keys), unit, token)
-	for _, wrong := range compareKeys(j.keys, keys) {
+	for _, wrong := range compareKeys(j.keys, keys, j.finds) {
 		h.problem("%s: %s", j.name, wrong)
 	}
 	h.mu.Lock()
@@ -277,8 +283,17 @@ func (b *belief) checkEnd() (wrong []string) {
 	return wrong
 }
 
-// compareKeys: every key wanted is held or covered, and nothing else is held.
-func compareKeys(wanted, held []ordering.Key) (wrong []string) {
+// compareKeys: every key wanted is held or covered, and nothing else is held; of keys that are
+// found some may be held, and what is below them.
+func compareKeys(wanted, held []ordering.Key, found bool) (wrong []string) {
+	if found {
+		for _, h := range held {
+			if !slices.ContainsFunc(wanted, func(k ordering.Key) bool { return k.Covers(h) }) {
+				wrong = append(wrong, fmt.Sprintf("holds %s, below nothing that was wanted", h))
+			}
+		}
+		return wrong
+	}
 	for _, k := range wanted {
 		if !slices.ContainsFunc(held, func(h ordering.Key) bool { return k == h || strings.HasPrefix(string(k), string(h)+"/") }) {
 			wrong = append(wrong, fmt.Sprintf("wanted %s, and holds only %s", k, list(held)))

@@ -222,10 +222,17 @@ func (p *process) gaveUp(unit string, err error) {
 	w.history.ended(unit)
 }
 
-// unitTrace listens for what becomes of units with a journal.
+// unitTrace listens for what becomes of units.
 func (p *process) unitTrace() *trace.Trace {
+	fellBack := func(_ context.Context, e trace.UnitEnd) {
+		if e.Outcome == trace.FellBack && e.Optimistic {
+			p.h.w.count(func(c *Counts) { c.FellBack++ })
+			p.h.w.story.tell(p.name, "unit %s runs again under locks: %v", e.Unit, e.Err)
+		}
+	}
 	w := p.h.w
 	return &trace.Trace{
+		UnitEnd: fellBack,
 		Unfinished: func(_ context.Context, u trace.Unfinished) {
 			w.history.loose(u.Unit) // others free what is left
 			if p.dead() {

@@ -26,6 +26,7 @@ type Plan struct {
 	Families, Fan  int           // of keys: how many may be locked as one, and how many below each
 	Depth          int           // of keys: levels
 	Many           bool          // sets of up to 120 keys are common
+	Wide           bool          // there are many keys that may be locked as one
 	Mixed          bool          // every other host has a lease twice as long
 
 	Level     float64       // how likely a fault is, per request and kind, in fair weather
@@ -89,13 +90,18 @@ func NewPlan(seed uint64) Plan {
 	}
 	p.MaxDelay = time.Duration(1+r.IntN(40)) * p.Lease / 10
 	p.Mishaps = time.Duration(4+r.IntN(30)) * p.Lease
+	if p.Wide = r.IntN(3) > 0; p.Wide { // mostly nobody is in the way
+		p.Families = 30 + r.IntN(30)
+	}
 	if p.Many {
 		p.Families, p.Fan, p.Depth = 1+r.IntN(2), 7+r.IntN(4), 3
 	}
 	if r.IntN(2) == 0 { // rows vanish while the course lasts
 		p.Retention = time.Duration(3+r.IntN(4)) * time.Minute
 		p.MaxAge = p.Retention / 2
-		p.Skew = oneOf(r, 0, p.Lease, p.Retention/2, p.Retention*8/10)
+		// A row lasts for a retention by the clock of the unit that left it. What a unit
+		// without locks has seen is good for a lease, and a request may be late.
+		p.Skew = min(oneOf(r, 0, p.Lease, p.Retention/2, p.Retention*8/10), p.Retention-5*p.Lease)
 		p.MaxDelay = min(p.MaxDelay, (p.Retention-p.Skew)/2)
 	} else {
 		p.Retention, p.MaxAge = 14*24*time.Hour, 7*24*time.Hour
@@ -106,7 +112,7 @@ func NewPlan(seed uint64) Plan {
 		p.Storms = append(p.Storms, s)
 		at = s.To + faults.UpTo(r, p.Length/3)
 	}
-	p.Transaction = oneOf(r, 100, 30, 8, 3)
+	p.Transaction = oneOf(r, 100, 100, 100, 30, 8, 3)
 	return p
 }
 

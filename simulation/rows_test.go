@@ -137,8 +137,10 @@ func TestARowShowsWhoWaitsApartFromWhoHasIt(t *testing.T) {
 
 func TestKeysAreCompared(t *testing.T) {
 	keys := func(all ...ordering.Key) []ordering.Key { return all }
-	require.Empty(t, compareKeys(keys("f0/1", "f0", "f0", "f1/2"), keys("f0", "f1/2")))
-	require.NotEmpty(t, compareKeys(keys("f0", "f1"), keys("f0")))
-	require.NotEmpty(t, compareKeys(keys("f0"), keys("f0", "f1")))
-	require.NotEmpty(t, compareKeys(keys("f01"), keys("f0")))
+	require.Empty(t, compareKeys(keys("f0/1", "f0", "f0", "f1/2"), keys("f0", "f1/2"), false))
+	require.NotEmpty(t, compareKeys(keys("f0", "f1"), keys("f0"), false))
+	require.NotEmpty(t, compareKeys(keys("f0"), keys("f0", "f1"), false))
+	require.NotEmpty(t, compareKeys(keys("f01"), keys("f0"), false))
+	require.Empty(t, compareKeys(keys("f0", "f1"), keys("f0/1/2", "f0/2"), true), "of keys that are found some")
+	require.NotEmpty(t, compareKeys(keys("f0/1"), keys("f0"), true))
 }

@@ -112,7 +112,13 @@ func (w *world) result() *Result {
 			w.counts.Doubts++
 		}
 	}
-	w.counts.Commits = len(w.history.committed())
+	committed := w.history.committed()
+	w.counts.Commits = len(committed)
+	for _, t := range committed {
+		if t.free {
+			w.counts.Free++
+		}
+	}
 	for _, d := range w.history.deliveries {
 		w.counts.Deliveries++
 		if d.found != 0 {

@@ -55,6 +55,8 @@ type Counts struct {
 	Sets       int           // sets of locks alone that were held and released
 	Finished   int           // units of work that had their locks, and whose end was told
 	Commits    int           // units that were committed
+	Free       int           // of those, without locks
+	FellBack   int           // runs without locks that were in vain
 	Journals   int           // of those, by a journal
 	Rescues    int           // units with a journal that others decided about, or finished
 	Doubts     int           // units told to be in doubt
@@ -75,6 +77,8 @@ func (c *Counts) Add(o Counts) {
 	c.Sets += o.Sets
 	c.Finished += o.Finished
 	c.Commits += o.Commits
+	c.Free += o.Free
+	c.FellBack += o.FellBack
 	c.Journals += o.Journals
 	c.Rescues += o.Rescues
 	c.Doubts += o.Doubts

@@ -232,6 +232,8 @@ var verbs = []struct{ has, verb string }{
 	{"list_append", "queue at"},
 	{"REMOVE #queue[0]", "be or drop the head of"},
 	{"REMOVE #queue", "step out of the queue of"},
+	{"#fence = :token, #recordVersionNumber", "pass"},
+	{"SET #fence = :token, #isReleased", "pass above"},
 	{"#committedBy = :unit", "free with a commit stamp"},
 	{"REMOVE #unit", "free"},
 	{"SET #isReleased = :one, #fence", "burn"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,29 +17,21 @@ import (
 
 var errChangedItsMind = errors.New("the function changed its mind")
 
-// inside is what a unit of work does under its locks: it reads some records,
-// takes its time, and stages changes that follow from what it read.
+// inside is what a unit of work does: it reads some records, takes its time, and stages
+// changes that follow from what it read. Under locks it tells others of that, too.
 func (p *process) inside(ctx context.Context, u *unitofwork.Unit, j *job, r *rand.Rand, mayPanic bool) error {
 	w := p.h.w
-	t := w.history.try(j, u.Nonce(), u.Token())
-	t.belief = w.history.believe(u.Context(), j, t.unit, u.Keys(), u.Token(), u.Deadline)
-	defer func() {
-		t.done = time.Now()
-		w.history.doubt(t.belief)
-	}()
-	refs := w.recordsUnder(r, u.Keys())
-	if err := u.Get(ctx, refsAsRecords(refs)...); err != nil {
+	t := w.history.try(j, u.Nonce())
+	defer func() { t.done = time.Now() }()
+	refs := w.recordsUnder(draw(w.plan.Seed, "records", j.name), j.keys)
+	read := p.readInParts
+	if u.Locked() {
+		read = p.readAtOnce
+	}
+	if err := read(ctx, u, t, refs, r); err != nil {
 		return err
 	}
-	for _, ref := range refs {
-		t.reads = append(t.reads, state{ref.T, ref.Found})
-	}
-	t.safe = u.Context().Err() == nil
-	w.story.tell(p.name, "%s has read %s", t.marker, t.reads)
-	if err := p.takeTime(ctx, r); err != nil {
-		return err
-	}
-	p.deliver(u.Context(), r, t.marker, u.Token(), u.Keys())
+	defer w.history.doubt(t.belief)
 	for i, ref := range refs {
 		c, err := stageOne(u, ref, t, r, i == 0 && w.happens(r, badCheck, 0.03))
 		if err != nil {
@@ -52,7 +45,68 @@ func (p *process) inside(ctx context.Context, u *unitofwork.Unit, j *job, r *ran
 	case mayPanic && w.happens(r, fnPanics, 0.02):
 		panic(errPanicked)
 	}
-	return u.Replace(logged(u.Keys()[0]).Ref(t.marker))
+	t.keys = u.Keys()
+	return u.Replace(logged(t.keys[0]).Ref(t.marker))
+}
+
+// readAtOnce reads records under locks, and takes its time while it holds them.
+func (p *process) readAtOnce(ctx context.Context, u *unitofwork.Unit, t *try, refs []*unitofwork.Ref[record], r *rand.Rand) (err error) {
+	w := p.h.w
+	if t.token, err = u.Token(); err != nil {
+		return err
+	}
+	deadline := func() time.Time { at, _ := u.Deadline(); return at }
+	t.belief = w.history.believe(u.Context(), t.job, t.unit, u.Keys(), t.token, deadline)
+	defer func() {
+		if err != nil {
+			w.history.doubt(t.belief)
+		}
+	}()
+	if err := u.Get(ctx, refsAsRecords(refs)...); err != nil {
+		return err
+	}
+	t.found(refs)
+	t.safe = u.Context().Err() == nil
+	w.story.tell(p.name, "%s has read %s", t.marker, t.reads)
+	if err := p.takeTime(ctx, r); err != nil {
+		return err
+	}
+	p.deliver(u.Context(), r, t.marker, t.token, u.Keys())
+	return nil
+}
+
+// readInParts reads records without locks, some of them later, and notes what it was told:
+// whatever becomes of the unit, it is of one moment.
+func (p *process) readInParts(ctx context.Context, u *unitofwork.Unit, t *try, refs []*unitofwork.Ref[record], r *rand.Rand) error {
+	w := p.h.w
+	t.free = true
+	seen := &reading{who: t.marker, begin: time.Now()}
+	for first, n := 0, 0; first < len(refs); first = n {
+		n = first + 1 + r.IntN(len(refs)-first)
+		if err := u.Get(ctx, refsAsRecords(refs[first:n])...); err != nil {
+			return err
+		}
+		t.found(refs[first:n])
+		seen.end, seen.found = time.Now(), slices.Clone(t.reads)
+		if n == len(refs) {
+			w.history.shownTo(seen)
+		}
+		w.story.tell(p.name, "%s has read %s without locks", t.marker, t.reads)
+		if r.IntN(3) > 0 {
+			continue
+		}
+		if err := p.takeTime(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// found notes what a unit has read.
+func (t *try) found(refs []*unitofwork.Ref[record]) {
+	for _, ref := range refs {
+		t.reads = append(t.reads, state{ref.T, ref.Found})
+	}
 }
 
 // logged is the log, as guarded by a key: which one does not matter, for nobody

@@ -94,7 +94,7 @@ func (p *process) do(ctx context.Context, r *rand.Rand, j *job, rush int) {
 		}
 		j.wait, j.impatient, j.began = wait, true, time.Now()
 	}
-	switch r.IntN(4) {
+	switch r.IntN(6) {
 	case 0:
 		p.holdForAWhile(ctx, r, j, patience)
 	case 1:
@@ -186,11 +186,17 @@ var errPanicked = errors.New("the function panicked")
 func (p *process) doAsOne(ctx context.Context, r *rand.Rand, j *job, patience time.Duration, rush int) {
 	w := p.h.w
 	work := unitofwork.Work{Attempts: 1 + r.IntN(3), Wait: j.recordWait()}
+	named := r.IntN(2) == 0
 	if r.IntN(4) == 0 { // several want the same, and only one of them is to have it done
 		work.ID = fmt.Sprintf("id-%d-%d", rush, r.IntN(3))
-		j.id, j.keys = work.ID, w.keys(draw(w.plan.Seed, "keys", work.ID))
+		same := draw(w.plan.Seed, "keys", work.ID)
+		j.id, j.keys = work.ID, w.keys(same)
+		named = same.IntN(2) == 0
 	}
-	work.Keys = j.keys
+	work.Lock = r.IntN(8) == 0 && (named || work.ID == "") // an ID goes with the keys that are named
+	if j.finds = !work.Lock && !named; !j.finds {
+		work.Keys = j.keys
+	}
 	under := ""
 	if j.id != "" {
 		under = ", to be done once as " + j.id
@@ -303,7 +309,7 @@ func (w *world) keys(r *rand.Rand) []ordering.Key {
 	case w.plan.Many && r.IntN(3) == 0:
 		n = 40 + r.IntN(81)
 	}
-	hot := r.IntN(3) == 0
+	hot := r.IntN(3) == 0 && (!w.plan.Wide || r.IntN(4) == 0)
 	keys := make([]ordering.Key, n)
 	for i := range keys {
 		family, depth := r.IntN(w.plan.Families), 1+r.IntN(w.plan.Depth)

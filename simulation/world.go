@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -157,7 +158,9 @@ func (t *tables) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWr
 		for _, item := range in.TransactItems {
 			switch {
 			case item.Put != nil && *item.Put.TableName == logTable:
-				t.w.history.landed(item.Put.Item["ID"].(*types.AttributeValueMemberS).Value, time.Now())
+				token, err := strconv.ParseInt(text(item.Put.Item["_fence"]), 10, 64)
+				must(err)
+				t.w.history.landed(text(item.Put.Item["ID"]), fencing.Token(token), time.Now())
 			case item.Update != nil && decides(item.Update):
 				t.w.history.decided(text(item.Update.Key["unit"]), time.Now())
 				t.w.count(func(c *Counts) { c.Journals++ })

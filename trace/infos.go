@@ -9,8 +9,9 @@ import (
 
 // UnitStart describes a unit that is about to begin.
 type UnitStart struct {
-	Keys []ordering.Key // to lock, as the caller named them
-	ID   string         // the caller's; empty if there is none
+	Keys       []ordering.Key // to lock; without locks those that the caller named, none if it named none
+	ID         string         // the caller's; empty if there is none
+	Optimistic bool           // it runs without locks
 }
 
 // UnitEnd describes a unit that has ended.
@@ -18,10 +19,14 @@ type UnitEnd struct {
 	Unit    string // its nonce; empty if it never had its locks
 	ID      string // the caller's; empty if there is none
 	Outcome Outcome
-	Rows    int           // of the lock table; of a unit that was committed
-	Writes  int           // the same
-	Took    time.Duration // since UnitStart
-	Err     error         // what its caller is told; nil after a Rollback that released everything
+	// Optimistic says that it ran without locks.
+	Optimistic bool
+	// Key is why it fell back: somebody had it, or it was found to be needed.
+	Key    ordering.Key
+	Rows   int           // of the lock table; of a unit that was committed
+	Writes int           // the same
+	Took   time.Duration // since UnitStart
+	Err    error         // what its caller is told; nil after a Rollback that released everything
 }
 
 // Outcome is how a unit has ended.
@@ -33,6 +38,8 @@ const (
 	CommittedBefore Outcome = "committed before" // another unit, under its ID
 	NotCommitted    Outcome = "not committed"    // nothing was written
 	InDoubt         Outcome = "in doubt"
+	// FellBack: the run counts for nothing, and another one follows, under locks.
+	FellBack Outcome = "fell back"
 )
 
 // AcquireStart describes a lock set that is asked for.

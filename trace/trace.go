@@ -26,8 +26,8 @@ import "context"
 // that does the work, so it must be quick, and safe for concurrent use. The first hook of a
 // pair returns the context that it was given, or one made of it; nil is taken for the former.
 type Trace struct {
-	// UnitStart is called when a unit is about to ask for its locks: for every attempt
-	// of Do. UnitEnd is called once for each.
+	// UnitStart is called when a unit is about to run, without locks or before it asks for
+	// them: for every run of Do. UnitEnd is called once for each.
 	UnitStart func(context.Context, UnitStart) context.Context
 	UnitEnd   func(context.Context, UnitEnd)
 	// AcquireStart is called when a lock set is asked for, and AcquireEnd when it is held

@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
@@ -287,4 +288,21 @@ func isCommit(c faults.Call) bool {
 		}
 	}
 	return false
+}
+
+// tokenOf is the token of a unit under locks.
+func tokenOf(u *unitofwork.Unit) fencing.Token {
+	token, _ := u.Token()
+	return token
+}
+
+// Do takes the locks first. What units do that take none is tested by freely.
+func (c *client) Do(ctx context.Context, work unitofwork.Work, fn func(context.Context, *unitofwork.Unit) error) error {
+	work.Lock = true
+	return c.Client.Do(ctx, work, fn)
+}
+
+// freely runs a unit as Do does if nobody says anything else: without locks at first.
+func (c *client) freely(ctx context.Context, work unitofwork.Work, fn func(context.Context, *unitofwork.Unit) error) error {
+	return c.Client.Do(ctx, work, fn)
 }

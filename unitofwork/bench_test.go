@@ -18,21 +18,23 @@ import (
 	"github.com/holdall/holdall/unitofwork"
 )
 
-// unitCosts are what README.md says that units cost. A unit that costs
-// something else fails its benchmark, and so does a README that says otherwise.
+// unitCosts are what README.md says that units cost, without locks and under them. A unit
+// that costs something else fails its benchmark, and so does a README that says otherwise.
 var unitCosts = []struct {
-	name string
-	job  job
-	want unitCost
+	name         string
+	job          job
+	free, locked unitCost
 }{
-	{"1 key, one segment, 1 write", job{keys: flat(1), writes: 1}, unitCost{1, 2, 5, 0}},
-	{"2 keys, one segment, 2 writes", job{keys: flat(2), writes: 2}, unitCost{2, 2, 12, 0}},
-	{"2 keys, two segments, 2 writes", job{keys: apart(2), writes: 2}, unitCost{4, 2, 20, 0}},
-	{"the same with a read of 2 records", job{keys: apart(2), writes: 2, reads: 2}, unitCost{4, 3, 20, 4}},
-	{"the same with a read and an ID", job{keys: apart(2), writes: 2, reads: 2, id: "x"}, unitCost{4, 4, 22, 6}},
-	{"12 keys, two segments, 40 writes", job{keys: apart(12), writes: 40}, unitCost{24, 2, 176, 0}},
-	{"24 keys, one segment, 76 writes", job{keys: flat(24), writes: 76}, unitCost{24, 2, 248, 0}},
-	{"24 keys, one segment, 76 writes, a read of 76", job{keys: flat(24), writes: 76, reads: 76}, unitCost{24, 3, 248, 152}},
+	{"1 key, one segment, 1 write", job{keys: flat(1), writes: 1}, unitCost{1, 1, 4, 0}, unitCost{1, 2, 5, 0}},
+	{"the same with a read", job{keys: flat(1), writes: 1, reads: 1}, unitCost{1, 2, 4, 4}, unitCost{1, 3, 5, 2}},
+	{"2 keys, one segment, 2 writes", job{keys: flat(2), writes: 2}, unitCost{2, 1, 8, 0}, unitCost{2, 2, 12, 0}},
+	{"2 keys, two segments, 2 writes", job{keys: apart(2), writes: 2}, unitCost{4, 1, 12, 0}, unitCost{4, 2, 20, 0}},
+	{"the same with a read of 2 records", job{keys: apart(2), writes: 2, reads: 2}, unitCost{4, 2, 12, 12}, unitCost{4, 3, 20, 4}},
+	{"the same with a read and an ID", job{keys: apart(2), writes: 2, reads: 2, id: "x"}, unitCost{4, 2, 14, 14}, unitCost{4, 4, 22, 6}},
+	{"2 keys, two segments, a read of 2 records, no write", job{keys: apart(2), reads: 2}, unitCost{0, 1, 0, 12}, unitCost{4, 3, 16, 4}},
+	{"12 keys, two segments, 40 writes", job{keys: apart(12), writes: 40}, unitCost{24, 1, 128, 0}, unitCost{24, 2, 176, 0}},
+	{"24 keys, one segment, 76 writes", job{keys: flat(24), writes: 76}, unitCost{24, 1, 200, 0}, unitCost{24, 2, 248, 0}},
+	{"24 keys, one segment, 76 writes, a read of 76", job{keys: flat(24), writes: 76, reads: 76}, unitCost{24, 2, 200, 200}, unitCost{24, 3, 248, 152}},
 }
 
 // grainCosts compare coarse and fine locks: the same work under one or the
@@ -58,7 +60,10 @@ type job struct {
 	guards        []ordering.Key // of the records; the keys if empty
 	writes, reads int
 	id            string
+	locked        bool // it takes its locks first
 }
+
+func (j job) underLocks() job { j.locked = true; return j }
 
 // unitCost is what an uncontended unit, shorter than a heartbeat, costs in all.
 type unitCost struct {
@@ -69,6 +74,12 @@ type unitCost struct {
 // line is the line of README.md about a unit.
 func (c unitCost) line(name string) string {
 	return fmt.Sprintf("| %s | %d | %d | %g | %g |\n", name, c.rows, c.requests, c.write, c.read)
+}
+
+// bothLines are the line of README.md about a unit without locks and under them.
+func bothLines(name string, free, locked unitCost) string {
+	return fmt.Sprintf("| %s | %d | %d | %g | %g | %d | %g | %g |\n", name, locked.rows,
+		free.requests, free.write, free.read, locked.requests, locked.write, locked.read)
 }
 
 func flat(n int) []ordering.Key { return below("", n) }
@@ -146,7 +157,7 @@ func (b *bench) measure(tb testing.TB, j job) unitCost {
 	tb.Helper()
 	before := b.db.Usage()
 	b.sent = 0
-	work := unitofwork.Work{Keys: j.keys}
+	work := unitofwork.Work{Keys: j.keys, Lock: j.locked}
 	if j.id != "" {
 		work.ID = fmt.Sprint(j.id, before.Requests)
 	}
@@ -162,21 +173,29 @@ func (b *bench) measure(tb testing.TB, j job) unitCost {
 // that are in README.md.
 func BenchmarkCost(b *testing.B) {
 	lines := "\n"
-	for _, c := range append(unitCosts, grainCosts...) {
-		b.Run(strings.NewReplacer(",", "", "`", "", "…", "to", "/", ".").Replace(c.name), func(b *testing.B) {
+	count := func(name string, j job, want unitCost) {
+		b.Run(strings.NewReplacer(",", "", "`", "", "…", "to", "/", ".").Replace(name), func(b *testing.B) {
 			bench := newBench(b)
 			var got unitCost
 			for b.Loop() {
-				got = bench.measure(b, c.job)
-				require.Equal(b, c.want, got)
+				got = bench.measure(b, j)
+				require.Equal(b, want, got)
 			}
 			b.ReportMetric(float64(got.rows), "rows")
 			b.ReportMetric(float64(got.requests), "requests/unit")
 			b.ReportMetric(got.write, "WCU/unit")
 			b.ReportMetric(got.read, "RCU/unit")
 			b.ReportMetric(0, "ns/op") // of an engine in memory
-			lines += got.line(c.name)
 		})
+	}
+	for _, c := range unitCosts {
+		count(c.name, c.job, c.free)
+		count("locked "+c.name, c.job.underLocks(), c.locked)
+		lines += bothLines(c.name, c.free, c.locked)
+	}
+	for _, c := range grainCosts {
+		count(c.name, c.job.underLocks(), c.want)
+		lines += c.want.line(c.name)
 	}
 	fmt.Println(lines)
 }
@@ -186,9 +205,13 @@ func TestREADMESaysWhatUnitsCost(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	require.NoError(t, err)
 	bench := newBench(t)
-	for _, c := range append(unitCosts, grainCosts...) {
-		got := bench.measure(t, c.job)
-		require.Equal(t, c.want, got, c.name)
-		require.Contains(t, string(readme), got.line(c.name))
+	for _, c := range unitCosts {
+		require.Equal(t, c.free, bench.measure(t, c.job), c.name)
+		require.Equal(t, c.locked, bench.measure(t, c.job.underLocks()), c.name)
+		require.Contains(t, string(readme), bothLines(c.name, c.free, c.locked))
+	}
+	for _, c := range grainCosts {
+		require.Equal(t, c.want, bench.measure(t, c.job.underLocks()), c.name)
+		require.Contains(t, string(readme), c.want.line(c.name))
 	}
 }

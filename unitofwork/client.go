@@ -54,6 +54,8 @@ type Client struct {
 	cfg        Config
 	lockConfig lockset.Config
 	caller     *requests.Caller
+	glancer    *requests.Caller // for units without locks: whoever writes what they read is in the way
+	memory     memory
 	owns       bool // the lockset client, which Open has made
 	work       underway.Work
 }
@@ -109,9 +111,12 @@ func New(locks *lockset.Client, cfg Config) (*Client, error) {
 			"is %v, less than twice the locks' Retention of %v, by which clocks may be wrong", cfg.IDRetention, lock.Retention)}
 	}
 	c := &Client{
-		locks: locks, rows: unitlocks.Of(locks), cfg: cfg, lockConfig: lock,
+		locks: locks, rows: unitlocks.Of(locks), cfg: cfg, lockConfig: lock, memory: memory{keep: lock.Lease},
 		caller: &requests.Caller{DB: locks.DynamoDB(), Attempt: lock.AttemptTimeout, Patience: lock.Lease, Trace: lock.Trace},
 	}
+	glancer := *c.caller
+	glancer.Conflicts = 3
+	c.glancer = &glancer
 	if cfg.Table != "" {
 		c.rows.RecoverWith(cfg.Table, c.recoverDead)
 	}

@@ -60,7 +60,7 @@ func (c *call) giveUp(ctx context.Context) error {
 		return nil // it commits, which is not cut short, or has released its locks
 	}
 	c.cancel(lockset.ErrClosed)
-	if u == nil {
+	if u == nil || u.optimistic != nil {
 		return nil
 	}
 	err := u.set.Release(ctx)

@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/holdall/holdall/fencing"
-	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/lockrow"
@@ -55,25 +52,45 @@ func (u *Unit) commit(ctx context.Context) error {
 			_ = u.free(ctx)
 		}
 	}()
+	if u.optimistic != nil {
+		u.cancel(ErrEnded)
+		u.turn <- struct{}{} // a Get that is under way ends before, and none follows
+	}
 	u.mu.Lock()
-	writes, staged := u.stage.writes, u.stage.err
+	writes, staged, verdict := u.stage.writes, u.stage.err, u.stage.verdict
 	u.mu.Unlock()
 	began := time.Now()
-	ctx = hooks.Start(ctx, u.c.cfg.Trace.CommitStart, trace.CommitStart{Unit: u.set.Nonce(), Rows: u.plan.Rows(), Writes: len(writes)})
-	err := u.decideHow(ctx, writes, staged)
+	ctx = hooks.Start(ctx, u.c.cfg.Trace.CommitStart, trace.CommitStart{Unit: u.nonce, Rows: u.rowCount(), Writes: len(writes)})
+	err := u.decideHow(ctx, writes, staged, verdict)
 	returned = true
-	hooks.Tell(ctx, u.c.cfg.Trace.CommitEnd, trace.CommitEnd{Unit: u.set.Nonce(), Took: time.Since(began), Err: err})
+	hooks.Tell(ctx, u.c.cfg.Trace.CommitEnd, trace.CommitEnd{Unit: u.nonce, Took: time.Since(began), Err: err})
 	return err
 }
 
 var errDidNotReturn = errors.New("a hook did not return")
 
-// decideHow commits in one transaction, or by a journal.
-func (u *Unit) decideHow(ctx context.Context, writes []write, staged error) error {
-	if staged != nil {
-		return u.release(ctx, staged)
+// rowCount is how many lock rows the unit's commit writes.
+func (u *Unit) rowCount() int {
+	if u.optimistic != nil {
+		return u.run.Rows()
 	}
-	err := u.work.fits(u.plan, len(writes), u.c.cfg.TransactionSize)
+	return u.plan.Rows()
+}
+
+// decideHow commits in one transaction, with locks or without, or by a journal.
+func (u *Unit) decideHow(ctx context.Context, writes []write, staged, verdict error) error {
+	var void *voidError
+	switch {
+	case errors.As(verdict, &void): // a Get that its function did not wait for
+		return u.fallBack(void.key, void.why)
+	case verdict != nil:
+		return u.release(ctx, verdict)
+	case staged != nil:
+		return u.release(ctx, staged)
+	case u.optimistic != nil:
+		return u.commitWithoutLocks(ctx, writes)
+	}
+	err := u.work.fits(u.plan.Rows(), len(writes), u.c.cfg.TransactionSize)
 	switch journals := u.c.cfg.Table != ""; {
 	case journals && (err != nil || !sizeOf(writes).Fits(requests.Room)):
 		return u.commitByJournal(ctx, writes, nil)
@@ -98,7 +115,8 @@ func (u *Unit) decideHow(ctx context.Context, writes []write, staged error) erro
 }
 
 // permit is what allows a unit to commit in one transaction: its actions go first, and
-// happen only while nobody else has what the unit relies on. A unitlocks.Ending is one.
+// happen only while nobody else has what the unit relies on. A unitlocks.Ending is one, and
+// so is a unitlocks.Pass.
 type permit interface {
 	Actions() []types.TransactWriteItem
 	// Deadline is until when the transaction may be sent.
@@ -106,16 +124,20 @@ type permit interface {
 	RequestID() string
 	// Committed is called if the transaction was carried out.
 	Committed()
-	// Refused says which of its actions refused the transaction: a *lockset.LostError,
-	// or nil if none did.
+	// Refused says which of its actions refused the transaction: a *lockset.LostError, or
+	// without locks a *unitlocks.InTheWay; nil if none did.
 	Refused(reasons []types.CancellationReason) error
 	// Resolve finds out what became of a transaction that was refused or had no answer,
 	// and sees to it that it cannot be carried out any more.
 	Resolve(ctx context.Context) (lockrow.Fate, error)
 }
 
-// errForOne says that the writes are too large for one transaction, as DynamoDB counts.
-var errForOne = errors.New("too large for one transaction")
+var (
+	// errForOne says that the writes are too large for one transaction, as DynamoDB counts.
+	errForOne = errors.New("too large for one transaction")
+	// errTooLow says that a commit without locks was refused for its token alone.
+	errTooLow = errors.New("its token was too low")
+)
 
 // sizeOf is the size of what is staged.
 func sizeOf(writes []write) (size requests.Size) {
@@ -125,15 +147,15 @@ func sizeOf(writes []write) (size requests.Size) {
 	return size
 }
 
-// write sends the commit and finds out what became of it. If the error is errForOne, the
-// unit has not ended.
+// write sends the commit and finds out what became of it. If the error is errForOne or
+// errTooLow, the unit has not ended.
 func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 	actions := p.Actions()
 	for _, w := range writes {
 		actions = append(actions, w.item)
 	}
 	if u.work.ID != "" {
-		actions = append(actions, journal.PutIDRecord(u.c.cfg.Table, u.work.ID, u.set.Nonce(), u.digest, u.c.lockConfig.Now(), u.c.cfg.IDRetention))
+		actions = append(actions, journal.PutIDRecord(u.c.cfg.Table, u.work.ID, u.nonce, u.digest, u.c.lockConfig.Now(), u.c.cfg.IDRetention))
 	}
 	sent, err := u.send(ctx, p, actions)
 	if err == nil {
@@ -144,22 +166,50 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 	if u.c.cfg.Table != "" && sent.Unanswered == 0 && requests.IsTooLarge(err) {
 		return errForOne
 	}
+	refusal := lockrow.Passing
+	if sent.Unanswered == 0 {
+		refusal = refusalBy(p, err)
+	}
+	if refusal == lockrow.TooLow {
+		return errTooLow
+	}
 	detached, cancel := u.detached(ctx)
 	defer cancel()
-	outcome, raceErr := u.race(detached, p, sent.Sendings > 0)
+	outcome, raceErr := NotCommitted, error(nil)
+	if refusal == lockrow.Passing {
+		outcome, raceErr = u.race(detached, p, sent.Sendings > 0)
+	}
 	switch {
 	case outcome == Committed:
 		u.committed(len(writes))
 		return nil
 	case outcome != NotCommitted:
 		return u.inDoubt(u.doubt(oneline.Join(err, raceErr)))
+	case u.optimistic != nil && ctx.Err() == nil && u.pass.Key() != "" && (sent.Unanswered > 0 || errors.As(err, new(*lockset.NoAnswerError))):
+		return u.fallBack(u.pass.Key(), "could not be written")
 	case sent.Unanswered > 0:
 		return u.notDone(u.notCommitted(fmt.Errorf("%w; the last answer: %w", ErrSuperseded, err), StartOver))
 	}
-	if err = u.explain(detached, p, writes, err); errors.Is(err, ErrAlreadyCommitted) {
+	err = u.explain(detached, p, writes, err)
+	var way *unitlocks.InTheWay
+	switch {
+	case errors.Is(err, ErrAlreadyCommitted):
 		return u.doneBefore(err)
+	case errors.As(err, &way):
+		return u.fallBack(way.Key, way.Reason)
 	}
 	return u.notDone(err)
+}
+
+// refusalBy says what a permit's rows said of a transaction that was refused. Only rows that
+// a commit without locks passes can say that it is refused for ever.
+func refusalBy(p permit, err error) lockrow.Refusal {
+	var canceled *types.TransactionCanceledException
+	var way *unitlocks.InTheWay
+	if errors.As(err, &canceled) && requests.KindOf(err) == requests.Refused && errors.As(p.Refused(canceled.CancellationReasons), &way) {
+		return way.Refusal
+	}
+	return lockrow.Passing
 }
 
 // race finds out what became of the unit's one transaction, if it was sent at all.
@@ -174,6 +224,8 @@ func (u *Unit) race(ctx context.Context, p permit, sent bool) (Outcome, error) {
 	case !sent:
 		outcome = NotCommitted
 	case outcome == Committed, outcome == NotCommitted, u.work.ID == "":
+	case u.optimistic != nil && u.pass.Key() == "":
+		outcome, err = u.raceForID(ctx)
 	default:
 		var readErr error
 		outcome, readErr = u.c.ask(ctx, u.ref())
@@ -185,20 +237,44 @@ func (u *Unit) race(ctx context.Context, p permit, sent bool) (Outcome, error) {
 	return outcome, err
 }
 
+// raceForID finds out what became of a unit that has written nothing but the record of its ID.
+// Another's record keeps it from that for as long as IDs are remembered.
+func (u *Unit) raceForID(ctx context.Context) (Outcome, error) {
+	found, err := u.c.findRecord(ctx, u.nonce, u.work.ID)
+	switch {
+	case found == nil:
+		return Undecided, err
+	case found.Unit == u.nonce:
+		return Committed, nil
+	default:
+		return NotCommitted, nil
+	}
+}
+
 // ref is what the unit's outcome can be asked by.
 func (u *Unit) ref() ref {
-	return ref{unit: u.set.Nonce(), token: u.set.Token(), at: u.c.lockConfig.Now(), key: u.held[0], id: u.work.ID}
+	if u.optimistic != nil {
+		return ref{unit: u.nonce, token: u.pass.Token(), at: u.c.lockConfig.Now(), key: u.pass.Key(), id: u.work.ID, open: true}
+	}
+	return ref{unit: u.nonce, token: u.set.Token(), at: u.c.lockConfig.Now(), key: u.held[0], id: u.work.ID}
 }
 
 func (u *Unit) doubt(err error) *InDoubtError {
 	r := u.ref()
+	if r.key == "" { // it has an ID, or there would have been nothing to commit
+		return &InDoubtError{ID: r.id, Ref: r.id, Err: err}
+	}
 	return &InDoubtError{ID: r.id, Ref: r.String(), Err: err}
 }
 
 // send sends the commit until it is answered, at the longest until others may
 // take over.
 func (u *Unit) send(ctx context.Context, p permit, actions []types.TransactWriteItem) (requests.Sent, error) {
-	ctx, cancel := context.WithDeadlineCause(ctx, p.Deadline(), &lockset.LostError{Reason: errLate})
+	late := error(&lockset.LostError{Reason: errLate})
+	if u.optimistic != nil {
+		late = requests.ErrPatience
+	}
+	ctx, cancel := context.WithDeadlineCause(ctx, p.Deadline(), late)
 	defer cancel()
 	return u.c.caller.Write(ctx, p.RequestID(), actions)
 }
@@ -207,121 +283,4 @@ var errLate = errors.New("the commit was not answered before the locks' deadline
 
 func (u *Unit) notCommitted(err error, next Next) *CommitError {
 	return &CommitError{Next: next, Err: err}
-}
-
-// explain says why a commit was refused: a lock lost first, then the ID, then
-// the records.
-func (u *Unit) explain(ctx context.Context, p permit, writes []write, err error) error {
-	var canceled *types.TransactionCanceledException
-	switch {
-	case errors.As(err, new(*lockset.LostError)):
-		return u.notCommitted(err, StartOver)
-	case errors.As(err, new(*lockset.NoAnswerError)): // which wraps the last answer
-		return u.notCommitted(err, NextOf(err))
-	case requests.IsTooLarge(err):
-		return u.tooLarge(writes, err)
-	case !errors.As(err, &canceled):
-		return u.notCommitted(u.c.nameTable(ctx, u.set.Nonce(), err, writes), FixCall)
-	}
-	reasons := canceled.CancellationReasons
-	if lost := p.Refused(reasons); lost != nil {
-		refused := u.notCommitted(lost, StartOver)
-		var what *lockset.LostError
-		if errors.As(lost, &what) {
-			refused.Key = what.Key
-		}
-		return refused
-	}
-	ofWrites := reasons[min(u.plan.Rows(), len(reasons)):]
-	if u.work.ID != "" && len(ofWrites) > len(writes) {
-		if reason := ofWrites[len(writes)]; requests.Code(reason) == requests.ReasonCondition {
-			return u.sameID(reason.Item)
-		}
-	}
-	return u.explainWrites(writes, ofWrites, err)
-}
-
-// tooLarge says which staged write is too large by itself, if one is.
-func (u *Unit) tooLarge(writes []write, err error) *CommitError {
-	refused := u.notCommitted(err, FixCall)
-	for _, w := range writes {
-		if size := requests.SizeOf(w.item); size.Stored > requests.MaxItem || size.Sent > requests.MaxSent {
-			refused.Key, refused.Table, refused.Record = w.holder, w.table, w.record
-			break
-		}
-	}
-	return refused
-}
-
-// explainWrites says which staged write was refused: one whose record has a
-// newer token before one whose own condition did not hold.
-func (u *Unit) explainWrites(writes []write, reasons []types.CancellationReason, err error) error {
-	var condition *CommitError
-	for i, w := range writes[:min(len(writes), len(reasons))] {
-		refused := &CommitError{Key: w.holder, Table: w.table, Record: w.record}
-		switch code := requests.Code(reasons[i]); {
-		case code == requests.ReasonNone, requests.IsBusy(reasons[i]):
-			continue
-		case code == requests.ReasonCondition:
-			found, ok := fencing.Of(reasons[i].Item, u.c.cfg.FenceAttribute)
-			u.c.locks.Clock().Saw(found)
-			switch {
-			case !ok:
-				attr := u.c.cfg.FenceAttribute
-				refused.Next, refused.Err = FixCall, &FenceError{Attribute: attr, Found: actions.ValueText(reasons[i].Item[attr])}
-				return refused
-			case found >= u.set.Token():
-				refused.Next, refused.Err = StartOver, &fencing.StaleError{Token: u.set.Token(), Found: found}
-				return refused
-			}
-			refused.Next, refused.Err = Decide, w.unmet
-		default:
-			refused.Next, refused.Err = FixCall, fmt.Errorf("%s: %s: %w", code, aws.ToString(reasons[i].Message), err)
-		}
-		if condition == nil {
-			condition = refused
-		}
-	}
-	if condition == nil {
-		return u.notCommitted(err, FixCall)
-	}
-	return condition
-}
-
-// nameTable names the table that a refused transaction cannot use, if reads can
-// tell: a read of it fails for the same reason, or all others are there and one
-// is not. Reading and writing are different permissions, and a size is no
-// table's: what a read does not share, it proves nothing about.
-func (c *Client) nameTable(ctx context.Context, id string, err error, writes []write) error {
-	var refused *lockset.TableError
-	if !errors.As(err, &refused) || len(refused.Tables) < 2 || !requests.AlsoForReads(refused.Err) {
-		return err
-	}
-	suspects := map[string]bool{}
-	for _, w := range writes {
-		suspects[w.table] = true
-	}
-	only := func(table string) error {
-		return &lockset.TableError{Op: refused.Op, Tables: []string{table}, Err: refused.Err}
-	}
-	for _, w := range writes {
-		if !suspects[w.table] || w.key == nil {
-			continue
-		}
-		get := types.TransactGetItem{Get: &types.Get{TableName: aws.String(w.table), Key: w.key}}
-		_, readErr := c.caller.Read(ctx, id, []types.TransactGetItem{get})
-		var alone *lockset.TableError
-		if errors.As(readErr, &alone) && requests.SameCode(alone.Err, refused.Err) {
-			return only(w.table)
-		}
-		if readErr == nil {
-			delete(suspects, w.table)
-		}
-	}
-	if len(suspects) == 1 && requests.IsAbsent(refused.Err) {
-		for table := range suspects {
-			return only(table)
-		}
-	}
-	return err
 }

@@ -54,7 +54,7 @@ var afterDeletions = map[string]struct {
 			start := time.Now()
 			require.NoError(t, b.client("other", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys[:1]}, func(_ context.Context, other *unitofwork.Unit) error {
 				require.Equal(t, rtt, time.Since(start), "the key can be had at once")
-				require.Greater(t, other.Token(), u.Token())
+				require.Greater(t, tokenOf(other), tokenOf(u))
 				return other.Replace(accounts.Of(account{Customer: "2", ID: "a", Balance: 7}))
 			}))
 		}, true, [2]int64{100, 7},

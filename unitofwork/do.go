@@ -14,27 +14,35 @@ import (
 	"github.com/holdall/holdall/trace"
 )
 
-// Work says what a unit is to be: everything about it but its function.
+// Work says what a unit is to be: everything about it but its function. The zero value is
+// right for most.
 type Work struct {
-	// Keys are what the unit locks, in any order. Required.
+	// Keys are what the unit needs beside the guards of what it reads and stages: a customer
+	// as a whole, say. Naming those that it will find saves calling its function again where
+	// others are in the way. Required for [Client.Begin], and with Lock.
 	Keys []ordering.Key
+	// Lock takes the locks of Keys before the function is called: for functions that take
+	// long, and for those whose token goes to another store. A record that none of them
+	// covers is an error then.
+	Lock bool
 	// ID makes the unit commit once, ever (within Config.IDRetention): whoever
 	// commits first under an ID wins, everybody after is told it is done. At
 	// most 1,024 bytes. Needs Config.Table.
 	ID string
 	// Payload is what the ID stands for: the same ID with another payload, or
-	// with other keys, is refused with an *[IDError].
+	// with other Keys, is refused with an *[IDError].
 	Payload []byte
 	// Wait is how long to wait for others' locks, all in all: the record wait.
-	// Then the error is a *lockset.HeldError. It begins anew with every attempt.
+	// Then the error is a *lockset.HeldError.
 	// The zero value waits as long as the context lives.
 	Wait lockset.Wait
-	// Attempts is how often Do tries at most. When the locks were lost, or the
+	// Attempts is how often Do tries at most under locks. When they were lost, or the
 	// commit was refused for it or for a later token (see [StartOver]), it starts
 	// over with a fresh unit and a fresh token, and calls its function again. It
 	// does not for an error that the function returned while the locks were held,
 	// not even for a *fencing.StaleError: only the function's author knows what it
-	// did before. Default 10; 1 never calls the function twice. Begin tries once.
+	// did before. A run without locks does not count, nor one that has found keys. With Lock
+	// and one attempt the function is never called twice. Default 10. Begin tries once.
 	Attempts int
 }
 
@@ -48,6 +56,8 @@ func (w Work) checked(cfg Config) (Work, error) {
 		w.Attempts = defaultAttempts
 	}
 	switch {
+	case w.Lock && len(w.Keys) == 0:
+		return w, errNoKeys
 	case w.Attempts < 0:
 		return w, &lockset.ConfigError{Field: "Work.Attempts", Reason: "is less than 0"}
 	case w.ID == "" && w.Payload != nil:
@@ -58,10 +68,12 @@ func (w Work) checked(cfg Config) (Work, error) {
 	return w, checkID(w.ID)
 }
 
-// fits returns a *[TooLargeError] if a unit of this work, with this plan and so
-// many writes, does not fit into one transaction of at most so many actions.
-func (w Work) fits(plan ordering.Plan, writes, most int) error {
-	size := &TooLargeError{Rows: plan.Rows(), Writes: writes, Most: most}
+var errNoKeys = &lockset.ConfigError{Field: "Work.Keys", Reason: "is empty: without keys nothing can be locked first"}
+
+// fits returns a *[TooLargeError] if a unit of this work, with so many lock rows and
+// writes, does not fit into one transaction of at most so many actions.
+func (w Work) fits(rows, writes, most int) error {
+	size := &TooLargeError{Rows: rows, Writes: writes, Most: most}
 	if w.ID != "" {
 		size.Records = 1
 	}
@@ -71,22 +83,32 @@ func (w Work) fits(plan ordering.Plan, writes, most int) error {
 	return nil
 }
 
-// Do locks the work's keys, calls fn, and commits what it staged when it returns
-// nil; otherwise, also when it panics, it writes nothing and releases the locks. Do
-// waits for locks as long as ctx lives and Work.Wait allows, first come, first
-// served.
+// Do calls fn, and commits what it staged when it returns nil; otherwise, also when it
+// panics, nothing is written. What fn read is still true when it commits, and nobody else's
+// unit is in between.
 //
-// fn's context ends when ctx does or the locks are lost. fn reads with
-// [Unit.Get] and stages writes; it must not act on the outside world, for it
-// may be called again (Work.Attempts), or its unit may not commit. Do ends
-// the unit: if fn calls Commit or Rollback, nothing is written and the error
+// At first Do takes no locks. It looks at the lock rows of the guards of what fn reads,
+// together with that, and commits only if nobody has had them since: as many requests as a
+// transaction with versions, and nothing is left behind if the process dies. If somebody is
+// in the way, or was lately, or the unit is too large for one transaction, Do locks the keys
+// that it has found, together with Work.Keys, and calls fn anew. It waits for locks as long
+// as ctx lives and Work.Wait allows, first come, first served. If fn needs other keys then,
+// because the data has changed, it starts over with those as well; after eight times the
+// error is a *[KeysError].
+//
+// So fn may be called several times, and must not act on the outside world. It reads with
+// [Unit.Get]: what it queries, scans or reads by itself is protected by nothing, unless
+// Work.Keys covers it and Work.Lock is set; what a query has found is to be read once more
+// by Get before it counts. After an error of the unit's methods fn is to return. Its context
+// ends when ctx does, when the locks are lost, or when Do is going to call it again.
+// Do ends the unit: if fn calls Commit or Rollback, nothing is written and the error
 // matches [ErrManaged].
 //
 // Do returns nil if the unit is committed, by this call or, under the same ID,
 // by an earlier one. Otherwise nothing was written, unless the error matches
 // [ErrInDoubt]; [NextOf] says what may be done. Under another unit's context
 // the error matches [ErrNested]. fn's own error is returned as it is, joined with
-// the loss of the locks if there was one.
+// the loss of the locks if there was one; what fn was told was one state of the tables.
 func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Unit) error) error {
 	c.asked(ctx, "Do")
 	if fn == nil {
@@ -101,14 +123,24 @@ func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Un
 		return err
 	}
 	defer end()
-	for n := 1; ; n++ {
-		unit, next, err := c.once(ctx, call, work, fn)
+	r := newRuns(work)
+	r.finding = !work.Lock
+	r.locked = work.Lock || !c.memory.pays(rowsOf(work.Keys))
+	for n := 1; ; {
+		unit, next, err := c.once(ctx, call, r, fn)
 		call.unit.Store(nil)
+		if void, is := err.(*voidError); is { //nolint:errorlint // our own, as it is
+			if err := r.again(void); err != nil {
+				return call.tell(err)
+			}
+			continue
+		}
 		if n == work.Attempts || next != StartOver || ctx.Err() != nil || call.closed.Load() {
 			return call.tell(err)
 		}
-		hooks.Tell(ctx, c.cfg.Trace.StartingOver, trace.StartingOver{Attempt: n + 1, Err: err})
-		if requests.Sleep(ctx, startOverPause(unit, n)) != nil {
+		n++
+		hooks.Tell(ctx, c.cfg.Trace.StartingOver, trace.StartingOver{Attempt: n, Err: err})
+		if requests.Sleep(ctx, startOverPause(unit, n-1)) != nil {
 			return call.tell(err)
 		}
 	}
@@ -119,10 +151,15 @@ func startOverPause(unit string, n int) time.Duration {
 	return requests.Jittered(20*time.Millisecond<<min(n, 6), unit, n)
 }
 
-// once is one attempt. It returns the nonce of its unit, if it got one, and what
-// holdall itself has to say of starting over: fn's own error is fn's business.
-func (c *Client) once(ctx context.Context, call *call, work Work, fn func(context.Context, *Unit) error) (unit string, next Next, err error) {
-	u, err := c.begin(ctx, work)
+// once is one run. It returns the nonce of its unit, if it got one, and what holdall itself
+// has to say of starting over: fn's own error is fn's business. The error is a *voidError
+// if another run is to follow.
+func (c *Client) once(ctx context.Context, call *call, r *runs, fn func(context.Context, *Unit) error) (unit string, next Next, err error) {
+	begin := c.beginWithoutLocks
+	if r.locked {
+		begin = c.begin
+	}
+	u, err := begin(ctx, r)
 	if errors.Is(err, ErrAlreadyCommitted) {
 		return "", Decide, nil
 	}
@@ -132,7 +169,7 @@ func (c *Client) once(ctx context.Context, call *call, work Work, fn func(contex
 	u.managed = true
 	u.call = call
 	if call.unit.Store(u); call.closed.Load() { // Close may not have seen the unit
-		return u.set.Nonce(), Decide, u.rollback(u.outer, lockset.ErrClosed)
+		return u.nonce, Decide, u.rollback(u.outer, lockset.ErrClosed)
 	}
 	returned := false
 	defer func() { // a panic or runtime.Goexit on its way through
@@ -142,21 +179,40 @@ func (c *Client) once(ctx context.Context, call *call, work Work, fn func(contex
 	}()
 	err = fn(u.ctx, u)
 	returned = true
-	if err == nil {
+	switch verdict := u.verdict(err); {
+	case errors.Is(verdict, ErrAlreadyCommitted):
+		_ = u.conclude(u.outer, verdict)
+		return u.nonce, Decide, nil
+	case verdict != nil:
+		return u.nonce, NextOf(verdict), u.conclude(u.outer, verdict)
+	case err == nil:
 		if err = u.commit(u.outer); errors.Is(err, ErrAlreadyCommitted) {
 			err = nil
 		}
-		return u.set.Nonce(), NextOf(err), err
+		return u.nonce, NextOf(err), err
 	}
 	next = Decide
 	var lost *lockset.LostError
-	if errors.As(context.Cause(u.set.Context()), &lost) {
+	if u.optimistic == nil && errors.As(context.Cause(u.set.Context()), &lost) {
 		next = StartOver
 		if !errors.Is(err, lockset.ErrLost) {
 			err = oneline.Join(lost, err) // which is why fn failed, or makes it moot
 		}
 	}
-	return u.set.Nonce(), next, u.rollback(u.outer, err)
+	return u.nonce, next, u.rollback(u.outer, err)
+}
+
+// verdict is what becomes of the unit, whatever its function has made of it: failed is what
+// the function returned. What a function says of an ID that was committed before does not
+// count.
+func (u *Unit) verdict(failed error) error {
+	u.mu.Lock()
+	verdict := u.stage.verdict
+	u.mu.Unlock()
+	if verdict == nil && failed != nil && u.optimistic != nil && u.work.ID != "" && !u.lookedUp {
+		return u.lookUp(u.outer)
+	}
+	return verdict
 }
 
 var errFnDidNotReturn = errors.New("the function of the unit did not return")

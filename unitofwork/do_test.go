@@ -39,7 +39,7 @@ func TestAUnitIsTwoRequestsAndThreeWithARead(t *testing.T) {
 
 		var token int64
 		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "p"}, func(ctx context.Context, u *unitofwork.Unit) error {
-			token = int64(u.Token())
+			token = int64(tokenOf(u))
 			return transfer(1)(ctx, u)
 		}))
 		require.Equal(t, map[string]int{"TransactWriteItems": 2, "TransactGetItems": 2}, c.requests(), "an ID is looked up")
@@ -207,7 +207,7 @@ func TestStartingOverIsBoundedAndHasAFreshToken(t *testing.T) {
 		var tokens []int64
 		ahead := time.Now().Add(time.Minute).UnixMicro()
 		stale := func(_ context.Context, u *unitofwork.Unit) error {
-			tokens = append(tokens, int64(u.Token()))
+			tokens = append(tokens, int64(tokenOf(u)))
 			b.put("accounts", account{Customer: "1", ID: "a", Balance: 5, Fence: ahead})
 			ahead += int64(time.Minute / time.Microsecond)
 			return u.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 6}))

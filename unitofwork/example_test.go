@@ -175,7 +175,7 @@ func ExampleNextOf() {
 		log.Fatal(err)
 	}
 	alice, bob := Account{Customer: "alice", ID: "1"}, Account{Customer: "bob", ID: "7"}
-	err = units.Do(ctx, unitofwork.Work{Keys: []ordering.Key{Accounts.Guard(&alice)}}, func(_ context.Context, u *unitofwork.Unit) error {
+	err = units.Do(ctx, unitofwork.Work{Lock: true, Keys: []ordering.Key{Accounts.Guard(&alice)}}, func(_ context.Context, u *unitofwork.Unit) error {
 		return u.Replace(Accounts.Of(bob)) // not guarded by what is locked
 	})
 	fmt.Println(unitofwork.NextOf(err))

@@ -21,7 +21,7 @@ import (
 func TestAConditionDoesNotReplaceTheFence(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		err := b.client("c", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(_ context.Context, u *unitofwork.Unit) error {
-			b.put("accounts", account{Customer: "1", ID: "a", Balance: 5, Fence: int64(u.Token()) + 1})
+			b.put("accounts", account{Customer: "1", ID: "a", Balance: 5, Fence: int64(tokenOf(u)) + 1})
 			return u.Update(accounts.Of(account{Customer: "1", ID: "a"}), unitofwork.Expression{
 				Update: "SET Balance = :six", Condition: "Balance = :five", Values: map[string]any{":five": 5, ":six": 6},
 			})
@@ -36,7 +36,7 @@ func TestAConditionDoesNotReplaceTheFence(t *testing.T) {
 func TestARecordWithTheUnitsOwnToken(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		err := b.client("c", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(_ context.Context, u *unitofwork.Unit) error {
-			b.put("accounts", account{Customer: "1", ID: "a", Balance: 5, Fence: int64(u.Token())})
+			b.put("accounts", account{Customer: "1", ID: "a", Balance: 5, Fence: int64(tokenOf(u))})
 			return u.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 6}))
 		})
 		require.ErrorIs(t, err, fencing.ErrStale)
@@ -55,7 +55,7 @@ func TestAFenceThatWasReadIsNotProposedAgain(t *testing.T) {
 		c := b.client("c", nil)
 		enough := errors.New("enough")
 		err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
-			require.Less(t, int64(u.Token()), fence)
+			require.Less(t, int64(tokenOf(u)), fence)
 			return errors.Join(enough, u.Get(ctx, accounts.Ref("1", "a")))
 		})
 		require.ErrorIs(t, err, enough)
@@ -110,7 +110,7 @@ func TestANewerFenceRefusesEveryKindOfWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				err := b.client("c", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(_ context.Context, u *unitofwork.Unit) error {
-					b.put("accounts", account{Customer: "1", ID: "a", Balance: 5, Fence: int64(u.Token()) + 1})
+					b.put("accounts", account{Customer: "1", ID: "a", Balance: 5, Fence: int64(tokenOf(u)) + 1})
 					return errors.Join(stage(u), u.Replace(accounts.Of(account{Customer: "2", ID: "a", Balance: 6})))
 				})
 				require.ErrorIs(t, err, fencing.ErrStale)

@@ -218,7 +218,7 @@ func (s staged) commit(t *testing.T, size int) (attributes, error) {
 	case action.Delete != nil:
 		require.Nil(t, after)
 	default:
-		require.Equal(t, number(strconv.FormatInt(int64(u.Token()), 10)), after["_fence"])
+		require.Equal(t, number(strconv.FormatInt(int64(tokenOf(u)), 10)), after["_fence"])
 	}
 	after = maps.Clone(after)
 	delete(after, "_fence")

@@ -143,7 +143,7 @@ func TestAnswersThatAreShort(t *testing.T) {
 		require.ErrorContains(t, err, "0 answers to 1 gets")
 
 		db.on = false
-		err = client.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
+		err = client.Do(t.Context(), unitofwork.Work{Lock: true, Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
 			db.on = true
 			defer func() { db.on = false }()
 			return u.Get(ctx, one, two)

@@ -52,7 +52,7 @@ func (u *Unit) commitByJournal(ctx context.Context, writes []write, ending unitl
 	if err != nil {
 		return u.abandon(ctx, ending, len(writes), rows, u.whyNot(before, err))
 	}
-	prepared := u.c.counter(before, u.set.Nonce(), trace.Preparing, len(u.plan))
+	prepared := u.c.counter(before, u.nonce, trace.Preparing, len(u.plan))
 	pending, err := u.rows.Prepare(before, u.c.cfg.Table, prepared)
 	if err != nil {
 		return u.abandon(ctx, ending, len(writes), rows, u.whyNot(before, err))
@@ -65,7 +65,7 @@ func (u *Unit) commitByJournal(ctx context.Context, writes []write, ending unitl
 		if err := pending.Release(detached); err != nil {
 			u.unreleased(ctx, err)
 		} else {
-			u.c.forget(detached, u.set.Nonce(), rows)
+			u.c.forget(detached, u.nonce, rows)
 		}
 		if errors.Is(err, ErrAlreadyCommitted) {
 			return u.doneBefore(err)
@@ -144,7 +144,7 @@ func (u *Unit) abandon(ctx context.Context, ending unitlocks.Ending, writes, row
 	if known && rows > 0 && !errors.As(err, new(*lockset.NoAnswerError)) && !errors.As(err, new(*lockset.TableError)) {
 		detached, cancel := u.detached(ctx)
 		defer cancel()
-		u.c.forget(detached, u.set.Nonce(), rows)
+		u.c.forget(detached, u.nonce, rows)
 	}
 	switch {
 	case outcome == Committed:
@@ -200,9 +200,9 @@ func (u *Unit) writeJournal(ctx context.Context, j *journal.Journal) (rows int, 
 // out what became of it, whatever becomes of before.
 func (u *Unit) decide(ctx, before context.Context, pending unitlocks.Prepared, rows int, digest []byte) (Outcome, error) {
 	now := u.c.lockConfig.Now()
-	items := []types.TransactWriteItem{{Update: journal.PutCommitted(u.c.cfg.Table, u.set.Nonce(), rows, digest, now)}}
+	items := []types.TransactWriteItem{{Update: journal.PutCommitted(u.c.cfg.Table, u.nonce, rows, digest, now)}}
 	if u.work.ID != "" {
-		items = append(items, journal.PutIDRecord(u.c.cfg.Table, u.work.ID, u.set.Nonce(), u.digest, now, u.c.cfg.IDRetention))
+		items = append(items, journal.PutIDRecord(u.c.cfg.Table, u.work.ID, u.nonce, u.digest, now, u.c.cfg.IDRetention))
 	}
 	_, err := u.c.caller.Write(before, pending.RequestID(), items)
 	if err == nil {
@@ -212,7 +212,7 @@ func (u *Unit) decide(ctx, before context.Context, pending unitlocks.Prepared, r
 	// abort that lands, or one that stands, says that it never will.
 	detached, cancel := u.detached(ctx)
 	defer cancel()
-	found, askErr := u.c.abort(detached, u.set.Nonce())
+	found, askErr := u.c.abort(detached, u.nonce)
 	switch {
 	case askErr != nil:
 		return Undecided, u.doubt(oneline.Join(err, askErr))

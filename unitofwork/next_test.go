@@ -36,6 +36,8 @@ var examples = map[string]error{
 	"*lockset.NoAnswerError": &lockset.NoAnswerError{Op: "UpdateItem", Last: errSent, End: context.Canceled},
 	"ErrCondition":           unitofwork.ErrCondition,
 	"lockset.ErrClosed":      lockset.ErrClosed,
+	"*KeysError":             &unitofwork.KeysError{},
+	"ErrNoLocks":             unitofwork.ErrNoLocks,
 	"ErrExists":              unitofwork.ErrExists,
 	"*ordering.KeyError":     &ordering.KeyError{Reason: "is empty"},
 	"*lockset.ConfigError":   &lockset.ConfigError{Field: "Table", Reason: "is required"},

@@ -73,7 +73,7 @@ func (c *Client) ask(ctx context.Context, r ref) (Outcome, error) {
 	case decided.State != journal.Undecided:
 		return Committed, nil
 	}
-	fate, err := c.rows.RowFate(r.key, items[0], r.unit, r.token)
+	fate, err := c.rows.RowFate(r.key, items[0], r.unit, r.token, r.open)
 	if err != nil {
 		return Undecided, err
 	}
@@ -115,7 +115,7 @@ func (c *Client) parse(id string, item map[string]types.AttributeValue) (*journa
 // lookUp looks for the unit's ID while the locks are held and nothing is done
 // yet: what is done is not done again.
 func (u *Unit) lookUp(ctx context.Context) error {
-	found, err := u.c.findRecord(ctx, u.set.Nonce(), u.work.ID)
+	found, err := u.c.findRecord(ctx, u.nonce, u.work.ID)
 	if found == nil {
 		return err
 	}

@@ -17,6 +17,9 @@ import (
 // refPrefix begins the text of a ref.
 const refPrefix = "unit:"
 
+// openToken begins the token of a unit that was to commit without locks.
+const openToken = "o"
+
 // maxID is how long an ID may be, in bytes; a hash key has 2,048.
 const maxID = 1024
 
@@ -40,11 +43,16 @@ type ref struct {
 	at    time.Time    // when it committed, if it did, by its own clock
 	key   ordering.Key // one that it held
 	id    string       // empty if it had none
+	open  bool         // it held none: it was to commit without locks
 }
 
 func (r ref) String() string {
+	token := r.token.String()
+	if r.open { // which those who know of locks alone do not take for a token
+		token = openToken + token
+	}
 	return strings.Join([]string{
-		refPrefix + r.unit, r.token.String(), strconv.FormatInt(r.at.Unix(), 10), url.QueryEscape(r.id), string(r.key),
+		refPrefix + r.unit, token, strconv.FormatInt(r.at.Unix(), 10), url.QueryEscape(r.id), string(r.key),
 	}, ":")
 }
 
@@ -53,10 +61,11 @@ func parseRef(s string) (ref, error) {
 	if len(parts) != 5 || !strings.HasPrefix(s, refPrefix) {
 		return ref{}, &IDError{s, "is not the Ref of an InDoubtError"}
 	}
-	token, err := strconv.ParseInt(parts[1], 10, 64)
+	digits, open := strings.CutPrefix(parts[1], openToken)
+	token, err := strconv.ParseInt(digits, 10, 64)
 	at, err1 := strconv.ParseInt(parts[2], 10, 64)
 	id, err2 := url.QueryUnescape(parts[3])
-	r := ref{unit: parts[0], token: fencing.Token(token), at: time.Unix(at, 0), key: ordering.Key(parts[4]), id: id}
+	r := ref{unit: parts[0], token: fencing.Token(token), at: time.Unix(at, 0), key: ordering.Key(parts[4]), id: id, open: open}
 	if err != nil || err1 != nil || err2 != nil || r.unit == "" || !r.token.Valid() || r.key.Validate() != nil || checkID(id) != nil {
 		return ref{}, &IDError{s, "is not the Ref of an InDoubtError"}
 	}
@@ -90,6 +99,8 @@ func outcomeOf(r ref, found *journal.IDRecord, fate lockrow.Fate, expired bool) 
 	switch {
 	case found != nil && found.Unit == r.unit, fate == lockrow.FateCommitted:
 		return Committed
+	case fate == lockrow.FateOpen:
+		return Undecided // whatever the ID's record says
 	case fate == lockrow.FateNever:
 		return NotCommitted // it was freed uncommitted
 	case found != nil && !expired:

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
@@ -38,7 +37,7 @@ func (u *Unit) Put(records ...Record) error {
 	return u.each(records, ErrCondition, func(table string, _ map[string]types.AttributeValue, r Record) (types.TransactWriteItem, error) {
 		item, err := r.item()
 		if err == nil {
-			item, err = r.keeping(u.set.Nonce(), item)
+			item, err = r.keeping(u.nonce, item)
 		}
 		return u.put(table, item), err
 	})
@@ -81,7 +80,7 @@ func (u *Unit) PutIf(record Record, condition expression.ConditionBuilder) error
 		if err != nil {
 			return types.TransactWriteItem{}, err
 		}
-		if all, err := r.keeping(u.set.Nonce(), item); err == nil {
+		if all, err := r.keeping(u.nonce, item); err == nil {
 			item = all
 		} else if !errors.Is(err, errUnread) {
 			return types.TransactWriteItem{}, err
@@ -243,152 +242,4 @@ func (u *Unit) each(records []Record, unmet error, action func(string, map[strin
 		}
 	}
 	return nil
-}
-
-// stage is what a unit is to write. It is not safe for concurrent use.
-//
-// Invariants: every write has a guard that a held key covers, no record is
-// written twice as far as can be told, and every write is stamped.
-type stage struct {
-	held     []ordering.Key
-	stamper  actions.Stamper
-	reserved []string // the tables that are holdall's own
-	writes   []write
-	records  map[string]bool     // those written, by table and primary key
-	schemas  map[string][]string // the key attributes of tables, as far as seen
-	err      error               // the first refusal: commit returns it
-}
-
-// write is one staged action on one record.
-type write struct {
-	guard, holder ordering.Key // the holder covers the guard
-	table, record string
-	key           map[string]types.AttributeValue // nil if it cannot be told
-	item          types.TransactWriteItem
-	conditional   bool  // on more than the stamp
-	unmet         error // what it means if that does not hold
-}
-
-// identity tells a write's record from all others, if its key is known.
-func (w write) identity() string { return identity(w.table, w.record) }
-
-func identity(table, record string) string { return nameOf(table) + " " + record }
-
-// nameOf returns the name of a table, which may be given by its ARN.
-func nameOf(table string) string { return table[strings.LastIndexByte(table, '/')+1:] }
-
-func newStage(held []ordering.Key, s actions.Stamper, reserved ...string) stage {
-	return stage{held: held, stamper: s, reserved: reserved, records: map[string]bool{}, schemas: map[string][]string{}}
-}
-
-// add stages one action under a guard, or refuses it with a *StageError, which
-// it also keeps.
-func (s *stage) add(guard ordering.Key, item types.TransactWriteItem, unmet error) error {
-	w, err := s.prepare(guard, item)
-	w.unmet = unmet
-	if err != nil {
-		return s.refuse(w.table, w.record, err)
-	}
-	if w.key != nil {
-		s.records[w.identity()] = true
-	}
-	s.writes = append(s.writes, w)
-	return nil
-}
-
-func (s *stage) refuse(table, record string, reason error) error {
-	return s.keep(refusal(table, record, reason))
-}
-
-func refusal(table, record string, reason error) error {
-	if record == "" {
-		record = "(unknown)"
-	}
-	return &StageError{Table: table, Record: record, Reason: reason}
-}
-
-// keep has the commit return the first refusal, and returns this one.
-func (s *stage) keep(err error) error {
-	if s.err == nil {
-		s.err = err
-	}
-	return err
-}
-
-func (s *stage) prepare(guard ordering.Key, item types.TransactWriteItem) (write, error) {
-	table, key, err := actions.Target(item)
-	w := write{guard: guard, table: table, key: key}
-	if err != nil {
-		return w, err
-	}
-	if key != nil {
-		s.learn(table, key)
-	} else if w.key = s.putKey(table, item.Put.Item); w.key == nil {
-		w.record = "(a put by its item)"
-	}
-	if w.key != nil {
-		w.record = actions.KeyText(w.key)
-	}
-	if err := actions.CheckValues(item); err != nil {
-		return w, err
-	}
-	switch {
-	case !actions.IsText(w.key):
-		return w, actions.ErrNoText
-	case table == "":
-		return w, errors.New("no table is named")
-	case slices.Contains(s.reserved, nameOf(table)):
-		return w, errors.New("the table is holdall's own")
-	case w.key != nil && s.records[w.identity()]:
-		return w, errors.New("the unit writes this record already; one record takes one write")
-	}
-	if err := checkGuard(s.held, guard); err != nil {
-		return w, err
-	}
-	w.holder, _ = ordering.Covering(s.held, guard)
-	w.conditional = actions.HasCondition(item)
-	w.item, err = s.stamper.Stamp(item)
-	return w, err
-}
-
-// checkGuard says why a guard cannot be one, or which keys do not cover it.
-func checkGuard(keys []ordering.Key, guard ordering.Key) error {
-	if err := guardIsAKey(guard); err != nil {
-		return err
-	}
-	if _, ok := ordering.Covering(keys, guard); !ok {
-		return &GuardError{Guard: guard, Held: slices.Clone(keys)}
-	}
-	return nil
-}
-
-func guardIsAKey(guard ordering.Key) error {
-	if err := guard.Validate(); err != nil {
-		return fmt.Errorf("its guard: %w", err)
-	}
-	return nil
-}
-
-// learn notes which attributes are the key of a table.
-func (s *stage) learn(table string, key map[string]types.AttributeValue) {
-	s.schemas[table] = slices.Sorted(maps.Keys(key))
-}
-
-// putKey returns the primary key within an item, nil if the table's key is not
-// known. DynamoDB refuses what this misses: a transaction that names an item
-// twice is refused as a whole.
-func (s *stage) putKey(table string, item map[string]types.AttributeValue) map[string]types.AttributeValue {
-	names, known := s.schemas[table]
-	if !known {
-		return nil
-	}
-	key := map[string]types.AttributeValue{}
-	for _, name := range names {
-		value, ok := item[name]
-		if !ok {
-			return nil
-		}
-		key[name] = value
-	}
-	return key
 }

@@ -221,7 +221,7 @@ func TestWhoseTrace(t *testing.T) {
 			}
 			client, err := unitofwork.Open(b.db, cfg)
 			require.NoError(t, err)
-			require.NoError(t, client.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)))
+			require.NoError(t, client.Do(t.Context(), unitofwork.Work{Lock: true, Keys: transferKeys}, transfer(1)))
 			require.Equal(t, 101, n, fmt.Sprint(name))
 		}
 	})

@@ -17,20 +17,27 @@ import (
 	"github.com/holdall/holdall/trace"
 )
 
-// Unit is a unit of work that holds its locks: it reads and stages until it is
-// committed or rolled back, once. It is safe for concurrent use.
+// Unit is a unit of work: it reads and stages until it is committed or rolled back, once.
+// It holds its locks, or none, and then whatever it was told counts only if nobody was in
+// the way. It is safe for concurrent use.
 type Unit struct {
 	c      *Client
-	set    *lockset.Set
-	rows   unitlocks.Set // of set: what users do not need
-	plan   ordering.Plan
-	held   []ordering.Key
+	nonce  string
 	work   Work
-	digest []byte
+	digest []byte // of the keys that the caller named, and the payload
 	start  time.Time
 
+	// Under locks; without them all are zero.
+	set   *lockset.Set
+	rows  unitlocks.Set // of set: what users do not need
+	plan  ordering.Plan
+	held  []ordering.Key
+	finds bool // what is not held is a key that was found, not an error
+
+	*optimistic // without locks; nil under locks
+
 	outer  context.Context // the caller's, as Trace.UnitStart returned it
-	ctx    context.Context // the same, until the locks are lost
+	ctx    context.Context // the same, until the locks are lost or the run is void
 	cancel context.CancelCauseFunc
 	unlink func() bool
 
@@ -71,7 +78,11 @@ func (c *Client) Begin(ctx context.Context, work Work) (*Unit, error) {
 			end()
 		}
 	}()
-	u, err := c.begin(ctx, work)
+	if len(work.Keys) == 0 {
+		end()
+		return nil, errNoKeys
+	}
+	u, err := c.begin(ctx, newRuns(work))
 	if err != nil {
 		return nil, call.tell(err)
 	}
@@ -88,35 +99,43 @@ func (c *Client) Begin(ctx context.Context, work Work) (*Unit, error) {
 	return u, nil
 }
 
-func (c *Client) begin(ctx context.Context, work Work) (*Unit, error) {
+// begin begins a run under locks.
+func (c *Client) begin(ctx context.Context, r *runs) (*Unit, error) {
+	work := r.work
 	if ctx.Value(contextKey{}) != nil {
 		return nil, ErrNested
 	}
-	plan, err := ordering.NewPlan(work.Keys...)
+	named, err := ordering.NewPlan(work.Keys...)
 	if err != nil {
 		return nil, err
 	}
-	if err := work.fits(plan, 0, c.cfg.TransactionSize); err != nil && c.cfg.Table == "" {
+	plan, err := ordering.NewPlan(r.keys...)
+	if err != nil {
+		return nil, err
+	}
+	if err := work.fits(plan.Rows(), 0, c.cfg.TransactionSize); err != nil && c.cfg.Table == "" {
 		return nil, err
 	}
 	start := time.Now()
-	ctx = hooks.Start(ctx, c.cfg.Trace.UnitStart, trace.UnitStart{Keys: work.Keys, ID: work.ID})
-	set, err := c.locks.Acquire(ctx, work.Keys, func(o *lockset.Options) { o.Wait = work.Wait })
+	ctx = hooks.Start(ctx, c.cfg.Trace.UnitStart, trace.UnitStart{Keys: r.keys, ID: work.ID})
+	set, err := c.locks.Acquire(ctx, r.keys, func(o *lockset.Options) { o.Wait = r.wait() })
 	if err != nil {
 		hooks.Tell(ctx, c.cfg.Trace.UnitEnd, trace.UnitEnd{ID: work.ID, Outcome: trace.NotCommitted, Took: time.Since(start), Err: err})
 		return nil, err
 	}
-	held := plan.Keys()
 	u := &Unit{
-		c: c, outer: ctx, set: set, rows: c.rows.Set(set), plan: plan, held: held, work: work, start: start,
-		stage: newStage(held, actions.NewStamper(c.cfg.FenceAttribute, set.Token()), c.lockConfig.Table, c.cfg.Table),
+		c: c, nonce: set.Nonce(), outer: ctx, set: set, rows: c.rows.Set(set), plan: plan, held: plan.Keys(), finds: r.finding, work: work, start: start,
 	}
+	if row := u.rows.WaitedFor(); row != "" {
+		c.memory.fellBack(row)
+	}
+	u.stage = newStage(u.cover, actions.NewStamper(c.cfg.FenceAttribute, set.Token()), c.lockConfig.Table, c.cfg.Table)
 	u.ctx, u.cancel = context.WithCancelCause(context.WithValue(ctx, contextKey{}, u))
 	u.unlink = context.AfterFunc(set.Context(), func() { u.cancel(context.Cause(set.Context())) })
 	if work.ID == "" {
 		return u, nil
 	}
-	u.digest = journal.Digest(plan, work.Payload)
+	u.digest = journal.Digest(named, work.Payload)
 	looked := false
 	defer func() { // a panic of a hook on its way through
 		if !looked {
@@ -125,15 +144,8 @@ func (c *Client) begin(ctx context.Context, work Work) (*Unit, error) {
 	}()
 	err = u.lookUp(ctx)
 	looked = true
-	if errors.Is(err, ErrAlreadyCommitted) {
-		u.end()
-		_ = u.free(ctx) // others take over what stays
-		err = u.doneBefore(err)
-		u.tell()
-		return nil, err
-	}
 	if err != nil {
-		return nil, u.rollback(ctx, err)
+		return nil, u.conclude(ctx, err)
 	}
 	return u, nil
 }
@@ -164,152 +176,70 @@ func (u *Unit) Context() context.Context {
 // Nonce returns the unit's nonce, by which lock rows and hooks name it.
 func (u *Unit) Nonce() string {
 	u.made("Nonce")
-	return u.set.Nonce()
+	return u.nonce
 }
 
-// Token returns the unit's fencing token.
-func (u *Unit) Token() fencing.Token {
+// Locked reports whether the unit holds its locks. If not, it has no token and no deadline.
+func (u *Unit) Locked() bool {
+	u.made("Locked")
+	return u.optimistic == nil
+}
+
+// Token returns the unit's fencing token. A unit without locks has none: the error is
+// [ErrNoLocks], and such a unit does not commit.
+func (u *Unit) Token() (fencing.Token, error) {
 	u.made("Token")
-	return u.set.Token()
+	if u.optimistic != nil {
+		return 0, u.needsLocks()
+	}
+	return u.set.Token(), nil
 }
 
-// Keys returns the keys held, in order.
+// Deadline is when the locks are lost unless a heartbeat is confirmed first. The error is
+// as Token's.
+func (u *Unit) Deadline() (time.Time, error) {
+	u.made("Deadline")
+	if u.optimistic != nil {
+		return time.Time{}, u.needsLocks()
+	}
+	return u.set.Deadline(), nil
+}
+
+func (u *Unit) needsLocks() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.stage.keep(ErrNoLocks)
+}
+
+// Keys returns the keys held, in order; without locks, those that the unit relies on so far.
 func (u *Unit) Keys() []ordering.Key {
 	u.made("Keys")
+	if u.optimistic != nil {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		return u.run.Keys()
+	}
 	return u.set.Keys()
 }
 
-// holds says why a guard cannot be one, or that no key of the unit covers it.
-func (u *Unit) holds(guard ordering.Key) error { return checkGuard(u.held, guard) }
-
-// Deadline is when the locks are lost unless a heartbeat is confirmed first.
-func (u *Unit) Deadline() time.Time {
-	u.made("Deadline")
-	return u.set.Deadline()
-}
-
-// Rollback writes nothing and releases the locks. It does so for at most one
-// lease, also when ctx has ended: others would have to wait for longer. After
-// the unit has ended it does nothing. The error is that of the release, or
-// [ErrManaged] inside Do, whose function returns an error instead.
-func (u *Unit) Rollback(ctx context.Context) error {
-	u.asked(ctx, "Rollback")
-	if u.refuseToEnd() {
-		return ErrManaged
-	}
-	return u.rollback(ctx, nil)
-}
-
-// rollback ends a unit because of cause, and returns cause, or, without one, why the locks
-// could not be released.
-func (u *Unit) rollback(ctx context.Context, cause error) error {
-	if !u.end() {
-		return cause
-	}
-	err := u.release(ctx, cause)
-	u.tell()
+// holds says why a guard cannot be one, or that no key held covers it.
+func (u *Unit) holds(guard ordering.Key) error {
+	_, err := coverBy(u.held, guard)
 	return err
 }
 
-// end notes that the unit has ended, once.
-func (u *Unit) end() bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.ended {
-		return false
+// cover returns the key that covers a guard. The error says why the guard cannot be one, or
+// that no key of the unit covers it.
+func (u *Unit) cover(guard ordering.Key) (ordering.Key, error) {
+	if u.optimistic != nil {
+		if err := guardIsAKey(guard); err != nil {
+			return "", err
+		}
+		return u.run.Cover(guard), nil
 	}
-	u.ended = true
-	return true
-}
-
-func (u *Unit) hasEnded() bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.ended
-}
-
-// refuseToEnd reports whether Do ends this unit, not its function; then the
-// unit will not commit, whatever the function makes of the error.
-func (u *Unit) refuseToEnd() bool {
-	if !u.managed {
-		return false
+	holder, err := coverBy(u.held, guard)
+	if errors.As(err, new(*GuardError)) && u.finds {
+		return "", u.voidLocked(guard, "was found, and is not held", guard)
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.stage.err == nil {
-		u.stage.err = ErrManaged
-	}
-	return true
-}
-
-// release frees the locks of a unit that was not committed because of cause. A
-// release that fails changes nothing about that, and others take over: it is
-// logged, and returned only if there is no cause.
-func (u *Unit) release(ctx context.Context, cause error) error {
-	err := u.free(ctx)
-	if cause == nil {
-		cause = err
-	}
-	return u.notDone(cause)
-}
-
-func (u *Unit) free(ctx context.Context) error {
-	ctx, cancel := u.detached(ctx)
-	defer cancel()
-	err := u.set.Release(ctx)
-	if err != nil {
-		u.unreleased(ctx, err)
-	}
-	return err
-}
-
-// unreleased tells an operator of locks that others must take over: for the
-// caller, who has an outcome, it makes no difference.
-func (u *Unit) unreleased(ctx context.Context, err error) {
-	u.c.lockConfig.Logger.WarnContext(ctx, "holdall: release of a unit without a commit", "unit", u.set.Nonce(), "err", err)
-}
-
-// notDone lets go of a unit that was not committed, and returns err.
-func (u *Unit) notDone(err error) error {
-	u.over(trace.UnitEnd{Outcome: trace.NotCommitted, Err: err})
-	return err
-}
-
-// doneBefore lets go of a unit whose ID was committed by another.
-func (u *Unit) doneBefore(err error) error {
-	u.over(trace.UnitEnd{Outcome: trace.CommittedBefore})
-	return err
-}
-
-// inDoubt lets go of a unit of which it is not known whether it was committed.
-func (u *Unit) inDoubt(err error) error {
-	u.over(trace.UnitEnd{Outcome: trace.InDoubt, Err: err})
-	return err
-}
-
-// committed lets go of a unit that was committed.
-func (u *Unit) committed(writes int) {
-	u.over(trace.UnitEnd{Outcome: trace.Committed, Rows: u.plan.Rows(), Writes: writes})
-}
-
-// over ends the unit's context, and notes how it has ended.
-func (u *Unit) over(end trace.UnitEnd) {
-	end.Unit, end.ID, end.Took = u.set.Nonce(), u.work.ID, time.Since(u.start)
-	u.last = end
-	u.unlink()
-	u.cancel(ErrEnded)
-}
-
-// tell tells how the unit has ended, when nothing else is to be told of it.
-func (u *Unit) tell() {
-	if u.done != nil {
-		defer u.done()
-	}
-	hooks.Tell(u.outer, u.c.cfg.Trace.UnitEnd, u.last)
-}
-
-// detached is for what must be finished whatever becomes of the caller, within
-// a lease.
-func (u *Unit) detached(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), u.c.lockConfig.Lease)
+	return holder, err
 }

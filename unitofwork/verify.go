@@ -23,7 +23,7 @@ import (
 // later without anybody to tell: a *[StageError].
 func (u *Unit) journal(writes []write) (*journal.Journal, error) {
 	j := &journal.Journal{
-		Unit: u.set.Nonce(), Locks: u.c.lockConfig.Table, Token: u.set.Token(), Fence: u.c.cfg.FenceAttribute,
+		Unit: u.nonce, Locks: u.c.lockConfig.Table, Token: u.set.Token(), Fence: u.c.cfg.FenceAttribute,
 		Plan: u.plan, Writes: make([][]journal.Write, len(u.plan)),
 	}
 	steps := map[ordering.Key]int{}
@@ -72,7 +72,7 @@ func (u *Unit) verify(ctx context.Context, writes []write) error {
 			conditional = append(conditional, w)
 		}
 	}
-	checked := u.c.counter(ctx, u.set.Nonce(), trace.Checking, len(conditional))
+	checked := u.c.counter(ctx, u.nonce, trace.Checking, len(conditional))
 	group, asking := errgroup.WithContext(ctx)
 	group.SetLimit(rowsAtOnce)
 	for _, ws := range requests.Cut(conditional, journal.RoomFor(u.c.cfg.TransactionSize), u.sizeAsked(asCondition)) {
@@ -89,7 +89,7 @@ func (u *Unit) verify(ctx context.Context, writes []write) error {
 	examples, apart := examplesOf(writes)
 	group, asking = errgroup.WithContext(ctx)
 	group.SetLimit(rowsAtOnce)
-	room := requests.Room.Minus(requests.SizeOf(never(u.c.cfg.Table, u.set.Nonce())))
+	room := requests.Room.Minus(requests.SizeOf(never(u.c.cfg.Table, u.nonce)))
 	for _, some := range [][]write{examples, apart} {
 		for _, ws := range requests.Cut(some, room, u.sizeAsked(asRehearsal)) {
 			r := &request{name: u.rows.RequestID()}
@@ -186,7 +186,7 @@ func (u *Unit) ask(ctx context.Context, r *request, writes []write, as asked) er
 func (u *Unit) askAtOnce(ctx context.Context, r *request, writes []write, as asked) error {
 	items := make([]types.TransactWriteItem, 0, len(writes)+1)
 	if as == asRehearsal {
-		items = append(items, never(u.c.cfg.Table, u.set.Nonce()))
+		items = append(items, never(u.c.cfg.Table, u.nonce))
 	}
 	for _, w := range writes {
 		items = append(items, u.question(w, as))

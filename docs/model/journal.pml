@@ -448,7 +448,7 @@ abandon: /* Unit.abandon: nothing was decided, and the decision was not sent */
 free:
 	assert(truth || (record == ABSENT || record == ABORTED));
 #ifndef WITHOUT_FREE_PREPARED
-	/* unitofwork.Unit.release (unit.go), lockset.prepared.Release (prepared.go) */
+	/* unitofwork.Unit.release (end.go), lockset.prepared.Release (prepared.go) */
 	RELEASE(unreleased);
 	if
 	:: true

@@ -78,7 +78,7 @@ func TestOneOrderAtOnce(t *testing.T) {
 func TestTryAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		post, units := shop(t)
-		err := units.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{"item:pen"}}, func(context.Context, *unitofwork.Unit) error {
+		err := units.Do(t.Context(), unitofwork.Work{Lock: true, Keys: []ordering.Key{"item:pen"}}, func(context.Context, *unitofwork.Unit) error {
 			w := post("k1", `{"Item":"pen","Quantity":2}`)
 			require.Equal(t, http.StatusConflict, w.Code, w.Body)
 			require.NotEmpty(t, w.Header().Get("Retry-After"))

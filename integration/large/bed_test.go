@@ -152,7 +152,7 @@ func families(n int) []ordering.Key {
 // do does a job as one unit.
 func (b *bed) do(j job) {
 	b.tb.Helper()
-	require.NoError(b.tb, b.units.Do(b.tb.Context(), unitofwork.Work{Keys: j.keys}, func(_ context.Context, u *unitofwork.Unit) error {
+	require.NoError(b.tb, b.units.Do(b.tb.Context(), unitofwork.Work{Lock: true, Keys: j.keys}, func(_ context.Context, u *unitofwork.Unit) error {
 		err := u.Replace(j.records...)
 		b.watch.reached(staging)
 		return err

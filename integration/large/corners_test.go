@@ -85,7 +85,7 @@ func (b *bed) turn(t *testing.T, c corner, name string) {
 	table := unitofwork.Table[bulky]{Name: b.table(0), PartitionKey: "id", Guard: func(*bulky) ordering.Key { return "guard" }}
 	every := func(stage func(*unitofwork.Unit, *unitofwork.Ref[bulky]) error) {
 		t.Helper()
-		require.NoError(t, b.units.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{"guard"}}, func(_ context.Context, u *unitofwork.Unit) error {
+		require.NoError(t, b.units.Do(t.Context(), unitofwork.Work{Lock: true, Keys: []ordering.Key{"guard"}}, func(_ context.Context, u *unitofwork.Unit) error {
 			for i := range c.records {
 				if err := stage(u, table.Ref(fmt.Sprintf("%s-%d", name, i))); err != nil {
 					return err

@@ -60,7 +60,7 @@ func TestHealthyTablesPassTheCheck(t *testing.T) {
 		}
 		require.Empty(t, b.all())
 
-		require.NoError(t, clients[0].Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{"a"}, ID: "1"}, b.add(1, "a")))
+		require.NoError(t, clients[0].Do(t.Context(), unitofwork.Work{Lock: true, Keys: []ordering.Key{"a"}, ID: "1"}, b.add(1, "a")))
 		before := b.all()
 		require.NotEmpty(t, before)
 		for _, c := range clients {

@@ -244,7 +244,7 @@ func TestAUnitLargerThanATransaction(t *testing.T) {
 			}
 			return faults.Pass()
 		})
-		require.NoError(t, o.units.Do(t.Context(), unitofwork.Work{Keys: l.keys, ID: l.name}, l.stage))
+		require.NoError(t, o.units.Do(t.Context(), unitofwork.Work{Lock: true, Keys: l.keys, ID: l.name}, l.stage))
 		require.EqualValues(t, 1, decisions.Load())
 		require.True(t, l.happened())
 		b.settled()
@@ -255,7 +255,7 @@ func TestAUnitLargerThanATransaction(t *testing.T) {
 		require.ErrorIs(t, err, unitofwork.ErrAlreadyCommitted)
 		require.True(t, l.happened())
 
-		err = o.units.Do(t.Context(), unitofwork.Work{Keys: l.keys}, l.stage) // its checks do not hold any more
+		err = o.units.Do(t.Context(), unitofwork.Work{Lock: true, Keys: l.keys}, l.stage) // its checks do not hold any more
 		require.Equal(t, unitofwork.Decide, unitofwork.NextOf(err), "%v", err)
 		require.ErrorIs(t, err, unitofwork.ErrCondition)
 		require.True(t, l.happened())
@@ -314,7 +314,7 @@ func (b *bed) die(families, depots int) map[string]*ledger {
 		l := b.ledger(strings.ReplaceAll(name, " ", "-"), families, depots)
 		dead := b.owner("dead "+name, death.dies())
 		go func() {
-			_ = dead.units.Do(context.WithoutCancel(b.t.Context()), unitofwork.Work{Keys: l.keys, ID: l.name}, l.stage)
+			_ = dead.units.Do(context.WithoutCancel(b.t.Context()), unitofwork.Work{Lock: true, Keys: l.keys, ID: l.name}, l.stage)
 		}()
 		<-dead.net.Dead()
 		dead.net.Wait()
@@ -360,7 +360,7 @@ func TestADeadOwnersUnitIsFinished(t *testing.T) {
 			b.requireOutcomes(taker, ledgers)
 			b.settled()
 			l := ledgers["before the decision"]
-			require.NoError(t, taker.units.Do(t.Context(), unitofwork.Work{Keys: l.keys, ID: l.name}, l.stage), "the honest retry")
+			require.NoError(t, taker.units.Do(t.Context(), unitofwork.Work{Lock: true, Keys: l.keys, ID: l.name}, l.stage), "the honest retry")
 			require.True(t, l.happened())
 		})
 	})
@@ -403,8 +403,8 @@ func TestAUnitOfMoreThan4MB(t *testing.T) {
 				return nil
 			}
 		}
-		require.NoError(t, o.units.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{"large"}}, stage("x")))
-		require.NoError(t, o.units.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{"large"}}, stage("y")))
+		require.NoError(t, o.units.Do(t.Context(), unitofwork.Work{Lock: true, Keys: []ordering.Key{"large"}}, stage("x")))
+		require.NoError(t, o.units.Do(t.Context(), unitofwork.Work{Lock: true, Keys: []ordering.Key{"large"}}, stage("y")))
 		items := b.items(b.data)
 		require.Len(t, items, n)
 		for _, item := range items {

@@ -92,14 +92,14 @@ func TestAPausedHoldersCommitIsRefused(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		holder, next := b.owner("holder", nil), b.owner("next", nil)
 		keys := []ordering.Key{"p/1", "q/1"}
-		require.NoError(t, holder.units.Do(t.Context(), unitofwork.Work{Keys: keys}, b.add(1, keys...)))
+		require.NoError(t, holder.units.Do(t.Context(), unitofwork.Work{Lock: true, Keys: keys}, b.add(1, keys...)))
 		u, err := holder.units.Begin(t.Context(), unitofwork.Work{Keys: keys, ID: "paused"})
 		require.NoError(t, err)
 		require.NoError(t, b.add(100, keys...)(t.Context(), u))
 		holder.net.Pause()
 		committed := make(chan error, 1)
 		go func() { committed <- u.Commit(t.Context()) }()
-		require.NoError(t, next.units.Do(t.Context(), unitofwork.Work{Keys: keys}, b.add(1, keys...)))
+		require.NoError(t, next.units.Do(t.Context(), unitofwork.Work{Lock: true, Keys: keys}, b.add(1, keys...)))
 		holder.net.Resume()
 		err = <-committed
 		require.Error(t, err)
@@ -128,7 +128,7 @@ func TestLostAnswers(t *testing.T) {
 		})
 		committed := int64(0)
 		for i := range 12 {
-			err := o.units.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{"l/1", "l/2"}, ID: fmt.Sprint("lost", i)}, b.add(1, "l/1", "l/2"))
+			err := o.units.Do(t.Context(), unitofwork.Work{Lock: true, Keys: []ordering.Key{"l/1", "l/2"}, ID: fmt.Sprint("lost", i)}, b.add(1, "l/1", "l/2"))
 			if err == nil {
 				committed++
 				continue

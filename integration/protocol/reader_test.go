@@ -28,7 +28,7 @@ func TestAReaderNeverSeesHalf(t *testing.T) {
 		var working sync.WaitGroup
 		working.Go(func() {
 			defer over.Store(true)
-			require.NoError(t, o.units.Do(t.Context(), unitofwork.Work{Keys: l.keys}, l.stage))
+			require.NoError(t, o.units.Do(t.Context(), unitofwork.Work{Lock: true, Keys: l.keys}, l.stage))
 		})
 		var torn atomic.Int64
 		working.Go(func() {

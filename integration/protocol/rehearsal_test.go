@@ -42,7 +42,7 @@ func TestAWriteThatCannotBeIsFoundBeforeTheDecision(t *testing.T) {
 		l := b.ledger("l", 10, 14)
 		o := b.owner("o", nil)
 		for name, wrong := range b.wrongWrites() {
-			err := o.units.Do(t.Context(), unitofwork.Work{Keys: l.keys}, func(ctx context.Context, u *unitofwork.Unit) error {
+			err := o.units.Do(t.Context(), unitofwork.Work{Lock: true, Keys: l.keys}, func(ctx context.Context, u *unitofwork.Unit) error {
 				if err := l.stage(ctx, u); err != nil {
 					return err
 				}

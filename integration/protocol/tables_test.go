@@ -52,14 +52,14 @@ func TestATableAtFaultIsNamed(t *testing.T) {
 			{Name: b.data + "-nowhere", PartitionKey: "id", Guard: good.Guard},
 			{Name: b.data + "-other", PartitionKey: "id", Guard: good.Guard},
 		} {
-			err := o.units.Do(t.Context(), unitofwork.Work{Keys: one}, func(ctx context.Context, u *unitofwork.Unit) error {
+			err := o.units.Do(t.Context(), unitofwork.Work{Lock: true, Keys: one}, func(ctx context.Context, u *unitofwork.Unit) error {
 				return u.Get(ctx, good.Ref("a"), bad.Ref("a"))
 			})
 			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%v", err)
 			require.ErrorContains(t, err, bad.Name)
 			require.NotContains(t, err.Error(), "one of the tables")
 
-			err = o.units.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{"a", "b"}}, func(_ context.Context, u *unitofwork.Unit) error {
+			err = o.units.Do(t.Context(), unitofwork.Work{Lock: true, Keys: []ordering.Key{"a", "b"}}, func(_ context.Context, u *unitofwork.Unit) error {
 				if err := u.Replace(good.Of(counter{ID: "a", N: 1})); err != nil {
 					return err
 				}

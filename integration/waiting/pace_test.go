@@ -47,7 +47,7 @@ func BenchmarkOneProcess(b *testing.B) {
 			require.NoError(b, err)
 			nothing := func(context.Context, *unitofwork.Unit) error { return nil }
 			bed.pace(p, func(ctx context.Context, key ordering.Key) error {
-				return units.Do(ctx, unitofwork.Work{Keys: []ordering.Key{key}}, nothing)
+				return units.Do(ctx, unitofwork.Work{Lock: true, Keys: []ordering.Key{key}}, nothing)
 			})
 		})
 	})

@@ -22,6 +22,9 @@ var Of func(client any) Client
 type Client interface {
 	// Set returns what units need of a *lockset.Set.
 	Set(set any) Set
+	// Run begins a run of a unit without locks. end is that of its record wait, zero if it
+	// has none.
+	Run(ctx context.Context, end time.Time) Run
 	// RequestID returns a new name for a request of nobody's in particular.
 	RequestID(ctx context.Context) string
 	// RowGet returns the get of a key's lock row, for a transactional read that asks
@@ -33,8 +36,9 @@ type Client interface {
 	// error is a *lockset.RowError.
 	RowHand(key ordering.Key, item map[string]types.AttributeValue) (prepared bool, hand string, err error)
 	// RowFate reads the answer to RowGet: what the row of one of its keys says about the
-	// commit of a unit with this nonce and token. The error is a *lockset.RowError.
-	RowFate(key ordering.Key, item map[string]types.AttributeValue, unit string, token fencing.Token) (lockrow.Fate, error)
+	// commit of a unit with this nonce and token; open is whether it was one without locks.
+	// The error is a *lockset.RowError.
+	RowFate(key ordering.Key, item map[string]types.AttributeValue, unit string, token fencing.Token, open bool) (lockrow.Fate, error)
 	// RecoverWith sets who decides the fate of dead units whose journal is in a unit
 	// table. A client that knows no unit table waits for their rows until another process
 	// has decided; one that knows others refuses to: all who use a lock table must know
@@ -60,6 +64,9 @@ var ErrUnresolved = next.Error("the set is on its way out already", next.FixCall
 
 // Set is what units need of a lock set. It is safe for concurrent use.
 type Set interface {
+	// WaitedFor returns a row that the set had to wait for in the table, because of another
+	// process; empty if there was none.
+	WaitedFor() ordering.Key
 	// RequestID returns a new request token, distinct from all others of the set.
 	RequestID() string
 	// End ends the set's heartbeats and waits for one under way, because both they and a

@@ -68,7 +68,7 @@ var ofDeciding = []mutant{
 	{
 		clause: "a decision that is not known to be made is raced with an abort",
 		file:   "unitofwork/journaled.go",
-		old:    `	found, askErr := u.c.abort(detached, u.set.Nonce())`,
+		old:    `	found, askErr := u.c.abort(detached, u.nonce)`,
 		new:    "\tfound, askErr := journal.Decision{State: journal.Aborted}, error(nil)\n\t_ = detached",
 		by:     check{in: "unitofwork", test: "TestADecisionThatComesTooLate"},
 	},

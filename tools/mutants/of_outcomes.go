@@ -54,8 +54,8 @@ var ofOutcomes = []mutant{
 	{
 		clause: "another's commit stamp is not ours",
 		file:   "internal/lockrow/outcome.go",
-		old:    `		case r.committedBy == unit:`,
-		new:    `		case r.committedBy != "":`,
+		old:    "		case r.committedBy == unit:\n			return FateCommitted\n		case r.Unit == unit:",
+		new:    "		case r.committedBy != \"\":\n			return FateCommitted\n		case r.Unit == unit:",
 		by:     check{in: "unitofwork", test: "TestInDoubt"},
 	},
 	{
@@ -172,7 +172,7 @@ var ofOutcomes = []mutant{
 	},
 	{
 		clause: "a commit under way is resolved, whatever becomes of the caller",
-		file:   "unitofwork/unit.go",
+		file:   "unitofwork/end.go",
 		old:    `context.WithTimeout(context.WithoutCancel(ctx), u.c.lockConfig.Lease)`,
 		new:    `context.WithTimeout(ctx, u.c.lockConfig.Lease)`,
 		by:     check{in: "unitofwork", test: "TestACallersEndReleasesWithoutWriting"},

@@ -68,7 +68,7 @@ var ofSizes = []mutant{
 	},
 	{
 		clause: "a record that is too large by itself is named",
-		file:   "unitofwork/commit.go",
+		file:   "unitofwork/explain.go",
 		old:    `size.Stored > requests.MaxItem ||`,
 		new:    `size.Stored > 2*requests.MaxItem ||`,
 		by:     check{in: "unitofwork", test: "TestOneRecordThatIsTooLarge"},

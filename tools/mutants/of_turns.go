@@ -291,9 +291,9 @@ var ofTurns = []mutant{
 	},
 	{
 		clause: "a unit that waits for nobody has a record wait",
-		file:   "lockset/acquire.go",
-		old:    `if o.Wait.limited {`,
-		new:    `if o.Wait.limit > 0 {`,
+		file:   "lockset/wait.go",
+		old:    `if !w.limited {`,
+		new:    `if w.limit <= 0 {`,
 		by:     check{in: "lockset", test: "TestALateWaiterHasTheKeyAsSoonIfItsProcessHasSeenTheHolder"},
 	},
 	{

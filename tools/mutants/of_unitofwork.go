@@ -54,15 +54,15 @@ var ofCommitting = []mutant{
 	{
 		clause: "a unit that does not fit into one transaction is refused before it locks",
 		file:   "unitofwork/unit.go",
-		old:    `	if err := work.fits(plan, 0, c.cfg.TransactionSize); err != nil && c.cfg.Table == "" {`,
-		new:    `	if err := work.fits(plan, -len(plan), c.cfg.TransactionSize); err != nil && c.cfg.Table == "" {`,
+		old:    `	if err := work.fits(plan.Rows(), 0, c.cfg.TransactionSize); err != nil && c.cfg.Table == "" {`,
+		new:    `	if err := work.fits(plan.Rows()-len(plan), 0, c.cfg.TransactionSize); err != nil && c.cfg.Table == "" {`,
 		by:     check{in: "unitofwork", test: "TestAUnitWithTooManyKeysLocksNothing"},
 	},
 	{
 		clause: "a unit that does not fit into one transaction is refused before it writes",
 		file:   "unitofwork/commit.go",
-		old:    `u.work.fits(u.plan, len(writes), u.c.cfg.TransactionSize)`,
-		new:    `u.work.fits(u.plan, 0, u.c.cfg.TransactionSize)`,
+		old:    `u.work.fits(u.plan.Rows(), len(writes), u.c.cfg.TransactionSize)`,
+		new:    `u.work.fits(u.plan.Rows(), 0, u.c.cfg.TransactionSize)`,
 		by:     check{in: "unitofwork", test: "TestWithoutAUnitTableALargeUnitIsRefusedBeforeItLocksOrWrites"},
 	},
 	{
@@ -74,7 +74,7 @@ var ofCommitting = []mutant{
 	},
 	{
 		clause: "Do ends its unit, and its function does not",
-		file:   "unitofwork/unit.go",
+		file:   "unitofwork/end.go",
 		old:    `	if !u.managed {`,
 		new:    `	if !u.managed || u.plan != nil {`,
 		by:     check{in: "unitofwork", test: "TestAFunctionThatEndsItsUnit"},
@@ -130,9 +130,9 @@ var ofCommitting = []mutant{
 	},
 	{
 		clause: "the locks of a unit whose id was done before are freed",
-		file:   "unitofwork/unit.go",
-		old:    `		_ = u.free(ctx) // others`,
-		new:    `		// others`,
+		file:   "unitofwork/end.go",
+		old:    `	_ = u.free(ctx) // others`,
+		new:    `	// others`,
 		by:     check{in: "unitofwork", test: "TestAUnitThatWasDoneBeforeKeepsNoLocks"},
 	},
 	{
@@ -158,7 +158,7 @@ var ofCommitting = []mutant{
 	},
 	{
 		clause: "a record with the unit's own token was written by another",
-		file:   "unitofwork/commit.go",
+		file:   "unitofwork/explain.go",
 		old:    `found >= u.set.Token()`,
 		new:    `found > u.set.Token()`,
 		by:     check{in: "unitofwork", test: "TestARecordWithTheUnitsOwnToken"},

@@ -34,7 +34,7 @@ type Unit interface {
 	Put(records ...unitofwork.Record) error
 	Insert(records ...unitofwork.Record) error
 	Replace(records ...unitofwork.Record) error
-	Token() fencing.Token
+	Token() (fencing.Token, error)
 }
 
 // Runner carries out one unit: Locked or Plain.
@@ -69,7 +69,7 @@ type Bank struct {
 
 // do runs a unit that waits as long as the bank does.
 func (b *Bank) do(ctx context.Context, work unitofwork.Work, fn func(context.Context, Unit) error) error {
-	work.Wait = b.Wait
+	work.Wait, work.Lock = b.Wait, true
 	return b.Run.Do(ctx, work, fn)
 }
 

@@ -42,7 +42,7 @@ type plainUnit struct {
 	writes []func(context.Context) error
 }
 
-func (u *plainUnit) Token() fencing.Token { return u.token }
+func (u *plainUnit) Token() (fencing.Token, error) { return u.token, nil }
 
 func (u *plainUnit) Get(ctx context.Context, records ...unitofwork.Record) error {
 	t, l := u.p.Tables, u.p.Looker

@@ -209,7 +209,8 @@ func (b *Bank) note(u Unit, r *unitofwork.Ref[Customer], c Change) error {
 
 // signed is a row of history that says whose it is.
 func (b *Bank) signed(u Unit, c Change) *unitofwork.Ref[Change] {
-	c.Token, c.Job = sortable(u.Token()), b.Job
+	token, _ := u.Token()
+	c.Token, c.Job = sortable(token), b.Job
 	return b.Tables.History.Of(c)
 }
 

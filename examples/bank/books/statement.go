@@ -68,7 +68,11 @@ func (b *Bank) archive(ctx context.Context, keys []ordering.Key, which func(cont
 	}
 	// Under ctx, which does not end with the locks: a host that was suspended may
 	// write before it knows that they are lost. The archive is to bear that.
-	return b.Archive.Write(ctx, u.Token(), u.Keys(), statements)
+	token, err := u.Token()
+	if err != nil {
+		return err
+	}
+	return b.Archive.Write(ctx, token, u.Keys(), statements)
 }
 
 func (b *Bank) statements(ctx context.Context, u *unitofwork.Unit, which func(context.Context, Unit) ([]Child, error)) ([]Statement, error) {
@@ -80,12 +84,16 @@ func (b *Bank) statements(ctx context.Context, u *unitofwork.Unit, which func(co
 	if err := u.Get(ctx, records(accounts)...); err != nil {
 		return nil, err
 	}
+	token, err := u.Token()
+	if err != nil {
+		return nil, err
+	}
 	statements := make([]Statement, len(accounts))
 	for i, a := range accounts {
 		if !a.Found {
 			return nil, ErrAbsent
 		}
-		statements[i] = Statement{Account: a.T.ID, Balance: a.T.Balance, Changes: a.T.Changes, Token: u.Token()}
+		statements[i] = Statement{Account: a.T.ID, Balance: a.T.Balance, Changes: a.T.Changes, Token: token}
 	}
 	return statements, nil
 }

@@ -1,0 +1,89 @@
+package unitlocks
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/ordering"
+)
+
+// Run is what a run of a unit without locks needs of a lock table: it looks at the rows
+// that it would lock, together with what it reads, and commits if nobody has had them
+// since. It is not safe for concurrent use. End must be called.
+type Run interface {
+	// Nonce returns the run's nonce, by which rows name it once it has committed.
+	Nonce() string
+	// RequestID returns a new request token, distinct from all others of the run.
+	RequestID() string
+	// Glance prepares a look at the rows for records with these guards, which are valid
+	// keys. The first one waits for units of this process that have them: the error is a
+	// *lockset.HeldError if the record wait or ctx ended, or an *[InTheWay] if the first one
+	// was a lease ago.
+	Glance(ctx context.Context, guards []ordering.Key) (Glance, error)
+	// Cover returns the key that covers a guard, which is a valid key: one that was looked
+	// at, or the guard itself, under which the run only writes then.
+	Cover(guard ordering.Key) ordering.Key
+	// Keys are those that a run under locks would take, in order, with others.
+	Keys(others ...ordering.Key) []ordering.Key
+	// Rows is how many rows the commit would pass.
+	Rows() int
+	// Pass makes a commit possible, with a new token. A second one is for a token that was
+	// too low.
+	Pass() Pass
+	// End lets go of what the run keeps from others of this process.
+	End()
+}
+
+// Glance is a look at lock rows. It is not safe for concurrent use.
+type Glance interface {
+	// Gets are the gets of the rows, to be in front of those of records, in each request of
+	// the glance.
+	Gets() []types.TransactGetItem
+	// Saw reads the answers to Gets, of one moment. The error is an *[InTheWay] or a
+	// *lockset.RowError.
+	Saw(items []map[string]types.AttributeValue) error
+	// Covers reports whether a key that was looked at covers a guard.
+	Covers(guard ordering.Key) bool
+	// Keep has the run rely on what was looked at, as far as it guards these records.
+	Keep(guards []ordering.Key)
+}
+
+// InTheWay says that somebody has, or has had, a row that a run without locks needs.
+type InTheWay struct {
+	Key     ordering.Key
+	Reason  string
+	Refusal lockrow.Refusal // of a commit
+}
+
+func (e *InTheWay) Error() string { return fmt.Sprintf("key %q %s", string(e.Key), e.Reason) }
+
+// Pass is a commit without locks, on what its run has seen.
+type Pass interface {
+	// Token is what the commit stamps.
+	Token() fencing.Token
+	// Key is a key of the run by whose row its outcome can be asked; empty if it has none.
+	Key() ordering.Key
+	// Deadline is until when the transaction is sent.
+	Deadline() time.Time
+	// Actions returns the writes that pass the run's rows if nobody has had them since, and
+	// leave its commit stamp. In one transaction with other writes they make those happen
+	// only then.
+	Actions() []types.TransactWriteItem
+	// RequestID returns a new request token, distinct from all others of the run.
+	RequestID() string
+	// Refused tells which rows refused a transaction that began with Actions, by its
+	// cancellation reasons: an *[InTheWay], a *lockset.RowError, or nil if none did.
+	Refused(reasons []types.CancellationReason) error
+	// Committed notes that the transaction was carried out.
+	Committed()
+	// Resolve finds out what became of the transaction, which was refused or had no answer,
+	// for as long as ctx lives: it makes its token unusable, so that it never can be carried
+	// out later. The fate is FateCommitted, FateNever, or FateUnknown if rows do not tell;
+	// the error says why there is no telling, if anything does.
+	Resolve(ctx context.Context) (lockrow.Fate, error)
+}

@@ -1,0 +1,147 @@
+package lockset
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/internal/unitlocks"
+	"github.com/holdall/holdall/ordering"
+)
+
+// pass is a unitlocks.Pass.
+type pass struct {
+	*run
+	token fencing.Token
+	needs []lockrow.Need
+	until time.Time
+}
+
+// Pass is for unitlocks.Run.
+func (r *run) Pass() unitlocks.Pass {
+	r.pace.request()
+	return &pass{run: r, token: r.c.clock.Next(), needs: r.on.Needs(), until: r.until()}
+}
+
+// Token is for unitlocks.Pass.
+func (p *pass) Token() fencing.Token { return p.token }
+
+// Key is for unitlocks.Pass: one whose row refuses the transaction for ever once its fence
+// has reached the token.
+func (p *pass) Key() ordering.Key {
+	for _, blind := range []bool{false, true} {
+		for _, need := range p.needs {
+			if need.Mode == lockrow.Exclusive && (need.Same != lockrow.Fence) == blind {
+				return need.Key
+			}
+		}
+	}
+	return ""
+}
+
+// Deadline is for unitlocks.Pass.
+func (p *pass) Deadline() time.Time { return p.until }
+
+// Actions is for unitlocks.Pass. The RVN is the token's alone: a row never shows one that
+// it has shown before.
+func (p *pass) Actions() []types.TransactWriteItem {
+	rvn := p.unit.nonce + ".o" + strconv.FormatInt(int64(p.token), 36)
+	vs := p.c.values(p.unit, p.token).With(lockrow.Values{":rvn": lockrow.Text(rvn)})
+	actions := make([]types.TransactWriteItem, len(p.needs), len(p.needs)+16)
+	for i, need := range p.needs {
+		actions[i] = p.c.table.Pass(need, vs)
+	}
+	return actions
+}
+
+// Refused is for unitlocks.Pass. One row that never fits again is enough for the
+// transaction never to be carried out; a higher token helps only if that is all that is
+// wrong.
+func (p *pass) Refused(reasons []types.CancellationReason) error {
+	var way *unitlocks.InTheWay
+	for i, need := range p.needs[:min(len(p.needs), len(reasons))] {
+		if requests.Code(reasons[i]) != requests.ReasonCondition {
+			continue
+		}
+		r, _, err := p.c.observe(need.Key, reasons[i].Item)
+		if err != nil {
+			return err
+		}
+		refusal := need.Refuses(r, p.token)
+		if way == nil {
+			way = &unitlocks.InTheWay{Key: need.Key, Reason: refusal.String(), Refusal: refusal}
+		}
+		if way.Refusal != refusal {
+			way.Refusal = lockrow.Final // one of the two is, or has too low a token
+		}
+	}
+	if way == nil {
+		return nil
+	}
+	return way
+}
+
+// Committed is for unitlocks.Pass.
+func (p *pass) Committed() {
+	p.c.lineup.Stamped(p.claim, p.token)
+	p.End()
+}
+
+// Resolve is for unitlocks.Pass. A transaction has all its rows or none, so one that
+// refuses it for ever is enough.
+func (p *pass) Resolve(ctx context.Context) (lockrow.Fate, error) {
+	key := p.Key()
+	if key == "" {
+		return lockrow.FateUnknown, nil
+	}
+	burned, err := p.burn(ctx, key)
+	switch {
+	case err != nil:
+		return lockrow.FateUnknown, err
+	case burned:
+		return lockrow.FateNever, nil
+	}
+	var keys []ordering.Key
+	for _, need := range p.needs {
+		if need.Mode == lockrow.Exclusive {
+			keys = append(keys, need.Key)
+		}
+	}
+	rows, err := p.c.snapshot(ctx, p.unit.id("g"), keys)
+	if err != nil {
+		return lockrow.FateUnknown, err
+	}
+	return lockrow.FateOfPass(rows, p.unit.nonce, p.token), nil
+}
+
+// burn makes the token unusable on a row. burned is false if the row has as high a fence
+// already.
+func (p *pass) burn(ctx context.Context, key ordering.Key) (burned bool, err error) {
+	id, vs := p.unit.id("x"), p.c.values(p.unit, p.token)
+	row := lockrow.Row{Key: key, Exists: true}
+	for _, need := range p.needs {
+		if need.Key == key && need.Same != lockrow.Nothing {
+			row = need.Seen
+		}
+	}
+	for {
+		condition, update := burnOf(row, p.unit.nonce)
+		_, err := p.c.write(ctx, id, []*types.Update{p.c.table.Update(key, condition, update, vs)})
+		var refused *refusal
+		if !errors.As(err, &refused) {
+			return err == nil, err
+		}
+		if row, _, err = p.c.observe(key, refused.items[0]); err != nil {
+			return false, err
+		}
+		if row.Fence >= p.token {
+			return false, nil
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package lockset
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/internal/footprint"
+	"github.com/holdall/holdall/internal/lineup"
+	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/unitlocks"
+	"github.com/holdall/holdall/ordering"
+)
+
+// run is a unitlocks.Run.
+type run struct {
+	c    *Client
+	unit *unit
+	on   footprint.Footprint
+	end  time.Time // of the record wait; zero if it has none
+	// looked is when it first looked at rows. What they showed is good for a lease: one
+	// that was not there may have come, and expired, in a retention.
+	looked time.Time
+
+	// What it relies on it keeps from others of its process, so that they do not refuse
+	// each other: they wait in line.
+	claim    *lineup.Claim
+	reserved bool
+	pace     pace
+}
+
+// Run is for unitlocks.Client.
+func (c forUnits) Run(ctx context.Context, end time.Time) unitlocks.Run {
+	u := c.newUnit(ctx)
+	r := &run{c: c.Client, unit: u, claim: &lineup.Claim{Unit: u.nonce}, end: end}
+	r.claim.Awaited = r.lapse
+	r.pace.request()
+	return r
+}
+
+// Nonce is for unitlocks.Run.
+func (r *run) Nonce() string { return r.unit.nonce }
+
+// RequestID is for unitlocks.Run.
+func (r *run) RequestID() string { return r.unit.id("j") }
+
+// Cover is for unitlocks.Run.
+func (r *run) Cover(guard ordering.Key) ordering.Key {
+	if key, covered := r.on.Covering(guard); covered {
+		return key
+	}
+	r.on.Write(guard)
+	return guard
+}
+
+// Keys is for unitlocks.Run.
+func (r *run) Keys(others ...ordering.Key) []ordering.Key { return r.on.Keys(others...) }
+
+// Rows is for unitlocks.Run.
+func (r *run) Rows() int { return len(r.on.Needs()) }
+
+// End is for unitlocks.Run.
+func (r *run) End() { r.c.lineup.Drop(r.claim) }
+
+// Glance is for unitlocks.Run.
+//
+// The first glance waits until nobody of this process is in the way. A later one does
+// not: the run has rows by then, and others that wait for those may have what it wants.
+func (r *run) Glance(ctx context.Context, guards []ordering.Key) (unitlocks.Glance, error) {
+	g := &glance{r, r.on.Glance(guards)}
+	step := g.wants()
+	switch {
+	case len(step) == 0:
+	case !r.reserved:
+		r.reserved = true
+		if err := r.reserve(ctx, step); err != nil {
+			return nil, err
+		}
+	default:
+		r.c.lineup.Add(r.claim, step)
+	}
+	r.pace.request()
+	if r.looked.IsZero() {
+		r.looked = time.Now()
+	}
+	if !time.Now().Before(r.until()) {
+		return nil, &unitlocks.InTheWay{Key: g.Rows()[0], Reason: "was looked at a lease ago"}
+	}
+	return g, nil
+}
+
+// until is how long what the run has looked at is good.
+func (r *run) until() time.Time {
+	if r.looked.IsZero() {
+		return time.Now().Add(r.c.cfg.Lease)
+	}
+	return r.looked.Add(r.c.cfg.Lease)
+}
+
+// reserve waits until the run has rows, as far as units of this process are concerned.
+func (r *run) reserve(ctx context.Context, step []lockrow.Want) error {
+	c := r.c
+	if c.lineup.Reserve(r.claim, [][]lockrow.Want{step}) == 0 {
+		by := c.lineup.WhoBlocks(r.claim)
+		w := c.blockedInLine(by)
+		w.Unit = r.unit.nonce
+		waiting, ended := c.traceWait(ctx, w)
+		err := c.untilReady(waiting, r.claim, r.end)
+		ended(err)
+		if err != nil {
+			if by := c.lineup.WhoBlocks(r.claim); by.Key != "" {
+				return c.refusedInLine(by, err)
+			}
+		}
+	}
+	return nil
+}
+
+// glance is a unitlocks.Glance.
+type glance struct {
+	run *run
+	*footprint.Glance
+}
+
+// wants are the rows that are looked at for the first time.
+func (g *glance) wants() []lockrow.Want {
+	var step []lockrow.Want
+	for _, need := range g.New() {
+		step = append(step, lockrow.Want{Key: need.Key, Mode: need.Mode, Entry: lockrow.Entry{Unit: g.run.unit.nonce}})
+	}
+	return step
+}
+
+// Gets is for unitlocks.Glance.
+func (g *glance) Gets() []types.TransactGetItem {
+	gets := make([]types.TransactGetItem, 0, len(g.Rows()))
+	for _, key := range g.Rows() {
+		gets = append(gets, forUnits{g.run.c}.RowGet(key))
+	}
+	return gets
+}
+
+// Saw is for unitlocks.Glance.
+func (g *glance) Saw(items []map[string]types.AttributeValue) error {
+	rows := make([]lockrow.Row, len(items))
+	for i, key := range g.Rows() {
+		var err error
+		if rows[i], _, err = g.run.c.observe(key, items[i]); err != nil {
+			return err
+		}
+	}
+	key, changed, ok := g.Glance.Saw(rows)
+	switch {
+	case ok:
+		return nil
+	case changed:
+		return &unitlocks.InTheWay{Key: key, Reason: "was another's since it was first looked at"}
+	default:
+		return &unitlocks.InTheWay{Key: key, Reason: "is another's, or waited for"}
+	}
+}
+
+// Keep is for unitlocks.Glance.
+func (g *glance) Keep(guards []ordering.Key) {
+	g.Glance.Keep(guards)
+	g.run.pace.function()
+}
+
+// functionTime is how long a function without locks may keep others of its process
+// waiting between two requests. If it takes longer, and somebody overtakes it, it runs again.
+const functionTime = 20 * time.Millisecond
+
+// lapse lets go of what the run keeps from others, once one of them waits for it, when the
+// run makes no progress.
+func (r *run) lapse() {
+	time.AfterFunc(r.pace.left(r.c.cfg.AttemptTimeout), func() {
+		if r.pace.left(r.c.cfg.AttemptTimeout) > 0 {
+			r.lapse()
+			return
+		}
+		r.End()
+	})
+}
+
+// pace is what a run is at, and since when. It is safe for concurrent use.
+type pace struct {
+	mu    sync.Mutex
+	asks  bool // a request is under way, not the function
+	since time.Time
+}
+
+func (p *pace) request()  { p.turn(true) }
+func (p *pace) function() { p.turn(false) }
+
+func (p *pace) turn(asks bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asks, p.since = asks, time.Now()
+}
+
+// left is how much longer the run may take for what it is at.
+func (p *pace) left(request time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	most := functionTime
+	if p.asks {
+		most = request
+	}
+	return most - time.Since(p.since)
+}

@@ -1,0 +1,151 @@
+package unitofwork
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/actions"
+	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/internal/unitlocks"
+	"github.com/holdall/holdall/lockset"
+)
+
+// explain says why a commit was refused: a lock lost first, then the ID, then
+// the records.
+func (u *Unit) explain(ctx context.Context, p permit, writes []write, err error) error {
+	var canceled *types.TransactionCanceledException
+	switch {
+	case errors.As(err, new(*lockset.LostError)):
+		return u.notCommitted(err, StartOver)
+	case errors.As(err, new(*lockset.NoAnswerError)): // which wraps the last answer
+		return u.notCommitted(err, NextOf(err))
+	case requests.IsTooLarge(err):
+		return u.tooLarge(writes, err)
+	case !errors.As(err, &canceled):
+		return u.notCommitted(u.c.nameTable(ctx, u.nonce, err, writes), FixCall)
+	}
+	reasons := canceled.CancellationReasons
+	rows := min(u.rowCount(), len(reasons))
+	ofWrites := reasons[rows:]
+	if u.optimistic != nil {
+		if err := u.sameIDBy(ofWrites, len(writes)); err != nil { // whoever is in the way, too
+			return err
+		}
+		if err := p.Refused(reasons); err != nil {
+			return err
+		}
+	}
+	if lost := p.Refused(reasons); lost != nil {
+		refused := u.notCommitted(lost, StartOver)
+		var what *lockset.LostError
+		if errors.As(lost, &what) {
+			refused.Key = what.Key
+		}
+		return refused
+	}
+	if err := u.sameIDBy(ofWrites, len(writes)); err != nil {
+		return err
+	}
+	return u.explainWrites(writes, ofWrites, err)
+}
+
+// sameIDBy explains a commit that met a record of its ID, which is behind so many writes; nil
+// if it did not.
+func (u *Unit) sameIDBy(reasons []types.CancellationReason, writes int) error {
+	if u.work.ID != "" && len(reasons) > writes && requests.Code(reasons[writes]) == requests.ReasonCondition {
+		return u.sameID(reasons[writes].Item)
+	}
+	return nil
+}
+
+// tooLarge says which staged write is too large by itself, if one is.
+func (u *Unit) tooLarge(writes []write, err error) *CommitError {
+	refused := u.notCommitted(err, FixCall)
+	for _, w := range writes {
+		if size := requests.SizeOf(w.item); size.Stored > requests.MaxItem || size.Sent > requests.MaxSent {
+			refused.Key, refused.Table, refused.Record = w.holder, w.table, w.record
+			break
+		}
+	}
+	return refused
+}
+
+// explainWrites says which staged write was refused: one whose record has a
+// newer token before one whose own condition did not hold.
+func (u *Unit) explainWrites(writes []write, reasons []types.CancellationReason, err error) error {
+	var condition *CommitError
+	for i, w := range writes[:min(len(writes), len(reasons))] {
+		refused := &CommitError{Key: w.holder, Table: w.table, Record: w.record}
+		switch code := requests.Code(reasons[i]); {
+		case code == requests.ReasonNone, requests.IsBusy(reasons[i]):
+			continue
+		case code == requests.ReasonCondition:
+			found, ok := fencing.Of(reasons[i].Item, u.c.cfg.FenceAttribute)
+			u.c.locks.Clock().Saw(found)
+			switch {
+			case ok && u.optimistic != nil && (found >= u.pass.Token() || w.seen != nil && *w.seen != u.c.stampOf(reasons[i].Item)):
+				return &unitlocks.InTheWay{Key: w.holder, Reason: "guards a record that was written since"}
+			case !ok:
+				attr := u.c.cfg.FenceAttribute
+				refused.Next, refused.Err = FixCall, &FenceError{Attribute: attr, Found: actions.ValueText(reasons[i].Item[attr])}
+				return refused
+			case u.optimistic == nil && found >= u.set.Token():
+				refused.Next, refused.Err = StartOver, &fencing.StaleError{Token: u.set.Token(), Found: found}
+				return refused
+			}
+			refused.Next, refused.Err = Decide, w.unmet
+		default:
+			refused.Next, refused.Err = FixCall, fmt.Errorf("%s: %s: %w", code, aws.ToString(reasons[i].Message), err)
+		}
+		if condition == nil {
+			condition = refused
+		}
+	}
+	if condition == nil {
+		return u.notCommitted(err, FixCall)
+	}
+	return condition
+}
+
+// nameTable names the table that a refused transaction cannot use, if reads can
+// tell: a read of it fails for the same reason, or all others are there and one
+// is not. Reading and writing are different permissions, and a size is no
+// table's: what a read does not share, it proves nothing about.
+func (c *Client) nameTable(ctx context.Context, id string, err error, writes []write) error {
+	var refused *lockset.TableError
+	if !errors.As(err, &refused) || len(refused.Tables) < 2 || !requests.AlsoForReads(refused.Err) {
+		return err
+	}
+	suspects := map[string]bool{}
+	for _, w := range writes {
+		suspects[w.table] = true
+	}
+	only := func(table string) error {
+		return &lockset.TableError{Op: refused.Op, Tables: []string{table}, Err: refused.Err}
+	}
+	for _, w := range writes {
+		if !suspects[w.table] || w.key == nil {
+			continue
+		}
+		get := types.TransactGetItem{Get: &types.Get{TableName: aws.String(w.table), Key: w.key}}
+		_, readErr := c.caller.Read(ctx, id, []types.TransactGetItem{get})
+		var alone *lockset.TableError
+		if errors.As(readErr, &alone) && requests.SameCode(alone.Err, refused.Err) {
+			return only(w.table)
+		}
+		if readErr == nil {
+			delete(suspects, w.table)
+		}
+	}
+	if len(suspects) == 1 && requests.IsAbsent(refused.Err) {
+		for table := range suspects {
+			return only(table)
+		}
+	}
+	return err
+}

@@ -1,0 +1,166 @@
+package unitofwork
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/actions"
+	"github.com/holdall/holdall/internal/hooks"
+	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
+)
+
+// Get reads records, of any tables, as of one moment: one TransactGetItems for
+// every 100, or for less where they are larger than DynamoDB's 4 MB. It sees the
+// tables, not what the unit has staged. An absent record is no error: its Found
+// is false. What several requests read is one state all the same, for the unit holds
+// what guards it.
+//
+// Errors: *[StageError] for a reference that cannot be one or comes twice, and, with a
+// *[GuardError] in it, for a record that no key held guards: like a refused write, this
+// one is also returned by the commit. *lockset.TableError, which names the table,
+// *lockset.NoAnswerError. After an error no record is changed.
+//
+// A record of a [Table] without a Guard is read as it is; no key guards it.
+func (u *Unit) Get(ctx context.Context, records ...Record) error {
+	u.asked(ctx, "Get")
+	if u.hasEnded() {
+		return ErrEnded
+	}
+	read := u.get
+	if u.optimistic != nil {
+		read = u.getWithoutLocks
+	}
+	return u.c.traceRead(ctx, u.nonce, records, func(ctx context.Context) error { return read(ctx, records) })
+}
+
+// traceRead reads records, of a unit if it names one, when they have been checked.
+func (c *Client) traceRead(ctx context.Context, unit string, records []Record, read func(context.Context) error) error {
+	if err := check(records); err != nil {
+		return err
+	}
+	began := time.Now()
+	ctx = hooks.Start(ctx, c.cfg.Trace.ReadStart, trace.ReadStart{Unit: unit, Records: len(records)})
+	err := read(ctx)
+	hooks.Tell(ctx, c.cfg.Trace.ReadEnd, trace.ReadEnd{Unit: unit, Records: len(records), Took: time.Since(began), Err: err})
+	return err
+}
+
+// get reads records that were checked.
+func (u *Unit) get(ctx context.Context, records []Record) error {
+	var items []map[string]types.AttributeValue
+	for chunk := range slices.Chunk(records, requests.MaxActions) {
+		some, err := u.fetch(ctx, chunk)
+		if err != nil {
+			return err
+		}
+		items = append(items, some...)
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.stage.verdict != nil {
+		return u.stage.verdict
+	}
+	allowed := u.holds
+	if u.finds {
+		allowed = guardIsAKey
+	}
+	shown, guards, err := u.parseAll(records, items, allowed)
+	if err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(guards, func(g ordering.Key) bool { return u.holds(g) != nil }); i >= 0 {
+		return u.voidLocked(guards[i], "was found, and is not held", guards...)
+	}
+	u.show(shown)
+	return nil
+}
+
+// parseAll reads items as records, and returns their guards, those that they have.
+func (u *Unit) parseAll(records []Record, items []map[string]types.AttributeValue, allowed func(ordering.Key) error) (shown []parsed, guards []ordering.Key, err error) {
+	shown = make([]parsed, len(records))
+	for i, r := range records {
+		table, key, _ := r.location() // check has looked at the error
+		u.stage.learn(table, key)
+		u.c.sawFence(items[i])
+		if shown[i], err = parse(r, items[i], allowed); err != nil {
+			if errors.As(err, new(*GuardError)) {
+				return nil, nil, u.stage.keep(err)
+			}
+			return nil, nil, err
+		}
+		if shown[i].guarded {
+			guards = append(guards, shown[i].guard)
+		}
+	}
+	return shown, guards, nil
+}
+
+func (u *Unit) show(shown []parsed) {
+	for _, p := range shown {
+		p.show(u.nonce)
+	}
+}
+
+// check says which reference cannot be one, or comes twice.
+func check(records []Record) error {
+	named := map[string]bool{}
+	for _, r := range records {
+		table, key, err := locate(r)
+		record := actions.KeyText(key)
+		if err == nil && named[identity(table, record)] {
+			err = errors.New("is named twice in one read")
+		}
+		if err != nil {
+			return refusal(table, record, err)
+		}
+		named[identity(table, record)] = true
+	}
+	return nil
+}
+
+// fetch halves a read that DynamoDB will not do: it may be too large, and if it is
+// not, the half that fails tells which record is at fault.
+func (u *Unit) fetch(ctx context.Context, records []Record) (items []map[string]types.AttributeValue, err error) {
+	isInvalid := func(err error) bool { return errors.As(err, new(*lockset.TableError)) }
+	err = requests.Halve(records, isInvalid, func(some []Record) error {
+		read, err := u.c.caller.Read(ctx, u.nonce, getsOf(some))
+		items = append(items, read...)
+		return err
+	})
+	return items, err
+}
+
+// parse reads an item as a record whose guard is to be as allowed says. The record is not
+// changed before it is shown. The error is a *[StageError].
+func parse(r Record, item map[string]types.AttributeValue, allowed func(ordering.Key) error) (parsed, error) {
+	p, err := r.parse(item)
+	switch {
+	case err == nil && p.guessed:
+		err = &GuardError{Absent: true}
+	case err == nil && p.guarded:
+		err = allowed(p.guard)
+		if unguarded := (*GuardError)(nil); errors.As(err, &unguarded) {
+			unguarded.Absent = len(item) == 0
+		}
+	}
+	if err != nil {
+		table, key, _ := r.location()
+		err = refusal(table, actions.KeyText(key), err)
+	}
+	return p, err
+}
+
+// sawFence keeps the tokens of this process above those that records have.
+func (c *Client) sawFence(item map[string]types.AttributeValue) {
+	if fence, ok := fencing.Of(item, c.cfg.FenceAttribute); ok {
+		c.locks.Clock().Saw(fence)
+	}
+}

@@ -1,0 +1,117 @@
+package unitofwork
+
+import (
+	"sync"
+	"time"
+
+	"github.com/holdall/holdall/ordering"
+)
+
+// memory is what a process remembers of lock rows at which runs without locks found somebody
+// in the way: then units that need the row take their locks at once, for a while. A void run
+// costs two or three requests, and one that commits saves one, so it must succeed three times
+// in four. What is older than keep says nothing. It is safe for concurrent use.
+type memory struct {
+	keep time.Duration
+
+	mu sync.Mutex
+	// In two generations: what nobody asks about is forgotten when the younger one is full.
+	young, old map[ordering.Key]tally
+}
+
+// tally is of one row.
+type tally struct {
+	skip int // how many units took their locks at once after the last void run
+	left int // how many still are to
+	at   time.Time
+}
+
+const (
+	mostSkipped = 64
+	generation  = 4096
+)
+
+// pays reports whether a run without locks is worth trying for a unit that needs these rows.
+func (m *memory) pays(rows []ordering.Key) bool {
+	_, busy := m.busy(rows)
+	return !busy
+}
+
+// busy returns the first of these rows for which a unit is to take its locks at once. That
+// counts as one that does.
+func (m *memory) busy(rows []ordering.Key) (first ordering.Key, busy bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, row := range rows {
+		t := m.of(row)
+		if t.left == 0 {
+			continue
+		}
+		t.left--
+		m.set(row, t)
+		if !busy {
+			first, busy = row, true
+		}
+	}
+	return first, busy
+}
+
+// fellBack notes that somebody was in the way at a row.
+func (m *memory) fellBack(row ordering.Key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t := m.of(row)
+	t.skip = min(2*t.skip+1, mostSkipped)
+	t.left, t.at = t.skip, time.Now()
+	m.set(row, t)
+}
+
+// paid notes that nobody was in the way of a run with these keys that has committed.
+func (m *memory) paid(keys []ordering.Key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.young)+len(m.old) == 0 {
+		return
+	}
+	for _, row := range rowsOf(keys) {
+		if t := m.of(row); t.skip > 0 {
+			t.skip /= 2
+			m.set(row, t)
+		}
+	}
+}
+
+func (m *memory) of(row ordering.Key) tally {
+	t, ok := m.young[row]
+	if !ok {
+		t = m.old[row]
+	}
+	if time.Since(t.at) > m.keep {
+		return tally{}
+	}
+	return t
+}
+
+func (m *memory) set(row ordering.Key, t tally) {
+	if t.skip == 0 && t.left == 0 {
+		delete(m.young, row)
+		delete(m.old, row)
+		return
+	}
+	if len(m.young) >= generation {
+		m.young, m.old = nil, m.young
+	}
+	if m.young == nil {
+		m.young = map[ordering.Key]tally{}
+	}
+	m.young[row] = t
+}
+
+// rowsOf are the lock rows of keys: their own, and those above them.
+func rowsOf(keys []ordering.Key) []ordering.Key {
+	var rows []ordering.Key
+	for _, key := range keys {
+		rows = append(append(rows, key.Ancestors()...), key)
+	}
+	return rows
+}

@@ -1,0 +1,337 @@
+package unitofwork
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/actions"
+	"github.com/holdall/holdall/internal/hooks"
+	"github.com/holdall/holdall/internal/journal"
+	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/internal/unitlocks"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
+)
+
+// optimistic is a run of a unit without locks. What its function is told is one state of
+// the tables, and true at the commit, or the run is void (Kung and Robinson, "On Optimistic
+// Methods for Concurrency Control", 1981): lock rows take the part of read sets.
+type optimistic struct {
+	run  unitlocks.Run
+	turn chan struct{} // of one Get at a time: what the run relies on grows with each
+
+	// Guarded by turn.
+	lookedUp bool // the ID's record was read
+	named    bool // Work.Keys were looked at
+
+	reads map[string]stamp // of the records that were read, by identity; guarded by Unit.mu
+	pass  unitlocks.Pass   // once it commits
+}
+
+// stamp is the fence that a record was read with.
+type stamp struct {
+	fence   fencing.Token
+	there   bool
+	foreign bool // it is none that a unit has written
+}
+
+// maxGlance is how many lock rows a run without locks looks at: as many as leave room for
+// records, and as are worth reading again with each Get.
+const maxGlance = 50
+
+// glances is how often a Get reads records whose guards it learns from what it reads.
+const glances = 3
+
+// beginWithoutLocks begins a run without locks. It sends nothing.
+func (c *Client) beginWithoutLocks(ctx context.Context, r *runs) (*Unit, error) {
+	work := r.work
+	if ctx.Value(contextKey{}) != nil {
+		return nil, ErrNested
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	named, err := ordering.NewPlan(work.Keys...)
+	if err != nil {
+		return nil, err
+	}
+	if err := work.fits(named.Rows(), 0, c.cfg.TransactionSize); err != nil && c.cfg.Table == "" {
+		return nil, err
+	}
+	start := time.Now()
+	ctx = hooks.Start(ctx, c.cfg.Trace.UnitStart, trace.UnitStart{Keys: work.Keys, ID: work.ID, Optimistic: true})
+	run := c.rows.Run(ctx, r.end)
+	u := &Unit{
+		c: c, nonce: run.Nonce(), outer: ctx, work: work, start: start,
+		optimistic: &optimistic{run: run, turn: make(chan struct{}, 1), reads: map[string]stamp{}},
+	}
+	u.stage = newStage(u.cover, actions.NewStamper(c.cfg.FenceAttribute, 0), c.lockConfig.Table, c.cfg.Table)
+	u.stage.later = true
+	u.ctx, u.cancel = context.WithCancelCause(context.WithValue(ctx, contextKey{}, u))
+	if work.ID != "" {
+		u.digest = journal.Digest(named, work.Payload)
+	}
+	return u, nil
+}
+
+// void notes that the run counts for nothing, because of a key, and returns the error that
+// its function is told. others are keys that the next run takes as well.
+func (u *Unit) void(key ordering.Key, why string, others ...ordering.Key) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.voidLocked(key, why, others...)
+}
+
+func (u *Unit) voidLocked(key ordering.Key, why string, others ...ordering.Key) error {
+	if u.stage.verdict != nil {
+		return u.stage.verdict
+	}
+	void := &voidError{key: key, why: why, keys: others}
+	if u.optimistic != nil {
+		void.keys = u.run.Keys(others...)
+	}
+	u.stage.verdict = void
+	u.cancel(void) // what the function does from here on is in vain
+	return void
+}
+
+// conclusive notes what becomes of the unit, whatever its function returns.
+func (u *Unit) conclusive(verdict error) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.stage.verdict == nil {
+		u.stage.verdict = verdict
+	}
+	return u.stage.verdict
+}
+
+// getWithoutLocks reads records together with the lock rows of all that the run relies on.
+func (u *Unit) getWithoutLocks(ctx context.Context, records []Record) error {
+	select {
+	case u.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-u.turn }()
+	u.mu.Lock()
+	verdict := u.stage.verdict
+	u.mu.Unlock()
+	if verdict != nil {
+		return verdict
+	}
+	guards, err := foreseen(records)
+	if err != nil {
+		return err
+	}
+	for range glances {
+		all := guards
+		if !u.named {
+			all = slices.Concat(guards, u.work.Keys)
+		}
+		shown, found, err := u.glance(ctx, records, all)
+		if err != nil || shown != nil {
+			u.show(shown)
+			return err
+		}
+		guards = found
+	}
+	return u.void(guards[0], "guards a record that moves from one guard to another", guards...)
+}
+
+// foreseen are the guards that records have as far as their references tell.
+func foreseen(records []Record) (guards []ordering.Key, err error) {
+	for _, r := range records {
+		g, err := r.guards()
+		if err == nil && g.guarded && !g.guessed {
+			if err = guardIsAKey(g.now); err == nil {
+				guards = append(guards, g.now)
+			}
+		}
+		if err != nil {
+			table, key, _ := r.location()
+			return nil, refusal(table, actions.KeyText(key), err)
+		}
+	}
+	return guards, nil
+}
+
+// glance reads records under guards that are expected. If other keys guard them it shows
+// nothing and returns the guards that were found.
+func (u *Unit) glance(ctx context.Context, records []Record, expected []ordering.Key) (shown []parsed, found []ordering.Key, err error) {
+	if !u.named {
+		if row, busy := u.c.memory.busy(rowsOf(expected)); busy {
+			return nil, nil, u.void(row, "was another's lately", expected...)
+		}
+	}
+	g, err := u.run.Glance(ctx, expected)
+	if err != nil {
+		return nil, nil, u.glanceError(err, expected)
+	}
+	gets := g.Gets()
+	if len(gets) > maxGlance {
+		return nil, nil, u.void(expected[0], "is one of too many to be looked at", expected...)
+	}
+	var items []map[string]types.AttributeValue
+	for rest := records; len(rest) > 0; {
+		room := requests.MaxActions - len(gets)
+		if u.asksForID() {
+			room--
+		}
+		part := rest[:min(room, len(rest))]
+		rest = rest[len(part):]
+		some, err := u.fetchWith(ctx, g, gets, part)
+		if err != nil {
+			return nil, nil, u.glanceError(err, expected)
+		}
+		items = append(items, some...)
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.ended {
+		return nil, nil, ErrEnded
+	}
+	shown, found, err = u.parseAll(records, items, guardIsAKey)
+	if err != nil {
+		return nil, nil, err
+	}
+	if slices.ContainsFunc(found, func(guard ordering.Key) bool { return !g.Covers(guard) }) {
+		return nil, found, nil
+	}
+	g.Keep(slices.Concat(found, u.work.Keys))
+	u.named = true
+	for i, r := range records {
+		table, key, _ := r.location()
+		u.reads[identity(table, actions.KeyText(key))] = u.c.stampOf(items[i])
+	}
+	return shown, nil, nil
+}
+
+func (u *Unit) asksForID() bool { return u.work.ID != "" && !u.lookedUp }
+
+// fetchWith reads records with the rows in front, and with the first of them the record of
+// the unit's ID. It halves what is too large for one request: the rows are in each.
+func (u *Unit) fetchWith(ctx context.Context, g unitlocks.Glance, rows []types.TransactGetItem, records []Record) (items []map[string]types.AttributeValue, err error) {
+	isInvalid := func(err error) bool { return errors.As(err, new(*lockset.TableError)) }
+	err = requests.Halve(records, isInvalid, func(some []Record) error {
+		gets := slices.Clone(rows)
+		asks := u.asksForID()
+		if asks {
+			gets = append(gets, u.c.recordGet(u.work.ID))
+		}
+		read, err := u.c.glancer.Read(ctx, u.run.RequestID(), append(gets, getsOf(some)...))
+		if err != nil {
+			return err
+		}
+		if asks {
+			u.lookedUp = true
+			found, err := u.c.parse(u.work.ID, read[len(rows)])
+			if err == nil && found != nil {
+				err = u.judgeRecord(found)
+			}
+			if err != nil {
+				return u.conclusive(err)
+			}
+		}
+		if err := g.Saw(read[:len(rows)]); err != nil {
+			return err
+		}
+		items = append(items, read[len(gets):]...)
+		return nil
+	})
+	return items, err
+}
+
+// glanceError tells what is in the way of a glance from what is wrong with it.
+func (u *Unit) glanceError(err error, expected []ordering.Key) error {
+	var way *unitlocks.InTheWay
+	switch {
+	case errors.As(err, &way):
+		u.c.memory.fellBack(way.Key)
+		return u.void(way.Key, way.Reason, expected...)
+	case errors.Is(err, requests.ErrConflicts) && len(expected) > 0:
+		u.c.memory.fellBack(expected[0])
+		return u.void(expected[0], "is being written by others", expected...)
+	case errors.As(err, new(*lockset.RowError)), errors.As(err, new(*lockset.HeldError)):
+		return u.conclusive(err)
+	}
+	return err
+}
+
+// stampOf is the fence that an item has.
+func (c *Client) stampOf(item map[string]types.AttributeValue) (s stamp) {
+	var isFence bool
+	if _, s.there = item[c.cfg.FenceAttribute]; s.there {
+		s.fence, isFence = fencing.Of(item, c.cfg.FenceAttribute)
+		s.foreign = !isFence
+	}
+	return s
+}
+
+// commitWithoutLocks commits if nobody has had what the run relies on since it was looked
+// at. The error is a *voidError if somebody has.
+func (u *Unit) commitWithoutLocks(ctx context.Context, writes []write) error {
+	if len(writes) == 0 && u.work.ID == "" { // what it was told was one state: nothing is to be done
+		u.run.End()
+		u.over(trace.UnitEnd{Outcome: trace.Committed})
+		return nil
+	}
+	rows := u.run.Rows()
+	err := u.work.fits(rows, len(writes), u.c.cfg.TransactionSize)
+	switch {
+	case err != nil && u.c.cfg.Table == "":
+		return u.release(ctx, err)
+	case err != nil || rows > maxGlance || u.c.cfg.Table != "" && !sizeOf(writes).Fits(requests.Room):
+		return u.fallBack(u.run.Keys()[0], "is one of a unit that is too large for one transaction")
+	}
+	defer u.run.End()
+	for raised := false; ; raised = true {
+		u.pass = u.run.Pass()
+		err := u.write(ctx, u.pass, u.stamped(writes))
+		switch {
+		case errors.Is(err, errTooLow) && !raised:
+			hooks.Tell(ctx, u.c.cfg.Trace.Raised, trace.Raised{Unit: u.nonce, Token: u.pass.Token()})
+		case errors.Is(err, errTooLow):
+			return u.fallBack(u.pass.Key(), "has had later tokens")
+		case errors.Is(err, errForOne):
+			return u.fallBack(u.pass.Key(), "is one of a unit that is too large for one transaction")
+		case err == nil:
+			u.c.memory.paid(u.run.Keys())
+			return nil
+		default:
+			return err
+		}
+	}
+}
+
+// fallBack ends the run, which counts for nothing.
+func (u *Unit) fallBack(key ordering.Key, why string) error {
+	u.run.End()
+	u.c.memory.fellBack(key)
+	return u.fellBack(&voidError{key: key, why: why, keys: u.run.Keys()})
+}
+
+// stamped are the writes with the token of the commit. A record that was read must have the
+// stamp that it was read with: somebody may have written it late, with a token of a lock
+// that was lost before the run looked at it.
+func (u *Unit) stamped(writes []write) []write {
+	stamper := actions.NewStamper(u.c.cfg.FenceAttribute, u.pass.Token())
+	all := slices.Clone(writes)
+	for i := range all {
+		w := &all[i]
+		s := stamper
+		if w.seen = nil; w.key != nil {
+			if read, was := u.reads[w.identity()]; was && !read.foreign {
+				w.seen = &read
+				s = stamper.Seen(read.fence, read.there)
+			}
+		}
+		w.item, _ = s.Stamp(w.item) // it was checked when it was staged
+	}
+	return all
+}

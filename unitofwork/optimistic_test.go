@@ -1,0 +1,379 @@
+package unitofwork_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// runs are how the runs of a client's units ended, in order.
+type runs struct {
+	mu   sync.Mutex
+	ends []trace.UnitEnd
+}
+
+func (r *runs) traced(_ *lockset.Config, c *unitofwork.Config) {
+	c.Trace = &trace.Trace{UnitEnd: func(_ context.Context, e trace.UnitEnd) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.ends = append(r.ends, e)
+	}}
+}
+
+// texts are the runs as "free committed", "locked not committed", and so on.
+func (r *runs) texts() (all []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.ends {
+		way := "locked "
+		if e.Optimistic {
+			way = "free "
+		}
+		all = append(all, way+string(e.Outcome))
+	}
+	return all
+}
+
+func (r *runs) last() trace.UnitEnd { return r.ends[len(r.ends)-1] }
+
+// Nobody is in the way: no keys are named, nothing is held, and a read and a commit are all
+// that is sent.
+func TestAUnitThatNobodyIsInTheWayOf(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var r runs
+		c := b.client("c", nil, r.traced)
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, transfer(30)))
+		require.Equal(t, [2]int64{70, 130}, b.balances())
+		require.Equal(t, map[string]int{"TransactGetItems": 1, "TransactWriteItems": 1}, c.requests())
+		require.Equal(t, []string{"free committed"}, r.texts())
+		require.Equal(t, 4, r.last().Rows)
+		require.Equal(t, 2, r.last().Writes)
+		b.allFree()
+
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, transfer(30)))
+		require.Equal(t, [2]int64{40, 160}, b.balances())
+		require.Equal(t, map[string]int{"TransactGetItems": 1, "TransactWriteItems": 1}, c.requests(), "also when the rows are there")
+	})
+}
+
+// A unit that dies before its commit is sent has left nothing behind.
+func TestAUnitWithoutLocksLeavesNothingBehind(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, transfer(30)))
+		before := b.tables()
+		broken := errors.New("broken")
+		require.ErrorIs(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+			return errors.Join(transfer(1)(ctx, u), broken)
+		}), broken)
+		require.PanicsWithValue(t, "broken", func() {
+			_ = c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+				_ = transfer(1)(ctx, u)
+				panic("broken")
+			})
+		})
+		b.nothingWritten(before)
+		before["locks"] = nil
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, transfer(30)), "nobody of this process keeps it waiting")
+	})
+}
+
+func TestAUnitThatOnlyReads(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		one, two := accounts.Ref("1", "a"), accounts.Ref("2", "a")
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+			return u.Get(ctx, one, two)
+		}))
+		require.EqualValues(t, 200, one.T.Balance+two.T.Balance)
+		require.Equal(t, map[string]int{"TransactGetItems": 1}, c.requests())
+		require.Empty(t, b.db.Items("locks"))
+
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{Keys: transferKeys}, func(context.Context, *unitofwork.Unit) error { return nil }))
+		require.Empty(t, c.requests(), "nothing read, nothing staged")
+	})
+}
+
+// Somebody has a key: the unit waits its turn under locks, and does what it does once.
+func TestAUnitThatMeetsAHolder(t *testing.T) {
+	for name, key := range map[string]ordering.Key{
+		"the key": accountKey("1", "a"), "one above it": customerKey("1"), "one below it": ordering.Join("customer:1", "account:a", "x"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				holder := b.client("holder", nil)
+				set, err := holder.locks.Acquire(t.Context(), []ordering.Key{key})
+				require.NoError(t, err)
+				time.AfterFunc(time.Second, func() { _ = set.Release(context.WithoutCancel(t.Context())) })
+				var r runs
+				c := b.client("c", nil, r.traced)
+				start, calls := time.Now(), 0
+				require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+					calls++
+					require.Equal(t, calls == 2, u.Locked())
+					err := transfer(30)(ctx, u)
+					if calls == 1 {
+						require.Error(t, err)
+						require.ErrorContains(t, context.Cause(ctx), "runs again, under locks")
+						require.Error(t, u.Get(ctx, accounts.Ref("1", "a")), "and stays so")
+						return nil // whatever the function makes of it
+					}
+					return err
+				}))
+				require.GreaterOrEqual(t, time.Since(start), time.Second)
+				require.Equal(t, 2, calls)
+				require.Equal(t, [2]int64{70, 130}, b.balances())
+				require.Equal(t, []string{"free fell back", "locked committed"}, r.texts())
+				require.NotEmpty(t, r.ends[0].Key)
+				require.ErrorContains(t, r.ends[0].Err, string(r.ends[0].Key))
+				b.allFree()
+			})
+		})
+	}
+}
+
+// Somebody takes a key between the look and the commit: what was read is not committed on.
+func TestAUnitThatIsOvertaken(t *testing.T) {
+	for name, overtake := range map[string]func(context.Context, *client) error{
+		"without locks": func(ctx context.Context, c *client) error { return c.freely(ctx, unitofwork.Work{}, transfer(1)) },
+		"under locks": func(ctx context.Context, c *client) error {
+			return c.Do(ctx, unitofwork.Work{Keys: transferKeys}, transfer(1))
+		},
+		"from above": func(ctx context.Context, c *client) error {
+			return c.Do(ctx, unitofwork.Work{Keys: []ordering.Key{customerKey("1"), customerKey("2")}}, transfer(1))
+		},
+		"from above, without locks": func(ctx context.Context, c *client) error {
+			return c.freely(ctx, unitofwork.Work{Keys: []ordering.Key{customerKey("1"), customerKey("2")}}, transfer(1))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				var r runs
+				c, other := b.client("c", nil, r.traced), b.client("other", nil)
+				require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, transfer(0)))
+				c.requests()
+				calls := 0
+				require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+					err := transfer(30)(ctx, u)
+					if calls++; calls == 1 {
+						require.NoError(t, overtake(t.Context(), other))
+					}
+					return err
+				}))
+				require.Equal(t, [2]int64{69, 131}, b.balances())
+				require.Equal(t, []string{"free committed", "free fell back", "locked committed"}, r.texts())
+				sent := c.requests()
+				require.LessOrEqual(t, sent["TransactGetItems"]+sent["TransactWriteItems"]+sent["UpdateItem"]+sent["GetItem"], 6, "%v", sent)
+				b.allFree()
+			})
+		})
+	}
+}
+
+// What a function is told is one state also when it reads in parts: it is not told the
+// second part if the first is not true any more.
+func TestAFunctionIsToldOneState(t *testing.T) {
+	for name, keys := range map[string][]ordering.Key{
+		"fine": transferKeys, "coarse": {customerKey("1"), customerKey("2")},
+	} {
+		for _, locks := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				inBed(t, func(t *testing.T, b *bed) {
+					c, other := b.client("c", nil), b.client("other", nil)
+					calls := 0
+					require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+						one, two := accounts.Ref("1", "a"), accounts.Ref("2", "a")
+						if err := u.Get(ctx, one); err != nil {
+							return err
+						}
+						if calls++; calls == 1 {
+							require.NoError(t, other.Client.Do(t.Context(), unitofwork.Work{Keys: keys, Lock: locks}, transfer(30)))
+						}
+						if err := u.Get(ctx, two); err != nil {
+							require.False(t, two.Found)
+							return err
+						}
+						require.EqualValues(t, 200, one.T.Balance+two.T.Balance)
+						return nil
+					}))
+					require.Equal(t, 2, calls)
+				})
+			})
+		}
+	}
+}
+
+// A token is for those who hold locks: nobody is given a zero that a store would take.
+func TestAUnitWithoutLocksHasNoToken(t *testing.T) {
+	for name, ask := range map[string]func(*unitofwork.Unit) error{
+		"token":    func(u *unitofwork.Unit) error { _, err := u.Token(); return err },
+		"deadline": func(u *unitofwork.Unit) error { _, err := u.Deadline(); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				c := b.client("c", nil)
+				err := c.freely(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
+					require.False(t, u.Locked())
+					require.ErrorIs(t, ask(u), unitofwork.ErrNoLocks)
+					require.ErrorContains(t, ask(u), "Work.Lock")
+					return transfer(30)(ctx, u) // whatever the function makes of it
+				})
+				require.ErrorIs(t, err, unitofwork.ErrNoLocks)
+				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+				require.Equal(t, [2]int64{100, 100}, b.balances())
+				require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(_ context.Context, u *unitofwork.Unit) error {
+					require.True(t, u.Locked())
+					return ask(u)
+				}))
+			})
+		})
+	}
+}
+
+func TestLocksFirstNeedKeys(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		var wrong *lockset.ConfigError
+		require.ErrorAs(t, c.Do(t.Context(), unitofwork.Work{}, transfer(1)), &wrong)
+		require.Equal(t, "Work.Keys", wrong.Field)
+		_, err := c.Begin(t.Context(), unitofwork.Work{})
+		require.ErrorAs(t, err, &wrong)
+		require.Equal(t, "Work.Keys", wrong.Field)
+		require.Empty(t, c.requests())
+		require.NoError(t, c.Close(t.Context()), "nothing is under way")
+	})
+}
+
+// Units of one process that want the same keys line up, and do not refuse each other.
+func TestUnitsOfOneProcessLineUp(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var r runs
+		c := b.client("c", nil, r.traced)
+		var all sync.WaitGroup
+		const units = 10
+		for range units {
+			all.Go(func() { require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, transfer(1))) })
+		}
+		all.Wait()
+		require.Equal(t, [2]int64{100 - units, 100 + units}, b.balances())
+		require.Equal(t, map[string]int{"TransactGetItems": units, "TransactWriteItems": units}, c.requests())
+		for _, text := range r.texts() {
+			require.Equal(t, "free committed", text)
+		}
+	})
+}
+
+// A function that takes its time keeps nobody of its process waiting for long, and is
+// called again if it was overtaken.
+func TestAFunctionThatTakesItsTime(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var r runs
+		c := b.client("c", nil, r.traced)
+		read, done := make(chan struct{}), make(chan struct{})
+		calls := 0
+		go func() {
+			defer close(done)
+			require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+				err := transfer(30)(ctx, u)
+				if calls++; calls == 1 {
+					close(read)
+					time.Sleep(time.Minute)
+				}
+				return err
+			}))
+		}()
+		<-read
+		start := time.Now()
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, transfer(1)))
+		require.Less(t, time.Since(start), 100*time.Millisecond)
+		<-done
+		require.Equal(t, 2, calls)
+		require.Equal(t, [2]int64{69, 131}, b.balances())
+		require.Equal(t, []string{"free committed", "free fell back", "locked committed"}, r.texts())
+	})
+}
+
+// A record wait counts within the process, too; and it spans all runs.
+func TestARecordWaitWithoutLocks(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c, holder := b.client("c", nil), b.client("holder", nil)
+		set, err := holder.locks.Acquire(t.Context(), transferKeys)
+		require.NoError(t, err)
+		start := time.Now()
+		err = c.freely(t.Context(), unitofwork.Work{Wait: lockset.For(time.Second)}, transfer(1))
+		require.ErrorAs(t, err, new(*lockset.HeldError))
+		require.InDelta(t, time.Second, time.Since(start), float64(200*time.Millisecond))
+		require.ErrorAs(t, c.freely(t.Context(), unitofwork.Work{Wait: lockset.For(0)}, transfer(1)), new(*lockset.HeldError))
+		require.NoError(t, set.Release(t.Context()))
+
+		own, err := c.locks.Acquire(t.Context(), transferKeys)
+		require.NoError(t, err)
+		c.requests()
+		for range 70 { // until the holder's time is forgotten
+			require.ErrorAs(t, c.freely(t.Context(), unitofwork.Work{Wait: lockset.For(0)}, transfer(1)), new(*lockset.HeldError))
+		}
+		start = time.Now()
+		require.ErrorAs(t, c.freely(t.Context(), unitofwork.Work{Wait: lockset.For(time.Second)}, transfer(1)), new(*lockset.HeldError))
+		require.InDelta(t, time.Second, time.Since(start), float64(100*time.Millisecond))
+		require.NoError(t, own.Release(t.Context()))
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{Wait: lockset.For(0)}, transfer(1)))
+	})
+}
+
+// Whoever conflicts with what is read is in the way, too.
+func TestConflictsAreSomebodyInTheWay(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		n := 0
+		script := func(c faults.Call) faults.Fault {
+			if c.Op == "TransactGetItems" {
+				if n++; n <= 3 {
+					return faults.Conflict(0)
+				}
+			}
+			return faults.Pass()
+		}
+		var r runs
+		c := b.client("c", script, r.traced)
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, transfer(30)))
+		require.Equal(t, []string{"free fell back", "locked committed"}, r.texts())
+		require.Equal(t, 4, n)
+	})
+}
+
+// A row that others have again and again is not tried without locks each time; when they
+// are gone it is.
+func TestAProcessRemembersWhereItIsInTheWay(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var r runs
+		c, holder := b.client("c", nil, r.traced), b.client("holder", nil)
+		for range 5 {
+			set, err := holder.locks.Acquire(t.Context(), transferKeys)
+			require.NoError(t, err)
+			time.AfterFunc(100*time.Millisecond, func() { _ = set.Release(context.WithoutCancel(t.Context())) })
+			require.NoError(t, c.freely(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)))
+		}
+		tried := 0
+		for _, text := range r.texts() {
+			if text == "free fell back" {
+				tried++
+			}
+		}
+		require.Less(t, tried, 5)
+		r.ends = nil
+		for range 200 {
+			require.NoError(t, c.freely(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(0)))
+		}
+		require.Equal(t, "free committed", r.texts()[len(r.ends)-1])
+		require.Greater(t, len(r.texts()), 0)
+	})
+}
