@@ -96,7 +96,7 @@ func (j *job) checkRefusal(err error) (wrong string) {
 		return fmt.Sprintf("was told after %v that its wait of %v is over", time.Since(j.began), j.wait)
 	case errors.Is(err, lockset.ErrWaited) && !j.impatient:
 		return "was told that its wait is over, and it has no end"
-	case errors.Is(err, lockset.ErrWaited) && j.p.h.w.settings.Only == waitOver && j.fitsOneChunk() &&
+	case errors.Is(err, lockset.ErrWaited) && j.p.h.w.settings.Only == waitOver && j.fitsOneChunk() && len(j.tries) == 0 &&
 		time.Since(j.began) > j.wait+requestsAfterAWait*2*j.p.h.w.plan.Latency:
 		return fmt.Sprintf("was told after %v that its wait of %v is over, though all requests were answered", time.Since(j.began), j.wait)
 	case errors.Is(err, lockset.ErrWaited):
