@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,7 @@ func (p *process) inside(ctx context.Context, u *unitofwork.Unit, j *job, r *ran
 	w := p.h.w
 	t := w.history.try(j, u.Nonce())
 	defer func() { t.done = time.Now() }()
-	refs := w.recordsUnder(draw(w.plan.Seed, "records", j.name), j.keys)
+	refs := w.recordsUnder(draw(w.plan.Seed, "records", cmp.Or(j.id, j.name)), j.keys) // the same in every run, and under one ID
 	read := p.readInParts
 	if u.Locked() {
 		read = p.readAtOnce
