@@ -52,10 +52,6 @@ func (u *Unit) commit(ctx context.Context) error {
 			_ = u.free(ctx)
 		}
 	}()
-	if u.optimistic != nil {
-		u.cancel(ErrEnded)
-		u.turn <- struct{}{} // a Get that is under way ends before, and none follows
-	}
 	u.mu.Lock()
 	writes, staged, verdict := u.stage.writes, u.stage.err, u.stage.verdict
 	u.mu.Unlock()

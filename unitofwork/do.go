@@ -179,6 +179,7 @@ func (c *Client) once(ctx context.Context, call *call, r *runs, fn func(context.
 	}()
 	err = fn(u.ctx, u)
 	returned = true
+	u.quiet()
 	switch verdict := u.verdict(err); {
 	case errors.Is(verdict, ErrAlreadyCommitted):
 		_ = u.conclude(u.outer, verdict)
@@ -200,6 +201,15 @@ func (c *Client) once(ctx context.Context, call *call, r *runs, fn func(context.
 		}
 	}
 	return u.nonce, next, u.rollback(u.outer, err)
+}
+
+// quiet ends the reads of a unit without locks whose function has returned: one that is under
+// way would change what the unit relies on.
+func (u *Unit) quiet() {
+	if u.optimistic != nil {
+		u.cancel(ErrEnded)
+		u.turn <- struct{}{} // for good
+	}
 }
 
 // verdict is what becomes of the unit, whatever its function has made of it: failed is what

@@ -113,10 +113,15 @@ func (u *Unit) conclusive(verdict error) error {
 
 // getWithoutLocks reads records together with the lock rows of all that the run relies on.
 func (u *Unit) getWithoutLocks(ctx context.Context, records []Record) error {
+	if len(records) == 0 {
+		return nil
+	}
 	select {
 	case u.turn <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	case <-u.ctx.Done():
+		return context.Cause(u.ctx)
 	}
 	defer func() { <-u.turn }()
 	u.mu.Lock()
@@ -257,7 +262,7 @@ func (u *Unit) glanceError(err error, expected []ordering.Key) error {
 	case errors.Is(err, requests.ErrConflicts) && len(expected) > 0:
 		u.c.memory.fellBack(expected[0])
 		return u.void(expected[0], "is being written by others", expected...)
-	case errors.As(err, new(*lockset.RowError)), errors.As(err, new(*lockset.HeldError)):
+	case errors.As(err, new(*lockset.RowError)), errors.Is(err, lockset.ErrWaited):
 		return u.conclusive(err)
 	}
 	return err
@@ -280,6 +285,11 @@ func (u *Unit) commitWithoutLocks(ctx context.Context, writes []write) error {
 		u.run.End()
 		u.over(trace.UnitEnd{Outcome: trace.Committed})
 		return nil
+	}
+	if !u.named {
+		for _, key := range u.work.Keys { // that nothing was read with
+			u.run.Cover(key)
+		}
 	}
 	rows := u.run.Rows()
 	err := u.work.fits(rows, len(writes), u.c.cfg.TransactionSize)

@@ -377,3 +377,70 @@ func TestAProcessRemembersWhereItIsInTheWay(t *testing.T) {
 		require.Greater(t, len(r.texts()), 0)
 	})
 }
+
+// Keys that are named count if nothing is read, too.
+func TestKeysThatAreNamedWithoutARead(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var r runs
+		c, holder := b.client("c", nil, r.traced), b.client("holder", nil)
+		set, err := holder.locks.Acquire(t.Context(), []ordering.Key{customerKey("2")})
+		require.NoError(t, err)
+		time.AfterFunc(time.Second, func() { _ = set.Release(context.WithoutCancel(t.Context())) })
+		start := time.Now()
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("2")}}, func(ctx context.Context, u *unitofwork.Unit) error {
+			return errors.Join(u.Get(ctx), u.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 5})))
+		}))
+		require.GreaterOrEqual(t, time.Since(start), time.Second)
+		require.Equal(t, []string{"free fell back", "locked committed"}, r.texts())
+	})
+}
+
+// A Get that its function does not wait for neither holds up the commit for long nor keeps
+// anything from others afterwards.
+func TestAGetThatIsNotWaitedFor(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		own, err := c.locks.Acquire(t.Context(), []ordering.Key{accountKey("2", "a")})
+		require.NoError(t, err)
+		got := make(chan error, 1)
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+			go func() { got <- u.Get(ctx, accounts.Ref("2", "a")) }()
+			time.Sleep(time.Millisecond)
+			return nil
+		}))
+		require.Error(t, <-got)
+		require.NoError(t, own.Release(t.Context()))
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{Wait: lockset.For(0)}, transfer(1)))
+	})
+}
+
+// Each function that takes its time is overtaken, however many there are.
+func TestFunctionsThatTakeTheirTimeAgain(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+				if err := u.Get(ctx, accounts.Ref("1", "a")); err != nil || u.Locked() {
+					return err
+				}
+				time.Sleep(5 * time.Second)
+				if err := u.Get(ctx, accounts.Ref("2", "a")); err != nil {
+					return err
+				}
+				time.Sleep(5 * time.Second)
+				return nil
+			}))
+		}()
+		for range 8 {
+			time.Sleep(time.Second)
+			start := time.Now()
+			require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+				return u.Get(ctx, accounts.Ref("1", "a"), accounts.Ref("2", "a"))
+			}))
+			require.Less(t, time.Since(start), 100*time.Millisecond)
+		}
+		<-done
+	})
+}

@@ -60,8 +60,8 @@ type Claim struct {
 	Token   fencing.Token // drawn then: above those of the units before it
 	Fence   fencing.Token // what units of this process have left on the rows of that step, at least
 	stamp   fencing.Token // its own, on what it has
-	// Awaited, if set, is called once, when somebody stands in line for what c has. It
-	// must not call the Lineup.
+	// Awaited, if set, is called when somebody stands in line for what c has. It must not call
+	// the Lineup.
 	Awaited func()
 }
 
@@ -351,7 +351,6 @@ func (r *slot) tellAwaited() {
 	slices.SortFunc(told, func(a, b *Claim) int { return strings.Compare(a.Unit, b.Unit) })
 	for _, c := range told {
 		c.Awaited()
-		c.Awaited = nil
 	}
 }
 
