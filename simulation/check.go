@@ -213,7 +213,10 @@ func (h *history) checkSerial(s stored) (problems []string) {
 		if !committed && !t.safe {
 			continue
 		}
-		for _, read := range t.reads {
+		for i, read := range t.reads {
+			if i < len(t.changes) && t.changes[i] == overwrite { // it was not read
+				continue
+			}
 			was := model[read.ID]
 			was.ID = read.ID
 			if was.state != read {
@@ -234,7 +237,7 @@ func (h *history) checkSerial(s stored) (problems []string) {
 			switch c := t.changes[i]; c {
 			case refuse:
 				problems = append(problems, fmt.Sprintf("%s committed, but its check of %s did not hold", t.marker, read.ID))
-			case leaveAsIs:
+			case leaveAsIs, justRead:
 			default:
 				model[read.ID] = written{c.after(read, t.marker), t.token}
 			}

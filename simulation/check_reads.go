@@ -28,7 +28,7 @@ func (h *history) landings() landings {
 	for n, t := range all {
 		l.at = append(l.at, t.landed)
 		for i, c := range t.changes {
-			if c != leaveAsIs && c != refuse {
+			if c != leaveAsIs && c != justRead && c != refuse {
 				read := t.reads[i]
 				l.versions[read.ID] = append(l.versions[read.ID], version{n + 1, c.after(read, t.marker)})
 			}

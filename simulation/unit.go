@@ -40,6 +40,9 @@ func (p *process) inside(ctx context.Context, u *unitofwork.Unit, j *job, r *ran
 		}
 		t.changes = append(t.changes, c)
 	}
+	if err := w.overwriteOne(u, t, r); err != nil {
+		return err
+	}
 	switch {
 	case w.happens(r, fnFails, 0.05):
 		return errChangedItsMind
@@ -145,6 +148,8 @@ const (
 	addOne                  // have DynamoDB add to it
 	remove                  // delete it
 	leaveAsIs               // only check that it is as it was read
+	justRead                // stage nothing
+	overwrite               // write it without having read it
 	refuse                  // check what cannot be: the unit must not commit
 )
 
@@ -170,10 +175,26 @@ func stageOne(u *unitofwork.Unit, ref *unitofwork.Ref[record], t *try, r *rand.R
 		})
 	case n < 9:
 		return leaveAsIs, u.Check(ref, unitofwork.Expression{Condition: "attribute_not_exists(ID)"})
+	case n < 13:
+		return justRead, nil
 	}
 	ref.T.N++
 	ref.T.Last = t.marker
 	return putNew, u.Put(ref)
+}
+
+// overwriteOne stages a record, now and then, that the unit has not read.
+func (w *world) overwriteOne(u *unitofwork.Unit, t *try, r *rand.Rand) error {
+	if r.IntN(3) > 0 {
+		return nil
+	}
+	ref := w.recordsUnder(r, t.job.keys)[0]
+	if slices.ContainsFunc(t.reads, func(s state) bool { return s.ID == ref.T.ID }) {
+		return nil
+	}
+	t.reads, t.changes = append(t.reads, state{record: record{ID: ref.T.ID}}), append(t.changes, overwrite)
+	ref.T.N, ref.T.Last = 1, t.marker
+	return u.Replace(ref)
 }
 
 // recordsUnder draws records that held keys guard.
@@ -221,6 +242,8 @@ func (c change) after(s state, marker string) state {
 		return state{record{s.ID, s.N + 1, marker}, true}
 	case remove:
 		return state{record{ID: s.ID}, false}
+	case overwrite:
+		return state{record{s.ID, 1, marker}, true}
 	default:
 		return s
 	}

@@ -116,12 +116,8 @@ func (u *Unit) getWithoutLocks(ctx context.Context, records []Record) error {
 	if len(records) == 0 {
 		return nil
 	}
-	select {
-	case u.turn <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-u.ctx.Done():
-		return context.Cause(u.ctx)
+	if err := u.takeTurn(ctx); err != nil {
+		return err
 	}
 	defer func() { <-u.turn }()
 	u.mu.Lock()
@@ -147,6 +143,23 @@ func (u *Unit) getWithoutLocks(ctx context.Context, records []Record) error {
 		guards = found
 	}
 	return u.void(guards[0], "guards a record that moves from one guard to another", guards...)
+}
+
+// takeTurn waits for another Get of the unit, if one is under way.
+func (u *Unit) takeTurn(ctx context.Context) error {
+	select { // whatever has ended, if none is
+	case u.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case u.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-u.ctx.Done():
+		return context.Cause(u.ctx)
+	}
 }
 
 // foreseen are the guards that records have as far as their references tell.
