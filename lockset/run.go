@@ -62,10 +62,7 @@ func (r *run) Keys(others ...ordering.Key) []ordering.Key { return r.on.Keys(oth
 func (r *run) Rows() int { return len(r.on.Needs()) }
 
 // End is for unitlocks.Run.
-func (r *run) End() {
-	r.pace.end()
-	r.c.lineup.Drop(r.claim)
-}
+func (r *run) End() { r.c.lineup.Drop(r.claim) }
 
 // Glance is for unitlocks.Run.
 //
@@ -84,13 +81,14 @@ func (r *run) Glance(ctx context.Context, guards []ordering.Key) (unitlocks.Glan
 	default:
 		r.c.lineup.Add(r.claim, step)
 	}
-	if r.pace.request(); r.pace.ended() { // a Get that its function did not wait for
-		r.c.lineup.Drop(r.claim)
+	r.pace.request()
+	if len(g.Rows()) == 0 { // no key guards what is read
+		return g, nil
 	}
 	if r.looked.IsZero() {
 		r.looked = time.Now()
 	}
-	if len(g.Rows()) > 0 && !time.Now().Before(r.until()) {
+	if !time.Now().Before(r.until()) {
 		return nil, &unitlocks.InTheWay{Key: g.Rows()[0], Reason: "was looked at a lease ago"}
 	}
 	return g, nil
@@ -181,60 +179,38 @@ const functionTime = 20 * time.Millisecond
 // lapse lets go of what the run keeps from others, once one of them waits for it, when the
 // run makes no progress.
 func (r *run) lapse() {
-	if r.pace.watch() {
-		r.watch()
-	}
-}
-
-func (r *run) watch() {
 	time.AfterFunc(r.pace.left(r.c.cfg.AttemptTimeout), func() {
 		if r.pace.left(r.c.cfg.AttemptTimeout) > 0 {
-			r.watch()
+			r.lapse()
 			return
 		}
-		r.pace.watched()
-		r.c.lineup.Drop(r.claim)
+		r.End()
 	})
 }
 
 // pace is what a run is at, and since when. It is safe for concurrent use.
 type pace struct {
-	mu       sync.Mutex
-	asks     bool // a request is under way, not the function
-	since    time.Time
-	watching bool // somebody of this process waits for the run
-	over     bool
+	mu    sync.Mutex
+	asks  bool // a request is under way, not the function
+	since time.Time
 }
 
-func (p *pace) request()  { p.set(func() { p.asks, p.since = true, time.Now() }) }
-func (p *pace) function() { p.set(func() { p.asks, p.since = false, time.Now() }) }
-func (p *pace) watched()  { p.set(func() { p.watching = false }) }
-func (p *pace) end()      { p.set(func() { p.over = true }) }
+func (p *pace) request()  { p.turn(true) }
+func (p *pace) function() { p.turn(false) }
 
-func (p *pace) set(what func()) {
+func (p *pace) turn(asks bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	what()
-}
-
-// watch reports whether nobody has watched the run so far.
-func (p *pace) watch() (first bool) {
-	p.set(func() { first, p.watching = !p.watching, true })
-	return first
-}
-
-func (p *pace) ended() (over bool) {
-	p.set(func() { over = p.over })
-	return over
+	p.asks, p.since = asks, time.Now()
 }
 
 // left is how much longer the run may take for what it is at.
-func (p *pace) left(request time.Duration) (left time.Duration) {
-	p.set(func() {
-		left = functionTime - time.Since(p.since)
-		if p.asks {
-			left = request - time.Since(p.since)
-		}
-	})
-	return left
+func (p *pace) left(request time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	most := functionTime
+	if p.asks {
+		most = request
+	}
+	return most - time.Since(p.since)
 }

@@ -77,8 +77,9 @@ func (u *Unit) rowCount() int {
 func (u *Unit) decideHow(ctx context.Context, writes []write, staged, verdict error) error {
 	var void *voidError
 	switch {
-	case errors.As(verdict, &void): // a Get that its function did not wait for
-		return u.fallBack(void.key, void.why)
+	case errors.As(verdict, &void): // of a call that its function did not wait for
+		_ = u.free(ctx) // others take over what stays
+		return u.fellBack(void)
 	case verdict != nil:
 		return u.release(ctx, verdict)
 	case staged != nil:
@@ -159,7 +160,8 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 		u.committed(len(writes))
 		return nil
 	}
-	if u.c.cfg.Table != "" && sent.Unanswered == 0 && requests.IsTooLarge(err) {
+	tooLarge := u.c.cfg.Table != "" && sent.Unanswered == 0 && requests.IsTooLarge(err)
+	if tooLarge && u.optimistic == nil {
 		return errForOne
 	}
 	refusal := lockrow.Passing
@@ -172,7 +174,7 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 	detached, cancel := u.detached(ctx)
 	defer cancel()
 	outcome, raceErr := NotCommitted, error(nil)
-	if refusal == lockrow.Passing {
+	if refusal == lockrow.Passing && (u.optimistic == nil || sent.Sendings > 0) {
 		outcome, raceErr = u.race(detached, p, sent.Sendings > 0)
 	}
 	switch {
@@ -181,6 +183,8 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 		return nil
 	case outcome != NotCommitted:
 		return u.inDoubt(u.doubt(oneline.Join(err, raceErr)))
+	case tooLarge: // as the records were then: a copy may find them smaller
+		return errForOne
 	case u.optimistic != nil && ctx.Err() == nil && u.pass.Key() != "" && (sent.Unanswered > 0 || errors.As(err, new(*lockset.NoAnswerError))):
 		return u.fallBack(u.pass.Key(), "could not be written")
 	case sent.Unanswered > 0:

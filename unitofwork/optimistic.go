@@ -242,7 +242,11 @@ func (u *Unit) fetchWith(ctx context.Context, g unitlocks.Glance, rows []types.T
 		if asks {
 			gets = append(gets, u.c.recordGet(u.work.ID))
 		}
-		read, err := u.c.glancer.Read(ctx, u.run.RequestID(), append(gets, getsOf(some)...))
+		reader := u.c.glancer
+		if len(rows) == 0 { // no key is known for which locks could be taken
+			reader = u.c.caller
+		}
+		read, err := reader.Read(ctx, u.run.RequestID(), append(gets, getsOf(some)...))
 		if err != nil {
 			return err
 		}
@@ -272,9 +276,10 @@ func (u *Unit) glanceError(err error, expected []ordering.Key) error {
 	case errors.As(err, &way):
 		u.c.memory.fellBack(way.Key)
 		return u.void(way.Key, way.Reason, expected...)
-	case errors.Is(err, requests.ErrConflicts) && len(expected) > 0:
-		u.c.memory.fellBack(expected[0])
-		return u.void(expected[0], "is being written by others", expected...)
+	case errors.Is(err, requests.ErrConflicts):
+		key := slices.Concat(expected, u.Keys())[0] // there were lock rows
+		u.c.memory.fellBack(key)
+		return u.void(key, "is being written by others", expected...)
 	case errors.As(err, new(*lockset.RowError)), errors.Is(err, lockset.ErrWaited):
 		return u.conclusive(err)
 	}

@@ -60,8 +60,9 @@ type Claim struct {
 	Token   fencing.Token // drawn then: above those of the units before it
 	Fence   fencing.Token // what units of this process have left on the rows of that step, at least
 	stamp   fencing.Token // its own, on what it has
-	// Awaited, if set, is called when somebody stands in line for what c has. It must not call
-	// the Lineup.
+	ended   bool          // it is given nothing any more
+	// Awaited, if set, is called once, when somebody stands in line for what c has. It
+	// must not call the Lineup.
 	Awaited func()
 }
 
@@ -86,10 +87,14 @@ type Blocker struct {
 
 // Reserve lets c have the rows of the first of these steps, as many steps as
 // nobody of this process is in the way of, and returns how many. If it is none,
-// c stands in line until c.ready is closed; then it has the first c.got of them.
+// c stands in line until c.ready is closed; then it has the first c.got of them. A claim
+// that was dropped is given nothing, and waits for nobody.
 func (t *Lineup) Reserve(c *Claim, steps [][]lockrow.Want) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if c.ended {
+		return len(steps)
+	}
 	if c.arrived == 0 {
 		t.arrived++
 		c.arrived = t.arrived
@@ -102,11 +107,12 @@ func (t *Lineup) Reserve(c *Claim, steps [][]lockrow.Want) int {
 }
 
 // Add lets c, which stands in no line, have the rows of a step as well if nobody of this
-// process is in the way of any.
+// process is in the way of any, and c has not been dropped: who waits for it was told so
+// once, and not again.
 func (t *Lineup) Add(c *Claim, step []lockrow.Want) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, blocked := t.inTheWay(c, step); blocked {
+	if _, blocked := t.inTheWay(c, step); blocked || c.ended {
 		return false
 	}
 	t.giveStep(c, step)
@@ -187,6 +193,7 @@ func (t *Lineup) Leave(c *Claim) {
 func (t *Lineup) Drop(c *Claim) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	c.ended = true
 	freed := t.takeBack(c, 0)
 	if c.line != "" {
 		freed = append(freed, c.line)
@@ -351,6 +358,7 @@ func (r *slot) tellAwaited() {
 	slices.SortFunc(told, func(a, b *Claim) int { return strings.Compare(a.Unit, b.Unit) })
 	for _, c := range told {
 		c.Awaited()
+		c.Awaited = nil
 	}
 }
 

@@ -1,0 +1,198 @@
+package unitofwork_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// A commit was refused as too large, and its unit goes on under locks. The network has a copy
+// of it, which comes when the records are smaller, and before the locks are taken.
+func TestACopyOfACommitWithoutLocksThatWasTooLarge(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.putLarge()
+		var r runs
+		c := b.client("c", copied(2*time.Second), r.traced, inOneTransaction, func(_ *lockset.Config, u *unitofwork.Config) {
+			note := u.Trace.UnitEnd
+			u.Trace.UnitEnd = func(ctx context.Context, e trace.UnitEnd) {
+				note(ctx, e)
+				if e.Outcome == trace.FellBack {
+					b.shrink()
+					time.Sleep(3 * time.Second)
+				}
+			}
+		})
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, count))
+		c.net.Wait()
+		require.Equal(t, 1, c.net.Counts()[faults.Duplicated])
+		require.Equal(t, []string{"free fell back", "locked committed"}, r.texts())
+		require.Equal(t, once, b.seen())
+		b.allFree()
+	})
+}
+
+// Records that no key guards are read at any time, however long the function has run.
+func TestUnguardedReadsALeaseApart(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		plain := unitofwork.Table[customer]{Name: "customers", PartitionKey: "ID"}
+		var r runs
+		c := b.client("c", nil, r.traced)
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+			err := u.Get(ctx, plain.Ref("1"))
+			time.Sleep(2 * lease)
+			return errors.Join(err, u.Get(ctx, plain.Ref("2")))
+		}))
+		require.Equal(t, []string{"free committed"}, r.texts())
+	})
+}
+
+// What was looked at is good for a lease: then others may have come and gone without leaving
+// a row.
+func TestWhatWasLookedAtALeaseAgo(t *testing.T) {
+	for name, late := range map[string]func(context.Context, *unitofwork.Unit) error{
+		"a read":   func(ctx context.Context, u *unitofwork.Unit) error { return u.Get(ctx, accounts.Ref("2", "a")) },
+		"a commit": func(context.Context, *unitofwork.Unit) error { return nil },
+	} {
+		for _, after := range []time.Duration{lease - 100*time.Millisecond, lease + 100*time.Millisecond} {
+			t.Run(name+" "+after.String(), func(t *testing.T) {
+				inBed(t, func(t *testing.T, b *bed) {
+					var r runs
+					c := b.client("c", nil, r.traced)
+					require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+						one := accounts.Ref("1", "a")
+						if err := u.Get(ctx, one); err != nil {
+							return err
+						}
+						if !u.Locked() {
+							time.Sleep(after)
+						}
+						one.T.Balance++
+						return errors.Join(late(ctx, u), u.Put(one))
+					}))
+					want := []string{"free committed"}
+					if after > lease {
+						want = []string{"free fell back", "locked committed"}
+					}
+					require.Equal(t, want, r.texts())
+					require.EqualValues(t, 101, b.account("1").Balance)
+				})
+			})
+		}
+	}
+}
+
+// A function that was overtaken by somebody of its process keeps nobody else of it waiting:
+// neither with what it had read by then, nor with what it reads later.
+func TestAFunctionThatTakesItsTimeTwice(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		write := func(customer string) {
+			start := time.Now()
+			require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
+				return u.Replace(accounts.Of(account{Customer: customer, ID: "a", Balance: 5}))
+			}))
+			require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+				return u.Get(ctx, accounts.Ref(customer, "a"))
+			}))
+			require.Less(t, time.Since(start), 100*time.Millisecond, "customer %s", customer)
+		}
+		read, again, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+				if u.Locked() {
+					return errors.New("enough")
+				}
+				err := u.Get(ctx, accounts.Ref("3", "a"))
+				close(read)
+				time.Sleep(time.Second)
+				err = errors.Join(err, u.Get(ctx, accounts.Ref("4", "a")))
+				close(again)
+				time.Sleep(time.Second)
+				return err
+			})
+		}()
+		<-read
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+			return u.Get(ctx, accounts.Ref("3", "a")) // it has to wait, and overtakes
+		}))
+		<-again
+		write("4")
+		<-done
+	})
+}
+
+// A Get that its function did not wait for ends with the unit, and the unit with it.
+func TestAGetThatItsFunctionDidNotWaitFor(t *testing.T) {
+	failed := errors.New("failed")
+	for name, result := range map[string]error{"committed": nil, "failed": failed} {
+		for _, pause := range []time.Duration{0, time.Second} {
+			for _, id := range []string{"", "p1"} {
+				t.Run(fmt.Sprint(name, pause, id), func(t *testing.T) {
+					inBed(t, func(t *testing.T, b *bed) {
+						c := b.client("c", nil, func(_ *lockset.Config, u *unitofwork.Config) {
+							u.Trace.ReadStart = func(ctx context.Context, _ trace.ReadStart) context.Context {
+								time.Sleep(pause)
+								return ctx
+							}
+						})
+						const gets = 3
+						ended := make(chan error, gets)
+						err := c.freely(t.Context(), unitofwork.Work{ID: id}, func(_ context.Context, u *unitofwork.Unit) error {
+							for i := range gets {
+								go func() { ended <- u.Get(t.Context(), accounts.Ref("1", fmt.Sprint(i))) }()
+							}
+							time.Sleep(rtt / 2)
+							return result
+						})
+						require.ErrorIs(t, err, result)
+						for range gets {
+							if err := <-ended; err != nil {
+								require.ErrorIs(t, err, unitofwork.ErrEnded)
+							}
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// Conflicts with what is read are waited for while no key is known for which locks could be
+// taken.
+func TestConflictsBeforeAKeyIsKnown(t *testing.T) {
+	for name, c := range map[string]struct {
+		first, last int // reads that conflict
+		runs        []string
+	}{
+		"no key is known":        {1, 5, []string{"free committed"}},
+		"one is, of what it was": {3, 5, []string{"free fell back", "locked fell back", "locked committed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inLinks(t, func(t *testing.T, b *bed) {
+				n := 0
+				var r runs
+				client := b.client("c", func(call faults.Call) faults.Fault {
+					if call.Op == "TransactGetItems" {
+						if n++; n >= c.first && n <= c.last {
+							return faults.Conflict(0)
+						}
+					}
+					return faults.Pass()
+				}, r.traced)
+				require.NoError(t, client.freely(t.Context(), unitofwork.Work{}, follow("0", 1)))
+				require.Equal(t, c.runs, r.texts())
+			})
+		})
+	}
+}
