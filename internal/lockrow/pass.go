@@ -17,7 +17,7 @@ const (
 	// As an intent that came and went. A new RVN would say that somebody has had all
 	// that is below.
 	passAboveIf = isFree + " AND " + isNewer + " AND " + nobodyWaits
-	passAbove   = "SET #fence = :token, #isReleased = :one REMOVE #expiresAt"
+	passAbove   = "SET #fence = :token, #isReleased = :one REMOVE #expiresAt" //nolint:gosec // it is no password
 
 	sameFence   = " AND #fence = :seen"
 	sameAbsence = " AND attribute_not_exists(#key)"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -191,4 +192,48 @@ func TestAnUpdateIsSentWhole(t *testing.T) {
 	_, err = c.Write(t.Context(), "token", actions())
 	require.NoError(t, err)
 	require.Equal(t, "token", e.token)
+}
+
+// Conflicts with others' transactions end a request when there were so many; what else keeps
+// a request busy does not count.
+func TestConflictsEndARequest(t *testing.T) {
+	conflict := &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{{Code: aws.String("TransactionConflict")}}}
+	throttled := &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{{Code: aws.String("ThrottlingError")}}}
+	for name, c := range map[string]struct {
+		most     int
+		answers  []error // then it is carried out
+		sendings int
+		ends     bool
+	}{
+		"fewer":            {3, []error{conflict, conflict}, 3, false},
+		"as many":          {3, []error{conflict, conflict, conflict}, 3, true},
+		"others between":   {3, []error{conflict, throttled, conflict, throttled, throttled, conflict}, 6, true},
+		"others":           {1, []error{throttled, throttled}, 3, false},
+		"nobody counts":    {0, []error{conflict, conflict, conflict, conflict, throttled}, 6, false},
+		"the first counts": {1, []error{conflict}, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				caller := &requests.Caller{Attempt: time.Second, Patience: time.Minute, Conflicts: c.most}
+				_, sent, err := requests.Do(t.Context(), caller, requests.Request{Op: "TransactGetItems", ID: "r"}, &dynamodb.TransactGetItemsInput{},
+					func(context.Context, *dynamodb.TransactGetItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactGetItemsOutput, error) {
+						if len(c.answers) == 0 {
+							return &dynamodb.TransactGetItemsOutput{}, nil
+						}
+						next := c.answers[0]
+						c.answers = c.answers[1:]
+						return nil, next
+					})
+				require.Equal(t, c.sendings, sent.Sendings)
+				require.Zero(t, sent.Unanswered)
+				if !c.ends {
+					require.NoError(t, err)
+					return
+				}
+				require.ErrorIs(t, err, requests.ErrConflicts)
+				require.ErrorIs(t, err, conflict, "the last answer is in it")
+				require.ErrorAs(t, err, new(*requests.NoAnswerError))
+			})
+		})
+	}
 }

@@ -1,0 +1,114 @@
+package unitofwork
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/ordering"
+)
+
+func remembering(t *testing.T, test func(*testing.T, *memory)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, &memory{keep: 10 * time.Second}) })
+}
+
+// skipped is how many units in a row take their locks at once.
+func (m *memory) skipped(rows ...ordering.Key) (n int) {
+	for !m.pays(rows) {
+		n++
+	}
+	return n
+}
+
+// Each void run on a row has twice as many units take their locks at once, up to a bound.
+func TestVoidRunsAreFollowedByLocks(t *testing.T) {
+	remembering(t, func(t *testing.T, m *memory) {
+		require.True(t, m.pays(nil))
+		require.True(t, m.pays([]ordering.Key{"a"}), "nothing is known of it")
+		for _, want := range []int{1, 3, 7, 15, 31, 63, 64, 64} {
+			m.fellBack("a")
+			require.Equal(t, want, m.skipped("a"))
+		}
+		require.True(t, m.pays([]ordering.Key{"b"}), "what is known is of one row")
+	})
+}
+
+// A run without locks that commits halves what the next void one costs.
+func TestRunsThatCommitAreRemembered(t *testing.T) {
+	remembering(t, func(t *testing.T, m *memory) {
+		m.paid([]ordering.Key{"a"})
+		for range 4 {
+			m.fellBack("a/b")
+		}
+		require.Equal(t, 15, m.skipped("a/b"))
+		m.paid([]ordering.Key{"a/b"})
+		m.paid([]ordering.Key{"c"})
+		m.fellBack("a/b")
+		require.Equal(t, 15, m.skipped("a/b"), "7 and 7 and 1")
+		for range 4 {
+			m.paid([]ordering.Key{"a/b/c"}) // which needs that row, too
+		}
+		require.Empty(t, m.young, "nothing is left to remember")
+		m.fellBack("a/b")
+		require.Equal(t, 1, m.skipped("a/b"))
+	})
+}
+
+// A unit is held against each of its rows, and is told the first.
+func TestAUnitOfManyRowsCountsForAll(t *testing.T) {
+	remembering(t, func(t *testing.T, m *memory) {
+		m.fellBack("b")
+		m.fellBack("b")
+		m.fellBack("a")
+		first, busy := m.busy([]ordering.Key{"c", "a", "b"})
+		require.True(t, busy)
+		require.Equal(t, ordering.Key("a"), first)
+		require.Equal(t, 2, m.skipped("c", "a", "b"))
+		require.Equal(t, 0, m.skipped("b"))
+	})
+}
+
+// What is old says nothing any more.
+func TestVoidRunsAreForgotten(t *testing.T) {
+	remembering(t, func(t *testing.T, m *memory) {
+		for range 3 {
+			m.fellBack("a")
+		}
+		time.Sleep(m.keep)
+		require.False(t, m.pays([]ordering.Key{"a"}))
+		time.Sleep(time.Nanosecond)
+		require.True(t, m.pays([]ordering.Key{"a"}))
+		m.fellBack("a")
+		require.Equal(t, 1, m.skipped("a"), "as for a row of which nothing is known")
+	})
+}
+
+// It does not grow with the rows that there are; a row that units ask for stays in it.
+func TestTheMemoryIsBounded(t *testing.T) {
+	remembering(t, func(t *testing.T, m *memory) {
+		for range 7 {
+			m.fellBack("hot")
+		}
+		for i := range 3 * generation / 2 {
+			m.fellBack(ordering.Key(fmt.Sprint("row", i)))
+			if i%generation == generation/2 {
+				require.False(t, m.pays([]ordering.Key{"hot"}), "%d", i)
+			}
+			require.LessOrEqual(t, len(m.young)+len(m.old), 2*generation)
+		}
+		require.False(t, m.pays([]ordering.Key{"hot"}))
+		for i := range 2 * generation {
+			m.fellBack(ordering.Key(fmt.Sprint("other", i)))
+		}
+		require.True(t, m.pays([]ordering.Key{"hot"}), "nobody has asked for it")
+	})
+}
+
+// The rows of a key are its own, and those above it.
+func TestRowsOfKeys(t *testing.T) {
+	require.Equal(t, []ordering.Key{"a", "a/b", "a/b/c", "d"}, rowsOf([]ordering.Key{"a/b/c", "d"}))
+}
