@@ -58,6 +58,7 @@ func Run(t *testing.T, api API, differences ...Difference) {
 		{"puts", testPuts},
 		{"batches", testBatches},
 		{"transactions", testTransactions},
+		{"commits without locks", testCommitsWithoutLocks},
 		{"request tokens", testRequestTokens},
 		{"transactional reads", testTransactGet},
 		{"limits", testLimits},

@@ -71,8 +71,7 @@ func holderCases() []expression {
 
 func othersCases() []expression {
 	buried := item{"unit": nil, "isReleased": text("1"), "expiresAt": number(expires)}
-	created := item{"isReleased": text("1"), "fence": number(token), "ownerName": text("host-1"), "leaseDuration": text("20000"),
-		"recordVersionNumber": text("rvn-2"), "expiresAt": number(expires)}
+	created := item{"isReleased": text("1"), "fence": number(token), "expiresAt": number(expires)}
 	marked := with(held, item{"pending": text("units")})
 	return []expression{
 		{"bury", held, bury, with(held, buried)},

@@ -50,7 +50,7 @@ var (
 		condition: "#fence < :token AND (attribute_exists(#pending) OR attribute_exists(#below))",
 	}
 	burnNew = write{
-		update:    "SET #released = :one, #fence = :token, #owner = :owner, #lease = :lease, #rvn = :rvn, #expires = :expires",
+		update:    "SET #released = :one, #fence = :token, #expires = :expires",
 		condition: "attribute_not_exists(#key)",
 	}
 	release       = write{update: "SET #released = :one, #expires = :expires REMOVE #unit, #pending", condition: mine}
@@ -114,6 +114,7 @@ func testExpressions(t *testing.T, w *world) {
 		{"others", othersCases()},
 		{"turn", turnCases()},
 		{"queue", queueCases()},
+		{"pass", passCases()},
 	} {
 		for _, c := range group.cases {
 			t.Run(group.name+": "+c.name, func(t *testing.T) {

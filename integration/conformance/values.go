@@ -52,7 +52,7 @@ var attributes = map[string]string{
 	"#key": "key", "#owner": "ownerName", "#lease": "leaseDuration", "#rvn": "recordVersionNumber",
 	"#released": "isReleased", "#data": "data", "#unit": "unit", "#fence": "fence", "#at": "acquiredAt",
 	"#pending": "pending", "#by": "committedBy", "#below": "below", "#queue": "queue", "#expires": "expiresAt",
-	"#stamp": "_fence", "#id": "id", "#balance": "balance", "#part": "part",
+	"#stamp": "_fence", "#holdallFence": "_fence", "#id": "id", "#balance": "balance", "#part": "part",
 }
 
 // The values every expression draws on. "me" is the unit that writes.
@@ -65,15 +65,15 @@ var values = item{
 	":one": text("1"), ":true": yes(),
 	":owner": text("host-1"), ":lease": text("20000"), ":rvn": text("rvn-2"), ":observed": text("rvn-1"),
 	":unit": text("me"), ":other": text("other"),
-	":token": number(token), ":at": number(1_763_000_000_000), ":expires": number(expires),
+	":token": number(token), ":holdallToken": number(token), ":holdallSeen": older, ":at": number(1_763_000_000_000), ":expires": number(expires),
 	":entries": set("me address:7"), ":entry": text("me address:7"), ":most": number(64),
 	":nobody": list(), ":place": list("me"), ":places": number(32),
 	":amount": number(10), ":journal": text("units"),
 }
 
 var (
-	namePlaceholder  = regexp.MustCompile(`#[a-z]+`)
-	valuePlaceholder = regexp.MustCompile(`:[a-z]+`)
+	namePlaceholder  = regexp.MustCompile(`#[a-zA-Z]+`)
+	valuePlaceholder = regexp.MustCompile(`:[a-zA-Z]+`)
 )
 
 // used picks the placeholders that occur in the expressions: an engine refuses
