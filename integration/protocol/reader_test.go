@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,8 +16,8 @@ import (
 )
 
 // A large unit is applied slowly, in many transactions. Who scans the tables sees half
-// of it; who reads without locks sees none of it or all, whatever keys it names, in one
-// request or in several.
+// of it; who reads without locks sees none of it or all, in one request or in several, by
+// Read, or in a unit, whatever keys it names.
 func TestAReaderNeverSeesHalf(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		b.lease *= 2
@@ -39,14 +40,14 @@ func TestAReaderNeverSeesHalf(t *testing.T) {
 			}
 		})
 		seen := make(map[string]*glimpses)
-		for named, keys := range l.named() {
+		for way, by := range readings {
 			for records, which := range map[string][]int{
-				"all records": l.every(1), "every fourth": l.every(4), "those under coarse locks": l.every(1)[3*families:],
+				"all records": l.every(1), "every fourth": l.every(4), "those of depots": l.every(1)[3*families:],
 			} {
 				g := &glimpses{}
-				seen[records+" by "+named] = g
-				reader := b.owner("reader of "+records+" by "+named, nil)
-				working.Go(func() { g.look(t, l, reader, keys, which, &over) })
+				seen[records+" by "+way] = g
+				read := by(b.owner("reader of "+records+" by "+way, nil), l.roots(which))
+				working.Go(func() { g.look(t, l, read, which, &over) })
 			}
 		}
 		working.Wait()
@@ -73,22 +74,38 @@ func slowToApply(d time.Duration) faults.Script {
 	}
 }
 
-// named are keys that guard all records of a ledger: their guards, the first segments
-// of those, and both, overlapping.
-func (l *ledger) named() map[string][]ordering.Key {
-	var guards, families, both []ordering.Key
-	for i, r := range l.records {
-		guard := ordering.Key(r.T.ID)
-		if r.T.Part != "" {
-			guard = ordering.Join(r.T.ID, r.T.Part)
-		}
-		guards, families = append(guards, guard), append(families, guard.Root())
-		both = append(both, guard)
-		if i%2 == 0 {
-			both = append(both, guard.Root())
-		}
+// reading reads records as of one moment.
+type reading func(context.Context, ...unitofwork.Record) error
+
+// readings are the ways to read without being told of locks: these keys are above all that
+// is read.
+var readings = map[string]func(o *owner, above []ordering.Key) reading{
+	"Read": func(o *owner, _ []ordering.Key) reading { return o.units.Read },
+	"Do":   func(o *owner, _ []ordering.Key) reading { return o.reads(unitofwork.Work{}) },
+	"Do, naming keys above": func(o *owner, above []ordering.Key) reading {
+		return o.reads(unitofwork.Work{Keys: above})
+	},
+}
+
+// reads reads in units that do nothing else, in two parts.
+func (o *owner) reads(work unitofwork.Work) reading {
+	return func(ctx context.Context, records ...unitofwork.Record) error {
+		return o.units.Do(ctx, work, func(ctx context.Context, u *unitofwork.Unit) error {
+			half := len(records) / 2
+			if err := u.Get(ctx, records[:half]...); err != nil {
+				return err
+			}
+			return u.Get(ctx, records[half:]...)
+		})
 	}
-	return map[string][]ordering.Key{"guards": guards, "first segments": families, "both": both}
+}
+
+// roots are the first segments of the guards of some records.
+func (l *ledger) roots(which []int) (roots []ordering.Key) {
+	for _, i := range which {
+		roots = append(roots, ordering.Key(l.records[i].T.ID).Root())
+	}
+	return roots
 }
 
 // glimpses are how often a reader saw nothing of a unit, and all of it.
@@ -96,7 +113,7 @@ type glimpses struct{ nothing, all int }
 
 // look reads some records, again and again until the unit is over, and once
 // more then.
-func (g *glimpses) look(t *testing.T, l *ledger, o *owner, keys []ordering.Key, which []int, over *atomic.Bool) {
+func (g *glimpses) look(t *testing.T, l *ledger, read reading, which []int, over *atomic.Bool) {
 	for last := false; !last; {
 		last = over.Load()
 		var refs []*unitofwork.Ref[entry]
@@ -105,7 +122,7 @@ func (g *glimpses) look(t *testing.T, l *ledger, o *owner, keys []ordering.Key, 
 			r := l.ref(i)
 			refs, records = append(refs, r), append(records, r)
 		}
-		require.NoError(t, o.units.Read(t.Context(), records...))
+		require.NoError(t, read(t.Context(), records...))
 		found := map[string]int64{}
 		for _, r := range refs {
 			if r.Found {
