@@ -28,7 +28,18 @@ func TestASafeRun(t *testing.T) {
 	require.Empty(t, errs)
 	require.Contains(t, out, "400 units")
 	require.Contains(t, out, "TransactWriteItems")
+	require.Contains(t, out, " units committed without locks\n")
+	require.Contains(t, out, " units committed that had taken their locks first\n")
 	require.Contains(t, out, "0 lost updates")
+	require.Contains(t, out, "The books are sound.")
+}
+
+func TestARunThatLocksFirst(t *testing.T) {
+	code, out, errs := bankRun(t.Context(), "-lock", "-units", "200", "-customers", "30", "-owners", "3", "-tellers", "4",
+		"-lease", "10s", "-churn", "0", "-mix", "payment=6,move=2,interest=2,merge=1", "-seed", "7", "-quiet")
+	require.Zero(t, code, out+errs)
+	require.NotContains(t, out, "without locks")
+	require.Contains(t, out, " units committed that had taken their locks first\n")
 	require.Contains(t, out, "The books are sound.")
 }
 
@@ -61,7 +72,7 @@ func TestAnUnsafeRunIsUnsound(t *testing.T) {
 	code, out, errs := bankRun(t.Context(), "-unsafe", "-units", "60", "-customers", "2", "-accounts", "1", "-owners", "3", "-tellers", "4",
 		"-mix", "payment=1", "-latency", "30ms", "-churn", "0", "-quiet")
 	require.Equal(t, 1, code, out+errs)
-	require.Contains(t, out, "WITHOUT LOCKS")
+	require.Contains(t, out, "WITHOUT UNITS")
 	require.NotContains(t, out, " 0 lost updates")
 	require.Contains(t, out, "was made by two units")
 	require.Contains(t, out, "The books are NOT sound.")

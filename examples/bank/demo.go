@@ -70,7 +70,7 @@ func (d *demo) Do(ctx context.Context, stdout, stderr io.Writer) (sound bool, er
 func (d *demo) report(w io.Writer, t *staff.Tally, took time.Duration) {
 	locks := fmt.Sprintf("lease %v", d.Lease)
 	if d.Unsafe {
-		locks = "WITHOUT LOCKS"
+		locks = "WITHOUT UNITS"
 	}
 	office.Say(w, "%s\n", office.Pace(t.Over.Load(), "units", took, d.Where))
 	office.Say(w, "%d owners with %d tellers each, %d customers, %s, seed %d\n\n", d.Owners, d.Tellers, d.Customers, locks, d.Seed)
@@ -87,7 +87,8 @@ func (d *demo) Flags(fs *flag.FlagSet) {
 	fs.DurationVar(&d.duration, "for", 0, "begin no new unit after this `time` (then -units has no default)")
 	fs.DurationVar(&d.Churn, "churn", 0, "`time` after which an owner dies or leaves and another takes its place (default so that each lives for 3 leases; 0: never)")
 	fs.BoolVar(&d.crash, "crash", false, "let owners go at random instants, and every other one die in the midst of a unit larger than one transaction")
-	fs.BoolVar(&d.Unsafe, "unsafe", false, "do the same work without locks, to see what goes wrong")
+	d.LockFlag(fs)
+	fs.BoolVar(&d.Unsafe, "unsafe", false, "do the same work without units, by plain reads and writes, to see what goes wrong")
 }
 
 // Complete implements [office.Command].
@@ -111,6 +112,7 @@ func (d *demo) Check(given office.Given) []office.Check {
 		{Wrong: given["units"] && d.units < 1, Flag: "units", Reason: "must be at least 1"},
 		{Wrong: given["for"] && d.duration <= 0, Flag: "for", Reason: "must be more than 0"},
 		{Wrong: d.crash && d.Unsafe, Flag: "crash", Reason: "is about units, and with -unsafe there are none"},
+		{Wrong: d.Lock && d.Unsafe, Flag: "lock", Reason: "is about units, and with -unsafe there are none"},
 		{Wrong: d.crash && d.Churn == 0, Flag: "crash", Reason: "needs -churn, by which owners go"},
 	})
 }

@@ -43,6 +43,7 @@ func TestWrongCalls(t *testing.T) {
 		"-mix payment=0":                         "no kind has a share",
 		"-mix payment=0,move=0":                  "no kind has a share",
 		"-crash -unsafe":                         "-crash is about units",
+		"-lock -unsafe":                          "-lock is about units",
 		"-crash -churn 0":                        "-crash needs -churn",
 		"recover -prefix x-":                     "-endpoint or -aws is required",
 		"recover -aws":                           "-prefix is required",

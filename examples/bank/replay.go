@@ -114,6 +114,7 @@ func (r *replay) report(w io.Writer, round int, t *staff.Tally, took time.Durati
 	again := int(t.Repeated.Load())
 	office.Say(w, "round %d: %s: %d entered, %d found entered already\n",
 		round, office.Pace(t.Over.Load(), "rows", took, r.Where), committed-again, again)
+	office.ReportWays(w, t)
 	office.ReportRequests(w, t)
 	office.ReportWaiting(w, t)
 	office.ReportEvents(w, t)
@@ -124,6 +125,7 @@ func (r *replay) report(w io.Writer, round int, t *staff.Tally, took time.Durati
 func (r *replay) Flags(fs *flag.FlagSet) {
 	r.PlaceFlags(fs)
 	r.StaffFlags(fs)
+	r.LockFlag(fs)
 	fs.StringVar(&r.transactions, "transactions", "", "`file` of the ledger, semicolon-separated, with the columns trans_id, account_id, date, type, operation, amount, balance, k_symbol, bank, account (required)")
 	fs.StringVar(&r.balances, "balances", "", "`file` to write all balances to, as account,balance in hundredths")
 	fs.IntVar(&r.repeat, "repeat", 1, "`number` of times to enter the whole ledger; all but the first change nothing")

@@ -101,6 +101,7 @@ func (o *branch) Do(ctx context.Context, stdout, stderr io.Writer) (sound bool, 
 		}
 		if desk.diary != nil {
 			cfg.Acquired, cfg.Lost = desk.diary.Acquired, desk.diary.Lost
+			cfg.Tries, cfg.Ended = desk.diary.Tries, desk.diary.Ended
 			cfg.Watch = desk.vitals
 		}
 	})
@@ -122,9 +123,10 @@ func (o *branch) Flags(fs *flag.FlagSet) {
 	fs.StringVar(&o.diary, "diary", "", "`file` to write down in what was begun and told; who finds one does again what was begun under an ID")
 	o.TellersFlag(fs, "`number` of tellers")
 	fs.Float64Var(&o.rate, "rate", 0, "units a `second` that are begun at most (default: as many as can be)")
-	fs.DurationVar(&o.think, "think", 0, "`time` that a teller takes, at most, between reading and writing, with the locks held")
+	fs.DurationVar(&o.think, "think", 0, "`time` that a teller takes, at most, between reading and writing, with the locks held if there are any")
 	fs.DurationVar(&o.duration, "for", 0, "begin no new unit after this `time` (default: until SIGTERM or Ctrl-C)")
 	o.MixFlag(fs, "what changes there are")
+	o.LockFlag(fs)
 	fs.Uint64Var(&o.Seed, "seed", 1, "`number` from which the work is drawn, with the branch's name")
 	o.WaitFlag(fs)
 	o.QuietFlag(fs)

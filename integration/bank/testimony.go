@@ -17,7 +17,7 @@ import (
 func hear(pattern string) (audit.Testimony, error) {
 	t := audit.Testimony{
 		Begun: map[string]bool{}, Done: map[string]bool{}, Not: map[string]bool{},
-		Held: map[audit.Hold]bool{}, Lost: map[audit.Hold]bool{},
+		Held: map[audit.Unit]fencing.Token{}, Lost: map[audit.Unit]bool{}, Tried: map[audit.Unit]bool{}, Void: map[audit.Unit]bool{},
 		Filing: audit.Filing{
 			Sent: map[books.Statement]bool{}, Written: map[books.Statement]bool{}, Stale: map[books.Statement]bool{},
 			Done: map[string]bool{}, Filed: map[string]bool{},
@@ -39,13 +39,14 @@ func hear(pattern string) (audit.Testimony, error) {
 
 // hearOne adds what one branch says. All its jobs begin with its name.
 func hearOne(t *audit.Testimony, lines []diary.Line) {
-	kinds, held, branch := map[string]string{}, map[string]fencing.Token{}, ""
+	kinds, branch := map[string]string{}, ""
 	for _, l := range lines {
 		if l.Began != nil {
 			branch, _, _ = strings.Cut(l.Began.Job, "/")
 			break
 		}
 	}
+	unit := func(nonce string) audit.Unit { return audit.Unit{Branch: branch, Nonce: nonce} }
 	for _, l := range lines {
 		switch {
 		case l.Began != nil:
@@ -66,10 +67,13 @@ func hearOne(t *audit.Testimony, lines []diary.Line) {
 		case l.Archived != nil:
 			hearArchived(&t.Filing, l.Archived)
 		case l.Holds != nil:
-			held[l.Holds.Unit] = l.Holds.Token
-			t.Held[audit.Hold{Branch: branch, Token: l.Holds.Token}] = true
+			t.Held[unit(l.Holds.Unit)] = l.Holds.Token
 		case l.Lost != nil:
-			t.Lost[audit.Hold{Branch: branch, Token: held[l.Lost.Unit]}] = true
+			t.Lost[unit(l.Lost.Unit)] = true
+		case l.Tries != nil:
+			t.Tried[unit(l.Tries.Unit)] = true
+		case l.Ended != nil && l.Ended.Void():
+			t.Void[unit(l.Ended.Unit)] = true
 		}
 	}
 }

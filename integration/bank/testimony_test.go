@@ -40,6 +40,14 @@ func TestTestimony(t *testing.T) {
 	d.Acquired(trace.AcquireEnd{Unit: "u", Token: 12})
 	d.Acquired(trace.AcquireEnd{Unit: "v", Token: 13})
 	d.Lost("v", lockset.ErrLost)
+	for _, unit := range []string{"w", "x", "y"} { // nobody knows what became of y: the process was killed
+		d.Tries(unit)
+	}
+	d.Ended(trace.UnitEnd{Unit: "u", Outcome: trace.InDoubt}, staff.LockedFirst)
+	d.Ended(trace.UnitEnd{Unit: "v", Outcome: trace.NotCommitted}, staff.LockedFirst)
+	d.Ended(trace.UnitEnd{Unit: "w", Outcome: trace.Committed}, staff.WithoutLocks)
+	d.Ended(trace.UnitEnd{Unit: "x", Outcome: trace.FellBack}, staff.WithoutLocks)
+	d.Ended(trace.UnitEnd{Outcome: trace.NotCommitted}, staff.LockedFirst)
 	of := func(token fencing.Token) diary.Sends {
 		return diary.Sends{Job: "b1/3", Statements: []books.Statement{{Account: "a", Token: token}}}
 	}
@@ -58,8 +66,10 @@ func TestTestimony(t *testing.T) {
 		Begun: map[string]bool{"b1/1": true, "b1/2": true, "b1/3": true, "b1/4": true, "b1/5": true},
 		Done:  map[string]bool{"b1/1": true}, // a statement is in no history
 		Not:   map[string]bool{"b1/2": true},
-		Held:  map[audit.Hold]bool{{Branch: "b1", Token: 12}: true, {Branch: "b1", Token: 13}: true},
-		Lost:  map[audit.Hold]bool{{Branch: "b1", Token: 13}: true},
+		Held:  map[audit.Unit]fencing.Token{{Branch: "b1", Nonce: "u"}: 12, {Branch: "b1", Nonce: "v"}: 13},
+		Lost:  map[audit.Unit]bool{{Branch: "b1", Nonce: "v"}: true},
+		Tried: map[audit.Unit]bool{{Branch: "b1", Nonce: "w"}: true, {Branch: "b1", Nonce: "x"}: true, {Branch: "b1", Nonce: "y"}: true},
+		Void:  map[audit.Unit]bool{{Branch: "b1", Nonce: "v"}: true, {Branch: "b1", Nonce: "x"}: true},
 		Filing: audit.Filing{
 			Sent: map[books.Statement]bool{
 				{Account: "a", Token: 21}: true, {Account: "a", Token: 22}: true, {Account: "a", Token: 23}: true, {Account: "a", Token: 24}: true,

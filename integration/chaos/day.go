@@ -31,7 +31,7 @@ type Day struct {
 	Lease    time.Duration
 	Branches int
 	Tellers  int
-	Think    time.Duration // of a teller, with the locks held, at most
+	Think    time.Duration // of a teller, between reading and writing, at most
 	Rate     float64       // units a second of each branch; 0: as many as can be
 	Shares   []share
 	Pace     time.Duration // between two rounds, on average

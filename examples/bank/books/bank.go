@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -34,20 +33,20 @@ type Unit interface {
 	Put(records ...unitofwork.Record) error
 	Insert(records ...unitofwork.Record) error
 	Replace(records ...unitofwork.Record) error
-	Token() (fencing.Token, error)
+	Nonce() string
 }
 
-// Runner carries out one unit: Locked or Plain.
+// Runner carries out one unit: Units or Plain.
 type Runner interface {
 	Do(ctx context.Context, work unitofwork.Work, fn func(context.Context, Unit) error) error
 }
 
-// Locked runs units with holdall. It adds nothing to Client.Do.
-type Locked struct{ Units *unitofwork.Client }
+// Units runs units with holdall. It adds nothing to Client.Do.
+type Units struct{ Client *unitofwork.Client }
 
 // Do calls Client.Do.
-func (l Locked) Do(ctx context.Context, work unitofwork.Work, fn func(context.Context, Unit) error) error {
-	return l.Units.Do(ctx, work, func(ctx context.Context, u *unitofwork.Unit) error { return fn(ctx, u) })
+func (r Units) Do(ctx context.Context, work unitofwork.Work, fn func(context.Context, Unit) error) error {
+	return r.Client.Do(ctx, work, func(ctx context.Context, u *unitofwork.Unit) error { return fn(ctx, u) })
 }
 
 // Bank does the bank's work as one owner. It is safe for concurrent use.
@@ -58,6 +57,8 @@ type Bank struct {
 	// Wait is how long a unit waits for others' locks. The zero value waits as
 	// long as its context lives.
 	Wait lockset.Wait
+	// Lock has every unit take its locks first.
+	Lock bool
 
 	// Job is written into the history of what is changed. It may be empty.
 	Job string
@@ -67,46 +68,77 @@ type Bank struct {
 	Archive Archive
 }
 
-// do runs a unit that waits as long as the bank does.
-func (b *Bank) do(ctx context.Context, work unitofwork.Work, fn func(context.Context, Unit) error) error {
-	work.Wait, work.Lock = b.Wait, true
+// do runs a unit without locks, until somebody is in the way: it finds its keys by what it
+// reads and writes. A bank that locks first has to know them before.
+func (b *Bank) do(ctx context.Context, work unitofwork.Work, keys []ordering.Key, fn func(context.Context, Unit) error) error {
+	if b.Lock {
+		work.Keys = keys
+		return b.lock(ctx, work, fn)
+	}
+	work.Wait = b.Wait
 	return b.Run.Do(ctx, work, fn)
 }
 
-// attempts is how often withCustomers looks again.
+// lock runs a unit that takes the locks of its keys first: one that takes long, or needs so
+// much that somebody would always be in its way.
+func (b *Bank) lock(ctx context.Context, work unitofwork.Work, fn func(context.Context, Unit) error) error {
+	work.Lock, work.Wait = true, b.Wait
+	return b.Run.Do(ctx, work, fn)
+}
+
+// onCustomers is what a unit does with customers' rows, which name the customers' children.
+type onCustomers func(context.Context, Unit, []*unitofwork.Ref[Customer]) error
+
+// with reads the rows of customers in a unit, and calls fn.
+func (b *Bank) with(ids []string, fn onCustomers) func(context.Context, Unit) error {
+	return func(ctx context.Context, u Unit) error {
+		rows := make([]*unitofwork.Ref[Customer], len(ids))
+		for i, id := range ids {
+			rows[i] = b.Tables.customer(id)
+		}
+		if err := u.Get(ctx, records(rows)...); err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if err := present(r); err != nil {
+				return err
+			}
+		}
+		return fn(ctx, u, rows)
+	}
+}
+
+func present(r *unitofwork.Ref[Customer]) error {
+	switch {
+	case !r.Found:
+		return ErrAbsent
+	case r.T.MergedInto != "":
+		return ErrMerged
+	}
+	return nil
+}
+
+// attempts is how often lockCustomers looks again.
 const attempts = 4
 
-// withCustomers runs fn on customers whose keys depend on what their rows say:
-// it looks without a lock, locks what that names, and reads the rows again. If
-// they name other children by then, or fn misses rows, it begins anew.
-func (b *Bank) withCustomers(ctx context.Context, ids []string, keys func([]Customer) []ordering.Key,
-	fn func(context.Context, Unit, []*unitofwork.Ref[Customer]) error,
-) error {
+// lockCustomers locks customers first. Their keys depend on what their rows say: it looks
+// without a lock, locks what that names, and reads the rows again. If they name other
+// children by then, or fn misses rows, it begins anew. A unit that does not lock first needs
+// none of this.
+func (b *Bank) lockCustomers(ctx context.Context, ids []string, keys func([]Customer) []ordering.Key, fn onCustomers) error {
 	for n := 1; ; n++ {
 		seen, err := b.Customers(ctx, ids)
 		if err != nil {
 			return err
 		}
-		err = b.do(ctx, unitofwork.Work{Keys: keys(seen)}, func(ctx context.Context, u Unit) error {
-			refs := make([]*unitofwork.Ref[Customer], len(ids))
-			for i, id := range ids {
-				refs[i] = b.Tables.customer(id)
-			}
-			if err := u.Get(ctx, records(refs)...); err != nil {
-				return err
-			}
-			for i, r := range refs {
-				switch {
-				case !r.Found:
-					return ErrAbsent
-				case r.T.MergedInto != "":
-					return ErrMerged
-				case !SameChildren(r.T, seen[i]):
+		err = b.lock(ctx, unitofwork.Work{Keys: keys(seen)}, b.with(ids, func(ctx context.Context, u Unit, rows []*unitofwork.Ref[Customer]) error {
+			for i, r := range rows {
+				if !SameChildren(r.T, seen[i]) {
 					return ErrChanged
 				}
 			}
-			return fn(ctx, u, refs)
-		})
+			return fn(ctx, u, rows)
+		}))
 		if n == attempts || !errors.Is(err, ErrChanged) && !errors.Is(err, ErrRowsMissing) {
 			return err
 		}
@@ -121,13 +153,10 @@ func (b *Bank) Customers(ctx context.Context, ids []string) ([]Customer, error) 
 		if err := look(ctx, b.Look, &b.Tables.Customers, r); err != nil {
 			return nil, err
 		}
+		if err := present(r); err != nil {
+			return nil, err
+		}
 		seen[i] = r.T
-		if !r.Found {
-			return nil, ErrAbsent
-		}
-		if seen[i].MergedInto != "" {
-			return nil, ErrMerged
-		}
 	}
 	return seen, nil
 }

@@ -3,6 +3,7 @@ package books_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,7 +55,7 @@ func (b bank) owner(db database) (*books.Bank, *unitofwork.Client) {
 	units, err := unitofwork.New(locks, b.tables.Units)
 	require.NoError(b.t, err)
 	look := books.Looker{DB: db, Observe: func(trace.RequestEnd) {}}
-	return &books.Bank{Tables: b.tables.Books, Run: books.Locked{Units: units}, Look: look}, units
+	return &books.Bank{Tables: b.tables.Books, Run: books.Units{Client: units}, Look: look}, units
 }
 
 // open opens a customer.
@@ -66,6 +67,13 @@ func (b bank) open(id string, accounts ...books.Child) {
 	}}
 	require.NoError(b.t, b.Open(b.t.Context(), opening))
 	require.NoError(b.t, b.Open(b.t.Context(), opening), "which changes nothing")
+}
+
+// another runs units of another process.
+func (b bank) another() books.Runner {
+	b.t.Helper()
+	bank, _ := b.owner(b.db)
+	return bank.Run
 }
 
 func (b bank) clock() *fencing.Clock {
@@ -232,24 +240,41 @@ func TestWithoutLocksUpdatesAreLost(t *testing.T) {
 }
 
 // between is a runner in whose units something happens between reading and
-// writing.
+// writing: in the first run of each.
 type between struct {
 	books.Runner
 	then func()
 }
 
 func (r between) Do(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) error {
+	var once sync.Once
 	return r.Runner.Do(ctx, work, func(ctx context.Context, u books.Unit) error {
 		err := fn(ctx, u)
-		r.then()
+		once.Do(r.then)
 		return err
 	})
 }
 
-// The same interleaving with locks: the other waits, and has to give up.
-func TestWithLocksTheOtherWaits(t *testing.T) {
+// The same interleaving in units: the other pays in between, and the first run counts for
+// nothing. The second one sees what the other did.
+func TestWhoWasOvertakenBeginsAnew(t *testing.T) {
 	b := newBank(t, 3)
 	other := *b.Bank
+	other.Run = b.another()
+	b.Run = between{b.Run, func() {
+		require.NoError(t, other.Pay(t.Context(), books.Payment{ID: "p2", From: account(1), To: account(3), Amount: 70_00}))
+	}}
+	err := b.Pay(t.Context(), books.Payment{ID: "p1", From: account(1), To: account(2), Amount: 30_01})
+	require.ErrorIs(t, err, books.ErrFunds)
+	require.Equal(t, int64(30_00), balance(t, b.sound(), "a1"))
+}
+
+// In a bank that locks first, the other waits, and has to give up.
+func TestWithLocksTheOtherWaits(t *testing.T) {
+	b := newBank(t, 3)
+	b.Lock = true
+	other := *b.Bank
+	other.Run, other.Lock = b.another(), false // it does not, and finds the lock in its way
 	b.Run = between{b.Run, func() {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
@@ -259,6 +284,34 @@ func TestWithLocksTheOtherWaits(t *testing.T) {
 		require.Equal(t, books.AccountKey(account(1)), held.Key)
 	}}
 	require.NoError(t, b.Pay(t.Context(), books.Payment{ID: "p1", From: account(1), To: account(2), Amount: 1}))
+	b.sound()
+}
+
+// A move finds the children that came with a merge after it had read the customer's row.
+func TestAMoveOvertakenByAMerge(t *testing.T) {
+	b := newBank(t, 2)
+	other := *b.Bank
+	other.Run = b.another()
+	b.Run = between{b.Run, func() { require.NoError(t, other.Merge(t.Context(), "c1", "c2")) }}
+	require.NoError(t, b.Move(t.Context(), "c2", "2 Oak Street", "2"))
+	r := b.sound()
+	require.Equal(t, 3, find(t, r.Addresses, func(a books.Address) bool { return a.ID == "at-c1" }).Version)
+	require.ErrorIs(t, other.Move(t.Context(), "c1", "x", "y"), books.ErrMerged)
+}
+
+// A bank that locks first does the same.
+func TestLockingFirst(t *testing.T) {
+	b := newBank(t, 0)
+	b.Lock = true
+	for n := range 3 {
+		b.open(fmt.Sprintf("c%d", n+1), account(n+1))
+	}
+	require.NoError(t, b.Record(t.Context(), books.Entry{ID: "1", Account: "7", Partner: "YZ/5", Amount: -500}))
+	require.NoError(t, b.Pay(t.Context(), books.Payment{ID: "p", From: account(1), To: account(2), Amount: 5_00}))
+	require.NoError(t, b.Merge(t.Context(), "c1", "c2"))
+	late := *b.Bank
+	late.Run = &before{b.Run, func() { require.NoError(t, b.Merge(t.Context(), "c2", "c3")) }}
+	require.NoError(t, late.Move(t.Context(), "c3", "2 Oak Street", "2"), "which looks again")
 	b.sound()
 }
 

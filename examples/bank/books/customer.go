@@ -17,10 +17,12 @@ type Opening struct {
 }
 
 // Open writes a new customer and all its children as one. What is there already
-// is left alone, so it may be called again.
+// is left alone, so it may be called again. It names the customer's key, which covers
+// everything that it writes: one row to look at, however many accounts there are.
 func (b *Bank) Open(ctx context.Context, o Opening) error {
 	id := o.Customer.ID
-	return b.do(ctx, unitofwork.Work{Keys: []ordering.Key{CustomerKey(id)}}, func(ctx context.Context, u Unit) error {
+	keys := []ordering.Key{CustomerKey(id)}
+	return b.do(ctx, unitofwork.Work{Keys: keys}, keys, func(ctx context.Context, u Unit) error {
 		customer := b.Tables.customer(id)
 		if err := u.Get(ctx, customer); err != nil || customer.Found {
 			return err
@@ -48,13 +50,21 @@ func (b *Bank) Open(ctx context.Context, o Opening) error {
 
 // Move changes where a customer lives and how it is reached: its row, all its
 // addresses and all its contacts get the same new version, as one. It leaves
-// the accounts alone, and locks none.
+// the accounts alone, and needs none of their keys.
 func (b *Bank) Move(ctx context.Context, id, street, phone string) error {
+	move := b.move(street, phone)
+	if !b.Lock {
+		return b.do(ctx, unitofwork.Work{}, nil, b.with([]string{id}, move))
+	}
 	keys := func(seen []Customer) []ordering.Key {
 		return slices.Concat([]ordering.Key{ProfileKey(id)},
 			keysOf(seen[0].Addresses, AddressKey), keysOf(seen[0].Contacts, ContactKey))
 	}
-	return b.withCustomers(ctx, []string{id}, keys, func(ctx context.Context, u Unit, rows []*unitofwork.Ref[Customer]) error {
+	return b.lockCustomers(ctx, []string{id}, keys, move)
+}
+
+func (b *Bank) move(street, phone string) onCustomers {
+	return func(ctx context.Context, u Unit, rows []*unitofwork.Ref[Customer]) error {
 		customer := rows[0]
 		profile, err := b.profile(ctx, u, customer.T)
 		if err != nil {
@@ -69,7 +79,7 @@ func (b *Bank) Move(ctx context.Context, id, street, phone string) error {
 			return err
 		}
 		return b.note(u, customer, Change{Kind: KindMove, Note: street})
-	})
+	}
 }
 
 // PayInterest adds a thousandth to every account of a customer, and counts it
@@ -80,7 +90,7 @@ func (b *Bank) PayInterest(ctx context.Context, id string) error {
 		// What CustomerKey covers drops out by itself.
 		return append(keysOf(seen[0].Accounts, AccountKey), CustomerKey(id))
 	}
-	return b.withCustomers(ctx, []string{id}, keys, func(ctx context.Context, u Unit, rows []*unitofwork.Ref[Customer]) error {
+	return b.lockCustomers(ctx, []string{id}, keys, func(ctx context.Context, u Unit, rows []*unitofwork.Ref[Customer]) error {
 		customer := rows[0]
 		accounts := refsOf(customer.T.Accounts, b.Tables.account)
 		if err := u.Get(ctx, records(accounts)...); err != nil {
@@ -111,7 +121,7 @@ func (b *Bank) Merge(ctx context.Context, from, into string) error {
 		return keys
 	}
 	change := Change{Kind: KindMerge, Note: from + " into " + into}
-	return b.withCustomers(ctx, []string{from, into}, keys, func(ctx context.Context, u Unit, rows []*unitofwork.Ref[Customer]) error {
+	return b.lockCustomers(ctx, []string{from, into}, keys, func(ctx context.Context, u Unit, rows []*unitofwork.Ref[Customer]) error {
 		gone, stays := rows[0], rows[1]
 		if err := b.handOver(ctx, u, gone.T.Accounts, into, change); err != nil {
 			return err
@@ -151,6 +161,7 @@ func (b *Bank) handOver(ctx context.Context, u Unit, children []Child, to string
 		}
 		for _, row := range history {
 			row.T.Owner = to
+			row.T.Token, row.T.Stamp = row.T.MadeBy(), 0 // the merge stamps the row anew
 		}
 		if err := u.Replace(records(history)...); err != nil { // a Query has read them, not Get
 			return err

@@ -57,7 +57,7 @@ func TestMergeDoesNotMissRows(t *testing.T) {
 		TableName: aws.String(b.Tables.History.Name),
 		Key: map[string]types.AttributeValue{
 			"record": &types.AttributeValueMemberS{Value: books.AccountRecord("a1")},
-			"token":  &types.AttributeValueMemberS{Value: row.Token},
+			"change": &types.AttributeValueMemberS{Value: row.Key},
 		},
 	})
 	require.NoError(t, err)

@@ -16,12 +16,12 @@ type Payment struct {
 	Amount   int64
 }
 
-// Pay locks the two accounts and nothing above them: payments of one customer
-// do not wait for each other unless they share an account.
+// Pay needs the two accounts and nothing above them: payments of one customer
+// are not in each other's way unless they share an account.
 func (b *Bank) Pay(ctx context.Context, p Payment) error {
-	keys := []ordering.Key{AccountKey(p.From), AccountKey(p.To)}
+	keys := []ordering.Key{AccountKey(p.From), AccountKey(p.To)} // for a bank that locks first
 	what := fmt.Appendf(nil, "%s to %s: %d", p.From.ID, p.To.ID, p.Amount)
-	return b.do(ctx, unitofwork.Work{Keys: keys, ID: p.ID, Payload: what}, func(ctx context.Context, u Unit) error {
+	return b.do(ctx, unitofwork.Work{ID: p.ID, Payload: what}, keys, func(ctx context.Context, u Unit) error {
 		from, to := b.Tables.account(p.From), b.Tables.account(p.To)
 		if err := u.Get(ctx, from, to); err != nil { // one request for both
 			return err
@@ -30,7 +30,7 @@ func (b *Bank) Pay(ctx context.Context, p Payment) error {
 			return ErrAbsent
 		}
 		if from.T.Balance < p.Amount {
-			return ErrFunds // nothing is written; the locks are released
+			return ErrFunds // nothing is written
 		}
 		if err := b.post(u, from, Change{Kind: KindPayment, Entry: p.ID, Amount: -p.Amount}); err != nil {
 			return err
@@ -61,7 +61,7 @@ func (b *Bank) Record(ctx context.Context, e Entry) error {
 		keys[i] = AccountKey(Child{ID: id})
 	}
 	what := fmt.Appendf(nil, "%s from %s: %d %s", e.Account, e.Partner, e.Amount, e.Note)
-	return b.do(ctx, unitofwork.Work{Keys: keys, ID: e.ID, Payload: what}, func(ctx context.Context, u Unit) error {
+	return b.do(ctx, unitofwork.Work{ID: e.ID, Payload: what}, keys, func(ctx context.Context, u Unit) error {
 		accounts := make([]*unitofwork.Ref[Account], len(sides))
 		for i, id := range sides {
 			accounts[i] = b.Tables.account(Child{ID: id})

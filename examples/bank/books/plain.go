@@ -1,8 +1,10 @@
 package books
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -19,7 +21,7 @@ import (
 type Plain struct {
 	Tables *Tables
 	Looker Looker
-	Clock  *fencing.Clock // names changes in history, as tokens do
+	Clock  *fencing.Clock // of the tokens in history: here the bank has to write them itself
 }
 
 // Do runs fn and then writes what it put, one item after the other.
@@ -42,7 +44,8 @@ type plainUnit struct {
 	writes []func(context.Context) error
 }
 
-func (u *plainUnit) Token() (fencing.Token, error) { return u.token, nil }
+// Nonce names the unit, as a Unit's does.
+func (u *plainUnit) Nonce() string { return "plain-" + strconv.FormatInt(int64(u.token), 10) }
 
 func (u *plainUnit) Get(ctx context.Context, records ...unitofwork.Record) error {
 	t, l := u.p.Tables, u.p.Looker
@@ -83,6 +86,7 @@ func (u *plainUnit) Put(records ...unitofwork.Record) error {
 		case *unitofwork.Ref[Contact]:
 			u.put(t.Contacts.Name, &r.T)
 		case *unitofwork.Ref[Change]:
+			r.T.Token = cmp.Or(r.T.Token, u.token) // nobody stamps it
 			u.put(t.History.Name, &r.T)
 		default:
 			return fmt.Errorf("put: %T is no record of the bank", record)

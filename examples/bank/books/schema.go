@@ -3,6 +3,7 @@
 package books
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/holdall/holdall/fencing"
@@ -11,7 +12,7 @@ import (
 )
 
 // Customer lists its children: a Query may miss a child that was just
-// inserted, so a unit that must find them all reads them here, under a lock.
+// inserted, so a unit that must find them all reads them here.
 type Customer struct {
 	ID   string `dynamodbav:"id"`
 	Name string `dynamodbav:"name"`
@@ -67,7 +68,15 @@ type Contact struct {
 // Change is a row of history: one per change of an account or customer.
 type Change struct {
 	Record string `dynamodbav:"record"` // what changed
-	Token  string `dynamodbav:"token"`  // of the unit that did it: 16 digits
+	// Key is Seq and Unit: rows sort by number, and two units that both made change 12
+	// have a row each, for the audit to find.
+	Key  string `dynamodbav:"change"`
+	Unit string `dynamodbav:"unit"` // the nonce of the unit that made the change
+	// Stamp is the token of the unit that wrote the row last. holdall puts it there: the
+	// bank reads it and never writes it.
+	Stamp fencing.Token `dynamodbav:"_fence,omitempty"`
+	// Token is the first stamp of a row that was written again, by a merge; else zero.
+	Token fencing.Token `dynamodbav:"token,omitempty"`
 	// Guard is that of the record it belongs to.
 	Guard ordering.Key `dynamodbav:"guard"`
 	// Owner is the customer who has the account now: a merge changes all rows.
@@ -82,6 +91,9 @@ type Change struct {
 	Amount  int64  `dynamodbav:"amount"`
 	Balance int64  `dynamodbav:"balance"` // afterwards
 }
+
+// MadeBy is the token of the unit that made the change.
+func (c Change) MadeBy() fencing.Token { return cmp.Or(c.Token, c.Stamp) }
 
 // Kinds of change.
 const (
@@ -150,7 +162,7 @@ func NewTables(prefix string) *Tables {
 			GuardByContent: true,
 		},
 		History: unitofwork.Table[Change]{
-			Name: prefix + "history", PartitionKey: "record", SortKey: "token",
+			Name: prefix + "history", PartitionKey: "record", SortKey: "change",
 			Guard:          func(c *Change) ordering.Key { return c.Guard },
 			GuardByContent: true,
 		},
@@ -193,7 +205,7 @@ func (b *Bank) post(u Unit, a *unitofwork.Ref[Account], c Change) error {
 	if err := u.Put(a); err != nil {
 		return err
 	}
-	return u.Insert(b.signed(u, c))
+	return u.Insert(b.row(u, c))
 }
 
 // note is post for a customer's row.
@@ -204,16 +216,13 @@ func (b *Bank) note(u Unit, r *unitofwork.Ref[Customer], c Change) error {
 	if err := u.Put(r); err != nil {
 		return err
 	}
-	return u.Insert(b.signed(u, c))
+	return u.Insert(b.row(u, c))
 }
 
-// signed is a row of history that says whose it is.
-func (b *Bank) signed(u Unit, c Change) *unitofwork.Ref[Change] {
-	token, _ := u.Token()
-	c.Token, c.Job = sortable(token), b.Job
+// row is a row of history, under the name of the unit that writes it. Its token is not
+// known yet if the unit runs without locks: the commit stamps it.
+func (b *Bank) row(u Unit, c Change) *unitofwork.Ref[Change] {
+	c.Unit, c.Job = u.Nonce(), b.Job
+	c.Key = fmt.Sprintf("%09d %s", c.Seq, c.Unit)
 	return b.Tables.History.Of(c)
 }
-
-// sortable writes a token so that text sorts as the number does: tokens are
-// below 2^53, which has 16 digits.
-func sortable(t fencing.Token) string { return fmt.Sprintf("%016d", t) }

@@ -99,7 +99,7 @@ func histories(r Records) map[string][]books.Change {
 	}
 	for _, changes := range of {
 		slices.SortFunc(changes, func(a, b books.Change) int {
-			return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Token, b.Token))
+			return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.MadeBy(), b.MadeBy()))
 		})
 	}
 	return of
@@ -114,8 +114,8 @@ func lostUpdates(r Records) (findings []string) {
 		changes := of[record]
 		for i := 1; i < len(changes); i++ {
 			if changes[i].Seq == changes[i-1].Seq {
-				findings = append(findings, fmt.Sprintf("%s: change %d was made by two units, with tokens %s and %s",
-					record, changes[i].Seq, changes[i-1].Token, changes[i].Token))
+				findings = append(findings, fmt.Sprintf("%s: change %d was made by two units, with tokens %v and %v",
+					record, changes[i].Seq, changes[i-1].MadeBy(), changes[i].MadeBy()))
 			}
 		}
 	}
@@ -151,15 +151,22 @@ func unrecorded(r Records) (findings []string) {
 	return findings
 }
 
-// tokens: whoever came later has the higher token.
+// tokens: whoever came later has the higher token, with locks or without. So has whoever
+// wrote a row again.
 func tokens(r Records) (findings []string) {
 	of := histories(r)
 	for _, record := range slices.Sorted(maps.Keys(of)) {
 		changes := of[record]
-		for i := 1; i < len(changes); i++ {
-			if changes[i].Token <= changes[i-1].Token {
-				findings = append(findings, fmt.Sprintf("%s: change %d has token %s, the one before %s",
-					record, changes[i].Seq, changes[i].Token, changes[i-1].Token))
+		for i, c := range changes {
+			switch {
+			case !c.MadeBy().Valid():
+				findings = append(findings, fmt.Sprintf("%s: change %d has no token", record, c.Seq))
+			case i > 0 && c.MadeBy() <= changes[i-1].MadeBy():
+				findings = append(findings, fmt.Sprintf("%s: change %d has token %v, the one before %v",
+					record, c.Seq, c.MadeBy(), changes[i-1].MadeBy()))
+			case c.Token != 0 && c.Stamp != 0 && c.Stamp <= c.Token:
+				findings = append(findings, fmt.Sprintf("%s: change %d was made with token %v, and written again with %v",
+					record, c.Seq, c.Token, c.Stamp))
 			}
 		}
 	}

@@ -32,13 +32,13 @@ func sound() audit.Records {
 		Addresses: []books.Address{{ID: "x", Customer: "1", Version: 2}, {ID: "u", Customer: "2", Version: 1}},
 		Contacts:  []books.Contact{{ID: "y", Customer: "1", Version: 2}, {ID: "v", Customer: "2", Version: 1}},
 		History: []books.Change{
-			{Record: "account:b", Token: "0000000000000010", Owner: "2", Seq: 1, Kind: books.KindPayment, Entry: "p", Amount: 40},
-			{Record: "account:a", Token: "0000000000000011", Owner: "1", Seq: 2, Kind: books.KindInterest, Amount: 5},
-			{Record: "customer:1", Token: "0000000000000011", Seq: 1, Kind: books.KindInterest},
-			{Record: "account:a", Token: "0000000000000010", Owner: "1", Seq: 1, Kind: books.KindPayment, Entry: "p", Amount: -40},
-			{Record: "account:7", Token: "0000000000000012", Seq: 1, Kind: books.KindCash, Entry: "8", Amount: -12},
-			{Record: "account:9", Token: "0000000000000014", Seq: 1, Kind: books.KindMonthEnd, Entry: "m", Amount: 6},
-			{Record: "account:bank", Token: "0000000000000014", Seq: 1, Kind: books.KindMonthEnd, Entry: "m", Amount: -6},
+			{Record: "account:b", Stamp: 10, Owner: "2", Seq: 1, Kind: books.KindPayment, Entry: "p", Amount: 40},
+			{Record: "account:a", Stamp: 11, Owner: "1", Seq: 2, Kind: books.KindInterest, Amount: 5},
+			{Record: "customer:1", Stamp: 11, Seq: 1, Kind: books.KindInterest},
+			{Record: "account:a", Stamp: 10, Owner: "1", Seq: 1, Kind: books.KindPayment, Entry: "p", Amount: -40},
+			{Record: "account:7", Stamp: 12, Seq: 1, Kind: books.KindCash, Entry: "8", Amount: -12},
+			{Record: "account:9", Stamp: 14, Seq: 1, Kind: books.KindMonthEnd, Entry: "m", Amount: 6},
+			{Record: "account:bank", Stamp: 14, Seq: 1, Kind: books.KindMonthEnd, Entry: "m", Amount: -6},
 		},
 	}
 }
@@ -86,19 +86,22 @@ var broken = []struct {
 		money: "the accounts hold 2.05, they should hold 1.93: 0.12 too much"}},
 	{"two that made the same change", func(r *audit.Records) {
 		again := r.History[2]
-		again.Token = "0000000000000013"
+		again.Stamp = 13
 		r.History = append(r.History, again)
-	}, map[string]string{lost: "customer:1: change 1 was made by two units, with tokens 0000000000000011 and 0000000000000013"}},
+	}, map[string]string{lost: "customer:1: change 1 was made by two units, with tokens 11 and 13"}},
 	{"a gap in a history", func(r *audit.Records) { r.History[1].Seq = 3; r.Accounts[0].Changes = 3 }, map[string]string{
 		missing: "account:a: change 2 is not in its history"}},
 	{"a change without its row", func(r *audit.Records) { r.History = slices.Delete(r.History, 2, 3) }, map[string]string{
 		missing: "customer:1: it counts 1 changes, its history 0"}},
 	{"a row without its change", func(r *audit.Records) { r.Customers[0].Changes = 0 }, map[string]string{
 		missing: "customer:1: it counts 0 changes, its history 1"}},
-	{"a token lower than the one before", func(r *audit.Records) { r.History[1].Token = "0000000000000009" }, map[string]string{
-		tokens: "account:a: change 2 has token 0000000000000009, the one before 0000000000000010"}},
-	{"a token twice", func(r *audit.Records) { r.History[1].Token = r.History[3].Token }, map[string]string{
-		tokens: "account:a: change 2 has token 0000000000000010, the one before 0000000000000010"}},
+	{"a token lower than the one before", func(r *audit.Records) { r.History[1].Stamp = 9 }, map[string]string{
+		tokens: "account:a: change 2 has token 9, the one before 10"}},
+	{"a token twice", func(r *audit.Records) { r.History[1].Stamp = r.History[3].Stamp }, map[string]string{
+		tokens: "account:a: change 2 has token 10, the one before 10"}},
+	{"no token", func(r *audit.Records) { r.History[4].Stamp = 0 }, map[string]string{tokens: "account:7: change 1 has no token"}},
+	{"a row written again by somebody earlier", func(r *audit.Records) { r.History[4].Token = 13 }, map[string]string{
+		tokens: "account:7: change 1 was made with token 13, and written again with 12"}},
 	{"half a payment", func(r *audit.Records) { r.History[0].Entry = "" }, map[string]string{payments: "payment p: one side is missing"}},
 	{"a payment made twice", func(r *audit.Records) { r.History[1].Entry, r.History[1].Kind = "p", books.KindPayment }, map[string]string{
 		payments: "payment p: made more than once, its history has 3 rows"}},
@@ -107,7 +110,7 @@ var broken = []struct {
 	{"a payment that gives less than it takes", func(r *audit.Records) { r.History[0].Amount, r.Accounts[1].Balance = 39, 139 }, map[string]string{
 		payments: "payment p: its sides differ by -0.01", money: "the accounts hold 1.92, they should hold 1.93: 0.01 too little"}},
 	{"a payment to oneself", func(r *audit.Records) {
-		r.History[0].Record, r.History[0].Seq, r.History[0].Token, r.History[0].Owner = "account:a", 3, "0000000000000012", "1"
+		r.History[0].Record, r.History[0].Seq, r.History[0].Stamp, r.History[0].Owner = "account:a", 3, 12, "1"
 		r.Accounts[0].Balance, r.Accounts[0].Changes = 105, 3
 		r.Accounts[1].Balance, r.Accounts[1].Changes = 100, 0
 	}, map[string]string{payments: "payment p: both sides are of account:a"}},
@@ -128,7 +131,7 @@ var broken = []struct {
 		months: "month m: what was paid and what was taken differ by 0.01", money: "the accounts hold 1.94, they should hold 1.93: 0.01 too much"}},
 	{"a month's interest paid twice", func(r *audit.Records) {
 		again := r.History[5]
-		again.Seq, again.Token, again.Amount = 2, "0000000000000015", 0
+		again.Seq, again.Stamp, again.Amount = 2, 15, 0
 		r.History = append(r.History, again)
 		r.Accounts[4].Changes = 2
 	}, map[string]string{months: "month m to account:9: paid 2 times"}},

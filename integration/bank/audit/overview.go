@@ -50,11 +50,11 @@ func CheckOverviews(all []Overview, r Records) []Result {
 // halves are the units of which an overview has seen one record as they left it, and
 // another as it was before.
 func (o Overview) halves(of map[string][]books.Change) (findings []string) {
-	type unit struct{ token, job string }
+	type unit struct{ nonce, job string }
 	after, before := map[unit]string{}, map[unit]string{}
 	for _, p := range o.Positions {
 		for _, c := range of[p.Record] {
-			u := unit{c.Token, c.Job}
+			u := unit{c.Unit, c.Job}
 			if c.Seq <= p.Changes {
 				after[u] = p.Record
 			} else {
@@ -64,7 +64,7 @@ func (o Overview) halves(of map[string][]books.Change) (findings []string) {
 	}
 	for u, record := range after {
 		if other, ok := before[u]; ok {
-			findings = append(findings, fmt.Sprintf("%s: %s as job %s left it, by the token %s, and %s as it was before", o.Job, record, u.job, u.token, other))
+			findings = append(findings, fmt.Sprintf("%s: %s as job %s left it, by the unit %s, and %s as it was before", o.Job, record, u.job, u.nonce, other))
 		}
 	}
 	slices.Sort(findings)

@@ -11,15 +11,15 @@ import (
 
 // Payments one and two changed x and y each; x had a change more in between.
 func TestOverviewsAreComparedWithTheBooks(t *testing.T) {
-	row := func(record string, seq int, token string, balance int64) books.Change {
-		return books.Change{Record: record, Seq: seq, Token: token, Job: "a/" + token, Balance: balance}
+	row := func(record string, seq int, unit string, balance int64) books.Change {
+		return books.Change{Record: record, Seq: seq, Unit: unit, Job: "a/" + unit, Balance: balance}
 	}
 	r := audit.Records{
 		Accounts: []books.Account{{ID: "x", Opening: 10}, {ID: "y", Opening: 20}},
 		History: []books.Change{
-			row("account:x", 1, one, 9), row("account:y", 1, one, 21),
-			row("account:x", 2, "0000000000000008", 12),
-			row("account:x", 3, two, 10), row("account:y", 2, two, 23),
+			row("account:x", 1, "u1", 9), row("account:y", 1, "u1", 21),
+			row("account:x", 2, "u3", 12),
+			row("account:x", 3, "u2", 10), row("account:y", 2, "u2", 23),
 		},
 	}
 	positions := func(record string, balances ...int64) (all []audit.Position) {
@@ -39,7 +39,7 @@ func TestOverviewsAreComparedWithTheBooks(t *testing.T) {
 		}
 	}
 	require.Equal(t, []audit.Result{
-		{Count: "overviews of half a unit", Findings: []string{"b/1: account:x as job a/" + one + " left it, by the token " + one + ", and account:y as it was before"}},
+		{Count: "overviews of half a unit", Findings: []string{"b/1: account:x as job a/u1 left it, by the unit u1, and account:y as it was before"}},
 		{Count: "records that never were as an overview has them"},
 	}, found(x[2], y[0]))
 	require.Equal(t, []string{"b/1: account:x with 0.11 after change 1"}, found(audit.Position{Record: "account:x", Changes: 1, Balance: 11}, y[1])[1].Findings)

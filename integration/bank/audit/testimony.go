@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/holdall/holdall/examples/bank/books"
@@ -13,32 +12,30 @@ import (
 
 // Testimony is what all who worked on the books say, those who died included.
 type Testimony struct {
-	Begun map[string]bool // jobs, by name: that of a branch, and a number
-	Done  map[string]bool // whose tellers were told that they are committed, and which are to be in the history
-	Not   map[string]bool // whose tellers were told that they are not
-	Held  map[Hold]bool   // by units that had all their locks
-	Lost  map[Hold]bool   // by units that were told that they had lost them
+	Begun map[string]bool        // jobs, by name: that of a branch, and a number
+	Done  map[string]bool        // whose tellers were told that they are committed, and which are to be in the history
+	Not   map[string]bool        // whose tellers were told that they are not
+	Held  map[Unit]fencing.Token // by units that had all their locks
+	Lost  map[Unit]bool          // by units that were told that they had lost them
+	Tried map[Unit]bool          // by units without locks that were about to commit
+	Void  map[Unit]bool          // by units that were told that nothing of theirs was written
 	// Failed are jobs that ended in what nobody expected, and why.
 	Failed    []string
 	Filing    Filing
 	Overviews []Overview // what was read without locks
 }
 
-// Hold is a unit's: units of two branches may have the same token, if they have
-// no key in common.
-type Hold struct {
-	Branch string
-	Token  fencing.Token
-}
+// Unit is one of a branch, by its nonce.
+type Unit struct{ Branch, Nonce string }
 
 // CheckTestimony compares what was told with the books.
 func CheckTestimony(t Testimony, r Records) []Result {
-	byJob := map[string]map[string]bool{} // the tokens of each job's changes
+	byJob := map[string]map[string]bool{} // the units of each job's changes
 	for _, c := range r.History {
 		if byJob[c.Job] == nil {
 			byJob[c.Job] = map[string]bool{}
 		}
-		byJob[c.Job][c.Token] = true
+		byJob[c.Job][c.Unit] = true
 	}
 	return []Result{
 		{"jobs that failed of what nobody expected", t.Failed},
@@ -46,7 +43,8 @@ func CheckTestimony(t Testimony, r Records) []Result {
 		{"jobs told not committed that are in the books", present(t.Not, byJob)},
 		{"jobs done by two units", twice(byJob)},
 		{"changes that nobody began", unbegun(t.Begun, byJob)},
-		{"changes by units that never had their locks, or had lost them", unlocked(t, r)},
+		{"changes by units that had lost their locks, or had none and never were about to commit", unlocked(t, r)},
+		{"changes by units that were told that nothing was written", void(t, r)},
 	}
 }
 
@@ -62,7 +60,7 @@ func missing(done map[string]bool, byJob map[string]map[string]bool) (findings [
 func present(not map[string]bool, byJob map[string]map[string]bool) (findings []string) {
 	for _, job := range slices.Sorted(maps.Keys(not)) {
 		if byJob[job] != nil {
-			findings = append(findings, fmt.Sprintf("job %s, by the tokens %v", job, slices.Sorted(maps.Keys(byJob[job]))))
+			findings = append(findings, fmt.Sprintf("job %s, by the units %v", job, slices.Sorted(maps.Keys(byJob[job]))))
 		}
 	}
 	return findings
@@ -71,7 +69,7 @@ func present(not map[string]bool, byJob map[string]map[string]bool) (findings []
 func twice(byJob map[string]map[string]bool) (findings []string) {
 	for _, job := range slices.Sorted(maps.Keys(byJob)) {
 		if len(byJob[job]) > 1 {
-			findings = append(findings, fmt.Sprintf("job %s, by the tokens %v", job, slices.Sorted(maps.Keys(byJob[job]))))
+			findings = append(findings, fmt.Sprintf("job %s, by the units %v", job, slices.Sorted(maps.Keys(byJob[job]))))
 		}
 	}
 	return findings
@@ -80,7 +78,7 @@ func twice(byJob map[string]map[string]bool) (findings []string) {
 func unbegun(begun map[string]bool, byJob map[string]map[string]bool) (findings []string) {
 	for _, job := range slices.Sorted(maps.Keys(byJob)) {
 		if !begun[job] {
-			findings = append(findings, fmt.Sprintf("job %q, by the tokens %v", job, slices.Sorted(maps.Keys(byJob[job]))))
+			findings = append(findings, fmt.Sprintf("job %q, by the units %v", job, slices.Sorted(maps.Keys(byJob[job]))))
 		}
 	}
 	return findings
@@ -91,14 +89,36 @@ func unbegun(begun map[string]bool, byJob map[string]map[string]bool) (findings 
 // locks, and then that it was in time.
 func unlocked(t Testimony, r Records) (findings []string) {
 	for _, c := range r.History {
-		branch, _, _ := strings.Cut(c.Job, "/")
-		token, err := strconv.ParseInt(c.Token, 10, 64)
-		switch hold := (Hold{branch, fencing.Token(token)}); {
-		case err != nil || !t.Held[hold]:
-			findings = append(findings, fmt.Sprintf("%s: change %d, job %s: its unit, with the token %s, never had its locks", c.Record, c.Seq, c.Job, c.Token))
-		case t.Lost[hold] && c.Kind != books.KindMonthEnd:
-			findings = append(findings, fmt.Sprintf("%s: change %d, job %s: its unit, with the token %s, had lost its locks", c.Record, c.Seq, c.Job, c.Token))
+		var why string
+		unit := unitOf(c)
+		token, held := t.Held[unit]
+		switch {
+		case !held && !t.Tried[unit]:
+			why = "never had its locks, and never was about to commit without them"
+		case held && token != c.MadeBy():
+			why = fmt.Sprintf("had the token %v, and the change has %v", token, c.MadeBy())
+		case held && t.Lost[unit] && c.Kind != books.KindMonthEnd:
+			why = "had lost its locks"
+		default:
+			continue
+		}
+		findings = append(findings, fmt.Sprintf("%s: change %d, job %s: its unit %s %s", c.Record, c.Seq, c.Job, c.Unit, why))
+	}
+	return findings
+}
+
+// void: a run that counts for nothing has written nothing, and nothing of it comes later.
+func void(t Testimony, r Records) (findings []string) {
+	for _, c := range r.History {
+		if t.Void[unitOf(c)] {
+			findings = append(findings, fmt.Sprintf("%s: change %d, job %s, by the unit %s", c.Record, c.Seq, c.Job, c.Unit))
 		}
 	}
 	return findings
+}
+
+// unitOf is the unit that made a change: one of the branch whose job it was.
+func unitOf(c books.Change) Unit {
+	branch, _, _ := strings.Cut(c.Job, "/")
+	return Unit{branch, c.Unit}
 }

@@ -6,29 +6,39 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/examples/bank/books"
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/integration/bank/audit"
 )
 
-const one, two = "0000000000000007", "0000000000000009"
-
-func change(record string, seq int, token, job string) books.Change {
-	return books.Change{Record: record, Seq: seq, Token: token, Job: job}
+func change(record string, seq int, unit string, token fencing.Token, job string) books.Change {
+	return books.Change{Record: record, Seq: seq, Unit: unit, Stamp: token, Job: job}
 }
+
+func of(branch, nonce string) audit.Unit { return audit.Unit{Branch: branch, Nonce: nonce} }
 
 // believed is a testimony that the books confirm.
 func believed() (audit.Testimony, audit.Records) {
 	return audit.Testimony{
-			Begun: map[string]bool{"a/1": true, "a/2": true, "a/3": true, "b/1": true, "b/2": true},
+			Begun: map[string]bool{"a/1": true, "a/2": true, "a/3": true, "a/4": true, "b/1": true, "b/2": true},
 			Done:  map[string]bool{"a/1": true},
 			Not:   map[string]bool{"a/2": true},
-			Held:  map[audit.Hold]bool{{Branch: "a", Token: 7}: true, {Branch: "a", Token: 8}: true, {Branch: "b", Token: 9}: true, {Branch: "b", Token: 11}: true},
-			Lost:  map[audit.Hold]bool{{Branch: "a", Token: 8}: true, {Branch: "b", Token: 7}: true, {Branch: "b", Token: 11}: true},
+			Held:  map[audit.Unit]fencing.Token{of("a", "u7"): 7, of("a", "u8"): 8, of("b", "u9"): 9, of("b", "u11"): 11},
+			Lost:  map[audit.Unit]bool{of("a", "u8"): true, of("b", "u7"): true, of("b", "u11"): true},
+			Tried: map[audit.Unit]bool{of("a", "u12"): true, of("a", "u13"): true},
+			Void:  map[audit.Unit]bool{of("a", "u13"): true},
 		}, audit.Records{History: []books.Change{
-			change("account:x", 1, one, "a/1"), change("account:y", 1, one, "a/1"), // both sides of one
-			change("account:x", 2, two, "b/1"), // whose teller was not told
-			{Record: "account:x", Seq: 3, Token: "0000000000000011", Job: "b/2", Kind: books.KindMonthEnd}, // stopped while it was decided
+			change("account:x", 1, "u7", 7, "a/1"), change("account:y", 1, "u7", 7, "a/1"), // both sides of one
+			change("account:x", 2, "u9", 9, "b/1"),                                                      // whose teller was not told
+			{Record: "account:x", Seq: 3, Unit: "u11", Stamp: 11, Job: "b/2", Kind: books.KindMonthEnd}, // stopped while it was decided
+			{Record: "account:x", Seq: 4, Unit: "u12", Token: 12, Stamp: 20, Job: "a/4"},                // without locks, and written again since
 		}}
 }
+
+// What the checks of a testimony count.
+const (
+	unlocked = "changes by units that had lost their locks, or had none and never were about to commit"
+	void     = "changes by units that were told that nothing was written"
+)
 
 var spoilt = map[string]struct {
 	spoil func(*audit.Testimony, *audit.Records)
@@ -40,7 +50,7 @@ var spoilt = map[string]struct {
 	},
 	"told refused, and there": {
 		func(t *audit.Testimony, _ *audit.Records) { t.Not["b/1"] = true },
-		map[string][]string{"jobs told not committed that are in the books": {"job b/1, by the tokens [" + two + "]"}},
+		map[string][]string{"jobs told not committed that are in the books": {"job b/1, by the units [u9]"}},
 	},
 	"failed": {
 		func(t *audit.Testimony, _ *audit.Records) { t.Failed = []string{"a/3: because"} },
@@ -48,32 +58,48 @@ var spoilt = map[string]struct {
 	},
 	"done twice": {
 		func(t *audit.Testimony, r *audit.Records) {
-			t.Held[audit.Hold{Branch: "b", Token: 10}] = true
-			r.History = append(r.History, change("account:z", 1, "0000000000000010", "b/1"))
+			t.Held[of("b", "u10")] = 10
+			r.History = append(r.History, change("account:z", 1, "u10", 10, "b/1"))
 		},
-		map[string][]string{"jobs done by two units": {"job b/1, by the tokens [" + two + " 0000000000000010]"}},
+		map[string][]string{"jobs done by two units": {"job b/1, by the units [u10 u9]"}},
 	},
 	"by nobody": {
 		func(t *audit.Testimony, r *audit.Records) { delete(t.Begun, "b/1") },
-		map[string][]string{"changes that nobody began": {`job "b/1", by the tokens [` + two + "]"}},
+		map[string][]string{"changes that nobody began": {`job "b/1", by the units [u9]`}},
 	},
-	"without locks": {
-		func(t *audit.Testimony, r *audit.Records) { delete(t.Held, audit.Hold{Branch: "b", Token: 9}) },
-		map[string][]string{"changes by units that never had their locks, or had lost them": {
-			"account:x: change 2, job b/1: its unit, with the token " + two + ", never had its locks",
+	"no locks": {
+		func(t *audit.Testimony, r *audit.Records) { delete(t.Held, of("b", "u9")) },
+		map[string][]string{unlocked: {
+			"account:x: change 2, job b/1: its unit u9 never had its locks, and never was about to commit without them",
+		}},
+	},
+	"the locks of another branch": {
+		func(t *audit.Testimony, r *audit.Records) { r.History[4].Unit = "u9" },
+		map[string][]string{unlocked: {
+			"account:x: change 4, job a/4: its unit u9 never had its locks, and never was about to commit without them",
 		}},
 	},
 	"after the locks were lost": {
-		func(t *audit.Testimony, r *audit.Records) { t.Lost[audit.Hold{Branch: "b", Token: 9}] = true },
-		map[string][]string{"changes by units that never had their locks, or had lost them": {
-			"account:x: change 2, job b/1: its unit, with the token " + two + ", had lost its locks",
+		func(t *audit.Testimony, r *audit.Records) { t.Lost[of("b", "u9")] = true },
+		map[string][]string{unlocked: {"account:x: change 2, job b/1: its unit u9 had lost its locks"}},
+	},
+	"another token": {
+		func(t *audit.Testimony, r *audit.Records) { r.History[2].Stamp = 10 },
+		map[string][]string{unlocked: {"account:x: change 2, job b/1: its unit u9 had the token 9, and the change has 10"}},
+	},
+	"without locks, and never about to commit": {
+		func(t *audit.Testimony, r *audit.Records) { delete(t.Tried, of("a", "u12")) },
+		map[string][]string{unlocked: {
+			"account:x: change 4, job a/4: its unit u12 never had its locks, and never was about to commit without them",
 		}},
 	},
-	"a token that is none": {
-		func(t *audit.Testimony, r *audit.Records) { r.History[2].Token = "x" },
-		map[string][]string{"changes by units that never had their locks, or had lost them": {
-			"account:x: change 2, job b/1: its unit, with the token x, never had its locks",
-		}},
+	"a void run": {
+		func(t *audit.Testimony, r *audit.Records) { r.History[4].Unit = "u13" },
+		map[string][]string{void: {"account:x: change 4, job a/4, by the unit u13"}},
+	},
+	"rolled back": {
+		func(t *audit.Testimony, r *audit.Records) { t.Void[of("b", "u9")] = true },
+		map[string][]string{void: {"account:x: change 2, job b/1, by the unit u9"}},
 	},
 }
 

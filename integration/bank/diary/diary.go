@@ -1,5 +1,5 @@
-// Package diary keeps, in a file, what a branch began, what it was told, and when
-// it held and lost its locks. The file outlives its process, however that ends,
+// Package diary keeps, in a file, what a branch began, what it was told, when it held
+// and lost its locks, and what became of its units. The file outlives its process, however that ends,
 // and so says to whoever comes after it what may have to be done again, and to an
 // auditor what the books must have.
 package diary
@@ -33,6 +33,8 @@ type Line struct {
 	Told     *Told     `json:"told,omitempty"`
 	Holds    *Holds    `json:"holds,omitempty"`
 	Lost     *Lost     `json:"lost,omitempty"`
+	Tries    *Tries    `json:"tries,omitempty"`
+	Ended    *Ended    `json:"ended,omitempty"`
 	Vitals   *Vitals   `json:"vitals,omitempty"`
 }
 
@@ -68,6 +70,23 @@ type Holds struct {
 type Lost struct {
 	Unit string `json:"unit"`
 	Why  string `json:"why"`
+}
+
+// Tries says that a unit without locks is about to commit.
+type Tries struct {
+	Unit string `json:"unit"`
+}
+
+// Ended says how a unit ended, as it was told: for one that fell back, another is to follow.
+type Ended struct {
+	Unit    string        `json:"unit"`
+	Outcome trace.Outcome `json:"outcome"`
+	Way     staff.Way     `json:"way,omitempty"` // it came to its end by
+}
+
+// Void reports whether nothing of the unit was written, and never will be.
+func (e Ended) Void() bool {
+	return e.Outcome == trace.NotCommitted || e.Outcome == trace.FellBack || e.Outcome == trace.CommittedBefore
 }
 
 // Vitals are how the process is.
@@ -138,6 +157,16 @@ func (d *Diary) Acquired(i trace.AcquireEnd) { d.Write(Line{Holds: &Holds{i.Unit
 
 // Lost writes down that a unit has lost its locks.
 func (d *Diary) Lost(unit string, err error) { d.Write(Line{Lost: &Lost{unit, err.Error()}}) }
+
+// Tries writes down that a unit without locks is about to commit.
+func (d *Diary) Tries(unit string) { d.Write(Line{Tries: &Tries{unit}}) }
+
+// Ended writes down how a unit ended. One without a nonce did nothing.
+func (d *Diary) Ended(e trace.UnitEnd, way staff.Way) {
+	if e.Unit != "" {
+		d.Write(Line{Ended: &Ended{e.Unit, e.Outcome, way}})
+	}
+}
 
 // Close closes the file. Its error is the first that Write met, too.
 func (d *Diary) Close() error {

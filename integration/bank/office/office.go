@@ -77,7 +77,7 @@ func (of *Office) Work(ctx context.Context, what string, jobs int, next func() (
 	}
 	cfg := staff.Config{
 		DB: of.db, Tables: of.Tables.Books, Locks: of.Tables.Locks, Units: of.Tables.Units,
-		Unsafe: of.o.Unsafe, Owners: of.o.Owners, Tellers: of.o.Tellers, Seed: of.o.Seed, Wait: of.o.Wait,
+		Lock: of.o.Lock, Unsafe: of.o.Unsafe, Owners: of.o.Owners, Tellers: of.o.Tellers, Seed: of.o.Seed, Wait: of.o.Wait,
 	}
 	for _, option := range options {
 		option(&cfg)

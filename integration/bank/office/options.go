@@ -27,7 +27,8 @@ type Options struct {
 
 	Owners, Tellers    int
 	Lease, Churn, Wait time.Duration
-	Unsafe             bool // without locks
+	Lock               bool // first, always
+	Unsafe             bool // without units
 	Quiet, Verbose     bool
 
 	Customers, Accounts int
@@ -76,6 +77,11 @@ func (o *Options) TellersFlag(fs *flag.FlagSet, usage string) {
 // WaitFlag is for those who wait for others' locks.
 func (o *Options) WaitFlag(fs *flag.FlagSet) {
 	fs.DurationVar(&o.Wait, "wait", 0, "`time` for which a unit waits for others' locks before its teller gives up and puts the job back (default 2 leases)")
+}
+
+// LockFlag is for those who change the books.
+func (o *Options) LockFlag(fs *flag.FlagSet) {
+	fs.BoolVar(&o.Lock, "lock", false, "have every unit take its locks first, even those that usually run without locks until somebody is in the way")
 }
 
 // QuietFlag is for those who show progress.

@@ -36,7 +36,7 @@ func dieAtMonth(t *testing.T, db *memdynamo.DB, tables *store.Tables, n int64) (
 	require.NoError(t, err)
 	units, err := unitofwork.New(locks, tables.Units)
 	require.NoError(t, err)
-	b := &books.Bank{Tables: tables.Books, Run: books.Locked{Units: units}, Look: books.Looker{DB: line, Observe: func(trace.RequestEnd) {}}}
+	b := &books.Bank{Tables: tables.Books, Run: books.Units{Client: units}, Look: books.Looker{DB: line, Observe: func(trace.RequestEnd) {}}}
 	for openings := town.openings(); ; {
 		job, ok := openings()
 		if !ok {

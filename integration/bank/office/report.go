@@ -18,6 +18,7 @@ import (
 // called when it is.
 func ReportWork(w io.Writer, t *staff.Tally, done string) {
 	ReportUnits(w, t, done)
+	ReportWays(w, t)
 	ReportRequests(w, t)
 	reportLarge(w, t)
 	ReportWaiting(w, t)
@@ -52,6 +53,21 @@ func ReportUnits(w io.Writer, t *staff.Tally, done string) {
 	if n := t.Total(staff.Unknown); n > 0 {
 		Say(w, "  unknown: had no ID, and their owner died at it\n")
 	}
+}
+
+// ReportWays says how the units came to their commits, if there were any.
+func ReportWays(w io.Writer, t *staff.Tally) {
+	if len(t.Ways) == 0 {
+		return
+	}
+	Say(w, "\n")
+	ReportAll(w, []Event{
+		{int64(t.Ways[staff.WithoutLocks]), "units committed without locks"},
+		{t.Void.Load(), "runs without locks were void, because somebody was in the way, or had been lately; the units ran again, under locks"},
+		{int64(t.Ways[staff.AfterVoid]), "units committed after that"},
+		{t.FoundMore.Load(), "runs under locks needed more keys than had been found before; the units ran again, with these too"},
+		{int64(t.Ways[staff.LockedFirst]), "units committed that had taken their locks first"},
+	})
 }
 
 // reportLarge says what became of units larger than one transaction, if there

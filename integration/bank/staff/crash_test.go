@@ -128,10 +128,10 @@ func TestLargeUnits(t *testing.T) {
 	for _, unit := range []string{"done", "longer", "refused", "left", "finished", "undone"} {
 		tally.large(unit, func(*LargeUnit) {})
 	}
-	tally.committed(trace.UnitEnd{Unit: "small", Rows: 2, Writes: 2, Took: time.Hour}, false)
-	tally.committed(trace.UnitEnd{Unit: "done", Rows: 10, Writes: 200, Took: 2 * time.Second}, false)
-	tally.committed(trace.UnitEnd{Unit: "longer", Rows: 30, Writes: 100, Took: 4 * time.Second}, false)
-	tally.committed(trace.UnitEnd{Unit: "left", Rows: 99, Writes: 99, Took: time.Hour}, true)
+	tally.committed(trace.UnitEnd{Unit: "small", Rows: 2, Writes: 2, Took: time.Hour}, LockedFirst, false)
+	tally.committed(trace.UnitEnd{Unit: "done", Rows: 10, Writes: 200, Took: 2 * time.Second}, LockedFirst, false)
+	tally.committed(trace.UnitEnd{Unit: "longer", Rows: 30, Writes: 100, Took: 4 * time.Second}, LockedFirst, false)
+	tally.committed(trace.UnitEnd{Unit: "left", Rows: 99, Writes: 99, Took: time.Hour}, LockedFirst, true)
 	for range 2 { // by two who waited
 		tally.recovered("left", true)
 		tally.recovered("finished", true)

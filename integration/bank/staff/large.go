@@ -32,10 +32,11 @@ func (t *Tally) large(unit string, note func(*LargeUnit)) {
 	note(entry(t.Large, unit))
 }
 
-// committed notes what became of a unit, if it is a large one.
-func (t *Tally) committed(i trace.UnitEnd, dead bool) {
+// committed notes how a unit came to its commit, and how large it is if it is a large one.
+func (t *Tally) committed(i trace.UnitEnd, way Way, dead bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.Ways[way]++
 	large := t.Large[i.Unit]
 	if large == nil {
 		return

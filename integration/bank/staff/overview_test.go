@@ -53,7 +53,7 @@ func (b bank) owner(db DB) *books.Bank {
 	units, err := unitofwork.New(locks, b.tables.Units)
 	require.NoError(b.t, err)
 	look := books.Looker{DB: db, Observe: func(trace.RequestEnd) {}, Timeout: time.Minute}
-	return &books.Bank{Tables: b.tables.Books, Run: books.Locked{Units: units}, Look: look, Units: units}
+	return &books.Bank{Tables: b.tables.Books, Run: books.Units{Client: units}, Look: look, Units: units}
 }
 
 func month() books.Month {

@@ -21,7 +21,9 @@ type Config struct {
 	Tables *books.Tables
 	Locks  lockset.Config // if it names an owner, there is to be no other
 	Units  unitofwork.Config
-	// Unsafe leaves out the locks.
+	// Lock has every unit take its locks first.
+	Lock bool
+	// Unsafe leaves out units, and with them the locks.
 	Unsafe bool
 
 	Owners, Tellers int // Tellers of each owner
@@ -39,9 +41,13 @@ type Config struct {
 	// Overtakings says who is to be overtaken next, while there is work; when it
 	// returns false, no new work is begun. Nil: nobody is. It excludes Churn.
 	Overtakings func() (Overtaking, bool)
-	// Acquired and Lost are told of locks, as by the hooks of a Trace; they may be nil.
+	// Acquired and Lost are told of locks, as by the hooks of a Trace; Tries of a unit
+	// without locks that is about to commit, and Ended of a unit that has ended, and how it
+	// came to that. They may be nil.
 	Acquired func(trace.AcquireEnd)
 	Lost     func(unit string, err error)
+	Tries    func(unit string)
+	Ended    func(trace.UnitEnd, Way)
 	// Watch is called when the work begins, and what it returns when everybody is
 	// gone; it may be nil.
 	Watch func(*Tally) (stop func())
@@ -83,7 +89,7 @@ func newOwner(cfg Config, tally *Tally, n int) (*owner, error) {
 		return nil, err
 	}
 	o.bank = &books.Bank{
-		Tables: cfg.Tables, Run: books.Locked{Units: o.units}, Wait: lockset.For(cfg.Wait),
+		Tables: cfg.Tables, Run: marked{books.Units{Client: o.units}}, Wait: lockset.For(cfg.Wait), Lock: cfg.Lock,
 		Units: o.units, Archive: archiveLine{o.line, cfg.Archive, tally, cfg.Think},
 		Look: books.Looker{DB: o.line, Observe: o.request, Timeout: o.locks.Config().Lease}, // as patient as the library
 	}
@@ -131,12 +137,28 @@ func (o *owner) trace(cfg Config) *trace.Trace {
 				cfg.Lost(l.Unit, l.Err)
 			}
 		},
-		UnitEnd: func(_ context.Context, e trace.UnitEnd) {
+		UnitStart: func(ctx context.Context, s trace.UnitStart) context.Context {
+			courseOf(ctx).open.Store(s.Optimistic)
+			return ctx
+		},
+		CommitStart: func(ctx context.Context, s trace.CommitStart) context.Context {
+			if cfg.Tries != nil && courseOf(ctx).open.Load() {
+				cfg.Tries(s.Unit)
+			}
+			return ctx
+		},
+		UnitEnd: func(ctx context.Context, e trace.UnitEnd) {
+			way := courseOf(ctx).ended(e)
 			switch e.Outcome {
 			case trace.Committed:
-				t.committed(e, o.dead())
+				t.committed(e, way, o.dead())
 			case trace.CommittedBefore:
 				t.Repeated.Add(1)
+			case trace.FellBack:
+				t.fellBack(e)
+			}
+			if cfg.Ended != nil {
+				cfg.Ended(e, way)
 			}
 		},
 		StartingOver: func(context.Context, trace.StartingOver) { t.StartedOver.Add(1) },

@@ -9,8 +9,8 @@ import (
 	"github.com/holdall/holdall/unitofwork"
 )
 
-// slow runs units whose tellers take their time, with the locks held, between what
-// they read and what they write.
+// slow runs units whose tellers take their time between what they read and what they
+// write, with the locks held if the unit has any.
 type slow struct {
 	books.Runner
 	atMost time.Duration

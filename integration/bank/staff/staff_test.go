@@ -17,6 +17,7 @@ import (
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -143,35 +144,79 @@ func TestAJobIsNotTriedForEver(t *testing.T) {
 	require.Len(t, tally.Unexpected, 1)
 }
 
-// An owner that dies at a payment keeps its locks until a lease is over; then
-// another makes the payment, once.
+// An owner that dies at a payment leaves nothing behind, or, if it has locked first, keeps
+// its locks until a lease is over. Then another makes the payment, once.
 func TestADeadOwnersPayment(t *testing.T) {
-	// Four requests: locks, the ID, the accounts, the commit. Each is carried out
-	// half-way through.
-	for name, dieAt := range map[string]time.Duration{
-		"before the locks are held":   latency / 4,
-		"while it reads":              2*latency + latency/4,
-		"while the commit is sent":    3*latency + latency/4,
-		"while the answer comes back": 3*latency + 3*latency/4,
+	// Each request is carried out half-way through. Without locks there are two: a look,
+	// and the commit. With them there are four: locks, the ID, the accounts, the commit.
+	for name, c := range map[string]struct {
+		lock      bool
+		dieAt     time.Duration
+		held      bool // the two locks
+		committed bool
+	}{
+		"while it looks":                      {dieAt: latency / 4},
+		"when it has looked":                  {dieAt: 3 * latency / 4},
+		"while the commit is sent":            {dieAt: latency + latency/4},
+		"while the answer comes back":         {dieAt: latency + 3*latency/4, committed: true},
+		"before the locks are held":           {lock: true, dieAt: latency / 4},
+		"locked, while it reads":              {lock: true, dieAt: 2*latency + latency/4, held: true},
+		"locked, while the commit is sent":    {lock: true, dieAt: 3*latency + latency/4, held: true},
+		"locked, while the answer comes back": {lock: true, dieAt: 3*latency + 3*latency/4, committed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				cfg, tables := newConfig(t)
+				cfg.Lock = c.lock
 				tally := NewTally()
 				desk := list(Job{Kind: "row", Once: true, Do: func(ctx context.Context, b *books.Bank) error {
 					return b.Record(ctx, books.Entry{ID: "1", Account: "7", Partner: "YZ/5", Amount: 200})
 				}})
 				dies, heir := newTeller(t, cfg, desk, tally, 1), newTeller(t, cfg, desk, tally, 2)
-				time.AfterFunc(dieAt, dies.owner.die)
+				time.AfterFunc(c.dieAt, dies.owner.die)
 				dies.work()
 				require.Equal(t, int64(1), tally.Inherited.Load())
 				heir.work()
 				require.Equal(t, 1, tally.Total(Committed))
 				records := sound(t, tables)
 				require.Len(t, records.History, 2)
-				require.Equal(t, dieAt > 3*latency+latency/2, tally.Repeated.Load() == 1, "it had been committed")
-				held := dieAt > latency/2 && dieAt < 3*latency+latency/2
-				require.Equal(t, held, tally.TakenOver.Load() == 2, "taken over: %d", tally.TakenOver.Load())
+				require.Equal(t, c.committed, tally.Repeated.Load() == 1, "it had been committed")
+				require.Equal(t, c.held, tally.TakenOver.Load() == 2, "taken over: %d", tally.TakenOver.Load())
+			})
+		})
+	}
+}
+
+// How units come to their commits: without locks, or after a run that was void because
+// somebody had the account meanwhile, or under locks that are taken first.
+func TestWays(t *testing.T) {
+	for name, c := range map[string]struct {
+		lock, inTheWay bool
+		void           int64
+		want           Way
+	}{
+		"nobody in the way":   {want: WithoutLocks},
+		"somebody in the way": {inTheWay: true, void: 1, want: AfterVoid},
+		"locked first":        {lock: true, want: LockedFirst},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cfg, tables := newConfig(t)
+				cfg.Lock = c.lock
+				var tried []string
+				ended := map[string]Way{}
+				cfg.Tries = func(unit string) { tried = append(tried, unit) }
+				cfg.Ended = func(e trace.UnitEnd, way Way) { ended[e.Unit] = way }
+				if c.inTheWay {
+					time.AfterFunc(lease/2, holdAccount(t, cfg, tables))
+				}
+				tally := NewTally()
+				require.NoError(t, Run(cfg, list(cash(1)), tally))
+				require.Equal(t, map[Way]int{c.want: 1}, tally.Ways)
+				require.Equal(t, c.void, tally.Void.Load())
+				require.Equal(t, c.want == WithoutLocks, len(tried) == 1, "nothing to try if somebody is in the way")
+				require.Len(t, ended, 1+int(c.void))
+				require.Equal(t, ended[sound(t, tables).History[0].Unit], c.want)
 			})
 		})
 	}
@@ -179,27 +224,35 @@ func TestADeadOwnersPayment(t *testing.T) {
 
 // Owners come and go while work is done; all of it is done, each row once.
 func TestOwnersComeAndGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { ownersComeAndGo(t, false) })
 	synctest.Test(t, func(t *testing.T) {
-		cfg, tables := newConfig(t)
-		cfg.Owners, cfg.Tellers, cfg.Churn = 3, 4, lease/2
-		const rows = 600
-		n := 0
-		desk := NewDesk(func() (Job, bool) {
-			if n == rows {
-				return Job{}, false
-			}
-			n++
-			entry := books.Entry{ID: fmt.Sprint(n), Account: fmt.Sprint(n % 40), Partner: fmt.Sprintf("YZ/%d", n%37), Amount: 1}
-			return Job{Kind: "row", Once: true, Do: func(ctx context.Context, b *books.Bank) error { return b.Record(ctx, entry) }}, true
-		})
-		tally := NewTally()
-		require.NoError(t, Run(cfg, desk, tally))
-		require.Equal(t, rows, tally.Total(Committed))
-		require.Empty(t, tally.Unexpected)
-		require.Positive(t, tally.Died.Load())
+		tally := ownersComeAndGo(t, true)
 		require.Positive(t, tally.TakenOver.Load())
-		require.Len(t, sound(t, tables).History, 2*rows)
 	})
+}
+
+func ownersComeAndGo(t *testing.T, lock bool) *Tally {
+	t.Helper()
+	cfg, tables := newConfig(t)
+	cfg.Owners, cfg.Tellers, cfg.Churn, cfg.Lock = 3, 4, lease/2, lock
+	const rows = 600
+	n := 0
+	desk := NewDesk(func() (Job, bool) {
+		if n == rows {
+			return Job{}, false
+		}
+		n++
+		entry := books.Entry{ID: fmt.Sprint(n), Account: fmt.Sprint(n % 40), Partner: fmt.Sprintf("YZ/%d", n%37), Amount: 1}
+		return Job{Kind: "row", Once: true, Do: func(ctx context.Context, b *books.Bank) error { return b.Record(ctx, entry) }}, true
+	})
+	tally := NewTally()
+	require.NoError(t, Run(cfg, desk, tally))
+	require.Equal(t, rows, tally.Total(Committed))
+	require.Empty(t, tally.Unexpected)
+	require.Positive(t, tally.Died.Load())
+	require.Len(t, sound(t, tables).History, 2*rows)
+	require.Equal(t, lock, tally.Ways[WithoutLocks] == 0)
+	return tally
 }
 
 // A closed desk hands out nothing new, but what comes back.

@@ -57,12 +57,16 @@ type Tally struct {
 	Archived, Stale atomic.Int64 // written, and refused by the archive
 	// Locks.
 	Raised, TakenOver, Cleaned, Lost, StartedOver atomic.Int64
+	// Runs that count for nothing: without locks, because somebody was in the way, and
+	// under locks, because the unit needed more keys than it had found before.
+	Void, FoundMore atomic.Int64
 	// Waiting for locks.
 	GaveUp     atomic.Int64 // waited for as long as they were willing to
 	HandedOver atomic.Int64 // from one unit of an owner to the next, in memory
 	Dropped    atomic.Int64 // from the head of a queue, as dead
 
 	mu         sync.Mutex
+	Ways       map[Way]int           // of the units that were committed
 	Large      map[string]*LargeUnit // by nonce
 	DiedMidway map[trace.Phase]int   // owners, by what their large unit was at
 	Waiting    Waiting
@@ -107,7 +111,7 @@ type Failure struct {
 // NewTally returns an empty tally.
 func NewTally() *Tally {
 	return &Tally{
-		Large: map[string]*LargeUnit{}, DiedMidway: map[trace.Phase]int{},
+		Ways: map[Way]int{}, Large: map[string]*LargeUnit{}, DiedMidway: map[trace.Phase]int{},
 		Kinds: map[string]*Kind{}, Refusals: map[string]int{},
 		Requests: map[string]*Requests{}, Unexpected: map[string]*Failure{},
 	}

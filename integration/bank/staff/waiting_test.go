@@ -36,7 +36,7 @@ func holdAccount(t *testing.T, cfg Config, tables *store.Tables) (release func()
 func TestHandOversWithinAnOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg, tables := newConfig(t)
-		cfg.Tellers = 3
+		cfg.Tellers, cfg.Lock = 3, true
 		tally := NewTally()
 		require.NoError(t, Run(cfg, list(cash(1), cash(2), cash(3)), tally))
 		require.Equal(t, 3, tally.Total(Committed))
