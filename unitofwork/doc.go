@@ -1,5 +1,5 @@
-// Package unitofwork runs work over many records of many DynamoDB tables as one unit: it
-// locks what the work touches, or nothing, and then commits all its writes, or none.
+// Package unitofwork runs work over many records of many DynamoDB tables as one unit: all its
+// writes happen, or none, and no other unit changes meanwhile what it has read.
 //
 // The first minute:
 //
@@ -10,8 +10,7 @@
 //		Guard: func(a *Account) ordering.Key { return ordering.Join("account:" + a.ID) },
 //	}
 //
-//	work := unitofwork.Work{Keys: []ordering.Key{"account:alice", "account:bob"}}
-//	err = units.Do(ctx, work, func(ctx context.Context, u *unitofwork.Unit) error {
+//	err = units.Do(ctx, unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
 //		from, to := Accounts.Ref("alice"), Accounts.Ref("bob")
 //		if err := u.Get(ctx, from, to); err != nil { // both, as of one moment
 //			return err
@@ -25,9 +24,11 @@
 // tests; docs/operations.md has templates for production. examples/transfer, examples/orders
 // and examples/bank are whole programs.
 //
-// [Client.Do] locks the work's keys, runs a function that reads with [Unit.Get] and stages writes,
-// and commits. Nothing is written before the commit, which is one transaction that also
-// releases the locks: the release is the lock check. A unit that does not fit into one
+// [Client.Do] runs a function that reads with [Unit.Get] and stages writes, and commits. At
+// first it takes no locks: the commit checks that nobody has had those of what the function
+// read. If somebody is in the way, Do takes them and runs the function again; with Work.Lock
+// it takes them before. Nothing is written before the commit, which is one transaction that
+// also releases the locks: the release is the lock check. A unit that does not fit into one
 // transaction is written down first and decided by one write. From then on it is committed,
 // and whoever comes by finishes it; see [Client.Recover]. [Client.Read] reads without locks,
 // and sees all of a unit or nothing.

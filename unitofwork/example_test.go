@@ -47,15 +47,15 @@ func Open(db lockset.DynamoDB) (*unitofwork.Client, error) {
 // Transfer moves money between two accounts once, however often it is called
 // with the same payment; or it changes nothing, and says why.
 func Transfer(ctx context.Context, units *unitofwork.Client, payment string, from, to Account, amount int64) error {
-	keys := []ordering.Key{Accounts.Guard(&from), Accounts.Guard(&to)} // in any order
-	work := unitofwork.Work{Keys: keys, ID: payment, Payload: fmt.Append(nil, amount)}
+	what := fmt.Appendf(nil, "%d from %s to %s", amount, Accounts.Guard(&from), Accounts.Guard(&to))
+	work := unitofwork.Work{ID: payment, Payload: what} // the same ID for anything else is refused
 	return units.Do(ctx, work, func(ctx context.Context, u *unitofwork.Unit) error {
 		a, b := Accounts.Ref(from.Customer, from.ID), Accounts.Ref(to.Customer, to.ID)
-		if err := u.Get(ctx, a, b); err != nil { // both, as of one moment
+		if err := u.Get(ctx, a, b); err != nil { // both, as of one moment, and unchanged until Do commits
 			return err
 		}
 		if !a.Found || !b.Found || a.T.Balance < amount {
-			return ErrFunds // nothing is written, and the locks are released
+			return ErrFunds // nothing is written
 		}
 		a.T.Balance -= amount
 		b.T.Balance += amount
@@ -125,9 +125,8 @@ func ExampleUnit_Update() {
 		log.Fatal(err)
 	}
 	alice, bob := Accounts.Of(Account{Customer: "alice", ID: "1"}), Accounts.Of(Account{Customer: "bob", ID: "7"})
-	keys := []ordering.Key{Accounts.Guard(&alice.T), Accounts.Guard(&bob.T)}
 	for _, least := range []int{50, 500} {
-		err = units.Do(ctx, unitofwork.Work{Keys: keys}, func(_ context.Context, u *unitofwork.Unit) error {
+		err = units.Do(ctx, unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
 			return errors.Join(
 				u.Check(bob, unitofwork.Expression{
 					Condition: "Balance >= :least", Values: map[string]any{":least": least},

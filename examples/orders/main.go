@@ -35,8 +35,7 @@ var (
 // place takes an order from stock, once, and returns it as it was placed: now, or before.
 func place(ctx context.Context, units *unitofwork.Client, o order) (order, error) {
 	placed, of := orders.Of(o), stock.Ref(o.Item)
-	keys := []ordering.Key{orders.Guard(&placed.T), stock.Guard(&of.T)}
-	work := unitofwork.Work{Keys: keys, ID: "order:" + o.ID, Payload: fmt.Append(nil, o), Wait: lockset.For(2 * time.Second)}
+	work := unitofwork.Work{ID: "order:" + o.ID, Payload: fmt.Appendf(nil, "%+v", o), Wait: lockset.For(2 * time.Second)}
 	err := units.Do(ctx, work, func(ctx context.Context, u *unitofwork.Unit) error {
 		if err := u.Get(ctx, of); err != nil {
 			return err
@@ -92,7 +91,7 @@ func refuse(w http.ResponseWriter, err error) {
 
 func main() {
 	units := local.Units(orders.Name, stock.Name) // in memory; of a *dynamodb.Client: open, in examples/transfer
-	local.Replace(units, "item:pen", stock.Of(item{"pen", 10}))
+	local.Replace(units, stock.Of(item{"pen", 10}))
 	http.Handle("POST /orders", service{units})
 	fmt.Println(`curl -i -H 'Idempotency-Key: 1' -d '{"Item":"pen","Quantity":2}' http://localhost:8080/orders`)
 	log.Fatal((&http.Server{Addr: "localhost:8080", ReadHeaderTimeout: time.Second}).ListenAndServe())

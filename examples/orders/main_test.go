@@ -23,7 +23,7 @@ func shop(t *testing.T) (post func(key, body string) *httptest.ResponseRecorder,
 	t.Helper()
 	units = local.Units(orders.Name, stock.Name)
 	pens := stock.Of(item{"pen", 10})
-	local.Replace(units, stock.Guard(&pens.T), pens)
+	local.Replace(units, pens)
 	return func(key, body string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/orders", strings.NewReader(body))

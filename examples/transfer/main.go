@@ -34,8 +34,7 @@ var errFunds = errors.New("not enough money")
 // pay makes a payment, or changes nothing and says why.
 func pay(ctx context.Context, units *unitofwork.Client, p payment) error {
 	from, to := accounts.Ref(p.From), accounts.Ref(p.To)
-	keys := []ordering.Key{accounts.Guard(&from.T), accounts.Guard(&to.T)} // in any order
-	work := unitofwork.Work{Keys: keys, ID: p.ID, Payload: fmt.Append(nil, p), Wait: lockset.For(5 * time.Second)}
+	work := unitofwork.Work{ID: p.ID, Payload: fmt.Appendf(nil, "%+v", p), Wait: lockset.For(5 * time.Second)}
 	return units.Do(ctx, work, func(ctx context.Context, u *unitofwork.Unit) error {
 		if err := u.Get(ctx, from, to); err != nil {
 			return err
@@ -78,8 +77,7 @@ func main() {
 	units, err := open(db)
 	check(err)
 	alice, bob := accounts.Of(account{"alice", 100}), accounts.Of(account{"bob", 100})
-	keys := []ordering.Key{accounts.Guard(&alice.T), accounts.Guard(&bob.T)}
-	check(units.Do(ctx, unitofwork.Work{Keys: keys}, func(_ context.Context, u *unitofwork.Unit) error { return u.Replace(alice, bob) }))
+	check(units.Do(ctx, unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error { return u.Replace(alice, bob) }))
 	for _, p := range []payment{{"p1", "alice", "bob", 30}, {"p1", "alice", "bob", 30}, {"p1", "alice", "bob", 40}, {"p2", "alice", "bob", 500}} {
 		fmt.Printf("%+v: %s\n", p, answer(pay(ctx, units, p)))
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
-	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -49,9 +48,9 @@ func Units(tables ...string) *unitofwork.Client {
 	return units
 }
 
-// Replace writes records that a key guards.
-func Replace(units *unitofwork.Client, key ordering.Key, records ...unitofwork.Record) {
-	err := units.Do(context.Background(), unitofwork.Work{Keys: []ordering.Key{key}}, func(_ context.Context, u *unitofwork.Unit) error {
+// Replace writes records.
+func Replace(units *unitofwork.Client, records ...unitofwork.Record) {
+	err := units.Do(context.Background(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
 		return u.Replace(records...)
 	})
 	if err != nil {
