@@ -5,13 +5,17 @@ import (
 	"database/sql"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
+	"github.com/holdall/holdall/integration/bank/diary"
+	"github.com/holdall/holdall/integration/bank/staff"
 	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/trace"
 )
 
 // The audit of a day does not only pass: it fails when the archive is not what the
@@ -41,17 +45,21 @@ func TestTheAuditNotices(t *testing.T) {
 	out, err := d.audit(t.Context())
 	require.NoError(t, err, out)
 
-	diary, err := os.OpenFile(d.branches[0].diary, os.O_WRONLY|os.O_APPEND, 0)
+	committed := unlocked(t, d.branches[0].diary)
+	file, err := os.OpenFile(d.branches[0].diary, os.O_WRONLY|os.O_APPEND, 0)
 	require.NoError(t, err)
-	_, err = diary.WriteString(`{"archived":{"job":"b0/0","statements":[{"account":"none","balance":7,"changes":0,"token":7}],"outcome":"committed"}}
+	_, err = file.WriteString(`{"ended":{"unit":"` + committed + `","outcome":"fell back","way":"without locks"}}
+{"archived":{"job":"b0/0","statements":[{"account":"none","balance":7,"changes":0,"token":7}],"outcome":"committed"}}
 {"shown":{"job":"b0/0","positions":[{"record":"account:bank","changes":0,"balance":7}]}}
 ` + "\n")
 	require.NoError(t, err)
-	require.NoError(t, diary.Close())
+	require.NoError(t, file.Close())
 	out, err = d.audit(t.Context())
 	require.Error(t, err, out)
 	require.Contains(t, out, " 1 statements told written that are not in the archive")
 	require.Contains(t, out, "What was told of statements is NOT sound.")
+	require.Regexp(t, `\n +[1-9] changes by units that were told that nothing was written\n`, out)
+	require.Contains(t, out, "What was told is NOT sound.")
 	require.Contains(t, out, " 1 records that never were as an overview has them")
 	require.Contains(t, out, "What was read is NOT sound.")
 
@@ -63,4 +71,16 @@ func TestTheAuditNotices(t *testing.T) {
 	out, err = d.audit(t.Context())
 	require.Error(t, err, out)
 	require.Contains(t, out, " 2 statements told written that are not in the archive")
+}
+
+// unlocked is a unit that was committed without locks, by a diary.
+func unlocked(t *testing.T, name string) string {
+	t.Helper()
+	entries, err := diary.Read(name)
+	require.NoError(t, err)
+	i := slices.IndexFunc(entries, func(e diary.Line) bool {
+		return e.Ended != nil && e.Ended.Way == staff.WithoutLocks && e.Ended.Outcome == trace.Committed
+	})
+	require.GreaterOrEqual(t, i, 0, "nobody committed without locks")
+	return entries[i].Ended.Unit
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/bank/diary"
+	"github.com/holdall/holdall/integration/bank/staff"
 	"github.com/holdall/holdall/integration/engines"
 )
 
@@ -72,6 +73,9 @@ func TestChaos(t *testing.T) {
 		})
 		server.Kill()
 	}
+	require.Positive(t, all.ways[staff.WithoutLocks], "nobody committed without locks")
+	require.Positive(t, all.ways[staff.AfterVoid], "nobody was in the way of a unit without locks")
+	require.Positive(t, all.ways[staff.LockedFirst], "nobody took locks first")
 	t.Logf("\ndynoxide %s, with a file: %v", engines.DynoxideVersion, all)
 }
 

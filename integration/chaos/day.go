@@ -64,6 +64,10 @@ const (
 	mix       = "payment=120,move=24,interest=24,merge=3,month-end=3"
 )
 
+// locksFirst: every third branch takes all its locks first. The others run without locks
+// what they can, beside it.
+const locksFirst = 3
+
 func open(ctx context.Context, d Day) (*day, error) {
 	o := &day{
 		Day: d, net: newNetwork(d.Engine.Endpoint), happened: map[mishap]int{},
@@ -82,11 +86,15 @@ func open(ctx context.Context, d Day) (*day, error) {
 		if err != nil {
 			return nil, err
 		}
-		b := &branch{name: name, line: l, diary: diaryOf(d.Dir, name), command: []string{
+		command := []string{
 			d.Bank, "branch", "-prefix", d.Prefix, "-lease", d.Lease.String(), "-name", name, "-seed", strconv.FormatUint(d.Seed, 10),
 			"-diary", diaryOf(d.Dir, name), "-archive", d.Archive, "-tellers", strconv.Itoa(d.Tellers), "-mix", mix,
 			"-rate", fmt.Sprint(d.Rate), "-think", d.Think.String(), "-quiet",
-		}}
+		}
+		if i%locksFirst == locksFirst-1 {
+			command = append(command, "-lock")
+		}
+		b := &branch{name: name, line: l, diary: diaryOf(d.Dir, name), command: command}
 		o.branches = append(o.branches, b)
 		if err := b.start(); err != nil {
 			return nil, err

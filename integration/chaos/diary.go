@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdall/holdall/integration/bank/diary"
 	"github.com/holdall/holdall/integration/bank/staff"
+	"github.com/holdall/holdall/trace"
 )
 
 // known is how long after it was continued a process that was stopped beyond a lease
@@ -61,6 +62,21 @@ func outcomes(entries []diary.Line) (begun map[string]int, told map[string]map[s
 		told[outcome][kinds[e.Told.Job]]++
 	}
 	return begun, told
+}
+
+// ways counts how the units came to their commits, and the runs without locks that were void.
+func ways(entries []diary.Line) (committed map[staff.Way]int, void int) {
+	committed = map[staff.Way]int{}
+	for _, e := range entries {
+		switch {
+		case e.Ended == nil:
+		case e.Ended.Outcome == trace.Committed:
+			committed[e.Ended.Way]++
+		case e.Ended.Outcome == trace.FellBack && e.Ended.Way == staff.WithoutLocks:
+			void++
+		}
+	}
+	return committed, void
 }
 
 // failures are what jobs failed of, which is nothing that anybody expected.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/integration/bank/diary"
+	"github.com/holdall/holdall/integration/bank/staff"
 )
 
 // report sums up days.
@@ -17,6 +18,8 @@ type report struct {
 	network  map[fate]int
 	begun    map[string]int            // by kind
 	told     map[string]map[string]int // by outcome, and kind
+	ways     map[staff.Way]int         // of units that were told that they are committed
+	void     int                       // runs without locks
 	known    []time.Duration           // after SIGCONT, of sets that were lost meanwhile
 	dead     int                       // rows that the dead had
 	places   int                       // of the dead
@@ -25,7 +28,7 @@ type report struct {
 }
 
 func newReport() *report {
-	return &report{happened: map[mishap]int{}, network: map[fate]int{}, begun: map[string]int{}, told: map[string]map[string]int{}}
+	return &report{happened: map[mishap]int{}, network: map[fate]int{}, begun: map[string]int{}, told: map[string]map[string]int{}, ways: map[staff.Way]int{}}
 }
 
 // rounds is how many there were.
@@ -60,6 +63,9 @@ func (r *report) add(d *day, left rest) error {
 			}
 			addTo(r.told[outcome], kinds)
 		}
+		committed, void := ways(entries)
+		addTo(r.ways, committed)
+		r.void += void
 		r.known = append(r.known, known(entries, b.stops, d.Lease)...)
 	}
 	r.dead += len(left.held)
@@ -86,6 +92,11 @@ func (r *report) String() string {
 		line("%8d told %s: %s", sum(r.told[outcome]), outcome, list(r.told[outcome]))
 	}
 	line("%8d of which nobody was told: their process was killed, and they had no ID", begun-told)
+	line("%d units told that they are committed", sum(r.ways))
+	for _, way := range slices.Sorted(maps.Keys(r.ways)) {
+		line("%8d %s", r.ways[way], way)
+	}
+	line("%8d runs without locks were void, and the units ran again", r.void)
 	if n := len(r.known); n > 0 {
 		slices.Sort(r.known)
 		line("%d sets were lost while their process was stopped; by the audits nothing was written with them afterwards; it knew after SIGCONT within", n)

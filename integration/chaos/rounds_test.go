@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/bank/diary"
+	"github.com/holdall/holdall/integration/bank/staff"
 )
 
 func planOf(seed uint64, shares []share) *plan {
@@ -73,6 +74,21 @@ func TestOutcomes(t *testing.T) {
 	require.Equal(t, map[string]int{"move": 2, "payment": 1}, begun)
 	require.Equal(t, map[string]map[string]int{"committed": {"move": 1}, "refused": {"payment": 1}}, told)
 	require.Equal(t, &diary.Vitals{Heap: 5, Goroutines: 6, Jobs: 2, Requests: 7, Capacity: 1.5}, entries[len(entries)-1].Vitals)
+}
+
+func TestWaysAreCounted(t *testing.T) {
+	entries, err := diary.Read(writeFile(t, `{"tries":{"unit":"u"}}
+{"ended":{"unit":"u","outcome":"fell back","way":"without locks"}}
+{"ended":{"unit":"v","outcome":"fell back","way":"under locks, after a run without locks that was void"}}
+{"ended":{"unit":"w","outcome":"committed","way":"under locks, after a run without locks that was void"}}
+{"ended":{"unit":"x","outcome":"committed","way":"without locks"}}
+{"ended":{"unit":"y","outcome":"not committed","way":"without locks"}}
+{"ended":{"unit":"z","outcome":"committed","way":"under locks that it took first"}}
+`))
+	require.NoError(t, err)
+	committed, void := ways(entries)
+	require.Equal(t, map[staff.Way]int{staff.WithoutLocks: 1, staff.AfterVoid: 1, staff.LockedFirst: 1}, committed)
+	require.Equal(t, 1, void)
 }
 
 func writeFile(t *testing.T, text string) string {
