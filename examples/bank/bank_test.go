@@ -29,7 +29,7 @@ func TestASafeRun(t *testing.T) {
 	require.Contains(t, out, "400 units")
 	require.Contains(t, out, "TransactWriteItems")
 	require.Contains(t, out, " units committed without locks\n")
-	require.Contains(t, out, " units committed that had taken their locks first\n")
+	require.Contains(t, out, " units committed under locks that they took first\n")
 	require.Contains(t, out, "0 lost updates")
 	require.Contains(t, out, "The books are sound.")
 }
@@ -39,7 +39,7 @@ func TestARunThatLocksFirst(t *testing.T) {
 		"-lease", "10s", "-churn", "0", "-mix", "payment=6,move=2,interest=2,merge=1", "-seed", "7", "-quiet")
 	require.Zero(t, code, out+errs)
 	require.NotContains(t, out, "without locks")
-	require.Contains(t, out, " units committed that had taken their locks first\n")
+	require.Contains(t, out, " units committed under locks that they took first\n")
 	require.Contains(t, out, "The books are sound.")
 }
 

@@ -17,7 +17,7 @@ type Testimony struct {
 	Not   map[string]bool        // whose tellers were told that they are not
 	Held  map[Unit]fencing.Token // by units that had all their locks
 	Lost  map[Unit]bool          // by units that were told that they had lost them
-	Tried map[Unit]bool          // by units without locks that were about to commit
+	Tried map[Unit]bool          // by units without locks that began to commit
 	Void  map[Unit]bool          // by units that were told that nothing of theirs was written
 	// Failed are jobs that ended in what nobody expected, and why.
 	Failed    []string
@@ -43,7 +43,7 @@ func CheckTestimony(t Testimony, r Records) []Result {
 		{"jobs told not committed that are in the books", present(t.Not, byJob)},
 		{"jobs done by two units", twice(byJob)},
 		{"changes that nobody began", unbegun(t.Begun, byJob)},
-		{"changes by units that had lost their locks, or had none and never were about to commit", unlocked(t, r)},
+		{"changes by units that had lost their locks, or never had any and never began to commit", unlocked(t, r)},
 		{"changes by units that were told that nothing was written", void(t, r)},
 	}
 }
@@ -94,7 +94,7 @@ func unlocked(t Testimony, r Records) (findings []string) {
 		token, held := t.Held[unit]
 		switch {
 		case !held && !t.Tried[unit]:
-			why = "never had its locks, and never was about to commit without them"
+			why = "never had its locks, and never began to commit without them"
 		case held && token != c.MadeBy():
 			why = fmt.Sprintf("had the token %v, and the change has %v", token, c.MadeBy())
 		case held && t.Lost[unit] && c.Kind != books.KindMonthEnd:

@@ -36,7 +36,7 @@ func believed() (audit.Testimony, audit.Records) {
 
 // What the checks of a testimony count.
 const (
-	unlocked = "changes by units that had lost their locks, or had none and never were about to commit"
+	unlocked = "changes by units that had lost their locks, or never had any and never began to commit"
 	void     = "changes by units that were told that nothing was written"
 )
 
@@ -70,13 +70,13 @@ var spoilt = map[string]struct {
 	"no locks": {
 		func(t *audit.Testimony, r *audit.Records) { delete(t.Held, of("b", "u9")) },
 		map[string][]string{unlocked: {
-			"account:x: change 2, job b/1: its unit u9 never had its locks, and never was about to commit without them",
+			"account:x: change 2, job b/1: its unit u9 never had its locks, and never began to commit without them",
 		}},
 	},
 	"the locks of another branch": {
 		func(t *audit.Testimony, r *audit.Records) { r.History[4].Unit = "u9" },
 		map[string][]string{unlocked: {
-			"account:x: change 4, job a/4: its unit u9 never had its locks, and never was about to commit without them",
+			"account:x: change 4, job a/4: its unit u9 never had its locks, and never began to commit without them",
 		}},
 	},
 	"after the locks were lost": {
@@ -87,10 +87,10 @@ var spoilt = map[string]struct {
 		func(t *audit.Testimony, r *audit.Records) { r.History[2].Stamp = 10 },
 		map[string][]string{unlocked: {"account:x: change 2, job b/1: its unit u9 had the token 9, and the change has 10"}},
 	},
-	"without locks, and never about to commit": {
+	"without locks, and never began to commit": {
 		func(t *audit.Testimony, r *audit.Records) { delete(t.Tried, of("a", "u12")) },
 		map[string][]string{unlocked: {
-			"account:x: change 4, job a/4: its unit u12 never had its locks, and never was about to commit without them",
+			"account:x: change 4, job a/4: its unit u12 never had its locks, and never began to commit without them",
 		}},
 	},
 	"a void run": {

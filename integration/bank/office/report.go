@@ -55,18 +55,20 @@ func ReportUnits(w io.Writer, t *staff.Tally, done string) {
 	}
 }
 
-// ReportWays says how the units came to their commits, if there were any.
+// ReportWays says how the units came to their commits, and which runs of theirs were void.
 func ReportWays(w io.Writer, t *staff.Tally) {
-	if len(t.Ways) == 0 {
+	if len(t.Ways) == 0 && t.OnlyLocked.Load() == 0 {
 		return
 	}
 	Say(w, "\n")
 	ReportAll(w, []Event{
 		{int64(t.Ways[staff.WithoutLocks]), "units committed without locks"},
-		{t.Void.Load(), "runs without locks were void, because somebody was in the way, or had been lately; the units ran again, under locks"},
-		{int64(t.Ways[staff.AfterVoid]), "units committed after that"},
-		{t.FoundMore.Load(), "runs under locks needed more keys than had been found before; the units ran again, with these too"},
-		{int64(t.Ways[staff.LockedFirst]), "units committed that had taken their locks first"},
+		{int64(t.Ways[staff.AfterVoid]), "units committed under locks, after a run without locks that was void"},
+		{int64(t.Ways[staff.LockedFirst]), "units committed under locks that they took first"},
+		{t.OnlyLocked.Load(), "units locked for a statement, and had nothing to commit"},
+		{t.Void.Load(), "runs without locks were void, because somebody was in the way"},
+		{t.Avoided.Load(), "runs without locks were void before they sent anything, because somebody had been in the way lately"},
+		{t.FoundMore.Load(), "runs under locks were void, because they needed more keys than had been found before"},
 	})
 }
 
@@ -113,13 +115,13 @@ func ReportRequests(w io.Writer, t *staff.Tally) {
 	_ = table.Flush()
 }
 
-// ReportWaiting says how long units waited for each other's locks, if any did.
+// ReportWaiting says how long units waited for each other, if any did.
 func ReportWaiting(w io.Writer, t *staff.Tally) {
 	if t.Waiting.Queue == 0 {
 		return // nobody met anybody
 	}
-	Say(w, "\n%8d units waited for others' locks: %s on average, %s the longest, %.1f s in all\n",
-		t.Waiting.Units, millis(t.Waiting.Average()), millis(t.Waiting.Longest), t.Waiting.Total.Seconds())
+	Say(w, "\n%8d times a unit waited for others: %s on average, %s the longest, %.1f s in all\n",
+		t.Waiting.Times, millis(t.Waiting.Average()), millis(t.Waiting.Longest), t.Waiting.Total.Seconds())
 	Say(w, "%8d waited for one key at once, as far as any of them could see\n", t.Waiting.Queue)
 	ReportAll(w, []Event{
 		{t.HandedOver.Load(), "locks handed over within an owner, without a place in the table's queue"},

@@ -20,10 +20,10 @@ func TestReportOfWaiting(t *testing.T) {
 	tally := staff.NewTally()
 	require.Empty(t, report(tally), "nobody met anybody")
 
-	tally.Waiting = staff.Waiting{Units: 4, Total: 2 * time.Second, Longest: 1250 * time.Millisecond, Queue: 3}
+	tally.Waiting = staff.Waiting{Times: 4, Total: 2 * time.Second, Longest: 1250 * time.Millisecond, Queue: 3}
 	tally.HandedOver.Store(2)
 	require.Equal(t, `
-       4 units waited for others' locks: 500.0ms on average, 1250.0ms the longest, 2.0 s in all
+       4 times a unit waited for others: 500.0ms on average, 1250.0ms the longest, 2.0 s in all
        3 waited for one key at once, as far as any of them could see
        2 locks handed over within an owner, without a place in the table's queue
 `, report(tally))
@@ -31,6 +31,35 @@ func TestReportOfWaiting(t *testing.T) {
 	tally.Dropped.Store(1)
 	tally.GaveUp.Store(5)
 	require.Contains(t, report(tally), "       1 dead units dropped from the head of a queue\n       5 units gave up waiting\n")
+}
+
+func TestReportOfWays(t *testing.T) {
+	report := func(tally *staff.Tally) string {
+		var out strings.Builder
+		ReportWays(&out, tally)
+		return out.String()
+	}
+	tally := staff.NewTally()
+	require.Empty(t, report(tally))
+	tally.Ways[staff.LockedFirst] = 4
+	tally.OnlyLocked.Store(5)
+	require.Equal(t, `
+       4 units committed under locks that they took first
+       5 units locked for a statement, and had nothing to commit
+`, report(tally))
+	tally.Ways[staff.WithoutLocks], tally.Ways[staff.AfterVoid] = 9, 2
+	tally.Void.Store(3)
+	tally.Avoided.Store(6)
+	tally.FoundMore.Store(1)
+	require.Equal(t, `
+       9 units committed without locks
+       2 units committed under locks, after a run without locks that was void
+       4 units committed under locks that they took first
+       5 units locked for a statement, and had nothing to commit
+       3 runs without locks were void, because somebody was in the way
+       6 runs without locks were void before they sent anything, because somebody had been in the way lately
+       1 runs under locks were void, because they needed more keys than had been found before
+`, report(tally))
 }
 
 func TestReportOfLargeUnits(t *testing.T) {

@@ -105,9 +105,16 @@ func newOwner(cfg Config, tally *Tally, n int) (*owner, error) {
 // trace counts what happens to the owner's locks and units, and to the units of the dead
 // that it finishes.
 func (o *owner) trace(cfg Config) *trace.Trace {
+	return trace.Join(o.lockTrace(cfg), o.unitTrace(cfg))
+}
+
+func (o *owner) lockTrace(cfg Config) *trace.Trace {
 	t := o.tally
 	return &trace.Trace{
-		RequestEnd: func(_ context.Context, r trace.RequestEnd) { o.request(r) },
+		RequestEnd: func(ctx context.Context, r trace.RequestEnd) {
+			courseOf(ctx).sent.Store(true)
+			o.request(r)
+		},
 		AcquireEnd: func(_ context.Context, e trace.AcquireEnd) {
 			switch {
 			case errors.Is(e.Err, lockset.ErrWaited):
@@ -123,6 +130,11 @@ func (o *owner) trace(cfg Config) *trace.Trace {
 			t.queued(w.Queue + 1)
 			return ctx
 		},
+		WaitEnd: func(ctx context.Context, w trace.WaitEnd) {
+			if c := courseOf(ctx); c.open.Load() { // under locks AcquireEnd says it
+				c.waited.Add(int64(w.Took))
+			}
+		},
 		Joined:     func(_ context.Context, j trace.Joined) { t.queued(j.Place + 1) },
 		HandedOver: func(context.Context, trace.HandedOver) { t.HandedOver.Add(1) },
 		Dropped:    func(context.Context, trace.Dropped) { t.Dropped.Add(1) },
@@ -137,8 +149,16 @@ func (o *owner) trace(cfg Config) *trace.Trace {
 				cfg.Lost(l.Unit, l.Err)
 			}
 		},
+	}
+}
+
+func (o *owner) unitTrace(cfg Config) *trace.Trace {
+	t := o.tally
+	return &trace.Trace{
 		UnitStart: func(ctx context.Context, s trace.UnitStart) context.Context {
-			courseOf(ctx).open.Store(s.Optimistic)
+			c := courseOf(ctx)
+			c.open.Store(s.Optimistic)
+			c.sent.Store(false)
 			return ctx
 		},
 		CommitStart: func(ctx context.Context, s trace.CommitStart) context.Context {
@@ -148,14 +168,22 @@ func (o *owner) trace(cfg Config) *trace.Trace {
 			return ctx
 		},
 		UnitEnd: func(ctx context.Context, e trace.UnitEnd) {
-			way := courseOf(ctx).ended(e)
+			c := courseOf(ctx)
+			way := c.ended(e)
+			t.waited(time.Duration(c.waited.Swap(0)))
+			switch {
+			case c.begun && e.Unit != "":
+				t.OnlyLocked.Add(1)
+			case e.Optimistic && errors.Is(e.Err, lockset.ErrWaited): // else AcquireEnd says it
+				t.GaveUp.Add(1)
+			}
 			switch e.Outcome {
 			case trace.Committed:
 				t.committed(e, way, o.dead())
 			case trace.CommittedBefore:
 				t.Repeated.Add(1)
 			case trace.FellBack:
-				t.fellBack(e)
+				t.fellBack(e, c.sent.Load())
 			}
 			if cfg.Ended != nil {
 				cfg.Ended(e, way)

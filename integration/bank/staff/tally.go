@@ -57,9 +57,12 @@ type Tally struct {
 	Archived, Stale atomic.Int64 // written, and refused by the archive
 	// Locks.
 	Raised, TakenOver, Cleaned, Lost, StartedOver atomic.Int64
-	// Runs that count for nothing: without locks, because somebody was in the way, and
-	// under locks, because the unit needed more keys than it had found before.
-	Void, FoundMore atomic.Int64
+	// Runs that count for nothing: without locks, because somebody was in the way, or had
+	// been lately, so that nothing was sent; and under locks, because the unit needed more
+	// keys than it had found before.
+	Void, Avoided, FoundMore atomic.Int64
+	// OnlyLocked are units that locked, and had nothing to commit: they wrote statements.
+	OnlyLocked atomic.Int64
 	// Waiting for locks.
 	GaveUp     atomic.Int64 // waited for as long as they were willing to
 	HandedOver atomic.Int64 // from one unit of an owner to the next, in memory
@@ -76,17 +79,18 @@ type Tally struct {
 	Unexpected map[string]*Failure
 }
 
-// Waiting is how long those units waited that then got their locks.
+// Waiting is how long units waited: those that then got their locks, and those without
+// locks, which wait for units of the same owner.
 type Waiting struct {
-	Units          int
+	Times          int
 	Total, Longest time.Duration
 	// Queue is the most that one of them saw wait for one key, itself among them:
 	// a process knows who waits in the table, and of its own units the others.
 	Queue int
 }
 
-// Average is how long a unit waited, of those that did.
-func (w Waiting) Average() time.Duration { return w.Total / time.Duration(max(w.Units, 1)) }
+// Average is how long each wait was.
+func (w Waiting) Average() time.Duration { return w.Total / time.Duration(max(w.Times, 1)) }
 
 // Kind counts the jobs of one kind.
 type Kind struct {
@@ -128,14 +132,14 @@ func (t *Tally) over(kind string, o Outcome, took time.Duration) {
 	t.Over.Add(1)
 }
 
-// waited notes how long a unit waited that has its locks now; most do not wait.
+// waited notes how long a unit waited; most do not.
 func (t *Tally) waited(d time.Duration) {
 	if d <= 0 {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.Waiting.Units++
+	t.Waiting.Times++
 	t.Waiting.Total += d
 	t.Waiting.Longest = max(t.Waiting.Longest, d)
 }

@@ -41,12 +41,28 @@ func TestHandOversWithinAnOwner(t *testing.T) {
 		require.NoError(t, Run(cfg, list(cash(1), cash(2), cash(3)), tally))
 		require.Equal(t, 3, tally.Total(Committed))
 		require.Equal(t, int64(2), tally.HandedOver.Load())
-		require.Equal(t, 2, tally.Waiting.Units)
+		require.Equal(t, 2, tally.Waiting.Times)
 		require.Equal(t, 2, tally.Waiting.Queue)
 		// A unit takes four requests. The second waits for one unit, the third for two.
 		require.InDelta(t, 12*latency, tally.Waiting.Total, float64(latency))
 		require.InDelta(t, 8*latency, tally.Waiting.Longest, float64(latency))
 		require.Equal(t, tally.Waiting.Total/2, tally.Waiting.Average())
+		sound(t, tables)
+	})
+}
+
+// Without locks they wait for each other as well, in memory, and nobody is in anybody's way.
+func TestWaitingWithoutLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg, tables := newConfig(t)
+		cfg.Tellers = 3
+		tally := NewTally()
+		require.NoError(t, Run(cfg, list(cash(1), cash(2), cash(3)), tally))
+		require.Equal(t, map[Way]int{WithoutLocks: 3}, tally.Ways)
+		require.Zero(t, tally.Void.Load())
+		require.Equal(t, 2, tally.Waiting.Times)
+		// A unit takes two requests. The second waits for one unit, the third for two.
+		require.InDelta(t, 6*latency, tally.Waiting.Total, float64(latency))
 		sound(t, tables)
 	})
 }
@@ -63,7 +79,7 @@ func TestATellerGivesUpWaiting(t *testing.T) {
 		require.Equal(t, 1, tally.Total(Committed))
 		require.Equal(t, int64(2), tally.GaveUp.Load())
 		require.Equal(t, int64(2), tally.PutBack.Load())
-		require.Equal(t, 1, tally.Waiting.Units, "the third time")
+		require.Equal(t, 1, tally.Waiting.Times, "the third time")
 		require.Equal(t, 1, tally.Waiting.Queue)
 		sound(t, tables)
 	})
@@ -104,6 +120,6 @@ func TestWaiting(t *testing.T) {
 	for _, n := range []int{1, 4, 2} {
 		tally.queued(n)
 	}
-	require.Equal(t, Waiting{Units: 3, Total: 18, Longest: 9, Queue: 4}, tally.Waiting)
+	require.Equal(t, Waiting{Times: 3, Total: 18, Longest: 9, Queue: 4}, tally.Waiting)
 	require.Equal(t, time.Duration(6), tally.Waiting.Average())
 }

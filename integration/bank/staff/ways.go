@@ -21,8 +21,11 @@ const (
 
 // course is what hooks know from one run of a unit to the next.
 type course struct {
-	open atomic.Bool // this run has no locks
-	void atomic.Bool // an earlier one had none, and was void
+	begun  bool         // not by Do: it has one run, under locks, and never commits
+	open   atomic.Bool  // this run has no locks
+	void   atomic.Bool  // an earlier one had none, and was void
+	sent   atomic.Bool  // this run has sent a request
+	waited atomic.Int64 // by runs without locks, in nanoseconds: for units of the same owner
 }
 
 type courseKey struct{}
@@ -35,12 +38,12 @@ func (m marked) Do(ctx context.Context, work unitofwork.Work, fn func(context.Co
 	return m.Runner.Do(context.WithValue(ctx, courseKey{}, &course{}), work, fn)
 }
 
-// courseOf is that of a unit's hooks. A unit that Do has not begun has one run, under locks.
+// courseOf is that of a unit's hooks.
 func courseOf(ctx context.Context) *course {
 	if c, ok := ctx.Value(courseKey{}).(*course); ok {
 		return c
 	}
-	return &course{}
+	return &course{begun: true}
 }
 
 // ended notes how a run ended, and returns how the unit came to that.
@@ -57,10 +60,13 @@ func (c *course) ended(e trace.UnitEnd) Way {
 }
 
 // fellBack counts a run that counts for nothing.
-func (t *Tally) fellBack(e trace.UnitEnd) {
-	if e.Optimistic {
-		t.Void.Add(1)
-	} else {
+func (t *Tally) fellBack(e trace.UnitEnd, sent bool) {
+	switch {
+	case !e.Optimistic:
 		t.FoundMore.Add(1)
+	case sent:
+		t.Void.Add(1)
+	default:
+		t.Avoided.Add(1)
 	}
 }
