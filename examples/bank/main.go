@@ -4,7 +4,8 @@
 // books.
 //
 //	go run ./examples/bank                # in memory, needs nothing
-//	go run ./examples/bank -unsafe        # the same work without locks
+//	go run ./examples/bank -lock          # every unit takes its locks first
+//	go run ./examples/bank -unsafe        # the same work without units: plain reads and writes
 //	go run ./examples/bank -crash         # owners die in the midst of large units, too
 //	go run ./examples/bank replay -h      # enter a ledger from a file
 //	go run ./examples/bank recover -h     # finish what dead owners left
