@@ -85,14 +85,15 @@ func (p *process) readInParts(ctx context.Context, u *unitofwork.Unit, t *try, r
 	w := p.h.w
 	t.free = true
 	seen := &reading{who: t.marker, begin: time.Now()}
-	for first, n := 0, 0; first < len(refs); first = n {
-		n = first + 1 + r.IntN(len(refs)-first)
-		if err := u.Get(ctx, refsAsRecords(refs[first:n])...); err != nil {
+	for rest := refs; len(rest) > 0; {
+		part := rest[:1+r.IntN(len(rest))]
+		rest = rest[len(part):]
+		if err := u.Get(ctx, refsAsRecords(part)...); err != nil {
 			return err
 		}
-		t.found(refs[first:n])
+		t.found(part)
 		seen.end, seen.found = time.Now(), slices.Clone(t.reads)
-		if n == len(refs) {
+		if len(rest) == 0 {
 			w.history.shownTo(seen)
 		}
 		w.story.tell(p.name, "%s has read %s without locks", t.marker, t.reads)
