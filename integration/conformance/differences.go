@@ -40,6 +40,9 @@ const (
 	// sends. AWS documents the size of the items.
 	CountsSentSize Difference = "counts what an update sends, not its item, against 4 MB"
 
+	// ReadsAnySize: TransactGetItems returns more than 4 MB. AWS documents that it does not.
+	ReadsAnySize Difference = "reads more than 4 MB as of one moment"
+
 	// InvalidActionFailsRequest: an action that cannot be applied (a wrong key, a
 	// wrong type, an item beyond 400 KB) fails the request with ValidationException.
 	// AWS cancels the transaction and says ValidationError in that action's reason.
@@ -85,6 +88,7 @@ var (
 	OfDynoxide = []Difference{
 		AcceptsRawUnderscore, RemovesFromAbsentList, AcceptsKeyUnquoted, OneSetClause, NoRowInStatementErrors,
 		KeepsKeyInTransactGet, EnablesTimeToLiveTwice, CountsSentSize, CancelsOverExpressions, ChangesKeys,
+		ReadsAnySize,
 	}
 	OfMemdynamo = []Difference{NoRowInStatementErrors, AcceptsKeyUnquoted}
 )

@@ -51,6 +51,7 @@ func testLimits(t *testing.T, w *world) {
 		require.Nil(t, w.read(t, w.records, first))
 	})
 	t.Run("small updates of large items", w.testStoredSize)
+	t.Run("reads of more than 4 MB", w.testReadSize)
 	t.Run("as sent", w.testSentSize)
 	t.Run("400 KB", func(t *testing.T) {
 		row := item{"id": text(fresh(t))}
@@ -102,6 +103,32 @@ func (w *world) testStoredSize(t *testing.T) {
 		invalidRequest(t, err, "size")
 	}
 	require.Nil(t, w.read(t, w.records, first)["_fence"])
+}
+
+// testReadSize: items of more than 4 MB cannot be read as of one moment, what is a little less can.
+func (w *world) testReadSize(t *testing.T) {
+	const n = 12
+	gets := []types.TransactGetItem{{Get: &types.Get{TableName: &w.locks, Key: item{"key": text(fresh(t))}}}}
+	for _, id := range names(fresh(t), n) {
+		key := item{"id": text(id)}
+		w.put(t, w.records, with(key, item{"data": text(strings.Repeat("x", 370_000))}))
+		gets = append(gets, types.TransactGetItem{Get: &types.Get{TableName: &w.records, Key: key}})
+	}
+	out, err := w.TransactGetItems(t.Context(), &dynamodb.TransactGetItemsInput{TransactItems: gets[:n]})
+	require.NoError(t, err)
+	require.Len(t, out.Responses[n-1].Item["data"].(*types.AttributeValueMemberS).Value, 370_000)
+	_, err = w.TransactGetItems(t.Context(), &dynamodb.TransactGetItemsInput{TransactItems: gets})
+	if w.differs(ReadsAnySize) {
+		require.NoError(t, err)
+		return
+	}
+	// Which of the two AWS answers with is not documented.
+	if codes := cancellationCodes(err); codes != nil {
+		require.Contains(t, codes, invalid)
+	} else {
+		invalidRequest(t, err, "")
+	}
+	require.Equal(t, requests.Invalid, requests.KindOf(err), "so the library reads them in parts")
 }
 
 // testSentSize: what is below 4 MB as stored may be above 16 as sent.

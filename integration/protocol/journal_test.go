@@ -410,6 +410,28 @@ func TestAUnitOfMoreThan4MB(t *testing.T) {
 		for _, item := range items {
 			require.Equal(t, strings.Repeat("y", size), item["Text"].(*types.AttributeValueMemberS).Value)
 		}
+
+		var w ways
+		reader := b.owner("reader", nil, w.traced)
+		require.NoError(t, reader.units.Do(t.Context(), unitofwork.Work{ID: "read"}, func(ctx context.Context, u *unitofwork.Unit) error {
+			refs, records := make([]*unitofwork.Ref[entry], n), make([]unitofwork.Record, n)
+			for i := range refs {
+				refs[i] = accounts.Ref(fmt.Sprint("large/", i))
+				records[i] = refs[i]
+			}
+			if err := u.Get(ctx, records...); err != nil {
+				return err
+			}
+			for i, r := range refs {
+				require.Len(t, r.T.Text, size)
+				require.EqualValues(t, i, r.T.N)
+			}
+			return u.Delete(records[0])
+		}))
+		ends, sent := w.took()
+		require.Equal(t, []string{"free committed"}, ends, "what is too large to be read at once is read in parts")
+		require.Contains(t, []int{1, 3}, sent["TransactGetItems"], "dynoxide reads it at once all the same")
+		require.Equal(t, 1, sent["TransactWriteItems"])
 		b.settled()
 	})
 }
