@@ -73,9 +73,11 @@ func TestChaos(t *testing.T) {
 		})
 		server.Kill()
 	}
-	require.Positive(t, all.ways[staff.WithoutLocks], "nobody committed without locks")
-	require.Positive(t, all.ways[staff.AfterVoid], "nobody was in the way of a unit without locks")
-	require.Positive(t, all.ways[staff.LockedFirst], "nobody took locks first")
+	if *rounds >= 20 { // in fewer not all may come about
+		require.Positive(t, all.ways[staff.WithoutLocks], "nobody committed without locks")
+		require.Positive(t, all.ways[staff.AfterVoid], "nobody was in the way of a unit without locks")
+		require.Positive(t, all.ways[staff.LockedFirst], "nobody took locks first")
+	}
 	t.Logf("\ndynoxide %s, with a file: %v", engines.DynoxideVersion, all)
 }
 
