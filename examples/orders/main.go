@@ -35,7 +35,8 @@ var (
 // place takes an order from stock, once, and returns it as it was placed: now, or before.
 func place(ctx context.Context, units *unitofwork.Client, o order) (order, error) {
 	placed, of := orders.Of(o), stock.Ref(o.Item)
-	work := unitofwork.Work{ID: "order:" + o.ID, Payload: fmt.Appendf(nil, "%+v", o), Wait: lockset.For(2 * time.Second)}
+	what := fmt.Appendf(nil, "%d of %q", o.Quantity, o.Item)
+	work := unitofwork.Work{ID: "order:" + o.ID, Payload: what, Wait: lockset.For(2 * time.Second)}
 	err := units.Do(ctx, work, func(ctx context.Context, u *unitofwork.Unit) error {
 		if err := u.Get(ctx, of); err != nil {
 			return err

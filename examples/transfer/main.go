@@ -34,7 +34,8 @@ var errFunds = errors.New("not enough money")
 // pay makes a payment, or changes nothing and says why.
 func pay(ctx context.Context, units *unitofwork.Client, p payment) error {
 	from, to := accounts.Ref(p.From), accounts.Ref(p.To)
-	work := unitofwork.Work{ID: p.ID, Payload: fmt.Appendf(nil, "%+v", p), Wait: lockset.For(5 * time.Second)}
+	what := fmt.Appendf(nil, "%d from %q to %q", p.Amount, p.From, p.To) // the same ID for anything else is refused
+	work := unitofwork.Work{ID: p.ID, Payload: what, Wait: lockset.For(5 * time.Second)}
 	return units.Do(ctx, work, func(ctx context.Context, u *unitofwork.Unit) error {
 		if err := u.Get(ctx, from, to); err != nil {
 			return err

@@ -20,7 +20,7 @@ type Payment struct {
 // are not in each other's way unless they share an account.
 func (b *Bank) Pay(ctx context.Context, p Payment) error {
 	keys := []ordering.Key{AccountKey(p.From), AccountKey(p.To)} // for a bank that locks first
-	what := fmt.Appendf(nil, "%s to %s: %d", p.From.ID, p.To.ID, p.Amount)
+	what := fmt.Appendf(nil, "%q to %q: %d", p.From.ID, p.To.ID, p.Amount)
 	return b.do(ctx, unitofwork.Work{ID: p.ID, Payload: what}, keys, func(ctx context.Context, u Unit) error {
 		from, to := b.Tables.account(p.From), b.Tables.account(p.To)
 		if err := u.Get(ctx, from, to); err != nil { // one request for both
@@ -60,7 +60,7 @@ func (b *Bank) Record(ctx context.Context, e Entry) error {
 	for i, id := range sides {
 		keys[i] = AccountKey(Child{ID: id})
 	}
-	what := fmt.Appendf(nil, "%s from %s: %d %s", e.Account, e.Partner, e.Amount, e.Note)
+	what := fmt.Appendf(nil, "%q from %q: %d %q", e.Account, e.Partner, e.Amount, e.Note)
 	return b.do(ctx, unitofwork.Work{ID: e.ID, Payload: what}, keys, func(ctx context.Context, u Unit) error {
 		accounts := make([]*unitofwork.Ref[Account], len(sides))
 		for i, id := range sides {
