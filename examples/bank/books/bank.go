@@ -15,11 +15,11 @@ var (
 	ErrFunds  = errors.New("not enough money")
 	ErrMerged = errors.New("the customer was merged into another")
 	ErrAbsent = errors.New("no such record")
-	// ErrChanged: what was read without locks, to know which to take, was no
-	// longer so when they were held. Trying again may succeed.
+	// ErrChanged: what was read before locking, to know what to lock, was no
+	// longer so when the locks were held. Trying again may succeed.
 	ErrChanged = errors.New("the customer's list of children changed meanwhile")
 	// ErrRowsMissing: a history has fewer rows than its account counts. A Query
-	// may have missed the newest; without locks, a row may never have been written.
+	// may have missed the newest; without units, a row may never have been written.
 	ErrRowsMissing = errors.New("rows of an account's history are missing")
 )
 
@@ -27,7 +27,7 @@ var (
 var Refusals = []error{ErrFunds, ErrMerged, ErrRowsMissing}
 
 // Unit is what the bank's work needs of a unit of work: *unitofwork.Unit has
-// it. It is an interface only because Plain shows what happens without locks.
+// it. It is an interface only because Plain shows what happens without units.
 type Unit interface {
 	Get(ctx context.Context, records ...unitofwork.Record) error
 	Put(records ...unitofwork.Record) error
@@ -145,7 +145,7 @@ func (b *Bank) lockCustomers(ctx context.Context, ids []string, keys func([]Cust
 	}
 }
 
-// Customers reads rows without locks: what they say may be old.
+// Customers reads rows outside units: what they say may be old.
 func (b *Bank) Customers(ctx context.Context, ids []string) ([]Customer, error) {
 	seen := make([]Customer, len(ids))
 	for i, id := range ids {

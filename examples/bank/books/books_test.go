@@ -208,7 +208,7 @@ func (r *before) Do(ctx context.Context, work unitofwork.Work, fn func(context.C
 	return r.Runner.Do(ctx, work, fn)
 }
 
-// What was read without locks, to know what to lock, may be old when they are
+// What was read before locking, to know what to lock, may be old when the locks are
 // held: interest reaches an account that came with a merge in between.
 func TestChildrenThatCameMeanwhile(t *testing.T) {
 	b := newBank(t, 2)
@@ -220,8 +220,8 @@ func TestChildrenThatCameMeanwhile(t *testing.T) {
 	require.Equal(t, int64(100_10), balance(t, r, "a2"))
 }
 
-// Without locks, the same work in the same order loses one of two payments.
-func TestWithoutLocksUpdatesAreLost(t *testing.T) {
+// Without units, the same work in the same order loses one of two payments.
+func TestWithoutUnitsUpdatesAreLost(t *testing.T) {
 	b := newBank(t, 3)
 	b.Run = books.Plain{Tables: b.Tables, Looker: b.Look, Clock: b.clock()}
 	other := *b.Bank

@@ -16,7 +16,7 @@ import (
 	"github.com/holdall/holdall/unitofwork"
 )
 
-// Plain does the same work without locks, with nothing but GetItem and
+// Plain does the same work without units, with nothing but GetItem and
 // PutItem: what goes wrong then is what this example is about.
 type Plain struct {
 	Tables *Tables

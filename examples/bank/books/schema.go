@@ -171,7 +171,7 @@ func NewTables(prefix string) *Tables {
 
 // References are made with Of, from a record that has only its key so far, and what
 // its guard is made of: so it is known which lock guards a record that is not there,
-// and what works without locks (plain.go) finds the key there. Where guards are made
+// and what works without units (plain.go) finds the key there. Where guards are made
 // of the key alone and all work is done in units, Customers.Ref(id) says the same.
 
 func (t *Tables) customer(id string) *unitofwork.Ref[Customer] {
