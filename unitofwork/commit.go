@@ -174,7 +174,7 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 	detached, cancel := u.detached(ctx)
 	defer cancel()
 	outcome, raceErr := NotCommitted, error(nil)
-	if refusal == lockrow.Passing && (u.optimistic == nil || sent.Sendings > 0) {
+	if refusal == lockrow.Passing {
 		outcome, raceErr = u.race(detached, p, sent.Sendings > 0)
 	}
 	switch {
@@ -218,6 +218,9 @@ func refusalBy(p permit, err error) lockrow.Refusal {
 // made of it. Only then it is NotCommitted. The error says why there is no telling,
 // or what could not be released.
 func (u *Unit) race(ctx context.Context, p permit, sent bool) (Outcome, error) {
+	if !sent && u.optimistic != nil { // there is nothing to release
+		return NotCommitted, nil
+	}
 	fate, err := p.Resolve(ctx)
 	outcome := outcomeOf(ref{}, nil, fate, false)
 	switch {

@@ -30,7 +30,8 @@ func (c check) String() string {
 // all has every mutant, floor by floor.
 func all() []mutant {
 	return slices.Concat(ofOrder, ofTokens, ofHolding, ofAcquiring, ofTakingOver, ofGivingUp, ofReleasing, ofTurns, ofWaiting, ofMarking,
-		ofCommitting, ofOutcomes, ofStaging, ofDeciding, ofApplying, ofSettling, ofRecovering, ofAsking, ofSizes, ofFencing, ofInput, ofClosing)
+		ofCommitting, ofOutcomes, ofStaging, ofDeciding, ofApplying, ofSettling, ofRecovering, ofAsking, ofSizes, ofFencing, ofInput, ofClosing,
+		ofPassing, ofFinding)
 }
 
 // selected returns the mutants that have a match in what the list says of them.

@@ -1,0 +1,146 @@
+package unitofwork_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// A unit whose clock is behind is outrun by others again and again. It raises its token once,
+// then it takes locks, and its turn with them.
+func TestATokenIsRaisedOnce(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var r runs
+		ahead := b.client("ahead", nil, func(l *lockset.Config, _ *unitofwork.Config) {
+			l.Now = func() time.Time { return time.Now().Add(time.Minute) }
+		})
+		write := func(_ context.Context, u *unitofwork.Unit) error {
+			return u.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 5}))
+		}
+		outrun := 0
+		behind := b.client("behind", func(call faults.Call) faults.Fault {
+			if isCommit(call) && outrun < 2 {
+				outrun++
+				require.NoError(t, ahead.freely(t.Context(), unitofwork.Work{}, write))
+			}
+			return faults.Pass()
+		}, r.traced)
+		require.NoError(t, behind.freely(t.Context(), unitofwork.Work{}, write))
+		require.Equal(t, []string{"free fell back", "locked committed"}, r.texts())
+		require.Equal(t, 2, outrun)
+	})
+}
+
+// A record was not there when it was read. A holder that has lost its lock writes it late: it
+// is not overwritten.
+func TestALateWriteOfWhatWasNotThere(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		late, c := b.client("late", nil), b.client("c", nil)
+		set, err := late.locks.Acquire(t.Context(), []ordering.Key{accountKey("1", "b")})
+		require.NoError(t, err)
+		require.NoError(t, set.Release(t.Context()))
+		calls := 0
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+			one := accounts.Ref("1", "b")
+			if err := u.Get(ctx, one); err != nil {
+				return err
+			}
+			if calls++; calls == 1 {
+				require.False(t, one.Found)
+				put := &dynamodb.PutItemInput{TableName: aws.String("accounts"), Item: map[string]types.AttributeValue{
+					"Customer": text("1"), "ID": text("b"), "Balance": number("500"),
+				}}
+				fence := fencing.Fence{Token: set.Token()}
+				require.NoError(t, fence.Put(put))
+				_, err := b.db.PutItem(t.Context(), put)
+				require.NoError(t, err)
+			} else {
+				require.EqualValues(t, 500, one.T.Balance)
+			}
+			one.T.Customer, one.T.ID = "1", "b"
+			one.T.Balance++
+			return u.Put(one)
+		}))
+		require.Equal(t, 2, calls)
+	})
+}
+
+// Where a unit that names no keys found somebody in the way, the next one asks no more than
+// for the locks.
+func TestAProcessRemembersRowsOfKeysThatAreFound(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var r runs
+		c, holder := b.client("c", nil, r.traced), b.client("holder", nil)
+		_, err := holder.locks.Acquire(t.Context(), transferKeys)
+		require.NoError(t, err)
+		for _, reads := range []int{1, 0} {
+			c.requests()
+			require.ErrorAs(t, c.freely(t.Context(), unitofwork.Work{Wait: lockset.For(0)}, transfer(1)), new(*lockset.HeldError))
+			require.Equal(t, reads, c.requests()["TransactGetItems"])
+		}
+		require.Equal(t, []string{"free fell back", "locked not committed", "free fell back", "locked not committed"}, r.texts())
+	})
+}
+
+// A unit that had to wait for its locks has met somebody, too.
+func TestAWaitForALockIsRemembered(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var r runs
+		c, holder := b.client("c", nil, r.traced), b.client("holder", nil)
+		set, err := holder.locks.Acquire(t.Context(), transferKeys)
+		require.NoError(t, err)
+		time.AfterFunc(100*time.Millisecond, func() { _ = set.Release(context.WithoutCancel(t.Context())) })
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)))
+		for range 2 {
+			require.NoError(t, c.freely(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)))
+		}
+		require.Equal(t, []string{"locked committed", "locked committed", "free committed"}, r.texts())
+	})
+}
+
+// While a commit is on its way, however long, its neighbours wait.
+func TestRequestsThatTakeTheirTime(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var r runs
+		c := b.client("c", atCommits(1, 4, faults.Throttle(faults.InReasons, 1)), r.traced)
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() { require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, transfer(30))) })
+		}
+		all.Wait()
+		require.Equal(t, []string{"free committed", "free committed"}, r.texts())
+		require.Equal(t, [2]int64{40, 160}, b.balances())
+	})
+}
+
+// What a run without locks has waited for its neighbours is not waited for once more.
+func TestTheRecordWaitSpansAllRuns(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var r runs
+		c, next := b.client("c", nil, r.traced), b.client("next", nil)
+		own, err := c.locks.Acquire(t.Context(), transferKeys)
+		require.NoError(t, err)
+		time.AfterFunc(600*time.Millisecond, func() { _ = own.Release(context.WithoutCancel(t.Context())) })
+		var has sync.WaitGroup
+		has.Go(func() { _, err := next.locks.Acquire(t.Context(), transferKeys); require.NoError(t, err) })
+		time.Sleep(100 * time.Millisecond)
+		start := time.Now()
+		err = c.freely(t.Context(), unitofwork.Work{Wait: lockset.For(time.Second)}, transfer(1))
+		require.ErrorAs(t, err, new(*lockset.HeldError))
+		require.InDelta(t, time.Second, time.Since(start), float64(200*time.Millisecond))
+		require.Equal(t, []string{"free fell back", "locked not committed"}, r.texts())
+		has.Wait()
+	})
+}
