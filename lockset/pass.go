@@ -64,7 +64,7 @@ func (p *pass) Actions() []types.TransactWriteItem {
 // transaction never to be carried out; a higher token helps only if that is all that is
 // wrong.
 func (p *pass) Refused(reasons []types.CancellationReason) error {
-	var way *unitlocks.InTheWay
+	var way *unitlocks.BusyError
 	for i, need := range p.needs[:min(len(p.needs), len(reasons))] {
 		if requests.Code(reasons[i]) != requests.ReasonCondition {
 			continue
@@ -75,7 +75,7 @@ func (p *pass) Refused(reasons []types.CancellationReason) error {
 		}
 		refusal := need.Refuses(r, p.token)
 		if way == nil {
-			way = &unitlocks.InTheWay{Key: need.Key, Reason: refusal.String(), Refusal: refusal}
+			way = &unitlocks.BusyError{Key: need.Key, Reason: refusal.String(), Refusal: refusal}
 		}
 		if way.Refusal != refusal {
 			way.Refusal = lockrow.Final // one of the two is, or has too low a token

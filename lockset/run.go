@@ -89,7 +89,7 @@ func (r *run) Glance(ctx context.Context, guards []ordering.Key) (unitlocks.Glan
 		r.looked = time.Now()
 	}
 	if !time.Now().Before(r.until()) {
-		return nil, &unitlocks.InTheWay{Key: g.Rows()[0], Reason: "was looked at a lease ago"}
+		return nil, &unitlocks.BusyError{Key: g.Rows()[0], Reason: "was looked at a lease ago"}
 	}
 	return g, nil
 }
@@ -160,9 +160,9 @@ func (g *glance) Saw(items []map[string]types.AttributeValue) error {
 	case ok:
 		return nil
 	case changed:
-		return &unitlocks.InTheWay{Key: key, Reason: "was another's since it was first looked at"}
+		return &unitlocks.BusyError{Key: key, Reason: "was another's since it was first looked at"}
 	default:
-		return &unitlocks.InTheWay{Key: key, Reason: "is another's, or waited for"}
+		return &unitlocks.BusyError{Key: key, Reason: "is another's, or waited for"}
 	}
 }
 

@@ -122,7 +122,7 @@ type permit interface {
 	// Committed is called if the transaction was carried out.
 	Committed()
 	// Refused says which of its actions refused the transaction: a *lockset.LostError, or
-	// without locks a *unitlocks.InTheWay; nil if none did.
+	// without locks a *unitlocks.BusyError; nil if none did.
 	Refused(reasons []types.CancellationReason) error
 	// Resolve finds out what became of a transaction that was refused or had no answer,
 	// and sees to it that it cannot be carried out any more.
@@ -191,7 +191,7 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 		return u.notDone(u.notCommitted(fmt.Errorf("%w; the last answer: %w", ErrSuperseded, err), StartOver))
 	}
 	err = u.explain(detached, p, writes, err)
-	var way *unitlocks.InTheWay
+	var way *unitlocks.BusyError
 	switch {
 	case errors.Is(err, ErrAlreadyCommitted):
 		return u.doneBefore(err)
@@ -205,7 +205,7 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 // a commit without locks passes can say that it is refused for ever.
 func refusalBy(p permit, err error) lockrow.Refusal {
 	var canceled *types.TransactionCanceledException
-	var way *unitlocks.InTheWay
+	var way *unitlocks.BusyError
 	if errors.As(err, &canceled) && requests.KindOf(err) == requests.Refused && errors.As(p.Refused(canceled.CancellationReasons), &way) {
 		return way.Refusal
 	}

@@ -89,7 +89,7 @@ func (u *Unit) explainWrites(writes []write, reasons []types.CancellationReason,
 			u.c.locks.Clock().Saw(found)
 			switch {
 			case ok && u.optimistic != nil && (found >= u.pass.Token() || w.seen != nil && *w.seen != u.c.stampOf(reasons[i].Item)):
-				return &unitlocks.InTheWay{Key: w.holder, Reason: "guards a record that was written since"}
+				return &unitlocks.BusyError{Key: w.holder, Reason: "guards a record that was written since"}
 			case !ok:
 				attr := u.c.cfg.FenceAttribute
 				refused.Next, refused.Err = FixCall, &FenceError{Attribute: attr, Found: actions.ValueText(reasons[i].Item[attr])}

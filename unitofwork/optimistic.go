@@ -271,7 +271,7 @@ func (u *Unit) fetchWith(ctx context.Context, g unitlocks.Glance, rows []types.T
 
 // glanceError tells what is in the way of a glance from what is wrong with it.
 func (u *Unit) glanceError(err error, expected []ordering.Key) error {
-	var way *unitlocks.InTheWay
+	var way *unitlocks.BusyError
 	switch {
 	case errors.As(err, &way):
 		u.c.memory.fellBack(way.Key)

@@ -22,7 +22,7 @@ type Run interface {
 	RequestID() string
 	// Glance prepares a look at the rows for records with these guards, which are valid
 	// keys. The first one waits for units of this process that have them: the error is a
-	// *lockset.HeldError if the record wait or ctx ended, or an *[InTheWay] if the first one
+	// *lockset.HeldError if the record wait or ctx ended, or an *[BusyError] if the first one
 	// was a lease ago.
 	Glance(ctx context.Context, guards []ordering.Key) (Glance, error)
 	// Cover returns the key that covers a guard, which is a valid key: one that was looked
@@ -44,7 +44,7 @@ type Glance interface {
 	// Gets are the gets of the rows, to be in front of those of records, in each request of
 	// the glance.
 	Gets() []types.TransactGetItem
-	// Saw reads the answers to Gets, of one moment. The error is an *[InTheWay] or a
+	// Saw reads the answers to Gets, of one moment. The error is an *[BusyError] or a
 	// *lockset.RowError.
 	Saw(items []map[string]types.AttributeValue) error
 	// Covers reports whether a key that was looked at covers a guard.
@@ -53,14 +53,14 @@ type Glance interface {
 	Keep(guards []ordering.Key)
 }
 
-// InTheWay says that somebody has, or has had, a row that a run without locks needs.
-type InTheWay struct {
+// BusyError says that somebody has, or has had, a row that a run without locks needs.
+type BusyError struct {
 	Key     ordering.Key
 	Reason  string
 	Refusal lockrow.Refusal // of a commit
 }
 
-func (e *InTheWay) Error() string { return fmt.Sprintf("key %q %s", string(e.Key), e.Reason) }
+func (e *BusyError) Error() string { return fmt.Sprintf("key %q %s", string(e.Key), e.Reason) }
 
 // Pass is a commit without locks, on what its run has seen.
 type Pass interface {
@@ -77,7 +77,7 @@ type Pass interface {
 	// RequestID returns a new request token, distinct from all others of the run.
 	RequestID() string
 	// Refused tells which rows refused a transaction that began with Actions, by its
-	// cancellation reasons: an *[InTheWay], a *lockset.RowError, or nil if none did.
+	// cancellation reasons: an *[BusyError], a *lockset.RowError, or nil if none did.
 	Refused(reasons []types.CancellationReason) error
 	// Committed notes that the transaction was carried out.
 	Committed()

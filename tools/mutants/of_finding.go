@@ -216,8 +216,8 @@ var ofFinding = []mutant{
 	{
 		clause: "what a function says that fails without a read does not count if its id was committed",
 		file:   "unitofwork/do.go",
-		old:    `verdict == nil && !u.lookedUp {`,
-		new:    `verdict == nil && u.lookedUp {`,
+		old:    `u.work.ID != "" && !u.lookedUp {`,
+		new:    `u.work.ID != "" && u.lookedUp {`,
 		by:     check{in: "unitofwork", test: "TestAnIDThatWasCommittedBefore"},
 	},
 	{
