@@ -353,6 +353,11 @@ func (u *Unit) stamped(writes []write) []write {
 	for i := range all {
 		w := &all[i]
 		s := stamper
+		if w.key == nil { // a put whose table may be known by now
+			if w.key = u.stage.putKey(w.table, w.item.Put.Item); w.key != nil {
+				w.record = actions.KeyText(w.key)
+			}
+		}
 		if w.seen = nil; w.key != nil {
 			if read, was := u.reads[w.identity()]; was && !read.foreign {
 				w.seen = &read
