@@ -52,7 +52,8 @@ func (p *pass) Deadline() time.Time { return p.until }
 // it has shown before.
 func (p *pass) Actions() []types.TransactWriteItem {
 	rvn := p.unit.nonce + ".o" + strconv.FormatInt(int64(p.token), 36)
-	vs := p.c.values(p.unit, p.token).With(lockrow.Values{":rvn": lockrow.Text(rvn)})
+	vs := p.c.values(p.unit, p.token)
+	vs[":rvn"] = lockrow.Text(rvn)
 	actions := make([]types.TransactWriteItem, len(p.needs), len(p.needs)+16)
 	for i, need := range p.needs {
 		actions[i] = p.c.table.Pass(need, vs)

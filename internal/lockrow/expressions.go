@@ -2,12 +2,10 @@ package lockrow
 
 import (
 	"fmt"
-	"iter"
 	"maps"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -105,64 +103,49 @@ func (t Table) Item(key ordering.Key) map[string]types.AttributeValue {
 // Update builds one write. Names go in as placeholders: several are reserved
 // words.
 func (t Table) Update(key ordering.Key, condition, update string, vs Values) *types.Update {
-	text := condition + " " + update
+	p := placeholdersOf(t.HashKey, condition, update)
 	return &types.Update{
 		TableName:                           aws.String(t.Name),
 		Key:                                 t.Item(key),
 		ConditionExpression:                 aws.String(condition),
 		UpdateExpression:                    aws.String(update),
-		ExpressionAttributeNames:            t.names(text),
-		ExpressionAttributeValues:           vs.named(text),
+		ExpressionAttributeNames:            p.names,
+		ExpressionAttributeValues:           vs.named(p),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 }
 
-func (t Table) names(text string) map[string]string {
-	names := map[string]string{}
-	for word := range words(text) {
-		if word[0] == '#' {
-			names[word] = word[1:]
-		}
-	}
-	if _, named := names["#key"]; named {
-		names["#key"] = t.HashKey
-	}
-	return names
-}
-
-func (vs Values) named(text string) map[string]types.AttributeValue {
-	named := map[string]types.AttributeValue{}
-	for word := range words(text) {
-		if word[0] == ':' {
-			named[word] = vs[word]
-		}
-	}
-	if len(named) == 0 {
+func (vs Values) named(p placeholders) map[string]types.AttributeValue {
+	if len(p.values) == 0 {
 		return nil // an empty map is refused
+	}
+	named := make(map[string]types.AttributeValue, len(p.values))
+	for _, name := range p.values {
+		named[name] = vs[name]
 	}
 	return named
 }
 
-// words yields the words of an expression, as often as they are there:
-// placeholders begin with their mark, and all of ours go on in letters.
-func words(expression string) iter.Seq[string] {
-	return strings.FieldsFuncSeq(expression, func(r rune) bool {
-		return !unicode.IsLetter(r) && r != '#' && r != ':'
-	})
-}
+// Values that are always the same. Requests share them: nobody is to change them.
+var (
+	one  = Text("1")
+	most = Number(maxBelow)
+	full = Number(MaxQueue)
+	none = &types.AttributeValueMemberL{Value: []types.AttributeValue{}}
+)
 
 // UnitValues are the values that a unit's writes share.
 func UnitValues(unit string, token fencing.Token, now, expires, outlives time.Time) Values {
 	return Values{
-		":one":      Text("1"),
+		":one":      one,
 		":unit":     Text(unit),
 		":token":    Number(int64(token)),
 		":now":      Number(now.UnixMilli()),
 		":expires":  Number(expires.Unix()),
 		":outlives": Number(outlives.Unix()),
-		":most":     Number(maxBelow),
-		":full":     Number(MaxQueue),
-		":none":     &types.AttributeValueMemberL{Value: []types.AttributeValue{}},
+		":most":     most,
+		":full":     full,
+		":none":     none,
 		":me":       &types.AttributeValueMemberL{Value: []types.AttributeValue{Text(unit)}},
 	}
 }
@@ -257,12 +240,13 @@ func (t Table) Clean(ancestor ordering.Key, remnants []Remnant, vs Values) []typ
 
 // Check is a condition on a row that a transaction does not write.
 func (t Table) Check(key ordering.Key, condition string, vs Values) types.TransactWriteItem {
+	p := placeholdersOf(t.HashKey, condition, "")
 	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 		TableName:                           aws.String(t.Name),
 		Key:                                 t.Item(key),
 		ConditionExpression:                 aws.String(condition),
-		ExpressionAttributeNames:            t.names(condition),
-		ExpressionAttributeValues:           vs.named(condition),
+		ExpressionAttributeNames:            p.names,
+		ExpressionAttributeValues:           vs.named(p),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}
 }

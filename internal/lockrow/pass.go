@@ -105,15 +105,20 @@ func (t Table) Pass(n Need, vs Values) types.TransactWriteItem {
 	case n.Same != Fence:
 		condition += newer
 	}
+	var seen types.AttributeValue
 	switch {
 	case n.Same == Fence && n.Seen.Exists:
-		condition, vs = condition+sameFence, vs.With(Values{":seen": Number(int64(n.Seen.Fence))})
+		condition, seen = condition+sameFence, Number(int64(n.Seen.Fence))
 	case n.Same == Fence:
 		condition += sameAbsence
 	case n.Same == RVN && n.Seen.RVN != "":
-		condition, vs = condition+sameRVN, vs.With(Values{":seen": Text(n.Seen.RVN)})
+		condition, seen = condition+sameRVN, Text(n.Seen.RVN)
 	case n.Same == RVN:
 		condition += sameNone
 	}
-	return types.TransactWriteItem{Update: t.Update(n.Key, condition, update, vs)}
+	u := t.Update(n.Key, condition, update, vs)
+	if seen != nil {
+		u.ExpressionAttributeValues[":seen"] = seen
+	}
+	return types.TransactWriteItem{Update: u}
 }
