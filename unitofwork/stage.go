@@ -147,6 +147,11 @@ func guardIsAKey(guard ordering.Key) error {
 
 // learn notes which attributes are the key of a table.
 func (s *stage) learn(table string, key map[string]types.AttributeValue) {
+	known := s.schemas[table]
+	isOther := func(name string) bool { _, same := key[name]; return !same }
+	if len(known) == len(key) && !slices.ContainsFunc(known, isOther) {
+		return // as nearly always
+	}
 	s.schemas[table] = slices.Sorted(maps.Keys(key))
 }
 

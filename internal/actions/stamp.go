@@ -149,11 +149,27 @@ func named[V any](all map[string]V, used []expressions.Lexeme) map[string]V {
 
 // KeyText writes a record's primary key for people, and for telling two apart.
 func KeyText(key map[string]types.AttributeValue) string {
+	if len(key) == 1 {
+		for name, value := range key {
+			return name + "=" + ValueText(value)
+		}
+	}
 	parts := make([]string, 0, len(key))
-	for _, name := range slices.Sorted(maps.Keys(key)) {
+	for _, name := range sortedNames(key) {
 		parts = append(parts, name+"="+ValueText(key[name]))
 	}
 	return strings.Join(parts, " ")
+}
+
+// sortedNames are the names of a map, in order. It is called for each record, and an iterator
+// takes ten allocations.
+func sortedNames(of map[string]types.AttributeValue) []string {
+	names := make([]string, 0, len(of))
+	for name := range of {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
 }
 
 // ValueText writes a value of a key.

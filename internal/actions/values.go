@@ -3,7 +3,6 @@ package actions
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math/big"
 	"reflect"
 	"regexp"
@@ -28,7 +27,7 @@ const (
 // attributes, or for values that a key cannot have: an empty one, or a long one.
 func TypeSignature(item map[string]types.AttributeValue) string {
 	var text strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(item)) {
+	for _, name := range sortedNames(item) {
 		kind, size := fmt.Sprintf("%T", item[name]), requests.ValueSize(item[name])
 		fmt.Fprintf(&text, "%q %s %t %t %t;", name, kind, size == 0, size > maxSortKey, size > maxPartition)
 	}
@@ -50,7 +49,7 @@ func CheckValues(item types.TransactWriteItem) error {
 		all = append(all, item.ConditionCheck.Key)
 	}
 	for _, values := range all {
-		for _, name := range slices.Sorted(maps.Keys(values)) {
+		for _, name := range sortedNames(values) {
 			if hasNil(values[name]) {
 				return fmt.Errorf("%q has no value", name)
 			}

@@ -87,7 +87,12 @@ func (f *Footprint) Needs() []lockrow.Need {
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Values(rows), func(a, b lockrow.Need) int { return ordering.Compare(a.Key, b.Key) })
+	needs := make([]lockrow.Need, 0, len(rows)) // no iterator: this is done for every unit, and one takes ten allocations
+	for _, need := range rows {
+		needs = append(needs, need)
+	}
+	slices.SortFunc(needs, func(a, b lockrow.Need) int { return ordering.Compare(a.Key, b.Key) })
+	return needs
 }
 
 func coveringStrictly[V any](keys map[ordering.Key]V, guard ordering.Key) (ordering.Key, bool) {

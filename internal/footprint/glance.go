@@ -43,7 +43,11 @@ func (f *Footprint) Glance(guards []ordering.Key) *Glance {
 			}
 		}
 	}
-	g.rows = slices.SortedFunc(maps.Keys(g.needs), ordering.Compare)
+	g.rows = make([]ordering.Key, 0, len(g.needs))
+	for key := range g.needs {
+		g.rows = append(g.rows, key)
+	}
+	slices.SortFunc(g.rows, ordering.Compare)
 	return g
 }
 

@@ -365,8 +365,11 @@ func (c *Caller) Query(ctx context.Context, id func() string, in dynamodb.QueryI
 	}
 }
 
-// distinct returns the tables of a request, in order, each once.
-func distinct(tables []string) []string { return slices.Compact(slices.Sorted(slices.Values(tables))) }
+// distinct returns the tables of a request, in order, each once. It sorts what it is given.
+func distinct(tables []string) []string {
+	slices.Sort(tables)
+	return slices.Compact(tables)
+}
 
 func tableOf(action types.TransactWriteItem) string {
 	switch {
