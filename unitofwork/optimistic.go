@@ -120,9 +120,6 @@ func (u *Unit) getWithoutLocks(ctx context.Context, records []Record) error {
 		return err
 	}
 	defer func() { <-u.turn }()
-	if ctx.Err() != nil { // also where both were so, and select drew the turn
-		return context.Cause(ctx)
-	}
 	u.mu.Lock()
 	verdict := u.stage.verdict
 	u.mu.Unlock()

@@ -47,9 +47,9 @@ var ofFinding = []mutant{
 	{
 		clause: "a key that a new one covers is looked at once more, with that",
 		file:   "internal/footprint/glance.go",
-		old:    `g.rows = slices.SortedFunc(`,
+		old:    `g.rows = make([]ordering.Key, 0, len(g.needs))`,
 		new: "maps.DeleteFunc(g.needs, func(k ordering.Key, _ lockrow.Need) bool {\n" +
-			"		by, covered := ordering.Covering(g.fresh, k)\n		return covered && by != k\n	})\n	g.rows = slices.SortedFunc(",
+			"		by, covered := ordering.Covering(g.fresh, k)\n		return covered && by != k\n	})\n	g.rows = make([]ordering.Key, 0, len(g.needs))",
 		by: check{in: "unitofwork", test: "TestACoarserKeyIsFoundLater"},
 	},
 	{
