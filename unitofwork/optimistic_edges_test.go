@@ -77,7 +77,11 @@ func TestWhatWasLookedAtALeaseAgo(t *testing.T) {
 							time.Sleep(after)
 						}
 						one.T.Balance++
-						return errors.Join(late(ctx, u), u.Put(one))
+						err := late(ctx, u)
+						if !u.Locked() && name == "a read" {
+							require.Equal(t, after > lease, err != nil, "%v", err)
+						}
+						return errors.Join(err, u.Put(one))
 					}))
 					want := []string{"free committed"}
 					if after > lease {

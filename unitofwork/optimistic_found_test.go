@@ -161,15 +161,17 @@ func TestACoarserKeyIsFoundLater(t *testing.T) {
 						if calls == 1 && when == 2 {
 							require.NoError(t, overtake(t.Context(), other))
 						}
-						fine.T.Balance += 10
-						return u.Put(fine)
+						coarse.T.Name = fmt.Sprint(fine.T.Balance) // which is read, and not written
+						return u.Put(coarse)
 					}))
 					want := []string{"free committed"}
 					if name != "nobody" {
 						want = []string{"free fell back", "locked committed"}
 					}
 					require.Equal(t, want, r.texts())
-					require.EqualValues(t, map[string]int{"nobody": 110, "fine": 109, "coarse": 110}[name], b.account("1").Balance)
+					was := people.Ref("1")
+					require.NoError(t, other.Read(t.Context(), was))
+					require.Equal(t, map[string]string{"nobody": "100", "fine": "99", "coarse": "100"}[name], was.T.Name)
 				})
 			})
 		}
@@ -201,32 +203,39 @@ func TestACoarserKeyThatIsOnlyWritten(t *testing.T) {
 // A holder that has lost its lock may write late, with its own fence. What was read before
 // that is not committed on.
 func TestALateWriteBetweenTheLookAndTheCommit(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		late, c := b.client("late", nil), b.client("c", nil)
-		set, err := late.locks.Acquire(t.Context(), []ordering.Key{accountKey("1", "a")})
-		require.NoError(t, err)
-		require.NoError(t, set.Release(t.Context()))
-		calls := 0
-		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
-			one := accounts.Ref("1", "a")
-			if err := u.Get(ctx, one); err != nil {
-				return err
-			}
-			if calls++; calls == 1 {
-				fence := fencing.Fence{Token: set.Token()}
-				put := &dynamodb.PutItemInput{TableName: aws.String("accounts"), Item: map[string]types.AttributeValue{
-					"Customer": text("1"), "ID": text("a"), "Balance": number("500"),
-				}}
-				require.NoError(t, fence.Put(put))
-				_, err := b.db.PutItem(t.Context(), put)
+	for _, stamped := range []bool{false, true} {
+		t.Run(fmt.Sprint("stamped before: ", stamped), func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				late, c := b.client("late", nil), b.client("c", nil)
+				if stamped {
+					require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, transfer(0)))
+				}
+				set, err := late.locks.Acquire(t.Context(), []ordering.Key{accountKey("1", "a")})
 				require.NoError(t, err)
-			}
-			one.T.Balance++
-			return u.Put(one)
-		}))
-		require.Equal(t, 2, calls)
-		require.EqualValues(t, 501, b.account("1").Balance)
-	})
+				require.NoError(t, set.Release(t.Context()))
+				calls := 0
+				require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+					one := accounts.Ref("1", "a")
+					if err := u.Get(ctx, one); err != nil {
+						return err
+					}
+					if calls++; calls == 1 {
+						fence := fencing.Fence{Token: set.Token()}
+						put := &dynamodb.PutItemInput{TableName: aws.String("accounts"), Item: map[string]types.AttributeValue{
+							"Customer": text("1"), "ID": text("a"), "Balance": number("500"),
+						}}
+						require.NoError(t, fence.Put(put))
+						_, err := b.db.PutItem(t.Context(), put)
+						require.NoError(t, err)
+					}
+					one.T.Balance++
+					return u.Put(one)
+				}))
+				require.Equal(t, 2, calls)
+				require.EqualValues(t, 501, b.account("1").Balance)
+			})
+		})
+	}
 }
 
 // What does not fit into one transaction is done under locks, by a journal.

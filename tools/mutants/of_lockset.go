@@ -234,7 +234,7 @@ var ofTakingOver = []mutant{
 		clause: "a clean needs the entry to be there",
 		file:   "internal/lockrow/expressions.go",
 		old:    `strings.Join(conditions, " AND "), leave, entries)`,
-		new:    `"attribute_exists(#key)", leave, entries)`,
+		new:    `strings.TrimSpace("attribute_exists(#key)"), leave, entries)`,
 		by:     check{in: "lockset", test: "TestACleaningIsToldOnce"},
 	},
 	{
