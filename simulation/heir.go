@@ -38,6 +38,7 @@ func (w *world) inherit() {
 	}
 	p.recovers(ctx)
 	w.readAll(ctx, p)
+	p.net.Wait() // a look that it gave up may still be on its way
 	for _, row := range w.db.Items(lockTable) {
 		w.checkFree(row)
 	}
@@ -112,7 +113,7 @@ func (w *world) takeAll(ctx context.Context, p *process, keys []ordering.Key) {
 
 // readAll reads every record there may be by the coarsest keys. Nothing is in the way.
 func (w *world) readAll(ctx context.Context, p *process) {
-	ctx, cancel := context.WithTimeout(ctx, w.plan.Lease)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute) // there may be more than a thousand
 	defer cancel()
 	if err := p.read(ctx, "the heir", w.level(1), refsOf(w.allKeys())); err != nil {
 		w.history.problem("the heir cannot read everything: %v", err)
