@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -126,7 +128,7 @@ func (p *process) Answer(ctx context.Context, r Request) Answer {
 		_, err = p.in.Write(append(line, '\n'))
 	}
 	p.mu.Unlock()
-	if err != nil && p.child.Alive() {
+	if err != nil && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, os.ErrClosed) { // it is gone, or about to be
 		return Answer{Error: err.Error()}
 	}
 	select {
