@@ -28,7 +28,7 @@ import (
 // TestMain has many tests wait at the same time: that takes no core.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "9"); err != nil {
+	if err := flag.Set("test.parallel", "18"); err != nil {
 		panic(err)
 	}
 	os.Exit(engines.Main(m))
@@ -54,7 +54,7 @@ type bed struct {
 }
 
 // each runs a test on every engine, with a lease that suits its speed; on all at
-// a time, for most of it is waiting. With -short the slow engine is left out.
+// a time, for most of it is waiting.
 func each(t *testing.T, test func(*testing.T, *bed)) {
 	t.Helper()
 	t.Run("memdynamo", func(t *testing.T) {
@@ -67,13 +67,19 @@ func each(t *testing.T, test func(*testing.T, *bed)) {
 		run(t, e.Client, e.Prefix, 5*time.Second, test)
 	})
 	t.Run("dynamodb-local", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("-short: its leases must be long")
-		}
 		t.Parallel()
 		e := engines.DynamoDBLocal(t)
 		run(t, e.Client, e.Prefix, 10*time.Second, test)
 	})
+}
+
+// shorter is how much of a test is enough with -short: every engine has it, less often or
+// in a smaller size.
+func shorter[T any](long, short T) T {
+	if testing.Short() {
+		return short
+	}
+	return long
 }
 
 func run(t *testing.T, db api, prefix string, lease time.Duration, test func(*testing.T, *bed)) {

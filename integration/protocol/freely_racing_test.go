@@ -87,7 +87,8 @@ func TestUnitsInEveryWayAtATime(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b *bed) {
 		b.lease *= 4 // the machine is busy
-		const processes, workers, units = 3, 2, 15
+		const processes, workers = 3, 2
+		units := shorter(15, 6)
 		drawn := seed(t)
 		p := b.purse("x/1", "x/2", "y/1", "z")
 		var moved [4]atomic.Int64
@@ -134,7 +135,7 @@ func TestTwoProcessesRacing(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b *bed) {
 		b.lease *= 4
-		const rounds = 12
+		rounds := shorter(12, 4)
 		p := b.purse("x/1", "y/1")
 		// In every round both have read before one commits.
 		for range rounds {
@@ -170,7 +171,8 @@ func TestIDsInEveryWayAtATime(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b *bed) {
 		b.lease *= 4
-		const ids, processes = 8, 3
+		const processes = 3
+		ids := shorter(8, 4)
 		key := func(i int) ordering.Key { return ordering.Key(fmt.Sprintf("i/%d", i)) }
 		work := func(i int) unitofwork.Work {
 			return unitofwork.Work{ID: fmt.Sprint("id", i), Keys: []ordering.Key{key(i)}, Payload: []byte("one more")}

@@ -236,7 +236,7 @@ func (b *bed) settled() {
 func TestAUnitLargerThanATransaction(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		b.lease *= 2
-		l := b.ledger("l", 60, 40)
+		l := b.ledger("l", shorter(60, 24), shorter(40, 20)) // more keys and more writes than a transaction has
 		var decisions atomic.Int64
 		o := b.owner("o", func(c faults.Call) faults.Fault {
 			if in, ok := c.Input.(*dynamodb.TransactWriteItemsInput); ok && isDecision(in) {
@@ -306,9 +306,15 @@ func diesAfterDecision(n int64, executed bool) faults.Script {
 	}
 }
 
-// die has an owner begin a unit for each of the deaths.
-func (b *bed) die(families, depots int) map[string]*ledger {
+// dead has an owner begin a unit for each of the deaths.
+func (b *bed) dead() map[string]*ledger {
 	b.t.Helper()
+	families, depots := 10, 14
+	if testing.Short() { // also larger than a transaction, which is then smaller
+		families, depots, b.transaction = 4, 4, 20
+	} else {
+		b.lease *= 2
+	}
 	ledgers := map[string]*ledger{}
 	for name, death := range deaths {
 		l := b.ledger(strings.ReplaceAll(name, " ", "-"), families, depots)
@@ -338,11 +344,11 @@ func (b *bed) requireOutcomes(o *owner, ledgers map[string]*ledger) {
 // Whoever waits for the locks of a dead owner does what its unit had decided, and
 // so does Recover.
 func TestADeadOwnersUnitIsFinished(t *testing.T) {
+	t.Parallel()
 	t.Run("by takers", func(t *testing.T) {
 		t.Parallel()
 		each(t, func(t *testing.T, b *bed) {
-			b.lease *= 2
-			ledgers := b.die(10, 14)
+			ledgers := b.dead()
 			taker := b.owner("taker", nil)
 			taken := make(chan error, len(ledgers))
 			for _, l := range ledgers {
@@ -367,8 +373,7 @@ func TestADeadOwnersUnitIsFinished(t *testing.T) {
 	t.Run("by Recover", func(t *testing.T) {
 		t.Parallel()
 		each(t, func(t *testing.T, b *bed) {
-			b.lease *= 2
-			ledgers := b.die(10, 14)
+			ledgers := b.dead()
 			o := b.owner("o", nil)
 			found, err := o.units.Recover(t.Context())
 			require.NoError(t, err)
@@ -403,7 +408,9 @@ func TestAUnitOfMoreThan4MB(t *testing.T) {
 				return nil
 			}
 		}
-		require.NoError(t, o.units.Do(t.Context(), unitofwork.Work{Lock: true, Keys: []ordering.Key{"large"}}, stage("x")))
+		if !testing.Short() { // the corners of integration/large are under locks, too
+			require.NoError(t, o.units.Do(t.Context(), unitofwork.Work{Lock: true, Keys: []ordering.Key{"large"}}, stage("x")))
+		}
 		require.NoError(t, o.units.Do(t.Context(), unitofwork.Work{}, stage("y")), "also if it names nothing")
 		items := b.items(b.data)
 		require.Len(t, items, n)

@@ -100,15 +100,12 @@ func randomSet(r *rand.Rand) []ordering.Key {
 	return keys
 }
 
-// Hundreds of random sets, in crossing orders, by many owners with clocks that
+// Many random sets, in crossing orders, by many owners with clocks that
 // differ: nobody deadlocks, no two hold what conflicts, tokens rise along every
 // conflict.
 func TestOrder(t *testing.T) {
 	const owners, workers = 5, 3
-	sets := 500
-	if testing.Short() {
-		sets = 150
-	}
+	sets := shorter(500, 100)
 	each(t, func(t *testing.T, b *bed) {
 		b.lease = 30 * time.Second // nobody dies: a slow machine must not make it look so
 		base := seed(t)

@@ -37,6 +37,7 @@ func TestAReaderNeverSeesHalf(t *testing.T) {
 				if _, half := l.sight(l.scanned(), l.every(1)); half {
 					torn.Add(1)
 				}
+				time.Sleep(breath())
 			}
 		})
 		seen := make(map[string]*glimpses)
@@ -59,6 +60,10 @@ func TestAReaderNeverSeesHalf(t *testing.T) {
 		b.settled()
 	})
 }
+
+// breath is how long who looks again and again leaves the engine to others. The unit is
+// applied for seconds.
+func breath() time.Duration { return shorter(0, 100*time.Millisecond) }
 
 // slowToApply: whatever is written after a decision takes its time.
 func slowToApply(d time.Duration) faults.Script {
@@ -137,5 +142,6 @@ func (g *glimpses) look(t *testing.T, l *ledger, read reading, which []int, over
 		}
 		require.Zero(t, g.all, "it had been there")
 		g.nothing++
+		time.Sleep(breath())
 	}
 }

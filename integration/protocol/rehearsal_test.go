@@ -39,7 +39,8 @@ func (b *bed) wrongWrites() map[string]types.TransactWriteItem {
 // engine says so, and leaves nothing behind.
 func TestAWriteThatCannotBeIsFoundBeforeTheDecision(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
-		l := b.ledger("l", 10, 14)
+		l := b.ledger("l", shorter(10, 3), shorter(14, 3))
+		b.transaction = shorter(0, 15)
 		o := b.owner("o", nil)
 		for name, wrong := range b.wrongWrites() {
 			err := o.units.Do(t.Context(), unitofwork.Work{Lock: true, Keys: l.keys}, func(ctx context.Context, u *unitofwork.Unit) error {

@@ -32,9 +32,6 @@ func TestMain(m *testing.M) { os.Exit(engines.Main(m)) }
 func TestBesideAnEarlierVersion(t *testing.T) {
 	program := earlier(t)
 	engines.Each(t, func(t *testing.T, e *engines.Engine) {
-		if testing.Short() && e.Kind == engines.KindLocal {
-			t.Skip("-short: its leases must be long")
-		}
 		t.Parallel()
 		b := &bed{e: e, program: program}
 		t.Run("transfers", func(t *testing.T) {
@@ -174,7 +171,10 @@ type job struct {
 // of the earlier version is killed half way, with locks. Each transfer is done once, and
 // everybody is told so.
 func (b *bed) testTransfers() {
-	const withID, without = 24, 12
+	withID, without := 24, 12
+	if testing.Short() {
+		withID, without = 12, 8
+	}
 	t, seed := b.t, mathrand.Uint64()
 	t.Logf("seed %d", seed)
 	r := mathrand.New(mathrand.NewPCG(seed, 0))
