@@ -3,11 +3,13 @@ package chaos
 import (
 	"context"
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,13 +21,34 @@ import (
 )
 
 var (
-	rounds = flag.Int("rounds", 20, "rounds on dynoxide; one thing goes wrong in each")
-	local  = flag.Int("local", 5, "rounds on DynamoDB Local")
+	rounds = flag.Int("rounds", 0, "rounds on dynoxide; one thing goes wrong in each; default 20, with -short 12")
+	local  = flag.Int("local", 0, "rounds on DynamoDB Local; default 5, with -short 3")
 	aDay   = flag.Int("day", 50, "rounds after which the books are closed and audited, and others begun")
 	seed   = flag.Uint64("seed", 0, "what goes wrong is drawn from it (default: one that is drawn, and told)")
 )
 
-func TestMain(m *testing.M) { os.Exit(engines.Main(m)) }
+// binaries is the folder of the program, which all tests have.
+var binaries string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	short := testing.Short()
+	for asked, usual := range map[*int][2]int{rounds: {20, 12}, local: {5, 3}} {
+		switch {
+		case *asked == 0 && short:
+			*asked = usual[1]
+		case *asked == 0:
+			*asked = usual[0]
+		}
+	}
+	var err error
+	if binaries, err = os.MkdirTemp("", "holdall-chaos-bank-"); err != nil {
+		panic(err)
+	}
+	code := engines.Main(m)
+	_ = os.RemoveAll(binaries)
+	os.Exit(code)
+}
 
 // theSeed is the seed that was asked for, or another each time. That of a day is
 // drawn from it and the day's number.
@@ -39,18 +62,27 @@ func theSeed(t *testing.T) uint64 {
 	return s
 }
 
-// bank builds the program.
+// bank builds the program, once.
 func bank(t *testing.T) string {
 	t.Helper()
-	root, err := engines.Root()
+	program, err := built()
 	require.NoError(t, err)
-	program := filepath.Join(t.TempDir(), "bank")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./integration/bank")
-	build.Dir = root
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, string(out))
 	return program
 }
+
+var built = sync.OnceValues(func() (string, error) {
+	root, err := engines.Root()
+	if err != nil {
+		return "", err
+	}
+	program := filepath.Join(binaries, "bank")
+	build := exec.Command("go", "build", "-o", program, "./integration/bank") //nolint:noctx // not of one test's context
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return program, nil
+})
 
 // Processes that are killed and stopped, an engine that is killed and forgets its
 // request tokens, a network that does what it likes: the books, the archive and
