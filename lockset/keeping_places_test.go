@@ -60,6 +60,10 @@ func (c *crowd) isServed(name string) {
 // Coarse and fine locks of one family, wanted all the time: nobody is overtaken
 // without end, or goes from the queue of one row to another's for ever.
 func TestNobodyIsOvertakenForEver(t *testing.T) {
+	length := time.Minute
+	if testing.Short() {
+		length = 20 * time.Second
+	}
 	for _, load := range []struct {
 		fine, coarse int
 		hold         time.Duration
@@ -67,7 +71,7 @@ func TestNobodyIsOvertakenForEver(t *testing.T) {
 		t.Run(fmt.Sprintf("%d fine, %d coarse, held for %v", load.fine, load.coarse, load.hold), func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				c := &crowd{waiting: map[string]*waiter{}, served: map[string]int{}}
-				end := time.Now().Add(time.Minute)
+				end := time.Now().Add(length)
 				var all sync.WaitGroup
 				for i := range load.fine + load.coarse {
 					name, key := fmt.Sprint("unit ", i), ordering.Key("c/1")

@@ -44,8 +44,12 @@ func TestOneFault(t *testing.T) {
 // to.
 func TestALateWriteDownstreamIsRefused(t *testing.T) {
 	var all Counts
-	for seed := uint64(1); all.Late < 1; seed++ {
-		require.LessOrEqual(t, seed, uint64(30), "no late write")
+	first := uint64(1)
+	if testing.Short() {
+		first = 23 // which had one, and soon: others are taken where it has none any more
+	}
+	for seed := first; all.Late < 1; seed++ {
+		require.Less(t, seed, first+30, "no late write")
 		s := Settings{Seed: seed, Until: 5 * time.Minute}
 		r := take(t, s)
 		report(t, s, r)

@@ -128,8 +128,16 @@ func checkParts(t *testing.T, j *Journal, chains [][]Batch, most int) {
 	}
 }
 
+// draws is how many journals are drawn.
+func draws() uint64 {
+	if testing.Short() {
+		return 12
+	}
+	return 40
+}
+
 func TestPartsKeepTheirInvariants(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range draws() {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			j := drawn(t, r)
@@ -276,7 +284,7 @@ func TestLargeFamiliesAreDoneAtTheSameTime(t *testing.T) {
 // What is cut in halves is the same, in the same order, and the lock is freed with
 // the last of it.
 func TestHalves(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range draws() {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			j := drawn(t, rand.New(rand.NewPCG(seed, 2)))
 			for c, chain := range j.Batches(requests.MaxActions) {

@@ -222,7 +222,11 @@ func (g *game) check() {
 // told to have a row has it in a mode that goes with the others'.
 func TestLinesKeepTheirInvariantsWhateverHappens(t *testing.T) {
 	universe := []ordering.Key{"a", "a/1", "a/1/x", "a/2", "b", "b/1", "b/2", "c"}
-	for seed := range uint64(250) {
+	seeds := uint64(250)
+	if testing.Short() {
+		seeds = 100
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			g := newGame(t, seed)
 			for range 4 + g.rand.IntN(8) {

@@ -21,7 +21,11 @@ import (
 // Two customers with many accounts and thousands of rows of history become one,
 // as one.
 func TestMergeOfThousandsOfRows(t *testing.T) {
-	const accounts, rounds = 100, 25
+	const accounts = 100
+	rounds := 25
+	if testing.Short() {
+		rounds = 10
+	}
 	b := newBank(t, 1)
 	for _, id := range []string{"c2", "c3"} {
 		var children []books.Child
