@@ -128,16 +128,21 @@ func checkParts(t *testing.T, j *Journal, chains [][]Batch, most int) {
 	}
 }
 
-// draws is how many journals are drawn.
-func draws() uint64 {
+// draws are the seeds of journals. Among the few of the short form are some that are too
+// large for one transaction, as stored and as sent.
+func draws() (seeds []uint64) {
+	first, end := uint64(0), uint64(40)
 	if testing.Short() {
-		return 12
+		first, end = 12, 22
 	}
-	return 40
+	for ; first < end; first++ {
+		seeds = append(seeds, first)
+	}
+	return seeds
 }
 
 func TestPartsKeepTheirInvariants(t *testing.T) {
-	for seed := range draws() {
+	for _, seed := range draws() {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			j := drawn(t, r)
@@ -284,7 +289,7 @@ func TestLargeFamiliesAreDoneAtTheSameTime(t *testing.T) {
 // What is cut in halves is the same, in the same order, and the lock is freed with
 // the last of it.
 func TestHalves(t *testing.T) {
-	for seed := range draws() {
+	for _, seed := range draws() {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			j := drawn(t, rand.New(rand.NewPCG(seed, 2)))
 			for c, chain := range j.Batches(requests.MaxActions) {
