@@ -24,9 +24,12 @@ type pass struct {
 }
 
 // Pass is for unitlocks.Run.
-func (r *run) Pass() unitlocks.Pass {
-	r.pace.request()
-	return &pass{run: r, token: r.c.clock.Next(), needs: r.on.Needs(), until: r.until()}
+func (r *run) Pass(ctx context.Context) (unitlocks.Pass, error) {
+	needs := r.on.Needs()
+	if err := r.reserve(ctx, needs); err != nil {
+		return nil, err
+	}
+	return &pass{run: r, token: r.c.clock.Next(), needs: needs, until: r.until()}, nil
 }
 
 // Token is for unitlocks.Pass.

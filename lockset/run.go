@@ -35,8 +35,7 @@ type run struct {
 func (c forUnits) Run(ctx context.Context, end time.Time) unitlocks.Run {
 	u := c.newUnit(ctx)
 	r := &run{c: c.Client, unit: u, claim: &lineup.Claim{Unit: u.nonce}, end: end}
-	r.claim.Awaited = r.lapse
-	r.pace.request()
+	r.claim.Awaited = r.lapseSoon
 	return r
 }
 
@@ -65,23 +64,11 @@ func (r *run) Rows() int { return len(r.on.Needs()) }
 func (r *run) End() { r.c.lineup.Drop(r.claim) }
 
 // Glance is for unitlocks.Run.
-//
-// The first glance waits until nobody of this process is in the way. A later one does
-// not: the run has rows by then, and others that wait for those may have what it wants.
 func (r *run) Glance(ctx context.Context, guards []ordering.Key) (unitlocks.Glance, error) {
 	g := &glance{r, r.on.Glance(guards)}
-	step := g.wants()
-	switch {
-	case len(step) == 0:
-	case !r.reserved:
-		r.reserved = true
-		if err := r.reserve(ctx, step); err != nil {
-			return nil, err
-		}
-	default:
-		r.c.lineup.Add(r.claim, step)
+	if err := r.reserve(ctx, g.New()); err != nil {
+		return nil, err
 	}
-	r.pace.request()
 	if len(g.Rows()) == 0 { // no key guards what is read
 		return g, nil
 	}
@@ -102,39 +89,53 @@ func (r *run) until() time.Time {
 	return r.looked.Add(r.c.cfg.Lease)
 }
 
-// reserve waits until the run has rows, as far as units of this process are concerned.
-func (r *run) reserve(ctx context.Context, step []lockrow.Want) error {
-	c := r.c
-	if c.lineup.Reserve(r.claim, [][]lockrow.Want{step}) == 0 {
-		by := c.lineup.WhoBlocks(r.claim)
-		w := c.blockedInLine(by)
-		w.Unit = r.unit.nonce
-		waiting, ended := c.traceWait(ctx, w)
-		err := c.untilReady(waiting, r.claim, r.end)
-		ended(err)
-		if err != nil {
-			if by := c.lineup.WhoBlocks(r.claim); by.Key != "" {
-				c.lineup.Drop(r.claim)
-				return c.refusedInLine(by, err)
-			}
-		}
+// reserve keeps rows from other units of this process. The first time it waits until none
+// of them is in the way. Later it does not: the run has rows by then, and others that wait
+// for those may have what it wants.
+func (r *run) reserve(ctx context.Context, needs []lockrow.Need) error {
+	step := make([]lockrow.Want, len(needs))
+	for i, need := range needs {
+		step[i] = lockrow.Want{Key: need.Key, Mode: need.Mode, Entry: lockrow.Entry{Unit: r.unit.nonce}}
+	}
+	defer r.pace.request()
+	switch first := !r.reserved; {
+	case len(step) == 0:
+	case first:
+		r.reserved = true
+		return r.standInLine(ctx, step)
+	default:
+		r.c.lineup.Add(r.claim, step)
 	}
 	return nil
+}
+
+// standInLine waits until the run has rows, as far as units of this process are concerned.
+func (r *run) standInLine(ctx context.Context, step []lockrow.Want) error {
+	c := r.c
+	r.pace.wait()
+	if c.lineup.Reserve(r.claim, [][]lockrow.Want{step}) > 0 {
+		return nil
+	}
+	by := c.lineup.WhoBlocks(r.claim)
+	w := c.blockedInLine(by)
+	w.Unit = r.unit.nonce
+	waiting, ended := c.traceWait(ctx, w)
+	err := c.untilReady(waiting, r.claim, r.end)
+	ended(err)
+	if err == nil {
+		return nil
+	}
+	if by := c.lineup.WhoBlocks(r.claim); by.Key != "" {
+		c.lineup.Drop(r.claim)
+		return c.refusedInLine(by, err)
+	}
+	return nil // it has just got them
 }
 
 // glance is a unitlocks.Glance.
 type glance struct {
 	run *run
 	*footprint.Glance
-}
-
-// wants are the rows that are looked at for the first time.
-func (g *glance) wants() []lockrow.Want {
-	var step []lockrow.Want
-	for _, need := range g.New() {
-		step = append(step, lockrow.Want{Key: need.Key, Mode: need.Mode, Entry: lockrow.Entry{Unit: g.run.unit.nonce}})
-	}
-	return step
 }
 
 // Gets is for unitlocks.Glance.
@@ -176,12 +177,13 @@ func (g *glance) Keep(guards []ordering.Key) {
 // waiting between two requests. If it takes longer, and somebody overtakes it, it runs again.
 const functionTime = 20 * time.Millisecond
 
-// lapse lets go of what the run keeps from others, once one of them waits for it, when the
-// run makes no progress.
-func (r *run) lapse() {
-	time.AfterFunc(r.pace.left(r.c.cfg.AttemptTimeout), func() {
+// lapseSoon lets go of what the run keeps from others, once one of them waits for it, when the
+// run makes no progress. It looks often: a request that is under way may end at any time,
+// and the function begin.
+func (r *run) lapseSoon() {
+	time.AfterFunc(min(r.pace.left(r.c.cfg.AttemptTimeout), functionTime), func() {
 		if r.pace.left(r.c.cfg.AttemptTimeout) > 0 {
-			r.lapse()
+			r.lapseSoon()
 			return
 		}
 		r.End()
@@ -191,26 +193,39 @@ func (r *run) lapse() {
 // pace is what a run is at, and since when. It is safe for concurrent use.
 type pace struct {
 	mu    sync.Mutex
-	asks  bool // a request is under way, not the function
+	at    activity
 	since time.Time
 }
 
-func (p *pace) request()  { p.turn(true) }
-func (p *pace) function() { p.turn(false) }
+// activity is what a run can be at.
+type activity int
 
-func (p *pace) turn(asks bool) {
+const (
+	working activity = iota // its function is
+	waiting                 // in line: it has nothing yet, or was given it just now
+	asking                  // for the answer to a request
+)
+
+func (p *pace) request()  { p.turn(asking) }
+func (p *pace) function() { p.turn(working) }
+func (p *pace) wait()     { p.turn(waiting) }
+
+func (p *pace) turn(to activity) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asks, p.since = asks, time.Now()
+	p.at, p.since = to, time.Now()
 }
 
 // left is how much longer the run may take for what it is at.
 func (p *pace) left(request time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	most := functionTime
-	if p.asks {
-		most = request
+	switch p.at {
+	case waiting:
+		return request
+	case asking:
+		return request - time.Since(p.since)
+	default:
+		return functionTime - time.Since(p.since)
 	}
-	return most - time.Since(p.since)
 }

@@ -154,7 +154,8 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 	if u.work.ID != "" {
 		actions = append(actions, journal.PutIDRecord(u.c.cfg.Table, u.work.ID, u.nonce, u.digest, u.c.lockConfig.Now(), u.c.cfg.IDRetention))
 	}
-	sent, err := u.send(ctx, p, actions)
+	id := p.RequestID()
+	sent, err := u.send(ctx, p, id, actions)
 	if err == nil {
 		p.Committed()
 		u.committed(len(writes))
@@ -177,6 +178,9 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 	if refusal == lockrow.Passing {
 		outcome, raceErr = u.race(detached, p, sent.Sendings > 0)
 	}
+	if raceErr == nil && u.optimistic != nil && sent.Unanswered == 0 && outcome != Committed && outcome != NotCommitted {
+		outcome = u.sendAgain(detached, p, sent, id, actions)
+	}
 	switch {
 	case outcome == Committed:
 		u.committed(len(writes))
@@ -186,7 +190,7 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 	case tooLarge: // as the records were then: a copy may find them smaller
 		return errForOne
 	case u.optimistic != nil && ctx.Err() == nil && u.pass.Key() != "" && (sent.Unanswered > 0 || errors.As(err, new(*lockset.NoAnswerError))):
-		return u.fallBack(u.pass.Key(), "could not be written")
+		return u.giveWay(u.pass.Key(), "could not be written")
 	case sent.Unanswered > 0:
 		return u.notDone(u.notCommitted(fmt.Errorf("%w; the last answer: %w", ErrSuperseded, err), StartOver))
 	}
@@ -196,7 +200,7 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 	case errors.Is(err, ErrAlreadyCommitted):
 		return u.doneBefore(err)
 	case errors.As(err, &way):
-		return u.fallBack(way.Key, way.Reason)
+		return u.giveWay(way.Key, way.Reason)
 	}
 	return u.notDone(err)
 }
@@ -272,14 +276,39 @@ func (u *Unit) doubt(err error) *InDoubtError {
 
 // send sends the commit until it is answered, at the longest until others may
 // take over.
-func (u *Unit) send(ctx context.Context, p permit, actions []types.TransactWriteItem) (requests.Sent, error) {
+func (u *Unit) send(ctx context.Context, p permit, id string, actions []types.TransactWriteItem) (requests.Sent, error) {
 	late := error(&lockset.LostError{Reason: errLate})
 	if u.optimistic != nil {
 		late = requests.ErrPatience
 	}
 	ctx, cancel := context.WithDeadlineCause(ctx, p.Deadline(), late)
 	defer cancel()
-	return u.c.caller.Write(ctx, p.RequestID(), actions)
+	return u.c.caller.Write(ctx, id, actions)
+}
+
+// remembered is for how long after a request was sent its token is relied on: half of the ten
+// minutes for which DynamoDB knows the tokens of transactions that were carried out.
+const remembered = 5 * time.Minute
+
+// sendAgain finds out what became of a commit without locks that was refused, and whose rows
+// others have had since, so that they do not tell: it sends the same request once more, which
+// cannot be carried out any more. If a copy of it was, in between, DynamoDB says so; if it is
+// refused for ever, none was. Nothing is relied on that took longer, by either clock:
+// the one that does not jump stands still while a machine is suspended.
+func (u *Unit) sendAgain(ctx context.Context, p permit, sent requests.Sent, id string, actions []types.TransactWriteItem) Outcome {
+	again, err := u.c.caller.Write(ctx, id, actions)
+	now := time.Now()
+	took := max(now.Sub(sent.First), now.Round(0).Sub(sent.First.Round(0)))
+	switch {
+	case again.Unanswered > 0 || took > remembered:
+		return Undecided
+	case err == nil:
+		return Committed
+	case refusalBy(p, err) != lockrow.Passing:
+		return NotCommitted
+	default:
+		return Undecided
+	}
 }
 
 var errLate = errors.New("the commit was not answered before the locks' deadline")

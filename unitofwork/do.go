@@ -90,11 +90,12 @@ func (w Work) fits(rows, writes, most int) error {
 // At first Do takes no locks. It looks at the lock rows of the guards of what fn reads,
 // together with that, and commits only if nobody has had them since: as many requests as a
 // transaction with versions, and nothing is left behind if the process dies. If somebody is
-// in the way, or was lately, or the unit is too large for one transaction, Do locks the keys
-// that it has found, together with Work.Keys, and calls fn anew. It waits for locks as long
-// as ctx lives and Work.Wait allows, first come, first served. If fn needs other keys then,
-// because the data has changed, it starts over with those as well; after eight times the
-// error is a *[KeysError].
+// in the way, or was lately, or the unit is too large for one transaction or has more than 50
+// lock rows, Do locks the keys that it has found, together with Work.Keys, and calls fn anew.
+// It waits for locks as long as ctx lives and Work.Wait allows, first come, first served. If fn
+// needs other keys then, because the data has changed or because it reads one by one what it
+// did not come to before, Do starts over with those as well; after eight times the error is a
+// *[KeysError]. So records whose keys are known are best read by one Get.
 //
 // So fn may be called several times, and must not act on the outside world. It reads with
 // [Unit.Get]: what it queries, scans or reads by itself is protected by nothing, unless
@@ -108,7 +109,8 @@ func (w Work) fits(rows, writes, most int) error {
 // by an earlier one. Otherwise nothing was written, unless the error matches
 // [ErrInDoubt]; [NextOf] says what may be done. Under another unit's context
 // the error matches [ErrNested]. fn's own error is returned as it is, joined with
-// the loss of the locks if there was one; what fn was told was one state of the tables.
+// the loss of the locks if there was one, or with why the ID could not be looked up; what fn
+// was told was one state of the tables.
 func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Unit) error) error {
 	c.asked(ctx, "Do")
 	if fn == nil {
@@ -125,7 +127,7 @@ func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Un
 	defer end()
 	r := newRuns(work)
 	r.finding = !work.Lock
-	r.locked = work.Lock || !c.memory.pays(rowsOf(work.Keys))
+	r.locked = work.Lock || tooMany(work.Keys) || !c.memory.pays(rowsOf(work.Keys))
 	for n := 1; ; {
 		unit, next, err := c.once(ctx, call, r, fn)
 		call.unit.Store(nil)
@@ -217,12 +219,21 @@ func (u *Unit) quiet() {
 // count.
 func (u *Unit) verdict(failed error) error {
 	u.mu.Lock()
+	if u.stage.verdict == nil && failed == nil && u.stage.err == nil && len(u.missing) > 0 {
+		_ = u.voidLocked(u.missing[0], wasFound)
+	}
 	verdict := u.stage.verdict
 	u.mu.Unlock()
-	if verdict == nil && failed != nil && u.optimistic != nil && u.work.ID != "" && !u.lookedUp {
-		return u.lookUp(u.outer)
+	if verdict != nil || failed == nil || u.optimistic == nil || u.work.ID == "" || u.lookedUp {
+		return verdict
 	}
-	return verdict
+	err := u.lookUp(u.outer)
+	if err == nil || errors.Is(err, ErrAlreadyCommitted) || errors.As(err, new(*IDError)) {
+		return err
+	}
+	return oneline.Join(failed, err)
 }
+
+const wasFound = "was found, and is not held"
 
 var errFnDidNotReturn = errors.New("the function of the unit did not return")

@@ -3,6 +3,7 @@ package unitofwork
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/holdall/holdall/internal/hooks"
@@ -94,8 +95,14 @@ func (u *Unit) conclude(ctx context.Context, verdict error) error {
 	return verdict
 }
 
-// fellBack lets go of a run that counts for nothing.
+// fellBack lets go of a run that counts for nothing. What its function has done after that
+// was known tells of keys as well.
 func (u *Unit) fellBack(void *voidError) error {
+	u.mu.Lock()
+	if void.keys = slices.Concat(void.keys, u.missing); u.optimistic != nil {
+		void.keys = u.run.Keys(void.keys...)
+	}
+	u.mu.Unlock()
 	u.over(trace.UnitEnd{Outcome: trace.FellBack, Key: void.key, Err: void})
 	return void
 }

@@ -22,7 +22,7 @@ var (
 	// Work.Lock, which takes the locks first.
 	ErrNoLocks = next.Error("the unit holds no locks, so it has no token and no deadline: set Work.Lock", next.FixCall)
 	// ErrAlreadyCommitted: a unit with this ID was committed before. [Client.Do]
-	// returns nil instead, without calling its function.
+	// returns nil instead, whatever its function has returned, if it was called.
 	ErrAlreadyCommitted = errors.New("a unit with this ID was committed before")
 	// ErrInDoubt matches every *[InDoubtError].
 	ErrInDoubt = next.Error("the outcome is in doubt", next.AskLater)

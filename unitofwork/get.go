@@ -20,13 +20,15 @@ import (
 // Get reads records, of any tables, as of one moment: one TransactGetItems for
 // every 100, or for less where they are larger than DynamoDB's 4 MB. It sees the
 // tables, not what the unit has staged. An absent record is no error: its Found
-// is false. What several requests read is one state all the same, for the unit holds
-// what guards it.
+// is false. What several requests read, of one Get or of several, is one state all the same:
+// the unit holds what guards it, or has seen that nobody else has had it.
 //
 // Errors: *[StageError] for a reference that cannot be one or comes twice, and, with a
-// *[GuardError] in it, for a record that no key held guards: like a refused write, this
-// one is also returned by the commit. *lockset.TableError, which names the table,
-// *lockset.NoAnswerError. After an error no record is changed.
+// *[GuardError] in it, for a record that no key guards which the unit holds, where keys
+// are not found (Work.Lock, [Client.Begin]): like a refused write, this one is also returned
+// by the commit. *lockset.TableError, which names the table, *lockset.NoAnswerError. An error
+// of no type of this package says that Do is going to call its function again. After an error
+// no record is changed.
 //
 // A record of a [Table] without a Guard is read as it is; no key guards it.
 func (u *Unit) Get(ctx context.Context, records ...Record) error {
@@ -77,7 +79,7 @@ func (u *Unit) get(ctx context.Context, records []Record) error {
 		return err
 	}
 	if i := slices.IndexFunc(guards, func(g ordering.Key) bool { return u.holds(g) != nil }); i >= 0 {
-		return u.voidLocked(guards[i], "was found, and is not held", guards...)
+		return u.voidLocked(guards[i], wasFound, guards...)
 	}
 	u.show(shown)
 	return nil

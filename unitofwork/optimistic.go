@@ -27,8 +27,9 @@ type optimistic struct {
 	turn chan struct{} // of one Get at a time: what the run relies on grows with each
 
 	// Guarded by turn.
-	lookedUp bool // the ID's record was read
-	named    bool // Work.Keys were looked at
+	lookedUp bool                  // the ID's record was read
+	named    bool                  // Work.Keys were looked at
+	weighed  map[ordering.Key]bool // rows of which it was asked whether others were there lately
 
 	reads map[string]stamp // of the records that were read, by identity; guarded by Unit.mu
 	pass  unitlocks.Pass   // once it commits
@@ -44,6 +45,15 @@ type stamp struct {
 // maxGlance is how many lock rows a run without locks looks at: as many as leave room for
 // records, and as are worth reading again with each Get.
 const maxGlance = 50
+
+// tooMany reports whether keys have more rows than a run without locks looks at.
+func tooMany(keys []ordering.Key) bool {
+	if len(keys) <= maxGlance/ordering.MaxSegments {
+		return false
+	}
+	plan, err := ordering.NewPlan(keys...)
+	return err == nil && plan.Rows() > maxGlance
+}
 
 // glances is how often a Get reads records whose guards it learns from what it reads.
 const glances = 3
@@ -80,41 +90,16 @@ func (c *Client) beginWithoutLocks(ctx context.Context, r *runs) (*Unit, error) 
 	return u, nil
 }
 
-// void notes that the run counts for nothing, because of a key, and returns the error that
-// its function is told. others are keys that the next run takes as well.
-func (u *Unit) void(key ordering.Key, why string, others ...ordering.Key) error {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.voidLocked(key, why, others...)
-}
-
-func (u *Unit) voidLocked(key ordering.Key, why string, others ...ordering.Key) error {
-	if u.stage.verdict != nil {
-		return u.stage.verdict
-	}
-	void := &voidError{key: key, why: why, keys: others}
-	if u.optimistic != nil {
-		void.keys = u.run.Keys(others...)
-	}
-	u.stage.verdict = void
-	u.cancel(void) // what the function does from here on is in vain
-	return void
-}
-
-// conclusive notes what becomes of the unit, whatever its function returns.
-func (u *Unit) conclusive(verdict error) error {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.stage.verdict == nil {
-		u.stage.verdict = verdict
-	}
-	return u.stage.verdict
-}
-
 // getWithoutLocks reads records together with the lock rows of all that the run relies on.
 func (u *Unit) getWithoutLocks(ctx context.Context, records []Record) error {
 	if len(records) == 0 {
 		return nil
+	}
+	if ctx.Value(contextKey{}) != u { // it is to end with the unit's all the same
+		bound, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		defer context.AfterFunc(u.ctx, func() { cancel(context.Cause(u.ctx)) })()
+		ctx = bound
 	}
 	if err := u.takeTurn(ctx); err != nil {
 		return err
@@ -157,8 +142,6 @@ func (u *Unit) takeTurn(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-u.ctx.Done():
-		return context.Cause(u.ctx)
 	}
 }
 
@@ -182,10 +165,8 @@ func foreseen(records []Record) (guards []ordering.Key, err error) {
 // glance reads records under guards that are expected. If other keys guard them it shows
 // nothing and returns the guards that were found.
 func (u *Unit) glance(ctx context.Context, records []Record, expected []ordering.Key) (shown []parsed, found []ordering.Key, err error) {
-	if !u.named {
-		if row, busy := u.c.memory.busy(rowsOf(expected)); busy {
-			return nil, nil, u.void(row, "was another's lately", expected...)
-		}
+	if row, others := u.othersLately(expected); others {
+		return nil, nil, u.void(row, wasOthers, expected...)
 	}
 	g, err := u.run.Glance(ctx, expected)
 	if err != nil {
@@ -221,14 +202,39 @@ func (u *Unit) glance(ctx context.Context, records []Record, expected []ordering
 	if slices.ContainsFunc(found, func(guard ordering.Key) bool { return !g.Covers(guard) }) {
 		return nil, found, nil
 	}
-	g.Keep(slices.Concat(found, u.work.Keys))
-	u.named = true
 	for i, r := range records {
 		table, key, _ := r.location()
-		u.reads[identity(table, actions.KeyText(key))] = u.c.stampOf(items[i])
+		record, now := identity(table, actions.KeyText(key)), u.c.stampOf(items[i])
+		if before, again := u.reads[record]; again && before != now && shown[i].guarded {
+			return nil, nil, u.voidLocked(shown[i].guard, "guards a record that was written since it was read")
+		}
+		u.reads[record] = now
 	}
+	g.Keep(slices.Concat(found, u.work.Keys))
+	u.named = true
 	return shown, nil, nil
 }
+
+// othersLately reports whether a unit with these keys is to take its locks at once, and for
+// which row. It asks of each row once.
+func (u *Unit) othersLately(keys []ordering.Key) (row ordering.Key, others bool) {
+	if u.c.memory.isEmpty() {
+		return "", false
+	}
+	if u.weighed == nil {
+		u.weighed = map[ordering.Key]bool{}
+		for _, row := range rowsOf(u.work.Keys) { // Do has asked of them
+			u.weighed[row] = true
+		}
+	}
+	rows := slices.DeleteFunc(rowsOf(keys), func(row ordering.Key) bool { return u.weighed[row] })
+	for _, row := range rows {
+		u.weighed[row] = true
+	}
+	return u.c.memory.busy(rows)
+}
+
+const wasOthers = "was another's lately"
 
 func (u *Unit) asksForID() bool { return u.work.ID != "" && !u.lookedUp }
 
@@ -305,9 +311,11 @@ func (u *Unit) commitWithoutLocks(ctx context.Context, writes []write) error {
 		return nil
 	}
 	if !u.named {
+		u.mu.Lock()                       // a goroutine of the function may still ask for the keys
 		for _, key := range u.work.Keys { // that nothing was read with
 			u.run.Cover(key)
 		}
+		u.mu.Unlock()
 	}
 	rows := u.run.Rows()
 	err := u.work.fits(rows, len(writes), u.c.cfg.TransactionSize)
@@ -315,19 +323,24 @@ func (u *Unit) commitWithoutLocks(ctx context.Context, writes []write) error {
 	case err != nil && u.c.cfg.Table == "":
 		return u.release(ctx, err)
 	case err != nil || rows > maxGlance || u.c.cfg.Table != "" && !sizeOf(writes).Fits(requests.Room):
-		return u.fallBack(u.run.Keys()[0], "is one of a unit that is too large for one transaction")
+		return u.fallBack(u.run.Keys()[0], tooLargeForOne)
 	}
 	defer u.run.End()
+	if row, others := u.othersLately(u.run.Keys()); others {
+		return u.fallBack(row, wasOthers)
+	}
 	for raised := false; ; raised = true {
-		u.pass = u.run.Pass()
+		if u.pass, err = u.run.Pass(ctx); err != nil {
+			return u.release(ctx, err)
+		}
 		err := u.write(ctx, u.pass, u.stamped(writes))
 		switch {
 		case errors.Is(err, errTooLow) && !raised:
 			hooks.Tell(ctx, u.c.cfg.Trace.Raised, trace.Raised{Unit: u.nonce, Token: u.pass.Token()})
 		case errors.Is(err, errTooLow):
-			return u.fallBack(u.pass.Key(), "has had later tokens")
+			return u.giveWay(u.pass.Key(), "has had later tokens")
 		case errors.Is(err, errForOne):
-			return u.fallBack(u.pass.Key(), "is one of a unit that is too large for one transaction")
+			return u.fallBack(u.pass.Key(), tooLargeForOne)
 		case err == nil:
 			u.c.memory.paid(u.run.Keys())
 			return nil
@@ -335,13 +348,6 @@ func (u *Unit) commitWithoutLocks(ctx context.Context, writes []write) error {
 			return err
 		}
 	}
-}
-
-// fallBack ends the run, which counts for nothing.
-func (u *Unit) fallBack(key ordering.Key, why string) error {
-	u.run.End()
-	u.c.memory.fellBack(key)
-	return u.fellBack(&voidError{key: key, why: why, keys: u.run.Keys()})
 }
 
 // stamped are the writes with the token of the commit. A record that was read must have the

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -287,4 +288,57 @@ func TestATokenIsNotRaisedAfterASilence(t *testing.T) {
 		require.ErrorIs(t, behind.freely(t.Context(), unitofwork.Work{}, write), unitofwork.ErrInDoubt, "the row is overtaken, and does not tell")
 		require.Equal(t, []string{"free in doubt"}, r.texts())
 	})
+}
+
+// A commit is refused because somebody has its row, with a lower token, and before its own token
+// can be made unusable others with a higher one have had the row, who leave no trace of it. A
+// copy of the commit may have been carried out in between. What became of it is known all the
+// same, unless finding out takes longer than DynamoDB remembers request tokens.
+func TestACommitThatWasRefusedAndOvertaken(t *testing.T) {
+	for name, c := range map[string]struct {
+		copied bool
+		takes  time.Duration
+		runs   []string
+		sum    int64
+	}{
+		"at once":                  {false, 0, []string{"free fell back", "locked committed"}, 112},
+		"a copy was carried out":   {true, 0, []string{"free committed"}, 112},
+		"after a while":            {false, 4 * time.Minute, []string{"free fell back", "locked committed"}, 112},
+		"too late":                 {false, 6 * time.Minute, []string{"free in doubt"}, 107},
+		"too late, and a copy was": {true, 6 * time.Minute, []string{"free in doubt"}, 112},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				var r runs
+				slow := func(l *lockset.Config, _ *unitofwork.Config) { l.Lease, l.AttemptTimeout = time.Hour, 10*time.Minute }
+				holder, other := b.client("holder", nil, slow), b.client("other", nil, slow)
+				set, err := holder.locks.Acquire(t.Context(), []ordering.Key{accountKey("1", "a")})
+				require.NoError(t, err)
+				commits, burns := 0, 0
+				cl := b.client("c", func(call faults.Call) faults.Fault {
+					switch _, updates := call.Input.(*dynamodb.UpdateItemInput); {
+					case updates && burns == 0:
+						burns++
+						require.NoError(t, set.Release(t.Context()))
+						time.Sleep(2 * time.Second)
+						require.NoError(t, other.freely(t.Context(), unitofwork.Work{}, addBlindly(7)))
+						time.Sleep(c.takes)
+					case call.Op == "TransactWriteItems" && commits == 0:
+						if commits++; c.copied {
+							return faults.Duplicate(time.Second)
+						}
+					}
+					return faults.Pass()
+				}, r.traced, slow)
+				err = cl.freely(t.Context(), unitofwork.Work{}, addBlindly(5))
+				require.Equal(t, c.runs, r.texts())
+				if c.takes > 5*time.Minute {
+					require.ErrorIs(t, err, unitofwork.ErrInDoubt)
+				} else {
+					require.NoError(t, err)
+				}
+				require.EqualValues(t, c.sum, b.account("1").Balance)
+			})
+		})
+	}
 }

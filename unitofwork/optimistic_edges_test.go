@@ -7,8 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -199,4 +203,52 @@ func TestConflictsBeforeAKeyIsKnown(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A record is read twice by one run. Somebody whose lock was lost writes it late, in between:
+// the function is not told both.
+func TestALateWriteBetweenTwoReadsOfARecord(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var r runs
+		late, c := b.client("late", nil), b.client("c", nil, r.traced)
+		set, err := late.locks.Acquire(t.Context(), []ordering.Key{accountKey("1", "a")})
+		require.NoError(t, err)
+		require.NoError(t, set.Release(t.Context()))
+		calls := 0
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+			first, again := accounts.Ref("1", "a"), accounts.Ref("1", "a")
+			if err := u.Get(ctx, first); err != nil {
+				return err
+			}
+			if calls++; calls == 1 {
+				put := &dynamodb.PutItemInput{TableName: aws.String("accounts"), Item: map[string]types.AttributeValue{
+					"Customer": text("1"), "ID": text("a"), "Balance": number("500"),
+				}}
+				fence := fencing.Fence{Token: set.Token()}
+				require.NoError(t, fence.Put(put))
+				_, err := b.db.PutItem(t.Context(), put)
+				require.NoError(t, err)
+			}
+			if err := u.Get(ctx, again); err != nil {
+				return err
+			}
+			require.Equal(t, first.T.Balance, again.T.Balance)
+			first.T.Balance++
+			return u.Put(first)
+		}))
+		require.EqualValues(t, 501, b.account("1").Balance)
+		require.Equal(t, []string{"free fell back", "locked committed"}, r.texts())
+	})
+}
+
+// A function fails with its own error, and what became of its ID cannot be asked: both are told.
+func TestAFunctionThatFailsBeforeItsIDIsKnown(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		failed := errors.New("not enough money")
+		c := b.client("c", nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		err := c.freely(ctx, unitofwork.Work{ID: "p"}, func(context.Context, *unitofwork.Unit) error { cancel(); return failed })
+		require.ErrorIs(t, err, failed)
+		require.ErrorIs(t, err, context.Canceled)
+	})
 }

@@ -2,6 +2,7 @@ package unitofwork_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -103,6 +104,89 @@ func TestKeysThatAreFoundByWriting(t *testing.T) {
 		}))
 		require.Equal(t, []string{"free fell back", "locked fell back", "locked committed"}, r.texts())
 		require.EqualValues(t, 100, b.account("2").Balance)
+	})
+}
+
+// Under locks a write whose key is not held tells its function nothing: the function goes on,
+// and what else it needs is found by the same run.
+func TestManyKeysThatAreFoundByWriting(t *testing.T) {
+	const lines = 12
+	line := func(i int) unitofwork.Record {
+		return accounts.Of(account{Customer: fmt.Sprint("line", i), ID: "a"})
+	}
+	for name, stage := range map[string]func(*unitofwork.Unit) error{
+		"in one call": func(u *unitofwork.Unit) error {
+			var all []unitofwork.Record
+			for i := range lines {
+				all = append(all, line(i))
+			}
+			return u.Replace(all...)
+		},
+		"in many": func(u *unitofwork.Unit) error {
+			for i := range lines {
+				if err := u.Replace(line(i)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				var r runs
+				c, holder := b.client("c", nil, r.traced), b.client("holder", nil)
+				set, err := holder.locks.Acquire(t.Context(), []ordering.Key{accountKey("1", "a")})
+				require.NoError(t, err)
+				time.AfterFunc(time.Second, func() { _ = set.Release(context.WithoutCancel(t.Context())) })
+				require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+					if err := u.Get(ctx, accounts.Ref("1", "a")); err != nil {
+						return err
+					}
+					return stage(u)
+				}))
+				require.Equal(t, []string{"free fell back", "locked fell back", "locked committed"}, r.texts())
+				require.Len(t, b.db.Items("accounts"), 2+lines)
+			})
+		})
+	}
+}
+
+// What a function tells that fails after it was told nothing untrue counts, also if it has staged
+// a write whose key is not held: nothing is written anyway.
+func TestAFunctionThatFailsAfterItHasFoundAKey(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var r runs
+		c, holder := b.client("c", nil, r.traced), b.client("holder", nil)
+		set, err := holder.locks.Acquire(t.Context(), []ordering.Key{accountKey("1", "a")})
+		require.NoError(t, err)
+		time.AfterFunc(time.Second, func() { _ = set.Release(context.WithoutCancel(t.Context())) })
+		failed := errors.New("failed")
+		require.Equal(t, failed, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+			if err := u.Get(ctx, accounts.Ref("1", "a")); err != nil {
+				return err
+			}
+			require.NoError(t, u.Replace(accounts.Of(account{Customer: "3", ID: "a"})))
+			return failed
+		}))
+		require.Equal(t, []string{"free fell back", "locked not committed"}, r.texts())
+		require.Len(t, b.db.Items("accounts"), 2)
+		b.allFree()
+	})
+}
+
+// What a function stages after its run was void tells of keys as well.
+func TestKeysThatAreFoundAfterTheRunIsVoid(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var r runs
+		c, holder := b.client("c", nil, r.traced), b.client("holder", nil)
+		set, err := holder.locks.Acquire(t.Context(), []ordering.Key{accountKey("1", "a")})
+		require.NoError(t, err)
+		time.AfterFunc(time.Second, func() { _ = set.Release(context.WithoutCancel(t.Context())) })
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+			err := u.Get(ctx, accounts.Ref("1", "a"))
+			return errors.Join(err, u.Replace(accounts.Of(account{Customer: "3", ID: "a"})))
+		}))
+		require.Equal(t, []string{"free fell back", "locked committed"}, r.texts())
 	})
 }
 

@@ -2,6 +2,7 @@ package unitofwork_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -91,6 +92,67 @@ func TestAProcessRemembersRowsOfKeysThatAreFound(t *testing.T) {
 			require.Equal(t, reads, c.requests()["TransactGetItems"])
 		}
 		require.Equal(t, []string{"free fell back", "locked not committed", "free fell back", "locked not committed"}, r.texts())
+	})
+}
+
+// Nor does one whose busy record is the second that it reads, or is only written: it goes as far
+// as that, and then asks for the locks.
+func TestAProcessRemembersRowsOfKeysThatAreFoundLater(t *testing.T) {
+	for name, touch := range map[string]func(context.Context, *unitofwork.Unit) error{
+		"read":    func(ctx context.Context, u *unitofwork.Unit) error { return u.Get(ctx, accounts.Ref("1", "a")) },
+		"written": addBlindly(1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				c, holder := b.client("c", nil), b.client("holder", nil)
+				_, err := holder.locks.Acquire(t.Context(), []ordering.Key{accountKey("1", "a")})
+				require.NoError(t, err)
+				for i := range 2 {
+					c.requests()
+					require.ErrorAs(t, c.freely(t.Context(), unitofwork.Work{Wait: lockset.For(0)}, func(ctx context.Context, u *unitofwork.Unit) error {
+						if err := u.Get(ctx, accounts.Ref(fmt.Sprint("own", i), "a")); err != nil {
+							return err
+						}
+						return touch(ctx, u)
+					}), new(*lockset.HeldError))
+				}
+				require.Equal(t, map[string]int{"TransactGetItems": 1, "TransactWriteItems": 1, "UpdateItem": 1}, c.requests())
+			})
+		})
+	}
+}
+
+// A unit that is too large for one transaction has met nobody.
+func TestAProcessDoesNotRememberUnitsThatAreTooLarge(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var r runs
+		c := b.client("c", nil, r.traced)
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(_ context.Context, u *unitofwork.Unit) error {
+			for i := range 120 {
+				if err := u.Replace(accounts.Of(account{Customer: "1", ID: fmt.Sprint("n", i)})); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, transfer(1)))
+		require.Equal(t, []string{"free fell back", "locked committed", "free committed"}, r.texts())
+	})
+}
+
+// Keys whose rows are too many to be looked at are locked at once.
+func TestManyKeysThatAreNamed(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		for rows, want := range map[int]string{50: "free committed", 51: "locked committed"} {
+			var r runs
+			c := b.client("c", nil, r.traced)
+			keys := []ordering.Key{accountKey("1", "a")} // two rows
+			for i := range rows - 2 {
+				keys = append(keys, ordering.Join(fmt.Sprint("k", i)))
+			}
+			require.NoError(t, c.freely(t.Context(), unitofwork.Work{Keys: keys}, readOnly(accounts.Ref("1", "a"))))
+			require.Equal(t, []string{want}, r.texts())
+		}
 	})
 }
 

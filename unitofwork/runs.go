@@ -33,8 +33,7 @@ func (r *runs) wait() lockset.Wait {
 }
 
 // mostFound is how many runs under locks may find keys that they do not hold. Each one
-// makes the set larger, by a key that came in because others have changed what the
-// function goes by.
+// makes the set larger.
 const mostFound = 8
 
 // again prepares the run that follows a void one. The error is a *[KeysError].
@@ -69,16 +68,59 @@ func (e *voidError) Error() string {
 // WhatNext is for unitofwork.NextOf: the function may tell its caller, who is not to try again.
 func (e *voidError) WhatNext() next.Next { return next.TryLater }
 
+// void notes that the run counts for nothing, because of a key, and returns the error that
+// its function is told. others are keys that the next run takes as well.
+func (u *Unit) void(key ordering.Key, why string, others ...ordering.Key) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.voidLocked(key, why, others...)
+}
+
+func (u *Unit) voidLocked(key ordering.Key, why string, others ...ordering.Key) error {
+	if u.stage.verdict != nil {
+		return u.stage.verdict
+	}
+	void := &voidError{key: key, why: why, keys: others}
+	u.stage.verdict = void
+	u.cancel(void) // what the function does from here on is in vain
+	return void
+}
+
+// conclusive notes what becomes of the unit, whatever its function returns.
+func (u *Unit) conclusive(verdict error) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.stage.verdict == nil {
+		u.stage.verdict = verdict
+	}
+	return u.stage.verdict
+}
+
+const tooLargeForOne = "is one of a unit that is too large for one transaction"
+
+// giveWay ends the run because of somebody at a row, and remembers that.
+func (u *Unit) giveWay(key ordering.Key, why string) error {
+	u.c.memory.fellBack(key)
+	return u.fallBack(key, why)
+}
+
+// fallBack ends the run, which counts for nothing.
+func (u *Unit) fallBack(key ordering.Key, why string) error {
+	u.run.End()
+	return u.fellBack(&voidError{key: key, why: why})
+}
+
 // KeysError says that a function needed other keys each time that it was called with the locks
-// of all that it had needed before. Nothing was written. Name the keys in Work.Keys, or one
-// above them.
+// of all that it had needed before: others change what it goes by, or it reads record by
+// record where somebody was in the way of the first. Nothing was written. Name the keys in
+// Work.Keys, or one above them, or read the records together.
 type KeysError struct {
 	Keys []ordering.Key // all that were found
 }
 
 func (e *KeysError) Error() string {
-	return fmt.Sprintf("the function needed keys that it did not hold, %d times under locks: name them, or one above them, in Work.Keys; found so far: %q",
-		mostFound+1, e.Keys)
+	return fmt.Sprintf("the function still needed keys that it did not hold after it was started over %d times with those found before: name them, or one above them, in Work.Keys; found so far: %q",
+		mostFound, e.Keys)
 }
 
 // WhatNext is for unitofwork.NextOf.

@@ -155,8 +155,8 @@ func (u *Unit) Check(record Record, e Expression) error {
 }
 
 // Stage stages any action that the SDK can say, on a record that guard
-// protects: a key held, or one below a key held. The fence is set and checked as
-// with the others.
+// protects: a key that the unit holds or finds, or one below it. The fence is set and
+// checked as with the others.
 func (u *Unit) Stage(guard ordering.Key, actions ...types.TransactWriteItem) error {
 	u.made("Stage")
 	u.mu.Lock()

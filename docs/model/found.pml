@@ -352,7 +352,7 @@ proctype run_of(byte u) {
 			fi
 		fi };
 #endif
-fall_back: /* unitofwork.Unit.fallBack (optimistic.go): under the locks of what it has found */
+fall_back: /* unitofwork.Unit.fallBack (runs.go): under the locks of what it has found */
 	atomic { va[u] = 0; vb[u] = 0; read_a[u] = 0; read_b[u] = 0; t = 0 };
 	lock(u);
 	if

@@ -377,7 +377,7 @@ send:	/* unitofwork.Unit.send (commit.go) */
 	:: atomic { told[u] = NO; assert(truth || !landed[u]); goto over }
 	:: true
 	fi;
-fall_back: /* unitofwork.Unit.fallBack (optimistic.go), unitofwork.runs.again (runs.go): once more, under locks */
+fall_back: /* unitofwork.Unit.fallBack (runs.go), unitofwork.runs.again (runs.go): once more, under locks */
 	atomic { assert(once || !landed[u]); t = 0; f = 0; v = 0; r = 0; says = 0; va[u] = 0; vb[u] = 0 };
 	with_locks();
 over:

@@ -7,9 +7,10 @@
  * a staged condition may hold later than that. Others have each row, with locks or without, with lower
  * and higher tokens and with the same one, commit, release, and burn tokens of theirs; one of them
  * has the same ID. The unit burns its token, or has no answer to that either, looks at the rows,
- * asks at once and again later.
+ * sends the commit once more if all it heard was a refusal, asks at once and again later.
  *
- * Assumed: as in optimistic.pml, the answer to a request that was sent once is true of that request.
+ * Assumed: as in optimistic.pml, the answer to a request that was sent once is true of that request; and so is that
+ * of the same request sent once more, for DynamoDB remembers its token.
  *
  * Left out: rows above keys, what is read, raising, and going on under locks (optimistic.pml); a unit without
  * keys, which only commits an ID; rows and records that have expired.
@@ -30,6 +31,7 @@
 /* clause overtaken: another's commit stamp over a higher fence proves nothing | mutant: another's commit stamp over a higher fence says nothing of a commit without locks | finds: truth */
 /* clause one_moment: the rows are looked at as of one moment | mutant: - | finds: nothing: the commit is dead or done by then, so nothing of it can land between two looks */
 /* clause ask_together: the record of an ID is read together with a lock row, as of one moment | mutant: - | finds: truth */
+/* clause again_final: a commit that is sent once more is dead if a row that never fits again refuses it | mutant: - | finds: nothing: the row that was to be burned had a higher fence, so it never fits again */
 /* clause undecided: a row with a lower fence says that the commit may land yet | mutant: a commit without locks may yet be carried out while the fence is lower than its token | finds: truth */
 /* clause whatever_id: so it does whatever the record of the ID says | mutant: a commit without locks may yet be carried out, whatever the record of its id says | finds: truth */
 /* clause their_record: another unit's record under the ID is not ours | mutant: another unit's record under the id is not ours | finds: truth */
@@ -191,8 +193,26 @@ inline ask() {
 	}
 }
 
+/* unitofwork.Unit.sendAgain (commit.go): DynamoDB remembers the request token of what was carried out */
+inline send_again() {
+	atomic {
+		if
+		:: landed -> tell(COMMITTED)
+		:: !landed && ADMITTED -> carry_out(); tell(COMMITTED)
+		:: !landed && !ADMITTED ->
+			if
+#ifndef WITHOUT_again_final
+			:: !(NEVER_FITS) -> tell(DOUBT)
+#endif
+			:: else -> tell(NOT)
+			fi
+		fi
+	}
+}
+
 proctype unit_of_work() {
 	byte fate, found;
+	bit answered; /* every sending was */
 
 	sent = 1; /* unitofwork.Unit.send (commit.go) */
 	if
@@ -203,7 +223,7 @@ proctype unit_of_work() {
 	:: atomic { !landed && !ADMITTED ->
 		if
 		:: NEVER_FITS -> tell(NOT); goto over
-		:: true /* only others are named of what has refused */
+		:: true -> answered = 1 /* only others are named of what has refused */
 		fi }
 	/* not answered, and sent again: carried out, or refused, for nothing is remembered */
 	:: atomic { ADMITTED -> carry_out(); tell(COMMITTED); goto over }
@@ -235,7 +255,7 @@ proctype unit_of_work() {
 	:: atomic { fence[0] >= MINE } /* refused */
 #endif
 #endif
-	:: goto unknown /* no answer */
+	:: answered = 0; goto unknown /* no answer */
 	fi;
 	/* lockset.Client.snapshot (ending.go): the rows of all keys */
 #ifdef WITHOUT_one_moment
@@ -259,7 +279,8 @@ unknown: /* unitofwork.Unit.race (commit.go) */
 	fate = 0;
 	if
 	:: with_id -> ask()
-	:: !with_id -> tell(DOUBT)
+	:: !with_id && answered -> send_again()
+	:: !with_id -> tell(DOUBT) /* or after longer than request tokens are remembered */
 	fi;
 over:
 	fate = 0;

@@ -61,8 +61,8 @@ type Claim struct {
 	Fence   fencing.Token // what units of this process have left on the rows of that step, at least
 	stamp   fencing.Token // its own, on what it has
 	ended   bool          // it is given nothing any more
-	// Awaited, if set, is called once, when somebody stands in line for what c has. It
-	// must not call the Lineup.
+	// Awaited, if set, is called once, when somebody stands in line for what c has, also if
+	// they did before c had it. It must not call the Lineup.
 	Awaited func()
 }
 
@@ -106,9 +106,7 @@ func (t *Lineup) Reserve(c *Claim, steps [][]lockrow.Want) int {
 	return t.give(c, steps)
 }
 
-// Add lets c, which stands in no line, have the rows of a step as well if nobody of this
-// process is in the way of any, and c has not been dropped: who waits for it was told so
-// once, and not again.
+// Add lets c, which stands in no line, have a step as well, if nobody is in the way of it.
 func (t *Lineup) Add(c *Claim, step []lockrow.Want) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -284,6 +282,9 @@ func (t *Lineup) giveStep(c *Claim, step []lockrow.Want) {
 		r.has[c] = true
 		r.modes[w.Mode]++
 		c.has = append(c.has, w)
+		if len(r.line) > 0 { // who stands there did so before c had it
+			r.tellAwaited()
+		}
 	}
 }
 

@@ -32,9 +32,10 @@ type Run interface {
 	Keys(others ...ordering.Key) []ordering.Key
 	// Rows is how many rows the commit would pass.
 	Rows() int
-	// Pass makes a commit possible, with a new token. A second one is for a token that was
+	// Pass makes a commit possible, with a new token. If the run has looked at nothing it waits
+	// as the first Glance does, and the error is the same. A second one is for a token that was
 	// too low.
-	Pass() Pass
+	Pass(ctx context.Context) (Pass, error)
 	// End lets go of what the run keeps from others of this process.
 	End()
 }
