@@ -2,8 +2,10 @@ package conformance
 
 // The writes of a commit without locks: it passes the rows that its unit would have locked.
 const (
-	passKeyIf   = isFree + " AND attribute_not_exists(#below) AND " + nobodyWaits
-	passKey     = "SET #released = :one, #fence = :token, #rvn = :rvn, #by = :unit, #expires = :expires"
+	isOpen      = " AND attribute_not_exists(#below) AND " + nobodyWaits
+	passBlindIf = isFree + " AND " + newer + isOpen
+	passKey     = "SET #released = :one, #fence = :token" + asPassed
+	asPassed    = ", #rvn = :rvn, #by = :unit, #expires = :expires"
 	passAboveIf = isFree + " AND " + newer + " AND " + nobodyWaits
 	passAbove   = "SET #fence = :token, #released = :one REMOVE #expires"
 )
@@ -12,14 +14,14 @@ var (
 	seenFence = item{":seen": older}
 	seenRVN   = item{":seen": text("rvn-1")}
 
-	passSeen       = write{passKey, passKeyIf + " AND #fence = :seen", seenFence}
-	passSeenAbsent = write{passKey, passKeyIf + " AND attribute_not_exists(#key)", nil}
-	passUnseen     = write{passKey, passKeyIf + " AND " + newer, nil}
+	passSeen       = write{"SET #fence = :token" + asPassed, "#released = :one AND #fence = :seen" + isOpen, seenFence}
+	passSeenAbsent = write{passKey, "attribute_not_exists(#key)", nil}
+	passUnseen     = write{passKey, passBlindIf, nil}
 	// A key that nobody has looked at, above others that somebody has.
-	passCovering     = write{passKey, passKeyIf + " AND " + newer + " AND #rvn = :seen", seenRVN}
-	passCoveringNone = write{passKey, passKeyIf + " AND " + newer + " AND attribute_not_exists(#rvn)", nil}
+	passCovering     = write{passKey, passBlindIf + " AND #rvn = :seen", seenRVN}
+	passCoveringNone = write{passKey, passBlindIf + " AND attribute_not_exists(#rvn)", nil}
 
-	passAboveSeen   = write{passAbove, passAboveIf + " AND #rvn = :seen", seenRVN}
+	passAboveSeen   = write{"SET #fence = :token REMOVE #expires", "#released = :one AND #fence < :token AND " + nobodyWaits + " AND #rvn = :seen", seenRVN}
 	passAboveNone   = write{passAbove, passAboveIf + " AND attribute_not_exists(#rvn)", nil}
 	passAboveUnseen = write{passAbove, passAboveIf, nil}
 )

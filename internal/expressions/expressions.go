@@ -30,7 +30,7 @@ const (
 // leaves there.
 type Fence struct {
 	Attribute string
-	Condition string // Newer or NotOlder
+	Condition string // Newer or NotOlder, or what Same and None make of them
 
 	// What every write with the fence has, for those that have nothing else: a unit
 	// may have ten thousand. Never changed.
@@ -50,9 +50,10 @@ func New(attribute, condition string, token fmt.Stringer) Fence {
 // seen is the placeholder of a fence that was read.
 const seen = ":holdallSeen"
 
-// Same is the fence of the same token, which also wants to find the one that was read.
+// Same is the fence of the same token, which wants to find the one that was read, and that
+// to be older.
 func (f Fence) Same(read fmt.Stringer) Fence {
-	f.Condition += " AND " + Name + " = " + seen
+	f.Condition = Name + " = " + seen + " AND " + Name + " < " + Value
 	f.Values = With(f.Values, map[string]types.AttributeValue{seen: &types.AttributeValueMemberN{Value: read.String()}})
 	return f
 }

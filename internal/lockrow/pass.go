@@ -10,20 +10,33 @@ import (
 // The writes of a commit without locks. It passes every row that its unit would have
 // locked: the row must be free, with nobody in its queue, as when it was seen, and then
 // shows that the unit has had it.
+//
+// An engine's time goes into expressions, so a row that is known to have been there, or not,
+// is not asked for what follows from that.
 const (
-	passKeyIf = isFree + " AND attribute_not_exists(#below) AND " + nobodyWaits
-	passKey   = "SET #isReleased = :one, #fence = :token, #recordVersionNumber = :rvn, #committedBy = :unit, #expiresAt = :expires"
+	// Of a key that was looked at.
+	passSeenIf   = "#isReleased = :one AND #fence = :seen" + isOpen
+	passSeen     = "SET #fence = :token" + passed
+	passAbsentIf = "attribute_not_exists(#key)"
+	// Of a key that was not; as a row above others it may have been.
+	passBlindIf    = isFree + " AND " + isNewer + isOpen
+	passBlindRVNIf = passBlindIf + sameRVN
+	passBlindNoIf  = passBlindIf + noRVN
+	passKey        = "SET #isReleased = :one, #fence = :token" + passed
+
+	isOpen = " AND attribute_not_exists(#below) AND " + nobodyWaits
+	passed = ", #recordVersionNumber = :rvn, #committedBy = :unit, #expiresAt = :expires"
 
 	// As an intent that came and went. A new RVN would say that somebody has had all
 	// that is below.
-	passAboveIf = isFree + " AND " + isNewer + " AND " + nobodyWaits
-	passAbove   = "SET #fence = :token, #isReleased = :one REMOVE #expiresAt" //nolint:gosec // it is no password
+	passAboveIf    = isFree + " AND " + isNewer + " AND " + nobodyWaits
+	passAboveRVNIf = "#isReleased = :one AND #fence < :token AND " + nobodyWaits + sameRVN
+	passAboveNoIf  = passAboveIf + noRVN
+	passAbove      = "SET #fence = :token, #isReleased = :one REMOVE #expiresAt" //nolint:gosec // it is no password
+	passAboveRVN   = "SET #fence = :token REMOVE #expiresAt"                     //nolint:gosec // nor is it
 
-	sameFence   = " AND #fence = :seen"
-	sameAbsence = " AND attribute_not_exists(#key)"
-	newer       = " AND " + isNewer
-	sameRVN     = " AND #recordVersionNumber = :seen"
-	sameNone    = " AND attribute_not_exists(#recordVersionNumber)"
+	sameRVN = " AND #recordVersionNumber = :seen"
+	noRVN   = " AND attribute_not_exists(#recordVersionNumber)"
 )
 
 // Need is what a commit without locks needs of a row.
@@ -98,27 +111,35 @@ func (n Need) Refuses(r Row, token fencing.Token) Refusal {
 
 // Pass is the write by which a commit without locks passes a row.
 func (t Table) Pass(n Need, vs Values) types.TransactWriteItem {
-	condition, update := passKeyIf, passKey
-	switch {
-	case n.Mode == Intent:
-		condition, update = passAboveIf, passAbove
-	case n.Same != Fence:
-		condition += newer
-	}
-	var seen types.AttributeValue
-	switch {
-	case n.Same == Fence && n.Seen.Exists:
-		condition, seen = condition+sameFence, Number(int64(n.Seen.Fence))
-	case n.Same == Fence:
-		condition += sameAbsence
-	case n.Same == RVN && n.Seen.RVN != "":
-		condition, seen = condition+sameRVN, Text(n.Seen.RVN)
-	case n.Same == RVN:
-		condition += sameNone
-	}
+	condition, update, seen := n.write()
 	u := t.Update(n.Key, condition, update, vs)
 	if seen != nil {
 		u.ExpressionAttributeValues[":seen"] = seen
 	}
 	return types.TransactWriteItem{Update: u}
+}
+
+func (n Need) write() (condition, update string, seen types.AttributeValue) {
+	rvn := n.Same == RVN && n.Seen.RVN != ""
+	if rvn {
+		seen = Text(n.Seen.RVN)
+	}
+	switch isKey := n.Mode == Exclusive; {
+	case n.Same == Fence && n.Seen.Exists:
+		return passSeenIf, passSeen, Number(int64(n.Seen.Fence))
+	case n.Same == Fence:
+		return passAbsentIf, passKey, nil
+	case isKey && rvn:
+		return passBlindRVNIf, passKey, seen
+	case isKey && n.Same == RVN:
+		return passBlindNoIf, passKey, nil
+	case isKey:
+		return passBlindIf, passKey, nil
+	case rvn:
+		return passAboveRVNIf, passAboveRVN, seen
+	case n.Same == RVN:
+		return passAboveNoIf, passAbove, nil
+	default:
+		return passAboveIf, passAbove, nil
+	}
 }

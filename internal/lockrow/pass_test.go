@@ -210,6 +210,8 @@ func TestWhatPassingLeaves(t *testing.T) {
 
 	after, _ = pass(t, nil, needs(t, lockrow.Intent, lockrow.RVN, nil))
 	require.Equal(t, item{"key": lockrow.Text("a"), "isReleased": lockrow.Text("1"), "fence": lockrow.Number(100)}, after, "it does not expire")
+	after, _ = pass(t, left(nil), needs(t, lockrow.Intent, lockrow.Nothing, nil))
+	require.Equal(t, changed(left(nil), item{"fence": lockrow.Number(100), "expiresAt": nil}), after)
 	stamped := item{"committedBy": lockrow.Text(holder)}
 	after, _ = pass(t, changed(left(stamped), below), needs(t, lockrow.Intent, lockrow.RVN, left(nil)))
 	want := changed(changed(left(stamped), below), item{"fence": lockrow.Number(100), "expiresAt": nil})
