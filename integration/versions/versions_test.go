@@ -222,6 +222,7 @@ func (b *bed) testTransfers() {
 	}
 	b.audit(transfers)
 
+	b.outlive()
 	b.took()
 	last := b.drawn(r, "last")
 	require.Equal(t, "committed", b.ask(b.now(), last).Told)
@@ -231,6 +232,18 @@ func (b *bed) testTransfers() {
 	require.Equal(t, "committed before", b.ask(b.now(), next).Told)
 	require.Equal(t, []string{"free committed", "free committed before"}, b.took())
 	b.audit(append(transfers, last, next))
+}
+
+// outlive waits until nobody who is dead has anything.
+func (b *bed) outlive() {
+	b.t.Helper()
+	units, err := unitofwork.Open(b.e.Client, unitofwork.Config{Locks: lockset.Config{Table: b.tables.Locks, Lease: b.tables.Lease}, Table: b.tables.Units})
+	require.NoError(b.t, err)
+	work := unitofwork.Work{Lock: true}
+	for _, account := range b.accounts() {
+		work.Keys = append(work.Keys, ordering.Key(account).Root())
+	}
+	require.NoError(b.t, units.Do(b.t.Context(), work, func(context.Context, *unitofwork.Unit) error { return nil }))
 }
 
 // dies has a process die while it has the locks of a transfer.
