@@ -55,8 +55,7 @@ func (p *pass) Deadline() time.Time { return p.until }
 // it has shown before.
 func (p *pass) Actions() []types.TransactWriteItem {
 	rvn := p.unit.nonce + ".o" + strconv.FormatInt(int64(p.token), 36)
-	vs := p.c.values(p.unit, p.token)
-	vs[":rvn"] = lockrow.Text(rvn)
+	vs := lockrow.PassValues(p.unit.nonce, rvn, p.token, p.c.clock.Latest().Add(p.c.cfg.Retention))
 	actions := make([]types.TransactWriteItem, len(p.needs), len(p.needs)+16)
 	for i, need := range p.needs {
 		actions[i] = p.c.table.Pass(need, vs)

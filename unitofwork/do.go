@@ -73,12 +73,12 @@ var errNoKeys = &lockset.ConfigError{Field: "Work.Keys", Reason: "is empty: with
 // fits returns a *[TooLargeError] if a unit of this work, with so many lock rows and
 // writes, does not fit into one transaction of at most so many actions.
 func (w Work) fits(rows, writes, most int) error {
-	size := &TooLargeError{Rows: rows, Writes: writes, Most: most}
+	records := 0
 	if w.ID != "" {
-		size.Records = 1
+		records = 1
 	}
-	if size.Rows+size.Writes+size.Records > size.Most {
-		return size
+	if rows+writes+records > most {
+		return &TooLargeError{Rows: rows, Writes: writes, Records: records, Most: most}
 	}
 	return nil
 }

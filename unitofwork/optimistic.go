@@ -360,12 +360,12 @@ func (u *Unit) stamped(writes []write) []write {
 		w := &all[i]
 		s := stamper
 		if w.key == nil { // a put whose table may be known by now
-			if w.key = u.stage.putKey(w.table, w.item.Put.Item); w.key != nil {
-				w.record = actions.KeyText(w.key)
+			if key := u.stage.putKey(w.table, w.item.Put.Item); key != nil {
+				w.locate(key)
 			}
 		}
 		if w.seen = nil; w.key != nil {
-			if read, was := u.reads[w.identity()]; was && !read.foreign {
+			if read, was := u.reads[w.identity]; was && !read.foreign {
 				w.seen = &read
 				s = stamper.Seen(read.fence, read.there)
 			}

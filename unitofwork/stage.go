@@ -34,15 +34,21 @@ type write struct {
 	guard, holder ordering.Key // the holder covers the guard
 	table, record string
 	key           map[string]types.AttributeValue // nil if it cannot be told
+	identity      string                          // tells the record from all others; empty if the key cannot be told
 	item          types.TransactWriteItem
 	conditional   bool   // on more than the stamp
 	unmet         error  // what it means if that does not hold
 	seen          *stamp // what the record was read with, if the commit relies on that
 }
 
-// identity tells a write's record from all others, if its key is known.
-func (w write) identity() string { return identity(w.table, w.record) }
+// locate notes the key of a write.
+func (w *write) locate(key map[string]types.AttributeValue) {
+	w.key = key
+	w.record = actions.KeyText(key)
+	w.identity = identity(w.table, w.record)
+}
 
+// identity tells a record from all others.
 func identity(table, record string) string { return nameOf(table) + " " + record }
 
 // nameOf returns the name of a table, which may be given by its ARN.
@@ -61,7 +67,7 @@ func (s *stage) add(guard ordering.Key, item types.TransactWriteItem, unmet erro
 		return s.refuse(w.table, w.record, err)
 	}
 	if w.key != nil {
-		s.records[w.identity()] = true
+		s.records[w.identity] = true
 	}
 	s.writes = append(s.writes, w)
 	return nil
@@ -88,17 +94,18 @@ func (s *stage) keep(err error) error {
 
 func (s *stage) prepare(guard ordering.Key, item types.TransactWriteItem) (write, error) {
 	table, key, err := actions.Target(item)
-	w := write{guard: guard, table: table, key: key}
+	w := write{guard: guard, table: table, record: "(a put by its item)"}
 	if err != nil {
+		w.record = ""
 		return w, err
 	}
 	if key != nil {
 		s.learn(table, key)
-	} else if w.key = s.putKey(table, item.Put.Item); w.key == nil {
-		w.record = "(a put by its item)"
+	} else {
+		key = s.putKey(table, item.Put.Item)
 	}
-	if w.key != nil {
-		w.record = actions.KeyText(w.key)
+	if key != nil {
+		w.locate(key)
 	}
 	if err := actions.CheckValues(item); err != nil {
 		return w, err
@@ -110,7 +117,7 @@ func (s *stage) prepare(guard ordering.Key, item types.TransactWriteItem) (write
 		return w, errors.New("no table is named")
 	case slices.Contains(s.reserved, nameOf(table)):
 		return w, errors.New("the table is holdall's own")
-	case w.key != nil && s.records[w.identity()]:
+	case w.key != nil && s.records[w.identity]:
 		return w, errors.New("the unit writes this record already; one record takes one write")
 	}
 	if w.holder, err = s.cover(guard); err != nil {

@@ -64,7 +64,7 @@ type reading struct {
 // Record is a *[Ref] of any type.
 type Record interface {
 	location() (table string, key map[string]types.AttributeValue, err error)
-	parse(item map[string]types.AttributeValue) (parsed, error)
+	parse(item map[string]types.AttributeValue, fence string) (parsed, error)
 	guards() (guards, error)
 	item() (map[string]types.AttributeValue, error)
 	keeping(unit string, item map[string]types.AttributeValue) (map[string]types.AttributeValue, error)
@@ -100,7 +100,7 @@ func (t *Table[T]) Ref(key ...any) *Ref[T] {
 		return r
 	}
 	for i, name := range names {
-		value, err := attributevalue.Marshal(key[i])
+		value, err := marshal(key[i])
 		if err == nil {
 			err = actions.CheckKeyValue(value)
 		}
@@ -140,6 +140,14 @@ func (t *Table[T]) Of(record T) *Ref[T] {
 	return r
 }
 
+// marshal does what attributevalue does, without its reflection for what most keys are.
+func marshal(value any) (types.AttributeValue, error) {
+	if s, is := value.(string); is {
+		return &types.AttributeValueMemberS{Value: s}, nil
+	}
+	return attributevalue.Marshal(value)
+}
+
 func (t *Table[T]) keyNames() []string {
 	if t.SortKey == "" {
 		return []string{t.PartitionKey}
@@ -169,8 +177,8 @@ func (r *Ref[T]) location() (string, map[string]types.AttributeValue, error) {
 }
 
 // parse reads an item; an absent record has its key only, and the guard that the
-// reference had before.
-func (r *Ref[T]) parse(item map[string]types.AttributeValue) (parsed, error) {
+// reference had before. fence is the attribute that every write sets.
+func (r *Ref[T]) parse(item map[string]types.AttributeValue, fence string) (parsed, error) {
 	found := len(item) > 0
 	if !found {
 		item = r.key
@@ -195,7 +203,7 @@ func (r *Ref[T]) parse(item map[string]types.AttributeValue) (parsed, error) {
 	if found { // before the caller can change what the record refers to
 		var known map[string]types.AttributeValue
 		known, now.err = attributevalue.MarshalMap(&record)
-		now.unknown = actions.UnknownOf(item, known)
+		now.unknown = actions.UnknownOf(item, known, fence)
 	}
 	p.show = func(unit string) {
 		now.unit = unit
@@ -246,8 +254,10 @@ func (r *Ref[T]) item() (map[string]types.AttributeValue, error) {
 	if err != nil {
 		return nil, err
 	}
-	if has, want := actions.KeyText(key), actions.KeyText(r.key); has != want {
-		return nil, fmt.Errorf("the record's key is %s, the reference's %s", has, want)
+	for name, value := range r.key {
+		if actions.ValueText(key[name]) != actions.ValueText(value) {
+			return nil, fmt.Errorf("the record's key is %s, the reference's %s", actions.KeyText(key), actions.KeyText(r.key))
+		}
 	}
 	return item, nil
 }

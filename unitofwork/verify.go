@@ -34,7 +34,9 @@ func (u *Unit) journal(writes []write) (*journal.Journal, error) {
 	for i := range writes {
 		w := &writes[i]
 		if w.key == nil { // a put whose table may be known by now
-			w.key = u.stage.putKey(w.table, w.item.Put.Item)
+			if key := u.stage.putKey(w.table, w.item.Put.Item); key != nil {
+				w.locate(key)
+			}
 		}
 		if w.key == nil {
 			return nil, &StageError{Table: w.table, Record: w.record, Reason: errUnknownKey}
@@ -42,11 +44,10 @@ func (u *Unit) journal(writes []write) (*journal.Journal, error) {
 		if !actions.IsText(w.key) {
 			return nil, &StageError{Table: w.table, Record: w.record, Reason: actions.ErrNoText}
 		}
-		w.record = actions.KeyText(w.key)
-		if named[w.identity()] {
+		if named[w.identity] {
 			return nil, &StageError{Table: w.table, Record: w.record, Reason: errTwice}
 		}
-		named[w.identity()] = true
+		named[w.identity] = true
 		if w.item.ConditionCheck == nil {
 			step := steps[w.holder]
 			j.Writes[step] = append(j.Writes[step], journal.NewWrite(w.table, w.record, u.stage.stamper.OnlyNewer(w.item)))

@@ -49,8 +49,7 @@ func (s Stamper) Check(item types.TransactWriteItem) error {
 	if err := s.untouched(item); err != nil {
 		return err
 	}
-	_, e := copied(item)
-	return s.Allow(e)
+	return s.Allow(partsOf(item))
 }
 
 // Seen returns a stamper of the same token that also wants the fence to be the one that
@@ -78,28 +77,43 @@ func copied(item types.TransactWriteItem) (types.TransactWriteItem, expressions.
 	switch {
 	case item.Put != nil:
 		put := *item.Put
-		return types.TransactWriteItem{Put: &put}, expressions.Of{
+		item.Put = &put
+	case item.Update != nil:
+		update := *item.Update
+		item.Update = &update
+	case item.Delete != nil:
+		del := *item.Delete
+		item.Delete = &del
+	default:
+		check := *item.ConditionCheck
+		item.ConditionCheck = &check
+	}
+	return item, partsOf(item)
+}
+
+// partsOf is where an action has its expressions.
+func partsOf(item types.TransactWriteItem) expressions.Of {
+	switch put, update, del, check := item.Put, item.Update, item.Delete, item.ConditionCheck; {
+	case put != nil:
+		return expressions.Of{
 			Condition: &put.ConditionExpression,
 			Names:     &put.ExpressionAttributeNames, Values: &put.ExpressionAttributeValues,
 			OnFailure: &put.ReturnValuesOnConditionCheckFailure,
 		}
-	case item.Update != nil:
-		update := *item.Update
-		return types.TransactWriteItem{Update: &update}, expressions.Of{
+	case update != nil:
+		return expressions.Of{
 			Condition: &update.ConditionExpression, Update: &update.UpdateExpression,
 			Names: &update.ExpressionAttributeNames, Values: &update.ExpressionAttributeValues,
 			OnFailure: &update.ReturnValuesOnConditionCheckFailure,
 		}
-	case item.Delete != nil:
-		del := *item.Delete
-		return types.TransactWriteItem{Delete: &del}, expressions.Of{
+	case del != nil:
+		return expressions.Of{
 			Condition: &del.ConditionExpression,
 			Names:     &del.ExpressionAttributeNames, Values: &del.ExpressionAttributeValues,
 			OnFailure: &del.ReturnValuesOnConditionCheckFailure,
 		}
 	default:
-		check := *item.ConditionCheck
-		return types.TransactWriteItem{ConditionCheck: &check}, expressions.Of{
+		return expressions.Of{
 			Condition: &check.ConditionExpression,
 			Names:     &check.ExpressionAttributeNames, Values: &check.ExpressionAttributeValues,
 			OnFailure: &check.ReturnValuesOnConditionCheckFailure,
@@ -127,7 +141,7 @@ func Condition(item types.TransactWriteItem, table string, key map[string]types.
 	if item.ConditionCheck != nil {
 		return item
 	}
-	_, e := copied(item)
+	e := partsOf(item)
 	used := expressions.Lex(aws.ToString(*e.Condition))
 	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 		TableName: aws.String(table), Key: key, ConditionExpression: *e.Condition,
@@ -149,8 +163,12 @@ func named[V any](all map[string]V, used []expressions.Lexeme) map[string]V {
 
 // KeyText writes a record's primary key for people, and for telling two apart.
 func KeyText(key map[string]types.AttributeValue) string {
-	if len(key) == 1 {
+	if len(key) == 1 { // as nearly always, and for each record several times
 		for name, value := range key {
+			if s, is := value.(*types.AttributeValueMemberS); is {
+				text := make([]byte, 0, 64)
+				return string(strconv.AppendQuote(append(append(text, name...), '='), s.Value))
+			}
 			return name + "=" + ValueText(value)
 		}
 	}
@@ -188,8 +206,7 @@ func ValueText(value types.AttributeValue) string {
 
 // HasCondition reports whether an action, as the caller has it, has a condition.
 func HasCondition(item types.TransactWriteItem) bool {
-	_, e := copied(item)
-	return item.ConditionCheck != nil || strings.TrimSpace(aws.ToString(*e.Condition)) != ""
+	return item.ConditionCheck != nil || strings.TrimSpace(aws.ToString(*partsOf(item).Condition)) != ""
 }
 
 // Target returns the table and, but for a put, the primary key of an action.

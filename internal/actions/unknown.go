@@ -17,17 +17,20 @@ type Unknown struct {
 
 // UnknownOf returns what of an item is missing in what a struct that was read from it
 // is written as. Names that differ in case alone are one, as they are to the SDK when it
-// reads into a struct, unless the item has both.
-func UnknownOf(read, known map[string]types.AttributeValue) Unknown {
-	u := Unknown{map[string]types.AttributeValue{}, map[string]types.AttributeValue{}, map[string]Unknown{}}
+// reads into a struct, unless the item has both. The attribute except is left out.
+func UnknownOf(read, known map[string]types.AttributeValue, except string) Unknown {
+	var u Unknown
 	for name, value := range read {
+		if name == except {
+			continue
+		}
 		knownAs, same := find(known, name)
 		if same == nil {
-			u.whole[name] = value
+			u.whole = put(u.whole, name, value)
 			continue
 		}
 		if _, both := read[knownAs]; both && knownAs != name {
-			u.apart[name] = value
+			u.apart = put(u.apart, name, value)
 			continue
 		}
 		all, isMap := value.(*types.AttributeValueMemberM)
@@ -35,11 +38,20 @@ func UnknownOf(read, known map[string]types.AttributeValue) Unknown {
 		if !isMap || !both {
 			continue
 		}
-		if inside := UnknownOf(all.Value, some.Value); !inside.none() {
-			u.within[knownAs] = inside
+		if inside := UnknownOf(all.Value, some.Value, ""); !inside.none() {
+			u.within = put(u.within, knownAs, inside)
 		}
 	}
 	return u
+}
+
+// put makes the map if there is none: nearly always there is nothing for it.
+func put[V any](into map[string]V, name string, value V) map[string]V {
+	if into == nil {
+		into = map[string]V{}
+	}
+	into[name] = value
+	return into
 }
 
 func (u Unknown) none() bool { return len(u.whole)+len(u.apart)+len(u.within) == 0 }

@@ -74,7 +74,7 @@ func TestWhatAStructDoesNotKnowIsKept(t *testing.T) {
 			require.NoError(t, attributevalue.UnmarshalMap(read, &p))
 			known, err := attributevalue.MarshalMap(p)
 			require.NoError(t, err)
-			unknown := UnknownOf(read, known)
+			unknown := UnknownOf(read, known, "")
 			c.change(&p)
 			item, err := attributevalue.MarshalMap(p)
 			require.NoError(t, err)
@@ -98,8 +98,8 @@ func TestWhatIsAddedIsAddedToACopy(t *testing.T) {
 	known := map[string]types.AttributeValue{"m": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
 		"a": &types.AttributeValueMemberS{Value: "a"},
 	}}}
-	unknown := UnknownOf(read, known)
+	unknown := UnknownOf(read, known, "")
 	require.Equal(t, read, unknown.AddTo(known))
 	require.Len(t, known["m"].(*types.AttributeValueMemberM).Value, 1)
-	require.Equal(t, known, UnknownOf(known, known).AddTo(known))
+	require.Equal(t, known, UnknownOf(known, known, "").AddTo(known))
 }

@@ -36,8 +36,7 @@ func TypeSignature(item map[string]types.AttributeValue) string {
 
 // CheckValues says which of an action's values is none at all.
 func CheckValues(item types.TransactWriteItem) error {
-	_, e := copied(item)
-	all := []map[string]types.AttributeValue{*e.Values}
+	all := []map[string]types.AttributeValue{*partsOf(item).Values}
 	switch {
 	case item.Put != nil:
 		all = append(all, item.Put.Item)
@@ -49,10 +48,14 @@ func CheckValues(item types.TransactWriteItem) error {
 		all = append(all, item.ConditionCheck.Key)
 	}
 	for _, values := range all {
-		for _, name := range sortedNames(values) {
-			if hasNil(values[name]) {
-				return fmt.Errorf("%q has no value", name)
+		first, found := "", false // the error is always the same
+		for name, value := range values {
+			if hasNil(value) && (!found || name < first) {
+				first, found = name, true
 			}
+		}
+		if found {
+			return fmt.Errorf("%q has no value", first)
 		}
 	}
 	return nil

@@ -96,8 +96,12 @@ func (f Fence) Join(e Of) error {
 	return nil
 }
 
-// With returns those of a fence and some more.
+// With returns those of a fence and some more; the fence's own, never to be changed, if
+// there are none.
 func With[V any](fence, more map[string]V) map[string]V {
+	if len(more) == 0 {
+		return fence
+	}
 	all := maps.Clone(fence)
 	maps.Copy(all, more)
 	return all

@@ -22,6 +22,8 @@ type Footprint struct {
 	keys  map[ordering.Key]lockrow.Row // looked at; none covers another
 	above map[ordering.Key]lockrow.Row // the rows above keys, none of them a key
 	blind map[ordering.Key]bool        // guards of writes that no key covers
+
+	needs []lockrow.Need // nil if they are to be worked out
 }
 
 // Covering returns the key looked at that covers a guard.
@@ -50,6 +52,7 @@ func (f *Footprint) Write(guard ordering.Key) {
 		f.blind = map[ordering.Key]bool{}
 	}
 	f.blind[guard] = true
+	f.needs = nil
 }
 
 // Keys are those that a run under locks would take, in order, with others.
@@ -62,8 +65,12 @@ func (f *Footprint) Keys(others ...ordering.Key) []ordering.Key {
 // Needs is what a commit needs, row by row, in order.
 //
 // A key under which the run only writes does not stand for what it covers: it was never
-// looked at, so only the finer row says that what was read there is still true.
+// looked at, so only the finer row says that what was read there is still true. They are not to
+// be changed.
 func (f *Footprint) Needs() []lockrow.Need {
+	if f.needs != nil {
+		return f.needs
+	}
 	rows := map[ordering.Key]lockrow.Need{}
 	for key, seen := range f.keys {
 		rows[key] = lockrow.Need{Key: key, Mode: lockrow.Exclusive, Same: lockrow.Fence, Seen: seen}
@@ -92,6 +99,7 @@ func (f *Footprint) Needs() []lockrow.Need {
 		needs = append(needs, need)
 	}
 	slices.SortFunc(needs, func(a, b lockrow.Need) int { return ordering.Compare(a.Key, b.Key) })
+	f.needs = needs
 	return needs
 }
 

@@ -300,3 +300,16 @@ func TestKeysForLocks(t *testing.T) {
 	f.Write("d")
 	require.Equal(t, "c d e", join(f.Keys("c", "e", "d/x")))
 }
+
+// What is needed grows with what is read and written, also after it was asked for.
+func TestNeedsGrow(t *testing.T) {
+	var f footprint.Footprint
+	rows := state{}
+	require.Empty(t, f.Needs())
+	f.Write("w")
+	require.Len(t, f.Needs(), 1)
+	require.Equal(t, "", rows.glance(&f, "a/b"))
+	require.Len(t, f.Needs(), 3)
+	f.Write("c")
+	require.Len(t, f.Needs(), 4)
+}

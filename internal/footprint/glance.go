@@ -119,6 +119,7 @@ func (g *Glance) Covers(guard ordering.Key) bool {
 // once more, unchanged, together with it.
 func (g *Glance) Keep(guards []ordering.Key) {
 	f := g.f
+	f.needs = nil
 	if f.keys == nil {
 		f.keys, f.above = map[ordering.Key]lockrow.Row{}, map[ordering.Key]lockrow.Row{}
 	}
@@ -133,6 +134,9 @@ func (g *Glance) Keep(guards []ordering.Key) {
 				f.above[above] = g.seen[above]
 			}
 		}
+	}
+	if len(f.above) == 0 {
+		return
 	}
 	needed := map[ordering.Key]bool{}
 	for key := range f.keys {

@@ -107,8 +107,8 @@ func (t Table) Update(key ordering.Key, condition, update string, vs Values) *ty
 	return &types.Update{
 		TableName:                           aws.String(t.Name),
 		Key:                                 t.Item(key),
-		ConditionExpression:                 aws.String(condition),
-		UpdateExpression:                    aws.String(update),
+		ConditionExpression:                 p.condition,
+		UpdateExpression:                    p.update,
 		ExpressionAttributeNames:            p.names,
 		ExpressionAttributeValues:           vs.named(p),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,

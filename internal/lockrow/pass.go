@@ -1,6 +1,8 @@
 package lockrow
 
 import (
+	"time"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/fencing"
@@ -106,6 +108,17 @@ func (n Need) Refuses(r Row, token fencing.Token) Refusal {
 		return Final
 	default:
 		return Passing
+	}
+}
+
+// PassValues are the values of [Table.Pass]. rvn is one that no row has ever shown.
+func PassValues(unit, rvn string, token fencing.Token, expires time.Time) Values {
+	return Values{
+		":one":     one,
+		":unit":    Text(unit),
+		":rvn":     Text(rvn),
+		":token":   Number(int64(token)),
+		":expires": Number(expires.Unix()),
 	}
 }
 

@@ -6,11 +6,12 @@ import (
 	"unicode"
 )
 
-// placeholders are what the expressions of a write name. Requests share them: nobody is to
-// change them, not even after the answer.
+// placeholders are what the expressions of a write name, and those themselves. Requests share
+// them: nobody is to change them, not even after the answer.
 type placeholders struct {
-	names  map[string]string
-	values []string // each once
+	condition, update *string
+	names             map[string]string
+	values            []string // each once
 }
 
 // spelling is what placeholders depend on. Expressions are constants, or made of constants
@@ -44,7 +45,7 @@ func placeholdersOf(hashKey, condition, update string) placeholders {
 }
 
 func (s spelling) placeholders() placeholders {
-	p := placeholders{names: map[string]string{}}
+	p := placeholders{condition: &s.condition, update: &s.update, names: map[string]string{}}
 	seen := map[string]bool{}
 	for _, word := range words(s.condition + " " + s.update) {
 		switch {

@@ -317,8 +317,8 @@ var ofApplying = []mutant{
 	{
 		clause: "a large unit writes a record once",
 		file:   "unitofwork/verify.go",
-		old:    `		if named[w.identity()] {`,
-		new:    `		if named[w.identity()] && i == 0 {`,
+		old:    `		if named[w.identity] {`,
+		new:    `		if named[w.identity] && i == 0 {`,
 		by:     check{in: "unitofwork", test: "TestARecordThatALargeUnitPutsTwice"},
 	},
 	{

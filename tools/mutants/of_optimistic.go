@@ -290,4 +290,18 @@ var ofPassing = []mutant{
 		new:    `token = openToken[:0] + token`,
 		by:     check{in: "unitofwork", test: "TestInDoubtWithoutLocks"},
 	},
+	{
+		clause: "a commit without locks passes what was written after it was asked for, too",
+		file:   "internal/footprint/footprint.go",
+		old:    "	f.blind[guard] = true\n	f.needs = nil",
+		new:    "	f.blind[guard] = true",
+		by:     check{in: "internal/footprint", test: "TestNeedsGrow"},
+	},
+	{
+		clause: "a commit without locks passes what was read after it was asked for, too",
+		file:   "internal/footprint/glance.go",
+		old:    "	f := g.f\n	f.needs = nil",
+		new:    "	f := g.f",
+		by:     check{in: "internal/footprint", test: "TestNeedsGrow"},
+	},
 }

@@ -75,8 +75,8 @@ var ofStaging = []mutant{
 	{
 		clause: "one record takes one write",
 		file:   "unitofwork/stage.go",
-		old:    `	case w.key != nil && s.records[w.identity()]:`,
-		new:    `	case w.key == nil && s.records[w.identity()]:`,
+		old:    `	case w.key != nil && s.records[w.identity]:`,
+		new:    `	case w.key == nil && s.records[w.identity]:`,
 		by:     check{in: "unitofwork", test: "TestRefusedWhenStaged"},
 	},
 	{
