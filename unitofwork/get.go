@@ -92,7 +92,7 @@ func (u *Unit) parseAll(records []Record, items []map[string]types.AttributeValu
 		table, key, _ := r.location() // check has looked at the error
 		u.stage.learn(table, key)
 		u.c.sawFence(items[i])
-		if shown[i], err = parse(r, items[i], u.c.cfg.FenceAttribute, allowed); err != nil {
+		if shown[i], err = parse(r, items[i], allowed); err != nil {
 			if errors.As(err, new(*GuardError)) {
 				return nil, nil, u.stage.keep(err)
 			}
@@ -142,8 +142,8 @@ func (u *Unit) fetch(ctx context.Context, records []Record) (items []map[string]
 
 // parse reads an item as a record whose guard is to be as allowed says. The record is not
 // changed before it is shown. The error is a *[StageError].
-func parse(r Record, item map[string]types.AttributeValue, fence string, allowed func(ordering.Key) error) (parsed, error) {
-	p, err := r.parse(item, fence)
+func parse(r Record, item map[string]types.AttributeValue, allowed func(ordering.Key) error) (parsed, error) {
+	p, err := r.parse(item)
 	switch {
 	case err == nil && p.guessed:
 		err = &GuardError{Absent: true}

@@ -59,9 +59,9 @@ func newStage(cover func(ordering.Key) (ordering.Key, error), s actions.Stamper,
 }
 
 // add stages one action under a guard, or refuses it with a *StageError, which
-// it also keeps.
-func (s *stage) add(guard ordering.Key, item types.TransactWriteItem, unmet error) error {
-	w, err := s.prepare(guard, item)
+// it also keeps. key is that of the record, if it is known.
+func (s *stage) add(guard ordering.Key, key map[string]types.AttributeValue, item types.TransactWriteItem, unmet error) error {
+	w, err := s.prepare(guard, key, item)
 	w.unmet = unmet
 	if err != nil {
 		return s.refuse(w.table, w.record, err)
@@ -92,16 +92,19 @@ func (s *stage) keep(err error) error {
 	return err
 }
 
-func (s *stage) prepare(guard ordering.Key, item types.TransactWriteItem) (write, error) {
+func (s *stage) prepare(guard ordering.Key, known map[string]types.AttributeValue, item types.TransactWriteItem) (write, error) {
 	table, key, err := actions.Target(item)
 	w := write{guard: guard, table: table, record: "(a put by its item)"}
 	if err != nil {
 		w.record = ""
 		return w, err
 	}
-	if key != nil {
+	switch {
+	case key != nil:
 		s.learn(table, key)
-	} else {
+	case known != nil:
+		key = known
+	default:
 		key = s.putKey(table, item.Put.Item)
 	}
 	if key != nil {

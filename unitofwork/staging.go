@@ -37,7 +37,7 @@ func (u *Unit) Put(records ...Record) error {
 	return u.each(records, ErrCondition, func(table string, _ map[string]types.AttributeValue, r Record) (types.TransactWriteItem, error) {
 		item, err := r.item()
 		if err == nil {
-			item, err = r.keeping(u.nonce, item)
+			item, err = r.keeping(u.nonce, u.c.cfg.FenceAttribute, item)
 		}
 		return u.put(table, item), err
 	})
@@ -80,7 +80,7 @@ func (u *Unit) PutIf(record Record, condition expression.ConditionBuilder) error
 		if err != nil {
 			return types.TransactWriteItem{}, err
 		}
-		if all, err := r.keeping(u.nonce, item); err == nil {
+		if all, err := r.keeping(u.nonce, u.c.cfg.FenceAttribute, item); err == nil {
 			item = all
 		} else if !errors.Is(err, errUnread) {
 			return types.TransactWriteItem{}, err
@@ -165,7 +165,7 @@ func (u *Unit) Stage(guard ordering.Key, actions ...types.TransactWriteItem) err
 		return ErrEnded
 	}
 	for _, action := range actions {
-		if err := u.stage.add(guard, action, ErrCondition); err != nil {
+		if err := u.stage.add(guard, nil, action, ErrCondition); err != nil {
 			return err
 		}
 	}
@@ -237,7 +237,7 @@ func (u *Unit) each(records []Record, unmet error, action func(string, map[strin
 		if err != nil {
 			return u.stage.refuse(table, actions.KeyText(key), err)
 		}
-		if err := u.stage.add(g.now, item, unmet); err != nil {
+		if err := u.stage.add(g.now, key, item, unmet); err != nil {
 			return err
 		}
 	}

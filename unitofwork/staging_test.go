@@ -356,3 +356,29 @@ func TestPutIfOfWhatWasReadElsewhere(t *testing.T) {
 		require.Equal(t, wide(), b.unfenced("1"))
 	})
 }
+
+// person is known in part, within a map.
+type person struct {
+	ID      string
+	Address struct{ City string }
+}
+
+func TestPutKeepsWhatTheStructDoesNotKnowWithin(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.createTable("people", "ID")
+		people := unitofwork.Table[person]{Name: "people", PartitionKey: "ID", Guard: func(p *person) ordering.Key { return ordering.Join("person:" + p.ID) }}
+		address := func(city string) types.AttributeValue {
+			return &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"City": text(city), "Zip": text("8000")}}
+		}
+		b.putItem("people", map[string]types.AttributeValue{"ID": text("1"), "Address": address("Bern")})
+		require.NoError(t, b.client("c", nil).freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+			r := people.Ref("1")
+			if err := u.Get(ctx, r); err != nil {
+				return err
+			}
+			r.T.Address.City = "Basel"
+			return u.Put(r)
+		}))
+		require.Equal(t, address("Basel"), b.db.Items("people")[0]["Address"])
+	})
+}

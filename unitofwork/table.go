@@ -55,19 +55,18 @@ type Ref[T any] struct {
 
 // reading is what reading a record has left in its reference.
 type reading struct {
-	unit    string       // the nonce of the unit that read it; empty if none did
-	guard   ordering.Key // what it was then
-	unknown actions.Unknown
-	err     error // why unknown cannot be told
+	unit  string       // the nonce of the unit that read it; empty if none did
+	guard ordering.Key // what it was then
+	item  map[string]types.AttributeValue
 }
 
 // Record is a *[Ref] of any type.
 type Record interface {
 	location() (table string, key map[string]types.AttributeValue, err error)
-	parse(item map[string]types.AttributeValue, fence string) (parsed, error)
+	parse(item map[string]types.AttributeValue) (parsed, error)
 	guards() (guards, error)
 	item() (map[string]types.AttributeValue, error)
-	keeping(unit string, item map[string]types.AttributeValue) (map[string]types.AttributeValue, error)
+	keeping(unit, fence string, item map[string]types.AttributeValue) (map[string]types.AttributeValue, error)
 }
 
 // guards are the keys that protect a record.
@@ -177,8 +176,8 @@ func (r *Ref[T]) location() (string, map[string]types.AttributeValue, error) {
 }
 
 // parse reads an item; an absent record has its key only, and the guard that the
-// reference had before. fence is the attribute that every write sets.
-func (r *Ref[T]) parse(item map[string]types.AttributeValue, fence string) (parsed, error) {
+// reference had before.
+func (r *Ref[T]) parse(item map[string]types.AttributeValue) (parsed, error) {
 	found := len(item) > 0
 	if !found {
 		item = r.key
@@ -200,10 +199,8 @@ func (r *Ref[T]) parse(item map[string]types.AttributeValue, fence string) (pars
 	if err != nil {
 		return parsed{}, err
 	}
-	if found { // before the caller can change what the record refers to
-		var known map[string]types.AttributeValue
-		known, now.err = attributevalue.MarshalMap(&record)
-		now.unknown = actions.UnknownOf(item, known, fence)
+	if found {
+		now.item = item
 	}
 	p.show = func(unit string) {
 		now.unit = unit
@@ -263,17 +260,26 @@ func (r *Ref[T]) item() (map[string]types.AttributeValue, error) {
 }
 
 // keeping returns the item with the attributes that T does not know, of what this unit
-// has read.
-func (r *Ref[T]) keeping(unit string, item map[string]types.AttributeValue) (map[string]types.AttributeValue, error) {
+// has read, but for the fence, which every write sets.
+func (r *Ref[T]) keeping(unit, fence string, item map[string]types.AttributeValue) (map[string]types.AttributeValue, error) {
 	switch {
 	case r.reading.unit != unit && r.Found:
 		return nil, errReadElsewhere
 	case r.reading.unit != unit:
 		return nil, errUnread
-	case r.reading.err != nil:
-		return nil, fmt.Errorf("what %T does not know of the record cannot be told: %w", r.T, r.reading.err)
+	case actions.HasAllOf(item, r.reading.item, fence):
+		return item, nil
 	}
-	return r.unknown.AddTo(item), nil
+	var record T // as it was read
+	err := attributevalue.UnmarshalMap(r.reading.item, &record)
+	var known map[string]types.AttributeValue
+	if err == nil {
+		known, err = attributevalue.MarshalMap(&record)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("what %T does not know of the record cannot be told: %w", r.T, err)
+	}
+	return actions.UnknownOf(r.reading.item, known, fence).AddTo(item), nil
 }
 
 var errReadElsewhere = errors.New("it was read, but not in this unit, and may have changed since: " +

@@ -94,7 +94,7 @@ func (g *unlockedRead) halve() bool {
 // learn notes what was read of a record. known is false if it was read without the
 // rows of its guard, so that it may be by half.
 func (g *unlockedRead) learn(i int, item map[string]types.AttributeValue) (known bool, err error) {
-	p, err := parse(g.records[i], item, "", guardIsAKey)
+	p, err := parse(g.records[i], item, guardIsAKey)
 	if err != nil {
 		return false, err
 	}

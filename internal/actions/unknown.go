@@ -54,6 +54,23 @@ func put[V any](into map[string]V, name string, value V) map[string]V {
 	return into
 }
 
+// HasAllOf reports whether an item has every attribute of another, which has no maps within.
+// Then there is nothing to be kept of that, as with most records.
+func HasAllOf(item, other map[string]types.AttributeValue, except string) bool {
+	for name, value := range other {
+		if name == except {
+			continue
+		}
+		if _, isMap := value.(*types.AttributeValueMemberM); isMap {
+			return false
+		}
+		if _, there := item[name]; !there {
+			return false
+		}
+	}
+	return true
+}
+
 func (u Unknown) none() bool { return len(u.whole)+len(u.apart)+len(u.within) == 0 }
 
 // AddTo returns an item with what the struct does not know. What the item has itself

@@ -103,3 +103,23 @@ func TestWhatIsAddedIsAddedToACopy(t *testing.T) {
 	require.Len(t, known["m"].(*types.AttributeValueMemberM).Value, 1)
 	require.Equal(t, known, UnknownOf(known, known, "").AddTo(known))
 }
+
+func TestHasAllOf(t *testing.T) {
+	s := &types.AttributeValueMemberS{Value: "x"}
+	m := &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"a": s}}
+	type item = map[string]types.AttributeValue
+	for name, c := range map[string]struct {
+		has, other item
+		want       bool
+	}{
+		"nothing":                               {nil, nil, true},
+		"the same":                              {item{"a": s}, item{"a": m.Value["a"]}, true},
+		"more":                                  {item{"a": s, "b": s}, item{"a": s}, true},
+		"less":                                  {item{"a": s}, item{"a": s, "b": s}, false},
+		"less, but the fence":                   {item{"a": s}, item{"a": s, "fence": s}, true},
+		"another spelling":                      {item{"a": s}, item{"A": s}, false},
+		"a map, of which it may lack something": {item{"m": m}, item{"m": m}, false},
+	} {
+		require.Equal(t, c.want, HasAllOf(c.has, c.other, "fence"), name)
+	}
+}

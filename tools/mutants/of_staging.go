@@ -5,9 +5,16 @@ var ofStaging = []mutant{
 	{
 		clause: "a put keeps what its struct does not know",
 		file:   "unitofwork/table.go",
-		old:    `return r.unknown.AddTo(item), nil`,
-		new:    `return item, nil`,
+		old:    `return actions.UnknownOf(r.reading.item, known, fence).AddTo(item), nil`,
+		new:    "_ = known\n	return item, nil",
 		by:     check{in: "unitofwork", test: "TestPutKeepsWhatTheStructDoesNotKnow"},
+	},
+	{
+		clause: "a put keeps what its struct does not know within a map",
+		file:   "internal/actions/unknown.go",
+		old:    `; isMap {`,
+		new:    `; isMap && name == "" {`,
+		by:     check{in: "internal/actions", test: "TestHasAllOf"},
 	},
 	{
 		clause: "a record is put only by the unit that has read it",
