@@ -23,8 +23,8 @@ const DefaultAttribute = "_fence"
 // Units of work see it as they see each other's. It is a value, safe for concurrent
 // use.
 //
-// All who write a record must lock the same key for it, or keys of one line, an
-// ancestor and what is below it: tokens of other locks are not ordered. A deleted
+// All who write a record must lock the same key for it, or keys of which each is above
+// or below the others: tokens of other locks are not ordered. A deleted
 // record has no token: whoever writes it next is admitted. A record that a unit
 // stages is not to be written with that unit's token outside it: the stamp says that
 // the staged write was done.
@@ -101,7 +101,7 @@ func (f Fence) Delete(in *dynamodb.DeleteItemInput) error {
 //
 //	expression.NewBuilder().WithCondition(own.And(fence.Condition())).WithUpdate(fence.Set(update))
 //
-// That of a token that is none never holds.
+// With an invalid token the condition never holds.
 func (f Fence) Condition() expression.ConditionBuilder {
 	name := expression.NameNoDotSplit(f.attribute())
 	if !f.Token.Valid() {

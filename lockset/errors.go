@@ -90,5 +90,5 @@ func (e *HeldError) WhatNext() next.Next {
 	return next.TryLater
 }
 
-// Unwrap returns why nobody waits any longer:
+// Unwrap returns [ErrWaited], or the cause of the context's end.
 func (e *HeldError) Unwrap() error { return e.Err }

@@ -16,7 +16,7 @@ type UnitStart struct {
 
 // UnitEnd describes a unit that has ended.
 type UnitEnd struct {
-	Unit    string // its nonce; empty if it never had its locks
+	Unit    string // its nonce; empty if it was refused before it held its locks
 	ID      string // the caller's; empty if there is none
 	Outcome Outcome
 	// Optimistic says that it ran without locks.
@@ -26,7 +26,7 @@ type UnitEnd struct {
 	Rows   int           // of the lock table; of a unit that was committed
 	Writes int           // the same
 	Took   time.Duration // since UnitStart
-	Err    error         // what its caller is told; nil after a Rollback that released everything
+	Err    error         // what its caller is told, or why it fell back; nil after a Rollback that released everything
 }
 
 // Outcome is how a unit has ended.
@@ -80,7 +80,7 @@ type WaitEnd struct {
 
 // ReadStart describes a read of records.
 type ReadStart struct {
-	Unit    string // empty for a read without locks
+	Unit    string // empty for Client.Read
 	Records int
 }
 

@@ -22,12 +22,12 @@ type Work struct {
 	// others are in the way. Required for [Client.Begin], and with Lock.
 	Keys []ordering.Key
 	// Lock takes the locks of Keys before the function is called: for functions that take
-	// long, and for those whose token goes to another store. A record that none of them
-	// covers is an error then.
+	// long, and for those that need a token. A record that none of them covers is an error
+	// then. To write to another store, use Begin or a lock set: Do may call its function again.
 	Lock bool
 	// ID makes the unit commit once, ever (within Config.IDRetention): whoever
 	// commits first under an ID wins, everybody after is told it is done. At
-	// most 1,024 bytes. Needs Config.Table.
+	// most 1,024 bytes of UTF-8, not beginning with "unit:". Needs Config.Table.
 	ID string
 	// Payload is what the ID stands for: the same ID with another payload, or
 	// with other Keys, is refused with an *[IDError].

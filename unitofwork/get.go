@@ -26,9 +26,9 @@ import (
 // Errors: *[StageError] for a reference that cannot be one or comes twice, and, with a
 // *[GuardError] in it, for a record that no key guards which the unit holds, where keys
 // are not found (Work.Lock, [Client.Begin]): like a refused write, this one is also returned
-// by the commit. *lockset.TableError, which names the table, *lockset.NoAnswerError. An error
-// of no type of this package says that Do is going to call its function again. After an error
-// no record is changed.
+// by the commit. *lockset.TableError, which names the table, *lockset.NoAnswerError. In
+// Do, return any error as it is: Do then calls the function again, or returns what became of
+// the unit, which is nil if its ID was committed before. After an error no record is changed.
 //
 // A record of a [Table] without a Guard is read as it is; no key guards it.
 func (u *Unit) Get(ctx context.Context, records ...Record) error {

@@ -111,8 +111,8 @@ func (u *Unit) fallBack(key ordering.Key, why string) error {
 }
 
 // KeysError says that a function needed other keys each time that it was called with the locks
-// of all that it had needed before: others change what it goes by, or it reads record by
-// record where somebody was in the way of the first. Nothing was written. Name the keys in
+// of all that it had needed before: the data that decides what it reads keeps changing, or it
+// reads one record at a time where others are in the way. Nothing was written. Name the keys in
 // Work.Keys, or one above them, or read the records together.
 type KeysError struct {
 	Keys []ordering.Key // all that were found

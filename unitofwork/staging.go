@@ -71,8 +71,8 @@ func (u *Unit) Replace(records ...Record) error {
 
 // PutIf stages a record under a condition on what is there: if it does not hold, the
 // commit writes nothing, and its error matches [ErrCondition]. Of a record that this
-// unit has read it keeps what T does not know, as Put does; one that it has not read it
-// replaces.
+// unit has read it keeps what T does not know, as Put does; one that nothing has read through
+// this reference it replaces.
 func (u *Unit) PutIf(record Record, condition expression.ConditionBuilder) error {
 	u.made("PutIf")
 	return u.each([]Record{record}, ErrCondition, func(table string, _ map[string]types.AttributeValue, r Record) (types.TransactWriteItem, error) {
@@ -125,7 +125,8 @@ func (u *Unit) DeleteIf(record Record, condition expression.ConditionBuilder) er
 }
 
 // Update stages a change of some of a record's attributes, under e's condition
-// if it has one.
+// if it has one: if that does not hold, the commit writes nothing, and its error matches
+// [ErrCondition].
 func (u *Unit) Update(record Record, e Expression) error {
 	u.made("Update")
 	return u.each([]Record{record}, ErrCondition, func(table string, key map[string]types.AttributeValue, _ Record) (types.TransactWriteItem, error) {
@@ -138,8 +139,8 @@ func (u *Unit) Update(record Record, e Expression) error {
 	})
 }
 
-// Check stages a condition on a record that the unit does not write: the commit
-// happens only if it holds then.
+// Check stages a condition on a record that the unit does not write: if it does
+// not hold then, the commit writes nothing, and its error matches [ErrCondition].
 func (u *Unit) Check(record Record, e Expression) error {
 	u.made("Check")
 	return u.each([]Record{record}, ErrCondition, func(table string, key map[string]types.AttributeValue, _ Record) (types.TransactWriteItem, error) {
@@ -156,7 +157,7 @@ func (u *Unit) Check(record Record, e Expression) error {
 
 // Stage stages any action that the SDK can say, on a record that guard
 // protects: a key that the unit holds or finds, or one below it. The fence is set and
-// checked as with the others.
+// checked as with the others, and the error of a condition that does not hold is the same.
 func (u *Unit) Stage(guard ordering.Key, actions ...types.TransactWriteItem) error {
 	u.made("Stage")
 	u.mu.Lock()

@@ -23,10 +23,9 @@ type Table[T any] struct {
 	PartitionKey, SortKey string
 	// Guard returns the key that protects a record: the same one for as long as
 	// the record lives, or one of that key's ancestors or descendants, because
-	// tokens are ordered only along a family. It is made of the primary key alone,
+	// tokens are ordered only between a key and those above and below it. It is made of the primary key alone,
 	// unless GuardByContent says otherwise.
-	// Without a Guard the records are ones that units never write: they can be read
-	// in units, by no lock's leave, and not be staged.
+	// Without a Guard units can read the records, unprotected, and cannot write them.
 	Guard func(*T) ordering.Key
 	// GuardByContent says that Guard needs more of a record than its primary key. Make
 	// it of attributes that never change. Such a guard is known once the record was

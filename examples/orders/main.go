@@ -69,7 +69,7 @@ func (s service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusCreated)
-	_ = json.NewEncoder(w).Encode(o) // who does not hear it asks again
+	_ = json.NewEncoder(w).Encode(o) // a client that gets no answer sends the request again
 }
 
 // refuse says what the caller may do. To send an order again is safe, also when nobody knows if it was placed.
