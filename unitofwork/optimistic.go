@@ -278,14 +278,14 @@ func (u *Unit) fetchWith(ctx context.Context, g unitlocks.Glance, rows []types.T
 // glanceError tells what is in the way of a glance from what is wrong with it.
 func (u *Unit) glanceError(err error, expected []ordering.Key) error {
 	var way *unitlocks.BusyError
+	keys := slices.Concat(expected, u.Keys())
 	switch {
 	case errors.As(err, &way):
 		u.c.memory.fellBack(way.Key)
 		return u.void(way.Key, way.Reason, expected...)
-	case errors.Is(err, requests.ErrConflicts):
-		key := slices.Concat(expected, u.Keys())[0] // there were lock rows
-		u.c.memory.fellBack(key)
-		return u.void(key, "is being written by others", expected...)
+	case errors.Is(err, requests.ErrConflicts) && len(keys) > 0: // without a key nothing can be locked
+		u.c.memory.fellBack(keys[0])
+		return u.void(keys[0], "is being written by others", expected...)
 	case errors.As(err, new(*lockset.RowError)), errors.Is(err, lockset.ErrWaited):
 		return u.conclusive(err)
 	}
