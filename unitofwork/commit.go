@@ -53,6 +53,9 @@ func (u *Unit) commit(ctx context.Context) error {
 		}
 	}()
 	u.mu.Lock()
+	if len(u.missing) > 0 && u.stage.err == nil {
+		_ = u.voidLocked(u.missing[0], wasFound)
+	}
 	writes, staged, verdict := u.stage.writes, u.stage.err, u.stage.verdict
 	u.mu.Unlock()
 	began := time.Now()

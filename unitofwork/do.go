@@ -219,9 +219,6 @@ func (u *Unit) quiet() {
 // count.
 func (u *Unit) verdict(failed error) error {
 	u.mu.Lock()
-	if u.stage.verdict == nil && failed == nil && u.stage.err == nil && len(u.missing) > 0 {
-		_ = u.voidLocked(u.missing[0], wasFound)
-	}
 	verdict := u.stage.verdict
 	u.mu.Unlock()
 	if verdict != nil || failed == nil || u.optimistic == nil || u.work.ID == "" || u.lookedUp {
@@ -233,7 +230,5 @@ func (u *Unit) verdict(failed error) error {
 	}
 	return oneline.Join(failed, err)
 }
-
-const wasFound = "was found, and is not held"
 
 var errFnDidNotReturn = errors.New("the function of the unit did not return")

@@ -96,6 +96,8 @@ func (u *Unit) conclusive(verdict error) error {
 	return u.stage.verdict
 }
 
+const wasFound = "was found, and is not held"
+
 const tooLargeForOne = "is one of a unit that is too large for one transaction"
 
 // giveWay ends the run because of somebody at a row, and remembers that.

@@ -243,9 +243,9 @@ var ofFinding = []mutant{
 	},
 	{
 		clause: "a run under locks that was to write what it does not hold does not commit",
-		file:   "unitofwork/do.go",
-		old:    `u.stage.err == nil && len(u.missing) > 0 {`,
-		new:    `u.stage.err == nil && len(u.missing) > 1<<20 {`,
+		file:   "unitofwork/commit.go",
+		old:    `if len(u.missing) > 0 && u.stage.err == nil {`,
+		new:    `if len(u.missing) > 1<<20 && u.stage.err == nil {`,
 		by:     check{in: "unitofwork", test: "TestKeysThatAreFoundByWriting"},
 	},
 	{
