@@ -92,9 +92,11 @@ func (u *Unit) PutIf(record Record, condition expression.ConditionBuilder) error
 	})
 }
 
-// put makes a put of an item that was made for it.
 func (u *Unit) put(table string, item map[string]types.AttributeValue) types.TransactWriteItem {
-	delete(item, u.c.cfg.FenceAttribute) // as it was read
+	if _, there := item[u.c.cfg.FenceAttribute]; there { // as it was read
+		item = maps.Clone(item)
+		delete(item, u.c.cfg.FenceAttribute)
+	}
 	return types.TransactWriteItem{Put: &types.Put{TableName: aws.String(table), Item: item}}
 }
 
