@@ -127,7 +127,8 @@ func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Un
 	defer end()
 	r := newRuns(work)
 	r.finding = !work.Lock
-	r.locked = work.Lock || tooMany(work.Keys) || !c.memory.pays(rowsOf(work.Keys))
+	rows := rowsOf(work.Keys)
+	r.locked = work.Lock || tooMany(work.Keys, rows) || !c.memory.pays(rows)
 	for n := 1; ; {
 		unit, next, err := c.once(ctx, call, r, fn)
 		call.unit.Store(nil)

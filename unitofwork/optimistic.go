@@ -46,9 +46,10 @@ type stamp struct {
 // records, and as are worth reading again with each Get.
 const maxGlance = 50
 
-// tooMany reports whether keys have more rows than a run without locks looks at.
-func tooMany(keys []ordering.Key) bool {
-	if len(keys) <= maxGlance/ordering.MaxSegments {
+// tooMany reports whether keys have more rows than a run without locks looks at. rows are those,
+// some of them several times, or of keys that others cover.
+func tooMany(keys, rows []ordering.Key) bool {
+	if len(rows) <= maxGlance {
 		return false
 	}
 	plan, err := ordering.NewPlan(keys...)
@@ -359,11 +360,7 @@ func (u *Unit) stamped(writes []write) []write {
 	for i := range all {
 		w := &all[i]
 		s := stamper
-		if w.key == nil { // a put whose table may be known by now
-			if key := u.stage.putKey(w.table, w.item.Put.Item); key != nil {
-				w.locate(key)
-			}
-		}
+		u.stage.locatePut(w)
 		if w.seen = nil; w.key != nil {
 			if read, was := u.reads[w.identity]; was && !read.foreign {
 				w.seen = &read

@@ -48,6 +48,16 @@ func (w *write) locate(key map[string]types.AttributeValue) {
 	w.identity = identity(w.table, w.record)
 }
 
+// locatePut notes the key of a put whose table's key may be known by now.
+func (s *stage) locatePut(w *write) {
+	if w.key != nil {
+		return
+	}
+	if key := s.putKey(w.table, w.item.Put.Item); key != nil {
+		w.locate(key)
+	}
+}
+
 // identity tells a record from all others.
 func identity(table, record string) string { return nameOf(table) + " " + record }
 
@@ -94,21 +104,19 @@ func (s *stage) keep(err error) error {
 
 func (s *stage) prepare(guard ordering.Key, known map[string]types.AttributeValue, item types.TransactWriteItem) (write, error) {
 	table, key, err := actions.Target(item)
-	w := write{guard: guard, table: table, record: "(a put by its item)"}
+	w := write{guard: guard, table: table, item: item}
 	if err != nil {
-		w.record = ""
 		return w, err
 	}
 	switch {
 	case key != nil:
 		s.learn(table, key)
-	case known != nil:
-		key = known
-	default:
-		key = s.putKey(table, item.Put.Item)
-	}
-	if key != nil {
 		w.locate(key)
+	case known != nil:
+		w.locate(known)
+	default:
+		w.record = "(a put by its item)"
+		s.locatePut(&w)
 	}
 	if err := actions.CheckValues(item); err != nil {
 		return w, err
@@ -128,7 +136,6 @@ func (s *stage) prepare(guard ordering.Key, known map[string]types.AttributeValu
 	}
 	w.conditional = actions.HasCondition(item)
 	if s.later {
-		w.item = item
 		return w, s.stamper.Check(item)
 	}
 	w.item, err = s.stamper.Stamp(item)

@@ -33,11 +33,7 @@ func (u *Unit) journal(writes []write) (*journal.Journal, error) {
 	named := map[string]bool{}
 	for i := range writes {
 		w := &writes[i]
-		if w.key == nil { // a put whose table may be known by now
-			if key := u.stage.putKey(w.table, w.item.Put.Item); key != nil {
-				w.locate(key)
-			}
-		}
+		u.stage.locatePut(w)
 		if w.key == nil {
 			return nil, &StageError{Table: w.table, Record: w.record, Reason: errUnknownKey}
 		}

@@ -165,11 +165,7 @@ func named[V any](all map[string]V, used []expressions.Lexeme) map[string]V {
 func KeyText(key map[string]types.AttributeValue) string {
 	if len(key) == 1 { // as nearly always, and for each record several times
 		for name, value := range key {
-			if s, is := value.(*types.AttributeValueMemberS); is {
-				text := make([]byte, 0, 64)
-				return string(strconv.AppendQuote(append(append(text, name...), '='), s.Value))
-			}
-			return name + "=" + ValueText(value)
+			return string(appendValue(append(append(make([]byte, 0, 64), name...), '='), value))
 		}
 	}
 	parts := make([]string, 0, len(key))
@@ -191,16 +187,18 @@ func sortedNames(of map[string]types.AttributeValue) []string {
 }
 
 // ValueText writes a value of a key.
-func ValueText(value types.AttributeValue) string {
+func ValueText(value types.AttributeValue) string { return string(appendValue(nil, value)) }
+
+func appendValue(text []byte, value types.AttributeValue) []byte {
 	switch v := value.(type) {
 	case *types.AttributeValueMemberS:
-		return strconv.Quote(v.Value)
+		return strconv.AppendQuote(text, v.Value)
 	case *types.AttributeValueMemberN:
-		return numberText(v.Value)
+		return append(text, numberText(v.Value)...)
 	case *types.AttributeValueMemberB:
-		return fmt.Sprintf("%x", v.Value)
+		return fmt.Appendf(text, "%x", v.Value)
 	default:
-		return fmt.Sprintf("%T", v)
+		return fmt.Appendf(text, "%T", v)
 	}
 }
 

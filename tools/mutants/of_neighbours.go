@@ -33,7 +33,7 @@ var ofNeighbours = []mutant{
 	{
 		clause: "keys that are named and have too many rows to be looked at are locked at once",
 		file:   "unitofwork/do.go",
-		old:    `work.Lock || tooMany(work.Keys) ||`,
+		old:    `work.Lock || tooMany(work.Keys, rows) ||`,
 		new:    `work.Lock ||`,
 		by:     check{in: "unitofwork", test: "TestManyKeysThatAreNamed"},
 	},

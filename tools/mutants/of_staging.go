@@ -89,8 +89,8 @@ var ofStaging = []mutant{
 	{
 		clause: "one number is one key, however it is written",
 		file:   "internal/actions/stamp.go",
-		old:    `		return numberText(v.Value)`,
-		new:    `		return v.Value`,
+		old:    `return append(text, numberText(v.Value)...)`,
+		new:    `return append(text, v.Value...)`,
 		by:     check{in: "unitofwork", test: "TestRefusedWhenStaged"},
 	},
 	{
