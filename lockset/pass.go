@@ -3,6 +3,7 @@ package lockset
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -26,11 +27,16 @@ type pass struct {
 // Pass is for unitlocks.Run.
 func (r *run) Pass(ctx context.Context) (unitlocks.Pass, error) {
 	needs := r.on.Needs()
-	if err := r.reserve(ctx, needs); err != nil {
-		return nil, err
+	r.pace.request()
+	if slices.ContainsFunc(needs, isBlind) { // the others were reserved when they were looked at
+		if err := r.reserve(ctx, needs); err != nil {
+			return nil, err
+		}
 	}
 	return &pass{run: r, token: r.c.clock.Next(), needs: needs, until: r.until()}, nil
 }
+
+func isBlind(n lockrow.Need) bool { return n.Same == lockrow.Nothing }
 
 // Token is for unitlocks.Pass.
 func (p *pass) Token() fencing.Token { return p.token }
