@@ -23,8 +23,8 @@ type Table[T any] struct {
 	PartitionKey, SortKey string
 	// Guard returns the key that protects a record: the same one for as long as
 	// the record lives, or one of that key's ancestors or descendants, because
-	// tokens are ordered only between a key and those above and below it. It is made of the primary key alone,
-	// unless GuardByContent says otherwise.
+	// tokens are ordered only between a key and those above and below it. It is made
+	// of the primary key alone, unless GuardByContent says otherwise.
 	// Without a Guard units can read the records, unprotected, and cannot write them.
 	Guard func(*T) ordering.Key
 	// GuardByContent says that Guard needs more of a record than its primary key. Make

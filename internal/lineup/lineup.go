@@ -106,7 +106,7 @@ func (t *Lineup) Reserve(c *Claim, steps [][]lockrow.Want) int {
 	return t.give(c, steps)
 }
 
-// Add lets c, which stands in no line, have a step as well, if nobody is in the way of it.
+// Add lets c, if it stands in no line and has not ended, have a step that nobody is in the way of.
 func (t *Lineup) Add(c *Claim, step []lockrow.Want) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
