@@ -111,6 +111,26 @@ func (b *bed) putItem(table string, item map[string]types.AttributeValue) {
 	require.NoError(b.t, err)
 }
 
+// writeLate writes an account as a holder of set would that has not noticed that it holds it no
+// longer.
+func (b *bed) writeLate(set *lockset.Set, customer, id string, balance int64) {
+	b.t.Helper()
+	item, err := attributevalue.MarshalMap(account{Customer: customer, ID: id, Balance: balance})
+	require.NoError(b.t, err)
+	put, fence := &dynamodb.PutItemInput{TableName: aws.String("accounts"), Item: item}, fencing.Fence{Token: set.Token()}
+	require.NoError(b.t, fence.Put(put))
+	_, err = b.db.PutItem(b.t.Context(), put)
+	require.NoError(b.t, err)
+}
+
+// hold has somebody hold keys for some time from now on.
+func (b *bed) hold(holder *client, d time.Duration, keys ...ordering.Key) {
+	b.t.Helper()
+	set, err := holder.locks.Acquire(b.t.Context(), keys)
+	require.NoError(b.t, err)
+	time.AfterFunc(d, func() { _ = set.Release(context.WithoutCancel(b.t.Context())) })
+}
+
 // client is one process.
 type client struct {
 	*unitofwork.Client

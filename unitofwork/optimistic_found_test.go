@@ -7,12 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -76,9 +72,7 @@ func TestKeysThatAreFoundUnderLocks(t *testing.T) {
 	inLinks(t, func(t *testing.T, b *bed) {
 		var r runs
 		c, holder := b.client("c", nil, r.traced), b.client("holder", nil)
-		set, err := holder.locks.Acquire(t.Context(), []ordering.Key{"owner:0/link:0"})
-		require.NoError(t, err)
-		time.AfterFunc(time.Second, func() { _ = set.Release(context.WithoutCancel(t.Context())) })
+		b.hold(holder, time.Second, "owner:0/link:0")
 		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, follow("0", 2)))
 		require.Equal(t, []string{"free fell back", "locked fell back", "locked fell back", "locked committed"}, r.texts())
 		b.allFree()
@@ -92,9 +86,7 @@ func TestKeysThatAreFoundByWriting(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		var r runs
 		c, holder := b.client("c", nil, r.traced), b.client("holder", nil)
-		set, err := holder.locks.Acquire(t.Context(), []ordering.Key{accountKey("1", "a")})
-		require.NoError(t, err)
-		time.AfterFunc(time.Second, func() { _ = set.Release(context.WithoutCancel(t.Context())) })
+		b.hold(holder, time.Second, accountKey("1", "a"))
 		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
 			one := accounts.Ref("1", "a")
 			if err := u.Get(ctx, one); err != nil {
@@ -135,9 +127,7 @@ func TestManyKeysThatAreFoundByWriting(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				var r runs
 				c, holder := b.client("c", nil, r.traced), b.client("holder", nil)
-				set, err := holder.locks.Acquire(t.Context(), []ordering.Key{accountKey("1", "a")})
-				require.NoError(t, err)
-				time.AfterFunc(time.Second, func() { _ = set.Release(context.WithoutCancel(t.Context())) })
+				b.hold(holder, time.Second, accountKey("1", "a"))
 				require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
 					if err := u.Get(ctx, accounts.Ref("1", "a")); err != nil {
 						return err
@@ -157,9 +147,7 @@ func TestAFunctionThatFailsAfterItHasFoundAKey(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		var r runs
 		c, holder := b.client("c", nil, r.traced), b.client("holder", nil)
-		set, err := holder.locks.Acquire(t.Context(), []ordering.Key{accountKey("1", "a")})
-		require.NoError(t, err)
-		time.AfterFunc(time.Second, func() { _ = set.Release(context.WithoutCancel(t.Context())) })
+		b.hold(holder, time.Second, accountKey("1", "a"))
 		failed := errors.New("failed")
 		require.Equal(t, failed, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
 			if err := u.Get(ctx, accounts.Ref("1", "a")); err != nil {
@@ -179,9 +167,7 @@ func TestKeysThatAreFoundAfterTheRunIsVoid(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		var r runs
 		c, holder := b.client("c", nil, r.traced), b.client("holder", nil)
-		set, err := holder.locks.Acquire(t.Context(), []ordering.Key{accountKey("1", "a")})
-		require.NoError(t, err)
-		time.AfterFunc(time.Second, func() { _ = set.Release(context.WithoutCancel(t.Context())) })
+		b.hold(holder, time.Second, accountKey("1", "a"))
 		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
 			err := u.Get(ctx, accounts.Ref("1", "a"))
 			return errors.Join(err, u.Replace(accounts.Of(account{Customer: "3", ID: "a"})))
@@ -195,11 +181,9 @@ func TestAFunctionThatNeverHasItsKeys(t *testing.T) {
 	inLinks(t, func(t *testing.T, b *bed) {
 		var r runs
 		c, holder := b.client("c", nil, r.traced), b.client("holder", nil)
-		set, err := holder.locks.Acquire(t.Context(), []ordering.Key{"owner:0/link:0"})
-		require.NoError(t, err)
-		time.AfterFunc(time.Second, func() { _ = set.Release(context.WithoutCancel(t.Context())) })
+		b.hold(holder, time.Second, "owner:0/link:0")
 		n := 0
-		err = c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+		err := c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
 			defer func() { n++ }()
 			return u.Get(ctx, links.Ref(fmt.Sprint(n)))
 		})
@@ -304,13 +288,7 @@ func TestALateWriteBetweenTheLookAndTheCommit(t *testing.T) {
 						return err
 					}
 					if calls++; calls == 1 {
-						fence := fencing.Fence{Token: set.Token()}
-						put := &dynamodb.PutItemInput{TableName: aws.String("accounts"), Item: map[string]types.AttributeValue{
-							"Customer": text("1"), "ID": text("a"), "Balance": number("500"),
-						}}
-						require.NoError(t, fence.Put(put))
-						_, err := b.db.PutItem(t.Context(), put)
-						require.NoError(t, err)
+						b.writeLate(set, "1", "a", 500)
 					}
 					one.T.Balance++
 					return u.Put(one)

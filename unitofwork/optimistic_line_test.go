@@ -30,10 +30,6 @@ func readOnly(record unitofwork.Record) func(context.Context, *unitofwork.Unit) 
 	return func(ctx context.Context, u *unitofwork.Unit) error { return u.Get(ctx, record) }
 }
 
-func takes(d time.Duration) func(context.Context) error {
-	return func(context.Context) error { time.Sleep(d); return nil }
-}
-
 // Two stand in line for what somebody holds. The first of them gets it, and takes its time
 // with it: the second overtakes, even if the first waits for it.
 func TestAFunctionThatTakesItsTimeAfterItStoodInLine(t *testing.T) {
@@ -111,7 +107,8 @@ func TestAFunctionThatTakesItsTimeAfterARequest(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			_ = c.freely(t.Context(), unitofwork.Work{}, readSlowly(accounts.Ref("1", "a"), takes(5*time.Minute)))
+			slow := func(context.Context) error { time.Sleep(5 * time.Minute); return nil }
+			_ = c.freely(t.Context(), unitofwork.Work{}, readSlowly(accounts.Ref("1", "a"), slow))
 		}()
 		time.Sleep(rtt / 4)
 		start := time.Now()

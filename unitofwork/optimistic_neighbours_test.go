@@ -7,12 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -60,13 +56,7 @@ func TestALateWriteOfWhatWasNotThere(t *testing.T) {
 			}
 			if calls++; calls == 1 {
 				require.False(t, one.Found)
-				put := &dynamodb.PutItemInput{TableName: aws.String("accounts"), Item: map[string]types.AttributeValue{
-					"Customer": text("1"), "ID": text("b"), "Balance": number("500"),
-				}}
-				fence := fencing.Fence{Token: set.Token()}
-				require.NoError(t, fence.Put(put))
-				_, err := b.db.PutItem(t.Context(), put)
-				require.NoError(t, err)
+				b.writeLate(set, "1", "b", 500)
 			} else {
 				require.EqualValues(t, 500, one.T.Balance)
 			}

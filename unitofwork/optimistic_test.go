@@ -112,9 +112,7 @@ func TestAUnitThatMeetsAHolder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				holder := b.client("holder", nil)
-				set, err := holder.locks.Acquire(t.Context(), []ordering.Key{key})
-				require.NoError(t, err)
-				time.AfterFunc(time.Second, func() { _ = set.Release(context.WithoutCancel(t.Context())) })
+				b.hold(holder, time.Second, key)
 				var r runs
 				c := b.client("c", nil, r.traced)
 				start, calls := time.Now(), 0
@@ -357,9 +355,7 @@ func TestAProcessRemembersWhereItIsInTheWay(t *testing.T) {
 		var r runs
 		c, holder := b.client("c", nil, r.traced), b.client("holder", nil)
 		for range 5 {
-			set, err := holder.locks.Acquire(t.Context(), transferKeys)
-			require.NoError(t, err)
-			time.AfterFunc(100*time.Millisecond, func() { _ = set.Release(context.WithoutCancel(t.Context())) })
+			b.hold(holder, 100*time.Millisecond, transferKeys...)
 			require.NoError(t, c.freely(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)))
 		}
 		tried := 0
@@ -383,9 +379,7 @@ func TestKeysThatAreNamedWithoutARead(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		var r runs
 		c, holder := b.client("c", nil, r.traced), b.client("holder", nil)
-		set, err := holder.locks.Acquire(t.Context(), []ordering.Key{customerKey("2")})
-		require.NoError(t, err)
-		time.AfterFunc(time.Second, func() { _ = set.Release(context.WithoutCancel(t.Context())) })
+		b.hold(holder, time.Second, customerKey("2"))
 		start := time.Now()
 		require.NoError(t, c.freely(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("2")}}, func(ctx context.Context, u *unitofwork.Unit) error {
 			return errors.Join(u.Get(ctx), u.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 5})))
