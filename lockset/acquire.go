@@ -35,7 +35,7 @@ import (
 // What could not be undone by then is joined to the error.
 func (c *Client) Acquire(ctx context.Context, keys []ordering.Key, options ...func(*Options)) (*Set, error) {
 	c.asked(ctx, "Acquire")
-	return c.acquire(ctx, keys, chosen("Acquire", options))
+	return c.acquire(ctx, keys, chosen("Acquire", options).Wait.End(), nil)
 }
 
 // chosen are the options of a call.
@@ -49,7 +49,9 @@ func chosen(call string, options []func(*Options)) (o Options) {
 	return o
 }
 
-func (c *Client) acquire(ctx context.Context, keys []ordering.Key, o Options) (*Set, error) {
+// acquire is Acquire, until the end of a record wait, zero if it has none, and for a caller that
+// keeps its place, nil if it does not.
+func (c *Client) acquire(ctx context.Context, keys []ordering.Key, end time.Time, caller *lineup.Caller) (*Set, error) {
 	if len(keys) == 0 {
 		return nil, &ordering.KeyError{Reason: "no keys were named"}
 	}
@@ -60,9 +62,9 @@ func (c *Client) acquire(ctx context.Context, keys []ordering.Key, o Options) (*
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	a := c.newAcquisition(ctx, plan, o)
+	a := c.newAcquisition(ctx, plan, end, caller)
 	closing := &closable{lose: a.group.Lose}
-	end, ok := c.work.Begin(closing.giveUp)
+	over, ok := c.work.Begin(closing.giveUp)
 	if !ok {
 		_, _ = a.group.Stop()
 		return nil, ErrClosed
@@ -72,12 +74,12 @@ func (c *Client) acquire(ctx context.Context, keys []ordering.Key, o Options) (*
 	defer func() { // a panic of a hook, or the like, on its way through
 		if !returned {
 			_ = a.undo(ctx, set, errDidNotReturn)
-			end()
+			over()
 		}
 	}()
 	ctx = hooks.Start(ctx, c.cfg.Trace.AcquireStart, trace.AcquireStart{Unit: a.unit.nonce, Keys: plan.Keys()})
 	if err = a.run(ctx); err == nil {
-		set = newSet(a, closing, end)
+		set = newSet(a, closing, over)
 		if closing.closed.Load() { // Close may not have seen the set
 			err = &LostError{Reason: ErrClosed}
 		}
@@ -88,7 +90,7 @@ func (c *Client) acquire(ctx context.Context, keys []ordering.Key, o Options) (*
 	a.traceEnd(ctx, err)
 	returned = true
 	if err != nil {
-		end()
+		over()
 		return nil, err
 	}
 	return set, nil
@@ -107,7 +109,7 @@ var errDidNotReturn = errors.New("the acquisition did not return")
 // has watched for long enough to know that it is dead is taken over.
 func (c *Client) TryAcquire(ctx context.Context, keys []ordering.Key) (*Set, error) {
 	c.asked(ctx, "TryAcquire")
-	return c.acquire(ctx, keys, Options{Wait: For(0)})
+	return c.acquire(ctx, keys, For(0).End(), nil)
 }
 
 // acquisition is the state of one unit on its way to a set.
@@ -133,13 +135,12 @@ type acquisition struct {
 	undone      bool // what it took was let go of
 }
 
-func (c *Client) newAcquisition(ctx context.Context, plan ordering.Plan, o Options) *acquisition {
+func (c *Client) newAcquisition(ctx context.Context, plan ordering.Plan, end time.Time, caller *lineup.Caller) *acquisition {
 	u := c.newUnit(ctx)
 	a := &acquisition{
 		c: c, unit: u, plan: plan, token: c.clock.Next(), start: time.Now(),
-		claim: &lineup.Claim{Unit: u.nonce}, places: newPlaces(u.nonce), recovered: map[ordering.Key]string{},
+		claim: &lineup.Claim{Unit: u.nonce, Caller: caller}, end: end, places: newPlaces(u.nonce), recovered: map[ordering.Key]string{},
 	}
-	a.end = o.Wait.End()
 	a.group = heartbeat.Start(ctx, heartbeat.Config{
 		Lease:   c.cfg.Lease,
 		Every:   c.cfg.Heartbeat,

@@ -1,6 +1,13 @@
 package lockset
 
-import "github.com/holdall/holdall/internal/unitlocks"
+import (
+	"context"
+	"time"
+
+	"github.com/holdall/holdall/internal/lineup"
+	"github.com/holdall/holdall/internal/unitlocks"
+	"github.com/holdall/holdall/ordering"
+)
 
 // forUnits has what package unitofwork needs of a client, and users do not.
 type forUnits struct{ *Client }
@@ -14,3 +21,17 @@ func init() {
 
 // Set is for unitlocks.Client.
 func (c forUnits) Set(set any) unitlocks.Set { return setForUnits{set.(*Set)} }
+
+// Acquire is for unitlocks.Client.
+func (c forUnits) Acquire(ctx context.Context, keys []ordering.Key, end time.Time, caller *lineup.Caller) (any, error) {
+	return c.acquire(ctx, keys, end, caller)
+}
+
+// Gone is for unitlocks.Client.
+func (c forUnits) Gone(caller *lineup.Caller) { c.lineup.Gone(caller) }
+
+// InUse is for unitlocks.Client.
+func (c forUnits) InUse(keys []ordering.Key) bool { return c.lineup.InUse(keys) }
+
+// TakeAlong is for unitlocks.Set.
+func (s setForUnits) TakeAlong(fits func(with any) bool) { s.c.lineup.TakeAlong(s.claim, false, fits) }

@@ -3,6 +3,7 @@ package lockset
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -23,10 +24,10 @@ func TestAUnitThatHasItsStepIsNotToldThatItIsHeld(t *testing.T) {
 	require.NoError(t, err)
 	plan, err := ordering.NewPlan("a")
 	require.NoError(t, err)
-	for _, o := range []Options{{}, {Wait: For(0)}} {
+	for _, end := range []time.Time{{}, For(0).End()} {
 		for range 20 {
 			ctx, cancel := context.WithCancel(t.Context())
-			first, second := c.newAcquisition(ctx, plan, o), c.newAcquisition(ctx, plan, o)
+			first, second := c.newAcquisition(ctx, plan, end, nil), c.newAcquisition(ctx, plan, end, nil)
 			require.Equal(t, 1, c.lineup.Reserve(first.claim, [][]lockrow.Want{first.wants(0)}))
 			require.Zero(t, c.lineup.Reserve(second.claim, [][]lockrow.Want{second.wants(0)}))
 			cancel()

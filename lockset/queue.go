@@ -28,7 +28,7 @@ import (
 func (a *acquisition) standInLine(ctx context.Context) error {
 	if before := a.c.lineup.WhoBlocks(a.claim); before.Key != "" {
 		waiting, ended := a.traceWait(ctx, a.c.blockedInLine(before))
-		err := a.c.untilReady(waiting, a.claim, a.end)
+		err := a.c.untilReady(waiting, a.claim.Ready, a.end)
 		ended(err)
 		if err != nil {
 			if now := a.c.lineup.WhoBlocks(a.claim); now.Key != "" {
@@ -48,9 +48,9 @@ func (a *acquisition) standInLine(ctx context.Context) error {
 	return nil
 }
 
-// untilReady waits until a unit has its step, or says why it waits no longer. end is that
+// untilReady waits until ready is closed, or says why it waits no longer. end is that
 // of its record wait, zero if it has none.
-func (c *Client) untilReady(ctx context.Context, claim *lineup.Claim, end time.Time) error {
+func (c *Client) untilReady(ctx context.Context, ready <-chan struct{}, end time.Time) error {
 	var ended <-chan time.Time
 	if !end.IsZero() {
 		if isOver(end) {
@@ -61,7 +61,7 @@ func (c *Client) untilReady(ctx context.Context, claim *lineup.Claim, end time.T
 		ended = timer.C
 	}
 	select {
-	case <-claim.Ready:
+	case <-ready:
 		return nil
 	case <-ended:
 		return ErrWaited

@@ -32,9 +32,9 @@ type run struct {
 }
 
 // Run is for unitlocks.Client.
-func (c forUnits) Run(ctx context.Context, end time.Time) unitlocks.Run {
+func (c forUnits) Run(ctx context.Context, end time.Time, caller *lineup.Caller) unitlocks.Run {
 	u := c.newUnit(ctx)
-	r := &run{c: c.Client, unit: u, claim: &lineup.Claim{Unit: u.nonce}, end: end}
+	r := &run{c: c.Client, unit: u, claim: &lineup.Claim{Unit: u.nonce, Caller: caller, Brief: true}, end: end}
 	r.claim.Awaited = r.lapseSoon
 	return r
 }
@@ -62,6 +62,28 @@ func (r *run) Rows() int { return len(r.on.Needs()) }
 
 // End is for unitlocks.Run.
 func (r *run) End() { r.c.lineup.Drop(r.claim) }
+
+// Offer is for unitlocks.Run.
+func (r *run) Offer(with any) {
+	if r.claim.With == nil {
+		r.claim.With = with
+	}
+}
+
+// TakeAlong is for unitlocks.Run.
+func (r *run) TakeAlong(fits func(with any) bool) { r.c.lineup.TakeAlong(r.claim, true, fits) }
+
+// PutBack is for unitlocks.Run.
+func (r *run) PutBack() { r.c.lineup.PutBack(r.claim) }
+
+// Covers is for unitlocks.Run.
+func (r *run) Covers(guard ordering.Key) bool {
+	_, covered := r.on.Covering(guard)
+	return covered
+}
+
+// Keep is for unitlocks.Run.
+func (r *run) Keep() { r.c.lineup.Keep(r.claim) }
 
 // Glance is for unitlocks.Run.
 func (r *run) Glance(ctx context.Context, guards []ordering.Key) (unitlocks.Glance, error) {
@@ -101,8 +123,9 @@ func (r *run) reserve(ctx context.Context, needs []lockrow.Need) error {
 	switch first := !r.reserved; {
 	case len(step) == 0:
 	case first:
-		r.reserved = true
-		return r.standInLine(ctx, step)
+		err := r.standInLine(ctx, step)
+		r.reserved = err == nil
+		return err
 	default:
 		r.c.lineup.Add(r.claim, step)
 	}
@@ -116,18 +139,22 @@ func (r *run) standInLine(ctx context.Context, step []lockrow.Want) error {
 	if c.lineup.Reserve(r.claim, [][]lockrow.Want{step}) > 0 {
 		return nil
 	}
-	by := c.lineup.WhoBlocks(r.claim)
-	w := c.blockedInLine(by)
-	w.Unit = r.unit.nonce
-	waiting, ended := c.traceWait(ctx, w)
-	err := c.untilReady(waiting, r.claim, r.end)
-	ended(err)
-	if err == nil {
-		return nil
+	var err error
+	if by := c.lineup.WaitsFor(r.claim); by.Key != "" {
+		w := c.blockedInLine(by)
+		w.Unit = r.unit.nonce
+		waiting, ended := c.traceWait(ctx, w)
+		err = c.untilReady(waiting, c.lineup.ReadyOf(r.claim), r.end)
+		ended(err)
 	}
-	if by := c.lineup.WhoBlocks(r.claim); by.Key != "" {
-		c.lineup.Drop(r.claim)
+	by := c.lineup.WhoBlocks(r.claim)
+	switch {
+	case err != nil && by.Key != "" && !c.lineup.DropUnlessCame(r.claim):
 		return c.refusedInLine(by, err)
+	case err != nil && by.Key != "", c.lineup.Came(r.claim): // whatever has ended meanwhile
+		return unitlocks.ErrTaken
+	case c.lineup.Overtaken(r.claim):
+		return unitlocks.ErrOvertaken
 	}
 	return nil // it has just got them
 }

@@ -25,7 +25,7 @@ func (c *Client) With(ctx context.Context, keys []ordering.Key, fn func(context.
 	if fn == nil {
 		misuse.Of("lockset", "Client.With", "nil function")
 	}
-	set, err := c.acquire(ctx, keys, chosen("With", options))
+	set, err := c.acquire(ctx, keys, chosen("With", options).Wait.End(), nil)
 	if err != nil {
 		return err
 	}

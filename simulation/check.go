@@ -37,7 +37,7 @@ func (h *history) believeOfTheFree() {
 		if t.free {
 			t.belief = &belief{
 				who: t.marker, p: t.job.p, unit: t.unit, keys: t.keys, token: t.token, start: t.landed, end: t.landed,
-				ctx: context.Background(), deadline: func() time.Time { return t.landed },
+				leader: t.leader, ctx: context.Background(), deadline: func() time.Time { return t.landed },
 			}
 			h.beliefs = append(h.beliefs, t.belief)
 		}
@@ -96,7 +96,8 @@ func (h *history) checkBeliefs() (problems []string) {
 				problems = append(problems, fmt.Sprintf("two holders of %s at a time: %s (token %v) from %v to %v, and %s (token %v) from %v",
 					k, n.last.who, n.last.token, h.when(n.last.start), h.when(n.last.until()), b.who, b.token, h.when(b.start)))
 			}
-			if n.highest != nil && b.token <= n.highest.token {
+			together := n.highest != nil && b.token == n.highest.token && b.group() == n.highest.group()
+			if n.highest != nil && b.token <= n.highest.token && !together {
 				problems = append(problems, fmt.Sprintf("tokens do not rise at %s: %s has %v from %v, after %s had %v from %v",
 					k, b.who, b.token, h.when(b.start), n.highest.who, n.highest.token, h.when(n.highest.start)))
 			}
@@ -139,7 +140,7 @@ func (h *history) checkBurials() (problems []string) {
 	}
 	for _, grave := range h.burials {
 		b := of[grave.unit]
-		if b == nil || grave.at.Before(b.start) { // what it had taken unheard, before it had all
+		if b == nil || b.deadline == nil || grave.at.Before(b.start) { // what it had taken unheard, before it had all
 			continue
 		}
 		if earliest := b.deadline().Add(b.p.h.margin()); grave.at.Before(earliest) {
@@ -181,13 +182,14 @@ func conflict(a, b []ordering.Key) bool {
 	})
 }
 
-// inTurn are all tries, in the order of their tokens.
+// inTurn are all tries, in the order of their tokens; those that came along with one after it,
+// one after another.
 func (h *history) inTurn() []*try {
 	var all []*try
 	for _, j := range h.jobs {
 		all = append(all, j.tries...)
 	}
-	slices.SortStableFunc(all, func(a, b *try) int { return cmp.Compare(a.token, b.token) })
+	slices.SortStableFunc(all, func(a, b *try) int { return cmp.Or(cmp.Compare(a.token, b.token), cmp.Compare(a.turn, b.turn)) })
 	return all
 }
 

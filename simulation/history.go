@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,8 @@ type history struct {
 	readings   []*reading
 	byMarker   map[string]*try
 	byUnit     map[string]*try
+	tokens     map[string]fencing.Token // of lock sets, by unit
+	turns      int
 	problems   []string
 	start      time.Time
 }
@@ -43,6 +46,8 @@ type job struct {
 	tries []*try
 	alone bool // it wanted locks alone
 	finds bool // it names no keys: they are found below these
+	// shares says that it may hold no locks, or share them with others that come along.
+	shares bool
 
 	impatient bool // it waits for others only so long
 	wait      time.Duration
@@ -143,6 +148,8 @@ type try struct {
 	free    bool    // it ran without locks
 	keys    []ordering.Key
 	reads   []state
+	turn    int       // when it had read all, in the order of all tries
+	leader  string    // the unit that it came along with, if it was told
 	safe    bool      // it held its locks still when it had read
 	changes []change  // of what was read, in the same order
 	done    time.Time // when its function returned
@@ -159,8 +166,12 @@ type belief struct {
 	start, end time.Time
 	cause      error // of its context's end; nil if its work was done before
 	ctx        context.Context
-	deadline   func() time.Time
+	deadline   func() time.Time // nil if it was not told
+	leader     string           // the unit that it came along with
 }
+
+// group is what tells the units apart that are committed together, with one token.
+func (b *belief) group() string { return cmp.Or(b.leader, b.unit) }
 
 type burial struct {
 	unit string
@@ -183,6 +194,36 @@ func (h *history) try(j *job, unit string) *try {
 	defer h.mu.Unlock()
 	h.byMarker[t.marker], h.byUnit[unit] = t, t
 	return t
+}
+
+// acquired notes the token of a lock set.
+func (h *history) acquired(unit string, token fencing.Token) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tokens[unit] = token
+}
+
+func (h *history) tokenOf(unit string) fencing.Token {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.tokens[unit]
+}
+
+// nextTurn counts the tries that have read, in that order.
+func (h *history) nextTurn() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.turns++
+	return h.turns
+}
+
+// cameAlong notes that a unit came along with another.
+func (h *history) cameAlong(unit, leader string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t := h.byUnit[unit]; t != nil {
+		t.leader = leader
+	}
 }
 
 // decided notes that a unit with a journal is committed, whenever its writes are
@@ -263,7 +304,7 @@ func (b *belief) checkEnd() (wrong []string) {
 	rows := &b.p.h.w.rows
 	for _, k := range b.keys {
 		at, mine := rows.alive(k, b.unit)
-		if latest := at.Add(b.p.h.lease - b.p.h.margin()); mine && b.deadline().After(latest) {
+		if latest := at.Add(b.p.h.lease - b.p.h.margin()); mine && b.deadline != nil && b.deadline().After(latest) {
 			wrong = append(wrong, fmt.Sprintf("its deadline is %v, and may be %v at most: %s was last renewed then, less a margin",
 				b.deadline().Sub(b.p.h.w.start), latest.Sub(b.p.h.w.start), k))
 		}
@@ -272,7 +313,7 @@ func (b *belief) checkEnd() (wrong []string) {
 	if !errors.As(b.cause, &lost) {
 		return wrong
 	}
-	if errors.Is(lost, heartbeat.ErrSilent) && b.deadline().Sub(b.end).Abs() > time.Millisecond {
+	if errors.Is(lost, heartbeat.ErrSilent) && b.deadline != nil && b.deadline().Sub(b.end).Abs() > time.Millisecond {
 		wrong = append(wrong, fmt.Sprintf("it was lost for silence at %v, its deadline was %v", b.end.Sub(b.p.h.w.start), b.deadline().Sub(b.p.h.w.start)))
 	}
 	if errors.Is(lost, heartbeat.ErrNotOurs) {

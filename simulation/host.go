@@ -173,6 +173,7 @@ func (p *process) lockTrace() *trace.Trace {
 				p.gaveUp(e.Unit, e.Err)
 				return
 			}
+			w.history.acquired(e.Unit, e.Token)
 			w.story.tell(p.name, "unit %s has its locks, token %v, after %v", e.Unit, e.Token, e.Took)
 		},
 		Buried: func(_ context.Context, b trace.Buried) {
@@ -225,9 +226,18 @@ func (p *process) gaveUp(unit string, err error) {
 // unitTrace listens for what becomes of units.
 func (p *process) unitTrace() *trace.Trace {
 	fellBack := func(_ context.Context, e trace.UnitEnd) {
+		if e.Leader != "" {
+			p.h.w.history.cameAlong(e.Unit, e.Leader)
+		}
+		if e.Outcome == trace.Committed && e.Leader != "" {
+			p.h.w.count(func(c *Counts) { c.Grouped++ })
+		}
 		if e.Outcome == trace.FellBack && e.Optimistic {
 			p.h.w.count(func(c *Counts) { c.FellBack++ })
-			p.h.w.story.tell(p.name, "unit %s runs again under locks: %v", e.Unit, e.Err)
+			if e.Leader != "" { // those who came along are told at one moment, in no order
+				return
+			}
+			p.h.w.story.tell(p.name, "unit %s runs again: %v", e.Unit, e.Err)
 		}
 	}
 	w := p.h.w

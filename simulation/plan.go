@@ -27,6 +27,7 @@ type Plan struct {
 	Depth          int           // of keys: levels
 	Many           bool          // sets of up to 120 keys are common
 	Wide           bool          // there are many keys that may be locked as one
+	Quick          bool          // functions mostly take no time, and many want the same
 	Mixed          bool          // every other host has a lease twice as long
 
 	Level     float64       // how likely a fault is, per request and kind, in fair weather
@@ -113,6 +114,11 @@ func NewPlan(seed uint64) Plan {
 		at = s.To + faults.UpTo(r, p.Length/3)
 	}
 	p.Transaction = oneOf(r, 100, 100, 100, 30, 8, 3)
+	if p.Quick = !p.Many && r.IntN(3) == 0; p.Quick {
+		p.Workers, p.Spread = 4+r.IntN(8), time.Duration(oneOf(r, 1, 20, 200))*time.Millisecond
+		p.Rush = time.Duration(p.Workers) * 3 * time.Second
+		p.Hosts, p.Fan, p.Depth, p.Wide = 1+r.IntN(2), 1+r.IntN(2), 1+r.IntN(2), false
+	}
 	return p
 }
 

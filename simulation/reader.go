@@ -19,6 +19,7 @@ type reading struct {
 	who        string
 	begin, end time.Time // of its call
 	found      []state
+	by         *try // nil if no unit has read it
 }
 
 // reads is what a process reads without locks, beside its workers: at every rush some

@@ -56,6 +56,7 @@ type Counts struct {
 	Finished   int           // units of work that had their locks, and whose end was told
 	Commits    int           // units that were committed
 	Free       int           // of those, without locks
+	Grouped    int           // of those, that came along with another
 	FellBack   int           // runs without locks that were in vain
 	Journals   int           // of those, by a journal
 	Rescues    int           // units with a journal that others decided about, or finished
@@ -78,6 +79,7 @@ func (c *Counts) Add(o Counts) {
 	c.Finished += o.Finished
 	c.Commits += o.Commits
 	c.Free += o.Free
+	c.Grouped += o.Grouped
 	c.FellBack += o.FellBack
 	c.Journals += o.Journals
 	c.Rescues += o.Rescues

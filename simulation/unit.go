@@ -56,10 +56,12 @@ func (p *process) inside(ctx context.Context, u *unitofwork.Unit, j *job, r *ran
 // readAtOnce reads records under locks, and takes its time while it holds them.
 func (p *process) readAtOnce(ctx context.Context, u *unitofwork.Unit, t *try, refs []*unitofwork.Ref[record], r *rand.Rand) (err error) {
 	w := p.h.w
-	if t.token, err = u.Token(); err != nil {
+	deadline := func() time.Time { at, _ := u.Deadline(); return at }
+	if t.job.shares { // it has no token of its own
+		t.token, deadline = w.history.tokenOf(t.unit), nil
+	} else if t.token, err = u.Token(); err != nil {
 		return err
 	}
-	deadline := func() time.Time { at, _ := u.Deadline(); return at }
 	t.belief = w.history.believe(u.Context(), t.job, t.unit, u.Keys(), t.token, deadline)
 	defer func() {
 		if err != nil {
@@ -69,13 +71,15 @@ func (p *process) readAtOnce(ctx context.Context, u *unitofwork.Unit, t *try, re
 	if err := u.Get(ctx, refsAsRecords(refs)...); err != nil {
 		return err
 	}
-	t.found(refs)
+	t.found(w, refs)
 	t.safe = u.Context().Err() == nil
 	w.story.tell(p.name, "%s has read %s", t.marker, t.reads)
 	if err := p.takeTime(ctx, r); err != nil {
 		return err
 	}
-	p.deliver(u.Context(), r, t.marker, t.token, u.Keys())
+	if !t.job.shares {
+		p.deliver(u.Context(), r, t.marker, t.token, u.Keys())
+	}
 	return nil
 }
 
@@ -84,14 +88,14 @@ func (p *process) readAtOnce(ctx context.Context, u *unitofwork.Unit, t *try, re
 func (p *process) readInParts(ctx context.Context, u *unitofwork.Unit, t *try, refs []*unitofwork.Ref[record], r *rand.Rand) error {
 	w := p.h.w
 	t.free = true
-	seen := &reading{who: t.marker, begin: time.Now()}
+	seen := &reading{who: t.marker, begin: time.Now(), by: t}
 	for rest := refs; len(rest) > 0; {
 		part := rest[:1+r.IntN(len(rest))]
 		rest = rest[len(part):]
 		if err := u.Get(ctx, refsAsRecords(part)...); err != nil {
 			return err
 		}
-		t.found(part)
+		t.found(w, part)
 		seen.end, seen.found = time.Now(), slices.Clone(t.reads)
 		if len(rest) == 0 {
 			w.history.shownTo(seen)
@@ -108,7 +112,8 @@ func (p *process) readInParts(ctx context.Context, u *unitofwork.Unit, t *try, r
 }
 
 // found notes what a unit has read.
-func (t *try) found(refs []*unitofwork.Ref[record]) {
+func (t *try) found(w *world, refs []*unitofwork.Ref[record]) {
+	t.turn = w.history.nextTurn()
 	for _, ref := range refs {
 		t.reads = append(t.reads, state{ref.T, ref.Found})
 	}

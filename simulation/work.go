@@ -94,10 +94,12 @@ func (p *process) do(ctx context.Context, r *rand.Rand, j *job, rush int) {
 		}
 		j.wait, j.impatient, j.began = wait, true, time.Now()
 	}
-	switch r.IntN(6) {
-	case 0:
+	switch kind := r.IntN(6); {
+	case w.plan.Quick && r.IntN(3) > 0:
+		p.doAsOne(ctx, r, j, patience, rush)
+	case kind == 0:
 		p.holdForAWhile(ctx, r, j, patience)
-	case 1:
+	case kind == 1:
 		p.beginAndCommit(ctx, r, j, patience)
 	default:
 		p.doAsOne(ctx, r, j, patience, rush)
@@ -144,6 +146,7 @@ func (p *process) think(r *rand.Rand) func(func(time.Duration) bool) {
 	w := p.h.w
 	return func(yield func(time.Duration) bool) {
 		switch {
+		case w.plan.Quick && r.IntN(10) > 0:
 		case w.plan.MaxAge < 10*time.Minute && w.happens(r, heldTooLong, 0.01):
 			yield(w.plan.MaxAge + faults.UpTo(r, w.plan.Lease))
 		case w.happens(r, fnSlow, 0.1):
@@ -193,7 +196,9 @@ func (p *process) doAsOne(ctx context.Context, r *rand.Rand, j *job, patience ti
 		j.id, j.keys = work.ID, w.keys(same)
 		named = same.IntN(2) == 0
 	}
+	work.Alone = r.IntN(10) == 0
 	work.Lock = r.IntN(8) == 0 && (named || work.ID == "") // an ID goes with the keys that are named
+	j.shares = !work.Lock
 	if j.finds = !work.Lock && !named; !j.finds {
 		work.Keys = j.keys
 	}
@@ -304,12 +309,14 @@ func (s stopwatch) within(who, what string, patience, order time.Duration) {
 func (w *world) keys(r *rand.Rand) []ordering.Key {
 	n := 1 + r.IntN(4)
 	switch {
+	case w.plan.Quick:
+		n = 1 + r.IntN(2)
 	case r.IntN(10) == 0:
 		n = 1 + r.IntN(40)
 	case w.plan.Many && r.IntN(3) == 0:
 		n = 40 + r.IntN(81)
 	}
-	hot := r.IntN(3) == 0 && (!w.plan.Wide || r.IntN(4) == 0)
+	hot := w.plan.Quick || r.IntN(3) == 0 && (!w.plan.Wide || r.IntN(4) == 0)
 	keys := make([]ordering.Key, n)
 	for i := range keys {
 		family, depth := r.IntN(w.plan.Families), 1+r.IntN(w.plan.Depth)

@@ -83,7 +83,7 @@ func newWorld(s Settings, p *Plan) *world {
 	w.story.on, w.story.start = s.Story, w.start
 	w.history.start = w.start
 	w.counts.Faults = map[string]int{}
-	w.history.byMarker, w.history.byUnit = map[string]*try{}, map[string]*try{}
+	w.history.byMarker, w.history.byUnit, w.history.tokens = map[string]*try{}, map[string]*try{}, map[string]fencing.Token{}
 	w.history.units, w.history.w = map[string]*unit{}, w
 	w.downstream.own, w.downstream.below = map[ordering.Key]fencing.Token{}, map[ordering.Key]fencing.Token{}
 	w.decisions.next = make(chan struct{})

@@ -21,6 +21,9 @@ type UnitEnd struct {
 	Outcome Outcome
 	// Optimistic says that it ran without locks.
 	Optimistic bool
+	// Leader is the unit of its process that it came along with: they were committed in one
+	// transaction, or not at all. Empty if it came along with none.
+	Leader string
 	// Key is why it fell back: somebody had it, or it was found to be needed.
 	Key    ordering.Key
 	Rows   int           // of the lock table; of a unit that was committed
@@ -38,7 +41,8 @@ const (
 	CommittedBefore Outcome = "committed before" // another unit, under its ID
 	NotCommitted    Outcome = "not committed"    // nothing was written
 	InDoubt         Outcome = "in doubt"
-	// FellBack: the run counts for nothing, and another one follows, under locks.
+	// FellBack: the run counts for nothing, and another one follows: under locks, or, because of
+	// others that were to be committed with it, without.
 	FellBack Outcome = "fell back"
 )
 

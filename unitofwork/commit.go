@@ -1,6 +1,7 @@
 package unitofwork
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,20 +51,38 @@ func (u *Unit) commit(ctx context.Context) error {
 		if !returned {
 			u.over(trace.UnitEnd{Outcome: trace.InDoubt, Err: errDidNotReturn})
 			_ = u.free(ctx)
+			u.group.settle()
 		}
 	}()
-	u.mu.Lock()
-	if len(u.missing) > 0 && u.stage.err == nil {
-		_ = u.voidLocked(u.missing[0], wasFound)
-	}
-	writes, staged, verdict := u.stage.writes, u.stage.err, u.stage.verdict
-	u.mu.Unlock()
+	writes, staged, verdict := u.toCommit()
 	began := time.Now()
 	ctx = hooks.Start(ctx, u.c.cfg.Trace.CommitStart, trace.CommitStart{Unit: u.nonce, Rows: u.rowCount(), Writes: len(writes)})
 	err := u.decideHow(ctx, writes, staged, verdict)
 	returned = true
+	u.group.settle()
+	switch {
+	case u.failed != nil:
+		err = u.notDone(u.failed)
+	case err != nil && u.optimistic != nil && u.group.hasRun() && len(u.stage.writes) == 0 && u.work.ID == "":
+		u.over(trace.UnitEnd{Outcome: trace.Committed}) // it has only read: it was all so, whatever becomes of others
+		err = nil
+	}
 	hooks.Tell(ctx, u.c.cfg.Trace.CommitEnd, trace.CommitEnd{Unit: u.nonce, Took: time.Since(began), Err: err})
 	return err
+}
+
+// toCommit is what the unit has staged, the first of it that was refused, and what becomes of
+// the unit whatever it has staged.
+func (u *Unit) toCommit() (writes []write, staged, verdict error) {
+	if u.failed != nil {
+		return nil, nil, nil
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.missing) > 0 && u.stage.err == nil {
+		_ = u.voidLocked(u.missing[0], wasFound)
+	}
+	return u.stage.writes, u.stage.err, u.stage.verdict
 }
 
 var errDidNotReturn = errors.New("a hook did not return")
@@ -83,20 +102,30 @@ func (u *Unit) decideHow(ctx context.Context, writes []write, staged, verdict er
 	case errors.As(verdict, &void): // of a call that its function did not wait for
 		_ = u.free(ctx) // others take over what stays
 		return u.fellBack(void)
-	case verdict != nil:
-		return u.release(ctx, verdict)
-	case staged != nil:
-		return u.release(ctx, staged)
+	case verdict != nil, staged != nil:
+		u.group.putBack() // before others have what it had
+		return u.release(ctx, cmp.Or(verdict, staged))
 	case u.optimistic != nil:
 		return u.commitWithoutLocks(ctx, writes)
 	}
 	err := u.work.fits(u.plan.Rows(), len(writes), u.c.cfg.TransactionSize)
+	tooLarge := err != nil || u.c.cfg.Table != "" && !sizeOf(writes).Fits(requests.Room)
+	if tooLarge {
+		u.group.putBack()
+	}
 	switch journals := u.c.cfg.Table != ""; {
-	case journals && (err != nil || !sizeOf(writes).Fits(requests.Room)):
+	case tooLarge && u.failed != nil:
+		return u.release(ctx, u.failed)
+	case journals && tooLarge:
 		return u.commitByJournal(ctx, writes, nil)
 	case err != nil:
 		return u.release(ctx, err)
 	}
+	writes = u.lead(ctx, writes, u.gather(nil, nil))
+	if u.failed != nil && !u.group.isNotAlone() {
+		return u.release(ctx, u.failed)
+	}
+	ctx = u.group.apart(ctx)
 	u.unlink() // ctx may be the unit's own, which would end with the locks
 	var ending unitlocks.Ending
 	ending, err = u.rows.End(ctx)
@@ -155,16 +184,19 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 		actions = append(actions, w.item)
 	}
 	if u.work.ID != "" {
-		actions = append(actions, journal.PutIDRecord(u.c.cfg.Table, u.work.ID, u.nonce, u.digest, u.c.lockConfig.Now(), u.c.cfg.IDRetention))
+		actions = append(actions, u.putID(u))
+	}
+	for _, f := range u.group.insideIDs() {
+		actions = append(actions, u.putID(f.u))
 	}
 	id := p.RequestID()
 	sent, err := u.send(ctx, p, id, actions)
 	if err == nil {
 		p.Committed()
-		u.committed(len(writes))
+		u.committed(len(u.stage.writes))
 		return nil
 	}
-	tooLarge := u.c.cfg.Table != "" && sent.Unanswered == 0 && requests.IsTooLarge(err)
+	tooLarge := u.c.cfg.Table != "" && !u.group.isNotAlone() && sent.Unanswered == 0 && requests.IsTooLarge(err)
 	if tooLarge && u.optimistic == nil {
 		return errForOne
 	}
@@ -186,7 +218,7 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 	}
 	switch {
 	case outcome == Committed:
-		u.committed(len(writes))
+		u.committed(len(u.stage.writes))
 		return nil
 	case outcome != NotCommitted:
 		return u.inDoubt(u.doubt(oneline.Join(err, raceErr)))
@@ -204,8 +236,15 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 		return u.doneBefore(err)
 	case errors.As(err, &way):
 		return u.giveWay(way.Key, way.Reason)
+	case u.group.isNotAlone() && NextOf(err) != TryLater && !errors.As(err, new(*lockset.LostError)): // of a member, whichever
+		return u.fellBack(&voidError{key: u.Keys()[0], why: "is one of a group that was refused", alone: true})
 	}
 	return u.notDone(err)
+}
+
+// putID is the record of a member's ID, with the nonce by which the commit can be asked about.
+func (u *Unit) putID(member *Unit) types.TransactWriteItem {
+	return journal.PutIDRecord(u.c.cfg.Table, member.work.ID, u.nonce, member.digest, u.c.lockConfig.Now(), u.c.cfg.IDRetention)
 }
 
 // refusalBy says what a permit's rows said of a transaction that was refused. Only rows that

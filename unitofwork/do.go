@@ -32,6 +32,10 @@ type Work struct {
 	// Payload is what the ID stands for: the same ID with another payload, or
 	// with other Keys, is refused with an *[IDError].
 	Payload []byte
+	// Alone keeps the unit apart from others. Else units of one process that want the same keys
+	// at the same time may be committed together: their functions run one after another, each
+	// on what those before it have staged, which is not committed yet.
+	Alone bool
 	// Wait is how long to wait for others' locks, all in all: the record wait.
 	// Then the error is a *lockset.HeldError.
 	// The zero value waits as long as the context lives.
@@ -87,6 +91,11 @@ func (w Work) fits(rows, writes, most int) error {
 // panics, nothing is written. What fn read is still true when it commits, and nobody else's
 // unit is in between.
 //
+// Units of one process that wait for the same keys are committed together, if they are short and
+// none of them is to be alone (Work.Alone): one after another fn is called, or goes on, on what
+// those before it have staged, and one transaction commits them all. If it does not, fn's error is
+// not told, and fn is called again.
+//
 // At first Do takes no locks. It looks at the lock rows of the guards of what fn reads,
 // together with that, and commits only if nobody has had them since: as many requests as a
 // transaction with versions, and nothing is left behind if the process dies. If somebody is
@@ -128,7 +137,14 @@ func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Un
 	r := newRuns(work)
 	r.finding = !work.Lock
 	rows := rowsOf(work.Keys)
-	r.locked = work.Lock || tooMany(work.Keys, rows) || !c.memory.pays(rows)
+	if !work.Lock && !work.Alone {
+		r.group = &group{}
+	}
+	defer func() {
+		r.group.putBack()
+		c.rows.Gone(&r.caller)
+	}()
+	r.locked = work.Lock || tooMany(work.Keys, rows) || !c.memory.pays(rows) && (r.group == nil || !c.rows.InUse(work.Keys))
 	for n := 1; ; {
 		unit, next, err := c.once(ctx, call, r, fn)
 		call.unit.Store(nil)
@@ -136,8 +152,12 @@ func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Un
 			if err := r.again(void); err != nil {
 				return call.tell(err)
 			}
+			if void.alone || void.together || r.found > 0 { // they do not all come back at once
+				_ = requests.Sleep(ctx, requests.Jittered(time.Millisecond, unit, 1))
+			}
 			continue
 		}
+		r.group.putBack()
 		if n == work.Attempts || next != StartOver || ctx.Err() != nil || call.closed.Load() {
 			return call.tell(err)
 		}
@@ -177,13 +197,26 @@ func (c *Client) once(ctx context.Context, call *call, r *runs, fn func(context.
 	returned := false
 	defer func() { // a panic or runtime.Goexit on its way through
 		if !returned {
+			u.quiet()
+			u.leaveGroup()
+			r.group.putBack()
 			_ = u.rollback(u.outer, errFnDidNotReturn)
 		}
 	}()
 	err = fn(u.ctx, u)
 	returned = true
 	u.quiet()
-	switch verdict := u.verdict(err); {
+	if u.follows() {
+		return u.endInGroup(err)
+	}
+	verdict := u.verdict(err)
+	if verdict == nil && err != nil && u.leadsOn(err) {
+		return u.nonce, Decide, u.commit(u.outer)
+	}
+	if !isVoid(verdict) && (verdict != nil || err != nil) { // before others have what it had
+		r.group.putBack()
+	}
+	switch {
 	case errors.Is(verdict, ErrAlreadyCommitted):
 		_ = u.conclude(u.outer, verdict)
 		return u.nonce, Decide, nil
@@ -206,12 +239,14 @@ func (c *Client) once(ctx context.Context, call *call, r *runs, fn func(context.
 	return u.nonce, next, u.rollback(u.outer, err)
 }
 
-// quiet ends the reads of a unit without locks whose function has returned: one that is under
-// way would change what the unit relies on.
+// quiet ends the reads of a unit whose function has returned: one that is under way would change
+// what the unit relies on, or what its group has read.
 func (u *Unit) quiet() {
+	u.cancel(ErrEnded)
 	if u.optimistic != nil {
-		u.cancel(ErrEnded)
 		u.turn <- struct{}{} // for good
+	} else {
+		u.gathering.Lock() // for good
 	}
 }
 

@@ -33,6 +33,10 @@
 // and whoever comes by finishes it; see [Client.Recover]. [Client.Read] reads without locks,
 // and sees all of a unit or nothing.
 //
+// Units of one process that want the same keys at the same time are committed together, in
+// one transaction: a function may be shown what the units before it have staged, and is called
+// again if that is not committed. Work.Alone keeps a unit apart.
+//
 // [NextOf] says what to do after an error. With an ID (Work.ID) a unit commits once,
 // however often it is tried, so trying again is always safe.
 //

@@ -81,10 +81,13 @@ func (u *Unit) conclude(ctx context.Context, verdict error) error {
 	if !u.end() {
 		return verdict
 	}
-	_ = u.free(ctx) // others take over what stays
 	var void *voidError
+	if errors.As(verdict, &void) && u.optimistic != nil {
+		u.run.Keep()
+	}
+	_ = u.free(ctx) // others take over what stays
 	switch {
-	case errors.As(verdict, &void):
+	case void != nil:
 		_ = u.fellBack(void)
 	case errors.Is(verdict, ErrAlreadyCommitted):
 		_ = u.doneBefore(verdict)
@@ -100,7 +103,7 @@ func (u *Unit) conclude(ctx context.Context, verdict error) error {
 func (u *Unit) fellBack(void *voidError) error {
 	u.mu.Lock()
 	if void.keys = slices.Concat(void.keys, u.missing); u.optimistic != nil {
-		void.keys = u.run.Keys(void.keys...)
+		void.keys = u.ownKeys(void.keys...)
 	}
 	u.mu.Unlock()
 	u.over(trace.UnitEnd{Outcome: trace.FellBack, Key: void.key, Err: void})
@@ -154,6 +157,9 @@ func (u *Unit) committed(writes int) {
 func (u *Unit) over(end trace.UnitEnd) {
 	end.Unit, end.ID, end.Took = u.nonce, u.work.ID, time.Since(u.start)
 	end.Optimistic = u.optimistic != nil
+	if u.follows() {
+		end.Leader = u.follower.lead
+	}
 	u.last = end
 	if u.unlink != nil {
 		u.unlink()

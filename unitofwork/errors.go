@@ -18,9 +18,9 @@ var (
 	// ErrManaged: the function that was given to [Client.Do] called Commit or
 	// Rollback. Do ends the unit; to write nothing, return an error.
 	ErrManaged = next.Error("the unit of work is ended by Do, not by its function", next.FixCall)
-	// ErrNoLocks: a unit that holds no locks was asked for its token, or its deadline. Set
-	// Work.Lock, which takes the locks first.
-	ErrNoLocks = next.Error("the unit holds no locks, so it has no token and no deadline: set Work.Lock", next.FixCall)
+	// ErrNoLocks: a unit of Do that may hold no locks, or share them with others, was asked for
+	// its token, or its deadline. Set Work.Lock, which takes the locks first.
+	ErrNoLocks = next.Error("the unit has no locks of its own, so it has no token and no deadline: set Work.Lock", next.FixCall)
 	// ErrAlreadyCommitted: a unit with this ID was committed before. [Client.Do]
 	// returns nil instead, whatever its function has returned, if it was called.
 	ErrAlreadyCommitted = errors.New("a unit with this ID was committed before")

@@ -19,7 +19,8 @@ import (
 
 // Get reads records, of any tables, as of one moment: one TransactGetItems for
 // every 100, or for less where they are larger than DynamoDB's 4 MB. It sees the
-// tables, not what the unit has staged. An absent record is no error: its Found
+// tables, and what units have staged with which this one is committed ([Client.Do]), not what
+// itself has staged. An absent record is no error: its Found
 // is false. What several requests read, of one Get or of several, is one state all the same:
 // the unit holds what guards it, or has seen that nobody else has had it.
 //
@@ -57,13 +58,18 @@ func (c *Client) traceRead(ctx context.Context, unit string, records []Record, r
 
 // get reads records that were checked.
 func (u *Unit) get(ctx context.Context, records []Record) error {
-	var items []map[string]types.AttributeValue
-	for chunk := range slices.Chunk(records, requests.MaxActions) {
-		some, err := u.fetch(ctx, chunk)
-		if err != nil {
-			return err
-		}
-		items = append(items, some...)
+	read := u.fetchAll
+	if u.group != nil && u.gathering.TryLock() { // else another Get is at it
+		defer u.gathering.Unlock()
+		bound, cancel := u.bound(ctx) // whoever waits for it is not to wait for long
+		defer cancel()
+		ctx = bound
+		defer u.group.pause()()
+		read = u.getTogether
+	}
+	items, err := read(ctx, records)
+	if err != nil {
+		return err
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -83,6 +89,30 @@ func (u *Unit) get(ctx context.Context, records []Record) error {
 	}
 	u.show(shown)
 	return nil
+}
+
+// getTogether reads records, together with those of others that wait for what the unit has.
+func (u *Unit) getTogether(ctx context.Context, records []Record) ([]map[string]types.AttributeValue, error) {
+	if !u.gather(records, nil) {
+		return u.fetchAll(ctx, records)
+	}
+	if err := u.readTogether(ctx, u.c.caller, u.nonce, nil, nil, records); err != nil {
+		u.group.comeAlone(err)
+		return u.fetchAll(ctx, records)
+	}
+	return u.group.itemsOf(records), nil
+}
+
+// fetchAll reads records, in as many requests as that takes.
+func (u *Unit) fetchAll(ctx context.Context, records []Record) (items []map[string]types.AttributeValue, err error) {
+	for chunk := range slices.Chunk(records, requests.MaxActions) {
+		some, err := u.fetch(ctx, chunk)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, some...)
+	}
+	return items, nil
 }
 
 // parseAll reads items as records, and returns their guards, those that they have.

@@ -10,7 +10,8 @@ import (
 // memory is what a process remembers of lock rows at which runs without locks found somebody
 // in the way: then units that need the row take their locks at once, for a while. A void run
 // costs two or three requests, and one that commits saves one, so it must succeed three times
-// in four. What is older than keep says nothing. It is safe for concurrent use.
+// in four. Named keys that units of this process have are waited for all the same: with those its
+// unit may be committed. What is older than keep says nothing. It is safe for concurrent use.
 type memory struct {
 	keep time.Duration
 

@@ -6,15 +6,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/internal/unitlocks"
-	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
 )
@@ -23,13 +20,21 @@ import (
 // the tables, and true at the commit, or the run is void (Kung and Robinson, "On Optimistic
 // Methods for Concurrency Control", 1981): lock rows take the part of read sets.
 type optimistic struct {
-	run  unitlocks.Run
+	run unitlocks.Run
+	// groups says that the unit comes along with others, and inGroup that it does. Guarded by
+	// Unit.mu.
+	groups, inGroup bool
+	waitEnd         time.Time // of the record wait, zero if it has none
+	follower        *follower // as which it comes along; guarded by turn
+
 	turn chan struct{} // of one Get at a time: what the run relies on grows with each
 
 	// Guarded by turn.
 	lookedUp bool                  // the ID's record was read
 	named    bool                  // Work.Keys were looked at
 	weighed  map[ordering.Key]bool // rows of which it was asked whether others were there lately
+
+	mine []ordering.Key // what the unit itself has read under, if others came along; guarded by Unit.mu
 
 	reads map[string]stamp // of the records that were read, by identity; guarded by Unit.mu
 	pass  unitlocks.Pass   // once it commits
@@ -56,9 +61,6 @@ func tooMany(keys, rows []ordering.Key) bool {
 	return err == nil && plan.Rows() > maxGlance
 }
 
-// glances is how often a Get reads records whose guards it learns from what it reads.
-const glances = 3
-
 // beginWithoutLocks begins a run without locks. It sends nothing.
 func (c *Client) beginWithoutLocks(ctx context.Context, r *runs) (*Unit, error) {
 	work := r.work
@@ -77,11 +79,14 @@ func (c *Client) beginWithoutLocks(ctx context.Context, r *runs) (*Unit, error) 
 	}
 	start := time.Now()
 	ctx = hooks.Start(ctx, c.cfg.Trace.UnitStart, trace.UnitStart{Keys: work.Keys, ID: work.ID, Optimistic: true})
-	run := c.rows.Run(ctx, r.end)
+	run := c.rows.Run(ctx, r.end, &r.caller)
 	u := &Unit{
 		c: c, nonce: run.Nonce(), outer: ctx, work: work, start: start,
-		optimistic: &optimistic{run: run, turn: make(chan struct{}, 1), reads: map[string]stamp{}},
+		optimistic: &optimistic{
+			run: run, turn: make(chan struct{}, 1), reads: map[string]stamp{}, groups: r.group != nil, waitEnd: r.end,
+		},
 	}
+	u.leads(r)
 	u.stage = newStage(u.cover, actions.NewStamper(c.cfg.FenceAttribute, 0), c.lockConfig.Table, c.cfg.Table)
 	u.stage.later = true
 	u.ctx, u.cancel = context.WithCancelCause(context.WithValue(ctx, contextKey{}, u))
@@ -96,12 +101,8 @@ func (u *Unit) getWithoutLocks(ctx context.Context, records []Record) error {
 	if len(records) == 0 {
 		return nil
 	}
-	if ctx.Value(contextKey{}) != u { // it is to end with the unit's all the same
-		bound, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		defer context.AfterFunc(u.ctx, func() { cancel(context.Cause(u.ctx)) })()
-		ctx = bound
-	}
+	ctx, cancel := u.bound(ctx)
+	defer cancel()
 	if err := u.takeTurn(ctx); err != nil {
 		return err
 	}
@@ -112,6 +113,10 @@ func (u *Unit) getWithoutLocks(ctx context.Context, records []Record) error {
 	if verdict != nil {
 		return verdict
 	}
+	if u.follows() {
+		return u.getInGroup(ctx, records)
+	}
+	defer u.group.pause()()
 	guards, err := foreseen(records)
 	if err != nil {
 		return err
@@ -121,7 +126,14 @@ func (u *Unit) getWithoutLocks(ctx context.Context, records []Record) error {
 		if !u.named {
 			all = slices.Concat(guards, u.work.Keys)
 		}
+		u.offer(records, all)
 		shown, found, err := u.glance(ctx, records, all)
+		for errors.Is(err, unitlocks.ErrTaken) {
+			if u.follower.await(ctx) {
+				return u.getInGroup(ctx, records)
+			}
+			shown, found, err = u.glance(ctx, records, all)
+		}
 		if err != nil || shown != nil {
 			u.show(shown)
 			return err
@@ -129,6 +141,16 @@ func (u *Unit) getWithoutLocks(ctx context.Context, records []Record) error {
 		guards = found
 	}
 	return u.void(guards[0], "guards a record that moves from one guard to another", guards...)
+}
+
+// bound is ctx, until the unit's own ends.
+func (u *Unit) bound(ctx context.Context) (_ context.Context, cancel func()) {
+	if ctx == u.ctx {
+		return ctx, func() {}
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	unlink := context.AfterFunc(u.ctx, func() { end(context.Cause(u.ctx)) })
+	return ctx, func() { unlink(); end(nil) }
 }
 
 // takeTurn waits for another Get of the unit, if one is under way.
@@ -146,167 +168,10 @@ func (u *Unit) takeTurn(ctx context.Context) error {
 	}
 }
 
-// foreseen are the guards that records have as far as their references tell.
-func foreseen(records []Record) (guards []ordering.Key, err error) {
-	for _, r := range records {
-		g, err := r.guards()
-		if err == nil && g.guarded && !g.guessed {
-			if err = guardIsAKey(g.now); err == nil {
-				guards = append(guards, g.now)
-			}
-		}
-		if err != nil {
-			table, key, _ := r.location()
-			return nil, refusal(table, actions.KeyText(key), err)
-		}
-	}
-	return guards, nil
-}
-
-// glance reads records under guards that are expected. If other keys guard them it shows
-// nothing and returns the guards that were found.
-func (u *Unit) glance(ctx context.Context, records []Record, expected []ordering.Key) (shown []parsed, found []ordering.Key, err error) {
-	if row, others := u.othersLately(expected); others {
-		return nil, nil, u.void(row, wasOthers, expected...)
-	}
-	g, err := u.run.Glance(ctx, expected)
-	if err != nil {
-		return nil, nil, u.glanceError(err, expected)
-	}
-	gets := g.Gets()
-	if len(gets) > maxGlance {
-		return nil, nil, u.void(expected[0], "is one of too many to be looked at", expected...)
-	}
-	var items []map[string]types.AttributeValue
-	for rest := records; len(rest) > 0; {
-		room := requests.MaxActions - len(gets)
-		if u.asksForID() {
-			room--
-		}
-		part := rest[:min(room, len(rest))]
-		rest = rest[len(part):]
-		some, err := u.fetchWith(ctx, g, gets, part)
-		if err != nil {
-			return nil, nil, u.glanceError(err, expected)
-		}
-		items = append(items, some...)
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.ended {
-		return nil, nil, ErrEnded
-	}
-	shown, found, err = u.parseAll(records, items, guardIsAKey)
-	if err != nil {
-		return nil, nil, err
-	}
-	if slices.ContainsFunc(found, func(guard ordering.Key) bool { return !g.Covers(guard) }) {
-		return nil, found, nil
-	}
-	for i, r := range records {
-		table, key, _ := r.location()
-		record, now := identity(table, actions.KeyText(key)), u.c.stampOf(items[i])
-		if before, again := u.reads[record]; again && before != now && shown[i].guarded {
-			return nil, nil, u.voidLocked(shown[i].guard, "guards a record that was written since it was read")
-		}
-		u.reads[record] = now
-	}
-	g.Keep(slices.Concat(found, u.work.Keys))
-	u.named = true
-	return shown, nil, nil
-}
-
-// othersLately reports whether a unit with these keys is to take its locks at once, and for
-// which row. It asks of each row once.
-func (u *Unit) othersLately(keys []ordering.Key) (row ordering.Key, others bool) {
-	if u.c.memory.isEmpty() {
-		return "", false
-	}
-	if u.weighed == nil {
-		u.weighed = map[ordering.Key]bool{}
-		for _, row := range rowsOf(u.work.Keys) { // Do has asked of them
-			u.weighed[row] = true
-		}
-	}
-	rows := slices.DeleteFunc(rowsOf(keys), func(row ordering.Key) bool { return u.weighed[row] })
-	for _, row := range rows {
-		u.weighed[row] = true
-	}
-	return u.c.memory.busy(rows)
-}
-
-const wasOthers = "was another's lately"
-
-func (u *Unit) asksForID() bool { return u.work.ID != "" && !u.lookedUp }
-
-// fetchWith reads records with the rows in front, and with the first of them the record of
-// the unit's ID. It halves what is too large for one request: the rows are in each.
-func (u *Unit) fetchWith(ctx context.Context, g unitlocks.Glance, rows []types.TransactGetItem, records []Record) (items []map[string]types.AttributeValue, err error) {
-	isInvalid := func(err error) bool { return errors.As(err, new(*lockset.TableError)) }
-	err = requests.Halve(records, isInvalid, func(some []Record) error {
-		gets := slices.Clone(rows)
-		asks := u.asksForID()
-		if asks {
-			gets = append(gets, u.c.recordGet(u.work.ID))
-		}
-		reader := u.c.glancer
-		if len(rows) == 0 { // no key is known for which locks could be taken
-			reader = u.c.caller
-		}
-		read, err := reader.Read(ctx, u.run.RequestID(), append(gets, getsOf(some)...))
-		if err != nil {
-			return err
-		}
-		if asks {
-			u.lookedUp = true
-			found, err := u.c.parse(u.work.ID, read[len(rows)])
-			if err == nil && found != nil {
-				err = u.judgeRecord(found)
-			}
-			if err != nil {
-				return u.conclusive(err)
-			}
-		}
-		if err := g.Saw(read[:len(rows)]); err != nil {
-			return err
-		}
-		items = append(items, read[len(gets):]...)
-		return nil
-	})
-	return items, err
-}
-
-// glanceError tells what is in the way of a glance from what is wrong with it.
-func (u *Unit) glanceError(err error, expected []ordering.Key) error {
-	var way *unitlocks.BusyError
-	keys := slices.Concat(expected, u.Keys())
-	switch {
-	case errors.As(err, &way):
-		u.c.memory.fellBack(way.Key)
-		return u.void(way.Key, way.Reason, expected...)
-	case errors.Is(err, requests.ErrConflicts) && len(keys) > 0: // without a key nothing can be locked
-		u.c.memory.fellBack(keys[0])
-		return u.void(keys[0], "is being written by others", expected...)
-	case errors.As(err, new(*lockset.RowError)), errors.Is(err, lockset.ErrWaited):
-		return u.conclusive(err)
-	}
-	return err
-}
-
-// stampOf is the fence that an item has.
-func (c *Client) stampOf(item map[string]types.AttributeValue) (s stamp) {
-	var isFence bool
-	if _, s.there = item[c.cfg.FenceAttribute]; s.there {
-		s.fence, isFence = fencing.Of(item, c.cfg.FenceAttribute)
-		s.foreign = !isFence
-	}
-	return s
-}
-
 // commitWithoutLocks commits if nobody has had what the run relies on since it was looked
 // at. The error is a *voidError if somebody has.
 func (u *Unit) commitWithoutLocks(ctx context.Context, writes []write) error {
-	if len(writes) == 0 && u.work.ID == "" { // what it was told was one state: nothing is to be done
+	if !u.hasToWrite(writes) && !u.group.waits() { // what it was told was one state: nothing is to be done
 		u.run.End()
 		u.over(trace.UnitEnd{Outcome: trace.Committed})
 		return nil
@@ -327,12 +192,27 @@ func (u *Unit) commitWithoutLocks(ctx context.Context, writes []write) error {
 		return u.fallBack(u.run.Keys()[0], tooLargeForOne)
 	}
 	defer u.run.End()
-	if row, others := u.othersLately(u.run.Keys()); others {
+	if over, err := u.passInLine(ctx, writes); over {
+		return err
+	}
+	gathered := u.gather(nil, u.run.Keys())
+	if row, others := u.othersLately(u.ownKeys()); others {
 		return u.fallBack(row, wasOthers)
 	}
+	writes = u.lead(ctx, writes, gathered)
+	if way := u.group.brokenBy(); way != nil {
+		return u.giveWay(way.Key, way.Reason)
+	}
+	ctx = u.group.apart(ctx)
+	if !u.hasToWrite(writes) {
+		u.over(trace.UnitEnd{Outcome: trace.Committed})
+		return nil
+	}
 	for raised := false; ; raised = true {
-		if u.pass, err = u.run.Pass(ctx); err != nil {
-			return u.release(ctx, err)
+		if raised || u.group.hasRun() {
+			if u.pass, err = u.run.Pass(ctx); err != nil {
+				return u.release(ctx, err)
+			}
 		}
 		err := u.write(ctx, u.pass, u.stamped(writes))
 		switch {
@@ -349,6 +229,31 @@ func (u *Unit) commitWithoutLocks(ctx context.Context, writes []write) error {
 			return err
 		}
 	}
+}
+
+// passInLine makes the commit possible, when others of this process are not in its way. It reports
+// true if the unit is over by then, because it came along with another, say.
+func (u *Unit) passInLine(ctx context.Context, writes []write) (over bool, err error) {
+	u.offer(nil, u.run.Keys())
+	u.pass, err = u.run.Pass(ctx)
+	for errors.Is(err, unitlocks.ErrTaken) {
+		if u.follower.await(ctx) {
+			return true, u.commitInGroup(writes)
+		}
+		u.pass, err = u.run.Pass(ctx)
+	}
+	switch {
+	case errors.Is(err, unitlocks.ErrOvertaken):
+		return true, u.fallBack(u.run.Keys()[0], wasOvertaken)
+	case err != nil:
+		return true, u.release(ctx, err)
+	}
+	return false, nil
+}
+
+// hasToWrite reports whether there is anything to commit.
+func (u *Unit) hasToWrite(writes []write) bool {
+	return len(writes) > 0 || u.work.ID != "" || len(u.group.insideIDs()) > 0
 }
 
 // stamped are the writes with the token of the commit. A record that was read must have the

@@ -127,7 +127,7 @@ func TestUnitsOfOneProcessThatOnlyWriteLineUp(t *testing.T) {
 		const units = 10
 		for i := range units {
 			all.Go(func() {
-				require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+				require.NoError(t, c.freely(t.Context(), unitofwork.Work{Alone: true}, func(ctx context.Context, u *unitofwork.Unit) error {
 					if i%2 == 0 {
 						if err := u.Get(ctx, accounts.Ref("1", "a")); err != nil {
 							return err

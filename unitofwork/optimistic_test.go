@@ -252,7 +252,7 @@ func TestLocksFirstNeedKeys(t *testing.T) {
 	})
 }
 
-// Units of one process that want the same keys line up, and do not refuse each other.
+// Units of one process that want the same keys line up, if they are to be alone, and do not refuse each other.
 func TestUnitsOfOneProcessLineUp(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		var r runs
@@ -260,7 +260,7 @@ func TestUnitsOfOneProcessLineUp(t *testing.T) {
 		var all sync.WaitGroup
 		const units = 10
 		for range units {
-			all.Go(func() { require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, transfer(1))) })
+			all.Go(func() { require.NoError(t, c.freely(t.Context(), unitofwork.Work{Alone: true}, transfer(1))) })
 		}
 		all.Wait()
 		require.Equal(t, [2]int64{100 - units, 100 + units}, b.balances())

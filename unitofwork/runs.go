@@ -1,12 +1,13 @@
 package unitofwork
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/holdall/holdall/internal/lineup"
 	"github.com/holdall/holdall/internal/next"
-	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -14,7 +15,9 @@ import (
 type runs struct {
 	work    Work
 	end     time.Time      // of the record wait, zero if it has none
+	caller  lineup.Caller  // its place among others of this process
 	keys    []ordering.Key // that a run under locks takes: those named, and those found
+	group   *group         // that it leads; nil if it runs alone
 	locked  bool           // the next run takes locks
 	finding bool           // a run under locks may find keys that it does not hold
 	found   int            // how many have
@@ -22,14 +25,6 @@ type runs struct {
 
 func newRuns(work Work) *runs {
 	return &runs{work: work, end: work.Wait.End(), keys: work.Keys, locked: true}
-}
-
-// wait is what is left of the record wait.
-func (r *runs) wait() lockset.Wait {
-	if r.end.IsZero() {
-		return lockset.Wait{}
-	}
-	return lockset.For(max(time.Until(r.end), 0))
 }
 
 // mostFound is how many runs under locks may find keys that they do not hold. Each one
@@ -43,6 +38,13 @@ func (r *runs) again(void *voidError) error {
 		return err
 	}
 	r.keys = keys
+	if void.alone {
+		r.group.putBack()
+		r.group = nil
+	}
+	if void.alone || void.together {
+		return nil
+	}
 	if r.locked {
 		r.found++
 	}
@@ -50,19 +52,34 @@ func (r *runs) again(void *voidError) error {
 		return &KeysError{Keys: keys}
 	}
 	r.locked = true
+	r.group.keepOnly(keys)
 	return nil
 }
 
 // voidError says that a run counts for nothing, whatever its function has done: another one
-// is to follow, under locks.
+// is to follow, under locks if it does not say how.
 type voidError struct {
 	key  ordering.Key   // for which; empty if for none in particular
 	why  string         // for people
 	keys []ordering.Key // that the next run takes, beside those of this one
+	// alone says that it is because of others that came along, or that it came along with: the
+	// next run is by itself, and under locks only if this one was.
+	alone bool
+	// together says that runs of others were void at the same moment, for the same reason.
+	together bool
 }
 
+func isVoid(err error) bool { return errors.As(err, new(*voidError)) }
+
 func (e *voidError) Error() string {
-	return fmt.Sprintf("the unit runs again, under locks: key %q %s", string(e.key), e.why)
+	how := "under locks"
+	switch {
+	case e.alone:
+		how = "alone"
+	case e.together:
+		how = "after another"
+	}
+	return fmt.Sprintf("the unit runs again, %s: key %q %s", how, string(e.key), e.why)
 }
 
 // WhatNext is for unitofwork.NextOf: the function may tell its caller, who is not to try again.
@@ -77,10 +94,13 @@ func (u *Unit) void(key ordering.Key, why string, others ...ordering.Key) error 
 }
 
 func (u *Unit) voidLocked(key ordering.Key, why string, others ...ordering.Key) error {
+	return u.voidWith(&voidError{key: key, why: why, keys: others})
+}
+
+func (u *Unit) voidWith(void *voidError) error {
 	if u.stage.verdict != nil {
 		return u.stage.verdict
 	}
-	void := &voidError{key: key, why: why, keys: others}
 	u.stage.verdict = void
 	u.cancel(void) // what the function does from here on is in vain
 	return void
@@ -103,12 +123,13 @@ const tooLargeForOne = "is one of a unit that is too large for one transaction"
 // giveWay ends the run because of somebody at a row, and remembers that.
 func (u *Unit) giveWay(key ordering.Key, why string) error {
 	u.c.memory.fellBack(key)
+	u.gaveWay = true
 	return u.fallBack(key, why)
 }
 
 // fallBack ends the run, which counts for nothing.
 func (u *Unit) fallBack(key ordering.Key, why string) error {
-	u.run.End()
+	u.run.Keep()
 	return u.fellBack(&voidError{key: key, why: why})
 }
 

@@ -38,6 +38,13 @@ type Unit struct {
 
 	*optimistic // without locks; nil under locks
 
+	group   *group // that it leads; nil if it leads none
+	failed  error  // of its function: it leads the others, and writes nothing itself
+	gaveWay bool   // to somebody at a row that it passes
+	// gathering is held while it is looked who comes along: under locks several Gets may be
+	// under way.
+	gathering sync.Mutex
+
 	outer  context.Context // the caller's, as Trace.UnitStart returned it
 	ctx    context.Context // the same, until the locks are lost or the run is void
 	cancel context.CancelCauseFunc
@@ -120,14 +127,16 @@ func (c *Client) begin(ctx context.Context, r *runs) (*Unit, error) {
 	}
 	start := time.Now()
 	ctx = hooks.Start(ctx, c.cfg.Trace.UnitStart, trace.UnitStart{Keys: r.keys, ID: work.ID})
-	set, err := c.locks.Acquire(ctx, r.keys, func(o *lockset.Options) { o.Wait = r.wait() })
+	acquired, err := c.rows.Acquire(ctx, r.keys, r.end, &r.caller)
 	if err != nil {
 		hooks.Tell(ctx, c.cfg.Trace.UnitEnd, trace.UnitEnd{ID: work.ID, Outcome: trace.NotCommitted, Took: time.Since(start), Err: err})
 		return nil, err
 	}
+	set := acquired.(*lockset.Set)
 	u := &Unit{
 		c: c, nonce: set.Nonce(), outer: ctx, set: set, rows: c.rows.Set(set), plan: plan, held: plan.Keys(), finds: r.finding, work: work, start: start,
 	}
+	u.leads(r)
 	if row := u.rows.WaitedFor(); row != "" {
 		c.memory.fellBack(row)
 	}
@@ -187,11 +196,11 @@ func (u *Unit) Locked() bool {
 	return u.optimistic == nil
 }
 
-// Token returns the unit's fencing token. A unit without locks has none: the error is
-// [ErrNoLocks], and such a unit does not commit.
+// Token returns the unit's fencing token. A unit of Do has one of its own only with Work.Lock:
+// else the error is [ErrNoLocks], and the unit does not commit.
 func (u *Unit) Token() (fencing.Token, error) {
 	u.made("Token")
-	if u.optimistic != nil {
+	if u.isShared() {
 		return 0, u.needsLocks()
 	}
 	return u.set.Token(), nil
@@ -201,11 +210,15 @@ func (u *Unit) Token() (fencing.Token, error) {
 // as Token's.
 func (u *Unit) Deadline() (time.Time, error) {
 	u.made("Deadline")
-	if u.optimistic != nil {
+	if u.isShared() {
 		return time.Time{}, u.needsLocks()
 	}
 	return u.set.Deadline(), nil
 }
+
+// isShared reports whether the unit may hold no locks, or share them with others that come
+// along.
+func (u *Unit) isShared() bool { return u.managed && !u.work.Lock }
 
 func (u *Unit) needsLocks() error {
 	u.mu.Lock()
@@ -219,7 +232,7 @@ func (u *Unit) Keys() []ordering.Key {
 	if u.optimistic != nil {
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		return u.run.Keys()
+		return u.ownKeys()
 	}
 	return u.set.Keys()
 }
@@ -236,6 +249,9 @@ func (u *Unit) cover(guard ordering.Key) (ordering.Key, error) {
 	if u.optimistic != nil {
 		if err := guardIsAKey(guard); err != nil {
 			return "", err
+		}
+		if u.inGroup {
+			return u.coverInGroup(guard), nil
 		}
 		return u.run.Cover(guard), nil
 	}

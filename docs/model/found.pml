@@ -298,7 +298,7 @@ proctype run_of(byte u) {
 #ifdef WITHOUT_reread
 	atomic { if :: S(u) == FG -> va[u] = a; read_a[u] = 1 :: else fi };
 #endif
-	/* unitofwork.Unit.glance (optimistic.go): the first record */
+	/* unitofwork.Unit.glance (glance.go): the first record */
 	atomic {
 		if
 		:: FIRST_F(u) && NEW_ABOVE && NEW_FREE(F) -> sF[u] = fence[F]; sV[u] = rvn; keys = 2; t = HIGHER(fence[F], fence[C]);

@@ -21,11 +21,12 @@ import (
 //
 // Invariants:
 //   - units have a row as its locks are held: one alone, or any with intents;
-//   - a unit stands in one line at most, and while it does it has no row of the
-//     step that it wants: it waits for nothing while it keeps others from what
-//     is later in the order;
-//   - nobody has a row before somebody who stood in its line earlier, unless the
-//     other waits elsewhere.
+//   - a unit stands in one line at most, and while it does it has no row that is later in
+//     the order: it waits for nothing while it keeps others from that. Of the step that it
+//     wants it has no row at all, unless it is brief, as is who has the row it waits for;
+//   - nobody has a row before somebody in its line who arrived at the process earlier,
+//     unless the other waits elsewhere. A unit keeps the number of its arrival for all its
+//     steps: who has come far is not sent back to the end of the next line.
 //
 // What is decided here is a courtesy among units of one process: the table has
 // the last word. It is safe for concurrent use.
@@ -44,66 +45,43 @@ type slot struct {
 	fence fencing.Token // the highest token with which one of them has had it
 }
 
-// Claim is what one unit has and wants.
-type Claim struct {
-	Unit string
-
-	// Guarded by Lineup.mu.
-	arrived int64            // the number of its arrival at the step that it wants; 0 before
-	steps   [][]lockrow.Want // wanted, and not had: it waits for the first
-	line    ordering.Key     // where it stands; empty if in no line
-	inTable bool             // and waits there for this process in the table
-	has     []lockrow.Want
-	from    HandOver      // what it waited for, if another left it
-	Ready   chan struct{} // closed when it has the step that it stood in line for
-	Got     int           // how many steps it was given then
-	Token   fencing.Token // drawn then: above those of the units before it
-	Fence   fencing.Token // what units of this process have left on the rows of that step, at least
-	stamp   fencing.Token // its own, on what it has
-	ended   bool          // it is given nothing any more
-	// Awaited, if set, is called once, when somebody stands in line for what c has, also if
-	// they did before c had it. It must not call the Lineup.
-	Awaited func()
-}
-
-// HandOver is a row that a unit of this process left to another.
-type HandOver struct {
-	Key  ordering.Key
-	Unit string // that had it
-}
-
 // New returns a lineup of nobody, which draws tokens from a clock.
 func New(clock *fencing.Clock) *Lineup {
 	return &Lineup{clock: clock, rows: map[ordering.Key]*slot{}}
 }
 
-// Blocker describes who is in the way of a unit within this process.
-type Blocker struct {
-	Key    ordering.Key
-	Unit   string // that has the row, or is first in line
-	Has    bool   // has it
-	Queued int    // units in line before it
-}
-
 // Reserve lets c have the rows of the first of these steps, as many steps as
 // nobody of this process is in the way of, and returns how many. If it is none,
-// c stands in line until c.ready is closed; then it has the first c.got of them. A claim
-// that was dropped is given nothing, and waits for nobody.
+// c stands in line until c.ready is closed; then it has the first c.got of them, or has
+// come along with another. One that stands in line stays there. A claim that was dropped is
+// given nothing, and waits for nobody.
 func (t *Lineup) Reserve(c *Claim, steps [][]lockrow.Want) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if c.ended {
+	switch {
+	case c.ended:
 		return len(steps)
-	}
-	if c.arrived == 0 {
-		t.arrived++
-		c.arrived = t.arrived
-	}
-	if key, blocked := t.inTheWay(c, steps[0]); blocked {
-		t.lineUp(c, steps, key)
+	case c.line != "", c.taken:
 		return 0
 	}
-	return t.give(c, steps)
+	if c.Caller == nil {
+		c.Caller = &Caller{}
+	}
+	if kept := c.Caller.kept; kept != nil {
+		c.Caller.kept = nil
+		defer t.promote(t.takeBack(kept, 0), kept.Unit) // what this one does not want
+	}
+	if c.Caller.arrived == 0 {
+		t.arrived++
+		c.Caller.arrived = t.arrived
+	}
+	if key, blocked := t.inTheWay(c, steps[0]); blocked {
+		t.promote(t.lineUp(c, steps, key), "")
+		return 0
+	}
+	n := t.give(c, steps)
+	t.promote(t.yield(c), "")
+	return n
 }
 
 // Add lets c, if it stands in no line and has not ended, have a step that nobody is in the way of.
@@ -125,7 +103,7 @@ func (t *Lineup) Secured(c *Claim, token fencing.Token) (from HandOver) {
 	defer t.mu.Unlock()
 	c.stamp = token
 	from = c.from
-	c.arrived, c.from = 0, HandOver{}
+	c.from = HandOver{}
 	return from
 }
 
@@ -151,7 +129,7 @@ func (t *Lineup) Refused(c *Claim, step []lockrow.Want, key ordering.Key) (inTab
 	defer t.mu.Unlock()
 	freed := t.takeBack(c, step[0].Step)
 	c.from = HandOver{}
-	t.lineUp(c, [][]lockrow.Want{step}, key)
+	freed = append(freed, t.lineUp(c, [][]lockrow.Want{step}, key)...)
 	i := slices.IndexFunc(step, func(w lockrow.Want) bool { return w.Key == key })
 	c.inTable = !t.rows[key].keepsOut(c, step[i])
 	t.promote(freed, "")
@@ -173,7 +151,7 @@ func (t *Lineup) Again(c *Claim) bool {
 	} else {
 		t.give(c, c.steps)
 	}
-	t.promote([]ordering.Key{at}, "")
+	t.promote(append(t.yield(c), at), "")
 	return !blocked
 }
 
@@ -191,6 +169,13 @@ func (t *Lineup) Leave(c *Claim) {
 func (t *Lineup) Drop(c *Claim) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.drop(c)
+}
+
+func (t *Lineup) drop(c *Claim) {
+	if c.Caller != nil && c.Caller.kept == c {
+		return
+	}
 	c.ended = true
 	freed := t.takeBack(c, 0)
 	if c.line != "" {
@@ -198,37 +183,6 @@ func (t *Lineup) Drop(c *Claim) {
 		t.stepOut(c)
 	}
 	t.promote(freed, c.Unit)
-}
-
-// WhoBlocks tells who is in the way of c where it stands in line.
-func (t *Lineup) WhoBlocks(c *Claim) Blocker {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	r := t.rows[c.line]
-	if r == nil {
-		return Blocker{}
-	}
-	a := Blocker{Key: c.line, Queued: max(slices.Index(r.line, c), 0)}
-	if a.Queued > 0 && !r.modes.Exclude(lockrow.Intent) { // the first in line could be one of them
-		a.Unit = r.line[0].Unit
-		return a
-	}
-	for other := range r.has {
-		if a.Unit == "" || other.Unit < a.Unit { // any, but always the same
-			a.Unit, a.Has = other.Unit, true
-		}
-	}
-	return a
-}
-
-// Queued returns how many units stand in line at a row.
-func (t *Lineup) Queued(key ordering.Key) int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if r := t.rows[key]; r != nil {
-		return len(r.line)
-	}
-	return 0
 }
 
 // inTheWay returns the first row of a step that c cannot have now.
@@ -253,9 +207,6 @@ func (r *slot) keepsOut(c *Claim, w lockrow.Want) bool {
 	}
 	return r.line[0].precedes(c)
 }
-
-// precedes reports whether c is before other in its line.
-func (c *Claim) precedes(other *Claim) bool { return c.inTable || c.arrived < other.arrived }
 
 // give lets c have the first of these steps, which nobody keeps it out of, and
 // those that follow up to one that somebody does. It returns how many.
@@ -333,8 +284,8 @@ func (t *Lineup) takeBack(c *Claim, from int) (freed []ordering.Key) {
 }
 
 // lineUp has c wait for the first of these steps, in the line of a row that keeps
-// it out.
-func (t *Lineup) lineUp(c *Claim, steps [][]lockrow.Want, key ordering.Key) {
+// it out. It returns what c does not keep meanwhile.
+func (t *Lineup) lineUp(c *Claim, steps [][]lockrow.Want, key ordering.Key) (freed []ordering.Key) {
 	if c.steps == nil {
 		c.Ready = make(chan struct{})
 	}
@@ -345,7 +296,38 @@ func (t *Lineup) lineUp(c *Claim, steps [][]lockrow.Want, key ordering.Key) {
 		i++
 	}
 	r.line = slices.Insert(r.line, i, c)
+	if c.Brief {
+		before := slices.IndexFunc(steps[0], func(w lockrow.Want) bool { return w.Key == key })
+		t.giveStep(c, steps[0][:before])
+	}
 	r.tellAwaited()
+	return t.relent(key)
+}
+
+// relent takes back what brief claims keep that wait for a row of one that is none, or behind it.
+func (t *Lineup) relent(key ordering.Key) (freed []ordering.Key) {
+	r, slow := t.rows[key], false
+	for c := range r.has {
+		slow = slow || !c.Brief
+	}
+	for _, c := range r.line {
+		if c.Brief && slow {
+			freed = append(freed, t.takeBack(c, 0)...)
+		}
+		slow = slow || !c.Brief
+	}
+	return freed
+}
+
+// yield is relent for all that c has, which was given it.
+func (t *Lineup) yield(c *Claim) (freed []ordering.Key) {
+	if c.Brief {
+		return nil
+	}
+	for _, w := range c.has {
+		freed = append(freed, t.relent(w.Key)...)
+	}
+	return freed
 }
 
 // tellAwaited tells those who have the row that somebody stands in line for it.
@@ -370,10 +352,25 @@ func (t *Lineup) stepOut(c *Claim) {
 	c.line, c.inTable = "", false
 }
 
+// move has c wait for another row of its step. A brief claim that was sent to and fro often
+// enough is told, and waits no longer.
+func (t *Lineup) move(c *Claim, to ordering.Key) (freed []ordering.Key) {
+	t.stepOut(c)
+	if c.moves++; c.Brief && c.moves > mostMoves {
+		freed = t.takeBack(c, 0)
+		c.ended = true
+		close(c.Ready)
+		return freed
+	}
+	return t.lineUp(c, c.steps, to)
+}
+
 // promote gives rows that somebody, from, has let go of to those who are first
 // in their lines. Who needs another row that is not to be had waits there.
 func (t *Lineup) promote(freed []ordering.Key, from string) {
-	for _, key := range freed {
+	for len(freed) > 0 {
+		key := freed[0]
+		freed = freed[1:]
 		r := t.rows[key]
 		for r != nil && len(r.line) > 0 && !r.line[0].inTable {
 			first := r.line[0]
@@ -382,8 +379,7 @@ func (t *Lineup) promote(freed []ordering.Key, from string) {
 				break
 			}
 			if blocked {
-				t.stepOut(first)
-				t.lineUp(first, first.steps, at)
+				freed = append(freed, t.move(first, at)...)
 				continue
 			}
 			first.Fence = t.fenceOf(first.steps[0])
@@ -392,6 +388,7 @@ func (t *Lineup) promote(freed []ordering.Key, from string) {
 				first.from = HandOver{key, from}
 			}
 			close(first.Ready)
+			freed = append(freed, t.yield(first)...)
 		}
 		if r != nil && len(r.has) == 0 && len(r.line) == 0 {
 			delete(t.rows, key)

@@ -110,7 +110,7 @@ func (g *game) move(p *player) {
 		g.refuse(p, g.rand.IntN(p.reserved))
 	default:
 		g.lines.Secured(p.Claim, 0)
-		p.at, p.reserved, p.came = p.at+p.reserved, 0, 0
+		p.at, p.reserved = p.at+p.reserved, 0
 	}
 }
 
@@ -152,7 +152,7 @@ func (g *game) grant(p *player, n int) {
 }
 
 // checkTurns asserts that nobody has got a row while somebody stands in its line
-// who has done so for longer.
+// who arrived earlier.
 func (g *game) checkTurns() {
 	for _, p := range g.granted {
 		for _, w := range p.has() {

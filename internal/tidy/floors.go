@@ -33,9 +33,9 @@ var house = map[string]floor{
 	"internal/lockrow":     {library: true, pure: true, below: []string{"internal/next", "ordering", "fencing"}},
 	"internal/lineup":      {library: true, pure: true, below: []string{"ordering", "fencing", "internal/lockrow"}},
 	"internal/footprint":   {library: true, pure: true, below: []string{"ordering", "internal/lockrow"}},
-	"internal/unitlocks":   {library: true, below: []string{"ordering", "fencing", "internal/next", "internal/lockrow"}},
+	"internal/unitlocks":   {library: true, below: []string{"ordering", "fencing", "internal/next", "internal/lineup", "internal/lockrow"}},
 	"lockset":              {library: true, below: []string{"internal/unitlocks", "trace", "internal/hooks", "internal/next", "ordering", "fencing", "heartbeat", "internal/footprint", "internal/lineup", "internal/lockrow", "internal/misuse", "internal/oneline", "internal/requests", "internal/underway"}},
-	"unitofwork":           {library: true, below: []string{"internal/unitlocks", "trace", "internal/hooks", "internal/next", "ordering", "fencing", "internal/actions", "internal/expressions", "internal/journal", "internal/lockrow", "internal/misuse", "internal/oneline", "internal/requests", "internal/underway", "lockset"}},
+	"unitofwork":           {library: true, below: []string{"internal/unitlocks", "trace", "internal/hooks", "internal/next", "ordering", "fencing", "internal/actions", "internal/expressions", "internal/journal", "internal/lineup", "internal/lockrow", "internal/misuse", "internal/oneline", "internal/requests", "internal/underway", "lockset"}},
 
 	"internal/arbitrary": {pure: true},
 	"internal/faults":    {below: []string{"lockset"}},

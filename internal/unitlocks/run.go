@@ -2,6 +2,7 @@ package unitlocks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,9 +23,21 @@ type Run interface {
 	RequestID() string
 	// Glance prepares a look at the rows for records with these guards, which are valid
 	// keys. The first one waits for units of this process that have them: the error is a
-	// *lockset.HeldError if the record wait or ctx ended, or an *[BusyError] if the first one
+	// *lockset.HeldError if the record wait or ctx ended, [ErrOvertaken], or an *[BusyError] if the first one
 	// was a lease ago.
 	Glance(ctx context.Context, guards []ordering.Key) (Glance, error)
+	// Offer has the run come along with another unit of its process, if that has what it waits
+	// for and takes it: then the error of Glance, or of Pass, is [ErrTaken]. The run has
+	// nothing then.
+	Offer(with any)
+	// TakeAlong takes along units that wait for what the run has, those that fit, as they
+	// arrived. What they offered is given to fits, which must not call the Run.
+	TakeAlong(fits func(with any) bool)
+	// PutBack has a run that came along wait again, where it did, when its Glance or Pass is
+	// called again.
+	PutBack()
+	// Covers reports whether a key that was looked at covers a guard.
+	Covers(guard ordering.Key) bool
 	// Cover returns the key that covers a guard, which is a valid key: one that was looked
 	// at, or the guard itself, under which the run only writes then.
 	Cover(guard ordering.Key) ordering.Key
@@ -36,7 +49,10 @@ type Run interface {
 	// as the first Glance does, and the error is the same. A second one is for a token that was
 	// too low.
 	Pass(ctx context.Context) (Pass, error)
-	// End lets go of what the run keeps from others of this process.
+	// Keep ends the run, and keeps what it has from others of this process for the next one of
+	// its caller.
+	Keep()
+	// End lets go of what the run keeps from others of this process, if Keep did not.
 	End()
 }
 
@@ -53,6 +69,13 @@ type Glance interface {
 	// Keep has the run rely on what was looked at, as far as it guards these records.
 	Keep(guards []ordering.Key)
 }
+
+// ErrTaken says that a run has come along with another unit of its process.
+var ErrTaken = errors.New("another unit of this process takes it along")
+
+// ErrOvertaken says that a run has waited for units of its process that had, one after another,
+// now this and now that of what it needs.
+var ErrOvertaken = errors.New("others of this process have one or another of its rows all the time")
 
 // BusyError says that somebody has, or has had, a row that a run without locks needs.
 type BusyError struct {

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/lineup"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/next"
 	"github.com/holdall/holdall/ordering"
@@ -22,9 +23,15 @@ var Of func(client any) Client
 type Client interface {
 	// Set returns what units need of a *lockset.Set.
 	Set(set any) Set
-	// Run begins a run of a unit without locks. end is that of its record wait, zero if it
-	// has none.
-	Run(ctx context.Context, end time.Time) Run
+	// Acquire is that of a *lockset.Client, for a caller that keeps its place among others of
+	// its process. end is that of its record wait, zero if it has none.
+	Acquire(ctx context.Context, keys []ordering.Key, end time.Time, caller *lineup.Caller) (set any, err error)
+	// Run begins a run of a unit without locks, for a caller as Acquire has it.
+	Run(ctx context.Context, end time.Time, caller *lineup.Caller) Run
+	// Gone says that a caller comes no more: what a Run has kept for it is for others.
+	Gone(caller *lineup.Caller)
+	// InUse reports whether units of this process have one of these keys, or wait for it.
+	InUse(keys []ordering.Key) bool
 	// RequestID returns a new name for a request of nobody's in particular.
 	RequestID(ctx context.Context) string
 	// RowGet returns the get of a key's lock row, for a transactional read that asks
@@ -69,6 +76,8 @@ type Set interface {
 	WaitedFor() ordering.Key
 	// RequestID returns a new request token, distinct from all others of the set.
 	RequestID() string
+	// TakeAlong is as that of a [Run], for units that need nothing but what the set has.
+	TakeAlong(fits func(with any) bool)
 	// End ends the set's heartbeats and waits for one under way, because both they and a
 	// commit write the lock rows. From here on nobody counts as holding. The error is a
 	// *lockset.LostError, also if the set was released already. If the set has an Ending

@@ -89,7 +89,7 @@ var ofFinding = []mutant{
 	},
 	{
 		clause: "a record whose guard was not looked at with it is read again, with that",
-		file:   "unitofwork/optimistic.go",
+		file:   "unitofwork/glance.go",
 		old:    `return !g.Covers(guard)`,
 		new:    `return !g.Covers(guard) && guard == ""`,
 		by:     check{in: "unitofwork", test: "TestKeysThatAreFoundByReading"},
@@ -159,7 +159,7 @@ var ofFinding = []mutant{
 	},
 	{
 		clause: "conflicts are waited for while no key is known for which locks could be taken",
-		file:   "unitofwork/optimistic.go",
+		file:   "unitofwork/glance.go",
 		old:    `if len(rows) == 0 { // no key is known`,
 		new:    `if len(rows) < 0 { // no key is known`,
 		by:     check{in: "unitofwork", test: "TestConflictsBeforeAKeyIsKnown"},
@@ -208,7 +208,7 @@ var ofFinding = []mutant{
 	},
 	{
 		clause: "the record of an id is read with what a run without locks looks at first",
-		file:   "unitofwork/optimistic.go",
+		file:   "unitofwork/glance.go",
 		old:    `if err == nil && found != nil {`,
 		new:    `if err == nil && found != nil && len(rows) < 0 {`,
 		by:     check{in: "unitofwork", test: "TestAnIDThatWasCommittedBefore"},
@@ -229,7 +229,7 @@ var ofFinding = []mutant{
 	},
 	{
 		clause: "a run without locks is void if a record that it reads twice was written in between",
-		file:   "unitofwork/optimistic.go",
+		file:   "unitofwork/glance.go",
 		old:    `again && before != now && shown[i].guarded {`,
 		new:    `again && before != now && !shown[i].guarded {`,
 		by:     check{in: "unitofwork", test: "TestALateWriteBetweenTwoReadsOfARecord"},
@@ -271,14 +271,14 @@ var ofFinding = []mutant{
 	},
 	{
 		clause: "the record wait spans all runs of a unit",
-		file:   "unitofwork/runs.go",
-		old:    `return lockset.For(max(time.Until(r.end), 0))`,
-		new:    `return r.work.Wait`,
+		file:   "unitofwork/unit.go",
+		old:    `c.rows.Acquire(ctx, r.keys, r.end, &r.caller)`,
+		new:    `c.rows.Acquire(ctx, r.keys, work.Wait.End(), &r.caller)`,
 		by:     check{in: "unitofwork", test: "TestTheRecordWaitSpansAllRuns"},
 	},
 	{
 		clause: "a run without locks looks at so many rows",
-		file:   "unitofwork/optimistic.go",
+		file:   "unitofwork/glance.go",
 		old:    `if len(gets) > maxGlance {`,
 		new:    `if len(gets) > maxGlance+1 {`,
 		by:     check{in: "unitofwork", test: "TestAUnitWithoutLocksOfManyKeys"},

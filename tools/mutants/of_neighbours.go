@@ -11,7 +11,7 @@ var ofNeighbours = []mutant{
 	},
 	{
 		clause: "the rows of keys that are found are remembered as those of keys that are named",
-		file:   "unitofwork/optimistic.go",
+		file:   "unitofwork/glance.go",
 		old:    `others := u.othersLately(expected); others {`,
 		new:    `others := u.othersLately(expected); others && row == "" {`,
 		by:     check{in: "unitofwork", test: "TestAProcessRemembersRowsOfKeysThatAreFound"},
@@ -19,8 +19,8 @@ var ofNeighbours = []mutant{
 	{
 		clause: "what is remembered of rows counts for those that are only written, too",
 		file:   "unitofwork/optimistic.go",
-		old:    `others := u.othersLately(u.run.Keys()); others {`,
-		new:    `others := u.othersLately(u.run.Keys()); others && row == "" {`,
+		old:    `others := u.othersLately(u.ownKeys()); others {`,
+		new:    `others := u.othersLately(u.ownKeys()); others && row == "" {`,
 		by:     check{in: "unitofwork", test: "TestAProcessRemembersRowsOfKeysThatAreFoundLater"},
 	},
 	{
@@ -77,7 +77,7 @@ var ofNeighbours = []mutant{
 		file:   "internal/lineup/lineup.go",
 		old:    `if len(r.line) > 0 { // who`,
 		new:    `if len(r.line) > 1<<20 { // who`,
-		by:     check{in: "unitofwork", test: "TestAFunctionThatTakesItsTimeAfterItStoodInLine"},
+		by:     check{in: "unitofwork", test: "TestAFunctionThatIsAloneAndTakesItsTime"},
 	},
 	{
 		clause: "the time that a run without locks stood in line is not that of its function",

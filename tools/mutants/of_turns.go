@@ -326,9 +326,9 @@ var ofTurns = []mutant{
 	},
 	{
 		clause: "one unit of a process waits in the table",
-		file:   "internal/lineup/lineup.go",
-		old:    `return c.inTable || c.arrived < other.arrived`,
-		new:    `return c.arrived < other.arrived`,
+		file:   "internal/lineup/claim.go",
+		old:    `return c.inTable || c.Caller.arrived < other.Caller.arrived`,
+		new:    `return c.Caller.arrived < other.Caller.arrived`,
 		by:     check{in: "internal/lineup", test: "TestLinesKeepTheirInvariantsWhateverHappens"},
 	},
 	{
@@ -348,8 +348,8 @@ var ofTurns = []mutant{
 	{
 		clause: "a unit that leaves the head of a line lets the next go on",
 		file:   "internal/lineup/lineup.go",
-		old:    "\tt.promote([]ordering.Key{at}, \"\")\n\treturn !blocked",
-		new:    "\t_ = at\n\treturn !blocked",
+		old:    "t.promote(append(t.yield(c), at), \"\")\n\treturn !blocked",
+		new:    "_ = at\n\tt.promote(t.yield(c), \"\")\n\treturn !blocked",
 		by:     check{in: "internal/lineup", test: "TestLinesKeepTheirInvariantsWhateverHappens"},
 	},
 }

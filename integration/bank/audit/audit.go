@@ -151,8 +151,8 @@ func unrecorded(r Records) (findings []string) {
 	return findings
 }
 
-// tokens: whoever came later has the higher token, with locks or without. So has whoever
-// wrote a row again.
+// tokens: whoever came later has the higher token, with locks or without, but for units that
+// were committed together, which have one. So has whoever wrote a row again.
 func tokens(r Records) (findings []string) {
 	of := histories(r)
 	for _, record := range slices.Sorted(maps.Keys(of)) {
@@ -161,7 +161,7 @@ func tokens(r Records) (findings []string) {
 			switch {
 			case !c.MadeBy().Valid():
 				findings = append(findings, fmt.Sprintf("%s: change %d has no token", record, c.Seq))
-			case i > 0 && c.MadeBy() <= changes[i-1].MadeBy():
+			case i > 0 && c.MadeBy() < changes[i-1].MadeBy():
 				findings = append(findings, fmt.Sprintf("%s: change %d has token %v, the one before %v",
 					record, c.Seq, c.MadeBy(), changes[i-1].MadeBy()))
 			case c.Token != 0 && c.Stamp != 0 && c.Stamp <= c.Token:

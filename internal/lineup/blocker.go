@@ -1,0 +1,58 @@
+package lineup
+
+import (
+	"slices"
+
+	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/ordering"
+)
+
+// Blocker describes who is in the way of a unit within this process.
+type Blocker struct {
+	Key    ordering.Key
+	Unit   string // that has the row, or is first in line
+	Has    bool   // has it
+	Queued int    // units in line before it
+}
+
+// WhoBlocks tells who is in the way of c where it stands in line.
+func (t *Lineup) WhoBlocks(c *Claim) Blocker {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.whoBlocks(c)
+}
+
+func (t *Lineup) whoBlocks(c *Claim) Blocker {
+	r := t.rows[c.line]
+	if r == nil {
+		return Blocker{}
+	}
+	a := Blocker{Key: c.line, Queued: max(slices.Index(r.line, c), 0)}
+	if a.Queued > 0 && !r.modes.Exclude(lockrow.Intent) { // the first in line could be one of them
+		a.Unit = r.line[0].Unit
+		return a
+	}
+	for other := range r.has {
+		if a.Unit == "" || other.Unit < a.Unit { // any, but always the same
+			a.Unit, a.Has = other.Unit, true
+		}
+	}
+	return a
+}
+
+// Queued returns how many units stand in line at a row.
+func (t *Lineup) Queued(key ordering.Key) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r := t.rows[key]; r != nil {
+		return len(r.line)
+	}
+	return 0
+}
+
+// InUse reports whether somebody has one of these rows, or waits for it.
+func (t *Lineup) InUse(keys []ordering.Key) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(keys, func(key ordering.Key) bool { return t.rows[key] != nil })
+}

@@ -1,0 +1,232 @@
+package unitofwork
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/internal/actions"
+	"github.com/holdall/holdall/internal/unitlocks"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// group is a unit of Do that leads others of its process. To the tables it is one unit: its
+// members run their functions one after another, each on what those before it have staged, and
+// are committed in one transaction, with the leader's locks, or without (group commit: DeWitt
+// et al., "Implementation Techniques for Main Memory Database Systems", 1984).
+//
+// It is touched by the leader's goroutine, and by that of the follower which that one waits for.
+type group struct {
+	lead      *Unit // the leader's run
+	followers []*follower
+	timer     *time.Timer // puts back those who wait for their turn when the leader takes long
+
+	gathered bool                                       // the leader has looked who comes along
+	counted  map[string]bool                            // rows, records and IDs that are read together; nil before the first follower
+	read     map[string]map[string]types.AttributeValue // for all, by identity; nil before
+	ids      map[string]map[string]types.AttributeValue // the records of IDs, as read
+
+	merged merged
+	inside map[*follower]bool   // whose writes are in merged
+	broken *unitlocks.BusyError // somebody else was found to have had the group's rows
+}
+
+const (
+	// groupSize is how many units are committed together at most.
+	groupSize = 32
+	// groupRoom is how many rows, records and IDs a group reads together at most.
+	groupRoom = 96
+	// groupTime is how long those who wait for their turn wait for functions at most.
+	groupTime = 20 * time.Millisecond
+)
+
+// leads begins a run of the unit that leads a group, with those who wait for their turn since
+// an earlier run of it.
+func (u *Unit) leads(r *runs) {
+	before := r.group
+	if before == nil {
+		return
+	}
+	if before.timer != nil {
+		before.timer.Stop()
+	}
+	g := &group{lead: u}
+	for _, f := range before.followers {
+		if f.goOver(before, g) {
+			g.followers = append(g.followers, f)
+		}
+	}
+	r.group, u.group = g, g
+}
+
+// keys are those that wait for their turn wait for.
+func (g *group) keys() (keys []ordering.Key) {
+	if g != nil {
+		for _, f := range g.followers {
+			keys = append(keys, f.guards...)
+		}
+	}
+	return keys
+}
+
+// keepOnly has those stand in line again who need more than these keys.
+func (g *group) keepOnly(keys []ordering.Key) {
+	if g == nil {
+		return
+	}
+	isOther := func(guard ordering.Key) bool { _, covered := ordering.Covering(keys, guard); return !covered }
+	g.followers = slices.DeleteFunc(g.followers, func(f *follower) bool {
+		other := slices.ContainsFunc(f.guards, isOther)
+		if other {
+			f.putBack(g)
+		}
+		return other
+	})
+}
+
+// putBack has those who wait for their turn stand in line again.
+func (g *group) putBack() {
+	if g == nil {
+		return
+	}
+	if g.timer != nil {
+		g.timer.Stop()
+	}
+	for _, f := range g.followers {
+		f.putBack(g)
+	}
+	g.followers = nil
+}
+
+// gather takes along who waits for what the unit has, which is about to read records, or has
+// read nothing. It reports whether anybody waits for its turn.
+func (u *Unit) gather(records []Record, guards []ordering.Key) bool {
+	g := u.group
+	if g == nil {
+		return false
+	}
+	if !g.gathered {
+		g.gathered = true
+		own := func() {
+			if g.counted == nil { // as nearly always, nobody waits
+				g.counted = map[string]bool{}
+				g.count(records, guards, u.work.ID)
+			}
+		}
+		g.followers = slices.DeleteFunc(g.followers, func(f *follower) bool {
+			own()
+			if !f.waits(g) { // it was put back before
+				return true
+			}
+			goes := !g.admits(f)
+			if goes {
+				f.putBack(g)
+			}
+			return goes
+		})
+		fits := func(with any) bool {
+			own()
+			return g.fits(with.(*follower))
+		}
+		if u.optimistic != nil {
+			u.run.TakeAlong(fits)
+		} else {
+			u.rows.TakeAlong(fits)
+		}
+	}
+	return len(g.followers) > 0 && g.read == nil
+}
+
+// fits reports whether a follower comes along, and has it wait for its turn.
+func (g *group) fits(f *follower) bool {
+	if len(g.followers)+1 >= groupSize || !g.admits(f) || !f.take(g) {
+		return false
+	}
+	g.followers = append(g.followers, f)
+	return true
+}
+
+// admits reports whether what a follower reads fits, and counts it.
+func (g *group) admits(f *follower) bool {
+	id := f.u.work.ID
+	notHeld := func(guard ordering.Key) bool { return g.lead.holds(guard) != nil }
+	if id != "" && g.counted[nameOfID(id)] || g.lead.optimistic == nil && slices.ContainsFunc(f.guards, notHeld) {
+		return false
+	}
+	before := maps.Clone(g.counted)
+	g.count(f.records, f.guards, id)
+	if len(g.counted) > min(groupRoom, g.lead.c.cfg.TransactionSize) {
+		g.counted = before
+		return false
+	}
+	return true
+}
+
+func (g *group) count(records []Record, guards []ordering.Key, id string) {
+	for _, row := range rowsOf(guards) {
+		g.counted[string(row)] = true
+	}
+	for _, r := range records {
+		g.counted[identityOf(r)] = true
+	}
+	if id != "" {
+		g.counted[nameOfID(id)] = true
+	}
+}
+
+func nameOfID(id string) string { return "id\x00" + id }
+
+func identityOf(r Record) string {
+	table, key, _ := r.location()
+	return identity(table, actions.KeyText(key))
+}
+
+// covers reports whether what the leader has, or has looked at, covers a guard.
+func (g *group) covers(guard ordering.Key) bool {
+	if g.lead.optimistic == nil {
+		return g.lead.holds(guard) == nil
+	}
+	return g.lead.run.Covers(guard)
+}
+
+// mayWrite reports whether a follower may write under a guard: without locks under any.
+func (g *group) mayWrite(guard ordering.Key) bool {
+	return g.lead.optimistic != nil || g.lead.holds(guard) == nil
+}
+
+// others are guards of a follower's writes that the leader's run does not rely on yet.
+func (g *group) others(writes []write) (guards []ordering.Key) {
+	for _, w := range writes {
+		if g.lead.optimistic != nil && !g.lead.run.Covers(w.guard) {
+			guards = append(guards, w.guard)
+		}
+	}
+	return guards
+}
+
+// comeAlone puts the followers back. If DynamoDB does not take what they read together, one of
+// them is at fault: they do not come along any more.
+func (g *group) comeAlone(err error) {
+	if errors.As(err, new(*lockset.TableError)) {
+		for _, f := range g.followers {
+			f.mu.Lock()
+			f.loner = true
+			f.mu.Unlock()
+		}
+	}
+	g.putBack()
+}
+
+// waits reports whether anybody came along.
+func (g *group) waits() bool { return g != nil && len(g.followers) > 0 }
+
+// waits reports whether the follower waits for its turn in a group.
+func (f *follower) waits(g *group) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.waitsIn(g)
+}
