@@ -29,6 +29,7 @@ var cases = []struct {
 	{"1000hot_32processes", customers, 1000, false, clients},
 	{"1000hot_2segments", customers, 1000, true, 1},
 	{"10customers", few, few, false, 1},
+	{"10customers_8processes", few, few, false, 8},
 	{"10customers_32processes", few, few, false, clients},
 }
 

@@ -101,6 +101,10 @@ func (w *wire) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o .
 	return pass(ctx, w, kindOf(*in.UpdateExpression), in, o, w.DynamoDB.UpdateItem)
 }
 
+func (w *wire) TransactGetItems(ctx context.Context, in *dynamodb.TransactGetItemsInput, o ...func(*dynamodb.Options)) (*dynamodb.TransactGetItemsOutput, error) {
+	return pass(ctx, w, "read", in, o, w.DynamoDB.TransactGetItems)
+}
+
 func (w *wire) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
 	return pass(ctx, w, "transaction", in, o, w.DynamoDB.TransactWriteItems)
 }
