@@ -125,14 +125,17 @@ func TestFollowersWaitWithTheirLeader(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		var r runs
 		c, other := b.client("c", nil, r.traced), b.client("other", nil)
+		b.hold(c, 101*time.Millisecond, transferKeys...)
 		var done sync.WaitGroup
-		done.Go(func() {
-			time.Sleep(20 * time.Millisecond)
-			b.hold(other, 100*time.Millisecond, transferKeys...)
-		})
+		done.Go(func() { b.hold(other, 101*time.Millisecond, transferKeys...) })
+		time.Sleep(51 * time.Millisecond) // it waits for them, too
 		c.requests()
-		noErrors(t, b.behind(c, c, times(5, come{fn: transfer(1)})...))
+		errs := make([]error, 5)
+		for i := range errs {
+			done.Go(func() { errs[i] = c.freely(t.Context(), unitofwork.Work{}, transfer(1)) })
+		}
 		done.Wait()
+		noErrors(t, errs)
 		require.Equal(t, [2]int64{95, 105}, b.balances())
 		require.Equal(t, 1, r.leaders()[""])
 		require.Equal(t, 2, c.requests()["TransactGetItems"])
