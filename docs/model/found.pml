@@ -253,7 +253,7 @@ proctype locker(byte u) {
 	fi
 }
 
-/* What rows must show: footprint.Glance.Saw (glance.go) */
+/* What rows must show: footprint.Glance.Saw (footprint.go) */
 #ifdef WITHOUT_new_free
 #define NEW_FREE(r) true
 #else
@@ -309,7 +309,7 @@ proctype run_of(byte u) {
 		fi;
 		assert(one_state || ONE_STATE)
 	};
-	/* the second, with the rows of before; footprint.Glance.Keep (glance.go). Or what is only written: footprint.Footprint.Write (footprint.go) */
+	/* the second, with the rows of before; footprint.Glance.Keep (footprint.go). Or what is only written: footprint.Footprint.Write (footprint.go) */
 	atomic {
 		if
 		:: S(u) == FG && AGAIN(F, sF[u]) && AGAIN_RVN && NEW_FREE(G) -> sG[u] = fence[G]; vb[u] = b; read_b[u] = 1; t = HIGHER(t, HIGHER(fence[G], fence[C]))

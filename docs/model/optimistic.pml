@@ -312,7 +312,7 @@ proctype run_of(byte u) {
 	byte t, r = R(u, 1), f, v, says;
 
 	if
-	/* unitofwork.Unit.getWithoutLocks (optimistic.go): records and rows, as of one moment; footprint.Glance.Saw (glance.go) */
+	/* unitofwork.Unit.getWithoutLocks (optimistic.go): records and rows, as of one moment; footprint.Glance.Saw (footprint.go) */
 	:: atomic { !blind[u] ->
 		if
 		:: SEEN_FREE && SEEN_BARE -> f = fence[key[u]]; v = rvn; va[u] = a; q[u] = sa

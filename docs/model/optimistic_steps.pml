@@ -173,7 +173,7 @@ out:
 	skip
 }
 
-/* Unit 3: unitofwork.Unit.getWithoutLocks (optimistic.go), footprint.Glance.Saw (glance.go) */
+/* Unit 3: unitofwork.Unit.getWithoutLocks (optimistic.go), footprint.Glance.Saw (footprint.go) */
 proctype without_locks() {
 	if
 	:: key = C

@@ -299,7 +299,7 @@ var ofPassing = []mutant{
 	},
 	{
 		clause: "a commit without locks passes what was read after it was asked for, too",
-		file:   "internal/footprint/glance.go",
+		file:   "internal/footprint/footprint.go",
 		old:    "	f := g.f\n	f.needs = nil",
 		new:    "	f := g.f",
 		by:     check{in: "internal/footprint", test: "TestNeedsGrow"},
