@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdall/holdall/internal/recent"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -15,9 +16,8 @@ import (
 type memory struct {
 	keep time.Duration
 
-	mu sync.Mutex
-	// In two generations: what nobody asks about is forgotten when the younger one is full.
-	young, old map[ordering.Key]tally
+	mu   sync.Mutex
+	rows recent.Map[tally]
 }
 
 // tally is of one row.
@@ -27,10 +27,7 @@ type tally struct {
 	at   time.Time
 }
 
-const (
-	mostSkipped = 64
-	generation  = 4096
-)
+const mostSkipped = 64
 
 // pays reports whether a run without locks is worth trying for a unit that needs these rows.
 func (m *memory) pays(rows []ordering.Key) bool {
@@ -42,7 +39,7 @@ func (m *memory) pays(rows []ordering.Key) bool {
 func (m *memory) isEmpty() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.young)+len(m.old) == 0
+	return m.rows.Size() == 0
 }
 
 // busy returns the first of these rows for which a unit is to take its locks at once. That
@@ -78,7 +75,7 @@ func (m *memory) fellBack(row ordering.Key) {
 func (m *memory) paid(keys []ordering.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.young)+len(m.old) == 0 {
+	if m.rows.Size() == 0 {
 		return
 	}
 	for _, row := range rowsOf(keys) {
@@ -90,10 +87,7 @@ func (m *memory) paid(keys []ordering.Key) {
 }
 
 func (m *memory) of(row ordering.Key) tally {
-	t, ok := m.young[row]
-	if !ok {
-		t = m.old[row]
-	}
+	t, _ := m.rows.Get(row)
 	if time.Since(t.at) > m.keep {
 		return tally{}
 	}
@@ -102,17 +96,10 @@ func (m *memory) of(row ordering.Key) tally {
 
 func (m *memory) set(row ordering.Key, t tally) {
 	if t.skip == 0 && t.left == 0 {
-		delete(m.young, row)
-		delete(m.old, row)
+		m.rows.Delete(row)
 		return
 	}
-	if len(m.young) >= generation {
-		m.young, m.old = nil, m.young
-	}
-	if m.young == nil {
-		m.young = map[ordering.Key]tally{}
-	}
-	m.young[row] = t
+	m.rows.Set(row, t)
 }
 
 // rowsOf are the lock rows of keys: their own, and those above them.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/recent"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -52,7 +53,7 @@ func TestRunsThatCommitAreRemembered(t *testing.T) {
 		for range 4 {
 			m.paid([]ordering.Key{"a/b/c"}) // which needs that row, too
 		}
-		require.Empty(t, m.young, "nothing is left to remember")
+		require.Zero(t, m.rows.Size(), "nothing is left to remember")
 		m.fellBack("a/b")
 		require.Equal(t, 1, m.skipped("a/b"))
 	})
@@ -93,15 +94,15 @@ func TestTheMemoryIsBounded(t *testing.T) {
 		for range 7 {
 			m.fellBack("hot")
 		}
-		for i := range 3 * generation / 2 {
+		for i := range 3 * recent.Generation / 2 {
 			m.fellBack(ordering.Key(fmt.Sprint("row", i)))
-			if i%generation == generation/2 {
+			if i%recent.Generation == recent.Generation/2 {
 				require.False(t, m.pays([]ordering.Key{"hot"}), "%d", i)
 			}
-			require.LessOrEqual(t, len(m.young)+len(m.old), 2*generation)
+			require.LessOrEqual(t, m.rows.Size(), 2*recent.Generation)
 		}
 		require.False(t, m.pays([]ordering.Key{"hot"}))
-		for i := range 2 * generation {
+		for i := range 2 * recent.Generation {
 			m.fellBack(ordering.Key(fmt.Sprint("other", i)))
 		}
 		require.True(t, m.pays([]ordering.Key{"hot"}), "nobody has asked for it")

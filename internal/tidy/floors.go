@@ -21,6 +21,7 @@ var house = map[string]floor{
 	"ordering":             {library: true, noAWS: true, pure: true, below: []string{"internal/next"}},
 	"internal/misuse":      {library: true, noAWS: true},
 	"internal/oneline":     {library: true, noAWS: true, pure: true},
+	"internal/recent":      {library: true, noAWS: true, pure: true, below: []string{"ordering"}},
 	"internal/underway":    {library: true, noAWS: true, below: []string{"internal/oneline"}},
 	"internal/expressions": {library: true, pure: true},
 	"fencing":              {library: true, below: []string{"internal/next", "ordering", "internal/expressions", "internal/misuse"}},
@@ -34,8 +35,8 @@ var house = map[string]floor{
 	"internal/lineup":      {library: true, pure: true, below: []string{"ordering", "fencing", "internal/lockrow"}},
 	"internal/footprint":   {library: true, pure: true, below: []string{"ordering", "internal/lockrow"}},
 	"internal/unitlocks":   {library: true, below: []string{"ordering", "fencing", "internal/next", "internal/lineup", "internal/lockrow"}},
-	"lockset":              {library: true, below: []string{"internal/unitlocks", "trace", "internal/hooks", "internal/next", "ordering", "fencing", "heartbeat", "internal/footprint", "internal/lineup", "internal/lockrow", "internal/misuse", "internal/oneline", "internal/requests", "internal/underway"}},
-	"unitofwork":           {library: true, below: []string{"internal/unitlocks", "trace", "internal/hooks", "internal/next", "ordering", "fencing", "internal/actions", "internal/expressions", "internal/journal", "internal/lineup", "internal/lockrow", "internal/misuse", "internal/oneline", "internal/requests", "internal/underway", "lockset"}},
+	"lockset":              {library: true, below: []string{"internal/unitlocks", "trace", "internal/hooks", "internal/next", "ordering", "fencing", "heartbeat", "internal/footprint", "internal/lineup", "internal/lockrow", "internal/misuse", "internal/oneline", "internal/recent", "internal/requests", "internal/underway"}},
+	"unitofwork":           {library: true, below: []string{"internal/unitlocks", "trace", "internal/hooks", "internal/next", "ordering", "fencing", "internal/actions", "internal/expressions", "internal/journal", "internal/lineup", "internal/lockrow", "internal/misuse", "internal/oneline", "internal/recent", "internal/requests", "internal/underway", "lockset"}},
 
 	"internal/arbitrary": {pure: true},
 	"internal/faults":    {below: []string{"lockset"}},

@@ -60,10 +60,10 @@ var ofNeighbours = []mutant{
 	},
 	{
 		clause: "rows of which nobody asks are forgotten when there are too many",
-		file:   "unitofwork/memory.go",
+		file:   "internal/recent/recent.go",
 		old:    `m.young, m.old = nil, m.young`,
 		new:    `m.old = m.young`,
-		by:     check{in: "unitofwork", test: "TestTheMemoryIsBounded"},
+		by:     check{in: "internal/recent", test: "TestTheOldestAreForgotten"},
 	},
 	{
 		clause: "units of one process without locks line up where they want the same rows",
