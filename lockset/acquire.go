@@ -330,7 +330,7 @@ func (a *acquisition) orphaned(ctx context.Context, at lockrow.Observed) error {
 	if a.c.clean(ctx, a.unit, at.Key, []lockrow.Remnant{{Entry: at.Entry}}) {
 		return nil
 	}
-	return requests.Sleep(ctx, minPause)
+	return requests.Sleep(ctx, longLook)
 }
 
 // restamp raises the fences of steps that were taken with a token lower than

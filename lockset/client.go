@@ -32,6 +32,7 @@ type Client struct {
 	table  lockrow.Table
 	clock  *fencing.Clock
 	seen   *lockrow.Sightings
+	turns  turns
 	lineup *lineup.Lineup
 	caller *requests.Caller
 	// impatient sends a request once: for what is better left than waited for.

@@ -137,7 +137,7 @@ func (e *ending) Resolve(ctx context.Context) (lockrow.Fate, error) {
 			if _, err := c.release(ctx, u, e.plan); err != nil {
 				c.cfg.Logger.WarnContext(ctx, "holdall: an intent of ours is gone", "unit", u.nonce, "err", err)
 			}
-			_ = requests.Sleep(ctx, minPause) // the next round ends with ctx
+			_ = requests.Sleep(ctx, longLook) // the next round ends with ctx
 		default: // free what may still be there, be it intents; others take over what stays
 			left, err := c.release(ctx, u, e.plan)
 			if len(left) > 0 {

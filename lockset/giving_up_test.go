@@ -316,7 +316,7 @@ func TestAHeadThatMayNotLeaveTheQueue(t *testing.T) {
 		set := w.got()
 		cancel()
 		require.Error(t, r.failed())
-		time.Sleep(soon)
+		time.Sleep(soon + poll) // it is the second in the queue
 		require.True(t, denied.Load())
 		require.False(t, v.waits())
 		require.ErrorAs(t, v.failed(), new(*lockset.TableError))

@@ -306,7 +306,7 @@ func TestAHeadThatIsBlockedWithinItsProcessLeavesTheQueue(t *testing.T) {
 		require.Len(t, b.queue("c"), 2, "V behind R")
 		cancel()
 		require.Error(t, r.failed())
-		time.Sleep(soon)
+		time.Sleep(soon + poll) // it is the second in the queue
 		require.Empty(t, b.queue("c"), "V could have c, but for W it waits elsewhere")
 		require.True(t, v.waits())
 		b.free(set)

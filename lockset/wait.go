@@ -34,14 +34,6 @@ func (w Wait) End() time.Time {
 	return time.Now().Add(w.limit)
 }
 
-// Pauses between two looks at a row: the first of the head after a change, twice
-// as much for the next in the queue, and so on; and how many times as long as Poll
-// they may become far back.
-const (
-	minPause    = 10 * time.Millisecond
-	maxSlowdown = 5
-)
-
 // wait returns when the row that blocks looks takeable and the unit has its turn
 // among those of this process, or when an earlier attempt of ours is seen to have
 // landed. Until then the unit has one place, in the queue of that row, and only
@@ -81,14 +73,14 @@ func (a *acquisition) watch(ctx context.Context, blocked lockrow.Decision, place
 	at, j := blocked.At, blocked.Judgment
 	holder := at // whom it waits for, as far as it knows, for the error
 	dead := blocked.Dead
-	for look := newLooks(a, at.Row); ; look.next(at.Row) {
+	for look := newLooks(a, at); ; {
 		if place != at.Key && !a.places.mayStay(j, time.Now(), a.c.cfg.Grace) {
 			return at, nil // refused, it moves
 		}
 		switch {
 		case j.Verdict == lockrow.Admits, j.Verdict == lockrow.Mine:
 			return at, nil
-		case j.Verdict == lockrow.Raise && (at.Row.Queues(a.unit.nonce) || a.raises <= mostRaises):
+		case a.hasTurn(at, j):
 			a.raise(ctx)
 			return at, nil
 		}
@@ -113,6 +105,7 @@ func (a *acquisition) watch(ctx context.Context, blocked lockrow.Decision, place
 				return at, a.waitError(ctx, at, holder, err)
 			}
 		}
+		asked := time.Now()
 		r, since, err := a.c.read(ctx, a.unit.id("g"), at.Key)
 		if err != nil {
 			return at, a.waitError(ctx, at, holder, err)
@@ -120,7 +113,19 @@ func (a *acquisition) watch(ctx context.Context, blocked lockrow.Decision, place
 		a.places.saw(r)
 		at.Row, at.Since = r, since
 		j = a.judge(at)
+		look.next(at.Row, a.hasTurn(at, j), asked, time.Now())
 	}
+}
+
+// hasTurn reports whether the unit is to ask for its step once more, now.
+func (a *acquisition) hasTurn(at lockrow.Observed, j lockrow.Judgement) bool {
+	switch j.Verdict {
+	case lockrow.Admits, lockrow.Mine:
+		return true
+	case lockrow.Raise:
+		return at.Row.Queues(a.unit.nonce) || a.raises <= mostRaises
+	}
+	return false
 }
 
 // judge decides what a row, as it was just seen, asks of the unit.
@@ -170,7 +175,7 @@ func (a *acquisition) judgeThose(ctx context.Context, at lockrow.Observed, holde
 func (a *acquisition) judgeNow(ctx context.Context, blocked lockrow.Decision) error {
 	at, holder := blocked.At, blocked.At
 	waiting, ended := a.traceWait(ctx, a.blockedAt(at))
-	progress, err := a.judgeThose(waiting, at, &holder, blocked.Judgment, newLooks(a, at.Row), blocked.Dead)
+	progress, err := a.judgeThose(waiting, at, &holder, blocked.Judgment, newLooks(a, at), blocked.Dead)
 	if err == nil && !progress {
 		err = ErrWaited
 	}
@@ -209,7 +214,7 @@ func (a *acquisition) pause(ctx context.Context, at lockrow.Observed, waitsAt or
 	if waitsAt != at.Key {
 		place = 0
 	}
-	d := look.pause(a.c.cfg.Poll, place)
+	d := look.pause(a.c.cfg.Poll, place, time.Now())
 	until := func(t time.Time) { d = min(d, max(time.Until(t), 0)) }
 	if j.Verdict == lockrow.Await {
 		until(j.Until)

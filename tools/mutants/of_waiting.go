@@ -3,6 +3,48 @@ package main
 // ofWaiting: a wait is as long as was said, and nobody is overtaken for ever.
 var ofWaiting = []mutant{
 	{
+		clause: "who is far back sleeps until its turn is near",
+		file:   "lockset/looks.go",
+		old:    `time.Duration(1+place) * t.mean`,
+		new:    `t.mean`,
+		by:     check{in: "lockset", test: "TestSixtyProcessesAtOneKey"},
+	},
+	{
+		clause: "the head looks before its turn is expected, as turns differ",
+		file:   "lockset/looks.go",
+		old:    `left-max(t.spread(1+place), left/16, l.took)`,
+		new:    `left`,
+		by:     check{in: "lockset", test: "TestThePausesBetweenLooks"},
+	},
+	{
+		clause: "who looked too late expects shorter turns",
+		file:   "lockset/turns.go",
+		old:    `was.with(was.mean/2)`,
+		new:    `was.with(was.mean)`,
+		by:     check{in: "lockset", test: "TestWhoSleptExpectsShorterTurns"},
+	},
+	{
+		clause: "turns are no longer than those between two looks",
+		file:   "lockset/turns.go",
+		old:    `was.mean = min(was.mean, most)`,
+		new:    `_ = most`,
+		by:     check{in: "lockset", test: "TestWhoSleptExpectsShorterTurns"},
+	},
+	{
+		clause: "one long turn does not make everybody sleep",
+		file:   "lockset/turns.go",
+		old:    `min(took, mostLonger*t.mean) - t.mean`,
+		new:    `took - t.mean`,
+		by:     check{in: "lockset", test: "TestTurnsAreLearnedFromPlaces"},
+	},
+	{
+		clause: "the end of a turn that was not seen to begin says little",
+		file:   "lockset/looks.go",
+		old:    `case l.whole || took > l.turns.of(l.key).mean:`,
+		new:    `default:`,
+		by:     check{in: "lockset", test: "TestTurnsAreLearnedFromPlaces"},
+	},
+	{
 		clause: "a waiter takes its place before it judges anybody",
 		file:   "lockset/wait.go",
 		old:    `		if a.wantsPlace(at, place) {`,

@@ -1,0 +1,72 @@
+package lockset
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"github.com/holdall/holdall/internal/recent"
+	"github.com/holdall/holdall/ordering"
+)
+
+// usualTurn is what is expected of a row of which nothing is known: nothing is done with it
+// but to hand it over, by a release, a look and a taking.
+const usualTurn = 3 * usualLook
+
+// A turn that took longer than so many usual ones counts as so many: one long job among many
+// short ones is not to make everybody sleep.
+const mostLonger = 4
+
+// turn is how long a turn at a row takes, from one unit's to the next: a mean and a mean
+// deviation, smoothed as TCP smooths the times of round trips (RFC 6298).
+type turn struct{ mean, deviation time.Duration }
+
+// with is the estimate after one more turn, which took so long.
+func (t turn) with(took time.Duration) turn {
+	off := min(took, mostLonger*t.mean) - t.mean
+	return turn{max(t.mean+off/4, shortLook), t.deviation + (off.Abs()-t.deviation)/4}
+}
+
+// spread is how much earlier than expected n turns may be over.
+func (t turn) spread(n int) time.Duration {
+	return time.Duration(1.5 * float64(t.deviation) * math.Sqrt(float64(n)))
+}
+
+// turns remember, for this process, how long the turns at rows take. They are safe for
+// concurrent use.
+type turns struct {
+	mu   sync.Mutex
+	rows recent.Map[turn]
+}
+
+// of returns what is expected of a row.
+func (t *turns) of(key ordering.Key) turn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.expected(key)
+}
+
+func (t *turns) expected(key ordering.Key) turn {
+	if learned, known := t.rows.Get(key); known {
+		return learned
+	}
+	return turn{usualTurn, usualTurn / 2}
+}
+
+// passed notes that a turn took so long.
+func (t *turns) passed(key ordering.Key, took time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rows.Set(key, t.expected(key).with(took))
+}
+
+// slept notes that a unit's turn had begun, nobody knows when, before it looked: turns are
+// shorter than they seemed to be, and at most so long. Who looks late makes them longer for
+// all, so what is expected must not follow from that.
+func (t *turns) slept(key ordering.Key, most time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	was := t.expected(key)
+	was.mean = min(was.mean, most)
+	t.rows.Set(key, was.with(was.mean/2))
+}
