@@ -62,6 +62,10 @@ func (u *Unit) commit(ctx context.Context) error {
 	u.group.settle()
 	switch {
 	case u.failed != nil:
+		var doubt *InDoubtError // of the others, and of the locks
+		if u.optimistic == nil && errors.As(err, &doubt) {
+			u.unreleased(ctx, doubt)
+		}
 		err = u.notDone(u.failed)
 	case err != nil && u.optimistic != nil && u.group.hasRun() && len(u.stage.writes) == 0 && u.work.ID == "":
 		u.over(trace.UnitEnd{Outcome: trace.Committed}) // it has only read: it was all so, whatever becomes of others

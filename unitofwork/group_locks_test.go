@@ -2,12 +2,15 @@ package unitofwork_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -139,5 +142,34 @@ func TestFollowersWaitWithTheirLeader(t *testing.T) {
 		require.Equal(t, [2]int64{95, 105}, b.balances())
 		require.Equal(t, 1, r.leaders()[""])
 		require.Equal(t, 2, c.requests()["TransactGetItems"])
+	})
+}
+
+// A leader whose function has failed is told that, also when nothing is heard of what its
+// followers wrote; its locks may stay until others take over, which the log says.
+func TestALeaderThatFailsLeavesLocksInDoubt(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		silent, log := false, &logbook{}
+		other := b.client("other", nil)
+		c := b.client("c", func(call faults.Call) faults.Fault {
+			if silent = silent || isCommit(call); silent {
+				return faults.LoseRequest(faults.Hang)
+			}
+			return faults.Pass()
+		}, func(l *lockset.Config, _ *unitofwork.Config) { l.Logger = log.logger() })
+		mine := errors.New("no")
+		fails := func(ctx context.Context, u *unitofwork.Unit) error {
+			if err := u.Get(ctx, accounts.Ref("1", "a")); err != nil {
+				return err
+			}
+			if !u.Locked() {
+				return nil
+			}
+			return mine
+		}
+		errs := b.behind(other, c, come{unitofwork.Work{Keys: transferKeys}, fails}, come{fn: transfer(1)})
+		require.Equal(t, mine, errs[0])
+		require.ErrorIs(t, errs[1], unitofwork.ErrInDoubt)
+		require.Contains(t, log.text(), "release of a unit without a commit")
 	})
 }

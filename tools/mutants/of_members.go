@@ -212,4 +212,11 @@ var ofMembers = []mutant{
 		new:    `if u != nil { // when`,
 		by:     check{in: "unitofwork", test: "TestWhatMembersWriteUnderLocksIsStamped"},
 	},
+	{
+		clause: "the log says that the locks stay of a leader that has failed",
+		file:   "unitofwork/commit.go",
+		old:    `			u.unreleased(ctx, doubt)`,
+		new:    ``,
+		by:     check{in: "unitofwork", test: "TestALeaderThatFailsLeavesLocksInDoubt"},
+	},
 }
