@@ -12,8 +12,12 @@ import (
 type Config struct {
 	// Lease is how long others leave a silent holder alone.
 	Lease time.Duration
-	// Every is the time between rounds; each is jittered down by up to a fifth.
+	// Every is the time between rounds. A round comes earlier by up to an eighth of that, at
+	// one of the moments that divide it into eighths, counted from Epoch.
 	Every time.Duration
+	// Epoch is any time. The rounds of groups with the same come at the same moments, so
+	// that Renew can send them together; those of different processes should not.
+	Epoch time.Time
 	// Margin is how long before the end of its lease a key counts as lost.
 	Margin time.Duration
 	// Attempt bounds one call of Renew.
@@ -27,7 +31,7 @@ type Config struct {
 	// more, any other if there is no telling, which is tried again. n is
 	// different for every round of a group. Calls are concurrent.
 	Renew func(ctx context.Context, keys []ordering.Key, n int) []error
-	// Rand draws the jitter. Only the group uses it.
+	// Rand draws the jitter of what is sent again. Only the group uses it.
 	Rand *rand.Rand
 }
 
@@ -37,7 +41,7 @@ func (c Config) missing() string {
 		name string
 		set  bool
 	}{
-		{"Lease", c.Lease > 0}, {"Every", c.Every > 0}, {"Margin", c.Margin > 0}, {"Attempt", c.Attempt > 0},
+		{"Lease", c.Lease > 0}, {"Every", c.Every > 0}, {"Epoch", !c.Epoch.IsZero()}, {"Margin", c.Margin > 0}, {"Attempt", c.Attempt > 0},
 		{"MaxAge", c.MaxAge > 0}, {"Batch", c.Batch > 0}, {"Renew", c.Renew != nil}, {"Rand", c.Rand != nil},
 	} {
 		if !field.set {
@@ -45,4 +49,18 @@ func (c Config) missing() string {
 		}
 	}
 	return ""
+}
+
+// moments are those of a round: so many while Every goes by.
+const moments = 8
+
+// due is when a key that was confirmed then is renewed: at the last moment of a round
+// before Every is over.
+func (c Config) due(confirmed time.Time) time.Time {
+	due, moment := confirmed.Add(c.Every), max(c.Every/moments, 1)
+	since := due.Sub(c.Epoch) % moment
+	if since < 0 {
+		since += moment
+	}
+	return due.Add(-since)
 }

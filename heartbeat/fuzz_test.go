@@ -100,7 +100,7 @@ func (p *plain) agrees(t *testing.T, s *schedule, now time.Time, every, retry ti
 	wantOldest, wantAny := p.oldest()
 	require.Equal(t, wantAny, any)
 	require.True(t, oldest.Equal(wantOldest))
-	keys, at := s.next(now, every, retry)
+	keys, at := s.next(now, func(confirmed time.Time) time.Time { return confirmed.Add(every) }, retry)
 	if !any {
 		require.Empty(t, keys)
 		return

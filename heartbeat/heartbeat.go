@@ -115,8 +115,7 @@ func (g *Group) beginInTime() {
 		return
 	}
 	oldest, _ := g.schedule.oldest()
-	due := time.Until(oldest.Add(g.cfg.Every - g.cfg.Every/jitterPart))
-	g.begins.Reset(min(due, time.Until(g.Deadline())))
+	g.begins.Reset(min(time.Until(g.cfg.due(oldest)), time.Until(g.Deadline())))
 }
 
 // begin starts to renew and to watch, unless the group was stopped.
@@ -275,9 +274,6 @@ func (g *Group) watch(ctx context.Context) error {
 	}
 }
 
-// jitterPart is the part of Every by which a round comes earlier at most.
-const jitterPart = 5
-
 var errStopped = errors.New("heartbeats stopped")
 
 // beat sends round after round until stopped or lost.
@@ -296,9 +292,7 @@ func (g *Group) beat(ctx context.Context) error {
 // await returns the keys of the next round when it is due. It waits for a timer
 // also when it is late already: who adds keys and stops at once sends nothing.
 func (g *Group) await(ctx context.Context) ([]ordering.Key, error) {
-	jitter := g.cfg.Rand.Float64()
-	every := g.cfg.Every - time.Duration(jitter*float64(g.cfg.Every)/jitterPart)
-	retry := g.cfg.Attempt/8 + time.Duration(jitter*float64(g.cfg.Attempt)/8)
+	retry := g.cfg.Attempt/8 + time.Duration(g.cfg.Rand.Float64()*float64(g.cfg.Attempt)/8)
 	failedAt := time.Now()
 	for due := false; ; {
 		select { // a group that was stopped sends nothing more, whatever is due
@@ -307,7 +301,7 @@ func (g *Group) await(ctx context.Context) ([]ordering.Key, error) {
 		default:
 		}
 		g.mu.Lock()
-		keys, at := g.schedule.next(failedAt, every, retry)
+		keys, at := g.schedule.next(failedAt, g.cfg.due, retry)
 		g.mu.Unlock()
 		wait := time.Until(at)
 		if keys == nil {

@@ -20,6 +20,8 @@ import (
 
 const lease = 10 * time.Second
 
+var epoch = time.Date(1999, 12, 31, 23, 59, 59, 0, time.UTC)
+
 // store answers renewals as its function says, and keeps what it was asked.
 type store struct {
 	mu     sync.Mutex
@@ -48,7 +50,7 @@ func (s *store) renew(ctx context.Context, keys []ordering.Key, n int) []error {
 
 func start(t *testing.T, s *store) *heartbeat.Group {
 	g := heartbeat.Start(t.Context(), heartbeat.Config{
-		Lease: lease, Every: lease / 3, Margin: lease / 10, Attempt: lease / 10,
+		Lease: lease, Every: lease / 3, Epoch: epoch, Margin: lease / 10, Attempt: lease / 10,
 		MaxAge: time.Hour, Batch: 25, Renew: s.renew, Rand: rand.New(rand.NewPCG(1, 2)),
 	})
 	t.Cleanup(func() { _, _ = g.Stop() })
@@ -279,7 +281,7 @@ func TestTheCallersEndIsNotTheKeysEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		g := heartbeat.Start(ctx, heartbeat.Config{
-			Lease: lease, Every: lease / 3, Margin: lease / 10, Attempt: lease / 10, MaxAge: time.Hour,
+			Lease: lease, Every: lease / 3, Epoch: epoch, Margin: lease / 10, Attempt: lease / 10, MaxAge: time.Hour,
 			Batch: 25, Renew: (&store{}).renew, Rand: rand.New(rand.NewPCG(1, 2)),
 		})
 		g.Add(keys(1), time.Now())
@@ -338,30 +340,35 @@ func TestNothingIsSentForWhoStopsAtOnce(t *testing.T) {
 	}
 }
 
-// Holders that began together do not go on in step, and none is late for it.
-func TestRoundsAreJittered(t *testing.T) {
+// Groups of one epoch renew at the same moments, whenever they began; none is late for it.
+func TestGroupsOfOneEpochRenewTogether(t *testing.T) {
+	const moment = lease / 3 / 8
 	synctest.Test(t, func(t *testing.T) {
-		s := &store{}
-		g := start(t, s)
-		g.Add(keys(1), time.Now())
-		time.Sleep(10 * lease)
-		_, err := g.Stop()
-		require.NoError(t, err)
-		gaps := map[time.Duration]bool{}
-		for i, c := range s.calls[1:] {
-			gap := c.at.Sub(s.calls[i].at)
-			require.LessOrEqual(t, gap, lease/3)
-			require.GreaterOrEqual(t, gap, lease/3*4/5)
-			gaps[gap] = true
+		stores := make([]store, 20)
+		for n := range stores {
+			time.Sleep(lease / 77)
+			start(t, &stores[n]).Add(keys(1), time.Now())
 		}
-		require.Greater(t, len(gaps), len(s.calls)/2)
+		time.Sleep(10 * lease)
+		all, at := 0, map[time.Time]bool{}
+		for n := range stores {
+			s := &stores[n]
+			for i, c := range s.calls[1:] {
+				require.InDelta(t, lease/3-moment/2, c.at.Sub(s.calls[i].at), float64(moment/2), "group %d, round %d", n, i)
+			}
+			for _, c := range s.calls {
+				all, at[c.at] = all+1, true
+			}
+		}
+		require.GreaterOrEqual(t, all, 20*30)
+		require.LessOrEqual(t, len(at), 8*32)
 	})
 }
 
 // What a heartbeat needs is named if it is missing.
 func TestAFieldThatIsMissingIsNamed(t *testing.T) {
 	whole := heartbeat.Config{
-		Lease: time.Minute, Every: 1, Margin: 1, Attempt: 1, MaxAge: time.Hour, Batch: 1, Rand: rand.New(rand.NewPCG(1, 1)),
+		Lease: time.Minute, Every: 1, Epoch: epoch, Margin: 1, Attempt: 1, MaxAge: time.Hour, Batch: 1, Rand: rand.New(rand.NewPCG(1, 1)),
 		Renew: func(_ context.Context, keys []ordering.Key, _ int) []error { return make([]error, len(keys)) },
 	}
 	_, err := heartbeat.Start(t.Context(), whole).Stop()
@@ -370,6 +377,7 @@ func TestAFieldThatIsMissingIsNamed(t *testing.T) {
 		"Lease": func(c *heartbeat.Config) { c.Lease = 0 }, "Every": func(c *heartbeat.Config) { c.Every = 0 },
 		"Margin": func(c *heartbeat.Config) { c.Margin = 0 }, "Attempt": func(c *heartbeat.Config) { c.Attempt = 0 },
 		"MaxAge": func(c *heartbeat.Config) { c.MaxAge = 0 }, "Batch": func(c *heartbeat.Config) { c.Batch = 0 },
+		"Epoch": func(c *heartbeat.Config) { c.Epoch = time.Time{} },
 		"Renew": func(c *heartbeat.Config) { c.Renew = nil }, "Rand": func(c *heartbeat.Config) { c.Rand = nil },
 	} {
 		c := whole

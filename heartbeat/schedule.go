@@ -94,23 +94,24 @@ func (s *schedule) oldest() (oldest time.Time, any bool) {
 	return oldest, any
 }
 
-// next returns the keys of the next round and when to send it: all keys every
-// so often, and in between those that had no answer, after retry.
-func (s *schedule) next(now time.Time, every, retry time.Duration) (keys []ordering.Key, at time.Time) {
+// next returns the keys of the next round and when to send it: all keys when the first of
+// them is due, and in between those that had no answer, after retry. due is when a key that
+// was confirmed at such a time is to be renewed.
+func (s *schedule) next(now time.Time, due func(confirmed time.Time) time.Time, retry time.Duration) (keys []ordering.Key, at time.Time) {
 	oldest, any := s.oldest()
 	if !any {
 		return nil, time.Time{}
 	}
 	all := s.left()
 	if len(s.failed) == 0 {
-		return all, oldest.Add(every)
+		return all, due(oldest)
 	}
 	if len(s.failed) == len(all) {
 		return all, now.Add(retry)
 	}
-	healthy, repeat := now.Add(every), now.Add(retry)
+	healthy, repeat := due(now), now.Add(retry)
 	for _, k := range all {
-		if at := s.confirmed[k].Add(every); !s.failed[k] && at.Before(healthy) {
+		if at := due(s.confirmed[k]); !s.failed[k] && at.Before(healthy) {
 			healthy = at
 		}
 	}

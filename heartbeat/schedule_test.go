@@ -39,11 +39,26 @@ func TestWhatIsRenewedNext(t *testing.T) {
 			for _, k := range c.failed {
 				s.fail(k)
 			}
-			keys, when := s.next(at(c.now), time.Duration(c.every)*time.Second, time.Duration(c.retry)*time.Second)
+			due := func(confirmed time.Time) time.Time { return confirmed.Add(time.Duration(c.every) * time.Second) }
+			keys, when := s.next(at(c.now), due, time.Duration(c.retry)*time.Second)
 			require.Equal(t, c.keys, keys)
 			require.Equal(t, at(c.at), when)
 		})
 	}
-	keys, _ := newSchedule().next(t0, 1, 1)
+	keys, _ := newSchedule().next(t0, nil, 1)
 	require.Nil(t, keys)
+}
+
+// A round comes at one of the moments that are counted from the epoch: as late as may be.
+func TestWhenAKeyIsDue(t *testing.T) {
+	epoch := time.Unix(1_000_000, 0)
+	c := Config{Every: 80 * time.Second, Epoch: epoch}
+	for confirmed, due := range map[int]int{
+		0: 80, 1: 80, 9: 80, 10: 90, 3995: 4070, 4000: 4080, -5: 70, -10: 70, -1000: -920, -1001: -930,
+	} {
+		got := c.due(epoch.Add(time.Duration(confirmed) * time.Second))
+		require.Equal(t, time.Duration(due)*time.Second, got.Sub(epoch), "%d", confirmed)
+	}
+	c.Every = 1
+	require.Equal(t, epoch.Add(6), c.due(epoch.Add(5)))
 }

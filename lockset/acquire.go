@@ -144,6 +144,7 @@ func (c *Client) newAcquisition(ctx context.Context, plan ordering.Plan, end tim
 	a.group = heartbeat.Start(ctx, heartbeat.Config{
 		Lease:   c.cfg.Lease,
 		Every:   c.cfg.Heartbeat,
+		Epoch:   c.epoch,
 		Margin:  c.cfg.Margin,
 		Attempt: c.cfg.AttemptTimeout,
 		MaxAge:  c.cfg.MaxAge,

@@ -55,7 +55,7 @@ func TestCosts(t *testing.T) {
 				if c.acquire == 1 && len(c.keys) == 1 {
 					require.Equal(t, 1, acquired["UpdateItem"], "a single row takes no transaction")
 				}
-				time.Sleep(lease / 3) // at least a round, at most one
+				time.Sleep(lease/3 + rtt) // at least a round, at most one
 				require.Equal(t, map[string]int{"BatchExecuteStatement": c.round}, o.requests())
 				b.free(set)
 				released := o.requests()

@@ -27,14 +27,16 @@ import (
 // it has seen of others' leases serves all who wait. It is safe for concurrent
 // use.
 type Client struct {
-	db     DynamoDB
-	cfg    Config
-	table  lockrow.Table
-	clock  *fencing.Clock
-	seen   *lockrow.Sightings
-	turns  turns
-	lineup *lineup.Lineup
-	caller *requests.Caller
+	db       DynamoDB
+	cfg      Config
+	table    lockrow.Table
+	clock    *fencing.Clock
+	seen     *lockrow.Sightings
+	turns    turns
+	renewals renewals
+	epoch    time.Time // of its heartbeats
+	lineup   *lineup.Lineup
+	caller   *requests.Caller
 	// impatient sends a request once: for what is better left than waited for.
 	impatient *requests.Caller
 
@@ -61,6 +63,7 @@ func New(db DynamoDB, cfg Config) (*Client, error) {
 		table:  lockrow.Table{Name: cfg.Table, HashKey: cfg.HashKey},
 		clock:  clock,
 		seen:   lockrow.NewSightings(10 * cfg.Lease),
+		epoch:  time.Now(),
 		lineup: lineup.New(clock),
 		caller: &caller, impatient: &impatient,
 	}, nil
