@@ -58,14 +58,15 @@ func New(db DynamoDB, cfg Config) (*Client, error) {
 	impatient := caller
 	impatient.Patience = 1
 	return &Client{
-		db:     db,
-		cfg:    cfg,
-		table:  lockrow.Table{Name: cfg.Table, HashKey: cfg.HashKey},
-		clock:  clock,
-		seen:   lockrow.NewSightings(10 * cfg.Lease),
-		epoch:  time.Now(),
-		lineup: lineup.New(clock),
-		caller: &caller, impatient: &impatient,
+		db:       db,
+		cfg:      cfg,
+		table:    lockrow.Table{Name: cfg.Table, HashKey: cfg.HashKey},
+		clock:    clock,
+		seen:     lockrow.NewSightings(10 * cfg.Lease),
+		epoch:    time.Now(),
+		renewals: renewals{send: caller.ExecuteOnce},
+		lineup:   lineup.New(clock),
+		caller:   &caller, impatient: &impatient,
 	}, nil
 }
 

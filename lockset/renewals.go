@@ -1,7 +1,9 @@
 package lockset
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,120 +16,123 @@ import (
 // renewals sends what the sets of a client renew at about the same moment in common
 // requests. It is safe for concurrent use.
 type renewals struct {
-	mu   sync.Mutex
-	next *renewal // that others may still join; nil if there is none
+	send func(context.Context, []types.BatchStatementRequest) ([]types.BatchStatementResponse, error)
+
+	mu    sync.Mutex
+	parts []*part // that are gathered
 }
 
-// renewal is one request, sent by the set that asked for it first.
-type renewal struct {
-	keys       map[ordering.Key]bool
+// part is what one set asks for at once, at most as much as a request holds.
+type part struct {
+	ctx        context.Context // of the set, for what is traced
+	unit       string
+	keys       []ordering.Key
 	statements []types.BatchStatementRequest
-	waiting    int                // how many sets are interested in the answer
-	forget     context.CancelFunc // for when none is any more
-	full       chan struct{}      // closed when nobody joins any more
-	answered   chan struct{}      // closed when what follows is known
-	answers    []types.BatchStatementResponse
-	err        error
+
+	gone     bool // the set does not wait for the answer any more
+	sent     *renewal
+	answered chan struct{} // closed when what follows is known
+	answers  []types.BatchStatementResponse
+	err      error
+}
+
+// renewal is one request.
+type renewal struct {
+	parts   []*part
+	waiting int                // how many sets wait for the answer
+	forget  context.CancelFunc // for when none does any more
 }
 
 // gatherFor is how long a request waits for others to join it. Those that are due at the
 // same moment are there by then.
 const gatherFor = 2 * time.Millisecond
 
-// send is how a request with statements is sent.
-type send func(context.Context, []types.BatchStatementRequest) ([]types.BatchStatementResponse, error)
-
 // execute renews some keys of a set, and returns what the answer says of each. The error is
 // that of the request, or the cause of ctx's end. A request goes on while one of its sets
 // waits for its answer.
-func (r *renewals) execute(ctx context.Context, keys []ordering.Key, statements []types.BatchStatementRequest, send send) ([]types.BatchStatementResponse, error) {
-	shared, from := r.join(keys, statements)
-	if from == 0 {
-		r.send(ctx, shared, send)
-	} else {
-		select {
-		case <-shared.answered:
-		case <-ctx.Done():
-			r.leave(shared)
-			return nil, context.Cause(ctx)
-		}
-	}
-	if shared.err != nil {
-		return nil, shared.err
-	}
-	return shared.answers[from : from+len(statements)], nil
-}
-
-// join puts statements into the next request, if there is room, or begins another. from is
-// where they are in it.
-func (r *renewals) join(keys []ordering.Key, statements []types.BatchStatementRequest) (shared *renewal, from int) {
+func (r *renewals) execute(ctx context.Context, unit string, keys []ordering.Key, statements []types.BatchStatementRequest) ([]types.BatchStatementResponse, error) {
+	p := &part{ctx: ctx, unit: unit, keys: keys, statements: statements, answered: make(chan struct{})}
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.next == nil || !r.next.fits(keys) {
-		r.close(r.next)
-		r.next = &renewal{keys: map[ordering.Key]bool{}, full: make(chan struct{}), answered: make(chan struct{})}
+	if len(r.parts) == 0 {
+		time.AfterFunc(gatherFor, r.sendAll)
 	}
-	shared = r.next
-	from = len(shared.statements)
-	for _, k := range keys {
-		shared.keys[k] = true
-	}
-	shared.statements = append(shared.statements, statements...)
-	shared.waiting++
-	if len(shared.statements) == requests.MaxStatements {
-		r.close(shared)
-	}
-	return shared, from
-}
-
-// fits reports whether a request has room for more keys. It has each key once: a set that
-// does not know yet that it is lost may renew what another of its process has by now.
-func (s *renewal) fits(keys []ordering.Key) bool {
-	for _, k := range keys {
-		if s.keys[k] {
-			return false
-		}
-	}
-	return len(s.statements)+len(keys) <= requests.MaxStatements
-}
-
-// close lets nobody join a request any more. Callers have the lock.
-func (r *renewals) close(shared *renewal) {
-	if shared != nil && r.next == shared {
-		close(shared.full)
-		r.next = nil
-	}
-}
-
-// send sends a request, for all who join it meanwhile. ctx is that of the set that began it,
-// whose end is not the others'.
-func (r *renewals) send(ctx context.Context, shared *renewal, send send) {
-	defer close(shared.answered)
-	shared.err = errDidNotReturn // if a hook panics
-	whole, forget := context.WithCancel(context.WithoutCancel(ctx))
-	defer forget()
-	r.mu.Lock()
-	shared.forget = forget
+	r.parts = append(r.parts, p)
 	r.mu.Unlock()
-	defer context.AfterFunc(ctx, func() { r.leave(shared) })()
-	gathered := time.NewTimer(gatherFor)
-	defer gathered.Stop()
 	select {
-	case <-gathered.C:
-	case <-shared.full:
+	case <-p.answered:
+		return p.answers, p.err
+	case <-ctx.Done():
+		r.leave(p)
+		return nil, context.Cause(ctx)
 	}
-	r.mu.Lock()
-	r.close(shared)
-	r.mu.Unlock()
-	shared.answers, shared.err = send(whole, shared.statements)
 }
 
-// leave notes that a set does not wait for the answer any more.
-func (r *renewals) leave(shared *renewal) {
+// sendAll sends what was gathered.
+func (r *renewals) sendAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if shared.waiting--; shared.waiting == 0 {
-		r.close(shared)
-		shared.forget()
+	parts := slices.DeleteFunc(r.parts, func(p *part) bool { return p.gone })
+	r.parts = nil
+	for _, some := range pack(parts) {
+		// Its end is not the others'.
+		ctx, forget := context.WithCancel(context.WithoutCancel(some[0].ctx))
+		sent := &renewal{parts: some, waiting: len(some), forget: forget}
+		for _, p := range some {
+			p.sent = sent
+		}
+		go r.sendOne(ctx, sent)
+	}
+}
+
+// pack puts parts into requests, the same ones in whatever order they came. A request has each key
+// once: a set that does not know yet that it is lost may renew what another of its process
+// has by now.
+func pack(parts []*part) (whole [][]*part) {
+	slices.SortFunc(parts, func(a, b *part) int {
+		return cmp.Or(ordering.Compare(a.keys[0], b.keys[0]), cmp.Compare(a.unit, b.unit))
+	})
+	size, there := requests.MaxStatements, map[ordering.Key]bool{}
+	for _, p := range parts {
+		again := slices.ContainsFunc(p.keys, func(k ordering.Key) bool { return there[k] })
+		if again || size+len(p.keys) > requests.MaxStatements {
+			whole = append(whole, nil)
+			size = 0
+			clear(there)
+		}
+		size += len(p.keys)
+		for _, k := range p.keys {
+			there[k] = true
+		}
+		whole[len(whole)-1] = append(whole[len(whole)-1], p)
+	}
+	return whole
+}
+
+// sendOne sends a request, and tells its sets what the answer says of their keys.
+func (r *renewals) sendOne(ctx context.Context, sent *renewal) {
+	defer sent.forget()
+	var statements []types.BatchStatementRequest
+	for _, p := range sent.parts {
+		statements = append(statements, p.statements...)
+	}
+	answers, err := r.send(ctx, statements)
+	for _, p := range sent.parts {
+		if p.err = err; err == nil {
+			p.answers, answers = answers[:len(p.statements)], answers[len(p.statements):]
+		}
+		close(p.answered)
+	}
+}
+
+// leave notes that a set does not wait for an answer any more.
+func (r *renewals) leave(p *part) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p.gone = true
+	if p.sent == nil {
+		return
+	}
+	if p.sent.waiting--; p.sent.waiting == 0 {
+		p.sent.forget()
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -23,6 +25,8 @@ type sending struct {
 	sent [][]types.BatchStatementRequest
 	err  error
 	took time.Duration
+
+	forgotten bool
 }
 
 func (s *sending) send(ctx context.Context, statements []types.BatchStatementRequest) ([]types.BatchStatementResponse, error) {
@@ -30,6 +34,7 @@ func (s *sending) send(ctx context.Context, statements []types.BatchStatementReq
 	s.sent = append(s.sent, statements)
 	s.mu.Unlock()
 	if err := requests.Sleep(ctx, s.took); err != nil {
+		s.forgotten = true
 		return nil, err
 	}
 	answers := make([]types.BatchStatementResponse, len(statements))
@@ -40,14 +45,14 @@ func (s *sending) send(ctx context.Context, statements []types.BatchStatementReq
 }
 
 // renews has a set renew keys, and returns what it is told.
-func renews(ctx context.Context, r *renewals, s *sending, keys ...ordering.Key) <-chan error {
+func renews(ctx context.Context, r *renewals, keys ...ordering.Key) <-chan error {
 	told := make(chan error, 1)
 	go func() {
 		statements := make([]types.BatchStatementRequest, len(keys))
 		for i, k := range keys {
 			statements[i].Statement = aws.String(string(k))
 		}
-		answers, err := r.execute(ctx, keys, statements, s.send)
+		answers, err := r.execute(ctx, string(keys[0])+"'s", keys, statements)
 		for i := range answers {
 			if *answers[i].TableName != string(keys[i]) {
 				err = fmt.Errorf("%q was answered for %q", *answers[i].TableName, keys[i])
@@ -83,10 +88,11 @@ func TestRenewalsAreGathered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r, s := &renewals{}, &sending{}
+				s := &sending{}
+				r := &renewals{send: s.send}
 				var told []<-chan error
 				for _, keys := range c.sets {
-					told = append(told, renews(t.Context(), r, s, keys...))
+					told = append(told, renews(t.Context(), r, keys...))
 					synctest.Wait()
 				}
 				for _, err := range told {
@@ -97,7 +103,7 @@ func TestRenewalsAreGathered(t *testing.T) {
 					sent = append(sent, len(statements))
 				}
 				require.ElementsMatch(t, c.want, sent)
-				require.Nil(t, r.next)
+				require.Empty(t, r.parts)
 			})
 		})
 	}
@@ -106,11 +112,12 @@ func TestRenewalsAreGathered(t *testing.T) {
 // What is due later goes with the next request: nobody waits for long.
 func TestRenewalsAreNotGatheredForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, s := &renewals{}, &sending{took: time.Minute}
+		s := &sending{took: time.Minute}
+		r := &renewals{send: s.send}
 		began := time.Now()
-		first := renews(t.Context(), r, s, "a")
+		first := renews(t.Context(), r, "a")
 		time.Sleep(gatherFor + 1)
-		second := renews(t.Context(), r, s, "b")
+		second := renews(t.Context(), r, "b")
 		require.NoError(t, <-first)
 		require.Equal(t, time.Minute+gatherFor, time.Since(began))
 		require.NoError(t, <-second)
@@ -122,87 +129,78 @@ func TestRenewalsAreNotGatheredForLong(t *testing.T) {
 func TestAnErrorOfARequestThatIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failed := errors.New("failed")
-		r, s := &renewals{}, &sending{err: failed}
-		a, b := renews(t.Context(), r, s, "a"), renews(t.Context(), r, s, "b")
+		s := &sending{err: failed}
+		r := &renewals{send: s.send}
+		a, b := renews(t.Context(), r, "a"), renews(t.Context(), r, "b")
 		require.Equal(t, failed, <-a)
 		require.Equal(t, failed, <-b)
 	})
 }
 
-// Who waits no longer is told at once, or when the others are whose request it sends; a
-// request for which nobody waits is forgotten.
+// Who waits no longer is told at once. A request for which nobody waits is forgotten.
 func TestWhoWaitsNoLongerForARenewal(t *testing.T) {
 	left := errors.New("left")
-	for name, c := range map[string]struct {
-		leave []int // of three, in this order
-		took  time.Duration
-		ended bool // the request
-	}{
-		"one that joined":  {[]int{1}, time.Minute, false},
-		"who sends it":     {[]int{0}, time.Minute, false},
-		"all but one":      {[]int{0, 2}, time.Minute, false},
-		"all":              {[]int{1, 0, 2}, time.Second, true},
-		"all, from behind": {[]int{2, 1, 0}, time.Second, true},
+	for name, leave := range map[string][]int{ // of three, in this order
+		"one": {1}, "the first": {0}, "all but one": {0, 2}, "all": {1, 0, 2},
 	} {
 		for _, when := range []time.Duration{gatherFor / 2, time.Second} { // gathering, or under way
 			t.Run(fmt.Sprint(name, ", ", when), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					r, s := &renewals{}, &sending{took: time.Minute}
-					var told []<-chan error
-					var leave []context.CancelCauseFunc
+					s := &sending{took: time.Minute}
+					r := &renewals{send: s.send}
+					told, cancel := map[int]<-chan error{}, map[int]context.CancelCauseFunc{}
 					began := time.Now()
 					for n := range 3 {
-						ctx, cancel := context.WithCancelCause(t.Context())
-						told, leave = append(told, renews(ctx, r, s, ordering.Key(fmt.Sprint(n)))), append(leave, cancel)
-						synctest.Wait()
+						ctx, end := context.WithCancelCause(t.Context())
+						told[n], cancel[n] = renews(ctx, r, ordering.Key(fmt.Sprint(n))), end
 					}
 					time.Sleep(when)
-					gone := map[int]bool{}
-					for _, n := range c.leave {
-						leave[n](left)
-						gone[n] = true
-						synctest.Wait()
-						if n != 0 {
-							require.Equal(t, left, <-told[n])
-						}
+					for _, n := range leave {
+						cancel[n](left)
+						require.Equal(t, left, <-told[n])
+						delete(told, n)
 					}
-					for n, err := range told {
-						switch {
-						case !gone[n]:
-							require.NoError(t, <-err)
-						case n == 0 && c.ended:
-							require.Error(t, <-err)
-						case n == 0:
-							<-err
-						}
+					require.Equal(t, when, time.Since(began))
+					for _, err := range told {
+						require.NoError(t, <-err)
+						require.Equal(t, time.Minute+gatherFor, time.Since(began))
 					}
-					if c.ended {
-						require.Less(t, time.Since(began), 2*time.Second)
-					} else {
-						require.GreaterOrEqual(t, time.Since(began), time.Minute)
+					time.Sleep(gatherFor)
+					synctest.Wait()
+					switch asked := 3; {
+					case when > gatherFor:
+						require.Len(t, s.sent[0], asked)
+					case len(leave) == asked:
+						require.Empty(t, s.sent)
+					default:
+						require.Len(t, s.sent[0], asked-len(leave), "who has left asks for nothing")
 					}
-					require.Nil(t, r.next)
+					require.Equal(t, len(leave) == 3 && when > gatherFor, s.forgotten)
 				})
 			})
 		}
 	}
 }
 
-// A hook that panics on its way is its own set's trouble: the others are told.
-func TestAPanicOfWhoSendsForOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &renewals{}
-		panics := func(context.Context, []types.BatchStatementRequest) ([]types.BatchStatementResponse, error) {
-			panic("a hook")
+// What is sent does not depend on who comes first.
+func TestRenewalsDoNotDependOnTheirOrder(t *testing.T) {
+	var parts []*part
+	for n := range 40 {
+		parts = append(parts, &part{unit: fmt.Sprint("u", n), keys: of(fmt.Sprint("k", n%30, "."), 1+n%4)})
+	}
+	units := func(parts []*part) (all [][]string) {
+		for _, some := range pack(parts) {
+			all = append(all, nil)
+			for _, p := range some {
+				all[len(all)-1] = append(all[len(all)-1], p.unit)
+			}
 		}
-		panicked := make(chan any, 1)
-		go func() {
-			defer func() { panicked <- recover() }()
-			_, _ = r.execute(t.Context(), of("a", 1), make([]types.BatchStatementRequest, 1), panics)
-		}()
-		synctest.Wait()
-		told := renews(t.Context(), r, &sending{}, "b")
-		require.Equal(t, "a hook", <-panicked)
-		require.Equal(t, errDidNotReturn, <-told)
-	})
+		return all
+	}
+	want := units(slices.Clone(parts))
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same each time
+	for range 20 {
+		random.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
+		require.Equal(t, want, units(slices.Clone(parts)))
+	}
 }

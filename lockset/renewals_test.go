@@ -3,6 +3,7 @@ package lockset_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,10 +65,9 @@ func TestSetsThatRenewTogetherAskAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
-				failed := false
+				var failed atomic.Bool
 				o := b.owner("o", func(c faults.Call) faults.Fault {
-					if c.Op == "BatchExecuteStatement" && !failed {
-						failed = true
+					if c.Op == "BatchExecuteStatement" && !failed.Swap(true) {
 						return fault
 					}
 					return faults.Pass()
@@ -77,7 +77,7 @@ func TestSetsThatRenewTogetherAskAgain(t *testing.T) {
 					sets = append(sets, b.take(o, ordering.Key(fmt.Sprint("k", n))))
 				}
 				time.Sleep(4 * lease)
-				require.True(t, failed)
+				require.True(t, failed.Load())
 				for _, set := range sets {
 					require.NoError(t, set.Context().Err())
 					b.free(set)

@@ -251,7 +251,7 @@ func (c *Client) renewer(u *unit) func(context.Context, []ordering.Key, int) []e
 				Parameters: []types.AttributeValue{lockrow.Text(rvn), lockrow.Text(string(k)), lockrow.Text(u.nonce), lockrow.Text(rvn)},
 			}
 		}
-		answers, err := c.renewals.execute(ctx, keys, statements, c.caller.ExecuteOnce)
+		answers, err := c.renewals.execute(ctx, u.nonce, keys, statements)
 		errs := renewed(keys, answers, err)
 		for i, err := range errs {
 			if err != nil {
