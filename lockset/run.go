@@ -188,7 +188,7 @@ func (g *glance) Saw(items []map[string]types.AttributeValue) error {
 	case ok:
 		return nil
 	case changed:
-		return &unitlocks.BusyError{Key: key, Reason: "was another's since it was first looked at"}
+		return &unitlocks.BusyError{Key: key, Reason: "was another's since it was first looked at", Refusal: lockrow.Final}
 	default:
 		return &unitlocks.BusyError{Key: key, Reason: "is another's, or waited for"}
 	}

@@ -229,7 +229,7 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 	case tooLarge: // as the records were then: a copy may find them smaller
 		return errForOne
 	case u.optimistic != nil && ctx.Err() == nil && u.pass.Key() != "" && (sent.Unanswered > 0 || errors.As(err, new(*lockset.NoAnswerError))):
-		return u.giveWay(u.pass.Key(), "could not be written")
+		return u.giveWay(&unitlocks.BusyError{Key: u.pass.Key(), Reason: "could not be written"})
 	case sent.Unanswered > 0:
 		return u.notDone(u.notCommitted(fmt.Errorf("%w; the last answer: %w", ErrSuperseded, err), StartOver))
 	}
@@ -239,7 +239,7 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 	case errors.Is(err, ErrAlreadyCommitted):
 		return u.doneBefore(err)
 	case errors.As(err, &way):
-		return u.giveWay(way.Key, way.Reason)
+		return u.giveWay(way)
 	case u.group.isNotAlone() && NextOf(err) != TryLater && !errors.As(err, new(*lockset.LostError)): // of a member, whichever
 		return u.fellBack(&voidError{key: u.Keys()[0], why: "is one of a group that was refused", alone: true})
 	}

@@ -98,9 +98,10 @@ func (w Work) fits(rows, writes, most int) error {
 //
 // At first Do takes no locks. It looks at the lock rows of the guards of what fn reads,
 // together with that, and commits only if nobody has had them since: as many requests as a
-// transaction with versions, and nothing is left behind if the process dies. If somebody is
-// in the way, or was lately, or the unit is too large for one transaction or has more than 50
-// lock rows, Do locks the keys that it has found, together with Work.Keys, and calls fn anew.
+// transaction with versions, and nothing is left behind if the process dies. If somebody has
+// had them by chance, it calls fn anew, twice at most. If somebody is in the way, or was lately,
+// or the unit is too large for one transaction or has more than 50 lock rows, Do locks the
+// keys that it has found, together with Work.Keys, and calls fn anew.
 // It waits for locks as long as ctx lives and Work.Wait allows, first come, first served. If fn
 // needs other keys then, because the data has changed or because it reads one by one what it
 // did not come to before, Do starts over with those as well; after eight times the error is a
@@ -152,8 +153,11 @@ func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Un
 			if err := r.again(void); err != nil {
 				return call.tell(err)
 			}
-			if void.alone || void.together || r.found > 0 { // they do not all come back at once
-				_ = requests.Sleep(ctx, requests.Jittered(time.Millisecond, unit, 1))
+			switch {
+			case void.alone, void.together, r.found > 0: // they do not all come back at once
+				_ = requests.Sleep(ctx, requests.Jittered(comeBack, unit, 1))
+			case void.again && r.group.hasRun(): // and then they come along again
+				_ = requests.Sleep(ctx, comeBack)
 			}
 			continue
 		}
@@ -168,6 +172,9 @@ func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Un
 		}
 	}
 }
+
+// comeBack is how soon those are back whose group came to nothing.
+const comeBack = time.Millisecond
 
 // startOverPause grows with n, jittered by the unit that failed.
 func startOverPause(unit string, n int) time.Duration {

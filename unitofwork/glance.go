@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/actions"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/lockset"
@@ -150,10 +151,12 @@ func (u *Unit) glanceError(err error, expected []ordering.Key) error {
 	keys := slices.Concat(expected, u.Keys())
 	switch {
 	case errors.As(err, &way):
-		u.c.memory.fellBack(way.Key)
-		return u.void(way.Key, way.Reason, expected...)
+		again := u.c.memory.met(way.Key, way.Refusal == lockrow.Final)
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		return u.voidWith(&voidError{key: way.Key, why: way.Reason, keys: expected, again: again})
 	case errors.Is(err, requests.ErrConflicts) && len(keys) > 0: // without a key nothing can be locked
-		u.c.memory.fellBack(keys[0])
+		u.c.memory.met(keys[0], false)
 		return u.void(keys[0], "is being written by others", expected...)
 	case errors.Is(err, unitlocks.ErrOvertaken):
 		return u.void(expected[0], wasOvertaken, expected...)

@@ -11,7 +11,8 @@ import (
 // memory is what a process remembers of lock rows at which runs without locks found somebody
 // in the way: then units that need the row take their locks at once, for a while. A void run
 // costs two or three requests, and one that commits saves one, so it must succeed three times
-// in four. Named keys that units of this process have are waited for all the same: with those its
+// in four. Once it is tried again: whoever dies with locks keeps others waiting for a lease, so
+// they are not for those who have met by chance. Named keys that units of this process have are waited for all the same: with those its
 // unit may be committed. What is older than keep says nothing. It is safe for concurrent use.
 type memory struct {
 	keep time.Duration
@@ -22,8 +23,9 @@ type memory struct {
 
 // tally is of one row.
 type tally struct {
-	skip int // how many units took their locks at once after the last void run
-	left int // how many still are to
+	met  bool // somebody was in the way once, and is gone
+	skip int  // how many units took their locks at once after the last void run
+	left int  // how many still are to
 	at   time.Time
 }
 
@@ -61,14 +63,21 @@ func (m *memory) busy(rows []ordering.Key) (first ordering.Key, busy bool) {
 	return first, busy
 }
 
-// fellBack notes that somebody was in the way at a row.
-func (m *memory) fellBack(row ordering.Key) {
+// met notes that somebody was in the way at a row, and has gone if that was seen. again says that
+// the next run is to be without locks, too: nobody else was there lately.
+func (m *memory) met(row ordering.Key, gone bool) (again bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t := m.of(row)
-	t.skip = min(2*t.skip+1, mostSkipped)
-	t.left, t.at = t.skip, time.Now()
+	if again = gone && t == (tally{}); again {
+		t.met = true
+	} else {
+		t.skip = min(2*t.skip+1, mostSkipped)
+		t.left = t.skip
+	}
+	t.at = time.Now()
 	m.set(row, t)
+	return again
 }
 
 // paid notes that nobody was in the way of a run with these keys that has committed.
@@ -79,8 +88,8 @@ func (m *memory) paid(keys []ordering.Key) {
 		return
 	}
 	for _, row := range rowsOf(keys) {
-		if t := m.of(row); t.skip > 0 {
-			t.skip /= 2
+		if t := m.of(row); t != (tally{}) {
+			t.met, t.skip = false, t.skip/2
 			m.set(row, t)
 		}
 	}
@@ -95,7 +104,7 @@ func (m *memory) of(row ordering.Key) tally {
 }
 
 func (m *memory) set(row ordering.Key, t tally) {
-	if t.skip == 0 && t.left == 0 {
+	if t.skip == 0 && t.left == 0 && !t.met {
 		m.rows.Delete(row)
 		return
 	}

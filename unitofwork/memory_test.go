@@ -31,11 +31,44 @@ func TestVoidRunsAreFollowedByLocks(t *testing.T) {
 		require.True(t, m.pays(nil))
 		require.True(t, m.pays([]ordering.Key{"a"}), "nothing is known of it")
 		for _, want := range []int{1, 3, 7, 15, 31, 63, 64, 64} {
-			m.fellBack("a")
+			m.met("a", false)
 			require.Equal(t, want, m.skipped("a"))
 		}
 		require.True(t, m.pays([]ordering.Key{"b"}), "what is known is of one row")
 	})
+}
+
+// Who was overtaken where nobody else was lately is tried again without locks, once; who finds
+// somebody there is not.
+func TestWhoMeetsByChanceIsTriedAgain(t *testing.T) {
+	remembering(t, func(t *testing.T, m *memory) {
+		require.True(t, m.met("a", true))
+		require.True(t, m.pays([]ordering.Key{"a"}), "others need not take their locks")
+		require.True(t, m.met("b", true), "what is known is of one row")
+		require.False(t, m.met("a", true))
+		require.Equal(t, 1, m.skipped("a"))
+		require.False(t, m.met("a", true), "it was met before")
+		require.Equal(t, 3, m.skipped("a"))
+		require.False(t, m.met("c", false), "somebody is there")
+		require.Equal(t, 1, m.skipped("c"))
+
+		m.paid([]ordering.Key{"b"})
+		require.True(t, m.met("b", true), "a run has committed since")
+		time.Sleep(m.keep + 1)
+		require.True(t, m.met("b", true), "that is long ago")
+	})
+}
+
+// However often a unit is overtaken at one row or another, it takes its locks in the end.
+func TestAUnitIsNotTriedForEverWithoutLocks(t *testing.T) {
+	r := newRuns(Work{})
+	r.locked = false
+	for range mostRetried {
+		require.NoError(t, r.again(&voidError{again: true}))
+		require.False(t, r.locked)
+	}
+	require.NoError(t, r.again(&voidError{again: true}))
+	require.True(t, r.locked)
 }
 
 // A run without locks that commits halves what the next void one costs.
@@ -43,18 +76,18 @@ func TestRunsThatCommitAreRemembered(t *testing.T) {
 	remembering(t, func(t *testing.T, m *memory) {
 		m.paid([]ordering.Key{"a"})
 		for range 4 {
-			m.fellBack("a/b")
+			m.met("a/b", false)
 		}
 		require.Equal(t, 15, m.skipped("a/b"))
 		m.paid([]ordering.Key{"a/b"})
 		m.paid([]ordering.Key{"c"})
-		m.fellBack("a/b")
+		m.met("a/b", false)
 		require.Equal(t, 15, m.skipped("a/b"), "7 and 7 and 1")
 		for range 4 {
 			m.paid([]ordering.Key{"a/b/c"}) // which needs that row, too
 		}
 		require.Zero(t, m.rows.Size(), "nothing is left to remember")
-		m.fellBack("a/b")
+		m.met("a/b", false)
 		require.Equal(t, 1, m.skipped("a/b"))
 	})
 }
@@ -62,9 +95,9 @@ func TestRunsThatCommitAreRemembered(t *testing.T) {
 // A unit is held against each of its rows, and is told the first.
 func TestAUnitOfManyRowsCountsForAll(t *testing.T) {
 	remembering(t, func(t *testing.T, m *memory) {
-		m.fellBack("b")
-		m.fellBack("b")
-		m.fellBack("a")
+		m.met("b", false)
+		m.met("b", false)
+		m.met("a", false)
 		first, busy := m.busy([]ordering.Key{"c", "a", "b"})
 		require.True(t, busy)
 		require.Equal(t, ordering.Key("a"), first)
@@ -77,13 +110,13 @@ func TestAUnitOfManyRowsCountsForAll(t *testing.T) {
 func TestVoidRunsAreForgotten(t *testing.T) {
 	remembering(t, func(t *testing.T, m *memory) {
 		for range 3 {
-			m.fellBack("a")
+			m.met("a", false)
 		}
 		time.Sleep(m.keep)
 		require.False(t, m.pays([]ordering.Key{"a"}))
 		time.Sleep(time.Nanosecond)
 		require.True(t, m.pays([]ordering.Key{"a"}))
-		m.fellBack("a")
+		m.met("a", false)
 		require.Equal(t, 1, m.skipped("a"), "as for a row of which nothing is known")
 	})
 }
@@ -92,10 +125,10 @@ func TestVoidRunsAreForgotten(t *testing.T) {
 func TestTheMemoryIsBounded(t *testing.T) {
 	remembering(t, func(t *testing.T, m *memory) {
 		for range 7 {
-			m.fellBack("hot")
+			m.met("hot", false)
 		}
 		for i := range 3 * recent.Generation / 2 {
-			m.fellBack(ordering.Key(fmt.Sprint("row", i)))
+			m.met(ordering.Key(fmt.Sprint("row", i)), false)
 			if i%recent.Generation == recent.Generation/2 {
 				require.False(t, m.pays([]ordering.Key{"hot"}), "%d", i)
 			}
@@ -103,7 +136,7 @@ func TestTheMemoryIsBounded(t *testing.T) {
 		}
 		require.False(t, m.pays([]ordering.Key{"hot"}))
 		for i := range 2 * recent.Generation {
-			m.fellBack(ordering.Key(fmt.Sprint("other", i)))
+			m.met(ordering.Key(fmt.Sprint("other", i)), false)
 		}
 		require.True(t, m.pays([]ordering.Key{"hot"}), "nobody has asked for it")
 	})

@@ -201,7 +201,7 @@ func (u *Unit) commitWithoutLocks(ctx context.Context, writes []write) error {
 	}
 	writes = u.lead(ctx, writes, gathered)
 	if way := u.group.brokenBy(); way != nil {
-		return u.giveWay(way.Key, way.Reason)
+		return u.giveWay(way)
 	}
 	ctx = u.group.apart(ctx)
 	if !u.hasToWrite(writes) {
@@ -219,7 +219,7 @@ func (u *Unit) commitWithoutLocks(ctx context.Context, writes []write) error {
 		case errors.Is(err, errTooLow) && !raised:
 			hooks.Tell(ctx, u.c.cfg.Trace.Raised, trace.Raised{Unit: u.nonce, Token: u.pass.Token()})
 		case errors.Is(err, errTooLow):
-			return u.giveWay(u.pass.Key(), "has had later tokens")
+			return u.giveWay(&unitlocks.BusyError{Key: u.pass.Key(), Reason: "has had later tokens"})
 		case errors.Is(err, errForOne):
 			return u.fallBack(u.pass.Key(), tooLargeForOne)
 		case err == nil:

@@ -3,6 +3,7 @@ package unitofwork_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -140,7 +141,8 @@ func TestAUnitThatMeetsAHolder(t *testing.T) {
 	}
 }
 
-// Somebody takes a key between the look and the commit: what was read is not committed on.
+// Somebody takes a key between the look and the commit: what was read is not committed on. The
+// unit tries once more without locks, and if that comes to nothing at the same key takes them.
 func TestAUnitThatIsOvertaken(t *testing.T) {
 	for name, overtake := range map[string]func(context.Context, *client) error{
 		"without locks": func(ctx context.Context, c *client) error { return c.freely(ctx, unitofwork.Work{}, transfer(1)) },
@@ -154,28 +156,53 @@ func TestAUnitThatIsOvertaken(t *testing.T) {
 			return c.freely(ctx, unitofwork.Work{Keys: []ordering.Key{customerKey("1"), customerKey("2")}}, transfer(1))
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				var r runs
-				c, other := b.client("c", nil, r.traced), b.client("other", nil)
-				require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, transfer(0)))
-				c.requests()
-				calls := 0
-				require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
-					err := transfer(30)(ctx, u)
-					if calls++; calls == 1 {
-						require.NoError(t, overtake(t.Context(), other))
+		for times, most := range map[int]int{1: 4, 2: 7} {
+			t.Run(fmt.Sprint(name, ", ", times), func(t *testing.T) {
+				inBed(t, func(t *testing.T, b *bed) {
+					var r runs
+					c, other := b.client("c", nil, r.traced), b.client("other", nil)
+					require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, transfer(0)))
+					c.requests()
+					calls := 0
+					require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+						err := transfer(30)(ctx, u)
+						if calls++; calls <= times && !u.Locked() {
+							require.NoError(t, overtake(t.Context(), other))
+						}
+						return err
+					}))
+					require.Equal(t, [2]int64{70 - int64(times), 130 + int64(times)}, b.balances())
+					want := []string{"free committed", "free fell back", "free committed"}
+					if times > 1 {
+						want = []string{"free committed", "free fell back", "free fell back", "locked committed"}
 					}
-					return err
-				}))
-				require.Equal(t, [2]int64{69, 131}, b.balances())
-				require.Equal(t, []string{"free committed", "free fell back", "locked committed"}, r.texts())
-				sent := c.requests()
-				require.LessOrEqual(t, sent["TransactGetItems"]+sent["TransactWriteItems"]+sent["UpdateItem"]+sent["GetItem"], 6, "%v", sent)
-				b.allFree()
+					require.Equal(t, want, r.texts())
+					sent := c.requests()
+					require.LessOrEqual(t, sent["TransactGetItems"]+sent["TransactWriteItems"]+sent["UpdateItem"]+sent["GetItem"], most, "%v", sent)
+					b.allFree()
+				})
 			})
-		})
+		}
 	}
+}
+
+func TestAUnitThatIsOvertakenBetweenTwoReads(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var r runs
+		c, other := b.client("c", nil, r.traced), b.client("other", nil)
+		calls := 0
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+			one, two := accounts.Ref("1", "a"), accounts.Ref("2", "a")
+			if err := u.Get(ctx, one); err != nil {
+				return err
+			}
+			if calls++; calls == 1 {
+				require.NoError(t, other.freely(t.Context(), unitofwork.Work{}, transfer(30)))
+			}
+			return u.Get(ctx, two)
+		}))
+		require.Equal(t, []string{"free fell back", "free committed"}, r.texts())
+	})
 }
 
 // What a function is told is one state also when it reads in parts: it is not told the

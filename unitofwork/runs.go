@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/internal/lineup"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/next"
+	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -21,6 +23,7 @@ type runs struct {
 	locked  bool           // the next run takes locks
 	finding bool           // a run under locks may find keys that it does not hold
 	found   int            // how many have
+	retried int            // how often a run without locks followed one that was overtaken
 }
 
 func newRuns(work Work) *runs {
@@ -30,6 +33,9 @@ func newRuns(work Work) *runs {
 // mostFound is how many runs under locks may find keys that they do not hold. Each one
 // makes the set larger.
 const mostFound = 8
+
+// mostRetried is how often a unit that was overtaken without locks is tried so again.
+const mostRetried = 2
 
 // again prepares the run that follows a void one. The error is a *[KeysError].
 func (r *runs) again(void *voidError) error {
@@ -43,6 +49,10 @@ func (r *runs) again(void *voidError) error {
 		r.group = nil
 	}
 	if void.alone || void.together {
+		return nil
+	}
+	if void.again && r.retried < mostRetried {
+		r.retried++
 		return nil
 	}
 	if r.locked {
@@ -67,6 +77,9 @@ type voidError struct {
 	alone bool
 	// together says that runs of others were void at the same moment, for the same reason.
 	together bool
+	// again says that somebody has had what it relied on, where nobody else was lately, and is gone:
+	// the next run is without locks, too, unless there were several.
+	again bool
 }
 
 func isVoid(err error) bool { return errors.As(err, new(*voidError)) }
@@ -78,6 +91,8 @@ func (e *voidError) Error() string {
 		how = "alone"
 	case e.together:
 		how = "after another"
+	case e.again:
+		how = "perhaps without locks"
 	}
 	return fmt.Sprintf("the unit runs again, %s: key %q %s", how, string(e.key), e.why)
 }
@@ -121,10 +136,10 @@ const wasFound = "was found, and is not held"
 const tooLargeForOne = "is one of a unit that is too large for one transaction"
 
 // giveWay ends the run because of somebody at a row, and remembers that.
-func (u *Unit) giveWay(key ordering.Key, why string) error {
-	u.c.memory.fellBack(key)
+func (u *Unit) giveWay(way *unitlocks.BusyError) error {
 	u.gaveWay = true
-	return u.fallBack(key, why)
+	u.run.Keep()
+	return u.fellBack(&voidError{key: way.Key, why: way.Reason, again: u.c.memory.met(way.Key, way.Refusal == lockrow.Final)})
 }
 
 // fallBack ends the run, which counts for nothing.

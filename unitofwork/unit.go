@@ -138,7 +138,7 @@ func (c *Client) begin(ctx context.Context, r *runs) (*Unit, error) {
 	}
 	u.leads(r)
 	if row := u.rows.WaitedFor(); row != "" {
-		c.memory.fellBack(row)
+		c.memory.met(row, false)
 	}
 	u.stage = newStage(u.cover, actions.NewStamper(c.cfg.FenceAttribute, set.Token()), c.lockConfig.Table, c.cfg.Table)
 	u.ctx, u.cancel = context.WithCancelCause(context.WithValue(ctx, contextKey{}, u))
