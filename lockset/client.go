@@ -64,7 +64,7 @@ func New(db DynamoDB, cfg Config) (*Client, error) {
 		clock:    clock,
 		seen:     lockrow.NewSightings(10 * cfg.Lease),
 		epoch:    time.Now(),
-		renewals: renewals{send: caller.ExecuteOnce},
+		renewals: newRenewals(&caller),
 		lineup:   lineup.New(clock),
 		caller:   &caller, impatient: &impatient,
 	}, nil

@@ -50,7 +50,7 @@ func newLooks(a *acquisition, at lockrow.Observed) *looks {
 	now := time.Now()
 	l := &looks{unit: a.unit.nonce, key: at.Key, turns: &a.c.turns, n: 1, last: now, took: usualLook, changed: now}
 	if !at.Since.IsZero() {
-		l.changed = at.Since // when this process first saw that holder
+		l.changed = at.Since // when this process first saw that holder, or its last sign of life
 	}
 	l.turn = l.changed
 	l.shows = shownBy(at.Row, l.unit, false)
@@ -79,7 +79,11 @@ func (l *looks) passed(n int, itsTurn bool, while time.Duration) {
 		l.turns.slept(l.key, while/time.Duration(n-1))
 	case n > 1: // all but the first began in between
 		l.turns.passed(l.key, min(took, while/time.Duration(n-1)))
-	case l.whole || took > l.turns.of(l.key).mean:
+	case l.whole:
+		l.turns.passed(l.key, took)
+	case itsTurn: // the rest of a turn: it took at least so long, and twice as long on average
+		l.turns.passed(l.key, min(max(took, l.turns.of(l.key).mean), 2*took))
+	case took > l.turns.of(l.key).mean:
 		l.turns.passed(l.key, took)
 	}
 }
@@ -90,7 +94,8 @@ func (l *looks) about(now time.Time) time.Time {
 	return now.Add(-min(now.Sub(l.last), l.turns.of(l.key).mean) / 2)
 }
 
-// A pause is at least as long as a look takes, within these bounds.
+// A pause is at least half as long as a look takes, within these bounds, and on average three
+// quarters: then a look is under way more than half of the time.
 const (
 	shortLook = time.Millisecond
 	usualLook = 5 * time.Millisecond

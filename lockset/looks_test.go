@@ -136,6 +136,26 @@ func TestTurnsThatTakeNoTime(t *testing.T) {
 	require.InDelta(t, 100*ms, ts.of("a").mean, float64(5*ms))
 }
 
+// A row at which one waits at a time, and sees the end of turns only: what is expected follows
+// them up and down.
+func TestTurnsOfWhichOnlyTheEndIsSeen(t *testing.T) {
+	row, _ := at(0)
+	l, ts, began := looking(row)
+	for range 20 {
+		l, _, _ = looking(row)
+		l.turns = ts
+		seeing(t, l, began, [2]int{1000, 0}, [2]int{100, -1})
+	}
+	long := ts.of("a").mean
+	require.Greater(t, long, 500*ms)
+	for range 40 {
+		l, _, _ = looking(row)
+		l.turns = ts
+		seeing(t, l, began, [2]int{5, 0}, [2]int{5, -1})
+	}
+	require.Less(t, ts.of("a").mean, 25*ms)
+}
+
 // What a process has learned at one row says nothing of another.
 func TestTurnsAreThoseOfARow(t *testing.T) {
 	ts := &turns{}
@@ -186,17 +206,19 @@ func TestThePausesBetweenLooks(t *testing.T) {
 	}
 }
 
-// A look takes as long as the engine needs, and so long is it to the next at least.
-func TestAPauseIsAtLeastAsLongAsALook(t *testing.T) {
+// A look takes as long as the engine needs, and about so long is it to the next at least.
+func TestTheShortestPauseFollowsHowLongALookTakes(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{0: ms, 300 * time.Microsecond: ms, 7 * ms: 7 * ms, time.Second: 10 * ms} {
 		l, _, began := looking(heldRow, turn{mean: ms})
 		l.next(heldRow, false, began, began.Add(took))
-		most := time.Duration(0)
+		least, most := time.Second, time.Duration(0)
 		for n := range 1000 {
 			l.n = n
-			most = max(most, l.pause(time.Second, 0, began))
+			pause := l.pause(time.Second, 0, began)
+			least, most = min(least, pause), max(most, pause)
 		}
 		require.InDelta(t, want, most, float64(ms)/20, "%v", took)
+		require.InDelta(t, want/2, least, float64(ms)/20, "%v", took)
 	}
 }
 

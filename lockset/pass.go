@@ -74,6 +74,7 @@ func (p *pass) Actions() []types.TransactWriteItem {
 // wrong.
 func (p *pass) Refused(reasons []types.CancellationReason) error {
 	var way *unitlocks.BusyError
+	gone := true
 	for i, need := range p.needs[:min(len(p.needs), len(reasons))] {
 		if requests.Code(reasons[i]) != requests.ReasonCondition {
 			continue
@@ -83,6 +84,7 @@ func (p *pass) Refused(reasons []types.CancellationReason) error {
 			return err
 		}
 		refusal := need.Refuses(r, p.token)
+		gone = gone && need.Open(r)
 		if way == nil {
 			way = &unitlocks.BusyError{Key: need.Key, Reason: refusal.String(), Refusal: refusal}
 		}
@@ -93,6 +95,7 @@ func (p *pass) Refused(reasons []types.CancellationReason) error {
 	if way == nil {
 		return nil
 	}
+	way.Gone = gone
 	return way
 }
 

@@ -16,7 +16,8 @@ import (
 // renewals sends what the sets of a client renew at about the same moment in common
 // requests. It is safe for concurrent use.
 type renewals struct {
-	send func(context.Context, []types.BatchStatementRequest) ([]types.BatchStatementResponse, error)
+	send   func(context.Context, []types.BatchStatementRequest) ([]types.BatchStatementResponse, error)
+	gather time.Duration // how long a request waits for others to join it
 
 	mu    sync.Mutex
 	parts []*part // that are gathered
@@ -43,9 +44,13 @@ type renewal struct {
 	forget  context.CancelFunc // for when none does any more
 }
 
-// gatherFor is how long a request waits for others to join it. Those that are due at the
-// same moment are there by then.
+// gatherFor is how long renewals are gathered at most. Those that are due at the same moment
+// are there by then.
 const gatherFor = 2 * time.Millisecond
+
+func newRenewals(caller *requests.Caller) renewals {
+	return renewals{send: caller.ExecuteOnce, gather: min(gatherFor, caller.Attempt/10)}
+}
 
 // execute renews some keys of a set, and returns what the answer says of each. The error is
 // that of the request, or the cause of ctx's end. A request goes on while one of its sets
@@ -54,7 +59,7 @@ func (r *renewals) execute(ctx context.Context, unit string, keys []ordering.Key
 	p := &part{ctx: ctx, unit: unit, keys: keys, statements: statements, answered: make(chan struct{})}
 	r.mu.Lock()
 	if len(r.parts) == 0 {
-		time.AfterFunc(gatherFor, r.sendAll)
+		time.AfterFunc(r.gather, r.sendAll)
 	}
 	r.parts = append(r.parts, p)
 	r.mu.Unlock()
@@ -62,6 +67,11 @@ func (r *renewals) execute(ctx context.Context, unit string, keys []ordering.Key
 	case <-p.answered:
 		return p.answers, p.err
 	case <-ctx.Done():
+	}
+	select { // both may have come
+	case <-p.answered:
+		return p.answers, p.err
+	default:
 		r.leave(p)
 		return nil, context.Cause(ctx)
 	}

@@ -89,7 +89,7 @@ func TestRenewalsAreGathered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &sending{}
-				r := &renewals{send: s.send}
+				r := &renewals{send: s.send, gather: gatherFor}
 				var told []<-chan error
 				for _, keys := range c.sets {
 					told = append(told, renews(t.Context(), r, keys...))
@@ -113,7 +113,7 @@ func TestRenewalsAreGathered(t *testing.T) {
 func TestRenewalsAreNotGatheredForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sending{took: time.Minute}
-		r := &renewals{send: s.send}
+		r := &renewals{send: s.send, gather: gatherFor}
 		began := time.Now()
 		first := renews(t.Context(), r, "a")
 		time.Sleep(gatherFor + 1)
@@ -130,7 +130,7 @@ func TestAnErrorOfARequestThatIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failed := errors.New("failed")
 		s := &sending{err: failed}
-		r := &renewals{send: s.send}
+		r := &renewals{send: s.send, gather: gatherFor}
 		a, b := renews(t.Context(), r, "a"), renews(t.Context(), r, "b")
 		require.Equal(t, failed, <-a)
 		require.Equal(t, failed, <-b)
@@ -147,7 +147,7 @@ func TestWhoWaitsNoLongerForARenewal(t *testing.T) {
 			t.Run(fmt.Sprint(name, ", ", when), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := &sending{took: time.Minute}
-					r := &renewals{send: s.send}
+					r := &renewals{send: s.send, gather: gatherFor}
 					told, cancel := map[int]<-chan error{}, map[int]context.CancelCauseFunc{}
 					began := time.Now()
 					for n := range 3 {

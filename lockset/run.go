@@ -2,6 +2,7 @@ package lockset
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -188,7 +189,9 @@ func (g *glance) Saw(items []map[string]types.AttributeValue) error {
 	case ok:
 		return nil
 	case changed:
-		return &unitlocks.BusyError{Key: key, Reason: "was another's since it was first looked at", Refusal: lockrow.Final}
+		r := rows[slices.Index(g.Rows(), key)]
+		gone := r.Free() && len(r.Queue) == 0 && len(r.Below) == 0
+		return &unitlocks.BusyError{Key: key, Reason: "was another's since it was first looked at", Gone: gone}
 	default:
 		return &unitlocks.BusyError{Key: key, Reason: "is another's, or waited for"}
 	}

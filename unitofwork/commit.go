@@ -64,7 +64,7 @@ func (u *Unit) commit(ctx context.Context) error {
 	case u.failed != nil:
 		var doubt *InDoubtError // of the others, and of the locks
 		if u.optimistic == nil && errors.As(err, &doubt) {
-			u.unreleased(ctx, doubt)
+			u.c.lockConfig.Logger.WarnContext(ctx, "holdall: the locks of a group are in doubt", "unit", u.nonce, "err", doubt)
 		}
 		err = u.notDone(u.failed)
 	case err != nil && u.optimistic != nil && u.group.hasRun() && len(u.stage.writes) == 0 && u.work.ID == "":

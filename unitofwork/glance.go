@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/actions"
-	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/lockset"
@@ -151,7 +150,7 @@ func (u *Unit) glanceError(err error, expected []ordering.Key) error {
 	keys := slices.Concat(expected, u.Keys())
 	switch {
 	case errors.As(err, &way):
-		again := u.c.memory.met(way.Key, way.Refusal == lockrow.Final)
+		again := u.c.memory.met(way.Key, way.Gone)
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		return u.voidWith(&voidError{key: way.Key, why: way.Reason, keys: expected, again: again})

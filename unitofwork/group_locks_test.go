@@ -170,6 +170,6 @@ func TestALeaderThatFailsLeavesLocksInDoubt(t *testing.T) {
 		errs := b.behind(other, c, come{unitofwork.Work{Keys: transferKeys}, fails}, come{fn: transfer(1)})
 		require.Equal(t, mine, errs[0])
 		require.ErrorIs(t, errs[1], unitofwork.ErrInDoubt)
-		require.Contains(t, log.text(), "release of a unit without a commit")
+		require.Contains(t, log.text(), "the locks of a group are in doubt")
 	})
 }

@@ -186,6 +186,30 @@ func TestAUnitThatIsOvertaken(t *testing.T) {
 	}
 }
 
+// Who comes before it and is still there is waited for.
+func TestAUnitThatIsRefusedByAHolder(t *testing.T) {
+	for _, twice := range []bool{false, true} { // at a second look, or at the commit
+		inBed(t, func(t *testing.T, b *bed) {
+			var r runs
+			c, other := b.client("c", nil, r.traced), b.client("other", nil)
+			calls := 0
+			require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+				if err := transfer(30)(ctx, u); err != nil {
+					return err
+				}
+				if calls++; calls == 1 {
+					b.hold(other, time.Second, transferKeys...)
+				}
+				if twice {
+					return u.Get(ctx, accounts.Ref("3", "a"))
+				}
+				return nil
+			}))
+			require.Equal(t, []string{"free fell back", "locked committed"}, r.texts())
+		})
+	}
+}
+
 func TestAUnitThatIsOvertakenBetweenTwoReads(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		var r runs

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/internal/lineup"
-	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/next"
 	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/ordering"
@@ -53,6 +52,7 @@ func (r *runs) again(void *voidError) error {
 	}
 	if void.again && r.retried < mostRetried {
 		r.retried++
+		r.group.putBack() // they come along again, or with whoever is faster
 		return nil
 	}
 	if r.locked {
@@ -139,7 +139,7 @@ const tooLargeForOne = "is one of a unit that is too large for one transaction"
 func (u *Unit) giveWay(way *unitlocks.BusyError) error {
 	u.gaveWay = true
 	u.run.Keep()
-	return u.fellBack(&voidError{key: way.Key, why: way.Reason, again: u.c.memory.met(way.Key, way.Refusal == lockrow.Final)})
+	return u.fellBack(&voidError{key: way.Key, why: way.Reason, again: u.c.memory.met(way.Key, way.Gone)})
 }
 
 // fallBack ends the run, which counts for nothing.

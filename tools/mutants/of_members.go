@@ -215,8 +215,8 @@ var ofMembers = []mutant{
 	{
 		clause: "the log says that the locks stay of a leader that has failed",
 		file:   "unitofwork/commit.go",
-		old:    `			u.unreleased(ctx, doubt)`,
-		new:    ``,
+		old:    `if u.optimistic == nil && errors.As(err, &doubt) {`,
+		new:    `if u.optimistic != nil && errors.As(err, &doubt) {`,
 		by:     check{in: "unitofwork", test: "TestALeaderThatFailsLeavesLocksInDoubt"},
 	},
 }

@@ -24,6 +24,20 @@ var ofNeighbours = []mutant{
 		by:     check{in: "unitofwork", test: "TestWhoMeetsByChanceIsTriedAgain"},
 	},
 	{
+		clause: "a unit that is refused by who is still there takes its locks",
+		file:   "lockset/pass.go",
+		old:    `gone = gone && need.Open(r)`,
+		new:    `gone = gone && need.Open(lockrow.Row{})`,
+		by:     check{in: "unitofwork", test: "TestAUnitThatIsRefusedByAHolder"},
+	},
+	{
+		clause: "and so does one that finds them there between two reads",
+		file:   "lockset/run.go",
+		old:    `gone := r.Free() && len(r.Queue) == 0 && len(r.Below) == 0`,
+		new:    `gone := r.Exists`,
+		by:     check{in: "unitofwork", test: "TestAUnitThatIsRefusedByAHolder"},
+	},
+	{
 		clause: "and not for ever",
 		file:   "unitofwork/runs.go",
 		old:    `void.again && r.retried < mostRetried`,
@@ -40,8 +54,8 @@ var ofNeighbours = []mutant{
 	{
 		clause: "and so is one that was overtaken between two reads",
 		file:   "unitofwork/glance.go",
-		old:    `again := u.c.memory.met(way.Key, way.Refusal == lockrow.Final)`,
-		new:    `again := u.c.memory.met(way.Key, way.Refusal != lockrow.Final)`,
+		old:    `again := u.c.memory.met(way.Key, way.Gone)`,
+		new:    `again := u.c.memory.met(way.Key, !way.Gone)`,
 		by:     check{in: "unitofwork", test: "TestAUnitThatIsOvertakenBetweenTwoReads"},
 	},
 	{

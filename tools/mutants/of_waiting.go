@@ -40,9 +40,16 @@ var ofWaiting = []mutant{
 	{
 		clause: "the end of a turn that was not seen to begin says little",
 		file:   "lockset/looks.go",
-		old:    `case l.whole || took > l.turns.of(l.key).mean:`,
+		old:    `case took > l.turns.of(l.key).mean:`,
 		new:    `default:`,
 		by:     check{in: "lockset", test: "TestTurnsAreLearnedFromPlaces"},
+	},
+	{
+		clause: "what is expected of turns of which only the end is seen can fall",
+		file:   "lockset/looks.go",
+		old:    `	case itsTurn: //`,
+		new:    `	case itsTurn && l.n < 0: //`,
+		by:     check{in: "lockset", test: "TestTurnsOfWhichOnlyTheEndIsSeen"},
 	},
 	{
 		clause: "a waiter takes its place before it judges anybody",
