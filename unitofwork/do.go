@@ -156,7 +156,7 @@ func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Un
 			switch {
 			case void.alone, void.together, r.found > 0: // they do not all come back at once
 				_ = requests.Sleep(ctx, requests.Jittered(comeBack, unit, 1))
-			case void.again && r.group.hasRun(): // and then they come along again
+			case void.again: // and then they come along again
 				_ = requests.Sleep(ctx, comeBack)
 			}
 			continue

@@ -219,7 +219,7 @@ func TestAFunctionIsToldOneState(t *testing.T) {
 				}), name)
 				require.Equal(t, 2, calls, name)
 				ends, _ := w.took()
-				require.Equal(t, []string{"free fell back", "locked committed"}, ends, name)
+				require.Equal(t, []string{"free fell back", "free committed"}, ends, name)
 				want := int64(10)
 				if found {
 					want++

@@ -61,7 +61,7 @@ var ofNeighbours = []mutant{
 	{
 		clause: "those who came along with a unit that is tried again come along again",
 		file:   "unitofwork/do.go",
-		old:    `			case void.again && r.group.hasRun(): //`,
+		old:    `			case void.again: //`,
 		new:    `			case void.again && r.found > 0: //`,
 		by:     check{in: "unitofwork", test: "TestAGroupThatGivesWayRunsAgainTogether"},
 	},
