@@ -345,11 +345,17 @@ func TestGroupsOfOneEpochRenewTogether(t *testing.T) {
 	const moment = lease / 3 / 8
 	synctest.Test(t, func(t *testing.T) {
 		stores := make([]store, 20)
+		groups := make([]*heartbeat.Group, len(stores))
 		for n := range stores {
 			time.Sleep(lease / 77)
-			start(t, &stores[n]).Add(keys(1), time.Now())
+			groups[n] = start(t, &stores[n])
+			groups[n].Add(keys(1), time.Now())
 		}
 		time.Sleep(10 * lease)
+		for _, g := range groups {
+			_, err := g.Stop()
+			require.NoError(t, err)
+		}
 		all, at := 0, map[time.Time]bool{}
 		for n := range stores {
 			s := &stores[n]

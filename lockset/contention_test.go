@@ -48,7 +48,7 @@ func (c contention) in(b *bed) contended {
 		o := b.owner(fmt.Sprint("process", p), nil)
 		owners = append(owners, o)
 		for g := range c.goroutines {
-			random := rand.New(rand.NewPCG(uint64(p), uint64(g))) //nolint:gosec // the same each time
+			random := rand.New(rand.NewPCG(uint64(p), uint64(g)))
 			group.Go(func() {
 				for range c.units {
 					asked := time.Now()

@@ -140,16 +140,16 @@ func TestTurnsThatTakeNoTime(t *testing.T) {
 // them up and down.
 func TestTurnsOfWhichOnlyTheEndIsSeen(t *testing.T) {
 	row, _ := at(0)
-	l, ts, began := looking(row)
+	ts := &turns{}
 	for range 20 {
-		l, _, _ = looking(row)
+		l, _, began := looking(row)
 		l.turns = ts
 		seeing(t, l, began, [2]int{1000, 0}, [2]int{100, -1})
 	}
 	long := ts.of("a").mean
 	require.Greater(t, long, 500*ms)
 	for range 40 {
-		l, _, _ = looking(row)
+		l, _, began := looking(row)
 		l.turns = ts
 		seeing(t, l, began, [2]int{5, 0}, [2]int{5, -1})
 	}

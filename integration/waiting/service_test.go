@@ -66,7 +66,7 @@ func (b *bed) crashOfAServer(name string, lock bool) (before float64, after []fl
 			dead = p
 		}
 		for c := range serverClients {
-			random := rand.New(rand.NewPCG(uint64(s), uint64(c))) //nolint:gosec // the same each time
+			random := rand.New(rand.NewPCG(uint64(s), uint64(c)))
 			group.Go(func() {
 				for ctx.Err() == nil {
 					work, fn := stock.order(random, lock)
