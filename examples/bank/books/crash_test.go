@@ -12,16 +12,18 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 )
 
-// An owner dies at any request of a payment and a move: of runs without locks, of those
-// under locks that follow when somebody was in the way, and in a bank that locks first. The
+// An owner dies at any request of a payment and a move: of runs without locks, once or again, of
+// those under locks that follow when somebody was in the way, and in a bank that locks first. The
 // books are whole, and whoever pays again under the same ID pays once.
 func TestOwnersDieAtPaymentsAndMoves(t *testing.T) {
 	for name, c := range map[string]struct {
-		overtaken, lock bool
-		least           int // requests
+		overtaken int // how often
+		lock      bool
+		least     int // requests
 	}{
 		"without locks":     {least: 5}, // two, and three: a move finds the children in what it reads
-		"in somebody's way": {overtaken: true, least: 12},
+		"overtaken":         {overtaken: 1, least: 10},
+		"in somebody's way": {overtaken: 2, least: 16},
 		"locked first":      {lock: true, least: 8},
 	} {
 		for _, executed := range []bool{false, true} {
@@ -39,7 +41,7 @@ func TestOwnersDieAtPaymentsAndMoves(t *testing.T) {
 
 // diesAt has an owner die at its n-th request, before or after that is carried out; at none
 // if n is 0. It returns how many it sent.
-func diesAt(t *testing.T, n int64, executed, overtaken, lock bool) int64 {
+func diesAt(t *testing.T, n int64, executed bool, overtaken int, lock bool) int64 {
 	t.Helper()
 	b := newBank(t, 4)
 	heir, _ := b.owner(b.db)
@@ -52,8 +54,8 @@ func diesAt(t *testing.T, n int64, executed, overtaken, lock bool) int64 {
 	}}))
 	dies.Lock = lock
 	others := 0
-	if overtaken {
-		dies.Run = between{dies.Run, func() {
+	if overtaken > 0 {
+		dies.Run = between{Runner: dies.Run, times: overtaken, then: func() {
 			others++
 			id := fmt.Sprintf("other-%d", others)
 			require.NoError(t, heir.Pay(t.Context(), books.Payment{ID: id, From: account(1), To: account(3), Amount: 1}))
