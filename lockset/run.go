@@ -189,8 +189,7 @@ func (g *glance) Saw(items []map[string]types.AttributeValue) error {
 	case ok:
 		return nil
 	case changed:
-		r := rows[slices.Index(g.Rows(), key)]
-		gone := r.Free() && len(r.Queue) == 0 && len(r.Below) == 0
+		gone := lockrow.Need{Mode: lockrow.Exclusive}.Open(rows[slices.Index(g.Rows(), key)])
 		return &unitlocks.BusyError{Key: key, Reason: "was another's since it was first looked at", Gone: gone}
 	default:
 		return &unitlocks.BusyError{Key: key, Reason: "is another's, or waited for"}

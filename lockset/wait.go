@@ -77,11 +77,10 @@ func (a *acquisition) watch(ctx context.Context, blocked lockrow.Decision, place
 		if place != at.Key && !a.places.mayStay(j, time.Now(), a.c.cfg.Grace) {
 			return at, nil // refused, it moves
 		}
-		switch {
-		case j.Verdict == lockrow.Admits, j.Verdict == lockrow.Mine:
-			return at, nil
-		case a.hasTurn(at, j):
-			a.raise(ctx)
+		if a.hasTurn(at, j) {
+			if j.Verdict == lockrow.Raise {
+				a.raise(ctx)
+			}
 			return at, nil
 		}
 		if a.wantsPlace(at, place) {

@@ -73,8 +73,7 @@ func (u *Unit) glance(ctx context.Context, records []Record, expected []ordering
 		return nil, found, nil
 	}
 	for i, r := range records {
-		table, key, _ := r.location()
-		record, now := identity(table, actions.KeyText(key)), u.c.stampOf(items[i])
+		record, now := identityOf(r), u.c.stampOf(items[i])
 		if before, again := u.reads[record]; again && before != now && shown[i].guarded {
 			return nil, nil, u.voidLocked(shown[i].guard, "guards a record that was written since it was read")
 		}
@@ -127,11 +126,7 @@ func (u *Unit) fetchWith(ctx context.Context, g unitlocks.Glance, rows []types.T
 		}
 		if asks {
 			u.lookedUp = true
-			found, err := u.c.parse(u.work.ID, read[len(rows)])
-			if err == nil && found != nil {
-				err = u.judgeRecord(found)
-			}
-			if err != nil {
+			if err := u.judgeID(read[len(rows)]); err != nil {
 				return u.conclusive(err)
 			}
 		}
@@ -151,9 +146,7 @@ func (u *Unit) glanceError(err error, expected []ordering.Key) error {
 	switch {
 	case errors.As(err, &way):
 		again := u.c.memory.met(way.Key, way.Gone)
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		return u.voidWith(&voidError{key: way.Key, why: way.Reason, keys: expected, again: again})
+		return u.voidBy(&voidError{key: way.Key, why: way.Reason, keys: expected, again: again})
 	case errors.Is(err, requests.ErrConflicts) && len(keys) > 0: // without a key nothing can be locked
 		u.c.memory.met(keys[0], false)
 		return u.void(keys[0], "is being written by others", expected...)

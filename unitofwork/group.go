@@ -51,9 +51,7 @@ func (u *Unit) leads(r *runs) {
 	if before == nil {
 		return
 	}
-	if before.timer != nil {
-		before.timer.Stop()
-	}
+	before.stopTimer()
 	g := &group{lead: u}
 	for _, f := range before.followers {
 		if f.goOver(before, g) {
@@ -61,6 +59,13 @@ func (u *Unit) leads(r *runs) {
 		}
 	}
 	r.group, u.group = g, g
+}
+
+// stopTimer ends the time that those who wait for their turn wait, if it runs.
+func (g *group) stopTimer() {
+	if g.timer != nil {
+		g.timer.Stop()
+	}
 }
 
 // keys are those that wait for their turn wait for.
@@ -93,9 +98,7 @@ func (g *group) putBack() {
 	if g == nil {
 		return
 	}
-	if g.timer != nil {
-		g.timer.Stop()
-	}
+	g.stopTimer()
 	for _, f := range g.followers {
 		f.putBack(g)
 	}

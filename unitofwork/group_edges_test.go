@@ -159,9 +159,7 @@ func TestALeaderThatFailsAndIsTooLarge(t *testing.T) {
 		keys := append([]ordering.Key{"x", "y", "z"}, transferKeys...)
 		var done sync.WaitGroup
 		done.Go(func() {
-			require.ErrorIs(t, c.freely(t.Context(), unitofwork.Work{Keys: keys}, func(ctx context.Context, u *unitofwork.Unit) error {
-				return errors.Join(transfer(7)(ctx, u), mine)
-			}), mine)
+			require.ErrorIs(t, c.freely(t.Context(), unitofwork.Work{Keys: keys}, failing(7, mine)), mine)
 		})
 		for range 3 {
 			time.Sleep(100 * time.Microsecond)

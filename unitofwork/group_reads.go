@@ -67,9 +67,7 @@ func (u *Unit) readTogether(ctx context.Context, reader *requests.Caller, reques
 	for i, r := range all {
 		g.read[identityOf(r)] = read[len(rows)+len(ids)+i]
 	}
-	if g.timer != nil { // of a read for all that has found other guards
-		g.timer.Stop()
-	}
+	g.stopTimer() // of a read for all that has found other guards
 	waiting := slices.Clone(g.followers)
 	g.timer = time.AfterFunc(groupTime, func() {
 		for _, f := range waiting {
@@ -85,9 +83,7 @@ func (g *group) pause() (resume func()) {
 	if g == nil {
 		return func() {}
 	}
-	if g.timer != nil {
-		g.timer.Stop()
-	}
+	g.stopTimer()
 	return func() {
 		if g.timer != nil {
 			g.timer.Reset(groupTime)
@@ -174,11 +170,7 @@ func (u *Unit) lookUpIn(g *group) error {
 		return nil
 	}
 	u.lookedUp = true
-	found, err := u.c.parse(u.work.ID, g.ids[u.work.ID])
-	if err == nil && found != nil {
-		err = u.judgeRecord(found)
-	}
-	return err
+	return u.judgeID(g.ids[u.work.ID])
 }
 
 // readForOthers reads what followers are about to read.

@@ -165,9 +165,7 @@ func (g *group) settle() {
 	if g == nil {
 		return
 	}
-	if g.timer != nil {
-		g.timer.Stop()
-	}
+	g.stopTimer()
 	for _, f := range g.followers {
 		f.settle(g.lead, g.inside[f])
 	}

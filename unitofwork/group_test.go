@@ -43,6 +43,13 @@ func (b *bed) crowd(c *client, all ...come) []error {
 	return errs
 }
 
+// failing is a transfer that fails with an error of its own.
+func failing(amount int64, mine error) func(context.Context, *unitofwork.Unit) error {
+	return func(ctx context.Context, u *unitofwork.Unit) error {
+		return errors.Join(transfer(amount)(ctx, u), mine)
+	}
+}
+
 // times is one thing that comes so many times.
 func times(n int, one come) []come { return slices.Repeat([]come{one}, n) }
 
@@ -99,9 +106,7 @@ func TestAMemberThatFails(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
 		mine := errors.New("no")
-		fails := func(ctx context.Context, u *unitofwork.Unit) error {
-			return errors.Join(transfer(50)(ctx, u), mine)
-		}
+		fails := failing(50, mine)
 		var s sums
 		errs := b.crowd(c, come{fn: s.transfer(1)}, come{fn: fails}, come{fn: s.transfer(1)})
 		require.NoError(t, errs[0])
@@ -118,9 +123,7 @@ func TestALeaderThatFails(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
 		mine := errors.New("no")
-		fails := func(ctx context.Context, u *unitofwork.Unit) error {
-			return errors.Join(transfer(50)(ctx, u), mine)
-		}
+		fails := failing(50, mine)
 		var s sums
 		errs := b.crowd(c, append([]come{{fn: fails}}, times(3, come{fn: s.transfer(1)})...)...)
 		require.ErrorIs(t, errs[0], mine)
@@ -135,9 +138,7 @@ func TestALeaderWithAnIDThatFails(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
 		mine := errors.New("no")
-		fails := func(ctx context.Context, u *unitofwork.Unit) error {
-			return errors.Join(transfer(50)(ctx, u), mine)
-		}
+		fails := failing(50, mine)
 		var s sums
 		errs := b.crowd(c, append([]come{{unitofwork.Work{ID: "x"}, fails}}, times(3, come{fn: s.transfer(1)})...)...)
 		require.ErrorIs(t, errs[0], mine)
@@ -480,9 +481,7 @@ func TestAGroupInDoubt(t *testing.T) {
 					return faults.Pass()
 				})
 				mine := errors.New("no")
-				fails := func(ctx context.Context, u *unitofwork.Unit) error {
-					return errors.Join(transfer(5)(ctx, u), mine)
-				}
+				fails := failing(5, mine)
 				errs := b.crowd(cl, come{fn: transfer(1)}, come{unitofwork.Work{ID: "x"}, transfer(1)}, come{fn: fails})
 				require.NotErrorIs(t, errs[2], unitofwork.ErrInDoubt, "it has written nothing")
 				other := b.client("other", nil)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
@@ -57,8 +56,7 @@ func (u *Unit) inGroupItems(ctx context.Context, records []Record) ([]map[string
 	var others []Record
 	var at []int
 	for i, r := range records {
-		table, key, _ := r.location()
-		record := identity(table, actions.KeyText(key))
+		record := identityOf(r)
 		item, written, known := g.merged.left(record)
 		switch {
 		case written && !known:
@@ -178,7 +176,5 @@ func (u *Unit) commitInGroup(writes []write) error {
 // voidAlone makes the run void because it does not go with those of others: the next one
 // comes along with nobody.
 func (u *Unit) voidAlone(key ordering.Key, why string, others ...ordering.Key) error {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.voidWith(&voidError{key: key, why: why, keys: others, alone: true})
+	return u.voidBy(&voidError{key: key, why: why, keys: others, alone: true})
 }

@@ -11,9 +11,10 @@ import (
 // memory is what a process remembers of lock rows at which runs without locks found somebody
 // in the way: then units that need the row take their locks at once, for a while. A void run
 // costs two or three requests, and one that commits saves one, so it must succeed three times
-// in four. Once it is tried again: whoever dies with locks keeps others waiting for a lease, so
-// they are not for those who have met by chance. Named keys that units of this process have are waited for all the same: with those its
-// unit may be committed. What is older than keep says nothing. It is safe for concurrent use.
+// in four. Who has met somebody by chance is tried again first, for whoever dies with locks
+// keeps others waiting for a lease. A unit that names keys which units of this process have waits
+// for them all the same: it may be committed with those. What is older than keep says nothing. It
+// is safe for concurrent use.
 type memory struct {
 	keep time.Duration
 

@@ -74,9 +74,7 @@ func TestAUnitWithoutLocksLeavesNothingBehind(t *testing.T) {
 		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, transfer(30)))
 		before := b.tables()
 		broken := errors.New("broken")
-		require.ErrorIs(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
-			return errors.Join(transfer(1)(ctx, u), broken)
-		}), broken)
+		require.ErrorIs(t, c.freely(t.Context(), unitofwork.Work{}, failing(1, broken)), broken)
 		require.PanicsWithValue(t, "broken", func() {
 			_ = c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
 				_ = transfer(1)(ctx, u)

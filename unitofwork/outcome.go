@@ -134,6 +134,16 @@ func (u *Unit) sameID(item map[string]types.AttributeValue) error {
 	return u.judgeRecord(found)
 }
 
+// judgeID judges the record of the unit's ID as it was read: it is not there, or tells what was
+// done.
+func (u *Unit) judgeID(item map[string]types.AttributeValue) error {
+	found, err := u.c.parse(u.work.ID, item)
+	if err != nil || found == nil {
+		return err
+	}
+	return u.judgeRecord(found)
+}
+
 func (u *Unit) judgeRecord(found *journal.IDRecord) error {
 	if !bytes.Equal(found.Digest, u.digest) {
 		return &IDError{u.work.ID, "was committed before with other keys or another payload"}

@@ -103,9 +103,13 @@ func (e *voidError) WhatNext() next.Next { return next.TryLater }
 // void notes that the run counts for nothing, because of a key, and returns the error that
 // its function is told. others are keys that the next run takes as well.
 func (u *Unit) void(key ordering.Key, why string, others ...ordering.Key) error {
+	return u.voidBy(&voidError{key: key, why: why, keys: others})
+}
+
+func (u *Unit) voidBy(void *voidError) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.voidLocked(key, why, others...)
+	return u.voidWith(void)
 }
 
 func (u *Unit) voidLocked(key ordering.Key, why string, others ...ordering.Key) error {

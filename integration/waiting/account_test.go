@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
@@ -42,12 +41,7 @@ func BenchmarkOneAccount(b *testing.B) {
 
 func (b *bed) oneAccount(processes int) {
 	name := b.table + "-accounts"
-	_, err := b.db.CreateTable(b.b.Context(), &dynamodb.CreateTableInput{
-		TableName: &name, BillingMode: types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("ID"), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("ID"), KeyType: types.KeyTypeHash}},
-	})
-	require.NoError(b.b, err)
+	b.createTable(name)
 	accounts := &unitofwork.Table[account]{Name: name, PartitionKey: "ID", Guard: func(a *account) ordering.Key { return ordering.Key(a.ID) }}
 	var all []*process
 	var units []*unitofwork.Client

@@ -19,6 +19,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/engines"
@@ -61,6 +64,17 @@ func each(b *testing.B, lease time.Duration, bench func(*bed)) {
 		e := engines.Dynoxide(b)
 		run(b, e.Client, e.Prefix)
 	})
+}
+
+// createTable creates a table of records with an ID.
+func (b *bed) createTable(name string) {
+	b.b.Helper()
+	_, err := b.db.CreateTable(b.b.Context(), &dynamodb.CreateTableInput{
+		TableName: &name, BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("ID"), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("ID"), KeyType: types.KeyTypeHash}},
+	})
+	require.NoError(b.b, err)
 }
 
 // process is a client of its own, with its own way to the table.

@@ -10,9 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/ordering"
@@ -124,12 +121,7 @@ func (b *bed) stock(name string) *stock {
 		name:     name,
 	}
 	for _, table := range []string{s.articles.Name, s.orders.Name} {
-		_, err := b.db.CreateTable(b.b.Context(), &dynamodb.CreateTableInput{
-			TableName: &table, BillingMode: types.BillingModePayPerRequest,
-			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("ID"), AttributeType: types.ScalarAttributeTypeS}},
-			KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("ID"), KeyType: types.KeyTypeHash}},
-		})
-		require.NoError(b.b, err)
+		b.createTable(table)
 	}
 	return s
 }

@@ -209,8 +209,8 @@ var ofFinding = []mutant{
 	{
 		clause: "the record of an id is read with what a run without locks looks at first",
 		file:   "unitofwork/glance.go",
-		old:    `if err == nil && found != nil {`,
-		new:    `if err == nil && found != nil && len(rows) < 0 {`,
+		old:    `if err := u.judgeID(read[len(rows)]); err != nil {`,
+		new:    `if err := u.judgeID(read[len(rows)]); err != nil && len(rows) < 0 {`,
 		by:     check{in: "unitofwork", test: "TestAnIDThatWasCommittedBefore"},
 	},
 	{

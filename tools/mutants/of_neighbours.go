@@ -33,8 +33,8 @@ var ofNeighbours = []mutant{
 	{
 		clause: "and so does one that finds them there between two reads",
 		file:   "lockset/run.go",
-		old:    `gone := r.Free() && len(r.Queue) == 0 && len(r.Below) == 0`,
-		new:    `gone := r.Exists`,
+		old:    `gone := lockrow.Need{Mode: lockrow.Exclusive}.Open(rows[slices.Index(g.Rows(), key)])`,
+		new:    `gone := rows[slices.Index(g.Rows(), key)].Exists`,
 		by:     check{in: "unitofwork", test: "TestAUnitThatIsRefusedByAHolder"},
 	},
 	{
