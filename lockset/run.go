@@ -208,9 +208,11 @@ const functionTime = 20 * time.Millisecond
 
 // lapseSoon lets go of what the run keeps from others, once one of them waits for it, when the
 // run makes no progress. It looks often: a request that is under way may end at any time,
-// and the function begin.
+// and the function begin. It never does so at the same moment as the other comes: whether that
+// one is seen to wait would be a matter of luck.
 func (r *run) lapseSoon() {
-	time.AfterFunc(min(r.pace.left(r.c.cfg.AttemptTimeout), functionTime), func() {
+	left := min(r.pace.left(r.c.cfg.AttemptTimeout), functionTime)
+	time.AfterFunc(max(left, time.Microsecond), func() {
 		if r.pace.left(r.c.cfg.AttemptTimeout) > 0 {
 			r.lapseSoon()
 			return
