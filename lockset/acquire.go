@@ -127,7 +127,6 @@ type acquisition struct {
 	outrun      bool      // a join was refused for its token, which newcomers had overtaken
 	end         time.Time // of the record wait; zero if it has none
 	waited      time.Duration
-	waitedFor   ordering.Key            // the row that it waited for in the table; empty if none
 	recovered   map[ordering.Key]string // the dead unit that was last settled for a row
 	lookedAhead time.Time               // when it last looked at what comes after the row it waits for
 	group       *heartbeat.Group

@@ -30,8 +30,5 @@ func (c forUnits) Acquire(ctx context.Context, keys []ordering.Key, end time.Tim
 // Gone is for unitlocks.Client.
 func (c forUnits) Gone(caller *lineup.Caller) { c.lineup.Gone(caller) }
 
-// InUse is for unitlocks.Client.
-func (c forUnits) InUse(keys []ordering.Key) bool { return c.lineup.InUse(keys) }
-
 // TakeAlong is for unitlocks.Set.
 func (s setForUnits) TakeAlong(fits func(with any) bool) { s.c.lineup.TakeAlong(s.claim, false, fits) }

@@ -74,7 +74,6 @@ func (p *pass) Actions() []types.TransactWriteItem {
 // wrong.
 func (p *pass) Refused(reasons []types.CancellationReason) error {
 	var way *unitlocks.BusyError
-	gone := true
 	for i, need := range p.needs[:min(len(p.needs), len(reasons))] {
 		if requests.Code(reasons[i]) != requests.ReasonCondition {
 			continue
@@ -84,7 +83,6 @@ func (p *pass) Refused(reasons []types.CancellationReason) error {
 			return err
 		}
 		refusal := need.Refuses(r, p.token)
-		gone = gone && need.Open(r)
 		if way == nil {
 			way = &unitlocks.BusyError{Key: need.Key, Reason: refusal.String(), Refusal: refusal}
 		}
@@ -95,7 +93,6 @@ func (p *pass) Refused(reasons []types.CancellationReason) error {
 	if way == nil {
 		return nil
 	}
-	way.Gone = gone
 	return way
 }
 

@@ -2,7 +2,6 @@ package lockset
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -189,8 +188,7 @@ func (g *glance) Saw(items []map[string]types.AttributeValue) error {
 	case ok:
 		return nil
 	case changed:
-		gone := lockrow.Need{Mode: lockrow.Exclusive}.Open(rows[slices.Index(g.Rows(), key)])
-		return &unitlocks.BusyError{Key: key, Reason: "was another's since it was first looked at", Gone: gone}
+		return &unitlocks.BusyError{Key: key, Reason: "was another's since it was first looked at"}
 	default:
 		return &unitlocks.BusyError{Key: key, Reason: "is another's, or waited for"}
 	}

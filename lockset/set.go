@@ -36,8 +36,7 @@ type Set struct {
 	plan  ordering.Plan
 	group *heartbeat.Group
 	claim *lineup.Claim
-	row   ordering.Key // that it had to wait for in the table; empty if there was none
-	end   func()       // for Close
+	end   func() // for Close
 
 	// turn holds what is not released yet, and is empty while something is done with
 	// it: waiting for it ends with a context, which waiting for a lock does not. Who
@@ -76,7 +75,7 @@ func (s *Set) asked(ctx context.Context, call string) {
 }
 
 func newSet(a *acquisition, closing *closable, end func()) *Set {
-	s := &Set{c: a.c, unit: a.unit, token: a.token, plan: a.plan, group: a.group, claim: a.claim, row: a.waitedFor, end: end, stakes: make(chan stake, 1)}
+	s := &Set{c: a.c, unit: a.unit, token: a.token, plan: a.plan, group: a.group, claim: a.claim, end: end, stakes: make(chan stake, 1)}
 	closing.set.Store(s)
 	s.stakes <- stake{left: a.plan}
 	context.AfterFunc(s.group.Context(), s.lost)
@@ -134,9 +133,6 @@ func (s *Set) Nonce() string {
 	s.made("Nonce")
 	return s.unit.nonce
 }
-
-// WaitedFor is for unitlocks.Set.
-func (s setForUnits) WaitedFor() ordering.Key { return s.row }
 
 // RequestID is for unitlocks.Set.
 func (s setForUnits) RequestID() string {

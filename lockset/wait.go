@@ -44,7 +44,6 @@ func (w Wait) End() time.Time {
 // however many there are to be judged. Who waits for nobody takes none.
 func (a *acquisition) wait(ctx context.Context, blocked lockrow.Decision) error {
 	at, j := blocked.At, blocked.Judgment
-	a.waitedFor = at.Key
 	place := a.places.keeps(a.wants(at.Step), at.Key, j, time.Now(), a.c.cfg.Grace)
 	if err := a.leaveQueues(ctx, place); err != nil {
 		return a.waitError(ctx, at, at, err)

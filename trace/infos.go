@@ -41,8 +41,7 @@ const (
 	CommittedBefore Outcome = "committed before" // another unit, under its ID
 	NotCommitted    Outcome = "not committed"    // nothing was written
 	InDoubt         Outcome = "in doubt"
-	// FellBack: the run counts for nothing, and another one follows: under locks, or, if it was
-	// overtaken by chance or because of others that were to be committed with it, without.
+	// FellBack: the run counts for nothing, and another one follows, under locks or without.
 	FellBack Outcome = "fell back"
 )
 

@@ -55,8 +55,7 @@ type Client struct {
 	lockConfig lockset.Config
 	caller     *requests.Caller
 	glancer    *requests.Caller // for units without locks: whoever writes what they read is in the way
-	memory     memory
-	owns       bool // the lockset client, which Open has made
+	owns       bool             // the lockset client, which Open has made
 	work       underway.Work
 }
 
@@ -111,7 +110,7 @@ func New(locks *lockset.Client, cfg Config) (*Client, error) {
 			"is %v, less than twice the locks' Retention of %v, by which clocks may be wrong", cfg.IDRetention, lock.Retention)}
 	}
 	c := &Client{
-		locks: locks, rows: unitlocks.Of(locks), cfg: cfg, lockConfig: lock, memory: memory{keep: lock.Lease},
+		locks: locks, rows: unitlocks.Of(locks), cfg: cfg, lockConfig: lock,
 		caller: &requests.Caller{DB: locks.DynamoDB(), Attempt: lock.AttemptTimeout, Patience: lock.Lease, Trace: lock.Trace},
 	}
 	glancer := *c.caller

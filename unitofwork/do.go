@@ -99,9 +99,10 @@ func (w Work) fits(rows, writes, most int) error {
 // At first Do takes no locks. It looks at the lock rows of the guards of what fn reads,
 // together with that, and commits only if nobody has had them since: as many requests as a
 // transaction with versions, and nothing is left behind if the process dies. If somebody has
-// had them by chance, it calls fn anew, twice at most. If somebody is in the way, or was lately,
-// or the unit is too large for one transaction or has more than 50 lock rows, Do locks the
-// keys that it has found, together with Work.Keys, and calls fn anew.
+// had them, or has, it calls fn anew after a random pause, five times at most. After that, or if
+// the run took longer than a quarter of a second, or the unit is too large for one transaction
+// or has more than 50 lock rows, Do locks the keys that it has found, together with Work.Keys, and
+// calls fn anew.
 // It waits for locks as long as ctx lives and Work.Wait allows, first come, first served. If fn
 // needs other keys then, because the data has changed or because it reads one by one what it
 // did not come to before, Do starts over with those as well; after eight times the error is a
@@ -137,7 +138,6 @@ func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Un
 	defer end()
 	r := newRuns(work)
 	r.finding = !work.Lock
-	rows := rowsOf(work.Keys)
 	if !work.Lock && !work.Alone {
 		r.group = &group{}
 	}
@@ -145,7 +145,7 @@ func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Un
 		r.group.putBack()
 		c.rows.Gone(&r.caller)
 	}()
-	r.locked = work.Lock || tooMany(work.Keys, rows) || !c.memory.pays(rows) && (r.group == nil || !c.rows.InUse(work.Keys))
+	r.locked = work.Lock || tooMany(work.Keys)
 	for n := 1; ; {
 		unit, next, err := c.once(ctx, call, r, fn)
 		call.unit.Store(nil)
@@ -156,8 +156,8 @@ func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Un
 			switch {
 			case void.alone, void.together, r.found > 0: // they do not all come back at once
 				_ = requests.Sleep(ctx, requests.Jittered(comeBack, unit, 1))
-			case void.again: // and then they come along again
-				_ = requests.Sleep(ctx, comeBack)
+			case !r.locked:
+				_ = requests.Sleep(ctx, r.pause(unit, void.took))
 			}
 			continue
 		}

@@ -42,14 +42,12 @@ func (u *Unit) glance(ctx context.Context, records []Record, expected []ordering
 	if err != nil {
 		return nil, nil, u.glanceError(err, expected)
 	}
+	u.looks()
 	gets := g.Gets()
 	if len(gets) > maxGlance {
 		return nil, nil, u.void(expected[0], "is one of too many to be looked at", expected...)
 	}
 	gathered := u.gather(records, expected)
-	if row, others := u.othersLately(expected); others { // whoever came along waits with it
-		return nil, nil, u.void(row, wasOthers, expected...)
-	}
 	var items []map[string]types.AttributeValue
 	if gathered {
 		g, items, err = u.lookTogether(ctx, records, expected)
@@ -145,11 +143,9 @@ func (u *Unit) glanceError(err error, expected []ordering.Key) error {
 	keys := slices.Concat(expected, u.Keys())
 	switch {
 	case errors.As(err, &way):
-		again := u.c.memory.met(way.Key, way.Gone)
-		return u.voidBy(&voidError{key: way.Key, why: way.Reason, keys: expected, again: again})
+		return u.voidBy(u.met(way.Key, way.Reason, expected...))
 	case errors.Is(err, requests.ErrConflicts) && len(keys) > 0: // without a key nothing can be locked
-		u.c.memory.met(keys[0], false)
-		return u.void(keys[0], "is being written by others", expected...)
+		return u.voidBy(u.met(keys[0], "is being written by others", expected...))
 	case errors.Is(err, unitlocks.ErrOvertaken):
 		return u.void(expected[0], wasOvertaken, expected...)
 	case errors.As(err, new(*lockset.RowError)), errors.Is(err, lockset.ErrWaited):
@@ -170,22 +166,4 @@ func (c *Client) stampOf(item map[string]types.AttributeValue) (s stamp) {
 	return s
 }
 
-// othersLately reports whether a unit with these keys is to take its locks at once, and for
-// which row. It asks of each row once.
-func (u *Unit) othersLately(keys []ordering.Key) (row ordering.Key, others bool) {
-	if u.c.memory.isEmpty() {
-		return "", false
-	}
-	if u.weighed == nil {
-		u.weighed = map[ordering.Key]bool{}
-	}
-	rows := slices.DeleteFunc(rowsOf(keys), func(row ordering.Key) bool { return u.weighed[row] })
-	for _, row := range rows {
-		u.weighed[row] = true
-	}
-	return u.c.memory.busy(rows)
-}
-
 const wasOvertaken = "is one of several that others of this process have, now this and now that"
-
-const wasOthers = "was another's lately"

@@ -70,13 +70,13 @@ func TestWhatIsKeptForACallThatEnds(t *testing.T) {
 	})
 }
 
-// Units whose keys were another's lately do not take their locks one by one, if others of their
+// Units whose keys another process has do not take their locks one by one, if others of their own
 // process want them, too.
-func TestWhoComesWhereOthersWereLatelyComesAlong(t *testing.T) {
+func TestWhoComesWhileOthersWaitComesAlong(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		var r runs
 		c, other := b.client("c", nil, r.traced), b.client("other", nil)
-		b.hold(other, 100*time.Millisecond, transferKeys...)
+		b.hold(other, 300*time.Millisecond, transferKeys...)
 		var done sync.WaitGroup
 		for i := range 10 {
 			done.Go(func() {
@@ -128,9 +128,9 @@ func TestFollowersWaitWithTheirLeader(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		var r runs
 		c, other := b.client("c", nil, r.traced), b.client("other", nil)
-		b.hold(c, 101*time.Millisecond, transferKeys...)
+		b.hold(c, 301*time.Millisecond, transferKeys...)
 		var done sync.WaitGroup
-		done.Go(func() { b.hold(other, 101*time.Millisecond, transferKeys...) })
+		done.Go(func() { b.hold(other, 301*time.Millisecond, transferKeys...) })
 		time.Sleep(51 * time.Millisecond) // it waits for them, too
 		c.requests()
 		errs := make([]error, 5)
@@ -141,7 +141,7 @@ func TestFollowersWaitWithTheirLeader(t *testing.T) {
 		noErrors(t, errs)
 		require.Equal(t, [2]int64{95, 105}, b.balances())
 		require.Equal(t, 1, r.leaders()[""])
-		require.Equal(t, 2, c.requests()["TransactGetItems"])
+		require.Equal(t, 7, c.requests()["TransactGetItems"])
 	})
 }
 

@@ -23,7 +23,7 @@ import (
 // of them leads the others when it lets go. It returns what each was told.
 func (b *bed) behind(holder, c *client, all ...come) []error {
 	b.t.Helper()
-	b.hold(holder, 10*time.Millisecond, transferKeys...)
+	b.hold(holder, 300*time.Millisecond, transferKeys...) // until they are under locks
 	var done sync.WaitGroup
 	errs := make([]error, len(all))
 	for i, one := range all {
@@ -486,7 +486,7 @@ func TestARecordWaitInAGroup(t *testing.T) {
 			}
 			return faults.Pass()
 		})
-		errs := b.behind(c, c, come{fn: transfer(1)}, come{unitofwork.Work{Wait: lockset.For(100 * time.Millisecond)}, transfer(50)})
+		errs := b.behind(c, c, come{fn: transfer(1)}, come{unitofwork.Work{Wait: lockset.For(400 * time.Millisecond)}, transfer(50)})
 		require.NoError(t, errs[0])
 		require.ErrorAs(t, errs[1], new(*lockset.HeldError))
 		require.Equal(t, [2]int64{99, 101}, b.balances())
@@ -532,6 +532,6 @@ func TestAFunctionThatIsAloneAndTakesItsTime(t *testing.T) {
 			return nil
 		})
 		noErrors(t, b.behind(c, c, come{alone, slow}, come{alone, quick}))
-		require.Less(t, took, 200*time.Millisecond)
+		require.Less(t, took, 500*time.Millisecond)
 	})
 }

@@ -181,7 +181,8 @@ func TestAnErrorAboutWhatNeverWasIsNotTold(t *testing.T) {
 // A member whose function blocks keeps the others for a moment only, and runs again.
 func TestAMemberThatBlocks(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		c := b.client("c", nil)
+		var r runs
+		c := b.client("c", nil, r.traced)
 		calls, began := 0, time.Now()
 		var s sums
 		took := time.Duration(0)
@@ -200,6 +201,9 @@ func TestAMemberThatBlocks(t *testing.T) {
 		}
 		noErrors(t, b.crowd(c, come{fn: s.transfer(1)}, come{fn: blocks}, come{fn: ends}))
 		require.Less(t, took, 100*time.Millisecond)
+		for _, e := range r.ends {
+			require.True(t, e.Outcome != trace.Committed || e.Took < 100*time.Millisecond, "%+v", e)
+		}
 		require.Equal(t, 2, calls)
 		require.Equal(t, [2]int64{88, 112}, b.balances())
 	})
@@ -522,7 +526,7 @@ func TestAGroupUnderLocks(t *testing.T) {
 			}
 		}
 		require.Equal(t, 1, committed[""], "%v", committed)
-		require.Equal(t, 2, c.requests()["TransactGetItems"], "one look in vain")
+		require.Equal(t, 7, c.requests()["TransactGetItems"], "six looks in vain")
 		b.allFree()
 	})
 }

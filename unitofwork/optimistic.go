@@ -30,9 +30,9 @@ type optimistic struct {
 	turn chan struct{} // of one Get at a time: what the run relies on grows with each
 
 	// Guarded by turn.
-	lookedUp bool                  // the ID's record was read
-	named    bool                  // Work.Keys were looked at
-	weighed  map[ordering.Key]bool // rows of which it was asked whether others were there lately
+	lookedUp bool      // the ID's record was read
+	named    bool      // Work.Keys were looked at
+	looked   time.Time // when the run began to rely on the tables: it had stood in line by then
 
 	mine []ordering.Key // what the unit itself has read under, if others came along; guarded by Unit.mu
 
@@ -51,10 +51,19 @@ type stamp struct {
 // records, and as are worth reading again with each Get.
 const maxGlance = 50
 
-// tooMany reports whether keys have more rows than a run without locks looks at. rows are those,
-// some of them several times, or of keys that others cover.
-func tooMany(keys, rows []ordering.Key) bool {
-	if len(rows) <= maxGlance {
+// rowsOf are the lock rows of keys: their own, and those above them. Some may be there several
+// times.
+func rowsOf(keys []ordering.Key) []ordering.Key {
+	var rows []ordering.Key
+	for _, key := range keys {
+		rows = append(append(rows, key.Ancestors()...), key)
+	}
+	return rows
+}
+
+// tooMany reports whether keys have more rows than a run without locks looks at.
+func tooMany(keys []ordering.Key) bool {
+	if len(rowsOf(keys)) <= maxGlance {
 		return false
 	}
 	plan, err := ordering.NewPlan(keys...)
@@ -195,10 +204,8 @@ func (u *Unit) commitWithoutLocks(ctx context.Context, writes []write) error {
 	if over, err := u.passInLine(ctx, writes); over {
 		return err
 	}
+	u.looks()
 	gathered := u.gather(nil, u.run.Keys())
-	if row, others := u.othersLately(u.ownKeys()); others {
-		return u.fallBack(row, wasOthers)
-	}
 	writes = u.lead(ctx, writes, gathered)
 	if way := u.group.brokenBy(); way != nil {
 		return u.giveWay(way)
@@ -223,11 +230,17 @@ func (u *Unit) commitWithoutLocks(ctx context.Context, writes []write) error {
 		case errors.Is(err, errForOne):
 			return u.fallBack(u.pass.Key(), tooLargeForOne)
 		case err == nil:
-			u.c.memory.paid(u.run.Keys())
 			return nil
 		default:
 			return err
 		}
+	}
+}
+
+// looks notes that the run begins to rely on the tables, if it has not before.
+func (u *Unit) looks() {
+	if u.looked.IsZero() {
+		u.looked = time.Now()
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdall/holdall/internal/lineup"
 	"github.com/holdall/holdall/internal/next"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/ordering"
 )
@@ -22,7 +23,7 @@ type runs struct {
 	locked  bool           // the next run takes locks
 	finding bool           // a run under locks may find keys that it does not hold
 	found   int            // how many have
-	retried int            // how often a run without locks followed one that was overtaken
+	retried int            // how often a run without locks followed one that somebody was in the way of
 }
 
 func newRuns(work Work) *runs {
@@ -33,8 +34,30 @@ func newRuns(work Work) *runs {
 // makes the set larger.
 const mostFound = 8
 
-// mostRetried is how often a unit that was overtaken without locks is tried so again.
-const mostRetried = 2
+// mostRetried is how often a unit that somebody was in the way of is tried again without locks.
+// Locks keep all others of these keys waiting for several requests, and for a lease if their
+// owner dies. So they are for those that are not lucky for several times.
+const mostRetried = 5
+
+// longRun is how long a run takes at least that is not worth repeating: compared with it locks
+// cost next to nothing.
+const longRun = 250 * time.Millisecond
+
+// triesAgain reports whether a run without locks is to follow one that somebody was in the way of.
+func (r *runs) triesAgain(void *voidError) bool {
+	over := !r.end.IsZero() && !time.Now().Before(r.end)
+	return void.met && void.took < longRun && r.retried < mostRetried && !over
+}
+
+// pause is how long the next run without locks waits: at random, and twice as long on average as
+// the one that was in vain.
+func (r *runs) pause(unit string, took time.Duration) time.Duration {
+	d := time.Duration(requests.Jitter(unit, r.retried) * float64(4*took))
+	if !r.end.IsZero() {
+		d = min(d, time.Until(r.end))
+	}
+	return d
+}
 
 // again prepares the run that follows a void one. The error is a *[KeysError].
 func (r *runs) again(void *voidError) error {
@@ -50,7 +73,7 @@ func (r *runs) again(void *voidError) error {
 	if void.alone || void.together {
 		return nil
 	}
-	if void.again && r.retried < mostRetried {
+	if r.triesAgain(void) {
 		r.retried++
 		r.group.putBack() // they come along again, or with whoever is faster
 		return nil
@@ -77,9 +100,10 @@ type voidError struct {
 	alone bool
 	// together says that runs of others were void at the same moment, for the same reason.
 	together bool
-	// again says that somebody has had what it relied on, where nobody else was lately, and is gone:
-	// the next run is without locks, too, unless there were several.
-	again bool
+	// met says that somebody was in the way, and took for how long the run was under way: the next
+	// one is without locks, too, unless there were several.
+	met  bool
+	took time.Duration
 }
 
 func isVoid(err error) bool { return errors.As(err, new(*voidError)) }
@@ -91,7 +115,7 @@ func (e *voidError) Error() string {
 		how = "alone"
 	case e.together:
 		how = "after another"
-	case e.again:
+	case e.met:
 		how = "perhaps without locks"
 	}
 	return fmt.Sprintf("the unit runs again, %s: key %q %s", how, string(e.key), e.why)
@@ -139,11 +163,17 @@ const wasFound = "was found, and is not held"
 
 const tooLargeForOne = "is one of a unit that is too large for one transaction"
 
-// giveWay ends the run because of somebody at a row, and remembers that.
+// giveWay ends the run because of somebody at a row.
 func (u *Unit) giveWay(way *unitlocks.BusyError) error {
 	u.gaveWay = true
 	u.run.Keep()
-	return u.fellBack(&voidError{key: way.Key, why: way.Reason, again: u.c.memory.met(way.Key, way.Gone)})
+	return u.fellBack(u.met(way.Key, way.Reason))
+}
+
+// met is why a run counts for nothing that somebody was in the way of. others are keys that the
+// next one takes as well.
+func (u *Unit) met(key ordering.Key, why string, others ...ordering.Key) *voidError {
+	return &voidError{key: key, why: why, keys: others, met: true, took: time.Since(u.looked)}
 }
 
 // fallBack ends the run, which counts for nothing.

@@ -137,9 +137,6 @@ func (c *Client) begin(ctx context.Context, r *runs) (*Unit, error) {
 		c: c, nonce: set.Nonce(), outer: ctx, set: set, rows: c.rows.Set(set), plan: plan, held: plan.Keys(), finds: r.finding, work: work, start: start,
 	}
 	u.leads(r)
-	if row := u.rows.WaitedFor(); row != "" {
-		c.memory.met(row, false)
-	}
 	u.stage = newStage(u.cover, actions.NewStamper(c.cfg.FenceAttribute, set.Token()), c.lockConfig.Table, c.cfg.Table)
 	u.ctx, u.cancel = context.WithCancelCause(context.WithValue(ctx, contextKey{}, u))
 	u.unlink = context.AfterFunc(set.Context(), func() { u.cancel(context.Cause(set.Context())) })

@@ -139,3 +139,18 @@ func TestWhatOrdersDo(t *testing.T) {
 		}
 	}
 }
+
+// Where all want the same few customers, a transaction takes few requests all the same: clients
+// of one process are committed together, and those of several are tried again, as by hand.
+func TestWhatHotCustomersCost(t *testing.T) {
+	for processes, most := range map[int]float64{1: 1, 8: 3.5} {
+		synctest.Test(t, func(t *testing.T) {
+			b := &bed{tb: t, db: memdynamo.New(memdynamo.Config{}), latency: rtt, holders: few}
+			c := b.holdall("holdall", processes, false)
+			turn := c.round(t.Context(), clients, few, 1, 3*time.Second)
+			require.NoError(t, turn.err)
+			require.Less(t, turn.per(turn.requests), most, "%d processes: %v", processes, c.why)
+			require.Zero(t, b.audit(c))
+		})
+	}
+}

@@ -49,10 +49,3 @@ func (t *Lineup) Queued(key ordering.Key) int {
 	}
 	return 0
 }
-
-// InUse reports whether somebody has one of these rows, or waits for it.
-func (t *Lineup) InUse(keys []ordering.Key) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.ContainsFunc(keys, func(key ordering.Key) bool { return t.rows[key] != nil })
-}

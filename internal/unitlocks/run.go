@@ -82,8 +82,6 @@ type BusyError struct {
 	Key     ordering.Key
 	Reason  string
 	Refusal lockrow.Refusal // of a commit
-	// Gone says that nobody has its row any more, or waits for it.
-	Gone bool
 }
 
 func (e *BusyError) Error() string { return fmt.Sprintf("key %q %s", string(e.Key), e.Reason) }

@@ -30,8 +30,6 @@ type Client interface {
 	Run(ctx context.Context, end time.Time, caller *lineup.Caller) Run
 	// Gone says that a caller comes no more: what a Run has kept for it is for others.
 	Gone(caller *lineup.Caller)
-	// InUse reports whether units of this process have one of these keys, or wait for it.
-	InUse(keys []ordering.Key) bool
 	// RequestID returns a new name for a request of nobody's in particular.
 	RequestID(ctx context.Context) string
 	// RowGet returns the get of a key's lock row, for a transactional read that asks
@@ -71,9 +69,6 @@ var ErrUnresolved = next.Error("the set is on its way out already", next.FixCall
 
 // Set is what units need of a lock set. It is safe for concurrent use.
 type Set interface {
-	// WaitedFor returns a row that the set had to wait for in the table, because of another
-	// process; empty if there was none.
-	WaitedFor() ordering.Key
 	// RequestID returns a new request token, distinct from all others of the set.
 	RequestID() string
 	// TakeAlong is as that of a [Run], for units that need nothing but what the set has.

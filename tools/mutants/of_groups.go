@@ -207,13 +207,6 @@ var ofGroups = []mutant{
 		by:     check{in: "unitofwork", test: "TestAMemberThatNeedsMoreThanIsHeld"},
 	},
 	{
-		clause: "who comes where others were lately stands in line with its process",
-		file:   "unitofwork/do.go",
-		old:    `&& (r.group == nil || !c.rows.InUse(work.Keys))`,
-		new:    ``,
-		by:     check{in: "unitofwork", test: "TestWhoComesWhereOthersWereLatelyComesAlong"},
-	},
-	{
 		clause: "where somebody is in a leader's way its followers wait with it",
 		file:   "unitofwork/group_reads.go",
 		old:    `case errors.As(err, &way) && slices.Contains(rowsOf(expected), way.Key):`,

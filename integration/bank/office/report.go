@@ -67,7 +67,7 @@ func ReportWays(w io.Writer, t *staff.Tally) {
 		{int64(t.Ways[staff.LockedFirst]), "units committed under locks that they took first"},
 		{t.OnlyLocked.Load(), "units locked for a statement, and had nothing to commit"},
 		{t.Void.Load(), "runs without locks were void, because somebody was in the way"},
-		{t.Avoided.Load(), "runs without locks were void before they sent anything, because somebody had been in the way lately"},
+		{t.Avoided.Load(), "runs without locks were void before they sent anything"},
 		{t.FoundMore.Load(), "runs under locks were void, because they needed more keys than had been found before"},
 	})
 }

@@ -57,7 +57,7 @@ func TestReportOfWays(t *testing.T) {
        4 units committed under locks that they took first
        5 units locked for a statement, and had nothing to commit
        3 runs without locks were void, because somebody was in the way
-       6 runs without locks were void before they sent anything, because somebody had been in the way lately
+       6 runs without locks were void before they sent anything
        1 runs under locks were void, because they needed more keys than had been found before
 `, report(tally))
 }

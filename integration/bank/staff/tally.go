@@ -57,9 +57,9 @@ type Tally struct {
 	Archived, Stale atomic.Int64 // written, and refused by the archive
 	// Locks.
 	Raised, TakenOver, Cleaned, Lost, StartedOver atomic.Int64
-	// Runs that count for nothing: without locks, because somebody was in the way, or had
-	// been lately, so that nothing was sent; and under locks, because the unit needed more
-	// keys than it had found before.
+	// Runs that count for nothing: without locks, because somebody was in the way; the same
+	// before anything was sent; and under locks, because the unit needed more keys than it had
+	// found before.
 	Void, Avoided, FoundMore atomic.Int64
 	// OnlyLocked are units that locked, and had nothing to commit: they wrote statements.
 	OnlyLocked atomic.Int64
