@@ -57,6 +57,15 @@ func (w *ways) took() (ends []string, sent map[string]int) {
 	return ends, sent
 }
 
+// overtakenOnce checks that a unit's first run came to nothing, and its second did not. That one is
+// under locks if the first took long: the engine decides that.
+func overtakenOnce(t *testing.T, ends []string, name string) {
+	t.Helper()
+	require.Len(t, ends, 2, name)
+	require.Equal(t, "free fell back", ends[0], name)
+	require.Contains(t, []string{"free committed", "locked committed"}, ends[1], name)
+}
+
 // count says how many runs ended in this way.
 func (w *ways) count(end string) (n int) {
 	w.mu.Lock()
@@ -162,7 +171,10 @@ func TestAUnitBesideHolders(t *testing.T) {
 				b.free(set)
 				continue
 			}
-			require.Equal(t, append(slices.Repeat([]string{"free fell back"}, 6), "locked committed"), ends)
+			last := len(ends) - 1
+			require.Equal(t, append(slices.Repeat([]string{"free fell back"}, last), "locked committed"), ends)
+			require.GreaterOrEqual(t, last, 1)
+			require.LessOrEqual(t, last, 6)
 		}
 		b.allFree()
 	})
@@ -220,7 +232,7 @@ func TestAFunctionIsToldOneState(t *testing.T) {
 				}), name)
 				require.Equal(t, 2, calls, name)
 				ends, _ := w.took()
-				require.Equal(t, []string{"free fell back", "free committed"}, ends, name)
+				overtakenOnce(t, ends, name)
 				want := int64(10)
 				if found {
 					want++
