@@ -352,7 +352,7 @@ func TestALeaderKnowsItsOwnKeys(t *testing.T) {
 func TestAUnitThatMayShareItsLocksHasNoToken(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c, other := b.client("c", nil), b.client("other", nil)
-		b.hold(other, 100*time.Millisecond, transferKeys...)
+		b.hold(other, time.Second, transferKeys...)
 		locked := false
 		err := c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
 			if err := transfer(1)(ctx, u); err != nil {

@@ -49,10 +49,11 @@ func (r *runs) triesAgain(void *voidError) bool {
 	return void.met && void.took < longRun && r.retried < mostRetried && !over
 }
 
-// pause is how long the next run without locks waits: at random, and twice as long on average as
-// the one that was in vain.
+// pause is how long the next run without locks waits: at random; on average twice as long as the
+// one that was in vain, and longer by another such time with each that was.
 func (r *runs) pause(unit string, took time.Duration) time.Duration {
-	d := time.Duration(requests.Jitter(unit, r.retried) * float64(4*took))
+	average := took * time.Duration(1+r.retried)
+	d := time.Duration(requests.Jitter(unit, r.retried) * float64(2*average))
 	if !r.end.IsZero() {
 		d = min(d, time.Until(r.end))
 	}

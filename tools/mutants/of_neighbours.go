@@ -45,6 +45,13 @@ var ofNeighbours = []mutant{
 		by:     check{in: "unitofwork", test: "TestPausesBetweenRuns"},
 	},
 	{
+		clause: "the more often it was in vain, the longer it waits",
+		file:   "unitofwork/runs.go",
+		old:    `took * time.Duration(1+r.retried)`,
+		new:    `took * 2`,
+		by:     check{in: "unitofwork", test: "TestPausesBetweenRuns"},
+	},
+	{
 		clause: "those who came along with a unit that is tried again come along again",
 		file:   "unitofwork/do.go",
 		old:    `			case !r.locked:`,
