@@ -62,7 +62,22 @@ func (c *Client) acquire(ctx context.Context, keys []ordering.Key, end time.Time
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	a := c.newAcquisition(ctx, plan, end, caller)
+	for n := 1; ; n++ {
+		a := c.newAcquisition(ctx, plan, end, caller)
+		a.letsGo = n <= mostLetGo
+		set, err := a.acquire(ctx)
+		if !errors.Is(err, ErrLetGo) {
+			return set, err
+		}
+		if err := a.waitAlone(ctx, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// acquire takes all keys, or none.
+func (a *acquisition) acquire(ctx context.Context) (*Set, error) {
+	c := a.c
 	closing := &closable{lose: a.group.Lose}
 	over, ok := c.work.Begin(closing.giveUp)
 	if !ok {
@@ -77,8 +92,9 @@ func (c *Client) acquire(ctx context.Context, keys []ordering.Key, end time.Time
 			over()
 		}
 	}()
-	ctx = hooks.Start(ctx, c.cfg.Trace.AcquireStart, trace.AcquireStart{Unit: a.unit.nonce, Keys: plan.Keys()})
-	if err = a.run(ctx); err == nil {
+	ctx = hooks.Start(ctx, c.cfg.Trace.AcquireStart, trace.AcquireStart{Unit: a.unit.nonce, Keys: a.plan.Keys()})
+	err := a.run(ctx)
+	if err == nil {
 		set = newSet(a, closing, over)
 		if closing.closed.Load() { // Close may not have seen the set
 			err = &LostError{Reason: ErrClosed}
@@ -131,6 +147,7 @@ type acquisition struct {
 	lookedAhead time.Time               // when it last looked at what comes after the row it waits for
 	group       *heartbeat.Group
 	start       time.Time
+	letsGo      bool // of what it has taken, if it waits for somebody silent
 	undone      bool // what it took was let go of
 }
 

@@ -15,7 +15,7 @@ import (
 // witnessed is what a look at the witnesses of a row's intents has shown.
 type witnessed struct {
 	answered bool
-	living   lockrow.Observed // one who is alive, if any is
+	living   lockrow.Observed // of those who are alive, if any is, who has been silent for longest
 	dueBy    time.Time        // when the first of the living may count as dead
 	freed    bool             // something was removed
 }
@@ -64,7 +64,9 @@ func (a *acquisition) judgeBelow(ctx context.Context, at lockrow.Observed) (w wi
 		case j.Verdict == lockrow.Bury:
 			remnants = append(remnants, lockrow.Remnant{Entry: e, Dead: &r})
 		default:
-			w.living = lockrow.Observed{Want: lockrow.Want{Key: e.Witness}, Row: r, Since: since}
+			if !w.living.Row.Exists || since.Before(w.living.Since) {
+				w.living = lockrow.Observed{Want: lockrow.Want{Key: e.Witness}, Row: r, Since: since}
+			}
 			if w.dueBy.IsZero() || j.Until.Before(w.dueBy) {
 				w.dueBy = j.Until
 			}

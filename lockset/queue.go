@@ -28,7 +28,7 @@ import (
 func (a *acquisition) standInLine(ctx context.Context) error {
 	if before := a.c.lineup.WhoBlocks(a.claim); before.Key != "" {
 		waiting, ended := a.traceWait(ctx, a.c.blockedInLine(before))
-		err := a.c.untilReady(waiting, a.claim.Ready, a.end)
+		err := a.untilNext(waiting)
 		ended(err)
 		if err != nil {
 			if now := a.c.lineup.WhoBlocks(a.claim); now.Key != "" {

@@ -153,6 +153,9 @@ func (a *acquisition) judgeThose(ctx context.Context, at lockrow.Observed, holde
 		if below.living.Row.Exists && !at.Mode.Compatible(lockrow.Intent) { // not they but the row's queue is in an intent's way
 			*holder = below.living
 		}
+		if below.answered && a.letsGoOf(below.living.Row, below.living.Since) {
+			return false, ErrLetGo
+		}
 		if below.freed {
 			if !below.living.Row.Exists {
 				at.Row.Below = nil
@@ -164,6 +167,9 @@ func (a *acquisition) judgeThose(ctx context.Context, at lockrow.Observed, holde
 		return below.freed && !(a.over() && below.living.Row.Exists), err
 	case lockrow.Await:
 		*holder = at
+		if a.letsGoOf(at.Row, at.Since) {
+			return false, ErrLetGo
+		}
 	}
 	return false, nil
 }
@@ -239,7 +245,7 @@ func (a *acquisition) waitError(ctx context.Context, at, holder lockrow.Observed
 		return context.Cause(a.group.Context())
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
-	case err != ErrWaited: //nolint:errorlint // our own, as it is
+	case err != ErrWaited && err != ErrLetGo: //nolint:errorlint // our own, as they are
 		return err
 	}
 	r := holder.Row

@@ -60,7 +60,9 @@ type AcquireEnd struct {
 	Took  time.Duration // since AcquireStart
 	// Waited is how much of it was spent waiting for others.
 	Waited time.Duration
-	Err    error // nil if the set is held
+	// Err is nil if the set is held. If it matches lockset.ErrLetGo, the same call goes on as
+	// another unit, first for one key alone.
+	Err error
 }
 
 // WaitStart describes what a unit waits for.

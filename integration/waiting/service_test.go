@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -22,20 +23,25 @@ const (
 	serverClients  = 10
 	articles       = 1000
 	ordered        = 3
+	callEvery      = 5 * time.Millisecond // at each process, where calls do not wait for answers
 	serviceLease   = 5 * time.Second
 	beforeTheCrash = 2 * time.Second
 )
 
-// BenchmarkServiceCrash has a service of three processes of ten clients take orders, and kills
-// one process. It reports what the other two do from the crash until a lease later, and in the
-// worst tenth of that time, against what they did before.
+// BenchmarkServiceCrash has a service of three processes take orders, and kills one process. It
+// reports what the other two do from the crash until a lease later, and in the worst tenth of that
+// time, against what they did before. Each process has ten clients that wait for each answer, so
+// that in the end all wait for the dead; or calls come whether others were answered or not.
 func BenchmarkServiceCrash(b *testing.B) {
-	for name, lock := range map[string]bool{"without locks": false, "locks first": true} {
-		b.Run(name, func(b *testing.B) {
+	for _, c := range []struct {
+		name       string
+		lock, open bool
+	}{{"without locks", false, false}, {"locks first", true, false}, {"locks first, calls come anyway", true, true}} {
+		b.Run(c.name, func(b *testing.B) {
 			each(b, serviceLease, func(bed *bed) {
 				var whole, worst []float64
 				for n := 0; bed.b.Loop(); n++ {
-					before, after := bed.crashOfAServer(strconv.Itoa(n), lock)
+					before, after := bed.crashOfAServer(strconv.Itoa(n), c.lock, c.open)
 					whole = append(whole, mean(after)/before)
 					worst = append(worst, slices.Min(after)/before)
 				}
@@ -48,7 +54,7 @@ func BenchmarkServiceCrash(b *testing.B) {
 
 // crashOfAServer returns how many orders the servers that live take in a tenth of a lease: before
 // the crash of another, and in each tenth of the lease after it.
-func (b *bed) crashOfAServer(name string, lock bool) (before float64, after []float64) {
+func (b *bed) crashOfAServer(name string, lock, open bool) (before float64, after []float64) {
 	stock := b.stock(name)
 	var taken atomic.Int64 // by those that live
 	ctx, stop := context.WithCancel(b.b.Context())
@@ -62,19 +68,30 @@ func (b *bed) crashOfAServer(name string, lock bool) (before float64, after []fl
 		if !lives {
 			dead = p
 		}
+		call := func(random *rand.Rand) {
+			work, fn := stock.order(random, lock)
+			err := units.Do(ctx, work, fn)
+			switch {
+			case lives && err == nil:
+				taken.Add(1)
+			case lives && ctx.Err() == nil:
+				b.b.Error(err)
+				stop()
+			}
+		}
+		if open {
+			group.Go(func() {
+				for n := uint64(0); requests.Sleep(ctx, callEvery) == nil; n++ {
+					group.Go(func() { call(rand.New(rand.NewPCG(uint64(s), n))) })
+				}
+			})
+			continue
+		}
 		for c := range serverClients {
 			random := rand.New(rand.NewPCG(uint64(s), uint64(c)))
 			group.Go(func() {
 				for ctx.Err() == nil {
-					work, fn := stock.order(random, lock)
-					err := units.Do(ctx, work, fn)
-					switch {
-					case lives && err == nil:
-						taken.Add(1)
-					case lives && ctx.Err() == nil:
-						b.b.Error(err)
-						return
-					}
+					call(random)
 				}
 			})
 		}

@@ -13,6 +13,8 @@ type Blocker struct {
 	Unit   string // that has the row, or is first in line
 	Has    bool   // has it
 	Queued int    // units in line before it
+	// Silent says that the first in line waits in the table for somebody silent.
+	Silent bool
 }
 
 // WhoBlocks tells who is in the way of c where it stands in line.
@@ -27,7 +29,7 @@ func (t *Lineup) whoBlocks(c *Claim) Blocker {
 	if r == nil {
 		return Blocker{}
 	}
-	a := Blocker{Key: c.line, Queued: max(slices.Index(r.line, c), 0)}
+	a := Blocker{Key: c.line, Queued: max(slices.Index(r.line, c), 0), Silent: len(r.line) > 0 && r.line[0].inTable && r.line[0].silent}
 	if a.Queued > 0 && !r.modes.Exclude(lockrow.Intent) { // the first in line could be one of them
 		a.Unit = r.line[0].Unit
 		return a
@@ -38,6 +40,13 @@ func (t *Lineup) whoBlocks(c *Claim) Blocker {
 		}
 	}
 	return a
+}
+
+// Behind notes whether c waits for somebody silent in the table.
+func (t *Lineup) Behind(c *Claim, silent bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c.silent = silent
 }
 
 // Queued returns how many units stand in line at a row.

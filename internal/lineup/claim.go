@@ -24,6 +24,7 @@ type Claim struct {
 	steps   [][]lockrow.Want // wanted, and not had: it waits for the first
 	line    ordering.Key     // where it stands; empty if in no line
 	inTable bool             // and waits there for this process in the table
+	silent  bool             // for somebody who is silent
 	has     []lockrow.Want
 	from    HandOver      // what it waited for, if another left it
 	Ready   chan struct{} // closed when it has the step that it stood in line for, or comes along

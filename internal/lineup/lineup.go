@@ -131,7 +131,7 @@ func (t *Lineup) Refused(c *Claim, step []lockrow.Want, key ordering.Key) (inTab
 	c.from = HandOver{}
 	freed = append(freed, t.lineUp(c, [][]lockrow.Want{step}, key)...)
 	i := slices.IndexFunc(step, func(w lockrow.Want) bool { return w.Key == key })
-	c.inTable = !t.rows[key].keepsOut(c, step[i])
+	c.inTable, c.silent = !t.rows[key].keepsOut(c, step[i]), false
 	t.promote(freed, "")
 	return c.inTable
 }

@@ -296,7 +296,7 @@ func TestLinesTellWhoLeftARow(t *testing.T) {
 	for _, p := range g.players {
 		g.reserve(p)
 	}
-	require.Equal(t, Blocker{"a/1", first.Unit, true, 1}, g.lines.WhoBlocks(third.Claim))
+	require.Equal(t, Blocker{Key: "a/1", Unit: first.Unit, Has: true, Queued: 1}, g.lines.WhoBlocks(third.Claim))
 	require.Equal(t, 2, g.lines.Queued("a/1"))
 	require.Zero(t, g.lines.Queued("a"), "its intents go together with theirs")
 
@@ -329,7 +329,7 @@ func TestLinesTellOfTheSameUnitEveryTime(t *testing.T) {
 	waits := g.enter("a")
 	g.reserve(waits)
 	for range 50 { // in the order of a map
-		require.Equal(t, Blocker{"a", least, true, 0}, g.lines.WhoBlocks(waits.Claim))
+		require.Equal(t, Blocker{Key: "a", Unit: least, Has: true}, g.lines.WhoBlocks(waits.Claim))
 	}
 }
 
@@ -354,7 +354,7 @@ func TestWhoWaitsInTheTableReservesNothing(t *testing.T) {
 
 	g.reserve(coarse)
 	require.True(t, coarse.waits)
-	require.Equal(t, Blocker{"c", waits.Unit, false, 1}, g.lines.WhoBlocks(coarse.Claim))
+	require.Equal(t, Blocker{Key: "c", Unit: waits.Unit, Queued: 1}, g.lines.WhoBlocks(coarse.Claim))
 	g.check()
 	g.end(other)
 	g.hear()
