@@ -66,7 +66,7 @@ func (c *Client) acquire(ctx context.Context, keys []ordering.Key, end time.Time
 		a := c.newAcquisition(ctx, plan, end, caller)
 		a.letsGo = n <= mostLetGo
 		set, err := a.acquire(ctx)
-		if !errors.Is(err, ErrLetGo) {
+		if !errors.Is(err, trace.ErrLetGo) {
 			return set, err
 		}
 		if err := a.waitAlone(ctx, err); err != nil {

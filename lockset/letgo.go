@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // A unit keeps what it has taken while it waits for more. If whoever it waits for has died, that
@@ -15,11 +16,6 @@ import (
 // for which it waits alone, in turn, lets go of that, and begins anew.
 //
 // To the table that is an acquisition that gave up, one of another unit, and a third one.
-
-// ErrLetGo ends an acquisition that lets go of what it has taken, because it waits for a holder
-// who is silent. Another follows, so callers are not told: hooks are (trace.AcquireEnd), by a
-// *[HeldError].
-var ErrLetGo = errors.New("it lets go of what it has, and begins anew when that holder is gone")
 
 // mostLetGo is how often a call lets go: then it keeps what it has. It comes back to the end of
 // the queues, and somebody might die each time.
@@ -58,7 +54,7 @@ func (a *acquisition) untilNext(ctx context.Context) error {
 		case !errors.Is(err, ErrWaited) || a.over():
 			return err
 		case a.c.lineup.WhoBlocks(a.claim).Silent:
-			return ErrLetGo
+			return trace.ErrLetGo
 		}
 	}
 }

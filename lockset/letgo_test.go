@@ -23,7 +23,7 @@ const alive = lease/3 + lease/10
 func letsGo(n *atomic.Int64) func(*lockset.Config) {
 	return func(c *lockset.Config) {
 		c.Trace = trace.Join(c.Trace, &trace.Trace{AcquireEnd: func(_ context.Context, e trace.AcquireEnd) {
-			if errors.Is(e.Err, lockset.ErrLetGo) {
+			if errors.Is(e.Err, trace.ErrLetGo) {
 				n.Add(1)
 			}
 		}})
@@ -93,7 +93,7 @@ func TestWhoKeepsWhatItHas(t *testing.T) {
 				var held *lockset.HeldError
 				require.ErrorAs(t, err, &held)
 				require.ErrorIs(t, err, lockset.ErrWaited)
-				require.NotErrorIs(t, err, lockset.ErrLetGo)
+				require.NotErrorIs(t, err, trace.ErrLetGo)
 				require.EqualValues(t, "m", held.Key)
 				require.InDelta(t, c.wait, time.Since(start), float64(lease/20))
 				require.Equal(t, c.letsGo, times.Load() > 0)
@@ -114,7 +114,7 @@ func TestAContextThatEndsWhileAUnitLetsGo(t *testing.T) {
 		why := errors.New("enough")
 		o := b.owner("o", nil, func(c *lockset.Config) {
 			c.Trace = trace.Join(c.Trace, &trace.Trace{AcquireEnd: func(_ context.Context, e trace.AcquireEnd) {
-				if errors.Is(e.Err, lockset.ErrLetGo) {
+				if errors.Is(e.Err, trace.ErrLetGo) {
 					cancel(why)
 				}
 			}})
@@ -124,7 +124,7 @@ func TestAContextThatEndsWhileAUnitLetsGo(t *testing.T) {
 		require.ErrorAs(t, err, &held)
 		require.EqualValues(t, "m", held.Key)
 		require.ErrorIs(t, err, why)
-		require.NotErrorIs(t, err, lockset.ErrLetGo)
+		require.NotErrorIs(t, err, trace.ErrLetGo)
 		b.free(b.take(b.owner("other", nil), "a"))
 	})
 }
@@ -188,7 +188,7 @@ func TestWhoHasLetGoOftenEnoughKeepsWhatItHas(t *testing.T) {
 		var times atomic.Int64
 		o, other := b.owner("o", nil, func(c *lockset.Config) {
 			c.Trace = trace.Join(c.Trace, &trace.Trace{AcquireEnd: func(_ context.Context, e trace.AcquireEnd) {
-				if !errors.Is(e.Err, lockset.ErrLetGo) {
+				if !errors.Is(e.Err, trace.ErrLetGo) {
 					return
 				}
 				if n := times.Add(1); n < 4 { // the next one dies

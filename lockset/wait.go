@@ -154,7 +154,7 @@ func (a *acquisition) judgeThose(ctx context.Context, at lockrow.Observed, holde
 			*holder = below.living
 		}
 		if below.answered && a.letsGoOf(below.living.Row, below.living.Since) {
-			return false, ErrLetGo
+			return false, trace.ErrLetGo
 		}
 		if below.freed {
 			if !below.living.Row.Exists {
@@ -168,7 +168,7 @@ func (a *acquisition) judgeThose(ctx context.Context, at lockrow.Observed, holde
 	case lockrow.Await:
 		*holder = at
 		if a.letsGoOf(at.Row, at.Since) {
-			return false, ErrLetGo
+			return false, trace.ErrLetGo
 		}
 	}
 	return false, nil
@@ -245,7 +245,7 @@ func (a *acquisition) waitError(ctx context.Context, at, holder lockrow.Observed
 		return context.Cause(a.group.Context())
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
-	case err != ErrWaited && err != ErrLetGo: //nolint:errorlint // our own, as they are
+	case err != ErrWaited && err != trace.ErrLetGo: //nolint:errorlint // our own, as they are
 		return err
 	}
 	r := holder.Row

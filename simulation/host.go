@@ -217,7 +217,7 @@ func (p *process) gaveUp(unit string, err error) {
 	if joined(err) || errors.As(err, new(*lockset.TableError)) {
 		w.history.loose(unit)
 	}
-	if errors.Is(err, lockset.ErrWaited) || errors.Is(err, lockset.ErrLetGo) {
+	if errors.Is(err, lockset.ErrWaited) || errors.Is(err, trace.ErrLetGo) {
 		w.history.leaves(unit)
 	}
 	w.history.ended(unit)

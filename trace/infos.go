@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"errors"
 	"time"
 
 	"github.com/holdall/holdall/fencing"
@@ -60,10 +61,14 @@ type AcquireEnd struct {
 	Took  time.Duration // since AcquireStart
 	// Waited is how much of it was spent waiting for others.
 	Waited time.Duration
-	// Err is nil if the set is held. If it matches lockset.ErrLetGo, the same call goes on as
-	// another unit, first for one key alone.
+	// Err is nil if the set is held. If it matches [ErrLetGo], the call goes on.
 	Err error
 }
+
+// ErrLetGo ends an acquisition that lets go of what it has taken, because it waits for a holder
+// who is silent. Its call goes on as another unit, first for the key of that holder alone. It is
+// wrapped in a *lockset.HeldError, and callers are not told.
+var ErrLetGo = errors.New("it lets go of what it has, and begins anew when that holder is gone")
 
 // WaitStart describes what a unit waits for.
 type WaitStart struct {
