@@ -99,7 +99,7 @@ func (w Work) fits(rows, writes, most int) error {
 // At first Do takes no locks. It looks at the lock rows of the guards of what fn reads,
 // together with that, and commits only if nobody has had them since: as many requests as a
 // transaction with versions, and nothing is left behind if the process dies. If somebody has
-// had them, or has, it calls fn anew after a random pause, five times at most. After that, or if
+// had them, or has, it calls fn anew after a random pause, four times at most. After that, or if
 // the run took longer than a quarter of a second, or the unit is too large for one transaction
 // or has more than 50 lock rows, Do locks the keys that it has found, together with Work.Keys, and
 // calls fn anew.

@@ -37,7 +37,7 @@ const mostFound = 8
 // mostRetried is how often a unit that somebody was in the way of is tried again without locks.
 // Locks keep all others of these keys waiting for several requests, and for a lease if their
 // owner dies. So they are for those that are not lucky for several times.
-const mostRetried = 5
+const mostRetried = 4
 
 // longRun is how long a run takes at least that is not worth repeating: compared with it locks
 // cost next to nothing.
@@ -49,10 +49,11 @@ func (r *runs) triesAgain(void *voidError) bool {
 	return void.met && void.took < longRun && r.retried < mostRetried && !over
 }
 
-// pause is how long the next run without locks waits: at random; on average twice as long as the
-// one that was in vain, and longer by another such time with each that was.
+// pause is how long the next run without locks waits: at random; on average four times as long as
+// the one that was in vain, and shorter by one such time with each that was. So those who have lost
+// often go before those who have just come.
 func (r *runs) pause(unit string, took time.Duration) time.Duration {
-	average := took * time.Duration(1+r.retried)
+	average := took * time.Duration(1+mostRetried-r.retried)
 	d := time.Duration(requests.Jitter(unit, r.retried) * float64(2*average))
 	if !r.end.IsZero() {
 		d = min(d, time.Until(r.end))

@@ -174,7 +174,7 @@ func TestAUnitBesideHolders(t *testing.T) {
 			last := len(ends) - 1
 			require.Equal(t, append(slices.Repeat([]string{"free fell back"}, last), "locked committed"), ends)
 			require.GreaterOrEqual(t, last, 1)
-			require.LessOrEqual(t, last, 6)
+			require.LessOrEqual(t, last, 5)
 		}
 		b.allFree()
 	})

@@ -45,9 +45,9 @@ var ofNeighbours = []mutant{
 		by:     check{in: "unitofwork", test: "TestPausesBetweenRuns"},
 	},
 	{
-		clause: "the more often it was in vain, the longer it waits",
+		clause: "the more often it was in vain, the shorter it waits",
 		file:   "unitofwork/runs.go",
-		old:    `took * time.Duration(1+r.retried)`,
+		old:    `took * time.Duration(1+mostRetried-r.retried)`,
 		new:    `took * 2`,
 		by:     check{in: "unitofwork", test: "TestPausesBetweenRuns"},
 	},
