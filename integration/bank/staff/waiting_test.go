@@ -57,7 +57,15 @@ func TestWaitingWithoutLocks(t *testing.T) {
 		cfg, tables := newConfig(t)
 		cfg.Tellers = 3
 		tally := NewTally()
-		require.NoError(t, Run(cfg, list(cash(1), cash(2), cash(3)), tally))
+		// At one moment it would be a matter of chance who comes along before it is seen to wait.
+		jobs := []Job{cash(1), cash(2), cash(3)}
+		for i, job := range jobs {
+			jobs[i].Do = func(ctx context.Context, b *books.Bank) error {
+				time.Sleep(time.Duration(i) * latency / 100)
+				return job.Do(ctx, b)
+			}
+		}
+		require.NoError(t, Run(cfg, list(jobs...), tally))
 		require.Equal(t, map[Way]int{WithoutLocks: 3}, tally.Ways)
 		require.Zero(t, tally.Void.Load())
 		require.Equal(t, 2, tally.Waiting.Times)
