@@ -63,25 +63,36 @@ func (a *acquisition) untilNext(ctx context.Context) error {
 const looksInLine = 8
 
 // waitAlone has the step that an acquisition waited for when it let go, once, in turn. err is
-// what it ended with.
+// what it ended with. What of either is not released others take over in a lease: the call goes
+// on, and its own next units wait for that like any other.
 func (a *acquisition) waitAlone(ctx context.Context, err error) error {
+	held, whole := err.(*HeldError) //nolint:errorlint // joined with what was not undone otherwise
 	if ctx.Err() != nil {
-		var held *HeldError
 		if errors.As(err, &held) {
 			held.Err = context.Cause(ctx)
 		}
 		return err
 	}
+	if !whole {
+		a.c.notReleased(ctx, a.unit, err)
+	}
 	plan, err := ordering.NewPlan(a.plan[a.ledger.secured].Key)
 	if err != nil {
 		return err
 	}
-	set, err := a.c.newAcquisition(ctx, plan, a.end, nil).acquire(ctx)
+	alone := a.c.newAcquisition(ctx, plan, a.end, nil)
+	set, err := alone.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.c.cfg.Lease)
 	defer cancel()
-	_, _ = set.release(releasing) // what is not, others have in a lease
+	if err := set.Release(releasing); err != nil {
+		a.c.notReleased(ctx, alone.unit, err)
+	}
 	return nil
+}
+
+func (c *Client) notReleased(ctx context.Context, u *unit, err error) {
+	c.cfg.Logger.WarnContext(ctx, "holdall: keys of a unit that waits were not released", "unit", u.nonce, "err", err)
 }

@@ -166,7 +166,7 @@ func (l loosed) WithAttrs([]slog.Attr) slog.Handler     { return l }
 func (l loosed) WithGroup(string) slog.Handler          { return l }
 
 func (l loosed) Handle(_ context.Context, r slog.Record) error {
-	if !strings.Contains(r.Message, "release of a unit") && !strings.Contains(r.Message, "locks of a group are in doubt") && !strings.Contains(r.Message, "was not given up") {
+	if !strings.Contains(r.Message, "release of a unit") && !strings.Contains(r.Message, "locks of a group are in doubt") && !strings.Contains(r.Message, "was not given up") && !strings.Contains(r.Message, "were not released") {
 		return nil
 	}
 	r.Attrs(func(a slog.Attr) bool {

@@ -71,10 +71,10 @@ func (j *job) refused(ctx context.Context, err error) {
 	if j.p.dead() {
 		return
 	}
-	// Its own patience, a loss or the end of its wait may have made it begin before
-	// the context ended.
+	// Its own patience, a loss, the end of its wait or somebody silent may have made it begin
+	// before the context ended.
 	ended, any := ctx.Deadline()
-	sooner := errors.Is(err, requests.ErrPatience) || errors.Is(err, lockset.ErrLost) || errors.Is(err, lockset.ErrWaited)
+	sooner := ctx.Value(mindKey{}).(*mind).letGo.Equal(time.Now()) || errors.Is(err, requests.ErrPatience) || errors.Is(err, lockset.ErrLost) || errors.Is(err, lockset.ErrWaited)
 	if any && ctx.Err() != nil && joined(err) && !sooner && time.Since(ended) < j.p.h.lease/2 {
 		j.p.h.w.history.problem("%s gave up %v after its context ended, and left something behind: %v", j.name, time.Since(ended), err)
 	}

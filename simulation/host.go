@@ -168,7 +168,10 @@ func (p *process) trace() *trace.Trace {
 func (p *process) lockTrace() *trace.Trace {
 	w := p.h.w
 	return &trace.Trace{
-		AcquireEnd: func(_ context.Context, e trace.AcquireEnd) {
+		AcquireEnd: func(ctx context.Context, e trace.AcquireEnd) {
+			if errors.Is(e.Err, trace.ErrLetGo) {
+				ctx.Value(mindKey{}).(*mind).letGo = time.Now()
+			}
 			if e.Err != nil {
 				p.gaveUp(e.Unit, e.Err)
 				return
@@ -289,6 +292,7 @@ func (p *process) stall() {
 type mind struct {
 	name  string
 	draws int
+	letGo time.Time // when it had let go of what it had, because it waited for somebody silent
 }
 
 type mindKey struct{}
