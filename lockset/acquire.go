@@ -143,8 +143,9 @@ type acquisition struct {
 	outrun      bool      // a join was refused for its token, which newcomers had overtaken
 	end         time.Time // of the record wait; zero if it has none
 	waited      time.Duration
-	recovered   map[ordering.Key]string // the dead unit that was last settled for a row
-	lookedAhead time.Time               // when it last looked at what comes after the row it waits for
+	recovered   map[ordering.Key]string      // the dead unit that was last settled for a row
+	watched     map[ordering.Key]lockrow.Row // of others, as they were seen last
+	lookedAhead time.Time                    // when it last looked at what comes after the row it waits for
 	group       *heartbeat.Group
 	start       time.Time
 	letsGo      bool // of what it has taken, if it waits for somebody silent
@@ -155,7 +156,7 @@ func (c *Client) newAcquisition(ctx context.Context, plan ordering.Plan, end tim
 	u := c.newUnit(ctx)
 	a := &acquisition{
 		c: c, unit: u, plan: plan, token: c.clock.Next(), start: time.Now(),
-		claim: &lineup.Claim{Unit: u.nonce, Caller: caller}, end: end, places: newPlaces(u.nonce), recovered: map[ordering.Key]string{},
+		claim: &lineup.Claim{Unit: u.nonce, Caller: caller}, end: end, places: newPlaces(u.nonce), recovered: map[ordering.Key]string{}, watched: map[ordering.Key]lockrow.Row{},
 	}
 	a.group = heartbeat.Start(ctx, heartbeat.Config{
 		Lease:   c.cfg.Lease,
@@ -298,6 +299,7 @@ func (a *acquisition) take(ctx context.Context, chunk ordering.Plan) (lockrow.De
 			return lockrow.Decision{}, err
 		}
 		a.places.saw(r)
+		a.watching(r)
 		seen = append(seen, lockrow.Observed{Want: w, Row: r, Since: since})
 	}
 	return lockrow.Decide(seen, a.token, time.Now(), a.c.cfg.Grace), nil
@@ -308,6 +310,9 @@ func (a *acquisition) take(ctx context.Context, chunk ordering.Plan) (lockrow.De
 func (a *acquisition) secure(ctx context.Context, won attempt) error {
 	a.ledger.won(won)
 	a.places.secured()
+	for _, w := range lockrow.Wants("", won.steps, 0) {
+		delete(a.watched, w.Key)
+	}
 	a.raises, a.outrun = 0, false
 	a.traceHandOver(ctx, a.c.lineup.Secured(a.claim, won.token))
 	a.group.Add(won.steps.Keys(), won.since)

@@ -43,6 +43,7 @@ func (a *acquisition) judgeBelow(ctx context.Context, at lockrow.Observed) (w wi
 		return w, err
 	}
 	w.answered = true
+	a.watching(rows[1:]...)
 	now := time.Now()
 	var remnants []lockrow.Remnant
 	for _, e := range rows[0].Below {

@@ -131,7 +131,8 @@ func (e *ConfigError) WhatNext() next.Next { return next.FixCall }
 func (c Config) validate() error {
 	taken := []string{
 		lockrow.AttrOwner, lockrow.AttrLease, lockrow.AttrRVN, lockrow.AttrReleased, lockrow.AttrUnit, lockrow.AttrFence, lockrow.AttrPrepared,
-		lockrow.AttrCommittedBy, lockrow.AttrBelow, lockrow.AttrQueue, lockrow.AttrExpires, "acquiredAt", "data",
+		lockrow.AttrCommittedBy, lockrow.AttrBelow, lockrow.AttrQueue, lockrow.AttrExpires,
+		lockrow.AttrSilentOf, lockrow.AttrSilentFor, "acquiredAt", "data",
 	}
 	for _, check := range []struct {
 		wrong         bool

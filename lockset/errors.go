@@ -59,11 +59,13 @@ var ErrWaited = errors.New("the record wait is over")
 // is held. Trying again later may succeed. It wraps [ErrWaited], or the end of
 // the context.
 type HeldError struct {
-	Key   ordering.Key  // the key that could not be had
-	Owner string        // of the unit that holds it; empty if that was not read
-	Unit  string        // that holds it, one of several if they hold keys below it, or is next; empty if others took it each time
-	Age   time.Duration // how long this process has known the holder's last sign of life
-	Queue int           // how many wait for it, as far as is known: in the table, and in this process
+	Key   ordering.Key // the key that could not be had
+	Owner string       // of the unit that holds it; empty if that was not read
+	Unit  string       // that holds it, one of several if they hold keys below it, or is next; empty if others took it each time
+	// Age is for how long the holder is known to have been silent: by this process, and by others
+	// that have recorded it in the row. It may be longer than this process has lived.
+	Age   time.Duration
+	Queue int // how many wait for it, as far as is known: in the table, and in this process
 	Err   error
 }
 

@@ -250,7 +250,7 @@ func TestGivingUpAfterALongWaitLeavesTheRestAlone(t *testing.T) {
 		require.ErrorAs(t, p.failed(), new(*lockset.HeldError))
 		sent := o.requests()
 		delete(sent, "GetItem") // that was cut short
-		require.Equal(t, map[string]int{"UpdateItem": 2, "TransactGetItems": 1}, sent, "to burn, to leave the queue; to look")
+		require.Equal(t, map[string]int{"UpdateItem": 3, "TransactGetItems": 1}, sent, "to burn, to leave the queue, to note the silence of b, which was seen but once; to look")
 		b.free(holder)
 	})
 }

@@ -33,13 +33,14 @@ func (a *acquisition) lookAhead(ctx context.Context, holder lockrow.Observed) {
 		keys = append(keys, w.Key)
 	}
 	rows := a.look(ctx, keys)
+	a.watching(rows...)
 	for _, r := range rows {
 		for _, e := range r.Below {
 			witnesses = append(witnesses, e.Witness)
 		}
 	}
 	slices.SortFunc(witnesses, ordering.Compare)
-	_ = a.look(ctx, slices.Compact(witnesses))
+	a.watching(a.look(ctx, slices.Compact(witnesses))...)
 }
 
 // look reads rows, and returns those that it could.

@@ -72,6 +72,6 @@ func TestWhoWaitsForNobodyRemovesTheDeadBesideTheLiving(t *testing.T) {
 		require.Equal(t, ordering.Key("c/2"), held.Key)
 		require.Equal(t, []ordering.Key{"c/1"}, o.buried)
 		require.LessOrEqual(t, time.Since(began), 4*rtt)
-		require.Equal(t, 2, o.requests()["UpdateItem"], "it asked once, and burned once")
+		require.Equal(t, 3, o.requests()["UpdateItem"], "it asked once, burned once, and noted once for how long the living was silent")
 	})
 }

@@ -99,6 +99,7 @@ func (a *acquisition) watch(ctx context.Context, blocked lockrow.Decision, place
 		dead = nil     // if one of them could not be buried, the first alone
 		if !progress { // nothing changed that we know of: look again later
 			a.lookAhead(ctx, holder)
+			a.c.noteSilences(ctx, a.unit, []lockrow.Row{at.Row}, false)
 			if err := a.pause(ctx, at, place, look, j); err != nil {
 				return at, a.waitError(ctx, at, holder, err)
 			}
@@ -109,6 +110,7 @@ func (a *acquisition) watch(ctx context.Context, blocked lockrow.Decision, place
 			return at, a.waitError(ctx, at, holder, err)
 		}
 		a.places.saw(r)
+		a.watching(r)
 		at.Row, at.Since = r, since
 		j = a.judge(at)
 		look.next(at.Row, a.hasTurn(at, j), asked, time.Now())

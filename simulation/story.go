@@ -230,6 +230,7 @@ var verbs = []struct{ has, verb string }{
 	{"ADD #below", "intend"},
 	{"DELETE #below", "leave"},
 	{"list_append", "queue at"},
+	{"#silentOf", "note the silence of"},
 	{"REMOVE #queue[0]", "be or drop the head of"},
 	{"REMOVE #queue", "step out of the queue of"},
 	{"#fence = :token, #recordVersionNumber", "pass"},

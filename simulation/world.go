@@ -183,7 +183,7 @@ func (t *tables) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o
 	out, err := t.DB.UpdateItem(ctx, in, opts...)
 	if err == nil {
 		t.w.rows.written(t.DB, in.TableName, in.Key)
-		if rvn, ok := in.ExpressionAttributeValues[":rvn"]; ok && !strings.Contains(*in.UpdateExpression, ":rvn") {
+		if rvn, ok := in.ExpressionAttributeValues[":rvn"]; ok && strings.Contains(*in.UpdateExpression, "REMOVE") {
 			unit, _, _ := strings.Cut(text(rvn), ".")
 			t.w.history.buried(unit, ordering.Key(keyText(in.Key)), time.Now())
 		}

@@ -46,10 +46,13 @@ func (r *runs) texts() (all []string) {
 	return all
 }
 
+// freeRuns is how often a unit runs without locks that somebody is in the way of.
+const freeRuns = 5
+
 // inVain are the runs of a unit that is tried without locks as often as it may be, and those that
 // follow.
 func inVain(rest ...string) []string {
-	return append(slices.Repeat([]string{"free fell back"}, 6), rest...)
+	return append(slices.Repeat([]string{"free fell back"}, freeRuns), rest...)
 }
 
 func (r *runs) last() trace.UnitEnd { return r.ends[len(r.ends)-1] }
@@ -124,9 +127,9 @@ func TestAUnitThatMeetsAHolder(t *testing.T) {
 				start, calls := time.Now(), 0
 				require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
 					calls++
-					require.Equal(t, calls == 7, u.Locked())
+					require.Equal(t, calls == freeRuns+1, u.Locked())
 					err := transfer(30)(ctx, u)
-					if calls < 7 {
+					if calls <= freeRuns {
 						require.Error(t, err)
 						require.ErrorContains(t, context.Cause(ctx), "runs again, perhaps without locks")
 						require.Error(t, u.Get(ctx, accounts.Ref("1", "a")), "and stays so")
@@ -135,7 +138,7 @@ func TestAUnitThatMeetsAHolder(t *testing.T) {
 					return err
 				}))
 				require.GreaterOrEqual(t, time.Since(start), time.Second)
-				require.Equal(t, 7, calls)
+				require.Equal(t, freeRuns+1, calls)
 				require.Equal(t, [2]int64{70, 130}, b.balances())
 				require.Equal(t, inVain("locked committed"), r.texts())
 				require.NotEmpty(t, r.ends[0].Key)
@@ -161,7 +164,7 @@ func TestAUnitThatIsOvertaken(t *testing.T) {
 			return c.freely(ctx, unitofwork.Work{Keys: []ordering.Key{customerKey("1"), customerKey("2")}}, transfer(1))
 		},
 	} {
-		for times, most := range map[int]int{1: 4, 5: 12, 6: 15} {
+		for times, most := range map[int]int{1: 4, freeRuns - 1: 10, freeRuns: 13} {
 			t.Run(fmt.Sprint(name, ", ", times), func(t *testing.T) {
 				inBed(t, func(t *testing.T, b *bed) {
 					var r runs
@@ -178,7 +181,7 @@ func TestAUnitThatIsOvertaken(t *testing.T) {
 					}))
 					require.Equal(t, [2]int64{70 - int64(times), 130 + int64(times)}, b.balances())
 					want := append([]string{"free committed"}, slices.Repeat([]string{"free fell back"}, times)...)
-					if want = append(want, "free committed"); times == 6 {
+					if want = append(want, "free committed"); times == freeRuns {
 						want = append([]string{"free committed"}, inVain("locked committed")...)
 					}
 					require.Equal(t, want, r.texts())
@@ -390,7 +393,7 @@ func TestConflictsAreSomebodyInTheWay(t *testing.T) {
 		n := 0
 		script := func(c faults.Call) faults.Fault {
 			if c.Op == "TransactGetItems" {
-				if n++; n <= 6*3 {
+				if n++; n <= 3*freeRuns {
 					return faults.Conflict(0)
 				}
 			}
@@ -400,7 +403,7 @@ func TestConflictsAreSomebodyInTheWay(t *testing.T) {
 		c := b.client("c", script, r.traced)
 		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, transfer(30)))
 		require.Equal(t, inVain("locked committed"), r.texts())
-		require.Equal(t, 6*3+1, n)
+		require.Equal(t, 3*freeRuns+1, n)
 	})
 }
 

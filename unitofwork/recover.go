@@ -58,7 +58,7 @@ func (c *Client) Recover(ctx context.Context) (Recovery, error) {
 	}
 	for watched := false; len(open) > 0; watched = true {
 		var again []openUnit
-		longest := time.Duration(0)
+		longest, keys := time.Duration(0), []ordering.Key(nil)
 		for _, o := range open {
 			_, left, err := c.rows.Silence(ctx, o.key, o.unit) // no time is left of a key that it has not
 			switch {
@@ -67,13 +67,14 @@ func (c *Client) Recover(ctx context.Context) (Recovery, error) {
 			case left > 0 && watched:
 				found.Alive = append(found.Alive, o.unit)
 			case left > 0:
-				again, longest = append(again, o), max(longest, left)
+				again, keys, longest = append(again, o), append(keys, o.key), max(longest, left)
 			default:
 				errs = append(errs, c.recoverOne(ctx, o.unit, &found))
 			}
 		}
 		if open = again; len(open) > 0 {
 			if err := requests.Sleep(ctx, longest); err != nil {
+				c.rows.NoteSilences(ctx, keys)
 				return found, oneline.Join(append(errs, err)...)
 			}
 		}

@@ -2,6 +2,7 @@ package unitofwork_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -209,16 +211,33 @@ func TestRecoverWithoutAUnitTable(t *testing.T) {
 	})
 }
 
-// The context of Recover ends while it watches: what it has found so far stands.
+// The context of Recover ends while it watches: what it has found so far stands, and what it has
+// seen of silence counts for those that come later.
 func TestRecoverEndsWithItsContext(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.dies(decides, 1, true)
 		before := b.tables()
-		ctx, cancel := context.WithTimeout(t.Context(), lease/2)
-		defer cancel()
-		_, err := b.client("heir", nil).Recover(ctx)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, before, b.tables())
+		for n := 1; ; n++ {
+			ctx, cancel := context.WithTimeout(t.Context(), lease/4)
+			_, err := b.client(fmt.Sprint("heir ", n), nil).Recover(ctx)
+			cancel()
+			if err == nil {
+				require.Equal(t, 5, n)
+				return
+			}
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			after := b.tables()
+			noted := 0
+			for _, row := range after["locks"] {
+				if row[lockrow.AttrSilentOf] != nil {
+					noted++
+				}
+				delete(row, lockrow.AttrSilentOf)
+				delete(row, lockrow.AttrSilentFor)
+			}
+			require.Equal(t, 1, noted, "of the key that it watches")
+			require.Equal(t, before, after)
+		}
 	})
 }
 

@@ -61,6 +61,9 @@ type Row struct {
 	committedBy string
 	Below       []Entry
 	Queue       []string
+
+	silentOf  string // whose silence is recorded
+	silentFor time.Duration
 }
 
 // IsUnit reports whether a text can be the name of a unit, its nonce.
@@ -208,6 +211,7 @@ func Parse(key ordering.Key, item map[string]types.AttributeValue) (parsed Row, 
 	if digits := r.text(AttrLease); digits != "" {
 		parsed.Lease = time.Duration(r.whole(AttrLease, digits, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 	}
+	parsed.silence(item)
 	parsed.check(r)
 	return parsed, r.reason
 }

@@ -9,8 +9,8 @@ import (
 
 // Sightings remember, for this process, when it first saw what a row shows: from
 // then on it measures the silence of the holder, or of the head of the queue for
-// whom the row waits. Waiters that come later inherit what earlier ones saw. It
-// is safe for concurrent use.
+// whom the row waits; and from before that, if the row says that others did. Waiters that
+// come later inherit what earlier ones saw. It is safe for concurrent use.
 type Sightings struct {
 	keep time.Duration // how long an unused sighting is of interest
 
@@ -22,6 +22,8 @@ type Sightings struct {
 type sighting struct {
 	watched     string
 	rvn         string
+	unit        string // of the holder
+	alive       bool   // it was seen to show another sign of life
 	since, used time.Time
 }
 
@@ -42,7 +44,9 @@ func NewSightings(keep time.Duration) *Sightings {
 }
 
 // See notes that a row was seen so at now, a reading from after the answer, and
-// returns since when nobody on it has shown a sign of life.
+// returns since when nobody on it is known to have shown a sign of life. That is by this
+// process's own time or by what the row says, whichever is longer, and never by both: the
+// process may have written that itself.
 func (s *Sightings) See(r Row, now time.Time) (since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +56,11 @@ func (s *Sightings) See(r Row, now time.Time) (since time.Time) {
 	}
 	seen, ok := s.known[r.Key]
 	if !ok || !seen.goesOn(r) {
-		seen = sighting{watched: r.watched(), rvn: r.RVN, since: now}
+		alive := ok && r.Unit != "" && seen.unit == r.Unit
+		seen = sighting{watched: r.watched(), rvn: r.RVN, unit: r.Unit, alive: alive, since: now}
+	}
+	if recorded := now.Add(-r.Silence()); recorded.Before(seen.since) {
+		seen.since = recorded
 	}
 	seen.used = now
 	s.known[r.Key] = seen
@@ -65,4 +73,21 @@ func (s *Sightings) See(r Row, now time.Time) (since time.Time) {
 		s.prune = max(pruneFrom, 2*len(s.known))
 	}
 	return seen.since
+}
+
+// WorthNoting returns for how long a row that was seen so is known to have been silent, if that
+// is to be recorded: see [IsWorthNoting]. grace is the time of a head.
+func (s *Sightings) WorthNoting(r Row, now time.Time, grace time.Duration, ended bool) (silent time.Duration, worth bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen, ok := s.known[r.Key]
+	if !ok || r.watched() == "" || !seen.goesOn(r) {
+		return 0, false
+	}
+	whole := grace
+	if !r.Free() {
+		whole = r.Lease
+	}
+	silent = now.Sub(seen.since).Truncate(time.Millisecond)
+	return silent, IsWorthNoting(silent, r.Silence(), whole, seen.alive, ended)
 }

@@ -56,6 +56,9 @@ type Client interface {
 	// for how much longer it must stay silent, by this process's own clock, to be dead.
 	// The error is as requests have them, or a *lockset.RowError.
 	Silence(ctx context.Context, key ordering.Key, unit string) (has bool, left time.Duration, err error)
+	// NoteSilences records for others for how long holders of keys are known to be silent, as
+	// far as that is worth it. It goes on for a sending or two, also if ctx has ended.
+	NoteSilences(ctx context.Context, keys []ordering.Key)
 }
 
 // RecoverDead decides the fate of a dead unit with a journal, which is not package lockset's

@@ -166,7 +166,7 @@ var ofTurns = []mutant{
 	{
 		clause: "a unit that waits for a silent holder looks at the witnesses, too",
 		file:   "lockset/lookahead.go",
-		old:    `_ = a.look(ctx, slices.Compact(witnesses))`,
+		old:    `a.watching(a.look(ctx, slices.Compact(witnesses))...)`,
 		new:    `_ = slices.Compact(witnesses)`,
 		by:     check{in: "lockset", test: "TestTheHeirOfALargeSet"},
 	},

@@ -23,7 +23,7 @@ func TestOwnersDieAtPaymentsAndMoves(t *testing.T) {
 	}{
 		"without locks":     {least: 5}, // two, and three: a move finds the children in what it reads
 		"overtaken":         {overtaken: 1, least: 10},
-		"in somebody's way": {overtaken: 6, least: 34},
+		"in somebody's way": {overtaken: 5, least: 30},
 		"locked first":      {lock: true, least: 8},
 	} {
 		for _, executed := range []bool{false, true} {

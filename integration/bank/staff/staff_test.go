@@ -196,7 +196,7 @@ func TestWays(t *testing.T) {
 		want           Way
 	}{
 		"nobody in the way":   {want: WithoutLocks},
-		"somebody in the way": {inTheWay: true, void: 6, want: AfterVoid},
+		"somebody in the way": {inTheWay: true, void: 5, want: AfterVoid},
 		"locked first":        {lock: true, want: LockedFirst},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,107 @@
+package lockrow
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// A row says for how long somebody has watched it in vain. Who leaves writes that down, and the
+// next one begins there: so a dead holder is found out by processes that live shorter than its
+// lease, one after the other.
+//
+// What is written is the whole silence and not what is added to it. Whoever wrote that an RVN has
+// been silent for so long, it has been so ever since: a record that comes late, or twice, or
+// beside another, is as true as before.
+const (
+	// AttrSilentOf says of which sign of life there was none after it.
+	AttrSilentOf = "silentOf"
+	// AttrSilentFor says for how long, in milliseconds.
+	AttrSilentFor = "silentFor"
+)
+
+const (
+	// A longer record is not replaced by a shorter one that comes late: then the dead would not
+	// be found out for as long as such copies come.
+	isLonger = "(attribute_not_exists(#silentOf) OR #silentOf <> :silentOf OR #silentFor < :silentFor)"
+
+	// The RVN is not asked for because of what the record might do there: it would count for
+	// nothing. It must not take the place of one that does count.
+	silentHolderIf  = "#recordVersionNumber = :rvn AND attribute_exists(#unit) AND " + isLonger
+	silentHeadIf    = "#queue[0] = :head AND attribute_not_exists(#unit) AND #recordVersionNumber = :rvn AND " + isLonger
+	silentNewHeadIf = "#queue[0] = :head AND attribute_not_exists(#unit) AND attribute_not_exists(#recordVersionNumber) AND " + isLonger
+	noteSilence     = "SET #silentOf = :silentOf, #silentFor = :silentFor"
+)
+
+// mostSilence bounds what is believed of a row that nobody holds: dropping a head wrongly does no
+// harm.
+const mostSilence = time.Hour
+
+// lastSign names the last sign of life on a row, of whoever is watched: the holder's RVN; or the
+// head of the queue with the RVN that was left; empty if nobody is watched.
+func (r Row) lastSign() string {
+	watched := r.watched()
+	if watched == "" || !r.Free() {
+		return watched
+	}
+	return watched + " " + r.RVN
+}
+
+// Silence is for how long the row says that whoever is watched has been silent. It counts for that
+// sign of life alone, and is bounded: whatever somebody wrote there, a holder has its lease.
+func (r Row) Silence() time.Duration {
+	if of := r.lastSign(); of == "" || of != r.silentOf {
+		return 0
+	}
+	if !r.Free() {
+		return min(r.silentFor, 2*r.Lease)
+	}
+	return min(r.silentFor, mostSilence)
+}
+
+// silence reads the record. One that is none, or half of one, is not there: it is of no importance.
+func (r *Row) silence(item map[string]types.AttributeValue) {
+	of, isText := item[AttrSilentOf].(*types.AttributeValueMemberS)
+	long, isNumber := item[AttrSilentFor].(*types.AttributeValueMemberN)
+	if !isText || !isNumber {
+		return
+	}
+	ms, err := strconv.ParseInt(long.Value, 10, 64)
+	if err != nil || ms < 0 || ms > int64(maxRecorded/time.Millisecond) {
+		return
+	}
+	r.silentOf, r.silentFor = of.Value, time.Duration(ms)*time.Millisecond
+}
+
+// maxRecorded is more than anybody waits.
+const maxRecorded = 365 * 24 * time.Hour
+
+// NoteSilence is the write that records for how long a row that was seen so has been silent.
+func (t Table) NoteSilence(r Row, silent time.Duration) *types.Update {
+	vs := Values{
+		":silentOf": Text(r.lastSign()), ":silentFor": Number(silent.Milliseconds()),
+		":rvn": Text(r.RVN),
+	}
+	condition := silentHolderIf
+	if r.Free() {
+		vs[":head"] = Text(r.Queue[0])
+		condition = silentHeadIf
+		if r.RVN == "" {
+			condition = silentNewHeadIf
+		}
+	}
+	return t.Update(r.Key, condition, noteSilence, vs)
+}
+
+// IsWorthNoting reports whether a silence is to be recorded, by who has known of it for so long,
+// of which so much is recorded: an eighth of the whole, after which somebody counts as dead; when
+// the wait ends, an eighth of that. Of a holder that this process has seen alive nothing is
+// recorded before half of it is over: it renews its lease every third.
+func IsWorthNoting(known, recorded, whole time.Duration, alive, ended bool) bool {
+	least := whole / 8
+	if ended {
+		least /= 8
+	}
+	return known-recorded >= least && (!alive || known >= whole/2)
+}
