@@ -396,25 +396,3 @@ func (c *Client) restamp(ctx context.Context, id string, w lockrow.Want, vs lock
 	}
 	return &LostError{Key: w.Key, Reason: fmt.Errorf("%w, when its token was raised", heartbeat.ErrNotOurs)}
 }
-
-// waitInLine waits until nobody of this process is in the way of the unit's next
-// step, and returns it, with as many of those that follow as nobody is in the way
-// of either, up to so many rows.
-func (a *acquisition) waitInLine(ctx context.Context, rows int) (ordering.Plan, error) {
-	chunk, _ := a.plan[a.ledger.secured:].Cut(rows)
-	steps := make([][]lockrow.Want, len(chunk))
-	for i := range chunk {
-		steps[i] = a.wants(a.ledger.secured + i)
-	}
-	n := a.c.lineup.Reserve(a.claim, steps)
-	if n == 0 {
-		began := time.Now()
-		err := a.standInLine(ctx)
-		a.waited += time.Since(began)
-		if err != nil {
-			return nil, err
-		}
-		n = a.claim.Got
-	}
-	return chunk[:n], nil
-}

@@ -22,6 +22,28 @@ import (
 // takes the row past its head, and the head leaves it in the write that takes the
 // row. Units of one process line up in memory first (internal/lineup).
 
+// waitInLine waits until nobody of this process is in the way of the unit's next
+// step, and returns it, with as many of those that follow as nobody is in the way
+// of either, up to so many rows.
+func (a *acquisition) waitInLine(ctx context.Context, rows int) (ordering.Plan, error) {
+	chunk, _ := a.plan[a.ledger.secured:].Cut(rows)
+	steps := make([][]lockrow.Want, len(chunk))
+	for i := range chunk {
+		steps[i] = a.wants(a.ledger.secured + i)
+	}
+	n := a.c.lineup.Reserve(a.claim, steps)
+	if n == 0 {
+		began := time.Now()
+		err := a.standInLine(ctx)
+		a.waited += time.Since(began)
+		if err != nil {
+			return nil, err
+		}
+		n = a.claim.Got
+	}
+	return chunk[:n], nil
+}
+
 // standInLine waits until the unit has the step that others of this process have
 // or wanted first. It may have got it since it stood in line: then nobody is in its way,
 // whatever has ended meanwhile.
