@@ -1,0 +1,37 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/holdall/holdall/lockset"
+)
+
+// connectAWS finds account and Region as every tool of AWS does. It sends nothing to
+// DynamoDB.
+func connectAWS(ctx context.Context, where connection) (database, error) {
+	load := []func(*config.LoadOptions) error{config.WithHTTPClient(lockset.HTTPClient())}
+	if where.profile != "" {
+		load = append(load, config.WithSharedConfigProfile(where.profile))
+	}
+	if where.region != "" {
+		load = append(load, config.WithRegion(where.region))
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, load...)
+	if err != nil {
+		return nil, fmt.Errorf("AWS configuration: %w", err)
+	}
+	if cfg.Region == "" {
+		return nil, wrongUsage(errors.New("no Region: give --region, or set AWS_REGION"))
+	}
+	return dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
+		if where.endpoint != "" {
+			o.BaseEndpoint = aws.String(where.endpoint)
+		}
+	}), nil
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// commands are all there are. Each is one file.
+var commands = []func(*app) *cobra.Command{
+	checkCommand,
+}
+
+// app is one run of the command: what it meets, and what the shared flags say.
+type app struct {
+	*environment
+	connection
+	table, units, hashKey string
+	lease                 time.Duration
+	out                   output
+
+	interrupt context.CancelCauseFunc // ends the context of the command
+
+	begun bool // the arguments are right: an error from here on is none of usage
+}
+
+// run runs the command line and returns the code to exit with.
+func run(ctx context.Context, args []string, env *environment) int {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	a := &app{environment: env, interrupt: cancel}
+	root := a.rootCommand()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	switch cause := context.Cause(ctx); {
+	case err != nil && !a.begun:
+		err = wrongUsage(fmt.Errorf("%w; see holdall --help", err))
+	case err != nil && errors.As(cause, new(interrupted)): // however deep the error has it
+		err = cause
+	}
+	code, say := codeOf(err)
+	if say != nil {
+		fmt.Fprintf(env.stderr, "holdall: %s\n", oneLine(say))
+	}
+	return code
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "holdall",
+		Short: "Operate holdall's tables",
+		Long: "holdall operates the tables of the Go library of that name: locks over many keys and\n" +
+			"units of work over many records, in DynamoDB.\n\n" +
+			"Account and Region are found as the AWS CLI finds them: flags, environment, profile, role.\n\n" +
+			"Exit codes:\n" + exitCodesText(),
+		Example:       "  export HOLDALL_TABLE=locks HOLDALL_UNITS=units\n  holdall check",
+		SilenceErrors: true, SilenceUsage: true,
+		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.begin(cmd) },
+	}
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.profile, "profile", "", "`name` of an AWS profile")
+	flags.StringVar(&a.region, "region", "", "AWS `Region`")
+	flags.StringVar(&a.endpoint, "endpoint-url", "", "`URL` of another DynamoDB, such as DynamoDB Local")
+	flags.StringVar(&a.table, "table", a.getenv("HOLDALL_TABLE"), "`name` of the lock table (HOLDALL_TABLE)")
+	flags.StringVar(&a.units, "units", a.getenv("HOLDALL_UNITS"), "`name` of the unit table (HOLDALL_UNITS)")
+	flags.StringVar(&a.hashKey, "hash-key", "key", "`name` of the lock table's hash key, if it is not the default")
+	flags.DurationVar(&a.lease, "lease", 20*time.Second, "`time` for which your processes leave a silent holder alone")
+	flags.StringVarP((*string)(&a.out.format), "output", "o", string(formatText), "text for people, or `json`")
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{string(formatText), string(formatJSON)}, cobra.ShellCompDirectiveNoFileComp))
+	for _, command := range commands {
+		root.AddCommand(command(a))
+	}
+	return root
+}
+
+// ownSignals is the annotation of a command that takes signals itself. The context of any
+// other ends with the first one, and the second ends the process.
+const ownSignals = "own-signals"
+
+// begin is called once the arguments are right.
+func (a *app) begin(cmd *cobra.Command) error {
+	if err := a.out.open(a.stdout, a.getenv); err != nil {
+		return err
+	}
+	a.begun = true
+	if _, own := cmd.Annotations[ownSignals]; !own {
+		go func() {
+			select {
+			case s := <-a.signals:
+				a.interrupt(interrupted{s})
+				signal.Reset()
+			case <-cmd.Context().Done():
+			}
+		}()
+	}
+	return nil
+}
+
+// lockConfig is how to lock, by the shared flags.
+func (a *app) lockConfig() (lockset.Config, error) {
+	if a.table == "" {
+		return lockset.Config{}, wrongUsage(errors.New("which lock table? give --table, or set HOLDALL_TABLE"))
+	}
+	return lockset.Config{Table: a.table, HashKey: a.hashKey, Lease: a.lease, Owner: owner()}, nil
+}
+
+// owner names this process in rows: an operator is looked for by host and process.
+func owner() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	return fmt.Sprintf("%s holdall[%d]", host, os.Getpid())
+}
+
+// database connects.
+func (a *app) database(ctx context.Context) (database, error) {
+	return a.connect(ctx, a.connection)
+}
+
+// unitsClient is a client of both tables, or of the lock table alone if no other is named.
+// change may be nil.
+func (a *app) unitsClient(ctx context.Context, change func(*unitofwork.Config)) (*unitofwork.Client, error) {
+	locks, err := a.lockConfig()
+	if err != nil {
+		return nil, err
+	}
+	db, err := a.database(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cfg := unitofwork.Config{Locks: locks, Table: a.units}
+	if change != nil {
+		change(&cfg)
+	}
+	return unitofwork.Open(db, cfg)
+}
+
+// needUnits says that a command is about the unit table.
+func (a *app) needUnits() error {
+	if a.units == "" {
+		return wrongUsage(errors.New("which unit table? give --units, or set HOLDALL_UNITS"))
+	}
+	return nil
+}
