@@ -217,6 +217,8 @@ func consumed(out any) float64 {
 		one(o.ConsumedCapacity)
 	case *dynamodb.QueryOutput:
 		one(o.ConsumedCapacity)
+	case *dynamodb.ScanOutput:
+		one(o.ConsumedCapacity)
 	case *dynamodb.TransactWriteItemsOutput:
 		add(o.ConsumedCapacity...)
 	case *dynamodb.TransactGetItemsOutput:

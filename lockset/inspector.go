@@ -1,0 +1,155 @@
+package lockset
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/misuse"
+	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/ordering"
+)
+
+// InspectorDB is what an [Inspector] asks of DynamoDB; a *dynamodb.Client is one.
+type InspectorDB interface {
+	DynamoDB
+	// Scan is what [Inspector.List] asks; nothing else of holdall does.
+	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+}
+
+// Inspector looks at a lock table for people and for tools. It only reads: it needs no
+// permission but dynamodb:GetItem and, for List, dynamodb:Scan. What it has seen of a row it
+// remembers, so one of them tells more about who is silent than several. It is safe for
+// concurrent use.
+type Inspector struct {
+	c    *Client
+	db   InspectorDB
+	unit *unit // names its requests
+	scan *requests.Caller
+}
+
+// One page of a scan is up to 1 MB: it may take longer than a request that a lease waits for.
+const (
+	pageTimeout  = 10 * time.Second
+	pagePatience = time.Minute
+)
+
+// NewInspector returns an inspector of the table that cfg names. It sends nothing. The
+// error is a *[ConfigError].
+func NewInspector(db InspectorDB, cfg Config) (*Inspector, error) {
+	c, err := New(db, cfg)
+	if err != nil {
+		return nil, err
+	}
+	scan := *c.caller
+	scan.Attempt, scan.Patience = max(scan.Attempt, pageTimeout), max(scan.Patience, pagePatience)
+	return &Inspector{c: c, db: db, unit: c.newUnit(context.Background()), scan: &scan}, nil
+}
+
+// asked stops a program that uses an Inspector of its own making, or no context.
+func (i *Inspector) asked(ctx context.Context, call string) {
+	if i == nil || i.c == nil {
+		misuse.Of("lockset", "Inspector."+call, "the Inspector was not made by NewInspector")
+	}
+	misuse.Context(ctx, "lockset", "Inspector."+call)
+}
+
+// Config returns the configuration with its defaults filled in.
+func (i *Inspector) Config() Config {
+	i.asked(context.Background(), "Config")
+	return i.c.cfg
+}
+
+// Row is what a row of the lock table says, as it was read.
+type Row struct {
+	Key    ordering.Key
+	Exists bool // a key that was never asked for, or not for long, has no row, and is free
+	// Damage says why this is not a row that holdall wrote; "" if it is one. Of such a row
+	// nothing but its key is told.
+	Damage string
+
+	Holder      *Holder  // nil if the row is free
+	Intents     []Intent // of units that hold keys below; only on a free row
+	Queue       []Waiter // first come first
+	Fence       fencing.Token
+	CommittedBy string    // nonce of the last unit that committed while it held this key
+	LastOwner   string    // of a free row: the process that had it last
+	LastHeld    time.Time // of a free row: when that took it, by its clock
+	ExpiresAt   time.Time // when TTL may delete the row; zero: never, as it is
+}
+
+// Holder is the unit that has a key.
+type Holder struct {
+	Unit  string    // its nonce
+	Owner string    // its process: Config.Owner
+	Since time.Time // when it took the row, by its clock: for people; zero if that is not told
+	Lease time.Duration
+	RVN   string // changes with every sign of life
+	// Prepared is the unit table that has the unit's journal, if it is larger than one
+	// transaction and is about to be decided or was: then its journal says what becomes of
+	// the row, and nobody frees it before.
+	Prepared string
+}
+
+// Intent is what a unit that holds a fine key leaves on the rows above it.
+type Intent struct {
+	Unit    string       // its nonce
+	Witness ordering.Key // the key that it holds, unless it is dead or gone
+}
+
+// Waiter is a unit in the queue of a row.
+type Waiter struct {
+	Unit string // its nonce
+}
+
+// Held reports whether a unit has the row's key.
+func (r Row) Held() bool { return r.Holder != nil }
+
+// Prepared reports whether the row waits for what is decided about its holder's journal.
+func (r Row) Prepared() bool { return r.Holder != nil && r.Holder.Prepared != "" }
+
+// Awaited reports whether units wait in the row's queue.
+func (r Row) Awaited() bool { return len(r.Queue) > 0 }
+
+// Idle reports whether nobody has the row's key or one below it, and nobody waits for it. A
+// damaged row is not idle.
+func (r Row) Idle() bool {
+	return r.Damage == "" && r.Holder == nil && len(r.Intents) == 0 && len(r.Queue) == 0
+}
+
+// rowOf reads an item of the table, an absent one too.
+func rowOf(key ordering.Key, item requests.Item) (Row, lockrow.Row) {
+	parsed, damage := lockrow.Parse(key, item)
+	if err := key.Validate(); err != nil && damage == "" {
+		damage = err.Error()
+	}
+	row := Row{Key: key, Exists: len(item) > 0, Damage: damage}
+	if damage != "" {
+		return row, lockrow.Row{Key: key}
+	}
+	notes := lockrow.NotesOf(item)
+	row.Fence, row.CommittedBy, row.ExpiresAt = parsed.Fence, parsed.CommittedBy(), notes.ExpiresAt
+	if parsed.Free() {
+		row.LastOwner, row.LastHeld = notes.Owner, notes.AcquiredAt
+	} else {
+		row.Holder = &Holder{
+			Unit: parsed.Unit, Owner: parsed.Owner, Since: notes.AcquiredAt,
+			Lease: parsed.Lease, RVN: parsed.RVN, Prepared: parsed.Prepared,
+		}
+	}
+	for _, e := range parsed.Below {
+		row.Intents = append(row.Intents, Intent{Unit: e.Unit, Witness: e.Witness})
+	}
+	for _, nonce := range parsed.Queue {
+		row.Queue = append(row.Queue, Waiter{Unit: nonce})
+	}
+	return row, parsed
+}
+
+// asError is the damage of a row as an error.
+func (i *Inspector) asError(r Row) *RowError {
+	return &RowError{Table: i.c.cfg.Table, Key: r.Key, Reason: r.Damage}
+}

@@ -1,0 +1,192 @@
+package lockset_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// watched is what a watch of keys comes to, and how long it took.
+func (b *bed) watched(i *lockset.Inspector, keys ...ordering.Key) (all []lockset.Sighting, took time.Duration) {
+	b.t.Helper()
+	start := time.Now()
+	all, err := i.Watch(b.t.Context(), keys, lockset.WatchOptions{})
+	require.NoError(b.t, err)
+	require.Len(b.t, all, len(keys))
+	for n, s := range all {
+		require.Equal(b.t, keys[n], s.Row.Key)
+	}
+	return all, time.Since(start)
+}
+
+func TestAWatchEndsWithAHeartbeat(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.take(b.owner("alive", nil), "a")
+		i, _ := b.inspector()
+		seen, took := b.watched(i, "a")
+		require.Equal(t, lockset.Alive, seen[0].Life)
+		require.Equal(t, nonceOf(b.row("a")), seen[0].Unit)
+		require.Equal(t, lease, seen[0].Limit)
+		require.Less(t, seen[0].For, lease/8+time.Second)
+		require.False(t, seen[0].Head)
+		require.Less(t, took, lease/3+lease/8+time.Second, "a third of a lease is a heartbeat")
+	})
+}
+
+func TestAWatchKnowsTheDeadAfterTheirOwnLease(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		dead := b.owner("dead", nil, func(c *lockset.Config) { c.Lease = 3 * lease })
+		b.take(dead, "long")
+		dead.net.Crash()
+		b.crashed("short")
+		b.diesMarked("prepared")
+		time.Sleep(time.Hour) // the table does not tell since when
+		i, _ := b.inspector()
+
+		seen, took := b.watched(i, "short", "prepared")
+		for _, s := range seen {
+			require.Equal(t, lockset.Dead, s.Life, s.Row.Key)
+			require.GreaterOrEqual(t, s.For, lease)
+			require.Less(t, s.For, lease+time.Second)
+		}
+		require.GreaterOrEqual(t, took, lease)
+		require.Less(t, took, lease+time.Second)
+
+		seen, took = b.watched(i, "long", "short")
+		require.Equal(t, lockset.Dead, seen[0].Life)
+		require.Equal(t, 3*lease, seen[0].Limit)
+		require.GreaterOrEqual(t, took, 3*lease)
+		require.Less(t, took, 3*lease+time.Second)
+
+		_, took = b.watched(i, "short", "prepared", "long")
+		require.Less(t, took, time.Second, "it remembers")
+	})
+}
+
+func TestAWatchHasNobodyToWatchOnAFreeRow(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.take(b.owner("o", nil), "c/a")
+		b.free(b.take(b.owner("o", nil), "free"))
+		b.putItem(map[string]types.AttributeValue{"key": text("damaged"), "unit": text("x")})
+		i, db := b.inspector()
+		seen, _ := b.watched(i, "c", "free", "absent", "damaged")
+		for _, s := range seen {
+			require.Equal(t, lockset.Nobody, s.Life, s.Row.Key)
+			require.Empty(t, s.Unit)
+			require.Zero(t, s.Limit)
+		}
+		require.NotEmpty(t, seen[3].Row.Damage)
+		require.Equal(t, 1, db.reads)
+	})
+}
+
+func TestAWatchSeesARowFreedAndTaken(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		freed, taken := b.take(b.owner("one", nil), "freed"), b.take(b.owner("two", nil), "taken")
+		i, db := b.inspector()
+		db.beforeRead = func(n int) {
+			if n == 2 {
+				b.free(freed)
+				b.free(taken)
+				b.take(b.owner("three", nil), "taken")
+			}
+		}
+		seen, _ := b.watched(i, "freed", "taken")
+		require.Equal(t, lockset.Nobody, seen[0].Life)
+		require.Equal(t, lockset.Alive, seen[1].Life)
+		require.Equal(t, "three", seen[1].Row.Holder.Owner)
+	})
+}
+
+func TestAWatchKnowsAHeadThatDoesNotUseItsTurn(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		queue := func(heads ...string) types.AttributeValue {
+			l := &types.AttributeValueMemberL{}
+			for _, h := range heads {
+				l.Value = append(l.Value, text(h))
+			}
+			return l
+		}
+		row := map[string]types.AttributeValue{
+			"key": text("a"), "isReleased": text("1"), "fence": &types.AttributeValueMemberN{Value: "7"}, "queue": queue("gone", "next"),
+		}
+		b.putItem(row)
+		i, db := b.inspector()
+		seen, took := b.watched(i, "a")
+		require.Equal(t, lockset.Dead, seen[0].Life)
+		require.True(t, seen[0].Head)
+		require.Equal(t, "gone", seen[0].Unit)
+		grace := i.Config().Grace
+		require.Equal(t, grace, seen[0].Limit)
+		require.GreaterOrEqual(t, took, grace)
+		require.Less(t, took, grace+time.Second)
+
+		i, db = b.inspector()
+		db.beforeRead = func(n int) {
+			if n == 2 {
+				row["queue"] = queue("next")
+				b.putItem(row)
+			}
+		}
+		seen, _ = b.watched(i, "a")
+		require.Equal(t, lockset.Alive, seen[0].Life, "the queue moves")
+		require.Equal(t, "next", seen[0].Unit)
+	})
+}
+
+func TestAWatchEndsWithItsContext(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.crashed("dead")
+		b.free(b.take(b.owner("o", nil), "free"))
+		i, _ := b.inspector()
+		over := errors.New("over")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), lease/2, over)
+		defer cancel()
+		start := time.Now()
+		var known, of int
+		seen, err := i.Watch(ctx, []ordering.Key{"dead", "free", "dead"}, lockset.WatchOptions{Progress: func(k, n int) { known, of = k, n }})
+		require.ErrorIs(t, err, over)
+		require.Equal(t, lease/2, time.Since(start))
+		require.Len(t, seen, 2, "each key once")
+		require.Equal(t, lockset.Silent, seen[0].Life)
+		require.Greater(t, seen[0].For, lease/4)
+		require.Less(t, seen[0].For, lease)
+		require.Equal(t, lockset.Nobody, seen[1].Life)
+		require.Equal(t, []int{1, 2}, []int{known, of})
+
+		seen, err = i.Watch(ctx, []ordering.Key{"dead"}, lockset.WatchOptions{})
+		require.ErrorIs(t, err, over)
+		require.Equal(t, []lockset.Sighting{{Row: lockset.Row{Key: "dead"}}}, seen)
+
+		_, err = i.Watch(t.Context(), []ordering.Key{"a//b"}, lockset.WatchOptions{})
+		require.ErrorAs(t, err, new(*ordering.KeyError))
+	})
+}
+
+// More rows than one transaction has.
+func TestAWatchOfManyRows(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var keys []ordering.Key
+		for n := range 250 {
+			keys = append(keys, ordering.Key("k"+string(rune('a'+n%26))+string(rune('a'+n/26))))
+		}
+		b.crashed(keys[:125]...)
+		b.take(b.owner("alive", nil), keys[125:]...)
+		i, _ := b.inspector()
+		seen, _ := b.watched(i, keys...)
+		for n, s := range seen {
+			if n < 125 {
+				require.Equal(t, lockset.Dead, s.Life, s.Row.Key)
+			} else {
+				require.Equal(t, lockset.Alive, s.Life, s.Row.Key)
+			}
+		}
+	})
+}
