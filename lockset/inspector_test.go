@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -376,15 +375,4 @@ func TestAnInspectorIsMadeByItsFunction(t *testing.T) {
 	i, err := lockset.NewInspector(memdynamo.New(memdynamo.Config{}), lockset.Config{Table: table})
 	require.NoError(t, err)
 	require.Equal(t, "key", i.Config().HashKey)
-	for call, by := range map[string]func(){
-		"Config": func() { (*lockset.Inspector)(nil).Config() },
-		"Look":   func() { _, _ = new(lockset.Inspector).Look(t.Context(), "a", lockset.LookOptions{}) },
-		"List":   func() { i.List(nil, lockset.ListOptions{}) },               //nolint:staticcheck // that is what is tried
-		"Watch":  func() { _, _ = i.Watch(nil, nil, lockset.WatchOptions{}) }, //nolint:staticcheck // the same
-	} {
-		func() {
-			defer func() { require.True(t, strings.Contains(fmt.Sprint(recover()), "Inspector."+call), call) }()
-			by()
-		}()
-	}
 }

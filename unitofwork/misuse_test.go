@@ -47,8 +47,10 @@ func (b *bed) handles() map[string]any {
 	require.NoError(b.t, err)
 	admission, err := guard.Admission(1, "a")
 	require.NoError(b.t, err)
+	inspector, err := lockset.NewInspector(b.db, lockset.Config{Table: "locks"})
+	require.NoError(b.t, err)
 	return map[string]any{
-		"lockset.Client": c.locks, "lockset.Set": set,
+		"lockset.Client": c.locks, "lockset.Set": set, "lockset.Inspector": inspector,
 		"unitofwork.Client": c.Client, "unitofwork.Unit": unit,
 		"fencing.Clock": fencing.NewClock(time.Now), "fencing.Gate": guard, "fencing.Admission": admission,
 	}

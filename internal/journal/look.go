@@ -1,0 +1,50 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/fencing"
+)
+
+// Size is what the first row of a journal says of the whole.
+type Size struct {
+	Locks         string // the lock table
+	Token         fencing.Token
+	Steps, Writes int
+}
+
+// SizeOf reads the first line of a journal, which its first row has. Whether the rest is
+// there, and is what was decided, only [Read] tells.
+func SizeOf(unit string, firstRow []byte) (Size, error) {
+	var h head
+	if err := json.NewDecoder(bytes.NewReader(firstRow)).Decode(&h); err != nil {
+		return Size{}, err
+	}
+	if h.Version != journalVersion || h.Unit != unit {
+		return Size{}, fmt.Errorf("it has version %d and is of unit %q", h.Version, h.Unit)
+	}
+	return Size{Locks: h.Locks, Token: h.Token, Steps: h.Steps, Writes: h.Writes}, nil
+}
+
+// NotedAt is when an entry, or the record of a decision, was written, by its writer's clock:
+// for people, so it is zero if that is not told.
+func NotedAt(item map[string]types.AttributeValue) time.Time {
+	v, is := item[attrAt].(*types.AttributeValueMemberN)
+	if !is {
+		return time.Time{}
+	}
+	ms, err := strconv.ParseInt(v.Value, 10, 64)
+	if err != nil || ms <= 0 || ms > latestNoted {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
+
+// latestNoted is the end of the year 9999, the last moment that can be written as text.
+const latestNoted = 253402300799999
