@@ -21,8 +21,10 @@ FUZZ_TIME    ?= 30s
 TOOLS        := $(CURDIR)/.tools
 LINT_VERSION := v2.15.0
 LINT         := $(TOOLS)/golangci-lint-$(LINT_VERSION)
+CFN_VERSION  := 1.58.0
+CFN_LINT     := $(TOOLS)/cfn-lint-$(CFN_VERSION)/bin/cfn-lint
 
-.PHONY: help demo engines test prove long sim chaos soak mutants model fuzz docs bench lint fmt
+.PHONY: help demo engines test prove long sim chaos soak mutants model fuzz docs bench lint templates fmt
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -44,6 +46,8 @@ test: ## vet, fetch the engines if missing, run all tests with the race detector
 	echo "engines"; $(GO) run ./integration/engines/install; \
 	echo "go test -race -short -timeout $(TEST_TIMEOUT) ./..."; \
 	GOGC=400 GORACE=atexit_sleep_ms=50 $(GO) test -race -short -vet=off -timeout $(TEST_TIMEOUT) ./... || failed=1; \
+	echo "the same in cmd/holdall"; \
+	(cd cmd/holdall && $(GO) vet ./... && GOGC=400 $(GO) test -race -short -vet=off -timeout $(TEST_TIMEOUT) ./...) || failed=1; \
 	echo "make test took $$(( $$(date +%s) - began )) s"; \
 	test -z "$$failed"
 
@@ -59,11 +63,13 @@ sim: ## simulate HOURS host-hours (100) of everything that can go wrong, from se
 	@echo "simulating $(HOURS) host-hours from seed $(FROM)"; \
 	$(GO) test ./simulation -run 'TestSimulation$$' -count=1 -v -timeout 0 -hours $(HOURS) -from $(FROM)
 
-# Those packages are found, not listed: none is forgotten.
+# Those packages are found, not listed: none is forgotten. The command is a module of its own.
 long: ## the packages of which test has something in short, in full, with the race detector: five minutes on 2 cores
 	@$(GO) run ./integration/engines/install
 	@GOGC=400 $(GO) test -race -vet=off -timeout $(TEST_TIMEOUT) -count=1 \
-		$$(grep -rl --include='*_test.go' 'testing\.Short()' . | xargs -n 1 dirname | sort -u)
+		$$(grep -rl --include='*_test.go' --exclude-dir=cmd 'testing\.Short()' . | xargs -n 1 dirname | sort -u)
+	@if grep -rq --include='*_test.go' 'testing\.Short()' cmd/holdall; then \
+		cd cmd/holdall && GOGC=400 $(GO) test -race -vet=off -timeout $(TEST_TIMEOUT) -count=1 ./...; fi
 
 # A short run of it is part of test.
 chaos: ## kill and stop real processes, and their engine, ROUNDS times (1000): a quarter of an hour
@@ -97,6 +103,7 @@ bench: ## what locking, committing and waiting cost: requests, capacity, time
 # go.mod: its dependencies must never become ours.
 lint: $(LINT) ## golangci-lint, the version this file names
 	@$(LINT) run ./...
+	@cd cmd/holdall && $(LINT) run ./...
 
 $(LINT):
 	@echo "building golangci-lint $(LINT_VERSION), once; this takes minutes"
@@ -104,6 +111,18 @@ $(LINT):
 	@cd $(TOOLS) && GOBIN=$(TOOLS)/build GOFLAGS= GOWORK=off \
 		$(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 	@mv $(TOOLS)/build/golangci-lint $@
+
+# Away from the machine's Python. The rules for Terraform are in the tests of cmd/holdall.
+templates: $(CFN_LINT) ## cfn-lint on the CloudFormation that holdall init prints
+	@mkdir -p $(TOOLS)/printed && cd cmd/holdall && $(GO) build -o $(TOOLS)/printed/holdall . && cd $(TOOLS)/printed && \
+	./holdall init --print cloudformation --table locks --units units --records accounts,orders.v2 >all.yaml && \
+	./holdall init --print cloudformation --table locks --units units --operator >operator.yaml 2>/dev/null && \
+	./holdall init --print cloudformation --table 123-locks --hash-key yes >locks.yaml 2>/dev/null && \
+	$(CFN_LINT) all.yaml operator.yaml locks.yaml && echo "cfn-lint has nothing to say"
+
+$(CFN_LINT):
+	@python3 -m venv $(TOOLS)/cfn-lint-$(CFN_VERSION)
+	@$(TOOLS)/cfn-lint-$(CFN_VERSION)/bin/pip install -q cfn-lint==$(CFN_VERSION)
 
 fmt: ## gofmt
 	@gofmt -l -w .

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/holdall/holdall/lockset"
 )
@@ -15,7 +16,10 @@ import (
 // connectAWS finds account and Region as every tool of AWS does. It sends nothing to
 // DynamoDB.
 func connectAWS(ctx context.Context, where connection) (database, error) {
-	load := []func(*config.LoadOptions) error{config.WithHTTPClient(lockset.HTTPClient())}
+	load := []func(*config.LoadOptions) error{
+		config.WithHTTPClient(lockset.HTTPClient()),
+		config.WithLogger(logging.Nop{}), // stderr is for what the command says
+	}
 	if where.profile != "" {
 		load = append(load, config.WithSharedConfigProfile(where.profile))
 	}

@@ -17,6 +17,7 @@ import (
 
 // commands are all there are. Each is one file.
 var commands = []func(*app) *cobra.Command{
+	initCommand,
 	checkCommand,
 }
 
@@ -25,7 +26,7 @@ type app struct {
 	*environment
 	connection
 	table, units, hashKey string
-	lease                 time.Duration
+	lease                 lease
 	out                   output
 
 	interrupt context.CancelCauseFunc // ends the context of the command
@@ -78,8 +79,8 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&a.endpoint, "endpoint-url", "", "`URL` of another DynamoDB, such as DynamoDB Local")
 	flags.StringVar(&a.table, "table", a.getenv("HOLDALL_TABLE"), "`name` of the lock table (HOLDALL_TABLE)")
 	flags.StringVar(&a.units, "units", a.getenv("HOLDALL_UNITS"), "`name` of the unit table (HOLDALL_UNITS)")
-	flags.StringVar(&a.hashKey, "hash-key", "key", "`name` of the lock table's hash key, if it is not the default")
-	flags.DurationVar(&a.lease, "lease", 20*time.Second, "`time` for which your processes leave a silent holder alone")
+	flags.StringVar(&a.hashKey, "hash-key", a.getenv("HOLDALL_HASH_KEY"), "`name` of the lock table's hash key, if it is not \"key\" (HOLDALL_HASH_KEY)")
+	flags.Var(&a.lease, "lease", "`time` for which your processes leave a silent holder alone, if it is not 20s (HOLDALL_LEASE)")
 	flags.StringVarP((*string)(&a.out.format), "output", "o", string(formatText), "text for people, or `json`")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{string(formatText), string(formatJSON)}, cobra.ShellCompDirectiveNoFileComp))
 	for _, command := range commands {
@@ -116,7 +117,44 @@ func (a *app) lockConfig() (lockset.Config, error) {
 	if a.table == "" {
 		return lockset.Config{}, wrongUsage(errors.New("which lock table? give --table, or set HOLDALL_TABLE"))
 	}
-	return lockset.Config{Table: a.table, HashKey: a.hashKey, Lease: a.lease, Owner: owner()}, nil
+	lease, err := a.lease.orFrom(a.getenv)
+	if err != nil {
+		return lockset.Config{}, wrongUsage(err)
+	}
+	return lockset.Config{Table: a.table, HashKey: a.hashKey, Lease: lease, Owner: owner()}, nil
+}
+
+// lease is a flag whose zero value is the library's default, and which may stand in the
+// environment.
+type lease time.Duration
+
+func (l *lease) String() string {
+	if *l == 0 {
+		return ""
+	}
+	return time.Duration(*l).String()
+}
+
+// Set is pflag's.
+func (l *lease) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err == nil && d < lockset.MinLease {
+		err = fmt.Errorf("at least %v is needed", lockset.MinLease)
+	}
+	*l = lease(d)
+	return err
+}
+
+// Type is pflag's.
+func (l *lease) Type() string { return "duration" }
+
+func (l lease) orFrom(getenv func(string) string) (time.Duration, error) {
+	if text := getenv("HOLDALL_LEASE"); l == 0 && text != "" {
+		if err := l.Set(text); err != nil {
+			return 0, fmt.Errorf("HOLDALL_LEASE is %q: %w", text, err)
+		}
+	}
+	return time.Duration(l), nil
 }
 
 // owner names this process in rows: an operator is looked for by host and process.

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // Kind names an engine that tests can run against.
@@ -66,19 +67,21 @@ func (e *NotInstalledError) Error() string {
 }
 
 // Root is the repository's root: the nearest folder, from the working directory
-// upwards, that has a go.mod. The go command runs every test in its package's folder.
+// upwards, that has the library's go.mod, and not that of another module inside the
+// repository. The go command runs every test in its package's folder.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
 	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && strings.HasPrefix(string(text), "module github.com/holdall/holdall\n") {
 			return dir, nil
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return "", errors.New("engines: no go.mod above the working directory")
+			return "", errors.New("engines: no go.mod of holdall's above the working directory")
 		}
 		dir = parent
 	}

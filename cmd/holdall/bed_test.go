@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// program is the command as users have it, built once for all tests.
+var program string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		folder, err := os.MkdirTemp("", "holdall")
+		if err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(folder)
+		program = filepath.Join(folder, "holdall")
+		if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+			return 1
+		}
+		return engines.Main(m)
+	}())
+}
+
+// bed is two tables of an engine, with the shortest lease, and a process to ask about them.
+type bed struct {
+	*engines.Engine
+	locks, units string
+}
+
+const bedLease = lockset.MinLease
+
+func newBed(t *testing.T, e *engines.Engine) *bed {
+	b := &bed{Engine: e, locks: e.Table("locks"), units: e.Table("units")}
+	require.NoError(t, lockset.CreateTable(t.Context(), e.Client, lockset.Config{Table: b.locks}))
+	require.NoError(t, unitofwork.CreateTable(t.Context(), e.Client, unitofwork.Config{Table: b.units}))
+	e.DropLater(t, b.locks)
+	e.DropLater(t, b.units)
+	return b
+}
+
+// client is a client of the tables in the test's own process.
+func (b *bed) client(t *testing.T) *unitofwork.Client {
+	c, err := unitofwork.Open(b.Client, unitofwork.Config{Locks: lockset.Config{Table: b.locks, Lease: bedLease, Owner: "the test"}, Table: b.units})
+	require.NoError(t, err)
+	return c
+}
+
+// environ is what every process of the command gets: nothing of this machine's but PATH.
+func environ(endpoint string, more ...string) []string {
+	return append([]string{
+		"PATH=" + os.Getenv("PATH"), "AWS_CONFIG_FILE=" + os.DevNull, "AWS_SHARED_CREDENTIALS_FILE=" + os.DevNull, "AWS_EC2_METADATA_DISABLED=true",
+		"AWS_ACCESS_KEY_ID=holdall", "AWS_SECRET_ACCESS_KEY=holdall", "AWS_REGION=us-east-1", "AWS_ENDPOINT_URL=" + endpoint,
+	}, more...)
+}
+
+func (b *bed) environ() []string {
+	return environ(b.Endpoint, "HOLDALL_TABLE="+b.locks, "HOLDALL_UNITS="+b.units, "HOLDALL_LEASE="+bedLease.String())
+}
+
+// ran is what a run of the command came to.
+type ran struct {
+	code           int
+	stdout, stderr string
+}
+
+// run runs the command to its end.
+func (b *bed) run(t *testing.T, args ...string) ran {
+	t.Helper()
+	return runWith(t, b.environ(), args...)
+}
+
+func runWith(t *testing.T, environ []string, args ...string) ran {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.WaitDelay = 10 * time.Second
+	var out, errs bytes.Buffer
+	cmd.Env, cmd.Stdout, cmd.Stderr = environ, &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return ran{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+}
+
+// oneError requires that a run has failed with a code, and said why in one line.
+func (r ran) oneError(t *testing.T, code int, says string) {
+	t.Helper()
+	require.Equal(t, code, r.code, "%+v", r)
+	require.Contains(t, r.stderr, says)
+	require.True(t, strings.HasPrefix(r.stderr, "holdall: ") && strings.Count(r.stderr, "\n") == 1, r.stderr)
+}
+
+// json reads the one document that a run has written.
+func (r ran) json(t *testing.T, code int, into any) {
+	t.Helper()
+	require.Equal(t, code, r.code, "%+v", r)
+	decoder := json.NewDecoder(strings.NewReader(r.stdout))
+	decoder.DisallowUnknownFields()
+	require.NoError(t, decoder.Decode(into), r.stdout)
+	require.False(t, decoder.More(), r.stdout)
+}

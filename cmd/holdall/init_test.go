@@ -1,0 +1,67 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/integration/engines"
+)
+
+func TestInitMakesWhatCheckAsksFor(t *testing.T) {
+	engines.Each(t, func(t *testing.T, e *engines.Engine) {
+		tables := []string{"--table", e.Table("l"), "--units", e.Table("u"), "--hash-key", "id"}
+		run := func(command ...string) ran { return runWith(t, environ(e.Endpoint), append(command, tables...)...) }
+		drop := func() {
+			e.DropLater(t, e.Table("l"))
+			e.DropLater(t, e.Table("u"))
+		}
+
+		before := run("check")
+		require.Equal(t, exitFound, before.code, before)
+		require.Contains(t, before.stdout, "does not exist: create it")
+
+		first := run("init", "--unprotected", "-o", "json")
+		drop()
+		var did struct{ Tables []made }
+		first.json(t, exitDone, &did)
+		require.Equal(t, []made{
+			{Table: e.Table("l"), Made: true, TTL: "expiresAt", DeletionProtection: notAsked},
+			{Table: e.Table("u"), Made: true, TTL: "expiresAt", DeletionProtection: notAsked, PointInTime: notAsked},
+		}, did.Tables)
+
+		again := run("init", "--unprotected")
+		require.Equal(t, ran{0, e.Table("l") + ": was there; TTL on for expiresAt; deletion protection not asked for\n" +
+			e.Table("u") + ": was there; TTL on for expiresAt; deletion protection not asked for; point-in-time recovery not asked for\n", ""}, again)
+		require.Equal(t, ran{0, "nothing found\n", ""}, run("check"))
+	})
+}
+
+func TestInitProtectsTables(t *testing.T) {
+	engines.Each(t, func(t *testing.T, e *engines.Engine) {
+		table := e.Table("locks")
+		run := func() ran { return runWith(t, environ(e.Endpoint), "init", "--table", table) }
+		first := run()
+		require.Equal(t, exitDone, first.code, first)
+		require.Contains(t, first.stdout, "deletion protection on\n")
+		_, err := e.Client.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &table})
+		require.Error(t, err)
+		is, err := e.Client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &table})
+		require.NoError(t, err)
+		require.True(t, *is.Table.DeletionProtectionEnabled)
+		require.Contains(t, run().stdout, "deletion protection was on\n")
+	})
+}
+
+func TestInitRefusesATableWithOtherKeys(t *testing.T) {
+	e := engines.Dynoxide(t)
+	table := e.CreateTable(t, "other", "somethingElse", "")
+	r := runWith(t, environ(e.Endpoint), "init", "--table", table)
+	r.oneError(t, exitError, "another key schema")
+	is, err := e.Client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &table})
+	require.NoError(t, err)
+	require.Equal(t, types.TableStatusActive, is.Table.TableStatus)
+	require.False(t, is.Table.DeletionProtectionEnabled != nil && *is.Table.DeletionProtectionEnabled)
+}

@@ -1,0 +1,50 @@
+package main
+
+// What a process may do that locks and uses units, and no more. The guide shows what is
+// printed of it, and a test of the library holds the guide to what the library's own check
+// tries.
+var (
+	locksActions   = []string{"GetItem", "UpdateItem", "ConditionCheckItem", "PartiQLUpdate"}
+	unitsActions   = []string{"GetItem", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem", "PartiQLDelete", "Query"}
+	recordsActions = []string{"GetItem", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"}
+
+	// What an operator's command asks besides: how tables are made, and all lock rows.
+	describeActions = []string{"DescribeTable", "DescribeTimeToLive"}
+	listActions     = []string{"Scan"}
+)
+
+// statement of a policy.
+type statement struct {
+	Sid       string
+	Actions   []string
+	Resources []resource
+}
+
+// resource is a table, as each kind of template names it.
+type resource struct {
+	Terraform, CloudFormation, ARN string
+}
+
+// statements are those of a policy: of a process, or of an operator who finishes what
+// processes left behind, and so may do what they may.
+func (t tables) statements(operator bool) []statement {
+	locks := []resource{t.own("locks", "Locks", t.Locks)}
+	all := []statement{{"Locks", locksActions, locks}}
+	both := locks
+	if t.Units != "" {
+		units := t.own("units", "Units", t.Units)
+		all = append(all, statement{"Units", unitsActions, []resource{units}})
+		both = append(both[:1:1], units)
+	}
+	if len(t.Records) > 0 {
+		var records []resource
+		for _, r := range t.Records {
+			records = append(records, t.theirs(r))
+		}
+		all = append(all, statement{"Records", recordsActions, records})
+	}
+	if operator {
+		all = append(all, statement{"Describe", describeActions, both}, statement{"List", listActions, locks})
+	}
+	return all
+}
