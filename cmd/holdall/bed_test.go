@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/engines"
@@ -116,4 +119,36 @@ func (r ran) json(t *testing.T, code int, into any) {
 	decoder.DisallowUnknownFields()
 	require.NoError(t, decoder.Decode(into), r.stdout)
 	require.False(t, decoder.More(), r.stdout)
+}
+
+// linesOf returns the lines of a pipe, until its end.
+func linesOf(pipe io.Reader) <-chan string {
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for s := bufio.NewScanner(pipe); s.Scan(); {
+			lines <- s.Text()
+		}
+	}()
+	return lines
+}
+
+// next is the next line.
+func next(t *testing.T, lines <-chan string) string {
+	t.Helper()
+	select {
+	case line, ok := <-lines:
+		require.True(t, ok, "it ended")
+		return line
+	case <-time.After(aLongTime):
+		t.Fatal("it says nothing")
+		return ""
+	}
+}
+
+// aLongTime bounds what is waited for, and is never reached where all is well.
+const aLongTime = time.Minute
+
+func deleteTable(name string) *dynamodb.DeleteTableInput {
+	return &dynamodb.DeleteTableInput{TableName: &name}
 }

@@ -19,6 +19,10 @@ import (
 var commands = []func(*app) *cobra.Command{
 	initCommand,
 	checkCommand,
+	lsCommand,
+	showCommand,
+	outcomeCommand,
+	recoverCommand,
 }
 
 // app is one run of the command: what it meets, and what the shared flags say.

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/trace"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// recovered is what one round of recover has found, in JSON.
+type recovered struct {
+	Committed []string `json:"committed"`
+	Aborted   []string `json:"aborted"`
+	Alive     []string `json:"alive"`
+	Errors    []string `json:"errors"`
+}
+
+func recoverCommand(a *app) *cobra.Command {
+	var watch bool
+	var every time.Duration
+	cmd := &cobra.Command{
+		Use:   "recover",
+		Short: "Finish what processes left behind that died with a large unit",
+		Long: "recover looks for units with a journal that are not done with, and finishes those whose\n" +
+			"processes are dead: what they had committed is done, what they had not never will be. It\n" +
+			"watches each for a lease. It may run anywhere, any number of times, and beside your\n" +
+			"processes; it needs the permissions for the tables that those units write.\n\n" +
+			"It exits with 1 if a unit could not be finished; the others were. With --watch it does so\n" +
+			"again and again until it is stopped, and says with -o json in a line what each round found.",
+		Example: "  holdall recover\n  holdall recover --watch --every 5m",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if every <= 0 {
+				return wrongUsage(errors.New("--every must be above zero"))
+			}
+			return a.recover(cmd.Context(), watch, every)
+		},
+	}
+	cmd.Flags().BoolVar(&watch, "watch", false, "go on until stopped")
+	cmd.Flags().DurationVar(&every, "every", time.Minute, "with --watch: `time` between the end of a round and the next")
+	return cmd
+}
+
+func (a *app) recover(ctx context.Context, watch bool, every time.Duration) error {
+	if err := a.needUnits(); err != nil {
+		return err
+	}
+	p := newProgress(a.stderr)
+	units, err := a.unitsClient(ctx, func(cfg *unitofwork.Config) { cfg.Trace = a.recovering(p) })
+	if err != nil {
+		return err
+	}
+	for round := 1; ; round++ {
+		err := a.recoverOnce(ctx, units, p)
+		switch {
+		case !watch || ctx.Err() != nil || round == 1 && hopeless(err):
+			return err
+		case err != nil:
+			fmt.Fprintf(a.stderr, "holdall: %s\n", oneLine(err))
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(every):
+		}
+	}
+}
+
+// hopeless reports whether nothing but another call can help: if that is so at first,
+// nobody wants to watch.
+func hopeless(err error) bool {
+	var table *lockset.TableError
+	var config *lockset.ConfigError
+	return errors.As(err, &table) || errors.As(err, &config)
+}
+
+// recovering has the hooks that tell how far it has come.
+func (a *app) recovering(p *progress) *trace.Trace {
+	return &trace.Trace{
+		Progress: func(_ context.Context, i trace.Progress) {
+			of := ""
+			if i.Of > 0 {
+				of = fmt.Sprintf(" of %d", i.Of)
+			}
+			p.say("unit %s: %s %d%s", i.Unit, i.Phase, i.Done, of)
+		},
+		Recovered: func(_ context.Context, i trace.Recovered) {
+			p.clear()
+			if i.Committed {
+				a.out.line("unit %s: %s, and all of it is done now", i.Unit, a.out.paint(good, "committed"))
+			} else {
+				a.out.line("unit %s: %s, it never was committed", i.Unit, a.out.paint(warning, "aborted"))
+			}
+		},
+	}
+}
+
+// recoverOnce is a round. Its error joins those of the units that could not be finished.
+func (a *app) recoverOnce(ctx context.Context, units *unitofwork.Client, p *progress) error {
+	p.say("looking for units that are not done with; each is watched for a lease of %v", units.Locks().Config().Lease)
+	found, err := units.Recover(ctx)
+	p.clear()
+	if ctx.Err() != nil {
+		return err
+	}
+	for _, unit := range found.Alive {
+		a.out.line("unit %s: %s, left alone", unit, a.out.paint(good, "alive"))
+	}
+	if len(found.Committed)+len(found.Aborted)+len(found.Alive) == 0 && err == nil {
+		a.out.line("no unit is left to finish")
+	}
+	said := a.out.json(recovered{orEmpty(found.Committed), orEmpty(found.Aborted), orEmpty(found.Alive), each(err)})
+	return errors.Join(err, said)
+}
+
+// orEmpty is for JSON, in which a list is a list.
+func orEmpty(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+// each is the text of every error that Recover has joined.
+func each(err error) []string {
+	switch err := err.(type) { //nolint:errorlint // of the very error that Recover returns
+	case nil:
+		return []string{}
+	case *lockset.NoAnswerError: // which has several reasons, and is one
+	case interface{ Unwrap() []error }:
+		texts := []string{}
+		for _, one := range err.Unwrap() {
+			texts = append(texts, oneLine(one))
+		}
+		return texts
+	}
+	return []string{oneLine(err)}
+}

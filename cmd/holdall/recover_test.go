@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// note is a record that the units of these tests write.
+type note struct{ ID, Text string }
+
+// died has a process die while it commits a unit with a journal, when it is at a phase
+// for the first time, and returns the unit's nonce.
+func (b *bed) died(t *testing.T, phase trace.Phase) (unit string) {
+	t.Helper()
+	records := unitofwork.Table[note]{
+		Name: b.CreateTable(t, "records", "ID", ""), PartitionKey: "ID",
+		Guard: func(r *note) ordering.Key { return ordering.Join(r.ID) },
+	}
+	net := faults.Wrap(b.Client, faults.Config{})
+	hooks := &trace.Trace{Progress: func(_ context.Context, p trace.Progress) {
+		if p.Phase == phase {
+			net.Crash()
+		}
+	}}
+	c, err := unitofwork.Open(net, unitofwork.Config{
+		Locks: lockset.Config{Table: b.locks, Lease: bedLease, Owner: "the dead"}, Table: b.units, TransactionSize: 4, Trace: hooks,
+	})
+	require.NoError(t, err)
+	var over sync.WaitGroup
+	t.Cleanup(over.Wait)
+	units := make(chan string, 1)
+	over.Go(func() {
+		u, err := c.Begin(context.WithoutCancel(t.Context()), unitofwork.Work{Keys: []ordering.Key{"a", "b", "c", "d"}})
+		if err != nil {
+			close(units)
+			return
+		}
+		units <- u.Nonce()
+		for _, id := range []string{"a", "b", "c", "d"} {
+			err = errors.Join(err, u.Replace(records.Of(note{id, "of " + id})))
+		}
+		_ = u.Commit(context.WithoutCancel(t.Context()))
+	})
+	unit = <-units
+	require.NotEmpty(t, unit)
+	<-net.Dead()
+	return unit
+}
+
+func TestRecoverFinishesTheDead(t *testing.T) {
+	engines.Each(t, func(t *testing.T, e *engines.Engine) {
+		b := newBed(t, e)
+		unit := b.died(t, trace.Applying)
+
+		first := b.run(t, "recover")
+		require.Equal(t, exitDone, first.code, first)
+		require.Equal(t, "unit "+unit+": committed, and all of it is done now\n", first.stdout)
+		require.Empty(t, first.stderr)
+		require.Equal(t, ran{0, "no unit is left to finish\n", ""}, b.run(t, "recover"))
+	})
+}
+
+func TestRecoverAbortsWhatWasNotDecided(t *testing.T) {
+	b := newBed(t, engines.Dynoxide(t))
+	unit := b.died(t, trace.Preparing)
+	var found recovered
+	b.run(t, "recover", "-o", "json").json(t, exitDone, &found)
+	require.Equal(t, recovered{Committed: []string{}, Aborted: []string{unit}, Alive: []string{}, Errors: []string{}}, found)
+}
+
+// A unit whose table is gone cannot be finished, which is said in one line, and by the code.
+func TestRecoverSaysWhatItCannotFinish(t *testing.T) {
+	b := newBed(t, engines.Dynoxide(t))
+	unit := b.died(t, trace.Applying)
+	table := b.Table("records")
+	_, err := b.Client.DeleteTable(t.Context(), deleteTable(table))
+	require.NoError(t, err)
+	t.Cleanup(func() { // for the engine drops it once more
+		_, err := b.Client.CreateTable(context.WithoutCancel(t.Context()), engines.TableInput(table, "ID", ""))
+		require.NoError(t, err)
+	})
+	b.run(t, "recover").oneError(t, exitError, unit)
+	var found recovered
+	b.run(t, "recover", "-o", "json").json(t, exitError, &found)
+	require.NotEmpty(t, found.Errors)
+	for _, text := range found.Errors {
+		require.Contains(t, text, `unit "`+unit+`" is committed, and cannot be applied: table "`+table+`"`)
+	}
+}
+
+// With --watch it goes on until it is stopped.
+func TestRecoverWatches(t *testing.T) {
+	b := newBed(t, engines.Dynoxide(t))
+	cmd := exec.CommandContext(t.Context(), program, "recover", "--watch", "--every", "10ms", "-o", "json")
+	cmd.Env = b.environ()
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	lines := linesOf(out)
+	require.Contains(t, next(t, lines), `"committed":[]`)
+	unit := b.died(t, trace.Applying)
+	for !strings.Contains(next(t, lines), `"committed":["`+unit+`"]`) {
+	}
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	for range lines { // until its end
+	}
+	require.Error(t, cmd.Wait())
+	require.Equal(t, exitSignal+int(syscall.SIGTERM), cmd.ProcessState.ExitCode())
+}
+
+func TestRecoverNeedsAUnitTable(t *testing.T) {
+	e := engines.Dynoxide(t)
+	runWith(t, environ(e.Endpoint), "recover", "--table", "locks").oneError(t, exitUsage, "--units")
+	runWith(t, environ(e.Endpoint), "recover", "--table", e.Table("no"), "--units", e.Table("none"), "--watch").oneError(t, exitError, e.Table("none"))
+	runWith(t, environ(e.Endpoint), "recover", "--every", "-1s", "--table", "l", "--units", "u").oneError(t, exitUsage, "--every")
+}
