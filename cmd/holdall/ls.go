@@ -1,0 +1,276 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// lsFlags are those of ls alone.
+type lsFlags struct {
+	held, waiting, prepared, dead, alive, all bool
+	watch                                     bool
+	every                                     time.Duration
+	list                                      lockset.ListOptions
+}
+
+func lsCommand(a *app) *cobra.Command {
+	var f lsFlags
+	cmd := &cobra.Command{
+		Use:   "ls [PREFIX]",
+		Short: "List who has which keys, and who waits",
+		Long: "ls lists the keys that are held, or have keys held below them, or are waited for. PREFIX\n" +
+			"is how the keys begin: customer:4 finds customer:42, customer:4/ only what is below it.\n\n" +
+			"It scans the whole table: a million small rows are some 30,000 read capacity units.\n" +
+			"--capacity says how many it may take a second.\n\n" +
+			"Whether a holder is alive is not in the table. --dead and --alive look again and again,\n" +
+			"for up to a lease. The head of a queue that leaves a free key untaken is dead, too.",
+		Example: "  holdall ls customer:42\n  holdall ls --dead\n  holdall ls --capacity 100 -o json | jq -r .key",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				f.list.Prefix = args[0]
+			}
+			if err := f.check(); err != nil {
+				return wrongUsage(err)
+			}
+			return a.ls(cmd.Context(), f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&f.held, "held", false, "only keys that a unit holds")
+	flags.BoolVar(&f.waiting, "waiting", false, "only keys that units wait for")
+	flags.BoolVar(&f.prepared, "prepared", false, "only keys of units with a journal that decides about them")
+	flags.BoolVar(&f.dead, "dead", false, "only keys of the dead; watches for up to a lease")
+	flags.BoolVar(&f.alive, "alive", false, "only keys of the living; watches for up to a lease")
+	flags.BoolVar(&f.all, "all", false, "also keys that nobody has or wants")
+	flags.BoolVar(&f.watch, "watch", false, "list again and again, until it is interrupted")
+	flags.DurationVar(&f.every, "every", 5*time.Second, "`time` between two lists of --watch")
+	flags.Float64Var(&f.list.Units, "capacity", 0, "`units` of read capacity a second to take at most; 0 is as many as it gets")
+	flags.BoolVar(&f.list.Consistent, "consistent", false, "read consistently, for twice the capacity")
+	return cmd
+}
+
+// check says which flags do not go together.
+func (f *lsFlags) check() error {
+	chosen := 0
+	for _, only := range []bool{f.held, f.waiting, f.prepared, f.dead, f.alive, f.all} {
+		if only {
+			chosen++
+		}
+	}
+	switch {
+	case chosen > 1:
+		return errors.New("give one of --held, --waiting, --prepared, --dead, --alive and --all")
+	case f.watch && (f.dead || f.alive):
+		return errors.New("--watch shows who is alive and who is dead: it does not go with --dead and --alive")
+	case f.watch && f.every <= 0 || f.list.Units < 0:
+		return errors.New("--every is more than zero, and --capacity not less")
+	}
+	return nil
+}
+
+// wanted reports whether a row is one of those to be listed, as far as the table tells.
+func (f *lsFlags) wanted(r lockset.Row) bool {
+	switch {
+	case f.all:
+		return true
+	case f.held:
+		return r.Held()
+	case f.waiting:
+		return r.Awaited()
+	case f.prepared:
+		return r.Prepared()
+	case f.dead, f.alive:
+		return r.Held() || r.Awaited()
+	}
+	return !r.Idle()
+}
+
+// shown reports whether what a watch has come to know is what was asked for.
+func (f *lsFlags) shown(s lockset.Sighting) bool {
+	switch {
+	case f.dead:
+		return s.Life == lockset.Dead
+	case f.alive:
+		return s.Life == lockset.Alive
+	}
+	return true
+}
+
+// inspector looks at the lock table.
+func (a *app) inspector(ctx context.Context) (*lockset.Inspector, error) {
+	cfg, err := a.lockConfig()
+	if err != nil {
+		return nil, err
+	}
+	db, err := a.database(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return lockset.NewInspector(db, cfg)
+}
+
+// How many rows are in memory at a time, so that they can be sorted, aligned and watched.
+// The rest of a longer list follows in parts like this one.
+const mostRows = 5000
+
+func (a *app) ls(ctx context.Context, f lsFlags) error {
+	i, err := a.inspector(ctx)
+	if err != nil {
+		return err
+	}
+	if f.watch {
+		return a.watchList(ctx, i, f)
+	}
+	part, listed := []lockset.Row{}, 0
+	tell := func() error {
+		sightings, err := a.sight(ctx, i, f, part)
+		if err != nil {
+			return err
+		}
+		listed += len(sightings)
+		err = a.printRows(sightings, f.dead || f.alive, listed > len(sightings))
+		part = part[:0]
+		return err
+	}
+	for r, err := range a.list(ctx, i, f) {
+		if err != nil {
+			return err
+		}
+		if part = append(part, r); len(part) == mostRows {
+			if err := tell(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := tell(); err != nil {
+		return err
+	}
+	if listed == 0 {
+		a.out.line("%s", a.out.paint(faint, "no such keys"))
+	}
+	return nil
+}
+
+// list lists the rows that are wanted, those that are damaged among them, and says on a
+// terminal how far it has come.
+func (a *app) list(ctx context.Context, i *lockset.Inspector, f lsFlags) func(func(lockset.Row, error) bool) {
+	return func(yield func(lockset.Row, error) bool) {
+		told := newProgress(a.stderr)
+		defer told.clear()
+		f.list.Progress = func(p lockset.ListProgress) {
+			if p.Pages > 1 { // a small table is listed at once
+				told.say("%d rows looked at, %.0f read units taken", p.Rows, p.Units)
+			}
+		}
+		for r, err := range i.List(ctx, f.list) {
+			switch {
+			case err != nil && r.Damage == "":
+				yield(r, err)
+				return
+			case !f.wanted(r):
+			case !yield(r, nil):
+				return
+			}
+		}
+	}
+}
+
+// sight has what is known of rows: they are watched if that was asked for.
+func (a *app) sight(ctx context.Context, i *lockset.Inspector, f lsFlags, rows []lockset.Row) ([]lockset.Sighting, error) {
+	slices.SortFunc(rows, func(x, y lockset.Row) int { return ordering.Compare(x.Key, y.Key) })
+	sightings := make([]lockset.Sighting, len(rows))
+	keys := make([]ordering.Key, len(rows))
+	for n, r := range rows {
+		sightings[n], keys[n] = lockset.Sighting{Row: r}, r.Key
+	}
+	if !f.dead && !f.alive || len(keys) == 0 {
+		return sightings, nil
+	}
+	sightings, err := a.watch(ctx, i, keys)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(sightings, func(s lockset.Sighting) bool { return !f.shown(s) }), nil
+}
+
+// watch watches keys, and says on a terminal how many are known.
+func (a *app) watch(ctx context.Context, i *lockset.Inspector, keys []ordering.Key) ([]lockset.Sighting, error) {
+	told := newProgress(a.stderr)
+	defer told.clear()
+	return i.Watch(ctx, keys, lockset.WatchOptions{Progress: func(known, of int) {
+		told.say("watching for signs of life: %d of %s known", known, count(of, "key", "keys"))
+	}})
+}
+
+// printRows prints a part of a list; lives are shown if they were looked for.
+func (a *app) printRows(sightings []lockset.Sighting, lives, goesOn bool) error {
+	if a.out.asJSON() {
+		for _, s := range sightings {
+			if err := a.out.json(jsonOf(s.Row, &s)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(sightings) == 0 {
+		return nil
+	}
+	head := []string{"KEY", "STATE", "OWNER", "SINCE", "LIFE", "WAITING", "UNIT"}
+	t := columns{rows: [][]string{head}, paint: []string{faint}}
+	now := time.Now()
+	for _, s := range sightings {
+		t.rows, t.paint = append(t.rows, cells(s, now)), append(t.paint, colourOf(s))
+	}
+	if !lives {
+		t.drop(slices.Index(head, "LIFE"))
+	}
+	if goesOn {
+		t.rows, t.paint = t.rows[1:], t.paint[1:]
+	}
+	for n, line := range t.lines() {
+		a.out.line("%s", a.out.paint(t.paint[n], line))
+	}
+	return nil
+}
+
+// cells are what ls says of one row.
+func cells(s lockset.Sighting, now time.Time) []string {
+	r := s.Row
+	state, owner, since, unit, waiting := stateOf(r), "", "", "", ""
+	switch {
+	case r.Damage != "":
+		owner = r.Damage
+	case r.Held():
+		owner, unit = r.Holder.Owner, r.Holder.Unit
+		if !r.Holder.Since.IsZero() {
+			since = ago(now.Sub(r.Holder.Since))
+		}
+	case len(r.Intents) > 0:
+		state = fmt.Sprintf("%d %s", len(r.Intents), stateBelow)
+	}
+	if r.Awaited() {
+		waiting = fmt.Sprint(len(r.Queue))
+	}
+	return []string{string(r.Key), state, owner, since, lifeWords(s), waiting, unit}
+}
+
+func colourOf(s lockset.Sighting) string {
+	switch {
+	case s.Row.Damage != "", s.Life == lockset.Dead:
+		return bad
+	case s.Row.Prepared():
+		return warning
+	case s.Life == lockset.Alive:
+		return good
+	}
+	return ""
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+func TestLs(t *testing.T) {
+	engines.Each(t, func(t *testing.T, e *engines.Engine) {
+		w := newTown(t, e)
+		golden(t, "ls.golden", sinceNormalised(w.session(t,
+			"ls", "ls customer:1", "ls customer:1/", "ls nothing", "ls --held", "ls --waiting", "ls --prepared", "ls --dead", "ls --alive", "ls --all",
+			"ls --capacity 50 --consistent customer:3")))
+		golden(t, "ls.json.golden", w.session(t, "ls -o json", "ls -o json --dead customer:2", "ls -o json nothing"))
+	})
+}
+
+var sinceColumn = regexp.MustCompile(`  (\d+m)?\d+s( {2,}|$)`)
+
+// sinceNormalised leaves out how long ago rows were taken, and keeps columns as they are.
+func sinceNormalised(text string) string {
+	return sinceColumn.ReplaceAllStringFunc(text, func(cell string) string {
+		return "  <n>s" + strings.Repeat(" ", max(len(cell)-len("  <n>s"), 0))
+	})
+}
+
+func TestLsRefusesWhatMakesNoSense(t *testing.T) {
+	b := newBed(t, engines.Dynoxide(t))
+	b.run(t, "ls", "--held", "--dead").oneError(t, exitUsage, "held")
+	b.run(t, "ls", "--watch", "--dead").oneError(t, exitUsage, "watch")
+	b.run(t, "ls", "--watch", "--every", "0s").oneError(t, exitUsage, "--every")
+	b.run(t, "ls", "a", "b").oneError(t, exitUsage, "arg")
+	got := b.run(t, "ls", "--table", "absent")
+	got.oneError(t, exitError, "does not exist")
+}
+
+// A list goes on until it is interrupted, and comes to know who is alive.
+func TestLsWatches(t *testing.T) {
+	b := newBed(t, engines.Dynoxide(t))
+	b.actor(t, "holds", "holder", "k").ready(t)
+	cmd := exec.CommandContext(t.Context(), program, "ls", "--watch", "--every", "500ms", "-o", "json", "--lease", actorLease.String())
+	cmd.Env = b.environ()
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	lines, rounds := bufio.NewScanner(out), 0
+	for alive := false; !alive; {
+		require.True(t, lines.Scan(), lines.Err())
+		var line struct {
+			rowJSON
+			roundJSON
+		}
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &line), lines.Text())
+		if line.Key == "" {
+			require.Equal(t, 1, line.Rows)
+			rounds++
+			continue
+		}
+		require.Equal(t, "k", line.Key)
+		alive = line.Life != nil && line.Life.State == "alive"
+	}
+	require.Greater(t, rounds, 1)
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	_, _ = io.Copy(io.Discard, out)
+	_ = cmd.Wait()
+	require.Equal(t, 130, cmd.ProcessState.ExitCode())
+}
+
+func TestColumns(t *testing.T) {
+	c := columns{rows: [][]string{{"A", "B", "C"}, {"long", "", "x"}, {strings.Repeat("y", 60), "z", "x"}}}
+	lines := c.lines()
+	require.Equal(t, "A"+strings.Repeat(" ", 49)+"B  C", lines[0])
+	require.Equal(t, strings.Repeat("y", 60)+"  z  x", lines[2], "one that is too long moves no other")
+	c.drop(1)
+	require.Equal(t, [][]string{{"A", "C"}, {"long", "x"}, {strings.Repeat("y", 60), "x"}}, c.rows)
+}
+
+func TestAgo(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Hour: "0s", 999 * time.Millisecond: "0s", 61*time.Second + time.Millisecond: "1m1s", 90 * time.Minute: "1h30m",
+		47 * time.Hour: "47h0m", 49 * time.Hour: "2d",
+	} {
+		require.Equal(t, want, ago(d))
+	}
+}
+
+// The tree has every key once, under the nearest above it.
+func TestPicture(t *testing.T) {
+	row := func(key ordering.Key) lockset.Row { return lockset.Row{Key: key} }
+	s := shown{View: lockset.View{
+		Above: []lockset.Row{row("a")}, Row: lockset.Row{Key: "a/b", Queue: []lockset.Waiter{{Unit: "1"}, {Unit: "2"}, {Unit: "3"}, {Unit: "4"}, {Unit: "5"}}},
+		Witnesses: []lockset.Row{row("a/b/c/d"), row("a/b/e")},
+		Below:     []lockset.Row{row("a/b/c"), row("a/b/c/d"), row("a/b/c/x"), row("a/b/e/f")}, MoreBelow: true,
+	}}
+	require.Equal(t, strings.TrimPrefix(`
+a                               free
+`+"`"+`- b                            free  <- this key
+   |  ^ 1 < 2 < 3 < 4 < 1 more
+   |- c                         free
+   |  |- d                      free
+   |  `+"`"+`- x                      free
+   `+"`"+`- e                         free
+      `+"`"+`- f                      free
+(and more below)`, "\n"), strings.Join(s.picture(), "\n"))
+}
+
+func TestMergeKeepsWhatIsKnownOfWhoIsStillThere(t *testing.T) {
+	held := func(key ordering.Key, unit, rvn string) lockset.Row {
+		return lockset.Row{Key: key, Holder: &lockset.Holder{Unit: unit, RVN: rvn}}
+	}
+	known := map[ordering.Key]watched{}
+	for key, w := range map[ordering.Key]watched{
+		"same": {}, "other": {}, "free": {}, "renewed": {},
+		"moved":  {lockset.Sighting{Life: lockset.Silent, For: 4 * time.Second}, true},
+		"silent": {lockset.Sighting{Life: lockset.Silent, For: 6 * time.Second}, true},
+		"new":    {lockset.Sighting{Life: lockset.Silent, For: 4 * time.Second}, false},
+	} {
+		w.Row, w.Unit, w.Limit = held(key, "u", "1"), "u", 10*time.Second
+		if w.For == 0 {
+			w.Life = lockset.Dead
+		}
+		known[key] = w
+	}
+	list := []lockset.Sighting{{Row: lockset.Row{Key: "free"}}}
+	for _, r := range []lockset.Row{
+		held("same", "u", "1"), held("other", "v", "1"), held("renewed", "u", "2"), held("moved", "u", "1"), held("silent", "u", "1"),
+		held("new", "u", "1"), held("just come", "u", "1"),
+	} {
+		list = append(list, lockset.Sighting{Row: r})
+	}
+	known = merge(list, known)
+	lives := map[ordering.Key]lockset.Life{}
+	for _, s := range list {
+		lives[s.Row.Key] = s.Life
+	}
+	require.Equal(t, map[ordering.Key]lockset.Life{
+		"same": lockset.Dead, "other": lockset.Nobody, "free": lockset.Nobody, "renewed": lockset.Alive, "moved": lockset.Alive,
+		"silent": lockset.Silent, "new": lockset.Silent, "just come": lockset.Nobody,
+	}, lives)
+	require.True(t, known["renewed"].moved)
+	require.NotContains(t, known, ordering.Key("free"))
+	require.NotContains(t, known, ordering.Key("other"))
+}

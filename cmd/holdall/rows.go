@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/holdall/holdall/lockset"
+)
+
+// The states of a row, in the word that ls and show have for them.
+const (
+	stateDamaged  = "damaged"  // holdall did not write it
+	statePrepared = "prepared" // held, and a journal decides about it
+	stateHeld     = "held"
+	stateBelow    = "below"   // free, with keys held below
+	stateAwaited  = "awaited" // free, and units wait in its queue
+	stateFree     = "free"
+)
+
+// stateOf is the first of the states that a row is in, from what keeps others out most to
+// what does least.
+func stateOf(r lockset.Row) string {
+	switch {
+	case r.Damage != "":
+		return stateDamaged
+	case r.Prepared():
+		return statePrepared
+	case r.Held():
+		return stateHeld
+	case len(r.Intents) > 0:
+		return stateBelow
+	case r.Awaited():
+		return stateAwaited
+	}
+	return stateFree
+}
+
+// rowJSON is a row in JSON. Its names stay as they are.
+type rowJSON struct {
+	Key         string       `json:"key"`
+	State       string       `json:"state"`
+	Holder      *holderJSON  `json:"holder,omitempty"`
+	Intents     []intentJSON `json:"intents,omitempty"`
+	Queue       []waiterJSON `json:"queue,omitempty"`
+	Fence       int64        `json:"fence,omitempty"`
+	CommittedBy string       `json:"committedBy,omitempty"`
+	LastOwner   string       `json:"lastOwner,omitempty"`
+	LastHeld    *time.Time   `json:"lastHeld,omitempty"`
+	ExpiresAt   *time.Time   `json:"expiresAt,omitempty"`
+	Damage      string       `json:"damage,omitempty"`
+	Life        *lifeJSON    `json:"life,omitempty"` // if it was watched, and there is somebody to watch
+}
+
+type holderJSON struct {
+	Unit         string     `json:"unit"`
+	Owner        string     `json:"owner"`
+	Since        *time.Time `json:"since,omitempty"`
+	LeaseSeconds float64    `json:"leaseSeconds"`
+	Prepared     string     `json:"prepared,omitempty"` // the unit table with its journal
+}
+
+type intentJSON struct {
+	Unit    string `json:"unit"`
+	Witness string `json:"witness"`
+}
+
+type waiterJSON struct {
+	Unit string `json:"unit"`
+}
+
+type lifeJSON struct {
+	State         string  `json:"state"` // silent, alive, dead
+	Unit          string  `json:"unit"`
+	Head          bool    `json:"head,omitempty"` // of the queue, not the holder
+	SilentSeconds float64 `json:"silentSeconds"`
+	LimitSeconds  float64 `json:"limitSeconds"`
+}
+
+// jsonOf is a row with what is known of who is on it; s may be nil.
+func jsonOf(r lockset.Row, s *lockset.Sighting) rowJSON {
+	j := rowJSON{
+		Key: string(r.Key), State: stateOf(r), Fence: int64(r.Fence), CommittedBy: r.CommittedBy, LastOwner: r.LastOwner,
+		LastHeld: momentOf(r.LastHeld), ExpiresAt: momentOf(r.ExpiresAt), Damage: r.Damage,
+	}
+	if h := r.Holder; h != nil {
+		j.Holder = &holderJSON{Unit: h.Unit, Owner: h.Owner, Since: momentOf(h.Since), LeaseSeconds: h.Lease.Seconds(), Prepared: h.Prepared}
+	}
+	for _, in := range r.Intents {
+		j.Intents = append(j.Intents, intentJSON{in.Unit, string(in.Witness)})
+	}
+	for _, w := range r.Queue {
+		j.Queue = append(j.Queue, waiterJSON{w.Unit})
+	}
+	if s != nil && s.Life != lockset.Nobody {
+		j.Life = &lifeJSON{
+			State: s.Life.String(), Unit: s.Unit, Head: s.Head, SilentSeconds: inSeconds(s.For), LimitSeconds: inSeconds(s.Limit),
+		}
+	}
+	return j
+}
+
+// inSeconds is a time as people read it, to the millisecond.
+func inSeconds(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
+
+func momentOf(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// ago is how long ago something was, coarser the longer it is. Clocks differ: what is to
+// come by another's is now.
+func ago(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return "0s"
+	case d < time.Hour:
+		return d.Truncate(time.Second).String()
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd", int(d.Hours())/24)
+}
+
+// lifeWords says what a watch has come to know.
+func lifeWords(s lockset.Sighting) string {
+	switch s.Life {
+	case lockset.Alive:
+		return "alive"
+	case lockset.Dead:
+		return "dead"
+	case lockset.Silent:
+		return "silent " + ago(s.For)
+	}
+	return ""
+}
+
+// count is a number of something, in words.
+func count(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
+}

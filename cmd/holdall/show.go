@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+func showCommand(a *app) *cobra.Command {
+	var noWatch bool
+	var below int
+	cmd := &cobra.Command{
+		Use:   "show KEY",
+		Short: "Show who has a key, who waits for it, and what is above and below it",
+		Long: "show says in words and in a picture who has a key, since when, whether it is alive, who\n" +
+			"waits, what is held above and below, and what is decided about a unit with a journal.\n\n" +
+			"Whether a holder is alive is not in the table: show looks again and again, for up to a\n" +
+			"lease, until it sees a sign of life or may call it dead. Silence from before it began to\n" +
+			"look does not count.",
+		Example: "  holdall show customer:42/account:1\n  holdall show --no-watch customer:42 -o json | jq .row.holder",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			key := ordering.Key(args[0])
+			if err := key.Validate(); err != nil {
+				return wrongUsage(err)
+			}
+			return a.show(cmd.Context(), key, !noWatch, below)
+		},
+	}
+	cmd.Flags().BoolVar(&noWatch, "no-watch", false, "look once, and do not say who is alive")
+	cmd.Flags().IntVar(&below, "below", 0, "also list up to `n` keys below it; scans the table")
+	return cmd
+}
+
+// shown is all that show has found out about a key.
+type shown struct {
+	lockset.View
+	lives   map[ordering.Key]lockset.Sighting // of what was watched
+	journal *unitofwork.JournalState          // nil if it was not looked for
+	units   string                            // the unit table that was asked
+	now     time.Time
+}
+
+func (a *app) show(ctx context.Context, key ordering.Key, watch bool, below int) error {
+	i, err := a.inspector(ctx)
+	if err != nil {
+		return err
+	}
+	found := shown{lives: map[ordering.Key]lockset.Sighting{}}
+	if found.View, err = i.Look(ctx, key, lockset.LookOptions{Below: below}); err != nil {
+		return err
+	}
+	if keys := found.keysToWatch(); watch && len(keys) > 0 {
+		seen, err := a.watch(ctx, i, keys)
+		if err != nil {
+			return err
+		}
+		for _, s := range seen {
+			found.lives[s.Row.Key] = s
+		}
+		// What was watched has gone on: all of it is shown as of one moment again.
+		if found.View, err = i.Look(ctx, key, lockset.LookOptions{Below: below}); err != nil {
+			return err
+		}
+		found.forgetOthers()
+	}
+	if err := a.findJournal(ctx, &found); err != nil {
+		return err
+	}
+	found.now = time.Now()
+	if a.out.asJSON() {
+		return a.out.json(found.json())
+	}
+	for _, line := range found.words() {
+		a.out.line("%s", line)
+	}
+	a.out.line("")
+	for _, line := range found.picture() {
+		a.out.line("%s", line)
+	}
+	return nil
+}
+
+// around are the key's row and those above and below it.
+func (s *shown) around() []lockset.Row {
+	rows := append([]lockset.Row{}, s.Above...)
+	rows = append(rows, s.Row)
+	rows = append(rows, s.Witnesses...)
+	return append(rows, s.Below...)
+}
+
+// keysToWatch are those with somebody on them whose life matters to the key: rows above it
+// matter only if they are held.
+func (s *shown) keysToWatch() (keys []ordering.Key) {
+	for _, r := range s.around() {
+		if r.Held() || r.Key == s.Row.Key && r.Awaited() && len(r.Intents) == 0 {
+			keys = append(keys, r.Key)
+		}
+	}
+	return keys
+}
+
+// forgetOthers drops what was known of units that are not there any more.
+func (s *shown) forgetOthers() {
+	now := map[ordering.Key]string{}
+	for _, r := range s.around() {
+		now[r.Key] = whoIsOn(r)
+	}
+	for key, life := range s.lives {
+		if life.Unit == "" || now[key] != life.Unit {
+			delete(s.lives, key)
+		}
+	}
+}
+
+// life is what is known of who is on a row.
+func (s *shown) life(r lockset.Row) *lockset.Sighting {
+	if life, known := s.lives[r.Key]; known {
+		return &life
+	}
+	return nil
+}
+
+// findJournal looks for the journal of the unit that has the key, in the unit table that its
+// row names, or else in that of the flags.
+func (a *app) findJournal(ctx context.Context, s *shown) error {
+	h := s.Row.Holder
+	if h == nil {
+		return nil
+	}
+	s.units = h.Prepared
+	if s.units == "" {
+		s.units = a.units
+	}
+	if s.units == "" {
+		return nil
+	}
+	of := *a
+	of.units = s.units
+	units, err := of.unitsClient(ctx, nil)
+	if err != nil {
+		return err
+	}
+	state, err := units.JournalOf(ctx, h.Unit)
+	s.journal = &state
+	return err
+}
+
+// shownJSON is what show prints in JSON. Its names stay as they are.
+type shownJSON struct {
+	Row       rowJSON      `json:"row"`
+	Above     []rowJSON    `json:"above"`
+	Witnesses []rowJSON    `json:"witnesses"`
+	Below     []rowJSON    `json:"below,omitempty"` // if it was asked for
+	MoreBelow bool         `json:"moreBelow,omitempty"`
+	Journal   *journalJSON `json:"journal,omitempty"` // of the unit that has the key
+}
+
+type journalJSON struct {
+	Table     string     `json:"table"`
+	Outcome   string     `json:"outcome"`
+	Done      bool       `json:"done"`
+	Open      bool       `json:"open"`
+	Stuck     bool       `json:"stuck"`
+	Began     *time.Time `json:"began,omitempty"`
+	DecidedAt *time.Time `json:"decidedAt,omitempty"`
+	Rows      int        `json:"rows"`
+	Decided   int        `json:"decidedRows,omitempty"`
+	Steps     int        `json:"keys,omitempty"`
+	Writes    int        `json:"writes,omitempty"`
+	Problem   string     `json:"problem,omitempty"`
+}
+
+func (s *shown) json() shownJSON {
+	all := func(rows []lockset.Row) []rowJSON {
+		list := []rowJSON{}
+		for _, r := range rows {
+			list = append(list, jsonOf(r, s.life(r)))
+		}
+		return list
+	}
+	j := shownJSON{
+		Row: jsonOf(s.Row, s.life(s.Row)), Above: all(s.Above), Witnesses: all(s.Witnesses), Below: all(s.Below), MoreBelow: s.MoreBelow,
+	}
+	if s.journal != nil {
+		j.Journal = &journalJSON{
+			Table: s.units, Outcome: s.journal.Outcome.String(), Done: s.journal.Done, Open: s.journal.Open, Stuck: s.journal.Stuck(),
+			Began: momentOf(s.journal.Began), DecidedAt: momentOf(s.journal.DecidedAt),
+			Rows: s.journal.Rows, Decided: s.journal.Decided, Steps: s.journal.Steps, Writes: s.journal.Writes, Problem: s.journal.Problem,
+		}
+	}
+	return j
+}
+
+// moment is a time as people read it, with how long ago it was.
+func moment(t, now time.Time) string {
+	if t.IsZero() {
+		return "an unknown time"
+	}
+	return fmt.Sprintf("%s (%s ago)", t.UTC().Format(time.DateTime)+"Z", ago(now.Sub(t)))
+}
