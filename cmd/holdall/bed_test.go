@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -151,4 +152,12 @@ const aLongTime = time.Minute
 
 func deleteTable(name string) *dynamodb.DeleteTableInput {
 	return &dynamodb.DeleteTableInput{TableName: &name}
+}
+
+// listen opens a port of this machine that nobody else has.
+func listen(t *testing.T) net.Listener {
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	return listener
 }

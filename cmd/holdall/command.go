@@ -23,6 +23,7 @@ var commands = []func(*app) *cobra.Command{
 	showCommand,
 	outcomeCommand,
 	recoverCommand,
+	execCommand,
 }
 
 // app is one run of the command: what it meets, and what the shared flags say.
@@ -45,7 +46,7 @@ func run(ctx context.Context, args []string, env *environment) int {
 	a := &app{environment: env, interrupt: cancel}
 	root := a.rootCommand()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	switch cause := context.Cause(ctx); {
 	case err != nil && !a.begun:
 		err = wrongUsage(fmt.Errorf("%w; see holdall --help", err))
@@ -53,6 +54,9 @@ func run(ctx context.Context, args []string, env *environment) int {
 		err = cause
 	}
 	code, say := codeOf(err)
+	if _, own := cmd.Annotations[ownCodes]; own && (code == exitError || code == exitUsage) && say != nil {
+		code = exitExec
+	}
 	if say != nil {
 		fmt.Fprintf(env.stderr, "holdall: %s\n", oneLine(say))
 	}
@@ -96,6 +100,10 @@ func (a *app) rootCommand() *cobra.Command {
 // ownSignals is the annotation of a command that takes signals itself. The context of any
 // other ends with the first one, and the second ends the process.
 const ownSignals = "own-signals"
+
+// ownCodes is the annotation of a command that passes on another's code: its own errors have
+// a code that few others have.
+const ownCodes = "own-codes"
 
 // begin is called once the arguments are right.
 func (a *app) begin(cmd *cobra.Command) error {

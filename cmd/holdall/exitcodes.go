@@ -40,7 +40,7 @@ var exitCodes = []struct {
 	{"5", "outcome: forgotten, nothing names the unit any more"},
 	{"123", "exec: the locks were lost while the command ran"},
 	{"124", "exec: the locks could not be had in time"},
-	{"125", "exec: an error of holdall's; the command was not run"},
+	{"125", "exec: another error, or wrong usage; the command was not run"},
 	{"126", "exec: the command could not be started"},
 	{"127", "exec: there is no such command"},
 	{"128+n", "ended by signal n; exec: the command was"},

@@ -1,0 +1,73 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// handled are the signals that end this process or are passed on, but for those that it was
+// started to ignore, as by nohup.
+func handled() (signals []os.Signal) {
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
+		if !signal.Ignored(s) {
+			signals = append(signals, s)
+		}
+	}
+	return signals
+}
+
+// asGroup has a command be the leader of a process group. What is returned undoes what that
+// changes of the terminal.
+//
+// Ctrl-Z would stop this process and not the command, or the other way round; so both ignore
+// it.
+func asGroup(cmd *exec.Cmd, terminal bool) (restore func()) {
+	signal.Ignore(syscall.SIGTSTP)
+	cmd.SysProcAttr = attributes()
+	cmd.SysProcAttr.Setpgid = true
+	tty, ok := cmd.Stdin.(*os.File)
+	if !terminal || !ok {
+		return func() {}
+	}
+	ours := unix.Getpgrp()
+	if group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP); err != nil || group != ours {
+		return func() {} // we are in the background ourselves
+	}
+	cmd.SysProcAttr.Foreground, cmd.SysProcAttr.Ctty = true, int(tty.Fd())
+	return func() {
+		signal.Ignore(syscall.SIGTTOU) // what a background process gets that asks for this
+		_ = unix.IoctlSetPointerInt(int(tty.Fd()), unix.TIOCSPGRP, ours)
+	}
+}
+
+// signal passes a signal on to the whole group. One that is gone gets nothing.
+func (c *child) signal(s os.Signal) {
+	if number, ok := s.(syscall.Signal); ok {
+		_ = syscall.Kill(-c.process.Pid, number)
+	}
+}
+
+// terminate asks the group to end, also what of it is stopped.
+func (c *child) terminate() {
+	c.signal(syscall.SIGTERM)
+	c.signal(syscall.SIGCONT)
+}
+
+// kill ends the group.
+func (c *child) kill() { c.signal(syscall.SIGKILL) }
+
+// left reports whether anything of the group is there yet.
+func (c *child) left() bool { return syscall.Kill(-c.process.Pid, 0) == nil }
+
+func codeOfState(state *os.ProcessState) int {
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return exitSignal + int(status.Signal())
+	}
+	return state.ExitCode()
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+func execCommand(a *app) *cobra.Command {
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use:   "exec KEY... [--wait TIME] -- COMMAND [ARGUMENT...]",
+		Short: "Run a command under locks",
+		Long: "exec takes the locks of all keys, runs the command, and releases them when it has ended.\n" +
+			"In its environment the command has HOLDALL_TOKEN, the fencing token, for stores that can refuse\n" +
+			"who is late; HOLDALL_KEYS, one in a line; and HOLDALL_UNIT, by which rows name the holder.\n\n" +
+			"Signals are passed on, and so is the command's exit code, 128+n if signal n has ended it.\n" +
+			"The command runs in a process group of its own. On a terminal it is in the foreground, and\n" +
+			"Ctrl-Z does nothing: who is stopped would hold the keys for ever.\n\n" +
+			"If the locks are lost, the whole group gets SIGTERM at once, and SIGKILL before anybody else\n" +
+			"can have the keys; where only time ran out that is a tenth of the lease later. Then the exit code\n" +
+			"is 123. That needs this process alive and running: on Linux the command dies with it, but nobody\n" +
+			"ends what the command has started itself, and nobody can while a machine is suspended. What must\n" +
+			"not be written late checks the token.\n\n" +
+			"What the command leaves running in the background when it ends is not under the locks any more.",
+		Example: "  holdall exec nightly-report --wait 0s -- ./report.sh\n" +
+			"  holdall exec customer:42 customer:43 --wait 30s -- sh -c 'echo $HOLDALL_TOKEN'",
+		Annotations: map[string]string{ownSignals: "", ownCodes: ""},
+		Args: func(cmd *cobra.Command, args []string) error {
+			if dash := cmd.ArgsLenAtDash(); dash < 1 || dash == len(args) {
+				return errors.New("exec needs keys, then --, then a command")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			limit := lockset.Wait{}
+			if cmd.Flags().Changed("wait") {
+				limit = lockset.For(max(wait, 0))
+			}
+			dash := cmd.ArgsLenAtDash()
+			return a.exec(cmd.Context(), args[:dash], limit, args[dash:])
+		},
+	}
+	cmd.Flags().DurationVar(&wait, "wait", 0, "`time` to wait for others at most, all in all; 0s waits for nobody; as long as it takes if not given")
+	return cmd
+}
+
+func (a *app) exec(ctx context.Context, names []string, wait lockset.Wait, command []string) error {
+	keys := make([]ordering.Key, len(names))
+	for i, name := range names {
+		keys[i] = ordering.Key(name)
+		if strings.ContainsAny(name, "\n\r") {
+			return fmt.Errorf("key %q: has a line break", name)
+		}
+		if err := keys[i].Validate(); err != nil {
+			return err
+		}
+	}
+	path, err := exec.LookPath(command[0]) // before anybody has to wait for us
+	if err != nil {
+		return cannotRun(err)
+	}
+	p := newProgress(a.stderr)
+	units, err := a.unitsClient(ctx, func(cfg *unitofwork.Config) {
+		cfg.Locks.Lease = cmp.Or(cfg.Locks.Lease, defaultLease)
+		cfg.Locks.Margin = marginOf(cfg.Locks.Lease)
+		cfg.Trace = waiting(p)
+	})
+	if err != nil {
+		return err
+	}
+	set, err := a.acquire(ctx, units.Locks(), keys, wait)
+	p.clear()
+	if err != nil {
+		return notGot(err)
+	}
+	return a.under(set, units.Locks().Config(), path, command)
+}
+
+// acquire is Acquire, ended by the first signal.
+func (a *app) acquire(ctx context.Context, locks *lockset.Client, keys []ordering.Key, wait lockset.Wait) (*lockset.Set, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	got, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		select {
+		case s := <-a.signals:
+			cancel(interrupted{s})
+		case <-got:
+		}
+	}()
+	set, err := locks.Acquire(ctx, keys, func(o *lockset.Options) { o.Wait = wait })
+	close(got)
+	<-over
+	cause := context.Cause(ctx)
+	switch {
+	case cause == nil:
+		return set, err
+	case err == nil: // just when all keys were had
+		err = set.Release(context.WithoutCancel(ctx))
+	}
+	return nil, errors.Join(cause, err)
+}
+
+// notGot is the error of an acquisition, with its code.
+func notGot(err error) error {
+	var held *lockset.HeldError
+	var signal interrupted
+	switch {
+	case errors.As(err, &signal):
+		return &exit{signal.code(), signal}
+	case errors.As(err, &held):
+		return &exit{exitNotGot, err}
+	}
+	return err
+}
+
+func cannotRun(err error) error {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+		return &exit{exitNoCommand, err}
+	}
+	return &exit{exitCannotStart, err}
+}
+
+// waiting tells whom we wait for.
+func waiting(p *progress) *trace.Trace {
+	return &trace.Trace{WaitStart: func(ctx context.Context, w trace.WaitStart) context.Context {
+		switch {
+		case w.Owner != "":
+			p.say("holdall: waiting for key %q, held by %q", string(w.Key), w.Owner)
+		default:
+			p.say("holdall: waiting for key %q", string(w.Key))
+		}
+		return ctx
+	}}
+}
+
+// under runs a command under a set, and releases it. The set's context does not end the
+// command: that is told first.
+func (a *app) under(set *lockset.Set, cfg lockset.Config, path string, command []string) error {
+	names := make([]string, len(set.Keys()))
+	for i, key := range set.Keys() {
+		names[i] = string(key)
+	}
+	cmd := &exec.Cmd{
+		Path: path, Args: command, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr,
+		Env: append(os.Environ(), "HOLDALL_TOKEN="+set.Token().String(), "HOLDALL_KEYS="+strings.Join(names, "\n"), "HOLDALL_UNIT="+set.Nonce()),
+	}
+	lost, code := error(nil), 0
+	child, err := startChild(cmd, isTerminal(a.stdin) && isTerminal(a.stdout))
+	if err != nil {
+		err = cannotRun(err)
+	} else {
+		lost, code = a.supervise(child, set, cfg.Margin)
+	}
+	patience := cfg.Lease
+	if lost != nil { // others have what is left of the keys soon, whatever we do
+		patience = cfg.Margin
+	}
+	releasing, cancel := context.WithTimeout(context.WithoutCancel(set.Context()), patience)
+	defer cancel()
+	released := set.Release(releasing)
+	switch {
+	case err != nil:
+		return err
+	case lost == nil && errors.Is(released, lockset.ErrLost):
+		lost = released
+	case lost == nil && released != nil: // its work was done under the locks
+		fmt.Fprintf(a.stderr, "holdall: the keys may be held for a lease yet: %s\n", oneLine(released))
+	}
+	if lost != nil {
+		return &exit{exitLost, fmt.Errorf("the command was not under its locks to the end: %w", lost)}
+	}
+	if code != exitDone {
+		return &exit{code: code}
+	}
+	return nil
+}

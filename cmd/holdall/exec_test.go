@@ -1,0 +1,284 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// free requires that a key can be had at once.
+func (b *bed) free(t *testing.T, key ordering.Key) {
+	t.Helper()
+	set, err := b.client(t).Locks().Acquire(t.Context(), []ordering.Key{key}, noWait)
+	require.NoError(t, err)
+	require.NoError(t, set.Release(t.Context()))
+}
+
+func noWait(o *lockset.Options) { o.Wait = lockset.For(0) }
+
+// running is holdall exec with a command that is under way.
+type running struct {
+	*exec.Cmd
+	lines  <-chan string // what the command writes to $OUT; closed when nothing is left of it that has that open
+	stderr *bytes.Buffer // to be read when it has ended
+}
+
+// start starts holdall exec of a shell script, and returns when that has said that it is
+// ready.
+func (b *bed) start(t *testing.T, environ []string, script string, args ...string) *running {
+	t.Helper()
+	args = append(append([]string{"exec"}, args...), "k", "--", "sh", "-c", `exec >"$OUT"; `+script)
+	r := &running{Cmd: exec.CommandContext(t.Context(), program, args...), stderr: &bytes.Buffer{}}
+	r.Env, r.Cmd.Stderr = environ, r.stderr
+	r.WaitDelay = aLongTime
+	out := filepath.Join(t.TempDir(), "out")
+	require.NoError(t, syscall.Mkfifo(out, 0o600))
+	r.Env = append(r.Env, "OUT="+out)
+	require.NoError(t, r.Start())
+	opened := make(chan *os.File, 1)
+	go func() {
+		f, _ := os.Open(out) // when the command has it open
+		opened <- f
+	}()
+	select {
+	case f := <-opened:
+		t.Cleanup(func() { f.Close() })
+		r.lines = linesOf(f)
+	case <-time.After(aLongTime):
+		t.Fatalf("the command did not start: %s", r.stderr)
+	}
+	require.Equal(t, "ready", next(t, r.lines))
+	return r
+}
+
+// ended waits until holdall has ended, and all that it has started.
+func (r *running) ended(t *testing.T, code int) {
+	t.Helper()
+	for range r.lines {
+	}
+	_ = r.Wait()
+	require.Equal(t, code, r.ProcessState.ExitCode(), r.stderr.String())
+}
+
+// gone reports whether nothing of the command is left.
+func (r *running) gone(t *testing.T) bool {
+	t.Helper()
+	select {
+	case line, more := <-r.lines:
+		require.False(t, more, line)
+		return true
+	default:
+		return false
+	}
+}
+
+// taken has another unit take the row of a key, by hand.
+func (b *bed) taken(t *testing.T, key ordering.Key) {
+	t.Helper()
+	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+	other := "AAAAAAAAAAAAAAAAAAAAAA"
+	update := "SET #unit = :unit, recordVersionNumber = :rvn, fence = fence + :one"
+	_, err := b.Client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName: &b.locks, Key: map[string]types.AttributeValue{"key": text(string(key))},
+		UpdateExpression: &update, ExpressionAttributeNames: map[string]string{"#unit": "unit"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":unit": text(other), ":rvn": text(other + ".a0000000001"), ":one": &types.AttributeValueMemberN{Value: "1"},
+		},
+	})
+	require.NoError(t, err)
+}
+
+func TestExecRunsACommandUnderLocks(t *testing.T) {
+	engines.Each(t, func(t *testing.T, e *engines.Engine) {
+		b := newBed(t, e)
+		r := b.run(t, "exec", "customer:42/address:7", "customer:41", "--", "sh", "-c", `printf '%s\n' "$HOLDALL_TOKEN" "$HOLDALL_UNIT" "$HOLDALL_KEYS"; echo oh >&2; exit 7`)
+		require.Equal(t, 7, r.code, r)
+		require.Equal(t, "oh\n", r.stderr)
+		require.Regexp(t, `^\d{16}\n[A-Za-z0-9_-]{22}\ncustomer:41\ncustomer:42/address:7\n$`, r.stdout)
+		b.free(t, "customer:42")
+
+		r = b.run(t, "exec", "customer:42", "--", "sh", "-c", "kill -KILL $$")
+		require.Equal(t, exitSignal+int(syscall.SIGKILL), r.code, r)
+		require.Equal(t, ran{}, b.run(t, "exec", "customer:42", "--wait", "0s", "--", "true"))
+	})
+}
+
+func TestExecPassesInputOn(t *testing.T) {
+	b := newBed(t, engines.Dynoxide(t))
+	cmd := exec.CommandContext(t.Context(), program, "exec", "k", "--", "cat")
+	cmd.Env, cmd.Stdin = b.environ(), strings.NewReader("a line\n")
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	require.Equal(t, "a line\n", string(out))
+}
+
+func TestExecWithoutTheLocks(t *testing.T) {
+	b := newBed(t, engines.Dynoxide(t))
+	mark := filepath.Join(t.TempDir(), "mark")
+	set, err := b.client(t).Locks().Acquire(t.Context(), []ordering.Key{"k/below"})
+	require.NoError(t, err)
+	b.run(t, "exec", "k", "--wait", "0s", "--", "touch", mark).oneError(t, exitNotGot, `key "k/below" is held`)
+	b.run(t, "exec", "k/below", "--wait", "50ms", "--", "touch", mark).oneError(t, exitNotGot, `"the test"`)
+	require.NoFileExists(t, mark)
+	require.NoError(t, set.Release(t.Context()))
+	require.Equal(t, ran{}, b.run(t, "exec", "k", "--wait", "0s", "--", "touch", mark))
+	require.FileExists(t, mark)
+}
+
+func TestExecOfWhatCannotRun(t *testing.T) {
+	b := newBed(t, engines.Dynoxide(t))
+	plain := filepath.Join(t.TempDir(), "plain")
+	require.NoError(t, os.WriteFile(plain, []byte("x"), 0o600))
+	noFormat := filepath.Join(t.TempDir(), "no-format")
+	require.NoError(t, os.WriteFile(noFormat, []byte("x"), 0o700)) //nolint:gosec // it is to be executable
+	b.run(t, "exec", "k", "--", "there-is-no-such-command").oneError(t, exitNoCommand, "there-is-no-such-command")
+	b.run(t, "exec", "k", "--", plain).oneError(t, exitCannotStart, "permission denied")
+	b.run(t, "exec", "k", "--", noFormat).oneError(t, exitCannotStart, "exec format error")
+	b.free(t, "k")
+	for says, args := range map[string][]string{
+		"then --":       {"k", "true"},
+		"needs keys":    {"--", "true"},
+		"a command":     {"k", "--"},
+		"is empty":      {"", "--", "true"},
+		"line break":    {"a\nb", "--", "true"},
+		"--wait":        {"k", "--wait", "soon", "--", "true"},
+		"at least 1s":   {"k", "--lease", "10ms", "--", "true"},
+		"cannot be one": {"k", "--table", "cannot be one", "--", "true"},
+	} {
+		b.run(t, append([]string{"exec"}, args...)...).oneError(t, exitExec, says)
+	}
+}
+
+func TestExecPassesSignalsOn(t *testing.T) {
+	b := newBed(t, engines.Dynoxide(t))
+	r := b.start(t, b.environ(), `trap 'exit 9' USR1; echo ready; while :; do sleep 0.01; done`)
+	require.NoError(t, r.Process.Signal(syscall.SIGUSR1))
+	r.ended(t, 9)
+	r = b.start(t, b.environ(), `echo ready; sleep 1000`) // the group: sh waits for sleep
+	require.NoError(t, r.Process.Signal(os.Interrupt))
+	r.ended(t, exitSignal+int(syscall.SIGINT))
+	require.Empty(t, r.stderr.String())
+	b.free(t, "k")
+}
+
+// A signal ends the wait; nothing is held then, and nobody is in a queue.
+func TestExecIsInterruptedWhileItWaits(t *testing.T) {
+	b := newBed(t, engines.Dynoxide(t))
+	set, err := b.client(t).Locks().Acquire(t.Context(), []ordering.Key{"k"})
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), program, "exec", "k", "--", "true")
+	cmd.Env = b.environ()
+	require.NoError(t, cmd.Start())
+	queued := func() bool {
+		consistent := true
+		is, err := b.Client.GetItem(t.Context(), &dynamodb.GetItemInput{
+			TableName: &b.locks, Key: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "k"}}, ConsistentRead: &consistent,
+		})
+		require.NoError(t, err)
+		queue, is2 := is.Item["queue"].(*types.AttributeValueMemberL)
+		return is2 && len(queue.Value) > 0
+	}
+	require.Eventually(t, queued, aLongTime, time.Millisecond)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.Error(t, cmd.Wait())
+	require.Equal(t, exitSignal+int(syscall.SIGTERM), cmd.ProcessState.ExitCode())
+	require.False(t, queued())
+	require.NoError(t, set.Release(t.Context()))
+}
+
+// deaf is a command that ignores SIGTERM, as does what it has started.
+const deaf = `trap '' TERM; sleep 1000 & echo ready; wait`
+
+// longLease leaves enough time between what has to happen in order, on a busy machine.
+const longLease = 3 * time.Second
+
+func TestExecEndsACommandWhoseLocksAreLost(t *testing.T) {
+	b := newBed(t, engines.Dynoxide(t))
+	r := b.start(t, b.environ(), `trap 'echo told; exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
+	b.taken(t, "k")
+	require.Equal(t, "told", next(t, r.lines))
+	r.ended(t, exitLost)
+	require.Contains(t, r.stderr.String(), "its row names another unit")
+}
+
+// Whoever gets the key next finds nothing of the command left, however deaf it is: if its
+// row was taken from it, and if it is cut off from DynamoDB.
+func TestExecKillsBeforeOthersHaveTheLocks(t *testing.T) {
+	for name, lose := range map[string]func(t *testing.T, b *bed, cut func()){
+		"taken":   func(t *testing.T, b *bed, _ func()) { b.taken(t, "k") },
+		"cut off": func(_ *testing.T, _ *bed, cut func()) { cut() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, engines.Dynoxide(t))
+			endpoint, cut := b.line(t)
+			r := b.start(t, append(b.environ(), "AWS_ENDPOINT_URL="+endpoint), deaf, "--lease", longLease.String())
+			lose(t, b, cut)
+			rival, err := lockset.New(b.Client, lockset.Config{Table: b.locks, Lease: longLease})
+			require.NoError(t, err)
+			set, err := rival.Acquire(t.Context(), []ordering.Key{"k"})
+			require.NoError(t, err)
+			require.True(t, r.gone(t), "somebody else has the key, and the command is still there")
+			r.ended(t, exitLost)
+			require.NoError(t, set.Release(t.Context()))
+		})
+	}
+}
+
+// line is a way to the engine that can be cut: then requests are lost, and so are answers.
+func (b *bed) line(t *testing.T) (endpoint string, cut func()) {
+	to, err := url.Parse(b.Endpoint)
+	require.NoError(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	dead, cut := context.WithCancel(context.WithoutCancel(t.Context()))
+	server := &http.Server{ReadHeaderTimeout: aLongTime, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if dead.Err() != nil {
+			panic(http.ErrAbortHandler)
+		}
+		proxy.ServeHTTP(w, r)
+	})}
+	listener := listen(t)
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() {
+		cut()
+		server.Close()
+	})
+	return "http://" + listener.Addr().String(), cut
+}
+
+// The command's time to end by itself, and the others' safety, for every lease.
+func TestExecKeepsHalfOfItsMarginForClocks(t *testing.T) {
+	for _, lease := range []time.Duration{lockset.MinLease, 5 * time.Second, defaultLease, time.Hour} {
+		locks, err := lockset.New(noDB{}, lockset.Config{Table: "locks", Lease: lease, Margin: marginOf(lease)})
+		require.NoError(t, err)
+		confirmed := time.Now()
+		deadline := confirmed.Add(lease - locks.Config().Margin) // as docs/protocol.md has it
+		kill := killAt(deadline, locks.Config().Margin)
+		require.Equal(t, lease/10, kill.Sub(deadline))
+		require.Equal(t, lease/10, confirmed.Add(lease).Sub(kill))
+	}
+	locks, err := lockset.New(noDB{}, lockset.Config{Table: "locks"})
+	require.NoError(t, err)
+	require.Equal(t, defaultLease, locks.Config().Lease)
+}
+
+// noDB is never asked.
+type noDB struct{ lockset.DynamoDB }

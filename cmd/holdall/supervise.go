@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdall/holdall/lockset"
+)
+
+// defaultLease is the library's, which it tells nobody before it is too late to set a margin.
+const defaultLease = 20 * time.Second
+
+// marginOf is the margin of a set that a command runs under: twice the library's. The set
+// counts as lost so much before others can have its keys. One half of that is the command's,
+// to end by itself; the other stays what the margin is for: clocks that run at different
+// rates.
+func marginOf(lease time.Duration) time.Duration { return lease / 5 }
+
+// killAt is when a lost command is ended for good: a half of the margin before the lease is
+// over, counted from the last renewal that was confirmed. Nobody who watches a lease can have
+// its keys before.
+func killAt(deadline time.Time, margin time.Duration) time.Time { return deadline.Add(margin / 2) }
+
+// supervise returns when the child has ended, and all that it has started if the set was
+// lost; and why it was lost, if it was, or the child's code.
+func (a *app) supervise(child *child, set *lockset.Set, margin time.Duration) (lost error, code int) {
+	for {
+		select {
+		case <-child.exited:
+			if lost := lossOf(set); lost != nil {
+				return a.end(child, set, margin, lost), 0
+			}
+			return nil, child.code()
+		case s := <-a.signals:
+			child.signal(s)
+		case <-set.Context().Done():
+			return a.end(child, set, margin, lossOf(set)), 0
+		}
+	}
+}
+
+// lossOf is why a set was lost; nil if it was not.
+func lossOf(set *lockset.Set) error {
+	if cause := context.Cause(set.Context()); errors.Is(cause, lockset.ErrLost) {
+		return cause
+	}
+	return nil
+}
+
+// groupPoll is how often it is looked whether what the child has started is gone.
+const groupPoll = 10 * time.Millisecond
+
+// end ends a child, and whatever it has started, whose locks are lost.
+func (a *app) end(child *child, set *lockset.Set, margin time.Duration, lost error) error {
+	at := killAt(set.Deadline(), margin)
+	fmt.Fprintf(a.stderr, "holdall: the locks are lost; the command is told to end, and killed in %v at the latest\n",
+		max(time.Until(at), 0).Round(time.Millisecond))
+	child.terminate()
+	kill, look := time.NewTimer(time.Until(at)), time.NewTicker(groupPoll)
+	defer kill.Stop()
+	defer look.Stop()
+	exited := child.exited
+	for {
+		select {
+		case <-kill.C:
+			child.kill()
+			<-child.exited
+			return lost
+		case s := <-a.signals:
+			child.signal(s)
+		case <-exited:
+			exited = nil
+		case <-look.C:
+		}
+		if exited == nil && !child.left() {
+			return lost
+		}
+	}
+}
