@@ -50,10 +50,10 @@ func (i *Inspector) Look(ctx context.Context, key ordering.Key, o LookOptions) (
 		return View{}, err
 	}
 	view, err := i.look(ctx, key)
-	if err != nil || o.Below <= 0 {
-		return view, err
+	if err == nil && o.Below > 0 {
+		err = i.listBelow(ctx, &view, o)
 	}
-	return view, i.listBelow(ctx, &view, o)
+	return view, err
 }
 
 func (i *Inspector) look(ctx context.Context, key ordering.Key) (View, error) {

@@ -118,7 +118,7 @@ func TestAWatchKnowsAHeadThatDoesNotUseItsTurn(t *testing.T) {
 			"key": text("a"), "isReleased": text("1"), "fence": &types.AttributeValueMemberN{Value: "7"}, "queue": queue("gone", "next"),
 		}
 		b.putItem(row)
-		i, db := b.inspector()
+		i, _ := b.inspector()
 		seen, took := b.watched(i, "a")
 		require.Equal(t, lockset.Dead, seen[0].Life)
 		require.True(t, seen[0].Head)
@@ -128,7 +128,7 @@ func TestAWatchKnowsAHeadThatDoesNotUseItsTurn(t *testing.T) {
 		require.GreaterOrEqual(t, took, grace)
 		require.Less(t, took, grace+time.Second)
 
-		i, db = b.inspector()
+		i, db := b.inspector()
 		db.beforeRead = func(n int) {
 			if n == 2 {
 				row["queue"] = queue("next")

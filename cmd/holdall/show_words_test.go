@@ -1,0 +1,83 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// What show says of states that a test of processes does not come to.
+func TestWords(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	held := func(prepared string) lockset.Row {
+		return lockset.Row{Key: "k", Exists: true, Fence: 7, Holder: &lockset.Holder{
+			Unit: "u", Owner: "o", Since: now.Add(-time.Minute), Lease: 10 * time.Second, RVN: "1", Prepared: prepared,
+		}}
+	}
+	awaited := func(r lockset.Row) lockset.Row {
+		r.Queue = []lockset.Waiter{{Unit: "first"}, {Unit: "second"}}
+		return r
+	}
+	is := func(life lockset.Life, head bool) map[ordering.Key]lockset.Sighting {
+		return map[ordering.Key]lockset.Sighting{"k": {Life: life, Unit: "u", Head: head, For: 10 * time.Second, Limit: 10 * time.Second}}
+	}
+	free := lockset.Row{Key: "k", Exists: true, Fence: 7, CommittedBy: "before"}
+	fine := lockset.Row{Key: "k", Exists: true, Fence: 7, Intents: []lockset.Intent{{Unit: "a", Witness: "k/1"}, {Unit: "b", Witness: "k/2"}, {Unit: "c", Witness: "k/3"}}}
+	witnesses := []lockset.Row{{Key: "k/1", Exists: true, Holder: &lockset.Holder{Unit: "another", Owner: "o"}}, {Key: "k/2", Damage: "strange"}}
+	for name, c := range map[string]struct {
+		shown shown
+		says  []string
+	}{
+		"dead, and awaited": {shown{View: lockset.View{Row: awaited(held(""))}, lives: is(lockset.Dead, false)},
+			[]string{"It is dead", "takes it over within a lease", "--units has not said where", "2 units wait", "1. unit first", "2. unit second"}},
+		"stuck": {shown{View: lockset.View{Row: held("units")}, lives: is(lockset.Dead, false), units: "units",
+			journal: &unitofwork.JournalState{Outcome: unitofwork.Committed, Rows: 1, Decided: 2, Steps: 3, Writes: 4, Problem: "a tear"}},
+			[]string{"1 of 2 rows; 3 keys and 4 writes", "a tear", "stuck", "holdall mend"}},
+		"aborted": {shown{View: lockset.View{Row: held("units")}, lives: is(lockset.Dead, false), units: "units",
+			journal: &unitofwork.JournalState{Outcome: unitofwork.NotCommitted, DecidedAt: now}},
+			[]string{"aborted and never will commit", "holdall recover"}},
+		"done": {shown{View: lockset.View{Row: held("units")}, units: "units", journal: &unitofwork.JournalState{Outcome: unitofwork.Committed, Done: true}},
+			[]string{"is committed, and all that it wrote is done", "was not watched"}},
+		"committed, alive": {shown{View: lockset.View{Row: held("units")}, lives: is(lockset.Alive, false), units: "units",
+			journal: &unitofwork.JournalState{Outcome: unitofwork.Committed, Rows: 1, Decided: 1, DecidedAt: now}},
+			[]string{"was committed at 2026-01-01 00:00:00Z (0s ago)", "goes on by itself"}},
+		"nothing names it": {shown{View: lockset.View{Row: held("units")}, lives: is(lockset.Silent, false), units: "units",
+			journal: &unitofwork.JournalState{Outcome: unitofwork.Forgotten}},
+			[]string{"Nothing in that table names the unit", "no sign of life for 10s; it is dead after 10s"}},
+		"a dead head": {shown{View: lockset.View{Row: awaited(free)}, lives: is(lockset.Dead, true)},
+			[]string{"is free", "1. unit first, dead: it left the key untaken", "committed with it was before", "last token was 7"}},
+		"a queue that moves": {shown{View: lockset.View{Row: awaited(free)}, lives: is(lockset.Alive, true)},
+			[]string{"1. unit first, and the queue moves"}},
+		"intents": {shown{View: lockset.View{Row: fine, Witnesses: witnesses}},
+			[]string{"3 units hold keys below it", "k/1: unit a, which has it no more", "k/2: unit b, but that row is no row that holdall wrote: strange", "k/3: unit c, which came just now"}},
+		"above": {shown{View: lockset.View{Row: free, Above: []lockset.Row{{Key: "above", Damage: "strange"}, held("")}}, lives: is(lockset.Alive, false)},
+			[]string{"Above it, above is no row that holdall wrote: strange", `Above it, k is held by unit u of "o", alive`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.shown.now = now
+			words := strings.Join(c.shown.words(), "\n")
+			for _, text := range c.says {
+				require.Contains(t, words, text)
+			}
+			require.True(t, strings.HasPrefix(words, "k\n"), words)
+		})
+	}
+}
+
+// A row that was watched and has changed hands since is not called what its last holder was.
+func TestShowForgetsThoseWhoAreGone(t *testing.T) {
+	s := shown{View: lockset.View{
+		Row:       lockset.Row{Key: "k", Holder: &lockset.Holder{Unit: "new"}},
+		Witnesses: []lockset.Row{{Key: "same", Holder: &lockset.Holder{Unit: "u"}}},
+	}, lives: map[ordering.Key]lockset.Sighting{
+		"k": {Unit: "old", Life: lockset.Dead}, "same": {Unit: "u", Life: lockset.Dead}, "gone": {Unit: "u"}, "nobody": {},
+	}}
+	s.forgetOthers()
+	require.Equal(t, map[ordering.Key]lockset.Sighting{"same": {Unit: "u", Life: lockset.Dead}}, s.lives)
+}
