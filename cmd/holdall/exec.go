@@ -159,12 +159,12 @@ func (a *app) under(set *lockset.Set, cfg lockset.Config, path string, command [
 		Path: path, Args: command, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr,
 		Env: append(os.Environ(), "HOLDALL_TOKEN="+set.Token().String(), "HOLDALL_KEYS="+strings.Join(names, "\n"), "HOLDALL_UNIT="+set.Nonce()),
 	}
-	lost, code := error(nil), 0
+	code, lost := 0, error(nil)
 	child, err := startChild(cmd, isTerminal(a.stdin) && isTerminal(a.stdout))
 	if err != nil {
 		err = cannotRun(err)
 	} else {
-		lost, code = a.supervise(child, set, cfg.Margin)
+		code, lost = a.supervise(child, set, cfg.Margin)
 	}
 	patience := cfg.Lease
 	if lost != nil { // others have what is left of the keys soon, whatever we do

@@ -149,7 +149,7 @@ func TestExecOfWhatCannotRun(t *testing.T) {
 	plain := filepath.Join(t.TempDir(), "plain")
 	require.NoError(t, os.WriteFile(plain, []byte("x"), 0o600))
 	noFormat := filepath.Join(t.TempDir(), "no-format")
-	require.NoError(t, os.WriteFile(noFormat, []byte("x"), 0o700)) //nolint:gosec // it is to be executable
+	require.NoError(t, os.WriteFile(noFormat, []byte("x"), 0o700))
 	b.run(t, "exec", "k", "--", "there-is-no-such-command").oneError(t, exitNoCommand, "there-is-no-such-command")
 	b.run(t, "exec", "k", "--", plain).oneError(t, exitCannotStart, "permission denied")
 	b.run(t, "exec", "k", "--", noFormat).oneError(t, exitCannotStart, "exec format error")

@@ -129,7 +129,7 @@ func TestTheGuideShowsWhatInitPrints(t *testing.T) {
 	shown := 0
 	for _, part := range strings.Split(string(page), "\n```\nholdall init ")[1:] {
 		line, rest, _ := strings.Cut(part, "\n```\n")
-		fence := rest[strings.Index(rest, "```"):]
+		_, fence, _ := strings.Cut(rest, "```")
 		_, text, _ := strings.Cut(fence, "\n")
 		text, _, found := strings.Cut(text, "```\n")
 		require.True(t, found)

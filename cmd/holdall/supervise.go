@@ -23,20 +23,20 @@ func marginOf(lease time.Duration) time.Duration { return lease / 5 }
 // its keys before.
 func killAt(deadline time.Time, margin time.Duration) time.Time { return deadline.Add(margin / 2) }
 
-// supervise returns when the child has ended, and all that it has started if the set was
-// lost; and why it was lost, if it was, or the child's code.
-func (a *app) supervise(child *child, set *lockset.Set, margin time.Duration) (lost error, code int) {
+// supervise returns the child's code when the child has ended; or why the set was lost, when
+// the child and all that it has started have ended.
+func (a *app) supervise(child *child, set *lockset.Set, margin time.Duration) (code int, lost error) {
 	for {
 		select {
 		case <-child.exited:
 			if lost := lossOf(set); lost != nil {
-				return a.end(child, set, margin, lost), 0
+				return 0, a.end(child, set, margin, lost)
 			}
-			return nil, child.code()
+			return child.code(), nil
 		case s := <-a.signals:
 			child.signal(s)
 		case <-set.Context().Done():
-			return a.end(child, set, margin, lossOf(set)), 0
+			return 0, a.end(child, set, margin, lossOf(set))
 		}
 	}
 }

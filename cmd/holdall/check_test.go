@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
+)
+
+func TestCheckSaysWhatToDo(t *testing.T) {
+	engines.Each(t, func(t *testing.T, e *engines.Engine) {
+		b := newBed(t, e)
+		require.Equal(t, ran{0, "nothing found\n", ""}, b.run(t, "check"))
+
+		_, err := b.Client.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
+			TableName: &b.units, TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("expiresAt"), Enabled: aws.Bool(false)},
+		})
+		require.NoError(t, err)
+		r := b.run(t, "check")
+		require.Equal(t, exitFound, r.code)
+		require.Equal(t, "table \""+b.units+"\": TTL is off, so nothing is deleted that is of no use any more: turn TTL on for the attribute \"expiresAt\"\n", r.stdout)
+		require.Empty(t, r.stderr)
+
+		wrong := b.CreateTable(t, "wrong", "id", "")
+		var is struct {
+			OK       bool
+			Findings []finding
+		}
+		b.run(t, "check", "-o", "json", "--table", wrong).json(t, exitFound, &is)
+		require.False(t, is.OK)
+		require.Len(t, is.Findings, 2)
+		require.Equal(t, wrong, is.Findings[0].Table)
+		require.Contains(t, is.Findings[0].Problem, `its keys are "id"`)
+		require.NotEmpty(t, is.Findings[0].Do)
+
+		// The lock table alone.
+		require.Equal(t, ran{0, "nothing found\n", ""}, b.run(t, "check", "--units", ""))
+	})
+}
+
+func TestCheckWithoutAnAnswer(t *testing.T) {
+	e := engines.Dynoxide(t)
+	nobody := listen(t)
+	nobody.Close()
+	r := runWith(t, environ("http://"+nobody.Addr().String()), "check", "--table", "locks", "--lease", "1s")
+	r.oneError(t, exitError, "DescribeTable")
+	r = runWith(t, slices.DeleteFunc(environ(e.Endpoint), func(v string) bool { return strings.HasPrefix(v, "AWS_REGION=") }), "check", "--table", "locks")
+	r.oneError(t, exitUsage, "--region")
+	r = runWith(t, environ(e.Endpoint), "check", "--table", "locks", "--profile", "nobody")
+	r.oneError(t, exitError, "nobody")
+}
+
+// denying is a DynamoDB whose permissions are not those that are needed.
+type denying struct {
+	*faults.Wrapper
+	lockset.Tables
+}
+
+// No engine has permissions, so this one is put in its place.
+func TestCheckFindsPermissionsThatAreMissing(t *testing.T) {
+	e := engines.Dynoxide(t)
+	b := newBed(t, e)
+	var out, errs bytes.Buffer
+	code := run(t.Context(), []string{"check", "--table", b.locks, "--units", b.units}, &environment{
+		stdout: &out, stderr: &errs, getenv: func(string) string { return "" },
+		connect: func(context.Context, connection) (database, error) {
+			return denying{faults.Wrap(e.Client, faults.Config{Script: func(c faults.Call) faults.Fault {
+				if c.Op == "BatchExecuteStatement" {
+					return faults.Deny()
+				}
+				return faults.Pass()
+			}}), e.Client}, nil
+		},
+	})
+	require.Equal(t, exitFound, code, errs.String())
+	require.Equal(t, 2, strings.Count(out.String(), "\n"), out.String())
+	require.Contains(t, out.String(), "allow dynamodb:PartiQLUpdate\n")
+	require.Contains(t, out.String(), "allow dynamodb:PartiQLDelete\n")
+}
