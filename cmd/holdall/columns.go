@@ -1,9 +1,28 @@
 package main
 
 import (
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
+
+// printable is a line of text in which what a terminal would obey is written out: keys and
+// owners may be anything.
+func printable(line string) string {
+	if !strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return line
+	}
+	var b strings.Builder
+	for _, r := range line {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		}
+	}
+	return b.String()
+}
 
 // columns is text in columns.
 type columns struct {

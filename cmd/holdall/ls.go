@@ -237,7 +237,7 @@ func (a *app) printRows(sightings []lockset.Sighting, lives, goesOn bool) error 
 		t.rows, t.paint = t.rows[1:], t.paint[1:]
 	}
 	for n, line := range t.lines() {
-		a.out.line("%s", a.out.paint(t.paint[n], line))
+		a.out.line("%s", a.out.paint(t.paint[n], printable(line)))
 	}
 	return nil
 }

@@ -44,6 +44,7 @@ type shown struct {
 	lives   map[ordering.Key]lockset.Sighting // of what was watched
 	journal *unitofwork.JournalState          // nil if it was not looked for
 	units   string                            // the unit table that was asked
+	unasked error                             // why it could not be asked
 	now     time.Time
 }
 
@@ -70,19 +71,19 @@ func (a *app) show(ctx context.Context, key ordering.Key, watch bool, below int)
 		}
 		found.forgetOthers()
 	}
-	if err := a.findJournal(ctx, &found); err != nil {
-		return err
+	if found.unasked = a.findJournal(ctx, &found); found.unasked != nil && ctx.Err() != nil {
+		return found.unasked
 	}
 	found.now = time.Now()
 	if a.out.asJSON() {
 		return a.out.json(found.json())
 	}
 	for _, line := range found.words() {
-		a.out.line("%s", line)
+		a.out.line("%s", printable(line))
 	}
 	a.out.line("")
 	for _, line := range found.picture() {
-		a.out.line("%s", line)
+		a.out.line("%s", printable(line))
 	}
 	return nil
 }
@@ -148,7 +149,9 @@ func (a *app) findJournal(ctx context.Context, s *shown) error {
 		return err
 	}
 	state, err := units.JournalOf(ctx, h.Unit)
-	s.journal = &state
+	if err == nil {
+		s.journal = &state
+	}
 	return err
 }
 
@@ -160,6 +163,7 @@ type shownJSON struct {
 	Below     []rowJSON    `json:"below,omitempty"` // if it was asked for
 	MoreBelow bool         `json:"moreBelow,omitempty"`
 	Journal   *journalJSON `json:"journal,omitempty"` // of the unit that has the key
+	Unasked   string       `json:"journalError,omitempty"`
 }
 
 type journalJSON struct {
@@ -187,6 +191,9 @@ func (s *shown) json() shownJSON {
 	}
 	j := shownJSON{
 		Row: jsonOf(s.Row, s.life(s.Row)), Above: all(s.Above), Witnesses: all(s.Witnesses), Below: all(s.Below), MoreBelow: s.MoreBelow,
+	}
+	if s.unasked != nil {
+		j.Unasked = oneLine(s.unasked)
 	}
 	if s.journal != nil {
 		j.Journal = &journalJSON{

@@ -186,6 +186,30 @@ func TestShowWatches(t *testing.T) {
 	require.Equal(t, actorLease.Seconds(), got.Row.Life.LimitSeconds, "that of the row, not of the flags")
 }
 
+// The unit table that a row names need not be there, or be open to who looks: the rest is
+// shown.
+func TestShowWithoutTheUnitTable(t *testing.T) {
+	b := newBed(t, engines.Dynoxide(t))
+	holder := b.actor(t, "holds", "holder\x1b[31m", "k").ready(t)
+	holder.Kill()
+	_, err := b.Client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName: aws.String(b.locks), Key: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "k"}},
+		UpdateExpression:          aws.String("SET pending = :table"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":table": &types.AttributeValueMemberS{Value: "absent"}},
+	})
+	require.NoError(t, err)
+	got := b.run(t, "show", "k", "--no-watch")
+	require.Equal(t, exitDone, got.code, got)
+	require.Contains(t, got.stdout, `could not be read: table "absent": `)
+	require.NotContains(t, got.stdout, "\x1b", "a terminal does not obey what is in a row")
+	require.Contains(t, got.stdout, `x1b[31m`)
+	require.NotContains(t, b.run(t, "ls").stdout, "\x1b")
+	var shown shownJSON
+	b.run(t, "show", "k", "--no-watch", "-o", "json").json(t, exitDone, &shown)
+	require.Contains(t, shown.Unasked, "absent")
+	require.Nil(t, shown.Journal)
+}
+
 func TestShowOfNoKey(t *testing.T) {
 	b := newBed(t, engines.Dynoxide(t))
 	b.run(t, "show", "a//b").oneError(t, exitUsage, "empty")

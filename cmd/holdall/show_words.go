@@ -62,15 +62,17 @@ func (s *shown) holderWords(add func(string, ...any)) {
 }
 
 func (s *shown) journalWords(add func(string, ...any), dead bool) {
-	j := s.journal
-	if j == nil {
-		if s.Row.Holder.Prepared == "" {
-			add("Nothing of the unit is committed as long as it has this key, unless it has a journal: --units has not said where.")
-		}
-		return
-	}
 	if s.Row.Prepared() {
-		add("It waits for what the unit's journal in table %q says: nobody frees it before.", s.units)
+		add("It waits for what the unit's journal in table %q says: nobody frees it before.", s.Row.Holder.Prepared)
+	}
+	j := s.journal
+	switch {
+	case s.unasked != nil:
+		add("What is decided about the unit could not be read: %s", oneLine(s.unasked))
+		return
+	case j == nil: // the row names no unit table, either
+		add("Nothing of the unit is committed as long as it has this key, unless it has a journal: --units has not said where.")
+		return
 	}
 	if j.Rows > 0 || j.Decided > 0 {
 		add("The journal has %s; %s and %s.", journalRows(*j), count(j.Steps, "key", "keys"), count(j.Writes, "write", "writes"))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +51,8 @@ func TestWords(t *testing.T) {
 		"nothing names it": {shown{View: lockset.View{Row: held("units")}, lives: is(lockset.Silent, false), units: "units",
 			journal: &unitofwork.JournalState{Outcome: unitofwork.Forgotten}},
 			[]string{"Nothing in that table names the unit", "no sign of life for 10s; it is dead after 10s"}},
+		"not to be read": {shown{View: lockset.View{Row: held("units")}, lives: is(lockset.Dead, false), unasked: errors.New("denied")},
+			[]string{`journal in table "units"`, "could not be read: denied"}},
 		"a dead head": {shown{View: lockset.View{Row: awaited(free)}, lives: is(lockset.Dead, true)},
 			[]string{"is free", "1. unit first, dead: it left the key untaken", "committed with it was before", "last token was 7"}},
 		"a queue that moves": {shown{View: lockset.View{Row: awaited(free)}, lives: is(lockset.Alive, true)},
