@@ -18,6 +18,7 @@ import (
 )
 
 func TestCheckSaysWhatToDo(t *testing.T) {
+	t.Parallel()
 	engines.Each(t, func(t *testing.T, e *engines.Engine) {
 		b := newBed(t, e)
 		require.Equal(t, ran{0, "nothing found\n", ""}, b.run(t, "check"))
@@ -49,6 +50,7 @@ func TestCheckSaysWhatToDo(t *testing.T) {
 }
 
 func TestCheckWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
 	e := engines.Dynoxide(t)
 	nobody := listen(t)
 	nobody.Close()

@@ -108,6 +108,7 @@ func (b *bed) taken(t *testing.T, key ordering.Key) {
 }
 
 func TestExecRunsACommandUnderLocks(t *testing.T) {
+	t.Parallel()
 	engines.Each(t, func(t *testing.T, e *engines.Engine) {
 		b := newBed(t, e)
 		r := b.run(t, "exec", "customer:42/address:7", "customer:41", "--", "sh", "-c", `printf '%s\n' "$HOLDALL_TOKEN" "$HOLDALL_UNIT" "$HOLDALL_KEYS"; echo oh >&2; exit 7`)
@@ -169,6 +170,7 @@ func TestExecOfWhatCannotRun(t *testing.T) {
 }
 
 func TestExecPassesSignalsOn(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
 	r := b.start(t, b.environ(), `trap 'exit 9' USR1; echo ready; while :; do sleep 0.01; done`)
 	require.NoError(t, r.Process.Signal(syscall.SIGUSR1))
@@ -212,6 +214,7 @@ const deaf = `trap '' TERM; sleep 1000 & echo ready; wait`
 const longLease = 3 * time.Second
 
 func TestExecEndsACommandWhoseLocksAreLost(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
 	r := b.start(t, b.environ(), `trap 'echo told; exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
 	b.taken(t, "k")

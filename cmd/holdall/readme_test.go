@@ -22,6 +22,7 @@ func readme(t *testing.T) string {
 
 // The examples of the page do what they show: one shell runs them all, in order.
 func TestREADME(t *testing.T) {
+	t.Parallel()
 	e := engines.DynamoDBLocal(t, func(o *engines.Options) { o.Own = true }) // for the names of its tables
 	const mark = "# next example"
 	script := "PATH=" + filepath.Dir(program) + ":$PATH; cd " + t.TempDir() + "\n"

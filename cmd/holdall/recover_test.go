@@ -62,6 +62,7 @@ func (b *bed) died(t *testing.T, phase trace.Phase) (unit string) {
 }
 
 func TestRecoverFinishesTheDead(t *testing.T) {
+	t.Parallel()
 	engines.Each(t, func(t *testing.T, e *engines.Engine) {
 		b := newBed(t, e)
 		unit := b.died(t, trace.Applying)
@@ -75,6 +76,7 @@ func TestRecoverFinishesTheDead(t *testing.T) {
 }
 
 func TestRecoverAbortsWhatWasNotDecided(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
 	unit := b.died(t, trace.Preparing)
 	var found recovered
@@ -84,6 +86,7 @@ func TestRecoverAbortsWhatWasNotDecided(t *testing.T) {
 
 // A unit whose table is gone cannot be finished, which is said in one line, and by the code.
 func TestRecoverSaysWhatItCannotFinish(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
 	unit := b.died(t, trace.Applying)
 	table := b.Table("records")
@@ -104,6 +107,7 @@ func TestRecoverSaysWhatItCannotFinish(t *testing.T) {
 
 // With --watch it goes on until it is stopped.
 func TestRecoverWatches(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
 	cmd := exec.CommandContext(t.Context(), program, "recover", "--watch", "--every", "10ms", "-o", "json")
 	cmd.Env = b.environ()
