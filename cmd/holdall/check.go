@@ -1,68 +1,131 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/trace"
+	"github.com/holdall/holdall/unitofwork"
 )
 
-// finding is one line of check in JSON.
+// finding is one of check, in JSON.
 type finding struct {
 	Table   string `json:"table"` // empty if it concerns this host's clock
 	Problem string `json:"problem"`
 	Do      string `json:"do"`
-	Error   string `json:"error,omitempty"`
+	// Advice says that everything works as it is.
+	Advice bool   `json:"advice"`
+	Error  string `json:"error,omitempty"`
+}
+
+func (f finding) String() string {
+	text := lockset.Finding{Table: f.Table, Problem: f.Problem, Do: f.Do}.String()
+	if f.Advice {
+		return "advice: " + text
+	}
+	return text
+}
+
+// checkFlags are the flags of check.
+type checkFlags struct {
+	fleet    bool
+	capacity float64
 }
 
 func checkCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var f checkFlags
+	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Say what is not as holdall needs it, and what to do",
 		Long: "check asks DynamoDB whether the tables are as holdall needs them: keys, state, TTL, the\n" +
-			"permissions of whoever runs it, and this host's clock. It writes nothing, and may be run\n" +
-			"at any time. Without --units it looks at the lock table alone.\n\n" +
-			"It exits with 3 if it has found something.",
+			"permissions of whoever runs it, and this host's clock; protection, replicas in other Regions,\n" +
+			"and whether it was throttled meanwhile. It writes nothing, and may be run at any time. Without\n" +
+			"--units it looks at the lock table alone.\n\n" +
+			"With --fleet it also reads all lock rows, for what processes have left there: leases that\n" +
+			"differ, clocks that are ahead, rows that holdall did not write. It scans the table: a million\n" +
+			"small rows are some 30,000 read capacity units.\n\n" +
+			"It exits with 3 if it has found something other than advice.",
 		Example: "  holdall check --table locks --units units\n  holdall check -o json | jq -r '.findings[].do'",
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.check(cmd) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.check(cmd.Context(), f) },
 	}
+	cmd.Flags().BoolVar(&f.fleet, "fleet", false, "read all lock rows, too")
+	cmd.Flags().Float64Var(&f.capacity, "capacity", 0, "with --fleet: `units` of read capacity a second to take at most; 0 is as many as it gets")
+	return cmd
 }
 
-func (a *app) check(cmd *cobra.Command) error {
-	ctx := cmd.Context()
-	units, err := a.unitsClient(ctx, nil)
+func (a *app) check(ctx context.Context, f checkFlags) error {
+	found, err := a.findings(ctx, f)
 	if err != nil {
 		return err
 	}
-	err = units.Check(ctx)
-	var check *lockset.CheckError
-	if err != nil && !errors.As(err, &check) {
+	ok := true
+	for _, f := range found {
+		colour := warning
+		if !f.Advice {
+			ok, colour = false, bad
+		}
+		a.out.line("%s", a.out.paint(colour, f.String()))
+	}
+	if len(found) == 0 {
+		a.out.line("%s", a.out.paint(good, "nothing found"))
+	}
+	if err := a.out.json(struct {
+		OK       bool      `json:"ok"` // nothing but advice
+		Findings []finding `json:"findings"`
+	}{ok, found}); err != nil {
 		return err
 	}
+	if !ok {
+		return &exit{code: exitFound}
+	}
+	return nil
+}
+
+// findings are all: the library's first.
+func (a *app) findings(ctx context.Context, f checkFlags) ([]finding, error) {
+	var sent, throttled atomic.Int64
+	units, err := a.unitsClient(ctx, func(cfg *unitofwork.Config) {
+		cfg.Trace = &trace.Trace{RequestEnd: func(_ context.Context, r trace.RequestEnd) {
+			sent.Add(1)
+			if r.Kind == "busy" {
+				throttled.Add(1)
+			}
+		}}
+	})
+	if err != nil {
+		return nil, err
+	}
 	found := []finding{}
-	if check != nil {
+	err = units.Check(ctx)
+	var check *lockset.CheckError
+	switch {
+	case errors.As(err, &check):
 		for _, f := range check.Findings {
 			one := finding{Table: f.Table, Problem: f.Problem, Do: f.Do}
 			if f.Err != nil {
 				one.Error = oneLine(f.Err)
 			}
 			found = append(found, one)
-			a.out.line("%s", a.out.paint(bad, f.String()))
 		}
+	case err != nil:
+		return nil, err
 	}
-	if len(found) == 0 {
-		a.out.line("%s", a.out.paint(good, "nothing found"))
+	tables, err := a.checkTables(ctx)
+	if err != nil {
+		return nil, err
 	}
-	if err := a.out.json(struct {
-		OK       bool      `json:"ok"`
-		Findings []finding `json:"findings"`
-	}{len(found) == 0, found}); err != nil {
-		return err
+	found = append(found, tables...)
+	if f.fleet {
+		rows, err := a.checkFleet(ctx, units.Locks().Config(), f.capacity)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, rows...)
 	}
-	if len(found) > 0 {
-		return &exit{code: exitFound}
-	}
-	return nil
+	return append(found, ofThrottling(a.table, throttled.Load(), sent.Load())...), nil
 }

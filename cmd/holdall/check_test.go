@@ -17,11 +17,19 @@ import (
 	"github.com/holdall/holdall/lockset"
 )
 
+// unprotected is what there is to say of tables as the library makes them.
+func unprotected(tables ...string) (text string) {
+	for _, table := range tables {
+		text += "advice: table \"" + table + "\": is not protected from deletion, of which there would be no sign: turn deletion protection on: holdall init does\n"
+	}
+	return text
+}
+
 func TestCheckSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	engines.Each(t, func(t *testing.T, e *engines.Engine) {
 		b := newBed(t, e)
-		require.Equal(t, ran{0, "nothing found\n", ""}, b.run(t, "check"))
+		require.Equal(t, ran{0, unprotected(b.locks, b.units), ""}, b.run(t, "check"))
 
 		_, err := b.Client.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
 			TableName: &b.units, TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("expiresAt"), Enabled: aws.Bool(false)},
@@ -29,7 +37,8 @@ func TestCheckSaysWhatToDo(t *testing.T) {
 		require.NoError(t, err)
 		r := b.run(t, "check")
 		require.Equal(t, exitFound, r.code)
-		require.Equal(t, "table \""+b.units+"\": TTL is off, so nothing is deleted that is of no use any more: turn TTL on for the attribute \"expiresAt\"\n", r.stdout)
+		require.Equal(t, "table \""+b.units+"\": TTL is off, so nothing is deleted that is of no use any more: turn TTL on for the attribute \"expiresAt\"\n"+
+			unprotected(b.locks, b.units), r.stdout)
 		require.Empty(t, r.stderr)
 
 		wrong := b.CreateTable(t, "wrong", "id", "")
@@ -39,13 +48,13 @@ func TestCheckSaysWhatToDo(t *testing.T) {
 		}
 		b.run(t, "check", "-o", "json", "--table", wrong).json(t, exitFound, &is)
 		require.False(t, is.OK)
-		require.Len(t, is.Findings, 2)
+		require.Len(t, is.Findings, 4)
 		require.Equal(t, wrong, is.Findings[0].Table)
 		require.Contains(t, is.Findings[0].Problem, `its keys are "id"`)
 		require.NotEmpty(t, is.Findings[0].Do)
 
 		// The lock table alone.
-		require.Equal(t, ran{0, "nothing found\n", ""}, b.run(t, "check", "--units", ""))
+		require.Equal(t, ran{0, unprotected(b.locks), ""}, b.run(t, "check", "--units", ""))
 	})
 }
 
@@ -85,7 +94,8 @@ func TestCheckFindsPermissionsThatAreMissing(t *testing.T) {
 		},
 	})
 	require.Equal(t, exitFound, code, errs.String())
-	require.Equal(t, 2, strings.Count(out.String(), "\n"), out.String())
+	require.Equal(t, 4, strings.Count(out.String(), "\n"), out.String())
+	require.True(t, strings.HasSuffix(out.String(), unprotected(b.locks, b.units)), out.String())
 	require.Contains(t, out.String(), "allow dynamodb:PartiQLUpdate\n")
 	require.Contains(t, out.String(), "allow dynamodb:PartiQLDelete\n")
 }

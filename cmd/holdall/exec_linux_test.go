@@ -61,24 +61,26 @@ func TestExecOnATerminal(t *testing.T) {
 // Colours and the line of progress are for terminals.
 func TestColoursAreForTerminals(t *testing.T) {
 	b := newBed(t, engines.Dynoxide(t))
+	advice := strings.TrimSpace(unprotected(b.locks))
 	for _, c := range []struct {
 		environ []string
 		args    []string
 		wants   string
 	}{
-		{nil, nil, "\x1b[32mnothing found\x1b[0m"},
-		{[]string{"NO_COLOR=1"}, nil, "nothing found"},
-		{[]string{"TERM=dumb"}, nil, "nothing found"},
-		{nil, []string{"-o", "json"}, `{"ok":true,"findings":[]}`},
+		{nil, nil, "\x1b[33m" + advice + "\x1b[0m"},
+		{[]string{"NO_COLOR=1"}, nil, advice},
+		{[]string{"TERM=dumb"}, nil, advice},
+		{nil, []string{"-o", "json"}, `{"ok":true,"findings":[{"table":"` + b.locks + `","problem":"is not protected from deletion, of which there would be no sign",` +
+			`"do":"turn deletion protection on: holdall init does","advice":true}]}`},
 	} {
 		master, slave := terminal(t)
-		cmd := exec.CommandContext(t.Context(), program, append([]string{"check"}, c.args...)...)
+		cmd := exec.CommandContext(t.Context(), program, append([]string{"check", "--units", ""}, c.args...)...)
 		cmd.Env, cmd.Stdout = append(b.environ(), c.environ...), slave
 		require.NoError(t, cmd.Run())
 		require.Equal(t, c.wants, strings.TrimRight(next(t, linesOf(master)), "\r\n"))
 		slave.Close()
 	}
-	require.Equal(t, "nothing found\n", b.run(t, "check").stdout)
+	require.Equal(t, advice+"\n", b.run(t, "check", "--units", "").stdout)
 }
 
 // terminal is one, and who types and reads at it.

@@ -175,9 +175,9 @@ func TestExecPassesSignalsOn(t *testing.T) {
 	r := b.start(t, b.environ(), `trap 'exit 9' USR1; echo ready; while :; do sleep 0.01; done`)
 	require.NoError(t, r.Process.Signal(syscall.SIGUSR1))
 	r.ended(t, 9)
-	r = b.start(t, b.environ(), `echo ready; sleep 1000`) // the group: sh waits for sleep
-	require.NoError(t, r.Process.Signal(os.Interrupt))
-	r.ended(t, exitSignal+int(syscall.SIGINT))
+	r = b.start(t, b.environ(), `echo ready; sleep 1000`) // the whole group: sleep has $OUT open, too
+	require.NoError(t, r.Process.Signal(syscall.SIGTERM))
+	r.ended(t, exitSignal+int(syscall.SIGTERM))
 	require.Empty(t, r.stderr.String())
 	b.free(t, "k")
 }
@@ -216,7 +216,7 @@ const longLease = 3 * time.Second
 func TestExecEndsACommandWhoseLocksAreLost(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
-	r := b.start(t, b.environ(), `trap 'echo told; exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
+	r := b.start(t, b.environ(), `trap 'echo told; exit 0' TERM; echo ready; while :; do sleep 0.01; done`, "--lease", longLease.String())
 	b.taken(t, "k")
 	require.Equal(t, "told", next(t, r.lines))
 	r.ended(t, exitLost)

@@ -36,7 +36,7 @@ func TestInitMakesWhatCheckAsksFor(t *testing.T) {
 		again := run("init", "--unprotected")
 		require.Equal(t, ran{0, e.Table("l") + ": was there; TTL on for expiresAt; deletion protection not asked for\n" +
 			e.Table("u") + ": was there; TTL on for expiresAt; deletion protection not asked for; point-in-time recovery not asked for\n", ""}, again)
-		require.Equal(t, ran{0, "nothing found\n", ""}, run("check"))
+		require.Equal(t, ran{0, unprotected(e.Table("l"), e.Table("u")), ""}, run("check"))
 	})
 }
 
@@ -54,6 +54,7 @@ func TestInitProtectsTables(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, *is.Table.DeletionProtectionEnabled)
 		require.Contains(t, run().stdout, "deletion protection was on\n")
+		require.Equal(t, ran{0, "nothing found\n", ""}, runWith(t, environ(e.Endpoint), "check", "--table", table))
 	})
 }
 

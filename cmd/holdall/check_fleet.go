@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/holdall/holdall/lockset"
+)
+
+// checkFleet reads all lock rows, one page at a time.
+func (a *app) checkFleet(ctx context.Context, cfg lockset.Config, capacity float64) ([]finding, error) {
+	i, err := a.inspector(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := newProgress(a.stderr)
+	defer p.clear()
+	s := newSurvey(cfg.Lease, time.Now())
+	for r, err := range i.List(ctx, lockset.ListOptions{Units: capacity, Progress: func(l lockset.ListProgress) {
+		p.say("%d rows looked at, %.0f read units taken", l.Rows, l.Units)
+	}}) {
+		if err != nil && r.Damage == "" {
+			return nil, err
+		}
+		s.see(r)
+	}
+	return s.findings(a.table), nil
+}
+
+// survey is what lock rows tell of the processes that wrote them. It keeps one name of a
+// kind, so it stays small.
+type survey struct {
+	lease time.Duration // what this command was told
+	now   time.Time
+
+	leases  map[time.Duration]sample // of rows that are held, where it is another
+	ahead   time.Duration            // of the clock that is most ahead
+	who     string                   // whose it is
+	damaged int
+	damage  string // of one of those
+}
+
+// sample is how many rows are of a kind, and one of their owners.
+type sample struct {
+	rows  int
+	owner string
+}
+
+func newSurvey(lease time.Duration, now time.Time) *survey {
+	return &survey{lease: lease, now: now, leases: map[time.Duration]sample{}}
+}
+
+// clockOff is by how much a clock may be wrong before it is said, as the library has it. How
+// long a row was under way is no part of that: it makes a clock look behind, not ahead.
+const clockOff = time.Minute
+
+func (s *survey) see(r lockset.Row) {
+	if r.Damage != "" {
+		if s.damaged++; s.damaged == 1 {
+			s.damage = fmt.Sprintf("key %q: %s", string(r.Key), r.Damage)
+		}
+		return
+	}
+	owner, since := r.LastOwner, r.LastHeld
+	if h := r.Holder; h != nil {
+		owner, since = h.Owner, h.Since
+		if h.Lease != s.lease {
+			s.leases[h.Lease] = sample{s.leases[h.Lease].rows + 1, h.Owner}
+		}
+	}
+	if ahead := since.Sub(s.now); !since.IsZero() && ahead > max(clockOff, s.ahead) {
+		s.ahead, s.who = ahead, owner
+	}
+}
+
+func (s *survey) findings(table string) (found []finding) {
+	if s.damaged > 0 {
+		found = append(found, finding{Table: table, Problem: fmt.Sprintf("%d rows are not of holdall's making, such as %s", s.damaged, s.damage),
+			Do: "find out who else writes to the table"})
+	}
+	if s.ahead > 0 {
+		found = append(found, finding{Table: table, Problem: fmt.Sprintf("the clock of owner %q is %v ahead of this host's, or was", s.who, s.ahead.Round(time.Second)),
+			Do: "run a time service on both hosts"})
+	}
+	for _, lease := range slices.Sorted(maps.Keys(s.leases)) {
+		is := s.leases[lease]
+		found = append(found, finding{Table: table, Advice: true,
+			Problem: fmt.Sprintf("%d rows are held with a lease of %v, by owner %q for one, and this command was told %v", is.rows, lease, is.owner, s.lease),
+			Do:      "give all processes the same lease, and this command --lease"})
+	}
+	return found
+}
