@@ -210,6 +210,9 @@ func TestExecIsInterruptedWhileItWaits(t *testing.T) {
 // deaf is a command that ignores SIGTERM, as does what it has started.
 const deaf = `trap '' TERM; sleep 1000 & echo ready; wait`
 
+// orphaning is one that ends at once, but not so what it has started.
+const orphaning = `sh -c "trap '' TERM; echo ready; exec sleep 1000" & trap 'exit 0' TERM; wait`
+
 // longLease leaves enough time between what has to happen in order, on a busy machine.
 const longLease = 3 * time.Second
 
@@ -226,15 +229,19 @@ func TestExecEndsACommandWhoseLocksAreLost(t *testing.T) {
 // Whoever gets the key next finds nothing of the command left, however deaf it is: if its
 // row was taken from it, and if it is cut off from DynamoDB.
 func TestExecKillsBeforeOthersHaveTheLocks(t *testing.T) {
-	for name, lose := range map[string]func(t *testing.T, b *bed, cut func()){
-		"taken":   func(t *testing.T, b *bed, _ func()) { b.taken(t, "k") },
-		"cut off": func(_ *testing.T, _ *bed, cut func()) { cut() },
+	for name, c := range map[string]struct {
+		script string
+		lose   func(t *testing.T, b *bed, cut func())
+	}{
+		"taken":           {deaf, func(t *testing.T, b *bed, _ func()) { b.taken(t, "k") }},
+		"cut off":         {deaf, func(_ *testing.T, _ *bed, cut func()) { cut() }},
+		"its leader gone": {orphaning, func(_ *testing.T, _ *bed, cut func()) { cut() }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, engines.Dynoxide(t))
 			endpoint, cut := b.line(t)
-			r := b.start(t, append(b.environ(), "AWS_ENDPOINT_URL="+endpoint), deaf, "--lease", longLease.String())
-			lose(t, b, cut)
+			r := b.start(t, append(b.environ(), "AWS_ENDPOINT_URL="+endpoint), c.script, "--lease", longLease.String())
+			c.lose(t, b, cut)
 			rival, err := lockset.New(b.Client, lockset.Config{Table: b.locks, Lease: longLease})
 			require.NoError(t, err)
 			set, err := rival.Acquire(t.Context(), []ordering.Key{"k"})
