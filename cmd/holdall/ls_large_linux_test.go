@@ -78,9 +78,11 @@ func TestLsOfALargeTable(t *testing.T) {
 			cmd.Env, cmd.Stdout, cmd.Stderr = environ(server.URL), &lines, &errs
 			require.NoError(t, cmd.Run(), errs.String())
 			require.Equal(t, want, lines.n)
+			// Linux counts what this process had when it started the other: up to 100 MB after
+			// all other tests, with the race detector.
 			took := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss // in KB
 			t.Logf("%d rows took %d MB", rows, took>>10)
-			require.Less(t, took, int64(100<<10))
+			require.Less(t, took, int64(200<<10))
 		})
 	}
 }
