@@ -59,8 +59,10 @@ func (a *app) recover(ctx context.Context, watch bool, every time.Duration) erro
 	for round := 1; ; round++ {
 		err := a.recoverOnce(ctx, units, p)
 		switch {
-		case !watch || ctx.Err() != nil || round == 1 && hopeless(err):
+		case !watch || round == 1 && hopeless(err):
 			return err
+		case ctx.Err() != nil: // which ends it, whether this round was over or not
+			return context.Cause(ctx)
 		case err != nil:
 			fmt.Fprintf(a.stderr, "holdall: %s\n", oneLine(err))
 		}
