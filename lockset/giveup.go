@@ -47,9 +47,8 @@ func (a *acquisition) undo(ctx context.Context, set *Set, cause error) error {
 func (a *acquisition) giveUp(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), a.c.cfg.Lease, errGiveUpOver)
 	defer cancel()
-	var stopped, left, noted sync.WaitGroup
-	noted.Go(func() { a.noteSilences(ctx) })
-	defer noted.Wait()
+	a.noteSilences(ctx)
+	var stopped, left sync.WaitGroup
 	stopped.Go(func() { _, _ = a.group.Stop() }) // a renewal may be under way
 	a.c.lineup.Leave(a.claim)
 	defer a.c.lineup.Drop(a.claim)

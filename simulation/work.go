@@ -26,7 +26,10 @@ func (p *process) rushes(purpose string, n int) iter.Seq2[int, *rand.Rand] {
 		for k := rush() + 1; ; k = max(k+1, rush()) {
 			r := draw(w.plan.Seed, purpose, p.h.name, n, k)
 			begin := time.Duration(k)*w.plan.Rush + faults.UpTo(r, w.plan.Spread)
-			if begin >= w.until || !p.sleep(begin-time.Since(w.start)) || w.over() || !yield(k, r) {
+			// Who is late does not begin at the moment at which it has ended, and others with it: which
+			// of them is first would be a matter of chance.
+			late := 1 + faults.UpTo(draw(w.plan.Seed, purpose, "late", p.h.name, n, k), time.Millisecond)
+			if begin >= w.until || !p.sleep(max(begin-time.Since(w.start), late)) || w.over() || !yield(k, r) {
 				return
 			}
 		}

@@ -140,7 +140,7 @@ inline watcher(w) {
 #ifdef WITHOUT_AFTER_ANSWER
 	:: atomic { !asking[w] -> asking[w] = 1; q[w] = 0 }
 #endif
-	/* a look: what the row shows now; the answer comes now, or as if its clock stood still */
+	/* lockrow.Sightings.See (sightings.go): a look: what the row shows now; the answer comes now, or as if its clock stood still */
 	:: atomic { (unit != 0 && rvn < 3 && ASKED(w)) ->
 		if
 		:: GOES_ON(w)
@@ -164,7 +164,7 @@ inline watcher(w) {
 		asking[w] = 0; q[w] = 0
 #endif
 		}
-	/* it writes down what it knows */
+	/* lockset.Client.noteSilences (silence.go): it writes down what it knows */
 #ifdef WITHOUT_ABSOLUTE
 	:: atomic { seen[w] && el[w] > 0 && !rec[seen[w] * 5 + el[w]] -> rec[seen[w] * 5 + el[w]] = 1; el[w] = 0 }
 #else

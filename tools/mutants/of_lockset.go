@@ -116,7 +116,7 @@ var ofAcquiring = []mutant{
 	},
 	{
 		clause: "a unit that waits holds nothing later than what it waits for",
-		file:   "lockset/acquire.go",
+		file:   "lockset/queue.go",
 		old:    `chunk, _ := a.plan[a.ledger.secured:].Cut(rows)`,
 		new:    `chunk, _ := a.plan[a.ledger.secured+(len(a.plan)-a.ledger.secured-1)*(1-min(a.ledger.secured, 1)):].Cut(rows)`,
 		by:     check{in: "lockset", test: "TestABlockedSetSecuresWhatComesBeforeAndWaits"},
