@@ -50,6 +50,15 @@ func checkQueue(before, now lockRow) (wrong []string) {
 	return wrong
 }
 
+// checkLeft returns what is wrong with the queue of a row that an operator takes, past all: it
+// stays as it is.
+func checkLeft(before, now lockRow) (wrong []string) {
+	if !slices.Equal(before.queue, now.queue) {
+		wrong = append(wrong, fmt.Sprintf("its queue was %v before an operator took it", before.queue))
+	}
+	return wrong
+}
+
 // takers are the units that have the row now and did not before.
 func (r lockRow) takers(now lockRow) (all []string) {
 	if now.unit != "" && now.unit != r.unit {

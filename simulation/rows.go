@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -48,7 +49,11 @@ func (l *lockRows) written(db *memdynamo.DB, table *string, key map[string]types
 	}
 	before := l.of[name]
 	now := asLockRow(item)
-	for _, what := range append(checkRow(before, now, item), checkQueue(before, now)...) {
+	turns := checkQueue
+	if slices.ContainsFunc(before.takers(now), l.history.isOperators) {
+		turns = checkLeft
+	}
+	for _, what := range append(checkRow(before, now, item), turns(before, now)...) {
 		l.history.problem("row %s: %s: %s", name, what, row(item))
 	}
 	now.taken, now.alive = before.taken, before.alive

@@ -24,6 +24,7 @@ func Run(s Settings) *Result {
 		go w.reap()
 	}
 	living.Go(func() { w.darken(hosts) })
+	living.Go(w.operate)
 	time.Sleep(w.until)
 	close(w.done)
 	w.serveAll(hosts, &living)

@@ -1,0 +1,42 @@
+package lockrow
+
+import (
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// An operator takes a key from a unit that may be alive: a holder of the operator's has it then,
+// who never renews it. The unit's commits and renewals are refused from that write on; others have
+// the key when that holder has been silent for a lease, the unit's own, by which time the unit
+// knows.
+const (
+	revokeIf = IsUnprepared + " AND #fence < :token"
+	revoke   = "SET #unit = :operator, #ownerName = :owner, #recordVersionNumber = :rvn, #fence = :token, #acquiredAt = :now"
+
+	// Who wants a row above the key as a whole removes the unit's intent at once, because the key
+	// is not the unit's any more. So the operator's holder leaves one of its own.
+	revokeIntentIf = hasMine + " AND #fence < :token AND size(#below) < :most"
+	revokeIntent   = "ADD #below :entries SET #fence = :token"
+)
+
+// Revoke is the transaction by which an operator's holder takes a key from the unit that has it.
+// row is the key's and above are those of its ancestors, as of one moment. vs has the unit and the
+// token, and the operator's nonce, owner and RVN.
+func (t Table) Revoke(row Row, above []Row, vs Values) []types.TransactWriteItem {
+	items := []types.TransactWriteItem{{Update: t.Update(row.Key, revokeIf, revoke, vs)}}
+	theirs, ours := Entry{row.Unit, row.Key}, Entry{TextOf(vs[":operator"]), row.Key}
+	for _, r := range above {
+		if r.carries(theirs) { // else another key of the unit's set is the witness
+			vs := vs.With(Values{":entry": Text(theirs.text(r.Key)), ":entries": entryOf(ours, r.Key)[":entries"]})
+			items = append(items, types.TransactWriteItem{Update: t.Update(r.Key, revokeIntentIf, revokeIntent, vs)})
+		}
+	}
+	return items
+}
+
+// TextOf is the text of a value of type S, or "".
+func TextOf(v types.AttributeValue) string {
+	if s, ok := v.(*types.AttributeValueMemberS); ok {
+		return s.Value
+	}
+	return ""
+}

@@ -1,0 +1,123 @@
+package lockset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/next"
+	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/ordering"
+)
+
+// Freeing says how [Inspector.Free] takes a key from its holder.
+type Freeing struct {
+	// By is who frees it, and why: others see it as the owner until they have the key. Default
+	// Config.Owner.
+	By string
+	// Now lets others in at once, before the holder can know. It may still work as if it had the
+	// key, for up to a lease. What it writes through holdall, or to stores that check tokens, is
+	// refused; whatever else it does is not. Set it only if the holder is known to be dead.
+	Now bool
+}
+
+// FreeError says why a key was not taken from a unit. Nothing was changed.
+type FreeError struct {
+	Key    ordering.Key
+	Unit   string // from which it was to be taken
+	Row    Row    // as it is
+	Reason string
+}
+
+func (e *FreeError) Error() string {
+	return fmt.Sprintf("key %q was not taken from unit %s: %s", string(e.Key), e.Unit, e.Reason)
+}
+
+// WhatNext is for unitofwork.NextOf.
+func (e *FreeError) WhatNext() next.Next { return next.FixCall }
+
+// Free takes a key from the unit that holds it, alive or dead. From that write on the unit's
+// renewals and its commit are refused, and its set is lost with all its keys. It learns of that
+// when it renews, or when its lease is over; only then can others have the key, a lease after this
+// call and after they first look, unless o.Now says otherwise. Work that the unit does outside
+// the tables is not stopped before it knows.
+//
+// The unit is named, so that nobody takes a key from another than was looked at. A unit that is
+// prepared is left alone: its journal says what becomes of the key (unitofwork.Client.Recover).
+//
+// Errors: *[FreeError] if the unit does not have the key, or is prepared; *ordering.KeyError,
+// *[TableError], *[RowError], *[NoAnswerError]. After the last of them it is not known whether the
+// key was taken: call it again, or look.
+func (i *Inspector) Free(ctx context.Context, key ordering.Key, unit string, o Freeing) error {
+	i.asked(ctx, "Free")
+	if err := key.Validate(); err != nil {
+		return err
+	}
+	if o.By == "" {
+		o.By = i.c.cfg.Owner
+	}
+	operator := i.c.newUnit(ctx)
+	for n := 0; ; n++ {
+		rows, err := i.c.snapshot(ctx, operator.id("g"), append([]ordering.Key{key}, key.Ancestors()...))
+		if err != nil {
+			return err
+		}
+		row, above := rows[0], rows[1:]
+		if row.Unit == operator.nonce || n > 0 && o.Now && row.Free() { // an answer was lost
+			return nil
+		}
+		if reason := whyNotFree(row, unit); reason != "" {
+			view, _ := i.look(ctx, key) // for people
+			return &FreeError{Key: key, Unit: unit, Row: view.Row, Reason: reason}
+		}
+		err = i.take(ctx, operator, row, above, o)
+		if !errors.As(err, new(*refusal)) {
+			return err
+		}
+		if n == mostFrees {
+			return &FreeError{Key: key, Unit: unit, Reason: "its row, or one above it, changes all the time: try again"}
+		}
+		if err := requests.Sleep(ctx, longLook); err != nil {
+			return err
+		}
+	}
+}
+
+// mostFrees is how often a row may change between the look and the write.
+const mostFrees = 10
+
+// whyNotFree says why a key that is shown so is not to be taken from a unit; "" if it may be.
+func whyNotFree(row lockrow.Row, unit string) string {
+	switch {
+	case row.Free():
+		return "it is free"
+	case row.Unit != unit:
+		return fmt.Sprintf("unit %s of owner %q has it", row.Unit, row.Owner)
+	case row.Prepared != "":
+		return fmt.Sprintf("the unit has its journal in table %q, which says what becomes of the key: recover it", row.Prepared)
+	}
+	return ""
+}
+
+// take writes once. The error is a *refusal if a row has changed.
+func (i *Inspector) take(ctx context.Context, operator *unit, row lockrow.Row, above []lockrow.Row, o Freeing) error {
+	c := i.c
+	token := c.clock.Next()
+	rvn := operator.id("f")
+	vs := c.values(operator, token).With(lockrow.Values{
+		":unit": lockrow.Text(row.Unit), ":operator": lockrow.Text(operator.nonce), ":owner": lockrow.Text(o.By), ":rvn": lockrow.Text(rvn),
+	})
+	var err error
+	if o.Now {
+		_, err = c.write(ctx, rvn, []*types.Update{c.table.Update(row.Key, lockrow.IsUnprepared, lockrow.Free, vs)})
+	} else {
+		_, err = c.transact(ctx, rvn, c.table.Revoke(row, above, vs))
+	}
+	if err == nil {
+		c.cfg.Logger.WarnContext(ctx, "holdall: an operator took a key", "key", string(row.Key), "unit", row.Unit, "owner", row.Owner, "by", o.By, "now", o.Now)
+	}
+	return err
+}

@@ -1,0 +1,40 @@
+package main
+
+// ofFreeing: an operator takes a key from a unit, and nobody else has it before that unit knows.
+var ofFreeing = []mutant{
+	{
+		clause: "an operator takes a key only from the unit that is named",
+		file:   "lockset/free.go",
+		old:    `case row.Unit != unit:`,
+		new:    `case false:`,
+		by:     check{in: "lockset", test: "TestWhatAnOperatorIsRefused"},
+	},
+	{
+		clause: "an operator leaves alone what has a journal",
+		file:   "lockset/free.go",
+		old:    `case row.Prepared != "":`,
+		new:    `case false:`,
+		by:     check{in: "lockset", test: "TestWhatAnOperatorIsRefused"},
+	},
+	{
+		clause: "a key is taken from nobody but the unit that was looked at",
+		file:   "internal/lockrow/revoke.go",
+		old:    `IsUnprepared + " AND #fence < :token"`,
+		new:    `"attribute_not_exists(#pending) AND #fence < :token"`,
+		by:     check{in: "lockset", test: "TestAnOperatorsRequestThatArrivesWhenAnotherHasTheKey"},
+	},
+	{
+		clause: "others have the key a lease after an operator has taken it",
+		file:   "internal/lockrow/revoke.go",
+		old:    `#recordVersionNumber = :rvn, #fence = :token`,
+		new:    `#fence = :token`,
+		by:     check{in: "lockset", test: "TestAnOperatorTakesAKeyFromTheLiving"},
+	},
+	{
+		clause: "an operator keeps out those who want a row above as a whole",
+		file:   "internal/lockrow/revoke.go",
+		old:    `if r.carries(theirs) {`,
+		new:    `if false && r.carries(theirs) {`,
+		by:     check{in: "lockset", test: "TestAnOperatorTakesAKeyFromTheLiving"},
+	},
+}
