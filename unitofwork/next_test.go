@@ -49,6 +49,7 @@ var examples = map[string]error{
 	"ErrManaged":             unitofwork.ErrManaged,
 	"ErrEnded":               unitofwork.ErrEnded,
 	"*lockset.CheckError":    &lockset.CheckError{Findings: []lockset.Finding{{Table: "t", Problem: "is odd", Do: "mend it", Err: errSent}}},
+	"*lockset.FreeError":     &lockset.FreeError{Key: "a", Unit: "u", Reason: "it is free"},
 	"*lockset.TableError":    &lockset.TableError{Op: "UpdateItem", Tables: []string{"t"}, Err: errSent},
 	"*lockset.RowError":      &lockset.RowError{Table: "t", Key: "a", Reason: "is odd"},
 	"*FenceError":            &unitofwork.FenceError{Attribute: "_fence", Found: `"soon"`},
