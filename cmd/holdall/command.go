@@ -21,6 +21,7 @@ var commands = []func(*app) *cobra.Command{
 	checkCommand,
 	lsCommand,
 	showCommand,
+	freeCommand,
 	outcomeCommand,
 	recoverCommand,
 	execCommand,

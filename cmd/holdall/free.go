@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// freeFlags are those of free alone.
+type freeFlags struct {
+	unit, reason string
+	now, yes     bool
+}
+
+func freeCommand(a *app) *cobra.Command {
+	var f freeFlags
+	cmd := &cobra.Command{
+		Use:   "free KEY --unit NONCE",
+		Short: "Take a key from the unit that holds it",
+		Long: "free takes a key from a unit, alive or dead, which loses all of its keys: from then on its\n" +
+			"commit and its renewals are refused. It learns of that when it renews, and others have the\n" +
+			"key a lease later. What it does outside the tables is not stopped before it knows.\n\n" +
+			"--now lets others in at once. The unit may then work beside them for up to a lease, as if it\n" +
+			"had the key: give it only if the process is known to be gone.\n\n" +
+			"show KEY names the unit. One that has a journal keeps its key until its journal has decided:\n" +
+			"free leaves it alone, and finishes it if it is dead, as recover does.",
+		Example: "  holdall free customer:42 --unit 6fWqB2t0T3q4n8Y1m7cZxA --reason 'deploy hangs'",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.unit == "" {
+				return wrongUsage(errors.New("--unit is required: holdall show " + printable(args[0]) + " names the unit that has the key"))
+			}
+			return a.free(cmd.Context(), ordering.Key(args[0]), f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.unit, "unit", "", "`nonce` of the unit that has the key")
+	flags.StringVar(&f.reason, "reason", "", "`why`; others see it as long as the key is kept from them")
+	flags.BoolVar(&f.now, "now", false, "let others in at once, before the unit can know")
+	flags.BoolVar(&f.yes, "yes", false, "do not ask")
+	return cmd
+}
+
+// freed is what free says in JSON.
+type freed struct {
+	Key  string `json:"key"`
+	Unit string `json:"unit"`
+	Now  bool   `json:"now"`
+}
+
+func (a *app) free(ctx context.Context, key ordering.Key, f freeFlags) error {
+	i, err := a.inspector(ctx)
+	if err != nil {
+		return err
+	}
+	by := i.Config().Owner
+	if f.reason != "" {
+		by += ": " + f.reason
+	}
+	if err := a.confirm(ctx, f.yes, fmt.Sprintf("Take key %q from unit %s? Its work is refused from then on.", string(key), f.unit)); err != nil {
+		return err
+	}
+	err = i.Free(ctx, key, f.unit, lockset.Freeing{By: by, Now: f.now})
+	var refused *lockset.FreeError
+	if errors.As(err, &refused) && refused.Row.Prepared() {
+		fmt.Fprintf(a.stderr, "holdall: %s\n", oneLine(err))
+		if a.units == "" {
+			a.units = refused.Row.Holder.Prepared
+		}
+		return a.recover(ctx, false, 0)
+	}
+	if err != nil {
+		return err
+	}
+	others := fmt.Sprintf("others can have it in a lease of %v", i.Config().Lease)
+	if f.now {
+		others = a.out.paint(warning, "others can have it now")
+	}
+	a.out.line("key %s was taken from unit %s: its commit and its renewals are refused, and %s", printable(string(key)), f.unit, others)
+	a.out.line("What the unit does outside the tables goes on until it knows, %s.", knows(f.now))
+	return a.out.json(freed{string(key), f.unit, f.now})
+}
+
+// knows says when a unit does.
+func knows(now bool) string {
+	if now {
+		return "which may be after others have the key"
+	}
+	return "which is before others have the key"
+}
+
+// confirm asks on a terminal. Elsewhere nobody answers, and --yes is required.
+func (a *app) confirm(ctx context.Context, yes bool, question string) error {
+	if yes {
+		return nil
+	}
+	if !isTerminal(a.stdin) {
+		return wrongUsage(errors.New("--yes is required where nobody can be asked"))
+	}
+	fmt.Fprintf(a.stderr, "%s [y/N] ", question)
+	answer := make(chan string, 1)
+	go func() {
+		text, _ := bufio.NewReader(a.stdin).ReadString('\n')
+		answer <- text
+	}()
+	select {
+	case text := <-answer:
+		if text = strings.ToLower(strings.TrimSpace(text)); text == "y" || text == "yes" {
+			return nil
+		}
+		return errors.New("nothing was done")
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

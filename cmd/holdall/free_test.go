@@ -1,0 +1,83 @@
+package main
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// A key is taken from a process that lives, from one that stands still, and from one that is dead:
+// others have it after a lease, or at once.
+func TestFree(t *testing.T) {
+	engines.Each(t, func(t *testing.T, e *engines.Engine) {
+		b := newBed(t, e)
+		for name, befalls := range map[string]func(*actor){
+			"alive": func(*actor) {}, "stopped": func(a *actor) { _ = a.Signal(syscall.SIGSTOP) }, "dead": func(a *actor) { a.Kill() },
+		} {
+			for _, now := range []bool{false, true} {
+				holder := b.actor(t, "holds", "holder", name).ready(t)
+				befalls(holder)
+				args := []string{"free", name, "--unit", holder.nonce, "--yes", "--lease", actorLease.String(), "--reason", "a test"}
+				if now {
+					args = append(args, "--now")
+				}
+				start := time.Now()
+				got := b.run(t, args...)
+				require.Equal(t, exitDone, got.code, "%+v", got)
+				require.Contains(t, got.stdout, "key "+name+" was taken from unit "+holder.nonce)
+				b.run(t, args...).oneError(t, exitError, "was not taken from unit "+holder.nonce) // it has it no more
+				if !now {
+					b.run(t, "show", name, "--no-watch").has(t, "a test")
+				}
+				set, err := b.client(t).Locks().Acquire(t.Context(), []ordering.Key{ordering.Key(name)})
+				require.NoError(t, err)
+				if !now {
+					require.Greater(t, time.Since(start), actorLease, name)
+				}
+				require.NoError(t, set.Release(t.Context()))
+				holder.Kill()
+			}
+		}
+	})
+}
+
+func (r ran) has(t *testing.T, text string) {
+	t.Helper()
+	require.Equal(t, exitDone, r.code, "%+v", r)
+	require.Contains(t, r.stdout, text)
+}
+
+// What has a journal is finished by that, if its process is dead.
+func TestFreeLeavesJournalsAlone(t *testing.T) {
+	b := newBed(t, engines.Dynoxide(t))
+	_, err := b.Client.CreateTable(t.Context(), engines.TableInput(b.locks+"-records", "key", ""))
+	require.NoError(t, err)
+	b.DropLater(t, b.locks+"-records")
+	unit := b.actor(t, "decides", "unit", "a", "b", "c").ready(t)
+	unit.Kill()
+	got := b.run(t, "free", "a", "--unit", unit.nonce, "--yes", "--lease", actorLease.String())
+	require.Equal(t, exitDone, got.code, "%+v", got)
+	require.Contains(t, got.stderr, "which says what becomes of the key")
+	require.Contains(t, got.stdout, unit.nonce+": committed")
+}
+
+func TestFreeRefusesWhatMakesNoSense(t *testing.T) {
+	b := newBed(t, engines.Dynoxide(t))
+	b.run(t, "free", "a").oneError(t, exitUsage, "--unit is required: holdall show a")
+	b.run(t, "free", "a", "--unit", "u").oneError(t, exitUsage, "--yes is required")
+	b.run(t, "free", "a", "--unit", "u", "--yes").oneError(t, exitError, "it is free")
+	set, err := b.client(t).Locks().Acquire(t.Context(), []ordering.Key{"a"})
+	require.NoError(t, err)
+	b.run(t, "free", "a", "--unit", "u", "--yes").oneError(t, exitError, `unit `+set.Nonce()+` of owner "the test" has it`)
+	var said freed
+	b.run(t, "free", "a", "--unit", set.Nonce(), "--yes", "-o", "json").json(t, exitDone, &said)
+	require.Equal(t, freed{"a", set.Nonce(), false}, said)
+	require.Eventually(t, func() bool { return set.Context().Err() != nil }, time.Minute, 10*time.Millisecond)
+	require.ErrorIs(t, set.Release(t.Context()), lockset.ErrLost)
+}
