@@ -57,6 +57,8 @@ type branch struct {
 	rate     float64
 	think    time.Duration
 	duration time.Duration
+	rush     int
+	every    time.Duration
 }
 
 // Do implements [office.Command].
@@ -94,8 +96,12 @@ func (o *branch) Do(ctx context.Context, stdout, stderr io.Writer) (sound bool, 
 		working, cancel = context.WithTimeout(ctx, o.duration)
 		defer cancel()
 	}
+	rush := staff.NewDesk(desk.nextOfRush)
+	stop := context.AfterFunc(working, rush.Close)
+	defer stop()
 	tally, took, err := of.Work(working, o.Name, 0, desk.next, func(cfg *staff.Config) {
 		cfg.Owners, cfg.Locks.Owner, cfg.Think = 1, o.Name, o.think
+		cfg.Rush = staff.Rush{Desk: rush, Tellers: o.rush, Every: o.every}
 		if arch != nil {
 			cfg.Archive = arch
 		}
@@ -124,6 +130,8 @@ func (o *branch) Flags(fs *flag.FlagSet) {
 	o.TellersFlag(fs, "`number` of tellers")
 	fs.Float64Var(&o.rate, "rate", 0, "units a `second` that are begun at most (default: as many as can be)")
 	fs.DurationVar(&o.think, "think", 0, "`time` that a teller takes, at most, between reading and writing, with the locks held if there are any")
+	fs.IntVar(&o.rush, "rush", 0, "`number` of more tellers, who all want the same accounts at the same moments, and do not take their time (default: none)")
+	fs.DurationVar(&o.every, "rush-every", time.Second, "`time` from one such moment to the next")
 	fs.DurationVar(&o.duration, "for", 0, "begin no new unit after this `time` (default: until SIGTERM or Ctrl-C)")
 	o.MixFlag(fs, "what changes there are")
 	o.LockFlag(fs)
@@ -138,6 +146,7 @@ func (o *branch) Complete(given office.Given) {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(o.Name)) // never fails
 	o.Seed ^= h.Sum64()
+	o.Where.Connections += o.rush
 }
 
 // branchNames are also part of names of jobs, before a slash.
@@ -153,6 +162,8 @@ func (o *branch) Check(given office.Given) []office.Check {
 		{Wrong: o.diary != "" && !office.IsDir(filepath.Dir(o.diary)), Flag: "diary", Reason: "names a file in no folder that exists"},
 		{Wrong: o.rate != 0 && !(o.rate >= minRate && o.rate <= maxRate), Flag: "rate", Reason: "must be 0, for as many as can be, or 0.001 to 1e6"},
 		{Wrong: o.think < 0, Flag: "think", Reason: "must not be negative"},
+		{Wrong: o.rush < 0, Flag: "rush", Reason: "must not be negative"},
+		{Wrong: o.every <= 0, Flag: "rush-every", Reason: "must be more than 0"},
 		{Wrong: given["for"] && o.duration <= 0, Flag: "for", Reason: "must be more than 0"},
 	})
 }

@@ -27,8 +27,23 @@ type branchDesk struct {
 	statements bool
 	pace       <-chan time.Time // nil: as fast as can be
 	diary      *diary.Diary     // nil if none is kept
-	left       []int            // begun by those before it who died, to be done again
-	n          int              // the last that was begun
+	usual      numbers          // of jobs of all kinds but a rush's
+	rush       numbers          // of those
+}
+
+// numbers are those of jobs.
+type numbers struct {
+	left []int // begun by those before it who died, to be done again
+	last int   // that was begun
+}
+
+func (n *numbers) next() (next int) {
+	if len(n.left) > 0 {
+		next, n.left = n.left[0], n.left[1:]
+		return next
+	}
+	n.last++
+	return n.last
 }
 
 // takeOver opens a diary and finds in it what is to be done again: what has an ID.
@@ -38,14 +53,22 @@ func (d *branchDesk) takeOver(name string) (err error) {
 	if err != nil {
 		return err
 	}
+	of := func(b diary.Began) *numbers {
+		if b.Kind == kindRush {
+			return &d.rush
+		}
+		return &d.usual
+	}
 	for _, l := range lines {
 		if l.Began != nil {
-			d.n = max(d.n, l.Began.N)
+			n := of(*l.Began)
+			n.last = max(n.last, l.Began.N)
 		}
 	}
 	for _, job := range diary.Unfinished(lines) {
 		if job.Once {
-			d.left = append(d.left, job.N)
+			n := of(job)
+			n.left = append(n.left, job.N)
 		}
 	}
 	d.diary, err = diary.Open(name)
@@ -54,13 +77,7 @@ func (d *branchDesk) takeOver(name string) (err error) {
 
 // next is the next job. The n-th is a function of the branch's name, the seed and n.
 func (d *branchDesk) next() (staff.Job, bool) {
-	var n int
-	if len(d.left) > 0 {
-		n, d.left = d.left[0], d.left[1:]
-	} else {
-		d.n++
-		n = d.n
-	}
+	n := d.usual.next()
 	job := d.job(n)
 	job.Name = fmt.Sprintf("%s/%d", d.Name, n)
 	if d.diary != nil {

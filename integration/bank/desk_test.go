@@ -9,6 +9,8 @@ import (
 	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/integration/bank/office"
 	"github.com/holdall/holdall/integration/bank/staff"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/unitofwork"
 )
 
 func deskOf(t *testing.T, name string, more ...string) *branchDesk {
@@ -17,7 +19,7 @@ func deskOf(t *testing.T, name string, more ...string) *branchDesk {
 	_, err := office.Parse(o, append([]string{"-endpoint", "http://x", "-prefix", "x-", "-name", name}, more...))
 	require.NoError(t, err)
 	return &branchDesk{Options: &o.Options, town: office.TownOf(&o.Options, []books.Customer{
-		{ID: "c1", Accounts: []books.Child{{ID: "a3", Home: "c2"}, {ID: "a1", Home: "c1"}}}, {ID: "c2", MergedInto: "c1"},
+		{ID: "c1", Accounts: []books.Child{{ID: "a3", Home: "c2"}, {ID: "a1", Home: "c1"}, {ID: "a2", Home: "c1"}}}, {ID: "c2", MergedInto: "c1"},
 	})}
 }
 
@@ -63,4 +65,43 @@ func TestABranchTakesOver(t *testing.T) {
 
 func TestBranchesDoDifferentWork(t *testing.T) {
 	require.NotEqual(t, deskOf(t, "b1").Seed, deskOf(t, "b2").Seed)
+}
+
+// The jobs of a rush have numbers of their own, and are payments between the accounts of one
+// customer; whoever comes after who died does again those with an ID.
+func TestARush(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "b1.diary")
+	dead := deskOf(t, "b1")
+	require.NoError(t, dead.takeOver(name))
+	rush := func(d *branchDesk) staff.Job {
+		job, ok := d.nextOfRush()
+		require.True(t, ok)
+		return job
+	}
+	var left []string
+	for range 8 {
+		if job := rush(dead); job.Once {
+			left = append(left, job.Name)
+		}
+	}
+	require.Equal(t, "b1/1", take(t, dead).Name)
+	require.Equal(t, []string{"b1/rush-2", "b1/rush-4", "b1/rush-6", "b1/rush-8"}, left)
+	heir := deskOf(t, "b1")
+	require.NoError(t, heir.takeOver(name))
+	for _, want := range append(left, "b1/rush-9") {
+		require.Equal(t, want, rush(heir).Name)
+	}
+	for _, a := range dead.hot() {
+		require.Equal(t, office.Customer(0), a.Home)
+	}
+}
+
+// What was asked for twice is done if one says so, and in doubt if one says that.
+func TestOfTwo(t *testing.T) {
+	doubt := &unitofwork.InDoubtError{}
+	require.NoError(t, ofTwo(nil, doubt))
+	require.NoError(t, ofTwo(doubt, nil))
+	require.Equal(t, error(doubt), ofTwo(doubt, books.ErrFunds))
+	require.Equal(t, error(doubt), ofTwo(books.ErrFunds, doubt))
+	require.Equal(t, books.ErrFunds, ofTwo(lockset.ErrLost, books.ErrFunds))
 }

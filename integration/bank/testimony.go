@@ -17,7 +17,7 @@ import (
 func hear(pattern string) (audit.Testimony, error) {
 	t := audit.Testimony{
 		Begun: map[string]bool{}, Done: map[string]bool{}, Not: map[string]bool{},
-		Held: map[audit.Unit]fencing.Token{}, Lost: map[audit.Unit]bool{}, Tried: map[audit.Unit]bool{}, Void: map[audit.Unit]bool{},
+		Held: map[audit.Unit]fencing.Token{}, Lost: map[audit.Unit]bool{}, Tried: map[audit.Unit]bool{}, Void: map[audit.Unit]bool{}, Led: map[audit.Unit]string{},
 		Filing: audit.Filing{
 			Sent: map[books.Statement]bool{}, Written: map[books.Statement]bool{}, Stale: map[books.Statement]bool{},
 			Done: map[string]bool{}, Filed: map[string]bool{},
@@ -74,6 +74,8 @@ func hearOne(t *audit.Testimony, lines []diary.Line) {
 			t.Tried[unit(l.Tries.Unit)] = true
 		case l.Ended != nil && l.Ended.Void():
 			t.Void[unit(l.Ended.Unit)] = true
+		case l.Ended != nil && l.Ended.Leader != "":
+			t.Led[unit(l.Ended.Unit)] = l.Ended.Leader
 		}
 	}
 }

@@ -102,6 +102,7 @@ func TestChaos(t *testing.T) {
 		work(t, all, min(*aDay, *rounds-all.rounds()), Day{
 			Bank: program, Dir: dir, Archive: archive, Engine: server, Prefix: prefix(n),
 			Seed: s ^ uint64(n)<<32, Lease: 2 * time.Second, Branches: 3, Tellers: 6, Think: 200 * time.Millisecond, Shares: everything, Pace: 600 * time.Millisecond,
+			Rush: 6, Every: 500 * time.Millisecond,
 		})
 		server.Kill()
 	}
@@ -109,6 +110,10 @@ func TestChaos(t *testing.T) {
 		require.Positive(t, all.ways[staff.WithoutLocks], "nobody committed without locks")
 		require.Positive(t, all.ways[staff.AfterVoid], "nobody was in the way of a unit without locks")
 		require.Positive(t, all.ways[staff.LockedFirst], "nobody took locks first")
+		require.Greater(t, all.groups.largest, 2, "nobody led several")
+		require.Positive(t, all.groups.leftOut, "no member of a group was left out")
+		require.Positive(t, all.groups.failed, "no member of a group failed")
+		require.Positive(t, all.killed, "no process was killed while it committed a group")
 	}
 	t.Logf("\ndynoxide %s, with a file: %v", engines.DynoxideVersion, all)
 }
@@ -125,6 +130,7 @@ func TestChaosOnDynamoDBLocal(t *testing.T) {
 		work(t, all, min(*aDay, *local-all.rounds()), Day{
 			Bank: program, Dir: dir, Archive: filepath.Join(dir, "archive.db"), Engine: e.Server, Prefix: e.Table(prefix(n)),
 			Seed: s ^ uint64(n)<<32, Lease: 10 * time.Second, Branches: 3, Tellers: 2, Think: 200 * time.Millisecond, Shares: clientsOnly, Pace: 2 * time.Second,
+			Rush: 4, Every: 2 * time.Second,
 		})
 	}
 	t.Logf("\n%s: %v", e.Name, all)

@@ -32,6 +32,8 @@ type Day struct {
 	Branches int
 	Tellers  int
 	Think    time.Duration // of a teller, between reading and writing, at most
+	Rush     int           // tellers beside them, who want the same accounts at the same moments
+	Every    time.Duration // from one such moment to the next
 	Rate     float64       // units a second of each branch; 0: as many as can be
 	Shares   []share
 	Pace     time.Duration // between two rounds, on average
@@ -55,7 +57,9 @@ type day struct {
 
 	mu       sync.Mutex
 	happened map[mishap]int
-	errs     []error
+	// groupsKilled is how many commits of groups were under way when their process was killed.
+	groupsKilled int
+	errs         []error
 }
 
 // customers and what each has: all together, they do not fit into one transaction.
@@ -71,7 +75,7 @@ const locksFirst = 3
 func open(ctx context.Context, d Day) (*day, error) {
 	o := &day{
 		Day: d, net: newNetwork(d.Engine.Endpoint), happened: map[mishap]int{},
-		plan: &plan{d.Shares, d.Branches, d.Lease, d.Pace, rand.New(rand.NewPCG(d.Seed, 0))},
+		plan: &plan{shares: d.Shares, branches: d.Branches, lease: d.Lease, pace: d.Pace, draws: rand.New(rand.NewPCG(d.Seed, 0))},
 	}
 	var err error
 	if o.auditor, err = newLine(o.net, weather{}, d.Seed, 1000); err != nil {
@@ -93,6 +97,8 @@ func open(ctx context.Context, d Day) (*day, error) {
 		}
 		if i%locksFirst == locksFirst-1 {
 			command = append(command, "-lock")
+		} else if d.Rush > 0 {
+			command = append(command, "-rush", strconv.Itoa(d.Rush), "-rush-every", d.Every.String())
 		}
 		b := &branch{name: name, line: l, diary: diaryOf(d.Dir, name), command: command}
 		o.branches = append(o.branches, b)
@@ -120,6 +126,7 @@ func (d *day) round(ctx context.Context) {
 	b := d.branches[r.branch]
 	do := map[mishap]func() error{
 		killBranch:    func() error { return d.replace(b, r.length) },
+		killGroup:     func() error { return d.ambush(b, r.length) },
 		stopBranch:    func() error { return b.freeze(r.length) },
 		stopShortly:   func() error { return b.freeze(r.length) },
 		killEngine:    func() error { return d.restartEngine(ctx, r.length) },
@@ -127,8 +134,9 @@ func (d *day) round(ctx context.Context) {
 		partition:     func() error { return d.cutOff(b, r.length) },
 		recoverWorker: func() error { return d.recover(ctx) },
 	}[r.mishap]
-	ofBranch := r.mishap == killBranch || r.mishap == stopBranch || r.mishap == stopShortly
-	if r.mishap == killBranch && r.branch < d.Steady || ofBranch && !b.claim() {
+	kills := r.mishap == killBranch || r.mishap == killGroup
+	ofBranch := kills || r.mishap == stopBranch || r.mishap == stopShortly
+	if kills && r.branch < d.Steady || r.mishap == killGroup && d.Rush == 0 || ofBranch && !b.claim() {
 		return // it is stopped, say; somebody else's turn
 	}
 	d.mu.Lock()
@@ -172,6 +180,18 @@ func (d *day) replace(b *branch, after time.Duration) error {
 	b.kill()
 	time.Sleep(after)
 	return b.start()
+}
+
+// ambush is replace when the branch commits a group, if it does so in time: it may be cut off.
+func (d *day) ambush(b *branch, after time.Duration) error {
+	select {
+	case <-b.line.nextGroup():
+		d.mu.Lock()
+		d.groupsKilled++
+		d.mu.Unlock()
+	case <-time.After(10 * d.Every):
+	}
+	return d.replace(b, after)
 }
 
 func (d *day) restartEngine(ctx context.Context, after time.Duration) error {

@@ -79,6 +79,58 @@ func ways(entries []diary.Line) (committed map[staff.Way]int, void int) {
 	return committed, void
 }
 
+// groups counts what members of groups were told, other than those that led them.
+type groups struct {
+	led, along            int // groups that were committed, and their members
+	largest               int // members of one of them, with its leader
+	failed, before, doubt int // members that were not told that they are committed
+	leftOut, void         int // members' runs that count for nothing: their group was committed, or not
+}
+
+func (g *groups) add(more groups) {
+	g.led, g.along, g.largest = g.led+more.led, g.along+more.along, max(g.largest, more.largest)
+	g.failed, g.before, g.doubt = g.failed+more.failed, g.before+more.before, g.doubt+more.doubt
+	g.leftOut, g.void = g.leftOut+more.leftOut, g.void+more.void
+}
+
+// groupsOf counts. A group was committed if one of its members says so.
+func groupsOf(entries []diary.Line) (g groups) {
+	along, committed := map[string]int{}, map[string]bool{}
+	for _, e := range entries {
+		switch {
+		case e.Ended == nil || e.Ended.Outcome != trace.Committed:
+		case e.Ended.Leader == "":
+			committed[e.Ended.Unit] = true
+		default:
+			along[e.Ended.Leader]++
+			committed[e.Ended.Leader] = true
+		}
+	}
+	for _, n := range along {
+		g.add(groups{led: 1, along: n, largest: n + 1})
+	}
+	for _, e := range entries {
+		if e.Ended == nil || e.Ended.Leader == "" {
+			continue
+		}
+		switch e.Ended.Outcome {
+		case trace.NotCommitted:
+			g.failed++
+		case trace.CommittedBefore:
+			g.before++
+		case trace.InDoubt:
+			g.doubt++
+		case trace.FellBack:
+			if committed[e.Ended.Leader] {
+				g.leftOut++
+			} else {
+				g.void++
+			}
+		}
+	}
+	return g
+}
+
 // failures are what jobs failed of, which is nothing that anybody expected.
 func failures(entries []diary.Line) (why []string) {
 	for _, e := range entries {

@@ -177,6 +177,7 @@ type line struct {
 	cut     bool // by a partition
 	draws   *rand.Rand
 	asked   chan struct{} // closed at the next request; nil if nobody waits for it
+	group   chan struct{} // closed when the commit of a group is met; nil if nobody waits for it
 }
 
 func newLine(n *network, w weather, seed, who uint64) (*line, error) {
@@ -219,6 +220,55 @@ func (l *line) next() <-chan struct{} {
 	return l.asked
 }
 
+// nextGroup is closed when the commit of a group is met, which is held up then until its
+// sender is gone, and carried out or not.
+func (l *line) nextGroup() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.group = make(chan struct{})
+	return l.group
+}
+
+// rushed is the ID of a payment of a rush, in a row of its history.
+var rushed = regexp.MustCompile(`"entry":\{"S":"([^"]*-rush-[^"]*)"\}`)
+
+// isOfGroup reports whether a request commits several units of a rush.
+func isOfGroup(r request) bool {
+	payments := map[string]bool{}
+	for _, match := range rushed.FindAllSubmatch(r.body, -1) {
+		payments[string(match[1])] = true
+	}
+	return len(payments) > 1
+}
+
+// ambushed reports whether somebody waits for the commit of a group and this is it; he is told.
+func (l *line) ambushed(r request) bool {
+	if !isWrite(r) || !isOfGroup(r) {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	waited := l.group != nil
+	if waited {
+		close(l.group)
+		l.group = nil
+	}
+	return waited
+}
+
+// untilKilled is for how long the commit of a group is held up at most.
+const untilKilled = 5 * time.Second
+
+// lastWord is what becomes of the last request of somebody who dies.
+func (l *line) lastWord() fate {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.draws.IntN(2) == 0 {
+		return lost
+	}
+	return passed
+}
+
 func (l *line) draw() (fate, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -241,6 +291,13 @@ func (l *line) ServeHTTP(w http.ResponseWriter, in *http.Request) {
 	}
 	r := request{in.Header, body}
 	f, late := l.draw()
+	if l.ambushed(r) {
+		f = l.lastWord()
+		select {
+		case <-in.Context().Done():
+		case <-time.After(untilKilled):
+		}
+	}
 	l.net.count(f)
 	switch f {
 	case lost, partitioned:

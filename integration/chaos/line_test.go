@@ -129,3 +129,48 @@ func TestTheWeatherIsDrawnByShares(t *testing.T) {
 		require.Positive(t, seen[f], f)
 	}
 }
+
+// Who waits for the commit of a group is told of the next one, which goes no further before its
+// sender is gone; and of nothing else.
+func TestTheCommitOfAGroupIsMet(t *testing.T) {
+	var carriedOut atomic.Int32
+	engine := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { carriedOut.Add(1) }))
+	defer engine.Close()
+	l, err := newLine(newNetwork(engine.URL), weather{}, 1, 2)
+	require.NoError(t, err)
+	defer l.close()
+	row := func(payment string) string { return `{"Put":{"Item":{"entry":{"S":"` + payment + `"}}}}` }
+	of := func(ctx context.Context, op string, rows ...string) *http.Request {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, l.URL(), strings.NewReader(`{"TransactItems":[`+strings.Join(rows, ",")+`]}`))
+		require.NoError(t, err)
+		r.Header.Set("X-Amz-Target", "DynamoDB_20120810."+op)
+		return r
+	}
+	met := l.nextGroup()
+	for _, r := range []*http.Request{
+		of(t.Context(), "TransactWriteItems", row("b-rush-1"), row("b-rush-1")), // both sides of one
+		of(t.Context(), "TransactWriteItems", row("b-rush-1"), row("b-payment-2")),
+		of(t.Context(), "TransactGetItems", row("b-rush-1"), row("b-rush-2")),
+	} {
+		_, err := send(r)
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, 3, carriedOut.Load())
+	select {
+	case <-met:
+		require.Fail(t, "none of them is of a group")
+	default:
+	}
+	ctx, dies := context.WithCancel(t.Context())
+	gone := make(chan error, 1)
+	go func() {
+		_, err := send(of(ctx, "TransactWriteItems", row("b-rush-1"), row("b-rush-2")))
+		gone <- err
+	}()
+	<-met
+	require.EqualValues(t, 3, carriedOut.Load())
+	dies()
+	require.ErrorIs(t, <-gone, context.Canceled)
+	_, err = send(of(t.Context(), "TransactWriteItems", row("b-rush-1"), row("b-rush-2")))
+	require.NoError(t, err, "nobody waits for another")
+}

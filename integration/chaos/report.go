@@ -20,11 +20,13 @@ type report struct {
 	told     map[string]map[string]int // by outcome, and kind
 	ways     map[staff.Way]int         // of units that were told that they are committed
 	void     int                       // runs without locks
-	known    []time.Duration           // after SIGCONT, of sets that were lost meanwhile
-	dead     int                       // rows that the dead had
-	places   int                       // of the dead
-	strays   int                       // rows of journals
-	audit    string                    // the last one
+	groups   groups
+	killed   int             // groups, as far as is known
+	known    []time.Duration // after SIGCONT, of sets that were lost meanwhile
+	dead     int             // rows that the dead had
+	places   int             // of the dead
+	strays   int             // rows of journals
+	audit    string          // the last one
 }
 
 func newReport() *report {
@@ -66,8 +68,10 @@ func (r *report) add(d *day, left rest) error {
 		committed, void := ways(entries)
 		addTo(r.ways, committed)
 		r.void += void
+		r.groups.add(groupsOf(entries))
 		r.known = append(r.known, known(entries, b.stops, d.Lease)...)
 	}
+	r.killed += d.groupsKilled
 	r.dead += len(left.held)
 	r.places += len(left.places)
 	r.strays += left.strays
@@ -97,6 +101,13 @@ func (r *report) String() string {
 		line("%8d %s", r.ways[way], way)
 	}
 	line("%8d runs without locks were void, and the units ran again", r.void)
+	g := r.groups
+	line("%d groups of several units of a process committed, of which a member was told", g.led)
+	line("%8d members told so, beside those that led them; %d at most in one group", g.along, g.largest)
+	line("%8d members told their own error, %d that their ID was committed before, %d in doubt", g.failed, g.before, g.doubt)
+	line("%8d members were left out, and ran again alone", g.leftOut)
+	line("%8d runs were in a group that came to nothing, and the units ran again", g.void)
+	line("%8d groups were being committed when their process was killed", r.killed)
 	if n := len(r.known); n > 0 {
 		slices.Sort(r.known)
 		line("%d sets were lost while their process was stopped; by the audits nothing was written with them afterwards; it knew after SIGCONT within", n)

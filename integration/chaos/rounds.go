@@ -9,13 +9,14 @@ import (
 type mishap string
 
 const (
-	killBranch    mishap = "a branch killed"                   // SIGKILL; another takes its name, its diary and what it had begun
-	stopBranch    mishap = "a branch stopped beyond its lease" // SIGSTOP, and SIGCONT much later
-	stopShortly   mishap = "a branch stopped for a moment"     // and SIGCONT before its lease is over
-	killEngine    mishap = "the engine killed"                 // and restarted on its file; copies of the latest writes follow
-	storms        mishap = "a storm on the network"            // much of one fault, for everybody
-	partition     mishap = "a branch cut off"                  // all requests and answers
-	recoverWorker mishap = "a recovery beside the work"        // bank recover
+	killBranch    mishap = "a branch killed"                          // SIGKILL; another takes its name, its diary and what it had begun
+	killGroup     mishap = "a branch killed while it commits a group" // the same, when it commits several units of a rush
+	stopBranch    mishap = "a branch stopped beyond its lease"        // SIGSTOP, and SIGCONT much later
+	stopShortly   mishap = "a branch stopped for a moment"            // and SIGCONT before its lease is over
+	killEngine    mishap = "the engine killed"                        // and restarted on its file; copies of the latest writes follow
+	storms        mishap = "a storm on the network"                   // much of one fault, for everybody
+	partition     mishap = "a branch cut off"                         // all requests and answers
+	recoverWorker mishap = "a recovery beside the work"               // bank recover
 )
 
 // round is one thing that goes wrong.
@@ -35,12 +36,12 @@ type share struct {
 
 // everything is for an engine that keeps what it has acknowledged when it is killed.
 var everything = []share{
-	{killBranch, 30}, {stopBranch, 22}, {stopShortly, 6}, {killEngine, 16}, {storms, 14}, {partition, 8}, {recoverWorker, 4},
+	{killBranch, 22}, {killGroup, 8}, {stopBranch, 22}, {stopShortly, 6}, {killEngine, 16}, {storms, 14}, {partition, 8}, {recoverWorker, 4},
 }
 
 // clientsOnly is for an engine that forgets.
 var clientsOnly = []share{
-	{killBranch, 40}, {stopBranch, 24}, {stopShortly, 8}, {storms, 16}, {partition, 8}, {recoverWorker, 4},
+	{killBranch, 30}, {killGroup, 10}, {stopBranch, 24}, {stopShortly, 8}, {storms, 16}, {partition, 8}, {recoverWorker, 4},
 }
 
 // plan draws rounds. The same seed draws the same ones; when they come about, the
@@ -51,10 +52,17 @@ type plan struct {
 	lease    time.Duration
 	pace     time.Duration // between two rounds, on average
 	draws    *rand.Rand
+	drawn    int // rounds
 }
 
 func (p *plan) next() round {
 	r := round{mishap: p.mishap(), branch: p.draws.IntN(p.branches), of: fates[p.draws.IntN(len(fates))]}
+	if p.drawn++; p.drawn == 1 { // in few rounds it might not come about
+		r.mishap = killGroup
+	}
+	if r.mishap == killGroup && r.branch%locksFirst == locksFirst-1 { // which has no groups
+		r.branch = 0
+	}
 	leases := 0.0
 	switch r.mishap {
 	case stopBranch:
@@ -63,7 +71,7 @@ func (p *plan) next() round {
 		leases = 0.05 + 0.55*p.draws.Float64()
 	case storms, partition:
 		leases = 0.2 + 1.3*p.draws.Float64()
-	case killEngine, killBranch: // until it is started again
+	case killEngine, killBranch, killGroup: // until it is started again
 		leases = 0.3 * p.draws.Float64()
 	}
 	r.length = time.Duration(leases * float64(p.lease))

@@ -14,19 +14,22 @@ import (
 )
 
 func planOf(seed uint64, shares []share) *plan {
-	return &plan{shares, 3, time.Second, 100 * time.Millisecond, rand.New(rand.NewPCG(seed, 0))}
+	return &plan{shares: shares, branches: 3, lease: time.Second, pace: 100 * time.Millisecond, draws: rand.New(rand.NewPCG(seed, 0))}
 }
 
 // The seed decides what goes wrong.
 func TestAPlanIsDrawnFromItsSeed(t *testing.T) {
 	one, same, other := planOf(1, everything), planOf(1, everything), planOf(2, everything)
 	seen, differs := map[mishap]bool{}, false
-	for range 200 {
+	for n := range 200 {
 		r := one.next()
+		require.True(t, n > 0 || r.mishap == killGroup, "which does not depend on luck")
 		require.Equal(t, r, same.next())
 		differs = differs || r != other.next()
 		seen[r.mishap] = true
 		switch r.mishap {
+		case killGroup:
+			require.Less(t, r.branch, locksFirst-1, "the others have no groups")
 		case stopBranch:
 			require.Greater(t, r.length, time.Second, "longer than a lease")
 		case stopShortly:
@@ -89,6 +92,24 @@ func TestWaysAreCounted(t *testing.T) {
 	committed, void := ways(entries)
 	require.Equal(t, map[staff.Way]int{staff.WithoutLocks: 1, staff.AfterVoid: 1, staff.LockedFirst: 1}, committed)
 	require.Equal(t, 1, void)
+}
+
+func TestGroupsAreCounted(t *testing.T) {
+	entries, err := diary.Read(writeFile(t, `{"ended":{"unit":"a","outcome":"committed","leader":"l"}}
+{"ended":{"unit":"b","outcome":"fell back","leader":"l"}}
+{"ended":{"unit":"c","outcome":"committed","leader":"l"}}
+{"ended":{"unit":"l","outcome":"not committed"}}
+{"ended":{"unit":"d","outcome":"fell back","leader":"m"}}
+{"ended":{"unit":"m","outcome":"committed"}}
+{"ended":{"unit":"e","outcome":"fell back","leader":"n"}}
+{"ended":{"unit":"n","outcome":"fell back"}}
+{"ended":{"unit":"f","outcome":"committed","leader":"o"}}
+{"ended":{"unit":"g","outcome":"not committed","leader":"o"}}
+{"ended":{"unit":"h","outcome":"committed before","leader":"o"}}
+{"ended":{"unit":"i","outcome":"in doubt","leader":"p"}}
+`))
+	require.NoError(t, err)
+	require.Equal(t, groups{led: 2, along: 3, largest: 3, failed: 1, before: 1, doubt: 1, leftOut: 2, void: 1}, groupsOf(entries))
 }
 
 func writeFile(t *testing.T, text string) string {

@@ -19,6 +19,7 @@ type Testimony struct {
 	Lost  map[Unit]bool          // by units that were told that they had lost them
 	Tried map[Unit]bool          // by units without locks that began to commit
 	Void  map[Unit]bool          // by units that were told that nothing of theirs was written
+	Led   map[Unit]string        // by nonce, the leaders of units that came along with others of their branch
 	// Failed are jobs that ended in what nobody expected, and why.
 	Failed    []string
 	Filing    Filing
@@ -45,6 +46,7 @@ func CheckTestimony(t Testimony, r Records) []Result {
 		{"changes that nobody began", unbegun(t.Begun, byJob)},
 		{"changes by units that had lost their locks, or never had any and never began to commit", unlocked(t, r)},
 		{"changes by units that were told that nothing was written", void(t, r)},
+		{"changes by units that were committed together, and not as one", apart(t, r)},
 	}
 }
 
@@ -113,6 +115,35 @@ func void(t Testimony, r Records) (findings []string) {
 		if t.Void[unitOf(c)] {
 			findings = append(findings, fmt.Sprintf("%s: change %d, job %s, by the unit %s", c.Record, c.Seq, c.Job, c.Unit))
 		}
+	}
+	return findings
+}
+
+// apart: units that were committed together have one token, that of their leader, whose
+// locks, if it had any, were not lost.
+func apart(t Testimony, r Records) (findings []string) {
+	tokens := maps.Clone(t.Held) // and of leaders without locks, as the first change has it
+	for _, c := range r.History {
+		unit := unitOf(c)
+		leader := unit
+		if nonce, led := t.Led[unit]; led {
+			leader.Nonce = nonce
+		}
+		if _, known := tokens[leader]; !known {
+			tokens[leader] = c.MadeBy()
+		}
+		var why string
+		switch token := tokens[leader]; {
+		case leader == unit && t.Held[unit] != 0: // unlocked judges it
+			continue
+		case token != c.MadeBy():
+			why = fmt.Sprintf("has the token %v, and another of what %s led has %v", c.MadeBy(), leader.Nonce, token)
+		case leader != unit && t.Lost[leader]:
+			why = fmt.Sprintf("was led by %s, which had lost its locks", leader.Nonce)
+		default:
+			continue
+		}
+		findings = append(findings, fmt.Sprintf("%s: change %d, job %s: its unit %s %s", c.Record, c.Seq, c.Job, c.Unit, why))
 	}
 	return findings
 }

@@ -26,6 +26,7 @@ func believed() (audit.Testimony, audit.Records) {
 			Lost:  map[audit.Unit]bool{of("a", "u8"): true, of("b", "u7"): true, of("b", "u11"): true},
 			Tried: map[audit.Unit]bool{of("a", "u12"): true, of("a", "u13"): true},
 			Void:  map[audit.Unit]bool{of("a", "u13"): true},
+			Led:   map[audit.Unit]string{},
 		}, audit.Records{History: []books.Change{
 			change("account:x", 1, "u7", 7, "a/1"), change("account:y", 1, "u7", 7, "a/1"), // both sides of one
 			change("account:x", 2, "u9", 9, "b/1"),                                                      // whose teller was not told
@@ -38,6 +39,7 @@ func believed() (audit.Testimony, audit.Records) {
 const (
 	unlocked = "changes by units that had lost their locks, or never had any and never began to commit"
 	void     = "changes by units that were told that nothing was written"
+	apart    = "changes by units that were committed together, and not as one"
 )
 
 var spoilt = map[string]struct {
@@ -96,6 +98,31 @@ var spoilt = map[string]struct {
 	"a void run": {
 		func(t *audit.Testimony, r *audit.Records) { r.History[4].Unit = "u13" },
 		map[string][]string{void: {"account:x: change 4, job a/4, by the unit u13"}},
+	},
+	"led by one without locks, with another token": {
+		func(t *audit.Testimony, r *audit.Records) {
+			t.Tried[of("a", "u14")], t.Led[of("a", "u14")] = true, "u12"
+			r.History = append(r.History, change("account:y", 2, "u14", 13, "a/4"))
+			r.History[4].Job = "a/3"
+		},
+		map[string][]string{apart: {
+			"account:y: change 2, job a/4: its unit u14 has the token 13, and another of what u12 led has 12",
+		}},
+	},
+	"led by one under locks, with another token": {
+		func(t *audit.Testimony, r *audit.Records) { t.Led[of("a", "u12")] = "u7" },
+		map[string][]string{apart: {
+			"account:x: change 4, job a/4: its unit u12 has the token 12, and another of what u7 led has 7",
+		}},
+	},
+	"led by one that had lost its locks": {
+		func(t *audit.Testimony, r *audit.Records) {
+			t.Led[of("a", "u12")] = "u8"
+			r.History[4].Token = 8
+		},
+		map[string][]string{apart: {
+			"account:x: change 4, job a/4: its unit u12 was led by u8, which had lost its locks",
+		}},
 	},
 	"rolled back": {
 		func(t *audit.Testimony, r *audit.Records) { t.Void[of("b", "u9")] = true },

@@ -72,7 +72,8 @@ type Lost struct {
 	Why  string `json:"why"`
 }
 
-// Tries says that a unit without locks is about to commit.
+// Tries says that the function of a unit without locks has ended, and that it is about to
+// commit, or to be committed with another.
 type Tries struct {
 	Unit string `json:"unit"`
 }
@@ -81,7 +82,8 @@ type Tries struct {
 type Ended struct {
 	Unit    string        `json:"unit"`
 	Outcome trace.Outcome `json:"outcome"`
-	Way     staff.Way     `json:"way,omitempty"` // it came to its end by
+	Way     staff.Way     `json:"way,omitempty"`    // it came to its end by
+	Leader  string        `json:"leader,omitempty"` // the unit that it came along with
 }
 
 // Void reports whether nothing of the unit was written, and never will be.
@@ -158,13 +160,13 @@ func (d *Diary) Acquired(i trace.AcquireEnd) { d.Write(Line{Holds: &Holds{i.Unit
 // Lost writes down that a unit has lost its locks.
 func (d *Diary) Lost(unit string, err error) { d.Write(Line{Lost: &Lost{unit, err.Error()}}) }
 
-// Tries writes down that a unit without locks is about to commit.
+// Tries writes down that a unit without locks is about to commit, or to be committed.
 func (d *Diary) Tries(unit string) { d.Write(Line{Tries: &Tries{unit}}) }
 
 // Ended writes down how a unit ended. One without a nonce did nothing.
 func (d *Diary) Ended(e trace.UnitEnd, way staff.Way) {
 	if e.Unit != "" {
-		d.Write(Line{Ended: &Ended{e.Unit, e.Outcome, way}})
+		d.Write(Line{Ended: &Ended{e.Unit, e.Outcome, way, e.Leader}})
 	}
 }
 

@@ -14,6 +14,9 @@ type Job struct {
 	// does not know whether it was done.
 	Once bool
 	Do   func(context.Context, *books.Bank) error
+	// Asks says that of a job with an ID, too, it is asked what became of it when it is in
+	// doubt.
+	Asks bool
 
 	// Name is written into the history of what the job changes. It may be empty.
 	Name string

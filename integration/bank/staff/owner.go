@@ -42,12 +42,14 @@ type Config struct {
 	// returns false, no new work is begun. Nil: nobody is. It excludes Churn.
 	Overtakings func() (Overtaking, bool)
 	// Acquired and Lost are told of locks, as by the hooks of a Trace; Tries of a unit
-	// without locks that is about to commit, and Ended of a unit that has ended, and how it
-	// came to that. They may be nil.
+	// without locks whose function has ended, and of which nothing was written yet; and Ended
+	// of a unit that has ended, and how it came to that. They may be nil.
 	Acquired func(trace.AcquireEnd)
 	Lost     func(unit string, err error)
 	Tries    func(unit string)
 	Ended    func(trace.UnitEnd, Way)
+	// Rush is work that is done beside the other.
+	Rush Rush
 	// Watch is called when the work begins, and what it returns when everybody is
 	// gone; it may be nil.
 	Watch func(*Tally) (stop func())
@@ -64,7 +66,9 @@ type owner struct {
 	locks *lockset.Client
 	units *unitofwork.Client
 	bank  *books.Bank
-	tally *Tally
+	// prompt runs units without anybody taking their time.
+	prompt books.Runner
+	tally  *Tally
 
 	ctx   context.Context // ends when the owner goes
 	leave context.CancelFunc
@@ -89,15 +93,17 @@ func newOwner(cfg Config, tally *Tally, n int) (*owner, error) {
 		return nil, err
 	}
 	o.bank = &books.Bank{
-		Tables: cfg.Tables, Run: marked{books.Units{Client: o.units}}, Wait: lockset.For(cfg.Wait), Lock: cfg.Lock,
+		Tables: cfg.Tables, Run: marked{books.Units{Client: o.units}, cfg.Tries}, Wait: lockset.For(cfg.Wait), Lock: cfg.Lock,
 		Units: o.units, Archive: archiveLine{o.line, cfg.Archive, tally, cfg.Think},
 		Look: books.Looker{DB: o.line, Observe: o.request, Timeout: o.locks.Config().Lease}, // as patient as the library
 	}
+	o.prompt = o.bank.Run
 	if cfg.Think > 0 {
 		o.bank.Run = slow{o.bank.Run, cfg.Think}
 	}
 	if cfg.Unsafe {
 		o.bank.Run = books.Plain{Tables: cfg.Tables, Looker: o.bank.Look, Clock: o.locks.Clock()}
+		o.prompt = o.bank.Run
 	}
 	return o, nil
 }
@@ -161,12 +167,6 @@ func (o *owner) unitTrace(cfg Config) *trace.Trace {
 			c.sent.Store(false)
 			return ctx
 		},
-		CommitStart: func(ctx context.Context, s trace.CommitStart) context.Context {
-			if cfg.Tries != nil && courseOf(ctx).open.Load() {
-				cfg.Tries(s.Unit)
-			}
-			return ctx
-		},
 		UnitEnd: func(ctx context.Context, e trace.UnitEnd) {
 			c := courseOf(ctx)
 			way := c.ended(e)
@@ -185,6 +185,7 @@ func (o *owner) unitTrace(cfg Config) *trace.Trace {
 			case trace.FellBack:
 				t.fellBack(e, c.sent.Load())
 			}
+			t.inGroup(e)
 			if cfg.Ended != nil {
 				cfg.Ended(e, way)
 			}

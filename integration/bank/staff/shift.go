@@ -85,7 +85,10 @@ func (s *shift) hire() error {
 	}
 	s.owners = append(s.owners, o)
 	for range s.cfg.Tellers {
-		s.tellers.Go(func() { teller{o, s.desk, s.tally, s.cfg.Wait}.work() })
+		s.tellers.Go(func() { teller{owner: o, desk: s.desk, tally: s.tally, wait: s.cfg.Wait}.work() })
+	}
+	for range s.cfg.Rush.Tellers {
+		s.tellers.Go(func() { teller{owner: o, tally: s.tally, wait: s.cfg.Wait}.hurry(s.cfg.Rush) })
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func newTeller(t *testing.T, cfg Config, desk *Desk, tally *Tally, n int) teller
 	o, err := newOwner(cfg, tally, n)
 	require.NoError(t, err)
 	t.Cleanup(o.leave)
-	return teller{o, desk, tally, cfg.Wait}
+	return teller{owner: o, desk: desk, tally: tally, wait: cfg.Wait}
 }
 
 // list hands out jobs.

@@ -69,7 +69,8 @@ type Tally struct {
 	Dropped    atomic.Int64 // from the head of a queue, as dead
 
 	mu         sync.Mutex
-	Ways       map[Way]int           // of the units that were committed
+	Ways       map[Way]int // of the units that were committed
+	Groups     Groups
 	Large      map[string]*LargeUnit // by nonce
 	DiedMidway map[trace.Phase]int   // owners, by what their large unit was at
 	Waiting    Waiting
@@ -115,7 +116,7 @@ type Failure struct {
 // NewTally returns an empty tally.
 func NewTally() *Tally {
 	return &Tally{
-		Ways: map[Way]int{}, Large: map[string]*LargeUnit{}, DiedMidway: map[trace.Phase]int{},
+		Ways: map[Way]int{}, Groups: Groups{leaders: map[string]bool{}}, Large: map[string]*LargeUnit{}, DiedMidway: map[trace.Phase]int{},
 		Kinds: map[string]*Kind{}, Refusals: map[string]int{},
 		Requests: map[string]*Requests{}, Unexpected: map[string]*Failure{},
 	}

@@ -20,6 +20,7 @@ type teller struct {
 	desk  *Desk
 	tally *Tally
 	wait  time.Duration // for others' locks, and for what became of a commit
+	run   books.Runner  // other than its owner's; nil if it has none
 }
 
 func (t teller) work() {
@@ -37,6 +38,9 @@ func (t teller) do(job Job) {
 	start := time.Now()
 	bank := *t.owner.bank
 	bank.Job = job.Name
+	if t.run != nil {
+		bank.Run = t.run
+	}
 	err := job.Do(t.owner.ctx, &bank)
 	switch gone := t.owner.ctx.Err() != nil; {
 	case err == nil:
@@ -73,7 +77,7 @@ func (t teller) next(job Job, err error) {
 
 // again reports whether an error that holdall does not judge allows to start over.
 func again(err error) bool {
-	return errors.Is(err, books.ErrChanged) || errors.Is(err, books.ErrUnanswered) ||
+	return errors.Is(err, errLeft) || errors.Is(err, books.ErrChanged) || errors.Is(err, books.ErrUnanswered) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, fencing.ErrStale)
 }
 
@@ -90,11 +94,11 @@ func (t teller) heirs(job Job) {
 }
 
 // doubt: DynamoDB did not answer a commit. With an ID the job may simply be
-// done again. Without, it is asked what became of it; the lock row tells, as
-// long as it names the unit.
+// done again. Without, it is asked what became of it, and of some with one, too; the lock
+// row tells, as long as it names the unit, and the record of the ID does.
 func (t teller) doubt(job Job, err error) {
 	t.tally.Doubts.Add(1)
-	if job.Once {
+	if job.Once && !job.Asks {
 		t.putBack(job, err)
 		return
 	}
@@ -119,7 +123,11 @@ func (t teller) doubt(job Job, err error) {
 			t.putBack(job, err)
 			return
 		case askErr == nil && outcome == unitofwork.Forgotten, ctx.Err() != nil:
-			t.over(job, Unknown, 0, nil)
+			if job.Once {
+				t.putBack(job, err)
+			} else {
+				t.over(job, Unknown, 0, nil)
+			}
 			return
 		}
 		pause(ctx, 100*time.Millisecond)
@@ -158,7 +166,7 @@ func (t teller) putBack(job Job, err error) {
 
 // refusal returns which of the bank's own answers err is.
 func refusal(err error) error {
-	for _, r := range append(books.Refusals, ErrUnderWay) {
+	for _, r := range append(books.Refusals, ErrUnderWay, ErrPanicked) {
 		if errors.Is(err, r) {
 			return r
 		}
