@@ -18,6 +18,7 @@ type branch struct {
 	command []string // without its endpoint
 	line    *line
 	diary   string
+	rush    bool // it commits groups
 
 	mu    sync.Mutex
 	child *engines.Child

@@ -95,12 +95,14 @@ func open(ctx context.Context, d Day) (*day, error) {
 			"-diary", diaryOf(d.Dir, name), "-archive", d.Archive, "-tellers", strconv.Itoa(d.Tellers), "-mix", mix,
 			"-rate", fmt.Sprint(d.Rate), "-think", d.Think.String(), "-quiet",
 		}
-		if i%locksFirst == locksFirst-1 {
+		rush := false
+		switch {
+		case i%locksFirst == locksFirst-1: // its units are in no groups
 			command = append(command, "-lock")
-		} else if d.Rush > 0 {
-			command = append(command, "-rush", strconv.Itoa(d.Rush), "-rush-every", d.Every.String())
+		case d.Rush > 0:
+			rush, command = true, append(command, "-rush", strconv.Itoa(d.Rush), "-rush-every", d.Every.String())
 		}
-		b := &branch{name: name, line: l, diary: diaryOf(d.Dir, name), command: command}
+		b := &branch{name: name, line: l, diary: diaryOf(d.Dir, name), command: command, rush: rush}
 		o.branches = append(o.branches, b)
 		if err := b.start(); err != nil {
 			return nil, err
@@ -182,16 +184,29 @@ func (d *day) replace(b *branch, after time.Duration) error {
 	return b.start()
 }
 
-// ambush is replace when the branch commits a group, if it does so in time: it may be cut off.
+// ambush is replace when the branch commits a group.
 func (d *day) ambush(b *branch, after time.Duration) error {
-	select {
-	case <-b.line.nextGroup():
+	if d.meetGroup(b) {
 		d.mu.Lock()
 		d.groupsKilled++
 		d.mu.Unlock()
-	case <-time.After(10 * d.Every):
 	}
 	return d.replace(b, after)
+}
+
+// meetGroup waits until a branch commits a group, whose commit is held up then. It reports false
+// if it does not do so in time: it may be cut off, or have no rush.
+func (d *day) meetGroup(b *branch) bool {
+	if !b.rush {
+		return false
+	}
+	select {
+	case <-b.line.nextGroup():
+		return true
+	case <-time.After(10 * d.Every):
+		b.line.noGroup()
+		return false
+	}
 }
 
 func (d *day) restartEngine(ctx context.Context, after time.Duration) error {
@@ -223,7 +238,9 @@ func (d *day) storm(of fate, length time.Duration) error {
 	return nil
 }
 
+// cutOff begins with the commit of a group, if there are any: of that there is no answer.
 func (d *day) cutOff(b *branch, length time.Duration) error {
+	d.meetGroup(b)
 	b.line.setCut(true)
 	time.Sleep(length)
 	b.line.setCut(false)

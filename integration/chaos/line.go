@@ -225,8 +225,17 @@ func (l *line) next() <-chan struct{} {
 func (l *line) nextGroup() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.group = make(chan struct{})
+	if l.group == nil {
+		l.group = make(chan struct{})
+	}
 	return l.group
+}
+
+// noGroup says that nobody waits for the commit of a group any more.
+func (l *line) noGroup() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.group = nil
 }
 
 // rushed is the ID of a payment of a rush, in a row of its history.
