@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -47,9 +48,9 @@ func TestTestimony(t *testing.T) {
 	d.Ended(trace.UnitEnd{Unit: "v", Outcome: trace.NotCommitted}, staff.LockedFirst)
 	d.Ended(trace.UnitEnd{Unit: "w", Outcome: trace.Committed}, staff.WithoutLocks)
 	d.Ended(trace.UnitEnd{Unit: "x", Outcome: trace.FellBack}, staff.WithoutLocks)
-	d.Ended(trace.UnitEnd{Unit: "y1", Outcome: trace.Committed, Leader: "w"}, staff.Led)
-	d.Ended(trace.UnitEnd{Unit: "y2", Outcome: trace.InDoubt, Leader: "w"}, staff.Led)
-	d.Ended(trace.UnitEnd{Unit: "y3", Outcome: trace.FellBack, Leader: "w"}, staff.Led)
+	for i, outcome := range []trace.Outcome{trace.Committed, trace.InDoubt, trace.FellBack} {
+		d.Ended(trace.UnitEnd{Unit: fmt.Sprint("led", i), Outcome: outcome, Leader: "w"}, staff.Led)
+	}
 	d.Ended(trace.UnitEnd{Outcome: trace.NotCommitted}, staff.LockedFirst)
 	of := func(token fencing.Token) diary.Sends {
 		return diary.Sends{Job: "b1/3", Statements: []books.Statement{{Account: "a", Token: token}}}
@@ -72,8 +73,8 @@ func TestTestimony(t *testing.T) {
 		Held:  map[audit.Unit]fencing.Token{{Branch: "b1", Nonce: "u"}: 12, {Branch: "b1", Nonce: "v"}: 13},
 		Lost:  map[audit.Unit]bool{{Branch: "b1", Nonce: "v"}: true},
 		Tried: map[audit.Unit]bool{{Branch: "b1", Nonce: "w"}: true, {Branch: "b1", Nonce: "x"}: true, {Branch: "b1", Nonce: "y"}: true},
-		Void:  map[audit.Unit]bool{{Branch: "b1", Nonce: "v"}: true, {Branch: "b1", Nonce: "x"}: true, {Branch: "b1", Nonce: "y3"}: true},
-		Led:   map[audit.Unit]string{{Branch: "b1", Nonce: "y1"}: "w", {Branch: "b1", Nonce: "y2"}: "w"},
+		Void:  map[audit.Unit]bool{{Branch: "b1", Nonce: "v"}: true, {Branch: "b1", Nonce: "x"}: true, {Branch: "b1", Nonce: "led2"}: true},
+		Led:   map[audit.Unit]string{{Branch: "b1", Nonce: "led0"}: "w", {Branch: "b1", Nonce: "led1"}: "w"},
 		Filing: audit.Filing{
 			Sent: map[books.Statement]bool{
 				{Account: "a", Token: 21}: true, {Account: "a", Token: 22}: true, {Account: "a", Token: 23}: true, {Account: "a", Token: 24}: true,
@@ -85,6 +86,9 @@ func TestTestimony(t *testing.T) {
 		},
 		Overviews: []audit.Overview{{Job: "b1/5", Positions: seen}},
 	}, got)
-	_, err = hear(filepath.Join(dir, "none*"))
+}
+
+func TestNobodyTestifies(t *testing.T) {
+	_, err := hear(filepath.Join(t.TempDir(), "none*"))
 	require.ErrorContains(t, err, "none*")
 }

@@ -14,6 +14,21 @@ import (
 	"github.com/holdall/holdall/trace"
 )
 
+// oddCash is the n-th of jobs that all want one account: with a quirk, and every other with an ID.
+func oddCash(n int, quirk Quirk) Job {
+	entry := books.Entry{ID: fmt.Sprint(n), Account: "7", Partner: "8", Amount: 1}
+	again := false
+	return Job{Kind: "row", Once: n%2 != 0, Asks: true, Do: func(ctx context.Context, b *books.Bank) error {
+		own, odd := *b, Odd{Runner: b.Run, Quirk: quirk, Nameless: n%2 == 0}
+		if quirk == GoesOn && again {
+			odd.Quirk = Usual
+		}
+		again = true
+		own.Run = odd
+		return own.Record(ctx, entry)
+	}}
+}
+
 // Tellers in a rush want one account at the same moment: they are committed together, whatever
 // is peculiar about some of them, and each is told what became of its own.
 func TestARush(t *testing.T) {
@@ -29,29 +44,18 @@ func TestARush(t *testing.T) {
 				return Job{}, false
 			}
 			n++
-			entry := books.Entry{ID: fmt.Sprint(n), Account: "7", Partner: "8", Amount: 1}
-			quirk, nameless, again := quirks[n%len(quirks)], n%2 == 0, false
-			return Job{
-				Kind: "row", Once: !nameless, Asks: true,
-				Told: func(o Outcome, err error) {
-					require.NoError(t, err)
-					mu.Lock()
-					defer mu.Unlock()
-					if told[quirk] == nil {
-						told[quirk] = map[Outcome]int{}
-					}
-					told[quirk][o]++
-				},
-				Do: func(ctx context.Context, b *books.Bank) error {
-					own, odd := *b, Odd{Runner: b.Run, Quirk: quirk, Nameless: nameless}
-					if quirk == GoesOn && again {
-						odd.Quirk = Usual
-					}
-					again = true
-					own.Run = odd
-					return own.Record(ctx, entry)
-				},
-			}, true
+			quirk := quirks[n%len(quirks)]
+			job := oddCash(n, quirk)
+			job.Told = func(o Outcome, err error) {
+				require.NoError(t, err)
+				mu.Lock()
+				defer mu.Unlock()
+				if told[quirk] == nil {
+					told[quirk] = map[Outcome]int{}
+				}
+				told[quirk][o]++
+			}
+			return job, true
 		})
 		ends := map[string]trace.UnitEnd{}
 		tried := map[string]bool{}
