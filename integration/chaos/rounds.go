@@ -39,6 +39,9 @@ var everything = []share{
 	{killBranch, 22}, {killGroup, 8}, {stopBranch, 22}, {stopShortly, 6}, {killEngine, 16}, {storms, 14}, {partition, 8}, {recoverWorker, 4},
 }
 
+// first are the first rounds, of branches that commit groups: in few they might not come about.
+var first = []mishap{killGroup, partition}
+
 // clientsOnly is for an engine that forgets.
 var clientsOnly = []share{
 	{killBranch, 30}, {killGroup, 10}, {stopBranch, 24}, {stopShortly, 8}, {storms, 16}, {partition, 8}, {recoverWorker, 4},
@@ -57,10 +60,11 @@ type plan struct {
 
 func (p *plan) next() round {
 	r := round{mishap: p.mishap(), branch: p.draws.IntN(p.branches), of: fates[p.draws.IntN(len(fates))]}
-	if p.drawn++; p.drawn == 1 { // in few rounds it might not come about
-		r.mishap = killGroup
+	p.drawn++
+	if p.drawn <= len(first) {
+		r.mishap = first[p.drawn-1]
 	}
-	if r.mishap == killGroup && r.branch%locksFirst == locksFirst-1 { // which has no groups
+	if (p.drawn <= len(first) || r.mishap == killGroup) && r.branch%locksFirst == locksFirst-1 { // which has no groups
 		r.branch = 0
 	}
 	leases := 0.0
@@ -69,8 +73,10 @@ func (p *plan) next() round {
 		leases = 1.2 + 1.3*p.draws.Float64()
 	case stopShortly:
 		leases = 0.05 + 0.55*p.draws.Float64()
-	case storms, partition:
+	case storms:
 		leases = 0.2 + 1.3*p.draws.Float64()
+	case partition: // many are longer than anybody asks for what became of a commit
+		leases = 0.2 + 2.6*p.draws.Float64()
 	case killEngine, killBranch, killGroup: // until it is started again
 		leases = 0.3 * p.draws.Float64()
 	}
