@@ -101,7 +101,7 @@ func (o *branch) Do(ctx context.Context, stdout, stderr io.Writer) (sound bool, 
 	defer stop()
 	tally, took, err := of.Work(working, o.Name, 0, desk.next, func(cfg *staff.Config) {
 		cfg.Owners, cfg.Locks.Owner, cfg.Think = 1, o.Name, o.think
-		cfg.Rush = staff.Rush{Desk: rush, Tellers: o.rush, Every: o.every}
+		cfg.Rush = staff.Rush{Desk: rush, Tellers: o.rush, From: time.Now(), Every: o.every}
 		if arch != nil {
 			cfg.Archive = arch
 		}

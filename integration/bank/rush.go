@@ -20,8 +20,8 @@ const kindRush = "rush"
 // quirks are those of a rush's payments. Most have none: they are to be committed together.
 var quirks = []staff.Quirk{
 	staff.Usual, staff.Usual, staff.Fails, staff.Usual, staff.Usual, staff.Panics, staff.Usual,
-	staff.Usual, staff.GoesOn, staff.Usual, staff.Usual, staff.Lingers, staff.Usual,
-	staff.Usual, staff.Updates, staff.Usual, staff.Usual, staff.Insists, staff.Usual,
+	staff.Usual, staff.GoesOn, staff.Fails, staff.Usual, staff.Usual, staff.Lingers, staff.Usual,
+	staff.Usual, staff.Updates, staff.Usual, staff.Fails, staff.Usual, staff.Insists, staff.Usual,
 }
 
 // nextOfRush is next for those who are in a hurry.

@@ -53,7 +53,8 @@ type day struct {
 	engine sync.Mutex     // held while the engine is being restarted
 	stormy atomic.Bool
 
-	calm time.Time // since when nothing goes wrong any more
+	over chan struct{} // closed when the rounds are
+	calm time.Time     // since when nothing goes wrong any more
 
 	mu       sync.Mutex
 	happened map[mishap]int
@@ -74,7 +75,7 @@ const locksFirst = 3
 
 func open(ctx context.Context, d Day) (*day, error) {
 	o := &day{
-		Day: d, net: newNetwork(d.Engine.Endpoint), happened: map[mishap]int{},
+		Day: d, net: newNetwork(d.Engine.Endpoint), happened: map[mishap]int{}, over: make(chan struct{}),
 		plan: &plan{shares: d.Shares, branches: d.Branches, lease: d.Lease, pace: d.Pace, draws: rand.New(rand.NewPCG(d.Seed, 0))},
 	}
 	var err error
@@ -184,9 +185,9 @@ func (d *day) replace(b *branch, after time.Duration) error {
 	return b.start()
 }
 
-// ambush is replace when the branch commits a group.
+// ambush is replace when the branch commits a group, or when the rounds are over.
 func (d *day) ambush(b *branch, after time.Duration) error {
-	if d.meetGroup(b) {
+	if d.meetGroup(b, nil) {
 		d.mu.Lock()
 		d.groupsKilled++
 		d.mu.Unlock()
@@ -195,18 +196,19 @@ func (d *day) ambush(b *branch, after time.Duration) error {
 }
 
 // meetGroup waits until a branch commits a group, whose commit is held up then. It reports false
-// if it does not do so in time: it may be cut off, or have no rush.
-func (d *day) meetGroup(b *branch) bool {
+// if it does not do so in time, or before the rounds are over: it may have no rush.
+func (d *day) meetGroup(b *branch, late <-chan time.Time) bool {
 	if !b.rush {
 		return false
 	}
 	select {
 	case <-b.line.nextGroup():
 		return true
-	case <-time.After(10 * d.Every):
-		b.line.noGroup()
-		return false
+	case <-late:
+	case <-d.over:
 	}
+	b.line.noGroup()
+	return false
 }
 
 func (d *day) restartEngine(ctx context.Context, after time.Duration) error {
@@ -240,7 +242,7 @@ func (d *day) storm(of fate, length time.Duration) error {
 
 // cutOff begins with the commit of a group, if there are any: of that there is no answer.
 func (d *day) cutOff(b *branch, length time.Duration) error {
-	d.meetGroup(b)
+	d.meetGroup(b, time.After(10*d.Every))
 	b.line.setCut(true)
 	time.Sleep(length)
 	b.line.setCut(false)
@@ -267,6 +269,7 @@ func patience(lease time.Duration) time.Duration { return time.Minute + 10*lease
 // close ends the mishaps and, after a calm lease, the work, and lets everything be
 // carried out that is late.
 func (d *day) close(patience time.Duration) error {
+	close(d.over)
 	d.under.Wait()
 	for _, b := range d.branches {
 		b.line.setWeather(weather{})

@@ -11,13 +11,13 @@ import (
 type Rush struct {
 	Desk    *Desk
 	Tellers int           // of each owner, beside the others
-	Every   time.Duration // so often they begin, at the same moments in all processes of a machine
+	From    time.Time     // they begin at this moment,
+	Every   time.Duration // and so long after it, again and again
 }
 
 // begin waits for the next moment at which all begin.
 func (r Rush) begin(ctx context.Context) {
-	now := time.Now()
-	pause(ctx, now.Truncate(r.Every).Add(r.Every).Sub(now))
+	pause(ctx, r.Every-time.Since(r.From)%r.Every)
 }
 
 // hurry is work for a teller in a rush.

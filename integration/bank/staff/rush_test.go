@@ -69,7 +69,7 @@ func TestARush(t *testing.T) {
 			defer mu.Unlock()
 			ends[e.Unit] = e
 		}
-		cfg.Rush = Rush{Desk: desk, Tellers: 6, Every: time.Second}
+		cfg.Rush = Rush{Desk: desk, Tellers: 6, From: time.Now(), Every: time.Second}
 		tally := NewTally()
 		require.NoError(t, Run(cfg, list(), tally))
 		require.Empty(t, tally.Unexpected)
