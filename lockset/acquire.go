@@ -349,7 +349,7 @@ var errOverslept = errors.New("it was taken more than a lease ago by a request w
 // unit. Either that is not visible yet, and the clean is refused, or the attempt
 // landed unheard and was buried since: the entry is stale, as anybody's would be.
 func (a *acquisition) orphaned(ctx context.Context, at lockrow.Observed) error {
-	if a.c.clean(ctx, a.unit, at.Key, []lockrow.Remnant{{Entry: at.Entry}}) {
+	if a.c.clean(ctx, a.unit, at.Key, []lockrow.Remnant{{Entry: at.Entry}}) == nil {
 		return nil
 	}
 	return requests.Sleep(ctx, longLook)

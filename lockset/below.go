@@ -74,18 +74,18 @@ func (a *acquisition) judgeBelow(ctx context.Context, at lockrow.Observed) (w wi
 		}
 	}
 	if len(remnants) > 0 {
-		w.freed = a.c.clean(ctx, a.unit, at.Key, remnants)
+		w.freed = a.c.clean(ctx, a.unit, at.Key, remnants) == nil
 	}
 	return w, nil
 }
 
-// clean removes remnants of a row, all or none, and reports whether it did: a unit may
-// be alive after all, or another has cleaned them.
-func (c *Client) clean(ctx context.Context, u *unit, ancestor ordering.Key, remnants []lockrow.Remnant) bool {
+// clean removes remnants of a row, all or none. If that is refused, a unit is alive after
+// all, or another has cleaned them.
+func (c *Client) clean(ctx context.Context, u *unit, ancestor ordering.Key, remnants []lockrow.Remnant) error {
 	remnants = lockrow.OneEach(remnants)
 	_, err := c.transact(ctx, u.id("c"), c.table.Clean(ancestor, remnants, c.values(u, 0)))
 	if err != nil {
-		return false
+		return err
 	}
 	for _, m := range remnants {
 		if m.Dead != nil {
@@ -93,5 +93,5 @@ func (c *Client) clean(ctx context.Context, u *unit, ancestor ordering.Key, remn
 		}
 		hooks.Tell(ctx, c.cfg.Trace.Cleaned, trace.Cleaned{Key: ancestor, Unit: m.Unit})
 	}
-	return true
+	return nil
 }

@@ -117,7 +117,7 @@ func sightingOf(s seenRow, first time.Time, at lockrow.Watch) Sighting {
 	switch j.Verdict {
 	case lockrow.Await:
 		sighting.Life = Silent
-		if !s.since.Equal(first) {
+		if s.since.After(first) { // another may have recorded that the silence is longer
 			sighting.Life = Alive
 		}
 	case lockrow.Bury, lockrow.Recover, lockrow.Pass:

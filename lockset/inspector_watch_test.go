@@ -190,3 +190,22 @@ func TestAWatchOfManyRows(t *testing.T) {
 		}
 	})
 }
+
+// That somebody else has watched for longer, and says so in the row, is no sign of life.
+func TestAWatchGoesOnWhenAnotherEnds(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.crashed("a")
+		ended := make(chan error, 1)
+		other := b.owner("other", nil)
+		go func() {
+			_, err := other.Acquire(t.Context(), []ordering.Key{"a"}, func(o *lockset.Options) { o.Wait = lockset.For(lease / 2) })
+			ended <- err
+		}()
+		time.Sleep(lease / 4)
+		i, _ := b.inspector()
+		seen, took := b.watched(i, "a")
+		require.ErrorIs(t, <-ended, lockset.ErrWaited)
+		require.Equal(t, lockset.Dead, seen[0].Life)
+		require.Less(t, took, lease)
+	})
+}

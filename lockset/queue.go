@@ -253,15 +253,19 @@ func (c *Client) leaveQueue(ctx context.Context, u *unit, id string, r lockrow.R
 // drop takes the place of a head that leaves a row untaken for too long. It
 // reports whether it did.
 func (a *acquisition) drop(ctx context.Context, r lockrow.Row) bool {
+	return a.c.drop(ctx, a.unit, r) == nil // else it took the row after all, or another dropped it: look again
+}
+
+func (c *Client) drop(ctx context.Context, u *unit, r lockrow.Row) error {
 	head := r.Queue[0]
-	vs := a.c.values(a.unit, a.token).With(lockrow.Values{":head": lockrow.Text(head), ":seen": lockrow.Number(int64(r.Fence))})
-	_, err := a.c.write(ctx, a.unit.id("d"), []*types.Update{a.c.table.Update(r.Key, lockrow.DropIf, lockrow.Drop, vs)})
+	vs := c.values(u, 0).With(lockrow.Values{":head": lockrow.Text(head), ":seen": lockrow.Number(int64(r.Fence))})
+	_, err := c.write(ctx, u.id("d"), []*types.Update{c.table.Update(r.Key, lockrow.DropIf, lockrow.Drop, vs)})
 	if err != nil {
-		return false // it took the row after all, or another dropped it: look again
+		return err
 	}
-	a.c.cfg.Logger.WarnContext(ctx, "holdall: dropped the head of a queue", "key", string(r.Key), "unit", head)
-	hooks.Tell(ctx, a.c.cfg.Trace.Dropped, trace.Dropped{Key: r.Key, Unit: head})
-	return true
+	c.cfg.Logger.WarnContext(ctx, "holdall: dropped the head of a queue", "key", string(r.Key), "unit", head)
+	hooks.Tell(ctx, c.cfg.Trace.Dropped, trace.Dropped{Key: r.Key, Unit: head})
+	return nil
 }
 
 // blockedAt describes who is in the unit's way at a row, in the table and in this process.

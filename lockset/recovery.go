@@ -39,6 +39,13 @@ func (c forUnits) RecoverWith(table string, decide unitlocks.RecoverDead) {
 	c.journals.decide[table] = decide
 }
 
+// knows reports whether this process knows who decides about the journals in a table.
+func (j *journals) knows(table string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.decide[table] != nil
+}
+
 // begin returns who decides about the unit that holds a row, or a channel to wait
 // for, because it is being decided; neither if this process knows no journals.
 func (j *journals) begin(r lockrow.Row) (decide unitlocks.RecoverDead, underWay chan struct{}, err error) {
@@ -88,7 +95,6 @@ func (a *acquisition) recoverDead(ctx context.Context, r lockrow.Row) (bool, err
 // nobody can have it until somebody mends what is wrong. ended ends a wait for
 // another who is at it.
 func (c *Client) recoverDead(ctx, ended context.Context, r lockrow.Row) (bool, error) {
-	unit, key := r.Unit, r.Key
 	decide, underWay, err := c.journals.begin(r)
 	switch {
 	case err != nil:
@@ -107,6 +113,12 @@ func (c *Client) recoverDead(ctx, ended context.Context, r lockrow.Row) (bool, e
 	case decide == nil:
 		return false, nil
 	}
+	return c.decideDead(ctx, r, decide)
+}
+
+// decideDead is recoverDead for the one of this process who is at it.
+func (c *Client) decideDead(ctx context.Context, r lockrow.Row, decide unitlocks.RecoverDead) (bool, error) {
+	unit, key := r.Unit, r.Key
 	defer c.journals.end(unit)
 	aborted, err := decide(ctx, unit)
 	if errors.As(err, new(*NoAnswerError)) {

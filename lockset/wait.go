@@ -274,18 +274,22 @@ func (a *acquisition) waitError(ctx context.Context, at, holder lockrow.Observed
 // bury frees the rows of dead holders, all or none: from then on acquiring is the
 // ordinary one. It reports whether it did.
 func (a *acquisition) bury(ctx context.Context, dead ...lockrow.Row) bool {
+	return a.c.bury(ctx, a.unit, dead...) == nil // else one is alive after all, or another buried it: look again
+}
+
+func (c *Client) bury(ctx context.Context, u *unit, dead ...lockrow.Row) error {
 	updates := make([]*types.Update, len(dead))
 	for i, r := range dead {
-		vs := a.c.values(a.unit, a.token).With(lockrow.Values{":rvn": lockrow.Text(r.RVN)})
-		updates[i] = a.c.table.Update(r.Key, lockrow.BuryIf, lockrow.Free, vs)
+		vs := c.values(u, 0).With(lockrow.Values{":rvn": lockrow.Text(r.RVN)})
+		updates[i] = c.table.Update(r.Key, lockrow.BuryIf, lockrow.Free, vs)
 	}
-	if _, err := a.c.write(ctx, a.unit.id("b"), updates); err != nil {
-		return false // one is alive after all, or another buried it: look again
+	if _, err := c.write(ctx, u.id("b"), updates); err != nil {
+		return err
 	}
 	for _, r := range dead {
-		a.c.traceBuried(ctx, r)
+		c.traceBuried(ctx, r)
 	}
-	return true
+	return nil
 }
 
 func (c *Client) traceBuried(ctx context.Context, r lockrow.Row) {

@@ -1,0 +1,113 @@
+package lockset
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdall/holdall/ordering"
+)
+
+// Deed is what [Client.Sweep] did about somebody who is dead, or would do.
+type Deed int
+
+// What a sweep does.
+const (
+	// LeftAlone: nothing. Life says why: nobody is there, somebody is alive, or the sweep
+	// ended before that was known.
+	LeftAlone Deed = iota
+	// Buried: the holder was dead, and its row was freed.
+	Buried
+	// Settled: the holder was dead and had a journal, and what that says was done.
+	Settled
+	// Cleaned: an intent was removed whose unit is dead, or does not hold its witness any more.
+	Cleaned
+	// Dropped: the head of the queue has lost its place, for it left the key untaken for a lease.
+	Dropped
+	// Kept: somebody is dead and nothing could be done, or nobody can tell. Err says why.
+	Kept
+)
+
+// String returns a word for it.
+func (d Deed) String() string {
+	return [...]string{"left alone", "buried", "settled", "cleaned", "dropped", "kept"}[d]
+}
+
+// Swept is one thing that a sweep did about a key, or would do, or that it did nothing.
+type Swept struct {
+	Key     ordering.Key
+	Deed    Deed
+	Life    Life          // of who was watched
+	Unit    string        // nonce of the unit concerned; "" if there is none
+	Owner   string        // its process, if the row names it
+	Witness ordering.Key  // of an intent: the key that it was left for
+	For     time.Duration // for how long it is known to have been silent
+	Err     error         // why somebody was kept
+}
+
+// SweepOptions say how [Client.Sweep] sweeps.
+type SweepOptions struct {
+	// DryRun writes nothing, not even for how long somebody was silent, and tells what
+	// would be done.
+	DryRun bool
+	// Progress is called after each look, in the goroutine that sweeps, with how many of the
+	// keys are done with. It may be nil.
+	Progress func(known, of int)
+}
+
+// Sweep watches the rows of keys for up to a lease, and frees those of the dead, as a unit
+// does that waits for them; here nobody waits. Who is dead is decided by the same rule: a
+// full lease of silence, as far as this client has seen it or a row says that others did.
+// Whoever is alive is not touched: every write has the condition that a waiter's has.
+//
+//   - The row of a dead holder is freed.
+//   - If it is prepared, its unit is settled, where a client of package unitofwork, with the
+//     unit table that the row names, was made of this one. Otherwise it is kept.
+//   - Intents on a row are removed if their units are dead, or do not hold their witnesses
+//     any more. The witnesses need not be among keys: their rows are freed, too.
+//   - The head of the queue of a row that anybody could take is dropped after a lease, not
+//     after Config.Grace: nobody may wait behind it. If it is alive, it queues again.
+//
+// It returns what it did, in that order, at least one thing for each key. If ctx ends before
+// all is known, the error is its cause, and it is written into the rows for how long their
+// holders were silent, for at most Config.AttemptTimeout: so sweeps that are shorter than a
+// lease find out the dead together. Any number of sweeps may run at the same time.
+//
+// It reads each row two or three times, at two read capacity units each. Large tables are to
+// be swept in parts: all keys are in memory, with the witnesses of their intents.
+//
+// Other errors: *ordering.KeyError, *[TableError], *[NoAnswerError], [ErrClosed]. What could
+// not be done about one key alone is in what is told of it.
+func (c *Client) Sweep(ctx context.Context, keys []ordering.Key, o SweepOptions) ([]Swept, error) {
+	c.asked(ctx, "Sweep")
+	for _, k := range keys {
+		if err := k.Validate(); err != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	end, ok := c.work.Begin(func(context.Context) error { cancel(ErrClosed); return nil })
+	if !ok {
+		return nil, ErrClosed
+	}
+	defer end()
+	s := newSweep(ctx, c, distinct(keys), o)
+	err := s.run(ctx)
+	if err != nil {
+		s.leave(ctx)
+	}
+	if ctx.Err() != nil && err != nil {
+		err = context.Cause(ctx)
+	}
+	return s.told, err
+}
+
+// errUndecided: the log has more.
+var errUndecided = errors.New("what became of its unit could not be decided now")
+
+// errAsItWas: somebody is to look at it.
+var errAsItWas = errors.New("its unit is settled, and the row is as it was")
+
+// errRestless: others write it all the time.
+var errRestless = errors.New("it has changed whenever it was to be written")

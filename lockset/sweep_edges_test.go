@@ -1,0 +1,112 @@
+package lockset_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// A dry run says the same, and writes nothing at all.
+func TestADryRunOfASweep(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.crashed("c/x", "d")
+		b.diesMarked("p")
+		before := b.db.Items(table)
+		dry := lockset.SweepOptions{DryRun: true}
+		j := &judges{}
+		o := b.settler("o", j)
+		for keys, want := range map[string][]string{
+			"c c/x d p": {"c/x: buried, dead", "c: cleaned, dead at c/x", "d: buried, dead", "p: settled, dead"},
+			"c":         {"c/x: buried, dead", "c: cleaned, dead at c/x"},
+		} {
+			var named []ordering.Key
+			for k := range strings.SplitSeq(keys, " ") {
+				named = append(named, ordering.Key(k))
+			}
+			lines, _ := b.sweptIn(o, dry, named...)
+			require.Equal(t, want, lines)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), life)
+		defer cancel()
+		_, err := b.owner("short", nil).Sweep(ctx, []ordering.Key{"d"}, dry)
+		require.Error(t, err)
+		require.Equal(t, before, b.db.Items(table))
+		require.Empty(t, j.asked)
+		lines, _ := b.sweptIn(b.owner("knows nobody", nil), dry, "p")
+		require.Equal(t, []string{"p: kept, dead"}, lines)
+	})
+}
+
+// What holdall did not write is reported, and what DynamoDB refuses ends the sweep.
+func TestASweepThatMayNot(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.crashed("a")
+		b.putItem(map[string]types.AttributeValue{"key": text("damaged"), "unit": text("x")})
+		all, err := b.owner("o", nil).Sweep(t.Context(), []ordering.Key{"damaged"}, lockset.SweepOptions{})
+		require.NoError(t, err)
+		require.Equal(t, lockset.Kept, all[0].Deed)
+		require.ErrorAs(t, all[0].Err, new(*lockset.RowError))
+
+		denied := b.owner("denied", func(c faults.Call) faults.Fault {
+			if isBury(c) {
+				return faults.Deny()
+			}
+			return faults.Pass()
+		})
+		all, err = denied.Sweep(t.Context(), []ordering.Key{"a"}, lockset.SweepOptions{})
+		require.ErrorAs(t, err, new(*lockset.TableError))
+		require.Equal(t, []string{"a: left alone, silent"}, sweptLines(all))
+
+		_, err = denied.Sweep(t.Context(), []ordering.Key{"a//b"}, lockset.SweepOptions{})
+		require.ErrorAs(t, err, new(*ordering.KeyError))
+		require.NoError(t, denied.Close(t.Context()))
+		_, err = denied.Sweep(t.Context(), []ordering.Key{"a"}, lockset.SweepOptions{})
+		require.ErrorIs(t, err, lockset.ErrClosed)
+	})
+}
+
+// Close ends a sweep that is under way.
+func TestCloseEndsASweep(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.crashed("a")
+		o := b.owner("o", nil)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := o.Sweep(t.Context(), []ordering.Key{"a"}, lockset.SweepOptions{})
+			ended <- err
+		}()
+		time.Sleep(life)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, o.Close(ctx), context.Canceled)
+		require.ErrorIs(t, <-ended, lockset.ErrClosed)
+		require.Contains(t, b.row("a"), lockrow.AttrSilentOf)
+	})
+}
+
+// The living write nothing for it, and a row is read few times.
+func TestWhatASweepCosts(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.crashed("dead")
+		living := b.take(b.owner("living", nil), "living")
+		o := b.owner("o", nil)
+		known := [][2]int{}
+		_, err := o.Sweep(t.Context(), []ordering.Key{"dead", "living", "free"}, lockset.SweepOptions{Progress: func(k, of int) { known = append(known, [2]int{k, of}) }})
+		require.NoError(t, err)
+		sent := o.requests()
+		require.Equal(t, 4, sent["TransactGetItems"], "at first, after half a lease, at its end, and when it was freed")
+		require.Equal(t, 2, sent["UpdateItem"], "one to say that it is silent, one to free it")
+		require.Equal(t, [2]int{0, 3}, known[0])
+		require.Equal(t, [2]int{3, 3}, known[len(known)-1])
+		b.free(living)
+	})
+}

@@ -1,0 +1,69 @@
+package lockset
+
+import (
+	"time"
+
+	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/ordering"
+)
+
+// deedFor is what a sweep does about somebody who was found dead.
+func deedFor(s Sighting) Deed {
+	switch {
+	case s.Head:
+		return Dropped
+	case s.Row.Prepared():
+		return Settled
+	}
+	return Buried
+}
+
+// nextLook is when to look again at somebody who is silent for so long, of at most limit:
+// when half of that is over, for the living renew their leases every third, and at its end.
+func nextLook(now time.Time, silent, limit time.Duration) time.Time {
+	if left := limit/2 - silent; left > 0 {
+		return now.Add(left)
+	}
+	return now.Add(max(limit-silent, time.Millisecond))
+}
+
+// intentsSeen is what the intents of a row and their witnesses come to.
+type intentsSeen struct {
+	remnants []lockrow.Remnant // to be removed
+	prepared []seenRow         // witnesses of the dead, whose journals are to be settled
+	silent   []seenRow         // witnesses of which it is not known yet
+	next     time.Time         // when to look at the first of them again
+	alive    bool              // somebody is
+}
+
+// judgeIntents decides about the intents of a row by their witnesses. first is since when
+// each of these was known as it was at first. An intent whose witness was not read came just
+// now: it is somebody's who is alive.
+func judgeIntents(r lockrow.Row, witnesses map[ordering.Key]seenRow, first map[ordering.Key]time.Time, now time.Time) (seen intentsSeen) {
+	for _, e := range r.Below {
+		w, read := witnesses[e.Witness]
+		if !read {
+			seen.alive = true
+			continue
+		}
+		stale, j := lockrow.JudgeWitness(e, w.parsed, lockrow.Watch{Since: w.since, Now: now})
+		switch {
+		case w.row.Damage != "": // nobody can tell whose it is
+		case stale:
+			seen.remnants = append(seen.remnants, lockrow.Remnant{Entry: e})
+		case j.Verdict == lockrow.Bury:
+			seen.remnants = append(seen.remnants, lockrow.Remnant{Entry: e, Dead: &w.parsed})
+		case j.Verdict == lockrow.Recover:
+			seen.prepared = append(seen.prepared, w)
+		case w.since.After(first[e.Witness]):
+			seen.alive = true
+		default:
+			next := nextLook(now, now.Sub(w.since), w.parsed.Lease)
+			if len(seen.silent) == 0 || next.Before(seen.next) {
+				seen.next = next
+			}
+			seen.silent = append(seen.silent, w)
+		}
+	}
+	return seen
+}

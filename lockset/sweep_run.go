@@ -1,0 +1,337 @@
+package lockset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/ordering"
+)
+
+const (
+	// writesAtOnce bounds the concurrent requests of one sweep that write.
+	writesAtOnce = 16
+	// mostRefused is how often a sweep tries to write a row that changes each time.
+	mostRefused = 5
+	// sweepSlack is the part of a lease by which a look may be late, so that many rows are
+	// looked at together.
+	sweepSlack = 100
+)
+
+// sweep is one call of [Client.Sweep].
+type sweep struct {
+	c     *Client
+	look  *Inspector // with what the client has seen
+	unit  *unit      // names its requests
+	o     SweepOptions
+	grace time.Duration // of the head of a queue
+	keys  []*sweptKey
+
+	mu    sync.Mutex // never held across I/O
+	told  []Swept
+	did   map[ordering.Key]bool // of which something is told
+	would map[ordering.Key]bool // what a dry run has told of witnesses, or will of keys
+}
+
+// sweptKey is what a sweep knows of a key. One goroutine at a time has it.
+type sweptKey struct {
+	key     ordering.Key
+	seen    seenRow                    // last
+	first   map[ordering.Key]time.Time // since when its row, and those of its witnesses, were known as they were at first
+	silent  []seenRow                  // of these, whose fate is not known yet
+	due     time.Time                  // when to look again
+	refused int                        // how often in all
+	acted   bool                       // something was done
+	over    bool                       // nothing is left to be known
+}
+
+func newSweep(ctx context.Context, c *Client, keys []ordering.Key, o SweepOptions) *sweep {
+	u := c.newUnit(ctx)
+	s := &sweep{
+		c: c, look: &Inspector{c: c, unit: u}, unit: u, o: o,
+		grace: max(c.cfg.Grace, c.cfg.Lease), did: map[ordering.Key]bool{}, would: map[ordering.Key]bool{},
+	}
+	for _, k := range keys {
+		s.keys = append(s.keys, &sweptKey{key: k, first: map[ordering.Key]time.Time{}})
+		s.would[k] = true
+	}
+	return s
+}
+
+// run looks at rows when they are due, and acts, until nothing is left to be known.
+func (s *sweep) run(ctx context.Context) error {
+	for {
+		now, next := time.Now(), time.Time{}
+		var due []*sweptKey
+		known := 0
+		for _, k := range s.keys {
+			switch {
+			case k.over:
+				known++
+			case !k.due.After(now):
+				due = append(due, k)
+			case next.IsZero() || k.due.Before(next):
+				next = k.due
+			}
+		}
+		if s.o.Progress != nil {
+			s.o.Progress(known, len(s.keys))
+		}
+		switch {
+		case len(due) > 0:
+			if err := s.step(ctx, due); err != nil {
+				return err
+			}
+		case next.IsZero():
+			return nil
+		default:
+			if err := requests.Sleep(ctx, next.Sub(now)+s.c.cfg.Lease/sweepSlack); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// step looks at keys, and acts. Rows with intents come last: what was freed before has made
+// some of these stale.
+func (s *sweep) step(ctx context.Context, due []*sweptKey) error {
+	keys := make([]ordering.Key, len(due))
+	for n, k := range due {
+		keys[n] = k.key
+	}
+	seen, err := s.look.readAll(ctx, keys)
+	if err != nil {
+		return err
+	}
+	var plain, above []*sweptKey
+	for n, k := range due {
+		k.seen, k.silent = seen[n], nil
+		if len(k.seen.parsed.Below) > 0 {
+			above = append(above, k)
+		} else {
+			plain = append(plain, k)
+		}
+	}
+	if err := each(ctx, plain, s.judge); err != nil {
+		return err
+	}
+	if err := each(ctx, above, s.judgeAbove); err != nil {
+		return err
+	}
+	s.note(ctx, due, false)
+	return nil
+}
+
+// each has f called for all keys, several at a time.
+func each(ctx context.Context, keys []*sweptKey, f func(context.Context, *sweptKey) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(writesAtOnce)
+	for _, k := range keys {
+		group.Go(func() error { return f(ctx, k) })
+	}
+	return group.Wait()
+}
+
+// since is since when a row was known as it was at first.
+func (k *sweptKey) since(s seenRow) time.Time {
+	if _, known := k.first[s.row.Key]; !known {
+		k.first[s.row.Key] = s.since
+	}
+	return k.first[s.row.Key]
+}
+
+// judge acts on a row without intents.
+func (s *sweep) judge(ctx context.Context, k *sweptKey) error {
+	row := k.seen.row
+	if row.Damage != "" {
+		s.end(k, Swept{Key: k.key, Deed: Kept, Err: s.look.asError(row)})
+		return nil
+	}
+	now := time.Now()
+	is := sightingOf(k.seen, k.since(k.seen), lockrow.Watch{Since: k.seen.since, Now: now, Grace: s.grace})
+	does := Swept{Key: k.key, Life: is.Life, Unit: is.Unit, For: is.For}
+	if row.Held() {
+		does.Owner = row.Holder.Owner
+	}
+	switch {
+	case is.Life == Silent && !(k.acted && row.Held()): // who took what was just freed is alive
+		k.silent, k.due = []seenRow{k.seen}, nextLook(now, is.For, is.Limit)
+		return nil
+	case is.Life != Dead:
+		s.end(k, does)
+		return nil
+	}
+	does.Deed = deedFor(is)
+	return s.act(ctx, k, does)
+}
+
+// act does what is to be done about whoever is dead on a row without intents.
+func (s *sweep) act(ctx context.Context, k *sweptKey, does Swept) (err error) {
+	switch {
+	case does.Deed == Settled:
+		if err = s.settle(ctx, k.seen.parsed); err != nil && ctx.Err() == nil {
+			does.Deed, does.Err = Kept, err
+		}
+	case s.o.DryRun:
+	case does.Deed == Dropped:
+		err = s.c.drop(ctx, s.unit, k.seen.parsed)
+	default:
+		err = s.c.bury(ctx, s.unit, k.seen.parsed)
+	}
+	if s.o.DryRun || does.Deed == Kept {
+		s.end(k, does)
+		return nil
+	}
+	return s.acted(ctx, k, err, does)
+}
+
+// acted tells what was done, and has the key looked at once more: somebody else may be in the
+// way there. What was refused was seen too late.
+func (s *sweep) acted(ctx context.Context, k *sweptKey, err error, did ...Swept) error {
+	refused := errors.As(err, new(*refusal))
+	switch {
+	case err == nil:
+		s.tell(did...)
+		k.acted = true
+		clear(k.first)
+		k.due = time.Now()
+	case ctx.Err() != nil || errors.As(err, new(*TableError)):
+		return err
+	case refused && k.refused < mostRefused:
+		k.refused++
+		k.due = time.Now()
+	default:
+		if refused {
+			err = errRestless
+		}
+		kept := did[len(did)-1]
+		kept.Deed, kept.Err = Kept, err
+		s.end(k, kept)
+	}
+	return nil
+}
+
+// settle has done what the journal of a dead unit says, which has this row. Whoever else of
+// this process is at that unit is waited for: there may be more rows.
+func (s *sweep) settle(ctx context.Context, dead lockrow.Row) error {
+	if !s.c.journals.knows(dead.Prepared) {
+		return fmt.Errorf("unit %q has its journal in table %q, which this client does not know", dead.Unit, dead.Prepared)
+	}
+	for !s.o.DryRun {
+		decide, underWay, err := s.c.journals.begin(dead)
+		changed := true
+		switch {
+		case err != nil:
+			return err
+		case underWay != nil:
+			if err := s.c.untilReady(ctx, underWay, time.Time{}); err != nil {
+				return err
+			}
+		default:
+			if changed, err = s.c.decideDead(ctx, dead, decide); err != nil {
+				return err
+			}
+		}
+		now, _, err := s.c.read(ctx, s.unit.id("g"), dead.Key)
+		switch {
+		case err != nil:
+			return err
+		case now.Unit != dead.Unit:
+			return nil
+		case !changed:
+			return errUndecided
+		case underWay == nil:
+			return errAsItWas
+		}
+	}
+	return nil
+}
+
+// judgeAbove acts on a row with intents: it looks at it and the witnesses as of one moment.
+func (s *sweep) judgeAbove(ctx context.Context, k *sweptKey) error {
+	seen, err := s.look.read(ctx, append([]ordering.Key{k.key}, witnessesOf(k.seen.row)...))
+	if err != nil {
+		return err
+	}
+	k.seen = seen[0]
+	if len(k.seen.parsed.Below) == 0 {
+		return s.judge(ctx, k)
+	}
+	witnesses := map[ordering.Key]seenRow{}
+	for _, w := range seen[1:] {
+		witnesses[w.row.Key] = w
+		k.since(w)
+	}
+	are := judgeIntents(k.seen.parsed, witnesses, k.first, time.Now())
+	k.silent = are.silent
+	if s.o.DryRun && len(are.silent) > 0 { // all is told at once
+		k.due = are.next
+		return nil
+	}
+	stuck := s.settleBelow(ctx, are.prepared)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	switch does := s.ofRemnants(k, are); {
+	case s.o.DryRun && (len(does) > 0 || stuck == nil):
+		s.tell(does...)
+		s.end(k, Swept{Key: k.key, Life: lifeOf(are)})
+	case len(does) > 0:
+		return s.acted(ctx, k, s.c.clean(ctx, s.unit, k.key, are.remnants), does...)
+	case len(are.prepared) > 0 && stuck == nil: // their intents are stale now
+		k.due = time.Now()
+	case len(are.silent) > 0:
+		k.due = are.next
+	case stuck != nil:
+		s.end(k, Swept{Key: k.key, Deed: Kept, Life: Dead, Unit: are.prepared[0].parsed.Unit, Witness: are.prepared[0].row.Key, Err: stuck})
+	default:
+		s.end(k, Swept{Key: k.key, Life: lifeOf(are)})
+	}
+	return nil
+}
+
+func lifeOf(are intentsSeen) Life {
+	if are.alive {
+		return Alive
+	}
+	return Nobody
+}
+
+// settleBelow settles the units of prepared witnesses. It returns why that cannot be done, of
+// one of them.
+func (s *sweep) settleBelow(ctx context.Context, prepared []seenRow) (stuck error) {
+	for _, w := range prepared {
+		does := Swept{Key: w.row.Key, Deed: Settled, Life: Dead, Unit: w.parsed.Unit, Owner: w.parsed.Owner, For: time.Since(w.since)}
+		switch err := s.settle(ctx, w.parsed); {
+		case err != nil:
+			stuck = err
+		case s.o.DryRun:
+			s.wouldDo(does)
+		default:
+			s.tell(does)
+		}
+	}
+	return stuck
+}
+
+// ofRemnants is what cleaning them does.
+func (s *sweep) ofRemnants(k *sweptKey, are intentsSeen) (does []Swept) {
+	for _, m := range lockrow.OneEach(are.remnants) {
+		if m.Dead != nil {
+			buried := Swept{Key: m.Witness, Deed: Buried, Life: Dead, Unit: m.Unit, Owner: m.Dead.Owner}
+			if s.o.DryRun {
+				s.wouldDo(buried)
+			} else {
+				does = append(does, buried)
+			}
+		}
+		does = append(does, Swept{Key: k.key, Deed: Cleaned, Life: Dead, Unit: m.Unit, Witness: m.Witness})
+	}
+	return does
+}
