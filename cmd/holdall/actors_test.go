@@ -50,10 +50,14 @@ func act(ctx context.Context, role string) error {
 	for k := range strings.SplitSeq(os.Getenv("KEYS"), " ") {
 		keys = append(keys, ordering.Key(k))
 	}
-	if role == "holds" {
+	if role == "holds" || role == "watches" {
 		set, err := client.Locks().Acquire(ctx, keys)
 		if err == nil {
 			fmt.Println("ready", set.Nonce())
+		}
+		if err == nil && role == "watches" { // whether it has lost them
+			<-set.Context().Done()
+			fmt.Println("lost", context.Cause(set.Context()))
 		}
 		return err
 	}
@@ -148,4 +152,12 @@ func (a *actor) ready(t *testing.T) *actor {
 		time.Sleep(10 * time.Millisecond)
 	}
 	return a
+}
+
+// says waits until it has said something.
+func (a *actor) says(t *testing.T, text string) {
+	t.Helper()
+	for start := time.Now(); !strings.Contains(a.Output(), text); time.Sleep(10 * time.Millisecond) {
+		require.Less(t, time.Since(start), aLongTime, a.Output())
+	}
 }

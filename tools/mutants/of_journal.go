@@ -139,7 +139,7 @@ var ofMarking = []mutant{
 		clause: "one of a process decides about a dead unit",
 		file:   "lockset/recovery.go",
 		old:    "\tcase underWay != nil:\n",
-		new:    "\tcase underWay != nil:\n\t\t_, err := c.journals.decide[r.Prepared](ctx, unit)\n\t\treturn err == nil, err\n",
+		new:    "\tcase underWay != nil:\n\t\t_, err := c.journals.decide[r.Prepared](ctx, r.Unit)\n\t\treturn err == nil, err\n",
 		by:     check{in: "lockset", test: "TestOneOfAProcessDecides"},
 	},
 	{

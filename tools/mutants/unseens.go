@@ -99,7 +99,7 @@ var unseensBelow = []unseen{
 		`if err != nil { c.cfg.Logger.WarnContext(ctx, "holdall: a place in a queue was not given up", "key", string(r.Key), "unit", u.nonce, "err", err) }`,
 		""},
 	{"lockset/queue.go", "drop-call", diagnostic, "a log line",
-		`a.c.cfg.Logger.WarnContext(ctx, "holdall: dropped the head of a queue", "key", string(r.Key), "unit", head)`,
+		`c.cfg.Logger.WarnContext(ctx, "holdall: dropped the head of a queue", "key", string(r.Key), "unit", head)`,
 		""},
 	{"lockset/below.go", "off-by-one", equivalent, "a clean has no token",
 		"c.values(u, 0)",

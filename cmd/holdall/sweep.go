@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// sweepFlags are those of sweep alone.
+type sweepFlags struct {
+	every  time.Duration
+	dryRun bool
+	list   lockset.ListOptions
+}
+
+func sweepCommand(a *app) *cobra.Command {
+	var f sweepFlags
+	cmd := &cobra.Command{
+		Use:   "sweep [PREFIX]",
+		Short: "Free the keys of the dead, also where nobody waits for them",
+		Long: "sweep lists the keys that somebody has or waits for, watches them for up to a lease, and\n" +
+			"does about the dead what a unit does that waits for them: it frees their keys, removes\n" +
+			"what they left on the keys above, and drops them from queues. Whoever shows a sign of life\n" +
+			"is not touched. PREFIX is how the keys begin, as in ls. With --units it also finishes dead\n" +
+			"units with a journal, as recover does; without, it leaves their keys as they are.\n\n" +
+			"One may run, or several: as a scheduled job, as a service with --every, or for a time that is\n" +
+			"shorter than a lease, ended by SIGTERM or SIGINT. Then it writes into the rows for how long\n" +
+			"it has watched them, and the next one begins there. SIGKILL leaves no time for that.\n\n" +
+			"It does not stop work outside the tables: a process that was only asleep learns at its next\n" +
+			"request that it has lost its keys, and its commits are refused.\n\n" +
+			"It exits with 3 if a key of the dead, or one that holdall cannot read, was kept and needs\n" +
+			"somebody. With --every it goes on until it is stopped.",
+		Example: "  holdall sweep --dry-run\n  holdall sweep customer:42\n  holdall sweep --every 1m --capacity 100 -o json",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				f.list.Prefix = args[0]
+			}
+			if cmd.Flags().Changed("every") && f.every <= 0 || f.list.Units < 0 {
+				return wrongUsage(errors.New("--every is more than zero, and --capacity not less"))
+			}
+			return a.sweep(cmd.Context(), f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.DurationVar(&f.every, "every", 0, "go on until stopped; `time` between the end of a round and the next")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be done, and write nothing")
+	flags.Float64Var(&f.list.Units, "capacity", 0, "`units` of read capacity a second that the list may take on average; 0 is as many as it gets")
+	return cmd
+}
+
+func (a *app) sweep(ctx context.Context, f sweepFlags) error {
+	p := newProgress(a.stderr)
+	units, err := a.unitsClient(ctx, func(cfg *unitofwork.Config) { cfg.Trace = a.recovering(p) })
+	if err != nil {
+		return err
+	}
+	i, err := a.inspector(ctx)
+	if err != nil {
+		return err
+	}
+	for round := 1; ; round++ {
+		s := &sweeping{app: a, flags: f, locks: units.Locks(), progress: p}
+		err := s.round(ctx, i)
+		p.clear()
+		switch {
+		case ctx.Err() != nil: // whether this round was over or not
+			return context.Cause(ctx)
+		case f.every == 0 || round == 1 && hopeless(err):
+			return err
+		case err != nil && codeSaysAll(err) == nil:
+			fmt.Fprintf(a.stderr, "holdall: %s\n", oneLine(err))
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(f.every):
+		}
+	}
+}
+
+// codeSaysAll returns the error that is a code alone: all was said before.
+func codeSaysAll(err error) *exit {
+	var e *exit
+	if errors.As(err, &e) && e.err == nil {
+		return e
+	}
+	return nil
+}
+
+// sweeping is one round.
+type sweeping struct {
+	*app
+	flags    sweepFlags
+	locks    *lockset.Client
+	progress *progress
+
+	part   []ordering.Key
+	weight int // of the part: its keys, and the intents on their rows
+	tally  tally
+}
+
+// round sweeps a table in parts of so many rows and intents as ls has in memory.
+func (s *sweeping) round(ctx context.Context, i *lockset.Inspector) error {
+	list := s.flags.list
+	list.Progress = func(l lockset.ListProgress) {
+		if l.Pages > 1 {
+			s.progress.say("%d rows looked at, %.0f read units taken", l.Rows, l.Units)
+		}
+	}
+	for r, err := range i.List(ctx, list) {
+		switch {
+		case err != nil && r.Damage == "":
+			return err
+		case r.Damage != "":
+			if err := s.tell(lockset.Swept{Key: r.Key, Deed: lockset.Kept, Err: err}); err != nil {
+				return err
+			}
+		case !r.Idle():
+			s.part, s.weight = append(s.part, r.Key), s.weight+1+len(r.Intents)
+		}
+		if s.weight >= mostRows {
+			if err := s.sweepPart(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.sweepPart(ctx); err != nil {
+		return err
+	}
+	s.progress.clear()
+	s.out.line("%s", s.tally.words(s.flags.dryRun))
+	if s.tally.of[lockset.Kept] > 0 {
+		return &exit{code: exitFound}
+	}
+	return nil
+}
+
+func (s *sweeping) sweepPart(ctx context.Context) error {
+	if len(s.part) == 0 {
+		return nil
+	}
+	slices.SortFunc(s.part, ordering.Compare)
+	all, err := s.locks.Sweep(ctx, s.part, lockset.SweepOptions{DryRun: s.flags.dryRun, Progress: func(known, of int) {
+		s.progress.say("watching for signs of life: %d of %s known", known, count(of, "key", "keys"))
+	}})
+	s.part, s.weight = s.part[:0], 0
+	s.progress.clear()
+	for _, one := range all {
+		if err := s.tell(one); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// sweptJSON is what was done about a key, or would be. Its names stay as they are.
+type sweptJSON struct {
+	Key           string  `json:"key"`
+	Did           string  `json:"did"` // freed, settled, cleaned, dropped, kept
+	DryRun        bool    `json:"dryRun,omitempty"`
+	Unit          string  `json:"unit,omitempty"`
+	Owner         string  `json:"owner,omitempty"`
+	Witness       string  `json:"witness,omitempty"` // of an intent: the key that it was left for
+	SilentSeconds float64 `json:"silentSeconds,omitempty"`
+	Error         string  `json:"error,omitempty"` // why it was kept
+}
+
+// tell says what was done; of those that were left alone, only how many there are.
+func (s *sweeping) tell(did lockset.Swept) error {
+	s.tally.count(did)
+	if did.Deed == lockset.LeftAlone {
+		return nil
+	}
+	colour := good
+	if did.Deed == lockset.Kept {
+		colour = bad
+	}
+	s.out.line("%s", s.out.paint(colour, printable(sweptWords(did, s.flags.dryRun))))
+	j := sweptJSON{
+		Key: string(did.Key), Did: didWord(did.Deed), DryRun: s.flags.dryRun, Unit: did.Unit, Owner: did.Owner,
+		Witness: string(did.Witness), SilentSeconds: inSeconds(did.For),
+	}
+	if did.Err != nil {
+		j.Error = oneLine(did.Err)
+	}
+	return s.out.json(j)
+}
+
+// didWord is the word for it in JSON and in sums.
+func didWord(d lockset.Deed) string {
+	if d == lockset.Buried {
+		return "freed"
+	}
+	return d.String()
+}
+
+// sweptWords says what was done about a key, or would be, to whoever is on call.
+func sweptWords(did lockset.Swept, dryRun bool) string {
+	who := "unit " + did.Unit
+	if did.Owner != "" {
+		who += fmt.Sprintf(" of %q", did.Owner)
+	}
+	would := func(done, todo string) string {
+		if dryRun {
+			return "would be " + todo
+		}
+		return done
+	}
+	text := string(did.Key) + ": "
+	switch did.Deed {
+	case lockset.Buried:
+		text += would("freed", "freed") + "; " + who + " is dead"
+	case lockset.Settled:
+		text += would("settled by the journal of its unit", "settled by the journal of its unit") + "; " + who + " is dead"
+	case lockset.Cleaned:
+		return text + would("cleared", "cleared") + " of what " + who + " has left for " + string(did.Witness)
+	case lockset.Dropped:
+		text += who + " " + would("lost its place in the queue", "dropped from the queue") + ": it left the key untaken"
+	default:
+		return text + "kept: " + oneLine(did.Err)
+	}
+	if did.For > 0 {
+		text += ", silent for " + did.For.Truncate(time.Second).String()
+	}
+	return text
+}
+
+// tally counts what a round did.
+type tally struct {
+	of    map[lockset.Deed]int
+	alive int
+}
+
+func (t *tally) count(did lockset.Swept) {
+	if t.of == nil {
+		t.of = map[lockset.Deed]int{}
+	}
+	t.of[did.Deed]++
+	if did.Deed == lockset.LeftAlone && did.Life == lockset.Alive {
+		t.alive++
+	}
+}
+
+func (t *tally) words(dryRun bool) string {
+	var parts []string
+	for _, d := range []lockset.Deed{lockset.Buried, lockset.Settled, lockset.Cleaned, lockset.Dropped, lockset.Kept} {
+		if n := t.of[d]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, didWord(d)))
+		}
+	}
+	if len(parts) == 0 {
+		parts = []string{"nobody is dead"}
+	}
+	text := strings.Join(parts, ", ") + fmt.Sprintf("; %d alive", t.alive)
+	if dryRun {
+		text += "; nothing was written"
+	}
+	return text
+}
