@@ -265,14 +265,15 @@ func (l *line) ambushed(r request) bool {
 	return waited
 }
 
-// untilKilled is for how long the commit of a group is held up at most.
-const untilKilled = 5 * time.Second
+// untilGone is for how long the commit of a group is held up at most.
+const untilGone = 5 * time.Second
 
-// lastWord is what becomes of the last request of somebody who dies.
+// lastWord is what becomes of the last request of somebody who dies; that of one who is cut off
+// is carried out: it has to be found out.
 func (l *line) lastWord() fate {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.draws.IntN(2) == 0 {
+	if !l.cut && l.draws.IntN(2) == 0 {
 		return lost
 	}
 	return passed
@@ -301,11 +302,11 @@ func (l *line) ServeHTTP(w http.ResponseWriter, in *http.Request) {
 	r := request{in.Header, body}
 	f, late := l.draw()
 	if l.ambushed(r) {
-		f = l.lastWord()
 		select {
 		case <-in.Context().Done():
-		case <-time.After(untilKilled):
+		case <-time.After(untilGone):
 		}
+		f = l.lastWord()
 	}
 	l.net.count(f)
 	switch f {
