@@ -48,7 +48,8 @@ func (e *FreeError) WhatNext() next.Next { return next.FixCall }
 // The unit is named, so that nobody takes a key from another than was looked at. A unit that is
 // prepared is left alone: its journal says what becomes of the key (unitofwork.Client.Recover).
 //
-// Errors: *[FreeError] if the unit does not have the key, or is prepared; *ordering.KeyError,
+// Errors: *[FreeError] if the unit does not have the key, or is prepared; *[ConfigError] if this
+// process's clock leaves no tokens; *ordering.KeyError,
 // *[TableError], *[RowError], *[NoAnswerError]. After the last of them it is not known whether the
 // key was taken: call it again, or look.
 func (i *Inspector) Free(ctx context.Context, key ordering.Key, unit string, o Freeing) error {
@@ -60,25 +61,27 @@ func (i *Inspector) Free(ctx context.Context, key ordering.Key, unit string, o F
 		o.By = i.c.cfg.Owner
 	}
 	operator := i.c.newUnit(ctx)
-	for n := 0; ; n++ {
+	for n, unheard := 0, false; ; n++ {
 		rows, err := i.c.snapshot(ctx, operator.id("g"), append([]ordering.Key{key}, key.Ancestors()...))
 		if err != nil {
 			return err
 		}
 		row, above := rows[0], rows[1:]
-		if row.Unit == operator.nonce || n > 0 && o.Now && row.Free() { // an answer was lost
+		if row.Unit == operator.nonce || unheard && row.TakenFrom == unit { // an answer was lost
 			return nil
 		}
 		if reason := whyNotFree(row, unit); reason != "" {
 			view, _ := i.look(ctx, key) // for people
 			return &FreeError{Key: key, Unit: unit, Row: view.Row, Reason: reason}
 		}
-		err = i.take(ctx, operator, row, above, o)
+		sent, err := i.take(ctx, operator, row, above, o)
+		unheard = unheard || sent.Unanswered > 0
 		if !errors.As(err, new(*refusal)) {
 			return err
 		}
 		if n == mostFrees {
-			return &FreeError{Key: key, Unit: unit, Reason: "its row, or one above it, changes all the time: try again"}
+			view, _ := i.look(ctx, key)
+			return &FreeError{Key: key, Unit: unit, Row: view.Row, Reason: "its row, or one above it, changes all the time: try again"}
 		}
 		if err := requests.Sleep(ctx, longLook); err != nil {
 			return err
@@ -103,21 +106,23 @@ func whyNotFree(row lockrow.Row, unit string) string {
 }
 
 // take writes once. The error is a *refusal if a row has changed.
-func (i *Inspector) take(ctx context.Context, operator *unit, row lockrow.Row, above []lockrow.Row, o Freeing) error {
+func (i *Inspector) take(ctx context.Context, operator *unit, row lockrow.Row, above []lockrow.Row, o Freeing) (sent requests.Sent, err error) {
 	c := i.c
 	token := c.clock.Next()
+	if !token.Valid() {
+		return sent, &ConfigError{"Now", "reads a time that leaves no tokens"}
+	}
 	rvn := operator.id("f")
 	vs := c.values(operator, token).With(lockrow.Values{
 		":unit": lockrow.Text(row.Unit), ":operator": lockrow.Text(operator.nonce), ":owner": lockrow.Text(o.By), ":rvn": lockrow.Text(rvn),
 	})
-	var err error
 	if o.Now {
-		_, err = c.write(ctx, rvn, []*types.Update{c.table.Update(row.Key, lockrow.IsUnprepared, lockrow.Free, vs)})
+		sent, err = c.write(ctx, rvn, []*types.Update{c.table.RevokeNow(row.Key, vs)})
 	} else {
-		_, err = c.transact(ctx, rvn, c.table.Revoke(row, above, vs))
+		sent, err = c.transact(ctx, rvn, c.table.Revoke(row, above, vs))
 	}
 	if err == nil {
 		c.cfg.Logger.WarnContext(ctx, "holdall: an operator took a key", "key", string(row.Key), "unit", row.Unit, "owner", row.Owner, "by", o.By, "now", o.Now)
 	}
-	return err
+	return sent, err
 }

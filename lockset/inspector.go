@@ -20,7 +20,7 @@ type InspectorDB interface {
 	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
 }
 
-// Inspector looks at a lock table for people and for tools. It only reads: it needs no
+// Inspector looks at a lock table for people and for tools. But for Free it only reads: it needs no
 // permission but dynamodb:GetItem and, for List, dynamodb:Scan. What it has seen of a row it
 // remembers, so one of them tells more about who is silent than several. It is safe for
 // concurrent use.

@@ -79,7 +79,7 @@ func (a *app) free(ctx context.Context, key ordering.Key, f freeFlags) error {
 	if err != nil {
 		return err
 	}
-	others := fmt.Sprintf("others can have it in a lease of %v", i.Config().Lease)
+	others := "others can have it in a lease of the unit's"
 	if f.now {
 		others = a.out.paint(warning, "others can have it now")
 	}

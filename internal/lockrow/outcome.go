@@ -37,6 +37,8 @@ func FateOf(rows []Row, unit string, token fencing.Token) Fate {
 		switch {
 		case r.committedBy == unit:
 			return FateCommitted
+		case r.TakenFrom == unit:
+			return FateNever
 		case r.Unit == unit:
 			held++
 		case r.Exists && r.Fence == token:

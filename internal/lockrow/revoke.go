@@ -1,6 +1,8 @@
 package lockrow
 
 import (
+	"github.com/holdall/holdall/ordering"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
@@ -10,11 +12,16 @@ import (
 // knows.
 const (
 	revokeIf = IsUnprepared + " AND #fence < :token"
-	revoke   = "SET #unit = :operator, #ownerName = :owner, #recordVersionNumber = :rvn, #fence = :token, #acquiredAt = :now"
+	revoke   = "SET #unit = :operator, #ownerName = :owner, #recordVersionNumber = :rvn, #fence = :token, #acquiredAt = :now, " + takenFrom
+
+	// Whoever asks what became of the unit's commit is told by this that there never was one: the
+	// unit had the row, and can have it no more.
+	takenFrom = "#takenFrom = :unit"
+	revokeNow = "SET #isReleased = :one, #expiresAt = :expires, " + takenFrom + " REMOVE #unit"
 
 	// Who wants a row above the key as a whole removes the unit's intent at once, because the key
 	// is not the unit's any more. So the operator's holder leaves one of its own.
-	revokeIntentIf = hasMine + " AND #fence < :token AND size(#below) < :most"
+	revokeIntentIf = hasMine + " AND #fence < :token AND size(#below) < :room"
 	revokeIntent   = "ADD #below :entries SET #fence = :token"
 )
 
@@ -26,12 +33,24 @@ func (t Table) Revoke(row Row, above []Row, vs Values) []types.TransactWriteItem
 	theirs, ours := Entry{row.Unit, row.Key}, Entry{TextOf(vs[":operator"]), row.Key}
 	for _, r := range above {
 		if r.carries(theirs) { // else another key of the unit's set is the witness
-			vs := vs.With(Values{":entry": Text(theirs.text(r.Key)), ":entries": entryOf(ours, r.Key)[":entries"]})
+			vs := vs.With(Values{":entry": Text(theirs.text(r.Key)), ":entries": entryOf(ours, r.Key)[":entries"], ":room": roomForOperators})
 			items = append(items, types.TransactWriteItem{Update: t.Update(r.Key, revokeIntentIf, revokeIntent, vs)})
 		}
 	}
 	return items
 }
+
+// RevokeNow is the write that takes a key from the unit that has it, and lets others in.
+func (t Table) RevokeNow(key ordering.Key, vs Values) *types.Update {
+	return t.Update(key, IsUnprepared, revokeNow, vs)
+}
+
+// roomForOperators is how many intents a row has at most with those of operators, each of which stands in
+// for another that is to be removed.
+var roomForOperators = Number(maxBelow + 16)
+
+// AttrTakenFrom says from which unit an operator has taken the row.
+const AttrTakenFrom = "takenFrom"
 
 // TextOf is the text of a value of type S, or "".
 func TextOf(v types.AttributeValue) string {

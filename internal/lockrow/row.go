@@ -61,6 +61,7 @@ type Row struct {
 	committedBy string
 	Below       []Entry
 	Queue       []string
+	TakenFrom   string // the unit from which an operator took it last
 
 	silentOf  string // whose silence is recorded
 	silentFor time.Duration
@@ -211,6 +212,7 @@ func Parse(key ordering.Key, item map[string]types.AttributeValue) (parsed Row, 
 	if digits := r.text(AttrLease); digits != "" {
 		parsed.Lease = time.Duration(r.whole(AttrLease, digits, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 	}
+	parsed.TakenFrom = TextOf(item[AttrTakenFrom])
 	parsed.silence(item)
 	parsed.check(r)
 	return parsed, r.reason

@@ -31,6 +31,13 @@ var ofFreeing = []mutant{
 		by:     check{in: "lockset", test: "TestAnOperatorTakesAKeyFromTheLiving"},
 	},
 	{
+		clause: "a unit from which an operator took a key never commits, and is told so",
+		file:   "internal/lockrow/outcome.go",
+		old:    `case r.TakenFrom == unit:`,
+		new:    `case false:`,
+		by:     check{in: "unitofwork", test: "TestACommitAfterAnOperatorTookTheKey"},
+	},
+	{
 		clause: "an operator keeps out those who want a row above as a whole",
 		file:   "internal/lockrow/revoke.go",
 		old:    `if r.carries(theirs) {`,

@@ -61,7 +61,7 @@ var ofSweeping = []mutant{
 	{
 		clause: "a sweep removes stale intents only",
 		file:   "lockset/sweep_judge.go",
-		old:    `		case stale:
+		old: `		case stale:
 `,
 		new: `		case stale || !stale:
 `,
@@ -84,7 +84,7 @@ var ofSweeping = []mutant{
 	{
 		clause: "after a sweep has freed a row it looks after the queue",
 		file:   "lockset/sweep_run.go",
-		old:    `		k.due = time.Now()
+		old: `		k.due = time.Now()
 	case ctx.Err() != nil ||`,
 		new: `		k.over = true
 	case ctx.Err() != nil ||`,
@@ -107,7 +107,7 @@ var ofSweeping = []mutant{
 	{
 		clause: "a dry run records nothing",
 		file:   "lockset/sweep_tell.go",
-		old:    `if s.o.DryRun {
+		old: `if s.o.DryRun {
 		return
 	}`,
 		new: `if s.o.DryRun && len(keys) == 0 {

@@ -1,0 +1,165 @@
+package lockset_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// A unit that lets go of its key itself, between the operator's look and the write, was not robbed: Free says so.
+func TestFreeNowSaysThatItTookWhatWasGivenBack(t *testing.T) {
+	for _, now := range []bool{false, true} {
+		t.Run(fmt.Sprint("now ", now), func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				set := b.take(b.owner("holder", nil), "a")
+				once := false
+				i, _ := b.operator(func(c faults.Call) faults.Fault {
+					_, up := c.Input.(*dynamodb.UpdateItemInput)
+					_, tx := c.Input.(*dynamodb.TransactWriteItemsInput)
+					if (up || tx) && !once {
+						once = true
+						require.NoError(t, set.Release(context.Background()))
+					}
+					return faults.Pass()
+				})
+				err := i.Free(t.Context(), "a", set.Nonce(), lockset.Freeing{Now: now})
+				require.True(t, once)
+				require.ErrorAs(t, err, new(*lockset.FreeError))
+			})
+		})
+	}
+}
+
+// The row above has as many intents as fit.
+func TestFreeBelowAFullRow(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		o := b.owner("holder", nil)
+		var sets []*lockset.Set
+		for n := range 64 {
+			sets = append(sets, b.take(o, ordering.Key(fmt.Sprintf("c/%02d", n))))
+		}
+		i, _ := b.operator(nil)
+		start := time.Now()
+		err := i.Free(t.Context(), "c/05", sets[5].Nonce(), lockset.Freeing{})
+		t.Log(time.Since(start), err)
+		require.NoError(t, err)
+	})
+}
+
+// An operator whose clock reads a year that leaves no tokens must not write one: nobody could ever have the key again.
+func TestFreeByAClockThatLeavesNoTokens(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		set := b.take(b.owner("holder", nil), "c/1")
+		o := b.owner("operator", nil)
+		cfg := o.Config()
+		cfg.Now = func() time.Time { return time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC) }
+		i, err := lockset.NewInspector(o.net, cfg)
+		require.NoError(t, err)
+		err = i.Free(t.Context(), "c/1", set.Nonce(), lockset.Freeing{})
+		require.ErrorAs(t, err, new(*lockset.ConfigError))
+		require.Equal(t, set.Nonce(), b.unitAt("c/1"))
+		b.free(set)
+		b.free(b.take(b.owner("heir", nil), "c/1"))
+	})
+}
+
+// anyKeys are of three levels, so that some of them conflict.
+var anyKeys = []ordering.Key{"a", "c", "c/1", "c/2", "c/1/x", "c/1/y", "c/2/x", "d/1"}
+
+func someOf(r *rand.Rand, n int) (keys []ordering.Key) {
+	for _, j := range r.Perm(len(anyKeys))[:n] {
+		keys = append(keys, anyKeys[j])
+	}
+	return keys
+}
+
+// heirs is what others had, and whether the unit knew by then.
+type heirs struct {
+	b     *bed
+	knows func() bool
+	early chan ordering.Key
+	done  chan struct{}
+}
+
+// wants has a process get keys, once, whenever it can.
+func (h *heirs) wants(name string, keys []ordering.Key, held []ordering.Key, delay time.Duration, polls bool) {
+	o := h.b.owner(name, nil)
+	go func() {
+		defer func() { h.done <- struct{}{} }()
+		time.Sleep(delay)
+		for {
+			ask := func() (*lockset.Set, error) { return o.Acquire(h.b.t.Context(), keys) }
+			if polls {
+				ask = func() (*lockset.Set, error) { return o.TryAcquire(h.b.t.Context(), keys) }
+			}
+			set, err := ask()
+			if err != nil {
+				time.Sleep(lease / 20)
+				continue
+			}
+			for _, k := range keys {
+				if !h.knows() && slices.ContainsFunc(held, func(had ordering.Key) bool { return k.Covers(had) || had.Covers(k) }) {
+					h.early <- k
+				}
+			}
+			_ = set.Release(context.Background())
+			return
+		}
+	}()
+}
+
+// Whatever is held, freed and wanted, and whatever becomes of the holder's renewals: nobody has
+// what conflicts with one of its keys before it knows.
+func TestTheUnitKnowsFirst(t *testing.T) {
+	for seed := range uint64(25) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		inBed(t, func(t *testing.T, b *bed) {
+			anyLease := func() time.Duration { return []time.Duration{lease, lease / 2, 3 * lease}[r.IntN(3)] }
+			fault := []faults.Fault{faults.Pass(), faults.LoseRequest(faults.Hang), faults.LoseAnswer(faults.Reset)}[r.IntN(3)]
+			cutAt := time.Now().Add(time.Duration(r.Int64N(int64(2 * lease))))
+			holder := b.owner("holder", func(c faults.Call) faults.Fault {
+				if c.Op == "BatchExecuteStatement" && time.Now().After(cutAt) {
+					return fault
+				}
+				return faults.Pass()
+			}, func(c *lockset.Config) { c.Lease = anyLease() })
+			set := b.take(holder, someOf(r, 1+r.IntN(4))...)
+			held := set.Keys()
+			time.Sleep(time.Duration(r.Int64N(int64(2 * lease))))
+			h := &heirs{b: b, knows: func() bool { return set.Context().Err() != nil }, early: make(chan ordering.Key, 64), done: make(chan struct{}, 8)}
+			n := 1 + r.IntN(3)
+			for i := range n {
+				h.wants(fmt.Sprint("heir ", i), someOf(r, 1+r.IntN(2)), held, time.Duration(r.Int64N(int64(2*lease))), r.IntN(4) == 0)
+			}
+			for i := range 1 + r.IntN(3) {
+				time.Sleep(time.Duration(r.Int64N(int64(lease))))
+				doubled := r.IntN(3) == 0
+				o := b.owner(fmt.Sprint("operator ", i), func(c faults.Call) faults.Fault {
+					if isFree(c) && doubled {
+						return faults.Duplicate(lease / 2)
+					}
+					return faults.Pass()
+				})
+				inspector, err := lockset.NewInspector(o.net, lockset.Config{Table: table, Owner: "operator", Lease: anyLease(), Rand: o.Config().Rand})
+				require.NoError(t, err)
+				_ = inspector.Free(t.Context(), held[r.IntN(len(held))], set.Nonce(), lockset.Freeing{}) // it may be gone
+			}
+			for range n {
+				<-h.done
+			}
+			require.Empty(t, h.early, "seed %d: the unit held %v and did not know", seed, held)
+			_ = set.Release(context.Background())
+			time.Sleep(10 * lease) // copies end
+		})
+	}
+}
