@@ -13,7 +13,7 @@ var ofSweeping = []mutant{
 		clause: "a sweep frees the dead",
 		file:   "lockset/sweep_run.go",
 		old:    `err = s.c.bury(ctx, s.unit, k.seen.parsed)`,
-		new:    `err = nil`,
+		new:    `err = &refusal{}`,
 		by:     check{in: "lockset", test: "TestASweepFreesTheDeadAfterAFullLease"},
 	},
 	{
@@ -35,7 +35,7 @@ var ofSweeping = []mutant{
 		file:   "lockset/sweep_run.go",
 		old:    `if !s.c.journals.knows(dead.Prepared) {`,
 		new:    `if false {`,
-		by:     check{in: "lockset", test: "TestASweepSettlesThePrepared"},
+		by:     check{in: "lockset", test: "TestADryRunOfASweep"},
 	},
 	{
 		clause: "a sweep waits for whoever of its process settles the same unit",
