@@ -260,6 +260,19 @@ func (b *bed) account(customer string) account {
 	return account{}
 }
 
+// customer returns the record of a customer.
+func (b *bed) customer(id string) customer {
+	b.t.Helper()
+	for _, item := range b.db.Items("customers") {
+		var c customer
+		require.NoError(b.t, attributevalue.UnmarshalMap(item, &c))
+		if c.ID == id {
+			return c
+		}
+	}
+	return customer{}
+}
+
 // allFree asserts that nothing is held and no intent is left.
 func (b *bed) allFree() {
 	b.t.Helper()

@@ -141,14 +141,12 @@ func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Un
 	if !work.Lock && !work.Alone {
 		r.group = &group{}
 	}
-	defer func() {
-		r.group.putBack()
-		c.rows.Gone(&r.caller)
-	}()
+	defer c.rows.Gone(&r.caller)
 	r.locked = work.Lock || tooMany(work.Keys)
 	for n := 1; ; {
 		unit, next, err := c.once(ctx, call, r, fn)
 		call.unit.Store(nil)
+		r.group.putBack()                     // who still waits for its turn comes along again, or with whoever is faster
 		if void, is := err.(*voidError); is { //nolint:errorlint // our own, as it is
 			if err := r.again(void); err != nil {
 				return call.tell(err)
@@ -161,7 +159,6 @@ func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Un
 			}
 			continue
 		}
-		r.group.putBack()
 		if n == work.Attempts || next != StartOver || ctx.Err() != nil || call.closed.Load() {
 			return call.tell(err)
 		}
@@ -220,7 +217,7 @@ func (c *Client) once(ctx context.Context, call *call, r *runs, fn func(context.
 	if verdict == nil && err != nil && u.leadsOn(err) {
 		return u.nonce, Decide, u.commit(u.outer)
 	}
-	if !isVoid(verdict) && (verdict != nil || err != nil) { // before others have what it had
+	if verdict != nil || err != nil { // before others have what it had
 		r.group.putBack()
 	}
 	switch {

@@ -96,17 +96,6 @@ func (f *follower) putBack(g *group) {
 	f.turn(inLine)
 }
 
-// goOver has the follower wait for its turn in the group of the leader's next run, if it waits.
-func (f *follower) goOver(before, g *group) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	waits := f.waitsIn(before)
-	if waits {
-		f.group = g
-	}
-	return waits
-}
-
 func (f *follower) waitsIn(g *group) bool { return f.state == waitingIn && f.group == g }
 
 func (f *follower) turn(to following) {

@@ -44,21 +44,12 @@ const (
 	groupTime = 20 * time.Millisecond
 )
 
-// leads begins a run of the unit that leads a group, with those who wait for their turn since
-// an earlier run of it.
+// leads begins a run of the unit that leads a group: nobody has come along with it.
 func (u *Unit) leads(r *runs) {
-	before := r.group
-	if before == nil {
-		return
+	if r.group != nil {
+		r.group = &group{lead: u}
+		u.group = r.group
 	}
-	before.stopTimer()
-	g := &group{lead: u}
-	for _, f := range before.followers {
-		if f.goOver(before, g) {
-			g.followers = append(g.followers, f)
-		}
-	}
-	r.group, u.group = g, g
 }
 
 // stopTimer ends the time that those who wait for their turn wait, if it runs.
@@ -76,21 +67,6 @@ func (g *group) keys() (keys []ordering.Key) {
 		}
 	}
 	return keys
-}
-
-// keepOnly has those stand in line again who need more than these keys.
-func (g *group) keepOnly(keys []ordering.Key) {
-	if g == nil {
-		return
-	}
-	isOther := func(guard ordering.Key) bool { _, covered := ordering.Covering(keys, guard); return !covered }
-	g.followers = slices.DeleteFunc(g.followers, func(f *follower) bool {
-		other := slices.ContainsFunc(f.guards, isOther)
-		if other {
-			f.putBack(g)
-		}
-		return other
-	})
 }
 
 // putBack has those who wait for their turn stand in line again.
@@ -114,25 +90,11 @@ func (u *Unit) gather(records []Record, guards []ordering.Key) bool {
 	}
 	if !g.gathered {
 		g.gathered = true
-		own := func() {
+		fits := func(with any) bool {
 			if g.counted == nil { // as nearly always, nobody waits
 				g.counted = map[string]bool{}
 				g.count(records, guards, u.work.ID)
 			}
-		}
-		g.followers = slices.DeleteFunc(g.followers, func(f *follower) bool {
-			own()
-			if !f.waits(g) { // it was put back before
-				return true
-			}
-			goes := !g.admits(f)
-			if goes {
-				f.putBack(g)
-			}
-			return goes
-		})
-		fits := func(with any) bool {
-			own()
 			return g.fits(with.(*follower))
 		}
 		if u.optimistic != nil {
@@ -226,10 +188,3 @@ func (g *group) comeAlone(err error) {
 
 // waits reports whether anybody came along.
 func (g *group) waits() bool { return g != nil && len(g.followers) > 0 }
-
-// waits reports whether the follower waits for its turn in a group.
-func (f *follower) waits(g *group) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.waitsIn(g)
-}

@@ -122,8 +122,8 @@ func TestALeaderThatOnlyReadsAndHasLostItsLocks(t *testing.T) {
 	})
 }
 
-// Somebody else is in a leader's way: those who came along wait with it for the locks, after one
-// look at the rows.
+// Somebody else is in a leader's way: those who came along do so again once it has its locks, after
+// one look at the rows.
 func TestFollowersWaitWithTheirLeader(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		var r runs

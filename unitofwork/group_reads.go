@@ -67,27 +67,26 @@ func (u *Unit) readTogether(ctx context.Context, reader *requests.Caller, reques
 	for i, r := range all {
 		g.read[identityOf(r)] = read[len(rows)+len(ids)+i]
 	}
-	g.stopTimer() // of a read for all that has found other guards
-	waiting := slices.Clone(g.followers)
-	g.timer = time.AfterFunc(groupTime, func() {
-		for _, f := range waiting {
-			f.putBack(g)
-		}
-	})
 	return nil
 }
 
-// pause stops the time that the leader's function has while it reads, until what it returns is
-// called.
+// pause stops the time that the leader's function has while it reads. From when what it returns is
+// called, those who came along wait for the function, but not for long.
 func (g *group) pause() (resume func()) {
 	if g == nil {
 		return func() {}
 	}
 	g.stopTimer()
 	return func() {
-		if g.timer != nil {
-			g.timer.Reset(groupTime)
+		waiting := slices.Clone(g.followers)
+		if len(waiting) == 0 {
+			return
 		}
+		g.timer = time.AfterFunc(groupTime, func() {
+			for _, f := range waiting {
+				f.putBack(g)
+			}
+		})
 	}
 }
 

@@ -42,7 +42,7 @@ func (u *Unit) runFollowers(ctx context.Context, writes []write) []write {
 	if !g.waits() {
 		return writes
 	}
-	g.timer.Stop()
+	g.stopTimer()
 	g.inside = map[*follower]bool{}
 	u.mu.Lock() // a Get may be under way, which learns what is the key of a table
 	for i := range writes {
@@ -169,5 +169,4 @@ func (g *group) settle() {
 	for _, f := range g.followers {
 		f.settle(g.lead, g.inside[f])
 	}
-	g.followers = slices.DeleteFunc(g.followers, func(f *follower) bool { return !f.waits(g) })
 }

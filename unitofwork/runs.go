@@ -69,7 +69,6 @@ func (r *runs) again(void *voidError) error {
 	}
 	r.keys = keys
 	if void.alone {
-		r.group.putBack()
 		r.group = nil
 	}
 	if void.alone || void.together {
@@ -77,7 +76,6 @@ func (r *runs) again(void *voidError) error {
 	}
 	if r.triesAgain(void) {
 		r.retried++
-		r.group.putBack() // they come along again, or with whoever is faster
 		return nil
 	}
 	if r.locked {
@@ -87,7 +85,6 @@ func (r *runs) again(void *voidError) error {
 		return &KeysError{Keys: keys}
 	}
 	r.locked = true
-	r.group.keepOnly(keys)
 	return nil
 }
 
