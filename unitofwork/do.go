@@ -146,7 +146,8 @@ func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Un
 	for n := 1; ; {
 		unit, next, err := c.once(ctx, call, r, fn)
 		call.unit.Store(nil)
-		r.group.putBack()                     // who still waits for its turn comes along again, or with whoever is faster
+		// Who still waits for its turn comes along again, or with whoever is faster.
+		r.group.putBack()
 		if void, is := err.(*voidError); is { //nolint:errorlint // our own, as it is
 			if err := r.again(void); err != nil {
 				return call.tell(err)

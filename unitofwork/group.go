@@ -26,7 +26,8 @@ type group struct {
 	timer     *time.Timer // puts back those who wait for their turn when the leader takes long
 
 	gathered bool                                       // the leader has looked who comes along
-	counted  map[string]bool                            // rows, records and IDs that are read together; nil before the first follower
+	counted  map[string]bool                            // records and IDs that are read together; nil before the first follower
+	looked   []ordering.Key                             // whose rows are read with them, in order; under locks none
 	read     map[string]map[string]types.AttributeValue // for all, by identity; nil before
 	ids      map[string]map[string]types.AttributeValue // the records of IDs, as read
 
@@ -93,7 +94,8 @@ func (u *Unit) gather(records []Record, guards []ordering.Key) bool {
 		fits := func(with any) bool {
 			if g.counted == nil { // as nearly always, nobody waits
 				g.counted = map[string]bool{}
-				g.count(records, guards, u.work.ID)
+				count(g.counted, records, u.work.ID)
+				g.looked, _ = ordering.Canonical(guards...)
 			}
 			return g.fits(with.(*follower))
 		}
@@ -122,24 +124,25 @@ func (g *group) admits(f *follower) bool {
 	if id != "" && g.counted[nameOfID(id)] || g.lead.optimistic == nil && slices.ContainsFunc(f.guards, notHeld) {
 		return false
 	}
-	before := maps.Clone(g.counted)
-	g.count(f.records, f.guards, id)
-	if len(g.counted) > min(groupRoom, g.lead.c.cfg.TransactionSize) {
-		g.counted = before
+	counted, plan := maps.Clone(g.counted), ordering.Plan{}
+	count(counted, f.records, id)
+	if g.lead.optimistic != nil {
+		plan, _ = ordering.NewPlan(slices.Concat(g.looked, f.guards)...)
+	}
+	if len(counted)+plan.Rows() > min(groupRoom, g.lead.c.cfg.TransactionSize) {
 		return false
 	}
+	g.counted, g.looked = counted, plan.Keys()
 	return true
 }
 
-func (g *group) count(records []Record, guards []ordering.Key, id string) {
-	for _, row := range rowsOf(guards) {
-		g.counted[string(row)] = true
-	}
+// count notes the names of what a unit reads.
+func count(names map[string]bool, records []Record, id string) {
 	for _, r := range records {
-		g.counted[identityOf(r)] = true
+		names[identityOf(r)] = true
 	}
 	if id != "" {
-		g.counted[nameOfID(id)] = true
+		names[nameOfID(id)] = true
 	}
 }
 

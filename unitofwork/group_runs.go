@@ -83,18 +83,19 @@ func (g *group) run(f *follower, most time.Duration) {
 	}
 	writes, err := g.lead.stampedFor(f)
 	others := g.others(writes)
-	g.inside[f] = err == nil && g.hasRoomFor(f, writes, len(rowsOf(others))) && g.merged.add(writes)
+	all := g.merged.clone()
+	g.inside[f] = err == nil && all.add(writes) && g.hasRoomFor(f, all.writes, len(rowsOf(others)))
 	if g.inside[f] {
+		g.merged = all
 		for _, guard := range others {
 			g.lead.run.Cover(guard)
 		}
 	}
 }
 
-// hasRoomFor reports whether the group's transaction has room for one more unit, with at most so
-// many rows that it has not yet.
-func (g *group) hasRoomFor(f *follower, writes []write, rows int) bool {
-	all := slices.Concat(g.merged.writes, writes)
+// hasRoomFor reports whether the group's transaction has room for one more unit, with which these
+// are all its writes, and at most so many rows that it has not yet.
+func (g *group) hasRoomFor(f *follower, all []write, rows int) bool {
 	actions := g.lead.rowCount() + rows + len(all) + len(g.insideIDs())
 	if f.u.work.ID != "" {
 		actions++

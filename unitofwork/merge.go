@@ -1,6 +1,11 @@
 package unitofwork
 
-import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+import (
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
 
 // merged is what units write one after another, as one transaction writes it. It sends
 // nothing, and is not safe for concurrent use.
@@ -33,6 +38,9 @@ func (m *merged) add(writes []write) bool {
 	}
 	return true
 }
+
+// clone is a copy that can be added to by itself.
+func (m *merged) clone() merged { return merged{slices.Clone(m.writes), maps.Clone(m.at)} }
 
 // isPlain reports whether a write leaves the same, whatever is there.
 func isPlain(w write) bool {

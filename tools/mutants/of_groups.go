@@ -132,8 +132,8 @@ var ofGroups = []mutant{
 	{
 		clause: "the followers of a leader that runs again do not wait for its locks",
 		file:   "unitofwork/do.go",
-		old:    `r.group.putBack() // who still waits`,
-		new:    `_ = r // who still waits`,
+		old:    "or with whoever is faster.\n		r.group.putBack()",
+		new:    `or with whoever is faster.`,
 		by:     check{in: "unitofwork", test: "TestFollowersDoNotWaitForLocksThatTheyDoNotNeed"},
 	},
 	{
@@ -226,6 +226,13 @@ var ofGroups = []mutant{
 		old:    `min(groupRoom, g.lead.c.cfg.TransactionSize)`,
 		new:    `min(9*groupRoom, 9*g.lead.c.cfg.TransactionSize)`,
 		by:     check{in: "unitofwork", test: "TestLargeGroups"},
+	},
+	{
+		clause: "a row that a key of the group covers takes no room in it",
+		file:   "unitofwork/group.go",
+		old:    `	count(counted, f.records, id)`,
+		new:    "	for _, row := range rowsOf(f.guards) {\n		counted[string(row)] = true\n	}\n	count(counted, f.records, id)",
+		by:     check{in: "unitofwork", test: "TestGroupsAreAsLargeAsCanBe"},
 	},
 	{
 		clause: "a follower under locks writes only what these cover",

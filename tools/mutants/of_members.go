@@ -178,6 +178,13 @@ var ofMembers = []mutant{
 		by:     check{in: "unitofwork", test: "TestLargeGroups"},
 	},
 	{
+		clause: "what a later member writes instead takes no more room",
+		file:   "unitofwork/group_runs.go",
+		old:    `g.hasRoomFor(f, all.writes, `,
+		new:    `g.hasRoomFor(f, slices.Concat(g.merged.writes, writes), `,
+		by:     check{in: "unitofwork", test: "TestGroupsAreAsLargeAsCanBe"},
+	},
+	{
 		clause: "a group has room for the bytes of its writes in one transaction",
 		file:   "unitofwork/group_runs.go",
 		old:    ` && sizeOf(all).Fits(requests.Room)`,

@@ -1,0 +1,43 @@
+package unitofwork_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// What is looked at, or written, once for several counts once.
+func TestGroupsAreAsLargeAsCanBe(t *testing.T) {
+	whole := []ordering.Key{customerKey("1"), customerKey("2")}
+	for name, c := range map[string]struct {
+		units, most int
+		fn          func(i int) func(context.Context, *unitofwork.Unit) error
+		keys        []ordering.Key // of the leader
+	}{
+		"rows below a key of the leader": {units: 31, keys: whole, fn: func(i int) func(context.Context, *unitofwork.Unit) error {
+			return func(ctx context.Context, u *unitofwork.Unit) error {
+				return u.Get(ctx, accounts.Ref("1", fmt.Sprint("a", i)), accounts.Ref("1", fmt.Sprint("b", i)))
+			}
+		}},
+		"writes of one record": {units: 5, most: 7, keys: transferKeys, fn: func(int) func(context.Context, *unitofwork.Unit) error { return transfer(1) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				var r runs
+				cl := b.client("c", nil, r.traced, func(_ *lockset.Config, u *unitofwork.Config) { u.TransactionSize = c.most })
+				all := []come{{unitofwork.Work{Keys: c.keys}, transfer(1)}}
+				for i := range c.units {
+					all = append(all, come{fn: c.fn(i)})
+				}
+				noErrors(t, b.behind(cl, cl, all...))
+				require.Equal(t, 1, r.leaders()[""], "one leads all others: %v", r.leaders())
+			})
+		})
+	}
+}
