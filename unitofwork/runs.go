@@ -1,7 +1,6 @@
 package unitofwork
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -104,8 +103,6 @@ type voidError struct {
 	met  bool
 	took time.Duration
 }
-
-func isVoid(err error) bool { return errors.As(err, new(*voidError)) }
 
 func (e *voidError) Error() string {
 	how := "under locks"

@@ -60,7 +60,7 @@ func plus(row map[string]types.AttributeValue, name string, v types.AttributeVal
 func TestWhichSilenceIsWorthNoting(t *testing.T) {
 	const whole = 64 * time.Second
 	for name, c := range map[string]struct {
-		known, recorded time.Duration
+		known, recorded int // seconds
 		alive, ended    bool
 		worth           bool
 	}{
@@ -73,7 +73,7 @@ func TestWhichSilenceIsWorthNoting(t *testing.T) {
 		"of one that lives":               {31, 0, true, true, false},
 		"of one that lived":               {32, 0, true, false, true},
 	} {
-		require.Equal(t, c.worth, IsWorthNoting(c.known*time.Second, c.recorded*time.Second, whole, c.alive, c.ended), name)
+		require.Equal(t, c.worth, IsWorthNoting(time.Duration(c.known)*time.Second, time.Duration(c.recorded)*time.Second, whole, c.alive, c.ended), name)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestSightingsGoOnFromWhatIsRecorded(t *testing.T) {
 	s := NewSightings(time.Hour)
 	now := time.Now()
 	r := Row{Key: "k", Exists: true, Unit: "u", RVN: "1", Lease: 20 * time.Second}
-	at := func(d time.Duration) time.Time { return now.Add(d) }
+	at := now.Add
 	require.Equal(t, at(0), s.See(r, at(0)))
 	r.silentOf, r.silentFor = "1", 5*time.Second
 	require.Equal(t, at(-4*time.Second), s.See(r, at(time.Second)))
