@@ -37,10 +37,10 @@ func FateOf(rows []Row, unit string, token fencing.Token) Fate {
 		switch {
 		case r.committedBy == unit:
 			return FateCommitted
-		case r.TakenFrom == unit:
-			return FateNever
 		case r.Unit == unit:
 			held++
+		case r.TakenFrom == unit:
+			return FateNever
 		case r.Exists && r.Fence == token:
 			// Freed without the stamp, and nobody had it since, for that would
 			// have raised the fence: released, or buried.
