@@ -156,7 +156,7 @@ func (c *Client) newAcquisition(ctx context.Context, plan ordering.Plan, end tim
 	u := c.newUnit(ctx)
 	a := &acquisition{
 		c: c, unit: u, plan: plan, token: c.clock.Next(), start: time.Now(),
-		claim: &lineup.Claim{Unit: u.nonce, Caller: caller}, end: end, places: newPlaces(u.nonce), recovered: map[ordering.Key]string{}, watched: map[ordering.Key]lockrow.Row{},
+		claim: &lineup.Claim{Unit: u.nonce, Caller: caller}, end: end, places: newPlaces(u.nonce), recovered: map[ordering.Key]string{},
 	}
 	a.group = heartbeat.Start(ctx, heartbeat.Config{
 		Lease:   c.cfg.Lease,
@@ -310,8 +310,10 @@ func (a *acquisition) take(ctx context.Context, chunk ordering.Plan) (lockrow.De
 func (a *acquisition) secure(ctx context.Context, won attempt) error {
 	a.ledger.won(won)
 	a.places.secured()
-	for _, w := range lockrow.Wants("", won.steps, 0) {
-		delete(a.watched, w.Key)
+	if len(a.watched) > 0 { // rarely: nobody was in the way
+		for _, w := range lockrow.Wants("", won.steps, 0) {
+			delete(a.watched, w.Key)
+		}
 	}
 	a.raises, a.outrun = 0, false
 	a.traceHandOver(ctx, a.c.lineup.Secured(a.claim, won.token))

@@ -18,9 +18,13 @@ const mostNoted = 8
 // watching notes rows whose silence is of interest to the unit, as they were seen last.
 func (a *acquisition) watching(rows ...lockrow.Row) {
 	for _, r := range rows {
-		if r.Unit != a.unit.nonce {
-			a.watched[r.Key] = r
+		if r.Unit == a.unit.nonce {
+			continue
 		}
+		if a.watched == nil { // as nearly always, nobody is in the way
+			a.watched = map[ordering.Key]lockrow.Row{}
+		}
+		a.watched[r.Key] = r
 	}
 }
 

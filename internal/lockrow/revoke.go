@@ -1,9 +1,9 @@
 package lockrow
 
 import (
-	"github.com/holdall/holdall/ordering"
-
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/ordering"
 )
 
 // An operator takes a key from a unit that may be alive: a holder of the operator's has it then,
