@@ -140,7 +140,7 @@ var ofGroups = []mutant{
 		clause: "the followers of a leader that runs again are put back before others have its rows",
 		file:   "unitofwork/do.go",
 		old:    `if verdict != nil || err != nil {`,
-		new:    `if !isVoid(verdict) && (verdict != nil || err != nil) {`,
+		new:    `if void := new(voidError); !errors.As(verdict, &void) && (verdict != nil || err != nil) {`,
 		by:     check{in: "unitofwork", test: "TestALeaderThatFindsAKeyKeepsTheOrder"},
 	},
 	{
