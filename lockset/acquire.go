@@ -15,7 +15,6 @@ import (
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/lineup"
 	"github.com/holdall/holdall/internal/lockrow"
-	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -27,7 +26,8 @@ import (
 //
 // The set outlives ctx: it is held until it is released or lost.
 //
-// Errors: *ordering.KeyError for an invalid key, *[HeldError] when ctx or the
+// Errors: *ordering.KeyError for an invalid key, *[ConfigError] for an invalid purpose,
+// *[HeldError] when ctx or the
 // wait ended while others had a key, *[LostError] when a key already taken was lost
 // while waiting for another, *[NoAnswerError], *[TableError], *[RowError]. When
 // Acquire fails it first undoes what it did, whatever becomes of ctx: a few
@@ -35,22 +35,11 @@ import (
 // What could not be undone by then is joined to the error.
 func (c *Client) Acquire(ctx context.Context, keys []ordering.Key, options ...func(*Options)) (*Set, error) {
 	c.asked(ctx, "Acquire")
-	return c.acquire(ctx, keys, chosen("Acquire", options).Wait.End(), nil)
-}
-
-// chosen are the options of a call.
-func chosen(call string, options []func(*Options)) (o Options) {
-	for _, option := range options {
-		if option == nil {
-			misuse.Of("lockset", "Client."+call, "nil option")
-		}
-		option(&o)
-	}
-	return o
+	return c.acquireAs(ctx, "Acquire", keys, options)
 }
 
 // acquire is Acquire, until the end of a record wait, zero if it has none, and for a caller that
-// keeps its place, nil if it does not.
+// may have had claims before.
 func (c *Client) acquire(ctx context.Context, keys []ordering.Key, end time.Time, caller *lineup.Caller) (*Set, error) {
 	if len(keys) == 0 {
 		return nil, &ordering.KeyError{Reason: "no keys were named"}
@@ -125,7 +114,7 @@ var errDidNotReturn = errors.New("the acquisition did not return")
 // has watched for long enough to know that it is dead is taken over.
 func (c *Client) TryAcquire(ctx context.Context, keys []ordering.Key) (*Set, error) {
 	c.asked(ctx, "TryAcquire")
-	return c.acquire(ctx, keys, For(0).End(), nil)
+	return c.acquire(ctx, keys, For(0).End(), &lineup.Caller{})
 }
 
 // acquisition is the state of one unit on its way to a set.
@@ -154,9 +143,10 @@ type acquisition struct {
 
 func (c *Client) newAcquisition(ctx context.Context, plan ordering.Plan, end time.Time, caller *lineup.Caller) *acquisition {
 	u := c.newUnit(ctx)
+	u.waiter = lockrow.WaiterOf(u.nonce, c.cfg.Owner, caller.Purpose)
 	a := &acquisition{
 		c: c, unit: u, plan: plan, token: c.clock.Next(), start: time.Now(),
-		claim: &lineup.Claim{Unit: u.nonce, Caller: caller}, end: end, places: newPlaces(u.nonce), recovered: map[ordering.Key]string{},
+		claim: &lineup.Claim{Unit: u.nonce, Caller: caller}, end: end, places: newPlaces(u.waiter), recovered: map[ordering.Key]string{},
 	}
 	a.group = heartbeat.Start(ctx, heartbeat.Config{
 		Lease:   c.cfg.Lease,
@@ -268,6 +258,9 @@ func (a *acquisition) take(ctx context.Context, chunk ordering.Plan) (lockrow.De
 		":lease":   lockrow.Text(strconv.FormatInt(a.c.cfg.Lease.Milliseconds(), 10)),
 		":expires": lockrow.Number(a.c.clock.Latest().Add(a.c.cfg.MaxAge + a.c.cfg.Retention).Unix()),
 	})
+	if purpose := a.claim.Caller.Purpose; purpose != "" {
+		vs[":purpose"] = lockrow.Text(purpose)
+	}
 	ws := lockrow.Wants(a.unit.nonce, chunk, a.ledger.secured)
 	updates := make([]*types.Update, len(ws))
 	for i := range ws {

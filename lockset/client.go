@@ -106,10 +106,11 @@ func (c *Client) Clock() *fencing.Clock {
 // unit is one acquisition's identity: fresh for each, never an id of the
 // caller's.
 type unit struct {
-	nonce string // 22 characters: a UUID in base64url
-	by    string // the nonce of who asks in its name, in its requests' names; its own but for another's unit
-	seed  [2]uint64
-	sends atomic.Int64 // numbers requests and RVNs
+	nonce  string         // 22 characters: a UUID in base64url
+	waiter lockrow.Waiter // its place in queues
+	by     string         // the nonce of who asks in its name, in its requests' names; its own but for another's unit
+	seed   [2]uint64
+	sends  atomic.Int64 // numbers requests and RVNs
 }
 
 func (c *Client) newUnit(ctx context.Context) *unit {
@@ -118,7 +119,7 @@ func (c *Client) newUnit(ctx context.Context) *unit {
 	id := uuid.UUID(bytes)
 	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // version 4, as RFC 9562 has it
 	nonce := base64.RawURLEncoding.EncodeToString(id[:])
-	return &unit{nonce: nonce, by: nonce, seed: seed}
+	return &unit{nonce: nonce, waiter: lockrow.Waiter(nonce), by: nonce, seed: seed}
 }
 
 // id returns a new name for a request of this unit: at most 36 characters, as
@@ -142,7 +143,7 @@ func (u *unit) random() *rand.Rand { return rand.New(rand.NewPCG(u.seed[0], u.se
 // held, and for almost as long as the retention, so it stays for twice that.
 func (c *Client) values(u *unit, token fencing.Token) lockrow.Values {
 	latest := c.clock.Latest()
-	return lockrow.UnitValues(u.nonce, token, c.cfg.Now(), latest.Add(c.cfg.Retention), latest.Add(2*c.cfg.Retention))
+	return lockrow.UnitValues(u.nonce, u.waiter, token, c.cfg.Now(), latest.Add(c.cfg.Retention), latest.Add(2*c.cfg.Retention))
 }
 
 // read returns a row as it stands, and when this process first saw its RVN.

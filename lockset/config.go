@@ -132,7 +132,7 @@ func (c Config) validate() error {
 	taken := []string{
 		lockrow.AttrOwner, lockrow.AttrLease, lockrow.AttrRVN, lockrow.AttrReleased, lockrow.AttrUnit, lockrow.AttrFence, lockrow.AttrPrepared,
 		lockrow.AttrCommittedBy, lockrow.AttrBelow, lockrow.AttrQueue, lockrow.AttrExpires,
-		lockrow.AttrSilentOf, lockrow.AttrSilentFor, lockrow.AttrTakenFrom, "acquiredAt", "data",
+		lockrow.AttrSilentOf, lockrow.AttrSilentFor, lockrow.AttrTakenFrom, lockrow.AttrPurpose, "acquiredAt", "data",
 	}
 	for _, check := range []struct {
 		wrong         bool

@@ -59,9 +59,10 @@ var ErrWaited = errors.New("the record wait is over")
 // is held. Trying again later may succeed. It wraps [ErrWaited], or the end of
 // the context.
 type HeldError struct {
-	Key   ordering.Key // the key that could not be had
-	Owner string       // of the unit that holds it; empty if that was not read
-	Unit  string       // that holds it, one of several if they hold keys below it, or is next; empty if others took it each time
+	Key     ordering.Key // the key that could not be had
+	Owner   string       // of the unit that holds it; empty if that was not read
+	Purpose string       // what that unit has it for; empty if it does not say
+	Unit    string       // that holds it, one of several if they hold keys below it, or is next; empty if others took it each time
 	// Age is for how long the holder is known to have been silent: by this process, and by others
 	// that have recorded it in the row. It may be longer than this process has lived.
 	Age   time.Duration
@@ -80,8 +81,12 @@ func (e *HeldError) Error() string {
 	case e.Owner == "": // its row was not read
 		return fmt.Sprintf("key %q is held, or one below it, or next for unit %s%s: %v", string(e.Key), e.Unit, waiting, e.Err)
 	}
-	return fmt.Sprintf("key %q is held by unit %s of owner %q (last sign of life seen %v ago)%s: %v",
-		string(e.Key), e.Unit, e.Owner, e.Age.Round(time.Millisecond), waiting, e.Err)
+	purpose := ""
+	if e.Purpose != "" {
+		purpose = fmt.Sprintf(" for %q", e.Purpose)
+	}
+	return fmt.Sprintf("key %q is held by unit %s of owner %q%s (last sign of life seen %v ago)%s: %v",
+		string(e.Key), e.Unit, e.Owner, purpose, e.Age.Round(time.Millisecond), waiting, e.Err)
 }
 
 // WhatNext is for unitofwork.NextOf.

@@ -198,9 +198,9 @@ func LookAt(key ordering.Key, item map[string]types.AttributeValue, unit string,
 			lockrow.Admits: "admits", lockrow.Raise: "raise", lockrow.Mine: "mine", lockrow.Await: "await", lockrow.Bury: "bury", lockrow.Recover: "settle", lockrow.Pass: "pass", lockrow.Witnesses: "witnesses",
 		}[j.Verdict],
 		Take: func(token fencing.Token) *types.Update {
-			vs := lockrow.UnitValues(unit, token, now, now, now).With(lockrow.Values{":owner": lockrow.Text("me"), ":lease": lockrow.Text("1000"), ":rvn": lockrow.Text("first")})
+			vs := lockrow.UnitValues(unit, lockrow.Waiter(unit), token, now, now, now).With(lockrow.Values{":owner": lockrow.Text("me"), ":lease": lockrow.Text("1000"), ":rvn": lockrow.Text("first")})
 			return t.Acquire(w, vs)
 		},
-		Bury: t.Update(key, lockrow.BuryIf, lockrow.Free, lockrow.UnitValues(unit, token, now, now, now).With(lockrow.Values{":rvn": lockrow.Text(r.RVN)})),
+		Bury: t.Update(key, lockrow.BuryIf, lockrow.Free, lockrow.UnitValues(unit, lockrow.Waiter(unit), token, now, now, now).With(lockrow.Values{":rvn": lockrow.Text(r.RVN)})),
 	}
 }

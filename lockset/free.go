@@ -15,9 +15,12 @@ import (
 
 // Freeing says how [Inspector.Free] takes a key from its holder.
 type Freeing struct {
-	// By is who frees it, and why: others see it as the owner until they have the key. Default
+	// By is who frees it: others see it as the owner until they have the key. Default
 	// Config.Owner.
 	By string
+	// Reason is why, in at most 256 bytes of UTF-8: others see it as the purpose until then. It
+	// may be empty.
+	Reason string
 	// Now lets others in at once, before the holder can know. It may still work as if it had the
 	// key, for up to a lease. What it writes through holdall, or to stores that check tokens, is
 	// refused; whatever else it does is not. Set it only if the holder is known to be dead.
@@ -48,13 +51,16 @@ func (e *FreeError) WhatNext() next.Next { return next.FixCall }
 // The unit is named, so that nobody takes a key from another than was looked at. A unit that is
 // prepared is left alone: its journal says what becomes of the key (unitofwork.Client.Recover).
 //
-// Errors: *[FreeError] if the unit does not have the key, or is prepared; *[ConfigError] if this
-// process's clock leaves no tokens; *ordering.KeyError,
+// Errors: *[FreeError] if the unit does not have the key, or is prepared; *[ConfigError] if
+// o.Reason is no purpose, or this process's clock leaves no tokens; *ordering.KeyError,
 // *[TableError], *[RowError], *[NoAnswerError]. After the last of them it is not known whether the
 // key was taken: call it again, or look.
 func (i *Inspector) Free(ctx context.Context, key ordering.Key, unit string, o Freeing) error {
 	i.asked(ctx, "Free")
 	if err := key.Validate(); err != nil {
+		return err
+	}
+	if err := checkPurpose("Freeing.Reason", o.Reason); err != nil {
 		return err
 	}
 	if o.By == "" {
@@ -116,13 +122,17 @@ func (i *Inspector) take(ctx context.Context, operator *unit, row lockrow.Row, a
 	vs := c.values(operator, token).With(lockrow.Values{
 		":unit": lockrow.Text(row.Unit), ":operator": lockrow.Text(operator.nonce), ":owner": lockrow.Text(o.By), ":rvn": lockrow.Text(rvn),
 	})
+	if o.Reason != "" {
+		vs[":purpose"] = lockrow.Text(o.Reason)
+	}
 	if o.Now {
 		sent, err = c.write(ctx, rvn, []*types.Update{c.table.RevokeNow(row.Key, vs)})
 	} else {
 		sent, err = c.transact(ctx, rvn, c.table.Revoke(row, above, vs))
 	}
 	if err == nil {
-		c.cfg.Logger.WarnContext(ctx, "holdall: an operator took a key", "key", string(row.Key), "unit", row.Unit, "owner", row.Owner, "by", o.By, "now", o.Now)
+		c.cfg.Logger.WarnContext(ctx, "holdall: an operator took a key", "key", string(row.Key), "unit", row.Unit, "owner", row.Owner, "purpose", row.Purpose,
+			"by", o.By, "reason", o.Reason, "now", o.Now)
 	}
 	return sent, err
 }

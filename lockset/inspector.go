@@ -77,17 +77,19 @@ type Row struct {
 	Fence       fencing.Token
 	CommittedBy string    // nonce of the last unit that committed while it held this key
 	LastOwner   string    // of a free row: the process that had it last
+	LastPurpose string    // of a free row: what that had it for; empty if it did not say
 	LastHeld    time.Time // of a free row: when that took it, by its clock
 	ExpiresAt   time.Time // when TTL may delete the row; zero: never, as it is
 }
 
 // Holder is the unit that has a key.
 type Holder struct {
-	Unit  string    // its nonce
-	Owner string    // its process: Config.Owner
-	Since time.Time // when it took the row, by its clock: for people; zero if that is not told
-	Lease time.Duration
-	RVN   string // changes with every sign of life
+	Unit    string    // its nonce
+	Owner   string    // its process: Config.Owner
+	Purpose string    // what it has the key for: Options.Purpose; empty if it does not say
+	Since   time.Time // when it took the row, by its clock: for people; zero if that is not told
+	Lease   time.Duration
+	RVN     string // changes with every sign of life
 	// Prepared is the unit table that has the unit's journal, if it is larger than one
 	// transaction and is about to be decided or was: then its journal says what becomes of
 	// the row, and nobody frees it before.
@@ -103,6 +105,9 @@ type Intent struct {
 // Waiter is a unit in the queue of a row.
 type Waiter struct {
 	Unit string // its nonce
+	// Whose it is and what for, as much of either as there is room for in the row: together a
+	// little less than 28 bytes.
+	Owner, Purpose string
 }
 
 // Held reports whether a unit has the row's key.
@@ -133,18 +138,19 @@ func rowOf(key ordering.Key, item requests.Item) (Row, lockrow.Row) {
 	notes := lockrow.NotesOf(item)
 	row.Fence, row.CommittedBy, row.ExpiresAt = parsed.Fence, parsed.CommittedBy(), notes.ExpiresAt
 	if parsed.Free() {
-		row.LastOwner, row.LastHeld = notes.Owner, notes.AcquiredAt
+		row.LastOwner, row.LastPurpose, row.LastHeld = notes.Owner, notes.Purpose, notes.AcquiredAt
 	} else {
 		row.Holder = &Holder{
-			Unit: parsed.Unit, Owner: parsed.Owner, Since: notes.AcquiredAt,
+			Unit: parsed.Unit, Owner: parsed.Owner, Purpose: parsed.Purpose, Since: notes.AcquiredAt,
 			Lease: parsed.Lease, RVN: parsed.RVN, Prepared: parsed.Prepared,
 		}
 	}
 	for _, e := range parsed.Below {
 		row.Intents = append(row.Intents, Intent{Unit: e.Unit, Witness: e.Witness})
 	}
-	for _, nonce := range parsed.Queue {
-		row.Queue = append(row.Queue, Waiter{Unit: nonce})
+	for _, w := range parsed.Queue {
+		owner, purpose := w.Who()
+		row.Queue = append(row.Queue, Waiter{Unit: w.Unit(), Owner: owner, Purpose: purpose})
 	}
 	return row, parsed
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/holdall/holdall/internal/lineup"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -80,7 +81,7 @@ func (a *acquisition) waitAlone(ctx context.Context, err error) error {
 	if err != nil {
 		return err
 	}
-	alone := a.c.newAcquisition(ctx, plan, a.end, nil)
+	alone := a.c.newAcquisition(ctx, plan, a.end, &lineup.Caller{Purpose: a.claim.Caller.Purpose})
 	set, err := alone.acquire(ctx)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/lineup"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/ordering"
@@ -27,7 +28,7 @@ func TestAUnitThatHasItsStepIsNotToldThatItIsHeld(t *testing.T) {
 	for _, end := range []time.Time{{}, For(0).End()} {
 		for range 20 {
 			ctx, cancel := context.WithCancel(t.Context())
-			first, second := c.newAcquisition(ctx, plan, end, nil), c.newAcquisition(ctx, plan, end, nil)
+			first, second := c.newAcquisition(ctx, plan, end, &lineup.Caller{}), c.newAcquisition(ctx, plan, end, &lineup.Caller{})
 			require.Equal(t, 1, c.lineup.Reserve(first.claim, [][]lockrow.Want{first.wants(0)}))
 			require.Zero(t, c.lineup.Reserve(second.claim, [][]lockrow.Want{second.wants(0)}))
 			cancel()

@@ -40,7 +40,7 @@ func shownBy(r lockrow.Row, unit string, itsTurn bool) shown {
 		s.place = -1
 	}
 	if len(r.Queue) > 0 {
-		s.head = r.Queue[0]
+		s.head = r.Queue[0].Unit()
 	}
 	return s
 }

@@ -24,7 +24,7 @@ func looking(was lockrow.Row, known ...turn) (*looks, *turns, time.Time) {
 }
 
 var queued = with(heldRow, func(r *lockrow.Row) {
-	r.Queue, r.Below = []string{"first", "second", me, "behind"}, []lockrow.Entry{{Unit: "one", Witness: "a/1"}}
+	r.Queue, r.Below = []lockrow.Waiter{"first", "second", me, "behind"}, []lockrow.Entry{{Unit: "one", Witness: "a/1"}}
 })
 
 // What is expected counts from the last change of the row that is one for the unit.
@@ -40,8 +40,8 @@ func TestAChangeOfTheRowForAUnit(t *testing.T) {
 		"who is behind":         {func(r *lockrow.Row) { r.Queue = r.Queue[:3] }, false},
 		"the holder":            {func(r *lockrow.Row) { r.Unit = "another" }, true},
 		"no holder":             {func(r *lockrow.Row) { r.Unit = "" }, true},
-		"the head":              {func(r *lockrow.Row) { r.Queue = []string{"another", "second", me, "behind"} }, true},
-		"the place":             {func(r *lockrow.Row) { r.Queue = []string{"first", me, "behind"} }, true},
+		"the head":              {func(r *lockrow.Row) { r.Queue = []lockrow.Waiter{"another", "second", me, "behind"} }, true},
+		"the place":             {func(r *lockrow.Row) { r.Queue = []lockrow.Waiter{"first", me, "behind"} }, true},
 		"one intent more":       {func(r *lockrow.Row) { r.Below = []lockrow.Entry{one, two} }, true},
 		"one intent less":       {func(r *lockrow.Row) { r.Below = nil }, true},
 		"another, not how many": {func(r *lockrow.Row) { r.Below = []lockrow.Entry{two} }, false},
@@ -68,7 +68,7 @@ func TestAChangeOfTheRowForAUnit(t *testing.T) {
 func at(place int) (r lockrow.Row, itsTurn bool) {
 	r = heldRow
 	for i := range place {
-		r.Queue = append(r.Queue, fmt.Sprint("before", i))
+		r.Queue = append(r.Queue, lockrow.Waiter(fmt.Sprint("before", i)))
 	}
 	r.Queue = append(r.Queue, me)
 	return r, place < 0

@@ -14,13 +14,14 @@ import (
 // the network has its way.
 type places struct {
 	unit  string
+	own   lockrow.Waiter // the unit's place, wherever it has one
 	rows  map[ordering.Key]lockrow.Row
 	moves int       // how often it left a place to wait at another row of its step
 	stays time.Time // since when it has kept a place while it was another's turn at a later row
 }
 
-func newPlaces(unit string) places {
-	return places{unit: unit, rows: map[ordering.Key]lockrow.Row{}}
+func newPlaces(own lockrow.Waiter) places {
+	return places{unit: own.Unit(), own: own, rows: map[ordering.Key]lockrow.Row{}}
 }
 
 // saw notes a row as it was just seen.
@@ -51,7 +52,7 @@ func (p *places) expect(joined []ordering.Key) {
 	for _, key := range joined {
 		if !p.has(key) {
 			r := p.rows[key]
-			r.Key, r.Queue = key, append(slices.Clone(r.Queue), p.unit)
+			r.Key, r.Queue = key, append(slices.Clone(r.Queue), p.own)
 			p.saw(r)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 func TestWhichPlaceIsKept(t *testing.T) {
 	plan, err := ordering.NewPlan("a/1")
 	require.NoError(t, err)
-	queued := func(key ordering.Key, queue ...string) lockrow.Row {
+	queued := func(key ordering.Key, queue ...lockrow.Waiter) lockrow.Row {
 		return lockrow.Row{Key: key, Exists: true, Released: true, Queue: queue}
 	}
 	turn, holder := lockrow.Judgement{Verdict: lockrow.Await, HeadOnly: true}, lockrow.Judgement{Verdict: lockrow.Await}
@@ -53,8 +53,8 @@ func TestWhichPlaceIsKept(t *testing.T) {
 func TestWherePlacesAreExpected(t *testing.T) {
 	plan, err := ordering.NewPlan("d")
 	require.NoError(t, err)
-	seen := lockrow.Row{Key: "e", Exists: true, Queue: []string{other, me}}
-	left := lockrow.Row{Key: "f", Exists: true, Queue: []string{other}}
+	seen := lockrow.Row{Key: "e", Exists: true, Queue: []lockrow.Waiter{other, me}}
+	left := lockrow.Row{Key: "f", Exists: true, Queue: []lockrow.Waiter{other}}
 	l := &ledger{attempts: []attempt{
 		{at: "a"}, {at: "b", doubts: true}, {at: "c", dead: true, doubts: true}, {at: "d", steps: plan}, {at: "e"}, {at: "f"},
 	}}
@@ -63,6 +63,6 @@ func TestWherePlacesAreExpected(t *testing.T) {
 	p.saw(left)
 	p.expect(l.joined())
 	require.Equal(t, []lockrow.Row{
-		{Key: "a", Queue: []string{me}}, {Key: "b", Queue: []string{me}}, seen, {Key: "f", Exists: true, Queue: []string{other, me}},
+		{Key: "a", Queue: []lockrow.Waiter{me}}, {Key: "b", Queue: []lockrow.Waiter{me}}, seen, {Key: "f", Exists: true, Queue: []lockrow.Waiter{other, me}},
 	}, p.all())
 }

@@ -97,7 +97,7 @@ func (c *Client) untilReady(ctx context.Context, ready <-chan struct{}, end time
 func (c *Client) blockedInLine(by lineup.Blocker) trace.WaitStart {
 	info := trace.WaitStart{Key: by.Key, Queue: by.Queued}
 	if by.Has {
-		info.Holder, info.Owner = by.Unit, c.cfg.Owner
+		info.Holder, info.Owner, info.Purpose = by.Unit, c.cfg.Owner, by.Purpose
 	}
 	return info
 }
@@ -106,7 +106,7 @@ func (c *Client) blockedInLine(by lineup.Blocker) trace.WaitStart {
 func (c *Client) refusedInLine(by lineup.Blocker, err error) error {
 	refusal := &HeldError{Key: by.Key, Unit: by.Unit, Queue: by.Queued, Err: err}
 	if by.Has {
-		refusal.Owner = c.cfg.Owner
+		refusal.Owner, refusal.Purpose = c.cfg.Owner, by.Purpose
 	}
 	return refusal
 }
@@ -151,7 +151,7 @@ func (a *acquisition) join(ctx context.Context, at lockrow.Observed) (lockrow.Ob
 		return at, err
 	}
 	place := len(r.Queue)
-	at.Row.Queue = append(slices.Clone(r.Queue), a.unit.nonce)
+	at.Row.Queue = append(slices.Clone(r.Queue), a.unit.waiter)
 	a.places.saw(at.Row)
 	hooks.Tell(ctx, a.c.cfg.Trace.Joined, trace.Joined{Unit: a.unit.nonce, Key: r.Key, Place: place})
 	return at, nil
@@ -236,7 +236,7 @@ func (c *Client) leaveQueue(ctx context.Context, u *unit, id string, r lockrow.R
 	if !queued {
 		return r, nil
 	}
-	_, err := c.write(ctx, id, []*types.Update{c.table.StepOut(r.Key, place, c.values(u, 0))})
+	_, err := c.write(ctx, id, []*types.Update{c.table.StepOut(r.Key, place, r.Queue[place])})
 	var refused *refusal
 	switch {
 	case err == nil:
@@ -258,19 +258,22 @@ func (a *acquisition) drop(ctx context.Context, r lockrow.Row) bool {
 
 func (c *Client) drop(ctx context.Context, u *unit, r lockrow.Row) error {
 	head := r.Queue[0]
-	vs := c.values(u, 0).With(lockrow.Values{":head": lockrow.Text(head), ":seen": lockrow.Number(int64(r.Fence))})
+	vs := c.values(u, 0).With(lockrow.Values{":head": lockrow.Text(string(head)), ":seen": lockrow.Number(int64(r.Fence))})
 	_, err := c.write(ctx, u.id("d"), []*types.Update{c.table.Update(r.Key, lockrow.DropIf, lockrow.Drop, vs)})
 	if err != nil {
 		return err
 	}
-	c.cfg.Logger.WarnContext(ctx, "holdall: dropped the head of a queue", "key", string(r.Key), "unit", head)
-	hooks.Tell(ctx, c.cfg.Trace.Dropped, trace.Dropped{Key: r.Key, Unit: head})
+	owner, purpose := head.Who()
+	c.cfg.Logger.WarnContext(ctx, "holdall: dropped the head of a queue", "key", string(r.Key), "unit", head.Unit(), "owner", owner, "purpose", purpose)
+	hooks.Tell(ctx, c.cfg.Trace.Dropped, trace.Dropped{Key: r.Key, Unit: head.Unit()})
 	return nil
 }
 
 // blockedAt describes who is in the unit's way at a row, in the table and in this process.
 func (a *acquisition) blockedAt(at lockrow.Observed) trace.WaitStart {
-	return trace.WaitStart{Key: at.Key, Holder: at.Row.Unit, Owner: at.Row.Owner, Queue: len(at.Row.Queue) + a.c.lineup.Queued(at.Key)}
+	return trace.WaitStart{
+		Key: at.Key, Holder: at.Row.Unit, Owner: at.Row.Owner, Purpose: at.Row.Purpose, Queue: len(at.Row.Queue) + a.c.lineup.Queued(at.Key),
+	}
 }
 
 // traceWait is the client's, of this unit.
@@ -284,7 +287,7 @@ func (a *acquisition) traceWait(ctx context.Context, w trace.WaitStart) (waiting
 
 // traceWait tells of a wait that begins, and returns its context, and what tells of its end.
 func (c *Client) traceWait(ctx context.Context, w trace.WaitStart) (waiting context.Context, ended func(error)) {
-	c.cfg.Logger.DebugContext(ctx, "holdall: waiting", "key", string(w.Key), "unit", w.Unit, "holder", w.Holder)
+	c.cfg.Logger.DebugContext(ctx, "holdall: waiting", "key", string(w.Key), "unit", w.Unit, "holder", w.Holder, "owner", w.Owner, "purpose", w.Purpose)
 	began := time.Now()
 	ctx = hooks.Start(ctx, c.cfg.Trace.WaitStart, w)
 	return ctx, func(err error) {

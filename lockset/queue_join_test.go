@@ -326,7 +326,7 @@ func TestAPlaceCountsWhenTheRowIsTaken(t *testing.T) {
 				}
 				o := b.owner("o", func(c faults.Call) faults.Fault {
 					if taking(c) && !moved.Swap(true) { // it has lost its place, and joined again
-						b.requeue("c", append([]string{"another"}, b.queue("c")...))
+						b.requeue("c", append([]string{"another"}, b.places("c")...))
 					}
 					return faults.Pass()
 				})

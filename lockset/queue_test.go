@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -144,14 +145,22 @@ func (c *counter) order() []string {
 
 // queue returns the units in the queue of a row.
 func (b *bed) queue(key ordering.Key) (units []string) {
+	for _, place := range b.places(key) {
+		units = append(units, lockrow.Waiter(place).Unit())
+	}
+	return units
+}
+
+// places returns the queue of a row as the row has it.
+func (b *bed) places(key ordering.Key) (places []string) {
 	list, ok := b.row(key)["queue"].(*types.AttributeValueMemberL)
 	if !ok {
 		return nil
 	}
 	for _, v := range list.Value {
-		units = append(units, v.(*types.AttributeValueMemberS).Value)
+		places = append(places, v.(*types.AttributeValueMemberS).Value)
 	}
-	return units
+	return places
 }
 
 // mixed are the keys of units in a row: coarse ones, and fine ones that do and do

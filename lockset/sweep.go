@@ -40,6 +40,7 @@ type Swept struct {
 	Life    Life          // of who was watched
 	Unit    string        // nonce of the unit concerned; "" if there is none
 	Owner   string        // its process, if the row names it
+	Purpose string        // what it is for, if the row says so
 	Witness ordering.Key  // of an intent: the key that it was left for
 	For     time.Duration // for how long it is known to have been silent
 	Err     error         // why somebody was kept

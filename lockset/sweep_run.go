@@ -156,8 +156,11 @@ func (s *sweep) judge(ctx context.Context, k *sweptKey) error {
 	now := time.Now()
 	is := sightingOf(k.seen, k.since(k.seen), lockrow.Watch{Since: k.seen.since, Now: now, Grace: s.grace})
 	does := Swept{Key: k.key, Life: is.Life, Unit: is.Unit, For: is.For}
-	if row.Held() {
-		does.Owner = row.Holder.Owner
+	switch {
+	case row.Held():
+		does.Owner, does.Purpose = row.Holder.Owner, row.Holder.Purpose
+	case is.Head:
+		does.Owner, does.Purpose = row.Queue[0].Owner, row.Queue[0].Purpose
 	}
 	switch {
 	case is.Life == Silent && !(k.acted && row.Held()): // who took what was just freed is alive
@@ -307,7 +310,7 @@ func lifeOf(are intentsSeen) Life {
 // one of them.
 func (s *sweep) settleBelow(ctx context.Context, prepared []seenRow) (stuck error) {
 	for _, w := range prepared {
-		does := Swept{Key: w.row.Key, Deed: Settled, Life: Dead, Unit: w.parsed.Unit, Owner: w.parsed.Owner, For: time.Since(w.since)}
+		does := Swept{Key: w.row.Key, Deed: Settled, Life: Dead, Unit: w.parsed.Unit, Owner: w.parsed.Owner, Purpose: w.parsed.Purpose, For: time.Since(w.since)}
 		switch err := s.settle(ctx, w.parsed); {
 		case err != nil:
 			stuck = err
@@ -324,7 +327,7 @@ func (s *sweep) settleBelow(ctx context.Context, prepared []seenRow) (stuck erro
 func (s *sweep) ofRemnants(k *sweptKey, are intentsSeen) (does []Swept) {
 	for _, m := range lockrow.OneEach(are.remnants) {
 		if m.Dead != nil {
-			buried := Swept{Key: m.Witness, Deed: Buried, Life: Dead, Unit: m.Unit, Owner: m.Dead.Owner}
+			buried := Swept{Key: m.Witness, Deed: Buried, Life: Dead, Unit: m.Unit, Owner: m.Dead.Owner, Purpose: m.Dead.Purpose}
 			if s.o.DryRun {
 				s.wouldDo(buried)
 			} else {

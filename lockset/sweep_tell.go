@@ -50,7 +50,7 @@ func (s *sweep) leave(ctx context.Context) {
 		if k.over || s.did[k.key] {
 			continue
 		}
-		with := Swept{Key: k.key, Life: Silent, Unit: k.seen.parsed.Unit, Owner: k.seen.parsed.Owner}
+		with := Swept{Key: k.key, Life: Silent, Unit: k.seen.parsed.Unit, Owner: k.seen.parsed.Owner, Purpose: k.seen.parsed.Purpose}
 		if !k.seen.since.IsZero() {
 			with.For = time.Since(k.seen.since)
 		}

@@ -251,7 +251,7 @@ func (a *acquisition) waitError(ctx context.Context, at, holder lockrow.Observed
 		return err
 	}
 	r := holder.Row
-	held := &HeldError{Key: holder.Key, Owner: r.Owner, Unit: r.Unit, Queue: len(at.Row.Queue), Err: err}
+	held := &HeldError{Key: holder.Key, Owner: r.Owner, Purpose: r.Purpose, Unit: r.Unit, Queue: len(at.Row.Queue), Err: err}
 	place, queued := at.Row.Place(a.unit.nonce)
 	if queued {
 		held.Queue--
@@ -262,11 +262,11 @@ func (a *acquisition) waitError(ctx context.Context, at, holder lockrow.Observed
 	switch {
 	case held.Unit != "":
 	case holder.Mode.Compatible(lockrow.Intent) && place > 0: // intents are in nobody's way but that of the first in the queue
-		held.Unit = r.Queue[0]
+		held.Unit = r.Queue[0].Unit()
 	case len(r.Below) > 0:
 		held.Unit = r.Below[0].Unit
 	case len(r.Queue) > 0:
-		held.Unit = r.Queue[0]
+		held.Unit = r.Queue[0].Unit()
 	}
 	return held
 }
@@ -293,13 +293,6 @@ func (c *Client) bury(ctx context.Context, u *unit, dead ...lockrow.Row) error {
 }
 
 func (c *Client) traceBuried(ctx context.Context, r lockrow.Row) {
-	c.cfg.Logger.WarnContext(ctx, "holdall: buried a dead holder", "key", string(r.Key), "unit", r.Unit, "owner", r.Owner)
+	c.cfg.Logger.WarnContext(ctx, "holdall: buried a dead holder", "key", string(r.Key), "unit", r.Unit, "owner", r.Owner, "purpose", r.Purpose)
 	hooks.Tell(ctx, c.cfg.Trace.Buried, trace.Buried{Key: r.Key, Unit: r.Unit})
-}
-
-// Options of one acquisition. Set them with functions, as in the SDK.
-type Options struct {
-	// Wait is how long to wait for others, all in all: the record wait. The zero
-	// value waits as long as the context lives.
-	Wait Wait
 }

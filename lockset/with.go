@@ -25,7 +25,7 @@ func (c *Client) With(ctx context.Context, keys []ordering.Key, fn func(context.
 	if fn == nil {
 		misuse.Of("lockset", "Client.With", "nil function")
 	}
-	set, err := c.acquire(ctx, keys, chosen("With", options).Wait.End(), nil)
+	set, err := c.acquireAs(ctx, "With", keys, options)
 	if err != nil {
 		return err
 	}

@@ -92,8 +92,9 @@ func asLockRow(item map[string]types.AttributeValue) (r lockRow) {
 		r.below = v.Value
 	}
 	if v, ok := item["queue"].(*types.AttributeValueMemberL); ok {
-		for _, unit := range v.Value {
-			r.queue = append(r.queue, text(unit))
+		for _, place := range v.Value {
+			unit, _, _ := strings.Cut(text(place), " ")
+			r.queue = append(r.queue, unit)
 		}
 	}
 	return r

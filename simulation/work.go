@@ -164,7 +164,7 @@ func (p *process) think(r *rand.Rand) func(func(time.Duration) bool) {
 func (p *process) beginAndCommit(ctx context.Context, r *rand.Rand, j *job, patience time.Duration) {
 	p.h.w.story.tell(p.name, "%s wants a unit under %s", j.name, list(j.keys))
 	watch := p.watch()
-	u, err := p.units.Begin(ctx, unitofwork.Work{Keys: j.keys, Wait: j.recordWait()})
+	u, err := p.units.Begin(ctx, unitofwork.Work{Keys: j.keys, Wait: j.recordWait(), Purpose: j.name})
 	watch.within(j.name, "Begin", patience, p.h.lease)
 	if err != nil {
 		j.refused(ctx, err)
@@ -191,7 +191,7 @@ var errPanicked = errors.New("the function panicked")
 // doAsOne is a unit of work as most callers write it.
 func (p *process) doAsOne(ctx context.Context, r *rand.Rand, j *job, patience time.Duration, rush int) {
 	w := p.h.w
-	work := unitofwork.Work{Attempts: 1 + r.IntN(3), Wait: j.recordWait()}
+	work := unitofwork.Work{Attempts: 1 + r.IntN(3), Wait: j.recordWait(), Purpose: j.name}
 	named := r.IntN(2) == 0
 	if r.IntN(4) == 0 { // several want the same, and only one of them is to have it done
 		work.ID = fmt.Sprintf("id-%d-%d", rush, r.IntN(3))

@@ -72,12 +72,13 @@ var ErrLetGo = errors.New("it lets go of what it has, and begins anew when that 
 
 // WaitStart describes what a unit waits for.
 type WaitStart struct {
-	Unit   string         // the one that waits
-	Key    ordering.Key   // the row that blocks
-	Holder string         // the unit that holds it; empty if intents from below block, or others' turn
-	Owner  string         // the holder's
-	Queue  int            // how many were waiting for it already, as far as is known
-	Held   []ordering.Key // by the unit, while it waits
+	Unit    string         // the one that waits
+	Key     ordering.Key   // the row that blocks
+	Holder  string         // the unit that holds it; empty if intents from below block, or others' turn
+	Owner   string         // the holder's
+	Purpose string         // the holder's; empty if it does not say what it is for
+	Queue   int            // how many were waiting for it already, as far as is known
+	Held    []ordering.Key // by the unit, while it waits
 }
 
 // WaitEnd ends a wait.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/internal/hooks"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
@@ -40,6 +41,9 @@ type Work struct {
 	// Then the error is a *lockset.HeldError.
 	// The zero value waits as long as the context lives.
 	Wait lockset.Wait
+	// Purpose says what the unit is for, in at most 256 bytes of UTF-8, for people: it is on the
+	// rows that the unit locks, and those who wait for it are told.
+	Purpose string
 	// Attempts is how often Do tries at most under locks. When they were lost, or the
 	// commit was refused for it or for a later token (see [StartOver]), it starts
 	// over with a fresh unit and a fresh token, and calls its function again. It
@@ -64,6 +68,8 @@ func (w Work) checked(cfg Config) (Work, error) {
 		return w, errNoKeys
 	case w.Attempts < 0:
 		return w, &lockset.ConfigError{Field: "Work.Attempts", Reason: "is less than 0"}
+	case lockrow.WrongWith(w.Purpose) != "":
+		return w, &lockset.ConfigError{Field: "Work.Purpose", Reason: lockrow.WrongWith(w.Purpose)}
 	case w.ID == "" && w.Payload != nil:
 		return w, &IDError{"", "there is a payload but no ID"}
 	case w.ID != "" && cfg.Table == "":

@@ -26,7 +26,7 @@ type runs struct {
 }
 
 func newRuns(work Work) *runs {
-	return &runs{work: work, end: work.Wait.End(), keys: work.Keys, locked: true}
+	return &runs{work: work, end: work.Wait.End(), caller: lineup.Caller{Purpose: work.Purpose}, keys: work.Keys, locked: true}
 }
 
 // mostFound is how many runs under locks may find keys that they do not hold. Each one

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 
 func execCommand(a *app) *cobra.Command {
 	var wait time.Duration
+	var purpose string
 	cmd := &cobra.Command{
 		Use:   "exec KEY... [--wait TIME] -- COMMAND [ARGUMENT...]",
 		Short: "Run a command under locks",
@@ -50,14 +52,18 @@ func execCommand(a *app) *cobra.Command {
 				limit = lockset.For(max(wait, 0))
 			}
 			dash := cmd.ArgsLenAtDash()
-			return a.exec(cmd.Context(), args[:dash], limit, args[dash:])
+			if !cmd.Flags().Changed("purpose") { // no arguments: there may be secrets among them
+				purpose = "exec " + filepath.Base(args[dash])
+			}
+			return a.exec(cmd.Context(), args[:dash], lockset.Options{Wait: limit, Purpose: purpose}, args[dash:])
 		},
 	}
 	cmd.Flags().DurationVar(&wait, "wait", 0, "`time` to wait for others at most, all in all; 0s waits for nobody; as long as it takes if not given")
+	cmd.Flags().StringVar(&purpose, "purpose", "", "what the keys are for, in at most 256 bytes, as others see it; \"exec\" and the `name` of the command if not given")
 	return cmd
 }
 
-func (a *app) exec(ctx context.Context, names []string, wait lockset.Wait, command []string) error {
+func (a *app) exec(ctx context.Context, names []string, o lockset.Options, command []string) error {
 	keys := make([]ordering.Key, len(names))
 	for i, name := range names {
 		keys[i] = ordering.Key(name)
@@ -81,7 +87,7 @@ func (a *app) exec(ctx context.Context, names []string, wait lockset.Wait, comma
 	if err != nil {
 		return err
 	}
-	set, err := a.acquire(ctx, units.Locks(), keys, wait)
+	set, err := a.acquire(ctx, units.Locks(), keys, o)
 	p.clear()
 	if err != nil {
 		return notGot(err)
@@ -90,7 +96,7 @@ func (a *app) exec(ctx context.Context, names []string, wait lockset.Wait, comma
 }
 
 // acquire is Acquire, ended by the first signal.
-func (a *app) acquire(ctx context.Context, locks *lockset.Client, keys []ordering.Key, wait lockset.Wait) (*lockset.Set, error) {
+func (a *app) acquire(ctx context.Context, locks *lockset.Client, keys []ordering.Key, wanted lockset.Options) (*lockset.Set, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	got, over := make(chan struct{}), make(chan struct{})
@@ -102,7 +108,7 @@ func (a *app) acquire(ctx context.Context, locks *lockset.Client, keys []orderin
 		case <-got:
 		}
 	}()
-	set, err := locks.Acquire(ctx, keys, func(o *lockset.Options) { o.Wait = wait })
+	set, err := locks.Acquire(ctx, keys, func(o *lockset.Options) { *o = wanted })
 	close(got)
 	<-over
 	cause := context.Cause(ctx)
@@ -140,7 +146,7 @@ func waiting(p *progress) *trace.Trace {
 	return &trace.Trace{WaitStart: func(ctx context.Context, w trace.WaitStart) context.Context {
 		switch {
 		case w.Owner != "":
-			p.say("holdall: waiting for key %q, held by %q", string(w.Key), w.Owner)
+			p.say("holdall: waiting for key %q, held by %q%s", string(w.Key), w.Owner, forWhat(w.Purpose))
 		default:
 			p.say("holdall: waiting for key %q", string(w.Key))
 		}

@@ -42,7 +42,7 @@ func freeCommand(a *app) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.unit, "unit", "", "`nonce` of the unit that has the key")
-	flags.StringVar(&f.reason, "reason", "", "`why`; others see it as long as the key is kept from them")
+	flags.StringVar(&f.reason, "reason", "", "`why`, in at most 256 bytes; others see it as long as the key is kept from them")
 	flags.BoolVar(&f.now, "now", false, "let others in at once, before the unit can know")
 	flags.BoolVar(&f.yes, "yes", false, "do not ask")
 	return cmd
@@ -60,14 +60,10 @@ func (a *app) free(ctx context.Context, key ordering.Key, f freeFlags) error {
 	if err != nil {
 		return err
 	}
-	by := i.Config().Owner
-	if f.reason != "" {
-		by += ": " + f.reason
-	}
 	if err := a.confirm(ctx, f.yes, fmt.Sprintf("Take key %q from unit %s? Its work is refused from then on.", string(key), f.unit)); err != nil {
 		return err
 	}
-	err = i.Free(ctx, key, f.unit, lockset.Freeing{By: by, Now: f.now})
+	err = i.Free(ctx, key, f.unit, lockset.Freeing{Reason: f.reason, Now: f.now})
 	var refused *lockset.FreeError
 	if errors.As(err, &refused) && refused.Row.Prepared() {
 		fmt.Fprintf(a.stderr, "holdall: %s\n", oneLine(err))

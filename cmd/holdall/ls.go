@@ -250,7 +250,7 @@ func cells(s lockset.Sighting, now time.Time) []string {
 	case r.Damage != "":
 		owner = r.Damage
 	case r.Held():
-		owner, unit = r.Holder.Owner, r.Holder.Unit
+		owner, unit = r.Holder.Owner+forWhat(r.Holder.Purpose), r.Holder.Unit
 		if !r.Holder.Since.IsZero() {
 			since = ago(now.Sub(r.Holder.Since))
 		}

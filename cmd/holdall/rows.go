@@ -45,6 +45,7 @@ type rowJSON struct {
 	Fence       int64        `json:"fence,omitempty"`
 	CommittedBy string       `json:"committedBy,omitempty"`
 	LastOwner   string       `json:"lastOwner,omitempty"`
+	LastPurpose string       `json:"lastPurpose,omitempty"`
 	LastHeld    *time.Time   `json:"lastHeld,omitempty"`
 	ExpiresAt   *time.Time   `json:"expiresAt,omitempty"`
 	Damage      string       `json:"damage,omitempty"`
@@ -54,6 +55,7 @@ type rowJSON struct {
 type holderJSON struct {
 	Unit         string     `json:"unit"`
 	Owner        string     `json:"owner"`
+	Purpose      string     `json:"purpose,omitempty"`
 	Since        *time.Time `json:"since,omitempty"`
 	LeaseSeconds float64    `json:"leaseSeconds"`
 	Prepared     string     `json:"prepared,omitempty"` // the unit table with its journal
@@ -64,8 +66,11 @@ type intentJSON struct {
 	Witness string `json:"witness"`
 }
 
+// waiterJSON has owner and purpose cut short, as the row has them.
 type waiterJSON struct {
-	Unit string `json:"unit"`
+	Unit    string `json:"unit"`
+	Owner   string `json:"owner,omitempty"`
+	Purpose string `json:"purpose,omitempty"`
 }
 
 type lifeJSON struct {
@@ -79,17 +84,17 @@ type lifeJSON struct {
 // jsonOf is a row with what is known of who is on it; s may be nil.
 func jsonOf(r lockset.Row, s *lockset.Sighting) rowJSON {
 	j := rowJSON{
-		Key: string(r.Key), State: stateOf(r), Fence: int64(r.Fence), CommittedBy: r.CommittedBy, LastOwner: r.LastOwner,
+		Key: string(r.Key), State: stateOf(r), Fence: int64(r.Fence), CommittedBy: r.CommittedBy, LastOwner: r.LastOwner, LastPurpose: r.LastPurpose,
 		LastHeld: momentOf(r.LastHeld), ExpiresAt: momentOf(r.ExpiresAt), Damage: r.Damage,
 	}
 	if h := r.Holder; h != nil {
-		j.Holder = &holderJSON{Unit: h.Unit, Owner: h.Owner, Since: momentOf(h.Since), LeaseSeconds: h.Lease.Seconds(), Prepared: h.Prepared}
+		j.Holder = &holderJSON{Unit: h.Unit, Owner: h.Owner, Purpose: h.Purpose, Since: momentOf(h.Since), LeaseSeconds: h.Lease.Seconds(), Prepared: h.Prepared}
 	}
 	for _, in := range r.Intents {
 		j.Intents = append(j.Intents, intentJSON{in.Unit, string(in.Witness)})
 	}
 	for _, w := range r.Queue {
-		j.Queue = append(j.Queue, waiterJSON{w.Unit})
+		j.Queue = append(j.Queue, waiterJSON(w))
 	}
 	if s != nil && s.Life != lockset.Nobody {
 		j.Life = &lifeJSON{
@@ -97,6 +102,22 @@ func jsonOf(r lockset.Row, s *lockset.Sighting) rowJSON {
 		}
 	}
 	return j
+}
+
+// whose is a unit in words: whose it is and what for, as far as that is known.
+func whose(unit, owner, purpose string) string {
+	text := "unit " + unit
+	if owner != "" {
+		text += fmt.Sprintf(" of %q", owner)
+	}
+	return text + forWhat(purpose)
+}
+
+func forWhat(purpose string) string {
+	if purpose == "" {
+		return ""
+	}
+	return fmt.Sprintf(" for %q", purpose)
 }
 
 // inSeconds is a time as people read it, to the millisecond.

@@ -35,7 +35,7 @@ func (s *shown) words() []string {
 
 func (s *shown) holderWords(add func(string, ...any)) {
 	h := s.Row.Holder
-	add("is held by unit %s of %q", h.Unit, h.Owner)
+	add("is held by %s", whose(h.Unit, h.Owner, h.Purpose))
 	add("since %s, by its clock; its lease is %v, its token %d", moment(h.Since, s.now), h.Lease, s.Row.Fence)
 	life, alive, dead := s.life(s.Row), false, false
 	switch {
@@ -136,7 +136,7 @@ func (s *shown) intentLine(in lockset.Intent) string {
 	if life := s.life(*w); life != nil {
 		words = ", " + lifeWords(*life)
 	}
-	return fmt.Sprintf("%s: unit %s of %q%s", in.Witness, in.Unit, w.Holder.Owner, words)
+	return fmt.Sprintf("%s: %s%s", in.Witness, whose(in.Unit, w.Holder.Owner, w.Holder.Purpose), words)
 }
 
 func (s *shown) witness(key ordering.Key) *lockset.Row {
@@ -159,7 +159,7 @@ func (s *shown) aboveWords(add func(string, ...any)) {
 			if life := s.life(r); life != nil {
 				words = ", " + lifeWords(*life)
 			}
-			add("Above it, %s is held by unit %s of %q%s: so nobody else can have this key.", r.Key, r.Holder.Unit, r.Holder.Owner, words)
+			add("Above it, %s is held by %s%s: so nobody else can have this key.", r.Key, whose(r.Holder.Unit, r.Holder.Owner, r.Holder.Purpose), words)
 		}
 	}
 }
@@ -178,14 +178,14 @@ func (s *shown) queueWords(add func(string, ...any)) {
 				lockset.Alive: ", and the queue moves",
 			}[life.Life]
 		}
-		add("%3d. unit %s%s", n+1, w.Unit, words)
+		add("%3d. %s%s", n+1, whose(w.Unit, w.Owner, w.Purpose), words)
 	}
 }
 
 func (s *shown) lastWords(add func(string, ...any)) {
 	r := s.Row
 	if !r.Held() && r.LastOwner != "" {
-		add("The last to hold it was %q, from %s on.", r.LastOwner, moment(r.LastHeld, s.now))
+		add("The last to hold it was %q%s, from %s on.", r.LastOwner, forWhat(r.LastPurpose), moment(r.LastHeld, s.now))
 	}
 	if r.CommittedBy != "" {
 		add("The last unit that committed with it was %s.", r.CommittedBy)

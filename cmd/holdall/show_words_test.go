@@ -22,7 +22,7 @@ func TestWords(t *testing.T) {
 		}}
 	}
 	awaited := func(r lockset.Row) lockset.Row {
-		r.Queue = []lockset.Waiter{{Unit: "first"}, {Unit: "second"}}
+		r.Queue = []lockset.Waiter{{Unit: "first"}, {Unit: "second", Owner: "o", Purpose: "p"}}
 		return r
 	}
 	is := func(life lockset.Life, head bool) map[ordering.Key]lockset.Sighting {
@@ -36,7 +36,7 @@ func TestWords(t *testing.T) {
 		says  []string
 	}{
 		"dead, and awaited": {shown{View: lockset.View{Row: awaited(held(""))}, lives: is(lockset.Dead, false)},
-			[]string{"It is dead", "takes it over within a lease", "--units has not said where", "2 units wait", "1. unit first", "2. unit second"}},
+			[]string{"It is dead", "takes it over within a lease", "--units has not said where", "2 units wait", "1. unit first", `2. unit second of "o" for "p"`}},
 		"stuck": {shown{View: lockset.View{Row: held("units")}, lives: is(lockset.Dead, false), units: "units",
 			journal: &unitofwork.JournalState{Outcome: unitofwork.Committed, Rows: 1, Decided: 2, Steps: 3, Writes: 4, Problem: "a tear"}},
 			[]string{"1 of 2 rows; 3 keys and 4 writes", "a tear", "stuck", "holdall mend"}},

@@ -170,6 +170,7 @@ type sweptJSON struct {
 	DryRun        bool    `json:"dryRun,omitempty"`
 	Unit          string  `json:"unit,omitempty"`
 	Owner         string  `json:"owner,omitempty"`
+	Purpose       string  `json:"purpose,omitempty"`
 	Witness       string  `json:"witness,omitempty"` // of an intent: the key that it was left for
 	SilentSeconds float64 `json:"silentSeconds,omitempty"`
 	Error         string  `json:"error,omitempty"` // why it was kept
@@ -187,7 +188,7 @@ func (s *sweeping) tell(did lockset.Swept) error {
 	}
 	s.out.line("%s", s.out.paint(colour, printable(sweptWords(did, s.flags.dryRun))))
 	j := sweptJSON{
-		Key: string(did.Key), Did: didWord(did.Deed), DryRun: s.flags.dryRun, Unit: did.Unit, Owner: did.Owner,
+		Key: string(did.Key), Did: didWord(did.Deed), DryRun: s.flags.dryRun, Unit: did.Unit, Owner: did.Owner, Purpose: did.Purpose,
 		Witness: string(did.Witness), SilentSeconds: inSeconds(did.For),
 	}
 	if did.Err != nil {
@@ -206,10 +207,7 @@ func didWord(d lockset.Deed) string {
 
 // sweptWords says what was done about a key, or would be, to whoever is on call.
 func sweptWords(did lockset.Swept, dryRun bool) string {
-	who := "unit " + did.Unit
-	if did.Owner != "" {
-		who += fmt.Sprintf(" of %q", did.Owner)
-	}
+	who := whose(did.Unit, did.Owner, did.Purpose)
 	would := func(done, todo string) string {
 		if dryRun {
 			return "would be " + todo

@@ -31,13 +31,13 @@ func host(ctx context.Context, db lockset.DynamoDB, name string, started func())
 			fmt.Println(name, "is at work")
 			started()
 			return reports(ctx)
-		}, func(o *lockset.Options) { o.Wait = lockset.For(100 * time.Millisecond) })
+		}, func(o *lockset.Options) { o.Wait, o.Purpose = lockset.For(100*time.Millisecond), "reports" })
 		var held *lockset.HeldError
 		if !errors.As(err, &held) || ctx.Err() != nil {
 			fmt.Println(name, "is done:", err)
 			return err
 		}
-		fmt.Println(name, "waits for", held.Owner)
+		fmt.Println(name, "waits for", held.Owner, "with its", held.Purpose)
 	}
 }
 

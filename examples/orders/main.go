@@ -36,7 +36,7 @@ var (
 func place(ctx context.Context, units *unitofwork.Client, o order) (order, error) {
 	placed, of := orders.Of(o), stock.Ref(o.Item)
 	what := fmt.Appendf(nil, "%d of %q", o.Quantity, o.Item)
-	work := unitofwork.Work{ID: "order:" + o.ID, Payload: what, Wait: lockset.For(2 * time.Second)}
+	work := unitofwork.Work{ID: "order:" + o.ID, Payload: what, Wait: lockset.For(2 * time.Second), Purpose: "order"}
 	err := units.Do(ctx, work, func(ctx context.Context, u *unitofwork.Unit) error {
 		if err := u.Get(ctx, of); err != nil {
 			return err

@@ -4,6 +4,9 @@ func acquireCases() []expression {
 	return []expression{
 		{"no row", nil, acquire, taken},
 		{"free row", released, acquire, retaken},
+		{"no row, for a purpose", nil, acquireFor, with(taken, item{"purpose": text("pay out")})},
+		{"free row, for a purpose", released, acquireFor, with(retaken, item{"purpose": text("pay out")})},
+		{"the head, for a purpose", with(released, item{"queue": list("me")}), acquireNext, with(retaken, item{"purpose": text("pay out"), "queue": list()})},
 		{"free row without fence, of another client", with(released, item{"fence": nil}), acquire, nil},
 		// As text, 9 would be newer than the token.
 		{"fences compare as numbers", with(released, item{"fence": number(9)}), acquire, retaken},

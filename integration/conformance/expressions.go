@@ -24,9 +24,13 @@ const (
 var (
 	takeIf = isFree + " AND attribute_not_exists(#below) AND " + newer
 	take   = "SET #owner = :owner, #lease = :lease, #rvn = :rvn, #unit = :unit, #fence = :token, #at = :at, " +
-		"#expires = :expires REMOVE #released"
-	acquire     = write{update: take, condition: takeIf + " AND " + nobodyWaits}
-	acquireHead = write{update: take + stepForward, condition: takeIf + " AND " + weAreNext}
+		"#expires = :expires"
+	forNothing  = take + " REMOVE #released, #purpose"
+	forPurpose  = take + ", #purpose = :purpose REMOVE #released"
+	acquire     = write{update: forNothing, condition: takeIf + " AND " + nobodyWaits}
+	acquireFor  = write{update: forPurpose, condition: takeIf + " AND " + nobodyWaits}
+	acquireHead = write{update: forNothing + stepForward, condition: takeIf + " AND " + weAreNext}
+	acquireNext = write{update: forPurpose + stepForward, condition: takeIf + " AND " + weAreNext}
 
 	intendIf   = isFree + " AND " + newer + " AND (attribute_not_exists(#below) OR size(#below) < :most)"
 	intend     = "ADD #below :entries SET #fence = :token, #released = :one REMOVE #expires"
@@ -84,7 +88,7 @@ var (
 var (
 	older    = number(token - 1)
 	released = item{"isReleased": text("1"), "fence": older, "ownerName": text("host-0"), "leaseDuration": text("20000"),
-		"recordVersionNumber": text("rvn-1"), "expiresAt": number(expires - 100), "committedBy": text("before"), "data": text("kept")}
+		"recordVersionNumber": text("rvn-1"), "expiresAt": number(expires - 100), "committedBy": text("before"), "purpose": text("another"), "data": text("kept")}
 	held  = with(released, item{"isReleased": nil, "unit": text("other"), "acquiredAt": number(1)})
 	ours  = with(held, item{"unit": text("me")})
 	taken = item{"ownerName": text("host-1"), "leaseDuration": text("20000"), "recordVersionNumber": text("rvn-2"),

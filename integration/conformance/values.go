@@ -51,7 +51,7 @@ func with(row, changes item) item {
 var attributes = map[string]string{
 	"#key": "key", "#owner": "ownerName", "#lease": "leaseDuration", "#rvn": "recordVersionNumber",
 	"#released": "isReleased", "#data": "data", "#unit": "unit", "#fence": "fence", "#at": "acquiredAt",
-	"#pending": "pending", "#by": "committedBy", "#below": "below", "#queue": "queue", "#expires": "expiresAt",
+	"#pending": "pending", "#by": "committedBy", "#below": "below", "#queue": "queue", "#purpose": "purpose", "#expires": "expiresAt",
 	"#stamp": "_fence", "#holdallFence": "_fence", "#id": "id", "#balance": "balance", "#part": "part",
 }
 
@@ -67,7 +67,7 @@ var values = item{
 	":unit": text("me"), ":other": text("other"),
 	":token": number(token), ":holdallToken": number(token), ":holdallSeen": older, ":at": number(1_763_000_000_000), ":expires": number(expires),
 	":entries": set("me address:7"), ":entry": text("me address:7"), ":most": number(64),
-	":nobody": list(), ":place": list("me"), ":places": number(32),
+	":nobody": list(), ":place": list("me"), ":places": number(32), ":purpose": text("pay out"),
 	":amount": number(10), ":journal": text("units"),
 }
 

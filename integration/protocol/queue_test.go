@@ -47,7 +47,8 @@ func queueOf(row map[string]types.AttributeValue) (units []string) {
 		return nil
 	}
 	for _, place := range list.Value {
-		units = append(units, place.(*types.AttributeValueMemberS).Value)
+		unit, _, _ := strings.Cut(place.(*types.AttributeValueMemberS).Value, " ")
+		units = append(units, unit)
 	}
 	return units
 }

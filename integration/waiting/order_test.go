@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"sort"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -45,7 +46,8 @@ func (s *sights) see(item map[string]types.AttributeValue) {
 	n, _ := strconv.ParseInt(fence.Value, 10, 64)
 	seen := sight{fence: fencing.Token(n)}
 	for _, v := range queue.Value {
-		seen.queue = append(seen.queue, v.(*types.AttributeValueMemberS).Value)
+		unit, _, _ := strings.Cut(v.(*types.AttributeValueMemberS).Value, " ")
+		seen.queue = append(seen.queue, unit)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -173,10 +173,10 @@ func TestGlances(t *testing.T) {
 			"": quiet.with("c", lockrow.Row{Exists: true, Released: true, Fence: 10, RVN: "vc", Below: []lockrow.Entry{{Unit: "u", Witness: "c/g"}}}),
 		}},
 		"somebody waits for a new key": {nil, "c/f", "c c/f", "c/f", map[string]state{
-			"taken c/f": quiet.with("c/f", lockrow.Row{Exists: true, Released: true, Fence: 5, Queue: []string{"u"}}),
+			"taken c/f": quiet.with("c/f", lockrow.Row{Exists: true, Released: true, Fence: 5, Queue: []lockrow.Waiter{"u"}}),
 		}},
 		"somebody waits for a row above": {nil, "c/f", "c c/f", "c/f", map[string]state{
-			"taken c": quiet.with("c", lockrow.Row{Exists: true, Released: true, Fence: 10, Queue: []string{"u"}}),
+			"taken c": quiet.with("c", lockrow.Row{Exists: true, Released: true, Fence: 10, Queue: []lockrow.Waiter{"u"}}),
 		}},
 		"the same again": {[]ordering.Key{"c/f"}, "c/f", "c c/f", "", map[string]state{
 			"":            quiet.with("c", free(11, "vc")), // others below it come and go

@@ -9,10 +9,11 @@ import (
 
 // Blocker describes who is in the way of a unit within this process.
 type Blocker struct {
-	Key    ordering.Key
-	Unit   string // that has the row, or is first in line
-	Has    bool   // has it
-	Queued int    // units in line before it
+	Key     ordering.Key
+	Unit    string // that has the row, or is first in line
+	Purpose string // of its caller
+	Has     bool   // has it
+	Queued  int    // units in line before it
 	// Silent says that the first in line waits in the table for somebody silent.
 	Silent bool
 }
@@ -31,12 +32,12 @@ func (t *Lineup) whoBlocks(c *Claim) Blocker {
 	}
 	a := Blocker{Key: c.line, Queued: max(slices.Index(r.line, c), 0), Silent: len(r.line) > 0 && r.line[0].inTable && r.line[0].silent}
 	if a.Queued > 0 && !r.modes.Exclude(lockrow.Intent) { // the first in line could be one of them
-		a.Unit = r.line[0].Unit
+		a.Unit, a.Purpose = r.line[0].Unit, r.line[0].Caller.Purpose
 		return a
 	}
 	for other := range r.has {
 		if a.Unit == "" || other.Unit < a.Unit { // any, but always the same
-			a.Unit, a.Has = other.Unit, true
+			a.Unit, a.Purpose, a.Has = other.Unit, other.Caller.Purpose, true
 		}
 	}
 	return a

@@ -45,6 +45,7 @@ type Claim struct {
 // Caller is whoever has one claim after another, and keeps among others the place that it
 // had with the first. Its zero value has not arrived yet.
 type Caller struct {
+	Purpose string // for people; not to be changed once it has a claim
 	// Guarded by Lineup.mu.
 	arrived int64  // the number of its arrival, from 1
 	kept    *Claim // has ended, and keeps what it has for the next one; nil if there is none

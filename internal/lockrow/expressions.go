@@ -26,12 +26,15 @@ const (
 	// Nobody barges past the head of a row's queue: who waits there must be the
 	// head, and leaves the queue in the write that acquires.
 	nobodyWaits = "attribute_not_exists(#queue[0])"
-	iAmNext     = "#queue[0] = :unit"
+	iAmNext     = "#queue[0] = :waiter"
 	stepForward = ", #queue[0]" // to be removed
 
 	takeIf = isFree + " AND attribute_not_exists(#below) AND " + isNewer
 	take   = "SET #ownerName = :owner, #leaseDuration = :lease, #recordVersionNumber = :rvn, #unit = :unit, " +
-		"#fence = :token, #acquiredAt = :now, #expiresAt = :expires REMOVE #isReleased"
+		"#fence = :token, #acquiredAt = :now, #expiresAt = :expires"
+	// An earlier holder's purpose stays on a free row, as its owner does, and no longer.
+	forNothing = " REMOVE #isReleased, #purpose"
+	forPurpose = ", #purpose = :purpose REMOVE #isReleased"
 
 	intendIf = isFree + " AND " + isNewer + " AND (attribute_not_exists(#below) OR size(#below) < :most)"
 	intend   = "ADD #below :entries SET #fence = :token, #isReleased = :one REMOVE #expiresAt"
@@ -62,7 +65,7 @@ const (
 	// A join needs a newer token, like an acquiring write, so that a burn stops one
 	// that is still under way. Nobody joins the queue of a row that it has: an
 	// earlier attempt may have landed since the unit looked.
-	joinIf = "attribute_exists(#key) AND NOT contains(#queue, :unit) AND " + isNewer +
+	joinIf = "attribute_exists(#key) AND NOT contains(#queue, :waiter) AND " + isNewer +
 		" AND (attribute_not_exists(#queue) OR size(#queue) < :full)"
 	join   = "SET #queue = list_append(if_not_exists(#queue, :none), :me)"
 	DropIf = "#queue[0] = :head AND #fence = :seen" // so nobody has had the row since
@@ -134,8 +137,8 @@ var (
 	none = &types.AttributeValueMemberL{Value: []types.AttributeValue{}}
 )
 
-// UnitValues are the values that a unit's writes share.
-func UnitValues(unit string, token fencing.Token, now, expires, outlives time.Time) Values {
+// UnitValues are the values that a unit's writes share. waiter is its place in queues.
+func UnitValues(unit string, waiter Waiter, token fencing.Token, now, expires, outlives time.Time) Values {
 	return Values{
 		":one":      one,
 		":unit":     Text(unit),
@@ -146,7 +149,8 @@ func UnitValues(unit string, token fencing.Token, now, expires, outlives time.Ti
 		":most":     most,
 		":full":     full,
 		":none":     none,
-		":me":       &types.AttributeValueMemberL{Value: []types.AttributeValue{Text(unit)}},
+		":waiter":   Text(string(waiter)),
+		":me":       &types.AttributeValueMemberL{Value: []types.AttributeValue{Text(string(waiter))}},
 	}
 }
 
@@ -163,14 +167,18 @@ func entryOf(e Entry, ancestor ordering.Key) Values {
 	return Values{":entry": Text(text), ":entries": &types.AttributeValueMemberSS{Value: []string{text}}}
 }
 
-// Acquire is the write that takes one row.
+// Acquire is the write that takes one row. vs has a purpose if there is one.
 func (t Table) Acquire(w Want, vs Values) *types.Update {
 	turn, leaveQueue := nobodyWaits, ""
 	if w.Queued {
 		turn, leaveQueue = iAmNext, stepForward
 	}
 	form := forms[w.Mode]
-	return t.Update(w.Key, form.takeIf+" AND "+turn, form.take+leaveQueue, w.values(vs))
+	take := form.take
+	if vs[":purpose"] != nil {
+		take = form.takeFor
+	}
+	return t.Update(w.Key, form.takeIf+" AND "+turn, take+leaveQueue, w.values(vs))
 }
 
 // Join is the write by which a unit takes the last place in a row's queue.
@@ -179,9 +187,9 @@ func (t Table) Join(w Want, vs Values) *types.Update {
 }
 
 // StepOut is the write by which a unit gives up its place in a row's queue.
-func (t Table) StepOut(key ordering.Key, place int, vs Values) *types.Update {
+func (t Table) StepOut(key ordering.Key, place int, waiter Waiter) *types.Update {
 	at := fmt.Sprintf("#queue[%d]", place)
-	return t.Update(key, at+" = :unit", "REMOVE "+at, vs)
+	return t.Update(key, at+" = :waiter", "REMOVE "+at, Values{":waiter": Text(string(waiter))})
 }
 
 // Releases are the writes that free rows: free or commit is what they do to that of

@@ -41,7 +41,7 @@ func TestJudge(t *testing.T) {
 		}
 	})
 	oneBelow := with(freeRow, func(r *Row) { r.Below = []Entry{{Unit: other, Witness: "a/x"}} })
-	queued := func(r Row, units ...string) Row { return with(r, func(r *Row) { r.Queue = units }) }
+	queued := func(r Row, units ...Waiter) Row { return with(r, func(r *Row) { r.Queue = units }) }
 
 	for _, c := range []struct {
 		name     string
@@ -149,7 +149,7 @@ func TestDecideTakesWhatLandedThenTheFirstBlockThenTheToken(t *testing.T) {
 // stands in it.
 func TestDecideWaitsForItsTurn(t *testing.T) {
 	o := Observed{Want: Want{Key: "a", Step: 3, Entry: Entry{Unit: me, Witness: "a"}}, Since: t0.Add(-grace)}
-	o.Row = with(freeRow, func(r *Row) { r.Queue = []string{other, me} })
+	o.Row = with(freeRow, func(r *Row) { r.Queue = []Waiter{other, me} })
 	d := Decide([]Observed{o}, 51, t0.Add(-1), grace)
 	require.Equal(t, Await, d.Verdict)
 	require.Equal(t, 3, d.At.Step)
@@ -158,7 +158,7 @@ func TestDecideWaitsForItsTurn(t *testing.T) {
 	require.Equal(t, Await, d.Verdict, "to be told what to do by its judgement")
 	require.Equal(t, Pass, d.Judgment.Verdict)
 
-	o.Row.Queue = []string{me, other}
+	o.Row.Queue = []Waiter{me, other}
 	require.Equal(t, Admits, Decide([]Observed{o}, 51, t0, grace).Verdict, "it knows now that it has a place")
 }
 

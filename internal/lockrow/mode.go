@@ -47,11 +47,12 @@ func (r Row) has() (n Modes) {
 // forms are the writes to a row that differ by mode.
 var forms = [modes]struct {
 	takeIf, take       string
+	takeFor            string // take, with a purpose
 	isNotHeld          string // by the unit
 	restampIf, restamp string
 }{
-	Exclusive: {takeIf, take, notTheirs, RestampKeyIf, Stamp},
-	Intent:    {intendIf, intend, "NOT " + hasMine, restampIntentIf, stampIntent},
+	Exclusive: {takeIf, take + forNothing, take + forPurpose, notTheirs, RestampKeyIf, Stamp},
+	Intent:    {intendIf, intend, intend, "NOT " + hasMine, restampIntentIf, stampIntent},
 }
 
 // values are those of a unit's writes to the row that it wants.

@@ -14,6 +14,7 @@ const attrAcquired = "acquiredAt"
 // missing, or is not as expected, is zero, and the row is as good as any.
 type Notes struct {
 	Owner      string // of the holder; on a free row, of the one who had it last
+	Purpose    string // the same
 	AcquiredAt time.Time
 	ExpiresAt  time.Time
 }
@@ -21,7 +22,7 @@ type Notes struct {
 // NotesOf reads the notes of an item of the lock table.
 func NotesOf(item map[string]types.AttributeValue) Notes {
 	r := &reader{item: item}
-	n := Notes{Owner: r.text(AttrOwner)}
+	n := Notes{Owner: r.text(AttrOwner), Purpose: TextOf(item[AttrPurpose])}
 	if ms := r.noted(attrAcquired, latestNoted); ms > 0 {
 		n.AcquiredAt = time.UnixMilli(ms)
 	}

@@ -14,6 +14,9 @@ const (
 	revokeIf = IsUnprepared + " AND #fence < :token"
 	revoke   = "SET #unit = :operator, #ownerName = :owner, #recordVersionNumber = :rvn, #fence = :token, #acquiredAt = :now, " + takenFrom
 
+	revokeForNothing = revoke + " REMOVE #purpose"
+	revokeForPurpose = revoke + ", #purpose = :purpose"
+
 	// Whoever asks what became of the unit's commit is told by this that there never was one: the
 	// unit had the row, and can have it no more.
 	takenFrom = "#takenFrom = :unit"
@@ -27,9 +30,13 @@ const (
 
 // Revoke is the transaction by which an operator's holder takes a key from the unit that has it.
 // row is the key's and above are those of its ancestors, as of one moment. vs has the unit and the
-// token, and the operator's nonce, owner and RVN.
+// token, and the operator's nonce, owner and RVN, and a purpose if there is one.
 func (t Table) Revoke(row Row, above []Row, vs Values) []types.TransactWriteItem {
-	items := []types.TransactWriteItem{{Update: t.Update(row.Key, revokeIf, revoke, vs)}}
+	take := revokeForNothing
+	if vs[":purpose"] != nil {
+		take = revokeForPurpose
+	}
+	items := []types.TransactWriteItem{{Update: t.Update(row.Key, revokeIf, take, vs)}}
 	theirs, ours := Entry{row.Unit, row.Key}, Entry{TextOf(vs[":operator"]), row.Key}
 	for _, r := range above {
 		if r.carries(theirs) { // else another key of the unit's set is the witness

@@ -33,6 +33,7 @@ const (
 	AttrBelow       = "below"
 	AttrQueue       = "queue"
 	AttrExpires     = "expiresAt"
+	AttrPurpose     = "purpose"
 )
 
 // maxBelow is how many intents a row carries at most.
@@ -54,13 +55,14 @@ type Row struct {
 	Released    bool
 	Unit        string // of the holder; empty on a free row
 	Owner       string // the holder's; empty on a free row
+	Purpose     string // what the holder has it for, if it says so; empty on a free row
 	Lease       time.Duration
 	RVN         string
 	Fence       fencing.Token
 	Prepared    string // the unit table that has the holder's journal; empty if it has none
 	committedBy string
 	Below       []Entry
-	Queue       []string
+	Queue       []Waiter
 	TakenFrom   string // the unit from which an operator took it last
 
 	silentOf  string // whose silence is recorded
@@ -93,7 +95,7 @@ func (r Row) watched() string {
 	case !r.Free():
 		return r.RVN
 	case len(r.Below) == 0 && len(r.Queue) > 0:
-		return "queue " + r.Queue[0]
+		return "queue " + r.Queue[0].Unit()
 	}
 	return ""
 }
@@ -109,14 +111,17 @@ func (r Row) Hand() string {
 
 // Place is where a unit stands in the row's queue, or would: behind the last.
 func (r Row) Place(unit string) (place int, queued bool) {
-	if i := slices.Index(r.Queue, unit); i >= 0 {
+	if i := slices.IndexFunc(r.Queue, func(w Waiter) bool { return w.Unit() == unit }); i >= 0 {
 		return i, true
 	}
 	return len(r.Queue), false
 }
 
 // Queues reports whether a unit is in the row's queue.
-func (r Row) Queues(unit string) bool { return slices.Contains(r.Queue, unit) }
+func (r Row) Queues(unit string) bool {
+	_, queued := r.Place(unit)
+	return queued
+}
 
 func (r Row) carries(e Entry) bool { return slices.Contains(r.Below, e) }
 
@@ -202,9 +207,10 @@ func Parse(key ordering.Key, item map[string]types.AttributeValue) (parsed Row, 
 		Below:       r.entries(key),
 		Queue:       r.queue(),
 		Prepared:    r.text(AttrPrepared),
+		Purpose:     TextOf(item[AttrPurpose]),
 	}
 	if released := r.text(AttrReleased); released != "" {
-		parsed.Released, parsed.Owner = true, "" // it names the one who had it last
+		parsed.Released, parsed.Owner, parsed.Purpose = true, "", "" // they are of the one who had it last
 		if released != "1" {
 			r.wrong("%s is %q", AttrReleased, released)
 		}
@@ -266,7 +272,7 @@ func (r *reader) entries(key ordering.Key) []Entry {
 	return entries
 }
 
-func (r *reader) queue() []string {
+func (r *reader) queue() []Waiter {
 	list, ok := r.item[AttrQueue].(*types.AttributeValueMemberL)
 	if !ok {
 		if r.item[AttrQueue] != nil {
@@ -274,14 +280,14 @@ func (r *reader) queue() []string {
 		}
 		return nil
 	}
-	units := make([]string, 0, len(list.Value))
+	waiters := make([]Waiter, 0, len(list.Value))
 	for _, v := range list.Value {
-		unit, ok := v.(*types.AttributeValueMemberS)
+		text, ok := v.(*types.AttributeValueMemberS)
 		if !ok {
 			r.wrong("%s has a place that is not a string", AttrQueue)
 			return nil
 		}
-		units = append(units, unit.Value)
+		waiters = append(waiters, Waiter(text.Value))
 	}
-	return units
+	return waiters
 }

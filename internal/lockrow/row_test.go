@@ -48,7 +48,7 @@ func TestParseRow(t *testing.T) {
 	require.Empty(t, reason)
 	require.True(t, r.Free())
 	require.Equal(t, []Entry{{me, "a/b"}, {other, "a/x/y"}}, r.Below)
-	require.Equal(t, []string{me, other}, r.Queue)
+	require.Equal(t, []Waiter{me, other}, r.Queue)
 	require.Empty(t, r.Owner, "nobody has it")
 
 	_, reason = Parse("a", item{"isReleased": Text("1"), "fence": Number(7), "leaseDuration": Text("0")})
@@ -60,11 +60,11 @@ func TestParseRow(t *testing.T) {
 
 	r, reason = Parse("a", heldItem(item{"queue": &types.AttributeValueMemberL{Value: []types.AttributeValue{Text(me)}}}))
 	require.Empty(t, reason)
-	require.Equal(t, []string{me}, r.Queue)
+	require.Equal(t, []Waiter{me}, r.Queue)
 }
 
 func TestAPlaceIsWhereAUnitStandsOrWould(t *testing.T) {
-	r := with(freeRow, func(r *Row) { r.Queue = []string{other, me} })
+	r := with(freeRow, func(r *Row) { r.Queue = []Waiter{other, me} })
 	for _, c := range []struct {
 		row    Row
 		unit   string
@@ -140,12 +140,12 @@ func TestSightingsOfTheHeadOfAQueue(t *testing.T) {
 		next++
 		return now.Sub(s.See(r, now))
 	}
-	waits := with(freeRow, func(r *Row) { r.Queue = []string{other, me} })
+	waits := with(freeRow, func(r *Row) { r.Queue = []Waiter{other, me} })
 	require.Zero(t, see(waits))
 	require.Equal(t, time.Second, see(waits))
 	require.Equal(t, 2*time.Second, see(with(waits, func(r *Row) { r.Fence++ })), "a burned token is no sign of life of the head")
 	require.Equal(t, 3*time.Second, see(with(waits, func(r *Row) { r.Queue = r.Queue[:1] })), "nor is who gave up behind it")
-	require.Zero(t, see(with(waits, func(r *Row) { r.Queue = []string{me} })), "another head")
+	require.Zero(t, see(with(waits, func(r *Row) { r.Queue = []Waiter{me} })), "another head")
 	require.Zero(t, see(waits), "and the first anew, since it was not the head meanwhile")
 
 	require.Equal(t, time.Second, see(waits))

@@ -85,7 +85,7 @@ func (t Table) NoteSilence(r Row, silent time.Duration) *types.Update {
 	}
 	condition := silentHolderIf
 	if r.Free() {
-		vs[":head"] = Text(r.Queue[0])
+		vs[":head"] = Text(string(r.Queue[0]))
 		condition = silentHeadIf
 		if r.RVN == "" {
 			condition = silentNewHeadIf

@@ -89,8 +89,8 @@ var ofAcquiring = []mutant{
 	{
 		clause: "acquiring leaves the last commit stamp",
 		file:   "internal/lockrow/expressions.go",
-		old:    `#expiresAt = :expires REMOVE #isReleased"`,
-		new:    `#expiresAt = :expires REMOVE #isReleased, #committedBy"`,
+		old:    `forNothing = " REMOVE #isReleased, #purpose"`,
+		new:    `forNothing = " REMOVE #isReleased, #purpose, #committedBy"`,
 		by:     check{in: "unitofwork", test: "TestInDoubt"},
 	},
 	{

@@ -12,8 +12,8 @@ var ofTurns = []mutant{
 	{
 		clause: "of those in the queue only the head may take the row",
 		file:   "internal/lockrow/expressions.go",
-		old:    `iAmNext     = "#queue[0] = :unit"`,
-		new:    `iAmNext     = "contains(#queue, :unit)"`,
+		old:    `iAmNext     = "#queue[0] = :waiter"`,
+		new:    `iAmNext     = "contains(#queue, :waiter)"`,
 		by:     check{in: "lockset", test: "TestAPlaceCountsWhenTheRowIsTaken"},
 	},
 	{
@@ -33,15 +33,15 @@ var ofTurns = []mutant{
 	{
 		clause: "a unit has one place in a queue",
 		file:   "internal/lockrow/expressions.go",
-		old:    `AND NOT contains(#queue, :unit) AND`,
+		old:    `AND NOT contains(#queue, :waiter) AND`,
 		new:    `AND`,
 		by:     check{in: "lockset", test: "TestAUnitHasOnePlaceWhateverBecomesOfItsJoining"},
 	},
 	{
 		clause: "a join needs a token above the fence, so that a burn stops it",
 		file:   "internal/lockrow/expressions.go",
-		old:    `NOT contains(#queue, :unit) AND " + isNewer +`,
-		new:    `NOT contains(#queue, :unit)" +`,
+		old:    `NOT contains(#queue, :waiter) AND " + isNewer +`,
+		new:    `NOT contains(#queue, :waiter)" +`,
 		by:     check{in: "lockset", test: "TestAJoiningThatArrivesAfterItsUnitGaveUp"},
 	},
 	{
@@ -61,8 +61,8 @@ var ofTurns = []mutant{
 	{
 		clause: "nobody joins the queue of a row that it has",
 		file:   "internal/lockrow/mode.go",
-		old:    `take, notTheirs, RestampKeyIf`,
-		new:    `take, "attribute_exists(#key)", RestampKeyIf`,
+		old:    `forPurpose, notTheirs, RestampKeyIf`,
+		new:    `forPurpose, "attribute_exists(#key)", RestampKeyIf`,
 		by:     check{in: "lockset", test: "TestNobodyJoinsTheQueueOfARowItHas"},
 	},
 	{
@@ -96,15 +96,15 @@ var ofTurns = []mutant{
 	{
 		clause: "a unit that leaves a queue takes its own place away",
 		file:   "internal/lockrow/expressions.go",
-		old:    `return t.Update(key, at+" = :unit", "REMOVE "+at, vs)`,
-		new:    `return t.Update(key, "attribute_exists(#key)", "REMOVE "+at, vs)`,
+		old:    `at+" = :waiter", "REMOVE "+at, Values{":waiter": Text(string(waiter))})`,
+		new:    `"attribute_exists(#key)", "REMOVE "+at, nil)`,
 		by:     check{in: "lockset", test: "TestAPlaceIsGivenUpThroughAPoorNetwork"},
 	},
 	{
 		clause: "a head is watched by its name, whatever fences others leave",
 		file:   "internal/lockrow/row.go",
-		old:    `return "queue " + r.Queue[0]`,
-		new:    `return fmt.Sprint("queue ", r.Fence, r.Queue[0])`,
+		old:    `return "queue " + r.Queue[0].Unit()`,
+		new:    `return fmt.Sprint("queue ", r.Fence, r.Queue[0].Unit())`,
 		by:     check{in: "lockset", test: "TestTheWatchOfAHeadOutlastsTheFence"},
 	},
 	{
@@ -351,5 +351,33 @@ var ofTurns = []mutant{
 		old:    "t.promote(append(t.yield(c), at), \"\")\n\treturn !blocked",
 		new:    "_ = at\n\tt.promote(t.yield(c), \"\")\n\treturn !blocked",
 		by:     check{in: "internal/lineup", test: "TestLinesKeepTheirInvariantsWhateverHappens"},
+	},
+	{
+		clause: "a row with eight waiting stays within one write unit",
+		file:   "internal/lockrow/waiter.go",
+		old:    `mostNoted = 28`,
+		new:    `mostNoted = 34`,
+		by:     check{in: "lockset", test: "TestARowWithManyWaitingIsOneWriteUnit"},
+	},
+	{
+		clause: "what a holder says for people goes when the next one takes the row",
+		file:   "internal/lockrow/expressions.go",
+		old:    `forNothing = " REMOVE #isReleased, #purpose"`,
+		new:    `forNothing = " REMOVE #isReleased"`,
+		by:     check{in: "lockset", test: "TestAPurposeIsToldToOthers"},
+	},
+	{
+		clause: "a place has nothing that DynamoDB would give back otherwise",
+		file:   "internal/lockrow/waiter.go",
+		old:    `strings.ToValidUTF8(s, "?")`,
+		new:    `s`,
+		by:     check{in: "internal/lockrow", test: "TestAPlaceSaysWhoWaitsAndWhatFor"},
+	},
+	{
+		clause: "a call that lets go is for the same when it is back",
+		file:   "lockset/letgo.go",
+		old:    `&lineup.Caller{Purpose: a.claim.Caller.Purpose}`,
+		new:    `&lineup.Caller{}`,
+		by:     check{in: "lockset", test: "TestAPurposeStaysWithACallThatLetsGo"},
 	},
 }

@@ -25,7 +25,7 @@ func (b *Bank) CloseMonth(ctx context.Context, m Month) error {
 	for _, id := range m.Customers {
 		keys = append(keys, CustomerKey(id))
 	}
-	return b.lock(ctx, unitofwork.Work{Keys: keys, ID: m.ID}, func(ctx context.Context, u Unit) error {
+	return b.lock(ctx, unitofwork.Work{Keys: keys, ID: m.ID, Purpose: "end of month"}, func(ctx context.Context, u Unit) error {
 		accounts, err := b.accountsOf(ctx, u, m.Customers)
 		if err != nil {
 			return err

@@ -21,7 +21,7 @@ type Payment struct {
 func (b *Bank) Pay(ctx context.Context, p Payment) error {
 	keys := []ordering.Key{AccountKey(p.From), AccountKey(p.To)} // for a bank that locks first
 	what := fmt.Appendf(nil, "%q to %q: %d", p.From.ID, p.To.ID, p.Amount)
-	return b.do(ctx, unitofwork.Work{ID: p.ID, Payload: what}, keys, func(ctx context.Context, u Unit) error {
+	return b.do(ctx, unitofwork.Work{ID: p.ID, Payload: what, Purpose: "payment"}, keys, func(ctx context.Context, u Unit) error {
 		from, to := b.Tables.account(p.From), b.Tables.account(p.To)
 		if err := u.Get(ctx, from, to); err != nil { // one request for both
 			return err

@@ -57,7 +57,7 @@ func (b *Bank) ArchiveCustomer(ctx context.Context, id string) error {
 // go of them. The unit only locks and reads: what is written elsewhere is no part
 // of it, so it is never committed.
 func (b *Bank) archive(ctx context.Context, keys []ordering.Key, which func(context.Context, Unit) ([]Child, error)) (err error) {
-	u, err := b.Units.Begin(ctx, unitofwork.Work{Keys: keys, Wait: b.Wait})
+	u, err := b.Units.Begin(ctx, unitofwork.Work{Keys: keys, Wait: b.Wait, Purpose: "statement"})
 	if err != nil {
 		return err
 	}
