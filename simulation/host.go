@@ -186,8 +186,13 @@ func (p *process) lockTrace() *trace.Trace {
 			w.story.tell(p.name, "has cleaned unit %s's intent at %s", c.Unit, c.Key)
 		},
 		WaitStart: func(ctx context.Context, s trace.WaitStart) context.Context {
-			w.story.tell(p.name, "unit %s waits for %s, held by unit %s", s.Unit, s.Key, s.Holder)
-			return ctx
+			return context.WithValue(ctx, waitTold{}, w.story.tell(p.name, "unit %s waits for %s, held by unit %s", s.Unit, s.Key, s.Holder))
+		},
+		WaitEnd: func(ctx context.Context, e trace.WaitEnd) {
+			if e.Took == 0 { // whether it waited at all depends on who was faster at that instant
+				told, _ := ctx.Value(waitTold{}).(int)
+				w.story.takeBack(told)
+			}
 		},
 		Joined: func(_ context.Context, j trace.Joined) {
 			w.story.tell(p.name, "unit %s is in the queue of %s, at place %d", j.Unit, j.Key, j.Place)

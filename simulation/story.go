@@ -37,21 +37,37 @@ type story struct {
 	lines []Line
 }
 
-func (s *story) tell(who, format string, args ...any) {
+// tell returns the number of the line, from 1; 0 if it is not kept.
+func (s *story) tell(who, format string, args ...any) int {
 	if !s.on {
-		return
+		return 0
 	}
 	line := Line{time.Since(s.start), who, fmt.Sprintf(format, args...)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lines = append(s.lines, line)
+	return len(s.lines)
 }
+
+// takeBack leaves a line out, by its number.
+func (s *story) takeBack(n int) {
+	if n == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines[n-1] = Line{}
+}
+
+// waitTold is the key of the line that told of a wait.
+type waitTold struct{}
 
 // inOrder returns the lines in an order that does not depend on which goroutine
 // came first at an instant: what was heard, what followed from it, what was asked.
 func (s *story) inOrder() []Line {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.lines = slices.DeleteFunc(s.lines, func(l Line) bool { return l == Line{} })
 	rank := func(l Line) int {
 		for i, begins := range []string{"hears", "unit"} {
 			if strings.HasPrefix(l.Text, begins) {

@@ -27,7 +27,7 @@ func TestMainInVirtualTime(t *testing.T) {
 	said, err := os.ReadFile(out.Name())
 	require.NoError(t, err)
 	require.Equal(t, `host-1 is at work
-host-2 waits for host-1
+host-2 waits for host-1 with its reports
 host-1 is done: <nil>
 host-2 is at work
 host-2 is done: <nil>
