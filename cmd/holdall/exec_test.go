@@ -6,8 +6,6 @@ import (
 	"bytes"
 	"context"
 	"net/http"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -255,23 +253,15 @@ func TestExecKillsBeforeOthersHaveTheLocks(t *testing.T) {
 
 // line is a way to the engine that can be cut: then requests are lost, and so are answers.
 func (b *bed) line(t *testing.T) (endpoint string, cut func()) {
-	to, err := url.Parse(b.Endpoint)
-	require.NoError(t, err)
-	proxy := httputil.NewSingleHostReverseProxy(to)
 	dead, cut := context.WithCancel(context.WithoutCancel(t.Context()))
-	server := &http.Server{ReadHeaderTimeout: aLongTime, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	t.Cleanup(cut)
+	gone := func(http.ResponseWriter, request) bool {
 		if dead.Err() != nil {
 			panic(http.ErrAbortHandler)
 		}
-		proxy.ServeHTTP(w, r)
-	})}
-	listener := listen(t)
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(func() {
-		cut()
-		server.Close()
-	})
-	return "http://" + listener.Addr().String(), cut
+		return false
+	}
+	return b.proxied(t, gone, nil), cut
 }
 
 // The command's time to end by itself, and the others' safety, for every lease.

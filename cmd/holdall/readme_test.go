@@ -24,19 +24,27 @@ func readme(t *testing.T) string {
 func TestREADME(t *testing.T) {
 	t.Parallel()
 	e := engines.DynamoDBLocal(t, func(o *engines.Options) { o.Own = true }) // for the names of its tables
+	asShown(t, readme(t), environ(e.Endpoint), func(text string) string { return text }, func(text string) string { return text })
+}
+
+// asShown has one shell run all examples of a text in order, and compares what they print with
+// what is shown. A command is put in real words before it is run, and what it has printed in
+// those of the text.
+func asShown(t *testing.T, text string, environ []string, real, shown func(string) string) {
+	t.Helper()
 	const mark = "# next example"
 	script := "PATH=" + filepath.Dir(program) + ":$PATH; cd " + t.TempDir() + "\n"
-	var wants []string
-	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(readme(t), -1) {
+	var commands, wants []string
+	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(text, -1) {
 		for _, example := range strings.Split("\n"+block[1], "\n$ ")[1:] {
-			command, shown, _ := strings.Cut(example, "\n")
-			script += command + "\necho '" + mark + "'\n"
-			wants = append(wants, strings.TrimSuffix(shown, "\n"))
+			command, want, _ := strings.Cut(example, "\n")
+			script += real(command) + "\necho '" + mark + "'\n"
+			commands, wants = append(commands, command), append(wants, strings.TrimSuffix(want, "\n"))
 		}
 	}
 	require.NotEmpty(t, wants)
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
-	cmd.Env = environ(e.Endpoint)
+	cmd.Env = environ
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
 	has := strings.Split(strings.TrimSuffix(string(out), mark+"\n"), mark+"\n")
@@ -44,7 +52,8 @@ func TestREADME(t *testing.T) {
 	columns := regexp.MustCompile(` +`) // which are as wide as what stands in them
 	for i, want := range wants {
 		pattern := "^" + strings.ReplaceAll(regexp.QuoteMeta(columns.ReplaceAllString(want, " ")), "…", ".+") + "$"
-		require.Regexp(t, pattern, columns.ReplaceAllString(strings.TrimSuffix(has[i], "\n"), " "))
+		got := shown(strings.TrimSuffix(has[i], "\n"))
+		require.Regexp(t, pattern, columns.ReplaceAllString(got, " "), "$ %s\n%s", commands[i], got)
 	}
 }
 
