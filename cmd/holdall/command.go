@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, env *environment) int {
 		code = exitExec
 	}
 	if say != nil {
-		fmt.Fprintf(env.stderr, "holdall: %s\n", oneLine(say))
+		fmt.Fprintf(env.stderr, "holdall: %s%s\n", oneLine(say), a.hint(say))
 	}
 	return code
 }
