@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/aws/smithy-go"
 
 	"github.com/holdall/holdall/lockset"
 )
@@ -22,12 +25,28 @@ func (a *app) checkFleet(ctx context.Context, cfg lockset.Config, capacity float
 	for r, err := range i.List(ctx, lockset.ListOptions{Units: capacity, Progress: func(l lockset.ListProgress) {
 		p.say("%d rows looked at, %.0f read units taken", l.Rows, l.Units)
 	}}) {
+		if denied := deniedScan(a.table, err); denied != nil {
+			return []finding{*denied}, nil
+		}
 		if err != nil && r.Damage == "" {
 			return nil, err
 		}
 		s.see(r)
 	}
 	return s.findings(a.table), nil
+}
+
+// deniedScan is the finding that the rows may not be listed; nil if err says no such thing. Only
+// operators have to list them: the library's own check does not ask.
+func deniedScan(table string, err error) *finding {
+	var api smithy.APIError
+	if !errors.As(err, &api) || api.ErrorCode() != "AccessDeniedException" {
+		return nil
+	}
+	return &finding{
+		Table: table, Problem: fmt.Sprintf("Scan is denied, which check --fleet, ls and sweep need (%s: %s)", api.ErrorCode(), api.ErrorMessage()),
+		Do: "allow dynamodb:Scan", Error: oneLine(err),
+	}
 }
 
 // survey is what lock rows tell of the processes that wrote them. It keeps one name of a
@@ -78,7 +97,7 @@ func (s *survey) see(r lockset.Row) {
 
 func (s *survey) findings(table string) (found []finding) {
 	if s.damaged > 0 {
-		found = append(found, finding{Table: table, Problem: fmt.Sprintf("%d rows are not of holdall's making, such as %s", s.damaged, s.damage),
+		found = append(found, finding{Table: table, Problem: fmt.Sprintf("%s not of holdall's making, such as %s", count(s.damaged, "row is", "rows are"), s.damage),
 			Do: "find out who else writes to the table"})
 	}
 	if s.ahead > 0 {
@@ -88,7 +107,7 @@ func (s *survey) findings(table string) (found []finding) {
 	for _, lease := range slices.Sorted(maps.Keys(s.leases)) {
 		is := s.leases[lease]
 		found = append(found, finding{Table: table, Advice: true,
-			Problem: fmt.Sprintf("%d rows are held with a lease of %v, by owner %q for one, and this command was told %v", is.rows, lease, is.owner, s.lease),
+			Problem: fmt.Sprintf("%s held with a lease of %v, by owner %q for one, and this command was told %v", count(is.rows, "row is", "rows are"), lease, is.owner, s.lease),
 			Do:      "give all processes the same lease, and this command --lease"})
 	}
 	return found

@@ -41,7 +41,7 @@ func TestCheckOfAFleet(t *testing.T) {
 		b.run(t, "check", "--fleet", "--units", "", "-o", "json").json(t, exitFound, &is)
 		require.False(t, is.OK)
 		require.Len(t, is.Findings, 4)
-		require.Contains(t, is.Findings[1].Problem, `1 rows are not of holdall's making, such as key "theirs"`)
+		require.Contains(t, is.Findings[1].Problem, `1 row is not of holdall's making, such as key "theirs"`)
 		require.Regexp(t, `^the clock of owner "early" is (1h0m0s|59m5\d\.?\d*s) ahead`, is.Findings[2].Problem)
 		require.Regexp(t, `^2 rows are held with a lease of 1m0s, by owner "(early|late)" for one, and this command was told 20s$`, is.Findings[3].Problem)
 		for _, f := range is.Findings {

@@ -82,11 +82,11 @@ func TestCheckFindsPermissionsThatAreMissing(t *testing.T) {
 	e := engines.Dynoxide(t)
 	b := newBed(t, e)
 	var out, errs bytes.Buffer
-	code := run(t.Context(), []string{"check", "--table", b.locks, "--units", b.units}, &environment{
+	code := run(t.Context(), []string{"check", "--fleet", "--table", b.locks, "--units", b.units}, &environment{
 		stdout: &out, stderr: &errs, getenv: func(string) string { return "" },
 		connect: func(context.Context, connection) (database, error) {
 			return denying{faults.Wrap(e.Client, faults.Config{Script: func(c faults.Call) faults.Fault {
-				if c.Op == "BatchExecuteStatement" {
+				if c.Op == "BatchExecuteStatement" || c.Op == "Scan" {
 					return faults.Deny()
 				}
 				return faults.Pass()
@@ -94,8 +94,9 @@ func TestCheckFindsPermissionsThatAreMissing(t *testing.T) {
 		},
 	})
 	require.Equal(t, exitFound, code, errs.String())
-	require.Equal(t, 4, strings.Count(out.String(), "\n"), out.String())
-	require.True(t, strings.HasSuffix(out.String(), unprotected(b.locks, b.units)), out.String())
+	require.Equal(t, 5, strings.Count(out.String(), "\n"), out.String())
+	require.Contains(t, out.String(), unprotected(b.locks, b.units))
 	require.Contains(t, out.String(), "allow dynamodb:PartiQLUpdate\n")
 	require.Contains(t, out.String(), "allow dynamodb:PartiQLDelete\n")
+	require.Contains(t, out.String(), "allow dynamodb:Scan\n")
 }
