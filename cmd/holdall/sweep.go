@@ -256,10 +256,14 @@ func (t *tally) words(dryRun bool) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, didWord(d)))
 		}
 	}
-	if len(parts) == 0 {
-		parts = []string{"nobody is dead"}
+	text := "nobody is dead"
+	switch {
+	case len(parts) > 0 && dryRun:
+		text = "would be: " + strings.Join(parts, ", ")
+	case len(parts) > 0:
+		text = strings.Join(parts, ", ")
 	}
-	text := strings.Join(parts, ", ") + fmt.Sprintf("; %d alive", t.alive)
+	text += fmt.Sprintf("; %d alive", t.alive)
 	if dryRun {
 		text += "; nothing was written"
 	}

@@ -65,6 +65,8 @@ func TestSweepFreesTheDeadAlone(t *testing.T) {
 		require.Equal(t, []string{"c"}, keysSwept(would["cleaned"]))
 		require.Equal(t, "c/a", would["cleaned"][0].Witness)
 
+		dry := b.run(t, "sweep", "--dry-run")
+		require.True(t, strings.HasSuffix(dry.stdout, "would be: 3 freed, 1 cleaned; 2 alive; nothing was written\n"), dry.stdout)
 		r := b.run(t, "sweep")
 		require.Equal(t, exitDone, r.code, r)
 		require.Contains(t, r.stdout, `d: freed; unit `+dead.nonce+` of "the dead" is dead, silent for `)
