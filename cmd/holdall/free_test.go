@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -33,7 +35,9 @@ func TestFree(t *testing.T) {
 				require.Contains(t, got.stdout, "key "+name+" was taken from unit "+holder.nonce)
 				b.run(t, args...).oneError(t, exitError, "was not taken from unit "+holder.nonce) // it has it no more
 				if !now {
-					b.run(t, "show", name, "--no-watch").has(t, "a test")
+					_, by, named := strings.Cut(got.stdout, "Until then show names this as the holder: ")
+					require.True(t, named, got.stdout)
+					b.run(t, "show", name, "--no-watch").has(t, strconv.Quote(strings.TrimSpace(by)))
 				}
 				set, err := b.client(t).Locks().Acquire(t.Context(), []ordering.Key{ordering.Key(name)})
 				require.NoError(t, err)

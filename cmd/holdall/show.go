@@ -205,10 +205,15 @@ func (s *shown) json() shownJSON {
 	return j
 }
 
-// moment is a time as people read it, with how long ago it was.
+// moment is a time as people read it, with how long ago it was. What is ahead was written by
+// another clock.
 func moment(t, now time.Time) string {
 	if t.IsZero() {
 		return "an unknown time"
 	}
-	return fmt.Sprintf("%s (%s ago)", t.UTC().Format(time.DateTime)+"Z", ago(now.Sub(t)))
+	text := t.UTC().Format(time.DateTime) + "Z"
+	if ahead := t.Sub(now); ahead > clockOff {
+		return fmt.Sprintf("%s (%s ahead of this host's clock)", text, ago(ahead))
+	}
+	return fmt.Sprintf("%s (%s ago)", text, ago(now.Sub(t)))
 }

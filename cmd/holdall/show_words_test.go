@@ -21,6 +21,8 @@ func TestWords(t *testing.T) {
 			Unit: "u", Owner: "o", Since: now.Add(-time.Minute), Lease: 10 * time.Second, RVN: "1", Prepared: prepared,
 		}}
 	}
+	early := held("")
+	early.Holder.Since = now.Add(2 * time.Hour)
 	awaited := func(r lockset.Row) lockset.Row {
 		r.Queue = []lockset.Waiter{{Unit: "first"}, {Unit: "second", Owner: "o", Purpose: "p"}}
 		return r
@@ -53,6 +55,8 @@ func TestWords(t *testing.T) {
 			[]string{"Nothing in that table names the unit", "no sign of life for 10s; it is dead after 10s"}},
 		"not to be read": {shown{View: lockset.View{Row: held("units")}, lives: is(lockset.Dead, false), unasked: errors.New("denied")},
 			[]string{`journal in table "units"`, "could not be read: denied"}},
+		"taken by a clock that is ahead": {shown{View: lockset.View{Row: early}},
+			[]string{"since 2026-01-01 02:00:00Z (2h0m ahead of this host's clock), by its clock"}},
 		"a dead head": {shown{View: lockset.View{Row: awaited(free)}, lives: is(lockset.Dead, true)},
 			[]string{"is free", "1. unit first, dead: it left the key untaken", "committed with it was before", "last token was 7"}},
 		"a queue that moves": {shown{View: lockset.View{Row: awaited(free)}, lives: is(lockset.Alive, true)},
