@@ -35,6 +35,7 @@ type app struct {
 	table, units, hashKey string
 	lease                 lease
 	out                   output
+	db                    database // nil before it is needed
 
 	interrupt context.CancelCauseFunc // ends the context of the command
 
@@ -180,9 +181,16 @@ func owner() string {
 	return fmt.Sprintf("%s holdall[%d]", host, os.Getpid())
 }
 
-// database connects.
-func (a *app) database(ctx context.Context) (database, error) {
-	return a.connect(ctx, a.connection)
+// database connects, once: a client that was told that this host's clock is wrong signs its
+// next requests for the right time.
+func (a *app) database(ctx context.Context) (db database, err error) {
+	if a.db == nil {
+		if db, err = a.connect(ctx, a.connection); err != nil {
+			return nil, err
+		}
+		a.db = db
+	}
+	return a.db, nil
 }
 
 // unitsClient is a client of both tables, or of the lock table alone if no other is named.
