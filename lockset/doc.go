@@ -9,7 +9,7 @@
 //		return printer.Print(ctx, token) // ctx ends before anybody else can have the keys
 //	})
 //
-// db is a *dynamodb.Client. [CreateTable] makes the table for tests; docs/operations.md has
+// db is a *dynamodb.Client. [CreateTable] makes the table for tests; docs/templates.md has
 // templates for production. examples/job is a whole program. For writes to DynamoDB use
 // package unitofwork, which commits them under the locks.
 //

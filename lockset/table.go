@@ -16,7 +16,7 @@ import (
 // and TTL on, and waits until it can be used. A table that is there already
 // with the right keys is left as it is, but for TTL. It is meant for tests and
 // demos: the table is not protected from deletion, so that they can remove it.
-// docs/operations.md has tables for production, for Terraform and CloudFormation.
+// docs/templates.md has tables for production, for Terraform and CloudFormation.
 //
 // Errors: *[ConfigError], *[TableError].
 func CreateTable(ctx context.Context, db Tables, cfg Config) error {

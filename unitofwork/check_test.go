@@ -300,7 +300,7 @@ func TestCheckTriesWhatUnitsSend(t *testing.T) {
 	})
 }
 
-// A check tries what docs/operations.md has processes be allowed, and no more.
+// A check tries what docs/operations.md and docs/templates.md have processes be allowed, and no more.
 func TestCheckTriesWhatTheDocsAllow(t *testing.T) {
 	tried := map[string][]string{}
 	inBed(t, func(t *testing.T, b *bed) {
@@ -311,11 +311,15 @@ func TestCheckTriesWhatTheDocsAllow(t *testing.T) {
 			tried[table] = append(tried[table], permission)
 		}
 	})
-	page, err := os.ReadFile("../docs/operations.md")
-	require.NoError(t, err)
-	// between returns the words in a part of the page.
+	page := ""
+	for _, name := range []string{"operations", "templates"} {
+		text, err := os.ReadFile("../docs/" + name + ".md")
+		require.NoError(t, err)
+		page += string(text)
+	}
+	// between returns the words in a part of the pages.
 	between := func(begin, end, word string) (words []string) {
-		_, text, found := strings.Cut(string(page), begin)
+		_, text, found := strings.Cut(page, begin)
 		require.True(t, found, begin)
 		text, _, found = strings.Cut(text, end)
 		require.True(t, found, end)

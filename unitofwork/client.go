@@ -146,7 +146,7 @@ func (c *Client) Locks() *lockset.Client {
 // CreateTable creates the unit table, as lockset.CreateTable does the lock table: for
 // tests and demos, neither protected from deletion nor backed up. If the table
 // is deleted and created again, all IDs are forgotten: what was committed under them is
-// done again. docs/operations.md has tables for production.
+// done again. docs/templates.md has tables for production.
 func CreateTable(ctx context.Context, db lockset.Tables, cfg Config) error {
 	misuse.Context(ctx, "unitofwork", "CreateTable")
 	if misuse.Nil(db) {

@@ -21,7 +21,7 @@
 //	})
 //
 // db is a *dynamodb.Client. CreateTable, here and in lockset, makes the two tables for
-// tests; docs/operations.md has templates for production. examples/transfer, examples/orders
+// tests; docs/templates.md has templates for production. examples/transfer, examples/orders
 // and examples/bank are whole programs.
 //
 // [Client.Do] runs a function that reads with [Unit.Get] and stages writes, and commits. At

@@ -1,7 +1,7 @@
 package main
 
-// What a process may do that locks and uses units, and no more. The guide shows what is
-// printed of it, and a test of the library holds the guide to what the library's own check
+// What a process may do that locks and uses units, and no more. docs/templates.md shows what
+// is printed of it, and a test of the library holds that to what the library's own check
 // tries.
 var (
 	locksActions   = []string{"GetItem", "UpdateItem", "ConditionCheckItem", "PartiQLUpdate"}

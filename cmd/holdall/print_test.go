@@ -122,9 +122,9 @@ func TestPrintRefusesWhatItCannotPrint(t *testing.T) {
 	}
 }
 
-// The guide shows what the command prints that stands above it.
-func TestTheGuideShowsWhatInitPrints(t *testing.T) {
-	page, err := os.ReadFile("../../docs/operations.md")
+// Each template is what the command prints that stands above it.
+func TestTheTemplatesAreWhatInitPrints(t *testing.T) {
+	page, err := os.ReadFile("../../docs/templates.md")
 	require.NoError(t, err)
 	shown := 0
 	for _, part := range strings.Split(string(page), "\n```\nholdall init ")[1:] {
@@ -134,7 +134,7 @@ func TestTheGuideShowsWhatInitPrints(t *testing.T) {
 		text, _, found := strings.Cut(text, "```\n")
 		require.True(t, found)
 		r := runWith(t, nil, append([]string{"init"}, strings.Fields(line)...)...)
-		require.Equal(t, ran{0, text, ""}, r, "docs/operations.md has to show what is printed by: holdall init %s", line)
+		require.Equal(t, ran{0, text, ""}, r, "docs/templates.md has to show what is printed by: holdall init %s", line)
 		shown++
 	}
 	require.Equal(t, 2, shown)

@@ -28,8 +28,9 @@ func (b *bed) proxied(t *testing.T, handle func(http.ResponseWriter, request) bo
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
+		signed, _ := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
 		_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-		if !handle(w, request{op, body}) {
+		if !handle(w, request{op, body, signed}) {
 			r.Body = io.NopCloser(bytes.NewReader(body))
 			proxy.ServeHTTP(w, r)
 		}
@@ -42,8 +43,9 @@ func (b *bed) proxied(t *testing.T, handle func(http.ResponseWriter, request) bo
 
 // request is what a proxy sees of one.
 type request struct {
-	op   string
-	body []byte
+	op     string
+	body   []byte
+	signed time.Time // by its sender's clock
 }
 
 // names reports whether it is about a table.
@@ -87,6 +89,21 @@ func throttling(n int64) func(http.ResponseWriter, request) bool {
 			return false
 		}
 		refuse(w, "com.amazon.coral.availability#ThrottlingException", "Rate of requests exceeds the allowed throughput.")
+		return true
+	}
+}
+
+// late refuses what was signed too long before, or after, the time that dated tells.
+func late(off time.Duration) func(http.ResponseWriter, request) bool {
+	return func(w http.ResponseWriter, r request) bool {
+		now := time.Now().Add(off)
+		if now.Sub(r.signed).Abs() <= 5*time.Minute {
+			return false
+		}
+		const form = "20060102T150405Z"
+		w.Header().Set("Date", now.UTC().Format(http.TimeFormat))
+		refuse(w, "com.amazon.coral.service#InvalidSignatureException", fmt.Sprintf("Signature expired: %s is now earlier than %s (%s - 5 min.)",
+			r.signed.UTC().Format(form), now.Add(-5*time.Minute).UTC().Format(form), now.UTC().Format(form)))
 		return true
 	}
 }
