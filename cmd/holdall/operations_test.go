@@ -28,7 +28,6 @@ type scene struct {
 	*bed
 	nonce    string // of the unit that the guide names; empty if it names none
 	endpoint string // the engine's, unless something is in front of it
-	lease    time.Duration
 }
 
 // situations are those of docs/operations.md, by their headings, with how each comes about.
@@ -73,9 +72,9 @@ var situations = map[string]func(*testing.T, *scene){
 		s.held(t, "customer:42", lockset.Config{Owner: "host-17 5b3d6bd8", Lease: time.Minute})
 	},
 	"A Region does not answer": func(t *testing.T, s *scene) {
-		nobody := listen(t)
-		nobody.Close()
-		s.endpoint = "http://" + nobody.Addr().String()
+		silent := listen(t) // takes connections, and never says anything
+		t.Cleanup(func() { silent.Close() })
+		s.endpoint = "http://" + silent.Addr().String()
 	},
 }
 
@@ -93,13 +92,13 @@ func TestTheGuideShowsWhatIsPrinted(t *testing.T) {
 			engines.Each(t, func(t *testing.T, e *engines.Engine) {
 				s := newScene(t, e)
 				situations[heading](t, s)
-				environ := environ(s.endpoint, "HOLDALL_TABLE="+s.locks, "HOLDALL_UNITS="+s.units, "HOLDALL_LEASE="+s.lease.String())
-				real := func(text string) string { return strings.ReplaceAll(text, theNonce, s.nonce) }
+				set := environ(s.endpoint, "HOLDALL_TABLE="+s.locks, "HOLDALL_UNITS="+s.units, "HOLDALL_LEASE="+actorLease.String())
+				typed := func(text string) string { return strings.ReplaceAll(text, theNonce, s.nonce) }
 				shown := []string{e.Prefix + "locks-records", "accounts", e.Prefix, ""}
 				if s.nonce != "" {
 					shown = append(shown, s.nonce, theNonce)
 				}
-				asShown(t, text, environ, real, strings.NewReplacer(shown...).Replace)
+				asShown(t, text, set, typed, strings.NewReplacer(shown...).Replace)
 			})
 		})
 	}
@@ -129,7 +128,7 @@ func TestSituationsOf(t *testing.T) {
 
 // newScene has tables as the guide has people make them, of which a check has nothing to say.
 func newScene(t *testing.T, e *engines.Engine) *scene {
-	s := &scene{bed: newBed(t, e), endpoint: e.Endpoint, lease: actorLease}
+	s := &scene{bed: newBed(t, e), endpoint: e.Endpoint}
 	for _, table := range []string{s.locks, s.units} {
 		s.protect(t, table, true)
 		t.Cleanup(func() { s.protect(t, table, false) })

@@ -28,9 +28,9 @@ func TestREADME(t *testing.T) {
 }
 
 // asShown has one shell run all examples of a text in order, and compares what they print with
-// what is shown. A command is put in real words before it is run, and what it has printed in
+// what is shown. A command is put in the words of the test before it is run, and what it has printed in
 // those of the text.
-func asShown(t *testing.T, text string, environ []string, real, shown func(string) string) {
+func asShown(t *testing.T, text string, environ []string, typed, shown func(string) string) {
 	t.Helper()
 	const mark = "# next example"
 	script := "PATH=" + filepath.Dir(program) + ":$PATH; cd " + t.TempDir() + "\n"
@@ -38,7 +38,7 @@ func asShown(t *testing.T, text string, environ []string, real, shown func(strin
 	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(text, -1) {
 		for _, example := range strings.Split("\n"+block[1], "\n$ ")[1:] {
 			command, want, _ := strings.Cut(example, "\n")
-			script += real(command) + "\necho '" + mark + "'\n"
+			script += typed(command) + "\necho '" + mark + "'\n"
 			commands, wants = append(commands, command), append(wants, strings.TrimSuffix(want, "\n"))
 		}
 	}
