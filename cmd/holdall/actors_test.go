@@ -51,7 +51,7 @@ func act(ctx context.Context, role string) error {
 		keys = append(keys, ordering.Key(k))
 	}
 	if role == "holds" || role == "watches" {
-		set, err := client.Locks().Acquire(ctx, keys, func(o *lockset.Options) { o.Purpose = "a test" })
+		set, err := client.Locks().Acquire(ctx, keys, func(o *lockset.Options) { o.Purpose = "payment" })
 		if err == nil {
 			fmt.Println("ready", set.Nonce())
 		}

@@ -82,7 +82,7 @@ func (a *app) free(ctx context.Context, key ordering.Key, f freeFlags) error {
 	a.out.line("key %s was taken from unit %s: its commit and its renewals are refused, and %s", printable(string(key)), f.unit, others)
 	a.out.line("What the unit does outside the tables goes on until it knows, %s.", knows(f.now))
 	if !f.now {
-		a.out.line("Until then show names this as the holder: %s", printable(by))
+		a.out.line("Until then show names as the holder a unit of %s", printable(fmt.Sprintf("%q%s", i.Config().Owner, forWhat(f.reason))))
 	}
 	return a.out.json(freed{string(key), f.unit, f.now})
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -35,9 +34,9 @@ func TestFree(t *testing.T) {
 				require.Contains(t, got.stdout, "key "+name+" was taken from unit "+holder.nonce)
 				b.run(t, args...).oneError(t, exitError, "was not taken from unit "+holder.nonce) // it has it no more
 				if !now {
-					_, by, named := strings.Cut(got.stdout, "Until then show names this as the holder: ")
+					_, by, named := strings.Cut(got.stdout, "Until then show names as the holder a unit of ")
 					require.True(t, named, got.stdout)
-					b.run(t, "show", name, "--no-watch").has(t, strconv.Quote(strings.TrimSpace(by)))
+					b.run(t, "show", name, "--no-watch").has(t, " of "+strings.TrimSpace(by))
 				}
 				set, err := b.client(t).Locks().Acquire(t.Context(), []ordering.Key{ordering.Key(name)})
 				require.NoError(t, err)
