@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -26,6 +27,7 @@ import (
 // program is the command as users have it, built once for all tests.
 var program string
 
+// TestMain has many tests wait at the same time, for leases: that takes no core.
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
 		folder, err := os.MkdirTemp("", "holdall")
@@ -38,8 +40,23 @@ func TestMain(m *testing.M) {
 			fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 			return 1
 		}
+		flag.Parse()
+		if err := flag.Set("test.parallel", "10"); err != nil {
+			panic(err)
+		}
 		return engines.Main(m)
 	}())
+}
+
+// eachEngine runs a test on both engines, at the same time: most of it is waiting.
+func eachEngine(t *testing.T, test func(*testing.T, *engines.Engine)) {
+	t.Helper()
+	for _, kind := range []engines.Kind{engines.KindDynoxide, engines.KindLocal} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			test(t, engines.Get(t, kind))
+		})
+	}
 }
 
 // bed is two tables of an engine.

@@ -16,7 +16,7 @@ import (
 
 func TestCheckOfAFleet(t *testing.T) {
 	t.Parallel()
-	engines.Each(t, func(t *testing.T, e *engines.Engine) {
+	eachEngine(t, func(t *testing.T, e *engines.Engine) {
 		b := newBed(t, e)
 		require.Equal(t, ran{0, unprotected(b.locks), ""}, b.run(t, "check", "--fleet", "--units", ""))
 		var sets []*lockset.Set

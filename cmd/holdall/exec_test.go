@@ -107,7 +107,7 @@ func (b *bed) taken(t *testing.T, key ordering.Key) {
 
 func TestExecRunsACommandUnderLocks(t *testing.T) {
 	t.Parallel()
-	engines.Each(t, func(t *testing.T, e *engines.Engine) {
+	eachEngine(t, func(t *testing.T, e *engines.Engine) {
 		b := newBed(t, e)
 		r := b.run(t, "exec", "customer:42/address:7", "customer:41", "--", "sh", "-c", `printf '%s\n' "$HOLDALL_TOKEN" "$HOLDALL_UNIT" "$HOLDALL_KEYS"; echo oh >&2; exit 7`)
 		require.Equal(t, 7, r.code, r)
@@ -182,6 +182,7 @@ func TestExecPassesSignalsOn(t *testing.T) {
 
 // A signal ends the wait; nothing is held then, and nobody is in a queue.
 func TestExecIsInterruptedWhileItWaits(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
 	set, err := b.client(t).Locks().Acquire(t.Context(), []ordering.Key{"k"})
 	require.NoError(t, err)
@@ -227,6 +228,7 @@ func TestExecEndsACommandWhoseLocksAreLost(t *testing.T) {
 // Whoever gets the key next finds nothing of the command left, however deaf it is: if its
 // row was taken from it, and if it is cut off from DynamoDB.
 func TestExecKillsBeforeOthersHaveTheLocks(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		script string
 		lose   func(t *testing.T, b *bed, cut func())
@@ -236,6 +238,7 @@ func TestExecKillsBeforeOthersHaveTheLocks(t *testing.T) {
 		"its leader gone": {orphaning, func(_ *testing.T, _ *bed, cut func()) { cut() }},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b := newBed(t, engines.Dynoxide(t))
 			endpoint, cut := b.line(t)
 			r := b.start(t, append(b.environ(), "AWS_ENDPOINT_URL="+endpoint), c.script, "--lease", longLease.String())

@@ -16,38 +16,44 @@ import (
 // A key is taken from a process that lives, from one that stands still, and from one that is dead:
 // others have it after a lease, or at once.
 func TestFree(t *testing.T) {
-	engines.Each(t, func(t *testing.T, e *engines.Engine) {
-		b := newBed(t, e)
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, e *engines.Engine) {
 		for name, befalls := range map[string]func(*actor){
 			"alive": func(*actor) {}, "stopped": func(a *actor) { _ = a.Signal(syscall.SIGSTOP) }, "dead": func(a *actor) { a.Kill() },
 		} {
-			for _, now := range []bool{false, true} {
-				holder := b.actor(t, "holds", "holder", name).ready(t)
-				befalls(holder)
-				args := []string{"free", name, "--unit", holder.nonce, "--yes", "--lease", actorLease.String(), "--reason", "a test"}
-				if now {
-					args = append(args, "--now")
-				}
-				start := time.Now()
-				got := b.run(t, args...)
-				require.Equal(t, exitDone, got.code, "%+v", got)
-				require.Contains(t, got.stdout, "key "+name+" was taken from unit "+holder.nonce)
-				b.run(t, args...).oneError(t, exitError, "was not taken from unit "+holder.nonce) // it has it no more
-				if !now {
-					_, by, named := strings.Cut(got.stdout, "Until then show names as the holder a unit of ")
-					require.True(t, named, got.stdout)
-					b.run(t, "show", name, "--no-watch").has(t, " of "+strings.TrimSpace(by))
-				}
-				set, err := b.client(t).Locks().Acquire(t.Context(), []ordering.Key{ordering.Key(name)})
-				require.NoError(t, err)
-				if !now {
-					require.Greater(t, time.Since(start), actorLease, name)
-				}
-				require.NoError(t, set.Release(t.Context()))
-				holder.Kill()
+			for how, now := range map[string]bool{"after a lease": false, "now": true} {
+				t.Run(name+" "+how, func(t *testing.T) {
+					t.Parallel()
+					newBed(t, engines.Get(t, e.Kind)).takenByAnOperator(t, befalls, now)
+				})
 			}
 		}
 	})
+}
+
+func (b *bed) takenByAnOperator(t *testing.T, befalls func(*actor), now bool) {
+	holder := b.actor(t, "holds", "holder", "k").ready(t)
+	befalls(holder)
+	args := []string{"free", "k", "--unit", holder.nonce, "--yes", "--lease", actorLease.String(), "--reason", "a test"}
+	if now {
+		args = append(args, "--now")
+	}
+	start := time.Now()
+	got := b.run(t, args...)
+	require.Equal(t, exitDone, got.code, "%+v", got)
+	require.Contains(t, got.stdout, "key k was taken from unit "+holder.nonce)
+	b.run(t, args...).oneError(t, exitError, "was not taken from unit "+holder.nonce) // it has it no more
+	if !now {
+		_, by, named := strings.Cut(got.stdout, "Until then show names as the holder a unit of ")
+		require.True(t, named, got.stdout)
+		b.run(t, "show", "k", "--no-watch").has(t, " of "+strings.TrimSpace(by))
+	}
+	set, err := b.client(t).Locks().Acquire(t.Context(), []ordering.Key{"k"})
+	require.NoError(t, err)
+	if !now {
+		require.Greater(t, time.Since(start), actorLease)
+	}
+	require.NoError(t, set.Release(t.Context()))
 }
 
 func (r ran) has(t *testing.T, text string) {
@@ -58,6 +64,7 @@ func (r ran) has(t *testing.T, text string) {
 
 // What has a journal is finished by that, if its process is dead.
 func TestFreeLeavesJournalsAlone(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
 	_, err := b.Client.CreateTable(t.Context(), engines.TableInput(b.locks+"-records", "key", ""))
 	require.NoError(t, err)
@@ -71,6 +78,7 @@ func TestFreeLeavesJournalsAlone(t *testing.T) {
 }
 
 func TestFreeRefusesWhatMakesNoSense(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
 	b.run(t, "free", "a").oneError(t, exitUsage, "--unit is required: holdall show a")
 	b.run(t, "free", "a", "--unit", "u").oneError(t, exitUsage, "--yes is required")

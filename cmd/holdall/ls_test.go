@@ -19,7 +19,8 @@ import (
 )
 
 func TestLs(t *testing.T) {
-	engines.Each(t, func(t *testing.T, e *engines.Engine) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, e *engines.Engine) {
 		w := newTown(t, e)
 		golden(t, "ls.golden", sinceNormalised(w.session(t,
 			"ls", "ls customer:1", "ls customer:1/", "ls nothing", "ls --held", "ls --waiting", "ls --prepared", "ls --dead", "ls --alive", "ls --all",
@@ -49,6 +50,7 @@ func TestLsRefusesWhatMakesNoSense(t *testing.T) {
 
 // A list goes on until it is interrupted, and comes to know who is alive.
 func TestLsWatches(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
 	b.actor(t, "holds", "holder", "k").ready(t)
 	cmd := exec.CommandContext(t.Context(), program, "ls", "--watch", "--every", "500ms", "-o", "json", "--lease", actorLease.String())

@@ -40,7 +40,7 @@ func (b *bed) doubted(t *testing.T, key ordering.Key, carriedOut bool) (ref stri
 
 func TestOutcome(t *testing.T) {
 	t.Parallel()
-	engines.Each(t, func(t *testing.T, e *engines.Engine) {
+	eachEngine(t, func(t *testing.T, e *engines.Engine) {
 		b := newBed(t, e)
 		yes, no := b.doubted(t, "yes", true), b.doubted(t, "no", false)
 

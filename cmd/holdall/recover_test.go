@@ -63,7 +63,7 @@ func (b *bed) died(t *testing.T, phase trace.Phase) (unit string) {
 
 func TestRecoverFinishesTheDead(t *testing.T) {
 	t.Parallel()
-	engines.Each(t, func(t *testing.T, e *engines.Engine) {
+	eachEngine(t, func(t *testing.T, e *engines.Engine) {
 		b := newBed(t, e)
 		unit := b.died(t, trace.Applying)
 

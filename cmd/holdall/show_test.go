@@ -147,7 +147,8 @@ func golden(t *testing.T, file, printed string) {
 }
 
 func TestShow(t *testing.T) {
-	engines.Each(t, func(t *testing.T, e *engines.Engine) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, e *engines.Engine) {
 		w := newTown(t, e)
 		for name, commands := range map[string][]string{
 			"show.golden": {
@@ -164,6 +165,7 @@ func TestShow(t *testing.T) {
 
 // A stopped process that goes on is alive again.
 func TestShowWatches(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
 	holder := b.actor(t, "holds", "holder", "k").ready(t)
 	show := func(args ...string) (got shownJSON, took time.Duration) {
@@ -189,6 +191,7 @@ func TestShowWatches(t *testing.T) {
 // The unit table that a row names need not be there, or be open to who looks: the rest is
 // shown.
 func TestShowWithoutTheUnitTable(t *testing.T) {
+	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
 	holder := b.actor(t, "holds", "holder\x1b[31m", "k").ready(t)
 	holder.Kill()

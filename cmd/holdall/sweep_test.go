@@ -43,7 +43,7 @@ func keysSwept(all []sweptJSON) (keys []string) {
 // Real processes: one is dead, one is stopped and goes on later, one lives.
 func TestSweepFreesTheDeadAlone(t *testing.T) {
 	t.Parallel()
-	engines.Each(t, func(t *testing.T, e *engines.Engine) {
+	eachEngine(t, func(t *testing.T, e *engines.Engine) {
 		b := newBed(t, e)
 		dead := b.actor(t, "watches", "the dead", "c/a", "d").ready(t)
 		stopped := b.actor(t, "watches", "the stopped", "s").ready(t)
@@ -91,7 +91,7 @@ func TestSweepFreesTheDeadAlone(t *testing.T) {
 // A dead unit with a journal is finished with the unit table, and kept without.
 func TestSweepSettlesByTheJournal(t *testing.T) {
 	t.Parallel()
-	engines.Each(t, func(t *testing.T, e *engines.Engine) {
+	eachEngine(t, func(t *testing.T, e *engines.Engine) {
 		b := newBed(t, e)
 		e.CreateTable(t, "locks-records", "key", "")
 		dead := b.actor(t, "prepares", "the dead", "p/1", "p/2", "p/3").ready(t)
