@@ -50,6 +50,9 @@ func act(ctx context.Context, role string) error {
 	for k := range strings.SplitSeq(os.Getenv("KEYS"), " ") {
 		keys = append(keys, ordering.Key(k))
 	}
+	if role == "polls" {
+		return polls(ctx, client.Locks(), keys)
+	}
 	if role == "holds" || role == "watches" {
 		set, err := client.Locks().Acquire(ctx, keys, func(o *lockset.Options) { o.Purpose = "payment" })
 		if err == nil {

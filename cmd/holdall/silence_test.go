@@ -1,0 +1,135 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// shortLife is how long each of the processes lives that want what an actor has: a quarter of the lease.
+const shortLife = actorLease / 4
+
+// polls asks for keys again and again for so long, waiting for nobody, and ends the process.
+func polls(ctx context.Context, locks *lockset.Client, keys []ordering.Key) error {
+	for end := time.Now().Add(shortLife); time.Now().Before(end); time.Sleep(shortLife / 10) {
+		set, err := locks.TryAcquire(ctx, keys)
+		if err == nil {
+			if err = set.Release(ctx); err == nil {
+				os.Exit(exitDone)
+			}
+			return err
+		}
+	}
+	os.Exit(exitNotGot)
+	return nil
+}
+
+// generations has one process after another ask for the key k until one has it, or most of them had
+// their time; with several at a time, all of them ask once each generation. It returns which
+// generation had the key, 0 if none, and how long they all lived, not counting the time between two.
+func (b *bed) generations(t *testing.T, most, atOnce int, process func() *exec.Cmd) (nth int, lived time.Duration) {
+	t.Helper()
+	for n := 1; n <= most; n++ {
+		codes, began := make([]int, atOnce), time.Now()
+		var all sync.WaitGroup
+		for i := range codes {
+			cmd := process()
+			cmd.Env = append(b.environ(), cmd.Env...)
+			all.Go(func() {
+				_ = cmd.Run()
+				codes[i] = cmd.ProcessState.ExitCode()
+			})
+		}
+		all.Wait()
+		lived += time.Since(began)
+		for _, code := range codes {
+			if code == exitDone {
+				return n, lived
+			}
+			require.Equal(t, exitNotGot, code)
+		}
+	}
+	return 0, lived
+}
+
+// waiter is a process that waits for as long as it lives.
+func waiter(t *testing.T) func() *exec.Cmd {
+	return func() *exec.Cmd {
+		return exec.CommandContext(t.Context(), program, "exec", "k", "--wait", shortLife.String(), "--", "true")
+	}
+}
+
+// poller is one that asks again and again.
+func poller(t *testing.T) func() *exec.Cmd {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	return func() *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), self)
+		cmd.Env = []string{roleVariable + "=polls", "OWNER=short-lived", "KEYS=k"}
+		return cmd
+	}
+}
+
+// Real processes: a holder dies or stands still, and those who want its key live for a quarter of its
+// lease. One of a few has it, and none before somebody was there for a lease in all.
+func TestShortLivedProcessesFindOutTheDead(t *testing.T) {
+	t.Parallel()
+	kill, stop := func(a *actor) { a.Kill() }, func(a *actor) { _ = a.Signal(syscall.SIGSTOP) }
+	eachEngine(t, func(t *testing.T, e *engines.Engine) {
+		for name, c := range map[string]struct {
+			befalls func(*actor)
+			process func(*testing.T) func() *exec.Cmd
+			atOnce  int
+		}{
+			"killed, they wait":               {kill, waiter, 1},
+			"killed, they poll":               {kill, poller, 1},
+			"killed, they wait two at a time": {kill, waiter, 2},
+			"stopped, they wait":              {stop, waiter, 1},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				b := newBed(t, engines.Get(t, e.Kind))
+				holder := b.actor(t, "watches", "the holder", "k").ready(t)
+				c.befalls(holder)
+				nth, lived := b.generations(t, 2*int(actorLease/shortLife), c.atOnce, c.process(t)) // twice as many as it takes, for a busy machine
+				require.Positive(t, nth, "nobody ever has it")
+				require.GreaterOrEqual(t, lived, actorLease)
+				t.Logf("generation %d has it, %v in all", nth, lived)
+				if holder.Alive() {
+					require.NoError(t, holder.Signal(syscall.SIGCONT))
+					holder.says(t, "lost ")
+				}
+			})
+		}
+	})
+}
+
+// However many short-lived processes want the key of a holder that lives, it keeps it.
+func TestShortLivedProcessesLeaveTheLivingAlone(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, e *engines.Engine) {
+		for name, process := range map[string]func(*testing.T) func() *exec.Cmd{"they wait": waiter, "they poll": poller} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				b := newBed(t, engines.Get(t, e.Kind))
+				holder := b.actor(t, "watches", "the holder", "k").ready(t)
+				nth, lived := b.generations(t, 2*int(actorLease/shortLife), 2, process(t))
+				require.Zero(t, nth, "after %v", lived)
+				require.True(t, holder.Alive())
+				require.NotContains(t, holder.Output(), "lost")
+			})
+		}
+	})
+}
