@@ -23,7 +23,7 @@ func TestShortLivedOwnersFindOutTheDead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			each(t, func(t *testing.T, b *bed) {
-				b.lease /= 2
+				b.lease = min(b.lease/2, 3*time.Second) // which nobody has to keep for long
 				dead := b.owner("dead", nil)
 				b.take(dead, c.dead)
 				living := b.take(b.owner("living", nil, func(c *lockset.Config) { c.Lease = 4 * b.lease }), "l")
@@ -58,7 +58,7 @@ func TestASweepFreesWhatTheDeadHaveLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			each(t, func(t *testing.T, b *bed) {
-				b.lease /= 2
+				b.lease = min(b.lease/2, 3*time.Second) // which nobody has to keep for long
 				dead, waits := b.owner("dead", nil), b.owner("dead in a queue", nil)
 				b.take(dead, "c/a/x", "d")
 				go func() { _, _ = waits.locks.Acquire(t.Context(), []ordering.Key{"d"}) }()
