@@ -109,11 +109,12 @@ func (i *Inspector) listBelow(ctx context.Context, view *View, o LookOptions) er
 	return nil
 }
 
-// seenRow is a row, and since when this process has known it as it is.
+// seenRow is a row, when it was seen, and since when this process has known it as it is. What is
+// decided of it holds for when it was seen: others may take longer to read than a lease.
 type seenRow struct {
-	row    Row
-	parsed lockrow.Row
-	since  time.Time
+	row       Row
+	parsed    lockrow.Row
+	since, at time.Time
 }
 
 // read reads the rows of keys as of one moment, if they fit into one transaction.
@@ -129,7 +130,7 @@ func (i *Inspector) read(ctx context.Context, keys []ordering.Key) (all []seenRo
 		}
 		now := time.Now()
 		for j, k := range keys {
-			s := seenRow{since: now}
+			s := seenRow{since: now, at: now}
 			if s.row, s.parsed = rowOf(k, items[j]); s.row.Damage == "" {
 				s.since = i.c.seen.See(s.parsed, now)
 			}

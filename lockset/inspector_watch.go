@@ -83,12 +83,12 @@ func (i *Inspector) Watch(ctx context.Context, keys []ordering.Key, o WatchOptio
 		if err != nil {
 			return sightings, err
 		}
-		now, left := time.Now(), open[:0]
+		left := open[:0]
 		for j, n := range open {
 			if first[n].IsZero() {
 				first[n] = seen[j].since
 			}
-			sightings[n] = sightingOf(seen[j], first[n], lockrow.Watch{Since: seen[j].since, Now: now, Grace: i.c.cfg.Grace})
+			sightings[n] = sightingOf(seen[j], first[n], lockrow.Watch{Since: seen[j].since, Now: seen[j].at, Grace: i.c.cfg.Grace})
 			if sightings[n].Life == Silent {
 				left = append(left, n)
 			}

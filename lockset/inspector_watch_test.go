@@ -3,9 +3,14 @@ package lockset_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
@@ -207,5 +212,58 @@ func TestAWatchGoesOnWhenAnotherEnds(t *testing.T) {
 		require.ErrorIs(t, <-ended, lockset.ErrWaited)
 		require.Equal(t, lockset.Dead, seen[0].Life)
 		require.Less(t, took, lease)
+	})
+}
+
+// slowly is a table of which the row "last" cannot be read before a moment. It counts
+// attempts to free one.
+type slowly struct {
+	*inspected
+	from  time.Time
+	frees atomic.Int64
+}
+
+func (s *slowly) TransactGetItems(ctx context.Context, in *dynamodb.TransactGetItemsInput, o ...func(*dynamodb.Options)) (*dynamodb.TransactGetItemsOutput, error) {
+	isLast := func(g types.TransactGetItem) bool {
+		return g.Get.Key["key"].(*types.AttributeValueMemberS).Value == "last"
+	}
+	if slices.ContainsFunc(in.TransactItems, isLast) && time.Now().Before(s.from) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.inspected.TransactGetItems(ctx, in, o...)
+}
+
+func (s *slowly) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	if strings.Contains(*in.UpdateExpression, "#isReleased") {
+		s.frees.Add(1)
+	}
+	return s.inspected.UpdateItem(ctx, in, o...)
+}
+
+// Where some rows take longer to read than the lease of another holder, one look is not two.
+func TestALookIsJudgedAsOfWhenItWas(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		alive := b.take(b.owner("alive", nil, func(c *lockset.Config) { c.Lease = lease / 5 }), "a")
+		keys := []ordering.Key{"a"}
+		for n := range 100 { // more than one transaction reads
+			keys = append(keys, ordering.Key(fmt.Sprint("k", n)))
+		}
+		keys = append(keys, "last")
+		_, inner := b.inspector()
+		db := &slowly{inspected: inner, from: time.Now().Add(lease / 2)}
+		i, err := lockset.NewInspector(db, lockset.Config{Table: table, Lease: lease})
+		require.NoError(t, err)
+		seen, _ := b.watched(i, keys...)
+		require.Equal(t, lockset.Alive, seen[0].Life)
+
+		db.from = time.Now().Add(lease / 2)
+		c, err := lockset.New(db, lockset.Config{Table: table, Lease: lease})
+		require.NoError(t, err)
+		all, err := c.Sweep(t.Context(), keys, lockset.SweepOptions{})
+		require.NoError(t, err)
+		require.Contains(t, sweptLines(all), "a: left alone, alive")
+		require.Zero(t, db.frees.Load())
+		b.free(alive)
 	})
 }

@@ -153,8 +153,7 @@ func (s *sweep) judge(ctx context.Context, k *sweptKey) error {
 		s.end(k, Swept{Key: k.key, Deed: Kept, Err: s.look.asError(row)})
 		return nil
 	}
-	now := time.Now()
-	is := sightingOf(k.seen, k.since(k.seen), lockrow.Watch{Since: k.seen.since, Now: now, Grace: s.grace})
+	is := sightingOf(k.seen, k.since(k.seen), lockrow.Watch{Since: k.seen.since, Now: k.seen.at, Grace: s.grace})
 	does := Swept{Key: k.key, Life: is.Life, Unit: is.Unit, For: is.For}
 	switch {
 	case row.Held():
@@ -164,7 +163,7 @@ func (s *sweep) judge(ctx context.Context, k *sweptKey) error {
 	}
 	switch {
 	case is.Life == Silent && !(k.acted && row.Held()): // who took what was just freed is alive
-		k.silent, k.due = []seenRow{k.seen}, nextLook(now, is.For, is.Limit)
+		k.silent, k.due = []seenRow{k.seen}, nextLook(k.seen.at, is.For, is.Limit)
 		return nil
 	case is.Life != Dead:
 		s.end(k, does)
@@ -271,7 +270,7 @@ func (s *sweep) judgeAbove(ctx context.Context, k *sweptKey) error {
 		witnesses[w.row.Key] = w
 		k.since(w)
 	}
-	are := judgeIntents(k.seen.parsed, witnesses, k.first, time.Now())
+	are := judgeIntents(k.seen.parsed, witnesses, k.first, k.seen.at)
 	k.silent = are.silent
 	if s.o.DryRun && len(are.silent) > 0 { // all is told at once
 		k.due = are.next

@@ -5,9 +5,23 @@ var ofSweeping = []mutant{
 	{
 		clause: "a sweep watches a holder for a full lease",
 		file:   "lockset/sweep_run.go",
-		old:    `lockrow.Watch{Since: k.seen.since, Now: now, Grace: s.grace}`,
-		new:    `lockrow.Watch{Since: k.seen.since.Add(-lockrow.MaxQueue * time.Hour), Now: now, Grace: s.grace}`,
+		old:    `lockrow.Watch{Since: k.seen.since, Now: k.seen.at, Grace: s.grace}`,
+		new:    `lockrow.Watch{Since: k.seen.since.Add(-lockrow.MaxQueue * time.Hour), Now: k.seen.at, Grace: s.grace}`,
 		by:     check{in: "lockset", test: "TestASweepLeavesTheLivingAlone"},
+	},
+	{
+		clause: "a sweep judges a holder as of when it looked",
+		file:   "lockset/sweep_run.go",
+		old:    `Now: k.seen.at, Grace: s.grace}`,
+		new:    `Now: time.Now(), Grace: s.grace}`,
+		by:     check{in: "lockset", test: "TestALookIsJudgedAsOfWhenItWas"},
+	},
+	{
+		clause: "a watch judges a holder as of when it looked",
+		file:   "lockset/inspector_watch.go",
+		old:    `Now: seen[j].at, Grace`,
+		new:    `Now: time.Now(), Grace`,
+		by:     check{in: "lockset", test: "TestALookIsJudgedAsOfWhenItWas"},
 	},
 	{
 		clause: "a sweep frees the dead",
