@@ -22,14 +22,13 @@ import (
 type largeTable struct {
 	rows, heldEach int
 
-	mu           sync.Mutex
-	listed, most int // how many held rows were listed, and how many at most were not looked at yet
-	looked       map[int]bool
-	freed        map[int]bool
+	mu                    sync.Mutex
+	listed, looked, freed map[int]bool // of those that are held
+	most                  int          // listed and not looked at yet
 }
 
 func newLargeTable(rows, heldEach int) *largeTable {
-	return &largeTable{rows: rows, heldEach: heldEach, looked: map[int]bool{}, freed: map[int]bool{}}
+	return &largeTable{rows: rows, heldEach: heldEach, listed: map[int]bool{}, looked: map[int]bool{}, freed: map[int]bool{}}
 }
 
 // largePage is about what 1 MB has of such rows.
@@ -117,10 +116,10 @@ func (l *largeTable) scan(body *bytes.Buffer, from int) {
 		l.write(body, n)
 		sep = ","
 		if l.held(n) {
-			l.listed++
+			l.listed[n] = true
 		}
 	}
-	l.most = max(l.most, l.listed-len(l.looked))
+	l.most = max(l.most, len(l.listed)-len(l.looked))
 	fmt.Fprintf(body, `],"Count":%d,"ScannedCount":%[1]d,"ConsumedCapacity":{"TableName":"locks","CapacityUnits":128}`, until-from)
 	if until < l.rows {
 		fmt.Fprintf(body, `,"LastEvaluatedKey":{"key":{"S":"customer:%d"}}`, until-1)
