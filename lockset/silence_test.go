@@ -25,7 +25,7 @@ const life = lease / 4
 // isNote reports whether a call records a silence.
 func isNote(c faults.Call) bool {
 	in, ok := c.Input.(*dynamodb.UpdateItemInput)
-	return ok && strings.Contains(aws.ToString(in.UpdateExpression), "#silentOf")
+	return ok && strings.Contains(aws.ToString(in.UpdateExpression), "SET #silentOf")
 }
 
 // asks is how a short-lived process asks for what it wants until its context ends.
@@ -271,5 +271,31 @@ func TestTheAgeOfAHolderIsAllThatIsKnown(t *testing.T) {
 		second := b.refused(b.owner("second", nil), lease/4, "a")
 		require.InDelta(t, lease/2, first.Age, float64(lease/50))
 		require.InDelta(t, 3*lease/4, second.Age, float64(lease/50))
+	})
+}
+
+// A head that was dropped wrongly, and is the head again with nobody having had the row in between,
+// has its turn anew: what was recorded of it has gone with its place.
+func TestARecordOfAHeadGoesWithItsPlace(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		key := ordering.Key("a")
+		back := func() {
+			b.change(key, "SET queue = :queue", map[string]types.AttributeValue{":queue": &types.AttributeValueMemberL{
+				Value: []types.AttributeValue{&types.AttributeValueMemberS{Value: "a-unit-that-waits"}},
+			}})
+		}
+		b.free(b.take(b.owner("before", nil), key))
+		back()
+		var inside *lockset.Set
+		for n := 0; inside == nil; n++ { // one of them drops it, and has an intent there
+			require.Less(t, n, 5)
+			ctx, cancel := context.WithTimeout(t.Context(), grace/2)
+			inside, _ = b.owner(fmt.Sprint("short-lived ", n), nil).Acquire(ctx, []ordering.Key{"a/b"})
+			cancel()
+		}
+		back()
+		b.free(inside)
+		b.refused(b.owner("o", nil), 3*grace/4, "a/c")
+		require.Contains(t, b.queue(key), "a-unit-that-waits")
 	})
 }

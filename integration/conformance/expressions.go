@@ -75,7 +75,7 @@ var (
 	leaveSecond = write{update: "REMOVE #queue[1]", condition: "#queue[1] = :unit"}
 	leaveFourth = write{update: "REMOVE #queue[3]", condition: "#queue[3] = :unit"}
 	dropHead    = write{
-		update:    "REMOVE #queue[0]",
+		update:    "REMOVE #queue[0], #silentOf, #silentFor",
 		condition: "#queue[0] = :other AND #fence = :seen",
 		values:    item{":seen": number(token - 1)},
 	}

@@ -71,6 +71,7 @@ func queueCases() []expression {
 		{"leave where there is no queue", held, leaveSecond, nil},
 		{"leave where there is no row", nil, leaveSecond, nil},
 		{"drop a dead head", takeable("other", "me"), dropHead, takeable("me")},
+		{"drop one that was silent", with(takeable("other"), item{"silentOf": text("queue other rvn-1"), "silentFor": number(5000)}), dropHead, takeable()},
 		{"drop the only one", takeable("other"), dropHead, takeable()},
 		{"drop a head that moved on", takeable("me"), dropHead, nil},
 		{"drop where the fence moved", with(takeable("other"), item{"fence": number(token)}), dropHead, nil},

@@ -69,7 +69,8 @@ const (
 		" AND (attribute_not_exists(#queue) OR size(#queue) < :full)"
 	join   = "SET #queue = list_append(if_not_exists(#queue, :none), :me)"
 	DropIf = "#queue[0] = :head AND #fence = :seen" // so nobody has had the row since
-	Drop   = "REMOVE #queue[0]"
+	// What is recorded of the head goes with its place: if it comes back, its turn begins anew.
+	Drop = "REMOVE #queue[0], #silentOf, #silentFor"
 
 	// Who has the row itself is to learn of it. What is neither free nor held is
 	// another's: it is not to be touched, unread as it is.

@@ -73,6 +73,13 @@ var ofSilence = []mutant{
 		by:     check{in: "lockset", test: "TestShortLivedProcessesFindOutADeadHead"},
 	},
 	{
+		clause: "what is recorded of a head goes with its place",
+		file:   "internal/lockrow/expressions.go",
+		old:    `"REMOVE #queue[0], #silentOf, #silentFor"`,
+		new:    `"REMOVE #queue[0]"`,
+		by:     check{in: "lockset", test: "TestARecordOfAHeadGoesWithItsPlace"},
+	},
+	{
 		clause: "recover records what it has watched when it ends",
 		file:   "unitofwork/recover.go",
 		old:    `c.rows.NoteSilences(ctx, keys)`,

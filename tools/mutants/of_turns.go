@@ -89,8 +89,8 @@ var ofTurns = []mutant{
 	{
 		clause: "a drop takes one place",
 		file:   "internal/lockrow/expressions.go",
-		old:    `Drop   = "REMOVE #queue[0]"`,
-		new:    `Drop   = "REMOVE #queue"`,
+		old:    `Drop = "REMOVE #queue[0],`,
+		new:    `Drop = "REMOVE #queue,`,
 		by:     check{in: "lockset", test: "TestADeadHeadIsDroppedAfterGrace"},
 	},
 	{
