@@ -31,7 +31,7 @@ type Freeing struct {
 type FreeError struct {
 	Key    ordering.Key
 	Unit   string // from which it was to be taken
-	Row    Row    // as it is
+	Row    Row    // as it was when that was decided
 	Reason string
 }
 
@@ -68,17 +68,16 @@ func (i *Inspector) Free(ctx context.Context, key ordering.Key, unit string, o F
 	}
 	operator := i.c.newUnit(ctx)
 	for n, unheard := 0, false; ; n++ {
-		rows, err := i.c.snapshot(ctx, operator.id("g"), append([]ordering.Key{key}, key.Ancestors()...))
+		seen, above, err := i.lookToFree(ctx, key)
 		if err != nil {
 			return err
 		}
-		row, above := rows[0], rows[1:]
+		row := seen.parsed
 		if row.Unit == operator.nonce || unheard && row.TakenFrom == unit { // an answer was lost
 			return nil
 		}
 		if reason := whyNotFree(row, unit); reason != "" {
-			view, _ := i.look(ctx, key) // for people
-			return &FreeError{Key: key, Unit: unit, Row: view.Row, Reason: reason}
+			return &FreeError{Key: key, Unit: unit, Row: seen.row, Reason: reason}
 		}
 		sent, err := i.take(ctx, operator, row, above, o)
 		unheard = unheard || sent.Unanswered > 0
@@ -86,13 +85,31 @@ func (i *Inspector) Free(ctx context.Context, key ordering.Key, unit string, o F
 			return err
 		}
 		if n == mostFrees {
-			view, _ := i.look(ctx, key)
-			return &FreeError{Key: key, Unit: unit, Row: view.Row, Reason: "its row, or one above it, changes all the time: try again"}
+			return &FreeError{Key: key, Unit: unit, Row: seen.row, Reason: "its row, or one above it, changes all the time: try again"}
 		}
 		if err := requests.Sleep(ctx, longLook); err != nil {
 			return err
 		}
 	}
+}
+
+// lookToFree reads the row of a key and those above it. The token of who frees it is to be higher
+// than their fences.
+func (i *Inspector) lookToFree(ctx context.Context, key ordering.Key) (row seenRow, above []lockrow.Row, err error) {
+	seen, err := i.read(ctx, append([]ordering.Key{key}, key.Ancestors()...))
+	if err != nil {
+		return row, nil, err
+	}
+	for n, s := range seen {
+		if s.row.Damage != "" {
+			return row, nil, i.asError(s.row)
+		}
+		i.c.clock.Saw(s.parsed.Fence)
+		if n > 0 {
+			above = append(above, s.parsed)
+		}
+	}
+	return seen[0], above, nil
 }
 
 // mostFrees is how often a row may change between the look and the write.

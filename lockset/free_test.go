@@ -109,7 +109,8 @@ func TestAnOperatorLetsOthersInAtOnce(t *testing.T) {
 // The unit is named, and what it has prepared is its journal's.
 func TestWhatAnOperatorIsRefused(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		i, _ := b.operator(nil)
+		requests := 0
+		i, _ := b.operator(func(faults.Call) faults.Fault { requests++; return faults.Pass() })
 		set := b.take(b.owner("holder", nil), "a", "c/1")
 		b.free(b.take(b.owner("gone", nil), "free"))
 		prepared := b.take(b.owner("prepared", nil), "p")
@@ -123,15 +124,45 @@ func TestWhatAnOperatorIsRefused(t *testing.T) {
 		} {
 			for _, now := range []bool{false, true} {
 				before := b.db.Items(table)
-				err := i.Free(t.Context(), key, c.unit, lockset.Freeing{Now: now})
+				view, err := i.Look(t.Context(), key, lockset.LookOptions{})
+				require.NoError(t, err)
+				requests = 0
+				err = i.Free(t.Context(), key, c.unit, lockset.Freeing{Now: now})
 				var refused *lockset.FreeError
 				require.ErrorAs(t, err, &refused)
 				require.Equal(t, c.reason, refused.Reason)
-				require.Equal(t, key, refused.Row.Key)
+				require.Equal(t, view.Row, refused.Row)
+				require.Equal(t, 1, requests)
 				require.Equal(t, before, b.db.Items(table))
 			}
 		}
 		require.ErrorAs(t, i.Free(t.Context(), "", "u", lockset.Freeing{}), new(*ordering.KeyError))
+	})
+}
+
+// An operator whose clock is behind takes a key all the same.
+func TestFreeByAClockThatIsBehind(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		set := b.take(b.owner("holder", nil), "c/1")
+		o := b.owner("operator", nil)
+		cfg := o.Config()
+		cfg.Now = func() time.Time { return time.Now().Add(-time.Hour) }
+		i, err := lockset.NewInspector(o.net, cfg)
+		require.NoError(t, err)
+		require.NoError(t, i.Free(t.Context(), "c/1", set.Nonce(), lockset.Freeing{}))
+		require.Less(t, o.requests()["TransactWriteItems"], 2, "the first look shows which token it takes")
+	})
+}
+
+// One below a row that holdall did not write it leaves alone.
+func TestFreeBelowADamagedRow(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		i, _ := b.operator(nil)
+		other := b.take(b.owner("other", nil), "d/1")
+		b.change("d", "SET fence = :text", map[string]types.AttributeValue{":text": text("high")})
+		var damaged *lockset.RowError
+		require.ErrorAs(t, i.Free(t.Context(), "d/1", other.Nonce(), lockset.Freeing{}), &damaged)
+		require.Equal(t, ordering.Key("d"), damaged.Key)
 	})
 }
 

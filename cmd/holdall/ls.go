@@ -29,7 +29,7 @@ func lsCommand(a *app) *cobra.Command {
 		Long: "ls lists the keys that are held, or have keys held below them, or are waited for. PREFIX\n" +
 			"is how the keys begin: customer:4 finds customer:42, customer:4/ only what is below it.\n\n" +
 			"It scans the whole table: a million small rows are some 30,000 read capacity units.\n" +
-			"--capacity says how many it may take a second.\n\n" +
+			"--capacity says how many that may take a second.\n\n" +
 			"Whether a holder is alive is not in the table. --dead and --alive look again and again,\n" +
 			"for up to a lease. The head of a queue that leaves a free key untaken is dead, too.",
 		Example: "  holdall ls customer:42\n  holdall ls --dead\n  holdall ls --capacity 100 -o json | jq -r .key",
@@ -53,7 +53,7 @@ func lsCommand(a *app) *cobra.Command {
 	flags.BoolVar(&f.all, "all", false, "also keys that nobody has or wants")
 	flags.BoolVar(&f.watch, "watch", false, "list again and again, until it is interrupted")
 	flags.DurationVar(&f.every, "every", 5*time.Second, "`time` between two lists of --watch")
-	flags.Float64Var(&f.list.Units, "capacity", 0, "`units` of read capacity a second to take at most; 0 is as many as it gets")
+	flags.Float64Var(&f.list.Units, "capacity", 0, "`units` of read capacity a second that the scan may take on average; 0 is as many as it gets")
 	flags.BoolVar(&f.list.Consistent, "consistent", false, "read consistently, for twice the capacity")
 	return cmd
 }
