@@ -23,7 +23,9 @@ import (
 // Processes that hold keys, and wait for them, are this test binary, run with a role.
 const roleVariable = "HOLDALL_TEST_ROLE"
 
-// actorLease is long enough that a machine with much to do renews in time.
+// actorLease is that of those who are to die, or to fall silent: what a row says is what others
+// watch. It is long enough that a machine with much to do renews, and answers, in time. All others have
+// the default, so that none loses anything on a busy machine.
 const actorLease = 3 * time.Second
 
 func init() {

@@ -41,14 +41,15 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		flag.Parse()
-		if err := flag.Set("test.parallel", "10"); err != nil {
+		if err := flag.Set("test.parallel", "8"); err != nil {
 			panic(err)
 		}
 		return engines.Main(m)
 	}())
 }
 
-// eachEngine runs a test on both engines, at the same time: most of it is waiting.
+// eachEngine runs a test on both engines, at the same time: it is one that waits for leases. What
+// waits for nothing is run by engines.Each, before all that is parallel.
 func eachEngine(t *testing.T, test func(*testing.T, *engines.Engine)) {
 	t.Helper()
 	for _, kind := range []engines.Kind{engines.KindDynoxide, engines.KindLocal} {
@@ -64,10 +65,6 @@ type bed struct {
 	*engines.Engine
 	locks, units string
 }
-
-// bedLease is that of those who are to die, or to fall silent: what a row says is what others
-// watch. All others have the default, so that none loses anything on a busy machine.
-const bedLease = lockset.MinLease
 
 func newBed(t *testing.T, e *engines.Engine) *bed {
 	b := &bed{Engine: e, locks: e.Table("locks"), units: e.Table("units")}

@@ -15,8 +15,7 @@ import (
 )
 
 func TestCheckOfAFleet(t *testing.T) {
-	t.Parallel()
-	eachEngine(t, func(t *testing.T, e *engines.Engine) {
+	engines.Each(t, func(t *testing.T, e *engines.Engine) {
 		b := newBed(t, e)
 		require.Equal(t, ran{0, unprotected(b.locks), ""}, b.run(t, "check", "--fleet", "--units", ""))
 		var sets []*lockset.Set

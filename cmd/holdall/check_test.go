@@ -26,8 +26,7 @@ func unprotected(tables ...string) (text string) {
 }
 
 func TestCheckSaysWhatToDo(t *testing.T) {
-	t.Parallel()
-	eachEngine(t, func(t *testing.T, e *engines.Engine) {
+	engines.Each(t, func(t *testing.T, e *engines.Engine) {
 		b := newBed(t, e)
 		require.Equal(t, ran{0, unprotected(b.locks, b.units), ""}, b.run(t, "check"))
 

@@ -106,8 +106,7 @@ func (b *bed) taken(t *testing.T, key ordering.Key) {
 }
 
 func TestExecRunsACommandUnderLocks(t *testing.T) {
-	t.Parallel()
-	eachEngine(t, func(t *testing.T, e *engines.Engine) {
+	engines.Each(t, func(t *testing.T, e *engines.Engine) {
 		b := newBed(t, e)
 		r := b.run(t, "exec", "customer:42/address:7", "customer:41", "--", "sh", "-c", `printf '%s\n' "$HOLDALL_TOKEN" "$HOLDALL_UNIT" "$HOLDALL_KEYS"; echo oh >&2; exit 7`)
 		require.Equal(t, 7, r.code, r)

@@ -11,8 +11,7 @@ import (
 )
 
 func TestInitMakesWhatCheckAsksFor(t *testing.T) {
-	t.Parallel()
-	eachEngine(t, func(t *testing.T, e *engines.Engine) {
+	engines.Each(t, func(t *testing.T, e *engines.Engine) {
 		tables := []string{"--table", e.Table("l"), "--units", e.Table("u"), "--hash-key", "id"}
 		run := func(command ...string) ran { return runWith(t, environ(e.Endpoint), append(command, tables...)...) }
 		drop := func() {
@@ -41,8 +40,7 @@ func TestInitMakesWhatCheckAsksFor(t *testing.T) {
 }
 
 func TestInitProtectsTables(t *testing.T) {
-	t.Parallel()
-	eachEngine(t, func(t *testing.T, e *engines.Engine) {
+	engines.Each(t, func(t *testing.T, e *engines.Engine) {
 		table := e.Table("locks")
 		run := func() ran { return runWith(t, environ(e.Endpoint), "init", "--table", table) }
 		first := run()

@@ -28,7 +28,7 @@ func (b *bed) doubted(t *testing.T, key ordering.Key, carriedOut bool) (ref stri
 		}
 		return faults.Pass()
 	}})
-	c, err := unitofwork.Open(net, unitofwork.Config{Locks: lockset.Config{Table: b.locks, Lease: bedLease}, Table: b.units})
+	c, err := unitofwork.Open(net, unitofwork.Config{Locks: lockset.Config{Table: b.locks, Lease: actorLease}, Table: b.units})
 	require.NoError(t, err)
 	u, err := c.Begin(t.Context(), unitofwork.Work{Keys: []ordering.Key{key}, ID: "id of " + string(key)})
 	require.NoError(t, err)

@@ -37,7 +37,7 @@ func (b *bed) died(t *testing.T, phase trace.Phase) (unit string) {
 		}
 	}}
 	c, err := unitofwork.Open(net, unitofwork.Config{
-		Locks: lockset.Config{Table: b.locks, Lease: bedLease, Owner: "the dead"}, Table: b.units, TransactionSize: 4, Trace: hooks,
+		Locks: lockset.Config{Table: b.locks, Lease: actorLease, Owner: "the dead"}, Table: b.units, TransactionSize: 4, Trace: hooks,
 	})
 	require.NoError(t, err)
 	var over sync.WaitGroup
