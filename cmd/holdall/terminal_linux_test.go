@@ -125,7 +125,7 @@ func TestLsOfTheDeadOnATerminal(t *testing.T) {
 	screen := strings.Split(x.ends(t, exitDone), "\n")
 	require.Len(t, screen, 3, screen)
 	require.Equal(t, []string{"KEY", "STATE", "OWNER", "SINCE", "LIFE", "WAITING", "UNIT"}, strings.Fields(screen[0]))
-	require.Regexp(t, `^k +held +holder +\d+s +dead `, screen[1])
+	require.Regexp(t, `^k +held +holder for "payment" +\d+s +dead `, screen[1])
 	require.Empty(t, screen[2])
 	require.Contains(t, x.written(), "\x1b[31mk ")
 }
