@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -146,15 +147,16 @@ func (h *history) left(row, nonce string, waits bool) {
 
 // expired notes that a row vanished that showed a unit.
 func (h *history) expired(row, nonce string) {
-	h.mu.Lock()
-	believes := false
-	for _, b := range h.beliefs {
-		believes = believes || b.unit == nonce && b.until().IsZero()
-	}
-	h.mu.Unlock()
-	if believes {
+	if h.believes(nonce) {
 		h.problem("row %s has expired while unit %s held it", row, nonce)
 	}
+}
+
+// believes reports whether a unit believes that it has its keys.
+func (h *history) believes(nonce string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.ContainsFunc(h.beliefs, func(b *belief) bool { return b.unit == nonce && b.until().IsZero() })
 }
 
 // loosed listens to what the library has to say of ends that it could not bring

@@ -27,6 +27,9 @@ func (w *world) inherit() {
 	p := h.boot("heir", func(faults.Call) (string, faults.Fault) { return "", faults.Pass() })
 	ctx := p.as("w0")
 	w.askAll(ctx, p)
+	if w.plan.Seed%3 == 0 && w.may(swept) { // before anybody wants anything
+		w.sweepAll(p)
+	}
 	if w.plan.Seed%2 == 0 { // else those who take the keys finish what the dead left
 		p.recovers(ctx)
 	}

@@ -19,6 +19,7 @@ const (
 	outage      = "outage"        // DynamoDB answers nobody
 	rowExpired  = "row expired"   // DynamoDB deletes rows whose time has come
 	takenAway   = "key taken"     // an operator takes a key from its holder
+	swept       = "sweep"         // a job frees what the dead have, while all goes on
 	givenUp     = "caller gone"   // the caller's context ends
 	waitOver    = "wait over"     // the caller would wait for others no longer
 	fnFails     = "work fails"    // the unit's function returns an error
@@ -31,7 +32,7 @@ const (
 // nothing goes wrong: the only fault of a course that has none.
 const nothing = "nothing"
 
-var mishaps = []string{crash, pause, partition, stall, clockSkewed, clockSet, outage, rowExpired, takenAway,
+var mishaps = []string{crash, pause, partition, stall, clockSkewed, clockSet, outage, rowExpired, takenAway, swept,
 	givenUp, waitOver, fnFails, fnPanics, fnSlow, heldTooLong, badCheck}
 
 // Faults are the names of everything that goes wrong; docs/faults.md has a line

@@ -23,6 +23,10 @@ func Run(s Settings) *Result {
 	if w.may(rowExpired) {
 		go w.reap()
 	}
+	for _, h := range w.sweepers() {
+		hosts = append(hosts, h)
+		living.Go(h.runSweeps)
+	}
 	living.Go(func() { w.darken(hosts) })
 	living.Go(w.operate)
 	time.Sleep(w.until)

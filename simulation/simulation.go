@@ -63,6 +63,7 @@ type Counts struct {
 	Doubts     int           // units told to be in doubt
 	Deliveries int           // writes to the store downstream
 	Late       int           // of those, refused: others had been there with a later token
+	Swept      int           // what sweeps freed, settled, cleaned and dropped
 	Reads      int           // calls of who reads without locks
 	// Of those, that read in several requests; that looked more than once, because a
 	// unit was in the way; and that their callers ended.
@@ -86,6 +87,7 @@ func (c *Counts) Add(o Counts) {
 	c.Doubts += o.Doubts
 	c.Deliveries += o.Deliveries
 	c.Late += o.Late
+	c.Swept += o.Swept
 	c.Reads += o.Reads
 	c.ReadsInParts += o.ReadsInParts
 	c.ReadsAgain += o.ReadsAgain

@@ -142,9 +142,9 @@ func runHours(t *testing.T, hours float64, until time.Duration) *Counts {
 func summary(c *Counts, took time.Duration) string {
 	cores := float64(runtime.GOMAXPROCS(0))
 	return fmt.Sprintf("%.1f host-hours, %.0f s: %d units of work finished (%.0f an hour), %d of them committed (%d without locks, %d together with others, after %d runs without locks in vain; %d by a journal, %d decided or finished by others), %d in doubt; %d sets of locks alone; "+
-		"%d writes downstream, %d of them late and refused; %d reads without locks (%d in parts, %d looked again, %d ended by their callers); %d faults (%.0f an hour); %d requests; a second and core: %.0f units and sets, %.0f requests",
+		"%d writes downstream, %d of them late and refused; %d reads without locks (%d in parts, %d looked again, %d ended by their callers); %d sweeps, which did something %d times; %d faults (%.0f an hour); %d requests; a second and core: %.0f units and sets, %.0f requests",
 		c.HostTime.Hours(), took.Seconds(), c.Finished, c.PerHour(c.Finished), c.Commits, c.Free, c.Grouped, c.FellBack, c.Journals, c.Rescues, c.Doubts, c.Sets,
-		c.Deliveries, c.Late, c.Reads, c.ReadsInParts, c.ReadsAgain, c.ReadsEnded,
+		c.Deliveries, c.Late, c.Reads, c.ReadsInParts, c.ReadsAgain, c.ReadsEnded, c.Faults[swept], c.Swept,
 		c.AllFaults(), c.PerHour(c.AllFaults()), c.Requests,
 		float64(c.Finished+c.Sets)/took.Seconds()/cores, float64(c.Requests)/took.Seconds()/cores)
 }

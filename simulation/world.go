@@ -166,6 +166,7 @@ func (t *tables) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWr
 				t.w.count(func(c *Counts) { c.Journals++ })
 			case item.Update != nil:
 				t.w.rows.written(t.DB, item.Update.TableName, item.Update.Key)
+				t.w.mayBury(item.Update.UpdateExpression, item.Update.Key, item.Update.ExpressionAttributeValues)
 			}
 		}
 	}
@@ -183,13 +184,19 @@ func (t *tables) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o
 	out, err := t.DB.UpdateItem(ctx, in, opts...)
 	if err == nil {
 		t.w.rows.written(t.DB, in.TableName, in.Key)
-		if rvn, ok := in.ExpressionAttributeValues[":rvn"]; ok && strings.Contains(*in.UpdateExpression, "REMOVE") {
-			unit, _, _ := strings.Cut(text(rvn), ".")
-			t.w.history.buried(unit, ordering.Key(keyText(in.Key)), time.Now())
-		}
+		t.w.mayBury(in.UpdateExpression, in.Key, in.ExpressionAttributeValues)
 	}
 	t.w.story.answered(t.who, in, err)
 	return out, err
+}
+
+// mayBury notes a write by which a row's unit was buried, alone or together with its intents.
+func (w *world) mayBury(update *string, key, values map[string]types.AttributeValue) {
+	rvn, named := values[":rvn"]
+	if _, takes := values[":owner"]; named && !takes && strings.Contains(*update, "REMOVE") {
+		unit, _, _ := strings.Cut(text(rvn), ".")
+		w.history.buried(unit, ordering.Key(keyText(key)), time.Now())
+	}
 }
 
 func (t *tables) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
