@@ -147,10 +147,32 @@ func (w *world) busyRows() (keys []ordering.Key) {
 	return keys
 }
 
-// sweepAll sweeps all rows that show anybody, after everybody has gone, and in fair weather: a
-// lease for each that was found dead behind another in the same row is enough, and nobody is
-// left.
+// abandon has processes die with what they have: keys, intents, and places in queues.
+func (w *world) abandon() {
+	r := draw(w.plan.Seed, "abandon")
+	h := &host{w: w, name: "doomed", lease: w.plan.Lease}
+	fine := below(r, ordering.Key(fmt.Sprintf("f%d", w.plan.Families-1)), w.plan.Depth-1, w.plan.Fan)
+	keys, wanted := []ordering.Key{fine}, w.keys(r)
+	var doomed []*process
+	var busy sync.WaitGroup
+	for n, of := range [][]ordering.Key{keys, wanted, keys, slices.Concat(wanted, keys)} {
+		p := h.boot(fmt.Sprintf("%s.%d", h.name, n+1), func(faults.Call) (string, faults.Fault) { return "", faults.Pass() })
+		doomed = append(doomed, p)
+		busy.Go(func() { _, _ = p.locks.Acquire(p.as("w0"), of) }) // until it dies
+		time.Sleep(w.plan.Lease / 4)
+	}
+	for _, p := range doomed {
+		p.net.Crash()
+		p.die()
+	}
+	busy.Wait()
+}
+
+// sweepAll sweeps all rows that show anybody, when nobody is left but the dead, and in fair
+// weather: a lease for each that was found dead behind another in the same row is enough, and
+// nothing is left of them.
 func (w *world) sweepAll(p *process) {
+	w.abandon()
 	var busy sync.WaitGroup
 	for _, key := range w.busyRows() {
 		busy.Go(func() {
