@@ -155,6 +155,21 @@ func (p *prepared) Hold(ctx context.Context, step ordering.Step) (unitlocks.Hold
 	return p.holdOf(rows[0]), nil
 }
 
+// RestoreFreed is for unitlocks.Prepared.
+func (p *prepared) RestoreFreed(step ordering.Step) types.TransactWriteItem {
+	p.c.clock.Saw(p.token)
+	return types.TransactWriteItem{Update: p.c.table.RestoreFreed(step.Key, p.c.values(p.unit, p.c.clock.Next()))}
+}
+
+// RestoreHeld is for unitlocks.Prepared.
+func (p *prepared) RestoreHeld(step ordering.Step, table string) []types.TransactWriteItem {
+	vs := p.c.values(p.unit, p.token).With(lockrow.Values{
+		":owner": lockrow.Text(p.c.cfg.Owner), ":lease": lockrow.Text(strconv.FormatInt(p.c.cfg.Lease.Milliseconds(), 10)),
+		":rvn": lockrow.Text(p.unit.id("r")), ":journal": lockrow.Text(table),
+	})
+	return asActions(p.c.table.RestoreHeld(p.unit.nonce, step.Key, vs))
+}
+
 // Done is for unitlocks.Prepared.
 func (p *prepared) Done(free bool) {
 	p.ends("Done")

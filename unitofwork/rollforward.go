@@ -101,17 +101,23 @@ func (c *Client) rollBack(ctx context.Context, unit string) error {
 // rollForward does what a dead unit has committed.
 func (c *Client) rollForward(ctx context.Context, unit string, found journal.Decision) error {
 	j, err := c.readBack(ctx, unit, found)
-	switch {
-	case j == nil || err != nil:
-		return err
-	case j.Locks != c.lockConfig.Table:
-		return c.otherLocks(unit, j.Locks)
-	}
-	if err := c.apply(ctx, c.rows.PreparedOf(ctx, unit, j.Token, j.Plan), j, c.counter(ctx, unit, trace.Applying, len(j.Plan))); err != nil {
+	if j == nil || err != nil {
 		return err
 	}
-	hooks.Tell(ctx, c.cfg.Trace.Recovered, trace.Recovered{Unit: unit, Committed: true})
-	return c.finish(ctx, unit, found.Rows)
+	return c.finishBy(ctx, j, found.Rows)
+}
+
+// finishBy does what the journal of a committed unit says, which has so many rows, and notes
+// that it is done.
+func (c *Client) finishBy(ctx context.Context, j *journal.Journal, rows int) error {
+	if j.Locks != c.lockConfig.Table {
+		return c.otherLocks(j.Unit, j.Locks)
+	}
+	if err := c.apply(ctx, c.rows.PreparedOf(ctx, j.Unit, j.Token, j.Plan), j, c.counter(ctx, j.Unit, trace.Applying, len(j.Plan))); err != nil {
+		return err
+	}
+	hooks.Tell(ctx, c.cfg.Trace.Recovered, trace.Recovered{Unit: j.Unit, Committed: true})
+	return c.finish(ctx, j.Unit, rows)
 }
 
 // readBack reads the journal of a committed unit; nil if another has done what it

@@ -97,6 +97,16 @@ func PutAborted(table, unit string, now, expires time.Time) *types.Update {
 	}))
 }
 
+// CheckCommitted is the condition that a unit is committed, and not done.
+func CheckCommitted(table, unit string) types.TransactWriteItem {
+	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+		TableName: aws.String(table), Key: ItemKey(unit, RecordPart),
+		ConditionExpression:       aws.String("#" + attrState + " = :committed"),
+		ExpressionAttributeNames:  map[string]string{"#" + attrState: attrState},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":committed": &types.AttributeValueMemberS{Value: string(Committed)}},
+	}}
+}
+
 // SetDone is the write that notes that all that was committed is done.
 func SetDone(table, unit string, expires time.Time) *types.Update {
 	u := set(table, ItemKey(unit, RecordPart), "#state = :committed", map[string]types.AttributeValue{

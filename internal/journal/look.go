@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/actions"
 )
 
 // Size is what the first row of a journal says of the whole.
@@ -30,6 +31,17 @@ func SizeOf(unit string, firstRow []byte) (Size, error) {
 		return Size{}, fmt.Errorf("it has version %d and is of unit %q", h.Version, h.Unit)
 	}
 	return Size{Locks: h.Locks, Token: h.Token, Steps: h.Steps, Writes: h.Writes}, nil
+}
+
+// Key is the primary key of the record that is written. The error says that a put does not tell.
+func (a Write) Key() (map[string]types.AttributeValue, error) {
+	switch {
+	case a.Item.Put != nil:
+		return actions.RecordKey(a.Item.Put.Item, a.Record)
+	case a.Item.Delete != nil:
+		return a.Item.Delete.Key, nil
+	}
+	return a.Item.Update.Key, nil
 }
 
 // NotedAt is when an entry, or the record of a decision, was written, by its writer's clock:

@@ -38,6 +38,7 @@ const (
 const (
 	ReasonNone       = "None"
 	ReasonCondition  = "ConditionalCheckFailed"
+	reasonInvalid    = "ValidationError"
 	reasonConflict   = "TransactionConflict"
 	reasonThrottled  = "ThrottlingError"
 	reasonThroughput = "ProvisionedThroughputExceeded"
@@ -294,6 +295,16 @@ func IsAbsent(err error) bool { return hasCode(err, "ResourceNotFoundException")
 // AlsoForReads reports whether a table that refused a write for this reason
 // refuses reads for it, too: it is not there, or the key is not one of its own.
 func AlsoForReads(err error) bool { return IsAbsent(err) || hasCode(err, "ValidationException") }
+
+// IsInvalidWrite reports whether a write was refused for what it says, or for what the item is that
+// it was to change: not for a table that is not there, or for a permission.
+func IsInvalidWrite(err error) bool {
+	var canceled *types.TransactionCanceledException
+	if errors.As(err, &canceled) {
+		return slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool { return Code(r) == reasonInvalid })
+	}
+	return hasCode(err, "ValidationException")
+}
 
 // IsTooLarge reports whether a request was refused, or may have been, for its size
 // as a whole, as sent or as stored: with less in it, it may be carried out. An

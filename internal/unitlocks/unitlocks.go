@@ -151,6 +151,14 @@ type Prepared interface {
 	// that was freed leaves its row, with a fence no lower than the unit's token, for the
 	// retention. The error is a *lockset.RowError.
 	HoldOf(step ordering.Step, item map[string]types.AttributeValue) (Hold, error)
+	// RestoreFreed puts back the row of a step's key that was deleted, as the unit would have
+	// freed it: what is under it counts as done. It refuses if there is a row. The row's fence is a
+	// new token, since the row that is gone may have had a higher one than the unit's.
+	RestoreFreed(step ordering.Step) types.TransactWriteItem
+	// RestoreHeld are the writes that give the unit the key of a step back whose row was deleted:
+	// prepared, with its journal in this unit table. The first refuses if there is a row, each of
+	// the others if somebody has a key above the step's, or has left no room there.
+	RestoreHeld(step ordering.Step, table string) []types.TransactWriteItem
 	// Done ends what the unit had: all of it is free, or the rest is left to others.
 	Done(free bool)
 	// Release frees all rows of a unit that is aborted, those that are still its own, as
