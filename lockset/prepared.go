@@ -156,9 +156,13 @@ func (p *prepared) Hold(ctx context.Context, step ordering.Step) (unitlocks.Hold
 }
 
 // RestoreFreed is for unitlocks.Prepared.
-func (p *prepared) RestoreFreed(step ordering.Step) types.TransactWriteItem {
+func (p *prepared) RestoreFreed(step ordering.Step) (types.TransactWriteItem, error) {
 	p.c.clock.Saw(p.token)
-	return types.TransactWriteItem{Update: p.c.table.RestoreFreed(step.Key, p.c.values(p.unit, p.c.clock.Next()))}
+	token := p.c.clock.Next()
+	if !token.Valid() {
+		return types.TransactWriteItem{}, &ConfigError{"Now", "reads a time that leaves no tokens"}
+	}
+	return types.TransactWriteItem{Update: p.c.table.RestoreFreed(step.Key, p.c.values(p.unit, token))}, nil
 }
 
 // RestoreHeld is for unitlocks.Prepared.

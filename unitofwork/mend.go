@@ -110,7 +110,11 @@ func (c *Client) Mend(ctx context.Context, o Obstacle, choice Choice) error {
 		return err
 	}
 	defer end()
-	_, err = c.caller.Write(ctx, c.rows.RequestID(ctx), c.mending(ctx, o, choice))
+	items, err := c.mending(ctx, o, choice)
+	if err != nil {
+		return err
+	}
+	_, err = c.caller.Write(ctx, c.rows.RequestID(ctx), items)
 	var canceled *types.TransactionCanceledException
 	switch {
 	case err == nil:
@@ -124,21 +128,22 @@ func (c *Client) Mend(ctx context.Context, o Obstacle, choice Choice) error {
 
 // mending is the transaction of a choice. Its first action is a condition on the unit, the second
 // is on the key's row.
-func (c *Client) mending(ctx context.Context, o Obstacle, choice Choice) []types.TransactWriteItem {
+func (c *Client) mending(ctx context.Context, o Obstacle, choice Choice) ([]types.TransactWriteItem, error) {
 	items := []types.TransactWriteItem{journal.CheckCommitted(c.cfg.Table, o.Unit)}
 	pending := c.rows.PreparedOf(ctx, o.Unit, o.Token, ordering.Plan{o.step})
 	switch choice {
 	case WasWritten:
-		return append(items, pending.RestoreFreed(o.step))
+		row, err := pending.RestoreFreed(o.step)
+		return append(items, row), err
 	case NotWritten:
-		return append(items, pending.RestoreHeld(o.step, c.cfg.Table)...)
+		return append(items, pending.RestoreHeld(o.step, c.cfg.Table)...), nil
 	}
 	w, stamper := o.Writes[0], actions.NewStamper(o.fence, o.Token)
 	write := w.Write
 	if choice == KeepRecord {
 		write = stamper.StampOnly(w.Table, w.key)
 	}
-	return append(items, pending.CheckHeld(o.step), stamper.OnlyAsShown(write, w.Found))
+	return append(items, pending.CheckHeld(o.step), stamper.OnlyAsShown(write, w.Found)), nil
 }
 
 // where names the obstacle for people.

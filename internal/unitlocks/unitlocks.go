@@ -154,7 +154,8 @@ type Prepared interface {
 	// RestoreFreed puts back the row of a step's key that was deleted, as the unit would have
 	// freed it: what is under it counts as done. It refuses if there is a row. The row's fence is a
 	// new token, since the row that is gone may have had a higher one than the unit's.
-	RestoreFreed(step ordering.Step) types.TransactWriteItem
+	// The error is a *lockset.ConfigError if this process's clock leaves no tokens.
+	RestoreFreed(step ordering.Step) (types.TransactWriteItem, error)
 	// RestoreHeld are the writes that give the unit the key of a step back whose row was deleted:
 	// prepared, with its journal in this unit table. The first refuses if there is a row, each of
 	// the others if somebody has a key above the step's, or has left no room there.
