@@ -212,7 +212,7 @@ func (c *Client) standing(ctx context.Context, j *journal.Journal, writes []jour
 func (o Obstacle) digest() (string, error) {
 	type shown struct {
 		Table, Record string
-		Found         json.RawMessage
+		Found         any
 	}
 	all := struct {
 		Unit, Key string
@@ -220,11 +220,15 @@ func (o Obstacle) digest() (string, error) {
 		Writes    []shown
 	}{Unit: o.Unit, Key: string(o.Key), RowGone: o.RowGone}
 	for _, w := range o.Writes {
-		found, err := attributevalue.MarshalMapJSON(w.Found)
+		found := shown{w.Table, w.Record, nil}
+		text, err := attributevalue.MarshalMapJSON(w.Found)
+		if err == nil {
+			err = json.Unmarshal(text, &found.Found) // to be written again with its names in order
+		}
 		if err != nil {
 			return "", err
 		}
-		all.Writes = append(all.Writes, shown{w.Table, w.Record, found})
+		all.Writes = append(all.Writes, found)
 	}
 	text, err := json.Marshal(all)
 	if err != nil {
