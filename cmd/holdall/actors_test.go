@@ -73,7 +73,13 @@ func act(ctx context.Context, role string) error {
 	return client.Do(ctx, unitofwork.Work{Keys: keys, Lock: true}, func(_ context.Context, u *unitofwork.Unit) error {
 		db.nonce = u.Nonce()
 		for _, k := range keys {
-			if err := u.Replace(records.Of(written{Key: string(k)})); err != nil {
+			err := error(nil)
+			if role == decidesUpdates {
+				err = u.Update(records.Ref(string(k)), unitofwork.Expression{Update: "ADD N :n", Values: map[string]any{":n": 7}})
+			} else {
+				err = u.Replace(records.Of(written{Key: string(k)}))
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -85,6 +91,9 @@ func act(ctx context.Context, role string) error {
 type written struct {
 	Key string `dynamodbav:"key"`
 }
+
+// decidesUpdates is the role of one that decides, and adds seven to N of each record.
+const decidesUpdates = "decides updates"
 
 // haltingDB stops the process at the decision about its unit: before, if the role is
 // "prepares", or after.
@@ -98,7 +107,7 @@ func (h *haltingDB) halt(table *string, key map[string]types.AttributeValue, dec
 	if *table != h.units || part == nil || part.Value != "record" {
 		return decide()
 	}
-	if h.role == "decides" {
+	if h.role == "decides" || h.role == decidesUpdates {
 		if err := decide(); err != nil {
 			return err
 		}

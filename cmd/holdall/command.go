@@ -24,6 +24,7 @@ var commands = []func(*app) *cobra.Command{
 	freeCommand,
 	outcomeCommand,
 	recoverCommand,
+	mendCommand,
 	sweepCommand,
 	execCommand,
 }

@@ -101,9 +101,20 @@ func (a *app) confirm(ctx context.Context, yes bool, question string) error {
 		return nil
 	}
 	if !isTerminal(a.stdin) {
-		return wrongUsage(errors.New("--yes is required where nobody can be asked"))
+		return errNobodyToAsk
 	}
-	fmt.Fprintf(a.stderr, "%s [y/N] ", question)
+	text, err := a.ask(ctx, question+" [y/N] ")
+	if err != nil || text == "y" || text == "yes" {
+		return err
+	}
+	return errors.New("nothing was done")
+}
+
+var errNobodyToAsk = wrongUsage(errors.New("--yes is required where nobody can be asked"))
+
+// ask asks on a terminal, and returns the answer in lower case.
+func (a *app) ask(ctx context.Context, question string) (string, error) {
+	fmt.Fprint(a.stderr, question)
 	answer := make(chan string, 1)
 	go func() {
 		text, _ := bufio.NewReader(a.stdin).ReadString('\n')
@@ -111,11 +122,8 @@ func (a *app) confirm(ctx context.Context, yes bool, question string) error {
 	}()
 	select {
 	case text := <-answer:
-		if text = strings.ToLower(strings.TrimSpace(text)); text == "y" || text == "yes" {
-			return nil
-		}
-		return errors.New("nothing was done")
+		return strings.ToLower(strings.TrimSpace(text)), nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return "", context.Cause(ctx)
 	}
 }
