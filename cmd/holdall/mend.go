@@ -37,8 +37,9 @@ func mendCommand(a *app) *cobra.Command {
 			"Scripts choose by flags. Each takes the state that mend shows, so nothing is done about\n" +
 			"anything but what was looked at: if it has changed, it is refused and shown anew. A choice is\n" +
 			"one transaction; if mend ends between two of them, run it again. The unit is finished after\n" +
-			"the last one. It exits with 3 as long as a unit is stuck.",
-		Example: "  holdall mend\n  holdall mend 6fWqB2t0T3q4n8Y1m7cZxA\n  holdall mend 6fWqB2t0T3q4n8Y1m7cZxA --keep bc6c2da3383b --yes",
+			"the last one. It exits with 3 as long as a unit is stuck.\n\n" +
+			"A nonce may begin with a dash: it stands behind --, after all flags.",
+		Example: "  holdall mend\n  holdall mend 6fWqB2t0T3q4n8Y1m7cZxA\n  holdall mend --keep bc6c2da3383b --yes -- 6fWqB2t0T3q4n8Y1m7cZxA",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			choices, err := f.choices()
@@ -59,6 +60,9 @@ func mendCommand(a *app) *cobra.Command {
 			return a.mend(cmd.Context(), args[0], choices, f.yes)
 		},
 	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return fmt.Errorf("%w; a unit whose nonce begins with - stands behind --, as in: holdall mend -- UNIT", err)
+	})
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.apply, string(unitofwork.ApplyWrite), nil, "do the unit's write where the record has this `state`")
 	flags.StringSliceVar(&f.keep, string(unitofwork.KeepRecord), nil, "keep the record that has this `state`")
@@ -117,7 +121,7 @@ func (a *app) listStuck(ctx context.Context) error {
 	}
 	switch {
 	case len(stuck) > 0:
-		a.out.line("holdall mend UNIT shows what can be done")
+		a.out.line("holdall mend -- UNIT shows what can be done")
 	case others == nil:
 		a.out.line("no unit is stuck")
 	}

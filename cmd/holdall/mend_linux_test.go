@@ -22,7 +22,7 @@ func TestMendAsks(t *testing.T) {
 	// begins starts mend at a terminal; wait returns its code when it ends.
 	begins := func() (types func(string), sees func(string), wait func() int) {
 		master, slave := terminal(t)
-		cmd := exec.CommandContext(t.Context(), program, "mend", unit)
+		cmd := exec.CommandContext(t.Context(), program, "mend", "--", unit)
 		cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = b.environ(), slave, slave, slave
 		require.NoError(t, cmd.Start())
 		slave.Close()

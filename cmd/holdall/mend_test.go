@@ -65,11 +65,17 @@ func (b *stuckBed) deleteFrom(t *testing.T, table string, key map[string]types.A
 }
 
 // mended runs mend on a unit, and returns what it says.
-func (b *stuckBed) mended(t *testing.T, code int, args ...string) mendedJSON {
+func (b *stuckBed) mended(t *testing.T, code int, unit string, args ...string) mendedJSON {
 	t.Helper()
 	var said mendedJSON
-	b.run(t, append([]string{"mend", "-o", "json"}, args...)...).json(t, code, &said)
+	b.mend(t, unit, append(args, "-o", "json")...).json(t, code, &said)
 	return said
+}
+
+// mend runs mend on a unit, whose nonce may begin with a dash.
+func (b *stuckBed) mend(t *testing.T, unit string, args ...string) ran {
+	t.Helper()
+	return b.run(t, append(append([]string{"mend"}, args...), "--", unit)...)
 }
 
 // laterFence is later than any token of the tests.
@@ -117,10 +123,10 @@ func TestMendByFlags(t *testing.T) {
 				require.Equal(t, found, b.read(t, "a/1"))
 				require.NotNil(t, b.read(t, "b"), "other families are done")
 
-				b.run(t, "mend", unit, "--"+c.choose, o.State).oneError(t, exitUsage, "--yes")
+				b.mend(t, unit, "--"+c.choose, o.State).oneError(t, exitUsage, "--yes")
 				for _, other := range []string{"apply", "keep", "written", "not-written"} {
 					if !slices.Contains(c.choices, other) {
-						r := b.run(t, "mend", unit, "--"+other, o.State, "--yes")
+						r := b.mend(t, unit, "--"+other, o.State, "--yes")
 						require.Equal(t, exitUsage, r.code, r)
 					}
 				}
@@ -131,7 +137,7 @@ func TestMendByFlags(t *testing.T) {
 				is := b.read(t, "a/1")
 				require.Equal(t, c.balance, is["N"])
 				require.Equal(t, ran{0, "no unit is stuck\n", ""}, b.run(t, "mend"))
-				b.run(t, "mend", unit, "--"+c.choose, o.State, "--yes").has(t, "done, nothing is left to mend\n")
+				b.mend(t, unit, "--"+c.choose, o.State, "--yes").has(t, "done, nothing is left to mend\n")
 				require.Equal(t, is, b.read(t, "a/1"))
 			})
 		})
@@ -165,7 +171,7 @@ func TestMendRefusesWhatHasChanged(t *testing.T) {
 		before := b.mended(t, exitFound, unit).Obstacles[0]
 		changed := map[string]any{"key": "a/1", "N": 6, "_fence": laterFence}
 		b.write(t, changed)
-		r := b.run(t, "mend", unit, "--apply", before.State, "--yes")
+		r := b.mend(t, unit, "--apply", before.State, "--yes")
 		require.Equal(t, exitFound, r.code, r)
 		require.Contains(t, r.stdout, `N {"N":"6"}`)
 		require.Contains(t, r.stderr, "--apply "+before.State+": nothing has this state")
@@ -189,7 +195,7 @@ func TestMendListsWhatIsStuck(t *testing.T) {
 		require.Equal(t, exitFound, r.code, r)
 		for _, text := range []string{
 			"unit " + stuck + " is stuck\n", "unit " + damaged + " is stuck\n", "unit " + fine + ": committed, and all of it is done now",
-			"token is stale", "a row of it is missing", "holdall mend UNIT",
+			"token is stale", "a row of it is missing", "holdall mend -- UNIT",
 		} {
 			require.Contains(t, r.stdout, text)
 		}
@@ -198,7 +204,7 @@ func TestMendListsWhatIsStuck(t *testing.T) {
 		require.Len(t, said.Stuck, 2)
 		require.Empty(t, said.Errors)
 
-		r = b.run(t, "mend", damaged)
+		r = b.mend(t, damaged)
 		require.Equal(t, exitFound, r.code, r)
 		require.Contains(t, r.stdout, "There is no choice here. Restore the rows")
 		require.NotEmpty(t, b.mended(t, exitFound, damaged).Problem)
@@ -210,7 +216,7 @@ func TestMendLeavesAloneWhatIsNotCommitted(t *testing.T) {
 	t.Parallel()
 	b := newStuckBed(t, engines.Dynoxide(t))
 	unit := b.actor(t, "prepares", "prepared", "a", "b", "c").ready(t)
-	b.run(t, "mend", unit.nonce).oneError(t, exitError, "the unit is not committed by a journal")
+	b.mend(t, unit.nonce).oneError(t, exitError, "the unit is not committed by a journal")
 	require.True(t, unit.Alive())
 	out, err := b.client(t).JournalOf(t.Context(), unit.nonce)
 	require.NoError(t, err)
@@ -225,4 +231,5 @@ func TestMendRefusesWhatMakesNoSense(t *testing.T) {
 	runWith(t, environ(e.Endpoint), append(tables, "mend", "--keep", "abc", "--yes")...).oneError(t, exitUsage, "name the unit")
 	runWith(t, environ(e.Endpoint), append(tables, "mend", "u", "--keep", "abc")...).oneError(t, exitUsage, "--yes")
 	runWith(t, environ(e.Endpoint), append(tables, "mend", "u", "--keep", "abc", "--apply", "abc", "--yes")...).oneError(t, exitUsage, "two choices")
+	runWith(t, environ(e.Endpoint), append(tables, "mend", "-Mnp_7B3R0ORa0uKMJx-6w")...).oneError(t, exitUsage, "holdall mend -- UNIT")
 }
