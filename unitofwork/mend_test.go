@@ -58,7 +58,7 @@ var writesOfStuck = map[string]struct {
 	}, "70"},
 	"update": {func(u *unitofwork.Unit) error {
 		return u.Update(accounts.Ref("1", "a"), unitofwork.Expression{
-			Update: "SET #s = :s ADD Balance :n", Names: map[string]string{"#s": "Text"}, Values: map[string]any{":n": 7, ":s": "x"},
+			Update: "SET #s1 = :s1 ADD Balance :n", Names: map[string]string{"#s1": "Text"}, Values: map[string]any{":n": 7, ":s1": "x"},
 		})
 	}, "12"},
 	"deletion": {func(u *unitofwork.Unit) error { return u.Delete(accounts.Ref("1", "a")) }, nil},
@@ -139,6 +139,7 @@ func TestAnOperatorDecidesAboutARecord(t *testing.T) {
 						}
 						require.Equal(t, number(w.applied.(string)), is["Balance"])
 						require.Equal(t, number(fmt.Sprint(token)), is["_fence"])
+						require.Equal(t, what == "update", valueOf(is["Text"]) == "x")
 						require.Equal(t, what == "update", is["map"] != nil, "an update leaves the rest, and a put does not")
 						require.ErrorIs(t, c.Mend(t.Context(), o, choice), unitofwork.ErrChanged)
 					})

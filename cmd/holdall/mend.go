@@ -174,6 +174,7 @@ func (a *app) mend(ctx context.Context, unit string, choices map[string]unitofwo
 	}
 	said := mendedJSON{Unit: unit, Obstacles: []obstacleJSON{}, Chosen: []chosenJSON{}}
 	left := map[string]bool{} // states that the operator leaves as they are
+	asks := len(choices) == 0 && isTerminal(a.stdin) && !a.out.asJSON()
 	for {
 		obstacles, err := units.StuckOf(ctx, unit)
 		if errors.As(err, new(*unitofwork.JournalError)) {
@@ -193,7 +194,7 @@ func (a *app) mend(ctx context.Context, unit string, choices map[string]unitofwo
 				continue
 			}
 			a.sayObstacle(o)
-			choice, err := a.choose(ctx, o, choices, yes)
+			choice, err := a.choose(ctx, o, choices, asks, yes)
 			if err != nil {
 				return err
 			}
@@ -247,15 +248,15 @@ func (a *app) noJournal(said mendedJSON, err error) error {
 	return &exit{code: exitFound}
 }
 
-// choose finds out what is to be done about an obstacle; "" leaves it.
-func (a *app) choose(ctx context.Context, o unitofwork.Obstacle, choices map[string]unitofwork.Choice, yes bool) (unitofwork.Choice, error) {
-	choice, asked := choices[o.State], len(choices) == 0 && isTerminal(a.stdin) && !a.out.asJSON()
+// choose finds out what is to be done about an obstacle: by flags, or where it asks; "" leaves it.
+func (a *app) choose(ctx context.Context, o unitofwork.Obstacle, choices map[string]unitofwork.Choice, asks, yes bool) (unitofwork.Choice, error) {
+	choice := choices[o.State]
 	switch {
 	case choice != "" && !slices.Contains(o.Choices, choice):
 		return "", wrongUsage(fmt.Errorf("--%s %s: that cannot be done here", choice, o.State))
 	case choice != "":
 		return choice, a.confirm(ctx, yes, fmt.Sprintf("%s, %s?", whereIs(o), choice))
-	case len(o.Choices) == 0 || !asked:
+	case len(o.Choices) == 0 || !asks:
 		return "", nil
 	}
 	var words []string

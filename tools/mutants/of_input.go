@@ -117,8 +117,8 @@ var ofInput = []mutant{
 	{
 		clause: "a journal of another lock table is not carried out",
 		file:   "unitofwork/rollforward.go",
-		old:    `case j.Locks != c.lockConfig.Table:`,
-		new:    `case j.Locks == "":`,
+		old:    "\tif j.Locks != c.lockConfig.Table {\n\t\treturn c.otherLocks(j.Unit, j.Locks)",
+		new:    "\tif j.Locks == \"\" {\n\t\treturn c.otherLocks(j.Unit, j.Locks)",
 		by:     check{in: "unitofwork", test: "FuzzUnitTable"},
 	},
 	{
