@@ -46,40 +46,48 @@ func (c *Client) StuckOf(ctx context.Context, unit string) ([]Obstacle, error) {
 	}
 	defer end()
 	for n := 1; ; n++ {
-		found, err := c.stands(ctx, unit)
-		if err != nil || found.State == journal.Done {
-			return nil, err
-		}
-		j, err := c.readBack(ctx, unit, found)
-		if err != nil {
-			return nil, err
-		}
-		if j == nil { // it is done by now
-			continue
-		}
-		err = c.finishBy(ctx, j, found.Rows)
-		if err == nil {
-			return nil, c.purge(ctx, unit)
-		}
-		unapplied, others := unappliedOf(err)
-		var obstacles []Obstacle
-		for _, e := range unapplied {
-			o, is, err := c.look(ctx, j, e)
-			if err != nil {
-				return obstacles, err
-			}
-			if is {
-				obstacles = append(obstacles, o)
-			}
-		}
-		if len(obstacles) > 0 || others != nil {
-			return obstacles, others
-		}
-		if n == looksAtStuck {
-			return nil, err
+		obstacles, again, err := c.stuckNow(ctx, unit)
+		if !again || n == looksAtStuck {
+			return obstacles, err
 		}
 	}
 }
+
+// stuckNow is StuckOf, once. again says that something was in the way, as the error has it, and is
+// not any more.
+func (c *Client) stuckNow(ctx context.Context, unit string) (obstacles []Obstacle, again bool, err error) {
+	found, err := c.stands(ctx, unit)
+	if err != nil || found.State == journal.Done {
+		return nil, false, err
+	}
+	j, err := c.readBack(ctx, unit, found)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case j == nil:
+		return nil, true, errDoneMeanwhile
+	}
+	err = c.finishBy(ctx, j, found.Rows)
+	if err == nil {
+		return nil, false, c.purge(ctx, unit)
+	}
+	unapplied, others := unappliedOf(err)
+	for _, e := range unapplied {
+		o, is, err := c.look(ctx, j, e)
+		if err != nil {
+			return obstacles, false, err
+		}
+		if is {
+			obstacles = append(obstacles, o)
+		}
+	}
+	if len(obstacles) > 0 || others != nil {
+		return obstacles, false, others
+	}
+	return nil, true, err
+}
+
+var errDoneMeanwhile = errors.New("another finished the unit meanwhile: look again")
 
 // stands is what was decided about a unit that is committed or done.
 func (c *Client) stands(ctx context.Context, unit string) (journal.Decision, error) {

@@ -135,7 +135,10 @@ func (a *app) sayObstacle(o unitofwork.Obstacle) {
 		say("  There is no choice here: mend by hand what is in the way, and run mend again.")
 	}
 	for _, c := range o.Choices {
-		say("  %-11s  %s", c, choiceWords(o, c))
+		say("  %-11s  %s", c, choiceWords(c))
+	}
+	if words := fenceWords(o); words != "" {
+		say("  %s", words)
 	}
 }
 
@@ -193,17 +196,12 @@ func itemWords(of item) (lines []string) {
 }
 
 // choiceWords says what a choice does, and what it breaks.
-func choiceWords(o unitofwork.Obstacle, c unitofwork.Choice) string {
-	fence := ""
-	if len(o.Writes) > 0 && o.Writes[0].Fence > o.Token {
-		fence = fmt.Sprintf(" The record's fence falls from %d to %d: writers with a token in between, which it refuses now, are let through.",
-			o.Writes[0].Fence, o.Token)
-	}
+func choiceWords(c unitofwork.Choice) string {
 	switch c {
 	case unitofwork.ApplyWrite:
-		return "does the unit's write on the record as it stands. What somebody wrote there without the lock may be lost." + fence
+		return "does the unit's write on the record as it stands. What somebody wrote there without the lock may be lost."
 	case unitofwork.KeepRecord:
-		return "leaves the record as it stands, and counts the write as done: what the unit committed here never is written, all else is." + fence
+		return "leaves the record as it stands, and counts the write as done: what the unit committed here never is written, all else is."
 	case unitofwork.WasWritten:
 		return "puts the row back, free: all of these writes count as done. Any that is not, never will be."
 	case unitofwork.NotWritten:
@@ -211,4 +209,13 @@ func choiceWords(o unitofwork.Obstacle, c unitofwork.Choice) string {
 			"A record that was deleted since comes back; one with a newer stamp is asked about."
 	}
 	return ""
+}
+
+// fenceWords says what becomes of the record's fence, whatever is chosen; "" if nothing that matters.
+func fenceWords(o unitofwork.Obstacle) string {
+	if o.RowGone || len(o.Choices) == 0 || o.Writes[0].Fence <= o.Token {
+		return ""
+	}
+	return fmt.Sprintf("Either way the record's fence falls from %d to %d: writers with a token in between, which it refuses now, are let through.",
+		o.Writes[0].Fence, o.Token)
 }
