@@ -3,10 +3,12 @@ package unitofwork_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
@@ -221,4 +223,52 @@ func TestAUnitOfALivingOwnerIsMended(t *testing.T) {
 		b.finished(c, unit)
 		require.Equal(t, number("12"), b.item("accounts", "1", "a")["Balance"])
 	})
+}
+
+// Another operator has been quicker, between the refusal and the look: nothing is in the way.
+func TestARecordThatIsMendedWhileAnotherLooks(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		unit, token := b.diesWriting(writesOfStuck["update"].do)
+		b.putItem("accounts", strange(number(later)))
+		c := b.client("operator", func(c faults.Call) faults.Fault {
+			if c.Op == "GetItem" {
+				b.putItem("accounts", strange(number(fmt.Sprint(token))))
+			}
+			return faults.Pass()
+		}, inSmallTransactions)
+		b.finished(c, unit)
+		require.Equal(t, number("5"), b.item("accounts", "1", "a")["Balance"])
+	})
+}
+
+// What a permission is in the way of is no operator's to choose about, and what cannot be read is
+// not, either.
+func TestAPermissionIsNoChoice(t *testing.T) {
+	for name, denied := range map[string]func(faults.Call) bool{
+		"to write": func(c faults.Call) bool {
+			in, is := c.Input.(*dynamodb.TransactWriteItemsInput)
+			return is && slices.ContainsFunc(in.TransactItems, func(item types.TransactWriteItem) bool {
+				return item.Update != nil && *item.Update.TableName == "accounts"
+			})
+		},
+		"to read": func(c faults.Call) bool { return c.Op == "GetItem" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				unit, _ := b.diesWriting(writesOfStuck["update"].do)
+				if name == "to read" {
+					b.putItem("accounts", strange(number(later)))
+				}
+				c := b.client("operator", func(c faults.Call) faults.Fault {
+					if denied(c) {
+						return faults.Deny()
+					}
+					return faults.Pass()
+				}, inSmallTransactions)
+				o := c.onlyObstacle(t, unit)
+				require.Empty(t, o.Choices)
+				require.ErrorAs(t, o.Reason, new(*lockset.TableError))
+			})
+		})
+	}
 }
