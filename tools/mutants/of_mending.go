@@ -121,4 +121,25 @@ var ofMending = []mutant{
 		new:    `case hold == unitlocks.Gone:`,
 		by:     check{in: "unitofwork", test: "TestARowOfSomebodyElseIsLeftAlone"},
 	},
+	{
+		clause: "a record that has the unit's stamp is in nobody's way",
+		file:   "unitofwork/mend_look.go",
+		old:    `byFence := !valid || found > token`,
+		new:    `byFence := !valid || found >= token`,
+		by:     check{in: "unitofwork", test: "TestARecordThatIsMendedWhileAnotherLooks"},
+	},
+	{
+		clause: "what a permission is in the way of is not kept",
+		file:   "unitofwork/mend_look.go",
+		old:    `invalid := requests.IsInvalidWrite(cause)`,
+		new:    `invalid := requests.IsInvalidWrite(cause) || true`,
+		by:     check{in: "unitofwork", test: "TestAPermissionIsNoChoice"},
+	},
+	{
+		clause: "what could not be read is not mended",
+		file:   "unitofwork/mend_look.go",
+		old:    `case w.Unread != nil:`,
+		new:    `case false:`,
+		by:     check{in: "unitofwork", test: "TestAPermissionIsNoChoice"},
+	},
 }
