@@ -12,7 +12,8 @@ import (
 
 // Close is for a process that is about to end: nobody else has to wait for a lease
 // then. A unit's function must not call it, for it waits for that unit. From here on
-// Do, Begin and Recover fail with lockset.ErrClosed; Read and Outcome go on working.
+// Do, Begin, Recover, StuckOf and Mend fail with lockset.ErrClosed; Read and Outcome go on
+// working.
 // Close waits until every unit under way has ended. When ctx ends first, it ends the
 // units' contexts and releases their locks: a unit that has not begun to commit writes
 // nothing, and Do returns an error that matches lockset.ErrClosed. A commit under way

@@ -46,6 +46,7 @@ func TestCloseWaitsForUnits(t *testing.T) {
 			"Do":      func() error { return c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)) },
 			"Begin":   func() error { _, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys}); return err },
 			"Recover": func() error { _, err := c.Recover(t.Context()); return err },
+			"StuckOf": func() error { _, err := c.StuckOf(t.Context(), "anotherUnitAltogether_"); return err },
 		} {
 			require.ErrorIs(t, call(), lockset.ErrClosed, name)
 			require.Equal(t, unitofwork.TryLater, unitofwork.NextOf(call()), name)

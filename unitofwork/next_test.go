@@ -58,6 +58,9 @@ var examples = map[string]error{
 	"*EntryError":            &unitofwork.EntryError{Table: "t", Entry: "e"},
 	"*InDoubtError":          &unitofwork.InDoubtError{Ref: "r", Err: fencing.ErrStale},
 	"ErrInDoubt":             unitofwork.ErrInDoubt,
+	"ErrNotCommitted":        unitofwork.ErrNotCommitted,
+	"ErrChanged":             unitofwork.ErrChanged,
+	"ErrNoChoice":            unitofwork.ErrNoChoice,
 }
 
 // inNoRow are the errors that have no row of their own, and why.
