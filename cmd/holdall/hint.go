@@ -7,6 +7,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/unitofwork"
 )
 
 // hint is what to do next about an error, if that is more than the error itself says. Of the
@@ -15,7 +16,10 @@ func (a *app) hint(err error) string {
 	var table *lockset.TableError
 	var none *lockset.NoAnswerError
 	var api smithy.APIError
+	var unapplied *unitofwork.UnappliedError
 	switch {
+	case errors.As(err, &unapplied):
+		return "; what to do: holdall mend -- " + unapplied.Unit
 	case errors.As(err, &none) && none.Last == nil: // its end is the reason
 		return ""
 	case errors.As(err, &none) && errors.As(none.Last, &api):
