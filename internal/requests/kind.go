@@ -24,7 +24,7 @@ const (
 	Done Kind = "done"
 	// NoAnswer: carried out or not, now or later: there is no telling.
 	NoAnswer Kind = "no answer"
-	// Busy: not carried out, because of others; the same request may succeed.
+	// Busy: not carried out, because of others or of a clock; the same request may succeed.
 	Busy Kind = "busy"
 	// InProgress: an earlier sending of the same request is being carried out.
 	InProgress Kind = "in progress"
@@ -51,6 +51,16 @@ var busyCodes = []string{
 	"ThrottlingException", "Throttling", "RequestLimitExceeded", "ThrottlingError",
 }
 
+// skewCodes say that a request was signed at a time too far from DynamoDB's, as a code does of
+// which that is one reason among others (AWS General Reference, "Troubleshoot Signature Version 4
+// signing"). The SDK learns the time from that answer, and signs the next sending by it.
+var skewCodes = []string{"RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture"}
+
+func isSignedAtAnotherTime(err smithy.APIError) bool {
+	return slices.Contains(skewCodes, err.ErrorCode()) || err.ErrorCode() == "InvalidSignatureException" &&
+		(strings.HasPrefix(err.ErrorMessage(), "Signature expired") || strings.HasPrefix(err.ErrorMessage(), "Signature not yet current"))
+}
+
 // noAnswerCodes are the service's ways of not knowing either. UnknownError is
 // the SDK's own word for an error answer it could not read.
 var noAnswerCodes = []string{"InternalServerError", "InternalFailure", "ServiceUnavailable", "UnknownError", "RequestTimeout"}
@@ -74,7 +84,7 @@ func KindOf(err error) Kind {
 		return Invalid
 	case errors.As(err, &api):
 		switch {
-		case slices.Contains(busyCodes, api.ErrorCode()):
+		case slices.Contains(busyCodes, api.ErrorCode()), isSignedAtAnotherTime(api):
 			return Busy
 		case slices.Contains(noAnswerCodes, api.ErrorCode()), serverSide(err):
 			return NoAnswer

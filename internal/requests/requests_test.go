@@ -103,6 +103,10 @@ func TestKindOfAnswersAsTheSDKReadsThem(t *testing.T) {
 		"internal failure":           {answer(400, code("InternalFailure")), requests.NoAnswer},
 		"a reason without a code":    {answer(400, reasons("", "TransactionConflict")), requests.Busy},
 		"a reason of no code at all": {answer(400, fmt.Sprintf(canceled, `{}, {"Code":"TransactionConflict"}`)), requests.Busy},
+		"signed too early":           {answer(400, `{"__type":"x#InvalidSignatureException","message":"Signature expired: 20261124T080000Z is now earlier than …"}`), requests.Busy},
+		"signed too late":            {answer(400, `{"__type":"x#InvalidSignatureException","message":"Signature not yet current: …"}`), requests.Busy},
+		"skewed":                     {answer(400, code("RequestTimeTooSkewed")), requests.Busy},
+		"a wrong signature":          {answer(400, code("InvalidSignatureException")), requests.Invalid},
 		"request limit":              {answer(400, code("RequestLimitExceeded")), requests.Busy},
 		"in progress":                {answer(400, code("TransactionInProgressException")), requests.InProgress},
 		"validation":                 {answer(400, code("ValidationException")), requests.Invalid},
@@ -125,6 +129,31 @@ func TestKindOfAnswersAsTheSDKReadsThem(t *testing.T) {
 			}}}}
 			_, kind, err := requests.Once(t.Context(), caller, "TransactWriteItems", 1, in, db.TransactWriteItems)
 			require.Equal(t, c.kind, kind, "%v", err)
+		})
+	}
+}
+
+// A host whose clock is an hour wrong has its request taken the second time: the SDK signs it by the
+// time of the first answer.
+func TestARequestThatIsSignedAtAnotherTimeIsSentAgain(t *testing.T) {
+	for name, off := range map[string]time.Duration{"late": time.Hour, "early": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			db := served(t, func(w http.ResponseWriter, r *http.Request) {
+				now := time.Now().Add(off)
+				w.Header().Set("Date", now.UTC().Format(http.TimeFormat))
+				signed, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
+				if err != nil || now.Sub(signed).Abs() > 5*time.Minute {
+					answer(400, `{"__type":"com.amazon.coral.service#InvalidSignatureException","message":"Signature expired: …"}`)(w, r)
+					return
+				}
+				answer(200, "{}")(w, r)
+			})
+			caller := &requests.Caller{Attempt: 5 * time.Second, Patience: time.Minute}
+			_, sent, err := requests.Do(t.Context(), caller, requests.Request{Op: "GetItem"}, &dynamodb.GetItemInput{
+				TableName: aws.String("t"), Key: map[string]types.AttributeValue{"k": &types.AttributeValueMemberS{Value: "v"}},
+			}, db.GetItem)
+			require.NoError(t, err)
+			require.Zero(t, sent.Unanswered)
 		})
 	}
 }
