@@ -68,7 +68,7 @@ func (i *Inspector) Watch(ctx context.Context, keys []ordering.Key, o WatchOptio
 	i.asked(ctx, "Watch")
 	keys = distinct(keys)
 	sightings, open := make([]Sighting, len(keys)), make([]int, len(keys))
-	first := make([]time.Time, len(keys)) // since when each was known as it was at first
+	first := firsts{}
 	for n, k := range keys {
 		if err := k.Validate(); err != nil {
 			return nil, err
@@ -85,10 +85,7 @@ func (i *Inspector) Watch(ctx context.Context, keys []ordering.Key, o WatchOptio
 		}
 		left := open[:0]
 		for j, n := range open {
-			if first[n].IsZero() {
-				first[n] = seen[j].since
-			}
-			sightings[n] = sightingOf(seen[j], first[n], lockrow.Watch{Since: seen[j].since, Now: seen[j].at, Grace: i.c.cfg.Grace})
+			sightings[n] = sightingOf(seen[j], first.alive(seen[j].parsed), lockrow.Watch{Since: seen[j].since, Now: seen[j].at, Grace: i.c.cfg.Grace})
 			if sightings[n].Life == Silent {
 				left = append(left, n)
 			}
@@ -106,9 +103,25 @@ func (i *Inspector) Watch(ctx context.Context, keys []ordering.Key, o WatchOptio
 	}
 }
 
+// firsts are rows as they were seen when a watch of them began.
+type firsts map[ordering.Key]lockrow.Row
+
+// alive reports whether somebody has shown a sign of life on a row since the watch of it began. It
+// does not go by how long the silence is known to be: another may have recorded that it is longer,
+// and an answer may come that is older than what this process knows. Where a holder has gone, and
+// others are in the queue, nothing is known of their head: the watch begins again with that.
+func (f firsts) alive(r lockrow.Row) bool {
+	first, known := f[r.Key]
+	if !known || !first.Free() && r.Free() {
+		f[r.Key] = r
+		return false
+	}
+	return r.LastSign() != first.LastSign()
+}
+
 // sightingOf decides what a look at a row says, by the verdict that a unit would come to
-// that wants the key; first is since when the row was known when the watch began.
-func sightingOf(s seenRow, first time.Time, at lockrow.Watch) Sighting {
+// that wants the key; alive is whether somebody has shown a sign of life meanwhile.
+func sightingOf(s seenRow, alive bool, at lockrow.Watch) Sighting {
 	sighting := Sighting{Row: s.row}
 	if s.row.Damage != "" {
 		return sighting
@@ -117,7 +130,7 @@ func sightingOf(s seenRow, first time.Time, at lockrow.Watch) Sighting {
 	switch j.Verdict {
 	case lockrow.Await:
 		sighting.Life = Silent
-		if s.since.After(first) { // another may have recorded that the silence is longer
+		if alive {
 			sighting.Life = Alive
 		}
 	case lockrow.Bury, lockrow.Recover, lockrow.Pass:

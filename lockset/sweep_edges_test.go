@@ -3,9 +3,11 @@ package lockset_test
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
@@ -108,5 +110,63 @@ func TestWhatASweepCosts(t *testing.T) {
 		require.Equal(t, [2]int{0, 3}, known[0])
 		require.Equal(t, [2]int{3, 3}, known[len(known)-1])
 		b.free(living)
+	})
+}
+
+// A sweep that has watched a holder goes on with the head of the queue if somebody else frees the row.
+func TestASweepGoesOnWhenAnotherHasFreedTheRow(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		holder := b.owner("holder", nil)
+		b.take(holder, "a")
+		b.diesWaiting("one", "a")
+		holder.net.Crash()
+		time.AfterFunc(lease/4, func() {
+			i, _ := b.operator(nil)
+			require.NoError(t, i.Free(t.Context(), "a", b.unitAt("a"), lockset.Freeing{Now: true}))
+		})
+		lines, _ := b.sweptIn(b.owner("o", nil), lockset.SweepOptions{}, "a")
+		require.Equal(t, []string{"a: dropped, dead"}, lines)
+		require.Empty(t, b.queue("a"))
+		b.allFree()
+	})
+}
+
+// lateAnswers has answers that show several rows come late, once a lease is over.
+type lateAnswers struct {
+	lockset.DynamoDB
+	from time.Time
+	late int
+}
+
+func (l *lateAnswers) TransactGetItems(ctx context.Context, in *dynamodb.TransactGetItemsInput, o ...func(*dynamodb.Options)) (*dynamodb.TransactGetItemsOutput, error) {
+	out, err := l.DynamoDB.TransactGetItems(ctx, in, o...)
+	if len(in.TransactItems) > 1 && time.Now().After(l.from) {
+		l.late++
+		time.Sleep(6 * rtt)
+	}
+	return out, err
+}
+
+// An answer that shows a holder as it was, when another sweep of the process has buried it already,
+// is no sign of life.
+func TestASweepThatHearsLateOfWhatAnotherHasFreed(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		holder := b.owner("holder", nil)
+		b.take(holder, "c/1")
+		holder.net.Crash()
+		db := &lateAnswers{DynamoDB: b.db, from: time.Now().Add(lease)}
+		c, err := lockset.New(db, lockset.Config{Table: table, Lease: lease})
+		require.NoError(t, err)
+		var both sync.WaitGroup
+		for n, key := range []ordering.Key{"c", "c/1"} {
+			both.Go(func() {
+				time.Sleep(time.Duration(n) * 2 * rtt) // its last look is answered after the other's was carried out
+				_, err := c.Sweep(t.Context(), []ordering.Key{key}, lockset.SweepOptions{})
+				require.NoError(t, err)
+			})
+		}
+		both.Wait()
+		require.Positive(t, db.late)
+		b.allFree()
 	})
 }

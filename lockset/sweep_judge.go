@@ -36,10 +36,10 @@ type intentsSeen struct {
 	alive    bool              // somebody is
 }
 
-// judgeIntents decides about the intents of a row by their witnesses. first is since when
-// each of these was known as it was at first. An intent whose witness was not read came just
+// judgeIntents decides about the intents of a row by their witnesses. first has
+// these as they were at first. An intent whose witness was not read came just
 // now: it is somebody's who is alive.
-func judgeIntents(r lockrow.Row, witnesses map[ordering.Key]seenRow, first map[ordering.Key]time.Time, now time.Time) (seen intentsSeen) {
+func judgeIntents(r lockrow.Row, witnesses map[ordering.Key]seenRow, first firsts, now time.Time) (seen intentsSeen) {
 	for _, e := range r.Below {
 		w, read := witnesses[e.Witness]
 		if !read {
@@ -55,7 +55,7 @@ func judgeIntents(r lockrow.Row, witnesses map[ordering.Key]seenRow, first map[o
 			seen.remnants = append(seen.remnants, lockrow.Remnant{Entry: e, Dead: &w.parsed})
 		case j.Verdict == lockrow.Recover:
 			seen.prepared = append(seen.prepared, w)
-		case w.since.After(first[e.Witness]):
+		case first.alive(w.parsed):
 			seen.alive = true
 		default:
 			next := nextLook(now, now.Sub(w.since), w.parsed.Lease)

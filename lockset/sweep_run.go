@@ -42,13 +42,13 @@ type sweep struct {
 // sweptKey is what a sweep knows of a key. One goroutine at a time has it.
 type sweptKey struct {
 	key     ordering.Key
-	seen    seenRow                    // last
-	first   map[ordering.Key]time.Time // since when its row, and those of its witnesses, were known as they were at first
-	silent  []seenRow                  // of these, whose fate is not known yet
-	due     time.Time                  // when to look again
-	refused int                        // how often in all
-	acted   bool                       // something was done
-	over    bool                       // nothing is left to be known
+	seen    seenRow   // last
+	first   firsts    // its row, and those of its witnesses
+	silent  []seenRow // of these, whose fate is not known yet
+	due     time.Time // when to look again
+	refused int       // how often in all
+	acted   bool      // something was done
+	over    bool      // nothing is left to be known
 }
 
 func newSweep(ctx context.Context, c *Client, keys []ordering.Key, o SweepOptions) *sweep {
@@ -58,7 +58,7 @@ func newSweep(ctx context.Context, c *Client, keys []ordering.Key, o SweepOption
 		grace: max(c.cfg.Grace, c.cfg.Lease), did: map[ordering.Key]bool{}, would: map[ordering.Key]bool{},
 	}
 	for _, k := range keys {
-		s.keys = append(s.keys, &sweptKey{key: k, first: map[ordering.Key]time.Time{}})
+		s.keys = append(s.keys, &sweptKey{key: k, first: firsts{}})
 		s.would[k] = true
 	}
 	return s
@@ -138,14 +138,6 @@ func each(ctx context.Context, keys []*sweptKey, f func(context.Context, *sweptK
 	return group.Wait()
 }
 
-// since is since when a row was known as it was at first.
-func (k *sweptKey) since(s seenRow) time.Time {
-	if _, known := k.first[s.row.Key]; !known {
-		k.first[s.row.Key] = s.since
-	}
-	return k.first[s.row.Key]
-}
-
 // judge acts on a row without intents.
 func (s *sweep) judge(ctx context.Context, k *sweptKey) error {
 	row := k.seen.row
@@ -153,7 +145,7 @@ func (s *sweep) judge(ctx context.Context, k *sweptKey) error {
 		s.end(k, Swept{Key: k.key, Deed: Kept, Err: s.look.asError(row)})
 		return nil
 	}
-	is := sightingOf(k.seen, k.since(k.seen), lockrow.Watch{Since: k.seen.since, Now: k.seen.at, Grace: s.grace})
+	is := sightingOf(k.seen, k.first.alive(k.seen.parsed), lockrow.Watch{Since: k.seen.since, Now: k.seen.at, Grace: s.grace})
 	does := Swept{Key: k.key, Life: is.Life, Unit: is.Unit, For: is.For}
 	switch {
 	case row.Held():
@@ -268,7 +260,7 @@ func (s *sweep) judgeAbove(ctx context.Context, k *sweptKey) error {
 	witnesses := map[ordering.Key]seenRow{}
 	for _, w := range seen[1:] {
 		witnesses[w.row.Key] = w
-		k.since(w)
+		k.first.alive(w.parsed) // from now on
 	}
 	are := judgeIntents(k.seen.parsed, witnesses, k.first, k.seen.at)
 	k.silent = are.silent

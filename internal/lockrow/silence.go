@@ -38,9 +38,9 @@ const (
 // harm.
 const mostSilence = time.Hour
 
-// lastSign names the last sign of life on a row, of whoever is watched: the holder's RVN; or the
+// LastSign names the last sign of life on a row, of whoever is watched: the holder's RVN; or the
 // head of the queue with the RVN that was left; empty if nobody is watched.
-func (r Row) lastSign() string {
+func (r Row) LastSign() string {
 	watched := r.watched()
 	if watched == "" || !r.Free() {
 		return watched
@@ -51,7 +51,7 @@ func (r Row) lastSign() string {
 // Silence is for how long the row says that whoever is watched has been silent. It counts for that
 // sign of life alone, and is bounded: whatever somebody wrote there, a holder has its lease.
 func (r Row) Silence() time.Duration {
-	if of := r.lastSign(); of == "" || of != r.silentOf {
+	if of := r.LastSign(); of == "" || of != r.silentOf {
 		return 0
 	}
 	if !r.Free() {
@@ -80,7 +80,7 @@ const maxRecorded = 365 * 24 * time.Hour
 // NoteSilence is the write that records for how long a row that was seen so has been silent.
 func (t Table) NoteSilence(r Row, silent time.Duration) *types.Update {
 	vs := Values{
-		":silentOf": Text(r.lastSign()), ":silentFor": Number(silent.Milliseconds()),
+		":silentOf": Text(r.LastSign()), ":silentFor": Number(silent.Milliseconds()),
 		":rvn": Text(r.RVN),
 	}
 	condition := silentHolderIf

@@ -151,10 +151,17 @@ var ofSweeping = []mutant{
 		by:     check{in: "lockset", test: "TestCloseEndsASweep"},
 	},
 	{
-		clause: "that another has watched for longer is no sign of life",
+		clause: "a sign of life is another than was there at first",
 		file:   "lockset/inspector_watch.go",
-		old:    `if s.since.After(first) {`,
-		new:    `if !s.since.Equal(first) {`,
-		by:     check{in: "lockset", test: "TestAWatchGoesOnWhenAnotherEnds"},
+		old:    `return r.LastSign() != first.LastSign()`,
+		new:    `return r.Silence() < first.Silence()`,
+		by:     check{in: "lockset", test: "TestWhatIsASignOfLife"},
+	},
+	{
+		clause: "a sweep goes on with the head of the queue when the holder is gone",
+		file:   "lockset/inspector_watch.go",
+		old:    `if !known || !first.Free() && r.Free() {`,
+		new:    `if !known {`,
+		by:     check{in: "lockset", test: "TestASweepGoesOnWhenAnotherHasFreedTheRow"},
 	},
 }
