@@ -18,6 +18,9 @@ LOCAL_ROUNDS ?= 100
 SOAK         ?= 1h
 FUZZ_TIME    ?= 30s
 
+# Those with dependencies of their own.
+MODULES      := cmd/holdall otelholdall
+
 TOOLS        := $(CURDIR)/.tools
 LINT_VERSION := v2.15.0
 LINT         := $(TOOLS)/golangci-lint-$(LINT_VERSION)
@@ -46,8 +49,8 @@ test: ## vet, fetch the engines if missing, run all tests with the race detector
 	echo "engines"; $(GO) run ./integration/engines/install; \
 	echo "go test -race -short -timeout $(TEST_TIMEOUT) ./..."; \
 	GOGC=400 GORACE=atexit_sleep_ms=50 $(GO) test -race -short -vet=off -timeout $(TEST_TIMEOUT) ./... || failed=1; \
-	echo "the same in cmd/holdall"; \
-	(cd cmd/holdall && $(GO) vet ./... && GOGC=400 $(GO) test -race -short -vet=off -timeout $(TEST_TIMEOUT) ./...) || failed=1; \
+	for module in $(MODULES); do echo "the same in $$module"; \
+	(cd $$module && $(GO) vet ./... && GOGC=400 $(GO) test -race -short -vet=off -timeout $(TEST_TIMEOUT) ./...) || failed=1; done; \
 	echo "make test took $$(( $$(date +%s) - began )) s"; \
 	test -z "$$failed"
 
@@ -63,13 +66,13 @@ sim: ## simulate HOURS host-hours (100) of everything that can go wrong, from se
 	@echo "simulating $(HOURS) host-hours from seed $(FROM)"; \
 	$(GO) test ./simulation -run 'TestSimulation$$' -count=1 -v -timeout 0 -hours $(HOURS) -from $(FROM)
 
-# Those packages are found, not listed: none is forgotten. The command is a module of its own.
+# Those packages are found, not listed: none is forgotten.
 long: ## the packages of which test has something in short, in full, with the race detector: five minutes on 2 cores
 	@$(GO) run ./integration/engines/install
 	@GOGC=400 $(GO) test -race -vet=off -timeout $(TEST_TIMEOUT) -count=1 \
-		$$(grep -rl --include='*_test.go' --exclude-dir=cmd 'testing\.Short()' . | xargs -n 1 dirname | sort -u)
-	@if grep -rq --include='*_test.go' 'testing\.Short()' cmd/holdall; then \
-		cd cmd/holdall && GOGC=400 $(GO) test -race -vet=off -timeout $(TEST_TIMEOUT) -count=1 ./...; fi
+		$$(grep -rl --include='*_test.go' 'testing\.Short()' . | grep -v $(MODULES:%=-e '^./%/') | xargs -n 1 dirname | sort -u)
+	@for module in $(MODULES); do if grep -rq --include='*_test.go' 'testing\.Short()' $$module; then \
+		(cd $$module && GOGC=400 $(GO) test -race -vet=off -timeout $(TEST_TIMEOUT) -count=1 ./...) || exit 1; fi; done
 
 # A short run of it is part of test.
 chaos: ## kill and stop real processes, and their engine, ROUNDS times (1000): a quarter of an hour
@@ -103,7 +106,7 @@ bench: ## what locking, committing and waiting cost: requests, capacity, time
 # go.mod: its dependencies must never become ours.
 lint: $(LINT) ## golangci-lint, the version this file names
 	@$(LINT) run ./...
-	@cd cmd/holdall && $(LINT) run ./...
+	@for module in $(MODULES); do (cd $$module && $(LINT) run ./...) || exit 1; done
 
 $(LINT):
 	@echo "building golangci-lint $(LINT_VERSION), once; this takes minutes"

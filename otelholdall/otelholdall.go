@@ -1,0 +1,63 @@
+// Package otelholdall shows in OpenTelemetry what holdall does: a span for each unit with its
+// acquiring, waiting, reading and committing, and for each request below them, and metrics of what
+// is held, waited for and lost. One line switches it on:
+//
+//	units, err := unitofwork.Open(db, unitofwork.Config{
+//		Locks: lockset.Config{Table: "locks"},
+//		Trace: otelholdall.Trace(),
+//	})
+//
+// A unit's span is a child of the span in the context that the caller gave to Do or Begin.
+//
+// Names and attributes follow the semantic conventions for databases and DynamoDB where they have
+// one (db.system.name, db.operation.name, error.type), and begin with "holdall." elsewhere; the
+// conventions: https://opentelemetry.io/docs/specs/semconv/db/dynamodb/. They name no record, no
+// token, no ID and, unless [WithKeys] asks for it, no key.
+package otelholdall
+
+import (
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	oteltrace "go.opentelemetry.io/otel/trace"
+
+	"github.com/holdall/holdall/trace"
+)
+
+// scope names this package to tracers and meters.
+const scope = "github.com/holdall/holdall/otelholdall"
+
+type config struct {
+	tracers  oteltrace.TracerProvider
+	meters   metric.MeterProvider
+	keys     bool
+	requests bool
+}
+
+// Option changes what [Trace] does.
+type Option func(*config)
+
+// WithTracerProvider makes spans by another provider than the global one.
+func WithTracerProvider(p oteltrace.TracerProvider) Option { return func(c *config) { c.tracers = p } }
+
+// WithMeterProvider makes metrics by another provider than the global one.
+func WithMeterProvider(p metric.MeterProvider) Option { return func(c *config) { c.meters = p } }
+
+// WithKeys has spans name lock keys. They often contain names of customers or of accounts, so it is
+// off by default. Metrics never name any.
+func WithKeys() Option { return func(c *config) { c.keys = true } }
+
+// WithoutRequests leaves out the spans of requests, for those whose DynamoDB client makes its own
+// (otelaws). The metrics of requests stay.
+func WithoutRequests() Option { return func(c *config) { c.requests = false } }
+
+// Trace returns hooks for unitofwork.Config.Trace, or for lockset.Config.Trace where there are no
+// units. trace.Join combines them with others. One of them may serve several clients. An instrument
+// that cannot be made is reported to otel.Handle, and left out.
+func Trace(options ...Option) *trace.Trace {
+	c := config{tracers: otel.GetTracerProvider(), meters: otel.GetMeterProvider(), requests: true}
+	for _, option := range options {
+		option(&c)
+	}
+	s := &spans{tracer: c.tracers.Tracer(scope), keys: c.keys}
+	return trace.Join(s.hooks(c.requests), newMetrics(c.meters.Meter(scope)).hooks())
+}

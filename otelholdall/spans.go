@@ -1,0 +1,208 @@
+package otelholdall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	oteltrace "go.opentelemetry.io/otel/trace"
+
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
+)
+
+// spans makes a span of each pair of hooks, and events of the others.
+type spans struct {
+	tracer oteltrace.Tracer
+	keys   bool
+	// units has the span in which each unit of this process is at work, by its nonce: whoever waits
+	// for it is linked to that.
+	units sync.Map
+	// phases has that of each unit with a journal, by its nonce.
+	phases sync.Map
+}
+
+func (s *spans) hooks(requests bool) *trace.Trace {
+	t := &trace.Trace{
+		UnitStart:    s.unitStart,
+		UnitEnd:      s.unitEnd,
+		AcquireStart: s.acquireStart,
+		AcquireEnd:   s.acquireEnd,
+		WaitStart:    s.waitStart,
+		WaitEnd:      func(ctx context.Context, e trace.WaitEnd) { end(ctx, e.Err) },
+		ReadStart:    s.readStart,
+		ReadEnd:      func(ctx context.Context, e trace.ReadEnd) { end(ctx, e.Err) },
+		CommitStart:  s.commitStart,
+		CommitEnd:    s.commitEnd,
+		StartingOver: func(ctx context.Context, o trace.StartingOver) {
+			event(ctx, "starting over", attemptKey.Int(o.Attempt))
+		},
+		Progress:   s.progress,
+		Joined:     func(ctx context.Context, j trace.Joined) { event(ctx, "joined a queue", placeKey.Int(j.Place)) },
+		HandedOver: func(ctx context.Context, _ trace.HandedOver) { event(ctx, "handed over") },
+		Dropped:    func(ctx context.Context, _ trace.Dropped) { event(ctx, "dropped the head of a queue") },
+		Raised:     func(ctx context.Context, _ trace.Raised) { event(ctx, "raised its token") },
+		Buried:     func(ctx context.Context, b trace.Buried) { event(ctx, "buried a dead holder", unitKey.String(b.Unit)) },
+		Cleaned: func(ctx context.Context, c trace.Cleaned) {
+			event(ctx, "cleaned up after a dead unit", unitKey.String(c.Unit))
+		},
+		Lost:     s.lost,
+		Released: func(_ context.Context, r trace.Released) { s.units.Delete(r.Unit) },
+	}
+	if requests {
+		t.RequestStart, t.RequestEnd = s.requestStart, requestEnd
+	}
+	return t
+}
+
+// start begins a span. Its name has nothing in it that differs from unit to unit.
+func (s *spans) start(ctx context.Context, name string, attributes ...attribute.KeyValue) context.Context {
+	ctx, _ = s.tracer.Start(ctx, name, oteltrace.WithAttributes(attributes...))
+	return ctx
+}
+
+// end ends the span that start has begun in this context.
+func end(ctx context.Context, err error, attributes ...attribute.KeyValue) {
+	span := oteltrace.SpanFromContext(ctx)
+	span.SetAttributes(attributes...)
+	if err != nil {
+		span.SetAttributes(errorType(err))
+		span.SetStatus(codes.Error, err.Error())
+	}
+	span.End()
+}
+
+func event(ctx context.Context, name string, attributes ...attribute.KeyValue) {
+	oteltrace.SpanFromContext(ctx).AddEvent(name, oteltrace.WithAttributes(attributes...))
+}
+
+// named are keys as an attribute, if they are to be named.
+func (s *spans) named(keys ...ordering.Key) []attribute.KeyValue {
+	if !s.keys || len(keys) == 0 {
+		return nil
+	}
+	names := make([]string, len(keys))
+	for i, key := range keys {
+		names[i] = string(key)
+	}
+	return []attribute.KeyValue{keysKey.StringSlice(names)}
+}
+
+func (s *spans) unitStart(ctx context.Context, u trace.UnitStart) context.Context {
+	return s.start(ctx, "holdall.unit", append(s.named(u.Keys...), wayKey.String(wayOf(u.Optimistic, "")))...)
+}
+
+// unitEnd: a run that another one follows, and a unit that its caller gave up, have not failed.
+func (s *spans) unitEnd(ctx context.Context, u trace.UnitEnd) {
+	attributes := append(s.named(keysOf(u.Key)...),
+		outcomeKey.String(string(u.Outcome)), wayKey.String(wayOf(u.Optimistic, u.Leader)), rowsKey.Int(u.Rows), writesKey.Int(u.Writes))
+	if u.Unit != "" {
+		attributes = append(attributes, unitKey.String(u.Unit))
+		s.units.Delete(u.Unit)
+	}
+	if u.Leader != "" {
+		attributes = append(attributes, leaderKey.String(u.Leader))
+		s.link(oteltrace.SpanFromContext(ctx), u.Leader)
+	}
+	err := u.Err
+	if u.Outcome == trace.FellBack {
+		attributes = append(attributes, reasonKey.String(fmt.Sprint(err)))
+		err = nil
+	}
+	end(ctx, err, attributes...)
+}
+
+func keysOf(key ordering.Key) []ordering.Key {
+	if key == "" {
+		return nil
+	}
+	return []ordering.Key{key}
+}
+
+func (s *spans) acquireStart(ctx context.Context, a trace.AcquireStart) context.Context {
+	ctx = s.start(ctx, "holdall.acquire", append(s.named(a.Keys...), unitKey.String(a.Unit), keyCountKey.Int(len(a.Keys)))...)
+	s.units.Store(a.Unit, oteltrace.SpanContextFromContext(ctx))
+	return ctx
+}
+
+func (s *spans) acquireEnd(ctx context.Context, a trace.AcquireEnd) {
+	if a.Err != nil {
+		s.units.Delete(a.Unit)
+	}
+	err := a.Err
+	if errors.Is(err, trace.ErrLetGo) { // its call goes on
+		event(ctx, "let go")
+		err = nil
+	}
+	end(ctx, err, rowsKey.Int(a.Rows))
+}
+
+func (s *spans) waitStart(ctx context.Context, w trace.WaitStart) context.Context {
+	attributes := append(s.named(w.Key), queueKey.Int(w.Queue))
+	if w.Holder != "" {
+		attributes = append(attributes, holderKey.String(w.Holder))
+	}
+	if w.Owner != "" {
+		attributes = append(attributes, ownerKey.String(w.Owner))
+	}
+	if w.Purpose != "" {
+		attributes = append(attributes, purposeKey.String(w.Purpose))
+	}
+	ctx = s.start(ctx, "holdall.wait", attributes...)
+	s.link(oteltrace.SpanFromContext(ctx), w.Holder)
+	return ctx
+}
+
+// link links a span to that of a unit, if it is of this process.
+func (s *spans) link(span oteltrace.Span, unit string) {
+	if of, known := s.units.Load(unit); known {
+		span.AddLink(oteltrace.Link{SpanContext: of.(oteltrace.SpanContext)})
+	}
+}
+
+func (s *spans) readStart(ctx context.Context, r trace.ReadStart) context.Context {
+	return s.start(ctx, "holdall.read", recordsKey.Int(r.Records))
+}
+
+func (s *spans) commitStart(ctx context.Context, c trace.CommitStart) context.Context {
+	ctx = s.start(ctx, "holdall.commit", unitKey.String(c.Unit), rowsKey.Int(c.Rows), writesKey.Int(c.Writes))
+	s.units.LoadOrStore(c.Unit, oteltrace.SpanContextFromContext(ctx)) // one without locks has had no other
+	return ctx
+}
+
+func (s *spans) commitEnd(ctx context.Context, c trace.CommitEnd) {
+	s.phases.Delete(c.Unit)
+	end(ctx, c.Err)
+}
+
+// progress tells when a phase of a unit with a journal begins: each has as many calls as the unit
+// has rows.
+func (s *spans) progress(ctx context.Context, p trace.Progress) {
+	if before, _ := s.phases.Swap(p.Unit, p.Phase); before != p.Phase {
+		event(ctx, string(p.Phase))
+	}
+}
+
+// lost: the span of whoever asked for the set has ended, or is that of its unit.
+func (s *spans) lost(ctx context.Context, l trace.Lost) {
+	s.units.Delete(l.Unit)
+	event(ctx, "lost its locks", errorType(l.Err))
+}
+
+func (s *spans) requestStart(ctx context.Context, r trace.RequestStart) context.Context {
+	ctx, _ = s.tracer.Start(ctx, "DynamoDB."+r.Op, oteltrace.WithSpanKind(oteltrace.SpanKindClient),
+		oteltrace.WithAttributes(system, operationKey.String(r.Op), attemptKey.Int(r.N)))
+	return ctx
+}
+
+// requestEnd: a condition that did not hold is an answer, and no failure.
+func requestEnd(ctx context.Context, r trace.RequestEnd) {
+	err := r.Err
+	if r.Kind == "refused" {
+		err = nil
+	}
+	end(ctx, err, kindKey.String(r.Kind), capacityKey.Float64(r.Capacity))
+}
