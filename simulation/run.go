@@ -14,11 +14,12 @@ func Run(s Settings) *Result {
 	p := NewPlan(s.Seed)
 	p.suit(s.Only)
 	w := newWorld(s, &p)
-	hosts := make([]*host, p.Hosts)
+	hosts := make([]*host, 0, p.Hosts)
 	var living sync.WaitGroup
-	for i := range hosts {
-		hosts[i] = &host{w: w, name: string(rune('a' + i)), lease: p.leaseOf(i)}
-		living.Go(hosts[i].run)
+	for i := range p.Hosts {
+		h := &host{w: w, name: string(rune('a' + i)), lease: p.leaseOf(i)}
+		hosts = append(hosts, h)
+		living.Go(h.run)
 	}
 	if w.may(rowExpired) {
 		go w.reap()

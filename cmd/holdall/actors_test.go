@@ -73,7 +73,7 @@ func act(ctx context.Context, role string) error {
 	return client.Do(ctx, unitofwork.Work{Keys: keys, Lock: true}, func(_ context.Context, u *unitofwork.Unit) error {
 		db.nonce = u.Nonce()
 		for _, k := range keys {
-			err := error(nil)
+			var err error
 			if role == decidesUpdates {
 				err = u.Update(records.Ref(string(k)), unitofwork.Expression{Update: "ADD N :n", Values: map[string]any{":n": 7}})
 			} else {

@@ -115,5 +115,3 @@ func dated(off time.Duration) func(*http.Response) error {
 		return nil
 	}
 }
-
-func passing(http.ResponseWriter, request) bool { return false }

@@ -59,7 +59,7 @@ func anchorsOf(t *testing.T, path string) (anchors []string) {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	noLetter := regexp.MustCompile(`[^\p{L}\p{N} _-]`)
-	fenced := regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(string(text), "")
+	fenced := regexp.MustCompile("(?s)(^|\n)```.*?\n```\n").ReplaceAllString(string(text), "\n")
 	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(fenced, -1) {
 		anchors = append(anchors, strings.ReplaceAll(noLetter.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
 	}
