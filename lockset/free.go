@@ -76,7 +76,12 @@ func (i *Inspector) Free(ctx context.Context, key ordering.Key, unit string, o F
 		if row.Unit == operator.nonce || unheard && row.TakenFrom == unit { // an answer was lost
 			return nil
 		}
-		if reason := whyNotFree(row, unit); reason != "" {
+		reason := whyNotFree(row, unit)
+		switch {
+		case reason == "":
+		case unheard && row.Unit != unit: // others may have had it since that was carried out
+			return notTold(reason)
+		default:
 			return &FreeError{Key: key, Unit: unit, Row: seen.row, Reason: reason}
 		}
 		sent, err := i.take(ctx, operator, row, above, o)
@@ -85,13 +90,24 @@ func (i *Inspector) Free(ctx context.Context, key ordering.Key, unit string, o F
 			return err
 		}
 		if n == mostFrees {
-			return &FreeError{Key: key, Unit: unit, Row: seen.row, Reason: "its row, or one above it, changes all the time: try again"}
+			const reason = "its row, or one above it, changes all the time: try again"
+			if unheard { // it may be carried out yet
+				return notTold(reason)
+			}
+			return &FreeError{Key: key, Unit: unit, Row: seen.row, Reason: reason}
 		}
 		if err := requests.Sleep(ctx, longLook); err != nil {
 			return err
 		}
 	}
 }
+
+// notTold says that the row does not tell, or not yet, whether a request without an answer took the key.
+func notTold(reason string) error {
+	return &NoAnswerError{Op: "Free", Last: errors.New(reason), End: errNotTold}
+}
+
+var errNotTold = errors.New("a request was not answered, and the row does not tell whether it took the key")
 
 // lookToFree reads the row of a key and those above it. The token of who frees it is to be higher
 // than their fences.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
@@ -38,6 +39,65 @@ func TestFreeNowSaysThatItTookWhatWasGivenBack(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The operator's request is carried out, and nobody hears of it; then others have the key, and
+// another operator takes it from one of them. The row tells nothing of the first operator any more:
+// that nothing was changed would be untrue.
+func TestFreeDoesNotSayWhatItCannotKnow(t *testing.T) {
+	for name, now := range map[string]bool{"the key is free": true, "an operator's holder has it": false} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				set := b.take(b.owner("holder", nil), "a")
+				other, err := lockset.NewInspector(b.owner("another", nil).net, lockset.Config{Table: table, Lease: lease})
+				require.NoError(t, err)
+				n := 0
+				i, _ := b.operator(func(c faults.Call) faults.Fault {
+					if c.Op != "UpdateItem" {
+						return faults.Pass()
+					}
+					if n++; n == 1 {
+						return faults.LoseAnswer(faults.Reset)
+					}
+					next := b.take(b.owner("next", nil), "a")
+					require.NoError(t, other.Free(t.Context(), "a", next.Nonce(), lockset.Freeing{Now: now}))
+					return faults.Pass()
+				})
+				err = i.Free(t.Context(), "a", set.Nonce(), lockset.Freeing{Now: true})
+				require.Equal(t, 2, n)
+				require.NotErrorAs(t, err, new(*lockset.FreeError))
+				require.ErrorAs(t, err, new(*lockset.NoAnswerError))
+			})
+		})
+	}
+}
+
+// Nor does it while a copy of its request may still arrive.
+func TestFreeDoesNotSayThatACopyWillNotArrive(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		set := b.take(b.owner("holder", nil), "c/1")
+		others := &types.AttributeValueMemberSS{} // leave no room on the row above for a while
+		for n := range 80 {
+			others.Value = append(others.Value, fmt.Sprintf("%022d %d", n, n))
+		}
+		n := 0
+		i, net := b.operator(func(c faults.Call) faults.Fault {
+			if !isFree(c) {
+				return faults.Pass()
+			}
+			if n++; n == 1 {
+				return faults.DeliverLate(lease, faults.Reset)
+			}
+			b.change("c", "ADD below :others", map[string]types.AttributeValue{":others": others})
+			return faults.Pass()
+		})
+		err := i.Free(t.Context(), "c/1", set.Nonce(), lockset.Freeing{})
+		require.Equal(t, set.Nonce(), b.unitAt("c/1"))
+		b.change("c", "DELETE below :others", map[string]types.AttributeValue{":others": others})
+		net.Wait()
+		require.NotEqual(t, set.Nonce(), b.unitAt("c/1"))
+		require.NotErrorAs(t, err, new(*lockset.FreeError))
+	})
 }
 
 // The row above has as many intents as fit.

@@ -28,7 +28,7 @@
 /* property certain: a unit from which the key was taken is told that it did not commit, as long as the row names it */
 /* property rises: no fence falls, and who takes a row has a token that nobody had there */
 /* property only_named: an operator takes the key from the unit that it has named, and from no other */
-/* property free_told: an operator is told that it has taken the key if it has, and else not, unless another operator has taken it after that */
+/* property free_told: an operator is told that the key was taken from the unit only if it was, and that it was not only if its request never does that */
 /* clause named: the write needs the row to be the named unit's | mutant: a key is taken from nobody but the unit that was looked at | finds: only_named */
 /* clause named_now: so it does with --now | mutant: - | finds: only_named */
 /* clause unprepared: the key of a unit that is prepared is not taken | mutant: - | finds: refused */
@@ -48,7 +48,8 @@
 /* clause prepare_mine: preparing needs the key to be the unit's | mutant: only what is the unit's is prepared | finds: refused */
 /* clause taken_from: the row says from whom an operator took it, and whoever asks is told what follows | mutant: a unit from which an operator took a key never commits, and is told so | finds: certain */
 /* clause from_us: that an operator took it from another says nothing of the unit | mutant: - | finds: truth */
-/* clause unheard: an operator whose request was not answered asks the row from whom it was taken last | mutant: - | finds: free_told */
+/* clause unheard: an operator whose request was not answered asks the row from whom it was taken last | mutant: - | finds: nothing: without it the operator is told that this is not known */
+/* clause unsure: if the row does not say, it is told that this is not known | mutant: an operator is not told that nothing was changed where the row does not tell | finds: free_told */
 
 #define U 1  /* the unit */
 #define O1 2 /* the operators' holders */
@@ -334,8 +335,14 @@ look:
 		if
 		:: unit == 0 || unit == W || whom != 0 && unit != whom || pending ->
 			/* lockset.whyNotFree (free.go) */
+#ifndef WITHOUT_unsure
+			if
+			:: unheard && unit != whom -> goto over /* lockset.notTold (free.go) */
+			:: else
+			fi;
+#endif
 			told_no[o] = 1;
-			assert(free_told || again || !landed[o]);
+			assert(free_told || !landed[o]);
 			goto over
 		:: else -> whom = unit
 		fi;

@@ -38,6 +38,20 @@ var ofFreeing = []mutant{
 		by:     check{in: "unitofwork", test: "TestACommitAfterAnOperatorTookTheKey"},
 	},
 	{
+		clause: "an operator is not told that nothing was changed where the row does not tell",
+		file:   "lockset/free.go",
+		old:    `case unheard && row.Unit != unit:`,
+		new:    `case false:`,
+		by:     check{in: "lockset", test: "TestFreeDoesNotSayWhatItCannotKnow"},
+	},
+	{
+		clause: "an operator is not told that nothing was changed while a copy of the request may arrive",
+		file:   "lockset/free.go",
+		old:    `if unheard { // it may be carried out yet`,
+		new:    `if false {`,
+		by:     check{in: "lockset", test: "TestFreeDoesNotSayThatACopyWillNotArrive"},
+	},
+	{
 		clause: "an operator keeps out those who want a row above as a whole",
 		file:   "internal/lockrow/revoke.go",
 		old:    `if r.carries(theirs) {`,
