@@ -65,7 +65,7 @@ func (a *app) free(ctx context.Context, key ordering.Key, f freeFlags) error {
 	}
 	err = i.Free(ctx, key, f.unit, lockset.Freeing{Reason: f.reason, Now: f.now})
 	var refused *lockset.FreeError
-	if errors.As(err, &refused) && refused.Row.Prepared() {
+	if errors.As(err, &refused) && refused.Row.Prepared() && refused.Row.Holder.Unit == f.unit {
 		fmt.Fprintf(a.stderr, "holdall: %s\n", oneLine(err))
 		if a.units == "" {
 			a.units = refused.Row.Holder.Prepared

@@ -71,6 +71,7 @@ func TestFreeLeavesJournalsAlone(t *testing.T) {
 	b.DropLater(t, b.locks+"-records")
 	unit := b.actor(t, "decides", "unit", "a", "b", "c").ready(t)
 	unit.Kill()
+	b.run(t, "free", "a", "--unit", "another", "--yes", "--lease", actorLease.String()).oneError(t, exitError, "unit "+unit.nonce+` of owner "unit" has it`)
 	got := b.run(t, "free", "a", "--unit", unit.nonce, "--yes", "--lease", actorLease.String())
 	require.Equal(t, exitDone, got.code, "%+v", got)
 	require.Contains(t, got.stderr, "which says what becomes of the key")
