@@ -65,7 +65,8 @@ type SweepOptions struct {
 //   - If it is prepared, its unit is settled, where a client of package unitofwork, with the
 //     unit table that the row names, was made of this one. Otherwise it is kept.
 //   - Intents on a row are removed if their units are dead, or do not hold their witnesses
-//     any more. The witnesses need not be among keys: their rows are freed, too.
+//     any more. The witnesses need not be among keys: their rows are freed, too. Units whose
+//     intents came since the sweep began count as alive.
 //   - The head of the queue of a row that anybody could take is dropped after a lease, not
 //     after Config.Grace: nobody may wait behind it. If it is alive, it queues again.
 //

@@ -2,6 +2,7 @@ package lockset_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -74,6 +75,45 @@ func TestASweepThatMayNot(t *testing.T) {
 		_, err = denied.Sweep(t.Context(), []ordering.Key{"a"}, lockset.SweepOptions{})
 		require.ErrorIs(t, err, lockset.ErrClosed)
 	})
+}
+
+// Units come and go below a key all the time, each with a key of its own. Those that came since the
+// sweep began are not waited for: it would never end.
+func TestASweepOfABusyRowEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		dead []ordering.Key
+		told []string
+	}{
+		"all live":    {nil, []string{"c: left alone, alive"}},
+		"one is dead": {[]ordering.Key{"c/dead"}, []string{"c/dead: buried, dead", "c: cleaned, dead at c/dead"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				if c.dead != nil {
+					b.crashed(c.dead...)
+				}
+				stopped := time.Now().Add(10 * lease)
+				over := make(chan struct{})
+				go func() {
+					defer close(over)
+					busy := b.owner("busy", nil)
+					last := b.take(busy, "c/0")
+					for n := 1; time.Now().Before(stopped); n++ {
+						time.Sleep(lease / 20)
+						next := b.take(busy, ordering.Key(fmt.Sprint("c/", n)))
+						b.free(last)
+						last = next
+					}
+					b.free(last)
+				}()
+				time.Sleep(life)
+				lines, took := b.sweptIn(b.owner("o", nil), lockset.SweepOptions{}, "c")
+				require.Less(t, took, lease+lease/2)
+				require.Equal(t, c.told, lines)
+				<-over
+			})
+		})
+	}
 }
 
 // Close ends a sweep that is under way.

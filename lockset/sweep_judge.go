@@ -36,10 +36,11 @@ type intentsSeen struct {
 	alive    bool              // somebody is
 }
 
-// judgeIntents decides about the intents of a row by their witnesses. first has
-// these as they were at first. An intent whose witness was not read came just
-// now: it is somebody's who is alive.
-func judgeIntents(r lockrow.Row, witnesses map[ordering.Key]seenRow, first firsts, now time.Time) (seen intentsSeen) {
+// judgeIntents decides about the intents of a row by their witnesses. first has these as they were
+// at first, and old are the intents that were there then. One that came since, or whose witness was
+// not read because it came just now, is somebody's who is alive: where units come and go all the
+// time, a sweep that waited for each would never end.
+func judgeIntents(r lockrow.Row, witnesses map[ordering.Key]seenRow, first firsts, old map[lockrow.Entry]bool, now time.Time) (seen intentsSeen) {
 	for _, e := range r.Below {
 		w, read := witnesses[e.Witness]
 		if !read {
@@ -55,7 +56,7 @@ func judgeIntents(r lockrow.Row, witnesses map[ordering.Key]seenRow, first first
 			seen.remnants = append(seen.remnants, lockrow.Remnant{Entry: e, Dead: &w.parsed})
 		case j.Verdict == lockrow.Recover:
 			seen.prepared = append(seen.prepared, w)
-		case first.alive(w.parsed):
+		case first.alive(w.parsed) || !old[e]:
 			seen.alive = true
 		default:
 			next := nextLook(now, now.Sub(w.since), w.parsed.Lease)

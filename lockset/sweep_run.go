@@ -42,13 +42,14 @@ type sweep struct {
 // sweptKey is what a sweep knows of a key. One goroutine at a time has it.
 type sweptKey struct {
 	key     ordering.Key
-	seen    seenRow   // last
-	first   firsts    // its row, and those of its witnesses
-	silent  []seenRow // of these, whose fate is not known yet
-	due     time.Time // when to look again
-	refused int       // how often in all
-	acted   bool      // something was done
-	over    bool      // nothing is left to be known
+	seen    seenRow                // last
+	first   firsts                 // its row, and those of its witnesses
+	intents map[lockrow.Entry]bool // those that it had when it was first seen with any
+	silent  []seenRow              // of its row and witnesses, whose fate is not known yet
+	due     time.Time              // when to look again
+	refused int                    // how often in all
+	acted   bool                   // something was done
+	over    bool                   // nothing is left to be known
 }
 
 func newSweep(ctx context.Context, c *Client, keys []ordering.Key, o SweepOptions) *sweep {
@@ -257,12 +258,18 @@ func (s *sweep) judgeAbove(ctx context.Context, k *sweptKey) error {
 	if len(k.seen.parsed.Below) == 0 {
 		return s.judge(ctx, k)
 	}
+	if k.intents == nil {
+		k.intents = map[lockrow.Entry]bool{}
+		for _, e := range k.seen.parsed.Below {
+			k.intents[e] = true
+		}
+	}
 	witnesses := map[ordering.Key]seenRow{}
 	for _, w := range seen[1:] {
 		witnesses[w.row.Key] = w
 		k.first.alive(w.parsed) // from now on
 	}
-	are := judgeIntents(k.seen.parsed, witnesses, k.first, k.seen.at)
+	are := judgeIntents(k.seen.parsed, witnesses, k.first, k.intents, k.seen.at)
 	k.silent = are.silent
 	if s.o.DryRun && len(are.silent) > 0 { // all is told at once
 		k.due = are.next

@@ -89,6 +89,13 @@ var ofSweeping = []mutant{
 		by:     check{in: "lockset", test: "TestASweepCleansIntents"},
 	},
 	{
+		clause: "a sweep waits for nobody who came since it began",
+		file:   "lockset/sweep_judge.go",
+		old:    `w.since.After(first[e.Witness]) || !old[e]:`,
+		new:    `w.since.After(first[e.Witness]):`,
+		by:     check{in: "lockset", test: "TestASweepOfABusyRowEnds"},
+	},
+	{
 		clause: "a sweep leaves a head its turn for a lease, whatever Grace is",
 		file:   "lockset/sweep_run.go",
 		old:    `grace: max(c.cfg.Grace, c.cfg.Lease)`,
