@@ -114,17 +114,23 @@ func (c *Client) Mend(ctx context.Context, o Obstacle, choice Choice) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.caller.Write(ctx, c.rows.RequestID(ctx), items)
+	sent, err := c.caller.Write(ctx, c.rows.RequestID(ctx), items)
 	var canceled *types.TransactionCanceledException
 	switch {
 	case err == nil:
 		c.lockConfig.Logger.WarnContext(ctx, "holdall: an operator mended a unit", "unit", o.Unit, "key", string(o.Key), "choice", string(choice), "what", o.where())
 		return nil
 	case errors.As(err, &canceled) && requests.KindOf(err) == requests.Refused:
+		if sent.Unanswered > 0 { // that one may have been carried out before, or may be yet
+			err = &lockset.NoAnswerError{Op: "Mend", Last: errors.New(o.whyRefused(canceled.CancellationReasons)), End: errNotTold}
+			break
+		}
 		return fmt.Errorf("%s: %w: %s", o.where(), ErrChanged, o.whyRefused(canceled.CancellationReasons))
 	}
 	return fmt.Errorf("%s: %w", o.where(), err)
 }
+
+var errNotTold = errors.New("a request was not answered, and may have been carried out, or be carried out later")
 
 // mending is the transaction of a choice. Its first action is a condition on the unit, the second
 // is on the key's row.

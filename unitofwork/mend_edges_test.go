@@ -113,6 +113,36 @@ func TestAKeyIsNotGivenBackBelowAHolder(t *testing.T) {
 	})
 }
 
+// A choice that was sent and not answered may be carried out later, when it is refused by now: that
+// nothing was written would be untrue.
+func TestAChoiceThatArrivesAfterItWasRefused(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		unit, _ := b.diesWriting(writesOfStuck["update"].do)
+		b.deleteRow(ofStuck)
+		b.deleteRow(customerKey("1")) // with the unit's intent
+		set, err := b.client("holder", nil).locks.Acquire(t.Context(), []ordering.Key{customerKey("1")})
+		require.NoError(t, err)
+		o := b.client("looking", nil, inSmallTransactions).onlyObstacle(t, unit)
+		n := 0
+		c := b.client("operator", func(c faults.Call) faults.Fault {
+			if _, is := c.Input.(*dynamodb.TransactWriteItemsInput); is {
+				if n++; n == 1 {
+					return faults.DeliverLate(lease/2, faults.Reset)
+				}
+			}
+			return faults.Pass()
+		}, inSmallTransactions)
+		err = c.Mend(t.Context(), o, unitofwork.NotWritten)
+		require.False(t, b.hasRow(ofStuck))
+		require.NoError(t, set.Release(t.Context()))
+		c.net.Wait()
+		require.True(t, b.hasRow(ofStuck))
+		require.NotErrorIs(t, err, unitofwork.ErrChanged)
+		require.ErrorAs(t, err, new(*lockset.NoAnswerError))
+		b.finished(b.client("last", nil, inSmallTransactions), unit)
+	})
+}
+
 // A row that the unit cannot have left is nobody's to choose about.
 func TestARowOfSomebodyElseIsLeftAlone(t *testing.T) {
 	for name, row := range map[string]map[string]types.AttributeValue{

@@ -52,6 +52,13 @@ var ofMending = []mutant{
 		by:     check{in: "unitofwork", test: "TestAnOperatorDecidesAboutAnUpdateThatCannotBe"},
 	},
 	{
+		clause: "an operator is not told that nothing was written while a copy of the choice may arrive",
+		file:   "unitofwork/mend.go",
+		old:    `if sent.Unanswered > 0 { // that one`,
+		new:    `if false { // that one`,
+		by:     check{in: "unitofwork", test: "TestAChoiceThatArrivesAfterItWasRefused"},
+	},
+	{
 		clause: "a record that is not there is not kept",
 		file:   "unitofwork/mend_look.go",
 		old:    `case invalid && len(w.Found) == 0:`,
