@@ -23,7 +23,9 @@ type Freeing struct {
 	Reason string
 	// Now lets others in at once, before the holder can know. It may still work as if it had the
 	// key, for up to a lease. What it writes through holdall, or to stores that check tokens, is
-	// refused; whatever else it does is not. Set it only if the holder is known to be dead.
+	// refused; whatever else it does is not. Nor is it the only key: others can have one above it,
+	// and with that all that the holder still has below. Set it only if the holder is known to be
+	// dead.
 	Now bool
 }
 
