@@ -53,8 +53,9 @@ func (e *FreeError) WhatNext() next.Next { return next.FixCall }
 // The unit is named, so that nobody takes a key from another than was looked at. A unit that is
 // prepared is left alone: its journal says what becomes of the key (unitofwork.Client.Recover).
 //
-// Errors: *[FreeError] if the unit does not have the key, or is prepared; *[ConfigError] if
-// o.Reason is no purpose, or this process's clock leaves no tokens; *ordering.KeyError,
+// Errors: *[FreeError] if the unit does not have the key, or is prepared, or if a row above the key
+// has no room for another intent; *[ConfigError] if o.Reason is no purpose, or this process's clock
+// leaves no tokens; *ordering.KeyError,
 // *[TableError], *[RowError], *[NoAnswerError]. After the last of them it is not known whether the
 // key was taken: call it again, or look.
 func (i *Inspector) Free(ctx context.Context, key ordering.Key, unit string, o Freeing) error {
@@ -78,13 +79,16 @@ func (i *Inspector) Free(ctx context.Context, key ordering.Key, unit string, o F
 		if row.Unit == operator.nonce || unheard && row.TakenFrom == unit { // an answer was lost
 			return nil
 		}
-		reason := whyNotFree(row, unit)
-		switch {
-		case reason == "":
-		case unheard && row.Unit != unit: // others may have had it since that was carried out
-			return notTold(reason)
-		default:
+		refuse := func(reason string) error {
+			// What was not answered may have been carried out, and others have had the key since. Or it
+			// may be yet, if the unit is not prepared.
+			if unheard && (row.Unit != unit || row.Prepared == "") {
+				return &NoAnswerError{Op: "Free", Last: errors.New(reason), End: errNotTold}
+			}
 			return &FreeError{Key: key, Unit: unit, Row: seen.row, Reason: reason}
+		}
+		if reason := whyNotFree(row, unit, above, o.Now); reason != "" {
+			return refuse(reason)
 		}
 		sent, err := i.take(ctx, operator, row, above, o)
 		unheard = unheard || sent.Unanswered > 0
@@ -92,21 +96,12 @@ func (i *Inspector) Free(ctx context.Context, key ordering.Key, unit string, o F
 			return err
 		}
 		if n == mostFrees {
-			const reason = "its row, or one above it, changes all the time: try again"
-			if unheard { // it may be carried out yet
-				return notTold(reason)
-			}
-			return &FreeError{Key: key, Unit: unit, Row: seen.row, Reason: reason}
+			return refuse("its row, or one above it, changes all the time: try again")
 		}
 		if err := requests.Sleep(ctx, longLook); err != nil {
 			return err
 		}
 	}
-}
-
-// notTold says that the row does not tell, or not yet, whether a request without an answer took the key.
-func notTold(reason string) error {
-	return &NoAnswerError{Op: "Free", Last: errors.New(reason), End: errNotTold}
 }
 
 var errNotTold = errors.New("a request was not answered, and the row does not tell whether it took the key")
@@ -133,8 +128,9 @@ func (i *Inspector) lookToFree(ctx context.Context, key ordering.Key) (row seenR
 // mostFrees is how often a row may change between the look and the write.
 const mostFrees = 10
 
-// whyNotFree says why a key that is shown so is not to be taken from a unit; "" if it may be.
-func whyNotFree(row lockrow.Row, unit string) string {
+// whyNotFree says why a key that is shown so, with what is above it, is not to be taken from a
+// unit; "" if it may be.
+func whyNotFree(row lockrow.Row, unit string, above []lockrow.Row, now bool) string {
 	switch {
 	case row.Free():
 		return "it is free"
@@ -142,6 +138,11 @@ func whyNotFree(row lockrow.Row, unit string) string {
 		return fmt.Sprintf("unit %s of owner %q has it", row.Unit, row.Owner)
 	case row.Prepared != "":
 		return fmt.Sprintf("the unit has its journal in table %q, which says what becomes of the key: recover it", row.Prepared)
+	case now: // leaves no intent
+		return ""
+	}
+	if full := lockrow.FullAbove(row, above); full != nil {
+		return fmt.Sprintf("the row of %q above it has %d intents, and no room for another: sweep it", string(full.Key), len(full.Below))
 	}
 	return ""
 }

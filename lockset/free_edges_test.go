@@ -2,6 +2,7 @@ package lockset_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -74,30 +75,37 @@ func TestFreeDoesNotSayWhatItCannotKnow(t *testing.T) {
 
 // Nor does it while a copy of its request may still arrive.
 func TestFreeDoesNotSayThatACopyWillNotArrive(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		set := b.take(b.owner("holder", nil), "c/1")
-		others := &types.AttributeValueMemberSS{} // leave no room on the row above for a while
-		for n := range 80 {
-			others.Value = append(others.Value, fmt.Sprintf("%022d %d", n, n))
-		}
-		n := 0
-		i, net := b.operator(func(c faults.Call) faults.Fault {
-			if !isFree(c) {
-				return faults.Pass()
-			}
-			if n++; n == 1 {
-				return faults.DeliverLate(lease, faults.Reset)
-			}
-			b.change("c", "ADD below :others", map[string]types.AttributeValue{":others": others})
-			return faults.Pass()
+	for name, passes := range map[string]bool{"the row above is full": false, "it changes all the time": true} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				set := b.take(b.owner("holder", nil), "c/1")
+				others := &types.AttributeValueMemberSS{} // leave no room on the row above for a while
+				for n := range 80 {
+					others.Value = append(others.Value, fmt.Sprintf("%022d %d", n, n))
+				}
+				n := 0
+				i, net := b.operator(func(c faults.Call) faults.Fault {
+					if c.Op == "TransactGetItems" && n > 1 && passes {
+						b.change("c", "DELETE below :others", map[string]types.AttributeValue{":others": others})
+					}
+					if !isFree(c) {
+						return faults.Pass()
+					}
+					if n++; n == 1 {
+						return faults.DeliverLate(lease, faults.Reset)
+					}
+					b.change("c", "ADD below :others", map[string]types.AttributeValue{":others": others})
+					return faults.Pass()
+				})
+				err := i.Free(t.Context(), "c/1", set.Nonce(), lockset.Freeing{})
+				require.Equal(t, set.Nonce(), b.unitAt("c/1"))
+				b.change("c", "DELETE below :others", map[string]types.AttributeValue{":others": others})
+				net.Wait()
+				require.NotEqual(t, set.Nonce(), b.unitAt("c/1"))
+				require.NotErrorAs(t, err, new(*lockset.FreeError))
+			})
 		})
-		err := i.Free(t.Context(), "c/1", set.Nonce(), lockset.Freeing{})
-		require.Equal(t, set.Nonce(), b.unitAt("c/1"))
-		b.change("c", "DELETE below :others", map[string]types.AttributeValue{":others": others})
-		net.Wait()
-		require.NotEqual(t, set.Nonce(), b.unitAt("c/1"))
-		require.NotErrorAs(t, err, new(*lockset.FreeError))
-	})
+	}
 }
 
 // The row above has as many intents as fit.
@@ -113,6 +121,36 @@ func TestFreeBelowAFullRow(t *testing.T) {
 		err := i.Free(t.Context(), "c/05", sets[5].Nonce(), lockset.Freeing{})
 		t.Log(time.Since(start), err)
 		require.NoError(t, err)
+	})
+}
+
+// Each key that is taken from the dead leaves one intent more on the row above, until somebody cleans
+// it. Free says which row has no room, and a sweep makes some.
+func TestFreeOfManyKeysBelowAFullRow(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		dead := b.owner("dead", nil)
+		var sets []*lockset.Set
+		for n := range 64 {
+			sets = append(sets, b.take(dead, ordering.Key(fmt.Sprintf("c/%02d", n))))
+		}
+		dead.net.Crash()
+		i, _ := b.operator(nil)
+		var refused *lockset.FreeError
+		taken := 0
+		for n, set := range sets {
+			err := i.Free(t.Context(), set.Keys()[0], set.Nonce(), lockset.Freeing{})
+			if errors.As(err, &refused) {
+				require.Equal(t, set.Keys()[0], ordering.Key(fmt.Sprintf("c/%02d", n)))
+				break
+			}
+			require.NoError(t, err)
+			taken++
+		}
+		require.Equal(t, 16, taken)
+		require.Equal(t, `the row of "c" above it has 80 intents, and no room for another: sweep it`, refused.Reason)
+		_, err := b.owner("o", nil).Sweep(t.Context(), []ordering.Key{"c"}, lockset.SweepOptions{})
+		require.NoError(t, err)
+		b.allFree()
 	})
 }
 

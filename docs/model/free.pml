@@ -337,7 +337,7 @@ look:
 			/* lockset.whyNotFree (free.go) */
 #ifndef WITHOUT_unsure
 			if
-			:: unheard && unit != whom -> goto over /* lockset.notTold (free.go) */
+			:: unheard && unit != whom -> goto over /* it asks again, or looks */
 			:: else
 			fi;
 #endif

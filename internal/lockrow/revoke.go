@@ -52,9 +52,22 @@ func (t Table) RevokeNow(key ordering.Key, vs Values) *types.Update {
 	return t.Update(key, IsUnprepared, revokeNow, vs)
 }
 
-// roomForOperators is how many intents a row has at most with those of operators, each of which stands in
-// for another that is to be removed.
-var roomForOperators = Number(maxBelow + 16)
+// FullAbove returns the first of these rows, above one that is to be taken, that has no room for the
+// intent of an operator's holder; nil if none needs any.
+func FullAbove(row Row, above []Row) *Row {
+	for i, r := range above {
+		if r.carries(Entry{row.Unit, row.Key}) && len(r.Below) >= mostBelowOfOperators {
+			return &above[i]
+		}
+	}
+	return nil
+}
+
+// mostBelowOfOperators is how many intents a row has at most with those of operators, each of which stands
+// in for another that is to be removed.
+const mostBelowOfOperators = maxBelow + 16
+
+var roomForOperators = Number(mostBelowOfOperators)
 
 // AttrTakenFrom says from which unit an operator has taken the row.
 const AttrTakenFrom = "takenFrom"

@@ -40,16 +40,23 @@ var ofFreeing = []mutant{
 	{
 		clause: "an operator is not told that nothing was changed where the row does not tell",
 		file:   "lockset/free.go",
-		old:    `case unheard && row.Unit != unit:`,
-		new:    `case false:`,
+		old:    `(row.Unit != unit || row.Prepared == "")`,
+		new:    `row.Unit == unit && row.Prepared == ""`,
 		by:     check{in: "lockset", test: "TestFreeDoesNotSayWhatItCannotKnow"},
 	},
 	{
 		clause: "an operator is not told that nothing was changed while a copy of the request may arrive",
 		file:   "lockset/free.go",
-		old:    `if unheard { // it may be carried out yet`,
-		new:    `if false {`,
+		old:    `(row.Unit != unit || row.Prepared == "")`,
+		new:    `row.Unit != unit`,
 		by:     check{in: "lockset", test: "TestFreeDoesNotSayThatACopyWillNotArrive"},
+	},
+	{
+		clause: "an operator is told which row has no room for another intent",
+		file:   "internal/lockrow/revoke.go",
+		old:    `len(r.Below) >= mostBelowOfOperators`,
+		new:    `false`,
+		by:     check{in: "lockset", test: "TestFreeOfManyKeysBelowAFullRow"},
 	},
 	{
 		clause: "an operator keeps out those who want a row above as a whole",
