@@ -55,9 +55,8 @@ func (e *FreeError) WhatNext() next.Next { return next.FixCall }
 //
 // Errors: *[FreeError] if the unit does not have the key, or is prepared, or if a row above the key
 // has no room for another intent; *[ConfigError] if o.Reason is no purpose, or this process's clock
-// leaves no tokens; *ordering.KeyError,
-// *[TableError], *[RowError], *[NoAnswerError]. After the last of them it is not known whether the
-// key was taken: call it again, or look.
+// leaves no tokens; *ordering.KeyError, *[TableError], *[RowError], *[NoAnswerError]. After the last
+// of them it is not known whether the key was taken: call it again, or look.
 func (i *Inspector) Free(ctx context.Context, key ordering.Key, unit string, o Freeing) error {
 	i.asked(ctx, "Free")
 	if err := key.Validate(); err != nil {
