@@ -55,7 +55,7 @@ var ofMending = []mutant{
 		clause: "an operator is not told that nothing was written while a copy of the choice may arrive",
 		file:   "unitofwork/mend.go",
 		old:    `if sent.Unanswered > 0 { // that one`,
-		new:    `if false { // that one`,
+		new:    `if sent.Unanswered < 0 { // that one`,
 		by:     check{in: "unitofwork", test: "TestAChoiceThatArrivesAfterItWasRefused"},
 	},
 	{
