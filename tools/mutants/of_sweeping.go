@@ -91,8 +91,8 @@ var ofSweeping = []mutant{
 	{
 		clause: "a sweep waits for nobody who came since it began",
 		file:   "lockset/sweep_judge.go",
-		old:    `w.since.After(first[e.Witness]) || !old[e]:`,
-		new:    `w.since.After(first[e.Witness]):`,
+		old:    `first.alive(w.parsed) || !old[e]:`,
+		new:    `first.alive(w.parsed):`,
 		by:     check{in: "lockset", test: "TestASweepOfABusyRowEnds"},
 	},
 	{
