@@ -12,6 +12,8 @@ import (
 
 func handled() []os.Signal { return []os.Signal{os.Interrupt} }
 
+func surviveClosedPipes() {}
+
 func asGroup(*exec.Cmd, bool) (restore func()) { return func() {} }
 
 func (c *child) signal(s os.Signal) { _ = c.process.Signal(s) }

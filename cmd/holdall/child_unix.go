@@ -22,6 +22,10 @@ func handled() (signals []os.Signal) {
 	return signals
 }
 
+// surviveClosedPipes has this process live on when it writes to a stderr that nobody reads any
+// more: it has a command to end yet. A command that it starts dies of that as any other.
+func surviveClosedPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
 // asGroup has a command be the leader of a process group. What is returned undoes what that
 // changes of the terminal.
 //

@@ -78,6 +78,7 @@ func (a *app) exec(ctx context.Context, names []string, o lockset.Options, comma
 	if err != nil {
 		return cannotRun(err)
 	}
+	surviveClosedPipes()
 	p := newProgress(a.stderr)
 	units, err := a.unitsClient(ctx, func(cfg *unitofwork.Config) {
 		cfg.Locks.Lease = cmp.Or(cfg.Locks.Lease, defaultLease)

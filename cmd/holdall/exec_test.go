@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -44,9 +45,17 @@ type running struct {
 // ready.
 func (b *bed) start(t *testing.T, environ []string, script string, args ...string) *running {
 	t.Helper()
+	r := &running{stderr: &bytes.Buffer{}}
+	r.start(t, r.stderr, environ, script, args...)
+	return r
+}
+
+// start says on another stderr what goes wrong.
+func (r *running) start(t *testing.T, stderr io.Writer, environ []string, script string, args ...string) {
+	t.Helper()
 	args = append(append([]string{"exec"}, args...), "k", "--", "sh", "-c", `exec >"$OUT"; `+script)
-	r := &running{Cmd: exec.CommandContext(t.Context(), program, args...), stderr: &bytes.Buffer{}}
-	r.Env, r.Cmd.Stderr = environ, r.stderr
+	r.Cmd = exec.CommandContext(t.Context(), program, args...)
+	r.Env, r.Cmd.Stderr = environ, stderr
 	r.WaitDelay = aLongTime
 	out := filepath.Join(t.TempDir(), "out")
 	require.NoError(t, syscall.Mkfifo(out, 0o600))
@@ -65,7 +74,6 @@ func (b *bed) start(t *testing.T, environ []string, script string, args ...strin
 		t.Fatalf("the command did not start: %s", r.stderr)
 	}
 	require.Equal(t, "ready", next(t, r.lines))
-	return r
 }
 
 // ended waits until holdall has ended, and all that it has started.
@@ -247,6 +255,41 @@ func TestExecKillsBeforeOthersHaveTheLocks(t *testing.T) {
 			set, err := rival.Acquire(t.Context(), []ordering.Key{"k"})
 			require.NoError(t, err)
 			require.True(t, r.gone(t), "somebody else has the key, and the command is still there")
+			r.ended(t, exitLost)
+			require.NoError(t, set.Release(t.Context()))
+		})
+	}
+}
+
+// Nothing of a command is left, either, where nobody can be told: stderr is a pipe whose reader is
+// gone, or reads no more.
+func TestExecKillsWhereNobodyListens(t *testing.T) {
+	t.Parallel()
+	for name, befalls := range map[string]func(t *testing.T, reads, writes *os.File){
+		"the reader is gone": func(t *testing.T, reads, _ *os.File) { require.NoError(t, reads.Close()) },
+		"the pipe is full": func(t *testing.T, _, writes *os.File) {
+			require.NoError(t, writes.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
+			_, err := writes.Write(make([]byte, 1<<20))
+			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t, engines.Dynoxide(t))
+			reads, writes, err := os.Pipe()
+			require.NoError(t, err)
+			defer reads.Close()
+			defer writes.Close()
+			befalls(t, reads, writes)
+			r := &running{stderr: &bytes.Buffer{}}
+			r.start(t, writes, b.environ(), orphaning, "--lease", longLease.String())
+			b.taken(t, "k")
+			rival, err := lockset.New(b.Client, lockset.Config{Table: b.locks, Lease: longLease})
+			require.NoError(t, err)
+			set, err := rival.Acquire(t.Context(), []ordering.Key{"k"})
+			require.NoError(t, err)
+			require.True(t, r.gone(t), "somebody else has the key, and something of the command is still there")
+			reads.Close() // whoever has not said it yet need not
 			r.ended(t, exitLost)
 			require.NoError(t, set.Release(t.Context()))
 		})

@@ -55,9 +55,13 @@ const groupPoll = 10 * time.Millisecond
 // end ends a child, and whatever it has started, whose locks are lost.
 func (a *app) end(child *child, set *lockset.Set, margin time.Duration, lost error) error {
 	at := killAt(set.Deadline(), margin)
-	fmt.Fprintf(a.stderr, "holdall: the locks are lost; the command is told to end, and killed in %v at the latest\n",
-		max(time.Until(at), 0).Round(time.Millisecond))
+	left := max(time.Until(at), 0).Round(time.Millisecond)
 	child.terminate()
+	told := make(chan struct{})
+	go func() { // a pipe that nobody reads must not keep us from the rest
+		defer close(told)
+		fmt.Fprintf(a.stderr, "holdall: the locks are lost; the command is told to end, and killed in %v at the latest\n", left)
+	}()
 	kill, look := time.NewTimer(time.Until(at)), time.NewTicker(groupPoll)
 	defer kill.Stop()
 	defer look.Stop()
@@ -75,6 +79,10 @@ func (a *app) end(child *child, set *lockset.Set, margin time.Duration, lost err
 		case <-look.C:
 		}
 		if exited == nil && !child.left() {
+			select {
+			case <-told: // before anything else is said
+			case <-kill.C:
+			}
 			return lost
 		}
 	}
