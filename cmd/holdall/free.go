@@ -30,7 +30,8 @@ func freeCommand(a *app) *cobra.Command {
 			"--now lets others in at once. The unit may then work beside them for up to a lease, as if it\n" +
 			"had the key: give it only if the process is known to be gone.\n\n" +
 			"show KEY names the unit. One that has a journal keeps its key until its journal has decided:\n" +
-			"free leaves it alone, and finishes it if it is dead, as recover does.",
+			"free leaves it alone, and finishes the dead with a journal, as recover does. If the unit is\n" +
+			"alive, free exits with 3.",
 		Example: "  holdall free customer:42 --unit 6fWqB2t0T3q4n8Y1m7cZxA --reason 'deploy hangs'",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -60,17 +61,19 @@ func (a *app) free(ctx context.Context, key ordering.Key, f freeFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := a.confirm(ctx, f.yes, fmt.Sprintf("Take key %q from unit %s? Its work is refused from then on.", string(key), f.unit)); err != nil {
+	breaks := "What it does outside the tables goes on until it knows."
+	if f.now {
+		breaks = "Others have the key before it can know: for up to a lease both may work outside the tables."
+	}
+	if err := a.confirm(ctx, f.yes, fmt.Sprintf("Take key %q from unit %s? Its commit is refused from then on. %s", string(key), f.unit, breaks)); err != nil {
 		return err
 	}
 	err = i.Free(ctx, key, f.unit, lockset.Freeing{Reason: f.reason, Now: f.now})
 	var refused *lockset.FreeError
 	if errors.As(err, &refused) && refused.Row.Prepared() && refused.Row.Holder.Unit == f.unit {
 		fmt.Fprintf(a.stderr, "holdall: %s\n", oneLine(err))
-		if a.units == "" {
-			a.units = refused.Row.Holder.Prepared
-		}
-		return a.recover(ctx, false, 0)
+		a.units = refused.Row.Holder.Prepared // whatever the flags name
+		return a.settle(ctx, i, key, f.unit)
 	}
 	if err != nil {
 		return err
@@ -85,6 +88,18 @@ func (a *app) free(ctx context.Context, key ordering.Key, f freeFlags) error {
 		a.out.line("Until then show names as the holder a unit of %s", printable(fmt.Sprintf("%q%s", i.Config().Owner, forWhat(f.reason))))
 	}
 	return a.out.json(freed{string(key), f.unit, f.now})
+}
+
+// settle recovers, for a key that only a journal frees.
+func (a *app) settle(ctx context.Context, i *lockset.Inspector, key ordering.Key, unit string) error {
+	if err := a.recover(ctx, false, 0); err != nil {
+		return err
+	}
+	view, err := i.Look(ctx, key, lockset.LookOptions{})
+	if h := view.Row.Holder; err == nil && h != nil && h.Unit == unit {
+		return &exit{exitFound, fmt.Errorf("key %q stays with unit %s until its journal is settled", string(key), unit)}
+	}
+	return err
 }
 
 // knows says when a unit does.

@@ -78,6 +78,30 @@ func TestFreeLeavesJournalsAlone(t *testing.T) {
 	require.Contains(t, got.stdout, unit.nonce+": committed")
 }
 
+// A unit that is alive keeps its key, which the exit code says; the table with its journal is the
+// one that the row names; and nothing is recovered on behalf of a unit that has the key no more.
+func TestFreeOfAKeyThatAJournalKeeps(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, engines.Dynoxide(t))
+	_, err := b.Client.CreateTable(t.Context(), engines.TableInput(b.locks+"-records", "key", ""))
+	require.NoError(t, err)
+	b.DropLater(t, b.locks+"-records")
+	unit := b.actor(t, "prepares", "unit", "a", "b", "c").ready(t)
+	free := func(unit string) ran {
+		return b.run(t, "free", "a", "--unit", unit, "--yes", "--lease", actorLease.String(), "--units", b.locks+"-other")
+	}
+	free("another").oneError(t, exitError, "unit "+unit.nonce+` of owner "unit" has it`)
+	got := free(unit.nonce)
+	require.Equal(t, exitFound, got.code, "%+v", got)
+	require.Contains(t, got.stdout, unit.nonce+": alive")
+	require.Contains(t, got.stderr, `key "a" stays with unit `+unit.nonce)
+	unit.Kill()
+	got = free(unit.nonce)
+	require.Equal(t, exitDone, got.code, "%+v", got)
+	require.Contains(t, got.stdout, unit.nonce+": aborted")
+	b.free(t, "a")
+}
+
 func TestFreeRefusesWhatMakesNoSense(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
