@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
 	"github.com/holdall/holdall/lockset"
@@ -27,6 +28,9 @@ func (a *app) checkFleet(ctx context.Context, cfg lockset.Config, capacity float
 	}}) {
 		if denied := deniedScan(a.table, err); denied != nil {
 			return []finding{*denied}, nil
+		}
+		if errors.As(err, new(*types.ResourceNotFoundException)) { // which the library's check has said
+			return nil, nil
 		}
 		if err != nil && r.Damage == "" {
 			return nil, err

@@ -44,6 +44,8 @@ func (t *columns) lines() []string {
 	widths := map[int]int{}
 	for _, row := range t.rows {
 		for c, cell := range row {
+			row[c] = printable(cell)
+			cell = row[c]
 			widths[c] = max(widths[c], min(utf8.RuneCountInString(cell), widest))
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,6 +52,9 @@ func run(ctx context.Context, args []string, env *environment) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil || codeSaysAll(err) != nil {
+		err = cmp.Or(a.out.failed, err) // half a list is none
+	}
 	switch cause := context.Cause(ctx); {
 	case err != nil && !a.begun:
 		err = wrongUsage(fmt.Errorf("%w; see holdall --help", err))

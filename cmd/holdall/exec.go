@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,12 +37,14 @@ func execCommand(a *app) *cobra.Command {
 			"is 123. That needs this process alive and running: on Linux the command dies with it, but nobody\n" +
 			"ends what the command has started itself, and nobody can while a machine is suspended. What must\n" +
 			"not be written late checks the token.\n\n" +
-			"What the command leaves running in the background when it ends is not under the locks any more.",
+			"What the command leaves running in the background when it ends is not under the locks any more.\n\n" +
+			"Keys that begin with a dash stand between two --.",
 		Example: "  holdall exec nightly-report --wait 0s -- ./report.sh\n" +
 			"  holdall exec customer:42 customer:43 --wait 30s -- sh -c 'echo $HOLDALL_TOKEN'",
 		Annotations: map[string]string{ownSignals: "", ownCodes: ""},
 		Args: func(cmd *cobra.Command, args []string) error {
-			if dash := cmd.ArgsLenAtDash(); dash < 1 || dash == len(args) {
+			keys, command := keysAndCommand(cmd.ArgsLenAtDash(), args)
+			if len(keys) == 0 || len(command) == 0 {
 				return errors.New("exec needs keys, then --, then a command")
 			}
 			return nil
@@ -51,16 +54,30 @@ func execCommand(a *app) *cobra.Command {
 			if cmd.Flags().Changed("wait") {
 				limit = lockset.For(max(wait, 0))
 			}
-			dash := cmd.ArgsLenAtDash()
+			keys, command := keysAndCommand(cmd.ArgsLenAtDash(), args)
 			if !cmd.Flags().Changed("purpose") { // no arguments: there may be secrets among them
-				purpose = "exec " + filepath.Base(args[dash])
+				purpose = "exec " + filepath.Base(command[0])
 			}
-			return a.exec(cmd.Context(), args[:dash], lockset.Options{Wait: limit, Purpose: purpose}, args[dash:])
+			return a.exec(cmd.Context(), keys, lockset.Options{Wait: limit, Purpose: purpose}, command)
 		},
 	}
 	cmd.Flags().DurationVar(&wait, "wait", 0, "`time` to wait for others at most, all in all; 0s waits for nobody; as long as it takes if not given")
 	cmd.Flags().StringVar(&purpose, "purpose", "", "what the keys are for, in at most 256 bytes, as others see it; \"exec\" and the `name` of the command if not given")
 	return cmd
+}
+
+// keysAndCommand splits the arguments at the --. If that is the first of them, keys that may
+// begin with a dash come after it, and another -- ends them.
+func keysAndCommand(dash int, args []string) (keys, command []string) {
+	if dash == 0 {
+		if second := slices.Index(args, "--"); second >= 0 {
+			return args[:second], args[second+1:]
+		}
+	}
+	if dash < 0 {
+		return args, nil
+	}
+	return args[:dash], args[dash:]
 }
 
 func (a *app) exec(ctx context.Context, names []string, o lockset.Options, command []string) error {

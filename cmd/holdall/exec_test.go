@@ -128,6 +128,12 @@ func TestExecRunsACommandUnderLocks(t *testing.T) {
 	})
 }
 
+func TestExecOfKeysThatBeginWithADash(t *testing.T) {
+	b := newBed(t, engines.Dynoxide(t))
+	r := b.run(t, "exec", "--", "-k", "j", "--", "sh", "-c", `echo "$HOLDALL_KEYS"; exit $#`, "--", "--", "x")
+	require.Equal(t, ran{code: 2, stdout: "-k\nj\n"}, r)
+}
+
 func TestExecPassesInputOn(t *testing.T) {
 	b := newBed(t, engines.Dynoxide(t))
 	cmd := exec.CommandContext(t.Context(), program, "exec", "k", "--", "cat")

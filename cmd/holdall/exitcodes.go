@@ -35,7 +35,7 @@ var exitCodes = []struct {
 	{"0", "done; check: nothing found but advice; outcome: committed"},
 	{"1", "an error, which stderr says in one line"},
 	{"2", "wrong usage"},
-	{"3", "check: more than advice; outcome: not committed; free: a journal keeps the key; sweep: something kept; mend: a unit is stuck"},
+	{"3", "check: more than advice; outcome: not committed; free, sweep: a key is kept; mend: it is stuck"},
 	{"4", "outcome: undecided, ask again"},
 	{"5", "outcome: forgotten, nothing names the unit any more"},
 	{"123", "exec: the locks were lost while the command ran"},

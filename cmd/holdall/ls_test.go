@@ -86,6 +86,8 @@ func TestColumns(t *testing.T) {
 	lines := c.lines()
 	require.Equal(t, "A"+strings.Repeat(" ", 49)+"B  C", lines[0])
 	require.Equal(t, strings.Repeat("y", 60)+"  z  x", lines[2], "one that is too long moves no other")
+	written := columns{rows: [][]string{{"a\tb", "x"}, {"c", "x"}}}
+	require.Equal(t, []string{`a\tb  x`, `c     x`}, written.lines(), "as wide as it is shown")
 	c.drop(1)
 	require.Equal(t, [][]string{{"A", "C"}, {"long", "x"}, {strings.Repeat("y", 60), "x"}}, c.rows)
 }

@@ -23,6 +23,7 @@ type output struct {
 	format format
 	to     io.Writer
 	colour bool
+	failed error // to write a line of text
 }
 
 func (o *output) open(to io.Writer, getenv func(string) string) error {
@@ -45,7 +46,9 @@ func (o *output) asJSON() bool { return o.format == formatJSON }
 // line writes a line of text for people; nothing if JSON was asked for.
 func (o *output) line(text string, args ...any) {
 	if !o.asJSON() {
-		fmt.Fprintf(o.to, text+"\n", args...)
+		if _, err := fmt.Fprintf(o.to, text+"\n", args...); o.failed == nil {
+			o.failed = err
+		}
 	}
 }
 

@@ -3,8 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
+	"os"
 	"sync"
 	"time"
+
+	"golang.org/x/term"
 )
 
 // progress says on stderr how far long work has come: on a terminal in one line that
@@ -48,10 +52,29 @@ func (p *progress) say(text string, args ...any) {
 	p.last = time.Now()
 	if p.terminal {
 		p.shown = true
-		fmt.Fprintf(p.to, "\r\x1b[K"+text, args...)
+		fmt.Fprint(p.to, "\r\x1b[K"+cutTo(widthOf(p.to)-1, printable(fmt.Sprintf(text, args...))))
 		return
 	}
 	fmt.Fprintf(p.to, text+"\n", args...)
+}
+
+// widthOf is how many columns a terminal has; what does not say so has many.
+func widthOf(to io.Writer) int {
+	if file, ok := to.(*os.File); ok {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
+			return width
+		}
+	}
+	return math.MaxInt
+}
+
+// cutTo cuts a line that would go on in the next one of the terminal, where it could not be
+// taken away again.
+func cutTo(width int, line string) string {
+	if runes := []rune(line); len(runes) > width {
+		return string(runes[:width])
+	}
+	return line
 }
 
 // clear takes the line away. More may be said afterwards.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/holdall/holdall/integration/engines"
 )
@@ -128,6 +129,37 @@ func TestLsOfTheDeadOnATerminal(t *testing.T) {
 	require.Regexp(t, `^k +held +holder for "payment" +\d+s +dead `, screen[1])
 	require.Empty(t, screen[2])
 	require.Contains(t, x.written(), "\x1b[31mk ")
+}
+
+// What the line says of how far it is stays in one line of a narrow terminal.
+func TestProgressOnANarrowTerminal(t *testing.T) {
+	master, slave := terminal(t)
+	defer slave.Close()
+	require.NoError(t, unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 20}))
+	p := newProgress(slave)
+	p.say("watching for signs of life: %d", 1)
+	p.clear()
+	p.say("é\x1b")
+	some := make([]byte, 100)
+	n, err := master.Read(some)
+	require.NoError(t, err)
+	require.Equal(t, "\r\x1b[Kwatching for signs \r\x1b[K\r\x1b[Ké\\x1b", string(some[:n]))
+}
+
+// A list of which a part could not be written is an error.
+func TestTextThatCannotBeWritten(t *testing.T) {
+	b := newBed(t, engines.Dynoxide(t))
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer full.Close()
+	for _, format := range []string{"text", "json"} {
+		var said strings.Builder
+		cmd := exec.CommandContext(t.Context(), program, "check", "-o", format)
+		cmd.Env, cmd.Stdout, cmd.Stderr = b.environ(), full, &said
+		require.Error(t, cmd.Run())
+		require.Equal(t, exitError, cmd.ProcessState.ExitCode())
+		require.Contains(t, said.String(), "no space left")
+	}
 }
 
 // Each list of ls --watch is drawn from the top of an empty screen.
