@@ -10,6 +10,8 @@ import (
 // child is a command that was started, with all that it has started in turn.
 type child struct {
 	process *os.Process
+	stdin   any           // what it reads from
+	stopped bool          // it stands still, and has not been helped yet
 	exited  chan struct{} // closed when the command itself is gone
 	err     error         // how it ended; to be read then
 	state   *os.ProcessState
@@ -18,7 +20,7 @@ type child struct {
 // startChild starts a command in a process group of its own; on a terminal, as its
 // foreground.
 func startChild(cmd *exec.Cmd, terminal bool) (*child, error) {
-	c := &child{exited: make(chan struct{})}
+	c := &child{stdin: cmd.Stdin, exited: make(chan struct{})}
 	started := make(chan error, 1)
 	go c.run(cmd, terminal, started)
 	if err := <-started; err != nil {

@@ -18,6 +18,12 @@ func asGroup(*exec.Cmd, bool) (restore func()) { return func() {} }
 
 func (c *child) signal(s os.Signal) { _ = c.process.Signal(s) }
 
+func (c *child) passOn(s os.Signal) { c.signal(s) }
+
+func (c *child) help() {}
+
+func (c *child) helped() {}
+
 func (c *child) terminate() { c.kill() }
 
 func (c *child) kill() { _ = c.process.Kill() }

@@ -39,14 +39,57 @@ func asGroup(cmd *exec.Cmd, terminal bool) (restore func()) {
 	if !terminal || !ok {
 		return func() {}
 	}
-	ours := unix.Getpgrp()
-	if group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP); err != nil || group != ours {
+	if foreground(tty) != unix.Getpgrp() {
 		return func() {} // we are in the background ourselves
 	}
 	cmd.SysProcAttr.Foreground, cmd.SysProcAttr.Ctty = true, int(tty.Fd())
-	return func() {
-		signal.Ignore(syscall.SIGTTOU) // what a background process gets that asks for this
-		_ = unix.IoctlSetPointerInt(int(tty.Fd()), unix.TIOCSPGRP, ours)
+	return func() { takeTerminal(tty) }
+}
+
+// foreground is the process group in the foreground of a terminal; 0 if that is none of ours.
+func foreground(tty *os.File) int {
+	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
+	if err != nil {
+		return 0
+	}
+	return group
+}
+
+// takeTerminal puts this process in the foreground again.
+func takeTerminal(tty *os.File) {
+	signal.Ignore(syscall.SIGTTOU) // what a background process gets that asks for this
+	_ = unix.IoctlSetPointerInt(int(tty.Fd()), unix.TIOCSPGRP, unix.Getpgrp())
+}
+
+// help has a command go on that was stopped because it uses the terminal and is not in its
+// foreground, as in a pipeline: it would hold the keys for ever. It gets the foreground if this
+// process has it.
+func (c *child) help() {
+	tty, ok := c.stdin.(*os.File)
+	if !ok || !isTerminal(tty) {
+		return
+	}
+	if c.stopped = c.stopped || hasStopped(c.process.Pid); !c.stopped || foreground(tty) != unix.Getpgrp() {
+		return
+	}
+	if unix.IoctlSetPointerInt(int(tty.Fd()), unix.TIOCSPGRP, c.process.Pid) == nil {
+		c.stopped = false
+		c.signal(syscall.SIGCONT)
+	}
+}
+
+// helped takes back what help has given.
+func (c *child) helped() {
+	if tty, ok := c.stdin.(*os.File); ok && isTerminal(tty) && foreground(tty) == c.process.Pid {
+		takeTerminal(tty)
+	}
+}
+
+// passOn passes a signal on; one that usually ends a process ends one that is stopped, too.
+func (c *child) passOn(s os.Signal) {
+	c.signal(s)
+	if s != syscall.SIGUSR1 && s != syscall.SIGUSR2 {
+		c.signal(syscall.SIGCONT)
 	}
 }
 

@@ -30,8 +30,9 @@ func execCommand(a *app) *cobra.Command {
 			"In its environment the command has HOLDALL_TOKEN, the fencing token, for stores that can refuse\n" +
 			"who is late; HOLDALL_KEYS, one in a line; and HOLDALL_UNIT, by which rows name the holder.\n\n" +
 			"Signals are passed on, and so is the command's exit code, 128+n if signal n has ended it.\n" +
-			"The command runs in a process group of its own. On a terminal it is in the foreground, and\n" +
-			"Ctrl-Z does nothing: who is stopped would hold the keys for ever.\n\n" +
+			"The command runs in a process group of its own. On a terminal it is in the foreground (in\n" +
+			"a pipeline, on Linux: once it would be stopped for not being there), and Ctrl-Z does nothing:\n" +
+			"who is stopped would hold the keys for ever.\n\n" +
 			"If the locks are lost, the whole group gets SIGTERM at once, and SIGKILL before anybody else\n" +
 			"can have the keys; where only time ran out that is a tenth of the lease later. Then the exit code\n" +
 			"is 123. That needs this process alive and running: on Linux the command dies with it, but nobody\n" +

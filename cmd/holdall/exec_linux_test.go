@@ -58,6 +58,38 @@ func TestExecOnATerminal(t *testing.T) {
 	b.free(t, "k")
 }
 
+// In a pipeline the command is not in the foreground of the terminal at first. It reads from there
+// all the same, and is not stopped with its keys; and if something stops it, Ctrl-C ends it.
+func TestExecInAPipelineOnATerminal(t *testing.T) {
+	b := newBed(t, engines.Dynoxide(t))
+	master, slave := terminal(t)
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.Join([]string{
+		`trap : INT`,
+		program + ` exec k -- sh -c 'read line; echo "has $line"' | cat`,
+		program + ` exec k -- sh -c 'echo ready; kill -STOP $$' </dev/null | cat`,
+		`read line; echo "shell has $line"`,
+	}, "\n"))
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = b.environ(), slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	require.NoError(t, cmd.Start())
+	slave.Close()
+	lines := linesOf(bufio.NewReader(master))
+	until := func(wants string) {
+		t.Helper()
+		for !strings.HasSuffix(strings.TrimSpace(next(t, lines)), wants) { // behind what the terminal has echoed
+		}
+	}
+	fmt.Fprintln(master, "hello")
+	until("has hello")
+	until("ready")
+	_, err := master.Write([]byte{3}) // Ctrl-C
+	require.NoError(t, err)
+	fmt.Fprintln(master, "again")
+	until("shell has again")
+	require.NoError(t, cmd.Wait())
+	b.free(t, "k")
+}
+
 // Colours and the line of progress are for terminals.
 func TestColoursAreForTerminals(t *testing.T) {
 	b := newBed(t, engines.Dynoxide(t))

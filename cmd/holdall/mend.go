@@ -185,6 +185,7 @@ func (a *app) mend(ctx context.Context, unit string, choices map[string]unitofwo
 		}
 		if len(obstacles) == 0 {
 			said.Done = true
+			a.sayUnused(choices)
 			a.out.line("unit %s: %s, nothing is left to mend", unit, a.out.paint(good, "done"))
 			return a.out.json(said)
 		}
@@ -221,11 +222,17 @@ func (a *app) mend(ctx context.Context, unit string, choices map[string]unitofwo
 	}
 }
 
-// stillStuck says what is left.
-func (a *app) stillStuck(said mendedJSON, obstacles []unitofwork.Obstacle, choices map[string]unitofwork.Choice) error {
+// sayUnused says of choices that they were not carried out: somebody else may have chosen
+// otherwise.
+func (a *app) sayUnused(choices map[string]unitofwork.Choice) {
 	for state, choice := range choices {
 		fmt.Fprintf(a.stderr, "holdall: --%s %s: nothing has this state, or not any more\n", choice, state)
 	}
+}
+
+// stillStuck says what is left.
+func (a *app) stillStuck(said mendedJSON, obstacles []unitofwork.Obstacle, choices map[string]unitofwork.Choice) error {
+	a.sayUnused(choices)
 	for _, o := range obstacles {
 		said.Obstacles = append(said.Obstacles, obstacleToJSON(o))
 	}

@@ -26,16 +26,22 @@ func killAt(deadline time.Time, margin time.Duration) time.Time { return deadlin
 // supervise returns the child's code when the child has ended; or why the set was lost, when
 // the child and all that it has started have ended.
 func (a *app) supervise(child *child, set *lockset.Set, margin time.Duration) (code int, lost error) {
+	look := time.NewTicker(stopPoll)
+	defer look.Stop()
 	for {
 		select {
 		case <-child.exited:
+			child.helped()
 			if lost := lossOf(set); lost != nil {
 				return 0, a.end(child, set, margin, lost)
 			}
 			return child.code(), nil
 		case s := <-a.signals:
-			child.signal(s)
+			child.passOn(s)
+		case <-look.C:
+			child.help()
 		case <-set.Context().Done():
+			defer child.helped()
 			return 0, a.end(child, set, margin, lossOf(set))
 		}
 	}
@@ -48,6 +54,9 @@ func lossOf(set *lockset.Set) error {
 	}
 	return nil
 }
+
+// stopPoll is how often it is looked whether a command stands still.
+const stopPoll = 100 * time.Millisecond
 
 // groupPoll is how often it is looked whether what the child has started is gone.
 const groupPoll = 10 * time.Millisecond
@@ -73,7 +82,7 @@ func (a *app) end(child *child, set *lockset.Set, margin time.Duration, lost err
 			<-child.exited
 			return lost
 		case s := <-a.signals:
-			child.signal(s)
+			child.passOn(s)
 		case <-exited:
 			exited = nil
 		case <-look.C:
