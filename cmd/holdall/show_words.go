@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -56,7 +57,7 @@ func (s *shown) holderWords(add func(string, ...any)) {
 		add("Wait, or stop that process: then its locks are released, or others have them a lease later.")
 	case dead && h.Prepared == "" && s.Row.Awaited():
 		add("Who waits has watched it, too, and takes it over within a lease.")
-	case dead && h.Prepared == "":
+	case dead && h.Prepared == "" && !slices.ContainsFunc(s.Above, lockset.Row.Awaited):
 		add("Nobody waits: the first unit that asks for it has it a lease later.")
 	}
 }
@@ -160,6 +161,9 @@ func (s *shown) aboveWords(add func(string, ...any)) {
 				words = ", " + lifeWords(*life)
 			}
 			add("Above it, %s is held by %s%s: so nobody else can have this key.", r.Key, whose(r.Holder.Unit, r.Holder.Owner, r.Holder.Purpose), words)
+		}
+		if r.Awaited() {
+			add("Above it, %s in the queue of %s, for it or for a key below it.", count(len(r.Queue), "unit waits", "units wait"), r.Key)
 		}
 	}
 }

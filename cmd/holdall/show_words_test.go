@@ -39,6 +39,8 @@ func TestWords(t *testing.T) {
 	}{
 		"dead, and awaited": {shown{View: lockset.View{Row: awaited(held(""))}, lives: is(lockset.Dead, false)},
 			[]string{"It is dead", "takes it over within a lease", "--units has not said where", "2 units wait", "1. unit first", `2. unit second of "o" for "p"`}},
+		"dead, and awaited above": {shown{View: lockset.View{Row: held(""), Above: []lockset.Row{awaited(lockset.Row{Key: "above", Exists: true})}}, lives: is(lockset.Dead, false)},
+			[]string{"It is dead", "Above it, 2 units wait in the queue of above, for it or for a key below it."}},
 		"stuck": {shown{View: lockset.View{Row: held("units")}, lives: is(lockset.Dead, false), units: "units",
 			journal: &unitofwork.JournalState{Outcome: unitofwork.Committed, Rows: 1, Decided: 2, Steps: 3, Writes: 4, Problem: "a tear"}},
 			[]string{"1 of 2 rows; 3 keys and 4 writes", "a tear", "stuck", "holdall mend"}},
