@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -140,10 +141,11 @@ func TestProgressOnANarrowTerminal(t *testing.T) {
 	p.say("watching for signs of life: %d", 1)
 	p.clear()
 	p.say("é\x1b")
-	some := make([]byte, 100)
-	n, err := master.Read(some)
+	wants := "\r\x1b[Kwatching for signs \r\x1b[K\r\x1b[Ké\\x1b"
+	got := make([]byte, len(wants))
+	_, err := io.ReadFull(master, got)
 	require.NoError(t, err)
-	require.Equal(t, "\r\x1b[Kwatching for signs \r\x1b[K\r\x1b[Ké\\x1b", string(some[:n]))
+	require.Equal(t, wants, string(got))
 }
 
 // A list of which a part could not be written is an error.
