@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
@@ -41,6 +42,7 @@ type app struct {
 
 	interrupt context.CancelCauseFunc // ends the context of the command
 
+	logs  bool // what an operator does is logged to stderr
 	begun bool // the arguments are right: an error from here on is none of usage
 }
 
@@ -141,7 +143,11 @@ func (a *app) lockConfig() (lockset.Config, error) {
 	if err != nil {
 		return lockset.Config{}, wrongUsage(err)
 	}
-	return lockset.Config{Table: a.table, HashKey: a.hashKey, Lease: lease, Owner: owner()}, nil
+	cfg := lockset.Config{Table: a.table, HashKey: a.hashKey, Lease: lease, Owner: owner()}
+	if a.logs {
+		cfg.Logger = slog.New(slog.NewTextHandler(a.stderr, nil))
+	}
+	return cfg, nil
 }
 
 // lease is a flag whose zero value is the library's default, and which may stand in the

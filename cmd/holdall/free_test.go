@@ -42,6 +42,7 @@ func (b *bed) takenByAnOperator(t *testing.T, befalls func(*actor), now bool) {
 	got := b.run(t, args...)
 	require.Equal(t, exitDone, got.code, "%+v", got)
 	require.Contains(t, got.stdout, "key k was taken from unit "+holder.nonce)
+	require.Regexp(t, `^time=\S+ level=WARN msg="holdall: an operator took a key" key=k unit=`+holder.nonce+` .* reason="a test" now=`, got.stderr)
 	b.run(t, args...).oneError(t, exitError, "was not taken from unit "+holder.nonce) // it has it no more
 	if !now {
 		_, by, named := strings.Cut(got.stdout, "Until then show names as the holder a unit of ")

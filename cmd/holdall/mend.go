@@ -168,6 +168,7 @@ func stuckUnits(err error) (stuck []stuckUnit, others error) {
 
 // mend goes through what keeps a unit from being done, until nothing does, or nobody chooses.
 func (a *app) mend(ctx context.Context, unit string, choices map[string]unitofwork.Choice, yes bool) error {
+	a.logs = true // for whoever asks later what was chosen
 	units, err := a.unitsClient(ctx, nil)
 	if err != nil {
 		return err
