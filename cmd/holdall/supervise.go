@@ -41,8 +41,9 @@ func (a *app) supervise(child *child, set *lockset.Set, margin time.Duration) (c
 		case <-look.C:
 			child.help()
 		case <-set.Context().Done():
-			defer child.helped()
-			return 0, a.end(child, set, margin, lossOf(set))
+			lost := a.end(child, set, margin, lossOf(set))
+			child.helped()
+			return 0, lost
 		}
 	}
 }
