@@ -278,16 +278,16 @@ func TestALeaderWhoseCallerLeaves(t *testing.T) {
 					}
 					return faults.Pass()
 				})
-				holder := c
-				if way == "under locks" {
-					holder = b.client("other", nil)
+				holder, held := c, 50*time.Millisecond
+				if way == "under locks" { // until nobody tries without any more
+					holder, held = b.client("other", nil), time.Second
 				}
 				var done sync.WaitGroup
 				done.Go(func() {
 					time.Sleep(9 * time.Millisecond)
 					_ = c.freely(ctx, unitofwork.Work{}, transfer(1))
 				})
-				b.hold(holder, 50*time.Millisecond, transferKeys...)
+				b.hold(holder, held, transferKeys...)
 				errs := make([]error, 4)
 				for i := range errs {
 					done.Go(func() {
