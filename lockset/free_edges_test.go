@@ -261,3 +261,30 @@ func TestTheUnitKnowsFirst(t *testing.T) {
 		})
 	}
 }
+
+// A unit that did not hear that it had its keys, and lost the first of them to an operator, releases
+// the others when it gives up.
+func TestAnOperatorTakesAPartOfWhatIsUnheard(t *testing.T) {
+	for _, now := range []bool{false, true} {
+		t.Run(fmt.Sprint("now: ", now), func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				began := time.Now()
+				o := b.owner("o", func(c faults.Call) faults.Fault {
+					if c.Op == "TransactWriteItems" && time.Since(began) < lease/4 {
+						return faults.LoseAnswer(faults.Reset)
+					}
+					return faults.Pass()
+				})
+				time.AfterFunc(lease/8, func() {
+					i, _ := b.operator(nil)
+					require.NoError(t, i.Free(t.Context(), "a", b.unitAt("a"), lockset.Freeing{Now: now}))
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), lease/4)
+				defer cancel()
+				_, err := o.Acquire(ctx, []ordering.Key{"a", "b"})
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.NotContains(t, b.row("b"), "unit")
+			})
+		})
+	}
+}

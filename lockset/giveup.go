@@ -55,9 +55,10 @@ func (a *acquisition) giveUp(ctx context.Context, cause error) error {
 	landed, errs := a.burnAll(ctx, cause)
 	held := max(a.ledger.secured, landed)
 	a.places.expect(a.ledger.joined())
+	taken := a.places.taken()
 	var leaveErr error
 	left.Go(func() { leaveErr = a.leaveSoon(ctx) })
-	if time.Since(a.start) >= a.c.cfg.Lease {
+	if time.Since(a.start) >= a.c.cfg.Lease || taken {
 		held += a.leftBehind(ctx, held)
 	}
 	stopped.Wait()
@@ -119,7 +120,8 @@ func (a *acquisition) burnAll(ctx context.Context, cause error) (landed int, err
 
 // leftBehind returns how many steps after the first held ones may have to be
 // released. What landed unheard a lease ago, a copy of a refused attempt even,
-// may have been buried in part since: its first row says nothing of the whole.
+// may have been buried in part since, and an operator may have taken a part at any time: its first
+// row says nothing of the whole.
 func (a *acquisition) leftBehind(ctx context.Context, held int) (steps int) {
 	most := max(a.ledger.reach-held, 0)
 	ws := lockrow.Wants(a.unit.nonce, a.plan[held:held+most], 0)

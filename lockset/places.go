@@ -36,6 +36,16 @@ func (p *places) last(key ordering.Key) (lockrow.Row, bool) {
 // has reports whether the unit has a place in the queue of a row.
 func (p *places) has(key ordering.Key) bool { return p.rows[key].Queues(p.unit) }
 
+// taken reports whether an operator has taken a row from the unit.
+func (p *places) taken() bool {
+	for _, r := range p.rows {
+		if r.TakenFrom == p.unit {
+			return true
+		}
+	}
+	return false
+}
+
 // all returns the rows in whose queues the unit has a place, in order.
 func (p *places) all() (rows []lockrow.Row) {
 	for _, key := range slices.SortedFunc(maps.Keys(p.rows), ordering.Compare) {

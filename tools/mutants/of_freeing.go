@@ -65,4 +65,11 @@ var ofFreeing = []mutant{
 		new:    `if false && r.carries(theirs) {`,
 		by:     check{in: "lockset", test: "TestAnOperatorTakesAKeyFromTheLiving"},
 	},
+	{
+		clause: "who gives up what an operator has taken in part releases the rest",
+		file:   "lockset/places.go",
+		old:    `if r.TakenFrom == p.unit {`,
+		new:    `if r.TakenFrom == "" {`,
+		by:     check{in: "lockset", test: "TestAnOperatorTakesAPartOfWhatIsUnheard"},
+	},
 }

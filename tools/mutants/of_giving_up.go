@@ -89,8 +89,8 @@ var ofGivingUp = []mutant{
 	{
 		clause: "what landed a lease ago is looked for row by row, whatever its first row says by now",
 		file:   "lockset/giveup.go",
-		old:    `if time.Since(a.start) >= a.c.cfg.Lease {`,
-		new:    `if time.Since(a.start) < 0 {`,
+		old:    `if time.Since(a.start) >= a.c.cfg.Lease || taken {`,
+		new:    `if time.Since(a.start) < 0 && taken {`,
 		by:     check{in: "lockset", test: "TestAUnitMeetsTheOtherHalfOfAChunk"},
 	},
 	{
