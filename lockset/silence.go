@@ -4,8 +4,9 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/ordering"
@@ -31,26 +32,37 @@ func (a *acquisition) watching(rows ...lockrow.Row) {
 // noteSilences records, when the wait is over, for how long those who were in the way have been
 // silent, as far as the unit knows.
 func (a *acquisition) noteSilences(ctx context.Context) {
-	rows := slices.SortedFunc(maps.Values(a.watched), func(a, b lockrow.Row) int { return ordering.Compare(a.Key, b.Key) })
-	a.c.noteSilences(ctx, a.unit, rows, true)
+	a.c.noteSilences(ctx, a.unit, inOrder(a.watched), true)
 }
 
-// noteSilences records the silence of rows, as they were seen, of which that is worth a write: at
-// the same time, once each, whatever becomes of it. The silence is taken before it is sent.
+// inOrder are rows in the order of their keys.
+func inOrder(rows map[ordering.Key]lockrow.Row) []lockrow.Row {
+	return slices.SortedFunc(maps.Values(rows), func(a, b lockrow.Row) int { return ordering.Compare(a.Key, b.Key) })
+}
+
+// noteSilences is noteAll for a unit, of a few rows.
 func (c *Client) noteSilences(ctx context.Context, u *unit, rows []lockrow.Row, ended bool) {
+	c.noteAll(ctx, u, rows, mostNoted, c.cfg.Grace, ended)
+}
+
+// noteAll records the silence of rows, as they were seen, of which that is worth a write, but of no
+// more than most: at the same time, once each, whatever becomes of it. The silence is taken before it
+// is sent. grace is the time of a head.
+func (c *Client) noteAll(ctx context.Context, u *unit, rows []lockrow.Row, most int, grace time.Duration, ended bool) {
 	now := time.Now()
-	var all sync.WaitGroup
+	var all errgroup.Group
+	all.SetLimit(writesAtOnce)
 	n := 0
 	for _, r := range rows {
-		silent, worth := c.seen.WorthNoting(r, now, c.cfg.Grace, ended)
-		if !worth || n == mostNoted {
+		silent, worth := c.seen.WorthNoting(r, now, grace, ended)
+		if !worth || n == most || ctx.Err() != nil {
 			continue
 		}
 		n++
 		id, write := u.id("n"), c.table.NoteSilence(r, silent)
-		all.Go(func() { _, _ = c.impatient.Update(ctx, id, write) })
+		all.Go(func() error { _, _ = c.impatient.Update(ctx, id, write); return nil })
 	}
-	all.Wait()
+	_ = all.Wait()
 }
 
 // NoteSilences is for unitlocks.Client.

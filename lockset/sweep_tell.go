@@ -2,11 +2,7 @@ package lockset
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/ordering"
@@ -70,20 +66,12 @@ func (s *sweep) note(ctx context.Context, keys []*sweptKey, ended bool) {
 	if s.o.DryRun {
 		return
 	}
-	rows := map[ordering.Key]lockrow.Row{} // a witness may be a key, too
+	silent := map[ordering.Key]lockrow.Row{} // a witness may be a key, too
 	for _, k := range keys {
 		for _, r := range k.silent {
-			rows[r.row.Key] = r.parsed
+			silent[r.row.Key] = r.parsed
 		}
 	}
-	now := time.Now()
-	var group errgroup.Group
-	group.SetLimit(writesAtOnce)
-	for _, key := range slices.SortedFunc(maps.Keys(rows), ordering.Compare) {
-		if silent, worth := s.c.seen.WorthNoting(rows[key], now, s.grace, ended); worth && ctx.Err() == nil {
-			id, write := s.unit.id("n"), s.c.table.NoteSilence(rows[key], silent)
-			group.Go(func() error { _, _ = s.c.impatient.Update(ctx, id, write); return nil })
-		}
-	}
-	_ = group.Wait()
+	rows := inOrder(silent)
+	s.c.noteAll(ctx, s.unit, rows, len(rows), s.grace, ended)
 }

@@ -75,6 +75,12 @@ func newBed(t *testing.T, e *engines.Engine) *bed {
 	return b
 }
 
+// recordsTable makes the table of what units of actors write, and returns its name.
+func (b *bed) recordsTable(t *testing.T) string {
+	t.Helper()
+	return b.CreateTable(t, "locks-records", "key", "")
+}
+
 // client is a client of the tables in the test's own process.
 func (b *bed) client(t *testing.T) *unitofwork.Client {
 	c, err := unitofwork.Open(b.Client, unitofwork.Config{Locks: lockset.Config{Table: b.locks, Owner: "the test"}, Table: b.units})

@@ -23,27 +23,34 @@ func TestExecTakesTheCommandAlong(t *testing.T) {
 	r.ended(t, -1)
 }
 
-// On a terminal the command reads from it, Ctrl-C reaches it, and the shell has the
-// terminal back afterwards.
-func TestExecOnATerminal(t *testing.T) {
-	b := newBed(t, engines.Dynoxide(t))
+// shellOnATerminal runs a script on a terminal of its own. until waits for a line, and wait for the end.
+func (b *bed) shellOnATerminal(t *testing.T, script ...string) (master *os.File, until func(wants string), wait func()) {
+	t.Helper()
 	master, slave := terminal(t)
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.Join([]string{
-		`trap : INT`,
-		program + ` exec k -- sh -c 'echo ready; read line; echo "has $line"; exit 5'; echo "code $?"`,
-		program + ` exec k -- sh -c 'echo ready; exec sleep 1000'; echo "code $?"`,
-		`read line; echo "shell has $line"`,
-	}, "\n"))
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.Join(script, "\n"))
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = b.environ(), slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	require.NoError(t, cmd.Start())
 	slave.Close()
 	lines := linesOf(bufio.NewReader(master))
-	until := func(wants string) {
+	until = func(wants string) {
 		t.Helper()
 		for !strings.HasSuffix(strings.TrimSpace(next(t, lines)), wants) { // behind what the terminal has echoed
 		}
 	}
+	return master, until, func() { t.Helper(); require.NoError(t, cmd.Wait()) }
+}
+
+// On a terminal the command reads from it, Ctrl-C reaches it, and the shell has the
+// terminal back afterwards.
+func TestExecOnATerminal(t *testing.T) {
+	b := newBed(t, engines.Dynoxide(t))
+	master, until, wait := b.shellOnATerminal(t,
+		`trap : INT`,
+		program+` exec k -- sh -c 'echo ready; read line; echo "has $line"; exit 5'; echo "code $?"`,
+		program+` exec k -- sh -c 'echo ready; exec sleep 1000'; echo "code $?"`,
+		`read line; echo "shell has $line"`,
+	)
 	until("ready")
 	fmt.Fprintln(master, "hello")
 	until("has hello")
@@ -54,7 +61,7 @@ func TestExecOnATerminal(t *testing.T) {
 	until("code 130")
 	fmt.Fprintln(master, "again")
 	until("shell has again")
-	require.NoError(t, cmd.Wait())
+	wait()
 	b.free(t, "k")
 }
 
@@ -62,23 +69,12 @@ func TestExecOnATerminal(t *testing.T) {
 // all the same, and is not stopped with its keys; and if something stops it, Ctrl-C ends it.
 func TestExecInAPipelineOnATerminal(t *testing.T) {
 	b := newBed(t, engines.Dynoxide(t))
-	master, slave := terminal(t)
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.Join([]string{
+	master, until, wait := b.shellOnATerminal(t,
 		`trap : INT`,
-		program + ` exec k -- sh -c 'read line; echo "has $line"' | cat`,
-		program + ` exec k -- sh -c 'echo ready; kill -STOP $$' </dev/null | cat`,
+		program+` exec k -- sh -c 'read line; echo "has $line"' | cat`,
+		program+` exec k -- sh -c 'echo ready; kill -STOP $$' </dev/null | cat`,
 		`read line; echo "shell has $line"`,
-	}, "\n"))
-	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = b.environ(), slave, slave, slave
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	require.NoError(t, cmd.Start())
-	slave.Close()
-	lines := linesOf(bufio.NewReader(master))
-	until := func(wants string) {
-		t.Helper()
-		for !strings.HasSuffix(strings.TrimSpace(next(t, lines)), wants) { // behind what the terminal has echoed
-		}
-	}
+	)
 	fmt.Fprintln(master, "hello")
 	until("has hello")
 	until("ready")
@@ -86,7 +82,7 @@ func TestExecInAPipelineOnATerminal(t *testing.T) {
 	require.NoError(t, err)
 	fmt.Fprintln(master, "again")
 	until("shell has again")
-	require.NoError(t, cmd.Wait())
+	wait()
 	b.free(t, "k")
 }
 

@@ -67,9 +67,7 @@ func (r ran) has(t *testing.T, text string) {
 func TestFreeLeavesJournalsAlone(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
-	_, err := b.Client.CreateTable(t.Context(), engines.TableInput(b.locks+"-records", "key", ""))
-	require.NoError(t, err)
-	b.DropLater(t, b.locks+"-records")
+	b.recordsTable(t)
 	unit := b.actor(t, "decides", "unit", "a", "b", "c").ready(t)
 	unit.Kill()
 	b.run(t, "free", "a", "--unit", "another", "--yes", "--lease", actorLease.String()).oneError(t, exitError, "unit "+unit.nonce+` of owner "unit" has it`)
@@ -84,9 +82,7 @@ func TestFreeLeavesJournalsAlone(t *testing.T) {
 func TestFreeOfAKeyThatAJournalKeeps(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
-	_, err := b.Client.CreateTable(t.Context(), engines.TableInput(b.locks+"-records", "key", ""))
-	require.NoError(t, err)
-	b.DropLater(t, b.locks+"-records")
+	b.recordsTable(t)
 	unit := b.actor(t, "prepares", "unit", "a", "b", "c").ready(t)
 	free := func(unit string) ran {
 		return b.run(t, "free", "a", "--unit", unit, "--yes", "--lease", actorLease.String(), "--units", b.locks+"-other")

@@ -106,9 +106,7 @@ func (a *app) listStuck(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.say("looking for units that are not done with; each is watched for a lease of %v", units.Locks().Config().Lease)
-	_, err = units.Recover(ctx)
-	p.clear()
+	_, err = recoverAll(ctx, units, p)
 	if ctx.Err() != nil {
 		return err
 	}

@@ -20,12 +20,8 @@ type stuckBed struct {
 }
 
 func newStuckBed(t *testing.T, e *engines.Engine) *stuckBed {
-	b := &stuckBed{bed: newBed(t, e)}
-	b.records = b.locks + "-records"
-	_, err := e.Client.CreateTable(t.Context(), engines.TableInput(b.records, "key", ""))
-	require.NoError(t, err)
-	e.DropLater(t, b.records)
-	return b
+	b := newBed(t, e)
+	return &stuckBed{bed: b, records: b.recordsTable(t)}
 }
 
 // decided is a unit that wants to write the records of its keys, and whose process is gone.

@@ -33,7 +33,7 @@ type scene struct {
 // situations are those of docs/operations.md, by their headings, with how each comes about.
 var situations = map[string]func(*testing.T, *scene){
 	"A key is held, and its holder is silent": func(t *testing.T, s *scene) {
-		s.records(t)
+		s.recordsTable(t)
 		holder := s.actor(t, "holds", "host-17 5b3d6bd8", "customer:42/account:1").ready(t)
 		large := s.actor(t, "decides", "host-17 77f1a0c2", "invoice:1", "invoice:2", "invoice:3").ready(t)
 		holder.Kill()
@@ -50,7 +50,7 @@ var situations = map[string]func(*testing.T, *scene){
 		}
 	},
 	"A unit that is stuck": func(t *testing.T, s *scene) { // somebody has written a record with a higher token
-		table := s.records(t)
+		table := s.recordsTable(t)
 		unit := s.actor(t, "decides", "host-17 5b3d6bd8", "customer:42", "customer:43", "customer:44").ready(t)
 		unit.Kill()
 		_, err := s.Client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: map[string]types.AttributeValue{
@@ -151,11 +151,6 @@ func (s *scene) deleted(t *testing.T) {
 	t.Cleanup(func() {
 		require.NoError(t, lockset.CreateTable(context.WithoutCancel(t.Context()), s.Client, lockset.Config{Table: s.locks}))
 	})
-}
-
-// records makes the table that actors write.
-func (s *scene) records(t *testing.T) (table string) {
-	return s.CreateTable(t, "locks-records", "key", "")
 }
 
 // waits starts a process that waits for a key, as the nth, and returns when it does.

@@ -56,14 +56,20 @@ func (a *app) recover(ctx context.Context, watch bool, every time.Duration) erro
 	if err != nil {
 		return err
 	}
-	for round := 1; ; round++ {
-		err := a.recoverOnce(ctx, units, p)
+	return a.rounds(ctx, watch, every, func() error { return a.recoverOnce(ctx, units, p) })
+}
+
+// rounds calls round, and if it is to go on, again and again until it is stopped: every is the time
+// between the end of one and the next.
+func (a *app) rounds(ctx context.Context, goesOn bool, every time.Duration, round func() error) error {
+	for n := 1; ; n++ {
+		err := round()
 		switch {
-		case !watch || round == 1 && hopeless(err):
+		case !goesOn || n == 1 && hopeless(err):
 			return err
 		case ctx.Err() != nil: // which ends it, whether this round was over or not
 			return context.Cause(ctx)
-		case err != nil:
+		case err != nil && codeSaysAll(err) == nil:
 			fmt.Fprintf(a.stderr, "holdall: %s\n", oneLine(err))
 		}
 		select {
@@ -105,9 +111,7 @@ func (a *app) recovering(p *progress) *trace.Trace {
 
 // recoverOnce is a round. Its error joins those of the units that could not be finished.
 func (a *app) recoverOnce(ctx context.Context, units *unitofwork.Client, p *progress) error {
-	p.say("looking for units that are not done with; each is watched for a lease of %v", units.Locks().Config().Lease)
-	found, err := units.Recover(ctx)
-	p.clear()
+	found, err := recoverAll(ctx, units, p)
 	if ctx.Err() != nil {
 		return err
 	}
@@ -119,6 +123,13 @@ func (a *app) recoverOnce(ctx context.Context, units *unitofwork.Client, p *prog
 	}
 	said := a.out.json(recovered{orEmpty(found.Committed), orEmpty(found.Aborted), orEmpty(found.Alive), each(err)})
 	return errors.Join(err, said)
+}
+
+// recoverAll is Recover, with the line of progress.
+func recoverAll(ctx context.Context, units *unitofwork.Client, p *progress) (unitofwork.Recovery, error) {
+	defer p.clear()
+	p.say("looking for units that are not done with; each is watched for a lease of %v", units.Locks().Config().Lease)
+	return units.Recover(ctx)
 }
 
 // orEmpty is for JSON, in which a list is a list.

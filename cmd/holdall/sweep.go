@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,24 +69,12 @@ func (a *app) sweep(ctx context.Context, f sweepFlags) error {
 	if err != nil {
 		return err
 	}
-	for round := 1; ; round++ {
+	return a.rounds(ctx, f.every > 0, f.every, func() error {
+		defer p.clear()
 		s := &sweeping{app: a, flags: f, locks: units.Locks(), progress: p}
 		err := s.round(ctx, i)
-		p.clear()
-		switch {
-		case ctx.Err() != nil: // whether this round was over or not
-			return context.Cause(ctx)
-		case f.every == 0 || round == 1 && hopeless(err):
-			return err
-		case err != nil && codeSaysAll(err) == nil:
-			fmt.Fprintf(a.stderr, "holdall: %s\n", oneLine(err))
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(f.every):
-		}
-	}
+		return cmp.Or(context.Cause(ctx), err) // whether it was over or not
+	})
 }
 
 // codeSaysAll returns the error that is a code alone: all was said before.
@@ -208,22 +197,26 @@ func didWord(d lockset.Deed) string {
 // sweptWords says what was done about a key, or would be, to whoever is on call.
 func sweptWords(did lockset.Swept, dryRun bool) string {
 	who := whose(did.Unit, did.Owner, did.Purpose)
-	would := func(done, todo string) string {
+	done := func(what string) string {
 		if dryRun {
-			return "would be " + todo
+			return "would be " + what
 		}
-		return done
+		return what
 	}
 	text := string(did.Key) + ": "
 	switch did.Deed {
 	case lockset.Buried:
-		text += would("freed", "freed") + "; " + who + " is dead"
+		text += done("freed") + "; " + who + " is dead"
 	case lockset.Settled:
-		text += would("settled by the journal of its unit", "settled by the journal of its unit") + "; " + who + " is dead"
+		text += done("settled by the journal of its unit") + "; " + who + " is dead"
 	case lockset.Cleaned:
-		return text + would("cleared", "cleared") + " of what " + who + " has left for " + string(did.Witness)
+		return text + done("cleared") + " of what " + who + " has left for " + string(did.Witness)
 	case lockset.Dropped:
-		text += who + " " + would("lost its place in the queue", "dropped from the queue") + ": it left the key untaken"
+		lost := "lost its place in the queue"
+		if dryRun {
+			lost = done("dropped from the queue")
+		}
+		text += who + " " + lost + ": it left the key untaken"
 	default:
 		return text + "kept: " + oneLine(did.Err)
 	}
