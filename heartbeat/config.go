@@ -8,7 +8,7 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// Config says how a [Group] renews. All fields are required.
+// Config says how a [Group] renews. All fields but Renewed are required.
 type Config struct {
 	// Lease is how long others leave a silent holder alone.
 	Lease time.Duration
@@ -31,8 +31,18 @@ type Config struct {
 	// more, any other if there is no telling, which is tried again. n is
 	// different for every round of a group. Calls are concurrent.
 	Renew func(ctx context.Context, keys []ordering.Key, n int) []error
+	// Renewed is told of every round that is over, on a goroutine of the group that sends no
+	// other before it returns. It may be nil.
+	Renewed func(Round)
 	// Rand draws the jitter of what is sent again. Only the group uses it.
 	Rand *rand.Rand
+}
+
+// Round says what became of one round of renewals.
+type Round struct {
+	Keys   int   // that were to be renewed
+	Failed int   // how many of them were not confirmed
+	Err    error // of one of those
 }
 
 // missing names the first field that is not set.

@@ -143,6 +143,16 @@ func (g *Group) Deadline() time.Time {
 	return g.start.Add(time.Duration(g.until.Load()))
 }
 
+// Confirmed is when what was confirmed last was sent, for the key for which that is longest ago;
+// zero if the group has no keys.
+func (g *Group) Confirmed() time.Time {
+	g.made("Confirmed")
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	oldest, _ := g.schedule.oldest()
+	return oldest
+}
+
 // Add puts keys under the group's care. since is a reading of the clock from
 // before the first sending of the write that took them.
 func (g *Group) Add(keys []ordering.Key, since time.Time) {
@@ -346,18 +356,30 @@ func (g *Group) round(ctx context.Context, keys []ordering.Key, n int) error {
 		})
 	}
 	answered.Wait()
+	over := g.note(batches, answers, sent)
+	g.moveDeadline()
+	if g.cfg.Renewed != nil {
+		g.cfg.Renewed(over)
+	}
+	return context.Cause(ctx)
+}
+
+// note keeps what became of a round.
+func (g *Group) note(batches [][]ordering.Key, answers [][]error, sent time.Time) Round {
 	g.mu.Lock()
+	defer g.mu.Unlock()
+	var over Round
 	for i, batch := range batches {
+		over.Keys += len(batch)
 		for j, key := range batch {
 			if err := answers[i][j]; err == nil {
 				g.schedule.confirm(key, sent)
 			} else {
 				g.schedule.fail(key)
 				g.lastErr.Store(&err)
+				over.Failed, over.Err = over.Failed+1, err
 			}
 		}
 	}
-	g.mu.Unlock()
-	g.moveDeadline()
-	return context.Cause(ctx)
+	return over
 }

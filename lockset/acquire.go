@@ -102,9 +102,13 @@ func (a *acquisition) acquire(ctx context.Context) (*Set, error) {
 }
 
 func (a *acquisition) traceEnd(ctx context.Context, err error) {
-	hooks.Tell(ctx, a.c.cfg.Trace.AcquireEnd, trace.AcquireEnd{
+	end := trace.AcquireEnd{
 		Unit: a.unit.nonce, Token: a.token, Keys: len(a.plan), Rows: a.plan.Rows(), Took: time.Since(a.start), Waited: a.waited, Err: err,
-	})
+	}
+	if err == nil {
+		end.Confirmed, end.Deadline = a.group.Confirmed(), a.group.Deadline()
+	}
+	hooks.Tell(ctx, a.c.cfg.Trace.AcquireEnd, end)
 }
 
 var errDidNotReturn = errors.New("the acquisition did not return")
@@ -157,6 +161,7 @@ func (c *Client) newAcquisition(ctx context.Context, plan ordering.Plan, end tim
 		MaxAge:  c.cfg.MaxAge,
 		Batch:   requests.MaxStatements,
 		Renew:   c.renewer(u),
+		Renewed: a.renewed,
 		Rand:    u.random(),
 	})
 	return a

@@ -340,9 +340,11 @@ func TestTheEndOfAnAcquisitionIsTraced(t *testing.T) {
 				}
 			}
 		})
+		began := time.Now()
 		set := b.take(o, "a", "c/1")
 		require.Empty(t, gaveUp)
-		require.Equal(t, []trace.AcquireEnd{{Unit: set.Nonce(), Token: set.Token(), Keys: 2, Rows: 3, Took: rtt}}, acquired)
+		require.Equal(t, []trace.AcquireEnd{{Unit: set.Nonce(), Token: set.Token(), Keys: 2, Rows: 3, Took: rtt,
+			Confirmed: began, Deadline: set.Deadline()}}, acquired)
 		_, err := o.TryAcquire(t.Context(), []ordering.Key{"a"})
 		require.Error(t, err)
 		require.Len(t, gaveUp, 1)

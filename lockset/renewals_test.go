@@ -12,6 +12,7 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // Many sets of one key cost about as many renewals as one set of many keys.
@@ -85,4 +86,37 @@ func TestSetsThatRenewTogetherAskAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Every round is told, with how long the set still has: first confirmed, then not.
+func TestRoundsAreTold(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		rounds, told := make(chan trace.Renewed, 100), make(chan time.Time, 100)
+		o := b.owner("o", nil, func(c *lockset.Config) {
+			c.Trace.Renewed = func(_ context.Context, r trace.Renewed) { rounds <- r; told <- time.Now() }
+		})
+		left := lease - o.Config().Margin
+		set := b.take(o, "a", "b")
+		time.Sleep(3*lease - lease/5) // no round is under way
+		require.GreaterOrEqual(t, len(rounds), 7)
+		var last trace.Renewed
+		for range len(rounds) {
+			last = <-rounds
+			require.WithinRange(t, last.Confirmed, (<-told).Add(-2*rtt), time.Now())
+			require.Equal(t, trace.Renewed{Unit: set.Nonce(), Keys: 2, Confirmed: last.Confirmed, Deadline: last.Confirmed.Add(left)}, last)
+		}
+		require.Equal(t, set.Deadline(), last.Deadline)
+
+		o.net.Partition(true)
+		<-set.Context().Done()
+		require.Equal(t, last.Deadline, time.Now())
+		require.NotEmpty(t, rounds)
+		for range len(rounds) {
+			r := <-rounds
+			require.Error(t, r.Err)
+			require.Equal(t, trace.Renewed{Unit: set.Nonce(), Keys: 2, Failed: 2, Err: r.Err, Confirmed: last.Confirmed, Deadline: last.Deadline}, r)
+		}
+		o.net.Partition(false)
+		_ = set.Release(t.Context())
+	})
 }

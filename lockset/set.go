@@ -230,6 +230,13 @@ func (s *Set) traceReleased() {
 	hooks.Tell(s.group.Context(), s.c.cfg.Trace.Released, trace.Released{Unit: s.unit.nonce})
 }
 
+// renewed tells of a round of heartbeats.
+func (a *acquisition) renewed(r heartbeat.Round) {
+	hooks.Tell(a.group.Context(), a.c.cfg.Trace.Renewed, trace.Renewed{
+		Unit: a.unit.nonce, Keys: r.Keys, Failed: r.Failed, Confirmed: a.group.Confirmed(), Deadline: a.group.Deadline(), Err: r.Err,
+	})
+}
+
 // renewer returns the function that renews a unit's keys. Its condition names
 // the unit, never the RVN before, so an answer lost on the way changes nothing.
 // Every round writes an RVN of its own, higher than all of the unit's before, and

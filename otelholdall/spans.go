@@ -33,10 +33,14 @@ func (s *spans) hooks(requests bool) *trace.Trace {
 		AcquireEnd:   s.acquireEnd,
 		WaitStart:    s.waitStart,
 		WaitEnd:      func(ctx context.Context, e trace.WaitEnd) { end(ctx, e.Err) },
-		ReadStart:    s.readStart,
-		ReadEnd:      func(ctx context.Context, e trace.ReadEnd) { end(ctx, e.Err) },
-		CommitStart:  s.commitStart,
-		CommitEnd:    s.commitEnd,
+		FunctionStart: func(ctx context.Context, _ trace.FunctionStart) context.Context {
+			return s.start(ctx, "holdall.function")
+		},
+		FunctionEnd: func(ctx context.Context, e trace.FunctionEnd) { end(ctx, e.Err) },
+		ReadStart:   s.readStart,
+		ReadEnd:     func(ctx context.Context, e trace.ReadEnd) { end(ctx, e.Err) },
+		CommitStart: s.commitStart,
+		CommitEnd:   s.commitEnd,
 		StartingOver: func(ctx context.Context, o trace.StartingOver) {
 			event(ctx, "starting over", attemptKey.Int(o.Attempt))
 		},
@@ -48,6 +52,11 @@ func (s *spans) hooks(requests bool) *trace.Trace {
 		Buried:     func(ctx context.Context, b trace.Buried) { event(ctx, "buried a dead holder", unitKey.String(b.Unit)) },
 		Cleaned: func(ctx context.Context, c trace.Cleaned) {
 			event(ctx, "cleaned up after a dead unit", unitKey.String(c.Unit))
+		},
+		Renewed: func(ctx context.Context, r trace.Renewed) {
+			if r.Failed > 0 {
+				event(ctx, "a heartbeat failed", errorType(r.Err))
+			}
 		},
 		Lost:     s.lost,
 		Released: func(_ context.Context, r trace.Released) { s.units.Delete(r.Unit) },

@@ -61,6 +61,8 @@ type AcquireEnd struct {
 	Took  time.Duration // since AcquireStart
 	// Waited is how much of it was spent waiting for others.
 	Waited time.Duration
+	// Confirmed and Deadline are as in [Renewed]; zero if the set is not held.
+	Confirmed, Deadline time.Time
 	// Err is nil if the set is held. If it matches [ErrLetGo], the call goes on.
 	Err error
 }
@@ -87,6 +89,18 @@ type WaitEnd struct {
 	Key  ordering.Key
 	Took time.Duration
 	Err  error // nil if the unit asks again
+}
+
+// FunctionStart describes a call of the caller's function.
+type FunctionStart struct {
+	Unit string
+}
+
+// FunctionEnd ends a call of the caller's function.
+type FunctionEnd struct {
+	Unit string
+	Took time.Duration
+	Err  error // what it returned
 }
 
 // ReadStart describes a read of records.
@@ -207,6 +221,18 @@ type Buried struct {
 type Cleaned struct {
 	Key  ordering.Key
 	Unit string
+}
+
+// Renewed describes a round of a set's heartbeats.
+type Renewed struct {
+	Unit   string
+	Keys   int // that were to be renewed
+	Failed int // how many of them were not confirmed
+	// Confirmed is when what was confirmed last was sent, for the key for which that is longest
+	// ago, and Deadline when the set is lost unless another round is confirmed first. Both are
+	// readings of the process's clock.
+	Confirmed, Deadline time.Time
+	Err                 error // of one of those that failed
 }
 
 // Lost describes a set that was lost.

@@ -16,8 +16,8 @@
 //
 // What takes time has two hooks. The first returns the context in which what belongs to it
 // is done: the second is called with that context, and so are the hooks of everything in
-// between. A unit has an acquisition, which has waits; then reads and a commit; and below
-// each of these its requests.
+// between. A unit has an acquisition, which has waits; then its function, which has reads; then a
+// commit; and below each of these its requests.
 package trace
 
 import "context"
@@ -38,6 +38,11 @@ type Trace struct {
 	// process or of another; WaitEnd when it asks again, or waits no longer.
 	WaitStart func(context.Context, WaitStart) context.Context
 	WaitEnd   func(context.Context, WaitEnd)
+	// FunctionStart is called when Do is about to call the caller's function, and FunctionEnd
+	// when that has returned, or was left by a panic. What the function does with its context
+	// belongs to it.
+	FunctionStart func(context.Context, FunctionStart) context.Context
+	FunctionEnd   func(context.Context, FunctionEnd)
 	// ReadStart and ReadEnd are called for Unit.Get and Client.Read.
 	ReadStart func(context.Context, ReadStart) context.Context
 	ReadEnd   func(context.Context, ReadEnd)
@@ -79,6 +84,9 @@ type Trace struct {
 	Buried func(context.Context, Buried)
 	// Cleaned is called when a dead unit's intent was removed from a row.
 	Cleaned func(context.Context, Cleaned)
+	// Renewed is called after every round of a set's heartbeats, also while the set is being
+	// taken.
+	Renewed func(context.Context, Renewed)
 	// Lost is called when a held set was lost.
 	Lost func(context.Context, Lost)
 	// Released is called when nothing of a set is held any more by its unit.
@@ -97,30 +105,33 @@ func Join(a, b *Trace) *Trace {
 		return a
 	}
 	return &Trace{
-		UnitStart:    starts(a.UnitStart, b.UnitStart),
-		UnitEnd:      ends(a.UnitEnd, b.UnitEnd),
-		AcquireStart: starts(a.AcquireStart, b.AcquireStart),
-		AcquireEnd:   ends(a.AcquireEnd, b.AcquireEnd),
-		WaitStart:    starts(a.WaitStart, b.WaitStart),
-		WaitEnd:      ends(a.WaitEnd, b.WaitEnd),
-		ReadStart:    starts(a.ReadStart, b.ReadStart),
-		ReadEnd:      ends(a.ReadEnd, b.ReadEnd),
-		CommitStart:  starts(a.CommitStart, b.CommitStart),
-		CommitEnd:    ends(a.CommitEnd, b.CommitEnd),
-		RequestStart: starts(a.RequestStart, b.RequestStart),
-		RequestEnd:   ends(a.RequestEnd, b.RequestEnd),
-		StartingOver: tells(a.StartingOver, b.StartingOver),
-		Progress:     tells(a.Progress, b.Progress),
-		Unfinished:   tells(a.Unfinished, b.Unfinished),
-		Recovered:    tells(a.Recovered, b.Recovered),
-		Joined:       tells(a.Joined, b.Joined),
-		HandedOver:   tells(a.HandedOver, b.HandedOver),
-		Dropped:      tells(a.Dropped, b.Dropped),
-		Raised:       tells(a.Raised, b.Raised),
-		Buried:       tells(a.Buried, b.Buried),
-		Cleaned:      tells(a.Cleaned, b.Cleaned),
-		Lost:         tells(a.Lost, b.Lost),
-		Released:     tells(a.Released, b.Released),
+		UnitStart:     starts(a.UnitStart, b.UnitStart),
+		UnitEnd:       ends(a.UnitEnd, b.UnitEnd),
+		AcquireStart:  starts(a.AcquireStart, b.AcquireStart),
+		AcquireEnd:    ends(a.AcquireEnd, b.AcquireEnd),
+		WaitStart:     starts(a.WaitStart, b.WaitStart),
+		WaitEnd:       ends(a.WaitEnd, b.WaitEnd),
+		FunctionStart: starts(a.FunctionStart, b.FunctionStart),
+		FunctionEnd:   ends(a.FunctionEnd, b.FunctionEnd),
+		ReadStart:     starts(a.ReadStart, b.ReadStart),
+		ReadEnd:       ends(a.ReadEnd, b.ReadEnd),
+		CommitStart:   starts(a.CommitStart, b.CommitStart),
+		CommitEnd:     ends(a.CommitEnd, b.CommitEnd),
+		RequestStart:  starts(a.RequestStart, b.RequestStart),
+		RequestEnd:    ends(a.RequestEnd, b.RequestEnd),
+		StartingOver:  tells(a.StartingOver, b.StartingOver),
+		Progress:      tells(a.Progress, b.Progress),
+		Unfinished:    tells(a.Unfinished, b.Unfinished),
+		Recovered:     tells(a.Recovered, b.Recovered),
+		Joined:        tells(a.Joined, b.Joined),
+		HandedOver:    tells(a.HandedOver, b.HandedOver),
+		Dropped:       tells(a.Dropped, b.Dropped),
+		Raised:        tells(a.Raised, b.Raised),
+		Buried:        tells(a.Buried, b.Buried),
+		Cleaned:       tells(a.Cleaned, b.Cleaned),
+		Renewed:       tells(a.Renewed, b.Renewed),
+		Lost:          tells(a.Lost, b.Lost),
+		Released:      tells(a.Released, b.Released),
 	}
 }
 

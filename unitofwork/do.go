@@ -214,7 +214,7 @@ func (c *Client) once(ctx context.Context, call *call, r *runs, fn func(context.
 			_ = u.rollback(u.outer, errFnDidNotReturn)
 		}
 	}()
-	err = fn(u.ctx, u)
+	err = u.callFunction(fn)
 	returned = true
 	u.quiet()
 	if u.follows() {
@@ -248,6 +248,18 @@ func (c *Client) once(ctx context.Context, call *call, r *runs, fn func(context.
 		}
 	}
 	return u.nonce, next, u.rollback(u.outer, err)
+}
+
+// callFunction calls the unit's function, and tells of it.
+func (u *Unit) callFunction(fn func(context.Context, *Unit) error) (err error) {
+	began, told := time.Now(), u.c.cfg.Trace
+	ctx := hooks.Start(u.ctx, told.FunctionStart, trace.FunctionStart{Unit: u.nonce})
+	err = errFnDidNotReturn // a panic or runtime.Goexit on its way through
+	defer func() {
+		hooks.Tell(ctx, told.FunctionEnd, trace.FunctionEnd{Unit: u.nonce, Took: time.Since(began), Err: err})
+	}()
+	err = fn(ctx, u)
+	return err
 }
 
 // quiet ends the reads of a unit whose function has returned: one that is under way would change

@@ -114,14 +114,17 @@ func TestASmallUnitIsTraced(t *testing.T) {
 		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "p"}, transfer(30)))
 		require.Equal(t, []string{
 			"/Unit", "/Unit/Acquire", "/Unit/Acquire/Request", "/Unit/Commit", "/Unit/Commit/Request",
-			"/Unit/Read", "/Unit/Read/Request", "/Unit/Request",
+			"/Unit/Function", "/Unit/Function/Read", "/Unit/Function/Read/Request", "/Unit/Request",
 		}, r.paths(t), "the request of the unit itself looks up its ID")
 		end := r.find(t, "/Unit").ends.(trace.UnitEnd)
 		acquired := r.find(t, "/Unit/Acquire").ends.(trace.AcquireEnd)
 		require.Equal(t, trace.UnitEnd{Unit: acquired.Unit, ID: "p", Outcome: trace.Committed, Rows: 4, Writes: 2, Took: end.Took}, end)
 		require.Positive(t, end.Took)
 		require.Equal(t, trace.CommitStart{Unit: end.Unit, Rows: 4, Writes: 2}, r.find(t, "/Unit/Commit").begins)
-		require.Equal(t, trace.ReadStart{Unit: end.Unit, Records: 2}, r.find(t, "/Unit/Read").begins)
+		require.Equal(t, trace.ReadStart{Unit: end.Unit, Records: 2}, r.find(t, "/Unit/Function/Read").begins)
+		called := r.find(t, "/Unit/Function")
+		require.Equal(t, trace.FunctionStart{Unit: end.Unit}, called.begins)
+		require.Equal(t, trace.FunctionEnd{Unit: end.Unit, Took: r.find(t, "/Unit/Function/Read").ends.(trace.ReadEnd).Took}, called.ends)
 		sent := r.find(t, "/Unit/Commit/Request").ends.(trace.RequestEnd)
 		require.Equal(t, "TransactWriteItems", sent.Op)
 		require.Equal(t, "done", sent.Kind)
