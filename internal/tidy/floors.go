@@ -28,6 +28,7 @@ var house = map[string]floor{
 	"heartbeat":            {library: true, noAWS: true, below: []string{"internal/next", "ordering", "internal/misuse"}},
 	"internal/hooks":       {library: true, noAWS: true},
 	"trace":                {library: true, below: []string{"ordering", "fencing"}},
+	"record":               {library: true, noAWS: true, below: []string{"trace", "ordering", "fencing", "internal/misuse"}},
 	"internal/requests":    {library: true, below: []string{"trace", "internal/hooks", "internal/next", "internal/misuse"}},
 	"internal/actions":     {library: true, pure: true, below: []string{"fencing", "internal/expressions", "internal/requests"}},
 	"internal/journal":     {library: true, pure: true, below: []string{"ordering", "fencing", "internal/actions", "internal/expressions", "internal/oneline", "internal/requests"}},

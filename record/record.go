@@ -1,0 +1,204 @@
+// Package record writes what holdall does to a file, a line of JSON for each event, to be looked
+// at afterwards: who held what when, who waited behind whom, what became of each unit. The command
+// holdall timeline makes a page of it.
+//
+//	recording, err := record.Open("holdall.jsonl", record.Options{})
+//	...
+//	defer recording.Close()
+//	units, err := unitofwork.Open(db, unitofwork.Config{
+//		Locks: lockset.Config{Table: "locks"},
+//		Trace: recording.Trace("web-1"),
+//	})
+//
+// It is meant to be left on: an event costs about a microsecond, and the files that are kept have
+// a bound. A recording has no record's contents, but lock keys, IDs of units, owners and purposes.
+package record
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdall/holdall/internal/misuse"
+	"github.com/holdall/holdall/trace"
+)
+
+// Options say how a recording is kept. The zero value is right for most.
+type Options struct {
+	// MaxBytes is about how large the file may become: then it is renamed, with .1 appended, and a
+	// new one is begun. Default 64 MiB.
+	MaxBytes int64
+	// Keep is how many such files are kept besides, .1 being the latest. Default 3. Files that were
+	// there before are counted, and the file itself is appended to.
+	Keep int
+}
+
+// Recording is being written. It is safe for concurrent use.
+type Recording struct {
+	spans atomic.Uint64
+	now   func() time.Time
+
+	mu      sync.Mutex // held while a full buffer is written: those who have more to tell wait
+	buffer  []byte
+	out     io.Writer
+	file    *file // nil if it is written to a Writer
+	timer   *time.Timer
+	watched []string // processes that are said to be paused if this one is
+	closed  bool
+	lost    int // lines that could not be written
+	err     error
+}
+
+const (
+	// full is how much is written at once.
+	full = 64 << 10
+	// soon is when a line is written at the latest. A process that is killed loses no more.
+	soon = 100 * time.Millisecond
+	// pause is by how much the process has to be late to count as paused.
+	pause = 500 * time.Millisecond
+)
+
+// Open begins a recording in a file, which only the user may read. Several processes must not write
+// to the same one. What cannot be written is left out, and [Recording.Close] says so: nothing that
+// holdall does waits for it or fails by it. Close it when nothing is told any more.
+func Open(path string, o Options) (*Recording, error) {
+	if o.MaxBytes < 0 || o.Keep < 0 {
+		return nil, fmt.Errorf("record: %s: a limit is less than 0", path)
+	}
+	f := &file{path: path, max: cmp.Or(o.MaxBytes, 64<<20), keep: cmp.Or(o.Keep, 3)}
+	if err := f.open(); err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	r := New(f)
+	r.file = f
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.watch()
+	return r, nil
+}
+
+// New is Open for what is no file. It does not notice pauses.
+func New(w io.Writer) *Recording {
+	if w == nil {
+		misuse.Of("record", "New", "nil Writer")
+	}
+	return &Recording{out: w, now: time.Now}
+}
+
+// Trace returns the hooks that record what they are told under the name of this process, for
+// unitofwork.Config.Trace or lockset.Config.Trace. A program that stands for several processes
+// asks for one each.
+func (r *Recording) Trace(process string) *trace.Trace {
+	r.made("Trace")
+	r.mu.Lock()
+	r.watched = append(r.watched, process)
+	r.mu.Unlock()
+	r.note(Event{At: r.now(), Process: process, Name: Started})
+	return recorder{r, process}.hooks()
+}
+
+// Note records what the program itself has to say of a process.
+func (r *Recording) Note(process, text string) {
+	r.made("Note")
+	r.note(Event{At: r.now(), Process: process, Name: Note, Text: text})
+}
+
+// Close writes what is not written yet, and returns the first error that writing met, if any.
+// What is told later is left out.
+func (r *Recording) Close() error {
+	r.made("Close")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return r.err
+	}
+	r.closed = true
+	r.flush()
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	if r.file != nil {
+		r.fail(r.file.close())
+	}
+	if r.err != nil && r.lost > 0 {
+		r.err = fmt.Errorf("record: %d lines are missing: %w", r.lost, r.err)
+	}
+	return r.err
+}
+
+// made stops a program that uses a Recording of its own making.
+func (r *Recording) made(call string) {
+	if r == nil || r.out == nil {
+		misuse.Of("record", "Recording."+call, "the Recording was not made by Open or New")
+	}
+}
+
+func (r *Recording) fail(err error) { r.err = cmp.Or(r.err, err) }
+
+// add appends a line.
+func (r *Recording) add(l line) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
+	r.buffer = append(r.buffer, l...)
+	switch {
+	case len(r.buffer) >= full:
+		r.flush()
+	case r.timer == nil && len(r.buffer) == len(l):
+		r.timer = time.AfterFunc(soon, r.flushSoon)
+	}
+}
+
+// flushSoon writes what the timer of a recording that does not watch for pauses was set for.
+func (r *Recording) flushSoon() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.timer = nil
+	if !r.closed {
+		r.flush()
+	}
+}
+
+// flush writes whole lines: what is not written then is left out.
+func (r *Recording) flush() {
+	if len(r.buffer) == 0 {
+		return
+	}
+	_, err := r.out.Write(r.buffer)
+	if err != nil {
+		r.fail(err)
+		for _, b := range r.buffer {
+			if b == '\n' {
+				r.lost++
+			}
+		}
+	}
+	r.buffer = r.buffer[:0]
+}
+
+// watch writes now and then, and notices that it comes late.
+func (r *Recording) watch() {
+	due := time.Now().Add(soon)
+	r.timer = time.AfterFunc(soon, func() {
+		late := time.Since(due)
+		r.mu.Lock()
+		watched := r.watched
+		r.mu.Unlock()
+		if late >= pause {
+			for _, process := range watched {
+				r.note(Event{At: r.now(), Process: process, Name: Paused, Took: late})
+			}
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !r.closed {
+			r.flush()
+			r.watch()
+		}
+	})
+}
