@@ -14,8 +14,8 @@ import (
 //
 // Name is that of a hook of trace.Trace, and the fields are those of what it is told, whose
 // comments say what they mean; a field that is zero is left out. RequestStart is not recorded:
-// RequestEnd says how long the request took. Three names are no hooks: [Started], [Paused] and
-// [Note].
+// RequestEnd says how long the request took. Four names are no hooks: [Started], [Paused], [Gone]
+// and [Note].
 type Event struct {
 	At      time.Time `json:"at"`
 	Process string    `json:"process"`
@@ -66,7 +66,7 @@ type Event struct {
 	Deadline  time.Time     `json:"deadline,omitzero"`
 
 	Err  string `json:"err,omitempty"`
-	Text string `json:"text,omitempty"` // of a Note
+	Text string `json:"text,omitempty"` // of a Note, and of a Gone
 }
 
 // Names of events that are no hooks.
@@ -76,6 +76,8 @@ const (
 	// Paused says that the process did not run for as long as Took, until now: it was stopped, or
 	// got no processor.
 	Paused = "Paused"
+	// Gone is the last event of a process that the program has declared dead; Text says how it died.
+	Gone = "Gone"
 	// Note is what the program itself has to say: Text.
 	Note = "Note"
 )

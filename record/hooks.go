@@ -12,7 +12,7 @@ import (
 // recorder records for one process.
 type recorder struct {
 	*Recording
-	process string
+	process *process
 }
 
 // spanOf is the key under which a context has the span that is open in it.
@@ -39,8 +39,10 @@ func (r recorder) tell(ctx context.Context, name string, e Event) {
 }
 
 func (r recorder) write(name string, e Event) {
-	e.At, e.Process, e.Name = r.now(), r.process, name
-	r.note(e)
+	if !r.process.gone.Load() {
+		e.At, e.Process, e.Name = time.Now(), r.process.name, name
+		r.note(e)
+	}
 }
 
 func (r *Recording) note(e Event) { r.add(lineOf(&e)) }

@@ -18,6 +18,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,17 +40,22 @@ type Options struct {
 // Recording is being written. It is safe for concurrent use.
 type Recording struct {
 	spans atomic.Uint64
-	now   func() time.Time
 
-	mu      sync.Mutex // held while a full buffer is written: those who have more to tell wait
-	buffer  []byte
-	out     io.Writer
-	file    *file // nil if it is written to a Writer
-	timer   *time.Timer
-	watched []string // processes that are said to be paused if this one is
-	closed  bool
-	lost    int // lines that could not be written
-	err     error
+	mu        sync.Mutex // held while a full buffer is written: those who have more to tell wait
+	buffer    []byte
+	out       io.Writer
+	file      *file // nil if out is no file: then every line is written at once
+	timer     *time.Timer
+	processes []*process
+	closed    bool
+	lost      int // lines that could not be written
+	err       error
+}
+
+// process is one for which there are hooks.
+type process struct {
+	name string
+	gone atomic.Bool
 }
 
 const (
@@ -80,30 +86,53 @@ func Open(path string, o Options) (*Recording, error) {
 	return r, nil
 }
 
-// New is Open for what is no file. It does not notice pauses.
+// New is Open for what is no file: every line is one Write, and pauses are not noticed.
 func New(w io.Writer) *Recording {
 	if w == nil {
 		misuse.Of("record", "New", "nil Writer")
 	}
-	return &Recording{out: w, now: time.Now}
+	return &Recording{out: w}
 }
 
-// Trace returns the hooks that record what they are told under the name of this process, for
+// Trace returns the hooks that record what they are told under this name of a process, for
 // unitofwork.Config.Trace or lockset.Config.Trace. A program that stands for several processes
 // asks for one each.
-func (r *Recording) Trace(process string) *trace.Trace {
+func (r *Recording) Trace(name string) *trace.Trace {
 	r.made("Trace")
+	p := &process{name: name}
 	r.mu.Lock()
-	r.watched = append(r.watched, process)
+	r.processes = append(r.processes, p)
 	r.mu.Unlock()
-	r.note(Event{At: r.now(), Process: process, Name: Started})
-	return recorder{r, process}.hooks()
+	r.note(Event{At: time.Now(), Process: name, Name: Started})
+	return recorder{r, p}.hooks()
+}
+
+// Gone records that a process is no more, and how that came about: what its hooks are told later
+// is left out. It is for programs that stand for several processes, which have died for all
+// others while their goroutines still run.
+func (r *Recording) Gone(process, text string) {
+	r.made("Gone")
+	r.mu.Lock()
+	for _, p := range r.processes {
+		if p.name == process {
+			p.gone.Store(true)
+		}
+	}
+	r.mu.Unlock()
+	r.note(Event{At: time.Now(), Process: process, Name: Gone, Text: text})
+}
+
+// Paused records that a process did not run for so long, until now. It is for programs that stand
+// for several processes; the program's own pauses are noticed without it.
+func (r *Recording) Paused(process string, took time.Duration) {
+	r.made("Paused")
+	r.note(Event{At: time.Now(), Process: process, Name: Paused, Took: took})
 }
 
 // Note records what the program itself has to say of a process.
 func (r *Recording) Note(process, text string) {
 	r.made("Note")
-	r.note(Event{At: r.now(), Process: process, Name: Note, Text: text})
+	r.note(Event{At: time.Now(), Process: process, Name: Note, Text: text})
 }
 
 // Close writes what is not written yet, and returns the first error that writing met, if any.
@@ -146,20 +175,7 @@ func (r *Recording) add(l line) {
 		return
 	}
 	r.buffer = append(r.buffer, l...)
-	switch {
-	case len(r.buffer) >= full:
-		r.flush()
-	case r.timer == nil && len(r.buffer) == len(l):
-		r.timer = time.AfterFunc(soon, r.flushSoon)
-	}
-}
-
-// flushSoon writes what the timer of a recording that does not watch for pauses was set for.
-func (r *Recording) flushSoon() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.timer = nil
-	if !r.closed {
+	if r.file == nil || len(r.buffer) >= full {
 		r.flush()
 	}
 }
@@ -185,15 +201,7 @@ func (r *Recording) flush() {
 func (r *Recording) watch() {
 	due := time.Now().Add(soon)
 	r.timer = time.AfterFunc(soon, func() {
-		late := time.Since(due)
-		r.mu.Lock()
-		watched := r.watched
-		r.mu.Unlock()
-		if late >= pause {
-			for _, process := range watched {
-				r.note(Event{At: r.now(), Process: process, Name: Paused, Took: late})
-			}
-		}
+		r.tellPause(time.Since(due))
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if !r.closed {
@@ -201,4 +209,18 @@ func (r *Recording) watch() {
 			r.watch()
 		}
 	})
+}
+
+func (r *Recording) tellPause(late time.Duration) {
+	if late < pause {
+		return
+	}
+	r.mu.Lock()
+	processes := slices.Clone(r.processes)
+	r.mu.Unlock()
+	for _, p := range processes {
+		if !p.gone.Load() {
+			r.Paused(p.name, late)
+		}
+	}
 }

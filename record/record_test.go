@@ -289,19 +289,27 @@ func TestLinesAreWrittenSoon(t *testing.T) {
 			time.Sleep(200 * time.Millisecond)
 			require.Len(t, fileOf(t, path), n+1)
 		}
-		var out bytes.Buffer
-		other := record.New(&out)
-		for n := range 5 {
-			other.Note("p", fmt.Sprint(n))
-			time.Sleep(200 * time.Millisecond)
-			synctest.Wait()
-			require.Equal(t, n+1, bytes.Count(out.Bytes(), []byte("\n")))
-		}
-		require.NoError(t, other.Close())
 	})
 }
 
-// Who is told of nothing has no timer, and what cannot be written is counted.
+// What a process does when it is dead for all others is not told.
+func TestAProcessIsGone(t *testing.T) {
+	var out bytes.Buffer
+	r := record.New(&out)
+	p, q := r.Trace("p"), r.Trace("q")
+	ctx := p.UnitStart(t.Context(), trace.UnitStart{})
+	r.Gone("p", "killed")
+	p.UnitEnd(ctx, trace.UnitEnd{})
+	q.UnitStart(t.Context(), trace.UnitStart{})
+	r.Trace("p").UnitStart(t.Context(), trace.UnitStart{})
+	var got []string
+	for _, e := range events(t, &out) {
+		got = append(got, e.Process+" "+e.Name+" "+e.Text)
+	}
+	require.Equal(t, []string{"p Started ", "q Started ", "p UnitStart ", "p Gone killed", "q UnitStart ", "p Started ", "p UnitStart "}, got)
+}
+
+// What cannot be written is counted.
 func TestWhatCannotBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		full := errors.New("the disk is full")

@@ -84,6 +84,9 @@ func (h *host) run() {
 func (p *process) die() {
 	p.diedAt = time.Now()
 	p.h.w.story.tell(p.name, "dies")
+	if r := p.h.w.settings.Record; r != nil {
+		r.Gone(p.name, "dies")
+	}
 	p.cancel()
 }
 
@@ -160,6 +163,9 @@ func (p *process) trace() *trace.Trace {
 				p.stall()
 			}
 		}
+	}
+	if r := p.h.w.settings.Record; r != nil {
+		return trace.Join(r.Trace(p.name), t)
 	}
 	return t
 }
@@ -289,7 +295,7 @@ func (p *process) stall() {
 	p.stalled.Add(int64(d))
 	p.stalls.Store(max(p.stalls.Load(), int64(time.Since(w.start)+d)))
 	w.strikes(stall)
-	w.story.tell(p.name, "a goroutine stalls for %v", d)
+	w.befell(p.name, "a goroutine stalls for %v", d)
 	time.Sleep(d)
 }
 

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -94,20 +95,32 @@ func (p *process) suffer(r *rand.Rand) {
 			return
 		case pause:
 			w.story.tell(p.name, "is paused for %v", d)
+			began := time.Now()
 			p.net.Pause()
 			p.sleep(d)
 			p.net.Resume()
 			w.story.tell(p.name, "is resumed")
+			if r := w.settings.Record; r != nil && !p.dead() {
+				r.Paused(p.name, time.Since(began))
+			}
 		case partition:
-			w.story.tell(p.name, "is cut off for %v", d)
+			w.befell(p.name, "is cut off for %v", d)
 			p.cut(true)
 			p.sleep(d)
 			p.cut(false)
-			w.story.tell(p.name, "is joined again")
+			w.befell(p.name, "is joined again")
 		case clockSet:
 			p.h.turnClock(r)
-			w.story.tell(p.name, "its wall clock is set: off by %v", time.Duration(p.h.skew.Load()))
+			w.befell(p.name, "its wall clock is set: off by %v", time.Duration(p.h.skew.Load()))
 		}
+	}
+}
+
+// befell tells of what befell somebody, in the story and in the recording.
+func (w *world) befell(who, format string, args ...any) {
+	w.story.tell(who, format, args...)
+	if r := w.settings.Record; r != nil {
+		r.Note(who, fmt.Sprintf(format, args...))
 	}
 }
 
@@ -143,7 +156,7 @@ func (w *world) darken(hosts []*host) {
 			return
 		}
 		w.strikes(outage)
-		w.story.tell("DynamoDB", "is out of reach for %v", d)
+		w.befell("DynamoDB", "is out of reach for %v", d)
 		dark := processesOf(hosts)
 		for _, p := range dark {
 			p.cut(true)
@@ -152,7 +165,7 @@ func (w *world) darken(hosts []*host) {
 		for _, p := range dark {
 			p.cut(false)
 		}
-		w.story.tell("DynamoDB", "is back")
+		w.befell("DynamoDB", "is back")
 	}
 }
 

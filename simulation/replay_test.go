@@ -1,12 +1,15 @@
 package simulation
 
 import (
+	"bytes"
 	"runtime"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	recording "github.com/holdall/holdall/record"
 )
 
 // One seed takes one course: the same events at the same nanoseconds, whatever
@@ -42,5 +45,16 @@ func TestTheSameSeedTakesTheSameCourse(t *testing.T) {
 		quiet := s
 		quiet.Story = false
 		require.Equal(t, first.Counts, take(t, quiet).Counts, "telling its story changes nothing")
+		var out bytes.Buffer
+		quiet.Record = recording.New(&out)
+		require.Equal(t, first.Counts, take(t, quiet).Counts, "recording it changes nothing")
+		seen := map[string]bool{}
+		for e, err := range recording.Read(&out) {
+			require.NoError(t, err)
+			seen[e.Name] = true
+		}
+		for _, name := range []string{recording.Started, "UnitStart", "UnitEnd", "AcquireEnd", "Renewed", "RequestEnd"} {
+			require.True(t, seen[name], "seed %d: no %s", seed, name)
+		}
 	}
 }

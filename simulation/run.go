@@ -138,6 +138,9 @@ func (w *world) result() *Result {
 	}
 }
 
+// Recorded is the command that takes a course again, and records it in a file.
+func (s Settings) Recorded(file string) string { return fmt.Sprintf("%s -record %s", s.Replay(), file) }
+
 // Replay is the command that takes a course again.
 func (s Settings) Replay() string {
 	cmd := fmt.Sprintf("go test ./simulation -run 'TestSimulation$' -count=1 -v -seed %d", s.Seed)

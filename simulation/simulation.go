@@ -22,6 +22,8 @@ package simulation
 
 import (
 	"time"
+
+	recording "github.com/holdall/holdall/record"
 )
 
 // Settings say what course to take.
@@ -36,6 +38,8 @@ type Settings struct {
 	Only string
 	// Story keeps an account of everything that happens.
 	Story bool
+	// Record is told what befalls processes, and what their hooks are told; it may be nil.
+	Record *recording.Recording
 }
 
 // Result is what a course came to.

@@ -1,7 +1,9 @@
 package simulation
 
 import (
+	"bufio"
 	"cmp"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -18,17 +20,20 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	recording "github.com/holdall/holdall/record"
 )
 
 var (
-	hoursFlag = flag.Float64("hours", 0, "simulated hours of hosts to run; default 4, with -short half an hour in short courses")
-	fromFlag  = flag.Uint64("from", 1, "first seed")
-	seedFlag  = flag.Uint64("seed", 0, "take the course of this seed alone, and tell its story")
-	untilFlag = flag.Duration("until", 0, "end the course of -seed then")
-	onlyFlag  = flag.String("only", "", "the one fault that happens")
-	briefFlag = flag.Bool("brief", false, "stop at the first course that fails, and do not make it short")
-	storyFlag = flag.String("story", "", "file to write the whole story to")
-	without   []string
+	hoursFlag  = flag.Float64("hours", 0, "simulated hours of hosts to run; default 4, with -short half an hour in short courses")
+	fromFlag   = flag.Uint64("from", 1, "first seed")
+	seedFlag   = flag.Uint64("seed", 0, "take the course of this seed alone, and tell its story")
+	untilFlag  = flag.Duration("until", 0, "end the course of -seed then")
+	onlyFlag   = flag.String("only", "", "the one fault that happens")
+	briefFlag  = flag.Bool("brief", false, "stop at the first course that fails, and do not make it short")
+	recordFlag = flag.String("record", "", "file to record the course of -seed in, for holdall timeline")
+	storyFlag  = flag.String("story", "", "file to write the whole story to")
+	without    []string
 )
 
 func init() {
@@ -67,9 +72,16 @@ func TestSimulation(t *testing.T) {
 	require.True(t, *onlyFlag == "" || *onlyFlag == nothing || slices.Contains(Faults(), *onlyFlag),
 		"-only: no such fault; there are %q, and %q", Faults(), nothing)
 	require.NotZero(t, *fromFlag, "-from: seeds begin at 1")
-	require.True(t, *seedFlag != 0 || *untilFlag == 0 && *storyFlag == "", "-until and -story are for the course of one -seed")
+	require.True(t, *seedFlag != 0 || *untilFlag == 0 && *storyFlag == "" && *recordFlag == "", "-until, -story and -record are for the course of one -seed")
 	if *seedFlag != 0 {
 		s := Settings{Seed: *seedFlag, Until: *untilFlag, Without: without, Only: *onlyFlag, Story: true}
+		if *recordFlag != "" {
+			file, err := os.Create(*recordFlag)
+			require.NoError(t, err)
+			out := bufio.NewWriter(file)
+			s.Record = recording.New(out)
+			defer func() { require.NoError(t, errors.Join(s.Record.Close(), out.Flush(), file.Close())) }()
+		}
 		r := take(t, s)
 		tellAll(t, r)
 		report(t, s, r)
@@ -183,6 +195,7 @@ func report(t *testing.T, s Settings, r *Result) {
 		return
 	}
 	t.Errorf("seed %d: %d promises did not hold; again: %s", s.Seed, len(r.Problems), s.Replay())
+	t.Logf("seen from nearby: %s && (cd cmd/holdall && go run . timeline /tmp/course.jsonl -o /tmp/course.html)", s.Recorded("/tmp/course.jsonl"))
 	for _, p := range r.Problems[:min(len(r.Problems), 12)] {
 		t.Log("  ", p)
 	}

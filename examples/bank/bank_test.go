@@ -12,8 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdall/holdall/integration/bank/office/officetest"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/integration/bank/office/officetest"
+	"github.com/holdall/holdall/record"
+	"github.com/holdall/holdall/trace"
 )
 
 // bankRun runs the program with these arguments.
@@ -64,6 +67,50 @@ func TestARunWithCrashes(t *testing.T) {
 	require.Contains(t, out, "recovery of large units: ")
 	require.Contains(t, out, "0 months' interest not whole, or paid twice")
 	require.Contains(t, out, "The books are sound.")
+}
+
+// A recording has every unit's way to its end, but for those of the dead.
+func TestARecordedRun(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "bank.jsonl")
+	code, out, errs := bankRun(t.Context(), "-record", path, "-for", "1500ms", "-customers", "40", "-owners", "4", "-tellers", "4",
+		"-lease", "1s", "-churn", "500ms", "-latency", "4ms", "-quiet")
+	require.Zero(t, code, out+errs)
+	file, err := os.Open(path) //nolint:gosec // of the test
+	require.NoError(t, err)
+	defer func() { require.NoError(t, file.Close()) }()
+	begun, committed, gone, after := map[string]int{}, 0, map[string]bool{}, map[string]int{}
+	for e, err := range record.Read(file) {
+		require.NoError(t, err)
+		switch {
+		case e.Name == record.Gone:
+			gone[e.Process] = true
+		case gone[e.Process]:
+			after[e.Process]++
+		case e.Name == "UnitStart":
+			begun[e.Process]++
+		case e.Name == "UnitEnd":
+			begun[e.Process]--
+			if e.Outcome == string(trace.Committed) {
+				committed++
+			}
+		}
+	}
+	require.NotEmpty(t, gone, out)
+	require.LessOrEqual(t, sumOf(after), 16*len(gone), "of calls that were under way as it died")
+	require.Greater(t, committed, 40)
+	for process, n := range begun {
+		if !gone[process] {
+			require.Zero(t, n, "units of %s that did not end", process)
+		}
+	}
+}
+
+func sumOf(all map[string]int) (sum int) {
+	for _, n := range all {
+		sum += n
+	}
+	return sum
 }
 
 // Twelve tellers pay between two accounts. A request takes so long that all of

@@ -36,6 +36,7 @@ func TestWrongCalls(t *testing.T) {
 		"-latency 1s -aws":                       "-latency is only of the engine in memory",
 		"-endpoint localhost:8000":               "-endpoint is no URL",
 		"-endpoint http://":                      "-endpoint is no URL",
+		"-record a/b/c":                          "-record names a file in no folder",
 		"-prefix a/b":                            "-prefix may have letters",
 		"-mix payment":                           "-mix",
 		"-mix gifts=1":                           `"gifts=1" is not one of [interest merge month-end move payment]`,

@@ -24,6 +24,7 @@ func (o *auditing) Do(ctx context.Context, stdout, stderr io.Writer) (sound bool
 	if err != nil {
 		return false, err
 	}
+	defer func() { err = errors.Join(err, of.Leave()) }()
 	if err := of.Recover(ctx, stdout, false); err != nil {
 		return false, err
 	}

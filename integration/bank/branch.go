@@ -25,7 +25,7 @@ func join(ctx context.Context, o *office.Options, stderr io.Writer) (*office.Off
 	}
 	customers, err := customersOf(ctx, of, o.Lease)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, errors.Join(err, of.Leave())
 	}
 	return of, office.TownOf(o, customers), nil
 }
@@ -71,6 +71,7 @@ func (o *branch) Do(ctx context.Context, stdout, stderr io.Writer) (sound bool, 
 	case err != nil:
 		return false, err
 	}
+	defer func() { err = errors.Join(err, of.Leave()) }()
 	var arch *archive.Archive
 	if o.Archive != "" {
 		if arch, err = archive.Open(ctx, archive.Config{Where: o.Archive, Prefix: o.Prefix, Made: true}); err != nil {

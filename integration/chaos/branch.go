@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/record"
 )
 
 // branch is a process of the bank, and those that came after it under its name.
@@ -19,6 +20,7 @@ type branch struct {
 	line    *line
 	diary   string
 	rush    bool // it commits groups
+	mishaps *record.Recording
 
 	mu    sync.Mutex
 	child *engines.Child
@@ -68,7 +70,10 @@ func (b *branch) letGo() {
 }
 
 // kill ends the process as kill -9 does.
-func (b *branch) kill() { b.child.Kill() }
+func (b *branch) kill() {
+	b.child.Kill()
+	b.mishaps.Gone(b.name, "killed")
+}
 
 // freeze stops the process for so long.
 func (b *branch) freeze(d time.Duration) error {
@@ -114,3 +119,6 @@ func (b *branch) end(patience time.Duration) error {
 }
 
 func diaryOf(dir, name string) string { return filepath.Join(dir, name+".diary") }
+
+// recordingOf is what holdall timeline shows.
+func recordingOf(dir, name string) string { return filepath.Join(dir, name+".jsonl") }

@@ -194,7 +194,7 @@ func keptIfFailed(t *testing.T) string {
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("kept %s", dir)
+			t.Logf("kept %[1]s; to see what happened: (cd cmd/holdall && go run . timeline %[1]s/*.jsonl -o %[1]s/timeline.html)", dir)
 			return
 		}
 		_ = os.RemoveAll(dir)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/record"
 )
 
 // Day says how a bank works for a while, and what goes wrong meanwhile.
@@ -45,6 +46,7 @@ type Day struct {
 type day struct {
 	Day
 	net      *network
+	mishaps  *record.Recording // beside what the branches record themselves
 	branches []*branch
 	auditor  *line // has good weather
 	plan     *plan
@@ -79,6 +81,9 @@ func open(ctx context.Context, d Day) (*day, error) {
 		plan: &plan{shares: d.Shares, branches: d.Branches, lease: d.Lease, pace: d.Pace, draws: rand.New(rand.NewPCG(d.Seed, 0))},
 	}
 	var err error
+	if o.mishaps, err = record.Open(recordingOf(d.Dir, "mishaps"), record.Options{}); err != nil {
+		return nil, err
+	}
 	if o.auditor, err = newLine(o.net, weather{}, d.Seed, 1000); err != nil {
 		return nil, err
 	}
@@ -93,7 +98,7 @@ func open(ctx context.Context, d Day) (*day, error) {
 		}
 		command := []string{
 			d.Bank, "branch", "-prefix", d.Prefix, "-lease", d.Lease.String(), "-name", name, "-seed", strconv.FormatUint(d.Seed, 10),
-			"-diary", diaryOf(d.Dir, name), "-archive", d.Archive, "-tellers", strconv.Itoa(d.Tellers), "-mix", mix,
+			"-diary", diaryOf(d.Dir, name), "-record", recordingOf(d.Dir, name), "-archive", d.Archive, "-tellers", strconv.Itoa(d.Tellers), "-mix", mix,
 			"-rate", fmt.Sprint(d.Rate), "-think", d.Think.String(), "-quiet",
 		}
 		rush := false
@@ -103,7 +108,7 @@ func open(ctx context.Context, d Day) (*day, error) {
 		case d.Rush > 0:
 			rush, command = true, append(command, "-rush", strconv.Itoa(d.Rush), "-rush-every", d.Every.String())
 		}
-		b := &branch{name: name, line: l, diary: diaryOf(d.Dir, name), command: command, rush: rush}
+		b := &branch{name: name, line: l, diary: diaryOf(d.Dir, name), command: command, rush: rush, mishaps: o.mishaps}
 		o.branches = append(o.branches, b)
 		if err := b.start(); err != nil {
 			return nil, err
@@ -216,11 +221,13 @@ func (d *day) restartEngine(ctx context.Context, after time.Duration) error {
 	defer d.engine.Unlock()
 	d.net.setDown(true)
 	d.Engine.Kill()
+	d.mishaps.Note("engine", "killed")
 	time.Sleep(after)
 	if err := d.Engine.Restart(ctx); err != nil {
 		return err
 	}
 	d.net.setDown(false)
+	d.mishaps.Note("engine", "back")
 	d.net.copyRecent(time.Duration((1 + rand.Float64()) * float64(d.Lease)))
 	return nil
 }
@@ -243,9 +250,11 @@ func (d *day) storm(of fate, length time.Duration) error {
 // cutOff begins with the commit of a group, if there are any: of that there is no answer.
 func (d *day) cutOff(b *branch, length time.Duration) error {
 	d.meetGroup(b, time.After(10*d.Every))
+	d.mishaps.Note(b.name, "cut off")
 	b.line.setCut(true)
 	time.Sleep(length)
 	b.line.setCut(false)
+	d.mishaps.Note(b.name, "joined again")
 	return nil
 }
 
@@ -308,4 +317,7 @@ func (d *day) quit() {
 		b.line.close()
 	}
 	d.auditor.close()
+	if err := d.mishaps.Close(); err != nil {
+		d.fail(err)
+	}
 }

@@ -11,15 +11,17 @@ import (
 	"github.com/holdall/holdall/integration/bank/staff"
 	"github.com/holdall/holdall/integration/bank/store"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/record"
 )
 
 // Office is where the work is done: a DynamoDB with the bank's tables, and a staff.
 type Office struct {
 	Tables *store.Tables
 
-	o      *Options
-	db     store.DB
-	stderr io.Writer
+	o         *Options
+	db        store.DB
+	stderr    io.Writer
+	recording *record.Recording // nil if nothing is recorded
 }
 
 // Open connects and makes the tables. The caller must close.
@@ -42,6 +44,11 @@ func Join(ctx context.Context, o *Options, stderr io.Writer) (*Office, error) {
 		return nil, err
 	}
 	of := &Office{Tables: store.Under(db, o.Prefix), o: o, db: db, stderr: stderr}
+	if o.Record != "" {
+		if of.recording, err = record.Open(o.Record, record.Options{}); err != nil {
+			return nil, fmt.Errorf("-record: %w", err)
+		}
+	}
 	of.configure()
 	return of, nil
 }
@@ -51,8 +58,17 @@ func (of *Office) configure() {
 	of.Tables.Locks.Logger = of.o.logger(of.stderr)
 }
 
-// Close deletes the tables that Open made, also after an interrupt.
-func (of *Office) Close(ctx context.Context) error {
+// Leave ends what Join began.
+func (of *Office) Leave() error {
+	if of.recording == nil {
+		return nil
+	}
+	return of.recording.Close()
+}
+
+// Close ends what Open began: it deletes the tables, also after an interrupt.
+func (of *Office) Close(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, of.Leave()) }()
 	if of.o.Keep {
 		if !of.o.Where.Embedded() {
 			Say(of.stderr, "kept the tables %s*\n", of.o.Prefix)
@@ -77,7 +93,8 @@ func (of *Office) Work(ctx context.Context, what string, jobs int, next func() (
 	}
 	cfg := staff.Config{
 		DB: of.db, Tables: of.Tables.Books, Locks: of.Tables.Locks, Units: of.Tables.Units,
-		Lock: of.o.Lock, Unsafe: of.o.Unsafe, Owners: of.o.Owners, Tellers: of.o.Tellers, Seed: of.o.Seed, Wait: of.o.Wait,
+		Recording: of.recording,
+		Lock:      of.o.Lock, Unsafe: of.o.Unsafe, Owners: of.o.Owners, Tellers: of.o.Tellers, Seed: of.o.Seed, Wait: of.o.Wait,
 	}
 	for _, option := range options {
 		option(&cfg)

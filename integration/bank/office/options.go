@@ -35,6 +35,7 @@ type Options struct {
 	Seed                uint64
 	Mix                 Mix
 	Archive             string
+	Record              string // a file
 }
 
 // Leases by default: of the embedded engine, so short that takeovers are seen
@@ -50,6 +51,7 @@ func (o *Options) PlaceFlags(fs *flag.FlagSet) {
 	fs.BoolVar(&o.Where.AWS, "aws", false, "work on the AWS account of the default credential chain; this costs money")
 	fs.StringVar(&o.Where.Region, "region", "", "AWS `region` (default: the configured one)")
 	fs.DurationVar(&o.Lease, "lease", 0, fmt.Sprintf("`time` for which an owner may be silent before others take over its locks (default %v in memory, else %v)", embeddedLease, otherLease))
+	fs.StringVar(&o.Record, "record", "", "`file` to record in what happens to locks and units, for holdall timeline (default: nothing is recorded)")
 	fs.BoolVar(&o.Verbose, "v", false, "log what the library logs")
 }
 
@@ -141,6 +143,7 @@ func (o *Options) CheckPlace() []Check {
 	return []Check{
 		{o.Where.Endpoint != "" && !isURL(o.Where.Endpoint), "endpoint", "is no URL such as http://localhost:8000"},
 		{!prefixes.MatchString(o.Prefix), "prefix", "may have letters, digits, _, . and -, at most 240"},
+		{o.Record != "" && !IsDir(filepath.Dir(o.Record)), "record", "names a file in no folder that exists"},
 		{o.Lease < lockset.MinLease, "lease", fmt.Sprintf("must be at least %v", lockset.MinLease)},
 	}
 }

@@ -2,6 +2,7 @@ package office
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -33,6 +34,7 @@ func (r *recovery) Do(ctx context.Context, stdout, stderr io.Writer) (sound bool
 	if err != nil {
 		return false, err
 	}
+	defer func() { err = errors.Join(err, of.Leave()) }()
 	found, err := of.recover(ctx)
 	if err == nil || foundAny(found) { // what was done is said beside an error, too
 		reportRecovery(stdout, found)
@@ -84,6 +86,9 @@ func reportRecovery(w io.Writer, found unitofwork.Recovery) {
 func (of *Office) auditor() (*lockset.Client, *unitofwork.Client, error) {
 	cfg := of.Tables.Locks
 	cfg.Owner, cfg.ChunkSize = "auditor", lockset.MaxChunkSize
+	if of.recording != nil {
+		cfg.Trace = of.recording.Trace(cfg.Owner)
+	}
 	locks, err := lockset.New(of.db, cfg)
 	if err != nil {
 		return nil, nil, err

@@ -89,8 +89,10 @@ func (s *shift) overtake(slow, quick *owner, o Overtaking) {
 			}
 		})
 	}()
+	var paused time.Time
 	select {
 	case <-wire.tripped:
+		paused = time.Now()
 	case err := <-late: // it did not come so far
 		s.tally.unexpected(o.Late.Kind, err)
 		return
@@ -99,6 +101,9 @@ func (s *shift) overtake(slow, quick *owner, o Overtaking) {
 		if err := tries(func() error { return job.Do(quick.ctx, quick.bank) }); err != nil {
 			s.tally.unexpected(job.Kind, err)
 		}
+	}
+	if s.cfg.Recording != nil {
+		s.cfg.Recording.Paused(slow.name, time.Since(paused))
 	}
 	slow.line.goOn()
 	s.tally.Paused.Add(1)

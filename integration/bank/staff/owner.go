@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/record"
 	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -48,6 +49,8 @@ type Config struct {
 	Lost     func(unit string, err error)
 	Tries    func(unit string)
 	Ended    func(trace.UnitEnd, Way)
+	// Recording has what happens to each owner's locks and units; nil if nothing is recorded.
+	Recording *record.Recording
 	// Rush is work that is done beside the other.
 	Rush Rush
 	// Watch is called when the work begins, and what it returns when everybody is
@@ -79,7 +82,12 @@ type owner struct {
 func newOwner(cfg Config, tally *Tally, n int) (*owner, error) {
 	o := &owner{name: cmp.Or(cfg.Locks.Owner, fmt.Sprintf("owner-%d", n)), line: &connection{db: cfg.DB}, tally: tally}
 	o.ctx, o.leave = context.WithCancel(context.Background())
-	o.line.gone = o.leave
+	o.line.gone = func() {
+		if cfg.Recording != nil {
+			cfg.Recording.Gone(o.name, "dies")
+		}
+		o.leave()
+	}
 
 	locks := cfg.Locks
 	locks.Owner = o.name
@@ -111,7 +119,11 @@ func newOwner(cfg Config, tally *Tally, n int) (*owner, error) {
 // trace counts what happens to the owner's locks and units, and to the units of the dead
 // that it finishes.
 func (o *owner) trace(cfg Config) *trace.Trace {
-	return trace.Join(o.lockTrace(cfg), o.unitTrace(cfg))
+	t := trace.Join(o.lockTrace(cfg), o.unitTrace(cfg))
+	if cfg.Recording != nil {
+		t = trace.Join(cfg.Recording.Trace(o.name), t)
+	}
+	return t
 }
 
 func (o *owner) lockTrace(cfg Config) *trace.Trace {
