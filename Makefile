@@ -95,8 +95,9 @@ model: ## search the models of the protocol, all of them and each without its cl
 fuzz: ## any input to every fuzz target, each for FUZZ_TIME (30s)
 	@$(GO) run ./tools/fuzz -time $(FUZZ_TIME)
 
-docs: ## write the tables of docs/faults.md that are generated
+docs: ## write the tables of docs/faults.md that are generated, and draw docs/pictures
 	@$(GO) run ./tools/mutants -docs
+	@$(GO) test ./tools/pictures -count=1 -write
 
 bench: ## what locking, committing and waiting cost: requests, capacity, time
 	@$(GO) run ./integration/engines/install
