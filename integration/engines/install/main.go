@@ -40,7 +40,7 @@ func install(ctx context.Context) error {
 	if err := provideCompiler(ctx); err != nil {
 		return err
 	}
-	if err := provide(ctx, []string{"PostgreSQL"}); err != nil {
+	if err := provide(ctx, []string{"PostgreSQL", "Chromium"}); err != nil {
 		return err
 	}
 	for _, e := range []struct {

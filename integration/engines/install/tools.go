@@ -20,6 +20,7 @@ var packages = map[string]string{
 	"spin": "spin",
 
 	"PostgreSQL": "postgresql",
+	"Chromium":   "chromium fonts-dejavu-core", // which has no font of its own
 }
 
 // provideNamed is provide for tools that the caller names.
@@ -76,9 +77,14 @@ func provideCompiler(ctx context.Context) error {
 func absent(tools []string) []string {
 	var missing []string
 	for _, tool := range tools {
-		_, err := exec.LookPath(tool)
-		if tool == "PostgreSQL" { // Debian does not put it on the PATH
+		var err error
+		switch tool {
+		case "PostgreSQL": // Debian does not put it on the PATH
 			_, err = engines.PostgresBin()
+		case "Chromium": // has several names
+			_, err = engines.Chromium()
+		default:
+			_, err = exec.LookPath(tool)
 		}
 		if err != nil {
 			missing = append(missing, tool)
