@@ -89,6 +89,7 @@ type Page struct {
 
 	mu         sync.Mutex
 	complaints []string
+	excused    []string
 }
 
 // Open opens the page at a URL, which may be one of a file, in a tab of its own, and returns when it is
@@ -164,9 +165,18 @@ func call[P, R any](p *Page, command cdp.Command[P, R], params P) R {
 func (p *Page) Complaints() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	all := p.complaints
+	all := slices.DeleteFunc(p.complaints, func(complaint string) bool {
+		return slices.ContainsFunc(p.excused, func(text string) bool { return strings.Contains(complaint, text) })
+	})
 	p.complaints = nil
 	return all
+}
+
+// Excuse lets complaints pass that have one of these texts, whenever they are made.
+func (p *Page) Excuse(texts ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.excused = append(p.excused, texts...)
 }
 
 // hear is called for each event, one after another.

@@ -91,6 +91,10 @@ func TestAPageComplains(t *testing.T) {
 			require.Regexp(t, want, strings.Join(all, "\n"))
 		})
 	}
+	excused := b.Open(serve(t, `console.error("said so"); document.title = "done"`), browser.Options{})
+	excused.Until("document.title == 'done'")
+	excused.Excuse("said")
+	require.Empty(t, excused.Complaints())
 	for _, fine := range []string{`console.log("quiet")`, `fetch("/next")`, `new Image().src = "data:image/gif;base64,R0lGODlhAQABAAAAACw="`} {
 		p := b.Open(serve(t, fine+`; setTimeout(() => document.title = "done", 100)`), browser.Options{})
 		p.Until("document.title == 'done'")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/chromedp/cdproto/accessibility"
@@ -36,19 +35,28 @@ func (p *Page) Until(script string) {
 // UntilText waits until an element has a text in it.
 func (p *Page) UntilText(selector, text string) {
 	p.t.Helper()
-	p.Until(fmt.Sprintf("document.querySelector(%s)?.innerText.includes(%s)", quoted(selector), quoted(text)))
+	p.Until(fmt.Sprintf("%s?.innerText.includes(%s)", find(selector), quoted(text)))
 }
+
+// find finds an element, in JavaScript: by what it is now, for a page that goes on puts others in its place.
+func find(selector string) string { return "document.querySelector(" + quoted(selector) + ")" }
 
 // Text is what is seen of the first element that a CSS selector finds; it must find one.
 func (p *Page) Text(selector string) string {
 	p.t.Helper()
-	return strings.TrimSpace(run(p, chromedp.Text(chromedp.CSS(selector))))
+	return Eval[string](p, find(selector)+".innerText.trim()")
 }
 
 // Click clicks an element with the mouse.
 func (p *Page) Click(selector string) {
 	p.t.Helper()
-	p.Do(chromedp.Click(chromedp.CSS(selector)))
+	at := Eval[struct{ X, Y float64 }](p, `(() => {
+		const found = `+find(selector)+`;
+		found.scrollIntoView({ block: "center", behavior: "instant" });
+		const { left, top, width, height } = found.getBoundingClientRect();
+		return { X: left + width / 2, Y: top + height / 2 };
+	})()`)
+	p.Do(chromedp.MouseClickXY(at.X, at.Y))
 }
 
 // Type types into the element that has the focus, which may be keys of package kb.
