@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/lockset"
 )
 
@@ -101,7 +102,7 @@ func (s *survey) see(r lockset.Row) {
 
 func (s *survey) findings(table string) (found []finding) {
 	if s.damaged > 0 {
-		found = append(found, finding{Table: table, Problem: fmt.Sprintf("%s not of holdall's making, such as %s", count(s.damaged, "row is", "rows are"), s.damage),
+		found = append(found, finding{Table: table, Problem: fmt.Sprintf("%s not of holdall's making, such as %s", plain.Count(s.damaged, "row is", "rows are"), s.damage),
 			Do: "find out who else writes to the table"})
 	}
 	if s.ahead > 0 {
@@ -111,7 +112,7 @@ func (s *survey) findings(table string) (found []finding) {
 	for _, lease := range slices.Sorted(maps.Keys(s.leases)) {
 		is := s.leases[lease]
 		found = append(found, finding{Table: table, Advice: true,
-			Problem: fmt.Sprintf("%s held with a lease of %v, by owner %q for one, and this command was told %v", count(is.rows, "row is", "rows are"), lease, is.owner, s.lease),
+			Problem: fmt.Sprintf("%s held with a lease of %v, by owner %q for one, and this command was told %v", plain.Count(is.rows, "row is", "rows are"), lease, is.owner, s.lease),
 			Do:      "give all processes the same lease, and this command --lease"})
 	}
 	return found

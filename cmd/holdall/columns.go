@@ -1,28 +1,11 @@
 package main
 
 import (
-	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
-)
 
-// printable is a line of text in which what a terminal would obey is written out: keys and
-// owners may be anything.
-func printable(line string) string {
-	if !strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return line
-	}
-	var b strings.Builder
-	for _, r := range line {
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-		} else {
-			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
-		}
-	}
-	return b.String()
-}
+	"github.com/holdall/holdall/cmd/holdall/internal/plain"
+)
 
 // columns is text in columns.
 type columns struct {
@@ -44,7 +27,7 @@ func (t *columns) lines() []string {
 	widths := map[int]int{}
 	for _, row := range t.rows {
 		for c, cell := range row {
-			row[c] = printable(cell)
+			row[c] = plain.Line(cell)
 			cell = row[c]
 			widths[c] = max(widths[c], min(utf8.RuneCountInString(cell), widest))
 		}

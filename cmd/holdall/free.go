@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -36,7 +37,7 @@ func freeCommand(a *app) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.unit == "" {
-				return wrongUsage(errors.New("--unit is required: holdall show " + printable(args[0]) + " names the unit that has the key"))
+				return wrongUsage(errors.New("--unit is required: holdall show " + plain.Line(args[0]) + " names the unit that has the key"))
 			}
 			return a.free(cmd.Context(), ordering.Key(args[0]), f)
 		},
@@ -83,10 +84,10 @@ func (a *app) free(ctx context.Context, key ordering.Key, f freeFlags) error {
 	if f.now {
 		others = a.out.paint(warning, "others can have it now")
 	}
-	a.out.line("key %s was taken from unit %s: its commit and its renewals are refused, and %s", printable(string(key)), f.unit, others)
+	a.out.line("key %s was taken from unit %s: its commit and its renewals are refused, and %s", plain.Line(string(key)), f.unit, others)
 	a.out.line("What the unit does outside the tables goes on until it knows, %s.", knows(f.now))
 	if !f.now {
-		a.out.line("Until then show names as the holder a unit of %s", printable(fmt.Sprintf("%q%s", i.Config().Owner, forWhat(f.reason))))
+		a.out.line("Until then show names as the holder a unit of %s", plain.Line(fmt.Sprintf("%q%s", i.Config().Owner, forWhat(f.reason))))
 	}
 	return a.out.json(freed{string(key), f.unit, f.now})
 }

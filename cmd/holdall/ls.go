@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -161,14 +162,16 @@ func (a *app) ls(ctx context.Context, f lsFlags) error {
 }
 
 // list lists the rows that are wanted, those that are damaged among them, and says on a
-// terminal how far it has come.
+// terminal how far it has come, unless that is told elsewhere.
 func (a *app) list(ctx context.Context, i *lockset.Inspector, f lsFlags) func(func(lockset.Row, error) bool) {
 	return func(yield func(lockset.Row, error) bool) {
 		told := newProgress(a.stderr)
 		defer told.clear()
-		f.list.Progress = func(p lockset.ListProgress) {
-			if p.Pages > 1 { // a small table is listed at once
-				told.say("%d rows looked at, %.0f read units taken", p.Rows, p.Units)
+		if f.list.Progress == nil {
+			f.list.Progress = func(p lockset.ListProgress) {
+				if p.Pages > 1 { // a small table is listed at once
+					told.say("%d rows looked at, %.0f read units taken", p.Rows, p.Units)
+				}
 			}
 		}
 		for r, err := range i.List(ctx, f.list) {
@@ -207,7 +210,7 @@ func (a *app) watch(ctx context.Context, i *lockset.Inspector, keys []ordering.K
 	told := newProgress(a.stderr)
 	defer told.clear()
 	return i.Watch(ctx, keys, lockset.WatchOptions{Progress: func(known, of int) {
-		told.say("watching for signs of life: %d of %s known", known, count(of, "key", "keys"))
+		told.say("watching for signs of life: %d of %s known", known, plain.Count(of, "key", "keys"))
 	}})
 }
 
@@ -237,7 +240,7 @@ func (a *app) printRows(sightings []lockset.Sighting, lives, goesOn bool) error 
 		t.rows, t.paint = t.rows[1:], t.paint[1:]
 	}
 	for n, line := range t.lines() {
-		a.out.line("%s", a.out.paint(t.paint[n], printable(line)))
+		a.out.line("%s", a.out.paint(t.paint[n], plain.Line(line)))
 	}
 	return nil
 }
@@ -252,7 +255,7 @@ func cells(s lockset.Sighting, now time.Time) []string {
 	case r.Held():
 		owner, unit = r.Holder.Owner+forWhat(r.Holder.Purpose), r.Holder.Unit
 		if !r.Holder.Since.IsZero() {
-			since = ago(now.Sub(r.Holder.Since))
+			since = plain.Ago(now.Sub(r.Holder.Since))
 		}
 	case len(r.Intents) > 0:
 		state = fmt.Sprintf("%d %s", len(r.Intents), stateBelow)

@@ -92,15 +92,6 @@ func TestColumns(t *testing.T) {
 	require.Equal(t, [][]string{{"A", "C"}, {"long", "x"}, {strings.Repeat("y", 60), "x"}}, c.rows)
 }
 
-func TestAgo(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		-time.Hour: "0s", 999 * time.Millisecond: "0s", 61*time.Second + time.Millisecond: "1m1s", 90 * time.Minute: "1h30m",
-		47 * time.Hour: "47h0m", 49 * time.Hour: "2d",
-	} {
-		require.Equal(t, want, ago(d))
-	}
-}
-
 // The tree has every key once, under the nearest above it.
 func TestPicture(t *testing.T) {
 	row := func(key ordering.Key) lockset.Row { return lockset.Row{Key: key} }

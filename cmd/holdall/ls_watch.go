@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -130,6 +131,6 @@ func (a *app) printRound(sightings []lockset.Sighting, more bool) error {
 	if more {
 		note = ", and more: give a PREFIX"
 	}
-	a.out.line("%s: %s%s", now.Format(time.TimeOnly), count(len(sightings), "key", "keys"), note)
+	a.out.line("%s: %s%s", now.Format(time.TimeOnly), plain.Count(len(sightings), "key", "keys"), note)
 	return a.printRows(sightings, true, false)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -114,7 +115,7 @@ func (a *app) listStuck(ctx context.Context) error {
 	for _, s := range stuck {
 		a.out.line("unit %s is %s", s.Unit, a.out.paint(bad, "stuck"))
 		for _, problem := range s.Problems {
-			a.out.line("  %s", printable(problem))
+			a.out.line("  %s", plain.Line(problem))
 		}
 	}
 	switch {
@@ -245,7 +246,7 @@ func (a *app) stillStuck(said mendedJSON, obstacles []unitofwork.Obstacle, choic
 // noJournal says of a unit whose journal is damaged that there is no choice.
 func (a *app) noJournal(said mendedJSON, err error) error {
 	said.Problem = oneLine(err)
-	a.out.line("%s", printable(said.Problem))
+	a.out.line("%s", plain.Line(said.Problem))
 	a.out.line("There is no choice here. Restore the rows of the unit (attributes unit and part) from a backup of the\n" +
 		"unit table into the table that is in use, and run: holdall recover")
 	if err := a.out.json(said); err != nil {

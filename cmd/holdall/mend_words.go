@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -116,7 +117,7 @@ const mostShown = 20
 
 // sayObstacle shows an obstacle to people, and what can be done about it.
 func (a *app) sayObstacle(o unitofwork.Obstacle) {
-	say := func(text string, args ...any) { a.out.line("%s", printable(fmt.Sprintf(text, args...))) }
+	say := func(text string, args ...any) { a.out.line("%s", plain.Line(fmt.Sprintf(text, args...))) }
 	say("%s", whereIs(o))
 	say("  unit %s, token %d, key %q; state %s", o.Unit, o.Token, string(o.Key), o.State)
 	say("  in the way: %s", reasonWords(o))
@@ -129,7 +130,7 @@ func (a *app) sayObstacle(o unitofwork.Obstacle) {
 		}
 	}
 	if more := len(o.Writes) - mostShown; more > 0 {
-		say("  and %s, which -o json has", count(more, "more write", "more writes"))
+		say("  and %s, which -o json has", plain.Count(more, "more write", "more writes"))
 	}
 	if len(o.Choices) == 0 {
 		say("  There is no choice here: mend by hand what is in the way, and run mend again.")

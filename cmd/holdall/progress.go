@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 )
 
 // progress says on stderr how far long work has come: on a terminal in one line that
@@ -52,7 +54,7 @@ func (p *progress) say(text string, args ...any) {
 	p.last = time.Now()
 	if p.terminal {
 		p.shown = true
-		fmt.Fprint(p.to, "\r\x1b[K"+cutTo(widthOf(p.to)-1, printable(fmt.Sprintf(text, args...))))
+		fmt.Fprint(p.to, "\r\x1b[K"+cutTo(widthOf(p.to)-1, plain.Line(fmt.Sprintf(text, args...))))
 		return
 	}
 	fmt.Fprintf(p.to, text+"\n", args...)

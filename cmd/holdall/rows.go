@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/lockset"
 )
 
@@ -131,20 +132,6 @@ func momentOf(t time.Time) *time.Time {
 	return &t
 }
 
-// ago is how long ago something was, coarser the longer it is. Clocks differ: what is to
-// come by another's is now.
-func ago(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return "0s"
-	case d < time.Hour:
-		return d.Truncate(time.Second).String()
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
-	}
-	return fmt.Sprintf("%dd", int(d.Hours())/24)
-}
-
 // lifeWords says what a watch has come to know.
 func lifeWords(s lockset.Sighting) string {
 	switch s.Life {
@@ -153,15 +140,7 @@ func lifeWords(s lockset.Sighting) string {
 	case lockset.Dead:
 		return "dead"
 	case lockset.Silent:
-		return "silent " + ago(s.For)
+		return "silent " + plain.Ago(s.For)
 	}
 	return ""
-}
-
-// count is a number of something, in words.
-func count(n int, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, more)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -46,6 +47,7 @@ type shown struct {
 	units   string                            // the unit table that was asked
 	unasked error                             // why it could not be asked
 	now     time.Time
+	goesOn  bool // watching does
 }
 
 func (a *app) show(ctx context.Context, key ordering.Key, watch bool, below int) error {
@@ -71,7 +73,12 @@ func (a *app) show(ctx context.Context, key ordering.Key, watch bool, below int)
 		}
 		found.forgetOthers()
 	}
-	if found.unasked = a.findJournal(ctx, &found); found.unasked != nil && ctx.Err() != nil {
+	open := func(ctx context.Context, table string) (*unitofwork.Client, error) {
+		of := *a
+		of.units = table
+		return of.unitsClient(ctx, nil)
+	}
+	if found.unasked = findJournal(ctx, &found, a.units, open); found.unasked != nil && ctx.Err() != nil {
 		return found.unasked
 	}
 	found.now = time.Now()
@@ -79,11 +86,11 @@ func (a *app) show(ctx context.Context, key ordering.Key, watch bool, below int)
 		return a.out.json(found.json())
 	}
 	for _, line := range found.words() {
-		a.out.line("%s", printable(line))
+		a.out.line("%s", plain.Line(line))
 	}
 	a.out.line("")
 	for _, line := range found.picture() {
-		a.out.line("%s", printable(line))
+		a.out.line("%s", plain.Line(line))
 	}
 	return nil
 }
@@ -130,21 +137,19 @@ func (s *shown) life(r lockset.Row) *lockset.Sighting {
 
 // findJournal looks for the journal of the unit that has the key, in the unit table that its
 // row names, or else in that of the flags.
-func (a *app) findJournal(ctx context.Context, s *shown) error {
+func findJournal(ctx context.Context, s *shown, flags string, open func(context.Context, string) (*unitofwork.Client, error)) error {
 	h := s.Row.Holder
 	if h == nil {
 		return nil
 	}
 	s.units = h.Prepared
 	if s.units == "" {
-		s.units = a.units
+		s.units = flags
 	}
 	if s.units == "" {
 		return nil
 	}
-	of := *a
-	of.units = s.units
-	units, err := of.unitsClient(ctx, nil)
+	units, err := open(ctx, s.units)
 	if err != nil {
 		return err
 	}
@@ -213,7 +218,7 @@ func moment(t, now time.Time) string {
 	}
 	text := t.UTC().Format(time.DateTime) + "Z"
 	if ahead := t.Sub(now); ahead > clockOff {
-		return fmt.Sprintf("%s (%s ahead of this host's clock)", text, ago(ahead))
+		return fmt.Sprintf("%s (%s ahead of this host's clock)", text, plain.Ago(ahead))
 	}
-	return fmt.Sprintf("%s (%s ago)", text, ago(now.Sub(t)))
+	return fmt.Sprintf("%s (%s ago)", text, plain.Ago(now.Sub(t)))
 }

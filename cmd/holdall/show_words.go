@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -14,11 +15,22 @@ func (s *shown) words() []string {
 	r := s.Row
 	lines := []string{string(r.Key)}
 	add := func(text string, args ...any) { lines = append(lines, "  "+fmt.Sprintf(text, args...)) }
+	s.rowWords(add)
+	if r.Damage == "" {
+		s.aboveWords(add)
+		s.queueWords(add)
+		s.lastWords(add)
+	}
+	return lines
+}
+
+// rowWords say who has the key, and what that means.
+func (s *shown) rowWords(add func(string, ...any)) {
+	r := s.Row
 	switch {
 	case r.Damage != "":
 		add("is no row that holdall wrote: %s", r.Damage)
 		add("Every unit that asks for it gets an error. Find out who else writes to this table.")
-		return lines
 	case r.Held():
 		s.holderWords(add)
 	case len(r.Intents) > 0:
@@ -28,10 +40,6 @@ func (s *shown) words() []string {
 	default:
 		add("is free: it has no row, for nobody has asked for it, or not for long")
 	}
-	s.aboveWords(add)
-	s.queueWords(add)
-	s.lastWords(add)
-	return lines
 }
 
 func (s *shown) holderWords(add func(string, ...any)) {
@@ -40,6 +48,8 @@ func (s *shown) holderWords(add func(string, ...any)) {
 	add("since %s, by its clock; its lease is %v, its token %d", moment(h.Since, s.now), h.Lease, s.Row.Fence)
 	life, alive, dead := s.life(s.Row), false, false
 	switch {
+	case life == nil && s.goesOn:
+		add("Whether it is alive is being watched.")
 	case life == nil:
 		add("Whether it is alive was not watched.")
 	case life.Life == lockset.Alive:
@@ -47,9 +57,9 @@ func (s *shown) holderWords(add func(string, ...any)) {
 		add("It is alive: it showed a sign of life while this was watching.")
 	case life.Life == lockset.Dead:
 		dead = true
-		add("It is dead: there was no sign of life for %s, as long as its lease.", ago(life.For))
+		add("It is dead: there was no sign of life for %s, as long as its lease.", plain.Ago(life.For))
 	default:
-		add("There was no sign of life for %s; it is dead after %v.", ago(life.For), life.Limit)
+		add("There was no sign of life for %s; it is dead after %v.", plain.Ago(life.For), life.Limit)
 	}
 	s.journalWords(add, dead)
 	switch {
@@ -76,7 +86,7 @@ func (s *shown) journalWords(add func(string, ...any), dead bool) {
 		return
 	}
 	if j.Rows > 0 || j.Decided > 0 {
-		add("The journal has %s; %s and %s.", journalRows(*j), count(j.Steps, "key", "keys"), count(j.Writes, "write", "writes"))
+		add("The journal has %s; %s and %s.", journalRows(*j), plain.Count(j.Steps, "key", "keys"), plain.Count(j.Writes, "write", "writes"))
 	}
 	if j.Problem != "" {
 		add("What is wrong with it: %s.", j.Problem)
@@ -106,14 +116,14 @@ func (s *shown) journalWords(add func(string, ...any), dead bool) {
 // journalRows is how many rows a journal has, of how many it is to have.
 func journalRows(j unitofwork.JournalState) string {
 	if j.Decided == 0 {
-		return count(j.Rows, "row", "rows") + " so far"
+		return plain.Count(j.Rows, "row", "rows") + " so far"
 	}
-	return fmt.Sprintf("%d of %s", j.Rows, count(j.Decided, "row", "rows"))
+	return fmt.Sprintf("%d of %s", j.Rows, plain.Count(j.Decided, "row", "rows"))
 }
 
 func (s *shown) intentWords(add func(string, ...any)) {
 	r := s.Row
-	add("is free itself; %s below it, so nobody can have it as a whole:", count(len(r.Intents), "unit holds keys", "units hold keys"))
+	add("is free itself; %s below it, so nobody can have it as a whole:", plain.Count(len(r.Intents), "unit holds keys", "units hold keys"))
 	for _, in := range r.Intents {
 		add("  %s", s.intentLine(in))
 	}
@@ -163,7 +173,7 @@ func (s *shown) aboveWords(add func(string, ...any)) {
 			add("Above it, %s is held by %s%s: so nobody else can have this key.", r.Key, whose(r.Holder.Unit, r.Holder.Owner, r.Holder.Purpose), words)
 		}
 		if r.Awaited() {
-			add("Above it, %s in the queue of %s, for it or for a key below it.", count(len(r.Queue), "unit waits", "units wait"), r.Key)
+			add("Above it, %s in the queue of %s, for it or for a key below it.", plain.Count(len(r.Queue), "unit waits", "units wait"), r.Key)
 		}
 	}
 }
@@ -173,7 +183,7 @@ func (s *shown) queueWords(add func(string, ...any)) {
 	if len(r.Queue) == 0 {
 		return
 	}
-	add("%s, first come first:", count(len(r.Queue), "unit waits", "units wait"))
+	add("%s, first come first:", plain.Count(len(r.Queue), "unit waits", "units wait"))
 	for n, w := range r.Queue {
 		words := ""
 		if life := s.life(r); n == 0 && life != nil && life.Head {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -140,7 +141,7 @@ func (s *sweeping) sweepPart(ctx context.Context) error {
 	}
 	slices.SortFunc(s.part, ordering.Compare)
 	all, err := s.locks.Sweep(ctx, s.part, lockset.SweepOptions{DryRun: s.flags.dryRun, Progress: func(known, of int) {
-		s.progress.say("watching for signs of life: %d of %s known", known, count(of, "key", "keys"))
+		s.progress.say("watching for signs of life: %d of %s known", known, plain.Count(of, "key", "keys"))
 	}})
 	s.part, s.weight = s.part[:0], 0
 	s.progress.clear()
@@ -175,7 +176,7 @@ func (s *sweeping) tell(did lockset.Swept) error {
 	if did.Deed == lockset.Kept {
 		colour = bad
 	}
-	s.out.line("%s", s.out.paint(colour, printable(sweptWords(did, s.flags.dryRun))))
+	s.out.line("%s", s.out.paint(colour, plain.Line(sweptWords(did, s.flags.dryRun))))
 	j := sweptJSON{
 		Key: string(did.Key), Did: didWord(did.Deed), DryRun: s.flags.dryRun, Unit: did.Unit, Owner: did.Owner, Purpose: did.Purpose,
 		Witness: string(did.Witness), SilentSeconds: inSeconds(did.For),
