@@ -28,6 +28,7 @@ var commands = []func(*app) *cobra.Command{
 	recoverCommand,
 	mendCommand,
 	sweepCommand,
+	webCommand,
 	execCommand,
 }
 

@@ -1,0 +1,116 @@
+// Goes on with the page: what the server sends replaces what it has changed, and nothing else, so that the
+// focus, a selection and the place in the page stay as they are.
+"use strict";
+
+const live = document.getElementById("live");
+const link = document.getElementById("link");
+const pause = document.getElementById("pause");
+const form = document.getElementById("filter");
+
+let source = null;
+let events = live.dataset.events;
+let paused = false;
+
+// morph makes an element as another one is, with as little change as that takes.
+function morph(from, to) {
+  for (const { name } of [...from.attributes]) {
+    if (!to.hasAttribute(name)) from.removeAttribute(name);
+  }
+  for (const { name, value } of to.attributes) {
+    if (from.getAttribute(name) !== value) from.setAttribute(name, value);
+  }
+  morphChildren(from, to);
+}
+
+// nameOf is what tells a child from its siblings, if it is not its place.
+function nameOf(node) {
+  if (node.nodeType !== Node.ELEMENT_NODE) return "";
+  const name = node.id || node.dataset.key || node.getAttribute("aria-labelledby");
+  return name ? node.nodeName + " " + name : "";
+}
+
+function morphChildren(from, to) {
+  const wanted = new Set([...to.childNodes].map(nameOf));
+  const named = new Map();
+  for (const child of [...from.childNodes]) {
+    const name = nameOf(child);
+    if (name && wanted.has(name)) named.set(name, child);
+    else if (name) child.remove();
+  }
+  let at = from.firstChild;
+  for (const child of [...to.childNodes]) {
+    const name = nameOf(child);
+    const old = name ? named.get(name) : at;
+    named.delete(name);
+    if (!old || old.nodeName !== child.nodeName || (!name && nameOf(old))) {
+      from.insertBefore(child, at);
+      continue;
+    }
+    if (old === at) at = at.nextSibling;
+    else from.insertBefore(old, at);
+    if (old.nodeType === Node.ELEMENT_NODE) morph(old, child);
+    else if (old.nodeValue !== child.nodeValue) old.nodeValue = child.nodeValue;
+  }
+  while (at) {
+    const next = at.nextSibling;
+    at.remove();
+    at = next;
+  }
+}
+
+// show puts what the server has sent in place. What had the focus keeps it where it has moved.
+function show(html) {
+  const focused = document.activeElement;
+  morphChildren(live, new DOMParser().parseFromString(html, "text/html").body);
+  if (focused && focused.isConnected && document.activeElement !== focused) focused.focus({ preventScroll: true });
+}
+
+function say(text, off) {
+  if (link.textContent !== text) link.textContent = text;
+  link.classList.toggle("off", off);
+}
+
+// connect has the server send while the page is seen: nothing is read for one that is not.
+function connect() {
+  if (source) source.close();
+  source = null;
+  if (paused || document.hidden) return;
+  source = new EventSource(events);
+  source.onopen = () => say("Live", false);
+  source.onerror = () => say("Not connected: what is shown is old", true);
+  source.onmessage = (message) => show(message.data);
+}
+
+pause.hidden = false;
+pause.addEventListener("click", () => {
+  paused = !paused;
+  pause.setAttribute("aria-pressed", String(paused));
+  if (paused) say("Paused", false);
+  connect();
+});
+document.addEventListener("visibilitychange", connect);
+window.addEventListener("pagehide", () => source && source.close());
+window.addEventListener("pageshow", (event) => event.persisted && connect());
+
+if (form) {
+  let soon = 0;
+  const filter = () => {
+    const query = new URLSearchParams(new FormData(form));
+    if (!query.get("q")) query.delete("q");
+    const text = query.toString();
+    history.replaceState(null, "", text ? "/?" + text : "/");
+    events = text ? "/events?" + text : "/events";
+    connect();
+  };
+  form.addEventListener("input", () => {
+    clearTimeout(soon);
+    soon = setTimeout(filter, 200);
+  });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    clearTimeout(soon);
+    filter();
+  });
+}
+
+connect();

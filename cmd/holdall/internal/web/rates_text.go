@@ -1,0 +1,148 @@
+package web
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// samples are what a page of metrics has for the figures, as of one moment.
+type samples struct {
+	at     time.Time
+	values map[series]float64 // sums
+}
+
+// series are all of a name that have a label, or all if there is none to have.
+type series struct{ metric, label, is string }
+
+// parts are the sums that a figure is made of.
+func (f figure) parts() []series {
+	if f.kind == mean {
+		return []series{{f.metric + "_sum", f.label, f.is}, {f.metric + "_count", f.label, f.is}}
+	}
+	return []series{{f.metric, f.label, f.is}}
+}
+
+func (m *Metrics) scrape(ctx context.Context) ([]Rate, error) {
+	body, err := m.get(ctx, m.base)
+	if err != nil {
+		return nil, err
+	}
+	before, is := m.last, samples{time.Now(), sumsOf(string(body))}
+	m.last = is
+	return ratesOf(before, is), nil
+}
+
+// ratesOf are the figures between two looks at a page, of which the first may be none.
+func ratesOf(before, is samples) []Rate {
+	rates := make([]Rate, len(figures))
+	rise := func(s series) (float64, bool) {
+		value, known := is.values[s]
+		was := before.values[s]
+		if value < was { // the process began anew
+			was = 0
+		}
+		return value - was, known && !before.at.IsZero()
+	}
+	for n, f := range figures {
+		r := Rate{Title: f.title, Unit: f.unit}
+		switch parts := f.parts(); f.kind {
+		case now:
+			r.Value, r.Known = is.values[parts[0]], has(is.values, parts[0])
+		case mean:
+			sum, known := rise(parts[0])
+			count, alike := rise(parts[1])
+			if known && alike && count > 0 {
+				r.Value, r.Known = sum/count, true
+			}
+		default:
+			if by, known := rise(parts[0]); known {
+				r.Value, r.Known = by/is.at.Sub(before.at).Seconds(), true
+			}
+		}
+		r.Known = r.Known && !isNone(r.Value)
+		rates[n] = r
+	}
+	return rates
+}
+
+func has(values map[series]float64, s series) bool {
+	_, there := values[s]
+	return there
+}
+
+// sumsOf reads a page of metrics, in Prometheus's text format or OpenMetrics: what the figures need of it.
+func sumsOf(page string) map[series]float64 {
+	wanted := map[string][]series{}
+	known := map[series]bool{}
+	for _, f := range figures {
+		for _, s := range f.parts() {
+			if !known[s] {
+				known[s] = true
+				wanted[s.metric] = append(wanted[s.metric], s)
+			}
+		}
+	}
+	sums := map[series]float64{}
+	for line := range strings.Lines(page) {
+		name, labels, value, ok := sampleOf(strings.TrimSpace(line))
+		if !ok {
+			continue
+		}
+		for _, s := range wanted[name] {
+			if s.label == "" || labels[s.label] == s.is {
+				sums[s] += value
+			}
+		}
+	}
+	return sums
+}
+
+// sampleOf reads a line: a name, labels in braces, a value, and what may follow that.
+func sampleOf(line string) (name string, labels map[string]string, value float64, ok bool) {
+	end := strings.IndexAny(line, "{ \t")
+	if end <= 0 || line[0] == '#' {
+		return "", nil, 0, false
+	}
+	name, rest := line[:end], line[end:]
+	if rest[0] == '{' {
+		if labels, rest, ok = labelsOf(rest[1:]); !ok {
+			return "", nil, 0, false
+		}
+	}
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		return "", nil, 0, false
+	}
+	value, err := strconv.ParseFloat(fields[0], 64)
+	return name, labels, value, err == nil && !math.IsNaN(value)
+}
+
+// labelsOf reads labels up to the brace that ends them, and returns what follows it.
+func labelsOf(text string) (labels map[string]string, rest string, ok bool) {
+	labels = map[string]string{}
+	for {
+		text = strings.TrimLeft(text, ", \t")
+		if after, is := strings.CutPrefix(text, "}"); is {
+			return labels, after, true
+		}
+		name, quoted, found := strings.Cut(text, "=")
+		if !found || !strings.HasPrefix(quoted, `"`) {
+			return nil, "", false
+		}
+		end := 1
+		for end < len(quoted) && quoted[end] != '"' {
+			if quoted[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		if end >= len(quoted) {
+			return nil, "", false
+		}
+		value := strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n").Replace(quoted[1:end])
+		labels[strings.TrimSpace(name)], text = value, quoted[end+1:]
+	}
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// heldBy is a row as a list shows it.
+func heldBy(key, unit, sign string) lockset.Sighting {
+	return lockset.Sighting{Row: lockset.Row{Key: ordering.Key(key), Holder: &lockset.Holder{Unit: unit, RVN: sign, Lease: 10 * time.Second}}}
+}
+
+// lists show one row, with a sign of life, at times, and return what is known of it then.
+func (l *lives) lists(start time.Time, at time.Duration, rows ...lockset.Sighting) []lockset.Sighting {
+	*l = l.see(rows, start.Add(at))
+	return rows
+}
+
+func TestListsTellWhoIsAlive(t *testing.T) {
+	var l lives
+	start := time.Now()
+	one := func(at time.Duration, unit, sign string) (lockset.Life, time.Duration) {
+		s := l.lists(start, at, heldBy("k", unit, sign))[0]
+		require.Equal(t, unit, s.Unit)
+		return s.Life, s.For
+	}
+	says := func(life lockset.Life, silent time.Duration) func(lockset.Life, time.Duration) {
+		return func(gotLife lockset.Life, got time.Duration) {
+			t.Helper()
+			require.Equal(t, life, gotLife)
+			require.Equal(t, silent, got)
+		}
+	}
+	says(lockset.Nobody, 0)(one(0, "a", "1")) // nothing is known yet
+	says(lockset.Silent, 3*time.Second)(one(3*time.Second, "a", "1"))
+	says(lockset.Alive, 0)(one(6*time.Second, "a", "2"))
+	says(lockset.Alive, 4*time.Second)(one(10*time.Second, "a", "2")) // heartbeats are as far apart
+	says(lockset.Silent, 5*time.Second)(one(11*time.Second, "a", "2"))
+	says(lockset.Silent, 20*time.Second)(one(26*time.Second, "a", "2")) // lists alone call nobody dead
+	says(lockset.Nobody, 0)(one(27*time.Second, "b", "3"))
+	says(lockset.Alive, 0)(one(50*time.Second, "b", "4")) // however long nobody looked
+	require.Empty(t, l.lists(start, 51*time.Second)[:0])
+	require.Empty(t, l, "it is free")
+}
+
+func TestOnlyWhoIsInDoubtIsWatched(t *testing.T) {
+	var l lives
+	start := time.Now().Add(-time.Minute)
+	rows := func(sign string) []lockset.Sighting {
+		return []lockset.Sighting{heldBy("moves", "a", sign), heldBy("still", "b", "1"), {Row: lockset.Row{Key: "head", Queue: []lockset.Waiter{{Unit: "w"}}}}, {Row: lockset.Row{Key: "free"}}}
+	}
+	l.lists(start, 0, rows("1")...)
+	require.Equal(t, []ordering.Key{"head", "moves", "still"}, l.doubtful())
+	l.lists(time.Now(), 0, rows("2")...)
+	require.Equal(t, []ordering.Key{"head", "still"}, l.doubtful())
+
+	// A watch finds the one dead, the other at work.
+	dead, head := heldBy("still", "b", "1"), rows("2")[2]
+	dead.Unit, dead.Life, dead.For, dead.Limit = "b", lockset.Dead, 11*time.Second, 10*time.Second
+	head.Unit, head.Life, head.Head, head.Limit = "w", lockset.Silent, true, 4*time.Second
+	gone := heldBy("moves", "another", "9")
+	gone.Unit, gone.Life = "another", lockset.Dead
+	l.note([]lockset.Sighting{dead, head, gone}, time.Now())
+	require.Equal(t, []ordering.Key{"head"}, l.doubtful(), "what is known of a unit says nothing of another")
+	seen := l.lists(time.Now(), 0, rows("2")...)
+	require.Equal(t, lockset.Alive, seen[0].Life)
+	require.Equal(t, lockset.Dead, seen[1].Life)
+	require.Equal(t, lockset.Silent, seen[2].Life)
+	require.True(t, seen[2].Head)
+
+	back := rows("2")
+	back[1] = heldBy("still", "b", "2")
+	require.Equal(t, lockset.Alive, l.lists(time.Now(), 0, back...)[1].Life, "the dead has shown a sign of life")
+	alive := heldBy("still", "b", "3")
+	alive.Unit, alive.Life, alive.Limit = "b", lockset.Alive, 10*time.Second
+	l.note([]lockset.Sighting{alive}, time.Now())
+	require.Equal(t, "3", l["still"].sign)
+
+	var many []lockset.Sighting
+	for n := range 2 * mostWatched {
+		many = append(many, heldBy(fmt.Sprintf("k%04d", n), "a", "1"))
+	}
+	l.lists(time.Now(), 0, many...)
+	require.Len(t, l.doubtful(), mostWatched)
+}

@@ -1,0 +1,393 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/cmd/holdall/internal/browser"
+	"github.com/holdall/holdall/integration/engines"
+)
+
+// served is a holdall web that runs until the end of the test.
+type served struct {
+	url    string
+	cmd    *exec.Cmd
+	errors *strings.Builder
+	ended  chan struct{}
+}
+
+// web starts holdall web, on a port that is free.
+func (b *bed) web(t *testing.T, args ...string) *served {
+	t.Helper()
+	all := append([]string{"web", "--listen", "127.0.0.1:0", "--every", "300ms", "--lease", actorLease.String()}, args...)
+	s := &served{cmd: exec.Command(program, all...), errors: &strings.Builder{}, ended: make(chan struct{})}
+	s.cmd.Env, s.cmd.Stderr = b.environ(), s.errors
+	out, err := s.cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, s.cmd.Start())
+	lines := bufio.NewScanner(out)
+	require.True(t, lines.Scan(), s.errors)
+	s.url = lines.Text()
+	go func() {
+		defer close(s.ended)
+		_ = s.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = s.cmd.Process.Kill()
+		<-s.ended
+	})
+	return s
+}
+
+func (s *served) key(key string) string { return s.url + "key?key=" + url.QueryEscape(key) }
+
+// crowd has one of each that a page shows.
+type crowd struct {
+	*scene
+	alive, dead, large, stuck *actor
+}
+
+const nasty = `<script>alert(1)</script>"'&`
+
+func newCrowd(t *testing.T) *crowd {
+	c := &crowd{scene: newScene(t, engines.Dynoxide(t))}
+	c.recordsTable(t)
+	c.stuck = c.actor(t, "decides", "host-19 41aa09c3", "invoice:7", "invoice:8", "invoice:9").ready(t)
+	c.stuck.Kill()
+	c.truncate(t, c.stuck.nonce)
+	c.large = c.actor(t, "prepares", "host-17 77f1a0c2", "order:1", "order:2", "order:3").ready(t)
+	c.large.Kill()
+	c.dead = c.actor(t, "holds", "host-17 5b3d6bd8", "customer:7/account:1").ready(t)
+	c.dead.Kill()
+	c.alive = c.actor(t, "holds", "host-18 0be1f2d4", "customer:42", nasty, "tenant:"+strings.Repeat("0123456789", 20)).ready(t)
+	for n := range 3 {
+		c.waits(t, n+1, "host-20 "+string(rune('a'+n)), "customer:42")
+	}
+	_, err := c.Client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &c.locks, Item: map[string]types.AttributeValue{
+		"key": &types.AttributeValueMemberS{Value: "foreign"}, "unit": &types.AttributeValueMemberN{Value: "7"},
+	}})
+	require.NoError(t, err)
+	return c
+}
+
+// truncate removes a row of a unit's journal: the unit is stuck.
+func (c *crowd) truncate(t *testing.T, unit string) {
+	found, err := c.Client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &c.units})
+	require.NoError(t, err)
+	removed := 0
+	for _, item := range found.Items {
+		of, part := item["unit"].(*types.AttributeValueMemberS), item["part"].(*types.AttributeValueMemberS)
+		if of.Value == unit && strings.HasPrefix(part.Value, "journal/") && removed == 0 {
+			removed++
+			_, err := c.Client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &c.units, Key: map[string]types.AttributeValue{"unit": of, "part": part}})
+			require.NoError(t, err)
+		}
+	}
+	require.Equal(t, 1, removed)
+}
+
+// looks are the ways in which a page is looked at for pictures of it.
+var looks = map[string]browser.Options{
+	"light": {}, "dark": {Dark: true}, "narrow": {Width: 360, Height: 740}, "narrow-dark": {Width: 360, Height: 740, Dark: true}, "wide": {Width: 1600, Height: 1000},
+}
+
+// pictures looks at a page in all ways: it is never wider than its window.
+func pictures(t *testing.T, p *browser.Page, name string) {
+	t.Helper()
+	for look, o := range looks {
+		p.Look(o)
+		require.Zero(t, p.Overflow(), "%s, %s", name, look)
+		p.Screenshot("web-" + name + "-" + look)
+	}
+	p.Look(browser.Options{})
+}
+
+// metrics is a page of metrics on which units are committed all the time.
+func metrics(t *testing.T) string {
+	units := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		units += 10
+		fmt.Fprintf(w, "# TYPE holdall_unit_duration_seconds histogram\n"+
+			"holdall_unit_duration_seconds_count{holdall_outcome=\"committed\"} %d\nholdall_unit_duration_seconds_sum{holdall_outcome=\"committed\"} %d\nholdall_sets_held 4\n", units, units/10)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL + "/metrics"
+}
+
+// inList is a row of the list of all keys that are wanted.
+func inList(key string) string {
+	return `section[aria-labelledby=all-title] tr[data-key="` + key + `"]`
+}
+
+func TestWebIsSeenAndFiltered(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t)
+	s := c.web(t, "--metrics", metrics(t))
+	p := browser.Start(t).Open(s.url, browser.Options{})
+	p.UntilText("#link", "Live")
+	p.UntilText(inList("customer:42"), "alive")
+	p.UntilText(inList("customer:7/account:1"), "dead")
+	p.UntilText(inList("invoice:9"), "dead")
+	p.UntilText(inList("order:3"), "dead")
+	require.Contains(t, p.Text("section[aria-labelledby=hot-title] tbody tr:first-child"), "customer:42")
+	require.Regexp(t, `held\s+host-18 0be1f2d4 for payment\s+\d+s\s+alive\s+3$`, p.Text(inList("customer:42")))
+	require.Contains(t, p.Text(inList("order:1")), "prepared")
+	require.Contains(t, p.Text(inList("foreign")), "damaged")
+	require.Contains(t, p.Text("section[aria-labelledby=stuck-title]"), c.stuck.nonce)
+	require.Equal(t, map[string]string{"": "13", "held": "10", "waiting": "1", "dead": "7", "prepared": "6", "stuck": "3", "damaged": "1"}, counts(p))
+	p.UntilText(".rates", "0.1 s on average")
+	pictures(t, p, "overview")
+
+	p.Click("#q")
+	p.Type("ORDER:")
+	p.Until("document.querySelectorAll('section[aria-labelledby=all-title] tbody tr').length === 3")
+	p.Until("location.pathname + location.search === '/?q=ORDER%3A'")
+	require.Equal(t, "q", browser.Eval[string](p, "document.activeElement.id"), "typing goes on")
+	p.Click("#kind-held")
+	p.Until("location.search.includes('only=held')")
+	require.Equal(t, "ORDER:", browser.Eval[string](p, "document.querySelector('#q').value"))
+	p.Click("#kind-stuck")
+	p.UntilText("section[aria-labelledby=all-title]", "No such keys")
+}
+
+// counts are those of each kind.
+func counts(p *browser.Page) map[string]string {
+	return browser.Eval[map[string]string](p, `Object.fromEntries([...document.querySelectorAll(".kinds a")].map(a => [a.id.slice(5), a.querySelector("b").textContent]))`)
+}
+
+func TestWebIsUsedByKeyboardAndReadAloud(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, engines.Dynoxide(t))
+	b.actor(t, "holds", "host-1", "a", "b", "c").ready(t)
+	s := b.web(t)
+	p := browser.Start(t).Open(s.url, browser.Options{})
+	p.UntilText("#link", "Live")
+	for _, next := range []string{
+		"link Skip to the content", "link holdall", "button Pause", "searchbox Filter by key, owner, purpose or unit", "button Filter",
+		"link 3 All", "link 3 Held", "link 0 Waited for", "link 0 Dead", "link 0 Prepared", "link 0 Stuck", "link a", "link b",
+	} {
+		require.Equal(t, next, p.Tab())
+	}
+	var all []string
+	for _, n := range p.Accessible() {
+		all = append(all, n.Role+" "+n.Name)
+	}
+	for _, part := range []string{
+		"banner ", "main ", "navigation Pages", "navigation Kinds of keys", "search ", "heading Keys", "region All",
+		"table 3 keys, in their order", "columnheader Waiting", "rowheader b",
+	} {
+		require.Contains(t, all, part)
+	}
+	require.Contains(t, p.Text(".unseen[aria-live=polite]"), "3 keys: 3 held")
+
+	// What is new does not take the focus, and comes above it.
+	b.actor(t, "holds", "host-2", "_").ready(t)
+	p.UntilText(inList("_"), "host-2")
+	seen := p.Text("footer time")
+	p.Until("document.querySelector('footer time').innerText !== '" + seen + "'")
+	require.Equal(t, "b", browser.Eval[string](p, "document.activeElement.innerText"))
+	p.Type(kb.Enter)
+	p.UntilText("h1", "b")
+	p.Do(chromedp.NavigateBack())
+	p.UntilText("h1", "Keys")
+
+	p.Click("#pause")
+	require.Equal(t, "true", browser.Eval[string](p, "document.querySelector('#pause').getAttribute('aria-pressed')"))
+	p.UntilText("#link", "Paused")
+	b.actor(t, "holds", "host-3", "z").ready(t)
+	p.Click("#pause")
+	p.UntilText(inList("z"), "host-3")
+}
+
+func TestWebWorksWithoutScripts(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, engines.Dynoxide(t))
+	b.actor(t, "holds", "host-1", "apple", "berry").ready(t)
+	s := b.web(t)
+	p := browser.Start(t).Open(s.url+"?q=APP&only=held", browser.Options{NoScript: true})
+	require.Contains(t, p.Text(inList("apple")), "host-1")
+	require.Contains(t, p.Text("caption"), "1 key with")
+	for _, n := range p.Accessible() {
+		require.NotEqual(t, "Pause", n.Name, "which does nothing here")
+	}
+	p.Click("#q")
+	p.Type("-nothing" + kb.Enter)
+	p.UntilText("section[aria-labelledby=all-title]", "No such keys")
+	b.actor(t, "holds", "host-2", "app-nothing").ready(t)
+	p.Click("#link a")
+	p.UntilText(inList("app-nothing"), "host-2")
+
+	p.Click(inList("app-nothing") + " a")
+	p.UntilText("h1", "app-nothing")
+	(&scene{bed: b}).waits(t, 1, "host-3", "app-nothing")
+	p.UntilText(".queue", "host-3") // by itself
+}
+
+func TestWebTellsAKeysStory(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t)
+	s := c.web(t)
+	b := browser.Start(t)
+	p := b.Open(s.key("customer:42"), browser.Options{})
+	card := "section[aria-labelledby=holder-title]"
+	p.UntilText(card, "alive")
+	for _, part := range []string{"host-18 0be1f2d4", "payment", c.alive.nonce, "3s"} {
+		require.Contains(t, p.Text(card), part)
+	}
+	require.Contains(t, p.Text("section[aria-labelledby=words-title]"), "showed a sign of life while this was watching")
+	require.Regexp(t, `(?s)host-20 a.*host-20 b.*host-20 c`, p.Text(".queue"))
+	require.NotContains(t, p.Text("main"), "Take the key")
+	pictures(t, p, "story")
+
+	c.actor(t, "holds", "host-21", "customer:42")
+	p.UntilText(".queue", "host-21")
+	p.UntilText(".events", "host-21\" for \"payment\" waits, 4 in the queue")
+	c.alive.Kill()
+	p.UntilText(card, "host-20 a") // who was first
+	require.Contains(t, p.Text(".events"), "unit "+c.alive.nonce+" has it no more")
+	require.Regexp(t, `taken by unit \S{22} of "host-20 a" for "payment", with token \d+`, p.Text(".events"))
+	require.NotContains(t, p.Text(".queue"), "host-20 a")
+
+	dead := b.Open(s.key("customer:7/account:1"), browser.Options{})
+	dead.UntilText(".events", "unit "+c.dead.nonce+" is dead: no sign of life for a lease")
+	hostile := b.Open(s.key(nasty), browser.Options{})
+	require.Equal(t, nasty, hostile.Text("h1"))
+	stuck := b.Open(s.key("invoice:7"), browser.Options{})
+	require.Contains(t, stuck.Text(card), "committed, and stuck")
+	require.Contains(t, stuck.Text("main"), "holdall mend leads through it")
+	pictures(t, stuck, "stuck")
+	require.Contains(t, b.Open(s.key("nobody"), browser.Options{}).Text("main"), "is free: it has no row")
+}
+
+func TestWebFrees(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, engines.Dynoxide(t))
+	holder := b.actor(t, "watches", "host-18 0be1f2d4", "customer:42", "customer:43").ready(t)
+	other := b.actor(t, "holds", "host-19 7ab31c55", "customer:50").ready(t)
+	s := b.web(t, "--allow-free")
+	chromium := browser.Start(t)
+	p := chromium.Open(s.key("customer:42"), browser.Options{})
+	p.UntilText("section[aria-labelledby=holder-title]", "alive")
+	p.Click(".button.danger")
+	p.UntilText("h1", "Take this key?")
+	for _, part := range []string{"customer:42", "host-18 0be1f2d4", "payment", holder.nonce, "It is alive", "with this one customer:43", "a lease of 3s"} {
+		require.Contains(t, p.Text("main"), part)
+	}
+	pictures(t, p, "free")
+	p.Click("#reason")
+	p.Type("deploy hangs")
+	p.Click("button.danger")
+	p.UntilText("h1", "Taken")
+	require.Contains(t, p.Text("main"), `was taken from unit `+holder.nonce)
+	p.Screenshot("web-freed-light")
+	holder.says(t, "lost")
+	p.Click("main a")
+	p.UntilText("section[aria-labelledby=holder-title]", "deploy hangs") // until others can have it
+
+	// Somebody else frees it while the page asks.
+	p = chromium.Open(s.key("customer:50"), browser.Options{})
+	p.Click(".button.danger")
+	p.UntilText("h1", "Take this key?")
+	require.Equal(t, exitDone, b.run(t, "free", "customer:50", "--unit", other.nonce, "--now", "--yes").code)
+	p.Click("button.danger")
+	p.UntilText("h1", "Not taken")
+	require.Contains(t, p.Text("main"), "Nothing was changed")
+	require.Contains(t, p.Text("main"), "it is free")
+	require.Regexp(t, "409", strings.Join(p.Complaints(), "\n"))
+	p.Screenshot("web-not-taken-light")
+
+	require.NoError(t, s.cmd.Process.Signal(os.Interrupt))
+	<-s.ended
+	require.Contains(t, s.errors.String(), `an operator took a key" key=customer:42 unit=`+holder.nonce)
+	require.Contains(t, s.errors.String(), `reason="deploy hangs"`)
+	require.NotContains(t, s.errors.String(), `key=customer:50`)
+}
+
+// It ends as ls --watch does, with whoever still looks.
+func TestWebEndsWhenInterrupted(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, engines.Dynoxide(t))
+	s := b.web(t)
+	p := browser.Start(t).Open(s.url, browser.Options{})
+	p.UntilText("#link", "Live")
+	require.NoError(t, s.cmd.Process.Signal(os.Interrupt))
+	<-s.ended
+	require.Equal(t, exitSignal+int(syscall.SIGINT), s.cmd.ProcessState.ExitCode(), s.errors)
+	require.Equal(t, "holdall: ended by a signal: interrupt\n", s.errors.String())
+	p.Excuse("/events") // which is gone
+	p.UntilText("#link", "Not connected")
+}
+
+// Whoever is served besides this host enters with the URL that was printed, or types the token.
+func TestWebIsEnteredWithTheToken(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, engines.Dynoxide(t))
+	b.actor(t, "holds", "host-1", "a").ready(t)
+	s := b.web(t, "--listen", "0.0.0.0:0")
+	where, token, _ := strings.Cut(s.url, "?token=")
+	chromium := browser.Start(t)
+	p := chromium.Open(where, browser.Options{})
+	p.Excuse("401")
+	require.Equal(t, "Token", p.Text("h1"))
+	pictures(t, p, "token")
+	p.Click("#token")
+	p.Type("not the token" + kb.Enter)
+	p.UntilText(".alarm", "That is not the token")
+	p.Click("#token")
+	p.Type(token + kb.Enter)
+	p.UntilText("#link", "Live")
+	require.Contains(t, p.Text(inList("a")), "host-1")
+
+	p = browser.Start(t).Open(s.url, browser.Options{})
+	p.UntilText("#link", "Live")
+	require.Equal(t, "/", browser.Eval[string](p, "location.pathname + location.search"), "the token does not stay in sight")
+	require.Empty(t, browser.Eval[string](p, "document.cookie"), "no script has the session")
+}
+
+// A page of another site can neither read the page, nor make it free a key.
+func TestOtherSitesCannotUseTheBrowser(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, engines.Dynoxide(t))
+	holder := b.actor(t, "holds", "host-1", "a").ready(t)
+	s := b.web(t, "--allow-free")
+	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `<!doctype html><link rel=icon href="data:,"><h1>evil</h1><iframe src=%q></iframe>
+<form method=post action=%q><input name=unit value=%q><button>Win</button></form>
+<script>fetch(%q).then(r => r.text()).then(t => document.title = "read " + t, () => document.title = "refused")</script>`,
+			s.url, s.url+"free?key=a", holder.nonce, s.url)
+	}))
+	t.Cleanup(evil.Close)
+	chromium := browser.Start(t)
+	p := chromium.Open(s.key("a"), browser.Options{}) // the browser has a session
+	p.Click(".button.danger")
+	p.UntilText("h1", "Take this key?")
+	p = chromium.Open(strings.Replace(evil.URL, "127.0.0.1", "localhost", 1), browser.Options{})
+	p.Excuse("403", "CORS", "ERR_FAILED", "ERR_BLOCKED", "frame-ancestors 'none'")
+	p.Until("document.title === 'refused'")
+	p.Click("button")
+	p.UntilText("h1", "Refused")
+	require.Equal(t, holder.nonce, b.holderOf(t, "a"))
+}
+
+// holderOf is the unit that has a key.
+func (b *bed) holderOf(t *testing.T, key string) string {
+	t.Helper()
+	var found shownJSON
+	b.run(t, "show", key, "--no-watch", "-o", "json").json(t, exitDone, &found)
+	require.NotNil(t, found.Row.Holder)
+	return found.Row.Holder.Unit
+}

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdall/holdall/cmd/holdall/internal/plain"
+	"github.com/holdall/holdall/cmd/holdall/internal/web"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// openTables is what pages show.
+func (a *app) openTables(ctx context.Context, f webFlags) (web.Tables, error) {
+	cfg, err := a.lockConfig()
+	if err != nil {
+		return nil, err
+	}
+	db, err := a.database(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := &pages{app: a, flags: f, clients: map[string]*unitofwork.Client{}}
+	cfg.Trace = &trace.Trace{RequestEnd: func(_ context.Context, r trace.RequestEnd) { t.spend(r.Capacity) }}
+	t.inspector, err = lockset.NewInspector(db, cfg)
+	return t, err
+}
+
+// pages has what ls and show say for a browser. All of it looks with one inspector, which so
+// remembers for all who is silent.
+type pages struct {
+	app       *app
+	flags     webFlags
+	inspector *lockset.Inspector
+	spent     atomic.Uint64 // the bits of a number of capacity units
+
+	lists atomic.Pointer[lives] // what lists have last told, from which a key's page goes on
+
+	mu      sync.Mutex
+	clients map[string]*unitofwork.Client // by unit table
+}
+
+func (p *pages) spend(units float64) {
+	for {
+		old := p.spent.Load()
+		if p.spent.CompareAndSwap(old, math.Float64bits(math.Float64frombits(old)+units)) {
+			return
+		}
+	}
+}
+
+// units is a client of a unit table, which rows name.
+func (p *pages) units(ctx context.Context, table string) (*unitofwork.Client, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.clients[table]; c != nil {
+		return c, nil
+	}
+	of := *p.app
+	of.units = table
+	c, err := of.unitsClient(ctx, func(cfg *unitofwork.Config) {
+		cfg.Trace = &trace.Trace{RequestEnd: func(_ context.Context, r trace.RequestEnd) { p.spend(r.Capacity) }}
+	})
+	if err == nil {
+		p.clients[table] = c
+	}
+	return c, err
+}
+
+func (p *pages) Hint(err error) string { return p.app.hint(err) }
+
+func (p *pages) Rows() web.Look[web.List] {
+	return &rowsLook{pages: p}
+}
+
+func (p *pages) Story(key ordering.Key) web.Look[web.Story] {
+	return &storyLook{pages: p, key: key}
+}
+
+func (p *pages) Free(ctx context.Context, key ordering.Key, unit, reason string) (string, error) {
+	if err := p.inspector.Free(ctx, key, unit, lockset.Freeing{Reason: reason}); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("Key %s was taken from unit %s: its commit and its renewals are refused, and others can have the key in a lease of the unit's. "+
+		"What the unit does outside the tables goes on until it knows, %s. Until then the key names as its holder a unit of %s.",
+		key, unit, knows(false), fmt.Sprintf("%q%s", p.inspector.Config().Owner, forWhat(reason))), nil
+}
+
+// rowsLook is ls, again and again.
+type rowsLook struct {
+	*pages
+	lives lives
+}
+
+func (l *rowsLook) Watch(ctx context.Context) error { return l.watch(ctx, l.lives) }
+
+// watch looks at those of whom lists have not shown whether they are alive.
+func (p *pages) watch(ctx context.Context, l lives) error {
+	seen, err := p.inspector.Watch(ctx, l.doubtful(), lockset.WatchOptions{})
+	l.note(seen, time.Now())
+	return err
+}
+
+func (l *rowsLook) Read(ctx context.Context) (web.List, error) {
+	var list web.List
+	f := lsFlags{list: l.flags.list}
+	f.list.Progress = func(p lockset.ListProgress) { list.Looked, list.Cost = p.Rows, p.Units }
+	var sightings []lockset.Sighting
+	for r, err := range l.app.list(ctx, l.inspector, f) {
+		if err != nil {
+			return list, err
+		}
+		if list.More = len(sightings) == mostRows; list.More {
+			break
+		}
+		sightings = append(sightings, lockset.Sighting{Row: r})
+	}
+	slices.SortFunc(sightings, func(x, y lockset.Sighting) int { return ordering.Compare(x.Row.Key, y.Row.Key) })
+	l.lives = l.lives.see(sightings, time.Now())
+	told := maps.Clone(l.lives)
+	l.lists.Store(&told)
+	stuck, unasked := l.stuck(ctx, sightings)
+	if ctx.Err() != nil {
+		return list, context.Cause(ctx)
+	}
+	if list.Spent = math.Float64frombits(l.spent.Load()); unasked != nil {
+		list.Unasked = oneLine(unasked)
+	}
+	for _, s := range sightings {
+		row := rowOf(s)
+		row.Stuck = row.Held && stuck[row.Unit]
+		list.Rows = append(list.Rows, row)
+	}
+	return list, nil
+}
+
+// mostAsked is of how many units the journals are read for one list.
+const mostAsked = 50
+
+// stuck are the units that are committed and cannot be finished, by their journals: of the rows that wait
+// for one. Its error is why that is not known of all.
+func (l *rowsLook) stuck(ctx context.Context, sightings []lockset.Sighting) (stuck map[string]bool, failed error) {
+	stuck, asked := map[string]bool{}, map[string]bool{}
+	for _, s := range sightings {
+		if !s.Row.Prepared() || asked[s.Row.Holder.Unit] {
+			continue
+		}
+		if len(asked) == mostAsked {
+			return stuck, fmt.Errorf("the journals of %d units were read, and there are more", mostAsked)
+		}
+		asked[s.Row.Holder.Unit] = true
+		units, err := l.units(ctx, s.Row.Holder.Prepared)
+		if err != nil {
+			failed = err
+			continue
+		}
+		state, err := units.JournalOf(ctx, s.Row.Holder.Unit)
+		if err != nil {
+			failed = err
+			continue
+		}
+		stuck[s.Row.Holder.Unit] = state.Stuck()
+	}
+	return stuck, failed
+}
+
+// rowOf is a row in the words of ls.
+func rowOf(s lockset.Sighting) web.Row {
+	r := s.Row
+	row := web.Row{
+		Key: r.Key, State: stateOf(r), Waiting: len(r.Queue), Below: len(r.Intents), Held: r.Held(), Prepared: r.Prepared(), Damaged: r.Damage != "", Life: lifeOf(s),
+	}
+	switch {
+	case r.Damage != "":
+		row.Owner = r.Damage
+	case r.Held():
+		row.Owner, row.Purpose, row.Unit, row.Since = r.Holder.Owner, r.Holder.Purpose, r.Holder.Unit, r.Holder.Since
+	}
+	return row
+}
+
+func lifeOf(s lockset.Sighting) web.Life {
+	return web.Life{Alive: s.Life == lockset.Alive, Dead: s.Life == lockset.Dead, Words: lifeWords(s)}
+}
+
+// storyLook is show, again and again.
+type storyLook struct {
+	*pages
+	key   ordering.Key
+	lives lives
+}
+
+func (l *storyLook) Watch(ctx context.Context) error { return l.watch(ctx, l.lives) }
+
+func (l *storyLook) Read(ctx context.Context) (web.Story, error) {
+	view, err := l.inspector.Look(ctx, l.key, lockset.LookOptions{})
+	if err != nil {
+		return web.Story{}, err
+	}
+	s := shown{View: view, goesOn: true, lives: map[ordering.Key]lockset.Sighting{}}
+	var sightings []lockset.Sighting
+	for _, r := range s.around() {
+		sightings = append(sightings, lockset.Sighting{Row: r})
+	}
+	if told := l.lists.Load(); l.lives == nil && told != nil {
+		l.lives = *told
+	}
+	l.lives = l.lives.see(sightings, time.Now())
+	for _, sighting := range sightings {
+		if sighting.Life != lockset.Nobody {
+			s.lives[sighting.Row.Key] = sighting
+		}
+	}
+	s.unasked = findJournal(ctx, &s, l.app.units, l.units)
+	if ctx.Err() != nil {
+		return web.Story{}, context.Cause(ctx)
+	}
+	s.now = time.Now()
+	return s.story(), nil
+}
+
+// story is what show has found out, for a page.
+func (s *shown) story() web.Story {
+	r := s.Row
+	story := web.Story{Key: r.Key, State: stateOf(r), Fence: int64(r.Fence), LastOwner: r.LastOwner, CommittedBy: r.CommittedBy}
+	add := func(text string, args ...any) {
+		story.Words = append(story.Words, strings.TrimSpace(fmt.Sprintf(text, args...)))
+	}
+	if s.rowWords(add); r.Damage == "" { // the queue has a place of its own
+		s.aboveWords(add)
+		s.lastWords(add)
+	}
+	for _, line := range s.picture() {
+		story.Picture = append(story.Picture, plain.Line(line))
+	}
+	if h := r.Holder; h != nil {
+		story.Holder = &web.Holder{Unit: h.Unit, Owner: h.Owner, Purpose: h.Purpose, Since: h.Since, Lease: h.Lease, Sign: h.RVN, Prepared: r.Prepared()}
+		if life := s.life(r); life != nil {
+			story.Holder.Life = lifeOf(*life)
+		}
+		if s.journal != nil && s.journal.Outcome != unitofwork.Forgotten {
+			story.Holder.Becomes = becomes(*s.journal)
+		}
+	}
+	for _, w := range r.Queue {
+		story.Queue = append(story.Queue, web.Waiter{Unit: w.Unit, Owner: w.Owner, Purpose: w.Purpose})
+	}
+	for _, other := range s.around() {
+		if other.Key != r.Key && !other.Idle() {
+			row := lockset.Sighting{Row: other}
+			if life := s.life(other); life != nil {
+				row = *life
+			}
+			story.Around = append(story.Around, rowOf(row))
+		}
+	}
+	return story
+}
+
+// becomes is what is decided about a unit, in a few words.
+func becomes(j unitofwork.JournalState) string {
+	switch {
+	case j.Stuck():
+		return "committed, and stuck"
+	case j.Outcome == unitofwork.Committed && j.Done:
+		return "committed, and done"
+	}
+	return j.Outcome.String()
+}
