@@ -47,9 +47,10 @@ func (p *Page) Text(selector string) string {
 	return Eval[string](p, find(selector)+".innerText.trim()")
 }
 
-// Click clicks an element with the mouse.
+// Click clicks an element with the mouse, once it is there and the page is loaded: before that, it may move.
 func (p *Page) Click(selector string) {
 	p.t.Helper()
+	p.Until("document.readyState === 'complete' && " + find(selector))
 	at := Eval[struct{ X, Y float64 }](p, `(() => {
 		const found = `+find(selector)+`;
 		found.scrollIntoView({ block: "center", behavior: "instant" });
