@@ -7,20 +7,15 @@ import (
 
 	"github.com/aws/smithy-go"
 	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/holdall/holdall/otelholdall/internal/instruments"
 )
 
-// Attributes of the semantic conventions.
-var system = attribute.String("db.system.name", "aws.dynamodb")
+// system is DynamoDB, by the semantic conventions.
+var system = instruments.System.String("aws.dynamodb")
 
+// Attributes of spans that no metric has.
 const (
-	operationKey = attribute.Key("db.operation.name")
-	errorTypeKey = attribute.Key("error.type")
-)
-
-// Attributes of holdall's own.
-const (
-	wayKey      = attribute.Key("holdall.way") // without locks, together with another, under locks
-	outcomeKey  = attribute.Key("holdall.outcome")
 	unitKey     = attribute.Key("holdall.unit") // its nonce, as lock rows name it
 	leaderKey   = attribute.Key("holdall.leader")
 	reasonKey   = attribute.Key("holdall.reason")
@@ -35,25 +30,17 @@ const (
 	ownerKey    = attribute.Key("holdall.holder.owner")
 	purposeKey  = attribute.Key("holdall.holder.purpose")
 	attemptKey  = attribute.Key("holdall.attempt")
-	kindKey     = attribute.Key("holdall.answer") // what an answer proves: done, refused, busy, …
 	capacityKey = attribute.Key("holdall.capacity_units")
-)
-
-// Ways in which a unit is committed.
-const (
-	freely   = "without locks"
-	together = "together with another"
-	locked   = "under locks"
 )
 
 func wayOf(optimistic bool, leader string) string {
 	switch {
 	case leader != "":
-		return together
+		return instruments.Together
 	case optimistic:
-		return freely
+		return instruments.Freely
 	}
-	return locked
+	return instruments.Locked
 }
 
 // errorType is a name for an error that does not differ from one time to the next: DynamoDB's code,
@@ -61,12 +48,13 @@ func wayOf(optimistic bool, leader string) string {
 func errorType(err error) attribute.KeyValue {
 	var api smithy.APIError
 	if errors.As(err, &api) {
-		return errorTypeKey.String(api.ErrorCode())
+		return instruments.ErrorType.String(api.ErrorCode())
 	}
 	for {
+		name := fmt.Sprintf("%T", err)
 		inner := errors.Unwrap(err)
-		if inner == nil || !strings.HasPrefix(fmt.Sprintf("%T", err), "*fmt.") {
-			return errorTypeKey.String(strings.TrimPrefix(fmt.Sprintf("%T", err), "*"))
+		if inner == nil || !strings.HasPrefix(name, "*fmt.") && name != "*smithy.OperationError" { // which only names the operation
+			return instruments.ErrorType.String(strings.TrimPrefix(name, "*"))
 		}
 		err = inner
 	}

@@ -51,8 +51,9 @@ func WithKeys() Option { return func(c *config) { c.keys = true } }
 func WithoutRequests() Option { return func(c *config) { c.requests = false } }
 
 // Trace returns hooks for unitofwork.Config.Trace, or for lockset.Config.Trace where there are no
-// units. trace.Join combines them with others. One of them may serve several clients. An instrument
-// that cannot be made is reported to otel.Handle, and left out.
+// units. trace.Join combines them with others. Call it once, for all clients of a process: of several,
+// only one would show how its heartbeats are. An instrument that cannot be made is reported to
+// otel.Handle, and left out.
 func Trace(options ...Option) *trace.Trace {
 	c := config{tracers: otel.GetTracerProvider(), meters: otel.GetMeterProvider(), requests: true}
 	for _, option := range options {

@@ -11,6 +11,7 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/otelholdall/internal/instruments"
 	"github.com/holdall/holdall/trace"
 )
 
@@ -101,13 +102,13 @@ func (s *spans) named(keys ...ordering.Key) []attribute.KeyValue {
 }
 
 func (s *spans) unitStart(ctx context.Context, u trace.UnitStart) context.Context {
-	return s.start(ctx, "holdall.unit", append(s.named(u.Keys...), wayKey.String(wayOf(u.Optimistic, "")))...)
+	return s.start(ctx, "holdall.unit", append(s.named(u.Keys...), instruments.Way.String(wayOf(u.Optimistic, "")))...)
 }
 
 // unitEnd: a run that another one follows, and a unit that its caller gave up, have not failed.
 func (s *spans) unitEnd(ctx context.Context, u trace.UnitEnd) {
 	attributes := append(s.named(keysOf(u.Key)...),
-		outcomeKey.String(string(u.Outcome)), wayKey.String(wayOf(u.Optimistic, u.Leader)), rowsKey.Int(u.Rows), writesKey.Int(u.Writes))
+		instruments.Outcome.String(string(u.Outcome)), instruments.Way.String(wayOf(u.Optimistic, u.Leader)), rowsKey.Int(u.Rows), writesKey.Int(u.Writes))
 	if u.Unit != "" {
 		attributes = append(attributes, unitKey.String(u.Unit))
 		s.units.Delete(u.Unit)
@@ -195,16 +196,29 @@ func (s *spans) progress(ctx context.Context, p trace.Progress) {
 	}
 }
 
-// lost: the span of whoever asked for the set has ended, or is that of its unit.
+// lost: an event of a span that has ended, as that of whoever asked for the set may have, is shown
+// nowhere.
 func (s *spans) lost(ctx context.Context, l trace.Lost) {
 	s.units.Delete(l.Unit)
-	event(ctx, "lost its locks", errorType(l.Err))
+	ctx, _ = s.tracer.Start(ctx, "holdall.lost", append(apart(ctx), oteltrace.WithAttributes(unitKey.String(l.Unit)))...)
+	end(ctx, l.Err)
 }
 
 func (s *spans) requestStart(ctx context.Context, r trace.RequestStart) context.Context {
-	ctx, _ = s.tracer.Start(ctx, "DynamoDB."+r.Op, oteltrace.WithSpanKind(oteltrace.SpanKindClient),
-		oteltrace.WithAttributes(system, operationKey.String(r.Op), attemptKey.Int(r.N)))
+	ctx, _ = s.tracer.Start(ctx, "DynamoDB."+r.Op, append(apart(ctx), oteltrace.WithSpanKind(oteltrace.SpanKindClient),
+		oteltrace.WithAttributes(system, instruments.Operation.String(r.Op), attemptKey.Int(r.N)))...)
 	return ctx
+}
+
+// apart has a span begin a trace of its own, with a link, if what is in the context has ended: the
+// heartbeats of a set go on for as long as it is held, which may be days, and a trace that grows for
+// as long is shown by nothing.
+func apart(ctx context.Context) []oteltrace.SpanStartOption {
+	of := oteltrace.SpanFromContext(ctx)
+	if seen := of.SpanContext(); of.IsRecording() || seen.IsRemote() || !seen.IsSampled() {
+		return nil
+	}
+	return []oteltrace.SpanStartOption{oteltrace.WithNewRoot(), oteltrace.WithLinks(oteltrace.LinkFromContext(ctx))}
 }
 
 // requestEnd: a condition that did not hold is an answer, and no failure.
@@ -213,5 +227,5 @@ func requestEnd(ctx context.Context, r trace.RequestEnd) {
 	if r.Kind == "refused" {
 		err = nil
 	}
-	end(ctx, err, kindKey.String(r.Kind), capacityKey.Float64(r.Capacity))
+	end(ctx, err, instruments.Answer.String(r.Kind), capacityKey.Float64(r.Capacity))
 }
