@@ -12,6 +12,7 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
 )
 
 // gauge is what a gauge shows, if it shows anything.
@@ -82,6 +83,25 @@ func TestHeartbeatsAgainstTheDeadline(t *testing.T) {
 
 		require.NoError(t, newer.Release(t.Context()))
 		nothing()
+	})
+}
+
+// A set that is neither released nor lost is held until its deadline: its commit is in doubt, and its
+// process cannot tell more of it.
+func TestASetWhoseCommitIsInDoubt(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		u, err := b.Begin(t.Context(), unitofwork.Work{Keys: []ordering.Key{"account:1"}})
+		require.NoError(t, err)
+		require.NoError(t, u.Replace(accounts.Of(account{ID: "1"})))
+		require.Equal(t, 1.0, b.value("holdall.keys.held"))
+		b.net.Crash()
+		require.ErrorIs(t, u.Commit(t.Context()), unitofwork.ErrInDoubt)
+		time.Sleep(lease)
+		b.nothingHeld()
+		age, _ := b.gauge("holdall.heartbeat.age")
+		require.Zero(t, age)
+		require.Equal(t, 1.0, b.value("holdall.hold.duration"))
+		require.Equal(t, 1.0, b.value("holdall.unit.duration", attribute.String("holdall.outcome", "in doubt")))
 	})
 }
 

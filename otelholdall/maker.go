@@ -39,9 +39,29 @@ func (m maker) amount(of instruments.Metric) metric.Float64Counter {
 	return made(c, err)
 }
 
-func (m maker) observed(of instruments.Metric, read metric.Float64Callback) {
-	g, err := m.Float64ObservableGauge(of.Name, metric.WithUnit(of.Unit), metric.WithDescription(of.Description), metric.WithFloat64Callback(read))
-	made(g, err)
+// observed are those that show what is held when metrics are collected.
+func (m maker) observed(read func(context.Context) current) {
+	sum := func(of instruments.Metric) metric.Int64ObservableUpDownCounter {
+		c, err := m.Int64ObservableUpDownCounter(of.Name, metric.WithUnit(of.Unit), metric.WithDescription(of.Description))
+		return made(c, err)
+	}
+	gauge := func(of instruments.Metric) metric.Float64ObservableGauge {
+		g, err := m.Float64ObservableGauge(of.Name, metric.WithUnit(of.Unit), metric.WithDescription(of.Description))
+		return made(g, err)
+	}
+	sets, keys := sum(instruments.SetsHeld), sum(instruments.KeysHeld)
+	age, left := gauge(instruments.HeartbeatAge), gauge(instruments.HeartbeatLeft)
+	_, err := m.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		now := read(ctx)
+		o.ObserveInt64(sets, int64(now.sets))
+		o.ObserveInt64(keys, int64(now.keys))
+		o.ObserveFloat64(age, now.age.Seconds())
+		if now.sets > 0 {
+			o.ObserveFloat64(left, now.left.Seconds())
+		}
+		return nil
+	}, sets, keys, age, left)
+	made(left, err)
 }
 
 // made reports an instrument that could not be made; the meter returns one that does nothing.

@@ -18,7 +18,7 @@ import (
 type metrics struct {
 	units, acquisitions, waits, holds, functions, reads, commits, requests histogram
 
-	setsHeld, keysHeld, keysHeldWaiting, waiting, journals metric.Int64UpDownCounter
+	keysHeldWaiting, waiting, journals metric.Int64UpDownCounter
 
 	capacity                                                       metric.Float64Counter
 	retries, lost, buried, cleaned, dropped, raised, again, handed counter
@@ -42,10 +42,8 @@ func newMetrics(meter metric.Meter) *metrics {
 	m.units, m.acquisitions, m.waits, m.holds = in.duration(instruments.Units), in.duration(instruments.Acquisitions), in.duration(instruments.Waits), in.duration(instruments.Holds)
 	m.functions, m.reads, m.commits, m.requests = in.duration(instruments.Functions), in.duration(instruments.Reads), in.duration(instruments.Commits), in.duration(instruments.Requests)
 
-	m.setsHeld, m.keysHeld, m.keysHeldWaiting = in.now(instruments.SetsHeld), in.now(instruments.KeysHeld), in.now(instruments.KeysHeldWaiting)
-	m.waiting, m.journals = in.now(instruments.Waiting), in.now(instruments.Journals)
-	in.observed(instruments.HeartbeatAge, m.observeAge)
-	in.observed(instruments.HeartbeatLeft, m.observeLeft)
+	m.keysHeldWaiting, m.waiting, m.journals = in.now(instruments.KeysHeldWaiting), in.now(instruments.Waiting), in.now(instruments.Journals)
+	in.observed(m.observe)
 
 	m.capacity = in.amount(instruments.Capacity)
 	m.retries, m.lost, m.rounds = in.count(instruments.Retries), in.count(instruments.Lost), in.count(instruments.Rounds)
@@ -102,8 +100,6 @@ func (m *metrics) acquireEnd(ctx context.Context, a trace.AcquireEnd) {
 	m.mu.Lock()
 	m.held[a.Unit] = heldSet{a.Keys, time.Now(), a.Confirmed, a.Deadline}
 	m.mu.Unlock()
-	m.setsHeld.Add(ctx, 1)
-	m.keysHeld.Add(ctx, int64(a.Keys))
 }
 
 // letGo: a set that was lost is let go of as well, and counted once.
@@ -112,12 +108,9 @@ func (m *metrics) letGo(ctx context.Context, unit string) {
 	set, held := m.held[unit]
 	delete(m.held, unit)
 	m.mu.Unlock()
-	if !held {
-		return
+	if held {
+		m.holds.took(ctx, time.Since(set.since), nil)
 	}
-	m.setsHeld.Add(ctx, -1)
-	m.keysHeld.Add(ctx, -int64(set.keys))
-	m.holds.took(ctx, time.Since(set.since), nil)
 }
 
 // renewed: a set that is still being taken, or is let go of, is not held.
@@ -135,30 +128,36 @@ func (m *metrics) renewed(ctx context.Context, r trace.Renewed) {
 	}
 }
 
-func (m *metrics) observeAge(_ context.Context, o metric.Float64Observer) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now, age := time.Now(), time.Duration(0)
-	for _, set := range m.held {
-		age = max(age, now.Sub(set.confirmed))
-	}
-	o.Observe(age.Seconds())
-	return nil
+// current is what is held now.
+type current struct {
+	sets, keys int
+	age, left  time.Duration // of the sets for which that is worst
 }
 
-func (m *metrics) observeLeft(_ context.Context, o metric.Float64Observer) error {
+// observe sums up what is held. A set whose deadline has passed is held no more, and nobody tells of
+// that if it was not released: if its commit is in doubt, or DynamoDB did not answer.
+func (m *metrics) observe(ctx context.Context) current {
+	var c current
+	var over []heldSet
+	now := time.Now()
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	var first time.Time
-	for _, set := range m.held {
-		if first.IsZero() || set.deadline.Before(first) {
-			first = set.deadline
+	for unit, set := range m.held {
+		left := set.deadline.Sub(now)
+		if left <= 0 {
+			over = append(over, set)
+			delete(m.held, unit)
+			continue
 		}
+		if c.sets == 0 || left < c.left {
+			c.left = left
+		}
+		c.sets, c.keys, c.age = c.sets+1, c.keys+set.keys, max(c.age, now.Sub(set.confirmed))
 	}
-	if !first.IsZero() {
-		o.Observe(time.Until(first).Seconds())
+	m.mu.Unlock()
+	for _, set := range over {
+		m.holds.took(ctx, set.deadline.Sub(set.since), nil)
 	}
-	return nil
+	return c
 }
 
 func (m *metrics) waitStart(ctx context.Context, w trace.WaitStart) context.Context {

@@ -42,6 +42,11 @@ func (n noting) Float64Counter(name string, o ...metric.Float64CounterOption) (m
 	return n.Meter.Float64Counter(name, o...)
 }
 
+func (n noting) Int64ObservableUpDownCounter(name string, o ...metric.Int64ObservableUpDownCounterOption) (metric.Int64ObservableUpDownCounter, error) {
+	n.made[name] = instruments.Now
+	return n.Meter.Int64ObservableUpDownCounter(name, o...)
+}
+
 func (n noting) Float64ObservableGauge(name string, o ...metric.Float64ObservableGaugeOption) (metric.Float64ObservableGauge, error) {
 	n.made[name] = instruments.Observed
 	return n.Meter.Float64ObservableGauge(name, o...)

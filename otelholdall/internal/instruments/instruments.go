@@ -35,7 +35,7 @@ const (
 	Duration Kind = iota // a histogram of seconds
 	Count                // a sum that only rises
 	Now                  // a sum that rises and falls: what is so now
-	Observed             // a gauge that is read when metrics are collected
+	Observed             // a gauge: what is so now, and cannot be added up
 )
 
 // Metric is one of those that are recorded.
