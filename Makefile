@@ -18,8 +18,9 @@ LOCAL_ROUNDS ?= 100
 SOAK         ?= 1h
 FUZZ_TIME    ?= 30s
 
-# Those with dependencies of their own.
+# Those with dependencies of their own. What is in otlp needs more than test fetches.
 MODULES      := cmd/holdall otelholdall
+OTLP         := otelholdall/otlp otelholdall/otlp/collector
 
 TOOLS        := $(CURDIR)/.tools
 LINT_VERSION := v2.15.0
@@ -27,7 +28,7 @@ LINT         := $(TOOLS)/golangci-lint-$(LINT_VERSION)
 CFN_VERSION  := 1.58.0
 CFN_LINT     := $(TOOLS)/cfn-lint-$(CFN_VERSION)/bin/cfn-lint
 
-.PHONY: help demo engines test prove long sim chaos soak mutants model fuzz docs bench lint templates fmt
+.PHONY: help demo engines test prove long sim chaos soak mutants model otlp fuzz docs bench lint templates fmt
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -91,13 +92,19 @@ model: ## search the models of the protocol, all of them and each without its cl
 	@$(GO) run ./integration/engines/install spin gcc
 	@$(GO) run ./tools/model -part $(PART)
 
+# Not part of test: building the collector takes a minute or two, once.
+otlp: ## the example bank, watched by a collector and a Prometheus that really run; the alert rules by promtool
+	@$(GO) run ./integration/engines/install collector prometheus
+	@cd otelholdall/otlp && $(GO) vet ./... && $(GO) test -race -vet=off -timeout $(TEST_TIMEOUT) -count=1 ./...
+
 # Not part of test: that runs the inputs that were kept.
 fuzz: ## any input to every fuzz target, each for FUZZ_TIME (30s)
 	@$(GO) run ./tools/fuzz -time $(FUZZ_TIME)
 
-docs: ## write the tables of docs/faults.md that are generated, and draw docs/pictures
+docs: ## write what is generated: the tables of docs/faults.md, docs/pictures and docs/dashboards
 	@$(GO) run ./tools/mutants -docs
 	@$(GO) test ./tools/pictures -count=1 -write
+	@cd otelholdall && $(GO) run ./dashboards ../docs/dashboards
 
 bench: ## what locking, committing and waiting cost: requests, capacity, time
 	@$(GO) run ./integration/engines/install
@@ -107,7 +114,7 @@ bench: ## what locking, committing and waiting cost: requests, capacity, time
 # go.mod: its dependencies must never become ours.
 lint: $(LINT) ## golangci-lint, the version this file names
 	@$(LINT) run ./...
-	@for module in $(MODULES); do (cd $$module && $(LINT) run ./...) || exit 1; done
+	@for module in $(MODULES) $(OTLP); do (cd $$module && $(LINT) run ./...) || exit 1; done
 
 $(LINT):
 	@echo "building golangci-lint $(LINT_VERSION), once; this takes minutes"
