@@ -91,7 +91,7 @@ func newOwner(cfg Config, tally *Tally, n int) (*owner, error) {
 
 	locks := cfg.Locks
 	locks.Owner = o.name
-	locks.Trace = o.trace(cfg)
+	locks.Trace = trace.Join(cfg.Locks.Trace, o.trace(cfg))
 	units := cfg.Units
 	var err error
 	if o.locks, err = lockset.New(o.line, locks); err != nil {

@@ -21,16 +21,25 @@ var packages = map[string]string{
 
 	"PostgreSQL": "postgresql",
 	"Chromium":   "chromium fonts-dejavu-core", // which has no font of its own
+	"prometheus": "prometheus",                 // with promtool
 }
 
-// provideNamed is provide for tools that the caller names.
+// provideNamed is provide for tools that the caller names, and for the collector, which is built.
 func provideNamed(ctx context.Context, tools []string) error {
+	var others []string
 	for _, tool := range tools {
-		if packages[tool] == "" {
+		switch {
+		case tool == collector:
+		case packages[tool] == "":
 			return fmt.Errorf("nothing is known of %q", tool)
+		default:
+			others = append(others, tool)
 		}
 	}
-	return provide(ctx, tools)
+	if err := provide(ctx, others); err != nil || len(others) == len(tools) {
+		return err
+	}
+	return buildCollector(ctx)
 }
 
 // provide makes sure that tools are there, and installs them where that can be

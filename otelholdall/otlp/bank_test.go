@@ -1,0 +1,190 @@
+package otlp_test
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.37.0"
+	oteltrace "go.opentelemetry.io/otel/trace"
+
+	"github.com/holdall/holdall/integration/bank/office"
+	"github.com/holdall/holdall/integration/bank/staff"
+	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/otelholdall"
+	"github.com/holdall/holdall/trace"
+)
+
+// tally counts what the hooks tell, by itself.
+type tally struct {
+	mu sync.Mutex
+	// of is by the name of a span or of a metric, with the values of its attributes.
+	of       map[string]int
+	capacity float64
+}
+
+func (c *tally) count(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.of[name]++
+}
+
+// requestAlone are requests that belong to no span of holdall's or of the caller's: those of Recover,
+// of a set that is released, and of heartbeats.
+const requestAlone = "alone"
+
+// counted is a copy of what was counted so far.
+func (c *tally) counted() (map[string]int, float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.of), c.capacity
+}
+
+func (c *tally) hooks() *trace.Trace {
+	return &trace.Trace{
+		UnitEnd: func(_ context.Context, u trace.UnitEnd) {
+			way := "under locks"
+			if u.Optimistic {
+				way = "without locks"
+			}
+			if u.Leader != "" {
+				way = "together with another"
+			}
+			c.count("holdall.unit")
+			c.count("unit " + string(u.Outcome) + " " + way)
+		},
+		AcquireEnd: func(_ context.Context, a trace.AcquireEnd) {
+			c.count("holdall.acquire")
+			if a.Err == nil {
+				c.count("held")
+			}
+		},
+		WaitEnd:     func(context.Context, trace.WaitEnd) { c.count("holdall.wait") },
+		FunctionEnd: func(context.Context, trace.FunctionEnd) { c.count("holdall.function") },
+		ReadEnd:     func(context.Context, trace.ReadEnd) { c.count("holdall.read") },
+		CommitEnd:   func(context.Context, trace.CommitEnd) { c.count("holdall.commit") },
+		RequestStart: func(ctx context.Context, _ trace.RequestStart) context.Context {
+			if !oteltrace.SpanContextFromContext(ctx).IsValid() {
+				c.count(requestAlone)
+			}
+			return ctx
+		},
+		RequestEnd: func(_ context.Context, r trace.RequestEnd) {
+			c.count("DynamoDB." + r.Op)
+			c.count("request " + r.Op + " " + r.Kind)
+			if r.N > 1 {
+				c.count("holdall.request.retries")
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.capacity += r.Capacity
+		},
+		Renewed:      func(context.Context, trace.Renewed) { c.count("holdall.heartbeat.rounds") },
+		Lost:         func(context.Context, trace.Lost) { c.count("holdall.lost"); c.count("holdall.sets.lost") },
+		Buried:       func(context.Context, trace.Buried) { c.count("holdall.holders.buried") },
+		Cleaned:      func(context.Context, trace.Cleaned) { c.count("holdall.intents.cleaned") },
+		Dropped:      func(context.Context, trace.Dropped) { c.count("holdall.places.dropped") },
+		Raised:       func(context.Context, trace.Raised) { c.count("holdall.tokens.raised") },
+		HandedOver:   func(context.Context, trace.HandedOver) { c.count("holdall.rows.handed_over") },
+		StartingOver: func(context.Context, trace.StartingOver) { c.count("holdall.units.started_over") },
+		Recovered:    func(context.Context, trace.Recovered) { c.count("holdall.units.recovered") },
+		Unfinished:   func(context.Context, trace.Unfinished) { c.count("holdall.units.unfinished") },
+	}
+}
+
+// watched is a process whose spans and metrics go to the collector.
+type watched struct {
+	hooks   *trace.Trace
+	tally   *tally
+	tracers *sdktrace.TracerProvider
+	meters  *metric.MeterProvider
+}
+
+const service, process = "bank", "bank-1"
+
+func (w *world) watch(ctx context.Context) *watched {
+	w.t.Helper()
+	of := resource.NewSchemaless(semconv.ServiceName(service), semconv.ServiceInstanceID(process))
+	spans, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpoint(w.otlp), otlptracehttp.WithInsecure())
+	require.NoError(w.t, err)
+	metrics, err := otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpoint(w.otlp), otlpmetrichttp.WithInsecure())
+	require.NoError(w.t, err)
+	watched := &watched{
+		tally: &tally{of: map[string]int{}},
+		// Blocking: a span that is thrown away would be missing in its trace.
+		tracers: sdktrace.NewTracerProvider(sdktrace.WithBatcher(spans, sdktrace.WithBlocking()), sdktrace.WithResource(of)),
+		meters:  metric.NewMeterProvider(metric.WithReader(metric.NewPeriodicReader(metrics, metric.WithInterval(250*time.Millisecond))), metric.WithResource(of)),
+	}
+	watched.hooks = trace.Join(watched.tally.hooks(), // before there is a span of what it is told of
+		otelholdall.Trace(otelholdall.WithTracerProvider(watched.tracers), otelholdall.WithMeterProvider(watched.meters), otelholdall.WithKeys()))
+	w.t.Cleanup(func() { // of a test that has failed; else it is done
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		_, _ = watched.tracers.Shutdown(ended), watched.meters.Shutdown(ended)
+	})
+	return watched
+}
+
+// The bank's lease is short, so that its dead are buried; that of the set that is held all the time is
+// not lost on a busy machine.
+const lease, heldLease = time.Second, time.Minute
+
+// bank has the example bank work, without locks and under them, while owners die and others take
+// their place.
+func bank(t *testing.T, hooks *trace.Trace) {
+	o := &office.Options{
+		Prefix: "bank-", Owners: 3, Tellers: 6, Lease: lease, Wait: 4 * lease, Customers: 24, Accounts: 2, Seed: 1, Quiet: true,
+		Mix: office.Mix{"payment": 90, "move": 8, "merge": 3, "month-end": 3},
+	}
+	o.Where.Latency = 2 * time.Millisecond
+	var out bytes.Buffer
+	of, err := office.Open(t.Context(), o, &out)
+	require.NoError(t, err)
+	town := office.NewTown(o)
+	require.NoError(t, of.OpenTown(t.Context(), town, &out), out.String())
+	const jobs = 300
+	n := 0 // no two have the same ID
+	for _, lock := range []bool{false, true} {
+		end := n + jobs
+		next := func() (staff.Job, bool) {
+			if n == end {
+				return staff.Job{}, false
+			}
+			n++
+			return town.Job(n), true
+		}
+		tally, _, err := of.Work(t.Context(), "working", jobs, next, func(cfg *staff.Config) {
+			cfg.Lock, cfg.Churn, cfg.Crash, cfg.Locks.Trace = lock, lease, true, hooks
+		})
+		require.NoError(t, err)
+		require.Empty(t, tally.Unexpected)
+	}
+	require.NoError(t, of.Recover(t.Context(), &out, true), out.String())
+	results, _, err := of.Audit(t.Context(), town.Keys())
+	require.NoError(t, err)
+	require.True(t, office.ReportAudit(&out, results), out.String())
+	require.NoError(t, of.Close(t.Context()))
+}
+
+// hold keeps a set until the function that it returns is called.
+func hold(t *testing.T, hooks *trace.Trace) (release func()) {
+	db := memdynamo.New(memdynamo.Config{})
+	cfg := lockset.Config{Table: "locks", Owner: "holder", Lease: heldLease, Trace: hooks}
+	require.NoError(t, lockset.CreateTable(t.Context(), db, lockset.Config{Table: "locks"}))
+	locks, err := lockset.New(db, cfg)
+	require.NoError(t, err)
+	set, err := locks.Acquire(t.Context(), []ordering.Key{"held"})
+	require.NoError(t, err)
+	return func() { require.NoError(t, set.Release(context.Background())) }
+}
