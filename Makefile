@@ -109,6 +109,7 @@ docs: ## write what is generated: the tables of docs/faults.md, docs/pictures an
 bench: ## what locking, committing and waiting cost: requests, capacity, time
 	@$(GO) run ./integration/engines/install
 	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCH_TIME) -benchmem ./...
+	@cd otelholdall/otlp && $(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCH_TIME) -benchmem ./...
 
 # Built with the versions golangci-lint itself was released with, away from
 # go.mod: its dependencies must never become ours.

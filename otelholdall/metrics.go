@@ -24,6 +24,8 @@ type metrics struct {
 	retries, lost, buried, cleaned, dropped, raised, again, handed counter
 	stuck, unfinished, recovered, rounds                           counter
 
+	points points
+
 	mu       sync.Mutex
 	held     map[string]heldSet // by unit
 	waitHeld map[string]int     // how many keys a unit holds that waits
@@ -89,7 +91,11 @@ func (m *metrics) hooks() *trace.Trace {
 }
 
 func (m *metrics) unitEnd(ctx context.Context, u trace.UnitEnd) {
-	m.units.by(ctx, u.Took, instruments.Outcome.String(string(u.Outcome)), instruments.Way.String(wayOf(u.Optimistic, u.Leader)))
+	way := wayOf(u.Optimistic, u.Leader)
+	of := m.points.of([2]string{string(u.Outcome), way}, func() attribute.Set {
+		return attribute.NewSet(instruments.Outcome.String(string(u.Outcome)), instruments.Way.String(way))
+	})
+	m.units.Record(ctx, u.Took.Seconds(), of.record...)
 }
 
 func (m *metrics) acquireEnd(ctx context.Context, a trace.AcquireEnd) {
@@ -185,12 +191,15 @@ func (m *metrics) commitEnd(ctx context.Context, c trace.CommitEnd) {
 }
 
 func (m *metrics) requestEnd(ctx context.Context, r trace.RequestEnd) {
-	operation := instruments.Operation.String(r.Op)
-	m.requests.by(ctx, r.Took, system, operation, instruments.Answer.String(r.Kind))
+	answered := m.points.of([2]string{r.Op, r.Kind}, func() attribute.Set {
+		return attribute.NewSet(system, instruments.Operation.String(r.Op), instruments.Answer.String(r.Kind))
+	})
+	m.requests.Record(ctx, r.Took.Seconds(), answered.record...)
+	sent := m.points.of([2]string{r.Op}, func() attribute.Set { return attribute.NewSet(system, instruments.Operation.String(r.Op)) })
 	if r.N > 1 {
-		m.retries.one(ctx, system, operation)
+		m.retries.Add(ctx, 1, sent.add...)
 	}
-	m.capacity.Add(ctx, r.Capacity, metric.WithAttributes(system, operation))
+	m.capacity.Add(ctx, r.Capacity, sent.add...)
 }
 
 // progress counts a unit as one with a journal, from the first that is told of it.
@@ -231,14 +240,10 @@ type histogram struct{ metric.Float64Histogram }
 // took records how long something took that may have failed.
 func (h histogram) took(ctx context.Context, d time.Duration, err error) {
 	if err != nil {
-		h.by(ctx, d, errorType(err))
+		h.Record(ctx, d.Seconds(), metric.WithAttributes(errorType(err)))
 		return
 	}
 	h.Record(ctx, d.Seconds())
-}
-
-func (h histogram) by(ctx context.Context, d time.Duration, attributes ...attribute.KeyValue) {
-	h.Record(ctx, d.Seconds(), metric.WithAttributes(attributes...))
 }
 
 type counter struct{ metric.Int64Counter }

@@ -1,138 +1,31 @@
-// Package overhead measures the time and the memory that the library itself takes for a unit,
-// beyond what the SDK takes for the same requests: with the real *dynamodb.Client, whose HTTP
-// transport answers at once.
 package overhead
 
 import (
 	"context"
-	"io"
-	"net/http"
 	"runtime"
 	"slices"
-	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/lockset"
-	"github.com/holdall/holdall/ordering"
-	"github.com/holdall/holdall/unitofwork"
+	"github.com/holdall/holdall/trace"
 )
 
-// account is what the unit reads two of, and writes.
-type account struct {
-	ID      string
-	Balance int64
-}
-
-var accounts = unitofwork.Table[account]{
-	Name: "accounts", PartitionKey: "ID",
-	Guard: func(a *account) ordering.Key { return ordering.Join("account:" + a.ID) },
-}
-
-// engine answers every request at once, with what a table of two accounts would answer whose
-// lock rows somebody has used before.
-type engine struct{}
-
-const (
-	reading = `{"Responses":[` + row + `,` + row + `,` + record + `"1"}}},` + record + `"2"}}}]}`
-	row     = `{"Item":{"isReleased":{"S":"1"},"fence":{"N":"1700000000000000"},"committedBy":{"S":"0123456789abcdef0123456789abcdef"},` +
-		`"recordVersionNumber":{"S":"0123456789abcdef0123456789abcdef.o1"},"expiresAt":{"N":"1800000000"}}}`
-	record = `{"Item":{"Balance":{"N":"100"},"_fence":{"N":"1700000000000000"},"ID":{"S":`
-)
-
-func (engine) Do(r *http.Request) (*http.Response, error) {
-	if _, err := io.Copy(io.Discard, r.Body); err != nil {
-		return nil, err
-	}
-	body := "{}"
-	if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".TransactGetItems") {
-		body = reading
-	}
-	return &http.Response{
-		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
-		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)), Request: r,
-	}, nil
-}
-
-// listening keeps what is sent.
-type listening struct {
-	*dynamodb.Client
-	gets   *dynamodb.TransactGetItemsInput
-	writes *dynamodb.TransactWriteItemsInput
-	sent   int
-}
-
-func (l *listening) TransactGetItems(ctx context.Context, in *dynamodb.TransactGetItemsInput, o ...func(*dynamodb.Options)) (*dynamodb.TransactGetItemsOutput, error) {
-	l.gets, l.sent = in, l.sent+1
-	return l.Client.TransactGetItems(ctx, in, o...)
-}
-
-func (l *listening) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
-	l.writes, l.sent = in, l.sent+1
-	return l.Client.TransactWriteItems(ctx, in, o...)
-}
-
-// transfer is a unit of two keys: it reads two records and writes them.
 func transfer(tb testing.TB, db lockset.DynamoDB) func(context.Context) error {
 	tb.Helper()
-	units, err := unitofwork.Open(db, unitofwork.Config{Locks: lockset.Config{Table: "locks"}})
+	unit, err := Transfer(db, nil)
 	require.NoError(tb, err)
-	return func(ctx context.Context) error {
-		return units.Do(ctx, unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
-			a, b := accounts.Ref("1"), accounts.Ref("2")
-			if err := u.Get(ctx, a, b); err != nil {
-				return err
-			}
-			a.T.Balance--
-			b.T.Balance++
-			return u.Put(a, b)
-		})
-	}
-}
-
-// byHand sends the same requests, and does with the records what attributevalue is for.
-func byHand(db *dynamodb.Client, sent *listening) func(context.Context) error {
-	return func(ctx context.Context) error {
-		gets := *sent.gets
-		out, err := db.TransactGetItems(ctx, &gets, noRetries)
-		if err != nil {
-			return err
-		}
-		for _, response := range out.Responses[2:] {
-			var a account
-			if err := attributevalue.UnmarshalMap(response.Item, &a); err != nil {
-				return err
-			}
-			if _, err := attributevalue.MarshalMap(&a); err != nil {
-				return err
-			}
-		}
-		writes := *sent.writes
-		_, err = db.TransactWriteItems(ctx, &writes, noRetries)
-		return err
-	}
-}
-
-func noRetries(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
-
-func client() *dynamodb.Client {
-	return dynamodb.New(dynamodb.Options{
-		BaseEndpoint: aws.String("http://localhost"), Region: "us-east-1", HTTPClient: engine{}, Retryer: aws.NopRetryer{},
-		Credentials: credentials.NewStaticCredentialsProvider("holdall", "holdall", ""),
-	})
+	return unit
 }
 
 // pair is a unit and the same requests by hand.
 func pair(tb testing.TB) (unit, hand func(context.Context) error, sent *listening) {
 	tb.Helper()
-	db := client()
+	db := Client()
 	sent = &listening{Client: db}
 	require.NoError(tb, transfer(tb, sent)(tb.Context()))
 	return transfer(tb, db), byHand(db, sent), sent
@@ -214,7 +107,64 @@ func measure(b *testing.B, unit func(context.Context) error) cost {
 	}
 }
 
-func median(of []float64) float64 {
-	of = slices.Sorted(slices.Values(of))
-	return (of[(len(of)-1)/2] + of[len(of)/2]) / 2
+// told counts hooks of one kind.
+func told[I any](n *atomic.Int64) func(context.Context, I) {
+	return func(context.Context, I) { n.Add(1) }
+}
+
+// begun counts first hooks of a pair.
+func begun[I any](n *atomic.Int64) func(context.Context, I) context.Context {
+	return func(ctx context.Context, _ I) context.Context {
+		n.Add(1)
+		return ctx
+	}
+}
+
+// counting are hooks that count whatever a unit may tell, each its own.
+func counting(n *[14]atomic.Int64) *trace.Trace {
+	return &trace.Trace{
+		UnitStart: begun[trace.UnitStart](&n[0]), UnitEnd: told[trace.UnitEnd](&n[1]),
+		AcquireStart: begun[trace.AcquireStart](&n[2]), AcquireEnd: told[trace.AcquireEnd](&n[3]),
+		WaitStart: begun[trace.WaitStart](&n[4]), WaitEnd: told[trace.WaitEnd](&n[5]),
+		FunctionStart: begun[trace.FunctionStart](&n[6]), FunctionEnd: told[trace.FunctionEnd](&n[7]),
+		ReadStart: begun[trace.ReadStart](&n[8]), ReadEnd: told[trace.ReadEnd](&n[9]),
+		CommitStart: begun[trace.CommitStart](&n[10]), CommitEnd: told[trace.CommitEnd](&n[11]),
+		RequestStart: begun[trace.RequestStart](&n[12]), RequestEnd: told[trace.RequestEnd](&n[13]),
+	}
+}
+
+// What is measured calls these hooks.
+func TestCountingHooksCount(t *testing.T) {
+	var n [14]atomic.Int64
+	unit, err := Transfer(Client(), counting(&n))
+	require.NoError(t, err)
+	require.NoError(t, unit(t.Context()))
+	for hook, times := range []int64{1, 1, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2, 2} {
+		require.Equal(t, times, n[hook].Load(), hook)
+	}
+}
+
+// BenchmarkOverheadOfHooks compares units with hooks that count to units without hooks, by processor
+// time. With RequestEnd, DynamoDB is asked for the capacity, and tells it in every answer.
+//
+//	make bench BENCH=OverheadOfHooks BENCH_TIME=300x
+func BenchmarkOverheadOfHooks(b *testing.B) {
+	for name, with := range map[string]func(*trace.Trace){
+		"counting":                  func(*trace.Trace) {},
+		"counting without capacity": func(t *trace.Trace) { t.RequestEnd = nil },
+		"none":                      func(t *trace.Trace) { *t = trace.Trace{} }, // what the measuring itself comes to
+	} {
+		b.Run(name, func(b *testing.B) {
+			var n [14]atomic.Int64
+			hooks := counting(&n)
+			with(hooks)
+			hooked, err := Transfer(Client(), hooks)
+			require.NoError(b, err)
+			unit, hand, _ := pair(b)
+			b.ResetTimer()
+			share, err := Costs(b.Context(), b.N, hooked, unit, hand)
+			require.NoError(b, err)
+			share.Report(b)
+		})
+	}
 }
