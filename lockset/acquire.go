@@ -81,7 +81,7 @@ func (a *acquisition) acquire(ctx context.Context) (*Set, error) {
 			over()
 		}
 	}()
-	ctx = hooks.Start(ctx, c.cfg.Trace.AcquireStart, trace.AcquireStart{Unit: a.unit.nonce, Keys: a.plan.Keys()})
+	ctx = a.traceStart(ctx)
 	err := a.run(ctx)
 	if err == nil {
 		set = newSet(a, closing, over)
@@ -99,16 +99,6 @@ func (a *acquisition) acquire(ctx context.Context) (*Set, error) {
 		return nil, err
 	}
 	return set, nil
-}
-
-func (a *acquisition) traceEnd(ctx context.Context, err error) {
-	end := trace.AcquireEnd{
-		Unit: a.unit.nonce, Token: a.token, Keys: len(a.plan), Rows: a.plan.Rows(), Took: time.Since(a.start), Waited: a.waited, Err: err,
-	}
-	if err == nil {
-		end.Confirmed, end.Deadline = a.group.Confirmed(), a.group.Deadline()
-	}
-	hooks.Tell(ctx, a.c.cfg.Trace.AcquireEnd, end)
 }
 
 var errDidNotReturn = errors.New("the acquisition did not return")

@@ -130,7 +130,7 @@ func (m *meter) since() cost {
 func measure(tb testing.TB, keys []ordering.Key) setCost {
 	tb.Helper()
 	m := &meter{DB: memdynamo.New(memdynamo.Config{}), keys: len(keys), whole: make(chan cost, 1), rounds: map[string]*round{}}
-	cfg := lockset.Config{Table: table, Lease: lease, Heartbeat: 5 * time.Millisecond, Trace: &trace.Trace{RequestEnd: m.observe}}
+	cfg := lockset.Config{Table: table, Lease: lease, Heartbeat: 5 * time.Millisecond, Trace: &trace.Trace{Capacity: true, RequestEnd: m.observe}}
 	require.NoError(tb, lockset.CreateTable(tb.Context(), m, cfg))
 	client, err := lockset.New(m, cfg)
 	require.NoError(tb, err)

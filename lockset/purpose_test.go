@@ -149,7 +149,7 @@ func TestARowWithManyWaitingIsOneWriteUnit(t *testing.T) {
 		most := map[string]float64{}
 		owner := func(name string) *owner {
 			return b.owner(name+strings.Repeat("o", 64-len(name)), nil, func(c *lockset.Config) {
-				c.Trace = &trace.Trace{RequestEnd: func(_ context.Context, r trace.RequestEnd) {
+				c.Trace = &trace.Trace{Capacity: true, RequestEnd: func(_ context.Context, r trace.RequestEnd) {
 					mu.Lock()
 					defer mu.Unlock()
 					most[r.Op] = max(most[r.Op], r.Capacity)

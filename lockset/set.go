@@ -230,6 +230,23 @@ func (s *Set) traceReleased() {
 	hooks.Tell(s.group.Context(), s.c.cfg.Trace.Released, trace.Released{Unit: s.unit.nonce})
 }
 
+func (a *acquisition) traceStart(ctx context.Context) context.Context {
+	if a.c.cfg.Trace.AcquireStart == nil {
+		return ctx
+	}
+	return hooks.Start(ctx, a.c.cfg.Trace.AcquireStart, trace.AcquireStart{Unit: a.unit.nonce, Keys: a.plan.Keys()})
+}
+
+func (a *acquisition) traceEnd(ctx context.Context, err error) {
+	end := trace.AcquireEnd{
+		Unit: a.unit.nonce, Token: a.token, Keys: len(a.plan), Rows: a.plan.Rows(), Took: time.Since(a.start), Waited: a.waited, Err: err,
+	}
+	if err == nil {
+		end.Confirmed, end.Deadline = a.group.Confirmed(), a.group.Deadline()
+	}
+	hooks.Tell(ctx, a.c.cfg.Trace.AcquireEnd, end)
+}
+
 // renewed tells of a round of heartbeats.
 func (a *acquisition) renewed(r heartbeat.Round) {
 	hooks.Tell(a.group.Context(), a.c.cfg.Trace.Renewed, trace.Renewed{

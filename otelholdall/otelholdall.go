@@ -31,6 +31,7 @@ type config struct {
 	meters   metric.MeterProvider
 	keys     bool
 	requests bool
+	capacity bool
 }
 
 // Option changes what [Trace] does.
@@ -50,15 +51,21 @@ func WithKeys() Option { return func(c *config) { c.keys = true } }
 // (otelaws). The metrics of requests stay.
 func WithoutRequests() Option { return func(c *config) { c.requests = false } }
 
+// WithoutCapacity does not ask DynamoDB for the capacity that requests consume, which takes some
+// processor time: its metric, and the attribute of spans, stay at zero unless somebody else asks.
+func WithoutCapacity() Option { return func(c *config) { c.capacity = false } }
+
 // Trace returns hooks for unitofwork.Config.Trace, or for lockset.Config.Trace where there are no
 // units. trace.Join combines them with others. Call it once, for all clients of a process: of several,
 // only one would show how its heartbeats are. An instrument that cannot be made is reported to
 // otel.Handle, and left out.
 func Trace(options ...Option) *trace.Trace {
-	c := config{tracers: otel.GetTracerProvider(), meters: otel.GetMeterProvider(), requests: true}
+	c := config{tracers: otel.GetTracerProvider(), meters: otel.GetMeterProvider(), requests: true, capacity: true}
 	for _, option := range options {
 		option(&c)
 	}
 	s := &spans{tracer: c.tracers.Tracer(scope), keys: c.keys}
-	return trace.Join(s.hooks(c.requests), newMetrics(c.meters.Meter(scope)).hooks())
+	hooks := trace.Join(s.hooks(c.requests), newMetrics(c.meters.Meter(scope)).hooks())
+	hooks.Capacity = c.capacity
+	return hooks
 }

@@ -50,10 +50,13 @@ type Trace struct {
 	// what became of that, or when finding out was given up.
 	CommitStart func(context.Context, CommitStart) context.Context
 	CommitEnd   func(context.Context, CommitEnd)
-	// RequestStart and RequestEnd are called for every sending of a request. Setting
-	// RequestEnd also asks DynamoDB for the consumed capacity.
+	// RequestStart and RequestEnd are called for every sending of a request.
 	RequestStart func(context.Context, RequestStart) context.Context
 	RequestEnd   func(context.Context, RequestEnd)
+
+	// Capacity asks DynamoDB what each request consumes, for RequestEnd: its answers are longer
+	// then, and take more time to read.
+	Capacity bool
 
 	// StartingOver is called before another attempt of Do.
 	StartingOver func(context.Context, StartingOver)
@@ -119,6 +122,7 @@ func Join(a, b *Trace) *Trace {
 		CommitEnd:     ends(a.CommitEnd, b.CommitEnd),
 		RequestStart:  starts(a.RequestStart, b.RequestStart),
 		RequestEnd:    ends(a.RequestEnd, b.RequestEnd),
+		Capacity:      a.Capacity || b.Capacity,
 		StartingOver:  tells(a.StartingOver, b.StartingOver),
 		Progress:      tells(a.Progress, b.Progress),
 		Unfinished:    tells(a.Unfinished, b.Unfinished),

@@ -47,10 +47,13 @@ type tracer struct {
 }
 
 func (r *tracer) trace() *trace.Trace {
-	t := &trace.Trace{}
+	t := &trace.Trace{Capacity: true}
 	v := reflect.ValueOf(t).Elem()
 	for i := range v.NumField() {
 		name, field := v.Type().Field(i).Name, v.Field(i)
+		if name == "Capacity" {
+			continue
+		}
 		field.Set(reflect.MakeFunc(field.Type(), func(args []reflect.Value) []reflect.Value {
 			r.mu.Lock()
 			defer r.mu.Unlock()

@@ -30,7 +30,7 @@ func (a *app) openTables(ctx context.Context, f webFlags) (web.Tables, error) {
 		return nil, err
 	}
 	t := &pages{app: a, flags: f, clients: map[string]*unitofwork.Client{}}
-	cfg.Trace = &trace.Trace{RequestEnd: func(_ context.Context, r trace.RequestEnd) { t.spend(r.Capacity) }}
+	cfg.Trace = &trace.Trace{Capacity: true, RequestEnd: func(_ context.Context, r trace.RequestEnd) { t.spend(r.Capacity) }}
 	t.inspector, err = lockset.NewInspector(db, cfg)
 	return t, err
 }
@@ -68,7 +68,7 @@ func (p *pages) units(ctx context.Context, table string) (*unitofwork.Client, er
 	of := *p.app
 	of.units = table
 	c, err := of.unitsClient(ctx, func(cfg *unitofwork.Config) {
-		cfg.Trace = &trace.Trace{RequestEnd: func(_ context.Context, r trace.RequestEnd) { p.spend(r.Capacity) }}
+		cfg.Trace = &trace.Trace{Capacity: true, RequestEnd: func(_ context.Context, r trace.RequestEnd) { p.spend(r.Capacity) }}
 	})
 	if err == nil {
 		p.clients[table] = c

@@ -71,7 +71,7 @@ func newBed(tb testing.TB, db api, prefix string, change ...func(*lockset.Config
 	tb.Helper()
 	b := &bed{tb: tb, prefix: prefix, wire: newWire(db), watch: &stopwatch{}}
 	lc := lockset.Config{Table: prefix + "locks", Trace: &trace.Trace{
-		RequestEnd: func(context.Context, trace.RequestEnd) {}, // asks for the capacity that is consumed
+		Capacity:   true,
 		AcquireEnd: func(context.Context, trace.AcquireEnd) { b.watch.reached(acquiring) },
 	}}
 	for _, f := range change {

@@ -118,7 +118,7 @@ func calls(t *testing.T, c *requests.Caller) map[string]error {
 // What a request consumed is asked for only when somebody looks at it.
 func TestCapacityIsAskedForIfSomebodyLooks(t *testing.T) {
 	for want, observe := range map[types.ReturnConsumedCapacity]*trace.Trace{
-		types.ReturnConsumedCapacityNone: {}, types.ReturnConsumedCapacityTotal: {RequestEnd: func(context.Context, trace.RequestEnd) {}},
+		types.ReturnConsumedCapacityNone: {}, types.ReturnConsumedCapacityTotal: {Capacity: true},
 	} {
 		e := &engine{answers: -1, pages: []requests.Item{key("1")}}
 		for op, err := range calls(t, &requests.Caller{DB: e, Attempt: time.Second, Patience: time.Second, Trace: observe}) {

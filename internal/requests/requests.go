@@ -134,7 +134,7 @@ func Once[I, O any](ctx context.Context, c *Caller, op string, n int, in *I, sen
 	start := time.Now()
 	out, err := send(attempt, in, noRetries)
 	kind := KindOf(err)
-	if c.observed() {
+	if c.Trace != nil && c.Trace.RequestEnd != nil {
 		end := trace.RequestEnd{Op: op, N: n, Took: time.Since(start), Err: err, Kind: string(kind)}
 		if err == nil {
 			end.Capacity = consumed(out)
@@ -186,12 +186,9 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	return context.Cause(ctx)
 }
 
-// observed reports whether somebody wants to know how each sending has ended.
-func (c *Caller) observed() bool { return c.Trace != nil && c.Trace.RequestEnd != nil }
-
 // capacity asks for the consumed capacity only when somebody looks at it.
 func (c *Caller) capacity() types.ReturnConsumedCapacity {
-	if !c.observed() {
+	if c.Trace == nil || !c.Trace.Capacity {
 		return types.ReturnConsumedCapacityNone
 	}
 	return types.ReturnConsumedCapacityTotal

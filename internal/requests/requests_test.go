@@ -335,6 +335,7 @@ func consumes[O any](t *testing.T, want float64, out *O) {
 	t.Helper()
 	var told []trace.RequestEnd
 	caller := &requests.Caller{Attempt: time.Second, Patience: time.Minute, Trace: &trace.Trace{
+		Capacity:   true,
 		RequestEnd: func(_ context.Context, e trace.RequestEnd) { told = append(told, e) },
 	}}
 	_, _, err := requests.Once(t.Context(), caller, "Op", 1, new(int), func(context.Context, *int, ...func(*dynamodb.Options)) (*O, error) {

@@ -129,6 +129,7 @@ func (o *owner) trace(cfg Config) *trace.Trace {
 func (o *owner) lockTrace(cfg Config) *trace.Trace {
 	t := o.tally
 	return &trace.Trace{
+		Capacity: true,
 		RequestEnd: func(ctx context.Context, r trace.RequestEnd) {
 			courseOf(ctx).sent.Store(true)
 			o.request(r)
