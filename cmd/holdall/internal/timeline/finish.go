@@ -1,0 +1,368 @@
+package timeline
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// finish puts in order what was built, and draws the conclusions that need all of it.
+func (b *builder) finish() *Model {
+	m := &b.m
+	m.End = max(m.End, m.Begin)
+	b.resolve()
+	b.fates()
+	b.endings()
+	b.told()
+	sortProcesses(m)
+	sortUnits(m)
+	sortSpans(m)
+	slices.SortStableFunc(m.Marks, func(x, y Mark) int { return cmp.Compare(x.At, y.At) })
+	sortKeys(m)
+	pack(m)
+	return m
+}
+
+// resolve finds units by their nonces, which may have been told before the unit was.
+func (b *builder) resolve() {
+	m := &b.m
+	find := func(name int32) int32 {
+		if name != 0 {
+			if unit, known := b.nonces[name]; known {
+				return unit
+			}
+		}
+		return none
+	}
+	for i := range m.Waits {
+		w := &m.Waits[i]
+		if w.Holder = find(w.Name); w.Holder != none && w.Purpose != 0 {
+			m.Units[w.Holder].Purpose = w.Purpose
+		}
+	}
+	for i := range m.Marks {
+		m.Marks[i].Of = find(m.Marks[i].Name)
+	}
+	for i := range m.Units {
+		u := &m.Units[i]
+		if u.Leader = find(u.leader); u.Leader != none {
+			u.Way = Together
+			m.Units[u.Leader].leads = true
+		}
+	}
+	for i := range m.Units {
+		if u := &m.Units[i]; u.leads && u.Way == WithoutLocks {
+			u.Way = Together
+		}
+	}
+}
+
+// fates finds out which units died with their process: it began anew, was declared dead, or has
+// not told anything any more while others have.
+func (b *builder) fates() {
+	m := &b.m
+	latest, second := int64(math.MinInt64), int64(math.MinInt64) // events of two processes
+	for _, p := range m.Processes {
+		if p.Last >= latest {
+			latest, second = p.Last, latest
+		} else {
+			second = max(second, p.Last)
+		}
+	}
+	for i := range m.Units {
+		u := &m.Units[i]
+		if u.Fate == Ended {
+			continue
+		}
+		last := m.Processes[u.Process].Last
+		others := latest
+		if last == latest {
+			others = second
+		}
+		u.End = m.End
+		if n := slices.IndexFunc(b.restarts[u.Process], func(r restart) bool { return r.at > u.last || r.at == u.last && r.last == r.at }); n >= 0 {
+			u.Fate, u.End = Died, max(u.Start, b.restarts[u.Process][n].last)
+		} else if others > last {
+			u.Fate, u.End = Died, max(u.Start, last)
+		}
+	}
+}
+
+// endings ends what has no end of its own.
+func (b *builder) endings() {
+	m := &b.m
+	for i := range m.Spans {
+		if s := &m.Spans[i]; s.Open {
+			s.End = max(s.Start, m.Units[s.Unit].End)
+		}
+	}
+	next := map[int32]int64{} // when another has the key for certain
+	for i := len(m.Holds) - 1; i >= 0; i-- {
+		h := &m.Holds[i]
+		if h.Left == StillHeld {
+			h.End = m.End
+			if at, taken := next[h.Key]; taken && at > h.Start {
+				h.End, h.Left = at, WasBuried
+			}
+		}
+		if h.Having == Held {
+			next[h.Key] = h.Start
+		}
+	}
+}
+
+// told adds the holds of which only those know who waited: units without locks have no others, and
+// those of processes that are not recorded.
+func (b *builder) told() {
+	m := &b.m
+	type having struct{ key, who int32 }
+	own := map[having]bool{}
+	for _, h := range m.Holds {
+		own[having{h.Key, h.Unit}] = true
+	}
+	waits := make([]int32, 0, len(m.Waits))
+	for i, w := range m.Waits {
+		if w.Name != 0 {
+			waits = append(waits, int32(i))
+		}
+	}
+	spanOf := func(n int32) *Span { return &m.Spans[m.Waits[n].Span] }
+	slices.SortStableFunc(waits, func(x, y int32) int { return cmp.Compare(spanOf(x).Start, spanOf(y).Start) })
+	told := map[having]int32{}
+	for _, n := range waits {
+		w, span := &m.Waits[n], spanOf(n)
+		of := having{w.Key, w.Name}
+		if w.Holder != none && own[having{w.Key, w.Holder}] {
+			continue
+		}
+		start, end := span.Start, span.End
+		if w.Holder != none {
+			u := &m.Units[w.Holder]
+			start, end = max(start, u.Start), min(end, u.End)
+		}
+		if end <= start {
+			continue
+		}
+		if hold, known := told[of]; known {
+			h := &m.Holds[hold]
+			h.End = max(h.End, end)
+			continue
+		}
+		told[of] = int32(len(m.Holds))
+		m.Holds = append(m.Holds, Hold{Key: w.Key, Unit: w.Holder, Name: w.Name, Start: start, End: end, Having: Told})
+	}
+	for i := range m.Holds {
+		if h := &m.Holds[i]; h.Unit != none {
+			h.Name = m.Units[h.Unit].Name
+		}
+	}
+}
+
+// sortProcesses has those without units, such as an operator's, at the end.
+func sortProcesses(m *Model) {
+	to := reorder(m.Processes, func(x, y *Process) int { return cmp.Compare(min(y.Units, 1), min(x.Units, 1)) })
+	for i := range m.Units {
+		moveTo(to, &m.Units[i].Process)
+	}
+	for i := range m.Marks {
+		moveTo(to, &m.Marks[i].Process)
+	}
+}
+
+// sortUnits has units in the order of their start.
+func sortUnits(m *Model) {
+	to := reorder(m.Units, func(x, y *Unit) int { return cmp.Compare(x.Start, y.Start) })
+	for i := range m.Units {
+		moveTo(to, &m.Units[i].Leader)
+	}
+	for i := range m.Spans {
+		moveTo(to, &m.Spans[i].Unit)
+	}
+	for i := range m.Waits {
+		moveTo(to, &m.Waits[i].Holder)
+	}
+	for i := range m.Holds {
+		moveTo(to, &m.Holds[i].Unit)
+	}
+	for i := range m.Marks {
+		moveTo(to, &m.Marks[i].Unit)
+		moveTo(to, &m.Marks[i].Of)
+	}
+	slices.SortStableFunc(m.Holds, func(x, y Hold) int { return cmp.Compare(x.Start, y.Start) })
+}
+
+// sortSpans has the spans of a unit together, each after the one that it is in.
+func sortSpans(m *Model) {
+	to := reorder(m.Spans, func(x, y *Span) int {
+		return cmp.Or(cmp.Compare(x.Unit, y.Unit), cmp.Compare(x.Start, y.Start), cmp.Compare(y.End, x.End), cmp.Compare(x.Kind, y.Kind))
+	})
+	for i := range m.Spans {
+		s := &m.Spans[i]
+		moveTo(to, &s.In)
+		if s.In != none && (s.In >= int32(i) || m.Spans[s.In].Unit != s.Unit) {
+			s.In = none // its clock went back, or another unit's is not its own
+		}
+	}
+	for i := range m.Waits {
+		moveTo(to, &m.Waits[i].Span)
+	}
+	slices.SortFunc(m.Waits, func(x, y Wait) int { return cmp.Compare(x.Span, y.Span) })
+	for i := 0; i < len(m.Spans); {
+		u := &m.Units[m.Spans[i].Unit]
+		u.First = int32(i)
+		for ; i < len(m.Spans) && &m.Units[m.Spans[i].Unit] == u; i++ {
+			u.Spans++
+		}
+	}
+}
+
+// reorder sorts a list stably, and returns where each of its elements went.
+func reorder[T any](list []T, compare func(x, y *T) int) (to []int32) {
+	from := make([]int32, len(list))
+	for i := range from {
+		from[i] = int32(i)
+	}
+	slices.SortStableFunc(from, func(x, y int32) int { return compare(&list[x], &list[y]) })
+	sorted := make([]T, len(list))
+	to = make([]int32, len(list))
+	for i, was := range from {
+		sorted[i] = list[was]
+		to[was] = int32(i)
+	}
+	copy(list, sorted)
+	return to
+}
+
+func moveTo(to []int32, n *int32) {
+	if *n != none {
+		*n = to[*n]
+	}
+}
+
+// sortKeys has the hottest keys first, those below a key after it.
+func sortKeys(m *Model) {
+	for _, w := range m.Waits {
+		s := &m.Spans[w.Span]
+		m.Keys[w.Key].Waited += s.End - s.Start
+		m.Keys[w.Key].Waits++
+	}
+	for _, h := range m.Holds {
+		if h.Having != Taking {
+			m.Keys[h.Key].Held += h.End - h.Start
+		}
+	}
+	heat := make([][2]int64, len(m.Keys)) // with those below
+	below := make([][]int32, len(m.Keys))
+	var roots []int32
+	for i := len(m.Keys) - 1; i >= 0; i-- {
+		k := &m.Keys[i]
+		heat[i][0] += k.Waited
+		heat[i][1] += k.Held
+	}
+	byDepth := make([]int32, len(m.Keys))
+	for i := range byDepth {
+		byDepth[i] = int32(i)
+	}
+	slices.SortStableFunc(byDepth, func(x, y int32) int { return cmp.Compare(m.Keys[y].Depth, m.Keys[x].Depth) })
+	for _, n := range byDepth { // the deepest first
+		if above := m.Keys[n].Parent; above != none {
+			heat[above][0] += heat[n][0]
+			heat[above][1] += heat[n][1]
+			below[above] = append(below[above], n)
+		} else {
+			roots = append(roots, n)
+		}
+	}
+	hottest := func(x, y int32) int {
+		return cmp.Or(cmp.Compare(heat[y][0], heat[x][0]), cmp.Compare(heat[y][1], heat[x][1]), cmp.Compare(m.Strings[m.Keys[x].Name], m.Strings[m.Keys[y].Name]))
+	}
+	place, n := make([]int32, len(m.Keys)), int32(0)
+	var visit func(list []int32)
+	visit = func(list []int32) {
+		slices.SortFunc(list, hottest)
+		for _, k := range list {
+			place[k] = n
+			n++
+			visit(below[k])
+		}
+	}
+	visit(roots)
+	to := reorderTo(m.Keys, place)
+	for i := range m.Keys {
+		moveTo(to, &m.Keys[i].Parent)
+	}
+	for i := range m.Units {
+		moveTo(to, &m.Units[i].Key)
+	}
+	for i := range m.Waits {
+		moveTo(to, &m.Waits[i].Key)
+		for j := range m.Waits[i].Held {
+			moveTo(to, &m.Waits[i].Held[j])
+		}
+	}
+	for i := range m.Holds {
+		moveTo(to, &m.Holds[i].Key)
+	}
+	for i := range m.Marks {
+		moveTo(to, &m.Marks[i].Key)
+	}
+}
+
+// reorderTo moves each element of a list to its place.
+func reorderTo[T any](list []T, place []int32) []int32 {
+	moved := make([]T, len(list))
+	for i, to := range place {
+		moved[to] = list[i]
+	}
+	copy(list, moved)
+	return place
+}
+
+// rows are those that bars need which must not overlap: in each stands the end of its last bar.
+type rows []int64
+
+// take returns the first row that is free from start on.
+func (r *rows) take(start, end int64) int32 {
+	for i, free := range *r {
+		if free <= start {
+			(*r)[i] = end
+			return int32(i)
+		}
+	}
+	*r = append(*r, end)
+	return int32(len(*r) - 1)
+}
+
+// pack gives bars their rows: units within their process, holds and waits within their key.
+func pack(m *Model) {
+	processes, holders, waiters := make([]rows, len(m.Processes)), make([]rows, len(m.Keys)), make([]rows, len(m.Keys))
+	for _, apart := range []bool{false, true} { // below the units
+		for i := range m.Units {
+			if u := &m.Units[i]; (u.Way == Apart) == apart {
+				u.Row = processes[u.Process].take(u.Start, max(u.End, u.Start+1))
+			}
+		}
+	}
+	for i := range m.Holds {
+		h := &m.Holds[i]
+		h.Row = holders[h.Key].take(h.Start, max(h.End, h.Start+1))
+	}
+	byStart := make([]int32, len(m.Waits))
+	for i := range byStart {
+		byStart[i] = int32(i)
+	}
+	slices.SortStableFunc(byStart, func(x, y int32) int {
+		return cmp.Compare(m.Spans[m.Waits[x].Span].Start, m.Spans[m.Waits[y].Span].Start)
+	})
+	for _, n := range byStart {
+		w := &m.Waits[n]
+		s := &m.Spans[w.Span]
+		w.Row = waiters[w.Key].take(s.Start, max(s.End, s.Start+1))
+	}
+	for i := range m.Processes {
+		m.Processes[i].Rows = int32(len(processes[i]))
+	}
+	for i := range m.Keys {
+		m.Keys[i].Holders, m.Keys[i].Waiters = int32(len(holders[i])), int32(len(waiters[i]))
+	}
+}

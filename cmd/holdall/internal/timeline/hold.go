@@ -1,0 +1,231 @@
+package timeline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdall/holdall/record"
+)
+
+// waitStart notes behind whom a unit waits, and what it has meanwhile.
+func (b *builder) waitStart(w *moment, span int32) {
+	key := b.key(w.Key)
+	if key == none {
+		return
+	}
+	held := b.allKeys(w.Held)
+	b.waits[span] = int32(len(b.m.Waits))
+	b.m.Waits = append(b.m.Waits, Wait{
+		Span: span, Key: key, Holder: none, Name: b.text(w.Holder), Owner: b.text(w.Owner), Purpose: b.text(w.Purpose), Queue: int32(w.Queue), Held: held,
+	})
+	for _, hold := range slices.Clone(b.having[w.unit]) { // what it has let go of
+		if h := &b.m.Holds[hold]; h.Having == Taking && !slices.Contains(held, h.Key) {
+			b.left(w.unit, hold, w.at, Freed)
+		}
+	}
+	for _, k := range held {
+		b.has(w.unit, k, w.at, Taking)
+	}
+}
+
+// has begins a hold, unless there is one.
+func (b *builder) has(unit, key int32, at int64, how Having) {
+	for _, n := range b.having[unit] {
+		if b.m.Holds[n].Key == key {
+			return
+		}
+	}
+	b.having[unit] = append(b.having[unit], int32(len(b.m.Holds)))
+	b.m.Holds = append(b.m.Holds, Hold{Key: key, Unit: unit, Start: at, End: at, Having: how, Left: StillHeld})
+}
+
+// left ends a hold.
+func (b *builder) left(unit, hold int32, at int64, how Left) {
+	h := &b.m.Holds[hold]
+	h.End, h.Left = max(at, h.Start), how
+	rest := slices.DeleteFunc(b.having[unit], func(n int32) bool { return n == hold })
+	if b.having[unit] = rest; len(rest) == 0 {
+		delete(b.having, unit)
+	}
+}
+
+// letGo ends all holds of a unit.
+func (b *builder) letGo(unit int32, at int64, how Left) {
+	for _, hold := range slices.Clone(b.having[unit]) {
+		b.left(unit, hold, at, how)
+	}
+}
+
+// acquireEnd has a unit hold all its keys, or none.
+func (b *builder) acquireEnd(w *moment, span int32) {
+	keys := b.asked[span]
+	delete(b.asked, span)
+	b.letGo(w.unit, w.at, Freed) // what it was taking
+	u := &b.m.Units[w.unit]
+	if w.Err != "" {
+		if u.Way == LockSet {
+			u.End, u.Fate, u.Err, u.Outcome = w.at, Ended, b.text(w.Err), b.text("not acquired")
+		}
+		return
+	}
+	u.Token = b.text(w.Token)
+	for _, key := range keys {
+		b.has(w.unit, key, w.at, Held)
+	}
+}
+
+var markOf = map[string]MarkKind{
+	"Started": Started, "Paused": Paused, "Note": Note, record.Gone: Note, "Raised": Raised, "Lost": Lost, "Buried": Buried, "Cleaned": Cleaned,
+	"Dropped": Dropped, "HandedOver": HandedOver, "Joined": Joined, "Unfinished": Unfinished, "Recovered": Recovered, "StartingOver": StartingOver,
+	"Renewed": Renewed, "Released": Released, "Progress": Phase,
+}
+
+// tell is an event of its own.
+func (b *builder) tell(w *moment) {
+	kind, known := markOf[w.Name]
+	if !known {
+		return // of a later version
+	}
+	mark := Mark{At: w.at, Process: w.process, Unit: w.in.unit, Of: none, Key: b.key(w.Key), Text: b.text(w.Text), Err: b.text(w.Err), Kind: kind}
+	about := w.Unit
+	switch kind {
+	case Renewed:
+		mark.N, mark.Outof = int32(w.Failed), int32(w.Count)
+		if w.Failed > 0 {
+			mark.Kind = RenewFailed
+		}
+	case Phase:
+		b.progress(w, mark)
+		return
+	case Raised:
+		mark.Text = b.text(w.Token)
+		if w.unit != none {
+			b.m.Units[w.unit].Token = mark.Text
+		}
+	case Paused:
+		mark.N, mark.Text = int32(w.Took.Milliseconds()), b.text(w.Took.Round(time.Millisecond).String())
+	case HandedOver:
+		about, mark.Text = w.To, b.text(w.From)
+	case Joined:
+		mark.N = int32(w.Place)
+	case StartingOver:
+		mark.N = int32(w.Attempt)
+	case Recovered:
+		mark.Text = b.text("not committed")
+		if w.Committed {
+			mark.Text = b.text("committed")
+		}
+	default:
+	}
+	if about != "" {
+		mark.Name = b.text(about)
+		if unit, known := b.nonces[mark.Name]; known {
+			mark.Of = unit
+		}
+	}
+	if mark.Unit == none && kind != Buried && kind != Cleaned && kind != Dropped && kind != Recovered {
+		mark.Unit = mark.Of
+	}
+	b.m.Marks = append(b.m.Marks, mark)
+	b.follows(w, &mark)
+}
+
+// follows is what a mark does to holds.
+func (b *builder) follows(w *moment, mark *Mark) {
+	if mark.Of == none {
+		return
+	}
+	u := &b.m.Units[mark.Of]
+	ended := func(outcome string) {
+		if u.Way == LockSet && u.Fate != Ended {
+			u.End, u.Fate, u.Err, u.Outcome = w.at, Ended, mark.Err, b.text(outcome)
+		}
+	}
+	switch mark.Kind {
+	case Released:
+		b.letGo(mark.Of, w.at, Freed)
+		ended("released")
+	case Lost:
+		b.letGo(mark.Of, w.at, WasLost)
+		ended("lost")
+	case HandedOver:
+		if mark.Key != none {
+			b.has(mark.Of, mark.Key, w.at, Taking)
+		}
+	case Buried:
+		for _, hold := range slices.Clone(b.having[mark.Of]) {
+			if b.m.Holds[hold].Key == mark.Key {
+				b.left(mark.Of, hold, w.at, WasBuried)
+			}
+		}
+	case Recovered:
+		b.letGo(mark.Of, w.at, WasBuried)
+	default:
+	}
+}
+
+// progress has one mark for each phase of a unit with a journal, which says how far it came.
+func (b *builder) progress(w *moment, mark Mark) {
+	mark.Text, mark.N, mark.Outof = b.text(w.Phase), int32(w.Done), int32(w.Of)
+	mark.Name, mark.Of = b.text(w.Unit), w.unit
+	if unit, known := b.nonces[mark.Name]; known {
+		mark.Of = unit
+	}
+	of := phase{mark.Name, mark.Text}
+	n, known := b.phases[of]
+	if !known {
+		b.phases[of] = int32(len(b.m.Marks))
+		b.m.Marks = append(b.m.Marks, mark)
+		return
+	}
+	was := &b.m.Marks[n]
+	was.N, was.Outof = max(was.N, mark.N), max(was.Outof, mark.Outof)
+}
+
+// spanText is what there is to say of a span beside its kind and its time, as far as it is known.
+func spanText(w *moment, kind Kind) string {
+	ended := strings.HasSuffix(w.Name, "End")
+	switch kind {
+	case Acquire:
+		if !ended {
+			return strings.Join(w.Keys, "  ")
+		}
+		if w.Err != "" {
+			return ""
+		}
+		return "token " + w.Token
+	case WaitFor:
+		if !ended {
+			return w.Key
+		}
+	case ReadRecords:
+		return counted(w.Records, "record")
+	case Commit:
+		if !ended {
+			return fmt.Sprintf("%s, %s", counted(w.Rows, "row"), counted(w.Writes, "write"))
+		}
+	case Request:
+		text := w.Op
+		if w.N > 1 {
+			text += fmt.Sprintf(", sending %d", w.N)
+		}
+		if w.Kind != "" && w.Kind != "done" {
+			text += ", " + w.Kind
+		}
+		if w.Capacity != 0 {
+			text += fmt.Sprintf(", capacity %g", w.Capacity)
+		}
+		return text
+	default:
+	}
+	return ""
+}
+
+func counted(n int, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
+}

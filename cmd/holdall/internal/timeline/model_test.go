@@ -1,0 +1,337 @@
+package timeline_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/cmd/holdall/internal/timeline"
+	"github.com/holdall/holdall/record"
+	"github.com/holdall/holdall/trace"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// at is a time of a test, in milliseconds.
+func at(ms int) time.Time { return noon.Add(time.Duration(ms) * time.Millisecond) }
+
+// tell is an event of process p.
+func tell(ms int, name string, e record.Event) record.Event {
+	e.At, e.Name = at(ms), name
+	if e.Process == "" {
+		e.Process = "p"
+	}
+	return e
+}
+
+func taped(name string, events ...record.Event) timeline.Source {
+	var out bytes.Buffer
+	for _, e := range events {
+		line, _ := json.Marshal(e) // of an Event it never fails
+		out.Write(append(line, '\n'))
+	}
+	return timeline.Source{Name: name, Reader: &out}
+}
+
+func read(t *testing.T, sources ...timeline.Source) *timeline.Model {
+	t.Helper()
+	m, err := timeline.Read(t.Context(), sources...)
+	require.NoError(t, err)
+	sound(t, m)
+	return m
+}
+
+// acquired is a lock set from one time to another, in spans from n on.
+func acquired(from, to int, span uint64, unit string, keys ...string) []record.Event {
+	return []record.Event{
+		tell(from, "AcquireStart", record.Event{Span: span, Unit: unit, Keys: keys}),
+		tell(to, "AcquireEnd", record.Event{Span: span, Unit: unit, Count: len(keys), Token: "7"}),
+	}
+}
+
+// bars says each hold in words: key, unit, from and to in milliseconds, how, and how it ended.
+func bars(m *timeline.Model) (all []string) {
+	havings, lefts := []string{"held", "taking", "told"}, []string{"freed", "lost", "buried", "still held"}
+	for _, h := range m.Holds {
+		all = append(all, fmt.Sprintf("%s %s %d-%d %s %s", m.Strings[m.Keys[h.Key].Name], m.Strings[h.Name],
+			m.At(h.Start).Sub(noon).Milliseconds(), m.At(h.End).Sub(noon).Milliseconds(), havings[h.Having], lefts[h.Left]))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// fates says of each unit: name, from and to, way, outcome, fate.
+func fates(m *timeline.Model) (all []string) {
+	names := []string{"ended", "died", "no end"}
+	for _, u := range m.Units {
+		all = append(all, strings.Join(strings.Fields(fmt.Sprintf("%s %d-%d %s %s %s", m.Strings[u.Name], m.At(u.Start).Sub(noon).Milliseconds(),
+			m.At(u.End).Sub(noon).Milliseconds(), timeline.Ways[u.Way], m.Strings[u.Outcome], names[u.Fate])), " "))
+	}
+	return all
+}
+
+// sound requires what holds of every model.
+func sound(t *testing.T, m *timeline.Model) {
+	t.Helper()
+	require.LessOrEqual(t, m.Begin, m.End)
+	type row struct{ kind, of, n int32 }
+	busy := map[row]int64{}
+	take := func(r row, start, end int64) {
+		require.LessOrEqual(t, m.Begin, start)
+		require.LessOrEqual(t, start, end)
+		require.LessOrEqual(t, end, m.End)
+		require.LessOrEqual(t, busy[r], start, "two bars overlap in %v", r)
+		busy[r] = max(end, start+1)
+	}
+	for _, u := range m.Units {
+		require.Less(t, u.Row, m.Processes[u.Process].Rows)
+	}
+	byRow := slices.Clone(m.Units)
+	slices.SortStableFunc(byRow, func(x, y timeline.Unit) int { return int(x.Row - y.Row) })
+	for _, u := range byRow {
+		take(row{0, u.Process, u.Row}, u.Start, u.End)
+	}
+	next := int32(0)
+	for i, u := range m.Units {
+		require.True(t, i == 0 || m.Units[i-1].Start <= u.Start)
+		if u.Spans > 0 {
+			require.Equal(t, next, u.First)
+		}
+		for n := u.First; n < u.First+u.Spans; n++ {
+			s := m.Spans[n]
+			require.EqualValues(t, i, s.Unit)
+			require.LessOrEqual(t, u.Start, s.Start)
+			require.LessOrEqual(t, s.Start, s.End)
+			require.True(t, s.In == -1 || s.In < n && s.In >= u.First)
+		}
+		next += u.Spans
+	}
+	require.EqualValues(t, len(m.Spans), next)
+	for _, h := range m.Holds {
+		require.Less(t, h.Row, m.Keys[h.Key].Holders)
+		take(row{1, h.Key, h.Row}, h.Start, h.End)
+	}
+	for i, k := range m.Keys {
+		require.Less(t, k.Parent, int32(i), "what is above a key comes before it")
+		if k.Parent != -1 {
+			require.True(t, strings.HasPrefix(m.Strings[k.Name], m.Strings[m.Keys[k.Parent].Name]+"/"))
+			require.Equal(t, m.Keys[k.Parent].Depth+1, k.Depth)
+		}
+	}
+	for i := range m.Marks {
+		require.True(t, i == 0 || m.Marks[i-1].At <= m.Marks[i].At)
+	}
+}
+
+func TestWhoHeldAKey(t *testing.T) {
+	released := func(ms int, unit string) record.Event { return tell(ms, "Released", record.Event{Unit: unit}) }
+	wait := func(ms int, in uint64, unit, key, holder string, held ...string) record.Event {
+		return tell(ms, "WaitStart", record.Event{Span: in + 100, In: in, Unit: unit, Key: key, Holder: holder, Held: held})
+	}
+	waited := func(ms int, in uint64) record.Event { return tell(ms, "WaitEnd", record.Event{Span: in + 100}) }
+	for name, c := range map[string]struct {
+		events []record.Event
+		want   []string
+	}{
+		"until it is released": {append(acquired(1, 3, 1, "u", "a", "b"), released(9, "u")), []string{"a u 3-9 held freed", "b u 3-9 held freed"}},
+		"not if it was not got": {
+			[]record.Event{tell(1, "AcquireStart", record.Event{Span: 1, Unit: "u", Keys: []string{"a"}}), tell(5, "AcquireEnd", record.Event{Span: 1, Unit: "u", Err: "no"})},
+			nil,
+		},
+		"until it is lost":      {append(acquired(1, 3, 1, "u", "a"), tell(7, "Lost", record.Event{Unit: "u", Err: "late"}), released(9, "u")), []string{"a u 3-7 held lost"}},
+		"to the end":            {append(acquired(1, 3, 1, "u", "a"), tell(9, "Note", record.Event{})), []string{"a u 3-9 held still held"}},
+		"until it is buried":    {append(acquired(1, 3, 1, "u", "a", "b"), tell(8, "Buried", record.Event{Process: "q", Unit: "u", Key: "a"}), tell(9, "Note", record.Event{Process: "q"})), []string{"a u 3-8 held buried", "b u 3-9 held still held"}},
+		"until it is recovered": {append(acquired(1, 3, 1, "u", "a"), tell(8, "Recovered", record.Event{Process: "q", Unit: "u", Committed: true})), []string{"a u 3-8 held buried"}},
+		"until another has it":  {append(acquired(1, 3, 1, "u", "a"), append(acquired(5, 6, 2, "v", "a"), released(9, "v"))...), []string{"a u 3-6 held buried", "a v 6-9 held freed"}},
+		"while it waits for others, and what it let go of": {
+			[]record.Event{
+				tell(1, "AcquireStart", record.Event{Span: 1, Unit: "u", Keys: []string{"a", "b", "c"}}),
+				wait(2, 1, "u", "b", "v", "a"), waited(3, 1), wait(4, 1, "u", "c", "v", "a", "b"), waited(5, 1), wait(6, 1, "u", "a", "v", "b"), waited(7, 1),
+				tell(8, "AcquireEnd", record.Event{Span: 1, Unit: "u"}), released(9, "u"),
+			},
+			[]string{"a u 2-6 taking freed", "a u 8-9 held freed", "a v 6-7 told freed", "b u 4-8 taking freed", "b u 8-9 held freed", "b v 2-3 told freed", "c u 8-9 held freed", "c v 4-5 told freed"},
+		},
+		"from when it was handed over": {
+			[]record.Event{
+				tell(1, "AcquireStart", record.Event{Span: 1, Unit: "u", Keys: []string{"a"}}), tell(2, "HandedOver", record.Event{In: 1, Key: "a", From: "v", To: "u"}),
+				tell(4, "AcquireEnd", record.Event{Span: 1, Unit: "u"}), released(9, "u"),
+			},
+			[]string{"a u 2-4 taking freed", "a u 4-9 held freed"},
+		},
+		"as those say who wait, as long as it ran": {
+			[]record.Event{
+				tell(1, "UnitStart", record.Event{Span: 1, Optimistic: true}), tell(1, "FunctionStart", record.Event{Span: 2, In: 1, Unit: "v"}),
+				tell(2, "UnitStart", record.Event{Span: 3, Optimistic: true}), tell(2, "FunctionStart", record.Event{Span: 4, In: 3, Unit: "w"}),
+				wait(3, 4, "w", "a", "v"), tell(5, "UnitEnd", record.Event{Span: 1, Unit: "v", Outcome: "committed", Optimistic: true}), waited(6, 4),
+			},
+			[]string{"a v 3-5 told freed"},
+		},
+		"not as others say, if it says so itself": {
+			append(acquired(1, 2, 1, "v", "a"), tell(3, "AcquireStart", record.Event{Span: 3, Unit: "w", Keys: []string{"a"}}), wait(4, 3, "w", "a", "v"), released(6, "v"), waited(7, 3)),
+			[]string{"a v 2-6 held freed"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, bars(read(t, taped("f", c.events...)))) })
+	}
+}
+
+func TestWhatBecameOfAUnit(t *testing.T) {
+	begun := func(ms int, span uint64, process string) record.Event {
+		return tell(ms, "UnitStart", record.Event{Span: span, Process: process})
+	}
+	named := func(ms int, span uint64, unit, process string) record.Event {
+		return tell(ms, "FunctionStart", record.Event{Span: span + 50, In: span, Unit: unit, Process: process})
+	}
+	for name, c := range map[string]struct {
+		events []record.Event
+		want   []string
+	}{
+		"it ended": {[]record.Event{begun(1, 1, ""), tell(5, "UnitEnd", record.Event{Span: 1, Unit: "u", Outcome: "committed"})}, []string{"u 1-5 under locks committed ended"}},
+		"others of its group": {[]record.Event{
+			begun(1, 1, ""), begun(2, 2, ""), tell(5, "UnitEnd", record.Event{Span: 1, Unit: "u", Optimistic: true, Outcome: "committed"}),
+			tell(5, "UnitEnd", record.Event{Span: 2, Unit: "v", Leader: "u", Optimistic: true, Outcome: "committed"}),
+		}, []string{"u 1-5 together committed ended", "v 2-5 together committed ended"}},
+		"it goes on under another name": {[]record.Event{
+			begun(1, 1, ""), tell(2, "AcquireStart", record.Event{Span: 2, In: 1, Unit: "u"}), tell(3, "AcquireEnd", record.Event{Span: 2, Unit: "u", Err: "lets go"}),
+			tell(4, "AcquireStart", record.Event{Span: 3, In: 1, Unit: "v"}), tell(5, "UnitEnd", record.Event{Span: 1, Unit: "v", Outcome: "committed"}),
+		}, []string{"v 1-5 under locks committed ended"}},
+		"its process was killed":       {[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), tell(9, "Note", record.Event{Process: "q"})}, []string{"u 1-3 under locks died"}},
+		"its process began anew":       {[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), tell(8, "Started", record.Event{}), begun(9, 1, ""), named(9, 1, "v", "")}, []string{"u 1-3 under locks died", "v 9-9 under locks no end"}},
+		"its process is declared dead": {[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), tell(6, "Gone", record.Event{Text: "killed"})}, []string{"u 1-6 under locks died"}},
+		"the recording ends":           {[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), begun(9, 2, "")}, []string{"u 1-9 under locks no end", "9-9 under locks no end"}},
+		"its start was put aside": {[]record.Event{
+			tell(4, "FunctionEnd", record.Event{Span: 2, Unit: "u", Took: 2e6}), tell(5, "UnitEnd", record.Event{Span: 1, Unit: "u", Took: 4e6, Outcome: "committed"}),
+		}, []string{"u 1-5 under locks committed ended"}},
+		"a lock set was released": {append(acquired(1, 2, 1, "u", "a"), tell(5, "Released", record.Event{Unit: "u"})), []string{"u 1-5 lock set released ended"}},
+		"a lock set was not got": {[]record.Event{
+			tell(1, "AcquireStart", record.Event{Span: 1, Unit: "u", Keys: []string{"a"}}), tell(5, "AcquireEnd", record.Event{Span: 1, Unit: "u", Err: "no"}),
+		}, []string{"u 1-5 lock set not acquired ended"}},
+		"a read outside of any":        {[]record.Event{tell(1, "ReadStart", record.Event{Span: 1, Records: 2}), tell(3, "RequestEnd", record.Event{In: 1, Op: "Query", Took: 1e6}), tell(4, "ReadEnd", record.Event{Span: 1})}, []string{"1-4 apart from units ended"}},
+		"what no version knows so far": {[]record.Event{begun(1, 1, ""), tell(2, "Sneezed", record.Event{In: 1}), tell(3, "SneezeStart", record.Event{In: 1, Span: 7}), tell(5, "UnitEnd", record.Event{Span: 1, Unit: "u"})}, []string{"u 1-5 under locks ended"}},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, fates(read(t, taped("f", c.events...)))) })
+	}
+}
+
+// The parts of a recording are one; those of several processes are merged, and have the same
+// numbers of spans.
+func TestRecordingsAreMerged(t *testing.T) {
+	begun := func(ms int, process string) record.Event {
+		return tell(ms, "UnitStart", record.Event{Span: 1, Process: process})
+	}
+	ended := func(ms int, process, unit string) record.Event {
+		return tell(ms, "UnitEnd", record.Event{Span: 1, Process: process, Unit: unit, Outcome: "committed"})
+	}
+	m := read(t, taped("x/a.jsonl", ended(5, "p", "u")), taped("b.jsonl", begun(2, "q"), ended(6, "q", "v")), taped("x/a.jsonl.1", tell(3, "Note", record.Event{})), taped("x/a.jsonl.2", begun(1, "p")))
+	require.Equal(t, []string{"u 1-5 under locks committed ended", "v 2-6 under locks committed ended"}, fates(m))
+	require.Equal(t, []string{"a.jsonl", "b.jsonl", "a.jsonl.1", "a.jsonl.2"}, m.Sources)
+	require.Equal(t, 5, m.Lines)
+
+	m = read(t, taped("a", begun(1, "p"), ended(5, "p", "u")), taped("b", begun(2, "p"), ended(6, "p", "v"))) // of one name
+	require.Equal(t, []string{"u 1-5 under locks committed ended", "v 2-6 under locks committed ended"}, fates(m))
+}
+
+func TestLinesThatAreNoEvents(t *testing.T) {
+	good := `{"at":"2026-01-01T12:00:00Z","process":"p","event":"Started","colour":"blue"}`
+	m := read(t, timeline.Source{Name: "f", Reader: strings.NewReader(good + "\n{}\n\nnonsense\n" + good + "\n" + good[:20])})
+	require.Equal(t, []int{2, 3}, []int{m.Lines, m.Bad})
+
+	_, err := timeline.Read(t.Context(), timeline.Source{Name: "f", Reader: strings.NewReader("1\n2\n")})
+	require.ErrorContains(t, err, "there is no event in 2 lines")
+	broken := errors.New("broken")
+	_, err = timeline.Read(t.Context(), timeline.Source{Name: "g", Reader: io.MultiReader(strings.NewReader(good+"\n"), failing{broken})})
+	require.ErrorIs(t, err, broken)
+	require.ErrorContains(t, err, "g: ")
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(broken)
+	_, err = timeline.Read(ctx, taped("f", slices.Repeat([]record.Event{tell(1, "Note", record.Event{})}, 10_000)...))
+	require.ErrorIs(t, err, broken)
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// The keys for which most was waited come first, with those below them; what is above a key is
+// there, too.
+func TestHotKeysFirst(t *testing.T) {
+	wait := func(span uint64, from, to int, key string) []record.Event {
+		return []record.Event{tell(from, "WaitStart", record.Event{Span: span, Unit: "w", Key: key}), tell(to, "WaitEnd", record.Event{Span: span})}
+	}
+	m := read(t, taped("f", slices.Concat(wait(1, 1, 3, "cold"), wait(2, 4, 8, "c:1/a:1"), wait(3, 9, 14, "c:1/a:2/x"), wait(4, 15, 23, "hot"))...))
+	var keys []string
+	for _, k := range m.Keys {
+		keys = append(keys, fmt.Sprint(m.Strings[k.Name], " ", k.Waited/1e6))
+	}
+	require.Equal(t, []string{"c:1 0", "c:1/a:2 0", "c:1/a:2/x 5", "c:1/a:1 4", "hot 8", "cold 2"}, keys)
+}
+
+// What is true of every model is true of what the library records.
+func TestWhatTheLibraryRecords(t *testing.T) {
+	for name, sources := range map[string][]timeline.Source{"crash": crash(t), "queue": queue(t), "busy": recorded(t, 3, 2*time.Second, func(tn *town) { tn.busy(120, 4, 6) })} {
+		m := read(t, sources...)
+		var died, buried, lost, together, waits int
+		for _, u := range m.Units {
+			if u.Fate == timeline.Died {
+				died++
+			}
+			require.NotEqual(t, timeline.NoEnd, u.Fate, m.Strings[u.Name])
+			if u.Way == timeline.Together {
+				together++
+			}
+		}
+		for _, h := range m.Holds {
+			switch h.Left {
+			case timeline.WasBuried:
+				buried++
+			case timeline.WasLost:
+				lost++
+			}
+		}
+		for _, w := range m.Waits {
+			if w.Holder != -1 {
+				waits++
+			}
+		}
+		require.Positive(t, waits)
+		require.Equal(t, name == "crash", died > 0, name)
+		require.Equal(t, name == "crash", buried > 0, name)
+		require.Equal(t, name == "crash", lost > 0, name)
+		require.Equal(t, name == "busy", together > 0, name)
+	}
+}
+
+// What a hook tells is a unit, a span or a mark.
+func TestEveryHookIsShown(t *testing.T) {
+	shown := 0
+	for hook := range reflect.TypeFor[trace.Trace]().Fields() {
+		begins := tell(1, hook.Name, record.Event{Span: 1, Unit: "u", Key: "k"})
+		ends := tell(2, strings.TrimSuffix(hook.Name, "Start")+"End", record.Event{Span: 1, Unit: "u", Key: "k"})
+		switch {
+		case strings.HasSuffix(hook.Name, "Start") && hook.Name != "RequestStart":
+			m := read(t, taped("f", begins, ends))
+			require.Len(t, m.Units, 1, hook.Name)
+			require.Equal(t, hook.Name != "UnitStart", len(m.Spans) == 1, hook.Name)
+			require.EqualValues(t, 1e6, m.Units[0].End-m.Units[0].Start, hook.Name)
+		case !strings.HasSuffix(hook.Name, "Start") && !strings.HasSuffix(hook.Name, "End"):
+			m := read(t, taped("f", begins))
+			require.Len(t, m.Marks, 1, hook.Name)
+			require.Equal(t, "k", m.Strings[m.Keys[m.Marks[0].Key].Name])
+		case hook.Name == "RequestEnd":
+			require.Len(t, read(t, taped("f", begins)).Spans, 1)
+		}
+		shown++
+	}
+	require.Greater(t, shown, 20)
+}

@@ -1,0 +1,197 @@
+package timeline
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/holdall/holdall/record"
+)
+
+// Source is a recording.
+type Source struct {
+	Name   string
+	Reader io.Reader
+}
+
+// Read makes a model of recordings, which are merged by time. Those whose names differ only in the
+// number that a full file gets when it is put aside are parts of one. A line that is no event is
+// counted and left out; any other error of a source is returned.
+func Read(ctx context.Context, sources ...Source) (*Model, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	b := newBuilder()
+	var heads streams
+	for n, parts := range recordings(sources) {
+		s := &stream{number: int32(n), lines: events(ctx, parts)}
+		if err := s.next(b); err != nil {
+			return nil, err
+		}
+		heads = append(heads, s)
+	}
+	heads = slices.DeleteFunc(heads, func(s *stream) bool { return s.over })
+	heap.Init(&heads)
+	for len(heads) > 0 {
+		s := heads[0]
+		b.event(s.number, &s.head)
+		if err := s.next(b); err != nil {
+			return nil, err
+		}
+		if s.over {
+			heap.Pop(&heads)
+		} else {
+			heap.Fix(&heads, 0)
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	if b.m.Lines == 0 {
+		return nil, fmt.Errorf("there is no event in %d lines", b.m.Bad)
+	}
+	for _, s := range sources {
+		b.m.Sources = append(b.m.Sources, filepath.Base(s.Name))
+	}
+	return b.finish(), nil
+}
+
+// putAside is how the name of a file ends that was full.
+var putAside = regexp.MustCompile(`^(.*)\.(\d+)$`)
+
+// partOf is the recording of which a file is a part, and how many files were put aside after it.
+func partOf(file string) (recording string, n int) {
+	if m := putAside.FindStringSubmatch(file); m != nil {
+		if n, err := strconv.Atoi(m[2]); err == nil {
+			return m[1], n
+		}
+	}
+	return file, 0
+}
+
+// recordings groups the sources that are parts of one recording, the oldest part first.
+func recordings(sources []Source) (all [][]Source) {
+	of := map[string]int{}
+	for _, s := range sources {
+		name, _ := partOf(s.Name)
+		n, known := of[name]
+		if !known {
+			n = len(all)
+			of[name] = n
+			all = append(all, nil)
+		}
+		all[n] = append(all[n], s)
+	}
+	for _, parts := range all {
+		slices.SortStableFunc(parts, func(x, y Source) int {
+			_, m := partOf(x.Name)
+			_, n := partOf(y.Name)
+			return cmp.Compare(n, m)
+		})
+	}
+	return all
+}
+
+// line is an event, or why there is none.
+type line struct {
+	record.Event
+	err error
+}
+
+// atOnce is how many lines go from one goroutine to another.
+const atOnce = 512
+
+// events reads the parts of a recording in a goroutine of its own, which is ahead of whoever asks:
+// most of the time goes into reading.
+func events(ctx context.Context, parts []Source) <-chan []line {
+	read := make(chan []line, 4)
+	go func() {
+		defer close(read)
+		lines := make([]line, 0, atOnce)
+		send := func() bool {
+			select {
+			case read <- lines:
+				lines = make([]line, 0, atOnce)
+				return true
+			case <-ctx.Done():
+				return false
+			}
+		}
+		for _, part := range parts {
+			for e, err := range record.Read(part.Reader) {
+				if err != nil {
+					err = fmt.Errorf("%s: %w", part.Name, err)
+				}
+				if lines = append(lines, line{e, err}); len(lines) == atOnce && !send() {
+					return
+				}
+			}
+		}
+		send()
+	}()
+	return read
+}
+
+// stream is a recording of which the next event is known.
+type stream struct {
+	number int32
+	lines  <-chan []line
+	batch  []line
+	head   record.Event
+	over   bool
+}
+
+// next goes on to the next line that is an event.
+func (s *stream) next(b *builder) error {
+	for {
+		if len(s.batch) == 0 {
+			var more bool
+			if s.batch, more = <-s.lines; !more {
+				s.over = true
+				return nil
+			}
+			continue
+		}
+		l := &s.batch[0]
+		s.batch = s.batch[1:]
+		switch {
+		case l.err == nil:
+			s.head = l.Event
+			b.m.Lines++
+			return nil
+		case errors.As(l.err, new(*record.LineError)):
+			b.m.Bad++
+		default:
+			return l.err
+		}
+	}
+}
+
+// streams is a heap by the time of the next event; of one time, by the order of the recordings.
+type streams []*stream
+
+func (s streams) Len() int      { return len(s) }
+func (s streams) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
+func (s streams) Less(i, j int) bool {
+	if c := s[i].head.At.Compare(s[j].head.At); c != 0 {
+		return c < 0
+	}
+	return s[i].number < s[j].number
+}
+
+// Push implements [heap.Interface].
+func (s *streams) Push(x any) { *s = append(*s, x.(*stream)) }
+
+// Pop implements [heap.Interface].
+func (s *streams) Pop() any {
+	last := len(*s) - 1
+	x := (*s)[last]
+	*s = (*s)[:last]
+	return x
+}
