@@ -30,6 +30,7 @@ var commands = []func(*app) *cobra.Command{
 	sweepCommand,
 	webCommand,
 	execCommand,
+	timelineCommand,
 }
 
 // app is one run of the command: what it meets, and what the shared flags say.
