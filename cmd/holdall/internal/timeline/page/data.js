@@ -73,6 +73,8 @@ waits.heldFirst = offsets(Int32Array.from(waits.held));
 waits.unit = Int32Array.from(waits.span, (s) => spans.unit[s]);
 waits.start = Float64Array.from(waits.span, (s) => spans.start[s]);
 waits.end = Float64Array.from(waits.span, (s) => spans.end[s]);
+units.waited = new Float64Array(units.n);
+for (let s = 0; s < spans.n; s++) if (spans.kind[s] === K.wait) units.waited[spans.unit[s]] += spans.length[s];
 const waitOf = new Map();
 for (let w = 0; w < waits.n; w++) waitOf.set(waits.span[w], w);
 

@@ -1,6 +1,17 @@
 // Drawing. A frame draws the lanes that are seen, and of them what is seen.
 
-const chosen = { unit: NONE, key: NONE };
+// kin of a unit are those of its group, and those behind which it waited.
+const chosen = { unit: NONE, key: NONE, kin: new Set() };
+const kinOf = (u) => {
+	const kin = new Set(members(followersOf, u));
+	if (units.leader[u] !== NONE) {
+		kin.add(units.leader[u]);
+		for (const v of members(followersOf, units.leader[u])) kin.add(v);
+	}
+	for (let s = units.first[u]; s < units.first[u + 1]; s++) if (waitOf.has(s) && waits.holder[waitOf.get(s)] !== NONE) kin.add(waits.holder[waitOf.get(s)]);
+	kin.delete(u);
+	return kin;
+};
 let matched = null; // a byte for each unit, or null if nothing is searched for
 let matchedKey = null;
 
@@ -39,10 +50,12 @@ const frame = (ctx, x0, x1, y, h, colour, dashes) => {
 };
 
 const highlight = (ctx, u, x0, x1, y, h) => {
-	if (u === NONE || u !== chosen.unit) return;
+	if (u === NONE || (u !== chosen.unit && !chosen.kin.has(u))) return;
 	ctx.strokeStyle = theme.ink;
-	ctx.lineWidth = 2;
+	ctx.lineWidth = u === chosen.unit ? 2 : 1.5;
+	ctx.setLineDash(u === chosen.unit ? [] : [4, 3]);
 	ctx.strokeRect(x0 - 1, y - 1, Math.max(2, x1 - x0 + 2), h + 2);
+	ctx.setLineDash([]);
 };
 
 // drawHold is one bar of who has a key.

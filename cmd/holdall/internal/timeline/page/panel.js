@@ -127,7 +127,7 @@ const hadKeys = (u) => [...members(holdsOfUnit, u)].filter((h) => holds.having[h
 
 const showUnit = (u) => {
 	const panel = el("panel"), runs = runsOf(u), others = [...members(followersOf, u)], name = text(units.name[u]);
-	const waited = [...spansOf(u)].filter((s) => spans.kind[s] === K.wait).reduce((sum, s) => sum + spans.end[s] - spans.start[s], 0);
+	const waited = units.waited[u];
 	const after = Array.from(new Set([...members(waitsBehind, u)].map((w) => waits.unit[w])));
 	const entries = entriesOf(u), way = make("ol", { class: "way" }, ...entries.slice(0, SHOWN).map((e) => entry(u, e)));
 	const outcome = make("span", { class: "outcome o-" + outcomeOf(u).replace(/\W+/g, "-") }, outcomeOf(u));
@@ -165,6 +165,7 @@ const choose = (u, bring, focus) => {
 	const before = chosen.unit;
 	chosen.unit = u;
 	chosen.key = NONE;
+	chosen.kin = u === NONE ? new Set() : kinOf(u);
 	if (u === NONE) {
 		el("panel").hidden = true;
 		if (before !== NONE && el("panel").contains(document.activeElement)) panes.processes.scroller.focus();
@@ -173,7 +174,10 @@ const choose = (u, bring, focus) => {
 	} else {
 		showUnit(u);
 		if (bring) bringUnit(u);
-		if (focus) el("panel").focus();
+		if (focus) {
+			if (!el("table").hidden) toggleTable();
+			el("panel").focus();
+		}
 		if (units.name[u]) history.replaceState(null, "", "#" + encodeURIComponent(text(units.name[u])));
 		say(`${titleOf(u)}, ${outcomeOf(u)}, ${ways[units.way[u]]}, ${duration(took(u))}`);
 	}

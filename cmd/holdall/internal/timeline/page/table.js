@@ -1,28 +1,36 @@
 // The table of units: what the picture shows, for those who do not see it.
 
 const PAGE = 200;
-let page = 0;
+let page = 0, sortedBy = "began";
+const sorts = { began: null, took: (a, b) => took(b) - took(a) || a - b, waited: (a, b) => units.waited[b] - units.waited[a] || a - b };
 
 const showTable = () => {
-	const all = matched ? found.list : null, n = all ? all.length : units.n;
+	let all = matched ? found.list : null;
+	if (sorts[sortedBy]) all = Array.from(all || inOrder(units.n)).sort(sorts[sortedBy]);
+	const n = all ? all.length : units.n;
 	page = Math.max(0, Math.min(page, Math.ceil(n / PAGE) - 1));
 	const rows = [];
 	for (let i = page * PAGE; i < Math.min(n, (page + 1) * PAGE); i++) {
 		const u = all ? all[i] : i;
-		let waited = 0;
-		for (const s of spansOf(u)) if (spans.kind[s] === K.wait) waited += spans.end[s] - spans.start[s];
 		rows.push(make("tr", {}, make("td", { class: "number" }, moment(units.start[u])), make("th", { scope: "row" }, linkTo(u)), make("td", {}, processName(units.process[u])),
 			make("td", {}, ways[units.way[u]]), make("td", {}, make("span", { class: "outcome o-" + outcomeOf(u).replace(/\W+/g, "-") }, outcomeOf(u))),
-			make("td", { class: "number" }, duration(took(u))), make("td", { class: "number" }, waited ? duration(waited) : "")));
+			make("td", { class: "number" }, duration(took(u))), make("td", { class: "number" }, units.waited[u] ? duration(units.waited[u]) : "")));
 	}
 	const turn = (by, words) => make("button", { type: "button", disabled: by < 0 ? page === 0 : (page + 1) * PAGE >= n, onclick: () => { page += by; showTable(); el("table").focus(); } }, words);
 	el("table").replaceChildren(
 		make("div", { class: "top" }, make("h2", {}, matched ? `Units that match “${found.words}”` : "Units"), make("button", { type: "button", class: "close", "aria-label": "Close the table", onclick: () => toggleTable() }, "×")),
-		make("div", { class: "scrolls", tabindex: "0", role: "region", "aria-label": "Table of units" }, make("table", {}, make("caption", {}, n ? `${page * PAGE + 1} to ${Math.min(n, (page + 1) * PAGE)} of ${n}, by their start` : "none"),
-			make("thead", {}, make("tr", {}, ...["began", "unit", "process", "way", "outcome", "took", "waited"].map((name) => make("th", { scope: "col" }, name)))),
+		make("div", { class: "scrolls", tabindex: "0", role: "region", "aria-label": "Table of units" }, make("table", {}, make("caption", {}, n ? `${page * PAGE + 1} to ${Math.min(n, (page + 1) * PAGE)} of ${n}, ${{ began: "by their start", took: "the longest first", waited: "those first that waited longest" }[sortedBy]}` : "none"),
+			make("thead", {}, make("tr", {}, ...["began", "unit", "process", "way", "outcome", "took", "waited"].map(heading))),
 			make("tbody", {}, ...rows))),
 		make("p", { class: "turn" }, turn(-1, "Earlier"), " ", turn(1, "Later")),
 	);
+};
+
+const heading = (name) => {
+	if (!(name in sorts)) return make("th", { scope: "col" }, name);
+	const sort = () => { sortedBy = name; page = 0; showTable(); el("table").querySelector(`[data-by=${name}]`).focus(); };
+	return make("th", { scope: "col", class: "number", "aria-sort": sortedBy !== name ? "none" : name === "began" ? "ascending" : "descending" },
+		make("button", { type: "button", class: "link", "data-by": name, onclick: sort }, name + (sortedBy === name ? (name === "began" ? " ↑" : " ↓") : "")));
 };
 
 const toggleTable = () => {
