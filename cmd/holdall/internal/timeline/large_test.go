@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdall/holdall/cmd/holdall/internal/browser"
 	"github.com/holdall/holdall/cmd/holdall/internal/timeline"
+	"github.com/holdall/holdall/record"
 )
 
 // stats are what the page says of its last frame.
@@ -50,6 +51,24 @@ func TestALargePage(t *testing.T) {
 				browser.Eval[int](p, "performance.memory.usedJSHeapSize >> 20"))
 			runtime.KeepAlive(m)
 		})
+	}
+}
+
+// What cannot be told apart is not drawn apart: a row costs its pixels, not its bars.
+func TestADenseRowCostsItsPixels(t *testing.T) {
+	var events []record.Event
+	for n := range 20_000 {
+		unit := fmt.Sprintf("u%06d", n)
+		events = append(events, acquired(n, n, uint64(n+1), unit, "k")...)
+		events = append(events, tell(n, "Dropped", record.Event{Key: "k", Unit: unit}), tell(n+1, "Released", record.Event{Unit: unit}))
+	}
+	p := open(t, browser.Start(t), read(t, taped("f", events...)), browser.Options{})
+	for _, script := range []string{"fit()", "pan(0.1)", "zoom(0.5)"} {
+		s := browser.Eval[stats](p, "(timeline."+script+", timeline.draw(), {...timeline.stats})")
+		require.Equal(t, 2, s.Rows)
+		require.Positive(t, s.Marks)
+		require.LessOrEqual(t, s.Bars, 2*1280)
+		require.LessOrEqual(t, s.Marks, 2*1280/4)
 	}
 }
 

@@ -148,6 +148,11 @@ func TestWhoHeldAKey(t *testing.T) {
 			[]record.Event{tell(1, "AcquireStart", record.Event{Span: 1, Unit: "u", Keys: []string{"a"}}), tell(5, "AcquireEnd", record.Event{Span: 1, Unit: "u", Err: "no"})},
 			nil,
 		},
+		"until its unit ends": {
+			append(append([]record.Event{tell(0, "UnitStart", record.Event{Span: 9})}, tell(1, "AcquireStart", record.Event{Span: 1, In: 9, Unit: "u", Keys: []string{"a"}}), tell(3, "AcquireEnd", record.Event{Span: 1, Unit: "u"})),
+				tell(6, "UnitEnd", record.Event{Span: 9, Unit: "u", Outcome: "in doubt"}), tell(9, "Note", record.Event{})),
+			[]string{"a u 3-6 held freed"},
+		},
 		"until it is lost":      {append(acquired(1, 3, 1, "u", "a"), tell(7, "Lost", record.Event{Unit: "u", Err: "late"}), released(9, "u")), []string{"a u 3-7 held lost"}},
 		"to the end":            {append(acquired(1, 3, 1, "u", "a"), tell(9, "Note", record.Event{})), []string{"a u 3-9 held still held"}},
 		"until it is buried":    {append(acquired(1, 3, 1, "u", "a", "b"), tell(8, "Buried", record.Event{Process: "q", Unit: "u", Key: "a"}), tell(9, "Note", record.Event{Process: "q"})), []string{"a u 3-8 held buried", "b u 3-9 held still held"}},
@@ -208,7 +213,10 @@ func TestWhatBecameOfAUnit(t *testing.T) {
 		"its process was killed":       {[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), tell(9, "Note", record.Event{Process: "q"})}, []string{"u 1-3 under locks died"}},
 		"its process began anew":       {[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), tell(8, "Started", record.Event{}), begun(9, 1, ""), named(9, 1, "v", "")}, []string{"u 1-3 under locks died", "v 9-9 under locks no end"}},
 		"its process is declared dead": {[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), tell(6, "Gone", record.Event{Text: "killed"})}, []string{"u 1-6 under locks died"}},
-		"the recording ends":           {[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), begun(9, 2, "")}, []string{"u 1-9 under locks no end", "9-9 under locks no end"}},
+		"its process has begun another client": {
+			[]record.Event{begun(1, 1, ""), tell(2, "Started", record.Event{}), named(4, 1, "u", ""), tell(9, "Note", record.Event{})}, []string{"u 1-9 under locks no end"},
+		},
+		"the recording ends": {[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), begun(9, 2, "")}, []string{"u 1-9 under locks no end", "9-9 under locks no end"}},
 		"its start was put aside": {[]record.Event{
 			tell(4, "FunctionEnd", record.Event{Span: 2, Unit: "u", Took: 2e6}), tell(5, "UnitEnd", record.Event{Span: 1, Unit: "u", Took: 4e6, Outcome: "committed"}),
 		}, []string{"u 1-5 under locks committed ended"}},
@@ -239,6 +247,35 @@ func TestRecordingsAreMerged(t *testing.T) {
 
 	m = read(t, taped("a", begun(1, "p"), ended(5, "p", "u")), taped("b", begun(2, "p"), ended(6, "p", "v"))) // of one name
 	require.Equal(t, []string{"u 1-5 under locks committed ended", "v 2-6 under locks committed ended"}, fates(m))
+}
+
+// Reads and requests outside of units stand below them; processes without units come last.
+func TestWhatStandsWhere(t *testing.T) {
+	m := read(t, taped("f", tell(0, "Note", record.Event{Process: "q"}), tell(1, "ReadStart", record.Event{Span: 1}), tell(2, "UnitStart", record.Event{Span: 2}),
+		tell(3, "UnitEnd", record.Event{Span: 2, Unit: "u"}), tell(4, "ReadEnd", record.Event{Span: 1})))
+	require.Equal(t, []int32{1, 0}, []int32{m.Units[0].Row, m.Units[1].Row})
+	require.Equal(t, "p", m.Strings[m.Processes[0].Name])
+	require.Equal(t, []int32{0, 0, 1}, []int32{m.Units[0].Process, m.Units[1].Process, m.Marks[0].Process})
+}
+
+// Of each phase of a journal there is one mark, which says how far it came, whoever tells last.
+func TestPhasesOfAJournal(t *testing.T) {
+	told := func(ms int, phase string, done int) record.Event {
+		return tell(ms, "Progress", record.Event{In: 1, Unit: "u", Phase: phase, Done: done, Of: 3})
+	}
+	m := read(t, taped("f", tell(0, "UnitStart", record.Event{Span: 1}), told(1, "preparing", 1), told(2, "preparing", 3), told(3, "preparing", 2), told(4, "applying", 1)))
+	var phases []string
+	for _, k := range m.Marks {
+		phases = append(phases, fmt.Sprint(m.Strings[k.Text], " ", k.N, " of ", k.Outof))
+	}
+	require.Equal(t, []string{"preparing 3 of 3", "applying 1 of 3"}, phases)
+}
+
+// What happens in one process to what another has is told in the order of time.
+func TestWhatOneDoesToAnother(t *testing.T) {
+	m := read(t, taped("b", tell(4, "Note", record.Event{Process: "q"}), tell(6, "Buried", record.Event{Process: "q", Unit: "u", Key: "k"}), tell(9, "Note", record.Event{Process: "q"})),
+		taped("a", acquired(1, 2, 1, "u", "k")...))
+	require.Equal(t, []string{"k u 2-6 held buried"}, bars(m))
 }
 
 func TestLinesThatAreNoEvents(t *testing.T) {

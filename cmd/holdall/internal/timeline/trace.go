@@ -18,8 +18,9 @@ func WriteTrace(w io.Writer, m *Model) error {
 	t.keys()
 	t.units()
 	t.marks()
+	// What lies within another comes after it already.
 	slices.SortStableFunc(t.events, func(x, y traceEvent) int {
-		return cmp.Or(cmp.Compare(order(x), order(y)), cmp.Compare(x.At, y.At), cmp.Compare(long(y), long(x)))
+		return cmp.Or(cmp.Compare(order(x), order(y)), cmp.Compare(x.At, y.At))
 	})
 	return t.write(w)
 }
@@ -46,13 +47,6 @@ func order(e traceEvent) int {
 		return 0
 	}
 	return 1
-}
-
-func long(e traceEvent) int64 {
-	if e.Dur == nil {
-		return 0
-	}
-	return *e.Dur
 }
 
 // thread is a row of bars: of a key, its holders or its waiters; of a process, its units.

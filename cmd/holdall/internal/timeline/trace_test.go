@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/timeline"
+	"github.com/holdall/holdall/record"
 )
 
 type traceEvent struct {
@@ -104,7 +105,16 @@ func TestATraceIsWellFormed(t *testing.T) {
 
 // Arrows begin and end within bars, or nobody draws them.
 func TestArrowsAreOfBars(t *testing.T) {
-	m := read(t, crash(t)...)
+	late := []record.Event{ // the holder's clock is behind, so it seems to begin after the wait for it
+		tell(1, "AcquireStart", record.Event{Span: 1, Unit: "w", Keys: []string{"k"}}), tell(1, "WaitStart", record.Event{Span: 2, In: 1, Unit: "w", Key: "k", Holder: "u"}),
+		tell(3, "UnitStart", record.Event{Span: 3, Process: "q"}), tell(6, "UnitEnd", record.Event{Span: 3, Process: "q", Unit: "u"}), tell(7, "WaitEnd", record.Event{Span: 2}),
+	}
+	for _, sources := range [][]timeline.Source{crash(t), {taped("f", late...)}} {
+		arrowsOfBars(t, read(t, sources...))
+	}
+}
+
+func arrowsOfBars(t *testing.T, m *timeline.Model) {
 	events := traceOf(t, m)
 	bars, arrows := map[row][]traceEvent{}, 0
 	for _, e := range events {

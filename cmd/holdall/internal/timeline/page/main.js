@@ -145,7 +145,7 @@ const begun = () => {
 	draw();
 	performance.mark("drawn");
 	// For whoever looks from the console, or tests the page.
-	window.timeline = { view, stats, units, keys, spans, waits, holds, marks, processes, strings, panes, chosen, found, show, zoom, pan, fit, choose, hit, draw, X, T };
+	window.timeline = { view, stats, units, keys, spans, waits, held, holds, marks, processes, strings, panes, chosen, found, show, zoom, pan, fit, choose, hit, draw, X, T };
 };
 
 begun();
