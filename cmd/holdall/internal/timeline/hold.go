@@ -37,6 +37,11 @@ func (b *builder) has(unit, key int32, at int64, how Having) {
 			return
 		}
 	}
+	b.take(unit, key, at, how)
+}
+
+// take is has for a key of which the unit has none: a large set has many.
+func (b *builder) take(unit, key int32, at int64, how Having) {
 	b.having[unit] = append(b.having[unit], int32(len(b.m.Holds)))
 	b.m.Holds = append(b.m.Holds, Hold{Key: key, Unit: unit, Start: at, End: at, Having: how, Left: StillHeld})
 }
@@ -53,9 +58,11 @@ func (b *builder) left(unit, hold int32, at int64, how Left) {
 
 // letGo ends all holds of a unit.
 func (b *builder) letGo(unit int32, at int64, how Left) {
-	for _, hold := range slices.Clone(b.having[unit]) {
-		b.left(unit, hold, at, how)
+	for _, hold := range b.having[unit] {
+		h := &b.m.Holds[hold]
+		h.End, h.Left = max(at, h.Start), how
 	}
+	delete(b.having, unit)
 }
 
 // acquireEnd has a unit hold all its keys, or none.
@@ -72,7 +79,7 @@ func (b *builder) acquireEnd(w *moment, span int32) {
 	}
 	u.Token = b.text(w.Token)
 	for _, key := range keys {
-		b.has(w.unit, key, w.at, Held)
+		b.take(w.unit, key, w.at, Held)
 	}
 }
 
@@ -190,7 +197,7 @@ func spanText(w *moment, kind Kind) string {
 	switch kind {
 	case Acquire:
 		if !ended {
-			return strings.Join(w.Keys, "  ")
+			return listed(w.Keys)
 		}
 		if w.Err != "" {
 			return ""
@@ -221,6 +228,15 @@ func spanText(w *moment, kind Kind) string {
 	default:
 	}
 	return ""
+}
+
+// listed has the keys of a set, or the first of a large one.
+func listed(keys []string) string {
+	const most = 12
+	if len(keys) <= most {
+		return strings.Join(keys, "  ")
+	}
+	return fmt.Sprintf("%s  and %d more", strings.Join(keys[:most], "  "), len(keys)-most)
 }
 
 func counted(n int, of string) string {

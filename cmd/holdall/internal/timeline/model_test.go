@@ -372,3 +372,15 @@ func TestEveryHookIsShown(t *testing.T) {
 	}
 	require.Greater(t, shown, 20)
 }
+
+// A set of many keys is not slow, and its keys are not all said in one line.
+func TestALargeSet(t *testing.T) {
+	keys := make([]string, 50_000)
+	for i := range keys {
+		keys[i] = fmt.Sprint("k:", i)
+	}
+	m := read(t, taped("f", append(acquired(1, 2, 1, "u", keys...), tell(9, "Released", record.Event{Unit: "u"}))...))
+	require.Len(t, m.Holds, len(keys))
+	require.Equal(t, int64(7e6), m.Holds[len(keys)-1].End-m.Holds[len(keys)-1].Start)
+	require.Equal(t, "k:0  k:1  k:2  k:3  k:4  k:5  k:6  k:7  k:8  k:9  k:10  k:11  and 49988 more, token 7", m.Strings[m.Spans[0].Text])
+}
