@@ -38,11 +38,26 @@ func init() {
 	}
 }
 
+// leaseOf is the lease of an actor, if it is another than that of most.
+func leaseOf(text string) time.Duration {
+	if d, err := time.ParseDuration(text); err == nil {
+		return d
+	}
+	return actorLease
+}
+
+func (b *bed) leaseText() string {
+	if b.lease == 0 {
+		return ""
+	}
+	return b.lease.String()
+}
+
 // act plays a role: says what it is about to do, or has done, in a line with its nonce.
 func act(ctx context.Context, role string) error {
 	db := &haltingDB{Client: engines.Client(os.Getenv("AWS_ENDPOINT_URL")), role: role, units: os.Getenv("HOLDALL_UNITS")}
 	client, err := unitofwork.Open(db, unitofwork.Config{
-		Locks: lockset.Config{Table: os.Getenv("HOLDALL_TABLE"), Lease: actorLease, Owner: os.Getenv("OWNER")},
+		Locks: lockset.Config{Table: os.Getenv("HOLDALL_TABLE"), Lease: leaseOf(os.Getenv("LEASE")), Owner: os.Getenv("OWNER")},
 		Table: db.units, TransactionSize: 2,
 	})
 	if err != nil {
@@ -147,7 +162,7 @@ func (b *bed) actor(t *testing.T, role, owner string, keys ...string) *actor {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(self)
-	cmd.Env = append(b.environ(), roleVariable+"="+role, "OWNER="+owner, "KEYS="+strings.Join(keys, " "))
+	cmd.Env = append(b.environ(), roleVariable+"="+role, "OWNER="+owner, "KEYS="+strings.Join(keys, " "), "LEASE="+b.leaseText())
 	child, err := engines.StartChild(cmd)
 	require.NoError(t, err)
 	t.Cleanup(child.Kill)

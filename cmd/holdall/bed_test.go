@@ -64,6 +64,7 @@ func eachEngine(t *testing.T, test func(*testing.T, *engines.Engine)) {
 type bed struct {
 	*engines.Engine
 	locks, units string
+	lease        time.Duration // of actors; zero: the one of most
 }
 
 func newBed(t *testing.T, e *engines.Engine) *bed {

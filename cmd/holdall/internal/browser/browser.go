@@ -32,13 +32,16 @@ const Screenshots = "HOLDALL_TEST_SCREENSHOTS"
 // aLongTime bounds what is waited for, and is never reached where all is well.
 const aLongTime = time.Minute
 
+// running bounds how many run at a time in a test binary: each keeps a core busy when it starts.
+var running = make(chan struct{}, 2)
+
 // Browser is a process that ends with its test.
 type Browser struct {
 	t   testing.TB
 	ctx context.Context // of its first tab, which stays empty
 }
 
-// Start starts a browser with a profile of its own. What serves its pages is to be started before it, so
+// Start starts a browser with a profile of its own; a test may have one at a time. What serves its pages is to be started before it, so
 // that it ends after it.
 func Start(t testing.TB) *Browser {
 	t.Helper()
@@ -46,6 +49,8 @@ func Start(t testing.TB) *Browser {
 	if err != nil {
 		t.Fatal(err)
 	}
+	running <- struct{}{}
+	t.Cleanup(func() { <-running })
 	profile := t.TempDir()
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath(program),

@@ -47,10 +47,11 @@ func (p *Page) Text(selector string) string {
 	return Eval[string](p, find(selector)+".innerText.trim()")
 }
 
-// Click clicks an element with the mouse, once it is there and the page is loaded: before that, it may move.
+// Click clicks an element with the mouse, once it is there and the page is loaded and painted: before that, it
+// may move, and Chromium drops what is clicked.
 func (p *Page) Click(selector string) {
 	p.t.Helper()
-	p.Until("document.readyState === 'complete' && " + find(selector))
+	p.Until("document.readyState === 'complete' && performance.getEntriesByType('paint').length && " + find(selector))
 	at := Eval[struct{ X, Y float64 }](p, `(() => {
 		const found = `+find(selector)+`;
 		found.scrollIntoView({ block: "center", behavior: "instant" });

@@ -353,6 +353,9 @@ func TestWhatTheLibraryRecords(t *testing.T) {
 func TestEveryHookIsShown(t *testing.T) {
 	shown := 0
 	for hook := range reflect.TypeFor[trace.Trace]().Fields() {
+		if hook.Type.Kind() != reflect.Func { // Capacity
+			continue
+		}
 		begins := tell(1, hook.Name, record.Event{Span: 1, Unit: "u", Key: "k"})
 		ends := tell(2, strings.TrimSuffix(hook.Name, "Start")+"End", record.Event{Span: 1, Unit: "u", Key: "k"})
 		switch {
