@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -342,6 +344,31 @@ func TestWebEndsWhenInterrupted(t *testing.T) {
 	require.Equal(t, "holdall: ended by a signal: interrupt\n", s.errors.String())
 	p.Excuse("ERR_") // it is gone
 	p.UntilText("#link", "Not connected")
+}
+
+// A proxy that answers in the server's place, while that starts again, does not end a page.
+func TestAPageGoesOnAfterAnotherAnswer(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, engines.Dynoxide(t))
+	b.actor(t, "holds", "host-1", "a").ready(t)
+	s := b.web(t, "--host", "localhost")
+	target, err := url.Parse(s.url)
+	require.NoError(t, err)
+	forward := httputil.NewSingleHostReverseProxy(target)
+	forward.FlushInterval = -1
+	var refused atomic.Int64
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/events" && refused.Add(1) == 1 {
+			http.Error(w, "nobody is there", http.StatusBadGateway)
+			return
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(proxy.Close)
+	p := browser.Start(t).Open(proxy.URL, browser.Options{})
+	p.Excuse("502")
+	p.UntilText("#link", "Live")
+	require.EqualValues(t, 2, refused.Load())
 }
 
 // Whoever is served besides this host enters with the URL that was printed, or types the token.

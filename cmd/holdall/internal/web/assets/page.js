@@ -8,6 +8,7 @@ const pause = document.getElementById("pause");
 const form = document.getElementById("filter");
 
 let source = null;
+let again = 0; // a timer
 let events = live.dataset.events;
 let paused = false;
 
@@ -74,10 +75,15 @@ function say(text, off) {
 function connect() {
   if (source) source.close();
   source = null;
+  clearTimeout(again);
   if (paused || document.hidden) return;
   source = new EventSource(events);
   source.onopen = () => say("Live", false);
-  source.onerror = () => say("Not connected: what is shown is old", true);
+  source.onerror = () => {
+    say("Not connected: what is shown is old", true);
+    // A browser tries again by itself, but not after an answer such as a proxy's, or one that all streams are taken.
+    if (source.readyState === EventSource.CLOSED) again = setTimeout(connect, 5000);
+  };
   source.onmessage = (message) => show(message.data);
 }
 
