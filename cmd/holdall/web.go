@@ -73,7 +73,9 @@ func (a *app) web(ctx context.Context, f webFlags) error {
 	if err != nil {
 		return wrongUsage(err)
 	}
-	cfg := web.Config{Title: a.tablesWords(f.list.Prefix), Every: f.every, ReadOnly: !f.free, Host: host, Names: f.hosts}
+	cfg := web.Config{
+		Title: a.tablesWords(f.list.Prefix), Partly: f.list.Prefix != "", Every: f.every, ReadOnly: !f.free, Host: host, Names: f.hosts,
+	}
 	if f.metrics != "" {
 		if cfg.Rates, err = web.NewMetrics(f.metrics); err != nil {
 			return wrongUsage(fmt.Errorf("--metrics: %w", err))

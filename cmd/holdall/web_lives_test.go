@@ -89,3 +89,22 @@ func TestOnlyWhoIsInDoubtIsWatched(t *testing.T) {
 	l.lists(time.Now(), 0, many...)
 	require.Len(t, l.doubtful(), mostWatched)
 }
+
+// Of more rows than are kept, those are that somebody looks for: wherever a scan comes to them.
+func TestTheHottestRowsAreKept(t *testing.T) {
+	var rows []lockset.Sighting
+	for n := range mostRows {
+		rows = append(rows, heldBy(fmt.Sprintf("cold-%05d", n), "u", "1"))
+	}
+	require.Len(t, hottest(rows), mostRows)
+	awaited, prepared, damaged := heldBy("awaited", "u", "1"), heldBy("prepared", "u", "1"), lockset.Sighting{Row: lockset.Row{Key: "damaged", Damage: "of another program"}}
+	awaited.Row.Queue = []lockset.Waiter{{Unit: "w"}}
+	prepared.Row.Holder.Prepared = "units"
+	rows = hottest(append(rows, awaited, prepared, damaged))
+	require.Len(t, rows, mostRows)
+	var first []ordering.Key
+	for _, s := range rows[:4] {
+		first = append(first, s.Row.Key)
+	}
+	require.Equal(t, []ordering.Key{"damaged", "prepared", "awaited", "cold-00000"}, first)
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -119,11 +120,12 @@ func (l *rowsLook) Read(ctx context.Context) (web.List, error) {
 		if err != nil {
 			return list, err
 		}
-		if list.More = len(sightings) == mostRows; list.More {
-			break
+		if sightings = append(sightings, lockset.Sighting{Row: r}); len(sightings) == 2*mostRows {
+			sightings, list.More = hottest(sightings), list.More+mostRows
 		}
-		sightings = append(sightings, lockset.Sighting{Row: r})
 	}
+	list.More += max(len(sightings)-mostRows, 0)
+	sightings = hottest(sightings)
 	slices.SortFunc(sightings, func(x, y lockset.Sighting) int { return ordering.Compare(x.Row.Key, y.Row.Key) })
 	l.lives = l.lives.see(sightings, time.Now())
 	told := maps.Clone(l.lives)
@@ -141,6 +143,24 @@ func (l *rowsLook) Read(ctx context.Context) (web.List, error) {
 		list.Rows = append(list.Rows, row)
 	}
 	return list, nil
+}
+
+// hottest keeps those that somebody may have to do something about, and then those with the longest queues.
+func hottest(sightings []lockset.Sighting) []lockset.Sighting {
+	if len(sightings) <= mostRows {
+		return sightings
+	}
+	heat := func(r lockset.Row) int {
+		if r.Damage != "" || r.Prepared() {
+			return math.MaxInt
+		}
+		return len(r.Queue)
+	}
+	slices.SortFunc(sightings, func(x, y lockset.Sighting) int {
+		return cmp.Or(cmp.Compare(heat(y.Row), heat(x.Row)), ordering.Compare(x.Row.Key, y.Row.Key))
+	})
+	clear(sightings[mostRows:])
+	return sightings[:mostRows]
 }
 
 // mostAsked is of how many units the journals are read for one list.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"sync"
 	"time"
@@ -75,6 +76,21 @@ func (f *Feed[T]) Latest(ctx context.Context) (Reading[T], error) {
 	}
 	return Reading[T]{}, context.Cause(f.ctx)
 }
+
+// LatestWithin is the latest reading, or after a while the last one, however old: empty if there is none.
+func (f *Feed[T]) LatestWithin(ctx context.Context, patience time.Duration) (Reading[T], error) {
+	short, cancel := context.WithTimeoutCause(ctx, patience, errSlow)
+	defer cancel()
+	reading, err := f.Latest(short)
+	if errors.Is(err, errSlow) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.reading, nil
+	}
+	return reading, err
+}
+
+var errSlow = errors.New("the reading takes long")
 
 // Followers is how many follow it.
 func (f *Feed[T]) Followers() int {

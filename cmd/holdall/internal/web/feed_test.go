@@ -206,6 +206,53 @@ func TestStreamsShowWhatChanges(t *testing.T) {
 	require.Contains(t, event(t, held), `data-key="a"`, "what is known is still shown")
 }
 
+// A browser gives a page up that does not come, and with it the reading: so it comes without, and the
+// stream waits.
+func TestAPageDoesNotWaitForALongReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tables := &longTables{tables: town(), takes: 5 * time.Minute}
+		h := newServer(t.Context(), loopback, Config{Tables: tables, Every: time.Second, Host: "127.0.0.1"}).handler()
+		began := time.Now()
+		page := bodyOf(t, browse(h, http.MethodGet, "/", nil))
+		require.Less(t, time.Since(began), slowest)
+		require.Contains(t, page, "Nothing is known yet")
+		require.NotContains(t, page, "No such keys")
+		page = bodyOf(t, browse(h, http.MethodGet, "/free?key=a&unit=unit-a", nil))
+		require.Less(t, time.Since(began), 2*slowest)
+		require.Contains(t, page, "It loses all of its keys; it may have more than are known here.")
+
+		ctx, leave := context.WithTimeout(t.Context(), 6*time.Minute)
+		defer leave()
+		events := browse(h, http.MethodGet, "/events", nil, func(r *http.Request) { *r = *r.WithContext(ctx) })
+		require.Contains(t, bodyOf(t, events), `data-key="a"`)
+		time.Sleep(time.Hour) // what was read is old by now, and is shown until there is another
+		page = bodyOf(t, browse(h, http.MethodGet, "/", nil))
+		require.Contains(t, page, `data-key="a"`)
+	})
+}
+
+// longTables are those of which a list takes long.
+type longTables struct {
+	*tables
+	takes time.Duration
+}
+
+func (l *longTables) Rows() Look[List] { return longLook{l.tables.Rows(), l.takes} }
+
+type longLook struct {
+	Look[List]
+	takes time.Duration
+}
+
+func (l longLook) Read(ctx context.Context) (List, error) {
+	select {
+	case <-time.After(l.takes):
+		return l.Look.Read(ctx)
+	case <-ctx.Done():
+		return List{}, context.Cause(ctx)
+	}
+}
+
 // A server ends with all who follow it.
 func TestStreamsEndWithTheServer(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -76,8 +76,8 @@ type Overview struct {
 	Hot    []Row  // with the most waiting first
 	Stuck  []StuckUnit
 	Rows   []Row
-	Found  int // rows that the filter wants
-	More   bool
+	Found  int    // rows that the filter wants
+	More   int    // that were not kept
 	Rates  []Rate // that are known
 	List   List
 }

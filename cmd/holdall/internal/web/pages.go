@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"html/template"
 	"net/http"
@@ -70,7 +71,7 @@ func (s *Server) overview(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f := filterOf(r.URL.Query())
-	reading, err := s.rows.Latest(r.Context())
+	reading, err := s.rows.LatestWithin(r.Context(), patience)
 	if err != nil {
 		s.say(w, http.StatusServiceUnavailable, "Ended", err.Error())
 		return
@@ -90,7 +91,7 @@ func (s *Server) story(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	reading, err := feed.Latest(r.Context())
+	reading, err := feed.LatestWithin(r.Context(), patience)
 	if err != nil {
 		s.say(w, http.StatusServiceUnavailable, "Ended", err.Error())
 		return
@@ -149,6 +150,7 @@ type ask struct {
 	Holder Holder
 	Fence  int64
 	Others []Row // that the unit has, and loses, too
+	Partly bool  // it may have more than those
 	Proof  string
 	Sign   string // that of a dead holder: it must not have shown another since
 	Reason string
@@ -160,7 +162,9 @@ func (s *Server) askToFree(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	reading, err := feed.Latest(r.Context())
+	soon, cancel := context.WithTimeoutCause(r.Context(), patience, errSlow)
+	defer cancel()
+	reading, err := feed.Latest(soon)
 	if err == nil {
 		err = reading.Err
 	}
@@ -177,7 +181,9 @@ func (s *Server) askToFree(w http.ResponseWriter, r *http.Request) {
 	if h.Life.Dead {
 		a.Sign = h.Sign
 	}
-	if list, err := s.rows.Latest(r.Context()); err == nil {
+	list, err := s.rows.Latest(soon)
+	a.Partly = err != nil || list.Err != nil || list.Value.More > 0 || s.cfg.Partly
+	if err == nil {
 		for _, row := range list.Value.Rows {
 			if row.Unit == h.Unit && row.Key != key {
 				a.Others = append(a.Others, row)

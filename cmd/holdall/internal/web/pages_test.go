@@ -41,7 +41,7 @@ func TestRowsAreNeverMarkup(t *testing.T) {
 }
 
 func TestAnOverviewCountsAndFilters(t *testing.T) {
-	l := List{More: true, Rows: []Row{
+	l := List{Rows: []Row{
 		{Key: "a", Held: true, Waiting: 2, Owner: "Host-1"},
 		{Key: "b", Held: true, Prepared: true, Stuck: true, Unit: "u1", Purpose: "payments"},
 		{Key: "c", Waiting: 5},
@@ -80,6 +80,13 @@ func TestAnOverviewCountsAndFilters(t *testing.T) {
 	require.Len(t, o.Rows, mostShown)
 	require.Len(t, o.Hot, mostHot)
 	require.Equal(t, mostShown+7, o.Found)
+}
+
+func TestAnOverviewSaysHowManyKeysItHasNot(t *testing.T) {
+	tables := town()
+	require.NotContains(t, bodyOf(t, browse(serve(t, tables), http.MethodGet, "/", nil)), "than this page keeps")
+	tables.list.More = 7
+	require.Contains(t, bodyOf(t, browse(serve(t, tables), http.MethodGet, "/", nil)), "7 more keys are held or waited for than this page keeps")
 }
 
 func keysOf(rows []Row) (keys []ordering.Key) {
@@ -124,6 +131,12 @@ func TestAStorySaysWhatHasHappened(t *testing.T) {
 }
 
 // A page that asks whether to take a key names who loses what, as of now.
+// partly are reasons for which not all keys of a unit are known.
+var partly = []func(*tables, *Config){
+	func(_ *tables, c *Config) { c.Partly = true },
+	func(s *tables, _ *Config) { s.list.More = 1 },
+}
+
 func TestAPageThatAsksNamesTheHolder(t *testing.T) {
 	tables := town()
 	h := serve(t, tables)
@@ -132,6 +145,12 @@ func TestAPageThatAsksNamesTheHolder(t *testing.T) {
 		require.Contains(t, page, part)
 	}
 	require.NotContains(t, page, `name="sign"`)
+	require.NotContains(t, page, "it may have more")
+	for _, c := range partly {
+		some := town()
+		page := bodyOf(t, browse(serve(t, some, func(cfg *Config) { c(some, cfg) }), http.MethodGet, "/free?key=a&unit=unit-a", nil))
+		require.Contains(t, page, "with this one b; it may have more than are known here.")
+	}
 	for path, why := range map[string]string{
 		"/free?key=a&unit=another": "Somebody else has the key by now",
 		"/free?key=j&unit=unit-j":  "a journal decides about it",

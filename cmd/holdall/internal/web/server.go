@@ -21,6 +21,7 @@ var assets embed.FS
 type Config struct {
 	Tables   Tables
 	Title    string        // of the tables, on every page
+	Partly   bool          // it shows only some of the keys, whatever is kept
 	Every    time.Duration // between two readings
 	ReadOnly bool
 	Host     string   // at which it was asked to listen; empty for all
@@ -69,6 +70,7 @@ const (
 	mostStories   = 64 // keys that are looked at
 	mostStreams   = 256
 	slowest       = 30 * time.Second
+	patience      = 10 * time.Second // a page waits for a reading; after that its stream does
 	goodbye       = 5 * time.Second
 	largestHeader = 16 << 10
 	largestForm   = 16 << 10

@@ -36,7 +36,7 @@ type Look[T any] interface {
 // List is what one reading of the lock table has found.
 type List struct {
 	Rows    []Row   // in the order of their keys
-	More    bool    // there are more than were kept
+	More    int     // that were not kept: nobody who waits for one of them waits in a longer queue
 	Looked  int     // rows looked at, with those that nobody has or wants
 	Cost    float64 // read capacity units, of this reading
 	Spent   float64 // of all that was read since the server began
