@@ -64,7 +64,8 @@ type Trace struct {
 	// within a phase calls may overtake each other, and the highest Done counts. Whoever
 	// finishes the unit of a dead owner also reports it.
 	Progress func(context.Context, Progress)
-	// Unfinished is called when a unit that is committed was not applied to its end:
+	// Unfinished is called when a unit that is committed was not applied to its end, by its own
+	// process or by one that finishes it as it is dead, each time:
 	// whoever waits for its locks, or Recover, does the rest, unless the error is an
 	// *unitofwork.UnappliedError or a *unitofwork.JournalError, which somebody must mend
 	// first.

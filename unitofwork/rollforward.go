@@ -101,10 +101,13 @@ func (c *Client) rollBack(ctx context.Context, unit string) error {
 // rollForward does what a dead unit has committed.
 func (c *Client) rollForward(ctx context.Context, unit string, found journal.Decision) error {
 	j, err := c.readBack(ctx, unit, found)
-	if j == nil || err != nil {
-		return err
+	if err == nil && j != nil {
+		err = c.finishBy(ctx, j, found.Rows)
 	}
-	return c.finishBy(ctx, j, found.Rows)
+	if err != nil {
+		hooks.Tell(ctx, c.cfg.Trace.Unfinished, trace.Unfinished{Unit: unit, Err: err})
+	}
+	return err
 }
 
 // finishBy does what the journal of a committed unit says, which has so many rows, and notes

@@ -1,0 +1,89 @@
+package otelholdall_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// dies has a process commit a unit with a journal, and die before any of it is applied.
+func (b *bed) dies() {
+	dying, err := unitofwork.Open(b.net, unitofwork.Config{
+		Locks: lockset.Config{Table: "locks", Owner: "dying", Lease: lease}, Table: "units",
+		Trace: &trace.Trace{Progress: func(_ context.Context, p trace.Progress) {
+			if p.Phase == trace.Applying {
+				b.net.Crash()
+			}
+		}},
+	})
+	require.NoError(b.t, err)
+	require.NoError(b.t, dying.Do(b.t.Context(), unitofwork.Work{Keys: []ordering.Key{"account"}}, func(_ context.Context, u *unitofwork.Unit) error {
+		for n := range 120 {
+			if err := u.Replace(accounts.Of(account{ID: strings.Repeat("x", n+1)})); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	time.Sleep(2 * lease)
+}
+
+// another is a client of another process that is watched.
+func (b *bed) another() *unitofwork.Client {
+	c, err := unitofwork.Open(b.db, unitofwork.Config{Locks: lockset.Config{Table: "locks", Owner: "another", Lease: lease}, Table: "units", Trace: b.hooks})
+	require.NoError(b.t, err)
+	return c
+}
+
+// Whoever meets a unit of a dead process that cannot be finished counts it, not only the process that
+// committed it: that says nothing any more.
+func TestAStuckUnitOfADeadProcess(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.dies()
+		for _, item := range b.db.Items("units") {
+			unit, part := item["unit"], item["part"].(*types.AttributeValueMemberS)
+			if part.Value != "journal/000000" {
+				continue
+			}
+			_, err := b.db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: new("units"), Key: map[string]types.AttributeValue{"unit": unit, "part": part}})
+			require.NoError(t, err)
+		}
+		_, err := b.another().Recover(t.Context())
+		require.ErrorAs(t, err, new(*unitofwork.JournalError))
+		require.Equal(t, 1.0, b.value("holdall.units.stuck"))
+		require.Equal(t, 1.0, b.value("holdall.units.unfinished"))
+		require.Zero(t, b.value("holdall.units.recovered"))
+		b.nothingHeld()
+	})
+}
+
+// One who finishes a dead unit, and gives up, has no journal open any more.
+func TestARecoveryThatIsGivenUp(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.dies()
+		ctx, cancel := context.WithCancel(t.Context())
+		giving, err := unitofwork.Open(b.db, unitofwork.Config{
+			Locks: lockset.Config{Table: "locks", Owner: "giving up", Lease: lease}, Table: "units",
+			Trace: trace.Join(b.hooks, &trace.Trace{Progress: func(context.Context, trace.Progress) { cancel() }}),
+		})
+		require.NoError(t, err)
+		_, err = giving.Recover(ctx)
+		require.ErrorIs(t, err, context.Canceled)
+		b.nothingHeld()
+		require.Zero(t, b.value("holdall.units.stuck"))
+		_, err = b.another().Recover(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1.0, b.value("holdall.units.recovered"))
+		b.nothingHeld()
+	})
+}
