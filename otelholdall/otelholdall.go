@@ -43,8 +43,9 @@ func WithTracerProvider(p oteltrace.TracerProvider) Option { return func(c *conf
 // WithMeterProvider makes metrics by another provider than the global one.
 func WithMeterProvider(p metric.MeterProvider) Option { return func(c *config) { c.meters = p } }
 
-// WithKeys has spans name lock keys. They often contain names of customers or of accounts, so it is
-// off by default. Metrics never name any.
+// WithKeys has spans name lock keys, and say what errors say, which name keys and IDs, too; without it
+// they have the types of errors. Keys often contain names of customers or of accounts, so it is off by
+// default. Metrics never name any.
 func WithKeys() Option { return func(c *config) { c.keys = true } }
 
 // WithoutRequests leaves out the spans of requests, for those whose DynamoDB client makes its own

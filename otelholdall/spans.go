@@ -33,19 +33,21 @@ func (s *spans) hooks(requests bool) *trace.Trace {
 		AcquireStart: s.acquireStart,
 		AcquireEnd:   s.acquireEnd,
 		WaitStart:    s.waitStart,
-		WaitEnd:      func(ctx context.Context, e trace.WaitEnd) { end(ctx, e.Err) },
+		WaitEnd:      func(ctx context.Context, e trace.WaitEnd) { s.end(ctx, e.Err) },
 		FunctionStart: func(ctx context.Context, _ trace.FunctionStart) context.Context {
 			return s.start(ctx, "holdall.function")
 		},
-		FunctionEnd: func(ctx context.Context, e trace.FunctionEnd) { end(ctx, e.Err) },
+		FunctionEnd: func(ctx context.Context, e trace.FunctionEnd) { s.end(ctx, e.Err) },
 		ReadStart:   s.readStart,
-		ReadEnd:     func(ctx context.Context, e trace.ReadEnd) { end(ctx, e.Err) },
+		ReadEnd:     func(ctx context.Context, e trace.ReadEnd) { s.end(ctx, e.Err) },
 		CommitStart: s.commitStart,
 		CommitEnd:   s.commitEnd,
 		StartingOver: func(ctx context.Context, o trace.StartingOver) {
 			event(ctx, "starting over", attemptKey.Int(o.Attempt))
 		},
 		Progress:   s.progress,
+		Unfinished: func(_ context.Context, u trace.Unfinished) { s.phases.Delete(u.Unit) },
+		Recovered:  func(_ context.Context, r trace.Recovered) { s.phases.Delete(r.Unit) },
 		Joined:     func(ctx context.Context, j trace.Joined) { event(ctx, "joined a queue", placeKey.Int(j.Place)) },
 		HandedOver: func(ctx context.Context, _ trace.HandedOver) { event(ctx, "handed over") },
 		Dropped:    func(ctx context.Context, _ trace.Dropped) { event(ctx, "dropped the head of a queue") },
@@ -63,7 +65,7 @@ func (s *spans) hooks(requests bool) *trace.Trace {
 		Released: func(_ context.Context, r trace.Released) { s.units.Delete(r.Unit) },
 	}
 	if requests {
-		t.RequestStart, t.RequestEnd = s.requestStart, requestEnd
+		t.RequestStart, t.RequestEnd = s.requestStart, s.requestEnd
 	}
 	return t
 }
@@ -74,13 +76,18 @@ func (s *spans) start(ctx context.Context, name string, attributes ...attribute.
 	return ctx
 }
 
-// end ends the span that start has begun in this context.
-func end(ctx context.Context, err error, attributes ...attribute.KeyValue) {
+// end ends the span that start has begun in this context. What an error says names keys and IDs, and a
+// caller's may say anything: that is for those who want keys.
+func (s *spans) end(ctx context.Context, err error, attributes ...attribute.KeyValue) {
 	span := oteltrace.SpanFromContext(ctx)
 	span.SetAttributes(attributes...)
 	if err != nil {
 		span.SetAttributes(errorType(err))
-		span.SetStatus(codes.Error, err.Error())
+		said := ""
+		if s.keys {
+			said = err.Error()
+		}
+		span.SetStatus(codes.Error, said)
 	}
 	span.End()
 }
@@ -119,10 +126,18 @@ func (s *spans) unitEnd(ctx context.Context, u trace.UnitEnd) {
 	}
 	err := u.Err
 	if u.Outcome == trace.FellBack {
-		attributes = append(attributes, reasonKey.String(fmt.Sprint(err)))
+		attributes = append(attributes, s.reason(err))
 		err = nil
 	}
-	end(ctx, err, attributes...)
+	s.end(ctx, err, attributes...)
+}
+
+// reason is why a run came to nothing: in words, which name keys, or the type of the error.
+func (s *spans) reason(err error) attribute.KeyValue {
+	if s.keys {
+		return reasonKey.String(fmt.Sprint(err))
+	}
+	return reasonKey.String(errorType(err).Value.AsString())
 }
 
 func keysOf(key ordering.Key) []ordering.Key {
@@ -147,7 +162,7 @@ func (s *spans) acquireEnd(ctx context.Context, a trace.AcquireEnd) {
 		event(ctx, "let go")
 		err = nil
 	}
-	end(ctx, err, rowsKey.Int(a.Rows))
+	s.end(ctx, err, rowsKey.Int(a.Rows))
 }
 
 func (s *spans) waitStart(ctx context.Context, w trace.WaitStart) context.Context {
@@ -185,7 +200,7 @@ func (s *spans) commitStart(ctx context.Context, c trace.CommitStart) context.Co
 
 func (s *spans) commitEnd(ctx context.Context, c trace.CommitEnd) {
 	s.phases.Delete(c.Unit)
-	end(ctx, c.Err)
+	s.end(ctx, c.Err)
 }
 
 // progress tells when a phase of a unit with a journal begins: each has as many calls as the unit
@@ -201,7 +216,7 @@ func (s *spans) progress(ctx context.Context, p trace.Progress) {
 func (s *spans) lost(ctx context.Context, l trace.Lost) {
 	s.units.Delete(l.Unit)
 	ctx, _ = s.tracer.Start(ctx, "holdall.lost", append(apart(ctx), oteltrace.WithAttributes(unitKey.String(l.Unit)))...)
-	end(ctx, l.Err)
+	s.end(ctx, l.Err)
 }
 
 func (s *spans) requestStart(ctx context.Context, r trace.RequestStart) context.Context {
@@ -222,10 +237,10 @@ func apart(ctx context.Context) []oteltrace.SpanStartOption {
 }
 
 // requestEnd: a condition that did not hold is an answer, and no failure.
-func requestEnd(ctx context.Context, r trace.RequestEnd) {
+func (s *spans) requestEnd(ctx context.Context, r trace.RequestEnd) {
 	err := r.Err
 	if r.Kind == "refused" {
 		err = nil
 	}
-	end(ctx, err, instruments.Answer.String(r.Kind), capacityKey.Float64(r.Capacity))
+	s.end(ctx, err, instruments.Answer.String(r.Kind), capacityKey.Float64(r.Capacity))
 }

@@ -1,0 +1,34 @@
+package otelholdall
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/metric/noop"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/holdall/holdall/trace"
+)
+
+// A process that finishes the units of others for years keeps nothing of them.
+func TestNothingIsKeptOfUnitsThatWereFinished(t *testing.T) {
+	s, m := &spans{tracer: tracenoop.NewTracerProvider().Tracer("")}, newMetrics(noop.NewMeterProvider().Meter(""))
+	hooks := trace.Join(s.hooks(true), m.hooks())
+	ctx := context.Background()
+	for n := range 1000 {
+		unit := fmt.Sprint(n)
+		hooks.Progress(ctx, trace.Progress{Unit: unit, Phase: trace.Applying, Done: 1, Of: 2})
+		if n%2 == 0 {
+			hooks.Recovered(ctx, trace.Recovered{Unit: unit, Committed: true})
+		} else {
+			hooks.Unfinished(ctx, trace.Unfinished{Unit: unit, Err: context.Canceled})
+		}
+	}
+	s.phases.Range(func(unit, _ any) bool {
+		t.Fatalf("the phase of unit %v is kept", unit)
+		return false
+	})
+	require.Empty(t, m.open)
+}
