@@ -371,6 +371,33 @@ func TestAPageGoesOnAfterAnotherAnswer(t *testing.T) {
 	require.EqualValues(t, 2, refused.Load())
 }
 
+// A table that does not answer is not called live.
+func TestAPageSaysThatNothingWasRead(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, engines.Dynoxide(t))
+	target, err := url.Parse(b.Endpoint)
+	require.NoError(t, err)
+	forward := httputil.NewSingleHostReverseProxy(target)
+	answers := make(chan struct{}, 1)
+	answers <- struct{}{}
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-answers: // for one that asks at a time
+			forward.ServeHTTP(w, r)
+			answers <- struct{}{}
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(proxy.Close)
+	s := b.web(t, "--endpoint-url", proxy.URL)
+	p := browser.Start(t).Open(s.url, browser.Options{})
+	p.UntilText("#link", "Live")
+	<-answers
+	p.UntilText("#link", "Nothing was read for long")
+	answers <- struct{}{}
+	p.UntilText("#link", "Live")
+}
+
 // Whoever is served besides this host enters with the URL that was printed, or types the token.
 func TestWebIsEnteredWithTheToken(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,8 @@ const pause = document.getElementById("pause");
 const form = document.getElementById("filter");
 
 let source = null;
-let again = 0; // a timer
+let again = 0; // a timer, as is
+let late = 0;
 let events = live.dataset.events;
 let paused = false;
 
@@ -71,20 +72,32 @@ function say(text, off) {
   link.classList.toggle("off", off);
 }
 
+// fresh says that the page goes on. A table that does not answer, or takes long to read, sends nothing.
+function fresh() {
+  say("Live", false);
+  clearTimeout(late);
+  late = setTimeout(() => say("Nothing was read for long: what is shown is old", true), 3000 * live.dataset.every + 5000);
+}
+
 // connect has the server send while the page is seen: nothing is read for one that is not.
 function connect() {
   if (source) source.close();
   source = null;
   clearTimeout(again);
+  clearTimeout(late);
   if (paused || document.hidden) return;
   source = new EventSource(events);
-  source.onopen = () => say("Live", false);
+  source.onopen = fresh;
   source.onerror = () => {
+    clearTimeout(late);
     say("Not connected: what is shown is old", true);
     // A browser tries again by itself, but not after an answer such as a proxy's, or one that all streams are taken.
     if (source.readyState === EventSource.CLOSED) again = setTimeout(connect, 5000);
   };
-  source.onmessage = (message) => show(message.data);
+  source.onmessage = (message) => {
+    show(message.data);
+    fresh();
+  };
 }
 
 pause.hidden = false;
