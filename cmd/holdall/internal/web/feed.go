@@ -26,6 +26,8 @@ type Feed[T any] struct {
 	mu        sync.Mutex
 	followers int
 	running   bool               // a goroutine reads and watches
+	retired   bool               // nobody comes for it any more: it ends with the last who follows
+	end       context.CancelFunc // ends its watching; nil if it does not watch
 	stop      context.CancelFunc // ends its reading; nil if it does not read
 	reading   Reading[T]
 	current   bool          // reading was made for those who follow
@@ -123,6 +125,22 @@ func (f *Feed[T]) leave() {
 		if f.stop != nil {
 			f.stop()
 		}
+		f.endRetired()
+	}
+}
+
+// retire has it watch no longer than somebody follows.
+func (f *Feed[T]) retire() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.retired = true
+	f.endRetired()
+}
+
+// endRetired is called with mu held.
+func (f *Feed[T]) endRetired() {
+	if f.retired && f.followers == 0 && f.end != nil {
+		f.end()
 	}
 }
 
@@ -132,14 +150,19 @@ func (f *Feed[T]) run() {
 	for {
 		f.mu.Lock()
 		next := f.reading.tried.Add(f.every)
-		if f.ctx.Err() != nil || f.followers == 0 && !time.Now().Before(next) {
+		if f.ctx.Err() != nil || f.followers == 0 && (f.retired || !time.Now().Before(next)) {
 			f.running = false
 			f.mu.Unlock()
 			return
 		}
+		wait := time.Now().Before(next)
+		var ctx context.Context
+		if wait {
+			ctx, f.end = context.WithDeadline(f.ctx, next)
+		}
 		f.mu.Unlock()
-		if time.Now().Before(next) {
-			f.wait(next)
+		if wait {
+			f.wait(ctx)
 		} else {
 			f.read()
 		}
@@ -168,11 +191,13 @@ func (f *Feed[T]) read() {
 	f.news = make(chan struct{})
 }
 
-// wait watches until the next reading is due. What keeps a watch from going on keeps the reading,
-// too, which then says so.
-func (f *Feed[T]) wait(next time.Time) {
-	ctx, cancel := context.WithDeadline(f.ctx, next)
-	defer cancel()
+// wait watches until ctx ends: the next reading is due, or nobody wants it. What keeps a watch from going on
+// keeps the reading, too, which then says so.
+func (f *Feed[T]) wait(ctx context.Context) {
 	_ = f.look.Watch(ctx)
 	<-ctx.Done()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.end()
+	f.end = nil
 }

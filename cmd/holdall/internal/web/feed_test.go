@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/ordering"
 )
 
 // counter is a look that says how often it has read, and how many do so at once.
@@ -287,6 +290,51 @@ func TestOnlySoManyKeysAreFollowed(t *testing.T) {
 }
 
 // Pages that are loaded one after another, or streamed at once, read once.
+// Who asks for one key after the other has no more of them watched.
+func TestOnlySoManyKeysAreWatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		watching := &atomic.Int64{}
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		h := newServer(ctx, loopback, Config{Tables: &watchedTables{town(), watching}, Every: time.Hour, Host: "127.0.0.1"}).handler()
+		for n := range 5 * mostStories {
+			path := fmt.Sprintf("/key?key=k%d", n)
+			require.Equal(t, http.StatusOK, browse(h, http.MethodGet, path, nil).StatusCode)
+			if n%2 == 0 {
+				following, leave := context.WithTimeout(ctx, time.Millisecond)
+				browse(h, http.MethodGet, strings.Replace(path, "/key", "/key/events", 1), nil, func(r *http.Request) { *r = *r.WithContext(following) })
+				leave()
+			}
+		}
+		synctest.Wait()
+		require.EqualValues(t, mostStories, watching.Load())
+		time.Sleep(2 * time.Hour)
+		require.Zero(t, watching.Load())
+	})
+}
+
+// watchedTables count the keys that are watched.
+type watchedTables struct {
+	*tables
+	watching *atomic.Int64
+}
+
+func (w *watchedTables) Story(key ordering.Key) Look[Story] {
+	return watchedLook{w.tables.Story(key), w.watching}
+}
+
+type watchedLook struct {
+	Look[Story]
+	watching *atomic.Int64
+}
+
+func (w watchedLook) Watch(ctx context.Context) error {
+	w.watching.Add(1)
+	defer w.watching.Add(-1)
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
 func TestPagesReadOnceForAll(t *testing.T) {
 	tables := town()
 	h := serve(t, tables)

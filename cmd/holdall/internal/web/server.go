@@ -209,6 +209,7 @@ func (s *Server) storyOf(key ordering.Key) (*Feed[Story], error) {
 		for other, f := range s.stories {
 			if f.Followers() == 0 {
 				delete(s.stories, other)
+				f.retire()
 				break
 			}
 		}
