@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -119,10 +120,18 @@ func (f *webFlags) check() (host string, err error) {
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("--listen is %q: an address with a port is needed, such as 127.0.0.1:0", f.listen)
+	case slices.ContainsFunc(f.hosts, func(name string) bool { return !isName(name) }):
+		return "", fmt.Errorf("--host is %q: names are needed, or addresses, without a scheme and a port", strings.Join(f.hosts, ","))
 	case f.every <= 0 || f.list.Units < 0:
 		return "", errors.New("--every is more than zero, and --capacity not less")
 	}
 	return host, nil
+}
+
+// isName reports whether browsers can name a host so.
+func isName(name string) bool {
+	_, err := netip.ParseAddr(name)
+	return err == nil || name != "" && !strings.ContainsAny(name, ":/@[] ")
 }
 
 // shortestToken is of one that somebody has made up; it is asked for over a network.

@@ -27,6 +27,7 @@ func TestWebRefusesWhatMakesNoSense(t *testing.T) {
 		"a token of 5 bytes, and at least 16":  {"--token-file", short},
 		"which lock table?":                    {"--table", ""},
 		"accepts at most 1 arg(s), received 2": {"a", "b"},
+		"without a scheme and a port":          {"--host", "holdall.example,holdall.example:8765"},
 	} {
 		b.run(t, append([]string{"web"}, args...)...).oneError(t, exitUsage, says)
 	}
