@@ -158,7 +158,7 @@ func (f *Feed[T]) run() {
 		wait := time.Now().Before(next)
 		var ctx context.Context
 		if wait {
-			ctx, f.end = context.WithDeadline(f.ctx, next)
+			ctx, f.end = context.WithDeadline(f.ctx, next) //nolint:gosec // wait calls it
 		}
 		f.mu.Unlock()
 		if wait {
