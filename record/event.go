@@ -21,7 +21,7 @@ type Event struct {
 	Process string    `json:"process"`
 	Name    string    `json:"event"`
 	// Span is the same in the two lines of a pair, such as WaitStart and WaitEnd, and in no other
-	// pair of the file.
+	// pair of the file, unless a process began anew and appends to it: its spans begin at 1 again.
 	Span uint64 `json:"span,omitempty"`
 	// In is the span in which it happened; 0 if there is none.
 	In uint64 `json:"in,omitempty"`

@@ -15,6 +15,7 @@ type file struct {
 
 	f    *os.File
 	size int64
+	torn bool // its last line is not whole
 }
 
 func (f *file) open() error {
@@ -26,7 +27,7 @@ func (f *file) open() error {
 	if err != nil {
 		return errors.Join(err, opened.Close())
 	}
-	f.f, f.size = opened, info.Size()
+	f.f, f.size, f.torn = opened, info.Size(), false
 	if err := f.endLine(); err != nil {
 		return errors.Join(err, f.close())
 	}
@@ -59,8 +60,16 @@ func (f *file) Write(lines []byte) (int, error) {
 			return 0, err
 		}
 	}
+	if f.torn {
+		n, err := f.f.WriteString("\n")
+		f.size += int64(n)
+		if err != nil {
+			return 0, err
+		}
+	}
 	n, err := f.f.Write(lines)
 	f.size += int64(n)
+	f.torn = n > 0 && lines[n-1] != '\n'
 	return n, err
 }
 

@@ -41,15 +41,21 @@ type Options struct {
 type Recording struct {
 	spans atomic.Uint64
 
-	mu        sync.Mutex // held while a full buffer is written: those who have more to tell wait
+	mu        sync.Mutex // not held while a file is written
 	buffer    []byte
+	spare     []byte // the next buffer
 	out       io.Writer
 	file      *file // nil if out is no file: then every line is written at once
 	timer     *time.Timer
+	woken     bool          // the timer is due before its time
+	taken     chan struct{} // closed when the buffer is taken to be written
+	gotOn     time.Time     // when what is in the buffer last came nearer to the file
 	processes []*process
 	closed    bool
 	lost      int // lines that could not be written
 	err       error
+
+	writing sync.Mutex // held while a file is written; taken before mu
 }
 
 // process is one for which there are hooks.
@@ -58,18 +64,13 @@ type process struct {
 	gone atomic.Bool
 }
 
-const (
-	// full is how much is written at once.
-	full = 64 << 10
-	// soon is when a line is written at the latest. A process that is killed loses no more.
-	soon = 100 * time.Millisecond
-	// pause is by how much the process has to be late to count as paused.
-	pause = 500 * time.Millisecond
-)
+// pause is by how much the process has to be late to count as paused.
+const pause = 500 * time.Millisecond
 
 // Open begins a recording in a file, which only the user may read. Several processes must not write
 // to the same one. What cannot be written is left out, and [Recording.Close] says so: nothing that
-// holdall does waits for it or fails by it. Close it when nothing is told any more.
+// holdall does fails by it. If a disk hangs, what holdall does waits for it at most a second, and
+// then goes on without being recorded. Close it when nothing is told any more.
 func Open(path string, o Options) (*Recording, error) {
 	if o.MaxBytes < 0 || o.Keep < 0 {
 		return nil, fmt.Errorf("record: %s: a limit is less than 0", path)
@@ -79,14 +80,15 @@ func Open(path string, o Options) (*Recording, error) {
 		return nil, fmt.Errorf("record: %w", err)
 	}
 	r := New(f)
-	r.file = f
+	r.file, r.taken = f, make(chan struct{})
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.watch()
 	return r, nil
 }
 
-// New is Open for what is no file: every line is one Write, and pauses are not noticed.
+// New is Open for what is no file: every line is one Write, for which whoever tells it waits, and
+// pauses are not noticed.
 func New(w io.Writer) *Recording {
 	if w == nil {
 		misuse.Of("record", "New", "nil Writer")
@@ -139,17 +141,17 @@ func (r *Recording) Note(process, text string) {
 // What is told later is left out.
 func (r *Recording) Close() error {
 	r.made("Close")
+	r.writing.Lock()
+	defer r.writing.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return r.err
 	}
 	r.closed = true
-	r.flush()
-	if r.timer != nil {
-		r.timer.Stop()
-	}
 	if r.file != nil {
+		r.timer.Stop()
+		r.writeBuffer()
 		r.fail(r.file.close())
 	}
 	if r.err != nil && r.lost > 0 {
@@ -163,52 +165,6 @@ func (r *Recording) made(call string) {
 	if r == nil || r.out == nil {
 		misuse.Of("record", "Recording."+call, "the Recording was not made by Open or New")
 	}
-}
-
-func (r *Recording) fail(err error) { r.err = cmp.Or(r.err, err) }
-
-// add appends a line.
-func (r *Recording) add(l line) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return
-	}
-	r.buffer = append(r.buffer, l...)
-	if r.file == nil || len(r.buffer) >= full {
-		r.flush()
-	}
-}
-
-// flush writes whole lines: what is not written then is left out.
-func (r *Recording) flush() {
-	if len(r.buffer) == 0 {
-		return
-	}
-	_, err := r.out.Write(r.buffer)
-	if err != nil {
-		r.fail(err)
-		for _, b := range r.buffer {
-			if b == '\n' {
-				r.lost++
-			}
-		}
-	}
-	r.buffer = r.buffer[:0]
-}
-
-// watch writes now and then, and notices that it comes late.
-func (r *Recording) watch() {
-	due := time.Now().Add(soon)
-	r.timer = time.AfterFunc(soon, func() {
-		r.tellPause(time.Since(due))
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if !r.closed {
-			r.flush()
-			r.watch()
-		}
-	})
 }
 
 func (r *Recording) tellPause(late time.Duration) {
