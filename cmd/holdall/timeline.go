@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -51,7 +52,7 @@ func (a *app) timeline(ctx context.Context, files []string, to string) error {
 	if !known {
 		return wrongUsage(fmt.Errorf("-o is %q: give it the name of a file that ends in .html or .json", to))
 	}
-	m, err := a.recorded(ctx, files)
+	m, err := a.recorded(ctx, files, to)
 	if err != nil {
 		return err
 	}
@@ -66,28 +67,64 @@ func (a *app) timeline(ctx context.Context, files []string, to string) error {
 	return nil
 }
 
-// recorded is the model of recordings.
-func (a *app) recorded(ctx context.Context, files []string) (*timeline.Model, error) {
+// recorded is the model of recordings, none of which may be what is written then.
+func (a *app) recorded(ctx context.Context, files []string, to string) (*timeline.Model, error) {
 	var sources []timeline.Source
-	var opened []io.Closer
+	var opened []*os.File
 	defer func() {
 		for _, f := range opened {
 			_ = f.Close() // it was only read
 		}
 	}()
+	stdin := false
+	var infos []os.FileInfo
+	out, _ := os.Stat(to) // or there is none
 	for _, name := range files {
 		if name == "-" {
-			sources = append(sources, timeline.Source{Name: "stdin", Reader: a.stdin})
+			if !stdin {
+				sources = append(sources, timeline.Source{Name: "stdin", Reader: a.stdin})
+			}
+			stdin = true
 			continue
 		}
-		f, err := os.Open(name) //nolint:gosec // it is the user who names it
+		f, err := open(ctx, name)
 		if err != nil {
 			return nil, err
 		}
 		opened = append(opened, f)
+		info, err := f.Stat()
+		if err != nil {
+			return nil, err
+		}
+		if out != nil && os.SameFile(info, out) {
+			return nil, wrongUsage(fmt.Errorf("-o would overwrite %s, which is to be read", name))
+		}
+		if slices.ContainsFunc(infos, func(i os.FileInfo) bool { return os.SameFile(i, info) }) {
+			continue // it is named twice, as by web.jsonl* web.jsonl
+		}
+		infos = append(infos, info)
 		sources = append(sources, timeline.Source{Name: name, Reader: f})
 	}
 	return timeline.Read(ctx, sources...)
+}
+
+// open opens a file, which may be a pipe that nobody writes to.
+func open(ctx context.Context, name string) (*os.File, error) {
+	type result struct {
+		f   *os.File
+		err error
+	}
+	opened := make(chan result, 1)
+	go func() {
+		f, err := os.Open(name) //nolint:gosec // it is the user who names it
+		opened <- result{f, err}
+	}()
+	select {
+	case r := <-opened:
+		return r.f, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx) // and with it, the process ends
+	}
 }
 
 // writeWhole writes a file that only the user may read, or leaves what was there.

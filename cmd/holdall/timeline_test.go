@@ -78,3 +78,20 @@ func TestTimelineOfWhatIsNoRecording(t *testing.T) {
 	runWith(t, nil, "timeline", good, "-o", "json").oneError(t, exitUsage, `-o is "json"`)
 	runWith(t, nil, "timeline", "-o", out).oneError(t, exitUsage, "requires at least 1 arg")
 }
+
+// A file that is named twice is read once, and what is read is not written over.
+func TestTimelineOfTheSameFile(t *testing.T) {
+	one := recordingOf(t, "web-1")
+	other := filepath.Join(t.TempDir(), "recording.json")
+	require.NoError(t, os.Link(one, other))
+	r := runWith(t, nil, "timeline", one, one, other, "-o", filepath.Join(t.TempDir(), "out.html"))
+	require.Equal(t, exitDone, r.code, r)
+	require.Contains(t, r.stdout, ": 1 unit of 1 process ")
+
+	was, err := os.ReadFile(one)
+	require.NoError(t, err)
+	runWith(t, nil, "timeline", other, "-o", other).oneError(t, exitUsage, "-o would overwrite "+other+", which is to be read")
+	is, err := os.ReadFile(other)
+	require.NoError(t, err)
+	require.Equal(t, was, is)
+}

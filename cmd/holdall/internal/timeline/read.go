@@ -31,7 +31,7 @@ func Read(ctx context.Context, sources ...Source) (*Model, error) {
 	var heads streams
 	for n, parts := range recordings(sources) {
 		s := &stream{number: int32(n), lines: events(ctx, parts)}
-		if err := s.next(b); err != nil {
+		if err := s.next(ctx, b); err != nil {
 			return nil, err
 		}
 		heads = append(heads, s)
@@ -41,7 +41,7 @@ func Read(ctx context.Context, sources ...Source) (*Model, error) {
 	for len(heads) > 0 {
 		s := heads[0]
 		b.event(s.number, &s.head)
-		if err := s.next(b); err != nil {
+		if err := s.next(ctx, b); err != nil {
 			return nil, err
 		}
 		if s.over {
@@ -148,13 +148,17 @@ type stream struct {
 }
 
 // next goes on to the next line that is an event.
-func (s *stream) next(b *builder) error {
+func (s *stream) next(ctx context.Context, b *builder) error {
 	for {
 		if len(s.batch) == 0 {
-			var more bool
-			if s.batch, more = <-s.lines; !more {
-				s.over = true
-				return nil
+			select {
+			case batch, more := <-s.lines:
+				if s.batch = batch; !more {
+					s.over = true
+					return nil
+				}
+			case <-ctx.Done(): // what is read may be a pipe that nobody writes to
+				return context.Cause(ctx)
 			}
 			continue
 		}
