@@ -23,6 +23,8 @@ type builder struct {
 	having   map[int32][]int32 // holds that have not ended, by unit
 	phases   map[phase]int32   // marks
 	restarts [][]restart       // by process
+	promised []int64           // by process: the latest deadline of its sets
+	deadFor  []int64           // by process: when another took it for dead, the last time
 }
 
 // spanRef is a span as events name it.
@@ -69,6 +71,7 @@ func (b *builder) process(name string, at int64) int32 {
 		b.of[strings.Clone(name)] = n
 		b.m.Processes = append(b.m.Processes, Process{Name: b.text(name), Last: at})
 		b.restarts = append(b.restarts, nil)
+		b.promised, b.deadFor = append(b.promised, math.MinInt64), append(b.deadFor, math.MinInt64)
 	}
 	return n
 }
@@ -135,6 +138,9 @@ func (b *builder) event(stream int32, e *record.Event) {
 	}
 	p := &b.m.Processes[w.process]
 	p.Last = max(p.Last, at)
+	if !e.Deadline.IsZero() {
+		b.promised[w.process] = max(b.promised[w.process], e.Deadline.UnixNano())
+	}
 	switch {
 	case strings.HasSuffix(e.Name, "Start"):
 		b.start(w)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 )
 
 // finish puts in order what was built, and draws the conclusions that need all of it.
@@ -57,8 +58,12 @@ func (b *builder) resolve() {
 	}
 }
 
+// silent is for how long a process may tell nothing while others do: its function may take as long,
+// and recordings that are read while they are written do not end at the same moment.
+const silent = 10 * time.Second
+
 // fates finds out which units died with their process: it began anew, was declared dead, or has
-// not told anything any more while others have.
+// not told anything any more while another buried it, or others went on for long.
 func (b *builder) fates() {
 	m := &b.m
 	latest, second := int64(math.MinInt64), int64(math.MinInt64) // events of two processes
@@ -72,6 +77,7 @@ func (b *builder) fates() {
 	for i := range m.Units {
 		u := &m.Units[i]
 		if u.Fate == Ended {
+			u.End = max(u.End, u.Start) // its clock may have gone back
 			continue
 		}
 		last := m.Processes[u.Process].Last
@@ -82,7 +88,7 @@ func (b *builder) fates() {
 		u.End = m.End
 		if n := slices.IndexFunc(b.restarts[u.Process], func(r restart) bool { return r.at > u.last || r.at == u.last && r.last == r.at }); n >= 0 {
 			u.Fate, u.End = Died, max(u.Start, b.restarts[u.Process][n].last)
-		} else if others > last {
+		} else if others > max(last+int64(silent), b.promised[u.Process]) || b.deadFor[u.Process] > last {
 			u.Fate, u.End = Died, max(u.Start, last)
 		}
 	}

@@ -145,6 +145,9 @@ func (b *builder) follows(w *moment, mark *Mark) {
 		return
 	}
 	u := &b.m.Units[mark.Of]
+	if dead := &b.deadFor[u.Process]; mark.Kind == Buried || mark.Kind == Recovered {
+		*dead = max(*dead, w.at)
+	}
 	ended := func(outcome string) {
 		if u.Way == LockSet && u.Fate != Ended {
 			u.End, u.Fate, u.Err, u.Outcome = w.at, Ended, mark.Err, b.text(outcome)

@@ -210,7 +210,18 @@ func TestWhatBecameOfAUnit(t *testing.T) {
 			begun(1, 1, ""), tell(2, "AcquireStart", record.Event{Span: 2, In: 1, Unit: "u"}), tell(3, "AcquireEnd", record.Event{Span: 2, Unit: "u", Err: "lets go"}),
 			tell(4, "AcquireStart", record.Event{Span: 3, In: 1, Unit: "v"}), tell(5, "UnitEnd", record.Event{Span: 1, Unit: "v", Outcome: "committed"}),
 		}, []string{"v 1-5 under locks committed ended"}},
-		"its process was killed":       {[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), tell(9, "Note", record.Event{Process: "q"})}, []string{"u 1-3 under locks died"}},
+		"its process was killed":       {[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), tell(11_000, "Note", record.Event{Process: "q"})}, []string{"u 1-3 under locks died"}},
+		"its process was quiet so far": {[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), tell(9, "Note", record.Event{Process: "q"})}, []string{"u 1-9 under locks no end"}},
+		"its process was buried":       {[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), tell(9, "Buried", record.Event{Process: "q", Unit: "u", Key: "a"})}, []string{"u 1-3 under locks died"}},
+		"its process has some time left": {
+			[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), tell(4, "Renewed", record.Event{Unit: "u", Deadline: at(20_000)}), tell(19_000, "Note", record.Event{Process: "q"})},
+			[]string{"u 1-19000 under locks no end"},
+		},
+		"its process has none left": {
+			[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), tell(4, "Renewed", record.Event{Unit: "u", Deadline: at(20_000)}), tell(20_001, "Note", record.Event{Process: "q"})},
+			[]string{"u 1-4 under locks died"},
+		},
+		"its clock went back":          {[]record.Event{tell(5, "ReadStart", record.Event{Span: 1}), tell(1, "ReadEnd", record.Event{Span: 1})}, []string{"5-5 apart from units ended"}},
 		"its process began anew":       {[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), tell(8, "Started", record.Event{}), begun(9, 1, ""), named(9, 1, "v", "")}, []string{"u 1-3 under locks died", "v 9-9 under locks no end"}},
 		"its process is declared dead": {[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), tell(6, "Gone", record.Event{Text: "killed"})}, []string{"u 1-6 under locks died"}},
 		"its process has begun another client": {
