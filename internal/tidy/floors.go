@@ -41,6 +41,7 @@ var house = map[string]floor{
 
 	"internal/arbitrary": {pure: true},
 	"internal/faults":    {below: []string{"lockset"}},
+	"internal/wire":      {},
 	"internal/memdynamo": {below: []string{"lockset"}},
 	"internal/tidy":      {noAWS: true},
 }
