@@ -35,7 +35,7 @@ import (
 )
 
 // ErrCrashed is what every call of a crashed owner returns.
-var ErrCrashed = errors.New("faults: this owner has crashed")
+var ErrCrashed = errors.New("this process has crashed")
 
 // Config says how a Wrapper misbehaves. The zero value passes everything on.
 type Config struct {

@@ -43,6 +43,7 @@ var house = map[string]floor{
 	"internal/faults":    {below: []string{"lockset"}},
 	"internal/wire":      {},
 	"internal/memdynamo": {below: []string{"lockset"}},
+	"holdalltest":        {library: true, below: []string{"internal/faults", "internal/memdynamo", "internal/wire", "lockset", "ordering"}},
 	"internal/tidy":      {noAWS: true},
 }
 

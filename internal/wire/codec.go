@@ -19,7 +19,7 @@ import (
 var (
 	attributeValue = reflect.TypeFor[types.AttributeValue]()
 	instant        = reflect.TypeFor[time.Time]()
-	bytes          = reflect.TypeFor[[]byte]()
+	blob           = reflect.TypeFor[[]byte]()
 )
 
 // variants are the types of an attribute's value, by their names on the wire.
@@ -56,7 +56,7 @@ func read(data json.RawMessage, v reflect.Value, at string) error {
 		}
 		v.Set(reflect.ValueOf(time.UnixMicro(int64(math.Round(seconds * 1e6))).UTC()))
 		return nil
-	case v.Type() == bytes:
+	case v.Type() == blob:
 		var text string
 		if json.Unmarshal(data, &text) != nil {
 			return wrongType(at, "base64")
@@ -167,7 +167,7 @@ func write(v reflect.Value) (plain any, present bool) {
 	switch {
 	case v.Type() == instant:
 		return json.Number(strconv.FormatFloat(float64(v.Interface().(time.Time).UnixMilli())/1000, 'f', -1, 64)), true
-	case v.Type() == bytes:
+	case v.Type() == blob:
 		return base64.StdEncoding.EncodeToString(v.Bytes()), !v.IsNil()
 	}
 	switch v.Kind() {

@@ -4,7 +4,8 @@
 package wire
 
 import (
-	"context"
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,9 +32,9 @@ const (
 // checks no signature: whoever reaches it may do everything.
 func Handler(engine any) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		status, answer := serve(r, engine)
-		if answer == nil { // the caller is gone
-			panic(http.ErrAbortHandler)
+		status, answer, err := serve(r, engine)
+		if err != nil {
+			panic(http.ErrAbortHandler) // the connection ends without an answer
 		}
 		w.Header().Set("Content-Type", contentType)
 		w.Header().Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE(answer)), 10))
@@ -42,22 +43,26 @@ func Handler(engine any) http.Handler {
 	})
 }
 
-// serve returns no answer if the caller does not wait for it any more.
-func serve(r *http.Request, engine any) (status int, answer []byte) {
+// serve returns an error if there is no answer: nobody waits for it any more, or it is the engine's
+// that it got lost.
+func serve(r *http.Request, engine any) (status int, answer []byte, err error) {
+	refused := func(code, message string) (int, []byte, error) {
+		return http.StatusBadRequest, failure(code, message, nil), nil
+	}
 	if r.Method != http.MethodPost {
-		return http.StatusBadRequest, failure("UnknownOperationException", "", nil)
+		return refused("UnknownOperationException", "")
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, longest+1))
 	switch {
 	case err != nil:
-		return http.StatusBadRequest, failure("SerializationException", "the request could not be read", nil)
+		return refused("SerializationException", "the request could not be read")
 	case len(body) > longest:
-		return http.StatusRequestEntityTooLarge, []byte{}
+		return http.StatusRequestEntityTooLarge, nil, nil
 	}
 	operation, is := strings.CutPrefix(r.Header.Get("X-Amz-Target"), target)
 	method := reflect.ValueOf(engine).MethodByName(operation)
 	if !is || !method.IsValid() || !isOperation(operation) {
-		return http.StatusBadRequest, failure("UnknownOperationException", fmt.Sprintf("%q is not served here", r.Header.Get("X-Amz-Target")), nil)
+		return refused("UnknownOperationException", fmt.Sprintf("%q is not served here", r.Header.Get("X-Amz-Target")))
 	}
 	in := reflect.New(method.Type().In(1).Elem())
 	if err := decode(body, in.Interface()); err != nil {
@@ -65,17 +70,14 @@ func serve(r *http.Request, engine any) (status int, answer []byte) {
 		if strings.HasPrefix(err.Error(), "Supplied AttributeValue") {
 			code = "ValidationException"
 		}
-		return http.StatusBadRequest, failure(code, err.Error(), nil)
+		return refused(code, err.Error())
 	}
 	out := method.Call([]reflect.Value{reflect.ValueOf(r.Context()), in})
 	if err, _ := out[1].Interface().(error); err != nil {
-		return failed(r.Context(), err)
+		return failed(err)
 	}
 	answer, err = encode(out[0].Interface())
-	if err != nil {
-		return http.StatusInternalServerError, failure("InternalServerError", err.Error(), nil)
-	}
-	return http.StatusOK, answer
+	return http.StatusOK, answer, err
 }
 
 // isOperation reports whether the SDK's client has a method of this name that sends a request.
@@ -85,25 +87,23 @@ func isOperation(name string) bool {
 }
 
 // failed is the answer to a request that the engine has refused.
-func failed(ctx context.Context, err error) (status int, answer []byte) {
+func failed(err error) (status int, answer []byte, none error) {
 	var response interface{ HTTPStatusCode() int }
 	var api smithy.APIError
 	var invalid smithy.InvalidParamsError
-	switch {
-	case ctx.Err() != nil:
-		return 0, nil
-	case errors.As(err, &response) && response.HTTPStatusCode() == http.StatusRequestEntityTooLarge:
-		return http.StatusRequestEntityTooLarge, []byte{}
-	case errors.As(err, &api):
-		status = http.StatusBadRequest
-		if response != nil && response.HTTPStatusCode() != 0 {
-			status = response.HTTPStatusCode()
-		}
-		return status, failure(api.ErrorCode(), api.ErrorMessage(), api)
-	case errors.As(err, &invalid): // which the SDK's client finds before it sends anything
-		return http.StatusBadRequest, failure("ValidationException", invalid.Error(), nil)
+	status = http.StatusBadRequest
+	if errors.As(err, &response) && response.HTTPStatusCode() != 0 {
+		status = response.HTTPStatusCode()
 	}
-	return http.StatusInternalServerError, failure("InternalServerError", err.Error(), nil)
+	switch {
+	case status == http.StatusRequestEntityTooLarge:
+		return status, nil, nil
+	case errors.As(err, &api):
+		return status, failure(api.ErrorCode(), api.ErrorMessage(), api), nil
+	case errors.As(err, &invalid): // which the SDK's client finds before it sends anything
+		return status, failure("ValidationException", invalid.Error(), nil), nil
+	}
+	return 0, nil, err
 }
 
 // failure is an error on the wire, with what its type has besides a message.
@@ -136,51 +136,22 @@ func writeError(modelled any) (map[string]any, bool) {
 	return members, true
 }
 
-// Transport has the SDK's client talk to a handler without a network: within the call, on its
-// goroutine.
-type Transport struct{ Handler http.Handler }
+// Transport has the SDK's client talk to an engine without a network: within the call, on its
+// goroutine. An answer that the engine loses is the error that it says.
+type Transport struct{ Engine any }
 
 // Do implements aws.HTTPClient.
 func (t Transport) Do(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
-	w := &response{header: http.Header{}}
-	if aborted(func() { t.Handler.ServeHTTP(w, r) }) {
-		return nil, context.Cause(r.Context())
+	status, answer, err := serve(r, t.Engine)
+	if err != nil {
+		return nil, cmp.Or(r.Context().Err(), err)
 	}
-	return w.answer(r), nil
-}
-
-func aborted(serve func()) (aborted bool) {
-	defer func() {
-		if p := recover(); p == http.ErrAbortHandler { //nolint:errorlint // as http.Server does
-			aborted = true
-		} else if p != nil {
-			panic(p)
-		}
-	}()
-	serve()
-	return false
-}
-
-// response keeps what a handler writes.
-type response struct {
-	header http.Header
-	status int
-	body   []byte
-}
-
-func (w *response) Header() http.Header    { return w.header }
-func (w *response) WriteHeader(status int) { w.status = status }
-func (w *response) Write(b []byte) (int, error) {
-	w.body = append(w.body, b...)
-	return len(b), nil
-}
-
-func (w *response) answer(r *http.Request) *http.Response {
 	return &http.Response{
-		Status: fmt.Sprintf("%d %s", w.status, http.StatusText(w.status)), StatusCode: w.status, Header: w.header,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: io.NopCloser(strings.NewReader(string(w.body))), ContentLength: int64(len(w.body)), Request: r,
-	}
+		Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status,
+		Header: http.Header{"Content-Type": {contentType}}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Body: io.NopCloser(bytes.NewReader(answer)), ContentLength: int64(len(answer)), Request: r,
+	}, nil
 }

@@ -22,7 +22,7 @@ import (
 func TestConformance(t *testing.T) {
 	client := dynamodb.New(dynamodb.Options{
 		Region: "local", Credentials: aws.AnonymousCredentials{}, Retryer: aws.NopRetryer{}, BaseEndpoint: aws.String("http://dynamodb"),
-		HTTPClient: wire.Transport{Handler: wire.Handler(memdynamo.New(memdynamo.Config{}))},
+		HTTPClient: wire.Transport{Engine: memdynamo.New(memdynamo.Config{})},
 	})
 	conformance.Run(t, client, conformance.OfMemdynamo...)
 }
@@ -83,7 +83,7 @@ func TestAnEndedContext(t *testing.T) {
 	server := httptest.NewServer(wire.Handler(slow))
 	defer server.Close()
 	for name, options := range map[string]dynamodb.Options{
-		"in process": {BaseEndpoint: aws.String("http://dynamodb"), HTTPClient: wire.Transport{Handler: wire.Handler(slow)}},
+		"in process": {BaseEndpoint: aws.String("http://dynamodb"), HTTPClient: wire.Transport{Engine: slow}},
 		"by network": {BaseEndpoint: aws.String(server.URL), HTTPClient: server.Client()},
 	} {
 		options.Region, options.Credentials, options.Retryer = "local", aws.AnonymousCredentials{}, aws.NopRetryer{}

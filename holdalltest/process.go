@@ -1,0 +1,172 @@
+package holdalltest
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/memdynamo"
+)
+
+// ErrCrashed is what every request of a process returns that has died. The program itself goes on:
+// whatever it does then, a real one would not have done.
+var ErrCrashed = faults.ErrCrashed
+
+// Process is one process of the program under test: its own way to the tables, on which faults
+// happen to it alone. It has the methods of *dynamodb.Client that holdall uses, so it is what
+// unitofwork.Open and lockset.New take; [Process.Client] is for all others. It is safe for
+// concurrent use.
+type Process struct {
+	*faults.Wrapper
+	tables
+
+	db *DB
+
+	mu      sync.Mutex // guards what follows; never held across a request
+	sent    []Request
+	next    []planned
+	offline time.Time     // until when all that it sends is lost
+	beside  func(Request) // is called before each request; may be nil
+}
+
+// tables are the methods on which no faults happen.
+type tables interface {
+	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
+	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
+	DeleteTable(context.Context, *dynamodb.DeleteTableInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteTableOutput, error)
+	ListTables(context.Context, *dynamodb.ListTablesInput, ...func(*dynamodb.Options)) (*dynamodb.ListTablesOutput, error)
+	UpdateTimeToLive(context.Context, *dynamodb.UpdateTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error)
+	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
+}
+
+var _ tables = (*memdynamo.DB)(nil)
+
+// Request is one that a process has sent.
+type Request struct {
+	N      int      // from 1
+	Op     string   // such as "TransactWriteItems"
+	Writes []string // the tables to which it writes, each once
+}
+
+// planned is a fault to come.
+type planned struct {
+	to    func(Request) bool
+	fault Fault
+}
+
+// Process returns a new one. name is for the messages of a failed test.
+func (db *DB) Process(name string) *Process {
+	p := &Process{tables: db.engine, db: db}
+	p.Wrapper = faults.Wrap(db.engine, faults.Config{Who: name, Script: p.decide})
+	return p
+}
+
+// Client returns the SDK's client on this process's way to the tables.
+func (p *Process) Client() *dynamodb.Client { return clientOf(p) }
+
+// Next has a fault happen to the next request of which to is true, once. With several that fit,
+// the one that was asked for first happens.
+func (p *Process) Next(to func(Request) bool, f Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next = append(p.next, planned{to, f})
+}
+
+// At is every request until the nth, from 1, and that one is meant.
+func At(n int) func(Request) bool { return func(r Request) bool { return r.N == n } }
+
+// Op is every request of an operation, such as "TransactGetItems".
+func Op(name string) func(Request) bool { return func(r Request) bool { return r.Op == name } }
+
+// Writes is every request that writes to a table: of a table of records, the commit of a unit.
+func Writes(table string) func(Request) bool {
+	return func(r Request) bool {
+		for _, written := range r.Writes {
+			if written == table {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// Requests returns what the process has sent so far.
+func (p *Process) Requests() []Request {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]Request(nil), p.sent...)
+}
+
+// decide is called once for every request.
+func (p *Process) decide(c faults.Call) faults.Fault {
+	r, f := p.plan(Request{Op: c.Op, Writes: written(c.Input)})
+	if p.beside != nil {
+		p.beside(r)
+	}
+	switch f {
+	case Slow:
+		time.Sleep(slow)
+	case Paused:
+		p.Pause()
+		time.AfterFunc(offline, p.Resume)
+	}
+	return f.call()
+}
+
+// plan numbers a request, and says what happens to it.
+func (p *Process) plan(r Request) (Request, Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r.N = len(p.sent) + 1
+	p.sent = append(p.sent, r)
+	if time.Now().Before(p.offline) {
+		return r, RequestLost
+	}
+	for i, planned := range p.next {
+		if !planned.to(r) {
+			continue
+		}
+		p.next = append(p.next[:i:i], p.next[i+1:]...)
+		if planned.fault == InDoubt || planned.fault == InDoubtAfter {
+			p.offline = time.Now().Add(offline)
+		}
+		return r, planned.fault
+	}
+	return r, ""
+}
+
+// written are the tables to which a request writes.
+func written(in any) (names []string) {
+	add := func(table *string) {
+		for _, name := range names {
+			if name == aws.ToString(table) {
+				return
+			}
+		}
+		names = append(names, aws.ToString(table))
+	}
+	switch in := in.(type) {
+	case *dynamodb.PutItemInput:
+		add(in.TableName)
+	case *dynamodb.UpdateItemInput:
+		add(in.TableName)
+	case *dynamodb.DeleteItemInput:
+		add(in.TableName)
+	case *dynamodb.TransactWriteItemsInput:
+		for _, i := range in.TransactItems {
+			switch {
+			case i.Put != nil:
+				add(i.Put.TableName)
+			case i.Update != nil:
+				add(i.Update.TableName)
+			case i.Delete != nil:
+				add(i.Delete.TableName)
+			}
+		}
+	}
+	return names
+}
