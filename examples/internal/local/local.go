@@ -7,32 +7,26 @@ import (
 	"errors"
 	"log"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/holdalltest"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
 )
 
 // DynamoDB returns one that has holdall's two tables, "locks" and "units", and
 // others whose partition key is the text "ID".
-func DynamoDB(ctx context.Context, tables ...string) (*memdynamo.DB, error) {
-	db := memdynamo.New(memdynamo.Config{})
+func DynamoDB(ctx context.Context, tables ...string) (*dynamodb.Client, error) {
+	db := holdalltest.DynamoDB()
+	client := db.Client()
 	err := errors.Join(
-		lockset.CreateTable(ctx, db, lockset.Config{Table: "locks"}),
-		unitofwork.CreateTable(ctx, db, unitofwork.Config{Table: "units"}),
+		lockset.CreateTable(ctx, client, lockset.Config{Table: "locks"}),
+		unitofwork.CreateTable(ctx, client, unitofwork.Config{Table: "units"}),
 	)
 	for _, name := range tables {
-		_, made := db.CreateTable(ctx, &dynamodb.CreateTableInput{
-			TableName: aws.String(name), BillingMode: types.BillingModePayPerRequest,
-			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("ID"), AttributeType: types.ScalarAttributeTypeS}},
-			KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("ID"), KeyType: types.KeyTypeHash}},
-		})
-		err = errors.Join(err, made)
+		err = errors.Join(err, db.CreateTable(ctx, name, "ID", ""))
 	}
-	return db, err
+	return client, err
 }
 
 // Units is a client of such a DynamoDB.
