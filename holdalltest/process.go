@@ -2,6 +2,8 @@ package holdalltest
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -156,6 +158,10 @@ func written(in any) (names []string) {
 		add(in.TableName)
 	case *dynamodb.DeleteItemInput:
 		add(in.TableName)
+	case *dynamodb.BatchWriteItemInput:
+		for _, table := range slices.Sorted(maps.Keys(in.RequestItems)) {
+			add(&table)
+		}
 	case *dynamodb.TransactWriteItemsInput:
 		for _, i := range in.TransactItems {
 			switch {

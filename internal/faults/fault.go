@@ -207,7 +207,7 @@ func (f Fault) validFor(c Call) error {
 			return errors.New("a call of one action has no reasons")
 		}
 	case Conflicted:
-		if c.Op == opGet || c.Op == opQuery || c.Op == opScan {
+		if c.Op == opGet || c.Op == opQuery || c.Op == opScan || c.Op == opBatchGet {
 			return errors.New("a plain read meets no conflict")
 		}
 	case Denied:

@@ -1,0 +1,133 @@
+package holdalltest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/holdalltest"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// inShop runs a test on the order service's tables, in virtual time.
+func inShop(t *testing.T, test func(*testing.T, *holdalltest.DB)) {
+	synctest.Test(t, func(t *testing.T) {
+		db := holdalltest.DynamoDB()
+		require.NoError(t, setup(t.Context(), db))
+		test(t, db)
+	})
+}
+
+func isPlaced(t *testing.T, db *holdalltest.DB, id string) bool {
+	units, err := open(db.Process("look"))
+	require.NoError(t, err)
+	order := orders.Ref(id)
+	require.NoError(t, units.Read(t.Context(), order))
+	return order.Found
+}
+
+// A commit of which nobody hears is in doubt, and has landed or not.
+func TestInDoubt(t *testing.T) {
+	for fault, landed := range map[holdalltest.Fault]bool{holdalltest.InDoubt: false, holdalltest.InDoubtAfter: true} {
+		inShop(t, func(t *testing.T, db *holdalltest.DB) {
+			p := db.Process("p")
+			p.Next(holdalltest.Writes("orders"), fault)
+			units, err := open(p)
+			require.NoError(t, err)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			require.ErrorIs(t, place(ctx, units, "1", false), unitofwork.ErrInDoubt)
+			require.Equal(t, landed, isPlaced(t, db, "1"))
+			time.Sleep(2 * time.Minute)
+			require.NoError(t, place(t.Context(), units, "2", false), "it is back")
+		})
+	}
+}
+
+// Others take over from a process that has died, or that is paused, and that loses its locks.
+func TestTakeover(t *testing.T) {
+	inShop(t, func(t *testing.T, db *holdalltest.DB) {
+		p, other := db.Process("p"), db.Process("other")
+		p.Next(holdalltest.Writes("orders"), holdalltest.Crash)
+		units, err := open(p)
+		require.NoError(t, err)
+		require.ErrorIs(t, place(t.Context(), units, "1", true), holdalltest.ErrCrashed)
+		require.False(t, isPlaced(t, db, "1"))
+		heir, err := open(other)
+		require.NoError(t, err)
+		began := time.Now()
+		require.NoError(t, place(t.Context(), heir, "1", true))
+		require.GreaterOrEqual(t, time.Since(began), 10*time.Second, "a lease")
+		require.True(t, isPlaced(t, db, "1"))
+	})
+	inShop(t, func(t *testing.T, db *holdalltest.DB) {
+		p := db.Process("p")
+		locks, err := lockset.New(p, config.Locks)
+		require.NoError(t, err)
+		set, err := locks.Acquire(t.Context(), []ordering.Key{"k"})
+		require.NoError(t, err)
+		p.Next(holdalltest.Op("BatchExecuteStatement"), holdalltest.Paused)
+		<-set.Context().Done()
+		require.ErrorIs(t, context.Cause(set.Context()), lockset.ErrLost)
+		time.Sleep(2 * time.Minute) // until it goes on
+	})
+}
+
+func TestLoseLocks(t *testing.T) {
+	inShop(t, func(t *testing.T, db *holdalltest.DB) {
+		lost, err := db.LoseLocks(t.Context(), config.Locks, "order:1")
+		require.NoError(t, err)
+		require.False(t, lost, "nobody has it")
+		units, err := open(db.Process("p"))
+		require.NoError(t, err)
+		calls := 0
+		require.NoError(t, units.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{"order:1"}, Lock: true}, func(ctx context.Context, u *unitofwork.Unit) error {
+			if calls++; calls == 1 {
+				lost, err = db.LoseLocks(ctx, config.Locks, "order:1")
+				require.NoError(t, err)
+				require.True(t, lost)
+			}
+			return u.Insert(orders.Of(Order{"1", "placed"}))
+		}))
+		require.Equal(t, 2, calls, "Do starts over")
+	})
+}
+
+// What the SDK's client sends meets faults like the rest.
+func TestTheClientOfAProcess(t *testing.T) {
+	inShop(t, func(t *testing.T, db *holdalltest.DB) {
+		p := db.Process("p")
+		client := p.Client()
+		item := map[string]types.AttributeValue{"ID": &types.AttributeValueMemberS{Value: "9"}}
+		batch := &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{"orders": {{PutRequest: &types.PutRequest{Item: item}}}}}
+		p.Next(holdalltest.Writes("orders"), holdalltest.Throttled)
+		_, err := client.BatchWriteItem(t.Context(), batch)
+		require.ErrorAs(t, err, new(*types.ThrottlingException))
+		p.Next(holdalltest.Writes("orders"), holdalltest.AnswerLost)
+		_, err = client.BatchWriteItem(t.Context(), batch)
+		require.ErrorContains(t, err, "reset")
+		got, err := client.BatchGetItem(t.Context(), &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{"orders": {Keys: []map[string]types.AttributeValue{item}}}})
+		require.NoError(t, err)
+		require.Len(t, got.Responses["orders"], 1)
+		p.Next(holdalltest.Op("GetItem"), holdalltest.Denied)
+		_, err = client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("orders"), Key: item})
+		require.ErrorContains(t, err, "AccessDenied")
+		p.Crash()
+		_, err = client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("orders"), Key: item})
+		require.True(t, errors.Is(err, holdalltest.ErrCrashed), err)
+		var sent []string
+		for _, r := range p.Requests() {
+			sent = append(sent, r.Op)
+		}
+		require.Equal(t, []string{"BatchWriteItem", "BatchWriteItem", "BatchGetItem", "GetItem"}, sent)
+	})
+}
