@@ -3,6 +3,8 @@ package holdalltest
 import (
 	"context"
 	"maps"
+	"math/rand/v2"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/internal/wire"
 )
 
 // ErrCrashed is what every request of a process returns that has died. The program itself goes on:
@@ -31,7 +34,10 @@ type Process struct {
 	mu      sync.Mutex // guards what follows; never held across a request
 	sent    []Request
 	next    []planned
-	offline time.Time     // until when all that it sends is lost
+	offline time.Time // until when all that it sends is lost
+	share   float64   // of requests to which one of some happens
+	some    []Fault
+	draw    *rand.Rand
 	beside  func(Request) // is called before each request; may be nil
 }
 
@@ -77,6 +83,17 @@ func (p *Process) Next(to func(Request) bool, f Fault) {
 	defer p.mu.Unlock()
 	p.next = append(p.next, planned{to, f})
 }
+
+// Some has one of these faults happen to a share of all requests, from 0 to 1, as drawn by the seed.
+func (p *Process) Some(share float64, seed uint64, faults ...Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.share, p.some, p.draw = share, faults, rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secret
+}
+
+// Handler serves the tables as [DB.Handler] does, with what happens to this process. A request or
+// an answer that is lost ends the connection.
+func (p *Process) Handler() http.Handler { return wire.Handler(p) }
 
 // At is every request until the nth, from 1, and that one is meant.
 func At(n int) func(Request) bool { return func(r Request) bool { return r.N == n } }
@@ -137,6 +154,11 @@ func (p *Process) plan(r Request) (Request, Fault) {
 			p.offline = time.Now().Add(offline)
 		}
 		return r, planned.fault
+	}
+	if len(p.some) > 0 && p.draw.Float64() < p.share {
+		if f := p.some[p.draw.IntN(len(p.some))]; f.happensTo(r) {
+			return r, f
+		}
 	}
 	return r, ""
 }

@@ -31,6 +31,7 @@ var commands = []func(*app) *cobra.Command{
 	webCommand,
 	execCommand,
 	timelineCommand,
+	dynamodbCommand,
 }
 
 // app is one run of the command: what it meets, and what the shared flags say.

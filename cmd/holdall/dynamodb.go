@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdall/holdall/holdalltest"
+)
+
+// dynamodbFlags are those of dynamodb alone.
+type dynamodbFlags struct {
+	listen  string
+	latency time.Duration
+	share   float64
+	faults  []string
+	seed    uint64
+}
+
+// sudden are the faults by their names on the command line: those that end with their request.
+var sudden = map[string]holdalltest.Fault{
+	"request-lost": holdalltest.RequestLost, "answer-lost": holdalltest.AnswerLost, "late": holdalltest.Late, "twice": holdalltest.Twice,
+	"throttled": holdalltest.Throttled, "conflict": holdalltest.Conflict, "server-error": holdalltest.ServerError,
+	"server-error-after": holdalltest.ServerErrorAfter, "slow": holdalltest.Slow,
+}
+
+func faultNames() []string {
+	names := make([]string, 0, len(sudden))
+	for name := range sudden {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func dynamodbCommand(a *app) *cobra.Command {
+	var f dynamodbFlags
+	cmd := &cobra.Command{
+		Use:   "dynamodb",
+		Short: "Serve a DynamoDB in memory, with faults, for tests in any language",
+		Long: "dynamodb serves a DynamoDB in memory until it is interrupted; then all that was in it is gone. It\n" +
+			"is for tests: it checks no signature, so any credentials and any Region do, and whoever reaches it\n" +
+			"may do everything. docs/testing.md says what it has of DynamoDB.\n\n" +
+			"--share has faults happen to a part of the requests, as drawn by --seed:\n" +
+			"  " + strings.Join(faultNames()[:6], ", ") + ",\n  " + strings.Join(faultNames()[6:], ", "),
+		Example: "  holdall dynamodb\n  holdall dynamodb --listen 127.0.0.1:0 --latency 5ms\n  holdall dynamodb --share 0.02 --fault answer-lost --fault throttled",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.dynamodb(cmd.Context(), f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:8000", "`address` and port to serve at; port 0 is any that is free")
+	flags.DurationVar(&f.latency, "latency", 0, "`time` that each request takes")
+	flags.Float64Var(&f.share, "share", 0, "`part` of the requests to which a fault happens, from 0 to 1")
+	flags.StringSliceVar(&f.faults, "fault", nil, "`name` of a fault; may be repeated (default: all)")
+	flags.Uint64Var(&f.seed, "seed", 1, "`number` from which faults are drawn")
+	_ = cmd.RegisterFlagCompletionFunc("fault", cobra.FixedCompletions(faultNames(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// happen returns what may happen, or what is wrong with the flags.
+func (f dynamodbFlags) happen() (faults []holdalltest.Fault, err error) {
+	names := f.faults
+	if len(names) == 0 {
+		names = faultNames()
+	}
+	for _, name := range names {
+		fault, known := sudden[name]
+		if !known {
+			return nil, fmt.Errorf("--fault: there is no %q; there are: %s", name, strings.Join(faultNames(), ", "))
+		}
+		faults = append(faults, fault)
+	}
+	switch {
+	case f.share < 0 || f.share > 1:
+		return nil, fmt.Errorf("--share is %v: it must be from 0 to 1", f.share)
+	case f.share == 0 && len(f.faults) > 0:
+		return nil, errors.New("--fault needs --share: else none happens")
+	case f.latency < 0:
+		return nil, fmt.Errorf("--latency is %v: it must not be negative", f.latency)
+	}
+	return faults, nil
+}
+
+func (a *app) dynamodb(ctx context.Context, f dynamodbFlags) error {
+	faults, err := f.happen()
+	if err != nil {
+		return wrongUsage(err)
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", f.listen)
+	if err != nil {
+		return fmt.Errorf("--listen: %w; 127.0.0.1:0 is a port that is free", err)
+	}
+	db := holdalltest.DynamoDB()
+	db.SetLatency(f.latency)
+	handler := db.Handler()
+	if f.share > 0 {
+		process := db.Process("client")
+		process.Some(f.share, f.seed, faults...)
+		handler = process.Handler()
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // what is under way is lost with the tables
+	where := "http://" + listener.Addr().String()
+	a.out.line("%s", where)
+	if err := a.out.json(serving{where}); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
