@@ -32,6 +32,7 @@ var commands = []func(*app) *cobra.Command{
 	execCommand,
 	timelineCommand,
 	dynamodbCommand,
+	versionCommand,
 }
 
 // app is one run of the command: what it meets, and what the shared flags say.
