@@ -136,5 +136,7 @@ $(CFN_LINT):
 	@python3 -m venv $(TOOLS)/cfn-lint-$(CFN_VERSION)
 	@$(TOOLS)/cfn-lint-$(CFN_VERSION)/bin/pip install -q cfn-lint==$(CFN_VERSION)
 
+include tools/release.mk
+
 fmt: ## gofmt
 	@gofmt -l -w .
