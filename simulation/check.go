@@ -49,8 +49,8 @@ func (h *history) when(at time.Time) time.Duration { return at.Sub(h.start) }
 
 // until is when a belief ended: at the latest when its process died.
 func (b *belief) until() time.Time {
-	if died := b.p.diedAt; !died.IsZero() && (b.end.IsZero() || died.Before(b.end)) {
-		return died
+	if died := b.p.diedAt.Load(); died != nil && (b.end.IsZero() || died.Before(b.end)) {
+		return *died
 	}
 	return b.end
 }

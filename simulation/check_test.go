@@ -153,7 +153,8 @@ func TestTheChecksNotice(t *testing.T) {
 // A process that has died believes nothing any more.
 func TestTheDeadBelieveNothing(t *testing.T) {
 	w := newPast()
-	dead := &process{name: "b.1", diedAt: at(2), h: w.first.belief.p.h}
+	dead, died := &process{name: "b.1", h: w.first.belief.p.h}, at(2)
+	dead.diedAt.Store(&died)
 	w.first.belief.p, w.first.belief.end = dead, at(9)
 	require.Empty(t, w.judge(&w.plan, w.stored))
 }

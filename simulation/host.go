@@ -42,10 +42,10 @@ type process struct {
 	ctx    context.Context // ends when the process has died
 	cancel context.CancelFunc
 
-	answers atomic.Int64 // counted, to draw after which a goroutine stalls
-	stalled atomic.Int64 // nanoseconds for which its goroutines stalled, all in all
-	stalls  atomic.Int64 // until when, in nanoseconds of the course
-	diedAt  time.Time    // read after ctx has ended
+	answers atomic.Int64              // counted, to draw after which a goroutine stalls
+	stalled atomic.Int64              // nanoseconds for which its goroutines stalled, all in all
+	stalls  atomic.Int64              // until when, in nanoseconds of the course
+	diedAt  atomic.Pointer[time.Time] // nil while it lives
 }
 
 // run is the host's life: process after process.
@@ -82,7 +82,8 @@ func (h *host) run() {
 }
 
 func (p *process) die() {
-	p.diedAt = time.Now()
+	now := time.Now()
+	p.diedAt.Store(&now)
 	p.h.w.story.tell(p.name, "dies")
 	if r := p.h.w.settings.Record; r != nil {
 		r.Gone(p.name, "dies")
