@@ -144,7 +144,7 @@ func (c Check) try(t *testing.T, d disturbance) (sent []Request, err error) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &run{Check: c, db: DynamoDB()}
 		if failed := c.Setup(t.Context(), r.db); failed != nil {
-			err = fmt.Errorf("Setup: %w", failed)
+			err = fmt.Errorf("before the work, Setup: %w", failed)
 			return
 		}
 		first := r.db.Process("first")
@@ -159,19 +159,19 @@ func (c Check) try(t *testing.T, d disturbance) (sent []Request, err error) {
 			err = fmt.Errorf("without a fault Work returns %w", told)
 			return
 		case d.at == 0 && len(sent) == 0:
-			err = errors.New("Work has sent no request by the process that it was given")
+			err = errors.New("nothing was sent by the process that Work was given")
 			return
 		case errors.Is(told, ErrCrashed) || told != nil && c.Again:
 			r.work(ctx, r.db.Process("second"))
 		}
 		r.rivals.Wait()
 		if ctx.Err() != nil {
-			err = fmt.Errorf("Work has not returned within %v; it was told %v", patience, r.told)
+			err = fmt.Errorf("after %v Work had not returned; it was told %v", patience, r.told)
 			return
 		}
 		time.Sleep(offline) // what is late has arrived, and what was paused has ended
 		if wrong := c.Holds(t.Context(), r.db.Process("audit"), r.told); wrong != nil {
-			err = fmt.Errorf("Work returned %v, and then: %w", r.told, wrong)
+			err = fmt.Errorf("after Work has returned %v: %w", r.told, wrong)
 		}
 	})
 	return sent, err

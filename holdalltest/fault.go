@@ -61,9 +61,6 @@ const (
 	offline = 2 * time.Minute
 )
 
-// crashes reports whether the process is no more.
-func (f Fault) crashes() bool { return f == Crash || f == CrashAfter }
-
 // happensTo reports whether DynamoDB has such an answer to a request.
 func (f Fault) happensTo(r Request) bool {
 	if f != Conflict {

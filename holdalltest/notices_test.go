@@ -79,7 +79,7 @@ func TestWhatACheckNotices(t *testing.T) {
 		return err
 	})
 	failed = deaf.Failures(t)
-	require.Contains(t, failed["denied at TransactWriteItems"], "Work returned nil, and then: there is no order")
+	require.Contains(t, failed["denied at TransactWriteItems"], "after Work has returned nil: there is no order")
 }
 
 // What is wrong with the check itself is said at once.
@@ -87,12 +87,12 @@ func TestChecksThatAreWrong(t *testing.T) {
 	failed := errors.New("failed")
 	c := check(false)
 	c.Setup = func(context.Context, *holdalltest.DB) error { return failed }
-	require.Equal(t, map[string]string{"no fault": "Setup: failed"}, c.Failures(t))
+	require.Equal(t, map[string]string{"no fault": "before the work, Setup: failed"}, c.Failures(t))
 	c = check(false)
 	c.Work = func(context.Context, *holdalltest.Process) error { return failed }
 	require.Equal(t, map[string]string{"no fault": "without a fault Work returns failed"}, c.Failures(t))
 	c.Work = func(context.Context, *holdalltest.Process) error { return nil }
-	require.Contains(t, fmt.Sprint(c.Failures(t)), "sent no request")
+	require.Contains(t, fmt.Sprint(c.Failures(t)), "nothing was sent")
 	c.Work = func(ctx context.Context, _ *holdalltest.Process) error { <-ctx.Done(); return ctx.Err() }
 	require.Contains(t, fmt.Sprint(c.Failures(t)), "without a fault Work returns context deadline exceeded")
 }

@@ -88,7 +88,7 @@ func (p *Process) Next(to func(Request) bool, f Fault) {
 func (p *Process) Some(share float64, seed uint64, faults ...Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.share, p.some, p.draw = share, faults, rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secret
+	p.share, p.some, p.draw = share, faults, rand.New(rand.NewPCG(seed, 0))
 }
 
 // Handler serves the tables as [DB.Handler] does, with what happens to this process. A request or

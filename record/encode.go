@@ -15,8 +15,8 @@ func lineOf(e *Event) line {
 	l.time("at", e.At)
 	l.text("process", e.Process)
 	l.text("event", e.Name)
-	l.number("span", int64(e.Span)) //nolint:gosec // they are counted from 1
-	l.number("in", int64(e.In))     //nolint:gosec // the same
+	l.number("span", int64(e.Span))
+	l.number("in", int64(e.In))
 	l.text("unit", e.Unit)
 	l.text("id", e.ID)
 	l.text("outcome", e.Outcome)

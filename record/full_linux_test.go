@@ -44,7 +44,7 @@ func TestADiskThatWasFull(t *testing.T) {
 		r.Note("p", "again")
 	}
 	err = r.Close()
-	f, openErr := os.Open(path) //nolint:gosec // of the test
+	f, openErr := os.Open(path)
 	require.NoError(t, openErr)
 	defer func() { require.NoError(t, f.Close()) }()
 	good, bad := 0, 0

@@ -20,7 +20,7 @@ import (
 func TestADiskHangs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "holdall.jsonl")
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
-	reader, err := os.OpenFile(path, os.O_RDWR, 0) //nolint:gosec // of the test
+	reader, err := os.OpenFile(path, os.O_RDWR, 0)
 	require.NoError(t, err)
 	r, err := record.Open(path, record.Options{})
 	require.NoError(t, err)

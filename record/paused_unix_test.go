@@ -26,7 +26,7 @@ func TestAPauseIsRecorded(t *testing.T) {
 	}
 	const stopped = 2 * time.Second
 	path := filepath.Join(t.TempDir(), "holdall.jsonl")
-	child := exec.Command(os.Args[0], "-test.run=^TestAPauseIsRecorded$") //nolint:gosec // this very test
+	child := exec.Command(os.Args[0], "-test.run=^TestAPauseIsRecorded$")
 	child.Env = append(os.Environ(), "HOLDALL_RECORD_TO="+path)
 	require.NoError(t, child.Start())
 	defer func() {

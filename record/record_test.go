@@ -37,7 +37,7 @@ func events(t *testing.T, r io.Reader) (all []record.Event) {
 
 func fileOf(t *testing.T, path string) []record.Event {
 	t.Helper()
-	f, err := os.Open(path) //nolint:gosec // of the test
+	f, err := os.Open(path)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, f.Close()) }()
 	return events(t, f)
@@ -59,7 +59,7 @@ func fill(v reflect.Value, n int) {
 		case []string:
 			f.Set(reflect.ValueOf([]string{fmt.Sprint("a<b>\"ü\\", n), "b"}))
 		case uint64:
-			f.SetUint(uint64(n)) //nolint:gosec // small
+			f.SetUint(uint64(n))
 		case bool:
 			f.SetBool(true)
 		case int:
@@ -241,7 +241,7 @@ func TestAfterACrash(t *testing.T) {
 	require.NoError(t, err)
 	r.Note("p", "again")
 	require.NoError(t, r.Close())
-	f, err := os.Open(path) //nolint:gosec // of the test
+	f, err := os.Open(path)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, f.Close()) }()
 	var texts []string

@@ -21,7 +21,7 @@ func TestTimelineIsInterrupted(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), program, "timeline", pipe, "-o", filepath.Join(t.TempDir(), "out.html"))
 	cmd.Stderr = &stderr
 	require.NoError(t, cmd.Start())
-	writer, err := os.OpenFile(pipe, os.O_WRONLY, 0) //nolint:gosec // of the test; it returns once the command reads
+	writer, err := os.OpenFile(pipe, os.O_WRONLY, 0) // which returns once the command reads
 	require.NoError(t, err)
 	defer func() { require.NoError(t, writer.Close()) }()
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))

@@ -76,7 +76,7 @@ func TestARecordedRun(t *testing.T) {
 	code, out, errs := bankRun(t.Context(), "-record", path, "-for", "1500ms", "-customers", "40", "-owners", "4", "-tellers", "4",
 		"-lease", "1s", "-churn", "500ms", "-latency", "4ms", "-quiet")
 	require.Zero(t, code, out+errs)
-	file, err := os.Open(path) //nolint:gosec // of the test
+	file, err := os.Open(path)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, file.Close()) }()
 	begun, committed, gone, after := map[string]int{}, 0, map[string]bool{}, map[string]int{}

@@ -158,8 +158,8 @@ func (p panel) processes() (all []lane) {
 
 // step is between two ticks of an axis of this length.
 func step(length time.Duration) time.Duration {
-	for _, s := range []time.Duration{10, 20, 50, 100, 200, 500, 1000, 2000, 5000} {
-		if s *= time.Millisecond; length/s <= 10 {
+	for _, ms := range []int{10, 20, 50, 100, 200, 500, 1000, 2000, 5000} {
+		if s := time.Duration(ms) * time.Millisecond; length/s <= 10 {
 			return s
 		}
 	}

@@ -256,10 +256,10 @@ func TestPictures(t *testing.T) {
 		path := filepath.Join("..", "..", "docs", "pictures", name)
 		if *write {
 			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-			require.NoError(t, os.WriteFile(path, []byte(p.draw()), 0o644)) //nolint:gosec // a page of the repository
+			require.NoError(t, os.WriteFile(path, []byte(p.draw()), 0o644))
 			continue
 		}
-		drawn, err := os.ReadFile(path) //nolint:gosec // the same
+		drawn, err := os.ReadFile(path)
 		require.NoError(t, err, "make docs writes it")
 		require.Equal(t, string(drawn), p.draw(), "%s is out of date: make docs writes it", name)
 	}
