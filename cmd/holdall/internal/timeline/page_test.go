@@ -286,6 +286,33 @@ func TestKeyboardAndMouseMoveTheView(t *testing.T) {
 	p.Until(fmt.Sprintf("timeline.panes.keys.lanes.length < %d", many))
 	name()
 	p.Until(fmt.Sprintf("timeline.panes.keys.lanes.length === %d", many))
+
+	// By keyboard, all are; and the processes, while they have the focus.
+	p.Type("f")
+	p.Until(fmt.Sprintf("timeline.panes.keys.lanes.length < %d", many))
+	p.Type("f")
+	p.Until(fmt.Sprintf("timeline.panes.keys.lanes.length >= %d", many))
+	high := browser.Eval[int](p, "timeline.panes.processes.height")
+	browser.Eval[any](p, "document.querySelector('#processes').focus()")
+	p.Type("f")
+	p.Until(fmt.Sprintf("timeline.panes.processes.height > %d", high))
+}
+
+// The time of day is as exact as what was recorded.
+func TestTheTimeOfDay(t *testing.T) {
+	start := record.Event{At: noon.Add(456_789), Process: "p", Name: "UnitStart", Span: 1}
+	end := record.Event{At: noon.Add(123_456_789), Process: "p", Name: "UnitEnd", Span: 1, Unit: "u"}
+	p := open(t, browser.Start(t), read(t, taped("f", start, end)), browser.Options{})
+	browser.Eval[any](p, `(() => { const c = document.querySelector("#clock"); c.value = "wall"; c.dispatchEvent(new Event("change")); document.querySelector("#list").click(); })()`)
+	p.UntilText("#table", "12:00:00.000456")
+}
+
+// An address that somebody has typed is no reason to draw nothing; and a recording of a year has days.
+func TestThePageOfAYear(t *testing.T) {
+	_, url := page(t, read(t, taped("f", tell(0, "Started", record.Event{}), tell(2e10, "Note", record.Event{}))))
+	p := browser.Start(t).Open(url+"#100%", browser.Options{})
+	p.Until("window.timeline && timeline.stats.frames > 0")
+	require.Contains(t, p.Text("#summary"), "231 d 11 h")
 }
 
 // Only keys that are in use in the time that is shown are shown, if that is asked for.

@@ -1,7 +1,7 @@
 // The axis, and the map of the whole time above it.
 
 const steps = [1, 2, 5].flatMap((n) => [1, 10, 100, 1e3, 1e4, 1e5, 1e6].map((m) => n * m)).filter((s) => s <= 5e6)
-	.concat([10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400].map((s) => s * 1e6)).sort((a, b) => a - b);
+	.concat([10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, ...[1, 2, 5, 10, 20, 50, 100, 200].map((days) => days * 86400)].map((s) => s * 1e6)).sort((a, b) => a - b);
 
 const ticks = (width) => {
 	const room = (width - view.left) / (clock === "wall" ? 110 : 84), least = (view.to - view.from) / Math.max(1, room);

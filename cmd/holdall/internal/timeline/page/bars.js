@@ -131,15 +131,17 @@ const duration = (us) => {
 	if (a < 60e6) return say(a / 1e6, "s");
 	const seconds = Math.round(a / 1e6), two = (n) => String(n).padStart(2, "0");
 	if (seconds < 3600) return `${Math.floor(seconds / 60)}:${two(seconds % 60)} min`;
-	return `${Math.floor(seconds / 3600)}:${two(Math.floor(seconds / 60) % 60)} h`;
+	if (seconds < 2 * 86400) return `${Math.floor(seconds / 3600)}:${two(Math.floor(seconds / 60) % 60)} h`;
+	return `${Math.floor(seconds / 86400)} d ${Math.floor(seconds / 3600) % 24} h`;
 };
 
 let clock = "relative";
 // moment says a time, to as many digits as step needs.
 const moment = (us, step = 1) => {
 	if (clock === "wall") {
-		const date = new Date(begin + us / 1e3), text = date.toISOString();
-		const micros = String(Math.floor((((us % 1e6) + 1e6) + (begin % 1000) * 1e3) % 1e6)).padStart(6, "0");
+		const at = Math.floor(Math.floor(begin * 1e3 + 0.1) + us), text = new Date(Math.floor(at / 1e3)).toISOString();
+		const micros = String(((at % 1e6) + 1e6) % 1e6).padStart(6, "0");
+		if (step >= 86400e6) return text.slice(0, 10);
 		if (step >= 60e6) return text.slice(11, 16);
 		if (step >= 1e6) return text.slice(11, 19);
 		return text.slice(11, 19) + "." + micros.slice(0, step >= 1e3 ? 3 : 6);

@@ -34,7 +34,8 @@ const unpack = (table) => {
 const parsed = JSON.parse(document.getElementById("data").textContent);
 document.getElementById("data").textContent = "";
 const { sources, lines, bad, length, strings, ways, kinds, markKinds } = parsed;
-const begin = Date.parse(parsed.begin);
+// Milliseconds of Unix time, with a fraction, which Date.parse leaves out.
+const begin = Date.parse(parsed.begin) + Number("0." + (/\.\d{3}(\d+)/.exec(parsed.begin) || [0, "0"])[1]);
 const [processes, keys, units, spans, waits, held, holds, marks] =
 	["processes", "keys", "units", "spans", "waits", "held", "holds", "marks"].map((name) => {
 		const table = unpack(parsed[name]);

@@ -157,6 +157,14 @@ const click = (pane, x, y) => {
 	if (u !== NONE || chosen.unit !== NONE) choose(u);
 };
 
+// foldAll folds all lanes of a pane, or unfolds them if none is.
+const foldAll = (pane) => {
+	const [open, n, folds] = pane === panes.keys ? [openKeys, keys.n, foldsKey] : [openProcesses, processes.n, () => true];
+	if (open.size) open.clear();
+	else for (let i = 0; i < n; i++) if (folds(i)) open.add(i);
+	relay();
+};
+
 const toggle = (set, n) => (set.has(n) ? set.delete(n) : set.add(n));
 
 const listen = (pane) => {

@@ -90,7 +90,7 @@ const pressed = (event) => {
 	const pane = panes.processes.scroller.contains(document.activeElement) ? panes.processes : panes.keys;
 	const inPanel = el("panel").contains(event.target) || el("table").contains(event.target), onButton = event.target.matches("button, [role=separator]");
 	const act = {
-		"+": () => zoom(0.7), "=": () => zoom(0.7), "-": () => zoom(1 / 0.7), 0: fit, "/": () => el("search").focus(), n: () => step(1), p: () => step(-1), t: toggleTable, "?": toggleLegend,
+		"+": () => zoom(0.7), "=": () => zoom(0.7), "-": () => zoom(1 / 0.7), 0: fit, "/": () => el("search").focus(), n: () => step(1), p: () => step(-1), t: toggleTable, f: () => foldAll(pane), "?": toggleLegend,
 		z: () => chosen.unit !== NONE && zoomToUnit(chosen.unit),
 		...(inPanel || onButton ? {} : {
 			ArrowLeft: () => pan(-0.1), ArrowRight: () => pan(0.1), ArrowUp: () => { pane.scroller.scrollTop -= 40; }, ArrowDown: () => { pane.scroller.scrollTop += 40; },
@@ -140,7 +140,8 @@ const begun = () => {
 		const by = { ArrowUp: -24, ArrowDown: 24 }[event.key];
 		if (by) { event.preventDefault(); splitAt(panes.keys.scroller.getBoundingClientRect().bottom + by); }
 	});
-	const named = decodeURIComponent(location.hash.slice(1));
+	let named = location.hash.slice(1);
+	try { named = decodeURIComponent(named); } catch { /* it is as somebody typed it */ }
 	if (named) for (let u = 0; u < units.n; u++) if (text(units.name[u]) === named || text(units.id[u]) === named) { choose(u, true); break; }
 	draw();
 	performance.mark("drawn");

@@ -189,7 +189,7 @@ const say = (words) => { el("status").textContent = words; };
 const legend = () => {
 	const swatch = (name, words) => make("li", {}, make("i", { class: "swatch s-" + name }), words);
 	const keysOf = [["← → ↑ ↓", "move"], ["+ −", "zoom; the wheel does, with Shift or over the names it scrolls"], ["0", "show all"], ["/", "search"], ["n p", "next and previous match, or unit"],
-		["Enter", "to the panel of the chosen unit"], ["z", "zoom to the chosen unit"], ["t", "table of units"], ["Esc", "close"]];
+		["Enter", "to the panel of the chosen unit"], ["z", "zoom to the chosen unit"], ["f", "fold or unfold the keys or, while they have the focus, the processes"], ["t", "table of units"], ["Esc", "close"]];
 	el("legend").append(
 		make("div", {}, make("h2", {}, "Keys, the hottest first"), make("ul", {}, swatch("held", "held"), swatch("taking", "taken, while it waits for its other keys"), swatch("told", "had without locks, as those say who waited"),
 			swatch("wait", "waits"), swatch("dead", "dead, until another frees it"), swatch("below", "keys below are held: click to unfold"))),
