@@ -18,13 +18,13 @@ type builder struct {
 	nonces  map[int32]int32 // units, by the text of their nonce
 
 	spans    map[spanRef]place
-	waits    map[int32]int32   // those whose end is to come, by their span
-	asked    map[int32][]int32 // keys, by the span of an Acquire
-	having   map[int32][]int32 // holds that have not ended, by unit
-	phases   map[phase]int32   // marks
-	restarts [][]restart       // by process
-	promised []int64           // by process: the latest deadline of its sets
-	deadFor  []int64           // by process: when another took it for dead, the last time
+	waits    map[int32]int32           // those whose end is to come, by their span
+	asked    map[int32][]int32         // keys, by the span of an Acquire
+	having   map[int32]map[int32]int32 // holds that have not ended, by unit and key
+	phases   map[phase]int32           // marks
+	restarts [][]restart               // by process
+	promised []int64                   // by process: the latest deadline of its sets
+	deadFor  []int64                   // by process: when another took it for dead, the last time
 }
 
 // spanRef is a span as events name it.
@@ -45,7 +45,7 @@ type restart struct{ at, last int64 } // last is the event before
 func newBuilder() *builder {
 	b := &builder{
 		strings: map[string]int32{}, of: map[string]int32{}, keys: map[string]int32{}, nonces: map[int32]int32{},
-		spans: map[spanRef]place{}, waits: map[int32]int32{}, asked: map[int32][]int32{}, having: map[int32][]int32{}, phases: map[phase]int32{},
+		spans: map[spanRef]place{}, waits: map[int32]int32{}, asked: map[int32][]int32{}, having: map[int32]map[int32]int32{}, phases: map[phase]int32{},
 	}
 	b.m.Begin, b.m.End = math.MaxInt64, math.MinInt64
 	b.text("")

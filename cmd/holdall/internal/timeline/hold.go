@@ -2,7 +2,6 @@ package timeline
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,9 +19,13 @@ func (b *builder) waitStart(w *moment, span int32) {
 	b.m.Waits = append(b.m.Waits, Wait{
 		Span: span, Key: key, Holder: none, Name: b.text(w.Holder), Owner: b.text(w.Owner), Purpose: b.text(w.Purpose), Queue: int32(w.Queue), Held: held,
 	})
-	for _, hold := range slices.Clone(b.having[w.unit]) { // what it has let go of
-		if h := &b.m.Holds[hold]; h.Having == Taking && !slices.Contains(held, h.Key) {
-			b.left(w.unit, hold, w.at, Freed)
+	still := make(map[int32]bool, len(held))
+	for _, k := range held {
+		still[k] = true
+	}
+	for k, hold := range b.having[w.unit] { // what it has let go of
+		if b.m.Holds[hold].Having == Taking && !still[k] {
+			b.left(w.unit, k, w.at, Freed)
 		}
 	}
 	for _, k := range held {
@@ -32,26 +35,27 @@ func (b *builder) waitStart(w *moment, span int32) {
 
 // has begins a hold, unless there is one.
 func (b *builder) has(unit, key int32, at int64, how Having) {
-	for _, n := range b.having[unit] {
-		if b.m.Holds[n].Key == key {
-			return
-		}
+	of := b.having[unit]
+	if of == nil {
+		of = map[int32]int32{}
+		b.having[unit] = of
 	}
-	b.take(unit, key, at, how)
-}
-
-// take is has for a key of which the unit has none: a large set has many.
-func (b *builder) take(unit, key int32, at int64, how Having) {
-	b.having[unit] = append(b.having[unit], int32(len(b.m.Holds)))
+	if _, has := of[key]; has {
+		return
+	}
+	of[key] = int32(len(b.m.Holds))
 	b.m.Holds = append(b.m.Holds, Hold{Key: key, Unit: unit, Start: at, End: at, Having: how, Left: StillHeld})
 }
 
-// left ends a hold.
-func (b *builder) left(unit, hold int32, at int64, how Left) {
+// left ends the hold of a key, if there is one.
+func (b *builder) left(unit, key int32, at int64, how Left) {
+	hold, has := b.having[unit][key]
+	if !has {
+		return
+	}
 	h := &b.m.Holds[hold]
 	h.End, h.Left = max(at, h.Start), how
-	rest := slices.DeleteFunc(b.having[unit], func(n int32) bool { return n == hold })
-	if b.having[unit] = rest; len(rest) == 0 {
+	if delete(b.having[unit], key); len(b.having[unit]) == 0 {
 		delete(b.having, unit)
 	}
 }
@@ -79,7 +83,7 @@ func (b *builder) acquireEnd(w *moment, span int32) {
 	}
 	u.Token = b.text(w.Token)
 	for _, key := range keys {
-		b.take(w.unit, key, w.at, Held)
+		b.has(w.unit, key, w.at, Held)
 	}
 }
 
@@ -165,11 +169,7 @@ func (b *builder) follows(w *moment, mark *Mark) {
 			b.has(mark.Of, mark.Key, w.at, Taking)
 		}
 	case Buried:
-		for _, hold := range slices.Clone(b.having[mark.Of]) {
-			if b.m.Holds[hold].Key == mark.Key {
-				b.left(mark.Of, hold, w.at, WasBuried)
-			}
-		}
+		b.left(mark.Of, mark.Key, w.at, WasBuried)
 	case Recovered:
 		b.letGo(mark.Of, w.at, WasBuried)
 	default:

@@ -398,3 +398,32 @@ func TestALargeSet(t *testing.T) {
 	require.Equal(t, int64(7e6), m.Holds[len(keys)-1].End-m.Holds[len(keys)-1].Start)
 	require.Equal(t, "k:0  k:1  k:2  k:3  k:4  k:5  k:6  k:7  k:8  k:9  k:10  k:11  and 49988 more, token 7", m.Strings[m.Spans[0].Text])
 }
+
+// A set of many keys that waits often, and is freed key by key, costs no more than it has keys.
+func TestALargeSetThatWaits(t *testing.T) {
+	const waits = 20
+	keys := make([]string, 100_000)
+	for i := range keys {
+		keys[i] = fmt.Sprint("k:", i)
+	}
+	events := []record.Event{tell(1, "AcquireStart", record.Event{Span: 1, Unit: "u", Keys: keys})}
+	for n := range waits {
+		had := len(keys) * n / waits
+		events = append(events,
+			tell(10*n+2, "WaitStart", record.Event{Span: uint64(n + 2), In: 1, Unit: "u", Key: keys[had], Holder: "v", Held: keys[:had]}),
+			tell(10*n+3, "WaitEnd", record.Event{Span: uint64(n + 2), Unit: "u"}))
+	}
+	events = append(events, tell(300, "AcquireEnd", record.Event{Span: 1, Unit: "u"}))
+	for i, key := range keys {
+		events = append(events, tell(400+i, "Buried", record.Event{Process: "q", Unit: "u", Key: key}))
+	}
+	m := read(t, taped("f", events...))
+	buried := 0
+	for _, h := range m.Holds {
+		if h.Left == timeline.WasBuried {
+			require.Equal(t, timeline.Held, h.Having)
+			buried++
+		}
+	}
+	require.Equal(t, len(keys), buried)
+}
