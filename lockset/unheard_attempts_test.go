@@ -24,12 +24,12 @@ import (
 // somebody saw a lease ago: the living would be buried.
 func TestALateCopyOfAHeartbeatBringsBackNoRVN(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		holder := b.owner("holder", nth("BatchExecuteStatement", 1, faults.Duplicate(9*time.Second)))
+		holder := b.owner("holder", nth("BatchExecuteStatement", 1, faults.Duplicate(lease+lease/50)))
 		set := b.take(holder, "a")
 		waiter := b.owner("waiter", nil)
 		time.Sleep(lease/3 + 4*rtt)
 		b.refused(waiter, lease/100, "a") // it sees the first renewal's RVN, and goes away
-		time.Sleep(lease)                 // the copy has arrived
+		time.Sleep(lease + lease/20)      // the copy has arrived, after the last renewal before it
 		require.Equal(t, 1, holder.net.Counts()[faults.Duplicated])
 		b.refused(waiter, lease/10, "a")
 		require.Empty(t, waiter.buried)
