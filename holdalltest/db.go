@@ -19,9 +19,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/internal/newtable"
 	"github.com/holdall/holdall/internal/wire"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -61,19 +61,7 @@ func (db *DB) Handler() http.Handler { return wire.Handler(db.engine) }
 
 // CreateTable makes a table whose keys are strings. sort is empty if it has no sort key.
 func (db *DB) CreateTable(ctx context.Context, name, partition, sort string) error {
-	in := &dynamodb.CreateTableInput{TableName: &name, BillingMode: types.BillingModePayPerRequest}
-	for _, key := range []struct {
-		name string
-		kind types.KeyType
-	}{{partition, types.KeyTypeHash}, {sort, types.KeyTypeRange}} {
-		if key.name != "" {
-			in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{
-				AttributeName: aws.String(key.name), AttributeType: types.ScalarAttributeTypeS,
-			})
-			in.KeySchema = append(in.KeySchema, types.KeySchemaElement{AttributeName: aws.String(key.name), KeyType: key.kind})
-		}
-	}
-	_, err := db.engine.CreateTable(ctx, in)
+	_, err := db.engine.CreateTable(ctx, newtable.Input(name, partition, sort))
 	return err
 }
 

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -16,6 +15,7 @@ import (
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/internal/newtable"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -95,11 +95,7 @@ func newWorld(s Settings, p *Plan) *world {
 	keys := map[string][]string{lockTable: {"key"}, unitTable: {"unit", "part"}}
 	for _, name := range append(slices.Clone(recordTables), logTable) {
 		keys[name] = []string{"ID"}
-		_, err := w.db.CreateTable(ctx, &dynamodb.CreateTableInput{
-			TableName: aws.String(name), BillingMode: types.BillingModePayPerRequest,
-			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("ID"), AttributeType: types.ScalarAttributeTypeS}},
-			KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("ID"), KeyType: types.KeyTypeHash}},
-		})
+		_, err := w.db.CreateTable(ctx, newtable.Input(name, "ID"))
 		must(err)
 	}
 	w.windows = faults.NewWindows(keys)

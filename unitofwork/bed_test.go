@@ -22,6 +22,7 @@ import (
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/internal/newtable"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -84,16 +85,7 @@ func inBed(t *testing.T, test func(*testing.T, *bed)) {
 
 func (b *bed) createTable(name string, keys ...string) {
 	b.t.Helper()
-	in := &dynamodb.CreateTableInput{TableName: &name, BillingMode: types.BillingModePayPerRequest}
-	for i, key := range keys {
-		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{
-			AttributeName: aws.String(key), AttributeType: types.ScalarAttributeTypeS,
-		})
-		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{
-			AttributeName: aws.String(key), KeyType: []types.KeyType{types.KeyTypeHash, types.KeyTypeRange}[i],
-		})
-	}
-	_, err := b.db.CreateTable(b.t.Context(), in)
+	_, err := b.db.CreateTable(b.t.Context(), newtable.Input(name, keys...))
 	require.NoError(b.t, err)
 }
 

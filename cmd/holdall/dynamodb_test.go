@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/internal/newtable"
 )
 
 // serves runs the command, and returns a client of what it serves.
@@ -34,7 +35,7 @@ func (l *lines) Write(b []byte) (int, error) { l.said <- string(b); return len(b
 
 func TestDynamoDBInMemory(t *testing.T) {
 	client, end := serves(t)
-	_, err := client.CreateTable(t.Context(), engines.TableInput("table", "key", ""))
+	_, err := client.CreateTable(t.Context(), newtable.Input("table", "key"))
 	require.NoError(t, err)
 	all, err := client.ListTables(t.Context(), &dynamodb.ListTablesInput{})
 	require.NoError(t, err)

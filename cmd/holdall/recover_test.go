@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/newtable"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -93,7 +94,7 @@ func TestRecoverSaysWhatItCannotFinish(t *testing.T) {
 	_, err := b.Client.DeleteTable(t.Context(), deleteTable(table))
 	require.NoError(t, err)
 	t.Cleanup(func() { // for the engine drops it once more
-		_, err := b.Client.CreateTable(context.WithoutCancel(t.Context()), engines.TableInput(table, "ID", ""))
+		_, err := b.Client.CreateTable(context.WithoutCancel(t.Context()), newtable.Input(table, "ID"))
 		require.NoError(t, err)
 	})
 	b.run(t, "recover").oneError(t, exitError, unit)

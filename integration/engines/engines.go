@@ -29,7 +29,8 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/internal/newtable"
 )
 
 // Engine is what one test sees of an engine: a client, and a namespace of its own.
@@ -152,7 +153,7 @@ func (e *Engine) Table(name string) string { return e.Prefix + name }
 func (e *Engine) CreateTable(t testing.TB, name, hashKey, sortKey string) string {
 	t.Helper()
 	table := e.Table(name)
-	if _, err := e.Client.CreateTable(t.Context(), TableInput(table, hashKey, sortKey)); err != nil {
+	if _, err := e.Client.CreateTable(t.Context(), newtable.Input(table, hashKey, sortKey)); err != nil {
 		t.Fatalf("%s: creating table %s: %v", e.Name, table, err)
 	}
 	e.DropLater(t, table)
@@ -171,25 +172,4 @@ func (e *Engine) DropLater(t testing.TB, table string) {
 			t.Errorf("%s: deleting table %s: %v", e.Name, table, err)
 		}
 	})
-}
-
-// TableInput describes an on-demand table with string keys; sortKey may be empty.
-func TableInput(table, hashKey, sortKey string) *dynamodb.CreateTableInput {
-	in := &dynamodb.CreateTableInput{
-		TableName:   &table,
-		BillingMode: types.BillingModePayPerRequest,
-	}
-	for _, key := range []struct {
-		name string
-		kind types.KeyType
-	}{{hashKey, types.KeyTypeHash}, {sortKey, types.KeyTypeRange}} {
-		if key.name == "" {
-			continue
-		}
-		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{AttributeName: aws.String(key.name), KeyType: key.kind})
-		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{
-			AttributeName: aws.String(key.name), AttributeType: types.ScalarAttributeTypeS,
-		})
-	}
-	return in
 }

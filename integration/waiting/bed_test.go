@@ -19,13 +19,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/internal/newtable"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/trace"
 )
@@ -69,11 +67,7 @@ func each(b *testing.B, lease time.Duration, bench func(*bed)) {
 // createTable creates a table of records with an ID.
 func (b *bed) createTable(name string) {
 	b.b.Helper()
-	_, err := b.db.CreateTable(b.b.Context(), &dynamodb.CreateTableInput{
-		TableName: &name, BillingMode: types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("ID"), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("ID"), KeyType: types.KeyTypeHash}},
-	})
+	_, err := b.db.CreateTable(b.b.Context(), newtable.Input(name, "ID"))
 	require.NoError(b.b, err)
 }
 

@@ -41,9 +41,10 @@ var house = map[string]floor{
 
 	"internal/arbitrary": {pure: true},
 	"internal/faults":    {below: []string{"lockset"}},
+	"internal/newtable":  {},
 	"internal/wire":      {},
 	"internal/memdynamo": {below: []string{"lockset"}},
-	"holdalltest":        {library: true, below: []string{"internal/faults", "internal/memdynamo", "internal/wire", "lockset", "ordering"}},
+	"holdalltest":        {library: true, below: []string{"internal/faults", "internal/memdynamo", "internal/newtable", "internal/wire", "lockset", "ordering"}},
 	"internal/tidy":      {noAWS: true},
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/internal/newtable"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -170,17 +171,7 @@ func (r recorder) CreateTable(ctx context.Context, in *dynamodb.CreateTableInput
 }
 
 func (r recorder) create(ctx context.Context, name, partition, sort string) error {
-	in := &dynamodb.CreateTableInput{TableName: aws.String(name), BillingMode: types.BillingModePayPerRequest}
-	add := func(attribute string, kind types.KeyType) {
-		in.AttributeDefinitions = append(in.AttributeDefinitions,
-			types.AttributeDefinition{AttributeName: aws.String(attribute), AttributeType: types.ScalarAttributeTypeS})
-		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{AttributeName: aws.String(attribute), KeyType: kind})
-	}
-	add(partition, types.KeyTypeHash)
-	if sort != "" {
-		add(sort, types.KeyTypeRange)
-	}
-	if _, err := r.CreateTable(ctx, in); err != nil {
+	if _, err := r.CreateTable(ctx, newtable.Input(name, partition, sort)); err != nil {
 		return err
 	}
 	waiter := dynamodb.NewTableExistsWaiter(r, func(o *dynamodb.TableExistsWaiterOptions) {

@@ -11,14 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/timeline"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/internal/newtable"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/record"
@@ -76,12 +74,7 @@ func recorded(t *testing.T, processes int, lease time.Duration, happens func(*to
 		tn := &town{t: t, db: memdynamo.New(memdynamo.Config{})}
 		require.NoError(t, lockset.CreateTable(t.Context(), tn.db, lockset.Config{Table: "locks"}))
 		require.NoError(t, unitofwork.CreateTable(t.Context(), tn.db, unitofwork.Config{Table: "units"}))
-		_, err := tn.db.CreateTable(t.Context(), &dynamodb.CreateTableInput{
-			TableName: aws.String(accounts.Name), BillingMode: types.BillingModePayPerRequest,
-			AttributeDefinitions: []types.AttributeDefinition{
-				{AttributeName: aws.String("Customer"), AttributeType: types.ScalarAttributeTypeS}, {AttributeName: aws.String("ID"), AttributeType: types.ScalarAttributeTypeS}},
-			KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("Customer"), KeyType: types.KeyTypeHash}, {AttributeName: aws.String("ID"), KeyType: types.KeyTypeRange}},
-		})
+		_, err := tn.db.CreateTable(t.Context(), newtable.Input(accounts.Name, "Customer", "ID"))
 		require.NoError(t, err)
 		for n := range processes {
 			tn.processes = append(tn.processes, tn.process(fmt.Sprintf("web-%d", n+1), lease))
