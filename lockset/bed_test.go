@@ -2,8 +2,6 @@ package lockset_test
 
 import (
 	"context"
-	"encoding/binary"
-	"hash/fnv"
 	"maps"
 	"strings"
 	"sync"
@@ -68,18 +66,9 @@ func (b *bed) owner(name string, script faults.Script, change ...func(*lockset.C
 	o := &owner{sent: map[string]int{}}
 	o.net = faults.Wrap(b.db, faults.Config{Who: name, Windows: b.windows, Script: script})
 	note := func(f func()) { o.mu.Lock(); f(); o.mu.Unlock() }
-	units := 0
 	cfg := lockset.Config{
 		Table: table, Owner: name, Lease: lease,
-		Rand: func(context.Context) (bytes [16]byte) {
-			n := int64(0)
-			note(func() { units++; n = int64(units) })
-			h := fnv.New128a()
-			_, _ = h.Write([]byte(name))
-			_ = binary.Write(h, binary.BigEndian, n)
-			copy(bytes[:], h.Sum(nil))
-			return bytes
-		},
+		Rand: faults.Nonces(name),
 		Trace: &trace.Trace{
 			RequestEnd: func(_ context.Context, i trace.RequestEnd) { note(func() { o.sent[i.Op]++ }) },
 			Buried:     func(_ context.Context, i trace.Buried) { note(func() { o.buried = append(o.buried, i.Key) }) },

@@ -2,8 +2,6 @@ package unitofwork_test
 
 import (
 	"context"
-	"encoding/binary"
-	"hash/fnv"
 	"log/slog"
 	"maps"
 	"strconv"
@@ -139,19 +137,9 @@ func (b *bed) client(name string, script faults.Script, change ...func(*lockset.
 	c := &client{sent: map[string]int{}, ends: map[string]int{}}
 	c.net = faults.Wrap(b.db, faults.Config{Who: name, Script: script})
 	note := func(m map[string]int, key string) { c.mu.Lock(); m[key]++; c.mu.Unlock() }
-	drawn := 0
 	lc := lockset.Config{
 		Table: "locks", Owner: name, Lease: lease,
-		Rand: func(context.Context) (bytes [16]byte) {
-			c.mu.Lock()
-			drawn++
-			h := fnv.New128a()
-			_, _ = h.Write([]byte(name))
-			_ = binary.Write(h, binary.BigEndian, int64(drawn))
-			c.mu.Unlock()
-			copy(bytes[:], h.Sum(nil))
-			return bytes
-		},
+		Rand:  faults.Nonces(name),
 		Trace: &trace.Trace{RequestEnd: func(_ context.Context, i trace.RequestEnd) { note(c.sent, i.Op) }},
 	}
 	uc := unitofwork.Config{Table: "units", Trace: &trace.Trace{

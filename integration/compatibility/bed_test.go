@@ -14,9 +14,7 @@ package compatibility
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
-	"hash/fnv"
 	"maps"
 	"strings"
 	"sync"
@@ -145,18 +143,7 @@ func (b *bed) client(name string, script faults.Script, hooks ...*trace.Trace) *
 	for _, h := range hooks {
 		watching = trace.Join(watching, h)
 	}
-	var mu sync.Mutex
-	var drawn int64
-	cfg := lockset.Config{Table: "locks", Owner: name, Lease: lease, Trace: watching, Rand: func(context.Context) (bytes [16]byte) {
-		mu.Lock()
-		defer mu.Unlock()
-		drawn++
-		h := fnv.New128a()
-		_, _ = h.Write([]byte(name)) // never fails
-		_ = binary.Write(h, binary.BigEndian, drawn)
-		copy(bytes[:], h.Sum(nil))
-		return bytes
-	}}
+	cfg := lockset.Config{Table: "locks", Owner: name, Lease: lease, Trace: watching, Rand: faults.Nonces(name)}
 	var err error
 	c.locks, err = lockset.New(c.net, cfg)
 	require.NoError(b.t, err)

@@ -1,11 +1,14 @@
 package faults
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"strconv"
+	"sync/atomic"
 	"time"
 )
 
@@ -133,4 +136,17 @@ func Some(r *rand.Rand, n int) []int {
 		at = []int{r.IntN(n)}
 	}
 	return at
+}
+
+// Nonces returns a source of what makes units unlike all others, for lockset.Config.Rand: the same
+// ones each time for an owner of the same name. It is safe for concurrent use.
+func Nonces(who string) func(context.Context) [16]byte {
+	var drawn atomic.Int64
+	return func(context.Context) (bytes [16]byte) {
+		h := fnv.New128a()
+		_, _ = h.Write([]byte(who)) // never fails
+		_ = binary.Write(h, binary.BigEndian, drawn.Add(1))
+		copy(bytes[:], h.Sum(nil))
+		return bytes
+	}
 }

@@ -7,14 +7,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,13 +99,7 @@ func (s *stage) process(name string, hooks *trace.Trace) *process {
 	cfg := s.tables.Units
 	cfg.Locks = s.tables.Locks
 	cfg.Locks.Owner, cfg.Locks.Lease, cfg.Trace = name, lease, trace.Join(s.recording.Trace(name), hooks)
-	var units atomic.Uint64
-	cfg.Locks.Rand = func(context.Context) (b [16]byte) {
-		h := fnv.New128a()
-		_, _ = fmt.Fprint(h, name, units.Add(1)) // never fails
-		copy(b[:], h.Sum(nil))
-		return b
-	}
+	cfg.Locks.Rand = faults.Nonces(name)
 	client, err := unitofwork.Open(p.net, cfg)
 	require.NoError(s.t, err)
 	p.bank = &books.Bank{Tables: s.tables.Books, Run: thinking{books.Units{Client: client}, s.thinks}}
