@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -65,14 +67,7 @@ func (t Told) String() string {
 }
 
 // OK reports whether the work is done, as far as its callers know: one was told so.
-func (t Told) OK() bool {
-	for _, err := range t.Work {
-		if err == nil {
-			return true
-		}
-	}
-	return false
-}
+func (t Told) OK() bool { return slices.Contains(t.Work, nil) }
 
 // patience is how long, in virtual time, a piece of work may take: longer than any fault lasts.
 const patience = 15 * time.Minute
@@ -225,18 +220,17 @@ func (r *run) rival(ctx context.Context) {
 
 // loseLocks takes away whatever is locked.
 func (r *run) loseLocks(ctx context.Context) {
-	cfg := r.Locks
-	cfg.Trace = nil
-	inspector, err := lockset.NewInspector(r.db.engine, cfg)
-	var keys []ordering.Key
-	if err == nil {
-		for row, failed := range inspector.List(ctx, lockset.ListOptions{}) {
-			if failed == nil && row.Holder != nil && row.Holder.Prepared == "" {
-				keys = append(keys, row.Key)
-			}
+	operator, err := r.db.operator(r.Locks)
+	if err != nil {
+		return // nor has Work any locks then
+	}
+	held := map[ordering.Key]string{}
+	for row, err := range operator.List(ctx, lockset.ListOptions{}) {
+		if err == nil && row.Holder != nil && row.Holder.Prepared == "" {
+			held[row.Key] = row.Holder.Unit
 		}
 	}
-	for _, key := range keys {
-		_, _ = r.db.LoseLocks(ctx, cfg, key) // it may have been let go of meanwhile
+	for _, key := range slices.Sorted(maps.Keys(held)) {
+		_ = lose(ctx, operator, key, held[key]) // it may have been let go of meanwhile
 	}
 }

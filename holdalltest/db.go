@@ -79,8 +79,7 @@ func (db *DB) Requests() (requests int, reads, writes float64) {
 // somebody else had taken it over: cfg is the configuration of its locks. The holder learns of it by
 // its next heartbeat, and what it commits before is refused. It returns false if nobody has the key.
 func (db *DB) LoseLocks(ctx context.Context, cfg lockset.Config, key ordering.Key) (lost bool, err error) {
-	cfg.Trace, cfg.Owner = nil, "holdalltest"
-	operator, err := lockset.NewInspector(db.engine, cfg)
+	operator, err := db.operator(cfg)
 	if err != nil {
 		return false, err
 	}
@@ -88,5 +87,15 @@ func (db *DB) LoseLocks(ctx context.Context, cfg lockset.Config, key ordering.Ke
 	if err != nil || view.Row.Holder == nil {
 		return false, err
 	}
-	return true, operator.Free(ctx, key, view.Row.Holder.Unit, lockset.Freeing{Reason: "a test wants it lost", Now: true})
+	return true, lose(ctx, operator, key, view.Row.Holder.Unit)
+}
+
+// operator is who takes locks away.
+func (db *DB) operator(cfg lockset.Config) (*lockset.Inspector, error) {
+	cfg.Trace, cfg.Owner = nil, "holdalltest"
+	return lockset.NewInspector(db.engine, cfg)
+}
+
+func lose(ctx context.Context, operator *lockset.Inspector, key ordering.Key, unit string) error {
+	return operator.Free(ctx, key, unit, lockset.Freeing{Reason: "a test wants it lost", Now: true})
 }

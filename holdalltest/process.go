@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/holdall/holdall/internal/faults"
-	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/internal/wire"
+	"github.com/holdall/holdall/lockset"
 )
 
 // ErrCrashed is what every request of a process returns that has died. The program itself goes on:
@@ -29,8 +29,6 @@ type Process struct {
 	*faults.Wrapper
 	tables
 
-	db *DB
-
 	mu      sync.Mutex // guards what follows; never held across a request
 	sent    []Request
 	next    []planned
@@ -43,15 +41,11 @@ type Process struct {
 
 // tables are the methods on which no faults happen.
 type tables interface {
-	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
-	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
+	lockset.Tables
 	DeleteTable(context.Context, *dynamodb.DeleteTableInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteTableOutput, error)
 	ListTables(context.Context, *dynamodb.ListTablesInput, ...func(*dynamodb.Options)) (*dynamodb.ListTablesOutput, error)
-	UpdateTimeToLive(context.Context, *dynamodb.UpdateTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error)
 	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
 }
-
-var _ tables = (*memdynamo.DB)(nil)
 
 // Request is one that a process has sent.
 type Request struct {
@@ -68,7 +62,7 @@ type planned struct {
 
 // Process returns a new one. name is for the messages of a failed test.
 func (db *DB) Process(name string) *Process {
-	p := &Process{tables: db.engine, db: db}
+	p := &Process{tables: db.engine}
 	p.Wrapper = faults.Wrap(db.engine, faults.Config{Who: name, Script: p.decide})
 	return p
 }
@@ -103,21 +97,14 @@ func Op(name string) func(Request) bool { return func(r Request) bool { return r
 
 // Writes is every request that writes to a table: of a table of records, the commit of a unit.
 func Writes(table string) func(Request) bool {
-	return func(r Request) bool {
-		for _, written := range r.Writes {
-			if written == table {
-				return true
-			}
-		}
-		return false
-	}
+	return func(r Request) bool { return slices.Contains(r.Writes, table) }
 }
 
 // Requests returns what the process has sent so far.
 func (p *Process) Requests() []Request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return append([]Request(nil), p.sent...)
+	return slices.Clone(p.sent)
 }
 
 // decide is called once for every request.
@@ -149,7 +136,7 @@ func (p *Process) plan(r Request) (Request, Fault) {
 		if !planned.to(r) {
 			continue
 		}
-		p.next = append(p.next[:i:i], p.next[i+1:]...)
+		p.next = slices.Delete(p.next, i, i+1)
 		if planned.fault == InDoubt || planned.fault == InDoubtAfter {
 			p.offline = time.Now().Add(offline)
 		}
@@ -166,12 +153,9 @@ func (p *Process) plan(r Request) (Request, Fault) {
 // written are the tables to which a request writes.
 func written(in any) (names []string) {
 	add := func(table *string) {
-		for _, name := range names {
-			if name == aws.ToString(table) {
-				return
-			}
+		if name := aws.ToString(table); !slices.Contains(names, name) {
+			names = append(names, name)
 		}
-		names = append(names, aws.ToString(table))
 	}
 	switch in := in.(type) {
 	case *dynamodb.PutItemInput:
