@@ -56,11 +56,11 @@ func (w *Wrapper) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, 
 
 // PutItem is the engine's, with faults.
 func (w *Wrapper) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...options) (*dynamodb.PutItemOutput, error) {
-	engine, ok := w.DynamoDB.(interface {
+	engine, err := has[interface {
 		PutItem(context.Context, *dynamodb.PutItemInput, ...options) (*dynamodb.PutItemOutput, error)
-	})
-	if !ok {
-		return nil, w.missing(opPut)
+	}](w, opPut)
+	if err != nil {
+		return nil, err
 	}
 	return do(ctx, w, opPut, in, func(ctx context.Context, in *dynamodb.PutItemInput, _ Fault) (*dynamodb.PutItemOutput, error) {
 		row := w.windows.row(in.TableName, w.windows.keyOf(in.TableName, in.Item))
@@ -72,11 +72,11 @@ func (w *Wrapper) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts .
 
 // DeleteItem is the engine's, with faults.
 func (w *Wrapper) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, opts ...options) (*dynamodb.DeleteItemOutput, error) {
-	engine, ok := w.DynamoDB.(interface {
+	engine, err := has[interface {
 		DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...options) (*dynamodb.DeleteItemOutput, error)
-	})
-	if !ok {
-		return nil, w.missing(opDelete)
+	}](w, opDelete)
+	if err != nil {
+		return nil, err
 	}
 	return do(ctx, w, opDelete, in, func(ctx context.Context, in *dynamodb.DeleteItemInput, _ Fault) (*dynamodb.DeleteItemOutput, error) {
 		return single(w, opDelete, w.windows.row(in.TableName, in.Key), func() (*dynamodb.DeleteItemOutput, error) {
@@ -101,11 +101,11 @@ func (w *Wrapper) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...op
 
 // Scan is the engine's, with faults; see [Windows] for what it shows.
 func (w *Wrapper) Scan(ctx context.Context, in *dynamodb.ScanInput, opts ...options) (*dynamodb.ScanOutput, error) {
-	engine, ok := w.DynamoDB.(interface {
+	engine, err := has[interface {
 		Scan(context.Context, *dynamodb.ScanInput, ...options) (*dynamodb.ScanOutput, error)
-	})
-	if !ok {
-		return nil, w.missing(opScan)
+	}](w, opScan)
+	if err != nil {
+		return nil, err
 	}
 	return do(ctx, w, opScan, in, func(ctx context.Context, in *dynamodb.ScanInput, _ Fault) (*dynamodb.ScanOutput, error) {
 		out, err := engine.Scan(ctx, in, opts...)
@@ -166,8 +166,13 @@ func (w *Wrapper) BatchExecuteStatement(ctx context.Context, in *dynamodb.BatchE
 	})
 }
 
-func (w *Wrapper) missing(op string) error {
-	return opError(op, fmt.Errorf("faults: %T has no such method", w.DynamoDB))
+// has returns the engine with methods that not every engine has.
+func has[E any](w *Wrapper, op string) (engine E, err error) {
+	engine, ok := w.DynamoDB.(E)
+	if !ok {
+		err = opError(op, fmt.Errorf("faults: %T has no such method", w.DynamoDB))
+	}
+	return engine, err
 }
 
 // single is a write of one row.

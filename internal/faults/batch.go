@@ -11,28 +11,29 @@ const (
 	opBatchWrite = "BatchWriteItem"
 )
 
-// BatchGetItem is the engine's, with faults. It looks through windows: holdall does not use it.
-func (w *Wrapper) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...options) (*dynamodb.BatchGetItemOutput, error) {
-	engine, ok := w.DynamoDB.(interface {
-		BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...options) (*dynamodb.BatchGetItemOutput, error)
-	})
-	if !ok {
-		return nil, w.missing(opBatchGet)
-	}
-	return do(ctx, w, opBatchGet, in, func(ctx context.Context, in *dynamodb.BatchGetItemInput, _ Fault) (*dynamodb.BatchGetItemOutput, error) {
-		return engine.BatchGetItem(ctx, in, opts...)
-	})
+// batches are the methods by which items are read and written together, and yet each by itself.
+// They look and write through windows: holdall does not use them.
+type batches interface {
+	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...options) (*dynamodb.BatchGetItemOutput, error)
+	BatchWriteItem(context.Context, *dynamodb.BatchWriteItemInput, ...options) (*dynamodb.BatchWriteItemOutput, error)
 }
 
-// BatchWriteItem is the engine's, with faults. It writes through windows, too.
+// BatchGetItem is the engine's, with faults.
+func (w *Wrapper) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...options) (*dynamodb.BatchGetItemOutput, error) {
+	return together(ctx, w, opBatchGet, in, batches.BatchGetItem, opts)
+}
+
+// BatchWriteItem is the engine's, with faults.
 func (w *Wrapper) BatchWriteItem(ctx context.Context, in *dynamodb.BatchWriteItemInput, opts ...options) (*dynamodb.BatchWriteItemOutput, error) {
-	engine, ok := w.DynamoDB.(interface {
-		BatchWriteItem(context.Context, *dynamodb.BatchWriteItemInput, ...options) (*dynamodb.BatchWriteItemOutput, error)
-	})
-	if !ok {
-		return nil, w.missing(opBatchWrite)
+	return together(ctx, w, opBatchWrite, in, batches.BatchWriteItem, opts)
+}
+
+func together[In, Out any](ctx context.Context, w *Wrapper, op string, in *In,
+	call func(batches, context.Context, *In, ...options) (*Out, error), opts []options,
+) (*Out, error) {
+	engine, err := has[batches](w, op)
+	if err != nil {
+		return nil, err
 	}
-	return do(ctx, w, opBatchWrite, in, func(ctx context.Context, in *dynamodb.BatchWriteItemInput, _ Fault) (*dynamodb.BatchWriteItemOutput, error) {
-		return engine.BatchWriteItem(ctx, in, opts...)
-	})
+	return do(ctx, w, op, in, func(ctx context.Context, in *In, _ Fault) (*Out, error) { return call(engine, ctx, in, opts...) })
 }

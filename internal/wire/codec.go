@@ -31,6 +31,15 @@ var variants = map[string]reflect.Type{
 	"S": reflect.TypeFor[types.AttributeValueMemberS](), "SS": reflect.TypeFor[types.AttributeValueMemberSS](),
 }
 
+// names are those of the variants.
+var names = func() map[reflect.Type]string {
+	names := map[reflect.Type]string{}
+	for name, variant := range variants {
+		names[variant] = name
+	}
+	return names
+}()
+
 // decode reads JSON into a struct of the SDK's: a member that it does not know is left out, as
 // DynamoDB does.
 func decode(data []byte, into any) error {
@@ -210,14 +219,13 @@ func writeValue(v reflect.Value) (plain any, present bool) {
 		return nil, false
 	}
 	of := v.Elem().Elem()
-	for name, variant := range variants {
-		if of.Type() == variant {
-			value, present := write(of.FieldByName("Value"))
-			if !present { // an empty list, map or blob, which is a value
-				value = map[string]any{"B": "", "L": []any{}, "M": map[string]any{}}[name]
-			}
-			return map[string]any{name: value}, true
-		}
+	name, known := names[of.Type()]
+	if !known {
+		return nil, false
 	}
-	return nil, false
+	value, present := write(of.FieldByName("Value"))
+	if !present { // an empty list, map or blob, which is a value
+		value = map[string]any{"B": "", "L": []any{}, "M": map[string]any{}}[name]
+	}
+	return map[string]any{name: value}, true
 }
