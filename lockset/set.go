@@ -238,6 +238,9 @@ func (a *acquisition) traceStart(ctx context.Context) context.Context {
 }
 
 func (a *acquisition) traceEnd(ctx context.Context, err error) {
+	if a.c.cfg.Trace.AcquireEnd == nil {
+		return
+	}
 	end := trace.AcquireEnd{
 		Unit: a.unit.nonce, Token: a.token, Keys: len(a.plan), Rows: a.plan.Rows(), Took: time.Since(a.start), Waited: a.waited, Err: err,
 	}
@@ -249,6 +252,9 @@ func (a *acquisition) traceEnd(ctx context.Context, err error) {
 
 // renewed tells of a round of heartbeats.
 func (a *acquisition) renewed(r heartbeat.Round) {
+	if a.c.cfg.Trace.Renewed == nil {
+		return
+	}
 	hooks.Tell(a.group.Context(), a.c.cfg.Trace.Renewed, trace.Renewed{
 		Unit: a.unit.nonce, Keys: r.Keys, Failed: r.Failed, Confirmed: a.group.Confirmed(), Deadline: a.group.Deadline(), Err: r.Err,
 	})
