@@ -222,20 +222,31 @@ func sortSpans(m *Model) {
 	}
 }
 
+// inOrder are so many numbers from 0, sorted stably.
+func inOrder(n int, compare func(x, y int32) int) []int32 {
+	numbers := make([]int32, n)
+	for i := range numbers {
+		numbers[i] = int32(i)
+	}
+	slices.SortStableFunc(numbers, compare)
+	return numbers
+}
+
 // reorder sorts a list stably, and returns where each of its elements went.
 func reorder[T any](list []T, compare func(x, y *T) int) (to []int32) {
-	from := make([]int32, len(list))
-	for i := range from {
-		from[i] = int32(i)
-	}
-	slices.SortStableFunc(from, func(x, y int32) int { return compare(&list[x], &list[y]) })
-	sorted := make([]T, len(list))
+	return rearrange(list, inOrder(len(list), func(x, y int32) int { return compare(&list[x], &list[y]) }))
+}
+
+// rearrange puts at each place of a list the element that is from another, and returns where each
+// went.
+func rearrange[T any](list []T, from []int32) (to []int32) {
+	moved := make([]T, len(list))
 	to = make([]int32, len(list))
 	for i, was := range from {
-		sorted[i] = list[was]
+		moved[i] = list[was]
 		to[was] = int32(i)
 	}
-	copy(list, sorted)
+	copy(list, moved)
 	return to
 }
 
@@ -260,17 +271,10 @@ func sortKeys(m *Model) {
 	heat := make([][2]int64, len(m.Keys)) // with those below
 	below := make([][]int32, len(m.Keys))
 	var roots []int32
-	for i := len(m.Keys) - 1; i >= 0; i-- {
-		k := &m.Keys[i]
-		heat[i][0] += k.Waited
-		heat[i][1] += k.Held
+	for i := range m.Keys {
+		heat[i] = [2]int64{m.Keys[i].Waited, m.Keys[i].Held}
 	}
-	byDepth := make([]int32, len(m.Keys))
-	for i := range byDepth {
-		byDepth[i] = int32(i)
-	}
-	slices.SortStableFunc(byDepth, func(x, y int32) int { return cmp.Compare(m.Keys[y].Depth, m.Keys[x].Depth) })
-	for _, n := range byDepth { // the deepest first
+	for _, n := range inOrder(len(m.Keys), func(x, y int32) int { return cmp.Compare(m.Keys[y].Depth, m.Keys[x].Depth) }) { // the deepest first
 		if above := m.Keys[n].Parent; above != none {
 			heat[above][0] += heat[n][0]
 			heat[above][1] += heat[n][1]
@@ -282,18 +286,17 @@ func sortKeys(m *Model) {
 	hottest := func(x, y int32) int {
 		return cmp.Or(cmp.Compare(heat[y][0], heat[x][0]), cmp.Compare(heat[y][1], heat[x][1]), cmp.Compare(m.Strings[m.Keys[x].Name], m.Strings[m.Keys[y].Name]))
 	}
-	place, n := make([]int32, len(m.Keys)), int32(0)
+	from := make([]int32, 0, len(m.Keys))
 	var visit func(list []int32)
 	visit = func(list []int32) {
 		slices.SortFunc(list, hottest)
 		for _, k := range list {
-			place[k] = n
-			n++
+			from = append(from, k)
 			visit(below[k])
 		}
 	}
 	visit(roots)
-	to := reorderTo(m.Keys, place)
+	to := rearrange(m.Keys, from)
 	for i := range m.Keys {
 		moveTo(to, &m.Keys[i].Parent)
 	}
@@ -312,16 +315,6 @@ func sortKeys(m *Model) {
 	for i := range m.Marks {
 		moveTo(to, &m.Marks[i].Key)
 	}
-}
-
-// reorderTo moves each element of a list to its place.
-func reorderTo[T any](list []T, place []int32) []int32 {
-	moved := make([]T, len(list))
-	for i, to := range place {
-		moved[to] = list[i]
-	}
-	copy(list, moved)
-	return place
 }
 
 // rows are those that bars need which must not overlap: in each stands the end of its last bar.
@@ -353,14 +346,8 @@ func pack(m *Model) {
 		h := &m.Holds[i]
 		h.Row = holders[h.Key].take(h.Start, max(h.End, h.Start+1))
 	}
-	byStart := make([]int32, len(m.Waits))
-	for i := range byStart {
-		byStart[i] = int32(i)
-	}
-	slices.SortStableFunc(byStart, func(x, y int32) int {
-		return cmp.Compare(m.Spans[m.Waits[x].Span].Start, m.Spans[m.Waits[y].Span].Start)
-	})
-	for _, n := range byStart {
+	start := func(wait int32) int64 { return m.Spans[m.Waits[wait].Span].Start }
+	for _, n := range inOrder(len(m.Waits), func(x, y int32) int { return cmp.Compare(start(x), start(y)) }) {
 		w := &m.Waits[n]
 		s := &m.Spans[w.Span]
 		w.Row = waiters[w.Key].take(s.Start, max(s.End, s.Start+1))
