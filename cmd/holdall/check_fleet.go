@@ -17,7 +17,7 @@ import (
 
 // checkFleet reads all lock rows, one page at a time.
 func (a *app) checkFleet(ctx context.Context, cfg lockset.Config, capacity float64) ([]finding, error) {
-	i, err := a.inspector(ctx)
+	i, err := a.inspector(ctx, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -31,14 +32,7 @@ var sudden = map[string]holdalltest.Fault{
 	"server-error-after": holdalltest.ServerErrorAfter, "slow": holdalltest.Slow,
 }
 
-func faultNames() []string {
-	names := make([]string, 0, len(sudden))
-	for name := range sudden {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+var faultNames = slices.Sorted(maps.Keys(sudden))
 
 func dynamodbCommand(a *app) *cobra.Command {
 	var f dynamodbFlags
@@ -49,7 +43,7 @@ func dynamodbCommand(a *app) *cobra.Command {
 			"is for tests: it checks no signature, so any credentials and any Region do, and whoever reaches it\n" +
 			"may do everything. docs/testing.md says what it has of DynamoDB.\n\n" +
 			"--share has faults happen to a part of the requests, as drawn by --seed:\n" +
-			"  " + strings.Join(faultNames()[:6], ", ") + ",\n  " + strings.Join(faultNames()[6:], ", "),
+			"  " + strings.Join(faultNames, "\n  "),
 		Example: "  holdall dynamodb\n  holdall dynamodb --listen 127.0.0.1:0 --latency 5ms\n  holdall dynamodb --share 0.02 --fault answer-lost --fault throttled",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.dynamodb(cmd.Context(), f) },
@@ -60,7 +54,7 @@ func dynamodbCommand(a *app) *cobra.Command {
 	flags.Float64Var(&f.share, "share", 0, "`part` of the requests to which a fault happens, from 0 to 1")
 	flags.StringSliceVar(&f.faults, "fault", nil, "`name` of a fault; may be repeated (default: all)")
 	flags.Uint64Var(&f.seed, "seed", 1, "`number` from which faults are drawn")
-	_ = cmd.RegisterFlagCompletionFunc("fault", cobra.FixedCompletions(faultNames(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("fault", cobra.FixedCompletions(faultNames, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -68,12 +62,12 @@ func dynamodbCommand(a *app) *cobra.Command {
 func (f dynamodbFlags) happen() (faults []holdalltest.Fault, err error) {
 	names := f.faults
 	if len(names) == 0 {
-		names = faultNames()
+		names = faultNames
 	}
 	for _, name := range names {
 		fault, known := sudden[name]
 		if !known {
-			return nil, fmt.Errorf("--fault: there is no %q; there are: %s", name, strings.Join(faultNames(), ", "))
+			return nil, fmt.Errorf("--fault: there is no %q; there are: %s", name, strings.Join(faultNames, ", "))
 		}
 		faults = append(faults, fault)
 	}
@@ -93,10 +87,6 @@ func (a *app) dynamodb(ctx context.Context, f dynamodbFlags) error {
 	if err != nil {
 		return wrongUsage(err)
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", f.listen)
-	if err != nil {
-		return fmt.Errorf("--listen: %w; 127.0.0.1:0 is a port that is free", err)
-	}
 	db := holdalltest.DynamoDB()
 	db.SetLatency(f.latency)
 	handler := db.Handler()
@@ -105,13 +95,12 @@ func (a *app) dynamodb(ctx context.Context, f dynamodbFlags) error {
 		process.Some(f.share, f.seed, faults...)
 		handler = process.Handler()
 	}
+	listener, err := a.serveAt(ctx, f.listen, func(at net.Addr) string { return "http://" + at.String() })
+	if err != nil {
+		return err
+	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // what is under way is lost with the tables
-	where := "http://" + listener.Addr().String()
-	a.out.line("%s", where)
-	if err := a.out.json(serving{where}); err != nil {
-		return errors.Join(err, listener.Close())
-	}
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

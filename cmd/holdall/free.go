@@ -59,7 +59,7 @@ type freed struct {
 
 func (a *app) free(ctx context.Context, key ordering.Key, f freeFlags) error {
 	a.logs = true // for whoever asks later who took the key, and why
-	i, err := a.inspector(ctx)
+	i, err := a.inspector(ctx, nil)
 	if err != nil {
 		return err
 	}

@@ -106,8 +106,8 @@ func (f *lsFlags) shown(s lockset.Sighting) bool {
 	return true
 }
 
-// inspector looks at the lock table.
-func (a *app) inspector(ctx context.Context) (*lockset.Inspector, error) {
+// inspector looks at the lock table. change may be nil.
+func (a *app) inspector(ctx context.Context, change func(*lockset.Config)) (*lockset.Inspector, error) {
 	cfg, err := a.lockConfig()
 	if err != nil {
 		return nil, err
@@ -115,6 +115,9 @@ func (a *app) inspector(ctx context.Context) (*lockset.Inspector, error) {
 	db, err := a.database(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if change != nil {
+		change(&cfg)
 	}
 	return lockset.NewInspector(db, cfg)
 }
@@ -124,7 +127,7 @@ func (a *app) inspector(ctx context.Context) (*lockset.Inspector, error) {
 const mostRows = 5000
 
 func (a *app) ls(ctx context.Context, f lsFlags) error {
-	i, err := a.inspector(ctx)
+	i, err := a.inspector(ctx, nil)
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ type shown struct {
 }
 
 func (a *app) show(ctx context.Context, key ordering.Key, watch bool, below int) error {
-	i, err := a.inspector(ctx)
+	i, err := a.inspector(ctx, nil)
 	if err != nil {
 		return err
 	}

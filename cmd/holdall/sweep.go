@@ -66,7 +66,7 @@ func (a *app) sweep(ctx context.Context, f sweepFlags) error {
 	if err != nil {
 		return err
 	}
-	i, err := a.inspector(ctx)
+	i, err := a.inspector(ctx, nil)
 	if err != nil {
 		return err
 	}

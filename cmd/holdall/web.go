@@ -64,7 +64,7 @@ func webCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// serving is what web says in JSON.
+// serving is what a command that serves something says in JSON.
 type serving struct {
 	URL string `json:"url"`
 }
@@ -89,17 +89,25 @@ func (a *app) web(ctx context.Context, f webFlags) error {
 	if cfg.Tables, err = a.openTables(ctx, f); err != nil {
 		return err
 	}
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", f.listen)
+	listener, err := a.serveAt(ctx, f.listen, func(at net.Addr) string { return f.url(host, at, cfg.Token) })
 	if err != nil {
-		return fmt.Errorf("--listen: %w; 127.0.0.1:0 is a port that is free", err)
-	}
-	where := f.url(host, listener.Addr(), cfg.Token)
-	a.out.line("%s", where)
-	if err := a.out.json(serving{where}); err != nil {
-		return errors.Join(err, listener.Close())
+		return err
 	}
 	return web.Serve(ctx, listener, cfg)
+}
+
+// serveAt listens at an address, and says the URL of what is served there.
+func (a *app) serveAt(ctx context.Context, address string, url func(net.Addr) string) (net.Listener, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("--listen: %w; 127.0.0.1:0 is a port that is free", err)
+	}
+	where := url(listener.Addr())
+	a.out.line("%s", where)
+	if err := a.out.json(serving{where}); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return listener, nil
 }
 
 // tablesWords are the tables in words, for the head of each page.

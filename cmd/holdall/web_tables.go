@@ -21,18 +21,9 @@ import (
 )
 
 // openTables is what pages show.
-func (a *app) openTables(ctx context.Context, f webFlags) (web.Tables, error) {
-	cfg, err := a.lockConfig()
-	if err != nil {
-		return nil, err
-	}
-	db, err := a.database(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (a *app) openTables(ctx context.Context, f webFlags) (_ web.Tables, err error) {
 	t := &pages{app: a, flags: f, clients: map[string]*unitofwork.Client{}}
-	cfg.Trace = &trace.Trace{Capacity: true, RequestEnd: func(_ context.Context, r trace.RequestEnd) { t.spend(r.Capacity) }}
-	t.inspector, err = lockset.NewInspector(db, cfg)
+	t.inspector, err = a.inspector(ctx, func(cfg *lockset.Config) { cfg.Trace = t.spending() })
 	return t, err
 }
 
@@ -48,6 +39,11 @@ type pages struct {
 
 	mu      sync.Mutex
 	clients map[string]*unitofwork.Client // by unit table
+}
+
+// spending are hooks that note what requests consume.
+func (p *pages) spending() *trace.Trace {
+	return &trace.Trace{Capacity: true, RequestEnd: func(_ context.Context, r trace.RequestEnd) { p.spend(r.Capacity) }}
 }
 
 func (p *pages) spend(units float64) {
@@ -68,9 +64,7 @@ func (p *pages) units(ctx context.Context, table string) (*unitofwork.Client, er
 	}
 	of := *p.app
 	of.units = table
-	c, err := of.unitsClient(ctx, func(cfg *unitofwork.Config) {
-		cfg.Trace = &trace.Trace{Capacity: true, RequestEnd: func(_ context.Context, r trace.RequestEnd) { p.spend(r.Capacity) }}
-	})
+	c, err := of.unitsClient(ctx, func(cfg *unitofwork.Config) { cfg.Trace = p.spending() })
 	if err == nil {
 		p.clients[table] = c
 	}
