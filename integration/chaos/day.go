@@ -299,7 +299,7 @@ func (d *day) close(patience time.Duration) error {
 		errs = append(errs, b.line.drain(ctx))
 	}
 	d.net.late.Wait()
-	return errors.Join(errs...)
+	return errors.Join(append(errs, d.mishaps.Close())...)
 }
 
 // audit says whether books, archive and outcomes are exact. Who reads everything
@@ -317,7 +317,5 @@ func (d *day) quit() {
 		b.line.close()
 	}
 	d.auditor.close()
-	if err := d.mishaps.Close(); err != nil {
-		d.fail(err)
-	}
+	_ = d.mishaps.Close() // close has told of its errors
 }
