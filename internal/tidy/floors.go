@@ -49,7 +49,7 @@ var house = map[string]floor{
 }
 
 // Whatever stands here may import all of the above.
-var top = []string{"cmd", "examples", "integration", "otelholdall", "simulation", "tools"}
+var top = []string{"cmd", "docs/guides", "examples", "integration", "otelholdall", "simulation", "tools"}
 
 // outside is what the library may depend on, besides the standard library.
 var outside = []string{
