@@ -86,6 +86,7 @@ func (u *Unit) toCommit() (writes []write, staged, verdict error) {
 	if len(u.missing) > 0 && u.stage.err == nil {
 		_ = u.voidLocked(u.missing[0], wasFound)
 	}
+	u.checkVersions()
 	return u.stage.writes, u.stage.err, u.stage.verdict
 }
 

@@ -65,7 +65,7 @@ const (
 func NextOf(err error) Next { return next.Of(err) }
 
 // CommitError says why a commit wrote nothing. It wraps the reason: a
-// lockset.LostError, fencing.StaleError, [FenceError], [ErrCondition], [ErrExists],
+// lockset.LostError, fencing.StaleError, [VersionError], [FenceError], [ErrCondition], [ErrExists],
 // [ErrSuperseded], lockset.TableError or lockset.NoAnswerError.
 type CommitError struct {
 	Key    ordering.Key // the lock key at fault, if one is
@@ -121,6 +121,21 @@ func (e *FenceError) Error() string {
 
 // WhatNext is for unitofwork.NextOf.
 func (e *FenceError) WhatNext() next.Next { return next.FixCall }
+
+// VersionError says that a program without locks has changed a record since the unit read it, as
+// its [Table.Version] tells. Nothing was written; [Client.Do] starts over.
+type VersionError struct {
+	Attribute   string
+	Read, Found string // numbers, or words if there was none
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("its version %q was %s when the unit read it, and is %s: a program without locks has changed it",
+		e.Attribute, e.Read, e.Found)
+}
+
+// WhatNext is for unitofwork.NextOf.
+func (e *VersionError) WhatNext() next.Next { return next.StartOver }
 
 // GuardError is the reason of a [StageError]: no key that the unit holds guards the
 // record, or nobody can tell which key would.

@@ -89,13 +89,19 @@ func (u *Unit) explainWrites(writes []write, reasons []types.CancellationReason,
 			u.c.locks.Clock().Saw(found)
 			switch {
 			case ok && u.optimistic != nil && (found >= u.pass.Token() || w.seen != nil && *w.seen != u.c.stampOf(reasons[i].Item)):
-				return &unitlocks.BusyError{Key: w.holder, Reason: "guards a record that was written since"}
+				return &unitlocks.BusyError{Key: w.holder, Reason: writtenSince}
 			case !ok:
 				attr := u.c.cfg.FenceAttribute
 				refused.Next, refused.Err = FixCall, &FenceError{Attribute: attr, Found: actions.ValueText(reasons[i].Item[attr])}
 				return refused
 			case u.optimistic == nil && found >= u.set.Token():
 				refused.Next, refused.Err = StartOver, &fencing.StaleError{Token: u.set.Token(), Found: found}
+				return refused
+			case w.version != nil && !w.version.Same(reasons[i].Item):
+				if u.optimistic != nil {
+					return &unitlocks.BusyError{Key: w.holder, Reason: writtenSince}
+				}
+				refused.Next, refused.Err = StartOver, u.versionError(w, reasons[i].Item)
 				return refused
 			}
 			refused.Next, refused.Err = Decide, w.unmet
@@ -111,6 +117,8 @@ func (u *Unit) explainWrites(writes []write, reasons []types.CancellationReason,
 	}
 	return condition
 }
+
+const writtenSince = "guards a record that was written since"
 
 // nameTable names the table that a refused transaction cannot use, if reads can
 // tell: a read of it fails for the same reason, or all others are there and one

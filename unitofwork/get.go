@@ -87,6 +87,9 @@ func (u *Unit) get(ctx context.Context, records []Record) error {
 	if i := slices.IndexFunc(guards, func(g ordering.Key) bool { return u.holds(g) != nil }); i >= 0 {
 		return u.voidLocked(guards[i], wasFound, guards...)
 	}
+	if err := u.sawVersions(records, items, shown); err != nil {
+		return err
+	}
 	u.show(shown)
 	return nil
 }

@@ -77,6 +77,9 @@ func (u *Unit) glance(ctx context.Context, records []Record, expected []ordering
 		}
 		u.reads[record] = now
 	}
+	if err := u.sawVersions(records, items, shown); err != nil {
+		return nil, nil, err
+	}
 	u.seeForOthers()
 	if u.mine != nil || u.group.waits() {
 		u.mine = slices.Concat(u.mine, found, u.work.Keys)

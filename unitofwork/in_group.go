@@ -42,6 +42,9 @@ func (u *Unit) getInGroup(ctx context.Context, records []Record) error {
 		}
 		u.run.Cover(guard) // of which it has nothing: so it knows its keys
 	}
+	if err := u.sawVersions(records, items, shown); err != nil {
+		return err
+	}
 	u.show(shown)
 	return nil
 }
@@ -118,6 +121,9 @@ func (u *Unit) endInGroup(failed error) (nonce string, next Next, err error) {
 	u.mu.Lock()
 	if len(u.missing) > 0 {
 		_ = u.voidWith(&voidError{key: u.missing[0], why: notTheGroups, alone: true})
+	}
+	if failed == nil {
+		u.checkVersions()
 	}
 	verdict, writes := u.stage.verdict, u.stage.writes
 	if failed == nil {

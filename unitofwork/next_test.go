@@ -31,6 +31,7 @@ var examples = map[string]error{
 	"lockset.ErrLost":        lockset.ErrLost,
 	"*fencing.StaleError":    &fencing.StaleError{Token: 1, Found: 2},
 	"fencing.ErrStale":       fencing.ErrStale,
+	"*VersionError":          &unitofwork.VersionError{Attribute: "Version", Read: "1", Found: "2"},
 	"ErrSuperseded":          unitofwork.ErrSuperseded,
 	"*lockset.HeldError":     &lockset.HeldError{Key: "a", Err: context.DeadlineExceeded},
 	"*lockset.NoAnswerError": &lockset.NoAnswerError{Op: "UpdateItem", Last: errSent, End: context.Canceled},

@@ -36,9 +36,10 @@ type write struct {
 	key           map[string]types.AttributeValue // nil if it cannot be told
 	identity      string                          // tells the record from all others; empty if the key cannot be told
 	item          types.TransactWriteItem
-	conditional   bool   // on more than the stamp
-	unmet         error  // what it means if that does not hold
-	seen          *stamp // what the record was read with, if the commit relies on that
+	conditional   bool             // on more than the stamp
+	unmet         error            // what it means if that does not hold
+	seen          *stamp           // what the record was read with, if the commit relies on that
+	version       *actions.Version // that it must have, if there is one
 }
 
 // locate notes the key of a write.
@@ -69,10 +70,11 @@ func newStage(cover func(ordering.Key) (ordering.Key, error), s actions.Stamper,
 }
 
 // add stages one action under a guard, or refuses it with a *StageError, which
-// it also keeps. key is that of the record, if it is known.
-func (s *stage) add(guard ordering.Key, key map[string]types.AttributeValue, item types.TransactWriteItem, unmet error) error {
+// it also keeps. key is that of the record, if it is known, and version the one that item wants,
+// if it wants one.
+func (s *stage) add(guard ordering.Key, key map[string]types.AttributeValue, item types.TransactWriteItem, unmet error, version *actions.Version) error {
 	w, err := s.prepare(guard, key, item)
-	w.unmet = unmet
+	w.unmet, w.version = unmet, version
 	if err != nil {
 		return s.refuse(w.table, w.record, err)
 	}

@@ -1,6 +1,7 @@
 package unitofwork
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -60,12 +61,12 @@ func (u *Unit) Insert(records ...Record) error {
 const insertCondition = "attribute_not_exists(#key)"
 
 // Replace stages records, whole, whatever is there: attributes that T does not know are
-// gone.
+// gone. Of a [Table] with a Version, the unit must have read them.
 func (u *Unit) Replace(records ...Record) error {
 	u.made("Replace")
 	return u.each(records, ErrCondition, func(table string, _ map[string]types.AttributeValue, r Record) (types.TransactWriteItem, error) {
 		item, err := r.item()
-		return u.put(table, item), err
+		return u.put(table, item), cmp.Or(err, u.knowsVersion(r))
 	})
 }
 
@@ -86,6 +87,7 @@ func (u *Unit) PutIf(record Record, condition expression.ConditionBuilder) error
 			return types.TransactWriteItem{}, err
 		}
 		e, err := build(condition)
+		err = cmp.Or(err, u.knowsVersion(r))
 		action := u.put(table, item)
 		action.Put.ConditionExpression, action.Put.ExpressionAttributeNames, action.Put.ExpressionAttributeValues = e.Condition(), e.Names(), e.Values()
 		return action, err
@@ -168,7 +170,7 @@ func (u *Unit) Stage(guard ordering.Key, actions ...types.TransactWriteItem) err
 		return ErrEnded
 	}
 	for _, action := range actions {
-		if err := u.stage.add(guard, nil, action, ErrCondition); err != nil {
+		if err := u.stage.add(guard, nil, action, ErrCondition, nil); err != nil {
 			return err
 		}
 	}
@@ -237,10 +239,14 @@ func (u *Unit) each(records []Record, unmet error, action func(string, map[strin
 				"a record keeps its guard, or moves to an ancestor or descendant of it", string(g.read), string(g.now)))
 		}
 		item, err := action(table, key, r)
+		var version *actions.Version
+		if err == nil && r.version() != "" {
+			item, version, err = u.withVersion(r, item)
+		}
 		if err != nil {
 			return u.stage.refuse(table, actions.KeyText(key), err)
 		}
-		if err := u.stage.add(g.now, key, item, unmet); err != nil {
+		if err := u.stage.add(g.now, key, item, unmet, version); err != nil {
 			return err
 		}
 	}

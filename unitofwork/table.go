@@ -32,6 +32,15 @@ type Table[T any] struct {
 	// read; a record that is not there is referred to with [Table.Of], passing what its
 	// guard needs.
 	GuardByContent bool
+	// Version is set while programs write the table that know nothing of holdall. It is the attribute
+	// in which they count the changes of a record: a whole number; each of their writes wants
+	// the one that was read, and adds one. Units do the same then, beside what protects them from
+	// each other: what a unit has read of the table has to have the same number at the commit,
+	// also if it is not written, or the unit starts over; what it writes gets the next one,
+	// whatever T has there. A unit that only reads is not checked: read what belongs together in one
+	// [Unit.Get]. Such units fit into one transaction, Replace and PutIf want records that were
+	// read, and [Unit.Stage] leaves the version to its caller. Records without a guard are not checked.
+	Version string
 }
 
 // Ref refers to one record: by its key at first, and holding it once
@@ -66,6 +75,7 @@ type Record interface {
 	guards() (guards, error)
 	item() (map[string]types.AttributeValue, error)
 	keeping(unit, fence string, item map[string]types.AttributeValue) (map[string]types.AttributeValue, error)
+	version() string
 }
 
 // guards are the keys that protect a record.

@@ -36,6 +36,8 @@ type Unit struct {
 
 	missing []ordering.Key // found by writes, and not held; guarded by mu
 
+	counted map[string]counted // the versions of records that were read, by identity; guarded by mu
+
 	*optimistic // without locks; nil under locks
 
 	group   *group // that it leads; nil if it leads none

@@ -43,6 +43,9 @@ func (u *Unit) journal(writes []write) (*journal.Journal, error) {
 		if named[w.identity] {
 			return nil, &StageError{Table: w.table, Record: w.record, Reason: errTwice}
 		}
+		if w.version != nil {
+			return nil, &StageError{Table: w.table, Record: w.record, Reason: errVersionInJournal}
+		}
 		named[w.identity] = true
 		if w.item.ConditionCheck == nil {
 			step := steps[w.holder]
@@ -53,7 +56,9 @@ func (u *Unit) journal(writes []write) (*journal.Journal, error) {
 }
 
 var (
-	errTwice      = errors.New("the unit writes this record twice; one record takes one write")
+	errTwice            = errors.New("the unit writes this record twice; one record takes one write")
+	errVersionInJournal = errors.New("its Table has a Version, so the unit must fit into one transaction: between the decision " +
+		"of a larger one and the write, a program without locks could change the record")
 	errUnknownKey = errors.New("which attributes are the key of its table is not known: a unit larger than one transaction " +
 		"puts records through a Table, or reads one of that table first")
 )

@@ -89,7 +89,7 @@ func (f Fence) Join(e Of) error {
 	}
 	*e.Condition = aws.String(condition)
 	if e.Update != nil {
-		*e.Update = aws.String(withSet(aws.ToString(*e.Update)))
+		*e.Update = aws.String(WithSet(aws.ToString(*e.Update), setFence))
 	}
 	*e.Names, *e.Values = With(f.Names, *e.Names), With(f.Values, *e.Values)
 	*e.OnFailure = types.ReturnValuesOnConditionCheckFailureAllOld
@@ -151,16 +151,16 @@ func (f Fence) Allow(e Of) error {
 	return nil
 }
 
-// withSet adds the fence to the SET clause of an update expression, or adds
+// WithSet adds an assignment to the SET clause of an update expression, or adds
 // that clause. SET is a reserved word, so a bare one is always the keyword.
-func withSet(update string) string {
+func WithSet(update, assignment string) string {
 	for _, t := range Lex(update) {
 		if strings.EqualFold(t.Text, "SET") {
 			end := t.At + len(t.Text)
-			return update[:end] + " " + setFence + ", " + strings.TrimLeft(update[end:], " \t\r\n")
+			return update[:end] + " " + assignment + ", " + strings.TrimLeft(update[end:], " \t\r\n")
 		}
 	}
-	return strings.TrimSpace(update + " SET " + setFence)
+	return strings.TrimSpace(update + " SET " + assignment)
 }
 
 // Lexeme is one word, placeholder or sign of an expression.

@@ -48,7 +48,7 @@ func TestTheFenceJoinsTheClauseThatIsThere(t *testing.T) {
 		"remove a set\tb = :v": "remove a set " + setFence + ", b = :v",
 		"ADD #SET :n":          "ADD #SET :n SET " + setFence,
 	} {
-		require.Equal(t, want, withSet(update), "%q", update)
+		require.Equal(t, want, WithSet(update, setFence), "%q", update)
 	}
 }
 

@@ -124,8 +124,8 @@ var ofStaging = []mutant{
 	{
 		clause: "a staged update stamps the fence",
 		file:   "internal/expressions/expressions.go",
-		old:    `		*e.Update = aws.String(withSet(aws.ToString(*e.Update)))`,
-		new:    `		_ = withSet`,
+		old:    `		*e.Update = aws.String(WithSet(aws.ToString(*e.Update), setFence))`,
+		new:    `		_ = WithSet`,
 		by:     check{in: "unitofwork", test: "TestEveryKindOfWrite"},
 	},
 	{

@@ -1,0 +1,507 @@
+package unitofwork_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// tally is a record whose changes programs without locks count, too.
+type tally struct {
+	ID      string
+	N       int64
+	Version int64 `dynamodbav:",omitempty"`
+}
+
+var tallies = unitofwork.Table[tally]{
+	Name: "tallies", PartitionKey: "ID", Version: "Version",
+	Guard: func(r *tally) ordering.Key { return tallyKey(r.ID) },
+}
+
+// unaware are the same records for a program whose struct does not have the number.
+var unaware = unitofwork.Table[struct{ ID string }]{
+	Name: "tallies", PartitionKey: "ID", Version: "Version",
+	Guard: func(r *struct{ ID string }) ordering.Key { return tallyKey(r.ID) },
+}
+
+func tallyKey(id string) ordering.Key { return ordering.Join("tally:" + id) }
+
+// inTallies has a bed with tally a, in its seventh version, and b, which was never counted.
+func inTallies(t *testing.T, test func(*testing.T, *bed)) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.createTable("tallies", "ID")
+		b.put("tallies", tally{ID: "a", N: 10, Version: 7})
+		b.put("tallies", tally{ID: "b", N: 20})
+		test(t, b)
+	})
+}
+
+func (b *bed) tally(id string) (tally, bool) {
+	b.t.Helper()
+	out, err := b.db.GetItem(b.t.Context(), &dynamodb.GetItemInput{TableName: aws.String("tallies"), Key: tallyID(id), ConsistentRead: aws.Bool(true)})
+	require.NoError(b.t, err)
+	var r tally
+	require.NoError(b.t, attributevalue.UnmarshalMap(out.Item, &r))
+	return r, out.Item != nil
+}
+
+func tallyID(id string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"ID": &types.AttributeValueMemberS{Value: id}}
+}
+
+// addOld adds to a tally as a program does that knows nothing of locks, once: it reads the record,
+// writes it whole, and is refused if its version has changed.
+func (b *bed) addOld(id string, n int64) error { return b.readOld(id, n)() }
+
+// readOld is addOld up to its write, which it returns.
+func (b *bed) readOld(id string, n int64) (write func() error) {
+	r, there := b.tally(id)
+	was := r.Version
+	r.ID, r.N, r.Version = id, r.N+n, was+1
+	item, err := attributevalue.MarshalMap(r)
+	require.NoError(b.t, err)
+	put := &dynamodb.PutItemInput{
+		TableName: aws.String("tallies"), Item: item,
+		ConditionExpression:      aws.String("attribute_not_exists(#v)"),
+		ExpressionAttributeNames: map[string]string{"#v": "Version"},
+	}
+	if there && was > 0 {
+		put.ConditionExpression = aws.String("#v = :v")
+		put.ExpressionAttributeValues = map[string]types.AttributeValue{":v": &types.AttributeValueMemberN{Value: fmt.Sprint(was)}}
+	}
+	return func() error {
+		_, err := b.db.PutItem(b.t.Context(), put)
+		return err
+	}
+}
+
+// bothWays runs a test with units without locks, and under them.
+func bothWays(t *testing.T, test func(t *testing.T, b *bed, work unitofwork.Work)) {
+	for name, work := range map[string]unitofwork.Work{
+		"without locks": {},
+		"under locks":   {Lock: true, Keys: []ordering.Key{tallyKey("a"), tallyKey("b"), tallyKey("new"), customerKey("1")}},
+	} {
+		t.Run(name, func(t *testing.T) { inTallies(t, func(t *testing.T, b *bed) { test(t, b, work) }) })
+	}
+}
+
+// Every kind of write leaves the next number, whatever the caller's record has.
+func TestEveryWriteCountsAsOthersDo(t *testing.T) {
+	bothWays(t, func(t *testing.T, b *bed, work unitofwork.Work) {
+		c := b.client("c", nil)
+		do := func(f func(context.Context, *unitofwork.Unit) error) {
+			t.Helper()
+			require.NoError(t, c.freely(t.Context(), work, f))
+		}
+		version := func(id string, want int64) {
+			t.Helper()
+			r, there := b.tally(id)
+			require.True(t, there)
+			require.Equal(t, want, r.Version)
+		}
+		put := func(id string) func(context.Context, *unitofwork.Unit) error {
+			return func(ctx context.Context, u *unitofwork.Unit) error {
+				r := tallies.Ref(id)
+				if err := u.Get(ctx, r); err != nil {
+					return err
+				}
+				r.T.ID, r.T.Version = id, 99
+				return u.Put(r)
+			}
+		}
+		do(put("a"))
+		version("a", 8)
+		do(func(ctx context.Context, u *unitofwork.Unit) error {
+			r := unaware.Ref("b")
+			if err := u.Get(ctx, r); err != nil {
+				return err
+			}
+			return u.Put(r)
+		})
+		version("b", 1)
+		do(put("new"))
+		version("new", 1)
+		do(func(ctx context.Context, u *unitofwork.Unit) error {
+			a, n := tallies.Ref("a"), tallies.Ref("new")
+			if err := u.Get(ctx, a, n); err != nil {
+				return err
+			}
+			return errors.Join(u.Replace(a), u.PutIf(n, expression.AttributeExists(expression.Name("ID"))))
+		})
+		version("a", 9)
+		version("new", 2)
+		do(func(_ context.Context, u *unitofwork.Unit) error {
+			return u.Update(tallies.Ref("a"), unitofwork.Expression{Update: "ADD N :n", Values: map[string]any{":n": 5}})
+		})
+		version("a", 10)
+		do(func(_ context.Context, u *unitofwork.Unit) error {
+			return u.Update(tallies.Ref("b"), unitofwork.Expression{Update: "SET N = :n REMOVE X", Values: map[string]any{":n": 5}})
+		})
+		version("b", 2)
+		do(func(_ context.Context, u *unitofwork.Unit) error { return u.Delete(tallies.Ref("new")) })
+		do(func(_ context.Context, u *unitofwork.Unit) error {
+			return u.Insert(tallies.Of(tally{ID: "new", Version: 50}))
+		})
+		version("new", 1)
+		do(func(ctx context.Context, u *unitofwork.Unit) error {
+			r := tallies.Ref("new")
+			if err := u.Get(ctx, r); err != nil {
+				return err
+			}
+			return u.Delete(r)
+		})
+		_, there := b.tally("new")
+		require.False(t, there)
+		b.allFree()
+	})
+}
+
+// A program without locks changes a record between a unit's read and its commit: the unit, whatever
+// it writes to that record, or if it has only read it, starts over.
+func TestAChangeByAProgramWithoutLocks(t *testing.T) {
+	set7 := unitofwork.Expression{Update: "SET N = :n", Values: map[string]any{":n": 7}}
+	holds := unitofwork.Expression{Condition: "attribute_exists(ID)"}
+	for name, write := range map[string]func(u *unitofwork.Unit, r *unitofwork.Ref[tally]) error{
+		"put":        func(u *unitofwork.Unit, r *unitofwork.Ref[tally]) error { return u.Put(r) },
+		"replace":    func(u *unitofwork.Unit, r *unitofwork.Ref[tally]) error { return u.Replace(r) },
+		"update":     func(u *unitofwork.Unit, r *unitofwork.Ref[tally]) error { return u.Update(r, set7) },
+		"delete":     func(u *unitofwork.Unit, r *unitofwork.Ref[tally]) error { return u.Delete(r) },
+		"check":      func(u *unitofwork.Unit, r *unitofwork.Ref[tally]) error { return u.Check(r, holds) },
+		"only reads": func(*unitofwork.Unit, *unitofwork.Ref[tally]) error { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, id := range []string{"a", "b", "new"} {
+				if id == "new" && (name == "check" || name == "delete") {
+					continue
+				}
+				bothWays(t, func(t *testing.T, b *bed, work unitofwork.Work) {
+					calls, saw := 0, int64(0)
+					require.NoError(t, b.client("c", nil).freely(t.Context(), work, func(ctx context.Context, u *unitofwork.Unit) error {
+						calls++
+						r := tallies.Ref(id)
+						if err := u.Get(ctx, r); err != nil {
+							return err
+						}
+						saw = r.T.N
+						if calls == 1 {
+							require.NoError(t, b.addOld(id, 1))
+						}
+						return errors.Join(write(u, r), u.Replace(customers.Of(customer{ID: "1", Name: name})))
+					}), id)
+					require.Equal(t, 2, calls)
+					require.Equal(t, map[string]int64{"a": 11, "b": 21, "new": 1}[id], saw, "what the commit rests on has the other program's change")
+					b.allFree()
+				})
+			}
+		})
+	}
+}
+
+// What a unit has written refuses those who have read the record before, and know nothing of units.
+func TestAProgramWithoutLocksIsRefused(t *testing.T) {
+	for name, write := range map[string]func(u *unitofwork.Unit, r *unitofwork.Ref[tally]) error{
+		"put": func(u *unitofwork.Unit, r *unitofwork.Ref[tally]) error {
+			return errors.Join(u.Get(u.Context(), r), u.Put(r))
+		},
+		"update unread": func(u *unitofwork.Unit, r *unitofwork.Ref[tally]) error {
+			return u.Update(r, unitofwork.Expression{Update: "ADD N :n", Values: map[string]any{":n": 5}})
+		},
+		"delete unread": func(u *unitofwork.Unit, r *unitofwork.Ref[tally]) error { return u.Delete(r) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothWays(t, func(t *testing.T, b *bed, work unitofwork.Work) {
+				old := b.readOld("a", 1)
+				require.NoError(t, b.client("c", nil).freely(t.Context(), work, func(_ context.Context, u *unitofwork.Unit) error {
+					return write(u, tallies.Ref("a"))
+				}))
+				require.ErrorAs(t, old(), new(*types.ConditionalCheckFailedException))
+			})
+		})
+	}
+}
+
+// A condition of the caller's that does not hold is the caller's to decide about, as long as nobody
+// has changed the record meanwhile.
+func TestAConditionBesideAVersion(t *testing.T) {
+	bothWays(t, func(t *testing.T, b *bed, work unitofwork.Work) {
+		c := b.client("c", nil)
+		rich := unitofwork.Expression{Condition: "N > :n", Values: map[string]any{":n": 10}}
+		calls := 0
+		check := func(read bool, meanwhile func()) error {
+			calls = 0
+			return c.freely(t.Context(), work, func(ctx context.Context, u *unitofwork.Unit) error {
+				calls++
+				r := tallies.Ref("a")
+				if read {
+					if err := u.Get(ctx, r); err != nil {
+						return err
+					}
+				}
+				if calls == 1 {
+					meanwhile()
+				}
+				return u.Update(r, unitofwork.Expression{Update: "SET N = :m", Condition: rich.Condition, Values: map[string]any{":n": 10, ":m": 0}})
+			})
+		}
+		for _, read := range []bool{false, true} {
+			require.ErrorIs(t, check(read, func() {}), unitofwork.ErrCondition)
+			require.Equal(t, 1, calls)
+		}
+		require.NoError(t, check(true, func() { require.NoError(t, b.addOld("a", 1)) }), "it is another record then")
+		require.Equal(t, 2, calls)
+		require.ErrorIs(t, c.freely(t.Context(), work, func(_ context.Context, u *unitofwork.Unit) error {
+			return u.Insert(tallies.Of(tally{ID: "b"}))
+		}), unitofwork.ErrExists)
+	})
+}
+
+// Somebody without locks is always faster: the error says so, and who it was.
+func TestAProgramWithoutLocksThatIsAlwaysFaster(t *testing.T) {
+	inTallies(t, func(t *testing.T, b *bed) {
+		err := b.client("c", nil).freely(t.Context(), unitofwork.Work{Attempts: 3}, func(ctx context.Context, u *unitofwork.Unit) error {
+			r := tallies.Ref("a")
+			if err := u.Get(ctx, r); err != nil {
+				return err
+			}
+			require.NoError(t, b.addOld("a", 1))
+			return u.Put(r)
+		})
+		var changed *unitofwork.VersionError
+		require.ErrorAs(t, err, &changed)
+		require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err))
+		require.EqualError(t, err, fmt.Sprintf(`not committed: table "tallies", record ID="a": its version "Version" was %s when the unit read it, `+
+			`and is %s: a program without locks has changed it`, changed.Read, changed.Found))
+		b.allFree()
+	})
+}
+
+// Two reads of one record in a run without locks are one state.
+func TestAVersionThatChangesBetweenTwoReads(t *testing.T) {
+	inTallies(t, func(t *testing.T, b *bed) {
+		calls := 0
+		require.NoError(t, b.client("c", nil).freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+			calls++
+			one, two := tallies.Ref("a"), tallies.Ref("a")
+			if err := u.Get(ctx, one); err != nil {
+				return err
+			}
+			if calls == 1 {
+				_, err := b.db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+					TableName: aws.String("tallies"), Key: tallyID("a"), UpdateExpression: aws.String("ADD N :one, Version :one"),
+					ExpressionAttributeValues: map[string]types.AttributeValue{":one": &types.AttributeValueMemberN{Value: "1"}},
+				})
+				require.NoError(t, err)
+			}
+			if err := u.Get(ctx, two); err != nil {
+				return err
+			}
+			require.Equal(t, one.T, two.T)
+			return nil
+		}))
+		require.Equal(t, 2, calls)
+	})
+}
+
+// What cannot be counted is refused, and nothing is written.
+func TestWhatCannotBeCounted(t *testing.T) {
+	update := func(e unitofwork.Expression) func(context.Context, *unitofwork.Unit) error {
+		return func(_ context.Context, u *unitofwork.Unit) error { return u.Update(tallies.Ref("a"), e) }
+	}
+	one := map[string]any{":one": 1}
+	for name, c := range map[string]struct {
+		f    func(context.Context, *unitofwork.Unit) error
+		text string
+	}{
+		"replace unread": {func(_ context.Context, u *unitofwork.Unit) error {
+			return u.Replace(tallies.Of(tally{ID: "a"}))
+		}, `has not read the record, so the next number is not known: Get it first`},
+		"put unread under a condition": {func(_ context.Context, u *unitofwork.Unit) error {
+			return u.PutIf(tallies.Of(tally{ID: "a"}), expression.AttributeExists(expression.Name("ID")))
+		}, `has not read the record`},
+		"no number": {func(ctx context.Context, u *unitofwork.Unit) error {
+			return u.Get(ctx, unaware.Ref("text"))
+		}, `table "tallies", record ID="text": its version attribute "Version" is "x", which is no whole number`},
+		"a fraction": {func(ctx context.Context, u *unitofwork.Unit) error {
+			return u.Get(ctx, unaware.Ref("half"))
+		}, `is 1.5, which is no whole number`},
+		"an update that counts":         {update(unitofwork.Expression{Update: "ADD Version :one", Values: one}), `the update names the version attribute "Version", which holdall counts`},
+		"and by another name":           {update(unitofwork.Expression{Update: "ADD #v :one", Names: map[string]string{"#v": "Version"}, Values: one}), `the update names the version attribute`},
+		"a name of holdall's":           {update(unitofwork.Expression{Update: "ADD #holdallVersion :one", Names: map[string]string{"#holdallVersion": "N"}, Values: one}), `holdall's own`},
+		"a value of holdall's":          {update(unitofwork.Expression{Update: "ADD N :holdallOne", Values: map[string]any{":holdallOne": 5}}), `holdall's own`},
+		"parentheses that do not match": {update(unitofwork.Expression{Update: "ADD N :one", Condition: "N > :one) OR (N > :one", Values: one}), `do not match`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothWays(t, func(t *testing.T, b *bed, work unitofwork.Work) {
+				b.putItem("tallies", map[string]types.AttributeValue{"ID": &types.AttributeValueMemberS{Value: "text"}, "Version": &types.AttributeValueMemberS{Value: "x"}})
+				b.putItem("tallies", map[string]types.AttributeValue{"ID": &types.AttributeValueMemberS{Value: "half"}, "Version": &types.AttributeValueMemberN{Value: "1.5"}})
+				if work.Lock {
+					work.Keys = append(work.Keys, tallyKey("text"), tallyKey("half"))
+				}
+				before := b.tables()
+				err := b.client("c", nil).freely(t.Context(), work, c.f)
+				require.ErrorContains(t, err, c.text)
+				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+				require.Equal(t, before["tallies"], b.tables()["tallies"])
+			})
+		})
+	}
+}
+
+// A unit that does not fit into one transaction cannot check versions when it writes.
+func TestAVersionInALargeUnit(t *testing.T) {
+	inTallies(t, func(t *testing.T, b *bed) {
+		before := b.tables()
+		err := b.client("c", nil).freely(t.Context(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
+			for i := range 100 {
+				if err := u.Replace(customers.Of(customer{ID: fmt.Sprint(i)})); err != nil {
+					return err
+				}
+			}
+			return u.Update(tallies.Ref("a"), unitofwork.Expression{Update: "SET N = :n", Values: map[string]any{":n": 7}})
+		})
+		require.ErrorContains(t, err, `table "tallies", record ID="a": its Table has a Version, so the unit must fit into one transaction`)
+		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+		require.Equal(t, before["tallies"], b.tables()["tallies"])
+		require.Equal(t, before["customers"], b.tables()["customers"])
+		b.allFree()
+	})
+}
+
+// everyTenth has every tenth answer lost, and every tenth request.
+func everyTenth() faults.Script {
+	var n atomic.Int64
+	return func(faults.Call) faults.Fault {
+		switch n.Add(1) % 10 {
+		case 0:
+			return faults.LoseAnswer(faults.Reset)
+		case 5:
+			return faults.LoseRequest(faults.Reset)
+		}
+		return faults.Pass()
+	}
+}
+
+func addToA(ctx context.Context, u *unitofwork.Unit) error {
+	r := tallies.Ref("a")
+	if err := u.Get(ctx, r); err != nil {
+		return err
+	}
+	r.T.N++
+	return u.Put(r)
+}
+
+// Units of two processes and programs without locks add to one record at the same time, with requests
+// and answers that are lost: nothing that anybody was told is lost.
+func TestUnitsBesideProgramsWithoutLocks(t *testing.T) {
+	for name, work := range map[string]unitofwork.Work{
+		"without locks": {}, "alone": {Alone: true}, "under locks": {Lock: true, Keys: []ordering.Key{tallyKey("a")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inTallies(t, func(t *testing.T, b *bed) {
+				var mu sync.Mutex
+				sum := int64(10)
+				var all sync.WaitGroup
+				for p := range 2 {
+					c := b.client(fmt.Sprint("c", p), everyTenth())
+					for g := range 5 {
+						all.Go(func() {
+							for i := range 10 {
+								mine := work
+								mine.ID = fmt.Sprint(p, g, i)
+								for told := errors.New("not tried"); told != nil; time.Sleep(50 * time.Millisecond) {
+									told = c.freely(t.Context(), mine, addToA)
+								}
+								mu.Lock()
+								sum++
+								mu.Unlock()
+							}
+						})
+					}
+				}
+				for range 2 {
+					all.Go(func() {
+						for range 50 {
+							if b.addOld("a", 1) == nil {
+								mu.Lock()
+								sum++
+								mu.Unlock()
+							}
+							time.Sleep(17 * time.Millisecond)
+						}
+					})
+				}
+				all.Wait()
+				r, _ := b.tally("a")
+				require.Equal(t, sum, r.N)
+				require.Equal(t, sum-3, r.Version, "each change was counted")
+				require.Greater(t, sum, int64(110), "nobody without locks came through")
+			})
+		})
+	}
+}
+
+// What a unit has read is checked, too, if it is committed together with others.
+func TestAVersionThatAUnitOfAGroupHasRead(t *testing.T) {
+	inTallies(t, func(t *testing.T, b *bed) {
+		var r runs
+		c := b.client("c", nil, r.traced)
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		calls := 0
+		for i := range 12 {
+			all.Go(func() {
+				var saw int64
+				require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+					a, one := tallies.Ref("a"), customers.Ref("1")
+					records := []unitofwork.Record{one}
+					if i%3 == 0 { // others have no version to check, and are committed together
+						records = append(records, a)
+					}
+					if err := u.Get(ctx, records...); err != nil {
+						return err
+					}
+					saw = a.T.N
+					mu.Lock()
+					calls++
+					if calls == 7 {
+						require.NoError(t, b.addOld("a", 1))
+					}
+					mu.Unlock()
+					one.T.Name += "."
+					return u.Put(one)
+				}))
+				mu.Lock()
+				defer mu.Unlock()
+				if calls >= 7 && i%3 == 0 {
+					require.EqualValues(t, 11, saw, "unit %d was told that it is committed", i)
+				}
+			})
+		}
+		all.Wait()
+		require.Equal(t, "name 1"+strings.Repeat(".", 12), b.customer("1").Name)
+		together := 0
+		for _, e := range r.ends {
+			if e.Leader != "" && e.Outcome == trace.Committed {
+				together++
+			}
+		}
+		require.Positive(t, together)
+	})
+}
