@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -33,7 +32,8 @@ type Check struct {
 	Again bool
 	// Rival, if set, is the work of another process, which begins at one of Work's requests.
 	Rival func(ctx context.Context, p *Process) error
-	// Locks is the configuration of Work's locks. If it is set, its locks are lost at each request.
+	// Locks is the configuration of Work's locks. If it is set, its locks are lost at each request; and
+	// are lost to somebody who has the same keys then, so that its token is stale.
 	Locks lockset.Config
 	// Faults that happen. Default all.
 	Faults []Fault
@@ -129,7 +129,9 @@ func (c Check) disturbances(to Request) (all []disturbance) {
 		all = append(all, disturbance{name: "a rival", at: to.N, do: (*run).rival})
 	}
 	if c.Locks.Table != "" {
-		all = append(all, disturbance{name: "its locks are lost", at: to.N, do: (*run).loseLocks})
+		all = append(all,
+			disturbance{name: "its locks are lost", at: to.N, do: (*run).loseLocks},
+			disturbance{name: "its token is stale", at: to.N, do: (*run).overtake})
 	}
 	return all
 }
@@ -220,17 +222,29 @@ func (r *run) rival(ctx context.Context) {
 
 // loseLocks takes away whatever is locked.
 func (r *run) loseLocks(ctx context.Context) {
+	for _, key := range r.held(ctx) {
+		_, _ = r.db.LoseLocks(ctx, r.Locks, key) // it may have been let go of meanwhile
+	}
+}
+
+// overtake has somebody else have, for a moment, whatever is locked.
+func (r *run) overtake(ctx context.Context) {
+	for _, key := range r.held(ctx) {
+		_, _ = r.db.Overtake(ctx, r.Locks, key)
+	}
+}
+
+// held are the keys that are locked, but for those of units that are committed.
+func (r *run) held(ctx context.Context) (keys []ordering.Key) {
 	operator, err := r.db.operator(r.Locks)
 	if err != nil {
-		return // nor has Work any locks then
+		return nil // nor has Work any locks then
 	}
-	held := map[ordering.Key]string{}
 	for row, err := range operator.List(ctx, lockset.ListOptions{}) {
 		if err == nil && row.Holder != nil && row.Holder.Prepared == "" {
-			held[row.Key] = row.Holder.Unit
+			keys = append(keys, row.Key)
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(held)) {
-		_ = lose(ctx, operator, key, held[key]) // it may have been let go of meanwhile
-	}
+	slices.Sort(keys)
+	return keys
 }

@@ -87,15 +87,31 @@ func (db *DB) LoseLocks(ctx context.Context, cfg lockset.Config, key ordering.Ke
 	if err != nil || view.Row.Holder == nil {
 		return false, err
 	}
-	return true, lose(ctx, operator, key, view.Row.Holder.Unit)
+	return true, operator.Free(ctx, key, view.Row.Holder.Unit, lockset.Freeing{Reason: "a test wants it lost", Now: true})
+}
+
+// Overtake has the unit or the lock set that holds a key lose it, if one does, and somebody else have
+// the key and let go of it again. So whoever has had the key before is late: its token is stale. It returns
+// the later token, which a store of the test's own may have seen then. It waits for those who
+// wait for the key already.
+func (db *DB) Overtake(ctx context.Context, cfg lockset.Config, key ordering.Key) (later lockset.Token, err error) {
+	if _, err := db.LoseLocks(ctx, cfg, key); err != nil {
+		return 0, err
+	}
+	cfg.Trace, cfg.Owner = nil, "holdalltest"
+	somebody, err := lockset.New(db.engine, cfg)
+	if err != nil {
+		return 0, err
+	}
+	err = somebody.With(ctx, []ordering.Key{key}, func(_ context.Context, token lockset.Token) error {
+		later = token
+		return nil
+	})
+	return later, err
 }
 
 // operator is who takes locks away.
 func (db *DB) operator(cfg lockset.Config) (*lockset.Inspector, error) {
 	cfg.Trace, cfg.Owner = nil, "holdalltest"
 	return lockset.NewInspector(db.engine, cfg)
-}
-
-func lose(ctx context.Context, operator *lockset.Inspector, key ordering.Key, unit string) error {
-	return operator.Free(ctx, key, unit, lockset.Freeing{Reason: "a test wants it lost", Now: true})
 }

@@ -26,8 +26,10 @@ var ErrCrashed = faults.ErrCrashed
 // unitofwork.Open and lockset.New take; [Process.Client] is for all others. It is safe for
 // concurrent use.
 type Process struct {
-	*faults.Wrapper
+	items
 	tables
+
+	net *faults.Wrapper
 
 	mu      sync.Mutex // guards what follows; never held across a request
 	sent    []Request
@@ -37,6 +39,16 @@ type Process struct {
 	some    []Fault
 	draw    *rand.Rand
 	beside  func(Request) // is called before each request; may be nil
+}
+
+// items are the methods on which faults happen.
+type items interface {
+	lockset.DynamoDB
+	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
+	DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
+	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
+	BatchWriteItem(context.Context, *dynamodb.BatchWriteItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchWriteItemOutput, error)
 }
 
 // tables are the methods on which no faults happen.
@@ -63,9 +75,28 @@ type planned struct {
 // Process returns a new one. name is for the messages of a failed test.
 func (db *DB) Process(name string) *Process {
 	p := &Process{tables: db.engine}
-	p.Wrapper = faults.Wrap(db.engine, faults.Config{Who: name, Script: p.decide})
+	p.net = faults.Wrap(db.engine, faults.Config{Who: name, Script: p.decide})
+	p.items = p.net
 	return p
 }
+
+// Crash has the process die: requests under way and all later ones return [ErrCrashed]. What was sent
+// is carried out, and what a pause held is not.
+func (p *Process) Crash() { p.net.Crash() }
+
+// Dead is closed when the process has died, by Crash or by a fault.
+func (p *Process) Dead() <-chan struct{} { return p.net.Dead() }
+
+// Pause holds what the process sends, until Resume. A request whose context ends meanwhile is sent all the
+// same then.
+func (p *Process) Pause() { p.net.Pause() }
+
+// Resume ends a Pause.
+func (p *Process) Resume() { p.net.Resume() }
+
+// Partition cuts the process off from the tables, or has it reach them again. Meanwhile requests are not
+// carried out, answers are lost, and calls return when their contexts end.
+func (p *Process) Partition(cut bool) { p.net.Partition(cut) }
 
 // Client returns the SDK's client on this process's way to the tables.
 func (p *Process) Client() *dynamodb.Client { return clientOf(p) }

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/holdalltest"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -99,6 +100,37 @@ func TestLoseLocks(t *testing.T) {
 			return u.Insert(orders.Of(Order{"1", "placed"}))
 		}))
 		require.Equal(t, 2, calls, "Do starts over")
+	})
+}
+
+// A holder that was overtaken has a stale token, which a store that knows the later one refuses.
+func TestOvertake(t *testing.T) {
+	inShop(t, func(t *testing.T, db *holdalltest.DB) {
+		locks, err := lockset.New(db.Process("p"), config.Locks)
+		require.NoError(t, err)
+		keys := []ordering.Key{"order:1"}
+		gone := errors.New("not called")
+		err = locks.With(t.Context(), keys, func(ctx context.Context, token lockset.Token) error {
+			later, err := db.Overtake(ctx, config.Locks, "order:1")
+			require.NoError(t, err)
+			require.Greater(t, later, token)
+			item := map[string]types.AttributeValue{"ID": &types.AttributeValueMemberS{Value: "1"}}
+			now := &dynamodb.PutItemInput{TableName: aws.String("orders"), Item: item}
+			require.NoError(t, fencing.Fence{Token: later}.Put(now))
+			_, err = db.Client().PutItem(ctx, now)
+			require.NoError(t, err)
+			late, fence := &dynamodb.PutItemInput{TableName: aws.String("orders"), Item: item}, fencing.Fence{Token: token}
+			require.NoError(t, fence.Put(late))
+			_, gone = db.Client().PutItem(ctx, late)
+			gone = fence.Stale(gone)
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		require.ErrorIs(t, gone, fencing.ErrStale)
+		require.ErrorIs(t, err, lockset.ErrLost)
+		later, err := db.Overtake(t.Context(), config.Locks, "order:2")
+		require.NoError(t, err, "nobody has it")
+		require.True(t, later.Valid())
 	})
 }
 
