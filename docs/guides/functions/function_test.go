@@ -40,7 +40,7 @@ func TestTheFunctionUnderFaults(t *testing.T) {
 			}
 		}
 		t.Run(fmt.Sprintf("lock=%v", lock), func(t *testing.T) {
-			holdalltest.Check{
+			check := holdalltest.Check{
 				Setup: func(ctx context.Context, db *holdalltest.DB) error {
 					if err := db.CreateTable(ctx, Accounts.Name, "ID", ""); err != nil {
 						return err
@@ -62,7 +62,11 @@ func TestTheFunctionUnderFaults(t *testing.T) {
 					}
 					return holds(ctx, p, true, true)
 				},
-			}.Run(t)
+			}
+			if testing.Short() {
+				check.Faults = []holdalltest.Fault{holdalltest.CrashAfter, holdalltest.InDoubt, holdalltest.InDoubtAfter, holdalltest.Paused}
+			}
+			check.Run(t)
 		})
 	}
 }
