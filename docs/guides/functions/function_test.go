@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdall/holdall/holdalltest"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -91,18 +92,19 @@ func holds(ctx context.Context, p *holdalltest.Process, ours, theirs bool) error
 	return nil
 }
 
-func TestARefusalIsNotDeliveredAgain(t *testing.T) {
+// What is done, or refused for good, is not delivered again; everything else is.
+func TestWhatIsDeliveredAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := memory(t, "alice", "bob")
 		f, err := New(db.Client(), lease)
 		require.NoError(t, err)
 		require.NoError(t, handled(t.Context(), f, Payment{"p1", "alice", "bob", 5000}))
-
-		changed := messageOf(Payment{"p2", "alice", "bob", 1})
 		require.NoError(t, handled(t.Context(), f, Payment{"p2", "alice", "bob", 1}))
-		changed.Body = messageOf(Payment{"p2", "alice", "bob", 2}).Body // another payment under an ID that is taken
+
+		twice, changed := messageOf(Payment{"p2", "alice", "bob", 1}), messageOf(Payment{"p2", "alice", "bob", 2})
+		twice.MessageID = "sent twice"
 		broken := Message{MessageID: "broken", Body: "{"}
-		response, err := f.Handle(t.Context(), Event{Records: []Message{changed, broken}})
+		response, err := f.Handle(t.Context(), Event{Records: []Message{twice, changed, broken}})
 		require.NoError(t, err)
 		text, err := json.Marshal(response)
 		require.NoError(t, err)
@@ -125,6 +127,28 @@ func TestTooLittleTime(t *testing.T) {
 		defer cancel()
 		require.ErrorContains(t, handled(ctx, f, Payment{"p1", "alice", "bob", 1}), "message-p1")
 		require.Empty(t, p.Requests())
+	})
+}
+
+// Who has a key, and lives, costs half of the time that is left, not all of it.
+func TestAWaitEndsBeforeTheTimeDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := memory(t, "alice", "bob")
+		other, err := New(db.Client(), lease)
+		require.NoError(t, err)
+		set, err := other.units.Locks().Acquire(t.Context(), []ordering.Key{Accounts.Guard(&Account{ID: "alice"})})
+		require.NoError(t, err)
+
+		f, err := New(db.Client(), lease)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		began := time.Now()
+		require.ErrorContains(t, handled(ctx, f, Payment{"p1", "alice", "bob", 1}), "message-p1")
+		left := timeout - f.room
+		require.GreaterOrEqual(t, time.Since(began), left/2)
+		require.Less(t, time.Since(began), left*6/10)
+		require.NoError(t, set.Release(t.Context()))
 	})
 }
 

@@ -164,6 +164,7 @@ func TestWatch(t *testing.T) {
 			p.Partition(false)
 			time.Sleep(time.Minute)
 			_ = set.Release(context.WithoutCancel(t.Context()))
+			synctest.Wait() // the hooks have returned
 			if len(want) == 0 {
 				require.Empty(t, said.String())
 			}

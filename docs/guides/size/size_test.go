@@ -184,19 +184,21 @@ func TestAJobThatDies(t *testing.T) {
 	}
 }
 
-// A list that has changed is refused where the change is, before anything is booked twice.
+// A list that has changed is refused where the change is, before anything is booked twice: also if
+// the keys of its parts are the same.
 func TestAnotherListIsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ids := list(12)
-		db := holdalltest.DynamoDB()
-		require.NoError(t, setUp(t.Context(), db, ids))
-		units, err := unitofwork.Open(db.Client(), config(0))
-		require.NoError(t, err)
-		require.NoError(t, Book(t.Context(), units, &Accounts, day, ids[1:7], 3))
-		err = Book(t.Context(), units, &Accounts, day, ids, 3)
-		var other *unitofwork.IDError
-		require.ErrorAs(t, err, &other)
-	})
+	for _, accounts := range []*unitofwork.Table[Account]{&Accounts, &shared} {
+		synctest.Test(t, func(t *testing.T) {
+			ids := list(12)
+			db := holdalltest.DynamoDB()
+			require.NoError(t, setUp(t.Context(), db, ids))
+			units, err := unitofwork.Open(db.Client(), config(0))
+			require.NoError(t, err)
+			require.NoError(t, Book(t.Context(), units, accounts, day, ids[1:7], 3))
+			err = Book(t.Context(), units, accounts, day, ids, 3)
+			require.ErrorAs(t, err, new(*unitofwork.IDError))
+		})
+	}
 }
 
 // shared is a table of the same accounts of which 96 have one key.
