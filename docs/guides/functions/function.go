@@ -1,0 +1,160 @@
+// Package functions is the code of the guide beside it: a function of AWS Lambda's kind that makes
+// the payments of a queue.
+package functions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// Account is a record, as the table has it.
+type Account struct {
+	ID      string
+	Balance int64
+}
+
+// Accounts says where accounts live, and which key guards each of them.
+var Accounts = unitofwork.Table[Account]{
+	Name: "accounts", PartitionKey: "ID",
+	Guard: func(a *Account) ordering.Key { return ordering.Join("account:" + a.ID) },
+}
+
+// Payment is what a message asks for. Its ID is that of whoever ordered it.
+type Payment struct {
+	ID, From, To string
+	Amount       int64
+}
+
+// ErrFunds refuses a payment for good: no repetition helps.
+var ErrFunds = errors.New("not enough money")
+
+// Event has the JSON of events.SQSEvent in github.com/aws/aws-lambda-go, and Response that of
+// events.SQSEventResponse: use those.
+type Event struct {
+	Records []Message
+}
+
+// Message is one of an event's.
+type Message struct {
+	MessageID string `json:"messageId"`
+	Body      string `json:"body"`
+}
+
+// Response has the messages that are to be delivered again.
+type Response struct {
+	BatchItemFailures []Failure `json:"batchItemFailures"`
+}
+
+// Failure is a message, by its ID.
+type Failure struct {
+	ItemIdentifier string `json:"itemIdentifier"`
+}
+
+// Function is what an instance has from its start to its end.
+type Function struct {
+	units *unitofwork.Client
+	room  time.Duration
+	lock  bool // payments take their locks first
+}
+
+// New is for outside the handler: once for each instance. db is a *dynamodb.Client made with
+// lockset.HTTPClient().
+func New(db lockset.DynamoDB, lease time.Duration) (*Function, error) {
+	locks := lockset.Config{Table: "locks", Lease: lease}
+	units, err := unitofwork.Open(db, unitofwork.Config{Locks: locks, Table: "units"})
+	return &Function{units: units, room: lease + lease/10}, err
+}
+
+// Warm opens a connection, by one read of a record that need not be there.
+func (f *Function) Warm(ctx context.Context) error {
+	return f.units.Read(ctx, Accounts.Ref("none"))
+}
+
+// Handle makes the payments of an event, all at a time. Those that it returns are delivered again.
+func (f *Function) Handle(ctx context.Context, event Event) (Response, error) {
+	ctx, cancel := WithRoom(ctx, f.room)
+	defer cancel()
+	errs := make([]error, len(event.Records))
+	var payments sync.WaitGroup
+	for i, message := range event.Records {
+		payments.Go(func() { errs[i] = f.pay(ctx, message) })
+	}
+	payments.Wait() // when the handler returns, the instance is frozen: nothing may be under way
+	response := Response{BatchItemFailures: []Failure{}}
+	for i, message := range event.Records {
+		switch err := errs[i]; {
+		case err == nil:
+		case errors.Is(err, ErrFunds): // tell whoever ordered it
+			slog.WarnContext(ctx, "refused", "message", message.MessageID, "err", err)
+		default: // unitofwork.ErrInDoubt, too: the same ID makes the next delivery safe
+			slog.ErrorContext(ctx, "to be delivered again", "message", message.MessageID, "err", err)
+			response.BatchItemFailures = append(response.BatchItemFailures, Failure{message.MessageID})
+		}
+	}
+	return response, nil
+}
+
+// WithRoom ends a context some time before its own deadline, at which the process is killed.
+func WithRoom(ctx context.Context, room time.Duration) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, deadline.Add(-room))
+}
+
+// pay makes a payment once, however often its message is delivered.
+func (f *Function) pay(ctx context.Context, message Message) error {
+	var p Payment
+	if err := json.Unmarshal([]byte(message.Body), &p); err != nil {
+		return err // the queue's dead-letter queue gets it in the end
+	}
+	from, to := Accounts.Ref(p.From), Accounts.Ref(p.To)
+	work := unitofwork.Work{
+		ID: "payment:" + p.ID, Payload: fmt.Appendf(nil, "%d from %q to %q", p.Amount, p.From, p.To),
+		Wait: halfOf(ctx),
+	}
+	if f.lock {
+		work.Lock, work.Keys = true, []ordering.Key{Accounts.Guard(&from.T), Accounts.Guard(&to.T)}
+	}
+	return f.units.Do(ctx, work, func(ctx context.Context, u *unitofwork.Unit) error {
+		if err := u.Get(ctx, from, to); err != nil {
+			return err
+		}
+		if !from.Found || !to.Found || from.T.Balance < p.Amount {
+			return ErrFunds
+		}
+		from.T.Balance -= p.Amount
+		to.T.Balance += p.Amount
+		return u.Put(from, to)
+	})
+}
+
+// halfOf is how long to wait for others: half of the time that is left, so that the work has the
+// other half.
+func halfOf(ctx context.Context) lockset.Wait {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return lockset.For(time.Second)
+	}
+	return lockset.For(max(0, time.Until(deadline)/2))
+}
+
+// Tidy is for a schedule of its own, every few minutes: it finishes units larger than one
+// transaction whose instances were killed.
+func (f *Function) Tidy(ctx context.Context) error {
+	ctx, cancel := WithRoom(ctx, f.room)
+	defer cancel()
+	found, err := f.units.Recover(ctx)
+	slog.InfoContext(ctx, "recovered", "committed", len(found.Committed), "aborted", len(found.Aborted))
+	return err
+}
