@@ -177,7 +177,7 @@ func (a *app) cost(f costFlags, changed func(flag string) bool) error {
 func (w worked) lines() []string {
 	t := columns{rows: [][]string{{"A UNIT", "SHARE", "REQUESTS", "WRITE UNITS", "READ UNITS"}}}
 	for _, k := range w.Kinds {
-		t.rows = append(t.rows, append([]string{k.Name, short(100*k.Share) + "%"}, inColumns(k.Cost)...))
+		t.rows = append(t.rows, append([]string{k.Name, percent(k.Share)}, inColumns(k.Cost)...))
 	}
 	if len(w.Kinds) > 1 {
 		t.rows = append(t.rows, append([]string{"on average", ""}, inColumns(w.Average)...))
@@ -200,6 +200,14 @@ func (w worked) lines() []string {
 
 func inColumns(c costs.Cost) []string {
 	return []string{short(c.Requests), short(c.WriteUnits), short(c.ReadUnits)}
+}
+
+// percent is a share for people. One that is small is none that is not there.
+func percent(share float64) string {
+	if share < 1e-5/2 {
+		return "<0.001%"
+	}
+	return short(100*share) + "%"
 }
 
 // short is a number for people: four digits are enough, but for those before the point.

@@ -2,10 +2,19 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
+
+// The guide about costs shows what the command prints.
+func TestTheGuideShowsWhatCostPrints(t *testing.T) {
+	page, err := os.ReadFile("../../docs/guides/cost/README.md")
+	require.NoError(t, err)
+	same := func(text string) string { return text }
+	asShown(t, string(page), nil, same, same)
+}
 
 func TestCost(t *testing.T) {
 	r := runWith(t, nil, "cost", "--keys", "2", "--depth", "2", "--writes", "2", "--reads", "2", "--id", "--rate", "10", "-o", "json",
@@ -87,4 +96,5 @@ func TestShort(t *testing.T) {
 	} {
 		require.Equal(t, want, short(n))
 	}
+	require.Equal(t, []string{"100%", "0.001%", "<0.001%"}, []string{percent(1), percent(1e-5), percent(1e-9)})
 }
