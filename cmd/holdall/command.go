@@ -31,6 +31,7 @@ var commands = []func(*app) *cobra.Command{
 	webCommand,
 	execCommand,
 	timelineCommand,
+	costCommand,
 	dynamodbCommand,
 	versionCommand,
 }
