@@ -1,5 +1,6 @@
 // Package comingfrom has the programs that the guide on coming from other libraries shows: the
-// same work with holdall and, for plain transactions, without it.
+// same work with holdall and, for plain transactions, without it. What is written with other
+// libraries is below before.
 package comingfrom
 
 import (
