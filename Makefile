@@ -28,7 +28,7 @@ LINT         := $(TOOLS)/golangci-lint-$(LINT_VERSION)
 CFN_VERSION  := 1.58.0
 CFN_LINT     := $(TOOLS)/cfn-lint-$(CFN_VERSION)/bin/cfn-lint
 
-.PHONY: help demo engines test prove long sim chaos soak mutants model otlp fuzz docs bench lint templates fmt
+.PHONY: help demo engines test prove long sim chaos soak mutants model otlp before fuzz docs bench lint templates fmt
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -97,6 +97,11 @@ model: ## search the models of the protocol, all of them and each without its cl
 otlp: ## the example bank, watched by a collector and a Prometheus that really run; the alert rules by promtool
 	@$(GO) run ./integration/engines/install collector prometheus
 	@cd otelholdall/otlp && $(GO) vet ./... && $(GO) test -race -vet=off -timeout $(TEST_TIMEOUT) -count=1 ./...
+
+# Not part of test: they need a JDK, a Redis and the libraries, and say nothing of ours.
+before: ## the Java programs of the guide on coming from other libraries: compiled, and run on DynamoDB Local and a Redis
+	@$(GO) run ./integration/engines/install java javac mvn redis-server
+	@$(GO) run ./docs/guides/comingfrom/before
 
 # Not part of test: that runs the inputs that were kept.
 fuzz: ## any input to every fuzz target, each for FUZZ_TIME (30s)

@@ -14,7 +14,7 @@ import (
 // The code that a guide shows is in the files beside it, which are compiled: each block of Go or Java
 // is a run of whole lines of one of them, whatever its indentation.
 func TestGuidesShowWhatIsCompiled(t *testing.T) {
-	pages, err := filepath.Glob("*/README.md")
+	pages, err := filepath.Glob("*/*.md")
 	require.NoError(t, err)
 	block := regexp.MustCompile("(?ms)^ *```(go|java)\n(.*?)\n *```$")
 	for _, page := range pages {

@@ -19,6 +19,9 @@ var packages = map[string]string{
 	"npm":  "npm",
 	"spin": "spin",
 
+	"javac":        "default-jdk-headless",
+	"redis-server": "redis-server",
+
 	"PostgreSQL": "postgresql",
 	"Chromium":   "chromium fonts-dejavu-core", // which has no font of its own
 	"prometheus": "prometheus",                 // with promtool
