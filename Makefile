@@ -29,6 +29,7 @@ CFN_VERSION  := 1.58.0
 CFN_LINT     := $(TOOLS)/cfn-lint-$(CFN_VERSION)/bin/cfn-lint
 
 .PHONY: help demo engines test prove long sim chaos soak mutants model otlp before fuzz docs bench lint templates fmt
+.PHONY: help demo engines test prove long sim chaos soak mutants model otlp aws aws-clean aws-policy fuzz docs bench lint templates fmt
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -102,6 +103,19 @@ otlp: ## the example bank, watched by a collector and a Prometheus that really r
 before: ## the Java programs of the guide on coming from other libraries: compiled, and run on DynamoDB Local and a Redis
 	@$(GO) run ./integration/engines/install java javac mvn redis-server
 	@$(GO) run ./docs/guides/comingfrom/before
+# What the caller gives of it goes to the program, which says what is missing. It takes the
+# signals itself, and so runs in the place of the shell.
+AWS_OPTIONS   = -region '$(REGION)' -prefix '$(PREFIX)' -endpoint '$(ENDPOINT)' -engine '$(ENGINE)' -consent '$(CONSENT)'
+AWS           = mkdir -p $(TOOLS) && $(GO) build -o $(TOOLS)/aws ./integration/aws && exec $(TOOLS)/aws
+
+aws: ## run the suites on your AWS account, after asking (REGION= PREFIX=), or in its place (PREFIX= ENGINE=dynamodb-local): docs/aws.md
+	@$(AWS) run $(AWS_OPTIONS)
+
+aws-clean:
+	@$(AWS) clean $(AWS_OPTIONS)
+
+aws-policy:
+	@$(AWS) policy -region '$(REGION)' -prefix '$(PREFIX)'
 
 # Not part of test: that runs the inputs that were kept.
 fuzz: ## any input to every fuzz target, each for FUZZ_TIME (30s)

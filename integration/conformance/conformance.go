@@ -17,9 +17,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/newtable"
 	"github.com/holdall/holdall/lockset"
 )
 
@@ -41,7 +41,13 @@ type API interface {
 // Run runs the suite against an engine. The differences are those that are known of it.
 func Run(t *testing.T, api API, differences ...Difference) {
 	t.Helper()
-	w := open(t, api, differences)
+	RunUnder(t, api, "", differences...)
+}
+
+// RunUnder is Run on tables whose names begin with a prefix.
+func RunUnder(t *testing.T, api API, prefix string, differences ...Difference) {
+	t.Helper()
+	w := open(t, api, prefix, differences)
 	for _, part := range []struct {
 		name string
 		run  func(*testing.T, *world)
@@ -85,13 +91,13 @@ type world struct {
 	seen  map[Difference]bool
 }
 
-func open(t *testing.T, api API, differences []Difference) *world {
+func open(t *testing.T, api API, prefix string, differences []Difference) *world {
 	t.Helper()
 	w := &world{API: api, known: map[Difference]bool{}, seen: map[Difference]bool{}}
 	for _, d := range differences {
 		w.known[d] = true
 	}
-	w.prefix = "c" + rand.Text()[:10] + "-"
+	w.prefix = prefix + "c" + rand.Text()[:10] + "-"
 	w.locks = w.table(t, "locks", "key", "")
 	w.units = w.table(t, "units", "unit", "part")
 	w.records = w.table(t, "records", "id", "")
@@ -102,34 +108,13 @@ func open(t *testing.T, api API, differences []Difference) *world {
 func (w *world) table(t *testing.T, name, hash, sort string) string {
 	t.Helper()
 	table := w.prefix + name
-	_, err := w.CreateTable(t.Context(), tableInput(table, hash, sort))
-	require.NoError(t, err)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
-		_, err := w.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &table})
-		require.NoError(t, err)
+		require.NoError(t, newtable.Delete(ctx, w, table))
 	})
-	require.Eventually(t, func() bool {
-		out, err := w.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &table})
-		return err == nil && out.Table.TableStatus == types.TableStatusActive
-	}, 10*time.Second, 5*time.Millisecond)
+	require.NoError(t, newtable.Create(t.Context(), w, newtable.Input(table, hash, sort)))
 	return table
-}
-
-func tableInput(table, hash, sort string) *dynamodb.CreateTableInput {
-	in := &dynamodb.CreateTableInput{
-		TableName:            &table,
-		BillingMode:          types.BillingModePayPerRequest,
-		KeySchema:            []types.KeySchemaElement{{AttributeName: &hash, KeyType: types.KeyTypeHash}},
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: &hash, AttributeType: types.ScalarAttributeTypeS}},
-	}
-	if sort != "" {
-		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{AttributeName: &sort, KeyType: types.KeyTypeRange})
-		in.AttributeDefinitions = append(in.AttributeDefinitions,
-			types.AttributeDefinition{AttributeName: &sort, AttributeType: types.ScalarAttributeTypeS})
-	}
-	return in
 }
 
 // fresh is a key no other test uses.

@@ -10,8 +10,13 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(engines.Main(m)) }
 
-func TestDynamoDBLocal(t *testing.T) { Run(t, engines.DynamoDBLocal(t).Client, OfDynamoDBLocal...) }
-
-func TestDynoxide(t *testing.T) { Run(t, engines.Dynoxide(t).Client, OfDynoxide...) }
-
-func TestMemdynamo(t *testing.T) { Run(t, memdynamo.New(memdynamo.Config{}), OfMemdynamo...) }
+// Every engine, or the DynamoDB elsewhere that was named.
+func TestEngines(t *testing.T) {
+	if e := engines.Elsewhere(t); e != nil {
+		RunUnder(t, e.Client, e.Prefix, Of(e.Kind)...)
+		return
+	}
+	t.Run("dynamodb-local", func(t *testing.T) { Run(t, engines.DynamoDBLocal(t).Client, OfDynamoDBLocal...) })
+	t.Run("dynoxide", func(t *testing.T) { Run(t, engines.Dynoxide(t).Client, OfDynoxide...) })
+	t.Run("embedded", func(t *testing.T) { Run(t, memdynamo.New(memdynamo.Config{}), OfMemdynamo...) })
+}

@@ -1,6 +1,10 @@
 package conformance
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/holdall/holdall/integration/engines"
+)
 
 // Difference names a way in which an engine departs from what AWS documents or
 // was measured to do. Each is asserted where it is known: an engine that mends
@@ -92,6 +96,19 @@ var (
 	}
 	OfMemdynamo = []Difference{NoRowInStatementErrors, AcceptsKeyUnquoted}
 )
+
+// Of is what is known of an engine; of AWS, against which the suite is written, nothing.
+func Of(kind engines.Kind) []Difference {
+	switch kind {
+	case engines.KindLocal:
+		return OfDynamoDBLocal
+	case engines.KindDynoxide:
+		return OfDynoxide
+	case engines.KindEmbedded:
+		return OfMemdynamo
+	}
+	return nil
+}
 
 // differs reports whether a difference is known of this engine. The test that
 // asks asserts the engine's own behaviour then.

@@ -61,7 +61,7 @@ func (w *world) testStatementErrors(t *testing.T) {
 		key := fresh(t)
 		w.put(t, w.locks, with(ours, item{"key": text(key)}))
 		bad := w.renewal(key, "me", "rvn-2")
-		bad.Statement = aws.String("UPDATE nothing at all")
+		bad.Statement = aws.String(fmt.Sprintf(`UPDATE "%s" at all`, w.locks))
 		out, err := w.batch(t, bad)
 		if err != nil {
 			invalidRequest(t, err, "")

@@ -7,6 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/newtable"
 )
 
 // testTables: what creating the library's tables and checking them relies on.
@@ -29,7 +31,7 @@ func testTables(t *testing.T, w *world) {
 	}, d.AttributeDefinitions)
 
 	t.Run("created twice", func(t *testing.T) {
-		_, err := w.CreateTable(t.Context(), tableInput(table, "unit", "part"))
+		_, err := w.CreateTable(t.Context(), newtable.Input(table, "unit", "part"))
 		var inUse *types.ResourceInUseException
 		require.ErrorAs(t, err, &inUse)
 	})

@@ -2,6 +2,7 @@ package engines
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -20,11 +21,16 @@ type Child struct {
 	output  tail
 }
 
-// StartChild starts a command as a child, and keeps what it writes. The command is
-// not to be used otherwise any more.
+// StartChild starts a command as a child, and keeps what it writes. What goes to its
+// standard output goes to the command's Stdout, too, if it has one. The command is not to
+// be used otherwise any more.
 func StartChild(cmd *exec.Cmd) (*Child, error) {
 	c := &Child{exited: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &c.output, &c.output, time.Second
+	var both io.Writer = &c.output
+	if cmd.Stdout != nil {
+		both = io.MultiWriter(&c.output, cmd.Stdout)
+	}
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = both, &c.output, time.Second
 	cmd.SysProcAttr = attributes(cmd.SysProcAttr)
 	started := make(chan error, 1)
 	go c.run(cmd, started)

@@ -112,12 +112,16 @@ func Get(t testing.TB, kind Kind, options ...func(*Options)) *Engine {
 // Client is a client for an engine's endpoint. It never retries: what a test
 // sees is what the engine answered.
 func Client(endpoint string) *dynamodb.Client {
+	return clientOf(endpoint, "holdall")
+}
+
+// clientOf is one under an access key of letters and digits: DynamoDB Local refuses others.
+func clientOf(endpoint, key string) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		BaseEndpoint: aws.String(endpoint),
 		Region:       "us-east-1",
-		// DynamoDB Local refuses access key ids with anything but letters and digits.
-		Credentials: credentials.NewStaticCredentialsProvider("holdall", "holdall", ""),
-		Retryer:     aws.NopRetryer{},
+		Credentials:  credentials.NewStaticCredentialsProvider(key, "holdall", ""),
+		Retryer:      aws.NopRetryer{},
 		HTTPClient: ownBody{awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 			t.Proxy = nil
 			// Suites send from many goroutines at once; with the default of 10 the
@@ -153,22 +157,22 @@ func (e *Engine) Table(name string) string { return e.Prefix + name }
 func (e *Engine) CreateTable(t testing.TB, name, hashKey, sortKey string) string {
 	t.Helper()
 	table := e.Table(name)
-	if _, err := e.Client.CreateTable(t.Context(), newtable.Input(table, hashKey, sortKey)); err != nil {
+	e.DropLater(t, table)
+	if err := newtable.Create(t.Context(), e.Client, newtable.Input(table, hashKey, sortKey)); err != nil {
 		t.Fatalf("%s: creating table %s: %v", e.Name, table, err)
 	}
-	e.DropLater(t, table)
 	return table
 }
 
 // DropLater deletes a table that the test created by other means when the test ends.
 func (e *Engine) DropLater(t testing.TB, table string) {
 	t.Cleanup(func() {
-		if !e.Server.Alive() {
+		if e.Server != nil && !e.Server.Alive() {
 			return // A test may kill its own engine; the tables are gone or in its file.
 		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
-		if _, err := e.Client.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &table}); err != nil {
+		if err := newtable.Delete(ctx, e.Client, table); err != nil {
 			t.Errorf("%s: deleting table %s: %v", e.Name, table, err)
 		}
 	})

@@ -20,6 +20,7 @@ import (
 	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/internal/newtable"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -55,9 +56,16 @@ type bed struct {
 }
 
 // each runs a test on every engine, with a lease that suits its speed; on all at
-// a time, for most of it is waiting.
+// a time, for most of it is waiting. Or it runs it on the DynamoDB elsewhere that was named.
 func each(t *testing.T, test func(*testing.T, *bed)) {
 	t.Helper()
+	if e := engines.Elsewhere(t); e != nil {
+		t.Run("elsewhere", func(t *testing.T) {
+			t.Parallel()
+			run(t, tidied{e.Client, t, e}, e.Prefix, 10*time.Second, test)
+		})
+		return
+	}
 	t.Run("memdynamo", func(t *testing.T) {
 		t.Parallel()
 		run(t, memdynamo.New(memdynamo.Config{}), "t-", 5*time.Second, test)
@@ -72,6 +80,22 @@ func each(t *testing.T, test func(*testing.T, *bed)) {
 		e := engines.DynamoDBLocal(t)
 		run(t, e.Client, e.Prefix, 10*time.Second, test)
 	})
+}
+
+// tidied deletes each table that a test makes when the test ends: elsewhere they would stay.
+type tidied struct {
+	*dynamodb.Client
+	t *testing.T
+	e *engines.Engine
+}
+
+func (c tidied) CreateTable(ctx context.Context, in *dynamodb.CreateTableInput, o ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error) {
+	out, err := c.Client.CreateTable(ctx, in, o...)
+	if err != nil {
+		return nil, err
+	}
+	c.e.DropLater(c.t, aws.ToString(in.TableName))
+	return out, newtable.Create(ctx, c.Client, in) // it is there: this waits until it can be used
 }
 
 // shorter is how much of a test is enough with -short: every engine has it, less often or

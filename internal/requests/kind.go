@@ -330,7 +330,10 @@ func IsTooLarge(err error) bool {
 	case errors.As(invalid.Err, &canceled): // for nothing that is said of one of its actions
 		return !slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool { return Code(r) != ReasonNone })
 	}
-	return hasCode(invalid.Err, "ValidationException") && strings.Contains(strings.ToLower(invalid.Err.Error()), "size")
+	// "size" of what is written, "too large" of what is read
+	return hasCode(invalid.Err, "ValidationException") && slices.ContainsFunc([]string{"size", "too large"}, func(words string) bool {
+		return strings.Contains(strings.ToLower(invalid.Err.Error()), words)
+	})
 }
 
 func hasCode(err error, code string) bool {

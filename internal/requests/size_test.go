@@ -232,6 +232,7 @@ func TestARequestThatIsTooLarge(t *testing.T) {
 		"nothing but the status":    {answer(413, ``), true},
 		"by name":                   {answer(400, `{"__type":"x#RequestEntityTooLargeException","message":"m"}`), true},
 		"as stored":                 {answer(400, `{"__type":"x#ValidationException","message":"Transaction payload size cannot exceed 4MB."}`), true},
+		"as read":                   {answer(400, `{"__type":"x#ValidationException","message":"Payload in response is too large.4440170"}`), true},
 		"cancelled for nothing":     {answer(400, fmt.Sprintf(canceled, `{"Code":"None"},{"Code":"None"}`)), true},
 		"cancelled for an action":   {answer(400, fmt.Sprintf(canceled, `{"Code":"None"},{"Code":"ValidationError","Message":"Item size"}`)), false},
 		"invalid for another cause": {answer(400, `{"__type":"x#ValidationException","message":"m"}`), false},
