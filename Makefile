@@ -28,8 +28,7 @@ LINT         := $(TOOLS)/golangci-lint-$(LINT_VERSION)
 CFN_VERSION  := 1.58.0
 CFN_LINT     := $(TOOLS)/cfn-lint-$(CFN_VERSION)/bin/cfn-lint
 
-.PHONY: help demo engines test prove long sim chaos soak mutants model otlp before fuzz docs bench lint templates fmt
-.PHONY: help demo engines test prove long sim chaos soak mutants model otlp aws aws-clean aws-policy fuzz docs bench lint templates fmt
+.PHONY: help demo engines test prove long sim chaos soak mutants model otlp before fuzz docs bench lint templates fmt aws aws-clean aws-policy
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
