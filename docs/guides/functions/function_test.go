@@ -190,9 +190,13 @@ func TestTidyInShortInvocations(t *testing.T) {
 		}
 		db := memory(t, ids...)
 		killed := db.Process("killed")
-		killed.Next(func(r holdalltest.Request) bool { // the first that applies what is decided
-			return slices.Contains(r.Writes, Accounts.Name) && slices.Contains(r.Writes, "locks")
-		}, holdalltest.Crash)
+		journal := 0
+		killed.Next(func(r holdalltest.Request) bool {
+			if slices.Equal(r.Writes, []string{"units"}) {
+				journal++
+			}
+			return journal == 2 // the second decides, and nothing is carried out yet
+		}, holdalltest.CrashAfter)
 		f, err := New(killed, lease)
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), timeout)
