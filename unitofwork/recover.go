@@ -61,15 +61,16 @@ func (c *Client) Recover(ctx context.Context) (Recovery, error) {
 		longest, keys := time.Duration(0), []ordering.Key(nil)
 		for _, o := range open {
 			_, left, err := c.rows.Silence(ctx, o.key, o.unit) // no time is left of a key that it has not
+			if err == nil && left <= 0 {
+				err = c.recoverOne(ctx, o.unit, &found)
+			}
 			switch {
-			case err != nil:
+			case err != nil && ctx.Err() == nil:
 				errs = append(errs, err)
-			case left > 0 && watched:
+			case err == nil && left > 0 && watched:
 				found.Alive = append(found.Alive, o.unit)
-			case left > 0:
+			case err != nil || left > 0: // cut off, or to be watched
 				again, keys, longest = append(again, o), append(keys, o.key), max(longest, left)
-			default:
-				errs = append(errs, c.recoverOne(ctx, o.unit, &found))
 			}
 		}
 		if open = again; len(open) > 0 {

@@ -241,6 +241,27 @@ func TestRecoverEndsWithItsContext(t *testing.T) {
 	})
 }
 
+// Wherever it is cut off, after the watch as well: the next one does not watch again.
+func TestRecoverThatIsCutOffIsNotInVain(t *testing.T) {
+	for d := lease; d < lease+30*rtt; d += rtt {
+		inBed(t, func(t *testing.T, b *bed) {
+			b.dies(decides, 1, true)
+			for n := 1; ; n++ {
+				ctx, cancel := context.WithTimeout(t.Context(), d)
+				_, err := b.client(fmt.Sprint("heir ", n), nil).Recover(ctx)
+				cancel()
+				if err == nil {
+					b.nothingLeft()
+					b.allFree()
+					return
+				}
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.Less(t, n, 3, "of %v each", d)
+			}
+		})
+	}
+}
+
 // Whoever finds a journal gone looks whether what it said is done.
 func TestAJournalThatIsRemovedWhileItIsRead(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {

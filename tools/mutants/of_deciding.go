@@ -194,8 +194,8 @@ var ofDeciding = []mutant{
 	{
 		clause: "Recover watches a unit for a lease",
 		file:   "unitofwork/recover.go",
-		old:    "\t\t\tcase left > 0:\n",
-		new:    "\t\t\tcase left > 0 && longest > 0:\n",
+		old:    "if err == nil && left <= 0 {",
+		new:    "if err == nil && (left <= 0 || longest == 0) {",
 		by:     check{in: "unitofwork", test: "TestRecoverLeavesTheLivingAlone"},
 	},
 	{
@@ -215,8 +215,8 @@ var ofDeciding = []mutant{
 	{
 		clause: "one broken unit does not keep the others from being finished",
 		file:   "unitofwork/recover.go",
-		old:    `				errs = append(errs, c.recoverOne(ctx, o.unit, &found))`,
-		new:    "\t\t\t\tif err := c.recoverOne(ctx, o.unit, &found); err != nil {\n\t\t\t\t\treturn found, err\n\t\t\t\t}",
+		old:    "\t\t\t\terrs = append(errs, err)\n\t\t\tcase",
+		new:    "\t\t\t\treturn found, err\n\t\t\tcase",
 		by:     check{in: "unitofwork", test: "TestRecoverGoesOnAfterABrokenUnit"},
 	},
 	{

@@ -80,6 +80,13 @@ var ofSilence = []mutant{
 		by:     check{in: "lockset", test: "TestARecordOfAHeadGoesWithItsPlace"},
 	},
 	{
+		clause: "a unit from which Recover was cut off has been watched",
+		file:   "unitofwork/recover.go",
+		old:    `case err != nil || left > 0:`,
+		new:    `case err == nil && left > 0:`,
+		by:     check{in: "unitofwork", test: "TestRecoverThatIsCutOffIsNotInVain"},
+	},
+	{
 		clause: "recover records what it has watched when it ends",
 		file:   "unitofwork/recover.go",
 		old:    `c.rows.NoteSilences(ctx, keys)`,
