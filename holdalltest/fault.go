@@ -36,7 +36,8 @@ const (
 	// InDoubtAfter: the request is carried out, the answer is lost, and so is everything else that
 	// the process sends for two minutes.
 	InDoubtAfter Fault = "carried out, and cut off after that"
-	// Slow: the request takes five seconds.
+	// Slow: the request takes five seconds. Whoever gives up before that does not hear of it: holdall
+	// sends it once more after its AttemptTimeout, and both arrive.
 	Slow Fault = "slow"
 	// Paused: the process sends nothing for two minutes, heartbeats neither: what happens to one
 	// whose host stands still, except that its own clock goes on.
@@ -80,6 +81,8 @@ func (f Fault) call() faults.Fault {
 		return faults.DeliverLate(late, faults.Reset)
 	case Twice:
 		return faults.Duplicate(time.Second)
+	case Slow:
+		return faults.Slow(slow)
 	case Throttled:
 		return faults.Throttle(faults.ThrottledTyped)
 	case Conflict:

@@ -144,10 +144,7 @@ func (p *Process) decide(c faults.Call) faults.Fault {
 	if p.beside != nil {
 		p.beside(r)
 	}
-	switch f {
-	case Slow:
-		time.Sleep(slow)
-	case Paused:
+	if f == Paused {
 		p.Pause()
 		time.AfterFunc(offline, p.Resume)
 	}

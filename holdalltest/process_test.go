@@ -54,6 +54,31 @@ func TestInDoubt(t *testing.T) {
 	}
 }
 
+// What is slow is answered, if somebody waits for it that long.
+func TestSlow(t *testing.T) {
+	inShop(t, func(t *testing.T, db *holdalltest.DB) {
+		p := db.Process("p")
+		for within, answered := range map[time.Duration]bool{time.Second: false, time.Minute: true} {
+			p.Next(holdalltest.Op("Scan"), holdalltest.Slow)
+			ctx, cancel := context.WithTimeout(t.Context(), within)
+			began := time.Now()
+			_, err := p.Scan(ctx, &dynamodb.ScanInput{TableName: aws.String("orders")})
+			require.Equal(t, answered, err == nil, err)
+			require.Equal(t, min(within, 5*time.Second), time.Since(began))
+			cancel()
+		}
+
+		units, err := open(p)
+		require.NoError(t, err)
+		p.Next(holdalltest.Writes("orders"), holdalltest.Slow)
+		began := time.Now()
+		require.NoError(t, place(t.Context(), units, "1", false))
+		require.Less(t, time.Since(began), 5*time.Second, "a copy is sent before that")
+		time.Sleep(time.Minute) // both have arrived
+		require.NoError(t, place(t.Context(), units, "2", false))
+	})
+}
+
 // Others take over from a process that has died, or that is paused, and that loses its locks.
 func TestTakeover(t *testing.T) {
 	inShop(t, func(t *testing.T, db *holdalltest.DB) {

@@ -163,11 +163,14 @@ func (e *envelope[In, Out]) wait(ctx context.Context, timer *time.Timer, d time.
 
 // latencies are how long the request and its answer travel.
 func (e *envelope[In, Out]) latencies() (there, back time.Duration) {
+	if e.fault.Kind == Slowed {
+		there = e.fault.Delay
+	}
 	if e.w.cfg.Latency == 0 {
-		return 0, 0
+		return there, 0
 	}
 	r := draws(e.w.cfg.Seed, e.call, "latency")
-	return UpTo(r, e.w.cfg.Latency), UpTo(r, e.w.cfg.Latency)
+	return there + UpTo(r, e.w.cfg.Latency), UpTo(r, e.w.cfg.Latency)
 }
 
 // goOn is the way from wherever the request is.

@@ -44,6 +44,7 @@ const (
 	RequestLost    Kind = "request lost"
 	DeliveredLate  Kind = "delivered late"
 	Duplicated     Kind = "duplicated"
+	Slowed         Kind = "slowed"
 	Throttled      Kind = "throttled"
 	Conflicted     Kind = "conflicted"
 	ToldInProgress Kind = "told in progress"
@@ -90,7 +91,7 @@ const (
 type Fault struct {
 	Kind     Kind
 	Look     Look
-	Delay    time.Duration // of the late or second delivery
+	Delay    time.Duration // of the late, second or slow delivery
 	Executed bool          // ServerFailed, Crashed: before that, it was executed
 	How      Throttling
 	Singly   bool  // Denied: statements of a batch are, and not the request
@@ -119,6 +120,9 @@ func DeliverLate(d time.Duration, look Look) Fault {
 
 // Duplicate executes the call, answers, and executes it again d later.
 func Duplicate(d time.Duration) Fault { return Fault{Kind: Duplicated, Delay: d} }
+
+// Slow has the request take d longer to arrive. Whoever waits that long is answered.
+func Slow(d time.Duration) Fault { return Fault{Kind: Slowed, Delay: d} }
 
 // Throttle refuses the call for its rate. The ways that go by action or
 // statement refuse those at the positions given, or all.
@@ -225,7 +229,7 @@ func (f Fault) validFor(c Call) error {
 		if c.Op != opTransactWrite {
 			return errors.New("only a TransactWriteItems can be in progress")
 		}
-	case Passed, AnswerLost, RequestLost, DeliveredLate, Duplicated, ServerFailed, Crashed:
+	case Passed, AnswerLost, RequestLost, DeliveredLate, Duplicated, Slowed, ServerFailed, Crashed:
 	default:
 		return fmt.Errorf("%q is no fault", f.Kind)
 	}

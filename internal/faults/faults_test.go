@@ -64,6 +64,10 @@ func TestLost(t *testing.T) {
 		require.ErrorAs(t, err, &d)
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	}
+	answered := func(t *testing.T, err error, took time.Duration) {
+		require.NoError(t, err)
+		require.Equal(t, time.Second, took)
+	}
 	for _, c := range []struct {
 		name     string
 		fault    Fault
@@ -78,6 +82,8 @@ func TestLost(t *testing.T) {
 		{"request, hang", LoseRequest(Hang), hung, 0, 0},
 		{"late, reset", DeliverLate(5*time.Second, Reset), reset, 0, 1},
 		{"late, hang", DeliverLate(5*time.Second, Hang), hung, 0, 1},
+		{"slow, beyond the caller's end", Slow(5 * time.Second), hung, 0, 1},
+		{"slow", Slow(time.Second), answered, 1, 1},
 		{"late, while the caller still hangs", DeliverLate(time.Second, Hang), hung, 1, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -88,9 +94,11 @@ func TestLost(t *testing.T) {
 				took := time.Since(began)
 				require.Len(t, e.executed(), c.executed)
 				c.looks(t, err, took)
-				var op *smithy.OperationError
-				require.ErrorAs(t, err, &op)
-				require.Equal(t, opUpdate, op.Operation())
+				if err != nil {
+					var op *smithy.OperationError
+					require.ErrorAs(t, err, &op)
+					require.Equal(t, opUpdate, op.Operation())
+				}
 				w.Wait()
 				require.Len(t, e.executed(), c.later)
 				require.NoError(t, doUpdate(t.Context(), w, "a"))

@@ -22,7 +22,7 @@ func TestRoom(t *testing.T) {
 	short := func(f holdalltest.Fault) bool { // DynamoDB answers what is sent after that
 		switch f {
 		case holdalltest.RequestLost, holdalltest.AnswerLost, holdalltest.Late, holdalltest.Twice, holdalltest.Throttled,
-			holdalltest.Conflict, holdalltest.ServerError, holdalltest.ServerErrorAfter, holdalltest.Denied, silent:
+			holdalltest.Conflict, holdalltest.ServerError, holdalltest.ServerErrorAfter, holdalltest.Denied, holdalltest.Slow, silent:
 			return true
 		}
 		return false
