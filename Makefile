@@ -31,7 +31,7 @@ CFN_LINT     := $(TOOLS)/cfn-lint-$(CFN_VERSION)/bin/cfn-lint
 .PHONY: help demo engines test prove long sim chaos soak mutants model otlp before fuzz docs bench lint templates fmt aws aws-clean aws-policy
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 demo: ## move money between accounts, many at a time, with crashes
 	@$(GO) run ./examples/bank
@@ -102,6 +102,7 @@ otlp: ## the example bank, watched by a collector and a Prometheus that really r
 before: ## the Java programs of the guide on coming from other libraries: compiled, and run on DynamoDB Local and a Redis
 	@$(GO) run ./integration/engines/install java javac mvn redis-server
 	@$(GO) run ./docs/guides/comingfrom/before
+
 # What the caller gives of it goes to the program, which says what is missing. It takes the
 # signals itself, and so runs in the place of the shell.
 AWS_OPTIONS   = -region '$(REGION)' -prefix '$(PREFIX)' -endpoint '$(ENDPOINT)' -engine '$(ENGINE)' -consent '$(CONSENT)'
@@ -110,10 +111,10 @@ AWS           = mkdir -p $(TOOLS) && $(GO) build -o $(TOOLS)/aws ./integration/a
 aws: ## run the suites on your AWS account, after asking (REGION= PREFIX=), or in its place (PREFIX= ENGINE=dynamodb-local): docs/aws.md
 	@$(AWS) run $(AWS_OPTIONS)
 
-aws-clean:
+aws-clean: ## delete tables that an interrupted make aws has left, after asking (the same REGION= PREFIX=)
 	@$(AWS) clean $(AWS_OPTIONS)
 
-aws-policy:
+aws-policy: ## print the permissions that make aws needs, as an IAM policy
 	@$(AWS) policy -region '$(REGION)' -prefix '$(PREFIX)'
 
 # Not part of test: that runs the inputs that were kept.
