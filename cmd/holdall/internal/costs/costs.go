@@ -171,20 +171,34 @@ func (u Unit) look(rows int) (c Cost) {
 	}
 	asked := u.ids() // with the first part
 	for left := u.Reads; left > 0; asked = 0 {
-		n := min(left, actionsAtOnce-rows-asked, u.readAtOnce())
+		n := min(left, actionsAtOnce-rows-asked)
 		left -= n
-		c = c.Plus(Cost{1, 0, twice * (float64(rows+asked) + float64(n)*blocks(u.Record, readBlock))})
+		sent, answered := u.reading(n)
+		c = c.Plus(Cost{float64(sent), 0, twice * (float64(answered*rows+asked) + float64(n)*blocks(u.Record, readBlock))})
 	}
 	return c
 }
 
-// read is what reading costs under locks.
-func (u Unit) read() (c Cost) {
-	most := min(actionsAtOnce, u.readAtOnce())
-	return Cost{float64(per(u.Reads, most)), 0, twice * float64(u.Reads) * blocks(u.Record, readBlock)}
+// reading is how many requests read n records that are asked for at once, and how many of these are
+// answered: what is too large is refused, and cut in halves. A refusal consumes nothing.
+func (u Unit) reading(n int) (sent, answered int) {
+	if n < 2 || n*u.Record <= bytesRead {
+		return 1, 1
+	}
+	first, answeredFirst := u.reading(n / 2)
+	second, answeredSecond := u.reading(n - n/2)
+	return 1 + first + second, answeredFirst + answeredSecond
 }
 
-func (u Unit) readAtOnce() int { return max(1, bytesRead/max(1, u.Record)) }
+// read is what reading costs under locks.
+func (u Unit) read() (c Cost) {
+	for left := u.Reads; left > 0; left -= actionsAtOnce {
+		n := min(left, actionsAtOnce)
+		sent, _ := u.reading(n)
+		c = c.Plus(Cost{float64(sent), 0, twice * float64(n) * blocks(u.Record, readBlock)})
+	}
+	return c
+}
 
 // commit is what one transaction costs that writes everything, and passes or frees the lock rows.
 func (u Unit) commit(rows int) Cost {

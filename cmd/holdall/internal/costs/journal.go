@@ -27,7 +27,7 @@ func (u Unit) byJournal(plan ordering.Plan) Cost {
 		c = c.Plus(part)
 	}
 	if u.Writes > 0 {
-		c = c.Plus(Cost{1, twice * (2 + u.written()), 0}) // rehearse a write and a key, beside what never holds
+		c = c.Plus(Cost{1, twice * (1 + 2*u.written()), 0}) // rehearse a write, and look at a record, beside what never holds
 	}
 	return c
 }
