@@ -202,18 +202,20 @@ func inColumns(c costs.Cost) []string {
 	return []string{short(c.Requests), short(c.WriteUnits), short(c.ReadUnits)}
 }
 
-// percent is a share for people. One that is small is none that is not there.
+// percent is a share for people.
 func percent(share float64) string {
-	if share < 1e-5/2 {
-		return "<0.001%"
-	}
 	return short(100*share) + "%"
 }
 
 // short is a number for people: four digits are enough, but for those before the point.
 func short(n float64) string {
-	if n >= 1e6 {
+	switch {
+	case n >= 1e12:
+		return short(n/1e12) + " trillion"
+	case n >= 1e6:
 		return short(n/1e6) + " million"
+	case n > 0 && n < 1e-3/2:
+		return "<0.001" // which is not nothing
 	}
 	decimals := 3
 	for whole := n; whole >= 10 && decimals > 0; whole /= 10 {

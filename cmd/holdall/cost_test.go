@@ -92,7 +92,7 @@ func TestCostNamesTheFlagThatIsWrong(t *testing.T) {
 func TestShort(t *testing.T) {
 	for want, n := range map[string]float64{
 		"0": 0, "0.012": 0.01234, "1": 1, "3.142": 3.14159, "111.1": 111.10000000000001, "12345": 12345.4, "100": 100,
-		"1.5 million": 1.5e6, "2044 million": 2.0440584e9, "1000": 999.96,
+		"1.5 million": 1.5e6, "2044 million": 2.0440584e9, "10.51 trillion": 1.0512e13, "1000": 999.96, "<0.001": 1e-9,
 	} {
 		require.Equal(t, want, short(n))
 	}
