@@ -3,6 +3,8 @@
 package adopting
 
 import (
+	"errors"
+
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -19,3 +21,6 @@ var Accounts = unitofwork.Table[Account]{
 	Name: "accounts", PartitionKey: "ID", Version: "Version",
 	Guard: func(a *Account) ordering.Key { return ordering.Join("account:" + a.ID) },
 }
+
+// ErrNoAccount refuses a deposit.
+var ErrNoAccount = errors.New("there is no such account")

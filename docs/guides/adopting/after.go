@@ -23,6 +23,9 @@ func deposit(ctx context.Context, units *unitofwork.Client, accounts *unitofwork
 		if err := u.Get(ctx, a); err != nil {
 			return err
 		}
+		if !a.Found {
+			return ErrNoAccount
+		}
 		a.T.Balance += amount
 		return u.Put(a)
 	})

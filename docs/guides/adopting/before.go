@@ -20,7 +20,7 @@ type DB interface {
 }
 
 // DepositBefore is the old program at its best: it reads an account, writes it whole, and begins again
-// if somebody has changed it in between.
+// if somebody has changed it in between, or is about to.
 func DepositBefore(ctx context.Context, db DB, id string, amount int64) error {
 	for {
 		a, err := read(ctx, db, id)
@@ -34,12 +34,15 @@ func DepositBefore(ctx context.Context, db DB, id string, amount int64) error {
 			return err
 		}
 		put.ConditionExpression = aws.String("#v = :was")
+		if was == 0 { // nobody may have counted yet
+			put.ConditionExpression = aws.String("#v = :was OR attribute_exists(ID) AND attribute_not_exists(#v)")
+		}
 		put.ExpressionAttributeNames = map[string]string{"#v": "Version"}
 		put.ExpressionAttributeValues = map[string]types.AttributeValue{
 			":was": &types.AttributeValueMemberN{Value: strconv.FormatInt(was, 10)},
 		}
 		_, err = db.PutItem(ctx, put)
-		if !errors.As(err, new(*types.ConditionalCheckFailedException)) {
+		if !errors.As(err, new(*types.ConditionalCheckFailedException)) && !errors.As(err, new(*types.TransactionConflictException)) {
 			return err
 		}
 		if err := pause(ctx); err != nil {
@@ -55,6 +58,9 @@ func read(ctx context.Context, db DB, id string) (a Account, err error) {
 	})
 	if err != nil {
 		return a, err
+	}
+	if len(out.Item) == 0 {
+		return a, ErrNoAccount
 	}
 	err = attributevalue.UnmarshalMap(out.Item, &a)
 	return a, err
