@@ -81,7 +81,10 @@ func (f *Function) Warm(ctx context.Context) error {
 
 // Handle makes the payments of an event, all at a time. Those that it returns are delivered again.
 func (f *Function) Handle(ctx context.Context, event Event) (Response, error) {
-	ctx, cancel := WithRoom(ctx, f.room)
+	ctx, cancel, err := WithRoom(ctx, f.room)
+	if err != nil {
+		return Response{}, err // all are delivered again
+	}
 	defer cancel()
 	errs := make([]error, len(event.Records))
 	var payments sync.WaitGroup
@@ -93,7 +96,7 @@ func (f *Function) Handle(ctx context.Context, event Event) (Response, error) {
 	for i, message := range event.Records {
 		switch err := errs[i]; {
 		case err == nil:
-		case errors.Is(err, ErrFunds): // tell whoever ordered it
+		case errors.Is(err, ErrFunds): // but if it comes twice, it may be paid the second time
 			slog.WarnContext(ctx, "refused", "message", message.MessageID, "err", err)
 		default: // unitofwork.ErrInDoubt, too: the same ID makes the next delivery safe
 			slog.ErrorContext(ctx, "to be delivered again", "message", message.MessageID, "err", err)
@@ -104,12 +107,17 @@ func (f *Function) Handle(ctx context.Context, event Event) (Response, error) {
 }
 
 // WithRoom ends a context some time before its own deadline, at which the process is killed.
-func WithRoom(ctx context.Context, room time.Duration) (context.Context, context.CancelFunc) {
+func WithRoom(ctx context.Context, room time.Duration) (context.Context, context.CancelFunc, error) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		return context.WithCancel(ctx)
+		ctx, cancel := context.WithCancel(ctx)
+		return ctx, cancel, nil
 	}
-	return context.WithDeadline(ctx, deadline.Add(-room))
+	if left := time.Until(deadline); left <= room {
+		return nil, nil, fmt.Errorf("only %v are left, and the last %v are not for work: the function's timeout is too short", left, room)
+	}
+	ctx, cancel := context.WithDeadline(ctx, deadline.Add(-room))
+	return ctx, cancel, nil
 }
 
 // pay makes a payment once, however often its message is delivered.
@@ -118,15 +126,11 @@ func (f *Function) pay(ctx context.Context, message Message) error {
 	if err := json.Unmarshal([]byte(message.Body), &p); err != nil {
 		return err // the queue's dead-letter queue gets it in the end
 	}
+	if p.Amount <= 0 {
+		return fmt.Errorf("the amount is %d", p.Amount)
+	}
 	from, to := Accounts.Ref(p.From), Accounts.Ref(p.To)
-	work := unitofwork.Work{
-		ID: "payment:" + p.ID, Payload: fmt.Appendf(nil, "%d from %q to %q", p.Amount, p.From, p.To),
-		Wait: halfOf(ctx),
-	}
-	if f.lock {
-		work.Lock, work.Keys = true, []ordering.Key{Accounts.Guard(&from.T), Accounts.Guard(&to.T)}
-	}
-	return f.units.Do(ctx, work, func(ctx context.Context, u *unitofwork.Unit) error {
+	return f.units.Do(ctx, f.work(ctx, p), func(ctx context.Context, u *unitofwork.Unit) error {
 		if err := u.Get(ctx, from, to); err != nil {
 			return err
 		}
@@ -137,6 +141,18 @@ func (f *Function) pay(ctx context.Context, message Message) error {
 		to.T.Balance += p.Amount
 		return u.Put(from, to)
 	})
+}
+
+// work is the unit of a payment.
+func (f *Function) work(ctx context.Context, p Payment) unitofwork.Work {
+	work := unitofwork.Work{
+		ID: "payment:" + p.ID, Payload: fmt.Appendf(nil, "%d from %q to %q", p.Amount, p.From, p.To),
+		Wait: halfOf(ctx),
+	}
+	if f.lock {
+		work.Lock, work.Keys = true, []ordering.Key{Accounts.Guard(&Account{ID: p.From}), Accounts.Guard(&Account{ID: p.To})}
+	}
+	return work
 }
 
 // halfOf is how long to wait for others: half of the time that is left, so that the work has the
@@ -152,7 +168,10 @@ func halfOf(ctx context.Context) lockset.Wait {
 // Tidy is for a schedule of its own, every few minutes: it finishes units larger than one
 // transaction whose instances were killed.
 func (f *Function) Tidy(ctx context.Context) error {
-	ctx, cancel := WithRoom(ctx, f.room)
+	ctx, cancel, err := WithRoom(ctx, f.room)
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	found, err := f.units.Recover(ctx)
 	slog.InfoContext(ctx, "recovered", "committed", len(found.Committed), "aborted", len(found.Aborted))

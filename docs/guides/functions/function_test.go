@@ -116,7 +116,53 @@ func TestWhatIsDeliveredAgain(t *testing.T) {
 	})
 }
 
-// With less time left than the room, nothing is sent.
+// A refusal does not use up the ID: what is delivered again may be paid. A record of the refusal,
+// under the same ID, does.
+func TestWhatWasRefusedIsDeliveredAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := memory(t, "alice", "bob")
+		f, err := New(db.Client(), lease)
+		require.NoError(t, err)
+		dear := Payment{"p1", "alice", "bob", 1500}
+		pays := func() int64 {
+			require.NoError(t, handled(t.Context(), f, dear))
+			all, err := balances(t.Context(), f, "alice", "bob")
+			require.NoError(t, err)
+			return all[1] - 1000
+		}
+		require.Zero(t, pays(), "refused")
+		require.NoError(t, f.units.Do(t.Context(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
+			return u.Replace(Accounts.Of(Account{"alice", 5000}))
+		}))
+		require.EqualValues(t, 1500, pays(), "paid")
+
+		dear = Payment{"p2", "alice", "bob", 9000}
+		require.NoError(t, f.units.Do(t.Context(), f.work(t.Context(), dear), func(_ context.Context, u *unitofwork.Unit) error {
+			return u.Insert(Accounts.Of(Account{ID: "refused p2"})) // stands for a record of another table
+		}))
+		require.NoError(t, f.units.Do(t.Context(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
+			return u.Replace(Accounts.Of(Account{"alice", 50000}))
+		}))
+		require.EqualValues(t, 1500, pays(), "nothing more is paid")
+	})
+}
+
+// Nobody is paid by a negative amount.
+func TestAmounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := memory(t, "alice", "bob")
+		f, err := New(db.Client(), lease)
+		require.NoError(t, err)
+		for _, amount := range []int64{0, -1} {
+			require.ErrorContains(t, handled(t.Context(), f, Payment{"p1", "alice", "bob", amount}), "message-p1")
+		}
+		all, err := balances(t.Context(), f, "alice", "bob")
+		require.NoError(t, err)
+		require.Equal(t, []int64{1000, 1000}, all)
+	})
+}
+
+// With less time left than the room, nothing is sent, and the error says why.
 func TestTooLittleTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := memory(t, "alice", "bob")
@@ -125,7 +171,8 @@ func TestTooLittleTime(t *testing.T) {
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), lease)
 		defer cancel()
-		require.ErrorContains(t, handled(ctx, f, Payment{"p1", "alice", "bob", 1}), "message-p1")
+		require.ErrorContains(t, handled(ctx, f, Payment{"p1", "alice", "bob", 1}), "timeout")
+		require.ErrorContains(t, f.Tidy(ctx), "timeout")
 		require.Empty(t, p.Requests())
 	})
 }
