@@ -57,8 +57,14 @@ func bookPart(ctx context.Context, units *unitofwork.Client, accounts *unitofwor
 			return err
 		}
 		for _, ref := range refs {
+			if !ref.Found {
+				continue // it was closed since the list was made: a Put would open it again
+			}
 			ref.T.Balance += ref.T.Balance / 100
+			if err := u.Put(ref); err != nil {
+				return err
+			}
 		}
-		return u.Put(records...)
+		return nil
 	})
 }

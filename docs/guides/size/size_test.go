@@ -184,6 +184,24 @@ func TestAJobThatDies(t *testing.T) {
 	}
 }
 
+// An account that was closed after the list was made stays closed.
+func TestAnAccountThatIsNotThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ids := list(3)
+		db := holdalltest.DynamoDB()
+		require.NoError(t, setUp(t.Context(), db, ids))
+		units, err := unitofwork.Open(db.Client(), config(0))
+		require.NoError(t, err)
+		require.NoError(t, Book(t.Context(), units, &Accounts, day, []string{ids[0], "closed", ids[1], ids[2], "closed, too"}, 4))
+		require.NoError(t, booked(t.Context(), db.Process("audit"), ids, 1))
+		for _, id := range []string{"closed", "closed, too"} {
+			closed := Accounts.Ref(id)
+			require.NoError(t, units.Read(t.Context(), closed))
+			require.False(t, closed.Found, id)
+		}
+	})
+}
+
 // A list that has changed is refused where the change is, before anything is booked twice: also if
 // the keys of its parts are the same.
 func TestAnotherListIsRefused(t *testing.T) {
