@@ -53,6 +53,19 @@ func Move(ctx context.Context, units *unitofwork.Client, accounts ...string) err
 	})
 }
 
+// MoveBack gives accounts to the old program again. It is a unit, so a commit of the new program that
+// is still on its way is refused.
+func MoveBack(ctx context.Context, units *unitofwork.Client, accounts ...string) error {
+	return units.Do(ctx, unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
+		for _, account := range accounts {
+			if err := u.Update(MovingAccounts.Ref(account), unitofwork.Expression{Update: "REMOVE Moved", Condition: "attribute_exists(ID)"}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // TransferMoved is Transfer while both programs run.
 func TransferMoved(ctx context.Context, units *unitofwork.Client, from, to string, amount int64) error {
 	return units.Do(ctx, unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {

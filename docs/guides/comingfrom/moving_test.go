@@ -122,3 +122,36 @@ func TestMovingWhileBothRun(t *testing.T) {
 		require.ErrorAs(t, err, new(*types.TransactionCanceledException))
 	})
 }
+
+// A commit of the new program that comes late, when it is gone and the old one goes on, changes
+// nothing if a unit has taken the mark; it undoes what the old one wrote if a plain write has.
+func TestGoingBackByAUnit(t *testing.T) {
+	for byUnit, paid := range map[bool]int64{true: 7, false: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			db := holdalltest.DynamoDB()
+			require.NoError(t, tables(name(0), name(1))(t.Context(), db))
+			require.NoError(t, Move(t.Context(), opened(t, db.Process("mover")), name(0), name(1)))
+			gone := db.Process("new")
+			gone.Next(holdalltest.Writes("accounts"), holdalltest.Late)
+			gone.Next(holdalltest.Writes("accounts"), holdalltest.Crash) // when it sends it again
+			units := opened(t, gone)
+			go func() { _ = TransferMoved(t.Context(), units, name(0), name(1), 1) }() // the dead are told nothing
+			<-gone.Dead()
+			if byUnit {
+				require.NoError(t, MoveBack(t.Context(), opened(t, db.Process("mover")), name(0), name(1)))
+			} else {
+				for n := range 2 {
+					_, err := db.Client().UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+						TableName: aws.String("accounts"), Key: id(name(n)), UpdateExpression: aws.String("REMOVE Moved"),
+					})
+					require.NoError(t, err)
+				}
+			}
+			require.NoError(t, (&oldProgram{db: db.Client()}).transfer(t.Context(), name(0), name(1), 7))
+			time.Sleep(time.Minute)
+			all, _, err := balances(t.Context(), opened(t, db.Process("audit")), name(0), name(1))
+			require.NoError(t, err)
+			require.Equal(t, []int64{100 - paid, 100 + paid}, all, "by a unit: %v", byUnit)
+		})
+	}
+}
