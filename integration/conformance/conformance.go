@@ -72,6 +72,7 @@ func RunUnder(t *testing.T, api API, prefix string, differences ...Difference) {
 		{"journals", testJournals},
 		{"errors", testErrors},
 		{"tables", testTables},
+		{"indexes", testIndexes},
 		{"capacity", testCapacity},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(t, w) })
@@ -108,13 +109,19 @@ func open(t *testing.T, api API, prefix string, differences []Difference) *world
 func (w *world) table(t *testing.T, name, hash, sort string) string {
 	t.Helper()
 	table := w.prefix + name
+	w.dropLater(t, table)
+	require.NoError(t, newtable.Create(t.Context(), w, newtable.Input(table, hash, sort)))
+	return table
+}
+
+// dropLater has a table go when the test does, if it is there.
+func (w *world) dropLater(t *testing.T, table string) {
+	t.Helper()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
 		require.NoError(t, newtable.Delete(ctx, w, table))
 	})
-	require.NoError(t, newtable.Create(t.Context(), w, newtable.Input(table, hash, sort)))
-	return table
 }
 
 // fresh is a key no other test uses.

@@ -79,6 +79,40 @@ const (
 	// unit for an update of a small item. AWS uses two.
 	UpdatesCostOneInTransactions Difference = "an update in a transaction costs one unit"
 
+	// NoIndexes: an index is refused.
+	NoIndexes Difference = "no secondary indexes"
+
+	// TakesAnyIndexKeyInUpdates: an update may give the key of an index another type,
+	// or more bytes than a key has. AWS documents that no write may.
+	TakesAnyIndexKeyInUpdates Difference = "an update may give the key of an index any type and length"
+
+	// LongIndexKeys: the key of an index may have any length. AWS documents that of a
+	// table's.
+	LongIndexKeys Difference = "any length of an index's key"
+
+	// ProjectsMoreThan20: an index may include any number of attributes. AWS documents
+	// at most 20.
+	ProjectsMoreThan20 Difference = "more than 20 attributes in one index"
+
+	// LooksAtNoProjection: all indexes together may include more than 100 attributes,
+	// one twice, or one without a name. AWS documents that they may not.
+	LooksAtNoProjection Difference = "does not look at the attributes of projections"
+
+	// IndexesByThreeKeys: an index may have three keys.
+	IndexesByThreeKeys Difference = "an index of three keys"
+
+	// NothingForUnprojected: an attribute that an index does not have is missing from
+	// the answer, and from what a filter sees. AWS refuses the request, or, for an
+	// answer of a local index, reads the table.
+	NothingForUnprojected Difference = "answers without what an index does not have"
+
+	// LooksForAnything: a query of an index may look for a value that no key has, of
+	// another type or empty.
+	LooksForAnything Difference = "looks for any value in an index"
+
+	// StartsAnywhere: a query of an index may begin after a key that it does not ask for.
+	StartsAnywhere Difference = "a query of an index starts anywhere"
+
 	// NoStatementCapacity: no capacity is reported for BatchExecuteStatement.
 	NoStatementCapacity Difference = "no capacity for statements"
 )
@@ -88,13 +122,15 @@ var (
 	OfDynamoDBLocal = []Difference{
 		CountsSentSize, InvalidActionFailsRequest, CancelsReadsWithoutReasons, FailedCheckHidesSecondAction,
 		OneReasonForKeys, UpdatesCostOneInTransactions, NoStatementCapacity,
+		TakesAnyIndexKeyInUpdates, ProjectsMoreThan20,
 	}
 	OfDynoxide = []Difference{
 		AcceptsRawUnderscore, RemovesFromAbsentList, AcceptsKeyUnquoted, OneSetClause, NoRowInStatementErrors,
 		KeepsKeyInTransactGet, EnablesTimeToLiveTwice, CountsSentSize, CancelsOverExpressions, ChangesKeys,
-		ReadsAnySize,
+		ReadsAnySize, LongIndexKeys, ProjectsMoreThan20, LooksAtNoProjection, IndexesByThreeKeys,
+		NothingForUnprojected, LooksForAnything, StartsAnywhere,
 	}
-	OfMemdynamo = []Difference{NoRowInStatementErrors, AcceptsKeyUnquoted}
+	OfMemdynamo = []Difference{NoRowInStatementErrors, AcceptsKeyUnquoted, NoIndexes}
 )
 
 // Of is what is known of an engine; of AWS, against which the suite is written, nothing.
