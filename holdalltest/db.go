@@ -59,7 +59,8 @@ func clientOf(engine any) *dynamodb.Client {
 // Whoever reaches it may do everything: it looks at no signature.
 func (db *DB) Handler() http.Handler { return wire.Handler(db.engine) }
 
-// CreateTable makes a table whose keys are strings. sort is empty if it has no sort key.
+// CreateTable makes a table whose keys are strings. sort is empty if it has no sort key. A table with
+// keys of another type or with secondary indexes is made by the CreateTable of [DB.Client].
 func (db *DB) CreateTable(ctx context.Context, name, partition, sort string) error {
 	_, err := db.engine.CreateTable(ctx, newtable.Input(name, partition, sort))
 	return err

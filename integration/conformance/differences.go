@@ -79,9 +79,6 @@ const (
 	// unit for an update of a small item. AWS uses two.
 	UpdatesCostOneInTransactions Difference = "an update in a transaction costs one unit"
 
-	// NoIndexes: an index is refused.
-	NoIndexes Difference = "no secondary indexes"
-
 	// TakesAnyIndexKeyInUpdates: an update may give the key of an index another type,
 	// or more bytes than a key has. AWS documents that no write may.
 	TakesAnyIndexKeyInUpdates Difference = "an update may give the key of an index any type and length"
@@ -130,7 +127,7 @@ var (
 		ReadsAnySize, LongIndexKeys, ProjectsMoreThan20, LooksAtNoProjection, IndexesByThreeKeys,
 		NothingForUnprojected, LooksForAnything, StartsAnywhere,
 	}
-	OfMemdynamo = []Difference{NoRowInStatementErrors, AcceptsKeyUnquoted, NoIndexes}
+	OfMemdynamo = []Difference{NoRowInStatementErrors, AcceptsKeyUnquoted}
 )
 
 // Of is what is known of an engine; of AWS, against which the suite is written, nothing.

@@ -14,11 +14,6 @@ import (
 
 // testIndexes: secondary indexes, which holdall itself has none of and its users' tables have.
 func testIndexes(t *testing.T, w *world) {
-	if w.differs(NoIndexes) {
-		_, err := w.CreateTable(t.Context(), w.definition("refused", withGlobal(global("by-a", everything, "a"), "a")))
-		invalidRequest(t, err, "not implemented")
-		return
-	}
 	w.testIndexDefinitions(t)
 	table := w.indexed(t)
 	t.Run("described", func(t *testing.T) { w.testIndexDescriptions(t, table) })

@@ -36,6 +36,7 @@ type action struct {
 	t        *table
 	key      key
 	old, new *item
+	bad      error // what evaluate says, if it is of the whole request
 }
 
 var (
@@ -104,6 +105,9 @@ func (db *DB) locate(a *action) (mismatch, bad error) {
 	}
 	if a.verb == verbPut {
 		a.key, mismatch, bad = a.t.itemKey(a.attrs)
+		if mismatch == nil && bad == nil {
+			mismatch, bad = a.t.checkKeys(a.attrs, false)
+		}
 	} else {
 		a.key, mismatch, bad = a.t.exactKey(a.attrs)
 	}
@@ -155,6 +159,10 @@ func (a *action) evaluateUpdate() error {
 	attrs, err := a.update.updated(base)
 	if err != nil {
 		return validation("%s", err)
+	}
+	mismatch, bad := a.t.checkKeys(attrs, true)
+	if a.bad = bad; mismatch != nil || bad != nil {
+		return firstError(bad, mismatch)
 	}
 	a.new = newItem(attrs)
 	if a.new.size > maxItem {

@@ -27,7 +27,42 @@ type bill []charge
 
 type charge struct {
 	table       string
+	read, write float64 // of the table itself
+	indexes     []indexCharge
+}
+
+type indexCharge struct {
+	ix          *index
 	read, write float64
+}
+
+func (c *charge) of(ix *index) *indexCharge {
+	for i := range c.indexes {
+		if c.indexes[i].ix == ix {
+			return &c.indexes[i]
+		}
+	}
+	c.indexes = append(c.indexes, indexCharge{ix: ix})
+	return &c.indexes[len(c.indexes)-1]
+}
+
+// follow adds what an action that is carried out costs in the table's indexes. In a
+// transaction that is twice as much, as DynamoDB Local counts; AWS does not say.
+func (c *charge) follow(a *action, times float64) {
+	for _, ix := range a.t.indexes {
+		if n := ix.units(a.key, a.old, a.new); n > 0 {
+			c.of(ix).write += times * n
+		}
+	}
+}
+
+func (c *charge) total() (read, write float64) {
+	read, write = c.read, c.write
+	for _, i := range c.indexes {
+		read += i.read
+		write += i.write
+	}
+	return read, write
 }
 
 func (b *bill) of(table string) *charge {
@@ -43,8 +78,9 @@ func (b *bill) of(table string) *charge {
 // charge adds a bill to the DB's usage; the caller holds the mutex.
 func (db *DB) charge(b bill) {
 	for i := range b {
-		db.usage.ReadUnits += b[i].read
-		db.usage.WriteUnits += b[i].write
+		read, write := b[i].total()
+		db.usage.ReadUnits += read
+		db.usage.WriteUnits += write
 	}
 }
 
@@ -55,19 +91,36 @@ func (b bill) consumed(want types.ReturnConsumedCapacity, split bool) []types.Co
 		return nil
 	}
 	out := make([]types.ConsumedCapacity, len(b))
-	for i, c := range b {
-		out[i] = types.ConsumedCapacity{TableName: aws.String(c.table), CapacityUnits: aws.Float64(c.read + c.write)}
-		if split {
-			out[i].ReadCapacityUnits, out[i].WriteCapacityUnits = apart(c.read), apart(c.write)
+	for i := range b {
+		c := &b[i]
+		read, write := c.total()
+		all := capacity(read, write, split)
+		out[i] = types.ConsumedCapacity{TableName: aws.String(c.table), CapacityUnits: all.CapacityUnits,
+			ReadCapacityUnits: all.ReadCapacityUnits, WriteCapacityUnits: all.WriteCapacityUnits}
+		if want != types.ReturnConsumedCapacityIndexes {
+			continue
 		}
-		if want == types.ReturnConsumedCapacityIndexes {
-			out[i].Table = &types.Capacity{CapacityUnits: aws.Float64(c.read + c.write)}
-			if split {
-				out[i].Table.ReadCapacityUnits, out[i].Table.WriteCapacityUnits = apart(c.read), apart(c.write)
+		out[i].Table = capacity(c.read, c.write, split)
+		for _, ic := range c.indexes {
+			of := &out[i].LocalSecondaryIndexes
+			if ic.ix.global {
+				of = &out[i].GlobalSecondaryIndexes
 			}
+			if *of == nil {
+				*of = map[string]types.Capacity{}
+			}
+			(*of)[ic.ix.name] = *capacity(ic.read, ic.write, split)
 		}
 	}
 	return out
+}
+
+func capacity(read, write float64, split bool) *types.Capacity {
+	c := &types.Capacity{CapacityUnits: aws.Float64(read + write)}
+	if split {
+		c.ReadCapacityUnits, c.WriteCapacityUnits = apart(read), apart(write)
+	}
+	return c
 }
 
 func apart(units float64) *float64 {

@@ -4,10 +4,12 @@
 // stand-in, never a store for anybody's data.
 //
 // What differs from DynamoDB, on purpose: tables are active as soon as they
-// are created; every read is strongly consistent; every batch is one moment;
-// nothing is ever throttled, in conflict or in progress, and no answer is lost
-// (internal/faults does that); there are no indexes and no legacy parameters;
-// PartiQL is what BatchExecuteStatement needs, SELECT by the whole key and
+// are created; every read is strongly consistent, and a global secondary index is
+// never behind its table; indexes are those that a table is created with; items that
+// have an index's key in common are in the order of their primary keys, of which
+// DynamoDB says nothing; every batch is one moment; nothing is ever throttled, in
+// conflict or in progress, and no answer is lost (internal/faults does that); there
+// are no legacy parameters; PartiQL is what BatchExecuteStatement needs, SELECT by the whole key and
 // nothing else, RETURNING refused, and its keywords may be names without
 // quotes where the statement stays unambiguous; strings that are not UTF-8 are
 // refused, where the client would replace what is wrong with them; of requests

@@ -225,7 +225,14 @@ func TestUnknownFieldsAreRefused(t *testing.T) {
 		_, err := db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{"items": *part}})
 		return err
 	})
-	require.Equal(t, 1+2+3+2+6+5+10+1, refused)
+	index := byAN()
+	try(&index, func() error {
+		in := indexedTable("new")
+		in.GlobalSecondaryIndexes = []types.GlobalSecondaryIndex{index}
+		_, err := db.CreateTable(ctx, in)
+		return err
+	})
+	require.Equal(t, 1+2+3+2+5+4+8+1+2, refused)
 }
 
 // nonZero sets a field to something that is not its zero value.

@@ -43,11 +43,11 @@ func init() {
 		"ExpressionAttributeValues", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics", "ReturnValues",
 		"ReturnValuesOnConditionCheckFailure")
 	implements[dynamodb.QueryInput]("TableName", "ConsistentRead", "ExclusiveStartKey", "ExpressionAttributeNames",
-		"ExpressionAttributeValues", "FilterExpression", "KeyConditionExpression", "Limit", "ProjectionExpression",
-		"ReturnConsumedCapacity", "ScanIndexForward", "Select")
+		"ExpressionAttributeValues", "FilterExpression", "IndexName", "KeyConditionExpression", "Limit",
+		"ProjectionExpression", "ReturnConsumedCapacity", "ScanIndexForward", "Select")
 	implements[dynamodb.ScanInput]("TableName", "ConsistentRead", "ExclusiveStartKey", "ExpressionAttributeNames",
-		"ExpressionAttributeValues", "FilterExpression", "Limit", "ProjectionExpression", "ReturnConsumedCapacity",
-		"Segment", "Select", "TotalSegments")
+		"ExpressionAttributeValues", "FilterExpression", "IndexName", "Limit", "ProjectionExpression",
+		"ReturnConsumedCapacity", "Segment", "Select", "TotalSegments")
 	implements[dynamodb.BatchGetItemInput]("RequestItems", "ReturnConsumedCapacity")
 	implements[types.KeysAndAttributes]("Keys", "ConsistentRead", "ExpressionAttributeNames", "ProjectionExpression")
 	implements[dynamodb.BatchWriteItemInput]("RequestItems", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics")
@@ -72,7 +72,9 @@ func init() {
 	implements[types.BatchStatementRequest]("Statement", "ConsistentRead", "Parameters",
 		"ReturnValuesOnConditionCheckFailure")
 	implements[dynamodb.CreateTableInput]("TableName", "AttributeDefinitions", "BillingMode",
-		"DeletionProtectionEnabled", "KeySchema", "ProvisionedThroughput")
+		"DeletionProtectionEnabled", "GlobalSecondaryIndexes", "KeySchema", "LocalSecondaryIndexes", "ProvisionedThroughput")
+	implements[types.GlobalSecondaryIndex]("IndexName", "KeySchema", "Projection", "ProvisionedThroughput")
+	implements[types.LocalSecondaryIndex]("IndexName", "KeySchema", "Projection")
 	implements[dynamodb.DescribeTableInput]("TableName")
 	implements[dynamodb.DeleteTableInput]("TableName")
 	implements[dynamodb.ListTablesInput]("ExclusiveStartTableName", "Limit")

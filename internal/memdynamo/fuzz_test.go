@@ -45,7 +45,7 @@ func FuzzExpressions(f *testing.F) {
 		case x.cond != nil:
 			_ = x.test(it)
 			_ = x.test(nil)
-			_, _ = (&table{hash: keyAttr{"k", kindS}, rng: keyAttr{"r", kindS}}).keyRange(x)
+			_, _ = schema{hash: keyAttr{"k", kindS}, rng: keyAttr{"r", kindS}}.keyRange(x)
 		default:
 			inOrder(t, mapValue(x.project(it.attrs)))
 		}
@@ -98,7 +98,7 @@ func FuzzStatements(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_, _, _ = s.split(&table{hash: keyAttr{"k", kindS}}, b)
+		_, _, _ = s.split(&table{schema: schema{hash: keyAttr{"k", kindS}}}, b)
 	})
 }
 

@@ -25,8 +25,8 @@ func (r *keyRange) bounds(p *partition) (from, to int) {
 
 func never(string) bool { return false }
 
-// keyRange reads a key condition against the table's schema.
-func (t *table) keyRange(b *bound) (*keyRange, error) {
+// keyRange reads a key condition against the keys of what is queried.
+func (s schema) keyRange(b *bound) (*keyRange, error) {
 	all := conjuncts(b.cond, nil)
 	if len(all) > 2 {
 		return nil, validation("Conditions can be of length 1 or 2 only")
@@ -43,15 +43,15 @@ func (t *table) keyRange(b *bound) (*keyRange, error) {
 		}
 		byName[name] = n
 	}
-	n, ok := byName[t.hash.name]
+	n, ok := byName[s.hash.name]
 	if !ok {
-		return nil, validation("Query condition missed key schema element: %s", t.hash.name)
+		return nil, validation("Query condition missed key schema element: %s", s.hash.name)
 	}
 	eq, ok := n.(compareNode)
 	if !ok || eq.op != "=" {
 		return nil, validation("Query key condition not supported")
 	}
-	hash, err := b.keyValue(eq.r, t.hash)
+	hash, err := b.keyValue(eq.r, s.hash)
 	if err != nil {
 		return nil, err
 	}
@@ -59,11 +59,11 @@ func (t *table) keyRange(b *bound) (*keyRange, error) {
 	if len(all) == 1 {
 		return r, nil
 	}
-	n, ok = byName[t.rng.name]
-	if !ok || t.rng.name == "" {
-		return nil, validation("Query condition missed key schema element: %s", t.rng.name)
+	n, ok = byName[s.rng.name]
+	if !ok || s.rng.name == "" {
+		return nil, validation("Query condition missed key schema element: %s", s.rng.name)
 	}
-	return r, b.narrow(r, n, t.rng)
+	return r, b.narrow(r, n, s.rng)
 }
 
 // facing turns value op path into path op value.
@@ -180,13 +180,23 @@ func (b *bound) narrow(r *keyRange, n node, a keyAttr) error {
 }
 
 // keyInFilter is the first key attribute that a filter looks at, or "".
-func (t *table) keyInFilter(b *bound) (name string) {
+func (s schema) keyInFilter(b *bound) (name string) {
+	for _, n := range b.filtered() {
+		if s.isKey(n) {
+			return n
+		}
+	}
+	return ""
+}
+
+// filtered is the names of the attributes that a filter looks at, in its order.
+func (b *bound) filtered() (names []string) {
 	visit := func(x operand) {
 		if s, ok := x.(sizeOperand); ok {
 			x = s.x
 		}
-		if p, ok := x.(pathOperand); ok && name == "" && t.isKey(p.p[0].resolve(b.names)) {
-			name = p.p[0].resolve(b.names)
+		if p, ok := x.(pathOperand); ok {
+			names = append(names, p.p[0].resolve(b.names))
 		}
 	}
 	var walk func(node)
@@ -225,5 +235,5 @@ func (t *table) keyInFilter(b *bound) (name string) {
 		}
 	}
 	walk(b.cond)
-	return name
+	return names
 }

@@ -195,7 +195,9 @@ func (db *DB) writeBatch(actions []*action) (bill, error) {
 		if err := a.evaluate(); err != nil {
 			return nil, err // not reached: a batch has no conditions
 		}
-		costs.of(a.table).write += a.units()
+		c := costs.of(a.table)
+		c.write += a.units()
+		c.follow(a, 1)
 		a.store()
 	}
 	db.charge(costs)

@@ -204,10 +204,11 @@ func (db *DB) execute(a *action) (bill, error) {
 	}
 	err := a.evaluate()
 	costs := bill{{table: a.table, write: a.units()}}
-	db.charge(costs)
 	if err == nil {
+		costs[0].follow(a, 1)
 		a.store()
 	}
+	db.charge(costs)
 	return costs, err
 }
 

@@ -2,17 +2,14 @@ package memdynamo
 
 import (
 	"context"
-	"sort"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-const maxPage = 1 << 20
-
-// Query reads a partition, or a range of it, in the order of the range key, a
-// page at a time.
+// Query reads a partition of a table or an index, or a range of it, in the order of the
+// range key, a page at a time.
 func (db *DB) Query(ctx context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
 	return do(ctx, db, "Query", in, db.query)
 }
@@ -33,7 +30,7 @@ func (db *DB) query(in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	pg, err := newPage(b, in.FilterExpression, in.ProjectionExpression, in.Select, in.Limit)
+	pg, err := newPage(b, in.FilterExpression, in.ProjectionExpression, in.Select, in.Limit, in.IndexName)
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +38,7 @@ func (db *DB) query(in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	back := in.ScanIndexForward != nil && !*in.ScanIndexForward
-	costs, err := db.fillQuery(pg, *in.TableName, cond, start, back, aws.ToBool(in.ConsistentRead))
+	costs, err := db.fillQuery(pg, in, cond, start)
 	if err != nil {
 		return nil, err
 	}
@@ -53,56 +49,52 @@ func (db *DB) query(in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
 }
 
 // fillQuery is the part of a query under the mutex.
-func (db *DB) fillQuery(pg *page, name string, cond *bound, start []attr, back, consistent bool) (bill, error) {
+func (db *DB) fillQuery(pg *page, in *dynamodb.QueryInput, cond *bound, start []attr) (bill, error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.usage.Requests++
-	t := db.tables[name]
-	if t == nil {
-		return nil, tableNotFound()
+	if err := pg.open(db.tables[*in.TableName], in.IndexName, aws.ToBool(in.ConsistentRead)); err != nil {
+		return nil, err
 	}
-	r, err := t.keyRange(cond)
+	r, err := pg.keyRange(cond)
 	if err != nil {
 		return nil, err
 	}
 	if pg.filter != nil {
-		if key := t.keyInFilter(pg.filter); key != "" {
+		if key := pg.keyInFilter(pg.filter); key != "" {
 			return nil, validation("Filter Expression can only contain non-primary key attributes: Primary key attribute: %s", key)
 		}
 	}
-	p := t.parts[r.hash]
+	p := pg.parts[r.hash]
 	from, to := r.bounds(p)
+	back := in.ScanIndexForward != nil && !*in.ScanIndexForward
 	if start != nil {
-		k, err := t.startKey(start)
+		hash, at, err := pg.startKey(start)
 		switch {
 		case err != nil:
 			return nil, err
-		case k.hash != r.hash:
+		case hash != r.hash:
 			return nil, validation("The provided starting key is outside query boundaries based on provided conditions")
-		case r.before(k.rng) || r.beyond(k.rng):
+		case r.before(at.rng) || r.beyond(at.rng):
 			return nil, validation("The provided starting key does not match the range key predicate")
 		}
-		if p != nil {
-			after := sort.Search(len(p.rows), func(i int) bool { return p.rows[i].rng > k.rng })
-			at, _ := p.find(k.rng)
-			if back {
-				to = min(to, at)
-			} else {
-				from = max(from, after)
-			}
+		if back {
+			before, _ := p.find(at)
+			to = min(to, before)
+		} else {
+			from = max(from, p.after(at))
 		}
 	}
-	pg.table = t
 	for n := to - from; n > 0; n-- {
 		i := to - n
 		if back {
 			i = from + n - 1
 		}
-		if !pg.take(p.rows[i].item) {
+		if !pg.take(p.rows[i]) {
 			break
 		}
 	}
-	costs := bill{{table: name, read: readUnits(pg.size, consistent)}}
+	costs := pg.costs()
 	db.charge(costs)
 	return costs, nil
 }
@@ -116,102 +108,4 @@ func decodeStart(in map[string]types.AttributeValue) ([]attr, error) {
 		return nil, validation("The provided starting key is invalid: %s", err)
 	}
 	return attrs, nil
-}
-
-// startKey is the key of ExclusiveStartKey, which need not exist.
-func (t *table) startKey(attrs []attr) (key, error) {
-	k, mismatch, bad := t.exactKey(attrs)
-	if err := firstError(mismatch, bad); err != nil {
-		return key{}, validation("The provided starting key is invalid: %s", messageOf(err))
-	}
-	return k, nil
-}
-
-// page is one answer of a Query or a Scan as it fills.
-type page struct {
-	filter, proj *bound
-	countOnly    bool
-	limit        int // 0 for none
-
-	table   *table
-	found   []*item
-	scanned int
-	size    int   // of what was scanned
-	last    *item // set where the page ended before the range did, or may have
-}
-
-func newPage(b *binder, filter, proj *string, sel types.Select, limit *int32) (*page, error) {
-	pg := new(page)
-	if limit != nil {
-		if *limit < 1 {
-			return nil, constraint(*limit, "limit", "have value greater than or equal to 1")
-		}
-		pg.limit = int(*limit)
-	}
-	var err error
-	if pg.filter, err = b.bind(filterExpr, filter); err != nil {
-		return nil, err
-	}
-	if pg.proj, err = b.bind(projExpr, proj); err != nil {
-		return nil, err
-	}
-	if err := b.done("FilterExpression is null"); err != nil {
-		return nil, err
-	}
-	switch sel {
-	case "":
-	case types.SelectAllAttributes:
-		if proj != nil {
-			return nil, validation("Cannot specify the ProjectionExpression when choosing to get ALL_ATTRIBUTES")
-		}
-	case types.SelectCount:
-		if proj != nil {
-			return nil, validation("Cannot specify the ProjectionExpression when choosing to get only the Count")
-		}
-		pg.countOnly = true
-	case types.SelectSpecificAttributes:
-		if proj == nil {
-			return nil, validation("Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES")
-		}
-	case types.SelectAllProjectedAttributes:
-		return nil, validation("ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName")
-	default:
-		return nil, oneOf(sel, "select", sel.Values()...)
-	}
-	return pg, nil
-}
-
-// take adds an item to the page and reports whether the page takes more. It
-// ends at its limit, or with the item that makes it a megabyte.
-func (pg *page) take(it *item) bool {
-	pg.scanned++
-	pg.size += it.size
-	if pg.filter.test(it) {
-		pg.found = append(pg.found, it)
-	}
-	if pg.scanned == pg.limit || pg.size >= maxPage {
-		pg.last = it
-		return false
-	}
-	return true
-}
-
-func (pg *page) count() int32 { return int32(len(pg.found)) }
-
-func (pg *page) items() []map[string]types.AttributeValue {
-	if pg.countOnly {
-		return nil
-	}
-	out := make([]map[string]types.AttributeValue, len(pg.found))
-	for i, it := range pg.found {
-		out[i] = encodeMap(pg.proj.project(it.attrs))
-	}
-	return out
-}
-
-func (pg *page) lastKey() map[string]types.AttributeValue {
-	if pg.last == nil {
-		return nil
-	}
-	return encodeMap(pg.table.keyAttrs(pg.last))
 }

@@ -4,14 +4,13 @@ import (
 	"context"
 	"hash/fnv"
 	"slices"
-	"sort"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// Scan reads a whole table, or one of its segments, a page at a time, in the
-// order of the encoded primary key.
+// Scan reads a whole table or index, or one of its segments, a page at a time, in the
+// order of the encoded keys.
 func (db *DB) Scan(ctx context.Context, in *dynamodb.ScanInput, _ ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
 	return do(ctx, db, "Scan", in, db.scan)
 }
@@ -29,7 +28,7 @@ func (db *DB) scan(in *dynamodb.ScanInput) (*dynamodb.ScanOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	pg, err := newPage(b, in.FilterExpression, in.ProjectionExpression, in.Select, in.Limit)
+	pg, err := newPage(b, in.FilterExpression, in.ProjectionExpression, in.Select, in.Limit, in.IndexName)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +36,7 @@ func (db *DB) scan(in *dynamodb.ScanInput) (*dynamodb.ScanOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	costs, err := db.fillScan(pg, *in.TableName, seg, start, aws.ToBool(in.ConsistentRead))
+	costs, err := db.fillScan(pg, in, seg, start)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +46,7 @@ func (db *DB) scan(in *dynamodb.ScanInput) (*dynamodb.ScanOutput, error) {
 	}, nil
 }
 
-// segment is a share of a table's partitions.
+// segment is a share of the partitions.
 type segment struct{ n, of uint32 }
 
 func newSegment(n, of *int32) (segment, error) {
@@ -76,22 +75,22 @@ func (s segment) has(hash string) bool {
 }
 
 // fillScan is the part of a scan under the mutex.
-func (db *DB) fillScan(pg *page, name string, seg segment, start []attr, consistent bool) (bill, error) {
+func (db *DB) fillScan(pg *page, in *dynamodb.ScanInput, seg segment, start []attr) (bill, error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.usage.Requests++
-	t := db.tables[name]
-	if t == nil {
-		return nil, tableNotFound()
+	if err := pg.open(db.tables[*in.TableName], in.IndexName, aws.ToBool(in.ConsistentRead)); err != nil {
+		return nil, err
 	}
-	pg.table = t
-	parts, from := t.partitions(), key{}
+	parts := pg.partitions()
+	var from string
+	var at spot
 	if start != nil {
 		var err error
-		if from, err = t.startKey(start); err != nil {
+		if from, at, err = pg.startKey(start); err != nil {
 			return nil, err
 		}
-		i, _ := slices.BinarySearch(parts, from.hash)
+		i, _ := slices.BinarySearch(parts, from)
 		parts = parts[i:]
 	}
 	more := true
@@ -102,15 +101,15 @@ func (db *DB) fillScan(pg *page, name string, seg segment, start []attr, consist
 		if !seg.has(hash) {
 			continue
 		}
-		rows := t.parts[hash].rows
-		if start != nil && hash == from.hash {
-			rows = rows[sort.Search(len(rows), func(i int) bool { return rows[i].rng > from.rng }):]
+		p, first := pg.parts[hash], 0
+		if start != nil && hash == from {
+			first = p.after(at)
 		}
-		for i := 0; more && i < len(rows); i++ {
-			more = pg.take(rows[i].item)
+		for i := first; more && i < len(p.rows); i++ {
+			more = pg.take(p.rows[i])
 		}
 	}
-	costs := bill{{table: name, read: readUnits(pg.size, consistent)}}
+	costs := pg.costs()
 	db.charge(costs)
 	return costs, nil
 }

@@ -167,10 +167,11 @@ func (db *DB) executeRuns(runs []run) error {
 		} else {
 			r.costs.write = r.units()
 		}
-		db.charge(bill{r.costs})
 		if r.err == nil {
+			r.costs.follow(&r.action, 1)
 			r.store()
 		}
+		db.charge(bill{r.costs})
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -16,16 +15,20 @@ func checkTableName(name *string) error {
 	if name == nil {
 		return nil // the client said so already
 	}
-	n := *name
+	return checkResourceName(*name, "tableName")
+}
+
+// checkResourceName checks the name of a table or an index.
+func checkResourceName(n, field string) error {
 	if len(n) < 3 {
-		return constraint(n, "tableName", "have length greater than or equal to 3")
+		return constraint(n, field, "have length greater than or equal to 3")
 	}
 	if len(n) > 255 {
-		return constraint(n, "tableName", "have length less than or equal to 255")
+		return constraint(n, field, "have length less than or equal to 255")
 	}
 	for i := range len(n) {
 		if c := n[i]; !isLetter(c) && !isDigit(c) && c != '_' && c != '-' && c != '.' {
-			return constraint(n, "tableName", "satisfy regular expression pattern: [a-zA-Z0-9_.-]+")
+			return constraint(n, field, "satisfy regular expression pattern: [a-zA-Z0-9_.-]+")
 		}
 	}
 	return nil
@@ -48,9 +51,9 @@ func (db *DB) createTable(in *dynamodb.CreateTableInput) (*dynamodb.CreateTableO
 	}
 	t := &table{
 		name: *in.TableName, created: db.cfg.Now(), protected: aws.ToBool(in.DeletionProtectionEnabled),
-		parts: map[string]*partition{}, sorted: true,
+		store: newStore(),
 	}
-	if err := firstError(t.setSchema(in), t.setBilling(in)); err != nil {
+	if err := t.define(in); err != nil {
 		return nil, err
 	}
 	db.mu.Lock()
@@ -65,71 +68,6 @@ func (db *DB) createTable(in *dynamodb.CreateTableInput) (*dynamodb.CreateTableO
 	return &dynamodb.CreateTableOutput{TableDescription: t.describe(types.TableStatusCreating)}, nil
 }
 
-func (t *table) setSchema(in *dynamodb.CreateTableInput) error {
-	kinds := map[string]kind{}
-	for _, d := range in.AttributeDefinitions {
-		i := slices.Index(kindNames[:], string(d.AttributeType))
-		if i < 0 || !kind(i).scalar() {
-			return constraint(d.AttributeType, "attributeDefinitions.1.member.attributeType", "satisfy enum value set: [B, N, S]")
-		}
-		kinds[aws.ToString(d.AttributeName)] = kind(i)
-	}
-	if n := len(in.KeySchema); n < 1 || n > 2 {
-		return constraint(n, "keySchema", "have 1 or 2 elements")
-	}
-	for i, e := range in.KeySchema {
-		name := aws.ToString(e.AttributeName)
-		k, ok := kinds[name]
-		if !ok || name == "" {
-			return validation(invalidParameter+"Some index key attributes are not defined in AttributeDefinitions. Keys: [%s], AttributeDefinitions: [%s]",
-				name, strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
-		}
-		switch {
-		case i == 0 && e.KeyType == types.KeyTypeHash:
-			t.hash = keyAttr{name, k}
-		case i == 0:
-			return validation("Invalid KeySchema: The first KeySchemaElement is not a HASH key type")
-		case e.KeyType == types.KeyTypeRange:
-			t.rng = keyAttr{name, k}
-		default:
-			return validation("Invalid KeySchema: The second KeySchemaElement is not a RANGE key type")
-		}
-	}
-	if t.hash.name == t.rng.name {
-		return validation("Both the Hash Key and the Range Key element in the KeySchema have the same name")
-	}
-	if len(kinds) != len(in.KeySchema) || len(in.AttributeDefinitions) != len(kinds) {
-		return validation(invalidParameter + "Number of attributes in KeySchema does not exactly match number of attributes defined in AttributeDefinitions")
-	}
-	return nil
-}
-
-func (t *table) setBilling(in *dynamodb.CreateTableInput) error {
-	t.billing = in.BillingMode
-	switch in.BillingMode {
-	case types.BillingModePayPerRequest:
-		if in.ProvisionedThroughput != nil {
-			return validation(invalidParameter + "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST")
-		}
-	case types.BillingModeProvisioned, "":
-		t.billing = types.BillingModeProvisioned
-		p := in.ProvisionedThroughput
-		if p == nil {
-			return validation(invalidParameter + "ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED")
-		}
-		if aws.ToInt64(p.ReadCapacityUnits) < 1 || aws.ToInt64(p.WriteCapacityUnits) < 1 {
-			return constraint(0, "provisionedThroughput", "have value greater than or equal to 1")
-		}
-		t.throughput = types.ProvisionedThroughput{
-			ReadCapacityUnits:  aws.Int64(*p.ReadCapacityUnits),
-			WriteCapacityUnits: aws.Int64(*p.WriteCapacityUnits),
-		}
-	default:
-		return constraint(in.BillingMode, "billingMode", "satisfy enum value set: [PROVISIONED, PAY_PER_REQUEST]")
-	}
-	return nil
-}
-
 // describe is a description of the caller's own; the caller holds the mutex.
 func (t *table) describe(status types.TableStatus) *types.TableDescription {
 	d := &types.TableDescription{
@@ -141,11 +79,7 @@ func (t *table) describe(status types.TableStatus) *types.TableDescription {
 		DeletionProtectionEnabled: aws.Bool(t.protected),
 		ItemCount:                 aws.Int64(int64(t.count)),
 		TableSizeBytes:            aws.Int64(int64(t.bytes)),
-		ProvisionedThroughput: &types.ProvisionedThroughputDescription{
-			NumberOfDecreasesToday: aws.Int64(0),
-			ReadCapacityUnits:      aws.Int64(aws.ToInt64(t.throughput.ReadCapacityUnits)),
-			WriteCapacityUnits:     aws.Int64(aws.ToInt64(t.throughput.WriteCapacityUnits)),
-		},
+		ProvisionedThroughput:     describeThroughput(t.throughput),
 	}
 	if t.billing == types.BillingModePayPerRequest {
 		d.BillingModeSummary = &types.BillingModeSummary{
@@ -153,16 +87,18 @@ func (t *table) describe(status types.TableStatus) *types.TableDescription {
 			LastUpdateToPayPerRequestDateTime: aws.Time(t.created),
 		}
 	}
-	for i, a := range []keyAttr{t.hash, t.rng} {
-		if a.name == "" {
-			continue
-		}
-		d.KeySchema = append(d.KeySchema, types.KeySchemaElement{
-			AttributeName: aws.String(a.name), KeyType: []types.KeyType{types.KeyTypeHash, types.KeyTypeRange}[i],
-		})
+	d.KeySchema = t.schema.describe()
+	for _, a := range t.defined {
 		d.AttributeDefinitions = append(d.AttributeDefinitions, types.AttributeDefinition{
 			AttributeName: aws.String(a.name), AttributeType: types.ScalarAttributeType(a.kind.String()),
 		})
+	}
+	for _, ix := range t.indexes {
+		if ix.global {
+			d.GlobalSecondaryIndexes = append(d.GlobalSecondaryIndexes, ix.describeGlobal(*d.TableArn, types.IndexStatus(status)))
+		} else {
+			d.LocalSecondaryIndexes = append(d.LocalSecondaryIndexes, ix.describeLocal(*d.TableArn))
+		}
 	}
 	return d
 }

@@ -8,6 +8,15 @@ func (b *bound) project(attrs []attr) []attr {
 	return b.projectTo(attrs, b.paths)
 }
 
+// projected is the names of the attributes that a projection leads into.
+func (b *bound) projected() []string {
+	names := make([]string, len(b.paths))
+	for i, p := range b.paths {
+		names[i] = p[0].resolve(b.names)
+	}
+	return names
+}
+
 // projectTo keeps of a map what the paths lead to, in the map's own order.
 func (b *bound) projectTo(attrs []attr, paths []path) []attr {
 	out := make([]attr, 0, len(paths))

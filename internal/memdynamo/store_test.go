@@ -10,7 +10,7 @@ import (
 // TestNothingPilesUp: keys that come and go leave nothing behind, whether or
 // not anybody scans.
 func TestNothingPilesUp(t *testing.T) {
-	tb := &table{parts: map[string]*partition{}, sorted: true}
+	tb := &table{store: newStore()}
 	for i := range 10000 {
 		k := key{hash: strconv.Itoa(i % 3000), rng: strconv.Itoa(i % 7)}
 		tb.set(k, newItem([]attr{{"k", strValue(k.hash)}}))

@@ -1,8 +1,6 @@
 package memdynamo
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -14,24 +12,25 @@ const (
 	maxItem     = 400 << 10
 )
 
-// table is a table's definition, immutable, and its items.
+// table is a table's definition, immutable, its items, and its indexes.
 type table struct {
+	schema
 	name       string
 	id         string
-	hash, rng  keyAttr // rng.name is "" without a range key
+	defined    []keyAttr // all keys, the indexes', too, as the definition has them
 	created    time.Time
 	billing    types.BillingMode
 	throughput types.ProvisionedThroughput
 	protected  bool
 
-	ttl   string // the attribute, "" while disabled
-	parts map[string]*partition
-	// order is the partitions' keys, sorted, as far as sorted says so; keys of
-	// partitions that are gone stay until the next sorting.
-	order  []string
-	sorted bool
-	count  int
-	bytes  int
+	ttl string // the attribute, "" while disabled
+	store
+	indexes []*index // the global ones first
+}
+
+// schema is the keys of a table or an index.
+type schema struct {
+	hash, rng keyAttr // rng.name is "" without a range key
 }
 
 type keyAttr struct {
@@ -39,80 +38,24 @@ type keyAttr struct {
 	kind kind
 }
 
-// partition is the items of one hash key, sorted by their encoded range key;
-// without a range key there is one, its range key "".
-type partition struct{ rows []row }
-
-type row struct {
-	rng  string
-	item *item
+// isKey reports whether an attribute is one of the keys.
+func (s schema) isKey(name string) bool {
+	return name == s.hash.name || name == s.rng.name && name != ""
 }
 
-// key is an encoded primary key: strings sort as DynamoDB sorts the values.
-type key struct{ hash, rng string }
+// get is the item of a primary key, or nil.
+func (t *table) get(k key) *item { return t.store.get(k.hash, spot{rng: k.rng}) }
 
-func (p *partition) find(rng string) (int, bool) {
-	if p == nil {
-		return 0, false
-	}
-	return slices.BinarySearchFunc(p.rows, rng, func(r row, s string) int { return strings.Compare(r.rng, s) })
-}
-
-func (t *table) get(k key) *item {
-	p := t.parts[k.hash]
-	if i, ok := p.find(k.rng); ok {
-		return p.rows[i].item
-	}
-	return nil
-}
-
-// set stores an item under its key, or, if it is nil, deletes what is there.
+// set stores an item under its key, or, if it is nil, deletes what is there. All
+// indexes follow.
 func (t *table) set(k key, it *item) {
-	p := t.parts[k.hash]
-	i, ok := p.find(k.rng)
-	switch {
-	case it == nil && !ok:
-	case it == nil:
-		t.count--
-		t.bytes -= p.rows[i].item.size
-		p.rows = slices.Delete(p.rows, i, i+1)
-		if len(p.rows) == 0 {
-			delete(t.parts, k.hash)
-			t.sorted = false
+	if len(t.indexes) > 0 {
+		old := t.get(k)
+		for _, ix := range t.indexes {
+			ix.follow(k, old, it)
 		}
-	case ok:
-		t.bytes += it.size - p.rows[i].item.size
-		p.rows[i].item = it
-	default:
-		if p == nil {
-			p = new(partition)
-			t.parts[k.hash] = p
-			t.order = append(t.order, k.hash)
-			t.sorted = false
-			if len(t.order) > 2*len(t.parts)+64 {
-				t.partitions() // or keys that come and go would pile up
-			}
-		}
-		t.count++
-		t.bytes += it.size
-		p.rows = slices.Insert(p.rows, i, row{k.rng, it})
 	}
-}
-
-// partitions is the keys of all partitions, sorted.
-func (t *table) partitions() []string {
-	if !t.sorted {
-		slices.Sort(t.order)
-		t.order = slices.Compact(t.order)
-		t.order = slices.DeleteFunc(t.order, func(k string) bool { return t.parts[k] == nil })
-		t.sorted = true
-	}
-	return t.order
-}
-
-// isKey reports whether an attribute is part of the primary key.
-func (t *table) isKey(name string) bool {
-	return name == t.hash.name || name == t.rng.name && name != ""
+	t.store.set(k.hash, spot{rng: k.rng}, it)
 }
 
 // exactKey encodes a key given as such, which must be the key's attributes
@@ -177,29 +120,28 @@ func (t *table) encodeKey(hash, rng value) (k key, err error) {
 }
 
 func encodeKeyValue(v value, name string) (string, error) {
-	switch v := v.(type) {
-	case strValue:
-		if v == "" {
-			return "", validation(notValidKey+"The AttributeValue for a key attribute cannot contain an empty string value. Key: %s", name)
-		}
-		return string(v), nil
-	case binValue:
-		if v == "" {
-			return "", validation(notValidKey+"The AttributeValue for a key attribute cannot contain an empty binary value. Key: %s", name)
-		}
-		return string(v), nil
-	case decimal:
-		return v.sortable(), nil
+	s := encoded(v)
+	if s == "" {
+		return "", validation(notValidKey+"The AttributeValue for a key attribute cannot contain an empty %s value. Key: %s", keyWord(v.kind()), name)
 	}
-	return "", validation(keyMismatch) // not reached: schemas allow no others
+	return s, nil
 }
 
-// keyAttrs is an item's key, as LastEvaluatedKey has it.
-func (t *table) keyAttrs(it *item) []attr {
-	out := []attr{{t.hash.name, it.get(t.hash.name)}}
-	if t.rng.name != "" {
-		out = append(out, attr{t.rng.name, it.get(t.rng.name)})
+// encoded is a value of a key's type as strings sort: "" only if it is empty.
+func encoded(v value) string {
+	switch v := v.(type) {
+	case strValue:
+		return string(v)
+	case binValue:
+		return string(v)
 	}
-	sortAttrs(out)
-	return out
+	return v.(decimal).sortable() // schemas allow no others
+}
+
+// keyWord is what messages call an empty value.
+func keyWord(k kind) string {
+	if k == kindB {
+		return "binary"
+	}
+	return "string"
 }

@@ -176,12 +176,20 @@ func (db *DB) transact(actions []action, token string, sum uint64) (bill, error)
 		if failed[i] == nil {
 			failed[i] = a.evaluate()
 		}
+		if a.bad != nil {
+			return nil, a.bad
+		}
 		refused = refused || failed[i] != nil
 		size += max(a.old.bytes(), a.new.bytes())
 		costs.of(a.table).write += 2 * a.units()
 	}
 	if size > maxTransaction {
 		return nil, validation(tooMuchAtOnce, size)
+	}
+	for i := range actions {
+		if !refused {
+			costs.of(actions[i].table).follow(&actions[i], 2)
+		}
 	}
 	db.charge(costs)
 	if refused {

@@ -1,0 +1,161 @@
+package memdynamo
+
+import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+const maxPage = 1 << 20
+
+// page is one answer of a Query or a Scan as it fills.
+type page struct {
+	filter, proj *bound
+	sel          types.Select
+	limit        int // 0 for none
+
+	view
+	consistent bool
+	fetches    bool // the index does not have what is asked for: it is read from the table
+
+	found   []*item
+	scanned int
+	size    int     // of what was scanned
+	fetched float64 // units for what was fetched, consistently
+	last    *item   // set where the page ended before the range did, or may have
+}
+
+func newPage(b *binder, filter, proj *string, sel types.Select, limit *int32, index *string) (*page, error) {
+	pg := &page{sel: sel}
+	if limit != nil {
+		if *limit < 1 {
+			return nil, constraint(*limit, "limit", "have value greater than or equal to 1")
+		}
+		pg.limit = int(*limit)
+	}
+	var err error
+	if pg.filter, err = b.bind(filterExpr, filter); err != nil {
+		return nil, err
+	}
+	if pg.proj, err = b.bind(projExpr, proj); err != nil {
+		return nil, err
+	}
+	if err := b.done("FilterExpression is null"); err != nil {
+		return nil, err
+	}
+	return pg, checkSelect(sel, proj != nil, index != nil)
+}
+
+func checkSelect(sel types.Select, projects, index bool) error {
+	switch sel {
+	case "":
+	case types.SelectAllAttributes:
+		if projects {
+			return validation("Cannot specify the ProjectionExpression when choosing to get ALL_ATTRIBUTES")
+		}
+	case types.SelectCount:
+		if projects {
+			return validation("Cannot specify the ProjectionExpression when choosing to get only the Count")
+		}
+	case types.SelectSpecificAttributes:
+		if !projects {
+			return validation("Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES")
+		}
+	case types.SelectAllProjectedAttributes:
+		if !index {
+			return validation("ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName")
+		}
+		if projects {
+			return validation("Cannot specify the ProjectionExpression when choosing to get ALL_PROJECTED_ATTRIBUTES")
+		}
+	default:
+		return oneOf(sel, "select", sel.Values()...)
+	}
+	return nil
+}
+
+// open has the page read a table, or an index of it; the caller holds the mutex.
+func (pg *page) open(t *table, index *string, consistent bool) (err error) {
+	if t == nil {
+		return tableNotFound()
+	}
+	if pg.view, err = t.view(index); err != nil || pg.ix == nil {
+		pg.consistent = consistent
+		return err
+	}
+	ix := pg.ix
+	if ix.global && consistent {
+		return validation("Consistent reads are not supported on global secondary indexes")
+	}
+	pg.consistent = consistent
+	if pg.filter != nil {
+		if missing := ix.lacks(pg.filter.filtered()); len(missing) > 0 {
+			return validation(invalidParameter+"Secondary index %s does not project one or more filter attributes: %s", ix.name, missing)
+		}
+	}
+	if pg.sel == types.SelectAllAttributes && ix.projected != types.ProjectionTypeAll {
+		if ix.global {
+			return validation(invalidParameter+"Select type ALL_ATTRIBUTES is not supported for global secondary index %s because its projection type is not ALL", ix.name)
+		}
+		pg.fetches = true
+	}
+	if pg.proj != nil {
+		missing := ix.lacks(pg.proj.projected())
+		if len(missing) > 0 && ix.global {
+			return validation(invalidParameter+"Global secondary index %s does not project %s", ix.name, missing)
+		}
+		pg.fetches = len(missing) > 0
+	}
+	return nil
+}
+
+// take adds a row to the page and reports whether the page takes more. It ends at its
+// limit, or with the item that makes it a megabyte.
+func (pg *page) take(r row) bool {
+	pg.scanned++
+	pg.size += r.item.size
+	if pg.filter.test(r.item) {
+		it := r.item
+		if pg.fetches {
+			it = pg.t.get(r.of)
+			pg.fetched += readUnits(it.size, true)
+		}
+		pg.found = append(pg.found, it)
+	}
+	if pg.scanned == pg.limit || pg.size >= maxPage {
+		pg.last = r.item
+		return false
+	}
+	return true
+}
+
+// costs is what reading the page costs: what was scanned together, what was fetched item
+// by item.
+func (pg *page) costs() bill {
+	c := charge{table: pg.t.name}
+	if pg.ix == nil {
+		c.read = readUnits(pg.size, pg.consistent)
+		return bill{c}
+	}
+	c.of(pg.ix).read = readUnits(pg.size, pg.consistent)
+	if c.read = pg.fetched; !pg.consistent {
+		c.read /= 2
+	}
+	return bill{c}
+}
+
+func (pg *page) count() int32 { return int32(len(pg.found)) }
+
+func (pg *page) items() []map[string]types.AttributeValue {
+	if pg.sel == types.SelectCount {
+		return nil
+	}
+	out := make([]map[string]types.AttributeValue, len(pg.found))
+	for i, it := range pg.found {
+		out[i] = encodeMap(pg.proj.project(it.attrs))
+	}
+	return out
+}
+
+func (pg *page) lastKey() map[string]types.AttributeValue {
+	if pg.last == nil {
+		return nil
+	}
+	return encodeMap(pg.keyAttrs(pg.last))
+}
