@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -72,6 +73,9 @@ func (t Told) OK() bool { return slices.Contains(t.Work, nil) }
 // patience is how long, in virtual time, a piece of work may take: longer than any fault lasts.
 const patience = 15 * time.Minute
 
+// farewell is how long a piece of work may take to return when its context has ended.
+const farewell = 10 * time.Minute
+
 // head is how long a request waits for what begins at it.
 const head = 2 * time.Second
 
@@ -89,11 +93,13 @@ type run struct {
 	db     *DB
 	told   Told
 	rivals sync.WaitGroup
+	bubble string // in which it runs
 }
 
 // Run runs the check. It must not be called in a bubble of testing/synctest.
 func (c Check) Run(t *testing.T) {
 	t.Helper()
+	c.validate()
 	var sent []Request
 	ok := t.Run("no fault", func(t *testing.T) {
 		var err error
@@ -112,6 +118,24 @@ func (c Check) Run(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// validate stops a program whose check could not be run, or would not try what it says.
+func (c Check) validate() {
+	const call = "Check.Run"
+	switch {
+	case c.Setup == nil:
+		misuse.Of("holdalltest", call, "nil Setup")
+	case c.Work == nil:
+		misuse.Of("holdalltest", call, "nil Work")
+	case c.Holds == nil:
+		misuse.Of("holdalltest", call, "nil Holds")
+	case c.Locks.Lease >= offline:
+		misuse.Of("holdalltest", call, fmt.Sprintf("Locks.Lease is %v: no pause is beyond it, for they last %v; take a shorter one", c.Locks.Lease, offline))
+	}
+	for _, f := range c.Faults {
+		f.validate(call)
 	}
 }
 
@@ -138,70 +162,127 @@ func (c Check) disturbances(to Request) (all []disturbance) {
 
 // try runs the work with one disturbance. It returns what was sent, and what is wrong.
 func (c Check) try(t *testing.T, d disturbance) (sent []Request, err error) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &run{Check: c, db: DynamoDB()}
-		if failed := c.Setup(t.Context(), r.db); failed != nil {
-			err = fmt.Errorf("before the work, Setup: %w", failed)
-			return
-		}
-		first := r.db.Process("first")
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		defer cancel()
-		first.disturb(ctx, r, d)
-		r.work(ctx, first)
-		told := r.told.Work[0]
-		sent = first.Requests()
+	var bubble string
+	defer func() {
+		stuck := recover()
+		said := fmt.Sprint(stuck)
 		switch {
-		case d.at == 0 && told != nil:
-			err = fmt.Errorf("without a fault Work returns %w", told)
-			return
-		case d.at == 0 && len(sent) == 0:
-			err = errors.New("nothing was sent by the process that Work was given")
-			return
-		case errors.Is(told, ErrCrashed) || told != nil && c.Again:
-			r.work(ctx, r.db.Process("second"))
+		case stuck == nil:
+		case !strings.HasPrefix(said, "deadlock: "): // which synctest says of goroutines that will never go on
+			panic(stuck)
+		case err != nil: // it has been told already
+		case strings.Contains(said, "has exited"):
+			err = fmt.Errorf("Work and its rival have returned, and what they have started goes on; have it end with their ctx:\n%s", left(bubble)) //nolint:staticcheck // a field's name
+		default:
+			err = fmt.Errorf("everything waits, and nothing is to come:\n%s", left(bubble))
 		}
-		r.rivals.Wait()
-		if ctx.Err() != nil {
-			err = fmt.Errorf("after %v Work had not returned; it was told %v", patience, r.told)
-			return
-		}
-		time.Sleep(offline) // what is late has arrived, and what was paused has ended
-		if wrong := c.Holds(t.Context(), r.db.Process("audit"), r.told); wrong != nil {
-			err = fmt.Errorf("after Work has returned %v: %w", r.told, wrong)
-		}
+	}()
+	synctest.Test(t, func(t *testing.T) {
+		bubble = ownBubble()
+		sent, err = c.inBubble(t.Context(), d, bubble)
 	})
 	return sent, err
 }
 
-// work does the work by one process. What a process returns that has died, nobody was told.
-func (r *run) work(ctx context.Context, p *Process) {
-	ctx, cancel := context.WithCancelCause(ctx)
+// inBubble is try in a bubble of its own.
+func (c Check) inBubble(outer context.Context, d disturbance, bubble string) (sent []Request, err error) {
+	r := &run{Check: c, db: DynamoDB(), bubble: bubble}
+	if err := c.Setup(outer, r.db); err != nil {
+		return nil, fmt.Errorf("before the work, Setup: %w", err)
+	}
+	first := r.db.Process("first")
+	ctx, cancel := context.WithTimeout(outer, patience)
+	defer cancel()
+	first.disturb(ctx, r, d)
+	if err := r.work(ctx, first); err != nil {
+		return nil, err
+	}
+	told := r.told.Work[0]
+	sent = first.Requests()
+	switch {
+	case d.at == 0 && told != nil:
+		return nil, fmt.Errorf("without a fault Work returns %w", told)
+	case d.at == 0 && len(sent) == 0:
+		return nil, errors.New("nothing was sent by the process that Work was given")
+	case errors.Is(told, ErrCrashed) || told != nil && c.Again:
+		if err := r.work(ctx, r.db.Process("second")); err != nil {
+			return nil, err
+		}
+	}
+	if !returns(ctx, r.rivals.Wait) {
+		return nil, fmt.Errorf("%v after its ctx has ended, Rival has not returned:\n%s", farewell, left(bubble))
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("after %v Work had not returned; it was told %v", patience, r.told)
+	}
+	time.Sleep(offline) // what is late has arrived, and what was paused has ended
+	if wrong := c.Holds(outer, r.db.Process("audit"), r.told); wrong != nil {
+		return sent, fmt.Errorf("after Work has returned %v: %w", r.told, wrong)
+	}
+	return sent, nil
+}
+
+// work does the work by one process, and returns an error if that does not come to an end. What a
+// process returns that has died, nobody was told.
+func (r *run) work(outer context.Context, p *Process) error {
+	ctx, cancel := context.WithCancelCause(outer)
 	defer cancel(nil)
 	living, dead := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(dead)
-		select {
-		case <-p.Dead():
-			cancel(ErrCrashed)
-		case <-living:
-		}
+		watch(p, cancel, living)
 	}()
-	err := r.Work(ctx, p)
+	var told error
+	if !returns(ctx, func() { told = r.Work(ctx, p) }) {
+		return fmt.Errorf("%v after its ctx has ended (%w), Work has not returned:\n%s", farewell, context.Cause(ctx), left(r.bubble))
+	}
 	close(living)
 	<-dead
 	select {
 	case <-p.Dead():
-		err = ErrCrashed
+		told = ErrCrashed
 	default:
 	}
-	r.told.Work = append(r.told.Work, err)
+	r.told.Work = append(r.told.Work, told)
+	return nil
+}
+
+// watch ends a context with its process.
+func watch(p *Process, cancel context.CancelCauseFunc, living <-chan struct{}) {
+	select {
+	case <-p.Dead():
+		cancel(ErrCrashed)
+	case <-living:
+	}
+}
+
+// returns does something, and reports whether that returns in time: until the context ends, and
+// some time after that.
+func returns(ctx context.Context, do func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+	}
+	select {
+	case <-done:
+		return true
+	case <-time.After(farewell):
+		return false
+	}
 }
 
 // disturb plans what happens to a process that has sent nothing yet.
 func (p *Process) disturb(ctx context.Context, r *run, d disturbance) {
 	if d.do == nil {
-		p.Next(At(d.at), d.f)
+		if d.at > 0 {
+			p.Next(At(d.at), d.f)
+		}
 		return
 	}
 	p.beside = func(request Request) {

@@ -1,10 +1,12 @@
 package holdalltest
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/misuse"
 )
 
 // Fault is what happens to one request of a [Process]. Its text says it in words.
@@ -56,7 +58,18 @@ func Faults() []Fault {
 	}
 }
 
+// validate stops a program that asks for a fault that there is not: it would never happen.
+func (f Fault) validate(call string) {
+	if !slices.Contains(Faults(), f) {
+		misuse.Of("holdalltest", call, fmt.Sprintf("there is no Fault %q", string(f)))
+	}
+}
+
+// cutOff is what happens to a request while its process is cut off.
+const cutOff Fault = "cut off"
+
 const (
+	refusal = 50 * time.Millisecond // how long a process that is cut off takes to notice
 	late    = 10 * time.Second
 	slow    = 5 * time.Second
 	offline = 2 * time.Minute
@@ -73,7 +86,7 @@ func (f Fault) happensTo(r Request) bool {
 // call is what becomes of the one request.
 func (f Fault) call() faults.Fault {
 	switch f {
-	case RequestLost, InDoubt:
+	case RequestLost, InDoubt, cutOff:
 		return faults.LoseRequest(faults.Reset)
 	case AnswerLost, InDoubtAfter:
 		return faults.LoseAnswer(faults.Reset)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -95,4 +97,99 @@ func TestChecksThatAreWrong(t *testing.T) {
 	require.Contains(t, fmt.Sprint(c.Failures(t)), "nothing was sent")
 	c.Work = func(ctx context.Context, _ *holdalltest.Process) error { <-ctx.Done(); return ctx.Err() }
 	require.Contains(t, fmt.Sprint(c.Failures(t)), "without a fault Work returns context deadline exceeded")
+}
+
+// Work that does not come to an end, and what it leaves behind, are told like all else that is wrong,
+// and the check goes on.
+func TestWorkWithoutEnd(t *testing.T) {
+	loops := with(func(_ context.Context, p *holdalltest.Process, id string) error {
+		units, err := open(p)
+		for err == nil {
+			if err := place(context.Background(), units, id, false); err == nil {
+				return nil
+			}
+			time.Sleep(time.Second)
+		}
+		return err
+	}).Failures(t)
+	require.Contains(t, loops["the process dies at TransactWriteItems"], "10m0s after its ctx has ended (this process has crashed), Work has not returned")
+	require.Contains(t, loops["the process dies at TransactWriteItems"], "notices_test.go")
+	require.NotContains(t, loops, "throttled at TransactWriteItems")
+
+	waits := with(func(ctx context.Context, p *holdalltest.Process, id string) error {
+		units, err := open(p)
+		if err == nil {
+			err = place(ctx, units, id, false)
+		}
+		if err != nil {
+			<-make(chan struct{}) // one of the bubble's
+		}
+		return err
+	}).Failures(t)
+	require.Contains(t, waits["denied at TransactWriteItems"], "(context deadline exceeded), Work has not returned")
+	require.NotContains(t, waits["denied at TransactWriteItems"], "holdalltest.watch")
+
+	leaves := with(func(ctx context.Context, p *holdalltest.Process, id string) error {
+		go func() { <-make(chan struct{}) }()
+		units, err := open(p)
+		if err == nil {
+			err = place(ctx, units, id, false)
+		}
+		return err
+	}).Failures(t)
+	require.Contains(t, leaves["no fault"], "what they have started goes on")
+	require.Contains(t, leaves["no fault"], "notices_test.go")
+
+	rival := check(false)
+	rival.Rival = func(context.Context, *holdalltest.Process) error { <-make(chan struct{}); return nil }
+	require.Contains(t, rival.Failures(t)["a rival at TransactWriteItems"], "Rival has not returned")
+
+	looks := check(false)
+	looks.Holds = func(context.Context, *holdalltest.Process, holdalltest.Told) error { <-make(chan struct{}); return nil }
+	require.Contains(t, looks.Failures(t)["no fault"], "everything waits, and nothing is to come")
+}
+
+// A process that is cut off may try again at once, for as long as that lasts.
+func TestWorkThatTriesAgainAtOnce(t *testing.T) {
+	c := with(func(ctx context.Context, p *holdalltest.Process, id string) error {
+		client, orders := p.Client(), "orders"
+		item := map[string]types.AttributeValue{"ID": &types.AttributeValueMemberS{Value: id}, "State": &types.AttributeValueMemberS{Value: "placed"}}
+		for {
+			_, err := client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &orders, Item: item})
+			if err == nil || ctx.Err() != nil {
+				return err
+			}
+		}
+	})
+	c.Locks.Table, c.Faults = "", []holdalltest.Fault{holdalltest.InDoubt, holdalltest.InDoubtAfter, holdalltest.Crash}
+	c.Holds = func(_ context.Context, _ *holdalltest.Process, told holdalltest.Told) error {
+		if !told.OK() {
+			return errors.New("it was not done")
+		}
+		return nil
+	}
+	require.Empty(t, c.Failures(t))
+}
+
+// What would never happen, and what cannot be run, no test asks for by mistake.
+func TestMisuse(t *testing.T) {
+	p := holdalltest.DynamoDB().Process("p")
+	for text, call := range map[string]func(){
+		`Process.Next: there is no Fault "crash"`:                  func() { p.Next(holdalltest.Op("PutItem"), "crash") },
+		"Process.Next: nil function":                               func() { p.Next(nil, holdalltest.Crash) },
+		`Process.Some: there is no Fault ""`:                       func() { p.Some(1, 1, "") },
+		"Process.Some: share is 1.5: it must be from 0 to 1":       func() { p.Some(1.5, 1, holdalltest.Late) },
+		"Process.Some: share is NaN: it must be from 0 to 1":       func() { p.Some(math.NaN(), 1, holdalltest.Late) },
+		"Process.Some: no fault is named":                          func() { p.Some(1, 1) },
+		"At: there is no request 0: the first one is 1":            func() { holdalltest.At(0) },
+		`Op: "putItem" is no operation on which faults happen`:     func() { holdalltest.Op("putItem") },
+		`Op: "CreateTable" is no operation on which faults happen`: func() { holdalltest.Op("CreateTable") },
+		"Check.Run: nil Setup":                                     func() { holdalltest.Check{}.Run(t) },
+		"Check.Run: nil Work":                                      func() { holdalltest.Check{Setup: setup}.Run(t) },
+		"Check.Run: nil Holds":                                     func() { holdalltest.Check{Setup: setup, Work: check(false).Work}.Run(t) },
+		`Check.Run: there is no Fault "x"`:                         func() { c := check(false); c.Faults = []holdalltest.Fault{"x"}; c.Run(t) },
+		"Check.Run: Locks.Lease is 5m0s: no pause is beyond it, for they last 2m0s; take a shorter one": func() { c := check(false); c.Locks.Lease = 5 * time.Minute; c.Run(t) },
+	} {
+		require.PanicsWithValue(t, "holdalltest: "+text, call)
+	}
 }

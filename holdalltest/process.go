@@ -2,9 +2,11 @@ package holdalltest
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/wire"
 	"github.com/holdall/holdall/lockset"
 )
@@ -23,8 +26,9 @@ var ErrCrashed = faults.ErrCrashed
 
 // Process is one process of the program under test: its own way to the tables, on which faults
 // happen to it alone. It has the methods of *dynamodb.Client that holdall uses, so it is what
-// unitofwork.Open and lockset.New take; [Process.Client] is for all others. It is safe for
-// concurrent use.
+// unitofwork.Open and lockset.New take; [Process.Client] is for all others. What it asks of tables as a
+// whole, such as CreateTable and DescribeTable, meets no faults and is not among its Requests, not even
+// when it has died. It is safe for concurrent use.
 type Process struct {
 	items
 	tables
@@ -102,15 +106,40 @@ func (p *Process) Partition(cut bool) { p.net.Partition(cut) }
 func (p *Process) Client() *dynamodb.Client { return clientOf(p) }
 
 // Next has a fault happen to the next request of which to is true, once. With several that fit,
-// the one that was asked for first happens.
+// the one that was asked for first happens. [Process.Planned] tells whether it has happened.
 func (p *Process) Next(to func(Request) bool, f Fault) {
+	if to == nil {
+		misuse.Of("holdalltest", "Process.Next", "nil function")
+	}
+	f.validate("Process.Next")
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.next = append(p.next, planned{to, f})
 }
 
+// Planned are the faults asked for by Next that have not happened yet. A test in which one must happen
+// looks for it here in the end: no request may have been the one that it means.
+func (p *Process) Planned() (faults []Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, planned := range p.next {
+		faults = append(faults, planned.fault)
+	}
+	return faults
+}
+
 // Some has one of these faults happen to a share of all requests, from 0 to 1, as drawn by the seed.
 func (p *Process) Some(share float64, seed uint64, faults ...Fault) {
+	const call = "Process.Some"
+	if !(share >= 0 && share <= 1) { // nor is it NaN
+		misuse.Of("holdalltest", call, fmt.Sprintf("share is %v: it must be from 0 to 1", share))
+	}
+	if share > 0 && len(faults) == 0 {
+		misuse.Of("holdalltest", call, "no fault is named")
+	}
+	for _, f := range faults {
+		f.validate(call)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.share, p.some, p.draw = share, faults, rand.New(rand.NewPCG(seed, 0))
@@ -121,10 +150,21 @@ func (p *Process) Some(share float64, seed uint64, faults ...Fault) {
 func (p *Process) Handler() http.Handler { return wire.Handler(p) }
 
 // At is every request until the nth, from 1, and that one is meant.
-func At(n int) func(Request) bool { return func(r Request) bool { return r.N == n } }
+func At(n int) func(Request) bool {
+	if n < 1 {
+		misuse.Of("holdalltest", "At", fmt.Sprintf("there is no request %d: the first one is 1", n))
+	}
+	return func(r Request) bool { return r.N == n }
+}
 
-// Op is every request of an operation, such as "TransactGetItems".
-func Op(name string) func(Request) bool { return func(r Request) bool { return r.Op == name } }
+// Op is every request of an operation, such as "TransactGetItems". It must be one on which faults
+// happen: what is asked of tables as a whole has none.
+func Op(name string) func(Request) bool {
+	if _, is := reflect.TypeFor[items]().MethodByName(name); !is {
+		misuse.Of("holdalltest", "Op", fmt.Sprintf("%q is no operation on which faults happen", name))
+	}
+	return func(r Request) bool { return r.Op == name }
+}
 
 // Writes is every request that writes to a table: of a table of records, the commit of a unit.
 func Writes(table string) func(Request) bool {
@@ -144,6 +184,9 @@ func (p *Process) decide(c faults.Call) faults.Fault {
 	if p.beside != nil {
 		p.beside(r)
 	}
+	if f == cutOff { // which takes time, or who tries again at once would do so for ever in virtual time
+		time.Sleep(refusal)
+	}
 	if f == Paused {
 		p.Pause()
 		time.AfterFunc(offline, p.Resume)
@@ -158,7 +201,7 @@ func (p *Process) plan(r Request) (Request, Fault) {
 	r.N = len(p.sent) + 1
 	p.sent = append(p.sent, r)
 	if time.Now().Before(p.offline) {
-		return r, RequestLost
+		return r, cutOff
 	}
 	for i, planned := range p.next {
 		if !planned.to(r) {

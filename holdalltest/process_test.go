@@ -188,3 +188,17 @@ func TestTheClientOfAProcess(t *testing.T) {
 		require.Equal(t, []string{"BatchWriteItem", "BatchWriteItem", "BatchGetItem", "GetItem"}, sent)
 	})
 }
+
+// A fault that nothing has met is still to come.
+func TestPlanned(t *testing.T) {
+	inShop(t, func(t *testing.T, db *holdalltest.DB) {
+		p := db.Process("p")
+		p.Next(holdalltest.Writes("order"), holdalltest.InDoubt) // the table is "orders"
+		p.Next(holdalltest.Op("TransactWriteItems"), holdalltest.AnswerLost)
+		require.Equal(t, []holdalltest.Fault{holdalltest.InDoubt, holdalltest.AnswerLost}, p.Planned())
+		units, err := open(p)
+		require.NoError(t, err)
+		require.NoError(t, place(t.Context(), units, "1", false))
+		require.Equal(t, []holdalltest.Fault{holdalltest.InDoubt}, p.Planned())
+	})
+}
