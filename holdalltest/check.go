@@ -209,8 +209,8 @@ func (c Check) inBubble(outer context.Context, d disturbance, bubble string) (se
 			return nil, err
 		}
 	}
-	if !returns(ctx, r.rivals.Wait) {
-		return nil, fmt.Errorf("%v after its ctx has ended, Rival has not returned:\n%s", farewell, left(bubble))
+	if err := r.finish(ctx, "Rival", r.rivals.Wait); err != nil {
+		return nil, err
 	}
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("after %v Work had not returned; it was told %v", patience, r.told)
@@ -233,8 +233,8 @@ func (r *run) work(outer context.Context, p *Process) error {
 		watch(p, cancel, living)
 	}()
 	var told error
-	if !returns(ctx, func() { told = r.Work(ctx, p) }) {
-		return fmt.Errorf("%v after its ctx has ended (%w), Work has not returned:\n%s", farewell, context.Cause(ctx), left(r.bubble))
+	if err := r.finish(ctx, "Work", func() { told = r.Work(ctx, p) }); err != nil {
+		return err
 	}
 	close(living)
 	<-dead
@@ -256,25 +256,28 @@ func watch(p *Process, cancel context.CancelCauseFunc, living <-chan struct{}) {
 	}
 }
 
-// returns does something, and reports whether that returns in time: until the context ends, and
-// some time after that.
-func returns(ctx context.Context, do func()) bool {
-	done := make(chan struct{})
+// finish does something, and says what is wrong if it has not returned some time after its context
+// has ended, or has ended its goroutine instead. name is its field.
+func (r *run) finish(ctx context.Context, name string, do func()) error {
+	done, returned := make(chan struct{}), false
 	go func() {
 		defer close(done)
 		do()
+		returned = true
 	}()
 	select {
 	case <-done:
-		return true
 	case <-ctx.Done():
+		select {
+		case <-done:
+		case <-time.After(farewell):
+			return fmt.Errorf("%v after its ctx has ended (%w), %s has not returned:\n%s", farewell, context.Cause(ctx), name, left(r.bubble))
+		}
 	}
-	select {
-	case <-done:
-		return true
-	case <-time.After(farewell):
-		return false
+	if !returned {
+		return fmt.Errorf("%s has ended its goroutine, as t.FailNow does: have it return an error instead", name)
 	}
+	return nil
 }
 
 // disturb plans what happens to a process that has sent nothing yet.

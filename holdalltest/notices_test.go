@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -95,6 +96,8 @@ func TestChecksThatAreWrong(t *testing.T) {
 	require.Equal(t, map[string]string{"no fault": "without a fault Work returns failed"}, c.Failures(t))
 	c.Work = func(context.Context, *holdalltest.Process) error { return nil }
 	require.Contains(t, fmt.Sprint(c.Failures(t)), "nothing was sent")
+	c.Work = func(context.Context, *holdalltest.Process) error { runtime.Goexit(); return nil } // as require does
+	require.Contains(t, fmt.Sprint(c.Failures(t)), "Work has ended its goroutine, as t.FailNow does: have it return an error instead")
 	c.Work = func(ctx context.Context, _ *holdalltest.Process) error { <-ctx.Done(); return ctx.Err() }
 	require.Contains(t, fmt.Sprint(c.Failures(t)), "without a fault Work returns context deadline exceeded")
 }

@@ -85,7 +85,8 @@ func (db *DB) Process(name string) *Process {
 }
 
 // Crash has the process die: requests under way and all later ones return [ErrCrashed]. What was sent
-// is carried out, and what a pause held is not.
+// is carried out, and what a pause held is not. holdall takes ErrCrashed for no answer and asks again for
+// a while: a call that is to return at once has a context that ends with [Process.Dead].
 func (p *Process) Crash() { p.net.Crash() }
 
 // Dead is closed when the process has died, by Crash or by a fault.

@@ -70,7 +70,19 @@ func admit(operation string, body []byte, namespace string) (r request, actions 
 	if operation == "CreateTable" && r.BillingMode != "PAY_PER_REQUEST" {
 		return r, 0, fmt.Errorf("CreateTable: table %q is not on demand", r.TableName)
 	}
-	return r, max(1, len(r.TransactItems), len(r.Statements)), nil
+	return r, max(1, len(r.TransactItems), len(r.Statements), r.batched()), nil
+}
+
+// batched is how many items a batch reads or writes.
+func (r request) batched() (n int) {
+	for _, of := range r.RequestItems {
+		var writes []json.RawMessage
+		var reads struct{ Keys []json.RawMessage }
+		_ = json.Unmarshal(of, &writes) // it is one or the other, or DynamoDB refuses it
+		_ = json.Unmarshal(of, &reads)
+		n += len(writes) + len(reads.Keys)
+	}
+	return n
 }
 
 // tables are those that a request names, in all the ways in which one may.

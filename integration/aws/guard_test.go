@@ -26,6 +26,8 @@ func TestTheGuard(t *testing.T) {
 		"with one that names no table":  {"TransactGetItems", `{"TransactItems":[{"Get":{}}]}`, 0},
 		"with none":                     {"TransactGetItems", `{"TransactItems":[]}`, 1},
 		"a batch":                       {"BatchWriteItem", `{"RequestItems":{"x-holdall-aws-a":[]}}`, 1},
+		"of three":                      {"BatchWriteItem", `{"RequestItems":{"x-holdall-aws-a":[{},{}],"x-holdall-aws-b":[{}]}}`, 3},
+		"of two keys":                   {"BatchGetItem", `{"RequestItems":{"x-holdall-aws-a":{"Keys":[{},{}]}}}`, 2},
 		"of which a part is elsewhere":  {"BatchGetItem", `{"RequestItems":{"x-holdall-aws-a":{},"orders":{}}}`, 0},
 		"statements":                    {"BatchExecuteStatement", `{"Statements":[{"Statement":"UPDATE \"x-holdall-aws-a\" SET \"b\"=?"},{"Statement":"delete from \"x-holdall-aws-a\" where"},{"Statement":"SELECT * FROM \"x-holdall-aws-a\".\"i\""}]}`, 3},
 		"one of which is elsewhere":     {"BatchExecuteStatement", `{"Statements":[{"Statement":"UPDATE \"x-holdall-aws-a\" SET"},{"Statement":"DELETE FROM \"orders\" WHERE \"a\"='FROM \"x-holdall-aws-a\"'"}]}`, 0},
@@ -60,6 +62,7 @@ func TestTheEstimate(t *testing.T) {
 	}{
 		"a small write":         {"UpdateItem", 1, 700, 100, usage{Write: 1}},
 		"a large one":           {"PutItem", 1, 2049, 100, usage{Write: 3}},
+		"a batch of small ones": {"BatchWriteItem", 25, 2000, 10, usage{Write: 26}},
 		"a transaction":         {"TransactWriteItems", 4, 1000, 10, usage{Write: 8}},
 		"a read":                {"GetItem", 1, 100, 0, usage{Read: 1}},
 		"a larger one":          {"Scan", 1, 100, 9000, usage{Read: 3}},

@@ -65,6 +65,21 @@ func (k *keeper) asked() []string {
 	return slices.Sorted(maps.Keys(k.tables))
 }
 
+// ask notes a table that is to be made, and reports whether it is the first time.
+func (k *keeper) ask(name string) (first bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	first = !k.tables[name]
+	k.tables[name] = true
+	return first
+}
+
+func (k *keeper) forget(name string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.tables, name)
+}
+
 // taken is how long a request may be that DynamoDB reads to its end.
 const taken = 16 << 20
 
@@ -89,11 +104,7 @@ func (k *keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err.Error())
 		return
 	}
-	if operation == "CreateTable" {
-		k.mu.Lock()
-		k.tables[asks.TableName] = true
-		k.mu.Unlock()
-	}
+	first := operation == "CreateTable" && k.ask(asks.TableName)
 	got, err := k.pass(r, body)
 	code := ""
 	switch {
@@ -101,6 +112,9 @@ func (k *keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		code = "(no answer)"
 	case got.status != http.StatusOK:
 		code = codeOf(got.status, got.body)
+	}
+	if first && code == "ResourceInUseException" { // it was there, and is somebody else's
+		k.forget(asks.TableName)
 	}
 	k.meter.answered(operation, estimate(operation, actions, len(body), len(got.body)), code)
 	if err != nil {

@@ -23,7 +23,8 @@ const (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A terminal that is closed, and a pipe whose reader is gone, end a run like any other: by deleting its tables.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	defer stop()
 	os.Exit(command(ctx, os.Args[1:], os.Stdin, os.Stdout))
 }
@@ -130,16 +131,20 @@ func runSuites(ctx context.Context, o options, t target, db administration, chos
 // tidyTime is how long deleting may take.
 const tidyTime = 10 * time.Minute
 
-// tidy deletes the tables of a run, also of one that was told to end. Who tells it once more
+// tidy deletes tables, also of a run that was told to end, and no others. Who tells it once more
 // is obeyed.
-func tidy(ctx context.Context, o options, db administration, asked []string, out io.Writer, code int) (int, error) {
+func tidy(ctx context.Context, o options, db administration, names []string, out io.Writer, code int) (int, error) {
 	again, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	again, cancel := context.WithTimeout(again, tidyTime)
 	defer cancel()
 	fmt.Fprintln(out, "deleting the tables …")
-	if _, err := deleteAll(again, db, o.namespace(), asked); err != nil {
+	others, err := deleteAll(again, db, o.namespace(), names)
+	if err != nil {
 		return exitFailed, fmt.Errorf("%w; tables may be left: make aws-clean REGION=%s PREFIX=%s", err, o.Region, o.Prefix)
+	}
+	if len(others) > 0 {
+		return exitFailed, fmt.Errorf("%d tables are there that were made elsewhere meanwhile, such as %q, and are left as they are: has another run the same prefix?", len(others), others[0])
 	}
 	fmt.Fprintf(out, "no table is left whose name begins with %q\n", o.namespace())
 	return code, nil
@@ -170,7 +175,7 @@ func clean(ctx context.Context, o options, in io.Reader, out io.Writer) (int, er
 			return exitUsage, err
 		}
 	}
-	return tidy(ctx, o, db, nil, out, exitPassed)
+	return tidy(ctx, o, db, names, out, exitPassed)
 }
 
 // agree asks for the prefix, unless the caller has given it as consent.

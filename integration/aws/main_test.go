@@ -115,6 +115,8 @@ type account struct {
 	*memdynamo.DB
 	url string
 
+	before func(operation string) // is called before each request; may be nil
+
 	mu   sync.Mutex
 	sent map[string]int // requests by operation
 }
@@ -127,6 +129,9 @@ func newAccount(t *testing.T) *account {
 		a.mu.Lock()
 		a.sent[operation]++
 		a.mu.Unlock()
+		if a.before != nil {
+			a.before(operation)
+		}
 		handler.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
@@ -195,7 +200,7 @@ func TestARunLeavesNothing(t *testing.T) {
 
 // A run that is told to end deletes its tables.
 func TestARunThatIsToldToEnd(t *testing.T) {
-	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
 			a := newAccount(t)
@@ -214,6 +219,100 @@ func TestARunThatIsToldToEnd(t *testing.T) {
 			require.Equal(t, exitFailed, exit.ExitCode(), child.Output())
 			require.Contains(t, child.Output(), "no table is left")
 			require.Equal(t, theirs, a.names(t))
+		})
+	}
+}
+
+// A run whose output nobody reads any more, as that of make aws | tee after Ctrl-C, deletes its tables.
+func TestARunThatNobodyHears(t *testing.T) {
+	a := newAccount(t)
+	program, err := os.Executable()
+	require.NoError(t, err)
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), program, "run", "-endpoint", a.url, "-prefix", "try-")
+	cmd.Env, cmd.Stdout = append(os.Environ(), asProgram+"=yes", asSuite+"=waits"), writer
+	require.NoError(t, cmd.Start())
+	require.NoError(t, writer.Close())
+	require.Eventually(t, func() bool { return len(a.names(t)) == 3 }, 20*time.Second, 5*time.Millisecond)
+	require.NoError(t, reader.Close())
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	var exit *exec.ExitError
+	require.ErrorAs(t, cmd.Wait(), &exit)
+	require.Equal(t, exitFailed, exit.ExitCode())
+	require.Equal(t, theirs, a.names(t))
+}
+
+// Tables that somebody else has made under the same prefix, while a run goes on or before its owner
+// agrees, are left as they are.
+func TestTablesOfAnotherRun(t *testing.T) {
+	a := newAccount(t)
+	var once sync.Once
+	a.before = func(operation string) {
+		if operation == "DeleteTable" {
+			once.Do(func() {
+				_, err := a.CreateTable(t.Context(), newtable.Input("try-holdall-aws-another", "id"))
+				require.NoError(t, err)
+			})
+		}
+	}
+	doing(t, "passes")
+	var out bytes.Buffer
+	require.Equal(t, exitFailed, command(t.Context(), []string{"run", "-endpoint", a.url, "-prefix", "try-"}, nil, &out))
+	require.Contains(t, out.String(), `1 tables are there that were made elsewhere meanwhile, such as "try-holdall-aws-another", and are left`)
+	require.Equal(t, append([]string{"orders", "try-holdall-aws-another"}, "try-orders"), a.names(t))
+
+	once = sync.Once{}
+	a.before = func(operation string) {
+		if operation == "DeleteTable" {
+			once.Do(func() {
+				_, err := a.CreateTable(t.Context(), newtable.Input("try-holdall-aws-third", "id"))
+				require.NoError(t, err)
+			})
+		}
+	}
+	out.Reset()
+	require.Equal(t, exitFailed, command(t.Context(), []string{"clean", "-endpoint", a.url, "-prefix", "try-"}, nil, &out))
+	require.Equal(t, []string{"orders", "try-holdall-aws-third", "try-orders"}, a.names(t))
+}
+
+// A table that is there under a name that a suite asks for is not the run's.
+func TestATableThatIsThere(t *testing.T) {
+	a := newAccount(t)
+	var once sync.Once
+	a.before = func(operation string) {
+		if operation == "CreateTable" {
+			once.Do(func() {
+				_, err := a.CreateTable(t.Context(), newtable.Input("try-holdall-aws-own", "id"))
+				require.NoError(t, err)
+			})
+		}
+	}
+	doing(t, "passes")
+	var out bytes.Buffer
+	require.Equal(t, exitFailed, command(t.Context(), []string{"run", "-endpoint", a.url, "-prefix", "try-"}, nil, &out))
+	require.Equal(t, []string{"orders", "try-holdall-aws-own", "try-orders"}, a.names(t))
+}
+
+// Who has told the SDK of another endpoint does not mean AWS.
+func TestAnotherEndpoint(t *testing.T) {
+	a := newAccount(t)
+	none := t.TempDir() + "/none"
+	t.Setenv("AWS_CONFIG_FILE", none)
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", none)
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	t.Setenv("AWS_ACCESS_KEY_ID", "x")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
+	for _, name := range []string{"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_STS"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, a.url)
+			for _, verb := range []string{"run", "clean"} {
+				var out bytes.Buffer
+				require.Equal(t, exitUsage, command(t.Context(), []string{verb, "-region", "eu-west-1", "-prefix", "try-", "-consent", "try-"}, nil, &out))
+				require.Contains(t, out.String(), "is at "+a.url)
+				require.Contains(t, out.String(), "ENDPOINT=URL")
+			}
+			require.Empty(t, a.sent)
 		})
 	}
 }
@@ -289,7 +388,7 @@ func TestConsent(t *testing.T) {
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{
 		nil, {"run"}, {"run", "-region", "eu-west-1"}, {"run", "-prefix", "try-"}, {"run", "-region", "r", "-prefix", "ab"},
-		{"run", "-region", "r", "-prefix", "a/b"}, {"run", "-region", "r", "-prefix", strings.Repeat("x", 51)},
+		{"run", "-region", "r", "-prefix", "a/b"}, {"run", "-region", "r", "-prefix", "try-holdall-aws-"}, {"run", "-region", "r", "-prefix", strings.Repeat("x", 51)},
 		{"run", "-region", "r", "-prefix", "try-", "-requests", "0"}, {"run", "-prefix", "try-", "-engine", "aws"}, {"clean"}, {"policy"}, {"run", "-x"},
 	} {
 		var out bytes.Buffer

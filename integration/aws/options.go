@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/holdall/holdall/integration/engines"
@@ -104,6 +105,8 @@ func (o options) check() error {
 		return errors.New("PREFIX is missing")
 	case !prefixes.MatchString(o.Prefix):
 		return fmt.Errorf("PREFIX=%q: it has 3 to 50 letters, digits, and characters of \"-_.\"", o.Prefix)
+	case strings.Contains(o.Prefix, marker):
+		return fmt.Errorf("PREFIX=%q: %q follows it in the names of tables, and cannot be in it: they would be taken for those of another run", o.Prefix, marker)
 	case o.Region == "" && !o.elsewhere():
 		return errors.New("REGION is missing")
 	case o.Requests <= 0 || o.Units <= 0 || o.Timeout <= 0 || o.WritePrice < 0 || o.ReadPrice < 0:

@@ -40,18 +40,14 @@ func tablesIn(ctx context.Context, db administration, namespace string) (names [
 // atATime is how many tables are deleted at a time: AWS changes 500 at most.
 const atATime = 20
 
-// deleteAll deletes every table of the namespace, and those that were asked for and may be
-// too new to be listed, and returns when none is listed any more.
-func deleteAll(ctx context.Context, db administration, namespace string, asked []string) (deleted int, err error) {
+// deleteAll deletes tables, of which some may be too new to be listed, and returns when none of them
+// is listed any more. Others of the namespace are somebody else's: it returns those.
+func deleteAll(ctx context.Context, db administration, namespace string, names []string) (others []string, err error) {
+	ours := map[string]bool{}
+	for _, name := range names {
+		ours[name] = true
+	}
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
-		names, err := tablesIn(ctx, db, namespace)
-		if err != nil {
-			return deleted, err
-		}
-		if len(names) == 0 && len(asked) == 0 {
-			return deleted, nil
-		}
-		names, asked = append(names, asked...), nil
 		var group errgroup.Group
 		group.SetLimit(atATime)
 		for _, name := range names {
@@ -63,13 +59,27 @@ func deleteAll(ctx context.Context, db administration, namespace string, asked [
 			})
 		}
 		if err := group.Wait(); err != nil {
-			return deleted, err
+			return nil, err
 		}
-		deleted += len(names)
+		listed, err := tablesIn(ctx, db, namespace)
+		if err != nil {
+			return nil, err
+		}
+		names, others = nil, nil
+		for _, name := range listed {
+			if ours[name] {
+				names = append(names, name)
+			} else {
+				others = append(others, name)
+			}
+		}
+		if len(names) == 0 {
+			return others, nil
+		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return deleted, fmt.Errorf("deleting tables: %w", context.Cause(ctx))
+			return nil, fmt.Errorf("deleting tables: %w", context.Cause(ctx))
 		}
 	}
 }

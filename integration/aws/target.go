@@ -62,6 +62,12 @@ func (t target) ofAWS(ctx context.Context) (target, error) {
 	if err != nil {
 		return t, fmt.Errorf("AWS configuration: %w", err)
 	}
+	for service, at := range map[string]*string{"DynamoDB": dynamodb.NewFromConfig(cfg).Options().BaseEndpoint, "STS": sts.NewFromConfig(cfg).Options().BaseEndpoint} {
+		if at != nil {
+			return t, fmt.Errorf("the environment or the profile says that %s is at %s (AWS_ENDPOINT_URL, or endpoint_url), and this run would be on AWS itself: "+
+				"unset that; or give ENDPOINT=URL to run there", service, *at)
+		}
+	}
 	t.Credentials = cfg.Credentials
 	endpoint, err := dynamodb.NewDefaultEndpointResolverV2().ResolveEndpoint(ctx, dynamodb.EndpointParameters{Region: &t.Region})
 	if err != nil {
