@@ -72,7 +72,7 @@ func (f dynamodbFlags) happen() (faults []holdalltest.Fault, err error) {
 		faults = append(faults, fault)
 	}
 	switch {
-	case f.share < 0 || f.share > 1:
+	case !(f.share >= 0 && f.share <= 1): // nor is it NaN
 		return nil, fmt.Errorf("--share is %v: it must be from 0 to 1", f.share)
 	case f.share == 0 && len(f.faults) > 0:
 		return nil, errors.New("--fault needs --share: else none happens")

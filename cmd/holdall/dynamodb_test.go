@@ -68,6 +68,7 @@ func TestFaultsOfDynamoDB(t *testing.T) {
 func TestDynamoDBOfWrongFlags(t *testing.T) {
 	for args, says := range map[string]string{
 		"--share 2":       "--share is 2: it must be from 0 to 1",
+		"--share NaN":     "--share is NaN: it must be from 0 to 1",
 		"--fault late":    "--fault needs --share",
 		"--fault typhoon": `there is no "typhoon"; there are: answer-lost, `,
 		"--latency -1s":   "--latency is -1s",

@@ -43,11 +43,44 @@ var names = func() map[reflect.Type]string {
 // decode reads JSON into a struct of the SDK's: a member that it does not know is left out, as
 // DynamoDB does.
 func decode(data []byte, into any) error {
+	if isDeep(data) {
+		return errNesting
+	}
 	return read(data, reflect.ValueOf(into).Elem(), "")
+}
+
+// deepest is how many objects and lists may be inside each other: of each level of an item there are
+// two, and DynamoDB takes 32 levels. Reading takes time by the square of this.
+const deepest = 128
+
+var errNesting = errors.New("Nesting Levels have exceeded supported limits") //nolint:staticcheck // DynamoDB's words
+
+// isDeep reports whether JSON has more of them.
+func isDeep(data []byte) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > deepest {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
 }
 
 // wrongType is the answer to a value that is of another type than the member.
 func wrongType(at, what string) error {
+	if at == "" {
+		at = "the request"
+	}
 	return fmt.Errorf("%s is not %s", strings.TrimPrefix(at, "."), what)
 }
 
@@ -139,19 +172,24 @@ func readList(data json.RawMessage, v reflect.Value, at string) error {
 	return nil
 }
 
+var errNoType = errors.New("Supplied AttributeValue is empty, must contain exactly one of the supported datatypes") //nolint:staticcheck // DynamoDB's words
+
 // readValue reads an attribute's value: an object with one member, which names its type.
 func readValue(data json.RawMessage, v reflect.Value, at string) error {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(data, &members) != nil {
 		return wrongType(at, "an attribute value")
 	}
-	if len(members) != 1 {
+	switch {
+	case len(members) == 0:
+		return errNoType
+	case len(members) > 1:
 		return errors.New("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes") //nolint:staticcheck // DynamoDB's words
 	}
 	for name, member := range members {
 		variant, known := variants[name]
 		if !known {
-			return errors.New("Supplied AttributeValue is empty, must contain exactly one of the supported datatypes") //nolint:staticcheck // the same
+			return errNoType
 		}
 		value := reflect.New(variant)
 		if err := read(member, value.Elem().FieldByName("Value"), at+"."+name); err != nil {

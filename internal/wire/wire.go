@@ -67,7 +67,7 @@ func serve(r *http.Request, engine any) (status int, answer []byte, err error) {
 	in := reflect.New(method.Type().In(1).Elem())
 	if err := decode(body, in.Interface()); err != nil {
 		code := "SerializationException"
-		if strings.HasPrefix(err.Error(), "Supplied AttributeValue") {
+		if strings.HasPrefix(err.Error(), "Supplied AttributeValue") || errors.Is(err, errNesting) {
 			code = "ValidationException"
 		}
 		return refused(code, err.Error())
