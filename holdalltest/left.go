@@ -30,7 +30,7 @@ func left(bubble string) string {
 	for stack := range strings.SplitSeq(string(text), "\n\n") {
 		found := inBubble.FindStringSubmatch(stack)
 		isOurs := func(s string) bool { return strings.Contains(stack, s) }
-		if found != nil && found[1] == bubble && !slices.ContainsFunc(ours, isOurs) {
+		if len(found) > 1 && found[1] == bubble && !slices.ContainsFunc(ours, isOurs) {
 			stacks = append(stacks, stack)
 		}
 	}
