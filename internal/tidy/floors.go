@@ -44,7 +44,7 @@ var house = map[string]floor{
 	"internal/newtable":  {},
 	"internal/wire":      {},
 	"internal/memdynamo": {below: []string{"lockset"}},
-	"holdalltest":        {library: true, below: []string{"internal/faults", "internal/memdynamo", "internal/newtable", "internal/wire", "lockset", "ordering"}},
+	"holdalltest":        {library: true, below: []string{"internal/faults", "internal/memdynamo", "internal/misuse", "internal/newtable", "internal/wire", "lockset", "ordering"}},
 	"internal/tidy":      {noAWS: true},
 }
 
