@@ -240,7 +240,7 @@ func (u *Unit) each(records []Record, unmet error, action func(string, map[strin
 		}
 		item, err := action(table, key, r)
 		var version *actions.Version
-		if err == nil && r.version() != "" {
+		if err == nil && u.counts(r) {
 			item, version, err = u.withVersion(r, item)
 		}
 		if err != nil {

@@ -69,6 +69,19 @@ func (u *Unit) versionOf(r Record) actions.Version {
 	return actions.UnreadVersion(r.version(), firstName(key))
 }
 
+// counts reports whether a write of a record counts its change: its Table has a Version, or another
+// Table, by which the unit has read it, has one.
+func (u *Unit) counts(r Record) bool {
+	if r.version() != "" {
+		return true
+	}
+	if len(u.counted) == 0 {
+		return false
+	}
+	_, read := u.counted[identityOf(r)]
+	return read
+}
+
 // knowsVersion returns an error for a record that is to be written whole, and whose number is not
 // known.
 func (u *Unit) knowsVersion(r Record) error {

@@ -198,7 +198,7 @@ func TestUnknownFieldsAreRefused(t *testing.T) {
 			}
 			nonZero(v.Field(i))
 			var api smithy.APIError
-			if err := call(); errors.As(err, &api) && api.ErrorMessage() == v.Type().Name()+"."+f.Name+" is not implemented by memdynamo" {
+			if err := call(); errors.As(err, &api) && api.ErrorMessage() == v.Type().Name()+"."+f.Name+" is not implemented by this engine" {
 				require.Equal(t, "ValidationException", api.ErrorCode())
 				refused++
 			}

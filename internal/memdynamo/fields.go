@@ -87,7 +87,7 @@ func known[T any](in *T) error {
 	v := reflect.ValueOf(in).Elem()
 	for _, f := range unknownFields[v.Type()] {
 		if !v.Field(f.index).IsZero() {
-			return validation("%s.%s is not implemented by memdynamo", v.Type().Name(), f.name)
+			return validation("%s.%s is not implemented by this engine", v.Type().Name(), f.name)
 		}
 	}
 	return nil

@@ -86,4 +86,11 @@ var ofVersions = []mutant{
 		new:    `if r.version() == "" && !u.versionOf(r).Read() {`,
 		by:     check{in: "unitofwork", test: "TestWhatCannotBeCounted"},
 	},
+	{
+		clause: "what was read with a version is written with it, whichever Table writes it",
+		file:   "unitofwork/version.go",
+		old:    "\t_, read := u.counted[identityOf(r)]\n\treturn read\n",
+		new:    "\treturn false\n",
+		by:     check{in: "unitofwork", test: "TestAVersionBesideATableWithoutOne"},
+	},
 }
