@@ -107,7 +107,8 @@ func (p *Process) Partition(cut bool) { p.net.Partition(cut) }
 func (p *Process) Client() *dynamodb.Client { return clientOf(p) }
 
 // Next has a fault happen to the next request of which to is true, once. With several that fit,
-// the one that was asked for first happens. [Process.Planned] tells whether it has happened.
+// the one that was asked for first happens. Until it has, to is called once for each request, by one
+// goroutine at a time, and may count. [Process.Planned] tells whether it has happened.
 func (p *Process) Next(to func(Request) bool, f Fault) {
 	if to == nil {
 		misuse.Of("holdalltest", "Process.Next", "nil function")
@@ -150,7 +151,7 @@ func (p *Process) Some(share float64, seed uint64, faults ...Fault) {
 // an answer that is lost ends the connection.
 func (p *Process) Handler() http.Handler { return wire.Handler(p) }
 
-// At is every request until the nth, from 1, and that one is meant.
+// At means the nth request of the process, from 1.
 func At(n int) func(Request) bool {
 	if n < 1 {
 		misuse.Of("holdalltest", "At", fmt.Sprintf("there is no request %d: the first one is 1", n))
@@ -158,7 +159,7 @@ func At(n int) func(Request) bool {
 	return func(r Request) bool { return r.N == n }
 }
 
-// Op is every request of an operation, such as "TransactGetItems". It must be one on which faults
+// Op means every request of an operation, such as "TransactGetItems". It must be one on which faults
 // happen: what is asked of tables as a whole has none.
 func Op(name string) func(Request) bool {
 	if _, is := reflect.TypeFor[items]().MethodByName(name); !is {
@@ -167,7 +168,7 @@ func Op(name string) func(Request) bool {
 	return func(r Request) bool { return r.Op == name }
 }
 
-// Writes is every request that writes to a table: of a table of records, the commit of a unit.
+// Writes means every request that writes to a table: of a table of records, the commit of a unit.
 func Writes(table string) func(Request) bool {
 	return func(r Request) bool { return slices.Contains(r.Writes, table) }
 }
@@ -204,15 +205,19 @@ func (p *Process) plan(r Request) (Request, Fault) {
 	if time.Now().Before(p.offline) {
 		return r, cutOff
 	}
+	first := -1
 	for i, planned := range p.next {
-		if !planned.to(r) {
-			continue
+		if planned.to(r) && first < 0 { // all are asked: a function may count
+			first = i
 		}
-		p.next = slices.Delete(p.next, i, i+1)
-		if planned.fault == InDoubt || planned.fault == InDoubtAfter {
+	}
+	if first >= 0 {
+		f := p.next[first].fault
+		p.next = slices.Delete(p.next, first, first+1)
+		if f == InDoubt || f == InDoubtAfter {
 			p.offline = time.Now().Add(offline)
 		}
-		return r, planned.fault
+		return r, f
 	}
 	if len(p.some) > 0 && p.draw.Float64() < p.share {
 		if f := p.some[p.draw.IntN(len(p.some))]; f.happensTo(r) {

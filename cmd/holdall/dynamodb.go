@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -43,10 +44,13 @@ func dynamodbCommand(a *app) *cobra.Command {
 			"is for tests: it checks no signature, so any credentials and any Region do, and whoever reaches it\n" +
 			"may do everything. docs/testing.md says what it has of DynamoDB.\n\n" +
 			"--share has faults happen to a part of the requests, as drawn by --seed:\n" +
-			"  " + strings.Join(faultNames, "\n  "),
-		Example: "  holdall dynamodb\n  holdall dynamodb --listen 127.0.0.1:0 --latency 5ms\n  holdall dynamodb --share 0.02 --fault answer-lost --fault throttled",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.dynamodb(cmd.Context(), f) },
+			"  " + strings.Join(faultNames, "\n  ") + "\n\n" +
+			"POST /faults has one happen to the next request, or, with op= and n=, to the nth of an operation\n" +
+			"from then on. GET /faults says which of these have not happened yet, a line for each.",
+		Example: "  holdall dynamodb\n  holdall dynamodb --listen 127.0.0.1:0 --latency 5ms\n  holdall dynamodb --share 0.02 --fault answer-lost --fault throttled\n" +
+			"  curl -d fault=answer-lost -d op=TransactWriteItems http://127.0.0.1:8000/faults",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.dynamodb(cmd.Context(), f) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8000", "`address` and port to serve at; port 0 is any that is free")
@@ -89,20 +93,93 @@ func (a *app) dynamodb(ctx context.Context, f dynamodbFlags) error {
 	}
 	db := holdalltest.DynamoDB()
 	db.SetLatency(f.latency)
-	handler := db.Handler()
+	process := db.Process("client")
 	if f.share > 0 {
-		process := db.Process("client")
 		process.Some(f.share, f.seed, faults...)
-		handler = process.Handler()
 	}
 	listener, err := a.serveAt(ctx, f.listen, func(at net.Addr) string { return "http://" + at.String() })
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: besides(db, process, f.share > 0), ReadHeaderTimeout: 10 * time.Second}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // what is under way is lost with the tables
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
+}
+
+// operations are those on which faults happen.
+var operations = []string{
+	"BatchExecuteStatement", "BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "Query", "Scan",
+	"TransactGetItems", "TransactWriteItems", "UpdateItem",
+}
+
+// reads are those that meet no conflict.
+var reads = []string{"BatchGetItem", "GetItem", "Query", "Scan"}
+
+// besides serves the tables, with the faults of a process, and takes orders for such.
+func besides(db *holdalltest.DB, p *holdalltest.Process, always bool) http.Handler {
+	tables, faulty := db.Handler(), p.Handler()
+	all := http.NewServeMux()
+	all.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if always || len(p.Planned()) > 0 {
+			faulty.ServeHTTP(w, r)
+			return
+		}
+		tables.ServeHTTP(w, r) // a process remembers all that it has sent
+	})
+	all.HandleFunc("POST /faults", func(w http.ResponseWriter, r *http.Request) {
+		fault, means, err := ordered(r)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		p.Next(means, fault)
+	})
+	all.HandleFunc("GET /faults", func(w http.ResponseWriter, _ *http.Request) {
+		for _, fault := range p.Planned() {
+			for name, f := range sudden {
+				if f == fault {
+					_, _ = fmt.Fprintln(w, name)
+				}
+			}
+		}
+	})
+	return all
+}
+
+// ordered is what an order for a fault asks for, and which request it means.
+func ordered(r *http.Request) (fault holdalltest.Fault, means func(holdalltest.Request) bool, err error) {
+	if err := r.ParseForm(); err != nil {
+		return "", nil, err
+	}
+	for field := range r.Form {
+		if !slices.Contains([]string{"fault", "op", "n"}, field) {
+			return "", nil, fmt.Errorf("there is no field %q; there are: fault, op, n", field)
+		}
+	}
+	name, op, n := r.FormValue("fault"), r.FormValue("op"), 1
+	fault, known := sudden[name]
+	if !known {
+		return "", nil, fmt.Errorf("fault: there is no %q; there are: %s", name, strings.Join(faultNames, ", "))
+	}
+	if op != "" && !slices.Contains(operations, op) {
+		return "", nil, fmt.Errorf("op: faults do not happen to %q, but to: %s", op, strings.Join(operations, ", "))
+	}
+	if fault == holdalltest.Conflict && slices.Contains(reads, op) {
+		return "", nil, fmt.Errorf("op: %s meets no conflict", op)
+	}
+	if text := r.FormValue("n"); text != "" {
+		if n, err = strconv.Atoi(text); err != nil || n < 1 {
+			return "", nil, fmt.Errorf("n is %q: it must be a whole number from 1", text)
+		}
+	}
+	return fault, func(r holdalltest.Request) bool {
+		meant := op == "" && !(fault == holdalltest.Conflict && slices.Contains(reads, r.Op)) || r.Op == op
+		if meant {
+			n--
+		}
+		return meant && n <= 0 // less: another one was ordered for that request, and this one is for the next
+	}, nil
 }

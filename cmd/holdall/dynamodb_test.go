@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -11,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/holdalltest"
 	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/internal/newtable"
 )
@@ -63,6 +67,73 @@ func TestFaultsOfDynamoDB(t *testing.T) {
 	require.Contains(t, first, false)
 	require.Equal(t, first, happened("7"))
 	require.NotEqual(t, first, happened("8"))
+}
+
+// A fault that is ordered happens to the request that is meant, once.
+func TestOrdersForFaults(t *testing.T) {
+	client, end := serves(t)
+	defer end()
+	_, err := client.CreateTable(t.Context(), newtable.Input("table", "key"))
+	require.NoError(t, err)
+	order := func(form string) (code int, said string) {
+		t.Helper()
+		values, err := url.ParseQuery(form)
+		require.NoError(t, err)
+		answer, err := http.PostForm(*client.Options().BaseEndpoint+"/faults", values)
+		require.NoError(t, err)
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		return answer.StatusCode, string(text)
+	}
+	planned := func() string {
+		answer, err := http.Get(*client.Options().BaseEndpoint + "/faults")
+		require.NoError(t, err)
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		return string(text)
+	}
+	for _, form := range []string{"fault=throttled&op=PutItem&n=3", "fault=conflict&op=PutItem", "fault=conflict", "fault=throttled&op=PutItem&n=3"} {
+		code, said := order(form)
+		require.Equal(t, http.StatusOK, code, said)
+	}
+	require.Equal(t, "throttled\nconflict\nconflict\nthrottled\n", planned())
+
+	key := map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "k"}}
+	var happened []string
+	for range 6 {
+		_, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("table"), Key: key})
+		require.NoError(t, err, "neither was for reads")
+		_, err = client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("table"), Item: key})
+		var coded interface{ ErrorCode() string }
+		if errors.As(err, &coded) {
+			happened = append(happened, coded.ErrorCode())
+		} else {
+			happened = append(happened, "")
+		}
+	}
+	require.Equal(t, []string{"TransactionConflictException", "TransactionConflictException", "ThrottlingException", "ThrottlingException", "", ""}, happened)
+	require.Empty(t, planned())
+
+	for form, says := range map[string]string{
+		"":                             `fault: there is no ""; there are: answer-lost, `,
+		"fault=typhoon":                `there is no "typhoon"`,
+		"fault=late&op=putItem":        `faults do not happen to "putItem", but to: BatchExecuteStatement, `,
+		"fault=late&op=CreateTable":    `faults do not happen to "CreateTable"`,
+		"fault=conflict&op=Scan":       "Scan meets no conflict",
+		"fault=late&n=0":               `n is "0": it must be a whole number from 1`,
+		"fault=late&n=one":             `n is "one"`,
+		"fault=late&operation=PutItem": `there is no field "operation"; there are: fault, op, n`,
+	} {
+		code, said := order(form)
+		require.Equal(t, http.StatusBadRequest, code, form)
+		require.Contains(t, said, says, form)
+	}
+	require.Empty(t, planned())
+	for _, op := range operations {
+		require.NotPanics(t, func() { holdalltest.Op(op) })
+	}
 }
 
 func TestDynamoDBOfWrongFlags(t *testing.T) {
