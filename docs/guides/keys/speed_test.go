@@ -34,16 +34,12 @@ func onPage(t *testing.T, cells ...string) (numbers []float64) {
 	return numbers
 }
 
-// near requires that a number of the page is what was measured: of runs without locks nearly so, as they
-// are replayed; where many wait for locks, which of two at one moment is first is Go's choice.
+// near requires that a number of the page is what was measured, nearly: which of two requests at one
+// moment is first is Go's choice, and where units meet the rate differs by up to a tenth.
 func near(t *testing.T, measured, page float64, lock bool, what string) {
 	t.Helper()
-	within := 0.05
-	if lock {
-		within = 0.3
-	}
 	t.Logf("%s, locks first %v, seed %d: %.1f; the page says %g", what, lock, seed, measured, page)
-	require.InEpsilon(t, page, measured, within, "%s, locks first %v", what, lock)
+	require.InEpsilon(t, page, measured, 0.25, "%s, locks first %v", what, lock)
 }
 
 // A first segment that everybody shares is in everybody's way.
