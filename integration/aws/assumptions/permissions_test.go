@@ -206,7 +206,9 @@ func (r *role) live() error {
 	if err != nil {
 		return err
 	}
-	sets, err := lockset.New(r.db, r.locks)
+	longer := r.locks
+	longer.Lease *= 3 // it lives, also on a busy machine; its first renewal comes within a lease of the dead
+	sets, err := lockset.New(r.db, longer)
 	if err != nil {
 		return err
 	}
