@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -53,8 +54,14 @@ func (h *history) asks(c faults.Call) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, update := range updates {
-		u := h.units[text(update.ExpressionAttributeValues[":unit"])]
-		token, stamped := update.ExpressionAttributeValues[":token"]
+		values := update.ExpressionAttributeValues
+		name, named := values[":unit"]
+		nonce := text(name)
+		if !named { // a join for the sake of a key below names its unit in its place only
+			nonce = lockrow.Waiter(text(values[":waiter"])).Unit()
+		}
+		u := h.units[nonce]
+		token, stamped := values[":token"]
 		if u == nil || !stamped {
 			continue
 		}

@@ -3,7 +3,6 @@ package simulation
 import (
 	"fmt"
 	"maps"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,7 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -74,25 +75,29 @@ func endsAreNoticed(t *testing.T) {
 	}
 	// A join with headroom may come late, and leave a place; it leaves no lock, and a join
 	// without leaves neither.
-	ask := func(unit, update string, token int64) {
-		w.history.asks(faults.Call{Input: &dynamodb.UpdateItemInput{UpdateExpression: &update, ExpressionAttributeValues: map[string]types.AttributeValue{
-			":unit":  &types.AttributeValueMemberS{Value: unit},
-			":token": &types.AttributeValueMemberN{Value: strconv.FormatInt(token, 10)},
-		}}})
+	ask := func(update *types.Update) {
+		w.history.asks(faults.Call{Input: &dynamodb.UpdateItemInput{UpdateExpression: update.UpdateExpression, ExpressionAttributeValues: update.ExpressionAttributeValues}})
 	}
+	values := func(unit string, token int64) lockrow.Values {
+		return lockrow.UnitValues(unit, lockrow.WaiterOf(unit, "a", ""), fencing.Token(token), time.Now(), time.Now(), time.Now())
+	}
+	locks := lockrow.Table{Name: "locks", HashKey: "key"}
 	for name, c := range map[string]struct {
 		join     int64
+		mode     lockrow.Mode
 		waits    bool
 		problems int
 	}{
-		"headroom": {100, true, 0}, "headroom, with a lock": {100, false, 1}, "none": {50, true, 1},
+		"headroom": {100, lockrow.Exclusive, true, 0}, "headroom, for a key below": {100, lockrow.Intent, true, 0},
+		"headroom, with a lock": {100, lockrow.Exclusive, false, 1}, "none": {50, lockrow.Exclusive, true, 1}, "none, for a key below": {50, lockrow.Intent, true, 1},
 	} {
-		w.history.born(name, p)
-		ask(name, "SET #queue = list_append(#queue, :me)", c.join)
-		ask(name, "SET #fence = :token", 50)
-		w.history.ended(name)
+		unit := strings.ReplaceAll(name, " ", "-")
+		w.history.born(unit, p)
+		ask(locks.Join(lockrow.Want{Key: "f0", Mode: c.mode, Entry: lockrow.Entry{Unit: unit, Witness: "f0/1"}}, values(unit, c.join)))
+		ask(locks.Update("f0", lockrow.RestampKeyIf, lockrow.Stamp, values(unit, 50)))
+		w.history.ended(unit)
 		w.history.problems = nil
-		w.history.shown("f0", name, c.waits)
+		w.history.shown("f0", unit, c.waits)
 		require.Len(t, w.history.problems, c.problems, name)
 	}
 	w.history.born("leaves", p)
