@@ -91,7 +91,7 @@ var ofGroups = []mutant{
 		clause: "a run under locks has the arrival of its call, and what the run before it has kept",
 		file:   "unitofwork/unit.go",
 		old:    `c.rows.Acquire(ctx, r.keys, r.end, &r.caller)`,
-		new:    `c.rows.Acquire(ctx, r.keys, r.end, nil)`,
+		new:    `c.rows.Acquire(ctx, r.keys, r.end, &new(runs).caller)`,
 		by:     check{in: "unitofwork", test: "TestWhoFallsBackKeepsItsPlace"},
 	},
 	{
