@@ -72,14 +72,7 @@ func (u *Unit) versionOf(r Record) actions.Version {
 // counts reports whether a write of a record counts its change: its Table has a Version, or another
 // Table, by which the unit has read it, has one.
 func (u *Unit) counts(r Record) bool {
-	if r.version() != "" {
-		return true
-	}
-	if len(u.counted) == 0 {
-		return false
-	}
-	_, read := u.counted[identityOf(r)]
-	return read
+	return r.version() != "" || len(u.counted) > 0 && u.versionOf(r).Attribute() != ""
 }
 
 // knowsVersion returns an error for a record that is to be written whole, and whose number is not

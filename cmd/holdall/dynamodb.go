@@ -139,11 +139,8 @@ func besides(db *holdalltest.DB, p *holdalltest.Process, always bool) http.Handl
 	})
 	all.HandleFunc("GET /faults", func(w http.ResponseWriter, _ *http.Request) {
 		for _, fault := range p.Planned() {
-			for name, f := range sudden {
-				if f == fault {
-					_, _ = fmt.Fprintln(w, name)
-				}
-			}
+			i := slices.IndexFunc(faultNames, func(name string) bool { return sudden[name] == fault })
+			_, _ = fmt.Fprintln(w, faultNames[i])
 		}
 	})
 	return all

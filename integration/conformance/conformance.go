@@ -108,20 +108,20 @@ func open(t *testing.T, api API, prefix string, differences []Difference) *world
 // table creates a table, which goes when the test does.
 func (w *world) table(t *testing.T, name, hash, sort string) string {
 	t.Helper()
-	table := w.prefix + name
-	w.dropLater(t, table)
-	require.NoError(t, newtable.Create(t.Context(), w, newtable.Input(table, hash, sort)))
-	return table
+	return w.create(t, newtable.Input(w.prefix+name, hash, sort))
 }
 
-// dropLater has a table go when the test does, if it is there.
-func (w *world) dropLater(t *testing.T, table string) {
+// create makes a table, which goes when the test does.
+func (w *world) create(t *testing.T, in *dynamodb.CreateTableInput) (table string) {
 	t.Helper()
+	table = *in.TableName
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
 		require.NoError(t, newtable.Delete(ctx, w, table))
 	})
+	require.NoError(t, newtable.Create(t.Context(), w, in))
+	return table
 }
 
 // fresh is a key no other test uses.

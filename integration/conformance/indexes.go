@@ -32,21 +32,12 @@ func including(attributes ...string) *types.Projection {
 	return &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: attributes}
 }
 
-// indexKeys is a key schema, of a hash key and a range key.
-func indexKeys(attributes ...string) []types.KeySchemaElement {
-	var out []types.KeySchemaElement
-	for i, name := range attributes {
-		out = append(out, types.KeySchemaElement{AttributeName: &name, KeyType: []types.KeyType{types.KeyTypeHash, types.KeyTypeRange}[min(i, 1)]})
-	}
-	return out
-}
-
 func global(name string, p *types.Projection, keys ...string) types.GlobalSecondaryIndex {
-	return types.GlobalSecondaryIndex{IndexName: &name, Projection: p, KeySchema: indexKeys(keys...)}
+	return types.GlobalSecondaryIndex{IndexName: &name, Projection: p, KeySchema: newtable.Keys(keys...)}
 }
 
 func local(name string, p *types.Projection, keys ...string) types.LocalSecondaryIndex {
-	return types.LocalSecondaryIndex{IndexName: &name, Projection: p, KeySchema: indexKeys(keys...)}
+	return types.LocalSecondaryIndex{IndexName: &name, Projection: p, KeySchema: newtable.Keys(keys...)}
 }
 
 // defining adds attributes to a table's definition: numbers if their names begin with n, else strings.
@@ -77,13 +68,10 @@ func (w *world) definition(name string, change func(*dynamodb.CreateTableInput))
 	return in
 }
 
-// tableOf creates a table of keys id and at, changed, which goes when the test does.
+// tableOf makes a table of keys id and at, changed, which goes when the test does.
 func (w *world) tableOf(t *testing.T, name string, change func(*dynamodb.CreateTableInput)) string {
 	t.Helper()
-	in := w.definition(name, change)
-	w.dropLater(t, *in.TableName)
-	require.NoError(t, newtable.Create(t.Context(), w, in))
-	return *in.TableName
+	return w.create(t, w.definition(name, change))
 }
 
 // testIndexDefinitions: which definitions are taken, and which are not.
@@ -92,8 +80,7 @@ func (w *world) testIndexDefinitions(t *testing.T) {
 		t.Run("refused: "+name, func(t *testing.T) {
 			in := w.definition("refused", c.change)
 			if c.unless != "" && w.differs(c.unless) {
-				w.dropLater(t, *in.TableName)
-				require.NoError(t, newtable.Create(t.Context(), w, in))
+				w.create(t, in)
 				return
 			}
 			_, err := w.CreateTable(t.Context(), in)
@@ -206,7 +193,7 @@ func (w *world) testIndexDescriptions(t *testing.T, table string) {
 		require.NotNil(t, g.ItemCount)
 		require.NotNil(t, g.IndexSizeBytes)
 		if *g.IndexName == "by-n" {
-			require.Equal(t, indexKeys("n"), g.KeySchema)
+			require.Equal(t, newtable.Keys("n"), g.KeySchema)
 			require.Equal(t, including("x"), g.Projection)
 		}
 	}
@@ -215,7 +202,7 @@ func (w *world) testIndexDescriptions(t *testing.T, table string) {
 		require.Equal(t, aws.ToString(d.TableArn)+"/index/"+*l.IndexName, aws.ToString(l.IndexArn))
 		require.NotNil(t, l.ItemCount)
 		if *l.IndexName == "of-n" {
-			require.Equal(t, indexKeys("id", "n"), l.KeySchema)
+			require.Equal(t, newtable.Keys("id", "n"), l.KeySchema)
 			require.Equal(t, keysOnly, l.Projection)
 		}
 	}

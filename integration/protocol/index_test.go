@@ -42,7 +42,7 @@ func (b *bed) parcels(n int) *parcels {
 	in := newtable.Input(p.Name, "id")
 	in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: aws.String("State"), AttributeType: types.ScalarAttributeTypeS})
 	in.GlobalSecondaryIndexes = []types.GlobalSecondaryIndex{{IndexName: aws.String("by-state"), Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
-		KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("State"), KeyType: types.KeyTypeHash}}}}
+		KeySchema: newtable.Keys("State")}}
 	require.NoError(b.t, newtable.Create(b.t.Context(), b.db, in))
 	all := b.owner("before", nil)
 	for i := range n {

@@ -9,8 +9,8 @@
 // have an index's key in common are in the order of their primary keys, of which
 // DynamoDB says nothing; every batch is one moment; nothing is ever throttled, in
 // conflict or in progress, and no answer is lost (internal/faults does that); there
-// are no legacy parameters; PartiQL is what BatchExecuteStatement needs, SELECT by the whole key and
-// nothing else, RETURNING refused, and its keywords may be names without
+// are no legacy parameters; PartiQL is what BatchExecuteStatement needs, SELECT by
+// the whole key and nothing else, RETURNING refused, and its keywords may be names without
 // quotes where the statement stays unambiguous; strings that are not UTF-8 are
 // refused, where the client would replace what is wrong with them; of requests
 // larger than 16 MB only TransactWriteItems is refused.

@@ -16,28 +16,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/internal/newtable"
 )
 
-func keySchema(names ...string) []types.KeySchemaElement {
-	var out []types.KeySchemaElement
-	for i, name := range names {
-		out = append(out, types.KeySchemaElement{AttributeName: aws.String(name), KeyType: []types.KeyType{types.KeyTypeHash, types.KeyTypeRange}[i]})
-	}
-	return out
-}
-
 func byAN() types.GlobalSecondaryIndex {
-	return types.GlobalSecondaryIndex{IndexName: aws.String("by-a-n"), KeySchema: keySchema("a", "n"), Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll}}
+	return types.GlobalSecondaryIndex{IndexName: aws.String("by-a-n"), KeySchema: newtable.Keys("a", "n"), Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll}}
 }
 
 // indexedTable is a table of hash key "k" and range key "s" with indexes by "a", a string, and "n", a number.
 func indexedTable(name string) *dynamodb.CreateTableInput {
-	in := &dynamodb.CreateTableInput{TableName: &name, BillingMode: types.BillingModePayPerRequest, KeySchema: keySchema("k", "s"),
+	in := &dynamodb.CreateTableInput{TableName: &name, BillingMode: types.BillingModePayPerRequest, KeySchema: newtable.Keys("k", "s"),
 		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{byAN(),
-			{IndexName: aws.String("by-n"), KeySchema: keySchema("n"), Projection: &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: []string{"v", "a"}}},
-			{IndexName: aws.String("by-s"), KeySchema: keySchema("s", "k"), Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly}}},
+			{IndexName: aws.String("by-n"), KeySchema: newtable.Keys("n"), Projection: &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: []string{"v", "a"}}},
+			{IndexName: aws.String("by-s"), KeySchema: newtable.Keys("s", "k"), Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly}}},
 		LocalSecondaryIndexes: []types.LocalSecondaryIndex{
-			{IndexName: aws.String("of-n"), KeySchema: keySchema("k", "n"), Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly}}},
+			{IndexName: aws.String("of-n"), KeySchema: newtable.Keys("k", "n"), Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly}}},
 	}
 	for _, name := range []string{"k", "s", "a", "n"} {
 		kind := types.ScalarAttributeTypeS
@@ -270,7 +263,7 @@ func TestIndexDefinitions(t *testing.T) {
 			in.GlobalSecondaryIndexes[0].ProvisionedThroughput = &types.ProvisionedThroughput{}
 		},
 		"Duplicate index name: by-n":                    func(in *dynamodb.CreateTableInput) { in.LocalSecondaryIndexes[0].IndexName = aws.String("by-n") },
-		"leading hash key as table KeySchema for index": func(in *dynamodb.CreateTableInput) { in.LocalSecondaryIndexes[0].KeySchema = keySchema("n", "a") },
+		"leading hash key as table KeySchema for index": func(in *dynamodb.CreateTableInput) { in.LocalSecondaryIndexes[0].KeySchema = newtable.Keys("n", "a") },
 		"List of LocalSecondaryIndexes is empty":        func(in *dynamodb.CreateTableInput) { in.LocalSecondaryIndexes = []types.LocalSecondaryIndex{} },
 	} {
 		in := indexedTable("new")

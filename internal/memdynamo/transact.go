@@ -186,8 +186,8 @@ func (db *DB) transact(actions []action, token string, sum uint64) (bill, error)
 	if size > maxTransaction {
 		return nil, validation(tooMuchAtOnce, size)
 	}
-	for i := range actions {
-		if !refused {
+	if !refused {
+		for i := range actions {
 			costs.of(actions[i].table).follow(&actions[i], 2)
 		}
 	}

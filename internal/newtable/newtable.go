@@ -15,19 +15,27 @@ import (
 
 // Input describes a table with a partition key, and a sort key if that is named and not empty.
 func Input(name string, keys ...string) *dynamodb.CreateTableInput {
-	in := &dynamodb.CreateTableInput{TableName: &name, BillingMode: types.BillingModePayPerRequest}
-	for i, key := range keys {
+	in := &dynamodb.CreateTableInput{TableName: &name, BillingMode: types.BillingModePayPerRequest, KeySchema: Keys(keys...)}
+	for _, key := range keys {
 		if key == "" {
 			continue
 		}
 		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{
 			AttributeName: aws.String(key), AttributeType: types.ScalarAttributeTypeS,
 		})
-		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{
-			AttributeName: aws.String(key), KeyType: []types.KeyType{types.KeyTypeHash, types.KeyTypeRange}[i],
-		})
 	}
 	return in
+}
+
+// Keys are the key schema of a table or an index: a partition key, and a sort key if that is named and
+// not empty.
+func Keys(names ...string) (schema []types.KeySchemaElement) {
+	for i, name := range names {
+		if name != "" {
+			schema = append(schema, types.KeySchemaElement{AttributeName: aws.String(name), KeyType: []types.KeyType{types.KeyTypeHash, types.KeyTypeRange}[min(i, 1)]})
+		}
+	}
+	return schema
 }
 
 // Maker makes tables, as *dynamodb.Client does.

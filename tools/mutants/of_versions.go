@@ -89,8 +89,8 @@ var ofVersions = []mutant{
 	{
 		clause: "what was read with a version is written with it, whichever Table writes it",
 		file:   "unitofwork/version.go",
-		old:    "\t_, read := u.counted[identityOf(r)]\n\treturn read\n",
-		new:    "\treturn false\n",
+		old:    `return r.version() != "" || len(u.counted) > 0 && u.versionOf(r).Attribute() != ""`,
+		new:    `return r.version() != ""`,
 		by:     check{in: "unitofwork", test: "TestAVersionBesideATableWithoutOne"},
 	},
 }
