@@ -198,7 +198,7 @@ func (b *bed) inDoubt(work unitofwork.Work, key ordering.Key, done bool) (commit
 			return faults.LoseRequest(faults.Reset)
 		}
 		return faults.Pass()
-	}, func(c *lockset.Config) { c.Lease = 2 * time.Second }) // as long as it tries to find out
+	}, func(c *lockset.Config) { c.Lease = time.Second }) // as long as it tries to find out
 	err := o.units.Do(ctx, work, b.add(1, key))
 	var doubt *unitofwork.InDoubtError
 	require.ErrorAs(b.t, err, &doubt)

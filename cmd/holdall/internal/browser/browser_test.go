@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
@@ -26,6 +27,11 @@ func serve(t *testing.T, script string) string {
 		switch r.URL.Path {
 		case "/next":
 			fmt.Fprint(w, "<!doctype html><title>N</title><link rel=icon href=\"data:,\"><p id=p>the next one</p>")
+		case "/slow":
+			fmt.Fprint(w, "<!doctype html><title>S</title><link rel=icon href=\"data:,\"><p>the beginning</p>", strings.Repeat(" ", 4096))
+			w.(http.Flusher).Flush()
+			time.Sleep(300 * time.Millisecond)
+			fmt.Fprint(w, "<p id=p>the end</p>")
 		case "/":
 			fmt.Fprintf(w, page, script)
 		default:
@@ -70,6 +76,15 @@ func TestAPageIsSeenAndUsed(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, page, ""), 0o600))
 	require.Equal(t, "after", b.Open("file://"+file, browser.Options{}).Text("#p"))
 	require.Equal(t, "before", b.Open("file://"+file, browser.Options{NoScript: true}).Text("#p"))
+}
+
+// The location of a page is there before the page is.
+func TestAPageIsLoadedBeforeItIsRead(t *testing.T) {
+	p := browser.Start(t).Open(serve(t, ""), browser.Options{})
+	browser.Eval[any](p, "document.querySelector('a').href = '/slow'")
+	p.Click("a")
+	p.Until("location.pathname === '/slow'")
+	require.Equal(t, "the end", p.Text("#p"))
 }
 
 func TestAPageComplains(t *testing.T) {

@@ -19,13 +19,14 @@ func Eval[T any](p *Page, script string) T {
 	return run(p, chromedp.Evaluate[T](script))
 }
 
-// Until waits until an expression is true in the page, across the pages that follow it.
+// Until waits until an expression is true in a page that is loaded, across the pages that follow it: the
+// location is another before what it leads to is there.
 func (p *Page) Until(script string) {
 	p.t.Helper()
 	var err error
 	for began := time.Now(); time.Since(began) < aLongTime; time.Sleep(20 * time.Millisecond) {
 		var is bool
-		if is, err = chromedp.Run(p.ctx, chromedp.Evaluate[bool]("!!("+script+")")); err == nil && is {
+		if is, err = chromedp.Run(p.ctx, chromedp.Evaluate[bool]("document.readyState === 'complete' && !!("+script+")")); err == nil && is {
 			return
 		}
 	}
@@ -51,7 +52,7 @@ func (p *Page) Text(selector string) string {
 // may move, and Chromium drops what is clicked.
 func (p *Page) Click(selector string) {
 	p.t.Helper()
-	p.Until("document.readyState === 'complete' && performance.getEntriesByType('paint').length && " + find(selector))
+	p.Until("performance.getEntriesByType('paint').length && " + find(selector))
 	at := Eval[struct{ X, Y float64 }](p, `(() => {
 		const found = `+find(selector)+`;
 		found.scrollIntoView({ block: "center", behavior: "instant" });
