@@ -44,7 +44,7 @@ engines: ## fetch the engines that tests run against into .engines/
 # has that. The vet of the go test command would be a part of the one before. A test
 # binary needs little memory, so the collector may be lazy; and it need not wait a
 # second at its end for goroutines that race then, as those of long do.
-test: ## vet, fetch the engines if missing, run all tests with the race detector, in short: seven minutes on 2 cores
+test: ## vet, fetch the engines if missing, run all tests with the race detector, in short: six minutes on 2 cores
 	@began=$$(date +%s); set -e; \
 	echo "go vet ./..."; $(GO) vet ./...; \
 	echo "engines"; $(GO) run ./integration/engines/install; \

@@ -344,6 +344,7 @@ func (b *bed) requireOutcomes(o *owner, ledgers map[string]*ledger) {
 // Whoever waits for the locks of a dead owner does what its unit had decided, and
 // so does Recover.
 func TestADeadOwnersUnitIsFinished(t *testing.T) {
+	t.Parallel()
 	t.Run("by takers", func(t *testing.T) {
 		t.Parallel()
 		each(t, func(t *testing.T, b *bed) {

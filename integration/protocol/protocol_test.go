@@ -228,6 +228,7 @@ func TestReleaseOfEverythingReleasable(t *testing.T) {
 }
 
 func TestThousandKeys(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, b *bed) {
 		var keys []ordering.Key
 		for i := range 1000 {
