@@ -43,7 +43,10 @@ func (c *Client) Check(ctx context.Context) error {
 	c.asked(ctx, "Check")
 	clock := clockTrial{now: c.cfg.Now}
 	caller := *c.caller
-	caller.Dated = clock.compare
+	caller.Dated = func(server time.Time, took time.Duration) {
+		c.time.Heard(server, took)
+		clock.compare(server, took)
+	}
 	unit := c.newUnit(ctx)
 	e := &requests.Examination{
 		Caller: &caller, Table: c.cfg.Table, Keys: []string{c.cfg.HashKey}, TTL: lockrow.AttrExpires,

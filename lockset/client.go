@@ -31,6 +31,7 @@ type Client struct {
 	cfg      Config
 	table    lockrow.Table
 	clock    *fencing.Clock
+	time     *requests.TableTime
 	seen     *lockrow.Sightings
 	turns    turns
 	renewals renewals
@@ -54,7 +55,8 @@ func New(db DynamoDB, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	clock := fencing.NewClock(cfg.Now)
-	caller := requests.Caller{DB: db, Attempt: cfg.AttemptTimeout, Patience: cfg.Lease, Trace: cfg.Trace}
+	tableTime := requests.NewTableTime(cfg.Now)
+	caller := requests.Caller{DB: db, Attempt: cfg.AttemptTimeout, Patience: cfg.Lease, Trace: cfg.Trace, Dated: tableTime.Heard}
 	impatient := caller
 	impatient.Patience = 1
 	return &Client{
@@ -62,6 +64,7 @@ func New(db DynamoDB, cfg Config) (*Client, error) {
 		cfg:      cfg,
 		table:    lockrow.Table{Name: cfg.Table, HashKey: cfg.HashKey},
 		clock:    clock,
+		time:     tableTime,
 		seen:     lockrow.NewSightings(10 * cfg.Lease),
 		epoch:    time.Now(),
 		renewals: newRenewals(&caller),
@@ -133,6 +136,9 @@ func (c forUnits) RequestID(ctx context.Context) string {
 	c.asked(ctx, "RequestID")
 	return c.newUnit(ctx).id("j")
 }
+
+// Heard is for unitlocks.Client.
+func (c forUnits) Heard(server time.Time, took time.Duration) { c.time.Heard(server, took) }
 
 // random returns the unit's own stream of random numbers.
 func (u *unit) random() *rand.Rand { return rand.New(rand.NewPCG(u.seed[0], u.seed[1])) }

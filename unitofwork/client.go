@@ -109,9 +109,9 @@ func New(locks *lockset.Client, cfg Config) (*Client, error) {
 		return nil, &lockset.ConfigError{Field: "IDRetention", Reason: fmt.Sprintf(
 			"is %v, less than twice the locks' Retention of %v, by which clocks may be wrong", cfg.IDRetention, lock.Retention)}
 	}
-	c := &Client{
-		locks: locks, rows: unitlocks.Of(locks), cfg: cfg, lockConfig: lock,
-		caller: &requests.Caller{DB: locks.DynamoDB(), Attempt: lock.AttemptTimeout, Patience: lock.Lease, Trace: lock.Trace},
+	c := &Client{locks: locks, rows: unitlocks.Of(locks), cfg: cfg, lockConfig: lock}
+	c.caller = &requests.Caller{
+		DB: locks.DynamoDB(), Attempt: lock.AttemptTimeout, Patience: lock.Lease, Trace: lock.Trace, Dated: c.rows.Heard,
 	}
 	glancer := *c.caller
 	glancer.Conflicts = 3

@@ -38,6 +38,11 @@ type Config struct {
 	// concurrent use.
 	Now func() time.Time
 
+	// Date tells the time that each answer gives in its Date header, in whole seconds.
+	// The zero time leaves the header out. Default: Now. It must be safe for concurrent
+	// use.
+	Date func() time.Time
+
 	// StatementItems makes the error of a statement whose condition failed
 	// carry the item, if the statement asks for ALL_OLD. DynamoDB's
 	// documentation says that it does, engines differ, so by default it does
@@ -54,6 +59,7 @@ type Config struct {
 // either. No behaviour depends on the order of a Go map.
 type DB struct {
 	cfg   Config
+	dates dates
 	cache exprCache
 	stmts stmtCache
 
@@ -72,6 +78,9 @@ type DB struct {
 func New(cfg Config) *DB {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Date == nil {
+		cfg.Date = cfg.Now
 	}
 	return &DB{cfg: cfg, tables: map[string]*table{}}
 }
@@ -96,21 +105,25 @@ func do[In, Out any](ctx context.Context, db *DB, operation string, in *In, run 
 		in = new(In)
 	}
 	if err := ended(ctx); err != nil {
-		return nil, wrap(operation, err)
+		return nil, wrap(operation, err, time.Time{})
 	}
 	var latency time.Duration
 	if db.cfg.Latency != nil {
 		latency = db.cfg.Latency()
 	}
 	if err := pass(ctx, latency/2); err != nil {
-		return nil, wrap(operation, err)
+		return nil, wrap(operation, err, time.Time{})
 	}
 	out, err := run(in)
+	date := db.cfg.Date().Truncate(time.Second)
 	if lost := pass(ctx, latency-latency/2); lost != nil {
-		return nil, wrap(operation, lost)
+		return nil, wrap(operation, lost, time.Time{})
 	}
 	if err != nil {
-		return nil, wrap(operation, err)
+		return nil, wrap(operation, err, date)
+	}
+	if !date.IsZero() {
+		setMetadata(out, db.dates.of(date))
 	}
 	return out, nil
 }

@@ -3,6 +3,7 @@ package memdynamo
 import (
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
@@ -14,7 +15,8 @@ import (
 // wrap gives a service's error the layers the real client puts around it, so
 // that whatever a caller matches there it matches here: the operation, the
 // HTTP status, the modelled error.
-func wrap(operation string, err error) error {
+// date is that of the response; the zero time leaves the header out.
+func wrap(operation string, err error, date time.Time) error {
 	switch err.(type) {
 	case *aws.RequestCanceledError, smithy.InvalidParamsError:
 		// Never sent, or no answer awaited: there is no response to wrap.
@@ -29,7 +31,7 @@ func wrap(operation string, err error) error {
 				Response: &smithyhttp.Response{Response: &http.Response{
 					StatusCode: status,
 					Status:     fmt.Sprintf("%d %s", status, http.StatusText(status)),
-					Header:     http.Header{},
+					Header:     headerOf(date),
 					Body:       http.NoBody,
 				}},
 				Err: err,

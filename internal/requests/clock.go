@@ -24,14 +24,20 @@ func serverTime(out any, err error) (server time.Time, told bool) {
 	return middleware.GetServerTime(metadataOf(out))
 }
 
-// metadataOf has the operations that are carried out without writing anything.
+// metadataOf returns the metadata of an answer.
 func metadataOf(out any) smithy.Metadata {
 	switch o := out.(type) {
 	case *dynamodb.GetItemOutput:
 		return o.ResultMetadata
+	case *dynamodb.UpdateItemOutput:
+		return o.ResultMetadata
 	case *dynamodb.TransactGetItemsOutput:
 		return o.ResultMetadata
+	case *dynamodb.TransactWriteItemsOutput:
+		return o.ResultMetadata
 	case *dynamodb.QueryOutput:
+		return o.ResultMetadata
+	case *dynamodb.ScanOutput:
 		return o.ResultMetadata
 	case *dynamodb.BatchExecuteStatementOutput:
 		return o.ResultMetadata

@@ -49,8 +49,8 @@ type Caller struct {
 	Conflicts int
 	// Trace is told of every sending. It may be nil.
 	Trace *trace.Trace
-	// Dated, if set, is told of every answer that has the server's time, and how long
-	// the answer took.
+	// Dated, if set, is called for every answer that has the server's time, with how long
+	// the answer took. It must be safe for concurrent use.
 	Dated func(server time.Time, took time.Duration)
 }
 

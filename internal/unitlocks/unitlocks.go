@@ -32,6 +32,8 @@ type Client interface {
 	Gone(caller *lineup.Caller)
 	// RequestID returns a new name for a request of nobody's in particular.
 	RequestID(ctx context.Context) string
+	// Heard takes the table's time from an answer that took so long.
+	Heard(server time.Time, took time.Duration)
 	// RowGet returns the get of a key's lock row, for a transactional read that asks
 	// about a unit's fate together with something else.
 	RowGet(key ordering.Key) types.TransactGetItem

@@ -1,0 +1,50 @@
+package requests
+
+import (
+	"sync"
+	"time"
+)
+
+// TableTime estimates the time of DynamoDB's clock from the Date headers of its answers. It
+// is safe for concurrent use.
+//
+// Invariant: as long as the headers are right and the wall clock or the monotonic clock
+// goes, the table's time lies between the bounds of Now.
+type TableTime struct {
+	wall func() time.Time
+
+	mu    sync.Mutex
+	heard bool
+	low   time.Time // bounds at the moment of the last header
+	high  time.Time
+	at    time.Time // that moment by the monotonic clock
+	shown time.Time // and by the wall clock
+}
+
+// headerResolution is by how much a header is cut short: it tells whole seconds.
+const headerResolution = time.Second
+
+// NewTableTime returns an estimate that knows nothing yet. wall reads the wall clock of
+// this process.
+func NewTableTime(wall func() time.Time) *TableTime { return &TableTime{wall: wall} }
+
+// Heard replaces the estimate by what an answer says that took so long.
+func (t *TableTime) Heard(server time.Time, took time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.heard, t.at, t.shown = true, time.Now(), t.wall().Round(0)
+	t.low, t.high = server, server.Add(headerResolution+took)
+}
+
+// Now returns the bounds of the table's time, both zero if no answer has told it. The
+// monotonic clock of a suspended machine stands still, and a wall clock is set, so the
+// bounds move apart by as much as the two disagree.
+func (t *TableTime) Now() (low, high time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.heard {
+		return time.Time{}, time.Time{}
+	}
+	steady, shown := time.Since(t.at), t.wall().Round(0).Sub(t.shown)
+	return t.low.Add(min(steady, shown)), t.high.Add(max(steady, shown))
+}

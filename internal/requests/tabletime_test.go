@@ -1,0 +1,46 @@
+package requests_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/requests"
+)
+
+func TestTheTablesTimeIsBetweenItsBounds(t *testing.T) {
+	noon := time.Date(2024, 5, 6, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		wall      time.Duration // passes by the wall clock while a minute passes
+		low, high time.Duration // after noon, a minute after the header
+	}{
+		"both clocks go":                {wall: time.Minute, low: time.Minute, high: time.Minute + 3*time.Second},
+		"the wall clock is set back":    {wall: -time.Hour, low: -time.Hour, high: time.Minute + 3*time.Second},
+		"the wall clock is set forward": {wall: time.Hour, low: time.Minute, high: time.Hour + 3*time.Second},
+		"the machine was suspended":     {wall: 2 * time.Minute, low: time.Minute, high: 2*time.Minute + 3*time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				wall := time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
+				table := requests.NewTableTime(func() time.Time { return wall })
+				low, high := table.Now()
+				require.Zero(t, low)
+				require.Zero(t, high)
+
+				table.Heard(noon, 2*time.Second)
+				time.Sleep(time.Minute)
+				wall = wall.Add(c.wall)
+				low, high = table.Now()
+				require.Equal(t, noon.Add(c.low), low)
+				require.Equal(t, noon.Add(c.high), high)
+
+				table.Heard(noon.Add(-time.Minute), 0) // a later header counts, whatever it says
+				low, high = table.Now()
+				require.Equal(t, noon.Add(-time.Minute), low)
+				require.Equal(t, noon.Add(-time.Minute+time.Second), high)
+			})
+		})
+	}
+}
