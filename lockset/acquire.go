@@ -259,7 +259,7 @@ func (a *acquisition) take(ctx context.Context, chunk ordering.Plan) (lockrow.De
 	ws := lockrow.Wants(a.unit.nonce, chunk, a.ledger.secured)
 	updates := make([]*types.Update, len(ws))
 	for i := range ws {
-		ws[i].Queued = a.places.has(ws[i].Key)
+		ws[i].Turn = a.places.turn(ws[i].Key)
 		updates[i] = a.c.table.Acquire(ws[i], vs)
 	}
 	a.ledger.reach = max(a.ledger.reach, a.ledger.secured+len(chunk))
@@ -269,6 +269,7 @@ func (a *acquisition) take(ctx context.Context, chunk ordering.Plan) (lockrow.De
 		since: sent.First, doubts: sent.Unanswered > 0,
 	}
 	if err == nil {
+		a.tellPassed(ctx, ws)
 		return lockrow.Decision{Verdict: lockrow.Admits}, a.secure(ctx, this)
 	}
 	a.ledger.tried(this)
@@ -290,7 +291,11 @@ func (a *acquisition) take(ctx context.Context, chunk ordering.Plan) (lockrow.De
 		a.watching(r)
 		seen = append(seen, lockrow.Observed{Want: w, Row: r, Since: since})
 	}
-	return lockrow.Decide(seen, a.token, time.Now(), a.c.cfg.Grace), nil
+	decided := lockrow.Decide(seen, a.token, a.c.watch(time.Time{}))
+	for key, turn := range decided.Turns {
+		a.places.mayPass(key, turn)
+	}
+	return decided, nil
 }
 
 // secure notes that the steps of an attempt are held. Its error says that this

@@ -125,7 +125,7 @@ func TestABlockedSetSecuresWhatComesBeforeAndWaits(t *testing.T) {
 		b.refused(three, lease/10, "b")
 		b.free(b.take(three, "z"))
 		sent := two.requests()
-		require.LessOrEqual(t, sent["TransactWriteItems"]+sent["UpdateItem"], 4+2,
+		require.LessOrEqual(t, sent["TransactWriteItems"]+sent["UpdateItem"], 4+3,
 			"once it has its place in the queue, a blocked unit only reads, but for what it notes before the first sign of life: %v", sent)
 		b.free(first)
 		second := <-done

@@ -32,6 +32,7 @@ type bed struct {
 	t       *testing.T
 	db      *memdynamo.DB
 	windows *faults.Windows
+	date    func() time.Time // of the table's answers
 }
 
 // inBed runs a test in virtual time.
@@ -40,9 +41,13 @@ func inBed(t *testing.T, test func(*testing.T, *bed)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bed{
 			t:       t,
-			db:      memdynamo.New(memdynamo.Config{Latency: func() time.Duration { return rtt }}),
 			windows: faults.NewWindows(map[string][]string{table: {"key"}}),
+			date:    time.Now,
 		}
+		b.db = memdynamo.New(memdynamo.Config{
+			Latency: func() time.Duration { return rtt },
+			Date:    func() time.Time { return b.date() },
+		})
 		require.NoError(t, lockset.CreateTable(t.Context(), b.db, lockset.Config{Table: table}))
 		test(t, b)
 	})

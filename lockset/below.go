@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdall/holdall/internal/hooks"
@@ -44,16 +45,16 @@ func (a *acquisition) judgeBelow(ctx context.Context, at lockrow.Observed) (w wi
 	}
 	w.answered = true
 	a.watching(rows[1:]...)
-	now := time.Now()
 	var remnants []lockrow.Remnant
+	var living []lockrow.Row
 	for _, e := range rows[0].Below {
 		i := slices.IndexFunc(rows, func(r lockrow.Row) bool { return r.Key == e.Witness })
 		if i < 0 {
 			continue // it came just now
 		}
 		r := rows[i]
-		since := a.c.seen.See(r, now)
-		stale, j := lockrow.JudgeWitness(e, r, lockrow.Watch{Since: since, Now: now})
+		since := a.c.seen.See(r, time.Now())
+		stale, j := lockrow.JudgeWitness(e, r, a.c.watch(since))
 		if j.Verdict == lockrow.Recover {
 			if stale, err = a.recoverDead(ctx, r); err != nil {
 				return w, err
@@ -71,11 +72,15 @@ func (a *acquisition) judgeBelow(ctx context.Context, at lockrow.Observed) (w wi
 			if w.dueBy.IsZero() || j.Until.Before(w.dueBy) {
 				w.dueBy = j.Until
 			}
+			living = append(living, r)
 		}
 	}
+	var dated sync.WaitGroup
+	dated.Go(func() { a.c.date(ctx, a.unit, living...) })
 	if len(remnants) > 0 {
 		w.freed = a.c.clean(ctx, a.unit, at.Key, remnants) == nil
 	}
+	dated.Wait()
 	return w, nil
 }
 
@@ -83,7 +88,7 @@ func (a *acquisition) judgeBelow(ctx context.Context, at lockrow.Observed) (w wi
 // all, or another has cleaned them.
 func (c *Client) clean(ctx context.Context, u *unit, ancestor ordering.Key, remnants []lockrow.Remnant) error {
 	remnants = lockrow.OneEach(remnants)
-	_, err := c.transact(ctx, u.id("c"), c.table.Clean(ancestor, remnants, c.values(u, 0)))
+	_, err := c.transact(ctx, u.id("c"), c.table.Clean(ancestor, remnants, c.nowBy(u), c.values(u, 0)))
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/lineup"
@@ -149,7 +150,52 @@ func (u *unit) random() *rand.Rand { return rand.New(rand.NewPCG(u.seed[0], u.se
 // held, and for almost as long as the retention, so it stays for twice that.
 func (c *Client) values(u *unit, token fencing.Token) lockrow.Values {
 	latest := c.clock.Latest()
-	return lockrow.UnitValues(u.nonce, u.waiter, token, c.cfg.Now(), latest.Add(c.cfg.Retention), latest.Add(2*c.cfg.Retention))
+	return lockrow.UnitValues(u.nonce, u.waiter, token, c.cfg.Now(), latest.Add(c.cfg.Retention), latest.Add(2*c.cfg.Retention), c.nowBy(u))
+}
+
+// now returns the time by the table's clock, if an answer has told it.
+func (c *Client) now() lockrow.Now {
+	low, high := c.time.Now()
+	return lockrow.Now{Low: low, High: high}
+}
+
+// nowBy is now for a write of this unit, told apart from all others of that moment.
+func (c *Client) nowBy(u *unit) lockrow.Now {
+	now := c.now()
+	now.Mark = uint32(requests.Jitter(u.by, int(u.sends.Add(1))) * (1 << 32))
+	return now
+}
+
+// watch returns what this process knows of a row now that it has seen the same since then.
+func (c *Client) watch(since time.Time) lockrow.Watch {
+	return lockrow.Watch{Since: since, Now: time.Now(), Table: c.now(), Patience: lockrow.Patience{
+		Turn: pollsUntaken * c.cfg.Poll, Step: pollsApart * c.cfg.Poll, Grace: c.cfg.Grace,
+	}}
+}
+
+// pollsUntaken is for how many Poll others see a row free before they go past the head of its
+// queue, which looks at it at least once a Poll if it is alive; and pollsApart for how many more
+// for each further waiter, because the next one looks half as often.
+const (
+	pollsUntaken = 3
+	pollsApart   = 2
+)
+
+// date has rows say what they do not say of the table's time, at the same time and of no more than
+// a few, whatever becomes of that: those who come later, and look only once, go by it.
+func (c *Client) date(ctx context.Context, u *unit, rows ...lockrow.Row) {
+	var all errgroup.Group
+	n := 0
+	for _, r := range rows {
+		write := c.table.Date(r, c.nowBy(u))
+		if write == nil || n == mostNoted || ctx.Err() != nil {
+			continue
+		}
+		n++
+		id := u.id("t")
+		all.Go(func() error { _, _ = c.impatient.Update(ctx, id, write); return nil })
+	}
+	_ = all.Wait()
 }
 
 // read returns a row as it stands, and when this process first saw its RVN.

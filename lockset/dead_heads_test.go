@@ -40,13 +40,52 @@ func droppedBy(units *[]string) func(*lockset.Config) {
 	}
 }
 
-// Each dead head costs those behind it Grace, and the time in which they notice,
-// and not less: it may be alive.
+// untaken is how long others see a row free before they go past the head of its queue.
+const untaken = 3 * poll
+
+// undated has the table's answers say nothing of the time.
+func (b *bed) undated() { b.date = func() time.Time { return time.Time{} } }
+
+// Dead heads cost those behind them the time in which the living would have taken the row, and
+// that in which they notice, and not less: they may be alive. The row says since when it is
+// free, so they cost it once.
+func TestDeadHeadsArePassedTogether(t *testing.T) {
+	for _, heads := range []int{1, 2, 3, 30} {
+		for name, key := range map[string]ordering.Key{"an exclusive waiter": "c", "an intent": "c/1"} {
+			t.Run(fmt.Sprintf("%d before %s", heads, name), func(t *testing.T) {
+				inBed(t, func(t *testing.T, b *bed) {
+					holder := b.take(b.owner("holder", nil), "c")
+					var dead, dropped []string
+					for i := range heads {
+						dead = append(dead, b.diesWaiting(fmt.Sprint("dead", i), "c"))
+					}
+					heir := b.ask(t.Context(), b.owner("heir", nil, droppedBy(&dropped)), []ordering.Key{key})
+					time.Sleep(2 * lease)
+					require.Empty(t, dropped, "the row is held: nobody can ask more of them")
+					require.NoError(t, holder.Context().Err())
+
+					b.free(holder)
+					freed := time.Now()
+					heir.leave()
+					watched := untaken + time.Duration(heads-1)*2*poll
+					require.GreaterOrEqual(t, heir.at.Sub(freed), min(watched, 2*grace+time.Second))
+					require.Less(t, heir.at.Sub(freed), min(watched, 2*grace+4*time.Second)+slowest+8*rtt)
+					require.Equal(t, dead, dropped, "in their order")
+					require.Empty(t, b.queue("c"))
+					b.allFree()
+				})
+			})
+		}
+	}
+}
+
+// Where nothing tells the time, each dead head costs those behind it Grace.
 func TestADeadHeadIsDroppedAfterGrace(t *testing.T) {
 	for _, heads := range []int{1, 2, 3} {
 		for name, key := range map[string]ordering.Key{"an exclusive waiter": "c", "an intent": "c/1"} {
 			t.Run(fmt.Sprintf("%d before %s", heads, name), func(t *testing.T) {
 				inBed(t, func(t *testing.T, b *bed) {
+					b.undated()
 					holder := b.take(b.owner("holder", nil), "c")
 					var dead, dropped []string
 					least, most := time.Duration(0), slowest
@@ -55,10 +94,6 @@ func TestADeadHeadIsDroppedAfterGrace(t *testing.T) {
 						dead = append(dead, b.diesWaiting(fmt.Sprint("dead", i), "c"))
 					}
 					heir := b.ask(t.Context(), b.owner("heir", nil, droppedBy(&dropped)), []ordering.Key{key})
-					time.Sleep(2 * lease)
-					require.Empty(t, dropped, "the row is held: nobody can ask more of them")
-					require.NoError(t, holder.Context().Err())
-
 					b.free(holder)
 					freed := time.Now()
 					heir.leave()
@@ -77,6 +112,7 @@ func TestADeadHeadIsDroppedAfterGrace(t *testing.T) {
 // no sign of life of the head, and delays nobody.
 func TestTheWatchOfAHeadOutlastsTheFence(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
+		b.undated() // else it would be over before long
 		holder := b.take(b.owner("holder", nil), "a")
 		dead := b.diesWaiting("dead", "a")
 		var dropped []string
@@ -181,7 +217,7 @@ func TestADeadHeadOverALivingIntent(t *testing.T) {
 		b.free(inside)
 		left := time.Now()
 		fine.leave()
-		require.Less(t, fine.at.Sub(left), grace+slowest+8*rtt)
+		require.Less(t, fine.at.Sub(left), untaken+slowest+8*rtt)
 		coarse.leave()
 		require.Less(t, coarse.at.Sub(fine.at), soon)
 		b.allFree()
@@ -197,8 +233,8 @@ func TestADeadHolderAndADeadHead(t *testing.T) {
 		b.diesWaiting("dead too", "a")
 		heir := b.ask(t.Context(), b.owner("heir", nil), []ordering.Key{"a"})
 		heir.leave()
-		require.GreaterOrEqual(t, heir.at.Sub(died), lease+grace)
-		require.Less(t, heir.at.Sub(died), lease+grace+slowest+20*rtt)
+		require.GreaterOrEqual(t, heir.at.Sub(died), lease+untaken)
+		require.Less(t, heir.at.Sub(died), lease+untaken+slowest+20*rtt)
 		b.allFree()
 	})
 }
@@ -207,6 +243,7 @@ func TestADeadHolderAndADeadHead(t *testing.T) {
 // head itself, drops nobody.
 func TestACopyOfADropDropsNobodyElse(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
+		b.undated()
 		holder := b.take(b.owner("holder", nil), "a")
 		b.diesWaiting("dead", "a")
 		o := b.owner("heir", writes("REMOVE #queue[0]", faults.Duplicate(rtt/5)))
@@ -229,6 +266,7 @@ func TestACopyOfADropDropsNobodyElse(t *testing.T) {
 // head again: the fence is another.
 func TestALateCopyOfADropFindsTheRowChanged(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
+		b.undated()
 		const late = 2 * lease
 		holder := b.take(b.owner("holder", nil), "a")
 		slow := b.owner("slow", nil)

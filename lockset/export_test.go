@@ -185,12 +185,15 @@ type Look struct {
 func LookAt(key ordering.Key, item map[string]types.AttributeValue, unit string, witness ordering.Key, token fencing.Token, since time.Duration) Look {
 	r, reason := lockrow.Parse(key, item)
 	place, queued := r.Place(unit)
-	w := lockrow.Want{Key: key, Entry: lockrow.Entry{Unit: unit, Witness: witness}, Queued: queued && place == 0}
+	w := lockrow.Want{Key: key, Entry: lockrow.Entry{Unit: unit, Witness: witness}, Turn: lockrow.Turn{Queued: queued && place == 0}}
 	if witness != key {
 		w.Mode = lockrow.Intent
 	}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	j := lockrow.Judge(r, w, token, lockrow.Watch{Since: now.Add(-since), Now: now, Grace: time.Second})
+	j := lockrow.Judge(r, w, token, lockrow.Watch{Since: now.Add(-since), Now: now, Patience: lockrow.Patience{Turn: time.Second, Grace: time.Second}})
+	if j.Verdict == lockrow.Admits || j.Verdict == lockrow.Raise {
+		w.Turn = j.Turn
+	}
 	t := lockrow.Table{Name: "locks", HashKey: "key"}
 	return Look{
 		Reason: reason, Since: since, Fence: r.Fence, Held: !r.Free(), Pending: r.Prepared != "", Lease: r.Lease, Below: len(r.Below), Behind: place > 0,
@@ -198,9 +201,9 @@ func LookAt(key ordering.Key, item map[string]types.AttributeValue, unit string,
 			lockrow.Admits: "admits", lockrow.Raise: "raise", lockrow.Mine: "mine", lockrow.Await: "await", lockrow.Bury: "bury", lockrow.Recover: "settle", lockrow.Pass: "pass", lockrow.Witnesses: "witnesses",
 		}[j.Verdict],
 		Take: func(token fencing.Token) *types.Update {
-			vs := lockrow.UnitValues(unit, lockrow.Waiter(unit), token, now, now, now).With(lockrow.Values{":owner": lockrow.Text("me"), ":lease": lockrow.Text("1000"), ":rvn": lockrow.Text("first")})
+			vs := lockrow.UnitValues(unit, lockrow.Waiter(unit), token, now, now, now, lockrow.Now{}).With(lockrow.Values{":owner": lockrow.Text("me"), ":lease": lockrow.Text("1000"), ":rvn": lockrow.Text("first")})
 			return t.Acquire(w, vs)
 		},
-		Bury: t.Update(key, lockrow.BuryIf, lockrow.Free, lockrow.UnitValues(unit, lockrow.Waiter(unit), token, now, now, now).With(lockrow.Values{":rvn": lockrow.Text(r.RVN)})),
+		Bury: t.Update(key, lockrow.BuryIf, lockrow.Free, lockrow.UnitValues(unit, lockrow.Waiter(unit), token, now, now, now, lockrow.Now{}).With(lockrow.Values{":rvn": lockrow.Text(r.RVN)})),
 	}
 }

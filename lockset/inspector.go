@@ -106,7 +106,7 @@ type Intent struct {
 type Waiter struct {
 	Unit string // its nonce
 	// Whose it is and what for, as much of either as there is room for in the row: together a
-	// little less than 28 bytes.
+	// little less than 22 bytes.
 	Owner, Purpose string
 }
 

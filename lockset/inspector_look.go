@@ -115,6 +115,13 @@ type seenRow struct {
 	row       Row
 	parsed    lockrow.Row
 	since, at time.Time
+	table     lockrow.Now // then
+}
+
+// watch is what this process knew of the row when it was seen. grace is how long the first of a
+// queue may leave it untaken.
+func (s seenRow) watch(grace time.Duration) lockrow.Watch {
+	return lockrow.Watch{Since: s.since, Now: s.at, Table: s.table, Patience: lockrow.Patience{Turn: grace, Grace: grace}}
 }
 
 // read reads the rows of keys as of one moment, if they fit into one transaction.
@@ -128,9 +135,9 @@ func (i *Inspector) read(ctx context.Context, keys []ordering.Key) (all []seenRo
 		if err != nil {
 			return err
 		}
-		now := time.Now()
+		now, table := time.Now(), i.c.now()
 		for j, k := range keys {
-			s := seenRow{since: now, at: now}
+			s := seenRow{since: now, at: now, table: table}
 			if s.row, s.parsed = rowOf(k, items[j]); s.row.Damage == "" {
 				s.since = i.c.seen.See(s.parsed, now)
 			}

@@ -85,7 +85,7 @@ func (i *Inspector) Watch(ctx context.Context, keys []ordering.Key, o WatchOptio
 		}
 		left := open[:0]
 		for j, n := range open {
-			sightings[n] = sightingOf(seen[j], first.alive(seen[j].parsed), lockrow.Watch{Since: seen[j].since, Now: seen[j].at, Grace: i.c.cfg.Grace})
+			sightings[n] = sightingOf(seen[j], first.alive(seen[j].parsed), seen[j].watch(i.c.cfg.Grace))
 			if sightings[n].Life == Silent {
 				left = append(left, n)
 			}
@@ -127,18 +127,18 @@ func sightingOf(s seenRow, alive bool, at lockrow.Watch) Sighting {
 		return sighting
 	}
 	j := lockrow.Judge(s.parsed, lockrow.Want{Key: s.row.Key, Entry: lockrow.Entry{Unit: "nobody", Witness: s.row.Key}}, 0, at)
-	switch j.Verdict {
-	case lockrow.Await:
+	switch past := !j.Turn.Past.IsZero(); {
+	case j.Verdict == lockrow.Await:
 		sighting.Life = Silent
 		if alive {
 			sighting.Life = Alive
 		}
-	case lockrow.Bury, lockrow.Recover, lockrow.Pass:
+	case j.Verdict == lockrow.Bury, j.Verdict == lockrow.Recover, j.Verdict == lockrow.Pass, past:
 		sighting.Life = Dead
 	default:
 		return sighting
 	}
-	sighting.For = max(at.Now.Sub(s.since), 0)
+	sighting.For = s.parsed.SilentFor(at)
 	if s.row.Held() {
 		sighting.Unit, sighting.Limit = s.row.Holder.Unit, s.row.Holder.Lease
 	} else {

@@ -176,7 +176,7 @@ func TestAHeadKeepsItsPlaceForATurnFurtherOn(t *testing.T) {
 				require.Len(t, places, 1)
 				b.free(holder)
 				freed := time.Now()
-				time.Sleep(grace / 3)
+				time.Sleep(untaken / 3)
 				require.Equal(t, places, b.queue("c"))
 				require.True(t, o.waits())
 				if gone {
@@ -184,7 +184,7 @@ func TestAHeadKeepsItsPlaceForATurnFurtherOn(t *testing.T) {
 				}
 				o.leave()
 				if gone {
-					require.Less(t, o.at.Sub(freed), grace/3+soon)
+					require.Less(t, o.at.Sub(freed), untaken/3+soon)
 				}
 				require.Less(t, o.at.Sub(freed), 2*grace)
 				b.allFree()

@@ -94,7 +94,7 @@ func deniesRenewals(revoked *atomic.Bool, only ordering.Key) faults.Script {
 			return denied()
 		}
 		at := slices.IndexFunc(in.Statements, func(s types.BatchStatementRequest) bool {
-			return s.Parameters[1].(*types.AttributeValueMemberS).Value == string(only)
+			return s.Parameters[2].(*types.AttributeValueMemberS).Value == string(only)
 		})
 		if at < 0 {
 			return faults.Pass()

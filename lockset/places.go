@@ -16,8 +16,9 @@ type places struct {
 	unit  string
 	own   lockrow.Waiter // the unit's place, wherever it has one
 	rows  map[ordering.Key]lockrow.Row
-	moves int       // how often it left a place to wait at another row of its step
-	stays time.Time // since when it has kept a place while it was another's turn at a later row
+	past  map[ordering.Key]lockrow.Turn // at rows, as they were seen last, where it may go past others
+	moves int                           // how often it left a place to wait at another row of its step
+	stays time.Time                     // since when it has kept a place while it was another's turn at a later row
 }
 
 func newPlaces(own lockrow.Waiter) places {
@@ -25,7 +26,30 @@ func newPlaces(own lockrow.Waiter) places {
 }
 
 // saw notes a row as it was just seen.
-func (p *places) saw(r lockrow.Row) { p.rows[r.Key] = r }
+func (p *places) saw(r lockrow.Row) {
+	p.rows[r.Key] = r
+	delete(p.past, r.Key)
+}
+
+// mayPass notes how the unit may have a row as it was seen last.
+func (p *places) mayPass(key ordering.Key, turn lockrow.Turn) {
+	if turn.Past.IsZero() {
+		delete(p.past, key)
+		return
+	}
+	if p.past == nil { // as nearly always, nobody leaves a row untaken
+		p.past = map[ordering.Key]lockrow.Turn{}
+	}
+	p.past[key] = turn
+}
+
+// turn returns how the unit is to have a row.
+func (p *places) turn(key ordering.Key) lockrow.Turn {
+	if turn, may := p.past[key]; may {
+		return turn
+	}
+	return lockrow.Turn{Queued: p.has(key)}
+}
 
 // last returns a row as it was seen last.
 func (p *places) last(key ordering.Key) (lockrow.Row, bool) {
@@ -72,6 +96,7 @@ func (p *places) expect(joined []ordering.Key) {
 // took the unit out of the queues of its rows.
 func (p *places) secured() {
 	clear(p.rows)
+	clear(p.past)
 	p.moves, p.stays = 0, time.Time{}
 }
 
@@ -83,7 +108,7 @@ func (p *places) secured() {
 // needs the unit's row, too, and goes back to wait for it: if both moved, they
 // could change places for ever. And a unit that was moved once keeps its place:
 // others could have one of its rows each time it is next at the other.
-func (p *places) keeps(step []lockrow.Want, at ordering.Key, j lockrow.Judgement, now time.Time, grace time.Duration) ordering.Key {
+func (p *places) keeps(step []lockrow.Want, at ordering.Key, j lockrow.Judgement, now time.Time, untaken time.Duration) ordering.Key {
 	for _, w := range step {
 		if place, queued := p.rows[w.Key].Place(p.unit); !queued || place > 0 || ordering.Compare(w.Key, at) >= 0 {
 			continue
@@ -91,7 +116,7 @@ func (p *places) keeps(step []lockrow.Want, at ordering.Key, j lockrow.Judgement
 		if j.HeadOnly && p.stays.IsZero() {
 			p.stays = now
 		}
-		if p.mayStay(j, now, grace) {
+		if p.mayStay(j, now, untaken) {
 			return w.Key
 		}
 	}
@@ -101,10 +126,10 @@ func (p *places) keeps(step []lockrow.Want, at ordering.Key, j lockrow.Judgement
 
 // mayStay reports whether the unit may keep a place for which a later row is not
 // free. While it waits for another's turn only, others may find its row takeable
-// and count it as dead after grace.
-func (p *places) mayStay(j lockrow.Judgement, now time.Time, grace time.Duration) bool {
+// and go past it after so long.
+func (p *places) mayStay(j lockrow.Judgement, now time.Time, untaken time.Duration) bool {
 	if j.HeadOnly {
-		return now.Sub(p.stays) < grace/2
+		return now.Sub(p.stays) < untaken/2
 	}
 	return p.moves > 0
 }

@@ -131,12 +131,12 @@ func TestLogLinesNameThePurpose(t *testing.T) {
 			switch {
 			case strings.Contains(line, "buried"):
 				require.Contains(t, line, `owner=dead purpose="pay out"`)
-			case strings.Contains(line, "dropped"):
+			case strings.Contains(line, "lost its place"):
 				require.Contains(t, line, `owner=late purpose=count`)
 			}
 		}
 		require.Contains(t, lines.String(), "buried")
-		require.Contains(t, lines.String(), "dropped")
+		require.Contains(t, lines.String(), "lost its place")
 	})
 }
 

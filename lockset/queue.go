@@ -134,7 +134,7 @@ func (a *acquisition) join(ctx context.Context, at lockrow.Observed) (lockrow.Ob
 		tried.token = min(a.token+fencing.Token((a.c.cfg.Lease/headroomPart).Microseconds()), fencing.MaxToken)
 	}
 	vs := a.c.values(a.unit, tried.token)
-	sent, err := a.c.write(ctx, a.unit.id("q"), []*types.Update{a.c.table.Join(at.Want, vs)})
+	sent, err := a.c.write(ctx, a.unit.id("q"), []*types.Update{a.c.table.Join(at.Want, r, vs)})
 	tried.doubts = sent.Unanswered > 0
 	a.ledger.tried(tried)
 	var refused *refusal
@@ -263,10 +263,34 @@ func (c *Client) drop(ctx context.Context, u *unit, r lockrow.Row) error {
 	if err != nil {
 		return err
 	}
-	owner, purpose := head.Who()
-	c.cfg.Logger.WarnContext(ctx, "holdall: dropped the head of a queue", "key", string(r.Key), "unit", head.Unit(), "owner", owner, "purpose", purpose)
-	hooks.Tell(ctx, c.cfg.Trace.Dropped, trace.Dropped{Key: r.Key, Unit: head.Unit()})
+	c.traceDropped(ctx, r.Key, head)
 	return nil
+}
+
+// dropAll takes the places of all who leave a row untaken, whose queue was seen so.
+func (c *Client) dropAll(ctx context.Context, u *unit, r lockrow.Row) error {
+	if _, err := c.write(ctx, u.id("d"), []*types.Update{c.table.DropAll(r)}); err != nil {
+		return err
+	}
+	c.traceDropped(ctx, r.Key, r.Queue...)
+	return nil
+}
+
+func (c *Client) traceDropped(ctx context.Context, key ordering.Key, dropped ...lockrow.Waiter) {
+	for _, w := range dropped {
+		owner, purpose := w.Who()
+		c.cfg.Logger.WarnContext(ctx, "holdall: a waiter lost its place, because the key stayed free", "key", string(key), "unit", w.Unit(), "owner", owner, "purpose", purpose)
+		hooks.Tell(ctx, c.cfg.Trace.Dropped, trace.Dropped{Key: key, Unit: w.Unit()})
+	}
+}
+
+// tellPassed tells of those past whom the unit has taken rows.
+func (a *acquisition) tellPassed(ctx context.Context, ws []lockrow.Want) {
+	for _, w := range ws {
+		if r, seen := a.places.last(w.Key); seen && !w.Turn.Past.IsZero() {
+			a.c.traceDropped(ctx, w.Key, r.Queue[:w.Turn.Before]...)
+		}
+	}
 }
 
 // blockedAt describes who is in the unit's way at a row, in the table and in this process.

@@ -377,12 +377,22 @@ func TestAPlaceGivenUpIsGoneAtOnce(t *testing.T) {
 	}
 }
 
-// A head that is cut off when the row becomes free keeps its turn for Grace.
-// Afterwards it has lost its place, and joins again.
+// A head that is cut off when the row becomes free keeps its turn: for Grace, where nothing tells
+// the time, and else while the living would look. Afterwards it has lost its place, and joins again.
 func TestALivingHeadThatIsSlow(t *testing.T) {
-	for name, silent := range map[string]time.Duration{"within Grace": grace - 2*soon, "beyond Grace": 2 * grace} {
+	for name, c := range map[string]struct {
+		dated  bool
+		silent time.Duration
+		loses  bool
+	}{
+		"within Grace": {false, grace - 2*soon, false}, "beyond Grace": {false, 2 * grace, true},
+		"for long": {true, untaken + slowest, true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
+				if !c.dated {
+					b.undated()
+				}
 				holder := b.take(b.owner("holder", nil), "a")
 				cutOff := b.owner("slow", nil)
 				slow := b.ask(t.Context(), cutOff, []ordering.Key{"a"})
@@ -390,10 +400,10 @@ func TestALivingHeadThatIsSlow(t *testing.T) {
 				places := b.queue("a")
 				cutOff.net.Partition(true)
 				b.free(holder)
-				time.Sleep(silent)
+				time.Sleep(c.silent)
 				cutOff.net.Partition(false)
 				first, second := slow, next
-				if silent > grace {
+				if c.loses {
 					first, second = next, slow
 				}
 				set := first.got()

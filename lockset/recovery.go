@@ -160,6 +160,7 @@ func (c forUnits) Silence(ctx context.Context, key ordering.Key, unit string) (h
 	if err != nil || rows[0].Unit != unit {
 		return false, 0, err
 	}
-	since := c.seen.See(rows[0], time.Now())
-	return true, max(time.Until(since.Add(rows[0].Lease)), 0), nil
+	watch := c.watch(c.seen.See(rows[0], time.Now()))
+	c.date(ctx, c.newUnit(ctx), rows[0])
+	return true, max(rows[0].DeadBy(watch).Sub(watch.Now), 0), nil
 }

@@ -266,15 +266,15 @@ func (a *acquisition) renewed(r heartbeat.Round) {
 // never over a higher one: a late copy brings back none that somebody is
 // watching.
 func (c *Client) renewer(u *unit) func(context.Context, []ordering.Key, int) []error {
-	statement := fmt.Sprintf(`UPDATE "%s" SET "%s"=? WHERE "%s"=? AND "%s"=? AND "%s"<=?`,
-		c.cfg.Table, lockrow.AttrRVN, c.cfg.HashKey, lockrow.AttrUnit, lockrow.AttrRVN)
+	statement := fmt.Sprintf(`UPDATE "%s" SET "%s"=? SET "%s"=? WHERE "%s"=? AND "%s"=? AND "%s"<=?`,
+		c.cfg.Table, lockrow.AttrRVN, lockrow.AttrRenewed, c.cfg.HashKey, lockrow.AttrUnit, lockrow.AttrRVN)
 	return func(ctx context.Context, keys []ordering.Key, n int) []error {
-		rvn := renewedRVN(u.nonce, n)
+		rvn, at := renewedRVN(u.nonce, n), c.now().Stamp()
 		statements := make([]types.BatchStatementRequest, len(keys))
 		for i, k := range keys {
 			statements[i] = types.BatchStatementRequest{
 				Statement:  aws.String(statement),
-				Parameters: []types.AttributeValue{lockrow.Text(rvn), lockrow.Text(string(k)), lockrow.Text(u.nonce), lockrow.Text(rvn)},
+				Parameters: []types.AttributeValue{lockrow.Text(rvn), at, lockrow.Text(string(k)), lockrow.Text(u.nonce), lockrow.Text(rvn)},
 			}
 		}
 		answers, err := c.renewals.execute(ctx, u.nonce, keys, statements)

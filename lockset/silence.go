@@ -42,19 +42,19 @@ func inOrder(rows map[ordering.Key]lockrow.Row) []lockrow.Row {
 
 // noteSilences is noteAll for a unit, of a few rows.
 func (c *Client) noteSilences(ctx context.Context, u *unit, rows []lockrow.Row, ended bool) {
-	c.noteAll(ctx, u, rows, mostNoted, c.cfg.Grace, ended)
+	c.noteAll(ctx, u, rows, mostNoted, ended)
 }
 
 // noteAll records the silence of rows, as they were seen, of which that is worth a write, but of no
 // more than most: at the same time, once each, whatever becomes of it. The silence is taken before it
-// is sent. grace is the time of a head.
-func (c *Client) noteAll(ctx context.Context, u *unit, rows []lockrow.Row, most int, grace time.Duration, ended bool) {
+// is sent.
+func (c *Client) noteAll(ctx context.Context, u *unit, rows []lockrow.Row, most int, ended bool) {
 	now := time.Now()
 	var all errgroup.Group
 	all.SetLimit(writesAtOnce)
 	n := 0
 	for _, r := range rows {
-		silent, worth := c.seen.WorthNoting(r, now, grace, ended)
+		silent, worth := c.seen.WorthNoting(r, now, ended)
 		if !worth || n == most || ctx.Err() != nil {
 			continue
 		}

@@ -94,8 +94,7 @@ func (b *bed) succession(most int, ask asks, change ...func(*lockset.Config)) (n
 }
 
 // Processes that live for a quarter of a lease add up what each of them has seen of the dead. Who is
-// killed leaves a place in the queue, too: that is given up only if its successors live for longer
-// than Grace.
+// killed leaves a place in the queue, too.
 func TestShortLivedProcessesFindOutTheDead(t *testing.T) {
 	for name, c := range map[string]struct {
 		dead, left []ordering.Key // held, and waited for, by who dies
@@ -150,8 +149,8 @@ func TestShortLivedProcessesFindOutADeadHead(t *testing.T) {
 				}
 				nth, _, notes := b.succession(10, short)
 				time.Sleep(3 * lease)
-				require.Greater(t, nth, 2)
-				require.LessOrEqual(t, nth, 4)
+				require.Positive(t, nth)
+				require.LessOrEqual(t, nth, 2)
 				require.LessOrEqual(t, notes, int64(10))
 			})
 		})
@@ -271,31 +270,5 @@ func TestTheAgeOfAHolderIsAllThatIsKnown(t *testing.T) {
 		second := b.refused(b.owner("second", nil), lease/4, "a")
 		require.InDelta(t, lease/2, first.Age, float64(lease/50))
 		require.InDelta(t, 3*lease/4, second.Age, float64(lease/50))
-	})
-}
-
-// A head that was dropped wrongly, and is the head again with nobody having had the row in between,
-// has its turn anew: what was recorded of it has gone with its place.
-func TestARecordOfAHeadGoesWithItsPlace(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		key := ordering.Key("a")
-		back := func() {
-			b.change(key, "SET queue = :queue", map[string]types.AttributeValue{":queue": &types.AttributeValueMemberL{
-				Value: []types.AttributeValue{&types.AttributeValueMemberS{Value: "a-unit-that-waits"}},
-			}})
-		}
-		b.free(b.take(b.owner("before", nil), key))
-		back()
-		var inside *lockset.Set
-		for n := 0; inside == nil; n++ { // one of them drops it, and has an intent there
-			require.Less(t, n, 5)
-			ctx, cancel := context.WithTimeout(t.Context(), grace/2)
-			inside, _ = b.owner(fmt.Sprint("short-lived ", n), nil).Acquire(ctx, []ordering.Key{"a/b"})
-			cancel()
-		}
-		back()
-		b.free(inside)
-		b.refused(b.owner("o", nil), 3*grace/4, "a/c")
-		require.Contains(t, b.queue(key), "a-unit-that-waits")
 	})
 }

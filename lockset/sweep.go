@@ -67,9 +67,8 @@ type SweepOptions struct {
 //   - Intents on a row are removed if their units are dead, or do not hold their witnesses
 //     any more. The witnesses need not be among keys: their rows are freed, too. Units whose
 //     intents came since the sweep began count as alive.
-//   - The head of the queue of a row that anybody could take is dropped after a lease, not
-//     after Config.Grace: nobody may wait behind it. If it is alive, it queues again. Each of
-//     several dead in one queue takes a lease of its own, as long as Sweep is not ended.
+//   - The queue of a row that anybody could take is dropped after a lease, not after
+//     Config.Grace: nobody alive may wait there. Whoever is alive queues again.
 //
 // It returns what it did, in that order, at least one thing for each key. If ctx ends before
 // all is known, the error is its cause, and it is written into the rows for how long their

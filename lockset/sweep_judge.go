@@ -47,7 +47,7 @@ func judgeIntents(r lockrow.Row, witnesses map[ordering.Key]seenRow, first first
 			seen.alive = true
 			continue
 		}
-		stale, j := lockrow.JudgeWitness(e, w.parsed, lockrow.Watch{Since: w.since, Now: now})
+		stale, j := lockrow.JudgeWitness(e, w.parsed, w.watch(0))
 		switch {
 		case w.row.Damage != "": // nobody can tell whose it is
 		case stale:

@@ -147,7 +147,7 @@ func (s *sweep) judge(ctx context.Context, k *sweptKey) error {
 		s.end(k, Swept{Key: k.key, Deed: Kept, Err: s.look.asError(row)})
 		return nil
 	}
-	is := sightingOf(k.seen, k.first.alive(k.seen.parsed), lockrow.Watch{Since: k.seen.since, Now: k.seen.at, Grace: s.grace})
+	is := sightingOf(k.seen, k.first.alive(k.seen.parsed), k.seen.watch(s.grace))
 	does := Swept{Key: k.key, Life: is.Life, Unit: is.Unit, For: is.For}
 	switch {
 	case row.Held():
@@ -169,22 +169,35 @@ func (s *sweep) judge(ctx context.Context, k *sweptKey) error {
 
 // act does what is to be done about whoever is dead on a row without intents.
 func (s *sweep) act(ctx context.Context, k *sweptKey, does Swept) (err error) {
-	switch {
+	all := []Swept{does}
+	switch dated := !k.seen.parsed.TurnAt.IsZero(); {
 	case does.Deed == Settled:
 		if err = s.settle(ctx, k.seen.parsed); err != nil && ctx.Err() == nil {
 			does.Deed, does.Err = Kept, err
 		}
-	case s.o.DryRun:
-	case does.Deed == Dropped:
-		err = s.c.drop(ctx, s.unit, k.seen.parsed)
-	default:
-		err = s.c.bury(ctx, s.unit, k.seen.parsed)
+	case does.Deed == Dropped && dated:
+		for _, w := range k.seen.row.Queue[1:] {
+			next := does
+			next.Unit, next.Owner, next.Purpose = w.Unit, w.Owner, w.Purpose
+			all = append(all, next)
+		}
 	}
-	if s.o.DryRun || does.Deed == Kept {
+	switch {
+	case does.Deed == Kept:
 		s.end(k, does)
 		return nil
+	case s.o.DryRun:
+		s.tell(all...)
+		s.end(k, Swept{Key: k.key})
+		return nil
+	case does.Deed == Dropped && len(all) > 1:
+		err = s.c.dropAll(ctx, s.unit, k.seen.parsed)
+	case does.Deed == Dropped:
+		err = s.c.drop(ctx, s.unit, k.seen.parsed)
+	case does.Deed == Buried:
+		err = s.c.bury(ctx, s.unit, k.seen.parsed)
 	}
-	return s.acted(ctx, k, err, does)
+	return s.acted(ctx, k, err, all...)
 }
 
 // acted tells what was done, and has the key looked at once more: somebody else may be in the
@@ -309,7 +322,7 @@ func lifeOf(are intentsSeen) Life {
 // one of them.
 func (s *sweep) settleBelow(ctx context.Context, prepared []seenRow) (stuck error) {
 	for _, w := range prepared {
-		does := Swept{Key: w.row.Key, Deed: Settled, Life: Dead, Unit: w.parsed.Unit, Owner: w.parsed.Owner, Purpose: w.parsed.Purpose, For: time.Since(w.since)}
+		does := Swept{Key: w.row.Key, Deed: Settled, Life: Dead, Unit: w.parsed.Unit, Owner: w.parsed.Owner, Purpose: w.parsed.Purpose, For: w.parsed.SilentFor(w.watch(s.grace))}
 		switch err := s.settle(ctx, w.parsed); {
 		case err != nil:
 			stuck = err

@@ -2,7 +2,6 @@ package lockset
 
 import (
 	"context"
-	"time"
 
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/ordering"
@@ -48,7 +47,7 @@ func (s *sweep) leave(ctx context.Context) {
 		}
 		with := Swept{Key: k.key, Life: Silent, Unit: k.seen.parsed.Unit, Owner: k.seen.parsed.Owner, Purpose: k.seen.parsed.Purpose}
 		if !k.seen.since.IsZero() {
-			with.For = time.Since(k.seen.since)
+			with.For = k.seen.parsed.SilentFor(s.c.watch(k.seen.since))
 		}
 		s.tell(with)
 	}
@@ -73,5 +72,5 @@ func (s *sweep) note(ctx context.Context, keys []*sweptKey, ended bool) {
 		}
 	}
 	rows := inOrder(silent)
-	s.c.noteAll(ctx, s.unit, rows, len(rows), s.grace, ended)
+	s.c.noteAll(ctx, s.unit, rows, len(rows), ended)
 }

@@ -44,7 +44,7 @@ func (w Wait) End() time.Time {
 // however many there are to be judged. Who waits for nobody takes none.
 func (a *acquisition) wait(ctx context.Context, blocked lockrow.Decision) error {
 	at, j := blocked.At, blocked.Judgment
-	place := a.places.keeps(a.wants(at.Step), at.Key, j, time.Now(), a.c.cfg.Grace)
+	place := a.places.keeps(a.wants(at.Step), at.Key, j, time.Now(), pollsUntaken*a.c.cfg.Poll)
 	if err := a.leaveQueues(ctx, place); err != nil {
 		return a.waitError(ctx, at, at, err)
 	}
@@ -73,7 +73,7 @@ func (a *acquisition) watch(ctx context.Context, blocked lockrow.Decision, place
 	holder := at // whom it waits for, as far as it knows, for the error
 	dead := blocked.Dead
 	for look := newLooks(a, at); ; {
-		if place != at.Key && !a.places.mayStay(j, time.Now(), a.c.cfg.Grace) {
+		if place != at.Key && !a.places.mayStay(j, time.Now(), pollsUntaken*a.c.cfg.Poll) {
 			return at, nil // refused, it moves
 		}
 		if a.hasTurn(at, j) {
@@ -130,12 +130,15 @@ func (a *acquisition) hasTurn(at lockrow.Observed, j lockrow.Judgement) bool {
 
 // judge decides what a row, as it was just seen, asks of the unit.
 func (a *acquisition) judge(at lockrow.Observed) lockrow.Judgement {
-	return lockrow.Judge(at.Row, at.Want, a.token, lockrow.Watch{Since: at.Since, Now: time.Now(), Grace: a.c.cfg.Grace})
+	j := lockrow.Judge(at.Row, at.Want, a.token, a.c.watch(at.Since))
+	a.places.mayPass(at.Key, j.Turn)
+	return j
 }
 
 // judgeThose acts on those in the way who are dead, dead among them, and reports
 // whether that changed anything. holder becomes the one for whom the unit waits.
 func (a *acquisition) judgeThose(ctx context.Context, at lockrow.Observed, holder *lockrow.Observed, j lockrow.Judgement, look *looks, dead []lockrow.Row) (progress bool, err error) {
+	a.c.date(ctx, a.unit, at.Row)
 	switch j.Verdict {
 	case lockrow.Bury:
 		return a.bury(ctx, append(dead, at.Row)...), nil
@@ -257,7 +260,7 @@ func (a *acquisition) waitError(ctx context.Context, at, holder lockrow.Observed
 		held.Queue--
 	}
 	if !r.Free() {
-		held.Age = time.Since(holder.Since)
+		held.Age = r.SilentFor(a.c.watch(holder.Since))
 	}
 	switch {
 	case held.Unit != "":
@@ -278,10 +281,9 @@ func (a *acquisition) bury(ctx context.Context, dead ...lockrow.Row) bool {
 }
 
 func (c *Client) bury(ctx context.Context, u *unit, dead ...lockrow.Row) error {
-	updates := make([]*types.Update, len(dead))
+	updates, now, vs := make([]*types.Update, len(dead)), c.nowBy(u), c.values(u, 0)
 	for i, r := range dead {
-		vs := c.values(u, 0).With(lockrow.Values{":rvn": lockrow.Text(r.RVN)})
-		updates[i] = c.table.Update(r.Key, lockrow.BuryIf, lockrow.Free, vs)
+		updates[i] = c.table.Evict(r, now, vs)
 	}
 	if _, err := c.write(ctx, u.id("b"), updates); err != nil {
 		return err

@@ -21,6 +21,8 @@ import (
 // promises of the tables hold at each moment, whoever writes what.
 type lockRows struct {
 	history *history
+	untaken time.Duration // for how long the living may leave a row free, at the most
+	grace   time.Duration
 
 	mu sync.Mutex // held while a row is read, so that rows are seen in the order of their writes
 	of map[string]lockRow
@@ -34,6 +36,8 @@ type lockRow struct {
 	below     []string
 	queue     []string
 	alive     time.Time // when its unit's RVN was written
+	bare      time.Time // since when it is free and bare; zero if it is not
+	turn      time.Time // since when it says so
 }
 
 func (l *lockRows) written(db *memdynamo.DB, table *string, key map[string]types.AttributeValue) {
@@ -49,11 +53,13 @@ func (l *lockRows) written(db *memdynamo.DB, table *string, key map[string]types
 	}
 	before := l.of[name]
 	now := asLockRow(item)
-	turns := checkQueue
+	var turns []string
 	if slices.ContainsFunc(before.takers(now), l.history.isOperators) {
-		turns = checkLeft
+		turns = checkLeft(before, now)
+	} else {
+		turns = checkQueue(before, now, l.late(before))
 	}
-	for _, what := range append(checkRow(before, now, item), turns(before, now)...) {
+	for _, what := range append(checkRow(before, now, item), turns...) {
 		l.history.problem("row %s: %s: %s", name, what, row(item))
 	}
 	now.taken, now.alive = before.taken, before.alive
@@ -63,10 +69,24 @@ func (l *lockRows) written(db *memdynamo.DB, table *string, key map[string]types
 	if now.unit != "" && now.unit != before.unit || len(now.below) > len(before.below) {
 		now.taken = now.fence
 	}
+	if now.unit == "" && len(now.below) == 0 {
+		if now.bare = before.bare; now.bare.IsZero() {
+			now.bare = time.Now()
+		}
+	}
 	l.of[name] = now
 	for unit, waits := range now.units() {
 		l.history.shown(name, unit, waits)
 	}
+}
+
+// late reports whether those who wait for a row have left it free for too long: as somebody may
+// have seen it, or as it says itself, where a dead holder was evicted long after it died.
+func (l *lockRows) late(r lockRow) bool {
+	if r.bare.IsZero() {
+		return false
+	}
+	return time.Since(r.bare) >= l.untaken || time.Since(r.turn) >= 2*l.grace
 }
 
 // lookUp returns a row of the lock table as it stands.
@@ -87,6 +107,10 @@ func asLockRow(item map[string]types.AttributeValue) (r lockRow) {
 	}
 	if v, ok := item["fence"].(*types.AttributeValueMemberN); ok {
 		r.fence, _ = strconv.ParseInt(v.Value, 10, 64)
+	}
+	if v, ok := item["turnAt"].(*types.AttributeValueMemberN); ok {
+		ns, _ := strconv.ParseInt(v.Value, 10, 64)
+		r.turn = time.Unix(0, ns)
 	}
 	if v, ok := item["below"].(*types.AttributeValueMemberSS); ok {
 		r.below = v.Value

@@ -79,7 +79,7 @@ func endsAreNoticed(t *testing.T) {
 		w.history.asks(faults.Call{Input: &dynamodb.UpdateItemInput{UpdateExpression: update.UpdateExpression, ExpressionAttributeValues: update.ExpressionAttributeValues}})
 	}
 	values := func(unit string, token int64) lockrow.Values {
-		return lockrow.UnitValues(unit, lockrow.WaiterOf(unit, "a", ""), fencing.Token(token), time.Now(), time.Now(), time.Now())
+		return lockrow.UnitValues(unit, lockrow.WaiterOf(unit, "a", ""), fencing.Token(token), time.Now(), time.Now(), time.Now(), lockrow.Now{})
 	}
 	locks := lockrow.Table{Name: "locks", HashKey: "key"}
 	for name, c := range map[string]struct {
@@ -93,7 +93,7 @@ func endsAreNoticed(t *testing.T) {
 	} {
 		unit := strings.ReplaceAll(name, " ", "-")
 		w.history.born(unit, p)
-		ask(locks.Join(lockrow.Want{Key: "f0", Mode: c.mode, Entry: lockrow.Entry{Unit: unit, Witness: "f0/1"}}, values(unit, c.join)))
+		ask(locks.Join(lockrow.Want{Key: "f0", Mode: c.mode, Entry: lockrow.Entry{Unit: unit, Witness: "f0/1"}}, lockrow.Row{}, values(unit, c.join)))
 		ask(locks.Update("f0", lockrow.RestampKeyIf, lockrow.Stamp, values(unit, 50)))
 		w.history.ended(unit)
 		w.history.problems = nil

@@ -182,7 +182,7 @@ func request(in any) string {
 	case *dynamodb.BatchExecuteStatementInput:
 		var all []string
 		for _, i := range in.Statements {
-			all = append(all, text(i.Parameters[1]))
+			all = append(all, keyOf(i))
 		}
 		if strings.HasPrefix(aws.ToString(in.Statements[0].Statement), "DELETE") {
 			return fmt.Sprintf("delete %s of %s", short(all), text(in.Statements[0].Parameters[0]))
@@ -338,4 +338,12 @@ func text(v types.AttributeValue) string {
 		return "[" + strings.Join(all, ", ") + "]"
 	}
 	return fmt.Sprint(v)
+}
+
+// keyOf is the key that a statement names: that of a renewal comes after the RVN and the time.
+func keyOf(s types.BatchStatementRequest) string {
+	if strings.HasPrefix(*s.Statement, "UPDATE") {
+		return text(s.Parameters[2])
+	}
+	return text(s.Parameters[1])
 }

@@ -88,6 +88,12 @@ func newWorld(s Settings, p *Plan) *world {
 	w.downstream.own, w.downstream.below = map[ordering.Key]fencing.Token{}, map[ordering.Key]fencing.Token{}
 	w.decisions.next = make(chan struct{})
 	w.rows.of, w.rows.history = map[string]lockRow{}, &w.history
+	if w.rows.untaken = 3 * p.Poll; p.Poll == 0 {
+		w.rows.untaken = 3 * p.Lease / 50
+	}
+	if w.rows.grace = p.Grace; p.Grace == 0 {
+		w.rows.grace = p.Lease / 4
+	}
 	w.db = memdynamo.New(memdynamo.Config{})
 	ctx := context.Background()
 	must(lockset.CreateTable(ctx, w.db, lockset.Config{Table: lockTable}))
@@ -208,7 +214,7 @@ func (t *tables) BatchExecuteStatement(ctx context.Context, in *dynamodb.BatchEx
 	if err == nil {
 		for i, response := range out.Responses {
 			if response.Error == nil && strings.HasPrefix(*in.Statements[i].Statement, "UPDATE") {
-				t.w.rows.written(t.DB, ptr(lockTable), map[string]types.AttributeValue{"key": in.Statements[i].Parameters[1]})
+				t.w.rows.written(t.DB, ptr(lockTable), map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: keyOf(in.Statements[i])}})
 			}
 		}
 		t.w.story.renewed(t.who, in, out)

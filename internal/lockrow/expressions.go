@@ -23,15 +23,9 @@ const (
 	IsMine  = "#unit = :unit"
 	hasMine = "contains(#below, :entry)"
 
-	// Nobody barges past the head of a row's queue: who waits there must be the
-	// head, and leaves the queue in the write that acquires.
-	nobodyWaits = "attribute_not_exists(#queue[0])"
-	iAmNext     = "#queue[0] = :waiter"
-	stepForward = ", #queue[0]" // to be removed
-
 	takeIf = isFree + " AND attribute_not_exists(#below) AND " + isNewer
 	take   = "SET #ownerName = :owner, #leaseDuration = :lease, #recordVersionNumber = :rvn, #unit = :unit, " +
-		"#fence = :token, #acquiredAt = :now, #expiresAt = :expires"
+		"#fence = :token, #acquiredAt = :now, #expiresAt = :expires, #renewedAt = :renewed"
 	// An earlier holder's purpose stays on a free row, as its owner does, and no longer.
 	forNothing = " REMOVE #isReleased, #purpose"
 	forPurpose = ", #purpose = :purpose REMOVE #isReleased"
@@ -40,9 +34,9 @@ const (
 	intend   = "ADD #below :entries SET #fence = :token, #isReleased = :one REMOVE #expiresAt"
 
 	BuryIf = "#recordVersionNumber = :rvn AND attribute_exists(#unit) AND attribute_not_exists(#pending)"
-	Free   = "SET #isReleased = :one, #expiresAt = :expires REMOVE #unit, #pending"
-	Commit = "SET #isReleased = :one, #expiresAt = :expires, #committedBy = :unit REMOVE #unit, #pending"
-	leave  = "DELETE #below :entries"
+	Free   = "SET #isReleased = :one, #expiresAt = :expires, #turnAt = :turn REMOVE #unit, #pending"
+	Commit = "SET #isReleased = :one, #expiresAt = :expires, #turnAt = :turn, #committedBy = :unit REMOVE #unit, #pending"
+	leave  = "DELETE #below :entries SET #turnAt = :turn" // of several intents, the last to go says since when the row is bare
 
 	// A row whose unit has a journal is nobody's to bury, and does not expire: what
 	// the journal says must be known first.
@@ -67,10 +61,16 @@ const (
 	// earlier attempt may have landed since the unit looked.
 	joinIf = "attribute_exists(#key) AND NOT contains(#queue, :waiter) AND " + isNewer +
 		" AND (attribute_not_exists(#queue) OR size(#queue) < :full)"
-	join   = "SET #queue = list_append(if_not_exists(#queue, :none), :me)"
+	join = "SET #queue = list_append(if_not_exists(#queue, :none), :me)"
+	// The row has waited for nobody so far.
+	joinFirstIf = " AND #isReleased = :one AND attribute_not_exists(#below) AND " + nobodyWaits
+	joinFirst   = ", #turnAt = :turn"
+
 	DropIf = "#queue[0] = :head AND #fence = :seen" // so nobody has had the row since
-	// What is recorded of the head goes with its place: if it comes back, its turn begins anew.
-	Drop = "REMOVE #queue[0], #silentOf, #silentFor"
+	Drop   = "REMOVE #queue[0]"
+	// Those who have left the row free since then, whoever they are.
+	dropAllIf = "#isReleased = :one AND " + stillFree
+	dropAll   = "REMOVE #queue"
 
 	// Who has the row itself is to learn of it. What is neither free nor held is
 	// another's: it is not to be touched, unread as it is.
@@ -138,9 +138,12 @@ var (
 	none = &types.AttributeValueMemberL{Value: []types.AttributeValue{}}
 )
 
-// UnitValues are the values that a unit's writes share. waiter is its place in queues.
-func UnitValues(unit string, waiter Waiter, token fencing.Token, now, expires, outlives time.Time) Values {
+// UnitValues are the values that a unit's writes share. waiter is its place in queues, and table
+// the time by the table's clock.
+func UnitValues(unit string, waiter Waiter, token fencing.Token, now, expires, outlives time.Time, table Now) Values {
 	return Values{
+		":renewed":  table.Stamp(),
+		":turn":     table.Stamp(),
 		":one":      one,
 		":unit":     Text(unit),
 		":token":    Number(int64(token)),
@@ -170,21 +173,31 @@ func entryOf(e Entry, ancestor ordering.Key) Values {
 
 // Acquire is the write that takes one row. vs has a purpose if there is one.
 func (t Table) Acquire(w Want, vs Values) *types.Update {
-	turn, leaveQueue := nobodyWaits, ""
-	if w.Queued {
-		turn, leaveQueue = iAmNext, stepForward
-	}
 	form := forms[w.Mode]
 	take := form.take
 	if vs[":purpose"] != nil {
 		take = form.takeFor
 	}
-	return t.Update(w.Key, form.takeIf+" AND "+turn, take+leaveQueue, w.values(vs))
+	vs = w.values(vs)
+	if !w.Turn.Past.IsZero() {
+		vs = vs.With(Values{":turnSeen": stampOf(w.Turn.Past)})
+	}
+	return t.Update(w.Key, form.takeIf+" AND "+w.Turn.condition(), take+w.Turn.removes(), vs)
 }
 
-// Join is the write by which a unit takes the last place in a row's queue.
-func (t Table) Join(w Want, vs Values) *types.Update {
-	return t.Update(w.Key, joinIf+" AND "+forms[w.Mode].isNotHeld, join, w.values(vs))
+// Join is the write by which a unit takes the last place in the queue of a row that it has seen so.
+func (t Table) Join(w Want, r Row, vs Values) *types.Update {
+	condition, update := joinIf+" AND "+forms[w.Mode].isNotHeld, join
+	if r.Free() && len(r.Below) == 0 && len(r.Queue) == 0 {
+		condition, update = condition+joinFirstIf, update+joinFirst
+	}
+	return t.Update(w.Key, condition, update, w.values(vs))
+}
+
+// DropAll is the write that takes the places of all who wait for a row, which has been free since
+// it was seen to be.
+func (t Table) DropAll(r Row) *types.Update {
+	return t.Update(r.Key, dropAllIf, dropAll, Values{":one": one, ":turnSeen": stampOf(r.TurnAt)})
 }
 
 // StepOut is the write by which a unit gives up its place in a row's queue.
@@ -229,13 +242,13 @@ func (t Table) Restamp(w Want, vs Values) *types.Update {
 // Clean is the transaction that removes remnants: what is done to the witnesses' rows,
 // or checked there, and the removal are one, because DynamoDB may show a plain reader
 // one row of a transaction before another. The last action is that on the ancestor.
-func (t Table) Clean(ancestor ordering.Key, remnants []Remnant, vs Values) []types.TransactWriteItem {
+func (t Table) Clean(ancestor ordering.Key, remnants []Remnant, now Now, vs Values) []types.TransactWriteItem {
 	var items []types.TransactWriteItem
 	var all []string
 	conditions, entries := make([]string, len(remnants)), Values{}
 	for i, m := range remnants {
 		if m.Dead != nil {
-			items = append(items, types.TransactWriteItem{Update: t.Update(m.Witness, BuryIf, Free, vs.With(Values{":rvn": Text(m.Dead.RVN)}))})
+			items = append(items, types.TransactWriteItem{Update: t.Update(m.Witness, BuryIf, Free, vs.With(Values{":rvn": Text(m.Dead.RVN), ":turn": m.Dead.Freed(now)}))})
 		} else {
 			items = append(items, t.Check(m.Witness, notTheirs, Values{":unit": Text(m.Unit)}))
 		}
@@ -243,8 +256,28 @@ func (t Table) Clean(ancestor ordering.Key, remnants []Remnant, vs Values) []typ
 		text := m.text(ancestor)
 		conditions[i], entries[name], all = "contains(#below, "+name+")", Text(text), append(all, text)
 	}
-	entries[":entries"] = &types.AttributeValueMemberSS{Value: all}
+	entries[":entries"], entries[":turn"] = &types.AttributeValueMemberSS{Value: all}, bareSince(remnants, now)
 	return append(items, types.TransactWriteItem{Update: t.Update(ancestor, strings.Join(conditions, " AND "), leave, entries)})
+}
+
+// bareSince is since when a row is bare without these intents: if all are of the dead, since
+// anyone alive could have removed them.
+func bareSince(remnants []Remnant, now Now) types.AttributeValue {
+	var since time.Time
+	for _, m := range remnants {
+		if m.Dead == nil || !now.Known() || !now.believes(m.Dead.RenewedAt) || !m.Dead.deadAt().Before(now.High) {
+			return now.Stamp()
+		}
+		if at := m.Dead.deadAt(); at.After(since) {
+			since = at
+		}
+	}
+	return stampOf(since)
+}
+
+// Evict is the write that frees the row of a dead holder, if it has shown no sign of life since.
+func (t Table) Evict(dead Row, now Now, vs Values) *types.Update {
+	return t.Update(dead.Key, BuryIf, Free, vs.With(Values{":rvn": Text(dead.RVN), ":turn": dead.Freed(now)}))
 }
 
 // Check is a condition on a row that a transaction does not write.

@@ -9,11 +9,11 @@ import (
 
 // Want is one row of a step: whose it is to become, and how.
 type Want struct {
-	Key    ordering.Key
-	Step   int // index in the plan
-	Mode   Mode
-	Entry  Entry // what an intent leaves; its witness is the step's key
-	Queued bool  // the unit has a place in the row's queue
+	Key   ordering.Key
+	Step  int // index in the plan
+	Mode  Mode
+	Entry Entry // what an intent leaves; its witness is the step's key
+	Turn  Turn
 }
 
 // HeldIn reports whether the row shows that the unit has what it wants of it.
@@ -48,7 +48,7 @@ const (
 	Await                    // held, or another's turn: look again, at the latest when its time is over
 	Bury                     // held by the dead
 	Recover                  // held by the dead, whose journal decides
-	Pass                     // it is the turn of the dead
+	Pass                     // it is the turn of the dead, as far as this process has seen
 	Witnesses                // held from below: judge the witness of each entry
 )
 
@@ -58,14 +58,27 @@ type Judgement struct {
 	Verdict  Verdict
 	Until    time.Time
 	HeadOnly bool // nothing is in the way but another's turn
+	Turn     Turn // of admits and raise: how the unit may have the row
 }
 
 // Watch is what a process knows when it judges: since when nobody on the row has
-// shown a sign of life, a reading from after that answer, and the time now. No
-// clock but this process's own decides anything.
+// shown a sign of life, a reading from after that answer; the time now; and the time by
+// the table's clock, if it is known.
 type Watch struct {
 	Since, Now time.Time
-	Grace      time.Duration // in which the head of a queue is to take a row
+	Table      Now
+	Patience
+}
+
+// Patience says how long the first of a queue may leave a row that it could take.
+type Patience struct {
+	// Turn is for how long a process must see the row free and bare, since one and the same
+	// time by the table's clock, before it goes past the head; and Step is how much longer for
+	// each waiter that it would go past besides, so that these go first if they are alive.
+	Turn, Step time.Duration
+	// Grace is for how long it must see it so if the row does not say since when it is free;
+	// twice that by the table's clock is enough for a process that looks once.
+	Grace time.Duration
 }
 
 // Judge decides what an observed row asks of a unit that wants it.
@@ -79,20 +92,37 @@ func Judge(r Row, w Want, token fencing.Token, at Watch) Judgement {
 		return judgeHolder(r, at)
 	case r.has().Exclude(w.Mode), w.Mode == Intent && len(r.Below) >= maxBelow, behind && len(r.Below) > 0:
 		return Judgement{Verdict: Witnesses}
-	case behind:
-		return judgeHead(at)
-	case r.Fence >= token:
-		return Judgement{Verdict: Raise}
-	default:
-		return Judgement{Verdict: Admits}
 	}
+	past, ahead := false, Judgement{}
+	if behind {
+		if past, ahead = judgeQueue(r, place, at); !past {
+			return ahead
+		}
+	}
+	verdict := Admits
+	if r.Fence >= token {
+		verdict = Raise
+	}
+	return Judgement{Verdict: verdict, Turn: r.turn(w.Entry.Unit, past)}
 }
 
-// judgeHolder decides about a held row: dead is who was silent for a full
-// lease, the row's own, by our clock.
-func judgeHolder(r Row, at Watch) Judgement {
+// DeadBy returns when the holder of a row counts as dead, by our clock, if it stays silent. It
+// is dead if it was silent for a full lease,
+// the row's own, by our clock, or for more than two and what headers may be wrong by the
+// table's: long enough for it to know that its lease is over, whatever either clock shows.
+func (r Row) DeadBy(at Watch) time.Time {
 	end := at.Since.Add(r.Lease)
-	if at.Now.Before(end) {
+	if at.Table.Known() && at.Table.believes(r.RenewedAt) {
+		if table := at.Now.Add(at.Table.passed(r.deadAt())); table.Before(end) {
+			return table
+		}
+	}
+	return end
+}
+
+// judgeHolder decides about a held row.
+func judgeHolder(r Row, at Watch) Judgement {
+	if end := r.DeadBy(at); at.Now.Before(end) {
 		return Judgement{Verdict: Await, Until: end}
 	}
 	if r.Prepared != "" {
@@ -101,13 +131,27 @@ func judgeHolder(r Row, at Watch) Judgement {
 	return Judgement{Verdict: Bury}
 }
 
-// judgeHead decides about the head of the queue of a row that anybody could take.
-func judgeHead(at Watch) Judgement {
-	end := at.Since.Add(at.Grace)
-	if at.Now.Before(end) {
-		return Judgement{Verdict: Await, Until: end, HeadOnly: true}
+// judgeQueue decides about those who wait for a row that anybody could take. past is whether a
+// unit at this place may go past those before it; else the judgement says what to do.
+//
+// If the row says since when it has been free, that alone counts, whoever is the head by now:
+// callers that die while they wait may leave places faster than one after the other could be
+// found dead.
+func judgeQueue(r Row, place int, at Watch) (past bool, j Judgement) {
+	if !at.Table.believes(r.TurnAt) {
+		if left := at.Since.Add(at.Grace).Sub(at.Now); left > 0 {
+			return false, Judgement{Verdict: Await, Until: at.Now.Add(left), HeadOnly: true}
+		}
+		return false, Judgement{Verdict: Pass}
 	}
-	return Judgement{Verdict: Pass}
+	left := at.Since.Add(at.Turn + time.Duration(place-1)*at.Step).Sub(at.Now)
+	if at.Table.Known() {
+		left = min(left, at.Table.passed(r.TurnAt.Add(2*at.Grace+firstSight)))
+	}
+	if left > 0 {
+		return false, Judgement{Verdict: Await, Until: at.Now.Add(left), HeadOnly: true}
+	}
+	return true, Judgement{}
 }
 
 // JudgeWitness decides about an entry by the row of its witness.
@@ -155,18 +199,28 @@ type Decision struct {
 	Verdict  Verdict
 	At       Observed
 	Judgment Judgement
-	Raise    bool     // a row admits only a higher token
-	Low      Observed // the first row that does
-	Dead     []Row    // those after at that are to be buried
+	Raise    bool                  // a row admits only a higher token
+	Low      Observed              // the first row that does
+	Dead     []Row                 // those after at that are to be buried
+	Turns    map[ordering.Key]Turn // of rows that admit the unit past others
 }
 
 // Decide weighs the rows that refused a chunk, in the plan's order. The reasons
 // DynamoDB gives are a lower bound of what is in the way, so whatever is
 // decided is tried, not believed.
-func Decide(seen []Observed, token fencing.Token, now time.Time, grace time.Duration) Decision {
+//
+// at.Since is of no row: each has its own.
+func Decide(seen []Observed, token fencing.Token, at Watch) Decision {
 	d := Decision{Verdict: Admits}
 	for _, o := range seen {
-		j := Judge(o.Row, o.Want, token, Watch{o.Since, now, grace})
+		at.Since = o.Since
+		j := Judge(o.Row, o.Want, token, at)
+		if !j.Turn.Past.IsZero() {
+			if d.Turns == nil {
+				d.Turns = map[ordering.Key]Turn{}
+			}
+			d.Turns[o.Key] = j.Turn
+		}
 		switch j.Verdict {
 		case Mine:
 			return Decision{Verdict: Mine, At: o, Judgment: j}

@@ -26,22 +26,28 @@ var (
 
 const grace = 3 * time.Second
 
+var patience = Patience{Turn: time.Second, Step: time.Second / 2, Grace: grace}
+
 func with(r Row, change func(*Row)) Row {
 	change(&r)
 	return r
 }
 
+func queued(r Row, units ...Waiter) Row { return with(r, func(r *Row) { r.Queue = units }) }
+
+var (
+	exclusive = Want{Key: "a", Entry: Entry{Unit: me, Witness: "a"}}
+	intent    = Want{Key: "a", Mode: Intent, Entry: Entry{Unit: me, Witness: "a/b"}}
+)
+
 // What a row comes to for who wants it, case by case.
 func TestJudge(t *testing.T) {
-	exclusive := Want{Key: "a", Entry: Entry{Unit: me, Witness: "a"}}
-	intent := Want{Key: "a", Mode: Intent, Entry: Entry{Unit: me, Witness: "a/b"}}
 	full := with(freeRow, func(r *Row) {
 		for range maxBelow {
 			r.Below = append(r.Below, Entry{Unit: other, Witness: "a/x"})
 		}
 	})
 	oneBelow := with(freeRow, func(r *Row) { r.Below = []Entry{{Unit: other, Witness: "a/x"}} })
-	queued := func(r Row, units ...Waiter) Row { return with(r, func(r *Row) { r.Queue = units }) }
 
 	for _, c := range []struct {
 		name     string
@@ -91,7 +97,7 @@ func TestJudge(t *testing.T) {
 		{"held by me, and still in its queue", queued(with(heldRow, func(r *Row) { r.Unit = me }), me), exclusive, 51, 0, Mine, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			j := Judge(c.row, c.want, c.token, Watch{t0.Add(-c.seen), t0, grace})
+			j := Judge(c.row, c.want, c.token, Watch{Since: t0.Add(-c.seen), Now: t0, Patience: patience})
 			require.Equal(t, c.verdict, j.Verdict)
 			if c.verdict == Await {
 				require.Equal(t, c.untilRel, j.Until.Sub(t0))
@@ -129,18 +135,18 @@ func TestDecideTakesWhatLandedThenTheFirstBlockThenTheToken(t *testing.T) {
 	blocked, low := heldRow, freeRow
 	landed := with(heldRow, func(r *Row) { r.Unit = me })
 
-	require.Equal(t, Admits, Decide(nil, 51, t0, grace).Verdict)
+	require.Equal(t, Admits, Decide(nil, 51, Watch{Now: t0, Patience: patience}).Verdict)
 
-	d := Decide([]Observed{at(1, low), at(2, with(low, func(r *Row) { r.Fence = 70 }))}, 50, t0, grace)
+	d := Decide([]Observed{at(1, low), at(2, with(low, func(r *Row) { r.Fence = 70 }))}, 50, Watch{Now: t0, Patience: patience})
 	require.Equal(t, Admits, d.Verdict)
 	require.True(t, d.Raise)
 
-	d = Decide([]Observed{at(1, low), at(2, blocked), at(3, with(blocked, func(r *Row) { r.Key = "z" }))}, 50, t0, grace)
+	d = Decide([]Observed{at(1, low), at(2, blocked), at(3, with(blocked, func(r *Row) { r.Key = "z" }))}, 50, Watch{Now: t0, Patience: patience})
 	require.Equal(t, Await, d.Verdict)
 	require.Equal(t, 2, d.At.Step, "the first that blocks, not the last")
 	require.True(t, d.Raise)
 
-	d = Decide([]Observed{at(1, blocked), at(2, landed)}, 50, t0, grace)
+	d = Decide([]Observed{at(1, blocked), at(2, landed)}, 50, Watch{Now: t0, Patience: patience})
 	require.Equal(t, Mine, d.Verdict)
 	require.Equal(t, 2, d.At.Step)
 }
@@ -150,16 +156,16 @@ func TestDecideTakesWhatLandedThenTheFirstBlockThenTheToken(t *testing.T) {
 func TestDecideWaitsForItsTurn(t *testing.T) {
 	o := Observed{Want: Want{Key: "a", Step: 3, Entry: Entry{Unit: me, Witness: "a"}}, Since: t0.Add(-grace)}
 	o.Row = with(freeRow, func(r *Row) { r.Queue = []Waiter{other, me} })
-	d := Decide([]Observed{o}, 51, t0.Add(-1), grace)
+	d := Decide([]Observed{o}, 51, Watch{Now: t0.Add(-1), Patience: patience})
 	require.Equal(t, Await, d.Verdict)
 	require.Equal(t, 3, d.At.Step)
 	require.Equal(t, Judgement{Verdict: Await, Until: t0, HeadOnly: true}, d.Judgment)
-	d = Decide([]Observed{o}, 51, t0, grace)
+	d = Decide([]Observed{o}, 51, Watch{Now: t0, Patience: patience})
 	require.Equal(t, Await, d.Verdict, "to be told what to do by its judgement")
 	require.Equal(t, Pass, d.Judgment.Verdict)
 
 	o.Row.Queue = []Waiter{me, other}
-	require.Equal(t, Admits, Decide([]Observed{o}, 51, t0, grace).Verdict, "it knows now that it has a place")
+	require.Equal(t, Admits, Decide([]Observed{o}, 51, Watch{Now: t0, Patience: patience}).Verdict, "it knows now that it has a place")
 }
 
 func TestFateOf(t *testing.T) {
@@ -234,11 +240,11 @@ func TestDecideBuriesNobodyWhoHasAJournal(t *testing.T) {
 		}
 		return keys
 	}
-	d := Decide([]Observed{at("a", "units"), at("b", ""), at("c", "units"), at("d", "")}, 51, now, grace)
+	d := Decide([]Observed{at("a", "units"), at("b", ""), at("c", "units"), at("d", "")}, 51, Watch{Now: now, Patience: patience})
 	require.Equal(t, Recover, d.Judgment.Verdict)
 	require.Equal(t, ordering.Key("a"), d.At.Key)
 	require.Equal(t, []ordering.Key{"b", "d"}, dead(d))
-	d = Decide([]Observed{at("a", ""), at("b", "units"), at("c", "")}, 51, now, grace)
+	d = Decide([]Observed{at("a", ""), at("b", "units"), at("c", "")}, 51, Watch{Now: now, Patience: patience})
 	require.Equal(t, Bury, d.Judgment.Verdict)
 	require.Equal(t, []ordering.Key{"c"}, dead(d))
 }

@@ -89,7 +89,7 @@ func pass(t *testing.T, before item, n lockrow.Need) (after item, refused bool) 
 		_, err = db.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: before})
 		require.NoError(t, err)
 	}
-	vs := lockrow.UnitValues(passer, passer, token, time.Unix(1000, 0), time.Unix(2000, 0), time.Unix(3000, 0)).With(lockrow.Values{":rvn": lockrow.Text("new")})
+	vs := lockrow.UnitValues(passer, passer, token, time.Unix(1000, 0), time.Unix(2000, 0), time.Unix(3000, 0), lockrow.Now{}).With(lockrow.Values{":rvn": lockrow.Text("new")})
 	err = send(ctx, db, lockrow.Table{Name: "locks", HashKey: "key"}.Pass(n, vs))
 	var canceled *types.TransactionCanceledException
 	if errors.As(err, &canceled) {

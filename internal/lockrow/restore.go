@@ -16,7 +16,7 @@ const (
 
 	// Not written: the unit has the key again. It is prepared, and does not expire.
 	restoreHeld = "SET #ownerName = :owner, #leaseDuration = :lease, #recordVersionNumber = :rvn, #unit = :unit, " +
-		"#fence = :token, #acquiredAt = :now, #pending = :journal"
+		"#fence = :token, #acquiredAt = :now, #renewedAt = :renewed, #pending = :journal"
 
 	// Whoever has a row above as a whole has everything below it, so then the unit cannot have its
 	// key back. The intent may be gone with the row, and keeps others off from now on. The fence

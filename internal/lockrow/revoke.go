@@ -12,7 +12,7 @@ import (
 // knows.
 const (
 	revokeIf = IsUnprepared + " AND #fence < :token"
-	revoke   = "SET #unit = :operator, #ownerName = :owner, #recordVersionNumber = :rvn, #fence = :token, #acquiredAt = :now, " + takenFrom
+	revoke   = "SET #unit = :operator, #ownerName = :owner, #recordVersionNumber = :rvn, #fence = :token, #acquiredAt = :now, #renewedAt = :renewed, " + takenFrom
 
 	revokeForNothing = revoke + " REMOVE #purpose"
 	revokeForPurpose = revoke + ", #purpose = :purpose"
@@ -20,7 +20,7 @@ const (
 	// Whoever asks what became of the unit's commit is told by this that there never was one: the
 	// unit had the row, and can have it no more.
 	takenFrom = "#takenFrom = :unit"
-	revokeNow = "SET #isReleased = :one, #expiresAt = :expires, " + takenFrom + " REMOVE #unit"
+	revokeNow = "SET #isReleased = :one, #expiresAt = :expires, #turnAt = :turn, " + takenFrom + " REMOVE #unit"
 
 	// Who wants a row above the key as a whole removes the unit's intent at once, because the key
 	// is not the unit's any more. So the operator's holder leaves one of its own.

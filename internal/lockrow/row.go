@@ -65,6 +65,9 @@ type Row struct {
 	Queue       []Waiter
 	TakenFrom   string // the unit from which an operator took it last
 
+	RenewedAt time.Time // by the table's clock, when the holder renewed; zero if that is not known
+	TurnAt    time.Time // by the same, since when a free and bare row has been so
+
 	silentOf  string // whose silence is recorded
 	silentFor time.Duration
 }
@@ -88,16 +91,19 @@ func (e Entry) text(ancestor ordering.Key) string { return e.Unit + " " + e.Witn
 // Free reports whether nobody has the row exclusively.
 func (r Row) Free() bool { return !r.Exists || r.Released }
 
-// watched names what is to show a sign of life on a row: the holder by its RVN,
-// or the head of the queue, for whom a takeable row waits; "" if nobody.
-func (r Row) watched() string {
+// LastSign names the last sign of life on a row, of whoever is watched: the holder's RVN; or,
+// of a row that waits for its queue, since when it does, or its head with the RVN that was
+// left if the row does not say; "" if nobody is watched.
+func (r Row) LastSign() string {
 	switch {
 	case !r.Free():
 		return r.RVN
-	case len(r.Below) == 0 && len(r.Queue) > 0:
-		return "queue " + r.Queue[0].Unit()
+	case !r.waits():
+		return ""
+	case !r.TurnAt.IsZero():
+		return "free since " + strconv.FormatInt(r.TurnAt.UnixNano(), 10)
 	}
-	return ""
+	return "queue " + r.Queue[0].Unit() + " " + r.RVN
 }
 
 // Hand names who has a row exclusively, or had it last: a holder by its unit, since it
@@ -219,6 +225,7 @@ func Parse(key ordering.Key, item map[string]types.AttributeValue) (parsed Row, 
 		parsed.Lease = time.Duration(r.whole(AttrLease, digits, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 	}
 	parsed.TakenFrom = TextOf(item[AttrTakenFrom])
+	parsed.RenewedAt, parsed.TurnAt = tableTime(item, AttrRenewed), tableTime(item, AttrTurn)
 	parsed.silence(item)
 	parsed.check(r)
 	return parsed, r.reason

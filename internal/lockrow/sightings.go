@@ -20,20 +20,10 @@ type Sightings struct {
 }
 
 type sighting struct {
-	watched     string
-	rvn         string
+	sign        string // of life, the last one: [Row.LastSign]
 	unit        string // of the holder
 	alive       bool   // it was seen to show another sign of life
 	since, used time.Time
-}
-
-// goesOn reports whether a row that was seen so has shown no sign of life since.
-// The head of a queue may have left, and be back when others had the row: then
-// the last of them has left its RVN. A fence that has risen says nothing, for
-// others burn their tokens there. (That only intents came and went meanwhile
-// cannot be seen: then a living head may lose its place, and joins again.)
-func (s sighting) goesOn(r Row) bool {
-	return s.watched == r.watched() && s.rvn == r.RVN
 }
 
 const pruneFrom = 1024
@@ -50,14 +40,15 @@ func NewSightings(keep time.Duration) *Sightings {
 func (s *Sightings) See(r Row, now time.Time) (since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.watched() == "" {
+	sign := r.LastSign()
+	if sign == "" {
 		delete(s.known, r.Key)
 		return now
 	}
 	seen, ok := s.known[r.Key]
-	if !ok || !seen.goesOn(r) {
+	if !ok || seen.sign != sign {
 		alive := ok && r.Unit != "" && seen.unit == r.Unit
-		seen = sighting{watched: r.watched(), rvn: r.RVN, unit: r.Unit, alive: alive, since: now}
+		seen = sighting{sign: sign, unit: r.Unit, alive: alive, since: now}
 	}
 	if recorded := now.Add(-r.Silence()); recorded.Before(seen.since) {
 		seen.since = recorded
@@ -75,19 +66,15 @@ func (s *Sightings) See(r Row, now time.Time) (since time.Time) {
 	return seen.since
 }
 
-// WorthNoting returns for how long a row that was seen so is known to have been silent, if that
-// is to be recorded: see [IsWorthNoting]. grace is the time of a head.
-func (s *Sightings) WorthNoting(r Row, now time.Time, grace time.Duration, ended bool) (silent time.Duration, worth bool) {
+// WorthNoting returns for how long the holder of a row that was seen so is known to have been
+// silent, if that is to be recorded: see [IsWorthNoting].
+func (s *Sightings) WorthNoting(r Row, now time.Time, ended bool) (silent time.Duration, worth bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seen, ok := s.known[r.Key]
-	if !ok || r.watched() == "" || !seen.goesOn(r) {
+	if !ok || r.Free() || seen.sign != r.LastSign() {
 		return 0, false
 	}
-	whole := grace
-	if !r.Free() {
-		whole = r.Lease
-	}
 	silent = now.Sub(seen.since).Truncate(time.Millisecond)
-	return silent, IsWorthNoting(silent, r.Silence(), whole, seen.alive, ended)
+	return silent, IsWorthNoting(silent, r.Silence(), r.Lease, seen.alive, ended)
 }

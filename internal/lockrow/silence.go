@@ -28,36 +28,17 @@ const (
 
 	// The RVN is not asked for because of what the record might do there: it would count for
 	// nothing. It must not take the place of one that does count.
-	silentHolderIf  = "#recordVersionNumber = :rvn AND attribute_exists(#unit) AND " + isLonger
-	silentHeadIf    = "#queue[0] = :head AND attribute_not_exists(#unit) AND #recordVersionNumber = :rvn AND " + isLonger
-	silentNewHeadIf = "#queue[0] = :head AND attribute_not_exists(#unit) AND attribute_not_exists(#recordVersionNumber) AND " + isLonger
-	noteSilence     = "SET #silentOf = :silentOf, #silentFor = :silentFor"
+	silentHolderIf = "#recordVersionNumber = :rvn AND attribute_exists(#unit) AND " + isLonger
+	noteSilence    = "SET #silentOf = :silentOf, #silentFor = :silentFor"
 )
 
-// mostSilence bounds what is believed of a row that nobody holds: dropping a head wrongly does no
-// harm.
-const mostSilence = time.Hour
-
-// LastSign names the last sign of life on a row, of whoever is watched: the holder's RVN; or the
-// head of the queue with the RVN that was left; empty if nobody is watched.
-func (r Row) LastSign() string {
-	watched := r.watched()
-	if watched == "" || !r.Free() {
-		return watched
-	}
-	return watched + " " + r.RVN
-}
-
-// Silence is for how long the row says that whoever is watched has been silent. It counts for that
-// sign of life alone, and is bounded: whatever somebody wrote there, a holder has its lease.
+// Silence is for how long the row says that its holder has been silent. It counts for that sign of
+// life alone, and is bounded: whatever somebody wrote there, a holder has its lease.
 func (r Row) Silence() time.Duration {
-	if of := r.LastSign(); of == "" || of != r.silentOf {
+	if r.Free() || r.RVN != r.silentOf {
 		return 0
 	}
-	if !r.Free() {
-		return min(r.silentFor, 2*r.Lease)
-	}
-	return min(r.silentFor, mostSilence)
+	return min(r.silentFor, 2*r.Lease)
 }
 
 // silence reads the record. One that is none, or half of one, is not there: it is of no importance.
@@ -77,21 +58,12 @@ func (r *Row) silence(item map[string]types.AttributeValue) {
 // maxRecorded is more than anybody waits.
 const maxRecorded = 365 * 24 * time.Hour
 
-// NoteSilence is the write that records for how long a row that was seen so has been silent.
+// NoteSilence is the write that records for how long the holder of a row that was seen so has been
+// silent.
 func (t Table) NoteSilence(r Row, silent time.Duration) *types.Update {
-	vs := Values{
-		":silentOf": Text(r.LastSign()), ":silentFor": Number(silent.Milliseconds()),
-		":rvn": Text(r.RVN),
-	}
-	condition := silentHolderIf
-	if r.Free() {
-		vs[":head"] = Text(string(r.Queue[0]))
-		condition = silentHeadIf
-		if r.RVN == "" {
-			condition = silentNewHeadIf
-		}
-	}
-	return t.Update(r.Key, condition, noteSilence, vs)
+	return t.Update(r.Key, silentHolderIf, noteSilence, Values{
+		":silentOf": Text(r.RVN), ":silentFor": Number(silent.Milliseconds()), ":rvn": Text(r.RVN),
+	})
 }
 
 // IsWorthNoting reports whether a silence is to be recorded, by who has known of it for so long,

@@ -20,21 +20,17 @@ func TestWhatARowSaysOfASilence(t *testing.T) {
 		of, ms  types.AttributeValue
 		silence time.Duration
 	}{
-		"of the holder":             {held, Text("r"), Number(1500), 1500 * time.Millisecond},
-		"of an earlier RVN":         {held, Text("q"), Number(1500), 0},
-		"longer than two leases":    {held, Text("r"), Number(1_000_000), 40 * time.Second},
-		"for ever":                  {held, Text("r"), &types.AttributeValueMemberN{Value: "1e30"}, 0},
-		"for less than nothing":     {held, Text("r"), &types.AttributeValueMemberN{Value: "-5"}, 0},
-		"of another type":           {held, Number(1), Number(1500), 0},
-		"a text":                    {held, Text("r"), Text("1500"), 0},
-		"half of it":                {held, Text("r"), nil, 0},
-		"the other half":            {held, nil, Number(1500), 0},
-		"of a row that is free":     {free, Text("r"), Number(1500), 0},
-		"of the head":               {plus(free, AttrQueue, queue), Text("queue q r"), Number(1500), 1500 * time.Millisecond},
-		"of a head that was before": {plus(free, AttrQueue, queue), Text("queue p r"), Number(1500), 0},
-		"of a head, before another": {plus(free, AttrQueue, queue), Text("queue q o"), Number(1500), 0},
-		"of a head for a day":       {plus(free, AttrQueue, queue), Text("queue q r"), Number(86_400_000), time.Hour},
-		"of a head behind a holder": {plus(held, AttrQueue, queue), Text("queue q r"), Number(1500), 0},
+		"of the holder":          {held, Text("r"), Number(1500), 1500 * time.Millisecond},
+		"of an earlier RVN":      {held, Text("q"), Number(1500), 0},
+		"longer than two leases": {held, Text("r"), Number(1_000_000), 40 * time.Second},
+		"for ever":               {held, Text("r"), &types.AttributeValueMemberN{Value: "1e30"}, 0},
+		"for less than nothing":  {held, Text("r"), &types.AttributeValueMemberN{Value: "-5"}, 0},
+		"of another type":        {held, Number(1), Number(1500), 0},
+		"a text":                 {held, Text("r"), Text("1500"), 0},
+		"half of it":             {held, Text("r"), nil, 0},
+		"the other half":         {held, nil, Number(1500), 0},
+		"of a row that is free":  {free, Text("r"), Number(1500), 0},
+		"of the head of a queue": {plus(free, AttrQueue, queue), Text("r"), Number(1500), 0},
 	} {
 		row := c.row
 		if c.of != nil {
@@ -90,20 +86,20 @@ func TestSightingsGoOnFromWhatIsRecorded(t *testing.T) {
 	r.silentFor = 6 * time.Second
 	require.Equal(t, at(-4*time.Second), s.See(r, at(3*time.Second)), "a shorter one changes nothing")
 
-	silent, worth := s.WorthNoting(r, at(8*time.Second), time.Second, false)
+	silent, worth := s.WorthNoting(r, at(8*time.Second), false)
 	require.Equal(t, 12*time.Second, silent)
 	require.True(t, worth)
 	r.RVN = "2"
-	_, worth = s.WorthNoting(r, at(8*time.Second), time.Second, false)
+	_, worth = s.WorthNoting(r, at(8*time.Second), false)
 	require.False(t, worth, "it has shown another sign of life than this process has seen")
 	require.Equal(t, at(9*time.Second), s.See(r, at(9*time.Second)))
-	_, worth = s.WorthNoting(r, at(18*time.Second), time.Second, true)
+	_, worth = s.WorthNoting(r, at(18*time.Second), true)
 	require.False(t, worth, "it was seen alive")
-	silent, worth = s.WorthNoting(r, at(19*time.Second), time.Second, true)
+	silent, worth = s.WorthNoting(r, at(19*time.Second), true)
 	require.Equal(t, 10*time.Second, silent)
 	require.True(t, worth)
 	r.Unit, r.RVN = "v", "3"
 	s.See(r, at(20*time.Second))
-	_, worth = s.WorthNoting(r, at(23*time.Second), time.Second, false)
+	_, worth = s.WorthNoting(r, at(23*time.Second), false)
 	require.True(t, worth, "another has it now, who was not seen alive")
 }

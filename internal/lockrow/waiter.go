@@ -14,7 +14,7 @@ type Waiter string
 // mostNoted bounds what a place says for people, in bytes: so a row with a name of up to 64 bytes,
 // whose holder has an owner of up to 64 and the longest purpose, stays within 1 KB with eight units
 // in its queue, and a write to it is one write unit.
-const mostNoted = 28
+const mostNoted = 22
 
 // WaiterOf is the place of a unit. Of owner and purpose it has as much as there is room for.
 func WaiterOf(unit, owner, purpose string) Waiter {

@@ -13,11 +13,11 @@ func TestAPlaceSaysWhoWaitsAndWhatFor(t *testing.T) {
 	for name, c := range map[string]struct{ owner, purpose, hasOwner, hasPurpose string }{
 		"both are short":              {"host 7", "payroll", "host 7", "payroll"},
 		"there is no purpose":         {"host 7", "", "host 7", ""},
-		"a long owner alone":          {"a-host-with-a-name 550e8400-e29b", "", "a-host-with-a-name 550e8400-", ""},
-		"a long owner leaves room":    {long, "payroll", long[:20], "payroll"},
-		"a long purpose leaves room":  {"host 7", long, "host 7", long[:21]},
-		"both are long":               {long, long, long[:14], long[:13]},
-		"no character is cut":         {strings.Repeat("ä", 20), strings.Repeat("€", 20), strings.Repeat("ä", 7), strings.Repeat("€", 4)},
+		"a long owner alone":          {"a-host-with-a-name 550e8400-e29b", "", "a-host-with-a-name 550", ""},
+		"a long owner leaves room":    {long, "payroll", long[:14], "payroll"},
+		"a long purpose leaves room":  {"host 7", long, "host 7", long[:15]},
+		"both are long":               {long, long, long[:11], long[:10]},
+		"no character is cut":         {strings.Repeat("ä", 20), strings.Repeat("€", 20), strings.Repeat("ä", 5), strings.Repeat("€", 3)},
 		"lines are joined":            {"host\n7", "pay\nroll\x00", "host 7", "pay roll "},
 		"what is not UTF-8 is marked": {"host\xff", "pay\xffroll", "host?", "pay?roll"},
 	} {
@@ -43,7 +43,7 @@ func TestAPlaceIsTheUnits(t *testing.T) {
 	require.Equal(t, 1, place)
 	require.True(t, r.Queues(other))
 	require.False(t, r.Queues("me"))
-	require.Equal(t, "queue "+other, r.watched(), "the record of a silence has the nonce alone")
+	require.Equal(t, "queue "+other+" ", r.LastSign(), "the nonce alone")
 }
 
 func TestWhatAPurposeMayBe(t *testing.T) {

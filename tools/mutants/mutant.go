@@ -29,7 +29,7 @@ func (c check) String() string {
 
 // all has every mutant, floor by floor.
 func all() []mutant {
-	return slices.Concat(ofOrder, ofTokens, ofHolding, ofAcquiring, ofTakingOver, ofGivingUp, ofReleasing, ofTurns, ofWaiting, ofLettingGo, ofSilence, ofFreeing, ofMending, ofSweeping, ofMarking,
+	return slices.Concat(ofOrder, ofTokens, ofHolding, ofAcquiring, ofTakingOver, ofGivingUp, ofReleasing, ofTurns, ofWaiting, ofLettingGo, ofSilence, ofTableTime, ofFreeing, ofMending, ofSweeping, ofMarking,
 		ofCommitting, ofOutcomes, ofStaging, ofDeciding, ofApplying, ofSettling, ofRecovering, ofAsking, ofSizes, ofFencing, ofInput, ofClosing,
 		ofVersions, ofPassing, ofFinding, ofNeighbours, ofGroups, ofMembers)
 }

@@ -96,8 +96,8 @@ var ofHolding = []mutant{
 	{
 		clause: "every round writes an RVN of its own",
 		file:   "lockset/set.go",
-		old:    `rvn := renewedRVN(u.nonce, n)`,
-		new:    `rvn := renewedRVN(u.nonce, min(n, 1))`,
+		old:    `rvn, at := renewedRVN(u.nonce, n), c.now()`,
+		new:    `rvn, at := renewedRVN(u.nonce, min(n, 1)), c.now()`,
 		by:     check{in: "lockset", test: "TestTheHolderIsToldBeforeTheTakeover"},
 	},
 	{

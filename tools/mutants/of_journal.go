@@ -96,8 +96,8 @@ var ofMarking = []mutant{
 	{
 		clause: "a freed row is not prepared any more",
 		file:   "internal/lockrow/expressions.go",
-		old:    ":expires REMOVE #unit, #pending\"\n\tCommit",
-		new:    ":expires REMOVE #unit\"\n\tCommit",
+		old:    ":turn REMOVE #unit, #pending\"\n\tCommit",
+		new:    ":turn REMOVE #unit\"\n\tCommit",
 		by:     check{in: "lockset", test: "TestAPendingReleaseFreesWhatIsLeft"},
 	},
 	{

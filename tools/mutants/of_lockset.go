@@ -177,15 +177,15 @@ var ofTakingOver = []mutant{
 	{
 		clause: "a new RVN is a sign of life",
 		file:   "internal/lockrow/sightings.go",
-		old:    `if !ok || !seen.goesOn(r) {`,
+		old:    `if !ok || seen.sign != sign {`,
 		new:    `if !ok {`,
 		by:     check{in: "lockset", test: "TestTheHolderIsToldBeforeTheTakeover"},
 	},
 	{
 		clause: "later waiters inherit what their process saw",
 		file:   "internal/lockrow/sightings.go",
-		old:    `if !ok || !seen.goesOn(r) {`,
-		new:    `if !ok || !seen.goesOn(r) || now.After(seen.since) {`,
+		old:    `if !ok || seen.sign != sign {`,
+		new:    `if !ok || seen.sign != sign || now.After(seen.since) {`,
 		by:     check{in: "internal/lockrow", test: "TestSightingsMeasureFromTheFirst"},
 	},
 	{

@@ -116,8 +116,8 @@ var ofTokens = []mutant{
 	{
 		clause: "the fence stays when a row is freed",
 		file:   "internal/lockrow/expressions.go",
-		old:    `Free   = "SET #isReleased = :one, #expiresAt = :expires REMOVE #unit, #pending"`,
-		new:    `Free   = "SET #isReleased = :one, #expiresAt = :expires, #fence = :one REMOVE #unit, #pending"`,
+		old:    `Free   = "SET #isReleased = :one, #expiresAt = :expires, #turnAt`,
+		new:    `Free   = "SET #isReleased = :one, #expiresAt = :expires, #fence = :one, #turnAt`,
 		by:     check{in: "lockset", test: "TestNoGhostLocks"},
 	},
 	{

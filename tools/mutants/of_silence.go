@@ -5,8 +5,8 @@ var ofSilence = []mutant{
 	{
 		clause: "what a row says of a silence counts for the sign of life that it names",
 		file:   "internal/lockrow/silence.go",
-		old:    `of == "" || of != r.silentOf`,
-		new:    `of == ""`,
+		old:    `r.Free() || r.RVN != r.silentOf`,
+		new:    `r.Free()`,
 		by:     check{in: "internal/lockrow", test: "TestWhatARowSaysOfASilence"},
 	},
 	{
@@ -64,20 +64,6 @@ var ofSilence = []mutant{
 		old:    `(!alive || known >= whole/2)`,
 		new:    `(true || !alive)`,
 		by:     check{in: "lockset", test: "TestWhoSeesTheHolderLiveRecordsNothing"},
-	},
-	{
-		clause: "silence is recorded of the head of a queue, too",
-		file:   "internal/lockrow/silence.go",
-		old:    `if watched == "" || !r.Free() {`,
-		new:    `if r.Free() { return "" } else if !r.Free() {`,
-		by:     check{in: "lockset", test: "TestShortLivedProcessesFindOutADeadHead"},
-	},
-	{
-		clause: "what is recorded of a head goes with its place",
-		file:   "internal/lockrow/expressions.go",
-		old:    `"REMOVE #queue[0], #silentOf, #silentFor"`,
-		new:    `"REMOVE #queue[0]"`,
-		by:     check{in: "lockset", test: "TestARecordOfAHeadGoesWithItsPlace"},
 	},
 	{
 		clause: "a unit from which Recover was cut off has been watched",

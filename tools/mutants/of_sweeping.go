@@ -4,23 +4,16 @@ package main
 var ofSweeping = []mutant{
 	{
 		clause: "a sweep watches a holder for a full lease",
-		file:   "lockset/sweep_run.go",
-		old:    `lockrow.Watch{Since: k.seen.since, Now: k.seen.at, Grace: s.grace}`,
-		new:    `lockrow.Watch{Since: k.seen.since.Add(-lockrow.MaxQueue * time.Hour), Now: k.seen.at, Grace: s.grace}`,
+		file:   "lockset/inspector_look.go",
+		old:    `lockrow.Watch{Since: s.since,`,
+		new:    `lockrow.Watch{Since: s.since.Add(-lockrow.MaxQueue * time.Hour),`,
 		by:     check{in: "lockset", test: "TestASweepLeavesTheLivingAlone"},
 	},
 	{
 		clause: "a sweep judges a holder as of when it looked",
-		file:   "lockset/sweep_run.go",
-		old:    `Now: k.seen.at, Grace: s.grace}`,
-		new:    `Now: time.Now(), Grace: s.grace}`,
-		by:     check{in: "lockset", test: "TestALookIsJudgedAsOfWhenItWas"},
-	},
-	{
-		clause: "a watch judges a holder as of when it looked",
-		file:   "lockset/inspector_watch.go",
-		old:    `Now: seen[j].at, Grace`,
-		new:    `Now: time.Now(), Grace`,
+		file:   "lockset/inspector_look.go",
+		old:    `Now: s.at, Table`,
+		new:    `Now: time.Now(), Table`,
 		by:     check{in: "lockset", test: "TestALookIsJudgedAsOfWhenItWas"},
 	},
 	{
@@ -84,8 +77,8 @@ var ofSweeping = []mutant{
 	{
 		clause: "the witness of an intent has its full lease before a sweep",
 		file:   "lockset/sweep_judge.go",
-		old:    `lockrow.Watch{Since: w.since, Now: now}`,
-		new:    `lockrow.Watch{Now: now}`,
+		old:    `w.parsed, w.watch(0)`,
+		new:    `w.parsed, lockrow.Watch{Now: now}`,
 		by:     check{in: "lockset", test: "TestASweepCleansIntents"},
 	},
 	{

@@ -4,23 +4,23 @@ package main
 var ofTurns = []mutant{
 	{
 		clause: "nobody takes a row past the head of its queue",
-		file:   "internal/lockrow/expressions.go",
+		file:   "internal/lockrow/tabletime.go",
 		old:    `nobodyWaits = "attribute_not_exists(#queue[0])"`,
 		new:    `nobodyWaits = "attribute_not_exists(#queue[99])"`,
 		by:     check{in: "lockset", test: "TestWaitersOfManyProcessesAreServedFirstComeFirstServed"},
 	},
 	{
 		clause: "of those in the queue only the head may take the row",
-		file:   "internal/lockrow/expressions.go",
+		file:   "internal/lockrow/tabletime.go",
 		old:    `iAmNext     = "#queue[0] = :waiter"`,
 		new:    `iAmNext     = "contains(#queue, :waiter)"`,
 		by:     check{in: "lockset", test: "TestAPlaceCountsWhenTheRowIsTaken"},
 	},
 	{
 		clause: "the head leaves the queue in the write that takes the row",
-		file:   "internal/lockrow/expressions.go",
-		old:    `stepForward = ", #queue[0]"`,
-		new:    `stepForward = ", #queue[9]"`,
+		file:   "internal/lockrow/tabletime.go",
+		old:    `what += ", " + placeAt(i)`,
+		new:    `what += ", " + placeAt(i+9)`,
 		by:     check{in: "lockset", test: "TestTheHeadLeavesTheQueueInTheWriteThatAcquires"},
 	},
 	{
@@ -89,8 +89,8 @@ var ofTurns = []mutant{
 	{
 		clause: "a drop takes one place",
 		file:   "internal/lockrow/expressions.go",
-		old:    `Drop = "REMOVE #queue[0],`,
-		new:    `Drop = "REMOVE #queue,`,
+		old:    `Drop   = "REMOVE #queue[0]"`,
+		new:    `Drop   = "REMOVE #queue"`,
 		by:     check{in: "lockset", test: "TestADeadHeadIsDroppedAfterGrace"},
 	},
 	{
@@ -109,23 +109,23 @@ var ofTurns = []mutant{
 	},
 	{
 		clause: "a head that is back after others had the row is watched anew",
-		file:   "internal/lockrow/sightings.go",
-		old:    `return s.watched == r.watched() && s.rvn == r.RVN`,
-		new:    `return s.watched == r.watched()`,
-		by:     check{in: "lockset", test: "TestAHeadThatIsBackIsWatchedAnew"},
+		file:   "internal/lockrow/row.go",
+		old:    `r.Queue[0].Unit() + " " + r.RVN`,
+		new:    `r.Queue[0].Unit()`,
+		by:     check{in: "internal/lockrow", test: "TestSightingsOfTheHeadOfAQueue"},
 	},
 	{
 		clause: "a head is watched only while it could take the row",
-		file:   "internal/lockrow/row.go",
-		old:    `case len(r.Below) == 0 && len(r.Queue) > 0:`,
-		new:    `case len(r.Queue) > 0:`,
+		file:   "internal/lockrow/tabletime.go",
+		old:    `r.Free() && len(r.Below) == 0 && len(r.Queue) > 0 }`,
+		new:    `r.Free() && len(r.Queue) > 0 }`,
 		by:     check{in: "internal/lockrow", test: "TestSightingsOfTheHeadOfAQueue"},
 	},
 	{
 		clause: "a head has Grace to take the row",
 		file:   "internal/lockrow/judge.go",
-		old:    `	end := at.Since.Add(at.Grace)`,
-		new:    `	end := at.Since`,
+		old:    `at.Since.Add(at.Grace).Sub(at.Now); left`,
+		new:    `at.Since.Sub(at.Now); left`,
 		by:     check{in: "internal/lockrow", test: "TestJudge"},
 	},
 	{
@@ -222,7 +222,7 @@ var ofTurns = []mutant{
 	{
 		clause: "a unit that is next at one row keeps its place for another's turn at a later one",
 		file:   "lockset/places.go",
-		old:    `return now.Sub(p.stays) < grace/2`,
+		old:    `return now.Sub(p.stays) < untaken/2`,
 		new:    `return false`,
 		by:     check{in: "lockset", test: "TestAHeadKeepsItsPlaceForATurnFurtherOn"},
 	},
@@ -284,9 +284,9 @@ var ofTurns = []mutant{
 	},
 	{
 		clause: "a unit with a place takes the row as the one in the queue",
-		file:   "lockset/acquire.go",
-		old:    "\t\tws[i].Queued = a.places.has(ws[i].Key)\n",
-		new:    ``,
+		file:   "lockset/places.go",
+		old:    `return lockrow.Turn{Queued: p.has(key)}`,
+		new:    `return lockrow.Turn{}`,
 		by:     check{in: "lockset", test: "TestTheHeadLeavesTheQueueInTheWriteThatAcquires"},
 	},
 	{
@@ -355,7 +355,7 @@ var ofTurns = []mutant{
 	{
 		clause: "a row with eight waiting stays within one write unit",
 		file:   "internal/lockrow/waiter.go",
-		old:    `mostNoted = 28`,
+		old:    `mostNoted = 22`,
 		new:    `mostNoted = 34`,
 		by:     check{in: "lockset", test: "TestARowWithManyWaitingIsOneWriteUnit"},
 	},

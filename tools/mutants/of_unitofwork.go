@@ -19,8 +19,8 @@ var ofCommitting = []mutant{
 	{
 		clause: "a commit leaves its stamp on every key",
 		file:   "internal/lockrow/expressions.go",
-		old:    `#expiresAt = :expires, #committedBy = :unit REMOVE #unit`,
-		new:    `#expiresAt = :expires REMOVE #unit`,
+		old:    `#turnAt = :turn, #committedBy = :unit REMOVE #unit`,
+		new:    `#turnAt = :turn REMOVE #unit`,
 		by:     check{in: "unitofwork", test: "TestLostAnswersOfACommit"},
 	},
 	{

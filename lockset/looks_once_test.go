@@ -1,0 +1,185 @@
+package lockset_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// Processes that look once: what the table's own clock tells those who cannot watch. Every
+// process's wall clock is wrong by hours, and the answers' dates come from a clock of their own.
+
+// asDefault has a process with the default configuration but for its wall clock, which is wrong.
+func (b *bed) asDefault(r *rand.Rand, name string) *owner {
+	wrong := time.Duration(r.Int64N(int64(48*time.Hour))) - 24*time.Hour
+	return b.owner(name, nil, func(c *lockset.Config) {
+		c.Lease = 20 * time.Second
+		c.Now = func() time.Time { return time.Now().Add(wrong) }
+	})
+}
+
+// dates has the table's answers tell the time of a clock of their own, up to so much apart.
+func (b *bed) dates(r *rand.Rand, apart time.Duration) {
+	zero, started := time.Date(2033, 3, 3, 3, 3, 3, 3, time.UTC), time.Now()
+	b.date = func() time.Time {
+		date := zero.Add(time.Since(started))
+		if apart > 0 {
+			date = date.Add(time.Duration(r.Int64N(int64(apart))) - apart/2)
+		}
+		return date
+	}
+}
+
+// once asks for a key in a process of its own that waits for nobody, and dies.
+func (b *bed) once(r *rand.Rand, name string, key ordering.Key) (served bool) {
+	b.t.Helper()
+	o := b.asDefault(r, name)
+	set, err := o.TryAcquire(b.t.Context(), []ordering.Key{key})
+	if err != nil {
+		var held *lockset.HeldError
+		require.ErrorAs(b.t, err, &held)
+		return false
+	}
+	b.free(set)
+	return true
+}
+
+// headers are how far the answers' dates may be apart, and by how much later a call may have to
+// come for that.
+var headers = map[string]struct{ apart, later time.Duration }{
+	"of one clock": {0, 0}, "up to 5 s apart": {5 * time.Second, 5 * time.Second},
+}
+
+func TestOneWhoLooksOnceHasAFreeKey(t *testing.T) {
+	for name, header := range headers {
+		for _, dead := range []int{1, 2, 15, 63, 64} {
+			t.Run(fmt.Sprintf("%d dead waiters, dates %s", dead, name), func(t *testing.T) {
+				for seed := range uint64(5) {
+					inBed(t, func(t *testing.T, b *bed) {
+						t.Log("seed", seed)
+						r := rand.New(rand.NewPCG(seed, 1))
+						b.dates(r, header.apart)
+						holder := b.asDefault(r, "holder")
+						set := b.take(holder, "a")
+						for i := range dead {
+							o := b.asDefault(r, fmt.Sprint("dead", i))
+							b.ask(t.Context(), o, []ordering.Key{"a"})
+							o.net.Crash()
+						}
+						require.Len(t, b.queue("a"), min(dead, 64))
+						b.free(set)
+						freed := time.Now()
+						soonest := 2 * 20 * time.Second / 4
+						require.False(t, b.once(r, "too soon", "a"), "the living go first")
+						for n := 0; !b.once(r, fmt.Sprint("call", n), "a"); n++ {
+							require.Less(t, time.Since(freed), soonest+5*time.Second+header.later)
+							time.Sleep(time.Second / 2)
+						}
+						require.Greater(t, time.Since(freed), soonest-header.later)
+						require.Empty(t, b.queue("a"), "it is gone in one write")
+						b.allFree()
+					})
+				}
+			})
+		}
+	}
+}
+
+func TestOneWhoLooksOnceSucceedsADeadHolder(t *testing.T) {
+	for name, header := range headers {
+		for _, waiters := range []int{0, 15} {
+			t.Run(fmt.Sprintf("%d dead waiters, dates %s", waiters, name), func(t *testing.T) {
+				for seed := range uint64(5) {
+					inBed(t, func(t *testing.T, b *bed) {
+						t.Log("seed", seed)
+						r := rand.New(rand.NewPCG(seed, 2))
+						b.dates(r, header.apart)
+						holder := b.asDefault(r, "holder")
+						b.take(holder, "a")
+						time.Sleep(time.Duration(7+r.IntN(30)) * time.Second)
+						renewed := time.Now() // or up to a third of a lease before
+						holder.net.Crash()
+						for i := range waiters {
+							o := b.asDefault(r, fmt.Sprint("dead", i))
+							b.ask(t.Context(), o, []ordering.Key{"a"})
+							o.net.Crash()
+						}
+						time.Sleep(time.Until(renewed.Add(60 * time.Second)))
+						require.False(t, b.once(r, "after 60 s", "a"))
+						time.Sleep(time.Until(renewed.Add(120 * time.Second)))
+						require.True(t, b.once(r, "after 120 s", "a"))
+						require.Empty(t, b.queue("a"))
+
+						holder = b.asDefault(r, "another")
+						b.take(holder, "a")
+						time.Sleep(7 * time.Second)
+						holder.net.Crash()
+						time.Sleep(24 * time.Hour)
+						require.True(t, b.once(r, "the first night", "a"))
+
+						// Its first request took the key, so it has not known the time, and was never renewed.
+						holder = b.asDefault(r, "a third")
+						b.take(holder, "a")
+						holder.net.Crash()
+						require.False(t, b.once(r, "says since when", "a"))
+						time.Sleep(24 * time.Hour)
+						require.True(t, b.once(r, "the second night", "a"))
+						b.allFree()
+					})
+				}
+			})
+		}
+	}
+}
+
+// Nobody who lives and renews is found dead by one who looks once, however long it holds the key
+// and whatever clocks show.
+func TestOneWhoLooksOnceLeavesTheLivingAlone(t *testing.T) {
+	for name, header := range headers {
+		t.Run("dates "+name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				r := rand.New(rand.NewPCG(7, 3))
+				b.dates(r, header.apart)
+				holder := b.asDefault(r, "holder")
+				set := b.take(holder, "a", "c/1")
+				for i := range 500 {
+					time.Sleep(time.Duration(r.Int64N(int64(3 * time.Second))))
+					key := ordering.Key("a")
+					if i%2 == 0 {
+						key = "c"
+					}
+					require.False(t, b.once(r, fmt.Sprint("call", i), key))
+				}
+				require.NoError(t, set.Context().Err())
+				require.NoError(t, set.Release(context.Background()))
+				b.allFree()
+			})
+		})
+	}
+}
+
+// An error says for how long a holder has been silent by the table's clock, not since when this
+// process looks.
+func TestARefusalSaysForHowLongAHolderHasBeenSilent(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		r := rand.New(rand.NewPCG(1, 4))
+		b.dates(r, 0)
+		holder := b.asDefault(r, "holder")
+		b.take(holder, "a")
+		time.Sleep(15 * time.Second) // it is renewed, and dated
+		holder.net.Crash()
+		time.Sleep(40 * time.Second)
+		o := b.asDefault(r, "o")
+		_, err := o.TryAcquire(t.Context(), []ordering.Key{"a"})
+		var held *lockset.HeldError
+		require.ErrorAs(t, err, &held)
+		require.InDelta(t, 42.5, held.Age.Seconds(), 5)
+	})
+}

@@ -1,0 +1,96 @@
+package main
+
+// What the table's own clock decides about the dead.
+var ofTableTime = []mutant{
+	{
+		clause: "a holder is dead by the table's clock after two leases and what headers may be wrong",
+		file:   "internal/lockrow/tabletime.go",
+		old:    `min(r.Lease, maxRecorded) + headersDiffer`,
+		new:    `min(r.Lease, maxRecorded)`,
+		by:     check{in: "internal/lockrow", test: "TestJudgeByTheTablesClock"},
+	},
+	{
+		clause: "that a time is past is known by the lower bound of the table's",
+		file:   "internal/lockrow/tabletime.go",
+		old:    `{ return t.Sub(n.Low) }`,
+		new:    `{ return t.Sub(n.High) }`,
+		by:     check{in: "internal/lockrow", test: "TestJudgeByTheTablesClock"},
+	},
+	{
+		clause: "a renewal is dated by the upper bound of the table's time",
+		file:   "internal/lockrow/tabletime.go",
+		old:    `stampOf(n.High.Truncate`,
+		new:    `stampOf(n.Low.Truncate`,
+		by:     check{in: "internal/lockrow", test: "TestRowsAreDated"},
+	},
+	{
+		clause: "a time of the table's that lies in the future is not believed",
+		file:   "internal/lockrow/tabletime.go",
+		old:    `!at.After(n.High.Add(headersDiffer))`,
+		new:    `true`,
+		by:     check{in: "internal/lockrow", test: "TestJudgeByTheTablesClock"},
+	},
+	{
+		clause: "the slower of two clocks bounds the table's time from below",
+		file:   "internal/requests/tabletime.go",
+		old:    `t.low.Add(min(steady, shown))`,
+		new:    `t.low.Add(max(steady, shown))`,
+		by:     check{in: "internal/requests", test: "TestTheTablesTimeIsBetweenItsBounds"},
+	},
+	{
+		clause: "the faster of two clocks bounds the table's time from above",
+		file:   "internal/requests/tabletime.go",
+		old:    `t.high.Add(max(steady, shown))`,
+		new:    `t.high.Add(min(steady, shown))`,
+		by:     check{in: "internal/requests", test: "TestTheTablesTimeIsBetweenItsBounds"},
+	},
+	{
+		clause: "a holder that does not say when it was alive is dated by those who meet it",
+		file:   "internal/lockrow/tabletime.go",
+		old:    `case !r.Free() && !now.believes(r.RenewedAt):`,
+		new:    `case false:`,
+		by:     check{in: "lockset", test: "TestOneWhoLooksOnceSucceedsADeadHolder"},
+	},
+	{
+		clause: "a renewal says when it was sent",
+		file:   "lockset/set.go",
+		old:    `renewedRVN(u.nonce, n), c.now().Stamp()`,
+		new:    `renewedRVN(u.nonce, n), lockrow.Number(1)`,
+		by:     check{in: "lockset", test: "TestOneWhoLooksOnceLeavesTheLivingAlone"},
+	},
+	{
+		clause: "a row that is freed says since when it is free",
+		file:   "internal/lockrow/expressions.go",
+		old:    `Free   = "SET #isReleased = :one, #expiresAt = :expires, #turnAt = :turn REMOVE`,
+		new:    `Free   = "SET #isReleased = :one, #expiresAt = :expires REMOVE`,
+		by:     check{in: "lockset", test: "TestOneWhoLooksOnceHasAFreeKey"},
+	},
+	{
+		clause: "an evicted holder's row counts as free since anyone could have evicted it",
+		file:   "internal/lockrow/tabletime.go",
+		old:    `now.believes(r.RenewedAt) && r.deadAt().Before(now.High) {`,
+		new:    `false {`,
+		by:     check{in: "internal/lockrow", test: "TestSinceWhenADeadHoldersRowIsFree"},
+	},
+	{
+		clause: "whoever goes past others finds the row free since the time that was seen",
+		file:   "internal/lockrow/tabletime.go",
+		old:    `stillFree   = "#turnAt = :turnSeen AND`,
+		new:    `stillFree   = "#turnAt <> :turnSeen AND`,
+		by:     check{in: "lockset", test: "TestOneWhoLooksOnceHasAFreeKey"},
+	},
+	{
+		clause: "those behind a living waiter let it go first",
+		file:   "internal/lockrow/judge.go",
+		old:    `at.Since.Add(at.Turn + time.Duration(place-1)*at.Step)`,
+		new:    `at.Since.Add(at.Turn)`,
+		by:     check{in: "internal/lockrow", test: "TestJudgeByTheTablesClock"},
+	},
+	{
+		clause: "two turns at a row are told apart",
+		file:   "internal/lockrow/tabletime.go",
+		old:    `time.Duration(n.Mark)%time.Millisecond`,
+		new:    `0`,
+		by:     check{in: "lockset", test: "TestAHandOverBetweenProcesses"},
+	},
+}
