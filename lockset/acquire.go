@@ -16,6 +16,7 @@ import (
 	"github.com/holdall/holdall/internal/lineup"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
 )
@@ -39,8 +40,8 @@ func (c *Client) Acquire(ctx context.Context, keys []ordering.Key, options ...fu
 }
 
 // acquire is Acquire, until the end of a record wait, zero if it has none, and for a caller that
-// may have had claims before.
-func (c *Client) acquire(ctx context.Context, keys []ordering.Key, end time.Time, caller *lineup.Caller) (*Set, error) {
+// may have had claims before. If it passes, the error may be unitlocks.ErrFree.
+func (c *Client) acquire(ctx context.Context, keys []ordering.Key, end time.Time, caller *lineup.Caller, passes bool) (*Set, error) {
 	if len(keys) == 0 {
 		return nil, &ordering.KeyError{Reason: "no keys were named"}
 	}
@@ -53,7 +54,7 @@ func (c *Client) acquire(ctx context.Context, keys []ordering.Key, end time.Time
 	}
 	for n := 1; ; n++ {
 		a := c.newAcquisition(ctx, plan, end, caller)
-		a.letsGo = n <= mostLetGo
+		a.letsGo, a.passes = n <= mostLetGo, passes
 		set, err := a.acquire(ctx)
 		if !errors.Is(err, trace.ErrLetGo) {
 			return set, err
@@ -108,7 +109,7 @@ var errDidNotReturn = errors.New("the acquisition did not return")
 // has watched for long enough to know that it is dead is taken over.
 func (c *Client) TryAcquire(ctx context.Context, keys []ordering.Key) (*Set, error) {
 	c.asked(ctx, "TryAcquire")
-	return c.acquire(ctx, keys, For(0).End(), &lineup.Caller{})
+	return c.acquire(ctx, keys, For(0).End(), &lineup.Caller{}, false)
 }
 
 // acquisition is the state of one unit on its way to a set.
@@ -132,6 +133,7 @@ type acquisition struct {
 	group       *heartbeat.Group
 	start       time.Time
 	letsGo      bool // of what it has taken, if it waits for somebody silent
+	passes      bool // it would rather pass rows without locks
 	undone      bool // what it took was let go of
 }
 
@@ -206,6 +208,9 @@ func (a *acquisition) run(caller context.Context) error {
 			began := time.Now()
 			err := a.wait(ctx, next)
 			a.waited += time.Since(began)
+			if err == nil && a.passes && a.ledger.secured == 0 && a.places.unwanted(next.At.Key) {
+				err = unitlocks.ErrFree
+			}
 			if err != nil {
 				return err
 			}

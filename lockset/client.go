@@ -169,17 +169,13 @@ func (c *Client) nowBy(u *unit) lockrow.Now {
 // watch returns what this process knows of a row now that it has seen the same since then.
 func (c *Client) watch(since time.Time) lockrow.Watch {
 	return lockrow.Watch{Since: since, Now: time.Now(), Table: c.now(), Patience: lockrow.Patience{
-		Turn: pollsUntaken * c.cfg.Poll, Step: pollsApart * c.cfg.Poll, Grace: c.cfg.Grace,
+		Turn: pollsUntaken * c.cfg.Poll, Step: c.cfg.Poll / 8, Grace: c.cfg.Grace,
 	}}
 }
 
 // pollsUntaken is for how many Poll others see a row free before they go past the head of its
-// queue, which looks at it at least once a Poll if it is alive; and pollsApart for how many more
-// for each further waiter, because the next one looks half as often.
-const (
-	pollsUntaken = 3
-	pollsApart   = 2
-)
+// queue, which looks at it at least once a Poll if it is alive.
+const pollsUntaken = 3
 
 // date has rows say what they do not say of the table's time, at the same time and of no more than
 // a few, whatever becomes of that: those who come later, and look only once, go by it.

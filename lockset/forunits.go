@@ -23,8 +23,8 @@ func init() {
 func (c forUnits) Set(set any) unitlocks.Set { return setForUnits{set.(*Set)} }
 
 // Acquire is for unitlocks.Client.
-func (c forUnits) Acquire(ctx context.Context, keys []ordering.Key, end time.Time, caller *lineup.Caller) (any, error) {
-	return c.acquire(ctx, keys, end, caller)
+func (c forUnits) Acquire(ctx context.Context, keys []ordering.Key, end time.Time, caller *lineup.Caller, passes bool) (any, error) {
+	return c.acquire(ctx, keys, end, caller, passes)
 }
 
 // Gone is for unitlocks.Client.

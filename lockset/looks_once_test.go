@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,11 +28,13 @@ func (b *bed) asDefault(r *rand.Rand, name string) *owner {
 
 // dates has the table's answers tell the time of a clock of their own, up to so much apart.
 func (b *bed) dates(r *rand.Rand, apart time.Duration) {
-	zero, started := time.Date(2033, 3, 3, 3, 3, 3, 3, time.UTC), time.Now()
+	zero, started, seed := time.Date(2033, 3, 3, 3, 3, 3, 3, time.UTC), time.Now(), r.Uint64()
+	var answers atomic.Uint64
 	b.date = func() time.Time {
 		date := zero.Add(time.Since(started))
 		if apart > 0 {
-			date = date.Add(time.Duration(r.Int64N(int64(apart))) - apart/2)
+			host := rand.New(rand.NewPCG(seed, answers.Add(1)))
+			date = date.Add(time.Duration(host.Int64N(int64(apart))) - apart/2)
 		}
 		return date
 	}

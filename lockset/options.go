@@ -25,7 +25,7 @@ func (c *Client) acquireAs(ctx context.Context, call string, keys []ordering.Key
 	if err := checkPurpose("Options.Purpose", o.Purpose); err != nil {
 		return nil, err
 	}
-	return c.acquire(ctx, keys, o.Wait.End(), &lineup.Caller{Purpose: o.Purpose})
+	return c.acquire(ctx, keys, o.Wait.End(), &lineup.Caller{Purpose: o.Purpose}, false)
 }
 
 // chosen are the options of a call.

@@ -100,6 +100,11 @@ func (p *pass) Refused(reasons []types.CancellationReason) error {
 func (p *pass) Committed() {
 	p.c.lineup.Stamped(p.claim, p.token)
 	p.End()
+	for _, need := range p.needs {
+		if !need.Seen.Untaken.IsZero() {
+			p.c.traceDropped(context.Background(), need.Key, need.Seen.Queue...)
+		}
+	}
 }
 
 // Resolve is for unitlocks.Pass. A transaction has all its rows or none, so one that

@@ -43,6 +43,16 @@ func (p *places) mayPass(key ordering.Key, turn lockrow.Turn) {
 	p.past[key] = turn
 }
 
+// unwanted reports whether a row, as it was seen last, is free, and nobody waits for it, or only
+// those past whom the unit may go.
+func (p *places) unwanted(key ordering.Key) bool {
+	r, seen := p.rows[key]
+	if _, past := p.past[key]; past {
+		return true
+	}
+	return seen && r.Free() && len(r.Queue) == 0
+}
+
 // turn returns how the unit is to have a row.
 func (p *places) turn(key ordering.Key) lockrow.Turn {
 	if turn, may := p.past[key]; may {

@@ -178,10 +178,11 @@ func (g *glance) Gets() []types.TransactGetItem {
 func (g *glance) Saw(items []map[string]types.AttributeValue) error {
 	rows := make([]lockrow.Row, len(items))
 	for i, key := range g.Rows() {
-		var err error
-		if rows[i], _, err = g.run.c.observe(key, items[i]); err != nil {
+		r, since, err := g.run.c.observe(key, items[i])
+		if err != nil {
 			return err
 		}
+		rows[i] = r.WithTurn(g.run.c.watch(since))
 	}
 	key, changed, ok := g.Glance.Saw(rows)
 	switch {

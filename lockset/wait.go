@@ -231,6 +231,9 @@ func (a *acquisition) pause(ctx context.Context, at lockrow.Observed, waitsAt or
 	if j.Verdict == lockrow.Witnesses && !look.due.IsZero() {
 		until(look.due)
 	}
+	if !at.Row.Free() {
+		until(a.c.seen.NotedBy(at.Row))
+	}
 	if !a.end.IsZero() {
 		until(a.end)
 	}

@@ -148,7 +148,8 @@ func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Un
 		r.group = &group{}
 	}
 	defer c.rows.Gone(&r.caller)
-	r.locked = work.Lock || tooMany(work.Keys)
+	r.large = tooMany(work.Keys)
+	r.locked = work.Lock || r.large
 	for n := 1; ; {
 		unit, next, err := c.once(ctx, call, r, fn)
 		call.unit.Store(nil)

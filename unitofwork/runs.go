@@ -23,6 +23,8 @@ type runs struct {
 	finding bool           // a run under locks may find keys that it does not hold
 	found   int            // how many have
 	retried int            // how often a run without locks followed one that somebody was in the way of
+	freed   int            // how often one followed a wait for locks, because the key was free by then
+	large   bool           // what it does needs locks, whoever else is there
 }
 
 func newRuns(work Work) *runs {
@@ -37,6 +39,14 @@ const mostFound = 8
 // Locks keep all others of these keys waiting for several requests, and for a lease if their
 // owner dies. So they are for those that are not lucky for several times.
 const mostRetried = 4
+
+// mostFreed is how often a unit runs without locks because a key that it has waited for is free.
+const mostFreed = 8
+
+// passes reports whether the unit need not take its locks if it finds them free. Locks are what
+// callers that die leave behind: if those that come after a slow spell took them as well, although
+// nobody is in their way any more, the spell would not end.
+func (r *runs) passes() bool { return r.finding && !r.large && r.freed < mostFreed }
 
 // longRun is how long a run takes at least that is not worth repeating: compared with it locks
 // cost next to nothing.
@@ -70,9 +80,15 @@ func (r *runs) again(void *voidError) error {
 	if void.alone {
 		r.group = nil
 	}
-	if void.alone || void.together {
+	switch {
+	case void.alone, void.together:
+		return nil
+	case void.free:
+		r.locked = false
+		r.freed++
 		return nil
 	}
+	r.large = r.large || !void.met
 	if r.triesAgain(void) {
 		r.retried++
 		return nil
@@ -102,6 +118,8 @@ type voidError struct {
 	// one is without locks, too, unless there were several.
 	met  bool
 	took time.Duration
+	// free says that the key is free that the run has waited for: the next one is without locks.
+	free bool
 }
 
 func (e *voidError) Error() string {
@@ -111,6 +129,8 @@ func (e *voidError) Error() string {
 		how = "alone"
 	case e.together:
 		how = "after another"
+	case e.free:
+		how = "without locks"
 	case e.met:
 		how = "perhaps without locks"
 	}

@@ -129,7 +129,12 @@ func (c *Client) begin(ctx context.Context, r *runs) (*Unit, error) {
 	}
 	start := time.Now()
 	ctx = hooks.Start(ctx, c.cfg.Trace.UnitStart, trace.UnitStart{Keys: r.keys, ID: work.ID})
-	acquired, err := c.rows.Acquire(ctx, r.keys, r.end, &r.caller)
+	acquired, err := c.rows.Acquire(ctx, r.keys, r.end, &r.caller, r.passes())
+	if errors.Is(err, unitlocks.ErrFree) {
+		void := &voidError{key: r.keys[0], why: "was in the way, and is free", free: true}
+		hooks.Tell(ctx, c.cfg.Trace.UnitEnd, trace.UnitEnd{ID: work.ID, Outcome: trace.FellBack, Key: void.key, Took: time.Since(start), Err: void})
+		return nil, void
+	}
 	if err != nil {
 		hooks.Tell(ctx, c.cfg.Trace.UnitEnd, trace.UnitEnd{ID: work.ID, Outcome: trace.NotCommitted, Took: time.Since(start), Err: err})
 		return nil, err

@@ -74,7 +74,8 @@ type Watch struct {
 type Patience struct {
 	// Turn is for how long a process must see the row free and bare, since one and the same
 	// time by the table's clock, before it goes past the head; and Step is how much longer for
-	// each waiter that it would go past besides, so that these go first if they are alive.
+	// each of up to mostSteps waiters that it would go past besides: of those who look at the
+	// same time, the first goes first.
 	Turn, Step time.Duration
 	// Grace is for how long it must see it so if the row does not say since when it is free;
 	// twice that by the table's clock is enough for a process that looks once.
@@ -131,6 +132,9 @@ func judgeHolder(r Row, at Watch) Judgement {
 	return Judgement{Verdict: Bury}
 }
 
+// mostSteps keeps the dead from adding up: callers may live no longer than a few Poll.
+const mostSteps = 8
+
 // judgeQueue decides about those who wait for a row that anybody could take. past is whether a
 // unit at this place may go past those before it; else the judgement says what to do.
 //
@@ -144,7 +148,7 @@ func judgeQueue(r Row, place int, at Watch) (past bool, j Judgement) {
 		}
 		return false, Judgement{Verdict: Pass}
 	}
-	left := at.Since.Add(at.Turn + time.Duration(place-1)*at.Step).Sub(at.Now)
+	left := at.Since.Add(at.Turn + time.Duration(min(place-1, mostSteps))*at.Step).Sub(at.Now)
 	if at.Table.Known() {
 		left = min(left, at.Table.passed(r.TurnAt.Add(2*at.Grace+firstSight)))
 	}

@@ -1,6 +1,7 @@
 package lockrow
 
 import (
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -65,7 +66,7 @@ const (
 
 // Open reports whether the row, as it is now, is in nobody's hands and in nobody's turn.
 func (n Need) Open(r Row) bool {
-	return !r.has().Exclude(n.Mode) && len(r.Queue) == 0
+	return !r.has().Exclude(n.Mode) && (len(r.Queue) == 0 || !r.Untaken.IsZero())
 }
 
 // Unchanged reports whether what must be as it was seen is so.
@@ -125,11 +126,23 @@ func PassValues(unit, rvn string, token fencing.Token, expires time.Time) Values
 // Pass is the write by which a commit without locks passes a row.
 func (t Table) Pass(n Need, vs Values) types.TransactWriteItem {
 	condition, update, seen := n.write()
+	if !n.Seen.Untaken.IsZero() {
+		condition, update = strings.Replace(condition, nobodyWaits, stillFree, 1), removesQueue(update)
+		vs = vs.With(Values{":turnSeen": stampOf(n.Seen.Untaken)})
+	}
 	u := t.Update(n.Key, condition, update, vs)
 	if seen != nil {
 		u.ExpressionAttributeValues[":seen"] = seen
 	}
 	return types.TransactWriteItem{Update: u}
+}
+
+// removesQueue is an update that also removes the row's queue.
+func removesQueue(update string) string {
+	if strings.Contains(update, " REMOVE ") {
+		return update + ", #queue"
+	}
+	return update + " REMOVE #queue"
 }
 
 func (n Need) write() (condition, update string, seen types.AttributeValue) {

@@ -65,6 +65,10 @@ type Row struct {
 	Queue       []Waiter
 	TakenFrom   string // the unit from which an operator took it last
 
+	// Untaken is TurnAt if a unit without a place may go past all who wait, as far as a process
+	// knows: see [Row.WithTurn].
+	Untaken time.Time
+
 	RenewedAt time.Time // by the table's clock, when the holder renewed; zero if that is not known
 	TurnAt    time.Time // by the same, since when a free and bare row has been so
 

@@ -66,6 +66,14 @@ func (s *Sightings) See(r Row, now time.Time) (since time.Time) {
 	return seen.since
 }
 
+// NotedBy returns when the silence of a row's holder is to be recorded next, if it goes on: whoever
+// waits may not live for long.
+func (s *Sightings) NotedBy(r Row) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known[r.Key].since.Add(r.Silence() + r.Lease/notesALease)
+}
+
 // WorthNoting returns for how long the holder of a row that was seen so is known to have been
 // silent, if that is to be recorded: see [IsWorthNoting].
 func (s *Sightings) WorthNoting(r Row, now time.Time, ended bool) (silent time.Duration, worth bool) {

@@ -66,12 +66,15 @@ func (t Table) NoteSilence(r Row, silent time.Duration) *types.Update {
 	})
 }
 
+// notesALease is how often a silence is recorded in a lease.
+const notesALease = 8
+
 // IsWorthNoting reports whether a silence is to be recorded, by who has known of it for so long,
 // of which so much is recorded: an eighth of the whole, after which somebody counts as dead; when
 // the wait ends, an eighth of that. Of a holder that this process has seen alive nothing is
 // recorded before half of it is over: it renews its lease every third.
 func IsWorthNoting(known, recorded, whole time.Duration, alive, ended bool) bool {
-	least := whole / 8
+	least := whole / notesALease
 	if ended {
 		least /= 8
 	}

@@ -132,6 +132,16 @@ func (t Table) Date(r Row, now Now) *types.Update {
 // waits reports whether the row could be taken, and waits for its queue.
 func (r Row) waits() bool { return r.Free() && len(r.Below) == 0 && len(r.Queue) > 0 }
 
+// WithTurn is the row with what a process knows of those who wait for it.
+func (r Row) WithTurn(at Watch) Row {
+	if r.waits() {
+		if past, _ := judgeQueue(r, len(r.Queue), at); past {
+			r.Untaken = r.TurnAt
+		}
+	}
+	return r
+}
+
 // Turn is how a unit comes to its turn at a row that others may wait for: nobody does, or it is
 // the head of the queue, or it goes past those before it.
 type Turn struct {

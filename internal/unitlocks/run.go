@@ -70,6 +70,9 @@ type Glance interface {
 	Keep(guards []ordering.Key)
 }
 
+// ErrFree says that a unit need not take its locks: the row that it has waited for is free.
+var ErrFree = errors.New("the key that was in the way is free")
+
 // ErrTaken says that a run has come along with another unit of its process.
 var ErrTaken = errors.New("another unit of this process takes it along")
 

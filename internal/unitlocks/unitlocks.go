@@ -25,7 +25,10 @@ type Client interface {
 	Set(set any) Set
 	// Acquire is that of a *lockset.Client, for a caller that keeps its place among others of
 	// its process. end is that of its record wait, zero if it has none.
-	Acquire(ctx context.Context, keys []ordering.Key, end time.Time, caller *lineup.Caller) (set any, err error)
+	//
+	// A caller that passes would rather pass rows without locks than hold them: if it has waited for
+	// a row, has no other, and nobody alive is known to wait for that one, the error is [ErrFree].
+	Acquire(ctx context.Context, keys []ordering.Key, end time.Time, caller *lineup.Caller, passes bool) (set any, err error)
 	// Run begins a run of a unit without locks, for a caller as Acquire has it.
 	Run(ctx context.Context, end time.Time, caller *lineup.Caller) Run
 	// Gone says that a caller comes no more: what a Run has kept for it is for others.

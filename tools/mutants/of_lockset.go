@@ -199,7 +199,7 @@ var ofTakingOver = []mutant{
 		clause: "a silent holder with a journal is not buried for its silence",
 		file:   "internal/lockrow/judge.go",
 		old:    `	if r.Prepared != "" {`,
-		new:    `	if r.Prepared != "" && at.Now.Before(end) {`,
+		new:    `	if r.Prepared != "" && at.Now.Before(at.Since) {`,
 		by:     check{in: "internal/lockrow", test: "TestJudge"},
 	},
 	{

@@ -82,7 +82,7 @@ var ofTableTime = []mutant{
 	{
 		clause: "those behind a living waiter let it go first",
 		file:   "internal/lockrow/judge.go",
-		old:    `at.Since.Add(at.Turn + time.Duration(place-1)*at.Step)`,
+		old:    `at.Since.Add(at.Turn + time.Duration(min(place-1, mostSteps))*at.Step)`,
 		new:    `at.Since.Add(at.Turn)`,
 		by:     check{in: "internal/lockrow", test: "TestJudgeByTheTablesClock"},
 	},
@@ -92,5 +92,33 @@ var ofTableTime = []mutant{
 		old:    `time.Duration(n.Mark)%time.Millisecond`,
 		new:    `0`,
 		by:     check{in: "lockset", test: "TestAHandOverBetweenProcesses"},
+	},
+	{
+		clause: "a run without locks passes a row past those who leave it free for too long",
+		file:   "internal/lockrow/pass.go",
+		old:    `(len(r.Queue) == 0 || !r.Untaken.IsZero())`,
+		new:    `len(r.Queue) == 0`,
+		by:     check{in: "unitofwork", test: "TestAServiceRecoversFromASlowSpell", args: []string{"-short"}},
+	},
+	{
+		clause: "a commit that passes those who wait removes them",
+		file:   "internal/lockrow/pass.go",
+		old:    `return update + " REMOVE #queue"`,
+		new:    `return update`,
+		by:     check{in: "internal/lockrow", test: "TestPassingThoseWhoWait"},
+	},
+	{
+		clause: "a unit that finds the key free that was in its way takes no locks",
+		file:   "unitofwork/runs.go",
+		old:    `return r.finding && !r.large && r.freed < mostFreed`,
+		new:    `return false && r.large`,
+		by:     check{in: "unitofwork", test: "TestAServiceRecoversFromASlowSpell", args: []string{"-short"}},
+	},
+	{
+		clause: "a waiter looks when a silence is to be recorded, for it may not live for long",
+		file:   "lockset/wait.go",
+		old:    `until(a.c.seen.NotedBy(at.Row))`,
+		new:    ``,
+		by:     check{in: "unitofwork", test: "TestAServiceRecoversFromASlowSpell", args: []string{"-short"}},
 	},
 }
