@@ -37,11 +37,25 @@ func (h *history) believeOfTheFree() {
 		if t.free {
 			t.belief = &belief{
 				who: t.marker, p: t.job.p, unit: t.unit, keys: t.keys, token: t.token, start: t.landed, end: t.landed,
-				leader: t.leader, ctx: context.Background(), deadline: func() time.Time { return t.landed },
+				leader: t.leader, passed: t.passed, ctx: context.Background(), deadline: func() time.Time { return t.landed },
 			}
 			h.beliefs = append(h.beliefs, t.belief)
 		}
 	}
+}
+
+// passed reports whether the commit of a unit without locks has passed the row of one of its keys: it
+// has written something under it, or was told to keep others out. It has checked the others.
+func (t *try) passed(key ordering.Key) bool {
+	if !t.job.finds || key == t.keys[0] { // under which it writes the log
+		return true
+	}
+	for i, c := range t.changes {
+		if c.writes() && key.Covers(ordering.Key(t.reads[i].ID)) {
+			return true
+		}
+	}
+	return false
 }
 
 // when is a time of the course, for people to read.
@@ -63,17 +77,18 @@ type node struct {
 	highest *belief
 }
 
-func (n *node) take(b *belief) {
+func (n *node) take(b *belief, passed bool) {
 	if n.last == nil || b.until().After(n.last.until()) {
 		n.last = b
 	}
-	if n.highest == nil || b.token > n.highest.token {
+	if passed && (n.highest == nil || b.token > n.highest.token) {
 		n.highest = b
 	}
 }
 
 // checkBeliefs: no two units believe to hold conflicting keys at one time (P1,
-// P2), and of two whose keys conflict the later one has the higher token (P3).
+// P2), and of two whose keys conflict the later one has the higher token (P3), unless the
+// earlier one had no locks and has only read there.
 func (h *history) checkBeliefs() (problems []string) {
 	beliefs := slices.Clone(h.beliefs)
 	slices.SortStableFunc(beliefs, func(a, b *belief) int { return a.start.Compare(b.start) })
@@ -110,9 +125,10 @@ func (h *history) checkBeliefs() (problems []string) {
 			}
 		}
 		for _, k := range b.keys {
-			at(held, k).take(b)
+			passed := b.passed == nil || b.passed(k) // its token is there
+			at(held, k).take(b, passed)
 			for _, a := range k.Ancestors() {
-				at(heldBelow, a).take(b)
+				at(heldBelow, a).take(b, passed)
 			}
 		}
 	}
@@ -182,14 +198,24 @@ func conflict(a, b []ordering.Key) bool {
 	})
 }
 
-// inTurn are all tries, in the order of their tokens; those that came along with one after it,
-// one after another.
+// moment is when a unit counts: when it landed, or, if it did not, when it began to believe that it
+// held its locks.
+func (t *try) moment() time.Time {
+	if t.landed.IsZero() && t.belief != nil {
+		return t.belief.start
+	}
+	return t.landed
+}
+
+// inTurn are all tries, as they landed; those that came along with one after it, one after another.
 func (h *history) inTurn() []*try {
 	var all []*try
 	for _, j := range h.jobs {
 		all = append(all, j.tries...)
 	}
-	slices.SortStableFunc(all, func(a, b *try) int { return cmp.Or(cmp.Compare(a.token, b.token), cmp.Compare(a.turn, b.turn)) })
+	slices.SortStableFunc(all, func(a, b *try) int {
+		return cmp.Or(a.moment().Compare(b.moment()), cmp.Compare(a.token, b.token), cmp.Compare(a.turn, b.turn))
+	})
 	return all
 }
 
@@ -204,8 +230,8 @@ type written struct {
 	token fencing.Token
 }
 
-// checkSerial: there is a serial order of the committed units, that of their
-// tokens, in which each reads what it has read and the tables end as they are:
+// checkSerial: there is a serial order of the committed units, that in which they
+// landed, in which each reads what it has read and the tables end as they are:
 // every committed unit is visible whole, every other not at all (P4). A unit
 // that did not commit has read as much of one state, if it held its locks.
 func (h *history) checkSerial(s stored) (problems []string) {
@@ -222,7 +248,7 @@ func (h *history) checkSerial(s stored) (problems []string) {
 			was := model[read.ID]
 			was.ID = read.ID
 			if was.state != read {
-				problems = append(problems, fmt.Sprintf("%s (token %v, committed: %t) read %v; by the units with lower tokens it should have been %v",
+				problems = append(problems, fmt.Sprintf("%s (token %v, committed: %t) read %v; by those before it it should have been %v",
 					t.marker, t.token, committed, read, was.state))
 			}
 		}

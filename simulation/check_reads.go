@@ -14,8 +14,7 @@ type version struct {
 	state
 }
 
-// landings are what committed units left, in the order in which they landed. That is the
-// order of their tokens for those that wrote one record: see checkSerial.
+// landings are what committed units left, in the order in which they landed.
 type landings struct {
 	at       []time.Time // of the first, the second, …
 	versions map[string][]version
@@ -23,12 +22,11 @@ type landings struct {
 
 func (h *history) landings() landings {
 	all := h.committed()
-	slices.SortStableFunc(all, func(a, b *try) int { return a.landed.Compare(b.landed) })
 	l := landings{versions: map[string][]version{}}
 	for n, t := range all {
 		l.at = append(l.at, t.landed)
 		for i, c := range t.changes {
-			if c != leaveAsIs && c != justRead && c != refuse {
+			if c.writes() {
 				read := t.reads[i]
 				l.versions[read.ID] = append(l.versions[read.ID], version{n + 1, c.after(read, t.marker)})
 			}

@@ -168,6 +168,8 @@ type belief struct {
 	ctx        context.Context
 	deadline   func() time.Time // nil if it was not told
 	leader     string           // the unit that it came along with
+	// passed says under which of its keys it has left its token; nil if under all.
+	passed func(ordering.Key) bool
 }
 
 // group is what tells the units apart that are committed together, with one token.

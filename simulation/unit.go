@@ -241,6 +241,9 @@ func (s state) String() string {
 	return fmt.Sprintf("%s: %d by %s", s.ID, s.N, s.Last)
 }
 
+// writes reports whether a change leaves another record.
+func (c change) writes() bool { return c != leaveAsIs && c != justRead && c != refuse }
+
 // after returns what a change makes of a record.
 func (c change) after(s state, marker string) state {
 	switch c {
