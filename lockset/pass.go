@@ -25,8 +25,8 @@ type pass struct {
 }
 
 // Pass is for unitlocks.Run.
-func (r *run) Pass(ctx context.Context) (unitlocks.Pass, error) {
-	needs := r.on.Needs()
+func (r *run) Pass(ctx context.Context, written []ordering.Key) (unitlocks.Pass, error) {
+	needs := r.on.Commit(written)
 	r.pace.request()
 	if slices.ContainsFunc(needs, isBlind) { // the others were reserved when they were looked at
 		if err := r.reserve(ctx, needs); err != nil {
@@ -41,12 +41,15 @@ func isBlind(n lockrow.Need) bool { return n.Same == lockrow.Nothing }
 // Token is for unitlocks.Pass.
 func (p *pass) Token() fencing.Token { return p.token }
 
-// Key is for unitlocks.Pass: one whose row refuses the transaction for ever once its fence
-// has reached the token.
-func (p *pass) Key() ordering.Key {
+// Key is for unitlocks.Pass.
+func (p *pass) Key() ordering.Key { return p.key(false) }
+
+// key is one whose row the transaction passes, or else only checks, and which refuses the
+// transaction for ever once its fence has reached the token; empty if there is none.
+func (p *pass) key(checked bool) ordering.Key {
 	for _, blind := range []bool{false, true} {
 		for _, need := range p.needs {
-			if need.Mode == lockrow.Exclusive && (need.Same != lockrow.Fence) == blind {
+			if need.Mode == lockrow.Exclusive && need.Checked == checked && (need.Same != lockrow.Fence) == blind {
 				return need.Key
 			}
 		}
@@ -101,18 +104,19 @@ func (p *pass) Committed() {
 	p.c.lineup.Stamped(p.claim, p.token)
 	p.End()
 	for _, need := range p.needs {
-		if !need.Seen.Untaken.IsZero() {
+		if !need.Checked && !need.Seen.Untaken.IsZero() {
 			p.c.traceDropped(context.Background(), need.Key, need.Seen.Queue...)
 		}
 	}
 }
 
 // Resolve is for unitlocks.Pass. A transaction has all its rows or none, so one that
-// refuses it for ever is enough.
+// refuses it for ever is enough. A row that it passes also tells whether it was carried out:
+// it would have left its token there. One that it only checks does not.
 func (p *pass) Resolve(ctx context.Context) (lockrow.Fate, error) {
 	key := p.Key()
 	if key == "" {
-		return lockrow.FateUnknown, nil
+		return p.stop(ctx)
 	}
 	burned, err := p.burn(ctx, key)
 	switch {
@@ -123,7 +127,7 @@ func (p *pass) Resolve(ctx context.Context) (lockrow.Fate, error) {
 	}
 	var keys []ordering.Key
 	for _, need := range p.needs {
-		if need.Mode == lockrow.Exclusive {
+		if need.Mode == lockrow.Exclusive && !need.Checked {
 			keys = append(keys, need.Key)
 		}
 	}
@@ -132,6 +136,18 @@ func (p *pass) Resolve(ctx context.Context) (lockrow.Fate, error) {
 		return lockrow.FateUnknown, err
 	}
 	return lockrow.FateOfPass(rows, p.unit.nonce, p.token), nil
+}
+
+// stop sees to it that a transaction that passes no row cannot be carried out any more.
+func (p *pass) stop(ctx context.Context) (lockrow.Fate, error) {
+	key := p.key(true)
+	if key == "" {
+		return lockrow.FateUnknown, nil
+	}
+	if _, err := p.burn(ctx, key); err != nil {
+		return lockrow.FateUnknown, err
+	}
+	return lockrow.FateStopped, nil
 }
 
 // burn makes the token unusable on a row. burned is false if the row has as high a fence

@@ -120,7 +120,7 @@ type ReadEnd struct {
 // CommitStart describes a commit.
 type CommitStart struct {
 	Unit   string
-	Rows   int // of the lock table
+	Rows   int // of the lock table: those that it writes, or only checks
 	Writes int // staged: conditions, too
 }
 

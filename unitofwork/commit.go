@@ -70,6 +70,8 @@ func (u *Unit) commit(ctx context.Context) error {
 	case err != nil && u.optimistic != nil && u.group.hasRun() && len(u.stage.writes) == 0 && u.work.ID == "":
 		u.over(trace.UnitEnd{Outcome: trace.Committed}) // it has only read: it was all so, whatever becomes of others
 		err = nil
+	case errors.Is(err, ErrInDoubt) && u.optimistic != nil && u.group.hasRun() && !hasEffect(u.stage.writes, u.work.ID):
+		err = u.fellBack(&voidError{key: u.rowKey(), why: wasTogether, alone: true}) // it has only checked
 	}
 	hooks.Tell(ctx, u.c.cfg.Trace.CommitEnd, trace.CommitEnd{Unit: u.nonce, Took: time.Since(began), Err: err})
 	return err
@@ -229,8 +231,8 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 		return u.inDoubt(u.doubt(oneline.Join(err, raceErr)))
 	case tooLarge: // as the records were then: a copy may find them smaller
 		return errForOne
-	case u.optimistic != nil && ctx.Err() == nil && u.pass.Key() != "" && (sent.Unanswered > 0 || errors.As(err, new(*lockset.NoAnswerError))):
-		return u.giveWay(&unitlocks.BusyError{Key: u.pass.Key(), Reason: "could not be written"})
+	case u.optimistic != nil && ctx.Err() == nil && u.rowKey() != "" && (sent.Unanswered > 0 || errors.As(err, new(*lockset.NoAnswerError))):
+		return u.giveWay(&unitlocks.BusyError{Key: u.rowKey(), Reason: "could not be written"})
 	case sent.Unanswered > 0:
 		return u.notDone(u.notCommitted(fmt.Errorf("%w; the last answer: %w", ErrSuperseded, err), StartOver))
 	}
@@ -269,7 +271,7 @@ func refusalBy(p permit, err error) lockrow.Refusal {
 // made of it. Only then it is NotCommitted. The error says why there is no telling,
 // or what could not be released.
 func (u *Unit) race(ctx context.Context, p permit, sent bool) (Outcome, error) {
-	if !sent && u.optimistic != nil { // there is nothing to release
+	if u.optimistic != nil && (!sent || u.onlyChecks()) { // there is nothing to release
 		return NotCommitted, nil
 	}
 	fate, err := p.Resolve(ctx)
@@ -277,9 +279,12 @@ func (u *Unit) race(ctx context.Context, p permit, sent bool) (Outcome, error) {
 	switch {
 	case !sent:
 		outcome = NotCommitted
-	case outcome == Committed, outcome == NotCommitted, u.work.ID == "":
+	case outcome == Committed, outcome == NotCommitted:
 	case u.optimistic != nil && u.pass.Key() == "":
-		outcome, err = u.raceForID(ctx)
+		var readErr error
+		outcome, readErr = u.raceForID(ctx, fate)
+		err = oneline.Join(err, readErr)
+	case u.work.ID == "":
 	default:
 		var readErr error
 		outcome, readErr = u.c.ask(ctx, u.ref())
@@ -291,11 +296,25 @@ func (u *Unit) race(ctx context.Context, p permit, sent bool) (Outcome, error) {
 	return outcome, err
 }
 
-// raceForID finds out what became of a unit that has written nothing but the record of its ID.
-// Another's record keeps it from that for as long as IDs are remembered.
-func (u *Unit) raceForID(ctx context.Context) (Outcome, error) {
-	found, err := u.c.findRecord(ctx, u.nonce, u.work.ID)
+// onlyChecks reports whether a commit without locks changes nothing: it passes no row and
+// records no ID. Then it makes no difference whether it is carried out.
+func (u *Unit) onlyChecks() bool {
+	return u.pass.Key() == "" && u.work.ID == "" && len(u.group.insideIDs()) == 0
+}
+
+// raceForID finds out what became of a commit that records IDs and passes no row, so that no row
+// can tell. If it cannot be carried out any more, the record of one of its IDs is there by
+// now or never will be. Another's record keeps it from being carried out for as long as IDs are
+// remembered.
+func (u *Unit) raceForID(ctx context.Context, fate lockrow.Fate) (Outcome, error) {
+	id := u.work.ID
+	if id == "" {
+		id = u.group.insideIDs()[0].u.work.ID
+	}
+	found, err := u.c.findRecord(ctx, u.nonce, id)
 	switch {
+	case found == nil && err == nil && fate == lockrow.FateStopped:
+		return NotCommitted, nil
 	case found == nil:
 		return Undecided, err
 	case found.Unit == u.nonce:
@@ -313,13 +332,7 @@ func (u *Unit) ref() ref {
 	return ref{unit: u.nonce, token: u.set.Token(), at: u.c.lockConfig.Now(), key: u.held[0], id: u.work.ID}
 }
 
-func (u *Unit) doubt(err error) *InDoubtError {
-	r := u.ref()
-	if r.key == "" { // it has an ID, or there would have been nothing to commit
-		return &InDoubtError{ID: r.id, Ref: r.id, Err: err}
-	}
-	return &InDoubtError{ID: r.id, Ref: r.String(), Err: err}
-}
+func (u *Unit) doubt(err error) *InDoubtError { return u.ref().doubt(err) }
 
 // send sends the commit until it is answered, at the longest until others may
 // take over.

@@ -205,6 +205,8 @@ func (f *follower) leaveOut() {
 
 const tookLong = "is that of a function that took long beside others of its process"
 
+const wasTogether = "is one of a group that was not committed"
+
 // settle notes what became of a follower that has handed in, as of the unit that led it, which
 // the follower's own goroutine tells. in says that its writes were among those of the group.
 func (f *follower) settle(lead *Unit, in bool) {
@@ -220,15 +222,15 @@ func (f *follower) settle(lead *Unit, in bool) {
 		f.result = u.notDone(f.err)
 	case outcome == trace.Committed && in:
 		u.committed(len(f.writes))
-	case outcome == trace.InDoubt && in && (len(f.writes) > 0 || u.work.ID != ""):
+	case outcome == trace.InDoubt && in && hasEffect(f.writes, u.work.ID):
 		ref, doubt := lead.ref(), lead.last.Err
 		if own := (*InDoubtError)(nil); errors.As(doubt, &own) {
 			doubt = own.Err
 		}
 		ref.id = u.work.ID
-		f.result = u.inDoubt(&InDoubtError{ID: ref.id, Ref: ref.String(), Err: doubt})
+		f.result = u.inDoubt(ref.doubt(doubt))
 	case in || f.err != nil:
-		f.result = u.fellBack(&voidError{key: f.guards[0], why: "is one of a group that was not committed", alone: !lead.gaveWay, together: true})
+		f.result = u.fellBack(&voidError{key: f.guards[0], why: wasTogether, alone: !lead.gaveWay, together: true})
 	default:
 		f.result = u.fellBack(&voidError{key: f.guards[0], why: "guards what does not go into one transaction with what others of its process write", alone: true})
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/internal/unitlocks"
+	"github.com/holdall/holdall/ordering"
 )
 
 // leadsOn reports whether the unit leads those who came along although its function has failed:
@@ -117,6 +118,19 @@ func (g *group) insideIDs() (with []*follower) {
 		}
 	}
 	return with
+}
+
+// insideKeys are the keys that those followers have named who commit something in the transaction.
+func (g *group) insideKeys() (keys []ordering.Key) {
+	if g == nil {
+		return nil
+	}
+	for _, f := range g.followers {
+		if g.inside[f] && (len(f.writes) > 0 || f.u.work.ID != "") {
+			keys = append(keys, f.u.work.Keys...)
+		}
+	}
+	return keys
 }
 
 // isNotAlone reports whether the leader's transaction has writes of others.

@@ -217,7 +217,7 @@ func (u *Unit) commitWithoutLocks(ctx context.Context, writes []write) error {
 	}
 	for raised := false; ; raised = true {
 		if raised || u.group.hasRun() {
-			if u.pass, err = u.run.Pass(ctx); err != nil {
+			if u.pass, err = u.run.Pass(ctx, u.passed(writes)); err != nil {
 				return u.release(ctx, err)
 			}
 		}
@@ -226,9 +226,9 @@ func (u *Unit) commitWithoutLocks(ctx context.Context, writes []write) error {
 		case errors.Is(err, errTooLow) && !raised:
 			hooks.Tell(ctx, u.c.cfg.Trace.Raised, trace.Raised{Unit: u.nonce, Token: u.pass.Token()})
 		case errors.Is(err, errTooLow):
-			return u.giveWay(&unitlocks.BusyError{Key: u.pass.Key(), Reason: "has had later tokens"})
+			return u.giveWay(&unitlocks.BusyError{Key: u.rowKey(), Reason: "has had later tokens"})
 		case errors.Is(err, errForOne):
-			return u.fallBack(u.pass.Key(), tooLargeForOne)
+			return u.fallBack(u.rowKey(), tooLargeForOne)
 		case err == nil:
 			return nil
 		default:
@@ -248,12 +248,12 @@ func (u *Unit) looks() {
 // true if the unit is over by then, because it came along with another, say.
 func (u *Unit) passInLine(ctx context.Context, writes []write) (over bool, err error) {
 	u.offer(nil, u.run.Keys())
-	u.pass, err = u.run.Pass(ctx)
+	u.pass, err = u.run.Pass(ctx, u.passed(writes))
 	for errors.Is(err, unitlocks.ErrTaken) {
 		if u.follower.await(ctx) {
 			return true, u.commitInGroup(writes)
 		}
-		u.pass, err = u.run.Pass(ctx)
+		u.pass, err = u.run.Pass(ctx, u.passed(writes))
 	}
 	switch {
 	case errors.Is(err, unitlocks.ErrOvertaken):
@@ -267,6 +267,39 @@ func (u *Unit) passInLine(ctx context.Context, writes []write) (over bool, err e
 // hasToWrite reports whether there is anything to commit.
 func (u *Unit) hasToWrite(writes []write) bool {
 	return len(writes) > 0 || u.work.ID != "" || len(u.group.insideIDs()) > 0
+}
+
+// hasEffect reports whether a unit with these writes, and an ID or none, leaves anything when it
+// is committed.
+func hasEffect(writes []write, id string) bool {
+	return id != "" || slices.ContainsFunc(writes, write.changes)
+}
+
+// passed are the keys whose rows the commit passes, or those that cover them: the guards of what
+// is written, and the keys that its callers have named, to keep others out. The other rows are
+// only checked.
+func (u *Unit) passed(writes []write) (keys []ordering.Key) {
+	for _, w := range writes {
+		if w.changes() {
+			keys = append(keys, w.guard)
+		}
+	}
+	if u.failed == nil && (len(u.stage.writes) > 0 || u.work.ID != "") {
+		keys = append(keys, u.work.Keys...)
+	}
+	return append(keys, u.group.insideKeys()...)
+}
+
+// rowKey is a key whose row the commit needs: one that it passes, if it passes any; empty if it
+// needs none.
+func (u *Unit) rowKey() ordering.Key {
+	if key := u.pass.Key(); key != "" {
+		return key
+	}
+	for _, key := range u.run.Keys() {
+		return key
+	}
+	return ""
 }
 
 // stamped are the writes with the token of the commit. A record that was read must have the

@@ -56,6 +56,15 @@ func (r ref) String() string {
 	}, ":")
 }
 
+// doubt is what is told of a unit that is in doubt. One that has passed no row has an ID, or there
+// would have been nothing to commit.
+func (r ref) doubt(err error) *InDoubtError {
+	if r.key == "" {
+		return &InDoubtError{ID: r.id, Ref: r.id, Err: err}
+	}
+	return &InDoubtError{ID: r.id, Ref: r.String(), Err: err}
+}
+
 func parseRef(s string) (ref, error) {
 	parts := strings.SplitN(strings.TrimPrefix(s, refPrefix), ":", 5)
 	if len(parts) != 5 || !strings.HasPrefix(s, refPrefix) {

@@ -42,6 +42,9 @@ type write struct {
 	version       *actions.Version // that it must have, if there is one
 }
 
+// changes reports whether the action changes its record: a check does not.
+func (w write) changes() bool { return w.item.ConditionCheck == nil }
+
 // locate notes the key of a write.
 func (w *write) locate(key map[string]types.AttributeValue) {
 	w.key = key

@@ -103,6 +103,16 @@ func (f *Footprint) Needs() []lockrow.Need {
 	return needs
 }
 
+// Commit returns what a commit needs that writes under these guards, which are valid keys. It
+// only checks the row of a key that covers none of them: nothing is written under that key.
+func (f *Footprint) Commit(written []ordering.Key) []lockrow.Need {
+	needs := slices.Clone(f.Needs())
+	for i, need := range needs {
+		needs[i].Checked = !slices.ContainsFunc(written, need.Key.Covers)
+	}
+	return needs
+}
+
 func coveringStrictly[V any](keys map[ordering.Key]V, guard ordering.Key) (ordering.Key, bool) {
 	for _, above := range guard.Ancestors() {
 		if _, ok := keys[above]; ok {

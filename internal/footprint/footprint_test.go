@@ -151,6 +151,51 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
+// What a commit passes, and what it only checks: that under which nothing is written.
+func TestWhatIsOnlyChecked(t *testing.T) {
+	for name, c := range map[string]struct {
+		read, blind, written string
+		passed, checked      string
+	}{
+		"only read":                      {"c/f d", "", "", "", "c c/f d"},
+		"one of two written":             {"c/f d", "", "d", "d", "c c/f"},
+		"one of two in a family":         {"c/f c/g", "", "c/g", "c c/g", "c/f"},
+		"written below what was read":    {"c d", "", "c/f/x", "c", "d"},
+		"written above what was read":    {"c/f", "c", "c", "c", "c/f"},
+		"written blind, beside":          {"c/f", "c/g", "c/g", "c c/g", "c/f"},
+		"written blind, elsewhere":       {"c/f", "d", "d", "d", "c c/f"},
+		"checked blind":                  {"c/f", "d", "", "", "c c/f d"},
+		"written below one, not another": {"c/f/x c/g", "", "c/f/x", "c c/f c/f/x", "c/g"},
+		"not a prefix of its text":       {"c/f", "c/ff", "c/ff", "c c/ff", "c/f"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var f footprint.Footprint
+			require.Empty(t, quiet.glance(&f, keysOf(c.read)...))
+			for _, guard := range keysOf(c.blind) {
+				f.Write(guard)
+			}
+			var passed, checked []ordering.Key
+			for _, n := range f.Commit(keysOf(c.written)) {
+				if n.Checked {
+					checked = append(checked, n.Key)
+				} else {
+					passed = append(passed, n.Key)
+				}
+			}
+			require.Equal(t, c.passed, join(passed))
+			require.Equal(t, c.checked, join(checked))
+			require.Equal(t, len(f.Needs()), len(passed)+len(checked))
+		})
+	}
+}
+
+func keysOf(words string) (keys []ordering.Key) {
+	for word := range strings.FieldsSeq(words) {
+		keys = append(keys, ordering.Key(word))
+	}
+	return keys
+}
+
 // What is looked at, and what each row must show: new rows are free, and nothing is below a
 // new key; the others are as they were seen first.
 func TestGlances(t *testing.T) {

@@ -20,12 +20,14 @@ const (
 	// FateOpen: nobody has had the key since the unit, which holds none, was to commit. It
 	// may yet.
 	FateOpen
+	// FateStopped: the unit never will commit if it has not; the rows do not say whether it has.
+	FateStopped
 	// FateNever: the unit has not committed and never will.
 	FateNever
 )
 
 func (f Fate) String() string {
-	return [...]string{"unknown", "held", "committed", "open", "never committed"}[f]
+	return [...]string{"unknown", "held", "committed", "open", "stopped", "never committed"}[f]
 }
 
 // FateOf tells the fate of a unit's commit by the rows of its exclusive keys,

@@ -10,9 +10,10 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// The writes of a commit without locks. It passes every row that its unit would have
-// locked: the row must be free, with nobody in its queue, as when it was seen, and then
-// shows that the unit has had it.
+// The writes of a commit without locks. Each row that its unit would have locked must be
+// free, with nobody in its queue, as when it was seen. If the unit writes something under the
+// row's key, the commit passes the row, which then shows that the unit has had it. Otherwise
+// the commit only checks it, so that units that only read do not refuse each other.
 //
 // An engine's time goes into expressions, so a row that is known to have been there, or not,
 // is not asked for what follows from that.
@@ -38,6 +39,10 @@ const (
 	passAbove      = "SET #fence = :token, #isReleased = :one REMOVE #expiresAt" //nolint:gosec // it is no password
 	passAboveRVN   = "SET #fence = :token REMOVE #expiresAt"                     //nolint:gosec // nor is it
 
+	// Of a row above keys that is only checked: its fence may rise, because of others below it.
+	checkAboveRVNIf = "#isReleased = :one AND " + nobodyWaits + sameRVN
+	checkAboveNoIf  = isFree + " AND " + nobodyWaits + noRVN
+
 	sameRVN = " AND #recordVersionNumber = :seen"
 	noRVN   = " AND attribute_not_exists(#recordVersionNumber)"
 )
@@ -48,7 +53,14 @@ type Need struct {
 	Mode Mode // Exclusive: a key that the unit would lock; Intent: one above such a key
 	Same Same
 	Seen Row // as it was when it was first looked at; nothing if Same is Nothing
+	// Checked: the commit writes nothing under the key, and leaves the row as it is. What the row
+	// shows later says nothing of the commit.
+	Checked bool
 }
+
+// isAboveReads reports whether others may raise the fence of the row without having had
+// anything that the unit has read.
+func (n Need) isAboveReads() bool { return n.Checked && n.Mode == Intent && n.Same == RVN }
 
 // Same is what of a row must be as it was seen.
 type Same int
@@ -99,7 +111,7 @@ func (r Refusal) String() string {
 
 // Refuses weighs a row that refused a commit with this token.
 func (n Need) Refuses(r Row, token fencing.Token) Refusal {
-	low := n.Same != Fence && r.Fence >= token
+	low := n.Same != Fence && !n.isAboveReads() && r.Fence >= token
 	switch {
 	case !n.Unchanged(r):
 		return Final
@@ -123,16 +135,26 @@ func PassValues(unit, rvn string, token fencing.Token, expires time.Time) Values
 	}
 }
 
-// Pass is the write by which a commit without locks passes a row.
+// Pass is the action by which a commit without locks passes a row, or checks it.
 func (t Table) Pass(n Need, vs Values) types.TransactWriteItem {
 	condition, update, seen := n.write()
 	if !n.Seen.Untaken.IsZero() {
 		condition, update = strings.Replace(condition, nobodyWaits, stillFree, 1), removesQueue(update)
 		vs = vs.With(Values{":turnSeen": stampOf(n.Seen.Untaken)})
 	}
+	if n.Checked {
+		update = ""
+	}
 	u := t.Update(n.Key, condition, update, vs)
 	if seen != nil {
 		u.ExpressionAttributeValues[":seen"] = seen
+	}
+	if n.Checked {
+		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+			TableName: u.TableName, Key: u.Key, ConditionExpression: u.ConditionExpression,
+			ExpressionAttributeNames: u.ExpressionAttributeNames, ExpressionAttributeValues: u.ExpressionAttributeValues,
+			ReturnValuesOnConditionCheckFailure: u.ReturnValuesOnConditionCheckFailure,
+		}}
 	}
 	return types.TransactWriteItem{Update: u}
 }
@@ -145,12 +167,17 @@ func removesQueue(update string) string {
 	return update + " REMOVE #queue"
 }
 
+// write returns the condition on a row, and what passing it leaves.
 func (n Need) write() (condition, update string, seen types.AttributeValue) {
 	rvn := n.Same == RVN && n.Seen.RVN != ""
 	if rvn {
 		seen = Text(n.Seen.RVN)
 	}
 	switch isKey := n.Mode == Exclusive; {
+	case n.isAboveReads() && rvn:
+		return checkAboveRVNIf, "", seen
+	case n.isAboveReads():
+		return checkAboveNoIf, "", nil
 	case n.Same == Fence && n.Seen.Exists:
 		return passSeenIf, passSeen, Number(int64(n.Seen.Fence))
 	case n.Same == Fence:

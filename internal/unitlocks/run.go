@@ -43,12 +43,13 @@ type Run interface {
 	Cover(guard ordering.Key) ordering.Key
 	// Keys are those that a run under locks would take, in order, with others.
 	Keys(others ...ordering.Key) []ordering.Key
-	// Rows is how many rows the commit would pass.
+	// Rows is how many rows the commit would pass or check.
 	Rows() int
-	// Pass makes a commit possible, with a new token. If the run has looked at nothing it waits
-	// as the first Glance does, and the error is the same. A second one is for a token that was
-	// too low.
-	Pass(ctx context.Context) (Pass, error)
+	// Pass makes a commit possible, with a new token. It passes the rows of the keys that cover
+	// written, which are valid keys, and of those above them, and checks the other rows. If the
+	// run has looked at nothing it waits as the first Glance does, and the error is the same. A
+	// second one is for a token that was too low, or when more is written.
+	Pass(ctx context.Context, written []ordering.Key) (Pass, error)
 	// Keep ends the run, and keeps what it has from others of this process for the next one of
 	// its caller.
 	Keep()
@@ -93,13 +94,14 @@ func (e *BusyError) Error() string { return fmt.Sprintf("key %q %s", string(e.Ke
 type Pass interface {
 	// Token is what the commit stamps.
 	Token() fencing.Token
-	// Key is a key of the run by whose row its outcome can be asked; empty if it has none.
+	// Key is a key whose row the commit passes: by it the outcome can be asked. It is empty if
+	// the commit passes no row, and only checks some.
 	Key() ordering.Key
 	// Deadline is until when the transaction is sent.
 	Deadline() time.Time
-	// Actions returns the writes that pass the run's rows if nobody has had them since, and
-	// leave its commit stamp. In one transaction with other writes they make those happen
-	// only then.
+	// Actions returns the actions that pass or check the run's rows if nobody has had them
+	// since, and leave its commit stamp on those that are passed. In one transaction with
+	// other writes they make those happen only then.
 	Actions() []types.TransactWriteItem
 	// RequestID returns a new request token, distinct from all others of the run.
 	RequestID() string
@@ -110,7 +112,8 @@ type Pass interface {
 	Committed()
 	// Resolve finds out what became of the transaction, which was refused or had no answer,
 	// for as long as ctx lives: it makes its token unusable, so that it never can be carried
-	// out later. The fate is FateCommitted, FateNever, or FateUnknown if rows do not tell;
-	// the error says why there is no telling, if anything does.
+	// out later. The fate is FateCommitted, FateNever, FateStopped if it passes no row that
+	// tells but cannot be carried out any more, or FateUnknown if rows do not tell; the error
+	// says why there is no telling, if anything does.
 	Resolve(ctx context.Context) (lockrow.Fate, error)
 }

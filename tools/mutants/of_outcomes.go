@@ -187,8 +187,8 @@ var ofOutcomes = []mutant{
 	{
 		clause: "with an id, the record is asked before there is doubt",
 		file:   "unitofwork/commit.go",
-		old:    `outcome == NotCommitted, u.work.ID == "":`,
-		new:    `outcome == NotCommitted, true:`,
+		old:    "	case u.work.ID == \"\":\n	default:",
+		new:    "	case true:\n	default:",
 		by:     check{in: "unitofwork", test: "TestACommitHeldUpBeyondTheLeaseChangesNothing"},
 	},
 	{
