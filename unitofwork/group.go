@@ -129,7 +129,7 @@ func (g *group) admits(f *follower) bool {
 	if g.lead.optimistic != nil {
 		plan, _ = ordering.NewPlan(slices.Concat(g.looked, f.guards)...)
 	}
-	if len(counted)+plan.Rows() > min(groupRoom, g.lead.c.cfg.TransactionSize) {
+	if len(counted)+plan.Rows() > min(groupRoom, g.lead.c.cfg.TransactionSize) || plan.Rows() > maxGlance {
 		return false
 	}
 	g.counted, g.looked = counted, plan.Keys()

@@ -71,6 +71,43 @@ func TestReadersDoNotRefuseReaders(t *testing.T) {
 	}
 }
 
+// Goroutines of one process that read one record, and write one each of their own, are committed
+// together: as many as a run without locks may look at the rows of, so that none has to take locks.
+func TestReadersOfOneProcess(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		const workers, lasts = 40, 500 * time.Millisecond
+		var r runs
+		c := b.client("c", nil, r.traced)
+		end := time.Now().Add(lasts)
+		var done sync.WaitGroup
+		for i := range workers {
+			own := fmt.Sprint("own", i)
+			b.put("accounts", account{Customer: own, ID: "a"})
+			done.Go(func() {
+				for time.Now().Before(end) {
+					require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, reading(own, customers.Ref("1"))))
+				}
+			})
+		}
+		done.Wait()
+		committed := 0
+		for text, n := range r.count() {
+			require.Equal(t, "free committed", text)
+			committed += n
+		}
+		require.Greater(t, committed, int(lasts/(2*rtt))*workers/3, "two requests each time, and a third of them wait for those")
+	})
+}
+
+// count counts the runs, by how they ended.
+func (r *runs) count() map[string]int {
+	all := map[string]int{}
+	for _, text := range r.texts() {
+		all[text]++
+	}
+	return all
+}
+
 // counted is the table of customers, in which others count.
 var counted = unitofwork.Table[customer]{Name: "customers", PartitionKey: "ID", Version: "Version", Guard: customers.Guard}
 

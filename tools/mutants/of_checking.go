@@ -143,6 +143,13 @@ var ofChecking = []mutant{
 		by:     check{in: "unitofwork", test: "TestAGroupThatWritesNothingButIDs"},
 	},
 	{
+		clause: "a group without locks has no more rows than a run without locks may look at",
+		file:   "unitofwork/group.go",
+		old:    `plan.Rows() > maxGlance`,
+		new:    `plan.Rows() > 100*maxGlance`,
+		by:     check{in: "unitofwork", test: "TestReadersOfOneProcess"},
+	},
+	{
 		clause: "a leader that has only checked is in no doubt about the others of its group",
 		file:   "unitofwork/commit.go",
 		old:    `case errors.Is(err, ErrInDoubt) && u.optimistic != nil && u.group.hasRun() &&`,
