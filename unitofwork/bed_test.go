@@ -208,6 +208,9 @@ func transfer(amount int64) func(context.Context, *unitofwork.Unit) error {
 		}
 		from.T.Balance -= amount
 		to.T.Balance += amount
+		if amount == 0 { // a Put of what has not changed writes nothing
+			return u.Replace(from, to)
+		}
 		return u.Put(from, to)
 	}
 }

@@ -150,7 +150,11 @@ func check(records []Record) error {
 	for _, r := range records {
 		table, key, err := locate(r)
 		record := actions.KeyText(key)
-		if err == nil && named[identity(table, record)] {
+		switch {
+		case err != nil:
+		case !actions.IsText(key):
+			err = actions.ErrNoText
+		case named[identity(table, record)]:
 			err = errors.New("is named twice in one read")
 		}
 		if err != nil {

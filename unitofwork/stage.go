@@ -134,7 +134,10 @@ func (s *stage) prepare(guard ordering.Key, known map[string]types.AttributeValu
 	case slices.Contains(s.reserved, nameOf(table)):
 		return w, errors.New("the table is holdall's own")
 	case w.key != nil && s.records[w.identity]:
-		return w, errors.New("the unit writes this record already; one record takes one write")
+		return w, errWritten
+	}
+	if err := actions.CheckTexts(item); err != nil {
+		return w, err
 	}
 	if w.holder, err = s.cover(guard); err != nil {
 		return w, err
@@ -146,6 +149,8 @@ func (s *stage) prepare(guard ordering.Key, known map[string]types.AttributeValu
 	w.item, err = s.stamper.Stamp(item)
 	return w, err
 }
+
+var errWritten = errors.New("the unit writes this record already; one record takes one write")
 
 // coverBy returns the key that covers a guard. The error says why the guard cannot be one,
 // or which keys do not cover it.

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -23,22 +22,24 @@ type Expression struct {
 	// Names are the attribute names of "#" placeholders.
 	Names map[string]string
 	// Values are those of ":" placeholders: attribute values, or whatever
-	// attributevalue.Marshal takes.
+	// attributevalue.Marshal takes, encoded with the options of the record's [Table].
 	Values map[string]any
 }
 
-// Put stages records that this unit has read with [Unit.Get], as they stand now.
-// Attributes that T does not know are kept, at any depth of maps; the elements of a list
-// are written as T has them. A record that was not there is written as T has it.
+// Put stages what has changed in records since this unit read them with [Unit.Get]. What
+// encodes as it did then keeps its value in the table bit for bit, at any depth of maps, and so
+// does what T does not know. A list that has changed is written as T has it, but for its
+// elements that have not. A Put that changes nothing writes nothing: the record counts as
+// read. A record that was not there is written as T has it.
 //
 // The error is a *[StageError], also for a record that this unit has not read; commit
 // returns it too.
 func (u *Unit) Put(records ...Record) error {
 	u.made("Put")
 	return u.each(records, ErrCondition, func(table string, _ map[string]types.AttributeValue, r Record) (types.TransactWriteItem, error) {
-		item, err := r.item()
-		if err == nil {
-			item, err = r.keeping(u.nonce, u.c.cfg.FenceAttribute, item)
+		item, differs, err := r.changed(u.nonce, u.c.cfg.FenceAttribute)
+		if !differs {
+			return types.TransactWriteItem{}, err
 		}
 		return u.put(table, item), err
 	})
@@ -72,22 +73,27 @@ func (u *Unit) Replace(records ...Record) error {
 
 // PutIf stages a record under a condition on what is there: if it does not hold, the
 // commit writes nothing, and its error matches [ErrCondition]. Of a record that this
-// unit has read it keeps what T does not know, as Put does; one that nothing has read through
-// this reference it replaces.
+// unit has read it writes what has changed, as Put does, and if nothing has, it only checks the
+// condition; one that nothing has read through this reference it replaces.
 func (u *Unit) PutIf(record Record, condition expression.ConditionBuilder) error {
 	u.made("PutIf")
-	return u.each([]Record{record}, ErrCondition, func(table string, _ map[string]types.AttributeValue, r Record) (types.TransactWriteItem, error) {
-		item, err := r.item()
-		if err != nil {
-			return types.TransactWriteItem{}, err
+	return u.each([]Record{record}, ErrCondition, func(table string, key map[string]types.AttributeValue, r Record) (types.TransactWriteItem, error) {
+		item, differs, err := r.changed(u.nonce, u.c.cfg.FenceAttribute)
+		if errors.Is(err, errUnread) {
+			differs = true
+			item, err = r.item()
 		}
-		if all, err := r.keeping(u.nonce, u.c.cfg.FenceAttribute, item); err == nil {
-			item = all
-		} else if !errors.Is(err, errUnread) {
+		if err != nil {
 			return types.TransactWriteItem{}, err
 		}
 		e, err := build(condition)
 		err = cmp.Or(err, u.knowsVersion(r))
+		if !differs {
+			return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+				TableName: aws.String(table), Key: key, ConditionExpression: e.Condition(),
+				ExpressionAttributeNames: e.Names(), ExpressionAttributeValues: e.Values(),
+			}}, err
+		}
 		action := u.put(table, item)
 		action.Put.ConditionExpression, action.Put.ExpressionAttributeNames, action.Put.ExpressionAttributeValues = e.Condition(), e.Names(), e.Values()
 		return action, err
@@ -134,7 +140,7 @@ func (u *Unit) DeleteIf(record Record, condition expression.ConditionBuilder) er
 func (u *Unit) Update(record Record, e Expression) error {
 	u.made("Update")
 	return u.each([]Record{record}, ErrCondition, func(table string, key map[string]types.AttributeValue, _ Record) (types.TransactWriteItem, error) {
-		values, err := e.values()
+		values, err := e.values(record)
 		return types.TransactWriteItem{Update: &types.Update{
 			TableName: aws.String(table), Key: key,
 			UpdateExpression: actions.Optional(e.Update), ConditionExpression: actions.Optional(e.Condition),
@@ -151,7 +157,7 @@ func (u *Unit) Check(record Record, e Expression) error {
 		if e.Update != "" {
 			return types.TransactWriteItem{}, fmt.Errorf("a check has no update expression")
 		}
-		values, err := e.values()
+		values, err := e.values(record)
 		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 			TableName: aws.String(table), Key: key, ConditionExpression: actions.Optional(e.Condition),
 			ExpressionAttributeNames: e.Names, ExpressionAttributeValues: values,
@@ -181,13 +187,13 @@ var errGuessed = errors.New("its guard needs more than its primary key: Get it f
 
 var errUnguarded = errors.New("its Table has no Guard: a unit can read the record, and not write it")
 
-func (e Expression) values() (map[string]types.AttributeValue, error) {
+func (e Expression) values(of Record) (map[string]types.AttributeValue, error) {
 	values := map[string]types.AttributeValue{}
 	for name, v := range e.Values {
 		value, ok := v.(types.AttributeValue)
 		if !ok {
 			var err error
-			if value, err = attributevalue.Marshal(v); err != nil {
+			if value, err = of.encode(v); err != nil {
 				return nil, fmt.Errorf("value %s: %w", name, err)
 			}
 		}
@@ -239,6 +245,12 @@ func (u *Unit) each(records []Record, unmet error, action func(string, map[strin
 				"a record keeps its guard, or moves to an ancestor or descendant of it", string(g.read), string(g.now)))
 		}
 		item, err := action(table, key, r)
+		if err == nil && item == (types.TransactWriteItem{}) { // nothing changes
+			if !u.stage.records[identity(table, actions.KeyText(key))] {
+				continue // the record is only read
+			}
+			err = errWritten
+		}
 		var version *actions.Version
 		if err == nil && u.counts(r) {
 			item, version, err = u.withVersion(r, item)

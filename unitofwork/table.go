@@ -3,18 +3,22 @@ package unitofwork
 import (
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/internal/misuse"
+	"github.com/holdall/holdall/internal/writeback"
 	"github.com/holdall/holdall/ordering"
 )
 
 // Table says once where records of type T live, and which key guards each.
-// Structs are written and read by attributevalue, with the tags users have. A
-// Table is not to be changed once used; it is then safe for concurrent use.
+// attributevalue encodes and decodes structs, with the usual tags, but an attribute goes into
+// the field of exactly its name if there is one, and a type of which attributevalue would
+// store nothing is refused. A Table is not to be changed once used; it is then safe for
+// concurrent use.
 type Table[T any] struct {
 	// Name is the table's name.
 	Name string
@@ -41,6 +45,11 @@ type Table[T any] struct {
 	// [Unit.Get]. Such units fit into one transaction, Replace and PutIf want records that were
 	// read, and [Unit.Stage] leaves the version to its caller. Records without a guard are not checked.
 	Version string
+	// EncoderOptions and DecoderOptions, if set, change attributevalue's options for the table's
+	// records, their keys, and the values of an [Expression]. TagKey must be the same in both.
+	// They may be called concurrently.
+	EncoderOptions func(*attributevalue.EncoderOptions)
+	DecoderOptions func(*attributevalue.DecoderOptions)
 }
 
 // Ref refers to one record: by its key at first, and holding it once
@@ -56,7 +65,8 @@ type Ref[T any] struct {
 	key   map[string]types.AttributeValue
 	own   bool         // T is the caller's, by Of, and not what was read
 	known ordering.Key // the guard by the key alone or, of a Table with GuardByContent, the last one by a content
-	err   error        // of a key that cannot be one
+	err   error        // of a key that cannot be one, or a type that cannot be stored
+	codec *writeback.Codec
 
 	reading // the last one
 }
@@ -66,6 +76,8 @@ type reading struct {
 	unit  string       // the nonce of the unit that read it; empty if none did
 	guard ordering.Key // what it was then
 	item  map[string]types.AttributeValue
+	known map[string]types.AttributeValue // what T encoded as then: methods may encode it in another way now
+	err   error                           // why it does not encode
 }
 
 // Record is a *[Ref] of any type.
@@ -74,7 +86,8 @@ type Record interface {
 	parse(item map[string]types.AttributeValue) (parsed, error)
 	guards() (guards, error)
 	item() (map[string]types.AttributeValue, error)
-	keeping(unit, fence string, item map[string]types.AttributeValue) (map[string]types.AttributeValue, error)
+	changed(unit, fence string) (item map[string]types.AttributeValue, differs bool, err error)
+	encode(value any) (types.AttributeValue, error)
 	version() string
 }
 
@@ -101,14 +114,18 @@ func (t *Table[T]) Ref(key ...any) *Ref[T] {
 	if t == nil {
 		misuse.Of("unitofwork", "Table.Ref", "nil Table")
 	}
-	r := &Ref[T]{table: t, key: map[string]types.AttributeValue{}}
+	r := t.reference(false)
+	r.key = map[string]types.AttributeValue{}
+	if r.err != nil {
+		return r
+	}
 	names := t.keyNames()
 	if len(key) != len(names) {
 		r.err = fmt.Errorf("%d values for the key %q", len(key), names)
 		return r
 	}
 	for i, name := range names {
-		value, err := marshal(key[i])
+		value, err := r.codec.EncodeValue(key[i])
 		if err == nil {
 			err = actions.CheckKeyValue(value)
 		}
@@ -118,7 +135,7 @@ func (t *Table[T]) Ref(key ...any) *Ref[T] {
 		}
 		r.key[name] = value
 	}
-	if r.err = attributevalue.UnmarshalMap(r.key, &r.T); r.err == nil && t.Guard != nil && !t.GuardByContent {
+	if r.err = r.codec.Decode(r.key, &r.T); r.err == nil && t.Guard != nil && !t.GuardByContent {
 		r.known = t.Guard(&r.T)
 	}
 	return r
@@ -129,8 +146,12 @@ func (t *Table[T]) Of(record T) *Ref[T] {
 	if t == nil {
 		misuse.Of("unitofwork", "Table.Of", "nil Table")
 	}
-	r := &Ref[T]{T: record, table: t, own: true}
-	item, err := attributevalue.MarshalMap(&r.T)
+	r := t.reference(true)
+	r.T = record
+	if r.err != nil {
+		return r
+	}
+	item, err := r.codec.Encode(&r.T)
 	if err == nil {
 		r.key, err = t.keyOf(item)
 	}
@@ -141,19 +162,21 @@ func (t *Table[T]) Of(record T) *Ref[T] {
 		r.known = t.Guard(&r.T)
 	} else {
 		var bare T
-		if r.err = attributevalue.UnmarshalMap(r.key, &bare); r.err == nil {
+		if r.err = r.codec.Decode(r.key, &bare); r.err == nil {
 			r.known = t.Guard(&bare)
 		}
 	}
 	return r
 }
 
-// marshal does what attributevalue does, without its reflection for what most keys are.
-func marshal(value any) (types.AttributeValue, error) {
-	if s, is := value.(string); is {
-		return &types.AttributeValueMemberS{Value: s}, nil
+// reference returns one to no record yet. A type that cannot be stored can be read through a
+// Table without a Guard, which writes nothing.
+func (t *Table[T]) reference(own bool) *Ref[T] {
+	codec, err := writeback.New(reflect.TypeFor[T](), t.EncoderOptions, t.DecoderOptions)
+	if t.Guard == nil && errors.As(err, new(*writeback.LostError)) {
+		err = nil
 	}
-	return attributevalue.Marshal(value)
+	return &Ref[T]{table: t, own: own, codec: codec, err: err}
 }
 
 func (t *Table[T]) keyNames() []string {
@@ -192,7 +215,7 @@ func (r *Ref[T]) parse(item map[string]types.AttributeValue) (parsed, error) {
 		item = r.key
 	}
 	var record T
-	if err := attributevalue.UnmarshalMap(item, &record); err != nil {
+	if err := r.codec.Decode(item, &record); err != nil {
 		return parsed{}, err
 	}
 	p := parsed{guarded: r.table.Guard != nil}
@@ -212,7 +235,9 @@ func (r *Ref[T]) parse(item map[string]types.AttributeValue) (parsed, error) {
 		now.item = item
 	}
 	p.show = func(unit string) {
-		now.unit = unit
+		if now.unit = unit; found && unit != "" && p.guarded {
+			now.known, now.err = r.codec.Encode(&record)
+		}
 		r.Found, r.reading = found, now
 		if found {
 			r.T, r.own, r.known = record, false, now.guard
@@ -251,45 +276,51 @@ func (r *Ref[T]) guardOf(record *T) (ordering.Key, error) {
 	return guard, nil
 }
 
+// item is what T encodes as.
 func (r *Ref[T]) item() (map[string]types.AttributeValue, error) {
-	item, err := attributevalue.MarshalMap(&r.T)
+	item, err := r.codec.Encode(&r.T)
 	if err != nil {
 		return nil, err
 	}
+	return item, r.hasKey(item)
+}
+
+// hasKey returns an error unless an item has this reference's key.
+func (r *Ref[T]) hasKey(item map[string]types.AttributeValue) error {
 	key, err := r.table.keyOf(item)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for name, value := range r.key {
 		if actions.ValueText(key[name]) != actions.ValueText(value) {
-			return nil, fmt.Errorf("the record's key is %s, the reference's %s", actions.KeyText(key), actions.KeyText(r.key))
+			return fmt.Errorf("the record's key is %s, the reference's %s", actions.KeyText(key), actions.KeyText(r.key))
 		}
 	}
-	return item, nil
+	return nil
 }
 
-// keeping returns the item with the attributes that T does not know, of what this unit
-// has read, but for the fence, which every write sets.
-func (r *Ref[T]) keeping(unit, fence string, item map[string]types.AttributeValue) (map[string]types.AttributeValue, error) {
+// changed returns what this unit has read, with what T has changed since, and whether the two differ
+// in more than the fence, which every write sets.
+func (r *Ref[T]) changed(unit, fence string) (item map[string]types.AttributeValue, differs bool, err error) {
+	now, err := r.codec.Encode(&r.T)
 	switch {
+	case err != nil:
+		return nil, false, err
 	case r.reading.unit != unit && r.Found:
-		return nil, errReadElsewhere
+		return nil, false, errReadElsewhere
 	case r.reading.unit != unit:
-		return nil, errUnread
-	case actions.HasAllOf(item, r.reading.item, fence):
-		return item, nil
+		return nil, false, errUnread
+	case r.reading.item == nil:
+		return now, true, r.hasKey(now)
+	case r.reading.err != nil:
+		return nil, false, fmt.Errorf("%T did not encode as it was read, so what has changed cannot be told: %w", r.T, r.reading.err)
 	}
-	var record T // as it was read
-	err := attributevalue.UnmarshalMap(r.reading.item, &record)
-	var known map[string]types.AttributeValue
-	if err == nil {
-		known, err = attributevalue.MarshalMap(&record)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("what %T does not know of the record cannot be told: %w", r.T, err)
-	}
-	return actions.UnknownOf(r.reading.item, known, fence).AddTo(item), nil
+	item = r.codec.Merge(r.reading.item, r.reading.known, now)
+	return item, !writeback.Same(item, r.reading.item, fence), r.hasKey(item)
 }
+
+// encode returns a value of the record's, as its Table encodes it.
+func (r *Ref[T]) encode(value any) (types.AttributeValue, error) { return r.codec.EncodeValue(value) }
 
 var errReadElsewhere = errors.New("it was read, but not in this unit, and may have changed since: " +
 	"Get it first, or Replace whatever is there")

@@ -37,9 +37,6 @@ func (u *Unit) journal(writes []write) (*journal.Journal, error) {
 		if w.key == nil {
 			return nil, &StageError{Table: w.table, Record: w.record, Reason: errUnknownKey}
 		}
-		if !actions.IsText(w.key) {
-			return nil, &StageError{Table: w.table, Record: w.record, Reason: actions.ErrNoText}
-		}
 		if named[w.identity] {
 			return nil, &StageError{Table: w.table, Record: w.record, Reason: errTwice}
 		}

@@ -36,9 +36,14 @@ var tallies = unitofwork.Table[tally]{
 }
 
 // unaware are the same records for a program whose struct does not have the number.
-var unaware = unitofwork.Table[struct{ ID string }]{
+var unaware = unitofwork.Table[numberless]{
 	Name: "tallies", PartitionKey: "ID", Version: "Version",
-	Guard: func(r *struct{ ID string }) ordering.Key { return tallyKey(r.ID) },
+	Guard: func(r *numberless) ordering.Key { return tallyKey(r.ID) },
+}
+
+type numberless struct {
+	ID   string
+	Note string `dynamodbav:",omitempty"`
 }
 
 func tallyKey(id string) ordering.Key { return ordering.Join("tally:" + id) }
@@ -133,6 +138,7 @@ func TestEveryWriteCountsAsOthersDo(t *testing.T) {
 			if err := u.Get(ctx, r); err != nil {
 				return err
 			}
+			r.T.Note = "read"
 			return u.Put(r)
 		})
 		version("b", 1)
@@ -143,6 +149,7 @@ func TestEveryWriteCountsAsOthersDo(t *testing.T) {
 			if err := u.Get(ctx, a, n); err != nil {
 				return err
 			}
+			n.T.N++
 			return errors.Join(u.Replace(a), u.PutIf(n, expression.AttributeExists(expression.Name("ID"))))
 		})
 		version("a", 9)
@@ -162,10 +169,7 @@ func TestEveryWriteCountsAsOthersDo(t *testing.T) {
 		version("new", 1)
 		do(func(ctx context.Context, u *unitofwork.Unit) error {
 			r := tallies.Ref("new")
-			if err := u.Get(ctx, r); err != nil {
-				return err
-			}
-			return u.Delete(r)
+			return errors.Join(u.Get(ctx, r), u.Delete(r))
 		})
 		_, there := b.tally("new")
 		require.False(t, there)
@@ -179,7 +183,7 @@ func TestAChangeByAProgramWithoutLocks(t *testing.T) {
 	set7 := unitofwork.Expression{Update: "SET N = :n", Values: map[string]any{":n": 7}}
 	holds := unitofwork.Expression{Condition: "attribute_exists(ID)"}
 	for name, write := range map[string]func(u *unitofwork.Unit, r *unitofwork.Ref[tally]) error{
-		"put":        func(u *unitofwork.Unit, r *unitofwork.Ref[tally]) error { return u.Put(r) },
+		"put":        func(u *unitofwork.Unit, r *unitofwork.Ref[tally]) error { r.T.N++; return u.Put(r) },
 		"replace":    func(u *unitofwork.Unit, r *unitofwork.Ref[tally]) error { return u.Replace(r) },
 		"update":     func(u *unitofwork.Unit, r *unitofwork.Ref[tally]) error { return u.Update(r, set7) },
 		"delete":     func(u *unitofwork.Unit, r *unitofwork.Ref[tally]) error { return u.Delete(r) },
@@ -218,7 +222,9 @@ func TestAChangeByAProgramWithoutLocks(t *testing.T) {
 func TestAProgramWithoutLocksIsRefused(t *testing.T) {
 	for name, write := range map[string]func(u *unitofwork.Unit, r *unitofwork.Ref[tally]) error{
 		"put": func(u *unitofwork.Unit, r *unitofwork.Ref[tally]) error {
-			return errors.Join(u.Get(u.Context(), r), u.Put(r))
+			err := u.Get(u.Context(), r)
+			r.T.N++
+			return errors.Join(err, u.Put(r))
 		},
 		"update unread": func(u *unitofwork.Unit, r *unitofwork.Ref[tally]) error {
 			return u.Update(r, unitofwork.Expression{Update: "ADD N :n", Values: map[string]any{":n": 5}})
@@ -281,6 +287,7 @@ func TestAProgramWithoutLocksThatIsAlwaysFaster(t *testing.T) {
 				return err
 			}
 			require.NoError(t, b.addOld("a", 1))
+			r.T.N++
 			return u.Put(r)
 		})
 		var changed *unitofwork.VersionError

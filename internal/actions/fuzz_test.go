@@ -102,7 +102,7 @@ func FuzzNumber(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
 		if len(a) > 90 || len(b) > 90 {
-			return // longer than numberText looks at
+			return // longer than NumberText looks at
 		}
 		db := memdynamo.New(memdynamo.Config{})
 		recordsOf(t, db, "numbers", types.ScalarAttributeTypeN)
@@ -112,6 +112,6 @@ func FuzzNumber(f *testing.F) {
 				return
 			}
 		}
-		require.Equal(t, len(db.Items("numbers")) == 1, numberText(a) == numberText(b), "%q and %q are %s and %s", a, b, numberText(a), numberText(b))
+		require.Equal(t, len(db.Items("numbers")) == 1, NumberText(a) == NumberText(b), "%q and %q are %s and %s", a, b, NumberText(a), NumberText(b))
 	})
 }

@@ -194,7 +194,7 @@ func appendValue(text []byte, value types.AttributeValue) []byte {
 	case *types.AttributeValueMemberS:
 		return strconv.AppendQuote(text, v.Value)
 	case *types.AttributeValueMemberN:
-		return append(text, numberText(v.Value)...)
+		return append(text, NumberText(v.Value)...)
 	case *types.AttributeValueMemberB:
 		return fmt.Appendf(text, "%x", v.Value)
 	default:

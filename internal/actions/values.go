@@ -50,7 +50,7 @@ func CheckValues(item types.TransactWriteItem) error {
 	for _, values := range all {
 		first, found := "", false // the error is always the same
 		for name, value := range values {
-			if hasNil(value) && (!found || name < first) {
+			if HasNil(value) && (!found || name < first) {
 				first, found = name, true
 			}
 		}
@@ -61,17 +61,17 @@ func CheckValues(item types.TransactWriteItem) error {
 	return nil
 }
 
-// hasNil reports whether a value, or one in it, is nil.
-func hasNil(v types.AttributeValue) bool {
+// HasNil reports whether a value, or one in it, is nil.
+func HasNil(v types.AttributeValue) bool {
 	if v == nil || reflect.ValueOf(v).Kind() == reflect.Pointer && reflect.ValueOf(v).IsNil() {
 		return true
 	}
 	switch v := v.(type) {
 	case *types.AttributeValueMemberL:
-		return slices.ContainsFunc(v.Value, hasNil)
+		return slices.ContainsFunc(v.Value, HasNil)
 	case *types.AttributeValueMemberM:
 		for _, e := range v.Value {
-			if hasNil(e) {
+			if HasNil(e) {
 				return true
 			}
 		}
@@ -91,6 +91,71 @@ func IsText(key map[string]types.AttributeValue) bool {
 
 // ErrNoText refuses a record whose key has a text that is none.
 var ErrNoText = errors.New("its key is not valid UTF-8: the SDK would replace what is not, and two keys could become one")
+
+// CheckTexts says which text of an action is not valid UTF-8: one in an item, at any depth, or one of
+// an expression.
+func CheckTexts(item types.TransactWriteItem) error {
+	e := partsOf(item)
+	var all []string
+	for placeholder, name := range *e.Names {
+		if !utf8.ValidString(name) {
+			all = append(all, placeholder)
+		}
+	}
+	if where, found := noTextIn(*e.Values); found {
+		all = append(all, where)
+	}
+	if item.Put != nil {
+		if where, found := noTextIn(item.Put.Item); found {
+			all = append(all, where)
+		}
+	}
+	if len(all) > 0 {
+		return fmt.Errorf("%s is not valid UTF-8: the SDK would replace what is not, and two texts could become one; store it as bytes", slices.Min(all))
+	}
+	return nil
+}
+
+// noTextIn returns where a name or a value is not valid UTF-8, the first in order: the error is always
+// the same.
+func noTextIn(item map[string]types.AttributeValue) (first string, found bool) {
+	for name, value := range item {
+		at, bad := noText(value)
+		switch {
+		case !utf8.ValidString(name):
+			at = fmt.Sprintf("the name %q", name)
+		case bad:
+			at = name + at
+		default:
+			continue
+		}
+		if !found || at < first {
+			first, found = at, true
+		}
+	}
+	return first, found
+}
+
+// noText returns where within a value a text is not valid UTF-8.
+func noText(value types.AttributeValue) (where string, found bool) {
+	isNoText := func(s string) bool { return !utf8.ValidString(s) }
+	switch v := value.(type) {
+	case *types.AttributeValueMemberS:
+		return "", isNoText(v.Value)
+	case *types.AttributeValueMemberSS:
+		return "", slices.ContainsFunc(v.Value, isNoText)
+	case *types.AttributeValueMemberM:
+		where, found = noTextIn(v.Value)
+		return "." + where, found
+	case *types.AttributeValueMemberL:
+		for i, e := range v.Value {
+			if where, found = noText(e); found {
+				return fmt.Sprintf("[%d]%s", i, where), true
+			}
+		}
+	}
+	return "", false
+}
 
 // IsPlain reports whether DynamoDB takes an item wherever it takes another of its
 // kinds. Of what is not plain only DynamoDB itself knows: how large a number may
@@ -115,8 +180,8 @@ var (
 // anyNumber is a number, and its exponent without the zeros that it begins with.
 var anyNumber = regexp.MustCompile(`^([+-]?\d{0,99}(?:\.\d{0,99})?)(?:[eE]([+-]?)0*(\d*))?$`)
 
-// numberText returns a number as digits, one text for all that are the same one.
-func numberText(text string) string {
+// NumberText returns a number as digits, one text for all that are the same one.
+func NumberText(text string) string {
 	parts := anyNumber.FindStringSubmatch(text)
 	if plainInteger.MatchString(text) || parts == nil {
 		return text

@@ -23,13 +23,13 @@ func TestOneTextForEachNumber(t *testing.T) {
 		"0.001":                                  {"1e-3", ".001", "0.0010"},
 		"12345678901234567890123456789012345678": {"12345678901234567890123456789012345678.0"},
 	} {
-		require.Equal(t, text, numberText(text))
+		require.Equal(t, text, NumberText(text))
 		for _, other := range others {
-			require.Equal(t, text, numberText(other), other)
+			require.Equal(t, text, NumberText(other), other)
 		}
 	}
 	for _, none := range []string{"", "seven", "1e9999", "0x10", "1/2", "Inf", "1_000"} {
-		require.Equal(t, none, numberText(none), "as it is")
+		require.Equal(t, none, NumberText(none), "as it is")
 	}
 }
 
@@ -130,7 +130,7 @@ func TestWhatIsNothing(t *testing.T) {
 		"nil in a map":            {&types.AttributeValueMemberM{Value: values{"v": nil, "w": textValue("x")}}, true},
 		"text in a map":           {&types.AttributeValueMemberM{Value: values{"v": textValue("x")}}, false},
 	} {
-		require.Equal(t, c.nothing, hasNil(c.v), name)
+		require.Equal(t, c.nothing, HasNil(c.v), name)
 		key := values{"ID": c.v}
 		for kind, item := range map[string]types.TransactWriteItem{
 			"put":    {Put: &types.Put{Item: key}},

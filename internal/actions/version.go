@@ -36,11 +36,11 @@ func ReadVersion(attribute, key string, item map[string]types.AttributeValue) (V
 	if !isNumber || !isWhole(n.Value) {
 		return v, fmt.Errorf("its version attribute %q is %s, which is no whole number", attribute, ValueText(value))
 	}
-	v.number = numberText(n.Value)
+	v.number = NumberText(n.Value)
 	return v, nil
 }
 
-func isWhole(number string) bool { return plainInteger.MatchString(numberText(number)) }
+func isWhole(number string) bool { return plainInteger.MatchString(NumberText(number)) }
 
 // Read reports whether the record was read.
 func (v Version) Read() bool { return v.read }

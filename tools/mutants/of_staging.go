@@ -3,20 +3,6 @@ package main
 // ofStaging: every write has a guard that is held, and a fence.
 var ofStaging = []mutant{
 	{
-		clause: "a put keeps what its struct does not know",
-		file:   "unitofwork/table.go",
-		old:    `return actions.UnknownOf(r.reading.item, known, fence).AddTo(item), nil`,
-		new:    "_ = known\n	return item, nil",
-		by:     check{in: "unitofwork", test: "TestPutKeepsWhatTheStructDoesNotKnow"},
-	},
-	{
-		clause: "a put keeps what its struct does not know within a map",
-		file:   "internal/actions/unknown.go",
-		old:    `; isMap {`,
-		new:    `; isMap && name == "" {`,
-		by:     check{in: "internal/actions", test: "TestHasAllOf"},
-	},
-	{
 		clause: "a record is put only by the unit that has read it",
 		file:   "unitofwork/table.go",
 		old:    `case r.reading.unit != unit:`,
@@ -59,13 +45,6 @@ var ofStaging = []mutant{
 		by:     check{in: "unitofwork", test: "TestInsertOfWhatIsThere"},
 	},
 	{
-		clause: "what a struct knows and has emptied is gone",
-		file:   "internal/actions/unknown.go",
-		old:    `knownAs, same := find(known, name)`,
-		new:    `knownAs, same := find(nil, name)`,
-		by:     check{in: "internal/actions", test: "TestWhatAStructDoesNotKnowIsKept"},
-	},
-	{
 		clause: "a write needs a held key that guards it",
 		file:   "unitofwork/unit.go",
 		old:    "	return holder, err\n}",
@@ -89,7 +68,7 @@ var ofStaging = []mutant{
 	{
 		clause: "one number is one key, however it is written",
 		file:   "internal/actions/stamp.go",
-		old:    `return append(text, numberText(v.Value)...)`,
+		old:    `return append(text, NumberText(v.Value)...)`,
 		new:    `return append(text, v.Value...)`,
 		by:     check{in: "unitofwork", test: "TestRefusedWhenStaged"},
 	},

@@ -19,7 +19,7 @@ import (
 // library has the packages that mutants are drawn from; each follows those that it
 // imports.
 var library = []string{
-	"internal/next", "ordering", "internal/expressions", "internal/requests", "fencing", "heartbeat", "internal/lockrow", "internal/lineup", "internal/actions", "internal/journal", "lockset", "unitofwork",
+	"internal/next", "ordering", "internal/expressions", "internal/requests", "fencing", "heartbeat", "internal/lockrow", "internal/lineup", "internal/actions", "internal/writeback", "internal/journal", "lockset", "unitofwork",
 }
 
 // random is a run of mutants that are drawn.

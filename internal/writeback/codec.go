@@ -1,0 +1,180 @@
+// Package writeback encodes and decodes records so that writing one back changes only what the
+// program has changed. It decodes by exact names, refuses what the SDK would lose in silence,
+// and merges what a struct encodes as into the item that was read.
+package writeback
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/internal/actions"
+)
+
+// Item is an item of a table, or a map within one.
+type Item = map[string]types.AttributeValue
+
+// Codec encodes and decodes records of one type. It is safe for concurrent use, if the options are.
+type Codec struct {
+	typ reflect.Type
+	dialect
+	traits
+	encoder *attributevalue.Encoder
+	decoder *attributevalue.Decoder
+}
+
+// dialect is what of the SDK's options decides which attributes a type has. It is comparable.
+type dialect struct {
+	tagKey       string
+	marshalers   bool // those of package encoding are used
+	unmarshalers bool
+}
+
+const defaultTagKey = "dynamodbav"
+
+// New returns the codec of a type, with the SDK's options if there are any. The error says
+// why a record of this type cannot be stored.
+func New(t reflect.Type, encoding func(*attributevalue.EncoderOptions), decoding func(*attributevalue.DecoderOptions)) (*Codec, error) {
+	plain := encoding == nil && decoding == nil
+	if c := plainCodec(t); plain && c != nil {
+		return c, c.err()
+	}
+	e, d := attributevalue.EncoderOptions{TagKey: defaultTagKey, NullEmptySets: true}, attributevalue.DecoderOptions{TagKey: defaultTagKey}
+	if encoding != nil {
+		encoding(&e)
+	}
+	if decoding != nil {
+		decoding(&d)
+	}
+	for _, key := range []*string{&e.TagKey, &d.TagKey} {
+		if *key == "" {
+			*key = defaultTagKey
+		}
+	}
+	c := &Codec{typ: t, dialect: dialect{e.TagKey, e.UseEncodingMarshalers, d.UseEncodingUnmarshalers},
+		encoder: attributevalue.NewEncoder(func(o *attributevalue.EncoderOptions) { *o = e }),
+		decoder: attributevalue.NewDecoder(func(o *attributevalue.DecoderOptions) { *o = d })}
+	if e.TagKey != d.TagKey {
+		return c, fmt.Errorf("the TagKey of its EncoderOptions is %q, and that of its DecoderOptions %q: "+
+			"a record would be written under other names than it is read by", e.TagKey, d.TagKey)
+	}
+	c.traits = c.traitsOf(t, true)
+	if plain {
+		learned.Lock()
+		defer learned.Unlock()
+		learned.plain[t] = c
+	}
+	return c, c.err()
+}
+
+func plainCodec(t reflect.Type) *Codec {
+	learned.Lock()
+	defer learned.Unlock()
+	return learned.plain[t]
+}
+
+func (c *Codec) err() error {
+	if c.lost == nil { // which would be an error
+		return nil
+	}
+	return c.lost
+}
+
+// Decode reads an item into a new record, to which out points.
+func (c *Codec) Decode(item Item, out any) error {
+	if c.custom { // a method may keep what it is given
+		item = clone(item)
+	}
+	return c.decoder.Decode(c.exact(c.typ, &types.AttributeValueMemberM{Value: item}), out)
+}
+
+// Encode returns the item of a record, to which in points. What does not encode as a map is
+// an empty item.
+func (c *Codec) Encode(in any) (Item, error) {
+	if c.dynamic {
+		if lost := c.lostIn(reflect.ValueOf(in), ""); lost != nil {
+			return nil, lost
+		}
+	}
+	value, err := c.encoder.Encode(in)
+	if err != nil {
+		return nil, err
+	}
+	if (c.custom || c.dynamic) && actions.HasNil(value) {
+		return nil, errNil
+	}
+	m, isMap := value.(*types.AttributeValueMemberM)
+	switch {
+	case !isMap:
+		return Item{}, nil
+	case c.custom || c.dynamic: // a method may return what the record still has
+		return clone(m.Value), nil
+	}
+	return m.Value, nil
+}
+
+var errNil = errors.New("a MarshalDynamoDBAttributeValue has returned a value that is nil")
+
+// EncodeValue returns an attribute's value: that of a key, or of an expression.
+func (c *Codec) EncodeValue(in any) (types.AttributeValue, error) {
+	switch in := in.(type) {
+	case string: // without reflection: most keys are
+		return &types.AttributeValueMemberS{Value: in}, nil
+	case nil:
+		return &types.AttributeValueMemberNULL{Value: true}, nil
+	}
+	if lost := c.traitsOf(reflect.TypeOf(in), false).lost; lost != nil {
+		return nil, lost
+	}
+	if lost := c.lostIn(reflect.ValueOf(in), ""); lost != nil {
+		return nil, lost
+	}
+	return c.encoder.Encode(in)
+}
+
+// What is known of types is worked out once for each.
+var learned = struct {
+	sync.Mutex
+	structures map[structKey]structure
+	traits     map[traitsKey]traits
+	plain      map[reflect.Type]*Codec // without options
+}{structures: map[structKey]structure{}, traits: map[traitsKey]traits{}, plain: map[reflect.Type]*Codec{}}
+
+type structKey struct {
+	dialect
+	reflect.Type
+}
+
+type traitsKey struct {
+	dialect
+	place
+}
+
+func (d dialect) structureOf(t reflect.Type) structure {
+	learned.Lock()
+	defer learned.Unlock()
+	s, there := learned.structures[structKey{d, t}]
+	if !there {
+		s = d.structure(t)
+		learned.structures[structKey{d, t}] = s
+	}
+	return s
+}
+
+func (d dialect) traitsOf(t reflect.Type, addressable bool) traits {
+	key := traitsKey{d, place{t, addressable}}
+	learned.Lock()
+	of, there := learned.traits[key]
+	learned.Unlock()
+	if !there {
+		of = d.look(t, addressable)
+		learned.Lock()
+		learned.traits[key] = of
+		learned.Unlock()
+	}
+	return of
+}

@@ -1,0 +1,227 @@
+package writeback
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+)
+
+// LostError says that the SDK would store nothing of a value, without an error of its own.
+type LostError struct {
+	Field string // the path of the field; empty for a value that is in none
+	Why   string
+	Mend  string
+}
+
+func (e *LostError) Error() string {
+	if e.Field == "" {
+		return fmt.Sprintf("the value would be lost: %s; %s", e.Why, e.Mend)
+	}
+	return fmt.Sprintf("the value of field %s would be lost: %s; %s", e.Field, e.Why, e.Mend)
+}
+
+// traits are what is known of a type without a value of it.
+type traits struct {
+	lost    *LostError // what is lost of every value of it
+	dynamic bool       // it has interfaces in it: what they hold is known by the value alone
+	custom  bool       // a method of some type in it encodes or decodes
+}
+
+var (
+	marshaler         = reflect.TypeFor[attributevalue.Marshaler]()
+	unmarshaler       = reflect.TypeFor[attributevalue.Unmarshaler]()
+	textMarshaler     = reflect.TypeFor[encoding.TextMarshaler]()
+	textUnmarshaler   = reflect.TypeFor[encoding.TextUnmarshaler]()
+	binaryMarshaler   = reflect.TypeFor[encoding.BinaryMarshaler]()
+	binaryUnmarshaler = reflect.TypeFor[encoding.BinaryUnmarshaler]()
+)
+
+// encodesItself reports whether the SDK encodes a value by a method of its type. One of its
+// pointer counts where the value can be addressed, which those in maps and interfaces cannot.
+func (d dialect) encodesItself(t reflect.Type, addressable bool) bool {
+	if addressable && t.Kind() != reflect.Pointer && t.Name() != "" {
+		t = reflect.PointerTo(t)
+	}
+	return t.Implements(marshaler) || d.marshalers && (t.Implements(textMarshaler) || t.Implements(binaryMarshaler))
+}
+
+// decodesItself reports whether a method of a type, or of its pointer, decodes it.
+func (d dialect) decodesItself(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(unmarshaler) || d.unmarshalers && (p.Implements(textUnmarshaler) || p.Implements(binaryUnmarshaler))
+}
+
+// isCustom reports whether a method of a type may encode or decode it.
+func (d dialect) isCustom(t reflect.Type) bool {
+	return d.encodesItself(t, true) || d.encodesItself(t, false) || d.decodesItself(t)
+}
+
+// walk looks at a type and at those within it.
+type walk struct {
+	dialect
+	traits
+	seen map[place]bool
+}
+
+type place struct {
+	reflect.Type
+	addressable bool
+}
+
+func (d dialect) look(t reflect.Type, addressable bool) traits {
+	w := walk{dialect: d, seen: map[place]bool{}}
+	w.visit(t, addressable, "")
+	return w.traits
+}
+
+func (w *walk) visit(t reflect.Type, addressable bool, path string) {
+	if w.seen[place{t, addressable}] {
+		return
+	}
+	w.seen[place{t, addressable}] = true
+	w.custom = w.custom || w.isCustom(t)
+	if w.encodesItself(t, addressable) || isTime(t) {
+		return
+	}
+	switch t.Kind() {
+	case reflect.Interface:
+		w.dynamic = true
+	case reflect.Pointer:
+		w.visit(t.Elem(), true, path)
+	case reflect.Map:
+		w.visit(t.Elem(), false, path+"[]")
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() != reflect.Uint8 {
+			w.visit(t.Elem(), addressable || t.Kind() == reflect.Slice, path+"[]")
+		}
+	case reflect.Struct:
+		w.visitStruct(t, addressable, path)
+	case reflect.Complex64, reflect.Complex128, reflect.Uintptr:
+		w.lose(path, fmt.Sprintf("the SDK does not store %v", t))
+	}
+}
+
+func (w *walk) visitStruct(t reflect.Type, addressable bool, path string) {
+	if w.holdsNothing(t) {
+		why := fmt.Sprintf("the SDK stores %v as an empty map, because it has no fields that can be stored", t)
+		if !addressable && w.encodesItself(t, true) {
+			why = fmt.Sprintf("the SDK stores %v as an empty map here, because its method has a pointer receiver, and a value in a map or an interface has no address", t)
+		}
+		w.lose(path, why)
+		return
+	}
+	s := w.structureOf(t)
+	if s.ambiguous != nil {
+		w.lose(joined(path, s.ambiguous[0].goName), fmt.Sprintf("it and %s both have the name %q, and the SDK stores neither",
+			s.ambiguous[1].goName, s.ambiguous[0].name))
+	}
+	w.visitEmbedded(t, path, map[reflect.Type]bool{})
+	for _, f := range s.fields {
+		w.visit(f.typ, addressable || f.behindPointer, joined(path, f.goName))
+	}
+}
+
+// visitEmbedded looks at the structs that are flattened into t.
+func (w *walk) visitEmbedded(t reflect.Type, path string, seen map[reflect.Type]bool) {
+	seen[t] = true
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		base, flattened := w.flattened(sf)
+		switch {
+		case !flattened || seen[base]:
+		case w.holdsNothing(base):
+			w.lose(joined(path, sf.Name), fmt.Sprintf("%v is embedded, and has no fields that can be stored", base))
+		default:
+			w.visitEmbedded(base, path, seen)
+		}
+	}
+}
+
+// lose notes what is lost first.
+func (w *walk) lose(path, why string) {
+	if w.lost == nil {
+		w.lost = &LostError{path, why, howToKeep}
+	}
+}
+
+const howToKeep = `use another type, or one with a MarshalDynamoDBAttributeValue, or set UseEncodingMarshalers (Table.EncoderOptions) if it has a MarshalText; ` +
+	`tag it "-" if it is not to be stored`
+
+func joined(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// holdsNothing reports whether values of a struct type are stored as an empty map, although
+// they have something in them that no tag excludes.
+func (d dialect) holdsNothing(t reflect.Type) bool {
+	if isTime(t) {
+		return true // where it is not encoded as a time: embedded
+	}
+	if s := d.structureOf(t); len(s.fields) > 0 || s.ambiguous != nil {
+		return false
+	}
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		if _, ignored := d.tagOf(sf); ignored || sf.Type.Size() == 0 || sf.Name == "_" {
+			continue
+		}
+		if base, flattened := d.flattened(sf); flattened && base.Size() == 0 {
+			continue
+		}
+		return true
+	}
+	return false
+}
+
+// lostIn looks at what interfaces within a value hold.
+func (d dialect) lostIn(v reflect.Value, path string) *LostError {
+	if !v.IsValid() || !d.traitsOf(v.Type(), v.CanAddr()).dynamic {
+		return nil
+	}
+	switch v.Kind() {
+	case reflect.Interface:
+		if v.IsNil() {
+			return nil
+		}
+		if lost := d.traitsOf(v.Elem().Type(), false).lost; lost != nil {
+			within := *lost
+			if within.Field = path; lost.Field != "" {
+				within.Field = joined(path, lost.Field)
+			}
+			return &within
+		}
+		return d.lostIn(v.Elem(), path)
+	case reflect.Pointer:
+		return d.lostIn(v.Elem(), path)
+	case reflect.Map:
+		var first *LostError // the same one every time
+		for _, key := range v.MapKeys() {
+			if lost := d.lostIn(v.MapIndex(key), fmt.Sprintf("%s[%v]", path, key)); lost != nil && (first == nil || lost.Field < first.Field) {
+				first = lost
+			}
+		}
+		return first
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			if lost := d.lostIn(v.Index(i), fmt.Sprintf("%s[%d]", path, i)); lost != nil {
+				return lost
+			}
+		}
+	case reflect.Struct:
+		for _, f := range d.structureOf(v.Type()).fields {
+			within, err := v.FieldByIndexErr(f.index)
+			if err != nil { // an embedded pointer is nil
+				continue
+			}
+			if lost := d.lostIn(within, joined(path, f.goName)); lost != nil {
+				return lost
+			}
+		}
+	}
+	return nil
+}

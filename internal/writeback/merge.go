@@ -1,0 +1,220 @@
+package writeback
+
+import (
+	"maps"
+	"reflect"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Merge returns the item to write for a record that was read as raw, was encoded as known right
+// after it was decoded, and is encoded as now.
+//
+//   - What encodes as it did keeps its raw value, bit for bit, and an attribute that was absent stays absent.
+//   - What encodes differently is written: of a map, what differs in it; of a list, all of it, but an element
+//     that encodes as one that was read keeps the raw value of that one.
+//   - What does not encode any more is removed. What never did stays.
+//
+// Names keep the spelling that was read. None of the items is changed.
+func (c *Codec) Merge(raw, known, now Item) Item {
+	m := func(item Item) types.AttributeValue { return &types.AttributeValueMemberM{Value: item} }
+	return c.merge(c.typ, m(raw), m(known), m(now)).(*types.AttributeValueMemberM).Value
+}
+
+// Same reports whether two items are the same one to DynamoDB, but for the attribute except.
+func Same(a, b Item, except string) bool {
+	without := func(item Item) Item {
+		if _, there := item[except]; there {
+			item = maps.Clone(item)
+			delete(item, except)
+		}
+		return item
+	}
+	return maps.EqualFunc(without(a), without(b), same)
+}
+
+// merge returns a value as [Codec.Merge] does. The type is nil for what a custom type has within.
+func (c *Codec) merge(t reflect.Type, raw, known, now types.AttributeValue) types.AttributeValue {
+	if same(known, now) {
+		return raw
+	}
+	if t == nil {
+		return c.mergeWithin(nil, raw, known, now)
+	}
+	if t = base(t); !c.isCustom(t) {
+		return c.mergeWithin(t, raw, known, now)
+	}
+	// Which attribute belongs to which part of the value is the custom type's business.
+	if merged := c.mergeWithin(nil, raw, known, now); merged == now || c.readsAs(t, merged, now) {
+		return merged
+	}
+	return c.overwrite(raw, known, now)
+}
+
+// mergeWithin merges what a value has within.
+func (c *Codec) mergeWithin(t reflect.Type, raw, known, now types.AttributeValue) types.AttributeValue {
+	switch now := now.(type) {
+	case *types.AttributeValueMemberM:
+		raw, wasMap := raw.(*types.AttributeValueMemberM)
+		known, knewMap := known.(*types.AttributeValueMemberM)
+		if wasMap && knewMap {
+			return &types.AttributeValueMemberM{Value: c.mergeMaps(t, raw.Value, known.Value, now.Value)}
+		}
+	case *types.AttributeValueMemberL:
+		raw, wasList := raw.(*types.AttributeValueMemberL)
+		known, knewList := known.(*types.AttributeValueMemberL)
+		if wasList && knewList {
+			return &types.AttributeValueMemberL{Value: c.mergeLists(t, raw.Value, known.Value, now.Value)}
+		}
+	case *types.AttributeValueMemberSS, *types.AttributeValueMemberNS, *types.AttributeValueMemberBS:
+		return mergeSets(raw, known, now)
+	}
+	return now
+}
+
+func (c *Codec) mergeMaps(t reflect.Type, raw, known, now Item) Item {
+	names := c.namesOf(t, raw, known, now)
+	merged := maps.Clone(raw)
+	for name, value := range now {
+		as := names.of(name)
+		knownValue, wasKnown := known[name]
+		rawValue, wasThere := raw[as]
+		switch {
+		case wasKnown && same(knownValue, value):
+		case wasKnown && wasThere:
+			var of reflect.Type
+			if t != nil {
+				of = c.within(t, name)
+			}
+			merged[as] = c.merge(of, rawValue, knownValue, value)
+		default:
+			merged[as] = value
+		}
+	}
+	for name := range known {
+		if _, still := now[name]; !still {
+			delete(merged, names.of(name))
+		}
+	}
+	return merged
+}
+
+// namesOf finds the spelling of an item's names. What a custom type calls its attributes is seen
+// only in what it encodes.
+func (c *Codec) namesOf(t reflect.Type, raw, known, now Item) spelling {
+	var meaning func(string) (string, bool)
+	if t != nil {
+		meaning = c.meaning(t)
+	} else {
+		meaning = fieldsOf(known, now).meaning
+	}
+	if meaning == nil {
+		return nil
+	}
+	names, _ := spelled(raw, meaning)
+	return names
+}
+
+func (c *Codec) mergeLists(t reflect.Type, raw, known, now []types.AttributeValue) []types.AttributeValue {
+	var beyond []types.AttributeValue // what an array has no room for
+	if t != nil && t.Kind() == reflect.Array && len(raw) > t.Len() {
+		raw, beyond = raw[:t.Len()], raw[t.Len():]
+	}
+	if len(known) != len(raw) { // elements that are empty may have been left out
+		known = c.oneByOne(t, raw)
+	}
+	unused := map[string][]int{} // the places of what was read, by what it encodes as
+	for i := range min(len(known), len(raw)) {
+		as := text(known[i])
+		unused[as] = append(unused[as], i)
+	}
+	merged := make([]types.AttributeValue, len(now))
+	for i, value := range now {
+		merged[i] = value
+		if as := text(value); len(unused[as]) > 0 {
+			merged[i] = raw[unused[as][0]]
+			unused[as] = unused[as][1:]
+		}
+	}
+	return append(merged, beyond...)
+}
+
+// oneByOne returns what each element of a list encodes as by itself, up to the first that does not.
+func (c *Codec) oneByOne(t reflect.Type, raw []types.AttributeValue) (known []types.AttributeValue) {
+	if t == nil {
+		return nil
+	}
+	for _, value := range raw {
+		as, err := c.again(c.within(t, ""), value)
+		if err != nil {
+			break
+		}
+		known = append(known, as)
+	}
+	return known
+}
+
+// mergeSets keeps of what was read every element that encodes as one that is still there: several
+// may encode as one.
+func mergeSets(raw, known, now types.AttributeValue) types.AttributeValue {
+	elements, kind := elementsOf(now)
+	read, kindRead := elementsOf(raw)
+	readAs, kindKnown := elementsOf(known)
+	if kind != kindRead || kind != kindKnown || len(read) != len(readAs) {
+		return now
+	}
+	has := func(all []types.AttributeValue) map[string]bool {
+		texts := map[string]bool{}
+		for _, e := range all {
+			texts[text(e)] = true
+		}
+		return texts
+	}
+	still, before := has(elements), has(readAs)
+	var merged []types.AttributeValue
+	for i, e := range readAs {
+		if still[text(e)] {
+			merged = append(merged, read[i])
+		}
+	}
+	for _, e := range elements {
+		if !before[text(e)] {
+			merged = append(merged, e)
+		}
+	}
+	return setOf(kind, merged)
+}
+
+// readsAs reports whether a value of a custom type, once it is read, encodes as wanted.
+func (c *Codec) readsAs(t reflect.Type, value, wanted types.AttributeValue) bool {
+	as, err := c.again(t, value)
+	return err == nil && same(as, wanted)
+}
+
+// again returns what a value encodes as once it is decoded.
+func (c *Codec) again(t reflect.Type, value types.AttributeValue) (types.AttributeValue, error) {
+	out := reflect.New(t)
+	if err := c.decoder.Decode(c.exact(t, cloneValue(value)), out.Interface()); err != nil {
+		return nil, err
+	}
+	return c.encoder.Encode(out.Interface())
+}
+
+// overwrite writes all that encodes, and keeps what never did.
+func (c *Codec) overwrite(raw, known, now types.AttributeValue) types.AttributeValue {
+	read, wasMap := raw.(*types.AttributeValueMemberM)
+	before, knewMap := known.(*types.AttributeValueMemberM)
+	after, isMap := now.(*types.AttributeValueMemberM)
+	if !wasMap || !knewMap || !isMap {
+		return now
+	}
+	names := c.namesOf(nil, read.Value, before.Value, after.Value)
+	merged := maps.Clone(read.Value)
+	for name := range before.Value {
+		delete(merged, names.of(name))
+	}
+	for name, value := range after.Value {
+		merged[names.of(name)] = value
+	}
+	return &types.AttributeValueMemberM{Value: merged}
+}
