@@ -277,7 +277,9 @@ func (a *acquisition) take(ctx context.Context, chunk ordering.Plan) (lockrow.De
 		a.tellPassed(ctx, ws)
 		return lockrow.Decision{Verdict: lockrow.Admits}, a.secure(ctx, this)
 	}
-	a.ledger.tried(this)
+	if sent.Sendings > 0 { // else there is nothing that could land
+		a.ledger.tried(this)
+	}
 	var refused *refusal
 	if !errors.As(err, &refused) {
 		return lockrow.Decision{}, err

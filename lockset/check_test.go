@@ -355,13 +355,13 @@ func TestCheckFindsWhatIsDenied(t *testing.T) {
 // all.
 func TestCheckPassesOnWhatItDoesNotKnow(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		expired := &smithy.GenericAPIError{Code: "ExpiredTokenException", Message: "it is expired"}
-		client, err := lockset.New(refusing{b.db, func(string) error { return expired }}, lockset.Config{Table: table})
+		unknown := &smithy.GenericAPIError{Code: "OddException", Message: "it is odd"}
+		client, err := lockset.New(refusing{b.db, func(string) error { return unknown }}, lockset.Config{Table: table})
 		require.NoError(t, err)
 		err = client.Check(t.Context())
-		require.Equal(t, []string{"GetItem is refused (ExpiredTokenException: it is expired): see to it that DynamoDB takes this request: holdall needs it"},
+		require.Equal(t, []string{"GetItem is refused (OddException: it is odd): see to it that DynamoDB takes this request: holdall needs it"},
 			problems(t, table, err))
-		require.ErrorIs(t, err, expired)
+		require.ErrorIs(t, err, unknown)
 
 		// If the keys are right, it is not they that are refused.
 		odd := &smithy.GenericAPIError{Code: "ValidationException", Message: "it is odd"}

@@ -57,7 +57,10 @@ func New(db DynamoDB, cfg Config) (*Client, error) {
 	}
 	clock := fencing.NewClock(cfg.Now)
 	tableTime := requests.NewTableTime(cfg.Now)
-	caller := requests.Caller{DB: db, Attempt: cfg.AttemptTimeout, Patience: cfg.Lease, Trace: cfg.Trace, Dated: tableTime.Heard}
+	caller := requests.Caller{
+		DB: db, Attempt: cfg.AttemptTimeout, Patience: cfg.Lease, Trace: cfg.Trace, Dated: tableTime.Heard,
+		Roles: requests.Roles{Locks: cfg.Table, LockKey: cfg.HashKey},
+	}
 	impatient := caller
 	impatient.Patience = 1
 	return &Client{

@@ -34,15 +34,17 @@ var (
 type LostError = heartbeat.LostError
 
 // TableError names a table that cannot be used as it stands: it does not exist,
-// has another key schema, or may not be accessed. It wraps the SDK's error.
+// has another key schema, or may not be accessed; or nothing can be sent to it, for want of a
+// Region, a host or credentials. It wraps the SDK's error.
 //
 //	Op     string   // the operation that was refused
-//	Tables []string // the table; several if DynamoDB did not say which of them
+//	Tables []string // the table; several if it is not known which of them, or if it is none of them
+//	Record string   // the primary key of the record at fault, if it is known
 //	Err    error    // the SDK's
 type TableError = requests.TableError
 
 // NoAnswerError says that DynamoDB did not answer in time, or only that it was
-// busy, or was not asked because the context had ended. It wraps the end.
+// busy, or could not be reached, or was not asked because the context had ended. It wraps the end.
 //
 //	Op   string // the operation
 //	Last error  // what the last sending met; nil if nothing was sent

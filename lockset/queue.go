@@ -136,7 +136,9 @@ func (a *acquisition) join(ctx context.Context, at lockrow.Observed) (lockrow.Ob
 	vs := a.c.values(a.unit, tried.token)
 	sent, err := a.c.write(ctx, a.unit.id("q"), []*types.Update{a.c.table.Join(at.Want, r, vs)})
 	tried.doubts = sent.Unanswered > 0
-	a.ledger.tried(tried)
+	if sent.Sendings > 0 { // else there is nothing that could land
+		a.ledger.tried(tried)
+	}
 	var refused *refusal
 	if errors.As(err, &refused) {
 		now, since, err := a.c.observe(r.Key, refused.items[0])

@@ -143,7 +143,7 @@ type RequestEnd struct {
 	N        int
 	Took     time.Duration // until the answer, or until it was given up
 	Err      error         // nil if it was carried out
-	Kind     string        // "done", "no answer", "busy", "in progress", "refused" or "invalid"
+	Kind     string        // "done", "no answer", "busy", "not sent", "in progress", "refused" or "invalid"
 	Capacity float64       // consumed capacity units, as DynamoDB reported them; 0 without Trace.Capacity
 }
 

@@ -115,7 +115,7 @@ func (a *application) do(ctx context.Context, r *request, p journal.Batch, block
 			if actions, err = a.rest(ctx, p, actions, canceled.CancellationReasons, blocked); err != nil {
 				return err
 			}
-		case errors.As(err, new(*lockset.TableError)):
+		case errors.As(err, new(*lockset.TableError)) && !requests.ConcernsAll(err):
 			return a.halve(ctx, r, p, err, blocked)
 		default:
 			return err

@@ -27,7 +27,7 @@ func (c *Client) Check(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	if c.cfg.Table == "" {
+	if c.cfg.Table == "" || requests.ConcernsAll(err) { // it would be found of the other table as well
 		return requests.Found(found)
 	}
 	more, err := c.checkTable(ctx)

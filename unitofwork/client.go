@@ -112,6 +112,7 @@ func New(locks *lockset.Client, cfg Config) (*Client, error) {
 	c := &Client{locks: locks, rows: unitlocks.Of(locks), cfg: cfg, lockConfig: lock}
 	c.caller = &requests.Caller{
 		DB: locks.DynamoDB(), Attempt: lock.AttemptTimeout, Patience: lock.Lease, Trace: lock.Trace, Dated: c.rows.Heard,
+		Roles: requests.Roles{Locks: lock.Table, LockKey: lock.HashKey, Units: cfg.Table},
 	}
 	glancer := *c.caller
 	glancer.Conflicts = 3

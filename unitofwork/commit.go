@@ -220,7 +220,11 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 	if refusal == lockrow.Passing {
 		outcome, raceErr = u.race(detached, p, sent.Sendings > 0)
 	}
-	if raceErr == nil && u.optimistic != nil && sent.Unanswered == 0 && outcome != Committed && outcome != NotCommitted {
+	switch {
+	case outcome == Committed, outcome == NotCommitted:
+	case isNever(sent, err) && !tooLarge:
+		outcome = NotCommitted
+	case raceErr == nil && u.optimistic != nil && sent.Unanswered == 0:
 		outcome = u.sendAgain(detached, p, sent, id, actions)
 	}
 	switch {
@@ -231,7 +235,7 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 		return u.inDoubt(u.doubt(oneline.Join(err, raceErr)))
 	case tooLarge: // as the records were then: a copy may find them smaller
 		return errForOne
-	case u.optimistic != nil && ctx.Err() == nil && u.rowKey() != "" && (sent.Unanswered > 0 || errors.As(err, new(*lockset.NoAnswerError))):
+	case u.optimistic != nil && ctx.Err() == nil && u.rowKey() != "" && (sent.Unanswered > 0 || wasBusy(err)):
 		return u.giveWay(&unitlocks.BusyError{Key: u.rowKey(), Reason: "could not be written"})
 	case sent.Unanswered > 0:
 		return u.notDone(u.notCommitted(fmt.Errorf("%w; the last answer: %w", ErrSuperseded, err), StartOver))
@@ -247,6 +251,21 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 		return u.fellBack(&voidError{key: u.Keys()[0], why: "is one of a group that was refused", alone: true})
 	}
 	return u.notDone(err)
+}
+
+// isNever reports whether a transaction is known not to have been carried out, for a reason that
+// no copy of it escapes either: nothing was sent with credentials that are valid, or every sending
+// was answered, and the last one by what no sending as it stands can overcome, such as a table that
+// is not there.
+func isNever(sent requests.Sent, err error) bool {
+	return sent.Sendings == 0 || sent.Unanswered == 0 && errors.As(err, new(*lockset.TableError))
+}
+
+// wasBusy reports whether a transaction was not answered, or met others, for as long as it was sent:
+// not that nothing could be sent.
+func wasBusy(err error) bool {
+	var none *lockset.NoAnswerError
+	return errors.As(err, &none) && !requests.ConcernsAll(none.Last)
 }
 
 // putID is the record of a member's ID, with the nonce by which the commit can be asked about.

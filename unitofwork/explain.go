@@ -3,9 +3,7 @@ package unitofwork
 import (
 	"context"
 	"errors"
-	"fmt"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/fencing"
@@ -27,7 +25,7 @@ func (u *Unit) explain(ctx context.Context, p permit, writes []write, err error)
 	case requests.IsTooLarge(err):
 		return u.tooLarge(writes, err)
 	case !errors.As(err, &canceled):
-		return u.notCommitted(u.c.nameTable(ctx, u.nonce, err, writes), FixCall)
+		return u.notCommitted(err, FixCall)
 	}
 	reasons := canceled.CancellationReasons
 	rows := min(u.rowCount(), len(reasons))
@@ -106,7 +104,7 @@ func (u *Unit) explainWrites(writes []write, reasons []types.CancellationReason,
 			}
 			refused.Next, refused.Err = Decide, w.unmet
 		default:
-			refused.Next, refused.Err = FixCall, fmt.Errorf("%s: %s: %w", code, aws.ToString(reasons[i].Message), err)
+			refused.Next, refused.Err = FixCall, requests.ForReason(reasons[i], err)
 		}
 		if condition == nil {
 			condition = refused
@@ -119,41 +117,3 @@ func (u *Unit) explainWrites(writes []write, reasons []types.CancellationReason,
 }
 
 const writtenSince = "guards a record that was written since"
-
-// nameTable names the table that a refused transaction cannot use, if reads can
-// tell: a read of it fails for the same reason, or all others are there and one
-// is not. Reading and writing are different permissions, and a size is no
-// table's: what a read does not share, it proves nothing about.
-func (c *Client) nameTable(ctx context.Context, id string, err error, writes []write) error {
-	var refused *lockset.TableError
-	if !errors.As(err, &refused) || len(refused.Tables) < 2 || !requests.AlsoForReads(refused.Err) {
-		return err
-	}
-	suspects := map[string]bool{}
-	for _, w := range writes {
-		suspects[w.table] = true
-	}
-	only := func(table string) error {
-		return &lockset.TableError{Op: refused.Op, Tables: []string{table}, Err: refused.Err}
-	}
-	for _, w := range writes {
-		if !suspects[w.table] || w.key == nil {
-			continue
-		}
-		get := types.TransactGetItem{Get: &types.Get{TableName: aws.String(w.table), Key: w.key}}
-		_, readErr := c.caller.Read(ctx, id, []types.TransactGetItem{get})
-		var alone *lockset.TableError
-		if errors.As(readErr, &alone) && requests.SameCode(alone.Err, refused.Err) {
-			return only(w.table)
-		}
-		if readErr == nil {
-			delete(suspects, w.table)
-		}
-	}
-	if len(suspects) == 1 && requests.IsAbsent(refused.Err) {
-		for table := range suspects {
-			return only(table)
-		}
-	}
-	return err
-}

@@ -12,7 +12,6 @@ import (
 	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/requests"
-	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
 )
@@ -168,8 +167,7 @@ func check(records []Record) error {
 // fetch halves a read that DynamoDB will not do: it may be too large, and if it is
 // not, the half that fails tells which record is at fault.
 func (u *Unit) fetch(ctx context.Context, records []Record) (items []map[string]types.AttributeValue, err error) {
-	isInvalid := func(err error) bool { return errors.As(err, new(*lockset.TableError)) }
-	err = requests.Halve(records, isInvalid, func(some []Record) error {
+	err = requests.Halve(records, requests.MayBePart, func(some []Record) error {
 		read, err := u.c.caller.Read(ctx, u.nonce, getsOf(some))
 		items = append(items, read...)
 		return err

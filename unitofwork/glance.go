@@ -110,8 +110,7 @@ func (u *Unit) look(ctx context.Context, g unitlocks.Glance, gets []types.Transa
 // fetchWith reads records with the rows in front, and with the first of them the record of
 // the unit's ID. It halves what is too large for one request: the rows are in each.
 func (u *Unit) fetchWith(ctx context.Context, g unitlocks.Glance, rows []types.TransactGetItem, records []Record) (items []map[string]types.AttributeValue, err error) {
-	isInvalid := func(err error) bool { return errors.As(err, new(*lockset.TableError)) }
-	err = requests.Halve(records, isInvalid, func(some []Record) error {
+	err = requests.Halve(records, requests.MayBePart, func(some []Record) error {
 		gets := slices.Clone(rows)
 		asks := u.asksForID()
 		if asks {

@@ -469,8 +469,9 @@ func TestAMemberThatReadsNonsense(t *testing.T) {
 		require.ErrorAs(t, errs[1], new(*lockset.TableError))
 		noErrors(t, []error{errs[0], errs[2], errs[3]})
 		require.Equal(t, [2]int64{97, 103}, b.balances())
-		// The holder's, the group's, the leader's own; three to learn what is wrong; one for each other.
-		require.Equal(t, map[string]int{"TransactGetItems": 8, "TransactWriteItems": 4}, c.requests())
+		// The holder's, the group's, the leader's own; one alone that is refused; one for each other. And
+		// of each refusal, which of three tables it was.
+		require.Equal(t, map[string]int{"TransactGetItems": 6, "TransactWriteItems": 4, "GetItem": 6}, c.requests())
 	})
 }
 

@@ -73,8 +73,11 @@ func (u *Unit) commitByJournal(ctx context.Context, writes []write, ending unitl
 		return u.notDone(err)
 	case Committed:
 		u.unlink() // from here on the locks' end is not the unit's
-	default:
+	default: // the rows stay prepared, and the journal stays: whoever takes them over finds out, or aborts
 		pending.Done(false)
+		if !errors.Is(err, ErrInDoubt) {
+			return u.notDone(err)
+		}
 		return u.inDoubt(err)
 	}
 	u.carryOut(ctx, pending, j, rows)
@@ -150,7 +153,7 @@ func (u *Unit) abandon(ctx context.Context, ending unitlocks.Ending, writes, row
 	case outcome == Committed:
 		u.committed(writes)
 		return nil
-	case !known:
+	case !known && !errors.As(err, new(*lockset.TableError)): // that transaction was answered, and a copy of it is refused as well
 		return u.inDoubt(u.doubt(oneline.Join(cause, err)))
 	}
 	return u.notDone(cause)
@@ -197,16 +200,20 @@ func (u *Unit) writeJournal(ctx context.Context, j *journal.Journal) (rows int, 
 }
 
 // decide makes the unit committed, if nobody has aborted it. ctx is for finding
-// out what became of it, whatever becomes of before.
+// out what became of it, whatever becomes of before. If it is Undecided, the error matches
+// ErrInDoubt, unless the unit is known not to be committed and only an abort that says so is missing.
 func (u *Unit) decide(ctx, before context.Context, pending unitlocks.Prepared, rows int, digest []byte) (Outcome, error) {
 	now := u.c.lockConfig.Now()
 	items := []types.TransactWriteItem{{Update: journal.PutCommitted(u.c.cfg.Table, u.nonce, rows, digest, now)}}
 	if u.work.ID != "" {
 		items = append(items, journal.PutIDRecord(u.c.cfg.Table, u.work.ID, u.nonce, u.digest, now, u.c.cfg.IDRetention))
 	}
-	_, err := u.c.caller.Write(before, pending.RequestID(), items)
+	sent, err := u.c.caller.Write(before, pending.RequestID(), items)
 	if err == nil {
 		return Committed, nil
+	}
+	if sent.Sendings == 0 {
+		return NotCommitted, u.whyNot(before, err)
 	}
 	// Whatever was answered, a copy of the request may be under way: only an
 	// abort that lands, or one that stands, says that it never will.
@@ -214,6 +221,8 @@ func (u *Unit) decide(ctx, before context.Context, pending unitlocks.Prepared, r
 	defer cancel()
 	found, askErr := u.c.abort(detached, u.nonce)
 	switch {
+	case askErr != nil && isNever(sent, err): // to free the rows now would let a copy commit what no lock protects
+		return Undecided, u.whyNot(before, err)
 	case askErr != nil:
 		return Undecided, u.doubt(oneline.Join(err, askErr))
 	case found.State == journal.Committed, found.State == journal.Done:

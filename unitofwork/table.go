@@ -135,7 +135,7 @@ func (t *Table[T]) Ref(key ...any) *Ref[T] {
 		}
 		r.key[name] = value
 	}
-	if r.err = r.codec.Decode(r.key, &r.T); r.err == nil && t.Guard != nil && !t.GuardByContent {
+	if r.err = t.fillKey(r.codec, r.key, &r.T); r.err == nil && t.Guard != nil && !t.GuardByContent {
 		r.known = t.Guard(&r.T)
 	}
 	return r

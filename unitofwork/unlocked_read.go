@@ -2,7 +2,6 @@ package unitofwork
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/internal/requests"
-	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -49,7 +47,7 @@ func (c *Client) readUnlocked(ctx context.Context, g *unlockedRead) error {
 		case err == nil && !again:
 			g.show()
 			return nil
-		case errors.As(err, new(*lockset.TableError)) && g.halve():
+		case requests.MayBePart(err) && g.halve():
 		case err != nil:
 			return err
 		}

@@ -177,7 +177,7 @@ func (u *Unit) sizeAsked(as asked) func(write) requests.Size {
 // once, or the fault of one of them: its halves are asked.
 func (u *Unit) ask(ctx context.Context, r *request, writes []write, as asked) error {
 	isInvalid := func(err error) bool {
-		return errors.As(err, new(*lockset.TableError)) && !errors.As(err, new(*CommitError))
+		return errors.As(err, new(*lockset.TableError)) && !errors.As(err, new(*CommitError)) && !requests.ConcernsAll(err)
 	}
 	return requests.Halve(writes, isInvalid, func(ws []write) error { return u.askAtOnce(ctx, r, ws, as) })
 }
@@ -193,7 +193,7 @@ func (u *Unit) askAtOnce(ctx context.Context, r *request, writes []write, as ask
 	_, err := u.c.caller.Write(ctx, r.id(), items)
 	var canceled *types.TransactionCanceledException
 	switch {
-	case errors.As(err, new(*lockset.NoAnswerError)): // which wraps the last answer
+	case errors.As(err, new(*lockset.NoAnswerError)), requests.ConcernsAll(err): // the first of which wraps the last answer
 		return err
 	case errors.As(err, new(*lockset.TableError)) && len(writes) == 1:
 		return &CommitError{Key: writes[0].holder, Table: writes[0].table, Record: writes[0].record, Next: FixCall, Err: err}

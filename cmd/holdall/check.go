@@ -9,6 +9,7 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/spf13/cobra"
 
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
@@ -95,8 +96,9 @@ func (a *app) findings(ctx context.Context, f checkFlags) ([]finding, error) {
 		cfg.Trace = &trace.Trace{RequestEnd: func(_ context.Context, r trace.RequestEnd) {
 			sent.Add(1)
 			var api smithy.APIError
-			// What was signed by a wrong clock was not throttled, and the clock is a finding of its own.
-			if r.Kind == "busy" && !(errors.As(r.Err, &api) && strings.Contains(api.ErrorMessage(), "Signature")) {
+			// What was signed by a wrong clock was not throttled, and the clock is a finding of its own; nor was
+			// what was signed with credentials that have expired.
+			if r.Kind == "busy" && !requests.ConcernsAll(r.Err) && !(errors.As(r.Err, &api) && strings.Contains(api.ErrorMessage(), "Signature")) {
 				throttled.Add(1)
 			}
 		}}
@@ -118,6 +120,9 @@ func (a *app) findings(ctx context.Context, f checkFlags) ([]finding, error) {
 		}
 	case err != nil:
 		return nil, err
+	}
+	if requests.ConcernsAll(err) { // nothing else would be answered
+		return found, nil
 	}
 	tables, err := a.checkTables(ctx)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/aws/smithy-go"
 
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -20,7 +21,7 @@ func (a *app) hint(err error) string {
 	switch {
 	case errors.As(err, &unapplied):
 		return "; what to do: holdall mend -- " + unapplied.Unit
-	case errors.As(err, &none) && none.Last == nil: // its end is the reason
+	case errors.As(err, &none) && none.Last == nil, requests.ConcernsAll(err): // which say themselves what to do
 		return ""
 	case errors.As(err, &none) && errors.As(none.Last, &api):
 		return "; it was reached, and busy: holdall check says whether it throttles"

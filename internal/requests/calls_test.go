@@ -133,7 +133,7 @@ func TestCapacityIsAskedForIfSomebodyLooks(t *testing.T) {
 
 // What is refused for good names the call and each of its tables once.
 func TestACallNamesItsTables(t *testing.T) {
-	e := &engine{answers: -1, pages: []requests.Item{key("1")}, err: &smithy.GenericAPIError{Code: "ValidationException"}}
+	e := &engine{answers: -1, pages: []requests.Item{key("1")}, err: &smithy.GenericAPIError{Code: "IdempotentParameterMismatchException"}}
 	errs := calls(t, &requests.Caller{DB: e, Attempt: time.Second, Patience: time.Second})
 	delete(errs, "once") // a heartbeat takes any error as it is
 	tables := map[string][]string{"TransactWriteItems": {"a", "b", "c", "d"}, "TransactGetItems": {"a", "b"}}

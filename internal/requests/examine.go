@@ -10,7 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
 )
 
 // Examination asks whether a table is as it has to be, and whether this process may send
@@ -66,6 +65,9 @@ func (e *Examination) describe(ctx context.Context) (usable bool, err error) {
 		return false, nil
 	case errors.As(err, new(*NoAnswerError)):
 		return false, err
+	case ConcernsAll(err):
+		e.hopeless(err)
+		return false, nil
 	case IsAbsent(err):
 		e.absent(err)
 		return false, nil
@@ -88,8 +90,12 @@ func (e *Examination) judgeTable(table *types.TableDescription) (usable bool) {
 		e.add(nil, fmt.Sprintf("is %s", table.TableStatus), "wait until it is ACTIVE, or see in its description why it is not")
 		return false
 	}
-	if has, wants := keysOf(table), e.keys(); has != wants {
-		e.wrongKeys(nil, fmt.Sprintf("its keys are %s, not %s", has, wants))
+	if has, wants := keysOf(table), keysText(e.Keys); has != wants {
+		other := []string{UnitHash, UnitRange}
+		if e.Table == e.Caller.Roles.Units {
+			other = []string{e.Caller.Roles.LockKey}
+		}
+		e.wrongKeys(nil, fmt.Sprintf("its keys are %s, not %s", has, wants), has == keysText(other))
 		return false
 	}
 	e.fits = true
@@ -111,22 +117,31 @@ func (e *Examination) judgeTTL(ttl *types.TimeToLiveDescription) {
 
 // judge takes note of what a trial came to, and reports whether others have any point.
 func (e *Examination) judge(t Trial, err error) (goOn bool) {
+	var table *TableError
 	switch {
 	case err == nil, KindOf(err) == Refused:
 		e.fits = true
+	case ConcernsAll(err):
+		e.hopeless(err)
+		return false
 	case IsAbsent(err):
 		e.absent(err)
+		return false
+	case slices.ContainsFunc(codesOf(err), func(code string) bool { return isOfKMS(code, Said(err)) }):
+		problem, do := diagnose(codesOf(err)[0], Said(err))
+		e.add(err, fmt.Sprintf("%s (%s)", problem, Said(err)), do)
 		return false
 	case hasCode(err, "AccessDeniedException"):
 		if !e.denied[t.permission] {
 			e.denied[t.permission] = true
-			e.add(err, fmt.Sprintf("%s is denied (%s)", t.name, said(err)), "allow "+t.permission)
+			e.add(err, fmt.Sprintf("%s is denied (%s)", t.name, Said(err)), "allow "+t.permission)
 		}
 	case isMisshapen(err) && !e.fits:
-		e.wrongKeys(err, fmt.Sprintf("its keys are not %s (%s)", e.keys(), said(err)))
+		swapped := errors.As(err, &table) && strings.HasSuffix(table.advice, areSwapped)
+		e.wrongKeys(err, fmt.Sprintf("its keys are not %s (%s)", keysText(e.Keys), Said(err)), swapped)
 		return false
 	default:
-		e.add(err, fmt.Sprintf("%s is refused (%s)", t.name, said(err)), "see to it that DynamoDB takes this request: holdall needs it")
+		e.add(err, fmt.Sprintf("%s is refused (%s)", t.name, Said(err)), "see to it that DynamoDB takes this request: holdall needs it")
 		return isMisshapen(err) // what is wrong with other requests is wrong with all
 	}
 	return true
@@ -136,14 +151,24 @@ func (e *Examination) absent(err error) {
 	e.add(err, "does not exist", "create it, or correct its name, the Region or the account")
 }
 
-func (e *Examination) wrongKeys(err error, problem string) {
-	e.add(err, problem, "name a table with these keys, or create one: keys cannot be changed")
+// hopeless takes note of what no other request would escape.
+func (e *Examination) hopeless(err error) {
+	problem, do := whyAll(err)
+	e.add(err, fmt.Sprintf("%s (%s)", problem, Said(err)), do)
 }
 
-// keys are those that the table must have, as people write them.
-func (e *Examination) keys() string {
-	keys := make([]string, len(e.Keys))
-	for i, name := range e.Keys {
+func (e *Examination) wrongKeys(err error, problem string, swapped bool) {
+	do := "name a table with these keys, or create one: keys cannot be changed"
+	if swapped {
+		do = areSwapped
+	}
+	e.add(err, problem, do)
+}
+
+// keysText writes keys of type S, the hash key first, for people.
+func keysText(names []string) string {
+	keys := make([]string, len(names))
+	for i, name := range names {
 		keys[i] = keyText(name, []types.KeyType{types.KeyTypeHash, types.KeyTypeRange}[i], types.ScalarAttributeTypeS)
 	}
 	return strings.Join(keys, ", ")
@@ -176,24 +201,6 @@ func isMisshapen(err error) bool {
 		return slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool { return Code(r) == "ValidationError" })
 	}
 	return hasCode(err, "ValidationException")
-}
-
-// said is what DynamoDB said in its own words, without the SDK's.
-func said(err error) string {
-	var canceled *types.TransactionCanceledException
-	var api smithy.APIError
-	switch {
-	case errors.As(err, &canceled):
-		for _, r := range canceled.CancellationReasons {
-			if r.Message != nil {
-				return *r.Message
-			}
-		}
-		return canceled.ErrorMessage()
-	case errors.As(err, &api):
-		return api.ErrorCode() + ": " + api.ErrorMessage()
-	}
-	return err.Error()
 }
 
 // Describer says how a table is made, as *dynamodb.Client does. What a Caller asks need

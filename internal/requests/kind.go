@@ -1,7 +1,6 @@
 package requests
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,8 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
-
-	"github.com/holdall/holdall/internal/next"
 )
 
 // Kind is what an answer to one sending proves about that sending.
@@ -24,7 +21,8 @@ const (
 	Done Kind = "done"
 	// NoAnswer: carried out or not, now or later: there is no telling.
 	NoAnswer Kind = "no answer"
-	// Busy: not carried out, because of others or of a clock; the same request may succeed.
+	// Busy: not carried out, because of others, of a clock or of credentials that have expired; the
+	// same request may succeed.
 	Busy Kind = "busy"
 	// InProgress: an earlier sending of the same request is being carried out.
 	InProgress Kind = "in progress"
@@ -32,6 +30,8 @@ const (
 	Refused Kind = "refused"
 	// Invalid: not carried out, and never will be as it stands.
 	Invalid Kind = "invalid"
+	// Unsent: it did not leave this process; the same request may, later.
+	Unsent Kind = "not sent"
 )
 
 // Reasons of DynamoDB for cancelling a transaction or refusing a statement.
@@ -49,6 +49,18 @@ const (
 var busyCodes = []string{
 	"TransactionConflictException", "ProvisionedThroughputExceededException",
 	"ThrottlingException", "Throttling", "RequestLimitExceeded", "ThrottlingError",
+	"KMSThrottlingException", "KmsThrottledException",
+}
+
+// isExpired reports whether a request was refused because the session token of its credentials
+// had expired. The SDK fetches other credentials if it knows where.
+func isExpired(err error) bool {
+	var api smithy.APIError
+	return errors.As(err, &api) && isExpiredCode(api.ErrorCode())
+}
+
+func isExpiredCode(code string) bool {
+	return code == "ExpiredTokenException" || code == "ExpiredToken"
 }
 
 // skewCodes say that a request was signed at a time too far from DynamoDB's, as a code does of
@@ -72,8 +84,11 @@ func KindOf(err error) Kind {
 		return Done
 	}
 	var canceled *types.TransactionCanceledException
+	var observed *observedError
 	var api smithy.APIError
 	switch {
+	case errors.As(err, &observed) && !observed.left: // whatever was asked for credentials has answered
+		return kindOfUnsent(err)
 	case errors.As(err, &canceled):
 		return kindOfReasons(canceled.CancellationReasons)
 	case errors.As(err, new(*types.ConditionalCheckFailedException)):
@@ -84,18 +99,25 @@ func KindOf(err error) Kind {
 		return Invalid
 	case errors.As(err, &api):
 		switch {
-		case slices.Contains(busyCodes, api.ErrorCode()), isSignedAtAnotherTime(api):
+		case slices.Contains(busyCodes, api.ErrorCode()), isSignedAtAnotherTime(api), isExpired(err):
 			return Busy
 		case slices.Contains(noAnswerCodes, api.ErrorCode()), serverSide(err):
 			return NoAnswer
 		default:
 			return Invalid
 		}
-	case neverSent(err):
-		return Invalid
+	case isUnsent(err):
+		return kindOfUnsent(err)
 	default:
 		return NoAnswer
 	}
+}
+
+func kindOfUnsent(err error) Kind {
+	if mayLeaveLater(err) {
+		return Unsent
+	}
+	return Invalid
 }
 
 // kindOfReasons: a condition that failed is news whatever else happened; a
@@ -206,93 +228,6 @@ func (e *notSentError) Error() string {
 	return fmt.Sprintf("%d bytes, and a request has at most %d: it was not sent", e.size, MaxSent)
 }
 
-// neverSent reports errors of the SDK from before anything left this process.
-func neverSent(err error) bool {
-	return errors.As(err, new(*smithy.SerializationError)) ||
-		errors.As(err, new(smithy.InvalidParamsError))
-}
-
-// TableError says that DynamoDB will not carry out a request on these tables as
-// it stands: a table does not exist, has other keys, may not be accessed, or
-// the request is wrong. Fix the configuration or the call; the SDK's error is
-// wrapped.
-type TableError struct {
-	Op     string // the DynamoDB operation
-	Tables []string
-	Err    error
-}
-
-func (e *TableError) Error() string {
-	if len(e.Tables) == 1 {
-		return fmt.Sprintf("table %q: %s: %s", e.Tables[0], e.Op, e.hint())
-	}
-	return fmt.Sprintf("one of the tables %q: %s: %s", e.Tables, e.Op, e.hint())
-}
-
-// WhatNext is for unitofwork.NextOf.
-func (e *TableError) WhatNext() next.Next { return next.FixCall }
-
-// hint puts what usually is wrong in front of DynamoDB's own words, and what a
-// cancelled transaction's reasons say behind them.
-func (e *TableError) hint() string {
-	var canceled *types.TransactionCanceledException
-	switch {
-	case errors.As(e.Err, &canceled):
-		text := e.Err.Error()
-		for _, r := range canceled.CancellationReasons {
-			if r.Message != nil && !strings.Contains(text, *r.Message) {
-				text += "; " + *r.Message
-			}
-		}
-		return text
-	case isEntityTooLarge(e.Err):
-		return "the request is too large: " + e.Err.Error()
-	case IsAbsent(e.Err):
-		return "does not exist: " + e.Err.Error()
-	case hasCode(e.Err, "AccessDeniedException"):
-		return "may not be accessed: " + e.Err.Error()
-	}
-	return e.Err.Error()
-}
-
-// Unwrap returns the SDK's error.
-func (e *TableError) Unwrap() error { return e.Err }
-
-// NoAnswerError says that DynamoDB did not answer, or only that it was busy,
-// until the time for asking was over. Whether a write was carried out is not
-// known unless Sent says that every sending was answered.
-type NoAnswerError struct {
-	Op   string
-	Last error // of the last attempt
-	End  error // why there was no further one
-}
-
-func (e *NoAnswerError) Error() string {
-	if e.Last == nil {
-		return fmt.Sprintf("%s: not sent: %v", e.Op, e.End)
-	}
-	return fmt.Sprintf("%s: %v; the last attempt: %v", e.Op, e.End, e.Last)
-}
-
-// WhatNext is for unitofwork.NextOf.
-func (e *NoAnswerError) WhatNext() next.Next {
-	switch {
-	case next.Of(e.End) == next.StartOver: // it was ended by a loss
-		return next.StartOver
-	case e.Last == nil: // the caller's context ended before it was sent
-		return next.Decide
-	}
-	return next.TryLater
-}
-
-// Unwrap makes errors.Is see the end of the context, and the last answer.
-func (e *NoAnswerError) Unwrap() []error {
-	if e.Last == nil || errors.Is(e.Last, context.Canceled) || errors.Is(e.Last, context.DeadlineExceeded) {
-		return []error{e.End} // an attempt's own timeout is not the caller's
-	}
-	return []error{e.End, e.Last}
-}
-
 // SameCode reports whether two errors of the SDK have the same code.
 func SameCode(a, b error) bool {
 	var x, y smithy.APIError
@@ -300,11 +235,7 @@ func SameCode(a, b error) bool {
 }
 
 // IsAbsent reports whether a request was refused because a table is not there.
-func IsAbsent(err error) bool { return hasCode(err, "ResourceNotFoundException") }
-
-// AlsoForReads reports whether a table that refused a write for this reason
-// refuses reads for it, too: it is not there, or the key is not one of its own.
-func AlsoForReads(err error) bool { return IsAbsent(err) || hasCode(err, "ValidationException") }
+func IsAbsent(err error) bool { return slices.Contains(codesOf(err), codeAbsent) }
 
 // IsInvalidWrite reports whether a write was refused for what it says, or for what the item is that
 // it was to change: not for a table that is not there, or for a permission.
@@ -314,6 +245,12 @@ func IsInvalidWrite(err error) bool {
 		return slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool { return Code(r) == reasonInvalid })
 	}
 	return hasCode(err, "ValidationException")
+}
+
+// MayBePart reports whether a request is invalid for what may be wrong with only a part of it: its
+// size, or one of its items. A table that is not there is known by its name.
+func MayBePart(err error) bool {
+	return errors.As(err, new(*TableError)) && !ConcernsAll(err) && !IsAbsent(err)
 }
 
 // IsTooLarge reports whether a request was refused, or may have been, for its size

@@ -30,9 +30,9 @@ func TestATableErrorSaysWhy(t *testing.T) {
 		tables []string
 		says   string
 	}{
-		"the reasons of a transaction": {canceled, []string{"a"}, `table "a": Op: TransactionCanceledException: cancelled, see the reasons; too deep`},
-		"a table that is not there":    {coded("ResourceNotFoundException", "m"), []string{"a"}, `table "a": Op: does not exist: api error ResourceNotFoundException: m`},
-		"a permission":                 {coded("AccessDeniedException", "m"), []string{"a"}, `table "a": Op: may not be accessed: api error AccessDeniedException: m`},
+		"the reasons of a transaction": {canceled, []string{"a"}, `table "a": Op: ValidationError: too deep; ValidationError: the reasons; ValidationError`},
+		"a table that is not there":    {coded("ResourceNotFoundException", "m"), []string{"a"}, `table "a": Op: does not exist (ResourceNotFoundException: m): create it, or correct its name, the Region or the account`},
+		"a permission":                 {coded("AccessDeniedException", "m"), []string{"a"}, "table \"a\": Op: may not be accessed (AccessDeniedException: m): allow what `holdall init --print iam` prints"},
 		"anything else":                {errors.New("x"), []string{"a", "b"}, `one of the tables ["a" "b"]: Op: x`},
 	} {
 		t.Run(name, func(t *testing.T) {

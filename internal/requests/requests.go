@@ -47,6 +47,8 @@ type Caller struct {
 	// Conflicts is how many conflicts with transactions of others end a request: zero if
 	// none does, and it is sent again for as long as Patience says.
 	Conflicts int
+	// Roles are for errors about the keys of tables.
+	Roles Roles
 	// Trace is told of every sending. It may be nil.
 	Trace *trace.Trace
 	// Dated, if set, is called for every answer that has the server's time, with how long
@@ -58,7 +60,8 @@ type Caller struct {
 type Sent struct {
 	// First is a reading of the clock from before the first sending.
 	First time.Time
-	// Sendings counts all of them.
+	// Sendings counts those that were looked at, or may have been: not what never left this process,
+	// nor what was rejected for its credentials, as every copy of it would be.
 	Sendings int
 	// Unanswered counts the sendings that had no answer, or heard of an earlier
 	// one under way. They may be carried out, also later, unless the request's
@@ -102,13 +105,16 @@ func Do[I, O any](ctx context.Context, c *Caller, r Request, in *I, send Method[
 		}
 		sent.Sendings++
 		out, kind, err := Once(ctx, c, r.Op, n, in, send)
+		if kind != Done && kind != Refused && ConcernsAll(err) {
+			sent.Sendings--
+		}
 		switch kind {
 		case Done:
 			return out, sent, nil
 		case Refused:
-			return nil, sent, err
+			return nil, sent, &saidError{err}
 		case Invalid:
-			return nil, sent, &TableError{Op: r.Op, Tables: r.Tables, Err: err}
+			return nil, sent, c.tableError(ctx, r, in, err)
 		case NoAnswer, InProgress:
 			sent.Unanswered++
 		case Busy:
@@ -132,7 +138,9 @@ func Once[I, O any](ctx context.Context, c *Caller, op string, n int, in *I, sen
 	attempt, cancel := context.WithTimeout(ctx, c.Attempt)
 	defer cancel()
 	start := time.Now()
-	out, err := send(attempt, in, noRetries)
+	var d departure
+	out, err := send(attempt, in, d.options)
+	err = d.mark(err)
 	kind := KindOf(err)
 	if c.Trace != nil && c.Trace.RequestEnd != nil {
 		end := trace.RequestEnd{Op: op, N: n, Took: time.Since(start), Err: err, Kind: string(kind)}
@@ -148,8 +156,6 @@ func Once[I, O any](ctx context.Context, c *Caller, op string, n int, in *I, sen
 	}
 	return out, kind, err
 }
-
-func noRetries(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
 // backoff grows with n and is jittered by a hash of id and n.
 func (c *Caller) backoff(id string, n int) time.Duration {
@@ -318,7 +324,10 @@ func (c *Caller) Execute(ctx context.Context, id, table string, statements []typ
 func (c *Caller) ExecuteOnce(ctx context.Context, statements []types.BatchStatementRequest) ([]types.BatchStatementResponse, error) {
 	in := &dynamodb.BatchExecuteStatementInput{Statements: statements, ReturnConsumedCapacity: c.capacity()}
 	out, _, err := Once(ctx, c, "BatchExecuteStatement", 1, in, c.DB.BatchExecuteStatement)
-	return answers(statements, out, err)
+	if err != nil {
+		return nil, &saidError{err}
+	}
+	return answers(statements, out, nil)
 }
 
 // ExecuteOne carries out a single statement. What the answer says of it is the error, as

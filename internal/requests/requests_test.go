@@ -158,7 +158,7 @@ func TestARequestThatIsSignedAtAnotherTimeIsSentAgain(t *testing.T) {
 	}
 }
 
-// Whether a request left this process is known only if it never could.
+// Whether a request left this process is known if it never could, or had no connection.
 func TestKindOfWhatHasNoAnswerAtAll(t *testing.T) {
 	t.Run("nobody there", func(t *testing.T) {
 		db := served(t, nil)
@@ -169,7 +169,7 @@ func TestKindOfWhatHasNoAnswerAtAll(t *testing.T) {
 		_, kind, _ := requests.Once(t.Context(), caller, "GetItem", 1, in, func(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
 			return db.GetItem(ctx, in, append(opts, func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(server.URL) })...)
 		})
-		require.Equal(t, requests.NoAnswer, kind)
+		require.Equal(t, requests.Unsent, kind)
 	})
 	t.Run("never sent", func(t *testing.T) {
 		db := served(t, answer(200, `{}`))

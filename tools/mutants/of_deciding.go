@@ -12,7 +12,7 @@ var ofDeciding = []mutant{
 	{
 		clause: "a rehearsal without an answer has not passed",
 		file:   "unitofwork/verify.go",
-		old:    "	case errors.As(err, new(*lockset.NoAnswerError)): // which wraps the last answer\n		return err\n",
+		old:    "	case errors.As(err, new(*lockset.NoAnswerError)), requests.ConcernsAll(err): // the first of which wraps the last answer\n		return err\n",
 		new:    "",
 		by:     check{in: "unitofwork", test: "TestALargeUnitThatMeetsConflictsForTooLong"},
 	},

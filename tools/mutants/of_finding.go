@@ -265,8 +265,8 @@ var ofFinding = []mutant{
 	{
 		clause: "a commit without locks of which a sending was not answered is not asked about by its request token",
 		file:   "unitofwork/commit.go",
-		old:    `u.optimistic != nil && sent.Unanswered == 0 && outcome`,
-		new:    `u.optimistic != nil && outcome`,
+		old:    `raceErr == nil && u.optimistic != nil && sent.Unanswered == 0:`,
+		new:    `raceErr == nil && u.optimistic != nil:`,
 		by:     check{in: "unitofwork", test: "TestATokenIsNotRaisedAfterASilence"},
 	},
 	{

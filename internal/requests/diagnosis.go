@@ -1,0 +1,186 @@
+package requests
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+)
+
+// codes of errors that have more than one name, or none in the SDK.
+const (
+	codeAbsent  = "ResourceNotFoundException"
+	codeDenied  = "AccessDeniedException"
+	codeInvalid = "ValidationException"
+)
+
+// Codes by which AWS rejects the credentials of a request, whatever it asks for.
+var (
+	unknownKeyCodes = []string{"UnrecognizedClientException", "InvalidClientTokenId", "InvalidAccessKeyId", "InvalidAccessKeyIdException"}
+	signatureCodes  = []string{"InvalidSignatureException", "SignatureDoesNotMatch", "IncompleteSignature", "IncompleteSignatureException"}
+	unsignedCodes   = []string{"MissingAuthenticationToken", "MissingAuthenticationTokenException"}
+)
+
+// codeOf is the code of a reason, as an error of its own would have it.
+func codeOf(r types.CancellationReason) string {
+	switch code := Code(r); code {
+	case "ResourceNotFound":
+		return codeAbsent
+	case "AccessDenied":
+		return codeDenied
+	case reasonInvalid:
+		return codeInvalid
+	default:
+		return code
+	}
+}
+
+// codesOf are the codes of an error: of a cancelled transaction those of its reasons.
+func codesOf(err error) (codes []string) {
+	var canceled *types.TransactionCanceledException
+	var api smithy.APIError
+	switch {
+	case errors.As(err, &canceled):
+		for _, r := range canceled.CancellationReasons {
+			if Code(r) != ReasonNone {
+				codes = append(codes, codeOf(r))
+			}
+		}
+	case errors.As(err, &api):
+		codes = []string{api.ErrorCode()}
+	}
+	return codes
+}
+
+// ConcernsAll reports whether a request failed for a reason that it shares with every other one
+// of this process, whatever the table: nothing can be sent, or the credentials are rejected.
+func ConcernsAll(err error) bool {
+	if isUnsent(err) {
+		return !neverSent(err)
+	}
+	return isExpired(err) || slices.ContainsFunc(codesOf(err), rejectsCredentials)
+}
+
+func rejectsCredentials(code string) bool {
+	return slices.Contains(unknownKeyCodes, code) || slices.Contains(signatureCodes, code) || slices.Contains(unsignedCodes, code)
+}
+
+// explain says what is wrong and what to do, around what an error says itself.
+func explain(err error) string {
+	said := Said(err)
+	switch {
+	case ConcernsAll(err):
+		problem, do := whyAll(err)
+		return fmt.Sprintf("%s (%s): %s", problem, said, do)
+	case isEntityTooLarge(err):
+		return "the request is too large: " + said
+	}
+	for _, code := range codesOf(err) {
+		if problem, _ := diagnose(code, said); problem != "" {
+			return explained(code, said)
+		}
+	}
+	return said
+}
+
+// whyAll says what is wrong with every request of this process, and what to do: [ConcernsAll] is true.
+func whyAll(err error) (problem, do string) {
+	if isUnsent(err) {
+		problem, do = whyUnsent(err)
+		return "nothing can be sent: " + problem, do
+	}
+	for _, code := range codesOf(err) {
+		if rejectsCredentials(code) || isExpiredCode(code) {
+			return diagnose(code, "")
+		}
+	}
+	return "", ""
+}
+
+// explained is a code's text with its diagnosis, if there is one.
+func explained(code, said string) string {
+	problem, do := diagnose(code, said)
+	if problem == "" {
+		return said
+	}
+	return fmt.Sprintf("%s (%s): %s", problem, said, do)
+}
+
+// whyUnsent says why a sending did not leave this process, and what to do.
+func whyUnsent(err error) (problem, do string) {
+	var dns *net.DNSError
+	credentials := strings.Contains(err.Error(), "get identity: ") || errors.As(err, new(*v4.SigningError))
+	switch {
+	case hasNoRegion(err):
+		return "no Region is set", "set AWS_REGION, or the Region of the aws.Config"
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return fmt.Sprintf("there is no host %q", dns.Name), "correct the Region or the endpoint"
+	case errors.As(err, new(*tls.CertificateVerificationError)):
+		return "the endpoint's certificate is not trusted", "correct the endpoint, or trust the authority of its certificate"
+	case credentials && mayLeaveLater(err):
+		return "the credentials cannot be fetched", "see whether this host reaches the service that gives it credentials"
+	case credentials:
+		return "there are no credentials", "give this process credentials: by its environment, a profile or a role"
+	case errors.As(err, &dns):
+		return fmt.Sprintf("the host %q cannot be looked up", dns.Name), "see whether this host's DNS works"
+	case mayLeaveLater(err):
+		return "DynamoDB cannot be connected to", "see whether this host reaches the endpoint"
+	case strings.Contains(err.Error(), "endpoint") || strings.Contains(err.Error(), "region") || hasUnknownScheme(err):
+		return "there is no such endpoint", "correct the Region and the settings of the endpoint"
+	}
+	return "the request cannot be made", "correct the configuration of the AWS SDK"
+}
+
+// permission finds the action that AWS names when it denies one.
+var permission = regexp.MustCompile(`to perform: ([\w:]+)`)
+
+// diagnose says what an error of this code usually comes from, and what to do; nothing if that is
+// not known.
+func diagnose(code, said string) (problem, do string) {
+	switch {
+	case isOfKMS(code, said):
+		return "its encryption key cannot be used", "enable the table's KMS key, and allow this process to use it"
+	case code == codeDenied:
+		action := "what `holdall init --print iam` prints"
+		if found := permission.FindStringSubmatch(said); found != nil {
+			action = found[1]
+		}
+		return "may not be accessed", "allow " + action
+	case code == codeAbsent:
+		return "does not exist", "create it, or correct its name, the Region or the account"
+	case slices.Contains(unknownKeyCodes, code):
+		return "the credentials were rejected: AWS does not know the access key, or its session token is not valid",
+			"correct the credentials; those of another account, Region or partition are not valid here"
+	case slices.Contains(signatureCodes, code):
+		return "the credentials were rejected: the signature is wrong", "correct the secret access key; a proxy must not change requests"
+	case slices.Contains(unsignedCodes, code):
+		return "the request had no credentials", "give this process credentials: by its environment, a profile or a role"
+	case isExpiredCode(code):
+		return "the credentials have expired", "renew them"
+	case code == codeInvalid && isKeyMismatch(said):
+		return "its keys are not those of the request", "name a table that has them"
+	}
+	return "", ""
+}
+
+// isOfKMS reports whether a table's encryption key is at fault.
+func isOfKMS(code, said string) bool {
+	return strings.HasPrefix(strings.ToUpper(code), "KMS") || code == codeDenied && strings.Contains(said, "kms:") ||
+		code == "InaccessibleEncryptionCredentialsException"
+}
+
+// isKeyMismatch reports whether DynamoDB says that a key is not one of a table's. It has no code
+// of its own for that.
+func isKeyMismatch(said string) bool {
+	return slices.ContainsFunc([]string{
+		"key element does not match", "Missing the key ", "Type mismatch for key", "number of conditions on the keys is invalid",
+		"missed key schema element", "data type should match its data type in table's schema", "equality on all key attributes",
+	}, func(words string) bool { return strings.Contains(said, words) })
+}

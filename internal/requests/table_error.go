@@ -1,0 +1,79 @@
+package requests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdall/holdall/internal/next"
+)
+
+// TableError says that a request on these tables was not carried out, and will not be as it
+// stands: a table does not exist, has other keys or may not be accessed, the request is wrong,
+// or nothing can be sent, for want of a Region, an endpoint or credentials. Fix the
+// configuration or the call; the SDK's error is wrapped.
+type TableError struct {
+	Op     string   // the DynamoDB operation
+	Tables []string // the table at fault; several if it is not known which, or if it is none of them
+	Record string   // the primary key of the record at fault, if it is known
+	Err    error    // the SDK's
+
+	advice string // what is wrong with the table's keys, and what to do
+}
+
+func (e *TableError) Error() string {
+	text := e.Op + ": " + explain(e.Err)
+	if e.advice != "" {
+		text = fmt.Sprintf("%s: %s (%s)", e.Op, e.advice, Said(e.Err))
+	}
+	switch {
+	case len(e.Tables) == 1 && e.Record != "":
+		return fmt.Sprintf("table %q, record %s: %s", e.Tables[0], e.Record, text)
+	case len(e.Tables) == 1:
+		return fmt.Sprintf("table %q: %s", e.Tables[0], text)
+	case ConcernsAll(e.Err):
+		return fmt.Sprintf("tables %q: %s", e.Tables, text)
+	}
+	return fmt.Sprintf("one of the tables %q: %s", e.Tables, text)
+}
+
+// WhatNext is for unitofwork.NextOf.
+func (e *TableError) WhatNext() next.Next { return next.FixCall }
+
+// Unwrap returns the SDK's error.
+func (e *TableError) Unwrap() error { return e.Err }
+
+// NoAnswerError says that DynamoDB did not answer, was busy, or could not be reached, until the
+// time for asking was over. Whether a write was carried out is not known unless Sent says that
+// every sending was answered, or that none left this process.
+type NoAnswerError struct {
+	Op   string
+	Last error // of the last attempt
+	End  error // why there was no further one
+}
+
+func (e *NoAnswerError) Error() string {
+	if e.Last == nil {
+		return fmt.Sprintf("%s: not sent: %v", e.Op, e.End)
+	}
+	return fmt.Sprintf("%s: %v; the last attempt: %s", e.Op, e.End, explain(e.Last))
+}
+
+// WhatNext is for unitofwork.NextOf.
+func (e *NoAnswerError) WhatNext() next.Next {
+	switch {
+	case next.Of(e.End) == next.StartOver: // it was ended by a loss
+		return next.StartOver
+	case e.Last == nil: // the caller's context ended before it was sent
+		return next.Decide
+	}
+	return next.TryLater
+}
+
+// Unwrap makes errors.Is see the end of the context, and the last answer.
+func (e *NoAnswerError) Unwrap() []error {
+	if e.Last == nil || errors.Is(e.Last, context.Canceled) || errors.Is(e.Last, context.DeadlineExceeded) {
+		return []error{e.End} // an attempt's own timeout is not the caller's
+	}
+	return []error{e.End, e.Last}
+}

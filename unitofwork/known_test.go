@@ -1,0 +1,305 @@
+package unitofwork_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	smithyendpoints "github.com/aws/smithy-go/endpoints"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/wire"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// What is known not to have happened is never told as in doubt (P5), whatever call it ends: with the
+// SDK's own client, and the errors that it really makes.
+
+// outage is a way in which requests come to nothing.
+type outage struct {
+	broken atomic.Bool
+
+	region      bool
+	credentials func(context.Context) (aws.Credentials, error)
+	dial        func(context.Context) error
+	answer      func(r *http.Request) (code, message string)
+}
+
+// Credentials and connections as they are when all is well.
+var given = aws.Credentials{AccessKeyID: "id", SecretAccessKey: "secret"}
+
+func (o *outage) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	if o.broken.Load() && o.credentials != nil {
+		return o.credentials(ctx)
+	}
+	return given, nil
+}
+
+func (o *outage) ResolveEndpoint(ctx context.Context, params dynamodb.EndpointParameters) (smithyendpoints.Endpoint, error) {
+	if o.broken.Load() && o.region {
+		params.Region = nil
+	}
+	return dynamodb.NewDefaultEndpointResolverV2().ResolveEndpoint(ctx, params)
+}
+
+// over is an HTTP client that reaches the engine unless there is an outage.
+type over struct {
+	*outage
+	wire.Transport
+}
+
+func (o over) Do(r *http.Request) (*http.Response, error) {
+	switch {
+	case !o.broken.Load():
+		return o.Transport.Do(r)
+	case o.dial != nil:
+		client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return nil, o.dial(ctx) }}}
+		return client.Do(r)
+	case o.answer != nil:
+		if code, message := o.answer(r); code != "" {
+			body := fmt.Sprintf(`{"__type":"com.amazon.coral.service#%s","message":%q}`, code, message)
+			return &http.Response{
+				StatusCode: http.StatusBadRequest, Header: http.Header{"X-Amzn-Requestid": {"ABCDEFGH"}}, Request: r, ContentLength: int64(len(body)),
+				Body: io.NopCloser(strings.NewReader(body)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+			}, nil
+		}
+	}
+	return o.Transport.Do(r)
+}
+
+// on is a client of the SDK that the outage concerns.
+func (o *outage) on(b *bed, change func(*unitofwork.Config)) *unitofwork.Client {
+	b.t.Helper()
+	db := dynamodb.New(dynamodb.Options{
+		Region: "eu-west-1", Credentials: o,
+		EndpointResolverV2: o, HTTPClient: over{o, wire.Transport{Engine: b.db}},
+	})
+	cfg := unitofwork.Config{Table: "units", Locks: lockset.Config{Table: "locks", Lease: lease}}
+	if change != nil {
+		change(&cfg)
+	}
+	client, err := unitofwork.Open(db, cfg)
+	require.NoError(b.t, err)
+	return client
+}
+
+// answers answers every request alike.
+func answers(code, message string) func(*http.Request) (string, string) {
+	return func(*http.Request) (string, string) { return code, message }
+}
+
+// outages by name, with what the error is to say.
+var forGood = map[string]struct {
+	outage func() *outage
+	says   string
+}{
+	"no Region": {func() *outage { return &outage{region: true} }, "no Region is set"},
+	"no credentials": {func() *outage {
+		return &outage{credentials: credentials.NewStaticCredentialsProvider("", "", "").Retrieve}
+	}, "there are no credentials"},
+	"no such host": {func() *outage {
+		return &outage{dial: func(context.Context) error {
+			return &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "dynamodb.nowhere", IsNotFound: true}}
+		}}
+	}, `there is no host "dynamodb.nowhere"`},
+	"an unknown key": {func() *outage {
+		return &outage{answer: answers("UnrecognizedClientException", "The security token included in the request is invalid.")}
+	}, "the credentials were rejected: AWS does not know the access key"},
+	"a key of another kind": {func() *outage { return &outage{answer: answers("InvalidAccessKeyId", "m")} }, "the credentials were rejected"},
+	"a wrong signature": {func() *outage {
+		return &outage{answer: answers("InvalidSignatureException", "The request signature we calculated does not match the signature you provided.")}
+	}, "the signature is wrong"},
+	"an incomplete signature": {func() *outage { return &outage{answer: answers("IncompleteSignatureException", "m")} }, "the signature is wrong"},
+	"an unsigned request": {func() *outage {
+		return &outage{answer: answers("MissingAuthenticationTokenException", "Request is missing Authentication Token")}
+	}, "the request had no credentials"},
+	"a denied key": {func() *outage { return &outage{answer: answers("KMSAccessDeniedException", "m")} }, "its encryption key cannot be used"},
+	"no permission": {func() *outage {
+		return &outage{answer: answers("AccessDeniedException", "User: arn:aws:iam::1:user/u is not authorized to perform: dynamodb:UpdateItem on resource: arn:aws:dynamodb:eu-west-1:1:table/locks")}
+	}, "may not be accessed"},
+	"no table": {func() *outage {
+		return &outage{answer: answers("ResourceNotFoundException", "Requested resource not found")}
+	}, "does not exist"},
+}
+
+var forNow = map[string]struct {
+	outage func() *outage
+	says   string
+}{
+	"a resolver that times out": {func() *outage {
+		return &outage{dial: func(context.Context) error {
+			return &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "i/o timeout", Name: "dynamodb.here", IsTimeout: true}}
+		}}
+	}, `the host "dynamodb.here" cannot be looked up`},
+	"a connection refused": {func() *outage {
+		return &outage{dial: func(context.Context) error { return &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED} }}
+	}, "DynamoDB cannot be connected to"},
+	"a connection not made": {func() *outage {
+		return &outage{dial: func(context.Context) error { // net/http does not end it with the attempt
+			time.Sleep(lease / 5)
+			return &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ETIMEDOUT}
+		}}
+	}, "DynamoDB cannot be connected to"},
+	"a silent metadata service": {func() *outage {
+		return &outage{credentials: func(ctx context.Context) (aws.Credentials, error) { <-ctx.Done(); return aws.Credentials{}, ctx.Err() }}
+	}, "the credentials cannot be fetched"},
+	"an expired token": {func() *outage {
+		return &outage{answer: answers("ExpiredTokenException", "The security token included in the request is expired")}
+	}, "the credentials have expired"},
+}
+
+// callsThatEnd are those that meet the outage: from the first request, or once breaks was called.
+var callsThatEnd = map[string]func(ctx context.Context, c *unitofwork.Client, breaks func()) error{
+	"Do, reading": func(ctx context.Context, c *unitofwork.Client, breaks func()) error {
+		breaks()
+		return c.Do(ctx, unitofwork.Work{}, transfer(30))
+	},
+	"Do, writing": func(ctx context.Context, c *unitofwork.Client, breaks func()) error {
+		breaks()
+		return c.Do(ctx, unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
+			return u.Replace(accounts.Of(account{Customer: "1", ID: "a"}))
+		})
+	},
+	"Do, committing": func(ctx context.Context, c *unitofwork.Client, breaks func()) error {
+		return c.Do(ctx, unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error { defer breaks(); return transfer(30)(ctx, u) })
+	},
+	"Do, committing an ID": func(ctx context.Context, c *unitofwork.Client, breaks func()) error {
+		return c.Do(ctx, unitofwork.Work{ID: "p"}, func(ctx context.Context, u *unitofwork.Unit) error { defer breaks(); return transfer(30)(ctx, u) })
+	},
+	"Do, locking": func(ctx context.Context, c *unitofwork.Client, breaks func()) error {
+		breaks()
+		return c.Do(ctx, unitofwork.Work{Lock: true, Keys: transferKeys}, transfer(30))
+	},
+	"Do, committing under locks": func(ctx context.Context, c *unitofwork.Client, breaks func()) error {
+		return c.Do(ctx, unitofwork.Work{Lock: true, Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error { defer breaks(); return transfer(30)(ctx, u) })
+	},
+	"Do, with a journal": func(ctx context.Context, c *unitofwork.Client, breaks func()) error {
+		keys, refs := largeKeys(fewKeys)
+		return c.Do(ctx, unitofwork.Work{Keys: keys, Lock: true}, func(ctx context.Context, u *unitofwork.Unit) error { defer breaks(); return deposit(refs, 7)(ctx, u) })
+	},
+	"Begin": func(ctx context.Context, c *unitofwork.Client, breaks func()) error {
+		breaks()
+		_, err := c.Begin(ctx, unitofwork.Work{Keys: transferKeys})
+		return err
+	},
+	"Commit": func(ctx context.Context, c *unitofwork.Client, breaks func()) error {
+		u, err := c.Begin(ctx, unitofwork.Work{Keys: transferKeys})
+		if err == nil {
+			err = transfer(30)(ctx, u)
+		}
+		if breaks(); err != nil {
+			return err
+		}
+		return u.Commit(ctx)
+	},
+	"Acquire": func(ctx context.Context, c *unitofwork.Client, breaks func()) error {
+		breaks()
+		_, err := c.Locks().Acquire(ctx, []ordering.Key{"a", "b"})
+		return err
+	},
+	"TryAcquire": func(ctx context.Context, c *unitofwork.Client, breaks func()) error {
+		breaks()
+		_, err := c.Locks().TryAcquire(ctx, []ordering.Key{"a"})
+		return err
+	},
+	"Read": func(ctx context.Context, c *unitofwork.Client, breaks func()) error {
+		breaks()
+		return c.Read(ctx, accounts.Ref("1", "a"), customers.Ref("2"))
+	},
+	"Recover": func(ctx context.Context, c *unitofwork.Client, breaks func()) error {
+		breaks()
+		_, err := c.Recover(ctx)
+		return err
+	},
+	"Outcome of an ID": func(ctx context.Context, c *unitofwork.Client, breaks func()) error {
+		breaks()
+		_, err := c.Outcome(ctx, "p")
+		return err
+	},
+	"Outcome of a unit": func(ctx context.Context, c *unitofwork.Client, breaks func()) error {
+		breaks()
+		_, err := c.Outcome(ctx, "unit:n:17:1::customer:1")
+		return err
+	},
+	"Check": func(ctx context.Context, c *unitofwork.Client, breaks func()) error {
+		breaks()
+		return c.Check(ctx)
+	},
+	"Check of locks": func(ctx context.Context, c *unitofwork.Client, breaks func()) error {
+		breaks()
+		return c.Locks().Check(ctx)
+	},
+}
+
+// told is what every error of an outage is like.
+func told(t *testing.T, b *bed, err error) {
+	t.Helper()
+	require.Error(t, err)
+	require.NotErrorIs(t, err, unitofwork.ErrInDoubt)
+	for _, words := range []string{"StatusCode", "RequestID", "ABCDEFGH", "operation error"} {
+		require.NotContains(t, err.Error(), words)
+	}
+	require.Equal(t, [2]int64{100, 100}, b.balances())
+}
+
+// eachCall makes every call on a client of its own.
+func eachCall(t *testing.T, make func() *outage, judge func(t *testing.T, b *bed, err error, took time.Duration)) {
+	for name, call := range callsThatEnd {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				o := make()
+				client := o.on(b, func(cfg *unitofwork.Config) { cfg.TransactionSize = 20 })
+				broke := time.Now()
+				err := call(t.Context(), client, func() { broke = time.Now(); o.broken.Store(true) })
+				judge(t, b, err, time.Since(broke))
+				time.Sleep(lease) // net/http may still be connecting
+			})
+		})
+	}
+}
+
+// What no later call can escape is told at once, with the table and what to do.
+func TestWhatIsOverForGoodIsToldAtOnce(t *testing.T) {
+	for name, c := range forGood {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachCall(t, c.outage, func(t *testing.T, b *bed, err error, took time.Duration) {
+				told(t, b, err)
+				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%v", err)
+				require.LessOrEqual(t, took, lease/10, "%v", err)
+				require.Regexp(t, `"(locks|units|accounts|customers)"`, err.Error())
+				if !strings.Contains(err.Error(), c.says) { // a check finds what is denied by name
+					require.Contains(t, err.Error(), "is denied (AccessDeniedException: ")
+				}
+			})
+		})
+	}
+}
+
+// What may be over soon is tried for as long as the client is patient.
+func TestWhatMayBeOverSoonIsTriedForALease(t *testing.T) {
+	for name, c := range forNow {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachCall(t, c.outage, func(t *testing.T, b *bed, err error, took time.Duration) {
+				told(t, b, err)
+				next := unitofwork.NextOf(err)
+				require.Contains(t, []unitofwork.Next{unitofwork.TryLater, unitofwork.StartOver}, next, "%v", err)
+				require.GreaterOrEqual(t, took, lease/2)
+				require.Contains(t, err.Error(), c.says)
+			})
+		})
+	}
+}
