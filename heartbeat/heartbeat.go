@@ -55,6 +55,7 @@ type Group struct {
 	cfg    Config
 	ctx    context.Context // ends when nobody may count as holding any more
 	cancel context.CancelCauseFunc
+	held   *held // ctx for users
 	work   *errgroup.Group
 	start  time.Time
 	until  atomic.Int64 // the deadline, in nanoseconds after start
@@ -93,6 +94,7 @@ func Start(ctx context.Context, cfg Config) *Group {
 	}
 	g.until.Store(int64(cfg.MaxAge))
 	g.ctx, g.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	g.held = newHeld(g.ctx, g, g.cancel)
 	work, ctx := errgroup.WithContext(g.ctx)
 	g.work = work
 	g.begins = time.AfterFunc(cfg.MaxAge, func() { g.begin(ctx) })
@@ -132,9 +134,16 @@ func (g *Group) begin(ctx context.Context) {
 
 // Context ends when the keys are lost, with a *[LostError] as its cause, or
 // stopped, with [ErrReleased].
+//
+// Its Err and Done compare the deadline with the clock: after the deadline Err is never nil, even
+// if no other goroutine of the process has run since. A context that is derived from it, by
+// [context.WithTimeout] for example, ends through Done: when the watchdog runs, or when Err or
+// Done of this context is called. Its Deadline does not report that of the keys, which each
+// renewal moves: a context's must not move, and [context.WithTimeout] sets no timer beyond it.
+// [Group.Deadline] reports it.
 func (g *Group) Context() context.Context {
 	g.made("Context")
-	return g.ctx
+	return g.held
 }
 
 // Deadline is when the keys count as lost unless a renewal is confirmed first.

@@ -20,6 +20,7 @@ func unwatched(t *testing.T) *Group {
 		stop: make(chan struct{}), beatAgain: make(chan struct{}, 1), lookAgain: make(chan struct{}, 1),
 	}
 	g.ctx, g.cancel = context.WithCancelCause(t.Context())
+	g.held = newHeld(g.ctx, g, g.cancel)
 	g.until.Store(int64(time.Hour))
 	g.Add([]ordering.Key{"a"}, time.Now())
 	return g

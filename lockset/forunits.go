@@ -27,6 +27,11 @@ func (c forUnits) Acquire(ctx context.Context, keys []ordering.Key, end time.Tim
 	return c.acquire(ctx, keys, end, caller, passes)
 }
 
+// Under is for unitlocks.Set.
+func (s setForUnits) Under(ctx context.Context) (context.Context, context.CancelCauseFunc, func()) {
+	return s.group.Under(ctx)
+}
+
 // Gone is for unitlocks.Client.
 func (c forUnits) Gone(caller *lineup.Caller) { c.lineup.Gone(caller) }
 

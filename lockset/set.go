@@ -103,6 +103,11 @@ func (s *Set) over() {
 // Context ends when the set is lost, with a *[LostError] as its cause, or
 // released, with [ErrReleased]. A lost set never becomes un-lost. It carries the
 // values of the context that Acquire was given, but not its end.
+//
+// Its Err and Done compare [Set.Deadline] with the clock: Err is never nil once another process may
+// have a key, even if this process computes on all its processors. A context derived from it, by
+// [context.WithTimeout] for example, ends through Done, as soon as the Go scheduler runs what ends
+// it: where that may take long, ask this context.
 func (s *Set) Context() context.Context {
 	s.made("Context")
 	return s.group.Context()

@@ -268,7 +268,7 @@ func (a *acquisition) waitError(ctx context.Context, at, holder lockrow.Observed
 	switch {
 	case held.Unit != "":
 	case holder.Mode.Compatible(lockrow.Intent) && place > 0: // intents are in nobody's way but that of the first in the queue
-		held.Unit = r.Queue[0].Unit()
+		held.Unit = at.Row.Queue[0].Unit()
 	case len(r.Below) > 0:
 		held.Unit = r.Below[0].Unit
 	case len(r.Queue) > 0:

@@ -14,7 +14,7 @@ type Token = fencing.Token
 
 // With acquires keys, calls fn while they are held, and releases them, also if fn panics.
 // fn's context ends when ctx does, or when the keys are lost, with a *[LostError] as its
-// cause, before anybody else can have them. What fn writes elsewhere is protected by the
+// cause, before anybody else can have them; it compares with the clock as [Set.Context] does. What fn writes elsewhere is protected by the
 // token, if the store refuses one that is lower than the highest it has seen.
 //
 // The error is that of [Client.Acquire], and then fn was not called; or fn's own, joined
@@ -34,8 +34,7 @@ func (c *Client) With(ctx context.Context, keys []ordering.Key, fn func(context.
 		defer cancel()
 		err = oneline.Join(err, set.Release(releasing))
 	}()
-	held, cancel := context.WithCancelCause(ctx)
-	defer cancel(ErrReleased)
-	defer context.AfterFunc(set.Context(), func() { cancel(context.Cause(set.Context())) })()
+	held, end, _ := set.group.Under(ctx)
+	defer end(ErrReleased)
 	return fn(held, set.Token())
 }

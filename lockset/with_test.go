@@ -97,3 +97,15 @@ func TestWithIsNotCalledWithoutItsKeys(t *testing.T) {
 		b.allFree()
 	})
 }
+
+// It compares the deadline with the clock, as heartbeat's tests show of that kind.
+func TestTheContextOfWithIsLikeThatOfASet(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		o := b.owner("o", nil)
+		set := b.take(o, "a")
+		require.NoError(t, o.With(t.Context(), []ordering.Key{"b"}, func(ctx context.Context, _ lockset.Token) error {
+			require.IsType(t, set.Context(), ctx)
+			return nil
+		}))
+	})
+}

@@ -559,3 +559,18 @@ func TestACommitThatWasBusyAllAlong(t *testing.T) {
 		b.allFree()
 	})
 }
+
+// It compares the deadline with the clock, as heartbeat's tests show of that kind.
+func TestTheContextOfAUnitUnderLocksIsLikeThatOfASet(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		set, err := c.locks.TryAcquire(t.Context(), []ordering.Key{"a"})
+		require.NoError(t, err)
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
+			require.IsType(t, set.Context(), ctx)
+			require.Equal(t, ctx, u.Context())
+			return nil
+		}))
+		require.NoError(t, set.Release(t.Context()))
+	})
+}

@@ -161,9 +161,6 @@ func (u *Unit) over(end trace.UnitEnd) {
 		end.Leader = u.follower.lead
 	}
 	u.last = end
-	if u.unlink != nil {
-		u.unlink()
-	}
 	u.cancel(ErrEnded)
 }
 

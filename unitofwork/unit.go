@@ -50,7 +50,7 @@ type Unit struct {
 	outer  context.Context // the caller's, as Trace.UnitStart returned it
 	ctx    context.Context // the same, until the locks are lost or the run is void
 	cancel context.CancelCauseFunc
-	unlink func() bool
+	unlink func() // from the end of the locks
 
 	managed bool // by Do, which ends it
 
@@ -145,8 +145,7 @@ func (c *Client) begin(ctx context.Context, r *runs) (*Unit, error) {
 	}
 	u.leads(r)
 	u.stage = newStage(u.cover, actions.NewStamper(c.cfg.FenceAttribute, set.Token()), c.lockConfig.Table, c.cfg.Table)
-	u.ctx, u.cancel = context.WithCancelCause(context.WithValue(ctx, contextKey{}, u))
-	u.unlink = context.AfterFunc(set.Context(), func() { u.cancel(context.Cause(set.Context())) })
+	u.ctx, u.cancel, u.unlink = u.rows.Under(context.WithValue(ctx, contextKey{}, u))
 	if work.ID == "" {
 		return u, nil
 	}
@@ -182,7 +181,8 @@ func (u *Unit) asked(ctx context.Context, call string) {
 
 // Context ends when the context that the unit was begun with does, when its
 // locks are lost, with a *lockset.LostError as its cause, and when the unit
-// ends.
+// ends. Under locks it compares with the clock as that of a lock set does
+// (lockset.Set.Context).
 func (u *Unit) Context() context.Context {
 	u.made("Context")
 	return u.ctx

@@ -77,6 +77,10 @@ var ErrUnresolved = next.Error("the set is on its way out already", next.FixCall
 
 // Set is what units need of a lock set. It is safe for concurrent use.
 type Set interface {
+	// Under returns a context that ends when ctx does, when the set is lost or released, or by
+	// end. It compares the set's deadline with the clock. After unlink the set has nothing to do
+	// with it.
+	Under(ctx context.Context) (under context.Context, end context.CancelCauseFunc, unlink func())
 	// RequestID returns a new request token, distinct from all others of the set.
 	RequestID() string
 	// TakeAlong is as that of a [Run], for units that need nothing but what the set has.

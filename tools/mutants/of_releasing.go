@@ -26,8 +26,8 @@ var ofReleasing = []mutant{
 	{
 		clause: "a function is told of the loss of its keys",
 		file:   "lockset/with.go",
-		old:    `cancel(context.Cause(set.Context()))`,
-		new:    `_ = cancel`,
+		old:    `held, end, _ := set.group.Under(`,
+		new:    "held, end := context.WithCancelCause(ctx)\n	_, _, _ = set.group.Under(",
 		by:     check{in: "lockset", test: "TestWithTellsOfALoss"},
 	},
 	{

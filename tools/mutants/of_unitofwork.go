@@ -152,8 +152,8 @@ var ofCommitting = []mutant{
 	{
 		clause: "the function's context ends when the locks are lost",
 		file:   "unitofwork/unit.go",
-		old:    `	u.unlink = context.AfterFunc(set.Context(),`,
-		new:    `	u.unlink = context.AfterFunc(ctx,`,
+		old:    "	u.ctx, u.cancel, u.unlink = u.rows.Under(",
+		new:    "	u.unlink = func() {}\n	u.ctx, u.cancel = context.WithCancelCause(",
 		by:     check{in: "unitofwork", test: "TestALostUnitIsToldAndWritesNothing"},
 	},
 	{

@@ -199,6 +199,6 @@ func TestAKeptLockSet(t *testing.T) {
 	c.ask(invocation{Keep: "write"})
 	a := c.answer()
 	require.True(t, a.Stale, a.Err)
-	t.Logf("when it looked, it knew that: %v", a.Lost)
+	require.True(t, a.Lost, "when it asked, its context had ended")
 	require.NoError(t, set.Release(t.Context()))
 }

@@ -1,0 +1,155 @@
+package heartbeat
+
+import (
+	"context"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/ordering"
+)
+
+// heldBy are the contexts of a group that compare with the clock.
+func heldBy(t *testing.T, g *Group) map[string]context.Context {
+	under, end, _ := g.Under(context.WithValue(t.Context(), valueKey{}, "value"))
+	t.Cleanup(func() { end(nil) })
+	return map[string]context.Context{"the group's own": g.Context(), "one under it": under, "one with another value": context.WithValue(under, valueKey{}, "other")}
+}
+
+type valueKey struct{}
+
+// A holder that asks after its deadline is told that the keys are lost, whatever the watchdog
+// does: here it never runs, as in a process that computes on all its processors.
+func TestAHolderThatAsksIsToldByTheClock(t *testing.T) {
+	for name, ask := range map[string]func(context.Context) bool{
+		"by Err":   func(ctx context.Context) bool { return ctx.Err() != nil },
+		"by Cause": func(ctx context.Context) bool { return context.Cause(ctx) != nil },
+		"by Done": func(ctx context.Context) bool {
+			select {
+			case <-ctx.Done():
+				return true
+			default:
+				return false
+			}
+		},
+		"by a context that it makes": func(ctx context.Context) bool {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			return ctx.Err() != nil
+		},
+	} {
+		for _, which := range []string{"the group's own", "one under it", "one with another value"} {
+			t.Run(name+"/"+which, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					g := unwatched(t)
+					ctx := heldBy(t, g)[which]
+					child, cancel := context.WithTimeout(ctx, time.Hour)
+					defer cancel()
+					time.Sleep(9*time.Second - 1)
+					require.False(t, ask(ctx))
+					time.Sleep(1)
+					require.True(t, ask(ctx))
+					require.ErrorIs(t, ctx.Err(), context.Canceled)
+					require.ErrorIs(t, context.Cause(ctx), ErrSilent)
+					require.ErrorIs(t, context.Cause(child), ErrSilent, "what was made of it ends with it")
+					g.schedule.confirm("a", time.Now())
+					g.moveDeadline()
+					require.ErrorIs(t, context.Cause(g.Context()), ErrLost, "lost is final")
+					_, err := g.Stop()
+					require.ErrorIs(t, err, ErrLost)
+				})
+			})
+		}
+	}
+}
+
+// A renewal moves the deadline that the contexts compare with.
+func TestAContextFollowsTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := unwatched(t)
+		contexts := heldBy(t, g)
+		for range 5 {
+			time.Sleep(8 * time.Second)
+			g.schedule.confirm("a", time.Now())
+			g.moveDeadline()
+		}
+		time.Sleep(8 * time.Second)
+		for name, ctx := range contexts {
+			require.NoError(t, ctx.Err(), name)
+		}
+		time.Sleep(time.Second)
+		for name, ctx := range contexts {
+			require.Error(t, ctx.Err(), name)
+		}
+	})
+}
+
+// A timer that is longer than a lease is set all the same: the keys may be held for as long.
+func TestATimeoutUnderKeysThatAreHeldForLonger(t *testing.T) {
+	for _, which := range []string{"the group's own", "one under it"} {
+		t.Run(which, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := Start(t.Context(), Config{
+					Lease: 10 * time.Second, Every: 3 * time.Second, Epoch: time.Now(), Margin: time.Second, Attempt: time.Second,
+					MaxAge: time.Hour, Batch: 25, Rand: rand.New(rand.NewPCG(1, 2)),
+					Renew: func(_ context.Context, keys []ordering.Key, _ int) []error { return make([]error, len(keys)) },
+				})
+				defer func() { _, _ = g.Stop() }()
+				g.Add([]ordering.Key{"a"}, time.Now())
+				began := time.Now()
+				ctx, cancel := context.WithTimeout(heldBy(t, g)[which], time.Minute)
+				defer cancel()
+				<-ctx.Done()
+				require.ErrorIs(t, ctx.Err(), context.DeadlineExceeded)
+				require.Equal(t, time.Minute, time.Since(began))
+				require.NoError(t, g.Context().Err())
+			})
+		})
+	}
+}
+
+func TestAContextUnderKeysEndsWithBoth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, why := unwatched(t), context.DeadlineExceeded
+		outer, cancel := context.WithCancelCause(context.WithValue(t.Context(), valueKey{}, "value"))
+		under, end, _ := g.Under(outer)
+		defer end(nil)
+		require.Equal(t, "value", under.Value(valueKey{}))
+		cancel(why)
+		require.ErrorIs(t, context.Cause(under), why)
+
+		ended, end, _ := g.Under(t.Context())
+		end(why)
+		require.ErrorIs(t, context.Cause(ended), why)
+		lost, end, _ := g.Under(t.Context())
+		defer end(nil)
+		free, end, unlink := g.Under(t.Context())
+		defer end(nil)
+		unlink()
+		g.Lose(why)
+		<-lost.Done()
+		require.ErrorIs(t, context.Cause(lost), ErrLost)
+		time.Sleep(time.Minute)
+		require.NoError(t, free.Err(), "it has nothing to do with the keys any more")
+		require.ErrorIs(t, context.Cause(ended), why, "the first cause stays")
+	})
+}
+
+// Contexts that are made of a holder's are told by it, not by goroutines of their own.
+func TestAContextOfAHoldersCostsNoGoroutine(t *testing.T) {
+	g := unwatched(t)
+	for name, ctx := range heldBy(t, g) {
+		before := runtime.NumGoroutine()
+		for range 100 {
+			child, cancel := context.WithTimeout(ctx, time.Hour)
+			defer cancel()
+			defer context.AfterFunc(child, func() {})()
+			defer context.AfterFunc(ctx, func() {})()
+		}
+		require.Less(t, runtime.NumGoroutine(), before+50, name)
+	}
+}
