@@ -3,18 +3,17 @@ package lockset
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/lineup"
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/nesting"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/ordering"
@@ -27,8 +26,8 @@ import (
 //
 // The set outlives ctx: it is held until it is released or lost.
 //
-// Errors: *ordering.KeyError for an invalid key, *[ConfigError] for an invalid purpose,
-// *[HeldError] when ctx or the
+// Errors: *ordering.KeyError for an invalid key, *[ConfigError] for an invalid purpose, [ErrNested] for
+// a key that conflicts with what is held under ctx, or comes before it, *[HeldError] when ctx or the
 // wait ended while others had a key, *[LostError] when a key already taken was lost
 // while waiting for another, *[NoAnswerError], *[TableError], *[RowError]. When
 // Acquire fails it first undoes what it did, whatever becomes of ctx: a few
@@ -39,9 +38,9 @@ func (c *Client) Acquire(ctx context.Context, keys []ordering.Key, options ...fu
 	return c.acquireAs(ctx, "Acquire", keys, options)
 }
 
-// acquire is Acquire, until the end of a record wait, zero if it has none, and for a caller that
+// acquire is Acquire, until the end of a record wait, zero if it has none, for a set or a unit, and for a caller that
 // may have had claims before. If it passes, the error may be unitlocks.ErrFree.
-func (c *Client) acquire(ctx context.Context, keys []ordering.Key, end time.Time, caller *lineup.Caller, passes bool) (*Set, error) {
+func (c *Client) acquire(ctx context.Context, kind nesting.Kind, keys []ordering.Key, end time.Time, caller *lineup.Caller, passes bool) (*Set, error) {
 	if len(keys) == 0 {
 		return nil, &ordering.KeyError{Reason: "no keys were named"}
 	}
@@ -51,6 +50,9 @@ func (c *Client) acquire(ctx context.Context, keys []ordering.Key, end time.Time
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
+	}
+	if err := c.refuseNested(ctx, kind, plan.Keys(), end); err != nil {
+		return nil, err
 	}
 	for n := 1; ; n++ {
 		a := c.newAcquisition(ctx, plan, end, caller)
@@ -86,6 +88,7 @@ func (a *acquisition) acquire(ctx context.Context) (*Set, error) {
 	err := a.run(ctx)
 	if err == nil {
 		set = newSet(a, closing, over)
+		nesting.Of(ctx).Began(set.holding)
 		if closing.closed.Load() { // Close may not have seen the set
 			err = &LostError{Reason: ErrClosed}
 		}
@@ -109,7 +112,7 @@ var errDidNotReturn = errors.New("the acquisition did not return")
 // has watched for long enough to know that it is dead is taken over.
 func (c *Client) TryAcquire(ctx context.Context, keys []ordering.Key) (*Set, error) {
 	c.asked(ctx, "TryAcquire")
-	return c.acquire(ctx, keys, For(0).End(), &lineup.Caller{}, false)
+	return c.acquire(ctx, nesting.Set, keys, For(0).End(), &lineup.Caller{}, false)
 }
 
 // acquisition is the state of one unit on its way to a set.
@@ -131,6 +134,7 @@ type acquisition struct {
 	watched     map[ordering.Key]lockrow.Row // of others, as they were seen last
 	lookedAhead time.Time                    // when it last looked at what comes after the row it waits for
 	group       *heartbeat.Group
+	holding     *holding
 	start       time.Time
 	letsGo      bool // of what it has taken, if it waits for somebody silent
 	passes      bool // it would rather pass rows without locks
@@ -144,7 +148,7 @@ func (c *Client) newAcquisition(ctx context.Context, plan ordering.Plan, end tim
 		c: c, unit: u, plan: plan, token: c.clock.Next(), start: time.Now(),
 		claim: &lineup.Claim{Unit: u.nonce, Caller: caller}, end: end, places: newPlaces(u.waiter), recovered: map[ordering.Key]string{},
 	}
-	a.group = heartbeat.Start(ctx, heartbeat.Config{
+	a.beginsToHold(ctx, heartbeat.Config{
 		Lease:   c.cfg.Lease,
 		Every:   c.cfg.Heartbeat,
 		Epoch:   c.epoch,
@@ -355,46 +359,4 @@ func (a *acquisition) orphaned(ctx context.Context, at lockrow.Observed) error {
 		return nil
 	}
 	return requests.Sleep(ctx, longLook)
-}
-
-// restamp raises the fences of steps that were taken with a token lower than
-// the unit's last: two units whose plans conflict anywhere are ordered by their
-// tokens.
-func (a *acquisition) restamp(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(restampsAtOnce)
-	vs := a.c.values(a.unit, a.token)
-	for i := range a.plan {
-		if a.ledger.stamps[i] >= a.token {
-			continue
-		}
-		for _, w := range a.wants(i) {
-			id := a.unit.id("s")
-			group.Go(func() error { return a.c.restamp(ctx, id, w, vs) })
-		}
-	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	a.c.lineup.Stamped(a.claim, a.token)
-	return context.Cause(a.group.Context())
-}
-
-// restampsAtOnce bounds the concurrent requests of one unit's restamping.
-const restampsAtOnce = 8
-
-func (c *Client) restamp(ctx context.Context, id string, w lockrow.Want, vs lockrow.Values) error {
-	_, err := c.write(ctx, id, []*types.Update{c.table.Restamp(w, vs)})
-	var refused *refusal
-	if !errors.As(err, &refused) {
-		return err
-	}
-	r, _, err := c.observe(w.Key, refused.items[0])
-	if err != nil {
-		return err
-	}
-	if w.HeldIn(r) {
-		return nil // still ours, so its fence was high enough
-	}
-	return &LostError{Key: w.Key, Reason: fmt.Errorf("%w, when its token was raised", heartbeat.ErrNotOurs)}
 }

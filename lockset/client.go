@@ -19,6 +19,7 @@ import (
 	"github.com/holdall/holdall/internal/lineup"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/misuse"
+	"github.com/holdall/holdall/internal/nesting"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/internal/underway"
 	"github.com/holdall/holdall/ordering"
@@ -44,6 +45,8 @@ type Client struct {
 
 	journals journals
 	work     underway.Work // acquisitions and sets
+
+	nestingTable nesting.Table
 }
 
 // New returns a client. It sends nothing. The error is a *[ConfigError].
@@ -74,6 +77,7 @@ func New(db DynamoDB, cfg Config) (*Client, error) {
 		renewals: newRenewals(&caller),
 		lineup:   lineup.New(clock),
 		caller:   &caller, impatient: &impatient,
+		nestingTable: nesting.TableOf(cfg.Table, regionOf(db)),
 	}, nil
 }
 

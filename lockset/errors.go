@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/nesting"
 	"github.com/holdall/holdall/internal/next"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
@@ -25,6 +26,11 @@ var (
 	ErrLost = heartbeat.ErrLost
 	// ErrReleased is the cause of a set's context that ended by its release.
 	ErrReleased = heartbeat.ErrReleased
+	// ErrNested matches the error of a call that would wait for its own caller: it needs a key
+	// that is held by a set or a unit under whose context it is made, or one above or below
+	// such a key, or it acquires a set out of order under one. The error names both keys and says
+	// what to do.
+	ErrNested = nesting.ErrNested
 )
 
 // LostError says why a set was lost. It matches [ErrLost], and its Reason.
@@ -69,6 +75,10 @@ type HeldError struct {
 	// that have recorded it in the row. It may be longer than this process has lived.
 	Age   time.Duration
 	Queue int // how many wait for it, as far as is known: in the table, and in this process
+	// Since is when the holder took its keys, if it is a set of this very client, or a unit's;
+	// otherwise it is zero. A holder that waits for its own key is told so at once if it passes
+	// its set's or unit's context ([ErrNested]).
+	Since time.Time
 	Err   error
 }
 
@@ -86,6 +96,10 @@ func (e *HeldError) Error() string {
 	purpose := ""
 	if e.Purpose != "" {
 		purpose = fmt.Sprintf(" for %q", e.Purpose)
+	}
+	if !e.Since.IsZero() {
+		return fmt.Sprintf("key %q is held by this process, by unit %s%s, since %s%s: %v",
+			string(e.Key), e.Unit, purpose, e.Since.UTC().Format(time.RFC3339), waiting, e.Err)
 	}
 	return fmt.Sprintf("key %q is held by unit %s of owner %q%s (last sign of life seen %v ago)%s: %v",
 		string(e.Key), e.Unit, e.Owner, purpose, e.Age.Round(time.Millisecond), waiting, e.Err)

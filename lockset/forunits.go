@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/internal/lineup"
+	"github.com/holdall/holdall/internal/nesting"
 	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/ordering"
 )
@@ -24,7 +25,7 @@ func (c forUnits) Set(set any) unitlocks.Set { return setForUnits{set.(*Set)} }
 
 // Acquire is for unitlocks.Client.
 func (c forUnits) Acquire(ctx context.Context, keys []ordering.Key, end time.Time, caller *lineup.Caller, passes bool) (any, error) {
-	return c.acquire(ctx, keys, end, caller, passes)
+	return c.acquire(ctx, nesting.Unit, keys, end, caller, passes)
 }
 
 // Under is for unitlocks.Set.
@@ -37,3 +38,6 @@ func (c forUnits) Gone(caller *lineup.Caller) { c.lineup.Gone(caller) }
 
 // TakeAlong is for unitlocks.Set.
 func (s setForUnits) TakeAlong(fits func(with any) bool) { s.c.lineup.TakeAlong(s.claim, false, fits) }
+
+// LockTable is for unitlocks.Client.
+func (c forUnits) LockTable() nesting.Table { return c.nestingTable }

@@ -6,6 +6,7 @@ import (
 	"github.com/holdall/holdall/internal/lineup"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/misuse"
+	"github.com/holdall/holdall/internal/nesting"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -25,7 +26,7 @@ func (c *Client) acquireAs(ctx context.Context, call string, keys []ordering.Key
 	if err := checkPurpose("Options.Purpose", o.Purpose); err != nil {
 		return nil, err
 	}
-	return c.acquire(ctx, keys, o.Wait.End(), &lineup.Caller{Purpose: o.Purpose}, false)
+	return c.acquire(ctx, nesting.Set, keys, o.Wait.End(), &lineup.Caller{Purpose: o.Purpose}, false)
 }
 
 // chosen are the options of a call.

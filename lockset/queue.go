@@ -50,7 +50,9 @@ func (a *acquisition) waitInLine(ctx context.Context, rows int) (ordering.Plan, 
 func (a *acquisition) standInLine(ctx context.Context) error {
 	if before := a.c.lineup.WhoBlocks(a.claim); before.Key != "" {
 		waiting, ended := a.traceWait(ctx, a.c.blockedInLine(before))
+		warned := a.c.warnOfOwn(waiting, a.claim)
 		err := a.untilNext(waiting)
+		warned()
 		ended(err)
 		if err != nil {
 			if now := a.c.lineup.WhoBlocks(a.claim); now.Key != "" {
@@ -106,7 +108,7 @@ func (c *Client) blockedInLine(by lineup.Blocker) trace.WaitStart {
 func (c *Client) refusedInLine(by lineup.Blocker, err error) error {
 	refusal := &HeldError{Key: by.Key, Unit: by.Unit, Queue: by.Queued, Err: err}
 	if by.Has {
-		refusal.Owner, refusal.Purpose = c.cfg.Owner, by.Purpose
+		refusal.Owner, refusal.Purpose, refusal.Since = c.cfg.Owner, by.Purpose, by.Since
 	}
 	return refusal
 }

@@ -75,7 +75,7 @@ func TestARefusalNamesAUnitOfTheSameProcess(t *testing.T) {
 		o := b.owner("o", nil)
 		set := b.take(o, "c")
 		o.requests()
-		want := lockset.HeldError{Key: "c", Owner: "o", Unit: set.Nonce(), Err: lockset.ErrWaited}
+		want := lockset.HeldError{Key: "c", Owner: "o", Unit: set.Nonce(), Since: time.Now(), Err: lockset.ErrWaited}
 		require.Equal(t, want, *b.tried(o, "c"))
 		require.Equal(t, want, *b.tried(o, "c/1", "d"))
 		first := b.ask(t.Context(), o, []ordering.Key{"c/1"})
@@ -90,7 +90,7 @@ func TestARefusalNamesAUnitOfTheSameProcess(t *testing.T) {
 		told := *b.tried(o, "c/2")
 		require.NotEmpty(t, told.Unit)
 		require.NotEqual(t, fine.Nonce(), told.Unit, "they go together, but one who wants all of c is next")
-		told.Unit, want.Owner = want.Unit, ""
+		told.Unit, want.Owner, want.Since = want.Unit, "", time.Time{}
 		require.Equal(t, want, told)
 	})
 }
@@ -190,12 +190,12 @@ func TestARecordWaitLastsAsLongAsItSays(t *testing.T) {
 func TestARecordWaitInALine(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		o := b.owner("o", nil)
-		holder := b.take(o, "c")
+		holder, taken := b.take(o, "c"), time.Now()
 		gone := b.ask(t.Context(), o, []ordering.Key{"c/1"}, wait(lease/5))
 		stays := b.ask(t.Context(), o, []ordering.Key{"c/1"}, wait(lease/2))
 		var held *lockset.HeldError
 		require.ErrorAs(t, gone.failed(), &held)
-		require.Equal(t, lockset.HeldError{Key: "c", Owner: "o", Unit: holder.Nonce(), Err: lockset.ErrWaited}, *held)
+		require.Equal(t, lockset.HeldError{Key: "c", Owner: "o", Unit: holder.Nonce(), Since: taken, Err: lockset.ErrWaited}, *held)
 		require.Equal(t, lease/5, gone.at.Sub(gone.asked))
 		require.Equal(t, 1, o.total(), "the holder's")
 		b.free(holder)

@@ -144,7 +144,9 @@ func (r *run) standInLine(ctx context.Context, step []lockrow.Want) error {
 		w := c.blockedInLine(by)
 		w.Unit = r.unit.nonce
 		waiting, ended := c.traceWait(ctx, w)
+		warned := c.warnOfOwn(waiting, r.claim)
 		err = c.untilReady(waiting, c.lineup.ReadyOf(r.claim), r.end)
+		warned()
 		ended(err)
 	}
 	by := c.lineup.WhoBlocks(r.claim)

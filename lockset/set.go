@@ -38,6 +38,8 @@ type Set struct {
 	claim *lineup.Claim
 	end   func() // for Close
 
+	holding *holding // as calls under its context see it
+
 	// turn holds what is not released yet, and is empty while something is done with
 	// it: waiting for it ends with a context, which waiting for a lock does not. Who
 	// has taken it puts it back, without I/O if it is another's to dispose of.
@@ -75,8 +77,9 @@ func (s *Set) asked(ctx context.Context, call string) {
 }
 
 func newSet(a *acquisition, closing *closable, end func()) *Set {
-	s := &Set{c: a.c, unit: a.unit, token: a.token, plan: a.plan, group: a.group, claim: a.claim, end: end, stakes: make(chan stake, 1)}
+	s := &Set{c: a.c, unit: a.unit, token: a.token, plan: a.plan, group: a.group, claim: a.claim, holding: a.holding, end: end, stakes: make(chan stake, 1)}
 	closing.set.Store(s)
+	a.c.lineup.Holds(a.claim, time.Now())
 	s.stakes <- stake{left: a.plan}
 	context.AfterFunc(s.group.Context(), s.lost)
 	return s

@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/misuse"
+	"github.com/holdall/holdall/internal/nesting"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/ordering"
 )
@@ -34,7 +35,7 @@ func (c *Client) With(ctx context.Context, keys []ordering.Key, fn func(context.
 		defer cancel()
 		err = oneline.Join(err, set.Release(releasing))
 	}()
-	held, end, _ := set.group.Under(ctx)
+	held, end, _ := set.group.Under(nesting.Within(ctx, set.holding))
 	defer end(ErrReleased)
 	return fn(held, set.Token())
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/misuse"
+	"github.com/holdall/holdall/internal/nesting"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/internal/underway"
 	"github.com/holdall/holdall/internal/unitlocks"
@@ -55,7 +56,8 @@ type Client struct {
 	lockConfig lockset.Config
 	caller     *requests.Caller
 	glancer    *requests.Caller // for units without locks: whoever writes what they read is in the way
-	owns       bool             // the lockset client, which Open has made
+	lockTable  nesting.Table
+	owns       bool // the lockset client, which Open has made
 	work       underway.Work
 }
 
@@ -110,6 +112,7 @@ func New(locks *lockset.Client, cfg Config) (*Client, error) {
 			"is %v, less than twice the locks' Retention of %v, by which clocks may be wrong", cfg.IDRetention, lock.Retention)}
 	}
 	c := &Client{locks: locks, rows: unitlocks.Of(locks), cfg: cfg, lockConfig: lock}
+	c.lockTable = c.rows.LockTable()
 	c.caller = &requests.Caller{
 		DB: locks.DynamoDB(), Attempt: lock.AttemptTimeout, Patience: lock.Lease, Trace: lock.Trace, Dated: c.rows.Heard,
 		Roles: requests.Roles{Locks: lock.Table, LockKey: lock.HashKey, Units: cfg.Table},

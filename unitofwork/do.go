@@ -124,8 +124,9 @@ func (w Work) fits(rows, writes, most int) error {
 //
 // Do returns nil if the unit is committed, by this call or, under the same ID,
 // by an earlier one. Otherwise nothing was written, unless the error matches
-// [ErrInDoubt]; [NextOf] says what may be done. Under another unit's context
-// the error matches [ErrNested]. fn's own error is returned as it is, joined with
+// [ErrInDoubt]; [NextOf] says what may be done. Under another unit's context, and under that of a
+// lock set which holds a key that the unit needs, or one above or below it, the error matches
+// [ErrNested]. fn's own error is returned as it is, joined with
 // the loss of the locks if there was one, or with why the ID could not be looked up; what fn
 // was told was one state of the tables.
 func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Unit) error) error {

@@ -5,14 +5,16 @@ import (
 	"fmt"
 
 	"github.com/holdall/holdall/internal/next"
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
 
 // Sentinels, matched with errors.Is.
 var (
-	// ErrNested: a unit was begun under the context of another. Two sets held
-	// at a time can deadlock: name all keys in one.
-	ErrNested = next.Error("a unit of work cannot begin inside another", next.FixCall)
+	// ErrNested: a unit was begun inside another, or needs a key that is held by a set under
+	// whose context it runs, or one above or below such a key: it would wait for its own caller.
+	// It is lockset's.
+	ErrNested = lockset.ErrNested
 	// ErrEnded: the unit was committed or rolled back before.
 	ErrEnded = next.Error("the unit of work has ended", next.FixCall)
 	// ErrManaged: the function that was given to [Client.Do] called Commit or

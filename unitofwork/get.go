@@ -70,18 +70,17 @@ func (u *Unit) get(ctx context.Context, records []Record) error {
 	if err != nil {
 		return err
 	}
+	shown, guards, err := u.parseRead(records, items)
+	if err != nil {
+		return err
+	}
+	if err := u.refuseNested(ctx, guards...); err != nil {
+		return err
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.stage.verdict != nil {
 		return u.stage.verdict
-	}
-	allowed := u.holds
-	if u.finds {
-		allowed = guardIsAKey
-	}
-	shown, guards, err := u.parseAll(records, items, allowed)
-	if err != nil {
-		return err
 	}
 	if i := slices.IndexFunc(guards, func(g ordering.Key) bool { return u.holds(g) != nil }); i >= 0 {
 		return u.voidLocked(guards[i], wasFound, guards...)
@@ -91,6 +90,25 @@ func (u *Unit) get(ctx context.Context, records []Record) error {
 	}
 	u.show(shown)
 	return nil
+}
+
+// parseRead reads items as records whose guards are held, or may be found.
+func (u *Unit) parseRead(records []Record, items []map[string]types.AttributeValue) (shown []parsed, guards []ordering.Key, err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.stage.verdict != nil {
+		return nil, nil, u.stage.verdict
+	}
+	allowed := u.holds
+	if u.finds {
+		allowed = guardIsAKey
+	}
+	return u.parseAll(records, items, func(guard ordering.Key) error {
+		if err := u.nested(guard); err != nil {
+			return err
+		}
+		return allowed(guard)
+	})
 }
 
 // getTogether reads records, together with those of others that wait for what the unit has.
@@ -125,7 +143,7 @@ func (u *Unit) parseAll(records []Record, items []map[string]types.AttributeValu
 		u.stage.learn(table, key)
 		u.c.sawFence(items[i])
 		if shown[i], err = parse(r, items[i], allowed); err != nil {
-			if errors.As(err, new(*GuardError)) {
+			if errors.As(err, new(*GuardError)) || errors.Is(err, ErrNested) {
 				return nil, nil, u.stage.keep(err)
 			}
 			return nil, nil, err

@@ -47,6 +47,7 @@ var examples = map[string]error{
 	"*TooLargeError":         &unitofwork.TooLargeError{},
 	"*IDError":               &unitofwork.IDError{ID: "i", Reason: "is empty"},
 	"ErrNested":              unitofwork.ErrNested,
+	"lockset.ErrNested":      lockset.ErrNested,
 	"ErrManaged":             unitofwork.ErrManaged,
 	"ErrEnded":               unitofwork.ErrEnded,
 	"*lockset.CheckError":    &lockset.CheckError{Findings: []lockset.Finding{{Table: "t", Problem: "is odd", Do: "mend it", Err: errSent}}},

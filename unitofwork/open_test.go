@@ -20,8 +20,8 @@ func TestOpenMakesItsOwnLocks(t *testing.T) {
 	units, err := unitofwork.Open(db, cfg)
 	require.NoError(t, err)
 	require.Equal(t, "me", units.Locks().Config().Owner)
-	require.NoError(t, units.Do(t.Context(), unitofwork.Work{Lock: true, Keys: []ordering.Key{"a"}}, func(ctx context.Context, _ *unitofwork.Unit) error {
-		_, err := units.Locks().TryAcquire(ctx, []ordering.Key{"a"})
+	require.NoError(t, units.Do(t.Context(), unitofwork.Work{Lock: true, Keys: []ordering.Key{"a"}}, func(context.Context, *unitofwork.Unit) error {
+		_, err := units.Locks().TryAcquire(t.Context(), []ordering.Key{"a"})
 		require.ErrorAs(t, err, new(*lockset.HeldError), "they are the unit's")
 		return nil
 	}))

@@ -10,6 +10,7 @@ import (
 	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/journal"
+	"github.com/holdall/holdall/internal/nesting"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/ordering"
@@ -72,9 +73,9 @@ func tooMany(keys []ordering.Key) bool {
 
 // beginWithoutLocks begins a run without locks. It sends nothing.
 func (c *Client) beginWithoutLocks(ctx context.Context, r *runs) (*Unit, error) {
-	work := r.work
-	if ctx.Value(contextKey{}) != nil {
-		return nil, ErrNested
+	work, around := r.work, nesting.Of(ctx)
+	if err := around.RefuseUnit(); err != nil {
+		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
@@ -86,11 +87,14 @@ func (c *Client) beginWithoutLocks(ctx context.Context, r *runs) (*Unit, error) 
 	if err := work.fits(named.Rows(), 0, c.cfg.TransactionSize); err != nil && c.cfg.Table == "" {
 		return nil, err
 	}
+	if err := around.Refuse(nesting.Call{Kind: nesting.Unit, Table: c.lockTable}, named.Keys()...); err != nil {
+		return nil, err
+	}
 	start := time.Now()
 	ctx = hooks.Start(ctx, c.cfg.Trace.UnitStart, trace.UnitStart{Keys: work.Keys, ID: work.ID, Optimistic: true})
 	run := c.rows.Run(ctx, r.end, &r.caller)
 	u := &Unit{
-		c: c, nonce: run.Nonce(), outer: ctx, work: work, start: start,
+		c: c, nonce: run.Nonce(), outer: ctx, work: work, start: start, around: around,
 		optimistic: &optimistic{
 			run: run, turn: make(chan struct{}, 1), reads: map[string]stamp{}, groups: r.group != nil, waitEnd: r.end,
 		},
@@ -98,7 +102,7 @@ func (c *Client) beginWithoutLocks(ctx context.Context, r *runs) (*Unit, error) 
 	u.leads(r)
 	u.stage = newStage(u.cover, actions.NewStamper(c.cfg.FenceAttribute, 0), c.lockConfig.Table, c.cfg.Table)
 	u.stage.later = true
-	u.ctx, u.cancel = context.WithCancelCause(context.WithValue(ctx, contextKey{}, u))
+	u.ctx, u.cancel = context.WithCancelCause(nesting.Within(ctx, nested{u}))
 	if work.ID != "" {
 		u.digest = journal.Digest(named, work.Payload)
 	}
@@ -122,15 +126,21 @@ func (u *Unit) getWithoutLocks(ctx context.Context, records []Record) error {
 	if verdict != nil {
 		return verdict
 	}
-	if u.follows() {
-		return u.getInGroup(ctx, records)
-	}
-	defer u.group.pause()()
 	guards, err := foreseen(records)
 	if err != nil {
 		return err
 	}
+	if u.follows() {
+		if err := u.refuseNested(ctx, guards...); err != nil {
+			return err
+		}
+		return u.getInGroup(ctx, records)
+	}
+	defer u.group.pause()()
 	for range glances {
+		if err := u.refuseNested(ctx, guards...); err != nil {
+			return err
+		}
 		all := guards
 		if !u.named {
 			all = slices.Concat(guards, u.work.Keys)

@@ -11,6 +11,7 @@ import (
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/misuse"
+	"github.com/holdall/holdall/internal/nesting"
 	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -50,7 +51,8 @@ type Unit struct {
 	outer  context.Context // the caller's, as Trace.UnitStart returned it
 	ctx    context.Context // the same, until the locks are lost or the run is void
 	cancel context.CancelCauseFunc
-	unlink func() // from the end of the locks
+	unlink func()         // from the end of the locks
+	around *nesting.Level // the sets under whose contexts it runs
 
 	managed bool // by Do, which ends it
 
@@ -62,8 +64,6 @@ type Unit struct {
 	ended bool
 	last  trace.UnitEnd // told when the unit has ended, and what belongs to it
 }
-
-type contextKey struct{}
 
 // Begin locks the work's keys and returns a unit that the caller must end with
 // [Unit.Commit] or [Unit.Rollback]: until then its locks are kept, whatever
@@ -113,8 +113,9 @@ func (c *Client) Begin(ctx context.Context, work Work) (*Unit, error) {
 // begin begins a run under locks.
 func (c *Client) begin(ctx context.Context, r *runs) (*Unit, error) {
 	work := r.work
-	if ctx.Value(contextKey{}) != nil {
-		return nil, ErrNested
+	around := nesting.Of(ctx)
+	if err := around.RefuseUnit(); err != nil {
+		return nil, err
 	}
 	named, err := ordering.NewPlan(work.Keys...)
 	if err != nil {
@@ -142,10 +143,11 @@ func (c *Client) begin(ctx context.Context, r *runs) (*Unit, error) {
 	set := acquired.(*lockset.Set)
 	u := &Unit{
 		c: c, nonce: set.Nonce(), outer: ctx, set: set, rows: c.rows.Set(set), plan: plan, held: plan.Keys(), finds: r.finding, work: work, start: start,
+		around: around,
 	}
 	u.leads(r)
 	u.stage = newStage(u.cover, actions.NewStamper(c.cfg.FenceAttribute, set.Token()), c.lockConfig.Table, c.cfg.Table)
-	u.ctx, u.cancel, u.unlink = u.rows.Under(context.WithValue(ctx, contextKey{}, u))
+	u.ctx, u.cancel, u.unlink = u.rows.Under(nesting.Within(ctx, nested{u}))
 	if work.ID == "" {
 		return u, nil
 	}
@@ -250,6 +252,9 @@ func (u *Unit) holds(guard ordering.Key) error {
 // cover returns the key that covers a guard. The error says why the guard cannot be one, or
 // that no key of the unit covers it.
 func (u *Unit) cover(guard ordering.Key) (ordering.Key, error) {
+	if err := u.nested(guard); err != nil {
+		return "", err
+	}
 	if u.optimistic != nil {
 		if err := guardIsAKey(guard); err != nil {
 			return "", err

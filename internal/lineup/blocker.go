@@ -2,6 +2,7 @@ package lineup
 
 import (
 	"slices"
+	"time"
 
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/ordering"
@@ -10,10 +11,11 @@ import (
 // Blocker describes who is in the way of a unit within this process.
 type Blocker struct {
 	Key     ordering.Key
-	Unit    string // that has the row, or is first in line
-	Purpose string // of its caller
-	Has     bool   // has it
-	Queued  int    // units in line before it
+	Unit    string    // that has the row, or is first in line
+	Purpose string    // of its caller
+	Has     bool      // has it
+	Queued  int       // units in line before it
+	Since   time.Time // since when it holds all that it wants; zero if it does not yet, or is brief
 	// Silent says that the first in line waits in the table for somebody silent.
 	Silent bool
 }
@@ -37,10 +39,17 @@ func (t *Lineup) whoBlocks(c *Claim) Blocker {
 	}
 	for other := range r.has {
 		if a.Unit == "" || other.Unit < a.Unit { // any, but always the same
-			a.Unit, a.Purpose, a.Has = other.Unit, other.Caller.Purpose, true
+			a.Unit, a.Purpose, a.Since, a.Has = other.Unit, other.Caller.Purpose, other.since, true
 		}
 	}
 	return a
+}
+
+// Holds notes since when c holds all that it wants.
+func (t *Lineup) Holds(c *Claim, since time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c.since = since
 }
 
 // Behind notes whether c waits for somebody silent in the table.

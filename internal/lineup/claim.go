@@ -2,6 +2,7 @@ package lineup
 
 import (
 	"slices"
+	"time"
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/lockrow"
@@ -36,6 +37,7 @@ type Claim struct {
 	came    bool          // and was not asked since
 	by      Blocker       // who was in the way when it was put back
 	moves   int           // from one line to another, because of what was not to be had
+	since   time.Time     // since when all that it wants is held; zero before
 	ended   bool          // it is given nothing any more
 	// Awaited, if set, is called once, when somebody stands in line for what c has, also if
 	// they did before c had it. It must not call the Lineup.

@@ -36,16 +36,17 @@ var house = map[string]floor{
 	"internal/lockrow":     {library: true, pure: true, below: []string{"internal/next", "ordering", "fencing"}},
 	"internal/lineup":      {library: true, pure: true, below: []string{"ordering", "fencing", "internal/lockrow"}},
 	"internal/footprint":   {library: true, pure: true, below: []string{"ordering", "internal/lockrow"}},
-	"internal/unitlocks":   {library: true, below: []string{"ordering", "fencing", "internal/next", "internal/lineup", "internal/lockrow"}},
-	"lockset":              {library: true, below: []string{"internal/unitlocks", "trace", "internal/hooks", "internal/next", "ordering", "fencing", "heartbeat", "internal/footprint", "internal/lineup", "internal/lockrow", "internal/misuse", "internal/oneline", "internal/recent", "internal/requests", "internal/underway"}},
-	"unitofwork":           {library: true, below: []string{"internal/unitlocks", "trace", "internal/hooks", "internal/next", "ordering", "fencing", "internal/actions", "internal/expressions", "internal/journal", "internal/lineup", "internal/lockrow", "internal/misuse", "internal/oneline", "internal/recent", "internal/requests", "internal/underway", "internal/writeback", "lockset"}},
+	"internal/nesting":     {library: true, noAWS: true, below: []string{"ordering", "internal/next"}},
+	"internal/unitlocks":   {library: true, below: []string{"ordering", "fencing", "internal/next", "internal/lineup", "internal/lockrow", "internal/nesting"}},
+	"lockset":              {library: true, below: []string{"internal/unitlocks", "trace", "internal/hooks", "internal/next", "ordering", "fencing", "heartbeat", "internal/footprint", "internal/lineup", "internal/lockrow", "internal/misuse", "internal/nesting", "internal/oneline", "internal/recent", "internal/requests", "internal/underway"}},
+	"unitofwork":           {library: true, below: []string{"internal/unitlocks", "trace", "internal/hooks", "internal/next", "ordering", "fencing", "internal/actions", "internal/expressions", "internal/journal", "internal/lineup", "internal/lockrow", "internal/misuse", "internal/nesting", "internal/oneline", "internal/recent", "internal/requests", "internal/underway", "internal/writeback", "lockset"}},
 
 	"internal/arbitrary": {pure: true},
 	"internal/faults":    {below: []string{"lockset"}},
 	"internal/newtable":  {},
 	"internal/wire":      {},
 	"internal/memdynamo": {below: []string{"lockset"}},
-	"holdalltest":        {library: true, below: []string{"internal/faults", "internal/memdynamo", "internal/misuse", "internal/newtable", "internal/wire", "lockset", "ordering"}},
+	"holdalltest":        {library: true, below: []string{"internal/faults", "internal/memdynamo", "internal/misuse", "internal/nesting", "internal/newtable", "internal/wire", "lockset", "ordering"}},
 	"internal/tidy":      {noAWS: true},
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/lineup"
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/nesting"
 	"github.com/holdall/holdall/internal/next"
 	"github.com/holdall/holdall/ordering"
 )
@@ -33,6 +34,8 @@ type Client interface {
 	Run(ctx context.Context, end time.Time, caller *lineup.Caller) Run
 	// Gone says that a caller comes no more: what a Run has kept for it is for others.
 	Gone(caller *lineup.Caller)
+	// LockTable is the table, to be told from those of other clients.
+	LockTable() nesting.Table
 	// RequestID returns a new name for a request of nobody's in particular.
 	RequestID(ctx context.Context) string
 	// Heard takes the table's time from an answer that took so long.

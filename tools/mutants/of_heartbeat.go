@@ -144,7 +144,7 @@ var ofHolding = []mutant{
 	},
 	{
 		clause: "a set that was lost by the end of its re-stamping was not acquired",
-		file:   "lockset/acquire.go",
+		file:   "lockset/restamp.go",
 		old:    "\treturn context.Cause(a.group.Context())\n}\n\n// restampsAtOnce",
 		new:    "\treturn nil\n}\n\n// restampsAtOnce",
 		by:     check{in: "lockset", test: "TestASetLostWhileItIsRestampedIsNotAcquired"},

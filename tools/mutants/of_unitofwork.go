@@ -68,8 +68,8 @@ var ofCommitting = []mutant{
 	{
 		clause: "a unit under another's context is refused",
 		file:   "unitofwork/unit.go",
-		old:    `	if ctx.Value(contextKey{}) != nil {`,
-		new:    `	if ctx.Value(contextKey{}) != nil && len(work.Keys) == 0 {`,
+		old:    `	if err := around.RefuseUnit(); err != nil {`,
+		new:    `	if err := around.RefuseUnit(); err == ErrEnded {`,
 		by:     check{in: "unitofwork", test: "TestAUnitInsideAnotherIsRefused"},
 	},
 	{

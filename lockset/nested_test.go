@@ -1,0 +1,231 @@
+package lockset_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/nesting"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// under has a function called under a context of a set of these keys.
+type under func(t *testing.T, o *owner, ctx context.Context, keys []ordering.Key, do func(context.Context)) //nolint:revive // the context is not the test's
+
+var nestedIn = map[string]under{
+	"With": func(t *testing.T, o *owner, ctx context.Context, keys []ordering.Key, do func(context.Context)) {
+		require.NoError(t, o.With(ctx, keys, func(ctx context.Context, _ lockset.Token) error { do(ctx); return nil }))
+	},
+	"Set.Context": func(t *testing.T, o *owner, ctx context.Context, keys []ordering.Key, do func(context.Context)) {
+		set, err := o.Acquire(ctx, keys)
+		require.NoError(t, err)
+		do(set.Context())
+		require.NoError(t, set.Release(ctx))
+	},
+	"a context made of it": func(t *testing.T, o *owner, ctx context.Context, keys []ordering.Key, do func(context.Context)) {
+		require.NoError(t, o.With(ctx, keys, func(ctx context.Context, _ lockset.Token) error {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Hour)
+			defer cancel()
+			do(ctx)
+			return nil
+		}))
+	},
+}
+
+// callsFor are the ways to ask for keys.
+var callsFor = map[string]func(o *owner, ctx context.Context, keys []ordering.Key) error{ //nolint:revive // the context is not the test's
+	"With": func(o *owner, ctx context.Context, keys []ordering.Key) error {
+		return o.With(ctx, keys, func(context.Context, lockset.Token) error { return nil })
+	},
+	"Acquire": func(o *owner, ctx context.Context, keys []ordering.Key) error {
+		set, err := o.Acquire(ctx, keys)
+		if err == nil {
+			err = set.Release(context.WithoutCancel(ctx))
+		}
+		return err
+	},
+	"TryAcquire": func(o *owner, ctx context.Context, keys []ordering.Key) error {
+		set, err := o.TryAcquire(ctx, keys)
+		if err == nil {
+			err = set.Release(context.WithoutCancel(ctx))
+		}
+		return err
+	},
+}
+
+// A call that would wait for its own caller is refused at once, and sends nothing, also if its
+// client is another one.
+func TestACallThatWouldWaitForItsCallerIsRefused(t *testing.T) {
+	for how, under := range nestedIn {
+		for call, ask := range callsFor {
+			t.Run(how+"/"+call, func(t *testing.T) {
+				inBed(t, func(t *testing.T, b *bed) {
+					o, other := b.owner("o", nil), b.owner("other", nil)
+					under(t, o, t.Context(), []ordering.Key{"c/x", "d"}, func(ctx context.Context) {
+						ctx, cancel := context.WithTimeout(ctx, time.Minute)
+						defer cancel()
+						for _, of := range []*owner{o, other} {
+							of.requests()
+							for _, keys := range [][]ordering.Key{{"d"}, {"d/below"}, {"c/x/y/z"}, {"c"}, {"e", "d"}} {
+								began := time.Now()
+								err := ask(of, ctx, keys)
+								require.ErrorIs(t, err, lockset.ErrNested, "%q", keys)
+								var nested *nesting.Error
+								require.ErrorAs(t, err, &nested)
+								require.ErrorContains(t, err, "name both keys in one set")
+								require.ErrorContains(t, err, string(nested.Key))
+								require.ErrorContains(t, err, string(nested.Held))
+								require.Zero(t, time.Since(began))
+							}
+							require.Empty(t, of.requests())
+							require.NoError(t, ask(of, ctx, []ordering.Key{"e"}), "a key that has nothing to do with them")
+						}
+					})
+					require.NoError(t, ask(other, t.Context(), []ordering.Key{"c", "d"}))
+					b.allFree()
+				})
+			})
+		}
+	}
+}
+
+// A set that is acquired while another is held comes later in the order of all keys: else two
+// that do so could wait for each other. One that waits for nobody may come earlier.
+func TestASetUnderASetComesLaterInTheOrder(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		o := b.owner("o", nil)
+		require.NoError(t, o.With(t.Context(), []ordering.Key{"b", "d"}, func(ctx context.Context, _ lockset.Token) error {
+			for name, ask := range callsFor {
+				for _, keys := range [][]ordering.Key{{"a"}, {"c"}, {"e", "c/x"}} {
+					if err := ask(o, ctx, keys); name == "TryAcquire" {
+						require.NoError(t, err)
+					} else {
+						require.ErrorIs(t, err, lockset.ErrNested)
+						require.ErrorContains(t, err, `before key "d"`)
+					}
+				}
+				require.NoError(t, ask(o, ctx, []ordering.Key{"f", "e"}))
+			}
+			set, err := o.Acquire(ctx, []ordering.Key{"a"}, func(o *lockset.Options) { o.Wait = lockset.For(0) })
+			require.NoError(t, err)
+			return set.Release(ctx)
+		}))
+		b.allFree()
+	})
+}
+
+// What is held adds up, level by level, and what was released or lost counts no more, though a
+// context still names it.
+func TestWhatIsHeldAddsUpUntilItIsReleased(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		o := b.owner("o", nil)
+		outer := b.take(o, "a")
+		middle, err := o.Acquire(outer.Context(), []ordering.Key{"b"})
+		require.NoError(t, err)
+		inner, err := o.Acquire(middle.Context(), []ordering.Key{"c"})
+		require.NoError(t, err)
+		ctx := context.WithoutCancel(inner.Context())
+		refused := func(keys ...ordering.Key) {
+			t.Helper()
+			for _, key := range []ordering.Key{"a", "b", "c"} {
+				err := callsFor["TryAcquire"](o, ctx, []ordering.Key{key})
+				require.Equal(t, slices.Contains(keys, key), errors.Is(err, lockset.ErrNested), "%s: %v", key, err)
+			}
+		}
+		refused("a", "b", "c")
+		b.free(inner)
+		refused("a", "b")
+		o.net.Partition(true)
+		<-outer.Context().Done()
+		<-middle.Context().Done()
+		o.net.Partition(false)
+		refused()
+		require.ErrorIs(t, middle.Release(t.Context()), lockset.ErrLost)
+		b.allFreeOnceAskedFor("a", "b", "c")
+	})
+}
+
+// A key of another lock table is another key.
+func TestAKeyOfAnotherTableIsAnother(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		require.NoError(t, lockset.CreateTable(t.Context(), b.db, lockset.Config{Table: "elsewhere"}))
+		o := b.owner("o", nil)
+		other := b.owner("other", nil, func(c *lockset.Config) { c.Table = "elsewhere" })
+		require.NoError(t, o.With(t.Context(), []ordering.Key{"b"}, func(ctx context.Context, _ lockset.Token) error {
+			for name, ask := range callsFor {
+				require.NoError(t, ask(other, ctx, []ordering.Key{"b"}), name)
+				require.NoError(t, ask(other, ctx, []ordering.Key{"a"}), name)
+			}
+			return nil
+		}))
+	})
+}
+
+// Without the context nobody can tell that a call waits for its own caller. Its error says that
+// this process has the key, since when and what for; and after a lease the log says so, once.
+func TestAWaitForOneselfIsToldOf(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		log := &strings.Builder{}
+		logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		o := b.owner("o", nil, func(c *lockset.Config) { c.Logger = logger })
+		payments := func(o *lockset.Options) { o.Purpose = "payments" }
+		require.NoError(t, o.With(t.Context(), []ordering.Key{"a"}, func(context.Context, lockset.Token) error {
+			taken := time.Now()
+			time.Sleep(time.Second)
+			for _, leases := range []time.Duration{4, 3} { // behind each other
+				go func() {
+					_, err := o.Acquire(t.Context(), []ordering.Key{"a/1"}, wait(leases*lease))
+					require.ErrorIs(t, err, lockset.ErrWaited)
+				}()
+				time.Sleep(time.Millisecond)
+			}
+			time.Sleep(lease - time.Second)
+			require.Empty(t, log.String(), "others of the process may have it for long")
+			time.Sleep(lease)
+			require.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
+			require.Contains(t, log.String(), `msg="holdall: waits for a key that this process holds" key=a `)
+			require.Contains(t, log.String(), ` purpose=payments `)
+			time.Sleep(3 * lease)
+			require.Equal(t, 1, strings.Count(log.String(), "\n"), "once")
+
+			set, err := o.Acquire(t.Context(), []ordering.Key{"a/1"}, wait(time.Second))
+			require.Nil(t, set)
+			var held *lockset.HeldError
+			require.ErrorAs(t, err, &held)
+			require.Equal(t, taken, held.Since)
+			require.ErrorContains(t, err, `key "a" is held by this process, by unit `+held.Unit+` for "payments", since `+taken.UTC().Format(time.RFC3339))
+			return nil
+		}, payments))
+		b.allFree()
+	})
+}
+
+// Who waits for several of its process, one after another, does not wait for itself.
+func TestALongLineOfAProcessIsNoWaitForOneself(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		log := &strings.Builder{}
+		o := b.owner("o", nil, func(c *lockset.Config) {
+			c.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		})
+		first := b.take(o, "a")
+		var waiting []*patron
+		for range 5 {
+			waiting = append(waiting, b.ask(t.Context(), o, []ordering.Key{"a"}))
+		}
+		time.Sleep(lease * 2 / 3)
+		b.free(first)
+		for _, w := range waiting {
+			set := w.got()
+			time.Sleep(lease * 2 / 3)
+			b.free(set)
+		}
+		require.Empty(t, log.String())
+	})
+}
