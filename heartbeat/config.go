@@ -8,7 +8,7 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// Config says how a [Group] renews. All fields but Renewed are required.
+// Config says how a [Group] renews. All fields but Longest and Renewed are required.
 type Config struct {
 	// Lease is how long others leave a silent holder alone.
 	Lease time.Duration
@@ -20,8 +20,12 @@ type Config struct {
 	Epoch time.Time
 	// Margin is how long before the end of its lease a key counts as lost.
 	Margin time.Duration
-	// Attempt bounds one call of Renew.
+	// Attempt bounds one call of Renew, if Longest is not set. A failed one is repeated after a
+	// part of it.
 	Attempt time.Duration
+	// Longest bounds one call of Renew that may take longer than Attempt, because it bounds its
+	// requests by itself. Default: Attempt.
+	Longest time.Duration
 	// MaxAge is how long the group may live.
 	MaxAge time.Duration
 	// Batch is the most keys per call of Renew.

@@ -353,7 +353,7 @@ func (g *Group) round(ctx context.Context, keys []ordering.Key, n int) error {
 		answered.Add(1)
 		g.work.Go(func() error {
 			defer answered.Done()
-			attempt, cancel := context.WithTimeout(ctx, g.cfg.Attempt)
+			attempt, cancel := context.WithTimeout(ctx, max(g.cfg.Attempt, g.cfg.Longest))
 			defer cancel()
 			answers[i] = g.cfg.Renew(attempt, batch, n)
 			for j, err := range answers[i] {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -29,10 +30,13 @@ import (
 // Errors: *ordering.KeyError for an invalid key, *[ConfigError] for an invalid purpose, [ErrNested] for
 // a key that conflicts with what is held under ctx, or comes before it, *[HeldError] when ctx or the
 // wait ended while others had a key, *[LostError] when a key already taken was lost
-// while waiting for another, *[NoAnswerError], *[TableError], *[RowError]. When
-// Acquire fails it first undoes what it did, whatever becomes of ctx: a few
-// requests, but when DynamoDB does not answer, a whole lease (20 s by default).
-// What could not be undone by then is joined to the error.
+// while waiting for another, *[NoAnswerError], *[TableError], *[RowError].
+//
+// When Acquire fails it undoes what it did, whatever becomes of ctx: a few requests, but for up
+// to a lease if DynamoDB does not answer. What could not be undone is joined to the error. Once
+// ctx or the wait has ended, Acquire returns within Config.AttemptTimeout. If it has not undone
+// everything by then, it goes on in the background, the error says so, and [Client.Close]
+// waits for it.
 func (c *Client) Acquire(ctx context.Context, keys []ordering.Key, options ...func(*Options)) (*Set, error) {
 	c.asked(ctx, "Acquire")
 	return c.acquireAs(ctx, "Acquire", keys, options)
@@ -80,8 +84,7 @@ func (a *acquisition) acquire(ctx context.Context) (*Set, error) {
 	returned := false
 	defer func() { // a panic of a hook, or the like, on its way through
 		if !returned {
-			_ = a.undo(ctx, set, errDidNotReturn)
-			over()
+			_ = a.undoOnce(ctx, set, errDidNotReturn, over)
 		}
 	}()
 	ctx = a.traceStart(ctx)
@@ -94,12 +97,11 @@ func (a *acquisition) acquire(ctx context.Context) (*Set, error) {
 		}
 	}
 	if err != nil {
-		err = a.undo(ctx, set, err)
+		err = a.undoOnce(ctx, set, err, over)
 	}
 	a.traceEnd(ctx, err)
 	returned = true
 	if err != nil {
-		over()
 		return nil, err
 	}
 	return set, nil
@@ -109,7 +111,8 @@ var errDidNotReturn = errors.New("the acquisition did not return")
 
 // TryAcquire takes all of keys, or none, without waiting for anybody: the error
 // is a *[HeldError] if another unit has a key, or waits for it. A holder that this process
-// has watched for long enough to know that it is dead is taken over.
+// has watched for long enough to know that it is dead is taken over. If DynamoDB does not answer, it
+// asks twice, and cleans up in the background, as Acquire does.
 func (c *Client) TryAcquire(ctx context.Context, keys []ordering.Key) (*Set, error) {
 	c.asked(ctx, "TryAcquire")
 	return c.acquire(ctx, nesting.Set, keys, For(0).End(), &lineup.Caller{}, false)
@@ -136,9 +139,11 @@ type acquisition struct {
 	group       *heartbeat.Group
 	holding     *holding
 	start       time.Time
-	letsGo      bool // of what it has taken, if it waits for somebody silent
-	passes      bool // it would rather pass rows without locks
-	undone      bool // what it took was let go of
+	letsGo      bool           // of what it has taken, if it waits for somebody silent
+	passes      bool           // it would rather pass rows without locks
+	undone      bool           // what it took is let go of
+	leaving     sync.WaitGroup // what leaves queues after undo has returned
+	leavesLater bool           // something does
 }
 
 func (c *Client) newAcquisition(ctx context.Context, plan ordering.Plan, end time.Time, caller *lineup.Caller) *acquisition {
@@ -154,6 +159,7 @@ func (c *Client) newAcquisition(ctx context.Context, plan ordering.Plan, end tim
 		Epoch:   c.epoch,
 		Margin:  c.cfg.Margin,
 		Attempt: c.cfg.AttemptTimeout,
+		Longest: c.cfg.longestAttempt(),
 		MaxAge:  c.cfg.MaxAge,
 		Batch:   requests.MaxStatements,
 		Renew:   c.renewer(u),
@@ -173,6 +179,7 @@ func (a *acquisition) run(caller context.Context) error {
 	ctx, cancel := context.WithCancelCause(caller)
 	defer cancel(nil)
 	defer context.AfterFunc(a.group.Context(), func() { cancel(context.Cause(a.group.Context())) })()
+	ctx = requests.Overtime(ctx, a.end)
 
 	whole := a.c.cfg.ChunkSize
 	most := whole

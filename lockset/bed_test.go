@@ -88,6 +88,11 @@ func (b *bed) owner(name string, script faults.Script, change ...func(*lockset.C
 	var err error
 	o.Client, err = lockset.New(o.net, cfg)
 	require.NoError(b.t, err)
+	b.t.Cleanup(func() { // what goes on in the background ends before the test
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = o.Close(over)
+	})
 	return o
 }
 

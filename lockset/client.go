@@ -62,7 +62,7 @@ func New(db DynamoDB, cfg Config) (*Client, error) {
 	tableTime := requests.NewTableTime(cfg.Now)
 	caller := requests.Caller{
 		DB: db, Attempt: cfg.AttemptTimeout, Patience: cfg.Lease, Trace: cfg.Trace, Dated: tableTime.Heard,
-		Roles: requests.Roles{Locks: cfg.Table, LockKey: cfg.HashKey},
+		Most: cfg.longestAttempt(), Pace: new(requests.Pace), Roles: requests.Roles{Locks: cfg.Table, LockKey: cfg.HashKey},
 	}
 	impatient := caller
 	impatient.Patience = 1
@@ -144,9 +144,6 @@ func (c forUnits) RequestID(ctx context.Context) string {
 	c.asked(ctx, "RequestID")
 	return c.newUnit(ctx).id("j")
 }
-
-// Heard is for unitlocks.Client.
-func (c forUnits) Heard(server time.Time, took time.Duration) { c.time.Heard(server, took) }
 
 // random returns the unit's own stream of random numbers.
 func (u *unit) random() *rand.Rand { return rand.New(rand.NewPCG(u.seed[0], u.seed[1])) }

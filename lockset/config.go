@@ -43,7 +43,10 @@ type Config struct {
 	// lost: clocks may run at rates that differ by Margin/Lease. Default
 	// Lease/10.
 	Margin time.Duration
-	// AttemptTimeout bounds one sending of a request. Default Lease/10.
+	// AttemptTimeout bounds the first sending of a request, until answers are observed to take
+	// longer. It doubles with each sending that is not answered in time, as far as the lease allows:
+	// a heartbeat, two sendings and the margin fit into it. A large request has more time.
+	// Default Lease/10.
 	AttemptTimeout time.Duration
 	// Poll is the longest pause between two looks at a row that blocks, at the
 	// head of its queue; every place further back looks less often, down to five
@@ -123,6 +126,10 @@ func (c Config) withDefaults() Config {
 	}
 	return c
 }
+
+// longestAttempt returns how long one sending may take without putting a lease at risk: of two, one
+// may be lost.
+func (c Config) longestAttempt() time.Duration { return (c.Lease - c.Heartbeat - c.Margin) / 2 }
 
 // WhatNext is for unitofwork.NextOf.
 func (e *ConfigError) WhatNext() next.Next { return next.FixCall }

@@ -136,7 +136,10 @@ func TestGivingUpEndsByItself(t *testing.T) {
 		start := time.Now()
 		_, err := o.Acquire(ctx, []ordering.Key{"a", "b"})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorContains(t, err, "burn")
+		require.ErrorContains(t, err, "in the background")
+		require.LessOrEqual(t, time.Since(start), time.Second+lease/10)
+		require.NoError(t, o.Close(context.Background()))
+		require.GreaterOrEqual(t, time.Since(start), time.Second+lease, "Close waits for the cleanup")
 		require.LessOrEqual(t, time.Since(start), time.Second+lease+lease/10)
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdall/holdall/internal/lineup"
 	"github.com/holdall/holdall/internal/nesting"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/ordering"
 )
@@ -32,6 +33,9 @@ func (c forUnits) Acquire(ctx context.Context, keys []ordering.Key, end time.Tim
 func (s setForUnits) Under(ctx context.Context) (context.Context, context.CancelCauseFunc, func()) {
 	return s.group.Under(ctx)
 }
+
+// Caller is for unitlocks.Client.
+func (c forUnits) Caller() requests.Caller { return *c.caller }
 
 // Gone is for unitlocks.Client.
 func (c forUnits) Gone(caller *lineup.Caller) { c.lineup.Gone(caller) }

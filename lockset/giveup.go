@@ -15,30 +15,58 @@ import (
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/internal/underway"
 	"github.com/holdall/holdall/ordering"
 )
 
 // errGiveUpOver ends the attempts to undo an acquisition.
 var errGiveUpOver = errors.New("giving up took longer than a lease")
 
-// undo lets go of what an acquisition has taken, as a set if it has come so far, and
-// returns cause, with what could not be let go of.
-func (a *acquisition) undo(ctx context.Context, set *Set, cause error) error {
+// undoOnce calls undo, once, and does not wait for it for longer than AttemptTimeout after
+// the caller's time was over. It returns cause, joined with what could not be undone, or with
+// underway.ErrBackground.
+func (a *acquisition) undoOnce(ctx context.Context, set *Set, cause error, over func()) error {
 	if a.undone {
 		return cause
 	}
 	a.undone = true
+	err := underway.Finish(ctx, a.end, a.c.cfg.AttemptTimeout,
+		func() error { return a.undo(ctx, set, cause, over) },
+		func(err error) { a.c.cleanedUp(ctx, a.unit, err) })
+	return oneline.Join(cause, err)
+}
+
+// cleanedUp tells an operator what became of a cleanup that its caller did not wait for.
+func (c *Client) cleanedUp(ctx context.Context, u *unit, err error) {
+	if err != nil {
+		c.cfg.Logger.WarnContext(ctx, "holdall: not all was cleaned up in the background", "unit", u.nonce, "err", err)
+		return
+	}
+	c.cfg.Logger.DebugContext(ctx, "holdall: cleaned up in the background", "unit", u.nonce)
+}
+
+// undo lets go of what an acquisition has taken, as a set if it has come so far, and
+// returns what could not be let go of. It calls over at its end, or later if it is still leaving
+// queues.
+func (a *acquisition) undo(ctx context.Context, set *Set, cause error, over func()) error {
+	defer func() {
+		if !a.leavesLater {
+			over()
+			return
+		}
+		go func() { a.leaving.Wait(); over() }()
+	}()
 	if set == nil {
 		return a.giveUp(ctx, cause)
 	}
 	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.c.cfg.Lease)
 	defer cancel()
 	_, err := set.release(releasing)
-	return oneline.Join(cause, err)
+	return err
 }
 
-// giveUp undoes what an acquisition did, or may have done, and returns cause
-// joined with what could not be undone. It goes on for at most a lease,
+// giveUp undoes what an acquisition did, or may have done, because of cause, and returns
+// what could not be undone. It goes on for at most a lease,
 // whatever became of the caller's context: by then others take over. What does not
 // depend on each other is done at the same time, for the caller waits no longer.
 //
@@ -71,7 +99,7 @@ func (a *acquisition) giveUp(ctx context.Context, cause error) error {
 		errs = append(errs, releaseErr)
 	}
 	a.c.cfg.Logger.DebugContext(ctx, "holdall: gave up", "unit", a.unit.nonce, "cause", cause)
-	return oneline.Join(append([]error{cause}, errs...)...)
+	return oneline.Join(errs...)
 }
 
 // burnsAtOnce bounds the concurrent requests of one unit's burning.

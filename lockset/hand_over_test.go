@@ -256,6 +256,7 @@ func TestTheNextInLineWaitsInTheTable(t *testing.T) {
 		require.True(t, first.waits())
 		require.Len(t, b.queue("a"), 3, "the next is there")
 		require.ErrorIs(t, first.failed(), context.Canceled)
+		time.Sleep(soon) // it leaves in the background
 		places := b.queue("a")
 		require.Len(t, places, 2)
 		require.Equal(t, before[1], places[0], "the other process is before it now")

@@ -86,9 +86,7 @@ func (a *acquisition) waitAlone(ctx context.Context, err error) error {
 	if err != nil {
 		return err
 	}
-	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.c.cfg.Lease)
-	defer cancel()
-	if err := set.Release(releasing); err != nil {
+	if err := set.Release(ctx); err != nil {
 		a.c.notReleased(ctx, alone.unit, err)
 	}
 	return nil

@@ -26,7 +26,7 @@ func (a *acquisition) lookAhead(ctx context.Context, holder lockrow.Observed) {
 		return
 	}
 	a.lookedAhead = now
-	ctx, cancel := context.WithTimeout(ctx, a.c.cfg.AttemptTimeout) // it has a place to look after
+	ctx, cancel := context.WithTimeout(ctx, a.c.caller.Allowance()) // it has a place to look after
 	defer cancel()
 	var keys, witnesses []ordering.Key
 	for _, w := range lockrow.Wants(a.unit.nonce, a.plan[a.ledger.secured:], a.ledger.secured) {

@@ -215,7 +215,8 @@ func (a *acquisition) leaveSoon(ctx context.Context) error {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("leave the queue of key %q: %w", string(key), err))
 		case r.Queues(a.unit.nonce):
-			go a.c.leaveLater(context.WithoutCancel(ctx), a.unit, id, r)
+			a.leavesLater = true
+			a.leaving.Go(func() { a.c.leaveLater(context.WithoutCancel(ctx), a.unit, id, r) })
 		}
 	}
 	return oneline.Join(errs...)

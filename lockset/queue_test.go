@@ -407,7 +407,7 @@ func TestALivingHeadThatIsSlow(t *testing.T) {
 					first, second = next, slow
 				}
 				set := first.got()
-				time.Sleep(lease / 5) // for an attempt of the other to end, and the next to be made
+				time.Sleep(lease / 2) // for an attempt of the other to end, and the next to be made
 				require.True(t, second.waits())
 				require.Len(t, b.queue("a"), 1)
 				require.Contains(t, places, b.queue("a")[0])

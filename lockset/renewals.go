@@ -16,11 +16,14 @@ import (
 // renewals sends what the sets of a client renew at about the same moment in common
 // requests. It is safe for concurrent use.
 type renewals struct {
-	send   func(context.Context, []types.BatchStatementRequest) ([]types.BatchStatementResponse, error)
+	send   func(ctx context.Context, timeouts int, statements []types.BatchStatementRequest) (answers []types.BatchStatementResponse, timedOut bool, err error)
 	gather time.Duration // how long a request waits for others to join it
 
 	mu    sync.Mutex
 	parts []*part // that are gathered
+	// timeouts counts the requests in a row that were not answered in time. Those sent at
+	// the same moment count as one.
+	timeouts int
 }
 
 // part is what one set asks for at once, at most as much as a request holds.
@@ -41,6 +44,7 @@ type part struct {
 type renewal struct {
 	parts   []*part
 	waiting int                // how many sets wait for the answer
+	after   int                // timeouts before it was sent
 	forget  context.CancelFunc // for when none does any more
 }
 
@@ -86,7 +90,7 @@ func (r *renewals) sendAll() {
 	for _, some := range pack(parts) {
 		// Its end is not the others'.
 		ctx, forget := context.WithCancel(context.WithoutCancel(some[0].ctx))
-		sent := &renewal{parts: some, waiting: len(some), forget: forget}
+		sent := &renewal{parts: some, waiting: len(some), after: r.timeouts, forget: forget}
 		for _, p := range some {
 			p.sent = sent
 		}
@@ -125,12 +129,25 @@ func (r *renewals) sendOne(ctx context.Context, sent *renewal) {
 	for _, p := range sent.parts {
 		statements = append(statements, p.statements...)
 	}
-	answers, err := r.send(ctx, statements)
+	answers, timedOut, err := r.send(ctx, sent.after, statements)
+	r.answered(sent, timedOut, err)
 	for _, p := range sent.parts {
 		if p.err = err; err == nil {
 			p.answers, answers = answers[:len(p.statements)], answers[len(p.statements):]
 		}
 		close(p.answered)
+	}
+}
+
+// answered notes whether a request was answered in time.
+func (r *renewals) answered(sent *renewal, timedOut bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case timedOut:
+		r.timeouts = max(r.timeouts, sent.after+1)
+	case err == nil:
+		r.timeouts = 0
 	}
 }
 

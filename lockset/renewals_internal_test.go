@@ -29,19 +29,19 @@ type sending struct {
 	forgotten bool
 }
 
-func (s *sending) send(ctx context.Context, statements []types.BatchStatementRequest) ([]types.BatchStatementResponse, error) {
+func (s *sending) send(ctx context.Context, _ int, statements []types.BatchStatementRequest) (_ []types.BatchStatementResponse, timedOut bool, _ error) {
 	s.mu.Lock()
 	s.sent = append(s.sent, statements)
 	s.mu.Unlock()
 	if err := requests.Sleep(ctx, s.took); err != nil {
 		s.forgotten = true
-		return nil, err
+		return nil, false, err
 	}
 	answers := make([]types.BatchStatementResponse, len(statements))
 	for i, st := range statements {
 		answers[i].TableName = st.Statement
 	}
-	return answers, s.err
+	return answers, false, s.err
 }
 
 // renews has a set renew keys, and returns what it is told.

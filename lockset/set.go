@@ -18,6 +18,7 @@ import (
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/internal/underway"
 	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -158,26 +159,35 @@ func (s *Set) Deadline() time.Time {
 // can, also when some fail. If the set was lost, or a key was no longer held, the
 // error has a *[LostError]: what was done under it was not protected to the end.
 //
-// It ends with ctx; but if ctx has ended before, as [Set.Context] has by then, it
-// goes on for at most a lease: others would have to wait for as long. Called
+// When ctx ends, or has ended before, as [Set.Context] has by then, Release returns within
+// Config.AttemptTimeout. If it has not released everything by then, it goes on in the background for
+// at most a lease, the error says so, and [Client.Close] waits for it. Called
 // again, also after an error, it releases what is left, and nothing if nothing
 // is. What is never released is taken over by others after a lease.
 //
 // It waits for another release that is under way.
 func (s *Set) Release(ctx context.Context) error {
 	s.asked(ctx, "Release")
-	lost, err := s.release(ctx)
-	return oneline.Join(lost, err)
+	err := underway.Finish(ctx, time.Time{}, s.c.cfg.AttemptTimeout, func() error {
+		releasing, cancel := underway.Outlive(ctx, s.c.cfg.Lease) // others would have to wait for as long
+		defer cancel()
+		lost, err := s.release(releasing)
+		return oneline.Join(lost, err)
+	}, func(err error) { s.c.cleanedUp(ctx, s.unit, err) })
+	var lost *LostError
+	if errors.Is(err, underway.ErrBackground) {
+		_ = errors.As(context.Cause(s.group.Context()), &lost)
+		err = oneline.Join(context.Cause(ctx), err)
+	}
+	if lost != nil {
+		err = oneline.Join(lost, err)
+	}
+	return err
 }
 
 // release is Release, but for what it says of a loss before.
 func (s *Set) release(ctx context.Context) (lost, err error) {
 	_, lost = s.group.Stop()
-	if ctx.Err() != nil {
-		detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.c.cfg.Lease)
-		defer cancel()
-		ctx = detached
-	}
 	left, err := s.takeLeft(ctx)
 	if err != nil {
 		return nil, err

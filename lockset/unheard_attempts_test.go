@@ -116,6 +116,7 @@ func TestAUnitMeetsTheOtherHalfOfAChunk(t *testing.T) {
 				} else {
 					require.Error(t, <-done)
 					b.free(again)
+					time.Sleep(lease) // it cleans up in the background
 				}
 				b.allFree()
 			})

@@ -13,22 +13,33 @@ import (
 	"github.com/holdall/holdall/trace"
 )
 
-// Wait is a record wait: how long a unit is willing to wait for others. The
-// zero value is as long as its context lives.
+// Wait is a record wait: how long a unit or a set waits for others. The zero value is the default
+// of whatever has the field.
 type Wait struct {
-	limited bool
-	limit   time.Duration
+	kind  waitKind
+	limit time.Duration
 }
 
+type waitKind int
+
+const (
+	byDefault waitKind = iota
+	limited
+	forever
+)
+
 // For returns a wait of at most d, all in all; For(0) waits for nobody. Only
-// waiting counts: a request under way when the time is over is not cut short, and the
-// caller is told a few requests' time later. Nor is it cut short to finish what a unit
-// has committed that died: then it takes as long as that does.
-func For(d time.Duration) Wait { return Wait{limited: true, limit: d} }
+// waiting counts: what can be acquired without waiting is, as long as DynamoDB answers. A request
+// without an answer keeps the caller for at most one [Config.AttemptTimeout] after the end of the wait;
+// for a caller that does not wait, it is sent twice.
+func For(d time.Duration) Wait { return Wait{limited, d} }
+
+// Forever returns a wait that only the end of the context ends.
+func Forever() Wait { return Wait{kind: forever} }
 
 // End returns when a wait that begins now is over: the zero time if it never is.
 func (w Wait) End() time.Time {
-	if !w.limited {
+	if w.kind != limited {
 		return time.Time{}
 	}
 	return time.Now().Add(w.limit)

@@ -20,7 +20,8 @@ type Token = fencing.Token
 //
 // The error is that of [Client.Acquire], and then fn was not called; or fn's own, joined
 // with that of the release: with a *[LostError] if the keys were not held to the end.
-// Releasing goes on for at most a lease, whatever becomes of ctx.
+// Releasing goes on for at most a lease after the end of ctx, the last of it in the background, as
+// [Set.Release] says.
 func (c *Client) With(ctx context.Context, keys []ordering.Key, fn func(context.Context, Token) error, options ...func(*Options)) (err error) {
 	c.asked(ctx, "With")
 	if fn == nil {
@@ -30,11 +31,7 @@ func (c *Client) With(ctx context.Context, keys []ordering.Key, fn func(context.
 	if err != nil {
 		return err
 	}
-	defer func() {
-		releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.Lease)
-		defer cancel()
-		err = oneline.Join(err, set.Release(releasing))
-	}()
+	defer func() { err = oneline.Join(err, set.Release(ctx)) }()
 	held, end, _ := set.group.Under(nesting.Within(ctx, set.holding))
 	defer end(ErrReleased)
 	return fn(held, set.Token())

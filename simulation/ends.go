@@ -19,11 +19,12 @@ import (
 
 // unit is what is known of a unit of the library's, by its nonce.
 type unit struct {
-	p     *process
-	ended time.Time // when it had undone, or committed, all it did; zero: never, or it could not
-	loose bool      // it said that it could not undo everything
-	waits time.Time // until then it may be in a queue that it leaves in the background
-	joins map[ordering.Key]int
+	p      *process
+	ended  time.Time // when it had undone, or committed, all it did; zero: never, or it could not
+	loose  bool      // it said that it could not undo everything
+	waits  time.Time // until then it may be in a queue that it leaves in the background
+	cleans bool      // in the background, for a caller whose time was over
+	joins  map[ordering.Key]int
 
 	// The highest tokens with which it asked for a place, and wrote anything else.
 	place, wrote int64
@@ -129,11 +130,20 @@ func (h *history) loose(nonce string) {
 	}
 }
 
+// cleans notes that a unit cleans up in the background, or that it has done so.
+func (h *history) cleans(nonce string, goesOn bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if u := h.units[nonce]; u != nil {
+		u.cleans = goesOn
+	}
+}
+
 // shown notes that a row shows a unit after a write, waiting in its queue or otherwise.
 func (h *history) shown(row, nonce string, waits bool) {
 	h.mu.Lock()
 	u := h.units[nonce]
-	ghost := u != nil && !u.loose && !u.ended.IsZero() && !(waits && u.mayWait())
+	ghost := u != nil && !u.loose && !u.cleans && !u.ended.IsZero() && !(waits && u.mayWait())
 	h.mu.Unlock()
 	if ghost {
 		h.problem("row %s shows unit %s of %s, which was at its end at %v", row, nonce, u.p.name, h.when(u.ended))
@@ -145,7 +155,7 @@ func (h *history) shown(row, nonce string, waits bool) {
 func (h *history) left(row, nonce string, waits bool) {
 	h.mu.Lock()
 	u := h.units[nonce]
-	ghost := u != nil && !u.loose && !u.p.dead() && !(waits && u.mayWait())
+	ghost := u != nil && !u.loose && !u.cleans && !u.p.dead() && !(waits && u.mayWait())
 	h.mu.Unlock()
 	if ghost {
 		h.problem("row %s is left with unit %s of %s, which is alive and has said nothing of it", row, nonce, u.p.name)
@@ -175,6 +185,18 @@ func (l loosed) WithAttrs([]slog.Attr) slog.Handler     { return l }
 func (l loosed) WithGroup(string) slog.Handler          { return l }
 
 func (l loosed) Handle(_ context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, "in the background") {
+		r.Attrs(func(a slog.Attr) bool {
+			if a.Key == "unit" {
+				l.h.cleans(a.Value.String(), strings.Contains(r.Message, "goes on"))
+				if strings.Contains(r.Message, "not all was") {
+					l.h.loose(a.Value.String())
+				}
+			}
+			return true
+		})
+		return nil
+	}
 	if !strings.Contains(r.Message, "release of a unit") && !strings.Contains(r.Message, "locks of a group are in doubt") && !strings.Contains(r.Message, "was not given up") && !strings.Contains(r.Message, "were not released") {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/internal/underway"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -75,18 +76,18 @@ func (j *job) refused(ctx context.Context, err error) {
 	// before the context ended.
 	ended, any := ctx.Deadline()
 	sooner := ctx.Value(mindKey{}).(*mind).letGo.Equal(time.Now()) || errors.Is(err, requests.ErrPatience) || errors.Is(err, lockset.ErrLost) || errors.Is(err, lockset.ErrWaited)
-	if any && ctx.Err() != nil && joined(err) && !sooner && time.Since(ended) < j.p.h.lease/2 {
+	if any && ctx.Err() != nil && joined(err) && !errors.Is(err, underway.ErrBackground) && !sooner && time.Since(ended) < j.p.h.lease/2 {
 		j.p.h.w.history.problem("%s gave up %v after its context ended, and left something behind: %v", j.name, time.Since(ended), err)
 	}
 	j.tell(err)
 }
 
 // recordWait is how long the job waits for others.
-func (j *job) recordWait() (wait lockset.Wait) {
+func (j *job) recordWait() lockset.Wait {
 	if j.impatient {
-		wait = lockset.For(j.wait)
+		return lockset.For(j.wait)
 	}
-	return wait
+	return lockset.Forever()
 }
 
 // checkRefusal holds what a job was told of others who were in its way against

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/underway"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
@@ -229,7 +230,10 @@ func (p *process) gaveUp(unit string, err error) {
 		return
 	}
 	w.story.tell(p.name, "unit %s has given up: %v", unit, err)
-	if joined(err) || errors.As(err, new(*lockset.TableError)) {
+	switch {
+	case errors.Is(err, underway.ErrBackground):
+		w.history.cleans(unit, true)
+	case joined(err), errors.As(err, new(*lockset.TableError)):
 		w.history.loose(unit)
 	}
 	if errors.Is(err, lockset.ErrWaited) || errors.Is(err, trace.ErrLetGo) {

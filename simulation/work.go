@@ -116,7 +116,7 @@ func (p *process) holdForAWhile(ctx context.Context, r *rand.Rand, j *job, patie
 	w.story.tell(p.name, "%s wants the locks of %s", j.name, list(j.keys))
 	watch := p.watch()
 	set, err := p.locks.Acquire(ctx, j.keys, func(o *lockset.Options) { o.Wait = j.recordWait() })
-	watch.within(j.name, "Acquire", patience, p.h.lease)
+	watch.within(j.name, "Acquire", patience, p.h.lease/10) // an attempt
 	if err != nil {
 		j.refused(ctx, err)
 		return
@@ -165,7 +165,7 @@ func (p *process) beginAndCommit(ctx context.Context, r *rand.Rand, j *job, pati
 	p.h.w.story.tell(p.name, "%s wants a unit under %s", j.name, list(j.keys))
 	watch := p.watch()
 	u, err := p.units.Begin(ctx, unitofwork.Work{Keys: j.keys, Wait: j.recordWait(), Purpose: j.name})
-	watch.within(j.name, "Begin", patience, p.h.lease)
+	watch.within(j.name, "Begin", patience, p.h.lease/10)
 	if err != nil {
 		j.refused(ctx, err)
 		return

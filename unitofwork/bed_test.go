@@ -160,6 +160,11 @@ func (b *bed) client(name string, script faults.Script, change ...func(*lockset.
 	require.NoError(b.t, err)
 	c.Client, err = unitofwork.New(c.locks, uc)
 	require.NoError(b.t, err)
+	b.t.Cleanup(func() { // what goes on in the background ends before the test
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = c.locks.Close(over)
+	})
 	return c
 }
 

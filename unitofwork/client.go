@@ -111,15 +111,12 @@ func New(locks *lockset.Client, cfg Config) (*Client, error) {
 		return nil, &lockset.ConfigError{Field: "IDRetention", Reason: fmt.Sprintf(
 			"is %v, less than twice the locks' Retention of %v, by which clocks may be wrong", cfg.IDRetention, lock.Retention)}
 	}
-	c := &Client{locks: locks, rows: unitlocks.Of(locks), cfg: cfg, lockConfig: lock}
-	c.lockTable = c.rows.LockTable()
-	c.caller = &requests.Caller{
-		DB: locks.DynamoDB(), Attempt: lock.AttemptTimeout, Patience: lock.Lease, Trace: lock.Trace, Dated: c.rows.Heard,
-		Roles: requests.Roles{Locks: lock.Table, LockKey: lock.HashKey, Units: cfg.Table},
-	}
-	glancer := *c.caller
+	rows := unitlocks.Of(locks)
+	caller := rows.Caller()
+	caller.Roles.Units = cfg.Table
+	glancer := caller
 	glancer.Conflicts = 3
-	c.glancer = &glancer
+	c := &Client{locks: locks, rows: rows, cfg: cfg, lockConfig: lock, lockTable: rows.LockTable(), caller: &caller, glancer: &glancer}
 	if cfg.Table != "" {
 		c.rows.RecoverWith(cfg.Table, c.recoverDead)
 	}

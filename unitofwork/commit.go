@@ -217,8 +217,12 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 	detached, cancel := u.detached(ctx)
 	defer cancel()
 	outcome, raceErr := NotCommitted, error(nil)
-	if refusal == lockrow.Passing {
-		outcome, raceErr = u.race(detached, p, sent.Sendings > 0)
+	switch {
+	case refusal != lockrow.Passing:
+	case sent.Sendings > 0:
+		outcome, raceErr = u.race(detached, p)
+	case u.optimistic == nil: // there is nothing to find out
+		u.clearUp(ctx, func(ctx context.Context) error { _, err := p.Resolve(ctx); return err })
 	}
 	switch {
 	case outcome == Committed, outcome == NotCommitted:
@@ -284,20 +288,18 @@ func refusalBy(p permit, err error) lockrow.Refusal {
 	return lockrow.Passing
 }
 
-// race finds out what became of the unit's one transaction, if it was sent at all.
+// race finds out what became of the unit's one transaction.
 // Refused or not answered, the locks must be released, and the release says more
 // than a refusal: if it lands, the commit never can, not even a copy that the network
 // made of it. Only then it is NotCommitted. The error says why there is no telling,
 // or what could not be released.
-func (u *Unit) race(ctx context.Context, p permit, sent bool) (Outcome, error) {
-	if u.optimistic != nil && (!sent || u.onlyChecks()) { // there is nothing to release
+func (u *Unit) race(ctx context.Context, p permit) (Outcome, error) {
+	if u.optimistic != nil && u.onlyChecks() { // there is nothing to release
 		return NotCommitted, nil
 	}
 	fate, err := p.Resolve(ctx)
 	outcome := outcomeOf(ref{}, nil, fate, false)
 	switch {
-	case !sent:
-		outcome = NotCommitted
 	case outcome == Committed, outcome == NotCommitted:
 	case u.optimistic != nil && u.pass.Key() == "":
 		var readErr error

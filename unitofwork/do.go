@@ -37,9 +37,9 @@ type Work struct {
 	// at the same time may be committed together: their functions run one after another, each
 	// on what those before it have staged, which is not committed yet.
 	Alone bool
-	// Wait is how long to wait for others' locks, all in all: the record wait.
-	// Then the error is a *lockset.HeldError.
-	// The zero value waits as long as the context lives.
+	// Wait limits how long the unit waits for others, all in all: the record wait.
+	// Then the error is a *lockset.HeldError. Default: two leases. lockset.Forever waits for as
+	// long as the context lives.
 	Wait lockset.Wait
 	// Purpose says what the unit is for, in at most 256 bytes of UTF-8, for people: it is on the
 	// rows that the unit locks, and those who wait for it are told.
@@ -58,10 +58,17 @@ type Work struct {
 // under a context without an end.
 const defaultAttempts = 10
 
-// checked returns the work with its default, or why no unit of this client can be so.
-func (w Work) checked(cfg Config) (Work, error) {
+// leasesToWait is how many leases a unit waits for others by default: a holder that died is
+// succeeded within one, and the caller of a server often has no deadline of its own.
+const leasesToWait = 2
+
+// checked returns the work with its defaults, or why no unit of this client can be so.
+func (w Work) checked(cfg Config, lease time.Duration) (Work, error) {
 	if w.Attempts == 0 {
 		w.Attempts = defaultAttempts
+	}
+	if w.Wait == (lockset.Wait{}) {
+		w.Wait = lockset.For(leasesToWait * lease)
 	}
 	switch {
 	case w.Lock && len(w.Keys) == 0:
@@ -109,7 +116,7 @@ func (w Work) fits(rows, writes, most int) error {
 // the run took longer than a quarter of a second, or the unit is too large for one transaction
 // or has more than 50 lock rows, Do locks the keys that it has found, together with Work.Keys, and
 // calls fn anew.
-// It waits for locks as long as ctx lives and Work.Wait allows, first come, first served. If fn
+// It waits for locks for as long as ctx lives and Work.Wait allows, two leases by default, first come, first served. If fn
 // needs other keys then, because the data has changed or because it reads one by one what it
 // did not come to before, Do starts over with those as well; after eight times the error is a
 // *[KeysError]. So records whose keys are known are best read by one Get.
@@ -134,7 +141,7 @@ func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Un
 	if fn == nil {
 		misuse.Of("unitofwork", "Client.Do", "nil function")
 	}
-	work, err := work.checked(c.cfg)
+	work, err := work.checked(c.cfg, c.lockConfig.Lease)
 	if err != nil {
 		return err
 	}
@@ -216,8 +223,12 @@ func (c *Client) once(ctx context.Context, call *call, r *runs, fn func(context.
 			_ = u.rollback(u.outer, errFnDidNotReturn)
 		}
 	}()
+	began := time.Now()
 	err = u.callFunction(fn)
 	returned = true
+	if r.locked { // without locks it may have waited, too
+		r.worked(time.Since(began))
+	}
 	u.quiet()
 	if u.follows() {
 		return u.endInGroup(err)

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/internal/hooks"
+	"github.com/holdall/holdall/internal/underway"
 	"github.com/holdall/holdall/trace"
 )
 
 // Rollback writes nothing and releases the locks. It does so for at most one
-// lease, also when ctx has ended: others would have to wait for longer. After
+// lease after ctx has ended: others would have to wait for longer. If ctx has ended, Rollback
+// returns within lockset.Config.AttemptTimeout, and goes on in the background. After
 // the unit has ended it does nothing. The error is that of the release, or
 // [ErrManaged] inside Do, whose function returns an error instead.
 func (u *Unit) Rollback(ctx context.Context) error {
@@ -115,8 +117,6 @@ func (u *Unit) free(ctx context.Context) error {
 		u.run.End()
 		return nil
 	}
-	ctx, cancel := u.detached(ctx)
-	defer cancel()
 	err := u.set.Release(ctx)
 	if err != nil {
 		u.unreleased(ctx, err)
@@ -124,9 +124,33 @@ func (u *Unit) free(ctx context.Context) error {
 	return err
 }
 
+// clearUp lets go of what a unit that is not committed has. The caller does not wait for that for
+// longer than AttemptTimeout after ctx has ended; [Client.Close] does.
+func (u *Unit) clearUp(ctx context.Context, clean func(context.Context) error) {
+	over, counted := u.c.work.Begin(func(context.Context) error { return nil })
+	if !counted { // Close waits for the call already
+		over = func() {}
+	}
+	tell := func(failure error) {
+		if failure != nil {
+			u.unreleased(ctx, failure)
+		}
+	}
+	tell(underway.Finish(ctx, time.Time{}, u.c.lockConfig.AttemptTimeout, func() error {
+		defer over()
+		detached, cancel := u.detached(ctx)
+		defer cancel()
+		return clean(detached)
+	}, tell))
+}
+
 // unreleased tells an operator of locks that others must take over: for the
 // caller, who has an outcome, it makes no difference.
 func (u *Unit) unreleased(ctx context.Context, err error) {
+	if errors.Is(err, underway.ErrBackground) { // what becomes of it is logged there
+		u.c.lockConfig.Logger.DebugContext(ctx, "holdall: the release of a unit goes on in the background", "unit", u.nonce)
+		return
+	}
 	u.c.lockConfig.Logger.WarnContext(ctx, "holdall: release of a unit without a commit", "unit", u.nonce, "err", err)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/internal/underway"
 	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/trace"
@@ -60,13 +61,13 @@ func (u *Unit) commitByJournal(ctx context.Context, writes []write, ending unitl
 	outcome, err := u.decide(ctx, before, pending, rows, digest)
 	switch outcome {
 	case NotCommitted:
-		detached, cancel := u.detached(ctx)
-		defer cancel()
-		if err := pending.Release(detached); err != nil {
-			u.unreleased(ctx, err)
-		} else {
-			u.c.forget(detached, u.nonce, rows)
-		}
+		u.clearUp(ctx, func(ctx context.Context) error {
+			err := pending.Release(ctx)
+			if err == nil {
+				u.c.forget(ctx, u.nonce, rows)
+			}
+			return err
+		})
 		if errors.Is(err, ErrAlreadyCommitted) {
 			return u.doneBefore(err)
 		}
@@ -88,11 +89,8 @@ func (u *Unit) commitByJournal(ctx context.Context, writes []write, ending unitl
 // carryOut does what was decided. What it cannot finish others do: whoever waits
 // for one of the locks, or Recover. When ctx ends, it goes on for a lease.
 func (u *Unit) carryOut(ctx context.Context, pending unitlocks.Prepared, j *journal.Journal, rows int) {
-	after, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cancel(nil)
-	defer context.AfterFunc(ctx, func() {
-		time.AfterFunc(u.c.lockConfig.Lease, func() { cancel(context.Cause(ctx)) })
-	})()
+	after, cancel := underway.Outlive(ctx, u.c.lockConfig.Lease)
+	defer cancel()
 	err := u.c.apply(after, pending, j, u.c.counter(after, j.Unit, trace.Applying, len(j.Plan)))
 	pending.Done(err == nil)
 	if err == nil {
@@ -133,30 +131,38 @@ func (u *Unit) whyNot(before context.Context, err error) error {
 // A copy of the unit's one transaction, which was too large, may have been carried
 // out since: records shrink. Then it is committed.
 func (u *Unit) abandon(ctx context.Context, ending unitlocks.Ending, writes, rows int, cause error) error {
-	outcome := NotCommitted
-	var err error
 	if ending == nil {
-		err = u.free(ctx)
-	} else {
-		ending.Retake()
-		racing, cancel := u.detached(ctx)
-		defer cancel()
-		outcome, err = u.race(racing, ending, true)
+		u.clearUp(ctx, func(ctx context.Context) error {
+			err := u.set.Release(ctx)
+			u.forgetReleased(ctx, rows, err)
+			return err
+		})
+		return u.notDone(cause)
 	}
+	ending.Retake()
+	detached, cancel := u.detached(ctx)
+	defer cancel()
+	outcome, err := u.race(detached, ending)
 	known := outcome == Committed || outcome == NotCommitted
-	if known && rows > 0 && !errors.As(err, new(*lockset.NoAnswerError)) && !errors.As(err, new(*lockset.TableError)) {
-		detached, cancel := u.detached(ctx)
-		defer cancel()
-		u.c.forget(detached, u.nonce, rows)
-	}
-	switch {
-	case outcome == Committed:
-		u.committed(writes)
-		return nil
-	case !known && !errors.As(err, new(*lockset.TableError)): // that transaction was answered, and a copy of it is refused as well
+	if !known && !errors.As(err, new(*lockset.TableError)) { // that transaction was answered, and a copy of it is refused as well
 		return u.inDoubt(u.doubt(oneline.Join(cause, err)))
 	}
+	if known {
+		u.forgetReleased(detached, rows, err)
+	}
+	if outcome == Committed {
+		u.committed(writes)
+		return nil
+	}
 	return u.notDone(cause)
+}
+
+// forgetReleased removes the journal of a unit whose release ended with err, unless rows may still
+// be prepared.
+func (u *Unit) forgetReleased(ctx context.Context, rows int, err error) {
+	if rows > 0 && !errors.As(err, new(*lockset.NoAnswerError)) && !errors.As(err, new(*lockset.TableError)) {
+		u.c.forget(ctx, u.nonce, rows)
+	}
 }
 
 // counter tells a trace how far a phase has come. It is safe for concurrent use.
@@ -209,10 +215,10 @@ func (u *Unit) decide(ctx, before context.Context, pending unitlocks.Prepared, r
 		items = append(items, journal.PutIDRecord(u.c.cfg.Table, u.work.ID, u.nonce, u.digest, now, u.c.cfg.IDRetention))
 	}
 	sent, err := u.c.caller.Write(before, pending.RequestID(), items)
-	if err == nil {
+	switch {
+	case err == nil:
 		return Committed, nil
-	}
-	if sent.Sendings == 0 {
+	case sent.Sendings == 0: // nobody is to be asked
 		return NotCommitted, u.whyNot(before, err)
 	}
 	// Whatever was answered, a copy of the request may be under way: only an

@@ -185,7 +185,9 @@ func TestUnitsThatStandInLineForLong(t *testing.T) {
 		var all sync.WaitGroup
 		const units = 3
 		for range units {
-			all.Go(func() { require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, transfer(1))) })
+			all.Go(func() {
+				require.NoError(t, c.freely(t.Context(), unitofwork.Work{Wait: lockset.Forever()}, transfer(1)))
+			})
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(time.Minute)

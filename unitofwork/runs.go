@@ -31,6 +31,13 @@ func newRuns(work Work) *runs {
 	return &runs{work: work, end: work.Wait.End(), caller: lineup.Caller{Purpose: work.Purpose}, keys: work.Keys, locked: true}
 }
 
+// worked notes that a function ran for so long under its locks: that is no part of the record wait.
+func (r *runs) worked(d time.Duration) {
+	if !r.end.IsZero() {
+		r.end = r.end.Add(d)
+	}
+}
+
 // mostFound is how many runs under locks may find keys that they do not hold. Each one
 // makes the set larger.
 const mostFound = 8

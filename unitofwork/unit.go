@@ -75,7 +75,7 @@ type Unit struct {
 // (Trace.UnitStart); those of what is called with another context belong to that one.
 func (c *Client) Begin(ctx context.Context, work Work) (*Unit, error) {
 	c.asked(ctx, "Begin")
-	work, err := work.checked(c.cfg)
+	work, err := work.checked(c.cfg, c.lockConfig.Lease)
 	if err != nil {
 		return nil, err
 	}

@@ -110,7 +110,7 @@ func calls(t *testing.T, c *requests.Caller) map[string]error {
 	_, errs["TransactWriteItems"] = c.Write(ctx, "id", actions())
 	_, errs["TransactGetItems"] = c.Read(ctx, "id", []types.TransactGetItem{get("b", "1"), get("a", "2"), get("b", "3")})
 	_, errs["BatchExecuteStatement"] = c.Execute(ctx, "id", "a", statements)
-	_, errs["once"] = c.ExecuteOnce(ctx, statements)
+	_, _, errs["once"] = c.ExecuteOnce(ctx, 0, statements)
 	_, errs["Query"] = c.Query(ctx, func() string { return "id" }, dynamodb.QueryInput{TableName: aws.String("a")})
 	return errs
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/trace"
 )
@@ -39,8 +38,14 @@ var ErrConflicts = errors.New("transactions of others were in the way")
 // be changed.
 type Caller struct {
 	DB DynamoDB
-	// Attempt bounds one sending.
+	// Attempt bounds the first sending of a small request, unless Pace knows that answers take
+	// longer.
 	Attempt time.Duration
+	// Most bounds a sending after others had no answer in time, apart from what its size needs.
+	// Zero: Attempt.
+	Most time.Duration
+	// Pace is what all Callers of a client have observed. It may be nil.
+	Pace *Pace
 	// Patience bounds all sendings of one request: there is none after it, but always a
 	// first one.
 	Patience time.Duration
@@ -91,20 +96,28 @@ type Method[I, O any] func(context.Context, *I, ...func(*dynamodb.Options)) (*O,
 func Do[I, O any](ctx context.Context, c *Caller, r Request, in *I, send Method[I, O]) (*O, Sent, error) {
 	misuse.Context(ctx, "holdall", r.Op)
 	sent := Sent{First: time.Now()}
-	if size := sizeSent(in); size > MaxSent {
+	size := sizeSent(in)
+	if size > MaxSent {
 		return nil, sent, &TableError{Op: r.Op, Tables: r.Tables, Err: &notSentError{size}}
 	}
+	ctx, cancel, most := c.hurry(ctx, sent.First, size)
+	defer cancel()
 	var last error
-	conflicts := 0
+	conflicts, timeouts, unanswered, answers := 0, 0, 0, c.answers()
 	for n := 1; ; n++ {
 		if ctx.Err() != nil {
 			return nil, sent, &NoAnswerError{Op: r.Op, Last: last, End: context.Cause(ctx)}
 		}
-		if n > 1 && time.Since(sent.First) >= c.Patience {
+		left := c.Patience - time.Since(sent.First)
+		if n > 1 && left <= 0 || most > 0 && unanswered == most {
 			return nil, sent, &NoAnswerError{Op: r.Op, Last: last, End: ErrPatience}
 		}
 		sent.Sendings++
-		out, kind, err := Once(ctx, c, r.Op, n, in, send)
+		s := sending{op: r.Op, n: n, timeouts: timeouts, bytes: size, timeout: c.allowance(doublings(timeouts, answers), size)}
+		if timeouts > 0 { // what the size needs comes on top
+			s.timeout = min(s.timeout, max(left, 0)+c.allowance(0, size))
+		}
+		out, kind, timedOut, err := once(ctx, c, s, in, send)
 		if kind != Done && kind != Refused && ConcernsAll(err) {
 			sent.Sendings--
 		}
@@ -125,36 +138,15 @@ func Do[I, O any](ctx context.Context, c *Caller, r Request, in *I, send Method[
 				return nil, sent, &NoAnswerError{Op: r.Op, Last: err, End: ErrConflicts}
 			}
 		}
+		if kind == NoAnswer || kind == Unsent {
+			unanswered++
+		}
+		if timedOut {
+			timeouts++
+		}
 		last = err
 		_ = Sleep(ctx, c.backoff(r.ID, n))
 	}
-}
-
-// Once sends in a single time.
-func Once[I, O any](ctx context.Context, c *Caller, op string, n int, in *I, send Method[I, O]) (*O, Kind, error) {
-	if c.Trace != nil {
-		ctx = hooks.Start(ctx, c.Trace.RequestStart, trace.RequestStart{Op: op, N: n})
-	}
-	attempt, cancel := context.WithTimeout(ctx, c.Attempt)
-	defer cancel()
-	start := time.Now()
-	var d departure
-	out, err := send(attempt, in, d.options)
-	err = d.mark(err)
-	kind := KindOf(err)
-	if c.Trace != nil && c.Trace.RequestEnd != nil {
-		end := trace.RequestEnd{Op: op, N: n, Took: time.Since(start), Err: err, Kind: string(kind)}
-		if err == nil {
-			end.Capacity = consumed(out)
-		}
-		c.Trace.RequestEnd(ctx, end)
-	}
-	if c.Dated != nil {
-		if server, told := serverTime(out, err); told {
-			c.Dated(server, time.Since(start))
-		}
-	}
-	return out, kind, err
 }
 
 // backoff grows with n and is jittered by a hash of id and n.
@@ -319,15 +311,17 @@ func (c *Caller) Execute(ctx context.Context, id, table string, statements []typ
 	return answers(statements, out, err)
 }
 
-// ExecuteOnce is Execute by a single sending, whatever becomes of it: for a heartbeat,
-// which sends the next one instead.
-func (c *Caller) ExecuteOnce(ctx context.Context, statements []types.BatchStatementRequest) ([]types.BatchStatementResponse, error) {
+// ExecuteOnce is Execute by a single sending, after so many others in its place had no answer in
+// time: for a heartbeat, which sends the next one instead.
+func (c *Caller) ExecuteOnce(ctx context.Context, timeouts int, statements []types.BatchStatementRequest) (_ []types.BatchStatementResponse, timedOut bool, _ error) {
 	in := &dynamodb.BatchExecuteStatementInput{Statements: statements, ReturnConsumedCapacity: c.capacity()}
-	out, _, err := Once(ctx, c, "BatchExecuteStatement", 1, in, c.DB.BatchExecuteStatement)
+	s := sending{op: "BatchExecuteStatement", n: 1, timeouts: timeouts, timeout: c.allowance(doublings(timeouts, c.answers()), 0)}
+	out, _, timedOut, err := once(ctx, c, s, in, c.DB.BatchExecuteStatement)
 	if err != nil {
-		return nil, &saidError{err}
+		return nil, timedOut, &saidError{err}
 	}
-	return answers(statements, out, nil)
+	responses, err := answers(statements, out, nil)
+	return responses, timedOut, err
 }
 
 // ExecuteOne carries out a single statement. What the answer says of it is the error, as

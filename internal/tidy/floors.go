@@ -37,7 +37,7 @@ var house = map[string]floor{
 	"internal/lineup":      {library: true, pure: true, below: []string{"ordering", "fencing", "internal/lockrow"}},
 	"internal/footprint":   {library: true, pure: true, below: []string{"ordering", "internal/lockrow"}},
 	"internal/nesting":     {library: true, noAWS: true, below: []string{"ordering", "internal/next"}},
-	"internal/unitlocks":   {library: true, below: []string{"ordering", "fencing", "internal/next", "internal/lineup", "internal/lockrow", "internal/nesting"}},
+	"internal/unitlocks":   {library: true, below: []string{"ordering", "fencing", "internal/next", "internal/lineup", "internal/lockrow", "internal/nesting", "internal/requests"}},
 	"lockset":              {library: true, below: []string{"internal/unitlocks", "trace", "internal/hooks", "internal/next", "ordering", "fencing", "heartbeat", "internal/footprint", "internal/lineup", "internal/lockrow", "internal/misuse", "internal/nesting", "internal/oneline", "internal/recent", "internal/requests", "internal/underway"}},
 	"unitofwork":           {library: true, below: []string{"internal/unitlocks", "trace", "internal/hooks", "internal/next", "ordering", "fencing", "internal/actions", "internal/expressions", "internal/journal", "internal/lineup", "internal/lockrow", "internal/misuse", "internal/nesting", "internal/oneline", "internal/recent", "internal/requests", "internal/underway", "internal/writeback", "lockset"}},
 

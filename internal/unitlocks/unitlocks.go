@@ -14,6 +14,7 @@ import (
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/nesting"
 	"github.com/holdall/holdall/internal/next"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -32,14 +33,14 @@ type Client interface {
 	Acquire(ctx context.Context, keys []ordering.Key, end time.Time, caller *lineup.Caller, passes bool) (set any, err error)
 	// Run begins a run of a unit without locks, for a caller as Acquire has it.
 	Run(ctx context.Context, end time.Time, caller *lineup.Caller) Run
+	// Caller returns the client's way to DynamoDB, with what it has observed of it.
+	Caller() requests.Caller
 	// Gone says that a caller comes no more: what a Run has kept for it is for others.
 	Gone(caller *lineup.Caller)
 	// LockTable is the table, to be told from those of other clients.
 	LockTable() nesting.Table
 	// RequestID returns a new name for a request of nobody's in particular.
 	RequestID(ctx context.Context) string
-	// Heard takes the table's time from an answer that took so long.
-	Heard(server time.Time, took time.Duration)
 	// RowGet returns the get of a key's lock row, for a transactional read that asks
 	// about a unit's fate together with something else.
 	RowGet(key ordering.Key) types.TransactGetItem

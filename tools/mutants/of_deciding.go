@@ -96,8 +96,8 @@ var ofDeciding = []mutant{
 	{
 		clause: "a unit whose one transaction was too large is told only when no copy can commit it",
 		file:   "unitofwork/journaled.go",
-		old:    `		outcome, err = u.race(racing, ending, true)`,
-		new:    "		_, _ = racing, outcome\n		ending.Return()\n		err = u.free(ctx)",
+		old:    `	outcome, err := u.race(detached, ending)`,
+		new:    "	outcome := NotCommitted\n	ending.Return()\n	err := u.free(ctx)",
 		by:     check{in: "unitofwork", test: "TestACopyOfACommitThatWasTooLarge"},
 	},
 	{
@@ -110,8 +110,8 @@ var ofDeciding = []mutant{
 	{
 		clause: "what is decided is done, whatever becomes of the caller",
 		file:   "unitofwork/journaled.go",
-		old:    `context.WithCancelCause(context.WithoutCancel(ctx))`,
-		new:    `context.WithCancelCause(ctx)`,
+		old:    `underway.Outlive(ctx, u.c.lockConfig.Lease)`,
+		new:    `underway.Outlive(ctx, 0)`,
 		by:     check{in: "unitofwork", test: "TestACallersEndInEachPhase"},
 	},
 	{
@@ -124,22 +124,22 @@ var ofDeciding = []mutant{
 	{
 		clause: "a unit that is not committed leaves no journal",
 		file:   "unitofwork/journaled.go",
-		old:    `	if known && rows > 0 && !errors.As(err, new(*lockset.NoAnswerError)) && `,
-		new:    `	if false && known && rows > 0 && `,
+		old:    `	if rows > 0 && !errors.As(err, new(*lockset.NoAnswerError)) && `,
+		new:    `	if false && rows > 0 && `,
 		by:     check{in: "unitofwork", test: "TestACallersEndInEachPhase"},
 	},
 	{
 		clause: "the journal of a unit that may have prepared rows stays",
 		file:   "unitofwork/journaled.go",
-		old:    `	if known && rows > 0 && !errors.As(err, new(*lockset.NoAnswerError)) && `,
+		old:    `	if rows > 0 && !errors.As(err, new(*lockset.NoAnswerError)) && `,
 		new:    "\tif ",
 		by:     check{in: "unitofwork", test: "TestMarkedRowsThatCouldNotBeFreedAreFound"},
 	},
 	{
 		clause: "a unit that was refused by a record frees what it prepared",
 		file:   "unitofwork/journaled.go",
-		old:    `pending.Release(detached); err != nil`,
-		new:    `detached.Err(); err != nil`,
+		old:    `err := pending.Release(ctx)`,
+		new:    `err := ctx.Err()`,
 		by:     check{in: "unitofwork", test: "TestTwoLargeUnitsDecideUnderTheSameID"},
 	},
 	{

@@ -174,8 +174,8 @@ var ofPassing = []mutant{
 	{
 		clause: "a commit without locks that was refused by what may pass makes its token unusable before anything follows",
 		file:   "unitofwork/commit.go",
-		old:    `if refusal == lockrow.Passing {`,
-		new:    `if refusal == lockrow.Passing && u.optimistic == nil {`,
+		old:    `	case refusal != lockrow.Passing:`,
+		new:    `	case refusal != lockrow.Passing, u.optimistic != nil:`,
 		by:     check{in: "unitofwork", test: "TestARefusedCommitIsNotCarriedOutLater"},
 	},
 	{

@@ -33,15 +33,15 @@ var ofOutcomes = []mutant{
 	{
 		clause: "a commit that was sent and not answered is not told as not committed",
 		file:   "unitofwork/commit.go",
-		old:    `u.race(detached, p, sent.Sendings > 0)`,
-		new:    `u.race(detached, p, sent.Sendings > 0 && sent.Unanswered == 0)`,
+		old:    `	case sent.Sendings > 0:`,
+		new:    `	case sent.Sendings > 0 && sent.Unanswered == 0:`,
 		by:     check{in: "unitofwork", test: "TestLostAnswersOfACommit"},
 	},
 	{
 		clause: "a refusal proves nothing about copies: only a release that lands does",
 		file:   "unitofwork/commit.go",
-		old:    `u.race(detached, p, sent.Sendings > 0)`,
-		new:    `u.race(detached, p, sent.Unanswered > 0)`,
+		old:    `	case sent.Sendings > 0:`,
+		new:    `	case sent.Unanswered > 0:`,
 		by:     check{in: "unitofwork", test: "TestACopyOfARefusedCommit"},
 	},
 	{

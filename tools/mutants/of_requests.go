@@ -68,10 +68,10 @@ var ofAsking = []mutant{
 	{
 		clause: "a repeated transaction is the same request, by its token",
 		file:   "internal/requests/requests.go",
-		old:    `		out, kind, err := Once(ctx, c, r.Op, n, in, send)`,
+		old:    `		out, kind, timedOut, err := once(ctx, c, s, in, send)`,
 		new: "		if again, ok := any(in).(*dynamodb.TransactWriteItemsInput); ok && n > 1 {\n" +
 			"			again.ClientRequestToken = aws.String(r.ID + strconv.Itoa(n))\n		}\n" +
-			"		out, kind, err := Once(ctx, c, r.Op, n, in, send)",
+			"		out, kind, timedOut, err := once(ctx, c, s, in, send)",
 		by: check{in: "unitofwork", test: "TestARepeatedCommitIsTheSameRequest"},
 	},
 	{
@@ -134,16 +134,16 @@ var ofAsking = []mutant{
 	},
 	{
 		clause: "one sending takes well under a lease",
-		file:   "internal/requests/requests.go",
-		old:    `context.WithTimeout(ctx, c.Attempt)`,
+		file:   "internal/requests/once.go",
+		old:    `context.WithTimeout(ctx, s.timeout)`,
 		new:    `context.WithTimeout(ctx, c.Patience)`,
 		by:     check{in: "internal/requests", test: "TestDoEndsWithTheContextAndByItself"},
 	},
 	{
 		clause: "the sendings of one request end by themselves",
 		file:   "internal/requests/requests.go",
-		old:    `time.Since(sent.First) >= c.Patience {`,
-		new:    `time.Since(sent.First) >= 2*c.Patience {`,
+		old:    `left := c.Patience - time.Since(sent.First)`,
+		new:    `left := 2*c.Patience - time.Since(sent.First)`,
 		by:     check{in: "internal/requests", test: "TestDoEndsWithTheContextAndByItself"},
 	},
 	{

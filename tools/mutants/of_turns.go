@@ -292,7 +292,7 @@ var ofTurns = []mutant{
 	{
 		clause: "a unit that waits for nobody has a record wait",
 		file:   "lockset/wait.go",
-		old:    `if !w.limited {`,
+		old:    `if w.kind != limited {`,
 		new:    `if w.limit <= 0 {`,
 		by:     check{in: "lockset", test: "TestALateWaiterHasTheKeyAsSoonIfItsProcessHasSeenTheHolder"},
 	},

@@ -133,7 +133,7 @@ var ofWaiting = []mutant{
 	{
 		clause: "a unit that has told its caller that the wait is over still leaves the queue",
 		file:   "lockset/queue.go",
-		old:    `go a.c.leaveLater(context.WithoutCancel(ctx), a.unit, id, r)`,
+		old:    `a.leaving.Go(func() { a.c.leaveLater(context.WithoutCancel(ctx), a.unit, id, r) })`,
 		new:    `_ = a.c.leaveLater`,
 		by:     check{in: "lockset", test: "TestManyWaitsThatEndAtOnce"},
 	},

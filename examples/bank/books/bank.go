@@ -54,8 +54,7 @@ type Bank struct {
 	Tables *Tables
 	Run    Runner
 	Look   Looker
-	// Wait is how long a unit waits for others' locks. The zero value waits as
-	// long as its context lives.
+	// Wait limits how long a unit waits for others' locks, as unitofwork.Work.Wait does.
 	Wait lockset.Wait
 	// Lock has every unit take its locks first.
 	Lock bool
