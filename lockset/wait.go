@@ -242,8 +242,8 @@ func (a *acquisition) pause(ctx context.Context, at lockrow.Observed, waitsAt or
 	if j.Verdict == lockrow.Witnesses && !look.due.IsZero() {
 		until(look.due)
 	}
-	if !at.Row.Free() {
-		until(a.c.seen.NotedBy(at.Row))
+	if noted := a.c.seen.NotedBy(at.Row); !at.Row.Free() && noted.After(time.Now()) {
+		until(noted)
 	}
 	if !a.end.IsZero() {
 		until(a.end)

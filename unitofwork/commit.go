@@ -186,17 +186,7 @@ func sizeOf(writes []write) (size requests.Size) {
 // write sends the commit and finds out what became of it. If the error is errForOne or
 // errTooLow, the unit has not ended.
 func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
-	actions := p.Actions()
-	for _, w := range writes {
-		actions = append(actions, w.item)
-	}
-	if u.work.ID != "" {
-		actions = append(actions, u.putID(u))
-	}
-	for _, f := range u.group.insideIDs() {
-		actions = append(actions, u.putID(f.u))
-	}
-	id := p.RequestID()
+	id, actions := p.RequestID(), u.transaction(p, writes)
 	sent, err := u.send(ctx, p, id, actions)
 	if err == nil {
 		p.Committed()
@@ -255,6 +245,21 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 		return u.fellBack(&voidError{key: u.Keys()[0], why: "is one of a group that was refused", alone: true})
 	}
 	return u.notDone(err)
+}
+
+// transaction is all that a commit asks for: its locks first, then the writes, then the IDs.
+func (u *Unit) transaction(p permit, writes []write) []types.TransactWriteItem {
+	actions := p.Actions()
+	for _, w := range writes {
+		actions = append(actions, w.item)
+	}
+	if u.work.ID != "" {
+		actions = append(actions, u.putID(u))
+	}
+	for _, f := range u.group.insideIDs() {
+		actions = append(actions, u.putID(f.u))
+	}
+	return actions
 }
 
 // isNever reports whether a transaction is known not to have been carried out, for a reason that

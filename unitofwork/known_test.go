@@ -297,7 +297,9 @@ func TestWhatMayBeOverSoonIsTriedForALease(t *testing.T) {
 				told(t, b, err)
 				next := unitofwork.NextOf(err)
 				require.Contains(t, []unitofwork.Next{unitofwork.TryLater, unitofwork.StartOver}, next, "%v", err)
-				require.GreaterOrEqual(t, took, lease/2)
+				if !strings.HasSuffix(t.Name(), "/TryAcquire") { // which waits for nobody, and asks twice
+					require.GreaterOrEqual(t, took, lease/2)
+				}
 				require.Contains(t, err.Error(), c.says)
 			})
 		})
