@@ -138,7 +138,7 @@ func (e *ConfigError) WhatNext() next.Next { return next.FixCall }
 func (c Config) validate() error {
 	taken := []string{
 		lockrow.AttrOwner, lockrow.AttrLease, lockrow.AttrRVN, lockrow.AttrReleased, lockrow.AttrUnit, lockrow.AttrFence, lockrow.AttrPrepared,
-		lockrow.AttrCommittedBy, lockrow.AttrBelow, lockrow.AttrQueue, lockrow.AttrExpires,
+		lockrow.AttrCommittedBy, lockrow.AttrBelow, lockrow.AttrPendingBelow, lockrow.AttrQueue, lockrow.AttrExpires,
 		lockrow.AttrSilentOf, lockrow.AttrSilentFor, lockrow.AttrTakenFrom, lockrow.AttrPurpose, "acquiredAt", "data",
 	}
 	for _, check := range []struct {

@@ -207,3 +207,6 @@ func LookAt(key ordering.Key, item map[string]types.AttributeValue, unit string,
 		Bury: t.Update(key, lockrow.BuryIf, lockrow.Free, lockrow.UnitValues(unit, lockrow.Waiter(unit), token, now, now, now, lockrow.Now{}).With(lockrow.Values{":rvn": lockrow.Text(r.RVN)})),
 	}
 }
+
+// LetExpire is for tests of rows above keys.
+func (c *Client) LetExpire(ctx context.Context, plan ordering.Plan) { forUnits{c}.LetExpire(ctx, plan) }

@@ -123,12 +123,12 @@ func TestABurnLowersNoFence(t *testing.T) {
 	})
 }
 
-// A bury that arrives late finds a row that is free and carries an intent: it
-// gives no end to what is in use.
+// A bury that arrives late finds a row that is free and carries an intent: what is in use keeps
+// the expiry that the intent gave it.
 func TestALateBuryLimitsNoIntentsLife(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		next := b.lateBury("c", "c/x")
-		require.NotContains(t, b.row("c"), "expiresAt")
+		require.True(t, b.expires("c"))
 		require.NoError(t, next.Context().Err())
 		b.free(next)
 	})
@@ -165,7 +165,7 @@ func TestABurnLeavesAForeignRowAlone(t *testing.T) {
 		burns := 0
 		o := b.owner("o", func(c faults.Call) faults.Fault {
 			in, ok := c.Input.(*dynamodb.UpdateItemInput)
-			if ok && *in.UpdateExpression == "SET #fence = :token, #expiresAt = :outlives" {
+			if ok && *in.UpdateExpression == "SET #fence = :token, #expiresAt = if_not_exists(#pendingBelow, :outlives)" {
 				burns++
 				b.putItem(foreign)
 			}

@@ -222,7 +222,7 @@ func burnOf(r lockrow.Row, unit string) (condition, update string) {
 		return lockrow.BurnAbsentIf, lockrow.BurnAbsent
 	case r.Unit == unit:
 		return lockrow.RestampKeyIf, lockrow.Stamp
-	case r.Prepared != "" || len(r.Below) > 0:
+	case r.Prepared != "":
 		return lockrow.BurnLastingIf, lockrow.BurnLasting
 	default:
 		return lockrow.BurnIf, lockrow.Stamp

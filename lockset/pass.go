@@ -64,7 +64,8 @@ func (p *pass) Deadline() time.Time { return p.until }
 // it has shown before.
 func (p *pass) Actions() []types.TransactWriteItem {
 	rvn := p.unit.nonce + ".o" + strconv.FormatInt(int64(p.token), 36)
-	vs := lockrow.PassValues(p.unit.nonce, rvn, p.token, p.c.clock.Latest().Add(p.c.cfg.Retention))
+	latest := p.c.clock.Latest()
+	vs := lockrow.PassValues(p.unit.nonce, rvn, p.token, latest.Add(p.c.cfg.Retention), latest.Add(2*p.c.cfg.Retention))
 	actions := make([]types.TransactWriteItem, len(p.needs), len(p.needs)+16)
 	for i, need := range p.needs {
 		actions[i] = p.c.table.Pass(need, vs)

@@ -112,15 +112,15 @@ func TestWhenRowsExpire(t *testing.T) {
 		set := b.take(o, "a", "c/x")
 		require.Equal(t, 21*day, expires("a"), "held: maximum age and retention")
 		require.Equal(t, 21*day, expires("c/x"))
-		require.Zero(t, expires("c"), "an intent: never")
+		require.Equal(t, 28*day, expires("c"), "an intent: twice the retention")
 		b.free(set)
 		require.Equal(t, 14*day, expires("a"), "free: retention")
-		require.Zero(t, expires("c"))
+		require.Equal(t, 28*day, expires("c"))
 
 		b.free(b.take(o, "c"))
 		require.Equal(t, 14*day, expires("c"))
 		set = b.take(o, "c/x")
-		require.Zero(t, expires("c"), "an intent takes it back")
+		require.Equal(t, 28*day, expires("c"))
 		b.free(set)
 
 		time.Sleep(30 * day)

@@ -161,7 +161,7 @@ func (s *sweep) judge(ctx context.Context, k *sweptKey) error {
 		return nil
 	case is.Life != Dead:
 		s.end(k, does)
-		return nil
+		return s.limit(ctx, k)
 	}
 	does.Deed = deedFor(is)
 	return s.act(ctx, k, does)

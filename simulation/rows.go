@@ -147,7 +147,8 @@ func (r lockRow) units() iter.Seq2[string, bool] {
 // checkRow returns what is wrong with a row, which was before.
 func checkRow(before, now lockRow, item map[string]types.AttributeValue) (wrong []string) {
 	_, free := item["isReleased"]
-	_, expires := item["expiresAt"]
+	_, expires := item["expiresAt"].(*types.AttributeValueMemberN) // TTL ignores what is not a number
+	_, lasting := item["pendingBelow"]
 	_, pending := item["pending"]
 	for _, check := range []struct {
 		broken bool
@@ -160,7 +161,8 @@ func checkRow(before, now lockRow, item map[string]types.AttributeValue) (wrong 
 		{now.unit != "" && len(now.below) > 0, "it is held and has intents"},
 		{len(now.below) > 64, "it has more than 64 intents"},
 		{now.unit != "" && !expires && !pending, "it is held and never expires"},
-		{expires && len(now.below) > 0, "it has intents and expires"},
+		{expires && lasting, "it has an intent of a unit with a journal and expires"},
+		{lasting && len(now.below) == 0, "it has an intent of a unit with a journal and none"},
 		{expires && pending, "it waits for a journal and expires"},
 		{now.unit == "" && pending, "it is free and waits for a journal"},
 	} {

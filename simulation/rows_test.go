@@ -39,6 +39,8 @@ func TestTheChecksOfRowsNotice(t *testing.T) {
 		"held and has intents":   {"below": &types.AttributeValueMemberSS{Value: []string{"v 1"}}},
 		"more than 64":           {"unit": nil, "isReleased": s("1"), "below": many},
 		"held and never expires": {"expiresAt": nil},
+		"journal and expires":    {"unit": nil, "isReleased": s("1"), "pendingBelow": many, "below": many},
+		"journal and none":       {"pendingBelow": many},
 	} {
 		item := maps.Clone(held)
 		for name, v := range change {

@@ -63,7 +63,10 @@ func (c *Client) apply(ctx context.Context, pending unitlocks.Prepared, j *journ
 			return errs[i]
 		})
 	}
-	_ = group.Wait() // the first of them
+	err := group.Wait()
+	if err == nil {
+		c.rows.LetExpire(ctx, j.Plan)
+	}
 	return oneline.Join(errs...)
 }
 

@@ -64,6 +64,7 @@ func (u *Unit) commitByJournal(ctx context.Context, writes []write, ending unitl
 		u.clearUp(ctx, func(ctx context.Context) error {
 			err := pending.Release(ctx)
 			if err == nil {
+				u.c.rows.LetExpire(ctx, u.plan)
 				u.c.forget(ctx, u.nonce, rows)
 			}
 			return err
@@ -161,6 +162,7 @@ func (u *Unit) abandon(ctx context.Context, ending unitlocks.Ending, writes, row
 // be prepared.
 func (u *Unit) forgetReleased(ctx context.Context, rows int, err error) {
 	if rows > 0 && !errors.As(err, new(*lockset.NoAnswerError)) && !errors.As(err, new(*lockset.TableError)) {
+		u.c.rows.LetExpire(ctx, u.plan)
 		u.c.forget(ctx, u.nonce, rows)
 	}
 }

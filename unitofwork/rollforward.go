@@ -94,6 +94,7 @@ func (c *Client) rollBack(ctx context.Context, unit string) error {
 	if err := c.rows.PreparedOf(ctx, unit, j.Token, j.Plan).Release(ctx); err != nil {
 		return err
 	}
+	c.rows.LetExpire(ctx, j.Plan)
 	c.forget(ctx, unit, len(bodies))
 	return nil
 }

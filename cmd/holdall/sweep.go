@@ -115,7 +115,7 @@ func (s *sweeping) round(ctx context.Context, i *lockset.Inspector) error {
 			if err := s.tell(lockset.Swept{Key: r.Key, Deed: lockset.Kept, Err: err}); err != nil {
 				return err
 			}
-		case !r.Idle():
+		case !r.Idle(), r.ExpiresAt.IsZero():
 			s.part, s.weight = append(s.part, r.Key), s.weight+1+len(r.Intents)
 		}
 		if s.weight >= mostRows {

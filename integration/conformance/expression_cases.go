@@ -20,19 +20,21 @@ func acquireCases() []expression {
 }
 
 func intentCases() []expression {
-	first := item{"isReleased": text("1"), "fence": number(token), "below": set("me address:7")}
+	first := item{"isReleased": text("1"), "fence": number(token), "below": set("me address:7"), "expiresAt": number(expires)}
 	carrying := func(n int) item {
 		return item{"isReleased": text("1"), "fence": older, "below": set(names("u", n)...)}
 	}
 	return []expression{
 		{"no row", nil, intent, first},
 		{"free row with a TTL", released, intent,
-			with(released, item{"fence": number(token), "below": set("me address:7"), "expiresAt": nil})},
+			with(released, item{"fence": number(token), "below": set("me address:7"), "expiresAt": number(expires)})},
 		{"beside another", with(carrier, item{"below": set("other address:9")}), intent,
-			with(carrier, item{"fence": number(token)})},
-		{"again", carrier, intent, with(carrier, item{"fence": number(token)})},
+			with(carrier, item{"fence": number(token), "expiresAt": number(expires)})},
+		{"beside one of a journal", with(lasting, item{"below": set("other address:9")}), intent,
+			with(lasting, item{"fence": number(token), "expiresAt": set("other address:9")})},
+		{"again", carrier, intent, with(carrier, item{"fence": number(token), "expiresAt": number(expires)})},
 		{"the last place", carrying(63), intent,
-			item{"isReleased": text("1"), "fence": number(token), "below": set(append(names("u", 63), "me address:7")...)}},
+			item{"isReleased": text("1"), "fence": number(token), "below": set(append(names("u", 63), "me address:7")...), "expiresAt": number(expires)}},
 		{"no place left", carrying(64), intent, nil},
 		{"held", held, intent, nil},
 		{"fence equal", with(carrier, item{"fence": number(token)}), intent, nil},
@@ -43,6 +45,16 @@ func intentCases() []expression {
 		// The last entry takes the attribute with it: a row without intents has no below.
 		{"release the last", with(carrier, item{"below": set("me address:7")}), releaseIntent, with(carrier, item{"below": nil})},
 		{"release another's", with(carrier, item{"below": set("other address:9")}), releaseIntent, nil},
+		{"mark it", carrier, markIntent, with(carrier, item{"pendingBelow": set("me address:7"), "expiresAt": nil})},
+		{"mark it beside another", lasting, markIntent, with(lasting, item{"pendingBelow": set("me address:7", "other address:9")})},
+		{"mark another's", with(carrier, item{"below": set("other address:9")}), markIntent, nil},
+		{"release beside one of a journal", lasting, releaseIntent, with(lasting, item{"below": set("other address:9")})},
+		{"release that of a journal", with(carrier, item{"pendingBelow": set("me address:7"), "expiresAt": set("me address:7")}), releaseIntent,
+			with(carrier, item{"below": set("other address:9"), "expiresAt": set("me address:7")})},
+		{"let expire", with(carrier, item{"expiresAt": set("me address:7")}), letExpire, with(carrier, item{"expiresAt": number(expires)})},
+		{"let expire beside one of a journal", lasting, letExpire, nil},
+		{"let expire what is held", held, letExpire, nil},
+		{"let expire what is gone", nil, letExpire, nil},
 		// contains on a set asks for a member, not for a part of one.
 		{"release by a part of the name", with(carrier, item{"below": set("me address:77")}), releaseIntent, nil},
 	}
@@ -85,9 +97,10 @@ func othersCases() []expression {
 		{"burn on a free row", released, burn, with(released, item{"fence": number(token), "expiresAt": number(expires)})},
 		{"burn on a marked row", marked, burn, nil},
 		{"burn on a row that is neither free nor held", item{"fence": number(9)}, burn, nil},
-		{"burn on a row with intents", carrier, burn, nil},
+		{"burn on a row with intents", carrier, burn, with(carrier, item{"fence": number(token), "expiresAt": number(expires)})},
+		{"burn on a row with the intent of a journal", lasting, burn, with(lasting, item{"fence": number(token), "expiresAt": set("other address:9")})},
 		{"burn on a row that lasts: marked", marked, burnLasting, with(marked, item{"fence": number(token)})},
-		{"burn on a row that lasts: with intents", carrier, burnLasting, with(carrier, item{"fence": number(token)})},
+		{"burn on a row that lasts: with intents", carrier, burnLasting, nil},
 		{"burn on a row that lasts: neither", held, burnLasting, nil},
 		{"burn where the fence is newer", with(released, item{"fence": number(token + 1)}), burn, nil},
 		{"burn where there is no row", nil, burnNew, created},

@@ -33,9 +33,9 @@ var (
 	acquireNext = write{update: forPurpose + stepForward, condition: takeIf + " AND " + weAreNext}
 
 	intendIf   = isFree + " AND " + newer + " AND (attribute_not_exists(#below) OR size(#below) < :most)"
-	intend     = "ADD #below :entries SET #fence = :token, #released = :one REMOVE #expires"
+	intend     = "ADD #below :entries SET #fence = :token, #released = :one, " + outlives
 	intent     = write{update: intend, condition: intendIf + " AND " + nobodyWaits}
-	intentHead = write{update: intend + stepForward, condition: intendIf + " AND " + weAreNext}
+	intentHead = write{update: intend + " REMOVE #queue[0]", condition: intendIf + " AND " + weAreNext}
 
 	restamp       = write{update: "SET #fence = :token", condition: "#fence < :token AND " + mine}
 	restampIntent = write{update: "SET #fence = :token", condition: "#fence < :token AND " + within}
@@ -45,13 +45,13 @@ var (
 		condition: "#rvn = :observed AND attribute_exists(#unit) AND attribute_not_exists(#pending)",
 	}
 	burn = write{
-		update: "SET #fence = :token, #expires = :expires",
+		update: "SET #fence = :token, " + outlives,
 		condition: "#fence < :token AND (#released = :one OR attribute_exists(#unit) AND attribute_exists(#rvn)) AND (attribute_not_exists(#unit) OR #unit <> :unit)" +
-			" AND attribute_not_exists(#pending) AND attribute_not_exists(#below)",
+			" AND attribute_not_exists(#pending)",
 	}
 	burnLasting = write{
 		update:    "SET #fence = :token",
-		condition: "#fence < :token AND (attribute_exists(#pending) OR attribute_exists(#below))",
+		condition: "#fence < :token AND attribute_exists(#pending)",
 	}
 	burnNew = write{
 		update:    "SET #released = :one, #fence = :token, #expires = :expires",
@@ -60,7 +60,7 @@ var (
 	release       = write{update: "SET #released = :one, #expires = :expires REMOVE #unit, #pending", condition: mine}
 	commit        = write{update: "SET #released = :one, #by = :unit, #expires = :expires REMOVE #unit, #pending", condition: mine + " AND attribute_not_exists(#pending)"}
 	commitMarked  = write{update: commit.update, condition: mine}
-	releaseIntent = write{update: "DELETE #below :entries", condition: within}
+	releaseIntent = write{update: "DELETE #below :entries, #pendingBelow :entries", condition: within}
 	join          = write{
 		update: "SET #queue = list_append(if_not_exists(#queue, :nobody), :place)",
 		condition: "attribute_exists(#key) AND NOT contains(#queue, :unit) AND " + newer +
@@ -79,7 +79,9 @@ var (
 		condition: "#queue[0] = :other AND #fence = :seen",
 		values:    item{":seen": number(token - 1)},
 	}
-	mark = write{update: "SET #pending = :journal REMOVE #expires", condition: mine}
+	mark       = write{update: "SET #pending = :journal REMOVE #expires", condition: mine}
+	markIntent = write{update: "ADD #pendingBelow :entries REMOVE #expires", condition: within}
+	letExpire  = write{update: "SET #expires = :expires", condition: "#released = :one AND attribute_not_exists(#pendingBelow)"}
 
 	isPending = mine + " AND attribute_exists(#pending)"
 )
@@ -94,7 +96,9 @@ var (
 	taken = item{"ownerName": text("host-1"), "leaseDuration": text("20000"), "recordVersionNumber": text("rvn-2"),
 		"unit": text("me"), "fence": number(token), "acquiredAt": number(1_763_000_000_000), "expiresAt": number(expires)}
 	retaken = with(taken, item{"committedBy": text("before"), "data": text("kept")})
-	carrier = item{"isReleased": text("1"), "fence": older, "below": set("me address:7", "other address:9")}
+	carrier = item{"isReleased": text("1"), "fence": older, "below": set("me address:7", "other address:9"), "expiresAt": number(expires - 100)}
+	// One of its intents is of a unit with a journal.
+	lasting = with(carrier, item{"pendingBelow": set("other address:9"), "expiresAt": nil})
 )
 
 // expression is one write against one row.

@@ -7,7 +7,9 @@ const (
 	passKey     = "SET #released = :one, #fence = :token" + asPassed
 	asPassed    = ", #rvn = :rvn, #by = :unit, #expires = :expires"
 	passAboveIf = isFree + " AND " + newer + " AND " + nobodyWaits
-	passAbove   = "SET #fence = :token, #released = :one REMOVE #expires"
+	// Where a unit with a journal has an intent, the row gets an expiry that is not a number.
+	outlives  = "#expires = if_not_exists(#pendingBelow, :expires)"
+	passAbove = "SET #fence = :token, #released = :one, " + outlives
 )
 
 var (
@@ -21,7 +23,7 @@ var (
 	passCovering     = write{passKey, passBlindIf + " AND #rvn = :seen", seenRVN}
 	passCoveringNone = write{passKey, passBlindIf + " AND attribute_not_exists(#rvn)", nil}
 
-	passAboveSeen   = write{"SET #fence = :token REMOVE #expires", "#released = :one AND #fence < :token AND " + nobodyWaits + " AND #rvn = :seen", seenRVN}
+	passAboveSeen   = write{"SET #fence = :token, " + outlives, "#released = :one AND #fence < :token AND " + nobodyWaits + " AND #rvn = :seen", seenRVN}
 	passAboveNone   = write{passAbove, passAboveIf + " AND attribute_not_exists(#rvn)", nil}
 	passAboveUnseen = write{passAbove, passAboveIf, nil}
 )
@@ -30,7 +32,7 @@ var (
 var (
 	passed = item{"isReleased": text("1"), "fence": number(token), "recordVersionNumber": text("rvn-2"),
 		"committedBy": text("me"), "expiresAt": number(expires)}
-	passedAbove = item{"isReleased": text("1"), "fence": number(token), "expiresAt": nil}
+	passedAbove = item{"isReleased": text("1"), "fence": number(token), "expiresAt": number(expires)}
 
 	// A row that has only ever been above others.
 	never = item{"isReleased": text("1"), "fence": older}
@@ -64,7 +66,7 @@ func passCases() []expression {
 
 		{"above", released, passAboveSeen, with(released, passedAbove)},
 		{"above intents", with(carrier, item{"recordVersionNumber": text("rvn-1")}), passAboveSeen,
-			with(carrier, item{"recordVersionNumber": text("rvn-1"), "fence": number(token)})},
+			with(carrier, item{"recordVersionNumber": text("rvn-1"), "fence": number(token), "expiresAt": number(expires)})},
 		{"above, and units beside us came and went", with(released, item{"fence": number(token - 2)}), passAboveSeen, with(released, passedAbove)},
 		{"above, and gone", nil, passAboveSeen, nil},
 		{"above, and had since", with(released, item{"recordVersionNumber": text("rvn-3")}), passAboveSeen, nil},

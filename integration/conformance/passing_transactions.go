@@ -210,7 +210,7 @@ func (w *world) testStampsAsRead(t *testing.T) {
 // testBurnsAgainstPasses: of a commit without locks and the burning of its token one is done,
 // and refuses the other, whichever comes first and however the row was seen.
 func (w *world) testBurnsAgainstPasses(t *testing.T) {
-	lasting := with(carrier, item{"below": set("other address:9")})
+	busy := with(carrier, item{"below": set("other address:9")})
 	for _, c := range []struct {
 		name       string
 		row        item
@@ -251,7 +251,7 @@ func (w *world) testBurnsAgainstPasses(t *testing.T) {
 		then item // what the row is when they have gone
 	}{
 		"of a held row":       {held, burn, with(released, item{"fence": number(token)})},
-		"of a row with units": {lasting, burnLasting, item{"isReleased": text("1"), "fence": number(token)}},
+		"of a row with units": {busy, burn, item{"isReleased": text("1"), "fence": number(token)}},
 		"of a marked row":     {with(held, item{"pending": text("units")}), burnLasting, with(released, item{"fence": number(token)})},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 func turnCases() []expression {
 	queued := func(units ...string) item { return with(released, item{"queue": list(units...)}) }
 	below := func(row item) item {
-		return with(row, item{"fence": number(token), "below": set("me address:7"), "expiresAt": nil})
+		return with(row, item{"fence": number(token), "below": set("me address:7"), "expiresAt": number(expires)})
 	}
 	busy := with(carrier, item{"below": set("other address:9")})
 	return []expression{
@@ -36,7 +36,7 @@ func turnCases() []expression {
 		{"intend as the head", queued("me", "other"), intentHead, below(queued("other"))},
 		{"intend as the only one", queued("me"), intentHead, below(queued())},
 		{"intend as the head, beside intents", with(busy, item{"queue": list("me", "other")}), intentHead,
-			with(carrier, item{"fence": number(token), "queue": list("other")})},
+			with(carrier, item{"fence": number(token), "queue": list("other"), "expiresAt": number(expires)})},
 		{"intend as the head, behind another", queued("other", "me"), intentHead, nil},
 		{"intend as the head, without a queue", released, intentHead, nil},
 		{"intend as the head, without a row", nil, intentHead, nil},

@@ -51,7 +51,7 @@ func with(row, changes item) item {
 var attributes = map[string]string{
 	"#key": "key", "#owner": "ownerName", "#lease": "leaseDuration", "#rvn": "recordVersionNumber",
 	"#released": "isReleased", "#data": "data", "#unit": "unit", "#fence": "fence", "#at": "acquiredAt",
-	"#pending": "pending", "#by": "committedBy", "#below": "below", "#queue": "queue", "#purpose": "purpose", "#silentOf": "silentOf", "#silentFor": "silentFor", "#expires": "expiresAt",
+	"#pending": "pending", "#by": "committedBy", "#below": "below", "#pendingBelow": "pendingBelow", "#queue": "queue", "#purpose": "purpose", "#silentOf": "silentOf", "#silentFor": "silentFor", "#expires": "expiresAt",
 	"#stamp": "_fence", "#holdallFence": "_fence", "#id": "id", "#balance": "balance", "#part": "part",
 }
 

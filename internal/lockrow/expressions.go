@@ -31,12 +31,12 @@ const (
 	forPurpose = ", #purpose = :purpose REMOVE #isReleased"
 
 	intendIf = isFree + " AND " + isNewer + " AND (attribute_not_exists(#below) OR size(#below) < :most)"
-	intend   = "ADD #below :entries SET #fence = :token, #isReleased = :one REMOVE #expiresAt"
+	intend   = "ADD #below :entries SET #fence = :token, #isReleased = :one, " + outlives
 
 	BuryIf = "#recordVersionNumber = :rvn AND attribute_exists(#unit) AND attribute_not_exists(#pending)"
 	Free   = "SET #isReleased = :one, #expiresAt = :expires, #turnAt = :turn REMOVE #unit, #pending"
 	Commit = "SET #isReleased = :one, #expiresAt = :expires, #turnAt = :turn, #committedBy = :unit REMOVE #unit, #pending"
-	leave  = "DELETE #below :entries SET #turnAt = :turn" // of several intents, the last to go says since when the row is bare
+	leave  = "DELETE #below :entries, #pendingBelow :entries SET #turnAt = :turn" // of several intents, the last to go says since when the row is bare
 
 	// A row whose unit has a journal is nobody's to bury, and does not expire: what
 	// the journal says must be known first.
@@ -54,7 +54,7 @@ const (
 
 	// A fence is of use for as long as its row is there, so who raises it also
 	// keeps the row, and for longer than anybody may hold it.
-	Stamp = "SET #fence = :token, #expiresAt = :outlives"
+	Stamp = "SET #fence = :token, " + outlives
 
 	// A join needs a newer token, like an acquiring write, so that a burn stops one
 	// that is still under way. Nobody joins the queue of a row that it has: an
@@ -75,8 +75,8 @@ const (
 	// Who has the row itself is to learn of it. What is neither free nor held is
 	// another's: it is not to be touched, unread as it is.
 	isOurs        = "(#isReleased = :one OR attribute_exists(#unit) AND attribute_exists(#recordVersionNumber))"
-	BurnIf        = "#fence < :token AND " + isOurs + " AND " + notTheirs + " AND attribute_not_exists(#pending) AND attribute_not_exists(#below)"
-	BurnLastingIf = "#fence < :token AND (attribute_exists(#pending) OR attribute_exists(#below))"
+	BurnIf        = "#fence < :token AND " + isOurs + " AND " + notTheirs + " AND attribute_not_exists(#pending)"
+	BurnLastingIf = "#fence < :token AND attribute_exists(#pending)"
 	BurnLasting   = "SET #fence = :token" // such a row must not expire
 	BurnAbsentIf  = "attribute_not_exists(#key)"
 	BurnAbsent    = "SET #isReleased = :one, #fence = :token, #expiresAt = :expires"
@@ -182,7 +182,7 @@ func (t Table) Acquire(w Want, vs Values) *types.Update {
 	if !w.Turn.Past.IsZero() {
 		vs = vs.With(Values{":turnSeen": stampOf(w.Turn.Past)})
 	}
-	return t.Update(w.Key, form.takeIf+" AND "+w.Turn.condition(), take+w.Turn.removes(), vs)
+	return t.Update(w.Key, form.takeIf+" AND "+w.Turn.condition(), removing(take, w.Turn.removes()), vs)
 }
 
 // Join is the write by which a unit takes the last place in the queue of a row that it has seen so.
@@ -225,7 +225,7 @@ func (t Table) Prepare(ws []Want, vs Values) []types.TransactWriteItem {
 	items := make([]types.TransactWriteItem, len(ws))
 	for i, w := range ws {
 		if w.Mode == Intent {
-			items[i] = t.Check(w.Key, hasMine, w.values(vs))
+			items[i] = types.TransactWriteItem{Update: t.Update(w.Key, hasMine, prepareIntent, w.values(vs))}
 		} else {
 			items[i] = types.TransactWriteItem{Update: t.Update(w.Key, IsMine, prepare, vs)}
 		}

@@ -36,8 +36,8 @@ const (
 	passAboveIf    = isFree + " AND " + isNewer + " AND " + nobodyWaits
 	passAboveRVNIf = "#isReleased = :one AND #fence < :token AND " + nobodyWaits + sameRVN
 	passAboveNoIf  = passAboveIf + noRVN
-	passAbove      = "SET #fence = :token, #isReleased = :one REMOVE #expiresAt" //nolint:gosec // it is no password
-	passAboveRVN   = "SET #fence = :token REMOVE #expiresAt"                     //nolint:gosec // nor is it
+	passAbove      = "SET #fence = :token, #isReleased = :one, " + outlives //nolint:gosec // it is no password
+	passAboveRVN   = "SET #fence = :token, " + outlives                     //nolint:gosec // nor is it
 
 	// Of a row above keys that is only checked: its fence may rise, because of others below it.
 	checkAboveRVNIf = "#isReleased = :one AND " + nobodyWaits + sameRVN
@@ -125,13 +125,14 @@ func (n Need) Refuses(r Row, token fencing.Token) Refusal {
 }
 
 // PassValues are the values of [Table.Pass]. rvn is one that no row has ever shown.
-func PassValues(unit, rvn string, token fencing.Token, expires time.Time) Values {
+func PassValues(unit, rvn string, token fencing.Token, expires, outlives time.Time) Values {
 	return Values{
-		":one":     one,
-		":unit":    Text(unit),
-		":rvn":     Text(rvn),
-		":token":   Number(int64(token)),
-		":expires": Number(expires.Unix()),
+		":one":      one,
+		":unit":     Text(unit),
+		":rvn":      Text(rvn),
+		":token":    Number(int64(token)),
+		":expires":  Number(expires.Unix()),
+		":outlives": Number(outlives.Unix()),
 	}
 }
 
@@ -139,7 +140,7 @@ func PassValues(unit, rvn string, token fencing.Token, expires time.Time) Values
 func (t Table) Pass(n Need, vs Values) types.TransactWriteItem {
 	condition, update, seen := n.write()
 	if !n.Seen.Untaken.IsZero() {
-		condition, update = strings.Replace(condition, nobodyWaits, stillFree, 1), removesQueue(update)
+		condition, update = strings.Replace(condition, nobodyWaits, stillFree, 1), removing(update, ", #queue")
 		vs = vs.With(Values{":turnSeen": stampOf(n.Seen.Untaken)})
 	}
 	if n.Checked {
@@ -159,12 +160,12 @@ func (t Table) Pass(n Need, vs Values) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: u}
 }
 
-// removesQueue is an update that also removes the row's queue.
-func removesQueue(update string) string {
-	if strings.Contains(update, " REMOVE ") {
-		return update + ", #queue"
+// removing is an update that also removes what is listed, each after a comma.
+func removing(update, list string) string {
+	if list == "" || strings.Contains(update, " REMOVE ") {
+		return update + list
 	}
-	return update + " REMOVE #queue"
+	return update + " REMOVE" + strings.TrimPrefix(list, ",")
 }
 
 // write returns the condition on a row, and what passing it leaves.

@@ -229,13 +229,20 @@ func TestWhatPassingLeaves(t *testing.T) {
 	require.Equal(t, left(key), after)
 
 	after, _ = pass(t, nil, needs(t, lockrow.Intent, lockrow.RVN, nil))
-	require.Equal(t, item{"key": lockrow.Text("a"), "isReleased": lockrow.Text("1"), "fence": lockrow.Number(100)}, after, "it does not expire")
+	require.Equal(t, item{"key": lockrow.Text("a"), "isReleased": lockrow.Text("1"), "fence": lockrow.Number(100), "expiresAt": lockrow.Number(3000)}, after)
 	after, _ = pass(t, left(nil), needs(t, lockrow.Intent, lockrow.Nothing, nil))
-	require.Equal(t, changed(left(nil), item{"fence": lockrow.Number(100), "expiresAt": nil}), after)
+	require.Equal(t, changed(left(nil), item{"fence": lockrow.Number(100), "expiresAt": lockrow.Number(3000)}), after)
 	stamped := item{"committedBy": lockrow.Text(holder)}
 	after, _ = pass(t, changed(left(stamped), below), needs(t, lockrow.Intent, lockrow.RVN, left(nil)))
-	want := changed(changed(left(stamped), below), item{"fence": lockrow.Number(100), "expiresAt": nil})
+	want := changed(changed(left(stamped), below), item{"fence": lockrow.Number(100), "expiresAt": lockrow.Number(3000)})
 	require.Equal(t, want, after, "what is below stays, and the RVN, and the stamp of who committed last")
+
+	ofJournal := item{"pendingBelow": below["below"]}
+	after, _ = pass(t, changed(left(ofJournal), below), needs(t, lockrow.Intent, lockrow.RVN, left(nil)))
+	want = changed(changed(left(ofJournal), below), item{"fence": lockrow.Number(100), "expiresAt": below["below"]})
+	require.Equal(t, want, after, "a row above a unit with a journal gets no expiry that is a number")
+	after, _ = pass(t, changed(left(ofJournal), below), needs(t, lockrow.Intent, lockrow.Nothing, nil))
+	require.Equal(t, want, after)
 }
 
 // Whether a row is in nobody's hands and nobody's turn, and as it was seen.

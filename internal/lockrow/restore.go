@@ -23,7 +23,7 @@ const (
 	// stays: others with newer tokens may have left intents here.
 	restoreIntentIf = "(attribute_not_exists(#key) OR #isReleased = :one AND attribute_exists(#fence)) AND " +
 		"(attribute_not_exists(#below) OR contains(#below, :entry) OR size(#below) < :room)"
-	restoreIntent = "ADD #below :entries SET #isReleased = :one, #fence = if_not_exists(#fence, :token) REMOVE #expiresAt"
+	restoreIntent = "ADD #below :entries, #pendingBelow :entries SET #isReleased = :one, #fence = if_not_exists(#fence, :token) REMOVE #expiresAt"
 )
 
 // RestoreFreed is the write that puts back the row of a key that was deleted, as a unit leaves

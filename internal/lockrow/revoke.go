@@ -25,7 +25,7 @@ const (
 	// Who wants a row above the key as a whole removes the unit's intent at once, because the key
 	// is not the unit's any more. So the operator's holder leaves one of its own.
 	revokeIntentIf = hasMine + " AND #fence < :token AND size(#below) < :room"
-	revokeIntent   = "ADD #below :entries SET #fence = :token"
+	revokeIntent   = "ADD #below :entries SET #fence = :token, " + outlives
 )
 
 // Revoke is the transaction by which an operator's holder takes a key from the unit that has it.

@@ -61,6 +61,9 @@ type Client interface {
 	// PreparedOf returns what a unit of another process has, or this one's if that is
 	// known to be dead, to finish what it began.
 	PreparedOf(ctx context.Context, nonce string, token fencing.Token, plan ordering.Plan) Prepared
+	// LetExpire gives the rows above the keys of a plan an expiry again, when the unit that was
+	// prepared has freed it. It does what it can.
+	LetExpire(ctx context.Context, plan ordering.Plan)
 	// Silence looks at a key for a sign of life of a unit: whether the unit has it, and
 	// for how much longer it must stay silent, by this process's own clock, to be dead.
 	// The error is as requests have them, or a *lockset.RowError.

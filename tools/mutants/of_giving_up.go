@@ -40,7 +40,7 @@ var ofGivingUp = []mutant{
 	{
 		clause: "a token is burned by raising a fence, never by lowering one",
 		file:   "internal/lockrow/expressions.go",
-		old:    `BurnIf        = "#fence < :token AND " + isOurs + " AND " + notTheirs + " AND attribute_not_exists(#pending) AND attribute_not_exists(#below)"`,
+		old:    `BurnIf        = "#fence < :token AND " + isOurs + " AND " + notTheirs + " AND attribute_not_exists(#pending)"`,
 		new:    `BurnIf        = "attribute_exists(#key) AND " + isOurs + " AND " + notTheirs`,
 		by:     check{in: "lockset", test: "TestABurnLowersNoFence"},
 	},

@@ -68,8 +68,8 @@ var ofMarking = []mutant{
 	{
 		clause: "preparing needs the intents",
 		file:   "internal/lockrow/expressions.go",
-		old:    `items[i] = t.Check(w.Key, hasMine, w.values(vs)`,
-		new:    `items[i] = t.Check(w.Key, "attribute_exists(#key)", w.values(vs)`,
+		old:    `t.Update(w.Key, hasMine, prepareIntent, w.values(vs))`,
+		new:    `t.Update(w.Key, "attribute_exists(#key)", prepareIntent, w.values(vs))`,
 		by:     check{in: "lockset", test: "TestASetThatLostARowIsNotMarked"},
 	},
 	{

@@ -54,22 +54,22 @@ var ofAcquiring = []mutant{
 	{
 		clause: "a burned token stays for the retention, whatever its row was about to do",
 		file:   "internal/lockrow/expressions.go",
-		old:    `Stamp = "SET #fence = :token, #expiresAt = :outlives"`,
+		old:    `Stamp = "SET #fence = :token, " + outlives`,
 		new:    `Stamp = "SET #fence = :token"`,
 		by:     check{in: "lockset", test: "TestABurnedTokenOutlivesWhatIsUnderWay"},
 	},
 	{
 		clause: "a raised fence does not shorten the life of a row that is held",
 		file:   "internal/lockrow/expressions.go",
-		old:    `Stamp = "SET #fence = :token, #expiresAt = :outlives"`,
+		old:    `Stamp = "SET #fence = :token, " + outlives`,
 		new:    `Stamp = "SET #fence = :token, #expiresAt = :expires"`,
 		by:     check{in: "lockset", test: "TestARowOutlivesItsHolderWhoeverRaisesItsFence"},
 	},
 	{
-		clause: "an intent takes the TTL of its ancestor's row away",
+		clause: "an intent postpones the expiry of its ancestor's row",
 		file:   "internal/lockrow/expressions.go",
-		old:    `SET #fence = :token, #isReleased = :one REMOVE #expiresAt`,
-		new:    `SET #fence = :token, #isReleased = :one`,
+		old:    `SET #fence = :token, #isReleased = :one, " + outlives`,
+		new:    `SET #fence = :token, #isReleased = :one"`,
 		by:     check{in: "lockset", test: "TestWhenRowsExpire"},
 	},
 	{

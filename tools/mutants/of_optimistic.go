@@ -125,15 +125,15 @@ var ofPassing = []mutant{
 	{
 		clause: "a commit without locks leaves its token on each row above its keys",
 		file:   "internal/lockrow/pass.go",
-		old:    `"SET #fence = :token, #isReleased = :one REMOVE`,
-		new:    `"SET #isReleased = :one REMOVE`,
+		old:    `"SET #fence = :token, #isReleased = :one, " + outlives //nolint`,
+		new:    `"SET #isReleased = :one, " + outlives //nolint`,
 		by:     check{in: "internal/lockrow", test: "TestWhatPassingLeaves"},
 	},
 	{
 		clause: "a commit without locks leaves its token on each row above its keys that it looked at",
 		file:   "internal/lockrow/pass.go",
-		old:    `"SET #fence = :token REMOVE #expiresAt"`,
-		new:    `"SET #isReleased = :one REMOVE #expiresAt"`,
+		old:    `passAboveRVN   = "SET #fence = :token, " + outlives`,
+		new:    `passAboveRVN   = "SET #isReleased = :one, " + outlives`,
 		by:     check{in: "internal/lockrow", test: "TestWhatPassingLeaves"},
 	},
 	{
@@ -158,17 +158,17 @@ var ofPassing = []mutant{
 		by:     check{in: "internal/lockrow", test: "TestWhatPassingLeaves"},
 	},
 	{
-		clause: "a row above keys that a commit without locks has passed does not expire",
+		clause: "a row above keys that a commit without locks has passed expires",
 		file:   "internal/lockrow/pass.go",
-		old:    `#isReleased = :one REMOVE #expiresAt"`,
-		new:    `#isReleased = :one"`,
+		old:    `"SET #fence = :token, #isReleased = :one, " + outlives //nolint`,
+		new:    `"SET #fence = :token, #isReleased = :one REMOVE #expiresAt" //nolint`,
 		by:     check{in: "internal/lockrow", test: "TestWhatPassingLeaves"},
 	},
 	{
-		clause: "a row above keys that a commit without locks looked at and has passed does not expire",
+		clause: "a row above keys that a commit without locks looked at and has passed expires",
 		file:   "internal/lockrow/pass.go",
-		old:    `"SET #fence = :token REMOVE #expiresAt"`,
-		new:    `"SET #fence = :token"`,
+		old:    `passAboveRVN   = "SET #fence = :token, " + outlives`,
+		new:    `passAboveRVN   = "SET #fence = :token"`,
 		by:     check{in: "internal/lockrow", test: "TestWhatPassingLeaves"},
 	},
 	{

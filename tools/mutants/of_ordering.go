@@ -109,8 +109,8 @@ var ofTokens = []mutant{
 	{
 		clause: "an intent stamps its ancestor's row with the token",
 		file:   "internal/lockrow/expressions.go",
-		old:    `SET #fence = :token, #isReleased = :one REMOVE #expiresAt`,
-		new:    `SET #fence = if_not_exists(#fence, :token), #isReleased = :one REMOVE #expiresAt`,
+		old:    `SET #fence = :token, #isReleased = :one, " + outlives`,
+		new:    `SET #fence = if_not_exists(#fence, :token), #isReleased = :one, " + outlives`,
 		by:     check{in: "lockset", test: "TestTokensRiseAlongEveryConflictWhateverTheClocks"},
 	},
 	{

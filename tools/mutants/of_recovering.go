@@ -69,8 +69,8 @@ var ofRecovering = []mutant{
 	{
 		clause: "a unit that could not release its prepared rows keeps its journal",
 		file:   "unitofwork/journaled.go",
-		old:    "\t\t\tif err == nil {\n\t\t\t\tu.c.forget",
-		new:    "\t\t\t{\n\t\t\t\tu.c.forget",
+		old:    "\t\t\tif err == nil {\n\t\t\t\tu.c.rows",
+		new:    "\t\t\t{\n\t\t\t\tu.c.rows",
 		by:     check{in: "unitofwork", test: "TestMarkedRowsThatCouldNotBeFreedAreFound"},
 	},
 	{

@@ -103,8 +103,8 @@ var ofTableTime = []mutant{
 	{
 		clause: "a commit that passes those who wait removes them",
 		file:   "internal/lockrow/pass.go",
-		old:    `return update + " REMOVE #queue"`,
-		new:    `return update`,
+		old:    `removing(update, ", #queue")`,
+		new:    `update`,
 		by:     check{in: "internal/lockrow", test: "TestPassingThoseWhoWait"},
 	},
 	{

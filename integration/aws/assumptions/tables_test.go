@@ -3,6 +3,7 @@ package assumptions
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -59,11 +60,13 @@ func ttl(b *bed) finding {
 	row("for ever")
 	row("an hour", now+3600)
 	row("over", now-60)
+	b.put(locks.Table, item{"key": text("not a number"), "expiresAt": text(strconv.FormatInt(now-60, 10))})
 	for _, key := range b.prepared(locks, units, records) {
 		require.NotContains(b.t, b.get(locks.Table, item{"key": text(key)}), "expiresAt", "it is prepared")
 	}
 	time.Sleep(b.patience())
 	require.NotNil(b.t, b.get(locks.Table, item{"key": text("for ever")}))
+	require.NotNil(b.t, b.get(locks.Table, item{"key": text("not a number")}))
 	require.NotNil(b.t, b.get(locks.Table, item{"key": text("an hour")}))
 	if b.get(locks.Table, item{"key": text("over")}) != nil {
 		return open("no prepared row expires; nothing was deleted within %v, and what expires may stay for days", b.patience())
