@@ -2,6 +2,7 @@ package lockset
 
 import (
 	"context"
+	"time"
 
 	"github.com/holdall/holdall/internal/lineup"
 	"github.com/holdall/holdall/internal/lockrow"
@@ -18,6 +19,11 @@ type Options struct {
 	// Purpose says what the keys are for, in at most 256 bytes of UTF-8, for people: others that
 	// wait for the keys are told, and so is whoever looks at the table.
 	Purpose string
+	// HoldFor bounds how long the set is held, from when it has all its keys. Then it is lost: its
+	// context ends, and others may have its keys a lease later. Use it for work that should never
+	// take that long, so that a hanging job does not keep its keys. The zero value holds the set
+	// until Config.MaxAge.
+	HoldFor time.Duration
 }
 
 // acquireAs is Acquire, for a call of this name.
@@ -26,7 +32,14 @@ func (c *Client) acquireAs(ctx context.Context, call string, keys []ordering.Key
 	if err := checkPurpose("Options.Purpose", o.Purpose); err != nil {
 		return nil, err
 	}
-	return c.acquire(ctx, nesting.Set, keys, o.Wait.End(), &lineup.Caller{Purpose: o.Purpose}, false)
+	if o.HoldFor < 0 {
+		return nil, &ConfigError{"Options.HoldFor", "is negative"}
+	}
+	set, err := c.acquire(ctx, nesting.Set, keys, o.Wait.End(), &lineup.Caller{Purpose: o.Purpose}, false)
+	if err == nil && o.HoldFor > 0 {
+		set.holdFor(o.HoldFor)
+	}
+	return set, err
 }
 
 // chosen are the options of a call.

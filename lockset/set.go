@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -38,6 +39,9 @@ type Set struct {
 	group *heartbeat.Group
 	claim *lineup.Claim
 	end   func() // for Close
+	since time.Time
+	// reminder fires when the set has been held for an hour.
+	reminder *time.Timer
 
 	holding *holding // as calls under its context see it
 
@@ -82,12 +86,15 @@ func newSet(a *acquisition, closing *closable, end func()) *Set {
 	closing.set.Store(s)
 	a.c.lineup.Holds(a.claim, time.Now())
 	s.stakes <- stake{left: a.plan}
+	s.since = time.Now()
+	s.reminder = time.AfterFunc(remindAfter, s.remind)
 	context.AfterFunc(s.group.Context(), s.lost)
 	return s
 }
 
 // lost tells of a loss: units of this process need not wait for this one.
 func (s *Set) lost() {
+	s.reminder.Stop()
 	cause := context.Cause(s.group.Context())
 	if cause == ErrReleased { //nolint:errorlint // the very cause that Stop sets
 		return
@@ -286,6 +293,7 @@ func (a *acquisition) renewed(r heartbeat.Round) {
 func (c *Client) renewer(u *unit) func(context.Context, []ordering.Key, int) []error {
 	statement := fmt.Sprintf(`UPDATE "%s" SET "%s"=? SET "%s"=? WHERE "%s"=? AND "%s"=? AND "%s"<=?`,
 		c.cfg.Table, lockrow.AttrRVN, lockrow.AttrRenewed, c.cfg.HashKey, lockrow.AttrUnit, lockrow.AttrRVN)
+	var warned atomic.Bool
 	return func(ctx context.Context, keys []ordering.Key, n int) []error {
 		rvn, at := renewedRVN(u.nonce, n), c.now().Stamp()
 		statements := make([]types.BatchStatementRequest, len(keys))
@@ -297,6 +305,9 @@ func (c *Client) renewer(u *unit) func(context.Context, []ordering.Key, int) []e
 		}
 		answers, err := c.renewals.execute(ctx, u.nonce, keys, statements)
 		errs := renewed(keys, answers, err)
+		if errors.Is(errors.Join(errs...), errDenied) && warned.Swap(true) {
+			return errs // it is refused every time
+		}
 		for i, err := range errs {
 			if err != nil {
 				c.cfg.Logger.WarnContext(ctx, "holdall: a renewal failed", "key", string(keys[i]), "unit", u.nonce, "err", err)
@@ -316,7 +327,7 @@ func renewed(keys []ordering.Key, answers []types.BatchStatementResponse, err er
 	errs := make([]error, len(keys))
 	for i := range keys {
 		if err != nil {
-			errs[i] = err
+			errs[i] = withPermission(err)
 			continue
 		}
 		switch failed := answers[i].Error; requests.KindOfStatement(failed) {
@@ -325,6 +336,9 @@ func renewed(keys []ordering.Key, answers []types.BatchStatementResponse, err er
 			errs[i] = heartbeat.ErrNotOurs
 		default:
 			errs[i] = fmt.Errorf("%s: %s", failed.Code, aws.ToString(failed.Message))
+			if failed.Code == types.BatchStatementErrorCodeEnumAccessDenied {
+				errs[i] = fmt.Errorf("%w: %w", errDenied, errs[i])
+			}
 		}
 	}
 	return errs

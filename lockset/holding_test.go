@@ -1,0 +1,114 @@
+package lockset_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+)
+
+// warnings collects what a client logs.
+type warnings struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (w *warnings) Write(line []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.Write(line)
+}
+
+func (w *warnings) lines() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Split(strings.TrimSpace(w.text.String()), "\n")
+}
+
+func (w *warnings) log(c *lockset.Config) { c.Logger = slog.New(slog.NewTextHandler(w, nil)) }
+
+// A set that nobody releases is logged every hour, with what a reader needs to find it.
+func TestASetThatIsHeldForHoursIsLogged(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var w warnings
+		o := b.owner("o", nil, w.log)
+		set, err := o.Acquire(t.Context(), []ordering.Key{"a", "b"}, func(o *lockset.Options) { o.Purpose = "nightly" })
+		require.NoError(t, err)
+		time.Sleep(59 * time.Minute)
+		require.Empty(t, w.lines()[0])
+		time.Sleep(2 * time.Hour)
+		lines := w.lines()
+		require.Len(t, lines, 2)
+		for _, part := range []string{"level=WARN", "still held", "unit=" + set.Nonce(), "purpose=nightly", "a b", "since=", "held=2h0m0s"} {
+			require.Contains(t, lines[1], part)
+		}
+		b.free(set)
+		time.Sleep(3 * time.Hour)
+		require.Len(t, w.lines(), 2)
+	})
+}
+
+// A set with a bound is lost when the bound is over, and others have its keys a lease later.
+func TestASetIsHeldForNoLongerThanItsBound(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		o := b.owner("o", nil)
+		bound := func(o *lockset.Options) { o.HoldFor = 10 * time.Minute }
+		set, err := o.Acquire(t.Context(), []ordering.Key{"a"}, bound)
+		require.NoError(t, err)
+		time.Sleep(10*time.Minute - time.Millisecond)
+		require.NoError(t, set.Context().Err())
+		time.Sleep(2 * time.Millisecond)
+		cause := context.Cause(set.Context())
+		require.ErrorIs(t, cause, lockset.ErrLost)
+		require.ErrorIs(t, cause, heartbeat.ErrTooOld)
+		require.ErrorContains(t, cause, "10m0s, which Options.HoldFor allows")
+		b.free(b.take(b.owner("next", nil), "a"))
+
+		set, err = o.Acquire(t.Context(), []ordering.Key{"b"}, bound)
+		require.NoError(t, err)
+		b.free(set)
+		time.Sleep(time.Hour)
+		require.ErrorIs(t, context.Cause(set.Context()), lockset.ErrReleased)
+
+		_, err = o.Acquire(t.Context(), []ordering.Key{"b"}, func(o *lockset.Options) { o.HoldFor = -1 })
+		require.ErrorAs(t, err, new(*lockset.ConfigError))
+	})
+}
+
+// A denied renewal is logged once for each set, and the error of the loss names the permission.
+func TestADeniedRenewalIsLoggedOnce(t *testing.T) {
+	for name, deny := range map[string]faults.Fault{"the request": faults.Deny(), "each statement": faults.DenyStatements(0)} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				var w warnings
+				o := b.owner("o", func(c faults.Call) faults.Fault {
+					if c.Op == "BatchExecuteStatement" {
+						return deny
+					}
+					return faults.Pass()
+				}, w.log)
+				set := b.take(o, "a")
+				<-set.Context().Done()
+				require.ErrorContains(t, context.Cause(set.Context()), "allow dynamodb:PartiQLUpdate")
+				denied := 0
+				for _, line := range w.lines() {
+					if strings.Contains(line, "a renewal failed") {
+						denied++
+						require.Contains(t, line, "allow dynamodb:PartiQLUpdate")
+					}
+				}
+				require.Equal(t, 1, denied)
+			})
+		})
+	}
+}
