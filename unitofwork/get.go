@@ -25,10 +25,11 @@ import (
 //
 // Errors: *[StageError] for a reference that cannot be one or comes twice, and, with a
 // *[GuardError] in it, for a record that no key guards which the unit holds, where keys
-// are not found (Work.Lock, [Client.Begin]): like a refused write, this one is also returned
-// by the commit. *lockset.TableError, which names the table, *lockset.NoAnswerError. In
-// Do, return any error as it is: Do then calls the function again, or returns what became of
-// the unit, which is nil if its ID was committed before. After an error no record is changed.
+// are not found (Work.Lock, [Client.Begin]). *lockset.TableError, which names the table,
+// *lockset.NoAnswerError, the error of ctx. After an error no record is changed, and the unit does
+// not commit, also if a later Get succeeds: like a refused write, the error is also returned by
+// the commit. In Do, return any error as it is: Do then calls the function again, or returns what
+// became of the unit, which is nil if its ID was committed before.
 //
 // A record of a [Table] without a Guard is read as it is; no key guards it.
 func (u *Unit) Get(ctx context.Context, records ...Record) error {
@@ -40,7 +41,13 @@ func (u *Unit) Get(ctx context.Context, records ...Record) error {
 	if u.optimistic != nil {
 		read = u.getWithoutLocks
 	}
-	return u.c.traceRead(ctx, u.nonce, records, func(ctx context.Context) error { return read(ctx, records) })
+	err := u.c.traceRead(ctx, u.nonce, records, func(ctx context.Context) error { return read(ctx, records) })
+	if err != nil && !errors.Is(err, ErrEnded) { // the function did not wait for what its end cut short
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		_ = u.stage.keep(err)
+	}
+	return err
 }
 
 // traceRead reads records, of a unit if it names one, when they have been checked.
