@@ -126,6 +126,8 @@ func (s *stage) prepare(guard ordering.Key, known map[string]types.AttributeValu
 	if err := actions.CheckValues(item); err != nil {
 		return w, err
 	}
+	item = actions.Copy(item) // the caller may use its maps and values for the next action
+	w.item, w.key = item, actions.CopyValues(w.key)
 	switch {
 	case !actions.IsText(w.key):
 		return w, actions.ErrNoText

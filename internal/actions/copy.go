@@ -1,0 +1,94 @@
+package actions
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Copy returns an action that shares no memory with the given one, so that a caller may change
+// what it has staged. Its values are those that [CheckValues] has accepted.
+func Copy(item types.TransactWriteItem) types.TransactWriteItem {
+	if put := copyOf(item.Put); put != nil {
+		put.TableName, put.ConditionExpression = copyOf(put.TableName), copyOf(put.ConditionExpression)
+		put.Item = CopyValues(put.Item)
+		put.ExpressionAttributeNames = maps.Clone(put.ExpressionAttributeNames)
+		put.ExpressionAttributeValues = CopyValues(put.ExpressionAttributeValues)
+		item.Put = put
+	}
+	if update := copyOf(item.Update); update != nil {
+		update.TableName, update.ConditionExpression = copyOf(update.TableName), copyOf(update.ConditionExpression)
+		update.UpdateExpression, update.Key = copyOf(update.UpdateExpression), CopyValues(update.Key)
+		update.ExpressionAttributeNames = maps.Clone(update.ExpressionAttributeNames)
+		update.ExpressionAttributeValues = CopyValues(update.ExpressionAttributeValues)
+		item.Update = update
+	}
+	if del := copyOf(item.Delete); del != nil {
+		del.TableName, del.ConditionExpression = copyOf(del.TableName), copyOf(del.ConditionExpression)
+		del.Key = CopyValues(del.Key)
+		del.ExpressionAttributeNames = maps.Clone(del.ExpressionAttributeNames)
+		del.ExpressionAttributeValues = CopyValues(del.ExpressionAttributeValues)
+		item.Delete = del
+	}
+	if check := copyOf(item.ConditionCheck); check != nil {
+		check.TableName, check.ConditionExpression = copyOf(check.TableName), copyOf(check.ConditionExpression)
+		check.Key = CopyValues(check.Key)
+		check.ExpressionAttributeNames = maps.Clone(check.ExpressionAttributeNames)
+		check.ExpressionAttributeValues = CopyValues(check.ExpressionAttributeValues)
+		item.ConditionCheck = check
+	}
+	return item
+}
+
+// CopyValues returns a copy of values at any depth.
+func CopyValues(values map[string]types.AttributeValue) map[string]types.AttributeValue {
+	values = maps.Clone(values)
+	for name, v := range values {
+		values[name] = copyValue(v)
+	}
+	return values
+}
+
+func copyValue(v types.AttributeValue) types.AttributeValue {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return copyOf(v)
+	case *types.AttributeValueMemberN:
+		return copyOf(v)
+	case *types.AttributeValueMemberBOOL:
+		return copyOf(v)
+	case *types.AttributeValueMemberNULL:
+		return copyOf(v)
+	case *types.AttributeValueMemberB:
+		return &types.AttributeValueMemberB{Value: slices.Clone(v.Value)}
+	case *types.AttributeValueMemberSS:
+		return &types.AttributeValueMemberSS{Value: slices.Clone(v.Value)}
+	case *types.AttributeValueMemberNS:
+		return &types.AttributeValueMemberNS{Value: slices.Clone(v.Value)}
+	case *types.AttributeValueMemberBS:
+		all := slices.Clone(v.Value)
+		for i, b := range all {
+			all[i] = slices.Clone(b)
+		}
+		return &types.AttributeValueMemberBS{Value: all}
+	case *types.AttributeValueMemberL:
+		all := slices.Clone(v.Value)
+		for i, one := range all {
+			all[i] = copyValue(one)
+		}
+		return &types.AttributeValueMemberL{Value: all}
+	case *types.AttributeValueMemberM:
+		return &types.AttributeValueMemberM{Value: CopyValues(v.Value)}
+	}
+	return v
+}
+
+// copyOf returns a pointer to a copy; nil of nil.
+func copyOf[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	c := *p
+	return &c
+}
