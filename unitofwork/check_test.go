@@ -293,6 +293,7 @@ func TestCheckTriesWhatUnitsSend(t *testing.T) {
 		small := b.client("C", sent.script, inSmallTransactions)
 		_, stage, _ := fewAccounts()
 		require.NoError(t, small.Do(ctx, unitofwork.Work{Keys: keysOfFew(), ID: "2"}, stage))
+		require.NoError(t, small.Do(ctx, unitofwork.Work{Keys: ofDeposits}, deposits(20)), "a key with more writes than one transaction has")
 		b.dies(applies, 2, true)
 		_, err = c.Recover(ctx)
 		require.NoError(t, err)
