@@ -124,11 +124,11 @@ func TestARowAboveAJournalDoesNotExpire(t *testing.T) {
 		require.False(t, b.expires("c"))
 		for range 3 {
 			other := b.owner("other", nil)
-			b.free(b.take(other, "c/y"))
 			second, q := b.prepared(other, "c/z")
 			require.NoError(t, b.frees(q, second.Plan()...))
 			q.Done(true)
 			other.LetExpire(t.Context(), second.Plan())
+			b.free(b.take(other, "c/y"))
 			b.swept(other, "c")
 			time.Sleep(60 * 24 * time.Hour)
 			b.db.Expire(time.Now())
