@@ -29,7 +29,7 @@ import (
 //
 // Errors: *ordering.KeyError for an invalid key, *[ConfigError] for an invalid purpose, [ErrNested] for
 // a key that conflicts with what is held under ctx, or comes before it, *[HeldError] when ctx or the
-// wait ended while others had a key, *[LostError] when a key already taken was lost
+// wait ended while others had a key, or left too little time to wait for it (see [Wait]), *[LostError] when a key already taken was lost
 // while waiting for another, *[NoAnswerError], *[TableError], *[RowError].
 //
 // When Acquire fails it undoes what it did, whatever becomes of ctx: a few requests, but for up
@@ -129,9 +129,11 @@ type acquisition struct {
 	ledger      ledger
 	places      places
 	claim       *lineup.Claim
-	raises      int       // how often in a row it was refused for its token alone
-	outrun      bool      // a join was refused for its token, which newcomers had overtaken
-	end         time.Time // of the record wait; zero if it has none
+	raises      int           // how often in a row it was refused for its token alone
+	outrun      bool          // a join was refused for its token, which newcomers had overtaken
+	end         time.Time     // of the record wait; zero if it has none
+	tooShort    error         // why its wait is over, if that was too short to begin
+	took        time.Duration // the last request that was to take rows
 	waited      time.Duration
 	recovered   map[ordering.Key]string      // the dead unit that was last settled for a row
 	watched     map[ordering.Key]lockrow.Row // of others, as they were seen last
@@ -208,7 +210,7 @@ func (a *acquisition) run(caller context.Context) error {
 			}
 		case next.Verdict != lockrow.Await: // also after a success: whole chunks again
 			most = whole
-		case a.over():
+		case a.over() || !a.worthWaiting(ctx, next.At.Row):
 			if err := a.judgeNow(ctx, next); err != nil {
 				return err
 			}
@@ -280,6 +282,7 @@ func (a *acquisition) take(ctx context.Context, chunk ordering.Plan) (lockrow.De
 	}
 	a.ledger.reach = max(a.ledger.reach, a.ledger.secured+len(chunk))
 	sent, err := a.c.write(ctx, rvn, updates)
+	a.took = time.Since(sent.First)
 	this := attempt{
 		rvn: rvn, token: a.token, first: a.ledger.secured, steps: chunk, at: chunk[0].Key,
 		since: sent.First, doubts: sent.Unanswered > 0,

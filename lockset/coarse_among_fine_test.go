@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -341,7 +342,7 @@ func TestWhoWaitsNoLongerTakesNoPlace(t *testing.T) {
 		b.take(b.owner("holder", nil), "c")
 		asked, joined := time.Now(), []time.Duration{}
 		o := b.owner("o", func(c faults.Call) faults.Fault {
-			if c.Op == "GetItem" && time.Since(asked) >= d {
+			if c.Op == "GetItem" && time.Since(asked) >= d-lockrow.ShortestWait {
 				b.change("c", "REMOVE queue", nil)
 			}
 			return faults.Pass()

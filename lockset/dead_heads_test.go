@@ -121,7 +121,7 @@ func TestTheWatchOfAHeadOutlastsTheFence(t *testing.T) {
 		freed := time.Now()
 		fences := map[string]bool{}
 		for i := 0; heir.waits() && time.Since(freed) < 3*grace; i++ {
-			passer := b.owner(fmt.Sprint("passer", i), nil)
+			passer := b.owner(fmt.Sprint("passer", i), nth("UpdateItem", 1, faults.LoseAnswer(faults.Reset))) // so it burns its token
 			passes := b.ask(t.Context(), passer, []ordering.Key{"a"}, wait(0))
 			require.ErrorIs(t, passes.failed(), lockset.ErrWaited)
 			fences[b.fence("a")] = true

@@ -60,12 +60,13 @@ type NoAnswerError = requests.NoAnswerError
 // RowError says that a row of the lock table is not one holdall wrote.
 type RowError = lockrow.RowError
 
-// ErrWaited ends a wait that has lasted as long as Options.Wait allows.
+// ErrWaited ends a wait that has lasted as long as Options.Wait allows, or is too short to begin.
 var ErrWaited = errors.New("the record wait is over")
 
 // HeldError says who had a key when the time to wait for it was over. Nothing
 // is held. Trying again later may succeed. It wraps [ErrWaited], or the end of
-// the context.
+// the context: context.DeadlineExceeded if what is left before the context's deadline is too
+// short to wait in turn, or to take the key.
 type HeldError struct {
 	Key     ordering.Key // the key that could not be had
 	Owner   string       // of the unit that holds it; empty if that was not read
@@ -79,13 +80,19 @@ type HeldError struct {
 	// otherwise it is zero. A holder that waits for its own key is told so at once if it passes
 	// its set's or unit's context ([ErrNested]).
 	Since time.Time
-	Err   error
+	// Expected is how long a wait for it is expected to take, by what this process has seen of those
+	// who had the key one after another; zero if it has seen too little.
+	Expected time.Duration
+	Err      error
 }
 
 func (e *HeldError) Error() string {
 	waiting := ""
 	if e.Queue > 0 {
 		waiting = fmt.Sprintf(", %d waiting", e.Queue)
+	}
+	if e.Expected > 0 {
+		waiting += fmt.Sprintf(", the wait would be about %v", e.Expected.Round(time.Millisecond))
 	}
 	switch {
 	case e.Unit == "": // others were faster each time

@@ -75,12 +75,12 @@ func (a *acquisition) undo(ctx context.Context, set *Set, cause error, over func
 func (a *acquisition) giveUp(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), a.c.cfg.Lease, errGiveUpOver)
 	defer cancel()
-	a.noteSilences(ctx)
 	var stopped, left sync.WaitGroup
 	stopped.Go(func() { _, _ = a.group.Stop() }) // a renewal may be under way
 	a.c.lineup.Leave(a.claim)
 	defer a.c.lineup.Drop(a.claim)
 	landed, errs := a.burnAll(ctx, cause)
+	a.noteSilences(ctx) // now that others need not wait for it
 	held := max(a.ledger.secured, landed)
 	a.places.expect(a.ledger.joined())
 	taken := a.places.taken()
@@ -122,6 +122,7 @@ func (a *acquisition) burnAll(ctx context.Context, cause error) (landed int, err
 		rows[b.row.Key] = append(rows[b.row.Key], b)
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(rows), ordering.Compare) {
+		rows[key][len(rows[key])-1].leaves = true
 		group.Go(func() error {
 			for _, b := range rows[key] { // those of one row in the order in which they were tried
 				if !errors.As(cause, new(*lockrow.RowError)) || !a.foreign(ctx, b.id, key) {
@@ -135,6 +136,9 @@ func (a *acquisition) burnAll(ctx context.Context, cause error) (landed int, err
 	for _, b := range burned {
 		if b.shown {
 			a.places.saw(b.row)
+		}
+		if b.left {
+			a.ledger.left(b.row.Key)
 		}
 		if b.landed != nil {
 			landed = max(landed, b.landed.first+len(b.landed.steps))
@@ -185,6 +189,8 @@ type burning struct {
 	row    lockrow.Row // as far as it is known
 	shown  bool        // by a refusal
 	landed *attempt    // that the row shows, if it shows one
+	leaves bool        // the unit's place is given up with it: nothing is under way for the row then
+	left   bool
 	err    error
 }
 
@@ -194,11 +200,19 @@ type burning struct {
 // burned, so this ends; ctx ends it for certain.
 func (a *acquisition) burn(ctx context.Context, b *burning) error {
 	vs := a.c.values(a.unit, b.tried.token)
-	for {
+	for n := 1; ; n++ {
 		condition, update := burnOf(b.row, a.unit.nonce)
+		place, queued := b.row.Place(a.unit.nonce)
+		leaves := b.leaves && queued && n <= leavingTries
+		if leaves {
+			condition, update = lockrow.AndStepOut(condition, update, place)
+		}
 		_, err := a.c.write(ctx, b.id, []*types.Update{a.c.table.Update(b.row.Key, condition, update, vs)})
 		var refused *refusal
 		if !errors.As(err, &refused) {
+			if b.left = leaves && err == nil; b.left {
+				b.row.Queue, b.shown = slices.Delete(slices.Clone(b.row.Queue), place, place+1), true
+			}
 			return err
 		}
 		r, _, err := a.c.observe(b.row.Key, refused.items[0])

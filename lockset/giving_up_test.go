@@ -3,6 +3,7 @@ package lockset_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -33,7 +34,7 @@ func TestAPlaceThatCouldNotBeGivenUpIsToldOf(t *testing.T) {
 				var over atomic.Bool
 				o := b.owner("o", func(c faults.Call) faults.Fault {
 					in, ok := c.Input.(*dynamodb.UpdateItemInput)
-					if over.Load() && (denies.reads || ok && *in.UpdateExpression == "REMOVE #queue[0]") {
+					if over.Load() && (denies.reads || ok && strings.HasSuffix(*in.UpdateExpression, "REMOVE #queue[0]")) {
 						return faults.Deny()
 					}
 					return faults.Pass()
@@ -250,7 +251,7 @@ func TestGivingUpAfterALongWaitLeavesTheRestAlone(t *testing.T) {
 		require.ErrorAs(t, p.failed(), new(*lockset.HeldError))
 		sent := o.requests()
 		delete(sent, "GetItem") // that was cut short
-		require.Equal(t, map[string]int{"UpdateItem": 3, "TransactGetItems": 1}, sent, "to burn, to leave the queue, to note the silence of b, which was seen but once; to look")
+		require.Equal(t, map[string]int{"UpdateItem": 2, "TransactGetItems": 1}, sent, "to burn and leave the queue, to note the silence of b, which was seen but once; to look")
 		b.free(holder)
 	})
 }

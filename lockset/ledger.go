@@ -35,6 +35,9 @@ type attempt struct {
 	dead   bool          // it cannot land any more; it may have, before
 }
 
+// isJoin reports whether the attempt was to join a queue.
+func (a attempt) isJoin() bool { return len(a.steps) == 0 }
+
 // tried notes an attempt that was not seen to succeed.
 func (l *ledger) tried(a attempt) { l.attempts = append(l.attempts, a) }
 
@@ -65,7 +68,14 @@ func (l *ledger) wrote(rvn string) (attempt, bool) {
 // toBurn returns the attempts that must not land any more: those without an
 // answer and, in case the network has copies of those that were refused, for
 // each row that they begin with the one with the highest token.
+//
+// If nothing was asked for but takings, and each of their sendings was refused, there are none: a
+// copy could at worst take rows that others take over a lease later, and burning would cost every
+// refused caller a second request.
 func (l *ledger) toBurn() []attempt {
+	if !slices.ContainsFunc(l.attempts, func(a attempt) bool { return a.doubts || a.isJoin() }) {
+		return nil
+	}
 	var burn []attempt
 	for i, tried := range l.attempts {
 		if tried.dead {
@@ -81,11 +91,18 @@ func (l *ledger) toBurn() []attempt {
 	return burn
 }
 
+// left notes that the unit is not in the queue of a row, and cannot join it any more.
+func (l *ledger) left(key ordering.Key) {
+	for i, tried := range l.attempts {
+		l.attempts[i].dead = tried.dead || tried.isJoin() && tried.at == key
+	}
+}
+
 // joined returns the rows whose queue the unit asked to join, unless that cannot have
 // landed: once the tokens of a ledger are burned, it cannot any more.
 func (l *ledger) joined() (keys []ordering.Key) {
 	for _, tried := range l.attempts {
-		if len(tried.steps) == 0 && !tried.dead {
+		if tried.isJoin() && !tried.dead {
 			keys = append(keys, tried.at)
 		}
 	}

@@ -18,7 +18,8 @@ type looks struct {
 
 	n       int // of all
 	last    time.Time
-	took    time.Duration // the last look
+	took    time.Duration // the last look, within bounds
+	asked   time.Duration // the last look
 	shows   shown
 	changed time.Time // about when the row became for the unit what it shows
 	turn    time.Time // about when the turn began that is under way
@@ -48,7 +49,7 @@ func shownBy(r lockrow.Row, unit string, itsTurn bool) shown {
 // newLooks begins with a row as it was just seen, in somebody's turn.
 func newLooks(a *acquisition, at lockrow.Observed) *looks {
 	now := time.Now()
-	l := &looks{unit: a.unit.nonce, key: at.Key, turns: &a.c.turns, n: 1, last: now, took: usualLook, changed: now}
+	l := &looks{unit: a.unit.nonce, key: at.Key, turns: &a.c.turns, n: 1, last: now, took: usualLook, asked: usualLook, changed: now}
 	if !at.Since.IsZero() {
 		l.changed = at.Since // when this process first saw that holder, or its last sign of life
 	}
@@ -67,7 +68,8 @@ func (l *looks) next(r lockrow.Row, itsTurn bool, asked, now time.Time) {
 			l.turn, l.whole = l.changed, true
 		}
 	}
-	l.shows, l.last, l.took = shows, now, min(max(now.Sub(asked), shortLook), longLook)
+	l.shows, l.last, l.asked = shows, now, now.Sub(asked)
+	l.took = min(max(l.asked, shortLook), longLook)
 	l.n++
 }
 

@@ -17,7 +17,7 @@ func looking(was lockrow.Row, known ...turn) (*looks, *turns, time.Time) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	ts := &turns{}
 	for _, t := range known {
-		ts.rows.Set("a", t)
+		ts.rows.Set("a", learned{t, time.Now()})
 	}
 	l := &looks{unit: me, key: "a", turns: ts, n: 1, last: now, took: usualLook, changed: now, turn: now, shows: shownBy(was, me, false)}
 	return l, ts, now

@@ -106,10 +106,12 @@ func (c *Client) blockedInLine(by lineup.Blocker) trace.WaitStart {
 
 // refusedInLine says who of this process was in a unit's way when it waited no longer.
 func (c *Client) refusedInLine(by lineup.Blocker, err error) error {
-	refusal := &HeldError{Key: by.Key, Unit: by.Unit, Queue: by.Queued, Err: err}
+	refusal, turns := &HeldError{Key: by.Key, Unit: by.Unit, Queue: by.Queued, Err: err}, by.Queued
 	if by.Has {
 		refusal.Owner, refusal.Purpose, refusal.Since = c.cfg.Owner, by.Purpose, by.Since
+		turns++
 	}
+	refusal.Expected = c.expected(by.Key, turns)
 	return refusal
 }
 
@@ -197,13 +199,10 @@ func (a *acquisition) leaveQueue(ctx context.Context, r lockrow.Row) error {
 // tells its caller. Two who leave at once need no more.
 const leavingTries = 2
 
-// leaveSoon gives up all places. Where many leave at the same moment, a unit whose
-// record wait is over tells its caller before it has left, and goes on for at most a
-// lease: a place that nobody looks after keeps others waiting for Grace.
+// leaveSoon gives up all places. Where many leave at the same moment, a unit returns to its
+// caller before it has left, and goes on for at most a lease: a place that nobody looks after
+// keeps others waiting for Grace.
 func (a *acquisition) leaveSoon(ctx context.Context) error {
-	if !a.over() {
-		return a.leaveQueues(ctx, "")
-	}
 	var errs []error
 	for _, r := range a.places.all() {
 		key, id := r.Key, a.unit.id("l")

@@ -101,7 +101,7 @@ func TestARowOutlivesItsHolderWhoeverRaisesItsFence(t *testing.T) {
 	for name, raise := range map[string]func(*bed, func(*lockset.Config)) *lockset.Set{
 		"another's burn": func(b *bed, slow func(*lockset.Config)) *lockset.Set {
 			set := b.take(b.owner("holder", nil, slow), "a")
-			_, err := b.owner("burns", nil, slow).TryAcquire(b.t.Context(), []ordering.Key{"a"})
+			_, err := b.owner("burns", nth("UpdateItem", 1, faults.LoseAnswer(faults.Reset)), slow).TryAcquire(b.t.Context(), []ordering.Key{"a"})
 			require.ErrorAs(b.t, err, new(*lockset.HeldError))
 			require.Greater(b.t, b.fence("a"), set.Token().String())
 			return set

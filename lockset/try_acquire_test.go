@@ -72,6 +72,6 @@ func TestWhoWaitsForNobodyRemovesTheDeadBesideTheLiving(t *testing.T) {
 		require.Equal(t, ordering.Key("c/2"), held.Key)
 		require.Equal(t, []ordering.Key{"c/1"}, o.buried)
 		require.LessOrEqual(t, time.Since(began), 5*rtt)
-		require.Equal(t, 4, o.requests()["UpdateItem"], "it asked once, burned once, and said of the living once since when it was seen, and once for how long it was silent")
+		require.Equal(t, 3, o.requests()["UpdateItem"], "it asked once, and said of the living once since when it was seen, and once for how long it was silent")
 	})
 }

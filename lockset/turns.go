@@ -36,7 +36,40 @@ func (t turn) spread(n int) time.Duration {
 // concurrent use.
 type turns struct {
 	mu   sync.Mutex
-	rows recent.Map[turn]
+	rows recent.Map[learned]
+}
+
+// learned is what was found out of a row's turns, and when.
+type learned struct {
+	turn
+	at time.Time
+}
+
+// How long what is known of a row's turns says how long a wait would be: for a while, or for so
+// many turns, if they take longer. A process whose waiters are refused for what it knows learns
+// nothing new.
+const (
+	knownFor   = time.Minute
+	knownTurns = 10
+)
+
+// known returns what this process has found out of a row's turns, if that is not too long ago.
+func (t *turns) known(key ordering.Key) (turn, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l, found := t.rows.Get(key)
+	if !found || time.Since(l.at) >= max(knownFor, knownTurns*l.mean) {
+		return turn{}, false
+	}
+	return l.turn, true
+}
+
+// wait returns how long so many turns at a row take, where a request takes so long. No turn is shorter
+// than a release, a look and a taking. If nothing is known of the row, none is longer either: a
+// waiter that joins in vain learns, and one that is refused does not.
+func (t *turns) wait(key ordering.Key, n int, request time.Duration) time.Duration {
+	of, _ := t.known(key)
+	return time.Duration(n) * max(of.mean, 3*min(max(request, usualLook), longestRequest))
 }
 
 // of returns what is expected of a row.
@@ -47,8 +80,8 @@ func (t *turns) of(key ordering.Key) turn {
 }
 
 func (t *turns) expected(key ordering.Key) turn {
-	if learned, known := t.rows.Get(key); known {
-		return learned
+	if l, known := t.rows.Get(key); known {
+		return l.turn
 	}
 	return turn{usualTurn, usualTurn / 2}
 }
@@ -57,7 +90,7 @@ func (t *turns) expected(key ordering.Key) turn {
 func (t *turns) passed(key ordering.Key, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.rows.Set(key, t.expected(key).with(took))
+	t.rows.Set(key, learned{t.expected(key).with(took), time.Now()})
 }
 
 // slept notes that a unit's turn had begun, nobody knows when, before it looked: turns are
@@ -68,5 +101,5 @@ func (t *turns) slept(key ordering.Key, most time.Duration) {
 	defer t.mu.Unlock()
 	was := t.expected(key)
 	was.mean = min(was.mean, most)
-	t.rows.Set(key, was.with(was.mean/2))
+	t.rows.Set(key, learned{was.with(was.mean / 2), time.Now()})
 }

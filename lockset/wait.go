@@ -15,6 +15,11 @@ import (
 
 // Wait is a record wait: how long a unit or a set waits for others. The zero value is the default
 // of whatever has the field.
+//
+// A unit waits in turn only if it is likely to be served in time: at least 100 ms must be left of
+// its wait, or before its context's deadline, and four times as long as the wait is expected to
+// take, by what this process has seen of those who had the key before. Otherwise the first
+// refusal is the answer, a [HeldError] that says how long the wait would be.
 type Wait struct {
 	kind  waitKind
 	limit time.Duration
@@ -28,8 +33,8 @@ const (
 	forever
 )
 
-// For returns a wait of at most d, all in all; For(0) waits for nobody. Only
-// waiting counts: what can be acquired without waiting is, as long as DynamoDB answers. A request
+// For returns a wait of at most d, all in all; For(0) waits for nobody. It ends a few requests'
+// time early if the unit could not take what it waits for by then. Only waiting counts: what can be acquired without waiting is, as long as DynamoDB answers. A request
 // without an answer keeps the caller for at most one [Config.AttemptTimeout] after the end of the wait;
 // for a caller that does not wait, it is sent twice.
 func For(d time.Duration) Wait { return Wait{limited, d} }
@@ -93,7 +98,7 @@ func (a *acquisition) watch(ctx context.Context, blocked lockrow.Decision, place
 			}
 			return at, nil
 		}
-		if a.wantsPlace(at, place) {
+		if a.wantsPlace(at, place) && a.worthWaiting(ctx, at.Row) {
 			now, err := a.join(ctx, at)
 			if err != nil {
 				return at, a.waitError(ctx, at, holder, err)
@@ -209,7 +214,7 @@ func (a *acquisition) judgeNow(ctx context.Context, blocked lockrow.Decision) er
 // wantsPlace reports whether the unit is to join the queue of the row that blocks it.
 func (a *acquisition) wantsPlace(at lockrow.Observed, waitsAt ordering.Key) bool {
 	place, queued := at.Row.Place(a.unit.nonce)
-	return waitsAt == at.Key && !queued && at.Row.Exists && place < lockrow.MaxQueue && !a.over()
+	return waitsAt == at.Key && !queued && at.Row.Exists && place < lockrow.MaxQueue
 }
 
 // again has the unit ask for its step once more, if nobody of this process is in
@@ -230,6 +235,10 @@ func (a *acquisition) pause(ctx context.Context, at lockrow.Observed, waitsAt or
 	if a.over() {
 		return ErrWaited
 	}
+	last, ended := a.lastLook(ctx, look)
+	if isOver(last) {
+		return ended
+	}
 	place, _ := at.Row.Place(a.unit.nonce)
 	if waitsAt != at.Key {
 		place = 0
@@ -245,14 +254,14 @@ func (a *acquisition) pause(ctx context.Context, at lockrow.Observed, waitsAt or
 	if noted := a.c.seen.NotedBy(at.Row); !at.Row.Free() && noted.After(time.Now()) {
 		until(noted)
 	}
-	if !a.end.IsZero() {
-		until(a.end)
+	if !last.IsZero() {
+		until(last)
 	}
 	return requests.Sleep(ctx, d)
 }
 
-// over reports whether the record wait has ended.
-func (a *acquisition) over() bool { return isOver(a.end) }
+// over reports whether the record wait has ended, or is too short to begin.
+func (a *acquisition) over() bool { return a.tooShort != nil || isOver(a.end) }
 
 func isOver(end time.Time) bool { return !end.IsZero() && !time.Now().Before(end) }
 
@@ -264,11 +273,14 @@ func (a *acquisition) waitError(ctx context.Context, at, holder lockrow.Observed
 		return context.Cause(a.group.Context())
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
-	case err != ErrWaited && err != trace.ErrLetGo: //nolint:errorlint // our own, as they are
+	case err == ErrWaited && a.tooShort != nil: //nolint:errorlint // our own, as they are
+		err = a.tooShort
+	case err != ErrWaited && err != context.DeadlineExceeded && err != trace.ErrLetGo: //nolint:errorlint // the same
 		return err
 	}
 	r := holder.Row
 	held := &HeldError{Key: holder.Key, Owner: r.Owner, Purpose: r.Purpose, Unit: r.Unit, Queue: len(at.Row.Queue), Err: err}
+	held.Expected = a.c.expected(at.Key, at.Row.TurnsBefore(a.unit.nonce))
 	place, queued := at.Row.Place(a.unit.nonce)
 	if queued {
 		held.Queue--

@@ -98,7 +98,7 @@ func (j *job) checkRefusal(err error) (wrong string) {
 	case !errors.As(err, &held):
 	case !slices.ContainsFunc(j.keys, held.Key.Covers) && !slices.ContainsFunc(j.keys, func(k ordering.Key) bool { return k.Covers(held.Key) }):
 		return fmt.Sprintf("was told that %s is held, which it does not want", held.Key)
-	case errors.Is(err, lockset.ErrWaited) && time.Since(j.began) < j.wait:
+	case errors.Is(err, lockset.ErrWaited) && j.wait-time.Since(j.began) > shortWait(held):
 		return fmt.Sprintf("was told after %v that its wait of %v is over", time.Since(j.began), j.wait)
 	case errors.Is(err, lockset.ErrWaited) && !j.impatient:
 		return "was told that its wait is over, and it has no end"
@@ -109,6 +109,13 @@ func (j *job) checkRefusal(err error) (wrong string) {
 		j.p.h.w.strikes(waitOver)
 	}
 	return ""
+}
+
+// shortWait is how much of a wait may be left when a unit is told that it is over: too little to
+// wait in turn, as far as it is known how long turns take, or to look and take the key.
+func shortWait(refused *lockset.HeldError) time.Duration {
+	const lastLook, unknownTurn = 150 * time.Millisecond, 15 * time.Millisecond
+	return max(lastLook, 4*refused.Expected, 4*time.Duration(refused.Queue+1)*unknownTurn)
 }
 
 // requestsAfterAWait is how many requests may follow a wait that is over, one after the

@@ -38,7 +38,8 @@ type Work struct {
 	// on what those before it have staged, which is not committed yet.
 	Alone bool
 	// Wait limits how long the unit waits for others, all in all: the record wait.
-	// Then the error is a *lockset.HeldError. Default: two leases. lockset.Forever waits for as
+	// Then the error is a *lockset.HeldError; at once if that, or the context's deadline, is too
+	// short to wait in turn (see [lockset.Wait]). Default: two leases. lockset.Forever waits for as
 	// long as the context lives.
 	Wait lockset.Wait
 	// Purpose says what the unit is for, in at most 256 bytes of UTF-8, for people: it is on the

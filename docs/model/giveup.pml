@@ -8,6 +8,9 @@
  * unit has them, or has had them, and raises their fences; and others bury what has
  * been silent for a lease.
  *
+ * A unit that asked for no place, and each of whose sendings was refused, burns nothing. What a
+ * copy takes then is what a dead holder has: others bury it a lease later.
+ *
  * Left out: intents (acquire.pml), which are taken and freed with the key of their
  * step; the queue (queue.pml), but that asking for a place takes a token of its own.
  * A giving-up that does not get through either: then the rows are those of any dead
@@ -15,12 +18,14 @@
  *
  * Size: 2 keys, 3 attempts (4 without goes_on), tokens up to 6; another unit that has each row once.
  */
-/* property ghost: nothing shows a unit that has said that nothing is left of it */
+/* property ghost: nothing shows a unit that has said that nothing is left of it, unless all that it asked for was refused, without a place: then a copy may take rows, until others bury them */
 /* property sound: a row that is another's is not changed by giving up, and no fence falls */
 /* property stands: what the unit has secured no release of its own frees */
 /* clause goes_on: a unit frees nothing while it goes on | mutant: a unit frees nothing while it goes on | finds: stands */
 /* clause burn: giving up burns the token of every attempt that may yet land | mutant: giving up burns the token of every attempt that may yet land | finds: ghost */
 /* clause burn_refused: attempts that were refused are burned, too: the network may have copies | mutant: attempts that were refused are burned, too: the network may have copies | finds: ghost */
+/* clause spared_answered: a token is left unburned only if every sending was answered | mutant: a unit leaves tokens unburned only if every sending was answered | finds: ghost */
+/* clause spared_placeless: a token is left unburned only if the unit asked for no place | mutant: a unit leaves tokens unburned only if it asked for no place | finds: ghost */
 /* clause above_landed: an attempt that landed says nothing of one with a higher token: that is burned, too | mutant: an attempt that landed says nothing of one with a higher token: that is burned, too | finds: ghost */
 /* clause burn_first: burning comes before releasing | mutant: burning comes before releasing | finds: ghost */
 /* clause never_lower: a token is burned by raising a fence, never by lowering one | mutant: a token is burned by raising a fence, never by lowering one | finds: sound */
@@ -55,6 +60,9 @@ byte rvn[2];   /* the attempt that took it */
 bit had[2];    /* the other unit has had it */
 bit slow;      /* a lease has passed since the acquisition began */
 bit left;      /* it has said that nothing is left of it */
+bit placed;    /* it asks for a place in a queue: such an attempt is in lockset.ledger (ledger.go) */
+bit refused;   /* each sending of all that it asked for was refused, and no place was */
+bit spared;    /* so it burns nothing */
 
 /* lockset.attempt (ledger.go) */
 byte tok[TRIES + 1]; /* 0: none yet */
@@ -83,7 +91,7 @@ byte tries, token, secured, reach, held;
 
 /* lockrow.Table.Acquire (expressions.go): an attempt is carried out, as one */
 inline take(k) {
-	assert(ghost || !left);
+	assert(ghost || !left || refused);
 	if
 	:: IN(0, k) -> unit[0] = ME; fence[0] = tok[k]; rvn[0] = k
 	:: else
@@ -117,7 +125,7 @@ end:
 	:: atomic { unit[1] == 0 && !had[1] && fence[1] < 4 -> unit[1] = OTHER; had[1] = 1; fence[1]++ }
 	:: atomic { unit[0] == OTHER -> set_free(0) }
 	:: atomic { unit[1] == OTHER -> set_free(1) }
-	:: atomic { !slow && !left -> slow = 1 }
+	:: atomic { !slow && (!left || refused) -> slow = 1 }
 	/* lockset.acquisition.bury (wait.go), by others */
 	:: atomic { slow && unit[0] == ME -> set_free(0) }
 	:: atomic { slow && unit[1] == ME -> set_free(1) }
@@ -126,7 +134,7 @@ end:
 
 /* lockset.acquisition.secure (acquire.go) */
 inline secure(k) {
-	secured = secured + size[k];
+	secured = secured + size[k]; placed = 0;
 	kept[k] = kept[k] && doubts[k]; dead[k] = 1;
 	i = 1;
 	do
@@ -189,9 +197,14 @@ inline look() {
 #define COVERED(k) (LATER(k, 2) || LATER(k, 3))
 #endif
 #ifdef WITHOUT_burn_refused
-#define TO_BURN(k) (kept[k] && !dead[k] && doubts[k])
+#define TO_BURN(k) (!spared && kept[k] && !dead[k] && doubts[k])
 #else
-#define TO_BURN(k) (kept[k] && !dead[k] && (doubts[k] || !COVERED(k)))
+#define TO_BURN(k) (!spared && kept[k] && !dead[k] && (doubts[k] || !COVERED(k)))
+#endif
+#ifdef WITHOUT_goes_on
+#define DOUBTED (kept[1] && doubts[1] || kept[2] && doubts[2] || kept[3] && doubts[3] || kept[4] && doubts[4])
+#else
+#define DOUBTED (kept[1] && doubts[1] || kept[2] && doubts[2] || kept[3] && doubts[3])
 #endif
 
 /* lockset.Client.release (release.go): what is still the unit's of the first held steps */
@@ -221,7 +234,7 @@ active proctype unit_of_work() {
 	:: atomic { tries < TRIES && secured < 2 ->
 			if
 			/* it has asked for a place in the queue meanwhile: lockset.acquisition.join (queue.go) */
-			:: tries > 0 && secured == 0 && token < 3 -> token++
+			:: tries > 0 && secured == 0 && token < 3 -> token++; placed = 1
 			:: true
 			fi;
 			tries++; k = tries; first[k] = secured; tok[k] = token;
@@ -241,7 +254,19 @@ active proctype unit_of_work() {
 	:: break /* whatever the reason */
 	od;
 gives_up: /* lockset.acquisition.giveUp (giveup.go) */
-	held = secured;
+	atomic {
+		held = secured;
+		refused = !placed && !DOUBTED;
+#ifdef WITHOUT_spared_answered
+		spared = !placed
+#else
+#ifdef WITHOUT_spared_placeless
+		spared = !DOUBTED
+#else
+		spared = refused
+#endif
+#endif
+	};
 #ifdef WITHOUT_burn_first
 	release();
 #endif
@@ -341,5 +366,5 @@ all_burned:
 	};
 	release();
 #endif
-	atomic { left = 1; assert(ghost || (unit[0] != ME && unit[1] != ME)) }
+	atomic { left = 1; assert(ghost || refused || (unit[0] != ME && unit[1] != ME)) }
 }

@@ -200,6 +200,13 @@ func (t Table) DropAll(r Row) *types.Update {
 	return t.Update(r.Key, dropAllIf, dropAll, Values{":one": one, ":turnSeen": stampOf(r.TurnAt)})
 }
 
+// AndStepOut is a write, by its condition and its update, that gives up the unit's place in a row's
+// queue as well.
+func AndStepOut(condition, update string, place int) (and, also string) {
+	at := fmt.Sprintf("#queue[%d]", place)
+	return condition + " AND " + at + " = :waiter", update + " REMOVE " + at
+}
+
 // StepOut is the write by which a unit gives up its place in a row's queue.
 func (t Table) StepOut(key ordering.Key, place int, waiter Waiter) *types.Update {
 	at := fmt.Sprintf("#queue[%d]", place)

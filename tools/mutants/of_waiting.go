@@ -61,9 +61,51 @@ var ofWaiting = []mutant{
 	{
 		clause: "a unit that waits no longer takes no place",
 		file:   "lockset/wait.go",
-		old:    ` && place < lockrow.MaxQueue && !a.over()`,
-		new:    ` && place < lockrow.MaxQueue`,
+		old:    `a.wantsPlace(at, place) && a.worthWaiting(ctx, at.Row)`,
+		new:    `a.wantsPlace(at, place)`,
 		by:     check{in: "lockset", test: "TestWhoWaitsNoLongerTakesNoPlace"},
+	},
+	{
+		clause: "a unit with little time takes no place",
+		file:   "lockset/acquire.go",
+		old:    `case a.over() || !a.worthWaiting(ctx, next.At.Row):`,
+		new:    `case a.over():`,
+		by:     check{in: "lockset", test: "TestWhoHasTooLittleTimeIsToldByTheFirstRefusal"},
+	},
+	{
+		clause: "a unit joins a queue only with four times the time that it expects to wait",
+		file:   "internal/lockrow/patience.go",
+		old:    `patience*expected`,
+		new:    `expected`,
+		by:     check{in: "internal/lockrow", test: "TestWorthJoining"},
+	},
+	{
+		clause: "no turn counts as shorter than the requests that hand a row over",
+		file:   "lockset/turns.go",
+		old:    `3*min(max(request, usualLook), longestRequest)`,
+		new:    `3*usualLook`,
+		by:     check{in: "lockset", test: "TestWhoseRequestsAreSlowTakesNoPlace"},
+	},
+	{
+		clause: "the end of a context counts as that of a record wait",
+		file:   "lockset/patience.go",
+		old:    `ok && (end.IsZero() || of.Before(end))`,
+		new:    `ok && false`,
+		by:     check{in: "lockset", test: "TestWhoHasTooLittleTimeIsToldByTheFirstRefusal"},
+	},
+	{
+		clause: "a head leaves its place while it could not use its turn any more",
+		file:   "lockset/patience.go",
+		old:    `end.Add(-lastRequests * `,
+		new:    `end.Add(0 * `,
+		by:     check{in: "lockset", test: "TestAHeadThatGivesUpCostsTheNextOneNothing"},
+	},
+	{
+		clause: "what was found out of a row's turns is good for a while",
+		file:   "lockset/turns.go",
+		old:    `!found || time.Since(l.at) >= max(knownFor, knownTurns*l.mean)`,
+		new:    `!found`,
+		by:     check{in: "lockset", test: "TestARefusalSaysHowLongTheWaitWouldBe"},
 	},
 	{
 		clause: "a join that was outrun by newcomers has headroom",
@@ -124,11 +166,9 @@ var ofWaiting = []mutant{
 	{
 		clause: "a unit whose wait is over does not wait until it has left a queue that many leave",
 		file:   "lockset/queue.go",
-		old: `	if !a.over() {
-		return a.leaveQueues`,
-		new: `	if a.ledger.reach > 0 {
-		return a.leaveQueues`,
-		by: check{in: "lockset", test: "TestManyWaitsThatEndAtOnce"},
+		old:    `const leavingTries = 2`,
+		new:    `const leavingTries = 1000`,
+		by:     check{in: "lockset", test: "TestManyWaitsThatEndAtOnce"},
 	},
 	{
 		clause: "a unit that has told its caller that the wait is over still leaves the queue",
