@@ -141,7 +141,9 @@ func TestWhoHasTooLittleTimeIsToldByTheFirstRefusal(t *testing.T) {
 		for _, recordWait := range []bool{true, false} {
 			t.Run(fmt.Sprint(name, ", record wait ", recordWait), func(t *testing.T) {
 				inBed(t, func(t *testing.T, b *bed) {
-					holder := b.take(b.owner("holder", nil), "a")
+					holds := b.owner("holder", nil)
+					b.free(b.take(holds, "z")) // from now on it knows the table's time
+					holder := b.take(holds, "a")
 					for n := range c.waiting {
 						b.diesWaiting(fmt.Sprint("waiter", n), "a")
 					}
@@ -178,7 +180,9 @@ func TestWhoHasTooLittleTimeIsToldByTheFirstRefusal(t *testing.T) {
 // Where requests are slow, so is a hand-over: what is left has to be enough for that, too.
 func TestWhoseRequestsAreSlowTakesNoPlace(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		b.take(b.owner("holder", nil), "a")
+		holds := b.owner("holder", nil)
+		b.free(b.take(holds, "z")) // from now on it knows the table's time
+		b.take(holds, "a")
 		const slow = 20 * time.Millisecond // and rtt
 		o := b.owner("o", func(faults.Call) faults.Fault { time.Sleep(slow); return faults.Pass() })
 		_, err := o.Acquire(t.Context(), []ordering.Key{"a"}, wait(12*(slow+rtt)))

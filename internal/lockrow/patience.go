@@ -9,16 +9,16 @@ const (
 	// ShortestWait must be left before a waiter's deadline. A place costs three requests (to join,
 	// to look, to leave): whoever has less time only keeps others waiting.
 	ShortestWait = 100 * time.Millisecond
-	// patience is how many times its expected wait a waiter must have left. Turns differ, and
+	// timesExpected is how many times its expected wait a waiter must have left. Turns differ, and
 	// waiters join behind others of whom each was as sure to be served: if the expected wait itself
 	// is enough, a crowd gets less than half of what patient waiters get.
-	patience = 4
+	timesExpected = 4
 )
 
 // WorthJoining reports whether a waiter that gives up after left joins a queue in which it expects
 // to wait for expected.
 func WorthJoining(expected, left time.Duration) bool {
-	return left >= max(patience*expected, ShortestWait)
+	return left >= max(timesExpected*expected, ShortestWait)
 }
 
 // TurnsBefore returns how many turns at the row end before that of a unit which the row blocks: those

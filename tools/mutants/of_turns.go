@@ -194,8 +194,8 @@ var ofTurns = []mutant{
 	{
 		clause: "a record wait ends when it is over",
 		file:   "lockset/wait.go",
-		old:    "\t\tuntil(a.end)\n",
-		new:    "\t\t_ = a.end\n",
+		old:    "\t\tuntil(last)\n",
+		new:    "\t\t_ = last\n",
 		by:     check{in: "lockset", test: "TestARecordWaitLastsAsLongAsItSays"},
 	},
 	{

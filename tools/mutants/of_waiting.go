@@ -75,7 +75,7 @@ var ofWaiting = []mutant{
 	{
 		clause: "a unit joins a queue only with four times the time that it expects to wait",
 		file:   "internal/lockrow/patience.go",
-		old:    `patience*expected`,
+		old:    `timesExpected*expected`,
 		new:    `expected`,
 		by:     check{in: "internal/lockrow", test: "TestWorthJoining"},
 	},
