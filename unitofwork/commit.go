@@ -10,7 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/internal/hooks"
-	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
@@ -247,21 +246,6 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 	return u.notDone(err)
 }
 
-// transaction is all that a commit asks for: its locks first, then the writes, then the IDs.
-func (u *Unit) transaction(p permit, writes []write) []types.TransactWriteItem {
-	actions := p.Actions()
-	for _, w := range writes {
-		actions = append(actions, w.item)
-	}
-	if u.work.ID != "" {
-		actions = append(actions, u.putID(u))
-	}
-	for _, f := range u.group.insideIDs() {
-		actions = append(actions, u.putID(f.u))
-	}
-	return actions
-}
-
 // isNever reports whether a transaction is known not to have been carried out, for a reason that
 // no copy of it escapes either: nothing was sent with credentials that are valid, or every sending
 // was answered, and the last one by what no sending as it stands can overcome, such as a table that
@@ -275,11 +259,6 @@ func isNever(sent requests.Sent, err error) bool {
 func wasBusy(err error) bool {
 	var none *lockset.NoAnswerError
 	return errors.As(err, &none) && !requests.ConcernsAll(none.Last)
-}
-
-// putID is the record of a member's ID, with the nonce by which the commit can be asked about.
-func (u *Unit) putID(member *Unit) types.TransactWriteItem {
-	return journal.PutIDRecord(u.c.cfg.Table, member.work.ID, u.nonce, member.digest, u.c.lockConfig.Now(), u.c.cfg.IDRetention)
 }
 
 // refusalBy says what a permit's rows said of a transaction that was refused. Only rows that

@@ -95,7 +95,7 @@ var ofCommitting = []mutant{
 	},
 	{
 		clause: "an id commits once: its record is written with the commit",
-		file:   "unitofwork/commit.go",
+		file:   "unitofwork/transaction.go",
 		old:    "	if u.work.ID != \"\" {\n		actions = append(",
 		new:    "	if u.work.ID != \"\" && len(writes) == 0 {\n		actions = append(",
 		by:     check{in: "unitofwork", test: "TestTheSameIDCommitsOnce"},
