@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -27,8 +28,7 @@ import (
 	"github.com/holdall/holdall/unitofwork"
 )
 
-// TestMain has many tests wait at the same time: that takes no core. In full they also
-// work, and more of them at a time would keep DynamoDB Local from renewing in time.
+// TestMain has many tests wait for an engine at the same time: that takes no core.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", shorter("9", "12")); err != nil {
@@ -56,31 +56,30 @@ type bed struct {
 	transaction int // what a unit's transaction has at most; 0: as much as it may
 }
 
-// each runs a test on every engine, with a lease that suits its speed; on all at
-// a time, for most of it is waiting. Or it runs it on the DynamoDB elsewhere that was named.
+// each runs a test on every engine, in virtual time: the engines decide, and how fast they answer on
+// this machine does not matter. Or it runs it on the DynamoDB elsewhere that was named, in real time.
 func each(t *testing.T, test func(*testing.T, *bed)) {
 	t.Helper()
 	if e := engines.Elsewhere(t); e != nil {
 		t.Run("elsewhere", func(t *testing.T) {
 			t.Parallel()
-			run(t, tidied{e.Client, t, e}, e.Prefix, 10*time.Second, test)
+			run(t, tidied{e.Client, t, e}, e.Prefix, test)
 		})
 		return
 	}
 	t.Run("memdynamo", func(t *testing.T) {
 		t.Parallel()
-		run(t, memdynamo.New(memdynamo.Config{}), "t-", 5*time.Second, test)
+		synctest.Test(t, func(t *testing.T) {
+			t.Cleanup(engines.EndOfAll)
+			run(t, memdynamo.New(memdynamo.Config{Latency: func() time.Duration { return engines.RTT }}), "t-", test)
+		})
 	})
-	t.Run("dynoxide", func(t *testing.T) {
-		t.Parallel()
-		e := engines.Dynoxide(t)
-		run(t, e.Client, e.Prefix, 5*time.Second, test)
-	})
-	t.Run("dynamodb-local", func(t *testing.T) {
-		t.Parallel()
-		e := engines.DynamoDBLocal(t)
-		run(t, e.Client, e.Prefix, 10*time.Second, test)
-	})
+	for _, kind := range []engines.Kind{engines.KindDynoxide, engines.KindLocal} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			engines.Virtual(t, engines.Get(t, kind), func(t *testing.T, e *engines.Engine) { run(t, e.Client, e.Prefix, test) })
+		})
+	}
 }
 
 // tidied deletes each table that a test makes when the test ends: elsewhere they would stay.
@@ -108,8 +107,8 @@ func shorter[T any](long, short T) T {
 	return long
 }
 
-func run(t *testing.T, db api, prefix string, lease time.Duration, test func(*testing.T, *bed)) {
-	b := &bed{t: t, db: db, lease: lease, locks: prefix + "locks", units: prefix + "units", data: prefix + "data"}
+func run(t *testing.T, db api, prefix string, test func(*testing.T, *bed)) {
+	b := &bed{t: t, db: db, lease: 10 * time.Second, locks: prefix + "locks", units: prefix + "units", data: prefix + "data"}
 	ctx := t.Context()
 	require.NoError(t, lockset.CreateTable(ctx, db, lockset.Config{Table: b.locks}))
 	require.NoError(t, lockset.CreateTable(ctx, db, lockset.Config{Table: b.data, HashKey: "id"}))
@@ -130,7 +129,7 @@ func (b *bed) owner(name string, script faults.Script, change ...func(*lockset.C
 		script = func(faults.Call) faults.Fault { return faults.Pass() }
 	}
 	o := &owner{net: faults.Wrap(b.db, faults.Config{Who: name, Script: script})}
-	cfg := lockset.Config{Table: b.locks, Owner: name, Lease: b.lease, Poll: 50 * time.Millisecond}
+	cfg := lockset.Config{Table: b.locks, Owner: name, Lease: b.lease}
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -162,7 +161,7 @@ func (b *bed) refused(o *owner, d time.Duration, keys ...ordering.Key) {
 	defer cancel()
 	_, err := o.locks.Acquire(ctx, keys)
 	require.Error(b.t, err)
-	if !errors.As(err, new(*lockset.HeldError)) { // a busy engine has not answered within d
+	if !errors.As(err, new(*lockset.HeldError)) { // elsewhere, a busy engine has not answered within d
 		require.ErrorIs(b.t, err, context.DeadlineExceeded)
 	}
 }

@@ -117,26 +117,20 @@ func keyOf(c faults.Call) string {
 func TestACommitWithoutLocksInDoubt(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b *bed) {
-		t.Run("cases", func(t *testing.T) {
-			for name, c := range map[string]doubtful{
-				"done":                                {true, false, "", "", unitofwork.Committed, unitofwork.Committed},
-				"done, with an ID":                    {true, false, "1", "", unitofwork.Committed, unitofwork.Committed},
-				"not done":                            {false, false, "", "", unitofwork.Undecided, unitofwork.Committed},
-				"not done, with an ID":                {false, false, "2", "", unitofwork.Undecided, unitofwork.Committed},
-				"done, others came":                   {true, true, "", "", unitofwork.Forgotten, unitofwork.Forgotten},
-				"done, others came, with an ID":       {true, true, "3", "", unitofwork.Committed, unitofwork.Committed},
-				"not done, others came":               {false, true, "", "", unitofwork.Forgotten, unitofwork.Forgotten},
-				"not done, others came, with an ID":   {false, true, "4", "", unitofwork.NotCommitted, unitofwork.NotCommitted},
-				"not done, others came under this ID": {false, true, "5", "5", unitofwork.NotCommitted, unitofwork.NotCommitted},
-			} {
-				t.Run(name, func(t *testing.T) {
-					t.Parallel()
-					own := *b
-					own.t = t
-					c.try(&own, ordering.Join(strings.ReplaceAll(name, " ", "-"), "1"))
-				})
-			}
-		})
+		for name, c := range map[string]doubtful{
+			"done":                                {true, false, "", "", unitofwork.Committed, unitofwork.Committed},
+			"done, with an ID":                    {true, false, "1", "", unitofwork.Committed, unitofwork.Committed},
+			"not done":                            {false, false, "", "", unitofwork.Undecided, unitofwork.Committed},
+			"not done, with an ID":                {false, false, "2", "", unitofwork.Undecided, unitofwork.Committed},
+			"done, others came":                   {true, true, "", "", unitofwork.Forgotten, unitofwork.Forgotten},
+			"done, others came, with an ID":       {true, true, "3", "", unitofwork.Committed, unitofwork.Committed},
+			"not done, others came":               {false, true, "", "", unitofwork.Forgotten, unitofwork.Forgotten},
+			"not done, others came, with an ID":   {false, true, "4", "", unitofwork.NotCommitted, unitofwork.NotCommitted},
+			"not done, others came under this ID": {false, true, "5", "5", unitofwork.NotCommitted, unitofwork.NotCommitted},
+		} {
+			t.Log(name)
+			c.try(b, ordering.Join(strings.ReplaceAll(name, " ", "-"), "1"))
+		}
 		b.allFree()
 	})
 }

@@ -207,7 +207,7 @@ func (r *role) live() error {
 		return err
 	}
 	longer := r.locks
-	longer.Lease *= 3 // it lives, also on a busy machine; its first renewal comes within a lease of the dead
+	longer.Lease *= 2 // its first renewal comes within a lease of the dead
 	sets, err := lockset.New(r.db, longer)
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ import (
 // ours makes the tables that a process of holdall's uses, and one of records.
 func (b *bed) ours() (locks lockset.Config, units unitofwork.Config, records string) {
 	b.t.Helper()
-	locks = lockset.Config{Table: b.Table("locks"), Lease: 3 * time.Second}
+	locks = lockset.Config{Table: b.Table("locks"), Lease: 10 * time.Second}
 	units = unitofwork.Config{Table: b.Table("units")}
 	for _, table := range []string{locks.Table, units.Table} {
 		b.DropLater(b.t, table)
