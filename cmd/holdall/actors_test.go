@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -23,10 +24,14 @@ import (
 // Processes that hold keys, and wait for them, are this test binary, run with a role.
 const roleVariable = "HOLDALL_TEST_ROLE"
 
-// actorLease is that of those who are to die, or to fall silent: what a row says is what others
-// watch. It is long enough that a machine with much to do renews, and answers, in time. All others have
-// the default, so that none loses anything on a busy machine.
-const actorLease = 3 * time.Second
+// leastLease is the shortest lease of processes that are to die, or to fall silent: what a row says is
+// what others watch. On a busy machine it is longer ([engines.Engine.Lease]). All others have the default.
+const leastLease = 3 * time.Second
+
+// mortal configures a process that is to die. Its requests get more of the lease than by default.
+func mortal(table, owner string, lease time.Duration) lockset.Config {
+	return lockset.Config{Table: table, Owner: owner, Lease: lease, Heartbeat: lease / 5, AttemptTimeout: lease * 3 / 10}
+}
 
 func init() {
 	if role := os.Getenv(roleVariable); role != "" {
@@ -38,26 +43,15 @@ func init() {
 	}
 }
 
-// leaseOf is the lease of an actor, if it is another than that of most.
-func leaseOf(text string) time.Duration {
-	if d, err := time.ParseDuration(text); err == nil {
-		return d
-	}
-	return actorLease
-}
-
-func (b *bed) leaseText() string {
-	if b.lease == 0 {
-		return ""
-	}
-	return b.lease.String()
-}
-
 // act plays a role: says what it is about to do, or has done, in a line with its nonce.
 func act(ctx context.Context, role string) error {
+	lease, err := time.ParseDuration(os.Getenv("LEASE"))
+	if err != nil {
+		return err
+	}
 	db := &haltingDB{Client: engines.Client(os.Getenv("AWS_ENDPOINT_URL")), role: role, units: os.Getenv("HOLDALL_UNITS")}
 	client, err := unitofwork.Open(db, unitofwork.Config{
-		Locks: lockset.Config{Table: os.Getenv("HOLDALL_TABLE"), Lease: leaseOf(os.Getenv("LEASE")), Owner: os.Getenv("OWNER")},
+		Locks: mortal(os.Getenv("HOLDALL_TABLE"), os.Getenv("OWNER"), lease),
 		Table: db.units, TransactionSize: 2,
 	})
 	if err != nil {
@@ -68,7 +62,7 @@ func act(ctx context.Context, role string) error {
 		keys = append(keys, ordering.Key(k))
 	}
 	if role == "polls" {
-		return polls(ctx, client.Locks(), keys)
+		return polls(ctx, client.Locks(), keys, lease/shortLives)
 	}
 	if role == "holds" || role == "watches" {
 		set, err := client.Locks().Acquire(ctx, keys, func(o *lockset.Options) { o.Purpose = "payment" })
@@ -162,7 +156,7 @@ func (b *bed) actor(t *testing.T, role, owner string, keys ...string) *actor {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(self)
-	cmd.Env = append(b.environ(), roleVariable+"="+role, "OWNER="+owner, "KEYS="+strings.Join(keys, " "), "LEASE="+b.leaseText())
+	cmd.Env = append(b.environ(), roleVariable+"="+role, "OWNER="+owner, "KEYS="+strings.Join(keys, " "), "LEASE="+cmp.Or(b.actorLease, b.lease).String())
 	child, err := engines.StartChild(cmd)
 	require.NoError(t, err)
 	t.Cleanup(child.Kill)

@@ -64,11 +64,12 @@ func eachEngine(t *testing.T, test func(*testing.T, *engines.Engine)) {
 type bed struct {
 	*engines.Engine
 	locks, units string
-	lease        time.Duration // of actors; zero: the one of most
+	lease        time.Duration // of actors, and of what is to die
+	actorLease   time.Duration // of actors, if it is another
 }
 
 func newBed(t *testing.T, e *engines.Engine) *bed {
-	b := &bed{Engine: e, locks: e.Table("locks"), units: e.Table("units")}
+	b := &bed{Engine: e, locks: e.Table("locks"), units: e.Table("units"), lease: e.Lease(t, leastLease)}
 	require.NoError(t, lockset.CreateTable(t.Context(), e.Client, lockset.Config{Table: b.locks}))
 	require.NoError(t, unitofwork.CreateTable(t.Context(), e.Client, unitofwork.Config{Table: b.units}))
 	e.DropLater(t, b.locks)

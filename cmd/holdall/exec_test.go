@@ -225,13 +225,10 @@ const deaf = `trap '' TERM; sleep 1000 & echo ready; wait`
 // orphaning is one that ends at once, but not so what it has started.
 const orphaning = `sh -c "trap '' TERM; echo ready; exec sleep 1000" & trap 'exit 0' TERM; wait`
 
-// longLease leaves enough time between what has to happen in order, on a busy machine.
-const longLease = 3 * time.Second
-
 func TestExecEndsACommandWhoseLocksAreLost(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
-	r := b.start(t, b.environ(), `trap 'echo told; exit 0' TERM; echo ready; while :; do sleep 0.01; done`, "--lease", longLease.String())
+	r := b.start(t, b.environ(), `trap 'echo told; exit 0' TERM; echo ready; while :; do sleep 0.01; done`, "--lease", b.lease.String())
 	b.taken(t, "k")
 	require.Equal(t, "told", next(t, r.lines))
 	r.ended(t, exitLost)
@@ -254,9 +251,9 @@ func TestExecKillsBeforeOthersHaveTheLocks(t *testing.T) {
 			t.Parallel()
 			b := newBed(t, engines.Dynoxide(t))
 			endpoint, cut := b.line(t)
-			r := b.start(t, append(b.environ(), "AWS_ENDPOINT_URL="+endpoint), c.script, "--lease", longLease.String())
+			r := b.start(t, append(b.environ(), "AWS_ENDPOINT_URL="+endpoint), c.script, "--lease", b.lease.String())
 			c.lose(t, b, cut)
-			rival, err := lockset.New(b.Client, lockset.Config{Table: b.locks, Lease: longLease})
+			rival, err := lockset.New(b.Client, lockset.Config{Table: b.locks, Lease: b.lease})
 			require.NoError(t, err)
 			set, err := rival.Acquire(t.Context(), []ordering.Key{"k"})
 			require.NoError(t, err)
@@ -288,9 +285,9 @@ func TestExecKillsWhereNobodyListens(t *testing.T) {
 			defer writes.Close()
 			befalls(t, reads, writes)
 			r := &running{stderr: &bytes.Buffer{}}
-			r.start(t, writes, b.environ(), orphaning, "--lease", longLease.String())
+			r.start(t, writes, b.environ(), orphaning, "--lease", b.lease.String())
 			b.taken(t, "k")
-			rival, err := lockset.New(b.Client, lockset.Config{Table: b.locks, Lease: longLease})
+			rival, err := lockset.New(b.Client, lockset.Config{Table: b.locks, Lease: b.lease})
 			require.NoError(t, err)
 			set, err := rival.Acquire(t.Context(), []ordering.Key{"k"})
 			require.NoError(t, err)

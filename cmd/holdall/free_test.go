@@ -34,7 +34,7 @@ func TestFree(t *testing.T) {
 func (b *bed) takenByAnOperator(t *testing.T, befalls func(*actor), now bool) {
 	holder := b.actor(t, "holds", "holder", "k").ready(t)
 	befalls(holder)
-	args := []string{"free", "k", "--unit", holder.nonce, "--yes", "--lease", actorLease.String(), "--reason", "a test"}
+	args := []string{"free", "k", "--unit", holder.nonce, "--yes", "--lease", b.lease.String(), "--reason", "a test"}
 	if now {
 		args = append(args, "--now")
 	}
@@ -52,7 +52,7 @@ func (b *bed) takenByAnOperator(t *testing.T, befalls func(*actor), now bool) {
 	set, err := b.client(t).Locks().Acquire(t.Context(), []ordering.Key{"k"})
 	require.NoError(t, err)
 	if !now {
-		require.Greater(t, time.Since(start), actorLease)
+		require.Greater(t, time.Since(start), b.lease)
 	}
 	require.NoError(t, set.Release(t.Context()))
 }
@@ -70,8 +70,8 @@ func TestFreeLeavesJournalsAlone(t *testing.T) {
 	b.recordsTable(t)
 	unit := b.actor(t, "decides", "unit", "a", "b", "c").ready(t)
 	unit.Kill()
-	b.run(t, "free", "a", "--unit", "another", "--yes", "--lease", actorLease.String()).oneError(t, exitError, "unit "+unit.nonce+` of owner "unit" has it`)
-	got := b.run(t, "free", "a", "--unit", unit.nonce, "--yes", "--lease", actorLease.String())
+	b.run(t, "free", "a", "--unit", "another", "--yes", "--lease", b.lease.String()).oneError(t, exitError, "unit "+unit.nonce+` of owner "unit" has it`)
+	got := b.run(t, "free", "a", "--unit", unit.nonce, "--yes", "--lease", b.lease.String())
 	require.Equal(t, exitDone, got.code, "%+v", got)
 	require.Contains(t, got.stderr, "which says what becomes of the key")
 	require.Contains(t, got.stdout, unit.nonce+": committed")
@@ -85,7 +85,7 @@ func TestFreeOfAKeyThatAJournalKeeps(t *testing.T) {
 	b.recordsTable(t)
 	unit := b.actor(t, "prepares", "unit", "a", "b", "c").ready(t)
 	free := func(unit string) ran {
-		return b.run(t, "free", "a", "--unit", unit, "--yes", "--lease", actorLease.String(), "--units", b.locks+"-other")
+		return b.run(t, "free", "a", "--unit", unit, "--yes", "--lease", b.lease.String(), "--units", b.locks+"-other")
 	}
 	free("another").oneError(t, exitError, "unit "+unit.nonce+` of owner "unit" has it`)
 	got := free(unit.nonce)

@@ -53,7 +53,7 @@ func TestLsWatches(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
 	b.actor(t, "holds", "holder", "k").ready(t)
-	cmd := exec.CommandContext(t.Context(), program, "ls", "--watch", "--every", "500ms", "-o", "json", "--lease", actorLease.String())
+	cmd := exec.CommandContext(t.Context(), program, "ls", "--watch", "--every", "500ms", "-o", "json", "--lease", b.lease.String())
 	cmd.Env = b.environ()
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)

@@ -64,7 +64,7 @@ var situations = map[string]func(*testing.T, *scene){
 		s.endpoint = s.proxied(t, withholding(s.locks, "PartiQLUpdate", "Scan"), nil)
 	},
 	"A clock is wrong": func(t *testing.T, s *scene) { // that of a process, which is early, and that of the host, which is late
-		s.held(t, "customer:42", lockset.Config{Owner: "host-17 5b3d6bd8", Lease: actorLease, Now: func() time.Time { return time.Now().Add(time.Hour) }})
+		s.held(t, "customer:42", lockset.Config{Owner: "host-17 5b3d6bd8", Lease: s.lease, Now: func() time.Time { return time.Now().Add(time.Hour) }})
 		s.endpoint = s.proxied(t, late(time.Hour), dated(time.Hour))
 	},
 	"Requests are throttled": func(t *testing.T, s *scene) { s.endpoint = s.proxied(t, throttling(6), nil) },
@@ -92,13 +92,15 @@ func TestTheGuideShowsWhatIsPrinted(t *testing.T) {
 			engines.Each(t, func(t *testing.T, e *engines.Engine) {
 				s := newScene(t, e)
 				situations[heading](t, s)
-				set := environ(s.endpoint, "HOLDALL_TABLE="+s.locks, "HOLDALL_UNITS="+s.units, "HOLDALL_LEASE="+actorLease.String())
+				set := environ(s.endpoint, "HOLDALL_TABLE="+s.locks, "HOLDALL_UNITS="+s.units, "HOLDALL_LEASE="+s.lease.String())
 				typed := func(text string) string { return strings.ReplaceAll(text, theNonce, s.nonce) }
 				shown := []string{e.Prefix + "locks-records", "accounts", e.Prefix, ""}
 				if s.nonce != "" {
 					shown = append(shown, s.nonce, theNonce)
 				}
-				asShown(t, text, set, typed, strings.NewReplacer(shown...).Replace)
+				asShown(t, text, set, typed, func(text string) string {
+					return strings.NewReplacer(shown...).Replace(s.leastShown(text))
+				})
 			})
 		})
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/internal/faults"
-	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -28,7 +27,7 @@ func (b *bed) doubted(t *testing.T, key ordering.Key, carriedOut bool) (ref stri
 		}
 		return faults.Pass()
 	}})
-	c, err := unitofwork.Open(net, unitofwork.Config{Locks: lockset.Config{Table: b.locks, Lease: actorLease}, Table: b.units})
+	c, err := unitofwork.Open(net, unitofwork.Config{Locks: mortal(b.locks, "the dead", b.lease), Table: b.units})
 	require.NoError(t, err)
 	u, err := c.Begin(t.Context(), unitofwork.Work{Keys: []ordering.Key{key}, ID: "id of " + string(key)})
 	require.NoError(t, err)

@@ -14,7 +14,6 @@ import (
 	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/newtable"
-	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
@@ -38,7 +37,7 @@ func (b *bed) died(t *testing.T, phase trace.Phase) (unit string) {
 		}
 	}}
 	c, err := unitofwork.Open(net, unitofwork.Config{
-		Locks: lockset.Config{Table: b.locks, Lease: actorLease, Owner: "the dead"}, Table: b.units, TransactionSize: 4, Trace: hooks,
+		Locks: mortal(b.locks, "the dead", b.lease), Table: b.units, TransactionSize: 4, Trace: hooks,
 	})
 	require.NoError(t, err)
 	var over sync.WaitGroup

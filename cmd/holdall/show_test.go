@@ -70,7 +70,7 @@ func newTown(t *testing.T, e *engines.Engine) *town {
 // look runs a command of this town's operator.
 func (w *town) look(t *testing.T, args ...string) ran {
 	t.Helper()
-	return w.run(t, append(args, "--lease", actorLease.String())...)
+	return w.run(t, append(args, "--lease", w.lease.String())...)
 }
 
 // session is what commands print, each as if it were alone: they only look, and most of the
@@ -90,9 +90,16 @@ func (w *town) session(t *testing.T, commands ...string) string {
 	group.Wait()
 	for n, got := range all {
 		require.Equal(t, ran{exitDone, got.stdout, ""}, got, commands[n])
-		printed[n] = fmt.Sprintf("$ holdall %s\n%s\n", commands[n], normalised(got.stdout))
+		printed[n] = fmt.Sprintf("$ holdall %s\n%s\n", commands[n], normalised(w.leastShown(got.stdout)))
 	}
 	return strings.Join(printed, "")
+}
+
+// leastShown returns what a command has printed as if the lease of actors were the least.
+func (b *bed) leastShown(text string) string {
+	words := regexp.MustCompile(`(its lease is |this command was told )` + regexp.QuoteMeta(b.lease.String()))
+	fields := regexp.MustCompile(`("(?:lease|limit)Seconds":)` + fmt.Sprint(b.lease.Seconds()) + `\b`)
+	return fields.ReplaceAllString(words.ReplaceAllString(text, "${1}"+leastLease.String()), "${1}"+fmt.Sprint(leastLease.Seconds()))
 }
 
 var normal = []struct {
@@ -183,9 +190,9 @@ func TestShowWatches(t *testing.T) {
 	require.Nil(t, got.Row.Life)
 	got, took := show()
 	require.Equal(t, "dead", got.Row.Life.State)
-	require.GreaterOrEqual(t, took, actorLease)
-	require.GreaterOrEqual(t, got.Row.Life.SilentSeconds, actorLease.Seconds())
-	require.Equal(t, actorLease.Seconds(), got.Row.Life.LimitSeconds, "that of the row, not of the flags")
+	require.GreaterOrEqual(t, took, b.lease)
+	require.GreaterOrEqual(t, got.Row.Life.SilentSeconds, b.lease.Seconds())
+	require.Equal(t, b.lease.Seconds(), got.Row.Life.LimitSeconds, "that of the row, not of the flags")
 }
 
 // The unit table that a row names need not be there, or be open to who looks: the rest is

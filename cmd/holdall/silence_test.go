@@ -18,12 +18,12 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// shortLife is how long each of the processes lives that want what an actor has: a quarter of the lease.
-const shortLife = actorLease / 4
+// shortLives is how many of the processes that want what an actor has live as long as its lease.
+const shortLives = 4
 
 // polls asks for keys again and again for so long, waiting for nobody, and ends the process.
-func polls(ctx context.Context, locks *lockset.Client, keys []ordering.Key) error {
-	for end := time.Now().Add(shortLife); time.Now().Before(end); time.Sleep(shortLife / 10) {
+func polls(ctx context.Context, locks *lockset.Client, keys []ordering.Key, life time.Duration) error {
+	for end := time.Now().Add(life); time.Now().Before(end); time.Sleep(life / 10) {
 		set, err := locks.TryAcquire(ctx, keys)
 		if err == nil {
 			if err = set.Release(ctx); err == nil {
@@ -65,19 +65,19 @@ func (b *bed) generations(t *testing.T, most, atOnce int, process func() *exec.C
 }
 
 // waiter is a process that waits for as long as it lives.
-func waiter(t *testing.T) func() *exec.Cmd {
+func waiter(t *testing.T, lease time.Duration) func() *exec.Cmd {
 	return func() *exec.Cmd {
-		return exec.CommandContext(t.Context(), program, "exec", "k", "--wait", shortLife.String(), "--", "true")
+		return exec.CommandContext(t.Context(), program, "exec", "k", "--wait", (lease / shortLives).String(), "--", "true")
 	}
 }
 
 // poller is one that asks again and again.
-func poller(t *testing.T) func() *exec.Cmd {
+func poller(t *testing.T, lease time.Duration) func() *exec.Cmd {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	return func() *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), self)
-		cmd.Env = []string{roleVariable + "=polls", "OWNER=short-lived", "KEYS=k"}
+		cmd.Env = []string{roleVariable + "=polls", "OWNER=short-lived", "KEYS=k", "LEASE=" + lease.String()}
 		return cmd
 	}
 }
@@ -90,7 +90,7 @@ func TestShortLivedProcessesFindOutTheDead(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e *engines.Engine) {
 		for name, c := range map[string]struct {
 			befalls func(*actor)
-			process func(*testing.T) func() *exec.Cmd
+			process func(*testing.T, time.Duration) func() *exec.Cmd
 			atOnce  int
 		}{
 			"killed, they wait":               {kill, waiter, 1},
@@ -103,9 +103,9 @@ func TestShortLivedProcessesFindOutTheDead(t *testing.T) {
 				b := newBed(t, engines.Get(t, e.Kind))
 				holder := b.actor(t, "watches", "the holder", "k").ready(t)
 				c.befalls(holder)
-				nth, lived := b.generations(t, 2*int(actorLease/shortLife), c.atOnce, c.process(t)) // twice as many as it takes, for a busy machine
+				nth, lived := b.generations(t, 2*shortLives, c.atOnce, c.process(t, b.lease)) // twice as many as it takes, for a busy machine
 				require.Positive(t, nth, "nobody ever has it")
-				require.GreaterOrEqual(t, lived, actorLease)
+				require.GreaterOrEqual(t, lived, b.lease)
 				t.Logf("generation %d has it, %v in all", nth, lived)
 				if holder.Alive() {
 					require.NoError(t, holder.Signal(syscall.SIGCONT))
@@ -120,12 +120,12 @@ func TestShortLivedProcessesFindOutTheDead(t *testing.T) {
 func TestShortLivedProcessesLeaveTheLivingAlone(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, e *engines.Engine) {
-		for name, process := range map[string]func(*testing.T) func() *exec.Cmd{"they wait": waiter, "they poll": poller} {
+		for name, process := range map[string]func(*testing.T, time.Duration) func() *exec.Cmd{"they wait": waiter, "they poll": poller} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				b := newBed(t, engines.Get(t, e.Kind))
 				holder := b.actor(t, "watches", "the holder", "k").ready(t)
-				nth, lived := b.generations(t, 2*int(actorLease/shortLife), 2, process(t))
+				nth, lived := b.generations(t, 2*shortLives, 2, process(t, b.lease))
 				require.Zero(t, nth, "after %v", lived)
 				require.True(t, holder.Alive())
 				require.NotContains(t, holder.Output(), "lost")

@@ -116,7 +116,7 @@ func TestSweepSettlesByTheJournal(t *testing.T) {
 func TestShortSweepsFindOutTheDeadTogether(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
-	const long = 8 * time.Second // of which a process sees a quarter
+	long := max(8*time.Second, 2*b.lease) // of which a process sees a quarter
 	net := faults.Wrap(b.Client, faults.Config{})
 	c, err := lockset.New(net, lockset.Config{Table: b.locks, Lease: long, Owner: "the dead"})
 	require.NoError(t, err)

@@ -39,7 +39,7 @@ type served struct {
 // web starts holdall web, on a port that is free.
 func (b *bed) web(t *testing.T, args ...string) *served {
 	t.Helper()
-	all := append([]string{"web", "--listen", "127.0.0.1:0", "--every", webEvery.String(), "--lease", actorLease.String()}, args...)
+	all := append([]string{"web", "--listen", "127.0.0.1:0", "--every", webEvery.String(), "--lease", b.lease.String()}, args...)
 	s := &served{cmd: exec.Command(program, all...), errors: &strings.Builder{}, ended: make(chan struct{})}
 	s.cmd.Env, s.cmd.Stderr = b.environ(), s.errors
 	out, err := s.cmd.StdoutPipe()
@@ -82,7 +82,7 @@ func newCrowd(t *testing.T) *crowd {
 	c.large.Kill()
 	c.dead = c.actor(t, "holds", "host-17 5b3d6bd8", "customer:7/account:1").ready(t)
 	c.dead.Kill()
-	c.lease = livingLease
+	c.actorLease = max(livingLease, 4*c.lease)
 	c.alive = c.actor(t, "holds", "host-18 0be1f2d4", "customer:42", nasty, "tenant:"+strings.Repeat("0123456789", 20)).ready(t)
 	for n := range 3 {
 		c.waits(t, n+1, "host-20 "+string(rune('a'+n)), "customer:42")
@@ -182,7 +182,7 @@ func counts(p *browser.Page) map[string]string {
 func TestWebIsUsedByKeyboardAndReadAloud(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
-	b.lease = livingLease
+	b.actorLease = max(livingLease, 4*b.lease)
 	b.actor(t, "holds", "host-1", "a", "b", "c").ready(t)
 	s := b.web(t)
 	p := browser.Start(t).Open(s.url, browser.Options{})
@@ -227,7 +227,7 @@ func TestWebIsUsedByKeyboardAndReadAloud(t *testing.T) {
 func TestWebWorksWithoutScripts(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
-	b.lease = livingLease
+	b.actorLease = max(livingLease, 4*b.lease)
 	b.actor(t, "holds", "host-1", "apple", "berry").ready(t)
 	s := b.web(t)
 	p := browser.Start(t).Open(s.url+"?q=APP&only=held", browser.Options{NoScript: true})
@@ -258,7 +258,7 @@ func TestWebTellsAKeysStory(t *testing.T) {
 	p := b.Open(s.key("customer:42"), browser.Options{})
 	card := "section[aria-labelledby=holder-title]"
 	p.UntilText(card, "alive")
-	for _, part := range []string{"host-18 0be1f2d4", "payment", c.alive.nonce, "12s"} {
+	for _, part := range []string{"host-18 0be1f2d4", "payment", c.alive.nonce, c.actorLease.String()} {
 		require.Contains(t, p.Text(card), part)
 	}
 	require.Contains(t, p.Text("section[aria-labelledby=words-title]"), "showed a sign of life while this was watching")
@@ -289,7 +289,7 @@ func TestWebTellsAKeysStory(t *testing.T) {
 func TestWebFrees(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
-	b.lease = livingLease
+	b.actorLease = max(livingLease, 4*b.lease)
 	holder := b.actor(t, "watches", "host-18 0be1f2d4", "customer:42", "customer:43").ready(t)
 	other := b.actor(t, "holds", "host-19 7ab31c55", "customer:50").ready(t)
 	s := b.web(t, "--allow-free")
@@ -298,7 +298,7 @@ func TestWebFrees(t *testing.T) {
 	p.UntilText("section[aria-labelledby=holder-title]", "alive")
 	p.Click(".button.danger")
 	p.UntilText("h1", "Take this key?")
-	for _, part := range []string{"customer:42", "host-18 0be1f2d4", "payment", holder.nonce, "It is alive", "with this one customer:43", "a lease of 12s"} {
+	for _, part := range []string{"customer:42", "host-18 0be1f2d4", "payment", holder.nonce, "It is alive", "with this one customer:43", "a lease of " + b.actorLease.String()} {
 		require.Contains(t, p.Text("main"), part)
 	}
 	pictures(t, p, "free")
@@ -402,7 +402,7 @@ func TestAPageSaysThatNothingWasRead(t *testing.T) {
 func TestWebIsEnteredWithTheToken(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
-	b.lease = livingLease
+	b.actorLease = max(livingLease, 4*b.lease)
 	b.actor(t, "holds", "host-1", "a").ready(t)
 	s := b.web(t, "--listen", "0.0.0.0:0")
 	where, token, _ := strings.Cut(s.url, "?token=")
@@ -430,7 +430,7 @@ func TestWebIsEnteredWithTheToken(t *testing.T) {
 func TestOtherSitesCannotUseTheBrowser(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
-	b.lease = livingLease
+	b.actorLease = max(livingLease, 4*b.lease)
 	holder := b.actor(t, "holds", "host-1", "a").ready(t)
 	s := b.web(t, "--allow-free")
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

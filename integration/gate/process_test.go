@@ -23,7 +23,6 @@ import (
 
 const (
 	holderEnv = "HOLDALL_GUARD_HOLDER" // makes this test binary a holder: what it needs, by lines
-	lease     = 3 * time.Second
 	theKey    = ordering.Key("customer:42")
 )
 
@@ -33,6 +32,10 @@ func holder(settings string) error {
 	ctx := context.Background()
 	s := strings.Split(settings, "\n")
 	endpoint, locksTable, url, fences, records := s[0], s[1], s[2], s[3], s[4]
+	lease, err := time.ParseDuration(s[5])
+	if err != nil {
+		return err
+	}
 	locks, err := lockset.New(engines.Client(endpoint), lockset.Config{Table: locksTable, Owner: "holder", Lease: lease})
 	if err != nil {
 		return err
@@ -75,14 +78,14 @@ func TestAProcessThatWasStopped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := postgres(t)
 			e := engines.Dynoxide(t)
-			cfg := lockset.Config{Table: e.Table("locks"), Owner: "heir", Lease: lease}
+			cfg := lockset.Config{Table: e.Table("locks"), Owner: "heir", Lease: e.Lease(t, 3*time.Second)}
 			require.NoError(t, lockset.CreateTable(t.Context(), e.Client, cfg))
 			records := s.table + " records"
 			s.exec(t, s.db, `CREATE TABLE "`+records+`" (writer TEXT)`)
 			s.exec(t, s.db, `INSERT INTO "`+records+`" VALUES ('nobody')`)
 
 			child := exec.Command(os.Args[0])
-			child.Env = append(os.Environ(), holderEnv+"="+strings.Join([]string{e.Endpoint, cfg.Table, engines.Postgres(t), s.table, records}, "\n"))
+			child.Env = append(os.Environ(), holderEnv+"="+strings.Join([]string{e.Endpoint, cfg.Table, engines.Postgres(t), s.table, records, cfg.Lease.String()}, "\n"))
 			child.Stderr = os.Stderr
 			in, err := child.StdinPipe()
 			require.NoError(t, err)

@@ -70,12 +70,8 @@ const (
 func (b *bed) with(t *testing.T) *bed {
 	t.Helper()
 	own := &bed{t: t, e: b.e, program: b.program}
-	lease := 5 * time.Second
-	if b.e.Kind == engines.KindLocal {
-		lease = 10 * time.Second
-	}
 	prefix := b.e.Table(rand.Text()[:6])
-	own.tables = Tables{Locks: prefix + "-locks", Units: prefix + "-units", Accounts: prefix + "-accounts", Lease: lease}
+	own.tables = Tables{Locks: prefix + "-locks", Units: prefix + "-units", Accounts: prefix + "-accounts", Lease: b.e.Lease(t, 5*time.Second)}
 	require.NoError(t, lockset.CreateTable(t.Context(), b.e.Client, lockset.Config{Table: own.tables.Locks}))
 	require.NoError(t, lockset.CreateTable(t.Context(), b.e.Client, lockset.Config{Table: own.tables.Accounts, HashKey: "Key"}))
 	require.NoError(t, unitofwork.CreateTable(t.Context(), b.e.Client, unitofwork.Config{Table: own.tables.Units}))
