@@ -291,7 +291,7 @@ func (a *acquisition) renewed(r heartbeat.Round) {
 // never over a higher one: a late copy brings back none that somebody is
 // watching.
 func (c *Client) renewer(u *unit) func(context.Context, []ordering.Key, int) []error {
-	statement := fmt.Sprintf(`UPDATE "%s" SET "%s"=? SET "%s"=? WHERE "%s"=? AND "%s"=? AND "%s"<=?`,
+	statement := fmt.Sprintf(`UPDATE "%s" SET "%s"=?, "%s"=? WHERE "%s"=? AND "%s"=? AND "%s"<=?`,
 		c.cfg.Table, lockrow.AttrRVN, lockrow.AttrRenewed, c.cfg.HashKey, lockrow.AttrUnit, lockrow.AttrRVN)
 	var warned atomic.Bool
 	return func(ctx context.Context, keys []ordering.Key, n int) []error {

@@ -114,7 +114,7 @@ func (j *job) checkRefusal(err error) (wrong string) {
 // shortWait is how much of a wait may be left when a unit is told that it is over: too little to
 // wait in turn, as far as it is known how long turns take, or to look and take the key.
 func shortWait(refused *lockset.HeldError) time.Duration {
-	const lastLook, unknownTurn = 150 * time.Millisecond, 15 * time.Millisecond
+	const lastLook, unknownTurn = 150 * time.Millisecond, 150 * time.Millisecond
 	return max(lastLook, 4*refused.Expected, 4*time.Duration(refused.Queue+1)*unknownTurn)
 }
 

@@ -195,7 +195,7 @@ func (t *tables) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o
 // mayBury notes a write by which a row's unit was buried, alone or together with its intents.
 func (w *world) mayBury(update *string, key, values map[string]types.AttributeValue) {
 	rvn, named := values[":rvn"]
-	if _, takes := values[":owner"]; named && !takes && strings.Contains(*update, "REMOVE") {
+	if _, takes := values[":owner"]; named && !takes && strings.Contains(*update, "REMOVE #unit") {
 		unit, _, _ := strings.Cut(text(rvn), ".")
 		w.history.buried(unit, ordering.Key(keyText(key)), time.Now())
 	}
