@@ -1,6 +1,7 @@
 // Package compatibility keeps what each version has left in tables and recordings, and has the
 // present version meet it: it must understand it, and do about it what the version that wrote it
-// would have done.
+// would have done. Only how soon it gets past the dead has changed since: rows that tell the table's
+// time show that at first sight.
 //
 // testdata has a folder for each version, made by the code of that version and never changed
 // again. In it is a file for each scene, a state in which processes leave the tables, and a
@@ -38,6 +39,7 @@ import (
 
 const (
 	lease = 10 * time.Second
+	poll  = lease / 50 // the default of Config.Poll
 	rtt   = 5 * time.Millisecond
 )
 

@@ -3,6 +3,7 @@ package compatibility
 import (
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
@@ -93,6 +94,22 @@ var ofLocks = []scene{
 		},
 	},
 	{
+		name: "renewed", about: "a key of a process that renewed its lease and then died",
+		make: func(b *bed) {
+			c := b.client("web-1", nil)
+			c.acquire("", orders)
+			time.Sleep(lease)
+			c.dies()
+		},
+		met: map[string]func(*bed){
+			"taken over": func(b *bed) { b.takenOver(orders) },
+			"taken over at first sight": func(b *bed) {
+				require.True(b.t, b.dated("unit", "renewedAt"))
+				b.atOnce(orders)
+			},
+		},
+	},
+	{
 		name: "held-above", about: "a key of one segment of a process that died, which did not say what for",
 		make: func(b *bed) {
 			c := b.client("web-1", nil)
@@ -133,7 +150,13 @@ var ofLocks = []scene{
 				require.Equal(b.t, []string{b.names["third"], ""}, []string{queue[2].Owner, queue[2].Purpose})
 			},
 			"taken over": func(b *bed) {
-				require.Greater(b.t, b.gets(customer), lease/2, "some of the lease is noted as over")
+				dated := b.dated("unit", "renewedAt")
+				took := b.gets(customer)
+				if dated {
+					require.Less(b.t, took, poll, "the holder and its queue are found dead at first sight")
+				} else {
+					require.Greater(b.t, took, lease/2, "some of the lease is noted as over")
+				}
 				require.False(b.t, b.look(customer).Awaited())
 			},
 		},
@@ -148,20 +171,20 @@ var ofLocks = []scene{
 			require.NoError(b.t, set.Release(b.t.Context()))
 		},
 		met: map[string]func(*bed){
-			"in the way": func(b *bed) {
+			"tried": func(b *bed) {
 				row := b.look(orders)
 				require.True(b.t, !row.Held() && len(row.Queue) == 1)
-				require.Equal(b.t, row.Queue[0].Unit, b.refused(orders).Unit)
+				if b.dated("queue", "turnAt") {
+					b.atOnce(orders)
+				} else {
+					require.Equal(b.t, row.Queue[0].Unit, b.refused(orders).Unit)
+				}
 			},
-			"dropped": func(b *bed) {
-				took := b.gets(orders)
-				require.GreaterOrEqual(b.t, took, lease/4)
-				require.Less(b.t, took, lease/2)
-			},
+			"passed": func(b *bed) { b.passed(orders) },
 		},
 	},
 	{
-		name: "silence", about: "a key of the dead, and the note of a process that waited for most of the lease",
+		name: "silence", about: "a key of the dead, and what a process that waited for most of the lease has noted",
 		make: func(b *bed) {
 			c := b.client("web-1", nil)
 			c.acquire("", orders)
@@ -171,25 +194,30 @@ var ofLocks = []scene{
 		},
 		met: map[string]func(*bed){
 			"counts": func(b *bed) {
+				dated := b.dated("unit", "renewedAt")
 				took := b.gets(orders)
+				if dated {
+					require.Less(b.t, took, poll, "the process that waited has dated the holder")
+					return
+				}
 				require.Greater(b.t, took, time.Second)
 				require.Less(b.t, took, lease/2, "others have waited before")
 			},
 		},
 	},
 	{
-		name: "silence-head", about: "a free key with a head that died, and the note of a process that waited for most of its grace",
+		name: "silence-head", about: "a free key with a head that died, and what a process leaves that waited in vain",
 		make: func(b *bed) {
 			holder, waits := b.client("web-1", nil), b.client("web-2", nil)
 			set := holder.acquire("", orders)
 			waits.waits("", orders)
 			waits.dies()
 			require.NoError(b.t, set.Release(b.t.Context()))
-			_, err := b.client("web-3", nil).locks.Acquire(b.t.Context(), []ordering.Key{orders}, func(o *lockset.Options) { o.Wait = lockset.For(2 * time.Second) })
+			_, err := b.client("web-3", nil).locks.Acquire(b.t.Context(), []ordering.Key{orders}, func(o *lockset.Options) { o.Wait = lockset.For(2 * poll) })
 			require.ErrorAs(b.t, err, new(*lockset.HeldError))
 		},
 		met: map[string]func(*bed){
-			"counts": func(b *bed) { require.Less(b.t, b.gets(orders), lease/8, "others have waited before") },
+			"passed": func(b *bed) { b.passed(orders) },
 		},
 	},
 	{
@@ -202,7 +230,13 @@ var ofLocks = []scene{
 			require.NoError(b.t, b.inspector().Free(b.t.Context(), giro, unit, lockset.Freeing{By: "anna", Reason: "it hangs"}))
 		},
 		met: map[string]func(*bed){
-			"in the way": func(b *bed) {
+			"tried": func(b *bed) {
+				holder := b.look(giro).Holder
+				require.Equal(b.t, []string{b.names["owner"], b.names["purpose"]}, []string{holder.Owner, holder.Purpose})
+				if b.dated("unit", "renewedAt") {
+					b.atOnce(giro)
+					return
+				}
 				held := b.refused(giro)
 				require.Equal(b.t, []string{b.names["owner"], b.names["purpose"]}, []string{held.Owner, held.Purpose})
 			},
@@ -225,10 +259,50 @@ var ofLocks = []scene{
 	},
 }
 
-// takenOver: the dead keep keys for a lease, and no longer.
+// takenOver asserts that a dead holder keeps keys from others for a lease and no longer, or not at
+// all if its row says when it last renewed: that was an hour ago.
 func (b *bed) takenOver(keys ...ordering.Key) {
 	b.t.Helper()
+	dated := b.dated("unit", "renewedAt")
 	took := b.gets(keys...)
+	if dated {
+		require.Less(b.t, took, poll)
+		return
+	}
 	require.GreaterOrEqual(b.t, took, lease)
 	require.Less(b.t, took, 2*lease)
+}
+
+// passed asserts that a dead queue keeps a free key from others for three Poll after the first of
+// them has dated the row, or not at all if the row already says since when it is free: that was an
+// hour ago.
+func (b *bed) passed(key ordering.Key) {
+	b.t.Helper()
+	dated := b.dated("queue", "turnAt")
+	took := b.gets(key)
+	if dated {
+		require.Less(b.t, took, poll)
+		return
+	}
+	require.GreaterOrEqual(b.t, took, 3*poll)
+	require.Less(b.t, took, lease/4, "less than Grace")
+}
+
+// dated reports whether every lock row that has the attribute of tells the table's time in the
+// attribute at. Versions up to v0.1.0 do not write it, and later ones write 0 while they do not know
+// the time.
+func (b *bed) dated(of, at string) bool {
+	b.t.Helper()
+	rows := 0
+	for _, i := range b.items("locks") {
+		if _, has := i[of]; !has {
+			continue
+		}
+		rows++
+		if n, is := i[at].(*types.AttributeValueMemberN); !is || n.Value == "0" {
+			return false
+		}
+	}
+	require.NotZero(b.t, rows)
+	return true
 }

@@ -179,7 +179,7 @@ func (t Turn) removes() (what string) {
 	case !t.Queued:
 		return ", #queue"
 	}
-	for i := range t.Before + 1 {
+	for i := t.Before; i >= 0; i-- { // from the end: not every engine has all of them mean the list as it was
 		what += ", " + placeAt(i)
 	}
 	return what
