@@ -51,6 +51,11 @@ func (b bank) owner(db database) (*books.Bank, *unitofwork.Client) {
 	b.t.Helper()
 	locks, err := lockset.New(db, b.tables.Locks)
 	require.NoError(b.t, err)
+	b.t.Cleanup(func() { // a dead owner's cleanup in the background ends before the test
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = locks.Close(over)
+	})
 	units, err := unitofwork.New(locks, b.tables.Units)
 	require.NoError(b.t, err)
 	look := books.Looker{DB: db, Observe: func(trace.RequestEnd) {}}

@@ -66,7 +66,7 @@ var assumptions = []assumption{
 	{"rehearsal", "decide a unit that cannot be applied: committed, and stuck until somebody mends it", rehearsal, nil, nil},
 	{"too-large-stored", "report a unit as refused instead of cutting its requests; or of updates, take a refusal for an error of the caller's", tooLargeStored, slices.Concat(local, dynoxide), nil},
 	{"too-large-sent", "take the refusal of such a request for no answer, and report a unit in doubt that is not committed; holdall counts what it sends, and sends none that is larger", tooLargeSent, nil, nil},
-	{"conflicts", "take a conflict for something else: report an error, or doubt, where it should send again", conflicts, nowhere, nil},
+	{"conflicts", "take a conflict for something else: report an error, or doubt, where it should send again. If checks of one item refused each other, units that only read one record would wait for each other, and commit less often", conflicts, nowhere, nil},
 	{"reads-beside", "tell a function two states as one", readsBeside, nowhere, nil},
 	{"statements", "lose a set whose keys were all renewed, or keep one that has lost a key until its deadline", statements, nil, nil},
 	{"absent-attributes", "take a row past its queue, or never take one that is free", absentAttributes, nil, nil},

@@ -1,6 +1,7 @@
 package office
 
 import (
+	"context"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -34,6 +35,11 @@ func dieAtMonth(t *testing.T, db *memdynamo.DB, tables *store.Tables, n int64) (
 	}})
 	locks, err := lockset.New(line, tables.Locks)
 	require.NoError(t, err)
+	t.Cleanup(func() { // the dead owner's cleanup in the background ends before the test
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = locks.Close(over)
+	})
 	units, err := unitofwork.New(locks, tables.Units)
 	require.NoError(t, err)
 	b := &books.Bank{Tables: tables.Books, Run: books.Units{Client: units}, Look: books.Looker{DB: line, Observe: func(trace.RequestEnd) {}}}

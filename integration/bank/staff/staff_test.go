@@ -54,7 +54,10 @@ func newTeller(t *testing.T, cfg Config, desk *Desk, tally *Tally, n int) teller
 	t.Helper()
 	o, err := newOwner(cfg, tally, n)
 	require.NoError(t, err)
-	t.Cleanup(o.leave)
+	t.Cleanup(func() {
+		o.leave()
+		_ = o.locks.Close(o.ctx) // a dead owner's cleanup in the background ends before the test
+	})
 	return teller{owner: o, desk: desk, tally: tally, wait: cfg.Wait}
 }
 
