@@ -50,7 +50,7 @@ func (s *spans) hooks(requests bool) *trace.Trace {
 		Recovered:  func(_ context.Context, r trace.Recovered) { s.phases.Delete(r.Unit) },
 		Joined:     func(ctx context.Context, j trace.Joined) { event(ctx, "joined a queue", placeKey.Int(j.Place)) },
 		HandedOver: func(ctx context.Context, _ trace.HandedOver) { event(ctx, "handed over") },
-		Dropped:    func(ctx context.Context, _ trace.Dropped) { event(ctx, "dropped the head of a queue") },
+		Dropped:    func(ctx context.Context, _ trace.Dropped) { event(ctx, "dropped a waiter from a queue") },
 		Raised:     func(ctx context.Context, _ trace.Raised) { event(ctx, "raised its token") },
 		Buried:     func(ctx context.Context, b trace.Buried) { event(ctx, "buried a dead holder", unitKey.String(b.Unit)) },
 		Cleaned: func(ctx context.Context, c trace.Cleaned) {

@@ -76,7 +76,7 @@ var (
 	Lost       = count("holdall.sets.lost", "{set}", "Lock sets that were lost while they were held.", ErrorType)
 	Buried     = count("holdall.holders.buried", "{holder}", "Rows that were taken from dead holders.")
 	Cleaned    = count("holdall.intents.cleaned", "{intent}", "Intents of dead units that were removed.")
-	Dropped    = count("holdall.places.dropped", "{place}", "Heads of queues that were dropped for leaving a row untaken.")
+	Dropped    = count("holdall.places.dropped", "{place}", "Waiters that lost their place, because the key stayed free.")
 	Raised     = count("holdall.tokens.raised", "{token}", "Tokens that were too low for a row.")
 	Again      = count("holdall.units.started_over", "{unit}", "Attempts of Do that followed another.")
 	HandedOver = count("holdall.rows.handed_over", "{row}", "Rows that went from one unit of this process to the next.")

@@ -64,7 +64,7 @@ func (w *town) work(t *testing.T, unit Unit, seed uint64) (cost Cost, share floa
 						if err := u.Get(ctx, records...); err != nil {
 							return err
 						}
-						return u.Put(records...)
+						return u.Replace(records...)
 					}))
 				}
 			})

@@ -26,6 +26,9 @@ func (u Unit) byJournal(plan ordering.Plan) Cost {
 	} {
 		c = c.Plus(part)
 	}
+	if above := plan.Rows() - len(plan); above > 0 {
+		c = c.Plus(Cost{float64(per(above, actionsAtOnce)), twice * float64(above), 0}) // let the rows above the keys expire
+	}
 	if u.Writes > 0 {
 		c = c.Plus(Cost{1, twice * (1 + 2*u.written()), 0}) // rehearse a write, and look at a record, beside what never holds
 	}

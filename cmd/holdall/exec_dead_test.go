@@ -1,0 +1,93 @@
+//go:build unix
+
+package main
+
+import (
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/integration/engines"
+)
+
+// deadWaiters is how many waiters are killed. Removing them one after the other, each after its own
+// Grace, would take longer than the tests below allow.
+const deadWaiters = 15
+
+// queued returns how many units wait for the key k.
+func (b *bed) queued(t *testing.T) int {
+	t.Helper()
+	consistent := true
+	got, err := b.Client.GetItem(t.Context(), &dynamodb.GetItemInput{
+		TableName: &b.locks, Key: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "k"}}, ConsistentRead: &consistent,
+	})
+	require.NoError(t, err)
+	queue, _ := got.Item["queue"].(*types.AttributeValueMemberL)
+	if queue == nil {
+		return 0
+	}
+	return len(queue.Value)
+}
+
+// killWaiters has deadWaiters processes wait for the key k, and kills all of them.
+func (b *bed) killWaiters(t *testing.T) {
+	t.Helper()
+	waiters := make([]*engines.Child, deadWaiters)
+	for i := range waiters {
+		cmd := exec.Command(program, "exec", "k", "--", "true")
+		cmd.Env = b.environ()
+		child, err := engines.StartChild(cmd)
+		require.NoError(t, err)
+		t.Cleanup(child.Kill)
+		waiters[i] = child
+	}
+	for began := time.Now(); b.queued(t) < deadWaiters; time.Sleep(10 * time.Millisecond) {
+		for _, w := range waiters {
+			require.True(t, w.Alive(), "a waiter has ended: %s", w.Output())
+		}
+		require.Less(t, time.Since(began), aLongTime, "%d wait", b.queued(t))
+	}
+	for _, w := range waiters {
+		w.Kill()
+	}
+	require.Equal(t, deadWaiters, b.queued(t), "a killed waiter keeps its place")
+}
+
+// A command that waits for nobody watches nobody. The dates in the row tell it that the holder and the
+// waiters are dead.
+func TestExecWithoutWaitingAfterAKill(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, e *engines.Engine) {
+		b := newBed(t, e)
+		call := func() ran { return b.run(t, "exec", "k", "--wait", "0s", "--lease", b.lease.String(), "--", "true") }
+
+		// The dead waiters are passed once the key has been free for two Grace and the precision of the
+		// clock. If the holder is dead, the key counts as free two leases and 30 s after its last renewal.
+		free := 2*b.lease/4 + 5*time.Second
+		var release func()
+		if testing.Short() {
+			holder := b.start(t, b.environ(), `echo ready; sleep 1000`)
+			release = func() {
+				require.NoError(t, holder.Process.Signal(syscall.SIGTERM))
+				holder.ended(t, exitSignal+int(syscall.SIGTERM))
+			}
+		} else {
+			release = b.actor(t, "holds", "the holder", "k").ready(t).Kill
+			free += 2*b.lease + 30*time.Second
+		}
+		b.killWaiters(t)
+		release()
+		began := time.Now()
+
+		call().oneError(t, exitNotGot, `key "k"`)
+		require.Less(t, time.Since(began), free, "the machine is too slow for this test")
+		time.Sleep(time.Until(began.Add(free)))
+		require.Equal(t, ran{}, call(), "%v after the key was left", time.Since(began))
+		require.Zero(t, b.queued(t))
+	})
+}
