@@ -205,7 +205,7 @@ look:	/* the row, as lockset.acquisition.wait (wait.go) reads it */
 			goto ask
 		:: unit != 0 ->
 			named = rvn;
-			/* lockrow.sighting.goesOn (sightings.go) */
+			/* lockrow.Row.LastSign (row.go) */
 			if
 			:: (seen == 0
 #ifndef WITHOUT_sign_of_life

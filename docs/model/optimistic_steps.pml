@@ -129,7 +129,7 @@ proctype in_steps(byte u) {
 		unit[F] = u; below = below | (1 << u); holds[u] = 1; gone[u] = 0;
 		t = HIGHER(fence[C], fence[F]) + 1; set_fence(C, t); set_fence(F, t)
 	};
-	/* the second; lockset.acquisition.restamp (acquire.go) */
+	/* the second; lockset.acquisition.restamp (restamp.go) */
 	if
 	:: atomic { unit[G] == 0 ->
 		t = (fence[G] < t -> t : fence[G] + 1);

@@ -124,8 +124,8 @@ var ofChecking = []mutant{
 	{
 		clause: "a commit that only checks is in no doubt",
 		file:   "unitofwork/commit.go",
-		old:    "u.onlyChecks()) { // there is nothing to release\n",
-		new:    "u.onlyChecks()) { // there is nothing to release\n		if sent {\n			return Undecided, nil\n		}\n",
+		old:    "u.onlyChecks() { // there is nothing to release\n\t\treturn NotCommitted, nil\n",
+		new:    "u.onlyChecks() { // there is nothing to release\n\t\treturn Undecided, nil\n",
 		by:     check{in: "unitofwork", test: "TestAUnitThatOnlyChecks"},
 	},
 	{

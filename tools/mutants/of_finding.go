@@ -5,21 +5,21 @@ var ofFinding = []mutant{
 	{
 		clause: "a row that a run without locks looks at first is in nobody's hands",
 		file:   "internal/lockrow/pass.go",
-		old:    `return !r.has().Exclude(n.Mode) && len(r.Queue) == 0`,
-		new:    `return (n.Mode == Intent || len(r.Below) == 0) && len(r.Queue) == 0`,
+		old:    `return !r.has().Exclude(n.Mode) && (len(r.Queue) == 0 || !r.Untaken.IsZero())`,
+		new:    `return (n.Mode == Intent || len(r.Below) == 0) && (len(r.Queue) == 0 || !r.Untaken.IsZero())`,
 		by:     check{in: "internal/footprint", test: "TestGlances"},
 	},
 	{
 		clause: "nothing is below a key's row that a run without locks looks at first",
 		file:   "internal/lockrow/pass.go",
-		old:    `return !r.has().Exclude(n.Mode) && len(r.Queue) == 0`,
-		new:    `return r.Free() && len(r.Queue) == 0`,
+		old:    `return !r.has().Exclude(n.Mode) && (len(r.Queue) == 0 || !r.Untaken.IsZero())`,
+		new:    `return r.Free() && (len(r.Queue) == 0 || !r.Untaken.IsZero())`,
 		by:     check{in: "internal/footprint", test: "TestGlances"},
 	},
 	{
 		clause: "nobody is in the queue of a row that a run without locks looks at first",
 		file:   "internal/lockrow/pass.go",
-		old:    `return !r.has().Exclude(n.Mode) && len(r.Queue) == 0`,
+		old:    `return !r.has().Exclude(n.Mode) && (len(r.Queue) == 0 || !r.Untaken.IsZero())`,
 		new:    `return !r.has().Exclude(n.Mode)`,
 		by:     check{in: "internal/footprint", test: "TestGlances"},
 	},
@@ -272,8 +272,8 @@ var ofFinding = []mutant{
 	{
 		clause: "the record wait spans all runs of a unit",
 		file:   "unitofwork/unit.go",
-		old:    `c.rows.Acquire(ctx, r.keys, r.end, &r.caller)`,
-		new:    `c.rows.Acquire(ctx, r.keys, work.Wait.End(), &r.caller)`,
+		old:    `c.rows.Acquire(ctx, r.keys, r.end, &r.caller, r.passes())`,
+		new:    `c.rows.Acquire(ctx, r.keys, work.Wait.End(), &r.caller, r.passes())`,
 		by:     check{in: "unitofwork", test: "TestTheRecordWaitSpansAllRuns"},
 	},
 	{

@@ -90,8 +90,8 @@ var ofGroups = []mutant{
 	{
 		clause: "a run under locks has the arrival of its call, and what the run before it has kept",
 		file:   "unitofwork/unit.go",
-		old:    `c.rows.Acquire(ctx, r.keys, r.end, &r.caller)`,
-		new:    `c.rows.Acquire(ctx, r.keys, r.end, &new(runs).caller)`,
+		old:    `c.rows.Acquire(ctx, r.keys, r.end, &r.caller, r.passes())`,
+		new:    `c.rows.Acquire(ctx, r.keys, r.end, &new(runs).caller, r.passes())`,
 		by:     check{in: "unitofwork", test: "TestWhoFallsBackKeepsItsPlace"},
 	},
 	{
@@ -209,8 +209,8 @@ var ofGroups = []mutant{
 	{
 		clause: "the followers of a group that gives way leave the locks to their leader",
 		file:   "unitofwork/runs.go",
-		old:    `if void.alone || void.together {`,
-		new:    `if void.alone {`,
+		old:    `case void.alone, void.together:`,
+		new:    `case void.alone:`,
 		by:     check{in: "unitofwork", test: "TestAGroupThatGivesWayRunsAgainTogether"},
 	},
 	{

@@ -68,7 +68,7 @@ var ofNeighbours = []mutant{
 	{
 		clause: "keys that are named and have too many rows to be looked at are locked at once",
 		file:   "unitofwork/do.go",
-		old:    `work.Lock || tooMany(work.Keys)`,
+		old:    `work.Lock || r.large`,
 		new:    `work.Lock`,
 		by:     check{in: "unitofwork", test: "TestManyKeysThatAreNamed"},
 	},

@@ -76,8 +76,8 @@ var ofRecovering = []mutant{
 	{
 		clause: "a unit that may not release keeps its journal",
 		file:   "unitofwork/journaled.go",
-		old:    ` && !errors.As(err, new(*lockset.TableError)) {`,
-		new:    ` {`,
+		old:    `new(*lockset.NoAnswerError)) && !errors.As(err, new(*lockset.TableError)) {`,
+		new:    `new(*lockset.NoAnswerError)) {`,
 		by:     check{in: "unitofwork", test: "TestMarkedRowsThatCouldNotBeFreedAreFound"},
 	},
 	{

@@ -98,7 +98,7 @@ var ofTableTime = []mutant{
 		file:   "internal/lockrow/pass.go",
 		old:    `(len(r.Queue) == 0 || !r.Untaken.IsZero())`,
 		new:    `len(r.Queue) == 0`,
-		by:     check{in: "unitofwork", test: "TestAServiceRecoversFromASlowSpell", args: []string{"-short"}},
+		by:     check{in: "unitofwork", test: "TestAServiceRecoversFromASlowSpell", args: []string{"-test.short"}},
 	},
 	{
 		clause: "a commit that passes those who wait removes them",
@@ -112,13 +112,13 @@ var ofTableTime = []mutant{
 		file:   "unitofwork/runs.go",
 		old:    `return r.finding && !r.large && r.freed < mostFreed`,
 		new:    `return false && r.large`,
-		by:     check{in: "unitofwork", test: "TestAServiceRecoversFromASlowSpell", args: []string{"-short"}},
+		by:     check{in: "unitofwork", test: "TestAServiceRecoversFromASlowSpell", args: []string{"-test.short"}},
 	},
 	{
 		clause: "a waiter looks when a silence is to be recorded, for it may not live for long",
 		file:   "lockset/wait.go",
-		old:    `until(a.c.seen.NotedBy(at.Row))`,
-		new:    ``,
-		by:     check{in: "unitofwork", test: "TestAServiceRecoversFromASlowSpell", args: []string{"-short"}},
+		old:    "\t\tuntil(noted)\n",
+		new:    "",
+		by:     check{in: "unitofwork", test: "TestAServiceRecoversFromASlowSpell", args: []string{"-test.short"}},
 	},
 }

@@ -19,7 +19,7 @@ var ofWaiting = []mutant{
 	{
 		clause: "who looked too late expects shorter turns",
 		file:   "lockset/turns.go",
-		old:    `was.with(was.mean/2)`,
+		old:    `was.with(was.mean / 2)`,
 		new:    `was.with(was.mean)`,
 		by:     check{in: "lockset", test: "TestWhoSleptExpectsShorterTurns"},
 	},
@@ -54,8 +54,8 @@ var ofWaiting = []mutant{
 	{
 		clause: "a waiter takes its place before it judges anybody",
 		file:   "lockset/wait.go",
-		old:    `		if a.wantsPlace(at, place) {`,
-		new:    `		if a.wantsPlace(at, place) && look.n > 3 {`,
+		old:    `		if a.wantsPlace(at, place) && a.worthWaiting(ctx, at.Row) {`,
+		new:    `		if a.wantsPlace(at, place) && look.n > 3 && a.worthWaiting(ctx, at.Row) {`,
 		by:     check{in: "lockset", test: "TestAWaiterHasItsPlaceBeforeItLooksAtThoseBelow"},
 	},
 	{
@@ -138,8 +138,8 @@ var ofWaiting = []mutant{
 	{
 		clause: "a unit that waits no longer is told by the first refusal",
 		file:   "lockset/acquire.go",
-		old:    "		case a.over():\n",
-		new:    "		case a.over() && before == 0:\n",
+		old:    "		case a.over() || ",
+		new:    "		case a.over() && before == 0 || ",
 		by:     check{in: "lockset", test: "TestWhoWaitsForNobodyIsToldAtOnce"},
 	},
 	{

@@ -56,7 +56,7 @@ func do(t *testing.T, todo task) (used, *Meter) {
 			todo.work.ID = fmt.Sprint(unit)
 		}
 		require.NoError(t, units.Do(ctx, todo.work, func(ctx context.Context, u *unitofwork.Unit) error {
-			var all []unitofwork.Record
+			var all []*unitofwork.Ref[record]
 			for n := range todo.writes {
 				if !todo.same {
 					n += unit * todo.writes
@@ -69,10 +69,17 @@ func do(t *testing.T, todo task) (used, *Meter) {
 					some = all[:1]
 				}
 				all = all[len(some):]
-				if err := u.Get(ctx, some...); err != nil {
+				refs := make([]unitofwork.Record, len(some))
+				for i, ref := range some {
+					refs[i] = ref
+				}
+				if err := u.Get(ctx, refs...); err != nil {
 					return err
 				}
-				if err := u.Put(some...); err != nil {
+				for _, ref := range some {
+					ref.T.Text = fmt.Sprint("by unit ", unit) // a record that stays as it was is not written
+				}
+				if err := u.Put(refs...); err != nil {
 					return err
 				}
 			}
