@@ -255,7 +255,7 @@ func (t Table) Clean(ancestor ordering.Key, remnants []Remnant, now Now, vs Valu
 	conditions, entries := make([]string, len(remnants)), Values{}
 	for i, m := range remnants {
 		if m.Dead != nil {
-			items = append(items, types.TransactWriteItem{Update: t.Update(m.Witness, BuryIf, Free, vs.With(Values{":rvn": Text(m.Dead.RVN), ":turn": m.Dead.Freed(now)}))})
+			items = append(items, types.TransactWriteItem{Update: t.Evict(*m.Dead, now, vs)})
 		} else {
 			items = append(items, t.Check(m.Witness, notTheirs, Values{":unit": Text(m.Unit)}))
 		}
