@@ -1,7 +1,6 @@
 package lockrow
 
 import (
-	"fmt"
 	"maps"
 	"strconv"
 	"strings"
@@ -203,13 +202,13 @@ func (t Table) DropAll(r Row) *types.Update {
 // AndStepOut is a write, by its condition and its update, that gives up the unit's place in a row's
 // queue as well.
 func AndStepOut(condition, update string, place int) (and, also string) {
-	at := fmt.Sprintf("#queue[%d]", place)
+	at := placeAt(place)
 	return condition + " AND " + at + " = :waiter", update + " REMOVE " + at
 }
 
 // StepOut is the write by which a unit gives up its place in a row's queue.
 func (t Table) StepOut(key ordering.Key, place int, waiter Waiter) *types.Update {
-	at := fmt.Sprintf("#queue[%d]", place)
+	at := placeAt(place)
 	return t.Update(key, at+" = :waiter", "REMOVE "+at, Values{":waiter": Text(string(waiter))})
 }
 
