@@ -15,7 +15,6 @@ import (
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
-	"github.com/holdall/holdall/internal/underway"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -30,7 +29,7 @@ func (a *acquisition) undoOnce(ctx context.Context, set *Set, cause error, over 
 		return cause
 	}
 	a.undone = true
-	err := underway.Finish(ctx, a.end, a.c.cfg.AttemptTimeout,
+	err := a.c.work.Finish(ctx, a.end, a.c.cfg.AttemptTimeout,
 		func() error { return a.undo(ctx, set, cause, over) },
 		func(err error) { a.c.cleanedUp(ctx, a.unit, err) })
 	return oneline.Join(cause, err)

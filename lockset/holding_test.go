@@ -29,11 +29,13 @@ func (w *warnings) Write(line []byte) (int, error) {
 	return w.text.Write(line)
 }
 
-func (w *warnings) lines() []string {
+func (w *warnings) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return strings.Split(strings.TrimSpace(w.text.String()), "\n")
+	return w.text.String()
 }
+
+func (w *warnings) lines() []string { return strings.Split(strings.TrimSpace(w.String()), "\n") }
 
 func (w *warnings) log(c *lockset.Config) { c.Logger = slog.New(slog.NewTextHandler(w, nil)) }
 

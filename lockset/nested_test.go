@@ -3,7 +3,6 @@ package lockset_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -172,9 +171,8 @@ func TestAKeyOfAnotherTableIsAnother(t *testing.T) {
 // this process has the key, since when and what for; and after a lease the log says so, once.
 func TestAWaitForOneselfIsToldOf(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		log := &strings.Builder{}
-		logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		o := b.owner("o", nil, func(c *lockset.Config) { c.Logger = logger })
+		var log warnings
+		o := b.owner("o", nil, log.log)
 		payments := func(o *lockset.Options) { o.Purpose = "payments" }
 		require.NoError(t, o.With(t.Context(), []ordering.Key{"a"}, func(context.Context, lockset.Token) error {
 			taken := time.Now()
@@ -210,10 +208,8 @@ func TestAWaitForOneselfIsToldOf(t *testing.T) {
 // Who waits for several of its process, one after another, does not wait for itself.
 func TestALongLineOfAProcessIsNoWaitForOneself(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		log := &strings.Builder{}
-		o := b.owner("o", nil, func(c *lockset.Config) {
-			c.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		})
+		var log warnings
+		o := b.owner("o", nil, log.log)
 		first := b.take(o, "a")
 		var waiting []*patron
 		for range 5 {

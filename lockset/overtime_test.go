@@ -1,10 +1,8 @@
 package lockset_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -267,8 +265,8 @@ func TestRequestsThatTakeLongerThanTheLeaseAllows(t *testing.T) {
 func TestWhatIsNotCleanedUpInTheBackgroundIsLogged(t *testing.T) {
 	for _, back := range []bool{false, true} {
 		inBed(t, func(t *testing.T, b *bed) {
-			var log bytes.Buffer
-			o := b.owner("o", nil, func(c *lockset.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+			var log warnings
+			o := b.owner("o", nil, log.log)
 			ctx, cancel := context.WithTimeout(t.Context(), attempt)
 			defer cancel()
 			o.net.Partition(true)

@@ -1,10 +1,8 @@
 package lockset_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -124,8 +122,8 @@ func TestLogLinesNameThePurpose(t *testing.T) {
 		dead.net.Crash()
 		late.net.Crash()
 
-		var lines bytes.Buffer
-		heir := b.owner("heir", nil, func(c *lockset.Config) { c.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
+		var lines warnings
+		heir := b.owner("heir", nil, lines.log)
 		b.free(b.take(heir, "a"))
 		for _, line := range strings.Split(lines.String(), "\n") {
 			switch {
@@ -175,8 +173,10 @@ func TestARowWithManyWaitingIsOneWriteUnit(t *testing.T) {
 		}
 		b.free(holder)
 		time.Sleep(lease / 10) // places that were not given up at once
+		mu.Lock()
 		require.Equal(t, 1.0, most["UpdateItem"])
 		require.Equal(t, 1.0, most["BatchExecuteStatement"])
+		mu.Unlock()
 		b.allFree()
 	})
 }

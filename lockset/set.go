@@ -175,7 +175,7 @@ func (s *Set) Deadline() time.Time {
 // It waits for another release that is under way.
 func (s *Set) Release(ctx context.Context) error {
 	s.asked(ctx, "Release")
-	err := underway.Finish(ctx, time.Time{}, s.c.cfg.AttemptTimeout, func() error {
+	err := s.c.work.Finish(ctx, time.Time{}, s.c.cfg.AttemptTimeout, func() error {
 		releasing, cancel := underway.Outlive(ctx, s.c.cfg.Lease) // others would have to wait for as long
 		defer cancel()
 		lost, err := s.release(releasing)

@@ -127,17 +127,12 @@ func (u *Unit) free(ctx context.Context) error {
 // clearUp lets go of what a unit that is not committed has. The caller does not wait for that for
 // longer than AttemptTimeout after ctx has ended; [Client.Close] does.
 func (u *Unit) clearUp(ctx context.Context, clean func(context.Context) error) {
-	over, counted := u.c.work.Begin(func(context.Context) error { return nil })
-	if !counted { // Close waits for the call already
-		over = func() {}
-	}
 	tell := func(failure error) {
 		if failure != nil {
 			u.unreleased(ctx, failure)
 		}
 	}
-	tell(underway.Finish(ctx, time.Time{}, u.c.lockConfig.AttemptTimeout, func() error {
-		defer over()
+	tell(u.c.work.Finish(ctx, time.Time{}, u.c.lockConfig.AttemptTimeout, func() error {
 		detached, cancel := u.detached(ctx)
 		defer cancel()
 		return clean(detached)

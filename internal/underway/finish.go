@@ -12,15 +12,18 @@ var ErrBackground = errors.New("cleaning up goes on in the background")
 
 // Finish cleans up for a caller, and returns the error of clean. The caller's time is over when ctx
 // ends, and at end, unless that is zero. If clean has not returned by grace later, Finish
-// returns [ErrBackground], and late receives the error of clean when there is one.
-func Finish(ctx context.Context, end time.Time, grace time.Duration, clean func() error, late func(error)) error {
+// returns [ErrBackground], and late receives the error of clean, or nil, when it has returned.
+// [Work.Close] waits for clean and late, unless nothing else was under way when it was called.
+func (w *Work) Finish(ctx context.Context, end time.Time, grace time.Duration, clean func() error, late func(error)) error {
 	if ctx.Done() == nil && end.IsZero() {
 		return clean()
 	}
 	var err error
 	var given atomic.Bool // to the caller, or to late
 	cleaned := make(chan struct{})
+	over := w.also()
 	go func() {
+		defer over()
 		defer close(cleaned) // also if clean panics, or ends its goroutine
 		if err = clean(); !given.CompareAndSwap(false, true) {
 			late(err)

@@ -37,7 +37,8 @@ func TestFinishWaitsWhileTheCallerHasTime(t *testing.T) {
 				}
 				began := time.Now()
 				told := make(chan error, 1)
-				err := Finish(ctx, end, grace, func() error { time.Sleep(c.takes); return failed }, func(err error) { told <- err })
+				var w Work
+				err := w.Finish(ctx, end, grace, func() error { time.Sleep(c.takes); return failed }, func(err error) { told <- err })
 				require.Equal(t, c.done, time.Since(began))
 				if !c.late {
 					require.ErrorIs(t, err, failed)
@@ -52,10 +53,38 @@ func TestFinishWaitsWhileTheCallerHasTime(t *testing.T) {
 	}
 }
 
+// Whatever is under way may end before a part of it has been finished in the background.
+func TestCloseWaitsForWhatIsFinishedInTheBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w Work
+		end, _ := w.Begin(never(t))
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		began := time.Now()
+		closed := make(chan error, 2)
+		for range 2 { // before and after it closes
+			err := w.Finish(ended, time.Time{}, time.Second,
+				func() error { time.Sleep(time.Minute); return nil },
+				func(error) { time.Sleep(time.Minute) })
+			require.ErrorIs(t, err, ErrBackground)
+			go func() { closed <- w.Close(t.Context(), time.Second) }()
+			synctest.Wait()
+		}
+		end()
+		require.NoError(t, <-closed)
+		require.Equal(t, time.Second+2*time.Minute, time.Since(began))
+		err := w.Finish(ended, time.Time{}, time.Second, func() error { time.Sleep(time.Minute); return nil }, func(error) {})
+		require.ErrorIs(t, err, ErrBackground)
+		require.NoError(t, w.Close(t.Context(), time.Second), "it is closed, and it was idle")
+		time.Sleep(time.Minute) // for what goes on
+	})
+}
+
 // A caller without an end does the work itself.
 func TestFinishNeedsNoGoroutineForACallerWithoutAnEnd(t *testing.T) {
 	require.Panics(t, func() {
-		_ = Finish(context.Background(), time.Time{}, time.Second, func() error { panic("here") }, nil)
+		var w Work
+		_ = w.Finish(context.Background(), time.Time{}, time.Second, func() error { panic("here") }, nil)
 	})
 }
 

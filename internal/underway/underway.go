@@ -31,13 +31,28 @@ func (w *Work) Begin(giveUp GiveUp) (end func(), ok bool) {
 	if w.closed {
 		return nil, false
 	}
+	return w.begin(giveUp), true
+}
+
+// also notes that a part of what is under way goes on until end is called, which may be after the
+// whole. It counts for nothing if the work is closed and nothing else is under way.
+func (w *Work) also() (end func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed && len(w.some) == 0 {
+		return func() {}
+	}
+	return w.begin(func(context.Context) error { return nil })
+}
+
+func (w *Work) begin(giveUp GiveUp) (end func()) {
 	if w.some == nil {
 		w.some = map[int]GiveUp{}
 	}
 	w.next++
 	n := w.next
 	w.some[n] = giveUp
-	return func() { w.end(n) }, true
+	return func() { w.end(n) }
 }
 
 func (w *Work) end(n int) {

@@ -12,16 +12,16 @@ var ofOvertime = []mutant{
 	{
 		clause: "a caller whose wait is over does not wait for the cleanup",
 		file:   "lockset/giveup.go",
-		old:    `underway.Finish(ctx, a.end, `,
-		new:    `underway.Finish(ctx, time.Time{}, `,
+		old:    `a.c.work.Finish(ctx, a.end, `,
+		new:    `a.c.work.Finish(ctx, time.Time{}, `,
 		by:     check{in: "lockset", test: "TestTryAcquireAsksTwice"},
 	},
 	{
 		clause: "Close waits for a cleanup in the background",
-		file:   "lockset/giveup.go",
-		old:    "		func() error { return a.undo(ctx, set, cause, over) },",
-		new:    "		func() error { over(); return a.undo(ctx, set, cause, over) },",
-		by:     check{in: "lockset", test: "TestGivingUpEndsByItself"},
+		file:   "internal/underway/finish.go",
+		old:    `over := w.also()`,
+		new:    `over := func() {}`,
+		by:     check{in: "internal/underway", test: "TestCloseWaitsForWhatIsFinishedInTheBackground"},
 	},
 	{
 		clause: "what was not cleaned up in the background is logged",
