@@ -52,10 +52,7 @@ type process struct {
 // run is the host's life: process after process.
 func (h *host) run() {
 	r := draw(h.w.plan.Seed, "host", h.name)
-	if h.w.plan.Skew > 0 && h.w.may(clockSkewed) {
-		h.turnClock(r)
-		h.w.strikes(clockSkewed)
-	}
+	h.begin(r)
 	for life := 1; !h.w.over(); life++ {
 		p := h.boot(fmt.Sprintf("%s.%d", h.name, life), h.w.befalls)
 		var busy sync.WaitGroup
@@ -79,6 +76,14 @@ func (h *host) run() {
 		case <-ended:
 			return // the course is over
 		}
+	}
+}
+
+// begin gives the host a wall clock, which may be wrong.
+func (h *host) begin(r *rand.Rand) {
+	if h.w.plan.Skew > 0 && h.w.may(clockSkewed) {
+		h.turnClock(r)
+		h.w.strikes(clockSkewed)
 	}
 }
 

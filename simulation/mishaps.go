@@ -11,29 +11,31 @@ import (
 
 // What may befall a process, its host, or everybody, at any time.
 const (
-	crash       = "crash"         // the process dies, with requests under way
-	pause       = "pause"         // its requests are held before they are sent
-	partition   = "partition"     // its requests and their answers are lost
-	stall       = "stall"         // one of its goroutines stands still
-	clockSkewed = "clock skewed"  // its wall clock is wrong from the beginning
-	clockSet    = "clock set"     // its wall clock is set, forwards or backwards
-	outage      = "outage"        // DynamoDB answers nobody
-	rowExpired  = "row expired"   // DynamoDB deletes rows whose time has come
-	takenAway   = "key taken"     // an operator takes a key from its holder
-	swept       = "sweep"         // a job frees what the dead have, while all goes on
-	givenUp     = "caller gone"   // the caller's context ends
-	waitOver    = "wait over"     // the caller would wait for others no longer
-	fnFails     = "work fails"    // the unit's function returns an error
-	fnPanics    = "work panics"   // the unit's function panics
-	fnSlow      = "work is slow"  // the unit's function takes longer than a lease
-	heldTooLong = "held too long" // locks are held beyond their maximum age
-	badCheck    = "check fails"   // a staged condition does not hold
+	crash        = "crash"         // the process dies, with requests under way
+	pause        = "pause"         // its requests are held before they are sent
+	partition    = "partition"     // its requests and their answers are lost
+	stall        = "stall"         // one of its goroutines stands still
+	clockSkewed  = "clock skewed"  // its wall clock is wrong from the beginning
+	clockSet     = "clock set"     // its wall clock is set, forwards or backwards
+	datesApart   = "dates apart"   // DynamoDB's own hosts disagree about the time
+	callerKilled = "caller killed" // a process that lives for one call is killed on the way
+	outage       = "outage"        // DynamoDB answers nobody
+	rowExpired   = "row expired"   // DynamoDB deletes rows whose time has come
+	takenAway    = "key taken"     // an operator takes a key from its holder
+	swept        = "sweep"         // a job frees what the dead have, while all goes on
+	givenUp      = "caller gone"   // the caller's context ends
+	waitOver     = "wait over"     // the caller would wait for others no longer
+	fnFails      = "work fails"    // the unit's function returns an error
+	fnPanics     = "work panics"   // the unit's function panics
+	fnSlow       = "work is slow"  // the unit's function takes longer than a lease
+	heldTooLong  = "held too long" // locks are held beyond their maximum age
+	badCheck     = "check fails"   // a staged condition does not hold
 )
 
 // nothing goes wrong: the only fault of a course that has none.
 const nothing = "nothing"
 
-var mishaps = []string{crash, pause, partition, stall, clockSkewed, clockSet, outage, rowExpired, takenAway, swept,
+var mishaps = []string{crash, pause, partition, stall, clockSkewed, clockSet, datesApart, callerKilled, outage, rowExpired, takenAway, swept,
 	givenUp, waitOver, fnFails, fnPanics, fnSlow, heldTooLong, badCheck}
 
 // Faults are the names of everything that goes wrong; docs/faults.md has a line

@@ -29,6 +29,8 @@ type Plan struct {
 	Wide           bool          // there are many keys that may be locked as one
 	Quick          bool          // functions mostly take no time, and many want the same
 	Mixed          bool          // every other host has a lease twice as long
+	Dates          time.Duration // no two answers of DynamoDB of one moment have a Date further apart
+	Callers        int           // hosts besides, whose processes live for one call
 
 	Level     float64       // how likely a fault is, per request and kind, in fair weather
 	Storms    []Storm       // when it is more likely
@@ -119,6 +121,8 @@ func NewPlan(seed uint64) Plan {
 		p.Rush = time.Duration(p.Workers) * 3 * time.Second
 		p.Hosts, p.Fan, p.Depth, p.Wide = 1+r.IntN(2), 1+r.IntN(2), 1+r.IntN(2), false
 	}
+	p.Dates = oneOf(r, 0, 0, time.Second, 5*time.Second)
+	p.Callers = oneOf(r, 0, 0, 1, 3)
 	return p
 }
 
@@ -141,6 +145,6 @@ func (p *Plan) level(at time.Duration) float64 {
 }
 
 func (p *Plan) String() string {
-	return fmt.Sprintf("%d hosts with %d workers for %v, lease %v, clocks wrong by up to %v, retention %v, requests under way for up to %v each way",
-		p.Hosts, p.Workers, p.Length, p.Lease, p.Skew, p.Retention, p.Latency)
+	return fmt.Sprintf("%d hosts with %d workers, %d with calls, for %v, lease %v, clocks wrong by up to %v, dates by %v, retention %v, requests under way for up to %v each way",
+		p.Hosts, p.Workers, p.Callers, p.Length, p.Lease, p.Skew, p.Dates, p.Retention, p.Latency)
 }

@@ -21,6 +21,7 @@ import (
 // promises of the tables hold at each moment, whoever writes what.
 type lockRows struct {
 	history *history
+	plan    *Plan
 	untaken time.Duration // for how long the living may leave a row free, at the most
 	grace   time.Duration
 
@@ -81,10 +82,11 @@ func (l *lockRows) written(db *memdynamo.DB, table *string, key map[string]types
 }
 
 // late reports whether those who wait for a row have left it free for too long: as somebody may
-// have seen it, or as it says itself, where a dead holder was evicted long after it died.
+// have seen it, or as it says itself, where a dead holder was evicted long after it died. Where
+// DynamoDB's hosts disagree about the time nobody's turn is promised.
 func (l *lockRows) late(r lockRow) bool {
-	if r.bare.IsZero() {
-		return false
+	if r.bare.IsZero() || l.plan.Dates > 0 {
+		return !r.bare.IsZero()
 	}
 	return time.Since(r.bare) >= l.untaken || time.Since(r.turn) >= 2*l.grace
 }

@@ -14,6 +14,15 @@ func Run(s Settings) *Result {
 	p := NewPlan(s.Seed)
 	p.suit(s.Only)
 	w := newWorld(s, &p)
+	if !w.may(callerKilled) {
+		p.Callers = 0
+	}
+	if !w.may(datesApart) {
+		p.Dates = 0
+	}
+	if p.Dates > 0 {
+		w.strikes(datesApart)
+	}
 	hosts := make([]*host, 0, p.Hosts)
 	var living sync.WaitGroup
 	for i := range p.Hosts {
@@ -27,6 +36,10 @@ func Run(s Settings) *Result {
 	for _, h := range w.sweepers() {
 		hosts = append(hosts, h)
 		living.Go(h.runSweeps)
+	}
+	for _, h := range w.callers() {
+		hosts = append(hosts, h)
+		living.Go(h.runCalls)
 	}
 	living.Go(func() { w.darken(hosts) })
 	living.Go(w.operate)
@@ -53,8 +66,13 @@ func (p *Plan) suit(only string) {
 	default:
 		p.Retention, p.MaxAge = 14*24*time.Hour, 7*24*time.Hour
 	}
-	if only == rowExpired || only == heldTooLong {
+	switch only {
+	case rowExpired, heldTooLong:
 		p.Skew = 0
+	case datesApart:
+		p.Dates = 5 * time.Second
+	case callerKilled:
+		p.Callers = 3
 	}
 }
 
@@ -104,7 +122,7 @@ func (w *world) result() *Result {
 	defer w.history.mu.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.counts.HostTime = time.Duration(w.plan.Hosts) * w.until
+	w.counts.HostTime = time.Duration(w.plan.Hosts+w.plan.Callers) * w.until
 	for _, j := range w.history.jobs {
 		w.counts.Began++
 		switch {

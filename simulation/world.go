@@ -87,14 +87,14 @@ func newWorld(s Settings, p *Plan) *world {
 	w.history.units, w.history.w = map[string]*unit{}, w
 	w.downstream.own, w.downstream.below = map[ordering.Key]fencing.Token{}, map[ordering.Key]fencing.Token{}
 	w.decisions.next = make(chan struct{})
-	w.rows.of, w.rows.history = map[string]lockRow{}, &w.history
+	w.rows.of, w.rows.history, w.rows.plan = map[string]lockRow{}, &w.history, p
 	if w.rows.untaken = 3 * p.Poll; p.Poll == 0 {
 		w.rows.untaken = 3 * p.Lease / 50
 	}
 	if w.rows.grace = p.Grace; p.Grace == 0 {
 		w.rows.grace = p.Lease / 4
 	}
-	w.db = memdynamo.New(memdynamo.Config{})
+	w.db = memdynamo.New(memdynamo.Config{Date: w.date})
 	ctx := context.Background()
 	must(lockset.CreateTable(ctx, w.db, lockset.Config{Table: lockTable}))
 	must(unitofwork.CreateTable(ctx, w.db, unitofwork.Config{Table: unitTable}))
@@ -106,6 +106,15 @@ func newWorld(s Settings, p *Plan) *world {
 	}
 	w.windows = faults.NewWindows(keys)
 	return w
+}
+
+// date is the clock of one of DynamoDB's hosts: which of them answers is drawn anew for each moment.
+func (w *world) date() time.Time {
+	now := time.Now()
+	if w.plan.Dates == 0 {
+		return now
+	}
+	return now.Add(faults.UpTo(draw(w.plan.Seed, "date", now.UnixNano()), w.plan.Dates))
 }
 
 // must is for what only a mistake in this package can make fail.
