@@ -36,7 +36,17 @@ func Run(cfg Config, desk *Desk, tally *Tally) error {
 		o.leave()
 	}
 	s.recoveries.Wait()
+	s.close()
 	return nil
+}
+
+// close waits for what the clients of all owners clean up in the background, the dead included.
+func (s *shift) close() {
+	var closing sync.WaitGroup
+	for _, o := range s.all {
+		closing.Go(func() { _ = o.locks.Close(o.ctx) })
+	}
+	closing.Wait()
 }
 
 // shift is one run of the staff.
@@ -53,6 +63,7 @@ type shift struct {
 
 	mu     sync.Mutex
 	owners []*owner // at work
+	all    []*owner // that were ever hired
 	hired  int
 }
 
@@ -83,7 +94,7 @@ func (s *shift) hire() error {
 			}
 		}
 	}
-	s.owners = append(s.owners, o)
+	s.owners, s.all = append(s.owners, o), append(s.all, o)
 	for range s.cfg.Tellers {
 		s.tellers.Go(func() { teller{owner: o, desk: s.desk, tally: s.tally, wait: s.cfg.Wait}.work() })
 	}
