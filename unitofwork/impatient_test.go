@@ -27,7 +27,10 @@ type impatience struct {
 // in returns how many units were committed in a round, and the latest return after a deadline.
 func (i impatience) in(b *bed) (committed int, late time.Duration) {
 	b.t.Helper()
-	const takes, round = 10 * time.Millisecond, 4 * time.Second
+	takes, round := 10*time.Millisecond, 4*time.Second
+	if testing.Short() {
+		round = 2 * time.Second
+	}
 	work := unitofwork.Work{}
 	if i.lock {
 		work = unitofwork.Work{Lock: true, Keys: []ordering.Key{accountKey("1", "a")}}
@@ -93,6 +96,9 @@ func TestImpatientUnitsAreCommittedAsOftenAsPatientOnes(t *testing.T) {
 			var patient int
 			inBed(t, func(t *testing.T, b *bed) { patient, _ = impatience{processes: processes, lock: lock}.in(b) })
 			for _, deadline := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 300 * time.Millisecond, time.Second} {
+				if testing.Short() && deadline > 100*time.Millisecond {
+					continue
+				}
 				t.Run(fmt.Sprintf("lock %t, %d processes, %v", lock, processes, deadline), func(t *testing.T) {
 					inBed(t, func(t *testing.T, b *bed) {
 						committed, late := impatience{processes, deadline, lock, seed}.in(b)
