@@ -266,15 +266,15 @@ func (t Table) Clean(ancestor ordering.Key, remnants []Remnant, now Now, vs Valu
 	return append(items, types.TransactWriteItem{Update: t.Update(ancestor, strings.Join(conditions, " AND "), leave, entries)})
 }
 
-// bareSince is since when a row is bare without these intents: if all are of the dead, since
-// anyone alive could have removed them.
+// bareSince returns since when the row counts as bare without these remnants: if all their units are
+// dead, since any living process could have removed the last of them; otherwise now.
 func bareSince(remnants []Remnant, now Now) types.AttributeValue {
 	var since time.Time
 	for _, m := range remnants {
-		if m.Dead == nil || !now.Known() || !now.believes(m.Dead.RenewedAt) || !m.Dead.deadAt().Before(now.High) {
+		if m.Dead == nil || m.Dead.evictableSince(now).IsZero() {
 			return now.Stamp()
 		}
-		if at := m.Dead.deadAt(); at.After(since) {
+		if at := m.Dead.evictableSince(now); at.After(since) {
 			since = at
 		}
 	}

@@ -80,11 +80,20 @@ func tableTime(item map[string]types.AttributeValue, name string) time.Time {
 // deadAt is when the holder of a row counts as dead by the table's clock.
 func (r Row) deadAt() time.Time { return r.RenewedAt.Add(2*min(r.Lease, maxRecorded) + headersDiffer) }
 
-// Freed is since when a row counts as free whose dead holder is evicted: since then anyone alive could have
-// evicted it.
-func (r Row) Freed(now Now) types.AttributeValue {
+// evictableSince returns since when any living process could have evicted the dead holder of a row.
+// It returns zero if the table's clock is not known, or does not show yet that the holder is dead.
+func (r Row) evictableSince(now Now) time.Time {
 	if now.Known() && now.believes(r.RenewedAt) && r.deadAt().Before(now.High) {
-		return stampOf(r.deadAt())
+		return r.deadAt()
+	}
+	return time.Time{}
+}
+
+// Freed returns since when the row counts as free once its dead holder is evicted: since any living
+// process could have evicted it, or now.
+func (r Row) Freed(now Now) types.AttributeValue {
+	if at := r.evictableSince(now); !at.IsZero() {
+		return stampOf(at)
 	}
 	return now.Stamp()
 }
