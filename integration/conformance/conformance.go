@@ -56,6 +56,7 @@ func RunUnder(t *testing.T, api API, prefix string, differences ...Difference) {
 		{"absent rows", testAbsentRows},
 		{"queue clauses", testQueueClauses},
 		{"queues", testQueues},
+		{"several places", testSeveralPlaces},
 		{"expression errors", testExpressionErrors},
 		{"clean", testClean},
 		{"numbers", testNumbers},

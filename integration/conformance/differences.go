@@ -20,6 +20,12 @@ const (
 	// accepted. AWS finds the document path invalid.
 	RemovesFromAbsentList Difference = "removes an element of a list that is not there"
 
+	// RemovesInTurn: `REMOVE queue[0], queue[2]` removes one element after the other, so
+	// the second index counts in what the first has left. AWS documents that both mean the
+	// list as it was before the update. The library removes from the end, which gives the
+	// same result either way.
+	RemovesInTurn Difference = "removes the elements of a list one after the other"
+
 	// AcceptsKeyUnquoted: a statement may name the attribute key without quotes. It
 	// is a keyword to DynamoDB Local, the only engine here that runs AWS's parser.
 	AcceptsKeyUnquoted Difference = "accepts the name key without quotes in a statement"
@@ -122,8 +128,8 @@ var (
 		TakesAnyIndexKeyInUpdates, ProjectsMoreThan20,
 	}
 	OfDynoxide = []Difference{
-		AcceptsRawUnderscore, RemovesFromAbsentList, AcceptsKeyUnquoted, OneSetClause, NoRowInStatementErrors,
-		KeepsKeyInTransactGet, EnablesTimeToLiveTwice, CountsSentSize, CancelsOverExpressions, ChangesKeys,
+		AcceptsRawUnderscore, RemovesFromAbsentList, RemovesInTurn, AcceptsKeyUnquoted, OneSetClause,
+		NoRowInStatementErrors, KeepsKeyInTransactGet, EnablesTimeToLiveTwice, CountsSentSize, CancelsOverExpressions, ChangesKeys,
 		ReadsAnySize, LongIndexKeys, ProjectsMoreThan20, LooksAtNoProjection, IndexesByThreeKeys,
 		NothingForUnprojected, LooksForAnything, StartsAnywhere,
 	}

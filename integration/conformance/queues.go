@@ -133,6 +133,35 @@ func testQueueClauses(t *testing.T, w *world) {
 	}
 }
 
+// testSeveralPlaces: one REMOVE takes several elements from a list, each by its position
+// before the update.
+func testSeveralPlaces(t *testing.T, w *world) {
+	for _, c := range []struct {
+		name, update  string
+		after, inTurn []string // inTurn: on an engine that removes one after the other
+	}{
+		{"from the front", "REMOVE #queue[0], #queue[2]", []string{"b", "d", "e"}, []string{"b", "c", "e"}},
+		{"neighbours from the front", "REMOVE #queue[1], #queue[2]", []string{"a", "d", "e"}, []string{"a", "c", "e"}},
+		{"beyond what is left", "REMOVE #queue[0], #queue[4]", []string{"b", "c", "d"}, []string{"b", "c", "d", "e"}},
+		{"from the end", "REMOVE #queue[2], #queue[1], #queue[0]", []string{"d", "e"}, []string{"d", "e"}},
+		{"from the end, with others between", "REMOVE #queue[3], #queue[1]", []string{"a", "c", "e"}, []string{"a", "c", "e"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			units := c.after
+			if w.differs(RemovesInTurn) {
+				units = c.inTurn
+			}
+			e := expression{
+				before: with(released, item{"queue": list("a", "b", "c", "d", "e")}),
+				do:     write{update: c.update},
+				after:  with(released, item{"queue": list(units...)}),
+			}
+			w.tryAlone(t, e)
+			w.tryTogether(t, e)
+		})
+	}
+}
+
 // as is a write of another unit than "me".
 func (w write) as(unit string) write {
 	w.values = with(w.values, item{":unit": text(unit), ":place": list(unit), ":rvn": text("rvn-" + unit)})
