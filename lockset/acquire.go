@@ -110,9 +110,11 @@ func (a *acquisition) acquire(ctx context.Context) (*Set, error) {
 var errDidNotReturn = errors.New("the acquisition did not return")
 
 // TryAcquire takes all of keys, or none, without waiting for anybody: the error
-// is a *[HeldError] if another unit has a key, or waits for it. A holder that this process
-// has watched for long enough to know that it is dead is taken over. If DynamoDB does not answer, it
-// asks twice, and cleans up in the background, as Acquire does.
+// is a *[HeldError] if another unit has a key, or waits for it. Units that are
+// dead do not count if this process has watched them for long enough, or if the table's own clock
+// shows it: two leases and 30 s after a holder's last renewal, and two Grace and 2 s after a row
+// became available to those in its queue. If DynamoDB does not answer, TryAcquire asks twice, and
+// cleans up in the background, as Acquire does.
 func (c *Client) TryAcquire(ctx context.Context, keys []ordering.Key) (*Set, error) {
 	c.asked(ctx, "TryAcquire")
 	return c.acquire(ctx, nesting.Set, keys, For(0).End(), &lineup.Caller{}, false)

@@ -52,8 +52,10 @@ type Config struct {
 	// head of its queue; every place further back looks less often, down to five
 	// times less. Default Lease/50.
 	Poll time.Duration
-	// Grace is how long the head of a queue may leave a row that it could take,
-	// before it is dropped as dead. Default Lease/4.
+	// Grace is how long waiters may leave an available row untaken if the row does not say since
+	// when it has been available; then the first one is removed as dead. If the row says so, a
+	// process that looks only once goes past all of them after two Grace and 2 s, and one that has
+	// watched it does after three Poll. At least five times Poll. Default Lease/4.
 	Grace time.Duration
 	// MaxAge is how long a set may be held; then it is lost. Below Retention.
 	// Default 7 days.

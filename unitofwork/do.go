@@ -108,7 +108,9 @@ func (w Work) fits(rows, writes, most int) error {
 // Units of one process that wait for the same keys are committed together, if they are short and
 // none of them is to be alone (Work.Alone): one after another fn is called, or goes on, on what
 // those before it have staged, and one transaction commits them all. If it does not, fn's error is
-// not told, and fn is called again.
+// not told, and fn is called again. The end of ctx does not interrupt a commit that was sent: Do
+// returns when its outcome is known. If DynamoDB does not answer, finding it out takes up to a
+// lease; a commit that units share is sent again before that, for up to another.
 //
 // At first Do takes no locks. It looks at the lock rows of the guards of what fn reads,
 // together with that, and commits only if nobody has had them since: as many requests as a
@@ -117,10 +119,10 @@ func (w Work) fits(rows, writes, most int) error {
 // the run took longer than a quarter of a second, or the unit is too large for one transaction
 // or has more than 50 lock rows, Do locks the keys that it has found, together with Work.Keys, and
 // calls fn anew.
-// It waits for locks for as long as ctx lives and Work.Wait allows, two leases by default, first come, first served. If fn
-// needs other keys then, because the data has changed or because it reads one by one what it
-// did not come to before, Do starts over with those as well; after eight times the error is a
-// *[KeysError]. So records whose keys are known are best read by one Get.
+// It waits for locks, first come, first served, until ctx ends or Work.Wait is over, which is two
+// leases by default. If fn needs other keys then, because the data has changed or because it reads
+// one by one what it did not come to before, Do starts over with those as well; after eight times
+// the error is a *[KeysError]. So records whose keys are known are best read by one Get.
 //
 // So fn may be called several times, and must not act on the outside world. It reads with
 // [Unit.Get]: what it queries, scans or reads by itself is protected by nothing, unless
