@@ -20,11 +20,11 @@ type Config struct {
 	Epoch time.Time
 	// Margin is how long before the end of its lease a key counts as lost.
 	Margin time.Duration
-	// Attempt bounds one call of Renew, if Longest is not set. A failed one is repeated after a
-	// part of it.
+	// Attempt bounds one call of Renew, unless Longest is set. A call that failed is repeated after a
+	// fraction of it.
 	Attempt time.Duration
-	// Longest bounds one call of Renew that may take longer than Attempt, because it bounds its
-	// requests by itself. Default: Attempt.
+	// Longest bounds one call of Renew if Renew bounds its own requests, which may take longer than
+	// Attempt. Default: Attempt.
 	Longest time.Duration
 	// MaxAge is how long the group may live.
 	MaxAge time.Duration

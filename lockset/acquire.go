@@ -27,23 +27,24 @@ import (
 //
 // The set outlives ctx: it is held until it is released or lost.
 //
-// Errors: *ordering.KeyError for an invalid key, *[ConfigError] for an invalid purpose, [ErrNested] for
-// a key that conflicts with what is held under ctx, or comes before it, *[HeldError] when ctx or the
-// wait ended while others had a key, or left too little time to wait for it (see [Wait]), *[LostError] when a key already taken was lost
-// while waiting for another, *[NoAnswerError], *[TableError], *[RowError].
+// Errors: *ordering.KeyError for an invalid key; *[ConfigError] for an invalid purpose; [ErrNested] if
+// a key conflicts with what is held under ctx, or comes before it; *[HeldError] if ctx or the wait
+// ended while another unit had a key, or left too little time to wait for it (see [Wait]);
+// *[LostError] if a key already taken was lost while waiting for another; *[NoAnswerError];
+// *[TableError]; *[RowError].
 //
-// When Acquire fails it undoes what it did, whatever becomes of ctx: a few requests, but for up
-// to a lease if DynamoDB does not answer. What could not be undone is joined to the error. Once
-// ctx or the wait has ended, Acquire returns within Config.AttemptTimeout. If it has not undone
-// everything by then, it goes on in the background, the error says so, and [Client.Close]
-// waits for it.
+// If Acquire fails, it undoes what it did, even if ctx has ended. That takes a few requests, or up to
+// a lease if DynamoDB does not answer. An error in undoing is joined to the error. Once ctx or the
+// wait has ended, Acquire returns within Config.AttemptTimeout. If it has not undone everything by
+// then, it continues in the background, the error says so, and [Client.Close] waits for it.
 func (c *Client) Acquire(ctx context.Context, keys []ordering.Key, options ...func(*Options)) (*Set, error) {
 	c.asked(ctx, "Acquire")
 	return c.acquireAs(ctx, "Acquire", keys, options)
 }
 
-// acquire is Acquire, until the end of a record wait, zero if it has none, for a set or a unit, and for a caller that
-// may have had claims before. If it passes, the error may be unitlocks.ErrFree.
+// acquire acquires keys for a set or a unit, and for a caller that may have had claims before. end is
+// the end of the record wait, zero if there is none. If passes is set, the error may be
+// unitlocks.ErrFree.
 func (c *Client) acquire(ctx context.Context, kind nesting.Kind, keys []ordering.Key, end time.Time, caller *lineup.Caller, passes bool) (*Set, error) {
 	if len(keys) == 0 {
 		return nil, &ordering.KeyError{Reason: "no keys were named"}

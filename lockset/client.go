@@ -157,32 +157,32 @@ func (c *Client) values(u *unit, token fencing.Token) lockrow.Values {
 	return lockrow.UnitValues(u.nonce, u.waiter, token, c.cfg.Now(), latest.Add(c.cfg.Retention), latest.Add(2*c.cfg.Retention), c.nowBy(u))
 }
 
-// now returns the time by the table's clock, if an answer has told it.
+// now returns the time by the table's clock. It is not known before an answer has a Date header.
 func (c *Client) now() lockrow.Now {
 	low, high := c.time.Now()
 	return lockrow.Now{Low: low, High: high}
 }
 
-// nowBy is now for a write of this unit, told apart from all others of that moment.
+// nowBy returns now for a write of this unit, with a mark that no other write of that moment has.
 func (c *Client) nowBy(u *unit) lockrow.Now {
 	now := c.now()
 	now.Mark = uint32(requests.Jitter(u.by, int(u.sends.Add(1))) * (1 << 32))
 	return now
 }
 
-// watch returns what this process knows of a row now that it has seen the same since then.
+// watch returns what this process knows of a row that it has seen unchanged since then.
 func (c *Client) watch(since time.Time) lockrow.Watch {
 	return lockrow.Watch{Since: since, Now: time.Now(), Table: c.now(), Patience: lockrow.Patience{
 		Turn: pollsUntaken * c.cfg.Poll, Step: c.cfg.Poll / 8, Grace: c.cfg.Grace,
 	}}
 }
 
-// pollsUntaken is for how many Poll others see a row free before they go past the head of its
-// queue, which looks at it at least once a Poll if it is alive.
+// pollsUntaken is for how many Poll a waiter must see a row free before it goes past the head of its
+// queue. A living head looks at the row at least once a Poll.
 const pollsUntaken = 3
 
-// date has rows say what they do not say of the table's time, at the same time and of no more than
-// a few, whatever becomes of that: those who come later, and look only once, go by it.
+// date writes the table's time to rows that lack it, for processes that come later and look only
+// once. It writes to a few rows at most, in parallel, and ignores errors.
 func (c *Client) date(ctx context.Context, u *unit, rows ...lockrow.Row) {
 	var all errgroup.Group
 	n := 0

@@ -26,10 +26,10 @@ var (
 	ErrLost = heartbeat.ErrLost
 	// ErrReleased is the cause of a set's context that ended by its release.
 	ErrReleased = heartbeat.ErrReleased
-	// ErrNested matches the error of a call that would wait for its own caller: it needs a key
-	// that is held by a set or a unit under whose context it is made, or one above or below
-	// such a key, or it acquires a set out of order under one. The error names both keys and says
-	// what to do.
+	// ErrNested matches the error of a call that would wait for its own caller. Under the context of
+	// a set or a unit, the call needs a key that is held there, or one above or below such a key,
+	// or it acquires a set that comes earlier in the order of keys. The error names both keys and
+	// says what to do.
 	ErrNested = nesting.ErrNested
 )
 
@@ -60,28 +60,30 @@ type NoAnswerError = requests.NoAnswerError
 // RowError says that a row of the lock table is not one holdall wrote.
 type RowError = lockrow.RowError
 
-// ErrWaited ends a wait that has lasted as long as Options.Wait allows, or is too short to begin.
+// ErrWaited matches the error of a wait that has lasted as long as Options.Wait allows, or was too
+// short to begin.
 var ErrWaited = errors.New("the record wait is over")
 
 // HeldError says who had a key when the time to wait for it was over. Nothing
-// is held. Trying again later may succeed. It wraps [ErrWaited], or the end of
-// the context: context.DeadlineExceeded if what is left before the context's deadline is too
-// short to wait in turn, or to take the key.
+// is held. Trying again later may succeed. It wraps [ErrWaited], or the reason for which the
+// context ended. If the time before the context's deadline is too short to wait in turn, or to take
+// the key, it wraps context.DeadlineExceeded before the deadline.
 type HeldError struct {
 	Key     ordering.Key // the key that could not be had
 	Owner   string       // of the unit that holds it; empty if that was not read
 	Purpose string       // what that unit has it for; empty if it does not say
 	Unit    string       // that holds it, one of several if they hold keys below it, or is next; empty if others took it each time
-	// Age is for how long the holder is known to have been silent: by this process, and by others
-	// that have recorded it in the row. It may be longer than this process has lived.
+	// Age is how long the holder is known to have been silent: as this process has seen it, as others
+	// have recorded it in the row, or by the table's own clock, whichever is longest. It may be
+	// longer than this process has lived.
 	Age   time.Duration
-	Queue int // how many wait for it, as far as is known: in the table, and in this process
-	// Since is when the holder took its keys, if it is a set of this very client, or a unit's;
-	// otherwise it is zero. A holder that waits for its own key is told so at once if it passes
-	// its set's or unit's context ([ErrNested]).
+	Queue int // how many units wait for it, as far as is known: in the table, and in this process
+	// Since is when the holder took its keys, if it is a set or a unit of this very client;
+	// otherwise it is zero. If the holder itself makes the call, pass it the context of the holder's
+	// set or unit: then the call fails at once, with [ErrNested].
 	Since time.Time
-	// Expected is how long a wait for it is expected to take, by what this process has seen of those
-	// who had the key one after another; zero if it has seen too little.
+	// Expected is how long a wait for the key would take, estimated from the turns that this process
+	// has seen at it; zero if it has seen too few.
 	Expected time.Duration
 	Err      error
 }

@@ -26,8 +26,9 @@ const (
 	// Alive: there was one since the watch began. Of a row that waits for the head of its
 	// queue: the queue has moved.
 	Alive
-	// Dead: there was none for a full lease; or the head of the queue has left a row
-	// untaken for Config.Grace.
+	// Dead: there was none for a full lease while this process watched, or for two leases and 30 s
+	// by the table's own clock; or those who wait have left a free row untaken for Config.Grace,
+	// or for two Grace and 2 s.
 	Dead
 )
 
@@ -41,11 +42,12 @@ type Sighting struct {
 	Life Life
 	Unit string // nonce of who is watched; "" if nobody
 	Head bool   // it is the head of the queue, not the holder
-	// For is how long this process has seen no sign of life: by its own clock, which knows
-	// nothing of the time before it looked.
+	// For is how long there has been no sign of life: as this process has seen it, or as the row
+	// shows by the table's own clock, whichever is longer.
 	For time.Duration
-	// Limit is how long a silence counts as death: the holder's lease, or Config.Grace of
-	// this inspector, by which a waiter with that configuration would drop a head.
+	// Limit is how long this process must have seen no sign of life until the unit counts as dead:
+	// the holder's lease, or Config.Grace of this inspector for the head of a queue. By the table's
+	// own clock it takes two of them, and 30 s or 2 s.
 	Limit time.Duration
 }
 

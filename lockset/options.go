@@ -13,16 +13,15 @@ import (
 
 // Options of one acquisition. Set them with functions, as in the SDK.
 type Options struct {
-	// Wait is how long to wait for others, all in all: the record wait. The zero
-	// value waits as long as the context lives.
+	// Wait limits how long to wait for others, in all: the record wait. The zero
+	// value waits until the context ends.
 	Wait Wait
 	// Purpose says what the keys are for, in at most 256 bytes of UTF-8, for people: others that
 	// wait for the keys are told, and so is whoever looks at the table.
 	Purpose string
-	// HoldFor bounds how long the set is held, from when it has all its keys. Then it is lost: its
-	// context ends, and others may have its keys a lease later. Use it for work that should never
-	// take that long, so that a hanging job does not keep its keys. The zero value holds the set
-	// until Config.MaxAge.
+	// HoldFor bounds how long the set is held, counted from when it has all its keys. After that the
+	// set is lost: its context ends, and others may take its keys a lease later. Use it so that a
+	// job that hangs does not keep its keys. The default is Config.MaxAge.
 	HoldFor time.Duration
 }
 

@@ -37,10 +37,10 @@ type Work struct {
 	// at the same time may be committed together: their functions run one after another, each
 	// on what those before it have staged, which is not committed yet.
 	Alone bool
-	// Wait limits how long the unit waits for others, all in all: the record wait.
-	// Then the error is a *lockset.HeldError; at once if that, or the context's deadline, is too
-	// short to wait in turn (see [lockset.Wait]). Default: two leases. lockset.Forever waits for as
-	// long as the context lives.
+	// Wait limits how long the unit waits for others, in all: the record wait. When it is over, the
+	// error is a *lockset.HeldError. If the wait, or the time before the context's deadline, is too
+	// short to wait in turn, the call fails at once (see [lockset.Wait]). Default: two leases.
+	// lockset.Forever waits until the context ends.
 	Wait lockset.Wait
 	// Purpose says what the unit is for, in at most 256 bytes of UTF-8, for people: it is on the
 	// rows that the unit locks, and those who wait for it are told.
@@ -134,9 +134,8 @@ func (w Work) fits(rows, writes, most int) error {
 //
 // Do returns nil if the unit is committed, by this call or, under the same ID,
 // by an earlier one. Otherwise nothing was written, unless the error matches
-// [ErrInDoubt]; [NextOf] says what may be done. Under another unit's context, and under that of a
-// lock set which holds a key that the unit needs, or one above or below it, the error matches
-// [ErrNested]. fn's own error is returned as it is, joined with
+// [ErrInDoubt]; [NextOf] says what may be done. The error matches [ErrNested] under the context of
+// another unit, and of a lock set that holds a key which the unit needs, or one above or below it. fn's own error is returned as it is, joined with
 // the loss of the locks if there was one, or with why the ID could not be looked up; what fn
 // was told was one state of the tables.
 func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Unit) error) error {

@@ -11,9 +11,9 @@ import (
 
 // Sentinels, matched with errors.Is.
 var (
-	// ErrNested: a unit was begun inside another, or needs a key that is held by a set under
-	// whose context it runs, or one above or below such a key: it would wait for its own caller.
-	// It is lockset's.
+	// ErrNested matches the error of a unit that would wait for its own caller: it was begun inside
+	// another, or it needs a key that is held by a set under whose context it runs, or one above or
+	// below such a key. It equals lockset.ErrNested.
 	ErrNested = lockset.ErrNested
 	// ErrEnded: the unit was committed or rolled back before.
 	ErrEnded = next.Error("the unit of work has ended", next.FixCall)

@@ -26,9 +26,9 @@ import (
 // Errors: *[StageError] for a reference that cannot be one or comes twice, and, with a
 // *[GuardError] in it, for a record that no key guards which the unit holds, where keys
 // are not found (Work.Lock, [Client.Begin]). *lockset.TableError, which names the table,
-// *lockset.NoAnswerError, the error of ctx. After an error no record is changed, and the unit does
-// not commit, also if a later Get succeeds: like a refused write, the error is also returned by
-// the commit. In Do, return any error as it is: Do then calls the function again, or returns what
+// *lockset.NoAnswerError, the error of ctx. After an error no record is changed. The unit does not
+// commit then, even if a later Get succeeds: the commit returns the error as well, as it does that of
+// a refused write. In Do, return any error as it is: Do then calls the function again, or returns what
 // became of the unit, which is nil if its ID was committed before.
 //
 // A record of a [Table] without a Guard is read as it is; no key guards it.

@@ -26,11 +26,11 @@ type Expression struct {
 	Values map[string]any
 }
 
-// Put stages what has changed in records since this unit read them with [Unit.Get]. What
+// Put stages what has changed in records since this unit read them with [Unit.Get]. A field that
 // encodes as it did then keeps its value in the table bit for bit, at any depth of maps, and so
-// does what T does not know. A list that has changed is written as T has it, but for its
-// elements that have not. A Put that changes nothing writes nothing: the record counts as
-// read. A record that was not there is written as T has it.
+// does an attribute that T does not have. A list that has changed is written as T has it, except
+// for the elements that have not changed. A Put that changes nothing writes nothing: the record
+// counts as read. A record that was not there is written as T has it.
 //
 // The error is a *[StageError], also for a record that this unit has not read; commit
 // returns it too.

@@ -45,9 +45,9 @@ type Table[T any] struct {
 	// [Unit.Get]. Such units fit into one transaction, Replace and PutIf want records that were
 	// read, and [Unit.Stage] leaves the version to its caller. Records without a guard are not checked.
 	Version string
-	// EncoderOptions and DecoderOptions, if set, change attributevalue's options for the table's
-	// records, their keys, and the values of an [Expression]. TagKey must be the same in both.
-	// They may be called concurrently.
+	// EncoderOptions and DecoderOptions, if set, change the options of attributevalue for the table's
+	// records, their keys, and the values of an [Expression]. Both must set the same TagKey. They
+	// must be safe for concurrent use.
 	EncoderOptions func(*attributevalue.EncoderOptions)
 	DecoderOptions func(*attributevalue.DecoderOptions)
 }

@@ -184,7 +184,7 @@ func (t Table) Acquire(w Want, vs Values) *types.Update {
 	return t.Update(w.Key, form.takeIf+" AND "+w.Turn.condition(), removing(take, w.Turn.removes()), vs)
 }
 
-// Join is the write by which a unit takes the last place in the queue of a row that it has seen so.
+// Join returns the write by which a unit takes the last place in the queue of a row that it has seen so.
 func (t Table) Join(w Want, r Row, vs Values) *types.Update {
 	condition, update := joinIf+" AND "+forms[w.Mode].isNotHeld, join
 	if r.Free() && len(r.Below) == 0 && len(r.Queue) == 0 {
@@ -193,14 +193,14 @@ func (t Table) Join(w Want, r Row, vs Values) *types.Update {
 	return t.Update(w.Key, condition, update, w.values(vs))
 }
 
-// DropAll is the write that takes the places of all who wait for a row, which has been free since
-// it was seen to be.
+// DropAll returns the write that removes all places in the queue of a row, if the row has been free since
+// it was seen.
 func (t Table) DropAll(r Row) *types.Update {
 	return t.Update(r.Key, dropAllIf, dropAll, Values{":one": one, ":turnSeen": stampOf(r.TurnAt)})
 }
 
-// AndStepOut is a write, by its condition and its update, that gives up the unit's place in a row's
-// queue as well.
+// AndStepOut returns the condition and the update of a write, extended so that it gives up the unit's
+// place in the row's queue as well.
 func AndStepOut(condition, update string, place int) (and, also string) {
 	at := placeAt(place)
 	return condition + " AND " + at + " = :waiter", update + " REMOVE " + at

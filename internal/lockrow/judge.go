@@ -72,13 +72,14 @@ type Watch struct {
 
 // Patience says how long the first of a queue may leave a row that it could take.
 type Patience struct {
-	// Turn is for how long a process must see the row free and bare, since one and the same
-	// time by the table's clock, before it goes past the head; and Step is how much longer for
-	// each of up to mostSteps waiters that it would go past besides: of those who look at the
-	// same time, the first goes first.
+	// Turn is how long a process must see the row free and bare, with one and the same TurnAt,
+	// before it goes past the head. Step is how much longer for each further waiter that it
+	// would go past, up to mostSteps of them: so of several waiters that look at the same time,
+	// the first goes first.
 	Turn, Step time.Duration
-	// Grace is for how long it must see it so if the row does not say since when it is free;
-	// twice that by the table's clock is enough for a process that looks once.
+	// Grace is how long the process must see the row so if it does not say since when it has been
+	// free. For a process that looks only once, twice that and firstSight by the table's clock
+	// are enough.
 	Grace time.Duration
 }
 
@@ -107,10 +108,10 @@ func Judge(r Row, w Want, token fencing.Token, at Watch) Judgement {
 	return Judgement{Verdict: verdict, Turn: r.turn(w.Entry.Unit, past)}
 }
 
-// DeadBy returns when the holder of a row counts as dead, by our clock, if it stays silent. It
-// is dead if it was silent for a full lease,
-// the row's own, by our clock, or for more than two and what headers may be wrong by the
-// table's: long enough for it to know that its lease is over, whatever either clock shows.
+// DeadBy returns when the holder of a row counts as dead, by this process's clock, if it stays
+// silent: after a full lease of the row's by this process's clock, or after two leases and
+// headersDiffer by the table's. Either is long enough for the holder to know that its lease is over,
+// whatever the clocks show.
 func (r Row) DeadBy(at Watch) time.Time {
 	end := at.Since.Add(r.Lease)
 	if at.Table.Known() && at.Table.believes(r.RenewedAt) {
@@ -132,15 +133,15 @@ func judgeHolder(r Row, at Watch) Judgement {
 	return Judgement{Verdict: Bury}
 }
 
-// mostSteps keeps the dead from adding up: callers may live no longer than a few Poll.
+// mostSteps bounds what many dead waiters cost: callers may live no longer than a few Poll.
 const mostSteps = 8
 
-// judgeQueue decides about those who wait for a row that anybody could take. past is whether a
-// unit at this place may go past those before it; else the judgement says what to do.
+// judgeQueue decides about the queue of a row that is available. past reports whether a unit at this
+// place may go past those before it; if not, the judgement says what to do.
 //
-// If the row says since when it has been free, that alone counts, whoever is the head by now:
-// callers that die while they wait may leave places faster than one after the other could be
-// found dead.
+// If the row says since when it has been free, that alone counts, whichever unit is the head by now:
+// callers that die while they wait may leave places faster than these could be found dead one after
+// the other.
 func judgeQueue(r Row, place int, at Watch) (past bool, j Judgement) {
 	if !at.Table.believes(r.TurnAt) {
 		if left := at.Since.Add(at.Grace).Sub(at.Now); left > 0 {
@@ -213,7 +214,7 @@ type Decision struct {
 // DynamoDB gives are a lower bound of what is in the way, so whatever is
 // decided is tried, not believed.
 //
-// at.Since is of no row: each has its own.
+// Decide ignores at.Since: each row has its own.
 func Decide(seen []Observed, token fencing.Token, at Watch) Decision {
 	d := Decision{Verdict: Admits}
 	for _, o := range seen {

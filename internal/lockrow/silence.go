@@ -7,13 +7,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// A row says for how long somebody has watched it in vain. Who leaves writes that down, and the
-// next one begins there: so a dead holder is found out by processes that live shorter than its
-// lease, one after the other.
+// A row records how long its holder is known to have been silent. A waiter that leaves writes that, and
+// the next one continues from there: so processes that live shorter than a lease find a dead holder
+// one after the other.
 //
-// What is written is the whole silence and not what is added to it. Whoever wrote that an RVN has
-// been silent for so long, it has been so ever since: a record that comes late, or twice, or
-// beside another, is as true as before.
+// A record has the whole silence, not an increment. An RVN that has been silent for so long has been
+// silent ever since: a record that arrives late, twice, or beside another is still true.
 const (
 	// AttrSilentOf says of which sign of life there was none after it.
 	AttrSilentOf = "silentOf"

@@ -7,25 +7,26 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// The table's own clock, as DynamoDB's answers tell it, says for how long a holder has been
-// silent and a row has been free, also to a process that looks only once. What a commit or a
-// fence refuses never depends on it.
+// The table's own clock, read from DynamoDB's answers, tells even a process that looks only once how
+// long a holder has been silent and a row has been free. What a commit or a fence refuses never
+// depends on it.
 const (
-	// AttrRenewed is when the holder has renewed its lease, at the latest, in nanoseconds of
-	// the table's time; 0 if that was not known.
+	// AttrRenewed names the attribute that says when the holder renewed its lease, at the latest, in
+	// nanoseconds of the table's time; 0 if that was not known.
 	AttrRenewed = "renewedAt"
-	// AttrTurn is since when the row has been free and bare, at the latest, in the same unit;
-	// 0 if that was not known. On other rows it means nothing. Two turns never show the same,
-	// so what is less than a millisecond tells writes apart.
+	// AttrTurn names the attribute that says since when the row has been free and bare, at the
+	// latest, in the same unit; 0 if that was not known. It means nothing on other rows. No two
+	// turns show the same value: the part below a millisecond distinguishes writes.
 	AttrTurn = "turnAt"
 )
 
 const (
-	// headersDiffer is by how much the Date headers of DynamoDB may be wrong, beside two leases
-	// of a holder.
+	// headersDiffer is how far the Date headers of DynamoDB may be wrong, in addition to two leases of
+	// the holder.
 	headersDiffer = 30 * time.Second
-	// firstSight is how much longer than two Grace a row must have been free for a process that
-	// sees it for the first time: a header's second, and one for the request.
+	// firstSight is how much longer than two Grace a row must have been free before a process that
+	// sees it for the first time takes it: one second for the precision of a header, and one for the
+	// request.
 	firstSight = 2 * time.Second
 )
 
@@ -33,14 +34,14 @@ const (
 // value is a time that is not known.
 type Now struct {
 	Low, High time.Time
-	// Mark tells the writes of one moment apart.
+	// Mark distinguishes the writes of one moment.
 	Mark uint32
 }
 
 // Known reports whether the time is known.
 func (n Now) Known() bool { return !n.High.IsZero() }
 
-// Stamp is the time as a row has it: the upper bound, or 0.
+// Stamp returns the time as rows store it: the upper bound, or 0 if it is not known.
 func (n Now) Stamp() types.AttributeValue {
 	if !n.Known() {
 		return Number(0)
@@ -55,16 +56,16 @@ func stampOf(t time.Time) types.AttributeValue {
 	return Number(t.UnixNano())
 }
 
-// believes reports whether what a row says of the table's time can be true: it says
-// something, and not of the future. A process that does not know the time believes it.
+// believes reports whether a row's time can be true: the row has one, and it is not in the future. A
+// process that does not know the time believes every one.
 func (n Now) believes(at time.Time) bool {
 	return !at.IsZero() && (!n.Known() || !at.After(n.High.Add(headersDiffer)))
 }
 
-// passed returns by when t is past for certain: how long from now, zero or less if it is.
+// passed returns how long from now t is certainly past; zero or less if it is already.
 func (n Now) passed(t time.Time) time.Duration { return t.Sub(n.Low) }
 
-// tableTime reads a time of the table's clock. What is none is not known.
+// tableTime reads a time of the table's clock. It returns zero for anything that is not one.
 func tableTime(item map[string]types.AttributeValue, name string) time.Time {
 	v, is := item[name].(*types.AttributeValueMemberN)
 	if !is {
@@ -77,7 +78,7 @@ func tableTime(item map[string]types.AttributeValue, name string) time.Time {
 	return time.Unix(0, ns)
 }
 
-// deadAt is when the holder of a row counts as dead by the table's clock.
+// deadAt returns when the holder of a row counts as dead by the table's clock.
 func (r Row) deadAt() time.Time { return r.RenewedAt.Add(2*min(r.Lease, maxRecorded) + headersDiffer) }
 
 // evictableSince returns since when any living process could have evicted the dead holder of a row.
@@ -113,17 +114,17 @@ func (r Row) SilentFor(at Watch) time.Duration {
 }
 
 const (
-	// A sign of life between the look and the write is no less one, so the RVN must be as it
-	// was seen; and of two who date a row, the first counts.
+	// The RVN must be as it was seen, because the holder may have renewed since. If two processes date
+	// a row, the first one counts.
 	dateHolderIf = "#recordVersionNumber = :rvn AND attribute_exists(#unit) AND (attribute_not_exists(#renewedAt) OR #renewedAt = :seen)"
 	dateHolder   = "SET #renewedAt = :now"
 	dateTurnIf   = "#isReleased = :one AND attribute_not_exists(#below) AND #queue[0] = :head AND #fence = :fence AND (attribute_not_exists(#turnAt) OR #turnAt = :seen)"
 	dateTurn     = "SET #turnAt = :now"
 )
 
-// Date is the write that has a row say what it does not say of the table's time, or says
-// wrongly: when its holder was alive, or since when it waits for its queue. nil if nothing
-// is missing, or the time is not known.
+// Date returns the write that adds the table's time to a row that lacks it, or has one in the future:
+// when its holder was alive, or since when the row has been waiting for its queue. Date returns nil if
+// nothing is missing, or the time is not known.
 func (t Table) Date(r Row, now Now) *types.Update {
 	vs := Values{":one": one, ":now": now.Stamp()}
 	switch {
@@ -138,10 +139,11 @@ func (t Table) Date(r Row, now Now) *types.Update {
 	return nil
 }
 
-// waits reports whether the row could be taken, and waits for its queue.
+// waits reports whether the row is available and units are in its queue.
 func (r Row) waits() bool { return r.Free() && len(r.Below) == 0 && len(r.Queue) > 0 }
 
-// WithTurn is the row with what a process knows of those who wait for it.
+// WithTurn returns the row with Untaken set if, by what this process knows, a unit without a place may
+// go past its queue.
 func (r Row) WithTurn(at Watch) Row {
 	if r.waits() {
 		if past, _ := judgeQueue(r, len(r.Queue), at); past {
@@ -151,12 +153,12 @@ func (r Row) WithTurn(at Watch) Row {
 	return r
 }
 
-// Turn is how a unit comes to its turn at a row that others may wait for: nobody does, or it is
-// the head of the queue, or it goes past those before it.
+// Turn says by what right a unit takes a row: its queue is empty, or the unit is the head, or the unit
+// goes past those before it.
 type Turn struct {
 	Queued bool // the unit has a place
-	// Past is since when those before it have left the row free, if it goes past them: the
-	// row must say so still. Before is how many they are.
+	// Past is since when those before the unit have left the row free, if it goes past them: the
+	// row must still say so. Before is their number.
 	Past   time.Time
 	Before int
 }
@@ -167,8 +169,8 @@ const (
 	stillFree   = "#turnAt = :turnSeen AND attribute_not_exists(#below)"
 )
 
-// condition and removes are what a write by which the unit has the row requires of the queue,
-// and what it removes of it: whoever goes past others removes them, and its own place.
+// condition returns what the write that takes the row requires of the queue, and removes what it
+// removes from it: a unit that goes past others removes their places and its own.
 func (t Turn) condition() string {
 	switch {
 	case t.Past.IsZero() && t.Queued:
@@ -188,7 +190,7 @@ func (t Turn) removes() (what string) {
 	case !t.Queued:
 		return ", #queue"
 	}
-	for i := t.Before; i >= 0; i-- { // from the end: not every engine has all of them mean the list as it was
+	for i := t.Before; i >= 0; i-- { // from the end, because some engines remove one after the other
 		what += ", " + placeAt(i)
 	}
 	return what
@@ -196,7 +198,7 @@ func (t Turn) removes() (what string) {
 
 func placeAt(i int) string { return "#queue[" + strconv.Itoa(i) + "]" }
 
-// turn is how a unit may have a row that was seen so. past is whether it may go past those
+// turn returns how a unit may take a row that was seen so. past says whether it may go past those
 // before it.
 func (r Row) turn(unit string, past bool) Turn {
 	place, queued := r.Place(unit)
