@@ -199,9 +199,9 @@ func (a *acquisition) leaveQueue(ctx context.Context, r lockrow.Row) error {
 // tells its caller. Two who leave at once need no more.
 const leavingTries = 2
 
-// leaveSoon gives up all places. Where many leave at the same moment, a unit returns to its
-// caller before it has left, and goes on for at most a lease: a place that nobody looks after
-// keeps others waiting for Grace.
+// leaveSoon gives up all places. Where many units leave at the same moment, a unit returns to its
+// caller before it has left, and continues for at most a lease: a place without a unit delays the
+// others until they go past it.
 func (a *acquisition) leaveSoon(ctx context.Context) error {
 	var errs []error
 	for _, r := range a.places.all() {

@@ -22,7 +22,7 @@ const (
 	Settled
 	// Cleaned: an intent was removed whose unit is dead, or does not hold its witness any more.
 	Cleaned
-	// Dropped: the head of the queue has lost its place, for it left the key untaken for a lease.
+	// Dropped: a unit in the queue has lost its place, because the key stayed free for a lease.
 	Dropped
 	// Kept: somebody is dead and nothing could be done, or nobody can tell. Err says why.
 	Kept
@@ -67,8 +67,8 @@ type SweepOptions struct {
 //   - Intents on a row are removed if their units are dead, or do not hold their witnesses
 //     any more. The witnesses need not be among keys: their rows are freed, too. Units whose
 //     intents came since the sweep began count as alive.
-//   - The queue of a row that anybody could take is dropped after a lease, not after
-//     Config.Grace: nobody alive may wait there. Whoever is alive queues again.
+//   - The queue of a row that any unit could take is dropped after a lease, later than waiters
+//     would go past it: a living unit may be in it. Such a unit queues again.
 //
 // It returns what it did, in that order, at least one thing for each key. If ctx ends before
 // all is known, the error is its cause, and it is written into the rows for how long their

@@ -199,7 +199,7 @@ type HandedOver struct {
 	From, To string
 }
 
-// Dropped describes a unit that lost its place in a queue.
+// Dropped describes a unit that lost its place in a queue to others.
 type Dropped struct {
 	Key  ordering.Key
 	Unit string

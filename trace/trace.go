@@ -79,8 +79,8 @@ type Trace struct {
 	// HandedOver is called when a unit has taken a row for which it had waited behind
 	// another of this process, without a place in the table's queue.
 	HandedOver func(context.Context, HandedOver)
-	// Dropped is called when a place was taken from the head of a row's queue, for
-	// leaving the row untaken too long.
+	// Dropped is called once for each place that was removed from a row's queue because the
+	// row stayed free and no unit before it took the row.
 	Dropped func(context.Context, Dropped)
 	// Raised is called when a unit's token was too low for a row.
 	Raised func(context.Context, Raised)

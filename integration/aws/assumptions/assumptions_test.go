@@ -72,7 +72,7 @@ var assumptions = []assumption{
 	{"absent-attributes", "take a row past its queue, or never take one that is free", absentAttributes, nil, nil},
 	{"permissions", "name the wrong permission, or none, when one is missing; or lack one that its pages do not name", virtually(permissions), nil, nil},
 	{"ttl", "lose the row that says that a unit is being committed, so that another takes its key before its writes are done", ttl, nowhere, local},
-	{"clock-header", "not notice a clock that is wrong, in Check", clockHeader, nil, nil},
+	{"clock-header", "not notice a clock that is wrong, in Check; and processes that look only once would not find the dead", clockHeader, nil, nil},
 	{"clock-skew", "report the first request of a process whose clock is wrong as an error, instead of sending it again", clockSkew, nowhere, nil},
 	{"create-twice", "refuse to use tables that are there, in CreateTable", createTwice, nil, nil},
 	{"costs", "cost something else than README says", virtually(costsAsWritten), local, nil},
