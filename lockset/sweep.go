@@ -58,7 +58,8 @@ type SweepOptions struct {
 
 // Sweep watches the rows of keys for up to a lease, and frees those of the dead, as a unit
 // does that waits for them; here nobody waits. Who is dead is decided by the same rule: a
-// full lease of silence, as far as this client has seen it or a row says that others did.
+// full lease of silence, as far as this client has seen it or a row says that others did, or two
+// leases and 30 s by the table's own clock.
 // Whoever is alive is not touched: every write has the condition that a waiter's has.
 //
 //   - The row of a dead holder is freed.
