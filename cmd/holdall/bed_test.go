@@ -77,6 +77,14 @@ func newBed(t *testing.T, e *engines.Engine) *bed {
 	return b
 }
 
+// slower returns another bed on the same engine, with twice the lease.
+func (b *bed) slower(t *testing.T) *bed {
+	t.Helper()
+	slower := newBed(t, engines.Get(t, b.Kind))
+	slower.lease = max(slower.lease, 2*b.lease)
+	return slower
+}
+
 // recordsTable makes the table of what units of actors write, and returns its name.
 func (b *bed) recordsTable(t *testing.T) string {
 	t.Helper()

@@ -122,7 +122,9 @@ func forWhat(purpose string) string {
 }
 
 // inSeconds is a time as people read it, to the millisecond.
-func inSeconds(d time.Duration) float64 { return float64(d.Round(time.Millisecond).Milliseconds()) / 1000 }
+func inSeconds(d time.Duration) float64 {
+	return float64(d.Round(time.Millisecond).Milliseconds()) / 1000
+}
 
 func momentOf(t time.Time) *time.Time {
 	if t.IsZero() {

@@ -68,7 +68,7 @@ func (s *shown) holderWords(add func(string, ...any)) {
 	case dead && h.Prepared == "" && s.Row.Awaited():
 		add("Who waits has watched it, too, and takes it over within a lease.")
 	case dead && h.Prepared == "" && !slices.ContainsFunc(s.Above, lockset.Row.Awaited):
-		add("Nobody waits: the first unit that asks for it has it a lease later.")
+		add("Nobody waits: the first unit that asks for it has it within a lease.")
 	}
 }
 
