@@ -98,12 +98,13 @@ func acquire(ctx context.Context, p *process, key ordering.Key) <-chan acquired 
 }
 
 // waiter returns a process, and a channel that is closed when it has a place in
-// the table's queue.
+// the table's queue, or ends without one.
 func (b *bed) waiter() (*process, <-chan struct{}) {
 	joined := make(chan struct{})
 	var once sync.Once
 	return b.process(&trace.Trace{
-		Joined: func(context.Context, trace.Joined) { once.Do(func() { close(joined) }) },
+		Joined:     func(context.Context, trace.Joined) { once.Do(func() { close(joined) }) },
+		AcquireEnd: func(context.Context, trace.AcquireEnd) { once.Do(func() { close(joined) }) },
 	}), joined
 }
 
