@@ -14,8 +14,15 @@
  * lease less the margin has passed since then. A holder counts as lost when the
  * RVN that was last confirmed is old. A watcher counts from after it saw the RVN,
  * and for a whole lease: every RVN that was sent before its watch began is old by
- * then. That is all that is assumed of clocks: that they run at the same rate
+ * then. That is all that is assumed of monotonic clocks: that they run at the same rate
  * within the margin.
+ *
+ * The table's own clock: a row says with which RVN its holder has written when it renewed (dated: the
+ * upper bound of a time at which that RVN or an earlier one had been sent), or that it did not know. Whoever meets a row
+ * that does not say dates it, by a write that may come late. Others evict the holder
+ * at first sight when more than two leases and 30 s have passed since then, by the lower bound of their
+ * time. If headers are wrong by less than a lease and 30 s, a lease has passed: the RVN of that number
+ * is old. If they are wrong by more, any may be taken for so.
  *
  * Left out: other keys and intents (acquire.pml), what the holder is told of its
  * commit (commit.pml), journals (journal.pml), the queue (queue.pml).
@@ -28,6 +35,10 @@
 /* property overtaken: no commit changes anything after a later holder was there */
 /* clause full_lease: a holder is dead after a full lease of silence, not sooner | mutant: a holder is dead after a full lease of silence, not sooner ; the watch begins after the answer, not before the question | finds: alone */
 /* clause sign_of_life: a new RVN is a sign of life | mutant: a new RVN is a sign of life | finds: alone */
+/* clause clock_limit: a holder is dead by the table's clock after two leases and 30 s, and headers are wrong by less than one and 30 s | mutant: a holder is dead by the table's clock after two leases and what headers may be wrong | finds: alone */
+/* clause clock_renews: a renewal says when it was sent | mutant: a renewal says when it was sent | finds: alone */
+/* clause clock_date: whoever dates a row does so under the RVN that was seen | mutant: - | finds: alone */
+/* clause clock_headers: no commit depends on the headers | mutant: - | finds: nothing: two may hold, as without clock_limit, and the commit of the one that was evicted is refused all the same */
 /* clause bury_rvn: a bury needs the RVN that was watched | mutant: a bury needs the RVN that was watched | finds: alone */
 /* clause renew_unit: a renewal's condition names the unit | mutant: a renewal's condition names the unit | finds: alone */
 /* clause renew_later: a renewal never writes over a later one's RVN | mutant: a renewal never writes over a later one's RVN | finds: alone */
@@ -49,6 +60,7 @@ hidden byte ok;
 byte unit;  /* the holder; 0: free */
 byte rvn;
 byte fence;
+byte dated; /* renewedAt is not before this RVN was sent, of the holder; NEVER: it does not say */
 
 #define RVN(u, n) ((u) * 4 + (n)) /* lockset.renewedRVN (set.go): in the order of the rounds; 0: acquired */
 
@@ -64,12 +76,25 @@ bit took[N + 1];
 
 #define NEVER 7 /* no RVN becomes as old */
 #define BELIEVES(u) (holds[u] && !lost[u])
+#ifdef WITHOUT_clock_headers
+#define ALONE true
+#else
 #define ALONE (!(BELIEVES(1) && BELIEVES(2) || BELIEVES(1) && BELIEVES(3) || BELIEVES(2) && BELIEVES(3)))
+#endif
+
+/* lockrow.Row.deadAt (tabletime.go) */
+#if defined(WITHOUT_clock_limit) || defined(WITHOUT_clock_headers)
+#define DEAD_BY_CLOCK(u, n) (n != NEVER)
+#else
+#define DEAD_BY_CLOCK(u, n) (n != NEVER && n < old[u])
+#endif
 
 /* What is under way. */
 bit commit[N + 1], release[N + 1];
 bit renewal[N]; /* of the first unit, by number */
+bit knows;      /* the table's time, when the first of those was sent; the second is sent when it does */
 bit bury[12];   /* by RVN */
+bit date[12];   /* by RVN: the time at which that was seen */
 byte answer;    /* to the last renewal */
 #define NONE 0
 #define DONE 1
@@ -94,9 +119,18 @@ inline carry_out_bury(r) {
 #ifdef WITHOUT_bury_rvn
 			|| true
 #endif
-			) -> unit = 0; rvn = 0
+			) -> unit = 0; rvn = 0; dated = 0
 		:: else
 		fi }
+}
+
+/* lockrow.Table.Date (tabletime.go). The network keeps a copy. */
+inline carry_out_date(r) {
+	atomic { date[r] && unit != 0 && dated == NEVER && (rvn == r
+#ifdef WITHOUT_clock_date
+		|| unit == r / 4
+#endif
+		) -> dated = r % 4 }
 }
 
 /* lockset.Client.renewer (set.go). The network keeps a copy. */
@@ -116,6 +150,9 @@ inline carry_out_renewal(n) {
 			rvn = RVN(1, 1);
 #else
 			rvn = RVN(1, n);
+#endif
+#ifndef WITHOUT_clock_renews
+			dated = ((n > 1 || knows) -> n : NEVER);
 #endif
 			ok = DONE
 		:: else -> ok = REFUSED
@@ -138,7 +175,7 @@ inline carry_out_commit(u) {
 			) ->
 			assert(overtaken || latest == u);
 			if
-			:: unit == u -> unit = 0; rvn = 0
+			:: unit == u -> unit = 0; rvn = 0; dated = 0
 			:: else
 			fi
 		:: else
@@ -154,7 +191,7 @@ inline carry_out_release(u) {
 #ifdef WITHOUT_release_mine
 			|| unit != 0
 #endif
-			) -> unit = 0; rvn = 0
+			) -> unit = 0; rvn = 0; dated = 0
 		:: else
 		fi }
 }
@@ -171,6 +208,8 @@ end:
 	:: carry_out_commit(2)
 	:: carry_out_release(1)
 	:: carry_out_release(2)
+	:: carry_out_date(RVN(1, 0))
+	:: carry_out_date(RVN(1, 1))
 	:: carry_out_bury(RVN(1, 0))
 	:: carry_out_bury(RVN(1, 1))
 	:: carry_out_bury(RVN(1, 2))
@@ -183,6 +222,7 @@ proctype owner(byte u) {
 	byte seen;  /* the RVN that it watches; 0: none */
 	byte since; /* what its unit had sent when the watch began */
 	byte named; /* the RVN of the row it looked at last */
+	byte says;  /* and since which RVN of that unit's it counts as silent */
 
 	token[u] = 1; /* fencing.Clock.Next (token.go): clocks are wrong, so it may be too low */
 look:	/* the row, as lockset.acquisition.wait (wait.go) reads it */
@@ -201,10 +241,10 @@ look:	/* the row, as lockset.acquisition.wait (wait.go) reads it */
 			:: else
 			fi;
 #endif
-			seen = 0; since = 0; named = 0;
+			seen = 0; since = 0; named = 0; says = 0;
 			goto ask
 		:: unit != 0 ->
-			named = rvn;
+			named = rvn; says = dated;
 			/* lockrow.Row.LastSign (row.go) */
 			if
 			:: (seen == 0
@@ -217,13 +257,17 @@ look:	/* the row, as lockset.acquisition.wait (wait.go) reads it */
 		fi
 	};
 	if
+	/* lockset.Client.date (client.go) */
+	:: atomic { says == NEVER && !date[named] -> date[named] = 1; goto look }
+	/* lockrow.Row.DeadBy (judge.go) */
+	:: atomic { DEAD_BY_CLOCK(named / 4, says) && !bury[named] -> bury[named] = 1; says = 0 }
 	/* lockrow.judgeHolder (judge.go), lockset.acquisition.bury (wait.go) */
 	:: atomic { (since < old[seen / 4]
 #ifdef WITHOUT_full_lease
 		|| true
 #endif
-		) && !bury[named] -> bury[named] = 1 }
-	:: atomic { unit == 0 || rvn != named -> goto look }
+		) && !bury[named] -> bury[named] = 1; says = 0 }
+	:: atomic { unit == 0 || rvn != named || dated != says -> says = 0; goto look }
 	fi;
 	atomic { unit == 0 || rvn != named -> goto look };
 
@@ -241,7 +285,11 @@ ask:	/* lockset.acquisition.take (acquire.go), under the conditions lockrow.take
 #endif
 			) ->
 			assert(in_order || token[u] > top);
-			unit = u; rvn = RVN(u, 0); fence = token[u]; latest = u; top = token[u]; took[u] = 1
+			unit = u; rvn = RVN(u, 0); fence = token[u]; latest = u; top = token[u]; took[u] = 1;
+			if
+			:: dated = 0
+			:: u == 1 -> dated = NEVER
+			fi
 		:: else -> goto look
 		fi
 	};
@@ -264,7 +312,11 @@ ask:	/* lockset.acquisition.take (acquire.go), under the conditions lockrow.take
 hold:
 	if
 	/* heartbeat.Group.round (heartbeat.go) */
-	:: atomic { u == 1 && sent[u] < 2 && !lost[u] -> sent[u]++; answer = NONE; renewal[sent[u]] = 1 };
+	:: atomic { u == 1 && sent[u] < 2 && !lost[u] -> sent[u]++; answer = NONE; renewal[sent[u]] = 1;
+		if
+		:: knows = 1
+		:: sent[u] == 1 && dated == NEVER -> knows = 0 /* it has not learnt it since */
+		fi };
 		if
 		/* heartbeat.Group.moveDeadline (heartbeat.go) */
 		:: atomic { answer == DONE && lost[u] ->

@@ -5,23 +5,29 @@
  * the row's queue, looks, takes the row when it is the head, and leaves the queue in
  * that write. Any unit may die anywhere, also holding or waiting, or give up: it
  * burns its tokens, leaves the queue, and releases what landed unheard. A waiting unit
- * buries a dead holder, and drops a head that leaves the row untaken.
+ * buries a dead holder, and goes past those who leave the row untaken: with a place or
+ * without, under the conditions that the row is free and bare and has the turnAt that was seen. It removes
+ * the places before its own and that one, or the whole queue if it has none. Where the row does not say since when it
+ * is free, it drops the head. A unit that has lost its place alive joins again.
  *
  * Requests: any may be lost, and its answer; of all that were sent, one at a time may
  * be on its way for as long as anybody likes, and be carried out again and again
  * (COPIES says how many at a time).
  *
  * Time: a holder is buried when it is dead (hold.pml has the watch). A head may be
- * dropped at any time in which it could take the row, dead or slow.
+ * dropped, or others go past it, at any time in which it could take the row, dead or slow. Whoever makes the row
+ * free knows the table's time or does not.
  *
- * Left out: other rows (order.pml), intents, the line within a process, the record
+ * Left out: other rows (order.pml), intents and units without locks (queue_past.pml), the writes that
+ * date a row (turns.pml), the line within a process, the record
  * wait; that a unit which looks again and again is served in the end while heads
- * are dropped again and again (the turn of a slow unit is not promised).
+ * lose their places again and again (the turn of a slow unit is not promised).
  *
  * Size: 2 units, 2 places, 1 copy under way. queue3.pml has 3 units; there one may die,
  * one may give up, and one lives.
  *
- * Properties: nobody takes the row while another is before it in the queue; the row
+ * Properties: nobody takes the row while another is before it in the queue, unless the row has been
+ * free and bare since the turnAt that was seen; the row
  * has one unit; the unit that has it is not in its queue; a unit that joins is its last, once, and
  * within the places there are; a drop takes the head that was seen, if nobody has had
  * the row since; nobody else's place is given up; a unit that has given up has no place and
