@@ -4,7 +4,7 @@
  * Modelled: three units want one key. Its holder renews it, commits or
  * releases at any time, crashes, or is suspended: a unit may send whatever it was
  * about to send however late, also when its lease is over. Waiting units watch the
- * holder's RVN, buries it and takes the key.
+ * holder's RVN, or go by the table's own clock, bury it and take the key.
  *
  * The network: what was sent may be carried out at any time, or never; renewals
  * any number of times. Answers come at any time, or never. Copies of acquiring
@@ -17,12 +17,11 @@
  * then. That is all that is assumed of monotonic clocks: that they run at the same rate
  * within the margin.
  *
- * The table's own clock: a row says with which RVN its holder has written when it renewed (dated: the
- * upper bound of a time at which that RVN or an earlier one had been sent), or that it did not know. Whoever meets a row
- * that does not say dates it, by a write that may come late. Others evict the holder
- * at first sight when more than two leases and 30 s have passed since then, by the lower bound of their
- * time. If headers are wrong by less than a lease and 30 s, a lease has passed: the RVN of that number
- * is old. If they are wrong by more, any may be taken for so.
+ * The table's own clock: renewedAt is an upper bound of the time at which an RVN was sent; dated is the number
+ * of that RVN. A holder that does not know the time writes none. A waiter that meets such a row dates it, by a write
+ * that may come late. A waiter evicts a holder at first sight if renewedAt is more than two leases and 30 s
+ * before the lower bound of now. If headers are wrong by less than a lease and 30 s, a lease has really passed: the
+ * RVN is old. If they are wrong by more, an RVN of any age may look so.
  *
  * Left out: other keys and intents (acquire.pml), what the holder is told of its
  * commit (commit.pml), journals (journal.pml), the queue (queue.pml).
@@ -36,6 +35,7 @@
 /* clause full_lease: a holder is dead after a full lease of silence, not sooner | mutant: a holder is dead after a full lease of silence, not sooner ; the watch begins after the answer, not before the question | finds: alone */
 /* clause sign_of_life: a new RVN is a sign of life | mutant: a new RVN is a sign of life | finds: alone */
 /* clause clock_limit: a holder is dead by the table's clock after two leases and 30 s, and headers are wrong by less than one and 30 s | mutant: a holder is dead by the table's clock after two leases and what headers may be wrong | finds: alone */
+/* clause clock_began: renewedAt is read after the lease began to count, not before | mutant: - | finds: alone */
 /* clause clock_renews: a renewal says when it was sent | mutant: a renewal says when it was sent | finds: alone */
 /* clause clock_date: whoever dates a row does so under the RVN that was seen | mutant: - | finds: alone */
 /* clause clock_headers: no commit depends on the headers | mutant: - | finds: nothing: two may hold, as without clock_limit, and the commit of the one that was evicted is refused all the same */
@@ -74,6 +74,7 @@ bit holds[N + 1]; /* has the set, and has not ended it */
 bit lost[N + 1];  /* and its context has ended */
 bit took[N + 1];
 
+#define BEFORE 6 /* renewedAt is of any time before the RVN was sent */
 #define NEVER 7 /* no RVN becomes as old */
 #define BELIEVES(u) (holds[u] && !lost[u])
 #ifdef WITHOUT_clock_headers
@@ -86,7 +87,7 @@ bit took[N + 1];
 #if defined(WITHOUT_clock_limit) || defined(WITHOUT_clock_headers)
 #define DEAD_BY_CLOCK(u, n) (n != NEVER)
 #else
-#define DEAD_BY_CLOCK(u, n) (n != NEVER && n < old[u])
+#define DEAD_BY_CLOCK(u, n) (n == BEFORE || n != NEVER && n < old[u])
 #endif
 
 /* What is under way. */
@@ -287,6 +288,9 @@ ask:	/* lockset.acquisition.take (acquire.go), under the conditions lockrow.take
 			assert(in_order || token[u] > top);
 			unit = u; rvn = RVN(u, 0); fence = token[u]; latest = u; top = token[u]; took[u] = 1;
 			if
+#ifdef WITHOUT_clock_began
+			:: u == 1 -> dated = BEFORE
+#endif
 			:: dated = 0
 			:: u == 1 -> dated = NEVER
 			fi
