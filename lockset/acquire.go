@@ -268,6 +268,7 @@ func (a *acquisition) raise(ctx context.Context) {
 // next; admits after a success.
 func (a *acquisition) take(ctx context.Context, chunk ordering.Plan) (lockrow.Decision, error) {
 	rvn := a.unit.id("a")
+	began := time.Now() // before the values tell the table's time, from which others count the lease
 	vs := a.c.values(a.unit, a.token).With(lockrow.Values{
 		":rvn":     lockrow.Text(rvn),
 		":owner":   lockrow.Text(a.c.cfg.Owner),
@@ -288,7 +289,7 @@ func (a *acquisition) take(ctx context.Context, chunk ordering.Plan) (lockrow.De
 	a.took = time.Since(sent.First)
 	this := attempt{
 		rvn: rvn, token: a.token, first: a.ledger.secured, steps: chunk, at: chunk[0].Key,
-		since: sent.First, doubts: sent.Unanswered > 0,
+		since: began, doubts: sent.Unanswered > 0,
 	}
 	if err == nil {
 		a.tellPassed(ctx, ws)

@@ -241,3 +241,27 @@ func TestAnOperatorsRequestThatArrivesWhenAnotherHasTheKey(t *testing.T) {
 		b.free(next)
 	})
 }
+
+// A request that arrives minutes after it was sent takes the key all the same. Others have it when
+// the holder knows, also those who look only once.
+func TestAnOperatorsRequestThatArrivesMinutesLater(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		set := b.take(b.owner("holder", nil), "a")
+		i, net := b.operator(func(c faults.Call) faults.Fault {
+			if isFree(c) {
+				return faults.DeliverLate(3*time.Minute, faults.Hang)
+			}
+			return faults.Pass()
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), lease/10)
+		defer cancel()
+		require.Error(t, i.Free(ctx, "a", set.Nonce(), lockset.Freeing{}))
+		net.Wait()
+		require.NotEqual(t, set.Nonce(), b.unitAt("a"))
+		require.NoError(t, set.Context().Err(), "it has not heard of it yet")
+		_, err := b.owner("looks once", nil).TryAcquire(t.Context(), []ordering.Key{"a"})
+		require.ErrorAs(t, err, new(*lockset.HeldError))
+		<-set.Context().Done()
+		b.free(b.take(b.owner("heir", nil), "a"))
+	})
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -185,4 +186,47 @@ func TestARefusalSaysForHowLongAHolderHasBeenSilent(t *testing.T) {
 		require.ErrorAs(t, err, &held)
 		require.InDelta(t, 42.5, held.Age.Seconds(), 5)
 	})
+}
+
+// A process that stands still after it has read the table's time, and before it sends the request that
+// takes a key, does not count a lease that began later than it says.
+func TestAProcessThatStandsStillBeforeItTakesAKey(t *testing.T) {
+	stood := 0
+	for reading := range int32(12) { // of the wall clock, at which it stands still
+		inBed(t, func(t *testing.T, b *bed) {
+			r := rand.New(rand.NewPCG(0, 4))
+			b.dates(r, 0)
+			var left atomic.Int32
+			asked := func(faults.Call) faults.Fault {
+				left.Store(0) // too late
+				return faults.Pass()
+			}
+			stands := b.owner("stands still", asked, func(c *lockset.Config) {
+				c.Lease = 20 * time.Second
+				c.Now = func() time.Time {
+					if left.Add(-1) == 0 {
+						stood++
+						time.Sleep(2*time.Minute - time.Second)
+					}
+					return time.Now()
+				}
+			})
+			b.free(b.take(stands, "z")) // from now on it knows the table's time
+			left.Store(reading + 1)
+			begun := time.Now()
+			set, err := stands.Acquire(t.Context(), []ordering.Key{"a"})
+			if err != nil {
+				require.ErrorIs(t, err, lockset.ErrLost)
+				return
+			}
+			time.Sleep(time.Until(begun.Add(2 * time.Minute)))
+			other, err := b.asDefault(r, "looks once").TryAcquire(t.Context(), []ordering.Key{"a"})
+			if err == nil {
+				require.Error(t, set.Context().Err(), "both hold the key")
+				b.free(other)
+			}
+			_ = set.Release(t.Context())
+		})
+	}
+	require.Positive(t, stood)
 }

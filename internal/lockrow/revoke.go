@@ -12,10 +12,12 @@ import (
 // knows.
 const (
 	revokeIf = IsUnprepared + " AND #fence < :token"
-	revoke   = "SET #unit = :operator, #ownerName = :owner, #recordVersionNumber = :rvn, #fence = :token, #acquiredAt = :now, #renewedAt = :renewed, " + takenFrom
+	revoke   = "SET #unit = :operator, #ownerName = :owner, #recordVersionNumber = :rvn, #fence = :token, #acquiredAt = :now, " + takenFrom
 
-	revokeForNothing = revoke + " REMOVE #purpose"
-	revokeForPurpose = revoke + ", #purpose = :purpose"
+	// The lease runs from when this write is carried out, which may be long after it was sent. So
+	// it has no renewedAt: others date the row when they meet it.
+	revokeForNothing = revoke + " REMOVE #purpose, #renewedAt"
+	revokeForPurpose = revoke + ", #purpose = :purpose REMOVE #renewedAt"
 
 	// Whoever asks what became of the unit's commit is told by this that there never was one: the
 	// unit had the row, and can have it no more.

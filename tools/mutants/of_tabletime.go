@@ -31,6 +31,20 @@ var ofTableTime = []mutant{
 		by:     check{in: "internal/lockrow", test: "TestJudgeByTheTablesClock"},
 	},
 	{
+		clause: "a holder's lease begins before it reads the table's time",
+		file:   "lockset/acquire.go",
+		old:    `since: began, doubts`,
+		new:    `since: sent.First, doubts`,
+		by:     check{in: "lockset", test: "TestAProcessThatStandsStillBeforeItTakesAKey"},
+	},
+	{
+		clause: "an operator's write does not say since when the lease runs",
+		file:   "internal/lockrow/revoke.go",
+		old:    `revokeForNothing = revoke + " REMOVE #purpose, #renewedAt"`,
+		new:    `revokeForNothing = revoke + ", #renewedAt = :renewed REMOVE #purpose"`,
+		by:     check{in: "lockset", test: "TestAnOperatorsRequestThatArrivesMinutesLater"},
+	},
+	{
 		clause: "the slower of two clocks bounds the table's time from below",
 		file:   "internal/requests/tabletime.go",
 		old:    `t.low.Add(min(steady, shown))`,
