@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -37,6 +39,33 @@ func TestGroupsAreAsLargeAsCanBe(t *testing.T) {
 				}
 				noErrors(t, b.behind(cl, cl, all...))
 				require.Equal(t, 1, r.leaders()[""], "one leads all others: %v", r.leaders())
+			})
+		})
+	}
+}
+
+// The record of the leader's ID takes a place in the transaction of its group: with it, a member
+// that would just have had room has none.
+func TestAGroupHasRoomForTheIDOfItsLeader(t *testing.T) {
+	const most = 5 // two rows, two accounts, and one more that the member inserts
+	for id, leaders := range map[string]int{"": 2, "x": 3} {
+		t.Run(fmt.Sprintf("ID %q", id), func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				var r runs
+				largest := 0
+				cl := b.client("c", func(call faults.Call) faults.Fault {
+					if in, ok := call.Input.(*dynamodb.TransactWriteItemsInput); ok {
+						largest = max(largest, len(in.TransactItems))
+					}
+					return faults.Pass()
+				}, r.traced, func(_ *lockset.Config, u *unitofwork.Config) { u.TransactionSize = most })
+				member := after(transfer(1), insertAccount(account{Customer: "1", ID: "b"}))
+				work := unitofwork.Work{Keys: []ordering.Key{customerKey("1"), customerKey("2")}}
+				lead := work
+				lead.ID = id
+				noErrors(t, b.crowd(cl, come{lead, transfer(1)}, come{work, member}))
+				require.Equal(t, leaders, r.leaders()[""])
+				require.LessOrEqual(t, largest, most)
 			})
 		})
 	}

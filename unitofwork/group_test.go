@@ -27,9 +27,15 @@ type come struct {
 // has ended, the first leads the others. It returns what each was told.
 func (b *bed) crowd(c *client, all ...come) []error {
 	b.t.Helper()
+	return b.crowdAfter(c, transfer(0), all...)
+}
+
+// crowdAfter is crowd after a unit with this function.
+func (b *bed) crowdAfter(c *client, first func(context.Context, *unitofwork.Unit) error, all ...come) []error {
+	b.t.Helper()
 	var done sync.WaitGroup
 	done.Go(func() {
-		err := c.freely(b.t.Context(), unitofwork.Work{Alone: true}, transfer(0))
+		err := c.freely(b.t.Context(), unitofwork.Work{Alone: true}, first)
 		if err != nil {
 			b.t.Error(err)
 		}

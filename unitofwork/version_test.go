@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/ordering"
-	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -462,53 +460,4 @@ func TestUnitsBesideProgramsWithoutLocks(t *testing.T) {
 			})
 		})
 	}
-}
-
-// What a unit has read is checked, too, if it is committed together with others.
-func TestAVersionThatAUnitOfAGroupHasRead(t *testing.T) {
-	inTallies(t, func(t *testing.T, b *bed) {
-		var r runs
-		c := b.client("c", nil, r.traced)
-		var all sync.WaitGroup
-		var mu sync.Mutex
-		calls := 0
-		for i := range 12 {
-			all.Go(func() {
-				var saw int64
-				require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
-					a, one := tallies.Ref("a"), customers.Ref("1")
-					records := []unitofwork.Record{one}
-					if i%3 == 0 { // others have no version to check, and are committed together
-						records = append(records, a)
-					}
-					if err := u.Get(ctx, records...); err != nil {
-						return err
-					}
-					saw = a.T.N
-					mu.Lock()
-					calls++
-					if calls == 7 {
-						require.NoError(t, b.addOld("a", 1))
-					}
-					mu.Unlock()
-					one.T.Name += "."
-					return u.Put(one)
-				}))
-				mu.Lock()
-				defer mu.Unlock()
-				if calls >= 7 && i%3 == 0 {
-					require.EqualValues(t, 11, saw, "unit %d was told that it is committed", i)
-				}
-			})
-		}
-		all.Wait()
-		require.Equal(t, "name 1"+strings.Repeat(".", 12), b.customer("1").Name)
-		together := 0
-		for _, e := range r.ends {
-			if e.Leader != "" && e.Outcome == trace.Committed {
-				together++
-			}
-		}
-		require.Positive(t, together)
-	})
 }

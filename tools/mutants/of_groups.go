@@ -172,6 +172,13 @@ var ofGroups = []mutant{
 		by:     check{in: "unitofwork", test: "TestALateWriteOfWhatAMemberReads"},
 	},
 	{
+		clause: "what a leader has read has the stamp of its first read, whoever reads it again",
+		file:   "unitofwork/group_reads.go",
+		old:    `if _, known := u.reads[identityOf(r)]; !known {`,
+		new:    `if _, known := u.reads[identityOf(r)]; !known || known {`,
+		by:     check{in: "unitofwork", test: "TestALateWriteBetweenTheReadsOfALeaderAndAMember"},
+	},
+	{
 		clause: "what a follower reads by itself it reads with the rows of its group in front",
 		file:   "unitofwork/group_reads.go",
 		old:    "	if u.optimistic == nil {\n		return u.fetchAll(ctx, records)",

@@ -178,6 +178,13 @@ var ofMembers = []mutant{
 		by:     check{in: "unitofwork", test: "TestLargeGroups"},
 	},
 	{
+		clause: "the record of the leader's id takes a place in a group's transaction",
+		file:   "unitofwork/group_runs.go",
+		old:    `if g.lead.work.ID != "" {`,
+		new:    `if g.lead.work.ID != "" && f == nil {`,
+		by:     check{in: "unitofwork", test: "TestAGroupHasRoomForTheIDOfItsLeader"},
+	},
+	{
 		clause: "what a later member writes instead takes no more room",
 		file:   "unitofwork/group_runs.go",
 		old:    `g.hasRoomFor(f, all.writes, `,
