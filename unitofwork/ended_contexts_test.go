@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -27,5 +30,56 @@ func TestAFunctionsContextEndsWithItsUnit(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// And so does that of a unit by hand.
+func TestTheContextOfAUnitByHandEndsWithIt(t *testing.T) {
+	for how, c := range map[string]struct {
+		end   func(*unitofwork.Unit, context.Context) error
+		cause error
+	}{
+		"committed":   {(*unitofwork.Unit).Commit, unitofwork.ErrEnded},
+		"rolled back": {(*unitofwork.Unit).Rollback, lockset.ErrReleased},
+	} {
+		t.Run(how, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				u, err := b.client("c", nil).Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
+				require.NoError(t, err)
+				require.NoError(t, transfer(1)(u.Context(), u))
+				require.NoError(t, u.Context().Err())
+				require.NoError(t, c.end(u, t.Context()))
+				require.ErrorIs(t, context.Cause(u.Context()), c.cause)
+			})
+		})
+	}
+}
+
+// The commit does not wait for a read that the function has left under way: the read ends with the
+// function.
+func TestAReadThatAFunctionLeavesUnderWayEnds(t *testing.T) {
+	for way, work := range waysToCommit {
+		t.Run(way, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				reads := false
+				c := b.client("c", func(call faults.Call) faults.Fault {
+					if reads && call.Op == "TransactGetItems" {
+						return faults.LoseAnswer(faults.Hang)
+					}
+					return faults.Pass()
+				})
+				read := make(chan error, 1)
+				var returned time.Time
+				require.NoError(t, c.Client.Do(t.Context(), work, func(ctx context.Context, u *unitofwork.Unit) error {
+					reads = true
+					go func() { read <- u.Get(ctx, customers.Ref("1")) }()
+					time.Sleep(rtt)
+					reads, returned = false, time.Now()
+					return u.Insert(customers.Of(customer{ID: "9"}))
+				}))
+				require.ErrorIs(t, <-read, unitofwork.ErrEnded)
+				require.Less(t, time.Since(returned), 10*rtt)
+			})
+		})
 	}
 }

@@ -34,3 +34,26 @@ func TestAnEndedClaimIsGivenNothing(t *testing.T) {
 		})
 	}
 }
+
+// A unit that has ended commits nothing, so no other joins it, although its caller keeps its rows.
+func TestNobodyComesAlongWithAnEndedClaim(t *testing.T) {
+	p := newParty(t)
+	lead := p.stand("lead", "a")
+	waits := p.stand("waits", "a")
+	p.Keep(lead)
+	require.Empty(t, p.along(lead, true))
+	p.Gone(lead.Caller)
+	require.True(t, isReady(waits), "it has the row when the caller is gone")
+}
+
+// A claim that ends while it is with another has nothing to go back to: nobody would let go of
+// what it were given.
+func TestAnEndedClaimIsNotPutBack(t *testing.T) {
+	p := newParty(t)
+	lead, ended := p.stand("lead", "a"), p.stand("ended", "a")
+	require.Equal(t, []string{"ended"}, p.along(lead, false))
+	p.Drop(ended)
+	p.Drop(lead)
+	p.PutBack(ended)
+	require.Len(t, p.stand("next", "a").has, 1)
+}

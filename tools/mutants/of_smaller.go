@@ -46,6 +46,27 @@ var ofSmaller = []mutant{
 		by:     check{in: "internal/lineup", test: "TestWhoStandsBehindAKeptRunIsTold"},
 	},
 	{
+		clause: "nobody comes along with a claim that has ended",
+		file:   "internal/lineup/along.go",
+		old:    "	if c.ended {\n		return\n",
+		new:    "	if c.ended && c.has == nil {\n		return\n",
+		by:     check{in: "internal/lineup", test: "TestNobodyComesAlongWithAnEndedClaim"},
+	},
+	{
+		clause: "a claim that has ended is not put back",
+		file:   "internal/lineup/along.go",
+		old:    `if !c.taken || c.ended {`,
+		new:    `if !c.taken {`,
+		by:     check{in: "internal/lineup", test: "TestAnEndedClaimIsNotPutBack"},
+	},
+	{
+		clause: "a claim that has ended is given nothing",
+		file:   "internal/lineup/lineup.go",
+		old:    "	case c.ended:\n		return len(steps)\n",
+		new:    "",
+		by:     check{in: "internal/lineup", test: "TestAnEndedClaimIsGivenNothing"},
+	},
+	{
 		clause: "a sweep goes on after the first dead witness",
 		file:   "lockset/sweep_run.go",
 		old:    `		return s.acted(ctx, k, s.c.clean(ctx, s.unit, k.key, are.remnants), does...)`,
@@ -60,10 +81,17 @@ var ofSmaller = []mutant{
 		by:     check{in: "lockset", test: "TestAWatchThatCannotReadSaysSo"},
 	},
 	{
-		clause: "a function's context ends with its unit",
+		clause: "the context of a unit by hand ends with it",
 		file:   "unitofwork/end.go",
 		old:    `	u.cancel(ErrEnded)`,
 		new:    ``,
-		by:     check{in: "unitofwork", test: "TestAFunctionsContextEndsWithItsUnit"},
+		by:     check{in: "unitofwork", test: "TestTheContextOfAUnitByHandEndsWithIt"},
+	},
+	{
+		clause: "a read that a function leaves under way ends when the function returns",
+		file:   "unitofwork/do.go",
+		old:    `	u.cancel(ErrEnded)`,
+		new:    ``,
+		by:     check{in: "unitofwork", test: "TestAReadThatAFunctionLeavesUnderWayEnds"},
 	},
 }
