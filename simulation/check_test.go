@@ -111,6 +111,10 @@ func TestTheChecksNotice(t *testing.T) {
 		"a stale read": {func(w *past) {
 			w.second.reads[0] = state{record{ID: "f0/1"}, false}
 		}, "should have been"},
+		"write skew": {func(w *past) { // the unit writes on what it has read of another record
+			w.second.reads = append(w.second.reads, none("f0/1/2"))
+			w.second.changes = append(w.second.changes, justRead)
+		}, "should have been"},
 		"a stale read without a commit": {func(w *past) {
 			w.third.safe, w.third.reads = true, []state{{record{"f0/1", 1, "first#1"}, true}}
 		}, "should have been"},
