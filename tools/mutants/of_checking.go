@@ -14,7 +14,7 @@ var ofChecking = []mutant{
 		file:   "internal/lockrow/pass.go",
 		old:    `AND #fence = :seen"`,
 		new:    `AND #fence >= :seen"`,
-		by:     check{in: "unitofwork", test: "TestNobodyGoesUnseen"},
+		by:     check{in: "unitofwork", test: "TestNoWriteSkewAtAnyRequest"},
 	},
 	{
 		clause: "a commit without locks passes the row of a key under which it writes",
