@@ -97,12 +97,15 @@ func (d *branchDesk) next() (staff.Job, bool) {
 	return job, true
 }
 
-// job: every eighth reads overviews, and with an archive every fourth writes statements.
+// job: every eighth reads overviews, every eighth changes one of two accounts and reads the other,
+// and with an archive every fourth writes statements.
 func (d *branchDesk) job(n int) staff.Job {
 	draw := rand.New(rand.NewPCG(d.Seed, uint64(n)))
 	switch {
 	case n%8 == 2:
 		return d.overviews(draw)
+	case n%8 == 6:
+		return d.pair(n, draw)
 	case d.statements && n%8 == 0:
 		return d.town.Statements(office.Customer(draw.IntN(d.Customers)))
 	case d.statements && n%8 == 4:

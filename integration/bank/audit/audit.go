@@ -30,6 +30,7 @@ type Result struct {
 func Check(r Records) []Result {
 	return []Result{
 		{"lost updates", lostUpdates(r)},
+		{"changes that did not see each other", skews(r)},
 		{"torn customers", torn(r)},
 		{"accounts whose history has another owner", owners(r)},
 		{"payments not whole, or made twice", payments(r)},

@@ -53,6 +53,7 @@ func TestSoundBooks(t *testing.T) {
 // What the checks count.
 const (
 	lost     = "lost updates"
+	skews    = "changes that did not see each other"
 	torn     = "torn customers"
 	payments = "payments not whole, or made twice"
 	owners   = "accounts whose history has another owner"
@@ -89,6 +90,10 @@ var broken = []struct {
 		again.Stamp = 13
 		r.History = append(r.History, again)
 	}, map[string]string{lost: "customer:1: change 1 was made by two units, with tokens 11 and 13"}},
+	{"two that wrote what the other had read", func(r *audit.Records) {
+		r.History[1].Note, r.History[1].Unit = audit.Saw("b", 0), "one"
+		r.History[0].Note, r.History[0].Unit = audit.Saw("a", 1), "other"
+	}, map[string]string{skews: "change 2 of account:a and change 1 of account:b, by the units one and other"}},
 	{"a gap in a history", func(r *audit.Records) { r.History[1].Seq = 3; r.Accounts[0].Changes = 3 }, map[string]string{
 		missing: "account:a: change 2 is not in its history"}},
 	{"a change without its row", func(r *audit.Records) { r.History = slices.Delete(r.History, 2, 3) }, map[string]string{
@@ -146,6 +151,15 @@ func TestChangesWithOneToken(t *testing.T) {
 	r := sound()
 	r.History[1].Stamp = r.History[3].Stamp
 	require.True(t, audit.Sound(audit.Check(r)))
+}
+
+// Of two that each wrote what the other had read, the later one has seen the earlier one's change.
+func TestChangesThatSawEachOther(t *testing.T) {
+	for _, saw := range [][2]int{{1, 1}, {0, 2}, {1, 0}} {
+		r := sound()
+		r.History[1].Note, r.History[0].Note = audit.Saw("b", saw[0]), audit.Saw("a", saw[1])
+		require.True(t, audit.Sound(audit.Check(r)), saw)
+	}
 }
 
 func TestEveryCheckCanFail(t *testing.T) {

@@ -53,10 +53,16 @@ func (t *Town) Everybody() []string {
 	return ids
 }
 
-// Keys are the coarse locks that cover everything of the customers, and the bank's
-// own account.
+// Pair are two accounts of nobody: whoever changes one of them has read both.
+var Pair = [2]string{"left", "right"}
+
+// Keys are the coarse locks that cover everything of the customers, the bank's own
+// account, and the pair.
 func (t *Town) Keys() []ordering.Key {
 	keys := []ordering.Key{books.AccountKey(books.BankAccount)}
+	for _, id := range Pair {
+		keys = append(keys, books.AccountKey(books.Child{ID: id}))
+	}
 	for _, id := range t.Everybody() {
 		keys = append(keys, books.CustomerKey(id))
 	}
