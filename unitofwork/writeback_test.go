@@ -90,35 +90,51 @@ func stored() map[string]types.AttributeValue {
 }
 
 func keeps[R any](t *testing.T, b *bed, c *client, name string, count func(*R)) (read int) {
-	table := unitofwork.Table[R]{Name: "customers", PartitionKey: "ID", Guard: func(*R) ordering.Key { return customerKey("1") }}
-	for kind, value := range stored() {
-		item := map[string]types.AttributeValue{"ID": text("1"), "Count": number("1"), "Beside": number(longNumber), "F": value}
-		if value == nil {
-			delete(item, "F")
-		}
+	for kind := range stored() {
+		item := itemWith(kind)
 		b.putItem("customers", item)
-		err := c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
-			r := table.Ref("1")
-			if err := u.Get(ctx, r); err != nil {
-				return err
-			}
-			count(&r.T)
-			return u.Put(r)
-		})
-		if err != nil { // the SDK does not read one into the other
+		if err := c.freely(t.Context(), unitofwork.Work{}, counts(count)); err != nil { // the SDK does not read one into the other
 			require.ErrorAs(t, err, new(*unitofwork.StageError), "%s: %s", name, kind)
 			continue
 		}
 		read++
 		item["Count"] = number("2")
-		for _, now := range b.db.Items("customers") {
-			if now["ID"].(*types.AttributeValueMemberS).Value == "1" {
-				delete(now, "_fence")
-				require.Equal(t, item, now, "%s: %s", name, kind)
-			}
-		}
+		require.Equal(t, item, b.customerItem("1"), "%s: %s", name, kind)
 	}
 	return read
+}
+
+// itemWith is a record that has a value of this kind, and some others.
+func itemWith(kind string) map[string]types.AttributeValue {
+	item := map[string]types.AttributeValue{"ID": text("1"), "Count": number("1"), "Beside": number(longNumber)}
+	if value := stored()[kind]; value != nil {
+		item["F"] = value
+	}
+	return item
+}
+
+// counts reads the record of customer 1, has it count, and puts it.
+func counts[R any](count func(*R)) func(context.Context, *unitofwork.Unit) error {
+	table := unitofwork.Table[R]{Name: "customers", PartitionKey: "ID", Guard: func(*R) ordering.Key { return customerKey("1") }}
+	return func(ctx context.Context, u *unitofwork.Unit) error {
+		r := table.Ref("1")
+		if err := u.Get(ctx, r); err != nil {
+			return err
+		}
+		count(&r.T)
+		return u.Put(r)
+	}
+}
+
+// customerItem is a customer's record as it is stored, but for its stamp.
+func (b *bed) customerItem(id string) map[string]types.AttributeValue {
+	for _, item := range b.db.Items("customers") {
+		if item["ID"].(*types.AttributeValueMemberS).Value == id {
+			delete(item, "_fence")
+			return item
+		}
+	}
+	return nil
 }
 
 func keepsField[F any](t *testing.T, b *bed, c *client) int {
