@@ -3,6 +3,7 @@ package unitofwork_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,9 +62,9 @@ func TestAReadThatAFunctionLeavesUnderWayEnds(t *testing.T) {
 	for way, work := range waysToCommit {
 		t.Run(way, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
-				reads := false
+				var hangs atomic.Bool
 				c := b.client("c", func(call faults.Call) faults.Fault {
-					if reads && call.Op == "TransactGetItems" {
+					if hangs.Load() && call.Op == "TransactGetItems" {
 						return faults.LoseAnswer(faults.Hang)
 					}
 					return faults.Pass()
@@ -71,10 +72,11 @@ func TestAReadThatAFunctionLeavesUnderWayEnds(t *testing.T) {
 				read := make(chan error, 1)
 				var returned time.Time
 				require.NoError(t, c.Client.Do(t.Context(), work, func(ctx context.Context, u *unitofwork.Unit) error {
-					reads = true
+					hangs.Store(true)
 					go func() { read <- u.Get(ctx, customers.Ref("1")) }()
 					time.Sleep(rtt)
-					reads, returned = false, time.Now()
+					hangs.Store(false)
+					returned = time.Now()
 					return u.Insert(customers.Of(customer{ID: "9"}))
 				}))
 				require.ErrorIs(t, <-read, unitofwork.ErrEnded)
