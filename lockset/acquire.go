@@ -193,6 +193,9 @@ func (a *acquisition) run(caller context.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := a.pace(ctx, chunk); err != nil {
+			return err
+		}
 		next, err := a.take(ctx, chunk)
 		if half := len(chunk) / 2; half > 0 && requests.IsTooLarge(err) { // as rows with many intents may be
 			a.c.lineup.GiveBack(a.claim, a.ledger.secured+half)

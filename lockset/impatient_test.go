@@ -232,6 +232,52 @@ func TestARefusalSaysHowLongTheWaitWouldBe(t *testing.T) {
 	})
 }
 
+// After a refusal the next of the process that has little time asks a turn later, if it has as much. Who
+// has less, or waits for nobody, asks at once.
+func TestWhoHasLittleTimeAsksATurnAfterARefusal(t *testing.T) {
+	const turn = 3 * rtt // of a row of which nothing is known
+	for name, c := range map[string]struct {
+		has, idle, later time.Duration
+		freed            bool
+	}{
+		"it has the time":     {has: 90 * time.Millisecond, later: turn},
+		"the key is free":     {has: 90 * time.Millisecond, later: turn, freed: true},
+		"it has less":         {has: turn + 20*time.Millisecond},
+		"it waits for nobody": {},
+		"it comes later":      {has: 90 * time.Millisecond, idle: 2 * turn},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				holds, o := b.owner("holder", nil), b.owner("o", nil)
+				b.free(b.take(holds, "z")) // from now on it knows the table's time
+				holder := b.take(holds, "a")
+				ask := func(has time.Duration) (*lockset.Set, time.Duration, error) {
+					asked := time.Now()
+					set, err := o.Acquire(t.Context(), []ordering.Key{"a"}, wait(has))
+					return set, time.Since(asked), err
+				}
+				_, took, err := ask(90 * time.Millisecond)
+				require.ErrorIs(t, err, lockset.ErrWaited)
+				require.Equal(t, rtt, took)
+				refused := time.Now()
+				if c.freed {
+					b.free(holder)
+				}
+				time.Sleep(c.idle)
+				later := max(time.Until(refused.Add(c.later)), 0)
+				set, took, err := ask(c.has)
+				require.Equal(t, later+rtt, took)
+				if c.freed {
+					require.NoError(t, err)
+					b.free(set)
+					return
+				}
+				require.ErrorIs(t, err, lockset.ErrWaited)
+			})
+		})
+	}
+}
+
 // Who stands in line in its process costs no request, however soon its time is over, and has the
 // key if that comes in time.
 func TestWhoHasLittleTimeWaitsInItsProcess(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -48,7 +49,35 @@ func (a *acquisition) worthWaiting(ctx context.Context, r lockrow.Row) bool {
 		return true
 	}
 	a.tooShort = &tooShortError{left: max(left, 0), end: why}
+	a.c.turns.refuses(r.Key)
 	return false
+}
+
+// A unit with a deadline asks for a row at the earliest a turn, or longestPause, after the row has
+// refused another of this process, if lastAsk is left by then. Whoever asks sooner is refused as
+// well, most likely; and where many ask again and again, their requests take longer, and with them
+// the turns of those who are served.
+const (
+	longestPause = 50 * time.Millisecond
+	lastAsk      = 25 * time.Millisecond
+)
+
+// pace waits until the unit may ask for its first rows.
+func (a *acquisition) pace(ctx context.Context, chunk ordering.Plan) error {
+	end, _ := a.deadline(ctx)
+	if end.IsZero() || a.ledger.reach > 0 {
+		return nil
+	}
+	var at time.Time
+	for _, w := range lockrow.Wants(a.unit.nonce, chunk, 0) {
+		if next := a.c.turns.next(w.Key); next.After(at) {
+			at = next
+		}
+	}
+	if at.Add(lastAsk).After(end) {
+		return nil
+	}
+	return requests.Sleep(ctx, max(time.Until(at), 0))
 }
 
 // lastRequests is how many requests a waiter must have time for: a look that shows its turn, the one

@@ -35,8 +35,9 @@ func (t turn) spread(n int) time.Duration {
 // turns remember, for this process, how long the turns at rows take. They are safe for
 // concurrent use.
 type turns struct {
-	mu   sync.Mutex
-	rows recent.Map[learned]
+	mu      sync.Mutex
+	rows    recent.Map[learned]
+	refused recent.Map[time.Time] // when a row last refused a unit that had too little time to wait
 }
 
 // learned is what was found out of a row's turns, and when.
@@ -70,6 +71,24 @@ func (t *turns) known(key ordering.Key) (turn, bool) {
 func (t *turns) wait(key ordering.Key, n int, request time.Duration) time.Duration {
 	of, _ := t.known(key)
 	return time.Duration(n) * max(of.mean, 3*min(max(request, usualLook), longestRequest))
+}
+
+// refuses notes that a row has just refused a unit that had too little time to wait.
+func (t *turns) refuses(key ordering.Key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.refused.Set(key, time.Now())
+}
+
+// next returns when it is worth asking for a row again; the zero time if it has refused nobody.
+func (t *turns) next(key ordering.Key) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at, found := t.refused.Get(key)
+	if !found {
+		return time.Time{}
+	}
+	return at.Add(min(t.expected(key).mean, longestPause))
 }
 
 // of returns what is expected of a row.

@@ -103,7 +103,7 @@ var ofHolding = []mutant{
 	{
 		clause: "what landed unheard is held since the first sending, not since it was learnt of",
 		file:   "lockset/acquire.go",
-		old:    `since: sent.First, doubts`,
+		old:    `since: began, doubts`,
 		new:    `since: time.Now(), doubts`,
 		by:     check{in: "lockset", test: "TestALandedAttemptCountsFromItsFirstSending"},
 	},

@@ -3,6 +3,20 @@ package main
 // ofWaiting: a wait is as long as was said, and nobody is overtaken for ever.
 var ofWaiting = []mutant{
 	{
+		clause: "a unit with little time asks a turn after a refusal",
+		file:   "lockset/patience.go",
+		old:    `	if at.Add(lastAsk).After(end) {`,
+		new:    `	if !end.IsZero() {`,
+		by:     check{in: "lockset", test: "TestWhoHasLittleTimeAsksATurnAfterARefusal"},
+	},
+	{
+		clause: "a unit with less time asks at once",
+		file:   "lockset/patience.go",
+		old:    `	if at.Add(lastAsk).After(end) {`,
+		new:    `	if false {`,
+		by:     check{in: "lockset", test: "TestWhoHasLittleTimeAsksATurnAfterARefusal"},
+	},
+	{
 		clause: "who is far back sleeps until its turn is near",
 		file:   "lockset/looks.go",
 		old:    `time.Duration(1+place) * t.mean`,
