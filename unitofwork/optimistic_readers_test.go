@@ -20,7 +20,10 @@ import (
 // Processes that read one record, which nobody writes, and write one each of its own do not refuse
 // each other: they commit as often as if each had its own record to read, at two requests a unit.
 func TestReadersDoNotRefuseReaders(t *testing.T) {
-	const processes, lasts = 40, 500 * time.Millisecond
+	processes, lasts := 40, 500*time.Millisecond
+	if testing.Short() {
+		lasts /= 5
+	}
 	rate := func(t *testing.T, shared func(own string) unitofwork.Record) (commits, requests int) {
 		inBed(t, func(t *testing.T, b *bed) {
 			clients := make([]*client, processes)
@@ -35,7 +38,7 @@ func TestReadersDoNotRefuseReaders(t *testing.T) {
 			for i, c := range clients {
 				own := fmt.Sprint("own", i)
 				done.Go(func() {
-					time.Sleep(time.Duration(i) * rtt / processes)
+					time.Sleep(time.Duration(i) * rtt / time.Duration(processes))
 					n := 0
 					for ; time.Now().Before(end); n++ {
 						require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, reading(own, shared(own))))
