@@ -51,7 +51,7 @@ func TestAHolderThatAsksIsToldByTheClock(t *testing.T) {
 					defer cancel()
 					time.Sleep(9*time.Second - 1)
 					require.False(t, ask(ctx))
-					time.Sleep(1)
+					time.Sleep(time.Nanosecond)
 					require.True(t, ask(ctx))
 					require.ErrorIs(t, ctx.Err(), context.Canceled)
 					require.ErrorIs(t, context.Cause(ctx), ErrSilent)
@@ -146,9 +146,9 @@ func TestAContextOfAHoldersCostsNoGoroutine(t *testing.T) {
 		before := runtime.NumGoroutine()
 		for range 100 {
 			child, cancel := context.WithTimeout(ctx, time.Hour)
-			defer cancel()
-			defer context.AfterFunc(child, func() {})()
-			defer context.AfterFunc(ctx, func() {})()
+			t.Cleanup(cancel)
+			context.AfterFunc(child, func() {})
+			context.AfterFunc(ctx, func() {})
 		}
 		require.Less(t, runtime.NumGoroutine(), before+50, name)
 	}

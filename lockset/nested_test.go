@@ -16,7 +16,7 @@ import (
 )
 
 // under has a function called under a context of a set of these keys.
-type under func(t *testing.T, o *owner, ctx context.Context, keys []ordering.Key, do func(context.Context)) //nolint:revive // the context is not the test's
+type under func(t *testing.T, o *owner, ctx context.Context, keys []ordering.Key, do func(context.Context))
 
 var nestedIn = map[string]under{
 	"With": func(t *testing.T, o *owner, ctx context.Context, keys []ordering.Key, do func(context.Context)) {
@@ -39,7 +39,7 @@ var nestedIn = map[string]under{
 }
 
 // callsFor are the ways to ask for keys.
-var callsFor = map[string]func(o *owner, ctx context.Context, keys []ordering.Key) error{ //nolint:revive // the context is not the test's
+var callsFor = map[string]func(o *owner, ctx context.Context, keys []ordering.Key) error{
 	"With": func(o *owner, ctx context.Context, keys []ordering.Key) error {
 		return o.With(ctx, keys, func(context.Context, lockset.Token) error { return nil })
 	},
@@ -177,9 +177,9 @@ func TestAWaitForOneselfIsToldOf(t *testing.T) {
 		require.NoError(t, o.With(t.Context(), []ordering.Key{"a"}, func(context.Context, lockset.Token) error {
 			taken := time.Now()
 			time.Sleep(time.Second)
-			for _, leases := range []time.Duration{4, 3} { // behind each other
+			for _, leases := range []int{4, 3} { // behind each other
 				go func() {
-					_, err := o.Acquire(t.Context(), []ordering.Key{"a/1"}, wait(leases*lease))
+					_, err := o.Acquire(t.Context(), []ordering.Key{"a/1"}, wait(time.Duration(leases)*lease))
 					require.ErrorIs(t, err, lockset.ErrWaited)
 				}()
 				time.Sleep(time.Millisecond)

@@ -233,7 +233,7 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 	case sent.Unanswered > 0:
 		return u.notDone(u.notCommitted(fmt.Errorf("%w; the last answer: %w", ErrSuperseded, err), StartOver))
 	}
-	err = u.explain(detached, p, writes, err)
+	err = u.explain(p, writes, err)
 	var way *unitlocks.BusyError
 	switch {
 	case errors.Is(err, ErrAlreadyCommitted):

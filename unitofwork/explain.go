@@ -1,7 +1,6 @@
 package unitofwork
 
 import (
-	"context"
 	"errors"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -15,7 +14,7 @@ import (
 
 // explain says why a commit was refused: a lock lost first, then the ID, then
 // the records.
-func (u *Unit) explain(ctx context.Context, p permit, writes []write, err error) error {
+func (u *Unit) explain(p permit, writes []write, err error) error {
 	var canceled *types.TransactionCanceledException
 	switch {
 	case errors.As(err, new(*lockset.LostError)):

@@ -2,6 +2,7 @@ package unitofwork_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -47,10 +48,10 @@ func TestAnIgnoredErrorOfGetFailsTheCommit(t *testing.T) {
 						require.NoError(t, u.Get(ctx, customers.Ref("9")), "a later one succeeds")
 						return u.Insert(customers.Of(customer{ID: "9", Name: "twice"}))
 					})
-					switch ignored.is.(type) {
-					case nil:
+					switch {
+					case ignored.is == nil:
 						require.ErrorAs(t, err, new(*unitofwork.StageError))
-					case *types.ResourceNotFoundException:
+					case errors.As(ignored.is, new(*types.ResourceNotFoundException)):
 						require.ErrorAs(t, err, &denied)
 					default:
 						require.ErrorIs(t, err, ignored.is)

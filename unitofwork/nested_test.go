@@ -164,7 +164,7 @@ func TestUnitsUnderALockOfAnotherKey(t *testing.T) {
 // What a unit has, no set that its function takes may have as well, with locks or without: the
 // unit would be in its way for ever, or it in the unit's.
 func TestASetUnderAUnitThatHasItsKeyIsRefused(t *testing.T) {
-	run := map[string]func(c *client, ctx context.Context, fn func(context.Context, *unitofwork.Unit) error) error{ //nolint:revive // the context is not the test's
+	run := map[string]func(c *client, ctx context.Context, fn func(context.Context, *unitofwork.Unit) error) error{
 		"without locks": func(c *client, ctx context.Context, fn func(context.Context, *unitofwork.Unit) error) error {
 			return c.freely(ctx, unitofwork.Work{Keys: []ordering.Key{"named"}}, fn)
 		},

@@ -95,7 +95,8 @@ func Judge(r Row, w Want, token fencing.Token, at Watch) Judgement {
 	case r.has().Exclude(w.Mode), w.Mode == Intent && len(r.Below) >= maxBelow, behind && len(r.Below) > 0:
 		return Judgement{Verdict: Witnesses}
 	}
-	past, ahead := false, Judgement{}
+	var past bool
+	var ahead Judgement
 	if behind {
 		if past, ahead = judgeQueue(r, place, at); !past {
 			return ahead

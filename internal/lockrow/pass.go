@@ -36,8 +36,8 @@ const (
 	passAboveIf    = isFree + " AND " + isNewer + " AND " + nobodyWaits
 	passAboveRVNIf = "#isReleased = :one AND #fence < :token AND " + nobodyWaits + sameRVN
 	passAboveNoIf  = passAboveIf + noRVN
-	passAbove      = "SET #fence = :token, #isReleased = :one, " + outlives //nolint:gosec // it is no password
-	passAboveRVN   = "SET #fence = :token, " + outlives                     //nolint:gosec // nor is it
+	passAbove      = "SET #fence = :token, #isReleased = :one, " + outlives
+	passAboveRVN   = "SET #fence = :token, " + outlives
 
 	// Of a row above keys that is only checked: its fence may rise, because of others below it.
 	checkAboveRVNIf = "#isReleased = :one AND " + nobodyWaits + sameRVN

@@ -44,9 +44,9 @@ func doublings(timeouts int, answers bool) int {
 // allowed returns how long a sending of a request may take: level, doubled so often, but not
 // beyond most; and the time that a slow link needs for bytes, doubled as well, but not beyond longest.
 func allowed(level, most time.Duration, doubled, bytes int, longest time.Duration) time.Duration {
-	times := time.Duration(1) << min(doubled, 10)
+	shift := min(doubled, 10)
 	transfer := time.Duration(bytes) * time.Second / slowestLink
-	return min(level*times, max(most, level)) + min(transfer*times, longest)
+	return min(level<<shift, max(most, level)) + min(transfer<<shift, longest)
 }
 
 func (c *Caller) allowance(doubled, bytes int) time.Duration {

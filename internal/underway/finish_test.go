@@ -98,7 +98,7 @@ func TestOutlive(t *testing.T) {
 		cancel(why)
 		time.Sleep(time.Second - 1)
 		require.NoError(t, after.Err())
-		time.Sleep(2)
+		time.Sleep(2 * time.Nanosecond)
 		require.ErrorIs(t, context.Cause(after), why)
 		before, end := Outlive(t.Context(), time.Second)
 		end()

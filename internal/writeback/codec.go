@@ -41,7 +41,8 @@ const defaultTagKey = "dynamodbav"
 func New(t reflect.Type, encoding func(*attributevalue.EncoderOptions), decoding func(*attributevalue.DecoderOptions)) (*Codec, error) {
 	plain := encoding == nil && decoding == nil
 	if c := plainCodec(t); plain && c != nil {
-		return c, c.err()
+		err := c.err()
+		return c, err
 	}
 	e, d := attributevalue.EncoderOptions{TagKey: defaultTagKey, NullEmptySets: true}, attributevalue.DecoderOptions{TagKey: defaultTagKey}
 	if encoding != nil {
@@ -68,7 +69,8 @@ func New(t reflect.Type, encoding func(*attributevalue.EncoderOptions), decoding
 		defer learned.Unlock()
 		learned.plain[t] = c
 	}
-	return c, c.err()
+	err := c.err()
+	return c, err
 }
 
 func plainCodec(t reflect.Type) *Codec {

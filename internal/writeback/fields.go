@@ -97,7 +97,7 @@ func resolve(all []field) (s structure) {
 		switch {
 		case len(same) == 1:
 			s.fields = append(s.fields, same[0])
-		case s.ambiguous == nil || same[0].name < s.ambiguous[0].name: // the same one every time
+		case len(s.ambiguous) == 0 || same[0].name < s.ambiguous[0].name: // the same one every time
 			s.ambiguous = same
 		}
 	}

@@ -3,6 +3,7 @@ package writeback
 import (
 	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -136,7 +137,7 @@ func (c *Codec) mergeLists(t reflect.Type, raw, known, now []types.AttributeValu
 			unused[as] = unused[as][1:]
 		}
 	}
-	return append(merged, beyond...)
+	return slices.Concat(merged, beyond)
 }
 
 // oneByOne returns what each element of a list encodes as by itself, up to the first that does not.
