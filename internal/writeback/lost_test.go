@@ -21,7 +21,7 @@ type cents struct{ n int64 }
 func (c *cents) MarshalDynamoDBAttributeValue() (types.AttributeValue, error) { return n("7"), nil }
 
 // hidden is stored as an empty map.
-type hidden struct{ _ int64 }
+type hidden struct{ n int64 } //nolint:unused // it has something to store
 
 type (
 	marker  struct{}
@@ -115,7 +115,7 @@ func TestWhatIsLostOfAType(t *testing.T) {
 
 type harmlessEmbedded struct {
 	marker //nolint:unused // embedded, it has nothing to store
-	ID string
+	ID     string
 }
 
 // What an interface holds is found by the value.

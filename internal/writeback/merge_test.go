@@ -179,7 +179,7 @@ func TestNamesThatDifferInCase(t *testing.T) {
 			require.Equal(t, with(c.raw, c.want), written(t, c.raw, c.change), name)
 		}
 	}
-	type cases struct{ ID, Id, X, x string } //nolint:unused // x is hidden from encoders
+	type cases struct{ ID, Id, X, x string } //nolint:unused,staticcheck // x is hidden from encoders
 	got := written(t, Item{"ID": s("1"), "Id": s("2"), "iD": s("3"), "x": s("4")}, func(r *cases) {
 		require.Equal(t, cases{ID: "1", Id: "2", X: "4"}, *r)
 		r.ID, r.Id, r.X = "5", "6", "7"
