@@ -76,7 +76,7 @@ func (a *acquisition) judgeBelow(ctx context.Context, at lockrow.Observed) (w wi
 		}
 	}
 	var dated sync.WaitGroup
-	dated.Go(func() { a.c.date(ctx, a.unit, living...) })
+	dated.Go(func() { a.date(ctx, living...) })
 	if len(remnants) > 0 {
 		w.freed = a.c.clean(ctx, a.unit, at.Key, remnants) == nil
 	}

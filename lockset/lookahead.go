@@ -26,6 +26,28 @@ func (a *acquisition) lookAhead(ctx context.Context, holder lockrow.Observed) {
 		return
 	}
 	a.lookedAhead = now
+	a.watching(a.rest(ctx)...)
+}
+
+// date writes the table's time to rows that are in the unit's way and lack it, and then to the others
+// that the unit is still to take: their holder most likely took them all before it knew the time. Else
+// processes that look once would find one row after the other undated.
+func (a *acquisition) date(ctx context.Context, rows ...lockrow.Row) {
+	now := a.c.now()
+	if !slices.ContainsFunc(rows, func(r lockrow.Row) bool { return a.c.table.Date(r, now) != nil }) {
+		return
+	}
+	if len(a.plan)-a.ledger.secured > 1 {
+		rows = append(slices.Clone(rows), a.rest(ctx)...)
+		slices.SortFunc(rows, func(r, o lockrow.Row) int { return ordering.Compare(r.Key, o.Key) })
+		rows = slices.CompactFunc(rows, func(r, o lockrow.Row) bool { return r.Key == o.Key })
+	}
+	a.c.date(ctx, a.unit, rows...)
+}
+
+// rest looks at the rows that the unit is still to take, and at the witnesses of their intents. It
+// returns those that it could read in the time of one request.
+func (a *acquisition) rest(ctx context.Context) []lockrow.Row {
 	ctx, cancel := context.WithTimeout(ctx, a.c.caller.Allowance()) // it has a place to look after
 	defer cancel()
 	var keys, witnesses []ordering.Key
@@ -33,14 +55,13 @@ func (a *acquisition) lookAhead(ctx context.Context, holder lockrow.Observed) {
 		keys = append(keys, w.Key)
 	}
 	rows := a.look(ctx, keys)
-	a.watching(rows...)
 	for _, r := range rows {
 		for _, e := range r.Below {
 			witnesses = append(witnesses, e.Witness)
 		}
 	}
 	slices.SortFunc(witnesses, ordering.Compare)
-	a.watching(a.look(ctx, slices.Compact(witnesses))...)
+	return append(rows, a.look(ctx, slices.Compact(witnesses))...)
 }
 
 // look reads rows, and returns those that it could.

@@ -41,11 +41,11 @@ func (b *bed) dates(r *rand.Rand, apart time.Duration) {
 	}
 }
 
-// once asks for a key in a process of its own that waits for nobody, and dies.
-func (b *bed) once(r *rand.Rand, name string, key ordering.Key) (served bool) {
+// once asks for keys in a process of its own that waits for nobody, and dies.
+func (b *bed) once(r *rand.Rand, name string, keys ...ordering.Key) (served bool) {
 	b.t.Helper()
 	o := b.asDefault(r, name)
-	set, err := o.TryAcquire(b.t.Context(), []ordering.Key{key})
+	set, err := o.TryAcquire(b.t.Context(), keys)
 	if err != nil {
 		var held *lockset.HeldError
 		require.ErrorAs(b.t, err, &held)
@@ -140,6 +140,39 @@ func TestOneWhoLooksOnceSucceedsADeadHolder(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A process that takes a set with its first request does not know the time, and does not say when that
+// was. If it dies before its first renewal, the first process that looks once says so of all its keys,
+// and the next one has them.
+func TestOneWhoLooksOnceDatesAllThatADeadHolderHas(t *testing.T) {
+	keys := func(n int, prefix string) (all []ordering.Key) {
+		for i := range n {
+			all = append(all, ordering.Key(fmt.Sprintf("%s%03d", prefix, i)))
+		}
+		return all
+	}
+	for name, c := range map[string]struct{ held, asked []ordering.Key }{
+		"two keys":                    {keys(2, "k"), keys(2, "k")},
+		"more than a chunk":           {keys(60, "k"), keys(60, "k")},
+		"fine keys":                   {keys(10, "c/k"), keys(10, "c/k")},
+		"fine keys below a coarse":    {keys(10, "c/k"), []ordering.Key{"c"}},
+		"fine keys, and one beside":   {append(keys(10, "c/k"), "d"), []ordering.Key{"c", "d"}},
+		"a coarse key above the fine": {[]ordering.Key{"a", "c"}, append(keys(10, "c/k"), "a")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				r := rand.New(rand.NewPCG(0, 5))
+				b.dates(r, 0)
+				holder := b.asDefault(r, "holder")
+				b.take(holder, c.held...)
+				holder.net.Crash()
+				require.False(t, b.once(r, "dates them", c.asked...))
+				time.Sleep(24 * time.Hour)
+				require.True(t, b.once(r, "the next night", c.asked...))
+			})
+		})
 	}
 }
 

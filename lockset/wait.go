@@ -155,7 +155,7 @@ func (a *acquisition) judge(at lockrow.Observed) lockrow.Judgement {
 // judgeThose acts on those in the way who are dead, dead among them, and reports
 // whether that changed anything. holder becomes the one for whom the unit waits.
 func (a *acquisition) judgeThose(ctx context.Context, at lockrow.Observed, holder *lockrow.Observed, j lockrow.Judgement, look *looks, dead []lockrow.Row) (progress bool, err error) {
-	a.c.date(ctx, a.unit, at.Row)
+	a.date(ctx, at.Row)
 	switch j.Verdict {
 	case lockrow.Bury:
 		return a.bury(ctx, append(dead, at.Row)...), nil

@@ -3,6 +3,7 @@ package unitofwork
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/holdall/holdall/internal/hooks"
@@ -65,6 +66,7 @@ const leasesToWait = 2
 
 // checked returns the work with its defaults, or why no unit of this client can be so.
 func (w Work) checked(cfg Config, lease time.Duration) (Work, error) {
+	w.Keys = slices.Clone(w.Keys) // the caller's slice may change before the commit
 	if w.Attempts == 0 {
 		w.Attempts = defaultAttempts
 	}

@@ -124,17 +124,20 @@ func (c *Codec) mergeLists(t reflect.Type, raw, known, now []types.AttributeValu
 	if len(known) != len(raw) { // elements that are empty may have been left out
 		known = c.oneByOne(t, raw)
 	}
-	unused := map[string][]int{} // the places of what was read, by what it encodes as
-	for i := range min(len(known), len(raw)) {
-		as := text(known[i])
-		unused[as] = append(unused[as], i)
+	read := min(len(known), len(raw))
+	stays := func(i int) bool { return i < read && i < len(now) && text(known[i]) == text(now[i]) }
+	merged := slices.Clone(now)
+	moved := map[string][]int{} // the places of what was read and is elsewhere now, by what it encodes as
+	for i := range read {
+		if stays(i) {
+			merged[i] = raw[i]
+		} else {
+			moved[text(known[i])] = append(moved[text(known[i])], i)
+		}
 	}
-	merged := make([]types.AttributeValue, len(now))
 	for i, value := range now {
-		merged[i] = value
-		if as := text(value); len(unused[as]) > 0 {
-			merged[i] = raw[unused[as][0]]
-			unused[as] = unused[as][1:]
+		if from := moved[text(value)]; len(from) > 0 && !stays(i) {
+			merged[i], moved[text(value)] = raw[from[0]], from[1:]
 		}
 	}
 	return slices.Concat(merged, beyond)

@@ -100,12 +100,16 @@ func TestWhatHasChangedIsWritten(t *testing.T) {
 		change func(*person)
 		want   Item
 	}{
-		"nothing":                    {func(*person) {}, nil},
-		"a text":                     {func(p *person) { p.Name = "Bea" }, Item{"name": s("Bea")}},
-		"a text that is empty now":   {func(p *person) { p.Name = "" }, Item{"name": nil}},
-		"within a map":               {func(p *person) { p.Home.Street = "Hill" }, Item{"Home": home1(Item{"Street": s("Hill")})}},
-		"within a map, empty now":    {func(p *person) { p.Home.Floor = 0 }, Item{"Home": home1(Item{"Floor": nil})}},
-		"a map that is gone":         {func(p *person) { p.Home = nil }, Item{"Home": nil}},
+		"nothing":                  {func(*person) {}, nil},
+		"a text":                   {func(p *person) { p.Name = "Bea" }, Item{"name": s("Bea")}},
+		"a text that is empty now": {func(p *person) { p.Name = "" }, Item{"name": nil}},
+		"within a map":             {func(p *person) { p.Home.Street = "Hill" }, Item{"Home": home1(Item{"Street": s("Hill")})}},
+		"within a map, empty now":  {func(p *person) { p.Home.Floor = 0 }, Item{"Home": home1(Item{"Floor": nil})}},
+		"a map that is gone":       {func(p *person) { p.Home = nil }, Item{"Home": nil}},
+		"the first of two alike": {func(p *person) { p.Former[0].Floor = 3 },
+			Item{"Former": l(m(Item{"Street": s("F"), "Floor": n("3")}), former(1), former(2))}},
+		"moved, and one repeated": {func(p *person) { f := p.Former; p.Former = []home{f[1], f[0], f[2], f[0]} },
+			Item{"Former": l(former(1), former(0), former(2), m(Item{"Street": s("F")}))}},
 		"a struct in place of a map": {func(p *person) { p.Any = home{"X", 1} }, Item{"Any": m(Item{"Street": s("X"), "Floor": n("1")})}},
 		"a text in place of a map":   {func(p *person) { p.Any = "text" }, Item{"Any": s("text")}},
 		"an element of a map is gone": {func(p *person) { delete(p.Places, "a"); p.Places["c"] = home{Street: "C"} },

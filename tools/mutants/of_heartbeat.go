@@ -104,7 +104,7 @@ var ofHolding = []mutant{
 		clause: "what landed unheard is held since the first sending, not since it was learnt of",
 		file:   "lockset/acquire.go",
 		old:    `since: began, doubts`,
-		new:    `since: time.Now(), doubts`,
+		new:    `since: began.Add(time.Since(began)), doubts`,
 		by:     check{in: "lockset", test: "TestALandedAttemptCountsFromItsFirstSending"},
 	},
 	{

@@ -125,8 +125,8 @@ var ofPassing = []mutant{
 	{
 		clause: "a commit without locks leaves its token on each row above its keys",
 		file:   "internal/lockrow/pass.go",
-		old:    `"SET #fence = :token, #isReleased = :one, " + outlives //nolint`,
-		new:    `"SET #isReleased = :one, " + outlives //nolint`,
+		old:    `passAbove      = "SET #fence = :token, #isReleased = :one, " + outlives`,
+		new:    `passAbove      = "SET #isReleased = :one, " + outlives`,
 		by:     check{in: "internal/lockrow", test: "TestWhatPassingLeaves"},
 	},
 	{
@@ -160,8 +160,8 @@ var ofPassing = []mutant{
 	{
 		clause: "a row above keys that a commit without locks has passed expires",
 		file:   "internal/lockrow/pass.go",
-		old:    `"SET #fence = :token, #isReleased = :one, " + outlives //nolint`,
-		new:    `"SET #fence = :token, #isReleased = :one REMOVE #expiresAt" //nolint`,
+		old:    `passAbove      = "SET #fence = :token, #isReleased = :one, " + outlives`,
+		new:    `passAbove      = "SET #fence = :token, #isReleased = :one REMOVE #expiresAt"`,
 		by:     check{in: "internal/lockrow", test: "TestWhatPassingLeaves"},
 	},
 	{

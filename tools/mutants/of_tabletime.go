@@ -34,8 +34,15 @@ var ofTableTime = []mutant{
 		clause: "a holder's lease begins before it reads the table's time",
 		file:   "lockset/acquire.go",
 		old:    `since: began, doubts`,
-		new:    `since: sent.First, doubts`,
+		new:    `since: began.Add(sent.First.Sub(began)), doubts`,
 		by:     check{in: "lockset", test: "TestAProcessThatStandsStillBeforeItTakesAKey"},
+	},
+	{
+		clause: "a row that lacks the time is dated with all that the unit is still to take",
+		file:   "lockset/lookahead.go",
+		old:    `	if len(a.plan)-a.ledger.secured > 1 {`,
+		new:    `	if false {`,
+		by:     check{in: "lockset", test: "TestOneWhoLooksOnceDatesAllThatADeadHolderHas"},
 	},
 	{
 		clause: "an operator's write does not say since when the lease runs",

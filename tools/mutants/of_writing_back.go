@@ -47,15 +47,22 @@ var ofWritingBack = []mutant{
 	{
 		clause: "an element of a list keeps the raw value of the one that it was",
 		file:   "internal/writeback/merge.go",
-		old:    `merged[i] = raw[unused[as][0]]`,
+		old:    `merged[i], moved[text(value)] = raw[from[0]], from[1:]`,
 		new:    `merged[i] = value`,
+		by:     check{in: "internal/writeback", test: "TestWhatHasChangedIsWritten"},
+	},
+	{
+		clause: "an element of a list that is where it was keeps its own raw value",
+		file:   "internal/writeback/merge.go",
+		old:    `return i < read && i < len(now) && text(known[i]) == text(now[i])`,
+		new:    `return false`,
 		by:     check{in: "internal/writeback", test: "TestWhatHasChangedIsWritten"},
 	},
 	{
 		clause: "one raw element is kept for one element only",
 		file:   "internal/writeback/merge.go",
-		old:    `unused[as] = unused[as][1:]`,
-		new:    `unused[as] = unused[as][:]`,
+		old:    `= raw[from[0]], from[1:]`,
+		new:    `= raw[from[0]], from`,
 		by:     check{in: "internal/writeback", test: "TestWhatHasChangedIsWritten"},
 	},
 	{
