@@ -140,6 +140,7 @@ type acquisition struct {
 	waited      time.Duration
 	recovered   map[ordering.Key]string      // the dead unit that was last settled for a row
 	watched     map[ordering.Key]lockrow.Row // of others, as they were seen last
+	refusedBy   []lockrow.Row                // what its last request was refused by
 	lookedAhead time.Time                    // when it last looked at what comes after the row it waits for
 	group       *heartbeat.Group
 	holding     *holding
@@ -306,6 +307,7 @@ func (a *acquisition) take(ctx context.Context, chunk ordering.Plan) (lockrow.De
 		return lockrow.Decision{}, err
 	}
 	seen := make([]lockrow.Observed, 0, len(refused.items))
+	a.refusedBy = nil
 	for i, w := range ws {
 		item, ok := refused.items[i]
 		if !ok {
@@ -318,6 +320,7 @@ func (a *acquisition) take(ctx context.Context, chunk ordering.Plan) (lockrow.De
 		a.places.saw(r)
 		a.watching(r)
 		seen = append(seen, lockrow.Observed{Want: w, Row: r, Since: since})
+		a.refusedBy = append(a.refusedBy, r)
 	}
 	decided := lockrow.Decide(seen, a.token, a.c.watch(time.Time{}))
 	for key, turn := range decided.Turns {

@@ -181,14 +181,13 @@ func (c *Client) watch(since time.Time) lockrow.Watch {
 // queue. A living head looks at the row at least once a Poll.
 const pollsUntaken = 3
 
-// mostDated is how many rows a call dates, and datesAtOnce how many of them in parallel.
-const mostDated, datesAtOnce = 100, 8
+// mostDated is how many rows a call dates.
+const mostDated = 100
 
 // date writes the table's time to rows that lack it, for processes that come later and look only
-// once. It ignores errors.
+// once. It does so in parallel, for its caller does not wait, and ignores errors.
 func (c *Client) date(ctx context.Context, u *unit, rows ...lockrow.Row) {
 	var all errgroup.Group
-	all.SetLimit(datesAtOnce)
 	n := 0
 	for _, r := range rows {
 		write := c.table.Date(r, c.nowBy(u))

@@ -29,19 +29,21 @@ func (a *acquisition) lookAhead(ctx context.Context, holder lockrow.Observed) {
 	a.watching(a.rest(ctx)...)
 }
 
-// date writes the table's time to rows that are in the unit's way and lack it, and then to the others
-// that the unit is still to take: their holder most likely took them all before it knew the time. Else
-// processes that look once would find one row after the other undated.
+// date writes the table's time to rows that are in the unit's way and lack it, and then to all that
+// refused it with them: their holder most likely took them all before it knew the time. Else processes that
+// look once would find one row after the other undated. A unit that waits no longer looks for such rows also
+// in the chunks that it has not asked for.
 func (a *acquisition) date(ctx context.Context, rows ...lockrow.Row) {
 	now := a.c.now()
 	if !slices.ContainsFunc(rows, func(r lockrow.Row) bool { return a.c.table.Date(r, now) != nil }) {
 		return
 	}
-	if len(a.plan)-a.ledger.secured > 1 {
-		rows = append(slices.Clone(rows), a.rest(ctx)...)
-		slices.SortFunc(rows, func(r, o lockrow.Row) int { return ordering.Compare(r.Key, o.Key) })
-		rows = slices.CompactFunc(rows, func(r, o lockrow.Row) bool { return r.Key == o.Key })
+	rows = slices.Concat(rows, a.refusedBy)
+	if a.over() && len(a.plan) > a.ledger.reach {
+		rows = append(rows, a.rest(ctx)...)
 	}
+	slices.SortStableFunc(rows, func(r, o lockrow.Row) int { return ordering.Compare(r.Key, o.Key) })
+	rows = slices.CompactFunc(rows, func(r, o lockrow.Row) bool { return r.Key == o.Key })
 	a.c.date(ctx, a.unit, rows...)
 }
 

@@ -162,7 +162,7 @@ func (t *Teller) Answer(ctx context.Context, r Request) Answer {
 }
 
 func (r Request) work() unitofwork.Work {
-	w := unitofwork.Work{Keys: r.Keys, ID: r.ID}
+	w := unitofwork.Work{Keys: r.Keys, ID: r.ID, Wait: lockset.For(time.Minute)} // for those who died, one after another
 	if r.ID != "" {
 		w.Payload = []byte(fmt.Sprint(r.Amount))
 	}

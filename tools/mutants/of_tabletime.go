@@ -38,10 +38,17 @@ var ofTableTime = []mutant{
 		by:     check{in: "lockset", test: "TestAProcessThatStandsStillBeforeItTakesAKey"},
 	},
 	{
-		clause: "a row that lacks the time is dated with all that the unit is still to take",
+		clause: "a row that lacks the time is dated with all that refused the unit",
 		file:   "lockset/lookahead.go",
-		old:    `	if len(a.plan)-a.ledger.secured > 1 {`,
-		new:    `	if false {`,
+		old:    `rows = slices.Concat(rows, a.refusedBy)`,
+		new:    `rows = slices.Clone(rows)`,
+		by:     check{in: "lockset", test: "TestOneWhoLooksOnceDatesAllThatADeadHolderHas"},
+	},
+	{
+		clause: "who waits no longer dates rows of later chunks, too",
+		file:   "lockset/lookahead.go",
+		old:    `a.over() && len(a.plan) > a.ledger.reach`,
+		new:    `false`,
 		by:     check{in: "lockset", test: "TestOneWhoLooksOnceDatesAllThatADeadHolderHas"},
 	},
 	{
