@@ -122,6 +122,7 @@ type unit struct {
 	by     string         // the nonce of who asks in its name, in its requests' names; its own but for another's unit
 	seed   [2]uint64
 	sends  atomic.Int64 // numbers requests and RVNs
+	marks  atomic.Int64 // and the times of its writes, which are drawn in no order: names must not depend on it
 }
 
 func (c *Client) newUnit(ctx context.Context) *unit {
@@ -166,7 +167,7 @@ func (c *Client) now() lockrow.Now {
 // nowBy returns now for a write of this unit, with a mark that no other write of that moment has.
 func (c *Client) nowBy(u *unit) lockrow.Now {
 	now := c.now()
-	now.Mark = uint32(requests.Jitter(u.by, int(u.sends.Add(1))) * (1 << 32))
+	now.Mark = uint32(requests.Jitter(u.by, int(u.marks.Add(1))) * (1 << 32))
 	return now
 }
 
