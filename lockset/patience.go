@@ -77,7 +77,10 @@ func (a *acquisition) pace(ctx context.Context, chunk ordering.Plan) error {
 	if at.Add(lastAsk).After(end) {
 		return nil
 	}
-	return requests.Sleep(ctx, max(time.Until(at), 0))
+	if d := time.Until(at); d > 0 { // hardly ever: most rows have refused nobody
+		return requests.Sleep(ctx, d)
+	}
+	return nil
 }
 
 // lastRequests is how many requests a waiter must have time for: a look that shows its turn, the one

@@ -18,7 +18,7 @@ func (w *world) callers() (hosts []*host) {
 	return hosts
 }
 
-// runCalls is the life of such a host: one process for each call, a few at a time.
+// runCalls is the life of such a host: one process for each call, one after another.
 func (h *host) runCalls() {
 	w := h.w
 	r := draw(w.plan.Seed, callerKilled, h.name)

@@ -85,10 +85,10 @@ func (l *lockRows) written(db *memdynamo.DB, table *string, key map[string]types
 // have seen it, or as it says itself, where a dead holder was evicted long after it died. Where
 // DynamoDB's hosts disagree about the time nobody's turn is promised.
 func (l *lockRows) late(r lockRow) bool {
-	if r.bare.IsZero() || l.plan.Dates > 0 {
-		return !r.bare.IsZero()
+	if r.bare.IsZero() {
+		return false
 	}
-	return time.Since(r.bare) >= l.untaken || time.Since(r.turn) >= 2*l.grace
+	return l.plan.Dates > 0 || time.Since(r.bare) >= l.untaken || time.Since(r.turn) >= 2*l.grace
 }
 
 // lookUp returns a row of the lock table as it stands.

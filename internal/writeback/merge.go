@@ -124,23 +124,32 @@ func (c *Codec) mergeLists(t reflect.Type, raw, known, now []types.AttributeValu
 	if len(known) != len(raw) { // elements that are empty may have been left out
 		known = c.oneByOne(t, raw)
 	}
-	read := min(len(known), len(raw))
-	stays := func(i int) bool { return i < read && i < len(now) && text(known[i]) == text(now[i]) }
+	was, is := encodings(known[:min(len(known), len(raw))]), encodings(now)
+	stays := func(i int) bool { return i < len(was) && i < len(is) && was[i] == is[i] }
 	merged := slices.Clone(now)
 	moved := map[string][]int{} // the places of what was read and is elsewhere now, by what it encodes as
-	for i := range read {
+	for i, as := range was {
 		if stays(i) {
 			merged[i] = raw[i]
 		} else {
-			moved[text(known[i])] = append(moved[text(known[i])], i)
+			moved[as] = append(moved[as], i)
 		}
 	}
-	for i, value := range now {
-		if from := moved[text(value)]; len(from) > 0 && !stays(i) {
-			merged[i], moved[text(value)] = raw[from[0]], from[1:]
+	for i, as := range is {
+		if from := moved[as]; len(from) > 0 && !stays(i) {
+			merged[i], moved[as] = raw[from[0]], from[1:]
 		}
 	}
 	return slices.Concat(merged, beyond)
+}
+
+// encodings returns each of these values as a text to compare it by.
+func encodings(values []types.AttributeValue) []string {
+	all := make([]string, len(values))
+	for i, value := range values {
+		all[i] = text(value)
+	}
+	return all
 }
 
 // oneByOne returns what each element of a list encodes as by itself, up to the first that does not.

@@ -47,14 +47,14 @@ var ofWritingBack = []mutant{
 	{
 		clause: "an element of a list keeps the raw value of the one that it was",
 		file:   "internal/writeback/merge.go",
-		old:    `merged[i], moved[text(value)] = raw[from[0]], from[1:]`,
-		new:    `merged[i] = value`,
+		old:    `merged[i], moved[as] = raw[from[0]], from[1:]`,
+		new:    `merged[i] = now[i]`,
 		by:     check{in: "internal/writeback", test: "TestWhatHasChangedIsWritten"},
 	},
 	{
 		clause: "an element of a list that is where it was keeps its own raw value",
 		file:   "internal/writeback/merge.go",
-		old:    `return i < read && i < len(now) && text(known[i]) == text(now[i])`,
+		old:    `return i < len(was) && i < len(is) && was[i] == is[i]`,
 		new:    `return false`,
 		by:     check{in: "internal/writeback", test: "TestWhatHasChangedIsWritten"},
 	},
