@@ -10,6 +10,10 @@ import (
 // ErrBackground says that a call returned before it had cleaned up, because its time was over.
 var ErrBackground = errors.New("cleaning up goes on in the background")
 
+// moment is what a caller waits for a cleanup however long ago its time was over: one that has
+// nothing to ask DynamoDB is done by then, and is not told as if it went on.
+const moment = time.Millisecond
+
 // Finish cleans up for a caller, and returns the error of clean. The caller's time is over when ctx
 // ends, and at end, unless that is zero. If clean has not returned by grace later, Finish
 // returns [ErrBackground], and late receives the error of clean, or nil, when it has returned.
@@ -50,7 +54,7 @@ func Outlive(ctx context.Context, d time.Duration) (context.Context, context.Can
 func waited(ctx context.Context, end time.Time, grace time.Duration, cleaned <-chan struct{}) bool {
 	var ended <-chan time.Time
 	if !end.IsZero() {
-		timer := time.NewTimer(max(time.Until(end.Add(grace)), 0))
+		timer := time.NewTimer(max(time.Until(end.Add(grace)), moment))
 		defer timer.Stop()
 		ended = timer.C
 	}

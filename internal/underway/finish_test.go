@@ -25,7 +25,8 @@ func TestFinishWaitsWhileTheCallerHasTime(t *testing.T) {
 		"beyond that":                   {ends: hour, end: 10 * time.Second, takes: time.Minute, done: 11 * time.Second, late: true},
 		"an end in the grace":           {ends: 10 * time.Second, end: 9500 * time.Millisecond, takes: time.Minute, done: 10500 * time.Millisecond, late: true},
 		"a context that has ended":      {takes: time.Minute, done: grace, late: true},
-		"an end that was long ago":      {ends: hour, end: -time.Minute, takes: time.Minute, late: true},
+		"an end that was long ago":      {ends: hour, end: -time.Minute, takes: time.Minute, done: moment, late: true},
+		"no time at all, long after":    {ends: hour, end: -time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
