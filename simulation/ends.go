@@ -28,6 +28,10 @@ type unit struct {
 
 	// The highest tokens with which it asked for a place, and wrote anything else.
 	place, wrote int64
+
+	had     bool // its keys
+	doubled bool // the network has a copy of a request
+	unheard bool // of a request
 }
 
 // joinsLate reports whether a late copy of a join may give the unit a place that it does
@@ -38,9 +42,17 @@ func (u *unit) joinsLate() bool { return u.place > u.wrote }
 // mayWait reports whether a unit at its end may have a place in a queue yet.
 func (u *unit) mayWait() bool { return u.joinsLate() || time.Now().Before(u.waits) }
 
-// asks notes the tokens of a unit's writes. A join may have headroom: its token is above
+// takesLate reports whether a late copy may take rows for the unit: all that it asked for was
+// refused, without a place, and burning would cost every refused caller a second request. Others
+// bury it.
+func (u *unit) takesLate() bool { return u.doubled && !u.unheard && !u.had && u.place == 0 }
+
+// unanswered are the faults after which a unit cannot know what became of its request.
+var unanswered = []faults.Kind{faults.AnswerLost, faults.RequestLost, faults.DeliveredLate, faults.ServerFailed}
+
+// asks notes the tokens of a unit's writes, and what befalls them. A join may have headroom: its token is above
 // that with which the unit has the row after it.
-func (h *history) asks(c faults.Call) {
+func (h *history) asks(c faults.Call, f faults.Fault) {
 	var updates []*types.Update
 	switch in := c.Input.(type) {
 	case *dynamodb.UpdateItemInput:
@@ -62,6 +74,10 @@ func (h *history) asks(c faults.Call) {
 			nonce = lockrow.Waiter(text(values[":waiter"])).Unit()
 		}
 		u := h.units[nonce]
+		if u != nil {
+			u.doubled = u.doubled || f.Kind == faults.Duplicated
+			u.unheard = u.unheard || slices.Contains(unanswered, f.Kind)
+		}
 		token, stamped := values[":token"]
 		if u == nil || !stamped {
 			continue
@@ -143,7 +159,7 @@ func (h *history) cleans(nonce string, goesOn bool) {
 func (h *history) shown(row, nonce string, waits bool) {
 	h.mu.Lock()
 	u := h.units[nonce]
-	ghost := u != nil && !u.loose && !u.cleans && !u.ended.IsZero() && !(waits && u.mayWait())
+	ghost := u != nil && !u.loose && !u.cleans && !u.ended.IsZero() && !(waits && u.mayWait()) && !u.takesLate()
 	h.mu.Unlock()
 	if ghost {
 		h.problem("row %s shows unit %s of %s, which was at its end at %v", row, nonce, u.p.name, h.when(u.ended))
@@ -155,7 +171,7 @@ func (h *history) shown(row, nonce string, waits bool) {
 func (h *history) left(row, nonce string, waits bool) {
 	h.mu.Lock()
 	u := h.units[nonce]
-	ghost := u != nil && !u.loose && !u.cleans && !u.p.dead() && !(waits && u.mayWait())
+	ghost := u != nil && !u.loose && !u.cleans && !u.p.dead() && !(waits && u.mayWait()) && !u.takesLate()
 	h.mu.Unlock()
 	if ghost {
 		h.problem("row %s is left with unit %s of %s, which is alive and has said nothing of it", row, nonce, u.p.name)

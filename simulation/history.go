@@ -211,6 +211,7 @@ func (h *history) acquired(unit string, token fencing.Token) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.tokens[unit] = token
+	h.units[unit].had = true
 }
 
 func (h *history) tokenOf(unit string) fencing.Token {

@@ -121,9 +121,9 @@ func (h *host) boot(name string, weather func(faults.Call) (string, faults.Fault
 	p.net = faults.Wrap(&tables{w.db, w, name}, faults.Config{
 		Who: name, Seed: w.plan.Seed, Latency: w.plan.Latency, Windows: w.windows, AtOnce: true,
 		Script: func(c faults.Call) faults.Fault {
-			w.history.asks(c)
 			w.called()
 			struck, f := weather(c)
+			w.history.asks(c, f)
 			if struck != "" {
 				w.strikes(struck)
 			}

@@ -77,8 +77,8 @@ func endsAreNoticed(t *testing.T) {
 	}
 	// A join with headroom may come late, and leave a place; it leaves no lock, and a join
 	// without leaves neither.
-	ask := func(update *types.Update) {
-		w.history.asks(faults.Call{Input: &dynamodb.UpdateItemInput{UpdateExpression: update.UpdateExpression, ExpressionAttributeValues: update.ExpressionAttributeValues}})
+	ask := func(update *types.Update, f faults.Fault) {
+		w.history.asks(faults.Call{Input: &dynamodb.UpdateItemInput{UpdateExpression: update.UpdateExpression, ExpressionAttributeValues: update.ExpressionAttributeValues}}, f)
 	}
 	values := func(unit string, token int64) lockrow.Values {
 		return lockrow.UnitValues(unit, lockrow.WaiterOf(unit, "a", ""), fencing.Token(token), time.Now(), time.Now(), time.Now(), lockrow.Now{})
@@ -95,12 +95,33 @@ func endsAreNoticed(t *testing.T) {
 	} {
 		unit := strings.ReplaceAll(name, " ", "-")
 		w.history.born(unit, p)
-		ask(locks.Join(lockrow.Want{Key: "f0", Mode: c.mode, Entry: lockrow.Entry{Unit: unit, Witness: "f0/1"}}, lockrow.Row{}, values(unit, c.join)))
-		ask(locks.Update("f0", lockrow.RestampKeyIf, lockrow.Stamp, values(unit, 50)))
+		ask(locks.Join(lockrow.Want{Key: "f0", Mode: c.mode, Entry: lockrow.Entry{Unit: unit, Witness: "f0/1"}}, lockrow.Row{}, values(unit, c.join)), faults.Pass())
+		ask(locks.Update("f0", lockrow.RestampKeyIf, lockrow.Stamp, values(unit, 50)), faults.Pass())
 		w.history.ended(unit)
 		w.history.problems = nil
 		w.history.shown("f0", unit, c.waits)
 		require.Len(t, w.history.problems, c.problems, name)
+	}
+	// A copy of what was refused may take rows for a unit that asked for no place and heard every answer.
+	take := locks.Update("f0", lockrow.RestampKeyIf, lockrow.Stamp, values("doubled", 50))
+	place := locks.Join(lockrow.Want{Key: "f0", Mode: lockrow.Exclusive}, lockrow.Row{}, values("doubled", 40))
+	for _, c := range []struct {
+		name     string
+		how      func()
+		problems int
+	}{
+		{"not doubled", func() { ask(take, faults.Pass()) }, 1},
+		{"doubled", func() { ask(take, faults.Duplicate(time.Second)); ask(take, faults.Conflict()) }, 0},
+		{"doubled, another without an answer", func() { ask(take, faults.Duplicate(time.Second)); ask(take, faults.LoseAnswer(faults.Hang)) }, 1},
+		{"doubled, and asked for a place", func() { ask(take, faults.Duplicate(time.Second)); ask(place, faults.Pass()) }, 1},
+		{"doubled, and had its keys", func() { ask(take, faults.Duplicate(time.Second)); w.history.acquired("doubled", 50) }, 1},
+	} {
+		w.history.born("doubled", p)
+		c.how()
+		w.history.ended("doubled")
+		w.history.problems = nil
+		w.history.shown("f0", "doubled", false)
+		require.Len(t, w.history.problems, c.problems, c.name)
 	}
 	w.history.born("leaves", p)
 	w.history.leaves("leaves")
