@@ -33,10 +33,11 @@ import (
 // *[LostError] if a key already taken was lost while waiting for another; *[NoAnswerError];
 // *[TableError]; *[RowError].
 //
-// If Acquire fails, it undoes what it did, even if ctx has ended. That takes a few requests, or up to
-// a lease if DynamoDB does not answer. An error in undoing is joined to the error. Once ctx or the
-// wait has ended, Acquire returns within Config.AttemptTimeout. If it has not undone everything by
-// then, it continues in the background, the error says so, and [Client.Close] waits for it.
+// If Acquire fails, it undoes what it did, even if ctx has ended. That takes a few requests. An error
+// in undoing is joined to the error. Once ctx or the wait has ended, or DynamoDB has not answered for
+// a lease, Acquire returns within Config.AttemptTimeout. If it has not undone everything by then, it
+// continues in the background, for at most a lease, the error says so, and [Client.Close] waits for
+// it.
 func (c *Client) Acquire(ctx context.Context, keys []ordering.Key, options ...func(*Options)) (*Set, error) {
 	c.asked(ctx, "Acquire")
 	return c.acquireAs(ctx, "Acquire", keys, options)

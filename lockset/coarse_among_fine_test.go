@@ -291,7 +291,7 @@ func TestAUnitWhoseRequestsTakeLongerIsServed(t *testing.T) {
 		require.Equal(t, ordering.Key("c"), held.Key)
 		require.ErrorIs(t, err, lockset.ErrWaited)
 		nobody := lockset.HeldError{Key: "c", Err: lockset.ErrWaited} // whoever was there has gone again
-		require.EqualError(t, &nobody, `key "c" is taken by others again and again: the record wait is over`)
+		require.EqualError(t, &nobody, `key "c" is taken by others again and again: the time to wait is over`)
 		c.leave()
 		b.allFree()
 	})

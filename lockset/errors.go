@@ -62,7 +62,7 @@ type RowError = lockrow.RowError
 
 // ErrWaited matches the error of a wait that has lasted as long as Options.Wait allows, or was too
 // short to begin.
-var ErrWaited = errors.New("the record wait is over")
+var ErrWaited = errors.New("the time to wait is over")
 
 // HeldError says who had a key when the time to wait for it was over. Nothing
 // is held. Trying again later may succeed. It wraps [ErrWaited], or the reason for which the
@@ -110,7 +110,7 @@ func (e *HeldError) Error() string {
 		return fmt.Sprintf("key %q is held by this process, by unit %s%s, since %s%s: %v",
 			string(e.Key), e.Unit, purpose, e.Since.UTC().Format(time.RFC3339), waiting, e.Err)
 	}
-	return fmt.Sprintf("key %q is held by unit %s of owner %q%s (last sign of life seen %v ago)%s: %v",
+	return fmt.Sprintf("key %q is held by unit %s of owner %q%s (no sign of life for at least %v)%s: %v",
 		string(e.Key), e.Unit, e.Owner, purpose, e.Age.Round(time.Millisecond), waiting, e.Err)
 }
 

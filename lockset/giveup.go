@@ -22,14 +22,18 @@ import (
 var errGiveUpOver = errors.New("giving up took longer than a lease")
 
 // undoOnce calls undo, once, and does not wait for it for longer than AttemptTimeout after
-// the caller's time was over. It returns cause, joined with what could not be undone, or with
+// the caller's time was over, or after DynamoDB did not answer for as long as a caller is kept. It returns cause, joined with what could not be undone, or with
 // underway.ErrBackground.
 func (a *acquisition) undoOnce(ctx context.Context, set *Set, cause error, over func()) error {
 	if a.undone {
 		return cause
 	}
 	a.undone = true
-	err := a.c.work.Finish(ctx, a.end, a.c.cfg.AttemptTimeout,
+	end := a.end
+	if now := time.Now(); errors.As(cause, new(*NoAnswerError)) && (end.IsZero() || end.After(now)) {
+		end = now
+	}
+	err := a.c.work.Finish(ctx, end, a.c.cfg.AttemptTimeout,
 		func() error { return a.undo(ctx, set, cause, over) },
 		func(err error) { a.c.cleanedUp(ctx, a.unit, err) })
 	return oneline.Join(cause, err)

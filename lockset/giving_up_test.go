@@ -378,6 +378,7 @@ func TestGivingUpReleasesWhatACopyTookAndOthersBuriedInPart(t *testing.T) {
 		})
 		_, err := o.Acquire(t.Context(), []ordering.Key{"a", "b", "c/d"})
 		require.Error(t, err)
+		require.NoError(t, o.Close(t.Context())) // it cleans up in the background
 		require.Equal(t, []ordering.Key{"a"}, next.buried)
 		b.allFree()
 	})

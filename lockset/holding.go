@@ -33,6 +33,7 @@ func (s *Set) remind() {
 
 // holdFor loses the set when it has been held for so long.
 func (s *Set) holdFor(d time.Duration) {
+	s.until = time.Now().Add(d)
 	timer := time.AfterFunc(d, func() {
 		s.group.Lose(fmt.Errorf("%w, of %v, which Options.HoldFor allows", heartbeat.ErrTooOld, d))
 	})

@@ -67,8 +67,11 @@ func TestASetIsHeldForNoLongerThanItsBound(t *testing.T) {
 		bound := func(o *lockset.Options) { o.HoldFor = 10 * time.Minute }
 		set, err := o.Acquire(t.Context(), []ordering.Key{"a"}, bound)
 		require.NoError(t, err)
+		ends := time.Now().Add(10 * time.Minute)
+		require.True(t, set.Deadline().Before(ends), "it is lost a lease after its heartbeats fail")
 		time.Sleep(10*time.Minute - time.Millisecond)
 		require.NoError(t, set.Context().Err())
+		require.Equal(t, ends, set.Deadline())
 		time.Sleep(2 * time.Millisecond)
 		cause := context.Cause(set.Context())
 		require.ErrorIs(t, cause, lockset.ErrLost)
@@ -84,6 +87,26 @@ func TestASetIsHeldForNoLongerThanItsBound(t *testing.T) {
 
 		_, err = o.Acquire(t.Context(), []ordering.Key{"b"}, func(o *lockset.Options) { o.HoldFor = -1 })
 		require.ErrorAs(t, err, new(*lockset.ConfigError))
+	})
+}
+
+// A round of renewals that is under way when the set's time is over is not told as one that failed.
+func TestARenewalThatTheBoundEndsIsNoFailure(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var w warnings
+		s := &silence{fault: faults.LoseRequest(faults.Hang)}
+		o := b.owner("o", func(c faults.Call) faults.Fault {
+			if c.Op != "BatchExecuteStatement" {
+				return faults.Pass()
+			}
+			return s.script(c)
+		}, w.log)
+		for bound := time.Duration(0); s.sent.Load() == 0; bound += attempt / 4 { // until a renewal has begun
+			_, err := o.Acquire(t.Context(), []ordering.Key{"a"}, func(o *lockset.Options) { o.HoldFor = lease/8 + bound })
+			require.NoError(t, err)
+			time.Sleep(2 * lease)
+		}
+		require.NotContains(t, w.String(), "a renewal failed")
 	})
 }
 

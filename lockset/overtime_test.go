@@ -119,6 +119,23 @@ func TestAnAcquisitionReturnsInTimeWhenItsWaitIsOver(t *testing.T) {
 	})
 }
 
+// A caller without a deadline is kept for a lease without an answer, not for the cleanup as well.
+func TestAnAcquisitionWithoutADeadlineReturnsALeaseAfterTheLastAnswer(t *testing.T) {
+	eachRequest(t, func(t *testing.T, b *bed, o *owner, s *silence, held *lockset.Set) *lockset.Set {
+		if held != nil {
+			b.free(held)
+		}
+		var silent time.Time
+		s.begins = func() { silent = time.Now() }
+		set, err := o.Acquire(context.WithoutCancel(t.Context()), []ordering.Key{"a", "b/1"})
+		if err != nil {
+			require.ErrorAs(t, err, new(*lockset.NoAnswerError))
+			require.LessOrEqual(t, time.Since(silent), lease+lease/2, "the attempt that is under way by then may be a long one")
+		}
+		return set
+	})
+}
+
 func TestTryAcquireAsksTwice(t *testing.T) {
 	eachRequest(t, func(t *testing.T, b *bed, o *owner, s *silence, _ *lockset.Set) *lockset.Set {
 		began := time.Now()

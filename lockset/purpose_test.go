@@ -45,7 +45,7 @@ func TestAPurposeIsToldToOthers(t *testing.T) {
 		})
 		refused := b.refused(other, 10*rtt, "a")
 		require.Equal(t, "pay out", refused.Purpose)
-		require.Contains(t, refused.Error(), `of owner "holder" for "pay out" (last sign`)
+		require.Contains(t, refused.Error(), `of owner "holder" for "pay out" (no sign`)
 		require.Equal(t, "pay out", told[0].Purpose)
 
 		b.free(set)
@@ -54,7 +54,7 @@ func TestAPurposeIsToldToOthers(t *testing.T) {
 
 		b.take(other, "a")
 		require.Empty(t, b.view("a").Holder.Purpose)
-		require.NotContains(t, b.refused(b.owner("third", nil), 10*rtt, "a").Error(), " for ")
+		require.NotContains(t, b.refused(b.owner("third", nil), 10*rtt, "a").Error(), ` for "`)
 	})
 }
 

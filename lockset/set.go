@@ -40,12 +40,13 @@ type Set struct {
 	claim *lineup.Claim
 	end   func() // for Close
 	since time.Time
+	until time.Time // how long Options.HoldFor lets it be held; zero if it does not say
 	// reminder fires when the set has been held for an hour.
 	reminder *time.Timer
 
 	holding *holding // as calls under its context see it
 
-	// turn holds what is not released yet, and is empty while something is done with
+	// stakes holds what is not released yet, and is empty while something is done with
 	// it: waiting for it ends with a context, which waiting for a lock does not. Who
 	// has taken it puts it back, without I/O if it is another's to dispose of.
 	stakes chan stake
@@ -156,10 +157,14 @@ func (s setForUnits) RequestID() string {
 	return s.unit.id("j")
 }
 
-// Deadline is when the set is lost unless a heartbeat is confirmed first.
+// Deadline is when the set is lost: unless a heartbeat is confirmed first, or for certain, if
+// Options.HoldFor ends by then.
 func (s *Set) Deadline() time.Time {
 	s.made("Deadline")
-	return s.group.Deadline()
+	if end := s.group.Deadline(); s.until.IsZero() || end.Before(s.until) {
+		return end
+	}
+	return s.until
 }
 
 // Release ends the heartbeats and frees all keys, the last first, everything it
@@ -237,7 +242,7 @@ func (s *Set) takeLeft(ctx context.Context) (ordering.Plan, error) {
 	return has.left, nil
 }
 
-// takeWhole is myTurn for who needs the whole set: the error is a *[LostError] if
+// takeWhole is takeLeft for who needs the whole set: the error is a *[LostError] if
 // any of it was released.
 func (s *Set) takeWhole(ctx context.Context) (ordering.Plan, error) {
 	plan, err := s.takeLeft(ctx)
@@ -309,7 +314,7 @@ func (c *Client) renewer(u *unit) func(context.Context, []ordering.Key, int) []e
 			return errs // it is refused every time
 		}
 		for i, err := range errs {
-			if err != nil {
+			if err != nil && !errors.Is(ctx.Err(), context.Canceled) { // it is, once the set is lost or released
 				c.cfg.Logger.WarnContext(ctx, "holdall: a renewal failed", "key", string(keys[i]), "unit", u.nonce, "err", err)
 				break // one of a batch says enough
 			}

@@ -95,11 +95,24 @@ func (l *Level) Refuse(c Call, keys ...ordering.Key) error {
 func (l *Level) RefuseUnit() error {
 	for ; l != nil; l = l.outer {
 		if l.holder.Kind() == Unit && !l.holder.Holding().Ended {
-			return fmt.Errorf("a unit of work cannot begin inside another: do all in one function, or begin it when unit %s has ended: %w", l.holder.Nonce(), ErrNested)
+			return &insideError{unit: l.holder.Nonce()}
 		}
 	}
 	return nil
 }
+
+// insideError says that a unit would begin inside another.
+type insideError struct{ unit string }
+
+func (e *insideError) Error() string {
+	return fmt.Sprintf("a unit of work cannot begin inside another: do everything in one function, or begin it when unit %s has ended", e.unit)
+}
+
+// WhatNext is for unitofwork.NextOf.
+func (e *insideError) WhatNext() next.Next { return next.FixCall }
+
+// Unwrap returns ErrNested.
+func (e *insideError) Unwrap() error { return ErrNested }
 
 // Began notes a set that began under these holders.
 func (l *Level) Began(set Holder) {

@@ -98,7 +98,9 @@ func TestAHolderMayNeedWhatItHoldsItself(t *testing.T) {
 func TestNoUnitBeginsInsideAnother(t *testing.T) {
 	unit := holding(nesting.Unit, "u")
 	ctx := nesting.Within(nesting.Within(t.Context(), unit), holding(nesting.Set, "s", "a"))
-	require.ErrorIs(t, nesting.Of(ctx).RefuseUnit(), nesting.ErrNested)
+	refused := nesting.Of(ctx).RefuseUnit()
+	require.ErrorIs(t, refused, nesting.ErrNested)
+	require.Equal(t, next.FixCall, next.Of(refused))
 	require.ErrorContains(t, nesting.Of(ctx).RefuseUnit(), "unit u has ended")
 	unit.ended.Store(true)
 	require.NoError(t, nesting.Of(ctx).RefuseUnit())
