@@ -42,9 +42,11 @@ func denies(table string, ops ...string) faults.Script {
 	}
 }
 
-// tablesOf names the tables that a call reads by transaction or writes.
+// tablesOf names the tables that a call reads or writes.
 func tablesOf(c faults.Call) (tables []string) {
 	switch in := c.Input.(type) {
+	case *dynamodb.GetItemInput:
+		return []string{*in.TableName}
 	case *dynamodb.UpdateItemInput:
 		return []string{*in.TableName}
 	case *dynamodb.TransactWriteItemsInput:
@@ -54,6 +56,8 @@ func tablesOf(c faults.Call) (tables []string) {
 				tables = append(tables, *item.Put.TableName)
 			case item.Update != nil:
 				tables = append(tables, *item.Update.TableName)
+			case item.ConditionCheck != nil:
+				tables = append(tables, *item.ConditionCheck.TableName)
 			}
 		}
 	case *dynamodb.TransactGetItemsInput:

@@ -304,6 +304,9 @@ func (u *Unit) verdict(failed error) error {
 	if err == nil || errors.Is(err, ErrAlreadyCommitted) || errors.As(err, new(*IDError)) {
 		return err
 	}
+	if refused, again := new(lockset.TableError), new(lockset.TableError); errors.As(failed, &refused) && errors.As(err, &again) && refused.Err.Error() == again.Err.Error() {
+		return nil // failed says it
+	}
 	return oneline.Join(failed, err)
 }
 

@@ -2,10 +2,12 @@ package unitofwork_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -251,6 +253,11 @@ func told(t *testing.T, b *bed, err error) {
 	for _, words := range []string{"StatusCode", "RequestID", "ABCDEFGH", "operation error"} {
 		require.NotContains(t, err.Error(), words)
 	}
+	said := map[string]bool{}
+	for _, part := range regexp.MustCompile(`: |; |\n`).Split(err.Error(), -1) {
+		require.False(t, said[part] && len(part) > 20 && !errors.As(err, new(*lockset.CheckError)), "%q is said twice: %v", part, err)
+		said[part] = true
+	}
 	require.Equal(t, [2]int64{100, 100}, b.balances())
 }
 
@@ -264,7 +271,7 @@ func eachCall(t *testing.T, make func() *outage, judge func(t *testing.T, b *bed
 				broke := time.Now()
 				err := call(t.Context(), client, func() { broke = time.Now(); o.broken.Store(true) })
 				judge(t, b, err, time.Since(broke))
-				time.Sleep(lease) // net/http may still be connecting
+				time.Sleep(2 * lease) // it may still be cleaning up in the background, and net/http be connecting
 			})
 		})
 	}
@@ -285,6 +292,40 @@ func TestWhatIsOverForGoodIsToldAtOnce(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// An operation that is denied on one table alone is told once, whoever met it first.
+func TestAnOperationThatIsDeniedOnOneTable(t *testing.T) {
+	for _, op := range []string{"GetItem", "TransactGetItems", "TransactWriteItems", "UpdateItem"} {
+		for _, table := range []string{"locks", "units", "accounts"} {
+			for name, do := range map[string]func(context.Context, *client) error{
+				"without locks": func(ctx context.Context, c *client) error { return c.freely(ctx, unitofwork.Work{}, transfer(0)) },
+				"without locks, with an ID": func(ctx context.Context, c *client) error {
+					return c.freely(ctx, unitofwork.Work{ID: "p"}, transfer(0))
+				},
+				"under locks": func(ctx context.Context, c *client) error {
+					return c.Do(ctx, unitofwork.Work{Keys: transferKeys, Lock: true}, transfer(0))
+				},
+				"under locks, with an ID": func(ctx context.Context, c *client) error {
+					return c.Do(ctx, unitofwork.Work{ID: "p", Keys: transferKeys, Lock: true}, transfer(0))
+				},
+				"the outcome of an ID": func(ctx context.Context, c *client) error { _, err := c.Outcome(ctx, "p"); return err },
+			} {
+				t.Run(fmt.Sprintf("%s on %s, %s", op, table, name), func(t *testing.T) {
+					inBed(t, func(t *testing.T, b *bed) {
+						c := b.client("c", denies(table, op))
+						for range 2 { // the second time its ID has been used, if it went well
+							if err := do(t.Context(), c); err != nil {
+								told(t, b, err)
+								require.Contains(t, []unitofwork.Next{unitofwork.FixCall, unitofwork.AskLater}, unitofwork.NextOf(err))
+							}
+						}
+						time.Sleep(2 * lease)
+					})
+				})
+			}
+		}
 	}
 }
 
