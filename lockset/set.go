@@ -310,11 +310,12 @@ func (c *Client) renewer(u *unit) func(context.Context, []ordering.Key, int) []e
 		}
 		answers, err := c.renewals.execute(ctx, u.nonce, keys, statements)
 		errs := renewed(keys, answers, err)
-		if errors.Is(errors.Join(errs...), errDenied) && warned.Swap(true) {
-			return errs // it is refused every time
+		over := errors.Is(ctx.Err(), context.Canceled) // the set is lost, or released
+		if over || errors.Is(errors.Join(errs...), errDenied) && warned.Swap(true) {
+			return errs // a denied one is refused every time
 		}
 		for i, err := range errs {
-			if err != nil && !errors.Is(ctx.Err(), context.Canceled) { // it is, once the set is lost or released
+			if err != nil {
 				c.cfg.Logger.WarnContext(ctx, "holdall: a renewal failed", "key", string(keys[i]), "unit", u.nonce, "err", err)
 				break // one of a batch says enough
 			}

@@ -77,13 +77,6 @@ func endsAreNoticed(t *testing.T) {
 	}
 	// A join with headroom may come late, and leave a place; it leaves no lock, and a join
 	// without leaves neither.
-	ask := func(update *types.Update, f faults.Fault) {
-		w.history.asks(faults.Call{Input: &dynamodb.UpdateItemInput{UpdateExpression: update.UpdateExpression, ExpressionAttributeValues: update.ExpressionAttributeValues}}, f)
-	}
-	values := func(unit string, token int64) lockrow.Values {
-		return lockrow.UnitValues(unit, lockrow.WaiterOf(unit, "a", ""), fencing.Token(token), time.Now(), time.Now(), time.Now(), lockrow.Now{})
-	}
-	locks := lockrow.Table{Name: "locks", HashKey: "key"}
 	for name, c := range map[string]struct {
 		join     int64
 		mode     lockrow.Mode
@@ -95,33 +88,13 @@ func endsAreNoticed(t *testing.T) {
 	} {
 		unit := strings.ReplaceAll(name, " ", "-")
 		w.history.born(unit, p)
-		ask(locks.Join(lockrow.Want{Key: "f0", Mode: c.mode, Entry: lockrow.Entry{Unit: unit, Witness: "f0/1"}}, lockrow.Row{}, values(unit, c.join)), faults.Pass())
-		ask(locks.Update("f0", lockrow.RestampKeyIf, lockrow.Stamp, values(unit, 50)), faults.Pass())
+		join := lockrow.Want{Key: "f0", Mode: c.mode, Entry: lockrow.Entry{Unit: unit, Witness: "f0/1"}}
+		asks(w, simulatedLocks.Join(join, lockrow.Row{}, valuesOf(unit, c.join)), faults.Pass())
+		asks(w, simulatedLocks.Update("f0", lockrow.RestampKeyIf, lockrow.Stamp, valuesOf(unit, 50)), faults.Pass())
 		w.history.ended(unit)
 		w.history.problems = nil
 		w.history.shown("f0", unit, c.waits)
 		require.Len(t, w.history.problems, c.problems, name)
-	}
-	// A copy of what was refused may take rows for a unit that asked for no place and heard every answer.
-	take := locks.Update("f0", lockrow.RestampKeyIf, lockrow.Stamp, values("doubled", 50))
-	place := locks.Join(lockrow.Want{Key: "f0", Mode: lockrow.Exclusive}, lockrow.Row{}, values("doubled", 40))
-	for _, c := range []struct {
-		name     string
-		how      func()
-		problems int
-	}{
-		{"not doubled", func() { ask(take, faults.Pass()) }, 1},
-		{"doubled", func() { ask(take, faults.Duplicate(time.Second)); ask(take, faults.Conflict()) }, 0},
-		{"doubled, another without an answer", func() { ask(take, faults.Duplicate(time.Second)); ask(take, faults.LoseAnswer(faults.Hang)) }, 1},
-		{"doubled, and asked for a place", func() { ask(take, faults.Duplicate(time.Second)); ask(place, faults.Pass()) }, 1},
-		{"doubled, and had its keys", func() { ask(take, faults.Duplicate(time.Second)); w.history.acquired("doubled", 50) }, 1},
-	} {
-		w.history.born("doubled", p)
-		c.how()
-		w.history.ended("doubled")
-		w.history.problems = nil
-		w.history.shown("f0", "doubled", false)
-		require.Len(t, w.history.problems, c.problems, c.name)
 	}
 	w.history.born("leaves", p)
 	w.history.leaves("leaves")
@@ -142,6 +115,47 @@ func endsAreNoticed(t *testing.T) {
 	p.net.Crash()
 	w.history.left("f0", "at work", false)
 	require.Len(t, w.history.problems, 1, "the dead leave what they had")
+}
+
+var simulatedLocks = lockrow.Table{Name: "locks", HashKey: "key"}
+
+func valuesOf(unit string, token int64) lockrow.Values {
+	return lockrow.UnitValues(unit, lockrow.WaiterOf(unit, "a", ""), fencing.Token(token), time.Now(), time.Now(), time.Now(), lockrow.Now{})
+}
+
+// asks notes that a unit asked for an update, and what befell it.
+func asks(w *world, update *types.Update, f faults.Fault) {
+	in := &dynamodb.UpdateItemInput{UpdateExpression: update.UpdateExpression, ExpressionAttributeValues: update.ExpressionAttributeValues}
+	w.history.asks(faults.Call{Input: in}, f)
+}
+
+// A copy of what was refused may take rows for a unit that asked for no place and heard every answer.
+func TestTheChecksOfEndsKnowCopies(t *testing.T) { synctest.Test(t, copiesAreKnown) }
+
+func copiesAreKnown(t *testing.T) {
+	plan := NewPlan(1)
+	w := newWorld(Settings{}, &plan)
+	p := w.offline("a.1")
+	take := simulatedLocks.Update("f0", lockrow.RestampKeyIf, lockrow.Stamp, valuesOf("doubled", 50))
+	place := simulatedLocks.Join(lockrow.Want{Key: "f0", Mode: lockrow.Exclusive}, lockrow.Row{}, valuesOf("doubled", 40))
+	for _, c := range []struct {
+		name     string
+		how      func()
+		problems int
+	}{
+		{"not doubled", func() { asks(w, take, faults.Pass()) }, 1},
+		{"doubled", func() { asks(w, take, faults.Duplicate(time.Second)); asks(w, take, faults.Conflict()) }, 0},
+		{"doubled, another without an answer", func() { asks(w, take, faults.Duplicate(time.Second)); asks(w, take, faults.LoseAnswer(faults.Hang)) }, 1},
+		{"doubled, and asked for a place", func() { asks(w, take, faults.Duplicate(time.Second)); asks(w, place, faults.Pass()) }, 1},
+		{"doubled, and had its keys", func() { asks(w, take, faults.Duplicate(time.Second)); w.history.acquired("doubled", 50) }, 1},
+	} {
+		w.history.born("doubled", p)
+		c.how()
+		w.history.ended("doubled")
+		w.history.problems = nil
+		w.history.shown("f0", "doubled", false)
+		require.Len(t, w.history.problems, c.problems, c.name)
+	}
 }
 
 // offline is a process that does nothing.

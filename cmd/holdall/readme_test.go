@@ -52,7 +52,7 @@ func asShown(t *testing.T, text string, environ []string, typed, shown func(stri
 	columns := regexp.MustCompile(` +`) // which are as wide as what stands in them
 	for i, want := range wants {
 		pattern := "^" + strings.ReplaceAll(regexp.QuoteMeta(columns.ReplaceAllString(want, " ")), "…", ".+") + "$"
-		got := shown(strings.TrimSuffix(has[i], "\n"))
+		got := shown(strings.TrimSuffix(progressLine.ReplaceAllString(has[i], ""), "\n"))
 		require.Regexp(t, pattern, columns.ReplaceAllString(got, " "), "$ %s\n%s", commands[i], got)
 	}
 }

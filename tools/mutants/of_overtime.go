@@ -12,9 +12,16 @@ var ofOvertime = []mutant{
 	{
 		clause: "a caller whose wait is over does not wait for the cleanup",
 		file:   "lockset/giveup.go",
-		old:    `a.c.work.Finish(ctx, a.end, `,
+		old:    `a.c.work.Finish(ctx, end, `,
 		new:    `a.c.work.Finish(ctx, time.Time{}, `,
 		by:     check{in: "lockset", test: "TestTryAcquireAsksTwice"},
+	},
+	{
+		clause: "a caller without a deadline does not wait for the cleanup once DynamoDB did not answer for a lease",
+		file:   "lockset/giveup.go",
+		old:    `errors.As(cause, new(*NoAnswerError)) && (end.IsZero() || end.After(now))`,
+		new:    `errors.As(cause, new(*NoAnswerError)) && end.After(now)`,
+		by:     check{in: "lockset", test: "TestAnAcquisitionWithoutADeadlineReturnsALeaseAfterTheLastAnswer"},
 	},
 	{
 		clause: "Close waits for a cleanup in the background",
