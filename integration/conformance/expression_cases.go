@@ -41,16 +41,16 @@ func intentCases() []expression {
 		{"restamp", carrier, restampIntent, with(carrier, item{"fence": number(token)})},
 		{"restamp another's", with(carrier, item{"below": set("other address:9")}), restampIntent, nil},
 		{"restamp without intents", released, restampIntent, nil},
-		{"release beside another", carrier, releaseIntent, with(carrier, item{"below": set("other address:9")})},
+		{"release beside another", carrier, releaseIntent, with(carrier, item{"below": set("other address:9"), "turnAt": number(tableNow)})},
 		// The last entry takes the attribute with it: a row without intents has no below.
-		{"release the last", with(carrier, item{"below": set("me address:7")}), releaseIntent, with(carrier, item{"below": nil})},
+		{"release the last", with(carrier, item{"below": set("me address:7")}), releaseIntent, with(carrier, item{"below": nil, "turnAt": number(tableNow)})},
 		{"release another's", with(carrier, item{"below": set("other address:9")}), releaseIntent, nil},
 		{"mark it", carrier, markIntent, with(carrier, item{"pendingBelow": set("me address:7"), "expiresAt": nil})},
 		{"mark it beside another", lasting, markIntent, with(lasting, item{"pendingBelow": set("me address:7", "other address:9")})},
 		{"mark another's", with(carrier, item{"below": set("other address:9")}), markIntent, nil},
-		{"release beside one of a journal", lasting, releaseIntent, with(lasting, item{"below": set("other address:9")})},
+		{"release beside one of a journal", lasting, releaseIntent, with(lasting, item{"below": set("other address:9"), "turnAt": number(tableNow)})},
 		{"release that of a journal", with(carrier, item{"pendingBelow": set("me address:7"), "expiresAt": set("me address:7")}), releaseIntent,
-			with(carrier, item{"below": set("other address:9"), "expiresAt": set("me address:7")})},
+			with(carrier, item{"below": set("other address:9"), "expiresAt": set("me address:7"), "turnAt": number(tableNow)})},
 		{"let expire", with(carrier, item{"expiresAt": set("me address:7")}), letExpire, with(carrier, item{"expiresAt": number(expires)})},
 		{"let expire beside one of a journal", lasting, letExpire, nil},
 		{"let expire what is held", held, letExpire, nil},
@@ -62,9 +62,9 @@ func intentCases() []expression {
 
 func holderCases() []expression {
 	pending := with(ours, item{"pending": text("units")})
-	gone := item{"unit": nil, "isReleased": text("1"), "expiresAt": number(expires)}
+	gone := item{"unit": nil, "isReleased": text("1"), "expiresAt": number(expires), "turnAt": number(tableNow)}
 	return []expression{
-		{"restamp", ours, restamp, with(ours, item{"fence": number(token)})},
+		{"restamp", ours, restamp, with(ours, item{"fence": number(token), "expiresAt": number(expires)})},
 		{"restamp with the token it has", with(ours, item{"fence": number(token)}), restamp, nil},
 		{"restamp never lowers", with(ours, item{"fence": number(token + 1)}), restamp, nil},
 		{"restamp another's", held, restamp, nil},
@@ -85,7 +85,7 @@ func holderCases() []expression {
 }
 
 func othersCases() []expression {
-	buried := item{"unit": nil, "isReleased": text("1"), "expiresAt": number(expires)}
+	buried := item{"unit": nil, "isReleased": text("1"), "expiresAt": number(expires), "turnAt": number(tableNow)}
 	created := item{"isReleased": text("1"), "fence": number(token), "expiresAt": number(expires)}
 	marked := with(held, item{"pending": text("units")})
 	return []expression{

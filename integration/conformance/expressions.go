@@ -13,18 +13,20 @@ const (
 	newer  = "(attribute_not_exists(#key) OR #fence < :token)"
 	mine   = "#unit = :unit"
 	within = "contains(#below, :entry)"
+	// It also holds for an absent row.
+	notMine = "(attribute_not_exists(#unit) OR #unit <> :unit)"
 
 	// Whose turn it is: who has no place in the queue takes a row that nobody
 	// waits for, who has one takes it as the head, and leaves in the same write.
 	nobodyWaits = "attribute_not_exists(#queue[0])"
-	weAreNext   = "#queue[0] = :unit"
+	weAreNext   = "#queue[0] = :waiter"
 	stepForward = ", #queue[0]" // to be removed, too
 )
 
 var (
 	takeIf = isFree + " AND attribute_not_exists(#below) AND " + newer
 	take   = "SET #owner = :owner, #lease = :lease, #rvn = :rvn, #unit = :unit, #fence = :token, #at = :at, " +
-		"#expires = :expires"
+		"#expires = :expires, #renewed = :renewed"
 	forNothing  = take + " REMOVE #released, #purpose"
 	forPurpose  = take + ", #purpose = :purpose REMOVE #released"
 	acquire     = write{update: forNothing, condition: takeIf + " AND " + nobodyWaits}
@@ -37,16 +39,16 @@ var (
 	intent     = write{update: intend, condition: intendIf + " AND " + nobodyWaits}
 	intentHead = write{update: intend + " REMOVE #queue[0]", condition: intendIf + " AND " + weAreNext}
 
-	restamp       = write{update: "SET #fence = :token", condition: "#fence < :token AND " + mine}
+	restamp       = write{update: "SET #fence = :token, " + outlives, condition: "#fence < :token AND " + mine}
 	restampIntent = write{update: "SET #fence = :token", condition: "#fence < :token AND " + within}
 	renew         = write{update: "SET #rvn = :rvn", condition: mine}
 	bury          = write{
-		update:    "SET #released = :one, #expires = :expires REMOVE #unit",
+		update:    release.update,
 		condition: "#rvn = :observed AND attribute_exists(#unit) AND attribute_not_exists(#pending)",
 	}
 	burn = write{
 		update: "SET #fence = :token, " + outlives,
-		condition: "#fence < :token AND (#released = :one OR attribute_exists(#unit) AND attribute_exists(#rvn)) AND (attribute_not_exists(#unit) OR #unit <> :unit)" +
+		condition: "#fence < :token AND (#released = :one OR attribute_exists(#unit) AND attribute_exists(#rvn)) AND " + notMine +
 			" AND attribute_not_exists(#pending)",
 	}
 	burnLasting = write{
@@ -57,25 +59,21 @@ var (
 		update:    "SET #released = :one, #fence = :token, #expires = :expires",
 		condition: "attribute_not_exists(#key)",
 	}
-	release       = write{update: "SET #released = :one, #expires = :expires REMOVE #unit, #pending", condition: mine}
-	commit        = write{update: "SET #released = :one, #by = :unit, #expires = :expires REMOVE #unit, #pending", condition: mine + " AND attribute_not_exists(#pending)"}
+	release       = write{update: "SET #released = :one, #expires = :expires, #turn = :turn REMOVE #unit, #pending", condition: mine}
+	commit        = write{update: "SET #released = :one, #expires = :expires, #turn = :turn, #by = :unit REMOVE #unit, #pending", condition: mine + " AND attribute_not_exists(#pending)"}
 	commitMarked  = write{update: commit.update, condition: mine}
-	releaseIntent = write{update: "DELETE #below :entries, #pendingBelow :entries", condition: within}
+	releaseIntent = write{update: "DELETE #below :entries, #pendingBelow :entries SET #turn = :turn", condition: within}
+	joinIf        = "attribute_exists(#key) AND NOT contains(#queue, :waiter) AND " + newer + " AND (attribute_not_exists(#queue) OR size(#queue) < :places)"
 	join          = write{
-		update: "SET #queue = list_append(if_not_exists(#queue, :nobody), :place)",
-		condition: "attribute_exists(#key) AND NOT contains(#queue, :unit) AND " + newer +
-			" AND (attribute_not_exists(#queue) OR size(#queue) < :places) AND (attribute_not_exists(#unit) OR #unit <> :unit)",
+		update:    "SET #queue = list_append(if_not_exists(#queue, :nobody), :place)",
+		condition: joinIf + " AND " + notMine,
 	}
-	joinForIntent = write{
-		update: join.update,
-		condition: "attribute_exists(#key) AND NOT contains(#queue, :unit) AND " + newer +
-			" AND (attribute_not_exists(#queue) OR size(#queue) < :places) AND NOT " + within,
-	}
-	leaveFirst  = write{update: "REMOVE #queue[0]", condition: "#queue[0] = :unit"}
-	leaveSecond = write{update: "REMOVE #queue[1]", condition: "#queue[1] = :unit"}
-	leaveFourth = write{update: "REMOVE #queue[3]", condition: "#queue[3] = :unit"}
-	dropHead    = write{
-		update:    "REMOVE #queue[0], #silentOf, #silentFor",
+	joinForIntent = write{update: join.update, condition: joinIf + " AND NOT " + within}
+	leaveFirst    = write{update: "REMOVE #queue[0]", condition: "#queue[0] = :waiter"}
+	leaveSecond   = write{update: "REMOVE #queue[1]", condition: "#queue[1] = :waiter"}
+	leaveFourth   = write{update: "REMOVE #queue[3]", condition: "#queue[3] = :waiter"}
+	dropHead      = write{
+		update:    "REMOVE #queue[0]",
 		condition: "#queue[0] = :other AND #fence = :seen",
 		values:    item{":seen": number(token - 1)},
 	}
@@ -90,12 +88,13 @@ var (
 var (
 	older    = number(token - 1)
 	released = item{"isReleased": text("1"), "fence": older, "ownerName": text("host-0"), "leaseDuration": text("20000"),
-		"recordVersionNumber": text("rvn-1"), "expiresAt": number(expires - 100), "committedBy": text("before"), "purpose": text("another"), "data": text("kept")}
+		"recordVersionNumber": text("rvn-1"), "expiresAt": number(expires - 100), "committedBy": text("before"), "purpose": text("another"), "data": text("kept"),
+		"renewedAt": number(aliveAt), "turnAt": number(freeSince)}
 	held  = with(released, item{"isReleased": nil, "unit": text("other"), "acquiredAt": number(1)})
 	ours  = with(held, item{"unit": text("me")})
 	taken = item{"ownerName": text("host-1"), "leaseDuration": text("20000"), "recordVersionNumber": text("rvn-2"),
-		"unit": text("me"), "fence": number(token), "acquiredAt": number(1_763_000_000_000), "expiresAt": number(expires)}
-	retaken = with(taken, item{"committedBy": text("before"), "data": text("kept")})
+		"unit": text("me"), "fence": number(token), "acquiredAt": number(1_763_000_000_000), "expiresAt": number(expires), "renewedAt": number(tableNow)}
+	retaken = with(taken, item{"committedBy": text("before"), "data": text("kept"), "turnAt": number(freeSince)})
 	carrier = item{"isReleased": text("1"), "fence": older, "below": set("me address:7", "other address:9"), "expiresAt": number(expires - 100)}
 	// One of its intents is of a unit with a journal.
 	lasting = with(carrier, item{"pendingBelow": set("other address:9"), "expiresAt": nil})

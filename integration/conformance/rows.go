@@ -25,7 +25,7 @@ func testAbsentRows(t *testing.T, w *world) {
 		{"row exists", nil, write{"SET #fence = :token", "attribute_exists(#key)", nil}, nil},
 		{"fence is older", nil, write{"SET #fence = :token", "#fence < :token", nil}, nil},
 		{"entry is there", nil, write{"DELETE #below :entries", within, nil}, nil},
-		{"not in the queue", nil, write{"SET #fence = :token", "NOT contains(#queue, :unit)", nil}, item{"fence": number(token)}},
+		{"not in the queue", nil, write{"SET #fence = :token", "NOT contains(#queue, :waiter)", nil}, item{"fence": number(token)}},
 		{"short", nil, write{"SET #fence = :token", "size(#below) < :most", nil}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -110,7 +110,6 @@ func testExpressionErrors(t *testing.T, w *world) {
 // only a transaction on both rows can tell.
 func testClean(t *testing.T, w *world) {
 	clean := write{update: releaseIntent.update, condition: releaseIntent.condition}
-	const notTheirs = "(attribute_not_exists(#unit) OR #unit <> :unit)"
 	for _, c := range []struct {
 		name    string
 		witness item
@@ -131,10 +130,10 @@ func testClean(t *testing.T, w *world) {
 			if c.witness != nil {
 				w.put(t, w.locks, with(c.witness, witness))
 			}
-			err := w.transact(t, check(w.locks, witness, notTheirs, nil), clean.action(w.locks, ancestor))
+			err := w.transact(t, check(w.locks, witness, notMine, nil), clean.action(w.locks, ancestor))
 			if c.codes == nil {
 				require.NoError(t, err)
-				requireRow(t, with(before, item{"below": nil}), w.read(t, w.locks, ancestor))
+				requireRow(t, with(before, item{"below": nil, "turnAt": number(tableNow)}), w.read(t, w.locks, ancestor))
 				return
 			}
 			reasons := cancelled(t, err, c.codes...)

@@ -10,13 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// renewal is a heartbeat as a statement, never over a higher RVN. Attribute names are quoted: key
-// is a keyword, and some are reserved words.
+// renewal is a heartbeat as a statement, never over a higher RVN. Both attributes are in one SET clause,
+// because not every engine takes two. Attribute names are quoted: key is a keyword, and some are reserved
+// words.
 func (w *world) renewal(key, unit, rvn string) types.BatchStatementRequest {
 	return types.BatchStatementRequest{
 		Statement: aws.String(fmt.Sprintf(
-			`UPDATE "%s" SET "recordVersionNumber"=? WHERE "key"=? AND "unit"=? AND "recordVersionNumber"<=?`, w.locks)),
-		Parameters:                          []types.AttributeValue{text(rvn), text(key), text(unit), text(rvn)},
+			`UPDATE "%s" SET "recordVersionNumber"=?, "renewedAt"=? WHERE "key"=? AND "unit"=? AND "recordVersionNumber"<=?`, w.locks)),
+		Parameters:                          []types.AttributeValue{text(rvn), number(tableNow), text(key), text(unit), text(rvn)},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 }
@@ -34,6 +35,7 @@ func (w *world) batch(t *testing.T, statements ...types.BatchStatementRequest) (
 func testStatements(t *testing.T, w *world) {
 	t.Run("25 renewals", w.testRenewals)
 	t.Run("some lost", w.testLostRenewals)
+	t.Run("what is renewed", w.testWhatIsRenewed)
 	t.Run("26 statements", func(t *testing.T) {
 		var all []types.BatchStatementRequest
 		keys := names(fresh(t), 26)
@@ -75,7 +77,7 @@ func (w *world) testStatementErrors(t *testing.T) {
 		key := fresh(t)
 		w.put(t, w.locks, with(ours, item{"key": text(key)}))
 		lost := w.renewal(key, "me", "rvn-2")
-		lost.Statement = aws.String(fmt.Sprintf(`UPDATE "%sabsent" SET "recordVersionNumber"=? WHERE "key"=? AND "unit"=? AND "recordVersionNumber"<=?`, w.prefix))
+		lost.Statement = aws.String(fmt.Sprintf(`UPDATE "%sabsent" SET "recordVersionNumber"=?, "renewedAt"=? WHERE "key"=? AND "unit"=? AND "recordVersionNumber"<=?`, w.prefix))
 		out, err := w.batch(t, lost, w.renewal(key, "me", "rvn-2"))
 		require.NoError(t, err)
 		require.NotNil(t, out[0].Error)
@@ -91,7 +93,7 @@ func (w *world) testStatementText(t *testing.T) {
 		key := fresh(t)
 		w.put(t, w.locks, with(ours, item{"key": text(key)}))
 		raw := w.renewal(key, "me", "rvn-2")
-		raw.Statement = aws.String(fmt.Sprintf(`UPDATE "%s" SET "recordVersionNumber"=? WHERE key=? AND "unit"=? AND "recordVersionNumber"<=?`, w.locks))
+		raw.Statement = aws.String(fmt.Sprintf(`UPDATE "%s" SET "recordVersionNumber"=?, "renewedAt"=? WHERE key=? AND "unit"=? AND "recordVersionNumber"<=?`, w.locks))
 		out, err := w.batch(t, raw)
 		require.NoError(t, err)
 		if w.differs(AcceptsKeyUnquoted) {
@@ -132,7 +134,44 @@ func (w *world) testRenewals(t *testing.T) {
 	require.NoError(t, err)
 	for i, r := range out {
 		require.Nil(t, r.Error)
-		requireRow(t, with(ours, item{"key": text(keys[i]), "recordVersionNumber": text(fmt.Sprint("rvn-2-", i))}), w.get(t, keys[i]))
+		requireRow(t, with(ours, item{"key": text(keys[i]), "recordVersionNumber": text(fmt.Sprint("rvn-2-", i)), "renewedAt": number(tableNow)}), w.get(t, keys[i]))
+	}
+}
+
+// testWhatIsRenewed: one statement writes both signs of life, whatever the table's time on the row was, or
+// neither of them.
+func (w *world) testWhatIsRenewed(t *testing.T) {
+	for name, c := range map[string]struct {
+		row  item
+		done bool
+	}{
+		"dated":                  {ours, true},
+		"not dated":              {with(ours, item{"renewedAt": nil}), true},
+		"dated later":            {with(ours, item{"renewedAt": number(tableNow + 1)}), true},
+		"dated by a text":        {with(ours, item{"renewedAt": text("x")}), true},
+		"marked":                 {with(ours, item{"pending": text("units"), "expiresAt": nil}), true},
+		"this renewal again":     {with(ours, item{"recordVersionNumber": text("rvn-2"), "renewedAt": number(aliveAt)}), true},
+		"a later renewal":        {with(ours, item{"recordVersionNumber": text("rvn-3")}), false},
+		"no RVN":                 {with(ours, item{"recordVersionNumber": nil}), false},
+		"an RVN that is no text": {with(ours, item{"recordVersionNumber": number(1)}), false},
+		"a unit that is no text": {with(ours, item{"unit": number(1)}), false},
+		"another's":              {with(held, item{"renewedAt": nil}), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			key := fresh(t)
+			row := with(c.row, item{"key": text(key)})
+			w.put(t, w.locks, row)
+			out, err := w.batch(t, w.renewal(key, "me", "rvn-2"))
+			require.NoError(t, err)
+			if c.done {
+				require.Nil(t, out[0].Error)
+				requireRow(t, with(row, item{"recordVersionNumber": text("rvn-2"), "renewedAt": number(tableNow)}), w.get(t, key))
+				return
+			}
+			require.NotNil(t, out[0].Error)
+			require.Equal(t, types.BatchStatementErrorCodeEnumConditionalCheckFailed, out[0].Error.Code)
+			requireRow(t, row, w.get(t, key))
+		})
 	}
 }
 

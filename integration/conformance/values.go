@@ -52,6 +52,7 @@ var attributes = map[string]string{
 	"#key": "key", "#owner": "ownerName", "#lease": "leaseDuration", "#rvn": "recordVersionNumber",
 	"#released": "isReleased", "#data": "data", "#unit": "unit", "#fence": "fence", "#at": "acquiredAt",
 	"#pending": "pending", "#by": "committedBy", "#below": "below", "#pendingBelow": "pendingBelow", "#queue": "queue", "#purpose": "purpose", "#silentOf": "silentOf", "#silentFor": "silentFor", "#expires": "expiresAt",
+	"#renewed": "renewedAt", "#turn": "turnAt", "#from": "takenFrom",
 	"#stamp": "_fence", "#holdallFence": "_fence", "#id": "id", "#balance": "balance", "#part": "part",
 }
 
@@ -59,6 +60,12 @@ var attributes = map[string]string{
 const (
 	token   = 1_763_000_000_000_100
 	expires = 1_764_000_000
+
+	// Times of the table's clock, in nanoseconds: what rows have, and what "me" writes. They end in
+	// digits that a floating-point number would lose.
+	freeSince = 1_763_000_000_000_000_007
+	aliveAt   = 1_763_000_000_000_000_003
+	tableNow  = 1_763_000_060_001_000_001
 )
 
 var values = item{
@@ -67,8 +74,10 @@ var values = item{
 	":unit": text("me"), ":other": text("other"),
 	":token": number(token), ":holdallToken": number(token), ":holdallSeen": older, ":at": number(1_763_000_000_000), ":expires": number(expires),
 	":entries": set("me address:7"), ":entry": text("me address:7"), ":most": number(64),
-	":nobody": list(), ":place": list("me"), ":places": number(32), ":purpose": text("pay out"),
+	":nobody": list(), ":waiter": text("me"), ":place": list("me"), ":places": number(64), ":purpose": text("pay out"),
 	":amount": number(10), ":journal": text("units"),
+	":turn": number(tableNow), ":renewed": number(tableNow), ":turnSeen": number(freeSince),
+	":operator": text("operator"), ":room": number(80), ":silentOf": text("rvn-1"), ":silentFor": number(5000),
 }
 
 var (
