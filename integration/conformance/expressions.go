@@ -122,6 +122,10 @@ func testExpressions(t *testing.T, w *world) {
 		{"turn", turnCases()},
 		{"queue", queueCases()},
 		{"pass", passCases()},
+		{"past", pastCases()},
+		{"drop all", dropAllCases()},
+		{"join first", joinFirstCases()},
+		{"leaving", leavingCases()},
 	} {
 		for _, c := range group.cases {
 			t.Run(group.name+": "+c.name, func(t *testing.T) {
