@@ -126,6 +126,8 @@ func testExpressions(t *testing.T, w *world) {
 		{"drop all", dropAllCases()},
 		{"join first", joinFirstCases()},
 		{"leaving", leavingCases()},
+		{"date", dateCases()},
+		{"silence", silenceCases()},
 	} {
 		for _, c := range group.cases {
 			t.Run(group.name+": "+c.name, func(t *testing.T) {
