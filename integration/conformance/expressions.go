@@ -100,12 +100,12 @@ var (
 	lasting = with(carrier, item{"pendingBelow": set("other address:9"), "expiresAt": nil})
 )
 
-// expression is one write against one row.
+// expression is one write, or a condition that a transaction checks, against one row.
 type expression struct {
 	name   string
 	before item // without its key; nil: there is no row
 	do     write
-	after  item // without its key; nil: refused
+	after  item // without its key; nil: refused. A check that holds leaves the row as it is.
 }
 
 // testExpressions tries every write of the protocol on the rows it is meant for
@@ -128,6 +128,8 @@ func testExpressions(t *testing.T, w *world) {
 		{"leaving", leavingCases()},
 		{"date", dateCases()},
 		{"silence", silenceCases()},
+		{"pass past", passPastCases()},
+		{"check", checkCases()},
 	} {
 		for _, c := range group.cases {
 			t.Run(group.name+": "+c.name, func(t *testing.T) {
@@ -150,6 +152,9 @@ func (w *world) place(t *testing.T, c expression) (key, before item) {
 
 func (w *world) tryAlone(t *testing.T, c expression) {
 	t.Helper()
+	if c.do.update == "" {
+		return // only a transaction can check
+	}
 	key, before := w.place(t, c)
 	_, err := w.UpdateItem(t.Context(), c.do.alone(w.locks, key))
 	if c.after == nil {
@@ -184,7 +189,11 @@ func (w *world) tryTogether(t *testing.T, c expression) {
 		return
 	}
 	require.NoError(t, err)
-	requireRow(t, with(c.after, key), w.read(t, w.locks, key))
+	if c.do.update == "" {
+		requireRow(t, before, w.read(t, w.locks, key))
+	} else {
+		requireRow(t, with(c.after, key), w.read(t, w.locks, key))
+	}
 	requireRow(t, bystander, w.read(t, w.records, bystander))
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// write is an update of one row under a condition; either may be empty.
+// write is an update of one row under a condition. Without a condition it is done in any case. Without an
+// update it is a check.
 type write struct {
 	update    string
 	condition string
@@ -38,6 +39,9 @@ func (w write) alone(table string, key item) *dynamodb.UpdateItemInput {
 
 // action is the write as an action of a transaction.
 func (w write) action(table string, key item) types.TransactWriteItem {
+	if w.update == "" {
+		return check(table, key, w.condition, w.values)
+	}
 	names, picked := used(w.values, w.update, w.condition)
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &table, Key: key,
