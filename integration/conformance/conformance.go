@@ -59,6 +59,7 @@ func RunUnder(t *testing.T, api API, prefix string, differences ...Difference) {
 		{"several places", testSeveralPlaces},
 		{"expression errors", testExpressionErrors},
 		{"clean", testClean},
+		{"several rows", testSeveralRows},
 		{"numbers", testNumbers},
 		{"reads", testReads},
 		{"query", testQuery},

@@ -130,6 +130,9 @@ func testExpressions(t *testing.T, w *world) {
 		{"silence", silenceCases()},
 		{"pass past", passPastCases()},
 		{"check", checkCases()},
+		{"revoke", revokeCases()},
+		{"restore", restoreCases()},
+		{"expiry", expiryCases()},
 	} {
 		for _, c := range group.cases {
 			t.Run(group.name+": "+c.name, func(t *testing.T) {

@@ -20,6 +20,7 @@ func testJournals(t *testing.T, w *world) {
 	t.Run("conditions alone", w.testConditionsAlone)
 	t.Run("a rehearsal", w.testRehearsal)
 	t.Run("pending", w.testPending)
+	t.Run("an expiry above", w.testExpiryAbove)
 }
 
 // deletion is the removal of a row of the unit table, if it is there.
