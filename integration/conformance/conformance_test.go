@@ -18,5 +18,9 @@ func TestEngines(t *testing.T) {
 	}
 	t.Run("dynamodb-local", func(t *testing.T) { Run(t, engines.DynamoDBLocal(t).Client, OfDynamoDBLocal...) })
 	t.Run("dynoxide", func(t *testing.T) { Run(t, engines.Dynoxide(t).Client, OfDynoxide...) })
-	t.Run("embedded", func(t *testing.T) { Run(t, memdynamo.New(memdynamo.Config{}), OfMemdynamo...) })
+	t.Run("embedded", func(t *testing.T) {
+		sent := recorder{API: memdynamo.New(memdynamo.Config{}), expressions: map[string]bool{}}
+		Run(t, sent, OfMemdynamo...)
+		t.Run("every expression of the protocol", sent.complete)
+	})
 }
