@@ -41,17 +41,17 @@ engines: ## fetch the engines that tests run against into .engines/
 
 # The engines run as processes of the tests: a test without its engine fails. With
 # -short every test is run on every engine, those with a long form in a short one: long
-# has that. The vet of the go test command would be a part of the one before. A test
-# binary needs little memory, so the collector may be lazy; and it need not wait a
-# second at its end for goroutines that race then, as those of long do.
+# has that. Each package is vetted with its tests: vetting all of them before would compile
+# everything twice, once without the race detector. A test binary needs little memory, so the
+# collector may be lazy; and it need not wait a second at its end for goroutines that race then,
+# as those of long do.
 test: ## vet, fetch the engines if missing, run all tests with the race detector, in short: six minutes on 2 cores
 	@began=$$(date +%s); set -e; \
-	echo "go vet ./..."; $(GO) vet ./...; \
 	echo "engines"; $(GO) run ./integration/engines/install; \
-	echo "go test -race -short -timeout $(TEST_TIMEOUT) ./..."; \
-	GOGC=400 GORACE=atexit_sleep_ms=50 $(GO) test -race -short -vet=off -timeout $(TEST_TIMEOUT) ./... || failed=1; \
+	echo "go test -race -short -vet=all -timeout $(TEST_TIMEOUT) ./..."; \
+	GOGC=400 GORACE=atexit_sleep_ms=50 $(GO) test -race -short -vet=all -timeout $(TEST_TIMEOUT) ./... || failed=1; \
 	for module in $(MODULES); do echo "the same in $$module"; \
-	(cd $$module && $(GO) vet ./... && GOGC=400 $(GO) test -race -short -vet=off -timeout $(TEST_TIMEOUT) ./...) || failed=1; done; \
+	(cd $$module && GOGC=400 $(GO) test -race -short -vet=all -timeout $(TEST_TIMEOUT) ./...) || failed=1; done; \
 	echo "make test took $$(( $$(date +%s) - began )) s"; \
 	test -z "$$failed"
 

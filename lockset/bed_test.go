@@ -272,3 +272,11 @@ func (b *bed) putItem(item map[string]types.AttributeValue) {
 	_, err := b.db.PutItem(b.t.Context(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: item})
 	require.NoError(b.t, err)
 }
+
+// shorter returns n, or the lesser number in the short form.
+func shorter(n, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return n
+}

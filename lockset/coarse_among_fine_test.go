@@ -196,8 +196,12 @@ func TestAWaitEndsInTime(t *testing.T) {
 			time.Sleep(time.Second)
 		}, "c"},
 	}
+	waits := []time.Duration{0, 60 * time.Millisecond, time.Second, lease + lease/2}
+	if testing.Short() {
+		waits = waits[1:3]
+	}
 	for name, place := range places {
-		for _, d := range []time.Duration{0, 60 * time.Millisecond, time.Second, lease + lease/2} {
+		for _, d := range waits {
 			t.Run(fmt.Sprint(name, ", ", d), func(t *testing.T) {
 				inBed(t, func(t *testing.T, b *bed) {
 					ctx, cancel := context.WithCancel(t.Context())
@@ -276,7 +280,7 @@ func TestAUnitWhoseRequestsTakeLongerIsServed(t *testing.T) {
 			time.Sleep(40 * time.Millisecond)
 			return faults.Pass()
 		})
-		for i := range 5 {
+		for i := range shorter(5, 2) {
 			slow.requests()
 			set, err := slow.Acquire(context.Background(), []ordering.Key{ordering.Key(fmt.Sprint("c/slow", i))}, wait(time.Minute))
 			require.NoError(t, err)
@@ -306,7 +310,7 @@ func TestACoarseLockWhoseRequestsTakeLongerIsServed(t *testing.T) {
 			time.Sleep(40 * time.Millisecond)
 			return faults.Pass()
 		})
-		for range 5 {
+		for range shorter(5, 2) {
 			slow.requests()
 			set, err := slow.Acquire(context.Background(), []ordering.Key{"c"}, wait(time.Minute))
 			require.NoError(t, err)

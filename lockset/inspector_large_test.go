@@ -128,7 +128,7 @@ func TestALargeTableIsSweptInLittleMemory(t *testing.T) {
 		const partOf = 5000
 		rows := 1_000_000
 		if testing.Short() {
-			rows = 200_000
+			rows = 100_000
 		}
 		db := newEndless(rows, 20)
 		i, err := lockset.NewInspector(db, lockset.Config{Table: table})

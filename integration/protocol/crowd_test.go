@@ -76,9 +76,10 @@ func TestACoarseLockAmongManyFineOnes(t *testing.T) {
 func (b *bed) comeAndGo(ctx context.Context, crowd *sync.WaitGroup, processes, lockers int, drawn uint64, taken *atomic.Int64) {
 	for p := range processes {
 		o := b.owner(fmt.Sprint("p", p), nil)
+		var own sync.WaitGroup
 		for n := range lockers / processes {
 			r := rand.New(rand.NewPCG(drawn, uint64(p*lockers+n)))
-			crowd.Go(func() {
+			own.Go(func() {
 				for ctx.Err() == nil {
 					set, err := o.locks.Acquire(ctx, []ordering.Key{ordering.Key(fmt.Sprintf("c/%d-%d", p, n))})
 					if err != nil {
@@ -95,5 +96,11 @@ func (b *bed) comeAndGo(ctx context.Context, crowd *sync.WaitGroup, processes, l
 				}
 			})
 		}
+		crowd.Go(func() {
+			own.Wait()
+			if err := o.locks.Close(context.WithoutCancel(ctx)); err != nil { // some leave their queues in the background
+				b.t.Error(err)
+			}
+		})
 	}
 }
