@@ -41,7 +41,7 @@ func writtenKey[T any](codec *writeback.Codec, record *T) (item map[string]types
 			item = nil
 		}
 	}()
-	item, err := codec.Encode(record)
+	item, err := codec.TryEncode(record)
 	if err != nil {
 		return nil
 	}

@@ -152,8 +152,11 @@ func (t *Table[T]) Of(record T) *Ref[T] {
 		return r
 	}
 	item, err := r.codec.Encode(&r.T)
-	if err == nil {
+	switch {
+	case err == nil:
 		r.key, err = t.keyOf(item)
+	default: // the error names the record
+		r.key, _ = t.keyOf(r.codec.Attributes(&r.T, t.keyNames()...))
 	}
 	if r.err = err; err != nil || t.Guard == nil {
 		return r

@@ -11,8 +11,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"github.com/holdall/holdall/internal/actions"
 )
 
 // Item is an item of a table, or a map within one.
@@ -23,8 +21,9 @@ type Codec struct {
 	typ reflect.Type
 	dialect
 	traits
-	encoder *attributevalue.Encoder
-	decoder *attributevalue.Decoder
+	nullEmptySets bool
+	encoder       *attributevalue.Encoder
+	decoder       *attributevalue.Decoder
 }
 
 // dialect is what of the SDK's options decides which attributes a type has. It is comparable.
@@ -56,7 +55,7 @@ func New(t reflect.Type, encoding func(*attributevalue.EncoderOptions), decoding
 			*key = defaultTagKey
 		}
 	}
-	c := &Codec{typ: t, dialect: dialect{e.TagKey, e.UseEncodingMarshalers, d.UseEncodingUnmarshalers},
+	c := &Codec{typ: t, dialect: dialect{e.TagKey, e.UseEncodingMarshalers, d.UseEncodingUnmarshalers}, nullEmptySets: e.NullEmptySets,
 		encoder: attributevalue.NewEncoder(func(o *attributevalue.EncoderOptions) { *o = e }),
 		decoder: attributevalue.NewDecoder(func(o *attributevalue.DecoderOptions) { *o = d })}
 	if e.TagKey != d.TagKey {
@@ -86,28 +85,40 @@ func (c *Codec) err() error {
 	return c.lost
 }
 
-// Decode reads an item into a new record, to which out points.
+// Decode reads an item into a new record, to which out points. An error is a *[FieldError] if a field
+// has caused it.
 func (c *Codec) Decode(item Item, out any) error {
-	if c.custom { // a method may keep what it is given
+	given := item
+	if c.custom { // a method may keep or change what it is given
 		item = clone(item)
 	}
-	return c.decoder.Decode(c.exact(c.typ, &types.AttributeValueMemberM{Value: item}), out)
+	err := c.decode(c.exact(c.typ, &types.AttributeValueMemberM{Value: item}), out)
+	if err != nil {
+		return c.whereDecoding(c.exact(c.typ, &types.AttributeValueMemberM{Value: given}), err)
+	}
+	return nil
 }
 
 // Encode returns the item of a record, to which in points. What does not encode as a map is
-// an empty item.
+// an empty item. An error is a *[LostError], or a *[FieldError] if a field has caused it.
 func (c *Codec) Encode(in any) (Item, error) {
+	item, err := c.TryEncode(in)
+	if err != nil && !errors.As(err, new(*LostError)) {
+		err = c.whereEncoding(in, err)
+	}
+	return item, err
+}
+
+// TryEncode is Encode for a caller that does not need to know which field has caused an error.
+func (c *Codec) TryEncode(in any) (Item, error) {
 	if c.dynamic {
 		if lost := c.lostIn(reflect.ValueOf(in), ""); lost != nil {
 			return nil, lost
 		}
 	}
-	value, err := c.encoder.Encode(in)
+	value, err := c.checked(in)
 	if err != nil {
 		return nil, err
-	}
-	if (c.custom || c.dynamic) && actions.HasNil(value) {
-		return nil, errNil
 	}
 	m, isMap := value.(*types.AttributeValueMemberM)
 	switch {
@@ -118,8 +129,6 @@ func (c *Codec) Encode(in any) (Item, error) {
 	}
 	return m.Value, nil
 }
-
-var errNil = errors.New("a MarshalDynamoDBAttributeValue has returned a value that is nil")
 
 // EncodeValue returns an attribute's value: that of a key, or of an expression.
 func (c *Codec) EncodeValue(in any) (types.AttributeValue, error) {
@@ -135,7 +144,11 @@ func (c *Codec) EncodeValue(in any) (types.AttributeValue, error) {
 	if lost := c.lostIn(reflect.ValueOf(in), ""); lost != nil {
 		return nil, lost
 	}
-	return c.encoder.Encode(in)
+	value, err := c.checked(in)
+	if err != nil {
+		return nil, c.whereEncoding(in, err)
+	}
+	return value, nil
 }
 
 // What is known of types is worked out once for each.

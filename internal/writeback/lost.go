@@ -150,8 +150,8 @@ const howToKeep = `use another type, or one with a MarshalDynamoDBAttributeValue
 	`tag it "-" if it is not to be stored`
 
 func joined(path, name string) string {
-	if path == "" {
-		return name
+	if path == "" || name == "" || name[0] == '[' {
+		return path + name
 	}
 	return path + "." + name
 }
