@@ -16,8 +16,8 @@ import (
 
 // Table says once where records of type T live, and which key guards each.
 // attributevalue encodes and decodes structs, with the usual tags, but an attribute goes into
-// the field of exactly its name if there is one, and a type of which attributevalue would
-// store nothing is refused. A Table is not to be changed once used; it is then safe for
+// the field of exactly its name if there is one, and a value of which attributevalue would
+// store nothing is refused, by its type if no value of the type could be stored. A Table is not to be changed once used; it is then safe for
 // concurrent use.
 type Table[T any] struct {
 	// Name is the table's name.
@@ -155,6 +155,8 @@ func (t *Table[T]) Of(record T) *Ref[T] {
 	switch {
 	case err == nil:
 		r.key, err = t.keyOf(item)
+	case t.Guard == nil && errors.As(err, new(*writeback.LostError)): // it is only read
+		r.key, err = t.keyOf(r.codec.Attributes(&r.T, t.keyNames()...))
 	default: // the error names the record
 		r.key, _ = t.keyOf(r.codec.Attributes(&r.T, t.keyNames()...))
 	}

@@ -3,6 +3,8 @@ package unitofwork_test
 import (
 	"context"
 	"errors"
+	"math/big"
+	"net/url"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
@@ -40,6 +42,8 @@ type contact struct {
 	Age    int8
 	Labels map[string]int
 	Phones []phone
+	Link   *url.URL
+	Price  *big.Int `dynamodbav:",omitempty"`
 }
 
 func contacts() *unitofwork.Table[contact] {
@@ -54,7 +58,9 @@ func TestTheFieldThatCannotBeWritten(t *testing.T) {
 		before := b.tables()
 		for want, record := range map[string]contact{
 			`field Labels[""]: marshal failed, map key cannot be empty`: {Labels: map[string]int{"": 1, "a": 2}},
-			"field Phones[1]: odd": {Phones: []phone{{"even"}, {"odd"}}},
+			"field Phones[1]: odd":                           {Phones: []phone{{"even"}, {"odd"}}},
+			"the value of field Link.User would be lost":     {Link: &url.URL{User: url.User("me")}},
+			"the value of field Price would be lost: the SD": {Price: big.NewInt(1)},
 		} {
 			record.ID = "1"
 			for name, stage := range map[string]func(context.Context, *unitofwork.Unit) error{
@@ -83,6 +89,28 @@ func TestTheFieldThatCannotBeWritten(t *testing.T) {
 	})
 }
 
+// Neither a nil pointer nor a URL loses anything.
+func TestPointersThatAreNil(t *testing.T) {
+	table := contacts()
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		link := &url.URL{Scheme: "https", Host: "example.com"}
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
+			return u.Insert(table.Of(contact{ID: "n"}), table.Of(contact{ID: "u", Link: link}))
+		}))
+		without, with := table.Ref("n"), table.Ref("u")
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+			if err := u.Get(ctx, without, with); err != nil {
+				return err
+			}
+			with.T.Age++
+			return u.Put(with, without)
+		}))
+		require.Nil(t, without.T.Link)
+		require.Equal(t, link, with.T.Link)
+	})
+}
+
 // A record that cannot be read is named with its table, its key and the field.
 func TestTheFieldThatCannotBeRead(t *testing.T) {
 	table := contacts()
@@ -108,4 +136,13 @@ func TestTheFieldThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// A type that cannot be read is refused by its first reference, before anything is sent, also where nothing
+// Where nothing is written, nothing is lost: a reference by a content needs no more of it than its key.
+func TestAReferenceToARecordThatIsOnlyRead(t *testing.T) {
+	table := contacts()
+	table.Guard = nil
+	inBed(t, func(t *testing.T, b *bed) {
+		r := table.Of(contact{ID: "1", Price: big.NewInt(1)})
+		require.NoError(t, b.client("c", nil).Read(t.Context(), r))
+		require.True(t, r.Found)
+	})
+}

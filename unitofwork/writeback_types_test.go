@@ -68,7 +68,7 @@ func TestBothSpellingsSurvive(t *testing.T) {
 func TestATypeThatCannotBeStored(t *testing.T) {
 	type priced struct {
 		ID    string
-		Price *big.Int
+		Price big.Int
 	}
 	guarded := unitofwork.Table[priced]{Name: "customers", PartitionKey: "ID", Guard: func(p *priced) ordering.Key { return customerKey(p.ID) }}
 	bare := guarded

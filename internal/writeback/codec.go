@@ -111,7 +111,7 @@ func (c *Codec) Encode(in any) (Item, error) {
 
 // TryEncode is Encode for a caller that does not need to know which field has caused an error.
 func (c *Codec) TryEncode(in any) (Item, error) {
-	if c.dynamic {
+	if c.dynamic && c.lost == nil { // otherwise New has refused the type for writing
 		if lost := c.lostIn(reflect.ValueOf(in), ""); lost != nil {
 			return nil, lost
 		}
@@ -137,9 +137,6 @@ func (c *Codec) EncodeValue(in any) (types.AttributeValue, error) {
 		return &types.AttributeValueMemberS{Value: in}, nil
 	case nil:
 		return &types.AttributeValueMemberNULL{Value: true}, nil
-	}
-	if lost := c.traitsOf(reflect.TypeOf(in), false).lost; lost != nil {
-		return nil, lost
 	}
 	if lost := c.lostIn(reflect.ValueOf(in), ""); lost != nil {
 		return nil, lost

@@ -25,7 +25,7 @@ func (e *LostError) Error() string {
 // traits are what is known of a type without a value of it.
 type traits struct {
 	lost    *LostError // what is lost of every value of it
-	dynamic bool       // it has interfaces in it: what they hold is known by the value alone
+	dynamic bool       // an interface or a pointer in it may hold what is lost: only the value shows whether it does
 	custom  bool       // a method of some type in it encodes or decodes
 }
 
@@ -62,7 +62,13 @@ func (d dialect) isCustom(t reflect.Type) bool {
 type walk struct {
 	dialect
 	traits
-	seen map[place]bool
+	optional bool // the type in hand is behind a pointer, which may be nil
+	seen     map[visited]bool
+}
+
+type visited struct {
+	place
+	optional bool
 }
 
 type place struct {
@@ -71,16 +77,17 @@ type place struct {
 }
 
 func (d dialect) look(t reflect.Type, addressable bool) traits {
-	w := walk{dialect: d, seen: map[place]bool{}}
+	w := walk{dialect: d, seen: map[visited]bool{}}
 	w.visit(t, addressable, "")
 	return w.traits
 }
 
 func (w *walk) visit(t reflect.Type, addressable bool, path string) {
-	if w.seen[place{t, addressable}] {
+	here := visited{place{t, addressable}, w.optional}
+	if w.seen[here] {
 		return
 	}
-	w.seen[place{t, addressable}] = true
+	w.seen[here] = true
 	w.custom = w.custom || w.isCustom(t)
 	if w.encodesItself(t, addressable) || isTime(t) {
 		return
@@ -89,7 +96,13 @@ func (w *walk) visit(t reflect.Type, addressable bool, path string) {
 	case reflect.Interface:
 		w.dynamic = true
 	case reflect.Pointer:
-		w.visit(t.Elem(), true, path)
+		w.behind(true, func() {
+			if w.pointsToInterface(t) {
+				w.lose(path, pointerToInterface)
+			} else {
+				w.visit(t.Elem(), true, path)
+			}
+		})
 	case reflect.Map:
 		w.visit(t.Elem(), false, path+"[]")
 	case reflect.Slice, reflect.Array:
@@ -101,6 +114,12 @@ func (w *walk) visit(t reflect.Type, addressable bool, path string) {
 	case reflect.Complex64, reflect.Complex128, reflect.Uintptr:
 		w.lose(path, fmt.Sprintf("the SDK does not store %v", t))
 	}
+}
+
+const pointerToInterface = "the SDK stores nothing of a pointer to an interface"
+
+func (d dialect) pointsToInterface(t reflect.Type) bool {
+	return t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Interface && !d.encodesItself(t.Elem(), true)
 }
 
 func (w *walk) visitStruct(t reflect.Type, addressable bool, path string) {
@@ -119,7 +138,7 @@ func (w *walk) visitStruct(t reflect.Type, addressable bool, path string) {
 	}
 	w.visitEmbedded(t, path, map[reflect.Type]bool{})
 	for _, f := range s.fields {
-		w.visit(f.typ, addressable || f.behindPointer, joined(path, f.goName))
+		w.behind(f.behindPointer, func() { w.visit(f.typ, addressable || f.behindPointer, joined(path, f.goName)) })
 	}
 }
 
@@ -129,19 +148,38 @@ func (w *walk) visitEmbedded(t reflect.Type, path string, seen map[reflect.Type]
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		base, flattened := w.flattened(sf)
-		switch {
-		case !flattened || seen[base]:
-		case w.holdsNothing(base):
-			w.lose(joined(path, sf.Name), fmt.Sprintf("%v is embedded, and has no fields that can be stored", base))
-		default:
-			w.visitEmbedded(base, path, seen)
+		if !flattened || seen[base] {
+			continue
 		}
+		w.behind(sf.Type.Kind() == reflect.Pointer, func() {
+			if w.holdsNothing(base) {
+				w.lose(joined(path, sf.Name), embeddedNothing(base))
+			} else {
+				w.visitEmbedded(base, path, seen)
+			}
+		})
 	}
 }
 
-// lose notes what is lost first.
+func embeddedNothing(t reflect.Type) string {
+	return fmt.Sprintf("%v is embedded, and has no fields that can be stored", t)
+}
+
+// behind calls look for a type that may be behind a pointer. Only a value shows whether the pointer is nil,
+// which loses nothing.
+func (w *walk) behind(pointer bool, look func()) {
+	before := w.optional
+	w.optional = before || pointer
+	look()
+	w.optional = before
+}
+
+// lose notes the first loss that every value has. A loss behind a pointer makes the type dynamic instead.
 func (w *walk) lose(path, why string) {
-	if w.lost == nil {
+	switch {
+	case w.optional:
+		w.dynamic = true
+	case w.lost == nil:
 		w.lost = &LostError{path, why, howToKeep}
 	}
 }
@@ -178,30 +216,27 @@ func (d dialect) holdsNothing(t reflect.Type) bool {
 	return false
 }
 
-// lostIn looks at what interfaces within a value hold.
+// lostIn returns what is lost of a value, including what its interfaces and pointers hold.
 func (d dialect) lostIn(v reflect.Value, path string) *LostError {
-	if !v.IsValid() || !d.traitsOf(v.Type(), v.CanAddr()).dynamic {
+	if !v.IsValid() { // an interface or a pointer is nil
 		return nil
 	}
+	known := d.traitsOf(v.Type(), v.CanAddr())
+	switch {
+	case known.lost != nil:
+		return &LostError{joined(path, known.lost.Field), known.lost.Why, known.lost.Mend}
+	case !known.dynamic:
+		return nil
+	case d.pointsToInterface(v.Type()) && !v.IsNil():
+		return &LostError{path, pointerToInterface, howToKeep}
+	}
 	switch v.Kind() {
-	case reflect.Interface:
-		if v.IsNil() {
-			return nil
-		}
-		if lost := d.traitsOf(v.Elem().Type(), false).lost; lost != nil {
-			within := *lost
-			if within.Field = path; lost.Field != "" {
-				within.Field = joined(path, lost.Field)
-			}
-			return &within
-		}
-		return d.lostIn(v.Elem(), path)
-	case reflect.Pointer:
+	case reflect.Interface, reflect.Pointer:
 		return d.lostIn(v.Elem(), path)
 	case reflect.Map:
 		var first *LostError // the same one every time
-		for _, key := range v.MapKeys() {
-			if lost := d.lostIn(v.MapIndex(key), fmt.Sprintf("%s[%v]", path, key)); lost != nil && (first == nil || lost.Field < first.Field) {
+		for each := v.MapRange(); each.Next(); {
+			if lost := d.lostIn(each.Value(), keyed(path, each.Key())); lost != nil && (first == nil || lost.Field < first.Field) {
 				first = lost
 			}
 		}
@@ -213,6 +248,9 @@ func (d dialect) lostIn(v reflect.Value, path string) *LostError {
 			}
 		}
 	case reflect.Struct:
+		if lost := d.lostEmbedded(v, path); lost != nil {
+			return lost
+		}
 		for _, f := range d.structureOf(v.Type()).fields {
 			within, err := v.FieldByIndexErr(f.index)
 			if err != nil { // an embedded pointer is nil
@@ -221,6 +259,30 @@ func (d dialect) lostIn(v reflect.Value, path string) *LostError {
 			if lost := d.lostIn(within, joined(path, f.goName)); lost != nil {
 				return lost
 			}
+		}
+	}
+	return nil
+}
+
+// lostEmbedded returns what is lost of the structs that are flattened into v.
+func (d dialect) lostEmbedded(v reflect.Value, path string) *LostError {
+	for i := range v.NumField() {
+		sf, within := v.Type().Field(i), v.Field(i)
+		base, flattened := d.flattened(sf)
+		if !flattened {
+			continue
+		}
+		if within.Kind() == reflect.Pointer {
+			if within.IsNil() {
+				continue
+			}
+			within = within.Elem()
+		}
+		if d.holdsNothing(base) {
+			return &LostError{joined(path, sf.Name), embeddedNothing(base), howToKeep}
+		}
+		if lost := d.lostEmbedded(within, path); lost != nil {
+			return lost
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math/big"
 	"net/netip"
+	"net/url"
 	"reflect"
 	"slices"
 	"sync"
@@ -62,15 +63,22 @@ func TestWhatIsLostOfAType(t *testing.T) {
 	}{
 		"a number": {struct {
 			ID    string
-			Price *big.Int
+			Price big.Int
 		}{}, "Price"},
 		"an address":             {text{}, "Addr"},
 		"a value, not a pointer": {struct{ Price big.Rat }{}, "Price"},
 		"nested": {struct {
-			In struct{ List []map[string]*hidden }
+			In struct{ List []map[string]hidden }
 		}{}, "In.List[][]"},
-		"in an array of pointers": {struct{ A [2]**hidden }{}, "A[]"},
-		"in itself":               {tree{}, "Leaf"},
+		"in an array": {struct{ A [2]hidden }{}, "A[]"},
+		"beside itself": {struct {
+			Next *tree
+			Leaf hidden
+		}{}, "Leaf"},
+		"behind a pointer, and not": {struct {
+			Pointer *hidden
+			Value   hidden
+		}{}, "Value"},
 		"embedded time": {struct {
 			ID string
 			time.Time
@@ -79,7 +87,7 @@ func TestWhatIsLostOfAType(t *testing.T) {
 			ID string
 			In struct {
 				N int
-				*stamp
+				stamp
 			}
 		}{}, "In.stamp"},
 		"embedded alone": {struct{ At stamp }{}, "At"},
@@ -118,6 +126,88 @@ type harmlessEmbedded struct {
 	ID     string
 }
 
+type (
+	link struct {
+		ID   string
+		Link *url.URL
+		URL  url.URL
+	}
+	pointers struct {
+		Price  *big.Int
+		Addr   **netip.Addr
+		List   []*big.Int
+		Map    map[string]*hidden
+		Array  [2]*hidden
+		Deep   *struct{ Value hidden }
+		Tree   tree
+		Any    any
+		Twice  *struct{ Any any }
+		Method map[string]*cents
+		Never  *any
+		*stamp
+		*Embedded
+	}
+	Embedded struct{ Inner hidden }
+)
+
+// A nil pointer loses nothing, whatever it could point to. What it does point to is looked at.
+func TestWhatIsLostBehindAPointer(t *testing.T) {
+	c, err := New(reflect.TypeFor[pointers](), nil, nil)
+	require.NoError(t, err)
+	for _, r := range []pointers{
+		{}, {List: []*big.Int{nil}, Map: map[string]*hidden{"a": nil}, Addr: new(*netip.Addr), Any: (*big.Int)(nil)},
+		{Tree: tree{Kids: []tree{{}}}, Method: map[string]*cents{"a": {1}}},
+	} {
+		_, err := c.Encode(&r)
+		require.NoError(t, err)
+	}
+	addr := &netip.Addr{}
+	for field, r := range map[string]pointers{
+		"Price":             {Price: big.NewInt(1)},
+		"Addr":              {Addr: &addr},
+		"List[1]":           {List: []*big.Int{nil, big.NewInt(1)}},
+		"Map[b]":            {Map: map[string]*hidden{"a": nil, "b": {}, "c": {}}},
+		"Array[1]":          {Array: [2]*hidden{1: {}}},
+		"Deep.Value":        {Deep: &struct{ Value hidden }{}},
+		"Tree.Kids[0].Leaf": {Tree: tree{Kids: []tree{{Leaf: &hidden{}}}}},
+		"Any":               {Any: big.NewInt(1)},
+		"Any[]":             {Any: []hidden{{}}},
+		"Twice.Any.Leaf":    {Twice: &struct{ Any any }{&tree{Leaf: &hidden{}}}},
+		"Never":             {Never: new(any)},
+		"stamp":             {stamp: &stamp{}},
+		"Inner":             {Embedded: &Embedded{}},
+	} {
+		_, err := c.Encode(&r)
+		lost := (*LostError)(nil)
+		require.ErrorAs(t, err, &lost, field)
+		require.Equal(t, field, lost.Field)
+	}
+}
+
+// A URL is stored by its exported fields, and is lost only in part, if it has a password.
+func TestAURL(t *testing.T) {
+	c, err := New(reflect.TypeFor[link](), nil, nil)
+	require.NoError(t, err)
+	for _, text := range []string{"https://example.com/a?b#c", "mailto:a"} {
+		u, err := url.Parse(text)
+		require.NoError(t, err)
+		before := link{"1", u, *u}
+		item, err := c.Encode(&before)
+		require.NoError(t, err)
+		var after link
+		require.NoError(t, c.Decode(item, &after))
+		require.Equal(t, before, after)
+	}
+	u, err := url.Parse("https://me:secret@example.com")
+	require.NoError(t, err)
+	_, err = c.Encode(&link{Link: u})
+	require.ErrorContains(t, err, "field Link.User would be lost")
+	_, err = c.Encode(&link{URL: *u})
+	require.ErrorContains(t, err, "field URL.User would be lost")
+	_, err = c.Encode(&link{})
+	require.NoError(t, err)
+}
+
 // What an interface holds is found by the value.
 func TestWhatIsLostOfAValue(t *testing.T) {
 	type record struct {
@@ -132,7 +222,7 @@ func TestWhatIsLostOfAValue(t *testing.T) {
 		"Any.Price":       {Any: struct{ Price netip.Addr }{}},
 		"Any[a]":          {Any: map[string]any{"b": big.NewInt(1), "a": hidden{}}},
 		"List[1][x][0]":   {List: []map[string]any{{"y": 1}, {"x": []any{*big.NewInt(1)}}}},
-		"List[0][x].Leaf": {List: []map[string]any{{"x": &tree{}}}},
+		"List[0][x].Leaf": {List: []map[string]any{{"x": &tree{Leaf: &hidden{}}}}},
 		"List[0][x]":      {List: []map[string]any{{"x": cents{1}}}},
 	} {
 		_, err := c.Encode(&r)

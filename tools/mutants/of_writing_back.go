@@ -138,16 +138,32 @@ var ofWritingBack = []mutant{
 	{
 		clause: "an embedded struct of which nothing is stored is refused",
 		file:   "internal/writeback/lost.go",
-		old:    `case w.holdsNothing(base):`,
-		new:    `case w.holdsNothing(base) && !isTime(base):`,
+		old:    `if w.holdsNothing(base) {`,
+		new:    `if w.holdsNothing(base) && !isTime(base) {`,
 		by:     check{in: "internal/writeback", test: "TestWhatIsLostOfAType"},
 	},
 	{
 		clause: "what an interface holds is looked at",
 		file:   "internal/writeback/codec.go",
-		old:    `	if c.dynamic {`,
+		old:    `	if c.dynamic && c.lost == nil {`,
 		new:    `	if c.dynamic && c.custom {`,
 		by:     check{in: "internal/writeback", test: "TestWhatIsLostOfAValue"},
+	},
+	{
+		clause: "a nil pointer loses nothing",
+		file:   "internal/writeback/lost.go",
+		old:    `w.optional = before || pointer`,
+		new:    `w.optional = before`,
+		by:     check{in: "internal/writeback", test: "TestWhatIsLostBehindAPointer"},
+	},
+	{
+		clause: "what a pointer points to is looked at",
+		file:   "internal/writeback/lost.go",
+		old: `	case w.optional:
+		w.dynamic = true`,
+		new: `	case w.optional:
+		w.dynamic = w.dynamic || path == ""`,
+		by: check{in: "internal/writeback", test: "TestWhatIsLostBehindAPointer"},
 	},
 	{
 		clause: "a field that does not encode is named",
