@@ -17,8 +17,8 @@ import (
 // Table says once where records of type T live, and which key guards each.
 // attributevalue encodes and decodes structs, with the usual tags, but an attribute goes into
 // the field of exactly its name if there is one, and a value of which attributevalue would
-// store nothing is refused, by its type if no value of the type could be stored. A Table is not to be changed once used; it is then safe for
-// concurrent use.
+// store nothing is refused, by its type if no value of the type could be stored. A Table is
+// not to be changed once used; it is then safe for concurrent use.
 type Table[T any] struct {
 	// Name is the table's name.
 	Name string

@@ -136,6 +136,30 @@ func TestTheFieldThatCannotBeRead(t *testing.T) {
 	})
 }
 
+// A type that cannot be read is refused by its first reference, before anything is sent, also where nothing
+// could be written.
+func TestATypeThatCannotBeRead(t *testing.T) {
+	type base struct{ Name string }
+	type nested struct {
+		ID string
+		In []struct{ *base }
+	}
+	table := unitofwork.Table[nested]{Name: "customers", PartitionKey: "ID", Guard: func(r *nested) ordering.Key { return customerKey(r.ID) }}
+	bare := table
+	bare.Guard = nil
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		for _, r := range []unitofwork.Record{table.Ref("1"), table.Of(nested{ID: "1"}), bare.Ref("1")} {
+			err := c.Read(t.Context(), r)
+			require.ErrorAs(t, err, new(*unitofwork.StageError))
+			require.ErrorContains(t, err, `table "customers"`)
+			require.ErrorContains(t, err, "field In[].base: attributevalue cannot decode into an embedded *unitofwork_test.base")
+			require.ErrorContains(t, err, "embed the struct itself")
+		}
+		require.Empty(t, c.requests())
+	})
+}
+
 // Where nothing is written, nothing is lost: a reference by a content needs no more of it than its key.
 func TestAReferenceToARecordThatIsOnlyRead(t *testing.T) {
 	table := contacts()

@@ -22,6 +22,7 @@ type Codec struct {
 	dialect
 	traits
 	nullEmptySets bool
+	unset         *FieldError // the field that makes the SDK panic when it decodes
 	encoder       *attributevalue.Encoder
 	decoder       *attributevalue.Decoder
 }
@@ -62,7 +63,7 @@ func New(t reflect.Type, encoding func(*attributevalue.EncoderOptions), decoding
 		return c, fmt.Errorf("the TagKey of its EncoderOptions is %q, and that of its DecoderOptions %q: "+
 			"a record would be written under other names than it is read by", e.TagKey, d.TagKey)
 	}
-	c.traits = c.traitsOf(t, true)
+	c.traits, c.unset = c.traitsOf(t, true), c.cannotSet(t, "", map[reflect.Type]bool{})
 	if plain {
 		learned.Lock()
 		defer learned.Unlock()
@@ -79,10 +80,13 @@ func plainCodec(t reflect.Type) *Codec {
 }
 
 func (c *Codec) err() error {
-	if c.lost == nil { // which would be an error
-		return nil
+	switch { // a nil pointer would be an error
+	case c.unset != nil:
+		return c.unset
+	case c.lost != nil:
+		return c.lost
 	}
-	return c.lost
+	return nil
 }
 
 // Decode reads an item into a new record, to which out points. An error is a *[FieldError] if a field

@@ -16,6 +16,7 @@ type field struct {
 	behindPointer bool // it is a field of an embedded pointer
 	index         []int
 	typ           reflect.Type
+	unset         *reflect.StructField // the embedded field on its path that reflection cannot set, because its type is unexported
 }
 
 // structure is how the SDK stores a struct type.
@@ -52,8 +53,11 @@ func (d dialect) structure(t reflect.Type) structure {
 				if ignored || !sf.IsExported() && !sf.Anonymous {
 					continue
 				}
-				f := field{cmp.Or(name, sf.Name), sf.Name, name != "", e.behindPointer, append(slices.Clone(e.index), i), sf.Type}
+				f := field{cmp.Or(name, sf.Name), sf.Name, name != "", e.behindPointer, append(slices.Clone(e.index), i), sf.Type, e.unset}
 				base, flattened := d.flattened(sf)
+				if f.unset == nil && cannotSet(sf, flattened) {
+					f.unset = &sf
+				}
 				if !flattened {
 					if all = append(all, f); e.twice {
 						all = append(all, f)

@@ -201,6 +201,13 @@ var ofWritingBack = []mutant{
 		by:     check{in: "internal/writeback", test: "TestAMethodThatFailsOnce"},
 	},
 	{
+		clause: "a type that the SDK cannot decode is refused",
+		file:   "internal/writeback/fields.go",
+		old:    `if f.unset == nil && cannotSet(sf, flattened) {`,
+		new:    `if f.unset == nil && cannotSet(sf, flattened) && !flattened {`,
+		by:     check{in: "unitofwork", test: "TestATypeThatCannotBeRead"},
+	},
+	{
 		clause: "a text that is not UTF-8 is refused",
 		file:   "unitofwork/stage.go",
 		old:    `if err := actions.CheckTexts(item); err != nil {`,
