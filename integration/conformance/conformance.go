@@ -11,6 +11,7 @@ package conformance
 import (
 	"context"
 	"crypto/rand"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,16 +39,26 @@ type API interface {
 	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
 }
 
-// Run runs the suite against an engine. The differences are those that are known of it.
-func Run(t *testing.T, api API, differences ...Difference) {
+// Run runs the suite against an engine, on tables whose names begin with a prefix. The differences are
+// those that are known of it.
+func Run(t *testing.T, api API, prefix string, differences ...Difference) {
 	t.Helper()
-	RunUnder(t, api, "", differences...)
+	run(t, open(t, api, prefix, differences), nil)
 }
 
-// RunUnder is Run on tables whose names begin with a prefix.
-func RunUnder(t *testing.T, api API, prefix string, differences ...Difference) {
+// RunCarried is Run for an engine that is tried without what carries its requests here. With -short it
+// leaves out what takes most of the time and depends on the engine alone.
+func RunCarried(t *testing.T, api API, differences ...Difference) {
 	t.Helper()
-	w := open(t, api, prefix, differences)
+	var without []string
+	if testing.Short() {
+		without = []string{"expressions", "limits"}
+	}
+	run(t, open(t, api, "", differences), without)
+}
+
+func run(t *testing.T, w *world, without []string) {
+	t.Helper()
 	for _, part := range []struct {
 		name string
 		run  func(*testing.T, *world)
@@ -77,9 +88,13 @@ func RunUnder(t *testing.T, api API, prefix string, differences ...Difference) {
 		{"indexes", testIndexes},
 		{"capacity", testCapacity},
 	} {
-		t.Run(part.name, func(t *testing.T) { part.run(t, w) })
+		if !slices.Contains(without, part.name) {
+			t.Run(part.name, func(t *testing.T) { part.run(t, w) })
+		}
 	}
-	t.Run("differences", w.differencesSeen)
+	if len(without) == 0 {
+		t.Run("differences", w.differencesSeen)
+	}
 }
 
 // world is an engine with the suite's tables in it.

@@ -24,7 +24,7 @@ func TestConformance(t *testing.T) {
 		Region: "local", Credentials: aws.AnonymousCredentials{}, Retryer: aws.NopRetryer{}, BaseEndpoint: aws.String("http://dynamodb"),
 		HTTPClient: wire.Transport{Engine: memdynamo.New(memdynamo.Config{})},
 	})
-	conformance.Run(t, client, conformance.OfMemdynamo...)
+	conformance.RunCarried(t, client, conformance.OfMemdynamo...)
 }
 
 // post sends a request as any client may.
