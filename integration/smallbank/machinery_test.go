@@ -21,6 +21,9 @@ import (
 func TestTheBooksAreKept(t *testing.T) {
 	for _, windows := range []bool{false, true} {
 		for _, apart := range []bool{false, true} {
+			if testing.Short() && windows != apart {
+				continue
+			}
 			t.Run(fmt.Sprintf("windows=%v,apart=%v", windows, apart), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					b := embedded(t)
