@@ -88,7 +88,7 @@ var RowAttributes = []string{
 }
 
 // Understood says whether holdall can have written an item of the lock table: by the
-// table of attributes and the invariants in docs/protocol.md, and not as parseRow
+// table of attributes and the invariants in docs/protocol.md, and not as lockrow.Parse
 // goes about it. It writes no empty text.
 func Understood(key ordering.Key, item map[string]types.AttributeValue) bool {
 	texts := map[string]string{}

@@ -82,6 +82,7 @@ func Check(repository fs.FS) ([]Problem, error) {
 	}
 	problems = append(problems, packageComments(files)...)
 	problems = append(problems, stale(files)...)
+	problems = append(problems, outdated(files)...)
 	slices.SortFunc(problems, func(a, b Problem) int {
 		if c := strings.Compare(a.Path, b.Path); c != 0 {
 			return c

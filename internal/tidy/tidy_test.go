@@ -121,6 +121,16 @@ func TestPure(t *testing.T) {
 	)
 }
 
+func TestOutdated(t *testing.T) {
+	try(t,
+		snippet{"ordering/a.go", gofile("ordering", "// a is like takeAll.\nvar a = 1"), "ordering/a.go:3: a comment names takeAll"},
+		snippet{"ordering/b.go", gofile("ordering", "// a is like takeAll.\nfunc takeAllOf() {}"), ""},
+		snippet{"ordering/c.go", gofile("ordering", "// a is what SetTime was.\nvar a = 1"), "names SetTime"},
+		snippet{"ordering/d.go", gofile("ordering", "// a is of JavaScript, see https://x.y/theWay.\nvar a = \"renewedAt\" // renewedAt is text"), ""},
+		snippet{"ordering/e.go", gofile("ordering", "// For example:\n//\n//\ttakeAll()\nvar a = 1"), ""},
+	)
+}
+
 func TestSizes(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("\n", n) }
 	try(t,
