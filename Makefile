@@ -16,6 +16,7 @@ SEED         ?= 1
 ROUNDS       ?= 1000
 LOCAL_ROUNDS ?= 100
 SOAK         ?= 1h
+FUZZ         ?= .
 FUZZ_TIME    ?= 30s
 
 # Those with dependencies of their own. What is in otlp needs more than test fetches.
@@ -120,8 +121,11 @@ aws-policy: ## print the permissions that make aws needs, as an IAM policy
 	@$(AWS) policy -region '$(REGION)' -prefix '$(PREFIX)'
 
 # Not part of test: that runs the inputs that were kept.
-fuzz: ## any input to every fuzz target, each for FUZZ_TIME (30s)
-	@$(GO) run ./tools/fuzz -time $(FUZZ_TIME)
+fuzz: ## any input to every fuzz target that matches FUZZ (all), each for FUZZ_TIME (30s)
+	@failed=; for file in $$(grep -rl --include='*_test.go' '^func Fuzz' . | sort); do dir=$$(dirname $$file); \
+	for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9]*\)(.*/\1/p' $$file | grep -E '$(FUZZ)'); do echo "$$dir $$target"; \
+	(cd $$dir && $(GO) test . -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime 500x) || failed="$$failed $$dir.$$target"; done; done; \
+	[ -z "$$failed" ] || { echo "failed:$$failed; the inputs are in testdata/fuzz of their folders, and go test -run NAME/INPUT runs one again" >&2; exit 1; }
 
 docs: ## write what is generated: the tables of docs/faults.md, docs/pictures and docs/dashboards
 	@$(GO) run ./tools/mutants -docs
