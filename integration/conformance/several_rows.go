@@ -60,7 +60,7 @@ func testSeveralRows(t *testing.T, w *world) {
 				keyOf, was := w.place(t, key)
 				aboveOf, aboveWas := w.place(t, above)
 				err := w.transact(t, key.do.action(w.locks, keyOf), above.do.action(w.locks, aboveOf))
-				if codes[0] == codes[1] && codes[0] == none {
+				if codes[0] == none && codes[1] == none {
 					require.NoError(t, err)
 					requireRow(t, with(key.after, keyOf), w.read(t, w.locks, keyOf))
 					requireRow(t, with(above.after, aboveOf), w.read(t, w.locks, aboveOf))

@@ -37,6 +37,9 @@ type (
 	decodeTrial func(part types.AttributeValue) error
 )
 
+// refuses reports whether a part does not encode, whatever the error.
+func (try encodeTrial) refuses(part reflect.Value) bool { return try(part) != nil }
+
 // whereEncoding adds to an error of the encoder the field that caused it. If several fields fail, it
 // returns the error of the first one, so that the error does not depend on the order of maps.
 func (c *Codec) whereEncoding(in any, err error) error {
@@ -78,7 +81,7 @@ func (c *Codec) failsWithin(v reflect.Value, path string, try encodeTrial) *Fiel
 	case reflect.Map:
 		return c.entryFails(v, path, try)
 	case reflect.Slice, reflect.Array:
-		if t.Elem().Kind() == reflect.Uint8 || t.Kind() == reflect.Slice && try(reflect.MakeSlice(t, 0, 0)) != nil {
+		if t.Elem().Kind() == reflect.Uint8 || t.Kind() == reflect.Slice && try.refuses(reflect.MakeSlice(t, 0, 0)) {
 			return nil
 		}
 		for i := range v.Len() {
@@ -116,7 +119,7 @@ func (c *Codec) fieldFails(v reflect.Value, path string) *FieldError {
 
 func (c *Codec) entryFails(v reflect.Value, path string, try encodeTrial) (first *FieldError) {
 	t := v.Type()
-	if try(reflect.MakeMap(t)) != nil {
+	if try.refuses(reflect.MakeMap(t)) {
 		return nil
 	}
 	for each := v.MapRange(); each.Next(); {
