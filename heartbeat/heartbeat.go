@@ -59,6 +59,7 @@ type Group struct {
 	work   *errgroup.Group
 	start  time.Time
 	until  atomic.Int64 // the deadline, in nanoseconds after start
+	limit  atomic.Pointer[limit]
 
 	stop                 chan struct{}
 	stopOnce             sync.Once
@@ -233,6 +234,21 @@ func (g *Group) Lose(reason error) {
 	_ = g.lose("", reason)
 }
 
+// Limit has the keys count as lost at end for this reason, whatever is renewed until then.
+func (g *Group) Limit(end time.Time, reason error) {
+	g.made("Limit")
+	g.limit.Store(&limit{end, reason})
+	g.moveDeadline()
+	g.beginInTime()
+	wake(g.lookAgain)
+}
+
+// limit is an end that does not depend on renewals.
+type limit struct {
+	at     time.Time
+	reason error
+}
+
 // lose ends the group. The first cause stays.
 func (g *Group) lose(key ordering.Key, reason error) error {
 	lost := &LostError{Key: key, Reason: reason}
@@ -251,6 +267,9 @@ func (g *Group) moveDeadline() {
 		return
 	}
 	until := g.start.Add(g.cfg.MaxAge)
+	if l := g.limit.Load(); l != nil && l.at.Before(until) {
+		until = l.at
+	}
 	if oldest, any := g.schedule.oldest(); any {
 		if silent := oldest.Add(g.cfg.Lease - g.cfg.Margin); silent.Before(until) {
 			until = silent
@@ -264,6 +283,9 @@ func (g *Group) moveDeadline() {
 
 // loseByTime takes no lock: the watchdog calls it.
 func (g *Group) loseByTime() error {
+	if l := g.limit.Load(); l != nil && !time.Now().Before(l.at) {
+		return g.lose("", l.reason)
+	}
 	if time.Since(g.start) >= g.cfg.MaxAge {
 		return g.lose("", ErrTooOld)
 	}

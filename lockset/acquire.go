@@ -95,8 +95,11 @@ func (a *acquisition) acquire(ctx context.Context) (*Set, error) {
 		set = newSet(a, closing, over)
 		nesting.Of(ctx).Began(set.holding)
 		if closing.closed.Load() { // Close may not have seen the set
-			err = &LostError{Reason: ErrClosed}
+			err = ErrClosed
 		}
+	}
+	if closing.closed.Load() && errors.Is(err, ErrClosed) { // however the end of the group is told
+		err = ErrClosed
 	}
 	if err != nil {
 		err = a.undoOnce(ctx, set, err, over)

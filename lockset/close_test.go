@@ -76,7 +76,8 @@ func TestCloseReleasesSetsAndEndsWaits(t *testing.T) {
 		err := o.Close(ctx)
 		require.Equal(t, context.DeadlineExceeded, err, "everything could be given up")
 		require.Less(t, time.Since(begun), time.Second+lease/2)
-		for _, err := range []error{context.Cause(set.Context()), <-waited, <-inside, set.Release(t.Context())} {
+		require.Equal(t, lockset.ErrClosed, <-waited, "it lost nothing")
+		for _, err := range []error{context.Cause(set.Context()), <-inside, set.Release(t.Context())} {
 			require.ErrorIs(t, err, lockset.ErrClosed)
 			require.ErrorIs(t, err, lockset.ErrLost)
 			require.NotContains(t, err.Error(), "\n")

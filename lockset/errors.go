@@ -86,6 +86,8 @@ type HeldError struct {
 	// has seen at it; zero if it has seen too few.
 	Expected time.Duration
 	Err      error
+
+	own bool // the holder is a unit of this very client
 }
 
 func (e *HeldError) Error() string {
@@ -110,8 +112,15 @@ func (e *HeldError) Error() string {
 		return fmt.Sprintf("key %q is held by this process, by unit %s%s, since %s%s: %v",
 			string(e.Key), e.Unit, purpose, e.Since.UTC().Format(time.RFC3339), waiting, e.Err)
 	}
-	return fmt.Sprintf("key %q is held by unit %s of owner %q%s (no sign of life for at least %v)%s: %v",
-		string(e.Key), e.Unit, e.Owner, purpose, e.Age.Round(time.Millisecond), waiting, e.Err)
+	if e.own { // a run without locks
+		return fmt.Sprintf("key %q is in use by this process, by unit %s%s%s: %v", string(e.Key), e.Unit, purpose, waiting, e.Err)
+	}
+	silent := ""
+	if e.Age >= time.Second { // less says nothing
+		silent = fmt.Sprintf(" (no sign of life for at least %v)", e.Age.Round(time.Millisecond))
+	}
+	return fmt.Sprintf("key %q is held by unit %s of owner %q%s%s%s: %v",
+		string(e.Key), e.Unit, e.Owner, purpose, silent, waiting, e.Err)
 }
 
 // WhatNext is for unitofwork.NextOf.

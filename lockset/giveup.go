@@ -22,7 +22,8 @@ import (
 var errGiveUpOver = errors.New("giving up took longer than a lease")
 
 // undoOnce calls undo, once, and does not wait for it for longer than AttemptTimeout after
-// the caller's time was over, or after DynamoDB did not answer for as long as a caller is kept. It returns cause, joined with what could not be undone, or with
+// the caller's time was over: also where DynamoDB did not answer for as long as a caller is kept, or
+// the client was closed. It returns cause, joined with what could not be undone, or with
 // underway.ErrBackground.
 func (a *acquisition) undoOnce(ctx context.Context, set *Set, cause error, over func()) error {
 	if a.undone {
@@ -30,7 +31,8 @@ func (a *acquisition) undoOnce(ctx context.Context, set *Set, cause error, over 
 	}
 	a.undone = true
 	end := a.end
-	if now := time.Now(); errors.As(cause, new(*NoAnswerError)) && (end.IsZero() || end.After(now)) {
+	silent := errors.As(cause, new(*NoAnswerError)) || errors.Is(cause, ErrClosed)
+	if now := time.Now(); silent && (end.IsZero() || end.After(now)) {
 		end = now
 	}
 	err := a.c.work.Finish(ctx, end, a.c.cfg.AttemptTimeout,

@@ -1,7 +1,6 @@
 package lockset
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -33,11 +32,7 @@ func (s *Set) remind() {
 
 // holdFor loses the set when it has been held for so long.
 func (s *Set) holdFor(d time.Duration) {
-	s.until = time.Now().Add(d)
-	timer := time.AfterFunc(d, func() {
-		s.group.Lose(fmt.Errorf("%w, of %v, which Options.HoldFor allows", heartbeat.ErrTooOld, d))
-	})
-	context.AfterFunc(s.group.Context(), func() { timer.Stop() })
+	s.group.Limit(time.Now().Add(d), fmt.Errorf("held for %v, as long as Options.HoldFor allows: %w", d, heartbeat.ErrTooOld))
 }
 
 // errDenied says that a renewal is refused for good: retrying changes nothing, and the set is lost

@@ -76,7 +76,7 @@ func TestASetIsHeldForNoLongerThanItsBound(t *testing.T) {
 		cause := context.Cause(set.Context())
 		require.ErrorIs(t, cause, lockset.ErrLost)
 		require.ErrorIs(t, cause, heartbeat.ErrTooOld)
-		require.ErrorContains(t, cause, "10m0s, which Options.HoldFor allows")
+		require.ErrorContains(t, cause, "held for 10m0s, as long as Options.HoldFor allows")
 		b.free(b.take(b.owner("next", nil), "a"))
 
 		set, err = o.Acquire(t.Context(), []ordering.Key{"b"}, bound)

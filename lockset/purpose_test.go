@@ -45,7 +45,7 @@ func TestAPurposeIsToldToOthers(t *testing.T) {
 		})
 		refused := b.refused(other, 10*rtt, "a")
 		require.Equal(t, "pay out", refused.Purpose)
-		require.Contains(t, refused.Error(), `of owner "holder" for "pay out" (no sign`)
+		require.Contains(t, refused.Error(), `of owner "holder" for "pay out": `)
 		require.Equal(t, "pay out", told[0].Purpose)
 
 		b.free(set)

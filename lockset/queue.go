@@ -108,7 +108,7 @@ func (c *Client) blockedInLine(by lineup.Blocker) trace.WaitStart {
 func (c *Client) refusedInLine(by lineup.Blocker, err error) error {
 	refusal, turns := &HeldError{Key: by.Key, Unit: by.Unit, Queue: by.Queued, Err: err}, by.Queued
 	if by.Has {
-		refusal.Owner, refusal.Purpose, refusal.Since = c.cfg.Owner, by.Purpose, by.Since
+		refusal.Owner, refusal.Purpose, refusal.Since, refusal.own = c.cfg.Owner, by.Purpose, by.Since, by.Since.IsZero()
 		turns++
 	}
 	refusal.Expected = c.expected(by.Key, turns)

@@ -3,6 +3,7 @@ package lockset_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -347,7 +348,8 @@ func TestARefusalAtTheMomentOfAHandOver(t *testing.T) {
 		} else {
 			var held *lockset.HeldError
 			require.ErrorAs(t, err, &held)
-			require.Equal(t, lockset.HeldError{Key: "a", Owner: "o", Unit: unit, Err: lockset.ErrWaited}, *held)
+			require.Equal(t, []any{ordering.Key("a"), "o", unit, lockset.ErrWaited}, []any{held.Key, held.Owner, held.Unit, held.Err})
+			require.EqualError(t, held, fmt.Sprintf(`key "a" is in use by this process, by unit %s: the time to wait is over`, unit))
 		}
 		b.free(b.take(o, "a"))
 		b.allFree()

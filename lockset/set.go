@@ -40,7 +40,6 @@ type Set struct {
 	claim *lineup.Claim
 	end   func() // for Close
 	since time.Time
-	until time.Time // how long Options.HoldFor lets it be held; zero if it does not say
 	// reminder fires when the set has been held for an hour.
 	reminder *time.Timer
 
@@ -161,10 +160,7 @@ func (s setForUnits) RequestID() string {
 // Options.HoldFor ends by then.
 func (s *Set) Deadline() time.Time {
 	s.made("Deadline")
-	if end := s.group.Deadline(); s.until.IsZero() || end.Before(s.until) {
-		return end
-	}
-	return s.until
+	return s.group.Deadline()
 }
 
 // Release ends the heartbeats and frees all keys, the last first, everything it

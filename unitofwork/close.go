@@ -74,10 +74,10 @@ func (c *call) giveUp(ctx context.Context) error {
 // tell says of an error that it came of Close: of a context that ended, or of locks that
 // were released.
 func (c *call) tell(err error) error {
-	if !c.closed.Load() || errors.Is(err, lockset.ErrClosed) {
+	if !c.closed.Load() || errors.Is(err, lockset.ErrClosed) && NextOf(err) != Decide {
 		return err
 	}
-	for _, end := range []error{context.Canceled, lockset.ErrLost, lockset.ErrReleased} {
+	for _, end := range []error{lockset.ErrClosed, context.Canceled, lockset.ErrLost, lockset.ErrReleased} {
 		if errors.Is(err, end) {
 			return oneline.Join(lockset.ErrClosed, err)
 		}

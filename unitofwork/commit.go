@@ -376,7 +376,7 @@ func (u *Unit) sendAgain(ctx context.Context, p permit, sent requests.Sent, id s
 	}
 }
 
-var errLate = errors.New("the commit was not answered before the locks' deadline")
+var errLate = errors.New("the locks' deadline came before it was known that the commit was carried out")
 
 func (u *Unit) notCommitted(err error, next Next) *CommitError {
 	return &CommitError{Next: next, Err: err}

@@ -145,6 +145,7 @@ func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Un
 	if fn == nil {
 		misuse.Of("unitofwork", "Client.Do", "nil function")
 	}
+	bounded := work.Wait != (lockset.Wait{})
 	work, err := work.checked(c.cfg, c.lockConfig.Lease)
 	if err != nil {
 		return err
@@ -155,6 +156,7 @@ func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Un
 	}
 	defer end()
 	r := newRuns(work)
+	r.bounded = bounded
 	r.finding = !work.Lock
 	if !work.Lock && !work.Alone {
 		r.group = &group{}
@@ -300,7 +302,10 @@ func (u *Unit) verdict(failed error) error {
 	if verdict != nil || failed == nil || u.optimistic == nil || u.work.ID == "" || u.lookedUp {
 		return verdict
 	}
-	err := u.lookUp(u.outer)
+	if errors.As(failed, new(*lockset.NoAnswerError)) { // nor would the look be answered
+		return nil
+	}
+	err := u.lookUp(requests.Overtime(u.outer, u.readEnd))
 	if err == nil || errors.Is(err, ErrAlreadyCommitted) || errors.As(err, new(*IDError)) {
 		return err
 	}

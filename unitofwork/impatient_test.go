@@ -100,11 +100,16 @@ func TestImpatientUnitsAreCommittedAsOftenAsPatientOnes(t *testing.T) {
 					continue
 				}
 				t.Run(fmt.Sprintf("lock %t, %d processes, %v", lock, processes, deadline), func(t *testing.T) {
-					inBed(t, func(t *testing.T, b *bed) {
-						committed, late := impatience{processes, deadline, lock, seed}.in(b)
-						require.GreaterOrEqual(t, float64(committed), 0.8*float64(patient), "of %d", patient)
-						require.LessOrEqual(t, late, 100*time.Millisecond)
-					})
+					const rounds = 3 // one has a tenth more or less than another
+					all := 0
+					for n := range uint64(rounds) {
+						inBed(t, func(t *testing.T, b *bed) {
+							committed, late := impatience{processes, deadline, lock, seed + n}.in(b)
+							all += committed
+							require.LessOrEqual(t, late, 100*time.Millisecond)
+						})
+					}
+					require.GreaterOrEqual(t, float64(all)/rounds, 0.8*float64(patient), "of %d", patient)
 				})
 			}
 		}

@@ -26,6 +26,7 @@ type optimistic struct {
 	// Unit.mu.
 	groups, inGroup bool
 	waitEnd         time.Time // of the record wait, zero if it has none
+	readEnd         time.Time // the same, if the caller named it
 	follower        *follower // as which it comes along; guarded by turn
 
 	turn chan struct{} // of one Get at a time: what the run relies on grows with each
@@ -99,6 +100,9 @@ func (c *Client) beginWithoutLocks(ctx context.Context, r *runs) (*Unit, error) 
 			run: run, turn: make(chan struct{}, 1), reads: map[string]stamp{}, groups: r.group != nil, waitEnd: r.end,
 		},
 	}
+	if r.bounded {
+		u.readEnd = r.end
+	}
 	u.leads(r)
 	u.stage = newStage(u.cover, actions.NewStamper(c.cfg.FenceAttribute, 0), c.lockConfig.Table, c.cfg.Table)
 	u.stage.later = true
@@ -114,7 +118,7 @@ func (u *Unit) getWithoutLocks(ctx context.Context, records []Record) error {
 	if len(records) == 0 {
 		return nil
 	}
-	ctx, cancel := u.bound(ctx)
+	ctx, cancel := u.bound(requests.Overtime(ctx, u.readEnd))
 	defer cancel()
 	if err := u.takeTurn(ctx); err != nil {
 		return err

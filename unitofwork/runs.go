@@ -16,6 +16,7 @@ import (
 type runs struct {
 	work    Work
 	end     time.Time      // of the record wait, zero if it has none
+	bounded bool           // the caller named it: without locks, reads last no longer
 	caller  lineup.Caller  // its place among others of this process
 	keys    []ordering.Key // that a run under locks takes: those named, and those found
 	group   *group         // that it leads; nil if it runs alone

@@ -28,8 +28,16 @@ const headerResolution = time.Second
 // this process.
 func NewTableTime(wall func() time.Time) *TableTime { return &TableTime{wall: wall} }
 
-// Heard replaces the estimate by what an answer says that took so long.
+// Rows have nanoseconds in 64 bits, which end in 2262. What is outside of these years is no time of
+// any server.
+var earliest, latest = time.Unix(0, 0), time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Heard replaces the estimate by what an answer says that took so long. It passes over what can be no
+// time.
 func (t *TableTime) Heard(server time.Time, took time.Duration) {
+	if server.Before(earliest) || server.After(latest) {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.heard, t.at, t.shown = true, time.Now(), t.wall().Round(0)
