@@ -160,3 +160,30 @@ func TestARemovalAfterTheDeadlineRevivesNothing(t *testing.T) {
 		require.ErrorIs(t, context.Cause(g.Context()), heartbeat.ErrLost)
 	})
 }
+
+// A limit is the deadline, whatever is renewed; one that is later than the age of a group changes nothing.
+func TestALimitEndsAGroupThatIsRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reason := errors.New("held for long enough")
+		for name, c := range map[string]struct {
+			limit time.Duration // 0: none
+			ends  time.Duration
+			why   error
+		}{
+			"sooner than a lease": {lease / 2, lease / 2, reason},
+			"after many renewals": {10 * time.Minute, 10 * time.Minute, reason},
+			"in the past":         {-time.Second, 0, reason},
+			"beyond its age":      {2 * time.Hour, time.Hour, heartbeat.ErrTooOld},
+		} {
+			g := start(t, &store{})
+			began := time.Now()
+			g.Add(keys(3), began)
+			g.Limit(began.Add(c.limit), reason)
+			<-g.Context().Done()
+			require.Equal(t, c.ends, time.Since(began), name)
+			require.ErrorIs(t, context.Cause(g.Context()), c.why, name)
+			require.ErrorIs(t, context.Cause(g.Context()), heartbeat.ErrLost, name)
+			require.LessOrEqual(t, time.Until(g.Deadline()), time.Duration(0), name)
+		}
+	})
+}

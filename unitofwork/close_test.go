@@ -3,6 +3,7 @@ package unitofwork_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -367,5 +368,57 @@ func TestAPanicOfAHook(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Whoever waits when the client is closed has lost nothing, and may be tried in another process.
+func TestWhoWaitsWhenItsClientIsClosedIsToldSo(t *testing.T) {
+	key := customerKey("2")
+	get := func(ctx context.Context, u *unitofwork.Unit) error { return u.Get(ctx, accounts.Ref("2", "a")) }
+	for name, wait := range map[string]func(context.Context, *client) error{
+		"Do": func(ctx context.Context, c *client) error {
+			return c.freely(ctx, unitofwork.Work{Wait: lockset.Forever()}, get)
+		},
+		"Do, locking first": func(ctx context.Context, c *client) error {
+			return c.Do(ctx, unitofwork.Work{Keys: []ordering.Key{key}, Wait: lockset.Forever()}, get)
+		},
+		"Do, behind another of the process": func(ctx context.Context, c *client) error {
+			go func() { _, _ = c.locks.Acquire(ctx, []ordering.Key{key}) }()
+			time.Sleep(time.Second)
+			return c.freely(ctx, unitofwork.Work{Wait: lockset.Forever()}, get)
+		},
+		"Begin": func(ctx context.Context, c *client) error {
+			_, err := c.Begin(ctx, unitofwork.Work{Keys: []ordering.Key{key}})
+			return err
+		},
+		"Acquire": func(ctx context.Context, c *client) error {
+			_, err := c.locks.Acquire(ctx, []ordering.Key{key})
+			return err
+		},
+	} {
+		for _, silent := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, silent %t", name, silent), func(t *testing.T) {
+				inBed(t, func(t *testing.T, b *bed) {
+					c := b.client("c", nil)
+					b.hold(b.client("other", nil), time.Hour, key)
+					var closed time.Time
+					time.AfterFunc(2*time.Second, func() {
+						c.net.Partition(silent)
+						closed = time.Now()
+						ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+						defer cancel()
+						_ = c.Client.Close(ctx)
+						_ = c.locks.Close(ctx)
+					})
+					err := wait(context.WithoutCancel(t.Context()), c)
+					require.ErrorIs(t, err, lockset.ErrClosed)
+					require.NotErrorIs(t, err, lockset.ErrLost)
+					require.Equal(t, unitofwork.TryLater, unitofwork.NextOf(err), "%v", err)
+					require.LessOrEqual(t, time.Since(closed), time.Second+3*attempt)
+					c.net.Partition(false)
+					time.Sleep(3 * lease)
+				})
+			})
+		}
 	}
 }

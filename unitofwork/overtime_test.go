@@ -246,3 +246,27 @@ func TestACommitThatWasNotSentIsReleasedInTheBackground(t *testing.T) {
 		b.allFree()
 	})
 }
+
+// A unit without locks that names its wait reads for no longer, and does not look for its ID where
+// DynamoDB did not answer its function.
+func TestAUnitReadsForNoLongerThanItWaits(t *testing.T) {
+	for name, c := range map[string]struct {
+		wait lockset.Wait
+		most time.Duration
+	}{
+		"for nobody": {lockset.For(0), 3 * attempt}, "for 3 s": {lockset.For(3 * time.Second), 3*time.Second + 2*attempt}, "by default": {lockset.Wait{}, lease + 2*attempt},
+	} {
+		for _, id := range []string{"", "p"} {
+			t.Run(fmt.Sprintf("%s, ID %q", name, id), func(t *testing.T) {
+				inBed(t, func(t *testing.T, b *bed) {
+					client := b.client("c", func(faults.Call) faults.Fault { return faults.LoseRequest(faults.Hang) })
+					began := time.Now()
+					err := client.freely(t.Context(), unitofwork.Work{ID: id, Wait: c.wait}, transfer(1))
+					require.ErrorAs(t, err, new(*lockset.NoAnswerError))
+					require.Equal(t, unitofwork.TryLater, unitofwork.NextOf(err))
+					require.LessOrEqual(t, time.Since(began), c.most)
+				})
+			})
+		}
+	}
+}

@@ -44,3 +44,21 @@ func TestTheTablesTimeIsBetweenItsBounds(t *testing.T) {
 		})
 	}
 }
+
+// What can be no time of a server, nor be on a row, changes nothing.
+func TestADateThatIsNoTimeIsPassedOver(t *testing.T) {
+	table := requests.NewTableTime(time.Now)
+	odd := []time.Time{{}, time.Unix(-1, 0), time.Date(2263, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)}
+	for _, server := range odd {
+		table.Heard(server, 0)
+		_, high := table.Now()
+		require.Zero(t, high, "%v", server)
+	}
+	noon := time.Now()
+	table.Heard(noon, 0)
+	for _, server := range odd {
+		table.Heard(server, 0)
+		low, _ := table.Now()
+		require.WithinRange(t, low, noon, noon.Add(time.Minute))
+	}
+}
