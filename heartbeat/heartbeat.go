@@ -234,21 +234,6 @@ func (g *Group) Lose(reason error) {
 	_ = g.lose("", reason)
 }
 
-// Limit has the keys count as lost at end for this reason, whatever is renewed until then.
-func (g *Group) Limit(end time.Time, reason error) {
-	g.made("Limit")
-	g.limit.Store(&limit{end, reason})
-	g.moveDeadline()
-	g.beginInTime()
-	wake(g.lookAgain)
-}
-
-// limit is an end that does not depend on renewals.
-type limit struct {
-	at     time.Time
-	reason error
-}
-
 // lose ends the group. The first cause stays.
 func (g *Group) lose(key ordering.Key, reason error) error {
 	lost := &LostError{Key: key, Reason: reason}
@@ -266,10 +251,7 @@ func (g *Group) moveDeadline() {
 		_ = g.loseByTime()
 		return
 	}
-	until := g.start.Add(g.cfg.MaxAge)
-	if l := g.limit.Load(); l != nil && l.at.Before(until) {
-		until = l.at
-	}
+	until := g.latest()
 	if oldest, any := g.schedule.oldest(); any {
 		if silent := oldest.Add(g.cfg.Lease - g.cfg.Margin); silent.Before(until) {
 			until = silent
