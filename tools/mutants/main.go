@@ -44,7 +44,8 @@ func run(ctx context.Context, args []string) error {
 	least := flags.Float64("least", 90, "with -random: how many `percent` have to be caught")
 	share := flags.String("part", "1/1", program.Share)
 	workers := flags.Int("workers", runtime.NumCPU(), "how many to build and run at once")
-	timeout := flags.Duration("timeout", 2*time.Minute, "how long one test may take")
+	timeout := flags.Duration("timeout", 2*time.Minute, "how long the first run with a mutant may take")
+	long := flags.Duration("long", 15*time.Minute, "how long a run without mutants may take, and the second, alone, of a mutant that did not end")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -62,7 +63,7 @@ func run(ctx context.Context, args []string) error {
 	if *docs {
 		return writeDocs(ctx, root)
 	}
-	l := &laboratory{workers: *workers, timeout: *timeout, say: func(format string, a ...any) { fmt.Printf(format+"\n", a...) }}
+	l := &laboratory{workers: *workers, timeout: *timeout, long: *long, say: func(format string, a ...any) { fmt.Printf(format+"\n", a...) }}
 	if *n > 0 {
 		if *simulate > 0 || *rounds > 0 {
 			return errors.New("-simulate, -chaos: those are for what is written by hand; -hours is for what is drawn")

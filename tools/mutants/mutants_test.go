@@ -59,28 +59,6 @@ func TestWhatIsToCatchMutantsExists(t *testing.T) {
 	}
 }
 
-// Only the named test's own failure is a catch.
-func TestVerdicts(t *testing.T) {
-	for output, c := range map[string]struct {
-		failed  bool
-		verdict verdict
-	}{
-		"=== RUN   TestA\n--- PASS: TestA (0.00s)\nPASS\n":                                   {false, survived},
-		"=== RUN   TestA\n    a_test.go:1: no\n--- FAIL: TestA (0.01s)\nFAIL\n":              {true, caught},
-		"--- FAIL: TestA (0.01s)\npanic: deadlock: main bubble goroutine has exited\n":       {true, caught},
-		"--- FAIL: TestAB (0.01s)\nFAIL\n":                                                   {true, died},
-		"    --- FAIL: TestA (0.01s)\nFAIL\n":                                                {true, died},
-		"=== RUN   TestA\npanic: index out of range\n":                                       {true, died},
-		"panic: test timed out after 2m0s\n\trunning tests:\n\t\tTestA\n":                    {true, endless},
-		"--- FAIL: TestA (0.01s)\npanic: test timed out after 2m0s\n":                        {true, endless},
-		"testing: warning: no tests to run\nPASS\n":                                          {false, unknown},
-		"=== RUN   TestA\n--- SKIP: TestA (0.00s)\nPASS\n":                                   {false, unknown},
-		"=== RUN   TestAB\n--- PASS: TestAB (0.00s)\n=== RUN   TestA/b\n--- PASS: TestA/b\n": {false, unknown},
-	} {
-		require.Equal(t, c.verdict, verdictOf("TestA", output, c.failed), output)
-	}
-}
-
 func TestAMutantWithoutItsPlaceSaysSo(t *testing.T) {
 	m := mutant{file: "a.go", old: "x < y", new: "x <= y"}
 	weakened, err := m.mutate("if x < y {")

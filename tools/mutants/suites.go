@@ -23,8 +23,8 @@ type suite struct {
 	in     string // the package's folder
 	args   []string
 	binary string
-	of     []string // the folders of the packages that it tests, with all that they import
-	most   time.Duration
+	of     []string      // the folders of the packages that it tests, with all that they import
+	limit  time.Duration // of the first run with a mutant
 }
 
 // suites builds the tests of these packages with the mutants in them, and runs each
@@ -52,12 +52,11 @@ func (l *laboratory) suites(ctx context.Context, overlay string, of []check) ([]
 				s.of = append(s.of, filepath.ToSlash(folder))
 			}
 		}
-		s.most = l.timeout
-		r := l.wake(ctx, s, 0)
+		r := l.wake(ctx, s, 0, l.long)
 		if ctx.Err() == nil && r.verdict != survived {
 			return fmt.Errorf("%s does not pass with all mutants asleep in it\n%s", s.in, indented(r.detail))
 		}
-		s.most = min(l.timeout, 6*r.took+15*time.Second)
+		s.limit = firstLimit(r.took, l.timeout)
 		built[i] = s
 		return context.Cause(ctx)
 	})
@@ -66,12 +65,12 @@ func (l *laboratory) suites(ctx context.Context, overlay string, of []check) ([]
 
 // wake runs a suite with one mutant awake. detail is what noticed it, or the output
 // of a suite that should have passed.
-func (l *laboratory) wake(ctx context.Context, s *suite, number int) result {
+func (l *laboratory) wake(ctx context.Context, s *suite, number int, limit time.Duration) result {
 	begun := time.Now()
 	// A mutant may keep a process from ending even itself.
-	limited, cancel := context.WithTimeout(ctx, s.most+10*time.Second)
+	limited, cancel := context.WithTimeout(ctx, limit+10*time.Second)
 	defer cancel()
-	args := append([]string{"-test.failfast", "-test.count", "1", "-test.timeout", s.most.String()}, s.args...)
+	args := append([]string{"-test.failfast", "-test.count", "1", "-test.timeout", limit.String()}, s.args...)
 	output, _, err := program.Run(limited, filepath.Join(l.root, filepath.FromSlash(s.in)), []string{switched.Variable + "=" + strconv.Itoa(number)}, s.binary, args...)
 	r := result{verdict: survived, took: time.Since(begun)}
 	switch {
