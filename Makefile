@@ -121,7 +121,7 @@ aws-policy: ## print the permissions that make aws needs, as an IAM policy
 fuzz: ## any input to every fuzz target, each for FUZZ_TIME (30s)
 	@$(GO) run ./tools/fuzz -time $(FUZZ_TIME)
 
-docs: ## write what is generated: the tables of docs/faults.md, docs/pictures and docs/dashboards
+docs: ## write what is generated: docs/model/clauses.md, docs/pictures and docs/dashboards
 	@$(GO) run ./tools/mutants -docs
 	@$(GO) test ./tools/pictures -count=1 -write
 	@cd otelholdall && $(GO) run ./dashboards ../docs/dashboards
