@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdall/holdall/tools/mutants/internal/tree"
 	"github.com/holdall/holdall/tools/program"
 )
 
@@ -206,8 +207,14 @@ func (l *laboratory) build(ctx context.Context, in, binary, overlay string) (out
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}
-	output, _, err = program.Run(ctx, l.root, nil, "go", append(args, "./"+in)...)
+	module := tree.ModuleOf(l.root, in)
+	output, _, err = program.Run(ctx, l.folder(module), nil, "go", append(args, tree.Pattern(module, in))...)
 	return output, err
+}
+
+// folder returns where a folder of the repository is.
+func (l *laboratory) folder(name string) string {
+	return filepath.Join(l.root, filepath.FromSlash(name))
 }
 
 // test runs one check as the go command would: in the folder of its package. What
@@ -220,7 +227,7 @@ func (l *laboratory) test(ctx context.Context, c check, binary, overlay string, 
 	if overlay != "" {
 		env = append(env, "GOFLAGS=-overlay="+overlay)
 	}
-	output, _, err := program.Run(ctx, filepath.Join(l.root, filepath.FromSlash(c.in)), env, binary, args...)
+	output, _, err := program.Run(ctx, l.folder(c.in), env, binary, args...)
 	return result{verdict: verdictOf(c.test, output, err != nil), detail: output}
 }
 

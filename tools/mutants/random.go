@@ -18,7 +18,13 @@ import (
 // library has the packages that mutants are drawn from; each follows those that it
 // imports.
 var library = []string{
-	"internal/next", "ordering", "internal/expressions", "internal/requests", "fencing", "heartbeat", "internal/lockrow", "internal/lineup", "internal/actions", "internal/writeback", "internal/journal", "lockset", "unitofwork",
+	"internal/next", "internal/oneline", "internal/recent", "internal/underway", "ordering", "internal/nesting", "internal/expressions", "internal/requests", "fencing", "heartbeat",
+	"internal/lockrow", "internal/footprint", "internal/lineup", "internal/actions", "internal/writeback", "internal/journal", "lockset", "unitofwork", "record", "holdalltest",
+}
+
+// modules has those beside the library, each in a module of its own.
+var modules = []string{
+	"cmd/holdall/internal/plain", "cmd/holdall/internal/costs", "cmd/holdall/internal/timeline", "cmd/holdall/internal/web", "cmd/holdall", "otelholdall/internal/instruments", "otelholdall",
 }
 
 // random is a run of mutants that are drawn.
@@ -36,11 +42,14 @@ type random struct {
 	but   []unseen
 }
 
-// drawnByChance is a run over the library.
+// drawnByChance is a run over all of them.
 func drawnByChance(n int, seed uint64) random {
-	r := random{n: n, seed: seed, share: "1/1", wanted: regexp.MustCompile(""), from: library, but: unseens}
+	r := random{n: n, seed: seed, share: "1/1", wanted: regexp.MustCompile(""), from: slices.Concat(library, modules), but: unseens}
 	for _, folder := range library {
 		r.quick = append(r.quick, check{in: folder})
+	}
+	for _, folder := range modules {
+		r.quick = append(r.quick, check{in: folder, args: []string{"-test.short"}})
 	}
 	return r
 }

@@ -7,12 +7,15 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/tools/mutants/internal/places"
 	"github.com/holdall/holdall/tools/mutants/internal/switched"
 	"github.com/holdall/holdall/tools/mutants/internal/tree"
 )
@@ -182,6 +185,41 @@ func TestWhatDoesNotPassWithoutMutants(t *testing.T) {
 	require.Error(t, smallRun(3, 1).examine(t.Context(), l))
 }
 
+// A package of another module is built there, and so is the program that its test runs.
+func TestMutantsOfAnotherModule(t *testing.T) {
+	l, said := smallLab(t, nil)
+	for name, text := range map[string]string{
+		"go.mod":  "module small/tool\n\ngo 1.26\n\nrequire small v0.0.0\n\nreplace small => ../\n",
+		"main.go": "package main\n\nimport (\n\t\"fmt\"\n\t\"small/low\"\n)\n\nfunc main() { fmt.Print(low.Least(2, 7)) }\n",
+		"main_test.go": `package main
+
+import (
+	"os/exec"
+	"testing"
+)
+
+func TestPrinted(t *testing.T) {
+	if out, err := exec.Command("go", "run", ".").CombinedOutput(); err != nil || string(out) != "2" {
+		t.Errorf("%s %v", out, err)
+	}
+}
+`,
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Join(l.root, "tool"), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(l.root, "tool", name), []byte(text), 0o600))
+	}
+	l.timeout, l.long = time.Minute, time.Minute
+	r := random{
+		n: 3, seed: 1, wanted: regexp.MustCompile("drop-call"), share: "1/1", from: []string{"tool"},
+		quick: []check{{in: "low"}, {in: "tool"}},
+	}
+	require.NoError(t, r.examine(t.Context(), l), said)
+	require.Contains(t, said.String(), "tool/main.go:8  drop-call  `fmt.Print(low.Least(2, 7))` → ``  caught (tool TestPrinted)")
+	require.Equal(t, "./inner", tree.Pattern("tool", "tool/inner"))
+	require.Equal(t, "tool", tree.ModuleOf(l.root, "tool/inner"))
+	require.Equal(t, ".", tree.ModuleOf(l.root, "low/inner"))
+}
+
 func TestAnInterruptedRunSaysSo(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -200,12 +238,25 @@ func TestWhatNoticedAMutant(t *testing.T) {
 	}
 }
 
+// drawable returns all changes that can be drawn.
+var drawable = sync.OnceValues(func() ([]places.Change, error) {
+	root, err := engines.Root()
+	if err != nil {
+		return nil, err
+	}
+	from := drawnByChance(1, 1).from
+	packages, err := tree.Load(context.Background(), root, from, switched.Imports...)
+	if err != nil {
+		return nil, err
+	}
+	return changes(packages, from), nil
+})
+
 // Code moves on, and what is listed of it with it: each is one change that can be
 // drawn.
 func TestWhatIsListedAsUnseenIsThere(t *testing.T) {
-	tr, err := tree.Load(t.Context(), root(t), library, switched.Imports...)
+	all, err := drawable()
 	require.NoError(t, err)
-	all := changes(tr, library)
 	for i, u := range unseens {
 		n := 0
 		for _, c := range all {
