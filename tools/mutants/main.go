@@ -5,11 +5,12 @@
 // names, not by the compiler and not by running out of time. A mutant that
 // survives is a check that is missing, or a clause that can go.
 //
-// A new clause of the protocol brings its mutants with it: see all.
+// The mutants that are written by hand are one for each clause of the models that the
+// code can break, and changes that the drawing does not make: see all.
 //
 // With -random, mutants are drawn by a seed instead, from all that operators of the
-// language and of expressions can change in the library, and any of the quick tests
-// may catch them, or the simulation after those: see random.
+// language and of expressions can change in the library and the modules beside it. Any of
+// the quick tests may catch them, or the simulation after those: see random.
 package main
 
 import (

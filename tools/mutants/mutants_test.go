@@ -9,9 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/tools/mutants/internal/places"
 	"github.com/holdall/holdall/tools/program"
 )
 
@@ -48,6 +50,49 @@ func TestClausesAreToldApart(t *testing.T) {
 		changes[change] = m.clause
 	}
 	require.GreaterOrEqual(t, len(clauses), 24)
+}
+
+var mutantsOfAClause = regexp.MustCompile(`(?m)^/\* clause .*? \| mutant: (.+?)(?: \| finds: .+)? \*/$`)
+
+// The clauses of the models are tried in every run of the mutants. Any other change that
+// the drawing makes is left to it.
+func TestWhatIsDrawnIsWrittenByHandForClausesOnly(t *testing.T) {
+	ofClauses := map[string]bool{}
+	models, err := filepath.Glob(filepath.Join(root(t), "docs", "model", "*.pml"))
+	require.NoError(t, err)
+	for _, model := range models {
+		text, err := os.ReadFile(model)
+		require.NoError(t, err)
+		for _, found := range mutantsOfAClause.FindAllStringSubmatch(string(text), -1) {
+			for m := range strings.SplitSeq(found[1], " ; ") {
+				ofClauses[m] = true
+			}
+		}
+	}
+	require.Greater(t, len(ofClauses), 100)
+	canBeDrawn, err := drawable()
+	require.NoError(t, err)
+	drawn := map[string][]places.Change{} // by file
+	for _, c := range canBeDrawn {
+		drawn[c.File] = append(drawn[c.File], c)
+	}
+	oneLine := func(code string) string { return strings.Join(strings.Fields(code), " ") }
+	for _, m := range all() {
+		if ofClauses[m.clause] {
+			continue
+		}
+		read, err := os.ReadFile(filepath.Join(root(t), m.file))
+		require.NoError(t, err)
+		text := string(read)
+		weakened, err := m.mutate(text)
+		require.NoError(t, err)
+		at := strings.Index(text, m.old)
+		for _, c := range drawn[m.file] {
+			if c.From <= at+len(m.old) && c.To >= at && oneLine(c.Of(text)) == oneLine(weakened) {
+				assert.Fail(t, m.clause, "the operator %s makes the same change", c.Operator)
+			}
+		}
+	}
 }
 
 // A test that was renamed would catch nothing.
