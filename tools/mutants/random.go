@@ -91,7 +91,7 @@ func (r random) examine(ctx context.Context, l *laboratory) error {
 	if err != nil {
 		return err
 	}
-	suites, err := l.suites(ctx, overlay, append(slices.Clone(r.quick), r.last...))
+	suites, err := l.suites(ctx, overlay, drawn, append(slices.Clone(r.quick), r.last...))
 	if err != nil {
 		return err
 	}

@@ -29,12 +29,18 @@ type suite struct {
 }
 
 // suites builds the tests of these packages with the mutants in them, and runs each
-// with all mutants asleep: so it has to pass, and so long it takes. Packages without
-// tests have none.
-func (l *laboratory) suites(ctx context.Context, overlay string, of []check) ([]*suite, error) {
+// with all mutants asleep: so it has to pass, and so long it takes. It leaves out packages
+// without tests, and those whose tests use no package that has mutants.
+func (l *laboratory) suites(ctx context.Context, overlay string, drawn []switched.Mutant, of []check) ([]*suite, error) {
 	built := make([]*suite, len(of))
 	err := l.each(ctx, len(of), func(ctx context.Context, i int) (err error) {
 		s := &suite{in: of[i].in, args: of[i].args, overlay: overlay, binary: filepath.Join(l.dir, fmt.Sprintf("suite%d.test", i))}
+		if s.of, err = l.tested(ctx, s.in); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(drawn, func(m switched.Mutant) bool { return slices.Contains(s.of, path.Dir(m.File)) }) {
+			return nil
+		}
 		if of[i].test != "" {
 			s.args = append([]string{"-test.run", "^" + of[i].test + "$"}, s.args...)
 		}
@@ -43,9 +49,6 @@ func (l *laboratory) suites(ctx context.Context, overlay string, of []check) ([]
 		}
 		if _, err := os.Stat(s.binary); os.IsNotExist(err) {
 			return nil
-		}
-		if s.of, err = l.tested(ctx, s.in); err != nil {
-			return err
 		}
 		r := l.wake(ctx, s, 0, l.long)
 		if ctx.Err() == nil && r.verdict != survived {
