@@ -20,7 +20,7 @@
 /* clause no_below: a key is taken only if no intent is below it | mutant: a key is taken only if no intent is below it | finds: alone */
 /* clause intent_free: an intent is left only on a row that nobody holds | mutant: an intent is left only on a row that nobody holds | finds: alone */
 /* clause every_ancestor: a fine lock leaves an intent on each of its ancestors | mutant: a fine lock leaves an intent on each of its ancestors, not on the outermost alone | finds: alone */
-/* clause in_turn: steps are taken in order: a unit that waits holds nothing later than what it waits for | mutant: a unit that waits holds nothing later than what it waits for ; what comes before the row that blocks is secured, not what comes after | finds: invalid end state */
+/* clause in_turn: steps are taken in order: a unit that waits holds nothing later than what it waits for | mutant: a unit that waits holds nothing later than what it waits for | finds: invalid end state */
 /* clause bury: a dead holder is buried | mutant: - | finds: invalid end state */
 /* clause clean: a stale intent is cleaned | mutant: - | finds: invalid end state */
 /* clause clean_check: an intent is cleaned in one transaction with a check of its witness's row, not on a plain read | mutant: an intent is cleaned in one transaction with a check of its witness's row, not on a plain read | finds: alone */

@@ -24,7 +24,7 @@
 /* clause stamp_stays: acquiring leaves the last commit stamp | mutant: acquiring leaves the last commit stamp | finds: nothing: a reader that finds no stamp is in doubt, not told wrongly. With it there is less doubt */
 /* clause resolve: a refusal proves nothing about copies: only a release that lands does | mutant: a refusal proves nothing about copies: only a release that lands does | finds: truth */
 /* clause first_sending: a refusal after a sending without an answer says nothing of the first | mutant: a refusal after a sending without an answer says nothing of the first | finds: truth */
-/* clause in_doubt: a unit whose fate is unknown is in doubt | mutant: a unit whose fate is unknown is in doubt ; a commit that was sent and not answered is not told as not committed | finds: truth */
+/* clause in_doubt: a unit whose fate is unknown is in doubt | mutant: a unit whose fate is unknown is in doubt | finds: truth */
 /* clause not_ours: another's commit stamp is not ours | mutant: another's commit stamp is not ours | finds: truth */
 /* clause proves_nothing: another's commit stamp, or none, proves nothing | mutant: another's commit stamp, or none, proves nothing | finds: truth */
 /* clause since: a row freed without the commit stamp tells only as long as nobody had it since | mutant: a row freed without the commit stamp tells only as long as nobody had it since | finds: truth */
@@ -34,7 +34,7 @@
 /* clause id_written: an id commits once: its record is written with the commit | mutant: an id commits once: its record is written with the commit | finds: id_once */
 /* clause id_absent: an id commits once: its record is written only if there is none | mutant: an id commits once: its record is written only if there is none | finds: id_once */
 /* clause fence_checked: a staged write checks the fence | mutant: a staged write checks the fence | finds: in_order */
-/* clause fence_stamped: a staged write stamps the fence | mutant: a staged put stamps the fence ; a staged update stamps the fence | finds: in_order */
+/* clause fence_stamped: a staged write stamps the fence | mutant: a staged put stamps the fence | finds: in_order */
 /* clause deadline: a commit is not sent after the locks' deadline | mutant: a commit is not sent after the locks' deadline | finds: nothing: it needs every key to be the unit's, however late it is */
 
 #define ME 1

@@ -21,8 +21,8 @@
 /* property alone: nobody commits without locks while a living unit holds a key of the line */
 /* property in_order: of units that conflict the later one has the higher token, and no fence falls */
 /* property once: a unit commits once */
-/* clause fence_same: a commit needs the fence of each key's row to be as it was seen | mutant: a commit without locks needs each key's row to have the fence that it was seen with ; a commit without locks needs a key's row that was not there still not to be there | finds: still_true */
-/* clause rvn_same: a commit needs the RVN of each row above to be as it was seen | mutant: a commit without locks needs each row above its keys to have the RVN that it was seen with ; a commit without locks needs a row above its keys that had no RVN still to have none | finds: still_true */
+/* clause fence_same: a commit needs the fence of each key's row to be as it was seen | mutant: a commit without locks needs each key's row to have the fence that it was seen with | finds: still_true */
+/* clause rvn_same: a commit needs the RVN of each row above to be as it was seen | mutant: a commit without locks needs each row above its keys to have the RVN that it was seen with | finds: still_true */
 /* clause again_fence: every further read needs the fences of the keys that were looked at before to be as they were seen | mutant: with every further read each key's row has the fence that it was seen with | finds: one_state */
 /* clause again_rvn: it needs the RVNs of the rows above them to be as they were seen | mutant: with every further read each row above keys has the RVN that it was seen with | finds: one_state */
 /* clause new_free: a key's row is free when it is first looked at | mutant: a row that a run without locks looks at first is in nobody's hands | finds: one_state */
@@ -35,9 +35,9 @@
 /* clause blind_newer: a commit needs a token above the fence of a blind key's row | mutant: a commit without locks needs a token above the fence of a key's row that it did not look at | finds: in_order */
 /* clause blind_free: a commit needs a blind key's row to be free | mutant: a commit without locks needs each key's row to be free | finds: alone */
 /* clause blind_bare: a commit needs a blind key's row to be bare | mutant: a commit without locks needs nothing to be below a key's row | finds: alone */
-/* clause burn: after a refusal that may pass, or no answer, the token is burned before anything follows | mutant: a commit without locks that was refused by what may pass makes its token unusable before anything follows ; a commit without locks that was not answered makes its token unusable before it looks at the rows | finds: once */
+/* clause burn: after a refusal that may pass, or no answer, the token is burned before anything follows | mutant: a commit without locks that was not answered makes its token unusable before it looks at the rows | finds: once */
 /* clause reread: a record whose guard was not known before it was read is read again, with its row | mutant: a record whose guard was not looked at with it is read again, with that | finds: one_state */
-/* clause held: under locks a unit reads and writes only what its keys guard, and starts over with more | mutant: under locks a record whose guard is not held is not shown ; under locks a write whose guard is not held has its unit start over with it | finds: still_true */
+/* clause held: under locks a unit reads and writes only what its keys guard, and starts over with more | mutant: under locks a record whose guard is not held is not shown | finds: still_true */
 
 #define C 0
 #define F 1

@@ -23,8 +23,8 @@
 /* property id_once: of all units with one ID one commits */
 /* clause overlay: a function is shown what those before it have staged | mutant: a function of a group is shown what those before it have staged | finds: still_true */
 /* clause withheld: the error of a follower's function is told only when the group is committed | mutant: the error of a member is told when its group is committed, or its function is called again | finds: no_mirage */
-/* clause anew: if the group is not committed, or is in doubt, that function is called again | mutant: the error of a member is told when its group is committed, or its function is called again ; a member whose function failed is not in doubt | finds: no_mirage */
-/* clause left_out: a member whose function failed writes nothing in the group's commit | mutant: a member whose function failed writes nothing ; a member whose function failed leaves no record of its id | finds: truth */
+/* clause anew: if the group is not committed, or is in doubt, that function is called again | mutant: the error of a member is told when its group is committed, or its function is called again | finds: no_mirage */
+/* clause left_out: a member whose function failed writes nothing in the group's commit | mutant: a member whose function failed writes nothing | finds: truth */
 /* clause all_again: a group that runs again calls every function again, on what is there then | mutant: - | finds: still_true */
 /* clause burn: a group without locks runs again, or is split, when it has burned its token | mutant: a commit without locks that was not answered makes its token unusable before it looks at the rows | finds: truth */
 /* clause release: a group under locks is split when it has released them | mutant: a refusal proves nothing about copies: only a release that lands does | finds: once */

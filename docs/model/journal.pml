@@ -57,7 +57,7 @@
 /* clause PREPARE_ALL: a unit decides when all its steps are prepared | mutant: - | finds: settled */
 /* clause BURY_UNMARKED: a bury needs a row without a journal | mutant: a bury needs a row without a journal | finds: settled */
 /* clause JUDGE_SETTLE: a silent holder with a journal is settled, not buried | mutant: a silent holder with a journal is not buried for its silence | finds: finished */
-/* clause FREE_UNPREPARES: a freed row is not prepared any more | mutant: a freed row is not prepared any more ; a freed step is not prepared any more | finds: unprepared */
+/* clause FREE_UNPREPARES: a freed row is not prepared any more | mutant: a freed step is not prepared any more | finds: unprepared */
 /* clause COMMIT_IF_ABSENT: a unit is committed only if nobody aborted it | mutant: a unit is committed only if nobody aborted it | finds: settled */
 /* clause ABORT_IF_ABSENT: a unit is aborted only if it has not committed | mutant: a unit is aborted only if it has not committed | finds: settled */
 /* clause RACE: a decision that is not known to be made is raced with an abort | mutant: a decision that is not known to be made is raced with an abort | finds: settled */

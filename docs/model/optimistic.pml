@@ -26,9 +26,9 @@
 /* property in_order: of two units that conflict the later one has the higher token, and no fence falls */
 /* property once: a unit commits once, however often its requests arrive, and with locks or without */
 /* property truth: a unit that is told that it committed did, and one that is told that it did not never does */
-/* clause fence_same: a commit needs the fence of each key's row to be as it was seen | mutant: a commit without locks needs each key's row to have the fence that it was seen with ; a commit without locks needs a key's row that was not there still not to be there | finds: still_true */
-/* clause rvn_same: a commit needs the RVN of each row above to be as it was seen | mutant: a commit without locks needs each row above its keys to have the RVN that it was seen with ; a commit without locks needs a row above its keys that had no RVN still to have none | finds: still_true */
-/* clause stamp_same: a commit needs the stamp of a record that it writes to be as it was read | mutant: a commit without locks needs a record that was read to have the stamp that it was read with ; a commit without locks needs a record that was read without a stamp still to have none | finds: still_true */
+/* clause fence_same: a commit needs the fence of each key's row to be as it was seen | mutant: a commit without locks needs each key's row to have the fence that it was seen with | finds: still_true */
+/* clause rvn_same: a commit needs the RVN of each row above to be as it was seen | mutant: a commit without locks needs each row above its keys to have the RVN that it was seen with | finds: still_true */
+/* clause stamp_same: a commit needs the stamp of a record that it writes to be as it was read | mutant: a commit without locks needs a record that was read to have the stamp that it was read with | finds: still_true */
 /* clause seen_free: a row is free when it is first looked at | mutant: a row that a run without locks looks at first is in nobody's hands | finds: one_state */
 /* clause seen_bare: a key's row is bare when it is first looked at | mutant: nothing is below a key's row that a run without locks looks at first | finds: one_state */
 /* clause again: every further read looks at the rows once more | mutant: with every further read each key's row has the fence that it was seen with ; with every further read each row above keys has the RVN that it was seen with | finds: one_state */
@@ -41,7 +41,7 @@
 /* clause leaves_token_above: a commit leaves its token on each row above | mutant: a commit without locks leaves its token on each row above its keys | finds: in_order */
 /* clause leaves_rvn: a commit leaves a new RVN on each key's row, which may be above others' keys | mutant: a commit without locks leaves a new RVN on each key's row | finds: still_true */
 /* clause leaves_stamp: a commit leaves its commit stamp on each key's row | mutant: a commit without locks leaves its commit stamp on each key's row | finds: truth */
-/* clause burn: after a refusal that may pass, or no answer, the token is burned before anything follows | mutant: a commit without locks that was refused by what may pass makes its token unusable before anything follows ; a commit without locks that was not answered makes its token unusable before it looks at the rows | finds: once */
+/* clause burn: after a refusal that may pass, or no answer, the token is burned before anything follows | mutant: a commit without locks that was not answered makes its token unusable before it looks at the rows | finds: once */
 /* clause burn_refused: a burn that is refused does not say that the commit was not carried out | mutant: a row that has the token of a commit without locks does not say that it was not carried out | finds: truth */
 /* clause lasting: only a row that never fits again makes burning unnecessary | mutant: only a row that never fits again refuses a commit without locks for ever ; a staged condition that refuses a commit without locks does not refuse it for ever | finds: once */
 /* clause first_sending: a refusal after a sending without an answer says nothing of the first | mutant: a refusal of a commit without locks after a sending without an answer says nothing of the first | finds: once */

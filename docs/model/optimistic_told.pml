@@ -23,7 +23,7 @@
 /* property never_lower: no fence falls */
 /* clause burn: a unit that does not know what became of its commit burns its token | mutant: a commit without locks that was not answered makes its token unusable before it looks at the rows | finds: truth */
 /* clause burn_first: it looks at the rows after it has burned its token | mutant: - | finds: truth */
-/* clause never_fits: without a burn a refusal says only what never fits again | mutant: only a row that never fits again refuses a commit without locks for ever ; a staged condition that refuses a commit without locks does not refuse it for ever ; a commit without locks that was refused by what may pass makes its token unusable before anything follows | finds: truth */
+/* clause never_fits: without a burn a refusal says only what never fits again | mutant: only a row that never fits again refuses a commit without locks for ever ; a staged condition that refuses a commit without locks does not refuse it for ever | finds: truth */
 /* clause first_sending: a refusal after a sending without an answer says nothing of the first | mutant: a refusal of a commit without locks after a sending without an answer says nothing of the first | finds: truth */
 /* clause leaves_stamp: a commit leaves its commit stamp on each key's row | mutant: a commit without locks leaves its commit stamp on each key's row | finds: truth */
 /* clause leaves_token: a commit leaves its token on each key's row | mutant: a commit without locks leaves its token on each key's row | finds: truth */

@@ -20,7 +20,7 @@
 /* clause fence_stays: the fence stays when a row is freed | mutant: the fence stays when a row is freed | finds: in_order */
 /* clause restamp: steps taken with a lower token are stamped anew before the set counts as acquired | mutant: steps taken with a lower token are stamped anew before the set counts as acquired | finds: in_order */
 /* clause restamp_intents: a re-stamp reaches the ancestors, too | mutant: a re-stamp reaches the ancestors, too | finds: in_order */
-/* clause no_lower: no re-stamp lowers a fence | mutant: no re-stamp lowers a fence ; no re-stamp of an ancestor lowers a fence | finds: in_order */
+/* clause no_lower: no re-stamp lowers a fence | mutant: no re-stamp lowers a fence | finds: in_order */
 
 #define UNITS 3
 #define LOSSES 0

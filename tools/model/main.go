@@ -94,7 +94,7 @@ func chosen(models []model, wanted *regexp.Regexp, whole bool) (tasks []task) {
 	return tasks
 }
 
-// printTable prints the table that docs/faults.md has.
+// printTable prints the table from which docs/model/clauses.md is made.
 func printTable(ctx context.Context, root string, models []model) error {
 	mutants, _, err := program.Run(ctx, root, nil, "go", "run", "./tools/mutants", "-list")
 	if err != nil {

@@ -176,8 +176,8 @@ func TestEveryClauseSaysWhatIsFoundWithoutIt(t *testing.T) {
 	}
 }
 
-// Mutants are known by their texts. tools/mutants makes the tables of docs/faults.md
-// from what is listed here.
+// A clause names its mutants by their texts. tools/mutants makes the tables of
+// docs/model/clauses.md from what this program lists.
 func TestEveryMutantThatIsNamedExists(t *testing.T) {
 	mutants, _, err := program.Run(t.Context(), root(t), nil, "go", "run", "./tools/mutants", "-list")
 	require.NoError(t, err, mutants)

@@ -24,7 +24,9 @@ func TestOneTableForEachModel(t *testing.T) {
 		"| it is x\\|y | hold `either` | `alone`: one at a time | a; b | `x TestOne`, `y TestTwo` |\n" +
 		"| it was seen | queue `seen` | nothing: it need not be | - | - |\n")
 	require.NoError(t, err)
-	require.Equal(t, `**[hold](model/hold.pml)**
+	require.Equal(t, `## hold
+
+[hold.pml](hold.pml)
 
 - `+"`alone`"+`: one at a time
 
@@ -33,7 +35,9 @@ func TestOneTableForEachModel(t *testing.T) {
 | `+"`free`: it is free | `alone` | `x TestOne`"+` |
 | `+"`either`: it is x\\|y | `alone` | `x TestOne`, `y TestTwo`"+` |
 
-**[queue](model/queue.pml)**
+## queue
+
+[queue.pml](queue.pml)
 
 | clause | without it | caught by |
 |---|---|---|
@@ -49,5 +53,5 @@ func TestOneTableForEachModel(t *testing.T) {
 
 func TestAPageWithoutRoomForTables(t *testing.T) {
 	_, err := generated(t.Context(), root(t), clausesEnd+clausesBegin)
-	require.ErrorContains(t, err, "docs/faults.md has no line")
+	require.ErrorContains(t, err, "docs/model/clauses.md has no line")
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdall/holdall/tools/mutants/internal/tree"
 	"github.com/holdall/holdall/tools/program"
 )
 
@@ -23,47 +24,42 @@ type laboratory struct {
 	root    string // of a repository; nothing is written there
 	dir     string // everything is written here
 	workers int
-	timeout time.Duration
+	timeout time.Duration // of the first run with a mutant
+	long    time.Duration // of a run without mutants, and of a second run
 	say     func(format string, a ...any)
 }
 
-// result is what one run came to. detail says more where more is to be known.
+// result is the outcome of one run. detail explains a verdict that needs it.
 type result struct {
 	verdict verdict
 	detail  string
 	took    time.Duration
 }
 
-// examine runs the control, then the mutants, and returns an error unless the
-// tree as it is passes and each mutant is caught.
+// examine runs the control, then the mutants. It returns an error unless the control
+// passes and every mutant is caught.
 func (l *laboratory) examine(ctx context.Context, mutants []mutant) error {
 	begun := time.Now()
 	if err := l.control(ctx, mutants); err != nil {
 		return err
 	}
-	var mu sync.Mutex // held while a line is written
 	var escaped []string
-	n := 0
-	err := l.each(ctx, len(mutants), func(ctx context.Context, i int) error {
+	sum := tally{}
+	err := l.twice(ctx, len(mutants), func(ctx context.Context, i int, again bool) result {
+		return l.try(ctx, mutants[i], fmt.Sprint("mutant", i), l.limit(again))
+	}, func(i int, r result) {
 		m := mutants[i]
-		r := l.try(ctx, m, fmt.Sprint("mutant", i))
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		n++
-		l.say("%3d/%d  %4.1f s  %s  %s  [%s]", n, len(mutants), r.took.Seconds(), r.verdict, m.clause, m.by)
+		sum[r.verdict]++
+		l.say("%3d/%d  %4.1f s  %s  %s  [%s]", sum.all(), len(mutants), r.took.Seconds(), r.verdict, m.clause, m.by)
 		if r.verdict != caught {
 			escaped = append(escaped, fmt.Sprintf("%s: %s (%s, by %s)", r.verdict, m.clause, m.file, m.by))
 			l.say("%s", indented(r.detail))
 		}
-		return nil
 	})
 	if err != nil {
 		return err
 	}
-	l.say("%d of %d mutants caught, in %.0f s", len(mutants)-len(escaped), len(mutants), time.Since(begun).Seconds())
+	l.say("%d mutants, in %.0f s: %s", len(mutants), time.Since(begun).Seconds(), sum)
 	if len(escaped) > 0 {
 		slices.Sort(escaped)
 		return errors.New("these were not caught by the test they name:\n  " + strings.Join(escaped, "\n  "))
@@ -99,7 +95,7 @@ func (l *laboratory) control(ctx context.Context, mutants []mutant) error {
 		}
 		defer func() { _ = os.Remove(binary) }()
 		for _, c := range runs[in] {
-			if r := l.test(ctx, c, binary, ""); r.verdict != survived && ctx.Err() == nil {
+			if r := l.test(ctx, c, binary, "", l.long); r.verdict != survived && ctx.Err() == nil {
 				return fmt.Errorf("control: without any mutant, %s does not pass\n%s", c, indented(r.detail))
 			}
 		}
@@ -128,8 +124,51 @@ func (l *laboratory) each(ctx context.Context, n int, f func(context.Context, in
 	return group.Wait()
 }
 
+// twice runs n mutants, as many at a time as there are workers. After them, it runs
+// again those that have to be, one at a time. report gets the final result of each
+// mutant; its calls do not overlap.
+func (l *laboratory) twice(ctx context.Context, n int, run func(ctx context.Context, i int, again bool) result, report func(i int, r result)) error {
+	var mu sync.Mutex // held while a result is noted
+	var unfinished []int
+	err := l.each(ctx, n, func(ctx context.Context, i int) error {
+		r := run(ctx, i, false)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if runsAgain(r.verdict) {
+			unfinished = append(unfinished, i)
+		} else {
+			report(i, r)
+		}
+		return nil
+	})
+	if err != nil || len(unfinished) == 0 {
+		return err
+	}
+	l.say("%d did not end, and run again, one at a time, each for at most %v", len(unfinished), l.long)
+	slices.Sort(unfinished)
+	for _, i := range unfinished {
+		r := run(ctx, i, true)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		report(i, r)
+	}
+	return nil
+}
+
+// limit returns how long a run with a mutant may take.
+func (l *laboratory) limit(again bool) time.Duration {
+	if again {
+		return l.long
+	}
+	return l.timeout
+}
+
 // try builds one mutant and runs its check.
-func (l *laboratory) try(ctx context.Context, m mutant, name string) result {
+func (l *laboratory) try(ctx context.Context, m mutant, name string, limit time.Duration) result {
 	begun := time.Now()
 	file := filepath.Join(l.root, filepath.FromSlash(m.file))
 	text, err := os.ReadFile(file)
@@ -156,7 +195,7 @@ func (l *laboratory) try(ctx context.Context, m mutant, name string) result {
 	if output, err := l.build(ctx, m.by.in, in(".test"), in(".json")); err != nil {
 		return result{verdict: unbuilt, detail: output, took: time.Since(begun)}
 	}
-	r := l.test(ctx, m.by, in(".test"), in(".json"))
+	r := l.test(ctx, m.by, in(".test"), in(".json"), limit)
 	r.took = time.Since(begun)
 	return r
 }
@@ -168,21 +207,27 @@ func (l *laboratory) build(ctx context.Context, in, binary, overlay string) (out
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}
-	output, _, err = program.Run(ctx, l.root, nil, "go", append(args, "./"+in)...)
+	module := tree.ModuleOf(l.root, in)
+	output, _, err = program.Run(ctx, l.folder(module), nil, "go", append(args, tree.Pattern(module, in))...)
 	return output, err
+}
+
+// folder returns where a folder of the repository is.
+func (l *laboratory) folder(name string) string {
+	return filepath.Join(l.root, filepath.FromSlash(name))
 }
 
 // test runs one check as the go command would: in the folder of its package. What
 // the test itself builds has the overlay, too.
-func (l *laboratory) test(ctx context.Context, c check, binary, overlay string) result {
+func (l *laboratory) test(ctx context.Context, c check, binary, overlay string, limit time.Duration) result {
 	args := append([]string{
-		"-test.run", "^" + regexp.QuoteMeta(c.test) + "$", "-test.v", "-test.timeout", l.timeout.String(), "-test.count", "1",
+		"-test.run", "^" + regexp.QuoteMeta(c.test) + "$", "-test.v", "-test.timeout", limit.String(), "-test.count", "1",
 	}, c.args...)
 	var env []string
 	if overlay != "" {
 		env = append(env, "GOFLAGS=-overlay="+overlay)
 	}
-	output, _, err := program.Run(ctx, filepath.Join(l.root, filepath.FromSlash(c.in)), env, binary, args...)
+	output, _, err := program.Run(ctx, l.folder(c.in), env, binary, args...)
 	return result{verdict: verdictOf(c.test, output, err != nil), detail: output}
 }
 

@@ -5,11 +5,12 @@
 // names, not by the compiler and not by running out of time. A mutant that
 // survives is a check that is missing, or a clause that can go.
 //
-// A new clause of the protocol brings its mutants with it: see all.
+// The mutants that are written by hand are one for each clause of the models that the
+// code can break, and changes that the drawing does not make: see all.
 //
 // With -random, mutants are drawn by a seed instead, from all that operators of the
-// language and of expressions can change in the library, and any of the quick tests
-// may catch them, or the simulation after those: see random.
+// language and of expressions can change in the library and the modules beside it. Any of
+// the quick tests may catch them, or the simulation after those: see random.
 package main
 
 import (
@@ -44,7 +45,8 @@ func run(ctx context.Context, args []string) error {
 	least := flags.Float64("least", 90, "with -random: how many `percent` have to be caught")
 	share := flags.String("part", "1/1", program.Share)
 	workers := flags.Int("workers", runtime.NumCPU(), "how many to build and run at once")
-	timeout := flags.Duration("timeout", 2*time.Minute, "how long one test may take")
+	timeout := flags.Duration("timeout", 2*time.Minute, "how long the first run with a mutant may take")
+	long := flags.Duration("long", 15*time.Minute, "how long a run without mutants may take, and the second, alone, of a mutant that did not end")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -62,7 +64,7 @@ func run(ctx context.Context, args []string) error {
 	if *docs {
 		return writeDocs(ctx, root)
 	}
-	l := &laboratory{workers: *workers, timeout: *timeout, say: func(format string, a ...any) { fmt.Printf(format+"\n", a...) }}
+	l := &laboratory{workers: *workers, timeout: *timeout, long: *long, say: func(format string, a ...any) { fmt.Printf(format+"\n", a...) }}
 	if *n > 0 {
 		if *simulate > 0 || *rounds > 0 {
 			return errors.New("-simulate, -chaos: those are for what is written by hand; -hours is for what is drawn")

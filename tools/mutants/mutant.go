@@ -29,7 +29,7 @@ func (c check) String() string {
 
 // all has every mutant, floor by floor.
 func all() []mutant {
-	return slices.Concat(ofOrder, ofTokens, ofHolding, ofAcquiring, ofTakingOver, ofGivingUp, ofReleasing, ofTurns, ofWaiting, ofLettingGo, ofSilence, ofTableTime, ofFreeing, ofMending, ofSweeping, ofExpiring, ofSmaller, ofMarking,
+	return slices.Concat(ofOrder, ofTokens, ofHolding, ofAcquiring, ofTakingOver, ofGivingUp, ofReleasing, ofTurns, ofWaiting, ofLettingGo, ofSilence, ofTableTime, ofFreeing, ofMending, ofSweeping, ofSmaller, ofMarking,
 		ofCommitting, ofOutcomes, ofStaging, ofWritingBack, ofDeciding, ofApplying, ofSettling, ofRecovering, ofAsking, ofSizes, ofFencing, ofInput, ofClosing, ofOvertime, ofVersions, ofPassing, ofChecking, ofFinding, ofNeighbours, ofGroups, ofMembers, ofNesting)
 }
 

@@ -31,13 +31,6 @@ var ofGivingUp = []mutant{
 		by:     check{in: "lockset", test: "TestACopyOfARefusedAttemptLeavesNoGhost"},
 	},
 	{
-		clause: "a unit that was refused and asked for no place sends nothing more",
-		file:   "lockset/ledger.go",
-		old:    `return a.doubts || a.isJoin() })`,
-		new:    `return true })`,
-		by:     check{in: "lockset", test: "TestWhoHasTooLittleTimeIsToldByTheFirstRefusal"},
-	},
-	{
 		clause: "a unit gives up its place with the write that burns its token",
 		file:   "lockset/giveup.go",
 		old:    `b.leaves && queued && n <= leavingTries`,
@@ -143,31 +136,10 @@ var ofGivingUp = []mutant{
 		by:     check{in: "lockset", test: "TestGivingUpEndsByItself"},
 	},
 	{
-		clause: "a token burned where there was no row goes with time",
-		file:   "internal/lockrow/expressions.go",
-		old:    `BurnAbsent    = "SET #isReleased = :one, #fence = :token, #expiresAt = :expires"`,
-		new:    `BurnAbsent    = "SET #isReleased = :one, #fence = :token"`,
-		by:     check{in: "lockset", test: "TestABurnOfAnAbsentRowExpires"},
-	},
-	{
 		clause: "a burn leaves a row alone that is another's",
 		file:   "lockset/giveup.go",
 		old:    "\t\t\treturn nil // not ours to touch\n",
 		new:    "\t\t\tr = lockrow.Row{Key: b.row.Key, Exists: true, Below: []lockrow.Entry{{}}}\n",
 		by:     check{in: "lockset", test: "TestABurnLeavesAForeignRowAlone"},
-	},
-	{
-		clause: "a unit that gives up releases more than what landed first",
-		file:   "lockset/giveup.go",
-		old:    `held := max(a.ledger.secured, landed)`,
-		new:    `held := landed`,
-		by:     check{in: "lockset", test: "TestGivingUpReleasesMoreThanWhatLandedFirst"},
-	},
-	{
-		clause: "an attempt above the one that landed is burned, though it was answered",
-		file:   "lockset/ledger.go",
-		old:    `return old.dead && !old.doubts`,
-		new:    `return !old.doubts`,
-		by:     check{in: "lockset", test: "TestACopyOfAnAttemptAboveTheOneThatLandedIsBurned"},
 	},
 }

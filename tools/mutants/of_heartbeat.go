@@ -3,13 +3,6 @@ package main
 // ofHolding: lost is final, and known before anybody else can take over.
 var ofHolding = []mutant{
 	{
-		clause: "a key counts as lost a margin before its lease ends",
-		file:   "heartbeat/heartbeat.go",
-		old:    `oldest.Add(g.cfg.Lease - g.cfg.Margin)`,
-		new:    `oldest.Add(g.cfg.Lease)`,
-		by:     check{in: "heartbeat", test: "TestSilenceIsALossAtTheDeadlineAndNotLater"},
-	},
-	{
 		clause: "a confirmation that arrives after the deadline revives nothing",
 		file:   "heartbeat/heartbeat.go",
 		old:    `	if !time.Now().Before(g.Deadline()) {`,
@@ -31,13 +24,6 @@ var ofHolding = []mutant{
 		by:     check{in: "heartbeat", test: "TestAConfirmationCountsFromBeforeItWasSent"},
 	},
 	{
-		clause: "the set is lost with the first of its keys",
-		file:   "heartbeat/schedule.go",
-		old:    `!any || at.Before(oldest) {`,
-		new:    `!any || at.After(oldest) {`,
-		by:     check{in: "heartbeat", test: "TestTheDeadlineIsThatOfTheKeySilentForLongest"},
-	},
-	{
 		clause: "the first row that is not ours any more loses the set at once",
 		file:   "heartbeat/heartbeat.go",
 		old:    `if errors.Is(err, ErrNotOurs) && g.has(batch[j]) {`,
@@ -45,24 +31,10 @@ var ofHolding = []mutant{
 		by:     check{in: "lockset", test: "TestAHolderIsToldByItsNextHeartbeat"},
 	},
 	{
-		clause: "a renewal that is refused is told as a loss, not as a missing answer",
-		file:   "lockset/set.go",
-		old:    `			errs[i] = heartbeat.ErrNotOurs`,
-		new:    `			errs[i] = heartbeat.ErrSilent`,
-		by:     check{in: "lockset", test: "TestAHolderIsToldByItsNextHeartbeat"},
-	},
-	{
-		clause: "the watchdog runs before the deadline, whatever is due when",
-		file:   "heartbeat/heartbeat.go",
-		old:    `g.begins.Reset(min(time.Until(g.cfg.due(oldest)), time.Until(g.Deadline())))`,
-		new:    `g.begins.Reset(time.Until(g.cfg.due(oldest)))`,
-		by:     check{in: "heartbeat", test: "TestTheMaximumAgeComesBeforeTheFirstRenewal"},
-	},
-	{
 		clause: "a unit lives at most its maximum age",
-		file:   "heartbeat/heartbeat.go",
-		old:    `until := g.start.Add(g.cfg.MaxAge)`,
-		new:    `until := g.start.Add(2 * g.cfg.MaxAge)`,
+		file:   "heartbeat/limit.go",
+		old:    `end := g.start.Add(g.cfg.MaxAge)`,
+		new:    `end := g.start.Add(2 * g.cfg.MaxAge)`,
 		by:     check{in: "heartbeat", test: "TestMaximumAge"},
 	},
 	{
@@ -71,13 +43,6 @@ var ofHolding = []mutant{
 		old:    `context.WithCancelCause(context.WithoutCancel(ctx))`,
 		new:    `context.WithCancelCause(ctx)`,
 		by:     check{in: "heartbeat", test: "TestTheCallersEndIsNotTheKeysEnd"},
-	},
-	{
-		clause: "heartbeats under way are awaited when they are stopped",
-		file:   "heartbeat/heartbeat.go",
-		old:    "\t_ = g.work.Wait() // what it failed with is the context's cause\n",
-		new:    "",
-		by:     check{in: "heartbeat", test: "TestStopWaitsForARenewalUnderWay"},
 	},
 	{
 		clause: "a renewal's condition names the unit",
@@ -108,13 +73,6 @@ var ofHolding = []mutant{
 		by:     check{in: "lockset", test: "TestALandedAttemptCountsFromItsFirstSending"},
 	},
 	{
-		clause: "the loss of a key already taken ends the attempt to take the others",
-		file:   "lockset/acquire.go",
-		old:    "	defer context.AfterFunc(a.group.Context(), func() { cancel(context.Cause(a.group.Context())) })()\n",
-		new:    "",
-		by:     check{in: "lockset", test: "TestAUnitThatLosesAKeyWhileItWaitsGivesUp"},
-	},
-	{
 		clause: "the holder is told at the deadline, whatever hangs",
 		file:   "heartbeat/heartbeat.go",
 		old:    `time.NewTimer(left)`,
@@ -129,34 +87,6 @@ var ofHolding = []mutant{
 		by:     check{in: "lockset", test: "TestFaultsInHeartbeats"},
 	},
 	{
-		clause: "a renewal without an answer is repeated soon",
-		file:   "heartbeat/schedule.go",
-		old:    `	if len(s.failed) == 0 {`,
-		new:    `	if len(s.failed) < len(s.keys) {`,
-		by:     check{in: "heartbeat", test: "TestAnswerlessRenewalsAreRepeatedSoonAndAlone"},
-	},
-	{
-		clause: "one key without answers does not hold up the others",
-		file:   "heartbeat/schedule.go",
-		old:    `	if !repeat.Before(healthy) {`,
-		new:    `	if false {`,
-		by:     check{in: "heartbeat", test: "TestOneFailingKeyDoesNotHoldUpTheOthers"},
-	},
-	{
-		clause: "a set that was lost by the end of its re-stamping was not acquired",
-		file:   "lockset/restamp.go",
-		old:    "\treturn context.Cause(a.group.Context())\n}\n\n// restampsAtOnce",
-		new:    "\treturn nil\n}\n\n// restampsAtOnce",
-		by:     check{in: "lockset", test: "TestASetLostWhileItIsRestampedIsNotAcquired"},
-	},
-	{
-		clause: "a heartbeat, two attempts and the margin fit into a lease",
-		file:   "lockset/config.go",
-		old:    `c.Heartbeat+2*c.AttemptTimeout+c.Margin > c.Lease`,
-		new:    `c.Heartbeat > c.Lease`,
-		by:     check{in: "lockset", test: "TestTimesThatDoNotFitAreRefused"},
-	},
-	{
 		clause: "a unit's maximum age is below the retention",
 		file:   "lockset/config.go",
 		old:    `c.MaxAge >= c.Retention`,
@@ -164,32 +94,11 @@ var ofHolding = []mutant{
 		by:     check{in: "lockset", test: "TestConfigIsChecked"},
 	},
 	{
-		clause: "a set that is stopped after its deadline is lost",
-		file:   "heartbeat/heartbeat.go",
-		old:    `if time.Until(g.Deadline()) <= 0 { // nobody`,
-		new:    `if time.Until(g.Deadline()) <= -g.cfg.MaxAge { // nobody`,
-		by:     check{in: "heartbeat", test: "TestAStopAfterTheDeadlineIsALossWithoutTheWatchdog"},
-	},
-	{
-		clause: "an answer that is missing confirms nothing",
-		file:   "internal/requests/requests.go",
-		old:    `if len(out.Responses) != len(statements) {`,
-		new:    `if len(out.Responses) > len(statements) {`,
-		by:     check{in: "internal/requests", test: "TestFewerOrMoreAnswersThanWereAskedFor"},
-	},
-	{
 		clause: "the rounds of a process come at the same moments",
 		file:   "heartbeat/config.go",
 		old:    `return due.Add(-since)`,
 		new:    `return due`,
 		by:     check{in: "heartbeat", test: "TestGroupsOfOneEpochRenewTogether"},
-	},
-	{
-		clause: "no round is late for it",
-		file:   "heartbeat/config.go",
-		old:    `		since += moment`,
-		new:    `		since = 0`,
-		by:     check{in: "heartbeat", test: "TestWhenAKeyIsDue"},
 	},
 	{
 		clause: "renewals that are due at the same moment share requests",
@@ -213,46 +122,11 @@ var ofHolding = []mutant{
 		by:     check{in: "lockset", test: "TestWhoWaitsNoLongerForARenewal"},
 	},
 	{
-		clause: "a request for which no set waits is forgotten",
-		file:   "lockset/renewals.go",
-		old:    `p.sent.waiting == 0 {`,
-		new:    `p.sent.waiting < 0 {`,
-		by:     check{in: "lockset", test: "TestWhoWaitsNoLongerForARenewal"},
-	},
-	{
 		clause: "a set is told what the request says of its own keys",
 		file:   "lockset/renewals.go",
 		old:    `answers[:len(p.statements)], answers[len(p.statements):]`,
 		new:    `answers[:len(p.statements)], answers`,
 		by:     check{in: "lockset", test: "TestRenewalsAreGathered"},
-	},
-	{
-		clause: "a holder that asks after its deadline is told by the clock, whatever the watchdog does",
-		file:   "heartbeat/context.go",
-		old:    `	if time.Until(g.Deadline()) <= 0 {`,
-		new:    `	if time.Until(g.Deadline()) <= -time.Hour {`,
-		by:     check{in: "heartbeat", test: "TestAHolderThatAsksIsToldByTheClock"},
-	},
-	{
-		clause: "a context under the keys ends as soon as it is asked and they are lost",
-		file:   "heartbeat/context.go",
-		old:    `	if g.ctx.Err() != nil {`,
-		new:    `	if false {`,
-		by:     check{in: "heartbeat", test: "TestAHolderThatAsksIsToldByTheClock"},
-	},
-	{
-		clause: "Done compares with the clock as Err does",
-		file:   "heartbeat/context.go",
-		old:    "	h.look()\n	return h.Context.Done()",
-		new:    "	return h.Context.Done()",
-		by:     check{in: "heartbeat", test: "TestAHolderThatAsksIsToldByTheClock"},
-	},
-	{
-		clause: "a context that was unlinked does not end with the keys",
-		file:   "heartbeat/context.go",
-		old:    `		h.group.Store(nil)`,
-		new:    `		_ = h`,
-		by:     check{in: "heartbeat", test: "TestAContextUnderKeysEndsWithBoth"},
 	},
 	{
 		clause: "the function of With has a context that compares with the clock",

@@ -3,52 +3,10 @@ package main
 // ofMarking: what waits for a journal is nobody's to take, and freed step by step.
 var ofMarking = []mutant{
 	{
-		clause: "what was let go of is no loss, also if a renewal was under way",
-		file:   "heartbeat/heartbeat.go",
-		old:    `errors.Is(err, ErrNotOurs) && g.has(batch[j])`,
-		new:    `errors.Is(err, ErrNotOurs)`,
-		by:     check{in: "heartbeat", test: "TestTheLossOfWhatWasRemovedIsNoLoss"},
-	},
-	{
-		clause: "the deadline goes by what was not let go of",
-		file:   "heartbeat/heartbeat.go",
-		old:    "\tg.schedule.remove(keys)\n\tg.mu.Unlock()\n\tg.moveDeadline()",
-		new:    "\tg.schedule.remove(keys)\n\tg.mu.Unlock()",
-		by:     check{in: "heartbeat", test: "TestTheDeadlineMovesOnWithoutWhatWasSilentForLongest"},
-	},
-	{
-		clause: "a confirmation of what was let go of counts for nothing",
-		file:   "heartbeat/schedule.go",
-		old:    "\tif !s.has(k) {\n\t\treturn\n\t}\n",
-		new:    ``,
-		by:     check{in: "heartbeat", test: "TestAConfirmationOfWhatWasRemovedCountsForNothing"},
-	},
-	{
-		clause: "what was let go of has not failed",
-		file:   "heartbeat/schedule.go",
-		old:    "\tif s.has(k) {\n\t\ts.failed[k] = true\n\t}",
-		new:    `	s.failed[k] = true`,
-		by:     check{in: "heartbeat", test: "TestTheLossOfWhatWasRemovedIsNoLoss"},
-	},
-	{
 		clause: "what was let go of is renewed no more",
 		file:   "heartbeat/schedule.go",
 		old:    `	return slices.DeleteFunc(slices.Clone(s.keys), func(k ordering.Key) bool { return !s.has(k) })`,
 		new:    `	return s.keys`,
-		by:     check{in: "heartbeat", test: "TestWhatWasRemovedIsRenewedNoMoreAndTheOthersAre"},
-	},
-	{
-		clause: "what was let go of is not the oldest",
-		file:   "heartbeat/schedule.go",
-		old:    "\t\tif s.has(k) {\n\t\t\ts.count(s.confirmed[k], -1)\n\t\t}\n",
-		new:    ``,
-		by:     check{in: "heartbeat", test: "TestTheDeadlineMovesOnWithoutWhatWasSilentForLongest"},
-	},
-	{
-		clause: "a key that comes again is renewed once a round",
-		file:   "heartbeat/schedule.go",
-		old:    `	s.keys = s.left() // a key`,
-		new:    `	// a key`,
 		by:     check{in: "heartbeat", test: "TestWhatWasRemovedIsRenewedNoMoreAndTheOthersAre"},
 	},
 	{
@@ -80,27 +38,6 @@ var ofMarking = []mutant{
 		by:     check{in: "lockset", test: "TestAMarkedSetIsRenewedAndDoesNotExpire"},
 	},
 	{
-		clause: "a set that was released is not prepared",
-		file:   "lockset/set.go",
-		old:    "\tif len(plan) != len(s.plan) {\n",
-		new:    "\tif len(plan) > len(s.plan) {\n",
-		by:     check{in: "lockset", test: "TestASetThatWasReleasedIsNotMarked"},
-	},
-	{
-		clause: "the fate of a unit is decided only when its lease ran out",
-		file:   "internal/lockrow/judge.go",
-		old:    "\tend := at.Since.Add(r.Lease)\n",
-		new:    "\tend := at.Since.Add(r.Lease)\n\tif r.Prepared != \"\" {\n\t\tend = at.Since\n\t}\n",
-		by:     check{in: "lockset", test: "TestTheLivingAreNotSettled"},
-	},
-	{
-		clause: "a freed row is not prepared any more",
-		file:   "internal/lockrow/expressions.go",
-		old:    ":turn REMOVE #unit, #pending\"\n\tCommit",
-		new:    ":turn REMOVE #unit\"\n\tCommit",
-		by:     check{in: "lockset", test: "TestAPendingReleaseFreesWhatIsLeft"},
-	},
-	{
 		clause: "a freed step is not prepared any more",
 		file:   "internal/lockrow/expressions.go",
 		old:    `#committedBy = :unit REMOVE #unit, #pending"`,
@@ -115,13 +52,6 @@ var ofMarking = []mutant{
 		by:     check{in: "lockset", test: "TestTheGuardOfAStep"},
 	},
 	{
-		clause: "what is written under a step needs the step to wait for its journal",
-		file:   "internal/lockrow/expressions.go",
-		old:    `IsPrepared = IsMine + " AND attribute_exists(#pending)"`,
-		new:    `IsPrepared = IsMine`,
-		by:     check{in: "lockset", test: "TestTheGuardOfAStep"},
-	},
-	{
 		clause: "a token burned on a prepared row leaves it without an end",
 		file:   "internal/lockrow/expressions.go",
 		old:    `BurnLasting   = "SET #fence = :token"`,
@@ -129,32 +59,11 @@ var ofMarking = []mutant{
 		by:     check{in: "lockset", test: "TestATokenBurnedOnAMarkedRow"},
 	},
 	{
-		clause: "a set lets go of what is about to be freed",
-		file:   "lockset/prepared.go",
-		old:    `		p.set.group.Remove(keys)`,
-		new:    `		_ = keys`,
-		by:     check{in: "lockset", test: "TestWhatIsLetGoIsNoLossOfTheSet"},
-	},
-	{
 		clause: "one of a process decides about a dead unit",
 		file:   "lockset/recovery.go",
 		old:    "\tcase underWay != nil:\n",
 		new:    "\tcase underWay != nil:\n\t\t_, err := c.journals.decide[r.Prepared](ctx, r.Unit)\n\t\treturn err == nil, err\n",
 		by:     check{in: "lockset", test: "TestOneOfAProcessDecides"},
-	},
-	{
-		clause: "a recovery that cannot decide tells those that wait",
-		file:   "lockset/recovery.go",
-		old:    "if readErr != nil || now.Unit == unit {\n\t\t\treturn false, err",
-		new:    "if readErr != nil || now.Unit == unit {\n\t\t\treturn false, nil",
-		by:     check{in: "lockset", test: "TestWhoCannotDecideSaysSo"},
-	},
-	{
-		clause: "a question without an answer is asked again",
-		file:   "lockset/recovery.go",
-		old:    `	if errors.As(err, new(*NoAnswerError)) {`,
-		new:    `	if errors.As(err, new(*NoAnswerError)) && aborted == (err == nil) {`,
-		by:     check{in: "lockset", test: "TestWhoHasNoAnswerAsksAgain"},
 	},
 	{
 		clause: "what an aborted unit had is freed at once",
@@ -169,13 +78,6 @@ var ofMarking = []mutant{
 		old:    `c.table.Update(key, lockrow.IsMine, lockrow.Free, vs)`,
 		new:    `c.table.Update(key, "attribute_exists(#unit)", lockrow.Free, vs)`,
 		by:     check{in: "lockset", test: "TestARowThatChangedHandsWhileItsUnitWasDecided"},
-	},
-	{
-		clause: "a sign of life is the unit's own",
-		file:   "lockset/recovery.go",
-		old:    `	if err != nil || rows[0].Unit != unit {`,
-		new:    `	if err != nil || rows[0].Unit == "" {`,
-		by:     check{in: "lockset", test: "TestSilence"},
 	},
 }
 
@@ -196,13 +98,6 @@ var ofApplying = []mutant{
 		by:     check{in: "unitofwork", test: "TestAStepThatWasWrittenInPart"},
 	},
 	{
-		clause: "a record with a later stamp stops its step",
-		file:   "unitofwork/apply.go",
-		old:    "\tcase hold == unitlocks.Freed:\n",
-		new:    "\tcase hold == unitlocks.Freed || found > a.j.Token:\n",
-		by:     check{in: "unitofwork", test: "TestARecordThatSomebodyWroteWithoutItsLock"},
-	},
-	{
 		clause: "what is written before a step is freed needs the step",
 		file:   "unitofwork/apply.go",
 		old:    `actions = append(actions, action{i, -1, a.pending.CheckHeld(piece.Step), piece.Step.Key})`,
@@ -215,20 +110,6 @@ var ofApplying = []mutant{
 		old:    `			over[act.piece] = true`,
 		new:    `			over[act.piece] = false`,
 		by:     check{in: "unitofwork", test: "TestAHeirThatIsLateWritesNothing"},
-	},
-	{
-		clause: "the locks are let go of before they are freed",
-		file:   "unitofwork/apply.go",
-		old:    `	a.pending.LetGo(p.KeysFreed())`,
-		new:    `	_ = a.pending.LetGo`,
-		by:     check{in: "unitofwork", test: "TestALargeCommitUnderTheUnitsOwnContext"},
-	},
-	{
-		clause: "an intent that is gone keeps nobody from the rest",
-		file:   "unitofwork/apply.go",
-		old:    `requests.KindOf(err) == requests.Refused:`,
-		new:    `requests.KindOf(err) == requests.Refused && len(p) == 0:`,
-		by:     check{in: "unitofwork", test: "TestAnIntentThatIsGoneWhenALargeUnitIsApplied"},
 	},
 	{
 		clause: "a family is freed one step after the other",
@@ -249,27 +130,6 @@ var ofApplying = []mutant{
 		file:   "internal/journal/batches.go",
 		old:    `for i := end - 1; i >= begin; i-- {`,
 		new:    `for i := begin; i < end; i++ {`,
-		by:     check{in: "internal/journal", test: "TestPartsKeepTheirInvariants"},
-	},
-	{
-		clause: "a part is as large as a transaction may be",
-		file:   "internal/requests/size.go",
-		old:    `s.Stored <= room.Stored && s.Sent <= room.Sent`,
-		new:    `s.Sent <= room.Sent`,
-		by:     check{in: "internal/journal", test: "TestPartsKeepTheirInvariants"},
-	},
-	{
-		clause: "a part has as many actions as a transaction may have",
-		file:   "internal/requests/size.go",
-		old:    `s.Actions <= room.Actions && s.Stored`,
-		new:    `s.Stored`,
-		by:     check{in: "internal/journal", test: "TestPartsKeepTheirInvariants"},
-	},
-	{
-		clause: "a part is sent as one request",
-		file:   "internal/requests/size.go",
-		old:    `s.Stored <= room.Stored && s.Sent <= room.Sent`,
-		new:    `s.Stored <= room.Stored`,
 		by:     check{in: "internal/journal", test: "TestPartsKeepTheirInvariants"},
 	},
 	{
@@ -294,13 +154,6 @@ var ofApplying = []mutant{
 		by:     check{in: "internal/journal", test: "TestHalves"},
 	},
 	{
-		clause: "staged conditions are checked before the decision",
-		file:   "unitofwork/verify.go",
-		old:    `		if w.conditional {`,
-		new:    `		if false {`,
-		by:     check{in: "unitofwork", test: "TestAConditionOfALargeUnitThatFails"},
-	},
-	{
 		clause: "what DynamoDB will not do is found before the decision",
 		file:   "unitofwork/verify.go",
 		old:    `		group.Go(func() error { return u.ask(asking, r, ws, asRehearsal) })`,
@@ -308,55 +161,11 @@ var ofApplying = []mutant{
 		by:     check{in: "unitofwork", test: "TestAWriteOfALargeUnitThatCannotBe"},
 	},
 	{
-		clause: "what is rehearsed is not done",
-		file:   "unitofwork/verify.go",
-		old:    `"attribute_exists(#part) AND attribute_not_exists(#part)"`,
-		new:    `"attribute_not_exists(#part)"`,
-		by:     check{in: "unitofwork", test: "TestACallersEndInEachPhase"},
-	},
-	{
-		clause: "a large unit writes a record once",
-		file:   "unitofwork/verify.go",
-		old:    `		if named[w.identity] {`,
-		new:    `		if named[w.identity] && i == 0 {`,
-		by:     check{in: "unitofwork", test: "TestARecordThatALargeUnitPutsTwice"},
-	},
-	{
-		clause: "the key of a record is known before the decision",
-		file:   "unitofwork/verify.go",
-		old: `		if w.key == nil {
-			return`,
-		new: `		if w.key == nil && w.item.Put == nil {
-			return`,
-		by: check{in: "unitofwork", test: "TestAWriteOfALargeUnitThatCannotBe"},
-	},
-	{
-		clause: "puts near the limit are rehearsed, each",
-		file:   "internal/actions/values.go",
-		old:    `> requests.MaxItem*9/10`,
-		new:    `> requests.MaxItem*11/10`,
-		by:     check{in: "unitofwork", test: "TestEveryValueIsTriedBeforeTheDecision"},
-	},
-	{
-		clause: "every update is rehearsed",
-		file:   "unitofwork/verify.go",
-		old:    `	return "", false`,
-		new:    `	return w.table + " update", true`,
-		by:     check{in: "unitofwork", test: "TestEveryWriteIsTriedBeforeTheDecision"},
-	},
-	{
 		clause: "puts are rehearsed by the kinds of their values",
 		file:   "unitofwork/verify.go",
 		old:    `" put " + actions.TypeSignature(w.item.Put.Item)`,
 		new:    `" put "`,
 		by:     check{in: "unitofwork", test: "TestEveryWriteIsTriedBeforeTheDecision"},
-	},
-	{
-		clause: "puts that are not plain are rehearsed, each",
-		file:   "unitofwork/verify.go",
-		old:    `w.item.Put != nil && actions.IsPlain(w.item.Put.Item):`,
-		new:    `w.item.Put != nil && (actions.IsPlain(w.item.Put.Item) || true):`,
-		by:     check{in: "unitofwork", test: "TestEveryValueIsTriedBeforeTheDecision"},
 	},
 	{
 		clause: "a number is not plain if it is large or small",

@@ -3,27 +3,6 @@ package main
 // ofOrder: the order that keys are taken in, and what a lock on one covers.
 var ofOrder = []mutant{
 	{
-		clause: "keys are ordered segment by segment, so descendants are contiguous",
-		file:   "ordering/key.go",
-		old:    "\t\tcase a[i] == '/':\n\t\t\treturn -1\n\t\tcase b[i] == '/':\n\t\t\treturn 1\n",
-		new:    "",
-		by:     check{in: "ordering", test: "TestOrderIsBySegment"},
-	},
-	{
-		clause: "a record has one spelling: a % that Join does not write is refused",
-		file:   "ordering/key.go",
-		old:    `if !strings.HasPrefix(rest, "%25") && !strings.HasPrefix(rest, "%2F") {`,
-		new:    `if !strings.HasPrefix(rest, "%2") {`,
-		by:     check{in: "ordering", test: "TestInvalidKeysAreNamed"},
-	},
-	{
-		clause: "a key that another of the set covers is not taken besides",
-		file:   "ordering/plan.go",
-		old:    `n > 0 && canonical[n-1].Covers(k) {`,
-		new:    `n > 0 && canonical[n-1] == k {`,
-		by:     check{in: "ordering", test: "TestPlanGivesEachAncestorToTheFirstStepBelowIt"},
-	},
-	{
 		clause: "a fine lock leaves an intent on each of its ancestors, not on the outermost alone",
 		file:   "ordering/plan.go",
 		old:    `slices.Clone(ancestors[shared:])`,
@@ -37,47 +16,10 @@ var ofOrder = []mutant{
 		new:    `&& ancestors[shared] == previous[shared] && shared > 0 {`,
 		by:     check{in: "ordering", test: "TestPlanInvariants"},
 	},
-	{
-		clause: "a chunk is cut before the step that would make it too large",
-		file:   "ordering/plan.go",
-		old:    `(n == 0 || sum+p[n].Rows() <= rows)`,
-		new:    `(n == 0 || sum < rows)`,
-		by:     check{in: "ordering", test: "TestCutKeepsToItsRows"},
-	},
-	{
-		clause: "a key guards what is below it, not what is beside it",
-		file:   "ordering/plan.go",
-		old:    `if i > 0 && held[i-1].Covers(k) {`,
-		new:    `if i > 0 && held[i-1].Root() == k.Root() {`,
-		by:     check{in: "ordering", test: "TestHolderIsWhatCovers"},
-	},
 }
 
 // ofTokens: tokens rise along every conflict, whatever the clocks say.
 var ofTokens = []mutant{
-	{
-		clause: "a proposal is above the last token seen or proposed",
-		file:   "fencing/token.go",
-		old:    `next := max(wall, last+1)`,
-		new:    `next := max(wall, last)`,
-		by:     check{in: "fencing", test: "TestTokensRiseWhateverTheWallClockDoes"},
-	},
-	{
-		clause: "a fence met in an answer counts as seen",
-		file:   "fencing/token.go",
-		old: `	if !t.Valid() {
-		return`,
-		new: `	if t.Valid() {
-		return`,
-		by: check{in: "fencing", test: "TestTokensRiseWhateverTheWallClockDoes"},
-	},
-	{
-		clause: "what cannot be a token is not followed",
-		file:   "fencing/token.go",
-		old:    `	if !t.Valid() {`,
-		new:    `	if t <= 0 {`,
-		by:     check{in: "fencing", test: "TestTheClockFollowsNoTokenBeyondTheLast"},
-	},
 	{
 		clause: "a row that has a fence beyond all tokens is not understood",
 		file:   "internal/lockrow/row.go",
@@ -142,13 +84,6 @@ var ofTokens = []mutant{
 		by:     check{in: "lockset", test: "TestARestampThatFindsARowLostFails"},
 	},
 	{
-		clause: "a re-stamp of an ancestor touches only rows that have the unit's intent",
-		file:   "internal/lockrow/expressions.go",
-		old:    `restampIntentIf = "#fence < :token AND " + hasMine`,
-		new:    `restampIntentIf = "#fence < :token"`,
-		by:     check{in: "lockset", test: "TestARestampThatFindsAnIntentGoneFails"},
-	},
-	{
 		clause: "a re-stamp that finds a row lost loses the set",
 		file:   "lockset/restamp.go",
 		old: `	if w.HeldIn(r) {
@@ -162,13 +97,6 @@ var ofTokens = []mutant{
 		file:   "internal/lockrow/expressions.go",
 		old:    `RestampKeyIf    = "#fence < :token AND " + IsMine`,
 		new:    `RestampKeyIf    = IsMine`,
-		by:     check{in: "lockset", test: "TestARestampLowersNoFence"},
-	},
-	{
-		clause: "no re-stamp of an ancestor lowers a fence",
-		file:   "internal/lockrow/expressions.go",
-		old:    `restampIntentIf = "#fence < :token AND " + hasMine`,
-		new:    `restampIntentIf = hasMine`,
 		by:     check{in: "lockset", test: "TestARestampLowersNoFence"},
 	},
 }

@@ -17,32 +17,11 @@ var ofReleasing = []mutant{
 		by:     check{in: "lockset", test: "TestAReleaseThatStumblesKeepsWhatCoversTheRest"},
 	},
 	{
-		clause: "a function's keys are released, also if it panics",
-		file:   "lockset/with.go",
-		old:    "defer func() { err = oneline.Join(err, set.Release(ctx)) }()",
-		new:    "func() { err = oneline.Join(err, set.Release(ctx)) }()",
-		by:     check{in: "lockset", test: "TestWithHoldsKeysForAFunction"},
-	},
-	{
 		clause: "a function is told of the loss of its keys",
 		file:   "lockset/with.go",
 		old:    `held, end, _ := set.group.Under(`,
 		new:    "held, end := context.WithCancelCause(ctx)\n	_, _, _ = set.group.Under(",
 		by:     check{in: "lockset", test: "TestWithTellsOfALoss"},
-	},
-	{
-		clause: "a step heard of too late is the last",
-		file:   "lockset/acquire.go",
-		old:    "a.group.Add(won.steps.Keys(), won.since)\n\treturn context.Cause(a.group.Context())",
-		new:    "a.group.Add(won.steps.Keys(), won.since)\n\treturn nil",
-		by:     check{in: "lockset", test: "TestAStepHeardOfTooLateIsTheLast"},
-	},
-	{
-		clause: "a release that left an intent is not done",
-		file:   "lockset/release.go",
-		old:    `			return lost, err`,
-		new:    `			return lost, nil`,
-		by:     check{in: "lockset", test: "TestAReleaseThatLeavesAnIntentIsNotDone"},
 	},
 	{
 		clause: "an overtaken commit takes its intents away",
@@ -80,24 +59,10 @@ var ofReleasing = []mutant{
 		by:     check{in: "lockset", test: "TestReleaseIsIdempotentAndTellsOfALoss"},
 	},
 	{
-		clause: "what a try of our own may have freed is not told as lost",
-		file:   "lockset/release.go",
-		old:    `		unanswered = unanswered || sent.Unanswered > 0`,
-		new:    `		unanswered = unanswered && sent.Unanswered > 0`,
-		by:     check{in: "lockset", test: "TestFaultsInRelease"},
-	},
-	{
 		clause: "what could not be freed is not told as released",
 		file:   "lockset/ending.go",
 		old:    "if len(left) > 0 {\n\t\t\t\treturn fate, err",
 		new:    "if len(left) > 0 && err == nil {\n\t\t\t\treturn fate, err",
 		by:     check{in: "lockset", test: "TestAResolvedSetThatIsNotFree"},
-	},
-	{
-		clause: "a set that was resolved has nothing left to release",
-		file:   "lockset/ending.go",
-		old:    "others to take over\n\t\te.set.stakes <- stake{}\n",
-		new:    "others to take over\n\t\te.set.stakes <- stake{left: e.plan}\n",
-		by:     check{in: "lockset", test: "TestAResolvedSetIsReleased"},
 	},
 }

@@ -3,62 +3,6 @@ package main
 // ofAsking: what is sent, how often, and what an answer proves.
 var ofAsking = []mutant{
 	{
-		clause: "the SDK's own retries are off",
-		file:   "internal/requests/departure.go",
-		old:    `	o.Retryer = aws.NopRetryer{}`,
-		new:    `	_ = aws.NopRetryer{}`,
-		by:     check{in: "internal/requests", test: "TestOneSendingIsOneRequest"},
-	},
-	{
-		clause: "what the SDK never handed to its HTTP client is known not to have happened",
-		file:   "internal/requests/departure.go",
-		old:    `	case d.began.Load() && !d.handed.Load(), d`,
-		new:    `	case d.began.Load() && d.handed.Load() && !d.handed.Load(), d`,
-		by:     check{in: "unitofwork", test: "TestWhatIsOverForGoodIsToldAtOnce"},
-	},
-	{
-		clause: "what never had a connection is known not to have happened",
-		file:   "internal/requests/departure.go",
-		old:    `d.asked.Load() && !d.connected.Load():`,
-		new:    `d.asked.Load() && d.connected.Load() && !d.connected.Load():`,
-		by:     check{in: "unitofwork", test: "TestWhatMayBeOverSoonIsTriedForALease"},
-	},
-	{
-		clause: "what had a connection may have happened, whatever its error says",
-		file:   "internal/requests/departure.go",
-		old:    `	case d.connected.Load() && isUnsent(err):`,
-		new:    `	case d.connected.Load() && isUnsent(err) && false:`,
-		by:     check{in: "internal/requests", test: "TestWhatHadAConnectionMayHaveBeenSent"},
-	},
-	{
-		clause: "a sending whose credentials were rejected is none that could land",
-		file:   "internal/requests/requests.go",
-		old:    `			sent.Sendings--`,
-		new:    `			sent.Sendings -= 0`,
-		by:     check{in: "unitofwork", test: "TestWhatMayBeOverSoonIsTriedForALease"},
-	},
-	{
-		clause: "a commit whose every sending is known not to have happened is not in doubt",
-		file:   "unitofwork/commit.go",
-		old:    `	case isNever(sent, err) && !tooLarge:`,
-		new:    `	case isNever(sent, err) && tooLarge:`,
-		by:     check{in: "unitofwork", test: "TestWhatIsOverForGoodIsToldAtOnce"},
-	},
-	{
-		clause: "a decision whose every sending is known not to have happened is not in doubt",
-		file:   "unitofwork/journaled.go",
-		old:    `	case askErr != nil && isNever(sent, err):`,
-		new:    `	case askErr != nil && isNever(sent, nil):`,
-		by:     check{in: "unitofwork", test: "TestADecisionThatIsDenied"},
-	},
-	{
-		clause: "the position of a reason says which table is at fault",
-		file:   "internal/requests/locate.go",
-		old:    `	case len(faulty) > 0:`,
-		new:    `	case len(faulty) > len(targets):`,
-		by:     check{in: "unitofwork", test: "TestATableOfAnotherUse"},
-	},
-	{
 		clause: "a key of a type that is not written is not sent",
 		file:   "unitofwork/keytypes.go",
 		old:    `want != "" && given != want {`,
@@ -75,20 +19,6 @@ var ofAsking = []mutant{
 		by: check{in: "unitofwork", test: "TestARepeatedCommitIsTheSameRequest"},
 	},
 	{
-		clause: "no two requests of a unit share a token",
-		file:   "lockset/client.go",
-		old:    `strconv.FormatInt(u.sends.Add(1), 10)`,
-		new:    `strconv.FormatInt(u.sends.Load(), 10)`,
-		by:     check{in: "lockset", test: "TestCosts"},
-	},
-	{
-		clause: "a request under way is no answer",
-		file:   "internal/requests/requests.go",
-		old:    "		case NoAnswer, InProgress:\n			sent.Unanswered++\n		case Busy:",
-		new:    "		case NoAnswer:\n			sent.Unanswered++\n		case Busy, InProgress:",
-		by:     check{in: "internal/requests", test: "TestDoRepeatsUntilThereIsAnAnswer"},
-	},
-	{
 		clause: "validation and access errors are never repeated",
 		file:   "internal/requests/kind.go",
 		old:    "		default:\n			return Invalid\n		}\n	case isUnsent",
@@ -101,13 +31,6 @@ var ofAsking = []mutant{
 		old:    `"ServiceUnavailable", "UnknownError", "RequestTimeout"`,
 		new:    `"ServiceUnavailable", "RequestTimeout"`,
 		by:     check{in: "internal/requests", test: "TestKindOfAnswersAsTheSDKReadsThem"},
-	},
-	{
-		clause: "a server's error is no answer",
-		file:   "internal/requests/kind.go",
-		old:    `slices.Contains(noAnswerCodes, api.ErrorCode()), serverSide(err):`,
-		new:    `slices.Contains(noAnswerCodes, api.ErrorCode()), serverSide(nil):`,
-		by:     check{in: "internal/requests", test: "TestAServersErrorIsNoAnswerWhateverItsName"},
 	},
 	{
 		clause: "a transaction cancelled by a conflict is repeated",
@@ -124,34 +47,11 @@ var ofAsking = []mutant{
 		by:     check{in: "internal/requests", test: "TestKindOfAnswersAsTheSDKReadsThem"},
 	},
 	{
-		clause: "a condition that failed is news, whatever else happened",
-		file:   "internal/requests/kind.go",
-		old: `			return Refused
-		case IsBusy(r)`,
-		new: `			busy = true
-		case IsBusy(r)`,
-		by: check{in: "internal/requests", test: "TestKindOfAnswersAsTheSDKReadsThem"},
-	},
-	{
 		clause: "one sending takes well under a lease",
 		file:   "internal/requests/once.go",
 		old:    `context.WithTimeout(ctx, s.timeout)`,
 		new:    `context.WithTimeout(ctx, c.Patience)`,
 		by:     check{in: "internal/requests", test: "TestDoEndsWithTheContextAndByItself"},
-	},
-	{
-		clause: "the sendings of one request end by themselves",
-		file:   "internal/requests/requests.go",
-		old:    `left := c.Patience - time.Since(sent.First)`,
-		new:    `left := 2*c.Patience - time.Since(sent.First)`,
-		by:     check{in: "internal/requests", test: "TestDoEndsWithTheContextAndByItself"},
-	},
-	{
-		clause: "pauses between sendings are jittered by the sender and the number of sendings",
-		file:   "internal/requests/requests.go",
-		old:    `grown+time.Duration(Jitter(id, n)*`,
-		new:    `grown+time.Duration(Jitter("", n)*`,
-		by:     check{in: "internal/requests", test: "TestPausesDependOnWhoSends"},
 	},
 	{
 		clause: "a request timeout is no answer",
@@ -166,12 +66,5 @@ var ofAsking = []mutant{
 		old:    "\tdefault:\n\t\treturn NoAnswer\n\t}\n}\n\n// errorOf is",
 		new:    "\tdefault:\n\t\treturn Refused\n\t}\n}\n\n// errorOf is",
 		by:     check{in: "internal/requests", test: "TestTheKindOfAStatement"},
-	},
-	{
-		clause: "a table with another key is not taken for the one wanted",
-		file:   "internal/requests/table.go",
-		old:    `want != has {`,
-		new:    `want != has && want == "" {`,
-		by:     check{in: "internal/requests", test: "TestCreateTable"},
 	},
 }

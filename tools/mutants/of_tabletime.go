@@ -24,25 +24,11 @@ var ofTableTime = []mutant{
 		by:     check{in: "internal/lockrow", test: "TestRowsAreDated"},
 	},
 	{
-		clause: "a time of the table's that lies in the future is not believed",
-		file:   "internal/lockrow/tabletime.go",
-		old:    `!at.After(n.High.Add(headersDiffer))`,
-		new:    `true`,
-		by:     check{in: "internal/lockrow", test: "TestJudgeByTheTablesClock"},
-	},
-	{
 		clause: "a holder's lease begins before it reads the table's time",
 		file:   "lockset/acquire.go",
 		old:    `since: began, doubts`,
 		new:    `since: began.Add(sent.First.Sub(began)), doubts`,
 		by:     check{in: "lockset", test: "TestAProcessThatStandsStillBeforeItTakesAKey"},
-	},
-	{
-		clause: "a row that lacks the time is dated with all that refused the unit",
-		file:   "lockset/lookahead.go",
-		old:    `rows = slices.Concat(rows, a.refusedBy)`,
-		new:    `rows = slices.Clone(rows)`,
-		by:     check{in: "lockset", test: "TestOneWhoLooksOnceDatesAllThatADeadHolderHas"},
 	},
 	{
 		clause: "who waits no longer dates rows of later chunks, too",
@@ -57,20 +43,6 @@ var ofTableTime = []mutant{
 		old:    `revokeForNothing = revoke + " REMOVE #purpose, #renewedAt"`,
 		new:    `revokeForNothing = revoke + ", #renewedAt = :renewed REMOVE #purpose"`,
 		by:     check{in: "lockset", test: "TestAnOperatorsRequestThatArrivesMinutesLater"},
-	},
-	{
-		clause: "the slower of two clocks bounds the table's time from below",
-		file:   "internal/requests/tabletime.go",
-		old:    `t.low.Add(min(steady, shown))`,
-		new:    `t.low.Add(max(steady, shown))`,
-		by:     check{in: "internal/requests", test: "TestTheTablesTimeIsBetweenItsBounds"},
-	},
-	{
-		clause: "the faster of two clocks bounds the table's time from above",
-		file:   "internal/requests/tabletime.go",
-		old:    `t.high.Add(max(steady, shown))`,
-		new:    `t.high.Add(min(steady, shown))`,
-		by:     check{in: "internal/requests", test: "TestTheTablesTimeIsBetweenItsBounds"},
 	},
 	{
 		clause: "a holder that does not say when it was alive is dated by those who meet it",
@@ -108,13 +80,6 @@ var ofTableTime = []mutant{
 		by:     check{in: "lockset", test: "TestOneWhoLooksOnceHasAFreeKey"},
 	},
 	{
-		clause: "those behind a living waiter let it go first",
-		file:   "internal/lockrow/judge.go",
-		old:    `at.Since.Add(at.Turn + time.Duration(min(place-1, mostSteps))*at.Step)`,
-		new:    `at.Since.Add(at.Turn)`,
-		by:     check{in: "internal/lockrow", test: "TestJudgeByTheTablesClock"},
-	},
-	{
 		clause: "two turns at a row are told apart",
 		file:   "internal/lockrow/tabletime.go",
 		old:    `time.Duration(n.Mark)%time.Millisecond`,
@@ -122,31 +87,10 @@ var ofTableTime = []mutant{
 		by:     check{in: "lockset", test: "TestAHandOverBetweenProcesses"},
 	},
 	{
-		clause: "a run without locks passes a row past those who leave it free for too long",
-		file:   "internal/lockrow/pass.go",
-		old:    `(len(r.Queue) == 0 || !r.Untaken.IsZero())`,
-		new:    `len(r.Queue) == 0`,
-		by:     check{in: "unitofwork", test: "TestAServiceRecoversFromASlowSpell", args: []string{"-test.short"}},
-	},
-	{
 		clause: "a commit that passes those who wait removes them",
 		file:   "internal/lockrow/pass.go",
 		old:    `removing(update, ", #queue")`,
 		new:    `update`,
 		by:     check{in: "internal/lockrow", test: "TestPassingThoseWhoWait"},
-	},
-	{
-		clause: "a unit that finds the key free that was in its way takes no locks",
-		file:   "unitofwork/runs.go",
-		old:    `return r.finding && !r.large && r.freed < mostFreed`,
-		new:    `return false && r.large`,
-		by:     check{in: "unitofwork", test: "TestAServiceRecoversFromASlowSpell", args: []string{"-test.short"}},
-	},
-	{
-		clause: "a waiter looks when a silence is to be recorded, for it may not live for long",
-		file:   "lockset/wait.go",
-		old:    "\t\tuntil(noted)\n",
-		new:    "",
-		by:     check{in: "unitofwork", test: "TestAServiceRecoversFromASlowSpell", args: []string{"-test.short"}},
 	},
 }

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/holdall/holdall/tools/mutants/internal/switched"
@@ -19,7 +18,13 @@ import (
 // library has the packages that mutants are drawn from; each follows those that it
 // imports.
 var library = []string{
-	"internal/next", "ordering", "internal/expressions", "internal/requests", "fencing", "heartbeat", "internal/lockrow", "internal/lineup", "internal/actions", "internal/writeback", "internal/journal", "lockset", "unitofwork",
+	"internal/next", "internal/oneline", "internal/recent", "internal/underway", "ordering", "internal/nesting", "internal/expressions", "internal/requests", "fencing", "heartbeat",
+	"internal/lockrow", "internal/footprint", "internal/lineup", "internal/actions", "internal/writeback", "internal/journal", "lockset", "unitofwork", "record", "holdalltest",
+}
+
+// modules has those beside the library, each in a module of its own.
+var modules = []string{
+	"cmd/holdall/internal/plain", "cmd/holdall/internal/costs", "cmd/holdall/internal/timeline", "cmd/holdall/internal/web", "cmd/holdall", "otelholdall/internal/instruments", "otelholdall",
 }
 
 // random is a run of mutants that are drawn.
@@ -37,11 +42,14 @@ type random struct {
 	but   []unseen
 }
 
-// drawnByChance is a run over the library.
+// drawnByChance is a run over all of them.
 func drawnByChance(n int, seed uint64) random {
-	r := random{n: n, seed: seed, share: "1/1", wanted: regexp.MustCompile(""), from: library, but: unseens}
+	r := random{n: n, seed: seed, share: "1/1", wanted: regexp.MustCompile(""), from: slices.Concat(library, modules), but: unseens}
 	for _, folder := range library {
 		r.quick = append(r.quick, check{in: folder})
+	}
+	for _, folder := range modules {
+		r.quick = append(r.quick, check{in: folder, args: []string{"-test.short"}})
 	}
 	return r
 }
@@ -65,13 +73,6 @@ func (r random) draw(ctx context.Context, l *laboratory) (*tree.Tree, []switched
 	return t, drawn, err
 }
 
-// tally counts the mutants of a run by what became of them.
-type tally struct {
-	verdicts map[verdict]int
-	late     int // caught by what is run last
-	survived []string
-}
-
 // examine draws mutants, runs the tests with each of them, and returns an error
 // unless enough are caught.
 func (r random) examine(ctx context.Context, l *laboratory) error {
@@ -90,75 +91,72 @@ func (r random) examine(ctx context.Context, l *laboratory) error {
 	if err != nil {
 		return err
 	}
-	suites, err := l.suites(ctx, overlay, append(slices.Clone(r.quick), r.last...))
+	suites, err := l.suites(ctx, overlay, drawn, append(slices.Clone(r.quick), r.last...))
 	if err != nil {
 		return err
 	}
 	l.say("%d suites pass with all mutants asleep in them, in %.0f s", len(suites), time.Since(begun).Seconds())
 	begun = time.Now()
-	sum := tally{verdicts: map[verdict]int{}}
-	var mu sync.Mutex // held while a line is written
-	err = l.each(ctx, len(drawn), func(ctx context.Context, i int) error {
-		m := drawn[i]
-		got, late := r.try(ctx, l, m, suites)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		text := fmt.Sprintf("%s  %s", described(m), got.verdict)
+	sum, late, left := tally{}, 0, []string(nil)
+	from := make([]int, len(drawn)) // the first suite to run
+	err = l.twice(ctx, len(drawn), func(ctx context.Context, i int, again bool) result {
+		got, in := r.try(ctx, l, drawn[i], suites, from[i], again)
+		from[i] = in
+		return got
+	}, func(i int, got result) {
+		text := fmt.Sprintf("%s  %s", described(drawn[i]), got.verdict)
 		if got.detail != "" {
 			text += " (" + got.detail + ")"
 		}
 		l.say("%s  %.1f s", text, got.took.Seconds())
-		sum.verdicts[got.verdict]++
-		if late {
-			sum.late++
+		sum[got.verdict]++
+		switch got.verdict {
+		case caught, endless:
+			if r.isLast(suitesOf(path.Dir(drawn[i].File), suites)[from[i]]) {
+				late++
+			}
+		case survived:
+			left = append(left, described(drawn[i]))
 		}
-		if got.verdict == survived {
-			sum.survived = append(sum.survived, described(m))
-		}
-		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return sum.judge(l, r.least, time.Since(begun))
-}
-
-// try wakes one mutant in one suite after another, until one notices; late says that
-// only what is run last did.
-func (r random) try(ctx context.Context, l *laboratory, m switched.Mutant, suites []*suite) (got result, late bool) {
-	if u := find(r.but, m.Change); u != nil {
-		return result{verdict: u.kind, detail: u.why}, false
+	l.say("%s: %.0f %%, in %.0f s; %d by the simulation alone", sum, sum.rate(), time.Since(begun).Seconds(), late)
+	if len(left) > 0 {
+		slices.Sort(left)
+		l.say("these survived:\n  %s", strings.Join(left, "\n  "))
 	}
-	got = result{verdict: survived}
-	for _, s := range suitesOf(path.Dir(m.File), suites) {
-		late = slices.ContainsFunc(r.last, func(c check) bool { return c.in == s.in })
-		took := got.took
-		got = l.wake(ctx, s, m.Number)
-		got.took += took
-		if got.verdict != survived {
-			return got, late
-		}
-	}
-	return got, false
-}
-
-// judge says what became of all, and returns an error if too few were caught.
-func (s tally) judge(l *laboratory, least float64, took time.Duration) error {
-	noticed := s.verdicts[caught] + s.verdicts[endless]
-	all := noticed + s.verdicts[survived]
-	rate := 100 * float64(noticed) / float64(max(all, 1))
-	l.say("%d of %d mutants caught: %.0f %%, in %.0f s; %d of them by the simulation alone, %d because they did not end",
-		noticed, all, rate, took.Seconds(), s.late, s.verdicts[endless])
-	l.say("%d more are equivalent, %d change only what people read", s.verdicts[equivalent], s.verdicts[diagnostic])
-	if len(s.survived) > 0 {
-		slices.Sort(s.survived)
-		l.say("these survived:\n  %s", strings.Join(s.survived, "\n  "))
-	}
-	if all > 0 && rate < least {
-		return fmt.Errorf("%.0f %% are caught, %.0f %% have to be", rate, least)
+	if sum[caught]+sum[endless]+sum[survived] > 0 && sum.rate() < r.least {
+		return fmt.Errorf("%.0f %% are noticed, %.0f %% have to be", sum.rate(), r.least)
 	}
 	return nil
+}
+
+// try wakes one mutant in one suite after another, beginning with the one numbered from, until
+// one does not pass. in is that one's number.
+func (r random) try(ctx context.Context, l *laboratory, m switched.Mutant, suites []*suite, from int, again bool) (got result, in int) {
+	if u := find(r.but, m.Change); u != nil {
+		return result{verdict: u.kind, detail: u.why}, 0
+	}
+	got = result{verdict: survived}
+	its := suitesOf(path.Dir(m.File), suites)
+	for i := from; i < len(its); i++ {
+		limit := its[i].limit
+		if again {
+			limit = l.long
+		}
+		took := got.took
+		got = l.wake(ctx, its[i], m.Number, limit)
+		got.took += took
+		if got.verdict != survived {
+			return got, i
+		}
+	}
+	return got, len(its)
+}
+
+// isLast reports whether a suite runs only for what survives the others.
+func (r random) isLast(s *suite) bool {
+	return slices.ContainsFunc(r.last, func(c check) bool { return c.in == s.in })
 }

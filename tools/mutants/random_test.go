@@ -7,12 +7,15 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/tools/mutants/internal/places"
 	"github.com/holdall/holdall/tools/mutants/internal/switched"
 	"github.com/holdall/holdall/tools/mutants/internal/tree"
 )
@@ -95,7 +98,7 @@ func smallLab(t *testing.T, changed map[string]string) (*laboratory, *strings.Bu
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	return &laboratory{
-		root: root, dir: t.TempDir(), workers: 2, timeout: 3 * time.Second,
+		root: root, dir: t.TempDir(), workers: 2, timeout: 3 * time.Second, long: 5 * time.Second,
 		say: func(format string, a ...any) { fmt.Fprintf(said, format+"\n", a...) },
 	}, said
 }
@@ -122,12 +125,13 @@ func TestDrawnMutantsAreCaughtOrSurvive(t *testing.T) {
 		"low/low.go:5  boundary  `a < b` → `a <= b`  equivalent (both are the least when they are equal)",
 		"high/high.go:7  off-by-one  `limit = 3` → `limit = 4`  caught (high TestOf)",
 		"high/high.go:9  drop-not",
-		"TIMED OUT (high)",
+		"1 did not end, and run again, one at a time, each for at most 5s",
+		"DID NOT END (high)",
 		"high/high.go:11  drop-not  `func Unseen(on bool) bool { return !on }` → `func Unseen(on bool) bool { return on }`  SURVIVED",
 		"caught (end TestEnd)",
 		"these survived:\n",
-		"5 of 6 mutants caught: 83 %",
-		"1 of them by the simulation alone, 1 because they did not end\n1 more are equivalent, 0 change only what people read\n",
+		"4 noticed, 1 did not end twice, 1 survived, 1 equivalent: 83 %",
+		"1 by the simulation alone\n",
 	} {
 		require.Contains(t, out, want)
 	}
@@ -171,7 +175,7 @@ func TestSomeOfTheDrawnAreWanted(t *testing.T) {
 	r.wanted = regexp.MustCompile("nobody")
 	require.ErrorContains(t, r.examine(t.Context(), l), "none of them is wanted")
 	r.wanted, r.list, r.least = regexp.MustCompile("Unseen"), false, 1
-	require.ErrorContains(t, r.examine(t.Context(), l), "0 % are caught, 1 % have to be")
+	require.ErrorContains(t, r.examine(t.Context(), l), "0 % are noticed, 1 % have to be")
 }
 
 func TestWhatDoesNotPassWithoutMutants(t *testing.T) {
@@ -179,6 +183,41 @@ func TestWhatDoesNotPassWithoutMutants(t *testing.T) {
 	require.ErrorContains(t, smallRun(3, 1).examine(t.Context(), l), "high does not pass with all mutants asleep")
 	l, _ = smallLab(t, map[string]string{"high/high_test.go": "package high\n\nvar _ [limit]int\n\nvar _ = nobody\n"})
 	require.Error(t, smallRun(3, 1).examine(t.Context(), l))
+}
+
+// A package of another module is built there, and so is the program that its test runs.
+func TestMutantsOfAnotherModule(t *testing.T) {
+	l, said := smallLab(t, nil)
+	for name, text := range map[string]string{
+		"go.mod":  "module small/tool\n\ngo 1.26\n\nrequire small v0.0.0\n\nreplace small => ../\n",
+		"main.go": "package main\n\nimport (\n\t\"fmt\"\n\t\"small/low\"\n)\n\nfunc main() { fmt.Print(low.Least(2, 7)) }\n",
+		"main_test.go": `package main
+
+import (
+	"os/exec"
+	"testing"
+)
+
+func TestPrinted(t *testing.T) {
+	if out, err := exec.Command("go", "run", ".").CombinedOutput(); err != nil || string(out) != "2" {
+		t.Errorf("%s %v", out, err)
+	}
+}
+`,
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Join(l.root, "tool"), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(l.root, "tool", name), []byte(text), 0o600))
+	}
+	l.timeout, l.long = time.Minute, time.Minute
+	r := random{
+		n: 3, seed: 1, wanted: regexp.MustCompile("drop-call"), share: "1/1", from: []string{"tool"},
+		quick: []check{{in: "low"}, {in: "tool"}},
+	}
+	require.NoError(t, r.examine(t.Context(), l), said)
+	require.Contains(t, said.String(), "tool/main.go:8  drop-call  `fmt.Print(low.Least(2, 7))` → ``  caught (tool TestPrinted)")
+	require.Equal(t, "./inner", tree.Pattern("tool", "tool/inner"))
+	require.Equal(t, "tool", tree.ModuleOf(l.root, "tool/inner"))
+	require.Equal(t, ".", tree.ModuleOf(l.root, "low/inner"))
 }
 
 func TestAnInterruptedRunSaysSo(t *testing.T) {
@@ -199,12 +238,25 @@ func TestWhatNoticedAMutant(t *testing.T) {
 	}
 }
 
+// drawable returns all changes that can be drawn.
+var drawable = sync.OnceValues(func() ([]places.Change, error) {
+	root, err := engines.Root()
+	if err != nil {
+		return nil, err
+	}
+	from := drawnByChance(1, 1).from
+	packages, err := tree.Load(context.Background(), root, from, switched.Imports...)
+	if err != nil {
+		return nil, err
+	}
+	return changes(packages, from), nil
+})
+
 // Code moves on, and what is listed of it with it: each is one change that can be
 // drawn.
 func TestWhatIsListedAsUnseenIsThere(t *testing.T) {
-	tr, err := tree.Load(t.Context(), root(t), library, switched.Imports...)
+	all, err := drawable()
 	require.NoError(t, err)
-	all := changes(tr, library)
 	for i, u := range unseens {
 		n := 0
 		for _, c := range all {

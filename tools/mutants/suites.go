@@ -20,20 +20,27 @@ import (
 
 // suite is a test binary that has all drawn mutants in it, and what is run of it.
 type suite struct {
-	in     string // the package's folder
-	args   []string
-	binary string
-	of     []string // the folders of the packages that it tests, with all that they import
-	most   time.Duration
+	in      string // the package's folder
+	args    []string
+	binary  string
+	overlay string
+	of      []string      // the folders of the packages that it tests
+	limit   time.Duration // of the first run with a mutant
 }
 
 // suites builds the tests of these packages with the mutants in them, and runs each
-// with all mutants asleep: so it has to pass, and so long it takes. Packages without
-// tests have none.
-func (l *laboratory) suites(ctx context.Context, overlay string, of []check) ([]*suite, error) {
+// with all mutants asleep: so it has to pass, and so long it takes. It leaves out packages
+// without tests, and those whose tests use no package that has mutants.
+func (l *laboratory) suites(ctx context.Context, overlay string, drawn []switched.Mutant, of []check) ([]*suite, error) {
 	built := make([]*suite, len(of))
 	err := l.each(ctx, len(of), func(ctx context.Context, i int) (err error) {
-		s := &suite{in: of[i].in, args: of[i].args, binary: filepath.Join(l.dir, fmt.Sprintf("suite%d.test", i))}
+		s := &suite{in: of[i].in, args: of[i].args, overlay: overlay, binary: filepath.Join(l.dir, fmt.Sprintf("suite%d.test", i))}
+		if s.of, err = l.tested(ctx, s.in); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(drawn, func(m switched.Mutant) bool { return slices.Contains(s.of, path.Dir(m.File)) }) {
+			return nil
+		}
 		if of[i].test != "" {
 			s.args = append([]string{"-test.run", "^" + of[i].test + "$"}, s.args...)
 		}
@@ -43,36 +50,48 @@ func (l *laboratory) suites(ctx context.Context, overlay string, of []check) ([]
 		if _, err := os.Stat(s.binary); os.IsNotExist(err) {
 			return nil
 		}
-		output, _, err := program.Run(ctx, l.root, nil, "go", "list", "-deps", "-test", "-f", "{{.Dir}}", "./"+s.in)
-		if err != nil {
-			return fmt.Errorf("go list: %w\n%s", err, indented(output))
-		}
-		for _, dir := range strings.Fields(output) {
-			if folder, err := filepath.Rel(l.root, dir); err == nil && filepath.IsLocal(folder) {
-				s.of = append(s.of, filepath.ToSlash(folder))
-			}
-		}
-		s.most = l.timeout
-		r := l.wake(ctx, s, 0)
+		r := l.wake(ctx, s, 0, l.long)
 		if ctx.Err() == nil && r.verdict != survived {
 			return fmt.Errorf("%s does not pass with all mutants asleep in it\n%s", s.in, indented(r.detail))
 		}
-		s.most = min(l.timeout, 6*r.took+15*time.Second)
+		s.limit = firstLimit(r.took, l.timeout)
 		built[i] = s
 		return context.Cause(ctx)
 	})
 	return slices.DeleteFunc(built, func(s *suite) bool { return s == nil }), err
 }
 
-// wake runs a suite with one mutant awake. detail is what noticed it, or the output
-// of a suite that should have passed.
-func (l *laboratory) wake(ctx context.Context, s *suite, number int) result {
+// tested returns the folders of the packages that the tests of a package use. Tests of
+// another module than the library's count for their own module only: with all that they
+// import, they would run for nearly every mutant, and they are slow.
+func (l *laboratory) tested(ctx context.Context, in string) (folders []string, err error) {
+	module := tree.ModuleOf(l.root, in)
+	output, _, err := program.Run(ctx, l.folder(module), nil, "go", "list", "-deps", "-test", "-f", "{{.Dir}}", tree.Pattern(module, in))
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w\n%s", err, indented(output))
+	}
+	for _, dir := range strings.Fields(output) {
+		folder, err := filepath.Rel(l.root, dir)
+		if err != nil || !filepath.IsLocal(folder) {
+			continue
+		}
+		if folder = filepath.ToSlash(folder); module == "." || tree.ModuleOf(l.root, folder) == module {
+			folders = append(folders, folder)
+		}
+	}
+	return folders, nil
+}
+
+// wake runs a suite with one mutant awake, also in the programs that its tests build.
+// detail names what noticed the mutant, or is the output of a suite that should have passed.
+func (l *laboratory) wake(ctx context.Context, s *suite, number int, limit time.Duration) result {
 	begun := time.Now()
 	// A mutant may keep a process from ending even itself.
-	limited, cancel := context.WithTimeout(ctx, s.most+10*time.Second)
+	limited, cancel := context.WithTimeout(ctx, limit+10*time.Second)
 	defer cancel()
-	args := append([]string{"-test.failfast", "-test.count", "1", "-test.timeout", s.most.String()}, s.args...)
-	output, _, err := program.Run(limited, filepath.Join(l.root, filepath.FromSlash(s.in)), []string{switched.Variable + "=" + strconv.Itoa(number)}, s.binary, args...)
+	args := append([]string{"-test.failfast", "-test.count", "1", "-test.timeout", limit.String()}, s.args...)
+	env := []string{switched.Variable + "=" + strconv.Itoa(number), "GOFLAGS=-overlay=" + s.overlay}
+	output, _, err := program.Run(limited, l.folder(s.in), env, s.binary, args...)
 	r := result{verdict: survived, took: time.Since(begun)}
 	switch {
 	case limited.Err() != nil || strings.Contains(output, "panic: test timed out after"):

@@ -14,26 +14,28 @@ import (
 	"go/token"
 	"go/types"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Tree has packages of one repository.
 type Tree struct {
 	Fset     *token.FileSet
-	imported types.Importer
 	packages map[string]*Package
 }
 
 // Package is one of them.
 type Package struct {
-	Folder string // from the root of the repository
-	Files  []*File
-	Info   *types.Info
-	tests  []*ast.File // those that are of the package itself
+	Folder   string // from the root of the repository
+	Files    []*File
+	Info     *types.Info
+	tests    []*ast.File    // those that are of the package itself
+	imported types.Importer // for its module
 }
 
 // File is a file of a package.
@@ -53,39 +55,76 @@ type listed struct {
 // tests import can be imported by changed files, and so can the packages also named.
 func Load(ctx context.Context, root string, folders []string, also ...string) (*Tree, error) {
 	t := &Tree{Fset: token.NewFileSet(), packages: map[string]*Package{}}
+	its := map[string][]string{} // folders, by module
 	for _, folder := range folders {
-		also = append(also, "./"+folder)
+		module := ModuleOf(root, folder)
+		its[module] = append(its[module], folder)
 	}
-	found, err := list(ctx, root, also[len(also)-len(folders):]...)
-	if err != nil {
-		return nil, err
-	}
-	for _, l := range found {
-		also = append(also, l.TestImports...)
-	}
-	// As the tests are built, too: nothing is compiled twice.
-	imported, err := list(ctx, root, append([]string{"-export", "-deps", "-trimpath"}, also...)...)
-	if err != nil {
-		return nil, err
-	}
-	exports := map[string]string{}
-	for _, l := range imported {
-		exports[l.ImportPath] = l.Export
-	}
-	t.imported = importer.ForCompiler(t.Fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
-	for _, l := range found {
-		if err := t.read(root, l); err != nil {
+	for _, module := range slices.Sorted(maps.Keys(its)) {
+		if err := t.load(ctx, root, module, its[module], also); err != nil {
 			return nil, err
 		}
 	}
 	return t, nil
 }
 
+// ModuleOf returns the folder of the module that a folder belongs to: the nearest one
+// with a go.mod. Both are from the root of the repository.
+func ModuleOf(root, folder string) string {
+	for module := path.Clean(folder); module != "."; module = path.Dir(module) {
+		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(module), "go.mod")); err == nil {
+			return module
+		}
+	}
+	return "."
+}
+
+// Pattern returns how the go command names a folder, called in that of its module.
+func Pattern(module, folder string) string {
+	if module == "." {
+		return "./" + folder
+	}
+	return "." + strings.TrimPrefix(path.Clean(folder), module)
+}
+
+// load reads packages of one module. Modules have importers of their own, because
+// they may need different versions of what they import.
+func (t *Tree) load(ctx context.Context, root, module string, folders, also []string) error {
+	in, patterns := filepath.Join(root, filepath.FromSlash(module)), []string(nil)
+	for _, folder := range folders {
+		patterns = append(patterns, Pattern(module, folder))
+	}
+	found, err := list(ctx, in, patterns...)
+	if err != nil {
+		return err
+	}
+	wanted := append([]string{"-export", "-deps", "-trimpath"}, also...)
+	for _, l := range found {
+		wanted = append(wanted, l.TestImports...)
+	}
+	// As the tests are built, too: nothing is compiled twice.
+	imported, err := list(ctx, in, append(wanted, patterns...)...)
+	if err != nil {
+		return err
+	}
+	exports := map[string]string{}
+	for _, l := range imported {
+		exports[l.ImportPath] = l.Export
+	}
+	importer := importer.ForCompiler(t.Fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	for _, l := range found {
+		if err := t.read(root, l, importer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // list asks the go command.
-func list(ctx context.Context, root string, args ...string) (all []listed, err error) {
+func list(ctx context.Context, dir string, args ...string) (all []listed, err error) {
 	args = append([]string{"list", "-json=Dir,ImportPath,Export,GoFiles,TestGoFiles,TestImports"}, args...)
 	list := exec.CommandContext(ctx, "go", args...)
-	list.Dir, list.Stderr = root, os.Stderr
+	list.Dir, list.Stderr = dir, os.Stderr
 	output, err := list.Output()
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
@@ -100,12 +139,12 @@ func list(ctx context.Context, root string, args ...string) (all []listed, err e
 	return all, nil
 }
 
-func (t *Tree) read(root string, l listed) error {
+func (t *Tree) read(root string, l listed, imported types.Importer) error {
 	folder, err := filepath.Rel(root, l.Dir)
 	if err != nil {
 		return err
 	}
-	p := &Package{Folder: filepath.ToSlash(folder), Info: &types.Info{
+	p := &Package{Folder: filepath.ToSlash(folder), imported: imported, Info: &types.Info{
 		Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{},
 	}}
 	var files []*ast.File
@@ -127,7 +166,7 @@ func (t *Tree) read(root string, l listed) error {
 		}
 		p.tests = append(p.tests, test)
 	}
-	if _, err := (&types.Config{Importer: t.imported}).Check(p.Folder, t.Fset, files, p.Info); err != nil {
+	if _, err := (&types.Config{Importer: imported}).Check(p.Folder, t.Fset, files, p.Info); err != nil {
 		return err
 	}
 	t.packages[p.Folder] = p
@@ -161,6 +200,6 @@ func (t *Tree) Compile(folder string, texts map[string]string) error {
 		}
 		files = append(files, changed)
 	}
-	_, err := (&types.Config{Importer: t.imported}).Check(folder, t.Fset, files, nil)
+	_, err := (&types.Config{Importer: p.imported}).Check(folder, t.Fset, files, nil)
 	return err
 }
