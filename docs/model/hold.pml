@@ -44,7 +44,7 @@
 /* clause renew_later: a renewal never writes over a later one's RVN | mutant: a renewal never writes over a later one's RVN | finds: alone */
 /* clause own_rvn: every renewal writes an RVN of its own | mutant: every round writes an RVN of its own | finds: alone */
 /* clause from_sending: a confirmation counts from before its first sending | mutant: a confirmation counts from before its first sending | finds: alone */
-/* clause too_late: what landed unheard is held since its first sending, not since it was learnt of | mutant: what landed unheard is held since the first sending, not since it was learnt of ; a key known too late is never seen as held | finds: alone */
+/* clause too_late: what landed unheard is held since its first sending, not since it was learnt of | mutant: what landed unheard is held since the first sending, not since it was learnt of | finds: alone */
 /* clause no_revival: a confirmation that arrives after the deadline revives nothing | mutant: a confirmation that arrives after the deadline revives nothing | finds: alone */
 /* clause release_mine: a release needs the row to be the unit's | mutant: a release needs the row to be the unit's | finds: alone */
 /* clause commit_mine: a commit needs the key to be the unit's | mutant: a commit needs every key to be the unit's | finds: overtaken */

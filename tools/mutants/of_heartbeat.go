@@ -10,13 +10,6 @@ var ofHolding = []mutant{
 		by:     check{in: "heartbeat", test: "TestALateConfirmationRevivesNothingWithoutTheWatchdog"},
 	},
 	{
-		clause: "a key known too late is never seen as held",
-		file:   "heartbeat/heartbeat.go",
-		old:    `	if !time.Now().Before(until) {`,
-		new:    `	if false {`,
-		by:     check{in: "lockset", test: "TestASetLearntOfTooLateIsLost"},
-	},
-	{
 		clause: "a confirmation counts from before its first sending",
 		file:   "heartbeat/heartbeat.go",
 		old:    "\tanswered.Wait()\n",
