@@ -170,10 +170,10 @@ func TestOneWhoLooksOnceDatesAllThatADeadHolderHas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				r := rand.New(rand.NewPCG(0, 5))
-				b.dates(r, 0)
 				holder := b.asDefault(r, "holder")
-				b.take(holder, c.held...)
+				b.take(holder, c.held...) // without the time
 				holder.net.Crash()
+				b.dates(r, 0)
 				require.False(t, b.once(r, "dates them", c.asked...))
 				time.Sleep(24 * time.Hour)
 				require.True(t, b.once(r, "the next night", c.asked...))

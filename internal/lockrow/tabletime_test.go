@@ -85,7 +85,7 @@ func TestSinceWhenADeadHoldersRowIsFree(t *testing.T) {
 }
 
 func TestRowsAreDated(t *testing.T) {
-	table, now := Table{Name: "locks", HashKey: "key"}, Now{Low: tableNow, High: tableNow}
+	table, now := Table{Name: "locks", HashKey: "key"}, Now{Low: tableNow.Add(-time.Minute), High: tableNow}
 	waits := with(queued(freeRow, other), func(r *Row) { r.Exists = true })
 	for name, c := range map[string]struct {
 		row   Row

@@ -94,13 +94,6 @@ var ofDeciding = []mutant{
 		by:     check{in: "unitofwork", test: "TestRecoverFinishesTheDead"},
 	},
 	{
-		clause: "the journal of a unit that may have prepared rows stays",
-		file:   "unitofwork/journaled.go",
-		old:    `	if rows > 0 && !errors.As(err, new(*lockset.NoAnswerError)) && `,
-		new:    "\tif ",
-		by:     check{in: "unitofwork", test: "TestMarkedRowsThatCouldNotBeFreedAreFound"},
-	},
-	{
 		clause: "a unit that was refused by a record frees what it prepared",
 		file:   "unitofwork/journaled.go",
 		old:    `err := pending.Release(ctx)`,

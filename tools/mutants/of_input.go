@@ -10,13 +10,6 @@ var ofInput = []mutant{
 		by:     check{in: "lockset", test: "TestForeignRowsAreLeftAlone"},
 	},
 	{
-		clause: "a unit that gives up burns nothing on a row that holdall did not write",
-		file:   "lockset/giveup.go",
-		old:    `!errors.As(cause, new(*lockrow.RowError)) || !a.foreign(ctx, b.id, key)`,
-		new:    `!errors.As(cause, new(*lockrow.RowError)) || !a.foreign(ctx, b.id, key) || true`,
-		by:     check{in: "lockset", test: "FuzzLockTable"},
-	},
-	{
 		clause: "an entry of an open unit names a unit",
 		file:   "unitofwork/recover.go",
 		old:    `|| !lockrow.IsUnit(unit.Value) {`,
@@ -36,13 +29,6 @@ var ofInput = []mutant{
 		old:    `end := at.Since.Add(r.Lease)`,
 		new:    `end := at.Since.Add(r.Lease / 2)`,
 		by:     check{in: "lockset", test: "FuzzRow"},
-	},
-	{
-		clause: "a unit that gives up leaves every queue",
-		file:   "lockset/queue.go",
-		old:    `if r.Key == but {`,
-		new:    `if r.Key == but || but == "" {`,
-		by:     check{in: "lockset", test: "FuzzLockTable"},
 	},
 	{
 		clause: "an error that is joined is on one line",

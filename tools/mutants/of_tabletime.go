@@ -31,13 +31,6 @@ var ofTableTime = []mutant{
 		by:     check{in: "lockset", test: "TestAProcessThatStandsStillBeforeItTakesAKey"},
 	},
 	{
-		clause: "who waits no longer dates rows of later chunks, too",
-		file:   "lockset/lookahead.go",
-		old:    `a.over() && len(a.plan) > a.ledger.reach`,
-		new:    `false`,
-		by:     check{in: "lockset", test: "TestOneWhoLooksOnceDatesAllThatADeadHolderHas"},
-	},
-	{
 		clause: "an operator's write does not say since when the lease runs",
 		file:   "internal/lockrow/revoke.go",
 		old:    `revokeForNothing = revoke + " REMOVE #purpose, #renewedAt"`,
@@ -59,25 +52,11 @@ var ofTableTime = []mutant{
 		by:     check{in: "lockset", test: "TestOneWhoLooksOnceLeavesTheLivingAlone"},
 	},
 	{
-		clause: "a row that is freed says since when it is free",
-		file:   "internal/lockrow/expressions.go",
-		old:    `Free   = "SET #isReleased = :one, #expiresAt = :expires, #turnAt = :turn REMOVE`,
-		new:    `Free   = "SET #isReleased = :one, #expiresAt = :expires REMOVE`,
-		by:     check{in: "lockset", test: "TestOneWhoLooksOnceHasAFreeKey"},
-	},
-	{
 		clause: "an evicted holder's row counts as free since anyone could have evicted it",
 		file:   "internal/lockrow/tabletime.go",
 		old:    `now.believes(r.RenewedAt) && r.deadAt().Before(now.High) {`,
 		new:    `false {`,
 		by:     check{in: "internal/lockrow", test: "TestSinceWhenADeadHoldersRowIsFree"},
-	},
-	{
-		clause: "whoever goes past others finds the row free since the time that was seen",
-		file:   "internal/lockrow/tabletime.go",
-		old:    `stillFree   = "#turnAt = :turnSeen AND`,
-		new:    `stillFree   = "#turnAt <> :turnSeen AND`,
-		by:     check{in: "lockset", test: "TestOneWhoLooksOnceHasAFreeKey"},
 	},
 	{
 		clause: "two turns at a row are told apart",

@@ -80,13 +80,6 @@ var ofTurns = []mutant{
 		by:     check{in: "lockset", test: "TestADeadHeadIsDroppedAfterGrace"},
 	},
 	{
-		clause: "a unit that leaves a queue takes its own place away",
-		file:   "internal/lockrow/expressions.go",
-		old:    `at+" = :waiter", "REMOVE "+at, Values{":waiter": Text(string(waiter))})`,
-		new:    `"attribute_exists(#key)", "REMOVE "+at, nil)`,
-		by:     check{in: "lockset", test: "TestAPlaceIsGivenUpThroughAPoorNetwork"},
-	},
-	{
 		clause: "a head is watched by its name, whatever fences others leave",
 		file:   "internal/lockrow/row.go",
 		old:    `return "queue " + r.Queue[0].Unit()`,
@@ -122,25 +115,11 @@ var ofTurns = []mutant{
 		by:     check{in: "lockset", test: "TestTheHeirOfALargeSet"},
 	},
 	{
-		clause: "a waiter looks when a holder's lease or the head's time ends",
-		file:   "lockset/wait.go",
-		old:    "\t\tuntil(j.Until)\n",
-		new:    "\t\t_ = j.Until\n",
-		by:     check{in: "lockset", test: "TestTheFirstWaiterHasTheKeyALeaseAfterTheHoldersLastSignOfLife"},
-	},
-	{
 		clause: "a unit that does not wait in the table for its process has no place there",
 		file:   "lockset/wait.go",
 		old:    "would count as dead.\n		if err := a.leaveQueues(ctx, \"\"); err != nil {",
 		new:    "would count as dead.\n		if err := error(nil); err != nil {",
 		by:     check{in: "simulation", test: "TestWhereNothingGoesWrong"},
-	},
-	{
-		clause: "giving up leaves the queues",
-		file:   "lockset/giveup.go",
-		old:    `left.Go(func() { leaveErr = a.leaveSoon(ctx) })`,
-		new:    `left.Go(func() {})`,
-		by:     check{in: "lockset", test: "TestAJoiningThatArrivesAfterItsUnitGaveUp"},
 	},
 	{
 		clause: "giving up leaves every queue that the unit ever asked to join",
@@ -155,13 +134,6 @@ var ofTurns = []mutant{
 		old:    `	a.ledger.tried(tried)`,
 		new:    `	_ = tried`,
 		by:     check{in: "lockset", test: "TestAJoiningThatArrivesAfterItsUnitGaveUp"},
-	},
-	{
-		clause: "a place that has moved is looked for",
-		file:   "lockset/queue.go",
-		old:    `if a.places.saw(now); !now.Queues(a.unit.nonce) {`,
-		new:    `if a.places.saw(lockrow.Row{Key: now.Key}); true {`,
-		by:     check{in: "lockset", test: "TestPlacesGivenUpAtTheSameTime"},
 	},
 	{
 		clause: "a unit with a place takes the row as the one in the queue",
