@@ -195,7 +195,7 @@ var ofWritingBack = []mutant{
 	},
 	{
 		clause: "a panic of a method is not taken for one of the SDK",
-		file:   "internal/writeback/where.go",
+		file:   "internal/writeback/panics.go",
 		old:    `!strings.HasPrefix(text, "reflect")`,
 		new:    `!strings.HasPrefix(text, "")`,
 		by:     check{in: "internal/writeback", test: "TestAMethodThatFailsOnce"},
@@ -210,8 +210,8 @@ var ofWritingBack = []mutant{
 	{
 		clause: "a text that is not UTF-8 is refused",
 		file:   "unitofwork/stage.go",
-		old:    `if err := actions.CheckTexts(item); err != nil {`,
-		new:    `if err := actions.CheckTexts(item); err != nil && w.key == nil {`,
+		old:    `if err := actions.CheckStorable(item, w.key); err != nil {`,
+		new:    `if err := actions.CheckStorable(item, w.key); err != nil && w.key == nil {`,
 		by:     check{in: "unitofwork", test: "TestAValueThatCannotBeStored"},
 	},
 	{
@@ -220,5 +220,40 @@ var ofWritingBack = []mutant{
 		old:    `case !actions.IsText(key):`,
 		new:    `case !actions.IsText(key) && table == "":`,
 		by:     check{in: "unitofwork", test: "TestAValueThatCannotBeStored"},
+	},
+	{
+		clause: "two keys of a map that get one name are refused",
+		file:   "internal/writeback/mapkeys.go",
+		old:    `if len(keys) > 1 && (`,
+		new:    `if len(keys) > 2 && (`,
+		by:     check{in: "internal/writeback", test: "TestKeysThatAMethodWrites"},
+	},
+	{
+		clause: "a map whose keys cannot be read back is refused",
+		file:   "internal/writeback/mapkeys.go",
+		old:    `if there && readsBack(sample, name) {`,
+		new:    `if there {`,
+		by:     check{in: "internal/writeback", test: "TestMapsWhoseKeysCannotBeReadBack"},
+	},
+	{
+		clause: "an interface that cannot be read is refused",
+		file:   "internal/writeback/unreadable.go",
+		old:    `if t.NumMethod() > 0 && !(`,
+		new:    `if t.NumMethod() > 1 && !(`,
+		by:     check{in: "internal/writeback", test: "TestAnInterfaceThatCannotBeRead"},
+	},
+	{
+		clause: "a function within an interface is not dropped",
+		file:   "internal/writeback/lost.go",
+		old:    `reflect.Uintptr, reflect.Func, reflect.Chan, reflect.UnsafePointer:`,
+		new:    `reflect.Uintptr:`,
+		by:     check{in: "internal/writeback", test: "TestWhatIsLostOfAValue"},
+	},
+	{
+		clause: "a number that DynamoDB does not have is refused when it is staged",
+		file:   "internal/actions/storable.go",
+		old:    `why = wrongNumber(v.Value)`,
+		new:    `_ = wrongNumber(v.Value)`,
+		by:     check{in: "unitofwork", test: "TestAValueThatDynamoDBRefuses"},
 	},
 }
