@@ -21,7 +21,8 @@ func (t *Table[T]) fillKey(codec *writeback.Codec, key map[string]types.Attribut
 	for _, name := range t.keyNames() {
 		given, want := requests.TypeOf(key[name]), requests.TypeOf(wanted[name])
 		if want != "" && given != want {
-			return fmt.Errorf("key attribute %q: %s is of type %s, and %T has type %s there", name, actions.ValueText(key[name]), given, *record, want)
+			return fmt.Errorf("key attribute %q: %s is of type %s, and %T has type %s there: %s, not %s", name, actions.ValueText(key[name]), given,
+				*record, want, actions.KindOf(wanted[name]), actions.KindOf(key[name]))
 		}
 		if err == nil {
 			continue

@@ -1,6 +1,7 @@
 package unitofwork_test
 
 import (
+	"math"
 	"strconv"
 	"testing"
 
@@ -77,7 +78,7 @@ func TestAKeyOfAnotherType(t *testing.T) {
 		"text":                     {named("alice", "1"), ""},
 		"a number for text":        {named("alice", 1), `key attribute "S": 1 is of type N, and unitofwork_test.record`},
 		"a number for text, first": {named(7, "1"), `key attribute "P": 7 is of type N, and unitofwork_test.record`},
-		"bytes for text":           {named("alice", []byte("1")), `key attribute "S": 31 is of type B, and unitofwork_test.record`},
+		"bytes for text":           {named("alice", []byte("1")), `record P="alice" S=0x31: key attribute "S": 0x31 is of type B, and unitofwork_test.record[string,string] has type S there: a string, not bytes`},
 		"a number":                 {numbered("alice", 1), ""},
 		"text for a number":        {numbered("alice", "1"), `key attribute "S": "1" is of type S, and unitofwork_test.record`},
 		"a part for a whole":       {numbered("alice", 1.5), `key attribute "S": 1.5 is of type N, which unitofwork_test.record[string,int] cannot have there`},
@@ -106,6 +107,34 @@ func TestAKeyOfAnotherType(t *testing.T) {
 				require.ErrorContains(t, err, c.says)
 				require.Empty(t, client.requests())
 			})
+		})
+	}
+}
+
+// What cannot be the value of a key attribute is told in plain words.
+func TestAValueThatIsNoKey(t *testing.T) {
+	type record struct{ P, S any }
+	table := unitofwork.Table[record]{Name: "accounts", PartitionKey: "P", SortKey: "S"}
+	for name, c := range map[string]struct {
+		p, s any
+		says string
+	}{
+		"nil":                   {"alice", nil, `key attribute "S" is nil, not a string, a number or bytes`},
+		"a pointer that is nil": {"alice", (*string)(nil), `key attribute "S" is nil`},
+		"a list":                {"alice", []string{"1"}, `key attribute "S" is a list`},
+		"a bool":                {true, "x", `key attribute "P" is a bool`},
+		"a struct":              {struct{}{}, "x", `key attribute "P" is a map`},
+		"no number":             {"alice", math.NaN(), `key attribute "S" cannot be stored: NaN is not a number that DynamoDB can store`},
+		"a channel":             {"alice", make(chan int), `key attribute "S": the value would be lost: the SDK does not store chan int`},
+		"a value of the SDK's":  {"alice", &types.AttributeValueMemberS{Value: "1"}, `key attribute "S": the value would be lost: the SDK stores a types.AttributeValueMemberS as a map`},
+	} {
+		inBed(t, func(t *testing.T, b *bed) {
+			client := b.client("c", nil)
+			err := client.Read(t.Context(), table.Ref(c.p, c.s))
+			require.ErrorContains(t, err, c.says, name)
+			require.NotContains(t, err.Error(), `"-"`)
+			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+			require.Empty(t, client.requests())
 		})
 	}
 }

@@ -73,12 +73,15 @@ func newStage(cover func(ordering.Key) (ordering.Key, error), s actions.Stamper,
 }
 
 // add stages one action under a guard, or refuses it with a *StageError, which
-// it also keeps. key is that of the record, if it is known, and version the one that item wants,
-// if it wants one.
-func (s *stage) add(guard ordering.Key, key map[string]types.AttributeValue, item types.TransactWriteItem, unmet error, version *actions.Version) error {
+// it also keeps. key is that of the record, if it is known; version is the one that item wants, if it
+// wants one; and of is the reference whose record the item is, if there is one.
+func (s *stage) add(guard ordering.Key, key map[string]types.AttributeValue, item types.TransactWriteItem, unmet error, version *actions.Version, of Record) error {
 	w, err := s.prepare(guard, key, item)
 	w.unmet, w.version = unmet, version
 	if err != nil {
+		if of != nil {
+			err = of.named(err)
+		}
 		return s.refuse(w.table, w.record, err)
 	}
 	if w.key != nil {
@@ -138,7 +141,7 @@ func (s *stage) prepare(guard ordering.Key, known map[string]types.AttributeValu
 	case w.key != nil && s.records[w.identity]:
 		return w, errWritten
 	}
-	if err := actions.CheckTexts(item); err != nil {
+	if err := actions.CheckStorable(item, w.key); err != nil {
 		return w, err
 	}
 	if w.holder, err = s.cover(guard); err != nil {

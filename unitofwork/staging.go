@@ -176,7 +176,7 @@ func (u *Unit) Stage(guard ordering.Key, actions ...types.TransactWriteItem) err
 		return ErrEnded
 	}
 	for _, action := range actions {
-		if err := u.stage.add(guard, nil, action, ErrCondition, nil); err != nil {
+		if err := u.stage.add(guard, nil, action, ErrCondition, nil, nil); err != nil {
 			return err
 		}
 	}
@@ -258,7 +258,7 @@ func (u *Unit) each(records []Record, unmet error, action func(string, map[strin
 		if err != nil {
 			return u.stage.refuse(table, actions.KeyText(key), err)
 		}
-		if err := u.stage.add(g.now, key, item, unmet, version); err != nil {
+		if err := u.stage.add(g.now, key, item, unmet, version, r); err != nil {
 			return err
 		}
 	}

@@ -232,15 +232,15 @@ var refusals = map[string]struct {
 	},
 	"an empty key to delete": {
 		func(u *unitofwork.Unit) error { return u.Delete(accounts.Ref("1", "")) },
-		`key attribute "ID": is empty`,
+		`key attribute "ID" is empty`,
 	},
 	"an empty key of bytes": {
 		func(u *unitofwork.Unit) error { return u.Delete(accounts.Ref("1", []byte{})) },
-		`key attribute "ID": is empty`,
+		`key attribute "ID" is empty`,
 	},
 	"a key that cannot be one": {
 		func(u *unitofwork.Unit) error { return u.Delete(accounts.Ref("1", true)) },
-		"not a string, number or bytes",
+		"not a string, a number or bytes",
 	},
 	"a Table without a partition key": {
 		func(u *unitofwork.Unit) error {
@@ -504,7 +504,7 @@ func TestKeysOfBytes(t *testing.T) {
 			return u.Stage(transferKeys[0], put("\x01"), put("\x01"))
 		})
 		require.ErrorContains(t, err, "one record takes one write")
-		require.ErrorContains(t, err, "record ID=01")
+		require.ErrorContains(t, err, "record ID=0x01")
 	})
 }
 

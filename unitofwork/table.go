@@ -88,6 +88,7 @@ type Record interface {
 	item() (map[string]types.AttributeValue, error)
 	changed(unit, fence string) (item map[string]types.AttributeValue, differs bool, err error)
 	encode(value any) (types.AttributeValue, error)
+	named(err error) error
 	version() string
 }
 
@@ -126,11 +127,12 @@ func (t *Table[T]) Ref(key ...any) *Ref[T] {
 	}
 	for i, name := range names {
 		value, err := r.codec.EncodeValue(key[i])
-		if err == nil {
-			err = actions.CheckKeyValue(value)
-		}
 		if err != nil {
 			r.err = fmt.Errorf("key attribute %q: %w", name, err)
+			return r
+		}
+		if err = actions.CheckKeyValue(value); err != nil {
+			r.err = fmt.Errorf("key attribute %q %w", name, err)
 			return r
 		}
 		r.key[name] = value
@@ -160,7 +162,7 @@ func (t *Table[T]) Of(record T) *Ref[T] {
 	default: // the error names the record
 		r.key, _ = t.keyOf(r.codec.Attributes(&r.T, t.keyNames()...))
 	}
-	if r.err = err; err != nil || t.Guard == nil {
+	if r.err = r.codec.OfKeys(err, t.keyNames()...); err != nil || t.Guard == nil {
 		return r
 	}
 	if t.GuardByContent {
@@ -181,7 +183,7 @@ func (t *Table[T]) reference(own bool) *Ref[T] {
 	if t.Guard == nil && errors.As(err, new(*writeback.LostError)) {
 		err = nil
 	}
-	return &Ref[T]{table: t, own: own, codec: codec, err: err}
+	return &Ref[T]{table: t, own: own, codec: codec, err: codec.OfKeys(err, t.keyNames()...)}
 }
 
 func (t *Table[T]) keyNames() []string {
@@ -322,6 +324,14 @@ func (r *Ref[T]) changed(unit, fence string) (item map[string]types.AttributeVal
 	}
 	item = r.codec.Merge(r.reading.item, r.reading.known, now)
 	return item, !writeback.Same(item, r.reading.item, fence), r.hasKey(item)
+}
+
+// named returns an error with the field of T in place of the attribute that it concerns.
+func (r *Ref[T]) named(err error) error {
+	if wrong := (*actions.ValueError)(nil); errors.As(err, &wrong) && wrong.What == "attribute" {
+		return &writeback.FieldError{Field: r.codec.FieldOf(wrong.Path), Err: errors.New(wrong.Why)}
+	}
+	return err
 }
 
 // encode returns a value of the record's, as its Table encodes it.

@@ -105,7 +105,7 @@ func (u *Unit) checkVersions() {
 	}
 	for _, record := range slices.Sorted(maps.Keys(u.counted)) {
 		if c := u.counted[record]; !u.stage.records[record] {
-			_ = u.stage.add(c.guard, c.key, c.version.Check(c.table, c.key), ErrCondition, &c.version) // it keeps its error
+			_ = u.stage.add(c.guard, c.key, c.version.Check(c.table, c.key), ErrCondition, &c.version, nil) // it keeps its error
 		}
 	}
 }

@@ -2,9 +2,12 @@ package unitofwork_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"math"
 	"math/big"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -115,13 +118,13 @@ func TestAValueThatCannotBeStored(t *testing.T) {
 			"field Any[price] would be lost": func(u *unitofwork.Unit) error {
 				return u.Insert(of(loose{Any: map[string]any{"price": big.NewInt(1)}}))
 			},
-			"Texts.a[1] is not valid UTF-8": func(u *unitofwork.Unit) error {
+			"field Texts[a][1]: the text is not valid UTF-8": func(u *unitofwork.Unit) error {
 				return u.Insert(of(loose{Texts: map[string][]string{"a": {"x", "\xff"}}}))
 			},
-			`Texts.the name "\xfe" is not valid UTF-8`: func(u *unitofwork.Unit) error {
+			`field Texts: the key "\xfe" is not valid UTF-8`: func(u *unitofwork.Unit) error {
 				return u.Replace(of(loose{Texts: map[string][]string{"\xff": nil, "\xfe": nil}}))
 			},
-			"Name is not valid UTF-8": func(u *unitofwork.Unit) error {
+			"field Name: the text is not valid UTF-8": func(u *unitofwork.Unit) error {
 				r := customers.Ref("2")
 				if err := u.Get(u.Context(), r); err != nil {
 					return err
@@ -129,12 +132,12 @@ func TestAValueThatCannotBeStored(t *testing.T) {
 				r.T.Name = "M\xfcller"
 				return u.Put(r)
 			},
-			":n[0] is not valid UTF-8":          update(map[string]any{":n": []string{"\xff"}}),
-			"value :n: the value would be lost": update(map[string]any{":n": netip.Addr{}}),
-			"#n is not valid UTF-8": func(u *unitofwork.Unit) error {
+			"value :n[0]: the text is not valid UTF-8": update(map[string]any{":n": []string{"\xff"}}),
+			"value :n: the value would be lost":        update(map[string]any{":n": netip.Addr{}}),
+			"name #n: it is not valid UTF-8": func(u *unitofwork.Unit) error {
 				return u.Check(customers.Ref("1"), unitofwork.Expression{Condition: "attribute_exists(#n)", Names: map[string]string{"#n": "N\xff"}})
 			},
-			":0 is not valid UTF-8": func(u *unitofwork.Unit) error {
+			"value :0: the text is not valid UTF-8": func(u *unitofwork.Unit) error {
 				return u.DeleteIf(customers.Ref("1"), expression.Name("Name").Equal(expression.Value("\xff")))
 			},
 			"its key is not valid UTF-8": func(u *unitofwork.Unit) error { return u.Get(u.Context(), customers.Ref("\xff")) },
@@ -147,6 +150,122 @@ func TestAValueThatCannotBeStored(t *testing.T) {
 		}
 		require.ErrorContains(t, c.Read(t.Context(), customers.Ref("\xff")), "its key is not valid UTF-8")
 	})
+}
+
+// What DynamoDB would refuse is refused when it is staged, by the names of its table, its record and its field, also
+// if it is within a large unit, and nothing is sent.
+func TestAValueThatDynamoDBRefuses(t *testing.T) {
+	type measured struct {
+		ID     string
+		Values map[string][]float64  `dynamodbav:"values"`
+		Number json.Number           `dynamodbav:",omitempty"`
+		Exact  attributevalue.Number `dynamodbav:",omitempty"`
+		Set    []string              `dynamodbav:",stringset,omitempty"`
+		Any    any
+	}
+	table := unitofwork.Table[measured]{Name: "customers", PartitionKey: "ID", Guard: func(m *measured) ordering.Key { return customerKey(m.ID) }}
+	var deep any = "x"
+	for range 32 {
+		deep = []any{deep}
+	}
+	for want, record := range map[string]measured{
+		"field Values[x][1]: NaN is not a number that DynamoDB can store":                       {Values: map[string][]float64{"x": {1, math.NaN()}}},
+		"field Values[x][0]: 1e200 is too large":                                                {Values: map[string][]float64{"x": {1e200}}},
+		`field Number: "12x" is not a number`:                                                   {Number: "12x"},
+		"field Exact: 1.23456…e39 has 40 significant digits, and DynamoDB stores 38":            {Exact: "1234567890123456789012345678901234567891"},
+		"field Set[1]: it is the same as element 0, and DynamoDB refuses a set with duplicates": {Set: []string{"a", "a"}},
+		"it is nested more deeply than the 32 levels that DynamoDB allows":                      {Any: deep},
+	} {
+		inBed(t, func(t *testing.T, b *bed) {
+			c := b.client("c", nil)
+			before := b.tables()
+			record.ID = "7"
+			for _, others := range []int{0, 120} {
+				err := c.freely(t.Context(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
+					for i := range others {
+						require.NoError(t, u.Insert(accounts.Of(account{Customer: "j", ID: fmt.Sprint(i)})))
+					}
+					return u.Insert(table.Of(record))
+				})
+				require.ErrorAs(t, err, new(*unitofwork.StageError))
+				require.ErrorContains(t, err, `table "customers", record ID="7": field `)
+				require.ErrorContains(t, err, want)
+				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+			}
+			err := c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+				r := table.Ref("1")
+				if err := u.Get(ctx, r); err != nil {
+					return err
+				}
+				record.ID = "1"
+				r.T = record
+				return u.Put(r)
+			})
+			require.ErrorContains(t, err, want)
+			b.nothingWritten(before)
+		})
+	}
+}
+
+// A value that is not touched is not looked at; one of an expression and of Stage is.
+func TestWhichValuesAreLookedAt(t *testing.T) {
+	type tagged struct {
+		ID, Name string
+		Set      []string `dynamodbav:",stringset,omitempty"`
+	}
+	table := unitofwork.Table[tagged]{Name: "customers", PartitionKey: "ID", Guard: func(r *tagged) ordering.Key { return customerKey(r.ID) }}
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		b.putItem("customers", map[string]types.AttributeValue{"ID": text("1"), "Set": &types.AttributeValueMemberL{Value: []types.AttributeValue{text("a"), text("a")}}})
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+			r := table.Ref("1")
+			if err := u.Get(ctx, r); err != nil {
+				return err
+			}
+			r.T.Name = "Bea"
+			return u.Put(r)
+		}))
+		err := c.freely(t.Context(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
+			return u.Update(customers.Ref("1"), unitofwork.Expression{Update: "SET #n = :n", Names: map[string]string{"#n": "Name"}, Values: map[string]any{":n": math.Inf(1)}})
+		})
+		require.ErrorContains(t, err, `record ID="1": value :n: +Inf is not a number that DynamoDB can store`)
+		err = c.freely(t.Context(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
+			return u.Stage(customerKey("1"), types.TransactWriteItem{Put: &types.Put{TableName: aws.String("customers"), Item: map[string]types.AttributeValue{"ID": text("1"), "n": number("x")}}})
+		})
+		require.ErrorContains(t, err, `attribute n: "x" is not a number`)
+	})
+}
+
+type level int
+
+func (l level) String() string { return map[bool]string{true: "low", false: "high"}[l < 2] }
+
+// A type of which nothing that is written can be read is refused by its first reference, before anything is
+// sent, with or without a Guard.
+func TestATypeThatIsNeverReadBack(t *testing.T) {
+	type limits struct {
+		ID     string
+		Limits map[level]int
+	}
+	type named struct {
+		ID   string
+		Name fmt.Stringer
+	}
+	type keyed struct{ ID fmt.Stringer }
+	for want, r := range map[string]unitofwork.Record{
+		"field Limits: attributevalue writes":                 (&unitofwork.Table[limits]{Name: "customers", PartitionKey: "ID"}).Ref("7"),
+		"field Name: attributevalue can write what fmt.Strin": (&unitofwork.Table[named]{Name: "customers", PartitionKey: "ID"}).Ref("7"),
+		"UnmarshalDynamoDBAttributeValue":                     (&unitofwork.Table[keyed]{Name: "customers", PartitionKey: "ID"}).Ref("7"),
+	} {
+		inBed(t, func(t *testing.T, b *bed) {
+			c := b.client("c", nil)
+			err := c.Read(t.Context(), r)
+			require.ErrorContains(t, err, want)
+			require.ErrorAs(t, err, new(*unitofwork.StageError))
+			require.Equal(t, want != "UnmarshalDynamoDBAttributeValue", strings.Contains(err.Error(), `"-"`), "%v", err)
+			require.Empty(t, c.requests())
+		})
+	}
 }
 
 // visit has names in tags of JSON, and its times are numbers of milliseconds.

@@ -196,7 +196,7 @@ func appendValue(text []byte, value types.AttributeValue) []byte {
 	case *types.AttributeValueMemberN:
 		return append(text, NumberText(v.Value)...)
 	case *types.AttributeValueMemberB:
-		return fmt.Appendf(text, "%x", v.Value)
+		return fmt.Appendf(text, "0x%x", v.Value)
 	default:
 		return fmt.Appendf(text, "%T", v)
 	}

@@ -21,6 +21,9 @@ const (
 	maxSortKey   = 1024
 	maxPartition = 2048
 	maxName      = 64 << 10
+	maxDigits    = 38
+	maxExponent  = 125  // of a number's first digit
+	minExponent  = -130 // of a number's first digit
 )
 
 // TypeSignature tells items apart that DynamoDB may take or refuse for the types of their
@@ -91,71 +94,6 @@ func IsText(key map[string]types.AttributeValue) bool {
 
 // ErrNoText refuses a record whose key has a text that is none.
 var ErrNoText = errors.New("its key is not valid UTF-8: the SDK would replace what is not, and two keys could become one")
-
-// CheckTexts says which text of an action is not valid UTF-8: one in an item, at any depth, or one of
-// an expression.
-func CheckTexts(item types.TransactWriteItem) error {
-	e := partsOf(item)
-	var all []string
-	for placeholder, name := range *e.Names {
-		if !utf8.ValidString(name) {
-			all = append(all, placeholder)
-		}
-	}
-	if where, found := noTextIn(*e.Values); found {
-		all = append(all, where)
-	}
-	if item.Put != nil {
-		if where, found := noTextIn(item.Put.Item); found {
-			all = append(all, where)
-		}
-	}
-	if len(all) > 0 {
-		return fmt.Errorf("%s is not valid UTF-8: the SDK would replace what is not, and two texts could become one; store it as bytes", slices.Min(all))
-	}
-	return nil
-}
-
-// noTextIn returns where a name or a value is not valid UTF-8, the first in order: the error is always
-// the same.
-func noTextIn(item map[string]types.AttributeValue) (first string, found bool) {
-	for name, value := range item {
-		at, bad := noText(value)
-		switch {
-		case !utf8.ValidString(name):
-			at = fmt.Sprintf("the name %q", name)
-		case bad:
-			at = name + at
-		default:
-			continue
-		}
-		if !found || at < first {
-			first, found = at, true
-		}
-	}
-	return first, found
-}
-
-// noText returns where within a value a text is not valid UTF-8.
-func noText(value types.AttributeValue) (where string, found bool) {
-	isNoText := func(s string) bool { return !utf8.ValidString(s) }
-	switch v := value.(type) {
-	case *types.AttributeValueMemberS:
-		return "", isNoText(v.Value)
-	case *types.AttributeValueMemberSS:
-		return "", slices.ContainsFunc(v.Value, isNoText)
-	case *types.AttributeValueMemberM:
-		where, found = noTextIn(v.Value)
-		return "." + where, found
-	case *types.AttributeValueMemberL:
-		for i, e := range v.Value {
-			if where, found = noText(e); found {
-				return fmt.Sprintf("[%d]%s", i, where), true
-			}
-		}
-	}
-	return "", false
-}
 
 // IsPlain reports whether DynamoDB takes an item wherever it takes another of its
 // kinds. Of what is not plain only DynamoDB itself knows: how large a number may
@@ -271,10 +209,36 @@ func CheckKeyValue(value types.AttributeValue) error {
 			return errors.New("is empty")
 		}
 	case *types.AttributeValueMemberN:
+		if why := wrongNumber(v.Value); why != "" {
+			return fmt.Errorf("cannot be stored: %s", why)
+		}
 	default:
-		return fmt.Errorf("is a %T, not a string, number or bytes", value)
+		return fmt.Errorf("is %s, not a string, a number or bytes", KindOf(value))
 	}
 	return nil
+}
+
+// KindOf says in words what a value is.
+func KindOf(value types.AttributeValue) string {
+	switch value.(type) {
+	case *types.AttributeValueMemberS:
+		return "a string"
+	case *types.AttributeValueMemberN:
+		return "a number"
+	case *types.AttributeValueMemberB:
+		return "bytes"
+	case *types.AttributeValueMemberBOOL:
+		return "a bool"
+	case *types.AttributeValueMemberL:
+		return "a list"
+	case *types.AttributeValueMemberM:
+		return "a map"
+	case *types.AttributeValueMemberSS, *types.AttributeValueMemberNS, *types.AttributeValueMemberBS:
+		return "a set"
+	case *types.AttributeValueMemberNULL, nil:
+		return "nil"
+	}
+	return fmt.Sprintf("a %T", value)
 }
 
 // Optional is a text that DynamoDB does not take empty.

@@ -229,7 +229,7 @@ func recordText(key Item) string {
 		case *types.AttributeValueMemberN:
 			parts = append(parts, name+"="+v.Value)
 		case *types.AttributeValueMemberB:
-			parts = append(parts, fmt.Sprintf("%s=%x", name, v.Value))
+			parts = append(parts, fmt.Sprintf("%s=0x%x", name, v.Value))
 		}
 	}
 	return strings.Join(parts, " ")

@@ -22,7 +22,7 @@ type Codec struct {
 	dialect
 	traits
 	nullEmptySets bool
-	unset         *FieldError // the field that makes the SDK panic when it decodes
+	refused       *FieldError // the field that the SDK cannot decode
 	encoder       *attributevalue.Encoder
 	decoder       *attributevalue.Decoder
 }
@@ -32,6 +32,7 @@ type dialect struct {
 	tagKey       string
 	marshalers   bool // those of package encoding are used
 	unmarshalers bool
+	useNumber    bool // the decoder makes a Number of a number for an interface
 }
 
 const defaultTagKey = "dynamodbav"
@@ -56,14 +57,14 @@ func New(t reflect.Type, encoding func(*attributevalue.EncoderOptions), decoding
 			*key = defaultTagKey
 		}
 	}
-	c := &Codec{typ: t, dialect: dialect{e.TagKey, e.UseEncodingMarshalers, d.UseEncodingUnmarshalers}, nullEmptySets: e.NullEmptySets,
+	c := &Codec{typ: t, dialect: dialect{e.TagKey, e.UseEncodingMarshalers, d.UseEncodingUnmarshalers, d.UseNumber}, nullEmptySets: e.NullEmptySets,
 		encoder: attributevalue.NewEncoder(func(o *attributevalue.EncoderOptions) { *o = e }),
 		decoder: attributevalue.NewDecoder(func(o *attributevalue.DecoderOptions) { *o = d })}
 	if e.TagKey != d.TagKey {
 		return c, fmt.Errorf("the TagKey of its EncoderOptions is %q, and that of its DecoderOptions %q: "+
 			"a record would be written under other names than it is read by", e.TagKey, d.TagKey)
 	}
-	c.traits, c.unset = c.traitsOf(t, true), c.cannotSet(t, "", map[reflect.Type]bool{})
+	c.traits, c.refused = c.traitsOf(t, true), c.unreadable(t, "", map[reflect.Type]bool{})
 	if plain {
 		learned.Lock()
 		defer learned.Unlock()
@@ -81,8 +82,8 @@ func plainCodec(t reflect.Type) *Codec {
 
 func (c *Codec) err() error {
 	switch { // a nil pointer would be an error
-	case c.unset != nil:
-		return c.unset
+	case c.refused != nil:
+		return c.refused
 	case c.lost != nil:
 		return c.lost
 	}
@@ -116,7 +117,7 @@ func (c *Codec) Encode(in any) (Item, error) {
 // TryEncode is Encode for a caller that does not need to know which field has caused an error.
 func (c *Codec) TryEncode(in any) (Item, error) {
 	if c.dynamic && c.lost == nil { // otherwise New has refused the type for writing
-		if lost := c.lostIn(reflect.ValueOf(in), ""); lost != nil {
+		if lost := c.lostIn(reflect.ValueOf(in), "", false); lost != nil {
 			return nil, lost
 		}
 	}
@@ -142,7 +143,7 @@ func (c *Codec) EncodeValue(in any) (types.AttributeValue, error) {
 	case nil:
 		return &types.AttributeValueMemberNULL{Value: true}, nil
 	}
-	if lost := c.lostIn(reflect.ValueOf(in), ""); lost != nil {
+	if lost := c.lostIn(reflect.ValueOf(in), "", true); lost != nil {
 		return nil, lost
 	}
 	value, err := c.checked(in)

@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // LostError says that the SDK would store nothing of a value, without an error of its own.
@@ -13,13 +14,14 @@ type LostError struct {
 	Field string // the path of the field; empty for a value that is in none
 	Why   string
 	Mend  string
+	key   bool // the field is a key attribute, which cannot be left out
 }
 
 func (e *LostError) Error() string {
 	if e.Field == "" {
 		return fmt.Sprintf("the value would be lost: %s; %s", e.Why, e.Mend)
 	}
-	return fmt.Sprintf("the value of field %s would be lost: %s; %s", e.Field, e.Why, e.Mend)
+	return fmt.Sprintf("the value of field %s would be lost: %s; %s%s", e.Field, e.Why, e.Mend, orLeaveOut(e.key || e.Field[0] == '['))
 }
 
 // traits are what is known of a type without a value of it.
@@ -104,6 +106,7 @@ func (w *walk) visit(t reflect.Type, addressable bool, path string) {
 			}
 		})
 	case reflect.Map:
+		w.dynamic = w.dynamic || keysVary(t.Key())
 		w.visit(t.Elem(), false, path+"[]")
 	case reflect.Slice, reflect.Array:
 		if t.Elem().Kind() != reflect.Uint8 {
@@ -111,9 +114,24 @@ func (w *walk) visit(t reflect.Type, addressable bool, path string) {
 		}
 	case reflect.Struct:
 		w.visitStruct(t, addressable, path)
-	case reflect.Complex64, reflect.Complex128, reflect.Uintptr:
+	case reflect.Complex64, reflect.Complex128, reflect.Uintptr, reflect.Func, reflect.Chan, reflect.UnsafePointer:
 		w.lose(path, fmt.Sprintf("the SDK does not store %v", t))
 	}
+}
+
+// isLeftOut reports whether the SDK leaves out a field of this type, as its documentation says: it is part of the
+// program, and not of the record. Within a list, a map or an interface it would be missing.
+func (d dialect) isLeftOut(t reflect.Type) bool {
+	t = base(t)
+	k := t.Kind()
+	return (k == reflect.Func || k == reflect.Chan || k == reflect.UnsafePointer) && !d.encodesItself(t, true)
+}
+
+var attributeValue = reflect.TypeFor[types.AttributeValue]()
+
+// isAttributeValue reports whether a type is one of those with which the SDK describes values.
+func isAttributeValue(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && t.PkgPath() == attributeValue.PkgPath() && reflect.PointerTo(t).Implements(attributeValue)
 }
 
 const pointerToInterface = "the SDK stores nothing of a pointer to an interface"
@@ -123,6 +141,11 @@ func (d dialect) pointsToInterface(t reflect.Type) bool {
 }
 
 func (w *walk) visitStruct(t reflect.Type, addressable bool, path string) {
+	if isAttributeValue(t) {
+		w.loseAs(path, fmt.Sprintf("the SDK stores a %v as a map that holds its Value, and not as the value that it describes", t),
+			"use the Go value itself, such as a string or a number")
+		return
+	}
 	if w.holdsNothing(t) {
 		why := fmt.Sprintf("the SDK stores %v as an empty map, because it has no fields that can be stored", t)
 		if !addressable && w.encodesItself(t, true) {
@@ -138,6 +161,9 @@ func (w *walk) visitStruct(t reflect.Type, addressable bool, path string) {
 	}
 	w.visitEmbedded(t, path, map[reflect.Type]bool{})
 	for _, f := range s.fields {
+		if w.isLeftOut(f.typ) {
+			continue
+		}
 		w.behind(f.behindPointer, func() { w.visit(f.typ, addressable || f.behindPointer, joined(path, f.goName)) })
 	}
 }
@@ -175,17 +201,18 @@ func (w *walk) behind(pointer bool, look func()) {
 }
 
 // lose notes the first loss that every value has. A loss behind a pointer makes the type dynamic instead.
-func (w *walk) lose(path, why string) {
+func (w *walk) lose(path, why string) { w.loseAs(path, why, howToKeep) }
+
+func (w *walk) loseAs(path, why, mend string) {
 	switch {
 	case w.optional:
 		w.dynamic = true
 	case w.lost == nil:
-		w.lost = &LostError{path, why, howToKeep}
+		w.lost = &LostError{Field: path, Why: why, Mend: mend}
 	}
 }
 
-const howToKeep = `use another type, or one with a MarshalDynamoDBAttributeValue, or set UseEncodingMarshalers (Table.EncoderOptions) if it has a MarshalText; ` +
-	`tag it "-" if it is not to be stored`
+const howToKeep = `use another type, or one with a MarshalDynamoDBAttributeValue, or set UseEncodingMarshalers (Table.EncoderOptions) if it has a MarshalText`
 
 func joined(path, name string) string {
 	if path == "" || name == "" || name[0] == '[' {
@@ -216,34 +243,35 @@ func (d dialect) holdsNothing(t reflect.Type) bool {
 	return false
 }
 
-// lostIn returns what is lost of a value, including what its interfaces and pointers hold.
-func (d dialect) lostIn(v reflect.Value, path string) *LostError {
+// lostIn returns what is lost of a value, including what its interfaces and pointers hold. A map that is in an
+// interface is read back as one with texts for keys.
+func (d dialect) lostIn(v reflect.Value, path string, inInterface bool) *LostError {
 	if !v.IsValid() { // an interface or a pointer is nil
 		return nil
 	}
 	known := d.traitsOf(v.Type(), v.CanAddr())
 	switch {
 	case known.lost != nil:
-		return &LostError{joined(path, known.lost.Field), known.lost.Why, known.lost.Mend}
+		return &LostError{Field: joined(path, known.lost.Field), Why: known.lost.Why, Mend: known.lost.Mend}
 	case !known.dynamic:
 		return nil
 	case d.pointsToInterface(v.Type()) && !v.IsNil():
-		return &LostError{path, pointerToInterface, howToKeep}
+		return &LostError{Field: path, Why: pointerToInterface, Mend: howToKeep}
 	}
 	switch v.Kind() {
 	case reflect.Interface, reflect.Pointer:
-		return d.lostIn(v.Elem(), path)
+		return d.lostIn(v.Elem(), path, inInterface || v.Kind() == reflect.Interface)
 	case reflect.Map:
-		var first *LostError // the same one every time
+		first := lostKeys(v, path, inInterface) // the same one every time
 		for each := v.MapRange(); each.Next(); {
-			if lost := d.lostIn(each.Value(), keyed(path, each.Key())); lost != nil && (first == nil || lost.Field < first.Field) {
+			if lost := d.lostIn(each.Value(), keyed(path, each.Key()), inInterface); lost != nil && (first == nil || lost.Field < first.Field) {
 				first = lost
 			}
 		}
 		return first
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
-			if lost := d.lostIn(v.Index(i), fmt.Sprintf("%s[%d]", path, i)); lost != nil {
+			if lost := d.lostIn(v.Index(i), fmt.Sprintf("%s[%d]", path, i), inInterface); lost != nil {
 				return lost
 			}
 		}
@@ -253,10 +281,10 @@ func (d dialect) lostIn(v reflect.Value, path string) *LostError {
 		}
 		for _, f := range d.structureOf(v.Type()).fields {
 			within, err := v.FieldByIndexErr(f.index)
-			if err != nil { // an embedded pointer is nil
+			if err != nil || d.isLeftOut(f.typ) { // an embedded pointer is nil
 				continue
 			}
-			if lost := d.lostIn(within, joined(path, f.goName)); lost != nil {
+			if lost := d.lostIn(within, joined(path, f.goName), inInterface); lost != nil {
 				return lost
 			}
 		}
@@ -279,7 +307,7 @@ func (d dialect) lostEmbedded(v reflect.Value, path string) *LostError {
 			within = within.Elem()
 		}
 		if d.holdsNothing(base) {
-			return &LostError{joined(path, sf.Name), embeddedNothing(base), howToKeep}
+			return &LostError{Field: joined(path, sf.Name), Why: embeddedNothing(base), Mend: howToKeep}
 		}
 		if lost := d.lostEmbedded(within, path); lost != nil {
 			return lost

@@ -44,6 +44,7 @@ type (
 		List    []cents
 		Pointer map[string]*cents
 		Skipped func()
+		Channel *chan int
 		Private struct {
 			N  int
 			mu sync.Mutex
@@ -101,6 +102,10 @@ func TestWhatIsLostOfAType(t *testing.T) {
 			A string `dynamodbav:"x"`
 			B string `dynamodbav:"x"`
 		}{}, "A"},
+		"functions in a map":   {struct{ F map[string]func() }{}, "F[]"},
+		"channels in a list":   {struct{ C []chan int }{}, "C[]"},
+		"a value of the SDK's": {struct{ N types.AttributeValueMemberN }{}, "N"},
+		"values of the SDK's":  {struct{ N []types.AttributeValueMemberN }{}, "N[]"},
 		"a lock": {struct {
 			ID string
 			Mu sync.Mutex
@@ -224,6 +229,10 @@ func TestWhatIsLostOfAValue(t *testing.T) {
 		"List[1][x][0]":   {List: []map[string]any{{"y": 1}, {"x": []any{*big.NewInt(1)}}}},
 		"List[0][x].Leaf": {List: []map[string]any{{"x": &tree{Leaf: &hidden{}}}}},
 		"List[0][x]":      {List: []map[string]any{{"x": cents{1}}}},
+		"Any[f]":          {Any: map[string]any{"f": func() {}}},
+		"Any[1]":          {Any: []any{1, make(chan int)}},
+		"Any[n]":          {Any: map[string]any{"n": &types.AttributeValueMemberN{Value: "5"}}},
+		"Any[0]":          {Any: []types.AttributeValue{&types.AttributeValueMemberS{Value: "5"}}},
 	} {
 		_, err := c.Encode(&r)
 		lost := (*LostError)(nil)
@@ -233,7 +242,7 @@ func TestWhatIsLostOfAValue(t *testing.T) {
 	item, err := c.Encode(&record{ID: "1", Any: map[string]any{"a": &cents{1}, "b": time.Unix(0, 0).UTC(), "c": marker{}, "d": nil}})
 	require.NoError(t, err)
 	require.Equal(t, m(Item{"a": n("7"), "b": s("1970-01-01T00:00:00Z"), "c": m(Item{}), "d": null}), item["Any"])
-	for _, value := range []any{big.NewInt(1), []any{hidden{}}, cents{1}, netip.Addr{}} {
+	for _, value := range []any{big.NewInt(1), []any{hidden{}}, cents{1}, netip.Addr{}, func() {}, []types.AttributeValue{n("1")}} {
 		_, err := c.EncodeValue(value)
 		require.ErrorAs(t, err, new(*LostError))
 	}

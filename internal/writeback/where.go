@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -61,6 +60,9 @@ func (c *Codec) failsToEncode(v reflect.Value, path string, try encodeTrial) *Fi
 	}
 	if within := c.failsWithin(v, path, try); within != nil {
 		return within
+	}
+	if v.IsValid() {
+		err = cannotStore(v.Type(), err)
 	}
 	return &FieldError{path, err}
 }
@@ -204,6 +206,33 @@ func keyed(path string, key reflect.Value) string {
 	return fmt.Sprintf("%s[%s]", path, cmp.Or(fmt.Sprint(key), `""`))
 }
 
+// FieldOf returns the path of the field that is stored at a place in an item. What a type with methods of its own
+// has within keeps the names of the attributes.
+func (c *Codec) FieldOf(place []actions.Step) (path string) {
+	t := c.typ
+	for i, step := range place {
+		at, of := step.String(), reflect.Type(nil)
+		if i == 0 {
+			at = step.Name
+		}
+		if t != nil {
+			t = base(t)
+		}
+		switch {
+		case t == nil || c.isCustom(t) || isTime(t):
+		case t.Kind() == reflect.Struct:
+			if name, known := c.structureOf(t).meaning(step.Name); known {
+				f, _ := c.structureOf(t).named(name)
+				at, of = f.goName, f.typ
+			}
+		case t.Kind() == reflect.Map || t.Kind() == reflect.Slice || t.Kind() == reflect.Array:
+			of = t.Elem()
+		}
+		path, t = joined(path, at), of
+	}
+	return path
+}
+
 // whereDecoding adds to an error of the decoder the field that caused it, as whereEncoding does.
 func (c *Codec) whereDecoding(item types.AttributeValue, err error) error {
 	found := c.failsToDecode(c.typ, item, "", func(part types.AttributeValue) error {
@@ -221,8 +250,9 @@ func (c *Codec) failsToDecode(t reflect.Type, v types.AttributeValue, path strin
 	if err == nil {
 		return nil
 	}
-	whole := &FieldError{path, err}
-	if t = base(t); isTime(t) || c.decodesItself(t) {
+	t = base(t)
+	whole := &FieldError{path, cannotRead(t, v, err)}
+	if isTime(t) || c.decodesItself(t) {
 		return whole
 	}
 	for _, p := range c.partsOf(t, v) {
@@ -282,23 +312,6 @@ func (c *Codec) partsOf(t reflect.Type, v types.AttributeValue) (parts []part) {
 		})
 	}
 	return parts
-}
-
-// reflecting turns panics of package reflect, which the SDK does not prevent, into errors. Any other
-// panic, such as one of the program's own methods, continues.
-func reflecting(call func() error) (err error) {
-	defer func() {
-		p := recover()
-		if p == nil {
-			return
-		}
-		text := fmt.Sprint(p)
-		if _, is := p.(*reflect.ValueError); !is && !strings.HasPrefix(text, "reflect") {
-			panic(p)
-		}
-		err = fmt.Errorf("attributevalue panics: %s", text)
-	}()
-	return call()
 }
 
 var errNil = errors.New("a MarshalDynamoDBAttributeValue has returned a value that is nil")

@@ -6,17 +6,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 )
 
 type (
-	plainBase struct{ N int }
-	alias     string
-	methodic  struct{ N int }
-	moment    time.Time
-	private   interface{ Private() }
-	byPointer struct {
+	writesItself struct{ Value private }
+	plainBase    struct{ N int }
+	alias        string
+	methodic     struct{ N int }
+	moment       time.Time
+	private      interface{ Private() }
+	byPointer    struct {
 		ID string
 		*plainBase
 	}
@@ -25,6 +27,10 @@ type (
 )
 
 func (methodic) Method() {}
+
+func (writesItself) MarshalDynamoDBAttributeValue() (types.AttributeValue, error) {
+	return m(Item{}), nil
+}
 
 func (*itself) UnmarshalDynamoDBAttributeValue(types.AttributeValue) error { return nil }
 
@@ -57,6 +63,56 @@ func TestWhatCannotBeSet(t *testing.T) {
 	}
 }
 
+// A value of an interface with methods is written, and cannot be read.
+func TestAnInterfaceThatCannotBeRead(t *testing.T) {
+	for field, of := range map[string]any{
+		"S":       struct{ S fmt.Stringer }{},
+		"E":       struct{ E error }{},
+		"L[]":     struct{ L []private }{},
+		"M[]":     struct{ M map[string]*private }{},
+		"AV":      struct{ AV types.AttributeValue }{},
+		"private": struct{ private }{},
+		"In[].Next": struct {
+			In []struct{ Next interface{ Method() } }
+		}{},
+	} {
+		_, err := New(reflect.TypeOf(of), nil, nil)
+		at := (*FieldError)(nil)
+		require.ErrorAs(t, err, &at, "%T", of)
+		require.Equal(t, field, at.Field)
+		require.ErrorContains(t, err, "cannot read it back")
+		require.ErrorContains(t, err, `tag the field "-"`)
+	}
+	numbers := reflect.TypeFor[struct {
+		N interface{ Int64() (int64, error) }
+	}]()
+	_, err := New(numbers, nil, nil)
+	require.Error(t, err)
+	c, err := New(numbers, nil, func(o *attributevalue.DecoderOptions) { o.UseNumber = true })
+	require.NoError(t, err)
+	require.NoError(t, c.Decode(Item{"N": n("1")}, reflect.New(numbers).Interface()))
+}
+
+// The advice to leave a field out is not given for an attribute of the key.
+func TestTheFieldOfAKeyThatCannotBeStored(t *testing.T) {
+	type record[T any] struct {
+		ID    T `dynamodbav:"id"`
+		Other map[level]int
+	}
+	c, err := New(reflect.TypeFor[record[fmt.Stringer]](), nil, nil)
+	require.ErrorContains(t, err, `"-"`)
+	require.NotContains(t, c.OfKeys(err, "id", "sort").Error(), `"-"`)
+	require.Contains(t, c.OfKeys(err, "ID").Error(), `"-"`)
+	c, err = New(reflect.TypeFor[record[hidden]](), nil, nil)
+	require.ErrorContains(t, err, "field Other")
+	require.Contains(t, c.OfKeys(err, "id").Error(), `"-"`)
+	c, err = New(reflect.TypeFor[struct{ ID hidden }](), nil, nil)
+	require.ErrorContains(t, err, `"-"`)
+	require.ErrorAs(t, c.OfKeys(err, "ID"), new(*LostError))
+	require.NotContains(t, c.OfKeys(err, "ID").Error(), `"-"`)
+	require.NoError(t, c.OfKeys(nil, "ID"))
+}
+
 // What the SDK can set is not refused.
 func TestWhatCanBeSet(t *testing.T) {
 	for _, of := range []any{
@@ -75,7 +131,8 @@ func TestWhatCanBeSet(t *testing.T) {
 		}{},
 		struct{ *marker }{},
 		struct{ In *itself }{},
-		struct{ private }{},
+		struct{ Free interface{} }{1.0},
+		struct{ In writesItself }{},
 		struct{ *Inner }{},
 		struct{ Any any }{byPointer{}},
 	} {

@@ -1,0 +1,120 @@
+package writeback
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+)
+
+// cannotSet reports whether the SDK panics when it decodes into an embedded field. Reflection sets
+// nothing that is reached by an unexported name, except the exported fields of a struct.
+func cannotSet(sf reflect.StructField, flattened bool) bool {
+	switch t := sf.Type; {
+	case sf.IsExported():
+		return false
+	case t.Kind() == reflect.Struct:
+		return !flattened && (isTime(t) || reflect.PointerTo(t).NumMethod() > 0)
+	case t.Kind() == reflect.Interface, t.Kind() == reflect.Func, t.Kind() == reflect.Chan: // nil can be stored and read
+		return false
+	}
+	return true
+}
+
+// unreadable returns the first field of a type that the SDK cannot decode, whatever its value is. What a method
+// writes may be readable all the same.
+func (d dialect) unreadable(t reflect.Type, path string, seen map[reflect.Type]bool) *FieldError {
+	if t = base(t); seen[t] || isTime(t) || d.decodesItself(t) || d.encodesItself(t, true) {
+		return nil
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Interface:
+		if t.NumMethod() > 0 && !(d.useNumber && numberType.Implements(t)) {
+			return &FieldError{path, &typeError{
+				why:  fmt.Sprintf("attributevalue can write what %v holds, and cannot read it back, because it knows no type that has these methods", t),
+				mend: "use a type that is no interface, or any, or put it into a type with an UnmarshalDynamoDBAttributeValue",
+			}}
+		}
+	case reflect.Map:
+		if err := unreadableKey(t.Key()); err != nil {
+			return &FieldError{path, err}
+		}
+		return d.unreadable(t.Elem(), path+"[]", seen)
+	case reflect.Slice, reflect.Array:
+		return d.unreadable(t.Elem(), path+"[]", seen)
+	case reflect.Struct:
+		for _, f := range d.structureOf(t).fields {
+			if f.unset != nil {
+				return &FieldError{joined(path, f.unset.Name), &typeError{
+					why:  fmt.Sprintf("attributevalue cannot decode into an embedded %v, because its type is unexported", f.unset.Type),
+					mend: howToSet(f.unset.Type),
+				}}
+			}
+			if found := d.unreadable(f.typ, joined(path, f.goName), seen); found != nil {
+				return found
+			}
+		}
+	}
+	return nil
+}
+
+// numberType is the only type with methods that the SDK decodes into an interface, if UseNumber is set.
+var numberType = reflect.TypeFor[attributevalue.Number]()
+
+func howToSet(t reflect.Type) string {
+	if t.Kind() == reflect.Pointer {
+		return "embed the struct itself, or export its type"
+	}
+	return "give the field a name, or export its type"
+}
+
+// typeError says why a type cannot be decoded.
+type typeError struct {
+	why, mend string
+	key       bool // it is the type of a key attribute, which cannot be left out
+}
+
+func (e *typeError) Error() string { return e.why + "; " + e.mend + orLeaveOut(e.key) }
+
+func orLeaveOut(key bool) string {
+	if key {
+		return ""
+	}
+	return `, or tag the field "-" if it is not to be stored`
+}
+
+// OfKeys returns an error of [New] or of the Codec without the advice to leave its field out, if that is one of
+// the named attributes of the key.
+func (c *Codec) OfKeys(err error, names ...string) error {
+	at, lost, wrong := (*FieldError)(nil), (*LostError)(nil), (*typeError)(nil)
+	switch {
+	case errors.As(err, &lost) && c.isOf(lost.Field, names):
+		kept := *lost
+		kept.key = true
+		return &kept
+	case errors.As(err, &at) && errors.As(at.Err, &wrong) && c.isOf(at.Field, names):
+		kept := *wrong
+		kept.key = true
+		return &FieldError{at.Field, &kept}
+	}
+	return err
+}
+
+// isOf reports whether a path begins with the field of one of these attributes.
+func (c *Codec) isOf(path string, names []string) bool {
+	if c.typ.Kind() != reflect.Struct {
+		return false
+	}
+	first := path
+	if end := strings.IndexAny(path, ".["); end >= 0 {
+		first = path[:end]
+	}
+	return slices.ContainsFunc(names, func(name string) bool {
+		f, there := c.structureOf(c.typ).named(name)
+		return there && f.goName == first
+	})
+}
