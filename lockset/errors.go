@@ -98,9 +98,9 @@ func (e *HeldError) Error() string {
 	}
 	switch {
 	case e.Unit == "": // others were faster each time
-		return fmt.Sprintf("key %q is taken by others again and again%s: %v", string(e.Key), waiting, e.Err)
+		return fmt.Sprintf("key %q is taken by others again and again%s: %v", requests.Shortened(string(e.Key)), waiting, e.Err)
 	case e.Owner == "": // its row was not read
-		return fmt.Sprintf("key %q is held, or one below it, or next for unit %s%s: %v", string(e.Key), e.Unit, waiting, e.Err)
+		return fmt.Sprintf("key %q is held, or one below it, or next for unit %s%s: %v", requests.Shortened(string(e.Key)), e.Unit, waiting, e.Err)
 	}
 	purpose := ""
 	if e.Purpose != "" {
@@ -108,10 +108,10 @@ func (e *HeldError) Error() string {
 	}
 	if !e.Since.IsZero() {
 		return fmt.Sprintf("key %q is held by this process, by unit %s%s, since %s%s: %v",
-			string(e.Key), e.Unit, purpose, e.Since.UTC().Format(time.RFC3339), waiting, e.Err)
+			requests.Shortened(string(e.Key)), e.Unit, purpose, e.Since.UTC().Format(time.RFC3339), waiting, e.Err)
 	}
 	return fmt.Sprintf("key %q is held by unit %s of owner %q%s (no sign of life for at least %v)%s: %v",
-		string(e.Key), e.Unit, e.Owner, purpose, e.Age.Round(time.Millisecond), waiting, e.Err)
+		requests.Shortened(string(e.Key)), e.Unit, e.Owner, purpose, e.Age.Round(time.Millisecond), waiting, e.Err)
 }
 
 // WhatNext is for unitofwork.NextOf.
