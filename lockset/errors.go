@@ -100,9 +100,9 @@ func (e *HeldError) Error() string {
 	}
 	switch {
 	case e.Unit == "": // others were faster each time
-		return fmt.Sprintf("key %q is taken by others again and again%s: %v", string(e.Key), waiting, e.Err)
+		return fmt.Sprintf("key %q is taken by others again and again%s: %v", requests.Shortened(string(e.Key)), waiting, e.Err)
 	case e.Owner == "": // its row was not read
-		return fmt.Sprintf("key %q is held, or one below it, or next for unit %s%s: %v", string(e.Key), e.Unit, waiting, e.Err)
+		return fmt.Sprintf("key %q is held, or one below it, or next for unit %s%s: %v", requests.Shortened(string(e.Key)), e.Unit, waiting, e.Err)
 	}
 	purpose := ""
 	if e.Purpose != "" {
@@ -110,17 +110,17 @@ func (e *HeldError) Error() string {
 	}
 	if !e.Since.IsZero() {
 		return fmt.Sprintf("key %q is held by this process, by unit %s%s, since %s%s: %v",
-			string(e.Key), e.Unit, purpose, e.Since.UTC().Format(time.RFC3339), waiting, e.Err)
+			requests.Shortened(string(e.Key)), e.Unit, purpose, e.Since.UTC().Format(time.RFC3339), waiting, e.Err)
 	}
 	if e.own { // a run without locks
-		return fmt.Sprintf("key %q is in use by this process, by unit %s%s%s: %v", string(e.Key), e.Unit, purpose, waiting, e.Err)
+		return fmt.Sprintf("key %q is in use by this process, by unit %s%s%s: %v", requests.Shortened(string(e.Key)), e.Unit, purpose, waiting, e.Err)
 	}
 	silent := ""
 	if e.Age >= time.Second { // less says nothing
 		silent = fmt.Sprintf(" (no sign of life for at least %v)", e.Age.Round(time.Millisecond))
 	}
 	return fmt.Sprintf("key %q is held by unit %s of owner %q%s%s%s: %v",
-		string(e.Key), e.Unit, e.Owner, purpose, silent, waiting, e.Err)
+		requests.Shortened(string(e.Key)), e.Unit, e.Owner, purpose, silent, waiting, e.Err)
 }
 
 // WhatNext is for unitofwork.NextOf.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/holdall/holdall/internal/next"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -79,7 +80,7 @@ type CommitError struct {
 
 func (e *CommitError) Error() string {
 	if e.Table != "" {
-		return fmt.Sprintf("not committed: table %q, record %s: %v", e.Table, e.Record, e.Err)
+		return fmt.Sprintf("not committed: table %q, record %s: %v", e.Table, requests.Shortened(e.Record), e.Err)
 	}
 	return fmt.Sprintf("not committed: %v", e.Err)
 }
@@ -99,9 +100,9 @@ type StageError struct {
 
 func (e *StageError) Error() string {
 	if e.Table == "" {
-		return fmt.Sprintf("record %s: %v", e.Record, e.Reason)
+		return fmt.Sprintf("record %s: %v", requests.Shortened(e.Record), e.Reason)
 	}
-	return fmt.Sprintf("table %q, record %s: %v", e.Table, e.Record, e.Reason)
+	return fmt.Sprintf("table %q, record %s: %v", e.Table, requests.Shortened(e.Record), e.Reason)
 }
 
 // WhatNext is for unitofwork.NextOf.

@@ -1,12 +1,14 @@
 package unitofwork_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -35,8 +37,18 @@ type outage struct {
 
 	region      bool
 	credentials func(context.Context) (aws.Credentials, error)
+	endpoint    string
 	dial        func(context.Context) error
+	says        string // what a server says, whatever it receives
 	answer      func(r *http.Request) (code, message string)
+	page        *page
+}
+
+// page is what a server answers that is not DynamoDB.
+type page struct {
+	status int
+	body   string
+	header http.Header
 }
 
 // Credentials and connections as they are when all is well.
@@ -50,8 +62,15 @@ func (o *outage) Retrieve(ctx context.Context) (aws.Credentials, error) {
 }
 
 func (o *outage) ResolveEndpoint(ctx context.Context, params dynamodb.EndpointParameters) (smithyendpoints.Endpoint, error) {
-	if o.broken.Load() && o.region {
+	switch {
+	case o.broken.Load() && o.region:
 		params.Region = nil
+	case o.broken.Load() && o.endpoint != "":
+		uri, err := url.Parse(o.endpoint)
+		if err != nil {
+			return smithyendpoints.Endpoint{}, err
+		}
+		return smithyendpoints.Endpoint{URI: *uri}, nil
 	}
 	return dynamodb.NewDefaultEndpointResolverV2().ResolveEndpoint(ctx, params)
 }
@@ -67,18 +86,57 @@ func (o over) Do(r *http.Request) (*http.Response, error) {
 	case !o.broken.Load():
 		return o.Transport.Do(r)
 	case o.dial != nil:
-		client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return nil, o.dial(ctx) }}}
-		return client.Do(r)
+		return through(func(ctx context.Context) (net.Conn, error) { return nil, o.dial(ctx) }).Do(r)
+	case o.says != "":
+		return through(func(context.Context) (net.Conn, error) { return talking(o.says), nil }).Do(r)
+	case o.endpoint != "":
+		return http.DefaultClient.Do(r)
+	case o.page != nil:
+		return response(r, *o.page), nil
 	case o.answer != nil:
 		if code, message := o.answer(r); code != "" {
 			body := fmt.Sprintf(`{"__type":"com.amazon.coral.service#%s","message":%q}`, code, message)
-			return &http.Response{
-				StatusCode: http.StatusBadRequest, Header: http.Header{"X-Amzn-Requestid": {"ABCDEFGH"}}, Request: r, ContentLength: int64(len(body)),
-				Body: io.NopCloser(strings.NewReader(body)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-			}, nil
+			return response(r, page{http.StatusBadRequest, body, http.Header{"X-Amzn-Requestid": {"ABCDEFGH"}}}), nil
 		}
 	}
 	return o.Transport.Do(r)
+}
+
+// through is an HTTP client that connects by dial.
+func through(dial func(context.Context) (net.Conn, error)) *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+	}}
+}
+
+// talking is a connection to a server that answers the first request it receives, or the first
+// bytes of TLS.
+func talking(says string) net.Conn {
+	client, server := net.Pipe()
+	go func() {
+		defer server.Close()
+		reader := bufio.NewReader(server)
+		if begin, _ := reader.Peek(1); string(begin) == "P" { // of POST
+			if r, err := http.ReadRequest(reader); err == nil {
+				_, _ = io.Copy(io.Discard, r.Body)
+			}
+		}
+		_, _ = io.WriteString(server, says)
+		_, _ = io.Copy(io.Discard, server) // until the client hangs up
+	}()
+	return client
+}
+
+func response(r *http.Request, p page) *http.Response {
+	header := p.header
+	if header == nil {
+		header = http.Header{}
+	}
+	return &http.Response{
+		StatusCode: p.status, Header: header, Request: r, ContentLength: int64(len(p.body)),
+		Body: io.NopCloser(strings.NewReader(p.body)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}
 }
 
 // on is a client of the SDK that the outage concerns.
@@ -119,6 +177,52 @@ var forGood = map[string]struct {
 	"an unknown key": {func() *outage {
 		return &outage{answer: answers("UnrecognizedClientException", "The security token included in the request is invalid.")}
 	}, "the credentials were rejected: AWS does not know the access key"},
+	"an endpoint without a host":   {func() *outage { return &outage{endpoint: "http://"} }, `the endpoint "http:///" is wrong`},
+	"an endpoint without a scheme": {func() *outage { return &outage{endpoint: "localhost:8000"} }, `the endpoint "localhost:///" is wrong`},
+	"a port that cannot be":        {func() *outage { return &outage{endpoint: "http://127.0.0.1:99999"} }, `the endpoint "http://127.0.0.1:99999/" is wrong`},
+	"HTTPS to a server of HTTP": {func() *outage {
+		return &outage{endpoint: "https://here:8000", says: "HTTP/1.0 400 Bad Request\r\n\r\n"}
+	}, `the endpoint "https://here:8000/" does not speak HTTPS`},
+	"HTTPS to a server of something else": {func() *outage { return &outage{endpoint: "https://here:22", says: "SSH-2.0-OpenSSH_9.9\r\n"} }, `the endpoint "https://here:22/" does not speak HTTPS`},
+	"HTTP to a server of HTTPS": {func() *outage {
+		return &outage{endpoint: "http://here:443", says: "HTTP/1.1 400 Bad Request\r\nContent-Length: 48\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"}
+	}, "the endpoint speaks HTTPS, and the request was HTTP"},
+	"HTTP to nginx with HTTPS": {func() *outage {
+		return &outage{page: &page{400, "<html><head><title>400 The plain HTTP request was sent to HTTPS port</title></head></html>", nil}}
+	}, "the endpoint speaks HTTPS, and the request was HTTP"},
+	"HTTP to a server of TLS": {func() *outage {
+		return &outage{endpoint: "http://here:443", says: "\x15\x03\x01\x00\x02\x02\x46\r\n"}
+	}, "the endpoint speaks HTTPS, and the request was HTTP"},
+	"a redirect": {func() *outage {
+		return &outage{page: &page{http.StatusFound, "", http.Header{"Location": {"https://login.example/?token=secret"}}}}
+	}, "the answer is not DynamoDB's (HTTP status 302 Found, to login.example): correct the endpoint, and see which proxies are in between"},
+	"a proxy with a password": {func() *outage {
+		return &outage{page: &page{http.StatusProxyAuthRequired, "<html>who are you?</html>", nil}}
+	}, "a proxy asks for a user and a password"},
+	"a tunnel with a password": {func() *outage {
+		return &outage{dial: func(context.Context) error { return errors.New("Proxy Authentication Required") }}
+	}, "a proxy asks for a user and a password"},
+	"a line break in the credentials": {func() *outage {
+		return &outage{endpoint: "http://127.0.0.1:1", credentials: func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "id\n", SecretAccessKey: "secret"}, nil
+		}}
+	}, "a header has a character that is not allowed, such as a line break"},
+	"an account without DynamoDB": {func() *outage {
+		return &outage{answer: answers("SubscriptionRequiredException", "The AWS Access Key Id needs a subscription for the service")}
+	}, "the account may not use DynamoDB here"},
+	"a Region that is not enabled": {func() *outage { return &outage{answer: answers("OptInRequired", "m")} }, "enable the Region"},
+	"a policy that forbids": {func() *outage {
+		return &outage{answer: answers("AccessDeniedException", "User: arn:aws:iam::1:user/u is not authorized to perform: dynamodb:UpdateItem on resource: arn:aws:dynamodb:eu-west-1:1:table/locks with an explicit deny in a service control policy")}
+	}, "change the service control policy that forbids dynamodb:UpdateItem: no other policy can allow it"},
+	"a policy of the network": {func() *outage {
+		return &outage{answer: answers("AccessDeniedException", "User: arn:aws:iam::1:user/u is not authorized to perform: dynamodb:UpdateItem on resource: arn:aws:dynamodb:eu-west-1:1:table/locks because no VPC endpoint policy allows the dynamodb:UpdateItem action")}
+	}, "allow dynamodb:UpdateItem in the VPC endpoint policy"},
+	"no permission for the KMS key": {func() *outage {
+		return &outage{answer: answers("AccessDeniedException", "User: arn:aws:iam::1:user/u is not authorized to perform: kms:Decrypt on resource: arn:aws:kms:eu-west-1:1:key/k because no identity-based policy allows the kms:Decrypt action")}
+	}, "enable the table's KMS key, and allow kms:Decrypt in the identity-based policy"},
+	"a KMS key that is gone": {func() *outage {
+		return &outage{answer: answers("AccessDeniedException", "The ciphertext refers to a customer master key that does not exist, does not exist in this region, or you are not allowed to access.")}
+	}, "its encryption key cannot be used"},
 	"a key of another kind": {func() *outage { return &outage{answer: answers("InvalidAccessKeyId", "m")} }, "the credentials were rejected"},
 	"a wrong signature": {func() *outage {
 		return &outage{answer: answers("InvalidSignatureException", "The request signature we calculated does not match the signature you provided.")}
@@ -157,6 +261,13 @@ var forNow = map[string]struct {
 	"a silent metadata service": {func() *outage {
 		return &outage{credentials: func(ctx context.Context) (aws.Credentials, error) { <-ctx.Done(); return aws.Credentials{}, ctx.Err() }}
 	}, "the credentials cannot be fetched"},
+	"a clock that is late": {func() *outage {
+		return &outage{answer: answers("InvalidSignatureException", "Signature expired: 20261126T010000Z is now earlier than 20261126T025500Z (20261126T030000Z - 5 min.)")}
+	}, "this machine's clock is 2h0m0s behind AWS's"},
+	"a clock that is early": {func() *outage {
+		return &outage{answer: answers("InvalidSignatureException", "Signature not yet current: 20261126T050000Z is still later than 20261126T030500Z (20261126T030000Z + 5 min.)")}
+	}, "this machine's clock is 2h0m0s ahead of AWS's"},
+	"a clock that is wrong": {func() *outage { return &outage{answer: answers("RequestTimeTooSkewed", "m")} }, "this machine's clock is wrong"},
 	"an expired token": {func() *outage {
 		return &outage{answer: answers("ExpiredTokenException", "The security token included in the request is expired")}
 	}, "the credentials have expired"},
@@ -342,6 +453,20 @@ func TestWhatMayBeOverSoonIsTriedForALease(t *testing.T) {
 					require.GreaterOrEqual(t, took, lease/2)
 				}
 				require.Contains(t, err.Error(), c.says)
+			})
+		})
+	}
+}
+
+// An answer that says that all went well, and nothing else, is not DynamoDB's: what it was to answer
+// may not have happened.
+func TestAnAnswerWithoutContentIsNoSuccess(t *testing.T) {
+	for name, body := range map[string]string{"nothing": "", "a page": "<html>log in, please</html>", "null": "null"} {
+		t.Run(name, func(t *testing.T) {
+			eachCall(t, func() *outage { return &outage{page: &page{http.StatusOK, body, nil}} }, func(t *testing.T, b *bed, err error, _ time.Duration) {
+				require.ErrorContains(t, err, "HTTP status 200 OK")
+				require.Contains(t, []unitofwork.Next{unitofwork.TryLater, unitofwork.AskLater, unitofwork.StartOver}, unitofwork.NextOf(err))
+				require.Equal(t, [2]int64{100, 100}, b.balances())
 			})
 		})
 	}

@@ -2,11 +2,16 @@ package requests
 
 import (
 	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws/middleware"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	smithy "github.com/aws/smithy-go/middleware"
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
@@ -21,11 +26,11 @@ func serverTime(out any, err error) (server time.Time, told bool) {
 		server, err = smithyhttp.ParseTime(response.Response.Header.Get("Date"))
 		return server, err == nil
 	}
-	return middleware.GetServerTime(metadataOf(out))
+	return awsmiddleware.GetServerTime(metadataOf(out))
 }
 
 // metadataOf returns the metadata of an answer.
-func metadataOf(out any) smithy.Metadata {
+func metadataOf(out any) middleware.Metadata {
 	switch o := out.(type) {
 	case *dynamodb.GetItemOutput:
 		return o.ResultMetadata
@@ -46,7 +51,7 @@ func metadataOf(out any) smithy.Metadata {
 	case *dynamodb.DescribeTimeToLiveOutput:
 		return o.ResultMetadata
 	}
-	return smithy.Metadata{}
+	return middleware.Metadata{}
 }
 
 // OffBy is by how much a clock is ahead of the server's at least, or behind it if that is
@@ -59,4 +64,55 @@ func OffBy(server, now time.Time, took time.Duration) time.Duration {
 		return now.Sub(server)
 	}
 	return 0
+}
+
+// skewCodes say that a request was signed at a time too far from DynamoDB's, as a code does of
+// which that is one reason among others (AWS General Reference, "Troubleshoot Signature Version 4
+// signing"). The SDK learns the time from that answer, and signs the next sending by it.
+var skewCodes = []string{"RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture"}
+
+func isSignedAtAnotherTime(err error) bool {
+	var api smithy.APIError
+	return errors.As(err, &api) && saysAnotherTime(api.ErrorCode(), api.ErrorMessage())
+}
+
+func saysAnotherTime(code, said string) bool {
+	return slices.Contains(skewCodes, code) || slices.Contains(signatureCodes, code) &&
+		(strings.Contains(said, "Signature expired") || strings.Contains(said, "Signature not yet current"))
+}
+
+// stamp is a time as signatures have it.
+var stamp = regexp.MustCompile(`\d{8}T\d{6}Z`)
+
+const stampLayout = "20060102T150405Z"
+
+// clockText says by how much this machine's clock is wrong, as an answer shows it by its message or
+// its Date header.
+func clockText(err error) string {
+	signed, server, told := signedAt(err)
+	switch off := server.Sub(signed).Round(time.Second); {
+	case !told || off == 0:
+		return "this machine's clock is wrong"
+	case off > 0:
+		return fmt.Sprintf("this machine's clock is %v behind AWS's", off)
+	default:
+		return fmt.Sprintf("this machine's clock is %v ahead of AWS's", -off)
+	}
+}
+
+// signedAt returns when a request was signed by this machine's clock, and DynamoDB's time when it
+// was refused for that. Messages name the former, the limit, and DynamoDB's time.
+func signedAt(err error) (signed, server time.Time, told bool) {
+	if stamps := stamp.FindAllString(Said(err), -1); len(stamps) > 1 {
+		signed, err := time.Parse(stampLayout, stamps[0])
+		server, otherErr := time.Parse(stampLayout, stamps[len(stamps)-1])
+		return signed, server, err == nil && otherErr == nil
+	}
+	server, told = serverTime(nil, err)
+	var response *smithyhttp.ResponseError
+	if !told || !errors.As(err, &response) || response.Response.Request == nil {
+		return time.Time{}, time.Time{}, false
+	}
+	signed, err = time.Parse(stampLayout, response.Response.Request.Header.Get("X-Amz-Date"))
+	return signed, server, err == nil
 }

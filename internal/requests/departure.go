@@ -23,8 +23,9 @@ import (
 // a Region, an endpoint or credentials; or net/http asked for a connection and never had one.
 // A DynamoDB that is not the SDK's client proves nothing.
 type departure struct {
-	began, handed    atomic.Bool
-	asked, connected atomic.Bool
+	began, handed atomic.Bool
+	asked         atomic.Bool
+	connections   atomic.Int32
 }
 
 // options are those of the sending. The SDK's own retries are off: their sendings could not be
@@ -54,21 +55,30 @@ type observed struct {
 // Do implements aws.HTTPClient.
 func (o *observed) Do(r *http.Request) (*http.Response, error) {
 	o.handed.Store(true)
-	return o.client.Do(r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+	answer, err := o.client.Do(r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
 		GetConn: func(string) { o.asked.Store(true) },
-		GotConn: func(httptrace.GotConnInfo) { o.connected.Store(true) },
+		GotConn: func(httptrace.GotConnInfo) { o.connections.Add(1) },
 	})))
+	if err == nil {
+		withBody(answer)
+	}
+	return answer, err
 }
 
 // mark wraps an error for [KindOf] if more is known of its sending than the error shows.
 func (d *departure) mark(err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case d.began.Load() && !d.handed.Load(), d.asked.Load() && !d.connected.Load():
+	}
+	connections := d.connections.Load()
+	switch {
+	case d.began.Load() && !d.handed.Load(), d.asked.Load() && connections == 0:
 		return &observedError{err, false}
-	case d.connected.Load() && isUnsent(err): // an HTTP client that tries twice, say
+	case connections > 0 && isUnsent(err): // an HTTP client that tries twice, say
 		return &observedError{err, true}
+	}
+	if other := foreign(err, connections <= 1); other != nil {
+		return other
 	}
 	return err
 }
@@ -96,7 +106,7 @@ func isUnsent(err error) bool {
 	}
 	return neverSent(err) || hasNoRegion(err) ||
 		errors.As(err, new(*net.DNSError)) || errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect") ||
-		errors.As(err, new(*tls.CertificateVerificationError)) || hasUnknownScheme(err) || errors.As(err, new(*v4.SigningError))
+		errors.As(err, new(*tls.CertificateVerificationError)) || isMalformed(err) || errors.As(err, new(*v4.SigningError))
 }
 
 // neverSent reports errors of the SDK about the request itself.
@@ -109,9 +119,27 @@ func hasNoRegion(err error) bool {
 	return errors.As(err, new(*aws.MissingRegionError)) || strings.Contains(err.Error(), "Invalid Configuration: Missing Region")
 }
 
-// hasUnknownScheme: net/http has no type for it.
-func hasUnknownScheme(err error) bool {
-	return strings.Contains(err.Error(), "unsupported protocol scheme")
+// isMalformed reports whether net/http rejected a request before it asked for a connection. It has
+// no types for that.
+func isMalformed(err error) bool {
+	return !errors.As(err, new(smithy.APIError)) && slices.ContainsFunc([]string{
+		"unsupported protocol scheme", "http: no Host in request URL", invalidHeader, "net/http: invalid method",
+	}, func(words string) bool { return strings.Contains(err.Error(), words) })
+}
+
+const invalidHeader = "net/http: invalid header field"
+
+// isOfAnotherProtocol reports whether a server that was connected to does not speak TLS: its first
+// bytes were none of TLS, so it had no request to look at. Once a connection is there, the same
+// error means that it broke.
+func isOfAnotherProtocol(err error) bool {
+	return errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, new(tls.RecordHeaderError))
+}
+
+// wantsProxyPassword reports whether a proxy refused to connect to the endpoint. net/http returns
+// the text of the status alone.
+func wantsProxyPassword(err error) bool {
+	return !errors.As(err, new(smithy.APIError)) && strings.Contains(err.Error(), http.StatusText(http.StatusProxyAuthRequired))
 }
 
 // mayLeaveLater reports whether what kept a sending in this process may be over by itself: a
@@ -121,7 +149,8 @@ func mayLeaveLater(err error) bool {
 	var dns *net.DNSError
 	var api smithy.APIError
 	switch {
-	case neverSent(err), hasNoRegion(err), hasUnknownScheme(err), errors.As(err, new(*tls.CertificateVerificationError)):
+	case neverSent(err), hasNoRegion(err), isMalformed(err), errors.As(err, new(*tls.CertificateVerificationError)),
+		errors.As(err, new(*net.AddrError)), isOfAnotherProtocol(err), wantsProxyPassword(err):
 		return false
 	case errors.As(err, &dns):
 		return !dns.IsNotFound

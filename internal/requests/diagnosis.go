@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,9 +17,11 @@ import (
 
 // codes of errors that have more than one name, or none in the SDK.
 const (
-	codeAbsent  = "ResourceNotFoundException"
-	codeDenied  = "AccessDeniedException"
-	codeInvalid = "ValidationException"
+	codeAbsent     = "ResourceNotFoundException"
+	codeDenied     = "AccessDeniedException"
+	codeInvalid    = "ValidationException"
+	codeReplicated = "ReplicatedWriteConflictException"
+	codeLimit      = "LimitExceededException"
 )
 
 // Codes by which AWS rejects the credentials of a request, whatever it asks for.
@@ -26,6 +29,7 @@ var (
 	unknownKeyCodes = []string{"UnrecognizedClientException", "InvalidClientTokenId", "InvalidAccessKeyId", "InvalidAccessKeyIdException"}
 	signatureCodes  = []string{"InvalidSignatureException", "SignatureDoesNotMatch", "IncompleteSignature", "IncompleteSignatureException"}
 	unsignedCodes   = []string{"MissingAuthenticationToken", "MissingAuthenticationTokenException"}
+	accountCodes    = []string{"SubscriptionRequiredException", "SubscriptionRequired", "OptInRequired", "OptInRequiredException"}
 )
 
 // codeOf is the code of a reason, as an error of its own would have it.
@@ -62,25 +66,35 @@ func codesOf(err error) (codes []string) {
 // ConcernsAll reports whether a request failed for a reason that it shares with every other one
 // of this process, whatever the table: nothing can be sent, or the credentials are rejected.
 func ConcernsAll(err error) bool {
-	if isUnsent(err) {
+	var other *foreignError
+	switch {
+	case isUnsent(err):
 		return !neverSent(err)
+	case errors.As(err, &other):
+		return other.unreached
 	}
-	return isExpired(err) || slices.ContainsFunc(codesOf(err), rejectsCredentials)
+	return isExpired(err) || isSignedAtAnotherTime(err) || slices.ContainsFunc(codesOf(err), rejectsCredentials)
 }
 
 func rejectsCredentials(code string) bool {
-	return slices.Contains(unknownKeyCodes, code) || slices.Contains(signatureCodes, code) || slices.Contains(unsignedCodes, code)
+	return slices.ContainsFunc([][]string{unknownKeyCodes, signatureCodes, unsignedCodes, accountCodes}, func(codes []string) bool {
+		return slices.Contains(codes, code)
+	})
 }
 
 // explain says what is wrong and what to do, around what an error says itself.
 func explain(err error) string {
 	said := Said(err)
+	var other *foreignError
 	switch {
 	case ConcernsAll(err):
 		problem, do := whyAll(err)
 		return fmt.Sprintf("%s (%s): %s", problem, said, do)
 	case isEntityTooLarge(err):
 		return "the request is too large: " + said
+	case errors.As(err, &other):
+		problem, do := other.diagnosis()
+		return fmt.Sprintf("%s (%s): %s", problem, said, do)
 	}
 	for _, code := range codesOf(err) {
 		if problem, _ := diagnose(code, said); problem != "" {
@@ -92,9 +106,15 @@ func explain(err error) string {
 
 // whyAll says what is wrong with every request of this process, and what to do: [ConcernsAll] is true.
 func whyAll(err error) (problem, do string) {
-	if isUnsent(err) {
+	var other *foreignError
+	switch {
+	case isUnsent(err):
 		problem, do = whyUnsent(err)
 		return "nothing can be sent: " + problem, do
+	case errors.As(err, &other):
+		return other.diagnosis()
+	case isSignedAtAnotherTime(err):
+		return clockText(err), "set it, and keep it right by NTP"
 	}
 	for _, code := range codesOf(err) {
 		if rejectsCredentials(code) || isExpiredCode(code) {
@@ -132,27 +152,61 @@ func whyUnsent(err error) (problem, do string) {
 		return fmt.Sprintf("the host %q cannot be looked up", dns.Name), "see whether this host's DNS works"
 	case mayLeaveLater(err):
 		return "DynamoDB cannot be connected to", "see whether this host reaches the endpoint"
-	case strings.Contains(err.Error(), "endpoint") || strings.Contains(err.Error(), "region") || hasUnknownScheme(err):
-		return "there is no such endpoint", "correct the Region and the settings of the endpoint"
+	case wantsProxyPassword(err):
+		return "a proxy asks for a user and a password", adviceOnProxy
+	case isOfAnotherProtocol(err):
+		return fmt.Sprintf("the endpoint%s does not speak HTTPS", addressOf(err)), "begin the endpoint with http://, or correct its port"
+	case strings.Contains(err.Error(), invalidHeader):
+		return "a header has a character that is not allowed, such as a line break", "correct the credentials and the Region"
+	case errors.As(err, new(*net.AddrError)), strings.Contains(err.Error(), "endpoint"), strings.Contains(err.Error(), "region"), isMalformed(err):
+		return fmt.Sprintf("the endpoint%s is wrong", addressOf(err)), "correct the Region and the settings of the endpoint"
 	}
 	return "the request cannot be made", "correct the configuration of the AWS SDK"
 }
 
-// permission finds the action that AWS names when it denies one.
-var permission = regexp.MustCompile(`to perform: ([\w:]+)`)
+// addressOf is the address to which a request was to be sent, behind a space, if its error names it.
+func addressOf(err error) string {
+	var request *url.Error
+	if !errors.As(err, &request) {
+		return ""
+	}
+	return fmt.Sprintf(" %q", request.URL)
+}
+
+// What AWS says when it denies an action (IAM User Guide, "Troubleshoot access denied error messages").
+var (
+	permission = regexp.MustCompile(`to perform: ([\w:]+)`)
+	forbidding = regexp.MustCompile(`explicit deny in an? ([\w -]*?policy|permissions boundary)`)
+	lacking    = regexp.MustCompile(`no ([\w -]*?policy|permissions boundary) allows`)
+)
+
+// toAllow says what to do about an action that AWS denies: an allowance is of no use where a policy
+// forbids the action, or where another than the process's own has to allow it, too.
+func toAllow(action, said string) string {
+	if found := permission.FindStringSubmatch(said); found != nil {
+		action = found[1]
+	}
+	if found := forbidding.FindStringSubmatch(said); found != nil {
+		return fmt.Sprintf("change the %s that forbids %s: no other policy can allow it", found[1], action)
+	}
+	if found := lacking.FindStringSubmatch(said); found != nil {
+		return fmt.Sprintf("allow %s in the %s", action, found[1])
+	}
+	return "allow " + action
+}
 
 // diagnose says what an error of this code usually comes from, and what to do; nothing if that is
 // not known.
 func diagnose(code, said string) (problem, do string) {
 	switch {
 	case isOfKMS(code, said):
-		return "its encryption key cannot be used", "enable the table's KMS key, and allow this process to use it"
-	case code == codeDenied:
-		action := "what `holdall init --print iam` prints"
-		if found := permission.FindStringSubmatch(said); found != nil {
-			action = found[1]
+		do = "allow this process to use it"
+		if strings.Contains(said, "kms:") {
+			do = toAllow("its use", said)
 		}
-		return "may not be accessed", "allow " + action
+		return "its encryption key cannot be used", "enable the table's KMS key, and " + do
+	case code == codeDenied:
+		return "may not be accessed", toAllow("what `holdall init --print iam` prints", said)
 	case code == codeAbsent:
 		return "does not exist", "create it, or correct its name, the Region or the account"
 	case slices.Contains(unknownKeyCodes, code):
@@ -164,6 +218,12 @@ func diagnose(code, said string) (problem, do string) {
 		return "the request had no credentials", "give this process credentials: by its environment, a profile or a role"
 	case isExpiredCode(code):
 		return "the credentials have expired", "renew them"
+	case slices.Contains(accountCodes, code):
+		return "the account may not use DynamoDB here", "complete the sign-up of the account, and enable the Region for it"
+	case code == codeLimit:
+		return "a limit of the account is reached", "wait until other operations on its tables are over, or have the limit raised"
+	case code == codeReplicated:
+		return "a write in another Region is in the way", "write each item in one Region at a time"
 	case code == codeInvalid && isKeyMismatch(said):
 		return "its keys are not those of the request", "name a table that has them"
 	}
@@ -172,8 +232,10 @@ func diagnose(code, said string) (problem, do string) {
 
 // isOfKMS reports whether a table's encryption key is at fault.
 func isOfKMS(code, said string) bool {
-	return strings.HasPrefix(strings.ToUpper(code), "KMS") || code == codeDenied && strings.Contains(said, "kms:") ||
-		code == "InaccessibleEncryptionCredentialsException"
+	return strings.HasPrefix(strings.ToUpper(code), "KMS") || code == "InaccessibleEncryptionCredentialsException" ||
+		code == codeDenied && slices.ContainsFunc([]string{"kms:", "KMS key", "customer master key"}, func(words string) bool {
+			return strings.Contains(said, words)
+		})
 }
 
 // isKeyMismatch reports whether DynamoDB says that a key is not one of a table's. It has no code

@@ -134,7 +134,7 @@ func (e *Examination) judge(t Trial, err error) (goOn bool) {
 	case hasCode(err, "AccessDeniedException"):
 		if !e.denied[t.permission] {
 			e.denied[t.permission] = true
-			e.add(err, fmt.Sprintf("%s is denied (%s)", t.name, Said(err)), "allow "+t.permission)
+			e.add(err, fmt.Sprintf("%s is denied (%s)", t.name, Said(err)), toAllow(t.permission, Said(err)))
 		}
 	case isMisshapen(err) && !e.fits:
 		swapped := errors.As(err, &table) && strings.HasSuffix(table.advice, areSwapped)

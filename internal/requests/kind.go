@@ -49,7 +49,7 @@ const (
 var busyCodes = []string{
 	"TransactionConflictException", "ProvisionedThroughputExceededException",
 	"ThrottlingException", "Throttling", "RequestLimitExceeded", "ThrottlingError",
-	"KMSThrottlingException", "KmsThrottledException",
+	"KMSThrottlingException", "KmsThrottledException", codeReplicated, codeLimit,
 }
 
 // isExpired reports whether a request was refused because the session token of its credentials
@@ -63,19 +63,11 @@ func isExpiredCode(code string) bool {
 	return code == "ExpiredTokenException" || code == "ExpiredToken"
 }
 
-// skewCodes say that a request was signed at a time too far from DynamoDB's, as a code does of
-// which that is one reason among others (AWS General Reference, "Troubleshoot Signature Version 4
-// signing"). The SDK learns the time from that answer, and signs the next sending by it.
-var skewCodes = []string{"RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture"}
-
-func isSignedAtAnotherTime(err smithy.APIError) bool {
-	return slices.Contains(skewCodes, err.ErrorCode()) || err.ErrorCode() == "InvalidSignatureException" &&
-		(strings.HasPrefix(err.ErrorMessage(), "Signature expired") || strings.HasPrefix(err.ErrorMessage(), "Signature not yet current"))
-}
-
 // noAnswerCodes are the service's ways of not knowing either. UnknownError is
 // the SDK's own word for an error answer it could not read.
-var noAnswerCodes = []string{"InternalServerError", "InternalFailure", "ServiceUnavailable", "UnknownError", "RequestTimeout"}
+var noAnswerCodes = []string{"InternalServerError", "InternalFailure", "ServiceUnavailable", codeUnknown, "RequestTimeout"}
+
+const codeUnknown = "UnknownError"
 
 // KindOf tells what err, the result of one sending, proves about it. Whatever
 // is not clearly DynamoDB's own answer proves nothing.
@@ -85,6 +77,7 @@ func KindOf(err error) Kind {
 	}
 	var canceled *types.TransactionCanceledException
 	var observed *observedError
+	var other *foreignError
 	var api smithy.APIError
 	switch {
 	case errors.As(err, &observed) && !observed.left: // whatever was asked for credentials has answered
@@ -97,9 +90,14 @@ func KindOf(err error) Kind {
 		return InProgress
 	case isEntityTooLarge(err):
 		return Invalid
+	case errors.As(err, &other):
+		if other.unreached {
+			return Invalid
+		}
+		return NoAnswer
 	case errors.As(err, &api):
 		switch {
-		case slices.Contains(busyCodes, api.ErrorCode()), isSignedAtAnotherTime(api), isExpired(err):
+		case slices.Contains(busyCodes, api.ErrorCode()), isSignedAtAnotherTime(err), isExpired(err):
 			return Busy
 		case slices.Contains(noAnswerCodes, api.ErrorCode()), serverSide(err):
 			return NoAnswer
@@ -152,13 +150,13 @@ func IsBusy(r types.CancellationReason) bool {
 	return false
 }
 
-// isConflict reports whether a request was refused for a transaction of others.
+// isConflict reports whether a request was refused for a transaction or a write of others.
 func isConflict(err error) bool {
 	var canceled *types.TransactionCanceledException
 	if errors.As(err, &canceled) {
 		return slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool { return Code(r) == reasonConflict })
 	}
-	return hasCode(err, "TransactionConflictException")
+	return hasCode(err, "TransactionConflictException") || hasCode(err, codeReplicated)
 }
 
 // Code returns the code of a cancellation reason, "None" where there is none.

@@ -2,11 +2,13 @@ package requests
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -219,17 +221,37 @@ func TypeOf(value types.AttributeValue) string {
 	return ""
 }
 
-// recordText writes a key for people, as package actions does.
+// mostOfKey is how many bytes of a key are written in an error. A key may have 2,048, as often as an
+// error names it.
+const mostOfKey = 100
+
+// Shortened cuts a key for an error. Its beginning and its end are kept, because keys are often
+// alike at the beginning.
+func Shortened(key string) string {
+	if len(key) <= mostOfKey {
+		return key
+	}
+	head, tail := mostOfKey*2/3, len(key)-mostOfKey/3
+	for head > 0 && !utf8.RuneStart(key[head]) {
+		head--
+	}
+	for tail < len(key) && !utf8.RuneStart(key[tail]) {
+		tail++
+	}
+	return key[:head] + "…" + key[tail:]
+}
+
+// recordText writes a key for people, as package actions does, but cut.
 func recordText(key Item) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(key)) {
 		switch v := key[name].(type) {
 		case *types.AttributeValueMemberS:
-			parts = append(parts, fmt.Sprintf("%s=%q", name, v.Value))
+			parts = append(parts, fmt.Sprintf("%s=%q", name, Shortened(v.Value)))
 		case *types.AttributeValueMemberN:
 			parts = append(parts, name+"="+v.Value)
 		case *types.AttributeValueMemberB:
-			parts = append(parts, fmt.Sprintf("%s=0x%x", name, v.Value))
+			parts = append(parts, name+"=0x"+Shortened(hex.EncodeToString(v.Value)))
 		}
 	}
 	return strings.Join(parts, " ")

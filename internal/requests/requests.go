@@ -103,21 +103,29 @@ func Do[I, O any](ctx context.Context, c *Caller, r Request, in *I, send Method[
 	ctx, cancel, most := c.hurry(ctx, sent.First, size)
 	defer cancel()
 	var last error
+	var tried attempts
+	over := func(end error) *NoAnswerError {
+		tried.took = time.Since(sent.First)
+		return &NoAnswerError{Op: r.Op, Last: last, End: end, tried: tried}
+	}
 	conflicts, timeouts, unanswered, answers := 0, 0, 0, c.answers()
 	for n := 1; ; n++ {
 		if ctx.Err() != nil {
-			return nil, sent, &NoAnswerError{Op: r.Op, Last: last, End: context.Cause(ctx)}
+			return nil, sent, over(context.Cause(ctx))
 		}
 		left := c.Patience - time.Since(sent.First)
 		if n > 1 && left <= 0 || most > 0 && unanswered == most {
-			return nil, sent, &NoAnswerError{Op: r.Op, Last: last, End: ErrPatience}
+			return nil, sent, over(ErrPatience)
 		}
 		sent.Sendings++
 		s := sending{op: r.Op, n: n, timeouts: timeouts, bytes: size, timeout: c.allowance(doublings(timeouts, answers), size)}
 		if timeouts > 0 { // what the size needs comes on top
 			s.timeout = min(s.timeout, max(left, 0)+c.allowance(0, size))
 		}
+		began := time.Now()
 		out, kind, timedOut, err := once(ctx, c, s, in, send)
+		last = err
+		tried.add(kind, time.Since(began))
 		if kind != Done && kind != Refused && ConcernsAll(err) {
 			sent.Sendings--
 		}
@@ -135,7 +143,7 @@ func Do[I, O any](ctx context.Context, c *Caller, r Request, in *I, send Method[
 				conflicts++
 			}
 			if conflicts == c.Conflicts && conflicts > 0 {
-				return nil, sent, &NoAnswerError{Op: r.Op, Last: err, End: ErrConflicts}
+				return nil, sent, over(ErrConflicts)
 			}
 		}
 		if kind == NoAnswer || kind == Unsent {
@@ -144,7 +152,6 @@ func Do[I, O any](ctx context.Context, c *Caller, r Request, in *I, send Method[
 		if timedOut {
 			timeouts++
 		}
-		last = err
 		_ = Sleep(ctx, c.backoff(r.ID, n))
 	}
 }
@@ -317,7 +324,10 @@ func (c *Caller) ExecuteOnce(ctx context.Context, timeouts int, statements []typ
 	in := &dynamodb.BatchExecuteStatementInput{Statements: statements, ReturnConsumedCapacity: c.capacity()}
 	s := sending{op: "BatchExecuteStatement", n: 1, timeouts: timeouts, timeout: c.allowance(doublings(timeouts, c.answers()), 0)}
 	out, _, timedOut, err := once(ctx, c, s, in, c.DB.BatchExecuteStatement)
-	if err != nil {
+	switch {
+	case timedOut && !isUnsent(err):
+		return nil, timedOut, &reasonError{"not answered within " + inWords(s.timeout), err}
+	case err != nil:
 		return nil, timedOut, &saidError{err}
 	}
 	responses, err := answers(statements, out, nil)

@@ -21,9 +21,12 @@ var wrapping = regexp.MustCompile(`operation error [\w ]+: \w+, |https? response
 func Said(err error) string {
 	var canceled *types.TransactionCanceledException
 	var table *TableError
+	var other *foreignError
 	switch {
 	case errors.As(err, &table):
 		return Said(table.Err)
+	case errors.As(err, &other):
+		return other.Error()
 	case !errors.As(err, &canceled):
 		return wrapping.ReplaceAllString(err.Error(), "")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/holdall/holdall/internal/next"
 )
@@ -50,13 +51,84 @@ type NoAnswerError struct {
 	Op   string
 	Last error // of the last attempt
 	End  error // why there was no further one
+
+	tried attempts
 }
 
 func (e *NoAnswerError) Error() string {
 	if e.Last == nil {
 		return fmt.Sprintf("%s: not sent: %v", e.Op, e.End)
 	}
-	return fmt.Sprintf("%s: %v; the last attempt: %s", e.Op, e.End, explain(e.Last))
+	alike, why := e.tried.alike(e.Last)
+	switch {
+	case alike == "" || errors.Is(e.End, ErrConflicts):
+		return fmt.Sprintf("%s: %v; the last attempt%s", e.Op, e.End, e.tried.lastOf(e.Last))
+	case errors.Is(e.End, ErrPatience):
+		return fmt.Sprintf("%s: %s for %s: %s", e.Op, alike, inWords(e.tried.took), why)
+	}
+	return fmt.Sprintf("%s: %v; %s: %s", e.Op, e.End, alike, why)
+}
+
+// attempts counts the sendings of a request that had no answer in the end.
+type attempts struct {
+	n      int
+	unsent int           // those that did not leave this process
+	busy   int           // those that were answered, and not carried out
+	took   time.Duration // from the first to the end
+	last   time.Duration // how long the last one took
+}
+
+func (a *attempts) add(kind Kind, took time.Duration) {
+	a.n, a.last = a.n+1, took
+	switch kind {
+	case Unsent:
+		a.unsent++
+	case Busy:
+		a.busy++
+	default: // no answer
+	}
+}
+
+// alike says what became of every sending if that was the same; empty if it was not.
+func (a attempts) alike(last error) (problem, why string) {
+	switch {
+	case a.n == 0:
+		return "", ""
+	case a.unsent == a.n:
+		problem, do := whyUnsent(last)
+		return "nothing could be sent", fmt.Sprintf("%s (%s): %s", problem, Said(last), do)
+	case a.busy < a.n:
+		return "", ""
+	case ConcernsAll(last):
+		return "no request was accepted", explain(last)
+	case isConflict(last):
+		return "transactions of others were in the way", explain(last)
+	}
+	return "DynamoDB was too busy", explain(last)
+}
+
+// lastOf says what the last sending came to, behind its name.
+func (a attempts) lastOf(last error) string {
+	if a.n > 0 && isOfContext(last) && !isUnsent(last) {
+		return " was not answered within " + inWords(a.last)
+	}
+	return ": " + explain(last)
+}
+
+// isOfContext reports whether a sending was ended by its time, or by its caller.
+func isOfContext(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// inWords writes how long something took, for people.
+func inWords(d time.Duration) string {
+	switch {
+	case d >= 10*time.Second:
+		return d.Truncate(time.Second).String()
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Millisecond).String()
 }
 
 // WhatNext is for unitofwork.NextOf.
@@ -72,7 +144,7 @@ func (e *NoAnswerError) WhatNext() next.Next {
 
 // Unwrap makes errors.Is see the end of the context, and the last answer.
 func (e *NoAnswerError) Unwrap() []error {
-	if e.Last == nil || errors.Is(e.Last, context.Canceled) || errors.Is(e.Last, context.DeadlineExceeded) {
+	if e.Last == nil || isOfContext(e.Last) {
 		return []error{e.End} // an attempt's own timeout is not the caller's
 	}
 	return []error{e.End, e.Last}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -88,7 +89,9 @@ type BusyError struct {
 	Refusal lockrow.Refusal // of a commit
 }
 
-func (e *BusyError) Error() string { return fmt.Sprintf("key %q %s", string(e.Key), e.Reason) }
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("key %q %s", requests.Shortened(string(e.Key)), e.Reason)
+}
 
 // Pass is a commit without locks, on what its run has seen.
 type Pass interface {

@@ -28,7 +28,7 @@ var ofAsking = []mutant{
 	{
 		clause: "a connection that breaks inside an answer is no answer",
 		file:   "internal/requests/kind.go",
-		old:    `"ServiceUnavailable", "UnknownError", "RequestTimeout"`,
+		old:    `"ServiceUnavailable", codeUnknown, "RequestTimeout"`,
 		new:    `"ServiceUnavailable", "RequestTimeout"`,
 		by:     check{in: "internal/requests", test: "TestKindOfAnswersAsTheSDKReadsThem"},
 	},

@@ -174,7 +174,7 @@ var unseensBelow = []unseen{
 		`e.Owner == ""`,
 		`e.Owner != ""`},
 	{"lockset/errors.go", "drop-return", diagnostic, "the text of an error",
-		`return fmt.Sprintf("key %q is held, or one below it, or next for unit %s%s: %v", string(e.Key), e.Unit, waiting, e.Err)`,
+		`return fmt.Sprintf("key %q is held, or one below it, or next for unit %s%s: %v", requests.Shortened(string(e.Key)), e.Unit, waiting, e.Err)`,
 		""},
 	{"lockset/giveup.go", "off-by-one", equivalent, "one more or less at a time is as good",
 		"burnsAtOnce = 8",

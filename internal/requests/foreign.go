@@ -1,0 +1,154 @@
+package requests
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// foreignError is the error of an answer that is not DynamoDB's: a proxy, a login page or a server
+// of another kind sent it.
+type foreignError struct {
+	err    error
+	status int    // 0 if the answer was not even HTTP
+	target string // where a redirect leads to
+	// unreached: DynamoDB did not receive the request. Any other answer may be that of a proxy that
+	// passed the request on.
+	unreached bool
+	speaksTLS bool // and the request was sent without
+}
+
+func (e *foreignError) Error() string {
+	switch {
+	case e.status == 0:
+		return "it answers in TLS"
+	case e.target != "":
+		return fmt.Sprintf("HTTP status %d %s, to %s", e.status, http.StatusText(e.status), e.target)
+	}
+	return strings.TrimSpace(fmt.Sprintf("HTTP status %d %s", e.status, http.StatusText(e.status)))
+}
+
+func (e *foreignError) Unwrap() error { return e.err }
+
+// diagnosis says what is wrong, and what to do.
+func (e *foreignError) diagnosis() (problem, do string) {
+	switch {
+	case e.speaksTLS:
+		return "the endpoint speaks HTTPS, and the request was HTTP", "begin the endpoint with https://"
+	case e.status == http.StatusProxyAuthRequired:
+		return "a proxy asks for a user and a password", adviceOnProxy
+	}
+	return "the answer is not DynamoDB's", "correct the endpoint, and see which proxies are in between"
+}
+
+const adviceOnProxy = "give them in HTTPS_PROXY or HTTP_PROXY, or name the endpoint in NO_PROXY"
+
+// Texts by which servers that expect TLS tell a client that it sends none: of net/http and of nginx.
+var expectsTLS = []string{"Client sent an HTTP request to an HTTPS server", "The plain HTTP request was sent to HTTPS port"}
+
+func saysTLS(page []byte) bool {
+	return slices.ContainsFunc(expectsTLS, func(text string) bool { return bytes.Contains(page, []byte(text)) })
+}
+
+// noLocation is the path to which the SDK's HTTP client redirects where an answer says none.
+const noLocation = "/badhttpredirectlocation"
+
+// beginsAsTLS is how net/http quotes an answer that is an alert of TLS.
+const beginsAsTLS = `malformed HTTP response "\x15\x03`
+
+// foreign returns what is known of an answer that is not DynamoDB's, and nil if it may be
+// DynamoDB's: it has a request ID, or a code. Other engines than AWS's need not send the former.
+// once: the request was sent over one connection at most.
+func foreign(err error, once bool) *foreignError {
+	if once && strings.Contains(err.Error(), beginsAsTLS) {
+		return &foreignError{err: err, unreached: true, speaksTLS: true}
+	}
+	var identified interface{ ServiceRequestID() string }
+	var response *smithyhttp.ResponseError
+	var unreadable *smithy.DeserializationError
+	var api smithy.APIError
+	switch {
+	case !errors.As(err, &response) || response.Response == nil || response.Response.Response == nil,
+		errors.As(err, &identified) && identified.ServiceRequestID() != "":
+		return nil
+	case errors.Is(err, errNoObject):
+	case errors.As(err, &api):
+		if api.ErrorCode() != codeUnknown {
+			return nil
+		}
+	case !errors.As(err, &unreadable) || len(unreadable.Snapshot) == 0: // the connection broke
+		return nil
+	}
+	e := &foreignError{err: err, status: response.HTTPStatusCode()}
+	e.speaksTLS = unreadable != nil && e.status == http.StatusBadRequest && saysTLS(unreadable.Snapshot)
+	redirects := e.status/100 == 3
+	if target, err := url.Parse(response.Response.Header.Get("Location")); err == nil && redirects && target.Path != noLocation {
+		e.target = target.Host
+	}
+	e.unreached = once && (redirects || e.status == http.StatusProxyAuthRequired || e.speaksTLS)
+	return e
+}
+
+// errNoObject is the error of reading an answer that says that all went well, and nothing else.
+var errNoObject = errors.New("the answer has no JSON object")
+
+// objectBody is the body of an answer of status 2xx. Every such answer of DynamoDB is a JSON object;
+// the SDK takes an empty one for success, too, which a proxy may send.
+type objectBody struct {
+	io.ReadCloser
+	begun bool
+}
+
+func (b *objectBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.begun {
+		return n, err
+	}
+	text := bytes.TrimLeft(p[:n], " \t\r\n")
+	switch {
+	case len(text) > 0 && text[0] == '{':
+		b.begun = true
+	case len(text) > 0, errors.Is(err, io.EOF):
+		return n, errNoObject
+	}
+	return n, err
+}
+
+// mostOfHead is how much of a refusal is looked at.
+const mostOfHead = 1 << 10
+
+// refusalBody is the body of an answer of status 400. A server that expects TLS hangs up on a
+// request that it has not read, so that the connection may break behind the refusal.
+type refusalBody struct {
+	io.ReadCloser
+	head []byte
+}
+
+func (b *refusalBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.head = append(b.head, p[:min(n, mostOfHead-len(b.head))]...)
+	if err != nil && saysTLS(b.head) {
+		return n, io.EOF
+	}
+	return n, err
+}
+
+// withBody makes reading an answer of status 2xx fail unless it has a JSON object. What is
+// compressed is left as it is: a compressed nothing is not sent by accident.
+func withBody(answer *http.Response) {
+	switch {
+	case answer.Body == nil:
+	case answer.StatusCode == http.StatusBadRequest:
+		answer.Body = &refusalBody{ReadCloser: answer.Body}
+	case answer.StatusCode/100 == 2 && answer.Header.Get("Content-Encoding") == "":
+		answer.Body = &objectBody{ReadCloser: answer.Body}
+	}
+}
