@@ -58,8 +58,8 @@ type Group struct {
 	held   *held // ctx for users
 	work   *errgroup.Group
 	start  time.Time
-	until  atomic.Int64 // the deadline, in nanoseconds after start
-	limit  atomic.Pointer[limit]
+	until  atomic.Int64          // the deadline, in nanoseconds after start
+	limit  atomic.Pointer[limit] // never nil
 
 	stop                 chan struct{}
 	stopOnce             sync.Once
@@ -93,6 +93,7 @@ func Start(ctx context.Context, cfg Config) *Group {
 		lookAgain: make(chan struct{}, 1),
 		schedule:  newSchedule(),
 	}
+	g.limit.Store(&limit{g.start.Add(cfg.MaxAge), ErrTooOld})
 	g.until.Store(int64(cfg.MaxAge))
 	g.ctx, g.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	g.held = newHeld(g.ctx, g, g.cancel)
@@ -251,7 +252,7 @@ func (g *Group) moveDeadline() {
 		_ = g.loseByTime()
 		return
 	}
-	until := g.latest()
+	until := g.limit.Load().at
 	if oldest, any := g.schedule.oldest(); any {
 		if silent := oldest.Add(g.cfg.Lease - g.cfg.Margin); silent.Before(until) {
 			until = silent
@@ -265,11 +266,8 @@ func (g *Group) moveDeadline() {
 
 // loseByTime takes no lock: the watchdog calls it.
 func (g *Group) loseByTime() error {
-	if l := g.limit.Load(); l != nil && !time.Now().Before(l.at) {
+	if l := g.limit.Load(); !time.Now().Before(l.at) {
 		return g.lose("", l.reason)
-	}
-	if time.Since(g.start) >= g.cfg.MaxAge {
-		return g.lose("", ErrTooOld)
 	}
 	if last := g.lastErr.Load(); last != nil {
 		return g.lose("", fmt.Errorf("%w; the last attempt: %w", ErrSilent, *last))

@@ -2,26 +2,22 @@ package heartbeat
 
 import "time"
 
-// Limit has the keys count as lost at end for this reason, whatever is renewed until then.
-func (g *Group) Limit(end time.Time, reason error) {
-	g.made("Limit")
-	g.limit.Store(&limit{end, reason})
-	g.moveDeadline()
-	g.beginInTime()
-	wake(g.lookAgain)
-}
-
-// limit is an end that does not depend on renewals.
+// limit is an end that does not depend on renewals: at first that of Config.MaxAge.
 type limit struct {
 	at     time.Time
 	reason error
 }
 
-// latest is the deadline of keys whose renewals are all confirmed.
-func (g *Group) latest() time.Time {
-	end := g.start.Add(g.cfg.MaxAge)
-	if l := g.limit.Load(); l != nil && l.at.Before(end) {
-		return l.at
+// Limit has the keys count as lost at end for this reason, whatever is renewed until then. An end after
+// that of Config.MaxAge, or of an earlier call, changes nothing.
+func (g *Group) Limit(end time.Time, reason error) {
+	g.made("Limit")
+	g.mu.Lock()
+	if end.Before(g.limit.Load().at) {
+		g.limit.Store(&limit{end, reason})
 	}
-	return end
+	g.mu.Unlock()
+	g.moveDeadline()
+	g.beginInTime()
+	wake(g.lookAgain)
 }

@@ -21,7 +21,8 @@ func unwatched(t *testing.T) *Group {
 	}
 	g.ctx, g.cancel = context.WithCancelCause(t.Context())
 	g.held = newHeld(g.ctx, g, g.cancel)
-	g.until.Store(int64(time.Hour))
+	g.limit.Store(&limit{g.start.Add(g.cfg.MaxAge), ErrTooOld})
+	g.until.Store(int64(g.cfg.MaxAge))
 	g.Add([]ordering.Key{"a"}, time.Now())
 	return g
 }

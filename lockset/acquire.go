@@ -94,11 +94,8 @@ func (a *acquisition) acquire(ctx context.Context) (*Set, error) {
 	if err == nil {
 		set = newSet(a, closing, over)
 		nesting.Of(ctx).Began(set.holding)
-		if closing.closed.Load() { // Close may not have seen the set
-			err = ErrClosed
-		}
 	}
-	if closing.closed.Load() && errors.Is(err, ErrClosed) { // however the end of the group is told
+	if closing.closed.Load() && (err == nil || errors.Is(err, ErrClosed)) { // Close may not have seen the set
 		err = ErrClosed
 	}
 	if err != nil {

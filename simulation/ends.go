@@ -47,6 +47,11 @@ func (u *unit) mayWait() bool { return u.joinsLate() || time.Now().Before(u.wait
 // bury it.
 func (u *unit) takesLate() bool { return u.doubled && !u.unheard && !u.had && u.place == 0 }
 
+// mayBeShown reports whether a row may show the unit at its end, waiting in its queue or otherwise.
+func (u *unit) mayBeShown(waits bool) bool {
+	return u.loose || u.cleans || waits && u.mayWait() || u.takesLate()
+}
+
 // unanswered are the faults after which a unit cannot know what became of its request.
 var unanswered = []faults.Kind{faults.AnswerLost, faults.RequestLost, faults.DeliveredLate, faults.ServerFailed}
 
@@ -159,7 +164,7 @@ func (h *history) cleans(nonce string, goesOn bool) {
 func (h *history) shown(row, nonce string, waits bool) {
 	h.mu.Lock()
 	u := h.units[nonce]
-	ghost := u != nil && !u.loose && !u.cleans && !u.ended.IsZero() && !(waits && u.mayWait()) && !u.takesLate()
+	ghost := u != nil && !u.ended.IsZero() && !u.mayBeShown(waits)
 	h.mu.Unlock()
 	if ghost {
 		h.problem("row %s shows unit %s of %s, which was at its end at %v", row, nonce, u.p.name, h.when(u.ended))
@@ -171,7 +176,7 @@ func (h *history) shown(row, nonce string, waits bool) {
 func (h *history) left(row, nonce string, waits bool) {
 	h.mu.Lock()
 	u := h.units[nonce]
-	ghost := u != nil && !u.loose && !u.cleans && !u.p.dead() && !(waits && u.mayWait()) && !u.takesLate()
+	ghost := u != nil && !u.p.dead() && !u.mayBeShown(waits)
 	h.mu.Unlock()
 	if ghost {
 		h.problem("row %s is left with unit %s of %s, which is alive and has said nothing of it", row, nonce, u.p.name)

@@ -309,17 +309,22 @@ func randomStruct(from *arbitrary.Source) reflect.Type {
 	return reflect.StructOf(fields)
 }
 
+// addInputs gives a target n inputs of so many bytes.
+func addInputs(f *testing.F, source rand.Source, n, length int) {
+	random := rand.New(source)
+	for range n {
+		input := make([]byte, length)
+		for i := range input {
+			input[i] = byte(random.Uint32())
+		}
+		f.Add(input)
+	}
+}
+
 // FuzzMerge: of a random item a random struct knows a part. What is read, and written back with one
 // field changed, is as it was beside that field, and reads as the struct has it.
 func FuzzMerge(f *testing.F) {
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 3000 {
-		seed := make([]byte, 200)
-		for i := range seed {
-			seed[i] = byte(random.Uint32())
-		}
-		f.Add(seed)
-	}
+	addInputs(f, rand.NewPCG(1, 2), 3000, 200)
 	f.Fuzz(func(t *testing.T, input []byte) {
 		from := arbitrary.New(input)
 		typ := randomStruct(from)

@@ -333,14 +333,7 @@ func (g grown) field(from *arbitrary.Source) grown {
 // FuzzWhereItFails: of a random value that fails in one place, this place is found, when it is encoded and when it
 // is decoded.
 func FuzzWhereItFails(f *testing.F) {
-	random := rand.New(rand.NewPCG(3, 4))
-	for range 1000 {
-		seed := make([]byte, 30)
-		for i := range seed {
-			seed[i] = byte(random.Uint32())
-		}
-		f.Add(seed)
-	}
+	addInputs(f, rand.NewPCG(3, 4), 1000, 30)
 	f.Fuzz(func(t *testing.T, input []byte) {
 		from := arbitrary.New(input)
 		interfaces := from.Below(2) == 0

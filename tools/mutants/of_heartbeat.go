@@ -25,9 +25,9 @@ var ofHolding = []mutant{
 	},
 	{
 		clause: "a unit lives at most its maximum age",
-		file:   "heartbeat/limit.go",
-		old:    `end := g.start.Add(g.cfg.MaxAge)`,
-		new:    `end := g.start.Add(2 * g.cfg.MaxAge)`,
+		file:   "heartbeat/heartbeat.go",
+		old:    `&limit{g.start.Add(cfg.MaxAge), ErrTooOld}`,
+		new:    `&limit{g.start.Add(2 * cfg.MaxAge), ErrTooOld}`,
 		by:     check{in: "heartbeat", test: "TestMaximumAge"},
 	},
 	{
