@@ -188,7 +188,7 @@ var forGood = map[string]struct {
 		return &outage{endpoint: "http://here:443", says: "HTTP/1.1 400 Bad Request\r\nContent-Length: 48\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"}
 	}, "the endpoint speaks HTTPS, and the request was HTTP"},
 	"HTTP to nginx with HTTPS": {func() *outage {
-		return &outage{page: &page{400, "<html><head><title>400 The plain HTTP request was sent to HTTPS port</title></head></html>", nil}}
+		return &outage{page: &page{400, "<html><!--" + strings.Repeat(" ", 600) + "--><head><title>400 The plain HTTP request was sent to HTTPS port</title></head></html>", nil}}
 	}, "the endpoint speaks HTTPS, and the request was HTTP"},
 	"HTTP to a server of TLS": {func() *outage {
 		return &outage{endpoint: "http://here:443", says: "\x15\x03\x01\x00\x02\x02\x46\r\n"}

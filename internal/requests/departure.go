@@ -26,6 +26,7 @@ type departure struct {
 	began, handed atomic.Bool
 	asked         atomic.Bool
 	connections   atomic.Int32
+	head          atomic.Value // []byte: of an answer of status 400
 }
 
 // options are those of the sending. The SDK's own retries are off: their sendings could not be
@@ -59,8 +60,12 @@ func (o *observed) Do(r *http.Request) (*http.Response, error) {
 		GetConn: func(string) { o.asked.Store(true) },
 		GotConn: func(httptrace.GotConnInfo) { o.connections.Add(1) },
 	})))
-	if err == nil {
-		withBody(answer)
+	switch {
+	case err != nil || answer.Body == nil:
+	case answer.StatusCode == http.StatusBadRequest:
+		o.head.Store(headOf(answer))
+	default:
+		withObject(answer)
 	}
 	return answer, err
 }
@@ -77,7 +82,8 @@ func (d *departure) mark(err error) error {
 	case connections > 0 && isUnsent(err): // an HTTP client that tries twice, say
 		return &observedError{err, true}
 	}
-	if other := foreign(err, connections <= 1); other != nil {
+	head, _ := d.head.Load().([]byte)
+	if other := foreign(err, head, connections <= 1); other != nil {
 		return other
 	}
 	return err

@@ -66,8 +66,9 @@ const beginsAsTLS = `malformed HTTP response "\x15\x03`
 
 // foreign returns what is known of an answer that is not DynamoDB's, and nil if it may be
 // DynamoDB's: it has a request ID, or a code. Other engines than AWS's need not send the former.
-// once: the request was sent over one connection at most.
-func foreign(err error, once bool) *foreignError {
+// head is how the answer begins, if its status is 400; once: the request was sent over one
+// connection at most.
+func foreign(err error, head []byte, once bool) *foreignError {
 	if once && strings.Contains(err.Error(), beginsAsTLS) {
 		return &foreignError{err: err, unreached: true, speaksTLS: true}
 	}
@@ -88,7 +89,7 @@ func foreign(err error, once bool) *foreignError {
 		return nil
 	}
 	e := &foreignError{err: err, status: response.HTTPStatusCode()}
-	e.speaksTLS = unreadable != nil && e.status == http.StatusBadRequest && saysTLS(unreadable.Snapshot)
+	e.speaksTLS = saysTLS(head)
 	redirects := e.status/100 == 3
 	if target, err := url.Parse(response.Response.Header.Get("Location")); err == nil && redirects && target.Path != noLocation {
 		e.target = target.Host
@@ -125,30 +126,27 @@ func (b *objectBody) Read(p []byte) (int, error) {
 // mostOfHead is how much of a refusal is looked at.
 const mostOfHead = 1 << 10
 
-// refusalBody is the body of an answer of status 400. A server that expects TLS hangs up on a
-// request that it has not read, so that the connection may break behind the refusal.
-type refusalBody struct {
-	io.ReadCloser
-	head []byte
-}
-
-func (b *refusalBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.head = append(b.head, p[:min(n, mostOfHead-len(b.head))]...)
-	if err != nil && saysTLS(b.head) {
-		return n, io.EOF
+// headOf reads how an answer begins, and leaves its body as if nothing had been read. How much a
+// decoder reads before it finds that this is no JSON, and the SDK quotes, is theirs to choose. A
+// server that expects TLS hangs up on a request that it has not read, so that the connection may
+// break behind the refusal.
+func headOf(answer *http.Response) []byte {
+	head, err := io.ReadAll(io.LimitReader(answer.Body, mostOfHead))
+	rest := io.Reader(answer.Body) // it fails again, if it has
+	if err != nil && saysTLS(head) {
+		rest = http.NoBody
 	}
-	return n, err
+	answer.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(head), rest), answer.Body}
+	return head
 }
 
-// withBody makes reading an answer of status 2xx fail unless it has a JSON object. What is
+// withObject makes reading an answer of status 2xx fail unless it has a JSON object. What is
 // compressed is left as it is: a compressed nothing is not sent by accident.
-func withBody(answer *http.Response) {
-	switch {
-	case answer.Body == nil:
-	case answer.StatusCode == http.StatusBadRequest:
-		answer.Body = &refusalBody{ReadCloser: answer.Body}
-	case answer.StatusCode/100 == 2 && answer.Header.Get("Content-Encoding") == "":
+func withObject(answer *http.Response) {
+	if answer.StatusCode/100 == 2 && answer.Header.Get("Content-Encoding") == "" {
 		answer.Body = &objectBody{ReadCloser: answer.Body}
 	}
 }
