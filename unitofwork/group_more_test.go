@@ -422,15 +422,20 @@ func TestLargeGroups(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				var r runs
+				var mu sync.Mutex // what follows is sent by several
 				largest, refused := 0, 0
 				cl := b.client("c", func(call faults.Call) faults.Fault {
 					if in, ok := call.Input.(*dynamodb.TransactWriteItemsInput); ok {
+						mu.Lock()
 						largest = max(largest, len(in.TransactItems))
+						mu.Unlock()
 					}
 					return faults.Pass()
 				}, r.traced, func(l *lockset.Config, u *unitofwork.Config) {
 					u.TransactionSize = c.most
 					l.Trace.RequestEnd = func(_ context.Context, i trace.RequestEnd) {
+						mu.Lock()
+						defer mu.Unlock()
 						if i.Err != nil {
 							refused++
 						}

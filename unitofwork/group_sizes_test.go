@@ -3,6 +3,7 @@ package unitofwork_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -52,10 +53,13 @@ func TestAGroupHasRoomForTheIDOfItsLeader(t *testing.T) {
 		t.Run(fmt.Sprintf("ID %q", id), func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				var r runs
+				var mu sync.Mutex
 				largest := 0
 				cl := b.client("c", func(call faults.Call) faults.Fault {
 					if in, ok := call.Input.(*dynamodb.TransactWriteItemsInput); ok {
+						mu.Lock()
 						largest = max(largest, len(in.TransactItems))
+						mu.Unlock()
 					}
 					return faults.Pass()
 				}, r.traced, func(_ *lockset.Config, u *unitofwork.Config) { u.TransactionSize = most })

@@ -476,8 +476,11 @@ func TestAGroupInDoubt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
+				var mu sync.Mutex // its runs send beside each other
 				silent, commits := false, 0
 				cl := b.client("c", func(call faults.Call) faults.Fault {
+					mu.Lock()
+					defer mu.Unlock()
 					if isCommit(call) {
 						commits++
 					}

@@ -22,7 +22,7 @@ import (
 func TestReadersDoNotRefuseReaders(t *testing.T) {
 	processes, lasts := 40, 500*time.Millisecond
 	if testing.Short() {
-		lasts /= 5
+		processes, lasts = 20, lasts/5
 	}
 	rate := func(t *testing.T, shared func(own string) unitofwork.Record) (commits, requests int) {
 		inBed(t, func(t *testing.T, b *bed) {

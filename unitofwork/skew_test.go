@@ -78,9 +78,13 @@ func takeOne(n, from int, apart bool, thinks time.Duration) func(context.Context
 // Units of two processes take from pair after pair, without locks and under them, alone and in
 // groups, while requests and answers are lost and come late: of each pair one is left.
 func TestNoWriteSkewWhateverGoesAstray(t *testing.T) {
-	for n := range 20 {
+	seeds := 20
+	if testing.Short() {
+		seeds = 6
+	}
+	for n := range seeds {
 		seed := uint64(time.Now().UnixNano())
-		if n < 10 {
+		if n < seeds/2 {
 			seed = uint64(n)
 		}
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
