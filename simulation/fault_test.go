@@ -14,7 +14,7 @@ import (
 func TestOneFault(t *testing.T) {
 	length, least, most := 5*time.Minute, 8, uint64(30)
 	if testing.Short() {
-		length, least = 90*time.Second, 2
+		length, least = 90*time.Second, 1
 	}
 	for _, name := range Faults() {
 		t.Run(strings.NewReplacer(" ", "_", ",", "").Replace(name), func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestALateWriteDownstreamIsRefused(t *testing.T) {
 func TestWhereNothingGoesWrong(t *testing.T) {
 	seeds := uint64(24)
 	if testing.Short() {
-		seeds = 4
+		seeds = 2
 	}
 	for seed := uint64(1); seed <= seeds; seed++ {
 		s := Settings{Seed: seed, Until: 2 * time.Minute, Only: nothing}
