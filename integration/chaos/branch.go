@@ -1,8 +1,10 @@
 package chaos
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
@@ -13,13 +15,10 @@ import (
 	"github.com/holdall/holdall/record"
 )
 
-// branch is a process of the bank, and those that came after it under its name.
+// branch is a process of the bank, and its successors of the same name.
 type branch struct {
-	name    string
-	command []string // without its endpoint
+	process
 	line    *line
-	diary   string
-	rush    bool // it commits groups
 	mishaps *record.Recording
 
 	mu    sync.Mutex
@@ -35,10 +34,16 @@ type stop struct{ from, to time.Time }
 // then a signal would end it like any program.
 func (b *branch) start() error {
 	asks := b.line.next()
-	args := append([]string{}, b.command[1:]...)
-	child, err := engines.StartChild(exec.Command(b.command[0], append(args, "-endpoint", b.line.URL())...))
+	b.Endpoint = b.line.URL()
+	text, err := json.Marshal(b.process)
 	if err != nil {
-		return fmt.Errorf("branch %s: %w", b.name, err)
+		return err
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), processEnv+"="+string(text))
+	child, err := engines.StartChild(cmd)
+	if err != nil {
+		return fmt.Errorf("branch %s: %w", b.Name, err)
 	}
 	b.mu.Lock()
 	b.child = child
@@ -47,7 +52,7 @@ func (b *branch) start() error {
 	case <-asks:
 		return nil
 	case <-child.Exited():
-		return fmt.Errorf("branch %s: %w; it wrote:\n%s", b.name, child.Wait(), child.Output())
+		return fmt.Errorf("branch %s: %w; it wrote:\n%s", b.Name, child.Wait(), child.Output())
 	}
 }
 
@@ -72,7 +77,7 @@ func (b *branch) letGo() {
 // kill ends the process as kill -9 does.
 func (b *branch) kill() {
 	b.child.Kill()
-	b.mishaps.Gone(b.name, "killed")
+	b.mishaps.Gone(b.Name, "killed")
 }
 
 // freeze stops the process for so long.
@@ -99,7 +104,7 @@ var errEndless = errors.New("did not end")
 // end what it had begun.
 func (b *branch) end(patience time.Duration) error {
 	if err := b.child.Signal(syscall.SIGTERM); err != nil {
-		return fmt.Errorf("branch %s: %w; it wrote:\n%s", b.name, err, b.child.Output())
+		return fmt.Errorf("branch %s: %w; it wrote:\n%s", b.Name, err, b.child.Output())
 	}
 	select {
 	case <-b.child.Exited():
@@ -110,10 +115,10 @@ func (b *branch) end(patience time.Duration) error {
 		case <-time.After(10 * time.Second):
 			b.child.Kill()
 		}
-		return fmt.Errorf("branch %s: %w within %v; it wrote:\n%s", b.name, errEndless, patience, b.child.Output())
+		return fmt.Errorf("branch %s: %w within %v; it wrote:\n%s", b.Name, errEndless, patience, b.child.Output())
 	}
 	if err := b.child.Wait(); err != nil {
-		return fmt.Errorf("branch %s: %w; it wrote:\n%s", b.name, err, b.child.Output())
+		return fmt.Errorf("branch %s: %w; it wrote:\n%s", b.Name, err, b.child.Output())
 	}
 	return nil
 }

@@ -10,19 +10,22 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os/exec"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/holdall/holdall/examples/bank/archive"
+	"github.com/holdall/holdall/examples/bank/books"
+	"github.com/holdall/holdall/examples/bank/staff"
 	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/record"
 )
 
 // Day says how a bank works for a while, and what goes wrong meanwhile.
 type Day struct {
-	Bank    string // the program
 	Dir     string // for what it writes
 	Archive string // where statements go
 	Engine  *engines.Server
@@ -65,12 +68,6 @@ type day struct {
 	errs         []error
 }
 
-// customers and what each has: all together, they do not fit into one transaction.
-const (
-	customers = "50"
-	mix       = "payment=120,move=24,interest=24,merge=3,month-end=3"
-)
-
 // locksFirst: every third branch takes all its locks first. The others run without locks
 // what they can, beside it.
 const locksFirst = 3
@@ -87,8 +84,8 @@ func open(ctx context.Context, d Day) (*day, error) {
 	if o.auditor, err = newLine(o.net, weather{}, d.Seed, 1000); err != nil {
 		return nil, err
 	}
-	if out, err := o.run(ctx, "open", "-customers", customers, "-archive", d.Archive, "-tellers", "4", "-quiet"); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, out)
+	if err := o.openBank(ctx); err != nil {
+		return nil, err
 	}
 	for i := range d.Branches {
 		name := "b" + strconv.Itoa(i)
@@ -96,19 +93,15 @@ func open(ctx context.Context, d Day) (*day, error) {
 		if err != nil {
 			return nil, err
 		}
-		command := []string{
-			d.Bank, "branch", "-prefix", d.Prefix, "-lease", d.Lease.String(), "-name", name, "-seed", strconv.FormatUint(d.Seed, 10),
-			"-diary", diaryOf(d.Dir, name), "-record", recordingOf(d.Dir, name), "-archive", d.Archive, "-tellers", strconv.Itoa(d.Tellers), "-mix", mix,
-			"-rate", fmt.Sprint(d.Rate), "-think", d.Think.String(), "-quiet",
+		p := process{
+			Name: name, Prefix: d.Prefix, Archive: d.Archive, Diary: diaryOf(d.Dir, name), Record: recordingOf(d.Dir, name),
+			Seed: d.Seed, Lease: d.Lease, Tellers: d.Tellers, Think: d.Think, Rate: d.Rate,
+			Lock: i%locksFirst == locksFirst-1, Every: time.Second,
 		}
-		rush := false
-		switch {
-		case i%locksFirst == locksFirst-1: // its units are in no groups
-			command = append(command, "-lock")
-		case d.Rush > 0:
-			rush, command = true, append(command, "-rush", strconv.Itoa(d.Rush), "-rush-every", d.Every.String())
+		if !p.Lock && d.Rush > 0 { // units under locks are in no groups
+			p.Rush, p.Every = d.Rush, d.Every
 		}
-		b := &branch{name: name, line: l, diary: diaryOf(d.Dir, name), command: command, rush: rush, mishaps: o.mishaps}
+		b := &branch{process: p, line: l, mishaps: o.mishaps}
 		o.branches = append(o.branches, b)
 		if err := b.start(); err != nil {
 			return nil, err
@@ -117,15 +110,26 @@ func open(ctx context.Context, d Day) (*day, error) {
 	return o, nil
 }
 
-// run runs a command of the bank to its end, on a line on which nothing goes wrong.
-func (d *day) run(ctx context.Context, command string, args ...string) (string, error) {
-	args = append([]string{command, "-endpoint", d.auditor.URL(), "-prefix", d.Prefix, "-lease", d.Lease.String()}, args...)
-	cmd := exec.CommandContext(ctx, d.Bank, args...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("bank %s: %w", command, err)
+// bank returns the configuration of a process without branches, whose connection has no faults.
+func (d *day) bank(lease time.Duration) *staff.Config {
+	return &staff.Config{
+		Endpoint: d.auditor.URL(), Prefix: d.Prefix, Keep: true, Customers: customers, Accounts: 2, Owners: 4, Tellers: 4, Lease: lease, Wait: 2 * lease,
 	}
-	return string(out), err
+}
+
+// openBank creates the tables and the archive, and opens the customers.
+func (d *day) openBank(ctx context.Context) error {
+	to, err := archive.Open(ctx, archive.Config{Where: d.Archive, Prefix: d.Prefix})
+	if err != nil {
+		return err
+	}
+	to.Keep()
+	cfg := d.bank(d.Lease)
+	s, err := staff.Open(ctx, cfg)
+	if err == nil {
+		err = s.OpenCustomers(ctx, staff.NewCustomers(cfg))
+	}
+	return errors.Join(err, to.Close(ctx))
 }
 
 // round lets one thing go wrong. What has an end ends by itself, while others go on.
@@ -183,7 +187,7 @@ func (d *day) failed() error {
 // replace kills a branch, and starts another in its place.
 func (d *day) replace(b *branch, after time.Duration) error {
 	if !b.child.Alive() {
-		return fmt.Errorf("%s has ended by itself: %w; it wrote:\n%s", b.name, b.child.Wait(), b.child.Output())
+		return fmt.Errorf("%s has ended by itself: %w; it wrote:\n%s", b.Name, b.child.Wait(), b.child.Output())
 	}
 	b.kill()
 	time.Sleep(after)
@@ -203,7 +207,7 @@ func (d *day) ambush(b *branch, after time.Duration) error {
 // meetGroup waits until a branch commits a group, whose commit is held up then. It reports false
 // if it does not do so in time, or before the rounds are over: it may have no rush.
 func (d *day) meetGroup(b *branch, late <-chan time.Time) bool {
-	if !b.rush {
+	if b.Rush == 0 {
 		return false
 	}
 	select {
@@ -250,23 +254,25 @@ func (d *day) storm(of fate, length time.Duration) error {
 // cutOff begins with the commit of a group, if there are any: of that there is no answer.
 func (d *day) cutOff(b *branch, length time.Duration) error {
 	d.meetGroup(b, time.After(10*d.Every))
-	d.mishaps.Note(b.name, "cut off")
+	d.mishaps.Note(b.Name, "cut off")
 	b.line.setCut(true)
 	time.Sleep(length)
 	b.line.setCut(false)
-	d.mishaps.Note(b.name, "joined again")
+	d.mishaps.Note(b.Name, "joined again")
 	return nil
 }
 
-// recover runs beside the work. The engine may be killed under it: that is told,
-// and nothing else is.
+// recover runs beside the work. It may fail only if the engine was killed meanwhile.
 func (d *day) recover(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	restarts, down := d.net.restarts(), d.net.isDown()
-	out, err := d.run(ctx, "recover")
+	s, err := staff.Join(ctx, d.bank(d.Lease))
+	if err == nil {
+		_, err = s.Recover(ctx)
+	}
 	if err != nil && !down && d.net.restarts() == restarts {
-		return fmt.Errorf("%w\n%s", err, out)
+		return err
 	}
 	return nil
 }
@@ -302,10 +308,53 @@ func (d *day) close(patience time.Duration) error {
 	return errors.Join(append(errs, d.mishaps.Close())...)
 }
 
-// audit says whether books, archive and outcomes are exact. Who reads everything
-// under its locks has time: on a busy machine a short lease would end before.
-func (d *day) audit(ctx context.Context) (string, error) {
-	return d.run(ctx, "audit", "-lease", (5 * d.Lease).String(), "-archive", d.Archive, "-diaries", diaryOf(d.Dir, "*"), "-quiet")
+// audit finishes what dead branches left, and checks the books, the archive and the diaries. It has a
+// long lease: on a busy machine a short one would end while it holds all locks.
+func (d *day) audit(ctx context.Context) ([]books.Result, error) {
+	s, err := staff.Join(ctx, d.bank(5*d.Lease))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.Recover(ctx); err != nil {
+		return nil, fmt.Errorf("recover: %w", err)
+	}
+	all, err := s.Customers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys := all.Keys()
+	for _, id := range pairAccounts {
+		keys = append(keys, books.AccountKey(books.Child{ID: id}))
+	}
+	records, err := s.Load(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	from, err := archive.Open(ctx, archive.Config{Where: d.Archive, Prefix: d.Prefix, Exists: true})
+	if err != nil {
+		return nil, err
+	}
+	statements, err := from.Load(ctx)
+	if err := errors.Join(err, from.Close(ctx)); err != nil {
+		return nil, err
+	}
+	heard, err := hear(diaryOf(d.Dir, "*"))
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(books.Audit(records), archive.Audit(statements, records), heard.check(records, statements)), nil
+}
+
+// inLines returns the results of an audit, one on each line, with the first findings.
+func inLines(results []books.Result) string {
+	var b strings.Builder
+	for _, r := range results {
+		fmt.Fprintf(&b, "%8d %s\n", len(r.Findings), r.Count)
+		for _, f := range r.Findings[:min(3, len(r.Findings))] {
+			fmt.Fprintf(&b, "           %s\n", f)
+		}
+	}
+	return b.String()
 }
 
 // quit ends all that is left, however it stands.
