@@ -21,14 +21,11 @@ func (c *call) archive(ctx context.Context) (sound bool, err error) {
 	defer func() { err = errors.Join(err, c.closeArchive(ctx, to)) }()
 	customers := staff.NewCustomers(&c.Config)
 	c.Archive, c.Overtakings = to, c.overtakings(customers)
-	s, err := staff.Open(ctx, &c.Config)
+	s, err := c.open(ctx, customers)
 	if err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, c.close(ctx, s)) }()
-	if err := s.OpenCustomers(ctx, customers); err != nil {
-		return false, err
-	}
+	defer func() { err = errors.Join(err, s.Close(ctx)) }()
 	tally, took, err := c.work(ctx, s, 0, c.archiveJobs(customers))
 	if err != nil {
 		return false, err

@@ -14,15 +14,12 @@ import (
 
 // demo opens customers, has the staff work, and audits the books.
 func (c *call) demo(ctx context.Context) (sound bool, err error) {
-	s, err := staff.Open(ctx, &c.Config)
+	customers := staff.NewCustomers(&c.Config)
+	s, err := c.open(ctx, customers)
 	if err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, c.close(ctx, s)) }()
-	customers := staff.NewCustomers(&c.Config)
-	if err := s.OpenCustomers(ctx, customers); err != nil {
-		return false, err
-	}
+	defer func() { err = errors.Join(err, s.Close(ctx)) }()
 	working := ctx
 	if c.duration > 0 {
 		var cancel context.CancelFunc
@@ -77,11 +74,19 @@ func (c *call) work(ctx context.Context, s *staff.Session, n int, next func() (s
 	return tally, time.Since(start), err
 }
 
-func (c *call) close(ctx context.Context, s *staff.Session) error {
-	if c.Keep && !c.InMemory() {
-		say(c.stderr, "kept the tables %s*\n", c.Prefix)
+// open creates the tables and opens the customers, if there are any.
+func (c *call) open(ctx context.Context, customers *staff.Customers) (*staff.Session, error) {
+	s, err := staff.Open(ctx, &c.Config)
+	if err != nil {
+		return nil, err
 	}
-	return s.Close(ctx)
+	if c.Keep && !c.InMemory() {
+		say(c.stderr, "the tables %s* will be kept\n", c.Prefix)
+	}
+	if err := s.OpenCustomers(ctx, customers); err != nil {
+		return nil, errors.Join(err, s.Close(ctx))
+	}
+	return s, nil
 }
 
 // recover finishes what dead owners left in tables that another process created. Run it as a scheduled

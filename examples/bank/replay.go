@@ -22,11 +22,11 @@ func (c *call) replay(ctx context.Context) (sound bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	s, err := staff.Open(ctx, &c.Config)
+	s, err := c.open(ctx, staff.NewCustomers(&c.Config)) // there are none
 	if err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, c.close(ctx, s)) }()
+	defer func() { err = errors.Join(err, s.Close(ctx)) }()
 	for round := 1; round <= c.repeat; round++ {
 		tally, took, err := c.work(ctx, s, len(entries), rows(entries))
 		if err != nil {

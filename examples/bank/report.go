@@ -24,11 +24,12 @@ func reportUnits(w io.Writer, t *staff.Tally) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	say(table, "units\tdone\trefused\tunknown\tfailed\tp50\tp95\tp99\tlongest\t\n")
 	for _, kind := range slices.Sorted(maps.Keys(t.Kinds)) {
-		k := t.Kinds[kind]
-		q := k.Quantiles(0.5, 0.95, 0.99, 1)
-		say(table, "%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t\n", kind,
-			k.Jobs[staff.Committed], k.Jobs[staff.Refused], k.Jobs[staff.Unknown], k.Jobs[staff.Failed],
-			millis(q[0]), millis(q[1]), millis(q[2]), millis(q[3]))
+		jobs := t.Kinds[kind]
+		say(table, "%s\t%d\t%d\t%d\t%d\t", kind, jobs[staff.Committed], jobs[staff.Refused], jobs[staff.Unknown], jobs[staff.Failed])
+		for _, share := range []float64{0.5, 0.95, 0.99, 1} {
+			say(table, "%s\t", millis(quantile(t.Took[kind], share)))
+		}
+		say(table, "\n")
 	}
 	_ = table.Flush()
 	for _, reason := range slices.Sorted(maps.Keys(t.Refusals)) {
@@ -78,7 +79,7 @@ func reportRequests(w io.Writer, t *staff.Tally) {
 	}
 	var all staff.Requests
 	for _, op := range slices.Sorted(maps.Keys(t.Requests)) {
-		r := *t.Requests[op]
+		r := t.Requests[op]
 		line(op, r)
 		all = staff.Requests{Sent: all.Sent + r.Sent, Again: all.Again + r.Again, Errors: all.Errors + r.Errors, Capacity: all.Capacity + r.Capacity}
 	}
@@ -112,17 +113,17 @@ func one(b bool) int {
 // reportEvents says how long units waited, and what else happened.
 func reportEvents(w io.Writer, t *staff.Tally) {
 	var waits strings.Builder
-	if n := t.Waits.Times; n > 0 {
-		say(&waits, "%8d times a unit waited for others: %s on average, %s the longest, %.1f s in all\n",
-			n, millis(t.Waits.Total/time.Duration(n)), millis(t.Waits.Longest), t.Waits.Total.Seconds())
-		say(&waits, "%8d waited for one key at once, as far as any of them could see\n", t.Waits.Queue)
+	if n := len(t.Waits); n > 0 {
+		say(&waits, "%8d times a unit waited for others: half of them for at most %s, 95 of 100 for at most %s, the longest for %s\n",
+			n, millis(quantile(t.Waits, 0.5)), millis(quantile(t.Waits, 0.95)), millis(quantile(t.Waits, 1)))
+		say(&waits, "%8d waited for one key at once, as far as any of them could see\n", t.Queue)
 	}
 	paragraph(w, waits.String()+counts(t, staff.HandedOver, staff.Dropped, staff.GaveUp))
 	paragraph(w, counts(t, staff.Died, staff.DiedInLarge, staff.Left, staff.TakenOver, staff.Cleaned, staff.Inherited, staff.Repeated, staff.PutBack,
 		staff.Raised, staff.StartedOver, staff.Lost, staff.Doubts, staff.LeftToOthers))
 	paragraph(w, counts(t, staff.Paused, staff.Archived, staff.Stale))
 	for _, what := range slices.Sorted(maps.Keys(t.Unexpected)) {
-		say(w, "unexpected, %d times: %s: %v\n", t.Unexpected[what].Times, what, t.Unexpected[what].Example)
+		say(w, "unexpected, %d times: %s: %v\n", len(t.Unexpected[what]), what, t.Unexpected[what][0])
 	}
 }
 
@@ -144,6 +145,14 @@ func (c *call) reportAudit(what, verdict string, results []books.Result) bool {
 	sound := books.Sound(results)
 	say(c.stdout, "%s %s.\n", verdict, map[bool]string{true: "sound", false: "NOT sound"}[sound])
 	return sound
+}
+
+// quantile returns a duration that a share of all does not exceed, or zero if there are none.
+func quantile(all []time.Duration, share float64) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	return slices.Sorted(slices.Values(all))[min(int(share*float64(len(all))), len(all)-1)]
 }
 
 func millis(d time.Duration) string {

@@ -102,8 +102,8 @@ func (p process) run(ctx context.Context) (err error) {
 	stop := d.watch(tally)
 	err = s.Run(ctx, tally, staff.NewDesk(p.Tellers, j.next), staff.NewDesk(p.Rush, j.nextOfRush))
 	stop()
-	for what, f := range tally.Unexpected {
-		err = errors.Join(err, fmt.Errorf("unexpected, %d times: %s: %w", f.Times, what, f.Example))
+	for what, errs := range tally.Unexpected {
+		err = errors.Join(err, fmt.Errorf("unexpected, %d times: %s: %w", len(errs), what, errs[0]))
 	}
 	return err
 }
@@ -124,8 +124,7 @@ func (d *diary) watch(t *staff.Tally) (stop func()) {
 	write := func() {
 		samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/sched/goroutines:goroutines"}}
 		metrics.Read(samples)
-		requests, _ := t.Sent()
-		d.write(entry{Is: vitals, Heap: samples[0].Value.Uint64(), Goroutines: samples[1].Value.Uint64(), Jobs: t.Over(), Requests: requests})
+		d.write(entry{Is: vitals, Heap: samples[0].Value.Uint64(), Goroutines: samples[1].Value.Uint64(), Jobs: t.Over(), Requests: t.Sent()})
 	}
 	end := make(chan struct{})
 	var ended sync.WaitGroup

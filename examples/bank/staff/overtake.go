@@ -18,17 +18,20 @@ type Overtaking struct {
 	Meanwhile []Job // one after the other
 }
 
-// tripwire pauses its owner at the first statement that is written through it.
+// tripwire pauses its owner at the first statement that is written through it: the owner sends nothing
+// any more, not even heartbeats, until it resumes.
 type tripwire struct {
 	archiveLine
-	once    *sync.Once
-	tripped chan struct{}
+	once              *sync.Once
+	tripped, resuming chan struct{}
 }
 
 func (w tripwire) Write(ctx context.Context, token fencing.Token, keys []ordering.Key, statements []books.Statement) error {
 	w.once.Do(func() {
-		w.owner.pause()
+		w.owner.line.Pause()
 		close(w.tripped)
+		<-w.resuming
+		w.owner.line.Resume()
 	})
 	return w.archiveLine.Write(ctx, token, keys, statements)
 }
@@ -48,7 +51,7 @@ func (r *shift) overtakeAll() {
 }
 
 func (r *shift) overtake(slow, quick *owner, o Overtaking) {
-	wire := tripwire{archiveLine{slow, r.s.cfg.Archive}, &sync.Once{}, make(chan struct{})}
+	wire := tripwire{archiveLine{slow, r.s.cfg.Archive}, &sync.Once{}, make(chan struct{}), make(chan struct{})}
 	bank := *slow.bank
 	bank.Archive = wire
 	late := make(chan error, 1)
@@ -78,7 +81,7 @@ func (r *shift) overtake(slow, quick *owner, o Overtaking) {
 	if r.s.recording != nil {
 		r.s.recording.Paused(slow.name, time.Since(paused))
 	}
-	slow.resume()
+	close(wire.resuming)
 	r.tally.Add(Paused, 1)
 	if err := <-late; err != nil {
 		r.tally.unexpected(o.Late.Kind, err)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"github.com/holdall/holdall/examples/bank/books"
@@ -33,9 +32,6 @@ type owner struct {
 	leave context.CancelFunc
 
 	progress func(trace.Progress) // of large units; may be nil
-
-	mu     sync.Mutex
-	paused chan struct{} // closed when the owner resumes; nil if it is not paused
 }
 
 func (s *Session) newOwner(tally *Tally, n int) (*owner, error) {
@@ -103,40 +99,13 @@ func (o *owner) dead() bool {
 	}
 }
 
-// pause holds everything that the owner sends, as if its host were suspended, until resume.
-func (o *owner) pause() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.line.Pause()
-	o.paused = make(chan struct{})
-}
-
-func (o *owner) resume() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.line.Resume()
-	close(o.paused)
-	o.paused = nil
-}
-
-// archiveLine is the owner's connection to the archive. A paused owner's writes wait, and a dead
-// owner writes nothing.
+// archiveLine is the owner's connection to the archive. A dead owner writes nothing.
 type archiveLine struct {
 	owner *owner
 	to    books.Archive
 }
 
 func (a archiveLine) Write(ctx context.Context, token fencing.Token, keys []ordering.Key, statements []books.Statement) error {
-	a.owner.mu.Lock()
-	paused := a.owner.paused
-	a.owner.mu.Unlock()
-	if paused != nil {
-		select {
-		case <-paused:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 	if a.owner.dead() {
 		return faults.ErrCrashed
 	}
@@ -168,11 +137,11 @@ func (o *owner) lockTrace() *trace.Trace {
 			}
 		},
 		WaitStart: func(ctx context.Context, w trace.WaitStart) context.Context {
-			t.queued(w.Queue + 1)
+			t.note(func() { t.Queue = max(t.Queue, w.Queue+1) })
 			return ctx
 		},
-		WaitEnd:    func(_ context.Context, w trace.WaitEnd) { t.waited(w.Took) },
-		Joined:     func(_ context.Context, j trace.Joined) { t.queued(j.Place + 1) },
+		WaitEnd:    func(_ context.Context, w trace.WaitEnd) { t.note(func() { t.Waits = append(t.Waits, w.Took) }) },
+		Joined:     func(_ context.Context, j trace.Joined) { t.note(func() { t.Queue = max(t.Queue, j.Place+1) }) },
 		HandedOver: func(context.Context, trace.HandedOver) { t.Add(HandedOver, 1) },
 		Dropped:    func(context.Context, trace.Dropped) { t.Add(Dropped, 1) },
 		Raised:     func(context.Context, trace.Raised) { t.Add(Raised, 1) },
@@ -209,7 +178,11 @@ func (o *owner) unitTrace() *trace.Trace {
 			}
 		},
 		StartingOver: func(context.Context, trace.StartingOver) { t.Add(StartedOver, 1) },
-		Recovered:    func(_ context.Context, r trace.Recovered) { t.recovered(r.Unit, r.Committed) },
+		Recovered: func(_ context.Context, r trace.Recovered) { // several owners may report one unit
+			t.large(r.Unit, func(l *LargeUnit) {
+				l.Committed, l.RolledForward, l.Aborted = l.Committed || r.Committed, r.Committed, !r.Committed
+			})
+		},
 		Progress: func(_ context.Context, p trace.Progress) {
 			t.large(p.Unit, func(*LargeUnit) {})
 			if o.progress != nil {

@@ -181,8 +181,8 @@ func (s *Session) OpenCustomers(ctx context.Context, c *Customers) error {
 	if err := opening.Run(ctx, tally, NewDesk(s.cfg.Tellers, c.openings())); err != nil {
 		return err
 	}
-	for kind, f := range tally.Unexpected {
-		return fmt.Errorf("not all customers could be opened: %d times %s: %w", f.Times, kind, f.Example)
+	for kind, errs := range tally.Unexpected {
+		return fmt.Errorf("not all customers could be opened: %d times %s: %w", len(errs), kind, errs[0])
 	}
 	if ctx.Err() != nil {
 		return errors.New("interrupted before the work began")

@@ -99,7 +99,7 @@ func TestTheErrorDecides(t *testing.T) {
 				return
 			}
 			require.Empty(t, desk.back)
-			require.Equal(t, 1, tally.Kinds["x"].Jobs[c.over])
+			require.Equal(t, 1, tally.Kinds["x"][c.over])
 			require.Equal(t, c.over == Failed, len(tally.Unexpected) == 1)
 		})
 	}

@@ -3,7 +3,6 @@ package staff
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -91,25 +90,21 @@ const (
 	Stale    Event = "late statements rejected by the archive"
 )
 
-// Tally counts what happens. It is safe for concurrent use, but its maps are to be read only after
-// all work has ended.
+// Tally counts what happens. It is safe for concurrent use, but its fields are to be read only after all
+// work has ended.
 type Tally struct {
 	mu         sync.Mutex
+	jobs       int // over
 	Events     map[Event]int
-	Ways       map[Way]int // of committed units
-	Kinds      map[string]*Kind
+	Ways       map[Way]int                // of committed units
+	Kinds      map[string]map[Outcome]int // jobs by kind
+	Took       map[string][]time.Duration // by committed jobs, by kind
 	Refusals   map[string]int
-	Requests   map[string]*Requests
-	Large      map[string]*LargeUnit // by nonce
-	Unexpected map[string]*Failure
-	Waits      Waits
-	jobs       int
-}
-
-// Kind counts the jobs of one kind.
-type Kind struct {
-	Jobs map[Outcome]int
-	took []time.Duration // by committed jobs
+	Requests   map[string]Requests  // by operation
+	Large      map[string]LargeUnit // by nonce
+	Unexpected map[string][]error   // by what failed and the type of the error
+	Waits      []time.Duration      // of units, for locks
+	Queue      int                  // the longest that a waiter saw, including itself
 }
 
 // Requests counts the requests of one operation of DynamoDB.
@@ -127,35 +122,22 @@ type LargeUnit struct {
 	RolledForward, Aborted bool
 }
 
-// Waits says how long units waited for locks.
-type Waits struct {
-	Times          int
-	Total, Longest time.Duration
-	Queue          int // the longest queue that a waiter saw, including itself
-}
-
-// Failure is an unexpected error: how often it occurred, and one example.
-type Failure struct {
-	Times   int
-	Example error
-}
-
 // NewTally returns an empty tally.
 func NewTally() *Tally {
 	return &Tally{
-		Events: map[Event]int{}, Ways: map[Way]int{}, Kinds: map[string]*Kind{}, Refusals: map[string]int{},
-		Requests: map[string]*Requests{}, Large: map[string]*LargeUnit{}, Unexpected: map[string]*Failure{},
+		Events: map[Event]int{}, Ways: map[Way]int{}, Kinds: map[string]map[Outcome]int{}, Took: map[string][]time.Duration{},
+		Refusals: map[string]int{}, Requests: map[string]Requests{}, Large: map[string]LargeUnit{}, Unexpected: map[string][]error{},
 	}
 }
-
-// Add counts an event n times.
-func (t *Tally) Add(e Event, n int) { t.note(func() { t.Events[e] += n }) }
 
 func (t *Tally) note(change func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	change()
 }
+
+// Add counts an event n times.
+func (t *Tally) Add(e Event, n int) { t.note(func() { t.Events[e] += n }) }
 
 // Over returns the number of jobs that are over.
 func (t *Tally) Over() (n int) {
@@ -166,54 +148,47 @@ func (t *Tally) Over() (n int) {
 // Total returns the number of jobs with an outcome.
 func (t *Tally) Total(o Outcome) (n int) {
 	t.note(func() {
-		for _, k := range t.Kinds {
-			n += k.Jobs[o]
+		for _, jobs := range t.Kinds {
+			n += jobs[o]
 		}
 	})
 	return n
 }
 
-// Sent returns the number of requests and the capacity units they consumed.
-func (t *Tally) Sent() (n int, capacity float64) {
+// Sent returns the number of requests.
+func (t *Tally) Sent() (n int) {
 	t.note(func() {
 		for _, r := range t.Requests {
 			n += r.Sent
-			capacity += r.Capacity
 		}
 	})
-	return n, capacity
+	return n
 }
 
 func (t *Tally) over(kind string, o Outcome, took time.Duration) {
 	t.note(func() {
-		k := entry(t.Kinds, kind)
-		if k.Jobs == nil {
-			k.Jobs = map[Outcome]int{}
-		}
-		k.Jobs[o]++
-		if took > 0 {
-			k.took = append(k.took, took)
-		}
 		t.jobs++
+		if t.Kinds[kind] == nil {
+			t.Kinds[kind] = map[Outcome]int{}
+		}
+		t.Kinds[kind][o]++
+		if took > 0 {
+			t.Took[kind] = append(t.Took[kind], took)
+		}
 	})
 }
 
-func (t *Tally) refused(reason error) { t.note(func() { t.Refusals[reason.Error()]++ }) }
-
-// unexpected counts errors by type, because errors of one kind differ in names and numbers.
+// unexpected groups errors by type, because errors of one kind differ in names and numbers.
 func (t *Tally) unexpected(what string, err error) {
 	t.note(func() {
-		f := entry(t.Unexpected, fmt.Sprintf("%s: %T", what, err))
-		f.Times++
-		if f.Example == nil {
-			f.Example = err
-		}
+		kind := fmt.Sprintf("%s: %T", what, err)
+		t.Unexpected[kind] = append(t.Unexpected[kind], err)
 	})
 }
 
 func (t *Tally) request(r trace.RequestEnd) {
 	t.note(func() {
-		of := entry(t.Requests, r.Op)
+		of := t.Requests[r.Op]
 		of.Sent++
 		of.Capacity += r.Capacity
 		if r.N > 1 {
@@ -222,57 +197,25 @@ func (t *Tally) request(r trace.RequestEnd) {
 		if r.Err != nil {
 			of.Errors++
 		}
+		t.Requests[r.Op] = of
 	})
 }
-
-func (t *Tally) waited(took time.Duration) {
-	t.note(func() {
-		t.Waits.Times++
-		t.Waits.Total += took
-		t.Waits.Longest = max(t.Waits.Longest, took)
-	})
-}
-
-func (t *Tally) queued(n int) { t.note(func() { t.Waits.Queue = max(t.Waits.Queue, n) }) }
 
 func (t *Tally) large(unit string, change func(*LargeUnit)) {
-	t.note(func() { change(entry(t.Large, unit)) })
+	t.note(func() {
+		l := t.Large[unit]
+		change(&l)
+		t.Large[unit] = l
+	})
 }
 
 // committed counts a committed unit, and how large it is if it is a large one.
 func (t *Tally) committed(e trace.UnitEnd, way Way) {
 	t.note(func() {
 		t.Ways[way]++
-		if large := t.Large[e.Unit]; large != nil {
-			large.Committed, large.Rows, large.Writes, large.Took = true, e.Rows, e.Writes, e.Took
+		if l, is := t.Large[e.Unit]; is {
+			l.Committed, l.Rows, l.Writes, l.Took = true, e.Rows, e.Writes, e.Took
+			t.Large[e.Unit] = l
 		}
 	})
-}
-
-// recovered notes that another owner finished the unit of a dead one. Several may report one unit.
-func (t *Tally) recovered(unit string, committed bool) {
-	t.large(unit, func(l *LargeUnit) {
-		l.Committed = l.Committed || committed
-		l.RolledForward, l.Aborted = committed, !committed
-	})
-}
-
-// Quantiles returns the durations below which the given shares of the committed jobs stay, or zeros
-// if there are none.
-func (k *Kind) Quantiles(shares ...float64) []time.Duration {
-	slices.Sort(k.took)
-	out := make([]time.Duration, len(shares))
-	for i, share := range shares {
-		if n := len(k.took); n > 0 {
-			out[i] = k.took[min(int(share*float64(n)), n-1)]
-		}
-	}
-	return out
-}
-
-func entry[V any](m map[string]*V, key string) *V {
-	if m[key] == nil {
-		m[key] = new(V)
-	}
-	return m[key]
 }

@@ -53,7 +53,7 @@ func (t teller) do(job Job) {
 		t.tally.Add(Inherited, 1)
 		t.desk.putBack(job)
 	case refusal(err) != nil:
-		t.tally.refused(refusal(err))
+		t.tally.note(func() { t.tally.Refusals[refusal(err).Error()]++ })
 		t.over(job, Refused, 0, nil)
 	case left && unitofwork.NextOf(err) != unitofwork.AskLater:
 		t.putBack(job, err) // nothing was written
@@ -107,26 +107,20 @@ func (t teller) ask(job Job, err error) {
 	// Even an owner that is about to leave finds out.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.owner.ctx), t.wait)
 	defer cancel()
-	for {
-		outcome, askErr := t.owner.units.Outcome(ctx, doubt.Ref)
-		switch {
-		case askErr != nil && !errors.As(askErr, new(*lockset.NoAnswerError)):
-			t.fail(job, askErr)
-			return
-		case askErr == nil && outcome == unitofwork.Committed:
-			t.over(job, Committed, 0, nil)
-			return
-		case askErr == nil && outcome == unitofwork.NotCommitted:
-			t.putBack(job, err)
-			return
-		case job.Once && (askErr == nil && outcome == unitofwork.Forgotten || ctx.Err() != nil):
-			t.putBack(job, err)
-			return
-		case askErr == nil && outcome == unitofwork.Forgotten, ctx.Err() != nil:
-			t.over(job, Unknown, 0, nil)
-			return
-		}
+	outcome, unasked := t.owner.units.Outcome(ctx, doubt.Ref)
+	for ctx.Err() == nil && (errors.As(unasked, new(*lockset.NoAnswerError)) || unasked == nil && outcome == unitofwork.Undecided) {
 		Pause(ctx, 100*time.Millisecond)
+		outcome, unasked = t.owner.units.Outcome(ctx, doubt.Ref)
+	}
+	switch {
+	case unasked == nil && outcome == unitofwork.Committed:
+		t.over(job, Committed, 0, nil)
+	case unasked != nil && ctx.Err() == nil:
+		t.fail(job, unasked)
+	case unasked == nil && outcome == unitofwork.NotCommitted, job.Once:
+		t.putBack(job, err)
+	default:
+		t.over(job, Unknown, 0, nil)
 	}
 }
 
