@@ -23,15 +23,15 @@ type branch struct {
 
 	mu    sync.Mutex
 	child *engines.Child
-	busy  bool // something is being done to it
+	busy  bool // a round has claimed it
 	stops []stop
 }
 
 // stop is a time during which a branch was stopped.
 type stop struct{ from, to time.Time }
 
-// start starts a process, and returns when it works: it has asked for something. Until
-// then a signal would end it like any program.
+// start starts a process, and returns after its first request. Before that a signal would end the
+// process at once.
 func (b *branch) start() error {
 	asks := b.line.next()
 	b.Endpoint = b.line.URL()
@@ -56,8 +56,7 @@ func (b *branch) start() error {
 	}
 }
 
-// claim reports whether nobody else is doing something to the branch. Who has
-// claimed it must let go of it.
+// claim claims the branch for a round, unless another round has it. The caller must call letGo.
 func (b *branch) claim() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -74,13 +73,13 @@ func (b *branch) letGo() {
 	b.busy = false
 }
 
-// kill ends the process as kill -9 does.
+// kill kills the process with SIGKILL.
 func (b *branch) kill() {
 	b.child.Kill()
 	b.mishaps.Gone(b.Name, "killed")
 }
 
-// freeze stops the process for so long.
+// freeze stops the process for a time.
 func (b *branch) freeze(d time.Duration) error {
 	if err := b.child.Signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -97,11 +96,10 @@ func (b *branch) freeze(d time.Duration) error {
 	return nil
 }
 
-// errEndless: a process did not end when it was told to.
+// errEndless says that a process did not end after SIGTERM.
 var errEndless = errors.New("did not end")
 
-// end tells the process to begin nothing new, and waits until it has brought to an
-// end what it had begun.
+// end sends SIGTERM, and waits until the process has finished the work that it had begun.
 func (b *branch) end(patience time.Duration) error {
 	if err := b.child.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("branch %s: %w; it wrote:\n%s", b.Name, err, b.child.Output())
@@ -109,7 +107,7 @@ func (b *branch) end(patience time.Duration) error {
 	select {
 	case <-b.child.Exited():
 	case <-time.After(patience):
-		_ = b.child.Signal(syscall.SIGQUIT) // it says what its goroutines do
+		_ = b.child.Signal(syscall.SIGQUIT) // it prints its goroutines
 		select {
 		case <-b.child.Exited():
 		case <-time.After(10 * time.Second):
@@ -125,5 +123,5 @@ func (b *branch) end(patience time.Duration) error {
 
 func diaryOf(dir, name string) string { return filepath.Join(dir, name+".diary") }
 
-// recordingOf is what holdall timeline shows.
+// recordingOf returns the name of a file for holdall timeline.
 func recordingOf(dir, name string) string { return filepath.Join(dir, name+".jsonl") }

@@ -50,9 +50,8 @@ func theSeed(t *testing.T) uint64 {
 	return s
 }
 
-// Processes that are killed and stopped, an engine that is killed and forgets its
-// request tokens, a network that does what it likes: the books, the archive and
-// what everybody was told are exact.
+// Processes are killed and stopped, the engine is killed and forgets its request tokens, and the network
+// loses, delays and repeats requests: the books, the archive and what every process was told are exact.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	s := theSeed(t)
@@ -73,10 +72,10 @@ func TestChaos(t *testing.T) {
 		server.Kill()
 	}
 	if *rounds >= 20 { // in fewer not all may come about
-		require.Positive(t, all.ways[staff.WithoutLocks], "nobody committed without locks")
-		require.Positive(t, all.ways[staff.AfterConflict], "nobody was in the way of a unit without locks")
-		require.Positive(t, all.ways[staff.LockedFirst], "nobody took locks first")
-		require.Greater(t, all.groups.largest, 2, "nobody led several")
+		require.Positive(t, all.ways[staff.WithoutLocks], "no unit was committed without locks")
+		require.Positive(t, all.ways[staff.AfterConflict], "no unit without locks met a conflict")
+		require.Positive(t, all.ways[staff.LockedFirst], "no unit took its locks first")
+		require.Greater(t, all.groups.largest, 2, "no unit led several")
 		require.Positive(t, all.groups.leftOut, "no member of a group was left out")
 		require.Positive(t, all.groups.failed, "no member of a group failed")
 		require.Positive(t, all.killed, "no process was killed while it committed a group")
@@ -121,8 +120,8 @@ func work(t *testing.T, all *report, rounds int, cfg Day) {
 	t.Logf("%d rounds, all is exact: %s", all.rounds(), time.Since(start).Round(time.Second))
 }
 
-// finish ends a day, audits it, sees that nothing is left that may not be when
-// everybody is gone, and adds it to the report.
+// finish ends a day, audits it, checks that no locks or journals are left when all processes have
+// ended, and adds the day to the report.
 func (r *report) finish(t *testing.T, d *day) {
 	t.Helper()
 	require.NoError(t, d.close(patience(d.Lease)))
@@ -134,9 +133,9 @@ func (r *report) finish(t *testing.T, d *day) {
 	before, after, err := inherit(t.Context(), engines.Client(d.Engine.Endpoint), d.Prefix, d.Lease)
 	require.NoError(t, err)
 	require.Empty(t, before.lasts, "what Recover did not find")
-	require.Empty(t, after.held, "rows that nobody can have when everybody is gone")
-	require.Empty(t, after.marked, "rows that wait for a journal when everybody is gone")
-	require.Empty(t, after.places, "rows in whose queues somebody stands who is gone, though they were taken and freed")
+	require.Empty(t, after.held, "rows that are held after all processes have ended")
+	require.Empty(t, after.marked, "rows that wait for a journal after all processes have ended")
+	require.Empty(t, after.places, "rows with a dead waiter in their queue, though they were taken and freed")
 	require.Empty(t, after.lasts, "entries, records and journals of units that are done with")
 	for _, b := range d.branches {
 		entries, err := readDiary(b.Diary)
@@ -148,13 +147,13 @@ func (r *report) finish(t *testing.T, d *day) {
 	}
 	begun := sum(r.begun)
 	require.NoError(t, r.add(d, before))
-	require.Greater(t, sum(r.begun), begun, "nobody worked")
+	require.Greater(t, sum(r.begun), begun, "no branch worked")
 	for _, after := range r.known {
-		require.Less(t, after, d.Lease, "a process that was stopped learned late that its locks are lost")
+		require.Less(t, after, d.Lease, "a process that was stopped learned late that its locks were lost")
 	}
 }
 
-// keptIfFailed is a folder that stays if the test fails: diaries, tables, the archive.
+// keptIfFailed returns a folder for diaries, tables and the archive. It is kept if the test fails.
 func keptIfFailed(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "holdall-chaos-") //nolint:usetesting // that of a test that failed stays

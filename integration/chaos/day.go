@@ -1,8 +1,8 @@
-// Package chaos has the example bank work as several processes while these are
-// killed and stopped by the operating system, their engine is killed and restarted,
-// and the network between does what it likes. Then the books, the archive and what
-// everybody was told are audited. It runs on the clock of the machine: the seed says
-// what goes wrong, and nobody says when exactly.
+// Package chaos runs the example bank as several processes while the operating system
+// kills and stops them, their engine is killed and restarted, and the network between
+// loses, delays and repeats requests. Then it audits the books, the archive, and what
+// every process was told. It runs on the machine's clock: the seed determines what goes
+// wrong, but not exactly when.
 package chaos
 
 import (
@@ -24,10 +24,10 @@ import (
 	"github.com/holdall/holdall/record"
 )
 
-// Day says how a bank works for a while, and what goes wrong meanwhile.
+// Day configures a period of work, and what goes wrong meanwhile.
 type Day struct {
-	Dir     string // for what it writes
-	Archive string // where statements go
+	Dir     string // of diaries and recordings
+	Archive string // of statements
 	Engine  *engines.Server
 	Prefix  string // of the tables, and of those of the archive
 
@@ -36,16 +36,16 @@ type Day struct {
 	Branches int
 	Tellers  int
 	Think    time.Duration // of a teller, between reading and writing, at most
-	Rush     int           // tellers beside them, who want the same accounts at the same moments
+	Rush     int           // more tellers, who pay between the same accounts at the same moments
 	Every    time.Duration // from one such moment to the next
 	Rate     float64       // units a second of each branch; 0: as many as can be
 	Shares   []share
 	Pace     time.Duration // between two rounds, on average
-	// Steady is how many branches are not killed, of all the first ones.
+	// Steady is the number of branches, from the first, that are not killed.
 	Steady int
 }
 
-// day is one that has begun.
+// day is a Day that has begun.
 type day struct {
 	Day
 	net      *network
@@ -68,8 +68,8 @@ type day struct {
 	errs         []error
 }
 
-// locksFirst: every third branch takes all its locks first. The others run without locks
-// what they can, beside it.
+// locksFirst: every third branch takes all its locks first. The others run units without locks
+// where they can.
 const locksFirst = 3
 
 func open(ctx context.Context, d Day) (*day, error) {
@@ -132,7 +132,7 @@ func (d *day) openBank(ctx context.Context) error {
 	return errors.Join(err, to.Close(ctx))
 }
 
-// round lets one thing go wrong. What has an end ends by itself, while others go on.
+// round makes one thing go wrong. It ends by itself, while the next rounds begin.
 func (d *day) round(ctx context.Context) {
 	r := d.plan.next()
 	b := d.branches[r.branch]
@@ -149,7 +149,7 @@ func (d *day) round(ctx context.Context) {
 	kills := r.mishap == killBranch || r.mishap == killGroup
 	ofBranch := kills || r.mishap == stopBranch || r.mishap == stopShortly
 	if kills && r.branch < d.Steady || r.mishap == killGroup && d.Rush == 0 || ofBranch && !b.claim() {
-		return // it is stopped, say; somebody else's turn
+		return // another round has claimed the branch
 	}
 	d.mu.Lock()
 	d.happened[r.mishap]++
@@ -165,7 +165,7 @@ func (d *day) round(ctx context.Context) {
 	time.Sleep(r.pause)
 }
 
-// had is how many rounds there were.
+// had returns the number of rounds so far.
 func (d *day) had() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -184,7 +184,7 @@ func (d *day) failed() error {
 	return errors.Join(d.errs...)
 }
 
-// replace kills a branch, and starts another in its place.
+// replace kills a branch, and starts its successor.
 func (d *day) replace(b *branch, after time.Duration) error {
 	if !b.child.Alive() {
 		return fmt.Errorf("%s has ended by itself: %w; it wrote:\n%s", b.Name, b.child.Wait(), b.child.Output())
@@ -194,7 +194,7 @@ func (d *day) replace(b *branch, after time.Duration) error {
 	return b.start()
 }
 
-// ambush is replace when the branch commits a group, or when the rounds are over.
+// ambush replaces a branch when it commits a group, or when the rounds are over.
 func (d *day) ambush(b *branch, after time.Duration) error {
 	if d.meetGroup(b, nil) {
 		d.mu.Lock()
@@ -204,8 +204,8 @@ func (d *day) ambush(b *branch, after time.Duration) error {
 	return d.replace(b, after)
 }
 
-// meetGroup waits until a branch commits a group, whose commit is held up then. It reports false
-// if it does not do so in time, or before the rounds are over: it may have no rush.
+// meetGroup waits until a branch commits a group, and holds that commit. It returns false if the
+// branch does not commit one in time, or before the rounds are over.
 func (d *day) meetGroup(b *branch, late <-chan time.Time) bool {
 	if b.Rush == 0 {
 		return false
@@ -251,7 +251,7 @@ func (d *day) storm(of fate, length time.Duration) error {
 	return nil
 }
 
-// cutOff begins with the commit of a group, if there are any: of that there is no answer.
+// cutOff cuts a branch off, if possible while it commits a group, so that it gets no answer.
 func (d *day) cutOff(b *branch, length time.Duration) error {
 	d.meetGroup(b, time.After(10*d.Every))
 	d.mishaps.Note(b.Name, "cut off")
@@ -277,12 +277,11 @@ func (d *day) recover(ctx context.Context) error {
 	return nil
 }
 
-// patience is for the end of work. Tellers do what they have begun, after those who
-// died: a unit of all customers waits for each of these in turn.
+// patience limits the time in which branches end their work. A unit of all customers waits for
+// each dead owner in turn.
 func patience(lease time.Duration) time.Duration { return time.Minute + 10*lease }
 
-// close ends the mishaps and, after a calm lease, the work, and lets everything be
-// carried out that is late.
+// close ends the mishaps and, after a calm lease, the work, and waits for all late requests.
 func (d *day) close(patience time.Duration) error {
 	close(d.over)
 	d.under.Wait()
@@ -301,7 +300,7 @@ func (d *day) close(patience time.Duration) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	for _, b := range d.branches { // nobody asks any more
+	for _, b := range d.branches {
 		errs = append(errs, b.line.drain(ctx))
 	}
 	d.net.late.Wait()
@@ -357,7 +356,7 @@ func inLines(results []books.Result) string {
 	return b.String()
 }
 
-// quit ends all that is left, however it stands.
+// quit ends all processes and connections that are left.
 func (d *day) quit() {
 	for _, b := range d.branches {
 		if b.child != nil {
@@ -366,5 +365,5 @@ func (d *day) quit() {
 		b.line.close()
 	}
 	d.auditor.close()
-	_ = d.mishaps.Close() // close has told of its errors
+	_ = d.mishaps.Close() // close has returned its errors
 }

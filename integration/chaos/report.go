@@ -17,7 +17,7 @@ type report struct {
 	network  map[fate]int
 	begun    map[string]int            // by kind
 	told     map[string]map[string]int // by outcome, and kind
-	ways     map[staff.Way]int         // of units that were told that they are committed
+	ways     map[staff.Way]int         // of committed units
 	aborted  int                       // runs without locks
 	groups   groups
 	killed   int             // groups, as far as is known
@@ -94,8 +94,8 @@ func (r *report) String() string {
 		told += sum(r.told[outcome])
 		line("%8d told %s: %s", sum(r.told[outcome]), outcome, list(r.told[outcome]))
 	}
-	line("%8d of which nobody was told: their process was killed, and they had no ID", begun-told)
-	line("%d units told that they are committed", sum(r.ways))
+	line("%8d without an outcome: their process was killed, and they had no ID", begun-told)
+	line("%d units committed", sum(r.ways))
 	for _, way := range slices.Sorted(maps.Keys(r.ways)) {
 		line("%8d %s", r.ways[way], way)
 	}
@@ -109,7 +109,7 @@ func (r *report) String() string {
 	line("%8d groups were being committed when their process was killed", r.killed)
 	if n := len(r.known); n > 0 {
 		slices.Sort(r.known)
-		line("%d sets were lost while their process was stopped; by the audits nothing was written with them afterwards; it knew after SIGCONT within", n)
+		line("%d sets were lost while their process was stopped; according to the audits nothing was written with them afterwards; after SIGCONT the process knew within", n)
 		line("%10v half of the time, %v 99 of 100 times, %v always", r.known[n/2].Round(time.Microsecond),
 			r.known[n*99/100].Round(time.Microsecond), r.known[n-1].Round(time.Microsecond))
 	}
