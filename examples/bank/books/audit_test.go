@@ -64,6 +64,17 @@ var wrongs = map[string]struct {
 	"one token in both": {func(r *books.Records) { r.History[1].Stamp = r.History[3].Stamp }, found{}},
 	"a balance too high": {func(r *books.Records) { r.Accounts[0].Balance++ }, found{
 		balances: "account:a has 0.66, its history says 0.65", money: "the accounts hold 1.94, they should hold 1.93"}},
+	"balances that make up for each other": {func(r *books.Records) {
+		r.Accounts[0].Balance, r.Accounts[2].Balance, r.History[4].Amount = 66, -13, -13
+	}, found{balances: "account:a has 0.66, its history says 0.65", money: "the accounts hold 1.93, they should hold 1.92"}},
+	"interest that no account got": {func(r *books.Records) { r.Customers[1].Interest = 300 }, found{
+		money: "the accounts hold 1.93, they should hold 4.93"}},
+	"a change that no customer counts": {func(r *books.Records) { r.Customers[0].Changes = 0 }, found{
+		missing: "customer:1: it counts 0 changes, its history 1"}},
+	"cash paid twice": {func(r *books.Records) { r.History[2].Entry, r.History[2].Kind = "8", books.KindCash }, found{
+		payments: "payment 8: made more than once, its history has 2 rows"}},
+	"a customer of another version": {func(r *books.Records) { r.Customers[0].Version = 3 }, found{
+		torn: "customer 1: has version 3, its address x version 2"}},
 	"interest that no customer counts": {func(r *books.Records) { r.Customers[0].Interest = 0 }, found{
 		money: "the accounts hold 1.93, they should hold 1.88"}},
 	"an account that is gone": {func(r *books.Records) { r.Accounts = slices.Delete(r.Accounts, 2, 3) }, found{
