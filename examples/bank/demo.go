@@ -3,116 +3,121 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
-	"slices"
 	"time"
 
 	"github.com/holdall/holdall/examples/bank/books"
-	"github.com/holdall/holdall/integration/bank/office"
-	"github.com/holdall/holdall/integration/bank/staff"
+	"github.com/holdall/holdall/examples/bank/staff"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/unitofwork"
 )
 
-// demo opens customers, lets the staff work, and audits.
-type demo struct {
-	office.Options
-	units    int
-	duration time.Duration
-	crash    bool
-}
-
-// Do implements [office.Command].
-func (d *demo) Do(ctx context.Context, stdout, stderr io.Writer) (sound bool, err error) {
-	of, err := office.Open(ctx, &d.Options, stderr)
+// demo opens customers, has the staff work, and audits the books.
+func (c *call) demo(ctx context.Context) (sound bool, err error) {
+	customers := staff.NewCustomers(&c.Config)
+	s, err := c.open(ctx, customers)
 	if err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, of.Close(ctx)) }()
-
-	town := office.NewTown(&d.Options)
-	if err := of.OpenTown(ctx, town, stdout); err != nil {
-		return false, err
-	}
-
+	defer func() { err = errors.Join(err, s.Close(ctx)) }()
 	working := ctx
-	if d.duration > 0 {
+	if c.duration > 0 {
 		var cancel context.CancelFunc
-		working, cancel = context.WithTimeout(ctx, d.duration)
+		working, cancel = context.WithTimeout(ctx, c.duration)
 		defer cancel()
 	}
-	tally, took, err := of.Work(working, "working", d.units, town.Jobs(d.units), func(cfg *staff.Config) {
-		cfg.Churn, cfg.Crash = d.Churn, d.crash
-	})
+	tally, took, err := c.work(working, s, c.units, customers.Jobs(c.units))
 	if err != nil {
 		return false, err
 	}
 	if ctx.Err() != nil {
-		office.Say(stderr, "interrupted: no new work was begun, what was under way has ended\n")
+		say(c.stderr, "interrupted: no new work was begun, and what was under way has ended\n")
 	}
-	d.report(stdout, tally, took)
+	locks := fmt.Sprintf("lease %v", c.Lease)
+	if c.Unsafe {
+		locks = "WITHOUT UNITS"
+	}
+	say(c.stdout, "%s\n", c.pace(tally.Over(), "units", took))
+	say(c.stdout, "%d owners with %d tellers each, %d customers, %s, seed %d\n\n", c.Owners, c.Tellers, c.Customers, locks, c.Seed)
+	reportUnits(c.stdout, tally)
+	reportWays(c.stdout, tally)
+	reportRequests(c.stdout, tally)
+	reportLarge(c.stdout, tally)
+	reportEvents(c.stdout, tally)
 
 	var keys []ordering.Key
-	if !d.Unsafe {
-		if err := of.Recover(ctx, stdout, d.crash); err != nil {
-			return false, err
+	if !c.Unsafe {
+		keys = customers.Keys()
+		found, err := s.Recover(context.WithoutCancel(ctx))
+		if c.Crash || foundAny(found) {
+			say(c.stdout, "\n")
+			c.reportRecovery(found)
 		}
-		keys = town.Keys()
+		if err != nil {
+			return false, fmt.Errorf("recover: %w", err)
+		}
 	}
-	results, _, err := of.Audit(ctx, keys)
+	records, err := s.Load(ctx, keys)
 	if err != nil {
 		return false, err
 	}
-	return office.ReportAudit(stdout, results) && len(tally.Unexpected) == 0, nil
+	return c.reportAudit("audit of the books, after all work", "The books are", books.Audit(records)) && len(tally.Unexpected) == 0, nil
 }
 
-func (d *demo) report(w io.Writer, t *staff.Tally, took time.Duration) {
-	locks := fmt.Sprintf("lease %v", d.Lease)
-	if d.Unsafe {
-		locks = "WITHOUT UNITS"
+// work has the staff do jobs; n is their number, or zero if it is unknown.
+func (c *call) work(ctx context.Context, s *staff.Session, n int, next func() (staff.Job, bool)) (*staff.Tally, time.Duration, error) {
+	tally, start := staff.NewTally(), time.Now()
+	if !c.quiet {
+		defer c.showProgress(n, tally)()
 	}
-	office.Say(w, "%s\n", office.Pace(t.Over.Load(), "units", took, d.Where))
-	office.Say(w, "%d owners with %d tellers each, %d customers, %s, seed %d\n\n", d.Owners, d.Tellers, d.Customers, locks, d.Seed)
-	office.ReportWork(w, t, "committed")
+	err := s.Run(ctx, tally, staff.NewDesk(c.Tellers, next))
+	return tally, time.Since(start), err
 }
 
-// Flags implements [office.Command].
-func (d *demo) Flags(fs *flag.FlagSet) {
-	d.PlaceFlags(fs)
-	d.StaffFlags(fs)
-	d.TownFlags(fs, 200)
-	d.MixFlag(fs, "what work there is")
-	fs.IntVar(&d.units, "units", 6000, "`number` of units of work")
-	fs.DurationVar(&d.duration, "for", 0, "begin no new unit after this `time` (then -units has no default)")
-	fs.DurationVar(&d.Churn, "churn", 0, "`time` after which an owner dies or leaves and another takes its place (default so that each lives for 3 leases; 0: never)")
-	fs.BoolVar(&d.crash, "crash", false, "let owners go at random instants, and every other one die in the midst of a unit larger than one transaction")
-	d.LockFlag(fs)
-	fs.BoolVar(&d.Unsafe, "unsafe", false, "do the same work without units, by plain reads and writes, to see what goes wrong")
+// open creates the tables and opens the customers, if there are any.
+func (c *call) open(ctx context.Context, customers *staff.Customers) (*staff.Session, error) {
+	s, err := staff.Open(ctx, &c.Config)
+	if err != nil {
+		return nil, err
+	}
+	if c.Keep && !c.InMemory() {
+		say(c.stderr, "the tables %s* will be kept\n", c.Prefix)
+	}
+	if err := s.OpenCustomers(ctx, customers); err != nil {
+		return nil, errors.Join(err, s.Close(ctx))
+	}
+	return s, nil
 }
 
-// Complete implements [office.Command].
-func (d *demo) Complete(given office.Given) {
-	d.Options.Complete(given)
-	d.NewPrefix(given)
-	if !given["churn"] {
-		d.Churn = 3 * d.Lease / time.Duration(max(d.Owners, 1))
+// recover finishes what dead owners left in tables that another process created. Run it as a scheduled
+// job in a real bank.
+func (c *call) recover(ctx context.Context) (sound bool, err error) {
+	c.Keep = true
+	s, err := staff.Join(ctx, &c.Config)
+	if err != nil {
+		return false, err
 	}
-	if given["for"] && !given["units"] {
-		d.units = 0 // no bound
+	defer func() { err = errors.Join(err, s.Close(ctx)) }()
+	found, err := s.Recover(ctx)
+	if err == nil || foundAny(found) {
+		c.reportRecovery(found)
 	}
-	if d.crash && !given["mix"] {
-		d.Mix[books.KindMonthEnd] = 3 // more to die at
-	}
+	return true, err
 }
 
-// Check implements [office.Command].
-func (d *demo) Check(given office.Given) []office.Check {
-	return slices.Concat(d.CheckPlace(), d.CheckStaff(given), d.CheckTown(), []office.Check{
-		{Wrong: given["units"] && d.units < 1, Flag: "units", Reason: "must be at least 1"},
-		{Wrong: given["for"] && d.duration <= 0, Flag: "for", Reason: "must be more than 0"},
-		{Wrong: d.crash && d.Unsafe, Flag: "crash", Reason: "is about units, and with -unsafe there are none"},
-		{Wrong: d.Lock && d.Unsafe, Flag: "lock", Reason: "is about units, and with -unsafe there are none"},
-		{Wrong: d.crash && d.Churn == 0, Flag: "crash", Reason: "needs -churn, by which owners go"},
-	})
+func foundAny(r unitofwork.Recovery) bool {
+	return len(r.Committed)+len(r.Aborted)+len(r.Alive) > 0
+}
+
+func (c *call) reportRecovery(found unitofwork.Recovery) {
+	say(c.stdout, "recovery of large units: %d had committed, and are done now; %d had not, and never will; %d are alive\n",
+		len(found.Committed), len(found.Aborted), len(found.Alive))
+	for _, list := range []struct {
+		fate  string
+		units []string
+	}{{"committed", found.Committed}, {"aborted", found.Aborted}, {"alive", found.Alive}} {
+		for _, unit := range list.units {
+			say(c.stdout, "  %-9s %s\n", list.fate, unit)
+		}
+	}
 }

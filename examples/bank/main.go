@@ -1,22 +1,30 @@
-// Command bank shows holdall at work: tellers of several owners move money,
-// move house, merge customers and pay interest, to one customer or to all of
-// them as one, while owners die and others take their place. Then it audits the
-// books.
+// Command bank shows holdall at work: tellers of several owners move money, change addresses, merge
+// customers and pay interest, to one customer or to all of them as one unit, while owners die and
+// others take their place. Then it audits the books.
 //
-//	go run ./examples/bank                # in memory, needs nothing
+//	go run ./examples/bank                # in memory; needs nothing
 //	go run ./examples/bank -lock          # every unit takes its locks first
 //	go run ./examples/bank -unsafe        # the same work without units: plain reads and writes
-//	go run ./examples/bank -crash         # owners die in the midst of large units, too
+//	go run ./examples/bank -crash         # owners also die within large units
 //	go run ./examples/bank replay -h      # enter a ledger from a file
 //	go run ./examples/bank recover -h     # finish what dead owners left
-//	go run ./examples/bank archive        # statements in SQL, and owners paused while they write them
+//	go run ./examples/bank archive        # statements in SQL, by owners that are paused and overtaken
 //
-// The bank's own work is in books. The staff that does it, the audit and the
-// rest around it are in integration/bank: tests of several processes need them,
-// too.
+// The bank's own work is in books, the owners and tellers are in staff, and the SQL store of
+// statements is in archive.
 package main
 
-import "github.com/holdall/holdall/integration/bank/office"
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+)
 
 const usage = `Usage:
 
@@ -30,11 +38,64 @@ The report goes to stdout, progress to stderr.
 
 `
 
-var program = office.Program{Name: "bank", Usage: usage, Commands: map[string]func() office.Command{
-	"":        func() office.Command { return &demo{} },
-	"replay":  func() office.Command { return &replay{} },
-	"recover": office.NewRecovery,
-	"archive": func() office.Command { return &archiving{} },
-}}
+// Exit codes.
+const (
+	exitSound = iota
+	exitUnsound
+	exitWrongCall
+)
 
-func main() { program.Main() }
+// call is one call of the program. Its methods demo, replay, recover and archive return whether what
+// they did and audited is sound.
+type call struct {
+	options
+	stdout, stderr io.Writer
+}
+
+func main() {
+	signal.Ignore(syscall.SIGPIPE) // if the reader has gone, as in "| head", the tables are still deleted
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	name, called := "", "bank"
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		name, args = args[0], args[1:]
+		called = name
+	}
+	c := &call{stdout: stdout, stderr: stderr}
+	do, known := map[string]func(context.Context) (bool, error){
+		"": c.demo, "replay": c.replay, "recover": c.recover, "archive": c.archive,
+	}[name]
+	if !known {
+		say(stderr, "bank: unknown command %q; see bank -h\n", name)
+		return exitWrongCall
+	}
+	flags, err := c.parse(name, args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		say(stdout, "%sFlags of %s:\n\n", usage, strings.TrimSpace("bank "+name))
+		flags.SetOutput(stdout)
+		flags.PrintDefaults()
+		return exitSound
+	case err != nil:
+		say(stderr, "%s: %v; see %s -h\n", called, err, called)
+		return exitWrongCall
+	}
+	sound, err := do(ctx)
+	if err != nil {
+		say(stderr, "%s: %v\n", called, err)
+	}
+	if err != nil || !sound {
+		return exitUnsound
+	}
+	return exitSound
+}
+
+// say prints for people. If the output has gone, the work continues.
+func say(w io.Writer, format string, args ...any) {
+	_, _ = fmt.Fprintf(w, format, args...)
+}

@@ -1,8 +1,10 @@
 package chaos
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
@@ -13,32 +15,35 @@ import (
 	"github.com/holdall/holdall/record"
 )
 
-// branch is a process of the bank, and those that came after it under its name.
+// branch is a process of the bank, and its successors of the same name.
 type branch struct {
-	name    string
-	command []string // without its endpoint
+	process
 	line    *line
-	diary   string
-	rush    bool // it commits groups
 	mishaps *record.Recording
 
 	mu    sync.Mutex
 	child *engines.Child
-	busy  bool // something is being done to it
+	busy  bool // a round has claimed it
 	stops []stop
 }
 
 // stop is a time during which a branch was stopped.
 type stop struct{ from, to time.Time }
 
-// start starts a process, and returns when it works: it has asked for something. Until
-// then a signal would end it like any program.
+// start starts a process, and returns after its first request. Before that a signal would end the
+// process at once.
 func (b *branch) start() error {
 	asks := b.line.next()
-	args := append([]string{}, b.command[1:]...)
-	child, err := engines.StartChild(exec.Command(b.command[0], append(args, "-endpoint", b.line.URL())...))
+	b.Endpoint = b.line.URL()
+	text, err := json.Marshal(b.process)
 	if err != nil {
-		return fmt.Errorf("branch %s: %w", b.name, err)
+		return err
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), processEnv+"="+string(text))
+	child, err := engines.StartChild(cmd)
+	if err != nil {
+		return fmt.Errorf("branch %s: %w", b.Name, err)
 	}
 	b.mu.Lock()
 	b.child = child
@@ -47,12 +52,11 @@ func (b *branch) start() error {
 	case <-asks:
 		return nil
 	case <-child.Exited():
-		return fmt.Errorf("branch %s: %w; it wrote:\n%s", b.name, child.Wait(), child.Output())
+		return fmt.Errorf("branch %s: %w; it wrote:\n%s", b.Name, child.Wait(), child.Output())
 	}
 }
 
-// claim reports whether nobody else is doing something to the branch. Who has
-// claimed it must let go of it.
+// claim claims the branch for a round, unless another round has it. The caller must call letGo.
 func (b *branch) claim() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,13 +73,13 @@ func (b *branch) letGo() {
 	b.busy = false
 }
 
-// kill ends the process as kill -9 does.
+// kill kills the process with SIGKILL.
 func (b *branch) kill() {
 	b.child.Kill()
-	b.mishaps.Gone(b.name, "killed")
+	b.mishaps.Gone(b.Name, "killed")
 }
 
-// freeze stops the process for so long.
+// freeze stops the process for a time.
 func (b *branch) freeze(d time.Duration) error {
 	if err := b.child.Signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -92,33 +96,32 @@ func (b *branch) freeze(d time.Duration) error {
 	return nil
 }
 
-// errEndless: a process did not end when it was told to.
+// errEndless says that a process did not end after SIGTERM.
 var errEndless = errors.New("did not end")
 
-// end tells the process to begin nothing new, and waits until it has brought to an
-// end what it had begun.
+// end sends SIGTERM, and waits until the process has finished the work that it had begun.
 func (b *branch) end(patience time.Duration) error {
 	if err := b.child.Signal(syscall.SIGTERM); err != nil {
-		return fmt.Errorf("branch %s: %w; it wrote:\n%s", b.name, err, b.child.Output())
+		return fmt.Errorf("branch %s: %w; it wrote:\n%s", b.Name, err, b.child.Output())
 	}
 	select {
 	case <-b.child.Exited():
 	case <-time.After(patience):
-		_ = b.child.Signal(syscall.SIGQUIT) // it says what its goroutines do
+		_ = b.child.Signal(syscall.SIGQUIT) // it prints its goroutines
 		select {
 		case <-b.child.Exited():
 		case <-time.After(10 * time.Second):
 			b.child.Kill()
 		}
-		return fmt.Errorf("branch %s: %w within %v; it wrote:\n%s", b.name, errEndless, patience, b.child.Output())
+		return fmt.Errorf("branch %s: %w within %v; it wrote:\n%s", b.Name, errEndless, patience, b.child.Output())
 	}
 	if err := b.child.Wait(); err != nil {
-		return fmt.Errorf("branch %s: %w; it wrote:\n%s", b.name, err, b.child.Output())
+		return fmt.Errorf("branch %s: %w; it wrote:\n%s", b.Name, err, b.child.Output())
 	}
 	return nil
 }
 
 func diaryOf(dir, name string) string { return filepath.Join(dir, name+".diary") }
 
-// recordingOf is what holdall timeline shows.
+// recordingOf returns the name of a file for holdall timeline.
 func recordingOf(dir, name string) string { return filepath.Join(dir, name+".jsonl") }

@@ -1,8 +1,8 @@
-// Package chaos has the example bank work as several processes while these are
-// killed and stopped by the operating system, their engine is killed and restarted,
-// and the network between does what it likes. Then the books, the archive and what
-// everybody was told are audited. It runs on the clock of the machine: the seed says
-// what goes wrong, and nobody says when exactly.
+// Package chaos runs the example bank as several processes while the operating system
+// kills and stops them, their engine is killed and restarted, and the network between
+// loses, delays and repeats requests. Then it audits the books, the archive, and what
+// every process was told. It runs on the machine's clock: the seed determines what goes
+// wrong, but not exactly when.
 package chaos
 
 import (
@@ -10,21 +10,24 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os/exec"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/holdall/holdall/examples/bank/archive"
+	"github.com/holdall/holdall/examples/bank/books"
+	"github.com/holdall/holdall/examples/bank/staff"
 	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/record"
 )
 
-// Day says how a bank works for a while, and what goes wrong meanwhile.
+// Day configures a period of work, and what goes wrong meanwhile.
 type Day struct {
-	Bank    string // the program
-	Dir     string // for what it writes
-	Archive string // where statements go
+	Dir     string // of diaries and recordings
+	Archive string // of statements
 	Engine  *engines.Server
 	Prefix  string // of the tables, and of those of the archive
 
@@ -33,16 +36,16 @@ type Day struct {
 	Branches int
 	Tellers  int
 	Think    time.Duration // of a teller, between reading and writing, at most
-	Rush     int           // tellers beside them, who want the same accounts at the same moments
+	Rush     int           // more tellers, who pay between the same accounts at the same moments
 	Every    time.Duration // from one such moment to the next
 	Rate     float64       // units a second of each branch; 0: as many as can be
 	Shares   []share
 	Pace     time.Duration // between two rounds, on average
-	// Steady is how many branches are not killed, of all the first ones.
+	// Steady is the number of branches, from the first, that are not killed.
 	Steady int
 }
 
-// day is one that has begun.
+// day is a Day that has begun.
 type day struct {
 	Day
 	net      *network
@@ -65,14 +68,8 @@ type day struct {
 	errs         []error
 }
 
-// customers and what each has: all together, they do not fit into one transaction.
-const (
-	customers = "50"
-	mix       = "payment=120,move=24,interest=24,merge=3,month-end=3"
-)
-
-// locksFirst: every third branch takes all its locks first. The others run without locks
-// what they can, beside it.
+// locksFirst: every third branch takes all its locks first. The others run units without locks
+// where they can.
 const locksFirst = 3
 
 func open(ctx context.Context, d Day) (*day, error) {
@@ -87,8 +84,8 @@ func open(ctx context.Context, d Day) (*day, error) {
 	if o.auditor, err = newLine(o.net, weather{}, d.Seed, 1000); err != nil {
 		return nil, err
 	}
-	if out, err := o.run(ctx, "open", "-customers", customers, "-archive", d.Archive, "-tellers", "4", "-quiet"); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, out)
+	if err := o.openBank(ctx); err != nil {
+		return nil, err
 	}
 	for i := range d.Branches {
 		name := "b" + strconv.Itoa(i)
@@ -96,19 +93,15 @@ func open(ctx context.Context, d Day) (*day, error) {
 		if err != nil {
 			return nil, err
 		}
-		command := []string{
-			d.Bank, "branch", "-prefix", d.Prefix, "-lease", d.Lease.String(), "-name", name, "-seed", strconv.FormatUint(d.Seed, 10),
-			"-diary", diaryOf(d.Dir, name), "-record", recordingOf(d.Dir, name), "-archive", d.Archive, "-tellers", strconv.Itoa(d.Tellers), "-mix", mix,
-			"-rate", fmt.Sprint(d.Rate), "-think", d.Think.String(), "-quiet",
+		p := process{
+			Name: name, Prefix: d.Prefix, Archive: d.Archive, Diary: diaryOf(d.Dir, name), Record: recordingOf(d.Dir, name),
+			Seed: d.Seed, Lease: d.Lease, Tellers: d.Tellers, Think: d.Think, Rate: d.Rate,
+			Lock: i%locksFirst == locksFirst-1, Every: time.Second,
 		}
-		rush := false
-		switch {
-		case i%locksFirst == locksFirst-1: // its units are in no groups
-			command = append(command, "-lock")
-		case d.Rush > 0:
-			rush, command = true, append(command, "-rush", strconv.Itoa(d.Rush), "-rush-every", d.Every.String())
+		if !p.Lock && d.Rush > 0 { // units under locks are in no groups
+			p.Rush, p.Every = d.Rush, d.Every
 		}
-		b := &branch{name: name, line: l, diary: diaryOf(d.Dir, name), command: command, rush: rush, mishaps: o.mishaps}
+		b := &branch{process: p, line: l, mishaps: o.mishaps}
 		o.branches = append(o.branches, b)
 		if err := b.start(); err != nil {
 			return nil, err
@@ -117,18 +110,29 @@ func open(ctx context.Context, d Day) (*day, error) {
 	return o, nil
 }
 
-// run runs a command of the bank to its end, on a line on which nothing goes wrong.
-func (d *day) run(ctx context.Context, command string, args ...string) (string, error) {
-	args = append([]string{command, "-endpoint", d.auditor.URL(), "-prefix", d.Prefix, "-lease", d.Lease.String()}, args...)
-	cmd := exec.CommandContext(ctx, d.Bank, args...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("bank %s: %w", command, err)
+// bank returns the configuration of a process without branches, whose connection has no faults.
+func (d *day) bank(lease time.Duration) *staff.Config {
+	return &staff.Config{
+		Endpoint: d.auditor.URL(), Prefix: d.Prefix, Keep: true, Customers: customers, Accounts: 2, Owners: 4, Tellers: 4, Lease: lease, Wait: 2 * lease,
 	}
-	return string(out), err
 }
 
-// round lets one thing go wrong. What has an end ends by itself, while others go on.
+// openBank creates the tables and the archive, and opens the customers.
+func (d *day) openBank(ctx context.Context) error {
+	to, err := archive.Open(ctx, archive.Config{Where: d.Archive, Prefix: d.Prefix})
+	if err != nil {
+		return err
+	}
+	to.Keep()
+	cfg := d.bank(d.Lease)
+	s, err := staff.Open(ctx, cfg)
+	if err == nil {
+		err = s.OpenCustomers(ctx, staff.NewCustomers(cfg))
+	}
+	return errors.Join(err, to.Close(ctx))
+}
+
+// round makes one thing go wrong. It ends by itself, while the next rounds begin.
 func (d *day) round(ctx context.Context) {
 	r := d.plan.next()
 	b := d.branches[r.branch]
@@ -145,7 +149,7 @@ func (d *day) round(ctx context.Context) {
 	kills := r.mishap == killBranch || r.mishap == killGroup
 	ofBranch := kills || r.mishap == stopBranch || r.mishap == stopShortly
 	if kills && r.branch < d.Steady || r.mishap == killGroup && d.Rush == 0 || ofBranch && !b.claim() {
-		return // it is stopped, say; somebody else's turn
+		return // another round has claimed the branch
 	}
 	d.mu.Lock()
 	d.happened[r.mishap]++
@@ -161,7 +165,7 @@ func (d *day) round(ctx context.Context) {
 	time.Sleep(r.pause)
 }
 
-// had is how many rounds there were.
+// had returns the number of rounds so far.
 func (d *day) had() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -180,17 +184,17 @@ func (d *day) failed() error {
 	return errors.Join(d.errs...)
 }
 
-// replace kills a branch, and starts another in its place.
+// replace kills a branch, and starts its successor.
 func (d *day) replace(b *branch, after time.Duration) error {
 	if !b.child.Alive() {
-		return fmt.Errorf("%s has ended by itself: %w; it wrote:\n%s", b.name, b.child.Wait(), b.child.Output())
+		return fmt.Errorf("%s has ended by itself: %w; it wrote:\n%s", b.Name, b.child.Wait(), b.child.Output())
 	}
 	b.kill()
 	time.Sleep(after)
 	return b.start()
 }
 
-// ambush is replace when the branch commits a group, or when the rounds are over.
+// ambush replaces a branch when it commits a group, or when the rounds are over.
 func (d *day) ambush(b *branch, after time.Duration) error {
 	if d.meetGroup(b, nil) {
 		d.mu.Lock()
@@ -200,10 +204,10 @@ func (d *day) ambush(b *branch, after time.Duration) error {
 	return d.replace(b, after)
 }
 
-// meetGroup waits until a branch commits a group, whose commit is held up then. It reports false
-// if it does not do so in time, or before the rounds are over: it may have no rush.
+// meetGroup waits until a branch commits a group, and holds that commit. It returns false if the
+// branch does not commit one in time, or before the rounds are over.
 func (d *day) meetGroup(b *branch, late <-chan time.Time) bool {
-	if !b.rush {
+	if b.Rush == 0 {
 		return false
 	}
 	select {
@@ -247,36 +251,37 @@ func (d *day) storm(of fate, length time.Duration) error {
 	return nil
 }
 
-// cutOff begins with the commit of a group, if there are any: of that there is no answer.
+// cutOff cuts a branch off, if possible while it commits a group, so that it gets no answer.
 func (d *day) cutOff(b *branch, length time.Duration) error {
 	d.meetGroup(b, time.After(10*d.Every))
-	d.mishaps.Note(b.name, "cut off")
+	d.mishaps.Note(b.Name, "cut off")
 	b.line.setCut(true)
 	time.Sleep(length)
 	b.line.setCut(false)
-	d.mishaps.Note(b.name, "joined again")
+	d.mishaps.Note(b.Name, "joined again")
 	return nil
 }
 
-// recover runs beside the work. The engine may be killed under it: that is told,
-// and nothing else is.
+// recover runs beside the work. It may fail only if the engine was killed meanwhile.
 func (d *day) recover(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	restarts, down := d.net.restarts(), d.net.isDown()
-	out, err := d.run(ctx, "recover")
+	s, err := staff.Join(ctx, d.bank(d.Lease))
+	if err == nil {
+		_, err = s.Recover(ctx)
+	}
 	if err != nil && !down && d.net.restarts() == restarts {
-		return fmt.Errorf("%w\n%s", err, out)
+		return err
 	}
 	return nil
 }
 
-// patience is for the end of work. Tellers do what they have begun, after those who
-// died: a unit of all customers waits for each of these in turn.
+// patience limits the time in which branches end their work. A unit of all customers waits for
+// each dead owner in turn.
 func patience(lease time.Duration) time.Duration { return time.Minute + 10*lease }
 
-// close ends the mishaps and, after a calm lease, the work, and lets everything be
-// carried out that is late.
+// close ends the mishaps and, after a calm lease, the work, and waits for all late requests.
 func (d *day) close(patience time.Duration) error {
 	close(d.over)
 	d.under.Wait()
@@ -295,20 +300,63 @@ func (d *day) close(patience time.Duration) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	for _, b := range d.branches { // nobody asks any more
+	for _, b := range d.branches {
 		errs = append(errs, b.line.drain(ctx))
 	}
 	d.net.late.Wait()
 	return errors.Join(append(errs, d.mishaps.Close())...)
 }
 
-// audit says whether books, archive and outcomes are exact. Who reads everything
-// under its locks has time: on a busy machine a short lease would end before.
-func (d *day) audit(ctx context.Context) (string, error) {
-	return d.run(ctx, "audit", "-lease", (5 * d.Lease).String(), "-archive", d.Archive, "-diaries", diaryOf(d.Dir, "*"), "-quiet")
+// audit finishes what dead branches left, and checks the books, the archive and the diaries. It has a
+// long lease: on a busy machine a short one would end while it holds all locks.
+func (d *day) audit(ctx context.Context) ([]books.Result, error) {
+	s, err := staff.Join(ctx, d.bank(5*d.Lease))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.Recover(ctx); err != nil {
+		return nil, fmt.Errorf("recover: %w", err)
+	}
+	all, err := s.Customers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys := all.Keys()
+	for _, id := range pairAccounts {
+		keys = append(keys, books.AccountKey(books.Child{ID: id}))
+	}
+	records, err := s.Load(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	from, err := archive.Open(ctx, archive.Config{Where: d.Archive, Prefix: d.Prefix, Exists: true})
+	if err != nil {
+		return nil, err
+	}
+	statements, err := from.Load(ctx)
+	if err := errors.Join(err, from.Close(ctx)); err != nil {
+		return nil, err
+	}
+	heard, err := hear(diaryOf(d.Dir, "*"))
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(books.Audit(records), archive.Audit(statements, records), heard.check(records, statements)), nil
 }
 
-// quit ends all that is left, however it stands.
+// inLines returns the results of an audit, one on each line, with the first findings.
+func inLines(results []books.Result) string {
+	var b strings.Builder
+	for _, r := range results {
+		fmt.Fprintf(&b, "%8d %s\n", len(r.Findings), r.Count)
+		for _, f := range r.Findings[:min(3, len(r.Findings))] {
+			fmt.Fprintf(&b, "           %s\n", f)
+		}
+	}
+	return b.String()
+}
+
+// quit ends all processes and connections that are left.
 func (d *day) quit() {
 	for _, b := range d.branches {
 		if b.child != nil {
@@ -317,5 +365,5 @@ func (d *day) quit() {
 		b.line.close()
 	}
 	d.auditor.close()
-	_ = d.mishaps.Close() // close has told of its errors
+	_ = d.mishaps.Close() // close has returned its errors
 }

@@ -1,142 +1,237 @@
 package chaos
 
 import (
-	"slices"
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
 	"time"
 
-	"github.com/holdall/holdall/integration/bank/diary"
-	"github.com/holdall/holdall/integration/bank/staff"
+	"github.com/holdall/holdall/examples/bank/books"
+	"github.com/holdall/holdall/examples/bank/staff"
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
+	"github.com/holdall/holdall/unitofwork"
 )
 
-// known is how long after it was continued a process that was stopped beyond a lease
-// knew of each set that it had when it was stopped, and had lost. A set is known to be
-// lost by its own line in the diary.
-func known(entries []diary.Line, stops []stop, lease time.Duration) (after []time.Duration) {
-	held := map[string]time.Time{}
-	for _, e := range entries {
-		if e.Holds != nil {
-			held[e.Holds.Unit] = e.At
-		}
-		if e.Lost == nil {
-			continue
-		}
-		since, ok := held[e.Lost.Unit]
-		i := slices.IndexFunc(stops, func(s stop) bool {
-			return ok && s.to.Sub(s.from) > lease && since.Before(s.from) && !e.At.Before(s.to)
-		})
-		if i >= 0 {
-			after = append(after, e.At.Sub(stops[i].to))
-		}
-	}
-	return after
+// Kinds of entries.
+const (
+	began  = "began"  // a job was taken
+	told   = "told"   // a teller received the outcome of a job
+	shown  = "shown"  // a job has read records without locks
+	sends  = "sends"  // a job is about to send statements to the archive
+	filed  = "filed"  // the archive answered; of an unknown outcome it has all statements or none
+	holds  = "holds"  // a unit has its locks
+	loses  = "loses"  // a unit knows that it has lost its locks
+	tries  = "tries"  // the function of a unit without locks has ended: the unit is about to commit
+	ended  = "ended"  // a unit has ended; if it fell back, it runs again as another
+	vitals = "vitals" // of the process
+)
+
+// entry is one line of a diary, a JSON object.
+type entry struct {
+	At time.Time `json:"at"`
+	Is string    `json:"is"`
+
+	N       int    `json:"n,omitempty"` // of the job; it is drawn from this number
+	Job     string `json:"job,omitempty"`
+	Kind    string `json:"kind,omitempty"`
+	Once    bool   `json:"once,omitempty"`    // the job has an ID
+	Outcome string `json:"outcome,omitempty"` // a staff.Outcome, or a trace.Outcome of a unit
+	Why     string `json:"why,omitempty"`
+
+	Unit   string        `json:"unit,omitempty"`
+	Token  fencing.Token `json:"token,omitempty"`
+	Way    staff.Way     `json:"way,omitempty"`
+	Leader string        `json:"leader,omitempty"` // the unit that led its group
+
+	Statements []books.Statement `json:"statements,omitempty"`
+	Positions  []position        `json:"positions,omitempty"`
+
+	Heap       uint64 `json:"heap,omitempty"` // bytes in use after the last collection
+	Goroutines uint64 `json:"goroutines,omitempty"`
+	Jobs       int    `json:"jobs,omitempty"`
+	Requests   int    `json:"requests,omitempty"`
 }
 
-// heldSince are the units that had their locks at some time or later.
-func heldSince(entries []diary.Line, t time.Time) map[string]bool {
-	units := map[string]bool{}
-	for _, e := range entries {
-		if e.Holds != nil && !e.At.Before(t) {
-			units[e.Holds.Unit] = true
-		}
-	}
-	return units
+// position is the state of a record when it was read.
+type position struct {
+	Record  string `json:"record"` // as its history names it
+	Changes int    `json:"changes"`
+	Balance int64  `json:"balance"` // of an account
 }
 
-// outcomes counts what jobs were told, by outcome and kind, and how many of each kind
-// were begun.
-func outcomes(entries []diary.Line) (begun map[string]int, told map[string]map[string]int) {
-	kinds, begun, told := map[string]string{}, map[string]int{}, map[string]map[string]int{}
-	for _, e := range entries {
-		if e.Began != nil && kinds[e.Began.Job] == "" { // else again, by an heir
-			kinds[e.Began.Job] = e.Began.Kind
-			begun[e.Began.Kind]++
-		}
-		if e.Told == nil {
-			continue
-		}
-		outcome := e.Told.Outcome.String()
-		if told[outcome] == nil {
-			told[outcome] = map[string]int{}
-		}
-		told[outcome][kinds[e.Told.Job]]++
-	}
-	return begun, told
+// diary is a file in which a branch writes what it begins, what its tellers are told, when its units
+// hold and lose their locks, and how they end. It outlives the process. A successor finds in it what
+// to repeat, and the audit compares it with the books.
+type diary struct {
+	mu   sync.Mutex
+	file *os.File
+	err  error
 }
 
-// ways counts how the units came to their commits, and the runs without locks that were void.
-func ways(entries []diary.Line) (committed map[staff.Way]int, void int) {
-	committed = map[staff.Way]int{}
-	for _, e := range entries {
-		switch {
-		case e.Ended == nil:
-		case e.Ended.Outcome == trace.Committed:
-			committed[e.Ended.Way]++
-		case e.Ended.Outcome == trace.FellBack && e.Ended.Way == staff.WithoutLocks:
-			void++
-		}
+// openDiary opens a diary, or creates it, and returns the entries of its predecessors.
+func openDiary(name string) (*diary, []entry, error) {
+	before, err := readDiary(name)
+	if err != nil {
+		return nil, nil, err
 	}
-	return committed, void
+	// Each entry is one write at the end, so a process that is killed leaves at most one partial line.
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, nil, fmt.Errorf("diary: %w", err)
+	}
+	d := &diary{file: file}
+	if end, err := file.Seek(0, io.SeekEnd); err == nil && end > 0 {
+		_, d.err = file.WriteString("\n") // ends the partial line
+	}
+	return d, before, nil
 }
 
-// groups counts what members of groups were told, other than those that led them.
-type groups struct {
-	led, along            int // groups that were committed, and their members
-	largest               int // members of one of them, with its leader
-	failed, before, doubt int // members that were not told that they are committed
-	leftOut, void         int // members' runs that count for nothing: their group was committed, or not
-}
-
-func (g *groups) add(more groups) {
-	g.led, g.along, g.largest = g.led+more.led, g.along+more.along, max(g.largest, more.largest)
-	g.failed, g.before, g.doubt = g.failed+more.failed, g.before+more.before, g.doubt+more.doubt
-	g.leftOut, g.void = g.leftOut+more.leftOut, g.void+more.void
-}
-
-// groupsOf counts. A group was committed if one of its members says so.
-func groupsOf(entries []diary.Line) (g groups) {
-	along, committed := map[string]int{}, map[string]bool{}
-	for _, e := range entries {
-		switch {
-		case e.Ended == nil || e.Ended.Outcome != trace.Committed:
-		case e.Ended.Leader == "":
-			committed[e.Ended.Unit] = true
-		default:
-			along[e.Ended.Leader]++
-			committed[e.Ended.Leader] = true
+// readDiary returns the entries of a diary, without partial lines. An absent diary is empty.
+func readDiary(name string) (entries []entry, err error) {
+	file, err := os.Open(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("diary: %w", err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		var e entry
+		if json.Unmarshal(lines.Bytes(), &e) == nil {
+			entries = append(entries, e)
 		}
 	}
-	for _, n := range along {
-		g.add(groups{led: 1, along: n, largest: n + 1})
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("diary: %s: %w", name, err)
 	}
-	for _, e := range entries {
-		if e.Ended == nil || e.Ended.Leader == "" {
-			continue
-		}
-		switch e.Ended.Outcome {
-		case trace.NotCommitted:
-			g.failed++
-		case trace.CommittedBefore:
-			g.before++
-		case trace.InDoubt:
-			g.doubt++
-		case trace.FellBack:
-			if committed[e.Ended.Leader] {
-				g.leftOut++
-			} else {
-				g.void++
+	return entries, nil
+}
+
+// write adds an entry, which is in the file when it returns. close returns the errors.
+func (d *diary) write(e entry) {
+	e.At = time.Now()
+	text, err := json.Marshal(e)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err == nil && d.err == nil {
+		_, err = d.file.Write(append(text, '\n'))
+	}
+	d.err = errors.Join(d.err, err)
+}
+
+func (d *diary) close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := errors.Join(d.err, d.file.Close()); err != nil {
+		return fmt.Errorf("diary: %w", err)
+	}
+	return nil
+}
+
+// trace writes what happens to locks and units.
+func (d *diary) trace() *trace.Trace {
+	return &trace.Trace{
+		AcquireEnd: func(_ context.Context, e trace.AcquireEnd) {
+			if e.Err == nil {
+				d.write(entry{Is: holds, Unit: e.Unit, Token: e.Token})
 			}
-		}
+		},
+		Lost: func(_ context.Context, l trace.Lost) { d.write(entry{Is: loses, Unit: l.Unit, Why: l.Err.Error()}) },
+		UnitEnd: func(ctx context.Context, e trace.UnitEnd) {
+			if e.Unit != "" { // otherwise it did nothing
+				way, _ := staff.WayOf(ctx, e)
+				d.write(entry{Is: ended, Unit: e.Unit, Outcome: string(e.Outcome), Way: way, Leader: e.Leader})
+			}
+		},
 	}
-	return g
 }
 
-// failures are what jobs failed of, which is nothing that anybody expected.
-func failures(entries []diary.Line) (why []string) {
+// follow writes that a job was taken, and returns the job so that it writes everything else.
+func (d *diary) follow(n int, job staff.Job, atMost time.Duration) staff.Job {
+	d.write(entry{Is: began, N: n, Job: job.Name, Kind: job.Kind, Once: job.Once})
+	do := job.Do
+	job.Do = func(ctx context.Context, b *books.Bank) error {
+		own := *b
+		own.Run = trying{b.Run, d}
+		own.Archive = followed{d, job.Name, b.Archive, atMost}
+		return do(ctx, &own)
+	}
+	job.Told = func(o staff.Outcome, why error) {
+		e := entry{Is: told, Job: job.Name, Outcome: string(o)}
+		if why != nil {
+			e.Why = why.Error()
+		}
+		d.write(e)
+	}
+	return job
+}
+
+// trying writes when the function of a unit without locks has ended. No hook reports the commit of a
+// unit that another one leads.
+type trying struct {
+	books.Runner
+	diary *diary
+}
+
+// Do implements books.Runner.
+func (t trying) Do(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) error {
+	return t.Runner.Do(ctx, work, func(ctx context.Context, u books.Unit) error {
+		err := fn(ctx, u)
+		if unit, is := u.(interface{ Locked() bool }); err == nil && is && !unit.Locked() {
+			t.diary.write(entry{Is: tries, Unit: u.Nonce()})
+		}
+		return err
+	})
+}
+
+// followed is the archive of one job.
+type followed struct {
+	diary  *diary
+	job    string
+	to     books.Archive
+	atMost time.Duration // that the teller thinks before it writes
+}
+
+// Write implements books.Archive. The entry comes before the write, because a process that is killed in
+// between may have written.
+func (f followed) Write(ctx context.Context, token fencing.Token, keys []ordering.Key, statements []books.Statement) error {
+	think(ctx, f.atMost)
+	e := entry{Is: sends, Job: f.job, Statements: statements}
+	f.diary.write(e)
+	err := f.to.Write(ctx, token, keys, statements)
+	e.Is, e.Outcome = filed, string(staff.Committed)
+	switch {
+	case errors.Is(err, fencing.ErrStale):
+		e.Outcome = string(staff.Refused)
+	case err != nil:
+		e.Outcome, e.Why = string(staff.Unknown), err.Error()
+	}
+	f.diary.write(e)
+	return err
+}
+
+// unfinished returns the entries of jobs that were begun and of which no outcome was told.
+func unfinished(entries []entry) (open []entry) {
+	over := map[string]bool{}
 	for _, e := range entries {
-		if e.Told != nil && e.Told.Outcome == staff.Failed {
-			why = append(why, e.Told.Job+": "+e.Told.Why)
+		if e.Is == told {
+			over[e.Job] = true
 		}
 	}
-	return why
+	for _, e := range entries {
+		if e.Is == began && !over[e.Job] {
+			over[e.Job] = true // an heir begins it again
+			open = append(open, e)
+		}
+	}
+	return open
 }

@@ -7,8 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdall/holdall/integration/bank/diary"
-	"github.com/holdall/holdall/integration/bank/staff"
+	"github.com/holdall/holdall/examples/bank/staff"
 )
 
 // report sums up days.
@@ -18,8 +17,8 @@ type report struct {
 	network  map[fate]int
 	begun    map[string]int            // by kind
 	told     map[string]map[string]int // by outcome, and kind
-	ways     map[staff.Way]int         // of units that were told that they are committed
-	void     int                       // runs without locks
+	ways     map[staff.Way]int         // of committed units
+	aborted  int                       // runs without locks
 	groups   groups
 	killed   int             // groups, as far as is known
 	known    []time.Duration // after SIGCONT, of sets that were lost meanwhile
@@ -53,7 +52,7 @@ func (r *report) add(d *day, left rest) error {
 	addTo(r.happened, d.happened)
 	addTo(r.network, d.net.counted())
 	for _, b := range d.branches {
-		entries, err := diary.Read(b.diary)
+		entries, err := readDiary(b.Diary)
 		if err != nil {
 			return err
 		}
@@ -65,9 +64,9 @@ func (r *report) add(d *day, left rest) error {
 			}
 			addTo(r.told[outcome], kinds)
 		}
-		committed, void := ways(entries)
+		committed, aborted := ways(entries)
 		addTo(r.ways, committed)
-		r.void += void
+		r.aborted += aborted
 		r.groups.add(groupsOf(entries))
 		r.known = append(r.known, known(entries, b.stops, d.Lease)...)
 	}
@@ -95,22 +94,22 @@ func (r *report) String() string {
 		told += sum(r.told[outcome])
 		line("%8d told %s: %s", sum(r.told[outcome]), outcome, list(r.told[outcome]))
 	}
-	line("%8d of which nobody was told: their process was killed, and they had no ID", begun-told)
-	line("%d units told that they are committed", sum(r.ways))
+	line("%8d without an outcome: their process was killed, and they had no ID", begun-told)
+	line("%d units committed", sum(r.ways))
 	for _, way := range slices.Sorted(maps.Keys(r.ways)) {
 		line("%8d %s", r.ways[way], way)
 	}
-	line("%8d runs without locks were void, and the units ran again", r.void)
+	line("%8d runs without locks were aborted, and repeated", r.aborted)
 	g := r.groups
 	line("%d groups of several units of a process committed, of which a member was told", g.led)
 	line("%8d members told so, beside those that led them; %d at most in one group", g.along, g.largest)
 	line("%8d members told their own error, %d that their ID was committed before, %d in doubt", g.failed, g.before, g.doubt)
 	line("%8d members were left out, and ran again alone", g.leftOut)
-	line("%8d runs were in a group that came to nothing, and the units ran again", g.void)
+	line("%8d runs were in a group that came to nothing, and the units ran again", g.aborted)
 	line("%8d groups were being committed when their process was killed", r.killed)
 	if n := len(r.known); n > 0 {
 		slices.Sort(r.known)
-		line("%d sets were lost while their process was stopped; by the audits nothing was written with them afterwards; it knew after SIGCONT within", n)
+		line("%d sets were lost while their process was stopped; according to the audits nothing was written with them afterwards; after SIGCONT the process knew within", n)
 		line("%10v half of the time, %v 99 of 100 times, %v always", r.known[n/2].Round(time.Microsecond),
 			r.known[n*99/100].Round(time.Microsecond), r.known[n-1].Round(time.Microsecond))
 	}

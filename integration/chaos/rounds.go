@@ -16,7 +16,7 @@ const (
 	killEngine    mishap = "the engine killed"                        // and restarted on its file; copies of the latest writes follow
 	storms        mishap = "a storm on the network"                   // much of one fault, for everybody
 	partition     mishap = "a branch cut off"                         // all requests and answers
-	recoverWorker mishap = "a recovery beside the work"               // bank recover
+	recoverWorker mishap = "a recovery beside the work"               // Client.Recover
 )
 
 // round is one thing that goes wrong.

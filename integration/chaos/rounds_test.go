@@ -9,8 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdall/holdall/integration/bank/diary"
-	"github.com/holdall/holdall/integration/bank/staff"
+	"github.com/holdall/holdall/examples/bank/staff"
 )
 
 func planOf(seed uint64, shares []share) *plan {
@@ -49,70 +48,70 @@ func TestAPlanIsDrawnFromItsSeed(t *testing.T) {
 // A loss counts that was known after SIGCONT, of a set that was held at SIGSTOP.
 func TestKnown(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(int64(1000+s), 0) }
-	holds := func(s int, name string) diary.Line { return diary.Line{At: at(s), Holds: &diary.Holds{Unit: name}} }
-	loses := func(s int, name string) diary.Line { return diary.Line{At: at(s), Lost: &diary.Lost{Unit: name}} }
+	holds := func(s int, name string) entry { return entry{At: at(s), Is: "holds", Unit: name} }
+	loses := func(s int, name string) entry { return entry{At: at(s), Is: "loses", Unit: name} }
 	stops := []stop{{at(10), at(20)}, {at(40), at(45)}}
-	require.Equal(t, []time.Duration{3 * time.Second, time.Second}, known([]diary.Line{
+	require.Equal(t, []time.Duration{3 * time.Second, time.Second}, known([]entry{
 		holds(1, "early"), loses(5, "early"), // for another reason
 		holds(6, "first"), holds(7, "kept"), holds(22, "between"), loses(23, "first"),
 		loses(39, "between"), // for another reason
 		holds(39, "second"), loses(46, "second"),
 		holds(47, "late"), loses(60, "late"),
 	}, stops, 4*time.Second))
-	require.Equal(t, []time.Duration{11 * time.Second}, known([]diary.Line{holds(6, "first"), loses(31, "first")}, stops, time.Second), "late")
-	require.Empty(t, known([]diary.Line{holds(6, "first"), loses(21, "first")}, stops, time.Minute), "it need not have been lost by a short stop")
-	require.Empty(t, known([]diary.Line{loses(21, "nobody's")}, stops, time.Second))
+	require.Equal(t, []time.Duration{11 * time.Second}, known([]entry{holds(6, "first"), loses(31, "first")}, stops, time.Second), "late")
+	require.Empty(t, known([]entry{holds(6, "first"), loses(21, "first")}, stops, time.Minute), "it need not have been lost by a short stop")
+	require.Empty(t, known([]entry{loses(21, "nobody's")}, stops, time.Second))
 }
 
 func TestOutcomes(t *testing.T) {
-	entries, err := diary.Read(writeFile(t, `{"began":{"n":1,"job":"b/1","kind":"move"}}
-{"told":{"job":"b/1","outcome":"committed"}}
-{"began":{"n":2,"job":"b/2","kind":"payment"}}
-{"began":{"n":2,"job":"b/
+	entries, err := readDiary(writeFile(t, `{"is":"began","n":1,"job":"b/1","kind":"move"}
+{"is":"told","job":"b/1","outcome":"committed"}
+{"is":"began","n":2,"job":"b/2","kind":"payment"}
+{"is":"began","n":2,"job":"b/
 
-{"began":{"n":2,"job":"b/2","kind":"payment"}}
-{"told":{"job":"b/2","outcome":"refused"}}
-{"began":{"n":3,"job":"b/3","kind":"move"}}
-{"vitals":{"heap":5,"goroutines":6,"jobs":2,"requests":7,"capacity":1.5}}
+{"is":"began","n":2,"job":"b/2","kind":"payment"}
+{"is":"told","job":"b/2","outcome":"refused"}
+{"is":"began","n":3,"job":"b/3","kind":"move"}
+{"is":"vitals","heap":5,"goroutines":6,"jobs":2,"requests":7}
 `))
 	require.NoError(t, err)
 	begun, told := outcomes(entries)
 	require.Equal(t, map[string]int{"move": 2, "payment": 1}, begun)
 	require.Equal(t, map[string]map[string]int{"committed": {"move": 1}, "refused": {"payment": 1}}, told)
-	require.Equal(t, &diary.Vitals{Heap: 5, Goroutines: 6, Jobs: 2, Requests: 7, Capacity: 1.5}, entries[len(entries)-1].Vitals)
+	require.Equal(t, entry{Is: vitals, Heap: 5, Goroutines: 6, Jobs: 2, Requests: 7}, entries[len(entries)-1])
 }
 
 func TestWaysAreCounted(t *testing.T) {
-	entries, err := diary.Read(writeFile(t, `{"tries":{"unit":"u"}}
-{"ended":{"unit":"u","outcome":"fell back","way":"without locks"}}
-{"ended":{"unit":"v","outcome":"fell back","way":"under locks, after a run without locks that was void"}}
-{"ended":{"unit":"w","outcome":"committed","way":"under locks, after a run without locks that was void"}}
-{"ended":{"unit":"x","outcome":"committed","way":"without locks"}}
-{"ended":{"unit":"y","outcome":"not committed","way":"without locks"}}
-{"ended":{"unit":"z","outcome":"committed","way":"under locks that it took first"}}
+	entries, err := readDiary(writeFile(t, `{"is":"tries","unit":"u"}
+{"is":"ended","unit":"u","outcome":"fell back","way":"without locks"}
+{"is":"ended","unit":"v","outcome":"fell back","way":"under locks, after a conflict without locks"}
+{"is":"ended","unit":"w","outcome":"committed","way":"under locks, after a conflict without locks"}
+{"is":"ended","unit":"x","outcome":"committed","way":"without locks"}
+{"is":"ended","unit":"y","outcome":"not committed","way":"without locks"}
+{"is":"ended","unit":"z","outcome":"committed","way":"under locks that they took first"}
 `))
 	require.NoError(t, err)
-	committed, void := ways(entries)
-	require.Equal(t, map[staff.Way]int{staff.WithoutLocks: 1, staff.AfterVoid: 1, staff.LockedFirst: 1}, committed)
-	require.Equal(t, 1, void)
+	committed, aborted := ways(entries)
+	require.Equal(t, map[staff.Way]int{staff.WithoutLocks: 1, staff.AfterConflict: 1, staff.LockedFirst: 1}, committed)
+	require.Equal(t, 1, aborted)
 }
 
 func TestGroupsAreCounted(t *testing.T) {
-	entries, err := diary.Read(writeFile(t, `{"ended":{"unit":"a","outcome":"committed","leader":"l"}}
-{"ended":{"unit":"b","outcome":"fell back","leader":"l"}}
-{"ended":{"unit":"c","outcome":"committed","leader":"l"}}
-{"ended":{"unit":"l","outcome":"not committed"}}
-{"ended":{"unit":"d","outcome":"fell back","leader":"m"}}
-{"ended":{"unit":"m","outcome":"committed"}}
-{"ended":{"unit":"e","outcome":"fell back","leader":"n"}}
-{"ended":{"unit":"n","outcome":"fell back"}}
-{"ended":{"unit":"f","outcome":"committed","leader":"o"}}
-{"ended":{"unit":"g","outcome":"not committed","leader":"o"}}
-{"ended":{"unit":"h","outcome":"committed before","leader":"o"}}
-{"ended":{"unit":"i","outcome":"in doubt","leader":"p"}}
+	entries, err := readDiary(writeFile(t, `{"is":"ended","unit":"a","outcome":"committed","leader":"l"}
+{"is":"ended","unit":"b","outcome":"fell back","leader":"l"}
+{"is":"ended","unit":"c","outcome":"committed","leader":"l"}
+{"is":"ended","unit":"l","outcome":"not committed"}
+{"is":"ended","unit":"d","outcome":"fell back","leader":"m"}
+{"is":"ended","unit":"m","outcome":"committed"}
+{"is":"ended","unit":"e","outcome":"fell back","leader":"n"}
+{"is":"ended","unit":"n","outcome":"fell back"}
+{"is":"ended","unit":"f","outcome":"committed","leader":"o"}
+{"is":"ended","unit":"g","outcome":"not committed","leader":"o"}
+{"is":"ended","unit":"h","outcome":"committed before","leader":"o"}
+{"is":"ended","unit":"i","outcome":"in doubt","leader":"p"}
 `))
 	require.NoError(t, err)
-	require.Equal(t, groups{led: 2, along: 3, largest: 3, failed: 1, before: 1, doubt: 1, leftOut: 2, void: 1}, groupsOf(entries))
+	require.Equal(t, groups{led: 2, along: 3, largest: 3, failed: 1, before: 1, doubt: 1, leftOut: 2, aborted: 1}, groupsOf(entries))
 }
 
 func writeFile(t *testing.T, text string) string {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdall/holdall/integration/bank/diary"
 	"github.com/holdall/holdall/integration/engines"
 )
 
@@ -23,14 +22,14 @@ func TestSoak(t *testing.T) {
 	if *soak == 0 {
 		t.Skip("it takes as long as -soak says, which is an hour in make soak")
 	}
-	program, s := bank(t), theSeed(t)
+	s := theSeed(t)
 	require.GreaterOrEqual(t, *soak, 20*time.Minute, "-soak: too short to compare anything")
 	dir := keptIfFailed(t)
 	server, err := engines.Start(t.Context(), engines.KindDynoxide, filepath.Join(dir, "tables.db"))
 	require.NoError(t, err)
 	defer func() { server.Kill() }()
 	d, err := open(t.Context(), Day{
-		Bank: program, Dir: dir, Archive: filepath.Join(dir, "archive.db"), Engine: server, Prefix: "soak-",
+		Dir: dir, Archive: filepath.Join(dir, "archive.db"), Engine: server, Prefix: "soak-",
 		Seed: s, Lease: 4 * time.Second, Branches: 4, Tellers: 4, Think: 50 * time.Millisecond, Rate: 5, Shares: everything, Pace: 8 * time.Second, Steady: 2,
 	})
 	require.NoError(t, err)
@@ -44,7 +43,7 @@ func TestSoak(t *testing.T) {
 		if n := d.had(); n > 0 && n%50 == 0 {
 			t.Logf("%v, %d rounds", time.Since(start).Round(time.Second), n)
 			for _, b := range d.branches {
-				entries, err := diary.Read(b.diary)
+				entries, err := readDiary(b.Diary)
 				require.NoError(t, err)
 				require.Empty(t, failures(entries))
 			}
@@ -55,11 +54,11 @@ func TestSoak(t *testing.T) {
 	all.took = *soak
 	t.Logf("\n%v", all)
 	for i := range resident {
-		entries, err := diary.Read(d.branches[i].diary)
+		entries, err := readDiary(d.branches[i].Diary)
 		require.NoError(t, err)
 		before, after, end := compare(entries, resident[i])
 		t.Logf("\n%s, of %d jobs in all; averages of the second to the fourth tenth of the time and of the last three, and when the work had ended:\n%v",
-			d.branches[i].name, end.jobs, table(before, after, end))
+			d.branches[i].Name, end.jobs, table(before, after, end))
 		require.Less(t, after.heap, 1.25*before.heap+4e6, "the heap grows")
 		require.Less(t, after.resident, 1.25*before.resident+16e6, "the process grows")
 		require.Less(t, after.goroutines, 1.25*before.goroutines+10, "there are ever more goroutines")
@@ -72,16 +71,16 @@ func TestSoak(t *testing.T) {
 type health struct {
 	heap, resident, goroutines float64
 	requests                   float64 // for each job
-	jobs                       int64
+	jobs                       int
 }
 
 // compare returns how a process was in the second to the fourth tenth of the time,
 // when it had warmed up, in the last three, and in the end.
-func compare(entries []diary.Line, resident []uint64) (before, after, end health) {
-	var all []diary.Vitals
+func compare(entries []entry, resident []uint64) (before, after, end health) {
+	var all []entry
 	for _, e := range entries {
-		if e.Vitals != nil {
-			all = append(all, *e.Vitals)
+		if e.Is == vitals {
+			all = append(all, e)
 		}
 	}
 	last := all[len(all)-1]
@@ -91,7 +90,7 @@ func compare(entries []diary.Line, resident []uint64) (before, after, end health
 	return average(all[n:4*n+1], resident[m:4*m+1]), average(all[len(all)-3*n-1:], resident[len(resident)-3*m-1:]), end
 }
 
-func average(some []diary.Vitals, resident []uint64) (h health) {
+func average(some []entry, resident []uint64) (h health) {
 	for _, v := range some {
 		h.heap += float64(v.Heap) / float64(len(some))
 		h.goroutines += float64(v.Goroutines) / float64(len(some))

@@ -1,7 +1,6 @@
 package otlp_test
 
 import (
-	"bytes"
 	"context"
 	"maps"
 	"sync"
@@ -17,8 +16,8 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.37.0"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
-	"github.com/holdall/holdall/integration/bank/office"
-	"github.com/holdall/holdall/integration/bank/staff"
+	"github.com/holdall/holdall/examples/bank/books"
+	"github.com/holdall/holdall/examples/bank/staff"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -143,38 +142,36 @@ const lease, heldLease = time.Second, time.Minute
 // bank has the example bank work, without locks and under them, while owners die and others take
 // their place.
 func bank(t *testing.T, hooks *trace.Trace) {
-	o := &office.Options{
-		Prefix: "bank-", Owners: 3, Tellers: 6, Lease: lease, Wait: 4 * lease, Customers: 24, Accounts: 2, Seed: 1, Quiet: true,
-		Mix: office.Mix{"payment": 90, "move": 8, "merge": 3, "month-end": 3},
+	cfg := &staff.Config{
+		Prefix: "bank-", Latency: 2 * time.Millisecond, Customers: 24, Accounts: 2, Seed: 1,
+		Mix:    staff.Mix{"payment": 90, "move": 8, "merge": 3, "month-end": 3},
+		Owners: 3, Tellers: 6, Lease: lease, Wait: 4 * lease,
 	}
-	o.Where.Latency = 2 * time.Millisecond
-	var out bytes.Buffer
-	of, err := office.Open(t.Context(), o, &out)
+	s, err := staff.Open(t.Context(), cfg)
 	require.NoError(t, err)
-	town := office.NewTown(o)
-	require.NoError(t, of.OpenTown(t.Context(), town, &out), out.String())
+	customers := staff.NewCustomers(cfg)
+	require.NoError(t, s.OpenCustomers(t.Context(), customers))
+	cfg.Churn, cfg.Crash, cfg.Trace = lease, true, hooks
 	const jobs = 300
-	n := 0 // no two have the same ID
+	next := customers.Jobs(2 * jobs) // one sequence, so that no two jobs have the same ID
 	for _, lock := range []bool{false, true} {
-		end := n + jobs
-		next := func() (staff.Job, bool) {
-			if n == end {
+		cfg.Lock = lock
+		n := 0
+		tally := staff.NewTally()
+		require.NoError(t, s.Run(t.Context(), tally, staff.NewDesk(cfg.Tellers, func() (staff.Job, bool) {
+			if n++; n > jobs {
 				return staff.Job{}, false
 			}
-			n++
-			return town.Job(n), true
-		}
-		tally, _, err := of.Work(t.Context(), "working", jobs, next, func(cfg *staff.Config) {
-			cfg.Lock, cfg.Churn, cfg.Crash, cfg.Locks.Trace = lock, lease, true, hooks
-		})
-		require.NoError(t, err)
+			return next()
+		})))
 		require.Empty(t, tally.Unexpected)
 	}
-	require.NoError(t, of.Recover(t.Context(), &out, true), out.String())
-	results, _, err := of.Audit(t.Context(), town.Keys())
+	_, err = s.Recover(t.Context())
 	require.NoError(t, err)
-	require.True(t, office.ReportAudit(&out, results), out.String())
-	require.NoError(t, of.Close(t.Context()))
+	records, err := s.Load(t.Context(), customers.Keys())
+	require.NoError(t, err)
+	require.True(t, books.Sound(books.Audit(records)), "%+v", books.Audit(records))
+	require.NoError(t, s.Close(t.Context()))
 }
 
 // hold keeps a set until the function that it returns is called.

@@ -20,7 +20,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/examples/bank/books"
-	"github.com/holdall/holdall/integration/bank/store"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/record"
@@ -36,7 +35,7 @@ const lease = 2 * time.Second
 type stage struct {
 	t         *testing.T
 	db        *memdynamo.DB
-	tables    *store.Tables
+	tables    *books.Tables
 	out       bytes.Buffer
 	recording *record.Recording
 	start     time.Time
@@ -50,9 +49,8 @@ func play(t *testing.T, scene func(*stage)) (events []record.Event) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{t: t, latency: 12 * time.Millisecond, thinks: 30 * time.Millisecond}
 		s.db = memdynamo.New(memdynamo.Config{Latency: func() time.Duration { return s.exactly }})
-		var err error
-		s.tables, err = store.Create(t.Context(), s.db, "")
-		require.NoError(t, err)
+		s.tables = books.NewTables("")
+		require.NoError(t, s.tables.Create(t.Context(), s.db))
 		s.recording = record.New(&bytes.Buffer{})
 		opens := s.process("opens", nil)
 		for n := range 4 {
@@ -102,7 +100,7 @@ func (s *stage) process(name string, hooks *trace.Trace) *process {
 	cfg.Locks.Rand = faults.Nonces(name)
 	client, err := unitofwork.Open(p.net, cfg)
 	require.NoError(s.t, err)
-	p.bank = &books.Bank{Tables: s.tables.Books, Run: thinking{books.Units{Client: client}, s.thinks}}
+	p.bank = &books.Bank{Tables: s.tables, Run: thinking{books.Units{Client: client}, s.thinks}}
 	return p
 }
 

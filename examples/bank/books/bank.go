@@ -10,24 +10,24 @@ import (
 	"github.com/holdall/holdall/unitofwork"
 )
 
-// Why the bank says no. Nothing was written then.
+// Errors by which the bank refuses work. Nothing was written then.
 var (
 	ErrFunds  = errors.New("not enough money")
 	ErrMerged = errors.New("the customer was merged into another")
 	ErrAbsent = errors.New("no such record")
-	// ErrChanged: what was read before locking, to know what to lock, was no
-	// longer so when the locks were held. Trying again may succeed.
+	// ErrChanged says that the list of children, which was read before locking, had changed when
+	// the locks were held. A retry may succeed.
 	ErrChanged = errors.New("the customer's list of children changed meanwhile")
-	// ErrRowsMissing: a history has fewer rows than its account counts. A Query
-	// may have missed the newest; without units, a row may never have been written.
+	// ErrRowsMissing says that a history has fewer rows than its account counts. A Query may have
+	// missed the newest rows; without units, a row may never have been written.
 	ErrRowsMissing = errors.New("rows of an account's history are missing")
 )
 
-// Refusals are the errors that are the bank's answer, not its failure.
+// Refusals are the errors that are the bank's answer, not a failure.
 var Refusals = []error{ErrFunds, ErrMerged, ErrRowsMissing}
 
-// Unit is what the bank's work needs of a unit of work: *unitofwork.Unit has
-// it. It is an interface only because Plain shows what happens without units.
+// Unit is the part of *unitofwork.Unit that the bank's work uses. It is an interface only because
+// Plain shows the same work without units.
 type Unit interface {
 	Get(ctx context.Context, records ...unitofwork.Record) error
 	Put(records ...unitofwork.Record) error
@@ -36,7 +36,7 @@ type Unit interface {
 	Nonce() string
 }
 
-// Runner carries out one unit: Units or Plain.
+// Runner runs one unit: Units or Plain.
 type Runner interface {
 	Do(ctx context.Context, work unitofwork.Work, fn func(context.Context, Unit) error) error
 }
@@ -49,26 +49,22 @@ func (r Units) Do(ctx context.Context, work unitofwork.Work, fn func(context.Con
 	return r.Client.Do(ctx, work, func(ctx context.Context, u *unitofwork.Unit) error { return fn(ctx, u) })
 }
 
-// Bank does the bank's work as one owner. It is safe for concurrent use.
+// Bank does the bank's work for one owner. It is safe for concurrent use.
 type Bank struct {
 	Tables *Tables
 	Run    Runner
 	Look   Looker
-	// Wait limits how long a unit waits for others' locks, as unitofwork.Work.Wait does.
-	Wait lockset.Wait
-	// Lock has every unit take its locks first.
-	Lock bool
+	Wait   lockset.Wait // of each unit, for locks of others
+	Lock   bool         // every unit takes its locks first
+	Job    string       // written into the history of each change; may be empty
 
-	// Job is written into the history of what is changed. It may be empty.
-	Job string
-
-	// For statements: who reads, and where they go.
+	// Units reads statements under locks, and Archive receives them.
 	Units   *unitofwork.Client
 	Archive Archive
 }
 
-// do runs a unit without locks, until somebody is in the way: it finds its keys by what it
-// reads and writes. A bank that locks first has to know them before.
+// do runs a unit without locks until a conflict. Such a unit finds its keys in what it reads and
+// writes. A bank that locks first must know them before.
 func (b *Bank) do(ctx context.Context, work unitofwork.Work, keys []ordering.Key, fn func(context.Context, Unit) error) error {
 	if b.Lock {
 		work.Keys = keys
@@ -78,28 +74,25 @@ func (b *Bank) do(ctx context.Context, work unitofwork.Work, keys []ordering.Key
 	return b.Run.Do(ctx, work, fn)
 }
 
-// lock runs a unit that takes the locks of its keys first: one that takes long, or needs so
-// much that somebody would always be in its way.
+// lock runs a unit that takes the locks of its keys first. Use it for a unit that takes long, or
+// that needs so many records that it would often meet a conflict.
 func (b *Bank) lock(ctx context.Context, work unitofwork.Work, fn func(context.Context, Unit) error) error {
 	work.Lock, work.Wait = true, b.Wait
 	return b.Run.Do(ctx, work, fn)
 }
 
-// onCustomers is what a unit does with customers' rows, which name the customers' children.
+// onCustomers is the part of a unit that works on customers' rows, which list the children.
 type onCustomers func(context.Context, Unit, []*unitofwork.Ref[Customer]) error
 
-// with reads the rows of customers in a unit, and calls fn.
+// with returns a function that reads the rows of customers in a unit and calls fn.
 func (b *Bank) with(ids []string, fn onCustomers) func(context.Context, Unit) error {
 	return func(ctx context.Context, u Unit) error {
-		rows := make([]*unitofwork.Ref[Customer], len(ids))
-		for i, id := range ids {
-			rows[i] = b.Tables.customer(id)
-		}
+		rows := refsOf(ids, b.Tables.customer)
 		if err := u.Get(ctx, records(rows)...); err != nil {
 			return err
 		}
 		for _, r := range rows {
-			if err := present(r); err != nil {
+			if err := present(r.Found, r.T); err != nil {
 				return err
 			}
 		}
@@ -107,23 +100,22 @@ func (b *Bank) with(ids []string, fn onCustomers) func(context.Context, Unit) er
 	}
 }
 
-func present(r *unitofwork.Ref[Customer]) error {
+func present(found bool, c Customer) error {
 	switch {
-	case !r.Found:
+	case !found:
 		return ErrAbsent
-	case r.T.MergedInto != "":
+	case c.MergedInto != "":
 		return ErrMerged
 	}
 	return nil
 }
 
-// attempts is how often lockCustomers looks again.
+// attempts limits how often lockCustomers looks again.
 const attempts = 4
 
-// lockCustomers locks customers first. Their keys depend on what their rows say: it looks
-// without a lock, locks what that names, and reads the rows again. If they name other
-// children by then, or fn misses rows, it begins anew. A unit that does not lock first needs
-// none of this.
+// lockCustomers locks customers first. Their keys depend on their rows: it reads the rows without a
+// lock, locks what they name, and reads them again. If they name other children by then, or fn
+// misses rows, it starts over. A unit that does not lock first needs none of this.
 func (b *Bank) lockCustomers(ctx context.Context, ids []string, keys func([]Customer) []ordering.Key, fn onCustomers) error {
 	for n := 1; ; n++ {
 		seen, err := b.Customers(ctx, ids)
@@ -144,28 +136,27 @@ func (b *Bank) lockCustomers(ctx context.Context, ids []string, keys func([]Cust
 	}
 }
 
-// Customers reads rows outside units: what they say may be old.
+// Customers reads rows outside units. They may be out of date.
 func (b *Bank) Customers(ctx context.Context, ids []string) ([]Customer, error) {
 	seen := make([]Customer, len(ids))
 	for i, id := range ids {
-		r := b.Tables.customer(id)
-		if err := look(ctx, b.Look, &b.Tables.Customers, r); err != nil {
+		found, err := look(ctx, b.Look, b.Tables.Customers.Name, id, &seen[i])
+		if err == nil {
+			err = present(found, seen[i])
+		}
+		if err != nil {
 			return nil, err
 		}
-		if err := present(r); err != nil {
-			return nil, err
-		}
-		seen[i] = r.T
 	}
 	return seen, nil
 }
 
-// SameChildren reports whether two rows list the same.
+// SameChildren reports whether two rows list the same children.
 func SameChildren(a, b Customer) bool {
 	return slices.Equal(a.Accounts, b.Accounts) && slices.Equal(a.Addresses, b.Addresses) && slices.Equal(a.Contacts, b.Contacts)
 }
 
-// records is what Get and Put take.
+// records converts references for Get and Put.
 func records[T any](refs []*unitofwork.Ref[T]) []unitofwork.Record {
 	out := make([]unitofwork.Record, len(refs))
 	for i, r := range refs {
@@ -182,10 +173,10 @@ func keysOf(children []Child, key func(Child) ordering.Key) []ordering.Key {
 	return keys
 }
 
-func refsOf[T any](children []Child, ref func(Child) *unitofwork.Ref[T]) []*unitofwork.Ref[T] {
-	refs := make([]*unitofwork.Ref[T], len(children))
-	for i, c := range children {
-		refs[i] = ref(c)
+func refsOf[N, T any](names []N, ref func(N) *unitofwork.Ref[T]) []*unitofwork.Ref[T] {
+	refs := make([]*unitofwork.Ref[T], len(names))
+	for i, name := range names {
+		refs[i] = ref(name)
 	}
 	return refs
 }

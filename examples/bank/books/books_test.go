@@ -6,104 +6,81 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/examples/bank/books"
-	"github.com/holdall/holdall/fencing"
-	"github.com/holdall/holdall/integration/bank/audit"
-	"github.com/holdall/holdall/integration/bank/store"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
-	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
-// bank is a bank of its own with a number of customers, who have one account
-// each: customer c1 has account a1.
+// bank is a bank with customers who have one account each: customer c1 has account a1.
 type bank struct {
 	*books.Bank
-	t      *testing.T
-	db     *memdynamo.DB
-	tables *store.Tables
+	t  *testing.T
+	db *memdynamo.DB
 }
 
 func newBank(t *testing.T, customers int) bank {
 	t.Helper()
-	db := memdynamo.New(memdynamo.Config{})
-	tables, err := store.Create(t.Context(), db, "test-")
-	require.NoError(t, err)
-	b := bank{t: t, db: db, tables: tables}
-	b.Bank, _ = b.owner(db)
+	b := bank{t: t, db: memdynamo.New(memdynamo.Config{})}
+	tables := books.NewTables("test-")
+	require.NoError(t, tables.Create(t.Context(), b.db))
+	b.Bank = &books.Bank{Tables: tables}
+	b.Bank = b.owner(b.db)
 	for n := range customers {
 		b.open(fmt.Sprintf("c%d", n+1), account(n+1))
 	}
 	return b
 }
 
-// database is what an owner asks of DynamoDB.
+// database is what an owner needs of DynamoDB.
 type database interface {
 	lockset.DynamoDB
 	books.Items
 }
 
-// owner is another one of the bank, with a connection of its own.
-func (b bank) owner(db database) (*books.Bank, *unitofwork.Client) {
+// owner returns another owner of the bank.
+func (b bank) owner(db database) *books.Bank {
 	b.t.Helper()
-	locks, err := lockset.New(db, b.tables.Locks)
+	locks, err := lockset.New(db, b.Tables.Locks)
 	require.NoError(b.t, err)
-	b.t.Cleanup(func() { // a dead owner's cleanup in the background ends before the test
-		over, cancel := context.WithCancel(context.Background())
+	b.t.Cleanup(func() { // cleanup of a dead owner in the background ends before the test
+		ended, cancel := context.WithCancel(context.Background())
 		cancel()
-		_ = locks.Close(over)
+		_ = locks.Close(ended)
 	})
-	units, err := unitofwork.New(locks, b.tables.Units)
+	units, err := unitofwork.New(locks, b.Tables.Units)
 	require.NoError(b.t, err)
-	look := books.Looker{DB: db, Observe: func(trace.RequestEnd) {}}
-	return &books.Bank{Tables: b.tables.Books, Run: books.Units{Client: units}, Look: look}, units
+	return &books.Bank{Tables: b.Tables, Run: books.Units{Client: units}, Units: units, Look: books.Looker{DB: db}, Lock: b.Lock}
 }
 
-// open opens a customer.
 func (b bank) open(id string, accounts ...books.Child) {
 	b.t.Helper()
-	opening := books.Opening{Balance: 100_00, Street: "1 Elm Street", Phone: "1", Customer: books.Customer{
-		ID: id, Accounts: accounts,
-		Addresses: []books.Child{{ID: "at-" + id, Home: id}}, Contacts: []books.Child{{ID: "to-" + id, Home: id}},
-	}}
+	opening := books.Opening{ID: id, Accounts: accounts, Balance: 100_00, Street: "1 Elm Street", Phone: "1"}
 	require.NoError(b.t, b.Open(b.t.Context(), opening))
 	require.NoError(b.t, b.Open(b.t.Context(), opening), "which changes nothing")
-}
-
-// another runs units of another process.
-func (b bank) another() books.Runner {
-	b.t.Helper()
-	bank, _ := b.owner(b.db)
-	return bank.Run
-}
-
-func (b bank) clock() *fencing.Clock {
-	b.t.Helper()
-	locks, err := lockset.New(b.db, b.tables.Locks)
-	require.NoError(b.t, err)
-	return locks.Clock()
 }
 
 func account(n int) books.Child {
 	return books.Child{ID: fmt.Sprintf("a%d", n), Home: fmt.Sprintf("c%d", n)}
 }
 
-// sound loads the records, which must pass the audit.
-func (b bank) sound() audit.Records {
+func (b bank) load() books.Records {
 	b.t.Helper()
-	records := b.load()
-	results := audit.Check(records)
-	require.True(b.t, audit.Sound(results), "%+v", results)
+	records, err := b.Tables.Load(b.t.Context(), b.db)
+	require.NoError(b.t, err)
 	return records
 }
 
-func (b bank) load() audit.Records {
+// sound returns the records, which must pass the audit.
+func (b bank) sound() books.Records {
 	b.t.Helper()
-	records, err := b.tables.Load(b.t.Context())
-	require.NoError(b.t, err)
+	records := b.load()
+	require.True(b.t, books.Sound(books.Audit(records)), "%+v", books.Audit(records))
 	return records
 }
 
@@ -118,9 +95,14 @@ func find[T any](t *testing.T, records []T, is func(T) bool) T {
 	return *new(T)
 }
 
-func balance(t *testing.T, r audit.Records, id string) int64 {
+func balance(t *testing.T, r books.Records, id string) int64 {
 	t.Helper()
 	return find(t, r.Accounts, func(a books.Account) bool { return a.ID == id }).Balance
+}
+
+func address(t *testing.T, r books.Records, id string) books.Detail {
+	t.Helper()
+	return find(t, r.Addresses, func(d books.Detail) bool { return d.ID == id })
 }
 
 func TestPay(t *testing.T) {
@@ -135,19 +117,13 @@ func TestPay(t *testing.T) {
 	require.Len(t, r.History, 2)
 
 	pay.Amount = 1
-	err := b.Pay(t.Context(), pay)
-	require.ErrorAs(t, err, new(*unitofwork.IDError), "one ID is one payment")
-	require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
-
-	err = b.Pay(t.Context(), books.Payment{ID: "p2", From: account(1), To: account(2), Amount: 70_01})
-	require.ErrorIs(t, err, books.ErrFunds)
-	err = b.Pay(t.Context(), books.Payment{ID: "p3", From: account(1), To: account(3), Amount: 1})
-	require.ErrorIs(t, err, books.ErrAbsent)
-	require.Equal(t, r, b.sound(), "what is refused changes nothing")
-
-	// A refused payment may be made later, under its ID.
+	require.ErrorAs(t, b.Pay(t.Context(), pay), new(*unitofwork.IDError), "one ID is one payment")
+	refused := books.Payment{ID: "p2", From: account(1), To: account(2), Amount: 70_01}
+	require.ErrorIs(t, b.Pay(t.Context(), refused), books.ErrFunds)
+	require.ErrorIs(t, b.Pay(t.Context(), books.Payment{ID: "p3", From: account(1), To: account(3), Amount: 1}), books.ErrAbsent)
+	require.Equal(t, r, b.sound(), "a refused payment changes nothing")
 	require.NoError(t, b.Pay(t.Context(), books.Payment{ID: "p4", From: account(2), To: account(1), Amount: 1_00}))
-	require.NoError(t, b.Pay(t.Context(), books.Payment{ID: "p2", From: account(1), To: account(2), Amount: 70_01}))
+	require.NoError(t, b.Pay(t.Context(), refused), "it may be made later, under its ID")
 	b.sound()
 }
 
@@ -158,97 +134,86 @@ func TestRecord(t *testing.T) {
 		require.NoError(t, b.Record(t.Context(), books.Entry{ID: "2", Account: "7", Partner: "YZ/5", Amount: 200}))
 	}
 	r := b.sound()
-	require.Equal(t, int64(-300), balance(t, r, "7"), "a ledger is not asked whether it may be")
+	require.Equal(t, int64(-300), balance(t, r, "7"))
 	require.Equal(t, int64(-200), balance(t, r, "YZ/5"))
 	require.Len(t, r.Accounts, 2)
 }
 
-func TestMove(t *testing.T) {
+func TestMoveAndMerge(t *testing.T) {
+	for _, lock := range []bool{false, true} {
+		b := newBank(t, 3)
+		b.Lock = lock
+		require.NoError(t, b.Move(t.Context(), "c1", "2 Oak Street", "2"))
+		require.Equal(t, "2 Oak Street", address(t, b.sound(), "at-c1").Text)
+		require.ErrorIs(t, b.Move(t.Context(), "c9", "x", "y"), books.ErrAbsent)
+		require.NoError(t, b.Merge(t.Context(), "c1", "c2"))
+		require.NoError(t, b.Merge(t.Context(), "c2", "c3"))
+		r := b.sound()
+		for _, a := range r.Accounts {
+			require.Equal(t, "c3", a.Owner)
+			require.Equal(t, "c"+a.ID[1:], a.Home, "its home, and so its guard, stays")
+		}
+		for _, err := range []error{
+			b.Merge(t.Context(), "c1", "c3"), b.Merge(t.Context(), "c3", "c1"), b.PayInterest(t.Context(), "c2"), b.Move(t.Context(), "c1", "x", "y"),
+		} {
+			require.ErrorIs(t, err, books.ErrMerged)
+		}
+		require.NoError(t, b.Pay(t.Context(), books.Payment{ID: "p", From: account(1), To: account(2), Amount: 1}))
+		require.NoError(t, b.PayInterest(t.Context(), "c3"))
+		require.NoError(t, b.Move(t.Context(), "c3", "3 Mill Street", "3"))
+		r = b.sound()
+		require.Equal(t, int64(29), find(t, r.Customers, func(c books.Customer) bool { return c.ID == "c3" }).Interest, "10 + 10 + 9")
+	}
+}
+
+// Two customers with many accounts and thousands of rows of history become one, as one unit.
+func TestMergeOfThousandsOfRows(t *testing.T) {
+	const accounts, rounds = 100, 10
 	b := newBank(t, 1)
-	require.NoError(t, b.Move(t.Context(), "c1", "2 Oak Street", "2"))
-	r := b.sound()
-	require.Equal(t, "2 Oak Street", r.Addresses[0].Street)
-	require.Equal(t, "2", r.Contacts[0].Phone)
-	require.Equal(t, 2, r.Customers[0].Version)
-	require.ErrorIs(t, b.Move(t.Context(), "c9", "x", "y"), books.ErrAbsent)
-}
-
-func TestMerge(t *testing.T) {
-	b := newBank(t, 3)
-	require.NoError(t, b.Move(t.Context(), "c1", "2 Oak Street", "2"))
-	require.NoError(t, b.Merge(t.Context(), "c1", "c2"))
+	for _, id := range []string{"c2", "c3"} {
+		var children []books.Child
+		for n := range accounts {
+			children = append(children, books.Child{ID: fmt.Sprintf("%s-%d", id, n), Home: id})
+		}
+		b.open(id, children...)
+		for range rounds {
+			require.NoError(t, b.PayInterest(t.Context(), id))
+		}
+	}
 	require.NoError(t, b.Merge(t.Context(), "c2", "c3"))
-	r := b.sound()
-	for _, a := range r.Accounts {
-		require.Equal(t, "c3", a.Owner)
-		require.Equal(t, "c"+a.ID[1:], a.Home, "its home, hence its guard, stays")
+	require.NoError(t, b.Merge(t.Context(), "c3", "c1"))
+	theirs := 0
+	for _, c := range b.sound().History {
+		if c.Owner == "c1" {
+			theirs++
+		}
 	}
-	stays := find(t, r.Customers, func(c books.Customer) bool { return c.ID == "c3" })
-	require.Equal(t, []books.Child{account(3), account(2), account(1)}, stays.Accounts)
-
-	require.ErrorIs(t, b.Merge(t.Context(), "c1", "c3"), books.ErrMerged)
-	require.ErrorIs(t, b.Merge(t.Context(), "c3", "c1"), books.ErrMerged)
-	require.ErrorIs(t, b.PayInterest(t.Context(), "c2"), books.ErrMerged)
-	require.ErrorIs(t, b.Move(t.Context(), "c1", "x", "y"), books.ErrMerged)
-
-	require.NoError(t, b.Pay(t.Context(), books.Payment{ID: "p", From: account(1), To: account(2), Amount: 1}))
-	require.NoError(t, b.PayInterest(t.Context(), "c3"))
-	require.NoError(t, b.Move(t.Context(), "c3", "3 Mill Street", "3"))
-	r = b.sound()
-	require.Equal(t, int64(29), find(t, r.Customers, func(c books.Customer) bool { return c.ID == "c3" }).Interest, "10 + 10 + 9")
+	require.Equal(t, 2*accounts*(rounds+1)+accounts, theirs, "the rows of all rounds, and of the merges")
 }
 
-// before is a runner before whose first unit something else happens.
-type before struct {
-	books.Runner
-	first func()
-}
-
-func (r *before) Do(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) error {
-	if first := r.first; first != nil {
-		r.first = nil
-		first()
-	}
-	return r.Runner.Do(ctx, work, fn)
-}
-
-// What was read before locking, to know what to lock, may be old when the locks are
-// held: interest reaches an account that came with a merge in between.
-func TestChildrenThatCameMeanwhile(t *testing.T) {
+// A merge notices that a Query has missed a row.
+func TestMergeDoesNotMissRows(t *testing.T) {
 	b := newBank(t, 2)
-	late := *b.Bank
-	late.Run = &before{b.Run, func() { require.NoError(t, b.Merge(t.Context(), "c1", "c2")) }}
-	require.NoError(t, late.PayInterest(t.Context(), "c2"))
-	r := b.sound()
-	require.Equal(t, int64(100_10), balance(t, r, "a1"))
-	require.Equal(t, int64(100_10), balance(t, r, "a2"))
+	require.NoError(t, b.PayInterest(t.Context(), "c1"))
+	_, err := b.db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+		TableName: aws.String(b.Tables.History.Name),
+		Key: map[string]types.AttributeValue{
+			"record": &types.AttributeValueMemberS{Value: books.AccountRecord("a1")},
+			"change": &types.AttributeValueMemberS{Value: b.sound().History[0].Key},
+		},
+	})
+	require.NoError(t, err)
+	before := b.load()
+	require.ErrorIs(t, b.Merge(t.Context(), "c1", "c2"), books.ErrRowsMissing)
+	require.Equal(t, before, b.load())
 }
 
-// Without units, the same work in the same order loses one of two payments.
-func TestWithoutUnitsUpdatesAreLost(t *testing.T) {
-	b := newBank(t, 3)
-	b.Run = books.Plain{Tables: b.Tables, Looker: b.Look, Clock: b.clock()}
-	other := *b.Bank
-	// It reads the balance, and pays when the other is done.
-	b.Run = between{Runner: b.Run, then: func() {
-		require.NoError(t, other.Pay(t.Context(), books.Payment{ID: "p2", From: account(3), To: account(1), Amount: 5}))
-	}}
-	require.NoError(t, b.Pay(t.Context(), books.Payment{ID: "p1", From: account(1), To: account(2), Amount: 1}))
-	found := map[string]int{}
-	for _, result := range audit.Check(b.load()) {
-		found[result.Count] = len(result.Findings)
-	}
-	require.Equal(t, 1, found["lost updates"])
-	require.Equal(t, 1, found["balances that differ from opening and history"])
-	require.Equal(t, 1, found["sums of money made or gone"])
-}
-
-// between is a runner in whose units something happens between reading and
-// writing: in the first run of each.
+// between is a runner in whose units something happens after the function has read: in the first run
+// of each unit, or in so many runs without locks.
 type between struct {
 	books.Runner
 	then  func()
-	times int // how often in a unit, if not once: the others of them only without locks, or both wait
+	times int
 }
 
 func (r between) Do(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) error {
@@ -263,73 +228,108 @@ func (r between) Do(ctx context.Context, work unitofwork.Work, fn func(context.C
 	})
 }
 
-// The same interleaving in units: the other pays in between, and the first run counts for
-// nothing. The second one sees what the other did.
-func TestWhoWasOvertakenBeginsAnew(t *testing.T) {
+// Without units, one of two payments is lost.
+func TestWithoutUnitsUpdatesAreLost(t *testing.T) {
 	b := newBank(t, 3)
+	b.Run = books.Plain{Tables: b.Tables, Looker: b.Look, Clock: b.Units.Locks().Clock()}
 	other := *b.Bank
-	other.Run = b.another()
+	b.Run = between{Runner: b.Run, then: func() {
+		require.NoError(t, other.Pay(t.Context(), books.Payment{ID: "p2", From: account(3), To: account(1), Amount: 5}))
+	}}
+	require.NoError(t, b.Pay(t.Context(), books.Payment{ID: "p1", From: account(1), To: account(2), Amount: 1}))
+	found := map[string]int{}
+	for _, result := range books.Audit(b.load()) {
+		if len(result.Findings) > 0 {
+			found[result.Count] = len(result.Findings)
+		}
+	}
+	require.Equal(t, map[string]int{"lost updates": 1, "balances that differ from opening and history": 1, "sums of money made or gone": 1}, found)
+}
+
+// With units, the run that was overtaken is aborted, and the next one sees the other payment.
+func TestAnOvertakenPaymentStartsOver(t *testing.T) {
+	b := newBank(t, 3)
+	other := b.owner(b.db)
 	b.Run = between{Runner: b.Run, then: func() {
 		require.NoError(t, other.Pay(t.Context(), books.Payment{ID: "p2", From: account(1), To: account(3), Amount: 70_00}))
 	}}
-	err := b.Pay(t.Context(), books.Payment{ID: "p1", From: account(1), To: account(2), Amount: 30_01})
-	require.ErrorIs(t, err, books.ErrFunds)
+	require.ErrorIs(t, b.Pay(t.Context(), books.Payment{ID: "p1", From: account(1), To: account(2), Amount: 30_01}), books.ErrFunds)
 	require.Equal(t, int64(30_00), balance(t, b.sound(), "a1"))
 }
 
-// In a bank that locks first, the other waits, and has to give up.
-func TestWithLocksTheOtherWaits(t *testing.T) {
+// In a bank that locks first, the other payment waits for the account's key, and a move does not.
+func TestPaymentsWaitForEachOtherAndNotForMoves(t *testing.T) {
 	b := newBank(t, 3)
+	other := b.owner(b.db)
 	b.Lock = true
-	other := *b.Bank
-	other.Run, other.Lock = b.another(), false // it does not, and finds the lock in its way
 	b.Run = between{Runner: b.Run, then: func() {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		err := other.Pay(ctx, books.Payment{ID: "p2", From: account(3), To: account(1), Amount: 5})
 		var held *lockset.HeldError
-		require.ErrorAs(t, err, &held)
+		require.ErrorAs(t, other.Pay(ctx, books.Payment{ID: "p2", From: account(3), To: account(1), Amount: 5}), &held)
 		require.Equal(t, books.AccountKey(account(1)), held.Key)
+		require.NoError(t, other.Move(t.Context(), "c1", "2 Oak Street", "2"))
 	}}
 	require.NoError(t, b.Pay(t.Context(), books.Payment{ID: "p1", From: account(1), To: account(2), Amount: 1}))
 	b.sound()
 }
 
-// A move finds the children that came with a merge after it had read the customer's row.
-func TestAMoveOvertakenByAMerge(t *testing.T) {
-	b := newBank(t, 2)
-	other := *b.Bank
-	other.Run = b.another()
-	b.Run = between{Runner: b.Run, then: func() { require.NoError(t, other.Merge(t.Context(), "c1", "c2")) }}
-	require.NoError(t, b.Move(t.Context(), "c2", "2 Oak Street", "2"))
-	r := b.sound()
-	require.Equal(t, 3, find(t, r.Addresses, func(a books.Address) bool { return a.ID == "at-c1" }).Version)
-	require.ErrorIs(t, other.Move(t.Context(), "c1", "x", "y"), books.ErrMerged)
-}
-
-// A bank that locks first does the same.
-func TestLockingFirst(t *testing.T) {
-	b := newBank(t, 0)
-	b.Lock = true
-	for n := range 3 {
-		b.open(fmt.Sprintf("c%d", n+1), account(n+1))
+// A move, or interest, finds the children that came with a merge after it had read the customer's row.
+func TestChildrenThatCameMeanwhile(t *testing.T) {
+	for _, lock := range []bool{false, true} {
+		b := newBank(t, 2)
+		other := b.owner(b.db)
+		b.Lock = lock
+		merged := false
+		merge := func() {
+			if !merged {
+				merged = true
+				require.NoError(t, other.Merge(t.Context(), "c1", "c2"))
+			}
+		}
+		if lock { // the merge comes before the locks
+			b.Run = before{b.Run, merge}
+		} else {
+			b.Run = between{Runner: b.Run, then: merge}
+		}
+		require.NoError(t, b.Move(t.Context(), "c2", "2 Oak Street", "2"))
+		require.Equal(t, 3, address(t, b.sound(), "at-c1").Version)
+		require.NoError(t, b.PayInterest(t.Context(), "c2"))
+		require.Equal(t, int64(100_10), balance(t, b.sound(), "a1"))
 	}
-	require.NoError(t, b.Record(t.Context(), books.Entry{ID: "1", Account: "7", Partner: "YZ/5", Amount: -500}))
-	require.NoError(t, b.Pay(t.Context(), books.Payment{ID: "p", From: account(1), To: account(2), Amount: 5_00}))
-	require.NoError(t, b.Merge(t.Context(), "c1", "c2"))
-	late := *b.Bank
-	late.Run = &before{b.Run, func() { require.NoError(t, b.Merge(t.Context(), "c2", "c3")) }}
-	require.NoError(t, late.Move(t.Context(), "c3", "2 Oak Street", "2"), "which looks again")
-	b.sound()
 }
 
-// A move and a payment of the same customer share no lock.
-func TestAMoveDoesNotStopAPayment(t *testing.T) {
-	b := newBank(t, 2)
-	other := *b.Bank
-	b.Run = between{Runner: b.Run, then: func() {
-		require.NoError(t, other.Pay(t.Context(), books.Payment{ID: "p", From: account(1), To: account(2), Amount: 5}))
-	}}
-	require.NoError(t, b.Move(t.Context(), "c1", "2 Oak Street", "2"))
-	b.sound()
+// before is a runner that calls first before each unit.
+type before struct {
+	books.Runner
+	first func()
+}
+
+func (r before) Do(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) error {
+	r.first()
+	return r.Runner.Do(ctx, work, fn)
+}
+
+// Create refuses existing tables, and Remove deletes only those that Create created.
+func TestTablesOfAnotherBank(t *testing.T) {
+	for _, theirs := range []string{"x-locks", "x-units", "x-contacts"} {
+		db := memdynamo.New(memdynamo.Config{})
+		other := books.NewTables("x-")
+		require.NoError(t, other.Create(t.Context(), db))
+		all, err := db.ListTables(t.Context(), &dynamodb.ListTablesInput{})
+		require.NoError(t, err)
+		require.Len(t, all.TableNames, 7)
+		for _, name := range all.TableNames {
+			if name != theirs {
+				_, err := db.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &name})
+				require.NoError(t, err)
+			}
+		}
+		ours := books.NewTables("x-")
+		require.ErrorContains(t, ours.Create(t.Context(), db), fmt.Sprintf("table %q exists already: choose another -prefix", theirs))
+		require.NoError(t, ours.Remove(t.Context(), db))
+		left, err := db.ListTables(t.Context(), &dynamodb.ListTablesInput{})
+		require.NoError(t, err)
+		require.Equal(t, []string{theirs}, left.TableNames)
+	}
 }

@@ -8,51 +8,60 @@ import (
 	"github.com/holdall/holdall/unitofwork"
 )
 
-// Opening is a customer to be opened, with its accounts.
+// Opening describes a new customer with its accounts, an address and a phone number.
 type Opening struct {
-	Customer Customer // with the lists of its children
-	Street   string
-	Phone    string
-	Balance  int64 // of each account
+	ID, Name      string
+	Accounts      []Child
+	Balance       int64 // of each account
+	Street, Phone string
 }
 
-// Open writes a new customer and all its children as one. What is there already
-// is left alone, so it may be called again. It names the customer's key, which covers
-// everything that it writes: one row to look at, however many accounts there are.
+// contactPrefix begins the IDs of contacts.
+const contactPrefix = "to-"
+
+// Open writes a new customer and all its children as one. It leaves an existing customer alone, so
+// it may be called again. It names the customer's key, which covers everything it writes: one row
+// to check, however many accounts there are.
 func (b *Bank) Open(ctx context.Context, o Opening) error {
-	id := o.Customer.ID
-	keys := []ordering.Key{CustomerKey(id)}
+	keys := []ordering.Key{CustomerKey(o.ID)}
 	return b.do(ctx, unitofwork.Work{Keys: keys}, keys, func(ctx context.Context, u Unit) error {
-		customer := b.Tables.customer(id)
+		customer := b.Tables.customer(o.ID)
 		if err := u.Get(ctx, customer); err != nil || customer.Found {
 			return err
 		}
-		customer.T = o.Customer
-		customer.T.Version = 1
+		address, contact := Child{ID: "at-" + o.ID, Home: o.ID}, Child{ID: contactPrefix + o.ID, Home: o.ID}
+		customer.T = Customer{ID: o.ID, Name: o.Name, Version: 1, Accounts: o.Accounts, Addresses: []Child{address}, Contacts: []Child{contact}}
 		if err := u.Put(customer); err != nil {
 			return err
 		}
-		var written []unitofwork.Record
-		for _, a := range o.Customer.Accounts {
-			written = append(written, b.Tables.Accounts.Of(Account{
-				ID: a.ID, Home: a.Home, Owner: id, Opening: o.Balance, Balance: o.Balance,
-			}))
+		written := []unitofwork.Record{
+			b.Tables.Addresses.Of(Detail{ID: address.ID, Home: o.ID, Customer: o.ID, Version: 1, Text: o.Street}),
+			b.Tables.Contacts.Of(Detail{ID: contact.ID, Home: o.ID, Customer: o.ID, Version: 1, Text: o.Phone}),
 		}
-		for _, a := range o.Customer.Addresses {
-			written = append(written, b.Tables.Addresses.Of(Address{ID: a.ID, Home: a.Home, Customer: id, Version: 1, Street: o.Street}))
-		}
-		for _, c := range o.Customer.Contacts {
-			written = append(written, b.Tables.Contacts.Of(Contact{ID: c.ID, Home: c.Home, Customer: id, Version: 1, Phone: o.Phone}))
+		for _, a := range o.Accounts {
+			written = append(written, b.Tables.Accounts.Of(Account{ID: a.ID, Home: a.Home, Owner: o.ID, Opening: o.Balance, Balance: o.Balance}))
 		}
 		return u.Insert(written...)
 	})
 }
 
-// Move changes where a customer lives and how it is reached: its row, all its
-// addresses and all its contacts get the same new version, as one. It leaves
-// the accounts alone, and needs none of their keys.
+// Move changes a customer's street and phone number: its row, all its addresses and all its contacts
+// get the same new version, as one. It needs none of the accounts' keys.
 func (b *Bank) Move(ctx context.Context, id, street, phone string) error {
-	move := b.move(street, phone)
+	move := func(ctx context.Context, u Unit, rows []*unitofwork.Ref[Customer]) error {
+		customer := rows[0]
+		addresses, contacts, err := b.profile(ctx, u, customer.T)
+		if err != nil {
+			return err
+		}
+		// The first ones are current. Those that came with a merge keep their content.
+		addresses[0].T.Text, contacts[0].T.Text = street, phone
+		customer.T.Version++
+		if err := putProfile(u, customer.T, addresses, contacts); err != nil {
+			return err
+		}
+		return b.note(u, customer, Change{Kind: KindMove, Note: street})
+	}
 	if !b.Lock {
 		return b.do(ctx, unitofwork.Work{}, nil, b.with([]string{id}, move))
 	}
@@ -63,31 +72,11 @@ func (b *Bank) Move(ctx context.Context, id, street, phone string) error {
 	return b.lockCustomers(ctx, []string{id}, keys, move)
 }
 
-func (b *Bank) move(street, phone string) onCustomers {
-	return func(ctx context.Context, u Unit, rows []*unitofwork.Ref[Customer]) error {
-		customer := rows[0]
-		profile, err := b.profile(ctx, u, customer.T)
-		if err != nil {
-			return err
-		}
-		// Those that came with a merge keep what they say; the first is current.
-		profile.addresses[0].T.Street = street
-		profile.contacts[0].T.Phone = phone
-		customer.T.Version++
-		profile.stamp(customer.T)
-		if err := u.Put(profile.records()...); err != nil {
-			return err
-		}
-		return b.note(u, customer, Change{Kind: KindMove, Note: street})
-	}
-}
-
-// PayInterest adds a thousandth to every account of a customer, and counts it
-// on the customer's row. It is a coarse job: it locks the customer, and besides
-// it only the accounts that came from elsewhere.
+// PayInterest adds a thousandth to every account of a customer, and counts it on the customer's row.
+// It locks the customer coarsely, and finely only the accounts that came with a merge.
 func (b *Bank) PayInterest(ctx context.Context, id string) error {
 	keys := func(seen []Customer) []ordering.Key {
-		// What CustomerKey covers drops out by itself.
+		// Keys that CustomerKey covers are dropped.
 		return append(keysOf(seen[0].Accounts, AccountKey), CustomerKey(id))
 	}
 	return b.lockCustomers(ctx, []string{id}, keys, func(ctx context.Context, u Unit, rows []*unitofwork.Ref[Customer]) error {
@@ -107,10 +96,10 @@ func (b *Bank) PayInterest(ctx context.Context, id string) error {
 	})
 }
 
-// Merge makes one customer of two: into gets everything that from has, with all
-// rows of its accounts' history, however many these are. Both customers are
-// locked coarsely, and children that came from elsewhere finely. The accounts
-// change their owner and keep their home, hence their guard.
+// Merge makes one customer of two: into gets everything that from has, with all rows of its
+// accounts' history, however many. Both customers are locked coarsely, and finely only the children
+// that came with an earlier merge. The accounts change their owner and keep their home, so their
+// guard stays the same.
 func (b *Bank) Merge(ctx context.Context, from, into string) error {
 	keys := func(seen []Customer) []ordering.Key {
 		keys := []ordering.Key{CustomerKey(from), CustomerKey(into)}
@@ -130,11 +119,10 @@ func (b *Bank) Merge(ctx context.Context, from, into string) error {
 		stays.T.Addresses = append(stays.T.Addresses, gone.T.Addresses...)
 		stays.T.Contacts = append(stays.T.Contacts, gone.T.Contacts...)
 		stays.T.Version = max(stays.T.Version, gone.T.Version) + 1
-		profile, err := b.profile(ctx, u, stays.T)
+		addresses, contacts, err := b.profile(ctx, u, stays.T)
 		if err != nil {
 			return err
 		}
-		profile.stamp(stays.T)
 		gone.T.Accounts, gone.T.Addresses, gone.T.Contacts = nil, nil, nil
 		gone.T.MergedInto = into
 		gone.T.Version++
@@ -144,11 +132,11 @@ func (b *Bank) Merge(ctx context.Context, from, into string) error {
 				return err
 			}
 		}
-		return u.Put(profile.records()...)
+		return putProfile(u, stays.T, addresses, contacts)
 	})
 }
 
-// handOver gives accounts to another customer, with their history.
+// handOver gives accounts and their history to another customer.
 func (b *Bank) handOver(ctx context.Context, u Unit, children []Child, to string, change Change) error {
 	accounts := refsOf(children, b.Tables.account)
 	if err := u.Get(ctx, records(accounts)...); err != nil {
@@ -161,9 +149,9 @@ func (b *Bank) handOver(ctx context.Context, u Unit, children []Child, to string
 		}
 		for _, row := range history {
 			row.T.Owner = to
-			row.T.Token, row.T.Stamp = row.T.MadeBy(), 0 // the merge stamps the row anew
+			row.T.Token, row.T.Stamp = row.T.MadeBy(), 0 // the merge stamps the row again
 		}
-		if err := u.Replace(records(history)...); err != nil { // a Query has read them, not Get
+		if err := u.Replace(records(history)...); err != nil { // Get has not read them
 			return err
 		}
 		a.T.Owner = to
@@ -174,9 +162,8 @@ func (b *Bank) handOver(ctx context.Context, u Unit, children []Child, to string
 	return nil
 }
 
-// history reads all rows of an account's history, whose lock is held. A Query
-// may miss a row that was just inserted, and does not tell; but the account
-// counts its rows.
+// history reads all rows of an account's history, under the account's lock. A Query may silently
+// miss a row that was just inserted, but the account counts its rows.
 func (b *Bank) history(ctx context.Context, a Account) ([]*unitofwork.Ref[Change], error) {
 	rows, err := query(ctx, b.Look, &b.Tables.History, AccountRecord(a.ID))
 	if err == nil && len(rows) < a.Changes {
@@ -185,33 +172,23 @@ func (b *Bank) history(ctx context.Context, a Account) ([]*unitofwork.Ref[Change
 	return rows, err
 }
 
-// profile is what carries a customer's version, but for its row.
-type profile struct {
-	addresses []*unitofwork.Ref[Address]
-	contacts  []*unitofwork.Ref[Contact]
+// profile reads the addresses and contacts that a customer lists.
+func (b *Bank) profile(ctx context.Context, u Unit, c Customer) (addresses, contacts []*unitofwork.Ref[Detail], err error) {
+	addresses, contacts = refsOf(c.Addresses, b.Tables.address), refsOf(c.Contacts, b.Tables.contact)
+	if err := u.Get(ctx, records(slices.Concat(addresses, contacts))...); err != nil {
+		return nil, nil, err
+	}
+	if len(addresses) == 0 || len(contacts) == 0 {
+		return nil, nil, ErrAbsent
+	}
+	return addresses, contacts, nil
 }
 
-func (b *Bank) profile(ctx context.Context, u Unit, c Customer) (profile, error) {
-	p := profile{refsOf(c.Addresses, b.Tables.address), refsOf(c.Contacts, b.Tables.contact)}
-	if err := u.Get(ctx, p.records()...); err != nil {
-		return p, err
+// putProfile writes addresses and contacts with the customer's ID and version.
+func putProfile(u Unit, c Customer, addresses, contacts []*unitofwork.Ref[Detail]) error {
+	all := slices.Concat(addresses, contacts)
+	for _, d := range all {
+		d.T.Customer, d.T.Version = c.ID, c.Version
 	}
-	if len(p.addresses) == 0 || len(p.contacts) == 0 {
-		return p, ErrAbsent
-	}
-	return p, nil
-}
-
-// stamp makes the rows the customer's, in its version.
-func (p profile) stamp(c Customer) {
-	for _, a := range p.addresses {
-		a.T.Customer, a.T.Version = c.ID, c.Version
-	}
-	for _, a := range p.contacts {
-		a.T.Customer, a.T.Version = c.ID, c.Version
-	}
-}
-
-func (p profile) records() []unitofwork.Record {
-	return append(records(p.addresses), records(p.contacts)...)
+	return u.Put(records(all)...)
 }

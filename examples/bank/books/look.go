@@ -16,41 +16,44 @@ import (
 	"github.com/holdall/holdall/unitofwork"
 )
 
-// Items is what reading and writing without units asks of DynamoDB.
+// Items are the operations that read and write outside units.
 type Items interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
 	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
 }
 
-// Looker reads what is not read through a unit.
+// Looker reads and writes single items outside units.
 type Looker struct {
 	DB      Items
-	Observe func(trace.RequestEnd) // is told of every request
-	Timeout time.Duration          // for one request; zero: none but the context's
+	Observe func(trace.RequestEnd) // called after every request; may be nil
+	Timeout time.Duration          // of one request; zero: only the context limits it
 }
 
-func (l Looker) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	if l.Timeout == 0 {
-		return ctx, func() {}
+// request sends one request, limits its time and reports it to Observe.
+func request[O any](ctx context.Context, l Looker, op string, send func(context.Context) (O, error), used func(O) *types.ConsumedCapacity) (O, error) {
+	if l.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, l.Timeout)
+		defer cancel()
 	}
-	return context.WithTimeout(ctx, l.Timeout)
-}
-
-func (l Looker) observe(op string, start time.Time, used *types.ConsumedCapacity, err error) {
-	info := trace.RequestEnd{Op: op, N: 1, Took: time.Since(start), Err: err}
-	if used != nil {
-		info.Capacity = aws.ToFloat64(used.CapacityUnits)
+	start := time.Now()
+	out, err := send(ctx)
+	if l.Observe != nil {
+		end := trace.RequestEnd{Op: op, N: 1, Took: time.Since(start), Err: err}
+		if err == nil && used(out) != nil {
+			end.Capacity = aws.ToFloat64(used(out).CapacityUnits)
+		}
+		l.Observe(end)
 	}
-	l.Observe(info)
+	return out, err
 }
 
-// ErrUnanswered says that DynamoDB did not answer a read. Trying again may succeed.
+// ErrUnanswered says that DynamoDB did not answer a read. A retry may succeed.
 var ErrUnanswered = errors.New("no answer to a read")
 
-// Unanswered marks an error with ErrUnanswered if it is not DynamoDB's answer to
-// the request.
-func Unanswered(err error) error {
+// unanswered wraps an error in ErrUnanswered unless DynamoDB itself rejected the request.
+func unanswered(err error) error {
 	var api smithy.APIError
 	if errors.As(err, &api) && api.ErrorFault() == smithy.FaultClient {
 		return err
@@ -58,53 +61,37 @@ func Unanswered(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnanswered, err)
 }
 
-// look reads one record by the key it has so far.
-func look[T any](ctx context.Context, l Looker, t *unitofwork.Table[T], r *unitofwork.Ref[T]) error {
-	item, err := attributevalue.MarshalMap(r.T)
+// look reads the record with an ID outside units.
+func look(ctx context.Context, l Looker, table, id string, record any) (found bool, err error) {
+	in := &dynamodb.GetItemInput{
+		TableName: &table, Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id}},
+		ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+	}
+	out, err := request(ctx, l, "GetItem", func(ctx context.Context) (*dynamodb.GetItemOutput, error) { return l.DB.GetItem(ctx, in) },
+		func(o *dynamodb.GetItemOutput) *types.ConsumedCapacity { return o.ConsumedCapacity })
 	if err != nil {
-		return err
+		return false, unanswered(err)
 	}
-	key := map[string]types.AttributeValue{t.PartitionKey: item[t.PartitionKey]}
-	if t.SortKey != "" {
-		key[t.SortKey] = item[t.SortKey]
-	}
-	ctx, cancel := l.bound(ctx)
-	defer cancel()
-	start := time.Now()
-	out, err := l.DB.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: aws.String(t.Name), Key: key, ConsistentRead: aws.Bool(true),
-		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
-	})
-	if err != nil {
-		l.observe("GetItem", start, nil, err)
-		return Unanswered(err)
-	}
-	l.observe("GetItem", start, out.ConsumedCapacity, nil)
-	var record T
-	if err := attributevalue.UnmarshalMap(out.Item, &record); err != nil {
-		return err
-	}
-	r.T, r.Found = record, len(out.Item) > 0
-	return nil
+	return len(out.Item) > 0, attributevalue.UnmarshalMap(out.Item, record)
 }
 
 // query reads all records that have a partition key.
-func query[T any](ctx context.Context, l Looker, t *unitofwork.Table[T], partition string) ([]*unitofwork.Ref[T], error) {
+func query[T any](ctx context.Context, l Looker, t *unitofwork.Table[T], partition string) (refs []*unitofwork.Ref[T], err error) {
 	pages := dynamodb.NewQueryPaginator(l.DB, &dynamodb.QueryInput{
-		TableName: aws.String(t.Name), ConsistentRead: aws.Bool(true),
+		TableName: &t.Name, ConsistentRead: aws.Bool(true),
 		KeyConditionExpression:    aws.String("#key = :key"),
 		ExpressionAttributeNames:  map[string]string{"#key": t.PartitionKey},
 		ExpressionAttributeValues: map[string]types.AttributeValue{":key": &types.AttributeValueMemberS{Value: partition}},
 		ReturnConsumedCapacity:    types.ReturnConsumedCapacityTotal,
 	})
-	var refs []*unitofwork.Ref[T]
 	for pages.HasMorePages() {
-		items, err := nextPage(ctx, l, pages)
+		page, err := request(ctx, l, "Query", func(ctx context.Context) (*dynamodb.QueryOutput, error) { return pages.NextPage(ctx) },
+			func(o *dynamodb.QueryOutput) *types.ConsumedCapacity { return o.ConsumedCapacity })
 		if err != nil {
-			return nil, err
+			return nil, unanswered(err)
 		}
 		var found []T
-		if err := attributevalue.UnmarshalListOfMaps(items, &found); err != nil {
+		if err := attributevalue.UnmarshalListOfMaps(page.Items, &found); err != nil {
 			return nil, err
 		}
 		for _, record := range found {
@@ -112,17 +99,4 @@ func query[T any](ctx context.Context, l Looker, t *unitofwork.Table[T], partiti
 		}
 	}
 	return refs, nil
-}
-
-func nextPage(ctx context.Context, l Looker, pages *dynamodb.QueryPaginator) ([]map[string]types.AttributeValue, error) {
-	ctx, cancel := l.bound(ctx)
-	defer cancel()
-	start := time.Now()
-	page, err := pages.NextPage(ctx)
-	if err != nil {
-		l.observe("Query", start, nil, err)
-		return nil, Unanswered(err)
-	}
-	l.observe("Query", start, page.ConsumedCapacity, nil)
-	return page.Items, nil
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/holdall/holdall/unitofwork"
 )
 
-// Payment moves money between two accounts, once, however often it is asked
-// for: its ID sees to that.
+// Payment moves money between two accounts. Its ID makes sure that it happens once, however often
+// it is requested.
 type Payment struct {
 	ID       string
 	From, To Child
 	Amount   int64
 }
 
-// Pay needs the two accounts and nothing above them: payments of one customer
-// are not in each other's way unless they share an account.
+// Pay needs the keys of the two accounts and no key above them: payments of one customer conflict
+// only if they share an account.
 func (b *Bank) Pay(ctx context.Context, p Payment) error {
 	keys := []ordering.Key{AccountKey(p.From), AccountKey(p.To)} // for a bank that locks first
 	what := fmt.Appendf(nil, "%q to %q: %d", p.From.ID, p.To.ID, p.Amount)
@@ -39,8 +39,8 @@ func (b *Bank) Pay(ctx context.Context, p Payment) error {
 	})
 }
 
-// Entry is a line of a ledger: what happened, whatever the balance. Accounts
-// are opened as they appear. Without a partner it is cash.
+// Entry is a line of a ledger. It is entered whatever the balance is, and opens the accounts that
+// it names. Without a partner it is cash.
 type Entry struct {
 	ID      string
 	Note    string
@@ -51,27 +51,19 @@ type Entry struct {
 
 // Record enters a line of a ledger, once.
 func (b *Bank) Record(ctx context.Context, e Entry) error {
-	sides := []string{e.Account}
-	kind := KindCash
+	sides, kind := []Child{{ID: e.Account}}, KindCash
 	if e.Partner != "" {
-		sides, kind = append(sides, e.Partner), KindPayment
-	}
-	keys := make([]ordering.Key, len(sides))
-	for i, id := range sides {
-		keys[i] = AccountKey(Child{ID: id})
+		sides, kind = append(sides, Child{ID: e.Partner}), KindPayment
 	}
 	what := fmt.Appendf(nil, "%q from %q: %d %q", e.Account, e.Partner, e.Amount, e.Note)
-	return b.do(ctx, unitofwork.Work{ID: e.ID, Payload: what}, keys, func(ctx context.Context, u Unit) error {
-		accounts := make([]*unitofwork.Ref[Account], len(sides))
-		for i, id := range sides {
-			accounts[i] = b.Tables.account(Child{ID: id})
-		}
+	return b.do(ctx, unitofwork.Work{ID: e.ID, Payload: what}, keysOf(sides, AccountKey), func(ctx context.Context, u Unit) error {
+		accounts := refsOf(sides, b.Tables.account)
 		if err := u.Get(ctx, records(accounts)...); err != nil {
 			return err
 		}
 		amount := e.Amount
 		for i, a := range accounts {
-			a.T.ID = sides[i] // of one that is not there yet
+			a.T.ID = sides[i].ID // it may not exist yet
 			if err := b.post(u, a, Change{Kind: kind, Entry: e.ID, Note: e.Note, Amount: amount}); err != nil {
 				return err
 			}

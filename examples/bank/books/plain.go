@@ -5,9 +5,8 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
+	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -16,12 +15,12 @@ import (
 	"github.com/holdall/holdall/unitofwork"
 )
 
-// Plain does the same work without units, with nothing but GetItem and
-// PutItem: what goes wrong then is what this example is about.
+// Plain does the same work without units, by GetItem and PutItem alone. The example exists to show
+// what goes wrong then.
 type Plain struct {
 	Tables *Tables
 	Looker Looker
-	Clock  *fencing.Clock // of the tokens in history: here the bank has to write them itself
+	Clock  *fencing.Clock // of the tokens in history, which no commit stamps here
 }
 
 // Do runs fn and then writes what it put, one item after the other.
@@ -44,75 +43,57 @@ type plainUnit struct {
 	writes []func(context.Context) error
 }
 
-// Nonce names the unit, as a Unit's does.
 func (u *plainUnit) Nonce() string { return "plain-" + strconv.FormatInt(int64(u.token), 10) }
 
 func (u *plainUnit) Get(ctx context.Context, records ...unitofwork.Record) error {
-	t, l := u.p.Tables, u.p.Looker
-	for _, record := range records {
-		var err error
-		switch r := record.(type) {
-		case *unitofwork.Ref[Customer]:
-			err = look(ctx, l, &t.Customers, r)
-		case *unitofwork.Ref[Account]:
-			err = look(ctx, l, &t.Accounts, r)
-		case *unitofwork.Ref[Address]:
-			err = look(ctx, l, &t.Addresses, r)
-		case *unitofwork.Ref[Contact]:
-			err = look(ctx, l, &t.Contacts, r)
-		default:
-			err = fmt.Errorf("get: %T is no record of the bank", record)
-		}
+	for _, r := range records {
+		table, id, record, found := u.of(r)
+		exists, err := look(ctx, u.p.Looker, table, id, record)
 		if err != nil {
 			return err
 		}
+		*found = exists
 	}
 	return nil
+}
+
+// of returns a reference's table, ID, record and Found.
+func (u *plainUnit) of(record unitofwork.Record) (table, id string, t any, found *bool) {
+	tables := u.p.Tables
+	switch r := record.(type) {
+	case *unitofwork.Ref[Customer]:
+		return tables.Customers.Name, r.T.ID, &r.T, &r.Found
+	case *unitofwork.Ref[Account]:
+		return tables.Accounts.Name, r.T.ID, &r.T, &r.Found
+	case *unitofwork.Ref[Detail]:
+		if strings.HasPrefix(r.T.ID, contactPrefix) {
+			return tables.Contacts.Name, r.T.ID, &r.T, &r.Found
+		}
+		return tables.Addresses.Name, r.T.ID, &r.T, &r.Found
+	case *unitofwork.Ref[Change]:
+		r.T.Token = cmp.Or(r.T.Token, u.token)
+		return tables.History.Name, r.T.Record, &r.T, &r.Found
+	}
+	panic(fmt.Sprintf("%T is not a record of the bank", record))
 }
 
 func (u *plainUnit) Insert(records ...unitofwork.Record) error  { return u.Put(records...) }
 func (u *plainUnit) Replace(records ...unitofwork.Record) error { return u.Put(records...) }
 
+// Put writes records as they are when the function has ended.
 func (u *plainUnit) Put(records ...unitofwork.Record) error {
-	t := u.p.Tables
-	for _, record := range records {
-		switch r := record.(type) {
-		case *unitofwork.Ref[Customer]:
-			u.put(t.Customers.Name, &r.T)
-		case *unitofwork.Ref[Account]:
-			u.put(t.Accounts.Name, &r.T)
-		case *unitofwork.Ref[Address]:
-			u.put(t.Addresses.Name, &r.T)
-		case *unitofwork.Ref[Contact]:
-			u.put(t.Contacts.Name, &r.T)
-		case *unitofwork.Ref[Change]:
-			r.T.Token = cmp.Or(r.T.Token, u.token) // nobody stamps it
-			u.put(t.History.Name, &r.T)
-		default:
-			return fmt.Errorf("put: %T is no record of the bank", record)
-		}
+	for _, r := range records {
+		table, _, record, _ := u.of(r)
+		u.writes = append(u.writes, func(ctx context.Context) error {
+			item, err := attributevalue.MarshalMap(record)
+			if err != nil {
+				return err
+			}
+			in := &dynamodb.PutItemInput{TableName: &table, Item: item, ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal}
+			_, err = request(ctx, u.p.Looker, "PutItem", func(ctx context.Context) (*dynamodb.PutItemOutput, error) { return u.p.Looker.DB.PutItem(ctx, in) },
+				func(o *dynamodb.PutItemOutput) *types.ConsumedCapacity { return o.ConsumedCapacity })
+			return err
+		})
 	}
 	return nil
-}
-
-// put writes the record as it stands at the end of the unit.
-func (u *plainUnit) put(table string, record any) {
-	u.writes = append(u.writes, func(ctx context.Context) error {
-		item, err := attributevalue.MarshalMap(record)
-		if err != nil {
-			return err
-		}
-		ctx, cancel := u.p.Looker.bound(ctx)
-		defer cancel()
-		start := time.Now()
-		out, err := u.p.Looker.DB.PutItem(ctx, &dynamodb.PutItemInput{
-			TableName: aws.String(table), Item: item, ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
-		})
-		if err != nil {
-			u.p.Looker.observe("PutItem", start, nil, err)
-			return err
-		}
-		u.p.Looker.observe("PutItem", start, out.ConsumedCapacity, nil)
-		return nil
-	})
 }

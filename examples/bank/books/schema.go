@@ -1,5 +1,5 @@
-// Package books is the bank's own work: what its records are, which key guards
-// each, and the changes that must happen as one. It is the part to copy from.
+// Package books does the bank's own work: it defines the records, the keys that guard them, and
+// the changes that must happen as one. It is the part to copy from.
 package books
 
 import (
@@ -7,20 +7,20 @@ import (
 	"fmt"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
 
-// Customer lists its children: a Query may miss a child that was just
-// inserted, so a unit that must find them all reads them here.
+// Customer lists its children. A Query may miss a child that was just inserted, so a unit that
+// needs all children reads the list.
 type Customer struct {
 	ID   string `dynamodbav:"id"`
 	Name string `dynamodbav:"name"`
-	// Version is also that of all its addresses and contacts: whoever changes
-	// one of these rows writes them all.
-	Version int `dynamodbav:"version"`
-	// Changes is how many rows of history the record has.
-	Changes    int    `dynamodbav:"changes"`
+	// Version is also the version of every address and contact of the customer: a unit that
+	// changes one of these rows writes all of them.
+	Version    int    `dynamodbav:"version"`
+	Changes    int    `dynamodbav:"changes"`  // number of rows of its history
 	Interest   int64  `dynamodbav:"interest"` // ever paid on its accounts
 	MergedInto string `dynamodbav:"mergedInto,omitempty"`
 
@@ -29,15 +29,14 @@ type Customer struct {
 	Contacts  []Child `dynamodbav:"contacts"`
 }
 
-// Child names a record that belongs to a customer. Home is the customer it was
-// opened for, which never changes: the record's guard is made from it.
+// Child names a record of a customer. Home is the customer for which the record was opened. It
+// never changes, so the record's guard is made from it.
 type Child struct {
 	ID   string `dynamodbav:"id"`
 	Home string `dynamodbav:"home"`
 }
 
-// Account is one account. A ledger's account has no Home and no Owner, nor has
-// the bank's own.
+// Account is one account. The bank's own account and those of a ledger have neither Home nor Owner.
 type Account struct {
 	ID      string `dynamodbav:"id"`
 	Home    string `dynamodbav:"home,omitempty"`
@@ -47,76 +46,65 @@ type Account struct {
 	Changes int    `dynamodbav:"changes"`
 }
 
-// Address is where a customer lives.
-type Address struct {
+// Detail is an address or a phone number of a customer.
+type Detail struct {
 	ID       string `dynamodbav:"id"`
 	Home     string `dynamodbav:"home"`
 	Customer string `dynamodbav:"customer"`
 	Version  int    `dynamodbav:"version"`
-	Street   string `dynamodbav:"street"`
+	Text     string `dynamodbav:"text"`
 }
 
-// Contact is how a customer is reached.
-type Contact struct {
-	ID       string `dynamodbav:"id"`
-	Home     string `dynamodbav:"home"`
-	Customer string `dynamodbav:"customer"`
-	Version  int    `dynamodbav:"version"`
-	Phone    string `dynamodbav:"phone"`
-}
-
-// Change is a row of history: one per change of an account or customer.
+// Change is a row of history: one for each change of an account or a customer.
 type Change struct {
-	Record string `dynamodbav:"record"` // what changed
-	// Key is Seq and Unit: rows sort by number, and two units that both made change 12
-	// have a row each, for the audit to find.
+	Record string `dynamodbav:"record"` // the changed record
+	// Key is Seq and Unit. Rows sort by number, and if two units both make change 12, both rows
+	// exist and the audit finds them.
 	Key  string `dynamodbav:"change"`
 	Unit string `dynamodbav:"unit"` // the nonce of the unit that made the change
-	// Stamp is the token of the unit that wrote the row last. holdall puts it there: the
-	// bank reads it and never writes it.
+	// Stamp is the token of the unit that last wrote the row. holdall writes it; the bank only
+	// reads it.
 	Stamp fencing.Token `dynamodbav:"_fence,omitempty"`
-	// Token is the first stamp of a row that was written again, by a merge; else zero.
+	// Token is the first stamp of a row that a merge wrote again; else zero.
 	Token fencing.Token `dynamodbav:"token,omitempty"`
-	// Guard is that of the record it belongs to.
-	Guard ordering.Key `dynamodbav:"guard"`
-	// Owner is the customer who has the account now: a merge changes all rows.
+	Guard ordering.Key  `dynamodbav:"guard"` // of the changed record
+	// Owner is the customer who has the account now. A merge changes it in all rows.
 	Owner string `dynamodbav:"owner,omitempty"`
-	// Seq counts the changes of the record: two rows with one Seq were made by
-	// two units that knew nothing of each other.
+	// Seq counts the changes of the record. Two rows with one Seq come from two units that did not
+	// see each other.
 	Seq     int    `dynamodbav:"seq"`
 	Kind    string `dynamodbav:"kind"`
 	Entry   string `dynamodbav:"entry,omitempty"` // the ID of a payment, a ledger entry or a month
-	Job     string `dynamodbav:"job,omitempty"`   // of the teller who made it, where jobs have names
+	Job     string `dynamodbav:"job,omitempty"`   // as in Bank.Job
 	Note    string `dynamodbav:"note,omitempty"`
 	Amount  int64  `dynamodbav:"amount"`
 	Balance int64  `dynamodbav:"balance"` // afterwards
 }
 
-// MadeBy is the token of the unit that made the change.
+// MadeBy returns the token of the unit that made the change.
 func (c Change) MadeBy() fencing.Token { return cmp.Or(c.Token, c.Stamp) }
 
 // Kinds of change.
 const (
 	KindPayment  = "payment"   // between two accounts: its two rows sum to zero
-	KindCash     = "cash"      // has no other side
+	KindCash     = "cash"      // has only one side
 	KindInterest = "interest"  // is counted on the customer's row
 	KindMonthEnd = "month-end" // from the bank to all accounts: the rows of a month sum to zero
 	KindMove     = "move"
 	KindMerge    = "merge"
 )
 
-// The keys. The customer is the thing that may be locked as one; what belongs
-// to it is locked below it, so that two payments, or a payment and a move, do
-// not wait for each other.
+// The keys. A customer can be locked as a whole. Its records have keys below the customer's, so two
+// payments, or a payment and a move, do not wait for each other.
 
-// CustomerKey is the coarse lock on a customer and all that was opened for it.
+// CustomerKey returns the coarse key of a customer and of all records opened for it.
 func CustomerKey(id string) ordering.Key { return ordering.Join("customer:" + id) }
 
-// ProfileKey guards the customer's row.
+// ProfileKey returns the key of the customer's row.
 func ProfileKey(id string) ordering.Key { return ordering.Join("customer:"+id, "profile") }
 
-// AccountKey guards an account, for as long as it lives: it is made from the
-// customer for which it was opened, not from the one who owns it now.
+// AccountKey returns the key of an account. It is made from the customer for which the account was
+// opened, not from its present owner, so it never changes.
 func AccountKey(a Child) ordering.Key {
 	if a.Home == "" {
 		return ordering.Join("account:" + a.ID)
@@ -124,22 +112,27 @@ func AccountKey(a Child) ordering.Key {
 	return ordering.Join("customer:"+a.Home, "account:"+a.ID)
 }
 
-// AddressKey guards an address.
+// AddressKey returns the key of an address.
 func AddressKey(a Child) ordering.Key { return ordering.Join("customer:"+a.Home, "address:"+a.ID) }
 
-// ContactKey guards a contact.
+// ContactKey returns the key of a contact.
 func ContactKey(c Child) ordering.Key { return ordering.Join("customer:"+c.Home, "contact:"+c.ID) }
 
-// Tables says once where each record lives and which key guards it.
+// Tables says where each record is stored and which key guards it.
 type Tables struct {
 	Customers unitofwork.Table[Customer]
 	Accounts  unitofwork.Table[Account]
-	Addresses unitofwork.Table[Address]
-	Contacts  unitofwork.Table[Contact]
+	Addresses unitofwork.Table[Detail]
+	Contacts  unitofwork.Table[Detail]
 	History   unitofwork.Table[Change]
+
+	Locks lockset.Config
+	Units unitofwork.Config
+
+	created []string
 }
 
-// NewTables returns the bank's tables under a prefix.
+// NewTables returns the bank's tables, and holdall's two, under a prefix.
 func NewTables(prefix string) *Tables {
 	return &Tables{
 		Customers: unitofwork.Table[Customer]{
@@ -151,14 +144,14 @@ func NewTables(prefix string) *Tables {
 			Guard:          func(a *Account) ordering.Key { return AccountKey(Child{a.ID, a.Home}) },
 			GuardByContent: true,
 		},
-		Addresses: unitofwork.Table[Address]{
+		Addresses: unitofwork.Table[Detail]{
 			Name: prefix + "addresses", PartitionKey: "id",
-			Guard:          func(a *Address) ordering.Key { return AddressKey(Child{a.ID, a.Home}) },
+			Guard:          func(d *Detail) ordering.Key { return AddressKey(Child{d.ID, d.Home}) },
 			GuardByContent: true,
 		},
-		Contacts: unitofwork.Table[Contact]{
+		Contacts: unitofwork.Table[Detail]{
 			Name: prefix + "contacts", PartitionKey: "id",
-			Guard:          func(c *Contact) ordering.Key { return ContactKey(Child{c.ID, c.Home}) },
+			Guard:          func(d *Detail) ordering.Key { return ContactKey(Child{d.ID, d.Home}) },
 			GuardByContent: true,
 		},
 		History: unitofwork.Table[Change]{
@@ -166,13 +159,14 @@ func NewTables(prefix string) *Tables {
 			Guard:          func(c *Change) ordering.Key { return c.Guard },
 			GuardByContent: true,
 		},
+		Locks: lockset.Config{Table: prefix + "locks"},
+		Units: unitofwork.Config{Table: prefix + "units"},
 	}
 }
 
-// References are made with Of, from a record that has only its key so far, and what
-// its guard is made of: so it is known which lock guards a record that is not there,
-// and what works without units (plain.go) finds the key there. Where guards are made
-// of the key alone and all work is done in units, Customers.Ref(id) says the same.
+// References are made with Of, from a record that has only its key and the attributes of its guard.
+// So the guard of an absent record is known, and Plain finds the key in the record. If guards
+// depend on the key alone and all work is done in units, use Customers.Ref(id).
 
 func (t *Tables) customer(id string) *unitofwork.Ref[Customer] {
 	return t.Customers.Of(Customer{ID: id})
@@ -182,12 +176,12 @@ func (t *Tables) account(c Child) *unitofwork.Ref[Account] {
 	return t.Accounts.Of(Account{ID: c.ID, Home: c.Home})
 }
 
-func (t *Tables) address(c Child) *unitofwork.Ref[Address] {
-	return t.Addresses.Of(Address{ID: c.ID, Home: c.Home})
+func (t *Tables) address(c Child) *unitofwork.Ref[Detail] {
+	return t.Addresses.Of(Detail{ID: c.ID, Home: c.Home})
 }
 
-func (t *Tables) contact(c Child) *unitofwork.Ref[Contact] {
-	return t.Contacts.Of(Contact{ID: c.ID, Home: c.Home})
+func (t *Tables) contact(c Child) *unitofwork.Ref[Detail] {
+	return t.Contacts.Of(Detail{ID: c.ID, Home: c.Home})
 }
 
 // AccountRecord names an account in history.
@@ -208,7 +202,7 @@ func (b *Bank) post(u Unit, a *unitofwork.Ref[Account], c Change) error {
 	return u.Insert(b.row(u, c))
 }
 
-// note is post for a customer's row.
+// note stages a customer's row and its new row of history.
 func (b *Bank) note(u Unit, r *unitofwork.Ref[Customer], c Change) error {
 	r.T.Changes++
 	c.Record, c.Guard = CustomerRecord(r.T.ID), ProfileKey(r.T.ID)
@@ -219,8 +213,8 @@ func (b *Bank) note(u Unit, r *unitofwork.Ref[Customer], c Change) error {
 	return u.Insert(b.row(u, c))
 }
 
-// row is a row of history, under the name of the unit that writes it. Its token is not
-// known yet if the unit runs without locks: the commit stamps it.
+// row returns a row of history under the name of the unit that writes it. A unit without locks does
+// not know its token yet; the commit stamps the row.
 func (b *Bank) row(u Unit, c Change) *unitofwork.Ref[Change] {
 	c.Unit, c.Job = u.Nonce(), b.Job
 	c.Key = fmt.Sprintf("%09d %s", c.Seq, c.Unit)

@@ -1,0 +1,149 @@
+package books_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/examples/bank/books"
+)
+
+// soundRecords are of two customers, one of whom got interest, a payment, cash, a third customer who was
+// merged into the second, and a month's interest.
+func soundRecords() books.Records {
+	child := func(id, home string) []books.Child { return []books.Child{{ID: id, Home: home}} }
+	return books.Records{
+		Customers: []books.Customer{
+			{ID: "1", Version: 2, Changes: 1, Interest: 5, Accounts: child("a", "1"), Addresses: child("x", "1"), Contacts: child("y", "1")},
+			{ID: "2", Version: 1, Accounts: child("b", "3"), Addresses: child("u", "2"), Contacts: child("v", "2")},
+			{ID: "3", Version: 7, MergedInto: "2"},
+		},
+		Accounts: []books.Account{
+			{ID: "a", Home: "1", Owner: "1", Opening: 100, Balance: 65, Changes: 2},
+			{ID: "b", Home: "3", Owner: "2", Opening: 100, Balance: 140, Changes: 1},
+			{ID: "7", Balance: -12, Changes: 1}, {ID: "bank", Balance: -6, Changes: 1}, {ID: "9", Balance: 6, Changes: 1},
+		},
+		Addresses: []books.Detail{{ID: "x", Customer: "1", Version: 2}, {ID: "u", Customer: "2", Version: 1}},
+		Contacts:  []books.Detail{{ID: "y", Customer: "1", Version: 2}, {ID: "v", Customer: "2", Version: 1}},
+		History: []books.Change{
+			{Record: "account:b", Stamp: 10, Owner: "2", Seq: 1, Kind: books.KindPayment, Entry: "p", Amount: 40},
+			{Record: "account:a", Stamp: 11, Owner: "1", Seq: 2, Kind: books.KindInterest, Amount: 5},
+			{Record: "customer:1", Stamp: 11, Seq: 1, Kind: books.KindInterest},
+			{Record: "account:a", Stamp: 10, Owner: "1", Seq: 1, Kind: books.KindPayment, Entry: "p", Amount: -40},
+			{Record: "account:7", Stamp: 12, Seq: 1, Kind: books.KindCash, Entry: "8", Amount: -12},
+			{Record: "account:9", Stamp: 14, Seq: 1, Kind: books.KindMonthEnd, Entry: "m", Amount: 6},
+			{Record: "account:bank", Stamp: 14, Seq: 1, Kind: books.KindMonthEnd, Entry: "m", Amount: -6},
+		},
+	}
+}
+
+// Checks.
+const (
+	lost     = "lost updates"
+	torn     = "torn customers"
+	owners   = "accounts whose history has another owner"
+	payments = "payments not whole, or made twice"
+	months   = "months' interest not whole, or paid twice"
+	missing  = "changes without history"
+	balances = "balances that differ from opening and history"
+	tokens   = "tokens out of order"
+	money    = "sums of money made or gone"
+)
+
+// found has the only finding of each check.
+type found map[string]string
+
+var wrongs = map[string]struct {
+	bad  func(*books.Records)
+	want found
+}{
+	"nothing":           {func(*books.Records) {}, found{}},
+	"no records":        {func(r *books.Records) { *r = books.Records{} }, found{}},
+	"one token in both": {func(r *books.Records) { r.History[1].Stamp = r.History[3].Stamp }, found{}},
+	"a balance too high": {func(r *books.Records) { r.Accounts[0].Balance++ }, found{
+		balances: "account:a has 0.66, its history says 0.65", money: "the accounts hold 1.94, they should hold 1.93"}},
+	"balances that make up for each other": {func(r *books.Records) {
+		r.Accounts[0].Balance, r.Accounts[2].Balance, r.History[4].Amount = 66, -13, -13
+	}, found{balances: "account:a has 0.66, its history says 0.65", money: "the accounts hold 1.93, they should hold 1.92"}},
+	"interest that no account got": {func(r *books.Records) { r.Customers[1].Interest = 300 }, found{
+		money: "the accounts hold 1.93, they should hold 4.93"}},
+	"a change that no customer counts": {func(r *books.Records) { r.Customers[0].Changes = 0 }, found{
+		missing: "customer:1: it counts 0 changes, its history 1"}},
+	"cash paid twice": {func(r *books.Records) { r.History[2].Entry, r.History[2].Kind = "8", books.KindCash }, found{
+		payments: "payment 8: made more than once, its history has 2 rows"}},
+	"a customer of another version": {func(r *books.Records) { r.Customers[0].Version = 3 }, found{
+		torn: "customer 1: has version 3, its address x version 2"}},
+	"interest that no customer counts": {func(r *books.Records) { r.Customers[0].Interest = 0 }, found{
+		money: "the accounts hold 1.93, they should hold 1.88"}},
+	"an account that is gone": {func(r *books.Records) { r.Accounts = slices.Delete(r.Accounts, 2, 3) }, found{
+		balances: "account:7 has a history of -0.12 and no account", missing: "account:7: it has a history, and does not exist",
+		money: "the accounts hold 2.05, they should hold 1.93"}},
+	"two made the same change": {func(r *books.Records) {
+		again := r.History[2]
+		again.Stamp = 13
+		r.History = append(r.History, again)
+	}, found{lost: "customer:1: change 1 was made by two units, with tokens 11 and 13"}},
+	"a gap in a history": {func(r *books.Records) { r.History[1].Seq = 3; r.Accounts[0].Changes = 3 }, found{
+		missing: "account:a: change 2 is not in its history"}},
+	"a change without its row": {func(r *books.Records) { r.History = slices.Delete(r.History, 2, 3) }, found{
+		missing: "customer:1: it counts 1 changes, its history 0"}},
+	"a token lower than before": {func(r *books.Records) { r.History[1].Stamp = 9 }, found{
+		tokens: "account:a: change 2 has token 9, the one before 10"}},
+	"no token": {func(r *books.Records) { r.History[4].Stamp = 0 }, found{tokens: "account:7: change 1 has no token"}},
+	"written again by an earlier unit": {func(r *books.Records) { r.History[4].Token = 13 }, found{
+		tokens: "account:7: change 1 was made with token 13, and written again with 12"}},
+	"half a payment": {func(r *books.Records) { r.History[0].Entry = "" }, found{payments: "payment p: one side is missing"}},
+	"a payment made twice": {func(r *books.Records) { r.History[1].Entry, r.History[1].Kind = "p", books.KindPayment }, found{
+		payments: "payment p: made more than once, its history has 3 rows"}},
+	"sides that differ": {func(r *books.Records) { r.History[0].Amount, r.Accounts[1].Balance = 41, 141 }, found{
+		payments: "payment p: its sides differ by 0.01", money: "the accounts hold 1.94, they should hold 1.93"}},
+	"both sides of one account": {func(r *books.Records) {
+		r.History[0].Record, r.History[0].Seq, r.History[0].Owner, r.History[0].Stamp = "account:a", 3, "1", 12
+		r.Accounts[0].Changes, r.Accounts[0].Balance, r.Accounts[1].Changes, r.Accounts[1].Balance = 3, 105, 0, 100
+	}, found{payments: "payment p: both sides are of account:a"}},
+	"a month that is not whole": {func(r *books.Records) { r.History[6].Amount, r.Accounts[3].Balance = -5, -5 }, found{
+		months: "month m: the amounts paid and taken differ by 0.01", money: "the accounts hold 1.94, they should hold 1.93"}},
+	"a month paid twice": {func(r *books.Records) {
+		again := r.History[5]
+		again.Seq, again.Stamp, again.Amount = 2, 15, 0
+		r.History = append(r.History, again)
+		r.Accounts[4].Changes = 2
+	}, found{months: "month m to account:9: paid 2 times"}},
+	"a row of another owner":     {func(r *books.Records) { r.History[3].Owner = "2" }, found{owners: `account:a is of customer "1", change 1 of its history of customer "2"`}},
+	"an address of a version":    {func(r *books.Records) { r.Addresses[0].Version = 1 }, found{torn: "customer 1: has version 2, its address x version 1"}},
+	"a contact of a version":     {func(r *books.Records) { r.Contacts[0].Version = 3 }, found{torn: "customer 1: has version 2, its contact y version 3"}},
+	"a child that is gone":       {func(r *books.Records) { r.Addresses = r.Addresses[1:] }, found{torn: "customer 1: lists address x, which does not exist"}},
+	"a child of another":         {func(r *books.Records) { r.Contacts[1].Customer = "1" }, found{torn: "customer 2: lists contact v, which says it is of customer 1"}},
+	"a child that is not listed": {func(r *books.Records) { r.Customers[1].Accounts = nil }, found{torn: "customer 2: account b is its own but not in its list"}},
+	"a child listed twice": {func(r *books.Records) {
+		r.Customers[1].Accounts = append(r.Customers[1].Accounts, r.Customers[1].Accounts[0])
+	}, found{torn: "customer 2: lists account b, as customer 2 does"}},
+}
+
+// Every check finds what is wrong, by one finding, and no other check finds it.
+func TestEveryCheckCanFail(t *testing.T) {
+	for name, c := range wrongs {
+		t.Run(name, func(t *testing.T) {
+			r := soundRecords()
+			c.bad(&r)
+			got := found{}
+			for _, result := range books.Audit(r) {
+				if len(result.Findings) > 0 {
+					require.Len(t, result.Findings, 1)
+					got[result.Count] = result.Findings[0]
+				}
+			}
+			require.Equal(t, c.want, got)
+		})
+	}
+}
+
+func TestHundredths(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0.00", 7: "0.07", -7: "-0.07", 100: "1.00", -12345: "-123.45", math.MinInt64: "-92233720368547758.08",
+	} {
+		require.Equal(t, want, books.Hundredths(n))
+	}
+}

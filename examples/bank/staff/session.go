@@ -1,0 +1,241 @@
+// Package staff has the bank's work done: by owners, which stand for hosts that come and go, and by
+// the tellers of each owner.
+package staff
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/logging"
+
+	"github.com/holdall/holdall/examples/bank/books"
+	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/record"
+	"github.com/holdall/holdall/trace"
+	"github.com/holdall/holdall/unitofwork"
+)
+
+// Config says which DynamoDB to use, who the customers are, and how the staff works.
+type Config struct {
+	Endpoint string        // of any DynamoDB
+	AWS      bool          // use the account of the default credential chain
+	Region   string        // default: the configured one
+	Latency  time.Duration // of the engine in memory, which is used without Endpoint and AWS
+	Prefix   string        // of the tables
+	Keep     bool          // Close keeps the tables
+	Record   string        // a file for holdall timeline; empty: nothing is recorded
+	Logger   *slog.Logger  // of the library; may be nil
+
+	Customers, Accounts int // Accounts of each customer
+	Mix                 Mix
+	Seed                uint64 // of the work
+
+	Owners, Tellers int    // Tellers of each owner
+	Name            string // of the owner, if there is only one; it also begins the IDs of its work
+	Lease           time.Duration
+	Wait            time.Duration // of a unit, for locks of others
+	Lock            bool          // every unit takes its locks first
+	Unsafe          bool          // no units: plain reads and writes
+	Churn           time.Duration // after which an owner dies or leaves and another takes its place; zero: never
+	Crash           bool          // owners go at random times, and every other one dies within a large unit
+	Archive         books.Archive // receives statements; may be nil
+	// Overtakings returns who is overtaken next. When it returns false, no new work begins. If it is
+	// set, there is no churn.
+	Overtakings func() (Overtaking, bool)
+	Trace       *trace.Trace // of every owner; may be nil
+}
+
+// InMemory reports whether the engine in memory is used.
+func (c *Config) InMemory() bool { return c.Endpoint == "" && !c.AWS }
+
+// Place names the DynamoDB for people.
+func (c *Config) Place() string {
+	switch {
+	case c.Endpoint != "":
+		return c.Endpoint
+	case c.AWS:
+		return "AWS"
+	default:
+		return "the embedded engine"
+	}
+}
+
+// Session is a connection to the tables of a bank.
+type Session struct {
+	Tables *books.Tables
+
+	cfg       *Config
+	db        books.DB
+	recording *record.Recording // nil if nothing is recorded
+}
+
+// Open connects, and creates the tables. The caller must call Close.
+func Open(ctx context.Context, cfg *Config) (*Session, error) {
+	s, err := Join(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Tables.Create(ctx, s.db); err != nil {
+		return nil, errors.Join(fmt.Errorf("create the tables: %w", err), s.Close(ctx))
+	}
+	return s, nil
+}
+
+// Join connects to existing tables. The caller must call Close.
+func Join(ctx context.Context, cfg *Config) (*Session, error) {
+	db, err := connect(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{Tables: books.NewTables(cfg.Prefix), cfg: cfg, db: db}
+	s.Tables.Locks.Lease, s.Tables.Locks.Logger = cfg.Lease, cfg.Logger
+	if cfg.Record != "" {
+		if s.recording, err = record.Open(cfg.Record, record.Options{}); err != nil {
+			return nil, fmt.Errorf("-record: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// Close deletes the tables that Open created, unless they are to be kept. It also works after ctx has
+// ended.
+func (s *Session) Close(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	if !s.cfg.Keep {
+		err = s.Tables.Remove(ctx, s.db)
+	}
+	if s.recording != nil {
+		err = errors.Join(err, s.recording.Close())
+	}
+	return err
+}
+
+// connect returns a client. It sends nothing.
+func connect(ctx context.Context, cfg *Config) (books.DB, error) {
+	if cfg.InMemory() {
+		return memdynamo.New(memdynamo.Config{Latency: func() time.Duration { return cfg.Latency }}), nil
+	}
+	// Locks need many small requests. Opening a connection for each would cost more than the request.
+	connections := cfg.Owners * (cfg.Tellers + 2)
+	client := lockset.HTTPClient().WithTransportOptions(func(t *http.Transport) {
+		t.MaxIdleConns, t.MaxIdleConnsPerHost = connections, connections
+	})
+	options := []func(*config.LoadOptions) error{config.WithHTTPClient(client)}
+	if cfg.Region != "" {
+		options = append(options, config.WithRegion(cfg.Region))
+	}
+	if !cfg.AWS { // engines for tests accept any credentials, but need some
+		options = append(options, config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("holdall", "holdall", "")))
+	}
+	loaded, err := config.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return nil, fmt.Errorf("AWS configuration: %w", err)
+	}
+	if loaded.Region == "" {
+		if cfg.AWS {
+			return nil, errors.New("no AWS region is configured: set AWS_REGION or -region")
+		}
+		loaded.Region = "us-east-1"
+	}
+	return dynamodb.NewFromConfig(loaded, func(o *dynamodb.Options) {
+		if cfg.Endpoint != "" {
+			o.BaseEndpoint = aws.String(cfg.Endpoint)
+		}
+		o.DisableValidateResponseChecksum = !cfg.AWS // DynamoDB Local sends wrong ones
+		o.Logger = logging.Nop{}                     // errors report broken connections
+	}), nil
+}
+
+// Customers returns the customers of the tables. It retries reads that are not answered, because a
+// process may start while DynamoDB is out of reach.
+func (s *Session) Customers(ctx context.Context) (*Customers, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		attempt, cancel := context.WithTimeout(ctx, s.cfg.Lease)
+		rows, err := s.Tables.AllCustomers(attempt, s.db)
+		cancel()
+		if !errors.Is(err, books.ErrUnanswered) || ctx.Err() != nil {
+			return customersOf(s.cfg, rows), err
+		}
+		Pause(ctx, s.cfg.Lease/10)
+	}
+}
+
+// OpenCustomers opens new customers. It returns an error if not all could be opened.
+func (s *Session) OpenCustomers(ctx context.Context, c *Customers) error {
+	calm, tally := *s.cfg, NewTally()
+	calm.Churn, calm.Overtakings = 0, nil
+	opening := &Session{Tables: s.Tables, cfg: &calm, db: s.db, recording: s.recording}
+	if err := opening.Run(ctx, tally, NewDesk(s.cfg.Tellers, c.openings())); err != nil {
+		return err
+	}
+	for kind, errs := range tally.Unexpected {
+		return fmt.Errorf("not all customers could be opened: %d times %s: %w", len(errs), kind, errs[0])
+	}
+	if ctx.Err() != nil {
+		return errors.New("interrupted before the work began")
+	}
+	return nil
+}
+
+// Recover finishes or aborts the large units that dead owners left.
+func (s *Session) Recover(ctx context.Context) (unitofwork.Recovery, error) {
+	units, err := s.auditor()
+	if err != nil {
+		return unitofwork.Recovery{}, err
+	}
+	return units.Recover(ctx)
+}
+
+// Load reads all records. It holds keys meanwhile, which should cover all records: then a commit of a
+// dead owner that is still on its way is seen as a whole, or never happens. Load also works after ctx
+// has ended, because interrupted work is audited, too.
+func (s *Session) Load(ctx context.Context, keys []ordering.Key) (books.Records, error) {
+	ctx = context.WithoutCancel(ctx)
+	if len(keys) > 0 {
+		units, err := s.auditor()
+		if err != nil {
+			return books.Records{}, err
+		}
+		waiting, cancel := context.WithTimeout(ctx, time.Minute+10*s.cfg.Lease)
+		defer cancel()
+		set, err := units.Locks().Acquire(waiting, keys)
+		if err != nil {
+			return books.Records{}, fmt.Errorf("lock the books for the audit: %w", err)
+		}
+		defer func() { _ = set.Release(ctx) }() // nothing was written; the lease frees what remains
+		ctx = set.Context()
+	}
+	records, err := s.Tables.Load(ctx, s.db)
+	if err != nil {
+		return records, fmt.Errorf("audit: %w", errors.Join(err, context.Cause(ctx)))
+	}
+	return records, nil
+}
+
+// auditor returns the client of an owner without tellers. Because it is a client of units, it decides
+// about units of dead owners that it meets.
+func (s *Session) auditor() (*unitofwork.Client, error) {
+	cfg := s.Tables.Locks
+	cfg.Owner, cfg.ChunkSize = "auditor", lockset.MaxChunkSize
+	if s.recording != nil {
+		cfg.Trace = s.recording.Trace(cfg.Owner)
+	}
+	locks, err := lockset.New(s.db, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return unitofwork.New(locks, s.Tables.Units)
+}
