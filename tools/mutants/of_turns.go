@@ -129,6 +129,13 @@ var ofTurns = []mutant{
 		by:     check{in: "lockset", test: "TestTheHeirOfALargeSet"},
 	},
 	{
+		clause: "a waiter looks when the lease of the holder that it has seen ends",
+		file:   "lockset/wait.go",
+		old:    "\t\tuntil(j.Until)\n",
+		new:    "\t\t_ = j.Until\n",
+		by:     check{in: "lockset", test: "TestAWaiterLooksWhenTheHoldersLeaseEnds"},
+	},
+	{
 		clause: "a unit that does not wait in the table for its process has no place there",
 		file:   "lockset/wait.go",
 		old:    "would count as dead.\n		if err := a.leaveQueues(ctx, \"\"); err != nil {",
