@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
@@ -181,6 +183,25 @@ func TestOneWhoLooksOnceDatesAllThatADeadHolderHas(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A holder that has renewed since it was seen is not dated: it may have died right after.
+func TestAHolderThatHasRenewedIsNotDated(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.crashed("a")
+		renewed := false
+		o := b.owner("o", func(c faults.Call) faults.Fault {
+			if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && strings.HasPrefix(*in.UpdateExpression, "SET #renewedAt") && !renewed {
+				renewed = true
+				b.change("a", "SET recordVersionNumber = :rvn", map[string]types.AttributeValue{":rvn": s(b.rvn("a") + "~")})
+			}
+			return faults.Pass()
+		})
+		before := b.row("a")["renewedAt"]
+		b.tried(o, "a")
+		require.True(t, renewed)
+		require.Equal(t, before, b.row("a")["renewedAt"])
+	})
 }
 
 // A row says since when it is free this time: not since it was free before, which is long ago.

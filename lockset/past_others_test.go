@@ -1,6 +1,7 @@
 package lockset_test
 
 import (
+	"context"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -87,4 +89,44 @@ func TestAUnitThatGoesPastOthersKeepsThoseBehindIt(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Callers that join a queue and die do not make the row look as if it had just become free.
+func TestAJoinBehindOthersLeavesSinceWhenTheRowIsFree(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		holder := b.take(b.owner("holder", nil), "a")
+		b.diesWaiting("first", "a")
+		b.free(holder)
+		since := b.row("a")["turnAt"]
+		require.NotNil(t, since)
+		b.diesWaiting("second", "a")
+		require.Equal(t, since, b.row("a")["turnAt"])
+	})
+}
+
+// Nor does a sweep remove the queue of a row that another has taken since the look.
+func TestASweepKeepsTheQueueOfARowThatIsHeldByNow(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		holder := b.take(b.owner("holder", nil), "a")
+		b.diesWaiting("dead", "a")
+		b.diesWaiting("dead, too", "a")
+		b.free(holder)
+		taken := false
+		o := b.owner("o", func(c faults.Call) faults.Fault {
+			if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && *in.UpdateExpression == "REMOVE #queue" && !taken {
+				taken = true
+				row := b.row("a") // another goes past the dead, and a third joins
+				delete(row, "isReleased")
+				row["unit"] = s("another")
+				b.putItem(row)
+				b.requeue("a", []string{"third"})
+			}
+			return faults.Pass()
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), lease+lease/2)
+		defer cancel()
+		_, _ = o.Sweep(ctx, []ordering.Key{"a"}, lockset.SweepOptions{})
+		require.True(t, taken)
+		require.Equal(t, []string{"third"}, b.queue("a"))
+	})
 }

@@ -37,4 +37,18 @@ var ofWaiting = []mutant{
 		new:    `const leavingTries = 1000`,
 		by:     check{in: "lockset", test: "TestManyWaitsThatEndAtOnce"},
 	},
+	{
+		clause: "a dead unit's intent is cleaned",
+		file:   "lockset/below.go",
+		old:    "\tif len(remnants) > 0 {\n",
+		new:    "\tif len(remnants) > 0 && !w.answered {\n",
+		by:     check{in: "lockset", test: "TestADeadHeadOverADeadIntent"},
+	},
+	{
+		clause: "a stale intent is cleaned",
+		file:   "lockset/below.go",
+		old:    "remnants = append(remnants, lockrow.Remnant{Entry: e})\n",
+		new:    "w.answered = true\n",
+		by:     check{in: "lockset", test: "TestAUnitThatGoesPastOthersFindsTheRowAsItWasSeen"},
+	},
 }
