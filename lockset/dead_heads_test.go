@@ -370,3 +370,15 @@ func TestALateWaiterHasTheKeyAsSoonIfItsProcessHasSeenTheHolder(t *testing.T) {
 		})
 	}
 }
+
+// However seldom a waiter looks, it looks when the lease of the holder that it has seen ends.
+func TestAWaiterLooksWhenTheHoldersLeaseEnds(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.crashed("a")
+		o := b.owner("o", nil, func(c *lockset.Config) { c.Poll, c.Grace = lease/4, 2*lease })
+		heir := b.ask(t.Context(), o, []ordering.Key{"a"})
+		heir.leave()
+		require.GreaterOrEqual(t, heir.at.Sub(heir.asked), lease+rtt)
+		require.LessOrEqual(t, heir.at.Sub(heir.asked), lease+5*rtt, "seen, looked at, buried, looked at, taken")
+	})
+}

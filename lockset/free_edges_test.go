@@ -42,6 +42,47 @@ func TestFreeNowSaysThatItTookWhatWasGivenBack(t *testing.T) {
 	}
 }
 
+// What has happened to the rows between the operator's look and the write refuses the write: the unit is
+// prepared by now, or a later token has been there.
+func TestFreeFindsTheRowsAsTheyWereSeen(t *testing.T) {
+	const token = 4e15 // of the year 2096
+	for name, c := range map[string]struct {
+		row      ordering.Key
+		change   string
+		to       types.AttributeValue
+		now      bool
+		prepared bool
+	}{
+		"prepared":        {"c/1", "SET pending = :to", s("units"), false, true},
+		"prepared, now":   {"c/1", "SET pending = :to", s("units"), true, true},
+		"its fence":       {"c/1", "SET fence = :to", n(token), false, false},
+		"the fence above": {"c", "SET fence = :to", n(token), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				set := b.take(b.owner("holder", nil), "c/1")
+				changed := false
+				i, _ := b.operator(func(call faults.Call) faults.Fault {
+					if (call.Op == "UpdateItem" || call.Op == "TransactWriteItems") && !changed {
+						changed = true
+						b.change(c.row, c.change, map[string]types.AttributeValue{":to": c.to})
+					}
+					return faults.Pass()
+				})
+				err := i.Free(t.Context(), "c/1", set.Nonce(), lockset.Freeing{Now: c.now})
+				require.True(t, changed)
+				if c.prepared {
+					require.ErrorAs(t, err, new(*lockset.FreeError))
+					require.Equal(t, set.Nonce(), b.unitAt("c/1"))
+					return
+				}
+				require.NoError(t, err)
+				require.Greater(t, fenceOf(t, b.row(c.row)), int64(token))
+			})
+		})
+	}
+}
+
 // The operator's request is carried out, and nobody hears of it; then others have the key, and
 // another operator takes it from one of them. The row tells nothing of the first operator any more:
 // that nothing was changed would be untrue.

@@ -97,6 +97,42 @@ func TestGivingUpEndsAtOnceAtAForeignRow(t *testing.T) {
 	}
 }
 
+// Nor does a unit that was refused by such a row burn the token of a sending that had no answer there.
+func TestNothingIsBurnedOnAForeignRow(t *testing.T) {
+	for name, foreign := range map[string]item{
+		"a holder without an owner":   {"key": s("a"), "unit": s("theirs"), "recordVersionNumber": s("theirs"), "fence": n(oldFence)},
+		"free, with another's intent": {"key": s("a"), "isReleased": s("1"), "below": n(1), "fence": n(oldFence)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				b.putItem(foreign)
+				o := b.owner("o", nth("UpdateItem", 1, faults.LoseRequest(faults.Reset)))
+				_, err := o.TryAcquire(t.Context(), []ordering.Key{"a"})
+				require.ErrorAs(t, err, new(*lockset.RowError))
+				require.Equal(t, foreign, b.row("a"))
+			})
+		})
+	}
+}
+
+// The first burn fits the row as it was seen last, so it is the only one.
+func TestABurnBeginsWithTheRowAsItWasSeenLast(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.diesMarked("a")
+		burns := 0
+		first := nth("UpdateItem", 1, faults.LoseRequest(faults.Reset)) // so its token has to be burned
+		o := b.owner("o", func(c faults.Call) faults.Fault {
+			if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && strings.HasPrefix(*in.UpdateExpression, "SET #fence = :token") {
+				burns++
+			}
+			return first(c)
+		})
+		_, err := o.TryAcquire(t.Context(), []ordering.Key{"a"})
+		require.ErrorIs(t, err, lockset.ErrWaited)
+		require.Equal(t, 1, burns)
+	})
+}
+
 // A set that is lost does not end: it is lost. Its loss is traced, once, and a release
 // is no loss.
 func TestALostSetDoesNotEnd(t *testing.T) {

@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
@@ -149,8 +152,7 @@ func TestOneWhoLooksOnceSucceedsADeadHolder(t *testing.T) {
 	}
 }
 
-// A process that takes a set with its first request does not know the time, and does not say when that
-// was. If it dies before its first renewal, the first process that looks once says so of all its keys,
+// A process that takes a set before it knows the time does not say when that was. If it dies before its first renewal, the first process that looks once says so of all its keys,
 // and the next one has them.
 func TestOneWhoLooksOnceDatesAllThatADeadHolderHas(t *testing.T) {
 	keys := func(n int, prefix string) (all []ordering.Key) {
@@ -171,12 +173,59 @@ func TestOneWhoLooksOnceDatesAllThatADeadHolderHas(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				r := rand.New(rand.NewPCG(0, 5))
 				holder := b.asDefault(r, "holder")
-				b.take(holder, c.held...) // without the time
+				b.undated()
+				b.take(holder, c.held...)
 				holder.net.Crash()
 				b.dates(r, 0)
 				require.False(t, b.once(r, "dates them", c.asked...))
 				time.Sleep(24 * time.Hour)
 				require.True(t, b.once(r, "the next night", c.asked...))
+			})
+		})
+	}
+}
+
+// A holder that has renewed since it was seen is not dated: it may have died right after.
+func TestAHolderThatHasRenewedIsNotDated(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.crashed("a")
+		renewed := false
+		o := b.owner("o", func(c faults.Call) faults.Fault {
+			if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && strings.HasPrefix(*in.UpdateExpression, "SET #renewedAt") && !renewed {
+				renewed = true
+				b.change("a", "SET recordVersionNumber = :rvn", map[string]types.AttributeValue{":rvn": s(b.rvn("a") + "~")})
+			}
+			return faults.Pass()
+		})
+		before := b.row("a")["renewedAt"]
+		b.tried(o, "a")
+		require.True(t, renewed)
+		require.Equal(t, before, b.row("a")["renewedAt"])
+	})
+}
+
+// A row says since when it is free this time: not since it was free before, which is long ago.
+func TestOneWhoLooksOnceLeavesTheTurnToThoseWhoWait(t *testing.T) {
+	for name, c := range blocked {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				r := rand.New(rand.NewPCG(0, 6))
+				b.dates(r, 0)
+				holder := b.asDefault(r, "holder")
+				b.free(b.take(holder, c.held)) // from now on it knows the time
+				then := b.date()
+				time.Sleep(24 * time.Hour)
+				set := b.take(holder, c.held)
+				b.change(c.row, "SET turnAt = :then", map[string]types.AttributeValue{":then": n(then.UnixNano())})
+				slow := b.asDefault(r, "slow")
+				waits := b.ask(t.Context(), slow, []ordering.Key{c.wanted})
+				require.Len(t, b.queue(c.row), 1)
+				slow.net.Partition(true)
+				b.free(set)
+				require.False(t, b.once(r, "goes past", c.row))
+				slow.net.Partition(false)
+				waits.leave()
+				b.allFree()
 			})
 		})
 	}

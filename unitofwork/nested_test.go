@@ -181,6 +181,8 @@ func TestASetUnderAUnitThatHasItsKeyIsRefused(t *testing.T) {
 				c, other := b.client("c", nil), b.client("other", nil)
 				took := 0
 				take := func(ctx context.Context, key ordering.Key) error {
+					ctx, cancel := context.WithTimeout(ctx, time.Minute)
+					defer cancel()
 					return other.locks.With(ctx, []ordering.Key{key}, func(context.Context, lockset.Token) error { took++; return nil })
 				}
 				require.NoError(t, run(c, t.Context(), func(ctx context.Context, u *unitofwork.Unit) error {

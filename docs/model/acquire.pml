@@ -21,8 +21,8 @@
 /* clause intent_free: an intent is left only on a row that nobody holds | mutant: an intent is left only on a row that nobody holds | finds: alone */
 /* clause every_ancestor: a fine lock leaves an intent on each of its ancestors | mutant: a fine lock leaves an intent on each of its ancestors, not on the outermost alone | finds: alone */
 /* clause in_turn: steps are taken in order: a unit that waits holds nothing later than what it waits for | mutant: a unit that waits holds nothing later than what it waits for | finds: invalid end state */
-/* clause bury: a dead holder is buried | mutant: - | finds: invalid end state */
-/* clause clean: a stale intent is cleaned | mutant: - | finds: invalid end state */
+/* clause bury: a dead holder is buried | mutant: a unit that is not the head buries the dead, too | finds: invalid end state */
+/* clause clean: a stale intent is cleaned | mutant: a dead unit's intent is cleaned ; a stale intent is cleaned | finds: invalid end state */
 /* clause clean_check: an intent is cleaned in one transaction with a check of its witness's row, not on a plain read | mutant: an intent is cleaned in one transaction with a check of its witness's row, not on a plain read | finds: alone */
 /* clause commit_keys: a commit needs every key to be the unit's | mutant: a commit needs every key to be the unit's | finds: overtaken */
 /* clause commit_intents: a commit needs every intent to be there | mutant: a commit needs every intent to be there ; a commit takes its intents away, and needs them | finds: nothing: an intent is removed only when its witness is not the unit's any more, and the commit needs that too. The intents count when somebody deletes an ancestor's row by hand */

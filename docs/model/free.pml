@@ -30,14 +30,14 @@
 /* property only_named: an operator takes the key from the unit that it has named, and from no other */
 /* property free_told: an operator is told that the key was taken from the unit only if it was, and that it was not only if its request never does that */
 /* clause named: the write needs the row to be the named unit's | mutant: a key is taken from nobody but the unit that was looked at | finds: only_named */
-/* clause named_now: so it does with --now | mutant: - | finds: only_named */
-/* clause unprepared: the key of a unit that is prepared is not taken | mutant: - | finds: refused */
-/* clause unprepared_now: so it is with --now | mutant: - | finds: refused */
-/* clause newer: the operator's token is above the key's fence | mutant: - | finds: rises */
-/* clause newer_above: it is above that of the row above | mutant: - | finds: rises */
-/* clause in_place: a holder of the operator's takes the unit's place, and does not free the row | mutant: - | finds: knows */
+/* clause named_now: so it does with --now | mutant: with --now a key is taken from nobody but the unit that was looked at | finds: only_named */
+/* clause unprepared: the key of a unit that is prepared is not taken | mutant: the key of a unit that is prepared is not taken | finds: refused */
+/* clause unprepared_now: so it is with --now | mutant: the key of a unit that is prepared is not taken with --now | finds: refused */
+/* clause newer: the operator's token is above the key's fence | mutant: an operator's token is above the key's fence | finds: rises */
+/* clause newer_above: it is above that of the row above | mutant: an operator's token is above the fence of the row above | finds: rises */
+/* clause in_place: a holder of the operator's takes the unit's place, and does not free the row | mutant: a holder of the operator's takes the unit's place, and does not free the row | finds: knows */
 /* clause own_rvn: that holder has an RVN of its own | mutant: others have the key a lease after an operator has taken it | finds: nothing: what the row shows was sent no earlier than what the unit has had confirmed, so who has watched that for a lease knows the unit to be lost. With it others have the key a lease after the call */
-/* clause their_lease: the lease in the row stays the unit's | mutant: - | finds: knows */
+/* clause their_lease: the lease in the row stays the unit's | mutant: the lease in the row that an operator takes stays the unit's | finds: knows */
 /* clause full_lease: that holder is dead after a full lease of silence | mutant: a holder is dead after a full lease of silence, not sooner | finds: knows */
 /* clause bury_rvn: a bury needs the RVN that was watched | mutant: a bury needs the RVN that was watched | finds: knows */
 /* clause own_intent: that holder leaves an intent of its own on the row above | mutant: an operator keeps out those who want a row above as a whole | finds: knows */

@@ -37,7 +37,7 @@
 /* clause clock_limit: a holder is dead by the table's clock after two leases and 30 s, and headers are wrong by less than one and 30 s | mutant: a holder is dead by the table's clock after two leases and what headers may be wrong | finds: alone */
 /* clause clock_began: renewedAt is read after the lease began to count, not before | mutant: a holder's lease begins before it reads the table's time | finds: alone */
 /* clause clock_renews: a renewal says when it was sent | mutant: a renewal says when it was sent | finds: alone */
-/* clause clock_date: whoever dates a row does so under the RVN that was seen | mutant: - | finds: alone */
+/* clause clock_date: whoever dates a row does so under the RVN that was seen | mutant: a holder is dated under the RVN that was seen | finds: alone */
 /* clause clock_headers: no commit depends on the headers | mutant: - | finds: nothing: two may hold, as without clock_limit, and the commit of the one that was evicted is refused all the same */
 /* clause bury_rvn: a bury needs the RVN that was watched | mutant: a bury needs the RVN that was watched | finds: alone */
 /* clause renew_unit: a renewal's condition names the unit | mutant: a renewal's condition names the unit | finds: alone */

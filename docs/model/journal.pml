@@ -72,7 +72,7 @@
 /* clause SWEEP: Recover frees what an aborted unit has | mutant: Recover frees what an aborted unit has | finds: findable */
 /* clause FREE_AT_ONCE: what an aborted unit had is freed at once | mutant: what an aborted unit had is freed at once | finds: finished */
 /* clause FREE_MINE: a release, and the freeing of an aborted unit's row, need the row to be the unit's | mutant: a release needs the row to be the unit's ; of an aborted unit only what is still its own is freed | finds: own */
-/* clause KEEP: the journal of a unit that may have prepared rows stays | mutant: - | finds: findable */
+/* clause KEEP: the journal of a unit that may have prepared rows stays | mutant: the journal of a unit that may have prepared rows stays ; the journal of a unit whose decision was refused stays while its rows may be prepared | finds: findable */
 /* clause LEAK_ALLOWED: Recover may miss the rows of a unit that it aborted before the journal was whole, and that prepared them then | mutant: - | finds: findable */
 /* clause RECORD_STAYS: a record has no end while anything is left to be done | mutant: a record has no end while anything is left to be done | finds: finished */
 /* clause MARK_STAYS: a prepared row does not expire | mutant: a prepared row does not expire | finds: settled */

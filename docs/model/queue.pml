@@ -43,7 +43,7 @@
 /* clause JOIN_NEWER: a join needs a token above the fence, so that a burn stops it | mutant: a join needs a token above the fence, so that a burn stops it | finds: newcomer */
 /* clause TAKE_NEWER: a row is taken only with a newer token, so that a burn stops it | mutant: a table admits a holder only with a token newer than the row's fence | finds: admitted */
 /* clause NOT_ITS_OWN: nobody joins the queue of a row that it has | mutant: nobody joins the queue of a row that it has | finds: nothing: it takes two copies under way at a time, as COPIES=2 has them */
-/* clause LEAVE: giving up leaves the queues | mutant: - | finds: ghost */
+/* clause LEAVE: giving up leaves the queues | mutant: giving up leaves the queues ; giving up leaves every queue in which the unit has a place | finds: ghost */
 /* clause EVER_ASKED: giving up leaves every queue that the unit ever asked to join | mutant: giving up leaves every queue that the unit ever asked to join | finds: ghost */
 /* clause BURN_JOIN: the token of a join is burned, too | mutant: the token of a join is burned, too | finds: newcomer */
 /* clause BURN_TAKE: giving up burns the token of every attempt that may yet land | mutant: giving up burns the token of every attempt that may yet land | finds: ghost */

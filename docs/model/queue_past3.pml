@@ -5,7 +5,7 @@
  */
 /* pan: -DCOLLAPSE */
 
-/* clause PAST_PLACE: whoever goes past others has the place that was seen | mutant: - | finds: anothers */
+/* clause PAST_PLACE: whoever goes past others has the place that was seen | mutant: whoever goes past others has the place that was seen | finds: anothers */
 
 #define UNITS 3
 #define FINE

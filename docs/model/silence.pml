@@ -17,18 +17,18 @@
 /* property alone: no two units believe at one time that they hold the key */
 /* property truth: what is recorded for the row's RVN is no longer than its silence */
 /* property rises: what is recorded for one RVN never falls */
-/* clause FULL_LEASE: a holder is dead after a full lease of silence | mutant: - | finds: alone */
-/* clause ABSOLUTE: the record is set, nothing is added to it | mutant: - | finds: truth */
+/* clause FULL_LEASE: a holder is dead after a full lease of silence | mutant: a holder is dead after a full lease of silence, not sooner | finds: alone */
+/* clause ABSOLUTE: the record is set, nothing is added to it | mutant: a record of a silence is set, nothing is added to it | finds: truth */
 /* clause MORE: a record only replaces a shorter one of that RVN | mutant: a record only replaces a shorter one of that rvn | finds: rises */
 /* clause REC_RVN: a record needs the RVN that was watched | mutant: a record needs the rvn that was watched | finds: rises */
 /* clause OF_THIS: what is recorded for another RVN counts for nothing | mutant: what a row says of a silence counts for the sign of life that it names | finds: truth */
 /* clause NOT_BOTH: what a process knows is the longer of its own and what is recorded, not the sum | mutant: what a process knows is the longer of its own and what is recorded, not the sum | finds: truth */
-/* clause AFTER_ANSWER: a watch begins after the answer | mutant: - | finds: truth */
-/* clause SIGN_OF_LIFE: a new RVN begins a new watch | mutant: - | finds: truth */
-/* clause BURY_RVN: a bury needs the RVN that was watched | mutant: - | finds: alone */
-/* clause RENEW_LATER: a renewal never writes over a later one's RVN | mutant: - | finds: alone */
-/* clause OWN_RVN: every renewal writes an RVN of its own | mutant: - | finds: alone */
-/* clause FROM_SENDING: a confirmation counts from before its first sending | mutant: - | finds: alone */
+/* clause AFTER_ANSWER: a watch begins after the answer | mutant: the watch begins after the answer, not before the question | finds: truth */
+/* clause SIGN_OF_LIFE: a new RVN begins a new watch | mutant: a new RVN is a sign of life | finds: truth */
+/* clause BURY_RVN: a bury needs the RVN that was watched | mutant: a bury needs the RVN that was watched | finds: alone */
+/* clause RENEW_LATER: a renewal never writes over a later one's RVN | mutant: a renewal never writes over a later one's RVN | finds: alone */
+/* clause OWN_RVN: every renewal writes an RVN of its own | mutant: every round writes an RVN of its own | finds: alone */
+/* clause FROM_SENDING: a confirmation counts from before its first sending | mutant: a confirmation counts from before its first sending | finds: alone */
 
 #ifndef L
 #define L 3

@@ -18,12 +18,12 @@
 /* property served: a row that nobody alive has had for LIMIT and TURN is had by the next caller that looks */
 /* property untaken: a row that has been free for TURN is had by the next caller that looks */
 /* property once: whoever was passed keeps nobody from the row again */
-/* clause PAST: who looks once goes past those whose time is over | mutant: - | finds: untaken */
-/* clause JOIN_LEAVES: a join behind others leaves turnAt | mutant: - | finds: untaken */
+/* clause PAST: who looks once goes past those whose time is over | mutant: a process that looks once goes past those whose time is over | finds: untaken */
+/* clause JOIN_LEAVES: a join behind others leaves turnAt | mutant: a join behind others leaves turnAt | finds: untaken */
 /* clause REMOVES: whoever goes past others removes the places of all | mutant: a commit that passes those who wait removes them | finds: once */
 /* clause DATES_HOLDER: a holder that does not say when it was alive is dated by those who meet it | mutant: a holder that does not say when it was alive is dated by those who meet it | finds: served */
-/* clause DATES_TURN: a row that does not say since when it is free is dated by those who meet it | mutant: - | finds: untaken */
-/* clause DEAD_AT: a holder is dead by the table's clock, also to who looks once | mutant: - | finds: served */
+/* clause DATES_TURN: a row that does not say since when it is free is dated by those who meet it | mutant: a row that does not say since when it is free is dated by those who meet it | finds: untaken */
+/* clause DEAD_AT: a holder is dead by the table's clock, also to who looks once | mutant: a holder is dead by the table's clock, also to a process that looks once | finds: served */
 /* clause EVICTED: an evicted holder's row counts as free since anyone could have evicted it | mutant: an evicted holder's row counts as free since anyone could have evicted it | finds: served */
 
 #define LIMIT 3

@@ -94,6 +94,20 @@ var ofDeciding = []mutant{
 		by:     check{in: "unitofwork", test: "TestRecoverFinishesTheDead"},
 	},
 	{
+		clause: "the journal of a unit that may have prepared rows stays",
+		file:   "unitofwork/journaled.go",
+		old:    `	if rows > 0 && !errors.As(err, new(*lockset.NoAnswerError)) && !errors.As(err, new(*lockset.TableError)) {`,
+		new:    `	if rows > 0 {`,
+		by:     check{in: "unitofwork", test: "TestMarkedRowsThatCouldNotBeFreedAreFound"},
+	},
+	{
+		clause: "the journal of a unit whose decision was refused stays while its rows may be prepared",
+		file:   "unitofwork/journaled.go",
+		old:    "\t\t\tif err == nil {\n\t\t\t\tu.c.rows.LetExpire",
+		new:    "\t\t\tif err = nil; true {\n\t\t\t\tu.c.rows.LetExpire",
+		by:     check{in: "unitofwork", test: "TestMarkedRowsThatCouldNotBeFreedAreFound"},
+	},
+	{
 		clause: "a unit that was refused by a record frees what it prepared",
 		file:   "unitofwork/journaled.go",
 		old:    `err := pending.Release(ctx)`,

@@ -10,6 +10,13 @@ var ofInput = []mutant{
 		by:     check{in: "lockset", test: "TestForeignRowsAreLeftAlone"},
 	},
 	{
+		clause: "a unit that gives up burns nothing on a row that holdall did not write",
+		file:   "lockset/giveup.go",
+		old:    `!errors.As(cause, new(*lockrow.RowError)) || !a.foreign(ctx, b.id, key)`,
+		new:    `!errors.As(cause, new(*lockrow.RowError)) || !a.foreign(ctx, b.id, key) || true`,
+		by:     check{in: "lockset", test: "TestNothingIsBurnedOnAForeignRow"},
+	},
+	{
 		clause: "an entry of an open unit names a unit",
 		file:   "unitofwork/recover.go",
 		old:    `|| !lockrow.IsUnit(unit.Value) {`,

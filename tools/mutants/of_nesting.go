@@ -17,6 +17,13 @@ var ofNesting = []mutant{
 		by:     check{in: "lockset", test: "TestWhatIsHeldAddsUpUntilItIsReleased"},
 	},
 	{
+		clause: "a set is refused what the unit holds in whose function it is taken",
+		file:   "unitofwork/nested.go",
+		old:    `h.Keys = u.held`,
+		new:    `h.Keys = nil`,
+		by:     check{in: "unitofwork", test: "TestASetUnderAUnitThatHasItsKeyIsRefused"},
+	},
+	{
 		clause: "a unit that has ended is in nobody's way",
 		file:   "unitofwork/nested.go",
 		old:    `switch h.Ended = u.ended; {`,

@@ -30,4 +30,11 @@ var ofSilence = []mutant{
 		new:    `OR #silentFor <> :silentFor)`,
 		by:     check{in: "lockset", test: "TestAShorterRecordThatArrivesLate"},
 	},
+	{
+		clause: "a record of a silence is set, nothing is added to it",
+		file:   "internal/lockrow/silence.go",
+		old:    `"SET #silentOf = :silentOf, #silentFor = :silentFor"`,
+		new:    `"SET #silentOf = :silentOf ADD #silentFor :silentFor"`,
+		by:     check{in: "lockset", test: "TestALateRecordOfASilence"},
+	},
 }

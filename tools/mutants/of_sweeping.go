@@ -46,4 +46,11 @@ var ofSweeping = []mutant{
 	case ctx.Err() != nil ||`,
 		by: check{in: "lockset", test: "TestASweepDropsDeadHeads"},
 	},
+	{
+		clause: "a sweep removes a queue only if the row is free",
+		file:   "internal/lockrow/expressions.go",
+		old:    `dropAllIf = "#isReleased = :one AND " +`,
+		new:    `dropAllIf = "attribute_exists(#key) AND " +`,
+		by:     check{in: "lockset", test: "TestASweepKeepsTheQueueOfARowThatIsHeldByNow"},
+	},
 }

@@ -17,6 +17,13 @@ var ofWaiting = []mutant{
 		by:     check{in: "lockset", test: "TestAUnitWhoseRequestsTakeLongerIsServed"},
 	},
 	{
+		clause: "a burn begins with the row as it was seen last",
+		file:   "lockset/giveup.go",
+		old:    `if seen, ok := a.places.last(b.row.Key); ok {`,
+		new:    `if seen, ok := a.places.last(b.row.Key); ok && seen.Queues(a.unit.nonce) {`,
+		by:     check{in: "lockset", test: "TestABurnBeginsWithTheRowAsItWasSeenLast"},
+	},
+	{
 		clause: "all the dead below a row are buried and cleaned at once",
 		file:   "lockset/below.go",
 		old:    `	remnants = lockrow.OneEach(remnants)`,
@@ -29,5 +36,19 @@ var ofWaiting = []mutant{
 		old:    `const leavingTries = 2`,
 		new:    `const leavingTries = 1000`,
 		by:     check{in: "lockset", test: "TestManyWaitsThatEndAtOnce"},
+	},
+	{
+		clause: "a dead unit's intent is cleaned",
+		file:   "lockset/below.go",
+		old:    "\tif len(remnants) > 0 {\n",
+		new:    "\tif len(remnants) > 0 && !w.answered {\n",
+		by:     check{in: "lockset", test: "TestADeadHeadOverADeadIntent"},
+	},
+	{
+		clause: "a stale intent is cleaned",
+		file:   "lockset/below.go",
+		old:    "remnants = append(remnants, lockrow.Remnant{Entry: e})\n",
+		new:    "w.answered = true\n",
+		by:     check{in: "lockset", test: "TestAUnitThatGoesPastOthersFindsTheRowAsItWasSeen"},
 	},
 }
