@@ -24,7 +24,7 @@ func TestMergeOfThousandsOfRows(t *testing.T) {
 	const accounts = 100
 	rounds := 25
 	if testing.Short() {
-		rounds = 10
+		rounds = 5
 	}
 	b := newBank(t, 1)
 	for _, id := range []string{"c2", "c3"} {
@@ -114,7 +114,11 @@ func TestInterest(t *testing.T) {
 // Recover all accounts have their interest, or none has; and whoever pays it again
 // under the same ID pays it once.
 func TestOwnersDieAtTheInterestRun(t *testing.T) {
-	const customers, rounds = 60, 12
+	const customers = 60
+	rounds := 12
+	if testing.Short() {
+		rounds = 4
+	}
 	sent := int64(0)
 	synctest.Test(t, func(t *testing.T) {
 		sent = crashAt(t, 0, false, customers)
