@@ -17,8 +17,8 @@ import (
 )
 
 var (
-	rounds = flag.Int("rounds", 0, "rounds on dynoxide; one thing goes wrong in each; default 20, with -short 12")
-	local  = flag.Int("local", 0, "rounds on DynamoDB Local; default 5, with -short 2")
+	rounds = flag.Int("rounds", 0, "rounds on dynoxide; one thing goes wrong in each; default 20, with -short 6")
+	local  = flag.Int("local", 0, "rounds on DynamoDB Local; default 5, with -short 1")
 	aDay   = flag.Int("day", 50, "rounds after which the books are closed and audited, and others begun")
 	seed   = flag.Uint64("seed", 0, "what goes wrong is drawn from it (default: one that is drawn, and told)")
 )
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	runAsBranch()
 	flag.Parse()
 	short := testing.Short()
-	for asked, usual := range map[*int][2]int{rounds: {20, 12}, local: {5, 2}} {
+	for asked, usual := range map[*int][2]int{rounds: {20, 6}, local: {5, 1}} {
 		switch {
 		case *asked == 0 && short:
 			*asked = usual[1]

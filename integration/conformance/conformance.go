@@ -46,6 +46,15 @@ func Run(t *testing.T, api API, prefix string, differences ...Difference) {
 	run(t, open(t, api, prefix, differences), nil)
 }
 
+// RunSlow is Run for an engine that takes much time for a request. With -short it has fewer of the
+// expressions, all of which other engines have.
+func RunSlow(t *testing.T, api API, differences ...Difference) {
+	t.Helper()
+	w := open(t, api, "", differences)
+	w.slow = true
+	run(t, w, nil)
+}
+
 // RunCarried is Run for an engine that is tried without what carries its requests here. With -short it
 // leaves out what takes most of the time and depends on the engine alone.
 func RunCarried(t *testing.T, api API, differences ...Difference) {
@@ -104,6 +113,8 @@ type world struct {
 	locks   string // hash key "key", as holdall's lock table
 	units   string // hash key "unit", range key "part", as its unit table
 	records string // hash key "id": a user's records
+
+	slow bool // with -short it has fewer cases of expressions
 
 	known map[Difference]bool
 	seen  map[Difference]bool

@@ -16,7 +16,7 @@ func TestEngines(t *testing.T) {
 		Run(t, e.Client, e.Prefix, Of(e.Kind)...)
 		return
 	}
-	t.Run("dynamodb-local", func(t *testing.T) { Run(t, engines.DynamoDBLocal(t).Client, "", OfDynamoDBLocal...) })
+	t.Run("dynamodb-local", func(t *testing.T) { RunSlow(t, engines.DynamoDBLocal(t).Client, OfDynamoDBLocal...) })
 	t.Run("dynoxide", func(t *testing.T) { Run(t, engines.Dynoxide(t).Client, "", OfDynoxide...) })
 	t.Run("embedded", func(t *testing.T) {
 		sent := recorder{API: memdynamo.New(memdynamo.Config{}), expressions: map[string]bool{}}

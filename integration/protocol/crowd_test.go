@@ -17,11 +17,11 @@ import (
 	"github.com/holdall/holdall/trace"
 )
 
-// Sixty fine lockers of ten processes come and go below one key. Who wants all of it is
+// Sixty fine lockers of ten processes, with -short twenty of five, come and go below one key. Who wants all of it is
 // not overtaken for ever, and who waits for nobody is told after a few requests.
 func TestACoarseLockAmongManyFineOnes(t *testing.T) {
-	each(t, func(t *testing.T, b *bed) {
-		const processes, lockers = 10, 60
+	eachHeavy(t, func(t *testing.T, b *bed) {
+		processes, lockers := shorter(10, 5), shorter(60, 20)
 		b.lease = max(b.lease, 20*time.Second) // the machine is busy
 		drawn := seed(t)
 		var taken atomic.Int64

@@ -9,7 +9,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,12 +55,50 @@ type bed struct {
 	units string
 	data  string // the records that units write
 
-	transaction int // what a unit's transaction has at most; 0: as much as it may
+	local       bool // on DynamoDB Local
+	transaction int  // what a unit's transaction has at most; 0: as much as it may
 }
 
 // each runs a test on every engine, in virtual time: the engines decide, and how fast they answer on
 // this machine does not matter. Or it runs it on the DynamoDB elsewhere that was named, in real time.
 func each(t *testing.T, test func(*testing.T, *bed)) {
+	t.Helper()
+	onEngines(t, true, test)
+}
+
+// eachHeavy runs a test that sends many or large requests: with -short not on DynamoDB Local, which
+// takes more processor time for them than all other tests together.
+func eachHeavy(t *testing.T, test func(*testing.T, *bed)) {
+	t.Helper()
+	onEngines(t, !testing.Short(), test)
+}
+
+// eachVariant runs a test in each of its variants on every engine. With -short, DynamoDB Local has
+// only the first by name.
+func eachVariant[V any](t *testing.T, all map[string]V, test func(*testing.T, *bed, V)) {
+	t.Helper()
+	first := firstOf(all)
+	for name, v := range all {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEngines(t, name == first || !testing.Short(), func(t *testing.T, b *bed) { test(t, b, v) })
+		})
+	}
+}
+
+// some returns the variants that a test tries in one bed: with -short on DynamoDB Local the first by name.
+func some[V any](b *bed, all map[string]V) map[string]V {
+	if !testing.Short() || !b.local {
+		return all
+	}
+	first := firstOf(all)
+	return map[string]V{first: all[first]}
+}
+
+func firstOf[V any](all map[string]V) string { return slices.Min(slices.Collect(maps.Keys(all))) }
+
+// onEngines runs a test as each does, on DynamoDB Local only if that is wanted.
+func onEngines(t *testing.T, local bool, test func(*testing.T, *bed)) {
 	t.Helper()
 	if e := engines.Elsewhere(t); e != nil {
 		t.Run("elsewhere", func(t *testing.T) {
@@ -74,10 +114,16 @@ func each(t *testing.T, test func(*testing.T, *bed)) {
 			run(t, memdynamo.New(memdynamo.Config{Latency: func() time.Duration { return engines.RTT }}), "t-", test)
 		})
 	})
-	for _, kind := range []engines.Kind{engines.KindDynoxide, engines.KindLocal} {
+	kinds := []engines.Kind{engines.KindDynoxide}
+	if local {
+		kinds = append(kinds, engines.KindLocal)
+	}
+	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			engines.Virtual(t, engines.Get(t, kind), func(t *testing.T, e *engines.Engine) { run(t, e.Client, e.Prefix, test) })
+			engines.Virtual(t, engines.Get(t, kind), func(t *testing.T, e *engines.Engine) {
+				run(t, e.Client, e.Prefix, func(t *testing.T, b *bed) { b.local = kind == engines.KindLocal; test(t, b) })
+			})
 		})
 	}
 }

@@ -117,7 +117,7 @@ func keyOf(c faults.Call) string {
 func TestACommitWithoutLocksInDoubt(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b *bed) {
-		for name, c := range map[string]doubtful{
+		for name, c := range some(b, map[string]doubtful{
 			"done":                                {true, false, "", "", unitofwork.Committed, unitofwork.Committed},
 			"done, with an ID":                    {true, false, "1", "", unitofwork.Committed, unitofwork.Committed},
 			"not done":                            {false, false, "", "", unitofwork.Undecided, unitofwork.Committed},
@@ -127,7 +127,7 @@ func TestACommitWithoutLocksInDoubt(t *testing.T) {
 			"not done, others came":               {false, true, "", "", unitofwork.Forgotten, unitofwork.Forgotten},
 			"not done, others came, with an ID":   {false, true, "4", "", unitofwork.NotCommitted, unitofwork.NotCommitted},
 			"not done, others came under this ID": {false, true, "5", "5", unitofwork.NotCommitted, unitofwork.NotCommitted},
-		} {
+		}) {
 			t.Log(name)
 			c.try(b, ordering.Join(strings.ReplaceAll(name, " ", "-"), "1"))
 		}

@@ -122,7 +122,7 @@ func TestUnitsBesideAHalfAppliedOne(t *testing.T) {
 // A unit may fit into one transaction by itself, and not with the rows of what it has read.
 func TestAUnitOfManyRowsThatNamesNothing(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, b *bed) {
+	eachHeavy(t, func(t *testing.T, b *bed) {
 		var w ways
 		o := b.owner("o", nil, w.traced, func(c *lockset.Config) { c.Lease *= 2 })
 		l := b.ledger("l", 9, 0) // 45 rows, of 27 keys

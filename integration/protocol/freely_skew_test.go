@@ -22,11 +22,12 @@ func TestTwoProcessesThatWriteWhatTheOtherHasRead(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b *bed) {
 		b.lease *= 4
-		for name, one := range map[string]struct {
+		type variant struct {
 			keys  [2]ordering.Key
 			named [2]ordering.Key // by the first and the second; none if empty
 			there bool            // the rows and records are there before
-		}{
+		}
+		for name, one := range some(b, map[string]variant{
 			"fine":                  {[2]ordering.Key{"s/1", "s/2"}, [2]ordering.Key{}, true},
 			"fine, nothing there":   {[2]ordering.Key{"t/1", "t/2"}, [2]ordering.Key{}, false},
 			"families":              {[2]ordering.Key{"u/1", "v/1"}, [2]ordering.Key{}, true},
@@ -35,7 +36,7 @@ func TestTwoProcessesThatWriteWhatTheOtherHasRead(t *testing.T) {
 			"both coarse":           {[2]ordering.Key{"y/1", "y/2"}, [2]ordering.Key{"y", "y"}, true},
 			"both coarse, no rows":  {[2]ordering.Key{"z/1", "z/2"}, [2]ordering.Key{"z", "z"}, false},
 			"coarse, once fine ran": {[2]ordering.Key{"a/1", "a/2"}, [2]ordering.Key{"", "a"}, true},
-		} {
+		}) {
 			if one.there {
 				require.NoError(t, b.owner("founder", nil).units.Do(t.Context(), unitofwork.Work{}, b.add(0, one.keys[:]...)))
 			}
@@ -78,7 +79,7 @@ func TestALateWriteBetweenLookAndCommit(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b *bed) {
 		b.lease *= 4
-		for name, write := range map[string]func(*unitofwork.Unit, *unitofwork.Ref[counter]) error{
+		for name, write := range some(b, map[string]func(*unitofwork.Unit, *unitofwork.Ref[counter]) error{
 			"put":    func(u *unitofwork.Unit, r *unitofwork.Ref[counter]) error { r.T.N++; return u.Put(r) },
 			"delete": func(u *unitofwork.Unit, r *unitofwork.Ref[counter]) error { return u.Delete(r) },
 			"update": func(u *unitofwork.Unit, r *unitofwork.Ref[counter]) error {
@@ -87,7 +88,7 @@ func TestALateWriteBetweenLookAndCommit(t *testing.T) {
 			"check": func(u *unitofwork.Unit, r *unitofwork.Ref[counter]) error {
 				return u.Check(r, unitofwork.Expression{Condition: "attribute_exists(id)"})
 			},
-		} {
+		}) {
 			key := ordering.Join("late", name)
 			var w ways
 			late, o := b.owner("late", nil), b.owner("o", nil, w.traced)

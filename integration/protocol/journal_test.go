@@ -347,7 +347,7 @@ func TestADeadOwnersUnitIsFinished(t *testing.T) {
 	t.Parallel()
 	t.Run("by takers", func(t *testing.T) {
 		t.Parallel()
-		each(t, func(t *testing.T, b *bed) {
+		eachHeavy(t, func(t *testing.T, b *bed) {
 			ledgers := b.dead()
 			taker := b.owner("taker", nil)
 			taken := make(chan error, len(ledgers))
@@ -392,7 +392,7 @@ func TestADeadOwnersUnitIsFinished(t *testing.T) {
 
 // The records of one unit are larger together than a transaction may be.
 func TestAUnitOfMoreThan4MB(t *testing.T) {
-	each(t, func(t *testing.T, b *bed) {
+	eachHeavy(t, func(t *testing.T, b *bed) {
 		const n, size = 12, 370_000
 		b.lease *= 10 // no answer to 4 MB comes soon on a busy machine
 		o := b.owner("o", nil)

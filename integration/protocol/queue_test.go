@@ -123,64 +123,60 @@ var lines = map[string]line{
 func TestFirstComeFirstServed(t *testing.T) {
 	const owners, workers = 3, 3
 	rounds := shorter(4, 2)
-	for name, l := range lines {
-		t.Run(name, func(t *testing.T) {
-			each(t, func(t *testing.T, b *bed) {
-				b.lease = 30 * time.Second // nobody dies here, on a slow machine either
-				shown := &queues{api: b.db, seen: map[string][]string{}}
-				b.db = shown
-				w := newWatcher()
-				var blocked, dropped, buried, lost atomic.Int64
-				var mu sync.Mutex
-				tokens := map[string]lockset.Token{}
-				patient := func(c *lockset.Config) {
-					c.Grace = time.Minute
-					c.Trace = &trace.Trace{
-						AcquireEnd: func(_ context.Context, e trace.AcquireEnd) { mu.Lock(); tokens[e.Unit] = e.Token; mu.Unlock() },
-						WaitStart:  func(ctx context.Context, _ trace.WaitStart) context.Context { blocked.Add(1); return ctx },
-						Dropped:    func(context.Context, trace.Dropped) { dropped.Add(1) },
-						Buried:     func(context.Context, trace.Buried) { buried.Add(1) },
-						Lost:       func(context.Context, trace.Lost) { lost.Add(1) },
+	eachVariant(t, lines, func(t *testing.T, b *bed, l line) {
+		b.lease = 30 * time.Second // nobody dies here, on a slow machine either
+		shown := &queues{api: b.db, seen: map[string][]string{}}
+		b.db = shown
+		w := newWatcher()
+		var blocked, dropped, buried, lost atomic.Int64
+		var mu sync.Mutex
+		tokens := map[string]lockset.Token{}
+		patient := func(c *lockset.Config) {
+			c.Grace = time.Minute
+			c.Trace = &trace.Trace{
+				AcquireEnd: func(_ context.Context, e trace.AcquireEnd) { mu.Lock(); tokens[e.Unit] = e.Token; mu.Unlock() },
+				WaitStart:  func(ctx context.Context, _ trace.WaitStart) context.Context { blocked.Add(1); return ctx },
+				Dropped:    func(context.Context, trace.Dropped) { dropped.Add(1) },
+				Buried:     func(context.Context, trace.Buried) { buried.Add(1) },
+				Lost:       func(context.Context, trace.Lost) { lost.Add(1) },
+			}
+		}
+		first := b.take(b.owner("first", nil, patient), l.row)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		group, ctx := errgroup.WithContext(ctx)
+		for i := range owners {
+			o := b.owner(fmt.Sprint("o", i), nil, patient)
+			for j := range workers {
+				group.Go(func() error {
+					for range rounds {
+						if err := holdOnce(ctx, o, w, []ordering.Key{l.want(i, j)}); err != nil {
+							return err
+						}
 					}
-				}
-				first := b.take(b.owner("first", nil, patient), l.row)
-				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-				defer cancel()
-				group, ctx := errgroup.WithContext(ctx)
-				for i := range owners {
-					o := b.owner(fmt.Sprint("o", i), nil, patient)
-					for j := range workers {
-						group.Go(func() error {
-							for range rounds {
-								if err := holdOnce(ctx, o, w, []ordering.Key{l.want(i, j)}); err != nil {
-									return err
-								}
-							}
-							return nil
-						})
-					}
-				}
-				b.eventually("all wait, each owner in one place", func() bool {
-					return blocked.Load() >= owners*workers && len(b.queue(l.row)) == owners
+					return nil
 				})
-				heads := b.queue(l.row)
-				require.Len(t, heads, owners, "the others of each owner wait behind its one place")
-				b.free(first)
-				require.NoError(t, group.Wait())
-
-				took := make([]string, 0, len(tokens))
-				for unit := range tokens {
-					took = append(took, unit)
-				}
-				slices.SortFunc(took, func(a, b string) int { return int(tokens[a] - tokens[b]) })
-				require.Len(t, took, 1+owners*workers*rounds)
-				require.Equal(t, append([]string{first.Nonce()}, heads...), took[:1+owners])
-				requireInOrder(t, shown, took)
-				require.Zero(t, lost.Load()+buried.Load()+dropped.Load())
-				b.allFree()
-			})
+			}
+		}
+		b.eventually("all wait, each owner in one place", func() bool {
+			return blocked.Load() >= owners*workers && len(b.queue(l.row)) == owners
 		})
-	}
+		heads := b.queue(l.row)
+		require.Len(t, heads, owners, "the others of each owner wait behind its one place")
+		b.free(first)
+		require.NoError(t, group.Wait())
+
+		took := make([]string, 0, len(tokens))
+		for unit := range tokens {
+			took = append(took, unit)
+		}
+		slices.SortFunc(took, func(a, b string) int { return int(tokens[a] - tokens[b]) })
+		require.Len(t, took, 1+owners*workers*rounds)
+		require.Equal(t, append([]string{first.Nonce()}, heads...), took[:1+owners])
+		requireInOrder(t, shown, took)
+		require.Zero(t, lost.Load()+buried.Load()+dropped.Load())
+		b.allFree()
+	})
 }
 
 // requireInOrder asserts that no two took the row in another order than that in
@@ -205,48 +201,44 @@ func requireInOrder(t *testing.T, shown *queues, took []string) {
 // was freed, and by less than Grace, whatever each of them wants of the row.
 func TestADeadHeadIsDropped(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ row, dead, next ordering.Key }{
+	type variant struct{ row, dead, next ordering.Key }
+	eachVariant(t, map[string]variant{
 		"one key":             {"k", "k", "k"},
 		"coarse before fine":  {"c", "c", "c/a"},
 		"fine before coarse":  {"c", "c/a", "c"},
 		"fine before another": {"c", "c/a", "c/b"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			each(t, func(t *testing.T, b *bed) {
-				first := b.take(b.owner("first", nil), c.row)
-				dead := b.owner("dead", nil)
-				go func() { _, _ = dead.locks.Acquire(t.Context(), []ordering.Key{c.dead}) }()
-				b.eventually("the head has its place", func() bool { return len(b.queue(c.row)) == 1 })
-				head := b.queue(c.row)[0]
-				dead.net.Crash()
+	}, func(t *testing.T, b *bed, c variant) {
+		first := b.take(b.owner("first", nil), c.row)
+		dead := b.owner("dead", nil)
+		go func() { _, _ = dead.locks.Acquire(t.Context(), []ordering.Key{c.dead}) }()
+		b.eventually("the head has its place", func() bool { return len(b.queue(c.row)) == 1 })
+		head := b.queue(c.row)[0]
+		dead.net.Crash()
 
-				dropped := make(chan string, 10)
-				next := b.owner("next", nil, func(c *lockset.Config) {
-					c.Trace = &trace.Trace{Dropped: func(_ context.Context, d trace.Dropped) { dropped <- d.Unit }}
-				})
-				got := make(chan *lockset.Set, 1)
-				go func() {
-					set, err := next.locks.Acquire(t.Context(), []ordering.Key{c.next})
-					if err != nil {
-						t.Error(err)
-					}
-					got <- set
-				}()
-				b.eventually("the next has its place behind it", func() bool { return len(b.queue(c.row)) == 2 })
-				freed := time.Now()
-				b.free(first)
-				set := <-got
-				require.NotNil(t, set)
-				took, cfg := time.Since(freed), next.locks.Config()
-				require.GreaterOrEqual(t, took, 3*cfg.Poll)
-				require.Less(t, took, cfg.Grace, "the row says since when it is free")
-				require.Equal(t, head, <-dropped)
-				require.Empty(t, dropped, "it was dropped once")
-				require.Greater(t, set.Token(), first.Token())
-				b.free(set)
-				b.allFree()
-			})
+		dropped := make(chan string, 10)
+		next := b.owner("next", nil, func(c *lockset.Config) {
+			c.Trace = &trace.Trace{Dropped: func(_ context.Context, d trace.Dropped) { dropped <- d.Unit }}
 		})
-	}
+		got := make(chan *lockset.Set, 1)
+		go func() {
+			set, err := next.locks.Acquire(t.Context(), []ordering.Key{c.next})
+			if err != nil {
+				t.Error(err)
+			}
+			got <- set
+		}()
+		b.eventually("the next has its place behind it", func() bool { return len(b.queue(c.row)) == 2 })
+		freed := time.Now()
+		b.free(first)
+		set := <-got
+		require.NotNil(t, set)
+		took, cfg := time.Since(freed), next.locks.Config()
+		require.GreaterOrEqual(t, took, 3*cfg.Poll)
+		require.Less(t, took, cfg.Grace, "the row says since when it is free")
+		require.Equal(t, head, <-dropped)
+		require.Empty(t, dropped, "it was dropped once")
+		require.Greater(t, set.Token(), first.Token())
+		b.free(set)
+		b.allFree()
+	})
 }

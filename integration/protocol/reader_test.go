@@ -19,11 +19,11 @@ import (
 // of it; who reads without locks sees none of it or all, in one request or in several, by
 // Read, or in a unit, whatever keys it names.
 func TestAReaderNeverSeesHalf(t *testing.T) {
-	each(t, func(t *testing.T, b *bed) {
+	eachHeavy(t, func(t *testing.T, b *bed) {
 		b.lease *= 2
 		b.transaction = 6
-		const families = 12
-		l := b.ledger("l", families, 8)
+		families := shorter(12, 4)
+		l := b.ledger("l", families, shorter(8, 3))
 		o := b.owner("o", slowToApply(200*time.Millisecond))
 		var over atomic.Bool
 		var working sync.WaitGroup

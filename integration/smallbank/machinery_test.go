@@ -19,6 +19,10 @@ import (
 // Where everybody is in everybody's way, money is lost by those alone who do not promise
 // otherwise.
 func TestTheBooksAreKept(t *testing.T) {
+	long := 2 * time.Second
+	if testing.Short() {
+		long = time.Second
+	}
 	for _, windows := range []bool{false, true} {
 		for _, apart := range []bool{false, true} {
 			if testing.Short() && windows != apart {
@@ -30,7 +34,7 @@ func TestTheBooksAreKept(t *testing.T) {
 					b.windows, b.apart, b.holders = windows, apart, few
 					all, _ := b.contestants(4)
 					for _, c := range all {
-						did := c.round(t.Context(), clients, few, 1, 2*time.Second)
+						did := c.round(t.Context(), clients, few, 1, long)
 						require.NoError(t, did.err, c.name)
 						require.Positive(t, did.committed, c.name)
 						lost := b.audit(c)
@@ -146,11 +150,15 @@ func TestWhatOrdersDo(t *testing.T) {
 // Where all want the same few customers, a transaction takes few requests all the same: clients
 // of one process are committed together, and those of several are tried again, as by hand.
 func TestWhatHotCustomersCost(t *testing.T) {
+	long := 3 * time.Second
+	if testing.Short() {
+		long = time.Second
+	}
 	for processes, most := range map[int]float64{1: 1, 8: 3.5} {
 		synctest.Test(t, func(t *testing.T) {
 			b := &bed{tb: t, db: memdynamo.New(memdynamo.Config{}), latency: rtt, holders: few}
 			c := b.holdall("holdall", processes, false)
-			turn := c.round(t.Context(), clients, few, 1, 3*time.Second)
+			turn := c.round(t.Context(), clients, few, 1, long)
 			require.NoError(t, turn.err)
 			require.Less(t, turn.per(turn.requests), most, "%d processes: %v", processes, c.why)
 			require.Zero(t, b.audit(c))

@@ -3,6 +3,7 @@ package tidy
 import (
 	"fmt"
 	"go/ast"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ var (
 
 // outdated: comments name nothing that is gone. Part of a name is enough, as in -run OneKey.
 func outdated(files []*file) (problems []Problem) {
-	var known strings.Builder
+	parts := map[string]bool{} // each once: every word of a comment is looked for in all of them
 	for _, f := range files {
 		if f.ast == nil {
 			continue
@@ -28,14 +29,14 @@ func outdated(files []*file) (problems []Problem) {
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.Ident:
-				known.WriteString(n.Name + " ")
+				parts[n.Name] = true
 			case *ast.BasicLit: // the attributes of rows, what mutants change, and the like
-				known.WriteString(n.Value + " ")
+				parts[n.Value] = true
 			}
 			return true
 		})
 	}
-	names := known.String()
+	names := strings.Join(slices.Collect(maps.Keys(parts)), " ")
 	for _, f := range files {
 		if f.ast == nil {
 			continue

@@ -18,11 +18,18 @@ var (
 
 // unfinished is what no text of ours says. Put together here so that this file
 // does not say it either.
-var unfinished = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`)
+var (
+	unfinishedWords = []string{"TO" + "DO", "FIX" + "ME", "XX" + "X"}
+	unfinished      = regexp.MustCompile(`\b(` + strings.Join(unfinishedWords, "|") + `)\b`)
+)
 
 // words: what no file says.
 func words(f *file) (problems []Problem) {
 	for i, line := range f.lines {
+		// The expression is slow on a line, and few lines have one of the words.
+		if !slices.ContainsFunc(unfinishedWords, func(w string) bool { return strings.Contains(line, w) }) {
+			continue
+		}
 		if found := unfinished.FindString(line); found != "" {
 			problems = append(problems, Problem{f.path, i + 1, fmt.Sprintf("%q: do it, or say elsewhere that it is to be done", found)})
 		}

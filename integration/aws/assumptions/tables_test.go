@@ -3,6 +3,7 @@ package assumptions
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -176,6 +177,9 @@ func costsAsWritten(b *bed) finding {
 	units, grains, sets := costs.Units, costs.Grains, costs.Sets
 	if testing.Short() { // the last of each is the largest
 		units, grains, sets = units[:6], grains[:2], sets[:3]
+		if slices.Contains(local, b.Kind) { // all are tried on the others
+			units, grains, sets = units[:2], grains[:1], sets[:1]
+		}
 	}
 	wrong := 0
 	counter := costs.NewCounter(b.t, b.Client, prefix)
