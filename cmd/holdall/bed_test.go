@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -122,6 +123,9 @@ func (b *bed) run(t *testing.T, args ...string) ran {
 	return runWith(t, b.environ(), args...)
 }
 
+// progressLine is what a command says in a log of how far it has come, if that takes long.
+var progressLine = regexp.MustCompile(`(?m)^(looking for units that |watching for signs of life: |\d+ rows looked at, |unit \S+: [a-z]+ \d+( of \d+)?$|holdall: waiting for key ).*\n`)
+
 func runWith(t *testing.T, environ []string, args ...string) ran {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
@@ -133,7 +137,7 @@ func runWith(t *testing.T, environ []string, args ...string) ran {
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	return ran{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+	return ran{cmd.ProcessState.ExitCode(), out.String(), progressLine.ReplaceAllString(errs.String(), "")}
 }
 
 // oneError requires that a run has failed with a code, and said why in one line.
