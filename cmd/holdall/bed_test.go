@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/cmd/holdall/internal/browser"
 	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
@@ -45,6 +46,7 @@ func TestMain(m *testing.M) {
 		if err := flag.Set("test.parallel", "8"); err != nil {
 			panic(err)
 		}
+		defer browser.End()
 		return engines.Main(m)
 	}())
 }

@@ -20,6 +20,12 @@ import (
 	"github.com/holdall/holdall/record"
 )
 
+func TestMain(m *testing.M) {
+	code := m.Run()
+	browser.End()
+	os.Exit(code)
+}
+
 // page writes the page of a model, and returns it and the URL of its file.
 func page(t testing.TB, m *timeline.Model) (html, url string) {
 	t.Helper()
