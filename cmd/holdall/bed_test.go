@@ -26,8 +26,9 @@ import (
 	"github.com/holdall/holdall/unitofwork"
 )
 
-// program is the command as users have it, built once for all tests.
-var program string
+// program is the command as users have it. actorProgram is package internal/actor. Both are built once for
+// all tests.
+var program, actorProgram string
 
 // TestMain has many tests wait at the same time, for leases: that takes no core.
 func TestMain(m *testing.M) {
@@ -37,8 +38,8 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		defer os.RemoveAll(folder)
-		program = filepath.Join(folder, "holdall")
-		if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		program, actorProgram = filepath.Join(folder, "holdall"), filepath.Join(folder, "actor")
+		if out, err := exec.Command("go", "build", "-o", folder, ".", "./internal/actor").CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 			return 1
 		}

@@ -3,8 +3,6 @@
 package main
 
 import (
-	"context"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -15,27 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/engines"
-	"github.com/holdall/holdall/lockset"
-	"github.com/holdall/holdall/ordering"
 )
 
 // shortLives is how many of the processes that want what an actor has live as long as its lease.
 const shortLives = 4
-
-// polls asks for keys again and again for so long, waiting for nobody, and ends the process.
-func polls(ctx context.Context, locks *lockset.Client, keys []ordering.Key, life time.Duration) error {
-	for end := time.Now().Add(life); time.Now().Before(end); time.Sleep(life / 10) {
-		set, err := locks.TryAcquire(ctx, keys)
-		if err == nil {
-			if err = set.Release(ctx); err == nil {
-				os.Exit(exitDone)
-			}
-			return err
-		}
-	}
-	os.Exit(exitNotGot)
-	return nil
-}
 
 // generations has one process after another ask for the key k until one has it, or most of them had
 // their time; with several at a time, all of them ask once each generation. It returns which
@@ -74,11 +55,9 @@ func waiter(t *testing.T, lease time.Duration) func() *exec.Cmd {
 
 // poller is one that asks again and again.
 func poller(t *testing.T, lease time.Duration) func() *exec.Cmd {
-	self, err := os.Executable()
-	require.NoError(t, err)
 	return func() *exec.Cmd {
-		cmd := exec.CommandContext(t.Context(), self)
-		cmd.Env = []string{roleVariable + "=polls", "OWNER=short-lived", "KEYS=k", "LEASE=" + lease.String()}
+		cmd := exec.CommandContext(t.Context(), actorProgram)
+		cmd.Env = append(playing("polls", "short-lived", lease, "k"), "LIFE="+(lease/shortLives).String())
 		return cmd
 	}
 }
