@@ -8,11 +8,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,13 +58,42 @@ func TestMain(m *testing.M) {
 // waits for nothing is run by engines.Each, before all that is parallel.
 func eachEngine(t *testing.T, test func(*testing.T, *engines.Engine)) {
 	t.Helper()
-	for _, kind := range []engines.Kind{engines.KindDynoxide, engines.KindLocal} {
-		t.Run(string(kind), func(t *testing.T) {
-			t.Parallel()
-			test(t, engines.Get(t, kind))
-		})
+	for n := range kinds {
+		onEngine(t, n, test)
 	}
 }
+
+// kinds are the engines of these tests.
+var kinds = []engines.Kind{engines.KindDynoxide, engines.KindLocal}
+
+// inTurn runs one of many cases on both engines. With -short it runs the case on one engine, chosen by the
+// case's number, because each step of a case starts a process.
+func inTurn(t *testing.T, number int, test func(*testing.T, *engines.Engine)) {
+	t.Helper()
+	if testing.Short() {
+		onEngine(t, number%len(kinds), test)
+		return
+	}
+	eachEngine(t, test)
+}
+
+// forWords runs a test of what commands print on both engines. With -short it uses only the first: the
+// words do not depend on the engine.
+func forWords(t *testing.T, test func(*testing.T, *engines.Engine)) {
+	t.Helper()
+	inTurn(t, 0, test)
+}
+
+func onEngine(t *testing.T, n int, test func(*testing.T, *engines.Engine)) {
+	t.Helper()
+	t.Run(string(kinds[n]), func(t *testing.T) {
+		t.Parallel()
+		test(t, engines.Get(t, kinds[n]))
+	})
+}
+
+// numbered returns the names of cases in an order that is the same in every run.
+func numbered[C any](cases map[string]C) (names []string) { return slices.Sorted(maps.Keys(cases)) }
 
 // bed is two tables of an engine.
 type bed struct {

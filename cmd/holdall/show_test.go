@@ -155,7 +155,7 @@ func golden(t *testing.T, file, printed string) {
 
 func TestShow(t *testing.T) {
 	t.Parallel()
-	eachEngine(t, func(t *testing.T, e *engines.Engine) {
+	forWords(t, func(t *testing.T, e *engines.Engine) {
 		w := newTown(t, e)
 		for name, commands := range map[string][]string{
 			"show.golden": {

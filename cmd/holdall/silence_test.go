@@ -67,20 +67,22 @@ func poller(t *testing.T, lease time.Duration) func() *exec.Cmd {
 func TestShortLivedProcessesFindOutTheDead(t *testing.T) {
 	t.Parallel()
 	kill, stop := func(a *actor) { a.Kill() }, func(a *actor) { _ = a.Signal(syscall.SIGSTOP) }
-	eachEngine(t, func(t *testing.T, e *engines.Engine) {
-		for name, c := range map[string]struct {
-			befalls func(*actor)
-			process func(*testing.T, time.Duration) func() *exec.Cmd
-			atOnce  int
-		}{
-			"killed, they wait":               {kill, waiter, 1},
-			"killed, they poll":               {kill, poller, 1},
-			"killed, they wait two at a time": {kill, waiter, 2},
-			"stopped, they wait":              {stop, waiter, 1},
-		} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				b := newBed(t, engines.Get(t, e.Kind))
+	cases := map[string]struct {
+		befalls func(*actor)
+		process func(*testing.T, time.Duration) func() *exec.Cmd
+		atOnce  int
+	}{
+		"killed, they wait":               {kill, waiter, 1},
+		"killed, they poll":               {kill, poller, 1},
+		"killed, they wait two at a time": {kill, waiter, 2},
+		"stopped, they wait":              {stop, waiter, 1},
+	}
+	for number, name := range numbered(cases) {
+		c := cases[name]
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inTurn(t, number, func(t *testing.T, e *engines.Engine) {
+				b := newBed(t, e)
 				holder := b.actor(t, "watches", "the holder", "k").ready(t)
 				c.befalls(holder)
 				nth, lived := b.generations(t, 2*shortLives, c.atOnce, c.process(t, b.lease)) // twice as many as it takes, for a busy machine
@@ -92,18 +94,20 @@ func TestShortLivedProcessesFindOutTheDead(t *testing.T) {
 					holder.says(t, "lost ")
 				}
 			})
-		}
-	})
+		})
+	}
 }
 
 // However many short-lived processes want the key of a holder that lives, it keeps it.
 func TestShortLivedProcessesLeaveTheLivingAlone(t *testing.T) {
 	t.Parallel()
-	eachEngine(t, func(t *testing.T, e *engines.Engine) {
-		for name, process := range map[string]func(*testing.T, time.Duration) func() *exec.Cmd{"they wait": waiter, "they poll": poller} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				b := newBed(t, engines.Get(t, e.Kind))
+	cases := map[string]func(*testing.T, time.Duration) func() *exec.Cmd{"they wait": waiter, "they poll": poller}
+	for number, name := range numbered(cases) {
+		process := cases[name]
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inTurn(t, number, func(t *testing.T, e *engines.Engine) {
+				b := newBed(t, e)
 				for most := 8 * b.lease; ; b = b.slower(t) {
 					holder := b.actor(t, "watches", "the holder", "k").ready(t)
 					nth, lived := b.generations(t, 2*shortLives, 2, process(t, b.lease))
@@ -115,6 +119,6 @@ func TestShortLivedProcessesLeaveTheLivingAlone(t *testing.T) {
 					return
 				}
 			})
-		}
-	})
+		})
+	}
 }

@@ -119,6 +119,9 @@ var looks = map[string]browser.Options{
 func pictures(t *testing.T, p *browser.Page, name string) {
 	t.Helper()
 	for look, o := range looks {
+		if testing.Short() && look != "narrow-dark" && look != "wide" { // the widths between which the others are
+			continue
+		}
 		p.Look(o)
 		require.Zero(t, p.Overflow(), "%s, %s", name, look)
 		p.Screenshot("web-" + name + "-" + look)
