@@ -42,7 +42,8 @@ engines: ## fetch the engines that tests run against into .engines/
 
 # The engines run as processes of the tests: a test without its engine fails. With
 # -short every test is run on every engine, those with a long form in a short one: long
-# has that. Each package is vetted with its tests: vetting all of them before would compile
+# has that. Only in cmd/holdall a test of many cases, or of words, has each case on one engine
+# in short, in turn, as every step of every case is a process. Each package is vetted with its tests: vetting all of them before would compile
 # everything twice, once without the race detector. A test binary needs little memory, so the
 # collector may be lazy; and it need not wait a second at its end for goroutines that race then,
 # as those of long do.

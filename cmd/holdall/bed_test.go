@@ -8,10 +8,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,13 +22,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/cmd/holdall/internal/browser"
 	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
 )
 
-// program is the command as users have it, built once for all tests.
-var program string
+// program is the command as users have it. actorProgram is package internal/actor. Both are built once for
+// all tests.
+var program, actorProgram string
 
 // TestMain has many tests wait at the same time, for leases: that takes no core.
 func TestMain(m *testing.M) {
@@ -35,8 +40,8 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		defer os.RemoveAll(folder)
-		program = filepath.Join(folder, "holdall")
-		if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		program, actorProgram = filepath.Join(folder, "holdall"), filepath.Join(folder, "actor")
+		if out, err := exec.Command("go", "build", "-o", folder, ".", "./internal/actor").CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 			return 1
 		}
@@ -44,6 +49,7 @@ func TestMain(m *testing.M) {
 		if err := flag.Set("test.parallel", "8"); err != nil {
 			panic(err)
 		}
+		defer browser.End()
 		return engines.Main(m)
 	}())
 }
@@ -52,13 +58,42 @@ func TestMain(m *testing.M) {
 // waits for nothing is run by engines.Each, before all that is parallel.
 func eachEngine(t *testing.T, test func(*testing.T, *engines.Engine)) {
 	t.Helper()
-	for _, kind := range []engines.Kind{engines.KindDynoxide, engines.KindLocal} {
-		t.Run(string(kind), func(t *testing.T) {
-			t.Parallel()
-			test(t, engines.Get(t, kind))
-		})
+	for n := range kinds {
+		onEngine(t, n, test)
 	}
 }
+
+// kinds are the engines of these tests.
+var kinds = []engines.Kind{engines.KindDynoxide, engines.KindLocal}
+
+// inTurn runs one of many cases on both engines. With -short it runs the case on one engine, chosen by the
+// case's number, because each step of a case starts a process.
+func inTurn(t *testing.T, number int, test func(*testing.T, *engines.Engine)) {
+	t.Helper()
+	if testing.Short() {
+		onEngine(t, number%len(kinds), test)
+		return
+	}
+	eachEngine(t, test)
+}
+
+// forWords runs a test of what commands print on both engines. With -short it uses only the first: the
+// words do not depend on the engine.
+func forWords(t *testing.T, test func(*testing.T, *engines.Engine)) {
+	t.Helper()
+	inTurn(t, 0, test)
+}
+
+func onEngine(t *testing.T, n int, test func(*testing.T, *engines.Engine)) {
+	t.Helper()
+	t.Run(string(kinds[n]), func(t *testing.T) {
+		t.Parallel()
+		test(t, engines.Get(t, kinds[n]))
+	})
+}
+
+// numbered returns the names of cases in an order that is the same in every run.
+func numbered[C any](cases map[string]C) (names []string) { return slices.Sorted(maps.Keys(cases)) }
 
 // bed is two tables of an engine.
 type bed struct {
@@ -122,6 +157,9 @@ func (b *bed) run(t *testing.T, args ...string) ran {
 	return runWith(t, b.environ(), args...)
 }
 
+// progressLine is what a command says in a log of how far it has come, if that takes long.
+var progressLine = regexp.MustCompile(`(?m)^(looking for units that |watching for signs of life: |\d+ rows looked at, |unit \S+: [a-z]+ \d+( of \d+)?$|holdall: waiting for key ).*\n`)
+
 func runWith(t *testing.T, environ []string, args ...string) ran {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
@@ -133,7 +171,7 @@ func runWith(t *testing.T, environ []string, args ...string) ran {
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	return ran{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+	return ran{cmd.ProcessState.ExitCode(), out.String(), progressLine.ReplaceAllString(errs.String(), "")}
 }
 
 // oneError requires that a run has failed with a code, and said why in one line.

@@ -17,18 +17,19 @@ import (
 // others have it after a lease, or at once.
 func TestFree(t *testing.T) {
 	t.Parallel()
-	eachEngine(t, func(t *testing.T, e *engines.Engine) {
-		for name, befalls := range map[string]func(*actor){
-			"alive": func(*actor) {}, "stopped": func(a *actor) { _ = a.Signal(syscall.SIGSTOP) }, "dead": func(a *actor) { a.Kill() },
-		} {
-			for how, now := range map[string]bool{"after a lease": false, "now": true} {
-				t.Run(name+" "+how, func(t *testing.T) {
-					t.Parallel()
-					newBed(t, engines.Get(t, e.Kind)).takenByAnOperator(t, befalls, now)
+	cases, hows := map[string]func(*actor){
+		"alive": func(*actor) {}, "stopped": func(a *actor) { _ = a.Signal(syscall.SIGSTOP) }, "dead": func(a *actor) { a.Kill() },
+	}, map[string]bool{"after a lease": false, "now": true}
+	for i, name := range numbered(cases) {
+		for j, how := range numbered(hows) {
+			t.Run(name+" "+how, func(t *testing.T) {
+				t.Parallel()
+				inTurn(t, i+j, func(t *testing.T, e *engines.Engine) {
+					newBed(t, e).takenByAnOperator(t, cases[name], hows[how])
 				})
-			}
+			})
 		}
-	})
+	}
 }
 
 func (b *bed) takenByAnOperator(t *testing.T, befalls func(*actor), now bool) {

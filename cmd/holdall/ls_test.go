@@ -20,7 +20,7 @@ import (
 
 func TestLs(t *testing.T) {
 	t.Parallel()
-	eachEngine(t, func(t *testing.T, e *engines.Engine) {
+	forWords(t, func(t *testing.T, e *engines.Engine) {
 		w := newTown(t, e)
 		golden(t, "ls.golden", sinceNormalised(w.session(t,
 			"ls", "ls customer:1", "ls customer:1/", "ls nothing", "ls --held", "ls --waiting", "ls --prepared", "ls --dead", "ls --alive", "ls --all",

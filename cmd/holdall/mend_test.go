@@ -81,7 +81,7 @@ const laterFence = 4_000_000_000_000_000
 func TestMendByFlags(t *testing.T) {
 	t.Parallel()
 	record := []string{"apply", "keep"}
-	for name, c := range map[string]struct {
+	cases := map[string]struct {
 		role    string
 		harm    func(*testing.T, *stuckBed)
 		choices []string
@@ -98,10 +98,12 @@ func TestMendByFlags(t *testing.T) {
 		"row gone, written":      {decidesUpdates, rowGone, []string{"written", "not-written"}, "written", 5.0},
 		"row gone, not written":  {decidesUpdates, rowGone, []string{"written", "not-written"}, "not-written", 12.0},
 		"row gone, put, written": {"decides", rowGone, []string{"written", "not-written"}, "written", 5.0},
-	} {
+	}
+	for number, name := range numbered(cases) {
+		c := cases[name]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			engines.Each(t, func(t *testing.T, e *engines.Engine) {
+			inTurn(t, number, func(t *testing.T, e *engines.Engine) {
 				b := newStuckBed(t, e)
 				unit := b.decided(t, c.role, "a/1", "b", "c")
 				c.harm(t, b)
@@ -162,7 +164,7 @@ func rowGone(t *testing.T, b *stuckBed) {
 // What has changed since it was shown is refused, and shown anew, with another state.
 func TestMendRefusesWhatHasChanged(t *testing.T) {
 	t.Parallel()
-	engines.Each(t, func(t *testing.T, e *engines.Engine) {
+	inTurn(t, 1, func(t *testing.T, e *engines.Engine) {
 		b := newStuckBed(t, e)
 		unit := b.decided(t, "decides", "a/1", "b", "c")
 		newerFence(t, b)
@@ -180,7 +182,7 @@ func TestMendRefusesWhatHasChanged(t *testing.T) {
 
 func TestMendListsWhatIsStuck(t *testing.T) {
 	t.Parallel()
-	engines.Each(t, func(t *testing.T, e *engines.Engine) {
+	forWords(t, func(t *testing.T, e *engines.Engine) {
 		b := newStuckBed(t, e)
 		stuck := b.decided(t, "decides", "a/1", "b", "c")
 		newerFence(t, b)

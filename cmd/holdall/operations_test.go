@@ -86,10 +86,11 @@ func TestTheGuideShowsWhatIsPrinted(t *testing.T) {
 	told, elsewhere := situationsOf(string(page))
 	require.ElementsMatch(t, slices.Collect(maps.Keys(situations)), slices.Collect(maps.Keys(told)))
 	require.NotContains(t, elsewhere, "```console", "only a situation has a place to run them")
-	for heading, text := range told {
+	for number, heading := range numbered(told) {
+		text := told[heading]
 		t.Run(heading, func(t *testing.T) {
 			t.Parallel()
-			engines.Each(t, func(t *testing.T, e *engines.Engine) {
+			inTurn(t, number, func(t *testing.T, e *engines.Engine) {
 				s := newScene(t, e)
 				situations[heading](t, s)
 				set := environ(s.endpoint, "HOLDALL_TABLE="+s.locks, "HOLDALL_UNITS="+s.units, "HOLDALL_LEASE="+s.lease.String())

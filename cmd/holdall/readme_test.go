@@ -23,7 +23,11 @@ func readme(t *testing.T) string {
 // The examples of the page do what they show: one shell runs them all, in order.
 func TestREADME(t *testing.T) {
 	t.Parallel()
-	e := engines.DynamoDBLocal(t, func(o *engines.Options) { o.Own = true }) // for the names of its tables
+	kind := engines.KindLocal
+	if testing.Short() {
+		kind = engines.KindDynoxide // whose start takes no seconds of a core
+	}
+	e := engines.Get(t, kind, func(o *engines.Options) { o.Own = true }) // for the names of its tables
 	asShown(t, readme(t), environ(e.Endpoint), func(text string) string { return text }, func(text string) string { return text })
 }
 

@@ -89,14 +89,11 @@ func (w *town) session(t *testing.T, commands ...string) string {
 	}
 	group.Wait()
 	for n, got := range all {
-		got.stderr = progressLine.ReplaceAllString(got.stderr, "") // shown only where watching takes long
 		require.Equal(t, ran{exitDone, got.stdout, ""}, got, commands[n])
 		printed[n] = fmt.Sprintf("$ holdall %s\n%s\n", commands[n], normalised(w.leastShown(got.stdout)))
 	}
 	return strings.Join(printed, "")
 }
-
-var progressLine = regexp.MustCompile(`(?m)^watching for signs of life: .*\n`)
 
 // leastShown returns what a command has printed as if the lease of actors were the least.
 func (b *bed) leastShown(text string) string {
@@ -158,7 +155,7 @@ func golden(t *testing.T, file, printed string) {
 
 func TestShow(t *testing.T) {
 	t.Parallel()
-	eachEngine(t, func(t *testing.T, e *engines.Engine) {
+	forWords(t, func(t *testing.T, e *engines.Engine) {
 		w := newTown(t, e)
 		for name, commands := range map[string][]string{
 			"show.golden": {

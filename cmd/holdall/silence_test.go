@@ -3,8 +3,6 @@
 package main
 
 import (
-	"context"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -15,27 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/engines"
-	"github.com/holdall/holdall/lockset"
-	"github.com/holdall/holdall/ordering"
 )
 
 // shortLives is how many of the processes that want what an actor has live as long as its lease.
 const shortLives = 4
-
-// polls asks for keys again and again for so long, waiting for nobody, and ends the process.
-func polls(ctx context.Context, locks *lockset.Client, keys []ordering.Key, life time.Duration) error {
-	for end := time.Now().Add(life); time.Now().Before(end); time.Sleep(life / 10) {
-		set, err := locks.TryAcquire(ctx, keys)
-		if err == nil {
-			if err = set.Release(ctx); err == nil {
-				os.Exit(exitDone)
-			}
-			return err
-		}
-	}
-	os.Exit(exitNotGot)
-	return nil
-}
 
 // generations has one process after another ask for the key k until one has it, or most of them had
 // their time; with several at a time, all of them ask once each generation. It returns which
@@ -74,11 +55,9 @@ func waiter(t *testing.T, lease time.Duration) func() *exec.Cmd {
 
 // poller is one that asks again and again.
 func poller(t *testing.T, lease time.Duration) func() *exec.Cmd {
-	self, err := os.Executable()
-	require.NoError(t, err)
 	return func() *exec.Cmd {
-		cmd := exec.CommandContext(t.Context(), self)
-		cmd.Env = []string{roleVariable + "=polls", "OWNER=short-lived", "KEYS=k", "LEASE=" + lease.String()}
+		cmd := exec.CommandContext(t.Context(), actorProgram)
+		cmd.Env = append(playing("polls", "short-lived", lease, "k"), "LIFE="+(lease/shortLives).String())
 		return cmd
 	}
 }
@@ -88,20 +67,22 @@ func poller(t *testing.T, lease time.Duration) func() *exec.Cmd {
 func TestShortLivedProcessesFindOutTheDead(t *testing.T) {
 	t.Parallel()
 	kill, stop := func(a *actor) { a.Kill() }, func(a *actor) { _ = a.Signal(syscall.SIGSTOP) }
-	eachEngine(t, func(t *testing.T, e *engines.Engine) {
-		for name, c := range map[string]struct {
-			befalls func(*actor)
-			process func(*testing.T, time.Duration) func() *exec.Cmd
-			atOnce  int
-		}{
-			"killed, they wait":               {kill, waiter, 1},
-			"killed, they poll":               {kill, poller, 1},
-			"killed, they wait two at a time": {kill, waiter, 2},
-			"stopped, they wait":              {stop, waiter, 1},
-		} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				b := newBed(t, engines.Get(t, e.Kind))
+	cases := map[string]struct {
+		befalls func(*actor)
+		process func(*testing.T, time.Duration) func() *exec.Cmd
+		atOnce  int
+	}{
+		"killed, they wait":               {kill, waiter, 1},
+		"killed, they poll":               {kill, poller, 1},
+		"killed, they wait two at a time": {kill, waiter, 2},
+		"stopped, they wait":              {stop, waiter, 1},
+	}
+	for number, name := range numbered(cases) {
+		c := cases[name]
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inTurn(t, number, func(t *testing.T, e *engines.Engine) {
+				b := newBed(t, e)
 				holder := b.actor(t, "watches", "the holder", "k").ready(t)
 				c.befalls(holder)
 				nth, lived := b.generations(t, 2*shortLives, c.atOnce, c.process(t, b.lease)) // twice as many as it takes, for a busy machine
@@ -113,18 +94,20 @@ func TestShortLivedProcessesFindOutTheDead(t *testing.T) {
 					holder.says(t, "lost ")
 				}
 			})
-		}
-	})
+		})
+	}
 }
 
 // However many short-lived processes want the key of a holder that lives, it keeps it.
 func TestShortLivedProcessesLeaveTheLivingAlone(t *testing.T) {
 	t.Parallel()
-	eachEngine(t, func(t *testing.T, e *engines.Engine) {
-		for name, process := range map[string]func(*testing.T, time.Duration) func() *exec.Cmd{"they wait": waiter, "they poll": poller} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				b := newBed(t, engines.Get(t, e.Kind))
+	cases := map[string]func(*testing.T, time.Duration) func() *exec.Cmd{"they wait": waiter, "they poll": poller}
+	for number, name := range numbered(cases) {
+		process := cases[name]
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inTurn(t, number, func(t *testing.T, e *engines.Engine) {
+				b := newBed(t, e)
 				for most := 8 * b.lease; ; b = b.slower(t) {
 					holder := b.actor(t, "watches", "the holder", "k").ready(t)
 					nth, lived := b.generations(t, 2*shortLives, 2, process(t, b.lease))
@@ -136,6 +119,6 @@ func TestShortLivedProcessesLeaveTheLivingAlone(t *testing.T) {
 					return
 				}
 			})
-		}
-	})
+		})
+	}
 }

@@ -119,6 +119,9 @@ var looks = map[string]browser.Options{
 func pictures(t *testing.T, p *browser.Page, name string) {
 	t.Helper()
 	for look, o := range looks {
+		if testing.Short() && look != "narrow-dark" && look != "wide" { // the widths between which the others are
+			continue
+		}
 		p.Look(o)
 		require.Zero(t, p.Overflow(), "%s, %s", name, look)
 		p.Screenshot("web-" + name + "-" + look)
@@ -154,7 +157,7 @@ func TestWebIsSeenAndFiltered(t *testing.T) {
 	p.UntilText(inList("invoice:9"), "dead")
 	p.UntilText(inList("order:3"), "dead")
 	require.Contains(t, p.Text("section[aria-labelledby=hot-title] tbody tr:first-child"), "customer:42")
-	require.Regexp(t, `held\s+host-18 0be1f2d4 for payment\s+\d+s\s+alive\s+3$`, p.Text(inList("customer:42")))
+	require.Regexp(t, `held\s+host-18 0be1f2d4 for payment\s+\S+s\s+alive\s+3$`, p.Text(inList("customer:42")))
 	require.Contains(t, p.Text(inList("order:1")), "prepared")
 	require.Contains(t, p.Text(inList("foreign")), "damaged")
 	require.Contains(t, p.Text("section[aria-labelledby=stuck-title]"), c.stuck.nonce)
@@ -230,7 +233,8 @@ func TestWebWorksWithoutScripts(t *testing.T) {
 	b.actorLease = max(livingLease, 4*b.lease)
 	b.actor(t, "holds", "host-1", "apple", "berry").ready(t)
 	s := b.web(t)
-	p := browser.Start(t).Open(s.url+"?q=APP&only=held", browser.Options{NoScript: true})
+	// The filter matches nonces, too: a text of five letters is in none of them by chance.
+	p := browser.Start(t).Open(s.url+"?q=APPLE&only=held", browser.Options{NoScript: true})
 	require.Contains(t, p.Text(inList("apple")), "host-1")
 	require.Contains(t, p.Text("caption"), "1 key with")
 	for _, n := range p.Accessible() {
@@ -239,14 +243,14 @@ func TestWebWorksWithoutScripts(t *testing.T) {
 	p.Click("#q")
 	p.Type("-nothing" + kb.Enter)
 	p.UntilText("section[aria-labelledby=all-title]", "No such keys")
-	b.actor(t, "holds", "host-2", "app-nothing").ready(t)
+	b.actor(t, "holds", "host-2", "apple-nothing").ready(t)
 	time.Sleep(webEvery) // so long the last reading is shown
 	p.Click("#link a")
-	p.UntilText(inList("app-nothing"), "host-2")
+	p.UntilText(inList("apple-nothing"), "host-2")
 
-	p.Click(inList("app-nothing") + " a")
-	p.UntilText("h1", "app-nothing")
-	(&scene{bed: b}).waits(t, 1, "host-3", "app-nothing")
+	p.Click(inList("apple-nothing") + " a")
+	p.UntilText("h1", "apple-nothing")
+	(&scene{bed: b}).waits(t, 1, "host-3", "apple-nothing")
 	p.UntilText(".queue", "host-3") // by itself
 }
 
@@ -396,67 +400,4 @@ func TestAPageSaysThatNothingWasRead(t *testing.T) {
 	p.UntilText("#link", "Nothing was read for long")
 	answers <- struct{}{}
 	p.UntilText("#link", "Live")
-}
-
-// Whoever is served besides this host enters with the URL that was printed, or types the token.
-func TestWebIsEnteredWithTheToken(t *testing.T) {
-	t.Parallel()
-	b := newBed(t, engines.Dynoxide(t))
-	b.actorLease = max(livingLease, 4*b.lease)
-	b.actor(t, "holds", "host-1", "a").ready(t)
-	s := b.web(t, "--listen", "0.0.0.0:0")
-	where, token, _ := strings.Cut(s.url, "?token=")
-	chromium := browser.Start(t)
-	p := chromium.Open(where, browser.Options{})
-	p.Excuse("401")
-	require.Equal(t, "Token", p.Text("h1"))
-	pictures(t, p, "token")
-	p.Click("#token")
-	p.Type("not the token" + kb.Enter)
-	p.UntilText(".alarm", "That is not the token")
-	p.Click("#token")
-	p.Type(token + kb.Enter)
-	p.UntilText("#link", "Live")
-	require.Contains(t, p.Text(inList("a")), "host-1")
-
-	other := strings.Replace(s.url, "127.0.0.1", "localhost", 1) // for which the browser has no cookie
-	p = chromium.Open(other, browser.Options{})
-	p.UntilText("#link", "Live")
-	require.Equal(t, "/", browser.Eval[string](p, "location.pathname + location.search"), "the token does not stay in sight")
-	require.Empty(t, browser.Eval[string](p, "document.cookie"), "no script has the session")
-}
-
-// A page of another site can neither read the page, nor make it free a key.
-func TestOtherSitesCannotUseTheBrowser(t *testing.T) {
-	t.Parallel()
-	b := newBed(t, engines.Dynoxide(t))
-	b.actorLease = max(livingLease, 4*b.lease)
-	holder := b.actor(t, "holds", "host-1", "a").ready(t)
-	s := b.web(t, "--allow-free")
-	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, `<!doctype html><link rel=icon href="data:,"><h1>evil</h1><iframe src=%q></iframe>
-<form method=post action=%q><input name=unit value=%q><button>Win</button></form>
-<script>fetch(%q).then(r => r.text()).then(t => document.title = "read " + t, () => document.title = "refused")</script>`,
-			s.url, s.url+"free?key=a", holder.nonce, s.url)
-	}))
-	t.Cleanup(evil.Close)
-	chromium := browser.Start(t)
-	p := chromium.Open(s.key("a"), browser.Options{}) // the browser has a session
-	p.Click(".button.danger")
-	p.UntilText("h1", "Take this key?")
-	p = chromium.Open(strings.Replace(evil.URL, "127.0.0.1", "localhost", 1), browser.Options{})
-	p.Excuse("403", "CORS", "ERR_FAILED", "ERR_BLOCKED", "frame-ancestors 'none'")
-	p.Until("document.title === 'refused'")
-	p.Click("button")
-	p.UntilText("h1", "Refused")
-	require.Equal(t, holder.nonce, b.holderOf(t, "a"))
-}
-
-// holderOf is the unit that has a key.
-func (b *bed) holderOf(t *testing.T, key string) string {
-	t.Helper()
-	var found shownJSON
-	b.run(t, "show", key, "--no-watch", "-o", "json").json(t, exitDone, &found)
-	require.NotNil(t, found.Row.Holder)
-	return found.Row.Holder.Unit
 }

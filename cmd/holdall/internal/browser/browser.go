@@ -20,6 +20,7 @@ import (
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 
 	"github.com/holdall/holdall/integration/engines"
@@ -32,26 +33,64 @@ const Screenshots = "HOLDALL_TEST_SCREENSHOTS"
 // aLongTime bounds what is waited for, and is never reached where all is well.
 const aLongTime = time.Minute
 
-// running bounds how many run at a time in a test binary: each keeps a core busy when it starts.
-var running = make(chan struct{}, 2)
-
-// Browser is a process that ends with its test.
+// Browser is a profile of the Chromium that the tests of a binary share. Profiles share no cookies and no
+// storage.
 type Browser struct {
-	t   testing.TB
-	ctx context.Context // of its first tab, which stays empty
+	t       testing.TB
+	profile cdp.BrowserContextID
 }
 
-// Start starts a browser with a profile of its own; a test may have one at a time. What serves its pages is to be started before it, so
-// that it ends after it.
+// chromium is the process that all tests of a binary share: a start costs seconds of a core.
+var chromium struct {
+	begin sync.Once
+	tab   context.Context // stays empty, and is the parent of all others
+	err   error
+	end   func()
+}
+
+// using bounds how many tests use Chromium at a time: each keeps a core busy.
+var using = make(chan struct{}, 2)
+
+// Start returns a browser with a profile of its own, which ends with its test; a test may have one at a
+// time. What serves its pages is to be started before it, so that it ends after it. A package whose
+// tests call it calls [End] in its TestMain.
 func Start(t testing.TB) *Browser {
 	t.Helper()
 	program, err := engines.Chromium()
 	if err != nil {
 		t.Fatal(err)
 	}
-	running <- struct{}{}
-	t.Cleanup(func() { <-running })
-	profile := t.TempDir()
+	chromium.begin.Do(func() { begin(program) })
+	if chromium.err != nil {
+		t.Fatalf("%s does not start: %v", program, chromium.err)
+	}
+	using <- struct{}{}
+	t.Cleanup(func() { <-using })
+	ctx, cancel := context.WithTimeout(chromium.tab, aLongTime)
+	defer cancel()
+	process := chromedp.FromContext(ctx).Browser
+	made, err := cdp.Call(ctx, process, target.CreateBrowserContext, target.CreateBrowserContextParams{})
+	if err != nil {
+		t.Fatalf("%s gives no profile: %v", program, err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(chromium.tab, aLongTime)
+		defer cancel()
+		_, err := cdp.Call(ctx, process, target.DisposeBrowserContext, target.DisposeBrowserContextParams{BrowserContextID: made.BrowserContextID})
+		if err != nil {
+			t.Errorf("%s keeps a profile: %v", program, err)
+		}
+	})
+	return &Browser{t, made.BrowserContextID}
+}
+
+// begin starts Chromium.
+func begin(program string) {
+	profile, err := os.MkdirTemp("", "chromium")
+	if err != nil {
+		chromium.err = err
+		return
+	}
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath(program),
 		chromedp.UserDataDir(profile),
@@ -65,7 +104,7 @@ func Start(t testing.TB) *Browser {
 	)
 	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(allocator)
-	t.Cleanup(func() {
+	chromium.end = func() {
 		_ = chromedp.Cancel(ctx) // closes it; what it says about that is of no use
 		cancel()
 		end()
@@ -73,11 +112,15 @@ func Start(t testing.TB) *Browser {
 		for began := time.Now(); os.RemoveAll(profile) != nil && time.Since(began) < aLongTime; {
 			time.Sleep(10 * time.Millisecond)
 		}
-	})
-	if err := chromedp.Do(ctx); err != nil {
-		t.Fatalf("%s does not start: %v", program, err)
 	}
-	return &Browser{t, ctx}
+	chromium.tab, chromium.err = ctx, chromedp.Do(ctx)
+}
+
+// End ends the Chromium that tests have started, if any has.
+func End() {
+	if chromium.end != nil {
+		chromium.end()
+	}
 }
 
 // Options say how a page is looked at. The zero value is a light window of 1280 by 900.
@@ -102,7 +145,7 @@ type Page struct {
 // [Page.Complaints] was told.
 func (b *Browser) Open(where string, o Options) *Page {
 	b.t.Helper()
-	ctx, cancel := chromedp.NewContext(b.ctx)
+	ctx, cancel := chromedp.NewContext(chromium.tab, chromedp.WithExistingBrowserContext(b.profile))
 	p := &Page{t: b.t, ctx: ctx}
 	b.t.Cleanup(func() {
 		cancel()
@@ -115,6 +158,8 @@ func (b *Browser) Open(where string, o Options) *Page {
 	}
 	call(p, network.Enable, network.EnableParams{})
 	call(p, log.Enable, cdp.Empty{})
+	// The tabs of other tests do not take the focus from it.
+	call(p, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	call(p, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: o.NoScript})
 	p.Look(o)
 	p.Do(chromedp.Navigate(where))

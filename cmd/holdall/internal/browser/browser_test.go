@@ -16,6 +16,12 @@ import (
 	"github.com/holdall/holdall/cmd/holdall/internal/browser"
 )
 
+func TestMain(m *testing.M) {
+	code := m.Run()
+	browser.End()
+	os.Exit(code)
+}
+
 const page = `<!doctype html><html lang="en"><title>T</title><link rel=icon href="data:,"><style>
 body{background:white;color:black;margin:0} @media (prefers-color-scheme: dark){body{background:black;color:white}} .far{width:500px}</style>
 <h1>Keys</h1><p id=p>before</p><label>Filter <input id=i></label><a href="/next">Next page</a><p hidden>unseen</p>
@@ -102,6 +108,7 @@ func TestAPageComplains(t *testing.T) {
 			var all []string
 			for require.NoError(t, t.Context().Err()); len(all) == 0; all = append(all, p.Complaints()...) {
 				p.Until("document.title == 'done'")
+				time.Sleep(10 * time.Millisecond)
 			}
 			require.Regexp(t, want, strings.Join(all, "\n"))
 		})

@@ -19,12 +19,15 @@ func Eval[T any](p *Page, script string) T {
 	return run(p, chromedp.Evaluate[T](script))
 }
 
+// pollEvery is the time between two looks at a page: each costs its process and this one some milliseconds.
+const pollEvery = 50 * time.Millisecond
+
 // Until waits until an expression is true in a page that is loaded, across the pages that follow it: the
 // location is another before what it leads to is there.
 func (p *Page) Until(script string) {
 	p.t.Helper()
 	var err error
-	for began := time.Now(); time.Since(began) < aLongTime; time.Sleep(20 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < aLongTime; time.Sleep(pollEvery) {
 		var is bool
 		if is, err = chromedp.Run(p.ctx, chromedp.Evaluate[bool]("document.readyState === 'complete' && !!("+script+")")); err == nil && is {
 			return

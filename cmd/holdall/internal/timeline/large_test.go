@@ -24,7 +24,7 @@ type stats struct {
 func TestALargePage(t *testing.T) {
 	sizes := []int{1, 70, 700} // a hundred units, ten thousand, a hundred thousand
 	if testing.Short() {
-		sizes = []int{1, 20}
+		sizes = []int{1, 5}
 	}
 	b := browser.Start(t)
 	for _, times := range sizes {

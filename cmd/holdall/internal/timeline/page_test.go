@@ -20,6 +20,12 @@ import (
 	"github.com/holdall/holdall/record"
 )
 
+func TestMain(m *testing.M) {
+	code := m.Run()
+	browser.End()
+	os.Exit(code)
+}
+
 // page writes the page of a model, and returns it and the URL of its file.
 func page(t testing.TB, m *timeline.Model) (html, url string) {
 	t.Helper()
@@ -42,9 +48,9 @@ func open(t testing.TB, b *browser.Browser, m *timeline.Model, o browser.Options
 // drawn waits for what is drawn next, and so has seen what was done before.
 func drawn(p *browser.Page) { p.Until("timeline.draw() || true") }
 
-func busy(t *testing.T) []timeline.Source {
+var busy = once(func(t *testing.T) []timeline.Source {
 	return recorded(t, 3, 2*time.Second, func(tn *town) { tn.busy(120, 4, 6) })
-}
+})
 
 // The page has all that the model has.
 func TestThePageHasTheModel(t *testing.T) {

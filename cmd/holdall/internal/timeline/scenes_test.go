@@ -20,7 +20,7 @@ import (
 
 // crash is a town of which a process is killed while it holds keys that others wait for, and another
 // is cut off until it has lost its own.
-func crash(t *testing.T) []timeline.Source {
+var crash = once(func(t *testing.T) []timeline.Source {
 	return recorded(t, 4, 2*time.Second, func(tn *town) {
 		var wg sync.WaitGroup
 		ctx := tn.t.Context()
@@ -56,10 +56,10 @@ func crash(t *testing.T) []timeline.Source {
 		wg.Go(func() { tn.busy(40, 2, 8) })
 		wg.Wait()
 	})
-}
+})
 
 // queue is a town in which many wait for one key, in each process and in the table.
-func queue(t *testing.T) []timeline.Source {
+var queue = once(func(t *testing.T) []timeline.Source {
 	return recorded(t, 3, 5*time.Second, func(tn *town) {
 		var wg sync.WaitGroup
 		for i := range 24 {
@@ -84,7 +84,7 @@ func queue(t *testing.T) []timeline.Source {
 		}
 		wg.Wait()
 	})
-}
+})
 
 // multiplied repeats recordings, each time with other units and, for the most part, other keys.
 func multiplied(t testing.TB, times int, sources []timeline.Source) (all []timeline.Source) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -65,6 +66,28 @@ func (t *tape) Write(lines []byte) (int, error) {
 		t.bytes.Write(lines)
 	}
 	return len(lines), nil
+}
+
+// once has the first caller make the recordings, and gives each caller readers of its own. With the race
+// detector a recording costs a second.
+func once(record func(*testing.T) []timeline.Source) func(*testing.T) []timeline.Source {
+	var recordings []timeline.Source
+	var texts [][]byte
+	return func(t *testing.T) (sources []timeline.Source) {
+		t.Helper()
+		if recordings == nil {
+			recordings = record(t)
+			for _, s := range recordings {
+				text, err := io.ReadAll(s.Reader)
+				require.NoError(t, err)
+				texts = append(texts, text)
+			}
+		}
+		for i, s := range recordings {
+			sources = append(sources, timeline.Source{Name: s.Name, Reader: bytes.NewReader(texts[i])})
+		}
+		return sources
+	}
 }
 
 // record runs what happens in a town of so many processes, and returns their recordings.
