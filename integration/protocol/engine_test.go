@@ -67,7 +67,7 @@ func each(t *testing.T, test func(*testing.T, *bed)) {
 }
 
 // eachHeavy runs a test that sends many or large requests: with -short not on DynamoDB Local, which
-// takes more processor time for them than all other tests together.
+// takes the most processor time for a request.
 func eachHeavy(t *testing.T, test func(*testing.T, *bed)) {
 	t.Helper()
 	onEngines(t, !testing.Short(), test)
