@@ -169,7 +169,7 @@ func mostResident(pid int, ended <-chan struct{}) (most int64) {
 // largeRows returns how many rows a large table has, and the memory in KB that the command may use.
 func largeRows() (rows int, memory int64) {
 	if testing.Short() {
-		return 60_000, 100 << 10
+		return 120_000, 100 << 10
 	}
 	return 1_000_000, 200 << 10
 }

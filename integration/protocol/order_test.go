@@ -106,7 +106,7 @@ func randomSet(r *rand.Rand) []ordering.Key {
 func TestOrder(t *testing.T) {
 	const owners, workers = 5, 3
 	sets := shorter(500, 60)
-	eachHeavy(t, func(t *testing.T, b *bed) {
+	each(t, func(t *testing.T, b *bed) {
 		b.lease = 30 * time.Second // nobody dies: a slow machine must not make it look so
 		base := seed(t)
 		w := newWatcher()
