@@ -80,7 +80,7 @@ func foreign(err error, head []byte, once bool) *foreignError {
 	case !errors.As(err, &response) || response.Response == nil || response.Response.Response == nil,
 		errors.As(err, &identified) && identified.ServiceRequestID() != "":
 		return nil
-	case errors.Is(err, errNoObject):
+	case errors.Is(err, errNoObject), errors.Is(err, errUnmarked):
 	case errors.As(err, &api):
 		if api.ErrorCode() != codeUnknown {
 			return nil
@@ -143,10 +143,29 @@ func headOf(answer *http.Response) []byte {
 	return head
 }
 
-// withObject makes reading an answer of status 2xx fail unless it has a JSON object. What is
-// compressed is left as it is: a compressed nothing is not sent by accident.
+// errUnmarked is the error of reading an answer of status 2xx that some other server sent.
+var errUnmarked = errors.New("the answer is not marked as DynamoDB's")
+
+// marked reports whether an answer is marked as DynamoDB's, and of every engine that we know: by its
+// content type, application/x-amz-json-1.0, or by a request ID.
+func marked(answer *http.Response) bool {
+	return answer.Header.Get("X-Amzn-Requestid") != "" || strings.Contains(answer.Header.Get("Content-Type"), "x-amz-json")
+}
+
+// withObject makes reading an answer of status 2xx fail unless it is DynamoDB's, and has a JSON
+// object: what another server answers to a write is no success, though it be an object. What is
+// compressed is not looked into: a compressed nothing is not sent by accident.
 func withObject(answer *http.Response) {
-	if answer.StatusCode/100 == 2 && answer.Header.Get("Content-Encoding") == "" {
+	switch {
+	case answer.StatusCode/100 != 2:
+	case !marked(answer):
+		answer.Body = &unmarkedBody{answer.Body}
+	case answer.Header.Get("Content-Encoding") == "":
 		answer.Body = &objectBody{ReadCloser: answer.Body}
 	}
 }
+
+// unmarkedBody is a body that nobody reads.
+type unmarkedBody struct{ io.ReadCloser }
+
+func (*unmarkedBody) Read([]byte) (int, error) { return 0, errUnmarked }
