@@ -66,8 +66,14 @@ type bed struct {
 
 func inBed(t *testing.T, test func(*testing.T, *bed)) {
 	t.Helper()
+	inBedDated(t, nil, test)
+}
+
+// inBedDated is inBed with a table that says what time it is.
+func inBedDated(t *testing.T, date func() time.Time, test func(*testing.T, *bed)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bed{t: t, db: memdynamo.New(memdynamo.Config{Latency: func() time.Duration { return rtt }})}
+		b := &bed{t: t, db: memdynamo.New(memdynamo.Config{Latency: func() time.Duration { return rtt }, Date: date})}
 		ctx := t.Context()
 		require.NoError(t, lockset.CreateTable(ctx, b.db, lockset.Config{Table: "locks"}))
 		require.NoError(t, unitofwork.CreateTable(ctx, b.db, unitofwork.Config{Table: "units"}))

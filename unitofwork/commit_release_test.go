@@ -2,10 +2,12 @@ package unitofwork_test
 
 import (
 	"context"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -70,6 +72,25 @@ func TestAnOvertakenCommitLeavesNoIntent(t *testing.T) {
 		require.NoError(t, (<-taken).Release(t.Context()))
 		for _, row := range b.db.Items("locks") {
 			require.NotContains(t, row, "below", "%v", row["key"])
+		}
+	})
+}
+
+// A row that a commit frees says since when it is free this time, as one that is released does: who
+// looks at it once goes past those who wait by that.
+func TestACommitSaysSinceWhenItsRowsAreFree(t *testing.T) {
+	inBedDated(t, time.Now, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		for range 2 { // the first has seen no date when it begins
+			time.Sleep(time.Hour)
+			began := time.Now()
+			require.NoError(t, c.Do(t.Context(), unitofwork.Work{Lock: true, Keys: transferKeys}, transfer(1)))
+			for _, k := range []ordering.Key{transferKeys[0], transferKeys[0].Root()} {
+				require.Contains(t, b.row(k), "turnAt")
+				at, err := strconv.ParseInt(b.row(k)["turnAt"].(*types.AttributeValueMemberN).Value, 10, 64)
+				require.NoError(t, err)
+				require.GreaterOrEqual(t, at, began.UnixNano(), "%s", k)
+			}
 		}
 	})
 }

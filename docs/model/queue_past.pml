@@ -21,7 +21,7 @@
 /* clause PASS_FREE: a commit, an intent or a sweep goes past those who wait only if the row is free | mutant: a commit without locks needs each key's row to be free ; an intent is left only on a row that nobody holds ; a sweep removes a queue only if the row is free | finds: untaken */
 /* clause PAST_BARE: whoever goes past others finds no intents | mutant: whoever goes past others finds no intents | finds: untaken */
 /* clause PAST_SAME: whoever goes past others finds the row free since the time that was seen | mutant: whoever goes past others finds the row free since the time that was seen | finds: untaken */
-/* clause TURN: what makes a row free and bare writes a turnAt of its own | mutant: a row that is freed says since when it is free ; a row whose last intent goes says since when it is bare ; two turns at a row are told apart | finds: untaken */
+/* clause TURN: what makes a row free and bare writes a turnAt of its own | mutant: a row that is freed says since when it is free ; a row that a commit frees says since when it is free ; a row whose last intent goes says since when it is bare ; two turns at a row are told apart | finds: untaken */
 /* clause PAST_OWN: whoever goes past others leaves its own place, too | mutant: whoever goes past others leaves its own place, too | finds: twice */
 
 #define UNITS 2

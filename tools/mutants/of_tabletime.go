@@ -73,6 +73,13 @@ var ofTableTime = []mutant{
 		by:     check{in: "lockset", test: "TestOneWhoLooksOnceLeavesTheTurnToThoseWhoWait"},
 	},
 	{
+		clause: "a row that a commit frees says since when it is free",
+		file:   "internal/lockrow/expressions.go",
+		old:    `Commit = "SET #isReleased = :one, #expiresAt = :expires, #turnAt = :turn, #committedBy`,
+		new:    `Commit = "SET #isReleased = :one, #expiresAt = :expires, #committedBy`,
+		by:     check{in: "unitofwork", test: "TestACommitSaysSinceWhenItsRowsAreFree"},
+	},
+	{
 		clause: "a row whose last intent goes says since when it is bare",
 		file:   "internal/lockrow/expressions.go",
 		old:    `#pendingBelow :entries SET #turnAt = :turn" //`,
