@@ -52,7 +52,7 @@ engines: ## fetch the engines that tests run against into .engines/
 # a second at its end for goroutines that race then, as those of long do. Packages that wait for
 # engines leave processors idle: one package more than there are processors runs, and the largest
 # begin first, so that none is left to run alone at the end.
-test: ## vet, fetch the engines if missing, run all tests with the race detector, in short: six minutes on 2 cores
+test: ## vet, fetch the engines if missing, run all tests with the race detector, in short
 	@began=$$(date +%s); set -e; \
 	echo "engines"; $(GO) run ./integration/engines/install; \
 	test="$(GO) test -race -short -vet=all -timeout $(TEST_TIMEOUT) -p $$(($$(getconf _NPROCESSORS_ONLN) + 1))"; \

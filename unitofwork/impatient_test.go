@@ -100,9 +100,9 @@ func TestImpatientUnitsAreCommittedAsOftenAsPatientOnes(t *testing.T) {
 					continue
 				}
 				t.Run(fmt.Sprintf("lock %t, %d processes, %v", lock, processes, deadline), func(t *testing.T) {
-					rounds, all := uint64(3), 0 // one has a tenth more or less than another
-					if testing.Short() {
-						rounds = 1
+					rounds, least, all := uint64(6), 0.8, 0 // one has a tenth more or less than another
+					if testing.Short() {                    // a queue that collapses leaves a tenth
+						rounds, least = 1, 0.5
 					}
 					for n := range rounds {
 						inBed(t, func(t *testing.T, b *bed) {
@@ -111,7 +111,7 @@ func TestImpatientUnitsAreCommittedAsOftenAsPatientOnes(t *testing.T) {
 							require.LessOrEqual(t, late, 100*time.Millisecond)
 						})
 					}
-					require.GreaterOrEqual(t, float64(all)/float64(rounds), 0.8*float64(patient), "of %d", patient)
+					require.GreaterOrEqual(t, float64(all)/float64(rounds), least*float64(patient), "of %d", patient)
 				})
 			}
 		}
