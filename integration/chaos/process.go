@@ -110,10 +110,12 @@ func (p process) run(ctx context.Context) (err error) {
 
 // untilTold returns no error if the process was told to end before the work began.
 func untilTold(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done():
 		return nil
+	default:
+		return err
 	}
-	return err
 }
 
 // vitalsEvery is the time between two entries about the process itself.

@@ -14,9 +14,11 @@ import (
 // Run has the staff do all jobs of the desks. When ctx ends, no new jobs begin, and Run returns when
 // those under way have ended. The error is that of an unusable configuration.
 func (s *Session) Run(ctx context.Context, tally *Tally, desks ...*Desk) error {
-	for _, d := range desks {
-		defer context.AfterFunc(ctx, d.Close)()
-	}
+	defer context.AfterFunc(ctx, func() {
+		for _, d := range desks {
+			d.Close()
+		}
+	})()
 	r := &shift{s: s, tally: tally, desks: desks, draw: rand.New(rand.NewPCG(s.cfg.Seed, 0)), over: make(chan struct{})}
 	if err := r.open(); err != nil {
 		return err

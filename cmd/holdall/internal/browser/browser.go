@@ -73,15 +73,16 @@ func Start(t testing.TB) *Browser {
 	if err != nil {
 		t.Fatalf("%s gives no profile: %v", program, err)
 	}
+	profile := made.BrowserContextID
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(chromium.tab, aLongTime)
 		defer cancel()
-		_, err := cdp.Call(ctx, process, target.DisposeBrowserContext, target.DisposeBrowserContextParams{BrowserContextID: made.BrowserContextID})
+		_, err := cdp.Call(ctx, process, target.DisposeBrowserContext, target.DisposeBrowserContextParams{BrowserContextID: profile})
 		if err != nil {
 			t.Errorf("%s keeps a profile: %v", program, err)
 		}
 	})
-	return &Browser{t, made.BrowserContextID}
+	return &Browser{t, profile}
 }
 
 // begin starts Chromium.
