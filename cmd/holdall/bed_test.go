@@ -77,6 +77,17 @@ func inTurn(t *testing.T, number int, test func(*testing.T, *engines.Engine)) {
 	eachEngine(t, test)
 }
 
+// eachCase runs a test of many cases, each by itself and on the engines that [inTurn] gives it.
+func eachCase[C any](t *testing.T, cases map[string]C, test func(t *testing.T, e *engines.Engine, name string)) {
+	t.Helper()
+	for number, name := range numbered(cases) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inTurn(t, number, func(t *testing.T, e *engines.Engine) { test(t, e, name) })
+		})
+	}
+}
+
 // forWords runs a test of what commands print on both engines. With -short it uses only the first: the
 // words do not depend on the engine.
 func forWords(t *testing.T, test func(*testing.T, *engines.Engine)) {

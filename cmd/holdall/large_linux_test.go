@@ -188,11 +188,7 @@ func TestLsOfALargeTable(t *testing.T) {
 // So is it swept: of the keys that somebody has, a part is watched at a time.
 func TestSweepOfALargeTable(t *testing.T) {
 	rows, _ := largeRows()
-	heldEach := 20
-	if testing.Short() {
-		heldEach = 10
-	}
-	l := newLargeTable(rows, heldEach)
+	l := newLargeTable(rows, 20)
 	held := l.rows / l.heldEach
 	require.Greater(t, held, mostRows, "or all are watched at a time")
 	lines := l.inLittleMemory(t, "sweep")

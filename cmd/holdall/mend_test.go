@@ -99,49 +99,44 @@ func TestMendByFlags(t *testing.T) {
 		"row gone, not written":  {decidesUpdates, rowGone, []string{"written", "not-written"}, "not-written", 12.0},
 		"row gone, put, written": {"decides", rowGone, []string{"written", "not-written"}, "written", 5.0},
 	}
-	for number, name := range numbered(cases) {
+	eachCase(t, cases, func(t *testing.T, e *engines.Engine, name string) {
 		c := cases[name]
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inTurn(t, number, func(t *testing.T, e *engines.Engine) {
-				b := newStuckBed(t, e)
-				unit := b.decided(t, c.role, "a/1", "b", "c")
-				c.harm(t, b)
-				found := b.read(t, "a/1")
+		b := newStuckBed(t, e)
+		unit := b.decided(t, c.role, "a/1", "b", "c")
+		c.harm(t, b)
+		found := b.read(t, "a/1")
 
-				said := b.mended(t, exitFound, unit)
-				require.False(t, said.Done)
-				require.Len(t, said.Obstacles, 1)
-				o := said.Obstacles[0]
-				require.Equal(t, c.choices, o.Choices)
-				require.Equal(t, "a/1", o.Key)
-				require.Equal(t, b.records, o.Writes[0].Table)
-				require.Equal(t, `key="a/1"`, o.Writes[0].Record)
-				require.NotEmpty(t, o.Reason)
-				require.Equal(t, found, b.read(t, "a/1"))
-				require.NotNil(t, b.read(t, "b"), "other families are done")
+		said := b.mended(t, exitFound, unit)
+		require.False(t, said.Done)
+		require.Len(t, said.Obstacles, 1)
+		o := said.Obstacles[0]
+		require.Equal(t, c.choices, o.Choices)
+		require.Equal(t, "a/1", o.Key)
+		require.Equal(t, b.records, o.Writes[0].Table)
+		require.Equal(t, `key="a/1"`, o.Writes[0].Record)
+		require.NotEmpty(t, o.Reason)
+		require.Equal(t, found, b.read(t, "a/1"))
+		require.NotNil(t, b.read(t, "b"), "other families are done")
 
-				b.mend(t, unit, "--"+c.choose, o.State).oneError(t, exitUsage, "--yes")
-				for _, other := range []string{"apply", "keep", "written", "not-written"} {
-					if !slices.Contains(c.choices, other) {
-						r := b.mend(t, unit, "--"+other, o.State, "--yes")
-						require.Equal(t, exitUsage, r.code, r)
-					}
-				}
-				require.Equal(t, found, b.read(t, "a/1"))
+		b.mend(t, unit, "--"+c.choose, o.State).oneError(t, exitUsage, "--yes")
+		for _, other := range []string{"apply", "keep", "written", "not-written"} {
+			if !slices.Contains(c.choices, other) {
+				r := b.mend(t, unit, "--"+other, o.State, "--yes")
+				require.Equal(t, exitUsage, r.code, r)
+			}
+		}
+		require.Equal(t, found, b.read(t, "a/1"))
 
-				said = b.mended(t, exitDone, unit, "--"+c.choose, o.State, "--yes")
-				require.Equal(t, mendedJSON{Unit: unit, Done: true, Chosen: []chosenJSON{{o.State, c.choose}}, Obstacles: []obstacleJSON{}}, said)
-				is := b.read(t, "a/1")
-				require.Equal(t, c.balance, is["N"])
-				require.Equal(t, ran{0, "no unit is stuck\n", ""}, b.run(t, "mend"))
-				again := b.mend(t, unit, "--"+c.choose, o.State, "--yes")
-				again.has(t, "done, nothing is left to mend\n")
-				require.Equal(t, "holdall: --"+c.choose+" "+o.State+": nothing has this state, or not any more\n", again.stderr)
-				require.Equal(t, is, b.read(t, "a/1"))
-			})
-		})
-	}
+		said = b.mended(t, exitDone, unit, "--"+c.choose, o.State, "--yes")
+		require.Equal(t, mendedJSON{Unit: unit, Done: true, Chosen: []chosenJSON{{o.State, c.choose}}, Obstacles: []obstacleJSON{}}, said)
+		is := b.read(t, "a/1")
+		require.Equal(t, c.balance, is["N"])
+		require.Equal(t, ran{0, "no unit is stuck\n", ""}, b.run(t, "mend"))
+		again := b.mend(t, unit, "--"+c.choose, o.State, "--yes")
+		again.has(t, "done, nothing is left to mend\n")
+		require.Equal(t, "holdall: --"+c.choose+" "+o.State+": nothing has this state, or not any more\n", again.stderr)
+		require.Equal(t, is, b.read(t, "a/1"))
+	})
 }
 
 func newerFence(t *testing.T, b *stuckBed) {

@@ -86,25 +86,19 @@ func TestTheGuideShowsWhatIsPrinted(t *testing.T) {
 	told, elsewhere := situationsOf(string(page))
 	require.ElementsMatch(t, slices.Collect(maps.Keys(situations)), slices.Collect(maps.Keys(told)))
 	require.NotContains(t, elsewhere, "```console", "only a situation has a place to run them")
-	for number, heading := range numbered(told) {
-		text := told[heading]
-		t.Run(heading, func(t *testing.T) {
-			t.Parallel()
-			inTurn(t, number, func(t *testing.T, e *engines.Engine) {
-				s := newScene(t, e)
-				situations[heading](t, s)
-				set := environ(s.endpoint, "HOLDALL_TABLE="+s.locks, "HOLDALL_UNITS="+s.units, "HOLDALL_LEASE="+s.lease.String())
-				typed := func(text string) string { return strings.ReplaceAll(text, theNonce, s.nonce) }
-				shown := []string{e.Prefix + "locks-records", "accounts", e.Prefix, ""}
-				if s.nonce != "" {
-					shown = append(shown, s.nonce, theNonce)
-				}
-				asShown(t, text, set, typed, func(text string) string {
-					return strings.NewReplacer(shown...).Replace(s.leastShown(text))
-				})
-			})
+	eachCase(t, told, func(t *testing.T, e *engines.Engine, heading string) {
+		s := newScene(t, e)
+		situations[heading](t, s)
+		set := environ(s.endpoint, "HOLDALL_TABLE="+s.locks, "HOLDALL_UNITS="+s.units, "HOLDALL_LEASE="+s.lease.String())
+		typed := func(text string) string { return strings.ReplaceAll(text, theNonce, s.nonce) }
+		shown := []string{e.Prefix + "locks-records", "accounts", e.Prefix, ""}
+		if s.nonce != "" {
+			shown = append(shown, s.nonce, theNonce)
+		}
+		asShown(t, told[heading], set, typed, func(text string) string {
+			return strings.NewReplacer(shown...).Replace(s.leastShown(text))
 		})
-	}
+	})
 }
 
 // situationsOf returns the parts of the guide that tell of one situation each, and the rest.

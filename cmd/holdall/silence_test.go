@@ -77,48 +77,38 @@ func TestShortLivedProcessesFindOutTheDead(t *testing.T) {
 		"killed, they wait two at a time": {kill, waiter, 2},
 		"stopped, they wait":              {stop, waiter, 1},
 	}
-	for number, name := range numbered(cases) {
+	eachCase(t, cases, func(t *testing.T, e *engines.Engine, name string) {
 		c := cases[name]
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inTurn(t, number, func(t *testing.T, e *engines.Engine) {
-				b := newBed(t, e)
-				holder := b.actor(t, "watches", "the holder", "k").ready(t)
-				c.befalls(holder)
-				nth, lived := b.generations(t, 2*shortLives, c.atOnce, c.process(t, b.lease)) // twice as many as it takes, for a busy machine
-				require.Positive(t, nth, "nobody ever has it")
-				require.GreaterOrEqual(t, lived, b.lease)
-				t.Logf("generation %d has it, %v in all", nth, lived)
-				if holder.Alive() {
-					require.NoError(t, holder.Signal(syscall.SIGCONT))
-					holder.says(t, "lost ")
-				}
-			})
-		})
-	}
+		b := newBed(t, e)
+		holder := b.actor(t, "watches", "the holder", "k").ready(t)
+		c.befalls(holder)
+		nth, lived := b.generations(t, 2*shortLives, c.atOnce, c.process(t, b.lease)) // twice as many as it takes, for a busy machine
+		require.Positive(t, nth, "nobody ever has it")
+		require.GreaterOrEqual(t, lived, b.lease)
+		t.Logf("generation %d has it, %v in all", nth, lived)
+		if holder.Alive() {
+			require.NoError(t, holder.Signal(syscall.SIGCONT))
+			holder.says(t, "lost ")
+		}
+	})
 }
 
 // However many short-lived processes want the key of a holder that lives, it keeps it.
 func TestShortLivedProcessesLeaveTheLivingAlone(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(*testing.T, time.Duration) func() *exec.Cmd{"they wait": waiter, "they poll": poller}
-	for number, name := range numbered(cases) {
+	eachCase(t, cases, func(t *testing.T, e *engines.Engine, name string) {
 		process := cases[name]
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inTurn(t, number, func(t *testing.T, e *engines.Engine) {
-				b := newBed(t, e)
-				for most := 8 * b.lease; ; b = b.slower(t) {
-					holder := b.actor(t, "watches", "the holder", "k").ready(t)
-					nth, lived := b.generations(t, 2*shortLives, 2, process(t, b.lease))
-					if strings.Contains(holder.Output(), "lost") && b.lease < most {
-						continue // the machine kept it from renewing its lock: this shows nothing
-					}
-					require.Zero(t, nth, "after %v", lived)
-					require.True(t, holder.Alive())
-					return
-				}
-			})
-		})
-	}
+		b := newBed(t, e)
+		for most := 8 * b.lease; ; b = b.slower(t) {
+			holder := b.actor(t, "watches", "the holder", "k").ready(t)
+			nth, lived := b.generations(t, 2*shortLives, 2, process(t, b.lease))
+			if strings.Contains(holder.Output(), "lost") && b.lease < most {
+				continue // the machine kept it from renewing its lock: this shows nothing
+			}
+			require.Zero(t, nth, "after %v", lived)
+			require.True(t, holder.Alive())
+			return
+		}
+	})
 }

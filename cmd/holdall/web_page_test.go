@@ -157,7 +157,7 @@ func TestWebIsSeenAndFiltered(t *testing.T) {
 	p.UntilText(inList("invoice:9"), "dead")
 	p.UntilText(inList("order:3"), "dead")
 	require.Contains(t, p.Text("section[aria-labelledby=hot-title] tbody tr:first-child"), "customer:42")
-	require.Regexp(t, `held\s+host-18 0be1f2d4 for payment\s+\S+s\s+alive\s+3$`, p.Text(inList("customer:42")))
+	require.Regexp(t, `held\s+host-18 0be1f2d4 for payment\s+(\d+m)?\d+s\s+alive\s+3$`, p.Text(inList("customer:42")))
 	require.Contains(t, p.Text(inList("order:1")), "prepared")
 	require.Contains(t, p.Text(inList("foreign")), "damaged")
 	require.Contains(t, p.Text("section[aria-labelledby=stuck-title]"), c.stuck.nonce)
