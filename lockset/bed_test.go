@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -271,6 +272,17 @@ func (b *bed) putItem(item map[string]types.AttributeValue) {
 	b.t.Helper()
 	_, err := b.db.PutItem(b.t.Context(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: item})
 	require.NoError(b.t, err)
+}
+
+// waysToTake are keys for which a unit takes the row c: for itself, or to leave an intent there.
+var waysToTake = map[string]ordering.Key{"exclusive": "c", "an intent": "c/1"}
+
+// within waits until something has happened, for so long at most.
+func (b *bed) within(most time.Duration, happened *atomic.Bool) {
+	b.t.Helper()
+	for began := time.Now(); !happened.Load(); time.Sleep(rtt) {
+		require.Less(b.t, time.Since(began), most)
+	}
 }
 
 // shorter returns n, or the lesser number in the short form.

@@ -152,8 +152,9 @@ func TestOneWhoLooksOnceSucceedsADeadHolder(t *testing.T) {
 	}
 }
 
-// A process that takes a set before it knows the time does not say when that was. If it dies before its first renewal, the first process that looks once says so of all its keys,
-// and the next one has them.
+// A process that takes a set before it knows the time does not say when that was. If it dies before
+// its first renewal, the first process that looks once says so of all its keys, and the next one has
+// them.
 func TestOneWhoLooksOnceDatesAllThatADeadHolderHas(t *testing.T) {
 	keys := func(n int, prefix string) (all []ordering.Key) {
 		for i := range n {

@@ -40,7 +40,7 @@ func goesPast(change func()) (faults.Script, *atomic.Bool) {
 }
 
 func TestAUnitThatGoesPastOthersFindsTheRowAsItWasSeen(t *testing.T) {
-	for name, key := range map[string]ordering.Key{"exclusive": "c", "an intent": "c/1"} {
+	for name, key := range waysToTake {
 		for what, change := range map[string]func(*bed){
 			"another has had it": func(b *bed) {
 				b.change("c", "SET turnAt = :now", map[string]types.AttributeValue{":now": n(time.Now().UnixNano())})
@@ -56,9 +56,7 @@ func TestAUnitThatGoesPastOthersFindsTheRowAsItWasSeen(t *testing.T) {
 					script, changed := goesPast(func() { change(b) })
 					o := b.ask(t.Context(), b.owner("o", script), []ordering.Key{key})
 					b.free(holder)
-					for freed := time.Now(); !changed.Load(); time.Sleep(rtt) {
-						require.Less(t, time.Since(freed), grace)
-					}
+					b.within(grace, changed)
 					time.Sleep(2 * rtt)
 					require.True(t, o.waits())
 					require.Equal(t, dead, b.queue("c")[0])
@@ -73,7 +71,7 @@ func TestAUnitThatGoesPastOthersFindsTheRowAsItWasSeen(t *testing.T) {
 // The place of a unit that goes past others may have moved since it was seen: the unit removes its own
 // place and those before it, and none behind it.
 func TestAUnitThatGoesPastOthersKeepsThoseBehindIt(t *testing.T) {
-	for name, key := range map[string]ordering.Key{"exclusive": "c", "an intent": "c/1"} {
+	for name, key := range waysToTake {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				holder := b.take(b.owner("holder", nil), "c")

@@ -311,7 +311,7 @@ func TestPlacesGivenUpAtTheSameTime(t *testing.T) {
 // Whoever was the head when it looked, and is not when it asks for the row, does
 // not get it: a place counts when the row is taken.
 func TestAPlaceCountsWhenTheRowIsTaken(t *testing.T) {
-	for name, key := range map[string]ordering.Key{"exclusive": "c", "an intent": "c/1"} {
+	for name, key := range waysToTake {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				var moved atomic.Bool

@@ -199,7 +199,7 @@ func TestWaitersOfManyProcessesAreServedFirstComeFirstServed(t *testing.T) {
 
 // Taking the row and leaving its queue are one write.
 func TestTheHeadLeavesTheQueueInTheWriteThatAcquires(t *testing.T) {
-	for name, key := range map[string]ordering.Key{"exclusive": "c", "an intent": "c/1"} {
+	for name, key := range waysToTake {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				holder := b.take(b.owner("holder", nil), "c")
