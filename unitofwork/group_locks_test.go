@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -149,10 +150,14 @@ func TestFollowersWaitWithTheirLeader(t *testing.T) {
 // followers wrote; its locks may stay until others take over, which the log says.
 func TestALeaderThatFailsLeavesLocksInDoubt(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		silent, log := false, &logbook{}
+		var silent atomic.Bool // its units send beside each other
+		log := &logbook{}
 		other := b.client("other", nil)
 		c := b.client("c", func(call faults.Call) faults.Fault {
-			if silent = silent || isCommit(call); silent {
+			if isCommit(call) {
+				silent.Store(true)
+			}
+			if silent.Load() {
 				return faults.LoseRequest(faults.Hang)
 			}
 			return faults.Pass()
