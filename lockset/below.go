@@ -62,9 +62,9 @@ func (a *acquisition) judgeBelow(ctx context.Context, at lockrow.Observed) (w wi
 		}
 		switch {
 		case stale:
-			remnants = append(remnants, lockrow.Remnant{Entry: e})
+			remnants = append(remnants, lockrow.Remnant{Entry: e, Row: r})
 		case j.Verdict == lockrow.Bury:
-			remnants = append(remnants, lockrow.Remnant{Entry: e, Dead: &r})
+			remnants = append(remnants, lockrow.Remnant{Entry: e, Row: r, Dead: true})
 		default:
 			if !w.living.Row.Exists || since.Before(w.living.Since) {
 				w.living = lockrow.Observed{Want: lockrow.Want{Key: e.Witness}, Row: r, Since: since}
@@ -93,8 +93,8 @@ func (c *Client) clean(ctx context.Context, u *unit, ancestor ordering.Key, remn
 		return err
 	}
 	for _, m := range remnants {
-		if m.Dead != nil {
-			c.traceBuried(ctx, *m.Dead)
+		if m.Dead {
+			c.traceBuried(ctx, m.Row)
 		}
 		hooks.Tell(ctx, c.cfg.Trace.Cleaned, trace.Cleaned{Key: ancestor, Unit: m.Unit})
 	}

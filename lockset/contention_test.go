@@ -38,6 +38,7 @@ func anything(mean time.Duration) func(*rand.Rand) time.Duration {
 
 func (c contention) in(b *bed) contended {
 	b.t.Helper()
+	units := shorter(c.units, (c.units+1)/2)
 	var owners []*owner
 	var mu sync.Mutex
 	var waits []time.Duration
@@ -50,7 +51,7 @@ func (c contention) in(b *bed) contended {
 		for g := range c.goroutines {
 			random := rand.New(rand.NewPCG(uint64(p), uint64(g)))
 			group.Go(func() {
-				for range c.units {
+				for range units {
 					asked := time.Now()
 					set, err := o.Acquire(b.t.Context(), []ordering.Key{"hot"})
 					if err != nil {
@@ -72,12 +73,12 @@ func (c contention) in(b *bed) contended {
 	}
 	group.Wait()
 	r := contended{all: time.Since(began), longest: slices.Max(waits)}
-	units := float64(len(waits))
+	had := float64(len(waits))
 	for _, o := range owners {
 		for op, n := range o.requests() {
-			r.requests += float64(n) / units
+			r.requests += float64(n) / had
 			if op == "GetItem" {
-				r.reads += float64(n) / units
+				r.reads += float64(n) / had
 			}
 		}
 	}

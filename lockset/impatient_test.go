@@ -39,7 +39,7 @@ func (i impatience) in(b *bed) (s served) {
 	b.t.Helper()
 	holds, round := 10*time.Millisecond, 4*time.Second
 	if testing.Short() {
-		round = 2 * time.Second
+		round = time.Second
 	}
 	var mu sync.Mutex
 	var group sync.WaitGroup

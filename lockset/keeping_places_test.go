@@ -62,7 +62,7 @@ func (c *crowd) isServed(name string) {
 func TestNobodyIsOvertakenForEver(t *testing.T) {
 	length := time.Minute
 	if testing.Short() {
-		length = 10 * time.Second
+		length = 4 * time.Second
 	}
 	for _, load := range []struct {
 		fine, coarse int

@@ -50,7 +50,7 @@ func TestLateCopiesOfHeartbeatsInTheWrongOrderBringBackNoRVN(t *testing.T) {
 						seen[key] = append(seen[key], rvn)
 					}
 				}
-				time.Sleep(time.Millisecond)
+				time.Sleep(rtt)
 			}
 		}
 		// Each of these sees one heartbeat's RVN, goes away, and looks again when

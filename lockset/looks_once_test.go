@@ -65,7 +65,7 @@ var headers = map[string]struct{ apart, later time.Duration }{
 }
 
 // seeds is how many seeds each case has.
-func seeds() uint64 { return uint64(shorter(5, 2)) }
+func seeds() uint64 { return uint64(shorter(5, 1)) }
 
 func TestOneWhoLooksOnceHasAFreeKey(t *testing.T) {
 	for name, header := range headers {
@@ -150,6 +150,61 @@ func TestOneWhoLooksOnceSucceedsADeadHolder(t *testing.T) {
 			})
 		}
 	}
+}
+
+// One call removes a dead set and all who waited for some of it and died, wherever those stood: the
+// removal of what the dead set left in a row above says since when that row has waited for them.
+func TestOneWhoLooksOnceSucceedsADeadSetAndItsDeadWaiters(t *testing.T) {
+	for name, c := range map[string]struct{ held, waited, asked []ordering.Key }{
+		"two fine keys, one at the second's parent":  {[]ordering.Key{"a/1", "b/1"}, []ordering.Key{"b"}, []ordering.Key{"a/1", "b/1"}},
+		"two at two parents":                         {[]ordering.Key{"a/1", "b/1", "c/1"}, []ordering.Key{"c", "b"}, []ordering.Key{"a/1", "b/1", "c/1"}},
+		"one at each row above, for one of them":     {[]ordering.Key{"a/1/x"}, []ordering.Key{"a/1", "a"}, []ordering.Key{"a/1"}},
+		"one at each row, for the lowest":            {[]ordering.Key{"a/1/x/y/z"}, []ordering.Key{"a/1/x/y", "a/1/x", "a/1", "a"}, []ordering.Key{"a/1/x/y/z"}},
+		"one at each row, for the highest":           {[]ordering.Key{"a/1/x/y/z"}, []ordering.Key{"a/1/x/y/z", "a/1/x", "a/1", "a"}, []ordering.Key{"a"}},
+		"fine and coarse":                            {[]ordering.Key{"a/1", "a/2", "b"}, []ordering.Key{"a", "b", "a/2"}, []ordering.Key{"a", "b"}},
+		"more than a chunk, one at every second key": {fineKeys(30, 1), fineKeys(30, 2), fineKeys(30, 1)},
+	} {
+		for _, undated := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, undated %t", name, undated), func(t *testing.T) {
+				inBed(t, func(t *testing.T, b *bed) {
+					r := rand.New(rand.NewPCG(0, 7))
+					if undated {
+						b.undated()
+					} else {
+						b.dates(r, 0)
+					}
+					holder := b.asDefault(r, "holder")
+					b.take(holder, c.held...)
+					for i, key := range c.waited {
+						o := b.asDefault(r, fmt.Sprint("dead", i))
+						b.ask(t.Context(), o, []ordering.Key{key})
+						o.net.Crash()
+					}
+					if !undated {
+						time.Sleep(15 * time.Second) // it has renewed
+					}
+					holder.net.Crash()
+					if undated {
+						b.dates(r, 0)
+						require.False(t, b.once(r, "dates them", c.asked...))
+					}
+					time.Sleep(2 * time.Minute)
+					require.True(t, b.once(r, "the first", c.asked...))
+					for _, key := range c.asked {
+						require.Empty(t, b.queue(key))
+					}
+				})
+			})
+		}
+	}
+}
+
+// fineKeys returns n keys below the first of every so many customers.
+func fineKeys(n, each int) (all []ordering.Key) {
+	for i := 0; i < n; i += each {
+		all = append(all, ordering.Key(fmt.Sprintf("c%03d/1", i)))
+	}
+	return all
 }
 
 // A process that takes a set before it knows the time does not say when that was. If it dies before

@@ -51,9 +51,9 @@ func judgeIntents(r lockrow.Row, witnesses map[ordering.Key]seenRow, first first
 		switch {
 		case w.row.Damage != "": // nobody can tell whose it is
 		case stale:
-			seen.remnants = append(seen.remnants, lockrow.Remnant{Entry: e})
+			seen.remnants = append(seen.remnants, lockrow.Remnant{Entry: e, Row: w.parsed})
 		case j.Verdict == lockrow.Bury:
-			seen.remnants = append(seen.remnants, lockrow.Remnant{Entry: e, Dead: &w.parsed})
+			seen.remnants = append(seen.remnants, lockrow.Remnant{Entry: e, Row: w.parsed, Dead: true})
 		case j.Verdict == lockrow.Recover:
 			seen.prepared = append(seen.prepared, w)
 		case first.alive(w.parsed) || !old[e]:

@@ -338,8 +338,8 @@ func (s *sweep) settleBelow(ctx context.Context, prepared []seenRow) (stuck erro
 // ofRemnants is what cleaning them does.
 func (s *sweep) ofRemnants(k *sweptKey, are intentsSeen) (does []Swept) {
 	for _, m := range lockrow.OneEach(are.remnants) {
-		if m.Dead != nil {
-			buried := Swept{Key: m.Witness, Deed: Buried, Life: Dead, Unit: m.Unit, Owner: m.Dead.Owner, Purpose: m.Dead.Purpose}
+		if m.Dead {
+			buried := Swept{Key: m.Witness, Deed: Buried, Life: Dead, Unit: m.Unit, Owner: m.Row.Owner, Purpose: m.Row.Purpose}
 			if s.o.DryRun {
 				s.wouldDo(buried)
 			} else {

@@ -29,7 +29,7 @@ func (i impatience) in(b *bed) (committed int, late time.Duration) {
 	b.t.Helper()
 	takes, round := 10*time.Millisecond, 4*time.Second
 	if testing.Short() {
-		round = 2 * time.Second
+		round = time.Second
 	}
 	work := unitofwork.Work{}
 	if i.lock {

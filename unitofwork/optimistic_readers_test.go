@@ -22,7 +22,7 @@ import (
 func TestReadersDoNotRefuseReaders(t *testing.T) {
 	processes, lasts := 40, 500*time.Millisecond
 	if testing.Short() {
-		processes, lasts = 20, lasts/5
+		processes, lasts = 20, lasts/10
 	}
 	rate := func(t *testing.T, shared func(own string) unitofwork.Record) (commits, requests int) {
 		inBed(t, func(t *testing.T, b *bed) {
@@ -215,6 +215,10 @@ func TestAWriterOfWhatAReaderHasRead(t *testing.T) {
 // that goes at the same time as another sees that, or the other sees it.
 func TestNobodyGoesUnseen(t *testing.T) {
 	const doctors = 3
+	seeds := uint64(100)
+	if testing.Short() {
+		seeds = 25
+	}
 	for name, duty := range map[string]func(i int) *unitofwork.Ref[account]{
 		"one family": func(i int) *unitofwork.Ref[account] { return accounts.Ref("0", fmt.Sprint(i)) },
 		"several":    func(i int) *unitofwork.Ref[account] { return accounts.Ref(fmt.Sprint("d", i), "a") },
@@ -226,7 +230,7 @@ func TestNobodyGoesUnseen(t *testing.T) {
 					clients[i] = b.client(fmt.Sprint("c", i), nil)
 				}
 				var again atomic.Int64
-				for seed := range uint64(100) {
+				for seed := range seeds {
 					for i := range doctors {
 						ref := duty(i)
 						ref.T.Balance = 1

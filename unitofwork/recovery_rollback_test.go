@@ -40,6 +40,9 @@ func TestWhoWantsTheKeysOfADeadUnitRemovesItsJournal(t *testing.T) {
 		"some rows, committed":     {4, true, 2, 9, 4},
 		"more than ten, committed": {18, true, 11, 19, 18},
 	} {
+		if testing.Short() && c.executed != (c.least > 10) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				before := len(b.db.Items("accounts"))

@@ -17,13 +17,17 @@ import (
 
 // waysToUseRows are all the ways in which units use lock rows and leave them.
 func waysToUseRows() map[string]func(*bed) {
+	many := 1000
+	if testing.Short() {
+		many = 150
+	}
 	order := func(u *unitofwork.Unit, n int) error {
 		return u.Insert(accounts.Of(account{Customer: fmt.Sprint(n), ID: "1"}))
 	}
 	orders := func(reads bool) func(*bed) {
 		return func(b *bed) {
 			c := b.client("c", nil)
-			for n := range 1000 {
+			for n := range many {
 				require.NoError(b.t, c.Client.Do(b.t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
 					if reads {
 						if err := u.Get(ctx, accounts.Ref(fmt.Sprint(n), "1")); err != nil {
@@ -43,11 +47,11 @@ func waysToUseRows() map[string]func(*bed) {
 		}
 	}
 	return map[string]func(*bed){
-		"1,000 orders without locks":              orders(true),
-		"1,000 orders without locks, unread rows": orders(false),
-		"1,000 orders under locks": func(b *bed) {
+		"many orders without locks":              orders(true),
+		"many orders without locks, unread rows": orders(false),
+		"many orders under locks": func(b *bed) {
 			c := b.client("c", nil)
-			for n := range 1000 {
+			for n := range many {
 				work := unitofwork.Work{Lock: true, Keys: []ordering.Key{accountKey(fmt.Sprint(n), "1")}}
 				require.NoError(b.t, c.Do(b.t.Context(), work, func(_ context.Context, u *unitofwork.Unit) error { return order(u, n) }))
 			}
@@ -57,8 +61,8 @@ func waysToUseRows() map[string]func(*bed) {
 			err := b.client("c", nil).Do(b.t.Context(), work, func(context.Context, *unitofwork.Unit) error { return errors.New("no") })
 			require.Error(b.t, err)
 		},
-		"1,000 orders by a journal": func(b *bed) {
-			keys, refs := largeKeys(1000)
+		"many orders by a journal": func(b *bed) {
+			keys, refs := largeKeys(many)
 			require.NoError(b.t, b.client("c", nil).Do(b.t.Context(), unitofwork.Work{Lock: true, Keys: keys}, deposit(refs, 7)))
 		},
 		"a journal that is refused when it is prepared": func(b *bed) {

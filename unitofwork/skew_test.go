@@ -80,7 +80,7 @@ func takeOne(n, from int, apart bool, thinks time.Duration) func(context.Context
 func TestNoWriteSkewWhateverGoesAstray(t *testing.T) {
 	seeds := 20
 	if testing.Short() {
-		seeds = 6
+		seeds = 3
 	}
 	for n := range seeds {
 		seed := uint64(time.Now().UnixNano())

@@ -105,7 +105,7 @@ func TestAServiceRecoversFromASlowSpell(t *testing.T) {
 			t.Parallel()
 			seeds, good := *spells, uint64(0)
 			if testing.Short() {
-				seeds, s.within = 1, time.Minute
+				seeds, s.within = 1, 20*time.Second
 			}
 			for seed := range seeds {
 				share := s.served(t, seed)

@@ -86,6 +86,10 @@ func TestAReaderInParts(t *testing.T) {
 // Small units come all the time, each over two records that are read in different
 // requests: a reader never sees one of the two without the other.
 func TestAReaderInPartsBesideSmallUnits(t *testing.T) {
+	lasts := time.Minute
+	if testing.Short() {
+		lasts /= 2
+	}
 	inBed(t, func(t *testing.T, b *bed) {
 		const n = 130
 		keys, _ := largeKeys(n)
@@ -101,7 +105,7 @@ func TestAReaderInPartsBesideSmallUnits(t *testing.T) {
 		go func() {
 			for n := 0; ; n++ {
 				ends := []*unitofwork.Ref[account]{accounts.Ref("c000", "a0"), accounts.Ref("c042", "a2")}
-				if err := writer.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{keys[0], keys[128]}}, deposit(ends, 1)); err != nil || time.Since(begun) > time.Minute {
+				if err := writer.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{keys[0], keys[128]}}, deposit(ends, 1)); err != nil || time.Since(begun) > lasts {
 					over <- err
 					return
 				}

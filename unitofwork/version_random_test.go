@@ -24,7 +24,7 @@ func TestManyRecordsBesideProgramsWithoutLocks(t *testing.T) {
 		if n < 10 {
 			seed = uint64(n)
 		}
-		if testing.Short() && n%5 > 0 {
+		if testing.Short() && n%7 > 0 {
 			continue
 		}
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {

@@ -119,7 +119,7 @@ func protocol() map[string][]types.TransactWriteItem {
 
 	above := []lockrow.Row{{Key: "a", Exists: true, Released: true, Fence: 1, Below: []lockrow.Entry{{Unit: "other", Witness: "a/b"}}}}
 	built["Revoke"] = append(b.Revoke(seenHeld, above, vs), b.Revoke(seenHeld, above, withPurpose)...)
-	left := []lockrow.Remnant{{Entry: lockrow.Entry{Unit: "other", Witness: "a/b"}, Dead: &seenHeld}, {Entry: lockrow.Entry{Unit: "me", Witness: "a/c"}}}
+	left := []lockrow.Remnant{{Entry: lockrow.Entry{Unit: "other", Witness: "a/b"}, Row: seenHeld, Dead: true}, {Entry: lockrow.Entry{Unit: "me", Witness: "a/c"}}}
 	built["Clean"] = append(b.Clean("a", left[:1], now, vs), b.Clean("a", left, now, vs)...)
 	built["Prepare"] = b.Prepare(wants, vs)
 	built["Check"] = []types.TransactWriteItem{b.Check("a", lockrow.IsPrepared, vs)}

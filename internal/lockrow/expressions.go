@@ -253,8 +253,8 @@ func (t Table) Clean(ancestor ordering.Key, remnants []Remnant, now Now, vs Valu
 	var all []string
 	conditions, entries := make([]string, len(remnants)), Values{}
 	for i, m := range remnants {
-		if m.Dead != nil {
-			items = append(items, types.TransactWriteItem{Update: t.Evict(*m.Dead, now, vs)})
+		if m.Dead {
+			items = append(items, types.TransactWriteItem{Update: t.Evict(m.Row, now, vs)})
 		} else {
 			items = append(items, t.Check(m.Witness, notTheirs, Values{":unit": Text(m.Unit)}))
 		}
@@ -266,15 +266,16 @@ func (t Table) Clean(ancestor ordering.Key, remnants []Remnant, now Now, vs Valu
 	return append(items, types.TransactWriteItem{Update: t.Update(ancestor, strings.Join(conditions, " AND "), leave, entries)})
 }
 
-// bareSince returns since when the row counts as bare without these remnants: if all their units are
-// dead, since any living process could have removed the last of them; otherwise now.
+// bareSince returns since when the row counts as bare without these remnants: since any living process
+// could have removed the last of them, or now if that is not known.
 func bareSince(remnants []Remnant, now Now) types.AttributeValue {
 	var since time.Time
 	for _, m := range remnants {
-		if m.Dead == nil || m.Dead.evictableSince(now).IsZero() {
+		at := m.removableSince(now)
+		if at.IsZero() {
 			return now.Stamp()
 		}
-		if at := m.Dead.evictableSince(now); at.After(since) {
+		if at.After(since) {
 			since = at
 		}
 	}

@@ -172,7 +172,8 @@ func JudgeWitness(e Entry, witness Row, at Watch) (stale bool, j Judgement) {
 // more, or is dead, and its row is buried in the same write.
 type Remnant struct {
 	Entry
-	Dead *Row // the witness's, as it was seen; nil if the unit does not hold it
+	Row  Row  // the witness's, as it was seen; none if it was not
+	Dead bool // the unit still holds it
 }
 
 // OneEach leaves out all but one remnant of each witness, for a transaction has one
@@ -181,7 +182,7 @@ func OneEach(remnants []Remnant) []Remnant {
 	var kept []Remnant
 	for _, m := range remnants {
 		if n := len(kept); n > 0 && kept[n-1].Witness == m.Witness {
-			if m.Dead != nil {
+			if m.Dead {
 				kept[n-1] = m
 			}
 			continue

@@ -216,7 +216,7 @@ func TestFateOfTwoMoments(t *testing.T) {
 func TestOneRemnantOfEachWitness(t *testing.T) {
 	stale := func(unit string, witness ordering.Key) Remnant { return Remnant{Entry: Entry{unit, witness}} }
 	dead := func(unit string, witness ordering.Key) Remnant {
-		return Remnant{Entry{unit, witness}, &Row{Unit: unit}}
+		return Remnant{Entry{unit, witness}, Row{Unit: unit}, true}
 	}
 	require.Empty(t, OneEach(nil))
 	require.Equal(t,

@@ -90,6 +90,23 @@ func (r Row) evictableSince(now Now) time.Time {
 	return time.Time{}
 }
 
+// removableSince returns since when any living process could have removed the remnant: since its dead
+// unit could have been evicted, or since the witness has been free or another's. It returns zero if
+// that is not known.
+func (m Remnant) removableSince(now Now) time.Time {
+	at := m.Row.RenewedAt
+	switch {
+	case m.Row.Unit == m.Unit:
+		return m.Row.evictableSince(now)
+	case m.Row.Free():
+		at = m.Row.TurnAt
+	}
+	if now.Known() && now.believes(at) && at.Before(now.High) {
+		return at
+	}
+	return time.Time{}
+}
+
 // Freed returns since when the row counts as free once its dead holder is evicted: since any living
 // process could have evicted it, or now.
 func (r Row) Freed(now Now) types.AttributeValue {

@@ -47,7 +47,7 @@ var ofWaiting = []mutant{
 	{
 		clause: "a stale intent is cleaned",
 		file:   "lockset/below.go",
-		old:    "remnants = append(remnants, lockrow.Remnant{Entry: e})\n",
+		old:    "remnants = append(remnants, lockrow.Remnant{Entry: e, Row: r})\n",
 		new:    "w.answered = true\n",
 		by:     check{in: "lockset", test: "TestAUnitThatGoesPastOthersFindsTheRowAsItWasSeen"},
 	},
