@@ -31,14 +31,15 @@ func (a *acquisition) lookAhead(ctx context.Context, holder lockrow.Observed) {
 
 // date writes the table's time to rows that are in the unit's way and lack it, and then to all that
 // refused it with them: their holder most likely took them all before it knew the time. Else processes that
-// look once would find one row after the other undated. A unit that waits no longer looks for such rows also
-// in the chunks that it has not asked for.
+// look once would find one row after the other undated. A unit that waits no longer writes it to all that
+// refused it in any case, and looks for such rows also in the chunks that it has not asked for.
 func (a *acquisition) date(ctx context.Context, rows ...lockrow.Row) {
 	now := a.c.now()
-	if !slices.ContainsFunc(rows, func(r lockrow.Row) bool { return a.c.table.Date(r, now) != nil }) {
+	undated := func(r lockrow.Row) bool { return a.c.table.Date(r, now) != nil }
+	found := slices.ContainsFunc(rows, undated)
+	if rows = slices.Concat(rows, a.refusedBy); !found && !(a.over() && slices.ContainsFunc(rows, undated)) {
 		return
 	}
-	rows = slices.Concat(rows, a.refusedBy)
 	if a.over() && len(a.plan) > a.ledger.reach {
 		rows = append(rows, a.rest(ctx)...)
 	}

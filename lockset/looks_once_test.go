@@ -241,6 +241,25 @@ func TestOneWhoLooksOnceDatesAllThatADeadHolderHas(t *testing.T) {
 	}
 }
 
+// Whatever a dead set has refuses one who looks once together with what others have that died before
+// they knew the time: all of it is dated then.
+func TestOneWhoLooksOnceDatesWhatRefusesItBesideADatedRow(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		r := rand.New(rand.NewPCG(0, 8))
+		b.dates(r, 0)
+		dated := b.asDefault(r, "dated")
+		b.take(dated, "a")
+		time.Sleep(15 * time.Second) // it has renewed
+		dated.net.Crash()
+		undated := b.asDefault(r, "undated")
+		b.take(undated, "b")
+		undated.net.Crash()
+		require.False(t, b.once(r, "dates b", "a", "b"))
+		time.Sleep(2 * time.Minute)
+		require.True(t, b.once(r, "the next", "a", "b"))
+	})
+}
+
 // A holder that has renewed since it was seen is not dated: it may have died right after.
 func TestAHolderThatHasRenewedIsNotDated(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
