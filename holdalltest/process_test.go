@@ -202,3 +202,23 @@ func TestPlanned(t *testing.T) {
 		require.Equal(t, []holdalltest.Fault{holdalltest.InDoubt}, p.Planned())
 	})
 }
+
+// The SDK's client hears the time with each answer, as from DynamoDB: so a job that asks once a night
+// succeeds one that has crashed.
+func TestTheClientHearsTheTime(t *testing.T) {
+	inShop(t, func(t *testing.T, db *holdalltest.DB) {
+		p, key := db.Process("p"), []ordering.Key{"order:2"}
+		locks, err := lockset.New(p.Client(), config.Locks)
+		require.NoError(t, err)
+		_, err = locks.Acquire(t.Context(), key)
+		require.NoError(t, err)
+		time.Sleep(15 * time.Second)
+		p.Crash()
+		time.Sleep(24 * time.Hour)
+		tonight, err := lockset.New(db.Client(), config.Locks)
+		require.NoError(t, err)
+		set, err := tonight.TryAcquire(t.Context(), key)
+		require.NoError(t, err)
+		require.NoError(t, set.Release(t.Context()))
+	})
+}

@@ -16,8 +16,11 @@ import (
 	"strconv"
 	"strings"
 
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 const (
@@ -32,22 +35,30 @@ const (
 // checks no signature: whoever reaches it may do everything.
 func Handler(engine any) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		status, answer, err := serve(r, engine)
+		a, err := serve(r, engine)
 		if err != nil {
 			panic(http.ErrAbortHandler) // the connection ends without an answer
 		}
+		w.Header()["Date"] = a.date // the engine's own time, or none: net/http would tell this machine's
 		w.Header().Set("Content-Type", contentType)
-		w.Header().Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE(answer)), 10))
-		w.WriteHeader(status)
-		_, _ = w.Write(answer) //nolint:gosec // no page; and who does not read it is gone
+		w.Header().Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE(a.body)), 10))
+		w.WriteHeader(a.status)
+		_, _ = w.Write(a.body) //nolint:gosec // no page; and who does not read it is gone
 	})
+}
+
+// answer is what is sent back.
+type answer struct {
+	status int
+	body   []byte
+	date   []string // the Date header; nil if the engine does not tell the time
 }
 
 // serve returns an error if there is no answer: nobody waits for it any more, or it is the engine's
 // that it got lost.
-func serve(r *http.Request, engine any) (status int, answer []byte, err error) {
-	refused := func(code, message string) (int, []byte, error) {
-		return http.StatusBadRequest, failure(code, message, nil), nil
+func serve(r *http.Request, engine any) (answer, error) {
+	refused := func(code, message string) (answer, error) {
+		return answer{status: http.StatusBadRequest, body: failure(code, message, nil)}, nil
 	}
 	if r.Method != http.MethodPost {
 		return refused("UnknownOperationException", "")
@@ -57,7 +68,7 @@ func serve(r *http.Request, engine any) (status int, answer []byte, err error) {
 	case err != nil:
 		return refused("SerializationException", "the request could not be read")
 	case len(body) > longest:
-		return http.StatusRequestEntityTooLarge, nil, nil
+		return answer{status: http.StatusRequestEntityTooLarge}, nil
 	}
 	operation, is := strings.CutPrefix(r.Header.Get("X-Amz-Target"), target)
 	method := reflect.ValueOf(engine).MethodByName(operation)
@@ -76,8 +87,18 @@ func serve(r *http.Request, engine any) (status int, answer []byte, err error) {
 	if err, _ := out[1].Interface().(error); err != nil {
 		return failed(err)
 	}
-	answer, err = encode(out[0].Interface())
-	return http.StatusOK, answer, err
+	body, err = encode(out[0].Interface())
+	return answer{http.StatusOK, body, dateOf(out[0].Elem().FieldByName("ResultMetadata").Interface())}, err
+}
+
+// dateOf is the Date header of an answer with this metadata.
+func dateOf(metadata any) []string {
+	if metadata, is := metadata.(middleware.Metadata); is {
+		if date, told := awsmiddleware.GetServerTime(metadata); told {
+			return []string{date.UTC().Format(http.TimeFormat)}
+		}
+	}
+	return nil
 }
 
 // isOperation reports whether the SDK's client has a method of this name that sends a request.
@@ -87,23 +108,24 @@ func isOperation(name string) bool {
 }
 
 // failed is the answer to a request that the engine has refused.
-func failed(err error) (status int, answer []byte, none error) {
-	var response interface{ HTTPStatusCode() int }
+func failed(err error) (answer, error) {
+	var response *smithyhttp.ResponseError
 	var api smithy.APIError
 	var invalid smithy.InvalidParamsError
-	status = http.StatusBadRequest
+	a := answer{status: http.StatusBadRequest}
 	if errors.As(err, &response) && response.HTTPStatusCode() != 0 {
-		status = response.HTTPStatusCode()
+		a.status, a.date = response.HTTPStatusCode(), response.Response.Header["Date"]
 	}
 	switch {
-	case status == http.StatusRequestEntityTooLarge:
-		return status, nil, nil
+	case a.status == http.StatusRequestEntityTooLarge:
 	case errors.As(err, &api):
-		return status, failure(api.ErrorCode(), api.ErrorMessage(), api), nil
+		a.body = failure(api.ErrorCode(), api.ErrorMessage(), api)
 	case errors.As(err, &invalid): // which the SDK's client finds before it sends anything
-		return status, failure("ValidationException", invalid.Error(), nil), nil
+		a.body = failure("ValidationException", invalid.Error(), nil)
+	default:
+		return a, err
 	}
-	return 0, nil, err
+	return a, nil
 }
 
 // failure is an error on the wire, with what its type has besides a message.
@@ -145,13 +167,13 @@ func (t Transport) Do(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
-	status, answer, err := serve(r, t.Engine)
+	a, err := serve(r, t.Engine)
 	if err != nil {
 		return nil, cmp.Or(r.Context().Err(), err)
 	}
 	return &http.Response{
-		Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status,
-		Header: http.Header{"Content-Type": {contentType}}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Body: io.NopCloser(bytes.NewReader(answer)), ContentLength: int64(len(answer)), Request: r,
+		Status: fmt.Sprintf("%d %s", a.status, http.StatusText(a.status)), StatusCode: a.status,
+		Header: http.Header{"Content-Type": {contentType}, "Date": a.date}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Body: io.NopCloser(bytes.NewReader(a.body)), ContentLength: int64(len(a.body)), Request: r,
 	}, nil
 }

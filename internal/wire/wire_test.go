@@ -96,3 +96,28 @@ func TestAnEndedContext(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded, name)
 	}
 }
+
+// Answers and refusals have the engine's own date, whichever way they come, and none if it tells none.
+func TestAnswersTellTheEnginesTime(t *testing.T) {
+	for name, date := range map[string]time.Time{"a date": time.Date(2033, 3, 3, 3, 3, 3, 0, time.UTC), "none": {}} {
+		db := memdynamo.New(memdynamo.Config{Date: func() time.Time { return date }})
+		server := httptest.NewServer(wire.Handler(db))
+		defer server.Close()
+		for way, client := range map[string]aws.HTTPClient{"in process": wire.Transport{Engine: db}, "by network": server.Client()} {
+			for operation, status := range map[string]int{"ListTables": http.StatusOK, "GetItem": http.StatusBadRequest} {
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader(`{"TableName":"absent","Key":{}}`))
+				require.NoError(t, err)
+				r.Header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
+				response, err := client.Do(r)
+				require.NoError(t, err)
+				require.NoError(t, response.Body.Close())
+				require.Equal(t, status, response.StatusCode)
+				want := ""
+				if !date.IsZero() {
+					want = date.Format(http.TimeFormat)
+				}
+				require.Equal(t, want, response.Header.Get("Date"), "%s, %s, %s", name, way, operation)
+			}
+		}
+	}
+}
