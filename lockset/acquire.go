@@ -75,7 +75,7 @@ func (c *Client) acquire(ctx context.Context, kind nesting.Kind, keys []ordering
 
 // acquire takes all keys, or none.
 func (a *acquisition) acquire(ctx context.Context) (*Set, error) {
-	c := a.c
+	c, waits := a.c, !isOver(a.end)
 	closing := &closable{lose: a.group.Lose}
 	over, ok := c.work.Begin(closing.giveUp)
 	if !ok {
@@ -93,7 +93,7 @@ func (a *acquisition) acquire(ctx context.Context) (*Set, error) {
 	err := a.run(ctx)
 	if err == nil {
 		set = newSet(a, closing, over)
-		nesting.Of(ctx).Began(set.holding)
+		nesting.Of(ctx).Began(set.holding, waits)
 	}
 	if closing.closed.Load() && (err == nil || errors.Is(err, ErrClosed)) { // Close may not have seen the set
 		err = ErrClosed

@@ -208,6 +208,28 @@ func TestASetUnderAUnitThatHasItsKeyIsRefused(t *testing.T) {
 	}
 }
 
+// A unit without locks refuses a record that comes after a set of its function: under locks it would
+// have the record first, and refuse the set. So what is wrong is told at the first run, not only
+// where others are in the way.
+func TestAUnitThatComesToAKeyAfterASetOfItsFunction(t *testing.T) {
+	for key, allowed := range map[ordering.Key]bool{"a-printer": false, "z-printer": true} {
+		inBed(t, func(t *testing.T, b *bed) {
+			c := b.client("c", nil)
+			err := c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+				return c.locks.With(ctx, []ordering.Key{key}, func(ctx context.Context, _ lockset.Token) error {
+					return u.Get(ctx, accounts.Ref("1", "a"))
+				})
+			})
+			if allowed {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorIs(t, err, unitofwork.ErrNested)
+			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+		})
+	}
+}
+
 // The same for a set that the function has taken before it came to the record.
 func TestAUnitThatComesToAKeyOfASetOfItsFunction(t *testing.T) {
 	for name, locked := range map[string][]ordering.Key{"without locks": nil, "under locks": ofMany()} {

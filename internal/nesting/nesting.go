@@ -48,7 +48,13 @@ type Level struct {
 	outer  *Level
 
 	mu    sync.Mutex
-	inner []Holder // sets that the function of a unit has taken
+	inner []inner // sets that the function of a unit has taken
+}
+
+// inner is a set that the function of a unit has taken.
+type inner struct {
+	Holder
+	waited bool // for its keys, if they were held
 }
 
 type contextKey struct{}
@@ -114,25 +120,30 @@ func (e *insideError) WhatNext() next.Next { return next.FixCall }
 // Unwrap returns ErrNested.
 func (e *insideError) Unwrap() error { return ErrNested }
 
-// Began notes a set that began under these holders.
-func (l *Level) Began(set Holder) {
+// Began notes a set that began under these holders, and whether it waited for its keys.
+func (l *Level) Began(set Holder, waited bool) {
 	for ; l != nil; l = l.outer {
 		if l.holder.Kind() == Unit {
 			l.mu.Lock()
-			l.inner = append(slices.DeleteFunc(l.inner, func(h Holder) bool { return h.Holding().Ended }), set)
+			l.inner = append(slices.DeleteFunc(l.inner, func(s inner) bool { return s.Holding().Ended }), inner{set, waited})
 			l.mu.Unlock()
 		}
 	}
 }
 
 // RefuseInner returns an *[Error] if a unit needs keys that a set holds which its own function
-// has taken.
+// has taken, or which come after those of such a set: the next time its function is called, the unit
+// may have them already.
 func (l *Level) RefuseInner(c Call, keys ...ordering.Key) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, set := range l.inner {
 		if err := c.refusedBy(set, keys); err != nil {
 			return err
+		}
+		h := set.Holding()
+		if first, last, ok := disorder(h.Keys, keys); ok && set.waited && !h.Ended && h.Table.is(c.Table) {
+			return &Error{Key: first, Held: last, holder: l.holder, call: Call{Kind: Set}, disorder: true}
 		}
 	}
 	return nil
@@ -176,7 +187,7 @@ func disorder(needed, held []ordering.Key) (first, last ordering.Key, found bool
 	if len(needed) == 0 || len(held) == 0 {
 		return "", "", false
 	}
-	first, last = slices.MinFunc(needed, ordering.Compare), held[len(held)-1]
+	first, last = slices.MinFunc(needed, ordering.Compare), slices.MaxFunc(held, ordering.Compare)
 	return first, last, ordering.Compare(first, last) < 0
 }
 
@@ -196,8 +207,12 @@ func (e *Error) Error() string {
 		holder += fmt.Sprintf(" for %q", e.purpose)
 	}
 	if e.disorder {
-		return fmt.Sprintf("key %q comes before key %q in the order in which keys are locked, and the %s of the same caller has that already: "+
-			"two callers that do so could wait for each other, for ever; name both keys in one set, or acquire this one first", string(e.Key), string(e.Held), holder)
+		instead := "name both keys in one set, or acquire this one first"
+		if e.holder.Kind() == Unit {
+			instead = "have the unit itself lock it, by Work.Keys and Work.Lock, or take the set around the unit"
+		}
+		return fmt.Sprintf("key %q comes before key %q in the order in which keys are locked, and the %s of the same caller has that, or will when its function is called again: "+
+			"two callers that do so could wait for each other, for ever; %s", string(e.Key), string(e.Held), holder, instead)
 	}
 	return fmt.Sprintf("key %q is needed, and the %s of the same caller has key %q: the call would wait for its own caller, for ever; %s",
 		string(e.Key), holder, string(e.Held), advice[e.holder.Kind()][e.call.Kind])

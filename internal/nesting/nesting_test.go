@@ -111,8 +111,8 @@ func TestNoUnitBeginsInsideAnother(t *testing.T) {
 func TestAUnitIsRefusedWhatItsOwnFunctionHolds(t *testing.T) {
 	ctx := nesting.Within(t.Context(), holding(nesting.Unit, "u"))
 	first, second := holding(nesting.Set, "first", "a"), holding(nesting.Set, "second", "b")
-	nesting.Of(ctx).Began(first)
-	nesting.Of(nesting.Within(ctx, first)).Began(second)
+	nesting.Of(ctx).Began(first, false)
+	nesting.Of(nesting.Within(ctx, first)).Began(second, false)
 	call := nesting.Call{Kind: nesting.Unit, Nonce: "u", Table: locks}
 	require.Error(t, nesting.Of(ctx).RefuseInner(call, "a/1"))
 	require.Error(t, nesting.Of(ctx).RefuseInner(call, "b"))
@@ -120,6 +120,23 @@ func TestAUnitIsRefusedWhatItsOwnFunctionHolds(t *testing.T) {
 	first.ended.Store(true)
 	require.NoError(t, nesting.Of(ctx).RefuseInner(call, "a/1"))
 	require.Error(t, nesting.Of(ctx).RefuseInner(call, "b"))
+}
+
+// A unit is refused a key that comes after those of a set for which its function has waited: it may
+// have the key already when the function is called again, and asks for the set.
+func TestAUnitIsRefusedWhatComesAfterASetOfItsFunction(t *testing.T) {
+	ctx := nesting.Within(t.Context(), holding(nesting.Unit, "u"))
+	waited, tried := holding(nesting.Set, "waited", "m"), holding(nesting.Set, "tried", "b")
+	nesting.Of(ctx).Began(tried, false)
+	nesting.Of(ctx).Began(waited, true)
+	call := nesting.Call{Kind: nesting.Unit, Nonce: "u", Table: locks}
+	require.NoError(t, nesting.Of(ctx).RefuseInner(call, "c", "l"))
+	err := nesting.Of(ctx).RefuseInner(call, "z", "c")
+	require.ErrorIs(t, err, nesting.ErrNested)
+	require.ErrorContains(t, err, `key "m" comes before key "z"`)
+	require.ErrorContains(t, err, "by Work.Keys and Work.Lock, or take the set around the unit")
+	waited.ended.Store(true)
+	require.NoError(t, nesting.Of(ctx).RefuseInner(call, "z"))
 }
 
 func TestTablesThatMayBeTheSame(t *testing.T) {
@@ -154,7 +171,7 @@ func TestSetsBeginAndEndAtTheSameTime(t *testing.T) {
 			key := ordering.Join(fmt.Sprint("key", g))
 			for i := range 100 {
 				set := holding(nesting.Set, fmt.Sprint(g, "-", i), key)
-				nesting.Of(ctx).Began(set)
+				nesting.Of(ctx).Began(set, false)
 				if nesting.Of(ctx).RefuseInner(unit, key) == nil {
 					t.Errorf("%s is held", key)
 				}
