@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/holdall/holdall/internal/nesting"
 	"github.com/holdall/holdall/internal/next"
 	"github.com/holdall/holdall/internal/unitlocks"
 )
@@ -20,9 +21,13 @@ var ErrClosed = next.Error("the client is closed", next.TryLater)
 //
 // It returns nil if everything had ended by itself. Otherwise the error is the cause of
 // ctx's end, joined with what could not be released: others take that over after a lease.
-// A set that is on its way out already, because a unit commits, is left to that unit.
+// A set that is on its way out already, because a unit commits, is left to that unit. Under the
+// context of a set of this client, or of a unit with it, Close closes nothing: the error matches [ErrNested].
 func (c *Client) Close(ctx context.Context) error {
 	c.asked(ctx, "Close")
+	if err := nesting.Of(ctx).RefuseClose(c); err != nil {
+		return err
+	}
 	return c.work.Close(ctx, c.cfg.Lease)
 }
 

@@ -37,7 +37,7 @@ func (h *holding) Nonce() string { return h.unit }
 
 // Holding is for nesting.Holder.
 func (h *holding) Holding() nesting.Holding {
-	return nesting.Holding{Purpose: h.purpose, Table: h.c.nestingTable, Keys: h.plan.Keys(), Ended: h.group.Context().Err() != nil}
+	return nesting.Holding{Clients: []any{h.c}, Purpose: h.purpose, Table: h.c.nestingTable, Keys: h.plan.Keys(), Ended: h.group.Context().Err() != nil}
 }
 
 // refuseNested refuses keys that a set or a unit holds under whose context they are asked for. A

@@ -5,13 +5,15 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/holdall/holdall/internal/nesting"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/lockset"
 )
 
 // Close is for a process that is about to end: nobody else has to wait for a lease
-// then. A unit's function must not call it, for it waits for that unit. From here on
+// then. In a unit's function it closes nothing, for it would wait for that unit: the error
+// matches [ErrNested]. From here on
 // Do, Begin, Recover, StuckOf and Mend fail with lockset.ErrClosed; Read and Outcome go on
 // working.
 // Close waits until every unit under way has ended. When ctx ends first, it ends the
@@ -24,6 +26,13 @@ import (
 // of ctx's end, joined with what could not be released.
 func (c *Client) Close(ctx context.Context) error {
 	c.asked(ctx, "Close")
+	closes := []any{c}
+	if c.owns {
+		closes = append(closes, c.locks)
+	}
+	if err := nesting.Of(ctx).RefuseClose(closes...); err != nil {
+		return err
+	}
 	err := c.work.Close(ctx, c.lockConfig.Lease)
 	if !c.owns {
 		return err

@@ -63,6 +63,37 @@ func TestCloseWaitsForUnits(t *testing.T) {
 	})
 }
 
+// Close waits for nobody who waits for Close.
+func TestCloseUnderAUnitOrASetIsRefused(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		refused := func(close func(context.Context) error) func(context.Context) error {
+			return func(ctx context.Context) error {
+				err := close(ctx)
+				require.ErrorIs(t, err, unitofwork.ErrNested)
+				require.ErrorContains(t, err, "of its own caller")
+				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+				return nil
+			}
+		}
+		opened, err := unitofwork.Open(b.db, unitofwork.Config{Locks: lockset.Config{Table: "locks"}, Table: "units"})
+		require.NoError(t, err)
+		other := b.client("other", nil)
+		for _, work := range []unitofwork.Work{{}, {Lock: true, Keys: transferKeys}} {
+			require.NoError(t, opened.Do(t.Context(), work, func(ctx context.Context, _ *unitofwork.Unit) error {
+				require.NoError(t, refused(opened.Locks().Close)(ctx))
+				return refused(opened.Close)(ctx)
+			}))
+		}
+		require.NoError(t, opened.Locks().With(t.Context(), transferKeys, func(ctx context.Context, _ lockset.Token) error {
+			require.NoError(t, other.Close(ctx), "that of others")
+			require.NoError(t, refused(opened.Locks().Close)(ctx))
+			return refused(opened.Close)(ctx)
+		}))
+		require.NoError(t, opened.Do(t.Context(), unitofwork.Work{}, transfer(1)), "it is not closed")
+		require.NoError(t, opened.Close(t.Context()))
+	})
+}
+
 // Whoever does not end in time gives up its locks, whether it looks at its context or not:
 // others have them at once, and nothing of it is written.
 func TestCloseGivesUpTheLocksOfUnits(t *testing.T) {

@@ -20,7 +20,7 @@ func (n nested) Nonce() string { return n.u.nonce }
 // take them if a call of its own function got in its way.
 func (n nested) Holding() nesting.Holding {
 	u := n.u
-	h := nesting.Holding{Purpose: u.work.Purpose, Table: u.c.lockTable}
+	h := nesting.Holding{Clients: []any{u.c, u.c.locks}, Purpose: u.work.Purpose, Table: u.c.lockTable}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch h.Ended = u.ended; {

@@ -17,10 +17,7 @@ import (
 
 // waysToUseRows are all the ways in which units use lock rows and leave them.
 func waysToUseRows() map[string]func(*bed) {
-	many := 1000
-	if testing.Short() {
-		many = 150
-	}
+	many := map[bool]int{true: 150, false: 1000}[testing.Short()]
 	order := func(u *unitofwork.Unit, n int) error {
 		return u.Insert(accounts.Of(account{Customer: fmt.Sprint(n), ID: "1"}))
 	}

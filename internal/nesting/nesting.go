@@ -36,6 +36,7 @@ type Holder interface {
 
 // Holding is what a holder holds.
 type Holding struct {
+	Clients []any // which wait for the holder's end when they are closed
 	Purpose string
 	Table   Table          // of its lock rows
 	Keys    []ordering.Key // in order, none of them covered by another
@@ -119,6 +120,31 @@ func (e *insideError) WhatNext() next.Next { return next.FixCall }
 
 // Unwrap returns ErrNested.
 func (e *insideError) Unwrap() error { return ErrNested }
+
+// RefuseClose returns an error if one of these clients would be closed by the caller of a set or unit
+// that it waits for.
+func (l *Level) RefuseClose(clients ...any) error {
+	for ; l != nil; l = l.outer {
+		h := l.holder.Holding()
+		if !h.Ended && slices.ContainsFunc(h.Clients, func(c any) bool { return slices.Contains(clients, c) }) {
+			return &closeError{l.holder}
+		}
+	}
+	return nil
+}
+
+// closeError says that a client would be closed by the caller of one of its sets or units.
+type closeError struct{ holder Holder }
+
+func (e *closeError) Error() string {
+	return fmt.Sprintf("Close would wait for the %s %s of its own caller, for ever: call it when that has ended", e.holder.Kind(), e.holder.Nonce())
+}
+
+// WhatNext is for unitofwork.NextOf.
+func (e *closeError) WhatNext() next.Next { return next.FixCall }
+
+// Unwrap returns ErrNested.
+func (e *closeError) Unwrap() error { return ErrNested }
 
 // Began notes a set that began under these holders, and whether it waited for its keys.
 func (l *Level) Began(set Holder, waited bool) {
