@@ -28,7 +28,9 @@ func execCommand(a *app) *cobra.Command {
 		Short: "Run a command under locks",
 		Long: "exec takes the locks of all keys, runs the command, and releases them when it has ended.\n" +
 			"In its environment the command has HOLDALL_TOKEN, the fencing token, for stores that can refuse\n" +
-			"who is late; HOLDALL_KEYS, one in a line; and HOLDALL_UNIT, by which rows name the holder.\n\n" +
+			"who is late; HOLDALL_KEYS, one in a line; and HOLDALL_UNIT, by which rows name the holder.\n" +
+			"HOLDALL_HELD has the units and keys of all execs around it: an exec under another that would\n" +
+			"wait for its key, or one above or below it, ends at once with 125.\n\n" +
 			"Signals are passed on, and so is the command's exit code, 128+n if signal n has ended it.\n" +
 			"The command runs in a process group of its own. On a terminal it is in the foreground (in\n" +
 			"a pipeline, on Linux: once it would be stopped for not being there), and Ctrl-Z does nothing:\n" +
@@ -98,10 +100,12 @@ func (a *app) exec(ctx context.Context, names []string, o lockset.Options, comma
 	}
 	surviveClosedPipes()
 	p := newProgress(a.stderr)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	units, err := a.unitsClient(ctx, func(cfg *unitofwork.Config) {
 		cfg.Locks.Lease = cmp.Or(cfg.Locks.Lease, defaultLease)
 		cfg.Locks.Margin = marginOf(cfg.Locks.Lease)
-		cfg.Trace = waiting(p)
+		cfg.Trace = a.waiting(p, o.Wait != lockset.For(0), cancel)
 	})
 	if err != nil {
 		return err
@@ -144,7 +148,10 @@ func (a *app) acquire(ctx context.Context, locks *lockset.Client, keys []orderin
 func notGot(err error) error {
 	var held *lockset.HeldError
 	var signal interrupted
+	var own *ownCallerError
 	switch {
+	case errors.As(err, &own):
+		return own
 	case errors.As(err, &signal):
 		return &exit{signal.code(), signal}
 	case errors.As(err, &held):
@@ -160,10 +167,12 @@ func cannotRun(err error) error {
 	return &exit{exitCannotStart, err}
 }
 
-// waiting tells whom we wait for.
-func waiting(p *progress) *trace.Trace {
+// waiting tells whom we wait for, and gives up if that is our own caller.
+func (a *app) waiting(p *progress, waits bool, giveUp context.CancelCauseFunc) *trace.Trace {
 	return &trace.Trace{WaitStart: func(ctx context.Context, w trace.WaitStart) context.Context {
-		switch {
+		switch err := a.ownCaller(w); {
+		case err != nil && waits:
+			giveUp(err)
 		case w.Owner != "":
 			p.say("holdall: waiting for key %q, held by %q%s", string(w.Key), w.Owner, forWhat(w.Purpose))
 		default:
@@ -182,7 +191,7 @@ func (a *app) under(set *lockset.Set, cfg lockset.Config, path string, command [
 	}
 	cmd := &exec.Cmd{
 		Path: path, Args: command, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr,
-		Env: append(os.Environ(), "HOLDALL_TOKEN="+set.Token().String(), "HOLDALL_KEYS="+strings.Join(names, "\n"), "HOLDALL_UNIT="+set.Nonce()),
+		Env: append(os.Environ(), "HOLDALL_TOKEN="+set.Token().String(), "HOLDALL_KEYS="+strings.Join(names, "\n"), "HOLDALL_UNIT="+set.Nonce(), a.withHeld(set)),
 	}
 	code, lost := 0, error(nil)
 	child, err := startChild(cmd, isTerminal(a.stdin) && isTerminal(a.stdout))

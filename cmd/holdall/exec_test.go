@@ -330,3 +330,18 @@ func TestExecKeepsHalfOfItsMarginForClocks(t *testing.T) {
 
 // noDB is never asked.
 type noDB struct{ lockset.DynamoDB }
+
+// An exec under another that would wait for it ends, and says what to do; one that waits for others waits.
+func TestExecUnderAnExecThatHoldsItsKey(t *testing.T) {
+	b := newBed(t, engines.Dynoxide(t))
+	for name, keys := range map[string][2]string{"the same": {"k", "k"}, "below": {"k", "k/1"}, "above": {"k/1", "k"}, "two levels above": {"k/1/2", "k"}} {
+		t.Run(name, func(t *testing.T) {
+			r := b.run(t, "exec", keys[0], "--", program, "exec", "other", "--", program, "exec", keys[1], "--", "true")
+			require.Equal(t, exitExec, r.code, r)
+			require.Contains(t, r.stderr, "has key \""+keys[0]+"\"")
+			require.Contains(t, r.stderr, "name all keys in that one")
+		})
+	}
+	require.Equal(t, ran{}, b.run(t, "exec", "k", "--", program, "exec", "l", "--", "true"))
+	b.free(t, "k")
+}
