@@ -41,12 +41,15 @@ func (u *Unit) Get(ctx context.Context, records ...Record) error {
 	if u.optimistic != nil {
 		read = u.getWithoutLocks
 	}
-	err := u.c.traceRead(ctx, u.nonce, records, func(ctx context.Context) error { return read(ctx, records) })
-	if err != nil && !errors.Is(err, ErrEnded) { // the function did not wait for what its end cut short
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		_ = u.stage.keep(err)
-	}
+	err := errUnfinished
+	defer func() {
+		if err != nil && !errors.Is(err, ErrEnded) { // the function did not wait for what its end cut short
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			_ = u.stage.keep(err)
+		}
+	}()
+	err = u.c.traceRead(ctx, u.nonce, records, func(ctx context.Context) error { return read(ctx, records) })
 	return err
 }
 

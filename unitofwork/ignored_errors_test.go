@@ -72,6 +72,50 @@ func TestAnIgnoredErrorOfGetFailsTheCommit(t *testing.T) {
 	}
 }
 
+// A panic in a call that the function recovers fails the commit, as an error of the call would: what
+// it was to read or stage is missing.
+func TestARecoveredPanicFailsTheCommit(t *testing.T) {
+	panics := customers
+	panics.Guard = func(c *customer) ordering.Key {
+		if c.Name != "" { // as it is read, or made
+			panic("of a guard")
+		}
+		return customerKey(c.ID)
+	}
+	for way, work := range waysToCommit {
+		for name, call := range map[string]func(context.Context, *unitofwork.Unit) error{
+			"Get": func(ctx context.Context, u *unitofwork.Unit) error { return u.Get(ctx, panics.Ref("1")) },
+			"Replace": func(_ context.Context, u *unitofwork.Unit) error {
+				two := panics.Of(customer{ID: "2"})
+				two.T.Name = "changed"
+				return u.Replace(customers.Of(customer{ID: "1"}), two)
+			},
+			"Update": func(_ context.Context, u *unitofwork.Unit) error {
+				return u.Update(customers.Ref("1"), unitofwork.Expression{Update: "SET N = :n", Values: map[string]any{":n": panicking{}}})
+			},
+		} {
+			t.Run(way+", "+name, func(t *testing.T) {
+				inBed(t, func(t *testing.T, b *bed) {
+					err := b.client("c", nil).Client.Do(t.Context(), work, func(ctx context.Context, u *unitofwork.Unit) error {
+						require.Panics(t, func() { _ = call(ctx, u) })
+						return u.Insert(customers.Of(customer{ID: "9", Name: "half"}))
+					})
+					require.ErrorContains(t, err, "panicked")
+					require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+					require.Empty(t, b.customer("9"))
+				})
+			})
+		}
+	}
+}
+
+// panicking cannot be encoded.
+type panicking struct{}
+
+func (panicking) MarshalDynamoDBAttributeValue() (types.AttributeValue, error) {
+	panic("of a method")
+}
+
 // absent has its records in a table that is not there.
 var absent = unitofwork.Table[customer]{
 	Name: "others", PartitionKey: "ID",

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/internal/actions"
+	"github.com/holdall/holdall/internal/next"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -223,6 +224,23 @@ func (u *Unit) each(records []Record, unmet error, action func(string, map[strin
 	if u.ended {
 		return ErrEnded
 	}
+	returned := false
+	defer func() {
+		if !returned {
+			_ = u.stage.keep(errUnfinished)
+		}
+	}()
+	err := u.stageAll(records, unmet, action)
+	returned = true
+	return err
+}
+
+// errUnfinished: a panic of a guard, or of a method of what a record has, may be recovered by the
+// function; what the call was to do is not done all the same.
+var errUnfinished = next.Error("a call of the unit did not return: a guard, or a method of a value in a record, panicked", next.FixCall)
+
+// stageAll is each for a unit that has not ended, under its mutex.
+func (u *Unit) stageAll(records []Record, unmet error, action func(string, map[string]types.AttributeValue, Record) (types.TransactWriteItem, error)) error {
 	for _, r := range records {
 		table, key, err := locate(r)
 		if err != nil {
