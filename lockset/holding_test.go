@@ -110,29 +110,41 @@ func TestARenewalThatTheBoundEndsIsNoFailure(t *testing.T) {
 	})
 }
 
-// A denied renewal is logged once for each set, and the error of the loss names the permission.
-func TestADeniedRenewalIsLoggedOnce(t *testing.T) {
-	for name, deny := range map[string]faults.Fault{"the request": faults.Deny(), "each statement": faults.DenyStatements(0)} {
+// Renewals that fail again and again for one reason are logged once for each set, and the error of the
+// loss names the permission if they are denied.
+func TestRenewalsThatFailForOneReasonAreLoggedOnce(t *testing.T) {
+	const permission = "allow dynamodb:PartiQLUpdate"
+	for name, failure := range map[string]struct {
+		fault faults.Fault
+		says  string
+	}{
+		"the request is denied":     {faults.Deny(), permission},
+		"each statement is denied":  {faults.DenyStatements(0), permission},
+		"the connection is refused": {faults.LoseRequest(faults.Reset), "reset"},
+		"the server fails":          {faults.ServerError(false), "InternalServerError"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				var w warnings
 				o := b.owner("o", func(c faults.Call) faults.Fault {
 					if c.Op == "BatchExecuteStatement" {
-						return deny
+						return failure.fault
 					}
 					return faults.Pass()
 				}, w.log)
 				set := b.take(o, "a")
 				<-set.Context().Done()
-				require.ErrorContains(t, context.Cause(set.Context()), "allow dynamodb:PartiQLUpdate")
-				denied := 0
+				if failure.says == permission {
+					require.ErrorContains(t, context.Cause(set.Context()), permission)
+				}
+				failed := 0
 				for _, line := range w.lines() {
 					if strings.Contains(line, "a renewal failed") {
-						denied++
-						require.Contains(t, line, "allow dynamodb:PartiQLUpdate")
+						failed++
+						require.Contains(t, line, failure.says)
 					}
 				}
-				require.Equal(t, 1, denied)
+				require.Equal(t, 1, failed)
 			})
 		})
 	}

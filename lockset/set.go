@@ -294,7 +294,7 @@ func (a *acquisition) renewed(r heartbeat.Round) {
 func (c *Client) renewer(u *unit) func(context.Context, []ordering.Key, int) []error {
 	statement := fmt.Sprintf(`UPDATE "%s" SET "%s"=?, "%s"=? WHERE "%s"=? AND "%s"=? AND "%s"<=?`,
 		c.cfg.Table, lockrow.AttrRVN, lockrow.AttrRenewed, c.cfg.HashKey, lockrow.AttrUnit, lockrow.AttrRVN)
-	var warned atomic.Bool
+	var told atomic.Pointer[string] // the failure that goes on, which is warned of once
 	return func(ctx context.Context, keys []ordering.Key, n int) []error {
 		rvn, at := renewedRVN(u.nonce, n), c.now().Stamp()
 		statements := make([]types.BatchStatementRequest, len(keys))
@@ -306,15 +306,17 @@ func (c *Client) renewer(u *unit) func(context.Context, []ordering.Key, int) []e
 		}
 		answers, err := c.renewals.execute(ctx, u.nonce, keys, statements)
 		errs := renewed(keys, answers, err)
-		over := errors.Is(ctx.Err(), context.Canceled) // the set is lost, or released
-		if over || errors.Is(errors.Join(errs...), errDenied) && warned.Swap(true) {
-			return errs // a denied one is refused every time
+		if errors.Is(ctx.Err(), context.Canceled) { // the set is lost, or released
+			return errs
 		}
-		for i, err := range errs {
-			if err != nil {
-				c.cfg.Logger.WarnContext(ctx, "holdall: a renewal failed", "key", string(keys[i]), "unit", u.nonce, "err", err)
-				break // one of a batch says enough
-			}
+		i := slices.IndexFunc(errs, func(err error) bool { return err != nil }) // one of a batch says enough
+		if i < 0 {
+			told.Store(nil)
+			return errs
+		}
+		text := errs[i].Error()
+		if before := told.Swap(&text); before == nil || *before != text {
+			c.cfg.Logger.WarnContext(ctx, "holdall: a renewal failed", "key", string(keys[i]), "unit", u.nonce, "err", errs[i])
 		}
 		return errs
 	}
