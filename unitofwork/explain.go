@@ -2,6 +2,8 @@ package unitofwork
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -24,7 +26,7 @@ func (u *Unit) explain(p permit, writes []write, err error) error {
 	case requests.IsTooLarge(err):
 		return u.tooLarge(writes, err)
 	case !errors.As(err, &canceled):
-		return u.notCommitted(err, FixCall)
+		return u.explainWhole(writes, err)
 	}
 	reasons := canceled.CancellationReasons
 	rows := min(u.rowCount(), len(reasons))
@@ -60,12 +62,38 @@ func (u *Unit) sameIDBy(reasons []types.CancellationReason, writes int) error {
 	return nil
 }
 
+// explainWhole explains a commit that was refused as a whole. Of an expression that is wrong DynamoDB
+// does not say whose it is: it is that of a record with one, often the only one.
+func (u *Unit) explainWhole(writes []write, err error) *CommitError {
+	refused := u.notCommitted(err, FixCall)
+	if !requests.ConcernsExpression(err) {
+		return refused
+	}
+	var of []string
+	for _, w := range writes {
+		if w.item.Update != nil || w.conditional && !errors.Is(w.unmet, ErrExists) {
+			refused.Key, refused.Table, refused.Record = w.holder, w.table, w.record
+			of = append(of, fmt.Sprintf("table %q, record %s", w.table, requests.Shortened(w.record)))
+		}
+	}
+	if len(of) > 1 {
+		const most = 10
+		refused.Key, refused.Table, refused.Record = "", "", ""
+		refused.Err = fmt.Errorf("%w; these have expressions: %s", err, strings.Join(of[:min(len(of), most)], "; "))
+	}
+	return refused
+}
+
 // tooLarge says which staged write is too large by itself, if one is.
 func (u *Unit) tooLarge(writes []write, err error) *CommitError {
 	refused := u.notCommitted(err, FixCall)
 	for _, w := range writes {
 		if size := requests.SizeOf(w.item); size.Stored > requests.MaxItem || size.Sent > requests.MaxSent {
 			refused.Key, refused.Table, refused.Record = w.holder, w.table, w.record
+			refused.Err = fmt.Errorf("it would have about %d bytes, of at most %d: keep large values elsewhere, or in several records: %w", size.Stored, requests.MaxItem, err)
+			if size.Stored <= requests.MaxItem {
+				refused.Err = fmt.Errorf("its action has about %d bytes in a request of at most %d: %w", size.Sent, requests.MaxSent, err)
+			}
 			break
 		}
 	}

@@ -343,6 +343,9 @@ func TestWhatCannotBeCounted(t *testing.T) {
 		"no number": {func(ctx context.Context, u *unitofwork.Unit) error {
 			return u.Get(ctx, unaware.Ref("text"))
 		}, `table "tallies", record ID="text": its version attribute "Version" is "x", which is no whole number`},
+		"a null": {func(ctx context.Context, u *unitofwork.Unit) error {
+			return u.Get(ctx, unaware.Ref("null"))
+		}, `is of type NULL, which is no whole number`},
 		"a fraction": {func(ctx context.Context, u *unitofwork.Unit) error {
 			return u.Get(ctx, unaware.Ref("half"))
 		}, `is 1.5, which is no whole number`},
@@ -356,8 +359,9 @@ func TestWhatCannotBeCounted(t *testing.T) {
 			bothWays(t, func(t *testing.T, b *bed, work unitofwork.Work) {
 				b.putItem("tallies", map[string]types.AttributeValue{"ID": &types.AttributeValueMemberS{Value: "text"}, "Version": &types.AttributeValueMemberS{Value: "x"}})
 				b.putItem("tallies", map[string]types.AttributeValue{"ID": &types.AttributeValueMemberS{Value: "half"}, "Version": &types.AttributeValueMemberN{Value: "1.5"}})
+				b.putItem("tallies", map[string]types.AttributeValue{"ID": &types.AttributeValueMemberS{Value: "null"}, "Version": &types.AttributeValueMemberNULL{Value: true}})
 				if work.Lock {
-					work.Keys = append(work.Keys, tallyKey("text"), tallyKey("half"))
+					work.Keys = append(work.Keys, tallyKey("text"), tallyKey("half"), tallyKey("null"))
 				}
 				before := b.tables()
 				err := b.client("c", nil).freely(t.Context(), work, c.f)

@@ -198,7 +198,7 @@ func appendValue(text []byte, value types.AttributeValue) []byte {
 	case *types.AttributeValueMemberB:
 		return fmt.Appendf(text, "0x%x", v.Value)
 	default:
-		return fmt.Appendf(text, "%T", v)
+		return append(text, strings.Replace(fmt.Sprintf("%T", v), "*types.AttributeValueMember", "of type ", 1)...)
 	}
 }
 

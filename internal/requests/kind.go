@@ -211,6 +211,12 @@ func statusOf(err error) int {
 
 func serverSide(err error) bool { return statusOf(err) >= http.StatusInternalServerError }
 
+// ConcernsExpression reports whether a request was refused for one of its expressions, or for what
+// belongs to them.
+func ConcernsExpression(err error) bool {
+	return hasCode(err, codeInvalid) && strings.Contains(Said(err), "Expression")
+}
+
 // isEntityTooLarge reports whether nothing was looked at but the length of a request.
 // The SDK has no name for it: what comes with the status need not be of DynamoDB's form.
 func isEntityTooLarge(err error) bool {
