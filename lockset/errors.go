@@ -73,7 +73,8 @@ type HeldError struct {
 	Owner   string       // of the unit that holds it; empty if that was not read
 	Purpose string       // what that unit has it for; empty if it does not say
 	Unit    string       // that holds it, one of several if they hold keys below it, or is next; empty if others took it each time
-	// Age is how long the holder is known to have been silent: as this process has seen it, as others
+	// Age is how long the holder is known to have been silent, or whose turn it is to have left the key
+	// free: as this process has seen it, as others
 	// have recorded it in the row, or by the table's own clock, whichever is longest. It may be
 	// longer than this process has lived.
 	Age   time.Duration
@@ -87,7 +88,8 @@ type HeldError struct {
 	Expected time.Duration
 	Err      error
 
-	own bool // the holder is a unit of this very client
+	own  bool // the holder is a unit of this very client
+	next bool // Unit does not hold the key: its turn comes before this one's
 }
 
 func (e *HeldError) Error() string {
@@ -101,8 +103,13 @@ func (e *HeldError) Error() string {
 	switch {
 	case e.Unit == "": // others were faster each time
 		return fmt.Sprintf("key %q is taken by others again and again%s: %v", requests.Shortened(string(e.Key)), waiting, e.Err)
+	case e.next && e.Age >= time.Second:
+		return fmt.Sprintf("key %q is free, and it is the turn of unit %s, which has not taken it for at least %v%s: %v",
+			requests.Shortened(string(e.Key)), e.Unit, e.Age.Round(time.Millisecond), waiting, e.Err)
+	case e.next:
+		return fmt.Sprintf("key %q is for unit %s next%s: %v", requests.Shortened(string(e.Key)), e.Unit, waiting, e.Err)
 	case e.Owner == "": // its row was not read
-		return fmt.Sprintf("key %q is held, or one below it, or next for unit %s%s: %v", requests.Shortened(string(e.Key)), e.Unit, waiting, e.Err)
+		return fmt.Sprintf("key %q has a key below it that unit %s holds%s: %v", requests.Shortened(string(e.Key)), e.Unit, waiting, e.Err)
 	}
 	purpose := ""
 	if e.Purpose != "" {

@@ -106,7 +106,7 @@ func (c *Client) blockedInLine(by lineup.Blocker) trace.WaitStart {
 
 // refusedInLine says who of this process was in a unit's way when it waited no longer.
 func (c *Client) refusedInLine(by lineup.Blocker, err error) error {
-	refusal, turns := &HeldError{Key: by.Key, Unit: by.Unit, Queue: by.Queued, Err: err}, by.Queued
+	refusal, turns := &HeldError{Key: by.Key, Unit: by.Unit, Queue: by.Queued, Err: err, next: !by.Has}, by.Queued
 	if by.Has {
 		refusal.Owner, refusal.Purpose, refusal.Since, refusal.own = c.cfg.Owner, by.Purpose, by.Since, by.Since.IsZero()
 		turns++

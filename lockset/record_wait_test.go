@@ -50,7 +50,7 @@ func TestARefusalNamesWhoHoldsTheKey(t *testing.T) {
 				o := b.owner("o", nil)
 				set := b.take(b.owner("holder", nil), held)
 				told := b.tried(o, "c/1")
-				require.Equal(t, lockset.HeldError{
+				require.EqualExportedValues(t, lockset.HeldError{
 					Key: held, Owner: "holder", Unit: set.Nonce(), Age: told.Age, Err: lockset.ErrWaited,
 				}, *told)
 				require.Less(t, told.Age, 4*rtt, "this process has seen it just now")
@@ -93,7 +93,7 @@ func TestARefusalNamesAUnitOfTheSameProcess(t *testing.T) {
 		require.NotEmpty(t, told.Unit)
 		require.NotEqual(t, fine.Nonce(), told.Unit, "they go together, but one who wants all of c is next")
 		told.Unit, want.Owner, want.Since = want.Unit, "", time.Time{}
-		require.Equal(t, want, told)
+		require.EqualExportedValues(t, want, told)
 	})
 }
 
@@ -108,8 +108,10 @@ func TestARefusalNamesWhoIsNext(t *testing.T) {
 				b.diesWaiting("after", "c")
 				b.free(holder)
 				o := b.owner("o", nil)
-				for range 2 { // nobody has a lease whose age could be told
-					require.Equal(t, lockset.HeldError{Key: "c", Unit: next, Queue: 2, Err: lockset.ErrWaited}, *b.tried(o, key))
+				for range 2 {
+					told := b.tried(o, key)
+					require.EqualExportedValues(t, lockset.HeldError{Key: "c", Unit: next, Age: told.Age, Queue: 2, Err: lockset.ErrWaited}, *told)
+					require.ErrorContains(t, told, fmt.Sprintf("key %q is for unit %s next, 2 waiting", "c", next))
 					time.Sleep(untaken / 2)
 				}
 			})
@@ -124,7 +126,7 @@ func TestARefusalBehindACoarseWaiterNamesThatOne(t *testing.T) {
 		beside := b.take(b.owner("beside", nil), "c/1")
 		next := b.diesWaiting("next", "c")
 		refused := b.tried(b.owner("o", nil), "c/2")
-		require.Equal(t, lockset.HeldError{Key: "c", Unit: next, Queue: 1, Err: lockset.ErrWaited}, *refused)
+		require.EqualExportedValues(t, lockset.HeldError{Key: "c", Unit: next, Queue: 1, Err: lockset.ErrWaited}, *refused)
 		b.free(beside)
 	})
 }
@@ -135,7 +137,7 @@ func TestARefusalNamesWhoHoldsAKeyBelow(t *testing.T) {
 		b.free(b.take(b.owner("before", nil), "c")) // its name is still in the row
 		set := b.take(b.owner("fine", nil), "c/1/x")
 		told := b.tried(b.owner("o", nil), "c")
-		require.Equal(t, lockset.HeldError{
+		require.EqualExportedValues(t, lockset.HeldError{
 			Key: "c/1/x", Owner: "fine", Unit: set.Nonce(), Age: told.Age, Err: lockset.ErrWaited,
 		}, *told)
 		b.free(set)
@@ -199,7 +201,7 @@ func TestARecordWaitInALine(t *testing.T) {
 		stays := b.ask(t.Context(), o, []ordering.Key{"c/1"}, wait(lease/2))
 		var held *lockset.HeldError
 		require.ErrorAs(t, gone.failed(), &held)
-		require.Equal(t, lockset.HeldError{Key: "c", Owner: "o", Unit: holder.Nonce(), Since: taken, Err: lockset.ErrWaited}, *held)
+		require.EqualExportedValues(t, lockset.HeldError{Key: "c", Owner: "o", Unit: holder.Nonce(), Since: taken, Err: lockset.ErrWaited}, *held)
 		require.Equal(t, lease/5, gone.at.Sub(gone.asked))
 		require.Equal(t, 1, o.total(), "the holder's")
 		b.free(holder)

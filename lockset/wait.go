@@ -292,11 +292,11 @@ func (a *acquisition) waitError(ctx context.Context, at, holder lockrow.Observed
 	switch {
 	case held.Unit != "":
 	case holder.Mode.Compatible(lockrow.Intent) && place > 0: // intents are in nobody's way but that of the first in the queue
-		held.Unit = at.Row.Queue[0].Unit()
+		held.Unit, held.next = at.Row.Queue[0].Unit(), true
 	case len(r.Below) > 0:
 		held.Unit = r.Below[0].Unit
 	case len(r.Queue) > 0:
-		held.Unit = r.Queue[0].Unit()
+		held.Unit, held.next, held.Age = r.Queue[0].Unit(), true, r.SilentFor(a.c.watch(holder.Since))
 	}
 	return held
 }
