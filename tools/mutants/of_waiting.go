@@ -51,4 +51,11 @@ var ofWaiting = []mutant{
 		new:    "w.answered = true\n",
 		by:     check{in: "lockset", test: "TestAUnitThatGoesPastOthersFindsTheRowAsItWasSeen"},
 	},
+	{
+		clause: "a row whose stale intent is cleaned has been bare since the witness is free",
+		file:   "internal/lockrow/tabletime.go",
+		old:    "\t\tat = m.Row.TurnAt\n",
+		new:    "\t\tat = now.High\n",
+		by:     check{in: "lockset", test: "TestOneWhoLooksOnceSucceedsADeadSetAndItsDeadWaiters"},
+	},
 }
