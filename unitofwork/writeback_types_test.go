@@ -207,7 +207,7 @@ func TestAValueThatDynamoDBRefuses(t *testing.T) {
 	}
 }
 
-// A value that is not touched is not looked at; one of an expression and of Stage is.
+// A value that is not touched is not looked at; one that is changed, and one of an expression and of Stage, is.
 func TestWhichValuesAreLookedAt(t *testing.T) {
 	type tagged struct {
 		ID, Name string
@@ -225,7 +225,18 @@ func TestWhichValuesAreLookedAt(t *testing.T) {
 			r.T.Name = "Bea"
 			return u.Put(r)
 		}))
-		err := c.freely(t.Context(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
+		before := b.tables()
+		err := c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+			r := table.Ref("1")
+			if err := u.Get(ctx, r); err != nil {
+				return err
+			}
+			r.T.Set = append(r.T.Set, "a")
+			return u.Put(r)
+		})
+		require.ErrorContains(t, err, `record ID="1": field Set[1]: it is the same as element 0`)
+		b.nothingWritten(before)
+		err = c.freely(t.Context(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
 			return u.Update(customers.Ref("1"), unitofwork.Expression{Update: "SET #n = :n", Names: map[string]string{"#n": "Name"}, Values: map[string]any{":n": math.Inf(1)}})
 		})
 		require.ErrorContains(t, err, `record ID="1": value :n: +Inf is not a number that DynamoDB can store`)

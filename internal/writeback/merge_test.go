@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -146,6 +147,52 @@ func TestAListThatLeavesEmptyElementsOut(t *testing.T) {
 	raw := Item{"L": l(a, null, c)}
 	require.Equal(t, raw, written(t, raw, func(*list) {}))
 	require.Equal(t, Item{"L": l(a, c, m(Item{"Street": s("D")}))}, written(t, raw, func(r *list) { r.L = append(r.L, &home{Street: "D"}) }))
+}
+
+// A list that is read into a field that encodes as a set stays one, with its order and its duplicates. A
+// duplicate that was added is not dropped: it is in what is to be written, where it is refused.
+func TestSetsAndLists(t *testing.T) {
+	type record struct {
+		Bytes  [][]byte              `dynamodbav:",omitempty"`
+		Texts  []string              `dynamodbav:",stringset,omitempty"`
+		Floats []float64             `dynamodbav:",numberset,omitempty"`
+		Deep   []map[string][][]byte `dynamodbav:",omitempty"`
+	}
+	const long = "12345678901234567890.123456789"
+	bs := func(of ...string) types.AttributeValue {
+		set := &types.AttributeValueMemberBS{}
+		for _, text := range of {
+			set.Value = append(set.Value, []byte(text))
+		}
+		return set
+	}
+	for name, c := range map[string]struct {
+		raw, want Item
+		change    func(*record)
+	}{
+		"a duplicate removed":           {Item{"Bytes": l(b("1"), b("1"))}, Item{"Bytes": l(b("1"))}, func(r *record) { r.Bytes = r.Bytes[:1] }},
+		"reversed":                      {Item{"Bytes": l(b("1"), b("2"))}, Item{"Bytes": l(b("2"), b("1"))}, func(r *record) { slices.Reverse(r.Bytes) }},
+		"a duplicate of three removed":  {Item{"Texts": l(s("a"), s("b"), s("a"))}, Item{"Texts": l(s("a"), s("b"))}, func(r *record) { r.Texts = r.Texts[:2] }},
+		"one more beside duplicates":    {Item{"Texts": l(s("a"), s("a"))}, Item{"Texts": l(s("a"), s("a"), s("b"))}, func(r *record) { r.Texts = append(r.Texts, "b") }},
+		"one more beside a long number": {Item{"Floats": l(n(long))}, Item{"Floats": l(n(long), n("3"))}, func(r *record) { r.Floats = append(r.Floats, 3) }},
+		"a duplicate, in a list":        {Item{"Bytes": l(b("1"))}, Item{"Bytes": bs("1", "1")}, func(r *record) { r.Bytes = append(r.Bytes, []byte("1")) }},
+		"a duplicate, in a set":         {Item{"Texts": ss("a")}, Item{"Texts": ss("a", "a")}, func(r *record) { r.Texts = append(r.Texts, "a") }},
+		"a new one, twice":              {Item{"Texts": ss("a")}, Item{"Texts": ss("a", "b", "b")}, func(r *record) { r.Texts = append(r.Texts, "b", "b") }},
+		"a set of close numbers":        {Item{"Floats": ns("1", "1.00000000000000000001", "2")}, Item{"Floats": ns("1", "1.00000000000000000001", "2")}, func(r *record) { r.Floats = []float64{2, 1} }},
+		"a set of another type":         {Item{"Texts": ns("1.0", "2")}, Item{"Texts": ns("1.0", "2")}, func(r *record) { slices.Reverse(r.Texts) }},
+		"a set, emptied":                {Item{"Texts": l(s("a"))}, Item{}, func(r *record) { r.Texts = nil }},
+		"within": {Item{"Deep": l(m(Item{"a": l(b("1"), b("2")), "b": l(b("3"), b("3"))}))}, Item{"Deep": l(m(Item{"a": l(b("2"), b("1")), "b": l(b("3"), b("3"))}))},
+			func(r *record) { slices.Reverse(r.Deep[0]["a"]) }},
+		"within, moved": {Item{"Deep": l(m(Item{"a": l(b("1"), b("2"))}), m(Item{"b": bs("1", "2")}))}, Item{"Deep": l(m(Item{"b": bs("1", "2")}), m(Item{"a": l(b("2"), b("1"))}))},
+			func(r *record) {
+				slices.Reverse(r.Deep)
+				slices.Reverse(r.Deep[1]["a"])
+				slices.Reverse(r.Deep[0]["b"])
+			}},
+	} {
+		require.Equal(t, c.want, written(t, c.raw, c.change), name)
+		require.Equal(t, c.raw, written(t, c.raw, func(*record) {}), name)
+	}
 }
 
 // Names that differ in case alone: the exact one is decoded if it is there, what was read is written,
@@ -373,7 +420,7 @@ func FuzzMerge(f *testing.F) {
 // lossy reports whether a field does not read as it encodes: the SDK's own business.
 func lossy(f reflect.StructField) bool {
 	tag := f.Tag.Get("dynamodbav")
-	return f.Type == reflect.TypeFor[upgradedOr]() || isTime(f.Type) || strings.Contains(tag, ",string") || strings.Contains(tag, "elem") || strings.Contains(tag, "set")
+	return f.Type == reflect.TypeFor[upgradedOr]() || isTime(f.Type) || strings.Contains(tag, ",string") || strings.Contains(tag, "elem") || strings.Contains(tag, "numberset")
 }
 
 func texts(item Item) (all []string) {
