@@ -46,8 +46,9 @@ type Table[T any] struct {
 	// read, and [Unit.Stage] leaves the version to its caller. Records without a guard are not checked.
 	Version string
 	// EncoderOptions and DecoderOptions, if set, change the options of attributevalue for the table's
-	// records, their keys, and the values of an [Expression]. Both must set the same TagKey. They
-	// must be safe for concurrent use.
+	// records, their keys, and the values of an [Expression]. Both must set the same TagKey, and a
+	// type that UseEncodingMarshalers writes needs UseEncodingUnmarshalers. They must be safe for
+	// concurrent use.
 	EncoderOptions func(*attributevalue.EncoderOptions)
 	DecoderOptions func(*attributevalue.DecoderOptions)
 }

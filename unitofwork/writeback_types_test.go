@@ -358,8 +358,8 @@ func TestEncodingMarshalers(t *testing.T) {
 		EncoderOptions: func(o *attributevalue.EncoderOptions) { o.UseEncodingMarshalers = true },
 		DecoderOptions: func(o *attributevalue.DecoderOptions) { o.UseEncodingUnmarshalers = true },
 	}
-	without := hosts
-	without.EncoderOptions = nil
+	without, unread := hosts, hosts
+	without.EncoderOptions, unread.DecoderOptions = nil, nil
 	one := netip.MustParseAddr("10.0.0.1")
 	inBed(t, func(t *testing.T, b *bed) {
 		b.createTable("hosts", "host")
@@ -381,5 +381,11 @@ func TestEncodingMarshalers(t *testing.T) {
 		item := b.db.Items("hosts")[0]
 		require.Equal(t, []types.AttributeValue{text("10.0.0.1"), text("newerer")}, []types.AttributeValue{item["host"], item["Note"]})
 		require.ErrorContains(t, c.Read(t.Context(), without.Ref(one)), "field Addr")
+		before := b.tables()
+		err := c.freely(t.Context(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
+			return u.Insert(unread.Of(host{netip.MustParseAddr("10.0.0.2"), "new"}))
+		})
+		require.ErrorContains(t, err, "field Addr: attributevalue writes a netip.Addr by its MarshalText method and cannot read it back; set UseEncodingUnmarshalers")
+		b.nothingWritten(before)
 	})
 }

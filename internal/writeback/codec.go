@@ -64,7 +64,7 @@ func New(t reflect.Type, encoding func(*attributevalue.EncoderOptions), decoding
 		return c, fmt.Errorf("the TagKey of its EncoderOptions is %q, and that of its DecoderOptions %q: "+
 			"a record would be written under other names than it is read by", e.TagKey, d.TagKey)
 	}
-	c.traits, c.refused = c.traitsOf(t, true), c.unreadable(t, "", map[reflect.Type]bool{})
+	c.traits, c.refused = c.traitsOf(t, true), c.unreadable(t, true, "", map[place]bool{})
 	if plain {
 		learned.Lock()
 		defer learned.Unlock()

@@ -212,7 +212,8 @@ func (w *walk) loseAs(path, why, mend string) {
 	}
 }
 
-const howToKeep = `use another type, or one with a MarshalDynamoDBAttributeValue, or set UseEncodingMarshalers (Table.EncoderOptions) if it has a MarshalText`
+const howToKeep = `use another type, or one with a MarshalDynamoDBAttributeValue, ` +
+	`or set UseEncodingMarshalers (Table.EncoderOptions) and UseEncodingUnmarshalers (Table.DecoderOptions) if it has a MarshalText and an UnmarshalText`
 
 func joined(path, name string) string {
 	if path == "" || name == "" || name[0] == '[' {
