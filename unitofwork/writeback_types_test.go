@@ -103,6 +103,7 @@ func TestAValueThatCannotBeStored(t *testing.T) {
 		ID    string
 		Any   any
 		Texts map[string][]string
+		Times []time.Time
 	}
 	table := unitofwork.Table[loose]{Name: "customers", PartitionKey: "ID", Guard: func(r *loose) ordering.Key { return customerKey(r.ID) }}
 	of := func(r loose) *unitofwork.Ref[loose] { r.ID = "1"; return table.Of(r) }
@@ -118,6 +119,10 @@ func TestAValueThatCannotBeStored(t *testing.T) {
 			"field Any[price] would be lost": func(u *unitofwork.Unit) error {
 				return u.Insert(of(loose{Any: map[string]any{"price": big.NewInt(1)}}))
 			},
+			"field Times[1] would be lost: the time 10000-01-01 00:00:00 +0000 UTC is written as": func(u *unitofwork.Unit) error {
+				return u.Insert(of(loose{Times: []time.Time{{}, time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}}))
+			},
+			"the value would be lost: the time 2000-01-01 00:00:00 +0100": update(map[string]any{":n": time.Date(2000, 1, 1, 0, 0, 0, 0, time.FixedZone("", 3601))}),
 			"field Texts[a][1]: the text is not valid UTF-8": func(u *unitofwork.Unit) error {
 				return u.Insert(of(loose{Texts: map[string][]string{"a": {"x", "\xff"}}}))
 			},

@@ -52,6 +52,9 @@ func New(t reflect.Type, encoding func(*attributevalue.EncoderOptions), decoding
 	if decoding != nil {
 		decoding(&d)
 	}
+	if e.EncodeTime == nil {
+		e.EncodeTime = encodeTime
+	}
 	for _, key := range []*string{&e.TagKey, &d.TagKey} {
 		if *key == "" {
 			*key = defaultTagKey
@@ -108,7 +111,7 @@ func (c *Codec) Decode(item Item, out any) error {
 // an empty item. An error is a *[LostError], or a *[FieldError] if a field has caused it.
 func (c *Codec) Encode(in any) (Item, error) {
 	item, err := c.TryEncode(in)
-	if err != nil && !errors.As(err, new(*LostError)) {
+	if lost := (*LostError)(nil); err != nil && !(errors.As(err, &lost) && lost.Field != "") {
 		err = c.whereEncoding(in, err)
 	}
 	return item, err

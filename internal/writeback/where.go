@@ -46,8 +46,12 @@ func (c *Codec) whereEncoding(in any, err error) error {
 		_, err := c.checked(part.Interface())
 		return err
 	})
-	if found == nil { // a method failed once, and not again
+	lost := (*LostError)(nil)
+	switch {
+	case found == nil: // a method failed once, and not again
 		return err
+	case errors.As(found, &lost):
+		return lost.at(found.Field)
 	}
 	return found
 }
