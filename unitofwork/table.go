@@ -323,7 +323,9 @@ func (r *Ref[T]) changed(unit, fence string) (item map[string]types.AttributeVal
 	case r.reading.err != nil:
 		return nil, false, fmt.Errorf("%T did not encode as it was read, so what has changed cannot be told: %w", r.T, r.reading.err)
 	}
-	item = r.codec.Merge(r.reading.item, r.reading.known, now)
+	if item, err = r.codec.Merge(r.reading.item, r.reading.known, now); err != nil {
+		return nil, false, err
+	}
 	return item, !writeback.Same(item, r.reading.item, fence), r.hasKey(item)
 }
 

@@ -66,6 +66,41 @@ func TestBothSpellingsSurvive(t *testing.T) {
 	})
 }
 
+// A field is not removed if it would be read again from an attribute with another spelling of its name.
+func TestARemovedFieldWithAnotherSpelling(t *testing.T) {
+	type noted struct {
+		ID   string
+		Note string `dynamodbav:"note,omitempty"`
+	}
+	table := unitofwork.Table[noted]{Name: "customers", PartitionKey: "ID", Guard: func(r *noted) ordering.Key { return customerKey(r.ID) }}
+	inBed(t, func(t *testing.T, b *bed) {
+		b.putItem("customers", map[string]types.AttributeValue{"ID": text("1"), "NOTE": text("old"), "Note": text("older")})
+		c := b.client("c", nil)
+		before := b.tables()
+		put := func(note string) error {
+			return c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+				r := table.Ref("1")
+				if err := u.Get(ctx, r); err != nil {
+					return err
+				}
+				r.T.Note = note
+				return u.Put(r)
+			})
+		}
+		err := put("")
+		require.ErrorContains(t, err, `record ID="1": field Note: it is removed, and the record has the attribute "Note", which would be read in place of "NOTE"`)
+		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+		b.nothingWritten(before)
+		require.NoError(t, put("new"))
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
+			return u.Update(table.Ref("1"), unitofwork.Expression{Update: "REMOVE NOTE, Note"})
+		}))
+		require.NoError(t, put("newer"))
+		require.NoError(t, put(""))
+		require.Nil(t, b.customerItem("1")["note"])
+	})
+}
+
 // A type that the SDK stores nothing of is refused by its first reference, before anything is sent; without
 // a Guard nothing can be written, and the records can be read.
 func TestATypeThatCannotBeStored(t *testing.T) {

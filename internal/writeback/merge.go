@@ -16,10 +16,15 @@ import (
 //     that encodes as one that was read keeps the raw value of that one. A list that encodes as a set stays a list.
 //   - What does not encode any more is removed. What never did stays.
 //
-// Names keep the spelling that was read. None of the items is changed.
-func (c *Codec) Merge(raw, known, now Item) Item {
+// Names keep the spelling that was read. None of the items is changed. The error is a *[FieldError] if a field that was
+// removed would be read from an attribute with another spelling of its name.
+func (c *Codec) Merge(raw, known, now Item) (Item, error) {
 	m := func(item Item) types.AttributeValue { return &types.AttributeValueMemberM{Value: item} }
-	return c.merge(c.typ, m(raw), m(known), m(now)).(*types.AttributeValueMemberM).Value
+	merged := c.merge(c.typ, m(raw), m(known), m(now))
+	if found := c.revealed(c.typ, m(raw), merged, ""); found != nil {
+		return nil, found
+	}
+	return merged.(*types.AttributeValueMemberM).Value, nil
 }
 
 // Same reports whether two items are the same one to DynamoDB, but for the attribute except.
