@@ -46,8 +46,9 @@ type Table[T any] struct {
 	// read, and [Unit.Stage] leaves the version to its caller. Records without a guard are not checked.
 	Version string
 	// EncoderOptions and DecoderOptions, if set, change the options of attributevalue for the table's
-	// records, their keys, and the values of an [Expression]. Both must set the same TagKey. They
-	// must be safe for concurrent use.
+	// records, their keys, and the values of an [Expression]. Both must set the same TagKey, and a
+	// type that UseEncodingMarshalers writes needs UseEncodingUnmarshalers. They must be safe for
+	// concurrent use.
 	EncoderOptions func(*attributevalue.EncoderOptions)
 	DecoderOptions func(*attributevalue.DecoderOptions)
 }
@@ -322,7 +323,9 @@ func (r *Ref[T]) changed(unit, fence string) (item map[string]types.AttributeVal
 	case r.reading.err != nil:
 		return nil, false, fmt.Errorf("%T did not encode as it was read, so what has changed cannot be told: %w", r.T, r.reading.err)
 	}
-	item = r.codec.Merge(r.reading.item, r.reading.known, now)
+	if item, err = r.codec.Merge(r.reading.item, r.reading.known, now); err != nil {
+		return nil, false, err
+	}
 	return item, !writeback.Same(item, r.reading.item, fence), r.hasKey(item)
 }
 

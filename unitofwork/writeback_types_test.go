@@ -66,6 +66,41 @@ func TestBothSpellingsSurvive(t *testing.T) {
 	})
 }
 
+// A field is not removed if it would be read again from an attribute with another spelling of its name.
+func TestARemovedFieldWithAnotherSpelling(t *testing.T) {
+	type noted struct {
+		ID   string
+		Note string `dynamodbav:"note,omitempty"`
+	}
+	table := unitofwork.Table[noted]{Name: "customers", PartitionKey: "ID", Guard: func(r *noted) ordering.Key { return customerKey(r.ID) }}
+	inBed(t, func(t *testing.T, b *bed) {
+		b.putItem("customers", map[string]types.AttributeValue{"ID": text("1"), "NOTE": text("old"), "Note": text("older")})
+		c := b.client("c", nil)
+		before := b.tables()
+		put := func(note string) error {
+			return c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+				r := table.Ref("1")
+				if err := u.Get(ctx, r); err != nil {
+					return err
+				}
+				r.T.Note = note
+				return u.Put(r)
+			})
+		}
+		err := put("")
+		require.ErrorContains(t, err, `record ID="1": field Note: it is removed, and the record has the attribute "Note", which would be read in place of "NOTE"`)
+		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+		b.nothingWritten(before)
+		require.NoError(t, put("new"))
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
+			return u.Update(table.Ref("1"), unitofwork.Expression{Update: "REMOVE NOTE, Note"})
+		}))
+		require.NoError(t, put("newer"))
+		require.NoError(t, put(""))
+		require.Nil(t, b.customerItem("1")["note"])
+	})
+}
+
 // A type that the SDK stores nothing of is refused by its first reference, before anything is sent; without
 // a Guard nothing can be written, and the records can be read.
 func TestATypeThatCannotBeStored(t *testing.T) {
@@ -103,6 +138,7 @@ func TestAValueThatCannotBeStored(t *testing.T) {
 		ID    string
 		Any   any
 		Texts map[string][]string
+		Times []time.Time
 	}
 	table := unitofwork.Table[loose]{Name: "customers", PartitionKey: "ID", Guard: func(r *loose) ordering.Key { return customerKey(r.ID) }}
 	of := func(r loose) *unitofwork.Ref[loose] { r.ID = "1"; return table.Of(r) }
@@ -118,6 +154,10 @@ func TestAValueThatCannotBeStored(t *testing.T) {
 			"field Any[price] would be lost": func(u *unitofwork.Unit) error {
 				return u.Insert(of(loose{Any: map[string]any{"price": big.NewInt(1)}}))
 			},
+			"field Times[1] would be lost: the time 10000-01-01 00:00:00 +0000 UTC is written as": func(u *unitofwork.Unit) error {
+				return u.Insert(of(loose{Times: []time.Time{{}, time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}}))
+			},
+			"the value would be lost: the time 2000-01-01 00:00:00 +0100": update(map[string]any{":n": time.Date(2000, 1, 1, 0, 0, 0, 0, time.FixedZone("", 3601))}),
 			"field Texts[a][1]: the text is not valid UTF-8": func(u *unitofwork.Unit) error {
 				return u.Insert(of(loose{Texts: map[string][]string{"a": {"x", "\xff"}}}))
 			},
@@ -207,7 +247,7 @@ func TestAValueThatDynamoDBRefuses(t *testing.T) {
 	}
 }
 
-// A value that is not touched is not looked at; one of an expression and of Stage is.
+// A value that is not touched is not looked at; one that is changed, and one of an expression and of Stage, is.
 func TestWhichValuesAreLookedAt(t *testing.T) {
 	type tagged struct {
 		ID, Name string
@@ -225,7 +265,18 @@ func TestWhichValuesAreLookedAt(t *testing.T) {
 			r.T.Name = "Bea"
 			return u.Put(r)
 		}))
-		err := c.freely(t.Context(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
+		before := b.tables()
+		err := c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+			r := table.Ref("1")
+			if err := u.Get(ctx, r); err != nil {
+				return err
+			}
+			r.T.Set = append(r.T.Set, "a")
+			return u.Put(r)
+		})
+		require.ErrorContains(t, err, `record ID="1": field Set[1]: it is the same as element 0`)
+		b.nothingWritten(before)
+		err = c.freely(t.Context(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
 			return u.Update(customers.Ref("1"), unitofwork.Expression{Update: "SET #n = :n", Names: map[string]string{"#n": "Name"}, Values: map[string]any{":n": math.Inf(1)}})
 		})
 		require.ErrorContains(t, err, `record ID="1": value :n: +Inf is not a number that DynamoDB can store`)
@@ -347,8 +398,8 @@ func TestEncodingMarshalers(t *testing.T) {
 		EncoderOptions: func(o *attributevalue.EncoderOptions) { o.UseEncodingMarshalers = true },
 		DecoderOptions: func(o *attributevalue.DecoderOptions) { o.UseEncodingUnmarshalers = true },
 	}
-	without := hosts
-	without.EncoderOptions = nil
+	without, unread := hosts, hosts
+	without.EncoderOptions, unread.DecoderOptions = nil, nil
 	one := netip.MustParseAddr("10.0.0.1")
 	inBed(t, func(t *testing.T, b *bed) {
 		b.createTable("hosts", "host")
@@ -370,5 +421,11 @@ func TestEncodingMarshalers(t *testing.T) {
 		item := b.db.Items("hosts")[0]
 		require.Equal(t, []types.AttributeValue{text("10.0.0.1"), text("newerer")}, []types.AttributeValue{item["host"], item["Note"]})
 		require.ErrorContains(t, c.Read(t.Context(), without.Ref(one)), "field Addr")
+		before := b.tables()
+		err := c.freely(t.Context(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
+			return u.Insert(unread.Of(host{netip.MustParseAddr("10.0.0.2"), "new"}))
+		})
+		require.ErrorContains(t, err, "field Addr: attributevalue writes a netip.Addr by its MarshalText method and cannot read it back; set UseEncodingUnmarshalers")
+		b.nothingWritten(before)
 	})
 }

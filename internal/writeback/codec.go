@@ -52,6 +52,9 @@ func New(t reflect.Type, encoding func(*attributevalue.EncoderOptions), decoding
 	if decoding != nil {
 		decoding(&d)
 	}
+	if e.EncodeTime == nil {
+		e.EncodeTime = encodeTime
+	}
 	for _, key := range []*string{&e.TagKey, &d.TagKey} {
 		if *key == "" {
 			*key = defaultTagKey
@@ -64,7 +67,7 @@ func New(t reflect.Type, encoding func(*attributevalue.EncoderOptions), decoding
 		return c, fmt.Errorf("the TagKey of its EncoderOptions is %q, and that of its DecoderOptions %q: "+
 			"a record would be written under other names than it is read by", e.TagKey, d.TagKey)
 	}
-	c.traits, c.refused = c.traitsOf(t, true), c.unreadable(t, "", map[reflect.Type]bool{})
+	c.traits, c.refused = c.traitsOf(t, true), c.unreadable(t, true, "", map[place]bool{})
 	if plain {
 		learned.Lock()
 		defer learned.Unlock()
@@ -108,7 +111,7 @@ func (c *Codec) Decode(item Item, out any) error {
 // an empty item. An error is a *[LostError], or a *[FieldError] if a field has caused it.
 func (c *Codec) Encode(in any) (Item, error) {
 	item, err := c.TryEncode(in)
-	if err != nil && !errors.As(err, new(*LostError)) {
+	if lost := (*LostError)(nil); err != nil && !(errors.As(err, &lost) && lost.Field != "") {
 		err = c.whereEncoding(in, err)
 	}
 	return item, err

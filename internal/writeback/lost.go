@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// LostError says that the SDK would store nothing of a value, without an error of its own.
+// LostError says that the SDK would lose a value, or a part of it, without an error of its own.
 type LostError struct {
 	Field string // the path of the field; empty for a value that is in none
 	Why   string
@@ -22,6 +22,11 @@ func (e *LostError) Error() string {
 		return fmt.Sprintf("the value would be lost: %s; %s", e.Why, e.Mend)
 	}
 	return fmt.Sprintf("the value of field %s would be lost: %s; %s%s", e.Field, e.Why, e.Mend, orLeaveOut(e.key || e.Field[0] == '['))
+}
+
+// at returns the error for the field at a path, of which its own field is a part.
+func (e *LostError) at(path string) *LostError {
+	return &LostError{Field: joined(path, e.Field), Why: e.Why, Mend: e.Mend}
 }
 
 // traits are what is known of a type without a value of it.
@@ -92,6 +97,7 @@ func (w *walk) visit(t reflect.Type, addressable bool, path string) {
 	w.seen[here] = true
 	w.custom = w.custom || w.isCustom(t)
 	if w.encodesItself(t, addressable) || isTime(t) {
+		w.dynamic = w.dynamic || w.marshalers && base(t) == timeType // whose MarshalText may lose a part of it
 		return
 	}
 	switch t.Kind() {
@@ -212,7 +218,8 @@ func (w *walk) loseAs(path, why, mend string) {
 	}
 }
 
-const howToKeep = `use another type, or one with a MarshalDynamoDBAttributeValue, or set UseEncodingMarshalers (Table.EncoderOptions) if it has a MarshalText`
+const howToKeep = `use another type, or one with a MarshalDynamoDBAttributeValue, ` +
+	`or set UseEncodingMarshalers (Table.EncoderOptions) and UseEncodingUnmarshalers (Table.DecoderOptions) if it has a MarshalText and an UnmarshalText`
 
 func joined(path, name string) string {
 	if path == "" || name == "" || name[0] == '[' {
@@ -252,8 +259,13 @@ func (d dialect) lostIn(v reflect.Value, path string, inInterface bool) *LostErr
 	known := d.traitsOf(v.Type(), v.CanAddr())
 	switch {
 	case known.lost != nil:
-		return &LostError{Field: joined(path, known.lost.Field), Why: known.lost.Why, Mend: known.lost.Mend}
+		return known.lost.at(path)
 	case !known.dynamic:
+		return nil
+	case v.Type() == timeType:
+		if lost := lostTimeIn(v); lost != nil {
+			return lost.at(path)
+		}
 		return nil
 	case d.pointsToInterface(v.Type()) && !v.IsNil():
 		return &LostError{Field: path, Why: pointerToInterface, Mend: howToKeep}

@@ -315,12 +315,3 @@ func TestTheFieldsOfAStruct(t *testing.T) {
 		}
 	}
 }
-
-// The tags of both options are the same, or nothing that is written could be read.
-func TestOptionsThatDoNotGoTogether(t *testing.T) {
-	json := func(o *attributevalue.EncoderOptions) { o.TagKey = "json" }
-	_, err := New(reflect.TypeFor[person](), json, nil)
-	require.ErrorContains(t, err, `"json"`)
-	_, err = New(reflect.TypeFor[person](), json, func(o *attributevalue.DecoderOptions) { o.TagKey = "json" })
-	require.NoError(t, err)
-}

@@ -144,13 +144,15 @@ func lostKeys(v reflect.Value, path string, asTexts bool) (first *LostError) {
 	}
 	names := map[string][]string{} // the keys of each
 	for each := v.MapRange(); each.Next(); {
-		key := each.Key()
+		key, at := each.Key(), keyed(path, each.Key())
+		if lost := lostTimeIn(key); lost != nil && (first == nil || at < first.Field) {
+			first = lost.at(at)
+		}
 		name, there := nameOfKey(key)
 		if !there {
 			continue // encoding fails, and says why
 		}
 		names[name] = append(names[name], fmt.Sprintf("%#v", key.Interface()))
-		at := keyed(path, key)
 		if !asTexts && !readsBack(key, name) && (first == nil || at < first.Field) {
 			first = &LostError{Field: at, Why: fmt.Sprintf("the key %#v is written as %q, and cannot be read back", key.Interface(), name), Mend: howToWriteKeys}
 		}

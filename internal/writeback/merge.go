@@ -13,13 +13,18 @@ import (
 //
 //   - What encodes as it did keeps its raw value, bit for bit, and an attribute that was absent stays absent.
 //   - What encodes differently is written: of a map, what differs in it; of a list, all of it, but an element
-//     that encodes as one that was read keeps the raw value of that one.
+//     that encodes as one that was read keeps the raw value of that one. A list that encodes as a set stays a list.
 //   - What does not encode any more is removed. What never did stays.
 //
-// Names keep the spelling that was read. None of the items is changed.
-func (c *Codec) Merge(raw, known, now Item) Item {
+// Names keep the spelling that was read. None of the items is changed. The error is a *[FieldError] if a field that was
+// removed would be read from an attribute with another spelling of its name.
+func (c *Codec) Merge(raw, known, now Item) (Item, error) {
 	m := func(item Item) types.AttributeValue { return &types.AttributeValueMemberM{Value: item} }
-	return c.merge(c.typ, m(raw), m(known), m(now)).(*types.AttributeValueMemberM).Value
+	merged := c.merge(c.typ, m(raw), m(known), m(now))
+	if found := c.revealed(c.typ, m(raw), merged, ""); found != nil {
+		return nil, found
+	}
+	return merged.(*types.AttributeValueMemberM).Value, nil
 }
 
 // Same reports whether two items are the same one to DynamoDB, but for the attribute except.
@@ -36,13 +41,14 @@ func Same(a, b Item, except string) bool {
 
 // merge returns a value as [Codec.Merge] does. The type is nil for what a custom type has within.
 func (c *Codec) merge(t reflect.Type, raw, known, now types.AttributeValue) types.AttributeValue {
-	if same(known, now) {
+	custom := t == nil || c.isCustom(base(t))
+	switch {
+	case reflect.DeepEqual(known, now), custom && same(known, now): // a method may encode a set in any order
 		return raw
-	}
-	if t == nil {
+	case t == nil:
 		return c.mergeWithin(nil, raw, known, now)
 	}
-	if t = base(t); !c.isCustom(t) {
+	if t = base(t); !custom {
 		return c.mergeWithin(t, raw, known, now)
 	}
 	// Which attribute belongs to which part of the value is the custom type's business.
@@ -68,7 +74,10 @@ func (c *Codec) mergeWithin(t reflect.Type, raw, known, now types.AttributeValue
 			return &types.AttributeValueMemberL{Value: c.mergeLists(t, raw.Value, known.Value, now.Value)}
 		}
 	case *types.AttributeValueMemberSS, *types.AttributeValueMemberNS, *types.AttributeValueMemberBS:
-		return mergeSets(raw, known, now)
+		return c.mergeSets(t, raw, known, now)
+	}
+	if same(known, now) {
+		return raw
 	}
 	return now
 }
@@ -81,13 +90,13 @@ func (c *Codec) mergeMaps(t reflect.Type, raw, known, now Item) Item {
 		knownValue, wasKnown := known[name]
 		rawValue, wasThere := raw[as]
 		switch {
-		case wasKnown && same(knownValue, value):
 		case wasKnown && wasThere:
 			var of reflect.Type
 			if t != nil {
 				of = c.within(t, name)
 			}
 			merged[as] = c.merge(of, rawValue, knownValue, value)
+		case wasKnown && same(knownValue, value): // it stays absent
 		default:
 			merged[as] = value
 		}
@@ -122,22 +131,33 @@ func (c *Codec) mergeLists(t reflect.Type, raw, known, now []types.AttributeValu
 		raw, beyond = raw[:t.Len()], raw[t.Len():]
 	}
 	if len(known) != len(raw) { // elements that are empty may have been left out
+		if slices.EqualFunc(known, now, same) {
+			return slices.Concat(raw, beyond)
+		}
 		known = c.oneByOne(t, raw)
 	}
 	was, is := encodings(known[:min(len(known), len(raw))]), encodings(now)
 	stays := func(i int) bool { return i < len(was) && i < len(is) && was[i] == is[i] }
 	merged := slices.Clone(now)
+	keep := func(i, from int) { // their sets may be in another order
+		var of reflect.Type
+		if t != nil {
+			of = c.within(t, "")
+		}
+		merged[i] = c.merge(of, raw[from], known[from], now[i])
+	}
 	moved := map[string][]int{} // the places of what was read and is elsewhere now, by what it encodes as
 	for i, as := range was {
 		if stays(i) {
-			merged[i] = raw[i]
+			keep(i, i)
 		} else {
 			moved[as] = append(moved[as], i)
 		}
 	}
 	for i, as := range is {
 		if from := moved[as]; len(from) > 0 && !stays(i) {
-			merged[i], moved[as] = raw[from[0]], from[1:]
+			keep(i, from[0])
+			moved[as] = from[1:]
 		}
 	}
 	return slices.Concat(merged, beyond)
@@ -167,13 +187,22 @@ func (c *Codec) oneByOne(t reflect.Type, raw []types.AttributeValue) (known []ty
 	return known
 }
 
-// mergeSets keeps of what was read every element that encodes as one that is still there: several
-// may encode as one.
-func mergeSets(raw, known, now types.AttributeValue) types.AttributeValue {
+// mergeSets keeps of a set every element that encodes as one that is still there: several may encode as one.
+// A list has an order and may have duplicates, which would be lost if it became a set.
+func (c *Codec) mergeSets(t reflect.Type, raw, known, now types.AttributeValue) types.AttributeValue {
 	elements, kind := elementsOf(now)
-	read, kindRead := elementsOf(raw)
 	readAs, kindKnown := elementsOf(known)
-	if kind != kindRead || kind != kindKnown || len(read) != len(readAs) {
+	if kind != kindKnown || hasMoreDuplicates(elements, readAs) {
+		return now
+	}
+	if list, is := raw.(*types.AttributeValueMemberL); is {
+		return &types.AttributeValueMemberL{Value: c.mergeLists(t, list.Value, readAs, elements)}
+	}
+	read, kindRead := elementsOf(raw)
+	switch {
+	case same(known, now):
+		return raw
+	case kind != kindRead || len(read) != len(readAs):
 		return now
 	}
 	has := func(all []types.AttributeValue) map[string]bool {
@@ -196,6 +225,25 @@ func mergeSets(raw, known, now types.AttributeValue) types.AttributeValue {
 		}
 	}
 	return setOf(kind, merged)
+}
+
+// hasMoreDuplicates reports whether an element is in a set twice, and was not there as often before. DynamoDB
+// refuses such a set. What was read has duplicates if the type has one value for several of DynamoDB's.
+func hasMoreDuplicates(now, before []types.AttributeValue) bool {
+	times := func(all []string) map[string]int {
+		counts := map[string]int{}
+		for _, text := range all {
+			counts[text]++
+		}
+		return counts
+	}
+	was := times(encodings(before))
+	for as, n := range times(encodings(now)) {
+		if n > max(1, was[as]) {
+			return true
+		}
+	}
+	return false
 }
 
 // readsAs reports whether a value of a custom type, once it is read, encodes as wanted.

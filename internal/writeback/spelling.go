@@ -1,6 +1,7 @@
 package writeback
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -195,4 +196,42 @@ func (d dialect) exactMap(t reflect.Type, m *types.AttributeValueMemberM) types.
 		return m
 	}
 	return &types.AttributeValueMemberM{Value: item}
+}
+
+// revealed returns an error if an attribute is gone, and another one would be read in its place. To remove that one as
+// well could destroy what another program has there.
+func (d dialect) revealed(t reflect.Type, raw, merged types.AttributeValue, path string) *FieldError {
+	before, wasMap := raw.(*types.AttributeValueMemberM)
+	after, isMap := merged.(*types.AttributeValueMemberM)
+	if t = base(t); !wasMap || !isMap || d.isCustom(t) || t.Kind() != reflect.Struct && t.Kind() != reflect.Map {
+		return nil
+	}
+	meaning := d.meaning(t)
+	if meaning == nil {
+		meaning = func(name string) (string, bool) { return name, true }
+	}
+	names, _ := spelled(before.Value, meaning)
+	for _, name := range slices.Sorted(maps.Keys(after.Value)) { // the same one every time
+		as, is := meaning(name)
+		read := names.of(as)
+		was, there := before.Value[read]
+		if !is || !there {
+			continue
+		}
+		at := "[" + as + "]"
+		if t.Kind() == reflect.Struct {
+			f, _ := d.structureOf(t).named(as)
+			at = f.goName
+		}
+		at = joined(path, at)
+		now, still := after.Value[read]
+		if !still {
+			return &FieldError{at, fmt.Errorf("it is removed, and the record has the attribute %q, which would be read in place of %q: "+
+				"remove both by Unit.Update, or rename one", name, read)}
+		}
+		if found := d.revealed(d.within(t, as), was, now, at); found != nil {
+			return found
+		}
+	}
+	return nil
 }

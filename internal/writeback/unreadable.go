@@ -26,11 +26,20 @@ func cannotSet(sf reflect.StructField, flattened bool) bool {
 
 // unreadable returns the first field of a type that the SDK cannot decode, whatever its value is. What a method
 // writes may be readable all the same.
-func (d dialect) unreadable(t reflect.Type, path string, seen map[reflect.Type]bool) *FieldError {
-	if t = base(t); seen[t] || isTime(t) || d.decodesItself(t) || d.encodesItself(t, true) {
+func (d dialect) unreadable(t reflect.Type, addressable bool, path string, seen map[place]bool) *FieldError {
+	addressable = addressable || t.Kind() == reflect.Pointer
+	t = base(t)
+	here := place{t, addressable}
+	if seen[here] {
 		return nil
 	}
-	seen[t] = true
+	seen[here] = true
+	if err := d.unreadableText(t, addressable); err != nil {
+		return &FieldError{path, err}
+	}
+	if isTime(t) || d.decodesItself(t) || t.Kind() != reflect.Interface && d.encodesItself(t, addressable) {
+		return nil
+	}
 	switch t.Kind() {
 	case reflect.Interface:
 		if t.NumMethod() > 0 && !(d.useNumber && numberType.Implements(t)) {
@@ -43,9 +52,9 @@ func (d dialect) unreadable(t reflect.Type, path string, seen map[reflect.Type]b
 		if err := unreadableKey(t.Key()); err != nil {
 			return &FieldError{path, err}
 		}
-		return d.unreadable(t.Elem(), path+"[]", seen)
+		return d.unreadable(t.Elem(), false, path+"[]", seen)
 	case reflect.Slice, reflect.Array:
-		return d.unreadable(t.Elem(), path+"[]", seen)
+		return d.unreadable(t.Elem(), addressable || t.Kind() == reflect.Slice, path+"[]", seen)
 	case reflect.Struct:
 		for _, f := range d.structureOf(t).fields {
 			if f.unset != nil {
@@ -54,10 +63,42 @@ func (d dialect) unreadable(t reflect.Type, path string, seen map[reflect.Type]b
 					mend: howToSet(f.unset.Type),
 				}}
 			}
-			if found := d.unreadable(f.typ, joined(path, f.goName), seen); found != nil {
+			if found := d.unreadable(f.typ, addressable || f.behindPointer, joined(path, f.goName), seen); found != nil {
 				return found
 			}
 		}
+	}
+	return nil
+}
+
+// unreadableText returns why nothing that a method of package encoding writes of a type can be read back; nil if it can
+// be, or if no such method writes it.
+func (d dialect) unreadableText(t reflect.Type, addressable bool) *typeError {
+	pointer, writes := reflect.PointerTo(t), t
+	if addressable {
+		writes = pointer
+	}
+	if !d.marshalers || t == timeType || t.Kind() == reflect.Interface || writes.Implements(marshaler) || pointer.Implements(unmarshaler) {
+		return nil
+	}
+	for _, m := range []struct {
+		writer, reader reflect.Type
+		asItIs         bool // the SDK reads what is written without a method
+	}{{textMarshaler, textUnmarshaler, t.Kind() == reflect.String}, {binaryMarshaler, binaryUnmarshaler, isBytes(t)}} {
+		if !writes.Implements(m.writer) {
+			continue
+		}
+		reader := m.reader.Method(0).Name
+		err := &typeError{why: fmt.Sprintf("attributevalue writes a %v by its %s method and cannot read it back", t, m.writer.Method(0).Name)}
+		switch reads := pointer.Implements(m.reader); {
+		case reads && d.unmarshalers, !reads && m.asItIs:
+			return nil
+		case reads:
+			err.mend = fmt.Sprintf("set UseEncodingUnmarshalers (Table.DecoderOptions) as well, so that its %s reads it", reader)
+		default:
+			err.mend = fmt.Sprintf("use a type that has an %s as well, and set UseEncodingUnmarshalers (Table.DecoderOptions)", reader)
+		}
+		return err
 	}
 	return nil
 }

@@ -42,7 +42,6 @@ func appendText(to []byte, v types.AttributeValue) []byte {
 			texts[i] = text(e)
 		}
 		slices.Sort(texts)
-		texts = slices.Compact(texts)
 		return appendAll(append(to, kind...), texts)
 	}
 	switch v := v.(type) {

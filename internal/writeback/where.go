@@ -46,8 +46,12 @@ func (c *Codec) whereEncoding(in any, err error) error {
 		_, err := c.checked(part.Interface())
 		return err
 	})
-	if found == nil { // a method failed once, and not again
+	lost := (*LostError)(nil)
+	switch {
+	case found == nil: // a method failed once, and not again
 		return err
+	case errors.As(found, &lost):
+		return lost.at(found.Field)
 	}
 	return found
 }
@@ -323,12 +327,19 @@ func (c *Codec) decode(value types.AttributeValue, out any) error {
 	return reflecting(func() error { return c.decoder.Decode(value, out) })
 }
 
-// checked encodes a value, and refuses what DynamoDB cannot store.
+// checked encodes a value, and refuses what DynamoDB cannot store, and what methods could not read that did not write it.
 func (c *Codec) checked(in any) (value types.AttributeValue, err error) {
 	err = reflecting(func() error { value, err = c.encoder.Encode(in); return err })
 	switch {
 	case err != nil:
 		return nil, err
+	case c.unmarshalers && !c.marshalers:
+		if err := c.decode(cloneValue(value), reflect.New(base(reflect.TypeOf(in))).Interface()); err != nil {
+			return nil, fmt.Errorf("it is written without a method of package encoding, and could not be read back: %w; "+
+				"set UseEncodingMarshalers (Table.EncoderOptions) as well", err)
+		}
+	}
+	switch {
 	case !c.custom && !c.dynamic && c.nullEmptySets:
 		return value, nil
 	case actions.HasNil(value):
