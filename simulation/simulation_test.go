@@ -91,7 +91,7 @@ func TestSimulation(t *testing.T) {
 	if hours == 0 {
 		hours = 4
 		if testing.Short() {
-			hours, until = 0.25, 4*time.Minute
+			hours, until = 0.1, 4*time.Minute
 		}
 	}
 	all := runHours(t, hours, until)

@@ -19,7 +19,7 @@ import (
 // of it; who reads without locks sees none of it or all, in one request or in several, by
 // Read, or in a unit, whatever keys it names.
 func TestAReaderNeverSeesHalf(t *testing.T) {
-	each(t, func(t *testing.T, b *bed) {
+	eachHeavy(t, func(t *testing.T, b *bed) {
 		b.lease *= 2
 		b.transaction = 6
 		families := shorter(12, 4)
