@@ -218,7 +218,7 @@ func (a *acquisition) run(caller context.Context) error {
 			}
 		case next.Verdict != lockrow.Await: // also after a success: whole chunks again
 			most = whole
-		case a.over() || !a.worthWaiting(ctx, next.At.Row):
+		case isOver(a.end) || !a.worthWaiting(ctx, next.At.Row):
 			if err := a.judgeNow(ctx, next); err != nil {
 				return err
 			}

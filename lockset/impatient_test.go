@@ -183,6 +183,26 @@ func TestWhoHasTooLittleTimeIsToldByTheFirstRefusal(t *testing.T) {
 	}
 }
 
+// A dead holder is no turn to wait for: who has too little time with it, and buries it, waits for those
+// who are left.
+func TestWhoHasEnoughTimeOnceTheDeadHolderIsGoneWaits(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		holds := b.owner("holder", nil)
+		b.free(b.take(holds, "z")) // from now on it knows the table's time
+		b.take(holds, "a")
+		holds.net.Crash()
+		for n := range 3 {
+			b.diesWaiting(fmt.Sprint("waiter", n), "a")
+		}
+		time.Sleep(2*lease + 33*time.Second) // one who looks once sees it dead, and them not yet
+		const has = 215 * time.Millisecond // less than four turns of 15 ms, four times, and more than three
+		asked := time.Now()
+		_, err := b.owner("o", nil).Acquire(t.Context(), []ordering.Key{"a"}, wait(has))
+		require.ErrorIs(t, err, lockset.ErrWaited)
+		require.Greater(t, time.Since(asked), has-4*rtt, "%v", err)
+	})
+}
+
 // Where requests are slow, so is a hand-over: what is left has to be enough for that, too.
 func TestWhoseRequestsAreSlowTakesNoPlace(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {

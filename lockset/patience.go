@@ -38,8 +38,9 @@ func (a *acquisition) deadline(ctx context.Context) (end time.Time, err error) {
 }
 
 // worthWaiting reports whether the unit is to wait in the queue of a row that blocks it. If not, its
-// wait is over.
+// wait is over, unless it buries somebody and the row has fewer turns before its own then.
 func (a *acquisition) worthWaiting(ctx context.Context, r lockrow.Row) bool {
+	a.tooShort = nil
 	end, why := a.deadline(ctx)
 	if end.IsZero() || len(a.places.all()) > 0 && r.Queues(a.unit.nonce) {
 		return true
