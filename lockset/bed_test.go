@@ -33,7 +33,7 @@ type bed struct {
 	t       *testing.T
 	db      *memdynamo.DB
 	windows *faults.Windows
-	date    func() time.Time // of the table's answers
+	date    atomic.Value // of the table's answers: a func() time.Time
 }
 
 // inBed runs a test in virtual time.
@@ -43,11 +43,11 @@ func inBed(t *testing.T, test func(*testing.T, *bed)) {
 		b := &bed{
 			t:       t,
 			windows: faults.NewWindows(map[string][]string{table: {"key"}}),
-			date:    time.Now,
 		}
+		b.date.Store(time.Now)
 		b.db = memdynamo.New(memdynamo.Config{
 			Latency: func() time.Duration { return rtt },
-			Date:    func() time.Time { return b.date() },
+			Date:    func() time.Time { return b.date.Load().(func() time.Time)() },
 		})
 		require.NoError(t, lockset.CreateTable(t.Context(), b.db, lockset.Config{Table: table}))
 		test(t, b)

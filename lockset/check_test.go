@@ -439,7 +439,7 @@ func TestCheckFindsAWrongClock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
-				b.date = func() time.Time { return time.Time{} } // only those answers tell the time
+				b.undated() // only those answers tell the time
 				client, _ := b.checker(&described{server: c.server}, nil)
 				err := client.Check(t.Context())
 				if c.finds == "" {

@@ -44,7 +44,7 @@ func droppedBy(units *[]string) func(*lockset.Config) {
 const untaken = 3 * poll
 
 // undated has the table's answers say nothing of the time.
-func (b *bed) undated() { b.date = func() time.Time { return time.Time{} } }
+func (b *bed) undated() { b.date.Store(func() time.Time { return time.Time{} }) }
 
 // Dead heads cost those behind them the time in which the living would have taken the row, and
 // that in which they notice, and not less: they may be alive. The row says since when it is

@@ -195,7 +195,7 @@ func TestWhoHasEnoughTimeOnceTheDeadHolderIsGoneWaits(t *testing.T) {
 			b.diesWaiting(fmt.Sprint("waiter", n), "a")
 		}
 		time.Sleep(2*lease + 33*time.Second) // one who looks once sees it dead, and them not yet
-		const has = 215 * time.Millisecond // less than four turns of 15 ms, four times, and more than three
+		const has = 215 * time.Millisecond   // less than four turns of 15 ms, four times, and more than three
 		asked := time.Now()
 		_, err := b.owner("o", nil).Acquire(t.Context(), []ordering.Key{"a"}, wait(has))
 		require.ErrorIs(t, err, lockset.ErrWaited)

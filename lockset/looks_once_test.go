@@ -34,14 +34,14 @@ func (b *bed) asDefault(r *rand.Rand, name string) *owner {
 func (b *bed) dates(r *rand.Rand, apart time.Duration) {
 	zero, started, seed := time.Date(2033, 3, 3, 3, 3, 3, 3, time.UTC), time.Now(), r.Uint64()
 	var answers atomic.Uint64
-	b.date = func() time.Time {
+	b.date.Store(func() time.Time {
 		date := zero.Add(time.Since(started))
 		if apart > 0 {
 			host := rand.New(rand.NewPCG(seed, answers.Add(1)))
 			date = date.Add(time.Duration(host.Int64N(int64(apart))) - apart/2)
 		}
 		return date
-	}
+	})
 }
 
 // once asks for keys in a process of its own that waits for nobody, and dies.
@@ -288,7 +288,7 @@ func TestOneWhoLooksOnceLeavesTheTurnToThoseWhoWait(t *testing.T) {
 				b.dates(r, 0)
 				holder := b.asDefault(r, "holder")
 				b.free(b.take(holder, c.held)) // from now on it knows the time
-				then := b.date()
+				then := b.date.Load().(func() time.Time)()
 				time.Sleep(24 * time.Hour)
 				set := b.take(holder, c.held)
 				b.change(c.row, "SET turnAt = :then", map[string]types.AttributeValue{":then": n(then.UnixNano())})
