@@ -169,7 +169,7 @@ func (l *Level) RefuseInner(c Call, keys ...ordering.Key) error {
 		}
 		h := set.Holding()
 		if first, last, ok := disorder(h.Keys, keys); ok && set.waited && !h.Ended && h.Table.is(c.Table) {
-			return &Error{Key: first, Held: last, holder: l.holder, call: Call{Kind: Set}, disorder: true}
+			return &Error{Key: last, Held: first, holder: set, purpose: h.Purpose, call: c, inner: true}
 		}
 	}
 	return nil
@@ -225,6 +225,7 @@ type Error struct {
 	purpose  string // of the holder
 	call     Call
 	disorder bool
+	inner    bool // the holder is a set that the function of the unit has taken, and its key comes first
 }
 
 func (e *Error) Error() string {
@@ -232,12 +233,18 @@ func (e *Error) Error() string {
 	if e.purpose != "" {
 		holder += fmt.Sprintf(" for %q", e.purpose)
 	}
-	if e.disorder {
+	const asUnit = "have the unit itself lock it, by Work.Keys and Work.Lock, or take the set around the unit"
+	switch {
+	case e.inner:
+		return fmt.Sprintf("key %q of the unit comes after key %q in the order in which keys are locked, and the %s of its own function has that: "+
+			"if the unit has to run under locks, it has its keys before its function is called, and two callers could wait for each other, for ever; %s",
+			string(e.Key), string(e.Held), holder, asUnit)
+	case e.disorder:
 		instead := "name both keys in one set, or acquire this one first"
 		if e.holder.Kind() == Unit {
-			instead = "have the unit itself lock it, by Work.Keys and Work.Lock, or take the set around the unit"
+			instead = asUnit
 		}
-		return fmt.Sprintf("key %q comes before key %q in the order in which keys are locked, and the %s of the same caller has that, or will when its function is called again: "+
+		return fmt.Sprintf("key %q comes before key %q in the order in which keys are locked, and the %s of the same caller has that already: "+
 			"two callers that do so could wait for each other, for ever; %s", string(e.Key), string(e.Held), holder, instead)
 	}
 	return fmt.Sprintf("key %q is needed, and the %s of the same caller has key %q: the call would wait for its own caller, for ever; %s",

@@ -133,7 +133,7 @@ func TestAUnitIsRefusedWhatComesAfterASetOfItsFunction(t *testing.T) {
 	require.NoError(t, nesting.Of(ctx).RefuseInner(call, "c", "l"))
 	err := nesting.Of(ctx).RefuseInner(call, "z", "c")
 	require.ErrorIs(t, err, nesting.ErrNested)
-	require.ErrorContains(t, err, `key "m" comes before key "z"`)
+	require.ErrorContains(t, err, `key "z" of the unit comes after key "m"`)
 	require.ErrorContains(t, err, "by Work.Keys and Work.Lock, or take the set around the unit")
 	waited.ended.Store(true)
 	require.NoError(t, nesting.Of(ctx).RefuseInner(call, "z"))
