@@ -102,7 +102,7 @@ func TestAnswersTellTheEnginesTime(t *testing.T) {
 	for name, date := range map[string]time.Time{"a date": time.Date(2033, 3, 3, 3, 3, 3, 0, time.UTC), "none": {}} {
 		db := memdynamo.New(memdynamo.Config{Date: func() time.Time { return date }})
 		server := httptest.NewServer(wire.Handler(db))
-		defer server.Close()
+		t.Cleanup(server.Close)
 		for way, client := range map[string]aws.HTTPClient{"in process": wire.Transport{Engine: db}, "by network": server.Client()} {
 			for operation, status := range map[string]int{"ListTables": http.StatusOK, "GetItem": http.StatusBadRequest} {
 				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader(`{"TableName":"absent","Key":{}}`))

@@ -35,7 +35,7 @@ type (
 	packed []byte          // written and read with a byte in front
 )
 
-func (oneWay) MarshalText() ([]byte, error) { return []byte("1"), nil }
+func (o oneWay) MarshalText() ([]byte, error) { return fmt.Append(nil, o.n), nil }
 
 func (q quoted) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%q", string(q)), nil }
 
