@@ -36,10 +36,10 @@ func (a *acquisition) lookAhead(ctx context.Context, holder lockrow.Observed) {
 func (a *acquisition) date(ctx context.Context, rows ...lockrow.Row) {
 	now := a.c.now()
 	undated := func(r lockrow.Row) bool { return a.c.table.Date(r, now) != nil }
-	found := slices.ContainsFunc(rows, undated)
-	if rows = slices.Concat(rows, a.refusedBy); !found && !(a.over() && slices.ContainsFunc(rows, undated)) {
+	if !slices.ContainsFunc(rows, undated) && !(a.over() && slices.ContainsFunc(a.refusedBy, undated)) {
 		return
 	}
+	rows = slices.Concat(rows, a.refusedBy)
 	if a.over() && len(a.plan) > a.ledger.reach {
 		rows = append(rows, a.rest(ctx)...)
 	}

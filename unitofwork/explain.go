@@ -69,17 +69,21 @@ func (u *Unit) explainWhole(writes []write, err error) *CommitError {
 	if !requests.ConcernsExpression(err) {
 		return refused
 	}
-	var of []string
+	var of []write
 	for _, w := range writes {
 		if w.item.Update != nil || w.conditional && !errors.Is(w.unmet, ErrExists) {
-			refused.Key, refused.Table, refused.Record = w.holder, w.table, w.record
-			of = append(of, fmt.Sprintf("table %q, record %s", w.table, requests.Shortened(w.record)))
+			of = append(of, w)
 		}
 	}
-	if len(of) > 1 {
+	if len(of) == 1 {
+		refused.Key, refused.Table, refused.Record = of[0].holder, of[0].table, of[0].record
+	} else if len(of) > 1 {
 		const most = 10
-		refused.Key, refused.Table, refused.Record = "", "", ""
-		refused.Err = fmt.Errorf("%w; these have expressions: %s", err, strings.Join(of[:min(len(of), most)], "; "))
+		var names []string
+		for _, w := range of[:min(len(of), most)] {
+			names = append(names, fmt.Sprintf("table %q, record %s", w.table, requests.Shortened(w.record)))
+		}
+		refused.Err = fmt.Errorf("%w; these have expressions: %s", err, strings.Join(names, "; "))
 	}
 	return refused
 }
@@ -90,8 +94,9 @@ func (u *Unit) tooLarge(writes []write, err error) *CommitError {
 	for _, w := range writes {
 		if size := requests.SizeOf(w.item); size.Stored > requests.MaxItem || size.Sent > requests.MaxSent {
 			refused.Key, refused.Table, refused.Record = w.holder, w.table, w.record
-			refused.Err = fmt.Errorf("it would have about %d bytes, of at most %d: keep large values elsewhere, or in several records: %w", size.Stored, requests.MaxItem, err)
-			if size.Stored <= requests.MaxItem {
+			if size.Stored > requests.MaxItem {
+				refused.Err = fmt.Errorf("it would have about %d bytes, of at most %d: keep large values elsewhere, or in several records: %w", size.Stored, requests.MaxItem, err)
+			} else {
 				refused.Err = fmt.Errorf("its action has about %d bytes in a request of at most %d: %w", size.Sent, requests.MaxSent, err)
 			}
 			break
