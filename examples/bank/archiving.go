@@ -20,13 +20,13 @@ func (c *call) archive(ctx context.Context) (sound bool, err error) {
 	}
 	defer func() { err = errors.Join(err, c.closeArchive(ctx, to)) }()
 	customers := staff.NewCustomers(&c.Config)
-	c.Archive, c.Overtakings = to, c.overtakings(customers)
+	c.Archive = to
 	s, err := c.open(ctx, customers)
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, s.Close(ctx)) }()
-	tally, took, err := c.work(ctx, s, 0, c.archiveJobs(customers))
+	tally, took, err := c.work(ctx, s, endless, func(n int) staff.Job { return c.archiveJob(customers, n) })
 	if err != nil {
 		return false, err
 	}
@@ -62,39 +62,15 @@ func (c *call) closeArchive(ctx context.Context, to *archive.Archive) error {
 	return to.Close(ctx)
 }
 
-// archiveJobs returns payments and statements without end. The n-th is a function of the seed and n.
-func (c *call) archiveJobs(customers *staff.Customers) func() (staff.Job, bool) {
-	n := 0
-	return func() (staff.Job, bool) {
-		n++
-		draw := rand.New(rand.NewPCG(c.Seed, uint64(n)))
-		switch draw.IntN(6) {
-		case 0:
-			return customers.Statements(staff.Customer(draw.IntN(c.Customers))), true
-		case 1:
-			return customers.Statement(draw.IntN(len(customers.Accounts))), true
-		default:
-			return customers.Payment(n, draw), true
-		}
-	}
-}
-
-// overtakings alternate: the late owner has locked one account, and the other all accounts of the
-// customer, or the reverse. The account changes in between.
-func (c *call) overtakings(customers *staff.Customers) func() (staff.Overtaking, bool) {
-	n := 0
-	return func() (staff.Overtaking, bool) {
-		if n == c.pauses {
-			return staff.Overtaking{}, false
-		}
-		n++
-		account := rand.New(rand.NewPCG(c.Seed, uint64(n))).IntN(len(customers.Accounts))
-		home := customers.Accounts[account].Home
-		late, newer := customers.Statement(account), customers.Statements(home)
-		if n%2 == 0 {
-			late, newer = newer, late
-		}
-		changes := staff.Job{Kind: books.KindInterest, Do: func(ctx context.Context, b *books.Bank) error { return b.PayInterest(ctx, home) }}
-		return staff.Overtaking{Late: late, Meanwhile: []staff.Job{changes, newer}}, true
+// archiveJob returns a payment or statements. The n-th is a function of the seed and n.
+func (c *call) archiveJob(customers *staff.Customers, n int) staff.Job {
+	draw := rand.New(rand.NewPCG(c.Seed, uint64(n)))
+	switch draw.IntN(6) {
+	case 0:
+		return customers.Statements(staff.Customer(draw.IntN(c.Customers)))
+	case 1:
+		return customers.Statement(draw.IntN(len(customers.Accounts)))
+	default:
+		return customers.Payment(n, draw)
 	}
 }

@@ -254,7 +254,7 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, 10*time.Second, c.Lease)
 	require.Zero(t, c.Churn)
 	require.Equal(t, "x-", c.Prefix)
-	require.Zero(t, parsed("", "-for", "1s").units, "only the time limits them")
+	require.Negative(t, parsed("", "-for", "1s").units, "only the time limits them")
 	require.Equal(t, 3, parsed("", "-crash").Mix[books.KindMonthEnd])
 	require.Equal(t, 1, parsed("", "-crash", "-mix", "month-end=1").Mix[books.KindMonthEnd])
 	require.Zero(t, parsed("archive").Churn)

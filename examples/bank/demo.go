@@ -26,7 +26,7 @@ func (c *call) demo(ctx context.Context) (sound bool, err error) {
 		working, cancel = context.WithTimeout(ctx, c.duration)
 		defer cancel()
 	}
-	tally, took, err := c.work(working, s, c.units, customers.Jobs(c.units))
+	tally, took, err := c.work(working, s, c.units, customers.Job)
 	if err != nil {
 		return false, err
 	}
@@ -64,13 +64,16 @@ func (c *call) demo(ctx context.Context) (sound bool, err error) {
 	return c.reportAudit("audit of the books, after all work", "The books are", books.Audit(records)) && len(tally.Unexpected) == 0, nil
 }
 
-// work has the staff do jobs; n is their number, or zero if it is unknown.
-func (c *call) work(ctx context.Context, s *staff.Session, n int, next func() (staff.Job, bool)) (*staff.Tally, time.Duration, error) {
+// endless is the number of jobs of a run that ends otherwise.
+const endless = -1
+
+// work has the staff do n jobs.
+func (c *call) work(ctx context.Context, s *staff.Session, n int, job func(n int) staff.Job) (*staff.Tally, time.Duration, error) {
 	tally, start := staff.NewTally(), time.Now()
 	if !c.quiet {
 		defer c.showProgress(n, tally)()
 	}
-	err := s.Run(ctx, tally, staff.NewDesk(c.Tellers, next))
+	err := s.Run(ctx, tally, staff.NewDesk(c.Tellers, staff.Numbered(n, job)))
 	return tally, time.Since(start), err
 }
 

@@ -49,7 +49,7 @@ func readLedger(r io.Reader) (entries []books.Entry, bad []*lineError, err error
 		case text == "":
 			return entries, bad, nil
 		case line != "":
-			entry, err := row(line)
+			entry, err := parse(line)
 			if other, twice := first[entry.ID]; err == nil && twice && other != entry {
 				err = fmt.Errorf("trans_id %s is that of another row", entry.ID)
 			}
@@ -81,7 +81,7 @@ func split(line string) ([]string, error) {
 	return fields, err
 }
 
-func row(line string) (e books.Entry, err error) {
+func parse(line string) (e books.Entry, err error) {
 	fields, err := split(line)
 	if err != nil {
 		return e, err

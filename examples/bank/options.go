@@ -33,7 +33,6 @@ type options struct {
 	skipBad                bool
 	// Of archive.
 	where   string
-	pauses  int
 	ungated bool
 }
 
@@ -76,7 +75,7 @@ func (o *options) flags(command string) *flag.FlagSet {
 	}
 	if command == "archive" {
 		fs.StringVar(&o.where, "archive", "", "`file` of SQLite, or postgres://… URL, for the statements (default: a file in a temporary folder)")
-		fs.IntVar(&o.pauses, "pauses", 4, "`number` of times that an owner is paused while it writes a statement, and overtaken; then the work ends")
+		fs.IntVar(&o.Pauses, "pauses", 4, "`number` of times that an owner is paused while it writes a statement, and overtaken; then the work ends")
 		fs.BoolVar(&o.ungated, "unsafe", false, "leave out the archive's gate, to see what goes wrong")
 		return fs
 	}
@@ -148,7 +147,7 @@ func (o *options) complete(command string, given map[string]bool) {
 		o.Churn = 3 * o.Lease / time.Duration(max(o.Owners, 1))
 	}
 	if given["for"] && !given["units"] {
-		o.units = 0 // only the time limits them
+		o.units = endless // only the time limits them
 	}
 	if o.Crash && !given["mix"] {
 		o.Mix[books.KindMonthEnd] = 3 // more large units
@@ -194,7 +193,7 @@ func (o *options) check(given map[string]bool) []check {
 		{o.Crash && o.Churn == 0, "crash", "needs -churn, by which owners go"},
 		{given["repeat"] && o.repeat < 1, "repeat", "must be at least 1"},
 		{!inFolder(o.balances), "balances", "names a file in a folder that does not exist"},
-		{given["pauses"] && o.pauses < 1, "pauses", "must be at least 1"},
+		{given["pauses"] && o.Pauses < 1, "pauses", "must be at least 1"},
 		{!archive.IsURL(o.where) && (strings.Contains(o.where, "://") || !inFolder(o.where)), "archive", "names neither a file in a folder that exists nor a postgres:// URL"},
 	}...)
 }

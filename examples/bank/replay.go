@@ -27,8 +27,11 @@ func (c *call) replay(ctx context.Context) (sound bool, err error) {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, s.Close(ctx)) }()
+	row := func(n int) staff.Job {
+		return staff.Job{Kind: "row", Once: true, Do: func(ctx context.Context, b *books.Bank) error { return b.Record(ctx, entries[n-1]) }}
+	}
 	for round := 1; round <= c.repeat; round++ {
-		tally, took, err := c.work(ctx, s, len(entries), rows(entries))
+		tally, took, err := c.work(ctx, s, len(entries), row)
 		if err != nil {
 			return false, err
 		}
@@ -81,18 +84,6 @@ func (c *call) readLedger() ([]books.Entry, error) {
 		say(c.stderr, "left out %d malformed rows\n", len(bad))
 	}
 	return entries, nil
-}
-
-func rows(entries []books.Entry) func() (staff.Job, bool) {
-	next := 0
-	return func() (staff.Job, bool) {
-		if next == len(entries) {
-			return staff.Job{}, false
-		}
-		next++
-		entry := entries[next-1]
-		return staff.Job{Kind: "row", Once: true, Do: func(ctx context.Context, b *books.Bank) error { return b.Record(ctx, entry) }}, true
-	}
 }
 
 // writeBalances writes account,balance lines: own accounts by number, then those of partners, which

@@ -119,7 +119,7 @@ func reportEvents(w io.Writer, t *staff.Tally) {
 		say(&waits, "%8d waited for one key at once, as far as any of them could see\n", t.Queue)
 	}
 	paragraph(w, waits.String()+counts(t, staff.HandedOver, staff.Dropped, staff.GaveUp))
-	paragraph(w, counts(t, staff.Died, staff.DiedInLarge, staff.Left, staff.TakenOver, staff.Cleaned, staff.Inherited, staff.Repeated, staff.PutBack,
+	paragraph(w, counts(t, staff.Died, staff.DiedInLarge, staff.Left, staff.TakenOver, staff.Cleaned, staff.Inherited, staff.Repeated, staff.Repeats,
 		staff.Raised, staff.StartedOver, staff.Lost, staff.Doubts, staff.LeftToOthers))
 	paragraph(w, counts(t, staff.Paused, staff.Archived, staff.Stale))
 	for _, what := range slices.Sorted(maps.Keys(t.Unexpected)) {

@@ -113,7 +113,7 @@ func open(ctx context.Context, d Day) (*day, error) {
 // bank returns the configuration of a process without branches, whose connection has no faults.
 func (d *day) bank(lease time.Duration) *staff.Config {
 	return &staff.Config{
-		Endpoint: d.auditor.URL(), Prefix: d.Prefix, Keep: true, Customers: customers, Accounts: 2, Owners: 4, Tellers: 4, Lease: lease, Wait: 2 * lease,
+		Endpoint: d.auditor.URL(), Prefix: d.Prefix, Keep: true, Customers: customers, Accounts: accountsOfEach, Owners: 4, Tellers: 4, Lease: lease, Wait: 2 * lease,
 	}
 }
 
@@ -317,11 +317,7 @@ func (d *day) audit(ctx context.Context) ([]books.Result, error) {
 	if _, err := s.Recover(ctx); err != nil {
 		return nil, fmt.Errorf("recover: %w", err)
 	}
-	all, err := s.Customers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	keys := all.Keys()
+	keys := staff.NewCustomers(d.bank(0)).Keys()
 	for _, id := range pairAccounts {
 		keys = append(keys, books.AccountKey(books.Child{ID: id}))
 	}

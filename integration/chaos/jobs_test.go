@@ -97,13 +97,11 @@ func TestARush(t *testing.T) {
 		s, err := staff.Open(t.Context(), cfg)
 		require.NoError(t, err)
 		require.NoError(t, s.OpenCustomers(t.Context(), j.customers))
-		tally, n := staff.NewTally(), 0
-		require.NoError(t, s.Run(t.Context(), tally, staff.NewDesk(6, func() (staff.Job, bool) {
-			if n++; n > 4*len(quirks) {
-				return staff.Job{}, false
-			}
-			return j.nextOfRush()
-		})))
+		tally := staff.NewTally()
+		require.NoError(t, s.Run(t.Context(), tally, staff.NewDesk(6, staff.Numbered(4*len(quirks), func(int) staff.Job {
+			job, _ := j.nextOfRush()
+			return job
+		}))))
 		require.Empty(t, tally.Unexpected)
 		entries, err := readDiary(file)
 		require.NoError(t, err)

@@ -57,8 +57,9 @@ func runAsBranch() {
 
 // mix is the work of a branch. A month's end of all customers does not fit into one transaction.
 const (
-	customers = 50
-	mix       = "payment=120,move=24,interest=24,merge=3,month-end=3"
+	customers      = 50
+	accountsOfEach = 2
+	mix            = "payment=120,move=24,interest=24,merge=3,month-end=3"
 )
 
 // config returns the bank's configuration. Branches of one seed do different work.
@@ -67,7 +68,7 @@ func (p process) config() (*staff.Config, error) {
 	_, _ = name.Write([]byte(p.Name)) // never fails
 	cfg := &staff.Config{
 		Endpoint: p.Endpoint, Prefix: p.Prefix, Keep: true, Record: p.Record, Name: p.Name, Seed: p.Seed ^ name.Sum64(),
-		Owners: 1, Tellers: p.Tellers + p.Rush, Lease: p.Lease, Wait: 2 * p.Lease, Lock: p.Lock, Mix: staff.Mix{},
+		Customers: customers, Accounts: accountsOfEach, Owners: 1, Tellers: p.Tellers + p.Rush, Lease: p.Lease, Wait: 2 * p.Lease, Lock: p.Lock, Mix: staff.Mix{},
 	}
 	return cfg, cfg.Mix.Set(mix)
 }
@@ -93,11 +94,7 @@ func (p process) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close(ctx)) }()
-	all, err := s.Customers(ctx)
-	if err != nil {
-		return untilTold(ctx, err)
-	}
-	j := newJobs(p, cfg, all, d, before)
+	j := newJobs(p, cfg, staff.NewCustomers(cfg), d, before)
 	tally := staff.NewTally()
 	stop := d.watch(tally)
 	err = s.Run(ctx, tally, staff.NewDesk(p.Tellers, j.next), staff.NewDesk(p.Rush, j.nextOfRush))

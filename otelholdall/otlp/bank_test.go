@@ -153,17 +153,11 @@ func bank(t *testing.T, hooks *trace.Trace) {
 	require.NoError(t, s.OpenCustomers(t.Context(), customers))
 	cfg.Churn, cfg.Crash, cfg.Trace = lease, true, hooks
 	const jobs = 300
-	next := customers.Jobs(2 * jobs) // one sequence, so that no two jobs have the same ID
-	for _, lock := range []bool{false, true} {
+	for i, lock := range []bool{false, true} {
 		cfg.Lock = lock
-		n := 0
 		tally := staff.NewTally()
-		require.NoError(t, s.Run(t.Context(), tally, staff.NewDesk(cfg.Tellers, func() (staff.Job, bool) {
-			if n++; n > jobs {
-				return staff.Job{}, false
-			}
-			return next()
-		})))
+		job := func(n int) staff.Job { return customers.Job(i*jobs + n) } // no two jobs have the same ID
+		require.NoError(t, s.Run(t.Context(), tally, staff.NewDesk(cfg.Tellers, staff.Numbered(jobs, job))))
 		require.Empty(t, tally.Unexpected)
 	}
 	_, err = s.Recover(t.Context())

@@ -97,12 +97,6 @@ func (t *Tables) Load(ctx context.Context, db DB) (r Records, err error) {
 	return r, err
 }
 
-// AllCustomers reads all customers, in no particular order.
-func (t *Tables) AllCustomers(ctx context.Context, db DB) (all []Customer, err error) {
-	err = scan(ctx, db, t.Customers.Name, &all)
-	return all, err
-}
-
 func scan[T any](ctx context.Context, db DB, table string, all *[]T) error {
 	pages := dynamodb.NewScanPaginator(db, &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)})
 	for pages.HasMorePages() {

@@ -39,17 +39,6 @@ func NewCustomers(cfg *Config) *Customers {
 	return c
 }
 
-// customersOf returns the customers of a table.
-func customersOf(cfg *Config, rows []books.Customer) *Customers {
-	cfg.Customers = len(rows)
-	c := &Customers{cfg: cfg}
-	for _, row := range rows {
-		c.Accounts = append(c.Accounts, row.Accounts...)
-	}
-	slices.SortFunc(c.Accounts, func(a, b books.Child) int { return strings.Compare(a.ID, b.ID) })
-	return c
-}
-
 // Customer returns the ID of the n-th customer, from 0.
 func Customer(n int) string { return fmt.Sprintf("c%d", n+1) }
 
@@ -71,32 +60,14 @@ func (c *Customers) Keys() []ordering.Key {
 	return keys
 }
 
-func (c *Customers) openings() func() (Job, bool) {
-	n := 0
-	return func() (Job, bool) {
-		if n == c.cfg.Customers {
-			return Job{}, false
-		}
-		id := Customer(n)
-		opening := books.Opening{
-			ID: id, Name: fmt.Sprintf("Customer %d", n+1), Street: street(n), Phone: phone(n),
-			Accounts: c.Accounts[n*c.cfg.Accounts : (n+1)*c.cfg.Accounts], Balance: 1000_00,
-		}
-		n++
-		return Job{Kind: "opening", Do: func(ctx context.Context, b *books.Bank) error { return b.Open(ctx, opening) }}, true
+// opening returns the job that opens the n-th customer, from 1.
+func (c *Customers) opening(n int) Job {
+	id, accounts := Customer(n-1), c.cfg.Accounts
+	opening := books.Opening{
+		ID: id, Name: fmt.Sprintf("Customer %d", n), Street: street(n), Phone: phone(n),
+		Accounts: c.Accounts[(n-1)*accounts : n*accounts], Balance: 1000_00,
 	}
-}
-
-// Jobs returns the first n jobs, or all of an endless sequence if n is zero.
-func (c *Customers) Jobs(n int) func() (Job, bool) {
-	next := 0
-	return func() (Job, bool) {
-		if n > 0 && next == n {
-			return Job{}, false
-		}
-		next++
-		return c.Job(next), true
-	}
+	return Job{Kind: "opening", Do: func(ctx context.Context, b *books.Bank) error { return b.Open(ctx, opening) }}
 }
 
 // Job returns the n-th job.

@@ -8,35 +8,30 @@ import (
 	"sync/atomic"
 
 	"github.com/holdall/holdall/examples/bank/books"
-	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
-	"github.com/holdall/holdall/ordering"
-	"github.com/holdall/holdall/record"
 	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
-// owner stands for a host: it has its own connection, clients and tellers.
+// owner stands for a host: it has its own connection and clients.
 type owner struct {
-	name      string
-	line      *faults.Wrapper
-	fuse      atomic.Int64 // if positive, the request after which this is zero is never sent: the owner dies
-	locks     *lockset.Client
-	units     *unitofwork.Client
-	bank      *books.Bank
-	tally     *Tally
-	recording *record.Recording
+	name  string
+	shift *shift
+	post  int
+	line  *faults.Wrapper
+	fuse  atomic.Int64 // if positive, the request after which this is zero is never sent: the owner dies
+	locks *lockset.Client
+	units *unitofwork.Client
+	bank  *books.Bank
 
 	ctx   context.Context // ends when the owner leaves or dies
 	leave context.CancelFunc
-
-	progress func(trace.Progress) // of large units; may be nil
 }
 
-func (s *Session) newOwner(tally *Tally, n int) (*owner, error) {
-	cfg := s.cfg
-	o := &owner{name: cmp.Or(cfg.Name, fmt.Sprintf("owner-%d", n)), tally: tally, recording: s.recording}
+func (r *shift) newOwner(post, n int) (*owner, error) {
+	s, cfg := r.s, r.s.cfg
+	o := &owner{name: cmp.Or(cfg.Name, fmt.Sprintf("owner-%d", n)), shift: r, post: post}
 	o.ctx, o.leave = context.WithCancel(context.Background())
 	o.line = faults.Wrap(s.db, faults.Config{Who: o.name, Script: func(faults.Call) faults.Fault {
 		if o.fuse.Load() > 0 && o.fuse.Add(-1) == 0 {
@@ -69,8 +64,8 @@ func (s *Session) newOwner(tally *Tally, n int) (*owner, error) {
 	go func() {
 		select {
 		case <-o.line.Dead():
-			if o.recording != nil {
-				o.recording.Gone(o.name, "dies")
+			if s.recording != nil {
+				s.recording.Gone(o.name, "dies")
 			}
 			o.leave()
 		case <-o.ctx.Done():
@@ -87,9 +82,6 @@ func (m marked) Do(ctx context.Context, work unitofwork.Work, fn func(context.Co
 	return m.Runner.Do(context.WithValue(ctx, lockedFirst{}, work.Lock), work, fn)
 }
 
-// die cuts the owner's connection: it holds its locks until others take them over.
-func (o *owner) die() { o.line.Crash() }
-
 func (o *owner) dead() bool {
 	select {
 	case <-o.line.Dead():
@@ -99,35 +91,15 @@ func (o *owner) dead() bool {
 	}
 }
 
-// archiveLine is the owner's connection to the archive. A dead owner writes nothing.
-type archiveLine struct {
-	owner *owner
-	to    books.Archive
-}
-
-func (a archiveLine) Write(ctx context.Context, token fencing.Token, keys []ordering.Key, statements []books.Statement) error {
-	if a.owner.dead() {
-		return faults.ErrCrashed
-	}
-	err := a.to.Write(ctx, token, keys, statements)
-	switch {
-	case err == nil:
-		a.owner.tally.Add(Archived, len(statements))
-	case errors.Is(err, fencing.ErrStale):
-		a.owner.tally.Add(Stale, len(statements))
-	}
-	return err
-}
-
 // request counts the requests that reached DynamoDB, as far as the owner knows.
 func (o *owner) request(r trace.RequestEnd) {
 	if !errors.Is(r.Err, faults.ErrCrashed) {
-		o.tally.request(r)
+		o.shift.tally.request(r)
 	}
 }
 
 func (o *owner) lockTrace() *trace.Trace {
-	t := o.tally
+	t := o.shift.tally
 	return &trace.Trace{
 		Capacity:   true,
 		RequestEnd: func(_ context.Context, r trace.RequestEnd) { o.request(r) },
@@ -156,7 +128,7 @@ func (o *owner) lockTrace() *trace.Trace {
 }
 
 func (o *owner) unitTrace() *trace.Trace {
-	t := o.tally
+	t := o.shift.tally
 	return &trace.Trace{
 		UnitEnd: func(ctx context.Context, e trace.UnitEnd) {
 			way, byDo := WayOf(ctx, e)
@@ -185,9 +157,7 @@ func (o *owner) unitTrace() *trace.Trace {
 		},
 		Progress: func(_ context.Context, p trace.Progress) {
 			t.large(p.Unit, func(*LargeUnit) {})
-			if o.progress != nil {
-				o.progress(p)
-			}
+			o.shift.light(o, p)
 		},
 		Unfinished: func(_ context.Context, u trace.Unfinished) { o.unfinished(u.Err) },
 	}
@@ -198,9 +168,9 @@ func (o *owner) unfinished(err error) {
 	switch {
 	case o.dead():
 	case errors.As(err, new(*lockset.NoAnswerError)): // the next process that meets the unit finishes it
-		o.tally.Add(LeftToOthers, 1)
+		o.shift.tally.Add(LeftToOthers, 1)
 	default:
-		o.tally.unexpected("a committed unit was not finished", err)
+		o.shift.tally.unexpected("a committed unit was not finished", err)
 	}
 }
 
@@ -208,6 +178,6 @@ func (o *owner) unfinished(err error) {
 // these units are free at once, and not one by one as tellers meet them.
 func (o *owner) recover() {
 	if _, err := o.units.Recover(o.ctx); err != nil && o.ctx.Err() == nil && !errors.As(err, new(*lockset.NoAnswerError)) {
-		o.tally.unexpected("recover", err)
+		o.shift.tally.unexpected("recover", err)
 	}
 }

@@ -49,10 +49,10 @@ type Config struct {
 	Churn           time.Duration // after which an owner dies or leaves and another takes its place; zero: never
 	Crash           bool          // owners go at random times, and every other one dies within a large unit
 	Archive         books.Archive // receives statements; may be nil
-	// Overtakings returns who is overtaken next. When it returns false, no new work begins. If it is
-	// set, there is no churn.
-	Overtakings func() (Overtaking, bool)
-	Trace       *trace.Trace // of every owner; may be nil
+	// Pauses is how often an owner is paused as it is about to write statements, until another owner
+	// has written a newer one. After that, no new work begins. Zero: never, and work goes on.
+	Pauses int
+	Trace  *trace.Trace // of every owner; may be nil
 }
 
 // InMemory reports whether the engine in memory is used.
@@ -157,28 +157,12 @@ func connect(ctx context.Context, cfg *Config) (books.DB, error) {
 	}), nil
 }
 
-// Customers returns the customers of the tables. It retries reads that are not answered, because a
-// process may start while DynamoDB is out of reach.
-func (s *Session) Customers(ctx context.Context) (*Customers, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	for {
-		attempt, cancel := context.WithTimeout(ctx, s.cfg.Lease)
-		rows, err := s.Tables.AllCustomers(attempt, s.db)
-		cancel()
-		if !errors.Is(err, books.ErrUnanswered) || ctx.Err() != nil {
-			return customersOf(s.cfg, rows), err
-		}
-		Pause(ctx, s.cfg.Lease/10)
-	}
-}
-
 // OpenCustomers opens new customers. It returns an error if not all could be opened.
 func (s *Session) OpenCustomers(ctx context.Context, c *Customers) error {
 	calm, tally := *s.cfg, NewTally()
-	calm.Churn, calm.Overtakings = 0, nil
+	calm.Churn, calm.Pauses = 0, 0
 	opening := &Session{Tables: s.Tables, cfg: &calm, db: s.db, recording: s.recording}
-	if err := opening.Run(ctx, tally, NewDesk(s.cfg.Tellers, c.openings())); err != nil {
+	if err := opening.Run(ctx, tally, NewDesk(s.cfg.Tellers, Numbered(s.cfg.Customers, c.opening))); err != nil {
 		return err
 	}
 	for kind, errs := range tally.Unexpected {

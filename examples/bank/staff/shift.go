@@ -3,7 +3,6 @@ package staff
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,29 +10,51 @@ import (
 	"github.com/holdall/holdall/trace"
 )
 
+// shift is one run of the staff. Each owner is at a post, and so are its tellers. If the owner dies or
+// leaves, another takes the post and its tellers go on with that.
+type shift struct {
+	s      *Session
+	tally  *Tally
+	desks  []*Desk
+	draw   *rand.Rand // used by churn alone
+	pauses *pauses
+
+	recoveries sync.WaitGroup
+	fuse       atomic.Int64 // if positive, the next large unit's owner dies after so many requests
+
+	mu    sync.Mutex
+	posts []*owner
+	all   []*owner // ever hired
+}
+
 // Run has the staff do all jobs of the desks. When ctx ends, no new jobs begin, and Run returns when
 // those under way have ended. The error is that of an unusable configuration.
 func (s *Session) Run(ctx context.Context, tally *Tally, desks ...*Desk) error {
-	defer context.AfterFunc(ctx, func() {
-		for _, d := range desks {
-			d.Close()
+	r := &shift{s: s, tally: tally, desks: desks, draw: rand.New(rand.NewPCG(s.cfg.Seed, 0)), posts: make([]*owner, s.cfg.Owners)}
+	r.pauses = &pauses{left: s.cfg.Pauses, over: ctx.Done(), last: r.close}
+	defer context.AfterFunc(ctx, r.close)()
+	for post := range r.posts {
+		if err := r.replace(post, nil); err != nil {
+			return err
 		}
-	})()
-	r := &shift{s: s, tally: tally, desks: desks, draw: rand.New(rand.NewPCG(s.cfg.Seed, 0)), over: make(chan struct{})}
-	if err := r.open(); err != nil {
-		return err
 	}
+	var tellers sync.WaitGroup
+	for post := range r.posts {
+		for _, d := range desks {
+			for range d.tellers {
+				tellers.Go(teller{r, post, d}.work)
+			}
+		}
+	}
+	over := make(chan struct{})
 	go func() {
-		r.tellers.Wait()
-		close(r.over)
+		tellers.Wait()
+		close(over)
 	}()
-	switch {
-	case s.cfg.Overtakings != nil:
-		r.overtakeAll()
-	case s.cfg.Churn > 0:
-		r.churn()
+	if s.cfg.Churn > 0 {
+		r.churn(over)
 	}
-	<-r.over
+	<-over
 	for _, o := range r.all { // also one that was to die within a large unit, and has outlived that
 		o.leave()
 	}
@@ -46,99 +67,62 @@ func (s *Session) Run(ctx context.Context, tally *Tally, desks ...*Desk) error {
 	return nil
 }
 
-// shift is one run of the staff.
-type shift struct {
-	s          *Session
-	tally      *Tally
-	desks      []*Desk
-	draw       *rand.Rand // used by churn alone
-	tellers    sync.WaitGroup
-	recoveries sync.WaitGroup
-	over       chan struct{}
-
-	fuse atomic.Int64 // if positive, the next large unit's owner dies after so many requests
-
-	mu     sync.Mutex
-	owners []*owner // at work
-	all    []*owner // ever hired
+// close closes the desks.
+func (r *shift) close() {
+	for _, d := range r.desks {
+		d.close()
+	}
 }
 
-// open hires the first owners.
-func (r *shift) open() error {
+// at returns the owner at a post.
+func (r *shift) at(post int) *owner {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for range r.s.cfg.Owners {
-		if err := r.hire(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.posts[post]
 }
 
-// hire must be called with mu held.
-func (r *shift) hire() error {
-	o, err := r.s.newOwner(r.tally, len(r.all)+1)
+// replace hires an owner for a post in place of one that is about to go.
+func (r *shift) replace(post int, goes *owner) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	newcomer, err := r.newOwner(post, len(r.all)+1)
 	if err != nil {
 		return err
 	}
-	if r.s.cfg.Crash {
-		o.progress = func(p trace.Progress) { r.light(o, p) }
-	}
-	r.owners, r.all = append(r.owners, o), append(r.all, o)
-	for _, d := range r.desks {
-		for range d.tellers {
-			r.tellers.Go(func() { teller{owner: o, desk: d, tally: r.tally, wait: r.s.cfg.Wait}.work() })
-		}
+	r.posts[post], r.all = newcomer, append(r.all, newcomer)
+	if goes != nil && !r.s.cfg.Unsafe {
+		r.recoveries.Go(newcomer.recover)
 	}
 	return nil
 }
 
-// replace hires a newcomer for an owner that is about to go. It returns false if the owner has gone
-// already. The newcomer comes first, so no desk is ever without an owner.
-func (r *shift) replace(goes *owner) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	i := slices.Index(r.owners, goes)
-	if i < 0 {
-		return false
-	}
-	r.owners = slices.Delete(r.owners, i, i+1)
-	if err := r.hire(); err != nil {
-		r.tally.unexpected("hire", err)
-		return true
-	}
-	if newcomer := r.owners[len(r.owners)-1]; !r.s.cfg.Unsafe {
-		r.recoveries.Go(newcomer.recover)
-	}
-	return true
-}
-
-// churn makes the longest-serving owner go now and then, as long as there are new jobs. Of three
-// owners two die and one leaves in order. With Crash, every other one dies within a large unit.
-func (r *shift) churn() {
-	for n := 1; ; n++ {
+// churn makes one owner after the other go now and then. Of three owners two die and one leaves in
+// order. With Crash, every other one dies within a large unit.
+func (r *shift) churn(over <-chan struct{}) {
+	for n := 0; ; n++ {
 		pause := r.s.cfg.Churn
 		if r.s.cfg.Crash {
 			pause = time.Duration((0.5 + r.draw.Float64()) * float64(pause))
 		}
 		select {
-		case <-r.over:
+		case <-over:
 			return
 		case <-time.After(pause):
 		}
-		r.mu.Lock()
-		goes := r.owners[0]
-		r.mu.Unlock()
-		switch {
-		case r.desks[0].closed(): // let the present owners finish
-		case r.s.cfg.Crash && n%2 == 1:
+		if r.s.cfg.Crash && n%2 == 0 {
 			r.fuse.Store(1 + r.draw.Int64N(longest))
-		case !r.replace(goes): // it has just died
-		case n%3 == 0:
+			continue
+		}
+		post := n % len(r.posts)
+		goes := r.at(post)
+		switch err := r.replace(post, goes); {
+		case err != nil:
+			r.tally.unexpected("hire", err)
+		case n%3 == 2:
 			goes.leave()
 			r.tally.Add(Left, 1)
 		default:
-			goes.die()
+			goes.line.Crash() // it holds its locks until others take them over
 			r.tally.Add(Died, 1)
 		}
 	}
@@ -149,11 +133,17 @@ const longest = 40
 
 // light kills the owner of a large unit that begins, after so many more requests as the fuse says.
 func (r *shift) light(o *owner, p trace.Progress) {
-	if p.Phase != trace.Journaling || p.Done > 1 {
+	if p.Phase != trace.Journaling || p.Done > 1 || r.at(o.post) != o {
 		return
 	}
-	if requests := r.fuse.Swap(0); requests > 0 && r.replace(o) {
-		r.tally.Add(DiedInLarge, 1)
-		o.fuse.Store(requests)
+	requests := r.fuse.Swap(0)
+	if requests == 0 {
+		return
 	}
+	if err := r.replace(o.post, o); err != nil {
+		r.tally.unexpected("hire", err)
+		return
+	}
+	r.tally.Add(DiedInLarge, 1)
+	o.fuse.Store(requests)
 }

@@ -36,15 +36,6 @@ func (s *Session) sound(t *testing.T) books.Records {
 	return records
 }
 
-// list returns jobs of a kind, by number.
-func list(n int, job func(n int) Job) func() (Job, bool) {
-	next := 0
-	return func() (Job, bool) {
-		next++
-		return job(next), next <= n
-	}
-}
-
 // The error decides what a teller does with a job.
 func TestTheErrorDecides(t *testing.T) {
 	s := session(t, func(*Config) {})
@@ -53,7 +44,7 @@ func TestTheErrorDecides(t *testing.T) {
 		err  error
 		once bool
 		went string // how its owner went meanwhile
-		over Outcome
+		over Outcome // none if the job is to be tried again
 	}{
 		"no error":                         {over: Committed},
 		"refused by the bank":              {err: fmt.Errorf("pay: %w", books.ErrFunds), over: Refused},
@@ -76,31 +67,19 @@ func TestTheErrorDecides(t *testing.T) {
 		"refused as its owner was leaving": {err: books.ErrFunds, went: "left", over: Refused},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tally := NewTally()
-			o, err := s.newOwner(tally, 1)
+			r := &shift{s: s, tally: NewTally()}
+			o, err := r.newOwner(0, 1)
 			require.NoError(t, err)
 			defer o.leave()
-			desk := NewDesk(1, list(1, func(int) Job {
-				return Job{Kind: "x", Once: c.once, Do: func(context.Context, *books.Bank) error {
-					switch c.went {
-					case "dead":
-						o.die()
-					case "left":
-						o.leave()
-					}
-					return c.err
-				}}
-			}))
-			job, _ := desk.take(t.Context())
-			teller{owner: o, desk: desk, tally: tally}.do(job)
-			if c.over == "" {
-				require.Len(t, desk.back, 1, "another teller does it")
-				require.Zero(t, tally.Over())
-				return
+			switch c.went {
+			case "dead":
+				o.line.Crash()
+			case "left":
+				o.leave()
 			}
-			require.Empty(t, desk.back)
-			require.Equal(t, 1, tally.Kinds["x"][c.over])
-			require.Equal(t, c.over == Failed, len(tally.Unexpected) == 1)
+			outcome, err := o.outcome(Job{Once: c.once}, c.err)
+			require.Equal(t, c.over, outcome)
+			require.Equal(t, outcome == Failed || outcome == again, err != nil)
 		})
 	}
 }
@@ -108,7 +87,7 @@ func TestTheErrorDecides(t *testing.T) {
 // A job that always fails in a passing way is not tried for ever.
 func TestAJobIsNotTriedForEver(t *testing.T) {
 	tally, tries := NewTally(), 0
-	require.NoError(t, session(t, func(*Config) {}).Run(t.Context(), tally, NewDesk(1, list(1, func(int) Job {
+	require.NoError(t, session(t, func(*Config) {}).Run(t.Context(), tally, NewDesk(1, Numbered(1, func(int) Job {
 		return Job{Kind: "x", Do: func(context.Context, *books.Bank) error {
 			tries++
 			return &lockset.HeldError{Err: context.DeadlineExceeded}
@@ -125,7 +104,7 @@ func TestOwnersComeAndGo(t *testing.T) {
 			s := session(t, func(c *Config) { c.Owners, c.Tellers, c.Churn, c.Lock = 3, 4, c.Lease/2, lock })
 			const rows = 600
 			tally := NewTally()
-			require.NoError(t, s.Run(t.Context(), tally, NewDesk(4, list(rows, func(n int) Job {
+			require.NoError(t, s.Run(t.Context(), tally, NewDesk(4, Numbered(rows, func(n int) Job {
 				entry := books.Entry{ID: fmt.Sprint(n), Account: fmt.Sprint(n % 40), Partner: fmt.Sprintf("YZ/%d", n%37), Amount: 1}
 				return Job{Kind: "row", Once: true, Do: func(ctx context.Context, b *books.Bank) error { return b.Record(ctx, entry) }}
 			}))))
@@ -152,7 +131,7 @@ func TestOwnersDieWithinLargeUnits(t *testing.T) {
 		require.NoError(t, s.OpenCustomers(t.Context(), customers))
 		const months = 40
 		tally := NewTally()
-		require.NoError(t, s.Run(t.Context(), tally, NewDesk(2, list(months, func(n int) Job {
+		require.NoError(t, s.Run(t.Context(), tally, NewDesk(2, Numbered(months, func(n int) Job {
 			month := books.Month{ID: fmt.Sprint("month-", n), Customers: customers.All()}
 			return Job{Kind: "month", Once: true, Do: func(ctx context.Context, b *books.Bank) error { return b.CloseMonth(ctx, month) }}
 		}))))
@@ -172,9 +151,9 @@ func TestTheWorkIsDrawnFromTheSeed(t *testing.T) {
 	require.NoError(t, mix.Set("payment=6,move=2,interest=2,merge=1,month-end=1"))
 	require.Equal(t, "interest=2,merge=1,month-end=1,move=2,payment=6", mix.String())
 	kinds := func(seed uint64) (kinds string) {
-		next := NewCustomers(&Config{Customers: 200, Accounts: 2, Seed: seed, Mix: mix}).Jobs(200)
-		for job, ok := next(); ok; job, ok = next() {
-			kinds += job.Kind + " "
+		customers := NewCustomers(&Config{Customers: 200, Accounts: 2, Seed: seed, Mix: mix})
+		for n := range 200 {
+			kinds += customers.Job(n).Kind + " "
 		}
 		return kinds
 	}

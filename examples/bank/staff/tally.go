@@ -18,6 +18,8 @@ const (
 	Refused   Outcome = "refused" // by the bank
 	Unknown   Outcome = "unknown" // its owner died, and it had no ID
 	Failed    Outcome = "failed"  // by an unexpected error
+
+	again Outcome = "" // none yet: the job is to be tried again
 )
 
 // Way is how a unit came to its end.
@@ -78,7 +80,7 @@ const (
 	Cleaned      Event = "intents of dead holders removed"
 	Inherited    Event = "jobs with an ID repeated because their owner died"
 	Repeated     Event = "repeated jobs had been committed before, and changed nothing"
-	PutBack      Event = "jobs put back, for another teller"
+	Repeats      Event = "times a job was tried again"
 	Raised       Event = "times a token had to be increased"
 	StartedOver  Event = "times a unit started over"
 	Lost         Event = "lock sets lost by living owners"
@@ -98,7 +100,7 @@ type Tally struct {
 	Events     map[Event]int
 	Ways       map[Way]int                // of committed units
 	Kinds      map[string]map[Outcome]int // jobs by kind
-	Took       map[string][]time.Duration // by committed jobs, by kind
+	Took       map[string][]time.Duration // of committed jobs, by kind
 	Refusals   map[string]int
 	Requests   map[string]Requests  // by operation
 	Large      map[string]LargeUnit // by nonce
@@ -172,7 +174,7 @@ func (t *Tally) over(kind string, o Outcome, took time.Duration) {
 			t.Kinds[kind] = map[Outcome]int{}
 		}
 		t.Kinds[kind][o]++
-		if took > 0 {
+		if o == Committed {
 			t.Took[kind] = append(t.Took[kind], took)
 		}
 	})

@@ -22,15 +22,14 @@ var ErrAgain = errors.New("try again")
 
 // teller does one job after the other.
 type teller struct {
-	owner *owner
+	shift *shift
+	post  int
 	desk  *Desk
-	tally *Tally
-	wait  time.Duration // for the outcome of a commit that is in doubt
 }
 
 func (t teller) work() {
 	for {
-		job, ok := t.desk.take(t.owner.ctx)
+		job, ok := t.desk.take()
 		if !ok {
 			return
 		}
@@ -38,53 +37,76 @@ func (t teller) work() {
 	}
 }
 
-// do does a job. The error alone decides what happens next.
+// do does a job. If it may be tried again, the owner that is at the post then does so.
 func (t teller) do(job Job) {
-	start := time.Now()
-	bank := *t.owner.bank
-	bank.Job = job.Name
-	err := job.Do(t.owner.ctx, &bank)
-	switch left := t.owner.ctx.Err() != nil; {
-	case err == nil:
-		t.over(job, Committed, time.Since(start), nil)
-	case t.owner.dead() && !job.Once:
-		t.over(job, Unknown, 0, nil) // no other owner can know whether it was done
-	case t.owner.dead():
-		t.tally.Add(Inherited, 1)
-		t.desk.putBack(job)
-	case refusal(err) != nil:
-		t.tally.note(func() { t.tally.Refusals[refusal(err).Error()]++ })
-		t.over(job, Refused, 0, nil)
-	case left && unitofwork.NextOf(err) != unitofwork.AskLater:
-		t.putBack(job, err) // nothing was written
-	default:
-		t.next(job, err)
-	}
-}
-
-// next does what the error allows.
-func (t teller) next(job Job, err error) {
-	switch unitofwork.NextOf(err) {
-	case unitofwork.StartOver, unitofwork.TryLater:
-		t.putBack(job, err)
-	case unitofwork.AskLater:
-		t.ask(job, err)
-	default:
-		if again(err) {
-			t.putBack(job, err)
-			return
+	tally := t.shift.tally
+	for tries := 1; ; tries++ {
+		o, start := t.shift.at(t.post), time.Now()
+		bank := *o.bank
+		bank.Job = job.Name
+		err := job.Do(o.ctx, &bank)
+		took := time.Since(start)
+		outcome, err := o.outcome(job, err)
+		switch {
+		case outcome == again && tries < maxTries:
+			continue
+		case outcome == again:
+			outcome = Failed
 		}
-		t.fail(job, err)
+		if outcome == Failed {
+			tally.unexpected(job.Kind, err)
+		}
+		tally.over(job.Kind, outcome, took)
+		if job.Told != nil {
+			job.Told(outcome, err)
+		}
+		return
 	}
 }
 
-// again reports whether a job may be tried again after an error about which holdall does not decide.
-func again(err error) bool {
-	if unitofwork.NextOf(err) != unitofwork.Decide {
-		return false
+// outcome returns what becomes of a job, and the error of one that failed or may be tried again. The
+// error of the job alone decides, and whether its owner has died or left meanwhile.
+func (o *owner) outcome(job Job, err error) (Outcome, error) {
+	next, tally := unitofwork.NextOf(err), o.shift.tally
+	refused := refusal(err)
+	switch {
+	case err == nil:
+		return Committed, nil
+	case o.dead() && !job.Once:
+		return Unknown, nil // no other owner can know whether it was done
+	case o.dead():
+		tally.Add(Inherited, 1)
+		return again, err
+	case refused != nil:
+		tally.note(func() { tally.Refusals[refused.Error()]++ })
+		return Refused, nil
+	case next == unitofwork.AskLater:
+		tally.Add(Doubts, 1)
+		if !job.Once || job.Asks {
+			return o.ask(job, err)
+		}
+	case o.ctx.Err() != nil || next == unitofwork.StartOver || next == unitofwork.TryLater || next == unitofwork.Decide && passing(err):
+	default:
+		return Failed, err
 	}
-	for _, passing := range []error{ErrAgain, books.ErrChanged, books.ErrUnanswered, context.DeadlineExceeded, fencing.ErrStale} {
-		if errors.Is(err, passing) {
+	tally.Add(Repeats, 1)
+	return again, err
+}
+
+// refusal returns which of the bank's own answers err is, if any.
+func refusal(err error) error {
+	for _, r := range append(books.Refusals, ErrRefused) {
+		if errors.Is(err, r) {
+			return r
+		}
+	}
+	return nil
+}
+
+// passing reports whether a job may be tried again after an error about which holdall does not decide.
+func passing(err error) bool {
+	for _, why := range []error{ErrAgain, books.ErrChanged, books.ErrUnanswered, context.DeadlineExceeded, fencing.ErrStale} {
+		if errors.Is(err, why) {
 			return true
 		}
 	}
@@ -92,35 +114,29 @@ func again(err error) bool {
 }
 
 // ask finds out what became of a commit that DynamoDB did not answer. A job with an ID can simply be
-// done again. For others the lock row tells, as long as it names the unit.
-func (t teller) ask(job Job, err error) {
-	t.tally.Add(Doubts, 1)
-	if job.Once && !job.Asks {
-		t.putBack(job, err)
-		return
-	}
+// done again. For others the lock row tells, as long as it names the unit. Even an owner that is about
+// to leave finds out.
+func (o *owner) ask(job Job, err error) (Outcome, error) {
 	var doubt *unitofwork.InDoubtError
 	if !errors.As(err, &doubt) {
-		t.fail(job, err)
-		return
+		return Failed, err
 	}
-	// Even an owner that is about to leave finds out.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.owner.ctx), t.wait)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(o.ctx), o.shift.s.cfg.Wait)
 	defer cancel()
-	outcome, unasked := t.owner.units.Outcome(ctx, doubt.Ref)
+	outcome, unasked := o.units.Outcome(ctx, doubt.Ref)
 	for ctx.Err() == nil && (errors.As(unasked, new(*lockset.NoAnswerError)) || unasked == nil && outcome == unitofwork.Undecided) {
 		Pause(ctx, 100*time.Millisecond)
-		outcome, unasked = t.owner.units.Outcome(ctx, doubt.Ref)
+		outcome, unasked = o.units.Outcome(ctx, doubt.Ref)
 	}
 	switch {
 	case unasked == nil && outcome == unitofwork.Committed:
-		t.over(job, Committed, 0, nil)
+		return Committed, nil
 	case unasked != nil && ctx.Err() == nil:
-		t.fail(job, unasked)
+		return Failed, unasked
 	case unasked == nil && outcome == unitofwork.NotCommitted, job.Once:
-		t.putBack(job, err)
+		return again, err
 	default:
-		t.over(job, Unknown, 0, nil)
+		return Unknown, nil
 	}
 }
 
@@ -132,36 +148,4 @@ func Pause(ctx context.Context, d time.Duration) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-}
-
-func (t teller) over(job Job, o Outcome, took time.Duration, why error) {
-	t.tally.over(job.Kind, o, took)
-	if job.Told != nil {
-		job.Told(o, why)
-	}
-	t.desk.done()
-}
-
-func (t teller) fail(job Job, err error) {
-	t.tally.unexpected(job.Kind, err)
-	t.over(job, Failed, 0, err)
-}
-
-func (t teller) putBack(job Job, err error) {
-	if job.tries++; job.tries == maxTries {
-		t.fail(job, err)
-		return
-	}
-	t.tally.Add(PutBack, 1)
-	t.desk.putBack(job)
-}
-
-// refusal returns which of the bank's own answers err is, if any.
-func refusal(err error) error {
-	for _, r := range append(books.Refusals, ErrRefused) {
-		if errors.Is(err, r) {
-			return r
-		}
-	}
-	return nil
 }
