@@ -14,7 +14,7 @@ import (
 // archive writes statements to SQL while payments continue, and pauses owners that are about to write
 // one. It audits the books and the archive.
 func (c *call) archive(ctx context.Context) (sound bool, err error) {
-	to, err := archive.Open(ctx, archive.Config{Where: c.where, Prefix: c.Prefix, Ungated: c.ungated})
+	to, err := archive.Open(ctx, archive.Config{Where: c.where, Prefix: c.Prefix, Keep: c.Keep, Ungated: c.ungated})
 	if err != nil {
 		return false, err
 	}
@@ -55,7 +55,6 @@ func (c *call) archive(ctx context.Context) (sound bool, err error) {
 func (c *call) closeArchive(ctx context.Context, to *archive.Archive) error {
 	if c.Keep {
 		say(c.stderr, "kept the tables %s* of the archive (%v)\n", c.Prefix, to)
-		to.Keep()
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()

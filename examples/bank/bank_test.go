@@ -44,10 +44,10 @@ func TestRuns(t *testing.T) {
 			says: []string{"WITHOUT UNITS", "was made by two units", "The books are NOT sound."}, never: []string{" 0 lost updates", "units committed"}},
 		"archive -pauses 2 -lease 1s -customers 10 -owners 3 -tellers 2 -quiet": {says: []string{
 			"behind a gate", " 2 times an owner was paused at a statement", "late statements rejected by the archive",
-			" 0 newer statements overwritten by stale ones", "The books are sound.", "The archive is sound."}},
+			" 0 stale statements written after newer ones", "The books are sound.", "The archive is sound."}},
 		"archive -unsafe -pauses 1 -lease 1s -customers 10 -owners 2 -tellers 2 -quiet": {code: exitUnsound,
 			says:  []string{"WITHOUT A GATE", " 0 statements that differ from the ledger", "The books are sound.", "The archive is NOT sound."},
-			never: []string{"rejected by the archive", " 0 newer statements overwritten by stale ones"}},
+			never: []string{"rejected by the archive", " 0 stale statements written after newer ones"}},
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()

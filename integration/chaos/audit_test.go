@@ -76,7 +76,7 @@ func TestTheAuditNotices(t *testing.T) {
 	archive, err := sql.Open("sqlite", d.Archive)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, archive.Close()) }()
-	_, err = archive.ExecContext(t.Context(), `DELETE FROM "`+d.Prefix+`written" WHERE n = (SELECT MIN(n) FROM "`+d.Prefix+`written")`)
+	_, err = archive.ExecContext(t.Context(), `DELETE FROM "`+d.Prefix+`statements" WHERE n = (SELECT MIN(n) FROM "`+d.Prefix+`statements")`)
 	require.NoError(t, err)
 	require.Equal(t, 2, found()[unwritten])
 }

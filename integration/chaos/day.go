@@ -119,11 +119,10 @@ func (d *day) bank(lease time.Duration) *staff.Config {
 
 // openBank creates the tables and the archive, and opens the customers.
 func (d *day) openBank(ctx context.Context) error {
-	to, err := archive.Open(ctx, archive.Config{Where: d.Archive, Prefix: d.Prefix})
+	to, err := archive.Open(ctx, archive.Config{Where: d.Archive, Prefix: d.Prefix, Keep: true})
 	if err != nil {
 		return err
 	}
-	to.Keep()
 	cfg := d.bank(d.Lease)
 	s, err := staff.Open(ctx, cfg)
 	if err == nil {

@@ -126,7 +126,7 @@ func addAll(set map[books.Statement]bool, statements []books.Statement) {
 }
 
 // check compares the diaries with the books and the archive.
-func (t *testimony) check(r books.Records, a archive.Statements) []books.Result {
+func (t *testimony) check(r books.Records, all []books.Statement) []books.Result {
 	byJob := map[string]map[string]bool{} // the units of each job's changes
 	for _, c := range r.History {
 		if byJob[c.Job] == nil {
@@ -147,9 +147,9 @@ func (t *testimony) check(r books.Records, a archive.Statements) []books.Result 
 		{Count: "changes that did not see each other", Findings: skews(r)},
 		{Count: "overviews of half a unit", Findings: halves},
 		{Count: "records that never were as an overview has them", Findings: nowhere},
-		{Count: "statements told written that are not in the archive, or stand behind an older one", Findings: t.unfiled(a)},
-		{Count: "statements told stale that are in the archive", Findings: t.filedStale(a)},
-		{Count: "statements in the archive that were never sent", Findings: t.unsent(a)},
+		{Count: "statements told written that are not in the archive, or stand behind an older one", Findings: t.unfiled(all)},
+		{Count: "statements told stale that are in the archive", Findings: t.filedStale(all)},
+		{Count: "statements in the archive that were never sent", Findings: t.unsent(all)},
 		{Count: "statement jobs told committed without the archive's answer", Findings: each(t.filing, func(job string) bool { return !t.filed[job] }, byJob)},
 	}
 }
@@ -296,11 +296,10 @@ func halves(overviews []entry, r books.Records) (half, nowhere []string) {
 
 // unfiled: the archive has every statement of which it said so, and the present one of the account is
 // that or a later one.
-func (t *testimony) unfiled(a archive.Statements) (findings []string) {
+func (t *testimony) unfiled(all []books.Statement) (findings []string) {
 	present, there := map[string]books.Statement{}, map[books.Statement]bool{}
-	addAll(there, a.Written)
-	for _, s := range a.Present {
-		present[s.Account] = s
+	for _, s := range all {
+		present[s.Account], there[s] = s, true
 	}
 	for s := range t.written {
 		switch now := present[s.Account]; {
@@ -316,7 +315,7 @@ func (t *testimony) unfiled(a archive.Statements) (findings []string) {
 
 // filedStale: a unit has one token and writes once, so a statement with the token of a rejected one is
 // the rejected one, whatever it says.
-func (t *testimony) filedStale(a archive.Statements) []string {
+func (t *testimony) filedStale(all []books.Statement) []string {
 	type key struct {
 		account string
 		token   fencing.Token
@@ -325,16 +324,16 @@ func (t *testimony) filedStale(a archive.Statements) []string {
 	for s := range t.stale {
 		stale[key{s.Account, s.Token}] = true
 	}
-	return eachStatement(a, func(s books.Statement) bool { return stale[key{s.Account, s.Token}] })
+	return eachStatement(all, func(s books.Statement) bool { return stale[key{s.Account, s.Token}] })
 }
 
 // unsent: a statement is in the diary before it is sent.
-func (t *testimony) unsent(a archive.Statements) []string {
-	return eachStatement(a, func(s books.Statement) bool { return !t.sent[s] })
+func (t *testimony) unsent(all []books.Statement) []string {
+	return eachStatement(all, func(s books.Statement) bool { return !t.sent[s] })
 }
 
-func eachStatement(a archive.Statements, wrong func(books.Statement) bool) (findings []string) {
-	for _, s := range slices.Concat(a.Written, a.Present) {
+func eachStatement(all []books.Statement, wrong func(books.Statement) bool) (findings []string) {
+	for _, s := range all {
 		if wrong(s) {
 			findings = append(findings, fmt.Sprintf("account %s: %s, balance %s", s.Account, archive.Describe(s), books.Hundredths(s.Balance)))
 		}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdall/holdall/examples/bank/archive"
 	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/fencing"
 )
@@ -48,7 +47,7 @@ func diaries() map[string][]entry {
 	}
 }
 
-func confirmed() (books.Records, archive.Statements) {
+func confirmed() (books.Records, []books.Statement) {
 	change := func(record string, seq int, unit string, token fencing.Token, job string, balance int64) books.Change {
 		return books.Change{Record: record, Seq: seq, Unit: unit, Stamp: token, Job: job, Balance: balance}
 	}
@@ -57,20 +56,18 @@ func confirmed() (books.Records, archive.Statements) {
 	rewritten := change("account:x", 4, "u12", 20, "a/4", 4)
 	rewritten.Token = 12 // without locks, and written again since
 	return books.Records{
-			Accounts: []books.Account{{ID: "x"}, {ID: "y", Opening: 10}},
-			History: []books.Change{
-				change("account:x", 1, "u7", 7, "a/1", 1), change("account:y", 1, "u7", 7, "a/1", 9),
-				change("account:x", 2, "u9", 9, "b/1", 2), month, rewritten, change("account:y", 2, "u14", 12, "a/3", 8),
-			},
-		}, archive.Statements{
-			Written: []books.Statement{other, earlier, again, second}, Present: []books.Statement{second, other},
-		}
+		Accounts: []books.Account{{ID: "x"}, {ID: "y", Opening: 10}},
+		History: []books.Change{
+			change("account:x", 1, "u7", 7, "a/1", 1), change("account:y", 1, "u7", 7, "a/1", 9),
+			change("account:x", 2, "u9", 9, "b/1", 2), month, rewritten, change("account:y", 2, "u14", 12, "a/3", 8),
+		},
+	}, []books.Statement{other, earlier, again, second}
 }
 
 type world struct {
 	of map[string][]entry
 	r  *books.Records
-	a  *archive.Statements
+	a  *[]books.Statement
 }
 
 func add(branch string, e entry) func(world) {
@@ -135,12 +132,11 @@ var falsified = map[string]struct {
 	"another balance":               {falsify: add("a", entry{Is: shown, Job: "a/6", Positions: []position{{Record: "account:x", Changes: 1, Balance: 11}}}), want: nowhere},
 	"a change that never was":       {falsify: add("a", entry{Is: shown, Job: "a/6", Positions: []position{{Record: "account:z", Changes: 1}}}), want: nowhere},
 	"a record before its first":     {falsify: add("a", entry{Is: shown, Job: "a/6", Positions: []position{{Record: "account:z"}}})},
-	"told written, and removed":     {falsify: func(w world) { w.a.Written = []books.Statement{other, again, second} }, want: unfiled},
-	"told written, and another":     {falsify: func(w world) { w.a.Written[0].Balance, w.a.Present[1].Balance = 31, 31 }, want: unfiled, also: unsent},
-	"told written, an older stands": {falsify: func(w world) { w.a.Present[0] = again }, want: unfiled},
-	"told written, and none stands": {falsify: func(w world) { w.a.Present = w.a.Present[:1] }, want: unfiled},
-	"told stale, and there":         {falsify: func(w world) { w.a.Written = append(w.a.Written, late) }, want: stale},
-	"never sent":                    {falsify: func(w world) { w.a.Present[1].Token = 17 }, want: unsent},
+	"told written, and removed":     {falsify: func(w world) { *w.a = []books.Statement{other, again, second} }, want: unfiled},
+	"told written, and another":     {falsify: func(w world) { (*w.a)[0].Balance = 31 }, want: unfiled, also: unsent},
+	"told written, an older stands": {falsify: func(w world) { *w.a = append(*w.a, again) }, want: unfiled},
+	"told stale, and there":         {falsify: func(w world) { *w.a = []books.Statement{other, earlier, again, late, second} }, want: stale},
+	"never sent":                    {falsify: func(w world) { (*w.a)[2].Token = 13 }, want: unsent},
 	"told written without a reply": {falsify: func(w world) {
 		without("b", filed, "b/3")(w)
 		add("b", entry{Is: told, Job: "b/3", Outcome: "committed"})(w)

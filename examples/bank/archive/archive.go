@@ -26,70 +26,77 @@ type Config struct {
 	Where string
 	// Prefix begins the names of the tables. Open creates them, so they must not exist.
 	Prefix string
-	// Exists says that another process created the tables. Close keeps them.
+	// Exists says that another process created the tables.
 	Exists bool
+	// Keep says that Close keeps the tables that Open created.
+	Keep bool
 	// Ungated leaves out the gate.
 	Ungated bool
 }
 
 // Archive is an open archive. It is safe for concurrent use.
 type Archive struct {
+	cfg     Config
 	db      *sql.DB
+	dialect fencing.Dialect
 	gate    *fencing.Gate // nil if Ungated
-	name    string
-	folder  string // the temporary folder, if any
+	folder  string        // the temporary folder, if any
 	created []string
 
-	// Quoted names of tables: the present statement of each account, all statements ever written, and
-	// the tokens of the gate.
-	statements, written, fences string
+	// statements is the quoted name of the table of all statements ever written. The last one of an
+	// account is the present one.
+	statements string
 }
 
 // Open opens an archive. The caller must close it.
 func Open(ctx context.Context, cfg Config) (*Archive, error) {
-	quoted := func(name string) string { return `"` + strings.ReplaceAll(cfg.Prefix+name, `"`, `""`) + `"` }
-	a := &Archive{statements: quoted("statements"), written: quoted("written"), fences: quoted("fences")}
-	if err := a.open(ctx, cfg); err != nil {
+	a := &Archive{cfg: cfg, dialect: fencing.SQLite}
+	a.statements = a.quoted("statements")
+	if err := a.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("archive: %w", err), a.Close(ctx))
 	}
 	return a, nil
 }
 
-func (a *Archive) open(ctx context.Context, cfg Config) (err error) {
-	if strings.Contains(cfg.Prefix, ".") {
-		return fmt.Errorf("the prefix %q has a dot, which separates schema and table in SQL", cfg.Prefix)
+func (a *Archive) quoted(name string) string {
+	return `"` + strings.ReplaceAll(a.cfg.Prefix+name, `"`, `""`) + `"`
+}
+
+func (a *Archive) open(ctx context.Context) (err error) {
+	if strings.Contains(a.cfg.Prefix, ".") {
+		return fmt.Errorf("the prefix %q has a dot, which separates schema and table in SQL", a.cfg.Prefix)
 	}
-	dialect := fencing.SQLite
-	if IsURL(cfg.Where) {
-		dialect = fencing.PostgreSQL
-		err = a.openPostgreSQL(cfg.Where)
-	} else {
-		err = a.openSQLite(cfg.Where)
-	}
-	if err != nil {
+	if IsURL(a.cfg.Where) {
+		const connections = 16 // few enough to leave some for other processes
+		a.dialect = fencing.PostgreSQL
+		if a.db, err = sql.Open("pgx", a.cfg.Where); err != nil {
+			return err
+		}
+		a.db.SetMaxOpenConns(connections)
+		a.db.SetMaxIdleConns(connections)
+	} else if err := a.openSQLite(); err != nil {
 		return err
 	}
-	if !cfg.Ungated {
-		if a.gate, err = fencing.NewGate(dialect, cfg.Prefix+"fences"); err != nil {
+	if !a.cfg.Ungated {
+		if a.gate, err = fencing.NewGate(a.dialect, a.cfg.Prefix+"fences"); err != nil {
 			return err
 		}
 	}
-	if cfg.Exists {
+	if a.cfg.Exists {
 		return a.db.PingContext(ctx)
 	}
-	return a.create(ctx, dialect)
+	return a.create(ctx)
 }
 
-func (a *Archive) openSQLite(file string) (err error) {
-	if file == "" {
+func (a *Archive) openSQLite() (err error) {
+	if a.cfg.Where == "" {
 		if a.folder, err = os.MkdirTemp("", "bank-archive-"); err != nil {
 			return err
 		}
-		file = filepath.Join(a.folder, "archive.db")
+		a.cfg.Where = filepath.Join(a.folder, "archive.db")
 	}
-	a.name = "SQLite, " + file
 	// Immediate: SQLite rejects a transaction that reads first if another one has written meanwhile.
-	a.db, err = sql.Open("sqlite", "file:"+(&url.URL{Path: file}).EscapedPath()+
+	a.db, err = sql.Open("sqlite", "file:"+(&url.URL{Path: a.cfg.Where}).EscapedPath()+
 		"?_txlock=immediate&_pragma=busy_timeout(60000)&_pragma=journal_mode(wal)")
 	if err == nil {
 		a.db.SetMaxOpenConns(1) // SQLite has one writer at a time: queueing here is cheaper than polling there
@@ -97,28 +104,15 @@ func (a *Archive) openSQLite(file string) (err error) {
 	return err
 }
 
-func (a *Archive) openPostgreSQL(url string) (err error) {
-	const connections = 16 // few enough to leave some for other processes
-	a.name = "PostgreSQL"  // a URL may contain a password
-	if a.db, err = sql.Open("pgx", url); err == nil {
-		a.db.SetMaxOpenConns(connections)
-		a.db.SetMaxIdleConns(connections)
-	}
-	return err
-}
-
-func (a *Archive) create(ctx context.Context, d fencing.Dialect) error {
-	const columns = "balance BIGINT NOT NULL, changes BIGINT NOT NULL, token BIGINT NOT NULL)"
+func (a *Archive) create(ctx context.Context) error {
 	number := "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
-	if d == fencing.SQLite {
+	if a.dialect == fencing.SQLite {
 		number = "INTEGER PRIMARY KEY AUTOINCREMENT"
 	}
-	tables := [][2]string{
-		{a.statements, "CREATE TABLE " + a.statements + " (account TEXT NOT NULL PRIMARY KEY, " + columns},
-		{a.written, "CREATE TABLE " + a.written + " (n " + number + ", account TEXT NOT NULL, " + columns},
-	}
+	tables := [][2]string{{a.statements, "CREATE TABLE " + a.statements + " (n " + number +
+		", account TEXT NOT NULL, balance BIGINT NOT NULL, changes BIGINT NOT NULL, token BIGINT NOT NULL)"}}
 	if a.gate != nil { // not by Gate.CreateTable, which accepts an existing table
-		tables = append(tables, [2]string{a.fences, strings.Replace(a.gate.DDL(), "IF NOT EXISTS ", "", 1)})
+		tables = append(tables, [2]string{a.quoted("fences"), strings.Replace(a.gate.DDL(), "IF NOT EXISTS ", "", 1)})
 	}
 	for _, table := range tables {
 		if _, err := a.db.ExecContext(ctx, table[1]); err != nil {
@@ -151,39 +145,25 @@ func (a *Archive) Write(ctx context.Context, token fencing.Token, keys []orderin
 	return tx.Commit()
 }
 
+// put numbers statements in the order in which they are written: the gate has locked the rows of their
+// keys before.
 func (a *Archive) put(ctx context.Context, tx *sql.Tx, statements []books.Statement) error {
 	for _, s := range statements {
-		// The first statement locks the account's row, so the rows of the second table are numbered in
-		// the order in which they were written.
-		for _, statement := range []string{
-			"INSERT INTO " + a.statements + " (account, balance, changes, token) VALUES ($1, $2, $3, $4)" +
-				" ON CONFLICT (account) DO UPDATE SET balance = excluded.balance, changes = excluded.changes, token = excluded.token",
-			"INSERT INTO " + a.written + " (account, balance, changes, token) VALUES ($1, $2, $3, $4)",
-		} {
-			if _, err := tx.ExecContext(ctx, statement, s.Account, s.Balance, s.Changes, int64(s.Token)); err != nil {
-				return err
-			}
+		_, err := tx.ExecContext(ctx, "INSERT INTO "+a.statements+" (account, balance, changes, token) VALUES ($1, $2, $3, $4)",
+			s.Account, s.Balance, s.Changes, int64(s.Token))
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// Load reads all statements. Call it only after all work has ended.
-func (a *Archive) Load(ctx context.Context) (all Statements, err error) {
-	const columns = "SELECT account, balance, changes, token FROM "
-	if all.Present, err = a.load(ctx, columns+a.statements+" ORDER BY account"); err == nil {
-		all.Written, err = a.load(ctx, columns+a.written+" ORDER BY n")
-	}
+// Load reads all statements that were ever written, in the order of the writes. Call it only after all
+// work has ended.
+func (a *Archive) Load(ctx context.Context) (all []books.Statement, err error) {
+	rows, err := a.db.QueryContext(ctx, "SELECT account, balance, changes, token FROM "+a.statements+" ORDER BY n")
 	if err != nil {
-		return all, fmt.Errorf("read the archive: %w", err)
-	}
-	return all, nil
-}
-
-func (a *Archive) load(ctx context.Context, query string) (all []books.Statement, err error) {
-	rows, err := a.db.QueryContext(ctx, query)
-	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the archive: %w", err)
 	}
 	defer func() { _ = rows.Close() }() // rows.Err has the error
 	for rows.Next() {
@@ -196,28 +176,31 @@ func (a *Archive) load(ctx context.Context, query string) (all []books.Statement
 	return all, rows.Err()
 }
 
-// Keep makes Close keep the tables that Open created.
-func (a *Archive) Keep() { a.created, a.folder = nil, "" }
-
-// Close deletes the tables that Open created, and closes the archive.
+// Close closes the archive, and deletes what Open created unless it is to be kept.
 func (a *Archive) Close(ctx context.Context) error {
 	var errs []error
 	if a.db != nil {
 		for _, table := range a.created {
-			_, err := a.db.ExecContext(ctx, "DROP TABLE IF EXISTS "+table)
-			errs = append(errs, err)
+			if !a.cfg.Keep {
+				_, err := a.db.ExecContext(ctx, "DROP TABLE IF EXISTS "+table)
+				errs = append(errs, err)
+			}
 		}
-		a.created = nil
 		errs = append(errs, a.db.Close())
 	}
-	if a.folder != "" {
+	if a.folder != "" && !a.cfg.Keep {
 		errs = append(errs, os.RemoveAll(a.folder))
 	}
 	return errors.Join(errs...)
 }
 
 // String names the database, without the secrets that a URL may contain.
-func (a *Archive) String() string { return a.name }
+func (a *Archive) String() string {
+	if a.dialect == fencing.PostgreSQL {
+		return "PostgreSQL"
+	}
+	return "SQLite, " + a.cfg.Where
+}
 
 // IsURL reports whether an archive is a PostgreSQL.
 func IsURL(where string) bool {

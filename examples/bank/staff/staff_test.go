@@ -43,7 +43,7 @@ func TestTheErrorDecides(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		once bool
-		went string // how its owner went meanwhile
+		went string  // how its owner went meanwhile
 		over Outcome // none if the job is to be tried again
 	}{
 		"no error":                         {over: Committed},
