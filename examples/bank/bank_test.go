@@ -39,7 +39,7 @@ func TestRuns(t *testing.T) {
 			says: []string{" units committed under locks that they took first\n", "The books are sound."}, never: []string{"without locks"}},
 		"-for 8s -lease 1s -churn 1s -latency 20ms" + few: {says: []string{"owners died", "The books are sound."}},
 		"-crash -for 12s -lease 1s -wait 8s -churn 1s -latency 20ms -customers 60 -owners 4 -tellers 2 -mix payment=95,merge=2,month-end=3 -quiet": {says: []string{
-			"that were larger than one transaction", "died within a large unit", "recovery of large units: ", " 0 months' interest not whole, or paid twice", "The books are sound."}},
+			"that were larger than one transaction", "died within a large unit", "recovery of large units: ", " 0 payments or months not whole, or made twice", "The books are sound."}},
 		"-unsafe -units 60 -customers 2 -accounts 1 -owners 3 -tellers 4 -mix payment=1 -latency 30ms -churn 0 -quiet": {code: exitUnsound,
 			says: []string{"WITHOUT UNITS", "was made by two units", "The books are NOT sound."}, never: []string{" 0 lost updates", "units committed"}},
 		"archive -pauses 2 -lease 1s -customers 10 -owners 3 -tellers 2 -quiet": {says: []string{

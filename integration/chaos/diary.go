@@ -161,7 +161,7 @@ func (d *diary) follow(n int, job staff.Job, atMost time.Duration) staff.Job {
 	do := job.Do
 	job.Do = func(ctx context.Context, b *books.Bank) error {
 		own := *b
-		own.Run = trying{b.Run, d}
+		own.Run = d.trying(b.Run)
 		own.Archive = followed{d, job.Name, b.Archive, atMost}
 		return do(ctx, &own)
 	}
@@ -177,20 +177,16 @@ func (d *diary) follow(n int, job staff.Job, atMost time.Duration) staff.Job {
 
 // trying writes when the function of a unit without locks has ended. No hook reports the commit of a
 // unit that another one leads.
-type trying struct {
-	books.Runner
-	diary *diary
-}
-
-// Do implements books.Runner.
-func (t trying) Do(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) error {
-	return t.Runner.Do(ctx, work, func(ctx context.Context, u books.Unit) error {
-		err := fn(ctx, u)
-		if unit, is := u.(interface{ Locked() bool }); err == nil && is && !unit.Locked() {
-			t.diary.write(entry{Is: tries, Unit: u.Nonce()})
-		}
-		return err
-	})
+func (d *diary) trying(run books.Run) books.Run {
+	return func(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) error {
+		return run(ctx, work, func(ctx context.Context, u books.Unit) error {
+			err := fn(ctx, u)
+			if unit, is := u.(interface{ Locked() bool }); err == nil && is && !unit.Locked() {
+				d.write(entry{Is: tries, Unit: u.Nonce()})
+			}
+			return err
+		})
+	}
 }
 
 // followed is the archive of one job.

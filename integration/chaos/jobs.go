@@ -88,7 +88,7 @@ func (j *jobs) next() (staff.Job, bool) {
 			}
 		}
 		own := *b
-		own.Run = thinking{b.Run, j.Think}
+		own.Run = thinking(b.Run, j.Think)
 		return do(ctx, &own)
 	}
 	return j.diary.follow(n, job, j.Think), true
@@ -113,18 +113,14 @@ func (j *jobs) job(n int) staff.Job {
 }
 
 // thinking runs units whose function takes some time between reading and writing.
-type thinking struct {
-	books.Runner
-	atMost time.Duration
-}
-
-// Do implements books.Runner.
-func (t thinking) Do(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) error {
-	return t.Runner.Do(ctx, work, func(ctx context.Context, u books.Unit) error {
-		err := fn(ctx, u)
-		think(ctx, t.atMost)
-		return err
-	})
+func thinking(run books.Run, atMost time.Duration) books.Run {
+	return func(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) error {
+		return run(ctx, work, func(ctx context.Context, u books.Unit) error {
+			err := fn(ctx, u)
+			think(ctx, atMost)
+			return err
+		})
+	}
 }
 
 func think(ctx context.Context, atMost time.Duration) {
@@ -141,31 +137,26 @@ func (j *jobs) pair(n int, draw *rand.Rand) staff.Job {
 	e := books.Entry{ID: j.customers.ID(kindPair, n), Account: pairAccounts[one], Amount: 1 + draw.Int64N(10_00)}
 	return staff.Job{Kind: kindPair, Once: true, Do: func(ctx context.Context, b *books.Bank) error {
 		own := *b
-		own.Run = beside{b.Run, b.Tables, pairAccounts[1-one]}
+		own.Run = beside(b, pairAccounts[1-one])
 		return own.Record(ctx, e)
 	}}
 }
 
 // beside runs units that also read an account. The history of what they change notes how many changes
 // that account had, so the audit finds two units of which each wrote what the other had only read.
-type beside struct {
-	books.Runner
-	tables  *books.Tables
-	account string
-}
-
-// Do implements books.Runner.
-func (b beside) Do(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) error {
-	if work.Lock {
-		work.Keys = append(slices.Clip(work.Keys), books.AccountKey(books.Child{ID: b.account}))
-	}
-	return b.Runner.Do(ctx, work, func(ctx context.Context, u books.Unit) error {
-		account := b.tables.Accounts.Of(books.Account{ID: b.account})
-		if err := u.Get(ctx, account); err != nil {
-			return err
+func beside(b *books.Bank, account string) books.Run {
+	return func(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) error {
+		if work.Lock {
+			work.Keys = append(slices.Clip(work.Keys), books.AccountKey(books.Child{ID: account}))
 		}
-		return fn(ctx, noting{u, saw(b.account, account.T.Changes)})
-	})
+		return b.Run(ctx, work, func(ctx context.Context, u books.Unit) error {
+			r := b.Tables.Accounts.Of(books.Account{ID: account})
+			if err := u.Get(ctx, r); err != nil {
+				return err
+			}
+			return fn(ctx, noting{u, saw(account, r.T.Changes)})
+		})
+	}
 }
 
 // noting writes a note into all rows of history.
@@ -299,11 +290,11 @@ func (j *jobs) rushJob(n int) staff.Job {
 	payment := books.Payment{ID: j.customers.ID(kindRush, n), From: hot[0], To: hot[1], Amount: 1 + draw.Int64N(10_00)}
 	var again atomic.Bool
 	pay := func(ctx context.Context, b *books.Bank) error {
-		own, with := *b, odd{Runner: b.Run, quirk: quirks[n%len(quirks)], nameless: n%2 != 0}
+		own, with := *b, odd{run: b.Run, quirk: quirks[n%len(quirks)], nameless: n%2 != 0}
 		if with.quirk == goesOn && again.Swap(true) { // otherwise it might never be done
 			with.quirk = usually
 		}
-		own.Run = with
+		own.Run = with.do
 		return own.Pay(ctx, payment)
 	}
 	return staff.Job{Kind: kindRush, Once: n%2 == 0, Asks: n%4 == 0, Do: func(ctx context.Context, b *books.Bank) error {

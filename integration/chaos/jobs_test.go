@@ -163,7 +163,7 @@ func bankOn(t *testing.T, db database, tables *books.Tables) *books.Bank {
 	cfg.Locks = tables.Locks
 	units, err := unitofwork.Open(db, cfg)
 	require.NoError(t, err)
-	return &books.Bank{Tables: tables, Run: books.Units{Client: units}, Units: units, Look: books.Looker{DB: db, Timeout: time.Minute}}
+	return &books.Bank{Tables: tables, Run: books.Units(units), Units: units, Look: books.Looker{DB: db, Timeout: time.Minute}}
 }
 
 // monthEnds returns the number of accounts that a month's interest has reached, the bank's included.

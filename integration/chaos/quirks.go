@@ -42,13 +42,12 @@ const lingering = 40 * time.Millisecond
 
 // odd runs units with a quirk.
 type odd struct {
-	books.Runner
+	run      books.Run
 	quirk    quirk
 	nameless bool // drops the unit's ID
 }
 
-// Do implements books.Runner.
-func (o odd) Do(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) (err error) {
+func (o odd) do(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) (err error) {
 	if o.nameless {
 		work.ID, work.Payload = "", nil
 	}
@@ -65,7 +64,7 @@ func (o odd) Do(ctx context.Context, work unitofwork.Work, fn func(context.Conte
 			err = fmt.Errorf("%w: its caller left: %w", staff.ErrAgain, err)
 		}
 	}()
-	return o.Runner.Do(ctx, work, func(ctx context.Context, u books.Unit) error {
+	return o.run(ctx, work, func(ctx context.Context, u books.Unit) error {
 		if s, is := u.(staging); is && (o.quirk == updates || o.quirk == insists) {
 			u = accounts{s, o.quirk}
 		}

@@ -79,16 +79,13 @@ type process struct {
 }
 
 // thinking takes some time for each unit.
-type thinking struct {
-	books.Runner
-	d time.Duration
-}
-
-func (r thinking) Do(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) error {
-	return r.Runner.Do(ctx, work, func(ctx context.Context, u books.Unit) error {
-		time.Sleep(r.d)
-		return fn(ctx, u)
-	})
+func thinking(run books.Run, d time.Duration) books.Run {
+	return func(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) error {
+		return run(ctx, work, func(ctx context.Context, u books.Unit) error {
+			time.Sleep(d)
+			return fn(ctx, u)
+		})
+	}
 }
 
 func (s *stage) process(name string, hooks *trace.Trace) *process {
@@ -100,7 +97,7 @@ func (s *stage) process(name string, hooks *trace.Trace) *process {
 	cfg.Locks.Rand = faults.Nonces(name)
 	client, err := unitofwork.Open(p.net, cfg)
 	require.NoError(s.t, err)
-	p.bank = &books.Bank{Tables: s.tables, Run: thinking{books.Units{Client: client}, s.thinks}}
+	p.bank = &books.Bank{Tables: s.tables, Run: thinking(books.Units(client), s.thinks)}
 	return p
 }
 

@@ -20,10 +20,9 @@ func Audit(r Records) []Result {
 		{"lost updates", lostUpdates(of)},
 		{"torn customers", torn(r)},
 		{"accounts whose history has another owner", owners(r, of)},
-		{"payments not whole, or made twice", payments(r)},
-		{"months' interest not whole, or paid twice", months(r)},
-		{"changes without history", unrecorded(r, of)},
-		{"balances that differ from opening and history", balances(r)},
+		{"payments or months not whole, or made twice", entries(r)},
+		{"records that do not count the changes in their history", unrecorded(r, of)},
+		{"balances that differ from opening and history", balances(r, of)},
 		{"tokens out of order", tokens(of)},
 		{"sums of money made or gone", money(r)},
 	}
@@ -93,6 +92,9 @@ func tokens(of map[string][]Change) []string {
 // unrecorded: the history of a record has exactly the changes that the record counts.
 func unrecorded(r Records, of map[string][]Change) (findings []string) {
 	counted := map[string]int{}
+	for record := range of {
+		counted[record] = 0 // unless it exists
+	}
 	for _, a := range r.Accounts {
 		counted[AccountRecord(a.ID)] = a.Changes
 	}
@@ -100,41 +102,30 @@ func unrecorded(r Records, of map[string][]Change) (findings []string) {
 		counted[CustomerRecord(c.ID)] = c.Changes
 	}
 	for _, record := range slices.Sorted(maps.Keys(counted)) {
-		next := 1
+		seqs := map[int]bool{}
 		for _, c := range of[record] {
-			for ; next < c.Seq; next++ {
-				findings = append(findings, fmt.Sprintf("%s: change %d is not in its history", record, next))
-			}
-			next = max(next, c.Seq+1)
+			seqs[c.Seq] = true
 		}
-		if next-1 != counted[record] {
-			findings = append(findings, fmt.Sprintf("%s: it counts %d changes, its history %d", record, counted[record], next-1))
+		complete := len(seqs) == counted[record]
+		for n := range counted[record] {
+			complete = complete && seqs[n+1]
 		}
-	}
-	for _, record := range slices.Sorted(maps.Keys(of)) {
-		if _, exists := counted[record]; !exists {
-			findings = append(findings, record+": it has a history, and does not exist")
+		if !complete {
+			findings = append(findings, fmt.Sprintf("%s: it counts %d changes, and its history has others", record, counted[record]))
 		}
 	}
 	return findings
 }
 
 // balances: a balance is the sum of the opening balance and the amounts in the history.
-func balances(r Records) (findings []string) {
-	sums := map[string]int64{}
-	for _, c := range r.History {
-		sums[c.Record] += c.Amount
-	}
+func balances(r Records, of map[string][]Change) (findings []string) {
 	for _, a := range r.Accounts {
-		record := AccountRecord(a.ID)
-		if sum := a.Opening + sums[record]; sum != a.Balance {
-			findings = append(findings, fmt.Sprintf("%s has %s, its history says %s", record, Hundredths(a.Balance), Hundredths(sum)))
+		sum, record := a.Opening, AccountRecord(a.ID)
+		for _, c := range of[record] {
+			sum += c.Amount
 		}
-		delete(sums, record)
-	}
-	for _, record := range slices.Sorted(maps.Keys(sums)) {
-		if sums[record] != 0 {
-			findings = append(findings, fmt.Sprintf("%s has a history of %s and no account", record, Hundredths(sums[record])))
+		if sum != a.Balance {
+			findings = append(findings, fmt.Sprintf("%s has %s, its history says %s", record, Hundredths(a.Balance), Hundredths(sum)))
 		}
 	}
 	return findings
@@ -162,56 +153,95 @@ func money(r Records) []string {
 	return []string{fmt.Sprintf("the accounts hold %s, they should hold %s", Hundredths(found), Hundredths(expected))}
 }
 
-// payments: both sides of a payment exist, sum to zero, and exist once.
-func payments(r Records) (findings []string) {
-	sides := map[string][]Change{}
+// entries: the rows of a payment or a month are of as many accounts and sum to zero. A payment has two
+// rows, and cash has one.
+func entries(r Records) (findings []string) {
+	rows := map[string][]Change{}
 	for _, c := range r.History {
-		if c.Entry != "" && c.Kind != KindMonthEnd {
-			sides[c.Entry] = append(sides[c.Entry], c)
+		if c.Entry != "" {
+			rows[c.Entry] = append(rows[c.Entry], c)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(sides)) {
-		var sum int64
-		want, records := 1, map[string]bool{}
-		for _, c := range sides[id] {
+	for _, id := range slices.Sorted(maps.Keys(rows)) {
+		n, kind, sum, records := len(rows[id]), rows[id][0].Kind, int64(0), map[string]bool{}
+		for _, c := range rows[id] {
+			sum += c.Amount
 			records[c.Record] = true
-			if c.Kind != KindCash {
-				want = 2
-				sum += c.Amount
-			}
 		}
-		switch n := len(sides[id]); {
-		case n < want:
-			findings = append(findings, fmt.Sprintf("payment %s: one side is missing", id))
-		case n > want:
-			findings = append(findings, fmt.Sprintf("payment %s: made more than once, its history has %d rows", id, n))
-		case sum != 0:
-			findings = append(findings, fmt.Sprintf("payment %s: its sides differ by %s", id, Hundredths(sum)))
-		case len(records) != want:
-			findings = append(findings, fmt.Sprintf("payment %s: both sides are of %s", id, sides[id][0].Record))
+		want := cmp.Or(map[string]int{KindCash: 1, KindPayment: 2}[kind], n)
+		switch {
+		case n != want:
+			findings = append(findings, fmt.Sprintf("%s %s: its history has %d rows, not %d", kind, id, n, want))
+		case len(records) < n:
+			findings = append(findings, fmt.Sprintf("%s %s: it changed an account twice", kind, id))
+		case sum != 0 && kind != KindCash:
+			findings = append(findings, fmt.Sprintf("%s %s: its sides differ by %s", kind, id, Hundredths(sum)))
 		}
 	}
 	return findings
 }
 
-// months: a month's interest adds to the accounts what it takes from the bank's, and reaches each
-// account once.
-func months(r Records) (findings []string) {
-	sums, rows := map[string]int64{}, map[string]int{}
-	for _, c := range r.History {
-		if c.Kind == KindMonthEnd {
-			sums[c.Entry] += c.Amount
-			rows[c.Entry+" to "+c.Record]++
+// torn: a unit writes a customer's row, addresses and contacts together. So they have the same
+// version, the customer lists exactly its own children, and all of them exist. There is one finding
+// for each customer: the one that sorts first.
+func torn(r Records) (findings []string) {
+	type row struct {
+		customer string
+		version  int
+	}
+	rows, listed, reasons := map[string]row{}, map[string]string{}, map[string]string{}
+	found := func(customer, reason string) {
+		reasons[customer] = min(reason, cmp.Or(reasons[customer], reason))
+	}
+	for _, a := range r.Accounts {
+		if a.Owner != "" { // accounts of a ledger have none
+			rows["account "+a.ID] = row{a.Owner, 0}
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(sums)) {
-		if sums[id] != 0 {
-			findings = append(findings, fmt.Sprintf("month %s: the amounts paid and taken differ by %s", id, Hundredths(sums[id])))
+	for _, d := range slices.Concat(r.Addresses, r.Contacts) {
+		rows["detail "+d.ID] = row{d.Customer, d.Version}
+	}
+	list := func(c Customer, name string, version int) {
+		if other, ok := listed[name]; ok {
+			found(c.ID, fmt.Sprintf("lists %s, as customer %s does", name, other))
+		}
+		listed[name] = c.ID
+		switch row, exists := rows[name]; {
+		case !exists:
+			found(c.ID, fmt.Sprintf("lists %s, which does not exist", name))
+		case row.customer != c.ID:
+			found(c.ID, fmt.Sprintf("lists %s, which says it is of customer %s", name, row.customer))
+		case row.version != version:
+			found(c.ID, fmt.Sprintf("has version %d, its %s version %d", version, name, row.version))
 		}
 	}
-	for _, what := range slices.Sorted(maps.Keys(rows)) {
-		if rows[what] > 1 {
-			findings = append(findings, fmt.Sprintf("month %s: paid %d times", what, rows[what]))
+	for _, c := range r.Customers {
+		for _, a := range c.Accounts {
+			list(c, "account "+a.ID, 0)
+		}
+		for _, d := range slices.Concat(c.Addresses, c.Contacts) {
+			list(c, "detail "+d.ID, c.Version)
+		}
+	}
+	for name, row := range rows {
+		if listed[name] == "" {
+			found(row.customer, name+" is its own but not in its list")
+		}
+	}
+	for _, customer := range slices.Sorted(maps.Keys(reasons)) {
+		findings = append(findings, fmt.Sprintf("customer %s: %s", customer, reasons[customer]))
+	}
+	return findings
+}
+
+// owners: all rows of an account's history name its owner. There is one finding for each account.
+func owners(r Records, of map[string][]Change) (findings []string) {
+	for _, a := range r.Accounts {
+		record := AccountRecord(a.ID)
+		i := slices.IndexFunc(of[record], func(c Change) bool { return c.Owner != a.Owner })
+		if i >= 0 {
+			findings = append(findings, fmt.Sprintf("%s is of customer %q, change %d of its history of customer %q",
+				record, a.Owner, of[record][i].Seq, of[record][i].Owner))
 		}
 	}
 	return findings

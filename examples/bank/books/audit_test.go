@@ -44,9 +44,8 @@ const (
 	lost     = "lost updates"
 	torn     = "torn customers"
 	owners   = "accounts whose history has another owner"
-	payments = "payments not whole, or made twice"
-	months   = "months' interest not whole, or paid twice"
-	missing  = "changes without history"
+	entries  = "payments or months not whole, or made twice"
+	missing  = "records that do not count the changes in their history"
 	balances = "balances that differ from opening and history"
 	tokens   = "tokens out of order"
 	money    = "sums of money made or gone"
@@ -70,52 +69,51 @@ var wrongs = map[string]struct {
 	"interest that no account got": {func(r *books.Records) { r.Customers[1].Interest = 300 }, found{
 		money: "the accounts hold 1.93, they should hold 4.93"}},
 	"a change that no customer counts": {func(r *books.Records) { r.Customers[0].Changes = 0 }, found{
-		missing: "customer:1: it counts 0 changes, its history 1"}},
+		missing: "customer:1: it counts 0 changes, and its history has others"}},
 	"cash paid twice": {func(r *books.Records) { r.History[2].Entry, r.History[2].Kind = "8", books.KindCash }, found{
-		payments: "payment 8: made more than once, its history has 2 rows"}},
+		entries: "cash 8: its history has 2 rows, not 1"}},
 	"a customer of another version": {func(r *books.Records) { r.Customers[0].Version = 3 }, found{
-		torn: "customer 1: has version 3, its address x version 2"}},
+		torn: "customer 1: has version 3, its detail x version 2"}},
 	"interest that no customer counts": {func(r *books.Records) { r.Customers[0].Interest = 0 }, found{
 		money: "the accounts hold 1.93, they should hold 1.88"}},
 	"an account that is gone": {func(r *books.Records) { r.Accounts = slices.Delete(r.Accounts, 2, 3) }, found{
-		balances: "account:7 has a history of -0.12 and no account", missing: "account:7: it has a history, and does not exist",
-		money: "the accounts hold 2.05, they should hold 1.93"}},
+		missing: "account:7: it counts 0 changes, and its history has others", money: "the accounts hold 2.05, they should hold 1.93"}},
 	"two made the same change": {func(r *books.Records) {
 		again := r.History[2]
 		again.Stamp = 13
 		r.History = append(r.History, again)
 	}, found{lost: "customer:1: change 1 was made by two units, with tokens 11 and 13"}},
 	"a gap in a history": {func(r *books.Records) { r.History[1].Seq = 3; r.Accounts[0].Changes = 3 }, found{
-		missing: "account:a: change 2 is not in its history"}},
+		missing: "account:a: it counts 3 changes, and its history has others"}},
 	"a change without its row": {func(r *books.Records) { r.History = slices.Delete(r.History, 2, 3) }, found{
-		missing: "customer:1: it counts 1 changes, its history 0"}},
+		missing: "customer:1: it counts 1 changes, and its history has others"}},
 	"a token lower than before": {func(r *books.Records) { r.History[1].Stamp = 9 }, found{
 		tokens: "account:a: change 2 has token 9, the one before 10"}},
 	"no token": {func(r *books.Records) { r.History[4].Stamp = 0 }, found{tokens: "account:7: change 1 has no token"}},
 	"written again by an earlier unit": {func(r *books.Records) { r.History[4].Token = 13 }, found{
 		tokens: "account:7: change 1 was made with token 13, and written again with 12"}},
-	"half a payment": {func(r *books.Records) { r.History[0].Entry = "" }, found{payments: "payment p: one side is missing"}},
+	"half a payment": {func(r *books.Records) { r.History[0].Entry = "" }, found{entries: "payment p: its history has 1 rows, not 2"}},
 	"a payment made twice": {func(r *books.Records) { r.History[1].Entry, r.History[1].Kind = "p", books.KindPayment }, found{
-		payments: "payment p: made more than once, its history has 3 rows"}},
+		entries: "payment p: its history has 3 rows, not 2"}},
 	"sides that differ": {func(r *books.Records) { r.History[0].Amount, r.Accounts[1].Balance = 41, 141 }, found{
-		payments: "payment p: its sides differ by 0.01", money: "the accounts hold 1.94, they should hold 1.93"}},
+		entries: "payment p: its sides differ by 0.01", money: "the accounts hold 1.94, they should hold 1.93"}},
 	"both sides of one account": {func(r *books.Records) {
 		r.History[0].Record, r.History[0].Seq, r.History[0].Owner, r.History[0].Stamp = "account:a", 3, "1", 12
 		r.Accounts[0].Changes, r.Accounts[0].Balance, r.Accounts[1].Changes, r.Accounts[1].Balance = 3, 105, 0, 100
-	}, found{payments: "payment p: both sides are of account:a"}},
+	}, found{entries: "payment p: it changed an account twice"}},
 	"a month that is not whole": {func(r *books.Records) { r.History[6].Amount, r.Accounts[3].Balance = -5, -5 }, found{
-		months: "month m: the amounts paid and taken differ by 0.01", money: "the accounts hold 1.94, they should hold 1.93"}},
+		entries: "month-end m: its sides differ by 0.01", money: "the accounts hold 1.94, they should hold 1.93"}},
 	"a month paid twice": {func(r *books.Records) {
 		again := r.History[5]
 		again.Seq, again.Stamp, again.Amount = 2, 15, 0
 		r.History = append(r.History, again)
 		r.Accounts[4].Changes = 2
-	}, found{months: "month m to account:9: paid 2 times"}},
+	}, found{entries: "month-end m: it changed an account twice"}},
 	"a row of another owner":     {func(r *books.Records) { r.History[3].Owner = "2" }, found{owners: `account:a is of customer "1", change 1 of its history of customer "2"`}},
-	"an address of a version":    {func(r *books.Records) { r.Addresses[0].Version = 1 }, found{torn: "customer 1: has version 2, its address x version 1"}},
-	"a contact of a version":     {func(r *books.Records) { r.Contacts[0].Version = 3 }, found{torn: "customer 1: has version 2, its contact y version 3"}},
-	"a child that is gone":       {func(r *books.Records) { r.Addresses = r.Addresses[1:] }, found{torn: "customer 1: lists address x, which does not exist"}},
-	"a child of another":         {func(r *books.Records) { r.Contacts[1].Customer = "1" }, found{torn: "customer 2: lists contact v, which says it is of customer 1"}},
+	"an address of a version":    {func(r *books.Records) { r.Addresses[0].Version = 1 }, found{torn: "customer 1: has version 2, its detail x version 1"}},
+	"a contact of a version":     {func(r *books.Records) { r.Contacts[0].Version = 3 }, found{torn: "customer 1: has version 2, its detail y version 3"}},
+	"a child that is gone":       {func(r *books.Records) { r.Addresses = r.Addresses[1:] }, found{torn: "customer 1: lists detail x, which does not exist"}},
+	"a child of another":         {func(r *books.Records) { r.Contacts[1].Customer = "1" }, found{torn: "customer 2: lists detail v, which says it is of customer 1"}},
 	"a child that is not listed": {func(r *books.Records) { r.Customers[1].Accounts = nil }, found{torn: "customer 2: account b is its own but not in its list"}},
 	"a child listed twice": {func(r *books.Records) {
 		r.Customers[1].Accounts = append(r.Customers[1].Accounts, r.Customers[1].Accounts[0])

@@ -36,23 +36,20 @@ type Unit interface {
 	Nonce() string
 }
 
-// Runner runs one unit: Units or Plain.
-type Runner interface {
-	Do(ctx context.Context, work unitofwork.Work, fn func(context.Context, Unit) error) error
-}
+// Run runs one unit, with holdall (Units) or without (Plain).
+type Run func(ctx context.Context, work unitofwork.Work, fn func(context.Context, Unit) error) error
 
 // Units runs units with holdall. It adds nothing to Client.Do.
-type Units struct{ Client *unitofwork.Client }
-
-// Do calls Client.Do.
-func (r Units) Do(ctx context.Context, work unitofwork.Work, fn func(context.Context, Unit) error) error {
-	return r.Client.Do(ctx, work, func(ctx context.Context, u *unitofwork.Unit) error { return fn(ctx, u) })
+func Units(c *unitofwork.Client) Run {
+	return func(ctx context.Context, work unitofwork.Work, fn func(context.Context, Unit) error) error {
+		return c.Do(ctx, work, func(ctx context.Context, u *unitofwork.Unit) error { return fn(ctx, u) })
+	}
 }
 
 // Bank does the bank's work for one owner. It is safe for concurrent use.
 type Bank struct {
 	Tables *Tables
-	Run    Runner
+	Run    Run
 	Look   Looker
 	Wait   lockset.Wait // of each unit, for locks of others
 	Lock   bool         // every unit takes its locks first
@@ -67,18 +64,17 @@ type Bank struct {
 // writes. A bank that locks first must know them before.
 func (b *Bank) do(ctx context.Context, work unitofwork.Work, keys []ordering.Key, fn func(context.Context, Unit) error) error {
 	if b.Lock {
-		work.Keys = keys
-		return b.lock(ctx, work, fn)
+		work.Keys, work.Lock = keys, true
 	}
 	work.Wait = b.Wait
-	return b.Run.Do(ctx, work, fn)
+	return b.Run(ctx, work, fn)
 }
 
 // lock runs a unit that takes the locks of its keys first. Use it for a unit that takes long, or
 // that needs so many records that it would often meet a conflict.
 func (b *Bank) lock(ctx context.Context, work unitofwork.Work, fn func(context.Context, Unit) error) error {
 	work.Lock, work.Wait = true, b.Wait
-	return b.Run.Do(ctx, work, fn)
+	return b.Run(ctx, work, fn)
 }
 
 // onCustomers is the part of a unit that works on customers' rows, which list the children.

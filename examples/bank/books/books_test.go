@@ -55,7 +55,7 @@ func (b bank) owner(db database) *books.Bank {
 	})
 	units, err := unitofwork.New(locks, b.Tables.Units)
 	require.NoError(b.t, err)
-	return &books.Bank{Tables: b.Tables, Run: books.Units{Client: units}, Units: units, Look: books.Looker{DB: db}, Lock: b.Lock}
+	return &books.Bank{Tables: b.Tables, Run: books.Units(units), Units: units, Look: books.Looker{DB: db}, Lock: b.Lock}
 }
 
 func (b bank) open(id string, accounts ...books.Child) {
@@ -208,34 +208,30 @@ func TestMergeDoesNotMissRows(t *testing.T) {
 	require.Equal(t, before, b.load())
 }
 
-// between is a runner in whose units something happens after the function has read: in the first run
-// of each unit, or in so many runs without locks.
-type between struct {
-	books.Runner
-	then  func()
-	times int
-}
-
-func (r between) Do(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) error {
-	calls := 0
-	return r.Runner.Do(ctx, work, func(ctx context.Context, u books.Unit) error {
-		err := fn(ctx, u)
-		unit, is := u.(interface{ Locked() bool })
-		if calls++; calls == 1 || calls <= r.times && is && !unit.Locked() {
-			r.then()
-		}
-		return err
-	})
+// between runs units in which something happens after the function has read: in the first run of each
+// unit, or in so many runs without locks.
+func between(run books.Run, times int, then func()) books.Run {
+	return func(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) error {
+		calls := 0
+		return run(ctx, work, func(ctx context.Context, u books.Unit) error {
+			err := fn(ctx, u)
+			unit, is := u.(interface{ Locked() bool })
+			if calls++; calls == 1 || calls <= times && is && !unit.Locked() {
+				then()
+			}
+			return err
+		})
+	}
 }
 
 // Without units, one of two payments is lost.
 func TestWithoutUnitsUpdatesAreLost(t *testing.T) {
 	b := newBank(t, 3)
-	b.Run = books.Plain{Tables: b.Tables, Looker: b.Look, Clock: b.Units.Locks().Clock()}
+	b.Run = books.Plain(b.Tables, b.Look, b.Units.Locks().Clock())
 	other := *b.Bank
-	b.Run = between{Runner: b.Run, then: func() {
+	b.Run = between(b.Run, 1, func() {
 		require.NoError(t, other.Pay(t.Context(), books.Payment{ID: "p2", From: account(3), To: account(1), Amount: 5}))
-	}}
+	})
 	require.NoError(t, b.Pay(t.Context(), books.Payment{ID: "p1", From: account(1), To: account(2), Amount: 1}))
 	found := map[string]int{}
 	for _, result := range books.Audit(b.load()) {
@@ -250,9 +246,9 @@ func TestWithoutUnitsUpdatesAreLost(t *testing.T) {
 func TestAnOvertakenPaymentStartsOver(t *testing.T) {
 	b := newBank(t, 3)
 	other := b.owner(b.db)
-	b.Run = between{Runner: b.Run, then: func() {
+	b.Run = between(b.Run, 1, func() {
 		require.NoError(t, other.Pay(t.Context(), books.Payment{ID: "p2", From: account(1), To: account(3), Amount: 70_00}))
-	}}
+	})
 	require.ErrorIs(t, b.Pay(t.Context(), books.Payment{ID: "p1", From: account(1), To: account(2), Amount: 30_01}), books.ErrFunds)
 	require.Equal(t, int64(30_00), balance(t, b.sound(), "a1"))
 }
@@ -262,14 +258,14 @@ func TestPaymentsWaitForEachOtherAndNotForMoves(t *testing.T) {
 	b := newBank(t, 3)
 	other := b.owner(b.db)
 	b.Lock = true
-	b.Run = between{Runner: b.Run, then: func() {
+	b.Run = between(b.Run, 1, func() {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		var held *lockset.HeldError
 		require.ErrorAs(t, other.Pay(ctx, books.Payment{ID: "p2", From: account(3), To: account(1), Amount: 5}), &held)
 		require.Equal(t, books.AccountKey(account(1)), held.Key)
 		require.NoError(t, other.Move(t.Context(), "c1", "2 Oak Street", "2"))
-	}}
+	})
 	require.NoError(t, b.Pay(t.Context(), books.Payment{ID: "p1", From: account(1), To: account(2), Amount: 1}))
 	b.sound()
 }
@@ -288,26 +284,19 @@ func TestChildrenThatCameMeanwhile(t *testing.T) {
 			}
 		}
 		if lock { // the merge comes before the locks
-			b.Run = before{b.Run, merge}
+			run := b.Run
+			b.Run = func(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) error {
+				merge()
+				return run(ctx, work, fn)
+			}
 		} else {
-			b.Run = between{Runner: b.Run, then: merge}
+			b.Run = between(b.Run, 1, merge)
 		}
 		require.NoError(t, b.Move(t.Context(), "c2", "2 Oak Street", "2"))
 		require.Equal(t, 3, address(t, b.sound(), "at-c1").Version)
 		require.NoError(t, b.PayInterest(t.Context(), "c2"))
 		require.Equal(t, int64(100_10), balance(t, b.sound(), "a1"))
 	}
-}
-
-// before is a runner that calls first before each unit.
-type before struct {
-	books.Runner
-	first func()
-}
-
-func (r before) Do(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) error {
-	r.first()
-	return r.Runner.Do(ctx, work, fn)
 }
 
 // Create refuses existing tables, and Remove deletes only those that Create created.

@@ -65,12 +65,12 @@ func diesAt(t *testing.T, n int64, executed bool, overtaken int, lock bool) int6
 	dies.Lock = lock
 	others := 0
 	if overtaken > 0 {
-		dies.Run = between{Runner: dies.Run, times: overtaken, then: func() {
+		dies.Run = between(dies.Run, overtaken, func() {
 			others++
 			id := fmt.Sprintf("other-%d", others)
 			require.NoError(t, heir.Pay(t.Context(), books.Payment{ID: id, From: account(1), To: account(3), Amount: 1}))
 			require.NoError(t, heir.Move(t.Context(), "c1", "4 Mill Street", "4"))
-		}}
+		})
 	}
 	pay := books.Payment{ID: "p", From: account(1), To: account(2), Amount: 7_00}
 	paid := dies.Pay(t.Context(), pay)

@@ -29,19 +29,22 @@ func (b *Bank) Open(ctx context.Context, o Opening) error {
 		if err := u.Get(ctx, customer); err != nil || customer.Found {
 			return err
 		}
-		address, contact := Child{ID: "at-" + o.ID, Home: o.ID}, Child{ID: contactPrefix + o.ID, Home: o.ID}
-		customer.T = Customer{ID: o.ID, Name: o.Name, Version: 1, Accounts: o.Accounts, Addresses: []Child{address}, Contacts: []Child{contact}}
+		customer.T = Customer{
+			ID: o.ID, Name: o.Name, Version: 1, Accounts: o.Accounts,
+			Addresses: []Child{{ID: "at-" + o.ID, Home: o.ID}}, Contacts: []Child{{ID: contactPrefix + o.ID, Home: o.ID}},
+		}
 		if err := u.Put(customer); err != nil {
 			return err
 		}
-		written := []unitofwork.Record{
-			b.Tables.Addresses.Of(Detail{ID: address.ID, Home: o.ID, Customer: o.ID, Version: 1, Text: o.Street}),
-			b.Tables.Contacts.Of(Detail{ID: contact.ID, Home: o.ID, Customer: o.ID, Version: 1, Text: o.Phone}),
+		details := b.details(customer.T)
+		for i, text := range []string{o.Street, o.Phone} {
+			details[i].T.Customer, details[i].T.Version, details[i].T.Text = o.ID, 1, text
 		}
-		for _, a := range o.Accounts {
-			written = append(written, b.Tables.Accounts.Of(Account{ID: a.ID, Home: a.Home, Owner: o.ID, Opening: o.Balance, Balance: o.Balance}))
+		accounts := refsOf(o.Accounts, b.Tables.account)
+		for _, a := range accounts {
+			a.T.Owner, a.T.Opening, a.T.Balance = o.ID, o.Balance, o.Balance
 		}
-		return u.Insert(written...)
+		return u.Insert(append(records(details), records(accounts)...)...)
 	})
 }
 
@@ -50,14 +53,14 @@ func (b *Bank) Open(ctx context.Context, o Opening) error {
 func (b *Bank) Move(ctx context.Context, id, street, phone string) error {
 	move := func(ctx context.Context, u Unit, rows []*unitofwork.Ref[Customer]) error {
 		customer := rows[0]
-		addresses, contacts, err := b.profile(ctx, u, customer.T)
-		if err != nil {
+		details := b.details(customer.T)
+		if err := u.Get(ctx, records(details)...); err != nil {
 			return err
 		}
-		// The first ones are current. Those that came with a merge keep their content.
-		addresses[0].T.Text, contacts[0].T.Text = street, phone
+		// The first of each kind is current. Those that came with a merge keep their content.
+		details[0].T.Text, details[len(customer.T.Addresses)].T.Text = street, phone
 		customer.T.Version++
-		if err := putProfile(u, customer.T, addresses, contacts); err != nil {
+		if err := putDetails(u, customer.T, details); err != nil {
 			return err
 		}
 		return b.note(u, customer, Change{Kind: KindMove, Note: street})
@@ -65,10 +68,7 @@ func (b *Bank) Move(ctx context.Context, id, street, phone string) error {
 	if !b.Lock {
 		return b.do(ctx, unitofwork.Work{}, nil, b.with([]string{id}, move))
 	}
-	keys := func(seen []Customer) []ordering.Key {
-		return slices.Concat([]ordering.Key{ProfileKey(id)},
-			keysOf(seen[0].Addresses, AddressKey), keysOf(seen[0].Contacts, ContactKey))
-	}
+	keys := func(seen []Customer) []ordering.Key { return append(detailKeys(seen[0]), ProfileKey(id)) }
 	return b.lockCustomers(ctx, []string{id}, keys, move)
 }
 
@@ -105,7 +105,7 @@ func (b *Bank) Merge(ctx context.Context, from, into string) error {
 		keys := []ordering.Key{CustomerKey(from), CustomerKey(into)}
 		keys = append(keys, keysOf(seen[0].Accounts, AccountKey)...)
 		for _, c := range seen {
-			keys = slices.Concat(keys, keysOf(c.Addresses, AddressKey), keysOf(c.Contacts, ContactKey))
+			keys = append(keys, detailKeys(c)...)
 		}
 		return keys
 	}
@@ -119,8 +119,8 @@ func (b *Bank) Merge(ctx context.Context, from, into string) error {
 		stays.T.Addresses = append(stays.T.Addresses, gone.T.Addresses...)
 		stays.T.Contacts = append(stays.T.Contacts, gone.T.Contacts...)
 		stays.T.Version = max(stays.T.Version, gone.T.Version) + 1
-		addresses, contacts, err := b.profile(ctx, u, stays.T)
-		if err != nil {
+		details := b.details(stays.T)
+		if err := u.Get(ctx, records(details)...); err != nil {
 			return err
 		}
 		gone.T.Accounts, gone.T.Addresses, gone.T.Contacts = nil, nil, nil
@@ -132,7 +132,7 @@ func (b *Bank) Merge(ctx context.Context, from, into string) error {
 				return err
 			}
 		}
-		return putProfile(u, stays.T, addresses, contacts)
+		return putDetails(u, stays.T, details)
 	})
 }
 
@@ -172,23 +172,19 @@ func (b *Bank) history(ctx context.Context, a Account) ([]*unitofwork.Ref[Change
 	return rows, err
 }
 
-// profile reads the addresses and contacts that a customer lists.
-func (b *Bank) profile(ctx context.Context, u Unit, c Customer) (addresses, contacts []*unitofwork.Ref[Detail], err error) {
-	addresses, contacts = refsOf(c.Addresses, b.Tables.address), refsOf(c.Contacts, b.Tables.contact)
-	if err := u.Get(ctx, records(slices.Concat(addresses, contacts))...); err != nil {
-		return nil, nil, err
-	}
-	if len(addresses) == 0 || len(contacts) == 0 {
-		return nil, nil, ErrAbsent
-	}
-	return addresses, contacts, nil
+// details refers to the addresses that a customer lists, and then to its contacts.
+func (b *Bank) details(c Customer) []*unitofwork.Ref[Detail] {
+	return slices.Concat(refsOf(c.Addresses, b.Tables.address), refsOf(c.Contacts, b.Tables.contact))
 }
 
-// putProfile writes addresses and contacts with the customer's ID and version.
-func putProfile(u Unit, c Customer, addresses, contacts []*unitofwork.Ref[Detail]) error {
-	all := slices.Concat(addresses, contacts)
-	for _, d := range all {
+func detailKeys(c Customer) []ordering.Key {
+	return slices.Concat(keysOf(c.Addresses, AddressKey), keysOf(c.Contacts, ContactKey))
+}
+
+// putDetails writes addresses and contacts with the customer's ID and version.
+func putDetails(u Unit, c Customer, details []*unitofwork.Ref[Detail]) error {
+	for _, d := range details {
 		d.T.Customer, d.T.Version = c.ID, c.Version
 	}
-	return u.Put(records(all)...)
+	return u.Put(records(details)...)
 }

@@ -16,29 +16,25 @@ import (
 )
 
 // Plain does the same work without units, by GetItem and PutItem alone. The example exists to show
-// what goes wrong then.
-type Plain struct {
-	Tables *Tables
-	Looker Looker
-	Clock  *fencing.Clock // of the tokens in history, which no commit stamps here
-}
-
-// Do runs fn and then writes what it put, one item after the other.
-func (p Plain) Do(ctx context.Context, _ unitofwork.Work, fn func(context.Context, Unit) error) error {
-	u := &plainUnit{p: p, token: p.Clock.Next()}
-	if err := fn(ctx, u); err != nil {
-		return err
-	}
-	for _, write := range u.writes {
-		if err := write(ctx); err != nil {
+// what goes wrong then. The clock is for the tokens in history, which no commit stamps here.
+func Plain(t *Tables, l Looker, clock *fencing.Clock) Run {
+	return func(ctx context.Context, _ unitofwork.Work, fn func(context.Context, Unit) error) error {
+		u := &plainUnit{tables: t, looker: l, token: clock.Next()}
+		if err := fn(ctx, u); err != nil {
 			return err
 		}
+		for _, write := range u.writes { // one item after the other
+			if err := write(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	return nil
 }
 
 type plainUnit struct {
-	p      Plain
+	tables *Tables
+	looker Looker
 	token  fencing.Token
 	writes []func(context.Context) error
 }
@@ -48,7 +44,7 @@ func (u *plainUnit) Nonce() string { return "plain-" + strconv.FormatInt(int64(u
 func (u *plainUnit) Get(ctx context.Context, records ...unitofwork.Record) error {
 	for _, r := range records {
 		table, id, record, found := u.of(r)
-		exists, err := look(ctx, u.p.Looker, table, id, record)
+		exists, err := look(ctx, u.looker, table, id, record)
 		if err != nil {
 			return err
 		}
@@ -59,7 +55,7 @@ func (u *plainUnit) Get(ctx context.Context, records ...unitofwork.Record) error
 
 // of returns a reference's table, ID, record and Found.
 func (u *plainUnit) of(record unitofwork.Record) (table, id string, t any, found *bool) {
-	tables := u.p.Tables
+	tables := u.tables
 	switch r := record.(type) {
 	case *unitofwork.Ref[Customer]:
 		return tables.Customers.Name, r.T.ID, &r.T, &r.Found
@@ -90,7 +86,7 @@ func (u *plainUnit) Put(records ...unitofwork.Record) error {
 				return err
 			}
 			in := &dynamodb.PutItemInput{TableName: &table, Item: item, ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal}
-			_, err = request(ctx, u.p.Looker, "PutItem", func(ctx context.Context) (*dynamodb.PutItemOutput, error) { return u.p.Looker.DB.PutItem(ctx, in) },
+			_, err = request(ctx, u.looker, "PutItem", func(ctx context.Context) (*dynamodb.PutItemOutput, error) { return u.looker.DB.PutItem(ctx, in) },
 				func(o *dynamodb.PutItemOutput) *types.ConsumedCapacity { return o.ConsumedCapacity })
 			return err
 		})

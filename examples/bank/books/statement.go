@@ -25,9 +25,7 @@ type Archive interface {
 
 // ArchiveAccount writes the statement of one account. It locks no other account.
 func (b *Bank) ArchiveAccount(ctx context.Context, a Child) error {
-	return b.archive(ctx, []ordering.Key{AccountKey(a)}, func(context.Context, Unit) ([]Child, error) {
-		return []Child{a}, nil
-	})
+	return b.archive(ctx, []ordering.Key{AccountKey(a)}, []Child{a}, func(*unitofwork.Unit) error { return nil })
 }
 
 // ArchiveCustomer writes the statements of all accounts of a customer, as of one moment. It locks
@@ -38,21 +36,19 @@ func (b *Bank) ArchiveCustomer(ctx context.Context, id string) error {
 		return err
 	}
 	keys := append(keysOf(seen[0].Accounts, AccountKey), CustomerKey(id))
-	return b.archive(ctx, keys, func(ctx context.Context, u Unit) ([]Child, error) {
+	return b.archive(ctx, keys, seen[0].Accounts, func(u *unitofwork.Unit) error {
 		customer := b.Tables.customer(id)
-		if err := u.Get(ctx, customer); err != nil {
-			return nil, err
+		err := u.Get(u.Context(), customer)
+		if err == nil && !SameChildren(customer.T, seen[0]) {
+			err = ErrChanged
 		}
-		if !customer.Found || !SameChildren(customer.T, seen[0]) {
-			return nil, ErrChanged
-		}
-		return customer.T.Accounts, nil
+		return err
 	})
 }
 
 // archive reads accounts under locks and writes their statements before it releases the locks. The
 // unit only locks and reads. A write elsewhere is not part of it, so it is never committed.
-func (b *Bank) archive(ctx context.Context, keys []ordering.Key, which func(context.Context, Unit) ([]Child, error)) (err error) {
+func (b *Bank) archive(ctx context.Context, keys []ordering.Key, children []Child, check func(*unitofwork.Unit) error) (err error) {
 	u, err := b.Units.Begin(ctx, unitofwork.Work{Keys: keys, Wait: b.Wait, Purpose: "statement"})
 	if err != nil {
 		return err
@@ -62,30 +58,21 @@ func (b *Bank) archive(ctx context.Context, keys []ordering.Key, which func(cont
 	if err != nil {
 		return err
 	}
-	statements, err := b.statements(u.Context(), u, token, which)
-	if err != nil {
+	accounts := refsOf(children, b.Tables.account)
+	if err := check(u); err != nil {
 		return err
 	}
-	// ctx does not end with the locks: a process that was suspended may write before it knows that
-	// they are lost. The archive must bear that.
-	return b.Archive.Write(ctx, token, u.Keys(), statements)
-}
-
-func (b *Bank) statements(ctx context.Context, u Unit, token fencing.Token, which func(context.Context, Unit) ([]Child, error)) ([]Statement, error) {
-	children, err := which(ctx, u)
-	if err != nil || len(children) == 0 {
-		return nil, err
-	}
-	accounts := refsOf(children, b.Tables.account)
-	if err := u.Get(ctx, records(accounts)...); err != nil {
-		return nil, err
+	if err := u.Get(u.Context(), records(accounts)...); err != nil {
+		return err
 	}
 	statements := make([]Statement, len(accounts))
 	for i, a := range accounts {
 		if !a.Found {
-			return nil, ErrAbsent
+			return ErrAbsent
 		}
 		statements[i] = Statement{Account: a.T.ID, Balance: a.T.Balance, Changes: a.T.Changes, Token: token}
 	}
-	return statements, nil
+	// ctx does not end with the locks: a process that was suspended may write before it knows that
+	// they are lost. The archive must bear that.
+	return b.Archive.Write(ctx, token, u.Keys(), statements)
 }

@@ -54,12 +54,12 @@ func (r *shift) newOwner(post, n int) (*owner, error) {
 		return nil, err
 	}
 	o.bank = &books.Bank{
-		Tables: s.Tables, Run: marked{books.Units{Client: o.units}}, Wait: lockset.For(cfg.Wait), Lock: cfg.Lock,
+		Tables: s.Tables, Run: o.run, Wait: lockset.For(cfg.Wait), Lock: cfg.Lock,
 		Units: o.units, Archive: archiveLine{o, cfg.Archive},
 		Look: books.Looker{DB: o.line, Observe: o.request, Timeout: o.locks.Config().Lease},
 	}
 	if cfg.Unsafe {
-		o.bank.Run = books.Plain{Tables: s.Tables, Looker: o.bank.Look, Clock: o.locks.Clock()}
+		o.bank.Run = books.Plain(s.Tables, o.bank.Look, o.locks.Clock())
 	}
 	go func() {
 		select {
@@ -74,12 +74,9 @@ func (r *shift) newOwner(post, n int) (*owner, error) {
 	return o, nil
 }
 
-// marked runs units under contexts that tell hooks whether the unit takes its locks first.
-type marked struct{ books.Runner }
-
-// Do implements books.Runner.
-func (m marked) Do(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) error {
-	return m.Runner.Do(context.WithValue(ctx, lockedFirst{}, work.Lock), work, fn)
+// run runs units under contexts that tell hooks whether the unit takes its locks first.
+func (o *owner) run(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) error {
+	return books.Units(o.units)(context.WithValue(ctx, lockedFirst{}, work.Lock), work, fn)
 }
 
 func (o *owner) dead() bool {
