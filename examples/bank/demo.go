@@ -69,11 +69,15 @@ const endless = -1
 
 // work has the staff do n jobs.
 func (c *call) work(ctx context.Context, s *staff.Session, n int, job func(n int) staff.Job) (*staff.Tally, time.Duration, error) {
+	const often = 1000
+	next := staff.Numbered(n, func(n int) staff.Job {
+		if n%often == 0 && !c.quiet {
+			say(c.stderr, "working: %d are begun\n", n)
+		}
+		return job(n)
+	})
 	tally, start := staff.NewTally(), time.Now()
-	if !c.quiet {
-		defer c.showProgress(n, tally)()
-	}
-	err := s.Run(ctx, tally, staff.NewDesk(c.Tellers, staff.Numbered(n, job)))
+	err := s.Run(ctx, tally, staff.NewDesk(c.Tellers, next))
 	return tally, time.Since(start), err
 }
 

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -22,7 +21,7 @@ import (
 // options are the values of all flags. Each command has some of the flags.
 type options struct {
 	staff.Config
-	quiet, verbose bool
+	quiet bool
 
 	// Of the demo.
 	units    int
@@ -30,7 +29,6 @@ type options struct {
 	// Of replay.
 	transactions, balances string
 	repeat                 int
-	skipBad                bool
 	// Of archive.
 	where   string
 	ungated bool
@@ -48,11 +46,9 @@ func (o *options) flags(command string) *flag.FlagSet {
 	fs.SetOutput(io.Discard) // the caller prints the error, once
 	fs.StringVar(&o.Endpoint, "endpoint", "", "`URL` of a DynamoDB to work on (default: an engine in this process's memory)")
 	fs.BoolVar(&o.AWS, "aws", false, "work on the AWS account of the default credential chain; this costs money")
-	fs.StringVar(&o.Region, "region", "", "AWS `region` (default: the configured one)")
 	fs.StringVar(&o.Prefix, "prefix", "", "`prefix` of the tables' names (default: a random one; recover requires it)")
 	fs.DurationVar(&o.Lease, "lease", 0, fmt.Sprintf("`time` for which an owner may be silent before others take over its locks (default %v in memory, else %v)", memoryLease, otherLease))
 	fs.StringVar(&o.Record, "record", "", "`file` in which to record events of locks and units, for holdall timeline (default: none)")
-	fs.BoolVar(&o.verbose, "v", false, "print the library's log")
 	if command == "recover" {
 		return fs
 	}
@@ -60,40 +56,35 @@ func (o *options) flags(command string) *flag.FlagSet {
 	fs.BoolVar(&o.Keep, "keep", false, "keep the tables, which are otherwise deleted at the end")
 	fs.IntVar(&o.Owners, "owners", 4, "`number` of owners, each of which stands for a host")
 	fs.IntVar(&o.Tellers, "tellers", 8, "`number` of tellers, or workers, of each owner")
-	fs.DurationVar(&o.Wait, "wait", 0, "`time` for which a unit waits for locks before its teller puts the job back (default 2 leases)")
 	fs.BoolVar(&o.Lock, "lock", false, "have every unit take its locks first, even those that usually run without locks until a conflict")
 	fs.BoolVar(&o.quiet, "quiet", false, "show no progress")
 	if command == "replay" {
 		fs.StringVar(&o.transactions, "transactions", "", "`file` of the ledger, semicolon-separated, with the columns "+strings.Join(columns, ", ")+" (required)")
 		fs.StringVar(&o.balances, "balances", "", "`file` for all final balances, as account,balance in hundredths")
 		fs.IntVar(&o.repeat, "repeat", 1, "`number` of times to enter the whole ledger; all but the first change nothing")
-		fs.BoolVar(&o.skipBad, "skip-bad", false, "leave out malformed rows instead of stopping at them")
-	} else {
-		fs.IntVar(&o.Customers, "customers", map[string]int{"": 200, "archive": 40}[command], "`number` of customers at the beginning")
-		fs.IntVar(&o.Accounts, "accounts", 2, "`number` of accounts of each")
-		fs.Uint64Var(&o.Seed, "seed", 1, "`number` from which the work is drawn: the same number, the same work")
+		return fs
 	}
+	fs.IntVar(&o.Customers, "customers", map[string]int{"": 200, "archive": 40}[command], "`number` of customers at the beginning")
+	fs.Uint64Var(&o.Seed, "seed", 1, "`number` from which the work is drawn: the same number, the same work")
 	if command == "archive" {
 		fs.StringVar(&o.where, "archive", "", "`file` of SQLite, or postgres://… URL, for the statements (default: a file in a temporary folder)")
 		fs.IntVar(&o.Pauses, "pauses", 4, "`number` of times that an owner is paused while it writes a statement, and overtaken; then the work ends")
 		fs.BoolVar(&o.ungated, "unsafe", false, "leave out the archive's gate, to see what goes wrong")
 		return fs
 	}
-	fs.DurationVar(&o.Churn, "churn", 0, "`time` after which an owner dies or leaves and another takes its place (default: of the demo, so that each lives for 3 leases; 0: never)")
-	if command == "" {
-		o.Mix = staff.DefaultMix()
-		fs.Var(o.Mix, "mix", "the work: `kind=share,...`")
-		fs.IntVar(&o.units, "units", 6000, "`number` of units of work")
-		fs.DurationVar(&o.duration, "for", 0, "begin no new unit after this `time` (then -units has no default)")
-		fs.BoolVar(&o.Crash, "crash", false, "let owners go at random times, and every other one die within a unit larger than one transaction")
-		fs.BoolVar(&o.Unsafe, "unsafe", false, "do the same work without units, by plain reads and writes, to see what goes wrong")
-	}
+	o.Mix = staff.DefaultMix()
+	fs.Var(o.Mix, "mix", "the work: `kind=share,...`")
+	fs.IntVar(&o.units, "units", 6000, "`number` of units of work")
+	fs.DurationVar(&o.duration, "for", 0, "begin no new unit after this `time` (then -units has no default)")
+	fs.DurationVar(&o.Churn, "churn", 0, "`time` after which an owner dies or leaves and another takes its place (default: so that each lives for 3 leases; 0: never)")
+	fs.BoolVar(&o.Crash, "crash", false, "let owners go at random times, and every other one die within a unit larger than one transaction")
+	fs.BoolVar(&o.Unsafe, "unsafe", false, "do the same work without units, by plain reads and writes, to see what goes wrong")
 	return fs
 }
 
 // parse sets the options from arguments. The error names the first flag that cannot be used.
-func (c *call) parse(command string, args []string) (*flag.FlagSet, error) {
-	fs := c.flags(command)
+func (o *options) parse(command string, args []string) (*flag.FlagSet, error) {
+	fs := o.flags(command)
 	if err := fs.Parse(args); err != nil {
 		return fs, err
 	}
@@ -102,24 +93,9 @@ func (c *call) parse(command string, args []string) (*flag.FlagSet, error) {
 	}
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	c.complete(command, given)
-	if c.verbose {
-		c.Logger = slog.New(slog.NewTextHandler(c.stderr, nil))
-	}
-	checks := c.check(given)
-	if command == "recover" {
-		checks = c.checkPlace()
-		checks = append(checks, check{c.InMemory(), "endpoint", "or -aws is required: memory does not outlive its process"},
-			check{c.Prefix == "", "prefix", "is required: that of the tables"})
-	}
-	if command == "replay" {
-		checks = append(checks, check{c.transactions == "", "transactions", "is required: the ledger's file"})
-	}
-	if command == "archive" {
-		checks = append(checks, check{c.Owners < 2, "owners", "must be at least 2: one is paused, another takes over"})
-	}
-	for _, check := range checks {
-		if check.wrong {
+	o.complete(command, given)
+	for _, check := range o.checks(command, given) {
+		if check.wrong && fs.Lookup(check.flag) != nil {
 			return fs, fmt.Errorf("-%s %s", check.flag, check.reason)
 		}
 	}
@@ -134,16 +110,10 @@ func (o *options) complete(command string, given map[string]bool) {
 			o.Lease = memoryLease
 		}
 	}
-	if !given["wait"] {
-		o.Wait = 2 * o.Lease
-	}
 	if !given["prefix"] && command != "recover" {
 		o.Prefix = "bank-" + strings.ToLower(rand.Text()[:8]) + "-" // two runs share no tables
 	}
-	if command != "" {
-		return
-	}
-	if !given["churn"] {
+	if command == "" && !given["churn"] {
 		o.Churn = 3 * o.Lease / time.Duration(max(o.Owners, 1))
 	}
 	if given["for"] && !given["units"] {
@@ -154,7 +124,7 @@ func (o *options) complete(command string, given map[string]bool) {
 	}
 }
 
-// check rejects a flag if it is wrong.
+// check rejects a flag, if the command has it, if it is wrong.
 type check struct {
 	wrong        bool
 	flag, reason string
@@ -163,39 +133,34 @@ type check struct {
 // A table's name has at most 255 characters. The bank's longest is "customers".
 var prefixes = regexp.MustCompile(`^[A-Za-z0-9_.-]{0,240}$`)
 
-func (o *options) checkPlace() []check {
+func (o *options) checks(command string, given map[string]bool) []check {
+	lives, owners := o.Churn*time.Duration(o.Owners), 1
+	if command == "archive" {
+		owners = 2 // one is paused, another takes over
+	}
 	return []check{
 		{o.Endpoint != "" && !isURL(o.Endpoint), "endpoint", "is not a URL such as http://localhost:8000"},
+		{command == "recover" && o.InMemory(), "endpoint", "or -aws is required: memory does not outlive its process"},
+		{command == "recover" && o.Prefix == "", "prefix", "is required: that of the tables"},
 		{!prefixes.MatchString(o.Prefix), "prefix", "may have letters, digits, _, . and -, at most 240"},
 		{!inFolder(o.Record), "record", "names a file in a folder that does not exist"},
 		{o.Lease < lockset.MinLease, "lease", fmt.Sprintf("must be at least %v", lockset.MinLease)},
-	}
-}
-
-func (o *options) check(given map[string]bool) []check {
-	lives := o.Churn * time.Duration(o.Owners)
-	return append(o.checkPlace(), []check{
-		{given["latency"] && !o.InMemory(), "latency", "is only of the engine in memory"},
-		{o.Latency < 0, "latency", "must not be negative"},
-		{o.Owners < 1, "owners", "must be at least 1"},
+		{o.Latency < 0 || given["latency"] && !o.InMemory(), "latency", "must not be negative, and is only of the engine in memory"},
+		{o.Owners < owners, "owners", fmt.Sprintf("must be at least %d", owners)},
 		{o.Tellers < 1, "tellers", "must be at least 1"},
-		{o.Churn < 0, "churn", "must not be negative"},
-		{o.Churn > 0 && lives < 2*o.Lease, "churn", fmt.Sprintf(
-			"is too short: an owner would live for %v, and must live for two leases, %v, to take over what others left", lives, 2*o.Lease)},
-		{o.Wait < o.Lease, "wait", fmt.Sprintf("must be at least a lease, %v: for so long the locks of the dead stay", o.Lease)},
-		{given["customers"] && o.Customers < 2, "customers", "must be at least 2"},
-		// A customer's row lists its accounts, and an item of DynamoDB has at most 400 KB.
-		{given["accounts"] && (o.Accounts < 1 || o.Accounts > 1000), "accounts", "must be 1 to 1000"},
-		{given["units"] && o.units < 1, "units", "must be at least 1"},
+		{o.Customers < 2, "customers", "must be at least 2"},
+		{o.units < 1 && o.units != endless, "units", "must be at least 1"},
 		{given["for"] && o.duration <= 0, "for", "must be more than 0"},
-		{o.Crash && o.Unsafe, "crash", "is about units, and with -unsafe there are none"},
-		{o.Lock && o.Unsafe, "lock", "is about units, and with -unsafe there are none"},
+		{o.Churn < 0 || o.Churn > 0 && lives < 2*o.Lease, "churn", fmt.Sprintf(
+			"is too short: an owner would live for %v, and must live for two leases, %v, to take over what others left", lives, 2*o.Lease)},
+		{(o.Crash || o.Lock) && o.Unsafe, "unsafe", "does the work without units, which -crash and -lock are about"},
 		{o.Crash && o.Churn == 0, "crash", "needs -churn, by which owners go"},
-		{given["repeat"] && o.repeat < 1, "repeat", "must be at least 1"},
+		{o.transactions == "", "transactions", "is required: the ledger's file"},
+		{o.repeat < 1, "repeat", "must be at least 1"},
 		{!inFolder(o.balances), "balances", "names a file in a folder that does not exist"},
-		{given["pauses"] && o.Pauses < 1, "pauses", "must be at least 1"},
+		{o.Pauses < 1, "pauses", "must be at least 1"},
 		{!archive.IsURL(o.where) && (strings.Contains(o.where, "://") || !inFolder(o.where)), "archive", "names neither a file in a folder that exists nor a postgres:// URL"},
-	}...)
+	}
 }
 
 func isURL(s string) bool {

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -160,30 +159,4 @@ func millis(d time.Duration) string {
 		return "-"
 	}
 	return fmt.Sprintf("%.1fms", float64(d)/float64(time.Millisecond))
-}
-
-// showProgress prints a line every few seconds until the function that it returns is called.
-func (c *call) showProgress(jobs int, t *staff.Tally) (stop func()) {
-	var ended sync.WaitGroup
-	end := make(chan struct{})
-	ended.Go(func() {
-		ticker := time.NewTicker(2 * time.Second)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-			case <-end:
-				return
-			}
-			of := ""
-			if jobs > 0 {
-				of = fmt.Sprintf(" of %d", jobs)
-			}
-			say(c.stderr, "working: %d%s are done\n", t.Over(), of)
-		}
-	})
-	return func() {
-		close(end)
-		ended.Wait()
-	}
 }

@@ -113,7 +113,7 @@ func open(ctx context.Context, d Day) (*day, error) {
 // bank returns the configuration of a process without branches, whose connection has no faults.
 func (d *day) bank(lease time.Duration) *staff.Config {
 	return &staff.Config{
-		Endpoint: d.auditor.URL(), Prefix: d.Prefix, Keep: true, Customers: customers, Accounts: accountsOfEach, Owners: 4, Tellers: 4, Lease: lease, Wait: 2 * lease,
+		Endpoint: d.auditor.URL(), Prefix: d.Prefix, Keep: true, Customers: customers, Owners: 4, Tellers: 4, Lease: lease,
 	}
 }
 

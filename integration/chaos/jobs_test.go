@@ -33,7 +33,7 @@ func jobsOf(t *testing.T, file, name string) *jobs {
 	p := process{Name: name, Every: time.Second}
 	cfg, err := p.config()
 	require.NoError(t, err)
-	cfg.Customers, cfg.Accounts = 4, 2
+	cfg.Customers = 4
 	return newJobs(p, cfg, staff.NewCustomers(cfg), d, before)
 }
 
@@ -91,8 +91,8 @@ func TestARush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := jobsOf(t, file, "b1")
 		cfg := &staff.Config{
-			Latency: 8 * time.Millisecond, Customers: 4, Accounts: 2, Owners: 1, Tellers: 1, Name: "b1",
-			Lease: time.Second, Wait: 5 * time.Second, Trace: j.diary.trace(),
+			Latency: 8 * time.Millisecond, Customers: 4, Owners: 1, Tellers: 1, Name: "b1",
+			Lease: time.Second, Trace: j.diary.trace(),
 		}
 		s, err := staff.Open(t.Context(), cfg)
 		require.NoError(t, err)

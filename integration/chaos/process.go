@@ -57,9 +57,8 @@ func runAsBranch() {
 
 // mix is the work of a branch. A month's end of all customers does not fit into one transaction.
 const (
-	customers      = 50
-	accountsOfEach = 2
-	mix            = "payment=120,move=24,interest=24,merge=3,month-end=3"
+	customers = 50
+	mix       = "payment=120,move=24,interest=24,merge=3,month-end=3"
 )
 
 // config returns the bank's configuration. Branches of one seed do different work.
@@ -68,7 +67,7 @@ func (p process) config() (*staff.Config, error) {
 	_, _ = name.Write([]byte(p.Name)) // never fails
 	cfg := &staff.Config{
 		Endpoint: p.Endpoint, Prefix: p.Prefix, Keep: true, Record: p.Record, Name: p.Name, Seed: p.Seed ^ name.Sum64(),
-		Customers: customers, Accounts: accountsOfEach, Owners: 1, Tellers: p.Tellers + p.Rush, Lease: p.Lease, Wait: 2 * p.Lease, Lock: p.Lock, Mix: staff.Mix{},
+		Customers: customers, Owners: 1, Tellers: p.Tellers + p.Rush, Lease: p.Lease, Lock: p.Lock, Mix: staff.Mix{},
 	}
 	return cfg, cfg.Mix.Set(mix)
 }

@@ -143,9 +143,9 @@ const lease, heldLease = time.Second, time.Minute
 // their place.
 func bank(t *testing.T, hooks *trace.Trace) {
 	cfg := &staff.Config{
-		Prefix: "bank-", Latency: 2 * time.Millisecond, Customers: 24, Accounts: 2, Seed: 1,
+		Prefix: "bank-", Latency: 2 * time.Millisecond, Customers: 24, Seed: 1,
 		Mix:    staff.Mix{"payment": 90, "move": 8, "merge": 3, "month-end": 3},
-		Owners: 3, Tellers: 6, Lease: lease, Wait: 4 * lease,
+		Owners: 3, Tellers: 6, Lease: lease,
 	}
 	s, err := staff.Open(t.Context(), cfg)
 	require.NoError(t, err)

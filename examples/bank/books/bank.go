@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -51,9 +50,8 @@ type Bank struct {
 	Tables *Tables
 	Run    Run
 	Look   Looker
-	Wait   lockset.Wait // of each unit, for locks of others
-	Lock   bool         // every unit takes its locks first
-	Job    string       // written into the history of each change; may be empty
+	Lock   bool   // every unit takes its locks first
+	Job    string // written into the history of each change; may be empty
 
 	// Units reads statements under locks, and Archive receives them.
 	Units   *unitofwork.Client
@@ -66,14 +64,13 @@ func (b *Bank) do(ctx context.Context, work unitofwork.Work, keys []ordering.Key
 	if b.Lock {
 		work.Keys, work.Lock = keys, true
 	}
-	work.Wait = b.Wait
 	return b.Run(ctx, work, fn)
 }
 
 // lock runs a unit that takes the locks of its keys first. Use it for a unit that takes long, or
 // that needs so many records that it would often meet a conflict.
 func (b *Bank) lock(ctx context.Context, work unitofwork.Work, fn func(context.Context, Unit) error) error {
-	work.Lock, work.Wait = true, b.Wait
+	work.Lock = true
 	return b.Run(ctx, work, fn)
 }
 

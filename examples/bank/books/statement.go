@@ -49,7 +49,7 @@ func (b *Bank) ArchiveCustomer(ctx context.Context, id string) error {
 // archive reads accounts under locks and writes their statements before it releases the locks. The
 // unit only locks and reads. A write elsewhere is not part of it, so it is never committed.
 func (b *Bank) archive(ctx context.Context, keys []ordering.Key, children []Child, check func(*unitofwork.Unit) error) (err error) {
-	u, err := b.Units.Begin(ctx, unitofwork.Work{Keys: keys, Wait: b.Wait, Purpose: "statement"})
+	u, err := b.Units.Begin(ctx, unitofwork.Work{Keys: keys, Purpose: "statement"})
 	if err != nil {
 		return err
 	}

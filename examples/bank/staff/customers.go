@@ -20,6 +20,8 @@ const (
 	KindStatements = "statements" // of all accounts of a customer
 )
 
+const accountsOfEach = 2
+
 // Customers are the customers of a bank, and the work that they ask for. The work is a function of
 // the seed.
 type Customers struct {
@@ -32,7 +34,7 @@ type Customers struct {
 func NewCustomers(cfg *Config) *Customers {
 	c := &Customers{cfg: cfg}
 	for n := range cfg.Customers {
-		for a := range cfg.Accounts {
+		for a := range accountsOfEach {
 			c.Accounts = append(c.Accounts, books.Child{ID: fmt.Sprintf("a%d-%d", n+1, a+1), Home: Customer(n)})
 		}
 	}
@@ -62,10 +64,10 @@ func (c *Customers) Keys() []ordering.Key {
 
 // opening returns the job that opens the n-th customer, from 1.
 func (c *Customers) opening(n int) Job {
-	id, accounts := Customer(n-1), c.cfg.Accounts
+	id := Customer(n - 1)
 	opening := books.Opening{
 		ID: id, Name: fmt.Sprintf("Customer %d", n), Street: street(n), Phone: phone(n),
-		Accounts: c.Accounts[(n-1)*accounts : n*accounts], Balance: 1000_00,
+		Accounts: c.Accounts[(n-1)*accountsOfEach : n*accountsOfEach], Balance: 1000_00,
 	}
 	return Job{Kind: "opening", Do: func(ctx context.Context, b *books.Bank) error { return b.Open(ctx, opening) }}
 }

@@ -54,7 +54,7 @@ func (r *shift) newOwner(post, n int) (*owner, error) {
 		return nil, err
 	}
 	o.bank = &books.Bank{
-		Tables: s.Tables, Run: o.run, Wait: lockset.For(cfg.Wait), Lock: cfg.Lock,
+		Tables: s.Tables, Run: o.run, Lock: cfg.Lock,
 		Units: o.units, Archive: archiveLine{o, cfg.Archive},
 		Look: books.Looker{DB: o.line, Observe: o.request, Timeout: o.locks.Config().Lease},
 	}

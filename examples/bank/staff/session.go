@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -29,21 +27,18 @@ import (
 type Config struct {
 	Endpoint string        // of any DynamoDB
 	AWS      bool          // use the account of the default credential chain
-	Region   string        // default: the configured one
 	Latency  time.Duration // of the engine in memory, which is used without Endpoint and AWS
 	Prefix   string        // of the tables
 	Keep     bool          // Close keeps the tables
 	Record   string        // a file for holdall timeline; empty: nothing is recorded
-	Logger   *slog.Logger  // of the library; may be nil
 
-	Customers, Accounts int // Accounts of each customer
-	Mix                 Mix
-	Seed                uint64 // of the work
+	Customers int
+	Mix       Mix
+	Seed      uint64 // of the work
 
 	Owners, Tellers int    // Tellers of each owner
 	Name            string // of the owner, if there is only one; it also begins the IDs of its work
 	Lease           time.Duration
-	Wait            time.Duration // of a unit, for locks of others
 	Lock            bool          // every unit takes its locks first
 	Unsafe          bool          // no units: plain reads and writes
 	Churn           time.Duration // after which an owner dies or leaves and another takes its place; zero: never
@@ -98,7 +93,7 @@ func Join(ctx context.Context, cfg *Config) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{Tables: books.NewTables(cfg.Prefix), cfg: cfg, db: db}
-	s.Tables.Locks.Lease, s.Tables.Locks.Logger = cfg.Lease, cfg.Logger
+	s.Tables.Locks.Lease = cfg.Lease
 	if cfg.Record != "" {
 		if s.recording, err = record.Open(cfg.Record, record.Options{}); err != nil {
 			return nil, fmt.Errorf("-record: %w", err)
@@ -126,27 +121,14 @@ func connect(ctx context.Context, cfg *Config) (books.DB, error) {
 	if cfg.InMemory() {
 		return memdynamo.New(memdynamo.Config{Latency: func() time.Duration { return cfg.Latency }}), nil
 	}
-	// Locks need many small requests. Opening a connection for each would cost more than the request.
-	connections := cfg.Owners * (cfg.Tellers + 2)
-	client := lockset.HTTPClient().WithTransportOptions(func(t *http.Transport) {
-		t.MaxIdleConns, t.MaxIdleConnsPerHost = connections, connections
-	})
-	options := []func(*config.LoadOptions) error{config.WithHTTPClient(client)}
-	if cfg.Region != "" {
-		options = append(options, config.WithRegion(cfg.Region))
-	}
+	options := []func(*config.LoadOptions) error{config.WithHTTPClient(lockset.HTTPClient())}
 	if !cfg.AWS { // engines for tests accept any credentials, but need some
-		options = append(options, config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("holdall", "holdall", "")))
+		options = append(options, config.WithRegion("us-east-1"),
+			config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("holdall", "holdall", "")))
 	}
 	loaded, err := config.LoadDefaultConfig(ctx, options...)
 	if err != nil {
 		return nil, fmt.Errorf("AWS configuration: %w", err)
-	}
-	if loaded.Region == "" {
-		if cfg.AWS {
-			return nil, errors.New("no AWS region is configured: set AWS_REGION or -region")
-		}
-		loaded.Region = "us-east-1"
 	}
 	return dynamodb.NewFromConfig(loaded, func(o *dynamodb.Options) {
 		if cfg.Endpoint != "" {

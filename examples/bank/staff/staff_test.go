@@ -20,7 +20,7 @@ import (
 
 func session(t *testing.T, change func(*Config)) *Session {
 	t.Helper()
-	cfg := &Config{Latency: 8 * time.Millisecond, Owners: 1, Tellers: 1, Lease: time.Second, Wait: 5 * time.Second, Customers: 60, Accounts: 1}
+	cfg := &Config{Latency: 8 * time.Millisecond, Owners: 1, Tellers: 1, Lease: time.Second, Customers: 60}
 	change(cfg)
 	s, err := Open(t.Context(), cfg)
 	require.NoError(t, err)
@@ -141,7 +141,7 @@ func TestOwnersDieWithinLargeUnits(t *testing.T) {
 		left, err := s.Recover(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, left.Alive)
-		require.Len(t, s.sound(t).History, months*(60+1))
+		require.Len(t, s.sound(t).History, months*(2*60+1))
 	})
 }
 
@@ -151,7 +151,7 @@ func TestTheWorkIsDrawnFromTheSeed(t *testing.T) {
 	require.NoError(t, mix.Set("payment=6,move=2,interest=2,merge=1,month-end=1"))
 	require.Equal(t, "interest=2,merge=1,month-end=1,move=2,payment=6", mix.String())
 	kinds := func(seed uint64) (kinds string) {
-		customers := NewCustomers(&Config{Customers: 200, Accounts: 2, Seed: seed, Mix: mix})
+		customers := NewCustomers(&Config{Customers: 200, Seed: seed, Mix: mix})
 		for n := range 200 {
 			kinds += customers.Job(n).Kind + " "
 		}

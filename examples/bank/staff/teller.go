@@ -121,7 +121,7 @@ func (o *owner) ask(job Job, err error) (Outcome, error) {
 	if !errors.As(err, &doubt) {
 		return Failed, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(o.ctx), o.shift.s.cfg.Wait)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(o.ctx), 2*o.shift.s.cfg.Lease)
 	defer cancel()
 	outcome, unasked := o.units.Outcome(ctx, doubt.Ref)
 	for ctx.Err() == nil && (errors.As(unasked, new(*lockset.NoAnswerError)) || unasked == nil && outcome == unitofwork.Undecided) {
