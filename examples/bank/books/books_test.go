@@ -3,6 +3,8 @@ package books_test
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,61 +14,79 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/examples/bank/books"
-	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/holdalltest"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
 )
 
-// bank is a bank with customers who have one account each: customer c1 has account a1.
-type bank struct {
-	*books.Bank
-	t  *testing.T
-	db *memdynamo.DB
-}
-
-func newBank(t *testing.T, customers int) bank {
-	t.Helper()
-	b := bank{t: t, db: memdynamo.New(memdynamo.Config{})}
+// owner returns an owner of the bank.
+func owner(db books.DB) (*books.Bank, error) {
 	tables := books.NewTables("test-")
-	require.NoError(t, tables.Create(t.Context(), b.db))
-	b.Bank = &books.Bank{Tables: tables}
-	b.Bank = b.owner(b.db)
-	for n := range customers {
-		b.open(fmt.Sprintf("c%d", n+1), account(n+1))
+	cfg := tables.Units
+	cfg.Locks = tables.Locks
+	units, err := unitofwork.Open(db, cfg)
+	return &books.Bank{Tables: tables, Run: books.Units(units), Units: units, Look: books.Looker{DB: db}}, err
+}
+
+// open opens customers: c1 has the accounts a1, a1-2, and so on.
+func open(ctx context.Context, db books.DB, customers, accounts int) error {
+	b, err := owner(db)
+	if err != nil {
+		return err
 	}
-	return b
-}
-
-// database is what an owner needs of DynamoDB.
-type database interface {
-	lockset.DynamoDB
-	books.Items
-}
-
-// owner returns another owner of the bank.
-func (b bank) owner(db database) *books.Bank {
-	b.t.Helper()
-	locks, err := lockset.New(db, b.Tables.Locks)
-	require.NoError(b.t, err)
-	b.t.Cleanup(func() { // cleanup of a dead owner in the background ends before the test
-		ended, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = locks.Close(ended)
-	})
-	units, err := unitofwork.New(locks, b.Tables.Units)
-	require.NoError(b.t, err)
-	return &books.Bank{Tables: b.Tables, Run: books.Units(units), Units: units, Look: books.Looker{DB: db}, Lock: b.Lock}
-}
-
-func (b bank) open(id string, accounts ...books.Child) {
-	b.t.Helper()
-	opening := books.Opening{ID: id, Accounts: accounts, Balance: 100_00, Street: "1 Elm Street", Phone: "1"}
-	require.NoError(b.t, b.Open(b.t.Context(), opening))
-	require.NoError(b.t, b.Open(b.t.Context(), opening), "which changes nothing")
+	if err := b.Tables.Create(ctx, db); err != nil {
+		return err
+	}
+	for n := range customers {
+		opening := books.Opening{ID: fmt.Sprint("c", n+1), Accounts: []books.Child{account(n + 1)}, Balance: 100_00, Street: "1 Elm Street", Phone: "1"}
+		for n := 2; n <= accounts; n++ {
+			opening.Accounts = append(opening.Accounts, books.Child{ID: fmt.Sprintf("%s-%d", opening.Accounts[0].ID, n), Home: opening.ID})
+		}
+		for range 2 { // the second time it changes nothing
+			if err := b.Open(ctx, opening); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func account(n int) books.Child {
 	return books.Child{ID: fmt.Sprintf("a%d", n), Home: fmt.Sprintf("c%d", n)}
+}
+
+func month(id string, customers int) books.Month {
+	m := books.Month{ID: id}
+	for n := range customers {
+		m.Customers = append(m.Customers, fmt.Sprintf("c%d", n+1))
+	}
+	return m
+}
+
+// bank is an owner, and the tables that it shares with others.
+type bank struct {
+	*books.Bank
+	t  *testing.T
+	db *dynamodb.Client
+}
+
+func newBank(t *testing.T, customers, accounts int) bank {
+	t.Helper()
+	db := holdalltest.DynamoDB().Client()
+	require.NoError(t, open(t.Context(), db, customers, accounts))
+	return bank{t: t, db: db}.another()
+}
+
+// another returns another owner of the bank.
+func (b bank) another() bank {
+	b.t.Helper()
+	another, err := owner(b.db)
+	require.NoError(b.t, err)
+	return bank{another, b.t, b.db}
+}
+
+func (b bank) pay(id string, from, to int, amount int64) error {
+	return b.Pay(b.t.Context(), books.Payment{ID: id, From: account(from), To: account(to), Amount: amount})
 }
 
 func (b bank) load() books.Records {
@@ -84,72 +104,51 @@ func (b bank) sound() books.Records {
 	return records
 }
 
-func find[T any](t *testing.T, records []T, is func(T) bool) T {
-	t.Helper()
-	for _, r := range records {
-		if is(r) {
-			return r
-		}
+// find returns the record that is as asked for, or an empty one.
+func find[T any](records []T, is func(T) bool) (found T) {
+	if i := slices.IndexFunc(records, is); i >= 0 {
+		found = records[i]
 	}
-	require.Fail(t, "not found")
-	return *new(T)
+	return found
 }
 
-func balance(t *testing.T, r books.Records, id string) int64 {
-	t.Helper()
-	return find(t, r.Accounts, func(a books.Account) bool { return a.ID == id }).Balance
+func balance(r books.Records, id string) int64 {
+	return find(r.Accounts, func(a books.Account) bool { return a.ID == id }).Balance
 }
 
-func address(t *testing.T, r books.Records, id string) books.Detail {
-	t.Helper()
-	return find(t, r.Addresses, func(d books.Detail) bool { return d.ID == id })
+func address(r books.Records, id string) books.Detail {
+	return find(r.Addresses, func(d books.Detail) bool { return d.ID == id })
 }
 
 func TestPay(t *testing.T) {
-	b := newBank(t, 2)
-	pay := books.Payment{ID: "p1", From: account(1), To: account(2), Amount: 30_00}
+	b := newBank(t, 2, 1)
 	for range 3 {
-		require.NoError(t, b.Pay(t.Context(), pay))
+		require.NoError(t, b.pay("p1", 1, 2, 30_00))
 	}
 	r := b.sound()
-	require.Equal(t, int64(70_00), balance(t, r, "a1"))
-	require.Equal(t, int64(130_00), balance(t, r, "a2"))
+	require.Equal(t, int64(70_00), balance(r, "a1"))
+	require.Equal(t, int64(130_00), balance(r, "a2"))
 	require.Len(t, r.History, 2)
 
-	pay.Amount = 1
-	require.ErrorAs(t, b.Pay(t.Context(), pay), new(*unitofwork.IDError), "one ID is one payment")
-	refused := books.Payment{ID: "p2", From: account(1), To: account(2), Amount: 70_01}
-	require.ErrorIs(t, b.Pay(t.Context(), refused), books.ErrFunds)
-	require.ErrorIs(t, b.Pay(t.Context(), books.Payment{ID: "p3", From: account(1), To: account(3), Amount: 1}), books.ErrAbsent)
+	require.ErrorAs(t, b.pay("p1", 1, 2, 1), new(*unitofwork.IDError), "one ID is one payment")
+	require.ErrorIs(t, b.pay("p2", 1, 2, 70_01), books.ErrFunds)
+	require.ErrorIs(t, b.pay("p3", 1, 3, 1), books.ErrAbsent)
 	require.Equal(t, r, b.sound(), "a refused payment changes nothing")
-	require.NoError(t, b.Pay(t.Context(), books.Payment{ID: "p4", From: account(2), To: account(1), Amount: 1_00}))
-	require.NoError(t, b.Pay(t.Context(), refused), "it may be made later, under its ID")
+	require.NoError(t, b.pay("p4", 2, 1, 1_00))
+	require.NoError(t, b.pay("p2", 1, 2, 70_01), "it may be made later, under its ID")
 	b.sound()
-}
-
-func TestRecord(t *testing.T) {
-	b := newBank(t, 0)
-	for range 2 {
-		require.NoError(t, b.Record(t.Context(), books.Entry{ID: "1", Account: "7", Amount: -500}))
-		require.NoError(t, b.Record(t.Context(), books.Entry{ID: "2", Account: "7", Partner: "YZ/5", Amount: 200}))
-	}
-	r := b.sound()
-	require.Equal(t, int64(-300), balance(t, r, "7"))
-	require.Equal(t, int64(-200), balance(t, r, "YZ/5"))
-	require.Len(t, r.Accounts, 2)
 }
 
 func TestMoveAndMerge(t *testing.T) {
 	for _, lock := range []bool{false, true} {
-		b := newBank(t, 3)
+		b := newBank(t, 3, 1)
 		b.Lock = lock
 		require.NoError(t, b.Move(t.Context(), "c1", "2 Oak Street", "2"))
-		require.Equal(t, "2 Oak Street", address(t, b.sound(), "at-c1").Text)
+		require.Equal(t, "2 Oak Street", address(b.sound(), "at-c1").Text)
 		require.ErrorIs(t, b.Move(t.Context(), "c9", "x", "y"), books.ErrAbsent)
 		require.NoError(t, b.Merge(t.Context(), "c1", "c2"))
 		require.NoError(t, b.Merge(t.Context(), "c2", "c3"))
-		r := b.sound()
-		for _, a := range r.Accounts {
+		for _, a := range b.sound().Accounts {
 			require.Equal(t, "c3", a.Owner)
 			require.Equal(t, "c"+a.ID[1:], a.Home, "its home, and so its guard, stays")
 		}
@@ -158,42 +157,27 @@ func TestMoveAndMerge(t *testing.T) {
 		} {
 			require.ErrorIs(t, err, books.ErrMerged)
 		}
-		require.NoError(t, b.Pay(t.Context(), books.Payment{ID: "p", From: account(1), To: account(2), Amount: 1}))
+		require.NoError(t, b.pay("p", 1, 2, 1))
 		require.NoError(t, b.PayInterest(t.Context(), "c3"))
 		require.NoError(t, b.Move(t.Context(), "c3", "3 Mill Street", "3"))
-		r = b.sound()
-		require.Equal(t, int64(29), find(t, r.Customers, func(c books.Customer) bool { return c.ID == "c3" }).Interest, "10 + 10 + 9")
+		c3 := find(b.sound().Customers, func(c books.Customer) bool { return c.ID == "c3" })
+		require.Equal(t, int64(29), c3.Interest, "10 + 10 + 9")
 	}
 }
 
-// Two customers with many accounts and thousands of rows of history become one, as one unit.
+// Two customers with many accounts and thousands of rows of history become one, as one unit. A merge
+// notices that a Query has missed a row.
 func TestMergeOfThousandsOfRows(t *testing.T) {
-	const accounts, rounds = 100, 10
-	b := newBank(t, 1)
-	for _, id := range []string{"c2", "c3"} {
-		var children []books.Child
-		for n := range accounts {
-			children = append(children, books.Child{ID: fmt.Sprintf("%s-%d", id, n), Home: id})
-		}
-		b.open(id, children...)
-		for range rounds {
-			require.NoError(t, b.PayInterest(t.Context(), id))
-		}
+	const accounts, rounds = 90, 12
+	b := newBank(t, 2, accounts)
+	for range rounds {
+		require.NoError(t, b.PayInterest(t.Context(), "c1"))
 	}
-	require.NoError(t, b.Merge(t.Context(), "c2", "c3"))
-	require.NoError(t, b.Merge(t.Context(), "c3", "c1"))
-	theirs := 0
-	for _, c := range b.sound().History {
-		if c.Owner == "c1" {
-			theirs++
-		}
-	}
-	require.Equal(t, 2*accounts*(rounds+1)+accounts, theirs, "the rows of all rounds, and of the merges")
-}
+	require.NoError(t, b.Merge(t.Context(), "c1", "c2"))
+	r := b.sound()
+	require.Len(t, slices.DeleteFunc(r.History, func(c books.Change) bool { return c.Owner != "c2" }), accounts*(rounds+1), "and those of the merge")
 
-// A merge notices that a Query has missed a row.
-func TestMergeDoesNotMissRows(t *testing.T) {
-	b := newBank(t, 2)
+	b = newBank(t, 2, 1)
 	require.NoError(t, b.PayInterest(t.Context(), "c1"))
 	_, err := b.db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
 		TableName: aws.String(b.Tables.History.Name),
@@ -208,15 +192,39 @@ func TestMergeDoesNotMissRows(t *testing.T) {
 	require.Equal(t, before, b.load())
 }
 
-// between runs units in which something happens after the function has read: in the first run of each
-// unit, or in so many runs without locks.
-func between(run books.Run, times int, then func()) books.Run {
+func TestCloseMonth(t *testing.T) {
+	b := newBank(t, 4, 40)
+	require.NoError(t, b.pay("p", 1, 2, 99_99))
+	require.NoError(t, b.Merge(t.Context(), "c3", "c4"))
+	for range 3 {
+		require.NoError(t, b.CloseMonth(t.Context(), month("m1", 4)))
+	}
+	r := b.sound()
+	require.Equal(t, int64(199_99+50), balance(r, "a2"), "49.9975 is rounded")
+	require.Equal(t, int64(100_25), balance(r, "a3"), "an account of a merged customer")
+	require.Equal(t, int64(-(4*40-2)*25-50), balance(r, "bank"))
+	require.NoError(t, b.CloseMonth(t.Context(), month("m2", 4)))
+	require.ErrorAs(t, b.CloseMonth(t.Context(), month("m2", 3)), new(*unitofwork.IDError), "a month includes all customers")
+	require.ErrorIs(t, b.CloseMonth(t.Context(), month("m3", 5)), books.ErrAbsent)
+	b.sound()
+}
+
+func TestInterest(t *testing.T) {
+	for balance, want := range map[int64]int64{
+		0: 0, 1: 0, 200: 0, 201: 1, 599: 1, 600: 2, 601: 2, 1000: 2, 1001: 3, 1400: 4, 10_000: 25, 19_999: 50,
+		-5_000: 0, math.MinInt64: 0, math.MaxInt64: 23_058_430_092_136_940,
+	} {
+		require.Equal(t, want, books.Interest(balance), "on %d", balance)
+	}
+}
+
+// between runs units in which something happens once, after the function has read.
+func between(run books.Run, then func()) books.Run {
+	calls := 0
 	return func(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) error {
-		calls := 0
 		return run(ctx, work, func(ctx context.Context, u books.Unit) error {
 			err := fn(ctx, u)
-			unit, is := u.(interface{ Locked() bool })
-			if calls++; calls == 1 || calls <= times && is && !unit.Locked() {
+			if calls++; calls == 1 {
 				then()
 			}
 			return err
@@ -224,41 +232,36 @@ func between(run books.Run, times int, then func()) books.Run {
 	}
 }
 
-// Without units, one of two payments is lost.
-func TestWithoutUnitsUpdatesAreLost(t *testing.T) {
-	b := newBank(t, 3)
-	b.Run = books.Plain(b.Tables, b.Look, b.Units.Locks().Clock())
-	other := *b.Bank
-	b.Run = between(b.Run, 1, func() {
-		require.NoError(t, other.Pay(t.Context(), books.Payment{ID: "p2", From: account(3), To: account(1), Amount: 5}))
-	})
-	require.NoError(t, b.Pay(t.Context(), books.Payment{ID: "p1", From: account(1), To: account(2), Amount: 1}))
+// Without units, one of two payments is lost. With units, the run that was overtaken is aborted, and the
+// next one sees the other payment.
+func TestAnOvertakenPayment(t *testing.T) {
+	b := newBank(t, 3, 1)
+	plain := books.Plain(b.Tables, b.Look, b.Units.Locks().Clock())
+	other := b.another()
+	other.Run = plain
+	b.Run = between(plain, func() { require.NoError(t, other.pay("p2", 3, 1, 5)) })
+	require.NoError(t, b.pay("p1", 1, 2, 1))
 	found := map[string]int{}
 	for _, result := range books.Audit(b.load()) {
 		if len(result.Findings) > 0 {
 			found[result.Count] = len(result.Findings)
 		}
 	}
-	require.Equal(t, map[string]int{"lost updates": 1, "balances that differ from opening and history": 1, "sums of money made or gone": 1}, found)
-}
+	require.Equal(t, map[string]int{lost: 1, balances: 1, money: 1}, found)
 
-// With units, the run that was overtaken is aborted, and the next one sees the other payment.
-func TestAnOvertakenPaymentStartsOver(t *testing.T) {
-	b := newBank(t, 3)
-	other := b.owner(b.db)
-	b.Run = between(b.Run, 1, func() {
-		require.NoError(t, other.Pay(t.Context(), books.Payment{ID: "p2", From: account(1), To: account(3), Amount: 70_00}))
-	})
-	require.ErrorIs(t, b.Pay(t.Context(), books.Payment{ID: "p1", From: account(1), To: account(2), Amount: 30_01}), books.ErrFunds)
-	require.Equal(t, int64(30_00), balance(t, b.sound(), "a1"))
+	b = newBank(t, 3, 1)
+	other = b.another()
+	b.Run = between(b.Run, func() { require.NoError(t, other.pay("p2", 1, 3, 70_00)) })
+	require.ErrorIs(t, b.pay("p1", 1, 2, 30_01), books.ErrFunds)
+	require.Equal(t, int64(30_00), balance(b.sound(), "a1"))
 }
 
 // In a bank that locks first, the other payment waits for the account's key, and a move does not.
 func TestPaymentsWaitForEachOtherAndNotForMoves(t *testing.T) {
-	b := newBank(t, 3)
-	other := b.owner(b.db)
+	b := newBank(t, 3, 1)
+	other := b.another()
 	b.Lock = true
-	b.Run = between(b.Run, 1, func() {
+	b.Run = between(b.Run, func() {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		var held *lockset.HeldError
@@ -266,59 +269,55 @@ func TestPaymentsWaitForEachOtherAndNotForMoves(t *testing.T) {
 		require.Equal(t, books.AccountKey(account(1)), held.Key)
 		require.NoError(t, other.Move(t.Context(), "c1", "2 Oak Street", "2"))
 	})
-	require.NoError(t, b.Pay(t.Context(), books.Payment{ID: "p1", From: account(1), To: account(2), Amount: 1}))
+	require.NoError(t, b.pay("p1", 1, 2, 1))
 	b.sound()
 }
 
-// A move, or interest, finds the children that came with a merge after it had read the customer's row.
+// A move, or interest, finds the children that came with a merge after it had read the customer's row:
+// before a unit without locks commits, or before one has its locks.
 func TestChildrenThatCameMeanwhile(t *testing.T) {
 	for _, lock := range []bool{false, true} {
-		b := newBank(t, 2)
-		other := b.owner(b.db)
+		b := newBank(t, 2, 1)
 		b.Lock = lock
-		merged := false
-		merge := func() {
-			if !merged {
-				merged = true
-				require.NoError(t, other.Merge(t.Context(), "c1", "c2"))
-			}
-		}
-		if lock { // the merge comes before the locks
-			run := b.Run
+		run, merge := b.Run, b.another().Merge
+		if lock {
+			merged := false
 			b.Run = func(ctx context.Context, work unitofwork.Work, fn func(context.Context, books.Unit) error) error {
-				merge()
+				if !merged {
+					merged = true
+					require.NoError(t, merge(ctx, "c1", "c2"))
+				}
 				return run(ctx, work, fn)
 			}
 		} else {
-			b.Run = between(b.Run, 1, merge)
+			b.Run = between(run, func() { require.NoError(t, merge(t.Context(), "c1", "c2")) })
 		}
 		require.NoError(t, b.Move(t.Context(), "c2", "2 Oak Street", "2"))
-		require.Equal(t, 3, address(t, b.sound(), "at-c1").Version)
+		require.Equal(t, 3, address(b.sound(), "at-c1").Version)
 		require.NoError(t, b.PayInterest(t.Context(), "c2"))
-		require.Equal(t, int64(100_10), balance(t, b.sound(), "a1"))
+		require.Equal(t, int64(100_10), balance(b.sound(), "a1"))
 	}
 }
 
 // Create refuses existing tables, and Remove deletes only those that Create created.
 func TestTablesOfAnotherBank(t *testing.T) {
-	for _, theirs := range []string{"x-locks", "x-units", "x-contacts"} {
-		db := memdynamo.New(memdynamo.Config{})
-		other := books.NewTables("x-")
-		require.NoError(t, other.Create(t.Context(), db))
-		all, err := db.ListTables(t.Context(), &dynamodb.ListTablesInput{})
-		require.NoError(t, err)
-		require.Len(t, all.TableNames, 7)
-		for _, name := range all.TableNames {
+	for _, theirs := range []string{"test-locks", "test-units", "test-contacts"} {
+		b := newBank(t, 0, 0)
+		db, tables := b.db, books.NewTables("test-")
+		names := func() []string {
+			all, err := db.ListTables(t.Context(), &dynamodb.ListTablesInput{})
+			require.NoError(t, err)
+			return all.TableNames
+		}
+		require.Len(t, names(), 7)
+		for _, name := range names() {
 			if name != theirs {
 				_, err := db.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &name})
 				require.NoError(t, err)
 			}
 		}
-		ours := books.NewTables("x-")
-		require.ErrorContains(t, ours.Create(t.Context(), db), fmt.Sprintf("table %q exists already: choose another -prefix", theirs))
-		require.NoError(t, ours.Remove(t.Context(), db))
-		left, err := db.ListTables(t.Context(), &dynamodb.ListTablesInput{})
-		require.NoError(t, err)
-		require.Equal(t, []string{theirs}, left.TableNames)
+		require.ErrorContains(t, tables.Create(t.Context(), db), fmt.Sprintf("table %q exists already: choose another -prefix", theirs))
+		require.NoError(t, tables.Remove(t.Context(), db))
+		require.Equal(t, []string{theirs}, names())
 	}
 }
