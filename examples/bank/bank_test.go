@@ -39,7 +39,9 @@ func TestRuns(t *testing.T) {
 			"400 units in ", "TransactWriteItems", " units committed without locks\n", " units committed under locks that they took first\n", " 0 lost updates", "The books are sound."}},
 		"-lock -units 200 -churn 0 -mix payment=6,move=2,interest=2,merge=1" + few: {
 			says: []string{" units committed under locks that they took first\n", "The books are sound."}, never: []string{"without locks"}},
-		"-for 8s -lease 1s -churn 1s -latency 20ms" + few: {says: []string{"owners died", "The books are sound."}},
+		"-for 8s -lease 1s -churn 1s -latency 20ms" + few: {says: []string{"owners died", "owners left", "The books are sound."}},
+		"-lock -for 8s -lease 1s -churn 1s -latency 20ms" + few: {
+			says: []string{"owners died", "locks of dead holders taken over", "The books are sound."}, never: []string{"without locks"}},
 		"-crash -for 12s -lease 1s -churn 1s -latency 20ms -customers 60 -owners 4 -tellers 2 -mix payment=95,merge=2,month-end=3 -quiet": {says: []string{
 			"that were larger than one transaction", "died within a large unit", "recovery of large units: ", " 0 payments or months not whole, or made twice", "The books are sound."}},
 		"-unsafe -units 60 -customers 2 -owners 3 -tellers 4 -mix payment=1 -latency 30ms -churn 0 -quiet": {code: exitUnsound,
@@ -129,7 +131,7 @@ func TestAnArchiveInAFile(t *testing.T) {
 	code, out, errs := bank(t.Context(), args)
 	require.Zero(t, code, out+errs)
 	require.Contains(t, out, "SQLite, "+file)
-	require.Contains(t, errs, "kept the tables x-* of the archive")
+	require.Contains(t, errs, "the tables x-* of the archive (SQLite, "+file+") will be kept")
 	code, _, errs = bank(t.Context(), args)
 	require.Equal(t, exitUnsound, code)
 	require.Contains(t, errs, `table "x-statements" exists already in SQLite, `+file+": choose another -archive or -prefix")

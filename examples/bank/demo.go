@@ -12,12 +12,25 @@ import (
 	"github.com/holdall/holdall/unitofwork"
 )
 
-// demo opens customers, has the staff work, and audits the books.
+// endless is the number of units of a run that ends otherwise.
+const endless = -1
+
+// demo has the staff work for customers, and audits the books.
 func (c *call) demo(ctx context.Context) (sound bool, err error) {
+	about := fmt.Sprintf("lease %v", c.Lease)
+	if c.Unsafe {
+		about = "WITHOUT UNITS"
+	}
 	customers := staff.NewCustomers(&c.Config)
+	_, sound, err = c.bank(ctx, about, customers, c.units, customers.Job)
+	return sound, err
+}
+
+// bank opens customers, has the staff do n jobs, and returns the records and whether they are sound.
+func (c *call) bank(ctx context.Context, about string, customers *staff.Customers, n int, job func(int) staff.Job) (r books.Records, sound bool, err error) {
 	s, err := c.open(ctx, customers)
 	if err != nil {
-		return false, err
+		return r, false, err
 	}
 	defer func() { err = errors.Join(err, s.Close(ctx)) }()
 	working := ctx
@@ -26,23 +39,16 @@ func (c *call) demo(ctx context.Context) (sound bool, err error) {
 		working, cancel = context.WithTimeout(ctx, c.duration)
 		defer cancel()
 	}
-	tally, took, err := c.work(working, s, c.units, customers.Job)
+	tally, took, err := c.work(working, s, n, job)
 	if err != nil {
-		return false, err
+		return r, false, err
 	}
 	if ctx.Err() != nil {
 		say(c.stderr, "interrupted: no new work was begun, and what was under way has ended\n")
 	}
-	locks := fmt.Sprintf("lease %v", c.Lease)
-	if c.Unsafe {
-		locks = "WITHOUT UNITS"
-	}
 	say(c.stdout, "%s\n", c.pace(tally.Over(), "units", took))
-	say(c.stdout, "%d owners with %d tellers each, %d customers, %s, seed %d\n\n", c.Owners, c.Tellers, c.Customers, locks, c.Seed)
+	say(c.stdout, "%d owners with %d tellers each, %d customers, seed %d, %s\n\n", c.Owners, c.Tellers, c.Customers, c.Seed, about)
 	reportUnits(c.stdout, tally)
-	reportWays(c.stdout, tally)
-	reportRequests(c.stdout, tally)
-	reportLarge(c.stdout, tally)
 	reportEvents(c.stdout, tally)
 
 	var keys []ordering.Key
@@ -54,18 +60,14 @@ func (c *call) demo(ctx context.Context) (sound bool, err error) {
 			c.reportRecovery(found)
 		}
 		if err != nil {
-			return false, fmt.Errorf("recover: %w", err)
+			return r, false, fmt.Errorf("recover: %w", err)
 		}
 	}
-	records, err := s.Load(ctx, keys)
-	if err != nil {
-		return false, err
+	if r, err = s.Load(ctx, keys); err != nil {
+		return r, false, err
 	}
-	return c.reportAudit("audit of the books, after all work", "The books are", books.Audit(records)) && len(tally.Unexpected) == 0, nil
+	return r, c.reportAudit("audit of the books, after all work", "The books are", books.Audit(r)) && len(tally.Unexpected) == 0, nil
 }
-
-// endless is the number of jobs of a run that ends otherwise.
-const endless = -1
 
 // work has the staff do n jobs.
 func (c *call) work(ctx context.Context, s *staff.Session, n int, job func(n int) staff.Job) (*staff.Tally, time.Duration, error) {
@@ -119,12 +121,12 @@ func foundAny(r unitofwork.Recovery) bool {
 func (c *call) reportRecovery(found unitofwork.Recovery) {
 	say(c.stdout, "recovery of large units: %d had committed, and are done now; %d had not, and never will; %d are alive\n",
 		len(found.Committed), len(found.Aborted), len(found.Alive))
-	for _, list := range []struct {
-		fate  string
-		units []string
-	}{{"committed", found.Committed}, {"aborted", found.Aborted}, {"alive", found.Alive}} {
-		for _, unit := range list.units {
-			say(c.stdout, "  %-9s %s\n", list.fate, unit)
+	list := func(fate string, units []string) {
+		for _, unit := range units {
+			say(c.stdout, "  %-9s %s\n", fate, unit)
 		}
 	}
+	list("committed", found.Committed)
+	list("aborted", found.Aborted)
+	list("alive", found.Alive)
 }

@@ -39,9 +39,7 @@ func (c *call) replay(ctx context.Context) (sound bool, err error) {
 		}
 		again := tally.Events[staff.Repeated]
 		say(c.stdout, "round %d: %s: %d entered, %d found entered already\n",
-			round, c.pace(tally.Over(), "rows", took), tally.Total(staff.Committed)-again, again)
-		reportWays(c.stdout, tally)
-		reportRequests(c.stdout, tally)
+			round, c.pace(tally.Over(), "rows", took), tally.Kinds["row"][staff.Committed]-again, again)
 		reportEvents(c.stdout, tally)
 		if ctx.Err() != nil || len(tally.Unexpected) > 0 {
 			return false, errors.New("not all rows were entered")

@@ -22,8 +22,10 @@ func (c *call) pace(n int, what string, took time.Duration) string {
 func reportUnits(w io.Writer, t *staff.Tally) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	say(table, "units\tdone\trefused\tunknown\tfailed\tp50\tp95\tp99\tlongest\t\n")
+	unknown := 0
 	for _, kind := range slices.Sorted(maps.Keys(t.Kinds)) {
 		jobs := t.Kinds[kind]
+		unknown += jobs[staff.Unknown]
 		say(table, "%s\t%d\t%d\t%d\t%d\t", kind, jobs[staff.Committed], jobs[staff.Refused], jobs[staff.Unknown], jobs[staff.Failed])
 		for _, share := range []float64{0.5, 0.95, 0.99, 1} {
 			say(table, "%s\t", millis(quantile(t.Took[kind], share)))
@@ -34,36 +36,21 @@ func reportUnits(w io.Writer, t *staff.Tally) {
 	for _, reason := range slices.Sorted(maps.Keys(t.Refusals)) {
 		say(w, "  refused %d times: %s\n", t.Refusals[reason], reason)
 	}
-	if t.Total(staff.Unknown) > 0 {
+	if unknown > 0 {
 		say(w, "  unknown: had no ID, and their owner died at them\n")
 	}
 }
 
-// reportWays says how units were committed, and which of their runs were aborted.
-func reportWays(w io.Writer, t *staff.Tally) {
-	var ways strings.Builder
-	for _, way := range staff.Ways {
-		if t.Ways[way] > 0 {
-			say(&ways, "%8d units committed %s\n", t.Ways[way], way)
-		}
-	}
-	paragraph(w, ways.String()+counts(t, staff.OnlyLocked, staff.Aborted, staff.FoundMore, staff.LeftOut, staff.FailedLed))
-}
-
-// counts returns a line for each event that occurred.
-func counts(t *staff.Tally, events ...staff.Event) string {
+// paragraph prints a line for each event that occurred.
+func paragraph(w io.Writer, t *staff.Tally, events []staff.Event) {
 	var lines strings.Builder
 	for _, e := range events {
 		if t.Events[e] > 0 {
 			say(&lines, "%8d %s\n", t.Events[e], e)
 		}
 	}
-	return lines.String()
-}
-
-func paragraph(w io.Writer, lines string) {
-	if lines != "" {
-		say(w, "\n%s", lines)
+	if lines.Len() > 0 {
+		say(w, "\n%s", lines.String())
 	}
 }
 
@@ -86,41 +73,19 @@ func reportRequests(w io.Writer, t *staff.Tally) {
 	_ = table.Flush()
 }
 
-// reportLarge says what became of units larger than one transaction, if there were any.
-func reportLarge(w io.Writer, t *staff.Tally) {
-	if len(t.Large) == 0 {
-		return
-	}
-	var most staff.LargeUnit
-	var committed, forward, aborted int
-	for _, l := range t.Large {
-		committed, forward, aborted = committed+one(l.Committed), forward+one(l.RolledForward), aborted+one(l.Aborted)
-		most.Rows, most.Writes, most.Took = max(most.Rows, l.Rows), max(most.Writes, l.Writes), max(most.Took, l.Took)
-	}
-	say(w, "\n%8d units committed that were larger than one transaction: up to %d lock rows and %d writes, in up to %s\n",
-		committed, most.Rows, most.Writes, millis(most.Took))
-	say(w, "%8d of dead owners rolled forward by others\n%8d of dead owners aborted by others\n", forward, aborted)
-}
-
-func one(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// reportEvents says how long units waited, and what else happened.
+// reportEvents says how units were committed, what they cost, how long they waited, and what else
+// happened.
 func reportEvents(w io.Writer, t *staff.Tally) {
-	var waits strings.Builder
+	paragraph(w, t, staff.Paragraphs[0])
+	reportRequests(w, t)
 	if n := len(t.Waits); n > 0 {
-		say(&waits, "%8d times a unit waited for others: half of them for at most %s, 95 of 100 for at most %s, the longest for %s\n",
+		say(w, "\n%8d times a unit waited for others: half of them for at most %s, 95 of 100 for at most %s, the longest for %s\n",
 			n, millis(quantile(t.Waits, 0.5)), millis(quantile(t.Waits, 0.95)), millis(quantile(t.Waits, 1)))
-		say(&waits, "%8d waited for one key at once, as far as any of them could see\n", t.Queue)
+		say(w, "%8d waited for one key at once, as far as any of them could see\n", t.Queue)
 	}
-	paragraph(w, waits.String()+counts(t, staff.HandedOver, staff.Dropped, staff.GaveUp))
-	paragraph(w, counts(t, staff.Died, staff.DiedInLarge, staff.Left, staff.TakenOver, staff.Cleaned, staff.Inherited, staff.Repeated, staff.Repeats,
-		staff.Raised, staff.StartedOver, staff.Lost, staff.Doubts, staff.LeftToOthers))
-	paragraph(w, counts(t, staff.Paused, staff.Archived, staff.Stale))
+	for _, events := range staff.Paragraphs[1:] {
+		paragraph(w, t, events)
+	}
 	for _, what := range slices.Sorted(maps.Keys(t.Unexpected)) {
 		say(w, "unexpected, %d times: %s: %v\n", len(t.Unexpected[what]), what, t.Unexpected[what][0])
 	}

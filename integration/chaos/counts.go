@@ -61,8 +61,8 @@ func outcomes(entries []entry) (jobs map[string]int, outcomes map[string]map[str
 }
 
 // ways counts the committed units by how they were committed, and the aborted runs without locks.
-func ways(entries []entry) (committed map[staff.Way]int, aborted int) {
-	committed = map[staff.Way]int{}
+func ways(entries []entry) (committed map[staff.Event]int, aborted int) {
+	committed = map[staff.Event]int{}
 	for _, e := range entries {
 		switch {
 		case e.Is != ended:

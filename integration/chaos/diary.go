@@ -47,7 +47,7 @@ type entry struct {
 
 	Unit   string        `json:"unit,omitempty"`
 	Token  fencing.Token `json:"token,omitempty"`
-	Way    staff.Way     `json:"way,omitempty"`
+	Way    staff.Event   `json:"way,omitempty"`
 	Leader string        `json:"leader,omitempty"` // the unit that led its group
 
 	Statements []books.Statement `json:"statements,omitempty"`
@@ -148,8 +148,7 @@ func (d *diary) trace() *trace.Trace {
 		Lost: func(_ context.Context, l trace.Lost) { d.write(entry{Is: loses, Unit: l.Unit, Why: l.Err.Error()}) },
 		UnitEnd: func(ctx context.Context, e trace.UnitEnd) {
 			if e.Unit != "" { // otherwise it did nothing
-				way, _ := staff.WayOf(ctx, e)
-				d.write(entry{Is: ended, Unit: e.Unit, Outcome: string(e.Outcome), Way: way, Leader: e.Leader})
+				d.write(entry{Is: ended, Unit: e.Unit, Outcome: string(e.Outcome), Way: staff.WayOf(ctx, e), Leader: e.Leader})
 			}
 		},
 	}

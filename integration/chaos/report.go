@@ -17,7 +17,7 @@ type report struct {
 	network  map[fate]int
 	begun    map[string]int            // by kind
 	told     map[string]map[string]int // by outcome, and kind
-	ways     map[staff.Way]int         // of committed units
+	ways     map[staff.Event]int       // of committed units
 	aborted  int                       // runs without locks
 	groups   groups
 	killed   int             // groups, as far as is known
@@ -29,7 +29,7 @@ type report struct {
 }
 
 func newReport() *report {
-	return &report{happened: map[mishap]int{}, network: map[fate]int{}, begun: map[string]int{}, told: map[string]map[string]int{}, ways: map[staff.Way]int{}}
+	return &report{happened: map[mishap]int{}, network: map[fate]int{}, begun: map[string]int{}, told: map[string]map[string]int{}, ways: map[staff.Event]int{}}
 }
 
 // rounds is how many there were.

@@ -83,16 +83,16 @@ func TestOutcomes(t *testing.T) {
 
 func TestWaysAreCounted(t *testing.T) {
 	entries, err := readDiary(writeFile(t, `{"is":"tries","unit":"u"}
-{"is":"ended","unit":"u","outcome":"fell back","way":"without locks"}
-{"is":"ended","unit":"v","outcome":"fell back","way":"under locks, after a conflict without locks"}
-{"is":"ended","unit":"w","outcome":"committed","way":"under locks, after a conflict without locks"}
-{"is":"ended","unit":"x","outcome":"committed","way":"without locks"}
-{"is":"ended","unit":"y","outcome":"not committed","way":"without locks"}
-{"is":"ended","unit":"z","outcome":"committed","way":"under locks that they took first"}
+{"is":"ended","unit":"u","outcome":"fell back","way":"units committed without locks"}
+{"is":"ended","unit":"v","outcome":"fell back","way":"units committed under locks, after a conflict without locks"}
+{"is":"ended","unit":"w","outcome":"committed","way":"units committed under locks, after a conflict without locks"}
+{"is":"ended","unit":"x","outcome":"committed","way":"units committed without locks"}
+{"is":"ended","unit":"y","outcome":"not committed","way":"units committed without locks"}
+{"is":"ended","unit":"z","outcome":"committed","way":"units committed under locks that they took first"}
 `))
 	require.NoError(t, err)
 	committed, aborted := ways(entries)
-	require.Equal(t, map[staff.Way]int{staff.WithoutLocks: 1, staff.AfterConflict: 1, staff.LockedFirst: 1}, committed)
+	require.Equal(t, map[staff.Event]int{staff.WithoutLocks: 1, staff.AfterConflict: 1, staff.LockedFirst: 1}, committed)
 	require.Equal(t, 1, aborted)
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/internal/faults"
@@ -20,7 +19,6 @@ type owner struct {
 	shift *shift
 	post  int
 	line  *faults.Wrapper
-	fuse  atomic.Int64 // if positive, the request after which this is zero is never sent: the owner dies
 	locks *lockset.Client
 	units *unitofwork.Client
 	bank  *books.Bank
@@ -33,13 +31,7 @@ func (r *shift) newOwner(post, n int) (*owner, error) {
 	s, cfg := r.s, r.s.cfg
 	o := &owner{name: cmp.Or(cfg.Name, fmt.Sprintf("owner-%d", n)), shift: r, post: post}
 	o.ctx, o.leave = context.WithCancel(context.Background())
-	o.line = faults.Wrap(s.db, faults.Config{Who: o.name, Script: func(faults.Call) faults.Fault {
-		if o.fuse.Load() > 0 && o.fuse.Add(-1) == 0 {
-			return faults.CrashHere(false)
-		}
-		return faults.Pass()
-	}})
-
+	o.line = faults.Wrap(s.db, faults.Config{Who: o.name, Script: func(faults.Call) faults.Fault { return faults.Pass() }})
 	locks := s.Tables.Locks
 	locks.Owner = o.name
 	locks.Trace = trace.Join(cfg.Trace, trace.Join(o.lockTrace(), o.unitTrace()))
@@ -61,17 +53,16 @@ func (r *shift) newOwner(post, n int) (*owner, error) {
 	if cfg.Unsafe {
 		o.bank.Run = books.Plain(s.Tables, o.bank.Look, o.locks.Clock())
 	}
-	go func() {
-		select {
-		case <-o.line.Dead():
-			if s.recording != nil {
-				s.recording.Gone(o.name, "dies")
-			}
-			o.leave()
-		case <-o.ctx.Done():
-		}
-	}()
 	return o, nil
+}
+
+// die cuts the owner's connection: it holds its locks until others take them over.
+func (o *owner) die() {
+	o.line.Crash()
+	if recording := o.shift.s.recording; recording != nil {
+		recording.Gone(o.name, "dies")
+	}
+	o.leave()
 }
 
 // run runs units under contexts that tell hooks whether the unit takes its locks first.
@@ -128,33 +119,34 @@ func (o *owner) unitTrace() *trace.Trace {
 	t := o.shift.tally
 	return &trace.Trace{
 		UnitEnd: func(ctx context.Context, e trace.UnitEnd) {
-			way, byDo := WayOf(ctx, e)
+			way := WayOf(ctx, e)
 			switch {
-			case !byDo && e.Unit != "":
+			case way == OnlyLocked && e.Unit != "":
 				t.Add(OnlyLocked, 1)
 			case e.Optimistic && errors.Is(e.Err, lockset.ErrWaited): // AcquireEnd counts the others
 				t.Add(GaveUp, 1)
 			}
 			switch {
 			case e.Outcome == trace.Committed:
-				t.committed(e, way)
+				t.Add(way, 1)
+				t.note(func() {
+					if t.seen[e.Unit] {
+						t.Events[Large]++
+					}
+				})
 			case e.Outcome == trace.CommittedBefore:
 				t.Add(Repeated, 1)
 			case e.Outcome == trace.NotCommitted && way == Led:
 				t.Add(FailedLed, 1)
 			case e.Outcome == trace.FellBack:
-				t.Add(map[Way]Event{Led: LeftOut, WithoutLocks: Aborted, AfterConflict: FoundMore, LockedFirst: FoundMore}[way], 1)
+				t.Add(map[Event]Event{Led: LeftOut, WithoutLocks: Aborted, AfterConflict: FoundMore, LockedFirst: FoundMore}[way], 1)
 			}
 		},
 		StartingOver: func(context.Context, trace.StartingOver) { t.Add(StartedOver, 1) },
-		Recovered: func(_ context.Context, r trace.Recovered) { // several owners may report one unit
-			t.large(r.Unit, func(l *LargeUnit) {
-				l.Committed, l.RolledForward, l.Aborted = l.Committed || r.Committed, r.Committed, !r.Committed
-			})
-		},
+		Recovered:    func(_ context.Context, r trace.Recovered) { t.recovered(r) },
 		Progress: func(_ context.Context, p trace.Progress) {
-			t.large(p.Unit, func(*LargeUnit) {})
-			o.shift.light(o, p)
+			t.note(func() { t.seen[p.Unit] = true })
+			o.shift.burn(o)
 		},
 		Unfinished: func(_ context.Context, u trace.Unfinished) { o.unfinished(u.Err) },
 	}

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/holdall/holdall/trace"
 )
 
 // shift is one run of the staff. Each owner is at a post, and so are its tellers. If the owner dies or
@@ -20,7 +18,7 @@ type shift struct {
 	pauses *pauses
 
 	recoveries sync.WaitGroup
-	fuse       atomic.Int64 // if positive, the next large unit's owner dies after so many requests
+	fuse       atomic.Int64 // if positive, the owner of a large unit dies after so many steps of large units
 
 	mu    sync.Mutex
 	posts []*owner
@@ -34,7 +32,7 @@ func (s *Session) Run(ctx context.Context, tally *Tally, desks ...*Desk) error {
 	r.pauses = &pauses{left: s.cfg.Pauses, over: ctx.Done(), last: r.close}
 	defer context.AfterFunc(ctx, r.close)()
 	for post := range r.posts {
-		if err := r.replace(post, nil); err != nil {
+		if err := r.hire(post); err != nil {
 			return err
 		}
 	}
@@ -55,7 +53,7 @@ func (s *Session) Run(ctx context.Context, tally *Tally, desks ...*Desk) error {
 		r.churn(over)
 	}
 	<-over
-	for _, o := range r.all { // also one that was to die within a large unit, and has outlived that
+	for _, o := range r.all {
 		o.leave()
 	}
 	r.recoveries.Wait()
@@ -81,19 +79,30 @@ func (r *shift) at(post int) *owner {
 	return r.posts[post]
 }
 
-// replace hires an owner for a post in place of one that is about to go.
-func (r *shift) replace(post int, goes *owner) error {
+// hire hires an owner for a post. Once tellers work, it must be called with mu held.
+func (r *shift) hire(post int) (err error) {
+	if r.posts[post], err = r.newOwner(post, len(r.all)+1); err == nil {
+		r.all = append(r.all, r.posts[post])
+	}
+	return err
+}
+
+// replace hires an owner in place of one that is about to go. It returns false if that has gone already.
+func (r *shift) replace(post int, goes *owner) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	newcomer, err := r.newOwner(post, len(r.all)+1)
-	if err != nil {
-		return err
+	if r.posts[post] != goes {
+		return false
 	}
-	r.posts[post], r.all = newcomer, append(r.all, newcomer)
-	if goes != nil && !r.s.cfg.Unsafe {
+	if err := r.hire(post); err != nil {
+		r.tally.unexpected("hire", err)
+		r.posts[post] = goes
+		return false
+	}
+	if newcomer := r.posts[post]; !r.s.cfg.Unsafe {
 		r.recoveries.Go(newcomer.recover)
 	}
-	return nil
+	return true
 }
 
 // churn makes one owner after the other go now and then. Of three owners two die and one leaves in
@@ -109,41 +118,29 @@ func (r *shift) churn(over <-chan struct{}) {
 			return
 		case <-time.After(pause):
 		}
-		if r.s.cfg.Crash && n%2 == 0 {
-			r.fuse.Store(1 + r.draw.Int64N(longest))
-			continue
-		}
 		post := n % len(r.posts)
 		goes := r.at(post)
-		switch err := r.replace(post, goes); {
-		case err != nil:
-			r.tally.unexpected("hire", err)
+		switch {
+		case r.s.cfg.Crash && n%2 == 0:
+			r.fuse.Store(1 + r.draw.Int64N(steps))
+		case !r.replace(post, goes): // it has just died
 		case n%3 == 2:
 			goes.leave()
 			r.tally.Add(Left, 1)
 		default:
-			goes.line.Crash() // it holds its locks until others take them over
+			goes.die()
 			r.tally.Add(Died, 1)
 		}
 	}
 }
 
-// longest is about the number of requests that a month's end of the demo sends after its first.
-const longest = 40
+// steps is about the number of steps of a month's end of the demo.
+const steps = 40
 
-// light kills the owner of a large unit that begins, after so many more requests as the fuse says.
-func (r *shift) light(o *owner, p trace.Progress) {
-	if p.Phase != trace.Journaling || p.Done > 1 || r.at(o.post) != o {
-		return
+// burn burns down the fuse by one step of a large unit. If that was the last, its owner dies.
+func (r *shift) burn(o *owner) {
+	if r.fuse.Load() > 0 && r.fuse.Add(-1) == 0 && r.replace(o.post, o) {
+		r.tally.Add(DiedInLarge, 1)
+		o.die()
 	}
-	requests := r.fuse.Swap(0)
-	if requests == 0 {
-		return
-	}
-	if err := r.replace(o.post, o); err != nil {
-		r.tally.unexpected("hire", err)
-		return
-	}
-	r.tally.Add(DiedInLarge, 1)
-	o.fuse.Store(requests)
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -18,27 +16,17 @@ import (
 	"github.com/holdall/holdall/unitofwork"
 )
 
-func session(t *testing.T, change func(*Config)) *Session {
+func session(t *testing.T) *Session {
 	t.Helper()
 	cfg := &Config{Latency: 8 * time.Millisecond, Owners: 1, Tellers: 1, Lease: time.Second, Customers: 60}
-	change(cfg)
 	s, err := Open(t.Context(), cfg)
 	require.NoError(t, err)
 	return s
 }
 
-// sound returns the records, which must pass the audit.
-func (s *Session) sound(t *testing.T) books.Records {
-	t.Helper()
-	records, err := s.Load(t.Context(), nil)
-	require.NoError(t, err)
-	require.True(t, books.Sound(books.Audit(records)), "%+v", books.Audit(records))
-	return records
-}
-
 // The error decides what a teller does with a job.
 func TestTheErrorDecides(t *testing.T) {
-	s := session(t, func(*Config) {})
+	s := session(t)
 	canceled := fmt.Errorf("get: %w", context.Canceled)
 	for name, c := range map[string]struct {
 		err  error
@@ -87,62 +75,14 @@ func TestTheErrorDecides(t *testing.T) {
 // A job that always fails in a passing way is not tried for ever.
 func TestAJobIsNotTriedForEver(t *testing.T) {
 	tally, tries := NewTally(), 0
-	require.NoError(t, session(t, func(*Config) {}).Run(t.Context(), tally, NewDesk(1, Numbered(1, func(int) Job {
+	require.NoError(t, session(t).Run(t.Context(), tally, NewDesk(1, Numbered(1, func(int) Job {
 		return Job{Kind: "x", Do: func(context.Context, *books.Bank) error {
 			tries++
 			return &lockset.HeldError{Err: context.DeadlineExceeded}
 		}}
 	}))))
 	require.Equal(t, maxTries, tries)
-	require.Equal(t, 1, tally.Total(Failed))
-}
-
-// Owners come and go while work is done. All of it is done, each row once, with locks and without.
-func TestOwnersComeAndGo(t *testing.T) {
-	for _, lock := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			s := session(t, func(c *Config) { c.Owners, c.Tellers, c.Churn, c.Lock = 3, 4, c.Lease/2, lock })
-			const rows = 600
-			tally := NewTally()
-			require.NoError(t, s.Run(t.Context(), tally, NewDesk(4, Numbered(rows, func(n int) Job {
-				entry := books.Entry{ID: fmt.Sprint(n), Account: fmt.Sprint(n % 40), Partner: fmt.Sprintf("YZ/%d", n%37), Amount: 1}
-				return Job{Kind: "row", Once: true, Do: func(ctx context.Context, b *books.Bank) error { return b.Record(ctx, entry) }}
-			}))))
-			require.Empty(t, tally.Unexpected)
-			require.Equal(t, rows, tally.Total(Committed))
-			require.Positive(t, tally.Events[Died])
-			require.Equal(t, lock, tally.Ways[WithoutLocks] == 0)
-			require.Equal(t, lock, tally.Ways[LockedFirst] > 0)
-			if lock {
-				require.Positive(t, tally.Events[TakenOver])
-			}
-			require.Len(t, s.sound(t).History, 2*rows)
-		})
-	}
-}
-
-// Owners die within months' ends. All months are paid in the end, once, by later owners or by Recover.
-func TestOwnersDieWithinLargeUnits(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	synctest.Test(t, func(t *testing.T) {
-		s := session(t, func(c *Config) { c.Owners, c.Tellers, c.Churn, c.Crash, c.Seed = 4, 2, c.Lease, true, seed })
-		customers := NewCustomers(s.cfg)
-		require.NoError(t, s.OpenCustomers(t.Context(), customers))
-		const months = 40
-		tally := NewTally()
-		require.NoError(t, s.Run(t.Context(), tally, NewDesk(2, Numbered(months, func(n int) Job {
-			month := books.Month{ID: fmt.Sprint("month-", n), Customers: customers.All()}
-			return Job{Kind: "month", Once: true, Do: func(ctx context.Context, b *books.Bank) error { return b.CloseMonth(ctx, month) }}
-		}))))
-		require.Empty(t, tally.Unexpected)
-		require.Equal(t, months, tally.Total(Committed))
-		require.Positive(t, tally.Events[DiedInLarge])
-		left, err := s.Recover(t.Context())
-		require.NoError(t, err)
-		require.Empty(t, left.Alive)
-		require.Len(t, s.sound(t).History, months*(2*60+1))
-	})
+	require.Equal(t, 1, tally.Kinds["x"][Failed])
 }
 
 // The work is a function of the seed, and different processes have different IDs.

@@ -22,91 +22,92 @@ const (
 	again Outcome = "" // none yet: the job is to be tried again
 )
 
-// Way is how a unit came to its end.
-type Way string
-
-// Ways of units.
-const (
-	WithoutLocks  Way = "without locks"
-	AfterConflict Way = "under locks, after a conflict without locks"
-	LockedFirst   Way = "under locks that they took first"
-	Led           Way = "in one transaction with another of their process, which led them"
-)
-
-// Ways lists all ways.
-var Ways = []Way{WithoutLocks, AfterConflict, LockedFirst, Led}
-
-// lockedFirst is the context key by which hooks know units of Do that take their locks first.
-type lockedFirst struct{}
-
-// WayOf returns how the unit of a UnitEnd hook came to its end. It returns false for a unit that was
-// begun by Begin, which locks and never commits.
-func WayOf(ctx context.Context, e trace.UnitEnd) (Way, bool) {
-	first, byDo := ctx.Value(lockedFirst{}).(bool)
-	switch {
-	case !byDo:
-		return LockedFirst, false
-	case e.Leader != "":
-		return Led, true
-	case e.Optimistic:
-		return WithoutLocks, true
-	case first:
-		return LockedFirst, true
-	default:
-		return AfterConflict, true
-	}
-}
-
 // Event is something that is counted. Its text is the line of the report.
 type Event string
 
 // Events.
 const (
-	// How units came to their end, beside their Ways.
-	OnlyLocked Event = "units locked for a statement, and had nothing to commit"
-	Aborted    Event = "runs without locks were aborted because of a conflict, and repeated"
-	FoundMore  Event = "runs under locks were aborted because they needed more keys than expected, and repeated"
-	LeftOut    Event = "runs in a group were aborted, and repeated"
-	FailedLed  Event = "units in a group failed by themselves"
+	WithoutLocks  Event = "units committed without locks"
+	AfterConflict Event = "units committed under locks, after a conflict without locks"
+	LockedFirst   Event = "units committed under locks that they took first"
+	Led           Event = "units committed in one transaction with another of their process, which led them"
+	OnlyLocked    Event = "units locked for a statement, and had nothing to commit"
+	Aborted       Event = "runs without locks were aborted because of a conflict, and repeated"
+	FoundMore     Event = "runs under locks were aborted because they needed more keys than expected, and repeated"
+	LeftOut       Event = "runs in a group were aborted, and repeated"
+	FailedLed     Event = "units in a group failed by themselves"
+
+	Large         Event = "units committed that were larger than one transaction"
+	RolledForward Event = "of dead owners rolled forward by others"
+	RolledBack    Event = "of dead owners aborted by others"
+	LeftToOthers  Event = "large units committed whose owner got no more answers: others finished them"
 
 	GaveUp     Event = "units gave up waiting"
 	HandedOver Event = "locks handed over within an owner, without a place in the table's queue"
 	Dropped    Event = "dead units dropped from the head of a queue"
 
-	Died         Event = "owners died, holding what they held"
-	DiedInLarge  Event = "owners died within a large unit, or shortly after it"
-	Left         Event = "owners left"
-	TakenOver    Event = "locks of dead holders taken over"
-	Cleaned      Event = "intents of dead holders removed"
-	Inherited    Event = "jobs with an ID repeated because their owner died"
-	Repeated     Event = "repeated jobs had been committed before, and changed nothing"
-	Repeats      Event = "times a job was tried again"
-	Raised       Event = "times a token had to be increased"
-	StartedOver  Event = "times a unit started over"
-	Lost         Event = "lock sets lost by living owners"
-	Doubts       Event = "commits in doubt, and resolved"
-	LeftToOthers Event = "large units committed whose owner got no more answers: others finished them"
+	Died        Event = "owners died, holding what they held"
+	DiedInLarge Event = "owners died within a large unit"
+	Left        Event = "owners left"
+	TakenOver   Event = "locks of dead holders taken over"
+	Cleaned     Event = "intents of dead holders removed"
+	Inherited   Event = "jobs with an ID repeated because their owner died"
+	Repeated    Event = "repeated jobs had been committed before, and changed nothing"
+	Repeats     Event = "times a job was tried again"
+	Raised      Event = "times a token had to be increased"
+	StartedOver Event = "times a unit started over"
+	Lost        Event = "lock sets lost by living owners"
+	Doubts      Event = "commits in doubt, and resolved"
 
 	Paused   Event = "times an owner was paused at a statement, until another had taken over and written a newer one"
 	Archived Event = "statements written to the archive"
 	Stale    Event = "late statements rejected by the archive"
 )
 
+// Paragraphs are the events in the order of the report.
+var Paragraphs = [][]Event{
+	{WithoutLocks, AfterConflict, LockedFirst, Led, OnlyLocked, Aborted, FoundMore, LeftOut, FailedLed},
+	{Large, RolledForward, RolledBack, LeftToOthers},
+	{GaveUp, HandedOver, Dropped},
+	{Died, DiedInLarge, Left, TakenOver, Cleaned, Inherited, Repeated, Repeats, Raised, StartedOver, Lost, Doubts},
+	{Paused, Archived, Stale},
+}
+
+// lockedFirst is the context key by which hooks know units of Do that take their locks first.
+type lockedFirst struct{}
+
+// WayOf returns how the unit of a UnitEnd hook was committed or aborted: OnlyLocked if it was begun by
+// Begin, which locks and never commits.
+func WayOf(ctx context.Context, e trace.UnitEnd) Event {
+	first, byDo := ctx.Value(lockedFirst{}).(bool)
+	switch {
+	case !byDo:
+		return OnlyLocked
+	case e.Leader != "":
+		return Led
+	case e.Optimistic:
+		return WithoutLocks
+	case first:
+		return LockedFirst
+	default:
+		return AfterConflict
+	}
+}
+
 // Tally counts what happens. It is safe for concurrent use, but its fields are to be read only after all
 // work has ended.
 type Tally struct {
 	mu         sync.Mutex
-	jobs       int // over
+	jobs       int             // over
+	seen       map[string]bool // units larger than one transaction
 	Events     map[Event]int
-	Ways       map[Way]int                // of committed units
 	Kinds      map[string]map[Outcome]int // jobs by kind
 	Took       map[string][]time.Duration // of committed jobs, by kind
 	Refusals   map[string]int
-	Requests   map[string]Requests  // by operation
-	Large      map[string]LargeUnit // by nonce
-	Unexpected map[string][]error   // by what failed and the type of the error
-	Waits      []time.Duration      // of units, for locks
-	Queue      int                  // the longest that a waiter saw, including itself
+	Requests   map[string]Requests // by operation
+	Unexpected map[string][]error  // by what failed and the type of the error
+	Waits      []time.Duration     // of units, for locks
+	Queue      int                 // the longest that a waiter saw, including itself
 }
 
 // Requests counts the requests of one operation of DynamoDB.
@@ -115,20 +116,11 @@ type Requests struct {
 	Capacity            float64
 }
 
-// LargeUnit is a unit that did not fit into one transaction.
-type LargeUnit struct {
-	Committed    bool
-	Rows, Writes int // of the lock table, and of records
-	Took         time.Duration
-	// RolledForward and Aborted say that another owner finished the unit of a dead one.
-	RolledForward, Aborted bool
-}
-
 // NewTally returns an empty tally.
 func NewTally() *Tally {
 	return &Tally{
-		Events: map[Event]int{}, Ways: map[Way]int{}, Kinds: map[string]map[Outcome]int{}, Took: map[string][]time.Duration{},
-		Refusals: map[string]int{}, Requests: map[string]Requests{}, Large: map[string]LargeUnit{}, Unexpected: map[string][]error{},
+		seen: map[string]bool{}, Events: map[Event]int{}, Kinds: map[string]map[Outcome]int{}, Took: map[string][]time.Duration{},
+		Refusals: map[string]int{}, Requests: map[string]Requests{}, Unexpected: map[string][]error{},
 	}
 }
 
@@ -144,16 +136,6 @@ func (t *Tally) Add(e Event, n int) { t.note(func() { t.Events[e] += n }) }
 // Over returns the number of jobs that are over.
 func (t *Tally) Over() (n int) {
 	t.note(func() { n = t.jobs })
-	return n
-}
-
-// Total returns the number of jobs with an outcome.
-func (t *Tally) Total(o Outcome) (n int) {
-	t.note(func() {
-		for _, jobs := range t.Kinds {
-			n += jobs[o]
-		}
-	})
 	return n
 }
 
@@ -203,21 +185,13 @@ func (t *Tally) request(r trace.RequestEnd) {
 	})
 }
 
-func (t *Tally) large(unit string, change func(*LargeUnit)) {
+// recovered counts a large unit that an owner finished for a dead one. Several owners may report it.
+func (t *Tally) recovered(r trace.Recovered) {
 	t.note(func() {
-		l := t.Large[unit]
-		change(&l)
-		t.Large[unit] = l
-	})
-}
-
-// committed counts a committed unit, and how large it is if it is a large one.
-func (t *Tally) committed(e trace.UnitEnd, way Way) {
-	t.note(func() {
-		t.Ways[way]++
-		if l, is := t.Large[e.Unit]; is {
-			l.Committed, l.Rows, l.Writes, l.Took = true, e.Rows, e.Writes, e.Took
-			t.Large[e.Unit] = l
+		e := map[bool]Event{true: RolledForward, false: RolledBack}[r.Committed]
+		if finished := string(e) + r.Unit; !t.seen[finished] {
+			t.seen[finished] = true
+			t.Events[e]++
 		}
 	})
 }
