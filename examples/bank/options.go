@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
 
-	"github.com/holdall/holdall/examples/bank/archive"
 	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/examples/bank/staff"
 	"github.com/holdall/holdall/lockset"
@@ -67,7 +64,7 @@ func (o *options) flags(command string) *flag.FlagSet {
 	fs.IntVar(&o.Customers, "customers", map[string]int{"": 200, "archive": 40}[command], "`number` of customers at the beginning")
 	fs.Uint64Var(&o.Seed, "seed", 1, "`number` from which the work is drawn: the same number, the same work")
 	if command == "archive" {
-		fs.StringVar(&o.where, "archive", "", "`file` of SQLite, or postgres://… URL, for the statements (default: a file in a temporary folder)")
+		fs.StringVar(&o.where, "archive", "", "`file` of SQLite, or postgres://… URL, for the statements (default: SQLite in memory)")
 		fs.IntVar(&o.Pauses, "pauses", 4, "`number` of times that an owner is paused while it writes a statement, and overtaken; then the work ends")
 		fs.BoolVar(&o.ungated, "unsafe", false, "leave out the archive's gate, to see what goes wrong")
 		return fs
@@ -143,7 +140,6 @@ func (o *options) checks(command string, given map[string]bool) []check {
 		{command == "recover" && o.InMemory(), "endpoint", "or -aws is required: memory does not outlive its process"},
 		{command == "recover" && o.Prefix == "", "prefix", "is required: that of the tables"},
 		{!prefixes.MatchString(o.Prefix), "prefix", "may have letters, digits, _, . and -, at most 240"},
-		{!inFolder(o.Record), "record", "names a file in a folder that does not exist"},
 		{o.Lease < lockset.MinLease, "lease", fmt.Sprintf("must be at least %v", lockset.MinLease)},
 		{o.Latency < 0 || given["latency"] && !o.InMemory(), "latency", "must not be negative, and is only of the engine in memory"},
 		{o.Owners < owners, "owners", fmt.Sprintf("must be at least %d", owners)},
@@ -157,19 +153,11 @@ func (o *options) checks(command string, given map[string]bool) []check {
 		{o.Crash && o.Churn == 0, "crash", "needs -churn, by which owners go"},
 		{o.transactions == "", "transactions", "is required: the ledger's file"},
 		{o.repeat < 1, "repeat", "must be at least 1"},
-		{!inFolder(o.balances), "balances", "names a file in a folder that does not exist"},
 		{o.Pauses < 1, "pauses", "must be at least 1"},
-		{!archive.IsURL(o.where) && (strings.Contains(o.where, "://") || !inFolder(o.where)), "archive", "names neither a file in a folder that exists nor a postgres:// URL"},
 	}
 }
 
 func isURL(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
-}
-
-// inFolder reports whether a file is in a folder that exists, or has no name.
-func inFolder(name string) bool {
-	info, err := os.Stat(filepath.Dir(name))
-	return name == "" || err == nil && info.IsDir()
 }

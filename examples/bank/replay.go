@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -23,6 +24,13 @@ func (c *call) replay(ctx context.Context) (sound bool, err error) {
 	entries, err := readLedger(f)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return false, fmt.Errorf("%s: %w: nothing was entered", c.transactions, err)
+	}
+	var balances io.WriteCloser
+	if c.balances != "" {
+		if balances, err = os.Create(c.balances); err != nil {
+			return false, err
+		}
+		defer func() { err = errors.Join(err, balances.Close()) }()
 	}
 	s, err := c.open(ctx, staff.NewCustomers(&c.Config)) // there are none
 	if err != nil {
@@ -51,23 +59,19 @@ func (c *call) replay(ctx context.Context) (sound bool, err error) {
 	}
 	say(c.stdout, "\n%d accounts\n", len(records.Accounts))
 	sound = c.reportAudit("audit of the books, after all work", "The books are", books.Audit(records))
-	if c.balances == "" {
+	if balances == nil {
 		return sound, nil
 	}
-	return sound, writeBalances(c.balances, records.Accounts)
+	return sound, writeBalances(balances, records.Accounts)
 }
 
 // writeBalances writes account,balance lines, in the order of the accounts' IDs.
-func writeBalances(name string, accounts []books.Account) error {
+func writeBalances(w io.Writer, accounts []books.Account) error {
 	slices.SortFunc(accounts, func(a, b books.Account) int { return strings.Compare(a.ID, b.ID) })
-	f, err := os.Create(name)
-	if err != nil {
-		return fmt.Errorf("-balances: %w", err)
-	}
-	out := csv.NewWriter(f)
+	out := csv.NewWriter(w)
 	for _, a := range accounts {
 		_ = out.Write([]string{a.ID, strconv.FormatInt(a.Balance, 10)}) // Error has the error
 	}
 	out.Flush()
-	return errors.Join(out.Error(), f.Close())
+	return out.Error()
 }

@@ -2,13 +2,12 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
@@ -21,8 +20,7 @@ import (
 
 // Config says which archive to open.
 type Config struct {
-	// Where is the URL of a PostgreSQL, or the name of an SQLite file. Default: a file in a temporary
-	// folder, which Close removes.
+	// Where is the URL of a PostgreSQL, or the name of an SQLite file. Default: SQLite in memory.
 	Where string
 	// Prefix begins the names of the tables. Open creates them, so they must not exist.
 	Prefix string
@@ -40,8 +38,7 @@ type Archive struct {
 	db      *sql.DB
 	dialect fencing.Dialect
 	gate    *fencing.Gate // nil if Ungated
-	folder  string        // the temporary folder, if any
-	created []string
+	created bool
 
 	// statements is the quoted name of the table of all statements ever written. The last one of an
 	// account is the present one.
@@ -89,42 +86,33 @@ func (a *Archive) open(ctx context.Context) (err error) {
 }
 
 func (a *Archive) openSQLite() (err error) {
-	if a.cfg.Where == "" {
-		if a.folder, err = os.MkdirTemp("", "bank-archive-"); err != nil {
-			return err
-		}
-		a.cfg.Where = filepath.Join(a.folder, "archive.db")
+	file := "file::memory:?"
+	if a.cfg.Where != "" {
+		file = "file:" + (&url.URL{Path: a.cfg.Where}).EscapedPath() + "?_pragma=journal_mode(wal)&"
 	}
 	// Immediate: SQLite rejects a transaction that reads first if another one has written meanwhile.
-	a.db, err = sql.Open("sqlite", "file:"+(&url.URL{Path: a.cfg.Where}).EscapedPath()+
-		"?_txlock=immediate&_pragma=busy_timeout(60000)&_pragma=journal_mode(wal)")
-	if err == nil {
+	if a.db, err = sql.Open("sqlite", file+"_txlock=immediate&_pragma=busy_timeout(60000)"); err == nil {
 		a.db.SetMaxOpenConns(1) // SQLite has one writer at a time: queueing here is cheaper than polling there
 	}
 	return err
 }
 
+// create refuses an existing table of statements, which belongs to another archive.
 func (a *Archive) create(ctx context.Context) error {
 	number := "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
 	if a.dialect == fencing.SQLite {
 		number = "INTEGER PRIMARY KEY AUTOINCREMENT"
 	}
-	tables := [][2]string{{a.statements, "CREATE TABLE " + a.statements + " (n " + number +
-		", account TEXT NOT NULL, balance BIGINT NOT NULL, changes BIGINT NOT NULL, token BIGINT NOT NULL)"}}
-	if a.gate != nil { // not by Gate.CreateTable, which accepts an existing table
-		tables = append(tables, [2]string{a.quoted("fences"), strings.Replace(a.gate.DDL(), "IF NOT EXISTS ", "", 1)})
+	_, err := a.db.ExecContext(ctx, "CREATE TABLE "+a.statements+" (n "+number+
+		", account TEXT NOT NULL, balance BIGINT NOT NULL, changes BIGINT NOT NULL, token BIGINT NOT NULL)")
+	if err != nil {
+		return fmt.Errorf("table %s in %v: %w; if it exists, choose another -archive or -prefix", a.statements, a, err)
 	}
-	for _, table := range tables {
-		if _, err := a.db.ExecContext(ctx, table[1]); err != nil {
-			// Databases differ in how they say that a table exists, but not in how it is read.
-			if _, absent := a.db.ExecContext(ctx, "SELECT 1 FROM "+table[0]+" WHERE 1 = 0"); absent == nil { //nolint:gosec // the prefix is the operator's, who has the database
-				return fmt.Errorf("table %s exists already in %v: choose another -archive or -prefix", table[0], a)
-			}
-			return err
-		}
-		a.created = append(a.created, table[0])
+	a.created = true
+	if a.gate == nil {
+		return nil
 	}
-	return nil
+	return a.gate.CreateTable(ctx, a.db)
 }
 
 // Write writes all statements or none, in one transaction. The gate rejects a token if a later one
@@ -176,22 +164,19 @@ func (a *Archive) Load(ctx context.Context) (all []books.Statement, err error) {
 	return all, rows.Err()
 }
 
-// Close closes the archive, and deletes what Open created unless it is to be kept.
+// Close closes the archive, and deletes the tables that Open created unless they are to be kept.
 func (a *Archive) Close(ctx context.Context) error {
+	if a.db == nil {
+		return nil
+	}
 	var errs []error
-	if a.db != nil {
-		for _, table := range a.created {
-			if !a.cfg.Keep {
-				_, err := a.db.ExecContext(ctx, "DROP TABLE IF EXISTS "+table)
-				errs = append(errs, err)
-			}
+	if a.created && !a.cfg.Keep {
+		for _, table := range []string{a.statements, a.quoted("fences")} {
+			_, err := a.db.ExecContext(ctx, "DROP TABLE IF EXISTS "+table)
+			errs = append(errs, err)
 		}
-		errs = append(errs, a.db.Close())
 	}
-	if a.folder != "" && !a.cfg.Keep {
-		errs = append(errs, os.RemoveAll(a.folder))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, a.db.Close())...)
 }
 
 // String names the database, without the secrets that a URL may contain.
@@ -199,7 +184,7 @@ func (a *Archive) String() string {
 	if a.dialect == fencing.PostgreSQL {
 		return "PostgreSQL"
 	}
-	return "SQLite, " + a.cfg.Where
+	return "SQLite, " + cmp.Or(a.cfg.Where, "in memory")
 }
 
 // IsURL reports whether an archive is a PostgreSQL.

@@ -10,7 +10,7 @@ import (
 
 // Opening describes a new customer with its accounts, an address and a phone number.
 type Opening struct {
-	ID, Name      string
+	ID            string
 	Accounts      []Child
 	Balance       int64 // of each account
 	Street, Phone string
@@ -30,7 +30,7 @@ func (b *Bank) Open(ctx context.Context, o Opening) error {
 			return err
 		}
 		customer.T = Customer{
-			ID: o.ID, Name: o.Name, Version: 1, Accounts: o.Accounts,
+			ID: o.ID, Version: 1, Accounts: o.Accounts,
 			Addresses: []Child{{ID: "at-" + o.ID, Home: o.ID}}, Contacts: []Child{{ID: contactPrefix + o.ID, Home: o.ID}},
 		}
 		if err := u.Put(customer); err != nil {
@@ -72,7 +72,7 @@ func (b *Bank) Move(ctx context.Context, id, street, phone string) error {
 	return b.lockCustomers(ctx, []string{id}, keys, move)
 }
 
-// PayInterest adds a thousandth to every account of a customer, and counts it on the customer's row.
+// PayInterest adds interest to every account of a customer, and counts it on the customer's row.
 // It locks the customer coarsely, and finely only the accounts that came with a merge.
 func (b *Bank) PayInterest(ctx context.Context, id string) error {
 	keys := func(seen []Customer) []ordering.Key {
@@ -86,7 +86,7 @@ func (b *Bank) PayInterest(ctx context.Context, id string) error {
 			return err
 		}
 		for _, a := range accounts {
-			interest := a.T.Balance / 1000
+			interest := Interest(a.T.Balance)
 			customer.T.Interest += interest
 			if err := b.post(u, a, Change{Kind: KindInterest, Amount: interest}); err != nil {
 				return err

@@ -15,8 +15,7 @@ import (
 // Customer lists its children. A Query may miss a child that was just inserted, so a unit that
 // needs all children reads the list.
 type Customer struct {
-	ID   string `dynamodbav:"id"`
-	Name string `dynamodbav:"name"`
+	ID string `dynamodbav:"id"`
 	// Version is also the version of every address and contact of the customer: a unit that
 	// changes one of these rows writes all of them.
 	Version    int    `dynamodbav:"version"`
@@ -129,7 +128,7 @@ type Tables struct {
 	Locks lockset.Config
 	Units unitofwork.Config
 
-	created []string
+	created bool
 }
 
 // NewTables returns the bank's tables, and holdall's two, under a prefix.

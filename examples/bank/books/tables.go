@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
@@ -28,55 +27,39 @@ type DB interface {
 // Create creates the bank's tables and holdall's two. An existing table is an error, because its
 // records belong to another bank.
 func (t *Tables) Create(ctx context.Context, db DB) error {
-	strict := strictly{db, t}
-	if err := lockset.CreateTable(ctx, strict, t.Locks); err != nil {
-		return err
-	}
-	if err := unitofwork.CreateTable(ctx, strict, t.Units); err != nil {
-		return err
-	}
-	for _, table := range []struct{ name, partition, sort string }{
-		{t.Customers.Name, t.Customers.PartitionKey, t.Customers.SortKey},
-		{t.Accounts.Name, t.Accounts.PartitionKey, t.Accounts.SortKey},
-		{t.Addresses.Name, t.Addresses.PartitionKey, t.Addresses.SortKey},
-		{t.Contacts.Name, t.Contacts.PartitionKey, t.Contacts.SortKey},
-		{t.History.Name, t.History.PartitionKey, t.History.SortKey},
-	} {
-		if err := newtable.Create(ctx, strict, newtable.Input(table.name, table.partition, table.sort)); err != nil {
+	for _, name := range t.names() {
+		_, err := db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
+		if err == nil {
+			err = fmt.Errorf("table %q exists already: choose another -prefix", name)
+		}
+		if !errors.As(err, new(*types.ResourceNotFoundException)) {
 			return err
 		}
 	}
-	return nil
-}
-
-// strictly creates tables and refuses existing ones, which the CreateTable functions of lockset and
-// unitofwork accept.
-type strictly struct {
-	lockset.Tables
-	t *Tables
-}
-
-func (s strictly) CreateTable(ctx context.Context, in *dynamodb.CreateTableInput, options ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error) {
-	out, err := s.Tables.CreateTable(ctx, in, options...)
-	if errors.As(err, new(*types.ResourceInUseException)) {
-		return nil, fmt.Errorf("table %q exists already: choose another -prefix", aws.ToString(in.TableName))
+	t.created = true
+	errs := []error{lockset.CreateTable(ctx, db, t.Locks), unitofwork.CreateTable(ctx, db, t.Units)}
+	for _, name := range t.names()[2:] {
+		keys := []string{t.Customers.PartitionKey}
+		if name == t.History.Name {
+			keys = []string{t.History.PartitionKey, t.History.SortKey}
+		}
+		errs = append(errs, newtable.Create(ctx, db, newtable.Input(name, keys...)))
 	}
-	if err == nil {
-		s.t.created = append(s.t.created, aws.ToString(in.TableName))
-	}
-	return out, err
+	return errors.Join(errs...)
 }
 
-// Remove deletes the tables that Create created, and no others.
-func (t *Tables) Remove(ctx context.Context, db DB) error {
-	var errs []error
-	for _, name := range slices.Backward(t.created) {
-		if _, err := db.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &name}); err != nil {
-			errs = append(errs, fmt.Errorf("delete table %q: %w", name, err))
+func (t *Tables) names() []string {
+	return []string{t.Locks.Table, t.Units.Table, t.Customers.Name, t.Accounts.Name, t.Addresses.Name, t.Contacts.Name, t.History.Name}
+}
+
+// Remove deletes the tables if Create created them.
+func (t *Tables) Remove(ctx context.Context, db DB) (err error) {
+	for _, name := range t.names() {
+		if t.created {
+			err = errors.Join(err, newtable.Delete(ctx, db, name))
 		}
 	}
-	t.created = nil
-	return errors.Join(errs...)
+	return err
 }
 
 // Records are all records of the bank, read while nothing is written.

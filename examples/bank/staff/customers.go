@@ -66,7 +66,7 @@ func (c *Customers) Keys() []ordering.Key {
 func (c *Customers) opening(n int) Job {
 	id := Customer(n - 1)
 	opening := books.Opening{
-		ID: id, Name: fmt.Sprintf("Customer %d", n), Street: street(n), Phone: phone(n),
+		ID: id, Street: street(n), Phone: phone(n),
 		Accounts: c.Accounts[(n-1)*accountsOfEach : n*accountsOfEach], Balance: 1000_00,
 	}
 	return Job{Kind: "opening", Do: func(ctx context.Context, b *books.Bank) error { return b.Open(ctx, opening) }}
