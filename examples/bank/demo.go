@@ -119,14 +119,6 @@ func foundAny(r unitofwork.Recovery) bool {
 }
 
 func (c *call) reportRecovery(found unitofwork.Recovery) {
-	say(c.stdout, "recovery of large units: %d had committed, and are done now; %d had not, and never will; %d are alive\n",
-		len(found.Committed), len(found.Aborted), len(found.Alive))
-	list := func(fate string, units []string) {
-		for _, unit := range units {
-			say(c.stdout, "  %-9s %s\n", fate, unit)
-		}
-	}
-	list("committed", found.Committed)
-	list("aborted", found.Aborted)
-	list("alive", found.Alive)
+	say(c.stdout, "recovery of large units: %d had committed, and are done now %v; %d had not, and never will %v; %d are alive %v\n",
+		len(found.Committed), found.Committed, len(found.Aborted), found.Aborted, len(found.Alive), found.Alive)
 }

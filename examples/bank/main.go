@@ -1,14 +1,7 @@
 // Command bank shows holdall at work: tellers of several owners move money, change addresses, merge
 // customers and pay interest, to one customer or to all of them as one unit, while owners die and
 // others take their place. Then it audits the books.
-//
-//	go run ./examples/bank                # in memory; needs nothing
-//	go run ./examples/bank -lock          # every unit takes its locks first
-//	go run ./examples/bank -unsafe        # the same work without units: plain reads and writes
-//	go run ./examples/bank -crash         # owners also die within large units
-//	go run ./examples/bank replay -h      # enter a ledger from a file
-//	go run ./examples/bank recover -h     # finish what dead owners left
-//	go run ./examples/bank archive        # statements in SQL, by owners that are paused and overtaken
+// "go run ./examples/bank -h" lists the commands and flags.
 //
 // The bank's own work is in books, the owners and tellers are in staff, and the SQL store of
 // statements is in archive.

@@ -15,15 +15,12 @@ type Result struct {
 
 // Audit checks whether the books are sound, from the records alone.
 func Audit(r Records) []Result {
-	of := Histories(r)
+	lost, wrong := histories(r)
 	return []Result{
-		{"lost updates", lostUpdates(of)},
+		{"lost updates", lost},
+		{"histories that do not lead to their record", wrong},
 		{"torn customers", torn(r)},
-		{"accounts whose history has another owner", owners(r, of)},
 		{"payments or months not whole, or made twice", entries(r)},
-		{"records that do not count the changes in their history", unrecorded(r, of)},
-		{"balances that differ from opening and history", balances(r, of)},
-		{"tokens out of order", tokens(of)},
 		{"sums of money made or gone", money(r)},
 	}
 }
@@ -47,88 +44,68 @@ func Histories(r Records) map[string][]Change {
 	return of
 }
 
-// eachPair calls check for every change and the one before it, the zero Change for the first, in
-// the order of the records.
-func eachPair(of map[string][]Change, check func(before, c Change) (finding string)) (findings []string) {
-	for _, record := range slices.Sorted(maps.Keys(of)) {
-		var before Change
-		for _, c := range of[record] {
-			if finding := check(before, c); finding != "" {
-				findings = append(findings, record+": "+finding)
-			}
-			before = c
-		}
+// histories follows the history of every record from its opening. Every unit that changes a record
+// increases the record's counter: if two units wrote the same number, neither saw the other's change, and
+// the first write was overwritten (lost). For each record there is one more finding at most (wrong): what
+// the first change is that cannot follow the one before, or how the record differs from its last change.
+func histories(r Records) (lost, wrong []string) {
+	type record struct {
+		owner            string
+		opening, balance int64
+		changes          int
 	}
-	return findings
-}
-
-// lostUpdates: every unit that changes a record increases the record's counter. If two units wrote
-// the same number, neither saw the other's change, and the first write was overwritten.
-func lostUpdates(of map[string][]Change) []string {
-	return eachPair(of, func(before, c Change) string {
-		if before.Record == "" || c.Seq != before.Seq {
-			return ""
-		}
-		return fmt.Sprintf("change %d was made by two units, with tokens %v and %v", c.Seq, before.MadeBy(), c.MadeBy())
-	})
-}
-
-// tokens: a later unit has a higher token, with locks or without, except that units of one group
-// have the same. A unit that writes a row again has a higher token than the first.
-func tokens(of map[string][]Change) []string {
-	return eachPair(of, func(before, c Change) string {
-		switch {
-		case !c.MadeBy().Valid():
-			return fmt.Sprintf("change %d has no token", c.Seq)
-		case c.MadeBy() < before.MadeBy():
-			return fmt.Sprintf("change %d has token %v, the one before %v", c.Seq, c.MadeBy(), before.MadeBy())
-		case c.Token != 0 && c.Stamp != 0 && c.Stamp <= c.Token:
-			return fmt.Sprintf("change %d was made with token %v, and written again with %v", c.Seq, c.Token, c.Stamp)
-		}
-		return ""
-	})
-}
-
-// unrecorded: the history of a record has exactly the changes that the record counts.
-func unrecorded(r Records, of map[string][]Change) (findings []string) {
-	counted := map[string]int{}
-	for record := range of {
-		counted[record] = 0 // unless it exists
+	of, records := Histories(r), map[string]record{}
+	for name := range of {
+		records[name] = record{} // unless it exists
 	}
 	for _, a := range r.Accounts {
-		counted[AccountRecord(a.ID)] = a.Changes
+		records[AccountRecord(a.ID)] = record{a.Owner, a.Opening, a.Balance, a.Changes}
 	}
 	for _, c := range r.Customers {
-		counted[CustomerRecord(c.ID)] = c.Changes
+		records[CustomerRecord(c.ID)] = record{changes: c.Changes}
 	}
-	for _, record := range slices.Sorted(maps.Keys(counted)) {
-		seqs := map[int]bool{}
-		for _, c := range of[record] {
-			seqs[c.Seq] = true
+	for _, name := range slices.Sorted(maps.Keys(records)) {
+		is, before, why := records[name], Change{}, ""
+		balance := is.opening
+		for _, c := range of[name] {
+			if c.Seq == before.Seq {
+				lost = append(lost, fmt.Sprintf("%s: change %d was made by two units, with tokens %v and %v", name, c.Seq, before.MadeBy(), c.MadeBy()))
+			}
+			balance += c.Amount
+			why = cmp.Or(why, follows(before, c, is.owner))
+			before = c
 		}
-		complete := len(seqs) == counted[record]
-		for n := range counted[record] {
-			complete = complete && seqs[n+1]
+		switch {
+		case why != "":
+		case before.Seq != is.changes:
+			why = fmt.Sprintf("it counts %d changes, its history %d", is.changes, before.Seq)
+		case balance != is.balance:
+			why = fmt.Sprintf("it has %s, its history says %s", Hundredths(is.balance), Hundredths(balance))
 		}
-		if !complete {
-			findings = append(findings, fmt.Sprintf("%s: it counts %d changes, and its history has others", record, counted[record]))
+		if why != "" {
+			wrong = append(wrong, name+": "+why)
 		}
 	}
-	return findings
+	return lost, wrong
 }
 
-// balances: a balance is the sum of the opening balance and the amounts in the history.
-func balances(r Records, of map[string][]Change) (findings []string) {
-	for _, a := range r.Accounts {
-		sum, record := a.Opening, AccountRecord(a.ID)
-		for _, c := range of[record] {
-			sum += c.Amount
-		}
-		if sum != a.Balance {
-			findings = append(findings, fmt.Sprintf("%s has %s, its history says %s", record, Hundredths(a.Balance), Hundredths(sum)))
-		}
+// follows returns why a change cannot follow the one before, if so. A later unit has a higher token, with
+// locks or without, except that units of one group have the same. A unit that writes a row again has a
+// higher token than the first. All rows of an account name its present owner.
+func follows(before, c Change, owner string) string {
+	switch {
+	case c.Seq > before.Seq+1:
+		return fmt.Sprintf("change %d is not in its history", before.Seq+1)
+	case !c.MadeBy().Valid():
+		return fmt.Sprintf("change %d has no token", c.Seq)
+	case c.MadeBy() < before.MadeBy():
+		return fmt.Sprintf("change %d has token %v, the one before %v", c.Seq, c.MadeBy(), before.MadeBy())
+	case c.Token != 0 && c.Stamp != 0 && c.Stamp <= c.Token:
+		return fmt.Sprintf("change %d was made with token %v, and written again with %v", c.Seq, c.Token, c.Stamp)
+	case c.Owner != owner:
+		return fmt.Sprintf("it is of customer %q, change %d of its history of customer %q", owner, c.Seq, c.Owner)
 	}
-	return findings
+	return ""
 }
 
 // money: the money on all accounts was there at the opening, is interest that a customer's row
@@ -230,19 +207,6 @@ func torn(r Records) (findings []string) {
 	}
 	for _, customer := range slices.Sorted(maps.Keys(reasons)) {
 		findings = append(findings, fmt.Sprintf("customer %s: %s", customer, reasons[customer]))
-	}
-	return findings
-}
-
-// owners: all rows of an account's history name its owner. There is one finding for each account.
-func owners(r Records, of map[string][]Change) (findings []string) {
-	for _, a := range r.Accounts {
-		record := AccountRecord(a.ID)
-		i := slices.IndexFunc(of[record], func(c Change) bool { return c.Owner != a.Owner })
-		if i >= 0 {
-			findings = append(findings, fmt.Sprintf("%s is of customer %q, change %d of its history of customer %q",
-				record, a.Owner, of[record][i].Seq, of[record][i].Owner))
-		}
 	}
 	return findings
 }

@@ -41,14 +41,11 @@ func soundRecords() books.Records {
 
 // Checks.
 const (
-	lost     = "lost updates"
-	torn     = "torn customers"
-	owners   = "accounts whose history has another owner"
-	entries  = "payments or months not whole, or made twice"
-	missing  = "records that do not count the changes in their history"
-	balances = "balances that differ from opening and history"
-	tokens   = "tokens out of order"
-	money    = "sums of money made or gone"
+	lost    = "lost updates"
+	wrong   = "histories that do not lead to their record"
+	torn    = "torn customers"
+	entries = "payments or months not whole, or made twice"
+	money   = "sums of money made or gone"
 )
 
 // found has the only finding of each check.
@@ -62,14 +59,14 @@ var wrongs = map[string]struct {
 	"no records":        {func(r *books.Records) { *r = books.Records{} }, found{}},
 	"one token in both": {func(r *books.Records) { r.History[1].Stamp = r.History[3].Stamp }, found{}},
 	"a balance too high": {func(r *books.Records) { r.Accounts[0].Balance++ }, found{
-		balances: "account:a has 0.66, its history says 0.65", money: "the accounts hold 1.94, they should hold 1.93"}},
+		wrong: "account:a: it has 0.66, its history says 0.65", money: "the accounts hold 1.94, they should hold 1.93"}},
 	"balances that make up for each other": {func(r *books.Records) {
 		r.Accounts[0].Balance, r.Accounts[2].Balance, r.History[4].Amount = 66, -13, -13
-	}, found{balances: "account:a has 0.66, its history says 0.65", money: "the accounts hold 1.93, they should hold 1.92"}},
+	}, found{wrong: "account:a: it has 0.66, its history says 0.65", money: "the accounts hold 1.93, they should hold 1.92"}},
 	"interest that no account got": {func(r *books.Records) { r.Customers[1].Interest = 300 }, found{
 		money: "the accounts hold 1.93, they should hold 4.93"}},
 	"a change that no customer counts": {func(r *books.Records) { r.Customers[0].Changes = 0 }, found{
-		missing: "customer:1: it counts 0 changes, and its history has others"}},
+		wrong: "customer:1: it counts 0 changes, its history 1"}},
 	"cash paid twice": {func(r *books.Records) { r.History[2].Entry, r.History[2].Kind = "8", books.KindCash }, found{
 		entries: "cash 8: its history has 2 rows, not 1"}},
 	"a customer of another version": {func(r *books.Records) { r.Customers[0].Version = 3 }, found{
@@ -77,21 +74,21 @@ var wrongs = map[string]struct {
 	"interest that no customer counts": {func(r *books.Records) { r.Customers[0].Interest = 0 }, found{
 		money: "the accounts hold 1.93, they should hold 1.88"}},
 	"an account that is gone": {func(r *books.Records) { r.Accounts = slices.Delete(r.Accounts, 2, 3) }, found{
-		missing: "account:7: it counts 0 changes, and its history has others", money: "the accounts hold 2.05, they should hold 1.93"}},
+		wrong: "account:7: it counts 0 changes, its history 1", money: "the accounts hold 2.05, they should hold 1.93"}},
 	"two made the same change": {func(r *books.Records) {
 		again := r.History[2]
 		again.Stamp = 13
 		r.History = append(r.History, again)
 	}, found{lost: "customer:1: change 1 was made by two units, with tokens 11 and 13"}},
 	"a gap in a history": {func(r *books.Records) { r.History[1].Seq = 3; r.Accounts[0].Changes = 3 }, found{
-		missing: "account:a: it counts 3 changes, and its history has others"}},
+		wrong: "account:a: change 2 is not in its history"}},
 	"a change without its row": {func(r *books.Records) { r.History = slices.Delete(r.History, 2, 3) }, found{
-		missing: "customer:1: it counts 1 changes, and its history has others"}},
+		wrong: "customer:1: it counts 1 changes, its history 0"}},
 	"a token lower than before": {func(r *books.Records) { r.History[1].Stamp = 9 }, found{
-		tokens: "account:a: change 2 has token 9, the one before 10"}},
-	"no token": {func(r *books.Records) { r.History[4].Stamp = 0 }, found{tokens: "account:7: change 1 has no token"}},
+		wrong: "account:a: change 2 has token 9, the one before 10"}},
+	"no token": {func(r *books.Records) { r.History[4].Stamp = 0 }, found{wrong: "account:7: change 1 has no token"}},
 	"written again by an earlier unit": {func(r *books.Records) { r.History[4].Token = 13 }, found{
-		tokens: "account:7: change 1 was made with token 13, and written again with 12"}},
+		wrong: "account:7: change 1 was made with token 13, and written again with 12"}},
 	"half a payment": {func(r *books.Records) { r.History[0].Entry = "" }, found{entries: "payment p: its history has 1 rows, not 2"}},
 	"a payment made twice": {func(r *books.Records) { r.History[1].Entry, r.History[1].Kind = "p", books.KindPayment }, found{
 		entries: "payment p: its history has 3 rows, not 2"}},
@@ -109,7 +106,7 @@ var wrongs = map[string]struct {
 		r.History = append(r.History, again)
 		r.Accounts[4].Changes = 2
 	}, found{entries: "month-end m: it changed an account twice"}},
-	"a row of another owner":     {func(r *books.Records) { r.History[3].Owner = "2" }, found{owners: `account:a is of customer "1", change 1 of its history of customer "2"`}},
+	"a row of another owner":     {func(r *books.Records) { r.History[3].Owner = "2" }, found{wrong: `account:a: it is of customer "1", change 1 of its history of customer "2"`}},
 	"an address of a version":    {func(r *books.Records) { r.Addresses[0].Version = 1 }, found{torn: "customer 1: has version 2, its detail x version 1"}},
 	"a contact of a version":     {func(r *books.Records) { r.Contacts[0].Version = 3 }, found{torn: "customer 1: has version 2, its detail y version 3"}},
 	"a child that is gone":       {func(r *books.Records) { r.Addresses = r.Addresses[1:] }, found{torn: "customer 1: lists detail x, which does not exist"}},

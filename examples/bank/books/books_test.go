@@ -237,7 +237,7 @@ func TestAnOvertakenPayment(t *testing.T) {
 			found[result.Count] = len(result.Findings)
 		}
 	}
-	require.Equal(t, map[string]int{lost: 1, balances: 1, money: 1}, found)
+	require.Equal(t, map[string]int{lost: 1, wrong: 1, money: 1}, found)
 
 	b = newBank(t, 3, 1)
 	other = b.another()

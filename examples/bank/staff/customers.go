@@ -96,10 +96,7 @@ func (c *Customers) Job(n int) Job {
 
 // ID returns the ID of the n-th job. Different processes have different IDs.
 func (c *Customers) ID(of string, n int) string {
-	if c.cfg.Name == "" {
-		return fmt.Sprintf("%s-%d", of, n)
-	}
-	return fmt.Sprintf("%s-%s-%d", c.cfg.Name, of, n)
+	return strings.TrimPrefix(fmt.Sprintf("%s-%s-%d", c.cfg.Name, of, n), "-")
 }
 
 // Payment draws the n-th job as a payment between two accounts.
@@ -123,10 +120,7 @@ func (c *Customers) Statements(id string) Job {
 	return Job{Kind: KindStatements, Do: func(ctx context.Context, b *books.Bank) error { return b.ArchiveCustomer(ctx, id) }}
 }
 
-func street(n int) string {
-	names := []string{"Elm", "Oak", "Mill", "Church", "Station", "Harbour", "Garden"}
-	return fmt.Sprintf("%d %s Street", 1+n/len(names), names[n%len(names)])
-}
+func street(n int) string { return fmt.Sprintf("%d Elm Street", n) }
 
 func phone(n int) string { return fmt.Sprintf("555-%04d", n%10_000) }
 
@@ -138,13 +132,7 @@ func DefaultMix() Mix {
 	return Mix{books.KindPayment: 1600, books.KindMove: 200, books.KindInterest: 179, books.KindMerge: 20, books.KindMonthEnd: 1}
 }
 
-func (m Mix) String() string {
-	var parts []string
-	for _, kind := range slices.Sorted(maps.Keys(m)) {
-		parts = append(parts, fmt.Sprintf("%s=%d", kind, m[kind]))
-	}
-	return strings.Join(parts, ",")
-}
+func (m Mix) String() string { return fmt.Sprint(map[string]int(m)) }
 
 // Set parses kind=share pairs. A kind that is not named has no share.
 func (m Mix) Set(s string) error {
