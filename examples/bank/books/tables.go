@@ -1,17 +1,24 @@
 package books
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/newtable"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -92,6 +99,170 @@ func scan[T any](ctx context.Context, db DB, table string, all *[]T) error {
 			return fmt.Errorf("read table %q: %w", table, err)
 		}
 		*all = append(*all, records...)
+	}
+	return nil
+}
+
+// Items are the operations that read and write outside units.
+type Items interface {
+	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
+	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
+}
+
+// Looker reads and writes single items outside units.
+type Looker struct {
+	DB      Items
+	Observe func(trace.RequestEnd) // called after every request; may be nil
+	Timeout time.Duration          // of one request; zero: only the context limits it
+}
+
+// request sends one request, limits its time and reports it to Observe.
+func request[O any](ctx context.Context, l Looker, op string, send func(context.Context) (O, error), used func(O) *types.ConsumedCapacity) (O, error) {
+	if l.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, l.Timeout)
+		defer cancel()
+	}
+	start := time.Now()
+	out, err := send(ctx)
+	if l.Observe != nil {
+		end := trace.RequestEnd{Op: op, N: 1, Took: time.Since(start), Err: err}
+		if err == nil && used(out) != nil {
+			end.Capacity = aws.ToFloat64(used(out).CapacityUnits)
+		}
+		l.Observe(end)
+	}
+	return out, err
+}
+
+// ErrUnanswered says that DynamoDB did not answer a read. A retry may succeed.
+var ErrUnanswered = errors.New("no answer to a read")
+
+// unanswered wraps an error in ErrUnanswered unless DynamoDB itself rejected the request.
+func unanswered(err error) error {
+	var api smithy.APIError
+	if errors.As(err, &api) && api.ErrorFault() == smithy.FaultClient {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnanswered, err)
+}
+
+// look reads the record with an ID outside units.
+func look(ctx context.Context, l Looker, table, id string, record any) (found bool, err error) {
+	in := &dynamodb.GetItemInput{
+		TableName: &table, Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id}},
+		ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+	}
+	out, err := request(ctx, l, "GetItem", func(ctx context.Context) (*dynamodb.GetItemOutput, error) { return l.DB.GetItem(ctx, in) },
+		func(o *dynamodb.GetItemOutput) *types.ConsumedCapacity { return o.ConsumedCapacity })
+	if err != nil {
+		return false, unanswered(err)
+	}
+	return len(out.Item) > 0, attributevalue.UnmarshalMap(out.Item, record)
+}
+
+// query reads all records that have a partition key.
+func query[T any](ctx context.Context, l Looker, t *unitofwork.Table[T], partition string) (refs []*unitofwork.Ref[T], err error) {
+	pages := dynamodb.NewQueryPaginator(l.DB, &dynamodb.QueryInput{
+		TableName: &t.Name, ConsistentRead: aws.Bool(true),
+		KeyConditionExpression:    aws.String("#key = :key"),
+		ExpressionAttributeNames:  map[string]string{"#key": t.PartitionKey},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":key": &types.AttributeValueMemberS{Value: partition}},
+		ReturnConsumedCapacity:    types.ReturnConsumedCapacityTotal,
+	})
+	for pages.HasMorePages() {
+		page, err := request(ctx, l, "Query", func(ctx context.Context) (*dynamodb.QueryOutput, error) { return pages.NextPage(ctx) },
+			func(o *dynamodb.QueryOutput) *types.ConsumedCapacity { return o.ConsumedCapacity })
+		if err != nil {
+			return nil, unanswered(err)
+		}
+		var found []T
+		if err := attributevalue.UnmarshalListOfMaps(page.Items, &found); err != nil {
+			return nil, err
+		}
+		for _, record := range found {
+			refs = append(refs, t.Of(record))
+		}
+	}
+	return refs, nil
+}
+
+// Plain does the same work without units, by GetItem and PutItem alone. The example exists to show
+// what goes wrong then. The clock is for the tokens in history, which no commit stamps here.
+func Plain(t *Tables, l Looker, clock *fencing.Clock) Run {
+	return func(ctx context.Context, _ unitofwork.Work, fn func(context.Context, Unit) error) error {
+		u := &plainUnit{tables: t, looker: l, token: clock.Next()}
+		if err := fn(ctx, u); err != nil {
+			return err
+		}
+		for _, write := range u.writes { // one item after the other
+			if err := write(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+type plainUnit struct {
+	tables *Tables
+	looker Looker
+	token  fencing.Token
+	writes []func(context.Context) error
+}
+
+func (u *plainUnit) Nonce() string { return "plain-" + strconv.FormatInt(int64(u.token), 10) }
+
+func (u *plainUnit) Get(ctx context.Context, records ...unitofwork.Record) error {
+	for _, r := range records {
+		table, id, record, found := u.of(r)
+		exists, err := look(ctx, u.looker, table, id, record)
+		if err != nil {
+			return err
+		}
+		*found = exists
+	}
+	return nil
+}
+
+// of returns a reference's table, ID, record and Found.
+func (u *plainUnit) of(record unitofwork.Record) (table, id string, t any, found *bool) {
+	tables := u.tables
+	switch r := record.(type) {
+	case *unitofwork.Ref[Customer]:
+		return tables.Customers.Name, r.T.ID, &r.T, &r.Found
+	case *unitofwork.Ref[Account]:
+		return tables.Accounts.Name, r.T.ID, &r.T, &r.Found
+	case *unitofwork.Ref[Detail]:
+		if strings.HasPrefix(r.T.ID, contactPrefix) {
+			return tables.Contacts.Name, r.T.ID, &r.T, &r.Found
+		}
+		return tables.Addresses.Name, r.T.ID, &r.T, &r.Found
+	case *unitofwork.Ref[Change]:
+		r.T.Token = cmp.Or(r.T.Token, u.token)
+		return tables.History.Name, r.T.Record, &r.T, &r.Found
+	}
+	panic(fmt.Sprintf("%T is not a record of the bank", record))
+}
+
+func (u *plainUnit) Insert(records ...unitofwork.Record) error  { return u.Put(records...) }
+func (u *plainUnit) Replace(records ...unitofwork.Record) error { return u.Put(records...) }
+
+// Put writes records as they are when the function has ended.
+func (u *plainUnit) Put(records ...unitofwork.Record) error {
+	for _, r := range records {
+		table, _, record, _ := u.of(r)
+		u.writes = append(u.writes, func(ctx context.Context) error {
+			item, err := attributevalue.MarshalMap(record)
+			if err != nil {
+				return err
+			}
+			in := &dynamodb.PutItemInput{TableName: &table, Item: item, ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal}
+			_, err = request(ctx, u.looker, "PutItem", func(ctx context.Context) (*dynamodb.PutItemOutput, error) { return u.looker.DB.PutItem(ctx, in) },
+				func(o *dynamodb.PutItemOutput) *types.ConsumedCapacity { return o.ConsumedCapacity })
+			return err
+		})
 	}
 	return nil
 }

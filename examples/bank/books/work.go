@@ -2,11 +2,130 @@ package books
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
+
+// Payment moves money between two accounts. Its ID makes sure that it happens once, however often
+// it is requested.
+type Payment struct {
+	ID       string
+	From, To Child
+	Amount   int64
+}
+
+// Pay needs the keys of the two accounts and no key above them: payments of one customer conflict
+// only if they share an account.
+func (b *Bank) Pay(ctx context.Context, p Payment) error {
+	keys := []ordering.Key{AccountKey(p.From), AccountKey(p.To)} // for a bank that locks first
+	what := fmt.Appendf(nil, "%q to %q: %d", p.From.ID, p.To.ID, p.Amount)
+	return b.do(ctx, unitofwork.Work{ID: p.ID, Payload: what, Purpose: "payment"}, keys, func(ctx context.Context, u Unit) error {
+		from, to := b.Tables.account(p.From), b.Tables.account(p.To)
+		if err := u.Get(ctx, from, to); err != nil { // one request for both
+			return err
+		}
+		if !from.Found || !to.Found {
+			return ErrAbsent
+		}
+		if from.T.Balance < p.Amount {
+			return ErrFunds // nothing is written
+		}
+		if err := b.post(u, from, Change{Kind: KindPayment, Entry: p.ID, Amount: -p.Amount}); err != nil {
+			return err
+		}
+		return b.post(u, to, Change{Kind: KindPayment, Entry: p.ID, Amount: p.Amount})
+	})
+}
+
+// Entry is a line of a ledger. It is entered whatever the balance is, and opens the accounts that
+// it names. Without a partner it is cash.
+type Entry struct {
+	ID      string
+	Note    string
+	Account string
+	Partner string
+	Amount  int64 // added to Account, taken from Partner
+}
+
+// Record enters a line of a ledger, once.
+func (b *Bank) Record(ctx context.Context, e Entry) error {
+	sides, kind := []Child{{ID: e.Account}}, KindCash
+	if e.Partner != "" {
+		sides, kind = append(sides, Child{ID: e.Partner}), KindPayment
+	}
+	what := fmt.Appendf(nil, "%q from %q: %d %q", e.Account, e.Partner, e.Amount, e.Note)
+	return b.do(ctx, unitofwork.Work{ID: e.ID, Payload: what}, keysOf(sides, AccountKey), func(ctx context.Context, u Unit) error {
+		accounts := refsOf(sides, b.Tables.account)
+		if err := u.Get(ctx, records(accounts)...); err != nil {
+			return err
+		}
+		amount := e.Amount
+		for i, a := range accounts {
+			a.T.ID = sides[i].ID // it may not exist yet
+			if err := b.post(u, a, Change{Kind: kind, Entry: e.ID, Note: e.Note, Amount: amount}); err != nil {
+				return err
+			}
+			amount = -amount
+		}
+		return nil
+	})
+}
+
+// BankAccount is the bank's own account, which pays a month's interest. Its negative balance is the
+// sum of the interest paid.
+var BankAccount = Child{ID: "bank"}
+
+// Month is a month at whose end interest is paid on all accounts.
+type Month struct {
+	ID        string   // it is paid once
+	Customers []string // all customers, including merged ones
+}
+
+// CloseMonth pays a month's interest on all accounts of all customers as one unit: on all of them,
+// or on none. It locks every customer coarsely, so the customers' rows list all accounts there are.
+func (b *Bank) CloseMonth(ctx context.Context, m Month) error {
+	keys := []ordering.Key{AccountKey(BankAccount)}
+	for _, id := range m.Customers {
+		keys = append(keys, CustomerKey(id))
+	}
+	return b.lock(ctx, unitofwork.Work{Keys: keys, ID: m.ID, Purpose: "end of month"}, func(ctx context.Context, u Unit) error {
+		customers := refsOf(m.Customers, b.Tables.customer)
+		if err := u.Get(ctx, records(customers)...); err != nil {
+			return err
+		}
+		var accounts []*unitofwork.Ref[Account]
+		for _, c := range customers {
+			if !c.Found {
+				return ErrAbsent
+			}
+			accounts = append(accounts, refsOf(c.T.Accounts, b.Tables.account)...)
+		}
+		bank := b.Tables.account(BankAccount)
+		if err := u.Get(ctx, append(records(accounts), bank)...); err != nil {
+			return err
+		}
+		bank.T.ID = BankAccount.ID // it may not exist yet
+		change := Change{Kind: KindMonthEnd, Entry: m.ID}
+		var paid int64
+		for _, a := range accounts {
+			change.Amount = Interest(a.T.Balance)
+			paid += change.Amount
+			if err := b.post(u, a, change); err != nil {
+				return err
+			}
+		}
+		change.Amount = -paid
+		return b.post(u, bank, change)
+	})
+}
+
+// Interest returns the interest that is paid on a balance: a quarter of a percent.
+func Interest(balance int64) int64 { return max(balance, 0) / 400 }
 
 // Opening describes a new customer with its accounts, an address and a phone number.
 type Opening struct {
@@ -187,4 +306,72 @@ func putDetails(u Unit, c Customer, details []*unitofwork.Ref[Detail]) error {
 		d.T.Customer, d.T.Version = c.ID, c.Version
 	}
 	return u.Put(records(details)...)
+}
+
+// Statement is the statement of an account. It is written again as the account changes.
+type Statement struct {
+	Account string        `json:"account"`
+	Balance int64         `json:"balance"` // in hundredths
+	Changes int           `json:"changes"` // of the account, when it was read
+	Token   fencing.Token `json:"token"`   // of the locks under which it was read
+}
+
+// Archive receives statements. It knows nothing of the locks, so it must reject late writers by
+// their token. Such an error matches fencing.ErrStale.
+type Archive interface {
+	Write(ctx context.Context, token fencing.Token, keys []ordering.Key, statements []Statement) error
+}
+
+// ArchiveAccount writes the statement of one account. It locks no other account.
+func (b *Bank) ArchiveAccount(ctx context.Context, a Child) error {
+	return b.archive(ctx, []ordering.Key{AccountKey(a)}, []Child{a}, func(*unitofwork.Unit) error { return nil })
+}
+
+// ArchiveCustomer writes the statements of all accounts of a customer, as of one moment. It locks
+// the customer coarsely, and finely only the accounts that were opened for another customer.
+func (b *Bank) ArchiveCustomer(ctx context.Context, id string) error {
+	seen, err := b.Customers(ctx, []string{id})
+	if err != nil {
+		return err
+	}
+	keys := append(keysOf(seen[0].Accounts, AccountKey), CustomerKey(id))
+	return b.archive(ctx, keys, seen[0].Accounts, func(u *unitofwork.Unit) error {
+		customer := b.Tables.customer(id)
+		err := u.Get(u.Context(), customer)
+		if err == nil && !SameChildren(customer.T, seen[0]) {
+			err = ErrChanged
+		}
+		return err
+	})
+}
+
+// archive reads accounts under locks and writes their statements before it releases the locks. The
+// unit only locks and reads. A write elsewhere is not part of it, so it is never committed.
+func (b *Bank) archive(ctx context.Context, keys []ordering.Key, children []Child, check func(*unitofwork.Unit) error) (err error) {
+	u, err := b.Units.Begin(ctx, unitofwork.Work{Keys: keys, Purpose: "statement"})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, u.Rollback(ctx)) }() // returns an error if the locks were lost
+	token, err := u.Token()
+	if err != nil {
+		return err
+	}
+	accounts := refsOf(children, b.Tables.account)
+	if err := check(u); err != nil {
+		return err
+	}
+	if err := u.Get(u.Context(), records(accounts)...); err != nil {
+		return err
+	}
+	statements := make([]Statement, len(accounts))
+	for i, a := range accounts {
+		if !a.Found {
+			return ErrAbsent
+		}
+		statements[i] = Statement{Account: a.T.ID, Balance: a.T.Balance, Changes: a.T.Changes, Token: token}
+	}
+	// ctx does not end with the locks: a process that was suspended may write before it knows that
+	// they are lost. The archive must bear that.
+	return b.Archive.Write(ctx, token, u.Keys(), statements)
 }
