@@ -20,7 +20,6 @@ import (
 
 	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/record"
-	"github.com/holdall/holdall/trace"
 )
 
 func bank(ctx context.Context, args string) (code int, stdout, stderr string) {
@@ -83,23 +82,14 @@ func TestARecordedRun(t *testing.T) {
 		file, err := os.Open(path)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, file.Close()) }()
-		begun, gone, committed := map[string]int{}, map[string]bool{}, 0
+		begun, gone := map[string]int{}, map[string]bool{}
 		for e, err := range record.Read(file) {
 			require.NoError(t, err)
-			switch {
-			case e.Name == record.Gone:
-				gone[e.Process] = true
-			case e.Name == "UnitStart":
-				begun[e.Process]++
-			case e.Name == "UnitEnd":
-				begun[e.Process]--
-				if e.Outcome == string(trace.Committed) {
-					committed++
-				}
-			}
+			gone[e.Process] = gone[e.Process] || e.Name == record.Gone
+			begun[e.Process] += map[string]int{"UnitStart": 1, "UnitEnd": -1}[e.Name]
 		}
-		require.NotEmpty(t, gone, out)
-		require.Greater(t, committed, 40)
+		require.Contains(t, slices.Collect(maps.Values(gone)), true)
+		require.Greater(t, len(begun), 4)
 		for process, n := range begun {
 			require.True(t, n == 0 || gone[process], "units of %s that did not end", process)
 		}
@@ -123,25 +113,6 @@ func TestAnInterruptedRun(t *testing.T) {
 		require.Equal(t, exitUnsound, code)
 		require.Empty(t, out)
 		require.NotEmpty(t, errs)
-	}
-}
-
-// An archive in a file stays if it is to be kept, and is not overwritten.
-func TestAnArchiveInAFile(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "archive.db")
-	args := "archive -archive " + file + " -prefix x- -keep -pauses 1 -customers 4 -lease 1s -quiet"
-	code, out, errs := bank(t.Context(), args)
-	require.Zero(t, code, out+errs)
-	require.Contains(t, out, "SQLite, "+file)
-	require.Contains(t, errs, "the tables x-* of the archive (SQLite, "+file+") will be kept")
-	code, _, errs = bank(t.Context(), args)
-	require.Equal(t, exitUnsound, code)
-	require.Contains(t, errs, `table "x-statements" in SQLite, `+file)
-	for _, where := range []string{"postgres://nobody@127.0.0.1:1/none", "a/b/c", "mysql://x"} {
-		code, _, errs = bank(t.Context(), "archive -archive "+where+" -quiet")
-		require.Equal(t, exitUnsound, code)
-		require.Contains(t, errs, "archive: ")
 	}
 }
 
@@ -181,16 +152,18 @@ func TestReplay(t *testing.T) {
 	require.Equal(t, exitUnsound, code)
 	require.Empty(t, out)
 	require.Contains(t, errs, file+": record on line 308: wrong number of fields: nothing was entered")
-	code, _, errs = bank(t.Context(), "replay -transactions "+dir+"/none")
-	require.Equal(t, exitUnsound, code)
-	require.Contains(t, errs, "none")
 }
 
-func TestRecoverWithoutADynamoDB(t *testing.T) {
-	code, out, errs := bank(t.Context(), "recover -endpoint http://127.0.0.1:1 -prefix x- -lease 1s")
-	require.Equal(t, exitUnsound, code)
-	require.Empty(t, out)
-	require.Contains(t, errs, "recover: ")
+func TestWhatCannotBeReached(t *testing.T) {
+	for _, args := range []string{
+		"recover -endpoint http://127.0.0.1:1 -prefix x- -lease 1s", "archive -archive postgres://nobody@127.0.0.1:1/none", "archive -archive a/b/c",
+		"replay -transactions none", "replay -transactions bank_test.go",
+	} {
+		code, _, errs := bank(t.Context(), args)
+		require.Equal(t, exitUnsound, code)
+		command, _, _ := strings.Cut(args, " ")
+		require.Contains(t, errs, command+": ")
+	}
 }
 
 // A wrong call is refused by one line that names what is wrong.

@@ -10,8 +10,6 @@ import (
 	"github.com/holdall/holdall/examples/bank/archive"
 	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/examples/bank/staff"
-	"github.com/holdall/holdall/ordering"
-	"github.com/holdall/holdall/unitofwork"
 )
 
 // endless is the number of units of a run that ends otherwise.
@@ -53,19 +51,12 @@ func (c *call) bank(ctx context.Context, about string, customers *staff.Customer
 	reportUnits(c.stdout, tally)
 	reportEvents(c.stdout, tally)
 
-	var keys []ordering.Key
 	if !c.Unsafe {
-		keys = customers.Keys()
-		found, err := s.Recover(context.WithoutCancel(ctx))
-		if c.Crash || foundAny(found) {
-			say(c.stdout, "\n")
-			c.reportRecovery(found)
-		}
-		if err != nil {
-			return r, false, fmt.Errorf("recover: %w", err)
+		if err := c.finish(context.WithoutCancel(ctx), s); err != nil {
+			return r, false, err
 		}
 	}
-	if r, err = s.Load(ctx, keys); err != nil {
+	if r, err = s.Load(ctx, customers.Keys()); err != nil {
 		return r, false, err
 	}
 	return r, c.reportAudit("audit of the books, after all work", "The books are", books.Audit(r)) && len(tally.Unexpected) == 0, nil
@@ -109,20 +100,17 @@ func (c *call) recover(ctx context.Context) (sound bool, err error) {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, s.Close(ctx)) }()
+	return true, c.finish(ctx, s)
+}
+
+// finish reports what became of the large units of dead owners, as far as it is known.
+func (c *call) finish(ctx context.Context, s *staff.Session) error {
 	found, err := s.Recover(ctx)
-	if err == nil || foundAny(found) {
-		c.reportRecovery(found)
+	if err == nil || len(found.Committed)+len(found.Aborted)+len(found.Alive) > 0 {
+		say(c.stdout, "\nrecovery of large units: %d had committed, and are done now %v; %d had not, and never will %v; %d are alive %v\n",
+			len(found.Committed), found.Committed, len(found.Aborted), found.Aborted, len(found.Alive), found.Alive)
 	}
-	return true, err
-}
-
-func foundAny(r unitofwork.Recovery) bool {
-	return len(r.Committed)+len(r.Aborted)+len(r.Alive) > 0
-}
-
-func (c *call) reportRecovery(found unitofwork.Recovery) {
-	say(c.stdout, "recovery of large units: %d had committed, and are done now %v; %d had not, and never will %v; %d are alive %v\n",
-		len(found.Committed), found.Committed, len(found.Aborted), found.Aborted, len(found.Alive), found.Alive)
+	return err
 }
 
 // archive writes statements to SQL while payments continue, and pauses owners that are about to write

@@ -34,7 +34,8 @@ func (c *call) replay(ctx context.Context) (sound bool, err error) {
 		}
 		defer func() { err = errors.Join(err, balances.Close()) }()
 	}
-	s, err := c.open(ctx, staff.NewCustomers(&c.Config)) // there are none
+	nobody := staff.NewCustomers(&c.Config)
+	s, err := c.open(ctx, nobody)
 	if err != nil {
 		return false, err
 	}
@@ -55,7 +56,7 @@ func (c *call) replay(ctx context.Context) (sound bool, err error) {
 			return false, errors.New("not all rows were entered")
 		}
 	}
-	records, err := s.Load(ctx, nil)
+	records, err := s.Load(ctx, nobody.Keys())
 	if err != nil {
 		return false, err
 	}

@@ -62,14 +62,12 @@ func (c *Customers) Keys() []ordering.Key {
 	return keys
 }
 
-// opening returns the job that opens the n-th customer, from 1.
-func (c *Customers) opening(n int) Job {
-	id := Customer(n - 1)
-	opening := books.Opening{
-		ID: id, Street: street(n), Phone: phone(n),
-		Accounts: c.Accounts[(n-1)*accountsOfEach : n*accountsOfEach], Balance: 1000_00,
+// opening describes the n-th customer, from 0.
+func (c *Customers) opening(n int) books.Opening {
+	return books.Opening{
+		ID: Customer(n), Street: street(n), Phone: phone(n),
+		Accounts: c.Accounts[n*accountsOfEach : (n+1)*accountsOfEach], Balance: 1000_00,
 	}
-	return Job{Kind: "opening", Do: func(ctx context.Context, b *books.Bank) error { return b.Open(ctx, opening) }}
 }
 
 // Job returns the n-th job.

@@ -168,14 +168,6 @@ func (o *owner) unfinished(err error) {
 	}
 }
 
-// recover finishes the large units of dead owners while the tellers work. After that the locks of
-// these units are free at once, and not one by one as tellers meet them.
-func (o *owner) recover() {
-	if _, err := o.units.Recover(o.ctx); err != nil && o.ctx.Err() == nil && !errors.As(err, new(*lockset.NoAnswerError)) {
-		o.shift.tally.unexpected("recover", err)
-	}
-}
-
 // archiveLine is the owner's connection to the archive. A dead owner writes nothing.
 type archiveLine struct {
 	owner *owner

@@ -139,19 +139,17 @@ func connect(ctx context.Context, cfg *Config) (books.DB, error) {
 	}), nil
 }
 
-// OpenCustomers opens new customers. It returns an error if not all could be opened.
+// OpenCustomers opens new customers.
 func (s *Session) OpenCustomers(ctx context.Context, c *Customers) error {
-	calm, tally := *s.cfg, NewTally()
-	calm.Churn, calm.Pauses = 0, 0
-	opening := &Session{Tables: s.Tables, cfg: &calm, db: s.db, recording: s.recording}
-	if err := opening.Run(ctx, tally, NewDesk(s.cfg.Tellers, Numbered(s.cfg.Customers, c.opening))); err != nil {
+	units, err := s.auditor()
+	if err != nil {
 		return err
 	}
-	for kind, errs := range tally.Unexpected {
-		return fmt.Errorf("not all customers could be opened: %d times %s: %w", len(errs), kind, errs[0])
-	}
-	if ctx.Err() != nil {
-		return errors.New("interrupted before the work began")
+	bank := &books.Bank{Tables: s.Tables, Run: books.Units(units)}
+	for n := range s.cfg.Customers {
+		if err := bank.Open(ctx, c.opening(n)); err != nil {
+			return fmt.Errorf("open the customers: %w", err)
+		}
 	}
 	return nil
 }
@@ -170,20 +168,18 @@ func (s *Session) Recover(ctx context.Context) (unitofwork.Recovery, error) {
 // has ended, because interrupted work is audited, too.
 func (s *Session) Load(ctx context.Context, keys []ordering.Key) (books.Records, error) {
 	ctx = context.WithoutCancel(ctx)
-	if len(keys) > 0 {
-		units, err := s.auditor()
-		if err != nil {
-			return books.Records{}, err
-		}
-		waiting, cancel := context.WithTimeout(ctx, time.Minute+10*s.cfg.Lease)
-		defer cancel()
-		set, err := units.Locks().Acquire(waiting, keys)
-		if err != nil {
-			return books.Records{}, fmt.Errorf("lock the books for the audit: %w", err)
-		}
-		defer func() { _ = set.Release(ctx) }() // nothing was written; the lease frees what remains
-		ctx = set.Context()
+	units, err := s.auditor()
+	if err != nil {
+		return books.Records{}, err
 	}
+	waiting, cancel := context.WithTimeout(ctx, time.Minute+10*s.cfg.Lease)
+	defer cancel()
+	set, err := units.Locks().Acquire(waiting, keys)
+	if err != nil {
+		return books.Records{}, fmt.Errorf("lock the books for the audit: %w", err)
+	}
+	defer func() { _ = set.Release(ctx) }() // nothing was written; the lease frees what remains
+	ctx = set.Context()
 	records, err := s.Tables.Load(ctx, s.db)
 	if err != nil {
 		return records, fmt.Errorf("audit: %w", errors.Join(err, context.Cause(ctx)))

@@ -17,8 +17,7 @@ type shift struct {
 	draw   *rand.Rand // used by churn alone
 	pauses *pauses
 
-	recoveries sync.WaitGroup
-	fuse       atomic.Int64 // if positive, the owner of a large unit dies after so many steps of large units
+	fuse atomic.Int64 // if positive, the owner of a large unit dies after so many steps of large units
 
 	mu    sync.Mutex
 	posts []*owner
@@ -56,7 +55,6 @@ func (s *Session) Run(ctx context.Context, tally *Tally, desks ...*Desk) error {
 	for _, o := range r.all {
 		o.leave()
 	}
-	r.recoveries.Wait()
 	var closing sync.WaitGroup
 	for _, o := range r.all { // dead owners, too, clean up in the background
 		closing.Go(func() { _ = o.locks.Close(o.ctx); o.line.Wait() })
@@ -98,9 +96,6 @@ func (r *shift) replace(post int, goes *owner) bool {
 		r.tally.unexpected("hire", err)
 		r.posts[post] = goes
 		return false
-	}
-	if newcomer := r.posts[post]; !r.s.cfg.Unsafe {
-		r.recoveries.Go(newcomer.recover)
 	}
 	return true
 }
