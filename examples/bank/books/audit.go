@@ -162,51 +162,36 @@ func entries(r Records) (findings []string) {
 // version, the customer lists exactly its own children, and all of them exist. There is one finding
 // for each customer: the one that sorts first.
 func torn(r Records) (findings []string) {
-	type row struct {
-		customer string
-		version  int
+	type child struct {
+		customer, name string
+		version        int
 	}
-	rows, listed, reasons := map[string]row{}, map[string]string{}, map[string]string{}
-	found := func(customer, reason string) {
-		reasons[customer] = min(reason, cmp.Or(reasons[customer], reason))
+	listed := map[child]int{} // how often more than it exists
+	for _, c := range r.Customers {
+		for _, a := range c.Accounts {
+			listed[child{c.ID, "account " + a.ID, 0}]++
+		}
+		for _, d := range slices.Concat(c.Addresses, c.Contacts) {
+			listed[child{c.ID, "detail " + d.ID, c.Version}]++
+		}
 	}
 	for _, a := range r.Accounts {
 		if a.Owner != "" { // accounts of a ledger have none
-			rows["account "+a.ID] = row{a.Owner, 0}
+			listed[child{a.Owner, "account " + a.ID, 0}]--
 		}
 	}
 	for _, d := range slices.Concat(r.Addresses, r.Contacts) {
-		rows["detail "+d.ID] = row{d.Customer, d.Version}
+		listed[child{d.Customer, "detail " + d.ID, d.Version}]--
 	}
-	list := func(c Customer, name string, version int) {
-		if other, ok := listed[name]; ok {
-			found(c.ID, fmt.Sprintf("lists %s, as customer %s does", name, other))
-		}
-		listed[name] = c.ID
-		switch row, exists := rows[name]; {
-		case !exists:
-			found(c.ID, fmt.Sprintf("lists %s, which does not exist", name))
-		case row.customer != c.ID:
-			found(c.ID, fmt.Sprintf("lists %s, which says it is of customer %s", name, row.customer))
-		case row.version != version:
-			found(c.ID, fmt.Sprintf("has version %d, its %s version %d", version, name, row.version))
+	first := map[string]string{}
+	for c, n := range listed {
+		if n != 0 {
+			why := fmt.Sprintf("%s of version %d is listed %+d times more than it exists", c.name, c.version, n)
+			first[c.customer] = min(why, cmp.Or(first[c.customer], why))
 		}
 	}
-	for _, c := range r.Customers {
-		for _, a := range c.Accounts {
-			list(c, "account "+a.ID, 0)
-		}
-		for _, d := range slices.Concat(c.Addresses, c.Contacts) {
-			list(c, "detail "+d.ID, c.Version)
-		}
-	}
-	for name, row := range rows {
-		if listed[name] == "" {
-			found(row.customer, name+" is its own but not in its list")
-		}
-	}
-	for _, customer := range slices.Sorted(maps.Keys(reasons)) {
-		findings = append(findings, fmt.Sprintf("customer %s: %s", customer, reasons[customer]))
+	for _, customer := range slices.Sorted(maps.Keys(first)) {
+		findings = append(findings, fmt.Sprintf("customer %s: %s", customer, first[customer]))
 	}
 	return findings
 }

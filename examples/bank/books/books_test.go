@@ -253,7 +253,7 @@ func TestPaymentsWaitForEachOtherAndNotForMoves(t *testing.T) {
 	other := b.another()
 	b.Lock = true
 	b.Run = between(b.Run, func() {
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		var held *lockset.HeldError
 		require.ErrorAs(t, other.Pay(ctx, books.Payment{ID: "p2", From: account(3), To: account(1), Amount: 5}), &held)

@@ -44,8 +44,8 @@ type Config struct {
 	Churn           time.Duration // after which an owner dies or leaves and another takes its place; zero: never
 	Crash           bool          // owners go at random times, and every other one dies within a large unit
 	Archive         books.Archive // receives statements; may be nil
-	// Pauses is how often an owner is paused as it is about to write statements, until another owner
-	// has written a newer one. After that, no new work begins. Zero: never, and work goes on.
+	// Pauses is how often an owner is paused as it is about to write statements, for so long that others
+	// take over its locks. After that, no new work begins. Zero: never, and work goes on.
 	Pauses int
 	Trace  *trace.Trace // of every owner; may be nil
 }

@@ -11,13 +11,15 @@ import (
 // shift is one run of the staff. Each owner is at a post, and so are its tellers. If the owner dies or
 // leaves, another takes the post and its tellers go on with that.
 type shift struct {
-	s      *Session
-	tally  *Tally
-	desks  []*Desk
-	draw   *rand.Rand // used by churn alone
-	pauses *pauses
+	s     *Session
+	tally *Tally
+	desks []*Desk
+	draw  *rand.Rand // used by churn alone
 
 	fuse atomic.Int64 // if positive, the owner of a large unit dies after so many steps of large units
+
+	pausing sync.Mutex // held by the owner that is paused
+	pauses  int        // that are to come
 
 	mu    sync.Mutex
 	posts []*owner
@@ -27,8 +29,7 @@ type shift struct {
 // Run has the staff do all jobs of the desks. When ctx ends, no new jobs begin, and Run returns when
 // those under way have ended. The error is that of an unusable configuration.
 func (s *Session) Run(ctx context.Context, tally *Tally, desks ...*Desk) error {
-	r := &shift{s: s, tally: tally, desks: desks, draw: rand.New(rand.NewPCG(s.cfg.Seed, 0)), posts: make([]*owner, s.cfg.Owners)}
-	r.pauses = &pauses{left: s.cfg.Pauses, over: ctx.Done(), last: r.close}
+	r := &shift{s: s, tally: tally, desks: desks, draw: rand.New(rand.NewPCG(s.cfg.Seed, 0)), posts: make([]*owner, s.cfg.Owners), pauses: s.cfg.Pauses}
 	defer context.AfterFunc(ctx, r.close)()
 	for post := range r.posts {
 		if err := r.hire(post); err != nil {
@@ -137,5 +138,28 @@ func (r *shift) burn(o *owner) {
 	if r.fuse.Load() > 0 && r.fuse.Add(-1) == 0 && r.replace(o.post, o) {
 		r.tally.Add(DiedInLarge, 1)
 		o.die()
+	}
+}
+
+// pause pauses the owner for three leases, unless another is paused: it sends nothing, not even
+// heartbeats, as if its host were suspended. After the last pause no new jobs begin.
+func (r *shift) pause(o *owner) {
+	if !r.pausing.TryLock() {
+		return
+	}
+	defer r.pausing.Unlock()
+	if r.pauses == 0 {
+		return
+	}
+	start := time.Now()
+	o.line.Pause()
+	Pause(o.ctx, 3*r.s.cfg.Lease)
+	o.line.Resume()
+	if r.s.recording != nil {
+		r.s.recording.Paused(o.name, time.Since(start))
+	}
+	r.tally.Add(Paused, 1)
+	if r.pauses--; r.pauses == 0 {
+		r.close()
 	}
 }

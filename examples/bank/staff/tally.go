@@ -59,7 +59,7 @@ const (
 	Lost        Event = "lock sets lost by living owners"
 	Doubts      Event = "commits in doubt, and resolved"
 
-	Paused   Event = "times an owner was paused at a statement, until another had taken over and written a newer one"
+	Paused   Event = "times an owner was paused at a statement, for three leases"
 	Archived Event = "statements written to the archive"
 	Stale    Event = "late statements rejected by the archive"
 )
