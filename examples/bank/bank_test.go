@@ -41,17 +41,17 @@ func TestRuns(t *testing.T) {
 			"400 units in ", "TransactWriteItems", " units committed without locks\n", " units committed under locks that they took first\n", " 0 lost updates", "The books are sound."}},
 		"-lock -units 200 -churn 0 -mix payment=6,move=2,interest=2,merge=1" + few: {
 			says: []string{" units committed under locks that they took first\n", "The books are sound."}, never: []string{"without locks"}},
-		"-for 8s -lease 1s -churn 1s -latency 20ms" + few: {says: []string{"owners died", "owners left", "The books are sound."}},
-		"-lock -for 8s -lease 1s -churn 1s -latency 20ms" + few: {
+		"-units 1200 -lease 1s -churn 1s -latency 20ms" + few: {says: []string{"owners died", "owners left", "The books are sound."}},
+		"-lock -units 1200 -lease 1s -churn 1s -latency 20ms" + few: {
 			says: []string{"owners died", "locks of dead holders taken over", "The books are sound."}, never: []string{"without locks"}},
-		"-crash -for 12s -lease 1s -churn 1s -latency 20ms -customers 60 -owners 4 -tellers 2 -mix payment=95,merge=2,month-end=3 -quiet": {says: []string{
+		"-crash -units 700 -lease 1s -churn 1s -latency 20ms -customers 60 -owners 4 -tellers 2 -mix payment=95,merge=2,month-end=3 -quiet": {says: []string{
 			"that were larger than one transaction", "died within a large unit", "recovery of large units: ", " 0 payments or months not whole, or made twice", "The books are sound."}},
 		"-unsafe -units 60 -customers 2 -owners 3 -tellers 4 -mix payment=1 -latency 30ms -churn 0 -quiet": {code: exitUnsound,
 			says: []string{"WITHOUT UNITS", "was made by two units", "The books are NOT sound."}, never: []string{" 0 lost updates", "units committed"}},
-		"archive -pauses 2 -lease 1s -customers 10 -owners 3 -tellers 2 -quiet": {says: []string{
+		"archive -pauses 2 -latency 8ms -lease 1s -customers 10 -owners 3 -tellers 2 -quiet": {says: []string{
 			"behind a gate", " 2 times an owner was paused at a statement", "late statements rejected by the archive",
 			" 0 stale statements written after newer ones", "The books are sound.", "The archive is sound."}},
-		"archive -unsafe -pauses 1 -lease 1s -customers 10 -owners 2 -tellers 2 -quiet": {code: exitUnsound,
+		"archive -unsafe -pauses 1 -latency 8ms -lease 1s -customers 10 -owners 2 -tellers 2 -quiet": {code: exitUnsound,
 			says:  []string{"WITHOUT A GATE", " 0 statements that differ from the ledger", "The books are sound.", "The archive is NOT sound."},
 			never: []string{"rejected by the archive", " 0 stale statements written after newer ones"}},
 	} {
@@ -77,7 +77,7 @@ func TestARecordedRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "bank.jsonl")
-		code, out, errs := bank(t.Context(), "-record "+path+" -for 1500ms -customers 40 -owners 4 -tellers 4 -lease 1s -churn 500ms -latency 4ms -quiet")
+		code, out, errs := bank(t.Context(), "-record "+path+" -units 800 -customers 40 -owners 4 -tellers 4 -lease 1s -churn 500ms -latency 4ms -quiet")
 		require.Zero(t, code, out+errs)
 		file, err := os.Open(path)
 		require.NoError(t, err)
@@ -170,7 +170,7 @@ func TestWhatCannotBeReached(t *testing.T) {
 func TestWrongCalls(t *testing.T) {
 	for args, want := range map[string]string{
 		"sell": `unknown command "sell"`, "-units 5 extra": `"extra" is not a flag`, "-nope": "-nope", "-units many": "-units", "-units 0": "-units must be at least 1",
-		"-for 0s": "-for must be more than 0", "-owners 0": "-owners must be at least 1", "-tellers 0": "-tellers must be at least 1",
+		"-owners 0": "-owners must be at least 1", "-tellers 0": "-tellers must be at least 1",
 		"-customers 1": "-customers must be at least 2", "-lease 10ms": "-lease must be at least 1s",
 		"-churn -1s": "-churn is too short", "-churn 900ms": "-churn is too short: an owner would live for 3.6s",
 		"-latency 1s -aws": "-latency must not be negative, and is only of", "-endpoint localhost:8000": "-endpoint is not a URL", "-prefix a/b": "-prefix may have letters",
@@ -211,7 +211,6 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, 10*time.Second, o.Lease)
 	require.Zero(t, o.Churn)
 	require.Equal(t, "x-", o.Prefix)
-	require.Equal(t, endless, parsed("", "-for", "1s").units, "only the time limits them")
 	require.Equal(t, 3, parsed("", "-crash").Mix[books.KindMonthEnd])
 	require.Equal(t, 1, parsed("", "-crash", "-mix", "month-end=1").Mix[books.KindMonthEnd])
 }

@@ -12,9 +12,6 @@ import (
 	"github.com/holdall/holdall/examples/bank/staff"
 )
 
-// endless is the number of units of a run that ends otherwise.
-const endless = -1
-
 // demo has the staff work for customers, and audits the books.
 func (c *call) demo(ctx context.Context) (sound bool, err error) {
 	about := fmt.Sprintf("lease %v", c.Lease)
@@ -33,13 +30,7 @@ func (c *call) bank(ctx context.Context, about string, customers *staff.Customer
 		return r, false, err
 	}
 	defer func() { err = errors.Join(err, s.Close(ctx)) }()
-	working := ctx
-	if c.duration > 0 {
-		var cancel context.CancelFunc
-		working, cancel = context.WithTimeout(ctx, c.duration)
-		defer cancel()
-	}
-	tally, took, err := c.work(working, s, n, job)
+	tally, took, err := c.work(ctx, s, n, job)
 	if err != nil {
 		return r, false, err
 	}
@@ -142,7 +133,7 @@ func (c *call) archive(ctx context.Context) (sound bool, err error) {
 			return customers.Payment(n, draw)
 		}
 	}
-	records, sound, err := c.bank(ctx, fmt.Sprintf("lease %v\narchive: %v, %s", c.Lease, to, gate), customers, endless, job)
+	records, sound, err := c.bank(ctx, fmt.Sprintf("lease %v\narchive: %v, %s", c.Lease, to, gate), customers, staff.Endless, job)
 	if err != nil {
 		return false, err
 	}

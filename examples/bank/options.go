@@ -21,8 +21,7 @@ type options struct {
 	quiet bool
 
 	// Of the demo.
-	units    int
-	duration time.Duration
+	units int
 	// Of replay.
 	transactions, balances string
 	repeat                 int
@@ -72,7 +71,6 @@ func (o *options) flags(command string) *flag.FlagSet {
 	o.Mix = staff.DefaultMix()
 	fs.Var(o.Mix, "mix", "the work: `kind=share,...`")
 	fs.IntVar(&o.units, "units", 6000, "`number` of units of work")
-	fs.DurationVar(&o.duration, "for", 0, "begin no new unit after this `time` (then -units has no default)")
 	fs.DurationVar(&o.Churn, "churn", 0, "`time` after which an owner dies or leaves and another takes its place (default: so that each lives for 3 leases; 0: never)")
 	fs.BoolVar(&o.Crash, "crash", false, "let owners go at random times, and every other one die within a unit larger than one transaction")
 	fs.BoolVar(&o.Unsafe, "unsafe", false, "do the same work without units, by plain reads and writes, to see what goes wrong")
@@ -113,9 +111,6 @@ func (o *options) complete(command string, given map[string]bool) {
 	if command == "" && !given["churn"] {
 		o.Churn = 3 * o.Lease / time.Duration(max(o.Owners, 1))
 	}
-	if given["for"] && !given["units"] {
-		o.units = endless // only the time limits them
-	}
 	if o.Crash && !given["mix"] {
 		o.Mix[books.KindMonthEnd] = 3 // more large units
 	}
@@ -145,8 +140,7 @@ func (o *options) checks(command string, given map[string]bool) []check {
 		{o.Owners < owners, "owners", fmt.Sprintf("must be at least %d", owners)},
 		{o.Tellers < 1, "tellers", "must be at least 1"},
 		{o.Customers < 2, "customers", "must be at least 2"},
-		{o.units < 1 && o.units != endless, "units", "must be at least 1"},
-		{given["for"] && o.duration <= 0, "for", "must be more than 0"},
+		{o.units < 1, "units", "must be at least 1"},
 		{o.Churn < 0 || o.Churn > 0 && lives < 2*o.Lease, "churn", fmt.Sprintf(
 			"is too short: an owner would live for %v, and must live for two leases, %v, to take over what others left", lives, 2*o.Lease)},
 		{(o.Crash || o.Lock) && o.Unsafe, "unsafe", "does the work without units, which -crash and -lock are about"},

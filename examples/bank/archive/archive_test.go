@@ -11,36 +11,7 @@ import (
 	"github.com/holdall/holdall/examples/bank/archive"
 	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/fencing"
-	"github.com/holdall/holdall/ordering"
 )
-
-// The gate rejects late statements by coarse and fine keys alike. Without it they overwrite newer ones.
-func TestTheGate(t *testing.T) {
-	for _, ungated := range []bool{false, true} {
-		a, err := archive.Open(t.Context(), archive.Config{Prefix: "x-", Ungated: ungated})
-		require.NoError(t, err)
-		write := func(key ordering.Key, of ...books.Statement) error {
-			return a.Write(t.Context(), of[0].Token, []ordering.Key{key}, of)
-		}
-		older := books.Statement{Account: "a", Balance: -5, Changes: 1, Token: 10}
-		newer := books.Statement{Account: "a", Balance: 7, Changes: 3, Token: 12}
-		other := books.Statement{Account: "b", Balance: 1, Changes: 0, Token: 12}
-		require.NoError(t, write("customer:1/account:a", older))
-		require.NoError(t, write("customer:1", newer, other))
-		want := []books.Statement{older, newer, other}
-		for _, key := range []ordering.Key{"customer:1/account:a", "customer:1"} {
-			if err := write(key, older); !ungated {
-				require.ErrorIs(t, err, fencing.ErrStale)
-				continue
-			}
-			want = append(want, older)
-		}
-		all, err := a.Load(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, want, all)
-		require.NoError(t, a.Close(t.Context()))
-	}
-}
 
 // An archive refuses existing tables, and deletes the tables that it created unless they are kept.
 func TestTablesOfAnArchive(t *testing.T) {

@@ -3,6 +3,7 @@
 package staff
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,14 +56,7 @@ func (c *Config) InMemory() bool { return c.Endpoint == "" && !c.AWS }
 
 // Place names the DynamoDB for people.
 func (c *Config) Place() string {
-	switch {
-	case c.Endpoint != "":
-		return c.Endpoint
-	case c.AWS:
-		return "AWS"
-	default:
-		return "the embedded engine"
-	}
+	return cmp.Or(c.Endpoint, map[bool]string{false: "the embedded engine", true: "AWS"}[c.AWS])
 }
 
 // Session is a connection to the tables of a bank.

@@ -84,23 +84,3 @@ func TestAJobIsNotTriedForEver(t *testing.T) {
 	require.Equal(t, maxTries, tries)
 	require.Equal(t, 1, tally.Kinds["x"][Failed])
 }
-
-// The work is a function of the seed, and different processes have different IDs.
-func TestTheWorkIsDrawnFromTheSeed(t *testing.T) {
-	mix := DefaultMix()
-	require.NoError(t, mix.Set("payment=6,move=2,interest=2,merge=1,month-end=1"))
-	kinds := func(seed uint64) (kinds string) {
-		customers := NewCustomers(&Config{Customers: 200, Seed: seed, Mix: mix})
-		for n := range 200 {
-			kinds += customers.Job(n).Kind + " "
-		}
-		return kinds
-	}
-	require.Equal(t, kinds(3), kinds(3))
-	require.NotEqual(t, kinds(3), kinds(4))
-	for kind := range DefaultMix() {
-		require.Contains(t, kinds(3), kind)
-	}
-	require.Equal(t, "payment-7", NewCustomers(&Config{}).ID("payment", 7))
-	require.Equal(t, "b1-payment-7", NewCustomers(&Config{Name: "b1"}).ID("payment", 7))
-}

@@ -27,7 +27,10 @@ type Job struct {
 	Told func(Outcome, error)
 }
 
-// Numbered returns the jobs 1 to n, or all jobs from 1 if n is negative.
+// Endless is the number of jobs of a run that ends otherwise.
+const Endless = -1
+
+// Numbered returns the jobs 1 to n, or Endless ones.
 func Numbered(n int, job func(n int) Job) func() (Job, bool) {
 	next := 0
 	return func() (Job, bool) {
