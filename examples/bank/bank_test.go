@@ -197,22 +197,19 @@ func TestWrongCalls(t *testing.T) {
 
 // Defaults depend on other flags.
 func TestDefaults(t *testing.T) {
-	parsed := func(command string, args ...string) (o options) {
-		_, err := o.parse(command, args)
+	parsed := func(args ...string) (o options) {
+		_, err := o.parse("", args)
 		require.NoError(t, err)
 		return o
 	}
-	o := parsed("")
-	require.Equal(t, 2*time.Second, o.Lease, "in memory")
-	require.Equal(t, 1500*time.Millisecond, o.Churn, "each of four owners lives for three leases")
-	require.Regexp(t, `^bank-[a-z0-9]{8}-$`, o.Prefix)
-	require.NotEqual(t, o.Prefix, parsed("").Prefix, "two runs share no tables")
-	o = parsed("", "-endpoint", "http://localhost:8000", "-prefix", "x-", "-churn", "0")
-	require.Equal(t, 10*time.Second, o.Lease)
-	require.Zero(t, o.Churn)
-	require.Equal(t, "x-", o.Prefix)
-	require.Equal(t, 3, parsed("", "-crash").Mix[books.KindMonthEnd])
-	require.Equal(t, 1, parsed("", "-crash", "-mix", "month-end=1").Mix[books.KindMonthEnd])
+	memory, elsewhere := parsed(), parsed("-endpoint", "http://localhost:8000", "-prefix", "x-")
+	require.Equal(t, 2*time.Second, memory.Lease)
+	require.Equal(t, 1500*time.Millisecond, memory.Churn, "each of four owners lives for three leases")
+	require.NotEqual(t, memory.Prefix, parsed().Prefix, "two runs share no tables")
+	require.Equal(t, 10*time.Second, elsewhere.Lease)
+	require.Equal(t, "x-", elsewhere.Prefix)
+	require.Equal(t, 3, parsed("-crash").Mix[books.KindMonthEnd])
+	require.Equal(t, 1, parsed("-crash", "-mix", "month-end=1").Mix[books.KindMonthEnd])
 }
 
 var header = strings.Join(columns, ";") + "\n"

@@ -103,30 +103,22 @@ func present(found bool, c Customer) error {
 	return nil
 }
 
-// attempts limits how often lockCustomers looks again.
-const attempts = 4
-
 // lockCustomers locks customers first. Their keys depend on their rows: it reads the rows without a
-// lock, locks what they name, and reads them again. If they name other children by then, or fn
-// misses rows, it starts over. A unit that does not lock first needs none of this.
+// lock, locks what they name, and reads them again. If they name other children by then, the error is
+// ErrChanged. A unit that does not lock first needs none of this.
 func (b *Bank) lockCustomers(ctx context.Context, ids []string, keys func([]Customer) []ordering.Key, fn onCustomers) error {
-	for n := 1; ; n++ {
-		seen, err := b.Customers(ctx, ids)
-		if err != nil {
-			return err
-		}
-		err = b.lock(ctx, unitofwork.Work{Keys: keys(seen)}, b.with(ids, func(ctx context.Context, u Unit, rows []*unitofwork.Ref[Customer]) error {
-			for i, r := range rows {
-				if !SameChildren(r.T, seen[i]) {
-					return ErrChanged
-				}
-			}
-			return fn(ctx, u, rows)
-		}))
-		if n == attempts || !errors.Is(err, ErrChanged) && !errors.Is(err, ErrRowsMissing) {
-			return err
-		}
+	seen, err := b.Customers(ctx, ids)
+	if err != nil {
+		return err
 	}
+	return b.lock(ctx, unitofwork.Work{Keys: keys(seen)}, b.with(ids, func(ctx context.Context, u Unit, rows []*unitofwork.Ref[Customer]) error {
+		for i, r := range rows {
+			if !SameChildren(r.T, seen[i]) {
+				return ErrChanged
+			}
+		}
+		return fn(ctx, u, rows)
+	}))
 }
 
 // Customers reads rows outside units. They may be out of date.

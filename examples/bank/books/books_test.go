@@ -265,7 +265,7 @@ func TestPaymentsWaitForEachOtherAndNotForMoves(t *testing.T) {
 }
 
 // A move, or interest, finds the children that came with a merge after it had read the customer's row:
-// before a unit without locks commits, or before one has its locks.
+// before a unit without locks commits; or before one has its locks, which is then to be done again.
 func TestChildrenThatCameMeanwhile(t *testing.T) {
 	for _, lock := range []bool{false, true} {
 		b := newBank(t, 2, 1)
@@ -280,6 +280,7 @@ func TestChildrenThatCameMeanwhile(t *testing.T) {
 				}
 				return run(ctx, work, fn)
 			}
+			require.ErrorIs(t, b.Move(t.Context(), "c2", "2 Oak Street", "2"), books.ErrChanged, "it has locked what the old row lists")
 		} else {
 			b.Run = between(run, func() { require.NoError(t, merge(t.Context(), "c1", "c2")) })
 		}
