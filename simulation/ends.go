@@ -132,7 +132,7 @@ func (h *history) ended(nonce string) {
 	}
 }
 
-// leaves notes that a unit whose wait is over may go on leaving queues for a lease, and
+// leaves notes that a unit that has given up may go on leaving queues for a lease, and
 // for as long as its goroutine stalls. It has nothing else any more.
 func (h *history) leaves(nonce string) {
 	h.mu.Lock()

@@ -241,9 +241,7 @@ func (p *process) gaveUp(unit string, err error) {
 	case joined(err), errors.As(err, new(*lockset.TableError)):
 		w.history.loose(unit)
 	}
-	if errors.Is(err, lockset.ErrWaited) || errors.Is(err, trace.ErrLetGo) {
-		w.history.leaves(unit)
-	}
+	w.history.leaves(unit)
 	w.history.ended(unit)
 }
 
