@@ -79,10 +79,10 @@ type CommitError struct {
 }
 
 func (e *CommitError) Error() string {
-	if e.Table != "" {
-		return fmt.Sprintf("not committed: table %q, record %s: %v", e.Table, requests.Shortened(e.Record), e.Err)
+	if of, is := e.Err.(*lockset.TableError); e.Table == "" || is && of.Record != "" { //nolint:errorlint // which names them itself
+		return fmt.Sprintf("not committed: %v", e.Err)
 	}
-	return fmt.Sprintf("not committed: %v", e.Err)
+	return fmt.Sprintf("not committed: table %q, record %s: %v", e.Table, requests.Shortened(e.Record), e.Err)
 }
 
 // WhatNext is for unitofwork.NextOf.

@@ -77,6 +77,10 @@ func (u *Unit) explainWhole(writes []write, err error) *CommitError {
 	}
 	if len(of) == 1 {
 		refused.Key, refused.Table, refused.Record = of[0].holder, of[0].table, of[0].record
+		var whole *lockset.TableError
+		if errors.As(err, &whole) { // which does not know which of its tables it is
+			refused.Err = &lockset.TableError{Op: whole.Op, Tables: []string{of[0].table}, Record: of[0].record, Err: whole.Err}
+		}
 	} else if len(of) > 1 {
 		const most = 10
 		var names []string

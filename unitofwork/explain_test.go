@@ -3,6 +3,7 @@ package unitofwork_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -46,6 +47,8 @@ func TestWhoseExpressionIsWrong(t *testing.T) {
 				for _, says := range c.says {
 					require.ErrorContains(t, err, says)
 				}
+				require.Equal(t, len(c.stage) == 1, !strings.Contains(err.Error(), "one of the tables"), "%v", err)
+				require.LessOrEqual(t, strings.Count(err.Error(), `ID="a"`), 1, "%v", err)
 				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
 			})
 		})

@@ -279,6 +279,33 @@ func TestDoEndsWithTheContextAndByItself(t *testing.T) {
 	})
 }
 
+// What could not be answered before the context's deadline is not sent again: what was refused each
+// time is known not to have happened then.
+func TestNothingIsSentAgainThatCannotBeAnsweredInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		why := errors.New("why")
+		for left := time.Millisecond; left < 2*time.Second; left += 7 * time.Millisecond {
+			ctx, cancel := context.WithTimeoutCause(t.Context(), left, why)
+			began, sendings := time.Now(), 0
+			caller := &requests.Caller{Attempt: time.Second, Patience: 20 * time.Second}
+			_, sent, err := requests.Do(ctx, caller, requests.Request{Op: "GetItem", ID: "r"}, &dynamodb.GetItemInput{},
+				func(ctx context.Context, _ *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+					sendings++
+					if err := requests.Sleep(ctx, 20*time.Millisecond); err != nil {
+						return nil, ctx.Err()
+					}
+					return nil, throttled
+				})
+			cancel()
+			require.ErrorIs(t, err, why)
+			require.Equal(t, left, time.Since(began), "it does not end sooner")
+			if sendings > 1 || left >= 20*time.Millisecond {
+				require.Zero(t, sent.Unanswered, "%v", left)
+			}
+		}
+	})
+}
+
 func TestJitterIsAFunctionOfWhoAndHowMany(t *testing.T) {
 	require.Equal(t, requests.Jitter("a", 1), requests.Jitter("a", 1))
 	require.NotEqual(t, requests.Jitter("a", 1), requests.Jitter("a", 2))
