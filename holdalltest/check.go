@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -324,7 +325,7 @@ func (r *run) held(ctx context.Context) (keys []ordering.Key) {
 	if err != nil {
 		return nil // nor has Work any locks then
 	}
-	for row, err := range operator.List(ctx, lockset.ListOptions{}) {
+	for row, err := range operator.List(ctx, inspect.ListOptions{}) {
 		if err == nil && row.Holder != nil && row.Holder.Prepared == "" {
 			keys = append(keys, row.Key)
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/holdall/holdall/internal/newtable"
 	"github.com/holdall/holdall/internal/wire"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -85,11 +86,11 @@ func (db *DB) LoseLocks(ctx context.Context, cfg lockset.Config, key ordering.Ke
 	if err != nil {
 		return false, err
 	}
-	view, err := operator.Look(ctx, key, lockset.LookOptions{})
+	view, err := operator.Look(ctx, key, inspect.LookOptions{})
 	if err != nil || view.Row.Holder == nil {
 		return false, err
 	}
-	return true, operator.Free(ctx, key, view.Row.Holder.Unit, lockset.Freeing{Reason: "a test wants it lost", Now: true})
+	return true, operator.Free(ctx, key, view.Row.Holder.Unit, inspect.Freeing{Reason: "a test wants it lost", Now: true})
 }
 
 // Overtake has the unit or the lock set that holds a key lose it, if one does, and somebody else have
@@ -114,7 +115,7 @@ func (db *DB) Overtake(ctx context.Context, cfg lockset.Config, key ordering.Key
 }
 
 // operator is who takes locks away.
-func (db *DB) operator(cfg lockset.Config) (*lockset.Inspector, error) {
+func (db *DB) operator(cfg lockset.Config) (*inspect.Inspector, error) {
 	cfg.Trace, cfg.Owner = nil, "holdalltest"
-	return lockset.NewInspector(db.engine, cfg)
+	return inspect.New(db.engine, cfg)
 }

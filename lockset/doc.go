@@ -21,6 +21,5 @@
 //
 // Sets are released by [Client.With], or by hand: [Client.Acquire] and [Set.Release].
 //
-// A call that no correct program makes panics and says so: with a nil context, function
-// or option, or on a Client or Set that this package did not make. Mistakes that may come from data are errors.
+// A nil function or option panics and says so. Mistakes that may come from data are errors.
 package lockset

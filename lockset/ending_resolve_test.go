@@ -189,7 +189,7 @@ func TestAMarkedSetIsQuietBeforeItIsReleased(t *testing.T) {
 		told int
 	}{
 		"all of it was freed": {func(b *bed, p *lockset.Prepared) {
-			require.NoError(b.t, b.frees(p, p.Plan()...))
+			require.NoError(b.t, b.frees(p, b.steps("a", "b")...))
 			p.Done(true)
 		}, 1},
 		"the rest is left to others": {func(_ *bed, p *lockset.Prepared) { p.Done(false) }, 0},

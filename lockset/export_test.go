@@ -12,71 +12,58 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/lockrow"
-	"github.com/holdall/holdall/internal/unitlocks"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/ordering"
 )
 
 // What units need, by the names under which these tests use it.
 
 type (
-	Ending      = ending
-	Prepared    = prepared
-	RecoverDead = unitlocks.RecoverDead
-	Hold        = unitlocks.Hold
+	Ending      = locks.Ending
+	Prepared    = locks.Prepared
+	RecoverDead = locks.RecoverDead
+	Hold        = locks.Hold
 )
 
 const (
-	Held  = unitlocks.Held
-	Freed = unitlocks.Freed
-	Gone  = unitlocks.Gone
+	Held  = locks.Held
+	Freed = locks.Freed
+	Gone  = locks.Gone
 )
 
-var ErrUnresolved = unitlocks.ErrUnresolved
+var ErrUnresolved = locks.ErrUnresolved
 
-func (s *Set) End(ctx context.Context) (*Ending, error) {
-	e, err := setForUnits{s}.End(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return e.(*ending), nil
-}
+func (s *Set) End(ctx context.Context) (*Ending, error) { return s.engine().End(ctx) }
 
 func (s *Set) Prepare(ctx context.Context, table string, progress func(int)) (*Prepared, error) {
-	p, err := setForUnits{s}.Prepare(ctx, table, progress)
-	if p == nil {
-		return nil, err
-	}
-	return p.(*prepared), err
+	return s.engine().Prepare(ctx, table, progress)
 }
 
-func (s *Set) RequestID() string { return setForUnits{s}.RequestID() }
+func (s *Set) RequestID() string { return s.engine().RequestID() }
 
 func (c *Client) PreparedOf(ctx context.Context, nonce string, token fencing.Token, plan ordering.Plan) *Prepared {
-	return forUnits{c}.PreparedOf(ctx, nonce, token, plan).(*prepared)
+	return c.engine().PreparedOf(ctx, nonce, token, plan)
 }
 
 func (c *Client) RecoverWith(table string, decide RecoverDead) {
-	forUnits{c}.RecoverWith(table, decide)
+	c.engine().RecoverWith(table, decide)
 }
 
-func (c *Client) RequestID(ctx context.Context) string { return forUnits{c}.RequestID(ctx) }
+func (c *Client) RequestID(ctx context.Context) string { return c.engine().RequestID(ctx) }
 
-func (c *Client) RowGet(key ordering.Key) types.TransactGetItem { return forUnits{c}.RowGet(key) }
+func (c *Client) RowGet(key ordering.Key) types.TransactGetItem { return c.engine().RowGet(key) }
 
 func (c *Client) RowHand(key ordering.Key, item map[string]types.AttributeValue) (bool, string, error) {
-	return forUnits{c}.RowHand(key, item)
+	return c.engine().RowHand(key, item)
 }
 
 func (c *Client) RowFate(key ordering.Key, item map[string]types.AttributeValue, unit string, token fencing.Token) (lockrow.Fate, error) {
-	return forUnits{c}.RowFate(key, item, unit, token, false)
+	return c.engine().RowFate(key, item, unit, token, false)
 }
 
 func (c *Client) Silence(ctx context.Context, key ordering.Key, unit string) (bool, time.Duration, error) {
-	return forUnits{c}.Silence(ctx, key, unit)
+	return c.engine().Silence(ctx, key, unit)
 }
-
-// Plan returns the steps, in order.
-func (p *prepared) Plan() ordering.Plan { return p.plan }
 
 // What fuzz targets, which are outside the package as the engine is, hold against
 // the table.
@@ -209,4 +196,4 @@ func LookAt(key ordering.Key, item map[string]types.AttributeValue, unit string,
 }
 
 // LetExpire is for tests of rows above keys.
-func (c *Client) LetExpire(ctx context.Context, plan ordering.Plan) { forUnits{c}.LetExpire(ctx, plan) }
+func (c *Client) LetExpire(ctx context.Context, plan ordering.Plan) { c.engine().LetExpire(ctx, plan) }

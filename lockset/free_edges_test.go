@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -34,9 +35,9 @@ func TestFreeNowSaysThatItTookWhatWasGivenBack(t *testing.T) {
 					}
 					return faults.Pass()
 				})
-				err := i.Free(t.Context(), "a", set.Nonce(), lockset.Freeing{Now: now})
+				err := i.Free(t.Context(), "a", set.Nonce(), inspect.Freeing{Now: now})
 				require.True(t, once)
-				require.ErrorAs(t, err, new(*lockset.FreeError))
+				require.ErrorAs(t, err, new(*inspect.FreeError))
 			})
 		})
 	}
@@ -69,10 +70,10 @@ func TestFreeFindsTheRowsAsTheyWereSeen(t *testing.T) {
 					}
 					return faults.Pass()
 				})
-				err := i.Free(t.Context(), "c/1", set.Nonce(), lockset.Freeing{Now: c.now})
+				err := i.Free(t.Context(), "c/1", set.Nonce(), inspect.Freeing{Now: c.now})
 				require.True(t, changed)
 				if c.prepared {
-					require.ErrorAs(t, err, new(*lockset.FreeError))
+					require.ErrorAs(t, err, new(*inspect.FreeError))
 					require.Equal(t, set.Nonce(), b.unitAt("c/1"))
 					return
 				}
@@ -91,7 +92,7 @@ func TestFreeDoesNotSayWhatItCannotKnow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				set := b.take(b.owner("holder", nil), "a")
-				other, err := lockset.NewInspector(b.owner("another", nil).net, lockset.Config{Table: table, Lease: lease})
+				other, err := inspect.New(b.owner("another", nil).net, lockset.Config{Table: table, Lease: lease})
 				require.NoError(t, err)
 				n := 0
 				i, _ := b.operator(func(c faults.Call) faults.Fault {
@@ -102,12 +103,12 @@ func TestFreeDoesNotSayWhatItCannotKnow(t *testing.T) {
 						return faults.LoseAnswer(faults.Reset)
 					}
 					next := b.take(b.owner("next", nil), "a")
-					require.NoError(t, other.Free(t.Context(), "a", next.Nonce(), lockset.Freeing{Now: now}))
+					require.NoError(t, other.Free(t.Context(), "a", next.Nonce(), inspect.Freeing{Now: now}))
 					return faults.Pass()
 				})
-				err = i.Free(t.Context(), "a", set.Nonce(), lockset.Freeing{Now: true})
+				err = i.Free(t.Context(), "a", set.Nonce(), inspect.Freeing{Now: true})
 				require.Equal(t, 2, n)
-				require.NotErrorAs(t, err, new(*lockset.FreeError))
+				require.NotErrorAs(t, err, new(*inspect.FreeError))
 				require.ErrorAs(t, err, new(*lockset.NoAnswerError))
 			})
 		})
@@ -138,12 +139,12 @@ func TestFreeDoesNotSayThatACopyWillNotArrive(t *testing.T) {
 					b.change("c", "ADD below :others", map[string]types.AttributeValue{":others": others})
 					return faults.Pass()
 				})
-				err := i.Free(t.Context(), "c/1", set.Nonce(), lockset.Freeing{})
+				err := i.Free(t.Context(), "c/1", set.Nonce(), inspect.Freeing{})
 				require.Equal(t, set.Nonce(), b.unitAt("c/1"))
 				b.change("c", "DELETE below :others", map[string]types.AttributeValue{":others": others})
 				net.Wait()
 				require.NotEqual(t, set.Nonce(), b.unitAt("c/1"))
-				require.NotErrorAs(t, err, new(*lockset.FreeError))
+				require.NotErrorAs(t, err, new(*inspect.FreeError))
 			})
 		})
 	}
@@ -159,7 +160,7 @@ func TestFreeBelowAFullRow(t *testing.T) {
 		}
 		i, _ := b.operator(nil)
 		start := time.Now()
-		err := i.Free(t.Context(), "c/05", sets[5].Nonce(), lockset.Freeing{})
+		err := i.Free(t.Context(), "c/05", sets[5].Nonce(), inspect.Freeing{})
 		t.Log(time.Since(start), err)
 		require.NoError(t, err)
 	})
@@ -176,10 +177,10 @@ func TestFreeOfManyKeysBelowAFullRow(t *testing.T) {
 		}
 		dead.net.Crash()
 		i, _ := b.operator(nil)
-		var refused *lockset.FreeError
+		var refused *inspect.FreeError
 		taken := 0
 		for n, set := range sets {
-			err := i.Free(t.Context(), set.Keys()[0], set.Nonce(), lockset.Freeing{})
+			err := i.Free(t.Context(), set.Keys()[0], set.Nonce(), inspect.Freeing{})
 			if errors.As(err, &refused) {
 				require.Equal(t, set.Keys()[0], ordering.Key(fmt.Sprintf("c/%02d", n)))
 				break
@@ -189,7 +190,7 @@ func TestFreeOfManyKeysBelowAFullRow(t *testing.T) {
 		}
 		require.Equal(t, 16, taken)
 		require.Equal(t, `the row of "c" above it has 80 intents, and no room for another: sweep it`, refused.Reason)
-		_, err := b.owner("o", nil).Sweep(t.Context(), []ordering.Key{"c"}, lockset.SweepOptions{})
+		_, err := inspect.Sweep(t.Context(), b.owner("o", nil).Client, []ordering.Key{"c"}, inspect.SweepOptions{})
 		require.NoError(t, err)
 		b.allFree()
 	})
@@ -202,9 +203,9 @@ func TestFreeByAClockThatLeavesNoTokens(t *testing.T) {
 		o := b.owner("operator", nil)
 		cfg := o.Config()
 		cfg.Now = func() time.Time { return time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC) }
-		i, err := lockset.NewInspector(o.net, cfg)
+		i, err := inspect.New(o.net, cfg)
 		require.NoError(t, err)
-		err = i.Free(t.Context(), "c/1", set.Nonce(), lockset.Freeing{})
+		err = i.Free(t.Context(), "c/1", set.Nonce(), inspect.Freeing{})
 		require.ErrorAs(t, err, new(*lockset.ConfigError))
 		require.Equal(t, set.Nonce(), b.unitAt("c/1"))
 		b.free(set)
@@ -289,9 +290,9 @@ func TestTheUnitKnowsFirst(t *testing.T) {
 					}
 					return faults.Pass()
 				})
-				inspector, err := lockset.NewInspector(o.net, lockset.Config{Table: table, Owner: "operator", Lease: anyLease(), Rand: o.Config().Rand})
+				inspector, err := inspect.New(o.net, lockset.Config{Table: table, Owner: "operator", Lease: anyLease(), Rand: o.Config().Rand})
 				require.NoError(t, err)
-				_ = inspector.Free(t.Context(), held[r.IntN(len(held))], set.Nonce(), lockset.Freeing{}) // it may be gone
+				_ = inspector.Free(t.Context(), held[r.IntN(len(held))], set.Nonce(), inspect.Freeing{}) // it may be gone
 			}
 			for range n {
 				<-h.done
@@ -318,7 +319,7 @@ func TestAnOperatorTakesAPartOfWhatIsUnheard(t *testing.T) {
 				})
 				time.AfterFunc(lease/8, func() {
 					i, _ := b.operator(nil)
-					require.NoError(t, i.Free(t.Context(), "a", b.unitAt("a"), lockset.Freeing{Now: now}))
+					require.NoError(t, i.Free(t.Context(), "a", b.unitAt("a"), inspect.Freeing{Now: now}))
 				})
 				ctx, cancel := context.WithTimeout(t.Context(), lease/4)
 				defer cancel()

@@ -13,14 +13,15 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
 // operator returns an inspector with its own way to the table.
-func (b *bed) operator(script faults.Script) (*lockset.Inspector, *faults.Wrapper) {
+func (b *bed) operator(script faults.Script) (*inspect.Inspector, *faults.Wrapper) {
 	b.t.Helper()
 	o := b.owner("operator", script)
-	i, err := lockset.NewInspector(o.net, lockset.Config{Table: table, Owner: "operator", Lease: lease, Rand: o.Config().Rand, Trace: o.Config().Trace})
+	i, err := inspect.New(o.net, lockset.Config{Table: table, Owner: "operator", Lease: lease, Rand: o.Config().Rand, Trace: o.Config().Trace})
 	require.NoError(b.t, err)
 	return i, o.net
 }
@@ -62,7 +63,7 @@ func TestAnOperatorTakesAKeyFromTheLiving(t *testing.T) {
 						time.Sleep(2*lease + lease/5) // it renewed a while ago
 					}
 					freed := time.Now()
-					require.NoError(t, i.Free(t.Context(), c.freed, set.Nonce(), lockset.Freeing{By: "somebody, because"}))
+					require.NoError(t, i.Free(t.Context(), c.freed, set.Nonce(), inspect.Freeing{By: "somebody, because"}))
 					require.Equal(t, "somebody, because", lockrow.TextOf(b.row(c.freed)["ownerName"]))
 					if !waits {
 						go take()
@@ -94,7 +95,7 @@ func TestAnOperatorLetsOthersInAtOnce(t *testing.T) {
 		set := b.take(b.owner("holder", nil), "c/1")
 		i, _ := b.operator(nil)
 		start := time.Now()
-		require.NoError(t, i.Free(t.Context(), "c/1", set.Nonce(), lockset.Freeing{Now: true}))
+		require.NoError(t, i.Free(t.Context(), "c/1", set.Nonce(), inspect.Freeing{Now: true}))
 		next := b.take(b.owner("heir", nil), "c")
 		require.Less(t, time.Since(start), lease/10)
 		require.Greater(t, next.Token(), set.Token())
@@ -124,11 +125,11 @@ func TestWhatAnOperatorIsRefused(t *testing.T) {
 		} {
 			for _, now := range []bool{false, true} {
 				before := b.db.Items(table)
-				view, err := i.Look(t.Context(), key, lockset.LookOptions{})
+				view, err := i.Look(t.Context(), key, inspect.LookOptions{})
 				require.NoError(t, err)
 				requests = 0
-				err = i.Free(t.Context(), key, c.unit, lockset.Freeing{Now: now})
-				var refused *lockset.FreeError
+				err = i.Free(t.Context(), key, c.unit, inspect.Freeing{Now: now})
+				var refused *inspect.FreeError
 				require.ErrorAs(t, err, &refused)
 				require.Equal(t, c.reason, refused.Reason)
 				require.Equal(t, view.Row, refused.Row)
@@ -136,7 +137,7 @@ func TestWhatAnOperatorIsRefused(t *testing.T) {
 				require.Equal(t, before, b.db.Items(table))
 			}
 		}
-		require.ErrorAs(t, i.Free(t.Context(), "", "u", lockset.Freeing{}), new(*ordering.KeyError))
+		require.ErrorAs(t, i.Free(t.Context(), "", "u", inspect.Freeing{}), new(*ordering.KeyError))
 	})
 }
 
@@ -147,9 +148,9 @@ func TestFreeByAClockThatIsBehind(t *testing.T) {
 		o := b.owner("operator", nil)
 		cfg := o.Config()
 		cfg.Now = func() time.Time { return time.Now().Add(-time.Hour) }
-		i, err := lockset.NewInspector(o.net, cfg)
+		i, err := inspect.New(o.net, cfg)
 		require.NoError(t, err)
-		require.NoError(t, i.Free(t.Context(), "c/1", set.Nonce(), lockset.Freeing{}))
+		require.NoError(t, i.Free(t.Context(), "c/1", set.Nonce(), inspect.Freeing{}))
 		require.Less(t, o.requests()["TransactWriteItems"], 2, "the first look shows which token it takes")
 	})
 }
@@ -161,7 +162,7 @@ func TestFreeBelowADamagedRow(t *testing.T) {
 		other := b.take(b.owner("other", nil), "d/1")
 		b.change("d", "SET fence = :text", map[string]types.AttributeValue{":text": text("high")})
 		var damaged *lockset.RowError
-		require.ErrorAs(t, i.Free(t.Context(), "d/1", other.Nonce(), lockset.Freeing{}), &damaged)
+		require.ErrorAs(t, i.Free(t.Context(), "d/1", other.Nonce(), inspect.Freeing{}), &damaged)
 		require.Equal(t, ordering.Key("d"), damaged.Key)
 	})
 }
@@ -196,7 +197,7 @@ func TestAnOperatorsRequestThroughAPoorNetwork(t *testing.T) {
 					}
 					return faults.Pass()
 				})
-				require.NoError(t, i.Free(t.Context(), "c/1", set.Nonce(), lockset.Freeing{}))
+				require.NoError(t, i.Free(t.Context(), "c/1", set.Nonce(), inspect.Freeing{}))
 				require.True(t, done)
 				time.Sleep(lease / 2)
 				require.ErrorIs(t, context.Cause(set.Context()), lockset.ErrLost)
@@ -226,11 +227,11 @@ func TestAnOperatorsRequestThatArrivesWhenAnotherHasTheKey(t *testing.T) {
 		})
 		cfg := late.Config()
 		cfg.Now = func() time.Time { return time.Now().Add(time.Hour) }
-		i, err := lockset.NewInspector(late.net, cfg)
+		i, err := inspect.New(late.net, cfg)
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), lease/10)
 		defer cancel()
-		require.Error(t, i.Free(ctx, "a", holder.Nonce(), lockset.Freeing{}))
+		require.Error(t, i.Free(ctx, "a", holder.Nonce(), inspect.Freeing{}))
 		b.free(holder)
 		next := b.take(b.owner("next", nil), "a")
 		late.net.Wait()
@@ -255,7 +256,7 @@ func TestAnOperatorsRequestThatArrivesMinutesLater(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), lease/10)
 		defer cancel()
-		require.Error(t, i.Free(ctx, "a", set.Nonce(), lockset.Freeing{}))
+		require.Error(t, i.Free(ctx, "a", set.Nonce(), inspect.Freeing{}))
 		net.Wait()
 		require.NotEqual(t, set.Nonce(), b.unitAt("a"))
 		require.NoError(t, set.Context().Err(), "it has not heard of it yet")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -102,11 +103,11 @@ func TestALargeTableIsListedInLittleMemory(t *testing.T) {
 	if testing.Short() {
 		rows = 100_000 // kept, they would be 100 MB
 	}
-	i, err := lockset.NewInspector(newEndless(rows, 1000), lockset.Config{Table: table})
+	i, err := inspect.New(newEndless(rows, 1000), lockset.Config{Table: table})
 	require.NoError(t, err)
 	before, most := inUse(), int64(0)
 	held, all := 0, 0
-	for row, err := range i.List(t.Context(), lockset.ListOptions{}) {
+	for row, err := range i.List(t.Context(), inspect.ListOptions{}) {
 		require.NoError(t, err)
 		if all++; row.Held() {
 			held++
@@ -131,20 +132,20 @@ func TestALargeTableIsSweptInLittleMemory(t *testing.T) {
 			rows = 100_000
 		}
 		db := newEndless(rows, 20)
-		i, err := lockset.NewInspector(db, lockset.Config{Table: table})
+		i, err := inspect.New(db, lockset.Config{Table: table})
 		require.NoError(t, err)
 		c, err := lockset.New(db, lockset.Config{Table: table})
 		require.NoError(t, err)
 		before, most, did := inUse(), int64(0), map[string]int{}
 		sweep := func(part []ordering.Key) {
-			all, err := c.Sweep(t.Context(), part, lockset.SweepOptions{Progress: func(int, int) { most = max(most, inUse()-before) }})
+			all, err := inspect.Sweep(t.Context(), c, part, inspect.SweepOptions{Progress: func(int, int) { most = max(most, inUse()-before) }})
 			require.NoError(t, err)
 			for _, s := range all {
 				did[fmt.Sprintf("%v, %v", s.Deed, s.Life)]++
 			}
 		}
 		var part []ordering.Key
-		for row, err := range i.List(t.Context(), lockset.ListOptions{}) {
+		for row, err := range i.List(t.Context(), inspect.ListOptions{}) {
 			require.NoError(t, err)
 			if row.Held() {
 				part = append(part, row.Key)

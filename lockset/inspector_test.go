@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -43,22 +44,22 @@ func (d *inspected) TransactGetItems(ctx context.Context, in *dynamodb.TransactG
 }
 
 // inspector is a process that only looks.
-func (b *bed) inspector(change ...func(*lockset.Config)) (*lockset.Inspector, *inspected) {
+func (b *bed) inspector(change ...func(*lockset.Config)) (*inspect.Inspector, *inspected) {
 	b.t.Helper()
 	cfg := lockset.Config{Table: table, Lease: lease}
 	for _, c := range change {
 		c(&cfg)
 	}
 	db := &inspected{DB: b.db}
-	i, err := lockset.NewInspector(db, cfg)
+	i, err := inspect.New(db, cfg)
 	require.NoError(b.t, err)
 	return i, db
 }
 
 // listed are the rows of a list by their keys, and the errors that came with rows.
-func (b *bed) listed(i *lockset.Inspector, o lockset.ListOptions) (rows map[ordering.Key]lockset.Row, damaged []error) {
+func (b *bed) listed(i *inspect.Inspector, o inspect.ListOptions) (rows map[ordering.Key]inspect.Row, damaged []error) {
 	b.t.Helper()
-	rows = map[ordering.Key]lockset.Row{}
+	rows = map[ordering.Key]inspect.Row{}
 	for r, err := range i.List(b.t.Context(), o) {
 		require.NotContains(b.t, rows, r.Key, "it was listed before")
 		rows[r.Key] = r
@@ -94,12 +95,12 @@ func TestAListTellsWhoHasWhatAndWhoWaits(t *testing.T) {
 		time.Sleep(time.Second)
 
 		i, _ := b.inspector()
-		rows, damaged := b.listed(i, lockset.ListOptions{})
+		rows, damaged := b.listed(i, inspect.ListOptions{})
 		require.Len(t, rows, 6)
 
 		held := rows["held"]
 		require.True(t, held.Held() && held.Exists && held.Awaited() && !held.Prepared() && !held.Idle())
-		require.Equal(t, &lockset.Holder{
+		require.Equal(t, &inspect.Holder{
 			Unit: nonceOf(b.row("held")), Owner: "holder", Since: held.Holder.Since, Lease: lease,
 			RVN: b.row("held")["recordVersionNumber"].(*types.AttributeValueMemberS).Value,
 		}, held.Holder)
@@ -112,7 +113,7 @@ func TestAListTellsWhoHasWhatAndWhoWaits(t *testing.T) {
 		require.True(t, rows["prepared"].Prepared())
 		require.Equal(t, unitTable, rows["prepared"].Holder.Prepared)
 
-		require.Equal(t, []lockset.Intent{{Unit: held.Holder.Unit, Witness: "c/a"}}, rows["c"].Intents)
+		require.Equal(t, []inspect.Intent{{Unit: held.Holder.Unit, Witness: "c/a"}}, rows["c"].Intents)
 		require.False(t, rows["c"].Idle())
 		require.True(t, rows["c/a"].Held())
 
@@ -125,7 +126,7 @@ func TestAListTellsWhoHasWhatAndWhoWaits(t *testing.T) {
 		var row *lockset.RowError
 		require.ErrorAs(t, damaged[0], &row)
 		require.Equal(t, ordering.Key("damaged"), row.Key)
-		require.Equal(t, rows["damaged"], lockset.Row{Key: "damaged", Exists: true, Damage: row.Reason})
+		require.Equal(t, rows["damaged"], inspect.Row{Key: "damaged", Exists: true, Damage: row.Reason})
 		require.False(t, rows["damaged"].Idle(), "nobody knows")
 
 		cancel()
@@ -140,8 +141,8 @@ func TestAListFindsKeysByHowTheyBegin(t *testing.T) {
 		for prefix, want := range map[string][]ordering.Key{
 			"c:4": {"c:4", "c:4/x", "c:42"}, "c:4/": {"c:4/x"}, "d": {"d"}, "x": {},
 		} {
-			var seen lockset.ListProgress
-			rows, _ := b.listed(i, lockset.ListOptions{Prefix: prefix, Progress: func(p lockset.ListProgress) { seen = p }})
+			var seen inspect.ListProgress
+			rows, _ := b.listed(i, inspect.ListOptions{Prefix: prefix, Progress: func(p inspect.ListProgress) { seen = p }})
 			require.Len(t, rows, len(want), prefix)
 			for _, k := range want {
 				require.Contains(t, rows, k, prefix)
@@ -167,16 +168,16 @@ func TestAListTakesNoMoreCapacityThanItMay(t *testing.T) {
 		n := shorter(2000, 600)
 		b.freeRows(n)
 		i, db := b.inspector()
-		var seen lockset.ListProgress
+		var seen inspect.ListProgress
 		fast := time.Now()
-		rows, _ := b.listed(i, lockset.ListOptions{Progress: func(p lockset.ListProgress) { seen = p }})
+		rows, _ := b.listed(i, inspect.ListOptions{Progress: func(p inspect.ListProgress) { seen = p }})
 		require.Len(t, rows, n)
 		require.Equal(t, 1, db.scans)
 		require.Less(t, time.Since(fast), time.Second)
 		whole := seen.Units
 
 		start, pages := time.Now(), 0
-		rows, _ = b.listed(i, lockset.ListOptions{Units: 1, Progress: func(p lockset.ListProgress) {
+		rows, _ = b.listed(i, inspect.ListOptions{Units: 1, Progress: func(p inspect.ListProgress) {
 			pages++
 			require.Equal(t, pages, p.Pages)
 			// What a page costs is known after it: one page may be ahead of what is allowed.
@@ -188,7 +189,7 @@ func TestAListTakesNoMoreCapacityThanItMay(t *testing.T) {
 		require.GreaterOrEqual(t, seen.Units, whole)
 		require.InDelta(t, seen.Units, time.Since(start).Seconds(), 2)
 
-		_, _ = b.listed(i, lockset.ListOptions{Consistent: true, Progress: func(p lockset.ListProgress) { seen = p }})
+		_, _ = b.listed(i, inspect.ListOptions{Consistent: true, Progress: func(p inspect.ListProgress) { seen = p }})
 		require.InDelta(t, 2*whole, seen.Units, 1)
 	})
 }
@@ -197,7 +198,7 @@ func TestAListEnds(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.freeRows(100)
 		i, db := b.inspector()
-		slow := lockset.ListOptions{Units: 1}
+		slow := inspect.ListOptions{Units: 1}
 
 		over := errors.New("over")
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -210,7 +211,7 @@ func TestAListEnds(t *testing.T) {
 				continue
 			}
 			require.NoError(t, last, "an error is the last")
-			require.Equal(t, lockset.Row{}, row)
+			require.Equal(t, inspect.Row{}, row)
 			last = err
 		}
 		require.ErrorIs(t, last, over)
@@ -225,10 +226,10 @@ func TestAListEnds(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Equal(t, 1, db.scans)
 
-		absent, err := lockset.NewInspector(db, lockset.Config{Table: "absent"})
+		absent, err := inspect.New(db, lockset.Config{Table: "absent"})
 		require.NoError(t, err)
-		for row, err := range absent.List(t.Context(), lockset.ListOptions{}) {
-			require.Equal(t, lockset.Row{}, row)
+		for row, err := range absent.List(t.Context(), inspect.ListOptions{}) {
+			require.Equal(t, inspect.Row{}, row)
 			require.ErrorAs(t, err, new(*lockset.TableError))
 		}
 	})
@@ -238,7 +239,7 @@ func TestAListCanBeRepeated(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.freeRows(20)
 		i, _ := b.inspector()
-		all := i.List(t.Context(), lockset.ListOptions{Units: 5})
+		all := i.List(t.Context(), inspect.ListOptions{Units: 5})
 		for range 2 {
 			n := 0
 			for range all {
@@ -255,7 +256,7 @@ func TestALookShowsWhatIsAboveAndBelowAsOfOneMoment(t *testing.T) {
 		b.take(b.owner("two", nil), "c/a/y")
 		i, db := b.inspector()
 
-		view, err := i.Look(t.Context(), "c/a", lockset.LookOptions{})
+		view, err := i.Look(t.Context(), "c/a", inspect.LookOptions{})
 		require.NoError(t, err)
 		require.Equal(t, ordering.Key("c/a"), view.Row.Key)
 		require.Len(t, view.Row.Intents, 2)
@@ -266,23 +267,23 @@ func TestALookShowsWhatIsAboveAndBelowAsOfOneMoment(t *testing.T) {
 		require.Empty(t, view.Below)
 		require.Zero(t, db.scans)
 
-		view, err = i.Look(t.Context(), "c/a/x", lockset.LookOptions{})
+		view, err = i.Look(t.Context(), "c/a/x", inspect.LookOptions{})
 		require.NoError(t, err)
 		require.Equal(t, []ordering.Key{"c", "c/a"}, keysOf(view.Above))
 		require.True(t, view.Row.Held())
 
-		view, err = i.Look(t.Context(), "nobody/asked", lockset.LookOptions{})
+		view, err = i.Look(t.Context(), "nobody/asked", inspect.LookOptions{})
 		require.NoError(t, err)
 		require.False(t, view.Row.Exists)
 		require.True(t, view.Row.Idle())
 		require.False(t, view.Above[0].Exists)
 
-		_, err = i.Look(t.Context(), "c//x", lockset.LookOptions{})
+		_, err = i.Look(t.Context(), "c//x", inspect.LookOptions{})
 		require.ErrorAs(t, err, new(*ordering.KeyError))
 	})
 }
 
-func keysOf(rows []lockset.Row) (keys []ordering.Key) {
+func keysOf(rows []inspect.Row) (keys []ordering.Key) {
 	for _, r := range rows {
 		keys = append(keys, r.Key)
 	}
@@ -300,7 +301,7 @@ func TestALookIsRepeatedUntilItHasAllWitnesses(t *testing.T) {
 				b.take(b.owner("second", nil), "c/2")
 			}
 		}
-		view, err := i.Look(t.Context(), "c", lockset.LookOptions{})
+		view, err := i.Look(t.Context(), "c", inspect.LookOptions{})
 		require.NoError(t, err)
 		require.Equal(t, []ordering.Key{"c/2"}, keysOf(view.Witnesses), "and none that no intent names")
 		require.Equal(t, "second", view.Witnesses[0].Holder.Owner)
@@ -308,7 +309,7 @@ func TestALookIsRepeatedUntilItHasAllWitnesses(t *testing.T) {
 
 		db.reads = 0
 		db.beforeRead = func(n int) { b.take(b.owner(fmt.Sprint("more", n), nil), ordering.Key(fmt.Sprint("c/more", n))) }
-		view, err = i.Look(t.Context(), "c", lockset.LookOptions{})
+		view, err = i.Look(t.Context(), "c", inspect.LookOptions{})
 		require.NoError(t, err)
 		require.Equal(t, 5, db.reads, "it does not look for ever")
 		require.Greater(t, len(view.Row.Intents), len(view.Witnesses))
@@ -320,12 +321,12 @@ func TestALookShowsDamagedRows(t *testing.T) {
 		b.take(b.owner("o", nil), "c/a")
 		b.putItem(map[string]types.AttributeValue{"key": text("c"), "isReleased": text("yes"), "fence": &types.AttributeValueMemberN{Value: "7"}})
 		i, _ := b.inspector()
-		view, err := i.Look(t.Context(), "c/a", lockset.LookOptions{})
+		view, err := i.Look(t.Context(), "c/a", inspect.LookOptions{})
 		require.NoError(t, err)
 		require.Contains(t, view.Above[0].Damage, "isReleased")
 		require.True(t, view.Row.Held(), "the others are shown")
 
-		view, err = i.Look(t.Context(), "c", lockset.LookOptions{})
+		view, err = i.Look(t.Context(), "c", inspect.LookOptions{})
 		require.NoError(t, err)
 		require.NotEmpty(t, view.Row.Damage)
 	})
@@ -336,13 +337,13 @@ func TestALookListsWhatIsHeldBelow(t *testing.T) {
 		b.take(b.owner("o", nil), "c/a", "c/b/x", "cc")
 		b.free(b.take(b.owner("other", nil), "c/idle"))
 		i, db := b.inspector()
-		view, err := i.Look(t.Context(), "c", lockset.LookOptions{Below: 10})
+		view, err := i.Look(t.Context(), "c", inspect.LookOptions{Below: 10})
 		require.NoError(t, err)
 		require.Equal(t, []ordering.Key{"c/a", "c/b", "c/b/x"}, keysOf(view.Below))
 		require.False(t, view.MoreBelow)
 		require.Equal(t, 1, db.scans)
 
-		view, err = i.Look(t.Context(), "c", lockset.LookOptions{Below: 2})
+		view, err = i.Look(t.Context(), "c", inspect.LookOptions{Below: 2})
 		require.NoError(t, err)
 		require.Len(t, view.Below, 2)
 		require.True(t, view.MoreBelow)
@@ -356,12 +357,12 @@ func TestAnInspectorOnlyReads(t *testing.T) {
 		before := b.db.Items(table)
 		written := b.db.Usage().WriteUnits
 		i, _ := b.inspector()
-		_, _ = b.listed(i, lockset.ListOptions{})
+		_, _ = b.listed(i, inspect.ListOptions{})
 		for _, k := range []ordering.Key{"c", "c/a", "p"} {
-			_, err := i.Look(t.Context(), k, lockset.LookOptions{Below: 5})
+			_, err := i.Look(t.Context(), k, inspect.LookOptions{Below: 5})
 			require.NoError(t, err)
 		}
-		_, err := i.Watch(t.Context(), []ordering.Key{"c", "c/a", "p"}, lockset.WatchOptions{})
+		_, err := i.Watch(t.Context(), []ordering.Key{"c", "c/a", "p"}, inspect.WatchOptions{})
 		require.NoError(t, err)
 		require.Equal(t, before, b.db.Items(table))
 		require.Equal(t, written, b.db.Usage().WriteUnits)
@@ -369,11 +370,11 @@ func TestAnInspectorOnlyReads(t *testing.T) {
 }
 
 func TestAnInspectorIsMadeByItsFunction(t *testing.T) {
-	_, err := lockset.NewInspector(nil, lockset.Config{Table: table})
+	_, err := inspect.New(nil, lockset.Config{Table: table})
 	require.ErrorAs(t, err, new(*lockset.ConfigError))
-	_, err = lockset.NewInspector(memdynamo.New(memdynamo.Config{}), lockset.Config{})
+	_, err = inspect.New(memdynamo.New(memdynamo.Config{}), lockset.Config{})
 	require.ErrorAs(t, err, new(*lockset.ConfigError))
-	i, err := lockset.NewInspector(memdynamo.New(memdynamo.Config{}), lockset.Config{Table: table})
+	i, err := inspect.New(memdynamo.New(memdynamo.Config{}), lockset.Config{Table: table})
 	require.NoError(t, err)
 	require.Equal(t, "key", i.Config().HashKey)
 }

@@ -15,14 +15,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
 // watched is what a watch of keys comes to, and how long it took.
-func (b *bed) watched(i *lockset.Inspector, keys ...ordering.Key) (all []lockset.Sighting, took time.Duration) {
+func (b *bed) watched(i *inspect.Inspector, keys ...ordering.Key) (all []inspect.Sighting, took time.Duration) {
 	b.t.Helper()
 	start := time.Now()
-	all, err := i.Watch(b.t.Context(), keys, lockset.WatchOptions{})
+	all, err := i.Watch(b.t.Context(), keys, inspect.WatchOptions{})
 	require.NoError(b.t, err)
 	require.Len(b.t, all, len(keys))
 	for n, s := range all {
@@ -36,7 +37,7 @@ func TestAWatchEndsWithAHeartbeat(t *testing.T) {
 		b.take(b.owner("alive", nil), "a")
 		i, _ := b.inspector()
 		seen, took := b.watched(i, "a")
-		require.Equal(t, lockset.Alive, seen[0].Life)
+		require.Equal(t, inspect.Alive, seen[0].Life)
 		require.Equal(t, nonceOf(b.row("a")), seen[0].Unit)
 		require.Equal(t, lease, seen[0].Limit)
 		require.Less(t, seen[0].For, lease/8+time.Second)
@@ -57,7 +58,7 @@ func TestAWatchKnowsTheDeadAfterTheirOwnLease(t *testing.T) {
 
 		seen, took := b.watched(i, "short", "prepared")
 		for _, s := range seen {
-			require.Equal(t, lockset.Dead, s.Life, s.Row.Key)
+			require.Equal(t, inspect.Dead, s.Life, s.Row.Key)
 			require.GreaterOrEqual(t, s.For, lease)
 			require.Less(t, s.For, lease+time.Second)
 		}
@@ -65,7 +66,7 @@ func TestAWatchKnowsTheDeadAfterTheirOwnLease(t *testing.T) {
 		require.Less(t, took, lease+time.Second)
 
 		seen, took = b.watched(i, "long", "short")
-		require.Equal(t, lockset.Dead, seen[0].Life)
+		require.Equal(t, inspect.Dead, seen[0].Life)
 		require.Equal(t, 3*lease, seen[0].Limit)
 		require.GreaterOrEqual(t, took, 3*lease)
 		require.Less(t, took, 3*lease+time.Second)
@@ -83,7 +84,7 @@ func TestAWatchHasNobodyToWatchOnAFreeRow(t *testing.T) {
 		i, db := b.inspector()
 		seen, _ := b.watched(i, "c", "free", "absent", "damaged")
 		for _, s := range seen {
-			require.Equal(t, lockset.Nobody, s.Life, s.Row.Key)
+			require.Equal(t, inspect.Nobody, s.Life, s.Row.Key)
 			require.Empty(t, s.Unit)
 			require.Zero(t, s.Limit)
 		}
@@ -104,8 +105,8 @@ func TestAWatchSeesARowFreedAndTaken(t *testing.T) {
 			}
 		}
 		seen, _ := b.watched(i, "freed", "taken")
-		require.Equal(t, lockset.Nobody, seen[0].Life)
-		require.Equal(t, lockset.Alive, seen[1].Life)
+		require.Equal(t, inspect.Nobody, seen[0].Life)
+		require.Equal(t, inspect.Alive, seen[1].Life)
 		require.Equal(t, "three", seen[1].Row.Holder.Owner)
 	})
 }
@@ -125,7 +126,7 @@ func TestAWatchKnowsAHeadThatDoesNotUseItsTurn(t *testing.T) {
 		b.putItem(row)
 		i, _ := b.inspector()
 		seen, took := b.watched(i, "a")
-		require.Equal(t, lockset.Dead, seen[0].Life)
+		require.Equal(t, inspect.Dead, seen[0].Life)
 		require.True(t, seen[0].Head)
 		require.Equal(t, "gone", seen[0].Unit)
 		grace := i.Config().Grace
@@ -141,7 +142,7 @@ func TestAWatchKnowsAHeadThatDoesNotUseItsTurn(t *testing.T) {
 			}
 		}
 		seen, _ = b.watched(i, "a")
-		require.Equal(t, lockset.Alive, seen[0].Life, "the queue moves")
+		require.Equal(t, inspect.Alive, seen[0].Life, "the queue moves")
 		require.Equal(t, "next", seen[0].Unit)
 	})
 }
@@ -156,21 +157,21 @@ func TestAWatchEndsWithItsContext(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		var known, of int
-		seen, err := i.Watch(ctx, []ordering.Key{"dead", "free", "dead"}, lockset.WatchOptions{Progress: func(k, n int) { known, of = k, n }})
+		seen, err := i.Watch(ctx, []ordering.Key{"dead", "free", "dead"}, inspect.WatchOptions{Progress: func(k, n int) { known, of = k, n }})
 		require.ErrorIs(t, err, over)
 		require.Equal(t, lease/2, time.Since(start))
 		require.Len(t, seen, 2, "each key once")
-		require.Equal(t, lockset.Silent, seen[0].Life)
+		require.Equal(t, inspect.Silent, seen[0].Life)
 		require.Greater(t, seen[0].For, lease/4)
 		require.Less(t, seen[0].For, lease)
-		require.Equal(t, lockset.Nobody, seen[1].Life)
+		require.Equal(t, inspect.Nobody, seen[1].Life)
 		require.Equal(t, []int{1, 2}, []int{known, of})
 
-		seen, err = i.Watch(ctx, []ordering.Key{"dead"}, lockset.WatchOptions{})
+		seen, err = i.Watch(ctx, []ordering.Key{"dead"}, inspect.WatchOptions{})
 		require.ErrorIs(t, err, over)
-		require.Equal(t, []lockset.Sighting{{Row: lockset.Row{Key: "dead"}}}, seen)
+		require.Equal(t, []inspect.Sighting{{Row: inspect.Row{Key: "dead"}}}, seen)
 
-		_, err = i.Watch(t.Context(), []ordering.Key{"a//b"}, lockset.WatchOptions{})
+		_, err = i.Watch(t.Context(), []ordering.Key{"a//b"}, inspect.WatchOptions{})
 		require.ErrorAs(t, err, new(*ordering.KeyError))
 	})
 }
@@ -188,9 +189,9 @@ func TestAWatchOfManyRows(t *testing.T) {
 		seen, _ := b.watched(i, keys...)
 		for n, s := range seen {
 			if n < 125 {
-				require.Equal(t, lockset.Dead, s.Life, s.Row.Key)
+				require.Equal(t, inspect.Dead, s.Life, s.Row.Key)
 			} else {
-				require.Equal(t, lockset.Alive, s.Life, s.Row.Key)
+				require.Equal(t, inspect.Alive, s.Life, s.Row.Key)
 			}
 		}
 	})
@@ -210,7 +211,7 @@ func TestAWatchGoesOnWhenAnotherEnds(t *testing.T) {
 		i, _ := b.inspector()
 		seen, took := b.watched(i, "a")
 		require.ErrorIs(t, <-ended, lockset.ErrWaited)
-		require.Equal(t, lockset.Dead, seen[0].Life)
+		require.Equal(t, inspect.Dead, seen[0].Life)
 		require.Less(t, took, lease)
 	})
 }
@@ -252,15 +253,15 @@ func TestALookIsJudgedAsOfWhenItWas(t *testing.T) {
 		keys = append(keys, "last")
 		_, inner := b.inspector()
 		db := &slowly{inspected: inner, from: time.Now().Add(lease / 2)}
-		i, err := lockset.NewInspector(db, lockset.Config{Table: table, Lease: lease})
+		i, err := inspect.New(db, lockset.Config{Table: table, Lease: lease})
 		require.NoError(t, err)
 		seen, _ := b.watched(i, keys...)
-		require.Equal(t, lockset.Alive, seen[0].Life)
+		require.Equal(t, inspect.Alive, seen[0].Life)
 
 		db.from = time.Now().Add(lease / 2)
 		c, err := lockset.New(db, lockset.Config{Table: table, Lease: lease})
 		require.NoError(t, err)
-		all, err := c.Sweep(t.Context(), keys, lockset.SweepOptions{})
+		all, err := inspect.Sweep(t.Context(), c, keys, inspect.SweepOptions{})
 		require.NoError(t, err)
 		require.Contains(t, sweptLines(all), "a: left alone, alive")
 		require.Zero(t, db.frees.Load())

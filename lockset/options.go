@@ -25,37 +25,24 @@ type Options struct {
 	HoldFor time.Duration
 }
 
-// acquireAs is Acquire, for a call of this name.
-func (c *Client) acquireAs(ctx context.Context, call string, keys []ordering.Key, options []func(*Options)) (*Set, error) {
-	o := chosen(call, options)
-	if err := checkPurpose("Options.Purpose", o.Purpose); err != nil {
-		return nil, err
-	}
-	if o.HoldFor < 0 {
-		return nil, &ConfigError{"Options.HoldFor", "is negative"}
-	}
-	set, err := c.acquire(ctx, nesting.Set, keys, o.Wait.End(), &lineup.Caller{Purpose: o.Purpose}, false)
-	if err == nil && o.HoldFor > 0 {
-		set.holdFor(o.HoldFor)
-	}
-	return set, err
-}
-
-// chosen are the options of a call.
-func chosen(call string, options []func(*Options)) (o Options) {
+// acquire is Acquire, for a call of this name.
+func (c *Client) acquire(ctx context.Context, call string, keys []ordering.Key, options []func(*Options)) (*Set, error) {
+	var o Options
 	for _, option := range options {
 		if option == nil {
 			misuse.Of("lockset", "Client."+call, "nil option")
 		}
 		option(&o)
 	}
-	return o
-}
-
-// checkPurpose returns a *[ConfigError] for a purpose that cannot be on a row.
-func checkPurpose(field, purpose string) error {
-	if reason := lockrow.WrongWith(purpose); reason != "" {
-		return &ConfigError{field, reason}
+	if reason := lockrow.WrongWith(o.Purpose); reason != "" {
+		return nil, &ConfigError{Field: "Options.Purpose", Reason: reason}
 	}
-	return nil
+	if o.HoldFor < 0 {
+		return nil, &ConfigError{Field: "Options.HoldFor", Reason: "is negative"}
+	}
+	set, err := c.engine().Acquire(ctx, nesting.Set, keys, o.Wait.End(), &lineup.Caller{Purpose: o.Purpose}, false)
+	if err == nil && o.HoldFor > 0 {
+		set.HoldFor(o.HoldFor)
+	}
+	return (*Set)(set), err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
-	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -123,7 +123,7 @@ func TestASweepKeepsTheQueueOfARowThatIsHeldByNow(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), lease+lease/2)
 		defer cancel()
-		_, _ = o.Sweep(ctx, []ordering.Key{"a"}, lockset.SweepOptions{})
+		_, _ = inspect.Sweep(ctx, o.Client, []ordering.Key{"a"}, inspect.SweepOptions{})
 		require.True(t, taken)
 		require.Equal(t, []string{"third"}, b.queue("a"))
 	})

@@ -47,6 +47,14 @@ func (b *bed) diesMarked(keys ...ordering.Key) *lockset.Set {
 	return set
 }
 
+// steps are those of a set of these keys.
+func (b *bed) steps(keys ...ordering.Key) ordering.Plan {
+	b.t.Helper()
+	plan, err := ordering.NewPlan(keys...)
+	require.NoError(b.t, err)
+	return plan
+}
+
 // frees carries out the writes that free steps, in reverse order, and returns what
 // DynamoDB says.
 func (b *bed) frees(p *lockset.Prepared, steps ...ordering.Step) error {
@@ -170,11 +178,11 @@ func TestAHoldThatCannotBeRead(t *testing.T) {
 		set := b.take(o, "a")
 		p, err := set.Prepare(t.Context(), unitTable, func(int) {})
 		require.NoError(t, err)
-		hold, err := p.Hold(t.Context(), p.Plan()[0])
+		hold, err := p.Hold(t.Context(), set.Plan()[0])
 		require.NoError(t, err)
 		require.Equal(t, lockset.Held, hold)
 		denied.Store(true)
-		_, err = p.Hold(t.Context(), p.Plan()[0])
+		_, err = p.Hold(t.Context(), set.Plan()[0])
 		require.ErrorAs(t, err, new(*lockset.TableError))
 		require.NoError(t, p.Release(t.Context()))
 	})
@@ -318,14 +326,14 @@ func TestTheGuardOfAStep(t *testing.T) {
 	}{
 		"as it was prepared": {func(*bed, *lockset.Prepared) {}, true},
 		"freed": {func(b *bed, p *lockset.Prepared) {
-			require.NoError(b.t, b.frees(p, p.Plan()[0]))
+			require.NoError(b.t, b.frees(p, b.steps("a")...))
 		}, false},
 		"freed and taken by another": {func(b *bed, p *lockset.Prepared) {
-			require.NoError(b.t, b.frees(p, p.Plan()[0]))
+			require.NoError(b.t, b.frees(p, b.steps("a")...))
 			b.take(b.owner("next", nil), "a")
 		}, false},
 		"freed, taken and prepared by another": {func(b *bed, p *lockset.Prepared) {
-			require.NoError(b.t, b.frees(p, p.Plan()[0]))
+			require.NoError(b.t, b.frees(p, b.steps("a")...))
 			b.prepared(b.owner("next", nil), "a")
 		}, false},
 		"not prepared": {func(b *bed, _ *lockset.Prepared) { b.change("a", "REMOVE pending", nil) }, false},
@@ -335,7 +343,7 @@ func TestTheGuardOfAStep(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				_, p := b.prepared(b.owner("o", nil), "a", "z")
 				c.change(b, p)
-				err := b.transact(p.CheckHeld(p.Plan()[0]))
+				err := b.transact(p.CheckHeld(b.steps("a")[0]))
 				if c.holds {
 					require.NoError(t, err)
 					return
@@ -351,7 +359,7 @@ func TestTheGuardOfAStep(t *testing.T) {
 func TestWhatIsLetGoIsNoLossOfTheSet(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		set, p := b.prepared(b.owner("o", nil), "a", "b", "c")
-		last := p.Plan()[2]
+		last := set.Plan()[2]
 		p.LetGo([]ordering.Key{"c"})
 		require.NoError(t, b.frees(p, last))
 		b.take(b.owner("next", nil), "c")
@@ -359,7 +367,7 @@ func TestWhatIsLetGoIsNoLossOfTheSet(t *testing.T) {
 		require.NoError(t, context.Cause(set.Context()))
 		b.refused(b.owner("other", nil), 2*lease, "a")
 		require.NoError(t, context.Cause(set.Context()))
-		require.NoError(t, b.frees(p, p.Plan()[:2]...))
+		require.NoError(t, b.frees(p, set.Plan()[:2]...))
 		p.Done(true)
 		b.freedByTheirUnit(set.Nonce(), "a", "b")
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
 )
@@ -23,10 +24,10 @@ func purposed(purpose string) func(*lockset.Options) {
 }
 
 // view is a row as an inspector has it.
-func (b *bed) view(key ordering.Key) lockset.Row {
+func (b *bed) view(key ordering.Key) inspect.Row {
 	b.t.Helper()
 	i, _ := b.operator(nil)
-	view, err := i.Look(b.t.Context(), key, lockset.LookOptions{})
+	view, err := i.Look(b.t.Context(), key, inspect.LookOptions{})
 	require.NoError(b.t, err)
 	return view.Row
 }
@@ -194,7 +195,7 @@ func TestAPurposeThatCannotBe(t *testing.T) {
 			err = o.With(t.Context(), []ordering.Key{"a"}, func(context.Context, lockset.Token) error { panic("called") }, purposed(purpose))
 			require.EqualError(t, err, reason)
 			i, _ := b.operator(nil)
-			err = i.Free(t.Context(), "a", "unit", lockset.Freeing{Reason: purpose})
+			err = i.Free(t.Context(), "a", "unit", inspect.Freeing{Reason: purpose})
 			require.EqualError(t, err, strings.ReplaceAll(reason, "Options.Purpose", "Freeing.Reason"))
 		}
 		require.Empty(t, o.requests())
@@ -207,12 +208,12 @@ func TestTheReasonOfAnOperator(t *testing.T) {
 		set, err := b.owner("holder", nil).Acquire(t.Context(), []ordering.Key{"a"}, purposed("pay out"))
 		require.NoError(t, err)
 		i, _ := b.operator(func(faults.Call) faults.Fault { return faults.Pass() })
-		require.NoError(t, i.Free(t.Context(), "a", set.Nonce(), lockset.Freeing{By: "Ann", Reason: "it hangs"}))
+		require.NoError(t, i.Free(t.Context(), "a", set.Nonce(), inspect.Freeing{By: "Ann", Reason: "it hangs"}))
 		held := b.view("a").Holder
 		require.Equal(t, []string{"Ann", "it hangs"}, []string{held.Owner, held.Purpose})
 
 		set = b.take(b.owner("heir", nil), "a")
-		require.NoError(t, i.Free(t.Context(), "a", set.Nonce(), lockset.Freeing{By: "Ann"}))
+		require.NoError(t, i.Free(t.Context(), "a", set.Nonce(), inspect.Freeing{By: "Ann"}))
 		require.Empty(t, b.view("a").Holder.Purpose)
 	})
 }

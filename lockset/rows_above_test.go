@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -66,7 +67,7 @@ func TestRowsAboveExpire(t *testing.T) {
 		"taken by an operator": func(b *bed) {
 			set := b.take(b.owner("o", nil), "c/x")
 			i, _ := b.operator(nil)
-			require.NoError(b.t, i.Free(b.t.Context(), "c/x", set.Nonce(), lockset.Freeing{}))
+			require.NoError(b.t, i.Free(b.t.Context(), "c/x", set.Nonce(), inspect.Freeing{}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -161,7 +162,7 @@ func TestASweepGivesRowsAnExpiry(t *testing.T) {
 		b.change("c", "REMOVE expiresAt", nil)
 		keys := []ordering.Key{"a", "absent", "b", "c"}
 
-		_, _ = b.sweptIn(b.owner("dry", nil), lockset.SweepOptions{DryRun: true}, keys...)
+		_, _ = b.sweptIn(b.owner("dry", nil), inspect.SweepOptions{DryRun: true}, keys...)
 		require.False(t, b.expires("a"), "a dry run writes nothing")
 		lines := b.swept(b.owner("o", nil), keys...)
 		require.Equal(t, []string{"a: left alone, nobody", "absent: left alone, nobody", "b: left alone, nobody", "c: left alone, alive"}, lines)

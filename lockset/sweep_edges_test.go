@@ -15,6 +15,7 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -24,7 +25,7 @@ func TestADryRunOfASweep(t *testing.T) {
 		b.crashed("c/x", "d")
 		b.diesMarked("p")
 		before := b.db.Items(table)
-		dry := lockset.SweepOptions{DryRun: true}
+		dry := inspect.SweepOptions{DryRun: true}
 		j := &judges{}
 		o := b.settler("o", j)
 		for keys, want := range map[string][]string{
@@ -40,7 +41,7 @@ func TestADryRunOfASweep(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), life)
 		defer cancel()
-		_, err := b.owner("short", nil).Sweep(ctx, []ordering.Key{"d"}, dry)
+		_, err := inspect.Sweep(ctx, b.owner("short", nil).Client, []ordering.Key{"d"}, dry)
 		require.Error(t, err)
 		require.Equal(t, before, b.db.Items(table))
 		require.Empty(t, j.asked)
@@ -54,9 +55,9 @@ func TestASweepThatMayNot(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.crashed("a")
 		b.putItem(map[string]types.AttributeValue{"key": text("damaged"), "unit": text("x")})
-		all, err := b.owner("o", nil).Sweep(t.Context(), []ordering.Key{"damaged"}, lockset.SweepOptions{})
+		all, err := inspect.Sweep(t.Context(), b.owner("o", nil).Client, []ordering.Key{"damaged"}, inspect.SweepOptions{})
 		require.NoError(t, err)
-		require.Equal(t, lockset.Kept, all[0].Deed)
+		require.Equal(t, inspect.Kept, all[0].Deed)
 		require.ErrorAs(t, all[0].Err, new(*lockset.RowError))
 
 		denied := b.owner("denied", func(c faults.Call) faults.Fault {
@@ -65,14 +66,14 @@ func TestASweepThatMayNot(t *testing.T) {
 			}
 			return faults.Pass()
 		})
-		all, err = denied.Sweep(t.Context(), []ordering.Key{"a"}, lockset.SweepOptions{})
+		all, err = inspect.Sweep(t.Context(), denied.Client, []ordering.Key{"a"}, inspect.SweepOptions{})
 		require.ErrorAs(t, err, new(*lockset.TableError))
 		require.Equal(t, []string{"a: left alone, silent"}, sweptLines(all))
 
-		_, err = denied.Sweep(t.Context(), []ordering.Key{"a//b"}, lockset.SweepOptions{})
+		_, err = inspect.Sweep(t.Context(), denied.Client, []ordering.Key{"a//b"}, inspect.SweepOptions{})
 		require.ErrorAs(t, err, new(*ordering.KeyError))
 		require.NoError(t, denied.Close(t.Context()))
-		_, err = denied.Sweep(t.Context(), []ordering.Key{"a"}, lockset.SweepOptions{})
+		_, err = inspect.Sweep(t.Context(), denied.Client, []ordering.Key{"a"}, inspect.SweepOptions{})
 		require.ErrorIs(t, err, lockset.ErrClosed)
 	})
 }
@@ -107,7 +108,7 @@ func TestASweepOfABusyRowEnds(t *testing.T) {
 					b.free(last)
 				}()
 				time.Sleep(life)
-				lines, took := b.sweptIn(b.owner("o", nil), lockset.SweepOptions{}, "c")
+				lines, took := b.sweptIn(b.owner("o", nil), inspect.SweepOptions{}, "c")
 				require.Less(t, took, lease+lease/2)
 				require.Equal(t, c.told, lines)
 				<-over
@@ -123,7 +124,7 @@ func TestCloseEndsASweep(t *testing.T) {
 		o := b.owner("o", nil)
 		ended := make(chan error, 1)
 		go func() {
-			_, err := o.Sweep(t.Context(), []ordering.Key{"a"}, lockset.SweepOptions{})
+			_, err := inspect.Sweep(t.Context(), o.Client, []ordering.Key{"a"}, inspect.SweepOptions{})
 			ended <- err
 		}()
 		time.Sleep(life)
@@ -142,7 +143,7 @@ func TestWhatASweepCosts(t *testing.T) {
 		living := b.take(b.owner("living", nil), "living")
 		o := b.owner("o", nil)
 		known := [][2]int{}
-		_, err := o.Sweep(t.Context(), []ordering.Key{"dead", "living", "free"}, lockset.SweepOptions{Progress: func(k, of int) { known = append(known, [2]int{k, of}) }})
+		_, err := inspect.Sweep(t.Context(), o.Client, []ordering.Key{"dead", "living", "free"}, inspect.SweepOptions{Progress: func(k, of int) { known = append(known, [2]int{k, of}) }})
 		require.NoError(t, err)
 		sent := o.requests()
 		require.Equal(t, 4, sent["TransactGetItems"], "at first, after half a lease, at its end, and when it was freed")
@@ -162,9 +163,9 @@ func TestASweepGoesOnWhenAnotherHasFreedTheRow(t *testing.T) {
 		holder.net.Crash()
 		time.AfterFunc(lease/4, func() {
 			i, _ := b.operator(nil)
-			require.NoError(t, i.Free(t.Context(), "a", b.unitAt("a"), lockset.Freeing{Now: true}))
+			require.NoError(t, i.Free(t.Context(), "a", b.unitAt("a"), inspect.Freeing{Now: true}))
 		})
-		lines, _ := b.sweptIn(b.owner("o", nil), lockset.SweepOptions{}, "a")
+		lines, _ := b.sweptIn(b.owner("o", nil), inspect.SweepOptions{}, "a")
 		require.Equal(t, []string{"a: dropped, dead"}, lines)
 		require.Empty(t, b.queue("a"))
 		b.allFree()
@@ -201,7 +202,7 @@ func TestASweepThatHearsLateOfWhatAnotherHasFreed(t *testing.T) {
 		for n, key := range []ordering.Key{"c", "c/1"} {
 			both.Go(func() {
 				time.Sleep(time.Duration(n) * 2 * rtt) // its last look is answered after the other's was carried out
-				_, err := c.Sweep(t.Context(), []ordering.Key{key}, lockset.SweepOptions{})
+				_, err := inspect.Sweep(t.Context(), c, []ordering.Key{key}, inspect.SweepOptions{})
 				require.NoError(t, err)
 			})
 		}

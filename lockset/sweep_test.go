@@ -14,21 +14,22 @@ import (
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
 // sweptIn is what a sweep comes to, a line for each thing in the order of their texts, and how
 // long it took.
-func (b *bed) sweptIn(o *owner, options lockset.SweepOptions, keys ...ordering.Key) (lines []string, took time.Duration) {
+func (b *bed) sweptIn(o *owner, options inspect.SweepOptions, keys ...ordering.Key) (lines []string, took time.Duration) {
 	b.t.Helper()
 	start := time.Now()
-	all, err := o.Sweep(b.t.Context(), keys, options)
+	all, err := inspect.Sweep(b.t.Context(), o.Client, keys, options)
 	require.NoError(b.t, err)
 	took = time.Since(start)
 	return sweptLines(all), took
 }
 
-func sweptLines(all []lockset.Swept) (lines []string) {
+func sweptLines(all []inspect.Swept) (lines []string) {
 	for _, s := range all {
 		text := fmt.Sprintf("%s: %v, %v", s.Key, s.Deed, s.Life)
 		if s.Witness != "" {
@@ -42,7 +43,7 @@ func sweptLines(all []lockset.Swept) (lines []string) {
 
 func (b *bed) swept(o *owner, keys ...ordering.Key) (lines []string) {
 	b.t.Helper()
-	lines, _ = b.sweptIn(o, lockset.SweepOptions{}, keys...)
+	lines, _ = b.sweptIn(o, inspect.SweepOptions{}, keys...)
 	return lines
 }
 
@@ -73,13 +74,13 @@ func TestASweepFreesTheDeadAfterAFullLease(t *testing.T) {
 		_, dead := b.crashed("a")
 		o := b.owner("o", nil)
 		start := time.Now()
-		all, err := o.Sweep(t.Context(), []ordering.Key{"a", "free", "a"}, lockset.SweepOptions{})
+		all, err := inspect.Sweep(t.Context(), o.Client, []ordering.Key{"a", "free", "a"}, inspect.SweepOptions{})
 		require.NoError(t, err)
 		took := time.Since(start)
 		require.GreaterOrEqual(t, took, lease)
 		require.Less(t, took, lease+lease/20)
 		require.Equal(t, []string{"a: buried, dead", "free: left alone, nobody"}, sweptLines(all))
-		one := all[slices.IndexFunc(all, func(s lockset.Swept) bool { return s.Deed == lockset.Buried })]
+		one := all[slices.IndexFunc(all, func(s inspect.Swept) bool { return s.Deed == inspect.Buried })]
 		require.Equal(t, dead.Nonce(), one.Unit)
 		require.Equal(t, "dead", one.Owner)
 		require.GreaterOrEqual(t, one.For, lease)
@@ -89,7 +90,7 @@ func TestASweepFreesTheDeadAfterAFullLease(t *testing.T) {
 		require.NotEmpty(t, fence, "it stays")
 		require.ErrorIs(t, context.Cause(dead.Context()), lockset.ErrLost, "it knew before")
 
-		lines, took := b.sweptIn(o, lockset.SweepOptions{}, "a")
+		lines, took := b.sweptIn(o, inspect.SweepOptions{}, "a")
 		require.Equal(t, []string{"a: left alone, nobody"}, lines)
 		require.Less(t, took, time.Second)
 	})
@@ -102,13 +103,13 @@ func TestASweepLeavesTheLivingAlone(t *testing.T) {
 		one := b.take(b.owner("one", nil), "a", "c/x")
 		long := b.owner("long", nil, func(c *lockset.Config) { c.Lease = 4 * lease })
 		other := b.take(long, "b")
-		lines, took := b.sweptIn(b.owner("o", writesCounted(&sent)), lockset.SweepOptions{}, "a", "b", "c", "c/x")
+		lines, took := b.sweptIn(b.owner("o", writesCounted(&sent)), inspect.SweepOptions{}, "a", "b", "c", "c/x")
 		require.Equal(t, []string{"a: left alone, alive", "b: left alone, alive", "c/x: left alone, alive", "c: left alone, alive"}, lines)
 		require.Less(t, took, 2*lease+time.Second)
 		require.Zero(t, sent.Load())
 
 		long.net.Crash()
-		lines, took = b.sweptIn(b.owner("o2", nil), lockset.SweepOptions{}, "a", "b")
+		lines, took = b.sweptIn(b.owner("o2", nil), inspect.SweepOptions{}, "a", "b")
 		require.Equal(t, []string{"a: left alone, alive", "b: buried, dead"}, lines)
 		require.GreaterOrEqual(t, took, 4*lease, "the row's lease counts")
 		require.NoError(t, one.Context().Err())
@@ -174,7 +175,7 @@ func TestASweepCleansIntents(t *testing.T) {
 				living := b.take(b.owner("living", nil), "c/z")
 				o := b.owner("o", nil)
 				start := time.Now()
-				all, err := o.Sweep(t.Context(), c.keys, lockset.SweepOptions{})
+				all, err := inspect.Sweep(t.Context(), o.Client, c.keys, inspect.SweepOptions{})
 				require.NoError(t, err)
 				require.GreaterOrEqual(t, time.Since(start), lease)
 				require.Equal(t, c.lines, sweptLines(all))
@@ -201,7 +202,7 @@ func TestASweepDropsDeadHeads(t *testing.T) {
 		holder.net.Crash()
 		var dropped []string
 		o := b.owner("o", nil, droppedBy(&dropped))
-		lines, took := b.sweptIn(o, lockset.SweepOptions{}, "a")
+		lines, took := b.sweptIn(o, inspect.SweepOptions{}, "a")
 		require.Equal(t, []string{"a: buried, dead", "a: dropped, dead", "a: dropped, dead"}, lines)
 		require.Equal(t, heads, dropped)
 		require.Empty(t, b.queue("a"))
@@ -235,11 +236,11 @@ func TestASweepSettlesThePrepared(t *testing.T) {
 
 		stuck := errors.New("stuck")
 		j := &judges{answer: func(context.Context, string, int) (bool, error) { return false, stuck }}
-		all, err := b.settler("fails", j).Sweep(t.Context(), keys, lockset.SweepOptions{})
+		all, err := inspect.Sweep(t.Context(), b.settler("fails", j).Client, keys, inspect.SweepOptions{})
 		require.NoError(t, err)
 		require.Len(t, all, 3)
 		for _, s := range all {
-			require.Equal(t, lockset.Kept, s.Deed)
+			require.Equal(t, inspect.Kept, s.Deed)
 			require.ErrorIs(t, s.Err, stuck)
 			require.Equal(t, dead.Nonce(), s.Unit)
 		}
@@ -263,7 +264,7 @@ func TestASweepThatSettlesInVain(t *testing.T) {
 			}
 			return false, nil
 		}}
-		all, err := b.settler("o", j).Sweep(t.Context(), []ordering.Key{"a"}, lockset.SweepOptions{})
+		all, err := inspect.Sweep(t.Context(), b.settler("o", j).Client, []ordering.Key{"a"}, inspect.SweepOptions{})
 		require.NoError(t, err)
 		require.Equal(t, []string{"a: kept, dead"}, sweptLines(all))
 		require.Len(t, j.asked, 1)
@@ -275,11 +276,11 @@ func TestTwoSweepsAtOnce(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.crashed("a", "b", "c/x", "c/y", "d")
 		keys := []ordering.Key{"a", "b", "c", "c/x", "c/y", "d"}
-		results := make(chan []lockset.Swept)
+		results := make(chan []inspect.Swept)
 		for n := range 3 {
 			o := b.owner(fmt.Sprint("o", n), nil)
 			go func() {
-				all, err := o.Sweep(t.Context(), keys, lockset.SweepOptions{})
+				all, err := inspect.Sweep(t.Context(), o.Client, keys, inspect.SweepOptions{})
 				if err != nil {
 					panic(err)
 				}
@@ -290,7 +291,7 @@ func TestTwoSweepsAtOnce(t *testing.T) {
 		for range 3 {
 			for _, s := range <-results {
 				require.NoError(t, s.Err)
-				if s.Deed != lockset.LeftAlone {
+				if s.Deed != inspect.LeftAlone {
 					did[fmt.Sprintf("%v %s", s.Deed, s.Key)]++
 				}
 			}
@@ -320,7 +321,7 @@ func TestShortSweepsAddUp(t *testing.T) {
 		for ; n < 10 && !free(); n++ {
 			over := errors.New("over")
 			ctx, cancel := context.WithTimeoutCause(t.Context(), life, over)
-			all, err := b.owner(fmt.Sprint("short", n), nil).Sweep(ctx, keys, lockset.SweepOptions{})
+			all, err := inspect.Sweep(ctx, b.owner(fmt.Sprint("short", n), nil).Client, keys, inspect.SweepOptions{})
 			cancel()
 			if err != nil { // nil if it has seen the living one renew, too
 				require.ErrorIs(t, err, over)

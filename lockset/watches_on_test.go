@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -38,12 +39,12 @@ func TestAWatchThatCannotReadSaysSo(t *testing.T) {
 			}
 			return faults.Pass()
 		})
-		i, err := lockset.NewInspector(o.net, o.Config())
+		i, err := inspect.New(o.net, o.Config())
 		require.NoError(t, err)
-		seen, err := i.Watch(t.Context(), []ordering.Key{"a"}, lockset.WatchOptions{})
+		seen, err := i.Watch(t.Context(), []ordering.Key{"a"}, inspect.WatchOptions{})
 		require.ErrorAs(t, err, new(*lockset.TableError))
 		require.Len(t, seen, 1)
-		require.NotEqual(t, lockset.Dead, seen[0].Life)
+		require.NotEqual(t, inspect.Dead, seen[0].Life)
 		b.free(set)
 	})
 }

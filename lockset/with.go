@@ -5,7 +5,6 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/misuse"
-	"github.com/holdall/holdall/internal/nesting"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/ordering"
 )
@@ -23,16 +22,15 @@ type Token = fencing.Token
 // Releasing goes on for at most a lease after the end of ctx, the last of it in the background, as
 // [Set.Release] says.
 func (c *Client) With(ctx context.Context, keys []ordering.Key, fn func(context.Context, Token) error, options ...func(*Options)) (err error) {
-	c.asked(ctx, "With")
 	if fn == nil {
 		misuse.Of("lockset", "Client.With", "nil function")
 	}
-	set, err := c.acquireAs(ctx, "With", keys, options)
+	set, err := c.acquire(ctx, "With", keys, options)
 	if err != nil {
 		return err
 	}
 	defer func() { err = oneline.Join(err, set.Release(ctx)) }()
-	held, end, _ := set.group.Under(nesting.Within(ctx, set.holding))
+	held, end, _ := set.engine().Under(set.engine().Within(ctx))
 	defer end(ErrReleased)
 	return fn(held, set.Token())
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -24,7 +25,7 @@ func (w *world) operate() {
 	h := &host{w: w, name: operatorName, lease: w.plan.Lease}
 	p := h.boot(operatorName, func(faults.Call) (string, faults.Fault) { return "", faults.Pass() })
 	ctx := p.as("w0")
-	i, err := lockset.NewInspector(p.net, p.operatorConfig(ctx))
+	i, err := inspect.New(p.net, p.operatorConfig(ctx))
 	must(err)
 	r := draw(w.plan.Seed, takenAway)
 	for {
@@ -42,8 +43,8 @@ func (w *world) operate() {
 		}
 		w.strikes(takenAway)
 		w.story.tell(p.name, "takes %s from unit %s", key, unit)
-		err := i.Free(ctx, key, unit, lockset.Freeing{})
-		if err != nil && !errors.As(err, new(*lockset.FreeError)) && !errors.Is(err, requests.ErrPatience) { // others write the rows all the time
+		err := i.Free(ctx, key, unit, inspect.Freeing{})
+		if err != nil && !errors.As(err, new(*inspect.FreeError)) && !errors.Is(err, requests.ErrPatience) { // others write the rows all the time
 			w.history.problem("the operator could not take %s from unit %s: %v", key, unit, err)
 		}
 	}

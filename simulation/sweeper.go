@@ -15,6 +15,7 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -92,14 +93,14 @@ func (p *process) sweepFor(ctx context.Context, key ordering.Key, d time.Duratio
 func (p *process) sweep(ctx context.Context, key ordering.Key) error {
 	w := p.h.w
 	w.story.tell(p.name, "sweeps %s", key)
-	all, err := p.locks.Sweep(ctx, []ordering.Key{key}, lockset.SweepOptions{})
+	all, err := inspect.Sweep(ctx, p.locks, []ordering.Key{key}, inspect.SweepOptions{})
 	if p.dead() {
 		return err
 	}
 	for _, did := range all {
 		w.story.tell(p.name, "has swept %s: %s, unit %s, %s for %v, %v", did.Key, did.Deed, did.Unit, did.Life, did.For, did.Err)
 		w.count(func(c *Counts) {
-			if did.Deed != lockset.LeftAlone && did.Deed != lockset.Kept {
+			if did.Deed != inspect.LeftAlone && did.Deed != inspect.Kept {
 				c.Swept++
 			}
 		})
@@ -110,12 +111,12 @@ func (p *process) sweep(ctx context.Context, key ordering.Key) error {
 
 // checkSwept: who was freed does not believe that it has its keys, where nothing goes wrong
 // nobody is, and what was kept wants for an answer, and for nothing else.
-func (h *history) checkSwept(who string, did lockset.Swept) {
-	freed := did.Deed == lockset.Buried || did.Deed == lockset.Settled
+func (h *history) checkSwept(who string, did inspect.Swept) {
+	freed := did.Deed == inspect.Buried || did.Deed == inspect.Settled
 	if freed && h.believes(did.Unit) {
 		h.problem("%s has swept %s of unit %s, which believes that it has it", who, did.Key, did.Unit)
 	}
-	if (freed || did.Deed == lockset.Cleaned) && h.w.settings.Only == swept {
+	if (freed || did.Deed == inspect.Cleaned) && h.w.settings.Only == swept {
 		h.problem("%s has swept %s of unit %s, though nothing goes wrong: %s", who, did.Key, did.Unit, did.Deed)
 	}
 	if errors.As(did.Err, new(*lockset.RowError)) {

@@ -14,10 +14,10 @@ import (
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/internal/journal"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/next"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
-	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -31,7 +31,7 @@ const chainsAtOnce = 8
 // rest.
 type application struct {
 	c       *Client
-	pending unitlocks.Prepared
+	pending *locks.Prepared
 	j       *journal.Journal
 	freed   func(steps int)
 }
@@ -50,7 +50,7 @@ func (r *request) id() string {
 
 // apply does what a journal says and frees its steps. What cannot be done does
 // not keep other families from being done; the errors are joined.
-func (c *Client) apply(ctx context.Context, pending unitlocks.Prepared, j *journal.Journal, freed func(int)) error {
+func (c *Client) apply(ctx context.Context, pending *locks.Prepared, j *journal.Journal, freed func(int)) error {
 	a := &application{c, pending, j, freed}
 	chains := j.Batches(c.cfg.TransactionSize)
 	errs := make([]error, len(chains))
@@ -65,7 +65,7 @@ func (c *Client) apply(ctx context.Context, pending unitlocks.Prepared, j *journ
 	}
 	err := group.Wait()
 	if err == nil {
-		c.rows.LetExpire(ctx, j.Plan)
+		c.locks.LetExpire(ctx, j.Plan)
 	}
 	return oneline.Join(errs...)
 }
@@ -186,7 +186,7 @@ func (a *application) rest(ctx context.Context, p journal.Batch, actions []actio
 			switch {
 			case err != nil:
 				stuck[act.piece] = a.stuck(piece, len(piece.Writes), err)
-			case hold == unitlocks.Freed, hold == unitlocks.Gone && a.stamped(act.piece, actions, reasons):
+			case hold == locks.Freed, hold == locks.Gone && a.stamped(act.piece, actions, reasons):
 				over[act.piece] = true
 			default:
 				stuck[act.piece] = a.stuck(piece, len(piece.Writes), errGone)
@@ -244,7 +244,7 @@ func (a *application) meets(ctx context.Context, p journal.Slice, n int, item ma
 	switch {
 	case err != nil:
 		return false, err
-	case hold == unitlocks.Freed:
+	case hold == locks.Freed:
 		return true, nil
 	case !ok:
 		return false, a.stuck(p, n, &FenceError{Attribute: a.j.Fence, Found: actions.ValueText(item[a.j.Fence])})

@@ -17,7 +17,6 @@ import (
 // The error is nil if nothing was found. Errors: *lockset.CheckError, the lock table's
 // findings first; *lockset.NoAnswerError, which says nothing of the tables.
 func (c *Client) Check(ctx context.Context) error {
-	c.asked(ctx, "Check")
 	var found []lockset.Finding
 	err := c.locks.Check(ctx)
 	var check *lockset.CheckError
@@ -38,7 +37,7 @@ func (c *Client) Check(ctx context.Context) error {
 }
 
 func (c *Client) checkTable(ctx context.Context) ([]lockset.Finding, error) {
-	id := func() string { return c.rows.RequestID(ctx) }
+	id := func() string { return c.locks.RequestID(ctx) }
 	e := &requests.Examination{
 		Caller: c.caller, Table: c.cfg.Table, Keys: []string{journal.AttrUnit, journal.AttrPart}, TTL: journal.AttrExpires,
 		Item: journal.ItemKey("check:"+id(), "check"), ID: id,

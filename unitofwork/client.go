@@ -11,11 +11,11 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/journal"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/nesting"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/internal/underway"
-	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/trace"
 )
@@ -50,10 +50,9 @@ type Config struct {
 
 // Client runs units of work. It is safe for concurrent use.
 type Client struct {
-	locks      *lockset.Client
-	rows       unitlocks.Client // of locks: what users do not need
+	locks      *locks.Client
 	cfg        Config
-	lockConfig lockset.Config
+	lockConfig locks.Config
 	caller     *requests.Caller
 	glancer    *requests.Caller // for units without locks: whoever writes what they read is in the way
 	lockTable  nesting.Table
@@ -67,12 +66,12 @@ func Open(db lockset.DynamoDB, cfg Config) (*Client, error) {
 	if cfg.Locks.Trace == nil {
 		cfg.Locks.Trace = cfg.Trace
 	}
-	locks, err := lockset.New(db, cfg.Locks)
+	shared, err := lockset.New(db, cfg.Locks)
 	if err != nil {
 		return nil, err
 	}
 	cfg.Locks = lockset.Config{}
-	c, err := New(locks, cfg)
+	c, err := New(shared, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -80,10 +79,10 @@ func Open(db lockset.DynamoDB, cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// New returns a client that shares locks with others, and talks to the same DynamoDB. It
+// New returns a client that shares its locks with others, and talks to the same DynamoDB. It
 // sends nothing. The error is a *lockset.ConfigError.
-func New(locks *lockset.Client, cfg Config) (*Client, error) {
-	if locks == nil {
+func New(shared *lockset.Client, cfg Config) (*Client, error) {
+	if shared == nil {
 		return nil, &lockset.ConfigError{Field: "locks", Reason: "is nil"}
 	}
 	if cfg.Locks.Table != "" {
@@ -99,9 +98,10 @@ func New(locks *lockset.Client, cfg Config) (*Client, error) {
 		cfg.TransactionSize = MaxActions
 	}
 	if cfg.Trace == nil {
-		cfg.Trace = locks.Config().Trace
+		cfg.Trace = shared.Config().Trace
 	}
-	lock := locks.Config()
+	engine := (*locks.Client)(shared)
+	lock := engine.Config()
 	switch {
 	case cfg.Table == lock.Table:
 		return nil, &lockset.ConfigError{Field: "Table", Reason: "is the lock table"}
@@ -111,37 +111,20 @@ func New(locks *lockset.Client, cfg Config) (*Client, error) {
 		return nil, &lockset.ConfigError{Field: "IDRetention", Reason: fmt.Sprintf(
 			"is %v, less than twice the locks' Retention of %v, by which clocks may be wrong", cfg.IDRetention, lock.Retention)}
 	}
-	rows := unitlocks.Of(locks)
-	caller := rows.Caller()
+	caller := engine.Caller()
 	caller.Roles.Units = cfg.Table
 	glancer := caller
 	glancer.Conflicts = 3
-	c := &Client{locks: locks, rows: rows, cfg: cfg, lockConfig: lock, lockTable: rows.LockTable(), caller: &caller, glancer: &glancer}
+	c := &Client{locks: engine, cfg: cfg, lockConfig: lock, lockTable: engine.LockTable(), caller: &caller, glancer: &glancer}
 	if cfg.Table != "" {
-		c.rows.RecoverWith(cfg.Table, c.recoverDead)
+		c.locks.RecoverWith(cfg.Table, c.recoverDead)
 	}
 	return c, nil
 }
 
-// made stops a program that uses a Client of its own making.
-func (c *Client) made(call string) {
-	if c == nil || c.locks == nil {
-		misuse.Of("unitofwork", "Client."+call, "the Client was not made by New")
-	}
-}
-
-// asked is made for a call with a context.
-func (c *Client) asked(ctx context.Context, call string) {
-	if c == nil || c.locks == nil || ctx == nil {
-		c.made(call)
-		misuse.Context(ctx, "unitofwork", "Client."+call)
-	}
-}
-
 // Locks returns the client that units lock with, for locks without a unit.
 func (c *Client) Locks() *lockset.Client {
-	c.made("Locks")
-	return c.locks
+	return (*lockset.Client)(c.locks)
 }
 
 // CreateTable creates the unit table, as lockset.CreateTable does the lock table: for
@@ -149,7 +132,6 @@ func (c *Client) Locks() *lockset.Client {
 // is deleted and created again, all IDs are forgotten: what was committed under them is
 // done again. docs/templates.md has tables for production.
 func CreateTable(ctx context.Context, db lockset.Tables, cfg Config) error {
-	misuse.Context(ctx, "unitofwork", "CreateTable")
 	if misuse.Nil(db) {
 		return &lockset.ConfigError{Field: "db", Reason: "is nil"}
 	}

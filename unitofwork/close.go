@@ -5,9 +5,9 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/nesting"
 	"github.com/holdall/holdall/internal/oneline"
-	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/lockset"
 )
 
@@ -25,7 +25,6 @@ import (
 // It returns nil if everything had ended by itself. Otherwise the error is the cause
 // of ctx's end, joined with what could not be released.
 func (c *Client) Close(ctx context.Context) error {
-	c.asked(ctx, "Close")
 	closes := []any{c}
 	if c.owns {
 		closes = append(closes, c.locks)
@@ -74,7 +73,7 @@ func (c *call) giveUp(ctx context.Context) error {
 		return nil
 	}
 	err := u.set.Release(ctx)
-	if errors.Is(err, unitlocks.ErrUnresolved) || errors.Is(err, lockset.ErrLost) {
+	if errors.Is(err, locks.ErrUnresolved) || errors.Is(err, lockset.ErrLost) {
 		return nil // it commits by now, or has nothing to release
 	}
 	return err

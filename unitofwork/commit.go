@@ -11,9 +11,9 @@ import (
 
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
-	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/trace"
 )
@@ -33,7 +33,6 @@ import (
 // If ctx ends while the commit is under way, Commit still finds out what became
 // of it, for at most a lease.
 func (u *Unit) Commit(ctx context.Context) error {
-	u.asked(ctx, "Commit")
 	if u.refuseToEnd() {
 		return ErrManaged
 	}
@@ -133,8 +132,8 @@ func (u *Unit) decideHow(ctx context.Context, writes []write, staged, verdict er
 	}
 	ctx = u.group.apart(ctx)
 	u.unlink() // ctx may be the unit's own, which would end with the locks
-	var ending unitlocks.Ending
-	ending, err = u.rows.End(ctx)
+	var ending *locks.Ending
+	ending, err = u.set.End(ctx)
 	switch {
 	case errors.Is(err, lockset.ErrLost):
 		return u.release(ctx, u.notCommitted(err, StartOver))
@@ -150,8 +149,8 @@ func (u *Unit) decideHow(ctx context.Context, writes []write, staged, verdict er
 }
 
 // permit is what allows a unit to commit in one transaction: its actions go first, and
-// happen only while nobody else has what the unit relies on. A unitlocks.Ending is one, and
-// so is a unitlocks.Pass.
+// happen only while nobody else has what the unit relies on. A locks.Ending is one, and
+// so is a locks.Pass.
 type permit interface {
 	Actions() []types.TransactWriteItem
 	// Deadline is until when the transaction may be sent.
@@ -160,7 +159,7 @@ type permit interface {
 	// Committed is called if the transaction was carried out.
 	Committed()
 	// Refused says which of its actions refused the transaction: a *lockset.LostError, or
-	// without locks a *unitlocks.BusyError; nil if none did.
+	// without locks a *locks.BusyError; nil if none did.
 	Refused(reasons []types.CancellationReason) error
 	// Resolve finds out what became of a transaction that was refused or had no answer,
 	// and sees to it that it cannot be carried out any more.
@@ -229,12 +228,12 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 	case tooLarge: // as the records were then: a copy may find them smaller
 		return errForOne
 	case u.optimistic != nil && ctx.Err() == nil && u.rowKey() != "" && (sent.Unanswered > 0 || wasBusy(err)):
-		return u.giveWay(&unitlocks.BusyError{Key: u.rowKey(), Reason: "could not be written"})
+		return u.giveWay(&locks.BusyError{Key: u.rowKey(), Reason: "could not be written"})
 	case sent.Unanswered > 0:
 		return u.notDone(u.notCommitted(fmt.Errorf("%w; the last answer: %w", ErrSuperseded, err), StartOver))
 	}
 	err = u.explain(p, writes, err)
-	var way *unitlocks.BusyError
+	var way *locks.BusyError
 	switch {
 	case errors.Is(err, ErrAlreadyCommitted):
 		return u.doneBefore(err)
@@ -265,7 +264,7 @@ func wasBusy(err error) bool {
 // a commit without locks passes can say that it is refused for ever.
 func refusalBy(p permit, err error) lockrow.Refusal {
 	var canceled *types.TransactionCanceledException
-	var way *unitlocks.BusyError
+	var way *locks.BusyError
 	if errors.As(err, &canceled) && requests.KindOf(err) == requests.Refused && errors.As(p.Refused(canceled.CancellationReasons), &way) {
 		return way.Refusal
 	}

@@ -141,7 +141,6 @@ func (w Work) fits(rows, writes, most int) error {
 // the loss of the locks if there was one, or with why the ID could not be looked up; what fn
 // was told was one state of the tables.
 func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Unit) error) error {
-	c.asked(ctx, "Do")
 	if fn == nil {
 		misuse.Of("unitofwork", "Client.Do", "nil function")
 	}
@@ -161,7 +160,7 @@ func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Un
 	if !work.Lock && !work.Alone {
 		r.group = &group{}
 	}
-	defer c.rows.Gone(&r.caller)
+	defer c.locks.Gone(&r.caller)
 	r.large = tooMany(work.Keys)
 	r.locked = work.Lock || r.large
 	for n := 1; ; {

@@ -40,7 +40,6 @@
 // [NextOf] says what to do after an error. With an ID (Work.ID) a unit commits once,
 // however often it is tried, so trying again is always safe.
 //
-// A call that no correct program makes panics and says so: with a nil context or
-// function, or on a Client or Unit that this package did not make. Mistakes that may come
-// from data, such as one nil reference among many, are errors.
+// A nil function or table panics and says so. Mistakes that may come from data, such as one nil
+// reference among many, are errors.
 package unitofwork

@@ -17,7 +17,6 @@ import (
 // the unit has ended it does nothing. The error is that of the release, or
 // [ErrManaged] inside Do, whose function returns an error instead.
 func (u *Unit) Rollback(ctx context.Context) error {
-	u.asked(ctx, "Rollback")
 	if u.refuseToEnd() {
 		return ErrManaged
 	}

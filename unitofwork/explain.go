@@ -9,8 +9,8 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/actions"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/requests"
-	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/lockset"
 )
 
@@ -123,7 +123,7 @@ func (u *Unit) explainWrites(writes []write, reasons []types.CancellationReason,
 			u.c.locks.Clock().Saw(found)
 			switch {
 			case ok && u.optimistic != nil && (found >= u.pass.Token() || w.seen != nil && *w.seen != u.c.stampOf(reasons[i].Item)):
-				return &unitlocks.BusyError{Key: w.holder, Reason: writtenSince}
+				return &locks.BusyError{Key: w.holder, Reason: writtenSince}
 			case !ok:
 				attr := u.c.cfg.FenceAttribute
 				refused.Next, refused.Err = FixCall, &FenceError{Attribute: attr, Found: actions.ValueText(reasons[i].Item[attr])}
@@ -133,7 +133,7 @@ func (u *Unit) explainWrites(writes []write, reasons []types.CancellationReason,
 				return refused
 			case w.version != nil && !w.version.Same(reasons[i].Item):
 				if u.optimistic != nil {
-					return &unitlocks.BusyError{Key: w.holder, Reason: writtenSince}
+					return &locks.BusyError{Key: w.holder, Reason: writtenSince}
 				}
 				refused.Next, refused.Err = StartOver, u.versionError(w, reasons[i].Item)
 				return refused

@@ -10,14 +10,15 @@ import (
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
 
 func (b *bed) take(key ordering.Key, unit string, now bool) error {
-	i, err := lockset.NewInspector(faults.Wrap(b.db, faults.Config{Who: "operator"}), lockset.Config{Table: "locks", Owner: "operator", Lease: lease})
+	i, err := inspect.New(faults.Wrap(b.db, faults.Config{Who: "operator"}), lockset.Config{Table: "locks", Owner: "operator", Lease: lease})
 	require.NoError(b.t, err)
-	return i.Free(b.t.Context(), key, unit, lockset.Freeing{Now: now})
+	return i.Free(b.t.Context(), key, unit, inspect.Freeing{Now: now})
 }
 
 // A commit that is refused because an operator took the key is known to be refused.

@@ -33,7 +33,6 @@ import (
 //
 // A record of a [Table] without a Guard is read as it is; no key guards it.
 func (u *Unit) Get(ctx context.Context, records ...Record) error {
-	u.asked(ctx, "Get")
 	if u.hasEnded() {
 		return ErrEnded
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/actions"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/requests"
-	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -90,7 +90,7 @@ func (u *Unit) glance(ctx context.Context, records []Record, expected []ordering
 }
 
 // look reads records with the rows in front, in as many requests as that takes.
-func (u *Unit) look(ctx context.Context, g unitlocks.Glance, gets []types.TransactGetItem, records []Record) (items []map[string]types.AttributeValue, err error) {
+func (u *Unit) look(ctx context.Context, g *locks.Glance, gets []types.TransactGetItem, records []Record) (items []map[string]types.AttributeValue, err error) {
 	for rest := records; len(rest) > 0; {
 		room := requests.MaxActions - len(gets)
 		if u.asksForID() {
@@ -109,7 +109,7 @@ func (u *Unit) look(ctx context.Context, g unitlocks.Glance, gets []types.Transa
 
 // fetchWith reads records with the rows in front, and with the first of them the record of
 // the unit's ID. It halves what is too large for one request: the rows are in each.
-func (u *Unit) fetchWith(ctx context.Context, g unitlocks.Glance, rows []types.TransactGetItem, records []Record) (items []map[string]types.AttributeValue, err error) {
+func (u *Unit) fetchWith(ctx context.Context, g *locks.Glance, rows []types.TransactGetItem, records []Record) (items []map[string]types.AttributeValue, err error) {
 	err = requests.Halve(records, requests.MayBePart, func(some []Record) error {
 		gets := slices.Clone(rows)
 		asks := u.asksForID()
@@ -141,14 +141,14 @@ func (u *Unit) fetchWith(ctx context.Context, g unitlocks.Glance, rows []types.T
 
 // glanceError tells what is in the way of a glance from what is wrong with it.
 func (u *Unit) glanceError(err error, expected []ordering.Key) error {
-	var way *unitlocks.BusyError
+	var way *locks.BusyError
 	keys := slices.Concat(expected, u.Keys())
 	switch {
 	case errors.As(err, &way):
 		return u.voidBy(u.met(way.Key, way.Reason, expected...))
 	case errors.Is(err, requests.ErrConflicts) && len(keys) > 0: // without a key nothing can be locked
 		return u.voidBy(u.met(keys[0], "is being written by others", expected...))
-	case errors.Is(err, unitlocks.ErrOvertaken):
+	case errors.Is(err, locks.ErrOvertaken):
 		return u.void(expected[0], wasOvertaken, expected...)
 	case errors.As(err, new(*lockset.RowError)), errors.Is(err, lockset.ErrWaited):
 		return u.conclusive(err)

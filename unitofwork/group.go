@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/internal/actions"
-	"github.com/holdall/holdall/internal/unitlocks"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -32,8 +32,8 @@ type group struct {
 	ids      map[string]map[string]types.AttributeValue // the records of IDs, as read
 
 	merged merged
-	inside map[*follower]bool   // whose writes are in merged
-	broken *unitlocks.BusyError // somebody else was found to have had the group's rows
+	inside map[*follower]bool // whose writes are in merged
+	broken *locks.BusyError   // somebody else was found to have had the group's rows
 }
 
 const (
@@ -102,7 +102,7 @@ func (u *Unit) gather(records []Record, guards []ordering.Key) bool {
 		if u.optimistic != nil {
 			u.run.TakeAlong(fits)
 		} else {
-			u.rows.TakeAlong(fits)
+			u.set.TakeAlong(fits)
 		}
 	}
 	return len(g.followers) > 0 && g.read == nil

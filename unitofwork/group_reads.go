@@ -8,8 +8,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/requests"
-	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -140,12 +140,12 @@ func (u *Unit) sawForOthers(r Record, item map[string]types.AttributeValue) {
 // lookTogether looks at the rows of the unit and of its followers, and reads for all. If that
 // cannot be done, the unit looks for itself alone, and the followers are put back; but they go
 // with it to where somebody is in its own way.
-func (u *Unit) lookTogether(ctx context.Context, records []Record, expected []ordering.Key) (unitlocks.Glance, []map[string]types.AttributeValue, error) {
+func (u *Unit) lookTogether(ctx context.Context, records []Record, expected []ordering.Key) (*locks.Glance, []map[string]types.AttributeValue, error) {
 	g, err := u.run.Glance(ctx, slices.Concat(expected, u.group.keys()))
 	if err == nil {
 		err = u.readTogether(ctx, u.c.glancer, u.run.RequestID(), g.Gets(), g.Saw, records)
 	}
-	var way *unitlocks.BusyError
+	var way *locks.BusyError
 	switch {
 	case err == nil:
 		if err := u.lookUpIn(u.group); err != nil {

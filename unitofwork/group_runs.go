@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/requests"
-	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -142,7 +142,7 @@ func (g *group) isNotAlone() bool {
 func (g *group) hasRun() bool { return g != nil && g.inside != nil }
 
 // brokenBy is who was found to have had the group's rows while followers ran; nil if nobody was.
-func (g *group) brokenBy() *unitlocks.BusyError {
+func (g *group) brokenBy() *locks.BusyError {
 	if g == nil {
 		return nil
 	}

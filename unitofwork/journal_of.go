@@ -48,11 +48,10 @@ func (s JournalState) Stuck() bool {
 // Errors: *lockset.ConfigError if there is no unit table, *lockset.TableError,
 // *lockset.NoAnswerError.
 func (c *Client) JournalOf(ctx context.Context, unit string) (JournalState, error) {
-	c.asked(ctx, "JournalOf")
 	if c.cfg.Table == "" {
 		return JournalState{}, &lockset.ConfigError{Field: "Table", Reason: "is required to find a journal"}
 	}
-	items, err := c.caller.Read(ctx, c.rows.RequestID(ctx), []types.TransactGetItem{
+	items, err := c.caller.Read(ctx, c.locks.RequestID(ctx), []types.TransactGetItem{
 		c.get(journal.ItemKey(unit, journal.RecordPart)), c.get(journal.ItemKey(journal.OpenUnits, unit)), c.get(journal.RowKey(unit, 0)),
 	})
 	if err != nil {

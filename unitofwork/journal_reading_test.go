@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/memdynamo"
-	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -128,9 +128,9 @@ func TestAnswersThatAreShort(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		ref := b.refOf("")
 		db := &short{DB: b.db}
-		locks, err := lockset.New(db, lockset.Config{Table: "locks", Owner: "A", Lease: lease})
+		shared, err := lockset.New(db, lockset.Config{Table: "locks", Owner: "A", Lease: lease})
 		require.NoError(t, err)
-		client, err := unitofwork.New(locks, unitofwork.Config{Table: "units"})
+		client, err := unitofwork.New(shared, unitofwork.Config{Table: "units"})
 		require.NoError(t, err)
 		db.on = true
 		one, two := accounts.Ref("1", "a"), accounts.Ref("2", "a")
@@ -139,7 +139,7 @@ func TestAnswersThatAreShort(t *testing.T) {
 		require.ErrorContains(t, err, "1 answers to 2 gets")
 		_, err = client.Outcome(t.Context(), "p")
 		require.ErrorContains(t, err, "0 answers to 1 gets")
-		_, _, err = unitlocks.Of(locks).Silence(t.Context(), transferKeys[0], "unit")
+		_, _, err = (*locks.Client)(shared).Silence(t.Context(), transferKeys[0], "unit")
 		require.ErrorContains(t, err, "0 answers to 1 gets")
 
 		db.on = false

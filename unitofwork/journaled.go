@@ -11,10 +11,10 @@ import (
 
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/journal"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/internal/underway"
-	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/trace"
 )
@@ -26,7 +26,7 @@ import (
 //
 // ending is that of the unit's one transaction, if that was refused for its size;
 // then the locks are not renewed any more. Else it is nil.
-func (u *Unit) commitByJournal(ctx context.Context, writes []write, ending unitlocks.Ending) error {
+func (u *Unit) commitByJournal(ctx context.Context, writes []write, ending *locks.Ending) error {
 	if lost := context.Cause(u.set.Context()); lost != nil && ending == nil {
 		return u.release(ctx, u.whyNot(ctx, lost))
 	}
@@ -54,7 +54,7 @@ func (u *Unit) commitByJournal(ctx context.Context, writes []write, ending unitl
 		return u.abandon(ctx, ending, len(writes), rows, u.whyNot(before, err))
 	}
 	prepared := u.c.counter(before, u.nonce, trace.Preparing, len(u.plan))
-	pending, err := u.rows.Prepare(before, u.c.cfg.Table, prepared)
+	pending, err := u.set.Prepare(before, u.c.cfg.Table, prepared)
 	if err != nil {
 		return u.abandon(ctx, ending, len(writes), rows, u.whyNot(before, err))
 	}
@@ -64,7 +64,7 @@ func (u *Unit) commitByJournal(ctx context.Context, writes []write, ending unitl
 		u.clearUp(ctx, func(ctx context.Context) error {
 			err := pending.Release(ctx)
 			if err == nil {
-				u.c.rows.LetExpire(ctx, u.plan)
+				u.c.locks.LetExpire(ctx, u.plan)
 				u.c.forget(ctx, u.nonce, rows)
 			}
 			return err
@@ -89,7 +89,7 @@ func (u *Unit) commitByJournal(ctx context.Context, writes []write, ending unitl
 
 // carryOut does what was decided. What it cannot finish others do: whoever waits
 // for one of the locks, or Recover. When ctx ends, it goes on for a lease.
-func (u *Unit) carryOut(ctx context.Context, pending unitlocks.Prepared, j *journal.Journal, rows int) {
+func (u *Unit) carryOut(ctx context.Context, pending *locks.Prepared, j *journal.Journal, rows int) {
 	after, cancel := underway.Outlive(ctx, u.c.lockConfig.Lease)
 	defer cancel()
 	err := u.c.apply(after, pending, j, u.c.counter(after, j.Unit, trace.Applying, len(j.Plan)))
@@ -131,7 +131,7 @@ func (u *Unit) whyNot(before context.Context, err error) error {
 //
 // A copy of the unit's one transaction, which was too large, may have been carried
 // out since: records shrink. Then it is committed.
-func (u *Unit) abandon(ctx context.Context, ending unitlocks.Ending, writes, rows int, cause error) error {
+func (u *Unit) abandon(ctx context.Context, ending *locks.Ending, writes, rows int, cause error) error {
 	if ending == nil {
 		u.clearUp(ctx, func(ctx context.Context) error {
 			err := u.set.Release(ctx)
@@ -162,7 +162,7 @@ func (u *Unit) abandon(ctx context.Context, ending unitlocks.Ending, writes, row
 // be prepared.
 func (u *Unit) forgetReleased(ctx context.Context, rows int, err error) {
 	if rows > 0 && !errors.As(err, new(*lockset.NoAnswerError)) && !errors.As(err, new(*lockset.TableError)) {
-		u.c.rows.LetExpire(ctx, u.plan)
+		u.c.locks.LetExpire(ctx, u.plan)
 		u.c.forget(ctx, u.nonce, rows)
 	}
 }
@@ -186,7 +186,7 @@ func (u *Unit) writeJournal(ctx context.Context, j *journal.Journal) (rows int, 
 	group.SetLimit(rowsAtOnce)
 	written := u.c.counter(ctx, j.Unit, trace.Journaling, 0)
 	p := journal.NewWriter(func(n int, body []byte, last bool) error {
-		id := u.rows.RequestID()
+		id := u.set.RequestID()
 		row := journal.PutRow(u.c.cfg.Table, j.Unit, n, body, last)
 		if n == 0 {
 			entry := journal.PutEntry(u.c.cfg.Table, j.Unit, j.Locks, j.Plan[0].Key, u.c.lockConfig.Now())
@@ -210,7 +210,7 @@ func (u *Unit) writeJournal(ctx context.Context, j *journal.Journal) (rows int, 
 // decide makes the unit committed, if nobody has aborted it. ctx is for finding
 // out what became of it, whatever becomes of before. If it is Undecided, the error matches
 // ErrInDoubt, unless the unit is known not to be committed and only an abort that says so is missing.
-func (u *Unit) decide(ctx, before context.Context, pending unitlocks.Prepared, rows int, digest []byte) (Outcome, error) {
+func (u *Unit) decide(ctx, before context.Context, pending *locks.Prepared, rows int, digest []byte) (Outcome, error) {
 	now := u.c.lockConfig.Now()
 	items := []types.TransactWriteItem{{Update: journal.PutCommitted(u.c.cfg.Table, u.nonce, rows, digest, now)}}
 	if u.work.ID != "" {

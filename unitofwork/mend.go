@@ -98,7 +98,6 @@ var (
 // the write cannot be carried out on the record as it stands. After a *lockset.NoAnswerError it is
 // not known: ask StuckOf again.
 func (c *Client) Mend(ctx context.Context, o Obstacle, choice Choice) error {
-	c.asked(ctx, "Mend")
 	if c.cfg.Table == "" {
 		return &lockset.ConfigError{Field: "Table", Reason: "is required to mend a unit"}
 	}
@@ -114,7 +113,7 @@ func (c *Client) Mend(ctx context.Context, o Obstacle, choice Choice) error {
 	if err != nil {
 		return err
 	}
-	sent, err := c.caller.Write(ctx, c.rows.RequestID(ctx), items)
+	sent, err := c.caller.Write(ctx, c.locks.RequestID(ctx), items)
 	var canceled *types.TransactionCanceledException
 	switch {
 	case err == nil:
@@ -136,7 +135,7 @@ var errNotTold = errors.New("a request was not answered, and may have been carri
 // is on the key's row.
 func (c *Client) mending(ctx context.Context, o Obstacle, choice Choice) ([]types.TransactWriteItem, error) {
 	items := []types.TransactWriteItem{journal.CheckCommitted(c.cfg.Table, o.Unit)}
-	pending := c.rows.PreparedOf(ctx, o.Unit, o.Token, ordering.Plan{o.step})
+	pending := c.locks.PreparedOf(ctx, o.Unit, o.Token, ordering.Plan{o.step})
 	switch choice {
 	case WasWritten:
 		row, err := pending.RestoreFreed(o.step)

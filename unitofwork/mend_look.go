@@ -15,9 +15,9 @@ import (
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/internal/journal"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
-	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/lockset"
 )
 
@@ -36,7 +36,6 @@ const looksAtStuck = 3
 // journal, or the record of the decision, from a backup; *lockset.ConfigError,
 // *lockset.TableError, *lockset.NoAnswerError. Obstacles that were found are returned beside them.
 func (c *Client) StuckOf(ctx context.Context, unit string) ([]Obstacle, error) {
-	c.asked(ctx, "StuckOf")
 	if c.cfg.Table == "" {
 		return nil, &lockset.ConfigError{Field: "Table", Reason: "is required to mend a unit"}
 	}
@@ -91,7 +90,7 @@ var errDoneMeanwhile = errors.New("another finished the unit meanwhile: look aga
 
 // stands is what was decided about a unit that is committed or done.
 func (c *Client) stands(ctx context.Context, unit string) (journal.Decision, error) {
-	items, err := c.caller.Read(ctx, c.rows.RequestID(ctx), []types.TransactGetItem{c.get(journal.ItemKey(unit, journal.RecordPart))})
+	items, err := c.caller.Read(ctx, c.locks.RequestID(ctx), []types.TransactGetItem{c.get(journal.ItemKey(unit, journal.RecordPart))})
 	if err != nil {
 		return journal.Decision{}, err
 	}
@@ -134,21 +133,21 @@ func (c *Client) look(ctx context.Context, j *journal.Journal, e *UnappliedError
 		at++
 	}
 	o = Obstacle{Unit: j.Unit, Token: j.Token, Key: e.Key, Reason: e.Err, step: j.Plan[at], fence: j.Fence}
-	item, err := c.caller.Read(ctx, c.rows.RequestID(ctx), []types.TransactGetItem{c.rows.RowGet(e.Key)})
+	item, err := c.caller.Read(ctx, c.locks.RequestID(ctx), []types.TransactGetItem{c.locks.RowGet(e.Key)})
 	if err != nil {
 		return o, false, err
 	}
-	hold, err := c.rows.PreparedOf(ctx, j.Unit, j.Token, j.Plan).HoldOf(o.step, item[0])
+	hold, err := c.locks.PreparedOf(ctx, j.Unit, j.Token, j.Plan).HoldOf(o.step, item[0])
 	switch {
 	case err != nil:
 		o.Reason = err
-	case hold == unitlocks.Freed:
+	case hold == locks.Freed:
 		return o, false, nil
-	case hold == unitlocks.Gone && len(item[0]) == 0:
+	case hold == locks.Gone && len(item[0]) == 0:
 		o.RowGone, o.Reason = true, errRowGone
 		o.Writes = c.standing(ctx, j, j.Writes[at])
 		o.Choices = []Choice{WasWritten, NotWritten}
-	case hold == unitlocks.Gone:
+	case hold == locks.Gone:
 		o.Reason = errGone
 	case e.Table != "":
 		for _, w := range j.Writes[at] {
@@ -201,7 +200,7 @@ func (c *Client) standing(ctx context.Context, j *journal.Journal, writes []jour
 	var group errgroup.Group
 	group.SetLimit(rowsAtOnce)
 	for i, w := range writes {
-		id := c.rows.RequestID(ctx)
+		id := c.locks.RequestID(ctx)
 		group.Go(func() error {
 			is := Wanted{Table: w.Table, Record: w.Record, Write: w.Item}
 			if is.key, is.Unread = w.Key(); is.Unread == nil {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -51,7 +52,7 @@ var examples = map[string]error{
 	"ErrManaged":             unitofwork.ErrManaged,
 	"ErrEnded":               unitofwork.ErrEnded,
 	"*lockset.CheckError":    &lockset.CheckError{Findings: []lockset.Finding{{Table: "t", Problem: "is odd", Do: "mend it", Err: errSent}}},
-	"*lockset.FreeError":     &lockset.FreeError{Key: "a", Unit: "u", Reason: "it is free"},
+	"*inspect.FreeError":     &inspect.FreeError{Key: "a", Unit: "u", Reason: "it is free"},
 	"*lockset.TableError":    &lockset.TableError{Op: "UpdateItem", Tables: []string{"t"}, Err: errSent},
 	"*lockset.RowError":      &lockset.RowError{Table: "t", Key: "a", Reason: "is odd"},
 	"*FenceError":            &unitofwork.FenceError{Attribute: "_fence", Found: `"soon"`},

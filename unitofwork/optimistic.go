@@ -10,9 +10,9 @@ import (
 	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/journal"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/nesting"
 	"github.com/holdall/holdall/internal/requests"
-	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
 )
@@ -21,7 +21,7 @@ import (
 // the tables, and true at the commit, or the run is void (Kung and Robinson, "On Optimistic
 // Methods for Concurrency Control", 1981): lock rows take the part of read sets.
 type optimistic struct {
-	run unitlocks.Run
+	run *locks.Run
 	// groups says that the unit comes along with others, and inGroup that it does. Guarded by
 	// Unit.mu.
 	groups, inGroup bool
@@ -39,7 +39,7 @@ type optimistic struct {
 	mine []ordering.Key // what the unit itself has read under, if others came along; guarded by Unit.mu
 
 	reads map[string]stamp // of the records that were read, by identity; guarded by Unit.mu
-	pass  unitlocks.Pass   // once it commits
+	pass  *locks.Pass      // once it commits
 }
 
 // stamp is the fence that a record was read with.
@@ -93,7 +93,7 @@ func (c *Client) beginWithoutLocks(ctx context.Context, r *runs) (*Unit, error) 
 	}
 	start := time.Now()
 	ctx = hooks.Start(ctx, c.cfg.Trace.UnitStart, trace.UnitStart{Keys: work.Keys, ID: work.ID, Optimistic: true})
-	run := c.rows.Run(ctx, r.end, &r.caller)
+	run := c.locks.Run(ctx, r.end, &r.caller)
 	u := &Unit{
 		c: c, nonce: run.Nonce(), outer: ctx, work: work, start: start, around: around,
 		optimistic: &optimistic{
@@ -151,7 +151,7 @@ func (u *Unit) getWithoutLocks(ctx context.Context, records []Record) error {
 		}
 		u.offer(records, all)
 		shown, found, err := u.glance(ctx, records, all)
-		for errors.Is(err, unitlocks.ErrTaken) {
+		for errors.Is(err, locks.ErrTaken) {
 			if u.follower.await(ctx) {
 				return u.getInGroup(ctx, records)
 			}
@@ -240,7 +240,7 @@ func (u *Unit) commitWithoutLocks(ctx context.Context, writes []write) error {
 		case errors.Is(err, errTooLow) && !raised:
 			hooks.Tell(ctx, u.c.cfg.Trace.Raised, trace.Raised{Unit: u.nonce, Token: u.pass.Token()})
 		case errors.Is(err, errTooLow):
-			return u.giveWay(&unitlocks.BusyError{Key: u.rowKey(), Reason: "has had later tokens"})
+			return u.giveWay(&locks.BusyError{Key: u.rowKey(), Reason: "has had later tokens"})
 		case errors.Is(err, errForOne):
 			return u.fallBack(u.rowKey(), tooLargeForOne)
 		case err == nil:
@@ -263,14 +263,14 @@ func (u *Unit) looks() {
 func (u *Unit) passInLine(ctx context.Context, writes []write) (over bool, err error) {
 	u.offer(nil, u.run.Keys())
 	u.pass, err = u.run.Pass(ctx, u.passed(writes))
-	for errors.Is(err, unitlocks.ErrTaken) {
+	for errors.Is(err, locks.ErrTaken) {
 		if u.follower.await(ctx) {
 			return true, u.commitInGroup(writes)
 		}
 		u.pass, err = u.run.Pass(ctx, u.passed(writes))
 	}
 	switch {
-	case errors.Is(err, unitlocks.ErrOvertaken):
+	case errors.Is(err, locks.ErrOvertaken):
 		return true, u.fallBack(u.run.Keys()[0], wasOvertaken)
 	case err != nil:
 		return true, u.release(ctx, err)

@@ -21,7 +21,6 @@ import (
 // Errors: *[IDError] for what is neither, lockset's *TableError, *RowError and
 // *NoAnswerError.
 func (c *Client) Outcome(ctx context.Context, idOrRef string) (Outcome, error) {
-	c.asked(ctx, "Outcome")
 	if !strings.HasPrefix(idOrRef, refPrefix) {
 		return c.outcomeOfID(ctx, idOrRef)
 	}
@@ -49,7 +48,7 @@ func (c *Client) outcomeOfID(ctx context.Context, id string) (Outcome, error) {
 // ask reads, as of one moment, one of the unit's lock rows and the record of its
 // ID if it had one.
 func (c *Client) ask(ctx context.Context, r ref) (Outcome, error) {
-	gets := []types.TransactGetItem{c.rows.RowGet(r.key)}
+	gets := []types.TransactGetItem{c.locks.RowGet(r.key)}
 	if r.id != "" {
 		if c.cfg.Table == "" {
 			return Undecided, &IDError{r.id, "unitofwork.Config.Table is not set, so IDs cannot be looked up"}
@@ -73,7 +72,7 @@ func (c *Client) ask(ctx context.Context, r ref) (Outcome, error) {
 	case decided.State != journal.Undecided:
 		return Committed, nil
 	}
-	fate, err := c.rows.RowFate(r.key, items[0], r.unit, r.token, r.open)
+	fate, err := c.locks.RowFate(r.key, items[0], r.unit, r.token, r.open)
 	if err != nil {
 		return Undecided, err
 	}

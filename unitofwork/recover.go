@@ -42,7 +42,6 @@ type Recovery struct {
 // The error joins those of the units that could not be finished, among them
 // *[JournalError], *[UnappliedError] and *[EntryError]; the others were.
 func (c *Client) Recover(ctx context.Context) (Recovery, error) {
-	c.asked(ctx, "Recover")
 	var found Recovery
 	if c.cfg.Table == "" {
 		return found, &lockset.ConfigError{Field: "Table", Reason: "is required to recover"}
@@ -60,7 +59,7 @@ func (c *Client) Recover(ctx context.Context) (Recovery, error) {
 		var again []openUnit
 		longest, keys := time.Duration(0), []ordering.Key(nil)
 		for _, o := range open {
-			_, left, err := c.rows.Silence(ctx, o.key, o.unit) // no time is left of a key that it has not
+			_, left, err := c.locks.Silence(ctx, o.key, o.unit) // no time is left of a key that it has not
 			if err == nil && left <= 0 {
 				err = c.recoverOne(ctx, o.unit, &found)
 			}
@@ -75,7 +74,7 @@ func (c *Client) Recover(ctx context.Context) (Recovery, error) {
 		}
 		if open = again; len(open) > 0 {
 			if err := requests.Sleep(ctx, longest); err != nil {
-				c.rows.NoteSilences(ctx, keys)
+				c.locks.NoteSilences(ctx, keys)
 				return found, oneline.Join(append(errs, err)...)
 			}
 		}
@@ -182,5 +181,5 @@ func (c *Client) query(ctx context.Context, unit, begins string) ([]map[string]t
 		in.KeyConditionExpression = aws.String("#unit = :unit AND begins_with(#part, :part)")
 		in.ExpressionAttributeValues[":part"] = &types.AttributeValueMemberS{Value: begins}
 	}
-	return c.caller.Query(ctx, func() string { return c.rows.RequestID(ctx) }, in)
+	return c.caller.Query(ctx, func() string { return c.locks.RequestID(ctx) }, in)
 }

@@ -37,7 +37,7 @@ func (e *JournalError) Unwrap() error { return e.Reason }
 func (c *Client) abort(ctx context.Context, unit string) (journal.Decision, error) {
 	for {
 		now := c.lockConfig.Now()
-		_, err := c.caller.Update(ctx, c.rows.RequestID(ctx), journal.PutAborted(c.cfg.Table, unit, now, now.Add(c.cfg.IDRetention)))
+		_, err := c.caller.Update(ctx, c.locks.RequestID(ctx), journal.PutAborted(c.cfg.Table, unit, now, now.Add(c.cfg.IDRetention)))
 		var refused *types.ConditionalCheckFailedException
 		switch {
 		case err == nil:
@@ -91,10 +91,10 @@ func (c *Client) rollBack(ctx context.Context, unit string) error {
 	if j.Locks != c.lockConfig.Table {
 		return c.otherLocks(unit, j.Locks)
 	}
-	if err := c.rows.PreparedOf(ctx, unit, j.Token, j.Plan).Release(ctx); err != nil {
+	if err := c.locks.PreparedOf(ctx, unit, j.Token, j.Plan).Release(ctx); err != nil {
 		return err
 	}
-	c.rows.LetExpire(ctx, j.Plan)
+	c.locks.LetExpire(ctx, j.Plan)
 	c.forget(ctx, unit, len(bodies))
 	return nil
 }
@@ -117,7 +117,7 @@ func (c *Client) finishBy(ctx context.Context, j *journal.Journal, rows int) err
 	if j.Locks != c.lockConfig.Table {
 		return c.otherLocks(j.Unit, j.Locks)
 	}
-	if err := c.apply(ctx, c.rows.PreparedOf(ctx, j.Unit, j.Token, j.Plan), j, c.counter(ctx, j.Unit, trace.Applying, len(j.Plan))); err != nil {
+	if err := c.apply(ctx, c.locks.PreparedOf(ctx, j.Unit, j.Token, j.Plan), j, c.counter(ctx, j.Unit, trace.Applying, len(j.Plan))); err != nil {
 		return err
 	}
 	hooks.Tell(ctx, c.cfg.Trace.Recovered, trace.Recovered{Unit: j.Unit, Committed: true})
@@ -190,7 +190,7 @@ func (c *Client) get(key map[string]types.AttributeValue) types.TransactGetItem 
 
 // finish notes that a committed unit is done, and forgets its journal.
 func (c *Client) finish(ctx context.Context, unit string, rows int) error {
-	_, err := c.caller.Update(ctx, c.rows.RequestID(ctx), journal.SetDone(c.cfg.Table, unit, c.lockConfig.Now().Add(c.cfg.IDRetention)))
+	_, err := c.caller.Update(ctx, c.locks.RequestID(ctx), journal.SetDone(c.cfg.Table, unit, c.lockConfig.Now().Add(c.cfg.IDRetention)))
 	if err != nil && !errors.As(err, new(*types.ConditionalCheckFailedException)) {
 		return err
 	}
@@ -219,7 +219,7 @@ func (c *Client) forget(ctx context.Context, unit string, rows int) {
 func (c *Client) removeEntry(ctx context.Context, unit string) error {
 	const copies = 3 // more than a network has; Recover comes again
 	for range copies {
-		_, err := c.caller.Write(ctx, c.rows.RequestID(ctx), journal.RemoveEntry(c.cfg.Table, unit))
+		_, err := c.caller.Write(ctx, c.locks.RequestID(ctx), journal.RemoveEntry(c.cfg.Table, unit))
 		if requests.KindOf(err) != requests.Refused {
 			return err
 		}
@@ -241,7 +241,7 @@ func (c *Client) remove(ctx context.Context, keys []map[string]types.AttributeVa
 				Statement: aws.String(statement), Parameters: []types.AttributeValue{key[journal.AttrUnit], key[journal.AttrPart]},
 			})
 		}
-		answers, err := c.caller.Execute(ctx, c.rows.RequestID(ctx), c.cfg.Table, statements)
+		answers, err := c.caller.Execute(ctx, c.locks.RequestID(ctx), c.cfg.Table, statements)
 		if err != nil {
 			return err
 		}

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/internal/lineup"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/next"
 	"github.com/holdall/holdall/internal/requests"
-	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -188,7 +188,7 @@ const wasFound = "was found, and is not held"
 const tooLargeForOne = "is one of a unit that is too large for one transaction"
 
 // giveWay ends the run because of somebody at a row.
-func (u *Unit) giveWay(way *unitlocks.BusyError) error {
+func (u *Unit) giveWay(way *locks.BusyError) error {
 	u.gaveWay = true
 	u.run.Keep()
 	return u.fellBack(u.met(way.Key, way.Reason))

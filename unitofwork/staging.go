@@ -36,7 +36,6 @@ type Expression struct {
 // The error is a *[StageError], also for a record that this unit has not read; commit
 // returns it too.
 func (u *Unit) Put(records ...Record) error {
-	u.made("Put")
 	return u.each(records, ErrCondition, func(table string, _ map[string]types.AttributeValue, r Record) (types.TransactWriteItem, error) {
 		item, differs, err := r.changed(u.nonce, u.c.cfg.FenceAttribute)
 		if !differs {
@@ -49,7 +48,6 @@ func (u *Unit) Put(records ...Record) error {
 // Insert stages new records. If one is there already, the commit writes nothing, and its
 // error matches [ErrExists].
 func (u *Unit) Insert(records ...Record) error {
-	u.made("Insert")
 	return u.each(records, ErrExists, func(table string, key map[string]types.AttributeValue, r Record) (types.TransactWriteItem, error) {
 		item, err := r.item()
 		action := u.put(table, item)
@@ -65,7 +63,6 @@ const insertCondition = "attribute_not_exists(#key)"
 // Replace stages records, whole, whatever is there: attributes that T does not know are
 // gone. Of a [Table] with a Version, the unit must have read them.
 func (u *Unit) Replace(records ...Record) error {
-	u.made("Replace")
 	return u.each(records, ErrCondition, func(table string, _ map[string]types.AttributeValue, r Record) (types.TransactWriteItem, error) {
 		item, err := r.item()
 		return u.put(table, item), cmp.Or(err, u.knowsVersion(r))
@@ -77,7 +74,6 @@ func (u *Unit) Replace(records ...Record) error {
 // unit has read it writes what has changed, as Put does, and if nothing has, it only checks the
 // condition; one that nothing has read through this reference it replaces.
 func (u *Unit) PutIf(record Record, condition expression.ConditionBuilder) error {
-	u.made("PutIf")
 	return u.each([]Record{record}, ErrCondition, func(table string, key map[string]types.AttributeValue, r Record) (types.TransactWriteItem, error) {
 		item, differs, err := r.changed(u.nonce, u.c.cfg.FenceAttribute)
 		if errors.Is(err, errUnread) {
@@ -116,7 +112,6 @@ func build(condition expression.ConditionBuilder) (expression.Expression, error)
 // Delete stages the removal of records. A removed record has no fence any more:
 // what writes to it without a lock is not refused.
 func (u *Unit) Delete(records ...Record) error {
-	u.made("Delete")
 	return u.each(records, ErrCondition, func(table string, key map[string]types.AttributeValue, _ Record) (types.TransactWriteItem, error) {
 		return types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String(table), Key: key}}, nil
 	})
@@ -125,7 +120,6 @@ func (u *Unit) Delete(records ...Record) error {
 // DeleteIf stages the removal of a record under a condition on it: if it does not hold,
 // the commit writes nothing, and its error matches [ErrCondition].
 func (u *Unit) DeleteIf(record Record, condition expression.ConditionBuilder) error {
-	u.made("DeleteIf")
 	return u.each([]Record{record}, ErrCondition, func(table string, key map[string]types.AttributeValue, _ Record) (types.TransactWriteItem, error) {
 		e, err := build(condition)
 		return types.TransactWriteItem{Delete: &types.Delete{
@@ -139,7 +133,6 @@ func (u *Unit) DeleteIf(record Record, condition expression.ConditionBuilder) er
 // if it has one: if that does not hold, the commit writes nothing, and its error matches
 // [ErrCondition].
 func (u *Unit) Update(record Record, e Expression) error {
-	u.made("Update")
 	return u.each([]Record{record}, ErrCondition, func(table string, key map[string]types.AttributeValue, _ Record) (types.TransactWriteItem, error) {
 		values, err := e.values(record)
 		return types.TransactWriteItem{Update: &types.Update{
@@ -153,7 +146,6 @@ func (u *Unit) Update(record Record, e Expression) error {
 // Check stages a condition on a record that the unit does not write: if it does
 // not hold then, the commit writes nothing, and its error matches [ErrCondition].
 func (u *Unit) Check(record Record, e Expression) error {
-	u.made("Check")
 	return u.each([]Record{record}, ErrCondition, func(table string, key map[string]types.AttributeValue, _ Record) (types.TransactWriteItem, error) {
 		if e.Update != "" {
 			return types.TransactWriteItem{}, fmt.Errorf("a check has no update expression")
@@ -170,7 +162,6 @@ func (u *Unit) Check(record Record, e Expression) error {
 // protects: a key that the unit holds or finds, or one below it. The fence is set and
 // checked as with the others, and the error of a condition that does not hold is the same.
 func (u *Unit) Stage(guard ordering.Key, actions ...types.TransactWriteItem) error {
-	u.made("Stage")
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.ended {

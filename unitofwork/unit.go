@@ -10,9 +10,8 @@ import (
 	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/journal"
-	"github.com/holdall/holdall/internal/misuse"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/nesting"
-	"github.com/holdall/holdall/internal/unitlocks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -29,8 +28,7 @@ type Unit struct {
 	start  time.Time
 
 	// Under locks; without them all are zero.
-	set   *lockset.Set
-	rows  unitlocks.Set // of set: what users do not need
+	set   *locks.Set
 	plan  ordering.Plan
 	held  []ordering.Key
 	finds bool // what is not held is a key that was found, not an error
@@ -74,7 +72,6 @@ type Unit struct {
 // Hooks of what is called with [Unit.Context], or a context made of it, belong to the unit's
 // (Trace.UnitStart); those of what is called with another context belong to that one.
 func (c *Client) Begin(ctx context.Context, work Work) (*Unit, error) {
-	c.asked(ctx, "Begin")
 	work, err := work.checked(c.cfg, c.lockConfig.Lease)
 	if err != nil {
 		return nil, err
@@ -130,8 +127,8 @@ func (c *Client) begin(ctx context.Context, r *runs) (*Unit, error) {
 	}
 	start := time.Now()
 	ctx = hooks.Start(ctx, c.cfg.Trace.UnitStart, trace.UnitStart{Keys: r.keys, ID: work.ID})
-	acquired, err := c.rows.Acquire(ctx, r.keys, r.end, &r.caller, r.passes())
-	if errors.Is(err, unitlocks.ErrFree) {
+	set, err := c.locks.Acquire(ctx, nesting.Unit, r.keys, r.end, &r.caller, r.passes())
+	if errors.Is(err, locks.ErrFree) {
 		void := &voidError{key: r.keys[0], why: "was in the way, and is free", free: true}
 		hooks.Tell(ctx, c.cfg.Trace.UnitEnd, trace.UnitEnd{ID: work.ID, Outcome: trace.FellBack, Key: void.key, Took: time.Since(start), Err: void})
 		return nil, void
@@ -140,14 +137,13 @@ func (c *Client) begin(ctx context.Context, r *runs) (*Unit, error) {
 		hooks.Tell(ctx, c.cfg.Trace.UnitEnd, trace.UnitEnd{ID: work.ID, Outcome: trace.NotCommitted, Took: time.Since(start), Err: err})
 		return nil, err
 	}
-	set := acquired.(*lockset.Set)
 	u := &Unit{
-		c: c, nonce: set.Nonce(), outer: ctx, set: set, rows: c.rows.Set(set), plan: plan, held: plan.Keys(), finds: r.finding, work: work, start: start,
+		c: c, nonce: set.Nonce(), outer: ctx, set: set, plan: plan, held: plan.Keys(), finds: r.finding, work: work, start: start,
 		around: around,
 	}
 	u.leads(r)
 	u.stage = newStage(u.cover, actions.NewStamper(c.cfg.FenceAttribute, set.Token()), c.lockConfig.Table, c.cfg.Table)
-	u.ctx, u.cancel, u.unlink = u.rows.Under(nesting.Within(ctx, nested{u}))
+	u.ctx, u.cancel, u.unlink = u.set.Under(nesting.Within(ctx, nested{u}))
 	if work.ID == "" {
 		return u, nil
 	}
@@ -166,46 +162,27 @@ func (c *Client) begin(ctx context.Context, r *runs) (*Unit, error) {
 	return u, nil
 }
 
-// made stops a program that uses a Unit of its own making.
-func (u *Unit) made(call string) {
-	if u == nil || u.c == nil {
-		misuse.Of("unitofwork", "Unit."+call, "the Unit was not made by Client.Do or Client.Begin")
-	}
-}
-
-// asked is made for a call with a context.
-func (u *Unit) asked(ctx context.Context, call string) {
-	if u == nil || u.c == nil || ctx == nil {
-		u.made(call)
-		misuse.Context(ctx, "unitofwork", "Unit."+call)
-	}
-}
-
 // Context ends when the context that the unit was begun with does, when its
 // locks are lost, with a *lockset.LostError as its cause, and when the unit
 // ends. Under locks it compares with the clock as that of a lock set does
 // (lockset.Set.Context).
 func (u *Unit) Context() context.Context {
-	u.made("Context")
 	return u.ctx
 }
 
 // Nonce returns the unit's nonce, by which lock rows and hooks name it.
 func (u *Unit) Nonce() string {
-	u.made("Nonce")
 	return u.nonce
 }
 
 // Locked reports whether the unit holds its locks. If not, it has no token and no deadline.
 func (u *Unit) Locked() bool {
-	u.made("Locked")
 	return u.optimistic == nil
 }
 
 // Token returns the unit's fencing token. A unit of Do has one of its own only with Work.Lock:
 // else the error is [ErrNoLocks], and the unit does not commit.
 func (u *Unit) Token() (fencing.Token, error) {
-	u.made("Token")
 	if u.isShared() {
 		return 0, u.needsLocks()
 	}
@@ -215,7 +192,6 @@ func (u *Unit) Token() (fencing.Token, error) {
 // Deadline is when the locks are lost unless a heartbeat is confirmed first. The error is
 // as Token's.
 func (u *Unit) Deadline() (time.Time, error) {
-	u.made("Deadline")
 	if u.isShared() {
 		return time.Time{}, u.needsLocks()
 	}
@@ -234,13 +210,12 @@ func (u *Unit) needsLocks() error {
 
 // Keys returns the keys held, in order; without locks, those that the unit relies on so far.
 func (u *Unit) Keys() []ordering.Key {
-	u.made("Keys")
 	if u.optimistic != nil {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		return u.ownKeys()
 	}
-	return u.set.Keys()
+	return u.set.Plan().Keys()
 }
 
 // holds says why a guard cannot be one, or that no key held covers it.

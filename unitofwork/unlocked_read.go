@@ -35,13 +35,12 @@ import (
 // ctx's end.
 // After an error no record is changed.
 func (c *Client) Read(ctx context.Context, records ...Record) error {
-	c.asked(ctx, "Read")
 	return c.traceRead(ctx, "", records, func(ctx context.Context) error { return c.readUnlocked(ctx, newUnlockedRead(records)) })
 }
 
 func (c *Client) readUnlocked(ctx context.Context, g *unlockedRead) error {
 	for n := 1; ; n++ {
-		id := c.rows.RequestID(ctx)
+		id := c.locks.RequestID(ctx)
 		again, err := c.tryRead(ctx, id, g)
 		switch {
 		case err == nil && !again:
@@ -108,7 +107,7 @@ type moment struct {
 func (c *Client) readAt(ctx context.Context, id string, rows []ordering.Key, records []Record) (seen moment, again bool, err error) {
 	var gets []types.TransactGetItem
 	for _, key := range rows {
-		gets = append(gets, c.rows.RowGet(key))
+		gets = append(gets, c.locks.RowGet(key))
 	}
 	items, err := c.caller.Read(ctx, id, append(gets, getsOf(records)...))
 	if err != nil {
@@ -116,7 +115,7 @@ func (c *Client) readAt(ctx context.Context, id string, rows []ordering.Key, rec
 	}
 	seen = moment{hands: map[ordering.Key]string{}, items: items[len(rows):]}
 	for i, key := range rows {
-		prepared, hand, err := c.rows.RowHand(key, items[i])
+		prepared, hand, err := c.locks.RowHand(key, items[i])
 		if err != nil {
 			return seen, false, err
 		}

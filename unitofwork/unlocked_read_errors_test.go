@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
-	"github.com/holdall/holdall/internal/unitlocks"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -32,7 +32,7 @@ func TestAReaderOfRecordsGuardedByContentBesideOthers(t *testing.T) {
 				dead := b.client("dead", nil)
 				set, err := dead.locks.Acquire(t.Context(), []ordering.Key{held})
 				require.NoError(t, err)
-				marked, err := unitlocks.Of(dead.locks).Set(set).Prepare(t.Context(), "units", func(int) {})
+				marked, err := (*locks.Set)(set).Prepare(t.Context(), "units", func(int) {})
 				require.NoError(t, err)
 				marked.Done(false)
 

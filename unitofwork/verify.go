@@ -75,7 +75,7 @@ func (u *Unit) verify(ctx context.Context, writes []write) error {
 	group, asking := errgroup.WithContext(ctx)
 	group.SetLimit(rowsAtOnce)
 	for _, ws := range requests.Cut(conditional, journal.RoomFor(u.c.cfg.TransactionSize), u.sizeAsked(asCondition)) {
-		r := &request{name: u.rows.RequestID()}
+		r := &request{name: u.set.RequestID()}
 		group.Go(func() error {
 			err := u.ask(asking, r, ws, asCondition)
 			checked(len(ws))
@@ -91,7 +91,7 @@ func (u *Unit) verify(ctx context.Context, writes []write) error {
 	room := requests.Room.Minus(requests.SizeOf(never(u.c.cfg.Table, u.nonce)))
 	for _, some := range [][]write{examples, apart} {
 		for _, ws := range requests.Cut(some, room, u.sizeAsked(asRehearsal)) {
-			r := &request{name: u.rows.RequestID()}
+			r := &request{name: u.set.RequestID()}
 			group.Go(func() error { return u.ask(asking, r, ws, asRehearsal) })
 		}
 	}

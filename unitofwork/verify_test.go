@@ -5,8 +5,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/holdall/holdall/internal/journal"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/journal"
 )
 
 // Of each table with several puts one key is rehearsed, and none of it twice in one

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 )
 
 // checkFleet reads all lock rows, one page at a time.
@@ -24,7 +25,7 @@ func (a *app) checkFleet(ctx context.Context, cfg lockset.Config, capacity float
 	p := newProgress(a.stderr)
 	defer p.clear()
 	s := newSurvey(cfg.Lease, time.Now())
-	for r, err := range i.List(ctx, lockset.ListOptions{Units: capacity, Progress: func(l lockset.ListProgress) {
+	for r, err := range i.List(ctx, inspect.ListOptions{Units: capacity, Progress: func(l inspect.ListProgress) {
 		p.say("%d rows looked at, %.0f read units taken", l.Rows, l.Units)
 	}}) {
 		if denied := deniedScan(a.table, err); denied != nil {
@@ -81,7 +82,7 @@ func newSurvey(lease time.Duration, now time.Time) *survey {
 // long a row was under way is no part of that: it makes a clock look behind, not ahead.
 const clockOff = time.Minute
 
-func (s *survey) see(r lockset.Row) {
+func (s *survey) see(r inspect.Row) {
 	if r.Damage != "" {
 		if s.damaged++; s.damaged == 1 {
 			s.damage = fmt.Sprintf("key %q: %s", string(r.Key), r.Damage)

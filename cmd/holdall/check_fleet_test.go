@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -58,12 +59,12 @@ func TestCheckOfAFleet(t *testing.T) {
 func TestSurveyLeavesWellAlone(t *testing.T) {
 	now := time.Now()
 	s := newSurvey(time.Minute, now)
-	s.see(lockset.Row{})
-	s.see(lockset.Row{LastOwner: "x", LastHeld: now.Add(clockOff)})
-	s.see(lockset.Row{Holder: &lockset.Holder{Lease: time.Minute, Since: now.Add(-time.Hour)}})
+	s.see(inspect.Row{})
+	s.see(inspect.Row{LastOwner: "x", LastHeld: now.Add(clockOff)})
+	s.see(inspect.Row{Holder: &inspect.Holder{Lease: time.Minute, Since: now.Add(-time.Hour)}})
 	require.Empty(t, s.findings("locks"))
-	s.see(lockset.Row{LastOwner: "y", LastHeld: now.Add(clockOff + 2*time.Second)})
-	s.see(lockset.Row{LastOwner: "z", LastHeld: now.Add(clockOff + time.Second)})
+	s.see(inspect.Row{LastOwner: "y", LastHeld: now.Add(clockOff + 2*time.Second)})
+	s.see(inspect.Row{LastOwner: "z", LastHeld: now.Add(clockOff + time.Second)})
 	require.Equal(t, `the clock of owner "y" is 1m2s ahead of this host's, or was`, s.findings("locks")[0].Problem)
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 )
 
 // environment is all that a command meets of the world, so that a test can put its own
@@ -25,6 +26,6 @@ type connection struct {
 
 // database is what commands ask of DynamoDB; a *dynamodb.Client is one.
 type database interface {
-	lockset.InspectorDB
+	inspect.DynamoDB
 	lockset.Tables
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/plain"
-	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -70,8 +70,8 @@ func (a *app) free(ctx context.Context, key ordering.Key, f freeFlags) error {
 	if err := a.confirm(ctx, f.yes, fmt.Sprintf("Take key %q from unit %s? Its commit is refused from then on. %s", string(key), f.unit, breaks)); err != nil {
 		return err
 	}
-	err = i.Free(ctx, key, f.unit, lockset.Freeing{Reason: f.reason, Now: f.now})
-	var refused *lockset.FreeError
+	err = i.Free(ctx, key, f.unit, inspect.Freeing{Reason: f.reason, Now: f.now})
+	var refused *inspect.FreeError
 	if errors.As(err, &refused) && refused.Row.Prepared() && refused.Row.Holder.Unit == f.unit {
 		fmt.Fprintf(a.stderr, "holdall: %s\n", oneLine(err))
 		a.units = refused.Row.Holder.Prepared // whatever the flags name
@@ -93,11 +93,11 @@ func (a *app) free(ctx context.Context, key ordering.Key, f freeFlags) error {
 }
 
 // settle recovers, for a key that only a journal frees.
-func (a *app) settle(ctx context.Context, i *lockset.Inspector, key ordering.Key, unit string) error {
+func (a *app) settle(ctx context.Context, i *inspect.Inspector, key ordering.Key, unit string) error {
 	if err := a.recover(ctx, false, 0); err != nil {
 		return err
 	}
-	view, err := i.Look(ctx, key, lockset.LookOptions{})
+	view, err := i.Look(ctx, key, inspect.LookOptions{})
 	if h := view.Row.Holder; err == nil && h != nil && h.Unit == unit {
 		return &exit{exitFound, fmt.Errorf("key %q stays with unit %s until its journal is settled", string(key), unit)}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -19,7 +20,7 @@ type lsFlags struct {
 	held, waiting, prepared, dead, alive, all bool
 	watch                                     bool
 	every                                     time.Duration
-	list                                      lockset.ListOptions
+	list                                      inspect.ListOptions
 }
 
 func lsCommand(a *app) *cobra.Command {
@@ -79,7 +80,7 @@ func (f *lsFlags) check() error {
 }
 
 // wanted reports whether a row is one of those to be listed, as far as the table tells.
-func (f *lsFlags) wanted(r lockset.Row) bool {
+func (f *lsFlags) wanted(r inspect.Row) bool {
 	switch {
 	case f.all:
 		return true
@@ -96,18 +97,18 @@ func (f *lsFlags) wanted(r lockset.Row) bool {
 }
 
 // shown reports whether what a watch has come to know is what was asked for.
-func (f *lsFlags) shown(s lockset.Sighting) bool {
+func (f *lsFlags) shown(s inspect.Sighting) bool {
 	switch {
 	case f.dead:
-		return s.Life == lockset.Dead
+		return s.Life == inspect.Dead
 	case f.alive:
-		return s.Life == lockset.Alive
+		return s.Life == inspect.Alive
 	}
 	return true
 }
 
 // inspector looks at the lock table. change may be nil.
-func (a *app) inspector(ctx context.Context, change func(*lockset.Config)) (*lockset.Inspector, error) {
+func (a *app) inspector(ctx context.Context, change func(*lockset.Config)) (*inspect.Inspector, error) {
 	cfg, err := a.lockConfig()
 	if err != nil {
 		return nil, err
@@ -119,7 +120,7 @@ func (a *app) inspector(ctx context.Context, change func(*lockset.Config)) (*loc
 	if change != nil {
 		change(&cfg)
 	}
-	return lockset.NewInspector(db, cfg)
+	return inspect.New(db, cfg)
 }
 
 // How many rows are in memory at a time, so that they can be sorted, aligned and watched.
@@ -134,7 +135,7 @@ func (a *app) ls(ctx context.Context, f lsFlags) error {
 	if f.watch {
 		return a.watchList(ctx, i, f)
 	}
-	part, listed := []lockset.Row{}, 0
+	part, listed := []inspect.Row{}, 0
 	tell := func() error {
 		sightings, err := a.sight(ctx, i, f, part)
 		if err != nil {
@@ -166,12 +167,12 @@ func (a *app) ls(ctx context.Context, f lsFlags) error {
 
 // list lists the rows that are wanted, those that are damaged among them, and says on a
 // terminal how far it has come, unless that is told elsewhere.
-func (a *app) list(ctx context.Context, i *lockset.Inspector, f lsFlags) func(func(lockset.Row, error) bool) {
-	return func(yield func(lockset.Row, error) bool) {
+func (a *app) list(ctx context.Context, i *inspect.Inspector, f lsFlags) func(func(inspect.Row, error) bool) {
+	return func(yield func(inspect.Row, error) bool) {
 		told := newProgress(a.stderr)
 		defer told.clear()
 		if f.list.Progress == nil {
-			f.list.Progress = func(p lockset.ListProgress) {
+			f.list.Progress = func(p inspect.ListProgress) {
 				if p.Pages > 1 { // a small table is listed at once
 					told.say("%d rows looked at, %.0f read units taken", p.Rows, p.Units)
 				}
@@ -191,12 +192,12 @@ func (a *app) list(ctx context.Context, i *lockset.Inspector, f lsFlags) func(fu
 }
 
 // sight has what is known of rows: they are watched if that was asked for.
-func (a *app) sight(ctx context.Context, i *lockset.Inspector, f lsFlags, rows []lockset.Row) ([]lockset.Sighting, error) {
-	slices.SortFunc(rows, func(x, y lockset.Row) int { return ordering.Compare(x.Key, y.Key) })
-	sightings := make([]lockset.Sighting, len(rows))
+func (a *app) sight(ctx context.Context, i *inspect.Inspector, f lsFlags, rows []inspect.Row) ([]inspect.Sighting, error) {
+	slices.SortFunc(rows, func(x, y inspect.Row) int { return ordering.Compare(x.Key, y.Key) })
+	sightings := make([]inspect.Sighting, len(rows))
 	keys := make([]ordering.Key, len(rows))
 	for n, r := range rows {
-		sightings[n], keys[n] = lockset.Sighting{Row: r}, r.Key
+		sightings[n], keys[n] = inspect.Sighting{Row: r}, r.Key
 	}
 	if !f.dead && !f.alive || len(keys) == 0 {
 		return sightings, nil
@@ -205,20 +206,20 @@ func (a *app) sight(ctx context.Context, i *lockset.Inspector, f lsFlags, rows [
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(sightings, func(s lockset.Sighting) bool { return !f.shown(s) }), nil
+	return slices.DeleteFunc(sightings, func(s inspect.Sighting) bool { return !f.shown(s) }), nil
 }
 
 // watch watches keys, and says on a terminal how many are known.
-func (a *app) watch(ctx context.Context, i *lockset.Inspector, keys []ordering.Key) ([]lockset.Sighting, error) {
+func (a *app) watch(ctx context.Context, i *inspect.Inspector, keys []ordering.Key) ([]inspect.Sighting, error) {
 	told := newProgress(a.stderr)
 	defer told.clear()
-	return i.Watch(ctx, keys, lockset.WatchOptions{Progress: func(known, of int) {
+	return i.Watch(ctx, keys, inspect.WatchOptions{Progress: func(known, of int) {
 		told.say("watching for signs of life: %d of %s known", known, plain.Count(of, "key", "keys"))
 	}})
 }
 
 // printRows prints a part of a list; lives are shown if they were looked for.
-func (a *app) printRows(sightings []lockset.Sighting, lives, goesOn bool) error {
+func (a *app) printRows(sightings []inspect.Sighting, lives, goesOn bool) error {
 	if a.out.asJSON() {
 		for _, s := range sightings {
 			if err := a.out.json(jsonOf(s.Row, &s)); err != nil {
@@ -249,7 +250,7 @@ func (a *app) printRows(sightings []lockset.Sighting, lives, goesOn bool) error 
 }
 
 // cells are what ls says of one row.
-func cells(s lockset.Sighting, now time.Time) []string {
+func cells(s inspect.Sighting, now time.Time) []string {
 	r := s.Row
 	state, owner, since, unit, waiting := stateOf(r), "", "", "", ""
 	switch {
@@ -269,13 +270,13 @@ func cells(s lockset.Sighting, now time.Time) []string {
 	return []string{string(r.Key), state, owner, since, lifeWords(s), waiting, unit}
 }
 
-func colourOf(s lockset.Sighting) string {
+func colourOf(s inspect.Sighting) string {
 	switch {
-	case s.Row.Damage != "", s.Life == lockset.Dead:
+	case s.Row.Damage != "", s.Life == inspect.Dead:
 		return bad
 	case s.Row.Prepared():
 		return warning
-	case s.Life == lockset.Alive:
+	case s.Life == inspect.Alive:
 		return good
 	}
 	return ""

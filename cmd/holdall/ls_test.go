@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/engines"
-	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -94,11 +94,11 @@ func TestColumns(t *testing.T) {
 
 // The tree has every key once, under the nearest above it.
 func TestPicture(t *testing.T) {
-	row := func(key ordering.Key) lockset.Row { return lockset.Row{Key: key} }
-	s := shown{View: lockset.View{
-		Above: []lockset.Row{row("a")}, Row: lockset.Row{Key: "a/b", Queue: []lockset.Waiter{{Unit: "1"}, {Unit: "2"}, {Unit: "3"}, {Unit: "4"}, {Unit: "5"}}},
-		Witnesses: []lockset.Row{row("a/b/c/d"), row("a/b/e")},
-		Below:     []lockset.Row{row("a/b/c"), row("a/b/c/d"), row("a/b/c/x"), row("a/b/e/f")}, MoreBelow: true,
+	row := func(key ordering.Key) inspect.Row { return inspect.Row{Key: key} }
+	s := shown{View: inspect.View{
+		Above: []inspect.Row{row("a")}, Row: inspect.Row{Key: "a/b", Queue: []inspect.Waiter{{Unit: "1"}, {Unit: "2"}, {Unit: "3"}, {Unit: "4"}, {Unit: "5"}}},
+		Witnesses: []inspect.Row{row("a/b/c/d"), row("a/b/e")},
+		Below:     []inspect.Row{row("a/b/c"), row("a/b/c/d"), row("a/b/c/x"), row("a/b/e/f")}, MoreBelow: true,
 	}}
 	require.Equal(t, strings.TrimPrefix(`
 a                               free
@@ -113,37 +113,37 @@ a                               free
 }
 
 func TestMergeKeepsWhatIsKnownOfWhoIsStillThere(t *testing.T) {
-	held := func(key ordering.Key, unit, rvn string) lockset.Row {
-		return lockset.Row{Key: key, Holder: &lockset.Holder{Unit: unit, RVN: rvn}}
+	held := func(key ordering.Key, unit, rvn string) inspect.Row {
+		return inspect.Row{Key: key, Holder: &inspect.Holder{Unit: unit, RVN: rvn}}
 	}
 	known := map[ordering.Key]watched{}
 	for key, w := range map[ordering.Key]watched{
 		"same": {}, "other": {}, "free": {}, "renewed": {},
-		"moved":  {lockset.Sighting{Life: lockset.Silent, For: 4 * time.Second}, true},
-		"silent": {lockset.Sighting{Life: lockset.Silent, For: 6 * time.Second}, true},
-		"new":    {lockset.Sighting{Life: lockset.Silent, For: 4 * time.Second}, false},
+		"moved":  {inspect.Sighting{Life: inspect.Silent, For: 4 * time.Second}, true},
+		"silent": {inspect.Sighting{Life: inspect.Silent, For: 6 * time.Second}, true},
+		"new":    {inspect.Sighting{Life: inspect.Silent, For: 4 * time.Second}, false},
 	} {
 		w.Row, w.Unit, w.Limit = held(key, "u", "1"), "u", 10*time.Second
 		if w.For == 0 {
-			w.Life = lockset.Dead
+			w.Life = inspect.Dead
 		}
 		known[key] = w
 	}
-	list := []lockset.Sighting{{Row: lockset.Row{Key: "free"}}}
-	for _, r := range []lockset.Row{
+	list := []inspect.Sighting{{Row: inspect.Row{Key: "free"}}}
+	for _, r := range []inspect.Row{
 		held("same", "u", "1"), held("other", "v", "1"), held("renewed", "u", "2"), held("moved", "u", "1"), held("silent", "u", "1"),
 		held("new", "u", "1"), held("just come", "u", "1"),
 	} {
-		list = append(list, lockset.Sighting{Row: r})
+		list = append(list, inspect.Sighting{Row: r})
 	}
 	known = merge(list, known)
-	lives := map[ordering.Key]lockset.Life{}
+	lives := map[ordering.Key]inspect.Life{}
 	for _, s := range list {
 		lives[s.Row.Key] = s.Life
 	}
-	require.Equal(t, map[ordering.Key]lockset.Life{
-		"same": lockset.Dead, "other": lockset.Nobody, "free": lockset.Nobody, "renewed": lockset.Alive, "moved": lockset.Alive,
-		"silent": lockset.Silent, "new": lockset.Silent, "just come": lockset.Nobody,
+	require.Equal(t, map[ordering.Key]inspect.Life{
+		"same": inspect.Dead, "other": inspect.Nobody, "free": inspect.Nobody, "renewed": inspect.Alive, "moved": inspect.Alive,
+		"silent": inspect.Silent, "new": inspect.Silent, "just come": inspect.Nobody,
 	}, lives)
 	require.True(t, known["renewed"].moved)
 	require.NotContains(t, known, ordering.Key("free"))

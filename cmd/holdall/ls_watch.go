@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/plain"
-	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -15,11 +15,11 @@ var errRound = errors.New("the next list is due")
 
 // watchList lists again and again. Between two lists it watches what the last has shown, so
 // that the next one knows who is alive and who is silent for how long.
-func (a *app) watchList(ctx context.Context, i *lockset.Inspector, f lsFlags) error {
+func (a *app) watchList(ctx context.Context, i *inspect.Inspector, f lsFlags) error {
 	known := map[ordering.Key]watched{}
 	for {
 		next := time.Now().Add(f.every)
-		var rows []lockset.Row
+		var rows []inspect.Row
 		more := false
 		for r, err := range a.list(ctx, i, f) {
 			if err != nil {
@@ -39,7 +39,7 @@ func (a *app) watchList(ctx context.Context, i *lockset.Inspector, f lsFlags) er
 			return err
 		}
 		round, cancel := context.WithDeadlineCause(ctx, next, errRound)
-		seen, err := i.Watch(round, keysToWatch(sightings), lockset.WatchOptions{})
+		seen, err := i.Watch(round, keysToWatch(sightings), inspect.WatchOptions{})
 		if err == nil { // all are known before the next list is due
 			<-round.Done()
 			err = context.Cause(round)
@@ -49,13 +49,13 @@ func (a *app) watchList(ctx context.Context, i *lockset.Inspector, f lsFlags) er
 			return err
 		}
 		for _, s := range seen {
-			known[s.Row.Key] = watched{s, s.Life == lockset.Alive || known[s.Row.Key].moved && known[s.Row.Key].Unit == s.Unit}
+			known[s.Row.Key] = watched{s, s.Life == inspect.Alive || known[s.Row.Key].moved && known[s.Row.Key].Unit == s.Unit}
 		}
 	}
 }
 
 // keysToWatch are those of rows with somebody on them.
-func keysToWatch(sightings []lockset.Sighting) (keys []ordering.Key) {
+func keysToWatch(sightings []inspect.Sighting) (keys []ordering.Key) {
 	for _, s := range sightings {
 		if s.Row.Held() || s.Row.Awaited() {
 			keys = append(keys, s.Row.Key)
@@ -66,14 +66,14 @@ func keysToWatch(sightings []lockset.Sighting) (keys []ordering.Key) {
 
 // watched is what is known of a row from one list to the next.
 type watched struct {
-	lockset.Sighting
+	inspect.Sighting
 	moved bool // who is on it has shown a sign of life since the first list
 }
 
 // merge adds to rows, as a list has just shown them, what was known of those who are on
 // them, and returns what is known now. Heartbeats come every third of a lease: who was alive
 // is not called silent before half of one.
-func merge(sightings []lockset.Sighting, known map[ordering.Key]watched) map[ordering.Key]watched {
+func merge(sightings []inspect.Sighting, known map[ordering.Key]watched) map[ordering.Key]watched {
 	now := make(map[ordering.Key]watched, len(sightings))
 	for n, s := range sightings {
 		before, there := known[s.Row.Key]
@@ -81,12 +81,12 @@ func merge(sightings []lockset.Sighting, known map[ordering.Key]watched) map[ord
 			continue
 		}
 		if signOf(before.Row) != signOf(s.Row) {
-			before.Life, before.For, before.moved = lockset.Alive, 0, true
+			before.Life, before.For, before.moved = inspect.Alive, 0, true
 		}
 		before.Row = s.Row
 		now[s.Row.Key] = before
-		if before.moved && before.Life == lockset.Silent && before.For < before.Limit/2 {
-			before.Life = lockset.Alive
+		if before.moved && before.Life == inspect.Silent && before.For < before.Limit/2 {
+			before.Life = inspect.Alive
 		}
 		sightings[n] = before.Sighting
 	}
@@ -94,7 +94,7 @@ func merge(sightings []lockset.Sighting, known map[ordering.Key]watched) map[ord
 }
 
 // signOf changes with every sign of life of a holder.
-func signOf(r lockset.Row) string {
+func signOf(r inspect.Row) string {
 	if r.Holder == nil {
 		return ""
 	}
@@ -102,7 +102,7 @@ func signOf(r lockset.Row) string {
 }
 
 // whoIsOn is the unit that is to show a sign of life.
-func whoIsOn(r lockset.Row) string {
+func whoIsOn(r inspect.Row) string {
 	switch {
 	case r.Held():
 		return r.Holder.Unit
@@ -119,7 +119,7 @@ type roundJSON struct {
 	More bool      `json:"more,omitempty"` // than are listed
 }
 
-func (a *app) printRound(sightings []lockset.Sighting, more bool) error {
+func (a *app) printRound(sightings []inspect.Sighting, more bool) error {
 	now := time.Now().UTC()
 	if err := a.out.json(roundJSON{now, len(sightings), more}); err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -153,12 +154,12 @@ func (s *scene) deleted(t *testing.T) {
 // waits starts a process that waits for a key, as the nth, and returns when it does.
 func (s *scene) waits(t *testing.T, n int, owner, key string) {
 	t.Helper()
-	inspector, err := lockset.NewInspector(s.Client, lockset.Config{Table: s.locks})
+	inspector, err := inspect.New(s.Client, lockset.Config{Table: s.locks})
 	require.NoError(t, err)
 	s.actor(t, "holds", owner, key)
 	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		require.Less(t, time.Since(start), aLongTime)
-		view, err := inspector.Look(t.Context(), ordering.Key(key), lockset.LookOptions{})
+		view, err := inspector.Look(t.Context(), ordering.Key(key), inspect.LookOptions{})
 		require.NoError(t, err)
 		if len(view.Row.Queue) >= n {
 			return

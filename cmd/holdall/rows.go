@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/plain"
-	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 )
 
 // The states of a row, in the word that ls and show have for them.
@@ -20,7 +20,7 @@ const (
 
 // stateOf is the first of the states that a row is in, from what keeps others out most to
 // what does least.
-func stateOf(r lockset.Row) string {
+func stateOf(r inspect.Row) string {
 	switch {
 	case r.Damage != "":
 		return stateDamaged
@@ -83,7 +83,7 @@ type lifeJSON struct {
 }
 
 // jsonOf is a row with what is known of who is on it; s may be nil.
-func jsonOf(r lockset.Row, s *lockset.Sighting) rowJSON {
+func jsonOf(r inspect.Row, s *inspect.Sighting) rowJSON {
 	j := rowJSON{
 		Key: string(r.Key), State: stateOf(r), Fence: int64(r.Fence), CommittedBy: r.CommittedBy, LastOwner: r.LastOwner, LastPurpose: r.LastPurpose,
 		LastHeld: momentOf(r.LastHeld), ExpiresAt: momentOf(r.ExpiresAt), Damage: r.Damage,
@@ -97,7 +97,7 @@ func jsonOf(r lockset.Row, s *lockset.Sighting) rowJSON {
 	for _, w := range r.Queue {
 		j.Queue = append(j.Queue, waiterJSON(w))
 	}
-	if s != nil && s.Life != lockset.Nobody {
+	if s != nil && s.Life != inspect.Nobody {
 		j.Life = &lifeJSON{
 			State: s.Life.String(), Unit: s.Unit, Head: s.Head, SilentSeconds: inSeconds(s.For), LimitSeconds: inSeconds(s.Limit),
 		}
@@ -135,13 +135,13 @@ func momentOf(t time.Time) *time.Time {
 }
 
 // lifeWords says what a watch has come to know.
-func lifeWords(s lockset.Sighting) string {
+func lifeWords(s inspect.Sighting) string {
 	switch s.Life {
-	case lockset.Alive:
+	case inspect.Alive:
 		return "alive"
-	case lockset.Dead:
+	case inspect.Dead:
 		return "dead"
-	case lockset.Silent:
+	case inspect.Silent:
 		return "silent " + plain.Ago(s.For)
 	}
 	return ""

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/plain"
-	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -41,8 +41,8 @@ func showCommand(a *app) *cobra.Command {
 
 // shown is all that show has found out about a key.
 type shown struct {
-	lockset.View
-	lives   map[ordering.Key]lockset.Sighting // of what was watched
+	inspect.View
+	lives   map[ordering.Key]inspect.Sighting // of what was watched
 	journal *unitofwork.JournalState          // nil if it was not looked for
 	units   string                            // the unit table that was asked
 	unasked error                             // why it could not be asked
@@ -55,8 +55,8 @@ func (a *app) show(ctx context.Context, key ordering.Key, watch bool, below int)
 	if err != nil {
 		return err
 	}
-	found := shown{lives: map[ordering.Key]lockset.Sighting{}}
-	if found.View, err = i.Look(ctx, key, lockset.LookOptions{Below: below}); err != nil {
+	found := shown{lives: map[ordering.Key]inspect.Sighting{}}
+	if found.View, err = i.Look(ctx, key, inspect.LookOptions{Below: below}); err != nil {
 		return err
 	}
 	if keys := found.keysToWatch(); watch && len(keys) > 0 {
@@ -68,7 +68,7 @@ func (a *app) show(ctx context.Context, key ordering.Key, watch bool, below int)
 			found.lives[s.Row.Key] = s
 		}
 		// What was watched has gone on: all of it is shown as of one moment again.
-		if found.View, err = i.Look(ctx, key, lockset.LookOptions{Below: below}); err != nil {
+		if found.View, err = i.Look(ctx, key, inspect.LookOptions{Below: below}); err != nil {
 			return err
 		}
 		found.forgetOthers()
@@ -96,8 +96,8 @@ func (a *app) show(ctx context.Context, key ordering.Key, watch bool, below int)
 }
 
 // around are the key's row and those above and below it.
-func (s *shown) around() []lockset.Row {
-	rows := append([]lockset.Row{}, s.Above...)
+func (s *shown) around() []inspect.Row {
+	rows := append([]inspect.Row{}, s.Above...)
 	rows = append(rows, s.Row)
 	rows = append(rows, s.Witnesses...)
 	return append(rows, s.Below...)
@@ -128,7 +128,7 @@ func (s *shown) forgetOthers() {
 }
 
 // life is what is known of who is on a row.
-func (s *shown) life(r lockset.Row) *lockset.Sighting {
+func (s *shown) life(r inspect.Row) *inspect.Sighting {
 	if life, known := s.lives[r.Key]; known {
 		return &life
 	}
@@ -187,7 +187,7 @@ type journalJSON struct {
 }
 
 func (s *shown) json() shownJSON {
-	all := func(rows []lockset.Row) []rowJSON {
+	all := func(rows []inspect.Row) []rowJSON {
 		list := []rowJSON{}
 		for _, r := range rows {
 			list = append(list, jsonOf(r, s.life(r)))

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -13,8 +13,8 @@ import (
 // the nearest one above it that is drawn.
 func (s *shown) picture() []string {
 	rows := s.around()
-	slices.SortStableFunc(rows, func(a, b lockset.Row) int { return ordering.Compare(a.Key, b.Key) })
-	rows = slices.CompactFunc(rows, func(a, b lockset.Row) bool { return a.Key == b.Key })
+	slices.SortStableFunc(rows, func(a, b inspect.Row) int { return ordering.Compare(a.Key, b.Key) })
+	rows = slices.CompactFunc(rows, func(a, b inspect.Row) bool { return a.Key == b.Key })
 	t := columns{}
 	for n, r := range rows {
 		name := treeBranch(rows, n) + relative(rows, n)
@@ -35,7 +35,7 @@ func (s *shown) picture() []string {
 }
 
 // queuePicture has the first of a queue.
-func queuePicture(r lockset.Row) string {
+func queuePicture(r inspect.Row) string {
 	const drawn = 4
 	var all []string
 	for n, w := range r.Queue {
@@ -49,7 +49,7 @@ func queuePicture(r lockset.Row) string {
 }
 
 // pictureOf is a row in a few words.
-func (s *shown) pictureOf(r lockset.Row) string {
+func (s *shown) pictureOf(r inspect.Row) string {
 	life := ""
 	if l := s.life(r); l != nil && !l.Head {
 		life = ", " + lifeWords(*l)
@@ -68,7 +68,7 @@ func (s *shown) pictureOf(r lockset.Row) string {
 
 // parentOf is the place of the nearest row above one, -1 if there is none. Rows are in order,
 // so that it is before it.
-func parentOf(rows []lockset.Row, n int) int {
+func parentOf(rows []inspect.Row, n int) int {
 	for p := n - 1; p >= 0; p-- {
 		if rows[p].Key != rows[n].Key && rows[p].Key.Covers(rows[n].Key) {
 			return p
@@ -78,7 +78,7 @@ func parentOf(rows []lockset.Row, n int) int {
 }
 
 // relative is a key as it is written under the one above it.
-func relative(rows []lockset.Row, n int) string {
+func relative(rows []inspect.Row, n int) string {
 	if p := parentOf(rows, n); p >= 0 {
 		return rows[n].Key.Under(rows[p].Key)
 	}
@@ -87,7 +87,7 @@ func relative(rows []lockset.Row, n int) string {
 
 // treeTrunk is what stands before what belongs to a row and comes under it: a line down for
 // each row above it that has another below still to come.
-func treeTrunk(rows []lockset.Row, n int) string {
+func treeTrunk(rows []inspect.Row, n int) string {
 	trunk := ""
 	for at := n; at >= 0 && parentOf(rows, at) >= 0; at = parentOf(rows, at) {
 		if isLast(rows, at) {
@@ -96,14 +96,14 @@ func treeTrunk(rows []lockset.Row, n int) string {
 			trunk = "|  " + trunk
 		}
 	}
-	if slices.ContainsFunc(rows[n+1:], func(r lockset.Row) bool { return rows[n].Key.Covers(r.Key) }) {
+	if slices.ContainsFunc(rows[n+1:], func(r inspect.Row) bool { return rows[n].Key.Covers(r.Key) }) {
 		return trunk + "|  "
 	}
 	return trunk + "   "
 }
 
 // treeBranch is what stands before a row's name.
-func treeBranch(rows []lockset.Row, n int) string {
+func treeBranch(rows []inspect.Row, n int) string {
 	p := parentOf(rows, n)
 	if p < 0 {
 		return ""
@@ -113,7 +113,7 @@ func treeBranch(rows []lockset.Row, n int) string {
 }
 
 // isLast reports whether no other row after this one has the same parent.
-func isLast(rows []lockset.Row, n int) bool {
+func isLast(rows []inspect.Row, n int) bool {
 	p := parentOf(rows, n)
 	for next := n + 1; next < len(rows); next++ {
 		if parentOf(rows, next) == p {

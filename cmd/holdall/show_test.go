@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -54,12 +55,12 @@ func newTown(t *testing.T, e *engines.Engine) *town {
 	})
 	require.NoError(t, err)
 
-	inspector, err := lockset.NewInspector(e.Client, lockset.Config{Table: w.locks})
+	inspector, err := inspect.New(e.Client, lockset.Config{Table: w.locks})
 	require.NoError(t, err)
 	for n, key := range []string{"customer:1/account:1", "customer:1/account:1", "customer:1"} {
 		w.actor(t, "holds", fmt.Sprint("waiter ", n), key)
 		for waits := 0; waits <= n%2; { // ends with the test
-			view, err := inspector.Look(t.Context(), ordering.Key(key), lockset.LookOptions{})
+			view, err := inspector.Look(t.Context(), ordering.Key(key), inspect.LookOptions{})
 			require.NoError(t, err)
 			waits = len(view.Row.Queue)
 		}

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/plain"
-	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -52,10 +52,10 @@ func (s *shown) holderWords(add func(string, ...any)) {
 		add("Whether it is alive is being watched.")
 	case life == nil:
 		add("Whether it is alive was not watched.")
-	case life.Life == lockset.Alive:
+	case life.Life == inspect.Alive:
 		alive = true
 		add("It is alive: it showed a sign of life while this was watching.")
-	case life.Life == lockset.Dead:
+	case life.Life == inspect.Dead:
 		dead = true
 		add("It is dead: there was no sign of life for %s, as long as its lease.", plain.Ago(life.For))
 	default:
@@ -67,7 +67,7 @@ func (s *shown) holderWords(add func(string, ...any)) {
 		add("Wait, or stop that process: then its locks are released, or others have them a lease later.")
 	case dead && h.Prepared == "" && s.Row.Awaited():
 		add("Who waits has watched it, too, and takes it over within a lease.")
-	case dead && h.Prepared == "" && !slices.ContainsFunc(s.Above, lockset.Row.Awaited):
+	case dead && h.Prepared == "" && !slices.ContainsFunc(s.Above, inspect.Row.Awaited):
 		add("Nobody waits: the first unit that asks for it has it within a lease.")
 	}
 }
@@ -133,7 +133,7 @@ func (s *shown) intentWords(add func(string, ...any)) {
 }
 
 // intentLine says what has become of the unit that left an intent.
-func (s *shown) intentLine(in lockset.Intent) string {
+func (s *shown) intentLine(in inspect.Intent) string {
 	w := s.witness(in.Witness)
 	switch {
 	case w == nil:
@@ -150,7 +150,7 @@ func (s *shown) intentLine(in lockset.Intent) string {
 	return fmt.Sprintf("%s: %s%s", in.Witness, whose(in.Unit, w.Holder.Owner, w.Holder.Purpose), words)
 }
 
-func (s *shown) witness(key ordering.Key) *lockset.Row {
+func (s *shown) witness(key ordering.Key) *inspect.Row {
 	for n := range s.Witnesses {
 		if s.Witnesses[n].Key == key {
 			return &s.Witnesses[n]
@@ -187,9 +187,9 @@ func (s *shown) queueWords(add func(string, ...any)) {
 	for n, w := range r.Queue {
 		words := ""
 		if life := s.life(r); n == 0 && life != nil && life.Head {
-			words = map[lockset.Life]string{
-				lockset.Dead:  ", dead: it left the key untaken, and is dropped by the next",
-				lockset.Alive: ", and the queue moves",
+			words = map[inspect.Life]string{
+				inspect.Dead:  ", dead: it left the key untaken, and is dropped by the next",
+				inspect.Alive: ", and the queue moves",
 			}[life.Life]
 		}
 		add("%3d. %s%s", n+1, whose(w.Unit, w.Owner, w.Purpose), words)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -21,7 +22,7 @@ import (
 type sweepFlags struct {
 	every  time.Duration
 	dryRun bool
-	list   lockset.ListOptions
+	list   inspect.ListOptions
 }
 
 func sweepCommand(a *app) *cobra.Command {
@@ -100,9 +101,9 @@ type sweeping struct {
 }
 
 // round sweeps a table in parts of so many rows and intents as ls has in memory.
-func (s *sweeping) round(ctx context.Context, i *lockset.Inspector) error {
+func (s *sweeping) round(ctx context.Context, i *inspect.Inspector) error {
 	list := s.flags.list
-	list.Progress = func(l lockset.ListProgress) {
+	list.Progress = func(l inspect.ListProgress) {
 		if l.Pages > 1 {
 			s.progress.say("%d rows looked at, %.0f read units taken", l.Rows, l.Units)
 		}
@@ -112,7 +113,7 @@ func (s *sweeping) round(ctx context.Context, i *lockset.Inspector) error {
 		case err != nil && r.Damage == "":
 			return err
 		case r.Damage != "":
-			if err := s.tell(lockset.Swept{Key: r.Key, Deed: lockset.Kept, Err: err}); err != nil {
+			if err := s.tell(inspect.Swept{Key: r.Key, Deed: inspect.Kept, Err: err}); err != nil {
 				return err
 			}
 		case !r.Idle(), r.ExpiresAt.IsZero():
@@ -129,7 +130,7 @@ func (s *sweeping) round(ctx context.Context, i *lockset.Inspector) error {
 	}
 	s.progress.clear()
 	s.out.line("%s", s.tally.words(s.flags.dryRun))
-	if s.tally.of[lockset.Kept] > 0 {
+	if s.tally.of[inspect.Kept] > 0 {
 		return &exit{code: exitFound}
 	}
 	return nil
@@ -140,7 +141,7 @@ func (s *sweeping) sweepPart(ctx context.Context) error {
 		return nil
 	}
 	slices.SortFunc(s.part, ordering.Compare)
-	all, err := s.locks.Sweep(ctx, s.part, lockset.SweepOptions{DryRun: s.flags.dryRun, Progress: func(known, of int) {
+	all, err := inspect.Sweep(ctx, s.locks, s.part, inspect.SweepOptions{DryRun: s.flags.dryRun, Progress: func(known, of int) {
 		s.progress.say("watching for signs of life: %d of %s known", known, plain.Count(of, "key", "keys"))
 	}})
 	s.part, s.weight = s.part[:0], 0
@@ -167,13 +168,13 @@ type sweptJSON struct {
 }
 
 // tell says what was done; of those that were left alone, only how many there are.
-func (s *sweeping) tell(did lockset.Swept) error {
+func (s *sweeping) tell(did inspect.Swept) error {
 	s.tally.count(did)
-	if did.Deed == lockset.LeftAlone {
+	if did.Deed == inspect.LeftAlone {
 		return nil
 	}
 	colour := good
-	if did.Deed == lockset.Kept {
+	if did.Deed == inspect.Kept {
 		colour = bad
 	}
 	s.out.line("%s", s.out.paint(colour, plain.Line(sweptWords(did, s.flags.dryRun))))
@@ -188,15 +189,15 @@ func (s *sweeping) tell(did lockset.Swept) error {
 }
 
 // didWord is the word for it in JSON and in sums.
-func didWord(d lockset.Deed) string {
-	if d == lockset.Buried {
+func didWord(d inspect.Deed) string {
+	if d == inspect.Buried {
 		return "freed"
 	}
 	return d.String()
 }
 
 // sweptWords says what was done about a key, or would be, to whoever is on call.
-func sweptWords(did lockset.Swept, dryRun bool) string {
+func sweptWords(did inspect.Swept, dryRun bool) string {
 	who := whose(did.Unit, did.Owner, did.Purpose)
 	done := func(what string) string {
 		if dryRun {
@@ -206,13 +207,13 @@ func sweptWords(did lockset.Swept, dryRun bool) string {
 	}
 	text := string(did.Key) + ": "
 	switch did.Deed {
-	case lockset.Buried:
+	case inspect.Buried:
 		text += done("freed") + "; " + who + " is dead"
-	case lockset.Settled:
+	case inspect.Settled:
 		text += done("settled by the journal of its unit") + "; " + who + " is dead"
-	case lockset.Cleaned:
+	case inspect.Cleaned:
 		return text + done("cleared") + " of what " + who + " has left for " + string(did.Witness)
-	case lockset.Dropped:
+	case inspect.Dropped:
 		lost := "lost its place in the queue"
 		if dryRun {
 			lost = done("dropped from the queue")
@@ -229,23 +230,23 @@ func sweptWords(did lockset.Swept, dryRun bool) string {
 
 // tally counts what a round did.
 type tally struct {
-	of    map[lockset.Deed]int
+	of    map[inspect.Deed]int
 	alive int
 }
 
-func (t *tally) count(did lockset.Swept) {
+func (t *tally) count(did inspect.Swept) {
 	if t.of == nil {
-		t.of = map[lockset.Deed]int{}
+		t.of = map[inspect.Deed]int{}
 	}
 	t.of[did.Deed]++
-	if did.Deed == lockset.LeftAlone && did.Life == lockset.Alive {
+	if did.Deed == inspect.LeftAlone && did.Life == inspect.Alive {
 		t.alive++
 	}
 }
 
 func (t *tally) words(dryRun bool) string {
 	var parts []string
-	for _, d := range []lockset.Deed{lockset.Buried, lockset.Settled, lockset.Cleaned, lockset.Dropped, lockset.Kept} {
+	for _, d := range []inspect.Deed{inspect.Buried, inspect.Settled, inspect.Cleaned, inspect.Dropped, inspect.Kept} {
 		if n := t.of[d]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, didWord(d)))
 		}

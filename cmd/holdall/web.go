@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/web"
-	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 )
 
 // webFlags are those of web alone.
@@ -25,7 +25,7 @@ type webFlags struct {
 	hosts                      []string
 	free                       bool
 	every                      time.Duration
-	list                       lockset.ListOptions
+	list                       inspect.ListOptions
 }
 
 func webCommand(a *app) *cobra.Command {

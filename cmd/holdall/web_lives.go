@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -17,7 +17,7 @@ type life struct {
 	unit, sign string
 	since      time.Time        // sign has been known so long
 	moved      bool             // there was another before it
-	watched    lockset.Sighting // what the last watch has come to know of the unit
+	watched    inspect.Sighting // what the last watch has come to know of the unit
 	limit      time.Duration    // a silence counts as death
 }
 
@@ -26,7 +26,7 @@ const mostWatched = 200
 
 // see adds to rows, as a list has just shown them, what is known of who is on them, and returns what is
 // known then.
-func (l lives) see(sightings []lockset.Sighting, now time.Time) lives {
+func (l lives) see(sightings []inspect.Sighting, now time.Time) lives {
 	next := make(lives, len(sightings))
 	for n, s := range sightings {
 		unit := whoIsOn(s.Row)
@@ -38,7 +38,7 @@ func (l lives) see(sightings []lockset.Sighting, now time.Time) lives {
 		case !known || k.unit != unit:
 			k = life{unit: unit, sign: sign, since: now}
 		case k.sign != sign:
-			k.sign, k.since, k.moved, k.watched = sign, now, true, lockset.Sighting{}
+			k.sign, k.since, k.moved, k.watched = sign, now, true, inspect.Sighting{}
 		}
 		if k.limit = k.watched.Limit; s.Row.Held() {
 			k.limit = s.Row.Holder.Lease
@@ -50,15 +50,15 @@ func (l lives) see(sightings []lockset.Sighting, now time.Time) lives {
 }
 
 // sighting is what is known of a row.
-func (k life) sighting(r lockset.Row, now time.Time) lockset.Sighting {
-	s := lockset.Sighting{Row: r, Unit: k.unit, Head: !r.Held(), Limit: k.limit, For: max(k.watched.For, now.Sub(k.since))}
+func (k life) sighting(r inspect.Row, now time.Time) inspect.Sighting {
+	s := inspect.Sighting{Row: r, Unit: k.unit, Head: !r.Held(), Limit: k.limit, For: max(k.watched.For, now.Sub(k.since))}
 	switch {
-	case k.watched.Life == lockset.Dead:
-		s.Life = lockset.Dead
+	case k.watched.Life == inspect.Dead:
+		s.Life = inspect.Dead
 	case k.isAlive(now):
-		s.Life = lockset.Alive
-	case k.watched.Life != lockset.Nobody || now.After(k.since):
-		s.Life = lockset.Silent
+		s.Life = inspect.Alive
+	case k.watched.Life != inspect.Nobody || now.After(k.since):
+		s.Life = inspect.Silent
 	}
 	return s
 }
@@ -72,7 +72,7 @@ func (l lives) doubtful() []ordering.Key {
 	var keys []ordering.Key
 	now := time.Now()
 	for key, k := range l {
-		if k.watched.Life != lockset.Dead && !k.isAlive(now) {
+		if k.watched.Life != inspect.Dead && !k.isAlive(now) {
 			keys = append(keys, key)
 		}
 	}
@@ -83,14 +83,14 @@ func (l lives) doubtful() []ordering.Key {
 }
 
 // note adds what a watch has seen.
-func (l lives) note(seen []lockset.Sighting, now time.Time) {
+func (l lives) note(seen []inspect.Sighting, now time.Time) {
 	for _, s := range seen {
 		k, known := l[s.Row.Key]
 		if !known || s.Unit != k.unit {
 			continue
 		}
 		k.watched, k.limit = s, s.Limit
-		if s.Life == lockset.Alive {
+		if s.Life == inspect.Alive {
 			k.sign, k.since, k.moved = signOf(s.Row), now, true
 		}
 		l[s.Row.Key] = k

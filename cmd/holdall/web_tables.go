@@ -15,6 +15,7 @@ import (
 	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/cmd/holdall/internal/web"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
@@ -32,7 +33,7 @@ func (a *app) openTables(ctx context.Context, f webFlags) (_ web.Tables, err err
 type pages struct {
 	app       *app
 	flags     webFlags
-	inspector *lockset.Inspector
+	inspector *inspect.Inspector
 	spent     atomic.Uint64 // the bits of a number of capacity units
 
 	lists atomic.Pointer[lives] // what lists have last told, from which a key's page goes on
@@ -82,7 +83,7 @@ func (p *pages) Story(key ordering.Key) web.Look[web.Story] {
 }
 
 func (p *pages) Free(ctx context.Context, key ordering.Key, unit, reason string) (string, error) {
-	if err := p.inspector.Free(ctx, key, unit, lockset.Freeing{Reason: reason}); err != nil {
+	if err := p.inspector.Free(ctx, key, unit, inspect.Freeing{Reason: reason}); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("Key %s was taken from unit %s: its commit and its renewals are refused, and others can have the key in a lease of the unit's. "+
@@ -100,7 +101,7 @@ func (l *rowsLook) Watch(ctx context.Context) error { return l.watch(ctx, l.live
 
 // watch looks at those of whom lists have not shown whether they are alive.
 func (p *pages) watch(ctx context.Context, l lives) error {
-	seen, err := p.inspector.Watch(ctx, l.doubtful(), lockset.WatchOptions{})
+	seen, err := p.inspector.Watch(ctx, l.doubtful(), inspect.WatchOptions{})
 	l.note(seen, time.Now())
 	return err
 }
@@ -108,19 +109,19 @@ func (p *pages) watch(ctx context.Context, l lives) error {
 func (l *rowsLook) Read(ctx context.Context) (web.List, error) {
 	var list web.List
 	f := lsFlags{list: l.flags.list}
-	f.list.Progress = func(p lockset.ListProgress) { list.Looked, list.Cost = p.Rows, p.Units }
-	var sightings []lockset.Sighting
+	f.list.Progress = func(p inspect.ListProgress) { list.Looked, list.Cost = p.Rows, p.Units }
+	var sightings []inspect.Sighting
 	for r, err := range l.app.list(ctx, l.inspector, f) {
 		if err != nil {
 			return list, err
 		}
-		if sightings = append(sightings, lockset.Sighting{Row: r}); len(sightings) == 2*mostRows {
+		if sightings = append(sightings, inspect.Sighting{Row: r}); len(sightings) == 2*mostRows {
 			sightings, list.More = hottest(sightings), list.More+mostRows
 		}
 	}
 	list.More += max(len(sightings)-mostRows, 0)
 	sightings = hottest(sightings)
-	slices.SortFunc(sightings, func(x, y lockset.Sighting) int { return ordering.Compare(x.Row.Key, y.Row.Key) })
+	slices.SortFunc(sightings, func(x, y inspect.Sighting) int { return ordering.Compare(x.Row.Key, y.Row.Key) })
 	l.lives = l.lives.see(sightings, time.Now())
 	told := maps.Clone(l.lives)
 	l.lists.Store(&told)
@@ -140,17 +141,17 @@ func (l *rowsLook) Read(ctx context.Context) (web.List, error) {
 }
 
 // hottest keeps those that somebody may have to do something about, and then those with the longest queues.
-func hottest(sightings []lockset.Sighting) []lockset.Sighting {
+func hottest(sightings []inspect.Sighting) []inspect.Sighting {
 	if len(sightings) <= mostRows {
 		return sightings
 	}
-	heat := func(r lockset.Row) int {
+	heat := func(r inspect.Row) int {
 		if r.Damage != "" || r.Prepared() {
 			return math.MaxInt
 		}
 		return len(r.Queue)
 	}
-	slices.SortFunc(sightings, func(x, y lockset.Sighting) int {
+	slices.SortFunc(sightings, func(x, y inspect.Sighting) int {
 		return cmp.Or(cmp.Compare(heat(y.Row), heat(x.Row)), ordering.Compare(x.Row.Key, y.Row.Key))
 	})
 	clear(sightings[mostRows:])
@@ -162,7 +163,7 @@ const mostAsked = 50
 
 // stuck are the units that are committed and cannot be finished, by their journals: of the rows that wait
 // for one. Its error is why that is not known of all.
-func (l *rowsLook) stuck(ctx context.Context, sightings []lockset.Sighting) (stuck map[string]bool, failed error) {
+func (l *rowsLook) stuck(ctx context.Context, sightings []inspect.Sighting) (stuck map[string]bool, failed error) {
 	stuck, asked := map[string]bool{}, map[string]bool{}
 	for _, s := range sightings {
 		if !s.Row.Prepared() || asked[s.Row.Holder.Unit] {
@@ -188,7 +189,7 @@ func (l *rowsLook) stuck(ctx context.Context, sightings []lockset.Sighting) (stu
 }
 
 // rowOf is a row in the words of ls.
-func rowOf(s lockset.Sighting) web.Row {
+func rowOf(s inspect.Sighting) web.Row {
 	r := s.Row
 	row := web.Row{
 		Key: r.Key, State: stateOf(r), Waiting: len(r.Queue), Below: len(r.Intents), Held: r.Held(), Prepared: r.Prepared(), Damaged: r.Damage != "", Life: lifeOf(s),
@@ -202,8 +203,8 @@ func rowOf(s lockset.Sighting) web.Row {
 	return row
 }
 
-func lifeOf(s lockset.Sighting) web.Life {
-	return web.Life{Alive: s.Life == lockset.Alive, Dead: s.Life == lockset.Dead, Words: lifeWords(s)}
+func lifeOf(s inspect.Sighting) web.Life {
+	return web.Life{Alive: s.Life == inspect.Alive, Dead: s.Life == inspect.Dead, Words: lifeWords(s)}
 }
 
 // storyLook is show, again and again.
@@ -216,21 +217,21 @@ type storyLook struct {
 func (l *storyLook) Watch(ctx context.Context) error { return l.watch(ctx, l.lives) }
 
 func (l *storyLook) Read(ctx context.Context) (web.Story, error) {
-	view, err := l.inspector.Look(ctx, l.key, lockset.LookOptions{})
+	view, err := l.inspector.Look(ctx, l.key, inspect.LookOptions{})
 	if err != nil {
 		return web.Story{}, err
 	}
-	s := shown{View: view, goesOn: true, lives: map[ordering.Key]lockset.Sighting{}}
-	var sightings []lockset.Sighting
+	s := shown{View: view, goesOn: true, lives: map[ordering.Key]inspect.Sighting{}}
+	var sightings []inspect.Sighting
 	for _, r := range s.around() {
-		sightings = append(sightings, lockset.Sighting{Row: r})
+		sightings = append(sightings, inspect.Sighting{Row: r})
 	}
 	if told := l.lists.Load(); l.lives == nil && told != nil {
 		l.lives = *told
 	}
 	l.lives = l.lives.see(sightings, time.Now())
 	for _, sighting := range sightings {
-		if sighting.Life != lockset.Nobody {
+		if sighting.Life != inspect.Nobody {
 			s.lives[sighting.Row.Key] = sighting
 		}
 	}
@@ -270,7 +271,7 @@ func (s *shown) story() web.Story {
 	}
 	for _, other := range s.around() {
 		if other.Key != r.Key && !other.Idle() {
-			row := lockset.Sighting{Row: other}
+			row := inspect.Sighting{Row: other}
 			if life := s.life(other); life != nil {
 				row = *life
 			}

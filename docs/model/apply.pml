@@ -65,10 +65,10 @@ hidden byte noted, written, own, complete, left_out, readable, unprepared, whole
 #define HEIR 2
 
 /* The actions of a transaction that applies, in bits. */
-#define G2 1  /* check that c/2 is U's, and prepared: lockset.prepared.CheckHeld (prepared.go) */
+#define G2 1  /* check that c/2 is U's, and prepared: locks.Prepared.CheckHeld (prepared.go) */
 #define B1 2
 #define B2 4
-#define F2 8  /* free c/2: lockset.prepared.Free (prepared.go), lockrow.Table.Releases (expressions.go) */
+#define F2 8  /* free c/2: locks.Prepared.Free (prepared.go), lockrow.Table.Releases (expressions.go) */
 #define I  16 /* take U's intent off c */
 #define F1 32 /* free c/1 */
 #define A  64
@@ -262,7 +262,7 @@ inline cut(large, part, actions) {
 /*
  * unitofwork.application.rest (apply.go): what is left after a refusal that named
  * some of those that failed. A worker that finds U's step not U's any more finds it freed
- * by lockset.prepared.HoldOf (prepared.go).
+ * by locks.Prepared.HoldOf (prepared.go).
  */
 inline rest(actions, failed) {
 	/* DynamoDB names all that refused, or some */
@@ -373,7 +373,7 @@ active proctype heir() {
 	byte what; /* OF1: c/1, OF2: c/2, both: c */
 end:
 	do
-	/* lockset.acquisition.take (acquire.go), lockrow.takeIf, lockrow.intendIf (expressions.go) */
+	/* locks.acquisition.take (acquire.go), lockrow.takeIf, lockrow.intendIf (expressions.go) */
 	:: atomic { stage == 0 && unitC == 0 && unit1 == 0 -> unit1 = HEIR; what = OF1 }
 	:: atomic { stage == 0 && unitC == 0 && unit2 == 0 -> unit2 = HEIR; what = OF2 }
 	:: atomic { stage == 0 && unitC == 0 && !entry -> unitC = HEIR; what = OF1 | OF2 }

@@ -116,7 +116,7 @@ inline free_marked(r) { /* lockrow.Commit (expressions.go) */
 	fi
 }
 
-/* unitofwork.Unit.write (commit.go): one transaction, lockset.ending.Actions (ending.go) and the writes */
+/* unitofwork.Unit.write (commit.go): one transaction, locks.Ending.Actions (ending.go) and the writes */
 inline carry_out() {
 	assert(overtaken || (!used[0] && !used[1]));
 	assert(once || !landed);
@@ -129,7 +129,7 @@ inline carry_out() {
 
 /* Others, on one row. */
 inline other(r) {
-	/* lockset.acquisition.bury (wait.go) */
+	/* locks.acquisition.bury (wait.go) */
 	atomic { slow && unit[r] == ME -> unit[r] = 0 }
 }
 inline take(r) { /* lockrow.take (expressions.go) */
@@ -275,14 +275,14 @@ sending:
 	:: atomic { !unanswered -> unanswered = 1; goto sending } /* no answer: once more */
 	:: skip /* no answer, or busy, until the deadline */
 	fi;
-resolve: /* lockset.ending.Resolve (ending.go): a release of all, or nothing */
+resolve: /* locks.Ending.Resolve (ending.go): a release of all, or nothing */
 	if
 	:: atomic { unit[0] == ME && unit[1] == ME -> unit[0] = 0; unit[1] = 0; tell(NOT); goto over }
 	:: atomic { unit[0] == ME && unit[1] == ME -> unit[0] = 0; unit[1] = 0; goto resolve } /* its answer is lost */
 	:: atomic { !(unit[0] == ME && unit[1] == ME) }
 	:: goto unknown /* no answer */
 	fi;
-	/* lockset.Client.snapshot (ending.go) */
+	/* locks.Client.snapshot (ending.go) */
 #ifdef WITHOUT_one_moment
 	weigh(0);
 	weigh(1);
@@ -305,7 +305,7 @@ resolve: /* lockset.ending.Resolve (ending.go): a release of all, or nothing */
 		fi;
 		fate = 0; count = 0
 	};
-	/* lockset.Client.release (release.go) */
+	/* locks.Client.release (release.go) */
 	atomic { unit[0] = (unit[0] == ME -> 0 : unit[0]); unit[1] = (unit[1] == ME -> 0 : unit[1]) };
 	goto over;
 unknown:

@@ -154,7 +154,7 @@ proctype owner(byte u) {
 	:: atomic { id != 0 -> tell(u, BEFORE); held[u] = false; goto over }
 	:: atomic { id == 0 }
 	fi;
-	/* lockset.setForUnits.Prepare (prepared.go) has prepared the row */
+	/* locks.Set.Prepare (prepared.go) has prepared the row */
 	atomic {
 		sentDecision[u] = true;
 		if
@@ -193,7 +193,7 @@ proctype owner(byte u) {
 		:: byID -> tell(u, BEFORE)
 		:: !byID -> tell(u, NO)
 		fi };
-		/* lockset.prepared.Release (prepared.go) */
+		/* locks.Prepared.Release (prepared.go) */
 		atomic { sentFree[u] = true;
 			if
 			:: free(u)
@@ -212,7 +212,7 @@ over:
 	skip
 }
 
-/* unitofwork.Client.recoverDead (rollforward.go), lockset.Client.freeAborted (recovery.go): again and again */
+/* unitofwork.Client.recoverDead (rollforward.go), locks.Client.freeAborted (recovery.go): again and again */
 active [2] proctype settler() {
 	byte found, u;
 end:

@@ -139,7 +139,7 @@ inline write_a(u_, n_) { assert(in_order || n_ > sa); assert(still_true || !read
 inline write_b(u_, n_) { assert(in_order || n_ > sb); assert(still_true || !read_b[u_] || b == vb[u_]); b++; sb = n_ }
 #define TRUE_NOW(u) ((!read_a[u] || a == va[u]) && (!read_b[u] || b == vb[u]))
 
-/* unitofwork.Unit.write (commit.go): one transaction, lockset.pass.Actions (pass.go) and the writes */
+/* unitofwork.Unit.write (commit.go): one transaction, locks.Pass.Actions (pass.go) and the writes */
 inline carry_out(u) {
 	assert(alone || NOBODY);
 	assert(once || !landed[u]);
@@ -161,10 +161,10 @@ inline carry_out(u) {
 	fi
 }
 
-inline bury(r) { /* lockset.acquisition.bury (wait.go) */
+inline bury(r) { /* locks.acquisition.bury (wait.go) */
 	atomic { unit[r] != 0 && gone[unit[r]] && !prepared[r] -> unit[r] = 0 }
 }
-inline clean(u) { /* lockset.Client.clean (below.go) */
+inline clean(u) { /* locks.Client.clean (below.go) */
 	atomic { (below & (1 << u)) && unit[wit[u]] != u -> below = below & ~(1 << u) }
 }
 
@@ -185,7 +185,7 @@ end:
 	od
 }
 
-/* lockset.acquisition.take (acquire.go): all keys in one transaction, by a token that is raised as far as it has to be */
+/* locks.acquisition.take (acquire.go): all keys in one transaction, by a token that is raised as far as it has to be */
 #define HAS(r) (keys & (1 << (r)))
 inline lock(u) {
 	atomic {
@@ -206,7 +206,7 @@ inline lock(u) {
 	}
 }
 #define STILL(u) ((!HAS(C) || unit[C] == u) && (HAS(C) || (below & (1 << u))) && (!HAS(F) || unit[F] == u) && (!HAS(G) || unit[G] == u))
-inline set_free(u) { /* lockset.Client.release (release.go) */
+inline set_free(u) { /* locks.Client.release (release.go) */
 	if :: unit[C] == u -> unit[C] = 0 :: else fi;
 	if :: unit[F] == u && !prepared[F] -> unit[F] = 0 :: else fi;
 	if :: unit[G] == u && !prepared[G] -> unit[G] = 0 :: else fi;
@@ -215,7 +215,7 @@ inline set_free(u) { /* lockset.Client.release (release.go) */
 #define WRITES_A 1
 #define WRITES_B 2
 #define JOURNAL 4
-inline commit(u, w) { /* unitofwork.Unit.write (commit.go), lockset.ending.Actions (ending.go) */
+inline commit(u, w) { /* unitofwork.Unit.write (commit.go), locks.Ending.Actions (ending.go) */
 	if
 	:: atomic { STILL(u) ->
 		assert(once || !landed[u]); landed[u] = 1;
@@ -335,11 +335,11 @@ proctype run_of(byte u) {
 	if
 	:: atomic { landed[u] -> goto over }
 	:: atomic { ADMITTED(u) -> carry_out(u); goto over }
-	:: atomic { !landed[u] && !ADMITTED(u) && NEVER_FITS(u) -> goto fall_back } /* lockset.pass.Refused (pass.go) */
+	:: atomic { !landed[u] && !ADMITTED(u) && NEVER_FITS(u) -> goto fall_back } /* locks.Pass.Refused (pass.go) */
 	:: skip /* no answer, or a refusal that may pass */
 	fi;
 #ifndef WITHOUT_burn
-	/* lockset.pass.Resolve, lockset.pass.Key (pass.go) */
+	/* locks.Pass.Resolve, locks.Pass.Key (pass.go) */
 	atomic {
 		t = (KEY_F(u) -> F : (KEY_G(u) -> G : C));
 		if

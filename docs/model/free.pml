@@ -105,7 +105,7 @@ bit had;         /* who waits has had the key, or the row above */
 bit coarse;      /* it wants the row above */
 byte burying;    /* the RVN of the last bury that was sent: an earlier one is not carried out any more */
 
-/* lockset.Inspector.take (free.go): what is known once it has been carried out */
+/* locks.Operator.Revoke (operator.go): what is known once it has been carried out */
 inline robs(s) {
 	assert(only_named || unit == named[s]);
 	assert(refused || !decided);
@@ -199,7 +199,7 @@ inline intends(s) {
 }
 #endif
 
-/* unitofwork.Unit.write (commit.go): one transaction with lockset.ending.Actions (ending.go) */
+/* unitofwork.Unit.write (commit.go): one transaction with locks.Ending.Actions (ending.go) */
 #define MAY_COMMIT (committing && !committed && !pending && UNITS && INTENT)
 #ifdef WITHOUT_commit_mine
 #define UNITS true
@@ -226,7 +226,7 @@ active proctype world() {
 end:
 	do
 	:: atomic { holds && old < sent -> old++ }
-	/* lockset.renewals (renewals.go) */
+	/* locks.renewals (renewals.go) */
 	:: atomic { sent == 2 && unit == U && rvn == 1 -> rvn = 2 }
 	:: atomic { MAY_COMMIT -> commits(); stamp = U; below[U] = 0; unit = (unit == U -> 0 : unit) }
 	/* lockrow.Table.Releases (expressions.go) */
@@ -290,12 +290,12 @@ active proctype unit_of_work() {
 	:: break
 	od;
 	if
-	:: atomic { BELIEVES -> ends_belief(); committing = 1 } /* lockset.setForUnits.End (ending.go) */
+	:: atomic { BELIEVES -> ends_belief(); committing = 1 } /* locks.Set.End (ending.go) */
 	:: atomic { BELIEVES -> preparing = 1; goto journal }
 	:: atomic { BELIEVES -> ends_belief(); releasing = 1; goto over }
 	:: goto over /* it stops, and believes for as long as its clock lets it */
 	fi;
-	/* lockset.ending.Resolve (ending.go), and later unitofwork.Client.Outcome (outcome.go) */
+	/* locks.Ending.Resolve (ending.go), and later unitofwork.Client.Outcome (outcome.go) */
 	do
 	:: atomic { unit == U && below[U] && told != COMMITTED -> unit = 0; below[U] = 0; tell(NOT); goto over }
 	:: told == 0 || told == DOUBT -> ask()
@@ -303,7 +303,7 @@ active proctype unit_of_work() {
 	:: goto over
 	od;
 journal:
-	/* lockset.setForUnits.Prepare (prepared.go), then unitofwork.Unit.commitByJournal (journaled.go) */
+	/* locks.Set.Prepare (prepared.go), then unitofwork.Unit.commitByJournal (journaled.go) */
 	if
 	:: atomic { pending && !preparing -> deciding = 1; ends_belief() }
 	:: goto over
@@ -316,7 +316,7 @@ over:
 	skip
 }
 
-/* lockset.Inspector.Free (free.go) */
+/* inspect.Inspector.Free (free.go) */
 proctype operator(byte o) {
 	byte whom;
 	bit unheard;
@@ -334,7 +334,7 @@ look:
 		fi;
 		if
 		:: unit == 0 || unit == W || whom != 0 && unit != whom || pending ->
-			/* lockset.whyNotFree (free.go) */
+			/* inspect.whyNotFree (free.go) */
 #ifndef WITHOUT_unsure
 			if
 			:: unheard && unit != whom -> goto over /* it asks again, or looks */
@@ -367,7 +367,7 @@ active proctype waiter() {
 	do
 	/* lockrow.Sightings.See (sightings.go) */
 	:: atomic { unit != 0 && rvn != seen -> seen = rvn; since = (holds -> sent : 0) }
-	/* lockset.acquisition.bury (wait.go): a lease after it saw that */
+	/* locks.acquisition.bury (wait.go): a lease after it saw that */
 	:: atomic { seen != 0 && burying != seen && unit != 0 && !pending ->
 #ifdef WITHOUT_full_lease
 		skip;
@@ -386,7 +386,7 @@ active proctype waiter() {
 		:: else -> aborted = (unit == U)
 		fi;
 		unit = 0; pending = 0 }
-	/* lockset.acquisition.judgeBelow (below.go) */
+	/* locks.acquisition.judgeBelow (below.go) */
 	:: atomic { coarse && below[U] && unit != U -> below[U] = 0 }
 #ifndef WITHOUT_cleaned
 	:: atomic { coarse && below[O1] && unit != O1 -> below[O1] = 0 }

@@ -60,11 +60,11 @@ byte rvn[2];   /* the attempt that took it */
 bit had[2];    /* the other unit has had it */
 bit slow;      /* a lease has passed since the acquisition began */
 bit left;      /* it has said that nothing is left of it */
-bit placed;    /* it asks for a place in a queue: such an attempt is in lockset.ledger (ledger.go) */
+bit placed;    /* it asks for a place in a queue: such an attempt is in locks.ledger (ledger.go) */
 bit refused;   /* each sending of all that it asked for was refused, and no place was */
 bit spared;    /* so it burns nothing */
 
-/* lockset.attempt (ledger.go) */
+/* locks.attempt (ledger.go) */
 byte tok[TRIES + 1]; /* 0: none yet */
 byte first[TRIES + 1];
 byte size[TRIES + 1];
@@ -126,13 +126,13 @@ end:
 	:: atomic { unit[0] == OTHER -> set_free(0) }
 	:: atomic { unit[1] == OTHER -> set_free(1) }
 	:: atomic { !slow && (!left || refused) -> slow = 1 }
-	/* lockset.acquisition.bury (wait.go), by others */
+	/* locks.acquisition.bury (wait.go), by others */
 	:: atomic { slow && unit[0] == ME -> set_free(0) }
 	:: atomic { slow && unit[1] == ME -> set_free(1) }
 	od
 }
 
-/* lockset.acquisition.secure (acquire.go) */
+/* locks.acquisition.secure (acquire.go) */
 inline secure(k) {
 	secured = secured + size[k]; placed = 0;
 	kept[k] = kept[k] && doubts[k]; dead[k] = 1;
@@ -154,7 +154,7 @@ inline secure(k) {
 	i = 0
 }
 
-/* A row shows the unit: lockset.acquisition.landed (acquire.go). */
+/* A row shows the unit: locks.acquisition.landed (acquire.go). */
 inline landed_at(r) {
 	if
 	:: kept[rvn[r]] && first[rvn[r]] == secured -> k = rvn[r]; secure(k); k = tries
@@ -166,7 +166,7 @@ inline landed_at(r) {
 	fi
 }
 
-/* lockset.acquisition.raise (acquire.go) */
+/* locks.acquisition.raise (acquire.go) */
 inline raise_above(r) {
 	if
 	:: IN(r, k) && unit[r] == 0 && fence[r] >= token -> token = fence[r] + 1
@@ -189,7 +189,7 @@ inline look() {
 #define NOT_MINE(r) (unit[r] != ME)
 #endif
 
-/* lockset.ledger.toBurn (ledger.go) */
+/* locks.ledger.toBurn (ledger.go) */
 #define LATER(k, j) (j > k && kept[j] && first[j] == first[k] && tok[j] >= tok[k])
 #ifdef WITHOUT_goes_on
 #define COVERED(k) (LATER(k, 2) || LATER(k, 3) || LATER(k, 4))
@@ -207,7 +207,7 @@ inline look() {
 #define DOUBTED (kept[1] && doubts[1] || kept[2] && doubts[2] || kept[3] && doubts[3])
 #endif
 
-/* lockset.Client.release (release.go): what is still the unit's of the first held steps */
+/* locks.Client.release (release.go): what is still the unit's of the first held steps */
 inline release() {
 	atomic {
 		if
@@ -230,10 +230,10 @@ active proctype unit_of_work() {
 	:: token = 2
 	fi;
 	do
-	/* lockset.acquisition.take (acquire.go) */
+	/* locks.acquisition.take (acquire.go) */
 	:: atomic { tries < TRIES && secured < 2 ->
 			if
-			/* it has asked for a place in the queue meanwhile: lockset.acquisition.join (queue.go) */
+			/* it has asked for a place in the queue meanwhile: locks.acquisition.join (queue.go) */
 			:: tries > 0 && secured == 0 && token < 3 -> token++; placed = 1
 			:: true
 			fi;
@@ -253,7 +253,7 @@ active proctype unit_of_work() {
 		fi
 	:: break /* whatever the reason */
 	od;
-gives_up: /* lockset.acquisition.giveUp (giveup.go) */
+gives_up: /* locks.acquisition.giveUp (giveup.go) */
 	atomic {
 		held = secured;
 		refused = !placed && !DOUBTED;
@@ -282,7 +282,7 @@ next_burn:
 	:: k <= TRIES && TO_BURN(k) -> k++; goto next_burn
 #endif
 	fi;
-	/* lockset.acquisition.burn (giveup.go), lockrow.BurnIf, lockrow.BurnAbsentIf (expressions.go): each write is one step */
+	/* locks.acquisition.burn (giveup.go), lockrow.BurnIf, lockrow.BurnAbsentIf (expressions.go): each write is one step */
 again:
 	atomic {
 		if
@@ -342,7 +342,7 @@ burned:
 all_burned:
 	k = 0;
 #ifndef WITHOUT_burn_first
-	/* lockset.acquisition.leftBehind (giveup.go): one transactional read */
+	/* locks.acquisition.leftBehind (giveup.go): one transactional read */
 	atomic {
 #ifndef WITHOUT_look_behind
 		if

@@ -278,7 +278,7 @@ again:
 	:: skip /* no answer */
 	fi;
 	if
-	/* lockset.pass.Resolve (pass.go) */
+	/* locks.Pass.Resolve (pass.go) */
 	:: atomic { !held[r] ->
 		if
 #ifndef WITHOUT_burn
@@ -290,7 +290,7 @@ again:
 		:: fence == tok[r] && stamp != NONCE -> goto no
 		:: fence > tok[r] && stamp != NONCE -> goto doubt
 		fi }
-	/* lockset.ending.Resolve (ending.go) */
+	/* locks.Ending.Resolve (ending.go) */
 	:: atomic { held[r] ->
 		if
 #ifndef WITHOUT_release

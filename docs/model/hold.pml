@@ -62,7 +62,7 @@ byte rvn;
 byte fence;
 byte dated; /* renewedAt is not before this RVN was sent, of the holder; NEVER: it does not say */
 
-#define RVN(u, n) ((u) * 4 + (n)) /* lockset.renewedRVN (set.go): in the order of the rounds; 0: acquired */
+#define RVN(u, n) ((u) * 4 + (n)) /* locks.renewedRVN (set.go): in the order of the rounds; 0: acquired */
 
 byte latest; /* the unit that took the key last */
 byte top;    /* with which token */
@@ -134,7 +134,7 @@ inline carry_out_date(r) {
 		) -> dated = r % 4 }
 }
 
-/* lockset.Client.renewer (set.go). The network keeps a copy. */
+/* locks.Client.renewer (set.go). The network keeps a copy. */
 inline carry_out_renewal(n) {
 	atomic { renewal[n] ->
 		if
@@ -218,7 +218,7 @@ end:
 	od
 }
 
-/* A unit: lockset.acquisition.run (acquire.go), then unitofwork.Unit.commit (commit.go) or lockset.Set.Release (set.go). */
+/* A unit: locks.acquisition.run (acquire.go), then unitofwork.Unit.commit (commit.go) or lockset.Set.Release (set.go). */
 proctype owner(byte u) {
 	byte seen;  /* the RVN that it watches; 0: none */
 	byte since; /* what its unit had sent when the watch began */
@@ -226,7 +226,7 @@ proctype owner(byte u) {
 	byte says;  /* and since which RVN of that unit's it counts as silent */
 
 	token[u] = 1; /* fencing.Clock.Next (token.go): clocks are wrong, so it may be too low */
-look:	/* the row, as lockset.acquisition.wait (wait.go) reads it */
+look:	/* the row, as locks.acquisition.wait (wait.go) reads it */
 	atomic {
 		if
 		/* They are named in the order in which they take the key. */
@@ -236,7 +236,7 @@ look:	/* the row, as lockset.acquisition.wait (wait.go) reads it */
 #endif
 			) && (u == 1 || took[u - 1]) ->
 #ifndef WITHOUT_newer
-			/* lockset.acquisition.raise (acquire.go) */
+			/* locks.acquisition.raise (acquire.go) */
 			if
 			:: token[u] <= fence -> token[u] = fence + 1
 			:: else
@@ -258,11 +258,11 @@ look:	/* the row, as lockset.acquisition.wait (wait.go) reads it */
 		fi
 	};
 	if
-	/* lockset.Client.date (client.go) */
+	/* locks.Client.date (client.go) */
 	:: atomic { says == NEVER && !date[named] -> date[named] = 1; goto look }
 	/* lockrow.Row.DeadBy (judge.go) */
 	:: atomic { DEAD_BY_CLOCK(named / 4, says) && !bury[named] -> bury[named] = 1; says = 0 }
-	/* lockrow.judgeHolder (judge.go), lockset.acquisition.bury (wait.go) */
+	/* lockrow.judgeHolder (judge.go), locks.acquisition.bury (wait.go) */
 	:: atomic { (since < old[seen / 4]
 #ifdef WITHOUT_full_lease
 		|| true
@@ -272,7 +272,7 @@ look:	/* the row, as lockset.acquisition.wait (wait.go) reads it */
 	fi;
 	atomic { unit == 0 || rvn != named -> goto look };
 
-ask:	/* lockset.acquisition.take (acquire.go), under the conditions lockrow.takeIf (expressions.go) */
+ask:	/* locks.acquisition.take (acquire.go), under the conditions lockrow.takeIf (expressions.go) */
 	sent[u] = 0; /* the attempt's RVN is under way, and grows old from here on */
 	atomic {
 		if
@@ -297,8 +297,8 @@ ask:	/* lockset.acquisition.take (acquire.go), under the conditions lockrow.take
 		:: else -> goto look
 		fi
 	};
-	/* lockset.acquisition.secure (acquire.go), heartbeat.Group.Add (heartbeat.go): the answer, or what a
-	   repeated sending showed: lockset.acquisition.landed (acquire.go) */
+	/* locks.acquisition.secure (acquire.go), heartbeat.Group.Add (heartbeat.go): the answer, or what a
+	   repeated sending showed: locks.acquisition.landed (acquire.go) */
 	atomic {
 #ifdef WITHOUT_too_late
 		conf[u] = NEVER;
@@ -345,7 +345,7 @@ hold:
 		goto hold
 	/* unitofwork.Unit.write (commit.go). A unit that was suspended sends it though it has lost. */
 	:: atomic { holds[u] = 0; commit[u] = 1; goto over }
-	/* lockset.Client.release (release.go) */
+	/* locks.Client.release (release.go) */
 	:: atomic { holds[u] = 0; goto free }
 	/* It crashes. Others must get the key all the same. */
 	:: atomic { holds[u] = 0; goto over }

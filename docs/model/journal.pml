@@ -207,7 +207,7 @@ inline free1() { assert(own || unit1 == U); unit1 = 0; UNPREPARE(prepared1) }
 inline free2() { assert(own || unit2 == U); unit2 = 0; UNPREPARE(prepared2) }
 
 /*
- * lockrow.Table.Releases (expressions.go), lockset.without (release.go): what is
+ * lockrow.Table.Releases (expressions.go), locks.without (release.go): what is
  * not U's any more is left out of the next try, and never will be, so that what is
  * U's is freed in one step in the end.
  */
@@ -281,7 +281,7 @@ end:
 	:: atomic { stage == 0 && (record == COMMITTED || record == DONE) -> apply2() }
 	:: atomic { stage == 0 && (record == COMMITTED || record == DONE) && wrote2 -> apply1() }
 
-	/* lockset.acquisition.bury (wait.go), lockrow.BuryIf (expressions.go) */
+	/* locks.acquisition.bury (wait.go), lockrow.BuryIf (expressions.go) */
 #ifdef WITHOUT_BURY_UNMARKED
 	:: atomic { stage == 0 && unit1 == U -> unit1 = 0; prepared1 = false }
 	:: atomic { stage == 0 && unit2 == U -> unit2 = 0; prepared2 = false }
@@ -316,7 +316,7 @@ end:
 		:: stage == 0 -> goto out \
 		fi }
 
-/* lockset.Client.release, lockset.Client.releaseChunk (release.go) */
+/* locks.Client.release, locks.Client.releaseChunk (release.go) */
 #define RELEASE(out) \
 	atomic { sentRelease = true; \
 		if \
@@ -371,7 +371,7 @@ active proctype owner() {
 		:: goto abandon
 		:: goto over
 		fi };
-	/* lockset.setForUnits.Prepare, lockset.prepared.prepare (prepared.go): both at a time */
+	/* locks.Set.Prepare, locks.Prepared.prepare (prepared.go): both at a time */
 	atomic { sentPrepares = true };
 	atomic {
 		if
@@ -448,7 +448,7 @@ abandon: /* Unit.abandon: nothing was decided, and the decision was not sent */
 free:
 	assert(truth || (record == ABSENT || record == ABORTED));
 #ifndef WITHOUT_FREE_PREPARED
-	/* unitofwork.Unit.release (end.go), lockset.prepared.Release (prepared.go) */
+	/* unitofwork.Unit.release (end.go), locks.Prepared.Release (prepared.go) */
 	RELEASE(unreleased);
 	if
 	:: true
@@ -474,7 +474,7 @@ idle:
 	atomic { working = working - (tries > 0 && stage == 0); found = 0; row = 0; recover = false; ok = false };
 	if
 	:: atomic { stage == 0 && (self == 0 || ended) && open -> recover = true; tries = 1; working++ }
-	/* lockrow.judgeHolder (judge.go), lockset.Client.recoverDead (recovery.go): a prepared row is silent */
+	/* lockrow.judgeHolder (judge.go), locks.Client.recoverDead (recovery.go): a prepared row is silent */
 	:: atomic { stage == 0 && (self == 0 || ended) && unit1 == U && prepared1 -> row = S1; tries = 1; working++ }
 	:: atomic { stage == 0 && (self == 0 || ended) && unit2 == U && prepared2 -> row = S2; tries = 1; working++ }
 	/* the end: one Recover, then one that waits for each row */
@@ -514,7 +514,7 @@ idle:
 #endif
 		FORGET(ok, idle);
 rolled_back:
-		/* lockset.Client.freeAborted (recovery.go) */
+		/* locks.Client.freeAborted (recovery.go) */
 #ifndef WITHOUT_FREE_AT_ONCE
 		atomic {
 			if
@@ -578,7 +578,7 @@ active proctype heir() {
 	byte what; /* S1: c/1, S2: c/2, both: c */
 end:
 	do
-	/* lockset.acquisition.take (acquire.go), lockrow.takeIf, lockrow.intendIf (expressions.go) */
+	/* locks.acquisition.take (acquire.go), lockrow.takeIf, lockrow.intendIf (expressions.go) */
 	:: atomic { what == 0 && stage == 0 && unitC == 0 && unit1 == 0 -> assert(unprepared || !prepared1); unit1 = HEIR; what = S1 }
 	:: atomic { what == 0 && stage == 0 && unitC == 0 && unit2 == 0 -> assert(unprepared || !prepared2); unit2 = HEIR; what = S2 }
 	:: atomic { what == 0 && stage == 0 && unitC == 0 && !entry -> unitC = HEIR; what = S1 | S2 }

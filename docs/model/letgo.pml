@@ -56,7 +56,7 @@ end:
 active proctype unit_of_work() {
 	byte times;
 again:
-	/* lockset.acquisition.run (acquire.go), for a */
+	/* locks.acquisition.run (acquire.go), for a */
 	do
 	:: atomic { a == nobody -> a = us; queued_a = 0; break }
 	:: atomic { a != nobody && !queued_a -> queued_a = 1 }
@@ -70,13 +70,13 @@ accept_a:	/* passed for ever */
 	:: atomic { m != nobody && !queued_m -> queued_m = 1 }
 	:: atomic { queued_m && m == dead ->
 		if
-		/* lockset.acquisition.letsGoOf (letgo.go) */
+		/* locks.acquisition.letsGoOf (letgo.go) */
 		::
 #ifndef WITHOUT_BOUND
 			times < MOST &&
 #endif
 			true -> goto let_go
-		:: else -> m = nobody /* lockset.acquisition.bury (wait.go) */
+		:: else -> m = nobody /* locks.acquisition.bury (wait.go) */
 		fi }
 	:: queued_m && m == other ->
 accept_m:
@@ -85,7 +85,7 @@ accept_m:
 	assert(a == us && m == us);
 	goto done;
 let_go:
-	/* lockset.acquisition.giveUp (giveup.go) */
+	/* locks.acquisition.giveUp (giveup.go) */
 	assert(!known); /* not because of the same one again */
 accept_let_go:
 	known = 1;
@@ -94,7 +94,7 @@ accept_let_go:
 #endif
 	queued_m = 0;
 	a = nobody;
-	/* lockset.acquisition.waitAlone (letgo.go) */
+	/* locks.acquisition.waitAlone (letgo.go) */
 #ifndef WITHOUT_ALONE
 	do
 	:: atomic { m == nobody -> m = us; queued_m = 0; break }

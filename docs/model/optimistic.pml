@@ -152,7 +152,7 @@ inline set_fence(row, n) {
 inline write_a(n) { assert(in_order || n > sa); a++; sa = n }
 inline write_b(n) { assert(in_order || n > sb); b++; sb = n }
 
-/* unitofwork.Unit.write (commit.go): one transaction, lockset.pass.Actions (pass.go) and the writes */
+/* unitofwork.Unit.write (commit.go): one transaction, locks.Pass.Actions (pass.go) and the writes */
 inline carry_out(r) {
 	assert(alone || NOBODY);
 	assert(once || !landed[U(r)]);
@@ -197,10 +197,10 @@ end:
 	/* a deadline passes: the holder is suspended, or dead */
 	:: atomic { holds[1] && !gone[1] -> gone[1] = 1 }
 	:: atomic { holds[2] && !gone[2] -> gone[2] = 1 }
-	/* lockset.acquisition.bury (wait.go) */
+	/* locks.acquisition.bury (wait.go) */
 	:: atomic { unit[F] != 0 && gone[unit[F]] && !pending -> unit[F] = 0 }
 	:: atomic { unit[C] != 0 && gone[unit[C]] -> unit[C] = 0 }
-	/* lockset.Client.clean (below.go): the witness is in the same transaction */
+	/* locks.Client.clean (below.go): the witness is in the same transaction */
 	:: atomic { below & 2 && unit[F] != 1 -> below = below & ~2 }
 	:: atomic { below & 4 && unit[F] != 2 -> below = below & ~4 }
 	/* unitofwork.Client.apply (apply.go), by anybody */
@@ -211,7 +211,7 @@ end:
 	od
 }
 
-/* lockset.acquisition.take (acquire.go): a key with its intent, in one transaction; the token is raised as far as it has to be */
+/* locks.acquisition.take (acquire.go): a key with its intent, in one transaction; the token is raised as far as it has to be */
 inline take_locks() {
 	atomic {
 		unit[C] == 0 && (key[u] == C && below == 0 || key[u] == F && unit[F] == 0) ->
@@ -236,7 +236,7 @@ inline with_locks() {
 	/* unitofwork.Unit.get (get.go) */
 	atomic { va[u] = a; vb[u] = b; assert(one_state || gone[u] || !applied) }
 	if
-	:: atomic { STILL(u) -> /* unitofwork.Unit.write (commit.go), lockset.ending.Actions (ending.go) */
+	:: atomic { STILL(u) -> /* unitofwork.Unit.write (commit.go), locks.Ending.Actions (ending.go) */
 		assert(once || !landed[u]);
 		assert(truth || told[u] != NO);
 		assert(still_true || late || a == va[u] && b == vb[u]);
@@ -286,7 +286,7 @@ proctype locker(byte u) {
 #define SEEN_SAME (fence[key[u]] == f && (key[u] == C || rvn == v))
 #endif
 
-/* lockset.pass.Refused (pass.go), unitofwork.refusalBy (commit.go): by the rows that are named, which may be some of
+/* locks.Pass.Refused (pass.go), unitofwork.refusalBy (commit.go): by the rows that are named, which may be some of
    those that refuse. If none refuses, the writes do. */
 inline refused() {
 	if
@@ -356,7 +356,7 @@ send:	/* unitofwork.Unit.send (commit.go) */
 #ifdef WITHOUT_burn
 	goto fall_back;
 #endif
-	/* lockset.pass.Resolve, lockset.pass.burn (pass.go): on its key's row, whoever has that; then lockrow.FateOfPass (outcome.go) */
+	/* locks.Pass.Resolve, locks.Pass.burn (pass.go): on its key's row, whoever has that; then lockrow.FateOfPass (outcome.go) */
 	atomic {
 		if
 		:: fence[key[u]] < tok[r] -> set_fence(key[u], tok[r])

@@ -83,7 +83,7 @@ byte fx[3], fy[3], rc[3], vx[3], vy[3]; /* fences, the RVN and records as they w
 inline set_fence(r, n) { assert(in_order || n >= fence[r]); fence[r] = n }
 inline write_record(r, n) { rec[r]++; by[r] = n }
 
-/* unitofwork.Unit.write (commit.go): one transaction, lockset.pass.Actions (pass.go) and the writes */
+/* unitofwork.Unit.write (commit.go): one transaction, locks.Pass.Actions (pass.go) and the writes */
 inline carry_out(u) {
 	assert(once || !landed[u]);
 	assert(truth || told[u] != NO);
@@ -113,7 +113,7 @@ end:
 	od
 }
 
-/* lockset.acquisition.take (acquire.go), and the commit or the release */
+/* locks.acquisition.take (acquire.go), and the commit or the release */
 active proctype lock_set() {
 	byte r, n, t;
 	do
@@ -191,7 +191,7 @@ proctype run_of(byte u) {
 	/* answered: carried out, now, or a moment ago */
 	:: atomic { landed[u] -> tell(u, YES); goto over }
 	:: atomic { !landed[u] && ADMITTED(u) -> carry_out(u); tell(u, YES); goto over }
-	/* answered: refused for ever. lockset.pass.Refused (pass.go), lockrow.Need.Refuses (pass.go) */
+	/* answered: refused for ever. locks.Pass.Refused (pass.go), lockrow.Need.Refuses (pass.go) */
 	:: atomic { !landed[u] && (!SAME(u) || !RVN_SAME(u)) -> goto fall_back }
 	:: atomic { !landed[u] && !ADMITTED(u) } /* refused by what may pass */
 	/* not answered, and sent again: carried out, or not */
@@ -203,7 +203,7 @@ proctype run_of(byte u) {
 	:: true
 	fi;
 	if
-	/* lockset.pass.stop (pass.go), unitofwork.Unit.raceForID (commit.go) */
+	/* locks.Pass.stop (pass.go), unitofwork.Unit.raceForID (commit.go) */
 	:: ID_ONLY(u) ->
 #ifndef WITHOUT_stop
 		atomic {
@@ -222,7 +222,7 @@ proctype run_of(byte u) {
 			:: else -> goto not_done
 			fi
 		}
-	/* lockset.pass.Resolve, lockset.pass.burn (pass.go) */
+	/* locks.Pass.Resolve, locks.Pass.burn (pass.go) */
 	:: !ID_ONLY(u) ->
 		atomic {
 			if

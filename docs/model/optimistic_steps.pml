@@ -66,7 +66,7 @@ inline set_fence(row, n) {
 	fence[row] = n
 }
 
-/* unitofwork.Unit.write (commit.go): one transaction, lockset.pass.Actions (pass.go) and the writes */
+/* unitofwork.Unit.write (commit.go): one transaction, locks.Pass.Actions (pass.go) and the writes */
 inline carry_out() {
 	assert(once || !landed);
 	assert(alone || key == G || !LIVES(1) && !LIVES(2));
@@ -86,10 +86,10 @@ end:
 	/* a deadline passes: the holder is suspended, or dead */
 	:: atomic { holds[1] && !gone[1] -> gone[1] = 1 }
 	:: atomic { holds[2] && !gone[2] -> gone[2] = 1 }
-	/* lockset.acquisition.bury (wait.go) */
+	/* locks.acquisition.bury (wait.go) */
 	:: atomic { CAN_BURY(F) -> unit[F] = 0 }
 	:: atomic { CAN_BURY(G) -> unit[G] = 0 }
-	/* lockset.Client.clean (below.go) */
+	/* locks.Client.clean (below.go) */
 	:: atomic { (below & 2) && unit[F] != 1 -> below = below & ~2 }
 	:: atomic { (below & 4) && unit[F] != 2 -> below = below & ~4 }
 	/* unitofwork.Client.abort (rollforward.go), and the rows are freed; a unit with an unprepared row never decides */
@@ -123,13 +123,13 @@ proctype in_steps(byte u) {
 	byte t; /* its token */
 	bit ok;
 
-	/* lockset.acquisition.take (acquire.go): the first step */
+	/* locks.acquisition.take (acquire.go): the first step */
 	atomic {
 		unit[C] == 0 && unit[F] == 0 ->
 		unit[F] = u; below = below | (1 << u); holds[u] = 1; gone[u] = 0;
 		t = HIGHER(fence[C], fence[F]) + 1; set_fence(C, t); set_fence(F, t)
 	};
-	/* the second; lockset.acquisition.restamp (restamp.go) */
+	/* the second; locks.acquisition.restamp (restamp.go) */
 	if
 	:: atomic { unit[G] == 0 ->
 		t = (fence[G] < t -> t : fence[G] + 1);
@@ -148,7 +148,7 @@ proctype in_steps(byte u) {
 	/* unitofwork.Unit.get (get.go) */
 	atomic { vx[u] = x; vy[u] = y };
 	if
-	/* unitofwork.Unit.write (commit.go), lockset.ending.Actions (ending.go) */
+	/* unitofwork.Unit.write (commit.go), locks.Ending.Actions (ending.go) */
 	:: atomic { unit[F] == u && unit[G] == u && COMMIT_INTENT ->
 		assert(still_true || x == vx[u] && y == vy[u]);
 		x++; y++; unit[F] = 0; unit[G] = 0; below = below & ~(1 << u); holds[u] = 0; gone[u] = 0 }
@@ -162,7 +162,7 @@ proctype in_steps(byte u) {
 		:: else
 		fi
 	fi;
-over:	/* lockset.Client.release (release.go) */
+over:	/* locks.Client.release (release.go) */
 	atomic {
 		holds[u] = 0;
 		if :: unit[G] == u -> unit[G] = 0; prepared[G] = 0 :: else fi;

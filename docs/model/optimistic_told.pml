@@ -92,7 +92,7 @@ inline put(u, id) {
 	fi
 }
 
-/* unitofwork.Unit.write (commit.go): one transaction, lockset.pass.Actions (pass.go) and the writes */
+/* unitofwork.Unit.write (commit.go): one transaction, locks.Pass.Actions (pass.go) and the writes */
 inline carry_out() {
 	assert(once || !landed);
 	assert(truth || told != NOT);
@@ -219,7 +219,7 @@ proctype unit_of_work() {
 	/* answered: carried out, now, or a moment ago */
 	:: atomic { landed -> tell(COMMITTED); goto over }
 	:: atomic { !landed && ADMITTED -> carry_out(); tell(COMMITTED); goto over }
-	/* answered: refused. lockset.pass.Refused (pass.go) */
+	/* answered: refused. locks.Pass.Refused (pass.go) */
 	:: atomic { !landed && !ADMITTED ->
 		if
 		:: NEVER_FITS -> tell(NOT); goto over
@@ -240,7 +240,7 @@ proctype unit_of_work() {
 #ifdef WITHOUT_burn_first
 	atomic { weigh(0); weigh(1) };
 #endif
-	/* lockset.pass.Resolve, lockset.pass.burn (pass.go): on the row of one key */
+	/* locks.Pass.Resolve, locks.Pass.burn (pass.go): on the row of one key */
 	if
 #ifdef WITHOUT_burn
 	:: true
@@ -257,7 +257,7 @@ proctype unit_of_work() {
 #endif
 	:: answered = 0; goto unknown /* no answer */
 	fi;
-	/* lockset.Client.snapshot (ending.go): the rows of all keys */
+	/* locks.Client.snapshot (ending.go): the rows of all keys */
 #ifdef WITHOUT_one_moment
 	weigh(0);
 	weigh(1);

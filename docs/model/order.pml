@@ -83,7 +83,7 @@ inline letGo(u, row) {
 }
 
 /*
- * lockset.acquisition.take (acquire.go), lockrow.Decide (judge.go), lockset.acquisition.wait (wait.go):
+ * locks.acquisition.take (acquire.go), lockrow.Decide (judge.go), locks.acquisition.wait (wait.go):
  * a step with a row, and the intent if the unit has none. at is where it waits.
  */
 #define STEP(u, row, queue, at) \
@@ -115,7 +115,7 @@ inline letGo(u, row) {
 		leave(queueC, u); leave(queue, u); at = NOWHERE } \
 	od
 
-/* lockset.Client.release (release.go): in reverse, in one transaction */
+/* locks.Client.release (release.go): in reverse, in one transaction */
 #define FREE(u) atomic { \
 	if \
 	:: holder[C1] == u -> holder[C1] = 0 \

@@ -34,7 +34,7 @@ active proctype unit_of_work() {
 	byte raises;
 again:
 	do
-	/* lockset.acquisition.take, lockset.acquisition.weighRaise (acquire.go): admitted, or refused for the token alone */
+	/* locks.acquisition.take, locks.acquisition.weighRaise (acquire.go): admitted, or refused for the token alone */
 	:: atomic { !low -> has = 1; queued = 0; goto done }
 	:: atomic { low ->
 		if
@@ -47,7 +47,7 @@ accept:	/* passed for ever: it is never served. The raised token is on its way *
 		low = 0;
 		skip
 	od;
-join:	/* lockset.acquisition.join (queue.go) */
+join:	/* locks.acquisition.join (queue.go) */
 #ifdef WITHOUT_HEADROOM
 accept_join:
 	low = 0; /* its token was raised to the fence and one */

@@ -164,7 +164,7 @@ inline watcher(w) {
 		asking[w] = 0; q[w] = 0
 #endif
 		}
-	/* lockset.Client.noteSilences (silence.go): it writes down what it knows */
+	/* locks.Client.noteSilences (silence.go): it writes down what it knows */
 #ifdef WITHOUT_ABSOLUTE
 	:: atomic { seen[w] && el[w] > 0 && !rec[seen[w] * 5 + el[w]] -> rec[seen[w] * 5 + el[w]] = 1; el[w] = 0 }
 #else

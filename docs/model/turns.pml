@@ -55,7 +55,7 @@ inline stamps() {
 	met = dated; idle = 0; free = 0
 }
 
-/* lockset.acquisition.join (queue.go), lockrow.Table.Join (expressions.go) */
+/* locks.acquisition.join (queue.go), lockrow.Table.Join (expressions.go) */
 inline joins() {
 	queue++;
 #ifdef WITHOUT_JOIN_LEAVES
@@ -136,9 +136,9 @@ end:
 		fi }
 	/* One has asked for a place before, and may be dead. */
 	:: atomic { queue < PLACES -> joins() }
-	/* lockset.acquisition.leaveQueue (queue.go) */
+	/* locks.acquisition.leaveQueue (queue.go) */
 	:: atomic { queue > passed -> queue-- }
-	/* The head lives: lockset.acquisition.take (acquire.go) */
+	/* The head lives: locks.acquisition.take (acquire.go) */
 	:: atomic { row == FREE && queue > 0 ->
 		row = ALIVE; queue--;
 		if

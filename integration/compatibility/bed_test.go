@@ -32,6 +32,7 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
@@ -274,17 +275,17 @@ func journals(row string) func(any) bool {
 }
 
 // look is a row as an inspector sees it.
-func (b *bed) look(key ordering.Key) lockset.Row {
+func (b *bed) look(key ordering.Key) inspect.Row {
 	b.t.Helper()
-	view, err := b.inspector().Look(b.t.Context(), key, lockset.LookOptions{})
+	view, err := b.inspector().Look(b.t.Context(), key, inspect.LookOptions{})
 	require.NoError(b.t, err)
 	require.Empty(b.t, view.Row.Damage)
 	return view.Row
 }
 
-func (b *bed) inspector() *lockset.Inspector {
+func (b *bed) inspector() *inspect.Inspector {
 	b.t.Helper()
-	inspector, err := lockset.NewInspector(b.db, lockset.Config{Table: "locks", Owner: "inspector", Lease: lease})
+	inspector, err := inspect.New(b.db, lockset.Config{Table: "locks", Owner: "inspector", Lease: lease})
 	require.NoError(b.t, err)
 	return inspector
 }
@@ -292,7 +293,7 @@ func (b *bed) inspector() *lockset.Inspector {
 // gets has a newcomer wait for keys, and returns how long that took.
 func (b *bed) gets(keys ...ordering.Key) time.Duration {
 	b.t.Helper()
-	fences := maps.Collect(func(yield func(ordering.Key, lockset.Row) bool) {
+	fences := maps.Collect(func(yield func(ordering.Key, inspect.Row) bool) {
 		for _, key := range keys {
 			yield(key, b.look(key))
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 )
 
 var write = flag.String("write", "", "write the folder of this version, such as v0.1.0, instead of reading those that there are")
@@ -82,7 +82,7 @@ func met(t *testing.T, s scene, left fixture) {
 		}
 		meets("all rows", func(b *bed) {
 			n := 0
-			for row, err := range b.inspector().List(b.t.Context(), lockset.ListOptions{}) {
+			for row, err := range b.inspector().List(b.t.Context(), inspect.ListOptions{}) {
 				require.NoError(b.t, err)
 				require.Empty(b.t, row.Damage, row.Key)
 				n++

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -67,7 +68,7 @@ var ofLocks = []scene{
 				require.Equal(b.t, b.names["purpose"], row.Holder.Purpose)
 				require.Equal(b.t, lease, row.Holder.Lease)
 				require.NotEmpty(b.t, row.Holder.RVN)
-				require.Equal(b.t, []lockset.Intent{{Unit: b.names["unit"], Witness: giro}}, above.Intents)
+				require.Equal(b.t, []inspect.Intent{{Unit: b.names["unit"], Witness: giro}}, above.Intents)
 			},
 			"in the way": func(b *bed) {
 				held := b.refused(giro)
@@ -78,12 +79,12 @@ var ofLocks = []scene{
 			"taken over":       func(b *bed) { b.takenOver(giro) },
 			"taken over above": func(b *bed) { b.takenOver(customer); require.Empty(b.t, b.look(customer).Intents) },
 			"swept": func(b *bed) {
-				_, err := b.client("sweeper", nil).locks.Sweep(b.t.Context(), []ordering.Key{giro}, lockset.SweepOptions{})
+				_, err := inspect.Sweep(b.t.Context(), b.client("sweeper", nil).locks, []ordering.Key{giro}, inspect.SweepOptions{})
 				require.NoError(b.t, err)
 				b.atOnce(giro)
 			},
 			"freed by an operator": func(b *bed) {
-				require.NoError(b.t, b.inspector().Free(b.t.Context(), giro, b.names["unit"], lockset.Freeing{Now: true}))
+				require.NoError(b.t, b.inspector().Free(b.t.Context(), giro, b.names["unit"], inspect.Freeing{Now: true}))
 				b.atOnce(giro)
 			},
 			"a unit falls back": func(b *bed) {
@@ -227,7 +228,7 @@ var ofLocks = []scene{
 			unit := c.acquire("monthly books", giro).Nonce()
 			c.dies()
 			b.names["owner"], b.names["purpose"] = "anna", "it hangs"
-			require.NoError(b.t, b.inspector().Free(b.t.Context(), giro, unit, lockset.Freeing{By: "anna", Reason: "it hangs"}))
+			require.NoError(b.t, b.inspector().Free(b.t.Context(), giro, unit, inspect.Freeing{By: "anna", Reason: "it hangs"}))
 		},
 		met: map[string]func(*bed){
 			"tried": func(b *bed) {
@@ -248,7 +249,7 @@ var ofLocks = []scene{
 		make: func(b *bed) {
 			b.open(giro)
 			b.inDoubt("ref", nth(1, commits, faults.CrashHere(false)), unitofwork.Work{Keys: []ordering.Key{giro}, Lock: true}, add(7, giro))
-			require.NoError(b.t, b.inspector().Free(b.t.Context(), giro, b.names["unit"], lockset.Freeing{Now: true}))
+			require.NoError(b.t, b.inspector().Free(b.t.Context(), giro, b.names["unit"], inspect.Freeing{Now: true}))
 		},
 		met: map[string]func(*bed){
 			"free": func(b *bed) {

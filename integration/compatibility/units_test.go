@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
-	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -348,7 +348,7 @@ func (b *bed) journal() unitofwork.JournalState {
 }
 
 // prepared are the rows that a unit with a journal has still.
-func (b *bed) prepared() (rows []lockset.Row) {
+func (b *bed) prepared() (rows []inspect.Row) {
 	b.t.Helper()
 	for _, key := range manyKeys() {
 		if row := b.look(key); row.Prepared() {

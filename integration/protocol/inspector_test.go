@@ -12,12 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
-func (b *bed) inspector() *lockset.Inspector {
+func (b *bed) inspector() *inspect.Inspector {
 	b.t.Helper()
-	i, err := lockset.NewInspector(b.db, lockset.Config{Table: b.locks, Lease: b.lease})
+	i, err := inspect.New(b.db, lockset.Config{Table: b.locks, Lease: b.lease})
 	require.NoError(b.t, err)
 	return i
 }
@@ -48,20 +49,20 @@ func TestAnInspectorSeesWhatThereIs(t *testing.T) {
 		}()
 
 		i := b.inspector()
-		var view lockset.View
+		var view inspect.View
 		for len(view.Row.Queue) == 0 { // ends with the test
-			view, err = i.Look(t.Context(), "c", lockset.LookOptions{Below: 10})
+			view, err = i.Look(t.Context(), "c", inspect.LookOptions{Below: 10})
 			require.NoError(t, err)
 		}
-		require.Equal(t, []lockset.Intent{{Unit: set.Nonce(), Witness: "c/a"}}, view.Row.Intents)
+		require.Equal(t, []inspect.Intent{{Unit: set.Nonce(), Witness: "c/a"}}, view.Row.Intents)
 		require.Equal(t, "alive", view.Witnesses[0].Holder.Owner)
 		require.Equal(t, set.Token(), view.Witnesses[0].Fence)
 		require.Equal(t, ordering.Key("c/a"), view.Below[0].Key)
 
 		for _, limit := range []float64{0, 10} {
-			rows, pages := map[ordering.Key]lockset.Row{}, 0
+			rows, pages := map[ordering.Key]inspect.Row{}, 0
 			var damaged *lockset.RowError
-			for row, err := range i.List(t.Context(), lockset.ListOptions{Units: limit, Progress: func(p lockset.ListProgress) { pages = p.Pages }}) {
+			for row, err := range i.List(t.Context(), inspect.ListOptions{Units: limit, Progress: func(p inspect.ListProgress) { pages = p.Pages }}) {
 				if err != nil {
 					require.Nil(t, damaged)
 					require.ErrorAs(t, err, &damaged)
@@ -74,16 +75,16 @@ func TestAnInspectorSeesWhatThereIs(t *testing.T) {
 			require.Equal(t, limit > 0, pages > 1)
 		}
 		n := 0
-		for row, err := range i.List(t.Context(), lockset.ListOptions{Prefix: "free:1", Consistent: true}) {
+		for row, err := range i.List(t.Context(), inspect.ListOptions{Prefix: "free:1", Consistent: true}) {
 			require.NoError(t, err)
 			require.Contains(t, string(row.Key), "free:1")
 			n++
 		}
 		require.Equal(t, 10, n)
 
-		seen, err := i.Watch(t.Context(), []ordering.Key{"c/a", "d", "free:00"}, lockset.WatchOptions{})
+		seen, err := i.Watch(t.Context(), []ordering.Key{"c/a", "d", "free:00"}, inspect.WatchOptions{})
 		require.NoError(t, err)
-		require.Equal(t, []lockset.Life{lockset.Alive, lockset.Dead, lockset.Nobody}, []lockset.Life{seen[0].Life, seen[1].Life, seen[2].Life})
+		require.Equal(t, []inspect.Life{inspect.Alive, inspect.Dead, inspect.Nobody}, []inspect.Life{seen[0].Life, seen[1].Life, seen[2].Life})
 		require.GreaterOrEqual(t, seen[1].For, b.lease)
 
 		cancel()

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -81,17 +82,17 @@ func TestASweepFreesWhatTheDeadHaveLeft(t *testing.T) {
 }
 
 // sweep has an owner sweep keys until it is done or has to end, and returns what it did about the dead.
-func (b *bed) sweep(o *owner, end time.Time, keys ...ordering.Key) (did []lockset.Swept) {
+func (b *bed) sweep(o *owner, end time.Time, keys ...ordering.Key) (did []inspect.Swept) {
 	b.t.Helper()
 	ctx, cancel := context.WithDeadline(b.t.Context(), end)
 	defer cancel()
-	all, err := o.locks.Sweep(ctx, keys, lockset.SweepOptions{})
+	all, err := inspect.Sweep(ctx, o.locks, keys, inspect.SweepOptions{})
 	if err != nil {
 		require.ErrorIs(b.t, err, context.DeadlineExceeded)
 	}
 	for _, s := range all {
 		require.NoError(b.t, s.Err)
-		if s.Deed != lockset.LeftAlone {
+		if s.Deed != inspect.LeftAlone {
 			did = append(did, s)
 		}
 	}

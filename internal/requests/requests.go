@@ -16,7 +16,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/trace"
 )
 
@@ -94,7 +93,6 @@ type Method[I, O any] func(context.Context, *I, ...func(*dynamodb.Options)) (*O,
 // is invalid, and not sent: who gets too much need not read it to its end, so that
 // the answer may be lost.
 func Do[I, O any](ctx context.Context, c *Caller, r Request, in *I, send Method[I, O]) (*O, Sent, error) {
-	misuse.Context(ctx, "holdall", r.Op)
 	sent := Sent{First: time.Now()}
 	size := sizeSent(in)
 	if size > MaxSent {

@@ -37,16 +37,17 @@ var house = map[string]floor{
 	"internal/lineup":      {library: true, pure: true, below: []string{"ordering", "fencing", "internal/lockrow"}},
 	"internal/footprint":   {library: true, pure: true, below: []string{"ordering", "internal/lockrow"}},
 	"internal/nesting":     {library: true, noAWS: true, below: []string{"ordering", "internal/next"}},
-	"internal/unitlocks":   {library: true, below: []string{"ordering", "fencing", "internal/next", "internal/lineup", "internal/lockrow", "internal/nesting", "internal/requests"}},
-	"lockset":              {library: true, below: []string{"internal/unitlocks", "trace", "internal/hooks", "internal/next", "ordering", "fencing", "heartbeat", "internal/footprint", "internal/lineup", "internal/lockrow", "internal/misuse", "internal/nesting", "internal/oneline", "internal/recent", "internal/requests", "internal/underway"}},
-	"unitofwork":           {library: true, below: []string{"internal/unitlocks", "trace", "internal/hooks", "internal/next", "ordering", "fencing", "internal/actions", "internal/expressions", "internal/journal", "internal/lineup", "internal/lockrow", "internal/misuse", "internal/nesting", "internal/oneline", "internal/recent", "internal/requests", "internal/underway", "internal/writeback", "lockset"}},
+	"internal/locks":       {library: true, below: []string{"trace", "internal/hooks", "internal/next", "ordering", "fencing", "heartbeat", "internal/footprint", "internal/lineup", "internal/lockrow", "internal/misuse", "internal/nesting", "internal/oneline", "internal/recent", "internal/requests", "internal/underway"}},
+	"lockset":              {library: true, below: []string{"trace", "ordering", "fencing", "heartbeat", "internal/lineup", "internal/locks", "internal/lockrow", "internal/misuse", "internal/nesting", "internal/oneline", "internal/requests"}},
+	"lockset/inspect":      {library: true, below: []string{"lockset", "ordering", "fencing", "internal/locks", "internal/lockrow", "internal/next", "internal/requests"}},
+	"unitofwork":           {library: true, below: []string{"internal/locks", "trace", "internal/hooks", "internal/next", "ordering", "fencing", "internal/actions", "internal/expressions", "internal/journal", "internal/lineup", "internal/lockrow", "internal/misuse", "internal/nesting", "internal/oneline", "internal/recent", "internal/requests", "internal/underway", "internal/writeback", "lockset"}},
 
 	"internal/arbitrary": {pure: true},
 	"internal/faults":    {below: []string{"lockset"}},
 	"internal/newtable":  {},
 	"internal/wire":      {},
 	"internal/memdynamo": {below: []string{"lockset"}},
-	"holdalltest":        {library: true, below: []string{"internal/faults", "internal/memdynamo", "internal/misuse", "internal/nesting", "internal/newtable", "internal/wire", "lockset", "ordering"}},
+	"holdalltest":        {library: true, below: []string{"internal/faults", "internal/memdynamo", "internal/misuse", "internal/nesting", "internal/newtable", "internal/wire", "lockset", "lockset/inspect", "ordering"}},
 	"internal/tidy":      {noAWS: true},
 }
 

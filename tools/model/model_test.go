@@ -199,8 +199,10 @@ func TestWhatModelsNameExists(t *testing.T) {
 				for name := range strings.SplitSeq(found[1]+"."+found[2]+found[3], ", ") {
 					folder, what, _ := strings.Cut(name, ".")
 					file := folder + "/" + found[4]
-					if _, err := os.Stat(filepath.Join(root(t), folder)); err != nil {
-						file = "internal/" + file
+					for _, above := range []string{"internal/", "lockset/"} {
+						if _, err := os.Stat(filepath.Join(root(t), above, folder)); err == nil {
+							file = above + file
+						}
 					}
 					if !declared[file] {
 						declared[file] = true

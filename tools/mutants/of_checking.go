@@ -4,7 +4,7 @@ package main
 var ofChecking = []mutant{
 	{
 		clause: "a commit without locks checks the row of a key under which it writes nothing",
-		file:   "lockset/pass.go",
+		file:   "internal/locks/pass.go",
 		old:    `needs := r.on.Commit(written)`,
 		new:    `needs := slices.DeleteFunc(r.on.Commit(written), func(n lockrow.Need) bool { return n.Checked && len(written) > 0 })`,
 		by:     check{in: "unitofwork", test: "TestNobodyGoesUnseen"},
@@ -32,28 +32,28 @@ var ofChecking = []mutant{
 	},
 	{
 		clause: "a commit without locks makes its token unusable on a row that it passes",
-		file:   "lockset/pass.go",
+		file:   "internal/locks/pass.go",
 		old:    `need.Checked == checked && `,
 		new:    `(need.Checked == checked || !checked) && `,
 		by:     check{in: "unitofwork", test: "TestLostAnswersOfACommitThatChecksRows"},
 	},
 	{
 		clause: "only rows that a commit without locks passes say what became of it",
-		file:   "lockset/pass.go",
+		file:   "internal/locks/pass.go",
 		old:    `if need.Mode == lockrow.Exclusive && !need.Checked {`,
 		new:    `if need.Mode == lockrow.Exclusive {`,
 		by:     check{in: "unitofwork", test: "TestARowThatWasOnlyCheckedProvesNothing"},
 	},
 	{
 		clause: "a commit that passes no row is made impossible before the record of its id is looked for",
-		file:   "lockset/pass.go",
+		file:   "internal/locks/pass.go",
 		old:    `if _, err := p.burn(ctx, key); err != nil {`,
 		new:    `if err := ctx.Err(); err != nil {`,
 		by:     check{in: "unitofwork", test: "TestAnIDThatWasRefusedIsNotRecordedLater"},
 	},
 	{
 		clause: "that a commit of an id alone was stopped does not say that it was not carried out before",
-		file:   "lockset/pass.go",
+		file:   "internal/locks/pass.go",
 		old:    `return lockrow.FateStopped, nil`,
 		new:    `return lockrow.FateNever, nil`,
 		by:     check{in: "unitofwork", test: "TestAnIDBesideRowsThatAreOnlyChecked"},

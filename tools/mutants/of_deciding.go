@@ -103,8 +103,8 @@ var ofDeciding = []mutant{
 	{
 		clause: "the journal of a unit whose decision was refused stays while its rows may be prepared",
 		file:   "unitofwork/journaled.go",
-		old:    "\t\t\tif err == nil {\n\t\t\t\tu.c.rows.LetExpire",
-		new:    "\t\t\tif err = nil; true {\n\t\t\t\tu.c.rows.LetExpire",
+		old:    "\t\t\tif err == nil {\n\t\t\t\tu.c.locks.LetExpire",
+		new:    "\t\t\tif err = nil; true {\n\t\t\t\tu.c.locks.LetExpire",
 		by:     check{in: "unitofwork", test: "TestMarkedRowsThatCouldNotBeFreedAreFound"},
 	},
 	{
@@ -117,8 +117,8 @@ var ofDeciding = []mutant{
 	{
 		clause: "a journal is removed only when its record says done",
 		file:   "unitofwork/rollforward.go",
-		old:    `	_, err := c.caller.Update(ctx, c.rows.RequestID(ctx), journal.SetDone(`,
-		new:    "\tc.forget(ctx, unit, rows)\n\t_, err := c.caller.Update(ctx, c.rows.RequestID(ctx), journal.SetDone(",
+		old:    `	_, err := c.caller.Update(ctx, c.locks.RequestID(ctx), journal.SetDone(`,
+		new:    "\tc.forget(ctx, unit, rows)\n\t_, err := c.caller.Update(ctx, c.locks.RequestID(ctx), journal.SetDone(",
 		by:     check{in: "unitofwork", test: "TestRecoverFinishesTheDead"},
 	},
 	{
@@ -145,7 +145,7 @@ var ofDeciding = []mutant{
 	{
 		clause: "Recover frees what an aborted unit has",
 		file:   "unitofwork/rollforward.go",
-		old:    `	if err := c.rows.PreparedOf(ctx, unit, j.Token, j.Plan).Release(ctx); err != nil {`,
+		old:    `	if err := c.locks.PreparedOf(ctx, unit, j.Token, j.Plan).Release(ctx); err != nil {`,
 		new:    "\t_ = j\n\tif err := ctx.Err(); err != nil {",
 		by:     check{in: "unitofwork", test: "TestRecoverFinishesTheDead"},
 	},

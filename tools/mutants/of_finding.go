@@ -96,7 +96,7 @@ var ofFinding = []mutant{
 	},
 	{
 		clause: "a commit without locks is not sent after a lease since its run first looked at rows",
-		file:   "lockset/pass.go",
+		file:   "internal/locks/pass.go",
 		old:    `until: r.until()}`,
 		new:    `until: r.until().Add(r.c.cfg.Lease)}`,
 		by:     check{in: "unitofwork", test: "TestWhatWasLookedAtALeaseAgo"},
@@ -111,8 +111,8 @@ var ofFinding = []mutant{
 	{
 		clause: "the record wait spans all runs of a unit",
 		file:   "unitofwork/unit.go",
-		old:    `c.rows.Acquire(ctx, r.keys, r.end, &r.caller, r.passes())`,
-		new:    `c.rows.Acquire(ctx, r.keys, work.Wait.End(), &r.caller, r.passes())`,
+		old:    `c.locks.Acquire(ctx, nesting.Unit, r.keys, r.end, &r.caller, r.passes())`,
+		new:    `c.locks.Acquire(ctx, nesting.Unit, r.keys, work.Wait.End(), &r.caller, r.passes())`,
 		by:     check{in: "unitofwork", test: "TestTheRecordWaitSpansAllRuns"},
 	},
 }

@@ -25,7 +25,7 @@ var ofFreeing = []mutant{
 	},
 	{
 		clause: "an operator is not told that nothing was changed where the row does not tell",
-		file:   "lockset/free.go",
+		file:   "lockset/inspect/free.go",
 		old:    `(row.Unit != unit || row.Prepared == "")`,
 		new:    `row.Unit == unit && row.Prepared == ""`,
 		by:     check{in: "lockset", test: "TestFreeDoesNotSayWhatItCannotKnow"},
@@ -74,9 +74,9 @@ var ofFreeing = []mutant{
 	},
 	{
 		clause: "a holder of the operator's takes the unit's place, and does not free the row",
-		file:   "lockset/free.go",
-		old:    "\tif o.Now {\n",
-		new:    "\tif o.Now || len(above) >= 0 {\n",
+		file:   "internal/locks/operator.go",
+		old:    "\tif how.Now {\n",
+		new:    "\tif how.Now || len(above) >= 0 {\n",
 		by:     check{in: "lockset", test: "TestAnOperatorTakesAKeyFromTheLiving"},
 	},
 	{

@@ -34,15 +34,15 @@ var ofGroups = []mutant{
 	{
 		clause: "a run without locks has the arrival of its call",
 		file:   "unitofwork/optimistic.go",
-		old:    `c.rows.Run(ctx, r.end, &r.caller)`,
-		new:    `c.rows.Run(ctx, r.end, nil)`,
+		old:    `c.locks.Run(ctx, r.end, &r.caller)`,
+		new:    `c.locks.Run(ctx, r.end, nil)`,
 		by:     check{in: "unitofwork", test: "TestWhoFallsBackKeepsItsPlace"},
 	},
 	{
 		clause: "a run under locks has the arrival of its call, and what the run before it has kept",
 		file:   "unitofwork/unit.go",
-		old:    `c.rows.Acquire(ctx, r.keys, r.end, &r.caller, r.passes())`,
-		new:    `c.rows.Acquire(ctx, r.keys, r.end, &new(runs).caller, r.passes())`,
+		old:    `c.locks.Acquire(ctx, nesting.Unit, r.keys, r.end, &r.caller, r.passes())`,
+		new:    `c.locks.Acquire(ctx, nesting.Unit, r.keys, r.end, &new(runs).caller, r.passes())`,
 		by:     check{in: "unitofwork", test: "TestWhoFallsBackKeepsItsPlace"},
 	},
 	{

@@ -11,7 +11,7 @@ var ofInput = []mutant{
 	},
 	{
 		clause: "a unit that gives up burns nothing on a row that holdall did not write",
-		file:   "lockset/giveup.go",
+		file:   "internal/locks/giveup.go",
 		old:    `!errors.As(cause, new(*lockrow.RowError)) || !a.foreign(ctx, b.id, key)`,
 		new:    `!errors.As(cause, new(*lockrow.RowError)) || !a.foreign(ctx, b.id, key) || true`,
 		by:     check{in: "lockset", test: "TestNothingIsBurnedOnAForeignRow"},

@@ -18,7 +18,7 @@ var ofMarking = []mutant{
 	},
 	{
 		clause: "what a journal freed tells of it for the retention, by any clock",
-		file:   "lockset/prepared.go",
+		file:   "internal/locks/prepared.go",
 		old:    `":expires": vs[":outlives"]`,
 		new:    `":expires": vs[":expires"]`,
 		by:     check{in: "lockset", test: "TestWhatAJournalFreedOutlivesTheRetention"},
@@ -60,21 +60,21 @@ var ofMarking = []mutant{
 	},
 	{
 		clause: "one of a process decides about a dead unit",
-		file:   "lockset/recovery.go",
+		file:   "internal/locks/recovery.go",
 		old:    "\tcase underWay != nil:\n",
 		new:    "\tcase underWay != nil:\n\t\t_, err := c.journals.decide[r.Prepared](ctx, r.Unit)\n\t\treturn err == nil, err\n",
 		by:     check{in: "lockset", test: "TestOneOfAProcessDecides"},
 	},
 	{
 		clause: "what an aborted unit had is freed at once",
-		file:   "lockset/recovery.go",
+		file:   "internal/locks/recovery.go",
 		old:    `	return !aborted || c.freeAborted(ctx, unit, key), nil`,
 		new:    `	return !aborted, nil`,
 		by:     check{in: "lockset", test: "TestTheDeadAreSettledAfterALeaseAndFreedAtOnce"},
 	},
 	{
 		clause: "of an aborted unit only what is still its own is freed",
-		file:   "lockset/recovery.go",
+		file:   "internal/locks/recovery.go",
 		old:    `c.table.Update(key, lockrow.IsMine, lockrow.Free, vs)`,
 		new:    `c.table.Update(key, "attribute_exists(#unit)", lockrow.Free, vs)`,
 		by:     check{in: "lockset", test: "TestARowThatChangedHandsWhileItsUnitWasDecided"},

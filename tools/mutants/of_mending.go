@@ -32,7 +32,7 @@ var ofMending = []mutant{
 	},
 	{
 		clause: "a row that is put back free keeps older tokens out than the one that is gone did",
-		file:   "lockset/prepared.go",
+		file:   "internal/locks/prepared.go",
 		old:    `	token := p.c.clock.Next()`,
 		new:    `	token := p.token`,
 		by:     check{in: "unitofwork", test: "TestAnOperatorDecidesAboutAKeyWhoseRowIsGone"},

@@ -4,7 +4,7 @@ package main
 var ofNeighbours = []mutant{
 	{
 		clause: "a run without locks keeps its rows from others of its process while a request is under way",
-		file:   "lockset/run.go",
+		file:   "internal/locks/run.go",
 		old:    `return request - time.Since(p.since)`,
 		new:    `return functionTime - time.Since(p.since)`,
 		by:     check{in: "unitofwork", test: "TestRequestsThatTakeTheirTime"},

@@ -103,14 +103,14 @@ var ofPassing = []mutant{
 	},
 	{
 		clause: "a commit without locks that was not answered makes its token unusable before it looks at the rows",
-		file:   "lockset/pass.go",
+		file:   "internal/locks/pass.go",
 		old:    `burned, err := p.burn(ctx, key)`,
 		new:    `burned, err := false, error(nil)`,
 		by:     check{in: "unitofwork", test: "TestARefusedCommitIsNotCarriedOutLater"},
 	},
 	{
 		clause: "a row that has the token of a commit without locks does not say that it was not carried out",
-		file:   "lockset/pass.go",
+		file:   "internal/locks/pass.go",
 		old:    "if row.Fence >= p.token {\n			return false, nil",
 		new:    "if row.Fence >= p.token {\n			return true, nil",
 		by:     check{in: "unitofwork", test: "TestLostAnswersOfACommitWithoutLocks"},

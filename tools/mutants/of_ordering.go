@@ -64,14 +64,14 @@ var ofTokens = []mutant{
 	},
 	{
 		clause: "steps taken with a lower token are stamped anew before the set counts as acquired",
-		file:   "lockset/restamp.go",
+		file:   "internal/locks/restamp.go",
 		old:    `if a.ledger.stamps[i] >= a.token {`,
 		new:    `if a.ledger.stamps[i] > 0 {`,
 		by:     check{in: "lockset", test: "TestARaisedTokenIsStampedOnAllRows"},
 	},
 	{
 		clause: "a re-stamp reaches the ancestors, too",
-		file:   "lockset/restamp.go",
+		file:   "internal/locks/restamp.go",
 		old:    `range a.wants(i) {`,
 		new:    `range a.wants(i)[len(a.plan[i].Intents):] {`,
 		by:     check{in: "lockset", test: "TestARaisedTokenIsStampedOnAllRows"},
@@ -85,7 +85,7 @@ var ofTokens = []mutant{
 	},
 	{
 		clause: "a re-stamp that finds a row lost loses the set",
-		file:   "lockset/restamp.go",
+		file:   "internal/locks/restamp.go",
 		old: `	if w.HeldIn(r) {
 		return nil // still`,
 		new: `	if w.HeldIn(r) || r.Exists {

@@ -4,14 +4,14 @@ package main
 var ofOutcomes = []mutant{
 	{
 		clause: "released is said of a commit only when it is known to be",
-		file:   "lockset/ending.go",
+		file:   "internal/locks/ending.go",
 		old:    "	defer func() { // whatever is left is for others to take over\n",
 		new:    "	defer func() { // whatever is left is for others to take over\n		e.set.traceReleased()\n",
 		by:     check{in: "unitofwork", test: "TestReleasedIsSaidOfWhatIsReleased"},
 	},
 	{
 		clause: "a commit takes its intents away, and needs them",
-		file:   "lockset/ending.go",
+		file:   "internal/locks/ending.go",
 		old:    `wants: lockrow.Wants(s.unit.nonce, plan, 0), deadline`,
 		new: `wants: func() (keys []lockrow.Want) {
 			for _, w := range lockrow.Wants(s.unit.nonce, plan, 0) {

@@ -11,14 +11,14 @@ var ofOvertime = []mutant{
 	},
 	{
 		clause: "a caller whose wait is over does not wait for the cleanup",
-		file:   "lockset/giveup.go",
+		file:   "internal/locks/giveup.go",
 		old:    `a.c.work.Finish(ctx, end, `,
 		new:    `a.c.work.Finish(ctx, time.Time{}, `,
 		by:     check{in: "lockset", test: "TestTryAcquireAsksTwice"},
 	},
 	{
 		clause: "a caller without a deadline does not wait for the cleanup once DynamoDB did not answer for a lease",
-		file:   "lockset/giveup.go",
+		file:   "internal/locks/giveup.go",
 		old:    `silent && (end.IsZero() || end.After(now))`,
 		new:    `silent && end.After(now)`,
 		by:     check{in: "lockset", test: "TestAnAcquisitionWithoutADeadlineReturnsALeaseAfterTheLastAnswer"},
@@ -32,14 +32,14 @@ var ofOvertime = []mutant{
 	},
 	{
 		clause: "a release goes on when its context ends",
-		file:   "lockset/set.go",
+		file:   "internal/locks/set.go",
 		old:    `releasing, cancel := underway.Outlive(ctx, s.c.cfg.Lease)`,
 		new:    `releasing, cancel := context.WithCancel(ctx)`,
 		by:     check{in: "lockset", test: "TestAReleaseGoesOnWhenItsContextEnds"},
 	},
 	{
 		clause: "a renewal may take as long as what is observed says",
-		file:   "lockset/acquire.go",
+		file:   "internal/locks/acquire.go",
 		old:    `		Longest: c.cfg.longestAttempt(),`,
 		new:    ``,
 		by:     check{in: "lockset", test: "TestAHolderSurvivesThatRequestsTakeLonger"},

@@ -5,7 +5,7 @@ package main
 var ofSettling = []mutant{
 	{
 		clause: "a record wait ends while another settles",
-		file:   "lockset/recovery.go",
+		file:   "internal/locks/recovery.go",
 		old:    "case <-ended.Done():",
 		new:    "case <-ctx.Done():",
 		by:     check{in: "unitofwork", test: "TestARecordWaitWhileAnotherSettles"},

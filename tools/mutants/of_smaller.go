@@ -12,9 +12,9 @@ var ofSmaller = []mutant{
 	},
 	{
 		clause: "a sweep goes on after the first dead witness",
-		file:   "lockset/sweep_run.go",
-		old:    `		return s.acted(ctx, k, s.c.clean(ctx, s.unit, k.key, are.remnants), does...)`,
-		new:    "\t\terr := s.acted(ctx, k, s.c.clean(ctx, s.unit, k.key, are.remnants), does...)\n\t\tk.over = true\n\t\treturn err",
+		file:   "lockset/inspect/sweep_run.go",
+		old:    `		return s.acted(ctx, k, s.rows.Clean(ctx, k.key, are.remnants), does...)`,
+		new:    "\t\terr := s.acted(ctx, k, s.rows.Clean(ctx, k.key, are.remnants), does...)\n\t\tk.over = true\n\t\treturn err",
 		by:     check{in: "lockset", test: "TestASweepGoesOnAfterTheFirstDeadWitness"},
 	},
 }

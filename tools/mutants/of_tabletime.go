@@ -25,14 +25,14 @@ var ofTableTime = []mutant{
 	},
 	{
 		clause: "a holder's lease begins before it reads the table's time",
-		file:   "lockset/acquire.go",
+		file:   "internal/locks/acquire.go",
 		old:    `since: began, doubts`,
 		new:    `since: began.Add(sent.First.Sub(began)), doubts`,
 		by:     check{in: "lockset", test: "TestAProcessThatStandsStillBeforeItTakesAKey"},
 	},
 	{
 		clause: "who waits no longer dates rows of later chunks, too",
-		file:   "lockset/lookahead.go",
+		file:   "internal/locks/lookahead.go",
 		old:    `a.over() && len(a.plan) > a.ledger.reach`,
 		new:    `false`,
 		by:     check{in: "lockset", test: "TestOneWhoLooksOnceDatesAllThatADeadHolderHas"},
@@ -53,7 +53,7 @@ var ofTableTime = []mutant{
 	},
 	{
 		clause: "a renewal says when it was sent",
-		file:   "lockset/set.go",
+		file:   "internal/locks/set.go",
 		old:    `renewedRVN(u.nonce, n), c.now().Stamp()`,
 		new:    `renewedRVN(u.nonce, n), lockrow.Number(1)`,
 		by:     check{in: "lockset", test: "TestOneWhoLooksOnceLeavesTheLivingAlone"},

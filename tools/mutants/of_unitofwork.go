@@ -4,7 +4,7 @@ package main
 var ofCommitting = []mutant{
 	{
 		clause: "a commit needs every key to be the unit's",
-		file:   "lockset/ending.go",
+		file:   "internal/locks/ending.go",
 		old:    `lockrow.IsUnprepared, lockrow.Commit)`,
 		new:    `"attribute_exists(#key)", lockrow.Commit)`,
 		by:     check{in: "unitofwork", test: "TestAnOvertakenHoldersCommitIsRefused"},
@@ -25,7 +25,7 @@ var ofCommitting = []mutant{
 	},
 	{
 		clause: "a commit frees the keys that were only read, too",
-		file:   "lockset/ending.go",
+		file:   "internal/locks/ending.go",
 		old:    `wants: lockrow.Wants(s.unit.nonce, plan, 0), deadline: deadline`,
 		new:    `wants: lockrow.Wants(s.unit.nonce, plan[:1], 0), deadline: deadline`,
 		by:     check{in: "unitofwork", test: "TestAUnitIsTwoRequestsAndThreeWithARead"},
@@ -82,7 +82,7 @@ var ofCommitting = []mutant{
 	{
 		clause: "the function's context ends when the locks are lost",
 		file:   "unitofwork/unit.go",
-		old:    "	u.ctx, u.cancel, u.unlink = u.rows.Under(",
+		old:    "	u.ctx, u.cancel, u.unlink = u.set.Under(",
 		new:    "	u.unlink = func() {}\n	u.ctx, u.cancel = context.WithCancelCause(",
 		by:     check{in: "unitofwork", test: "TestALostUnitIsToldAndWritesNothing"},
 	},

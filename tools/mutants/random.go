@@ -19,7 +19,7 @@ import (
 // imports.
 var library = []string{
 	"internal/next", "internal/oneline", "internal/recent", "internal/underway", "ordering", "internal/nesting", "internal/expressions", "internal/requests", "fencing", "heartbeat",
-	"internal/lockrow", "internal/footprint", "internal/lineup", "internal/actions", "internal/writeback", "internal/journal", "lockset", "unitofwork", "record", "holdalltest",
+	"internal/lockrow", "internal/footprint", "internal/lineup", "internal/actions", "internal/writeback", "internal/journal", "internal/locks", "lockset", "lockset/inspect", "unitofwork", "record", "holdalltest",
 }
 
 // modules has those beside the library, each in a module of its own.

@@ -14,6 +14,7 @@ import (
 	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/internal/newtable"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
@@ -165,11 +166,11 @@ func (s *scene) made(a answer) {
 }
 
 func (s *scene) nothingHeld() {
-	inspector, err := lockset.NewInspector(s.rival.units.Locks().DynamoDB().(*dynamodb.Client), lockset.Config{Table: "locks"})
+	inspector, err := inspect.New(s.rival.units.Locks().DynamoDB().(*dynamodb.Client), lockset.Config{Table: "locks"})
 	require.NoError(s.t, err)
 	for _, id := range []string{s.a, s.b} {
 		key := Accounts.Guard(&Account{ID: id})
-		view, err := inspector.Look(s.t.Context(), key, lockset.LookOptions{})
+		view, err := inspector.Look(s.t.Context(), key, inspect.LookOptions{})
 		require.NoError(s.t, err)
 		require.True(s.t, view.Row.Idle(), key)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -231,7 +232,7 @@ func (s *Server) free(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	told, err := s.cfg.Tables.Free(r.Context(), key, unit, strings.TrimSpace(r.PostForm.Get("reason")))
-	var refused *lockset.FreeError
+	var refused *inspect.FreeError
 	var config *lockset.ConfigError
 	switch {
 	case errors.As(err, &refused):

@@ -18,8 +18,8 @@ type Tables interface {
 	Rows() Look[List]
 	// Story looks at one key.
 	Story(key ordering.Key) Look[Story]
-	// Free takes a key from the unit that has it, as lockset.Inspector does. What happened is told in
-	// words; the error is a *lockset.FreeError if nothing was changed.
+	// Free takes a key from the unit that has it, as inspect.Inspector does. What happened is told in
+	// words; the error is a *inspect.FreeError if nothing was changed.
 	Free(ctx context.Context, key ordering.Key, unit, reason string) (string, error)
 	// Hint is what to do next about an error; it may be empty.
 	Hint(err error) string
