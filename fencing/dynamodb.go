@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/internal/expressions"
-	"github.com/holdall/holdall/internal/misuse"
 )
 
 // DefaultAttribute is the attribute in which records have the token that wrote them
@@ -54,9 +53,6 @@ func (f Fence) joined(e expressions.Of) error {
 // with, its condition the fence's beside its own. The error says what in the input
 // forbids it; nothing is changed then.
 func (f Fence) Put(in *dynamodb.PutItemInput) error {
-	if in == nil {
-		misuse.Of("fencing", "Fence.Put", "nil input")
-	}
 	err := f.joined(expressions.Of{
 		Condition: &in.ConditionExpression,
 		Names:     &in.ExpressionAttributeNames, Values: &in.ExpressionAttributeValues,
@@ -75,9 +71,6 @@ func (f Fence) Put(in *dynamodb.PutItemInput) error {
 // Update fences an update: its expression sets the token, its condition has the
 // fence's beside its own. The error is as [Fence.Put]'s.
 func (f Fence) Update(in *dynamodb.UpdateItemInput) error {
-	if in == nil {
-		misuse.Of("fencing", "Fence.Update", "nil input")
-	}
 	return f.joined(expressions.Of{
 		Condition: &in.ConditionExpression, Update: &in.UpdateExpression,
 		Names: &in.ExpressionAttributeNames, Values: &in.ExpressionAttributeValues,
@@ -87,9 +80,6 @@ func (f Fence) Update(in *dynamodb.UpdateItemInput) error {
 
 // Delete fences a deletion. The error is as [Fence.Put]'s.
 func (f Fence) Delete(in *dynamodb.DeleteItemInput) error {
-	if in == nil {
-		misuse.Of("fencing", "Fence.Delete", "nil input")
-	}
 	return f.joined(expressions.Of{
 		Condition: &in.ConditionExpression,
 		Names:     &in.ExpressionAttributeNames, Values: &in.ExpressionAttributeValues,

@@ -50,16 +50,8 @@ func NewGate(d Dialect, table string) (*Gate, error) {
 	return &Gate{d, strings.Join(parts, ".")}, nil
 }
 
-// made stops a program that uses a Gate of its own making.
-func (g *Gate) made(call string) {
-	if g == nil || g.table == "" {
-		misuse.Of("fencing", "Gate."+call, "the Gate was not made by NewGate")
-	}
-}
-
 // DDL returns the statement that creates the gate's table, if it is not there.
 func (g *Gate) DDL() string {
-	g.made("DDL")
 	// Keys are compared byte by byte, whatever the language of the database.
 	resource, options := `TEXT COLLATE "C"`, ""
 	if g.dialect == SQLite {
@@ -73,11 +65,6 @@ func (g *Gate) DDL() string {
 
 // CreateTable creates the gate's table, if it is not there.
 func (g *Gate) CreateTable(ctx context.Context, db *sql.DB) error {
-	g.made("CreateTable")
-	misuse.Context(ctx, "fencing", "Gate.CreateTable")
-	if db == nil {
-		misuse.Of("fencing", "Gate.CreateTable", "nil *sql.DB")
-	}
 	_, err := db.ExecContext(ctx, g.DDL())
 	if err != nil { // PostgreSQL refuses one of two who create it at the same time
 		_, err = db.ExecContext(ctx, g.DDL())
@@ -103,13 +90,8 @@ type Querier interface {
 // ancestors, always in one order, until the transaction ends, so that transactions
 // on the same keys come one after the other and do not deadlock by it.
 func (g *Gate) Admit(ctx context.Context, tx Querier, token Token, keys ...ordering.Key) error {
-	g.made("Admit")
-	misuse.Context(ctx, "fencing", "Gate.Admit")
 	if _, is := tx.(*sql.DB); is {
 		return errors.New("gate: a token is admitted in a transaction, not on a *sql.DB")
-	}
-	if misuse.Nil(tx) {
-		misuse.Of("fencing", "Gate.Admit", "nil transaction")
 	}
 	a, err := g.Admission(token, keys...)
 	if err != nil {
@@ -128,12 +110,7 @@ func (g *Gate) Admit(ctx context.Context, tx Querier, token Token, keys ...order
 // panics. fn must return the first error of a statement: SQLite may have ended the
 // transaction by then, and what fn writes after it is behind no gate.
 func (g *Gate) Do(ctx context.Context, db *sql.DB, token Token, keys []ordering.Key, fn func(*sql.Tx) error) error {
-	g.made("Do")
-	misuse.Context(ctx, "fencing", "Gate.Do")
-	switch {
-	case db == nil:
-		misuse.Of("fencing", "Gate.Do", "nil *sql.DB")
-	case fn == nil:
+	if fn == nil {
 		misuse.Of("fencing", "Gate.Do", "nil function")
 	}
 	tx, err := db.BeginTx(ctx, nil)
@@ -174,7 +151,6 @@ const maxGateRows = 32_000
 // Admission returns the statement that admits a token for keys. The error is an
 // *ordering.KeyError, or says that there are too many keys, or none.
 func (g *Gate) Admission(token Token, keys ...ordering.Key) (*Admission, error) {
-	g.made("Admission")
 	if !token.Valid() {
 		return nil, fmt.Errorf("gate: %v is not a token", token)
 	}
@@ -250,11 +226,8 @@ type Rows interface {
 // Judge reads what the statement returned, to its end: nil if the token is
 // admitted, a *[StaleError] for the first key that has met a later one.
 func (a *Admission) Judge(rows Rows) error {
-	switch {
-	case a == nil || len(a.rows) == 0: // it would admit any token
+	if len(a.rows) == 0 { // it would admit any token
 		misuse.Of("fencing", "Admission.Judge", "the Admission was not made by Gate.Admission")
-	case misuse.Nil(rows):
-		misuse.Of("fencing", "Admission.Judge", "nil Rows")
 	}
 	type met struct{ token, below int64 }
 	found := make(map[ordering.Key]met, len(a.rows))

@@ -49,17 +49,6 @@ func TestAGuardRefusesBadInput(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestAGuardNamesWhatIsNil(t *testing.T) {
-	g, err := fencing.NewGate(fencing.SQLite, "fences")
-	require.NoError(t, err)
-	require.PanicsWithValue(t, "fencing: Gate.Admit: nil Context", func() {
-		_ = g.Admit(nil, nil, 1, "a") //nolint:staticcheck // the mistake
-	})
-	require.PanicsWithValue(t, "fencing: Gate.Admit: nil transaction", func() {
-		_ = g.Admit(t.Context(), (*sql.Tx)(nil), 1, "a")
-	})
-}
-
 // A statement has an argument for each of its placeholders, and no other.
 func TestAnAdmissionHasItsArguments(t *testing.T) {
 	keys := []ordering.Key{"a/x", "a/y", "b"}

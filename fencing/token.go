@@ -41,17 +41,9 @@ func NewClock(now func() time.Time) *Clock {
 	return &Clock{now: now}
 }
 
-// made stops a program that uses a Clock of its own making.
-func (c *Clock) made(call string) {
-	if c == nil || c.now == nil {
-		misuse.Of("fencing", "Clock."+call, "the Clock was not made by NewClock")
-	}
-}
-
 // Next returns a token higher than every token seen or proposed before. It is
 // not valid if the wall clock reads a time beyond [MaxToken].
 func (c *Clock) Next() Token {
-	c.made("Next")
 	wall := c.now().UnixMicro()
 	for {
 		last := c.last.Load()
@@ -65,7 +57,6 @@ func (c *Clock) Next() Token {
 // Latest returns the later of the wall clock's reading and the time of the last
 // token seen or proposed: whatever is to outlive a token counts from here.
 func (c *Clock) Latest() time.Time {
-	c.made("Latest")
 	wall, last := c.now(), time.UnixMicro(c.last.Load())
 	if last.After(wall) {
 		return last
@@ -76,7 +67,6 @@ func (c *Clock) Latest() time.Time {
 // Saw tells the clock of a token met in an answer: later proposals are higher.
 // One that is not valid is ignored.
 func (c *Clock) Saw(t Token) {
-	c.made("Saw")
 	if !t.Valid() {
 		return
 	}

@@ -55,7 +55,6 @@ func (h *held) look() {
 // and that compares the deadline with the clock as [Group.Context] does. After unlink it no longer
 // ends with the keys. Call end or unlink when done: one of them frees what the context takes.
 func (g *Group) Under(ctx context.Context) (under context.Context, end context.CancelCauseFunc, unlink func()) {
-	g.made("Under")
 	ctx, cancel := context.WithCancelCause(ctx)
 	h := newHeld(ctx, g, cancel)
 	stop := context.AfterFunc(g.ctx, h.look)

@@ -81,7 +81,6 @@ type Group struct {
 // its end: a caller that goes away still has keys to release. Call
 // [Group.Stop] when done.
 func Start(ctx context.Context, cfg Config) *Group {
-	misuse.Context(ctx, "heartbeat", "Start")
 	if field := cfg.missing(); field != "" {
 		misuse.Of("heartbeat", "Start", "Config."+field+" is missing")
 	}
@@ -101,13 +100,6 @@ func Start(ctx context.Context, cfg Config) *Group {
 	g.work = work
 	g.begins = time.AfterFunc(cfg.MaxAge, func() { g.begin(ctx) })
 	return g
-}
-
-// made stops a program that uses a Group of its own making.
-func (g *Group) made(call string) {
-	if g == nil || g.ctx == nil {
-		misuse.Of("heartbeat", "Group."+call, "the Group was not made by Start")
-	}
 }
 
 // beginInTime sets when the goroutines begin: before the deadline, whatever is
@@ -144,20 +136,17 @@ func (g *Group) begin(ctx context.Context) {
 // renewal moves: a context's must not move, and [context.WithTimeout] sets no timer beyond it.
 // [Group.Deadline] reports it.
 func (g *Group) Context() context.Context {
-	g.made("Context")
 	return g.held
 }
 
 // Deadline is when the keys count as lost unless a renewal is confirmed first.
 func (g *Group) Deadline() time.Time {
-	g.made("Deadline")
 	return g.start.Add(time.Duration(g.until.Load()))
 }
 
 // Confirmed is when what was confirmed last was sent, for the key for which that is longest ago;
 // zero if the group has no keys.
 func (g *Group) Confirmed() time.Time {
-	g.made("Confirmed")
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	oldest, _ := g.schedule.oldest()
@@ -167,7 +156,6 @@ func (g *Group) Confirmed() time.Time {
 // Add puts keys under the group's care. since is a reading of the clock from
 // before the first sending of the write that took them.
 func (g *Group) Add(keys []ordering.Key, since time.Time) {
-	g.made("Add")
 	g.mu.Lock()
 	g.schedule.add(keys, since)
 	g.mu.Unlock()
@@ -181,7 +169,6 @@ func (g *Group) Add(keys []ordering.Key, since time.Time) {
 // then on their loss is no loss of the group, also if a renewal under way brings
 // word of it.
 func (g *Group) Remove(keys []ordering.Key) {
-	g.made("Remove")
 	g.mu.Lock()
 	g.schedule.remove(keys)
 	g.mu.Unlock()
@@ -206,7 +193,6 @@ func wake(c chan struct{}) {
 // had been lost by then. From here on nobody counts as holding the keys.
 // Further calls return the same.
 func (g *Group) Stop() (deadline time.Time, err error) {
-	g.made("Stop")
 	g.stopOnce.Do(g.end)
 	_ = g.work.Wait() // what it failed with is the context's cause
 	g.cancel(ErrReleased)
@@ -231,7 +217,6 @@ func (g *Group) end() {
 // Lose ends the group as if its keys were lost, for a reason of the caller's: its context
 // ends with a *[LostError]. Nothing is sent. A group that has ended stays as it is.
 func (g *Group) Lose(reason error) {
-	g.made("Lose")
 	_ = g.lose("", reason)
 }
 

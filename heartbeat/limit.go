@@ -11,7 +11,6 @@ type limit struct {
 // Limit has the keys count as lost at end for this reason, whatever is renewed until then. An end after
 // that of Config.MaxAge, or of an earlier call, changes nothing.
 func (g *Group) Limit(end time.Time, reason error) {
-	g.made("Limit")
 	g.mu.Lock()
 	if end.Before(g.limit.Load().at) {
 		g.limit.Store(&limit{end, reason})

@@ -23,7 +23,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/trace"
 )
 
@@ -90,9 +89,6 @@ func Open(path string, o Options) (*Recording, error) {
 // New is Open for what is no file: every line is one Write, for which whoever tells it waits, and
 // pauses are not noticed.
 func New(w io.Writer) *Recording {
-	if w == nil {
-		misuse.Of("record", "New", "nil Writer")
-	}
 	return &Recording{out: w}
 }
 
@@ -100,7 +96,6 @@ func New(w io.Writer) *Recording {
 // unitofwork.Config.Trace or lockset.Config.Trace. A program that stands for several processes
 // asks for one each.
 func (r *Recording) Trace(name string) *trace.Trace {
-	r.made("Trace")
 	p := &process{name: name}
 	r.mu.Lock()
 	r.processes = append(r.processes, p)
@@ -113,7 +108,6 @@ func (r *Recording) Trace(name string) *trace.Trace {
 // is left out. It is for programs that stand for several processes, which have died for all
 // others while their goroutines still run.
 func (r *Recording) Gone(process, text string) {
-	r.made("Gone")
 	r.mu.Lock()
 	for _, p := range r.processes {
 		if p.name == process {
@@ -127,20 +121,17 @@ func (r *Recording) Gone(process, text string) {
 // Paused records that a process did not run for so long, until now. It is for programs that stand
 // for several processes; the program's own pauses are noticed without it.
 func (r *Recording) Paused(process string, took time.Duration) {
-	r.made("Paused")
 	r.note(Event{At: time.Now(), Process: process, Name: Paused, Took: took})
 }
 
 // Note records what the program itself has to say of a process.
 func (r *Recording) Note(process, text string) {
-	r.made("Note")
 	r.note(Event{At: time.Now(), Process: process, Name: Note, Text: text})
 }
 
 // Close writes what is not written yet, and returns the first error that writing met, if any.
 // What is told later is left out.
 func (r *Recording) Close() error {
-	r.made("Close")
 	r.writing.Lock()
 	defer r.writing.Unlock()
 	r.mu.Lock()
@@ -158,13 +149,6 @@ func (r *Recording) Close() error {
 		r.err = fmt.Errorf("record: %d lines are missing: %w", r.lost, r.err)
 	}
 	return r.err
-}
-
-// made stops a program that uses a Recording of its own making.
-func (r *Recording) made(call string) {
-	if r == nil || r.out == nil {
-		misuse.Of("record", "Recording."+call, "the Recording was not made by Open or New")
-	}
 }
 
 func (r *Recording) tellPause(late time.Duration) {

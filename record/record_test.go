@@ -334,11 +334,6 @@ func TestWhatCannotBeWritten(t *testing.T) {
 	require.ErrorContains(t, err, "less than 0")
 }
 
-func TestMisuse(t *testing.T) {
-	require.Panics(t, func() { record.New(nil) })
-	require.Panics(t, func() { new(record.Recording).Trace("p") })
-}
-
 func BenchmarkAnEvent(b *testing.B) {
 	r, err := record.Open(filepath.Join(b.TempDir(), "holdall.jsonl"), record.Options{})
 	require.NoError(b, err)

@@ -1,13 +1,10 @@
 // Package misuse stops a program at a call that no right program makes: with a nil
-// context or function, or on a value that its package did not make. The panic names
-// the package, the function and the mistake, before anything is done. What may be
-// wrong in data is an error instead, and not this package's business.
+// function or table, say. The panic names the package, the function and the mistake,
+// before anything is done. What may be wrong in data is an error instead, and not this
+// package's business.
 package misuse
 
-import (
-	"context"
-	"reflect"
-)
+import "reflect"
 
 // Of stops the program: call, a function of a package such as "lockset", was made by
 // mistake.
@@ -17,11 +14,4 @@ func Of(pkg, call, mistake string) { panic(pkg + ": " + call + ": " + mistake) }
 func Nil(v any) bool {
 	is := reflect.ValueOf(v)
 	return !is.IsValid() || is.Kind() == reflect.Pointer && is.IsNil()
-}
-
-// Context stops a program that calls with a nil context.
-func Context(ctx context.Context, pkg, call string) {
-	if ctx == nil {
-		Of(pkg, call, "nil Context")
-	}
 }
