@@ -34,7 +34,7 @@ func (s *Session) Run(ctx context.Context, tally *Tally, desks ...*Desk) error {
 		r.churn()
 	}
 	<-r.over
-	for _, o := range r.owners {
+	for _, o := range r.all { // also one that was to die within a large unit, and has outlived that
 		o.leave()
 	}
 	r.recoveries.Wait()
