@@ -23,7 +23,7 @@ import (
 // the unit, whatever it returns:
 //
 //   - nil: committed. If there was a journal, and not all of it could be applied,
-//     Trace.Unfinished is told, and others do the rest before anybody else has the
+//     a trace.Unfinished is told, and others do the rest before anybody else has the
 //     locks;
 //   - an error that matches [ErrInDoubt]: not known;
 //   - any other: nothing was written; [NextOf] says what may be done. A
@@ -47,14 +47,14 @@ func (u *Unit) commit(ctx context.Context) error {
 	returned := false
 	defer func() { // a panic of a hook, or the like, on its way through: nobody is to renew the locks
 		if !returned {
-			u.over(trace.UnitEnd{Outcome: trace.InDoubt, Err: errDidNotReturn})
+			u.over(trace.Event{Kind: trace.Unit, Outcome: trace.InDoubt, Err: errDidNotReturn})
 			_ = u.free(ctx)
 			u.group.settle()
 		}
 	}()
 	writes, staged, verdict := u.toCommit()
 	began := time.Now()
-	ctx = hooks.Start(ctx, u.c.cfg.Trace.CommitStart, trace.CommitStart{Unit: u.nonce, Rows: u.rowCount(), Writes: len(writes)})
+	ctx = hooks.Start(ctx, u.c.cfg.Trace, trace.Event{Kind: trace.Commit, Unit: u.nonce, Rows: u.rowCount(), Writes: len(writes)})
 	err := u.decideHow(ctx, writes, staged, verdict)
 	returned = true
 	u.group.settle()
@@ -66,12 +66,12 @@ func (u *Unit) commit(ctx context.Context) error {
 		}
 		err = u.notDone(u.failed)
 	case err != nil && u.optimistic != nil && u.group.hasRun() && len(u.stage.writes) == 0 && u.work.ID == "":
-		u.over(trace.UnitEnd{Outcome: trace.Committed}) // it has only read: it was all so, whatever becomes of others
+		u.over(trace.Event{Kind: trace.Unit, Outcome: trace.Committed}) // it has only read: it was all so, whatever becomes of others
 		err = nil
 	case errors.Is(err, ErrInDoubt) && u.optimistic != nil && u.group.hasRun() && !hasEffect(u.stage.writes, u.work.ID):
 		err = u.fellBack(&voidError{key: u.rowKey(), why: wasTogether, alone: true}) // it has only checked
 	}
-	hooks.Tell(ctx, u.c.cfg.Trace.CommitEnd, trace.CommitEnd{Unit: u.nonce, Took: time.Since(began), Err: err})
+	hooks.Tell(ctx, u.c.cfg.Trace, trace.Event{Kind: trace.Commit, Unit: u.nonce, Took: time.Since(began), Err: err})
 	return err
 }
 

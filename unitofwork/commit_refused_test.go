@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -198,13 +199,13 @@ func TestThePauseBeforeStartingOver(t *testing.T) {
 		var ends []time.Time
 		var pauses []time.Duration
 		c := b.client("c", nil, func(_ *lockset.Config, u *unitofwork.Config) {
-			u.Trace.StartingOver = func(context.Context, trace.StartingOver) { ends = append(ends, time.Now()) }
+			u.Trace = trace.Join(u.Trace, hooks.On(trace.StartingOver, func(context.Context, trace.Event) { ends = append(ends, time.Now()) }))
 		}, func(l *lockset.Config, _ *unitofwork.Config) {
-			l.Trace.RequestEnd = func(_ context.Context, i trace.RequestEnd) {
+			l.Trace = trace.Join(l.Trace, hooks.On(trace.Request, func(_ context.Context, i trace.Event) {
 				if len(pauses) < len(ends) {
 					pauses = append(pauses, time.Since(ends[len(pauses)])-i.Took)
 				}
-			}
+			}))
 		})
 		ahead := time.Now().Add(time.Minute).UnixMicro()
 		err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, Attempts: attempts}, func(_ context.Context, u *unitofwork.Unit) error {
@@ -256,10 +257,10 @@ func TestACallersEndBeforeStartingOver(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var next []int
 		c := b.client("c", nil, func(_ *lockset.Config, u *unitofwork.Config) {
-			u.Trace.StartingOver = func(_ context.Context, s trace.StartingOver) {
-				next = append(next, s.Attempt)
+			u.Trace = trace.Join(u.Trace, hooks.On(trace.StartingOver, func(_ context.Context, s trace.Event) {
+				next = append(next, s.N)
 				time.AfterFunc(time.Millisecond, cancel)
-			}
+			}))
 		})
 		calls := 0
 		err := c.Do(ctx, unitofwork.Work{Keys: transferKeys, Attempts: 3}, func(_ context.Context, u *unitofwork.Unit) error {

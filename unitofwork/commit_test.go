@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -194,12 +195,12 @@ func TestAHookThatPanicsInACommit(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		committing := false
 		cl := b.client("c", nil, func(l *lockset.Config, _ *unitofwork.Config) {
-			l.Trace.RequestEnd = func(context.Context, trace.RequestEnd) {
+			l.Trace = trace.Join(l.Trace, hooks.On(trace.Request, func(context.Context, trace.Event) {
 				if committing {
 					committing = false
 					panic("the hook is broken")
 				}
-			}
+			}))
 		})
 		u, err := cl.Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
 		require.NoError(t, err)

@@ -184,7 +184,7 @@ func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Un
 			return call.tell(err)
 		}
 		n++
-		hooks.Tell(ctx, c.cfg.Trace.StartingOver, trace.StartingOver{Attempt: n, Err: err})
+		hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.StartingOver, N: n, Err: err})
 		if requests.Sleep(ctx, startOverPause(unit, n-1)) != nil {
 			return call.tell(err)
 		}
@@ -271,10 +271,10 @@ func (c *Client) once(ctx context.Context, call *call, r *runs, fn func(context.
 // callFunction calls the unit's function, and tells of it.
 func (u *Unit) callFunction(fn func(context.Context, *Unit) error) (err error) {
 	began, told := time.Now(), u.c.cfg.Trace
-	ctx := hooks.Start(u.ctx, told.FunctionStart, trace.FunctionStart{Unit: u.nonce})
+	ctx := hooks.Start(u.ctx, told, trace.Event{Kind: trace.Function, Unit: u.nonce})
 	err = errFnDidNotReturn // a panic or runtime.Goexit on its way through
 	defer func() {
-		hooks.Tell(ctx, told.FunctionEnd, trace.FunctionEnd{Unit: u.nonce, Took: time.Since(began), Err: err})
+		hooks.Tell(ctx, told, trace.Event{Kind: trace.Function, Unit: u.nonce, Took: time.Since(began), Err: err})
 	}()
 	err = fn(ctx, u)
 	return err

@@ -15,6 +15,7 @@ import (
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/arbitrary"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -179,7 +180,7 @@ func (s staged) commit(t *testing.T, size int) (attributes, error) {
 		return faults.Pass()
 	}, func(_ *lockset.Config, u *unitofwork.Config) {
 		u.TransactionSize = size
-		u.Trace.Unfinished = func(_ context.Context, u trace.Unfinished) { unfinished = u.Err }
+		u.Trace = trace.Join(u.Trace, hooks.On(trace.Unfinished, func(_ context.Context, u trace.Event) { unfinished = u.Err }))
 	})
 	u, err := c.Begin(t.Context(), unitofwork.Work{Keys: []ordering.Key{"k/1"}})
 	require.NoError(t, err)

@@ -58,9 +58,9 @@ func (c *Client) traceRead(ctx context.Context, unit string, records []Record, r
 		return err
 	}
 	began := time.Now()
-	ctx = hooks.Start(ctx, c.cfg.Trace.ReadStart, trace.ReadStart{Unit: unit, Records: len(records)})
+	ctx = hooks.Start(ctx, c.cfg.Trace, trace.Event{Kind: trace.Read, Unit: unit, Records: len(records)})
 	err := read(ctx)
-	hooks.Tell(ctx, c.cfg.Trace.ReadEnd, trace.ReadEnd{Unit: unit, Records: len(records), Took: time.Since(began), Err: err})
+	hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.Read, Unit: unit, Records: len(records), Took: time.Since(began), Err: err})
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -426,11 +427,11 @@ func TestLargeGroups(t *testing.T) {
 				var refused atomic.Int64
 				cl := b.client("c", noneLarger(t, cmp.Or(c.most, unitofwork.MaxActions)), r.traced, func(l *lockset.Config, u *unitofwork.Config) {
 					u.TransactionSize = c.most
-					l.Trace.RequestEnd = func(_ context.Context, i trace.RequestEnd) {
+					l.Trace = trace.Join(l.Trace, hooks.On(trace.Request, func(_ context.Context, i trace.Event) {
 						if i.Err != nil {
 							refused.Add(1)
 						}
-					}
+					}))
 				})
 				var all []come
 				for i := range c.units {

@@ -105,7 +105,7 @@ func (u *Unit) carryOut(ctx context.Context, pending *locks.Prepared, j *journal
 // unfinished tells an operator of a unit that is committed and not yet applied.
 func (c *Client) unfinished(ctx context.Context, unit string, err error) {
 	c.lockConfig.Logger.ErrorContext(ctx, "holdall: a committed unit is not applied to its end", "unit", unit, "err", err)
-	hooks.Tell(ctx, c.cfg.Trace.Unfinished, trace.Unfinished{Unit: unit, Err: err})
+	hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.Unfinished, Unit: unit, Err: err})
 }
 
 // whyNot says why a unit with a journal was not committed: a loss of its locks is
@@ -172,7 +172,7 @@ func (c *Client) counter(ctx context.Context, unit string, phase trace.Phase, of
 	var done atomic.Int64
 	return func(steps int) {
 		n := done.Add(int64(steps))
-		hooks.Tell(ctx, c.cfg.Trace.Progress, trace.Progress{Unit: unit, Phase: phase, Done: int(n), Of: of})
+		hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.Progress, Unit: unit, Phase: phase, Done: int(n), Of: of})
 	}
 }
 

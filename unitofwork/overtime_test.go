@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -205,13 +206,13 @@ func TestADecisionThatWasNotSentIsNotAskedAbout(t *testing.T) {
 		var ended time.Time
 		c = b.client("c", nil, func(_ *lockset.Config, u *unitofwork.Config) {
 			u.TransactionSize = 2
-			u.Trace.Progress = func(_ context.Context, p trace.Progress) {
+			u.Trace = trace.Join(u.Trace, hooks.On(trace.Progress, func(_ context.Context, p trace.Event) {
 				if p.Phase == trace.Preparing && p.Done == p.Of {
 					c.net.Partition(true)
 					ended = time.Now()
 					cancel()
 				}
-			}
+			}))
 		})
 		err := c.Client.Do(ctx, unitofwork.Work{Keys: transferKeys, Lock: true}, transfer(1))
 		require.ErrorIs(t, err, context.Canceled)

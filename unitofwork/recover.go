@@ -37,7 +37,7 @@ type Recovery struct {
 // each for a lease like anybody, so it takes at least a lease if any unit is alive
 // or has died just now. It scans nothing.
 //
-// Trace.Progress and Trace.Recovered report how far it has come.
+// Events of the kinds trace.Progress and trace.Recovered tell how far it has come.
 //
 // The error joins those of the units that could not be finished, among them
 // *[JournalError], *[UnappliedError] and *[EntryError]; the others were.

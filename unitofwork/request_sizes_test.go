@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -79,11 +80,11 @@ func updateText(n int, text string) func(context.Context, *unitofwork.Unit) erro
 // tooLargeTold counts the requests that were refused for the way they are.
 func tooLargeTold(refused *int) func(*lockset.Config, *unitofwork.Config) {
 	return func(l *lockset.Config, _ *unitofwork.Config) {
-		l.Trace.RequestEnd = func(_ context.Context, i trace.RequestEnd) {
-			if i.Kind == "invalid" {
+		l.Trace = trace.Join(l.Trace, hooks.On(trace.Request, func(_ context.Context, i trace.Event) {
+			if i.Answer == "invalid" {
 				*refused++
 			}
-		}
+		}))
 	}
 }
 

@@ -85,7 +85,7 @@ func TestARecordedRun(t *testing.T) {
 			begun[e.Process]++
 		case e.Name == "UnitEnd":
 			begun[e.Process]--
-			if e.Outcome == string(trace.Committed) {
+			if e.Outcome == trace.Committed {
 				committed++
 			}
 		}

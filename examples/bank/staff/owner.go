@@ -10,6 +10,7 @@ import (
 	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/record"
@@ -31,7 +32,7 @@ type owner struct {
 	ctx   context.Context // ends when the owner leaves or dies
 	leave context.CancelFunc
 
-	progress func(trace.Progress) // of large units; may be nil
+	progress func(trace.Event) // of large units; may be nil
 }
 
 func (s *Session) newOwner(tally *Tally, n int) (*owner, error) {
@@ -47,7 +48,7 @@ func (s *Session) newOwner(tally *Tally, n int) (*owner, error) {
 
 	locks := s.Tables.Locks
 	locks.Owner = o.name
-	locks.Trace = trace.Join(cfg.Trace, trace.Join(o.lockTrace(), o.unitTrace()))
+	locks.Trace = trace.Join(cfg.Trace, o.lockTrace(), o.unitTrace())
 	if s.recording != nil {
 		locks.Trace = trace.Join(s.recording.Trace(o.name), locks.Trace)
 	}
@@ -120,7 +121,7 @@ func (a archiveLine) Write(ctx context.Context, token fencing.Token, keys []orde
 }
 
 // request counts the requests that reached DynamoDB, as far as the owner knows.
-func (o *owner) request(r trace.RequestEnd) {
+func (o *owner) request(r trace.Event) {
 	if !errors.Is(r.Err, faults.ErrCrashed) {
 		o.tally.request(r)
 	}
@@ -128,37 +129,37 @@ func (o *owner) request(r trace.RequestEnd) {
 
 func (o *owner) lockTrace() *trace.Trace {
 	t := o.tally
-	return &trace.Trace{
-		Capacity:   true,
-		RequestEnd: func(_ context.Context, r trace.RequestEnd) { o.request(r) },
-		AcquireEnd: func(_ context.Context, e trace.AcquireEnd) {
+	return trace.Join(
+		&trace.Trace{Capacity: true},
+		hooks.On(trace.Request, func(_ context.Context, r trace.Event) { o.request(r) }),
+		hooks.On(trace.Acquire, func(_ context.Context, e trace.Event) {
 			if errors.Is(e.Err, lockset.ErrWaited) {
 				t.Add(GaveUp, 1)
 			}
-		},
-		WaitStart: func(ctx context.Context, w trace.WaitStart) context.Context {
+		}),
+		hooks.OnStart(trace.Wait, func(ctx context.Context, w trace.Event) context.Context {
 			t.note(func() { t.Queue = max(t.Queue, w.Queue+1) })
 			return ctx
-		},
-		WaitEnd:    func(_ context.Context, w trace.WaitEnd) { t.note(func() { t.Waits = append(t.Waits, w.Took) }) },
-		Joined:     func(_ context.Context, j trace.Joined) { t.note(func() { t.Queue = max(t.Queue, j.Place+1) }) },
-		HandedOver: func(context.Context, trace.HandedOver) { t.Add(HandedOver, 1) },
-		Dropped:    func(context.Context, trace.Dropped) { t.Add(Dropped, 1) },
-		Raised:     func(context.Context, trace.Raised) { t.Add(Raised, 1) },
-		Buried:     func(context.Context, trace.Buried) { t.Add(TakenOver, 1) },
-		Cleaned:    func(context.Context, trace.Cleaned) { t.Add(Cleaned, 1) },
-		Lost: func(context.Context, trace.Lost) {
+		}),
+		hooks.On(trace.Wait, func(_ context.Context, w trace.Event) { t.note(func() { t.Waits = append(t.Waits, w.Took) }) }),
+		hooks.On(trace.Joined, func(_ context.Context, j trace.Event) { t.note(func() { t.Queue = max(t.Queue, j.Place+1) }) }),
+		hooks.On(trace.HandedOver, func(context.Context, trace.Event) { t.Add(HandedOver, 1) }),
+		hooks.On(trace.Dropped, func(context.Context, trace.Event) { t.Add(Dropped, 1) }),
+		hooks.On(trace.Raised, func(context.Context, trace.Event) { t.Add(Raised, 1) }),
+		hooks.On(trace.Buried, func(context.Context, trace.Event) { t.Add(TakenOver, 1) }),
+		hooks.On(trace.Cleaned, func(context.Context, trace.Event) { t.Add(Cleaned, 1) }),
+		hooks.On(trace.Lost, func(context.Context, trace.Event) {
 			if !o.dead() { // a dead owner loses all its locks
 				t.Add(Lost, 1)
 			}
-		},
-	}
+		}),
+	)
 }
 
 func (o *owner) unitTrace() *trace.Trace {
 	t := o.tally
-	return &trace.Trace{
-		UnitEnd: func(ctx context.Context, e trace.UnitEnd) {
+	return trace.Join(
+		hooks.On(trace.Unit, func(ctx context.Context, e trace.Event) {
 			way, byDo := WayOf(ctx, e)
 			switch {
 			case !byDo && e.Unit != "":
@@ -176,21 +177,22 @@ func (o *owner) unitTrace() *trace.Trace {
 			case e.Outcome == trace.FellBack:
 				t.Add(map[Way]Event{Led: LeftOut, WithoutLocks: Aborted, AfterConflict: FoundMore, LockedFirst: FoundMore}[way], 1)
 			}
-		},
-		StartingOver: func(context.Context, trace.StartingOver) { t.Add(StartedOver, 1) },
-		Recovered: func(_ context.Context, r trace.Recovered) { // several owners may report one unit
+		}),
+		hooks.On(trace.StartingOver, func(context.Context, trace.Event) { t.Add(StartedOver, 1) }),
+		hooks.On(trace.Recovered, func(_ context.Context, r trace.Event) { // several owners may report one unit
 			t.large(r.Unit, func(l *LargeUnit) {
-				l.Committed, l.RolledForward, l.Aborted = l.Committed || r.Committed, r.Committed, !r.Committed
+				done := r.Outcome == trace.Committed
+				l.Committed, l.RolledForward, l.Aborted = l.Committed || done, done, !done
 			})
-		},
-		Progress: func(_ context.Context, p trace.Progress) {
+		}),
+		hooks.On(trace.Progress, func(_ context.Context, p trace.Event) {
 			t.large(p.Unit, func(*LargeUnit) {})
 			if o.progress != nil {
 				o.progress(p)
 			}
-		},
-		Unfinished: func(_ context.Context, u trace.Unfinished) { o.unfinished(u.Err) },
-	}
+		}),
+		hooks.On(trace.Unfinished, func(_ context.Context, u trace.Event) { o.unfinished(u.Err) }),
+	)
 }
 
 // unfinished notes why a committed unit was not applied to its end.

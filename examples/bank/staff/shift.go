@@ -82,7 +82,7 @@ func (r *shift) hire() error {
 		return err
 	}
 	if r.s.cfg.Crash {
-		o.progress = func(p trace.Progress) { r.light(o, p) }
+		o.progress = func(p trace.Event) { r.light(o, p) }
 	}
 	r.owners, r.all = append(r.owners, o), append(r.all, o)
 	for _, d := range r.desks {
@@ -148,7 +148,7 @@ func (r *shift) churn() {
 const longest = 40
 
 // light kills the owner of a large unit that begins, after so many more requests as the fuse says.
-func (r *shift) light(o *owner, p trace.Progress) {
+func (r *shift) light(o *owner, p trace.Event) {
 	if p.Phase != trace.Journaling || p.Done > 1 {
 		return
 	}

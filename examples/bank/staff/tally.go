@@ -39,7 +39,7 @@ type lockedFirst struct{}
 
 // WayOf returns how the unit of a UnitEnd hook came to its end. It returns false for a unit that was
 // begun by Begin, which locks and never commits.
-func WayOf(ctx context.Context, e trace.UnitEnd) (Way, bool) {
+func WayOf(ctx context.Context, e trace.Event) (Way, bool) {
 	first, byDo := ctx.Value(lockedFirst{}).(bool)
 	switch {
 	case !byDo:
@@ -186,7 +186,7 @@ func (t *Tally) unexpected(what string, err error) {
 	})
 }
 
-func (t *Tally) request(r trace.RequestEnd) {
+func (t *Tally) request(r trace.Event) {
 	t.note(func() {
 		of := t.Requests[r.Op]
 		of.Sent++
@@ -210,7 +210,7 @@ func (t *Tally) large(unit string, change func(*LargeUnit)) {
 }
 
 // committed counts a committed unit, and how large it is if it is a large one.
-func (t *Tally) committed(e trace.UnitEnd, way Way) {
+func (t *Tally) committed(e trace.Event, way Way) {
 	t.note(func() {
 		t.Ways[way]++
 		if l, is := t.Large[e.Unit]; is {
