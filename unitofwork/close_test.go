@@ -52,7 +52,7 @@ func TestCloseWaitsForUnits(t *testing.T) {
 			"StuckOf": func() error { _, err := c.StuckOf(t.Context(), "anotherUnitAltogether_"); return err },
 		} {
 			require.ErrorIs(t, call(), lockset.ErrClosed, name)
-			require.Equal(t, unitofwork.TryLater, unitofwork.NextOf(call()), name)
+			require.Equal(t, lockset.TryLater, lockset.NextOf(call()), name)
 		}
 		require.Empty(t, c.requests(), "nothing is asked for")
 		require.NoError(t, c.Read(t.Context(), accounts.Ref("1", "a")))
@@ -70,9 +70,9 @@ func TestCloseUnderAUnitOrASetIsRefused(t *testing.T) {
 		refused := func(close func(context.Context) error) func(context.Context) error {
 			return func(ctx context.Context) error {
 				err := close(ctx)
-				require.ErrorIs(t, err, unitofwork.ErrNested)
+				require.ErrorIs(t, err, lockset.ErrNested)
 				require.ErrorContains(t, err, "of its own caller")
-				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+				require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 				return nil
 			}
 		}
@@ -317,7 +317,7 @@ func TestCloseAndAnErrorOfTheFunctionsOwn(t *testing.T) {
 		require.Equal(t, context.Canceled, c.Close(ctx))
 		err := <-ended
 		require.ErrorIs(t, err, own)
-		require.Equal(t, unitofwork.Decide, unitofwork.NextOf(err))
+		require.Equal(t, lockset.Decide, lockset.NextOf(err))
 		b.allFree()
 	})
 }
@@ -439,7 +439,7 @@ func TestWhoWaitsWhenItsClientIsClosedIsToldSo(t *testing.T) {
 					err := wait(context.WithoutCancel(t.Context()), c)
 					require.ErrorIs(t, err, lockset.ErrClosed)
 					require.NotErrorIs(t, err, lockset.ErrLost)
-					require.Equal(t, unitofwork.TryLater, unitofwork.NextOf(err), "%v", err)
+					require.Equal(t, lockset.TryLater, lockset.NextOf(err), "%v", err)
 					require.LessOrEqual(t, time.Since(closed), time.Second+3*attempt)
 					c.net.Partition(false)
 					time.Sleep(3 * lease)

@@ -26,7 +26,7 @@ import (
 //     a trace.Unfinished is told, and others do the rest before anybody else has the
 //     locks;
 //   - an error that matches [ErrInDoubt]: not known;
-//   - any other: nothing was written; [NextOf] says what may be done. A
+//   - any other: nothing was written; [lockset.NextOf] says what may be done. A
 //     *[StageError] is that of a write refused earlier; ErrAlreadyCommitted
 //     means that another unit committed under the same ID meanwhile.
 //
@@ -136,9 +136,9 @@ func (u *Unit) decideHow(ctx context.Context, writes []write, staged, verdict er
 	ending, err = u.set.End(ctx)
 	switch {
 	case errors.Is(err, lockset.ErrLost):
-		return u.release(ctx, u.notCommitted(err, StartOver))
+		return u.release(ctx, u.notCommitted(err, lockset.StartOver))
 	case err != nil:
-		return u.release(ctx, u.notCommitted(err, Decide))
+		return u.release(ctx, u.notCommitted(err, lockset.Decide))
 	}
 	err = u.write(ctx, ending, writes)
 	if errors.Is(err, errForOne) {
@@ -230,7 +230,7 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 	case u.optimistic != nil && ctx.Err() == nil && u.rowKey() != "" && (sent.Unanswered > 0 || wasBusy(err)):
 		return u.giveWay(&locks.BusyError{Key: u.rowKey(), Reason: "could not be written"})
 	case sent.Unanswered > 0:
-		return u.notDone(u.notCommitted(fmt.Errorf("%w; the last answer: %w", ErrSuperseded, err), StartOver))
+		return u.notDone(u.notCommitted(fmt.Errorf("%w; the last answer: %w", ErrSuperseded, err), lockset.StartOver))
 	}
 	err = u.explain(p, writes, err)
 	var way *locks.BusyError
@@ -239,7 +239,7 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 		return u.doneBefore(err)
 	case errors.As(err, &way):
 		return u.giveWay(way)
-	case u.group.isNotAlone() && NextOf(err) != TryLater && !errors.As(err, new(*lockset.LostError)): // of a member, whichever
+	case u.group.isNotAlone() && lockset.NextOf(err) != lockset.TryLater && !errors.As(err, new(*lockset.LostError)): // of a member, whichever
 		return u.fellBack(&voidError{key: u.Keys()[0], why: "is one of a group that was refused", alone: true})
 	}
 	return u.notDone(err)
@@ -377,6 +377,6 @@ func (u *Unit) sendAgain(ctx context.Context, p permit, sent requests.Sent, id s
 
 var errLate = errors.New("the locks' deadline came before it was known that the commit was carried out")
 
-func (u *Unit) notCommitted(err error, next Next) *CommitError {
+func (u *Unit) notCommitted(err error, next lockset.Next) *CommitError {
 	return &CommitError{Next: next, Err: err}
 }

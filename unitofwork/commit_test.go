@@ -175,7 +175,7 @@ func TestWhichWriteIsTooLarge(t *testing.T) {
 				})
 				var refused *unitofwork.CommitError
 				require.ErrorAs(t, err, &refused)
-				require.Equal(t, unitofwork.FixCall, refused.Next)
+				require.Equal(t, lockset.FixCall, refused.Next)
 				if c.record == "" {
 					require.Empty(t, refused.Record, "%v", err)
 				} else {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -49,7 +50,7 @@ func TestWhoseExpressionIsWrong(t *testing.T) {
 				}
 				require.Equal(t, len(c.stage) == 1, !strings.Contains(err.Error(), "one of the tables"), "%v", err)
 				require.LessOrEqual(t, strings.Count(err.Error(), `ID="a"`), 1, "%v", err)
-				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+				require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 			})
 		})
 	}

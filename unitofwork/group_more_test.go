@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/hooks"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -425,7 +426,7 @@ func TestLargeGroups(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				var r runs
 				var refused atomic.Int64
-				cl := b.client("c", noneLarger(t, cmp.Or(c.most, unitofwork.MaxActions)), r.traced, func(l *lockset.Config, u *unitofwork.Config) {
+				cl := b.client("c", noneLarger(t, cmp.Or(c.most, requests.MaxActions)), r.traced, func(l *lockset.Config, u *unitofwork.Config) {
 					u.TransactionSize = c.most
 					l.Trace = trace.Join(l.Trace, hooks.On(trace.Request, func(_ context.Context, i trace.Event) {
 						if i.Err != nil {

@@ -117,11 +117,11 @@ func (u *Unit) whyNot(before context.Context, err error) error {
 	case errors.As(err, &refused), errors.As(err, new(*StageError)):
 		return err
 	case errors.As(err, &lost), errors.As(context.Cause(before), &lost):
-		e := u.notCommitted(lost, StartOver)
+		e := u.notCommitted(lost, lockset.StartOver)
 		e.Key = lost.Key
 		return e
 	default:
-		return u.notCommitted(err, NextOf(err))
+		return u.notCommitted(err, lockset.NextOf(err))
 	}
 }
 
@@ -244,7 +244,7 @@ func (u *Unit) decide(ctx, before context.Context, pending *locks.Prepared, rows
 	if len(reasons) > 1 && requests.Code(reasons[0]) == requests.ReasonNone && requests.Code(reasons[1]) == requests.ReasonCondition {
 		return NotCommitted, u.sameID(reasons[1].Item)
 	}
-	return NotCommitted, u.notCommitted(&lockset.LostError{Reason: errAborted}, StartOver)
+	return NotCommitted, u.notCommitted(&lockset.LostError{Reason: errAborted}, lockset.StartOver)
 }
 
 var errAborted = errors.New("its lease ran out and another aborted it")

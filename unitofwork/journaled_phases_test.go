@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/hooks"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -227,7 +228,7 @@ func TestALockLostInEachPhase(t *testing.T) {
 				_, stage, _ := fewAccounts()
 				err := c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew(), Attempts: 1}, stage)
 				require.ErrorIs(t, err, lockset.ErrLost)
-				require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err))
+				require.Equal(t, lockset.StartOver, lockset.NextOf(err))
 				require.NoError(t, context.Cause(taken.Context()), "it is the heir's")
 				require.NoError(t, taken.Release(t.Context()))
 				_, err = heir.Recover(t.Context())
@@ -255,7 +256,7 @@ func TestAJournalThatIsBegunTooLate(t *testing.T) {
 				}
 				before := b.tables()
 				client := b.client("A", nil, atProgress(trace.Journaling, func() { time.Sleep(c.takes) }), func(_ *lockset.Config, u *unitofwork.Config) {
-					u.TransactionSize = unitofwork.MaxActions
+					u.TransactionSize = requests.MaxActions
 				})
 				err := client.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}, Attempts: 1}, func(_ context.Context, u *unitofwork.Unit) error {
 					for i := range 11 {
@@ -272,7 +273,7 @@ func TestAJournalThatIsBegunTooLate(t *testing.T) {
 					return
 				}
 				require.ErrorIs(t, err, lockset.ErrLost)
-				require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err))
+				require.Equal(t, lockset.StartOver, lockset.NextOf(err))
 				b.nothingWritten(before)
 			})
 		})
@@ -318,7 +319,7 @@ func TestALargeUnitThatLostItsLocksBeforeItCommits(t *testing.T) {
 			return nil
 		})
 		require.ErrorIs(t, err, lockset.ErrLost)
-		require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err))
+		require.Equal(t, lockset.StartOver, lockset.NextOf(err))
 		require.Equal(t, 3, c.requests()["TransactWriteItems"], "two to release, one of which is refused at first")
 		require.Empty(t, b.db.Items("units"))
 	})

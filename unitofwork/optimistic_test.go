@@ -287,7 +287,7 @@ func TestAUnitWithoutLocksHasNoToken(t *testing.T) {
 					return transfer(30)(ctx, u) // whatever the function makes of it
 				})
 				require.ErrorIs(t, err, unitofwork.ErrNoLocks)
-				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+				require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 				require.Equal(t, [2]int64{100, 100}, b.balances())
 				require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(_ context.Context, u *unitofwork.Unit) error {
 					require.True(t, u.Locked())

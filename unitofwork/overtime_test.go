@@ -264,7 +264,7 @@ func TestAUnitReadsForNoLongerThanItWaits(t *testing.T) {
 					began := time.Now()
 					err := client.freely(t.Context(), unitofwork.Work{ID: id, Wait: c.wait}, transfer(1))
 					require.ErrorAs(t, err, new(*lockset.NoAnswerError))
-					require.Equal(t, unitofwork.TryLater, unitofwork.NextOf(err))
+					require.Equal(t, lockset.TryLater, lockset.NextOf(err))
 					require.LessOrEqual(t, time.Since(began), c.most)
 				})
 			})

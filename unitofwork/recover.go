@@ -126,7 +126,7 @@ func (e *EntryError) Error() string {
 	return fmt.Sprintf("table %q: the entry %s of an open unit is not one that we understand", e.Table, e.Entry)
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *EntryError) WhatNext() next.Next { return next.FixCall }
 
 // open lists the units that are not done with; wrong are entries that this client

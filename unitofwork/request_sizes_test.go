@@ -231,7 +231,7 @@ func TestOneRecordThatIsTooLarge(t *testing.T) {
 				start := time.Now()
 				err := client.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, c.stage)
 				require.Less(t, time.Since(start), time.Second)
-				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%v", err)
+				require.Equal(t, lockset.FixCall, lockset.NextOf(err), "%v", err)
 				var refused *unitofwork.CommitError
 				require.ErrorAs(t, err, &refused)
 				require.Equal(t, "accounts", refused.Table)
@@ -250,7 +250,7 @@ func TestAUnitThatIsTooLargeAndCanHaveNoJournal(t *testing.T) {
 		start := time.Now()
 		err := client.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, putBulk(9, 395<<10))
 		require.Less(t, time.Since(start), time.Second)
-		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%v", err)
+		require.Equal(t, lockset.FixCall, lockset.NextOf(err), "%v", err)
 		require.ErrorAs(t, err, new(*lockset.TableError))
 		b.allFree()
 	})
@@ -290,7 +290,7 @@ func TestARecordOf400KBToTheByte(t *testing.T) {
 					}
 					var refused *unitofwork.CommitError
 					require.ErrorAs(t, err, &refused)
-					require.Equal(t, unitofwork.FixCall, refused.Next)
+					require.Equal(t, lockset.FixCall, refused.Next)
 					require.Equal(t, customerKey("1"), refused.Key)
 					require.Equal(t, "accounts", refused.Table)
 					require.Equal(t, `Customer="1" ID="large"`, refused.Record, "%v", err)

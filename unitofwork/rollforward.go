@@ -26,7 +26,7 @@ func (e *JournalError) Error() string {
 	return fmt.Sprintf("table %q: unit %q is committed, and its journal cannot be used: %v", e.Table, e.Unit, e.Reason)
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *JournalError) WhatNext() next.Next { return next.FixCall }
 
 // Unwrap returns the reason.

@@ -15,6 +15,7 @@ import (
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/hooks"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -279,7 +280,7 @@ func TestWhatOfACommittedUnitCannotBeWritten(t *testing.T) {
 			return item.Update != nil && valueOf(item.Update.Key["key"]) == string(accountKey("c001", "none"))
 		}), accountKey("c001", "none"), ""},
 	} {
-		for _, size := range []int{1, 2, 8, unitofwork.MaxActions} {
+		for _, size := range []int{1, 2, 8, requests.MaxActions} {
 			t.Run(fmt.Sprint(name, " ", size), func(t *testing.T) {
 				inBed(t, func(t *testing.T, b *bed) {
 					of := func(_ *lockset.Config, u *unitofwork.Config) { u.TransactionSize = size }

@@ -115,7 +115,7 @@ func (e *insideError) Error() string {
 	return fmt.Sprintf("a unit of work cannot begin inside another: do everything in one function, or begin it when unit %s has ended", e.unit)
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *insideError) WhatNext() next.Next { return next.FixCall }
 
 // Unwrap returns ErrNested.
@@ -140,7 +140,7 @@ func (e *closeError) Error() string {
 	return fmt.Sprintf("Close would wait for the %s %s of its own caller, for ever: call it when that has ended", e.holder.Kind(), e.holder.Nonce())
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *closeError) WhatNext() next.Next { return next.FixCall }
 
 // Unwrap returns ErrNested.
@@ -272,7 +272,7 @@ var advice = map[Kind]map[Kind]string{
 	},
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *Error) WhatNext() next.Next { return next.FixCall }
 
 // Unwrap returns ErrNested.

@@ -38,9 +38,9 @@ var house = map[string]floor{
 	"internal/footprint":   {library: true, pure: true, below: []string{"ordering", "internal/lockrow"}},
 	"internal/nesting":     {library: true, noAWS: true, below: []string{"ordering", "internal/next"}},
 	"internal/locks":       {library: true, below: []string{"trace", "internal/hooks", "internal/next", "ordering", "fencing", "heartbeat", "internal/footprint", "internal/lineup", "internal/lockrow", "internal/misuse", "internal/nesting", "internal/oneline", "internal/recent", "internal/requests", "internal/underway"}},
-	"lockset":              {library: true, below: []string{"trace", "ordering", "fencing", "heartbeat", "internal/lineup", "internal/locks", "internal/lockrow", "internal/misuse", "internal/nesting", "internal/oneline", "internal/requests"}},
+	"lockset":              {library: true, below: []string{"trace", "ordering", "fencing", "heartbeat", "internal/lineup", "internal/locks", "internal/lockrow", "internal/misuse", "internal/nesting", "internal/next", "internal/oneline", "internal/requests"}},
 	"lockset/inspect":      {library: true, below: []string{"lockset", "ordering", "fencing", "internal/locks", "internal/lockrow", "internal/next", "internal/requests"}},
-	"unitofwork":           {library: true, below: []string{"internal/locks", "trace", "internal/hooks", "internal/next", "ordering", "fencing", "internal/actions", "internal/expressions", "internal/journal", "internal/lineup", "internal/lockrow", "internal/misuse", "internal/nesting", "internal/oneline", "internal/recent", "internal/requests", "internal/underway", "internal/writeback", "lockset"}},
+	"unitofwork":           {library: true, below: []string{"internal/locks", "trace", "internal/hooks", "internal/next", "ordering", "fencing", "internal/actions", "internal/expressions", "internal/journal", "internal/lineup", "internal/lockrow", "internal/misuse", "internal/nesting", "internal/oneline", "internal/requests", "internal/underway", "internal/writeback", "lockset"}},
 
 	"internal/arbitrary": {pure: true},
 	"internal/faults":    {below: []string{"lockset"}},

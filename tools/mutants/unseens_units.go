@@ -60,7 +60,7 @@ var unseensOfUnits = []unseen{
 		"returned = true",
 		""},
 	{"unitofwork/do.go", "drop-assign", equivalent, "it is Decide already",
-		"next = Decide",
+		"next = lockset.Decide",
 		""},
 	{"unitofwork/errors.go", "drop-if", diagnostic, "the text of an error",
 		`if of, is := e.Err.(*lockset.TableError); e.Table == "" || is && of.Record != "" { return fmt.Sprintf("not committed: %v", e.Err) }`,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -85,7 +86,7 @@ func diesAt(t *testing.T, n int64, executed bool, overtaken int, lock bool) int6
 	heir.Lock = lock // an ID includes the keys that are named
 	require.NoError(t, heir.Pay(t.Context(), pay))
 	err := heir.Move(t.Context(), "c1", "3 Elm Street", "3")
-	if unitofwork.NextOf(err) == unitofwork.TryLater { // it met a dead unit at several keys, a lease at each
+	if lockset.NextOf(err) == lockset.TryLater { // it met a dead unit at several keys, a lease at each
 		err = heir.Move(t.Context(), "c1", "3 Elm Street", "3")
 	}
 	require.NoError(t, err)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
-	"github.com/holdall/holdall/unitofwork"
 )
 
 // Overtaking is work of two owners on the same records. One owner is paused when it is about to write
@@ -92,7 +92,7 @@ func (r *shift) overtake(slow, quick *owner, o Overtaking) {
 func tries(do func() error) (err error) {
 	for range maxTries {
 		err = do()
-		if next := unitofwork.NextOf(err); next != unitofwork.StartOver && next != unitofwork.TryLater && !again(err) {
+		if next := lockset.NextOf(err); next != lockset.StartOver && next != lockset.TryLater && !again(err) {
 			return err
 		}
 	}

@@ -55,7 +55,7 @@ func (t teller) do(job Job) {
 	case refusal(err) != nil:
 		t.tally.note(func() { t.tally.Refusals[refusal(err).Error()]++ })
 		t.over(job, Refused, 0, nil)
-	case left && unitofwork.NextOf(err) != unitofwork.AskLater:
+	case left && lockset.NextOf(err) != lockset.AskLater:
 		t.putBack(job, err) // nothing was written
 	default:
 		t.next(job, err)
@@ -64,10 +64,10 @@ func (t teller) do(job Job) {
 
 // next does what the error allows.
 func (t teller) next(job Job, err error) {
-	switch unitofwork.NextOf(err) {
-	case unitofwork.StartOver, unitofwork.TryLater:
+	switch lockset.NextOf(err) {
+	case lockset.StartOver, lockset.TryLater:
 		t.putBack(job, err)
-	case unitofwork.AskLater:
+	case lockset.AskLater:
 		t.ask(job, err)
 	default:
 		if again(err) {
@@ -80,7 +80,7 @@ func (t teller) next(job Job, err error) {
 
 // again reports whether a job may be tried again after an error about which holdall does not decide.
 func again(err error) bool {
-	if unitofwork.NextOf(err) != unitofwork.Decide {
+	if lockset.NextOf(err) != lockset.Decide {
 		return false
 	}
 	for _, passing := range []error{ErrAgain, books.ErrChanged, books.ErrUnanswered, context.DeadlineExceeded, fencing.ErrStale} {
