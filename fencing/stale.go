@@ -25,7 +25,7 @@ func (e *StaleError) Error() string {
 	return text
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *StaleError) WhatNext() next.Next { return next.StartOver }
 
 // Is reports whether target is [ErrStale].

@@ -36,7 +36,7 @@ func (e *LostError) Error() string {
 	return fmt.Sprintf("%v: key %q: %v", ErrLost, string(e.Key), e.Reason)
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *LostError) WhatNext() next.Next { return next.StartOver }
 
 // Unwrap makes errors.Is and errors.As see ErrLost and the reason.

@@ -11,7 +11,6 @@ import (
 	"github.com/holdall/holdall/holdalltest"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
-	"github.com/holdall/holdall/unitofwork"
 )
 
 // A worker locks its stock as a whole, and runs a unit under that lock that needs the same. It is
@@ -26,8 +25,8 @@ func TestAPaymentUnderALockOfItsCustomer(t *testing.T) {
 		err = units.Locks().With(t.Context(), []ordering.Key{"stock:shoes"}, func(ctx context.Context, _ lockset.Token) error {
 			return place(ctx, units, "1", false)
 		})
-		require.ErrorIs(t, err, unitofwork.ErrNested)
-		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+		require.ErrorIs(t, err, lockset.ErrNested)
+		require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 		require.Less(t, time.Since(began), time.Second)
 	})
 }

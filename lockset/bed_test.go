@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -75,13 +76,13 @@ func (b *bed) owner(name string, script faults.Script, change ...func(*lockset.C
 	cfg := lockset.Config{
 		Table: table, Owner: name, Lease: lease,
 		Rand: faults.Nonces(name),
-		Trace: &trace.Trace{
-			RequestEnd: func(_ context.Context, i trace.RequestEnd) { note(func() { o.sent[i.Op]++ }) },
-			Buried:     func(_ context.Context, i trace.Buried) { note(func() { o.buried = append(o.buried, i.Key) }) },
-			Cleaned:    func(_ context.Context, i trace.Cleaned) { note(func() { o.cleaned = append(o.cleaned, i.Key) }) },
-			Raised:     func(context.Context, trace.Raised) { note(func() { o.raised++ }) },
-			WaitStart:  func(ctx context.Context, _ trace.WaitStart) context.Context { note(func() { o.blocked++ }); return ctx },
-		},
+		Trace: trace.Join(
+			hooks.On(trace.Request, func(_ context.Context, i trace.Event) { note(func() { o.sent[i.Op]++ }) }),
+			hooks.On(trace.Buried, func(_ context.Context, i trace.Event) { note(func() { o.buried = append(o.buried, i.Key) }) }),
+			hooks.On(trace.Cleaned, func(_ context.Context, i trace.Event) { note(func() { o.cleaned = append(o.cleaned, i.Key) }) }),
+			hooks.On(trace.Raised, func(context.Context, trace.Event) { note(func() { o.raised++ }) }),
+			hooks.OnStart(trace.Wait, func(ctx context.Context, _ trace.Event) context.Context { note(func() { o.blocked++ }); return ctx }),
+		),
 	}
 	for _, c := range change {
 		c(&cfg)
@@ -251,7 +252,7 @@ func (b *bed) landsUnheardWith(ctx context.Context, other faults.Script, holding
 		return other(c)
 	}
 	u = b.owner("u", script, func(c *lockset.Config) {
-		c.Trace.WaitStart = func(ctx context.Context, _ trace.WaitStart) context.Context { time.Sleep(3 * lease); return ctx } // the process is stopped
+		c.Trace = trace.Join(c.Trace, hooks.OnStart(trace.Wait, func(ctx context.Context, _ trace.Event) context.Context { time.Sleep(3 * lease); return ctx })) // the process is stopped
 	})
 	end := make(chan error)
 	go func() {

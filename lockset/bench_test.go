@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/costs"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -55,9 +56,7 @@ func BenchmarkCost(b *testing.B) {
 func BenchmarkRoundTrips(b *testing.B) {
 	db := memdynamo.New(memdynamo.Config{Latency: func() time.Duration { return rtt }})
 	var asked time.Duration
-	cfg := lockset.Config{Table: table, Trace: &trace.Trace{
-		RequestEnd: func(_ context.Context, i trace.RequestEnd) { asked += i.Took }, // no heartbeat is due so soon
-	}}
+	cfg := lockset.Config{Table: table, Trace: hooks.On(trace.Request, func(_ context.Context, i trace.Event) { asked += i.Took })}
 	require.NoError(b, lockset.CreateTable(b.Context(), db, cfg))
 	client, err := lockset.New(db, cfg)
 	require.NoError(b, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -135,7 +136,7 @@ func TestCloseWhileASetIsAcquired(t *testing.T) {
 		ended := make(chan error, 1)
 		o = b.owner("o", nil, func(c *lockset.Config) {
 			secured := false
-			c.Trace.RequestEnd = func(_ context.Context, e trace.RequestEnd) {
+			c.Trace = trace.Join(c.Trace, hooks.On(trace.Request, func(_ context.Context, e trace.Event) {
 				if secured {
 					return
 				}
@@ -144,7 +145,7 @@ func TestCloseWhileASetIsAcquired(t *testing.T) {
 				cancel()
 				go func() { ended <- o.Close(ctx) }()
 				time.Sleep(time.Second) // the answer is there, and not looked at
-			}
+			}))
 		})
 		_, err := o.Acquire(t.Context(), closeKeys)
 		require.ErrorIs(t, err, lockset.ErrClosed)
@@ -160,7 +161,7 @@ func TestAClosedClientTracesNothing(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		starts := 0
 		o := b.owner("o", nil, func(c *lockset.Config) {
-			c.Trace.AcquireStart = func(context.Context, trace.AcquireStart) context.Context { starts++; return nil }
+			c.Trace = trace.Join(c.Trace, hooks.OnStart(trace.Acquire, func(context.Context, trace.Event) context.Context { starts++; return nil }))
 		})
 		b.free(b.take(o, "a")) // a hook that returns nothing changes nothing
 		require.NoError(t, o.Close(t.Context()))

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -331,7 +332,7 @@ func TestWhoWaitsForNobodyTakesNoPlace(t *testing.T) {
 			holder := b.take(b.owner("holder", nil), c.held)
 			joined := false
 			o := b.owner("o", nil, func(c *lockset.Config) {
-				c.Trace.Joined = func(context.Context, trace.Joined) { joined = true }
+				c.Trace = trace.Join(c.Trace, hooks.On(trace.Joined, func(context.Context, trace.Event) { joined = true }))
 			})
 			b.tried(o, c.wanted)
 			require.False(t, joined)
@@ -352,7 +353,7 @@ func TestWhoWaitsNoLongerTakesNoPlace(t *testing.T) {
 			}
 			return faults.Pass()
 		}, func(c *lockset.Config) {
-			c.Trace.Joined = func(context.Context, trace.Joined) { joined = append(joined, time.Since(asked)) }
+			c.Trace = trace.Join(c.Trace, hooks.On(trace.Joined, func(context.Context, trace.Event) { joined = append(joined, time.Since(asked)) }))
 		})
 		_, err := o.Acquire(t.Context(), []ordering.Key{"c"}, wait(d))
 		require.ErrorAs(t, err, new(*lockset.HeldError))
@@ -370,7 +371,7 @@ func TestTheDeadAmongTheLivingBelowAreBuriedInTime(t *testing.T) {
 			b.crashed(dead)
 			var at time.Time
 			o := b.owner("o", nil, func(c *lockset.Config) {
-				c.Trace.Buried = func(context.Context, trace.Buried) { at = time.Now() }
+				c.Trace = trace.Join(c.Trace, hooks.On(trace.Buried, func(context.Context, trace.Event) { at = time.Now() }))
 			})
 			asked := time.Now()
 			b.refused(o, 2*lease, "c")

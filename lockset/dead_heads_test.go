@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -36,7 +37,7 @@ func (b *bed) diesWaiting(name string, row ordering.Key) (unit string) {
 // droppedBy has an owner note whom it drops.
 func droppedBy(units *[]string) func(*lockset.Config) {
 	return func(c *lockset.Config) {
-		c.Trace.Dropped = func(_ context.Context, d trace.Dropped) { *units = append(*units, d.Unit) }
+		c.Trace = trace.Join(c.Trace, hooks.On(trace.Dropped, func(_ context.Context, d trace.Event) { *units = append(*units, d.Unit) }))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -209,10 +210,10 @@ func TestAMarkedSetIsQuietBeforeItIsReleased(t *testing.T) {
 					}
 					return faults.Pass()
 				}, func(c *lockset.Config) {
-					c.Trace.Released = func(context.Context, trace.Released) {
+					c.Trace = trace.Join(c.Trace, hooks.On(trace.Released, func(context.Context, trace.Event) {
 						told++
 						require.False(t, renewing.Load(), "it is told as released while it is renewed")
-					}
+					}))
 				})
 				set, p := b.prepared(o, "a", "b")
 				for !renewing.Load() {
@@ -240,7 +241,9 @@ func TestAMarkedSetThatCannotBeReleased(t *testing.T) {
 				return faults.Deny()
 			}
 			return faults.Pass()
-		}, func(c *lockset.Config) { c.Trace.Released = func(context.Context, trace.Released) { told++ } })
+		}, func(c *lockset.Config) {
+			c.Trace = trace.Join(c.Trace, hooks.On(trace.Released, func(context.Context, trace.Event) { told++ }))
+		})
 		set, p := b.prepared(o, "a", "b")
 		denied.Store(true)
 		require.ErrorAs(t, p.Release(t.Context()), new(*lockset.TableError))

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -32,7 +33,9 @@ func TestAResolvedSetIsReleased(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				released := 0
-				o := b.owner("o", nil, func(c *lockset.Config) { c.Trace.Released = func(context.Context, trace.Released) { released++ } })
+				o := b.owner("o", nil, func(c *lockset.Config) {
+					c.Trace = trace.Join(c.Trace, hooks.On(trace.Released, func(context.Context, trace.Event) { released++ }))
+				})
 				set := b.take(o, "a", "b")
 				ending, err := set.End(t.Context())
 				require.NoError(t, err)
@@ -61,7 +64,9 @@ func TestAResolvedSetThatIsNotFree(t *testing.T) {
 				return faults.Deny() // it is released alone, when the first has refused
 			}
 			return faults.Pass()
-		}, func(c *lockset.Config) { c.Trace.Released = func(context.Context, trace.Released) { released++ } })
+		}, func(c *lockset.Config) {
+			c.Trace = trace.Join(c.Trace, hooks.On(trace.Released, func(context.Context, trace.Event) { released++ }))
+		})
 		set := b.take(o, "a", "b")
 		ending, err := set.End(t.Context())
 		require.NoError(t, err)

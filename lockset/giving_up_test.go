@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -139,10 +140,10 @@ func TestALostSetDoesNotEnd(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		lost := map[string]error{}
 		o := b.owner("o", nil, func(c *lockset.Config) {
-			c.Trace.Lost = func(_ context.Context, l trace.Lost) {
+			c.Trace = trace.Join(c.Trace, hooks.On(trace.Lost, func(_ context.Context, l trace.Event) {
 				require.NotContains(t, lost, l.Unit)
 				lost[l.Unit] = l.Err
-			}
+			}))
 		})
 		b.free(b.take(o, "b"))
 		time.Sleep(2 * lease)
@@ -202,7 +203,9 @@ func TestResolvingASetWithoutItsIntent(t *testing.T) {
 func TestResolvingASetThatWasCommitted(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		released := 0
-		o := b.owner("o", nil, func(c *lockset.Config) { c.Trace.Released = func(context.Context, trace.Released) { released++ } })
+		o := b.owner("o", nil, func(c *lockset.Config) {
+			c.Trace = trace.Join(c.Trace, hooks.On(trace.Released, func(context.Context, trace.Event) { released++ }))
+		})
 		ending, err := b.take(o, "a", "b").End(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, b.transact(ending.Actions()...))
@@ -367,20 +370,20 @@ func TestAHeadThatMayNotLeaveTheQueue(t *testing.T) {
 func TestTheEndOfAnAcquisitionIsTraced(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		gaveUp := map[string]error{}
-		var acquired []trace.AcquireEnd
+		var acquired []trace.Event
 		o := b.owner("o", nil, func(c *lockset.Config) {
-			c.Trace.AcquireEnd = func(_ context.Context, e trace.AcquireEnd) {
+			c.Trace = trace.Join(c.Trace, hooks.On(trace.Acquire, func(_ context.Context, e trace.Event) {
 				if e.Err != nil {
 					gaveUp[e.Unit] = e.Err
 				} else {
 					acquired = append(acquired, e)
 				}
-			}
+			}))
 		})
 		began := time.Now()
 		set := b.take(o, "a", "c/1")
 		require.Empty(t, gaveUp)
-		require.Equal(t, []trace.AcquireEnd{{Unit: set.Nonce(), Token: set.Token(), Keys: 2, Rows: 3, Took: rtt,
+		require.Equal(t, []trace.Event{{Kind: trace.Acquire, Unit: set.Nonce(), Token: set.Token(), Count: 2, Rows: 3, Took: rtt,
 			Confirmed: began, Deadline: set.Deadline()}}, acquired)
 		_, err := o.TryAcquire(t.Context(), []ordering.Key{"a"})
 		require.Error(t, err)
@@ -403,7 +406,7 @@ func TestGivingUpReleasesWhatACopyTookAndOthersBuriedInPart(t *testing.T) {
 		first := b.take(holder, "a")
 		var o *owner
 		o = b.owner("o", nth("TransactWriteItems", 1, faults.Duplicate(time.Second)), func(c *lockset.Config) {
-			c.Trace.WaitStart = func(ctx context.Context, _ trace.WaitStart) context.Context { o.net.Partition(true); return ctx } // before it has a place in the queue
+			c.Trace = trace.Join(c.Trace, hooks.OnStart(trace.Wait, func(ctx context.Context, _ trace.Event) context.Context { o.net.Partition(true); return ctx })) // before it has a place in the queue
 		})
 		time.AfterFunc(50*time.Millisecond, func() { b.free(first) })
 		time.AfterFunc(2*time.Second, func() {

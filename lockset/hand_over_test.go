@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -46,10 +47,10 @@ func TestUnitsOfAProcessAreServedFirstComeFirstServed(t *testing.T) {
 				const units = 64
 				var handed []string // from one, to the next
 				o := b.owner("o", nil, func(c *lockset.Config) {
-					c.Trace.HandedOver = func(_ context.Context, h trace.HandedOver) {
+					c.Trace = trace.Join(c.Trace, hooks.On(trace.HandedOver, func(_ context.Context, h trace.Event) {
 						require.Equal(t, key, h.Key)
-						handed = append(handed, h.From, h.To)
-					}
+						handed = append(handed, h.Holder, h.Unit)
+					}))
 				})
 				holder := b.take(o, key)
 				patrons := b.line(o, key, units)
@@ -323,13 +324,11 @@ func TestAHeadThatIsBlockedWithinItsProcessLeavesTheQueue(t *testing.T) {
 func betweenSteps(c *lockset.Config) {
 	c.ChunkSize = 2
 	var first atomic.Bool
-	note := c.Trace.RequestEnd
-	c.Trace.RequestEnd = func(ctx context.Context, i trace.RequestEnd) {
-		note(ctx, i)
+	c.Trace = trace.Join(c.Trace, hooks.On(trace.Request, func(_ context.Context, i trace.Event) {
 		if i.Op == "TransactWriteItems" && !first.Swap(true) {
 			time.Sleep(lease / 5)
 		}
-	}
+	}))
 }
 
 // A hook that panics takes its unit down, and nobody else: what it had is free, and
@@ -339,13 +338,13 @@ func TestAPanicOfAHookGivesUp(t *testing.T) {
 		holder := b.take(b.owner("holder", nil), "b")
 		panics := true
 		o := b.owner("o", nil, func(c *lockset.Config) {
-			c.Trace.WaitStart = func(ctx context.Context, _ trace.WaitStart) context.Context {
+			c.Trace = trace.Join(c.Trace, hooks.OnStart(trace.Wait, func(ctx context.Context, _ trace.Event) context.Context {
 				if panics {
 					panics = false
 					panic("a hook")
 				}
 				return ctx
-			}
+			}))
 		})
 		require.PanicsWithValue(t, "a hook", func() { _, _ = o.Acquire(t.Context(), []ordering.Key{"a", "b"}) })
 		b.free(holder)

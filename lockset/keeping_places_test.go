@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -79,11 +80,11 @@ func TestNobodyIsOvertakenForEver(t *testing.T) {
 						key = "c"
 					}
 					o := b.owner(name, nil, func(cfg *lockset.Config) {
-						cfg.Trace.Joined = func(context.Context, trace.Joined) { c.joins(name) }
-						cfg.Trace.AcquireEnd = func(_ context.Context, i trace.AcquireEnd) {
+						cfg.Trace = trace.Join(cfg.Trace, hooks.On(trace.Joined, func(context.Context, trace.Event) { c.joins(name) }))
+						cfg.Trace = trace.Join(cfg.Trace, hooks.On(trace.Acquire, func(_ context.Context, i trace.Event) {
 							assert.LessOrEqual(t, i.Waited, i.Took)
 							assert.GreaterOrEqual(t, i.Waited, i.Took-20*rtt)
-						}
+						}))
 					})
 					all.Go(func() {
 						for time.Sleep(time.Duration(i) * 37 * time.Millisecond); time.Now().Before(end); {
@@ -115,17 +116,17 @@ func TestTwoHeadsDoNotChangePlaces(t *testing.T) {
 			joins, gate := 0, make(chan struct{})
 			hooks := func(stops bool) func(*lockset.Config) {
 				return func(c *lockset.Config) {
-					c.Trace.Joined = func(context.Context, trace.Joined) {
+					c.Trace = trace.Join(c.Trace, hooks.On(trace.Joined, func(context.Context, trace.Event) {
 						mu.Lock()
 						defer mu.Unlock()
 						joins++
-					}
+					}))
 					seen := 0
-					c.Trace.RequestEnd = func(_ context.Context, i trace.RequestEnd) {
+					c.Trace = trace.Join(c.Trace, hooks.On(trace.Request, func(_ context.Context, i trace.Event) {
 						if seen++; stops && seen == 4 { // it has its place: its process stands still
 							<-gate
 						}
-					}
+					}))
 				}
 			}
 			first := b.take(b.owner("first", nil), "c/1")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -231,12 +232,12 @@ func TestAStepHeardOfTooLateIsTheLast(t *testing.T) {
 		stalls := true
 		o := b.owner("o", nil, func(c *lockset.Config) {
 			c.ChunkSize = 1
-			c.Trace.RequestEnd = func(_ context.Context, i trace.RequestEnd) {
+			c.Trace = trace.Join(c.Trace, hooks.On(trace.Request, func(_ context.Context, i trace.Event) {
 				if i.Op == "UpdateItem" && stalls { // the answer is there, its goroutine is not
 					stalls = false
 					time.Sleep(lease)
 				}
-			}
+			}))
 		})
 		_, err := o.Acquire(t.Context(), []ordering.Key{"a", "b"})
 		require.ErrorIs(t, err, heartbeat.ErrSilent)
@@ -256,7 +257,7 @@ func TestASetLostWhileItIsRestampedIsNotAcquired(t *testing.T) {
 		var o *owner
 		o = b.owner("o", nil, func(c *lockset.Config) {
 			c.ChunkSize = 1
-			c.Trace.RequestEnd = func(_ context.Context, i trace.RequestEnd) {
+			c.Trace = trace.Join(c.Trace, hooks.On(trace.Request, func(_ context.Context, i trace.Event) {
 				if i.Op != "UpdateItem" {
 					return
 				}
@@ -265,7 +266,7 @@ func TestASetLostWhileItIsRestampedIsNotAcquired(t *testing.T) {
 					time.Sleep(lease)
 					o.net.Partition(false)
 				}
-			}
+			}))
 		})
 		set, err := o.Acquire(t.Context(), []ordering.Key{"a", "b"})
 		require.Nil(t, set)

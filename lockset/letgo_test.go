@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -22,11 +23,11 @@ const alive = lease/3 + lease/10
 // letsGo counts how often units of an owner let go.
 func letsGo(n *atomic.Int64) func(*lockset.Config) {
 	return func(c *lockset.Config) {
-		c.Trace = trace.Join(c.Trace, &trace.Trace{AcquireEnd: func(_ context.Context, e trace.AcquireEnd) {
+		c.Trace = trace.Join(c.Trace, hooks.On(trace.Acquire, func(_ context.Context, e trace.Event) {
 			if errors.Is(e.Err, trace.ErrLetGo) {
 				n.Add(1)
 			}
-		}})
+		}))
 	}
 }
 
@@ -113,11 +114,11 @@ func TestAContextThatEndsWhileAUnitLetsGo(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		why := errors.New("enough")
 		o := b.owner("o", nil, func(c *lockset.Config) {
-			c.Trace = trace.Join(c.Trace, &trace.Trace{AcquireEnd: func(_ context.Context, e trace.AcquireEnd) {
+			c.Trace = trace.Join(c.Trace, hooks.On(trace.Acquire, func(_ context.Context, e trace.Event) {
 				if errors.Is(e.Err, trace.ErrLetGo) {
 					cancel(why)
 				}
-			}})
+			}))
 		})
 		_, err := o.Acquire(ctx, []ordering.Key{"a", "m"})
 		var held *lockset.HeldError
@@ -187,14 +188,14 @@ func TestWhoHasLetGoOftenEnoughKeepsWhatItHas(t *testing.T) {
 		holders[0].net.Crash()
 		var times atomic.Int64
 		o, other := b.owner("o", nil, func(c *lockset.Config) {
-			c.Trace = trace.Join(c.Trace, &trace.Trace{AcquireEnd: func(_ context.Context, e trace.AcquireEnd) {
+			c.Trace = trace.Join(c.Trace, hooks.On(trace.Acquire, func(_ context.Context, e trace.Event) {
 				if !errors.Is(e.Err, trace.ErrLetGo) {
 					return
 				}
-				if n := times.Add(1); n < 4 { // the next one dies
+				if n := times.Add(1); n < 4 {
 					holders[n].net.Crash()
 				}
-			}})
+			}))
 		}), b.owner("other", nil)
 		got := make(chan *lockset.Set)
 		go func() { got <- b.take(o, append(slices.Clone(keys), "a")...) }()

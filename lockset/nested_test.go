@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -117,6 +118,34 @@ func TestASetUnderASetComesLaterInTheOrder(t *testing.T) {
 			return set.Release(ctx)
 		}))
 		b.allFree()
+	})
+}
+
+// Nor is it below the same key as what is held: somebody else may wait for that as a whole, behind whom
+// the second would wait, and who waits for the first.
+func TestASetUnderASetIsNotBelowTheSameKey(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		o, other := b.owner("o", nil), b.owner("other", nil)
+		require.NoError(t, o.With(t.Context(), []ordering.Key{"a/x"}, func(ctx context.Context, _ lockset.Token) error {
+			coarse := make(chan error, 1)
+			go func() {
+				coarse <- other.With(t.Context(), []ordering.Key{"a"}, func(context.Context, lockset.Token) error { return nil })
+			}()
+			time.Sleep(lease / 2)
+			for name, ask := range callsFor {
+				err := ask(o, ctx, []ordering.Key{"a/y"})
+				if name == "TryAcquire" {
+					require.ErrorAs(t, err, new(*lockset.HeldError))
+					continue
+				}
+				require.ErrorIs(t, err, lockset.ErrNested)
+				require.ErrorContains(t, err, `key "a", above key "a/y", comes before key "a/x"`)
+			}
+			require.NoError(t, callsFor["Acquire"](o, ctx, []ordering.Key{"b/y"}))
+			require.Empty(t, coarse)
+			return nil
+		}))
+		synctest.Wait()
 	})
 }
 

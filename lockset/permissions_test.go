@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -55,11 +56,11 @@ func TestAcquireWithoutAPermissionEndsAtOnce(t *testing.T) {
 					}
 					return faults.Pass()
 				}, func(cfg *lockset.Config) {
-					cfg.Trace.RequestEnd = func(_ context.Context, i trace.RequestEnd) {
+					cfg.Trace = trace.Join(cfg.Trace, hooks.On(trace.Request, func(_ context.Context, i trace.Event) {
 						if i.N > 1 {
 							repeated.Store(true)
 						}
-					}
+					}))
 				})
 				start := time.Now()
 				set, err := o.Acquire(t.Context(), c.keys)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/lockset/inspect"
@@ -40,9 +41,9 @@ func TestAPurposeIsToldToOthers(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "pay out", b.view("a").Holder.Purpose)
 
-		var told []trace.WaitStart
+		var told []trace.Event
 		other := b.owner("other", nil, func(c *lockset.Config) {
-			c.Trace = &trace.Trace{WaitStart: func(ctx context.Context, w trace.WaitStart) context.Context { told = append(told, w); return ctx }}
+			c.Trace = hooks.OnStart(trace.Wait, func(ctx context.Context, w trace.Event) context.Context { told = append(told, w); return ctx })
 		})
 		refused := b.refused(other, 10*rtt, "a")
 		require.Equal(t, "pay out", refused.Purpose)
@@ -148,11 +149,11 @@ func TestARowWithManyWaitingIsOneWriteUnit(t *testing.T) {
 		most := map[string]float64{}
 		owner := func(name string) *owner {
 			return b.owner(name+strings.Repeat("o", 64-len(name)), nil, func(c *lockset.Config) {
-				c.Trace = &trace.Trace{Capacity: true, RequestEnd: func(_ context.Context, r trace.RequestEnd) {
+				c.Trace = trace.Join(&trace.Trace{Capacity: true}, hooks.On(trace.Request, func(_ context.Context, r trace.Event) {
 					mu.Lock()
 					defer mu.Unlock()
 					most[r.Op] = max(most[r.Op], r.Capacity)
-				}}
+				}))
 			})
 		}
 		first, err := owner("first").Acquire(t.Context(), []ordering.Key{key}, purposed(long))

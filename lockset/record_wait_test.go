@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
@@ -147,22 +148,22 @@ func TestARefusalNamesWhoHoldsAKeyBelow(t *testing.T) {
 // Those who wait are told whom they wait for by the same names.
 func TestATraceOfABlockNamesTheHolderOrNobody(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		var blocks []trace.WaitStart
+		var blocks []trace.Event
 		o := b.owner("o", nil, func(c *lockset.Config) {
-			c.Trace.WaitStart = func(ctx context.Context, i trace.WaitStart) context.Context {
+			c.Trace = trace.Join(c.Trace, hooks.OnStart(trace.Wait, func(ctx context.Context, i trace.Event) context.Context {
 				i.Unit = ""
 				blocks = append(blocks, i)
 				return ctx
-			}
+			}))
 		})
 		holder := b.take(b.owner("holder", nil), "c")
 		b.tried(o, "c")
 		b.diesWaiting("next", "c")
 		b.free(holder)
 		b.tried(o, "c")
-		require.Equal(t, []trace.WaitStart{
-			{Key: "c", Holder: holder.Nonce(), Owner: "holder"},
-			{Key: "c", Queue: 1},
+		require.Equal(t, []trace.Event{
+			{Kind: trace.Wait, Key: "c", Holder: holder.Nonce(), Owner: "holder"},
+			{Kind: trace.Wait, Key: "c", Queue: 1},
 		}, blocks)
 	})
 }
@@ -340,7 +341,7 @@ func TestARefusalAtTheMomentOfAHandOver(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		var holder *lockset.Set
 		o := b.owner("o", nil, func(c *lockset.Config) {
-			c.Trace.WaitStart = func(ctx context.Context, _ trace.WaitStart) context.Context { b.free(holder); return ctx }
+			c.Trace = trace.Join(c.Trace, hooks.OnStart(trace.Wait, func(ctx context.Context, _ trace.Event) context.Context { b.free(holder); return ctx }))
 		})
 		holder = b.take(o, "a")
 		unit := holder.Nonce()
@@ -361,9 +362,7 @@ func TestARefusalAtTheMomentOfAHandOver(t *testing.T) {
 // Who is in nobody's way and waits for nobody has not waited.
 func TestWhoIsServedAtOnceHasNotWaited(t *testing.T) {
 	served := 0
-	l, err := lockset.New(memdynamo.New(memdynamo.Config{}), lockset.Config{Table: table, Trace: &trace.Trace{
-		AcquireEnd: func(_ context.Context, e trace.AcquireEnd) { served++; require.Zero(t, e.Waited) },
-	}})
+	l, err := lockset.New(memdynamo.New(memdynamo.Config{}), lockset.Config{Table: table, Trace: hooks.On(trace.Acquire, func(_ context.Context, e trace.Event) { served++; require.Zero(t, e.Waited) })})
 	require.NoError(t, err)
 	require.NoError(t, lockset.CreateTable(t.Context(), l.DynamoDB().(lockset.Tables), lockset.Config{Table: table}))
 	set, err := l.Acquire(t.Context(), []ordering.Key{"a", "b/1"}) // in real time, which does not stand still

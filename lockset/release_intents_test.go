@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/trace"
 )
@@ -25,7 +26,9 @@ func TestAReleaseThatLeavesAnIntentIsNotDone(t *testing.T) {
 				return faults.LoseRequest(faults.Reset)
 			}
 			return faults.Pass()
-		}, func(c *lockset.Config) { c.Trace.Released = func(context.Context, trace.Released) { released++ } })
+		}, func(c *lockset.Config) {
+			c.Trace = trace.Join(c.Trace, hooks.On(trace.Released, func(context.Context, trace.Event) { released++ }))
+		})
 		set := b.take(o, "a", "c/x")
 		thief := b.owner("thief", nil)
 		other := b.seize("c/x", thief)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -91,19 +92,19 @@ func TestSetsThatRenewTogetherAskAgain(t *testing.T) {
 // Every round is told, with how long the set still has: first confirmed, then not.
 func TestRoundsAreTold(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		rounds, told := make(chan trace.Renewed, 100), make(chan time.Time, 100)
+		rounds, told := make(chan trace.Event, 100), make(chan time.Time, 100)
 		o := b.owner("o", nil, func(c *lockset.Config) {
-			c.Trace.Renewed = func(_ context.Context, r trace.Renewed) { rounds <- r; told <- time.Now() }
+			c.Trace = trace.Join(c.Trace, hooks.On(trace.Renewed, func(_ context.Context, r trace.Event) { rounds <- r; told <- time.Now() }))
 		})
 		left := lease - o.Config().Margin
 		set := b.take(o, "a", "b")
 		time.Sleep(3*lease - lease/5) // no round is under way
 		require.GreaterOrEqual(t, len(rounds), 7)
-		var last trace.Renewed
+		var last trace.Event
 		for range len(rounds) {
 			last = <-rounds
 			require.WithinRange(t, last.Confirmed, (<-told).Add(-2*rtt), time.Now())
-			require.Equal(t, trace.Renewed{Unit: set.Nonce(), Keys: 2, Confirmed: last.Confirmed, Deadline: last.Confirmed.Add(left)}, last)
+			require.Equal(t, trace.Event{Kind: trace.Renewed, Unit: set.Nonce(), Count: 2, Confirmed: last.Confirmed, Deadline: last.Confirmed.Add(left)}, last)
 		}
 		require.Equal(t, set.Deadline(), last.Deadline)
 
@@ -114,7 +115,7 @@ func TestRoundsAreTold(t *testing.T) {
 		for range len(rounds) {
 			r := <-rounds
 			require.Error(t, r.Err)
-			require.Equal(t, trace.Renewed{Unit: set.Nonce(), Keys: 2, Failed: 2, Err: r.Err, Confirmed: last.Confirmed, Deadline: last.Deadline}, r)
+			require.Equal(t, trace.Event{Kind: trace.Renewed, Unit: set.Nonce(), Count: 2, Failed: 2, Err: r.Err, Confirmed: last.Confirmed, Deadline: last.Deadline}, r)
 		}
 		o.net.Partition(false)
 		_ = set.Release(t.Context())

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -247,13 +248,13 @@ func TestLooksAheadAreSeldom(t *testing.T) {
 			}
 			return faults.Pass()
 		}, func(c *lockset.Config) {
-			c.Trace.RequestEnd = func(_ context.Context, i trace.RequestEnd) {
+			c.Trace = trace.Join(c.Trace, hooks.On(trace.Request, func(_ context.Context, i trace.Event) {
 				if i.Op == "TransactGetItems" {
 					mu.Lock()
 					defer mu.Unlock()
 					now--
 				}
-			}
+			}))
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 4*lease)
 		defer cancel()

@@ -51,7 +51,7 @@ func Join(segments ...string) Key {
 	return Key(strings.Join(escaped, "/"))
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *KeyError) WhatNext() next.Next { return next.FixCall }
 
 // Segments returns the unescaped segments of a valid key, outermost first.

@@ -19,11 +19,11 @@ func TestNothingIsKeptOfUnitsThatWereFinished(t *testing.T) {
 	ctx := context.Background()
 	for n := range 1000 {
 		unit := fmt.Sprint(n)
-		hooks.Progress(ctx, trace.Progress{Unit: unit, Phase: trace.Applying, Done: 1, Of: 2})
+		hooks.End(ctx, trace.Event{Kind: trace.Progress, Unit: unit, Phase: trace.Applying, Done: 1, Of: 2})
 		if n%2 == 0 {
-			hooks.Recovered(ctx, trace.Recovered{Unit: unit, Committed: true})
+			hooks.End(ctx, trace.Event{Kind: trace.Recovered, Unit: unit, Outcome: trace.Committed})
 		} else {
-			hooks.Unfinished(ctx, trace.Unfinished{Unit: unit, Err: context.Canceled})
+			hooks.End(ctx, trace.Event{Kind: trace.Unfinished, Unit: unit, Err: context.Canceled})
 		}
 	}
 	s.phases.Range(func(unit, _ any) bool {

@@ -57,40 +57,74 @@ func newMetrics(meter metric.Meter) *metrics {
 
 func (m *metrics) hooks() *trace.Trace {
 	return &trace.Trace{
-		UnitEnd:      m.unitEnd,
-		AcquireEnd:   m.acquireEnd,
-		WaitStart:    m.waitStart,
-		WaitEnd:      m.waitEnd,
-		FunctionEnd:  func(ctx context.Context, f trace.FunctionEnd) { m.functions.took(ctx, f.Took, f.Err) },
-		ReadEnd:      func(ctx context.Context, r trace.ReadEnd) { m.reads.took(ctx, r.Took, r.Err) },
-		CommitEnd:    m.commitEnd,
-		RequestEnd:   m.requestEnd,
-		StartingOver: func(ctx context.Context, _ trace.StartingOver) { m.again.one(ctx) },
-		Progress:     m.progress,
-		Unfinished:   m.unfinishedUnit,
-		Recovered: func(ctx context.Context, r trace.Recovered) {
-			m.closes(ctx, r.Unit)
-			outcome := trace.NotCommitted
-			if r.Committed {
-				outcome = trace.Committed
+		Start: func(ctx context.Context, e trace.Event) context.Context {
+			if e.Kind == trace.Wait {
+				m.waitStart(ctx, e)
 			}
-			m.recovered.one(ctx, instruments.Outcome.String(string(outcome)))
+			return ctx
 		},
-		HandedOver: func(ctx context.Context, _ trace.HandedOver) { m.handed.one(ctx) },
-		Dropped:    func(ctx context.Context, _ trace.Dropped) { m.dropped.one(ctx) },
-		Raised:     func(ctx context.Context, _ trace.Raised) { m.raised.one(ctx) },
-		Buried:     func(ctx context.Context, _ trace.Buried) { m.buried.one(ctx) },
-		Cleaned:    func(ctx context.Context, _ trace.Cleaned) { m.cleaned.one(ctx) },
-		Renewed:    m.renewed,
-		Lost: func(ctx context.Context, l trace.Lost) {
-			m.lost.one(ctx, errorType(l.Err))
-			m.letGo(ctx, l.Unit)
+		End: func(ctx context.Context, e trace.Event) {
+			if e.Kind.Lasts() {
+				m.ends(ctx, e)
+			} else {
+				m.happens(ctx, e)
+			}
 		},
-		Released: func(ctx context.Context, r trace.Released) { m.letGo(ctx, r.Unit) },
 	}
 }
 
-func (m *metrics) unitEnd(ctx context.Context, u trace.UnitEnd) {
+func (m *metrics) ends(ctx context.Context, e trace.Event) {
+	switch e.Kind {
+	case trace.Unit:
+		m.unitEnd(ctx, e)
+	case trace.Acquire:
+		m.acquireEnd(ctx, e)
+	case trace.Wait:
+		m.waitEnd(ctx, e)
+	case trace.Function:
+		m.functions.took(ctx, e.Took, e.Err)
+	case trace.Read:
+		m.reads.took(ctx, e.Took, e.Err)
+	case trace.Commit:
+		m.closes(ctx, e.Unit)
+		m.commits.took(ctx, e.Took, e.Err)
+	case trace.Request:
+		m.requestEnd(ctx, e)
+	}
+}
+
+func (m *metrics) happens(ctx context.Context, e trace.Event) {
+	switch e.Kind {
+	case trace.StartingOver:
+		m.again.one(ctx)
+	case trace.Progress:
+		m.progress(ctx, e)
+	case trace.Unfinished:
+		m.unfinishedUnit(ctx, e)
+	case trace.Recovered:
+		m.closes(ctx, e.Unit)
+		m.recovered.one(ctx, instruments.Outcome.String(string(e.Outcome)))
+	case trace.HandedOver:
+		m.handed.one(ctx)
+	case trace.Dropped:
+		m.dropped.one(ctx)
+	case trace.Raised:
+		m.raised.one(ctx)
+	case trace.Buried:
+		m.buried.one(ctx)
+	case trace.Cleaned:
+		m.cleaned.one(ctx)
+	case trace.Renewed:
+		m.renewed(ctx, e)
+	case trace.Lost:
+		m.lost.one(ctx, errorType(e.Err))
+		m.letGo(ctx, e.Unit)
+	case trace.Released:
+		m.letGo(ctx, e.Unit)
+	}
+}
+
+func (m *metrics) unitEnd(ctx context.Context, u trace.Event) {
 	way := wayOf(u.Optimistic, u.Leader)
 	of := m.points.of([2]string{string(u.Outcome), way}, func() attribute.Set {
 		return attribute.NewSet(instruments.Outcome.String(string(u.Outcome)), instruments.Way.String(way))
@@ -98,13 +132,13 @@ func (m *metrics) unitEnd(ctx context.Context, u trace.UnitEnd) {
 	m.units.Record(ctx, u.Took.Seconds(), of.record...)
 }
 
-func (m *metrics) acquireEnd(ctx context.Context, a trace.AcquireEnd) {
+func (m *metrics) acquireEnd(ctx context.Context, a trace.Event) {
 	m.acquisitions.took(ctx, a.Took, a.Err)
 	if a.Err != nil {
 		return
 	}
 	m.mu.Lock()
-	m.held[a.Unit] = heldSet{a.Keys, time.Now(), a.Confirmed, a.Deadline}
+	m.held[a.Unit] = heldSet{a.Count, time.Now(), a.Confirmed, a.Deadline}
 	m.mu.Unlock()
 }
 
@@ -120,7 +154,7 @@ func (m *metrics) letGo(ctx context.Context, unit string) {
 }
 
 // renewed: a set that is still being taken, or is let go of, is not held.
-func (m *metrics) renewed(ctx context.Context, r trace.Renewed) {
+func (m *metrics) renewed(ctx context.Context, r trace.Event) {
 	if r.Failed > 0 {
 		m.rounds.one(ctx, errorType(r.Err))
 	} else {
@@ -166,16 +200,15 @@ func (m *metrics) observe(ctx context.Context) current {
 	return c
 }
 
-func (m *metrics) waitStart(ctx context.Context, w trace.WaitStart) context.Context {
+func (m *metrics) waitStart(ctx context.Context, w trace.Event) {
 	m.mu.Lock()
 	m.waitHeld[w.Unit] += len(w.Held)
 	m.mu.Unlock()
 	m.waiting.Add(ctx, 1)
 	m.keysHeldWaiting.Add(ctx, int64(len(w.Held)))
-	return ctx
 }
 
-func (m *metrics) waitEnd(ctx context.Context, w trace.WaitEnd) {
+func (m *metrics) waitEnd(ctx context.Context, w trace.Event) {
 	m.mu.Lock()
 	held := m.waitHeld[w.Unit]
 	delete(m.waitHeld, w.Unit)
@@ -185,14 +218,9 @@ func (m *metrics) waitEnd(ctx context.Context, w trace.WaitEnd) {
 	m.waits.took(ctx, w.Took, w.Err)
 }
 
-func (m *metrics) commitEnd(ctx context.Context, c trace.CommitEnd) {
-	m.closes(ctx, c.Unit)
-	m.commits.took(ctx, c.Took, c.Err)
-}
-
-func (m *metrics) requestEnd(ctx context.Context, r trace.RequestEnd) {
-	answered := m.points.of([2]string{r.Op, r.Kind}, func() attribute.Set {
-		return attribute.NewSet(system, instruments.Operation.String(r.Op), instruments.Answer.String(r.Kind))
+func (m *metrics) requestEnd(ctx context.Context, r trace.Event) {
+	answered := m.points.of([2]string{r.Op, r.Answer}, func() attribute.Set {
+		return attribute.NewSet(system, instruments.Operation.String(r.Op), instruments.Answer.String(r.Answer))
 	})
 	m.requests.Record(ctx, r.Took.Seconds(), answered.record...)
 	sent := m.points.of([2]string{r.Op}, func() attribute.Set { return attribute.NewSet(system, instruments.Operation.String(r.Op)) })
@@ -203,7 +231,7 @@ func (m *metrics) requestEnd(ctx context.Context, r trace.RequestEnd) {
 }
 
 // progress counts a unit as one with a journal, from the first that is told of it.
-func (m *metrics) progress(ctx context.Context, p trace.Progress) {
+func (m *metrics) progress(ctx context.Context, p trace.Event) {
 	if p.Phase == trace.Checking { // it has none yet
 		return
 	}
@@ -226,7 +254,7 @@ func (m *metrics) closes(ctx context.Context, unit string) {
 	}
 }
 
-func (m *metrics) unfinishedUnit(ctx context.Context, u trace.Unfinished) {
+func (m *metrics) unfinishedUnit(ctx context.Context, u trace.Event) {
 	m.closes(ctx, u.Unit)
 	m.unfinished.one(ctx)
 	if errors.As(u.Err, new(*unitofwork.UnappliedError)) || errors.As(u.Err, new(*unitofwork.JournalError)) {

@@ -3,7 +3,6 @@ package otelholdall_test
 import (
 	"context"
 	"errors"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -319,13 +318,18 @@ func TestAUnitWithAJournal(t *testing.T) {
 	})
 }
 
-// Every hook is used, so that nothing that holdall tells is left out by mistake.
-func TestEveryHookIsUsed(t *testing.T) {
-	hooks := reflect.ValueOf(*otelholdall.Trace())
-	for i := range hooks.NumField() {
-		require.False(t, hooks.Field(i).IsZero(), hooks.Type().Field(i).Name)
-	}
+// Spans of requests can be left to others; their metrics stay.
+func TestSpansOfRequestsAreLeftOut(t *testing.T) {
+	require.True(t, otelholdall.Trace().Capacity)
 	require.False(t, otelholdall.Trace(otelholdall.WithoutCapacity()).Capacity)
-	require.Nil(t, otelholdall.Trace(otelholdall.WithoutRequests()).RequestStart)
-	require.NotNil(t, otelholdall.Trace(otelholdall.WithoutRequests()).RequestEnd, "for the metrics")
+	inBed(t, func(t *testing.T, b *bed) {
+		require.NoError(t, b.Do(t.Context(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
+			return u.Replace(accounts.Of(account{ID: "1"}))
+		}))
+		require.NotEmpty(t, b.all("holdall.commit"))
+		for _, span := range b.spans.GetSpans() {
+			require.NotContains(t, span.Name, "DynamoDB")
+		}
+		require.Positive(t, b.value("holdall.request.duration"))
+	}, otelholdall.WithoutRequests())
 }

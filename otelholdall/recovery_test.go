@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -20,11 +21,11 @@ import (
 func (b *bed) dies() {
 	dying, err := unitofwork.Open(b.net, unitofwork.Config{
 		Locks: lockset.Config{Table: "locks", Owner: "dying", Lease: lease}, Table: "units",
-		Trace: &trace.Trace{Progress: func(_ context.Context, p trace.Progress) {
+		Trace: hooks.On(trace.Progress, func(_ context.Context, p trace.Event) {
 			if p.Phase == trace.Applying {
 				b.net.Crash()
 			}
-		}},
+		}),
 	})
 	require.NoError(b.t, err)
 	require.NoError(b.t, dying.Do(b.t.Context(), unitofwork.Work{Keys: []ordering.Key{"account"}}, func(_ context.Context, u *unitofwork.Unit) error {
@@ -74,7 +75,7 @@ func TestARecoveryThatIsGivenUp(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		giving, err := unitofwork.Open(b.db, unitofwork.Config{
 			Locks: lockset.Config{Table: "locks", Owner: "giving up", Lease: lease}, Table: "units",
-			Trace: trace.Join(b.hooks, &trace.Trace{Progress: func(context.Context, trace.Progress) { cancel() }}),
+			Trace: trace.Join(b.hooks, hooks.On(trace.Progress, func(context.Context, trace.Event) { cancel() })),
 		})
 		require.NoError(t, err)
 		_, err = giving.Recover(ctx)

@@ -15,7 +15,7 @@ import (
 	"github.com/holdall/holdall/trace"
 )
 
-// spans makes a span of each pair of hooks, and events of the others.
+// spans makes a span of all that lasts, and events of what happens at one moment.
 type spans struct {
 	tracer oteltrace.Tracer
 	keys   bool
@@ -27,47 +27,90 @@ type spans struct {
 }
 
 func (s *spans) hooks(requests bool) *trace.Trace {
-	t := &trace.Trace{
-		UnitStart:    s.unitStart,
-		UnitEnd:      s.unitEnd,
-		AcquireStart: s.acquireStart,
-		AcquireEnd:   s.acquireEnd,
-		WaitStart:    s.waitStart,
-		WaitEnd:      func(ctx context.Context, e trace.WaitEnd) { s.end(ctx, e.Err) },
-		FunctionStart: func(ctx context.Context, _ trace.FunctionStart) context.Context {
-			return s.start(ctx, "holdall.function")
+	return &trace.Trace{
+		Start: func(ctx context.Context, e trace.Event) context.Context {
+			if e.Kind == trace.Request && !requests {
+				return ctx
+			}
+			return s.begins(ctx, e)
 		},
-		FunctionEnd: func(ctx context.Context, e trace.FunctionEnd) { s.end(ctx, e.Err) },
-		ReadStart:   s.readStart,
-		ReadEnd:     func(ctx context.Context, e trace.ReadEnd) { s.end(ctx, e.Err) },
-		CommitStart: s.commitStart,
-		CommitEnd:   s.commitEnd,
-		StartingOver: func(ctx context.Context, o trace.StartingOver) {
-			event(ctx, "starting over", attemptKey.Int(o.Attempt))
-		},
-		Progress:   s.progress,
-		Unfinished: func(_ context.Context, u trace.Unfinished) { s.phases.Delete(u.Unit) },
-		Recovered:  func(_ context.Context, r trace.Recovered) { s.phases.Delete(r.Unit) },
-		Joined:     func(ctx context.Context, j trace.Joined) { event(ctx, "joined a queue", placeKey.Int(j.Place)) },
-		HandedOver: func(ctx context.Context, _ trace.HandedOver) { event(ctx, "handed over") },
-		Dropped:    func(ctx context.Context, _ trace.Dropped) { event(ctx, "dropped a waiter from a queue") },
-		Raised:     func(ctx context.Context, _ trace.Raised) { event(ctx, "raised its token") },
-		Buried:     func(ctx context.Context, b trace.Buried) { event(ctx, "buried a dead holder", unitKey.String(b.Unit)) },
-		Cleaned: func(ctx context.Context, c trace.Cleaned) {
-			event(ctx, "cleaned up after a dead unit", unitKey.String(c.Unit))
-		},
-		Renewed: func(ctx context.Context, r trace.Renewed) {
-			if r.Failed > 0 {
-				event(ctx, "a heartbeat failed", errorType(r.Err))
+		End: func(ctx context.Context, e trace.Event) {
+			switch {
+			case e.Kind == trace.Request && !requests:
+			case e.Kind.Lasts():
+				s.ends(ctx, e)
+			default:
+				s.happens(ctx, e)
 			}
 		},
-		Lost:     s.lost,
-		Released: func(_ context.Context, r trace.Released) { s.units.Delete(r.Unit) },
 	}
-	if requests {
-		t.RequestStart, t.RequestEnd = s.requestStart, s.requestEnd
+}
+
+func (s *spans) begins(ctx context.Context, e trace.Event) context.Context {
+	switch e.Kind {
+	case trace.Unit:
+		return s.start(ctx, "holdall.unit", append(s.named(e.Keys...), instruments.Way.String(wayOf(e.Optimistic, "")))...)
+	case trace.Acquire:
+		return s.acquireStart(ctx, e)
+	case trace.Wait:
+		return s.waitStart(ctx, e)
+	case trace.Function:
+		return s.start(ctx, "holdall.function")
+	case trace.Read:
+		return s.start(ctx, "holdall.read", recordsKey.Int(e.Records))
+	case trace.Commit:
+		return s.commitStart(ctx, e)
+	case trace.Request:
+		return s.requestStart(ctx, e)
 	}
-	return t
+	return ctx
+}
+
+func (s *spans) ends(ctx context.Context, e trace.Event) {
+	switch e.Kind {
+	case trace.Unit:
+		s.unitEnd(ctx, e)
+	case trace.Acquire:
+		s.acquireEnd(ctx, e)
+	case trace.Commit:
+		s.phases.Delete(e.Unit)
+		s.end(ctx, e.Err)
+	case trace.Request:
+		s.requestEnd(ctx, e)
+	default:
+		s.end(ctx, e.Err)
+	}
+}
+
+func (s *spans) happens(ctx context.Context, e trace.Event) {
+	switch e.Kind {
+	case trace.StartingOver:
+		event(ctx, "starting over", attemptKey.Int(e.N))
+	case trace.Progress:
+		s.progress(ctx, e)
+	case trace.Unfinished, trace.Recovered:
+		s.phases.Delete(e.Unit)
+	case trace.Joined:
+		event(ctx, "joined a queue", placeKey.Int(e.Place))
+	case trace.HandedOver:
+		event(ctx, "handed over")
+	case trace.Dropped:
+		event(ctx, "dropped a waiter from a queue")
+	case trace.Raised:
+		event(ctx, "raised its token")
+	case trace.Buried:
+		event(ctx, "buried a dead holder", unitKey.String(e.Unit))
+	case trace.Cleaned:
+		event(ctx, "cleaned up after a dead unit", unitKey.String(e.Unit))
+	case trace.Renewed:
+		if e.Failed > 0 {
+			event(ctx, "a heartbeat failed", errorType(e.Err))
+		}
+	case trace.Lost:
+		s.lost(ctx, e)
+	case trace.Released:
+		s.units.Delete(e.Unit)
+	}
 }
 
 // start begins a span. Its name has nothing in it that differs from unit to unit.
@@ -108,12 +151,8 @@ func (s *spans) named(keys ...ordering.Key) []attribute.KeyValue {
 	return []attribute.KeyValue{keysKey.StringSlice(names)}
 }
 
-func (s *spans) unitStart(ctx context.Context, u trace.UnitStart) context.Context {
-	return s.start(ctx, "holdall.unit", append(s.named(u.Keys...), instruments.Way.String(wayOf(u.Optimistic, "")))...)
-}
-
 // unitEnd: a run that another one follows, and a unit that its caller gave up, have not failed.
-func (s *spans) unitEnd(ctx context.Context, u trace.UnitEnd) {
+func (s *spans) unitEnd(ctx context.Context, u trace.Event) {
 	attributes := append(s.named(keysOf(u.Key)...),
 		instruments.Outcome.String(string(u.Outcome)), instruments.Way.String(wayOf(u.Optimistic, u.Leader)), rowsKey.Int(u.Rows), writesKey.Int(u.Writes))
 	if u.Unit != "" {
@@ -147,13 +186,13 @@ func keysOf(key ordering.Key) []ordering.Key {
 	return []ordering.Key{key}
 }
 
-func (s *spans) acquireStart(ctx context.Context, a trace.AcquireStart) context.Context {
+func (s *spans) acquireStart(ctx context.Context, a trace.Event) context.Context {
 	ctx = s.start(ctx, "holdall.acquire", append(s.named(a.Keys...), unitKey.String(a.Unit), keyCountKey.Int(len(a.Keys)))...)
 	s.units.Store(a.Unit, oteltrace.SpanContextFromContext(ctx))
 	return ctx
 }
 
-func (s *spans) acquireEnd(ctx context.Context, a trace.AcquireEnd) {
+func (s *spans) acquireEnd(ctx context.Context, a trace.Event) {
 	if a.Err != nil {
 		s.units.Delete(a.Unit)
 	}
@@ -165,7 +204,7 @@ func (s *spans) acquireEnd(ctx context.Context, a trace.AcquireEnd) {
 	s.end(ctx, err, rowsKey.Int(a.Rows))
 }
 
-func (s *spans) waitStart(ctx context.Context, w trace.WaitStart) context.Context {
+func (s *spans) waitStart(ctx context.Context, w trace.Event) context.Context {
 	attributes := append(s.named(w.Key), queueKey.Int(w.Queue))
 	if w.Holder != "" {
 		attributes = append(attributes, holderKey.String(w.Holder))
@@ -188,24 +227,15 @@ func (s *spans) link(span oteltrace.Span, unit string) {
 	}
 }
 
-func (s *spans) readStart(ctx context.Context, r trace.ReadStart) context.Context {
-	return s.start(ctx, "holdall.read", recordsKey.Int(r.Records))
-}
-
-func (s *spans) commitStart(ctx context.Context, c trace.CommitStart) context.Context {
+func (s *spans) commitStart(ctx context.Context, c trace.Event) context.Context {
 	ctx = s.start(ctx, "holdall.commit", unitKey.String(c.Unit), rowsKey.Int(c.Rows), writesKey.Int(c.Writes))
 	s.units.LoadOrStore(c.Unit, oteltrace.SpanContextFromContext(ctx)) // one without locks has had no other
 	return ctx
 }
 
-func (s *spans) commitEnd(ctx context.Context, c trace.CommitEnd) {
-	s.phases.Delete(c.Unit)
-	s.end(ctx, c.Err)
-}
-
 // progress tells when a phase of a unit with a journal begins: each has as many calls as the unit
 // has rows.
-func (s *spans) progress(ctx context.Context, p trace.Progress) {
+func (s *spans) progress(ctx context.Context, p trace.Event) {
 	if before, _ := s.phases.Swap(p.Unit, p.Phase); before != p.Phase {
 		event(ctx, string(p.Phase))
 	}
@@ -213,13 +243,13 @@ func (s *spans) progress(ctx context.Context, p trace.Progress) {
 
 // lost: an event of a span that has ended, as that of whoever asked for the set may have, is shown
 // nowhere.
-func (s *spans) lost(ctx context.Context, l trace.Lost) {
+func (s *spans) lost(ctx context.Context, l trace.Event) {
 	s.units.Delete(l.Unit)
 	ctx, _ = s.tracer.Start(ctx, "holdall.lost", append(apart(ctx), oteltrace.WithAttributes(unitKey.String(l.Unit)))...)
 	s.end(ctx, l.Err)
 }
 
-func (s *spans) requestStart(ctx context.Context, r trace.RequestStart) context.Context {
+func (s *spans) requestStart(ctx context.Context, r trace.Event) context.Context {
 	ctx, _ = s.tracer.Start(ctx, "DynamoDB."+r.Op, append(apart(ctx), oteltrace.WithSpanKind(oteltrace.SpanKindClient),
 		oteltrace.WithAttributes(system, instruments.Operation.String(r.Op), attemptKey.Int(r.N)))...)
 	return ctx
@@ -237,10 +267,10 @@ func apart(ctx context.Context) []oteltrace.SpanStartOption {
 }
 
 // requestEnd: a condition that did not hold is an answer, and no failure.
-func (s *spans) requestEnd(ctx context.Context, r trace.RequestEnd) {
+func (s *spans) requestEnd(ctx context.Context, r trace.Event) {
 	err := r.Err
-	if r.Kind == "refused" {
+	if r.Answer == "refused" {
 		err = nil
 	}
-	s.end(ctx, err, instruments.Answer.String(r.Kind), capacityKey.Float64(r.Capacity))
+	s.end(ctx, err, instruments.Answer.String(r.Answer), capacityKey.Float64(r.Capacity))
 }

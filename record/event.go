@@ -8,68 +8,31 @@ import (
 	"io"
 	"iter"
 	"time"
+
+	"github.com/holdall/holdall/trace"
 )
 
-// Event is one line of a recording.
-//
-// Name is that of a hook of trace.Trace, and the fields are those of what it is told, whose
-// comments say what they mean; a field that is zero is left out. RequestStart is not recorded:
-// RequestEnd says how long the request took. Four names are no hooks: [Started], [Paused], [Gone]
-// and [Note].
+// Event is one line of a recording: what a trace.Trace was told, by whom and when. A field that is zero
+// is left out.
 type Event struct {
 	At      time.Time `json:"at"`
 	Process string    `json:"process"`
-	Name    string    `json:"event"`
-	// Span is the same in the two lines of a pair, such as WaitStart and WaitEnd, and in no other
-	// pair of the file, unless a process began anew and appends to it: its spans begin at 1 again.
+	// Name is the kind of the event, with Start or End if that lasts, such as WaitStart. The start of a
+	// request is not recorded: its end says how long it took. Four names are of the recording itself:
+	// [Started], [Paused], [Gone] and [Note].
+	Name string `json:"event"`
+	// Span is the same in the two lines of what lasts, and in no others of the file, unless a process
+	// began anew and appends to it: its spans begin at 1 again.
 	Span uint64 `json:"span,omitempty"`
 	// In is the span in which it happened; 0 if there is none.
 	In uint64 `json:"in,omitempty"`
 
-	Unit    string `json:"unit,omitempty"`
-	ID      string `json:"id,omitempty"`
-	Outcome string `json:"outcome,omitempty"`
-	Leader  string `json:"leader,omitempty"`
-	Holder  string `json:"holder,omitempty"`
-	Owner   string `json:"owner,omitempty"`
-	Purpose string `json:"purpose,omitempty"`
-	From    string `json:"from,omitempty"`
-	To      string `json:"to,omitempty"`
-	Phase   string `json:"phase,omitempty"`
-	Op      string `json:"op,omitempty"`
-	Kind    string `json:"kind,omitempty"`
-	Token   string `json:"token,omitempty"`
-
-	Key  string   `json:"key,omitempty"`
-	Keys []string `json:"keys,omitempty"`
-	Held []string `json:"held,omitempty"`
-	// Count is the field Keys of what a hook is told where that is a number.
-	Count int `json:"count,omitempty"`
-
-	Optimistic bool    `json:"optimistic,omitempty"`
-	Committed  bool    `json:"committed,omitempty"`
-	Rows       int     `json:"rows,omitempty"`
-	Writes     int     `json:"writes,omitempty"`
-	Records    int     `json:"records,omitempty"`
-	Queue      int     `json:"queue,omitempty"`
-	Place      int     `json:"place,omitempty"`
-	N          int     `json:"n,omitempty"`
-	Attempt    int     `json:"attempt,omitempty"`
-	Done       int     `json:"done,omitempty"`
-	Of         int     `json:"of,omitempty"`
-	Failed     int     `json:"failed,omitempty"`
-	Capacity   float64 `json:"capacity,omitempty"`
-
-	Took      time.Duration `json:"took,omitempty"`   // in nanoseconds
-	Waited    time.Duration `json:"waited,omitempty"` // the same
-	Confirmed time.Time     `json:"confirmed,omitzero"`
-	Deadline  time.Time     `json:"deadline,omitzero"`
-
-	Err  string `json:"err,omitempty"`
-	Text string `json:"text,omitempty"` // of a Note, and of a Gone
+	trace.Event        // its Kind is in Name, and its Err is the text below
+	Err         string `json:"err,omitempty"`
+	Text        string `json:"text,omitempty"` // of a Note, and of a Gone
 }
 
-// Names of events that are no hooks.
+// Names of events of the recording itself.
 const (
 	// Started is the first event of a process.
 	Started = "Started"

@@ -101,7 +101,8 @@ func (r *Recording) Trace(name string) *trace.Trace {
 	r.processes = append(r.processes, p)
 	r.mu.Unlock()
 	r.note(Event{At: time.Now(), Process: name, Name: Started})
-	return recorder{r, p}.hooks()
+	hooks := recorder{r, p}
+	return &trace.Trace{Start: hooks.start, End: hooks.end}
 }
 
 // Gone records that a process is no more, and how that came about: what its hooks are told later
@@ -121,7 +122,7 @@ func (r *Recording) Gone(process, text string) {
 // Paused records that a process did not run for so long, until now. It is for programs that stand
 // for several processes; the program's own pauses are noticed without it.
 func (r *Recording) Paused(process string, took time.Duration) {
-	r.note(Event{At: time.Now(), Process: process, Name: Paused, Took: took})
+	r.note(Event{At: time.Now(), Process: process, Name: Paused, Event: trace.Event{Took: took}})
 }
 
 // Note records what the program itself has to say of a process.

@@ -29,9 +29,10 @@ type unit struct {
 	// The highest tokens with which it asked for a place, and wrote anything else.
 	place, wrote int64
 
-	had     bool // its keys
-	doubled bool // the network has a copy of a request
-	unheard bool // of a request
+	had     bool   // its keys
+	taking  string // the first row of the chunk that it asked for last: it has those before
+	doubled bool   // the network has a copy of a request for that chunk
+	unheard bool   // of such a request
 }
 
 // joinsLate reports whether a late copy of a join may give the unit a place that it does
@@ -42,8 +43,8 @@ func (u *unit) joinsLate() bool { return u.place > u.wrote }
 // mayWait reports whether a unit at its end may have a place in a queue yet.
 func (u *unit) mayWait() bool { return u.joinsLate() || time.Now().Before(u.waits) }
 
-// takesLate reports whether a late copy may take rows for the unit: all that it asked for was
-// refused, without a place, and burning would cost every refused caller a second request. Others
+// takesLate reports whether a late copy may take rows for the unit: all takings of its last chunk
+// were refused, without a place, and burning would cost every refused caller a second request. Others
 // bury it.
 func (u *unit) takesLate() bool { return u.doubled && !u.unheard && !u.had && u.place == 0 }
 
@@ -61,13 +62,17 @@ func (h *history) asks(c faults.Call, f faults.Fault) {
 	var updates []*types.Update
 	switch in := c.Input.(type) {
 	case *dynamodb.UpdateItemInput:
-		updates = append(updates, &types.Update{UpdateExpression: in.UpdateExpression, ExpressionAttributeValues: in.ExpressionAttributeValues})
+		updates = append(updates, &types.Update{Key: in.Key, UpdateExpression: in.UpdateExpression, ExpressionAttributeValues: in.ExpressionAttributeValues})
 	case *dynamodb.TransactWriteItemsInput:
 		for _, item := range in.TransactItems {
 			if item.Update != nil {
 				updates = append(updates, item.Update)
 			}
 		}
+	}
+	taking := ""
+	if slices.ContainsFunc(updates, func(u *types.Update) bool { return u.ExpressionAttributeValues[":lease"] != nil }) {
+		taking = keyText(updates[0].Key)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,6 +85,9 @@ func (h *history) asks(c faults.Call, f faults.Fault) {
 		}
 		u := h.units[nonce]
 		if u != nil {
+			if taking != "" && u.taking != taking {
+				u.taking, u.doubled, u.unheard = taking, false, false
+			}
 			u.doubled = u.doubled || f.Kind == faults.Duplicated
 			u.unheard = u.unheard || slices.Contains(unanswered, f.Kind)
 		}
@@ -132,7 +140,7 @@ func (h *history) ended(nonce string) {
 	}
 }
 
-// leaves notes that a unit whose wait is over may go on leaving queues for a lease, and
+// leaves notes that a unit that has given up may go on leaving queues for a lease, and
 // for as long as its goroutine stalls. It has nothing else any more.
 func (h *history) leaves(nonce string) {
 	h.mu.Lock()

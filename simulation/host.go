@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/underway"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/trace"
@@ -161,7 +162,7 @@ func (h *host) boot(name string, weather func(faults.Call) (string, faults.Fault
 func (p *process) trace() *trace.Trace {
 	t := trace.Join(p.lockTrace(), p.unitTrace())
 	if stalls := p.h.w.may(stall); stalls || p.h.w.settings.Story {
-		t.RequestEnd = func(_ context.Context, e trace.RequestEnd) {
+		t = trace.Join(t, hooks.On(trace.Request, func(_ context.Context, e trace.Event) {
 			if p.dead() { // and all its goroutines at once
 				return
 			}
@@ -169,7 +170,7 @@ func (p *process) trace() *trace.Trace {
 			if stalls {
 				p.stall()
 			}
-		}
+		}))
 	}
 	if r := p.h.w.settings.Record; r != nil {
 		return trace.Join(r.Trace(p.name), t)
@@ -180,8 +181,8 @@ func (p *process) trace() *trace.Trace {
 // lockTrace listens for what becomes of locks.
 func (p *process) lockTrace() *trace.Trace {
 	w := p.h.w
-	return &trace.Trace{
-		AcquireEnd: func(ctx context.Context, e trace.AcquireEnd) {
+	return trace.Join(
+		hooks.On(trace.Acquire, func(ctx context.Context, e trace.Event) {
 			if errors.Is(e.Err, trace.ErrLetGo) {
 				ctx.Value(mindKey{}).(*mind).letGo = time.Now()
 			}
@@ -191,41 +192,41 @@ func (p *process) lockTrace() *trace.Trace {
 			}
 			w.history.acquired(e.Unit, e.Token)
 			w.story.tell(p.name, "unit %s has its locks, token %v, after %v", e.Unit, e.Token, e.Took)
-		},
-		Buried: func(_ context.Context, b trace.Buried) {
+		}),
+		hooks.On(trace.Buried, func(_ context.Context, b trace.Event) {
 			w.story.tell(p.name, "has buried unit %s at %s", b.Unit, b.Key)
-		},
-		Cleaned: func(_ context.Context, c trace.Cleaned) {
+		}),
+		hooks.On(trace.Cleaned, func(_ context.Context, c trace.Event) {
 			w.story.tell(p.name, "has cleaned unit %s's intent at %s", c.Unit, c.Key)
-		},
-		WaitStart: func(ctx context.Context, s trace.WaitStart) context.Context {
+		}),
+		hooks.OnStart(trace.Wait, func(ctx context.Context, s trace.Event) context.Context {
 			return context.WithValue(ctx, waitTold{}, w.story.tell(p.name, "unit %s waits for %s, held by unit %s", s.Unit, s.Key, s.Holder))
-		},
-		WaitEnd: func(ctx context.Context, e trace.WaitEnd) {
+		}),
+		hooks.On(trace.Wait, func(ctx context.Context, e trace.Event) {
 			if e.Took == 0 { // whether it waited at all depends on who was faster at that instant
 				told, _ := ctx.Value(waitTold{}).(int)
 				w.story.takeBack(told)
 			}
-		},
-		Joined: func(_ context.Context, j trace.Joined) {
+		}),
+		hooks.On(trace.Joined, func(_ context.Context, j trace.Event) {
 			w.story.tell(p.name, "unit %s is in the queue of %s, at place %d", j.Unit, j.Key, j.Place)
 			w.history.joined(j.Unit, j.Key)
-		},
-		HandedOver: func(_ context.Context, h trace.HandedOver) {
-			w.story.tell(p.name, "unit %s has %s from unit %s", h.To, h.Key, h.From)
-		},
-		Dropped: func(_ context.Context, d trace.Dropped) {
+		}),
+		hooks.On(trace.HandedOver, func(_ context.Context, h trace.Event) {
+			w.story.tell(p.name, "unit %s has %s from unit %s", h.Unit, h.Key, h.Holder)
+		}),
+		hooks.On(trace.Dropped, func(_ context.Context, d trace.Event) {
 			w.story.tell(p.name, "has dropped unit %s from the head of the queue of %s", d.Unit, d.Key)
 			if w.settings.Only == nothing {
 				w.history.problem("unit %s lost its place in the queue of %s, though nothing goes wrong", d.Unit, d.Key)
 			}
-		},
-		Raised: func(_ context.Context, r trace.Raised) {
+		}),
+		hooks.On(trace.Raised, func(_ context.Context, r trace.Event) {
 			w.story.tell(p.name, "unit %s raises its token to %v", r.Unit, r.Token)
-		},
-		Released: func(_ context.Context, r trace.Released) { w.history.ended(r.Unit) },
-		Lost:     func(_ context.Context, l trace.Lost) { w.story.tell(p.name, "unit %s: %v", l.Unit, l.Err) },
-	}
+		}),
+		hooks.On(trace.Released, func(_ context.Context, r trace.Event) { w.history.ended(r.Unit) }),
+		hooks.On(trace.Lost, func(_ context.Context, l trace.Event) { w.story.tell(p.name, "unit %s: %v", l.Unit, l.Err) }),
+	)
 }
 
 // gaveUp notes an acquisition that ended without its set.
@@ -241,15 +242,13 @@ func (p *process) gaveUp(unit string, err error) {
 	case joined(err), errors.As(err, new(*lockset.TableError)):
 		w.history.loose(unit)
 	}
-	if errors.Is(err, lockset.ErrWaited) || errors.Is(err, trace.ErrLetGo) {
-		w.history.leaves(unit)
-	}
+	w.history.leaves(unit)
 	w.history.ended(unit)
 }
 
 // unitTrace listens for what becomes of units.
 func (p *process) unitTrace() *trace.Trace {
-	fellBack := func(_ context.Context, e trace.UnitEnd) {
+	fellBack := func(_ context.Context, e trace.Event) {
 		if e.Leader != "" {
 			p.h.w.history.cameAlong(e.Unit, e.Leader)
 		}
@@ -265,21 +264,21 @@ func (p *process) unitTrace() *trace.Trace {
 		}
 	}
 	w := p.h.w
-	return &trace.Trace{
-		UnitEnd: fellBack,
-		Unfinished: func(_ context.Context, u trace.Unfinished) {
+	return trace.Join(
+		hooks.On(trace.Unit, fellBack),
+		hooks.On(trace.Unfinished, func(_ context.Context, u trace.Event) {
 			w.history.loose(u.Unit) // others free what is left
 			if p.dead() {
 				return
 			}
 			w.story.tell(p.name, "unit %s is committed, and not applied to its end: %v", u.Unit, u.Err)
 			w.history.checkUnfinished(p.name, u.Err)
-		},
-		Recovered: func(_ context.Context, r trace.Recovered) {
+		}),
+		hooks.On(trace.Recovered, func(_ context.Context, r trace.Event) {
 			w.count(func(c *Counts) { c.Rescues++ })
-			w.story.tell(p.name, "has decided about unit %s, committed: %t", r.Unit, r.Committed)
-		},
-	}
+			w.story.tell(p.name, "has decided about unit %s, committed: %t", r.Unit, r.Outcome == trace.Committed)
+		}),
+	)
 }
 
 // longestStall is long enough for a lease to end, and for another to begin.

@@ -62,7 +62,7 @@ func take(t *testing.T, s Settings) (r *Result) {
 const (
 	unitsPerHour  = 200
 	faultsPerHour = 10
-	readsPerHour  = 10  // that met a unit in the way
+	readsPerHour  = 5   // that met a unit in the way
 	manyHours     = 100 // that say what is usual
 )
 

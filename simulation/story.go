@@ -153,7 +153,7 @@ func (s *story) renewed(who string, in *dynamodb.BatchExecuteStatementInput, out
 }
 
 // heard tells what the library made of an answer.
-func (s *story) heard(who string, a trace.RequestEnd) {
+func (s *story) heard(who string, a trace.Event) {
 	if !s.on {
 		return
 	}
@@ -161,7 +161,7 @@ func (s *story) heard(who string, a trace.RequestEnd) {
 		s.tell(who, "hears of its %s: done", a.Op)
 		return
 	}
-	s.tell(who, "hears of its %s: %s (%.120s)", a.Op, a.Kind, a.Err)
+	s.tell(who, "hears of its %s: %s (%.120s)", a.Op, a.Answer, a.Err)
 }
 
 // request says what a request asks for.

@@ -273,7 +273,7 @@ func unexpected(err error) string {
 	switch {
 	case err == nil, errors.Is(err, errChangedItsMind), errors.Is(err, errPanicked):
 		return ""
-	case unitofwork.NextOf(err) == unitofwork.FixCall:
+	case lockset.NextOf(err) == lockset.FixCall:
 		return fmt.Sprintf("was told to fix the call: %v", err)
 	case errors.Is(err, fencing.ErrStale):
 		return fmt.Sprintf("nobody but units writes here, and yet: %v", err)

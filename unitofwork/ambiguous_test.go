@@ -61,7 +61,7 @@ func TestLostAnswersOfACommit(t *testing.T) {
 					want := map[string]int{"committed": 1}
 					if !c.committed {
 						require.Error(t, err)
-						require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err), "%v", err)
+						require.Equal(t, lockset.StartOver, lockset.NextOf(err), "%v", err)
 						want = map[string]int{"not": 1}
 					} else {
 						require.NoError(t, err)
@@ -151,7 +151,7 @@ func TestInDoubt(t *testing.T) {
 				var doubt *unitofwork.InDoubtError
 				require.ErrorAs(t, err, &doubt)
 				require.ErrorIs(t, err, unitofwork.ErrInDoubt)
-				require.Equal(t, unitofwork.AskLater, unitofwork.NextOf(err))
+				require.Equal(t, lockset.AskLater, lockset.NextOf(err))
 				require.Equal(t, c.id, doubt.ID)
 				require.Equal(t, map[string]int{"in doubt": 1}, cl.outcomes(), "a unit in doubt is not started over")
 
@@ -300,7 +300,7 @@ func TestARecordOfAnIDThatIsNone(t *testing.T) {
 				_, err := c.Outcome(t.Context(), "p")
 				require.ErrorAs(t, err, &idErr)
 				require.ErrorAs(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "p"}, transfer(1)), &idErr)
-				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(idErr))
+				require.Equal(t, lockset.FixCall, lockset.NextOf(idErr))
 				require.Equal(t, [2]int64{99, 101}, b.balances())
 				b.allFree()
 			})

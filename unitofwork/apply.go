@@ -279,7 +279,7 @@ func (e *UnappliedError) Error() string {
 	return fmt.Sprintf("unit %q is committed, and cannot be applied: %s: %v", e.Unit, where, e.Err)
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *UnappliedError) WhatNext() next.Next { return next.FixCall }
 
 // Unwrap returns the reason.

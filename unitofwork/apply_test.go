@@ -277,7 +277,7 @@ func TestALargeUnitWhoseLeaseRanOutCommitsNothing(t *testing.T) {
 				_, stage, _ := fewAccounts()
 				err := c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew(), Attempts: 1}, stage)
 				require.ErrorIs(t, err, lockset.ErrLost)
-				require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err))
+				require.Equal(t, lockset.StartOver, lockset.NextOf(err))
 				b.nothingWritten(before)
 			})
 		})

@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/internal/newtable"
 	"github.com/holdall/holdall/lockset"
@@ -146,18 +147,18 @@ func (b *bed) client(name string, script faults.Script, change ...func(*lockset.
 	lc := lockset.Config{
 		Table: "locks", Owner: name, Lease: lease,
 		Rand:  faults.Nonces(name),
-		Trace: &trace.Trace{RequestEnd: func(_ context.Context, i trace.RequestEnd) { note(c.sent, i.Op) }},
+		Trace: hooks.On(trace.Request, func(_ context.Context, i trace.Event) { note(c.sent, i.Op) }),
 	}
-	uc := unitofwork.Config{Table: "units", Trace: &trace.Trace{
-		UnitEnd: func(_ context.Context, e trace.UnitEnd) {
+	uc := unitofwork.Config{Table: "units", Trace: trace.Join(
+		hooks.On(trace.Unit, func(_ context.Context, e trace.Event) {
 			if e.Unit != "" { // it has had its locks
 				note(c.ends, map[trace.Outcome]string{
 					trace.Committed: "committed", trace.CommittedBefore: "already", trace.NotCommitted: "not", trace.InDoubt: "in doubt",
 				}[e.Outcome])
 			}
-		},
-		StartingOver: func(context.Context, trace.StartingOver) { note(c.ends, "over") },
-	}}
+		}),
+		hooks.On(trace.StartingOver, func(context.Context, trace.Event) { note(c.ends, "over") }),
+	)}
 	for _, f := range change {
 		f(&lc, &uc)
 	}

@@ -122,7 +122,7 @@ func findings(t *testing.T, err error) []string {
 	t.Helper()
 	var check *lockset.CheckError
 	require.ErrorAs(t, err, &check)
-	require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+	require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 	var texts []string
 	for _, f := range check.Findings {
 		texts = append(texts, f.Table+": "+f.Problem+": "+f.Do)
@@ -260,7 +260,7 @@ func TestCheckOfUnitsWithoutAnAnswer(t *testing.T) {
 			err := c.Check(t.Context())
 			require.ErrorAs(t, err, new(*lockset.NoAnswerError))
 			require.False(t, errors.As(err, new(*lockset.CheckError)))
-			require.Equal(t, unitofwork.TryLater, unitofwork.NextOf(err))
+			require.Equal(t, lockset.TryLater, lockset.NextOf(err))
 			require.LessOrEqual(t, time.Since(start), lease+2*time.Second)
 		}
 		ended, cancel := context.WithCancel(t.Context())
@@ -268,7 +268,7 @@ func TestCheckOfUnitsWithoutAnAnswer(t *testing.T) {
 		err := b.checker(nil, "locks", "units").Check(ended)
 		require.ErrorAs(t, err, new(*lockset.NoAnswerError))
 		require.ErrorIs(t, err, context.Canceled)
-		require.Equal(t, unitofwork.Decide, unitofwork.NextOf(err))
+		require.Equal(t, lockset.Decide, lockset.NextOf(err))
 	})
 }
 

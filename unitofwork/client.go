@@ -20,10 +20,6 @@ import (
 	"github.com/holdall/holdall/trace"
 )
 
-// MaxActions is how many lock rows and writes one transaction has at most: what
-// DynamoDB takes.
-const MaxActions = requests.MaxActions
-
 // Config says how units are kept. The zero value of every field is its default.
 type Config struct {
 	// Locks is how units lock, for [Open]. [New] has a client for it.
@@ -41,7 +37,7 @@ type Config struct {
 	IDRetention time.Duration
 	// TransactionSize is how many lock rows and writes one transaction has at most;
 	// larger units have a journal. Less than the default means fewer conflicts with
-	// others, and more requests. Default [MaxActions].
+	// others, and more requests. Default 100, what DynamoDB takes.
 	TransactionSize int
 	// Trace is called as things happen. By default it is that of the locks, and [Open]
 	// gives the locks this one if they have none.
@@ -95,7 +91,7 @@ func New(shared *lockset.Client, cfg Config) (*Client, error) {
 		cfg.IDRetention = 30 * 24 * time.Hour
 	}
 	if cfg.TransactionSize == 0 {
-		cfg.TransactionSize = MaxActions
+		cfg.TransactionSize = requests.MaxActions
 	}
 	if cfg.Trace == nil {
 		cfg.Trace = shared.Config().Trace
@@ -105,8 +101,8 @@ func New(shared *lockset.Client, cfg Config) (*Client, error) {
 	switch {
 	case cfg.Table == lock.Table:
 		return nil, &lockset.ConfigError{Field: "Table", Reason: "is the lock table"}
-	case cfg.TransactionSize < 1 || cfg.TransactionSize > MaxActions:
-		return nil, &lockset.ConfigError{Field: "TransactionSize", Reason: fmt.Sprintf("is %d, not between 1 and %d", cfg.TransactionSize, MaxActions)}
+	case cfg.TransactionSize < 1 || cfg.TransactionSize > requests.MaxActions:
+		return nil, &lockset.ConfigError{Field: "TransactionSize", Reason: fmt.Sprintf("is %d, not between 1 and %d", cfg.TransactionSize, requests.MaxActions)}
 	case cfg.IDRetention < 2*lock.Retention:
 		return nil, &lockset.ConfigError{Field: "IDRetention", Reason: fmt.Sprintf(
 			"is %v, less than twice the locks' Retention of %v, by which clocks may be wrong", cfg.IDRetention, lock.Retention)}

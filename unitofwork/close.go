@@ -13,7 +13,7 @@ import (
 
 // Close is for a process that is about to end: nobody else has to wait for a lease
 // then. In a unit's function it closes nothing, for it would wait for that unit: the error
-// matches [ErrNested]. From here on
+// matches [lockset.ErrNested]. From here on
 // Do, Begin, Recover, StuckOf and Mend fail with lockset.ErrClosed; Read and Outcome go on
 // working.
 // Close waits until every unit under way has ended. When ctx ends first, it ends the
@@ -82,7 +82,7 @@ func (c *call) giveUp(ctx context.Context) error {
 // tell says of an error that it came of Close: of a context that ended, or of locks that
 // were released.
 func (c *call) tell(err error) error {
-	if !c.closed.Load() || errors.Is(err, lockset.ErrClosed) && NextOf(err) != Decide {
+	if !c.closed.Load() || errors.Is(err, lockset.ErrClosed) && lockset.NextOf(err) != lockset.Decide {
 		return err
 	}
 	for _, end := range []error{lockset.ErrClosed, context.Canceled, lockset.ErrLost, lockset.ErrReleased} {

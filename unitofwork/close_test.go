@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -51,7 +52,7 @@ func TestCloseWaitsForUnits(t *testing.T) {
 			"StuckOf": func() error { _, err := c.StuckOf(t.Context(), "anotherUnitAltogether_"); return err },
 		} {
 			require.ErrorIs(t, call(), lockset.ErrClosed, name)
-			require.Equal(t, unitofwork.TryLater, unitofwork.NextOf(call()), name)
+			require.Equal(t, lockset.TryLater, lockset.NextOf(call()), name)
 		}
 		require.Empty(t, c.requests(), "nothing is asked for")
 		require.NoError(t, c.Read(t.Context(), accounts.Ref("1", "a")))
@@ -69,9 +70,9 @@ func TestCloseUnderAUnitOrASetIsRefused(t *testing.T) {
 		refused := func(close func(context.Context) error) func(context.Context) error {
 			return func(ctx context.Context) error {
 				err := close(ctx)
-				require.ErrorIs(t, err, unitofwork.ErrNested)
+				require.ErrorIs(t, err, lockset.ErrNested)
 				require.ErrorContains(t, err, "of its own caller")
-				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+				require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 				return nil
 			}
 		}
@@ -273,7 +274,7 @@ func TestCloseWhileLocksAreTaken(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				taken := make(chan struct{})
 				c := b.client("c", nil, func(l *lockset.Config, _ *unitofwork.Config) {
-					l.Trace.AcquireEnd = func(context.Context, trace.AcquireEnd) { close(taken); time.Sleep(time.Second) }
+					l.Trace = trace.Join(l.Trace, hooks.On(trace.Acquire, func(context.Context, trace.Event) { close(taken); time.Sleep(time.Second) }))
 				})
 				ended := make(chan error, 1)
 				go func() { ended <- begin(c) }()
@@ -316,7 +317,7 @@ func TestCloseAndAnErrorOfTheFunctionsOwn(t *testing.T) {
 		require.Equal(t, context.Canceled, c.Close(ctx))
 		err := <-ended
 		require.ErrorIs(t, err, own)
-		require.Equal(t, unitofwork.Decide, unitofwork.NextOf(err))
+		require.Equal(t, lockset.Decide, lockset.NextOf(err))
 		b.allFree()
 	})
 }
@@ -326,8 +327,8 @@ func TestCloseWaitsForTheHooks(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		told := false
 		c := b.client("c", nil, func(_ *lockset.Config, u *unitofwork.Config) {
-			u.Trace.CommitEnd = func(context.Context, trace.CommitEnd) { time.Sleep(time.Second) }
-			u.Trace.UnitEnd = func(context.Context, trace.UnitEnd) { told = true }
+			u.Trace = trace.Join(u.Trace, hooks.On(trace.Commit, func(context.Context, trace.Event) { time.Sleep(time.Second) }))
+			u.Trace = trace.Join(u.Trace, hooks.On(trace.Unit, func(context.Context, trace.Event) { told = true }))
 		})
 		u, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
 		require.NoError(t, err)
@@ -340,30 +341,25 @@ func TestCloseWaitsForTheHooks(t *testing.T) {
 // A hook that panics takes its unit down, and leaves nothing that others wait for.
 func TestAPanicOfAHook(t *testing.T) {
 	hook := errors.New("a hook")
-	for name, panics := range map[string]func(*trace.Trace, func()){
-		"UnitStart": func(r *trace.Trace, p func()) {
-			r.UnitStart = func(ctx context.Context, _ trace.UnitStart) context.Context { p(); return ctx }
-		},
-		"AcquireStart": func(r *trace.Trace, p func()) {
-			r.AcquireStart = func(ctx context.Context, _ trace.AcquireStart) context.Context { p(); return ctx }
-		},
-		"AcquireEnd": func(r *trace.Trace, p func()) { r.AcquireEnd = func(context.Context, trace.AcquireEnd) { p() } },
-		"FunctionStart": func(r *trace.Trace, p func()) {
-			r.FunctionStart = func(ctx context.Context, _ trace.FunctionStart) context.Context { p(); return ctx }
-		},
-		"FunctionEnd": func(r *trace.Trace, p func()) { r.FunctionEnd = func(context.Context, trace.FunctionEnd) { p() } },
-		"RequestEnd, of the ID": func(r *trace.Trace, p func()) {
-			r.RequestEnd = func(_ context.Context, e trace.RequestEnd) {
+	starts := func(k trace.Kind) func(func()) *trace.Trace {
+		return func(p func()) *trace.Trace {
+			return hooks.OnStart(k, func(ctx context.Context, _ trace.Event) context.Context { p(); return ctx })
+		}
+	}
+	ends := func(k trace.Kind) func(func()) *trace.Trace {
+		return func(p func()) *trace.Trace { return hooks.On(k, func(context.Context, trace.Event) { p() }) }
+	}
+	for name, panics := range map[string]func(func()) *trace.Trace{
+		"a unit starts": starts(trace.Unit), "an acquisition starts": starts(trace.Acquire), "an acquisition ends": ends(trace.Acquire),
+		"a function starts": starts(trace.Function), "a function ends": ends(trace.Function),
+		"a request for the ID ends": func(p func()) *trace.Trace {
+			return hooks.On(trace.Request, func(_ context.Context, e trace.Event) {
 				if e.Op == "TransactGetItems" {
 					p()
 				}
-			}
+			})
 		},
-		"CommitStart": func(r *trace.Trace, p func()) {
-			r.CommitStart = func(ctx context.Context, _ trace.CommitStart) context.Context { p(); return ctx }
-		},
-		"CommitEnd": func(r *trace.Trace, p func()) { r.CommitEnd = func(context.Context, trace.CommitEnd) { p() } },
-		"UnitEnd":   func(r *trace.Trace, p func()) { r.UnitEnd = func(context.Context, trace.UnitEnd) { p() } },
+		"a commit starts": starts(trace.Commit), "a commit ends": ends(trace.Commit), "a unit ends": ends(trace.Unit),
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
@@ -376,18 +372,17 @@ func TestAPanicOfAHook(t *testing.T) {
 						_ = u.Commit(t.Context())
 					},
 				} {
-					if what == "Begin" && strings.HasPrefix(name, "Function") { // it calls none
+					if what == "Begin" && strings.HasPrefix(name, "a function") { // it calls none
 						continue
 					}
 					c := b.client(what, nil, func(l *lockset.Config, u *unitofwork.Config) {
-						l.Trace, u.Trace = &trace.Trace{}, nil
 						once := true
-						panics(l.Trace, func() {
+						l.Trace, u.Trace = panics(func() {
 							if once {
 								once = false
 								panic(hook)
 							}
-						})
+						}), nil
 					})
 					require.PanicsWithValue(t, hook, func() { do(c) }, what)
 					begun := time.Now()
@@ -444,7 +439,7 @@ func TestWhoWaitsWhenItsClientIsClosedIsToldSo(t *testing.T) {
 					err := wait(context.WithoutCancel(t.Context()), c)
 					require.ErrorIs(t, err, lockset.ErrClosed)
 					require.NotErrorIs(t, err, lockset.ErrLost)
-					require.Equal(t, unitofwork.TryLater, unitofwork.NextOf(err), "%v", err)
+					require.Equal(t, lockset.TryLater, lockset.NextOf(err), "%v", err)
 					require.LessOrEqual(t, time.Since(closed), time.Second+3*attempt)
 					c.net.Partition(false)
 					time.Sleep(3 * lease)

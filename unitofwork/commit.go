@@ -23,10 +23,10 @@ import (
 // the unit, whatever it returns:
 //
 //   - nil: committed. If there was a journal, and not all of it could be applied,
-//     Trace.Unfinished is told, and others do the rest before anybody else has the
+//     a trace.Unfinished is told, and others do the rest before anybody else has the
 //     locks;
 //   - an error that matches [ErrInDoubt]: not known;
-//   - any other: nothing was written; [NextOf] says what may be done. A
+//   - any other: nothing was written; [lockset.NextOf] says what may be done. A
 //     *[StageError] is that of a write refused earlier; ErrAlreadyCommitted
 //     means that another unit committed under the same ID meanwhile.
 //
@@ -47,14 +47,14 @@ func (u *Unit) commit(ctx context.Context) error {
 	returned := false
 	defer func() { // a panic of a hook, or the like, on its way through: nobody is to renew the locks
 		if !returned {
-			u.over(trace.UnitEnd{Outcome: trace.InDoubt, Err: errDidNotReturn})
+			u.over(trace.Event{Kind: trace.Unit, Outcome: trace.InDoubt, Err: errDidNotReturn})
 			_ = u.free(ctx)
 			u.group.settle()
 		}
 	}()
 	writes, staged, verdict := u.toCommit()
 	began := time.Now()
-	ctx = hooks.Start(ctx, u.c.cfg.Trace.CommitStart, trace.CommitStart{Unit: u.nonce, Rows: u.rowCount(), Writes: len(writes)})
+	ctx = hooks.Start(ctx, u.c.cfg.Trace, trace.Event{Kind: trace.Commit, Unit: u.nonce, Rows: u.rowCount(), Writes: len(writes)})
 	err := u.decideHow(ctx, writes, staged, verdict)
 	returned = true
 	u.group.settle()
@@ -66,12 +66,12 @@ func (u *Unit) commit(ctx context.Context) error {
 		}
 		err = u.notDone(u.failed)
 	case err != nil && u.optimistic != nil && u.group.hasRun() && len(u.stage.writes) == 0 && u.work.ID == "":
-		u.over(trace.UnitEnd{Outcome: trace.Committed}) // it has only read: it was all so, whatever becomes of others
+		u.over(trace.Event{Kind: trace.Unit, Outcome: trace.Committed}) // it has only read: it was all so, whatever becomes of others
 		err = nil
 	case errors.Is(err, ErrInDoubt) && u.optimistic != nil && u.group.hasRun() && !hasEffect(u.stage.writes, u.work.ID):
 		err = u.fellBack(&voidError{key: u.rowKey(), why: wasTogether, alone: true}) // it has only checked
 	}
-	hooks.Tell(ctx, u.c.cfg.Trace.CommitEnd, trace.CommitEnd{Unit: u.nonce, Took: time.Since(began), Err: err})
+	hooks.Tell(ctx, u.c.cfg.Trace, trace.Event{Kind: trace.Commit, Unit: u.nonce, Took: time.Since(began), Err: err})
 	return err
 }
 
@@ -136,9 +136,9 @@ func (u *Unit) decideHow(ctx context.Context, writes []write, staged, verdict er
 	ending, err = u.set.End(ctx)
 	switch {
 	case errors.Is(err, lockset.ErrLost):
-		return u.release(ctx, u.notCommitted(err, StartOver))
+		return u.release(ctx, u.notCommitted(err, lockset.StartOver))
 	case err != nil:
-		return u.release(ctx, u.notCommitted(err, Decide))
+		return u.release(ctx, u.notCommitted(err, lockset.Decide))
 	}
 	err = u.write(ctx, ending, writes)
 	if errors.Is(err, errForOne) {
@@ -230,7 +230,7 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 	case u.optimistic != nil && ctx.Err() == nil && u.rowKey() != "" && (sent.Unanswered > 0 || wasBusy(err)):
 		return u.giveWay(&locks.BusyError{Key: u.rowKey(), Reason: "could not be written"})
 	case sent.Unanswered > 0:
-		return u.notDone(u.notCommitted(fmt.Errorf("%w; the last answer: %w", ErrSuperseded, err), StartOver))
+		return u.notDone(u.notCommitted(fmt.Errorf("%w; the last answer: %w", ErrSuperseded, err), lockset.StartOver))
 	}
 	err = u.explain(p, writes, err)
 	var way *locks.BusyError
@@ -239,7 +239,7 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 		return u.doneBefore(err)
 	case errors.As(err, &way):
 		return u.giveWay(way)
-	case u.group.isNotAlone() && NextOf(err) != TryLater && !errors.As(err, new(*lockset.LostError)): // of a member, whichever
+	case u.group.isNotAlone() && lockset.NextOf(err) != lockset.TryLater && !errors.As(err, new(*lockset.LostError)): // of a member, whichever
 		return u.fellBack(&voidError{key: u.Keys()[0], why: "is one of a group that was refused", alone: true})
 	}
 	return u.notDone(err)
@@ -377,6 +377,6 @@ func (u *Unit) sendAgain(ctx context.Context, p permit, sent requests.Sent, id s
 
 var errLate = errors.New("the locks' deadline came before it was known that the commit was carried out")
 
-func (u *Unit) notCommitted(err error, next Next) *CommitError {
+func (u *Unit) notCommitted(err error, next lockset.Next) *CommitError {
 	return &CommitError{Next: next, Err: err}
 }

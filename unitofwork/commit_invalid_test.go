@@ -106,7 +106,7 @@ func TestAUnitWithoutAPermission(t *testing.T) {
 				require.ErrorContains(t, err, strconv.Quote(c.table))
 				require.ErrorContains(t, err, "may not be accessed")
 				require.ErrorContains(t, err, notAuthorized)
-				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+				require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 				require.Equal(t, c.commits, errors.As(err, new(*unitofwork.CommitError)))
 				require.Equal(t, c.calls, calls, "it is not started over")
 				require.Equal(t, c.ends, cl.outcomes())
@@ -136,7 +136,7 @@ func TestALargeUnitWithoutAPermission(t *testing.T) {
 		require.ErrorAs(t, err, &tableErr)
 		require.Equal(t, "accounts", commitErr.Table)
 		require.Contains(t, tableErr.Tables, "accounts")
-		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+		require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 		require.Equal(t, map[string]int{"not": 1}, c.outcomes())
 		b.nothingWritten(before)
 	})
@@ -159,7 +159,7 @@ func TestAUnitThatMayNotEvenRelease(t *testing.T) {
 			return err
 		})
 		require.NotErrorIs(t, err, unitofwork.ErrInDoubt)
-		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+		require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 		require.ErrorContains(t, err, notAuthorized)
 		asker := b.client("asker", nil)
 		require.NoError(t, asker.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)), "after a lease")
@@ -206,7 +206,7 @@ func TestWithoutAUnitTableACommitAbove4MBWritesNothing(t *testing.T) {
 					}
 					require.Greater(t, 11*size, 4<<20)
 					err := commit(11)
-					require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%v", err)
+					require.Equal(t, lockset.FixCall, lockset.NextOf(err), "%v", err)
 					var commitErr *unitofwork.CommitError
 					var tableErr *lockset.TableError
 					require.ErrorAs(t, err, &commitErr)
@@ -244,7 +244,7 @@ func TestARecordThatGrowsTooLargeIsNamed(t *testing.T) {
 		})
 		var commitErr *unitofwork.CommitError
 		require.ErrorAs(t, err, &commitErr)
-		require.Equal(t, unitofwork.FixCall, commitErr.Next, "%v", err)
+		require.Equal(t, lockset.FixCall, commitErr.Next, "%v", err)
 		require.Equal(t, "accounts", commitErr.Table)
 		require.Equal(t, `Customer="1" ID="large"`, commitErr.Record)
 		require.ErrorContains(t, err, "size")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -56,25 +57,25 @@ func TestACommitThatIsCancelledForOddReasons(t *testing.T) {
 	const condition, invalid, conflict, none = "ConditionalCheckFailed", "ValidationError", "TransactionConflict", "None"
 	for name, c := range map[string]struct {
 		err    error
-		next   unitofwork.Next
+		next   lockset.Next
 		record string
 		id     string
 	}{
-		"no reasons":               {canceled(), unitofwork.FixCall, "", ""},
-		"nobody's":                 {canceled(none, none, none, none, none, none), unitofwork.FixCall, "", ""},
-		"nobody's, and unnamed":    {canceled("", "", "", "", "", ""), unitofwork.FixCall, "", ""},
-		"one, nobody's":            {canceled(none), unitofwork.FixCall, "", ""},
-		"one, a write's":           {canceled(none, none, none, none, invalid), unitofwork.FixCall, `Customer="1" ID="a"`, ""},
-		"the last write's":         {canceled(none, none, none, none, none, invalid), unitofwork.FixCall, `Customer="2" ID="a"`, ""},
-		"a write's, beside a busy": {canceled(none, none, none, none, conflict, invalid), unitofwork.FixCall, `Customer="2" ID="a"`, ""},
-		"both writes'":             {canceled(none, none, none, none, invalid, invalid), unitofwork.FixCall, `Customer="1" ID="a"`, ""},
-		"a record without fence, after a wrong one": {canceled(none, none, none, none, invalid, condition), unitofwork.FixCall, `Customer="1" ID="a"`, ""},
-		"one more than there are actions":           {canceled(none, none, none, none, none, none, condition), unitofwork.FixCall, "", ""},
-		"all but the ID's":                          {canceled(none, none, none, none, none, invalid), unitofwork.FixCall, `Customer="2" ID="a"`, "p"},
-		"a write's, beside an ID":                   {canceled(none, none, none, none, none, invalid, none), unitofwork.FixCall, `Customer="2" ID="a"`, "p"},
-		"a write's, beside a busy ID":               {canceled(none, none, none, none, none, invalid, conflict), unitofwork.FixCall, `Customer="2" ID="a"`, "p"},
-		"an ID's, whose record is gone again":       {canceled(none, none, none, none, none, none, condition), unitofwork.StartOver, "", "p"},
-		"an ID's before a write's":                  {canceled(none, none, none, none, invalid, none, condition), unitofwork.StartOver, "", "p"},
+		"no reasons":               {canceled(), lockset.FixCall, "", ""},
+		"nobody's":                 {canceled(none, none, none, none, none, none), lockset.FixCall, "", ""},
+		"nobody's, and unnamed":    {canceled("", "", "", "", "", ""), lockset.FixCall, "", ""},
+		"one, nobody's":            {canceled(none), lockset.FixCall, "", ""},
+		"one, a write's":           {canceled(none, none, none, none, invalid), lockset.FixCall, `Customer="1" ID="a"`, ""},
+		"the last write's":         {canceled(none, none, none, none, none, invalid), lockset.FixCall, `Customer="2" ID="a"`, ""},
+		"a write's, beside a busy": {canceled(none, none, none, none, conflict, invalid), lockset.FixCall, `Customer="2" ID="a"`, ""},
+		"both writes'":             {canceled(none, none, none, none, invalid, invalid), lockset.FixCall, `Customer="1" ID="a"`, ""},
+		"a record without fence, after a wrong one": {canceled(none, none, none, none, invalid, condition), lockset.FixCall, `Customer="1" ID="a"`, ""},
+		"one more than there are actions":           {canceled(none, none, none, none, none, none, condition), lockset.FixCall, "", ""},
+		"all but the ID's":                          {canceled(none, none, none, none, none, invalid), lockset.FixCall, `Customer="2" ID="a"`, "p"},
+		"a write's, beside an ID":                   {canceled(none, none, none, none, none, invalid, none), lockset.FixCall, `Customer="2" ID="a"`, "p"},
+		"a write's, beside a busy ID":               {canceled(none, none, none, none, none, invalid, conflict), lockset.FixCall, `Customer="2" ID="a"`, "p"},
+		"an ID's, whose record is gone again":       {canceled(none, none, none, none, none, none, condition), lockset.StartOver, "", "p"},
+		"an ID's before a write's":                  {canceled(none, none, none, none, invalid, none, condition), lockset.StartOver, "", "p"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
@@ -89,7 +90,7 @@ func TestACommitThatIsCancelledForOddReasons(t *testing.T) {
 				require.NoError(t, err)
 				err = client.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: c.id, Attempts: 1}, transfer(30))
 				require.Equal(t, 1, db.times)
-				require.Equal(t, c.next, unitofwork.NextOf(err), "%v", err)
+				require.Equal(t, c.next, lockset.NextOf(err), "%v", err)
 				var refused *unitofwork.CommitError
 				require.ErrorAs(t, err, &refused)
 				require.Equal(t, c.record, refused.Record, "%v", err)
@@ -198,13 +199,13 @@ func TestThePauseBeforeStartingOver(t *testing.T) {
 		var ends []time.Time
 		var pauses []time.Duration
 		c := b.client("c", nil, func(_ *lockset.Config, u *unitofwork.Config) {
-			u.Trace.StartingOver = func(context.Context, trace.StartingOver) { ends = append(ends, time.Now()) }
+			u.Trace = trace.Join(u.Trace, hooks.On(trace.StartingOver, func(context.Context, trace.Event) { ends = append(ends, time.Now()) }))
 		}, func(l *lockset.Config, _ *unitofwork.Config) {
-			l.Trace.RequestEnd = func(_ context.Context, i trace.RequestEnd) {
+			l.Trace = trace.Join(l.Trace, hooks.On(trace.Request, func(_ context.Context, i trace.Event) {
 				if len(pauses) < len(ends) {
 					pauses = append(pauses, time.Since(ends[len(pauses)])-i.Took)
 				}
-			}
+			}))
 		})
 		ahead := time.Now().Add(time.Minute).UnixMicro()
 		err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, Attempts: attempts}, func(_ context.Context, u *unitofwork.Unit) error {
@@ -256,10 +257,10 @@ func TestACallersEndBeforeStartingOver(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var next []int
 		c := b.client("c", nil, func(_ *lockset.Config, u *unitofwork.Config) {
-			u.Trace.StartingOver = func(_ context.Context, s trace.StartingOver) {
-				next = append(next, s.Attempt)
+			u.Trace = trace.Join(u.Trace, hooks.On(trace.StartingOver, func(_ context.Context, s trace.Event) {
+				next = append(next, s.N)
 				time.AfterFunc(time.Millisecond, cancel)
-			}
+			}))
 		})
 		calls := 0
 		err := c.Do(ctx, unitofwork.Work{Keys: transferKeys, Attempts: 3}, func(_ context.Context, u *unitofwork.Unit) error {

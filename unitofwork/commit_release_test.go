@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -33,7 +34,7 @@ func TestReleasedIsSaidOfWhatIsReleased(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				var released atomic.Int32
 				cl := b.client("c", c.script, func(l *lockset.Config, _ *unitofwork.Config) {
-					l.Trace.Released = func(context.Context, trace.Released) { released.Add(1) }
+					l.Trace = trace.Join(l.Trace, hooks.On(trace.Released, func(context.Context, trace.Event) { released.Add(1) }))
 				})
 				err := cl.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(30))
 				require.Equal(t, c.want == 1, err == nil, "%v", err)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -174,7 +175,7 @@ func TestWhichWriteIsTooLarge(t *testing.T) {
 				})
 				var refused *unitofwork.CommitError
 				require.ErrorAs(t, err, &refused)
-				require.Equal(t, unitofwork.FixCall, refused.Next)
+				require.Equal(t, lockset.FixCall, refused.Next)
 				if c.record == "" {
 					require.Empty(t, refused.Record, "%v", err)
 				} else {
@@ -194,12 +195,12 @@ func TestAHookThatPanicsInACommit(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		committing := false
 		cl := b.client("c", nil, func(l *lockset.Config, _ *unitofwork.Config) {
-			l.Trace.RequestEnd = func(context.Context, trace.RequestEnd) {
+			l.Trace = trace.Join(l.Trace, hooks.On(trace.Request, func(context.Context, trace.Event) {
 				if committing {
 					committing = false
 					panic("the hook is broken")
 				}
-			}
+			}))
 		})
 		u, err := cl.Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
 		require.NoError(t, err)

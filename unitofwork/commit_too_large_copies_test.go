@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -54,7 +55,7 @@ func count(_ context.Context, u *unitofwork.Unit) error {
 }
 
 func inOneTransaction(_ *lockset.Config, u *unitofwork.Config) {
-	u.TransactionSize = unitofwork.MaxActions
+	u.TransactionSize = requests.MaxActions
 }
 
 // seen is how often each of the large records was written.

@@ -78,7 +78,7 @@ func TestACommitWithoutItsRowIsRefused(t *testing.T) {
 
 					err = u.Commit(t.Context())
 					require.ErrorIs(t, err, lockset.ErrLost)
-					require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err), "%v", err)
+					require.Equal(t, lockset.StartOver, lockset.NextOf(err), "%v", err)
 					var lost *lockset.LostError
 					require.ErrorAs(t, err, &lost)
 					require.Equal(t, gone, lost.Key)
@@ -99,7 +99,7 @@ func TestACommitWithoutItsRowIsRefused(t *testing.T) {
 // When it was the unit's only row, no row says anything of the unit any more:
 // without an ID there is no telling what became of copies of its commit.
 func TestACommitWithoutItsOnlyRowIsNotTakenForDone(t *testing.T) {
-	for id, next := range map[string]unitofwork.Next{"": unitofwork.AskLater, "p1": unitofwork.StartOver} {
+	for id, next := range map[string]lockset.Next{"": lockset.AskLater, "p1": lockset.StartOver} {
 		t.Run(id, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				cl := b.client("c", nil)
@@ -109,7 +109,7 @@ func TestACommitWithoutItsOnlyRowIsNotTakenForDone(t *testing.T) {
 				b.deleteRow(customerKey("1"))
 				err = u.Commit(t.Context())
 				require.Error(t, err)
-				require.Equal(t, next, unitofwork.NextOf(err), "%v", err)
+				require.Equal(t, next, lockset.NextOf(err), "%v", err)
 				require.Equal(t, [2]int64{100, 100}, b.balances())
 				require.Empty(t, b.db.Items("locks"), "a ghost row")
 				require.Empty(t, b.db.Items("units"))

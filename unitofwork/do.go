@@ -47,7 +47,7 @@ type Work struct {
 	// rows that the unit locks, and those who wait for it are told.
 	Purpose string
 	// Attempts is how often Do tries at most under locks. When they were lost, or the
-	// commit was refused for it or for a later token (see [StartOver]), it starts
+	// commit was refused for it or for a later token (see [lockset.StartOver]), it starts
 	// over with a fresh unit and a fresh token, and calls its function again. It
 	// does not for an error that the function returned while the locks were held,
 	// not even for a *fencing.StaleError: only the function's author knows what it
@@ -136,7 +136,7 @@ func (w Work) fits(rows, writes, most int) error {
 //
 // Do returns nil if the unit is committed, by this call or, under the same ID,
 // by an earlier one. Otherwise nothing was written, unless the error matches
-// [ErrInDoubt]; [NextOf] says what may be done. The error matches [ErrNested] under the context of
+// [ErrInDoubt]; [lockset.NextOf] says what may be done. The error matches [lockset.ErrNested] under the context of
 // another unit, and of a lock set that holds a key which the unit needs, or one above or below it. fn's own error is returned as it is, joined with
 // the loss of the locks if there was one, or with why the ID could not be looked up; what fn
 // was told was one state of the tables.
@@ -180,11 +180,11 @@ func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Un
 			}
 			continue
 		}
-		if n == work.Attempts || next != StartOver || ctx.Err() != nil || call.closed.Load() {
+		if n == work.Attempts || next != lockset.StartOver || ctx.Err() != nil || call.closed.Load() {
 			return call.tell(err)
 		}
 		n++
-		hooks.Tell(ctx, c.cfg.Trace.StartingOver, trace.StartingOver{Attempt: n, Err: err})
+		hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.StartingOver, N: n, Err: err})
 		if requests.Sleep(ctx, startOverPause(unit, n-1)) != nil {
 			return call.tell(err)
 		}
@@ -202,22 +202,22 @@ func startOverPause(unit string, n int) time.Duration {
 // once is one run. It returns the nonce of its unit, if it got one, and what holdall itself
 // has to say of starting over: fn's own error is fn's business. The error is a *voidError
 // if another run is to follow.
-func (c *Client) once(ctx context.Context, call *call, r *runs, fn func(context.Context, *Unit) error) (unit string, next Next, err error) {
+func (c *Client) once(ctx context.Context, call *call, r *runs, fn func(context.Context, *Unit) error) (unit string, next lockset.Next, err error) {
 	begin := c.beginWithoutLocks
 	if r.locked {
 		begin = c.begin
 	}
 	u, err := begin(ctx, r)
 	if errors.Is(err, ErrAlreadyCommitted) {
-		return "", Decide, nil
+		return "", lockset.Decide, nil
 	}
 	if err != nil {
-		return "", NextOf(err), err
+		return "", lockset.NextOf(err), err
 	}
 	u.managed = true
 	u.call = call
 	if call.unit.Store(u); call.closed.Load() { // Close may not have seen the unit
-		return u.nonce, Decide, u.rollback(u.outer, lockset.ErrClosed)
+		return u.nonce, lockset.Decide, u.rollback(u.outer, lockset.ErrClosed)
 	}
 	returned := false
 	defer func() { // a panic or runtime.Goexit on its way through
@@ -240,7 +240,7 @@ func (c *Client) once(ctx context.Context, call *call, r *runs, fn func(context.
 	}
 	verdict := u.verdict(err)
 	if verdict == nil && err != nil && u.leadsOn(err) {
-		return u.nonce, Decide, u.commit(u.outer)
+		return u.nonce, lockset.Decide, u.commit(u.outer)
 	}
 	if verdict != nil || err != nil { // before others have what it had
 		r.group.putBack()
@@ -248,19 +248,19 @@ func (c *Client) once(ctx context.Context, call *call, r *runs, fn func(context.
 	switch {
 	case errors.Is(verdict, ErrAlreadyCommitted):
 		_ = u.conclude(u.outer, verdict)
-		return u.nonce, Decide, nil
+		return u.nonce, lockset.Decide, nil
 	case verdict != nil:
-		return u.nonce, NextOf(verdict), u.conclude(u.outer, verdict)
+		return u.nonce, lockset.NextOf(verdict), u.conclude(u.outer, verdict)
 	case err == nil:
 		if err = u.commit(u.outer); errors.Is(err, ErrAlreadyCommitted) {
 			err = nil
 		}
-		return u.nonce, NextOf(err), err
+		return u.nonce, lockset.NextOf(err), err
 	}
-	next = Decide
+	next = lockset.Decide
 	var lost *lockset.LostError
 	if u.optimistic == nil && errors.As(context.Cause(u.set.Context()), &lost) {
-		next = StartOver
+		next = lockset.StartOver
 		if !errors.Is(err, lockset.ErrLost) {
 			err = oneline.Join(lost, err) // which is why fn failed, or makes it moot
 		}
@@ -271,10 +271,10 @@ func (c *Client) once(ctx context.Context, call *call, r *runs, fn func(context.
 // callFunction calls the unit's function, and tells of it.
 func (u *Unit) callFunction(fn func(context.Context, *Unit) error) (err error) {
 	began, told := time.Now(), u.c.cfg.Trace
-	ctx := hooks.Start(u.ctx, told.FunctionStart, trace.FunctionStart{Unit: u.nonce})
+	ctx := hooks.Start(u.ctx, told, trace.Event{Kind: trace.Function, Unit: u.nonce})
 	err = errFnDidNotReturn // a panic or runtime.Goexit on its way through
 	defer func() {
-		hooks.Tell(ctx, told.FunctionEnd, trace.FunctionEnd{Unit: u.nonce, Took: time.Since(began), Err: err})
+		hooks.Tell(ctx, told, trace.Event{Kind: trace.Function, Unit: u.nonce, Took: time.Since(began), Err: err})
 	}()
 	err = fn(ctx, u)
 	return err

@@ -93,11 +93,11 @@ func TestAUnitInsideAnotherIsRefused(t *testing.T) {
 		c := b.client("c", nil)
 		err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
 			_, err := c.Begin(ctx, unitofwork.Work{Keys: []ordering.Key{"other"}})
-			require.ErrorIs(t, err, unitofwork.ErrNested)
+			require.ErrorIs(t, err, lockset.ErrNested)
 			return c.Do(ctx, unitofwork.Work{Keys: []ordering.Key{"other"}}, transfer(1))
 		})
-		require.ErrorIs(t, err, unitofwork.ErrNested)
-		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+		require.ErrorIs(t, err, lockset.ErrNested)
+		require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 		b.allFree()
 	})
 }
@@ -124,7 +124,7 @@ func TestALostUnitIsToldAndWritesNothing(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled, "which is what the function returned")
 		require.NotContains(t, err.Error(), "\n")
 		require.Equal(t, 1, strings.Count(err.Error(), lockset.ErrLost.Error()), "%v", err)
-		require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err))
+		require.Equal(t, lockset.StartOver, lockset.NextOf(err))
 		require.Equal(t, [2]int64{100, 100}, b.balances())
 		require.NoError(t, b.client("next", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys, Attempts: 1}, transfer(1)))
 	})
@@ -134,7 +134,7 @@ func TestALostUnitIsToldAndWritesNothing(t *testing.T) {
 // there, changes nothing. With no ID there is no telling that from here: the
 // rows say nothing of the unit any more.
 func TestACommitHeldUpBeyondTheLeaseChangesNothing(t *testing.T) {
-	for id, next := range map[string]unitofwork.Next{"": unitofwork.AskLater, "p1": unitofwork.StartOver} {
+	for id, next := range map[string]lockset.Next{"": lockset.AskLater, "p1": lockset.StartOver} {
 		inBed(t, func(t *testing.T, b *bed) {
 			c, other := b.client("c", nil), b.client("other", nil)
 			u, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys, ID: id})
@@ -147,7 +147,7 @@ func TestACommitHeldUpBeyondTheLeaseChangesNothing(t *testing.T) {
 			c.net.Resume()
 			err = <-committed
 			require.Error(t, err)
-			require.Equal(t, next, unitofwork.NextOf(err), "%v", err)
+			require.Equal(t, next, lockset.NextOf(err), "%v", err)
 			time.Sleep(3 * lease)
 			require.Equal(t, [2]int64{99, 101}, b.balances())
 			b.allFreeOnceAskedFor(customerKey("1"), customerKey("2"))
@@ -174,7 +174,7 @@ func TestAnOvertakenHoldersCommitIsRefused(t *testing.T) {
 		require.ErrorAs(t, err, &commit)
 		require.ErrorIs(t, err, lockset.ErrLost)
 		require.Equal(t, transferKeys[0], commit.Key)
-		require.Equal(t, unitofwork.StartOver, commit.Next)
+		require.Equal(t, lockset.StartOver, commit.Next)
 		require.Equal(t, [2]int64{100, 105}, b.balances())
 		b.allFree()
 	})
@@ -299,7 +299,7 @@ func TestWorkThatCannotBe(t *testing.T) {
 				for _, err := range []error{err, cl.Do(t.Context(), c.work, transfer(1))} {
 					require.ErrorAs(t, err, c.is)
 					require.ErrorContains(t, err, c.says)
-					require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+					require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 				}
 				require.Empty(t, cl.requests())
 			})
@@ -365,7 +365,7 @@ func TestWithoutAUnitTableALargeUnitIsRefusedBeforeItLocksOrWrites(t *testing.T)
 		var large *unitofwork.TooLargeError
 		require.ErrorAs(t, err, &large)
 		require.Equal(t, 102, large.Rows)
-		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+		require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 		require.Empty(t, c.requests())
 
 		err = c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(_ context.Context, u *unitofwork.Unit) error {
@@ -449,20 +449,20 @@ func TestACallersEndReleasesWithoutWriting(t *testing.T) {
 			return nil // it does not look
 		})
 		require.ErrorIs(t, err, context.Canceled)
-		require.Equal(t, unitofwork.Decide, unitofwork.NextOf(err), "nothing was sent")
+		require.Equal(t, lockset.Decide, lockset.NextOf(err), "nothing was sent")
 		require.Equal(t, [2]int64{100, 100}, b.balances())
 		b.allFree()
 
 		err = c.Do(ctx, unitofwork.Work{Keys: transferKeys}, transfer(1))
 		require.ErrorIs(t, err, context.Canceled)
-		require.Equal(t, unitofwork.Decide, unitofwork.NextOf(err))
+		require.Equal(t, lockset.Decide, lockset.NextOf(err))
 		ctx, cancel = context.WithCancel(t.Context())
 		err = c.Do(ctx, unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
 			cancel()
 			return transfer(1)(ctx, u)
 		})
 		require.ErrorIs(t, err, context.Canceled)
-		require.Equal(t, unitofwork.Decide, unitofwork.NextOf(err))
+		require.Equal(t, lockset.Decide, lockset.NextOf(err))
 	})
 }
 
@@ -491,7 +491,7 @@ func TestAFunctionThatEndsItsUnit(t *testing.T) {
 				return nil
 			})
 			require.ErrorIs(t, err, unitofwork.ErrManaged)
-			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+			require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 		}
 		require.Equal(t, [2]int64{100, 100}, b.balances())
 		require.Equal(t, map[string]int{"not": 2}, c.outcomes())
@@ -506,7 +506,7 @@ func TestFnsErrorIsNotTheUnits(t *testing.T) {
 		c := b.client("c", nil)
 		for _, foreign := range []error{
 			&unitofwork.InDoubtError{ID: "another"}, unitofwork.ErrAlreadyCommitted,
-			&unitofwork.CommitError{Next: unitofwork.StartOver, Err: fencing.ErrStale},
+			&unitofwork.CommitError{Next: lockset.StartOver, Err: fencing.ErrStale},
 			&fencing.StaleError{Token: 1, Found: 2}, unitofwork.ErrSuperseded, // another store's word, another set's loss
 			&lockset.LostError{Reason: lockset.ErrReleased},
 		} {
@@ -539,7 +539,7 @@ func TestAFenceThatIsNoTokenIsNamed(t *testing.T) {
 			})
 			var fenceErr *unitofwork.FenceError
 			require.ErrorAs(t, err, &fenceErr)
-			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+			require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 			require.ErrorContains(t, err, `ID="odd"`)
 			require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)), "others are not poisoned by it")
 			b.allFree()
@@ -555,7 +555,7 @@ func TestACommitThatWasBusyAllAlong(t *testing.T) {
 		defer cancel()
 		err := c.Do(ctx, unitofwork.Work{Keys: transferKeys}, transfer(30))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, unitofwork.TryLater, unitofwork.NextOf(err))
+		require.Equal(t, lockset.TryLater, lockset.NextOf(err))
 		b.allFree()
 	})
 }

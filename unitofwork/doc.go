@@ -37,7 +37,7 @@
 // one transaction: a function may be shown what the units before it have staged, and is called
 // again if that is not committed. Work.Alone keeps a unit apart.
 //
-// [NextOf] says what to do after an error. With an ID (Work.ID) a unit commits once,
+// [lockset.NextOf] says what to do after an error. With an ID (Work.ID) a unit commits once,
 // however often it is tried, so trying again is always safe.
 //
 // A nil function or table panics and says so. Mistakes that may come from data, such as one nil

@@ -12,10 +12,6 @@ import (
 
 // Sentinels, matched with errors.Is.
 var (
-	// ErrNested matches the error of a unit that would wait for its own caller: it was begun inside
-	// another, or it needs a key that is held by a set under whose context it runs, or one above or
-	// below such a key. It equals lockset.ErrNested.
-	ErrNested = lockset.ErrNested
 	// ErrEnded: the unit was committed or rolled back before.
 	ErrEnded = next.Error("the unit of work has ended", next.FixCall)
 	// ErrManaged: the function that was given to [Client.Do] called Commit or
@@ -38,35 +34,6 @@ var (
 	ErrSuperseded = next.Error("the commit had no answer and was overtaken by a release", next.StartOver)
 )
 
-// Next says what a caller may do after an error.
-type Next = next.Next
-
-// What a caller may do next.
-const (
-	// Decide: there is no error, or it is the caller's own, or of a condition it
-	// staged, or of a context that ended before anything was asked.
-	Decide = next.Decide
-	// StartOver: nothing was written; a fresh unit with a fresh token may
-	// succeed. [Client.Do] does it (Work.Attempts), but not after an error that the caller's
-	// own function returned while its locks were held.
-	StartOver = next.StartOver
-	// TryLater: nothing was written; a key is held by another, or DynamoDB did
-	// not answer or was busy.
-	TryLater = next.TryLater
-	// FixCall: this call wrote nothing, and will not until the call, the
-	// configuration or the table is changed.
-	FixCall = next.FixCall
-	// AskLater: the outcome is not known; Client.Outcome may tell.
-	AskLater = next.AskLater
-)
-
-// NextOf says what the caller may do after err, which this package returned. Of an
-// error of the caller's own it says [Decide], unless that wraps one of this package's,
-// or of lockset, fencing or ordering: then it says what that one does. Of several that are
-// joined it is the first of [AskLater], [StartOver], [TryLater] and [FixCall] that one of
-// them says.
-func NextOf(err error) Next { return next.Of(err) }
-
 // CommitError says why a commit wrote nothing. It wraps the reason: a
 // lockset.LostError, fencing.StaleError, [VersionError], [FenceError], [ErrCondition], [ErrExists],
 // [ErrSuperseded], lockset.TableError or lockset.NoAnswerError.
@@ -74,18 +41,18 @@ type CommitError struct {
 	Key    ordering.Key // the lock key at fault, if one is
 	Table  string       // the record at fault, if one is
 	Record string       // its primary key
-	Next   Next
+	Next   lockset.Next
 	Err    error
 }
 
 func (e *CommitError) Error() string {
-	if e.Table != "" {
-		return fmt.Sprintf("not committed: table %q, record %s: %v", e.Table, requests.Shortened(e.Record), e.Err)
+	if of, is := e.Err.(*lockset.TableError); e.Table == "" || is && of.Record != "" { //nolint:errorlint // which names them itself
+		return fmt.Sprintf("not committed: %v", e.Err)
 	}
-	return fmt.Sprintf("not committed: %v", e.Err)
+	return fmt.Sprintf("not committed: table %q, record %s: %v", e.Table, requests.Shortened(e.Record), e.Err)
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *CommitError) WhatNext() next.Next { return e.Next }
 
 // Unwrap returns the reason.
@@ -105,7 +72,7 @@ func (e *StageError) Error() string {
 	return fmt.Sprintf("table %q, record %s: %v", e.Table, requests.Shortened(e.Record), e.Reason)
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *StageError) WhatNext() next.Next { return next.FixCall }
 
 // Unwrap returns the reason.
@@ -122,7 +89,7 @@ func (e *FenceError) Error() string {
 	return fmt.Sprintf("its attribute %q is %s, which no unit wrote", e.Attribute, e.Found)
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *FenceError) WhatNext() next.Next { return next.FixCall }
 
 // VersionError says that a program without locks has changed a record since the unit read it, as
@@ -137,7 +104,7 @@ func (e *VersionError) Error() string {
 		e.Attribute, e.Read, e.Found)
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *VersionError) WhatNext() next.Next { return next.StartOver }
 
 // GuardError is the reason of a [StageError]: no key that the unit holds guards the
@@ -162,7 +129,7 @@ func (e *GuardError) Error() string {
 	return fmt.Sprintf("its guard %q is not covered by the keys %q", string(e.Guard), e.Held)
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *GuardError) WhatNext() next.Next { return next.FixCall }
 
 // TooLargeError says that a unit does not fit into one transaction of DynamoDB, and
@@ -180,7 +147,7 @@ func (e *TooLargeError) Error() string {
 		e.Rows, e.Writes, e.Records, e.Rows+e.Writes+e.Records, e.Most)
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *TooLargeError) WhatNext() next.Next { return next.FixCall }
 
 // IDError says that an ID cannot be used, or was used for something else.
@@ -199,14 +166,14 @@ type InDoubtError struct {
 	Err error  // why there is no telling
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *IDError) WhatNext() next.Next { return next.FixCall }
 
 func (e *InDoubtError) Error() string {
 	return fmt.Sprintf("%v: %v; ask about %q", ErrInDoubt, e.Err, e.Ref)
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *InDoubtError) WhatNext() next.Next { return next.AskLater }
 
 // Unwrap returns the last answer.

@@ -177,8 +177,8 @@ func ExampleNextOf() {
 	err = units.Do(ctx, unitofwork.Work{Lock: true, Keys: []ordering.Key{Accounts.Guard(&alice)}}, func(_ context.Context, u *unitofwork.Unit) error {
 		return u.Replace(Accounts.Of(bob)) // not guarded by what is locked
 	})
-	fmt.Println(unitofwork.NextOf(err))
-	fmt.Println(unitofwork.NextOf(Transfer(ctx, units, "payment-1", alice, bob, 1000)))
+	fmt.Println(lockset.NextOf(err))
+	fmt.Println(lockset.NextOf(Transfer(ctx, units, "payment-1", alice, bob, 1000)))
 	// Output:
 	// fix the call
 	// decide

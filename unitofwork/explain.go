@@ -20,9 +20,9 @@ func (u *Unit) explain(p permit, writes []write, err error) error {
 	var canceled *types.TransactionCanceledException
 	switch {
 	case errors.As(err, new(*lockset.LostError)):
-		return u.notCommitted(err, StartOver)
+		return u.notCommitted(err, lockset.StartOver)
 	case errors.As(err, new(*lockset.NoAnswerError)): // which wraps the last answer
-		return u.notCommitted(err, NextOf(err))
+		return u.notCommitted(err, lockset.NextOf(err))
 	case requests.IsTooLarge(err):
 		return u.tooLarge(writes, err)
 	case !errors.As(err, &canceled):
@@ -40,7 +40,7 @@ func (u *Unit) explain(p permit, writes []write, err error) error {
 		}
 	}
 	if lost := p.Refused(reasons); lost != nil {
-		refused := u.notCommitted(lost, StartOver)
+		refused := u.notCommitted(lost, lockset.StartOver)
 		var what *lockset.LostError
 		if errors.As(lost, &what) {
 			refused.Key = what.Key
@@ -65,7 +65,7 @@ func (u *Unit) sameIDBy(reasons []types.CancellationReason, writes int) error {
 // explainWhole explains a commit that was refused as a whole. Of an expression that is wrong DynamoDB
 // does not say whose it is: it is that of a record with one, often the only one.
 func (u *Unit) explainWhole(writes []write, err error) *CommitError {
-	refused := u.notCommitted(err, FixCall)
+	refused := u.notCommitted(err, lockset.FixCall)
 	if !requests.ConcernsExpression(err) {
 		return refused
 	}
@@ -77,6 +77,10 @@ func (u *Unit) explainWhole(writes []write, err error) *CommitError {
 	}
 	if len(of) == 1 {
 		refused.Key, refused.Table, refused.Record = of[0].holder, of[0].table, of[0].record
+		var whole *lockset.TableError
+		if errors.As(err, &whole) { // which does not know which of its tables it is
+			refused.Err = &lockset.TableError{Op: whole.Op, Tables: []string{of[0].table}, Record: of[0].record, Err: whole.Err}
+		}
 	} else if len(of) > 1 {
 		const most = 10
 		var names []string
@@ -90,7 +94,7 @@ func (u *Unit) explainWhole(writes []write, err error) *CommitError {
 
 // tooLarge says which staged write is too large by itself, if one is.
 func (u *Unit) tooLarge(writes []write, err error) *CommitError {
-	refused := u.notCommitted(err, FixCall)
+	refused := u.notCommitted(err, lockset.FixCall)
 	for _, w := range writes {
 		if size := requests.SizeOf(w.item); size.Stored > requests.MaxItem || size.Sent > requests.MaxSent {
 			refused.Key, refused.Table, refused.Record = w.holder, w.table, w.record
@@ -122,28 +126,28 @@ func (u *Unit) explainWrites(writes []write, reasons []types.CancellationReason,
 				return &locks.BusyError{Key: w.holder, Reason: writtenSince}
 			case !ok:
 				attr := u.c.cfg.FenceAttribute
-				refused.Next, refused.Err = FixCall, &FenceError{Attribute: attr, Found: actions.ValueText(reasons[i].Item[attr])}
+				refused.Next, refused.Err = lockset.FixCall, &FenceError{Attribute: attr, Found: actions.ValueText(reasons[i].Item[attr])}
 				return refused
 			case u.optimistic == nil && found >= u.set.Token():
-				refused.Next, refused.Err = StartOver, &fencing.StaleError{Token: u.set.Token(), Found: found}
+				refused.Next, refused.Err = lockset.StartOver, &fencing.StaleError{Token: u.set.Token(), Found: found}
 				return refused
 			case w.version != nil && !w.version.Same(reasons[i].Item):
 				if u.optimistic != nil {
 					return &locks.BusyError{Key: w.holder, Reason: writtenSince}
 				}
-				refused.Next, refused.Err = StartOver, u.versionError(w, reasons[i].Item)
+				refused.Next, refused.Err = lockset.StartOver, u.versionError(w, reasons[i].Item)
 				return refused
 			}
-			refused.Next, refused.Err = Decide, w.unmet
+			refused.Next, refused.Err = lockset.Decide, w.unmet
 		default:
-			refused.Next, refused.Err = FixCall, requests.ForReason(reasons[i], err)
+			refused.Next, refused.Err = lockset.FixCall, requests.ForReason(reasons[i], err)
 		}
 		if condition == nil {
 			condition = refused
 		}
 	}
 	if condition == nil {
-		return u.notCommitted(err, FixCall)
+		return u.notCommitted(err, lockset.FixCall)
 	}
 	return condition
 }

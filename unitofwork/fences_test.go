@@ -41,7 +41,7 @@ func TestARecordWithTheUnitsOwnToken(t *testing.T) {
 		})
 		require.ErrorIs(t, err, fencing.ErrStale)
 		require.NotErrorIs(t, err, unitofwork.ErrCondition)
-		require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err))
+		require.Equal(t, lockset.StartOver, lockset.NextOf(err))
 		require.Equal(t, int64(5), b.account("1").Balance)
 	})
 }
@@ -182,7 +182,7 @@ func TestARefusalOfARepetitionSaysNothingOfTheFirst(t *testing.T) {
 			)
 		})
 		require.ErrorIs(t, err, unitofwork.ErrSuperseded)
-		require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err))
+		require.Equal(t, lockset.StartOver, lockset.NextOf(err))
 		require.Equal(t, [2]int64{100, 100}, b.balances())
 		b.allFree()
 	})

@@ -15,7 +15,9 @@ import (
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/arbitrary"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -138,7 +140,7 @@ func FuzzStage(f *testing.F) {
 			return
 		}
 		synctest.Test(t, func(t *testing.T) {
-			direct, err := s.commit(t, unitofwork.MaxActions)
+			direct, err := s.commit(t, requests.MaxActions)
 			journaled, err2 := s.commit(t, 1)
 			require.Equal(t, err == nil, err2 == nil, "in one transaction: %v; by a journal: %v", err, err2)
 			if !s.late || s.fence < firstForbidden {
@@ -179,7 +181,7 @@ func (s staged) commit(t *testing.T, size int) (attributes, error) {
 		return faults.Pass()
 	}, func(_ *lockset.Config, u *unitofwork.Config) {
 		u.TransactionSize = size
-		u.Trace.Unfinished = func(_ context.Context, u trace.Unfinished) { unfinished = u.Err }
+		u.Trace = trace.Join(u.Trace, hooks.On(trace.Unfinished, func(_ context.Context, u trace.Event) { unfinished = u.Err }))
 	})
 	u, err := c.Begin(t.Context(), unitofwork.Work{Keys: []ordering.Key{"k/1"}})
 	require.NoError(t, err)
@@ -194,7 +196,7 @@ func (s staged) commit(t *testing.T, size int) (attributes, error) {
 		require.ErrorAs(t, u.Commit(t.Context()), new(*unitofwork.StageError), "the commit says it, too")
 	} else if err = u.Commit(t.Context()); err != nil {
 		require.ErrorAs(t, err, new(*unitofwork.CommitError))
-		require.NotEqual(t, unitofwork.AskLater, unitofwork.NextOf(err), "%v", err)
+		require.NotEqual(t, lockset.AskLater, lockset.NextOf(err), "%v", err)
 	}
 	forbidden := stamped && s.fence >= firstForbidden
 	if err == nil && s.late && forbidden && action.ConditionCheck == nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 )
 
@@ -35,7 +36,7 @@ func FuzzConfig(f *testing.F) {
 		}
 		require.NotEqual(t, "locks", c.cfg.Table)
 		require.NotEmpty(t, c.cfg.FenceAttribute)
-		require.True(t, c.cfg.TransactionSize >= 1 && c.cfg.TransactionSize <= MaxActions)
+		require.True(t, c.cfg.TransactionSize >= 1 && c.cfg.TransactionSize <= requests.MaxActions)
 		require.GreaterOrEqual(t, float64(c.cfg.IDRetention)*1.001, 2*float64(c.lockConfig.Retention), "%+v", given)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
 )
@@ -58,9 +59,9 @@ func (c *Client) traceRead(ctx context.Context, unit string, records []Record, r
 		return err
 	}
 	began := time.Now()
-	ctx = hooks.Start(ctx, c.cfg.Trace.ReadStart, trace.ReadStart{Unit: unit, Records: len(records)})
+	ctx = hooks.Start(ctx, c.cfg.Trace, trace.Event{Kind: trace.Read, Unit: unit, Records: len(records)})
 	err := read(ctx)
-	hooks.Tell(ctx, c.cfg.Trace.ReadEnd, trace.ReadEnd{Unit: unit, Records: len(records), Took: time.Since(began), Err: err})
+	hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.Read, Unit: unit, Records: len(records), Took: time.Since(began), Err: err})
 	return err
 }
 
@@ -152,7 +153,7 @@ func (u *Unit) parseAll(records []Record, items []map[string]types.AttributeValu
 		u.stage.learn(table, key)
 		u.c.sawFence(items[i])
 		if shown[i], err = parse(r, items[i], allowed); err != nil {
-			if errors.As(err, new(*GuardError)) || errors.Is(err, ErrNested) {
+			if errors.As(err, new(*GuardError)) || errors.Is(err, lockset.ErrNested) {
 				return nil, nil, u.stage.keep(err)
 			}
 			return nil, nil, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -21,11 +22,11 @@ import (
 func TestAHookOfAMemberThatPanics(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil, func(_ *lockset.Config, u *unitofwork.Config) {
-			u.Trace = &trace.Trace{UnitEnd: func(_ context.Context, e trace.UnitEnd) {
+			u.Trace = hooks.On(trace.Unit, func(_ context.Context, e trace.Event) {
 				if e.ID == "bad" {
 					panic("hook")
 				}
-			}}
+			})
 		})
 		caught := make([]any, 4)
 		var done sync.WaitGroup
@@ -100,7 +101,7 @@ func TestTheRowsOfOneThatIsLeftOut(t *testing.T) {
 				errs := b.crowd(c, come{fn: transfer(1)}, come{fn: greedy})
 				require.NoError(t, errs[0])
 				require.ErrorIs(t, errs[1], failed)
-				ends := slices.DeleteFunc(r.ends, func(e trace.UnitEnd) bool { return e.Outcome != trace.Committed })
+				ends := slices.DeleteFunc(r.ends, func(e trace.Event) bool { return e.Outcome != trace.Committed })
 				for _, e := range ends[:2] { // the one before, and the leader
 					require.Equal(t, 4, e.Rows)
 				}

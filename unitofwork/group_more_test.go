@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -424,13 +426,13 @@ func TestLargeGroups(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				var r runs
 				var refused atomic.Int64
-				cl := b.client("c", noneLarger(t, cmp.Or(c.most, unitofwork.MaxActions)), r.traced, func(l *lockset.Config, u *unitofwork.Config) {
+				cl := b.client("c", noneLarger(t, cmp.Or(c.most, requests.MaxActions)), r.traced, func(l *lockset.Config, u *unitofwork.Config) {
 					u.TransactionSize = c.most
-					l.Trace.RequestEnd = func(_ context.Context, i trace.RequestEnd) {
+					l.Trace = trace.Join(l.Trace, hooks.On(trace.Request, func(_ context.Context, i trace.Event) {
 						if i.Err != nil {
 							refused.Add(1)
 						}
-					}
+					}))
 				})
 				var all []come
 				for i := range c.units {

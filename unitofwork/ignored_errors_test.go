@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -101,7 +102,7 @@ func TestARecoveredPanicFailsTheCommit(t *testing.T) {
 						return u.Insert(customers.Of(customer{ID: "9", Name: "half"}))
 					})
 					require.ErrorContains(t, err, "panicked")
-					require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+					require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 					require.Empty(t, b.customer("9"))
 				})
 			})

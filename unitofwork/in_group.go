@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -115,7 +116,7 @@ func (u *Unit) coverInGroup(guard ordering.Key) ordering.Key {
 }
 
 // endInGroup ends a follower whose function has returned, when its group has.
-func (u *Unit) endInGroup(failed error) (nonce string, next Next, err error) {
+func (u *Unit) endInGroup(failed error) (nonce string, next lockset.Next, err error) {
 	f := u.follower
 	close(f.returned)
 	u.mu.Lock()
@@ -136,20 +137,20 @@ func (u *Unit) endInGroup(failed error) (nonce string, next Next, err error) {
 		f.goAway()
 		_ = u.conclude(u.outer, verdict)
 		if errors.Is(verdict, ErrAlreadyCommitted) {
-			return u.nonce, Decide, nil
+			return u.nonce, lockset.Decide, nil
 		}
-		return u.nonce, NextOf(verdict), verdict
+		return u.nonce, lockset.NextOf(verdict), verdict
 	case !f.handIn(writes, failed):
 		err := u.fellBack(&voidError{key: f.guards[0], why: tookLong, alone: true})
 		u.tell()
-		return u.nonce, StartOver, err
+		return u.nonce, lockset.StartOver, err
 	}
 	<-f.settled
 	u.tell()
 	if f.err != nil { // its own: that is its author's business
-		return u.nonce, Decide, f.result
+		return u.nonce, lockset.Decide, f.result
 	}
-	return u.nonce, NextOf(f.result), f.result
+	return u.nonce, lockset.NextOf(f.result), f.result
 }
 
 // leaveGroup ends what its group has to do with a unit whose function does not return.

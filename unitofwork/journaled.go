@@ -105,7 +105,7 @@ func (u *Unit) carryOut(ctx context.Context, pending *locks.Prepared, j *journal
 // unfinished tells an operator of a unit that is committed and not yet applied.
 func (c *Client) unfinished(ctx context.Context, unit string, err error) {
 	c.lockConfig.Logger.ErrorContext(ctx, "holdall: a committed unit is not applied to its end", "unit", unit, "err", err)
-	hooks.Tell(ctx, c.cfg.Trace.Unfinished, trace.Unfinished{Unit: unit, Err: err})
+	hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.Unfinished, Unit: unit, Err: err})
 }
 
 // whyNot says why a unit with a journal was not committed: a loss of its locks is
@@ -117,11 +117,11 @@ func (u *Unit) whyNot(before context.Context, err error) error {
 	case errors.As(err, &refused), errors.As(err, new(*StageError)):
 		return err
 	case errors.As(err, &lost), errors.As(context.Cause(before), &lost):
-		e := u.notCommitted(lost, StartOver)
+		e := u.notCommitted(lost, lockset.StartOver)
 		e.Key = lost.Key
 		return e
 	default:
-		return u.notCommitted(err, NextOf(err))
+		return u.notCommitted(err, lockset.NextOf(err))
 	}
 }
 
@@ -172,7 +172,7 @@ func (c *Client) counter(ctx context.Context, unit string, phase trace.Phase, of
 	var done atomic.Int64
 	return func(steps int) {
 		n := done.Add(int64(steps))
-		hooks.Tell(ctx, c.cfg.Trace.Progress, trace.Progress{Unit: unit, Phase: phase, Done: int(n), Of: of})
+		hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.Progress, Unit: unit, Phase: phase, Done: int(n), Of: of})
 	}
 }
 
@@ -244,7 +244,7 @@ func (u *Unit) decide(ctx, before context.Context, pending *locks.Prepared, rows
 	if len(reasons) > 1 && requests.Code(reasons[0]) == requests.ReasonNone && requests.Code(reasons[1]) == requests.ReasonCondition {
 		return NotCommitted, u.sameID(reasons[1].Item)
 	}
-	return NotCommitted, u.notCommitted(&lockset.LostError{Reason: errAborted}, StartOver)
+	return NotCommitted, u.notCommitted(&lockset.LostError{Reason: errAborted}, lockset.StartOver)
 }
 
 var errAborted = errors.New("its lease ran out and another aborted it")

@@ -34,9 +34,9 @@ func TestALargeUnitThatMeetsConflictsForTooLong(t *testing.T) {
 				require.Error(t, err)
 				require.NotErrorIs(t, err, unitofwork.ErrInDoubt)
 				if at == decides || errors.As(err, new(*lockset.NoAnswerError)) {
-					require.Equal(t, unitofwork.TryLater, unitofwork.NextOf(err), "%v", err)
+					require.Equal(t, lockset.TryLater, lockset.NextOf(err), "%v", err)
 				} else {
-					require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err), "%v", err)
+					require.Equal(t, lockset.StartOver, lockset.NextOf(err), "%v", err)
 				}
 				b.nothingWritten(before)
 				require.Equal(t, map[string]int{"not": 1}, c.outcomes())
@@ -79,8 +79,8 @@ func (m *mixed) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWri
 func TestABusyRecordIsRehearsedAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		busy int
-		next unitofwork.Next
-	}{"for a while": {3, unitofwork.FixCall}, "for long": {1000, unitofwork.TryLater}} {
+		next lockset.Next
+	}{"for a while": {3, lockset.FixCall}, "for long": {1000, lockset.TryLater}} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				before := b.tables()
@@ -93,7 +93,7 @@ func TestABusyRecordIsRehearsedAgain(t *testing.T) {
 				err = client.Do(t.Context(), unitofwork.Work{Keys: append(keys, accountKey("c001", "other"))}, onlyOneFails(refs, func(u *unitofwork.Unit) error {
 					return u.Update(accounts.Ref("c001", "other"), unitofwork.Expression{Update: "SET Balance = Nothing"})
 				}))
-				require.Equal(t, c.next, unitofwork.NextOf(err), "%v", err)
+				require.Equal(t, c.next, lockset.NextOf(err), "%v", err)
 				require.Greater(t, db.asked, 3)
 				require.Less(t, db.asked, 100)
 				for i := range db.at[1:] {

@@ -84,7 +84,7 @@ func TestTwoLargeUnitsDecideUnderTheSameID(t *testing.T) {
 		})
 		require.NoError(t, <-done)
 		require.ErrorAs(t, err, new(*unitofwork.IDError), "other keys, and so another unit")
-		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+		require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 		require.True(t, b.allOrNothing(all))
 		require.Equal(t, before, b.account("2"))
 		require.Equal(t, map[string]int{"not": 1}, loser.outcomes())
@@ -153,7 +153,7 @@ func TestALargeUnitInDoubt(t *testing.T) {
 					var doubt *unitofwork.InDoubtError
 					require.ErrorAs(t, err, &doubt)
 					require.Equal(t, id, doubt.ID)
-					require.Equal(t, unitofwork.AskLater, unitofwork.NextOf(err))
+					require.Equal(t, lockset.AskLater, lockset.NextOf(err))
 					require.Equal(t, map[string]int{"in doubt": 1}, c.outcomes())
 
 					heir := b.client("next", nil, inSmallTransactions)
@@ -315,7 +315,7 @@ func TestALargeUnitThatWasAbortedDecidesNothing(t *testing.T) {
 					return stage(ctx, u)
 				})
 				require.ErrorIs(t, err, lockset.ErrLost, "the loss is told first, as of a small unit")
-				require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err))
+				require.Equal(t, lockset.StartOver, lockset.NextOf(err))
 				b.nothingWritten(before)
 				require.Equal(t, map[string]int{"not": 1}, c.outcomes())
 			})

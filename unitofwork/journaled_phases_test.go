@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -27,11 +29,11 @@ func atProgress(of trace.Phase, f func()) func(*lockset.Config, *unitofwork.Conf
 	var begun atomic.Bool // no lock is held while f waits
 	return func(_ *lockset.Config, u *unitofwork.Config) {
 		u.TransactionSize = 8
-		u.Trace.Progress = func(_ context.Context, p trace.Progress) {
+		u.Trace = trace.Join(u.Trace, hooks.On(trace.Progress, func(_ context.Context, p trace.Event) {
 			if p.Phase == of && begun.CompareAndSwap(false, true) {
 				f()
 			}
-		}
+		}))
 	}
 }
 
@@ -64,25 +66,26 @@ func (b *bed) allOrNothing(all int64) bool {
 func TestThePhasesOfALargeUnitAreTold(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		var mu sync.Mutex
-		var told []trace.Progress
-		var ends []trace.UnitEnd
+		var told []trace.Event
+		var ends []trace.Event
 		c := b.client("A", nil, func(_ *lockset.Config, u *unitofwork.Config) {
 			u.TransactionSize = 8
-			u.Trace.Progress = func(_ context.Context, p trace.Progress) { mu.Lock(); told = append(told, p); mu.Unlock() }
-			u.Trace.UnitEnd = func(_ context.Context, e trace.UnitEnd) { mu.Lock(); ends = append(ends, e); mu.Unlock() }
+			u.Trace = trace.Join(u.Trace, hooks.On(trace.Progress, func(_ context.Context, p trace.Event) { mu.Lock(); told = append(told, p); mu.Unlock() }))
+			u.Trace = trace.Join(u.Trace, hooks.On(trace.Unit, func(_ context.Context, e trace.Event) { mu.Lock(); ends = append(ends, e); mu.Unlock() }))
 		})
 		_, stage, all := fewAccounts()
 		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, stage))
 		require.True(t, b.allOrNothing(all))
-		done, seen, at := map[trace.Phase]int{}, map[trace.Progress]bool{}, 0
+		done, seen, at := map[trace.Phase]int{}, map[string]bool{}, 0
 		for _, p := range told {
 			require.NotEmpty(t, p.Unit)
 			for phases[at] != p.Phase {
 				at++
 				require.Less(t, at, len(phases), "%v comes too late", p.Phase)
 			}
-			require.False(t, seen[p], "%v: %d twice", p.Phase, p.Done)
-			seen[p] = true
+			step := fmt.Sprint(p.Phase, p.Done, p.Of)
+			require.False(t, seen[step], "%v: %d twice", p.Phase, p.Done)
+			seen[step] = true
 			done[p.Phase] = max(done[p.Phase], p.Done)
 			if p.Of > 0 {
 				require.LessOrEqual(t, p.Done, p.Of)
@@ -146,7 +149,7 @@ func TestALargeCommitUnderTheUnitsOwnContext(t *testing.T) {
 			}
 			return faults.Pass()
 		}, inSmallTransactions, func(l *lockset.Config, _ *unitofwork.Config) {
-			l.Trace.Lost = func(_ context.Context, l trace.Lost) { lost.Store(&l.Err) }
+			l.Trace = trace.Join(l.Trace, hooks.On(trace.Lost, func(_ context.Context, l trace.Event) { lost.Store(&l.Err) }))
 		})
 		var keys []ordering.Key
 		for i := range 60 {
@@ -188,7 +191,7 @@ func TestALargeUnitThatLosesItsLocksAfterTheDecision(t *testing.T) {
 			}
 			return faults.Pass()
 		}, inSmallTransactions, func(l *lockset.Config, _ *unitofwork.Config) {
-			l.Trace.Lost = func(context.Context, trace.Lost) { lost.Store(true) }
+			l.Trace = trace.Join(l.Trace, hooks.On(trace.Lost, func(context.Context, trace.Event) { lost.Store(true) }))
 		})
 		u, err := c.Begin(t.Context(), unitofwork.Work{Keys: ofDeposits})
 		require.NoError(t, err)
@@ -225,7 +228,7 @@ func TestALockLostInEachPhase(t *testing.T) {
 				_, stage, _ := fewAccounts()
 				err := c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew(), Attempts: 1}, stage)
 				require.ErrorIs(t, err, lockset.ErrLost)
-				require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err))
+				require.Equal(t, lockset.StartOver, lockset.NextOf(err))
 				require.NoError(t, context.Cause(taken.Context()), "it is the heir's")
 				require.NoError(t, taken.Release(t.Context()))
 				_, err = heir.Recover(t.Context())
@@ -253,7 +256,7 @@ func TestAJournalThatIsBegunTooLate(t *testing.T) {
 				}
 				before := b.tables()
 				client := b.client("A", nil, atProgress(trace.Journaling, func() { time.Sleep(c.takes) }), func(_ *lockset.Config, u *unitofwork.Config) {
-					u.TransactionSize = unitofwork.MaxActions
+					u.TransactionSize = requests.MaxActions
 				})
 				err := client.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}, Attempts: 1}, func(_ context.Context, u *unitofwork.Unit) error {
 					for i := range 11 {
@@ -270,7 +273,7 @@ func TestAJournalThatIsBegunTooLate(t *testing.T) {
 					return
 				}
 				require.ErrorIs(t, err, lockset.ErrLost)
-				require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err))
+				require.Equal(t, lockset.StartOver, lockset.NextOf(err))
 				b.nothingWritten(before)
 			})
 		})
@@ -316,7 +319,7 @@ func TestALargeUnitThatLostItsLocksBeforeItCommits(t *testing.T) {
 			return nil
 		})
 		require.ErrorIs(t, err, lockset.ErrLost)
-		require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err))
+		require.Equal(t, lockset.StartOver, lockset.NextOf(err))
 		require.Equal(t, 3, c.requests()["TransactWriteItems"], "two to release, one of which is refused at first")
 		require.Empty(t, b.db.Items("units"))
 	})

@@ -213,7 +213,7 @@ func TestARecordOfAlmost400KB(t *testing.T) {
 				var refused *unitofwork.CommitError
 				require.ErrorAs(t, err, &refused)
 				require.Equal(t, `Customer="c000" ID="large"`, refused.Record)
-				require.Equal(t, unitofwork.FixCall, refused.Next)
+				require.Equal(t, lockset.FixCall, refused.Next)
 				b.nothingWritten(before)
 			})
 		})
@@ -274,7 +274,7 @@ func TestAConditionOfALargeUnitThatFails(t *testing.T) {
 				require.Equal(t, "accounts", refused.Table)
 				require.Contains(t, []string{`Customer="1" ID="a"`, `Customer="1" ID="z"`}, refused.Record)
 				require.Equal(t, customerKey("1"), refused.Key)
-				require.Equal(t, unitofwork.Decide, unitofwork.NextOf(err))
+				require.Equal(t, lockset.Decide, lockset.NextOf(err))
 				b.nothingWritten(before)
 				require.Empty(t, b.db.Items("units"), "there was nothing to decide")
 				require.False(t, removed, "nor anything to remove")
@@ -354,7 +354,7 @@ func TestAWriteOfALargeUnitThatCannotBe(t *testing.T) {
 				client := b.client("A", c.script, inSmallTransactions)
 				keys, refs := largeKeys(fewKeys)
 				err := client.Do(t.Context(), unitofwork.Work{Keys: append(keys, customerKey("1"))}, onlyOneFails(refs, c.one))
-				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%v", err)
+				require.Equal(t, lockset.FixCall, lockset.NextOf(err), "%v", err)
 				var refused *unitofwork.CommitError
 				var staged *unitofwork.StageError
 				found, which := "", ""

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -103,7 +104,7 @@ func TestAKeyOfAnotherType(t *testing.T) {
 				var refused *unitofwork.StageError
 				require.ErrorAs(t, err, &refused)
 				require.Equal(t, "accounts", refused.Table)
-				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+				require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 				require.ErrorContains(t, err, c.says)
 				require.Empty(t, client.requests())
 			})
@@ -133,7 +134,7 @@ func TestAValueThatIsNoKey(t *testing.T) {
 			err := client.Read(t.Context(), table.Ref(c.p, c.s))
 			require.ErrorContains(t, err, c.says, name)
 			require.NotContains(t, err.Error(), `"-"`)
-			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+			require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 			require.Empty(t, client.requests())
 		})
 	}

@@ -55,7 +55,7 @@ func TestATableOfAnotherUse(t *testing.T) {
 				require.NoError(t, err)
 				err = c.call(t.Context(), client)
 				told(t, b, err)
-				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+				require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 				require.ErrorContains(t, err, c.says)
 				require.ErrorContains(t, err, `table "`+c.table+`"`)
 			})
@@ -83,7 +83,7 @@ func TestADecisionThatIsDenied(t *testing.T) {
 		err := c.Do(t.Context(), unitofwork.Work{Keys: keys}, deposit(refs, 7))
 		require.True(t, denying.Load())
 		require.NotErrorIs(t, err, unitofwork.ErrInDoubt)
-		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%v", err)
+		require.Equal(t, lockset.FixCall, lockset.NextOf(err), "%v", err)
 		require.Equal(t, map[string]int{"not": 1}, c.outcomes())
 
 		other := b.client("other", nil, inSmallTransactions)

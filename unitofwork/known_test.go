@@ -395,7 +395,7 @@ func TestWhatIsOverForGoodIsToldAtOnce(t *testing.T) {
 			t.Parallel()
 			eachCall(t, c.outage, func(t *testing.T, b *bed, err error, took time.Duration) {
 				told(t, b, err)
-				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%v", err)
+				require.Equal(t, lockset.FixCall, lockset.NextOf(err), "%v", err)
 				require.LessOrEqual(t, took, lease/10, "%v", err)
 				require.Regexp(t, `"(locks|units|accounts|customers)"`, err.Error())
 				if !strings.Contains(err.Error(), c.says) { // a check finds what is denied by name
@@ -429,7 +429,7 @@ func TestAnOperationThatIsDeniedOnOneTable(t *testing.T) {
 						for range 2 { // the second time its ID has been used, if it went well
 							if err := do(t.Context(), c); err != nil {
 								told(t, b, err)
-								require.Contains(t, []unitofwork.Next{unitofwork.FixCall, unitofwork.AskLater}, unitofwork.NextOf(err))
+								require.Contains(t, []lockset.Next{lockset.FixCall, lockset.AskLater}, lockset.NextOf(err))
 							}
 						}
 						time.Sleep(2 * lease)
@@ -447,8 +447,8 @@ func TestWhatMayBeOverSoonIsTriedForALease(t *testing.T) {
 			t.Parallel()
 			eachCall(t, c.outage, func(t *testing.T, b *bed, err error, took time.Duration) {
 				told(t, b, err)
-				next := unitofwork.NextOf(err)
-				require.Contains(t, []unitofwork.Next{unitofwork.TryLater, unitofwork.StartOver}, next, "%v", err)
+				next := lockset.NextOf(err)
+				require.Contains(t, []lockset.Next{lockset.TryLater, lockset.StartOver}, next, "%v", err)
 				if !strings.HasSuffix(t.Name(), "/TryAcquire") { // which waits for nobody, and asks twice
 					require.GreaterOrEqual(t, took, lease/2)
 				}
@@ -468,7 +468,7 @@ func TestAnAnswerWithoutContentIsNoSuccess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			eachCall(t, func() *outage { return &outage{page: &page{http.StatusOK, body, nil}} }, func(t *testing.T, b *bed, err error, _ time.Duration) {
 				require.ErrorContains(t, err, "HTTP status 200 OK")
-				require.Contains(t, []unitofwork.Next{unitofwork.TryLater, unitofwork.AskLater, unitofwork.StartOver}, unitofwork.NextOf(err))
+				require.Contains(t, []lockset.Next{lockset.TryLater, lockset.AskLater, lockset.StartOver}, lockset.NextOf(err))
 				require.Equal(t, [2]int64{100, 100}, b.balances())
 			})
 		})

@@ -247,7 +247,7 @@ func TestWhatWasShownHasChanged(t *testing.T) {
 				for _, choice := range o.Choices {
 					err := c.Mend(t.Context(), o, choice)
 					require.ErrorIs(t, err, unitofwork.ErrChanged)
-					require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+					require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 				}
 				require.Equal(t, before, b.tables())
 			})

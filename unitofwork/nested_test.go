@@ -120,9 +120,9 @@ func TestAUnitUnderASetThatHoldsItsKeyIsRefused(t *testing.T) {
 						for _, of := range []*client{c, other} {
 							began := time.Now()
 							err := unit(ctx, of)
-							require.ErrorIs(t, err, unitofwork.ErrNested)
 							require.ErrorIs(t, err, lockset.ErrNested)
-							require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+							require.ErrorIs(t, err, lockset.ErrNested)
+							require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 							require.ErrorContains(t, err, "Work.Lock")
 							require.ErrorContains(t, err, fmt.Sprintf("has key %q", string(key)))
 							require.Less(t, time.Since(began), 20*rtt)
@@ -149,7 +149,7 @@ func TestUnitsUnderALockOfAnotherKey(t *testing.T) {
 					require.NoError(t, c.locks.With(t.Context(), []ordering.Key{job}, func(ctx context.Context, _ lockset.Token) error {
 						for range 3 {
 							if err := unit(ctx, c); err != nil {
-								require.NotErrorIs(t, err, unitofwork.ErrNested)
+								require.NotErrorIs(t, err, lockset.ErrNested)
 							}
 						}
 						return c.freely(ctx, unitofwork.Work{}, reads(accounts.Ref("1", "a")))
@@ -190,13 +190,13 @@ func TestASetUnderAUnitThatHasItsKeyIsRefused(t *testing.T) {
 					require.NoError(t, u.Get(ctx, a))
 					for _, key := range []ordering.Key{"named", "named/below", accountKey("1", "a"), customerKey("1")} {
 						err := take(ctx, key)
-						require.ErrorIs(t, err, unitofwork.ErrNested, "%s", key)
+						require.ErrorIs(t, err, lockset.ErrNested, "%s", key)
 						require.ErrorContains(t, err, "without a set")
 					}
-					require.ErrorIs(t, take(ctx, "a"), unitofwork.ErrNested, "it comes before what the unit has")
+					require.ErrorIs(t, take(ctx, "a"), lockset.ErrNested, "it comes before what the unit has")
 					require.NoError(t, take(ctx, "z"))
 					_, err := other.locks.TryAcquire(ctx, []ordering.Key{"named"})
-					require.ErrorIs(t, err, unitofwork.ErrNested)
+					require.ErrorIs(t, err, lockset.ErrNested)
 					a.T.Balance++
 					return u.Put(a)
 				}))
@@ -224,8 +224,8 @@ func TestAUnitThatComesToAKeyAfterASetOfItsFunction(t *testing.T) {
 				require.NoError(t, err)
 				return
 			}
-			require.ErrorIs(t, err, unitofwork.ErrNested)
-			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+			require.ErrorIs(t, err, lockset.ErrNested)
+			require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 		})
 	}
 }
@@ -246,7 +246,7 @@ func TestAUnitThatComesToAKeyOfASetOfItsFunction(t *testing.T) {
 						})
 					})
 				})
-				require.ErrorIs(t, err, unitofwork.ErrNested)
+				require.ErrorIs(t, err, lockset.ErrNested)
 				b.allFree()
 			})
 		})
@@ -269,7 +269,7 @@ func TestAUnitThatNeedsAKeyOfASetOfItsFunction(t *testing.T) {
 						require.NoError(t, err)
 						_ = need(ctx, u) // the commit says so as well
 						return set.Release(ctx)
-					}), unitofwork.ErrNested)
+					}), lockset.ErrNested)
 					b.allFree()
 				})
 			})
@@ -313,7 +313,7 @@ func TestAMemberOfAGroupThatNeedsAKeyOfItsCaller(t *testing.T) {
 				})
 			}()
 			require.NoError(t, <-first)
-			require.ErrorIs(t, <-second, unitofwork.ErrNested)
+			require.ErrorIs(t, <-second, lockset.ErrNested)
 			return nil
 		}))
 		b.allFree()

@@ -47,7 +47,7 @@ var examples = map[string]error{
 	"*GuardError":            &unitofwork.GuardError{Guard: "a"},
 	"*TooLargeError":         &unitofwork.TooLargeError{},
 	"*IDError":               &unitofwork.IDError{ID: "i", Reason: "is empty"},
-	"ErrNested":              unitofwork.ErrNested,
+	"ErrNested":              lockset.ErrNested,
 	"lockset.ErrNested":      lockset.ErrNested,
 	"ErrManaged":             unitofwork.ErrManaged,
 	"ErrEnded":               unitofwork.ErrEnded,
@@ -98,9 +98,9 @@ func errorRows(t *testing.T) map[string][]string {
 
 // Each error has the Next of its row in README, bare or wrapped.
 func TestNextOfIsAsREADMESays(t *testing.T) {
-	nexts := map[string]unitofwork.Next{
-		"StartOver": unitofwork.StartOver, "TryLater": unitofwork.TryLater, "Decide": unitofwork.Decide,
-		"FixCall": unitofwork.FixCall, "AskLater": unitofwork.AskLater,
+	nexts := map[string]lockset.Next{
+		"StartOver": lockset.StartOver, "TryLater": lockset.TryLater, "Decide": lockset.Decide,
+		"FixCall": lockset.FixCall, "AskLater": lockset.AskLater,
 	}
 	rows := errorRows(t)
 	require.Len(t, rows, len(nexts))
@@ -113,20 +113,20 @@ func TestNextOfIsAsREADMESays(t *testing.T) {
 			require.Error(t, err, "README names %s: give an example of it", name)
 			require.False(t, named[name], "README has %s twice", name)
 			named[name] = true
-			require.Equal(t, next, unitofwork.NextOf(err), "%s", name)
-			require.Equal(t, next, unitofwork.NextOf(fmt.Errorf("the third try: %w", err)), "%s, wrapped", name)
-			require.Equal(t, next, unitofwork.NextOf(errors.Join(errSent, err)), "%s, joined", name)
+			require.Equal(t, next, lockset.NextOf(err), "%s", name)
+			require.Equal(t, next, lockset.NextOf(fmt.Errorf("the third try: %w", err)), "%s, wrapped", name)
+			require.Equal(t, next, lockset.NextOf(errors.Join(errSent, err)), "%s, joined", name)
 		}
 	}
 	require.Len(t, named, len(examples), "examples of what README does not name")
-	for err, next := range map[error]unitofwork.Next{
-		nil:     unitofwork.Decide,
-		errSent: unitofwork.Decide, // the caller's own
-		&lockset.NoAnswerError{Op: "UpdateItem", End: context.Canceled}:                unitofwork.Decide, // it was not sent
-		&unitofwork.CommitError{Next: unitofwork.Decide, Err: unitofwork.ErrCondition}: unitofwork.Decide,
-		&unitofwork.CommitError{Next: unitofwork.FixCall, Err: fencing.ErrStale}:       unitofwork.FixCall,
+	for err, next := range map[error]lockset.Next{
+		nil:     lockset.Decide,
+		errSent: lockset.Decide, // the caller's own
+		&lockset.NoAnswerError{Op: "UpdateItem", End: context.Canceled}:             lockset.Decide, // it was not sent
+		&unitofwork.CommitError{Next: lockset.Decide, Err: unitofwork.ErrCondition}: lockset.Decide,
+		&unitofwork.CommitError{Next: lockset.FixCall, Err: fencing.ErrStale}:       lockset.FixCall,
 	} {
-		require.Equal(t, next, unitofwork.NextOf(err), "%v", err)
+		require.Equal(t, next, lockset.NextOf(err), "%v", err)
 	}
 }
 

@@ -92,7 +92,7 @@ func (c *Client) beginWithoutLocks(ctx context.Context, r *runs) (*Unit, error) 
 		return nil, err
 	}
 	start := time.Now()
-	ctx = hooks.Start(ctx, c.cfg.Trace.UnitStart, trace.UnitStart{Keys: work.Keys, ID: work.ID, Optimistic: true})
+	ctx = hooks.Start(ctx, c.cfg.Trace, trace.Event{Kind: trace.Unit, Keys: work.Keys, ID: work.ID, Optimistic: true})
 	run := c.locks.Run(ctx, r.end, &r.caller)
 	u := &Unit{
 		c: c, nonce: run.Nonce(), outer: ctx, work: work, start: start, around: around,
@@ -196,7 +196,7 @@ func (u *Unit) takeTurn(ctx context.Context) error {
 func (u *Unit) commitWithoutLocks(ctx context.Context, writes []write) error {
 	if !u.hasToWrite(writes) && !u.group.waits() { // what it was told was one state: nothing is to be done
 		u.run.End()
-		u.over(trace.UnitEnd{Outcome: trace.Committed})
+		u.over(trace.Event{Kind: trace.Unit, Outcome: trace.Committed})
 		return nil
 	}
 	if !u.named {
@@ -226,7 +226,7 @@ func (u *Unit) commitWithoutLocks(ctx context.Context, writes []write) error {
 	}
 	ctx = u.group.apart(ctx)
 	if !u.hasToWrite(writes) {
-		u.over(trace.UnitEnd{Outcome: trace.Committed})
+		u.over(trace.Event{Kind: trace.Unit, Outcome: trace.Committed})
 		return nil
 	}
 	for raised := false; ; raised = true {
@@ -238,7 +238,7 @@ func (u *Unit) commitWithoutLocks(ctx context.Context, writes []write) error {
 		err := u.write(ctx, u.pass, u.stamped(writes))
 		switch {
 		case errors.Is(err, errTooLow) && !raised:
-			hooks.Tell(ctx, u.c.cfg.Trace.Raised, trace.Raised{Unit: u.nonce, Token: u.pass.Token()})
+			hooks.Tell(ctx, u.c.cfg.Trace, trace.Event{Kind: trace.Raised, Unit: u.nonce, Token: u.pass.Token()})
 		case errors.Is(err, errTooLow):
 			return u.giveWay(&locks.BusyError{Key: u.rowKey(), Reason: "has had later tokens"})
 		case errors.Is(err, errForOne):

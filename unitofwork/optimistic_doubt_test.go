@@ -105,7 +105,7 @@ func TestInDoubtWithoutLocks(t *testing.T) {
 					err := cl.freely(t.Context(), unitofwork.Work{ID: id}, transfer(30))
 					var doubt *unitofwork.InDoubtError
 					require.ErrorAs(t, err, &doubt)
-					require.Equal(t, unitofwork.AskLater, unitofwork.NextOf(err))
+					require.Equal(t, lockset.AskLater, lockset.NextOf(err))
 					if c.others {
 						require.NoError(t, b.client("other", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)))
 					}
@@ -154,7 +154,7 @@ func TestARefusedCommitIsNotCarriedOutLater(t *testing.T) {
 			}))
 		})
 		require.ErrorIs(t, err, unitofwork.ErrCondition)
-		require.Equal(t, unitofwork.Decide, unitofwork.NextOf(err))
+		require.Equal(t, lockset.Decide, lockset.NextOf(err))
 		b.put("customers", customer{ID: "1", Name: "later"})
 		cl.net.Wait()
 		require.Equal(t, [2]int64{100, 100}, b.balances())

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -23,14 +24,12 @@ func TestACopyOfACommitWithoutLocksThatWasTooLarge(t *testing.T) {
 		b.putLarge()
 		var r runs
 		c := b.client("c", copied(2*time.Second), r.traced, inOneTransaction, func(_ *lockset.Config, u *unitofwork.Config) {
-			note := u.Trace.UnitEnd
-			u.Trace.UnitEnd = func(ctx context.Context, e trace.UnitEnd) {
-				note(ctx, e)
+			u.Trace = trace.Join(u.Trace, hooks.On(trace.Unit, func(_ context.Context, e trace.Event) {
 				if e.Outcome == trace.FellBack {
 					b.shrink()
 					time.Sleep(3 * time.Second)
 				}
-			}
+			}))
 		})
 		require.NoError(t, c.freely(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, count))
 		c.net.Wait()
@@ -145,10 +144,10 @@ func TestAGetThatItsFunctionDidNotWaitFor(t *testing.T) {
 				t.Run(fmt.Sprint(name, pause, id), func(t *testing.T) {
 					inBed(t, func(t *testing.T, b *bed) {
 						c := b.client("c", nil, func(_ *lockset.Config, u *unitofwork.Config) {
-							u.Trace.ReadStart = func(ctx context.Context, _ trace.ReadStart) context.Context {
+							u.Trace = trace.Join(u.Trace, hooks.OnStart(trace.Read, func(ctx context.Context, _ trace.Event) context.Context {
 								time.Sleep(pause)
 								return ctx
-							}
+							}))
 						})
 						const gets = 3
 						ended := make(chan error, gets)

@@ -192,7 +192,7 @@ func TestAFunctionThatNeverHasItsKeys(t *testing.T) {
 		var moving *unitofwork.KeysError
 		require.ErrorAs(t, err, &moving)
 		require.Len(t, moving.Keys, 10)
-		require.Equal(t, unitofwork.TryLater, unitofwork.NextOf(err))
+		require.Equal(t, lockset.TryLater, lockset.NextOf(err))
 		require.Equal(t, 9, n, "under locks")
 		b.allFree()
 	})

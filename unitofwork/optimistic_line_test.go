@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -178,7 +179,7 @@ func TestUnitsThatStandInLineForLong(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		var r runs
 		c := b.client("c", nil, r.traced, func(l *lockset.Config, _ *unitofwork.Config) {
-			l.Trace.WaitEnd = func(context.Context, trace.WaitEnd) { time.Sleep(time.Millisecond) }
+			l.Trace = trace.Join(l.Trace, hooks.On(trace.Wait, func(context.Context, trace.Event) { time.Sleep(time.Millisecond) }))
 		})
 		own, err := c.locks.Acquire(t.Context(), transferKeys)
 		require.NoError(t, err)

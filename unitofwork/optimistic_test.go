@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -21,15 +22,15 @@ import (
 // runs are how the runs of a client's units ended, in order.
 type runs struct {
 	mu   sync.Mutex
-	ends []trace.UnitEnd
+	ends []trace.Event
 }
 
 func (r *runs) traced(_ *lockset.Config, c *unitofwork.Config) {
-	c.Trace = &trace.Trace{UnitEnd: func(_ context.Context, e trace.UnitEnd) {
+	c.Trace = hooks.On(trace.Unit, func(_ context.Context, e trace.Event) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.ends = append(r.ends, e)
-	}}
+	})
 }
 
 // texts are the runs as "free committed", "locked not committed", and so on.
@@ -55,7 +56,7 @@ func inVain(rest ...string) []string {
 	return append(slices.Repeat([]string{"free fell back"}, freeRuns), rest...)
 }
 
-func (r *runs) last() trace.UnitEnd { return r.ends[len(r.ends)-1] }
+func (r *runs) last() trace.Event { return r.ends[len(r.ends)-1] }
 
 // Nobody is in the way: no keys are named, nothing is held, and a read and a commit are all
 // that is sent.
@@ -286,7 +287,7 @@ func TestAUnitWithoutLocksHasNoToken(t *testing.T) {
 					return transfer(30)(ctx, u) // whatever the function makes of it
 				})
 				require.ErrorIs(t, err, unitofwork.ErrNoLocks)
-				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+				require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 				require.Equal(t, [2]int64{100, 100}, b.balances())
 				require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(_ context.Context, u *unitofwork.Unit) error {
 					require.True(t, u.Locked())

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/internal/journal"
+	"github.com/holdall/holdall/lockset"
 )
 
 // Outcome says what is known about a unit: by the Ref of an [InDoubtError], or
@@ -128,7 +129,7 @@ func (u *Unit) sameID(item map[string]types.AttributeValue) error {
 		return err
 	}
 	if found == nil { // refused by a record that is gone again
-		return u.notCommitted(fmt.Errorf("id %q: %w", u.work.ID, ErrCondition), StartOver)
+		return u.notCommitted(fmt.Errorf("id %q: %w", u.work.ID, ErrCondition), lockset.StartOver)
 	}
 	return u.judgeRecord(found)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -291,11 +292,11 @@ func TestRecoverThatWasDoneInTime(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			heir := b.client("heir", nil, func(l *lockset.Config, _ *unitofwork.Config) {
-				l.Trace.RequestEnd = func(context.Context, trace.RequestEnd) {
+				l.Trace = trace.Join(l.Trace, hooks.On(trace.Request, func(context.Context, trace.Event) {
 					if sent++; sent == last {
 						cancel()
 					}
-				}
+				}))
 			})
 			found, err := heir.Recover(ctx)
 			require.Equal(t, last > 0, ctx.Err() != nil)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -205,13 +206,13 @@ func TestADecisionThatWasNotSentIsNotAskedAbout(t *testing.T) {
 		var ended time.Time
 		c = b.client("c", nil, func(_ *lockset.Config, u *unitofwork.Config) {
 			u.TransactionSize = 2
-			u.Trace.Progress = func(_ context.Context, p trace.Progress) {
+			u.Trace = trace.Join(u.Trace, hooks.On(trace.Progress, func(_ context.Context, p trace.Event) {
 				if p.Phase == trace.Preparing && p.Done == p.Of {
 					c.net.Partition(true)
 					ended = time.Now()
 					cancel()
 				}
-			}
+			}))
 		})
 		err := c.Client.Do(ctx, unitofwork.Work{Keys: transferKeys, Lock: true}, transfer(1))
 		require.ErrorIs(t, err, context.Canceled)
@@ -263,7 +264,7 @@ func TestAUnitReadsForNoLongerThanItWaits(t *testing.T) {
 					began := time.Now()
 					err := client.freely(t.Context(), unitofwork.Work{ID: id, Wait: c.wait}, transfer(1))
 					require.ErrorAs(t, err, new(*lockset.NoAnswerError))
-					require.Equal(t, unitofwork.TryLater, unitofwork.NextOf(err))
+					require.Equal(t, lockset.TryLater, lockset.NextOf(err))
 					require.LessOrEqual(t, time.Since(began), c.most)
 				})
 			})

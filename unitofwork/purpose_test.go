@@ -56,6 +56,6 @@ func TestAPurposeThatCannotBe(t *testing.T) {
 		require.EqualError(t, err, "config: Work.Purpose is longer than 256 bytes")
 		err = c.Do(t.Context(), work, func(context.Context, *unitofwork.Unit) error { panic("called") })
 		require.EqualError(t, err, "config: Work.Purpose is longer than 256 bytes")
-		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+		require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 	})
 }

@@ -37,7 +37,7 @@ type Recovery struct {
 // each for a lease like anybody, so it takes at least a lease if any unit is alive
 // or has died just now. It scans nothing.
 //
-// Trace.Progress and Trace.Recovered report how far it has come.
+// Events of the kinds trace.Progress and trace.Recovered tell how far it has come.
 //
 // The error joins those of the units that could not be finished, among them
 // *[JournalError], *[UnappliedError] and *[EntryError]; the others were.
@@ -126,7 +126,7 @@ func (e *EntryError) Error() string {
 	return fmt.Sprintf("table %q: the entry %s of an open unit is not one that we understand", e.Table, e.Entry)
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *EntryError) WhatNext() next.Next { return next.FixCall }
 
 // open lists the units that are not done with; wrong are entries that this client

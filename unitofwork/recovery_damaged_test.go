@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -140,7 +141,7 @@ func TestAMarkedRowThatIsGone(t *testing.T) {
 // One family is stuck: the others are applied and freed, and who waits for one of
 // their keys has it.
 func TestOneStuckFamilyKeepsNobodyElse(t *testing.T) {
-	for name, size := range map[string]int{"in small transactions": 8, "in chains with others": 20, "in one with others": unitofwork.MaxActions} {
+	for name, size := range map[string]int{"in small transactions": 8, "in chains with others": 20, "in one with others": requests.MaxActions} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				of := func(_ *lockset.Config, u *unitofwork.Config) { u.TransactionSize = size }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -97,7 +98,7 @@ func TestRecoverFinishesTheDead(t *testing.T) {
 				require.NotContains(t, state, "expiresAt", "while anything is left to be done, its record stays")
 				told := map[string]bool{}
 				heir := b.client("heir", nil, func(_ *lockset.Config, u *unitofwork.Config) {
-					u.Trace.Recovered = func(_ context.Context, r trace.Recovered) { told[r.Unit] = r.Committed }
+					u.Trace = trace.Join(u.Trace, hooks.On(trace.Recovered, func(_ context.Context, r trace.Event) { told[r.Unit] = r.Outcome == trace.Committed }))
 				})
 				start := time.Now()
 				found, err := heir.Recover(t.Context())

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -124,7 +125,7 @@ func isTried(t *testing.T, good, bad staging) {
 				return bad(u, "bad")
 			})
 			require.Error(t, err)
-			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%d: %v", n, err)
+			require.Equal(t, lockset.FixCall, lockset.NextOf(err), "%d: %v", n, err)
 			require.Equal(t, before, b.db.Items("accounts"))
 			b.allFree()
 			require.Empty(t, b.db.Items("units"))
@@ -152,7 +153,7 @@ func TestATableWithAnotherKey(t *testing.T) {
 				}
 				return u.Replace(wrong.Of(customer{ID: "7", Name: "first"}), wrong.Of(customer{ID: "7", Name: "second"}))
 			})
-			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%d: %v", n, err)
+			require.Equal(t, lockset.FixCall, lockset.NextOf(err), "%d: %v", n, err)
 			require.Equal(t, before, b.db.Items("customers"))
 			b.allFree()
 		})

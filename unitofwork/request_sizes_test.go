@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -79,11 +80,11 @@ func updateText(n int, text string) func(context.Context, *unitofwork.Unit) erro
 // tooLargeTold counts the requests that were refused for the way they are.
 func tooLargeTold(refused *int) func(*lockset.Config, *unitofwork.Config) {
 	return func(l *lockset.Config, _ *unitofwork.Config) {
-		l.Trace.RequestEnd = func(_ context.Context, i trace.RequestEnd) {
-			if i.Kind == "invalid" {
+		l.Trace = trace.Join(l.Trace, hooks.On(trace.Request, func(_ context.Context, i trace.Event) {
+			if i.Answer == "invalid" {
 				*refused++
 			}
-		}
+		}))
 	}
 }
 
@@ -230,7 +231,7 @@ func TestOneRecordThatIsTooLarge(t *testing.T) {
 				start := time.Now()
 				err := client.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, c.stage)
 				require.Less(t, time.Since(start), time.Second)
-				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%v", err)
+				require.Equal(t, lockset.FixCall, lockset.NextOf(err), "%v", err)
 				var refused *unitofwork.CommitError
 				require.ErrorAs(t, err, &refused)
 				require.Equal(t, "accounts", refused.Table)
@@ -249,7 +250,7 @@ func TestAUnitThatIsTooLargeAndCanHaveNoJournal(t *testing.T) {
 		start := time.Now()
 		err := client.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, putBulk(9, 395<<10))
 		require.Less(t, time.Since(start), time.Second)
-		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%v", err)
+		require.Equal(t, lockset.FixCall, lockset.NextOf(err), "%v", err)
 		require.ErrorAs(t, err, new(*lockset.TableError))
 		b.allFree()
 	})
@@ -289,7 +290,7 @@ func TestARecordOf400KBToTheByte(t *testing.T) {
 					}
 					var refused *unitofwork.CommitError
 					require.ErrorAs(t, err, &refused)
-					require.Equal(t, unitofwork.FixCall, refused.Next)
+					require.Equal(t, lockset.FixCall, refused.Next)
 					require.Equal(t, customerKey("1"), refused.Key)
 					require.Equal(t, "accounts", refused.Table)
 					require.Equal(t, `Customer="1" ID="large"`, refused.Record, "%v", err)

@@ -26,7 +26,7 @@ func (e *JournalError) Error() string {
 	return fmt.Sprintf("table %q: unit %q is committed, and its journal cannot be used: %v", e.Table, e.Unit, e.Reason)
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *JournalError) WhatNext() next.Next { return next.FixCall }
 
 // Unwrap returns the reason.
@@ -79,7 +79,7 @@ func (c *Client) recoverDead(ctx context.Context, unit string) (isAborted bool, 
 // rollBack frees what an aborted unit has, as far as its journal tells. Others free
 // what stays as they meet it.
 func (c *Client) rollBack(ctx context.Context, unit string) error {
-	hooks.Tell(ctx, c.cfg.Trace.Recovered, trace.Recovered{Unit: unit})
+	hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.Recovered, Unit: unit, Outcome: trace.NotCommitted})
 	bodies, err := c.bodies(ctx, unit, 0)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (c *Client) rollForward(ctx context.Context, unit string, found journal.Dec
 		err = c.finishBy(ctx, j, found.Rows)
 	}
 	if err != nil {
-		hooks.Tell(ctx, c.cfg.Trace.Unfinished, trace.Unfinished{Unit: unit, Err: err})
+		hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.Unfinished, Unit: unit, Err: err})
 	}
 	return err
 }
@@ -120,7 +120,7 @@ func (c *Client) finishBy(ctx context.Context, j *journal.Journal, rows int) err
 	if err := c.apply(ctx, c.locks.PreparedOf(ctx, j.Unit, j.Token, j.Plan), j, c.counter(ctx, j.Unit, trace.Applying, len(j.Plan))); err != nil {
 		return err
 	}
-	hooks.Tell(ctx, c.cfg.Trace.Recovered, trace.Recovered{Unit: j.Unit, Committed: true})
+	hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.Recovered, Unit: j.Unit, Outcome: trace.Committed})
 	return c.finish(ctx, j.Unit, rows)
 }
 

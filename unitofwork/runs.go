@@ -145,7 +145,7 @@ func (e *voidError) Error() string {
 	return fmt.Sprintf("the unit runs again, %s: key %q %s", how, string(e.key), e.why)
 }
 
-// WhatNext is for unitofwork.NextOf: the function may tell its caller, who is not to try again.
+// WhatNext is for lockset.NextOf: the function may tell its caller, who is not to try again.
 func (e *voidError) WhatNext() next.Next { return next.TryLater }
 
 // void notes that the run counts for nothing, because of a key, and returns the error that
@@ -219,5 +219,5 @@ func (e *KeysError) Error() string {
 		mostFound, e.Keys)
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *KeysError) WhatNext() next.Next { return next.TryLater }

@@ -312,7 +312,7 @@ func TestRefusedWhenStaged(t *testing.T) {
 					return nil // it does not look
 				})
 				require.ErrorContains(t, err, c.says)
-				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+				require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 				require.Equal(t, before, b.db.Items("accounts"))
 				b.allFree()
 			})
@@ -390,7 +390,7 @@ func TestAConditionThatDoesNotHoldIsNamed(t *testing.T) {
 		require.ErrorAs(t, err, &commit)
 		require.Equal(t, "accounts", commit.Table)
 		require.Equal(t, `Customer="2" ID="a"`, commit.Record)
-		require.Equal(t, unitofwork.Decide, commit.Next)
+		require.Equal(t, lockset.Decide, commit.Next)
 		require.Equal(t, [2]int64{100, 100}, b.balances())
 		require.Equal(t, map[string]int{"not": 1}, c.outcomes(), "doing the same again is the caller's decision")
 		b.allFree()
@@ -419,7 +419,7 @@ func TestTablesAtFaultAreNamed(t *testing.T) {
 			err := c.Do(t.Context(), unitofwork.Work{Keys: keys}, func(_ context.Context, u *unitofwork.Unit) error {
 				return errors.Join(u.Replace(customers.Of(customer{ID: "1"})), u.Delete(record))
 			})
-			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+			require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 			require.ErrorContains(t, err, fmt.Sprintf("table %q", table))
 		}
 		err := c.Do(t.Context(), unitofwork.Work{Keys: keys}, func(_ context.Context, u *unitofwork.Unit) error {
@@ -545,7 +545,7 @@ func TestAPutWithoutItsKey(t *testing.T) {
 		})
 		var refused *unitofwork.CommitError
 		require.ErrorAs(t, err, &refused)
-		require.Equal(t, unitofwork.FixCall, refused.Next)
+		require.Equal(t, lockset.FixCall, refused.Next)
 		b.nothingWritten(before)
 	})
 }

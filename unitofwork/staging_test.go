@@ -109,7 +109,7 @@ func TestPutOfWhatTheUnitHasNotRead(t *testing.T) {
 			require.ErrorAs(t, err, new(*unitofwork.StageError))
 			require.ErrorContains(t, err, "Get it first")
 			require.ErrorContains(t, err, `record Customer="1" ID="a"`)
-			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+			require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 			require.Equal(t, [2]int64{100, 100}, b.balances())
 		}
 		refused()
@@ -169,7 +169,7 @@ func TestInsertOfWhatIsThere(t *testing.T) {
 				var commit *unitofwork.CommitError
 				require.ErrorAs(t, err, &commit)
 				require.Equal(t, []string{"accounts", `Customer="1" ID="a"`}, []string{commit.Table, commit.Record})
-				require.Equal(t, unitofwork.Decide, unitofwork.NextOf(err))
+				require.Equal(t, lockset.Decide, lockset.NextOf(err))
 				b.nothingWritten(before)
 				require.NoError(t, insert("b"))
 				require.ErrorIs(t, insert("b"), unitofwork.ErrExists)

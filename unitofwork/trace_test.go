@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -22,14 +21,14 @@ import (
 
 type spanKey struct{}
 
-// span is what a tracer would make of a pair of hooks.
+// span is what a tracer would make of what lasts.
 type span struct {
 	name   string
 	parent *span
 	ended  int
 	events []string
-	begins any
-	ends   any
+	begins trace.Event
+	ends   trace.Event
 }
 
 func (s *span) path() string {
@@ -39,43 +38,38 @@ func (s *span) path() string {
 	return s.parent.path() + "/" + s.name
 }
 
-// tracer has every hook. It is safe for concurrent use.
+// tracer makes spans. It is safe for concurrent use.
 type tracer struct {
 	mu    sync.Mutex
 	spans []*span
-	stray []string // hooks whose context belongs to no span
+	stray []string // what belongs to no span
 }
 
 func (r *tracer) trace() *trace.Trace {
-	t := &trace.Trace{Capacity: true}
-	v := reflect.ValueOf(t).Elem()
-	for i := range v.NumField() {
-		name, field := v.Type().Field(i).Name, v.Field(i)
-		if name == "Capacity" {
-			continue
-		}
-		field.Set(reflect.MakeFunc(field.Type(), func(args []reflect.Value) []reflect.Value {
+	return &trace.Trace{
+		Capacity: true,
+		Start: func(ctx context.Context, e trace.Event) context.Context {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			ctx := args[0].Interface().(context.Context)
-			within, _ := ctx.Value(spanKey{}).(*span)
-			switch {
-			case strings.HasSuffix(name, "Start"):
-				s := &span{name: strings.TrimSuffix(name, "Start"), parent: within, begins: args[1].Interface()}
-				r.spans = append(r.spans, s)
-				return []reflect.Value{reflect.ValueOf(context.WithValue(ctx, spanKey{}, s))}
+			s := &span{name: string(e.Kind), begins: e}
+			s.parent, _ = ctx.Value(spanKey{}).(*span)
+			r.spans = append(r.spans, s)
+			return context.WithValue(ctx, spanKey{}, s)
+		},
+		End: func(ctx context.Context, e trace.Event) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			switch within, _ := ctx.Value(spanKey{}).(*span); {
 			case within == nil:
-				r.stray = append(r.stray, name)
-			case strings.HasSuffix(name, "End") && within.name == strings.TrimSuffix(name, "End"):
+				r.stray = append(r.stray, string(e.Kind))
+			case e.Kind.Lasts() && within.name == string(e.Kind):
 				within.ended++
-				within.ends = args[1].Interface()
+				within.ends = e
 			default:
-				within.events = append(within.events, name)
+				within.events = append(within.events, string(e.Kind))
 			}
-			return nil
-		}))
+		},
 	}
-	return t
 }
 
 // paths are the spans with those that they are in, each once.
@@ -87,7 +81,7 @@ func (r *tracer) paths(t *testing.T) []string {
 	for _, s := range r.spans {
 		require.Equal(t, 1, s.ended, "%s ends once", s.path())
 		for e := range slices.Values(s.events) {
-			require.NotContains(t, e, "End", "in %s", s.path())
+			require.False(t, trace.Kind(e).Lasts(), "%s ends in %s", e, s.path())
 		}
 		all = append(all, s.path())
 	}
@@ -119,18 +113,18 @@ func TestASmallUnitIsTraced(t *testing.T) {
 			"/Unit", "/Unit/Acquire", "/Unit/Acquire/Request", "/Unit/Commit", "/Unit/Commit/Request",
 			"/Unit/Function", "/Unit/Function/Read", "/Unit/Function/Read/Request", "/Unit/Request",
 		}, r.paths(t), "the request of the unit itself looks up its ID")
-		end := r.find(t, "/Unit").ends.(trace.UnitEnd)
-		acquired := r.find(t, "/Unit/Acquire").ends.(trace.AcquireEnd)
-		require.Equal(t, trace.UnitEnd{Unit: acquired.Unit, ID: "p", Outcome: trace.Committed, Rows: 4, Writes: 2, Took: end.Took}, end)
+		end := r.find(t, "/Unit").ends
+		acquired := r.find(t, "/Unit/Acquire").ends
+		require.Equal(t, trace.Event{Kind: trace.Unit, Unit: acquired.Unit, ID: "p", Outcome: trace.Committed, Rows: 4, Writes: 2, Took: end.Took}, end)
 		require.Positive(t, end.Took)
-		require.Equal(t, trace.CommitStart{Unit: end.Unit, Rows: 4, Writes: 2}, r.find(t, "/Unit/Commit").begins)
-		require.Equal(t, trace.ReadStart{Unit: end.Unit, Records: 2}, r.find(t, "/Unit/Function/Read").begins)
+		require.Equal(t, trace.Event{Kind: trace.Commit, Unit: end.Unit, Rows: 4, Writes: 2}, r.find(t, "/Unit/Commit").begins)
+		require.Equal(t, trace.Event{Kind: trace.Read, Unit: end.Unit, Records: 2}, r.find(t, "/Unit/Function/Read").begins)
 		called := r.find(t, "/Unit/Function")
-		require.Equal(t, trace.FunctionStart{Unit: end.Unit}, called.begins)
-		require.Equal(t, trace.FunctionEnd{Unit: end.Unit, Took: r.find(t, "/Unit/Function/Read").ends.(trace.ReadEnd).Took}, called.ends)
-		sent := r.find(t, "/Unit/Commit/Request").ends.(trace.RequestEnd)
+		require.Equal(t, trace.Event{Kind: trace.Function, Unit: end.Unit}, called.begins)
+		require.Equal(t, trace.Event{Kind: trace.Function, Unit: end.Unit, Took: r.find(t, "/Unit/Function/Read").ends.Took}, called.ends)
+		sent := r.find(t, "/Unit/Commit/Request").ends
 		require.Equal(t, "TransactWriteItems", sent.Op)
-		require.Equal(t, "done", sent.Kind)
+		require.Equal(t, "done", sent.Answer)
 		require.Positive(t, sent.Capacity)
 	})
 }
@@ -147,7 +141,7 @@ func TestAWaitIsTraced(t *testing.T) {
 		paths := r.paths(t)
 		require.Contains(t, paths, "/Unit/Acquire/Wait/Request")
 		wait := r.find(t, "/Unit/Acquire/Wait")
-		begins, ends := wait.begins.(trace.WaitStart), wait.ends.(trace.WaitEnd)
+		begins, ends := wait.begins, wait.ends
 		require.Equal(t, transferKeys[0], begins.Key)
 		require.Equal(t, holder.Nonce(), begins.Holder)
 		require.Equal(t, "holder", begins.Owner)
@@ -188,7 +182,7 @@ func TestTheEndsOfUnitsAreTraced(t *testing.T) {
 				var ends []trace.Outcome
 				for _, s := range r.spans {
 					if s.name == "Unit" {
-						ends = append(ends, s.ends.(trace.UnitEnd).Outcome)
+						ends = append(ends, s.ends.Outcome)
 					}
 				}
 				require.Equal(t, c.want, ends)
@@ -211,10 +205,10 @@ func TestAReadWithoutLocksIsTraced(t *testing.T) {
 func TestWhoseTrace(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		count := func(n *int) *trace.Trace {
-			return &trace.Trace{
-				UnitEnd:    func(context.Context, trace.UnitEnd) { *n += 100 },
-				AcquireEnd: func(context.Context, trace.AcquireEnd) { *n++ },
-			}
+			return trace.Join(
+				hooks.On(trace.Unit, func(context.Context, trace.Event) { *n += 100 }),
+				hooks.On(trace.Acquire, func(context.Context, trace.Event) { *n++ }),
+			)
 		}
 		for name, c := range map[string]struct{ units, locks bool }{"units": {true, false}, "locks": {false, true}} {
 			n := 0

@@ -14,6 +14,8 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -175,9 +177,10 @@ func TestAnOwnerThatCannotFinishHasCommitted(t *testing.T) {
 			}
 			return faults.Pass()
 		}, inSmallTransactions, func(_ *lockset.Config, u *unitofwork.Config) {
-			u.Trace.Unfinished = func(_ context.Context, u trace.Unfinished) { unfinished = append(unfinished, u.Err) }
+			u.Trace = trace.Join(u.Trace, hooks.On(trace.Unfinished, func(_ context.Context, u trace.Event) { unfinished = append(unfinished, u.Err) }))
 		}, func(l *lockset.Config, _ *unitofwork.Config) {
-			l.Logger, l.Trace.Released = log.logger(), func(context.Context, trace.Released) { released++ }
+			l.Logger = log.logger()
+			l.Trace = trace.Join(l.Trace, hooks.On(trace.Released, func(context.Context, trace.Event) { released++ }))
 		})
 		unit := ""
 		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, func(ctx context.Context, u *unitofwork.Unit) error {
@@ -277,7 +280,7 @@ func TestWhatOfACommittedUnitCannotBeWritten(t *testing.T) {
 			return item.Update != nil && valueOf(item.Update.Key["key"]) == string(accountKey("c001", "none"))
 		}), accountKey("c001", "none"), ""},
 	} {
-		for _, size := range []int{1, 2, 8, unitofwork.MaxActions} {
+		for _, size := range []int{1, 2, 8, requests.MaxActions} {
 			t.Run(fmt.Sprint(name, " ", size), func(t *testing.T) {
 				inBed(t, func(t *testing.T, b *bed) {
 					of := func(_ *lockset.Config, u *unitofwork.Config) { u.TransactionSize = size }

@@ -46,7 +46,7 @@ type Unit struct {
 	// under way.
 	gathering sync.Mutex
 
-	outer  context.Context // the caller's, as Trace.UnitStart returned it
+	outer  context.Context // the caller's, as Trace.Start returned it
 	ctx    context.Context // the same, until the locks are lost or the run is void
 	cancel context.CancelCauseFunc
 	unlink func()         // from the end of the locks
@@ -60,7 +60,7 @@ type Unit struct {
 	mu    sync.Mutex // never held across I/O
 	stage stage
 	ended bool
-	last  trace.UnitEnd // told when the unit has ended, and what belongs to it
+	last  trace.Event // told when the unit has ended, and what belongs to it
 }
 
 // Begin locks the work's keys and returns a unit that the caller must end with
@@ -70,7 +70,7 @@ type Unit struct {
 // [ErrAlreadyCommitted].
 //
 // Hooks of what is called with [Unit.Context], or a context made of it, belong to the unit's
-// (Trace.UnitStart); those of what is called with another context belong to that one.
+// (Trace.Start); those of what is called with another context belong to that one.
 func (c *Client) Begin(ctx context.Context, work Work) (*Unit, error) {
 	work, err := work.checked(c.cfg, c.lockConfig.Lease)
 	if err != nil {
@@ -126,15 +126,15 @@ func (c *Client) begin(ctx context.Context, r *runs) (*Unit, error) {
 		return nil, err
 	}
 	start := time.Now()
-	ctx = hooks.Start(ctx, c.cfg.Trace.UnitStart, trace.UnitStart{Keys: r.keys, ID: work.ID})
+	ctx = hooks.Start(ctx, c.cfg.Trace, trace.Event{Kind: trace.Unit, Keys: r.keys, ID: work.ID})
 	set, err := c.locks.Acquire(ctx, nesting.Unit, r.keys, r.end, &r.caller, r.passes())
 	if errors.Is(err, locks.ErrFree) {
 		void := &voidError{key: r.keys[0], why: "was in the way, and is free", free: true}
-		hooks.Tell(ctx, c.cfg.Trace.UnitEnd, trace.UnitEnd{ID: work.ID, Outcome: trace.FellBack, Key: void.key, Took: time.Since(start), Err: void})
+		hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.Unit, ID: work.ID, Outcome: trace.FellBack, Key: void.key, Took: time.Since(start), Err: void})
 		return nil, void
 	}
 	if err != nil {
-		hooks.Tell(ctx, c.cfg.Trace.UnitEnd, trace.UnitEnd{ID: work.ID, Outcome: trace.NotCommitted, Took: time.Since(start), Err: err})
+		hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.Unit, ID: work.ID, Outcome: trace.NotCommitted, Took: time.Since(start), Err: err})
 		return nil, err
 	}
 	u := &Unit{

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/locks"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -135,7 +136,7 @@ func TestARequestOfAReadIsNeverTooLarge(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				reader := b.client("reader", func(c faults.Call) faults.Fault {
 					if in, ok := c.Input.(*dynamodb.TransactGetItemsInput); ok {
-						require.LessOrEqual(t, len(in.TransactItems), unitofwork.MaxActions)
+						require.LessOrEqual(t, len(in.TransactItems), requests.MaxActions)
 					}
 					return faults.Pass()
 				})

@@ -276,7 +276,7 @@ func TestWhatReadRefuses(t *testing.T) {
 		require.ErrorAs(t, err, &refused)
 		require.True(t, refused.Absent)
 		require.ErrorContains(t, err, "make the reference with Of")
-		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+		require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 		require.False(t, one.Found, "nothing is shown")
 		theirs := holdings.Ref("theirs")
 		require.NoError(t, c.Read(t.Context(), theirs), "known when it is read")
@@ -334,7 +334,7 @@ func TestAGuardThatIsMadeOfMoreThanItsTableSays(t *testing.T) {
 		} {
 			require.ErrorAs(t, err, &refused, name)
 			require.ErrorContains(t, err, "GuardByContent", name)
-			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), name)
+			require.Equal(t, lockset.FixCall, lockset.NextOf(err), name)
 		}
 		require.Len(t, b.db.Items("holdings"), 1)
 	})
@@ -368,7 +368,7 @@ func TestAUnitReadsOnlyWhatItsKeysGuard(t *testing.T) {
 				return transfer(5)(ctx, u) // whatever it was told
 			})
 			require.ErrorAs(t, err, new(*unitofwork.GuardError), "%s: the commit says it, too", name)
-			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), name)
+			require.Equal(t, lockset.FixCall, lockset.NextOf(err), name)
 			require.Equal(t, before, b.balances(), name)
 		}
 		client := b.client("A", nil)

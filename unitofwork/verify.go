@@ -196,7 +196,7 @@ func (u *Unit) askAtOnce(ctx context.Context, r *request, writes []write, as ask
 	case errors.As(err, new(*lockset.NoAnswerError)), requests.ConcernsAll(err): // the first of which wraps the last answer
 		return err
 	case errors.As(err, new(*lockset.TableError)) && len(writes) == 1:
-		return &CommitError{Key: writes[0].holder, Table: writes[0].table, Record: writes[0].record, Next: FixCall, Err: err}
+		return &CommitError{Key: writes[0].holder, Table: writes[0].table, Record: writes[0].record, Next: lockset.FixCall, Err: err}
 	case errors.As(err, new(*lockset.TableError)), !errors.As(err, &canceled):
 		return err
 	}
@@ -226,7 +226,7 @@ func (u *Unit) rehearsed(ctx context.Context, r *request, writes []write, reason
 	case len(busy) == 0:
 		return nil
 	case r.n >= rehearsals:
-		return u.notCommitted(err, TryLater)
+		return u.notCommitted(err, lockset.TryLater)
 	}
 	if err := requests.Sleep(ctx, time.Duration(r.n)*busyPause); err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -290,7 +291,7 @@ func TestAProgramWithoutLocksThatIsAlwaysFaster(t *testing.T) {
 		})
 		var changed *unitofwork.VersionError
 		require.ErrorAs(t, err, &changed)
-		require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err))
+		require.Equal(t, lockset.StartOver, lockset.NextOf(err))
 		require.EqualError(t, err, fmt.Sprintf(`not committed: table "tallies", record ID="a": its version "Version" was %s when the unit read it, `+
 			`and is %s: a program without locks has changed it`, changed.Read, changed.Found))
 		b.allFree()
@@ -366,7 +367,7 @@ func TestWhatCannotBeCounted(t *testing.T) {
 				before := b.tables()
 				err := b.client("c", nil).freely(t.Context(), work, c.f)
 				require.ErrorContains(t, err, c.text)
-				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+				require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 				require.Equal(t, before["tallies"], b.tables()["tallies"])
 			})
 		})
@@ -386,7 +387,7 @@ func TestAVersionInALargeUnit(t *testing.T) {
 			return u.Update(tallies.Ref("a"), unitofwork.Expression{Update: "SET N = :n", Values: map[string]any{":n": 7}})
 		})
 		require.ErrorContains(t, err, `table "tallies", record ID="a": its Table has a Version, so the unit must fit into one transaction`)
-		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+		require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 		require.Equal(t, before["tallies"], b.tables()["tallies"])
 		require.Equal(t, before["customers"], b.tables()["customers"])
 		b.allFree()

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -82,7 +83,7 @@ func TestTheFieldThatCannotBeWritten(t *testing.T) {
 				if record.Phones != nil {
 					require.ErrorIs(t, err, errOddPhone)
 				}
-				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+				require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 			}
 		}
 		b.nothingWritten(before)

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/newtable"
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -89,7 +90,7 @@ func TestARemovedFieldWithAnotherSpelling(t *testing.T) {
 		}
 		err := put("")
 		require.ErrorContains(t, err, `record ID="1": field Note: it is removed, and the record has the attribute "Note", which would be read in place of "NOTE"`)
-		require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+		require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 		b.nothingWritten(before)
 		require.NoError(t, put("new"))
 		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
@@ -122,7 +123,7 @@ func TestATypeThatCannotBeStored(t *testing.T) {
 				require.ErrorAs(t, err, new(*unitofwork.StageError), name)
 				require.ErrorContains(t, err, "field Price", name)
 				require.ErrorContains(t, err, "big.Int", name)
-				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+				require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 			}
 		}
 		require.Empty(t, c.requests())
@@ -185,7 +186,7 @@ func TestAValueThatCannotBeStored(t *testing.T) {
 			err := c.freely(t.Context(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error { return stage(u) })
 			require.ErrorAs(t, err, new(*unitofwork.StageError), want)
 			require.ErrorContains(t, err, want)
-			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+			require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 			b.nothingWritten(before)
 		}
 		require.ErrorContains(t, c.Read(t.Context(), customers.Ref("\xff")), "its key is not valid UTF-8")
@@ -230,7 +231,7 @@ func TestAValueThatDynamoDBRefuses(t *testing.T) {
 				require.ErrorAs(t, err, new(*unitofwork.StageError))
 				require.ErrorContains(t, err, `table "customers", record ID="7": field `)
 				require.ErrorContains(t, err, want)
-				require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err))
+				require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 			}
 			err := c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
 				r := table.Ref("1")

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/spf13/cobra"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/trace"
@@ -93,15 +94,14 @@ func (a *app) check(ctx context.Context, f checkFlags) error {
 func (a *app) findings(ctx context.Context, f checkFlags) ([]finding, error) {
 	var sent, throttled atomic.Int64
 	units, err := a.unitsClient(ctx, func(cfg *unitofwork.Config) {
-		cfg.Trace = &trace.Trace{RequestEnd: func(_ context.Context, r trace.RequestEnd) {
+		cfg.Trace = hooks.On(trace.Request, func(_ context.Context, r trace.Event) {
 			sent.Add(1)
 			var api smithy.APIError
-			// What was signed by a wrong clock was not throttled, and the clock is a finding of its own; nor was
-			// what was signed with credentials that have expired.
-			if r.Kind == "busy" && !requests.ConcernsAll(r.Err) && !(errors.As(r.Err, &api) && strings.Contains(api.ErrorMessage(), "Signature")) {
+
+			if r.Answer == "busy" && !requests.ConcernsAll(r.Err) && !(errors.As(r.Err, &api) && strings.Contains(api.ErrorMessage(), "Signature")) {
 				throttled.Add(1)
 			}
-		}}
+		})
 	})
 	if err != nil {
 		return nil, err

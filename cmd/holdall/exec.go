@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -169,7 +170,7 @@ func cannotRun(err error) error {
 
 // waiting tells whom we wait for, and gives up if that is our own caller.
 func (a *app) waiting(p *progress, waits bool, giveUp context.CancelCauseFunc) *trace.Trace {
-	return &trace.Trace{WaitStart: func(ctx context.Context, w trace.WaitStart) context.Context {
+	return hooks.OnStart(trace.Wait, func(ctx context.Context, w trace.Event) context.Context {
 		switch err := a.ownCaller(w); {
 		case err != nil && waits:
 			giveUp(err)
@@ -179,7 +180,7 @@ func (a *app) waiting(p *progress, waits bool, giveUp context.CancelCauseFunc) *
 			p.say("holdall: waiting for key %q", string(w.Key))
 		}
 		return ctx
-	}}
+	})
 }
 
 // under runs a command under a set, and releases it. The set's context does not end the

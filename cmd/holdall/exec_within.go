@@ -37,7 +37,7 @@ func (a *app) withHeld(set *lockset.Set) string {
 }
 
 // ownCaller returns an error if what a set waits for is held by an exec that this one runs under.
-func (a *app) ownCaller(w trace.WaitStart) error {
+func (a *app) ownCaller(w trace.Event) error {
 	for line := range strings.SplitSeq(a.getenv(heldVariable), "\n") {
 		unit, held, _ := strings.Cut(line, " ")
 		key := ordering.Key(held)

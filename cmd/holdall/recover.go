@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
@@ -90,23 +91,23 @@ func hopeless(err error) bool {
 
 // recovering has the hooks that tell how far it has come.
 func (a *app) recovering(p *progress) *trace.Trace {
-	return &trace.Trace{
-		Progress: func(_ context.Context, i trace.Progress) {
+	return trace.Join(
+		hooks.On(trace.Progress, func(_ context.Context, i trace.Event) {
 			of := ""
 			if i.Of > 0 {
 				of = fmt.Sprintf(" of %d", i.Of)
 			}
 			p.say("unit %s: %s %d%s", i.Unit, i.Phase, i.Done, of)
-		},
-		Recovered: func(_ context.Context, i trace.Recovered) {
+		}),
+		hooks.On(trace.Recovered, func(_ context.Context, i trace.Event) {
 			p.clear()
-			if i.Committed {
+			if i.Outcome == trace.Committed {
 				a.out.line("unit %s: %s, and all of it is done now", i.Unit, a.out.paint(good, "committed"))
 			} else {
 				a.out.line("unit %s: %s, it never was committed", i.Unit, a.out.paint(warning, "aborted"))
 			}
-		},
-	}
+		}),
+	)
 }
 
 // recoverOnce is a round. Its error joins those of the units that could not be finished.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/newtable"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -31,11 +32,11 @@ func (b *bed) died(t *testing.T, phase trace.Phase) (unit string) {
 		Guard: func(r *note) ordering.Key { return ordering.Join(r.ID) },
 	}
 	net := faults.Wrap(b.Client, faults.Config{})
-	hooks := &trace.Trace{Progress: func(_ context.Context, p trace.Progress) {
+	hooks := hooks.On(trace.Progress, func(_ context.Context, p trace.Event) {
 		if p.Phase == phase {
 			net.Crash()
 		}
-	}}
+	})
 	c, err := unitofwork.Open(net, unitofwork.Config{
 		Locks: mortal(b.locks, "the dead", b.lease), Table: b.units, TransactionSize: 4, Trace: hooks,
 	})

@@ -18,8 +18,8 @@ func recordingOf(t *testing.T, process string) string {
 	r, err := recording.Open(file, recording.Options{})
 	require.NoError(t, err)
 	hooks := r.Trace(process)
-	ctx := hooks.UnitStart(t.Context(), trace.UnitStart{ID: "payment-4711", Optimistic: true})
-	hooks.UnitEnd(ctx, trace.UnitEnd{Unit: theNonce, ID: "payment-4711", Outcome: trace.Committed, Optimistic: true})
+	ctx := hooks.Start(t.Context(), trace.Event{Kind: trace.Unit, ID: "payment-4711", Optimistic: true})
+	hooks.End(ctx, trace.Event{Kind: trace.Unit, Unit: theNonce, ID: "payment-4711", Outcome: trace.Committed, Optimistic: true})
 	require.NoError(t, r.Close())
 	return file
 }

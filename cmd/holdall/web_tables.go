@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/cmd/holdall/internal/web"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
@@ -44,7 +45,7 @@ type pages struct {
 
 // spending are hooks that note what requests consume.
 func (p *pages) spending() *trace.Trace {
-	return &trace.Trace{Capacity: true, RequestEnd: func(_ context.Context, r trace.RequestEnd) { p.spend(r.Capacity) }}
+	return trace.Join(&trace.Trace{Capacity: true}, hooks.On(trace.Request, func(_ context.Context, r trace.Event) { p.spend(r.Capacity) }))
 }
 
 func (p *pages) spend(units float64) {

@@ -75,12 +75,12 @@ func (s service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // refuse says what the caller may do. To send an order again is safe, also when nobody knows if it was placed.
 func refuse(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError // the call, a table or a permission is wrong
-	switch next := unitofwork.NextOf(err); {
+	switch next := lockset.NextOf(err); {
 	case errors.Is(err, errSoldOut):
 		status = http.StatusNotFound
 	case errors.As(err, new(*unitofwork.IDError)): // another order had this key
 		status = http.StatusUnprocessableEntity
-	case next == unitofwork.TryLater, next == unitofwork.StartOver, next == unitofwork.AskLater:
+	case next == lockset.TryLater, next == lockset.StartOver, next == lockset.AskLater:
 		w.Header().Set("Retry-After", "2")
 		status = http.StatusServiceUnavailable
 		if errors.As(err, new(*lockset.HeldError)) { // others want the same item

@@ -52,12 +52,12 @@ func pay(ctx context.Context, units *unitofwork.Client, p payment) error {
 // answer is what a service tells the caller. A payment has an ID, so asking
 // again is safe, also when nobody knows whether it was made.
 func answer(err error) string {
-	switch next := unitofwork.NextOf(err); {
+	switch next := lockset.NextOf(err); {
 	case err == nil:
 		return "paid"
 	case errors.Is(err, errFunds), errors.As(err, new(*unitofwork.IDError)):
 		return "refused: " + err.Error()
-	case next == unitofwork.TryLater, next == unitofwork.StartOver, next == unitofwork.AskLater:
+	case next == lockset.TryLater, next == lockset.StartOver, next == lockset.AskLater:
 		return "try again later, with the same ID"
 	default: // the call, a table or a permission is wrong
 		return "failed: " + err.Error()

@@ -14,6 +14,7 @@ import (
 	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/examples/bank/staff"
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
@@ -139,19 +140,19 @@ func (d *diary) close() error {
 
 // trace writes what happens to locks and units.
 func (d *diary) trace() *trace.Trace {
-	return &trace.Trace{
-		AcquireEnd: func(_ context.Context, e trace.AcquireEnd) {
+	return trace.Join(
+		hooks.On(trace.Acquire, func(_ context.Context, e trace.Event) {
 			if e.Err == nil {
 				d.write(entry{Is: holds, Unit: e.Unit, Token: e.Token})
 			}
-		},
-		Lost: func(_ context.Context, l trace.Lost) { d.write(entry{Is: loses, Unit: l.Unit, Why: l.Err.Error()}) },
-		UnitEnd: func(ctx context.Context, e trace.UnitEnd) {
+		}),
+		hooks.On(trace.Lost, func(_ context.Context, l trace.Event) { d.write(entry{Is: loses, Unit: l.Unit, Why: l.Err.Error()}) }),
+		hooks.On(trace.Unit, func(ctx context.Context, e trace.Event) {
 			if e.Unit != "" { // otherwise it did nothing
 				d.write(entry{Is: ended, Unit: e.Unit, Outcome: string(e.Outcome), Way: staff.WayOf(ctx, e), Leader: e.Leader})
 			}
-		},
-	}
+		}),
+	)
 }
 
 // follow writes that a job was taken, and returns the job so that it writes everything else.

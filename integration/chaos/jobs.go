@@ -311,7 +311,7 @@ func (j *jobs) rushJob(n int) staff.Job {
 // ofTwo returns the outcome of a payment that was requested twice under one ID: success if either call
 // returned it, otherwise a doubt, otherwise a failure.
 func ofTwo(one, other error) error {
-	if one == nil || other != nil && unitofwork.NextOf(one) == unitofwork.AskLater {
+	if one == nil || other != nil && lockset.NextOf(one) == lockset.AskLater {
 		return one
 	}
 	return other

@@ -265,7 +265,7 @@ func TestADiaryOutlivesItsProcess(t *testing.T) {
 	require.Empty(t, before)
 	first := d.follow(1, staff.Job{Name: "x/1", Kind: "payment", Once: true}, 0)
 	d.follow(2, staff.Job{Name: "x/2", Kind: "payment", Once: true}, 0)
-	d.trace().Lost(t.Context(), trace.Lost{Unit: "u", Err: errors.New("because")})
+	d.trace().End(t.Context(), trace.Event{Kind: trace.Lost, Unit: "u", Err: errors.New("because")})
 	first.Told(staff.Committed, nil)
 	require.NoError(t, d.close())
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)

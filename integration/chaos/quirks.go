@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/examples/bank/staff"
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -60,7 +61,7 @@ func (o odd) do(ctx context.Context, work unitofwork.Work, fn func(context.Conte
 		} else if p != nil {
 			panic(p)
 		}
-		if errors.Is(err, context.Canceled) && ctx.Err() != nil && outer.Err() == nil && unitofwork.NextOf(err) == unitofwork.Decide {
+		if errors.Is(err, context.Canceled) && ctx.Err() != nil && outer.Err() == nil && lockset.NextOf(err) == lockset.Decide {
 			err = fmt.Errorf("%w: its caller left: %w", staff.ErrAgain, err)
 		}
 	}()

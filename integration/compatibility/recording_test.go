@@ -14,6 +14,7 @@ import (
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/record"
+	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -93,15 +94,15 @@ func readRecording(t *testing.T, recording []byte) {
 	for _, name := range []string{"Started", "UnitStart", "AcquireStart", "AcquireEnd", "WaitStart", "WaitEnd", "RequestEnd", "Renewed", "Progress"} {
 		named(name)
 	}
-	require.Equal(t, string(giro), named("Buried").Key)
+	require.Equal(t, giro, named("Buried").Key)
 	require.Equal(t, "killed", named("Gone").Text)
 	require.Equal(t, 3*time.Second, named("Paused").Took)
 	require.Equal(t, "the end", named("Note").Text)
 	waited := find("a wait", func(e record.Event) bool { return e.Name == "WaitStart" && e.Process == "web-2" })
-	require.Equal(t, []string{string(giro), "web-1", "monthly books"}, []string{waited.Key, waited.Owner, waited.Purpose})
-	ends := func(outcome, id string, optimistic bool) {
+	require.Equal(t, []string{string(giro), "web-1", "monthly books"}, []string{string(waited.Key), waited.Owner, waited.Purpose})
+	ends := func(outcome trace.Outcome, id string, optimistic bool) {
 		t.Helper()
-		find(outcome, func(e record.Event) bool {
+		find(string(outcome), func(e record.Event) bool {
 			return e.Name == "UnitEnd" && e.Process == "web-3" && e.Outcome == outcome && e.ID == id && e.Optimistic == optimistic
 		})
 	}

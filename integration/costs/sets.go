@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -114,7 +115,7 @@ func (m *meter) BatchExecuteStatement(ctx context.Context, in *dynamodb.BatchExe
 	return out, nil
 }
 
-func (m *meter) observe(_ context.Context, i trace.RequestEnd) {
+func (m *meter) observe(_ context.Context, i trace.Event) {
 	if i.Op == "BatchExecuteStatement" {
 		return
 	}
@@ -137,7 +138,7 @@ func (m *meter) since() Cost {
 func CountSet(tb testing.TB, db DB, table string, keys []ordering.Key, heartbeat time.Duration) SetCost {
 	tb.Helper()
 	m := &meter{DB: db, keys: len(keys), whole: make(chan Cost, 1), rounds: map[string]*round{}}
-	cfg := lockset.Config{Table: table, Lease: 30 * time.Second, Heartbeat: heartbeat, Trace: &trace.Trace{Capacity: true, RequestEnd: m.observe}}
+	cfg := lockset.Config{Table: table, Lease: 30 * time.Second, Heartbeat: heartbeat, Trace: trace.Join(&trace.Trace{Capacity: true}, hooks.On(trace.Request, m.observe))}
 	require.NoError(tb, lockset.CreateTable(tb.Context(), m, cfg))
 	client, err := lockset.New(m, cfg)
 	require.NoError(tb, err)

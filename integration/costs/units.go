@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/newtable"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -128,11 +129,11 @@ func NewCounter(tb testing.TB, db DB, prefix string) *Counter {
 	c := &Counter{records: unitofwork.Table[struct{ ID string }]{Name: prefix + "records", PartitionKey: "ID"}}
 	cfg := unitofwork.Config{
 		Locks: lockset.Config{Table: prefix + "locks"}, Table: prefix + "units",
-		Trace: &trace.Trace{
-			Capacity:   true,
-			UnitEnd:    func(_ context.Context, e trace.UnitEnd) { c.cost.Rows = e.Rows },
-			RequestEnd: func(_ context.Context, e trace.RequestEnd) { c.cost.add(e) },
-		},
+		Trace: trace.Join(
+			&trace.Trace{Capacity: true},
+			hooks.On(trace.Unit, func(_ context.Context, e trace.Event) { c.cost.Rows = e.Rows }),
+			hooks.On(trace.Request, func(_ context.Context, e trace.Event) { c.cost.add(e) }),
+		),
 	}
 	require.NoError(tb, lockset.CreateTable(tb.Context(), db, cfg.Locks))
 	require.NoError(tb, unitofwork.CreateTable(tb.Context(), db, cfg))
@@ -143,7 +144,7 @@ func NewCounter(tb testing.TB, db DB, prefix string) *Counter {
 	return c
 }
 
-func (c *UnitCost) add(e trace.RequestEnd) {
+func (c *UnitCost) add(e trace.Event) {
 	c.Requests++
 	switch e.Op {
 	case "GetItem", "TransactGetItems", "Query":

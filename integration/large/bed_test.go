@@ -25,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -70,17 +71,17 @@ func dynoxide(tb testing.TB) *bed {
 func newBed(tb testing.TB, db api, prefix string, change ...func(*lockset.Config)) *bed {
 	tb.Helper()
 	b := &bed{tb: tb, prefix: prefix, wire: newWire(db), watch: &stopwatch{}}
-	lc := lockset.Config{Table: prefix + "locks", Trace: &trace.Trace{
-		Capacity:   true,
-		AcquireEnd: func(context.Context, trace.AcquireEnd) { b.watch.reached(acquiring) },
-	}}
+	lc := lockset.Config{Table: prefix + "locks", Trace: trace.Join(
+		&trace.Trace{Capacity: true},
+		hooks.On(trace.Acquire, func(context.Context, trace.Event) { b.watch.reached(acquiring) }),
+	)}
 	for _, f := range change {
 		f(&lc)
 	}
-	uc := unitofwork.Config{Table: prefix + "units", Trace: &trace.Trace{
-		Progress:   func(_ context.Context, p trace.Progress) { b.watch.reached(p.Phase) },
-		Unfinished: func(_ context.Context, u trace.Unfinished) { tb.Errorf("unit %s: %v", u.Unit, u.Err) },
-	}}
+	uc := unitofwork.Config{Table: prefix + "units", Trace: trace.Join(
+		hooks.On(trace.Progress, func(_ context.Context, p trace.Event) { b.watch.reached(p.Phase) }),
+		hooks.On(trace.Unfinished, func(_ context.Context, u trace.Event) { tb.Errorf("unit %s: %v", u.Unit, u.Err) }),
+	)}
 	require.NoError(tb, lockset.CreateTable(tb.Context(), db, lc))
 	require.NoError(tb, unitofwork.CreateTable(tb.Context(), db, uc))
 	for i := range tables {

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/trace"
 )
@@ -122,15 +123,15 @@ func begun[I any](n *atomic.Int64) func(context.Context, I) context.Context {
 
 // counting are hooks that count whatever a unit may tell, each its own.
 func counting(n *[14]atomic.Int64) *trace.Trace {
-	return &trace.Trace{
-		UnitStart: begun[trace.UnitStart](&n[0]), UnitEnd: told[trace.UnitEnd](&n[1]),
-		AcquireStart: begun[trace.AcquireStart](&n[2]), AcquireEnd: told[trace.AcquireEnd](&n[3]),
-		WaitStart: begun[trace.WaitStart](&n[4]), WaitEnd: told[trace.WaitEnd](&n[5]),
-		FunctionStart: begun[trace.FunctionStart](&n[6]), FunctionEnd: told[trace.FunctionEnd](&n[7]),
-		ReadStart: begun[trace.ReadStart](&n[8]), ReadEnd: told[trace.ReadEnd](&n[9]),
-		CommitStart: begun[trace.CommitStart](&n[10]), CommitEnd: told[trace.CommitEnd](&n[11]),
-		RequestStart: begun[trace.RequestStart](&n[12]), RequestEnd: told[trace.RequestEnd](&n[13]),
-	}
+	return trace.Join(
+		hooks.OnStart(trace.Unit, begun[trace.Event](&n[0])), hooks.On(trace.Unit, told[trace.Event](&n[1])),
+		hooks.OnStart(trace.Acquire, begun[trace.Event](&n[2])), hooks.On(trace.Acquire, told[trace.Event](&n[3])),
+		hooks.OnStart(trace.Wait, begun[trace.Event](&n[4])), hooks.On(trace.Wait, told[trace.Event](&n[5])),
+		hooks.OnStart(trace.Function, begun[trace.Event](&n[6])), hooks.On(trace.Function, told[trace.Event](&n[7])),
+		hooks.OnStart(trace.Read, begun[trace.Event](&n[8])), hooks.On(trace.Read, told[trace.Event](&n[9])),
+		hooks.OnStart(trace.Commit, begun[trace.Event](&n[10])), hooks.On(trace.Commit, told[trace.Event](&n[11])),
+		hooks.OnStart(trace.Request, begun[trace.Event](&n[12])), hooks.On(trace.Request, told[trace.Event](&n[13])),
+	)
 }
 
 // What is measured calls these hooks.

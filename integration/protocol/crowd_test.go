@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -31,12 +32,12 @@ func TestACoarseLockAmongManyFineOnes(t *testing.T) {
 		time.Sleep(time.Second)
 		var sent, unanswered, inQueue atomic.Int64
 		o := b.owner("coarse", nil, func(c *lockset.Config) {
-			c.Trace = &trace.Trace{RequestEnd: func(_ context.Context, r trace.RequestEnd) {
+			c.Trace = trace.Join(hooks.On(trace.Request, func(_ context.Context, r trace.Event) {
 				sent.Add(1)
-				if r.Kind == "no answer" {
+				if r.Answer == "no answer" {
 					unanswered.Add(1)
 				}
-			}, Joined: func(context.Context, trace.Joined) { inQueue.CompareAndSwap(-1, taken.Load()) }}
+			}), hooks.On(trace.Joined, func(context.Context, trace.Event) { inQueue.CompareAndSwap(-1, taken.Load()) }))
 		})
 		newcomers, asked := int64(0), int64(0)
 		for range shorter(3, 1) {

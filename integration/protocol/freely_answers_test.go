@@ -196,7 +196,7 @@ func (b *bed) inDoubt(work unitofwork.Work, key ordering.Key, done bool) (commit
 	err := o.units.Do(ctx, work, b.add(1, key))
 	var doubt *unitofwork.InDoubtError
 	require.ErrorAs(b.t, err, &doubt)
-	require.Equal(b.t, unitofwork.AskLater, unitofwork.NextOf(err))
+	require.Equal(b.t, lockset.AskLater, lockset.NextOf(err))
 	require.Equal(b.t, work.ID, doubt.ID)
 	o.net.Wait()
 	return sent.Load(), doubt.Ref

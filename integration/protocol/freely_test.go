@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -27,8 +28,8 @@ type ways struct {
 }
 
 func (w *ways) traced(c *lockset.Config) {
-	c.Trace = &trace.Trace{
-		UnitEnd: func(_ context.Context, e trace.UnitEnd) {
+	c.Trace = trace.Join(
+		hooks.On(trace.Unit, func(_ context.Context, e trace.Event) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			way := "locked "
@@ -36,16 +37,16 @@ func (w *ways) traced(c *lockset.Config) {
 				way = "free "
 			}
 			w.ends = append(w.ends, way+string(e.Outcome))
-		},
-		RequestEnd: func(_ context.Context, e trace.RequestEnd) {
+		}),
+		hooks.On(trace.Request, func(_ context.Context, e trace.Event) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			if w.sent == nil {
 				w.sent = map[string]int{}
 			}
 			w.sent[e.Op]++
-		},
-	}
+		}),
+	)
 }
 
 // took returns what there was since it was asked last.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/newtable"
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -239,7 +240,7 @@ func TestAnIndexKeyThatIsNone(t *testing.T) {
 				return nil
 			})
 			require.ErrorContains(t, err, "cannot contain an empty string value", n)
-			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), n)
+			require.Equal(t, lockset.FixCall, lockset.NextOf(err), n)
 			require.Len(t, p.found("stored"), 1, n)
 		}
 		b.settled()

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -94,7 +96,7 @@ func (b *bed) ledger(name string, families, depots int) *ledger {
 		puts = append(puts, types.TransactWriteItem{Put: &types.Put{TableName: aws.String(tableOf(b, r)), Item: item}})
 	}
 	for len(puts) > 0 {
-		n := min(len(puts), unitofwork.MaxActions)
+		n := min(len(puts), requests.MaxActions)
 		_, err := b.db.TransactWriteItems(b.t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: puts[:n]})
 		require.NoError(b.t, err)
 		puts = puts[n:]
@@ -256,7 +258,7 @@ func TestAUnitLargerThanATransaction(t *testing.T) {
 		require.True(t, l.happened())
 
 		err = o.units.Do(t.Context(), unitofwork.Work{Lock: true, Keys: l.keys}, l.stage) // its checks do not hold any more
-		require.Equal(t, unitofwork.Decide, unitofwork.NextOf(err), "%v", err)
+		require.Equal(t, lockset.Decide, lockset.NextOf(err), "%v", err)
 		require.ErrorIs(t, err, unitofwork.ErrCondition)
 		require.True(t, l.happened())
 		b.settled()

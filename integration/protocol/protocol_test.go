@@ -104,7 +104,7 @@ func TestAPausedHoldersCommitIsRefused(t *testing.T) {
 		holder.net.Resume()
 		err = <-committed
 		require.Error(t, err)
-		require.Equal(t, unitofwork.StartOver, unitofwork.NextOf(err), "%v", err)
+		require.Equal(t, lockset.StartOver, lockset.NextOf(err), "%v", err)
 		holder.net.Wait()
 		for _, k := range keys {
 			require.Equal(t, int64(2), b.count(k))

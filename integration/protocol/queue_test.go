@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -133,13 +134,13 @@ func TestFirstComeFirstServed(t *testing.T) {
 		tokens := map[string]lockset.Token{}
 		patient := func(c *lockset.Config) {
 			c.Grace = time.Minute
-			c.Trace = &trace.Trace{
-				AcquireEnd: func(_ context.Context, e trace.AcquireEnd) { mu.Lock(); tokens[e.Unit] = e.Token; mu.Unlock() },
-				WaitStart:  func(ctx context.Context, _ trace.WaitStart) context.Context { blocked.Add(1); return ctx },
-				Dropped:    func(context.Context, trace.Dropped) { dropped.Add(1) },
-				Buried:     func(context.Context, trace.Buried) { buried.Add(1) },
-				Lost:       func(context.Context, trace.Lost) { lost.Add(1) },
-			}
+			c.Trace = trace.Join(
+				hooks.On(trace.Acquire, func(_ context.Context, e trace.Event) { mu.Lock(); tokens[e.Unit] = e.Token; mu.Unlock() }),
+				hooks.OnStart(trace.Wait, func(ctx context.Context, _ trace.Event) context.Context { blocked.Add(1); return ctx }),
+				hooks.On(trace.Dropped, func(context.Context, trace.Event) { dropped.Add(1) }),
+				hooks.On(trace.Buried, func(context.Context, trace.Event) { buried.Add(1) }),
+				hooks.On(trace.Lost, func(context.Context, trace.Event) { lost.Add(1) }),
+			)
 		}
 		first := b.take(b.owner("first", nil, patient), l.row)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -217,7 +218,7 @@ func TestADeadHeadIsDropped(t *testing.T) {
 
 		dropped := make(chan string, 10)
 		next := b.owner("next", nil, func(c *lockset.Config) {
-			c.Trace = &trace.Trace{Dropped: func(_ context.Context, d trace.Dropped) { dropped <- d.Unit }}
+			c.Trace = hooks.On(trace.Dropped, func(_ context.Context, d trace.Event) { dropped <- d.Unit })
 		})
 		got := make(chan *lockset.Set, 1)
 		go func() {

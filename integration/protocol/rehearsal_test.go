@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -49,7 +50,7 @@ func TestAWriteThatCannotBeIsFoundBeforeTheDecision(t *testing.T) {
 				}
 				return u.Stage("l-d000", wrong)
 			})
-			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%s: %v", name, err)
+			require.Equal(t, lockset.FixCall, lockset.NextOf(err), "%s: %v", name, err)
 			require.False(t, l.happened(), name)
 			b.settled()
 		}

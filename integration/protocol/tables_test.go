@@ -55,7 +55,7 @@ func TestATableAtFaultIsNamed(t *testing.T) {
 			err := o.units.Do(t.Context(), unitofwork.Work{Lock: true, Keys: one}, func(ctx context.Context, u *unitofwork.Unit) error {
 				return u.Get(ctx, good.Ref("a"), bad.Ref("a"))
 			})
-			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%v", err)
+			require.Equal(t, lockset.FixCall, lockset.NextOf(err), "%v", err)
 			require.ErrorContains(t, err, bad.Name)
 			require.NotContains(t, err.Error(), "one of the tables")
 
@@ -65,7 +65,7 @@ func TestATableAtFaultIsNamed(t *testing.T) {
 				}
 				return u.Delete(bad.Of(counter{ID: "b"}))
 			})
-			require.Equal(t, unitofwork.FixCall, unitofwork.NextOf(err), "%v", err)
+			require.Equal(t, lockset.FixCall, lockset.NextOf(err), "%v", err)
 			require.ErrorContains(t, err, bad.Name)
 			require.Zero(t, b.count("a"))
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -49,7 +50,7 @@ func (b *bed) holdall(name string, processes int, locksFirst bool) *contestant {
 	b.tb.Helper()
 	c := b.contestant(name, true)
 	c.why = map[string]int64{}
-	locks := lockset.Config{Table: b.prefix + name + "-locks", Trace: &trace.Trace{UnitEnd: c.ended}}
+	locks := lockset.Config{Table: b.prefix + name + "-locks", Trace: hooks.On(trace.Unit, c.ended)}
 	require.NoError(b.tb, lockset.CreateTable(b.tb.Context(), b.db, locks))
 	units := make([]*unitofwork.Client, processes)
 	for i := range units {
@@ -110,7 +111,7 @@ func inUnit(ctx context.Context, u *unitofwork.Unit, o order, tables map[bool]*u
 	return more, nil
 }
 
-func (c *contestant) ended(_ context.Context, e trace.UnitEnd) {
+func (c *contestant) ended(_ context.Context, e trace.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -125,7 +126,7 @@ func (c *contestant) ended(_ context.Context, e trace.UnitEnd) {
 }
 
 // reason is why a unit fell back, without the key.
-func reason(e trace.UnitEnd) string {
+func reason(e trace.Event) string {
 	_, why, _ := strings.Cut(e.Err.Error(), strconv.Quote(string(e.Key))+" ")
 	return why
 }

@@ -40,6 +40,20 @@ func main() {
 }
 `
 
+// endingsBefore is endings.go with the hooks of that version.
+const endingsBefore = `package versions
+
+import (
+	"context"
+
+	"github.com/holdall/holdall/trace"
+)
+
+func endings(tell func(context.Context, trace.Outcome)) *trace.Trace {
+	return &trace.Trace{UnitEnd: func(ctx context.Context, e trace.UnitEnd) { tell(ctx, e.Outcome) }}
+}
+`
+
 // earlier builds the program with the library as it was before. Where the history does not go
 // back so far, as in a shallow clone, there is nothing to build it from.
 func earlier(t *testing.T) string {
@@ -61,7 +75,7 @@ func earlier(t *testing.T) string {
 	run("tar", "-xf", "before.tar")
 	mine, err := os.ReadFile("teller.go")
 	require.NoError(t, err)
-	for name, text := range map[string][]byte{"teller.go": mine, "earlier/main.go": []byte(program)} {
+	for name, text := range map[string][]byte{"teller.go": mine, "endings.go": []byte(endingsBefore), "earlier/main.go": []byte(program)} {
 		path := filepath.Join(dir, "integration", "versions", filepath.FromSlash(name))
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		require.NoError(t, os.WriteFile(path, text, 0o600))

@@ -90,11 +90,11 @@ func NewTeller(db lockset.DynamoDB, tables Tables, watch *trace.Trace) (*Teller,
 }
 
 func (t *Teller) client(db lockset.DynamoDB, lease time.Duration) (*unitofwork.Client, error) {
-	told := &trace.Trace{UnitEnd: func(ctx context.Context, e trace.UnitEnd) {
+	told := endings(func(ctx context.Context, outcome trace.Outcome) {
 		if told, ok := ctx.Value(ending{}).(*atomic.Value); ok {
-			told.Store(string(e.Outcome))
+			told.Store(string(outcome))
 		}
-	}}
+	})
 	if t.watch != nil {
 		told = trace.Join(told, t.watch)
 	}

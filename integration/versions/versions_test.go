@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -97,7 +98,7 @@ func (b *bed) accounts() (keys []string) {
 // now is a teller of the present version.
 func (b *bed) now() *Teller {
 	b.t.Helper()
-	teller, err := NewTeller(b.e.Client, b.tables, &trace.Trace{UnitEnd: func(_ context.Context, e trace.UnitEnd) {
+	teller, err := NewTeller(b.e.Client, b.tables, hooks.On(trace.Unit, func(_ context.Context, e trace.Event) {
 		way := "locked "
 		if e.Optimistic {
 			way = "free "
@@ -105,7 +106,7 @@ func (b *bed) now() *Teller {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.ends = append(b.ends, way+string(e.Outcome))
-	}})
+	}))
 	require.NoError(b.t, err)
 	return teller
 }

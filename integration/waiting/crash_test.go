@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -102,10 +103,10 @@ func acquire(ctx context.Context, p *process, key ordering.Key) <-chan acquired 
 func (b *bed) waiter() (*process, <-chan struct{}) {
 	joined := make(chan struct{})
 	var once sync.Once
-	return b.process(&trace.Trace{
-		Joined:     func(context.Context, trace.Joined) { once.Do(func() { close(joined) }) },
-		AcquireEnd: func(context.Context, trace.AcquireEnd) { once.Do(func() { close(joined) }) },
-	}), joined
+	return b.process(trace.Join(
+		hooks.On(trace.Joined, func(context.Context, trace.Event) { once.Do(func() { close(joined) }) }),
+		hooks.On(trace.Acquire, func(context.Context, trace.Event) { once.Do(func() { close(joined) }) }),
+	)), joined
 }
 
 // holderCrashes returns how long after its last sign of life the key of a dead

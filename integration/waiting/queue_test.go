@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
 )
@@ -82,17 +83,17 @@ func (b *bed) crowd() *crowd {
 	b.b.Helper()
 	c := &crowd{took: map[string]time.Duration{}, inLine: map[string]int64{}}
 	for range processes {
-		p := b.process(&trace.Trace{
-			WaitStart: func(ctx context.Context, w trace.WaitStart) context.Context {
+		p := b.process(trace.Join(
+			hooks.OnStart(trace.Wait, func(ctx context.Context, w trace.Event) context.Context {
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				if c.inLine[w.Unit] == 0 {
 					c.inLine[w.Unit] = c.clock.Add(1)
 				}
 				return ctx
-			},
-			Dropped: func(context.Context, trace.Dropped) { c.dropped.Add(1) },
-		})
+			}),
+			hooks.On(trace.Dropped, func(context.Context, trace.Event) { c.dropped.Add(1) }),
+		))
 		p.onRow = c.sights.see
 		c.processes = append(c.processes, p)
 	}

@@ -15,48 +15,44 @@ import (
 
 // Hooks that nobody has set cost no memory, also where what they would be told has slices.
 func TestUnsetHooksAllocateNothing(t *testing.T) {
-	var unset trace.Trace
-	keys, failed := []ordering.Key{"a", "b"}, errors.New("no")
-	for name, call := range map[string]func(context.Context){
-		"UnitStart": func(ctx context.Context) {
-			hooks.Start(ctx, unset.UnitStart, trace.UnitStart{Keys: keys, ID: "id", Optimistic: true})
-		},
-		"UnitEnd": func(ctx context.Context) {
-			hooks.Tell(ctx, unset.UnitEnd, trace.UnitEnd{Unit: "u", Outcome: trace.Committed, Took: time.Second, Err: failed})
-		},
-		"AcquireStart": func(ctx context.Context) {
-			hooks.Start(ctx, unset.AcquireStart, trace.AcquireStart{Unit: "u", Keys: keys})
-		},
-		"WaitStart": func(ctx context.Context) {
-			hooks.Start(ctx, unset.WaitStart, trace.WaitStart{Unit: "u", Key: "a", Held: keys[:1]})
-		},
-		"RequestStart": func(ctx context.Context) {
-			hooks.Start(ctx, unset.RequestStart, trace.RequestStart{Op: "GetItem", N: 1})
-		},
-		"Renewed": func(ctx context.Context) {
-			hooks.Tell(ctx, unset.Renewed, trace.Renewed{Unit: "u", Keys: 2, Confirmed: time.Now(), Err: failed})
-		},
-	} {
-		require.Zero(t, testing.AllocsPerRun(100, func() { call(context.Background()) }), name)
-	}
+	unset, failed := &trace.Trace{}, errors.New("no")
+	keys := []ordering.Key{"a", "b"}
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		ctx := hooks.Start(t.Context(), unset, trace.Event{Kind: trace.Wait, Unit: "u", Key: "a", Held: keys[:1]})
+		hooks.Tell(ctx, unset, trace.Event{Kind: trace.Renewed, Unit: "u", Count: 2, Confirmed: time.Now(), Err: failed})
+	}))
 }
 
 type mark struct{}
 
-// The context of what belongs to a hook is that which it returns, or else the one that it was given.
-func TestTheContextOfAPair(t *testing.T) {
+// The context of what begins is that which the hook returns, or else the one that it was given.
+func TestTheContextOfWhatBegins(t *testing.T) {
 	within := context.WithValue(t.Context(), mark{}, true)
 	for _, c := range []struct {
-		hook func(context.Context, int) context.Context
-		want context.Context
+		start func(context.Context, trace.Event) context.Context
+		want  context.Context
 	}{
 		{nil, t.Context()},
-		{func(context.Context, int) context.Context { return nil }, t.Context()},
-		{func(context.Context, int) context.Context { return within }, within},
+		{func(context.Context, trace.Event) context.Context { return nil }, t.Context()},
+		{func(context.Context, trace.Event) context.Context { return within }, within},
 	} {
-		require.Equal(t, c.want, hooks.Start(t.Context(), c.hook, 1))
+		require.Equal(t, c.want, hooks.Start(t.Context(), &trace.Trace{Start: c.start}, trace.Event{}))
 	}
-	got := 0
-	hooks.Tell(t.Context(), func(_ context.Context, n int) { got = n }, 7)
-	require.Equal(t, 7, got)
+}
+
+// Who hears of one kind hears of no other.
+func TestOneKindAlone(t *testing.T) {
+	heard := ""
+	both := trace.Join(
+		hooks.OnStart(trace.Wait, func(ctx context.Context, e trace.Event) context.Context {
+			heard += "start " + e.Unit + " "
+			return context.WithValue(ctx, mark{}, true)
+		}),
+		hooks.On(trace.Lost, func(_ context.Context, e trace.Event) { heard += "lost " + e.Unit + " " }),
+	)
+	require.Equal(t, true, hooks.Start(t.Context(), both, trace.Event{Kind: trace.Wait, Unit: "a"}).Value(mark{}))
+	require.Nil(t, hooks.Start(t.Context(), both, trace.Event{Kind: trace.Unit, Unit: "b"}).Value(mark{}))
+	hooks.Tell(t.Context(), both, trace.Event{Kind: trace.Wait, Unit: "c"})
+	hooks.Tell(t.Context(), both, trace.Event{Kind: trace.Lost, Unit: "d"})
+	require.Equal(t, "start a lost d ", heard)
 }

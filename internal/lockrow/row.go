@@ -150,7 +150,7 @@ func (e *RowError) Error() string {
 	return fmt.Sprintf("table %q: row %q is not a lock row we understand: %s", e.Table, string(e.Key), e.Reason)
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *RowError) WhatNext() next.Next { return next.FixCall }
 
 // reader collects the first thing about an item that is not as expected.

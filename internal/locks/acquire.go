@@ -234,7 +234,7 @@ func (a *acquisition) wants(step int) []lockrow.Want {
 // raise proposes a token above everything seen.
 func (a *acquisition) raise(ctx context.Context) {
 	a.token = a.c.clock.Next()
-	hooks.Tell(ctx, a.c.cfg.Trace.Raised, trace.Raised{Unit: a.unit.nonce, Token: a.token})
+	hooks.Tell(ctx, a.c.cfg.Trace, trace.Event{Kind: trace.Raised, Unit: a.unit.nonce, Token: a.token})
 }
 
 // take tries a chunk: one transaction of whole steps. It returns what to do

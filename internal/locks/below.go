@@ -97,7 +97,7 @@ func (c *Client) clean(ctx context.Context, u *unit, ancestor ordering.Key, remn
 		if m.Dead {
 			c.traceBuried(ctx, m.Row)
 		}
-		hooks.Tell(ctx, c.cfg.Trace.Cleaned, trace.Cleaned{Key: ancestor, Unit: m.Unit})
+		hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.Cleaned, Key: ancestor, Unit: m.Unit})
 	}
 	return nil
 }

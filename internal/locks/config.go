@@ -94,7 +94,7 @@ func (c Config) withDefaults() Config {
 // may be lost.
 func (c Config) longestAttempt() time.Duration { return (c.Lease - c.Heartbeat - c.Margin) / 2 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *ConfigError) WhatNext() next.Next { return next.FixCall }
 
 // validate returns a *ConfigError for the first field that cannot be used.

@@ -80,7 +80,7 @@ func (e *HeldError) Error() string {
 		requests.Shortened(string(e.Key)), e.Unit, e.Owner, purpose, silent, waiting, e.Err)
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *HeldError) WhatNext() next.Next {
 	if next.Of(e.Err) == next.StartOver { // the wait was ended by a loss
 		return next.StartOver

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/lineup"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/memdynamo"
@@ -19,9 +20,7 @@ import (
 // not by chance.
 func TestAUnitThatHasItsStepIsNotToldThatItIsHeld(t *testing.T) {
 	blocked := func() {}
-	c, err := New(memdynamo.New(memdynamo.Config{}), Config{Table: "locks", Trace: &trace.Trace{
-		WaitStart: func(ctx context.Context, _ trace.WaitStart) context.Context { blocked(); return ctx },
-	}})
+	c, err := New(memdynamo.New(memdynamo.Config{}), Config{Table: "locks", Trace: hooks.OnStart(trace.Wait, func(ctx context.Context, _ trace.Event) context.Context { blocked(); return ctx })})
 	require.NoError(t, err)
 	plan, err := ordering.NewPlan("a")
 	require.NoError(t, err)

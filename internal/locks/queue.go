@@ -96,8 +96,8 @@ func (c *Client) untilReady(ctx context.Context, ready <-chan struct{}, end time
 
 // blockedInLine describes who of this process is in a unit's way. Whoever is only first in
 // line holds nothing.
-func (c *Client) blockedInLine(by lineup.Blocker) trace.WaitStart {
-	info := trace.WaitStart{Key: by.Key, Queue: by.Queued}
+func (c *Client) blockedInLine(by lineup.Blocker) trace.Event {
+	info := trace.Event{Kind: trace.Wait, Key: by.Key, Queue: by.Queued}
 	if by.Has {
 		info.Holder, info.Owner, info.Purpose = by.Unit, c.cfg.Owner, by.Purpose
 	}
@@ -159,7 +159,7 @@ func (a *acquisition) join(ctx context.Context, at lockrow.Observed) (lockrow.Ob
 	place := len(r.Queue)
 	at.Row.Queue = append(slices.Clone(r.Queue), a.unit.waiter)
 	a.places.saw(at.Row)
-	hooks.Tell(ctx, a.c.cfg.Trace.Joined, trace.Joined{Unit: a.unit.nonce, Key: r.Key, Place: place})
+	hooks.Tell(ctx, a.c.cfg.Trace, trace.Event{Kind: trace.Joined, Unit: a.unit.nonce, Key: r.Key, Place: place})
 	return at, nil
 }
 
@@ -284,7 +284,7 @@ func (c *Client) traceDropped(ctx context.Context, key ordering.Key, dropped ...
 	for _, w := range dropped {
 		owner, purpose := w.Who()
 		c.cfg.Logger.WarnContext(ctx, "holdall: a waiter lost its place, because the key stayed free", "key", string(key), "unit", w.Unit(), "owner", owner, "purpose", purpose)
-		hooks.Tell(ctx, c.cfg.Trace.Dropped, trace.Dropped{Key: key, Unit: w.Unit()})
+		hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.Dropped, Key: key, Unit: w.Unit()})
 	}
 }
 
@@ -298,33 +298,34 @@ func (a *acquisition) tellPassed(ctx context.Context, ws []lockrow.Want) {
 }
 
 // blockedAt describes who is in the unit's way at a row, in the table and in this process.
-func (a *acquisition) blockedAt(at lockrow.Observed) trace.WaitStart {
-	return trace.WaitStart{
-		Key: at.Key, Holder: at.Row.Unit, Owner: at.Row.Owner, Purpose: at.Row.Purpose, Queue: len(at.Row.Queue) + a.c.lineup.Queued(at.Key),
+func (a *acquisition) blockedAt(at lockrow.Observed) trace.Event {
+	return trace.Event{
+		Kind: trace.Wait,
+		Key:  at.Key, Holder: at.Row.Unit, Owner: at.Row.Owner, Purpose: at.Row.Purpose, Queue: len(at.Row.Queue) + a.c.lineup.Queued(at.Key),
 	}
 }
 
 // traceWait is the client's, of this unit.
-func (a *acquisition) traceWait(ctx context.Context, w trace.WaitStart) (waiting context.Context, ended func(error)) {
+func (a *acquisition) traceWait(ctx context.Context, w trace.Event) (waiting context.Context, ended func(error)) {
 	w.Unit = a.unit.nonce
-	if a.c.cfg.Trace.WaitStart != nil && a.ledger.secured > 0 {
+	if a.c.cfg.Trace.Start != nil && a.ledger.secured > 0 {
 		w.Held = a.plan[:a.ledger.secured].Keys()
 	}
 	return a.c.traceWait(ctx, w)
 }
 
 // traceWait tells of a wait that begins, and returns its context, and what tells of its end.
-func (c *Client) traceWait(ctx context.Context, w trace.WaitStart) (waiting context.Context, ended func(error)) {
+func (c *Client) traceWait(ctx context.Context, w trace.Event) (waiting context.Context, ended func(error)) {
 	c.cfg.Logger.DebugContext(ctx, "holdall: waiting", "key", string(w.Key), "unit", w.Unit, "holder", w.Holder, "owner", w.Owner, "purpose", w.Purpose)
 	began := time.Now()
-	ctx = hooks.Start(ctx, c.cfg.Trace.WaitStart, w)
+	ctx = hooks.Start(ctx, c.cfg.Trace, w)
 	return ctx, func(err error) {
-		hooks.Tell(ctx, c.cfg.Trace.WaitEnd, trace.WaitEnd{Unit: w.Unit, Key: w.Key, Took: time.Since(began), Err: err})
+		hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.Wait, Unit: w.Unit, Key: w.Key, Took: time.Since(began), Err: err})
 	}
 }
 
 func (a *acquisition) traceHandOver(ctx context.Context, from lineup.HandOver) {
 	if from.Unit != "" {
-		hooks.Tell(ctx, a.c.cfg.Trace.HandedOver, trace.HandedOver{Key: from.Key, From: from.Unit, To: a.unit.nonce})
+		hooks.Tell(ctx, a.c.cfg.Trace, trace.Event{Kind: trace.HandedOver, Key: from.Key, Holder: from.Unit, Unit: a.unit.nonce})
 	}
 }

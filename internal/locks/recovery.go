@@ -150,7 +150,7 @@ func (c *Client) freeAborted(ctx context.Context, dead string, key ordering.Key)
 	}
 	c.cfg.Logger.WarnContext(ctx, "holdall: freed a row of an aborted unit", "key", string(key), "unit", dead)
 	if err == nil {
-		hooks.Tell(ctx, c.cfg.Trace.Buried, trace.Buried{Key: key, Unit: dead})
+		hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.Buried, Key: key, Unit: dead})
 	}
 	return true
 }

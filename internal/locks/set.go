@@ -85,7 +85,7 @@ func (s *Set) lost() {
 	}
 	s.over()
 	s.c.cfg.Logger.WarnContext(s.group.Context(), "holdall: lost a lock set", "unit", s.unit.nonce, "cause", cause)
-	hooks.Tell(s.group.Context(), s.c.cfg.Trace.Lost, trace.Lost{Unit: s.unit.nonce, Err: cause})
+	hooks.Tell(s.group.Context(), s.c.cfg.Trace, trace.Event{Kind: trace.Lost, Unit: s.unit.nonce, Err: cause})
 }
 
 // over says that this process does nothing more with the set's keys: what is left of it is
@@ -205,36 +205,38 @@ func (s *Set) takeWhole(ctx context.Context) (ordering.Plan, error) {
 }
 
 func (s *Set) traceReleased() {
-	hooks.Tell(s.group.Context(), s.c.cfg.Trace.Released, trace.Released{Unit: s.unit.nonce})
+	hooks.Tell(s.group.Context(), s.c.cfg.Trace, trace.Event{Kind: trace.Released, Unit: s.unit.nonce})
 }
 
 func (a *acquisition) traceStart(ctx context.Context) context.Context {
-	if a.c.cfg.Trace.AcquireStart == nil {
+	if a.c.cfg.Trace.Start == nil {
 		return ctx
 	}
-	return hooks.Start(ctx, a.c.cfg.Trace.AcquireStart, trace.AcquireStart{Unit: a.unit.nonce, Keys: a.plan.Keys()})
+	return hooks.Start(ctx, a.c.cfg.Trace, trace.Event{Kind: trace.Acquire, Unit: a.unit.nonce, Keys: a.plan.Keys()})
 }
 
 func (a *acquisition) traceEnd(ctx context.Context, err error) {
-	if a.c.cfg.Trace.AcquireEnd == nil {
+	if a.c.cfg.Trace.End == nil {
 		return
 	}
-	end := trace.AcquireEnd{
-		Unit: a.unit.nonce, Token: a.token, Keys: len(a.plan), Rows: a.plan.Rows(), Took: time.Since(a.start), Waited: a.waited, Err: err,
+	end := trace.Event{
+		Kind: trace.Acquire,
+		Unit: a.unit.nonce, Token: a.token, Count: len(a.plan), Rows: a.plan.Rows(), Took: time.Since(a.start), Waited: a.waited, Err: err,
 	}
 	if err == nil {
 		end.Confirmed, end.Deadline = a.group.Confirmed(), a.group.Deadline()
 	}
-	hooks.Tell(ctx, a.c.cfg.Trace.AcquireEnd, end)
+	hooks.Tell(ctx, a.c.cfg.Trace, end)
 }
 
 // renewed tells of a round of heartbeats.
 func (a *acquisition) renewed(r heartbeat.Round) {
-	if a.c.cfg.Trace.Renewed == nil {
+	if a.c.cfg.Trace.End == nil {
 		return
 	}
-	hooks.Tell(a.group.Context(), a.c.cfg.Trace.Renewed, trace.Renewed{
-		Unit: a.unit.nonce, Keys: r.Keys, Failed: r.Failed, Confirmed: a.group.Confirmed(), Deadline: a.group.Deadline(), Err: r.Err,
+	hooks.Tell(a.group.Context(), a.c.cfg.Trace, trace.Event{
+		Kind: trace.Renewed,
+		Unit: a.unit.nonce, Count: r.Keys, Failed: r.Failed, Confirmed: a.group.Confirmed(), Deadline: a.group.Deadline(), Err: r.Err,
 	})
 }
 

@@ -285,5 +285,5 @@ func (c *Client) bury(ctx context.Context, u *unit, dead ...lockrow.Row) error {
 
 func (c *Client) traceBuried(ctx context.Context, r lockrow.Row) {
 	c.cfg.Logger.WarnContext(ctx, "holdall: buried a dead holder", "key", string(r.Key), "unit", r.Unit, "owner", r.Owner, "purpose", r.Purpose)
-	hooks.Tell(ctx, c.cfg.Trace.Buried, trace.Buried{Key: r.Key, Unit: r.Unit})
+	hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.Buried, Key: r.Key, Unit: r.Unit})
 }

@@ -115,7 +115,7 @@ func (e *insideError) Error() string {
 	return fmt.Sprintf("a unit of work cannot begin inside another: do everything in one function, or begin it when unit %s has ended", e.unit)
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *insideError) WhatNext() next.Next { return next.FixCall }
 
 // Unwrap returns ErrNested.
@@ -140,7 +140,7 @@ func (e *closeError) Error() string {
 	return fmt.Sprintf("Close would wait for the %s %s of its own caller, for ever: call it when that has ended", e.holder.Kind(), e.holder.Nonce())
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *closeError) WhatNext() next.Next { return next.FixCall }
 
 // Unwrap returns ErrNested.
@@ -208,13 +208,14 @@ func conflict(needed, held []ordering.Key) (key, at ordering.Key, found bool) {
 }
 
 // disorder returns the first of the keys in the order of all, and the last that is held, if that
-// comes later.
+// comes later than the first row that is needed: the outermost one above that key. Somebody may wait
+// there for all that is below, and so for what is held.
 func disorder(needed, held []ordering.Key) (first, last ordering.Key, found bool) {
 	if len(needed) == 0 || len(held) == 0 {
 		return "", "", false
 	}
 	first, last = slices.MinFunc(needed, ordering.Compare), slices.MaxFunc(held, ordering.Compare)
-	return first, last, ordering.Compare(first, last) < 0
+	return first, last, ordering.Compare(first.Root(), last) < 0
 }
 
 // Error says that a call was refused for what its own caller holds.
@@ -236,19 +237,27 @@ func (e *Error) Error() string {
 	const asUnit = "have the unit itself lock it, by Work.Keys and Work.Lock, or take the set around the unit"
 	switch {
 	case e.inner:
-		return fmt.Sprintf("key %q of the unit comes after key %q in the order in which keys are locked, and the %s of its own function has that: "+
+		return fmt.Sprintf("key %q of the unit comes after %s in the order in which keys are locked, and the %s of its own function has that: "+
 			"if the unit has to run under locks, it has its keys before its function is called, and two callers could wait for each other, for ever; %s",
-			string(e.Key), string(e.Held), holder, asUnit)
+			string(e.Key), rowOf(e.Held, e.Key), holder, asUnit)
 	case e.disorder:
 		instead := "name both keys in one set, or acquire this one first"
 		if e.holder.Kind() == Unit {
 			instead = asUnit
 		}
-		return fmt.Sprintf("key %q comes before key %q in the order in which keys are locked, and the %s of the same caller has that already: "+
-			"two callers that do so could wait for each other, for ever; %s", string(e.Key), string(e.Held), holder, instead)
+		return fmt.Sprintf("%s comes before key %q in the order in which keys are locked, and the %s of the same caller has that already: "+
+			"two callers that do so could wait for each other, for ever; %s", rowOf(e.Key, e.Held), string(e.Held), holder, instead)
 	}
 	return fmt.Sprintf("key %q is needed, and the %s of the same caller has key %q: the call would wait for its own caller, for ever; %s",
 		string(e.Key), holder, string(e.Held), advice[e.holder.Kind()][e.call.Kind])
+}
+
+// rowOf names a key, or the row above it if it is that which comes before another.
+func rowOf(key, other ordering.Key) string {
+	if ordering.Compare(key, other) < 0 {
+		return fmt.Sprintf("key %q", string(key))
+	}
+	return fmt.Sprintf("key %q, above key %q,", string(key.Root()), string(key))
 }
 
 // advice says what to do instead, by who holds the key and who needs it.
@@ -263,7 +272,7 @@ var advice = map[Kind]map[Kind]string{
 	},
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *Error) WhatNext() next.Next { return next.FixCall }
 
 // Unwrap returns ErrNested.

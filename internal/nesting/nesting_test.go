@@ -68,6 +68,12 @@ func TestACallThatWaitsIsRefusedKeysThatComeEarlier(t *testing.T) {
 		require.NoError(t, level.Refuse(nesting.Call{Kind: nesting.Set, Table: locks}, keys...), "it waits for nobody")
 	}
 	require.NoError(t, level.Refuse(waits, "f", "e"))
+	below := nesting.Of(nesting.Within(t.Context(), holding(nesting.Set, "outer", "b", "d/x")))
+	err := below.Refuse(waits, "d/y", "e")
+	require.ErrorIs(t, err, nesting.ErrNested, "somebody may wait for d")
+	require.ErrorContains(t, err, `key "d", above key "d/y", comes before key "d/x"`)
+	require.NoError(t, below.Refuse(nesting.Call{Kind: nesting.Set, Table: locks}, "d/y"), "it waits for nobody")
+	require.NoError(t, below.Refuse(waits, "e/y"))
 	require.NoError(t, level.Refuse(waits))
 	require.NoError(t, nesting.Of(nesting.Within(t.Context(), holding(nesting.Unit, "outer"))).Refuse(waits, "a"), "nothing is held")
 }

@@ -45,7 +45,7 @@ func (e *CheckError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *CheckError) WhatNext() next.Next { return next.FixCall }
 
 // Unwrap returns the errors of the findings that have one.

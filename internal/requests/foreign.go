@@ -51,6 +51,12 @@ func (e *foreignError) diagnosis() (problem, do string) {
 
 const adviceOnProxy = "give them in HTTPS_PROXY or HTTP_PROXY, or name the endpoint in NO_PROXY"
 
+// speaksTLS reports whether an answer says that the endpoint expects TLS, and the request had none.
+func speaksTLS(err error) bool {
+	var other *foreignError
+	return errors.As(err, &other) && other.unreached && other.speaksTLS
+}
+
 // Texts by which servers that expect TLS tell a client that it sends none: of net/http and of nginx.
 var expectsTLS = []string{"Client sent an HTTP request to an HTTPS server", "The plain HTTP request was sent to HTTPS port"}
 

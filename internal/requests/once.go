@@ -26,7 +26,7 @@ func Once[I, O any](ctx context.Context, c *Caller, op string, n int, in *I, sen
 // once carries out one sending. timedOut says that the sending used up its timeout.
 func once[I, O any](ctx context.Context, c *Caller, s sending, in *I, send Method[I, O]) (_ *O, _ Kind, timedOut bool, _ error) {
 	if c.Trace != nil {
-		ctx = hooks.Start(ctx, c.Trace.RequestStart, trace.RequestStart{Op: s.op, N: s.n})
+		ctx = hooks.Start(ctx, c.Trace, trace.Event{Kind: trace.Request, Op: s.op, N: s.n})
 	}
 	attempt, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -44,12 +44,12 @@ func once[I, O any](ctx context.Context, c *Caller, s sending, in *I, send Metho
 	case !unheard:
 		c.took(took, s.bytes)
 	}
-	if c.Trace != nil && c.Trace.RequestEnd != nil {
-		end := trace.RequestEnd{Op: s.op, N: s.n, Took: took, Err: err, Kind: string(kind)}
+	if c.Trace != nil && c.Trace.End != nil {
+		end := trace.Event{Kind: trace.Request, Op: s.op, N: s.n, Took: took, Err: err, Answer: string(kind)}
 		if err == nil {
 			end.Capacity = consumed(out)
 		}
-		c.Trace.RequestEnd(ctx, end)
+		c.Trace.End(ctx, end)
 	}
 	if c.Dated != nil {
 		if server, told := serverTime(out, err); told {

@@ -72,6 +72,24 @@ func (c *Caller) timedOut(before int) {
 	}
 }
 
+// backoff grows with n and is jittered by a hash of id and n.
+func (c *Caller) backoff(id string, n int) time.Duration {
+	grown := minBackoff << min(n-1, 20)
+	limit := max(c.Attempt/2, minBackoff)
+	return min(grown+time.Duration(Jitter(id, n)*float64(grown)*float64(maxBackoff-minBackoff)/float64(minBackoff)), limit)
+}
+
+// rest is the pause between two sendings. If the answer to the next would come too late, and so nothing be
+// known of it, it lasts until ctx ends. answered is how long the last answer took; a slow one may have been
+// an exception.
+func (c *Caller) rest(ctx context.Context, pause, answered time.Duration) {
+	if end, ok := ctx.Deadline(); ok && time.Until(end)-pause < min(answered, c.Attempt/10) {
+		<-ctx.Done()
+		return
+	}
+	_ = Sleep(ctx, pause)
+}
+
 // took notes how long an answer took to a request of so many bytes.
 func (c *Caller) took(d time.Duration, bytes int) {
 	if c.Pace == nil {

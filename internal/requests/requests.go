@@ -107,6 +107,7 @@ func Do[I, O any](ctx context.Context, c *Caller, r Request, in *I, send Method[
 		return &NoAnswerError{Op: r.Op, Last: last, End: end, tried: tried}
 	}
 	conflicts, timeouts, unanswered, answers := 0, 0, 0, c.answers()
+	var answered time.Duration // how long the last answer took
 	for n := 1; ; n++ {
 		if ctx.Err() != nil {
 			return nil, sent, over(context.Cause(ctx))
@@ -124,6 +125,9 @@ func Do[I, O any](ctx context.Context, c *Caller, r Request, in *I, send Method[
 		out, kind, timedOut, err := once(ctx, c, s, in, send)
 		last = err
 		tried.add(kind, time.Since(began))
+		if speaksTLS(err) { // no sending there has reached DynamoDB
+			sent.Unanswered = 0
+		}
 		if kind != Done && kind != Refused && ConcernsAll(err) {
 			sent.Sendings--
 		}
@@ -146,19 +150,14 @@ func Do[I, O any](ctx context.Context, c *Caller, r Request, in *I, send Method[
 		}
 		if kind == NoAnswer || kind == Unsent {
 			unanswered++
+		} else {
+			answered = time.Since(began)
 		}
 		if timedOut {
 			timeouts++
 		}
-		_ = Sleep(ctx, c.backoff(r.ID, n))
+		c.rest(ctx, c.backoff(r.ID, n), answered)
 	}
-}
-
-// backoff grows with n and is jittered by a hash of id and n.
-func (c *Caller) backoff(id string, n int) time.Duration {
-	grown := minBackoff << min(n-1, 20)
-	limit := max(c.Attempt/2, minBackoff)
-	return min(grown+time.Duration(Jitter(id, n)*float64(grown)*float64(maxBackoff-minBackoff)/float64(minBackoff)), limit)
 }
 
 // Jitter returns a number in [0, 1) that depends on id and n alone.

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/trace"
 )
@@ -29,14 +30,6 @@ func served(t *testing.T, handler http.HandlerFunc) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		Region: "local", BaseEndpoint: aws.String(server.URL),
 		Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""),
-	})
-}
-
-func TestANilContextIsNamed(t *testing.T) {
-	var noContext context.Context
-	c := &requests.Caller{Attempt: time.Second, Patience: time.Second}
-	require.PanicsWithValue(t, "holdall: GetItem: nil Context", func() {
-		_, _, _ = requests.Do(noContext, c, requests.Request{Op: "GetItem"}, &dynamodb.GetItemInput{}, served(t, answer(200, "{}")).GetItem)
 	})
 }
 
@@ -279,6 +272,33 @@ func TestDoEndsWithTheContextAndByItself(t *testing.T) {
 	})
 }
 
+// What could not be answered before the context's deadline is not sent again: what was refused each
+// time is known not to have happened then.
+func TestNothingIsSentAgainThatCannotBeAnsweredInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		why := errors.New("why")
+		for left := time.Millisecond; left < 2*time.Second; left += 7 * time.Millisecond {
+			ctx, cancel := context.WithTimeoutCause(t.Context(), left, why)
+			began, sendings := time.Now(), 0
+			caller := &requests.Caller{Attempt: time.Second, Patience: 20 * time.Second}
+			_, sent, err := requests.Do(ctx, caller, requests.Request{Op: "GetItem", ID: "r"}, &dynamodb.GetItemInput{},
+				func(ctx context.Context, _ *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+					sendings++
+					if err := requests.Sleep(ctx, 20*time.Millisecond); err != nil {
+						return nil, ctx.Err()
+					}
+					return nil, throttled
+				})
+			cancel()
+			require.ErrorIs(t, err, why)
+			require.Equal(t, left, time.Since(began), "it does not end sooner")
+			if sendings > 1 || left >= 20*time.Millisecond {
+				require.Zero(t, sent.Unanswered, "%v", left)
+			}
+		}
+	})
+}
+
 func TestJitterIsAFunctionOfWhoAndHowMany(t *testing.T) {
 	require.Equal(t, requests.Jitter("a", 1), requests.Jitter("a", 1))
 	require.NotEqual(t, requests.Jitter("a", 1), requests.Jitter("a", 2))
@@ -333,11 +353,11 @@ func TestTheCapacityOfEveryOperationIsTold(t *testing.T) {
 
 func consumes[O any](t *testing.T, want float64, out *O) {
 	t.Helper()
-	var told []trace.RequestEnd
-	caller := &requests.Caller{Attempt: time.Second, Patience: time.Minute, Trace: &trace.Trace{
-		Capacity:   true,
-		RequestEnd: func(_ context.Context, e trace.RequestEnd) { told = append(told, e) },
-	}}
+	var told []trace.Event
+	caller := &requests.Caller{Attempt: time.Second, Patience: time.Minute, Trace: trace.Join(
+		&trace.Trace{Capacity: true},
+		hooks.On(trace.Request, func(_ context.Context, e trace.Event) { told = append(told, e) }),
+	)}
 	_, _, err := requests.Once(t.Context(), caller, "Op", 1, new(int), func(context.Context, *int, ...func(*dynamodb.Options)) (*O, error) {
 		return out, nil
 	})

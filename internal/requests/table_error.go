@@ -38,7 +38,7 @@ func (e *TableError) Error() string {
 	return fmt.Sprintf("one of the tables %q: %s", e.Tables, text)
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *TableError) WhatNext() next.Next { return next.FixCall }
 
 // Unwrap returns the SDK's error.
@@ -131,7 +131,7 @@ func inWords(d time.Duration) string {
 	return d.Round(time.Millisecond).String()
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *NoAnswerError) WhatNext() next.Next {
 	switch {
 	case next.Of(e.End) == next.StartOver: // it was ended by a loss

@@ -4,14 +4,14 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/holdall/holdall/trace"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/trace"
 )
 
 // docs/operations.md lists the lines that the library logs: all of them, each under its
@@ -57,27 +57,28 @@ func TestTheLogLinesAreThoseOfTheDocs(t *testing.T) {
 	require.Equal(t, logged, listed, "%q", slices.Sorted(maps.Keys(logged)))
 }
 
-// The hooks that docs/operations.md lists are those that there are.
-func TestTheHooksAreThoseOfTheDocs(t *testing.T) {
-	var hooks []string
-	for hook := range reflect.TypeFor[trace.Trace]().Fields() {
-		hooks = append(hooks, hook.Name)
+// The kinds of events that docs/operations.md lists are those that there are, and it says which of them last.
+func TestTheEventsAreThoseOfTheDocs(t *testing.T) {
+	source, err := os.ReadFile("../../trace/event.go")
+	require.NoError(t, err)
+	kinds := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^\t(\w+) +Kind = "(\w+)"`).FindAllStringSubmatch(string(source), -1) {
+		require.Equal(t, m[1], m[2])
+		kinds[m[1]] = trace.Kind(m[2]).Lasts()
 	}
 	page, err := os.ReadFile("../../docs/operations.md")
 	require.NoError(t, err)
-	_, table, found := strings.Cut(string(page), "\n| hook |")
+	_, table, found := strings.Cut(string(page), "\n| kind |")
 	require.True(t, found)
 	table, _, _ = strings.Cut(table, "\n\n")
-	var listed []string
+	listed := map[string]bool{}
 	for row := range strings.SplitSeq(table, "\n") {
 		if cells := strings.Split(row, "|"); len(cells) > 3 {
 			for _, m := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(cells[1], -1) {
-				listed = append(listed, m[1])
+				listed[m[1]] = strings.HasPrefix(cells[2], " lasts. ")
 			}
 		}
 	}
-	slices.Sort(hooks)
-	slices.Sort(listed)
-	require.NotEmpty(t, hooks)
-	require.Equal(t, hooks, listed)
+	require.NotEmpty(t, kinds)
+	require.Equal(t, kinds, listed)
 }

@@ -42,7 +42,7 @@ func (e *FreeError) Error() string {
 	return fmt.Sprintf("key %q was not taken from unit %s: %s", string(e.Key), e.Unit, e.Reason)
 }
 
-// WhatNext is for unitofwork.NextOf.
+// WhatNext is for lockset.NextOf.
 func (e *FreeError) WhatNext() next.Next { return next.FixCall }
 
 // Free takes a key from the unit that holds it, alive or dead. From that write on the unit's

@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/examples/bank/staff"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -51,8 +52,8 @@ func (c *tally) counted() (map[string]int, float64) {
 }
 
 func (c *tally) hooks() *trace.Trace {
-	return &trace.Trace{
-		UnitEnd: func(_ context.Context, u trace.UnitEnd) {
+	return trace.Join(
+		hooks.On(trace.Unit, func(_ context.Context, u trace.Event) {
 			way := "under locks"
 			if u.Optimistic {
 				way = "without locks"
@@ -62,44 +63,44 @@ func (c *tally) hooks() *trace.Trace {
 			}
 			c.count("holdall.unit")
 			c.count("unit " + string(u.Outcome) + " " + way)
-		},
-		AcquireEnd: func(_ context.Context, a trace.AcquireEnd) {
+		}),
+		hooks.On(trace.Acquire, func(_ context.Context, a trace.Event) {
 			c.count("holdall.acquire")
 			if a.Err == nil {
 				c.count("held")
 			}
-		},
-		WaitEnd:     func(context.Context, trace.WaitEnd) { c.count("holdall.wait") },
-		FunctionEnd: func(context.Context, trace.FunctionEnd) { c.count("holdall.function") },
-		ReadEnd:     func(context.Context, trace.ReadEnd) { c.count("holdall.read") },
-		CommitEnd:   func(context.Context, trace.CommitEnd) { c.count("holdall.commit") },
-		RequestStart: func(ctx context.Context, _ trace.RequestStart) context.Context {
+		}),
+		hooks.On(trace.Wait, func(context.Context, trace.Event) { c.count("holdall.wait") }),
+		hooks.On(trace.Function, func(context.Context, trace.Event) { c.count("holdall.function") }),
+		hooks.On(trace.Read, func(context.Context, trace.Event) { c.count("holdall.read") }),
+		hooks.On(trace.Commit, func(context.Context, trace.Event) { c.count("holdall.commit") }),
+		hooks.OnStart(trace.Request, func(ctx context.Context, _ trace.Event) context.Context {
 			if !oteltrace.SpanContextFromContext(ctx).IsValid() {
 				c.count(requestAlone)
 			}
 			return ctx
-		},
-		RequestEnd: func(_ context.Context, r trace.RequestEnd) {
+		}),
+		hooks.On(trace.Request, func(_ context.Context, r trace.Event) {
 			c.count("DynamoDB." + r.Op)
-			c.count("request " + r.Op + " " + r.Kind)
+			c.count("request " + r.Op + " " + r.Answer)
 			if r.N > 1 {
 				c.count("holdall.request.retries")
 			}
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.capacity += r.Capacity
-		},
-		Renewed:      func(context.Context, trace.Renewed) { c.count("holdall.heartbeat.rounds") },
-		Lost:         func(context.Context, trace.Lost) { c.count("holdall.lost"); c.count("holdall.sets.lost") },
-		Buried:       func(context.Context, trace.Buried) { c.count("holdall.holders.buried") },
-		Cleaned:      func(context.Context, trace.Cleaned) { c.count("holdall.intents.cleaned") },
-		Dropped:      func(context.Context, trace.Dropped) { c.count("holdall.places.dropped") },
-		Raised:       func(context.Context, trace.Raised) { c.count("holdall.tokens.raised") },
-		HandedOver:   func(context.Context, trace.HandedOver) { c.count("holdall.rows.handed_over") },
-		StartingOver: func(context.Context, trace.StartingOver) { c.count("holdall.units.started_over") },
-		Recovered:    func(context.Context, trace.Recovered) { c.count("holdall.units.recovered") },
-		Unfinished:   func(context.Context, trace.Unfinished) { c.count("holdall.units.unfinished") },
-	}
+		}),
+		hooks.On(trace.Renewed, func(context.Context, trace.Event) { c.count("holdall.heartbeat.rounds") }),
+		hooks.On(trace.Lost, func(context.Context, trace.Event) { c.count("holdall.lost"); c.count("holdall.sets.lost") }),
+		hooks.On(trace.Buried, func(context.Context, trace.Event) { c.count("holdall.holders.buried") }),
+		hooks.On(trace.Cleaned, func(context.Context, trace.Event) { c.count("holdall.intents.cleaned") }),
+		hooks.On(trace.Dropped, func(context.Context, trace.Event) { c.count("holdall.places.dropped") }),
+		hooks.On(trace.Raised, func(context.Context, trace.Event) { c.count("holdall.tokens.raised") }),
+		hooks.On(trace.HandedOver, func(context.Context, trace.Event) { c.count("holdall.rows.handed_over") }),
+		hooks.On(trace.StartingOver, func(context.Context, trace.Event) { c.count("holdall.units.started_over") }),
+		hooks.On(trace.Recovered, func(context.Context, trace.Event) { c.count("holdall.units.recovered") }),
+		hooks.On(trace.Unfinished, func(context.Context, trace.Event) { c.count("holdall.units.unfinished") }),
+	)
 }
 
 // watched is a process whose spans and metrics go to the collector.

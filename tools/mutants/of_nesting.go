@@ -10,6 +10,13 @@ var ofNesting = []mutant{
 		by:     check{in: "lockset", test: "TestACallThatWouldWaitForItsCallerIsRefused"},
 	},
 	{
+		clause: "a set under a set is not below the same key",
+		file:   "internal/nesting/nesting.go",
+		old:    `ordering.Compare(first.Root(), last) < 0`,
+		new:    `ordering.Compare(first, last) < 0`,
+		by:     check{in: "lockset", test: "TestASetUnderASetIsNotBelowTheSameKey"},
+	},
+	{
 		clause: "what is held adds up, level by level",
 		file:   "internal/nesting/nesting.go",
 		old:    `outer: Of(ctx)}`,

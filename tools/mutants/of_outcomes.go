@@ -96,8 +96,8 @@ var ofOutcomes = []mutant{
 	{
 		clause: "an error of the caller's function is not tried again, whatever it is",
 		file:   "unitofwork/do.go",
-		old:    "	next = Decide\n",
-		new:    "	next = NextOf(err)\n",
+		old:    "	next = lockset.Decide\n",
+		new:    "	next = lockset.NextOf(err)\n",
 		by:     check{in: "unitofwork", test: "TestFnsErrorIsNotTheUnits"},
 	},
 	{

@@ -54,8 +54,8 @@ var ofCommitting = []mutant{
 	{
 		clause: "a function's own error rolls back and is not started over",
 		file:   "unitofwork/do.go",
-		old:    `	next = Decide`,
-		new:    `	next = NextOf(err)`,
+		old:    `	next = lockset.Decide`,
+		new:    `	next = lockset.NextOf(err)`,
 		by:     check{in: "unitofwork", test: "TestFnsErrorIsNotTheUnits"},
 	},
 	{

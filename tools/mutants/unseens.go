@@ -8,10 +8,10 @@ import "slices"
 var unseens = slices.Concat(unseensBelow, unseensOfUnits)
 
 var unseensBelow = []unseen{
-	{"internal/requests/requests.go", "off-by-one", equivalent, "after so many doublings the limit has cut the pause long before",
+	{"internal/requests/pace.go", "off-by-one", equivalent, "after so many doublings the limit has cut the pause long before",
 		"min(n-1, 20)",
 		"min(n-1, 21)"},
-	{"internal/requests/requests.go", "off-by-one", equivalent, "after so many doublings the limit has cut the pause long before",
+	{"internal/requests/pace.go", "off-by-one", equivalent, "after so many doublings the limit has cut the pause long before",
 		"min(n-1, 20)",
 		"min(n-1, 19)"},
 	{"heartbeat/heartbeat.go", "drop-if", diagnostic, "the text of an error",

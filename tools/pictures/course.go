@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/record"
 )
 
@@ -67,14 +68,14 @@ type reader struct {
 	spans map[uint64]span
 	held  map[string]map[string]time.Time // by unit: each key, and since when
 	of    map[string]string               // the process of a unit
-	asked map[string][]string             // the keys that a unit asked for
+	asked map[string][]ordering.Key       // the keys that a unit asked for
 	gone  map[string]bool                 // processes that are no more
 }
 
 // read reads events that are in order of time.
 func read(events []record.Event) course {
 	r := reader{
-		spans: map[uint64]span{}, held: map[string]map[string]time.Time{}, of: map[string]string{}, asked: map[string][]string{}, gone: map[string]bool{},
+		spans: map[uint64]span{}, held: map[string]map[string]time.Time{}, of: map[string]string{}, asked: map[string][]ordering.Key{}, gone: map[string]bool{},
 	}
 	if len(events) > 0 {
 		r.start, r.end = events[0].At, events[len(events)-1].At
@@ -118,11 +119,11 @@ func (r *reader) happens(e record.Event) {
 	case "RequestEnd":
 		r.process(e, e.At.Add(-e.Took), request, e.Op)
 	case "Buried":
-		if since, has := r.held[e.Unit][e.Key]; has {
-			r.add(bar{lane: e.Key, from: r.at(since), to: r.at(e.At), kind: dead, who: r.of[e.Unit]})
-			delete(r.held[e.Unit], e.Key)
+		if since, has := r.held[e.Unit][string(e.Key)]; has {
+			r.add(bar{lane: string(e.Key), from: r.at(since), to: r.at(e.At), kind: dead, who: r.of[e.Unit]})
+			delete(r.held[e.Unit], string(e.Key))
 		}
-		r.marks = append(r.marks, mark{e.Key, r.at(e.At), "freed"})
+		r.marks = append(r.marks, mark{string(e.Key), r.at(e.At), "freed"})
 	case "Released", "Lost":
 		r.letsGo(e.Unit, e.At)
 	case record.Gone:
@@ -176,17 +177,17 @@ func (r *reader) ends(e record.Event) {
 		r.process(e, began, commit, label)
 	case "WaitEnd":
 		r.process(e, began, waiting, "")
-		r.add(bar{lane: e.Key, from: r.at(began), to: r.at(e.At), kind: waiting, who: e.Process, level: 1})
+		r.add(bar{lane: string(e.Key), from: r.at(began), to: r.at(e.At), kind: waiting, who: e.Process, level: 1})
 	}
 }
 
-func (r *reader) holds(unit string, keys []string, since time.Time) {
+func (r *reader) holds(unit string, keys []ordering.Key, since time.Time) {
 	if r.held[unit] == nil {
 		r.held[unit] = map[string]time.Time{}
 	}
 	for _, key := range keys {
-		if _, has := r.held[unit][key]; !has {
-			r.held[unit][key] = since
+		if _, has := r.held[unit][string(key)]; !has {
+			r.held[unit][string(key)] = since
 		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/record"
 	"github.com/holdall/holdall/trace"
@@ -127,12 +128,12 @@ func crash(lock bool) func(*stage) {
 	return func(s *stage) {
 		var b *process
 		commits := 0
-		b = s.process("b", &trace.Trace{CommitStart: func(ctx context.Context, _ trace.CommitStart) context.Context {
+		b = s.process("b", hooks.OnStart(trace.Commit, func(ctx context.Context, _ trace.Event) context.Context {
 			if commits++; commits == 5 {
 				b.dies()
 			}
 			return ctx
-		}})
+		}))
 		var all sync.WaitGroup
 		for _, p := range []*process{s.process("a", nil), b, s.process("c", nil)} {
 			p.bank.Lock = lock
@@ -224,7 +225,7 @@ func TestPicturesAreXML(t *testing.T) {
 	begin := time.Now()
 	c := read([]record.Event{
 		{At: begin, Process: odd, Name: "UnitStart", Span: 1},
-		{At: begin.Add(time.Second), Process: odd, Name: "UnitEnd", Span: 1, Outcome: "committed"},
+		{At: begin.Add(time.Second), Process: odd, Name: "UnitEnd", Span: 1, Event: trace.Event{Outcome: trace.Committed}},
 		{At: begin.Add(time.Second), Process: odd, Name: record.Gone, Text: odd},
 	})
 	require.Equal(t, 1, c.units)

@@ -141,7 +141,7 @@ func (p *processes) mix(t *testing.T, m mixture, times int) (lost int64) {
 			all.Go(func() {
 				for i := range times / 8 {
 					err := program(t.Context(), p, p.accounts[(i+g)%len(p.accounts)])
-					if unitofwork.NextOf(err) == unitofwork.StartOver {
+					if lockset.NextOf(err) == lockset.StartOver {
 						continue // somebody without locks was always faster
 					}
 					if err != nil {

@@ -19,7 +19,10 @@ type Meter struct {
 func (m *Meter) Trace() *trace.Trace {
 	return &trace.Trace{
 		Capacity: true, // DynamoDB is asked with every request
-		RequestEnd: func(_ context.Context, e trace.RequestEnd) {
+		End: func(_ context.Context, e trace.Event) {
+			if e.Kind != trace.Request {
+				return
+			}
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			if m.requests == nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/newtable"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/lockset/inspect"
@@ -96,7 +97,7 @@ type scene struct {
 
 // rival is a function in this process, which counts what it takes from the dead.
 func rival(db *dynamodb.Client, buried *atomic.Int64) (*Function, error) {
-	counts := &trace.Trace{Buried: func(context.Context, trace.Buried) { buried.Add(1) }}
+	counts := hooks.On(trace.Buried, func(context.Context, trace.Event) { buried.Add(1) })
 	units, err := unitofwork.Open(db, unitofwork.Config{
 		Locks: lockset.Config{Table: "locks", Lease: shortLease, Trace: counts}, Table: "units",
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/internal/newtable"
 	"github.com/holdall/holdall/lockset"
@@ -76,14 +77,14 @@ func (w *town) open(name string, windows *faults.Windows) {
 	}})
 	units, err := unitofwork.Open(net, unitofwork.Config{Locks: lockset.Config{
 		Table: "locks", Owner: name, Rand: faults.Nonces(name),
-		Trace: &trace.Trace{RequestEnd: func(_ context.Context, e trace.RequestEnd) {
+		Trace: hooks.On(trace.Request, func(_ context.Context, e trace.Event) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.requests++
-			if e.Kind == "busy" {
+			if e.Answer == "busy" {
 				w.refused++
 			}
-		}},
+		}),
 	}})
 	require.NoError(w.t, err)
 	w.units = append(w.units, units)

@@ -25,8 +25,8 @@ var Accounts = unitofwork.Table[Account]{
 }
 
 // Full is how many accounts with a key each fit into one transaction, with the unit's ID: a lock row
-// and a write for each, and 100 in all.
-const Full = (unitofwork.MaxActions - 1) / 2
+// and a write for each, and 100 in all, as DynamoDB takes them.
+const Full = (100 - 1) / 2
 
 // Book books a day's interest, once on each account, in units of so many accounts. ids is the list
 // of the day: the same, in the same order, whenever the job is started again.

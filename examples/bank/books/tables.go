@@ -113,8 +113,8 @@ type Items interface {
 // Looker reads and writes single items outside units.
 type Looker struct {
 	DB      Items
-	Observe func(trace.RequestEnd) // called after every request; may be nil
-	Timeout time.Duration          // of one request; zero: only the context limits it
+	Observe func(trace.Event) // called after every request; may be nil
+	Timeout time.Duration     // of one request; zero: only the context limits it
 }
 
 // request sends one request, limits its time and reports it to Observe.
@@ -127,7 +127,7 @@ func request[O any](ctx context.Context, l Looker, op string, send func(context.
 	start := time.Now()
 	out, err := send(ctx)
 	if l.Observe != nil {
-		end := trace.RequestEnd{Op: op, N: 1, Took: time.Since(start), Err: err}
+		end := trace.Event{Kind: trace.Request, Op: op, N: 1, Took: time.Since(start), Err: err}
 		if err == nil && used(out) != nil {
 			end.Capacity = aws.ToFloat64(used(out).CapacityUnits)
 		}

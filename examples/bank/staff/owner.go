@@ -36,7 +36,7 @@ func (r *shift) newOwner(post, n int) (*owner, error) {
 	o.line = faults.Wrap(s.db, faults.Config{Who: o.name, Script: func(faults.Call) faults.Fault { return faults.Pass() }})
 	locks := s.Tables.Locks
 	locks.Owner = o.name
-	locks.Trace = trace.Join(cfg.Trace, trace.Join(o.lockTrace(), o.unitTrace()))
+	locks.Trace = trace.Join(cfg.Trace, o.trace())
 	if s.recording != nil {
 		locks.Trace = trace.Join(s.recording.Trace(o.name), locks.Trace)
 	}
@@ -82,75 +82,86 @@ func (o *owner) dead() bool {
 }
 
 // request counts the requests that reached DynamoDB, as far as the owner knows.
-func (o *owner) request(r trace.RequestEnd) {
+func (o *owner) request(r trace.Event) {
 	if !errors.Is(r.Err, faults.ErrCrashed) {
 		o.shift.tally.request(r)
 	}
 }
 
-func (o *owner) lockTrace() *trace.Trace {
+// trace counts what happens to the owner's locks and units.
+func (o *owner) trace() *trace.Trace {
 	t := o.shift.tally
 	return &trace.Trace{
-		Capacity:   true,
-		RequestEnd: func(_ context.Context, r trace.RequestEnd) { o.request(r) },
-		AcquireEnd: func(_ context.Context, e trace.AcquireEnd) {
-			if errors.Is(e.Err, lockset.ErrWaited) {
-				t.Add(GaveUp, 1)
+		Capacity: true,
+		Start: func(ctx context.Context, e trace.Event) context.Context {
+			if e.Kind == trace.Wait {
+				t.note(func() { t.Queue = max(t.Queue, e.Queue+1) })
 			}
-		},
-		WaitStart: func(ctx context.Context, w trace.WaitStart) context.Context {
-			t.note(func() { t.Queue = max(t.Queue, w.Queue+1) })
 			return ctx
 		},
-		WaitEnd:    func(_ context.Context, w trace.WaitEnd) { t.note(func() { t.Waits = append(t.Waits, w.Took) }) },
-		Joined:     func(_ context.Context, j trace.Joined) { t.note(func() { t.Queue = max(t.Queue, j.Place+1) }) },
-		HandedOver: func(context.Context, trace.HandedOver) { t.Add(HandedOver, 1) },
-		Dropped:    func(context.Context, trace.Dropped) { t.Add(Dropped, 1) },
-		Raised:     func(context.Context, trace.Raised) { t.Add(Raised, 1) },
-		Buried:     func(context.Context, trace.Buried) { t.Add(TakenOver, 1) },
-		Cleaned:    func(context.Context, trace.Cleaned) { t.Add(Cleaned, 1) },
-		Lost: func(context.Context, trace.Lost) {
-			if !o.dead() { // a dead owner loses all its locks
-				t.Add(Lost, 1)
+		End: func(ctx context.Context, e trace.Event) {
+			if counts, known := countedAs[e.Kind]; known {
+				t.Add(counts, 1)
+				return
+			}
+			switch e.Kind {
+			case trace.Request:
+				o.request(e)
+			case trace.Acquire:
+				if errors.Is(e.Err, lockset.ErrWaited) {
+					t.Add(GaveUp, 1)
+				}
+			case trace.Wait:
+				t.note(func() { t.Waits = append(t.Waits, e.Took) })
+			case trace.Joined:
+				t.note(func() { t.Queue = max(t.Queue, e.Place+1) })
+			case trace.Lost:
+				if !o.dead() { // a dead owner loses all its locks
+					t.Add(Lost, 1)
+				}
+			case trace.Unit:
+				o.ended(ctx, e)
+			case trace.Recovered:
+				t.recovered(e)
+			case trace.Progress:
+				t.note(func() { t.seen[e.Unit] = true })
+				o.shift.burn(o)
+			case trace.Unfinished:
+				o.unfinished(e.Err)
 			}
 		},
 	}
 }
 
-func (o *owner) unitTrace() *trace.Trace {
-	t := o.shift.tally
-	return &trace.Trace{
-		UnitEnd: func(ctx context.Context, e trace.UnitEnd) {
-			way := WayOf(ctx, e)
-			switch {
-			case way == OnlyLocked && e.Unit != "":
-				t.Add(OnlyLocked, 1)
-			case e.Optimistic && errors.Is(e.Err, lockset.ErrWaited): // AcquireEnd counts the others
-				t.Add(GaveUp, 1)
+// countedAs is what each event of a kind counts as, whatever it says.
+var countedAs = map[trace.Kind]Event{
+	trace.HandedOver: HandedOver, trace.Dropped: Dropped, trace.Raised: Raised, trace.Buried: TakenOver, trace.Cleaned: Cleaned,
+	trace.StartingOver: StartedOver,
+}
+
+// ended counts how a run of a unit has ended.
+func (o *owner) ended(ctx context.Context, e trace.Event) {
+	t, way := o.shift.tally, WayOf(ctx, e)
+	switch {
+	case way == OnlyLocked && e.Unit != "":
+		t.Add(OnlyLocked, 1)
+	case e.Optimistic && errors.Is(e.Err, lockset.ErrWaited): // the end of an Acquire counts the others
+		t.Add(GaveUp, 1)
+	}
+	switch {
+	case e.Outcome == trace.Committed:
+		t.Add(way, 1)
+		t.note(func() {
+			if t.seen[e.Unit] {
+				t.Events[Large]++
 			}
-			switch {
-			case e.Outcome == trace.Committed:
-				t.Add(way, 1)
-				t.note(func() {
-					if t.seen[e.Unit] {
-						t.Events[Large]++
-					}
-				})
-			case e.Outcome == trace.CommittedBefore:
-				t.Add(Repeated, 1)
-			case e.Outcome == trace.NotCommitted && way == Led:
-				t.Add(FailedLed, 1)
-			case e.Outcome == trace.FellBack:
-				t.Add(map[Event]Event{Led: LeftOut, WithoutLocks: Aborted, AfterConflict: FoundMore, LockedFirst: FoundMore}[way], 1)
-			}
-		},
-		StartingOver: func(context.Context, trace.StartingOver) { t.Add(StartedOver, 1) },
-		Recovered:    func(_ context.Context, r trace.Recovered) { t.recovered(r) },
-		Progress: func(_ context.Context, p trace.Progress) {
-			t.note(func() { t.seen[p.Unit] = true })
-			o.shift.burn(o)
-		},
-		Unfinished: func(_ context.Context, u trace.Unfinished) { o.unfinished(u.Err) },
+		})
+	case e.Outcome == trace.CommittedBefore:
+		t.Add(Repeated, 1)
+	case e.Outcome == trace.NotCommitted && way == Led:
+		t.Add(FailedLed, 1)
+	case e.Outcome == trace.FellBack:
+		t.Add(map[Event]Event{Led: LeftOut, WithoutLocks: Aborted, AfterConflict: FoundMore, LockedFirst: FoundMore}[way], 1)
 	}
 }
 

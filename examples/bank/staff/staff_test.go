@@ -40,7 +40,7 @@ func TestTheErrorDecides(t *testing.T) {
 		"lost":                             {err: &lockset.LostError{Reason: errors.New("late")}},
 		"held":                             {err: &lockset.HeldError{Err: context.DeadlineExceeded}},
 		"no answer":                        {err: &lockset.NoAnswerError{Last: errors.New("timeout"), End: errors.New("for too long")}},
-		"stale":                            {err: &unitofwork.CommitError{Next: unitofwork.StartOver, Err: fencing.ErrStale}},
+		"stale":                            {err: &unitofwork.CommitError{Next: lockset.StartOver, Err: fencing.ErrStale}},
 		"children changed":                 {err: books.ErrChanged},
 		"a read that took too long":        {err: context.DeadlineExceeded},
 		"in doubt, with an ID":             {err: &unitofwork.InDoubtError{ID: "p"}, once: true},

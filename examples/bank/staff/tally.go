@@ -78,7 +78,7 @@ type lockedFirst struct{}
 
 // WayOf returns how the unit of a UnitEnd hook was committed or aborted: OnlyLocked if it was begun by
 // Begin, which locks and never commits.
-func WayOf(ctx context.Context, e trace.UnitEnd) Event {
+func WayOf(ctx context.Context, e trace.Event) Event {
 	first, byDo := ctx.Value(lockedFirst{}).(bool)
 	switch {
 	case !byDo:
@@ -170,7 +170,7 @@ func (t *Tally) unexpected(what string, err error) {
 	})
 }
 
-func (t *Tally) request(r trace.RequestEnd) {
+func (t *Tally) request(r trace.Event) {
 	t.note(func() {
 		of := t.Requests[r.Op]
 		of.Sent++
@@ -186,9 +186,9 @@ func (t *Tally) request(r trace.RequestEnd) {
 }
 
 // recovered counts a large unit that an owner finished for a dead one. Several owners may report it.
-func (t *Tally) recovered(r trace.Recovered) {
+func (t *Tally) recovered(r trace.Event) {
 	t.note(func() {
-		e := map[bool]Event{true: RolledForward, false: RolledBack}[r.Committed]
+		e := map[trace.Outcome]Event{trace.Committed: RolledForward, trace.NotCommitted: RolledBack}[r.Outcome]
 		if finished := string(e) + r.Unit; !t.seen[finished] {
 			t.seen[finished] = true
 			t.Events[e]++

@@ -131,7 +131,7 @@ func (t teller) do(job Job) {
 // outcome returns what becomes of a job, and the error of one that failed or may be tried again. The
 // error of the job alone decides, and whether its owner has died or left meanwhile.
 func (o *owner) outcome(job Job, err error) (Outcome, error) {
-	next, tally := unitofwork.NextOf(err), o.shift.tally
+	next, tally := lockset.NextOf(err), o.shift.tally
 	refused := refusal(err)
 	switch {
 	case err == nil:
@@ -144,12 +144,12 @@ func (o *owner) outcome(job Job, err error) (Outcome, error) {
 	case refused != nil:
 		tally.note(func() { tally.Refusals[refused.Error()]++ })
 		return Refused, nil
-	case next == unitofwork.AskLater:
+	case next == lockset.AskLater:
 		tally.Add(Doubts, 1)
 		if !job.Once || job.Asks {
 			return o.ask(job, err)
 		}
-	case o.ctx.Err() != nil || next == unitofwork.StartOver || next == unitofwork.TryLater || next == unitofwork.Decide && passing(err):
+	case o.ctx.Err() != nil || next == lockset.StartOver || next == lockset.TryLater || next == lockset.Decide && passing(err):
 	default:
 		return Failed, err
 	}

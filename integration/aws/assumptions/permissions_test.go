@@ -316,7 +316,7 @@ func (b *bed) withoutRecords(name, action string) error {
 		})
 		return err != nil
 	})
-	if !isDenied(err) || unitofwork.NextOf(err) != unitofwork.FixCall || !strings.Contains(err.Error(), r.tables["Records"]) {
+	if !isDenied(err) || lockset.NextOf(err) != lockset.FixCall || !strings.Contains(err.Error(), r.tables["Records"]) {
 		return fmt.Errorf("without dynamodb:%s on records: %w", action, err)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
@@ -33,8 +34,8 @@ func (w *town) work(t *testing.T, unit Unit, seed uint64) (cost Cost, share floa
 		each /= 3
 	}
 	b := newBed(t, unit, 5*time.Millisecond)
-	b.config.Trace = &trace.Trace{
-		UnitEnd: func(_ context.Context, e trace.UnitEnd) {
+	b.config.Trace = trace.Join(
+		hooks.On(trace.Unit, func(_ context.Context, e trace.Event) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			switch {
@@ -44,9 +45,9 @@ func (w *town) work(t *testing.T, unit Unit, seed uint64) (cost Cost, share floa
 			case e.Optimistic:
 				w.without++
 			}
-		},
-		Joined: func(context.Context, trace.Joined) { w.mu.Lock(); w.waiting++; w.mu.Unlock() },
-	}
+		}),
+		hooks.On(trace.Joined, func(context.Context, trace.Event) { w.mu.Lock(); w.waiting++; w.mu.Unlock() }),
+	)
 	cost = b.count(func() {
 		var group sync.WaitGroup
 		for p := range w.processes {

@@ -95,10 +95,10 @@ func (b *builder) key(name string) int32 {
 	return n
 }
 
-func (b *builder) allKeys(names []string) []int32 {
+func (b *builder) allKeys(names []ordering.Key) []int32 {
 	all := make([]int32, 0, len(names))
 	for _, name := range names {
-		if key := b.key(name); key != none {
+		if key := b.key(string(name)); key != none {
 			all = append(all, key)
 		}
 	}
@@ -323,7 +323,7 @@ func (b *builder) unitEnd(w *moment) {
 	if w.ID != "" {
 		u.ID = b.text(w.ID)
 	}
-	u.Outcome, u.leader, u.Key, u.Err = b.text(w.Outcome), b.text(w.Leader), b.key(w.Key), b.text(w.Err)
+	u.Outcome, u.leader, u.Key, u.Err = b.text(string(w.Outcome)), b.text(w.Leader), b.key(string(w.Key)), b.text(w.Err)
 	u.Rows, u.Writes = int32(w.Rows), int32(w.Writes)
 	b.letGo(w.unit, w.at, Freed)
 }

@@ -5,12 +5,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/record"
+	"github.com/holdall/holdall/trace"
 )
 
 // waitStart notes behind whom a unit waits, and what it has meanwhile.
 func (b *builder) waitStart(w *moment, span int32) {
-	key := b.key(w.Key)
+	key := b.key(string(w.Key))
 	if key == none {
 		return
 	}
@@ -81,7 +84,7 @@ func (b *builder) acquireEnd(w *moment, span int32) {
 		}
 		return
 	}
-	u.Token = b.text(w.Token)
+	u.Token = b.text(tokenText(w.Token))
 	for _, key := range keys {
 		b.has(w.unit, key, w.at, Held)
 	}
@@ -99,7 +102,7 @@ func (b *builder) tell(w *moment) {
 	if !known {
 		return // of a later version
 	}
-	mark := Mark{At: w.at, Process: w.process, Unit: w.in.unit, Of: none, Key: b.key(w.Key), Text: b.text(w.Text), Err: b.text(w.Err), Kind: kind}
+	mark := Mark{At: w.at, Process: w.process, Unit: w.in.unit, Of: none, Key: b.key(string(w.Key)), Text: b.text(w.Text), Err: b.text(w.Err), Kind: kind}
 	about := w.Unit
 	switch kind {
 	case Renewed:
@@ -111,21 +114,21 @@ func (b *builder) tell(w *moment) {
 		b.progress(w, mark)
 		return
 	case Raised:
-		mark.Text = b.text(w.Token)
+		mark.Text = b.text(tokenText(w.Token))
 		if w.unit != none {
 			b.m.Units[w.unit].Token = mark.Text
 		}
 	case Paused:
 		mark.N, mark.Text = int32(w.Took.Milliseconds()), b.text(w.Took.Round(time.Millisecond).String())
 	case HandedOver:
-		about, mark.Text = w.To, b.text(w.From)
+		about, mark.Text = w.Unit, b.text(w.Holder)
 	case Joined:
 		mark.N = int32(w.Place)
 	case StartingOver:
-		mark.N = int32(w.Attempt)
+		mark.N = int32(w.N)
 	case Recovered:
 		mark.Text = b.text("not committed")
-		if w.Committed {
+		if w.Outcome == trace.Committed {
 			mark.Text = b.text("committed")
 		}
 	default:
@@ -178,7 +181,7 @@ func (b *builder) follows(w *moment, mark *Mark) {
 
 // progress has one mark for each phase of a unit with a journal, which says how far it came.
 func (b *builder) progress(w *moment, mark Mark) {
-	mark.Text, mark.N, mark.Outof = b.text(w.Phase), int32(w.Done), int32(w.Of)
+	mark.Text, mark.N, mark.Outof = b.text(string(w.Phase)), int32(w.Done), int32(w.Of)
 	mark.Name, mark.Of = b.text(w.Unit), w.unit
 	if unit, known := b.nonces[mark.Name]; known {
 		mark.Of = unit
@@ -205,10 +208,10 @@ func spanText(w *moment, kind Kind) string {
 		if w.Err != "" {
 			return ""
 		}
-		return "token " + w.Token
+		return "token " + tokenText(w.Token)
 	case WaitFor:
 		if !ended {
-			return w.Key
+			return string(w.Key)
 		}
 	case ReadRecords:
 		return counted(w.Records, "record")
@@ -221,8 +224,8 @@ func spanText(w *moment, kind Kind) string {
 		if w.N > 1 {
 			text += fmt.Sprintf(", sending %d", w.N)
 		}
-		if w.Kind != "" && w.Kind != "done" {
-			text += ", " + w.Kind
+		if w.Answer != "" && w.Answer != "done" {
+			text += ", " + w.Answer
 		}
 		if w.Capacity != 0 {
 			text += fmt.Sprintf(", capacity %g", w.Capacity)
@@ -234,12 +237,16 @@ func spanText(w *moment, kind Kind) string {
 }
 
 // listed has the keys of a set, or the first of a large one.
-func listed(keys []string) string {
+func listed(keys []ordering.Key) string {
 	const most = 12
-	if len(keys) <= most {
-		return strings.Join(keys, "  ")
+	var names []string
+	for _, key := range keys[:min(len(keys), most)] {
+		names = append(names, string(key))
 	}
-	return fmt.Sprintf("%s  and %d more", strings.Join(keys[:most], "  "), len(keys)-most)
+	if len(keys) > most {
+		names = append(names, fmt.Sprintf("and %d more", len(keys)-most))
+	}
+	return strings.Join(names, "  ")
 }
 
 func counted(n int, of string) string {
@@ -247,4 +254,12 @@ func counted(n int, of string) string {
 		return "1 " + of
 	}
 	return fmt.Sprintf("%d %ss", n, of)
+}
+
+// tokenText is a token, or nothing.
+func tokenText(t fencing.Token) string {
+	if t == 0 {
+		return ""
+	}
+	return t.String()
 }

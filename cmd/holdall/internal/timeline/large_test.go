@@ -11,6 +11,7 @@ import (
 	"github.com/holdall/holdall/cmd/holdall/internal/browser"
 	"github.com/holdall/holdall/cmd/holdall/internal/timeline"
 	"github.com/holdall/holdall/record"
+	"github.com/holdall/holdall/trace"
 )
 
 // stats are what the page says of its last frame.
@@ -64,7 +65,7 @@ func TestADenseRowCostsItsPixels(t *testing.T) {
 	for n := range units {
 		unit := fmt.Sprintf("u%06d", n)
 		events = append(events, acquired(n, n, uint64(n+1), unit, "k")...)
-		events = append(events, tell(n, "Dropped", record.Event{Key: "k", Unit: unit}), tell(n+1, "Released", record.Event{Unit: unit}))
+		events = append(events, tell(n, "Dropped", record.Event{Event: trace.Event{Key: "k", Unit: unit}}), tell(n+1, "Released", record.Event{Event: trace.Event{Unit: unit}}))
 	}
 	p := open(t, browser.Start(t), read(t, taped("f", events...)), browser.Options{})
 	for _, script := range []string{"fit()", "pan(0.1)", "zoom(0.5)"} {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/timeline"
+	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/record"
 	"github.com/holdall/holdall/trace"
 )
@@ -52,10 +52,10 @@ func read(t *testing.T, sources ...timeline.Source) *timeline.Model {
 }
 
 // acquired is a lock set from one time to another, in spans from n on.
-func acquired(from, to int, span uint64, unit string, keys ...string) []record.Event {
+func acquired(from, to int, span uint64, unit string, keys ...ordering.Key) []record.Event {
 	return []record.Event{
-		tell(from, "AcquireStart", record.Event{Span: span, Unit: unit, Keys: keys}),
-		tell(to, "AcquireEnd", record.Event{Span: span, Unit: unit, Count: len(keys), Token: "7"}),
+		tell(from, "AcquireStart", record.Event{Span: span, Event: trace.Event{Unit: unit, Keys: keys}}),
+		tell(to, "AcquireEnd", record.Event{Span: span, Event: trace.Event{Unit: unit, Count: len(keys), Token: 7}}),
 	}
 }
 
@@ -137,9 +137,11 @@ func sound(t *testing.T, m *timeline.Model) {
 }
 
 func TestWhoHeldAKey(t *testing.T) {
-	released := func(ms int, unit string) record.Event { return tell(ms, "Released", record.Event{Unit: unit}) }
-	wait := func(ms int, in uint64, unit, key, holder string, held ...string) record.Event {
-		return tell(ms, "WaitStart", record.Event{Span: in + 100, In: in, Unit: unit, Key: key, Holder: holder, Held: held})
+	released := func(ms int, unit string) record.Event {
+		return tell(ms, "Released", record.Event{Event: trace.Event{Unit: unit}})
+	}
+	wait := func(ms int, in uint64, unit string, key ordering.Key, holder string, held ...ordering.Key) record.Event {
+		return tell(ms, "WaitStart", record.Event{Span: in + 100, In: in, Event: trace.Event{Unit: unit, Key: key, Holder: holder, Held: held}})
 	}
 	waited := func(ms int, in uint64) record.Event { return tell(ms, "WaitEnd", record.Event{Span: in + 100}) }
 	for name, c := range map[string]struct {
@@ -148,44 +150,44 @@ func TestWhoHeldAKey(t *testing.T) {
 	}{
 		"until it is released": {append(acquired(1, 3, 1, "u", "a", "b"), released(9, "u")), []string{"a u 3-9 held freed", "b u 3-9 held freed"}},
 		"not if it was not got": {
-			[]record.Event{tell(1, "AcquireStart", record.Event{Span: 1, Unit: "u", Keys: []string{"a"}}), tell(5, "AcquireEnd", record.Event{Span: 1, Unit: "u", Err: "no"})},
+			[]record.Event{tell(1, "AcquireStart", record.Event{Span: 1, Event: trace.Event{Unit: "u", Keys: []ordering.Key{"a"}}}), tell(5, "AcquireEnd", record.Event{Span: 1, Err: "no", Event: trace.Event{Unit: "u"}})},
 			nil,
 		},
 		"until its unit ends": {
-			append(append([]record.Event{tell(0, "UnitStart", record.Event{Span: 9})}, tell(1, "AcquireStart", record.Event{Span: 1, In: 9, Unit: "u", Keys: []string{"a"}}), tell(3, "AcquireEnd", record.Event{Span: 1, Unit: "u"})),
-				tell(6, "UnitEnd", record.Event{Span: 9, Unit: "u", Outcome: "in doubt"}), tell(9, "Note", record.Event{})),
+			append(append([]record.Event{tell(0, "UnitStart", record.Event{Span: 9})}, tell(1, "AcquireStart", record.Event{Span: 1, In: 9, Event: trace.Event{Unit: "u", Keys: []ordering.Key{"a"}}}), tell(3, "AcquireEnd", record.Event{Span: 1, Event: trace.Event{Unit: "u"}})),
+				tell(6, "UnitEnd", record.Event{Span: 9, Event: trace.Event{Unit: "u", Outcome: "in doubt"}}), tell(9, "Note", record.Event{})),
 			[]string{"a u 3-6 held freed"},
 		},
-		"until it is lost":      {append(acquired(1, 3, 1, "u", "a"), tell(7, "Lost", record.Event{Unit: "u", Err: "late"}), released(9, "u")), []string{"a u 3-7 held lost"}},
+		"until it is lost":      {append(acquired(1, 3, 1, "u", "a"), tell(7, "Lost", record.Event{Err: "late", Event: trace.Event{Unit: "u"}}), released(9, "u")), []string{"a u 3-7 held lost"}},
 		"to the end":            {append(acquired(1, 3, 1, "u", "a"), tell(9, "Note", record.Event{})), []string{"a u 3-9 held still held"}},
-		"until it is buried":    {append(acquired(1, 3, 1, "u", "a", "b"), tell(8, "Buried", record.Event{Process: "q", Unit: "u", Key: "a"}), tell(9, "Note", record.Event{Process: "q"})), []string{"a u 3-8 held buried", "b u 3-9 held still held"}},
-		"until it is recovered": {append(acquired(1, 3, 1, "u", "a"), tell(8, "Recovered", record.Event{Process: "q", Unit: "u", Committed: true})), []string{"a u 3-8 held buried"}},
+		"until it is buried":    {append(acquired(1, 3, 1, "u", "a", "b"), tell(8, "Buried", record.Event{Process: "q", Event: trace.Event{Unit: "u", Key: "a"}}), tell(9, "Note", record.Event{Process: "q"})), []string{"a u 3-8 held buried", "b u 3-9 held still held"}},
+		"until it is recovered": {append(acquired(1, 3, 1, "u", "a"), tell(8, "Recovered", record.Event{Process: "q", Event: trace.Event{Unit: "u", Outcome: trace.Committed}})), []string{"a u 3-8 held buried"}},
 		"until another has it":  {append(acquired(1, 3, 1, "u", "a"), append(acquired(5, 6, 2, "v", "a"), released(9, "v"))...), []string{"a u 3-6 held buried", "a v 6-9 held freed"}},
 		"while it waits for others, and what it let go of": {
 			[]record.Event{
-				tell(1, "AcquireStart", record.Event{Span: 1, Unit: "u", Keys: []string{"a", "b", "c"}}),
+				tell(1, "AcquireStart", record.Event{Span: 1, Event: trace.Event{Unit: "u", Keys: []ordering.Key{"a", "b", "c"}}}),
 				wait(2, 1, "u", "b", "v", "a"), waited(3, 1), wait(4, 1, "u", "c", "v", "a", "b"), waited(5, 1), wait(6, 1, "u", "a", "v", "b"), waited(7, 1),
-				tell(8, "AcquireEnd", record.Event{Span: 1, Unit: "u"}), released(9, "u"),
+				tell(8, "AcquireEnd", record.Event{Span: 1, Event: trace.Event{Unit: "u"}}), released(9, "u"),
 			},
 			[]string{"a u 2-6 taking freed", "a u 8-9 held freed", "a v 6-7 told freed", "b u 4-8 taking freed", "b u 8-9 held freed", "b v 2-3 told freed", "c u 8-9 held freed", "c v 4-5 told freed"},
 		},
 		"from when it was handed over": {
 			[]record.Event{
-				tell(1, "AcquireStart", record.Event{Span: 1, Unit: "u", Keys: []string{"a"}}), tell(2, "HandedOver", record.Event{In: 1, Key: "a", From: "v", To: "u"}),
-				tell(4, "AcquireEnd", record.Event{Span: 1, Unit: "u"}), released(9, "u"),
+				tell(1, "AcquireStart", record.Event{Span: 1, Event: trace.Event{Unit: "u", Keys: []ordering.Key{"a"}}}), tell(2, "HandedOver", record.Event{In: 1, Event: trace.Event{Key: "a", Holder: "v", Unit: "u"}}),
+				tell(4, "AcquireEnd", record.Event{Span: 1, Event: trace.Event{Unit: "u"}}), released(9, "u"),
 			},
 			[]string{"a u 2-4 taking freed", "a u 4-9 held freed"},
 		},
 		"as those say who wait, as long as it ran": {
 			[]record.Event{
-				tell(1, "UnitStart", record.Event{Span: 1, Optimistic: true}), tell(1, "FunctionStart", record.Event{Span: 2, In: 1, Unit: "v"}),
-				tell(2, "UnitStart", record.Event{Span: 3, Optimistic: true}), tell(2, "FunctionStart", record.Event{Span: 4, In: 3, Unit: "w"}),
-				wait(3, 4, "w", "a", "v"), tell(5, "UnitEnd", record.Event{Span: 1, Unit: "v", Outcome: "committed", Optimistic: true}), waited(6, 4),
+				tell(1, "UnitStart", record.Event{Span: 1, Event: trace.Event{Optimistic: true}}), tell(1, "FunctionStart", record.Event{Span: 2, In: 1, Event: trace.Event{Unit: "v"}}),
+				tell(2, "UnitStart", record.Event{Span: 3, Event: trace.Event{Optimistic: true}}), tell(2, "FunctionStart", record.Event{Span: 4, In: 3, Event: trace.Event{Unit: "w"}}),
+				wait(3, 4, "w", "a", "v"), tell(5, "UnitEnd", record.Event{Span: 1, Event: trace.Event{Unit: "v", Outcome: "committed", Optimistic: true}}), waited(6, 4),
 			},
 			[]string{"a v 3-5 told freed"},
 		},
 		"not as others say, if it says so itself": {
-			append(acquired(1, 2, 1, "v", "a"), tell(3, "AcquireStart", record.Event{Span: 3, Unit: "w", Keys: []string{"a"}}), wait(4, 3, "w", "a", "v"), released(6, "v"), waited(7, 3)),
+			append(acquired(1, 2, 1, "v", "a"), tell(3, "AcquireStart", record.Event{Span: 3, Event: trace.Event{Unit: "w", Keys: []ordering.Key{"a"}}}), wait(4, 3, "w", "a", "v"), released(6, "v"), waited(7, 3)),
 			[]string{"a v 2-6 held freed"},
 		},
 	} {
@@ -198,30 +200,30 @@ func TestWhatBecameOfAUnit(t *testing.T) {
 		return tell(ms, "UnitStart", record.Event{Span: span, Process: process})
 	}
 	named := func(ms int, span uint64, unit, process string) record.Event {
-		return tell(ms, "FunctionStart", record.Event{Span: span + 50, In: span, Unit: unit, Process: process})
+		return tell(ms, "FunctionStart", record.Event{Span: span + 50, In: span, Process: process, Event: trace.Event{Unit: unit}})
 	}
 	for name, c := range map[string]struct {
 		events []record.Event
 		want   []string
 	}{
-		"it ended": {[]record.Event{begun(1, 1, ""), tell(5, "UnitEnd", record.Event{Span: 1, Unit: "u", Outcome: "committed"})}, []string{"u 1-5 under locks committed ended"}},
+		"it ended": {[]record.Event{begun(1, 1, ""), tell(5, "UnitEnd", record.Event{Span: 1, Event: trace.Event{Unit: "u", Outcome: "committed"}})}, []string{"u 1-5 under locks committed ended"}},
 		"others of its group": {[]record.Event{
-			begun(1, 1, ""), begun(2, 2, ""), tell(5, "UnitEnd", record.Event{Span: 1, Unit: "u", Optimistic: true, Outcome: "committed"}),
-			tell(5, "UnitEnd", record.Event{Span: 2, Unit: "v", Leader: "u", Optimistic: true, Outcome: "committed"}),
+			begun(1, 1, ""), begun(2, 2, ""), tell(5, "UnitEnd", record.Event{Span: 1, Event: trace.Event{Unit: "u", Optimistic: true, Outcome: "committed"}}),
+			tell(5, "UnitEnd", record.Event{Span: 2, Event: trace.Event{Unit: "v", Leader: "u", Optimistic: true, Outcome: "committed"}}),
 		}, []string{"u 1-5 together committed ended", "v 2-5 together committed ended"}},
 		"it goes on under another name": {[]record.Event{
-			begun(1, 1, ""), tell(2, "AcquireStart", record.Event{Span: 2, In: 1, Unit: "u"}), tell(3, "AcquireEnd", record.Event{Span: 2, Unit: "u", Err: "lets go"}),
-			tell(4, "AcquireStart", record.Event{Span: 3, In: 1, Unit: "v"}), tell(5, "UnitEnd", record.Event{Span: 1, Unit: "v", Outcome: "committed"}),
+			begun(1, 1, ""), tell(2, "AcquireStart", record.Event{Span: 2, In: 1, Event: trace.Event{Unit: "u"}}), tell(3, "AcquireEnd", record.Event{Span: 2, Err: "lets go", Event: trace.Event{Unit: "u"}}),
+			tell(4, "AcquireStart", record.Event{Span: 3, In: 1, Event: trace.Event{Unit: "v"}}), tell(5, "UnitEnd", record.Event{Span: 1, Event: trace.Event{Unit: "v", Outcome: "committed"}}),
 		}, []string{"v 1-5 under locks committed ended"}},
 		"its process was killed":       {[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), tell(11_000, "Note", record.Event{Process: "q"})}, []string{"u 1-3 under locks died"}},
 		"its process was quiet so far": {[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), tell(9, "Note", record.Event{Process: "q"})}, []string{"u 1-9 under locks no end"}},
-		"its process was buried":       {[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), tell(9, "Buried", record.Event{Process: "q", Unit: "u", Key: "a"})}, []string{"u 1-3 under locks died"}},
+		"its process was buried":       {[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), tell(9, "Buried", record.Event{Process: "q", Event: trace.Event{Unit: "u", Key: "a"}})}, []string{"u 1-3 under locks died"}},
 		"its process has some time left": {
-			[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), tell(4, "Renewed", record.Event{Unit: "u", Deadline: at(20_000)}), tell(19_000, "Note", record.Event{Process: "q"})},
+			[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), tell(4, "Renewed", record.Event{Event: trace.Event{Unit: "u", Deadline: at(20_000)}}), tell(19_000, "Note", record.Event{Process: "q"})},
 			[]string{"u 1-19000 under locks no end"},
 		},
 		"its process has none left": {
-			[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), tell(4, "Renewed", record.Event{Unit: "u", Deadline: at(20_000)}), tell(20_001, "Note", record.Event{Process: "q"})},
+			[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), tell(4, "Renewed", record.Event{Event: trace.Event{Unit: "u", Deadline: at(20_000)}}), tell(20_001, "Note", record.Event{Process: "q"})},
 			[]string{"u 1-4 under locks died"},
 		},
 		"its clock went back":          {[]record.Event{tell(5, "ReadStart", record.Event{Span: 1}), tell(1, "ReadEnd", record.Event{Span: 1})}, []string{"5-5 apart from units ended"}},
@@ -232,14 +234,14 @@ func TestWhatBecameOfAUnit(t *testing.T) {
 		},
 		"the recording ends": {[]record.Event{begun(1, 1, ""), named(3, 1, "u", ""), begun(9, 2, "")}, []string{"u 1-9 under locks no end", "9-9 under locks no end"}},
 		"its start was put aside": {[]record.Event{
-			tell(4, "FunctionEnd", record.Event{Span: 2, Unit: "u", Took: 2e6}), tell(5, "UnitEnd", record.Event{Span: 1, Unit: "u", Took: 4e6, Outcome: "committed"}),
+			tell(4, "FunctionEnd", record.Event{Span: 2, Event: trace.Event{Unit: "u", Took: 2e6}}), tell(5, "UnitEnd", record.Event{Span: 1, Event: trace.Event{Unit: "u", Took: 4e6, Outcome: "committed"}}),
 		}, []string{"u 1-5 under locks committed ended"}},
-		"a lock set was released": {append(acquired(1, 2, 1, "u", "a"), tell(5, "Released", record.Event{Unit: "u"})), []string{"u 1-5 lock set released ended"}},
+		"a lock set was released": {append(acquired(1, 2, 1, "u", "a"), tell(5, "Released", record.Event{Event: trace.Event{Unit: "u"}})), []string{"u 1-5 lock set released ended"}},
 		"a lock set was not got": {[]record.Event{
-			tell(1, "AcquireStart", record.Event{Span: 1, Unit: "u", Keys: []string{"a"}}), tell(5, "AcquireEnd", record.Event{Span: 1, Unit: "u", Err: "no"}),
+			tell(1, "AcquireStart", record.Event{Span: 1, Event: trace.Event{Unit: "u", Keys: []ordering.Key{"a"}}}), tell(5, "AcquireEnd", record.Event{Span: 1, Err: "no", Event: trace.Event{Unit: "u"}}),
 		}, []string{"u 1-5 lock set not acquired ended"}},
-		"a read outside of any":        {[]record.Event{tell(1, "ReadStart", record.Event{Span: 1, Records: 2}), tell(3, "RequestEnd", record.Event{In: 1, Op: "Query", Took: 1e6}), tell(4, "ReadEnd", record.Event{Span: 1})}, []string{"1-4 apart from units ended"}},
-		"what no version knows so far": {[]record.Event{begun(1, 1, ""), tell(2, "Sneezed", record.Event{In: 1}), tell(3, "SneezeStart", record.Event{In: 1, Span: 7}), tell(5, "UnitEnd", record.Event{Span: 1, Unit: "u"})}, []string{"u 1-5 under locks ended"}},
+		"a read outside of any":        {[]record.Event{tell(1, "ReadStart", record.Event{Span: 1, Event: trace.Event{Records: 2}}), tell(3, "RequestEnd", record.Event{In: 1, Event: trace.Event{Op: "Query", Took: 1e6}}), tell(4, "ReadEnd", record.Event{Span: 1})}, []string{"1-4 apart from units ended"}},
+		"what no version knows so far": {[]record.Event{begun(1, 1, ""), tell(2, "Sneezed", record.Event{In: 1}), tell(3, "SneezeStart", record.Event{In: 1, Span: 7}), tell(5, "UnitEnd", record.Event{Span: 1, Event: trace.Event{Unit: "u"}})}, []string{"u 1-5 under locks ended"}},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, fates(read(t, taped("f", c.events...)))) })
 	}
@@ -252,7 +254,7 @@ func TestRecordingsAreMerged(t *testing.T) {
 		return tell(ms, "UnitStart", record.Event{Span: 1, Process: process})
 	}
 	ended := func(ms int, process, unit string) record.Event {
-		return tell(ms, "UnitEnd", record.Event{Span: 1, Process: process, Unit: unit, Outcome: "committed"})
+		return tell(ms, "UnitEnd", record.Event{Span: 1, Process: process, Event: trace.Event{Unit: unit, Outcome: "committed"}})
 	}
 	m := read(t, taped("x/a.jsonl", ended(5, "p", "u")), taped("b.jsonl", begun(2, "q"), ended(6, "q", "v")), taped("x/a.jsonl.1", tell(3, "Note", record.Event{})), taped("x/a.jsonl.2", begun(1, "p")))
 	require.Equal(t, []string{"u 1-5 under locks committed ended", "v 2-6 under locks committed ended"}, fates(m))
@@ -266,7 +268,7 @@ func TestRecordingsAreMerged(t *testing.T) {
 // Reads and requests outside of units stand below them; processes without units come last.
 func TestWhatStandsWhere(t *testing.T) {
 	m := read(t, taped("f", tell(0, "Note", record.Event{Process: "q"}), tell(1, "ReadStart", record.Event{Span: 1}), tell(2, "UnitStart", record.Event{Span: 2}),
-		tell(3, "UnitEnd", record.Event{Span: 2, Unit: "u"}), tell(4, "ReadEnd", record.Event{Span: 1})))
+		tell(3, "UnitEnd", record.Event{Span: 2, Event: trace.Event{Unit: "u"}}), tell(4, "ReadEnd", record.Event{Span: 1})))
 	require.Equal(t, []int32{1, 0}, []int32{m.Units[0].Row, m.Units[1].Row})
 	require.Equal(t, "p", m.Strings[m.Processes[0].Name])
 	require.Equal(t, []int32{0, 0, 1}, []int32{m.Units[0].Process, m.Units[1].Process, m.Marks[0].Process})
@@ -274,8 +276,8 @@ func TestWhatStandsWhere(t *testing.T) {
 
 // Of each phase of a journal there is one mark, which says how far it came, whoever tells last.
 func TestPhasesOfAJournal(t *testing.T) {
-	told := func(ms int, phase string, done int) record.Event {
-		return tell(ms, "Progress", record.Event{In: 1, Unit: "u", Phase: phase, Done: done, Of: 3})
+	told := func(ms int, phase trace.Phase, done int) record.Event {
+		return tell(ms, "Progress", record.Event{In: 1, Event: trace.Event{Unit: "u", Phase: phase, Done: done, Of: 3}})
 	}
 	m := read(t, taped("f", tell(0, "UnitStart", record.Event{Span: 1}), told(1, "preparing", 1), told(2, "preparing", 3), told(3, "preparing", 2), told(4, "applying", 1)))
 	var phases []string
@@ -287,7 +289,7 @@ func TestPhasesOfAJournal(t *testing.T) {
 
 // What happens in one process to what another has is told in the order of time.
 func TestWhatOneDoesToAnother(t *testing.T) {
-	m := read(t, taped("b", tell(4, "Note", record.Event{Process: "q"}), tell(6, "Buried", record.Event{Process: "q", Unit: "u", Key: "k"}), tell(9, "Note", record.Event{Process: "q"})),
+	m := read(t, taped("b", tell(4, "Note", record.Event{Process: "q"}), tell(6, "Buried", record.Event{Process: "q", Event: trace.Event{Unit: "u", Key: "k"}}), tell(9, "Note", record.Event{Process: "q"})),
 		taped("a", acquired(1, 2, 1, "u", "k")...))
 	require.Equal(t, []string{"k u 2-6 held buried"}, bars(m))
 }
@@ -317,8 +319,8 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 // The keys for which most was waited come first, with those below them; what is above a key is
 // there, too.
 func TestHotKeysFirst(t *testing.T) {
-	wait := func(span uint64, from, to int, key string) []record.Event {
-		return []record.Event{tell(from, "WaitStart", record.Event{Span: span, Unit: "w", Key: key}), tell(to, "WaitEnd", record.Event{Span: span})}
+	wait := func(span uint64, from, to int, key ordering.Key) []record.Event {
+		return []record.Event{tell(from, "WaitStart", record.Event{Span: span, Event: trace.Event{Unit: "w", Key: key}}), tell(to, "WaitEnd", record.Event{Span: span})}
 	}
 	m := read(t, taped("f", slices.Concat(wait(1, 1, 3, "cold"), wait(2, 4, 8, "c:1/a:1"), wait(3, 9, 14, "c:1/a:2/x"), wait(4, 15, 23, "hot"))...))
 	var keys []string
@@ -363,40 +365,34 @@ func TestWhatTheLibraryRecords(t *testing.T) {
 	}
 }
 
-// What a hook tells is a unit, a span or a mark.
-func TestEveryHookIsShown(t *testing.T) {
-	shown := 0
-	for hook := range reflect.TypeFor[trace.Trace]().Fields() {
-		if hook.Type.Kind() != reflect.Func { // Capacity
-			continue
-		}
-		begins := tell(1, hook.Name, record.Event{Span: 1, Unit: "u", Key: "k"})
-		ends := tell(2, strings.TrimSuffix(hook.Name, "Start")+"End", record.Event{Span: 1, Unit: "u", Key: "k"})
-		switch {
-		case strings.HasSuffix(hook.Name, "Start") && hook.Name != "RequestStart":
-			m := read(t, taped("f", begins, ends))
-			require.Len(t, m.Units, 1, hook.Name)
-			require.Equal(t, hook.Name != "UnitStart", len(m.Spans) == 1, hook.Name)
-			require.EqualValues(t, 1e6, m.Units[0].End-m.Units[0].Start, hook.Name)
-		case !strings.HasSuffix(hook.Name, "Start") && !strings.HasSuffix(hook.Name, "End"):
-			m := read(t, taped("f", begins))
-			require.Len(t, m.Marks, 1, hook.Name)
-			require.Equal(t, "k", m.Strings[m.Keys[m.Marks[0].Key].Name])
-		case hook.Name == "RequestEnd":
-			require.Len(t, read(t, taped("f", begins)).Spans, 1)
-		}
-		shown++
+// Whatever is told is a unit, a span or a mark.
+func TestEveryKindIsShown(t *testing.T) {
+	for _, kind := range []trace.Kind{trace.Unit, trace.Acquire, trace.Wait, trace.Function, trace.Read, trace.Commit} {
+		about := record.Event{Span: 1, Event: trace.Event{Unit: "u", Key: "k"}}
+		m := read(t, taped("f", tell(1, string(kind)+"Start", about), tell(2, string(kind)+"End", about)))
+		require.Len(t, m.Units, 1, kind)
+		require.Equal(t, kind != trace.Unit, len(m.Spans) == 1, kind)
+		require.EqualValues(t, 1e6, m.Units[0].End-m.Units[0].Start, kind)
 	}
-	require.Greater(t, shown, 20)
+	about := record.Event{In: 1, Event: trace.Event{Unit: "u", Key: "k"}}
+	require.Len(t, read(t, taped("f", tell(1, "RequestEnd", about))).Spans, 1)
+	for _, kind := range []trace.Kind{
+		trace.StartingOver, trace.Progress, trace.Unfinished, trace.Recovered, trace.Joined, trace.HandedOver, trace.Dropped, trace.Raised,
+		trace.Buried, trace.Cleaned, trace.Renewed, trace.Lost, trace.Released,
+	} {
+		m := read(t, taped("f", tell(1, string(kind), about)))
+		require.Len(t, m.Marks, 1, kind)
+		require.Equal(t, "k", m.Strings[m.Keys[m.Marks[0].Key].Name])
+	}
 }
 
 // A set of many keys is not slow, and its keys are not all said in one line.
 func TestALargeSet(t *testing.T) {
-	keys := make([]string, 50_000)
+	keys := make([]ordering.Key, 50_000)
 	for i := range keys {
-		keys[i] = fmt.Sprint("k:", i)
+		keys[i] = ordering.Key(fmt.Sprint("k:", i))
 	}
-	m := read(t, taped("f", append(acquired(1, 2, 1, "u", keys...), tell(9, "Released", record.Event{Unit: "u"}))...))
+	m := read(t, taped("f", append(acquired(1, 2, 1, "u", keys...), tell(9, "Released", record.Event{Event: trace.Event{Unit: "u"}}))...))
 	require.Len(t, m.Holds, len(keys))
 	require.Equal(t, int64(7e6), m.Holds[len(keys)-1].End-m.Holds[len(keys)-1].Start)
 	require.Equal(t, "k:0  k:1  k:2  k:3  k:4  k:5  k:6  k:7  k:8  k:9  k:10  k:11  and 49988 more, token 7", m.Strings[m.Spans[0].Text])
@@ -405,23 +401,23 @@ func TestALargeSet(t *testing.T) {
 // A set of many keys that waits often, and is freed key by key, costs no more than it has keys.
 func TestALargeSetThatWaits(t *testing.T) {
 	const waits = 20
-	keys := make([]string, 100_000)
+	keys := make([]ordering.Key, 100_000)
 	if testing.Short() {
 		keys = keys[:8_000]
 	}
 	for i := range keys {
-		keys[i] = fmt.Sprint("k:", i)
+		keys[i] = ordering.Key(fmt.Sprint("k:", i))
 	}
-	events := []record.Event{tell(1, "AcquireStart", record.Event{Span: 1, Unit: "u", Keys: keys})}
+	events := []record.Event{tell(1, "AcquireStart", record.Event{Span: 1, Event: trace.Event{Unit: "u", Keys: keys}})}
 	for n := range waits {
 		had := len(keys) * n / waits
 		events = append(events,
-			tell(10*n+2, "WaitStart", record.Event{Span: uint64(n + 2), In: 1, Unit: "u", Key: keys[had], Holder: "v", Held: keys[:had]}),
-			tell(10*n+3, "WaitEnd", record.Event{Span: uint64(n + 2), Unit: "u"}))
+			tell(10*n+2, "WaitStart", record.Event{Span: uint64(n + 2), In: 1, Event: trace.Event{Unit: "u", Key: keys[had], Holder: "v", Held: keys[:had]}}),
+			tell(10*n+3, "WaitEnd", record.Event{Span: uint64(n + 2), Event: trace.Event{Unit: "u"}}))
 	}
-	events = append(events, tell(300, "AcquireEnd", record.Event{Span: 1, Unit: "u"}))
+	events = append(events, tell(300, "AcquireEnd", record.Event{Span: 1, Event: trace.Event{Unit: "u"}}))
 	for i, key := range keys {
-		events = append(events, tell(400+i, "Buried", record.Event{Process: "q", Unit: "u", Key: key}))
+		events = append(events, tell(400+i, "Buried", record.Event{Process: "q", Event: trace.Event{Unit: "u", Key: key}}))
 	}
 	m := read(t, taped("f", events...))
 	buried := 0

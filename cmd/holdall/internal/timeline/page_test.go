@@ -17,7 +17,9 @@ import (
 
 	"github.com/holdall/holdall/cmd/holdall/internal/browser"
 	"github.com/holdall/holdall/cmd/holdall/internal/timeline"
+	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/record"
+	"github.com/holdall/holdall/trace"
 )
 
 func TestMain(m *testing.M) {
@@ -101,13 +103,13 @@ func TestThePageHasTheModel(t *testing.T) {
 func TestTextsAreNoMarkup(t *testing.T) {
 	const evil = `</script><script>console.error("run")</script><img src=x onerror='console.error("run")'>"&amp;<b>`
 	m := read(t, taped(evil+".jsonl",
-		tell(0, "UnitStart", record.Event{Span: 1, ID: evil, Process: evil}),
-		tell(1, "AcquireStart", record.Event{Span: 2, In: 1, Unit: evil, Process: evil, Keys: []string{evil}}),
-		tell(1, "WaitStart", record.Event{Span: 3, In: 2, Unit: evil, Process: evil, Key: evil, Holder: evil + "2", Owner: evil, Purpose: evil}),
+		tell(0, "UnitStart", record.Event{Span: 1, Process: evil, Event: trace.Event{ID: evil}}),
+		tell(1, "AcquireStart", record.Event{Span: 2, In: 1, Process: evil, Event: trace.Event{Unit: evil, Keys: []ordering.Key{evil}}}),
+		tell(1, "WaitStart", record.Event{Span: 3, In: 2, Process: evil, Event: trace.Event{Unit: evil, Key: evil, Holder: evil + "2", Owner: evil, Purpose: evil}}),
 		tell(2, "WaitEnd", record.Event{Span: 3, Process: evil, Err: evil}),
 		tell(2, "Note", record.Event{Process: evil, Text: evil}),
-		tell(3, "AcquireEnd", record.Event{Span: 2, Unit: evil, Process: evil, Err: evil}),
-		tell(9, "UnitEnd", record.Event{Span: 1, Unit: evil, Process: evil, Outcome: "not committed", Err: evil})))
+		tell(3, "AcquireEnd", record.Event{Span: 2, Process: evil, Err: evil, Event: trace.Event{Unit: evil}}),
+		tell(9, "UnitEnd", record.Event{Span: 1, Process: evil, Err: evil, Event: trace.Event{Unit: evil, Outcome: "not committed"}})))
 	html, url := page(t, m)
 	require.NotContains(t, html, "<img")
 	require.Equal(t, 2, strings.Count(html, "</script"), "that of the data, and that of the script")
@@ -307,7 +309,7 @@ func TestKeyboardAndMouseMoveTheView(t *testing.T) {
 // The time of day is as exact as what was recorded.
 func TestTheTimeOfDay(t *testing.T) {
 	start := record.Event{At: noon.Add(456_789), Process: "p", Name: "UnitStart", Span: 1}
-	end := record.Event{At: noon.Add(123_456_789), Process: "p", Name: "UnitEnd", Span: 1, Unit: "u"}
+	end := record.Event{At: noon.Add(123_456_789), Process: "p", Name: "UnitEnd", Span: 1, Event: trace.Event{Unit: "u"}}
 	p := open(t, browser.Start(t), read(t, taped("f", start, end)), browser.Options{})
 	browser.Eval[any](p, `(() => { const c = document.querySelector("#clock"); c.value = "wall"; c.dispatchEvent(new Event("change")); document.querySelector("#list").click(); })()`)
 	p.UntilText("#table", "12:00:00.000456")
@@ -323,8 +325,8 @@ func TestThePageOfAYear(t *testing.T) {
 
 // Only keys that are in use in the time that is shown are shown, if that is asked for.
 func TestOnlyKeysInUse(t *testing.T) {
-	m := read(t, taped("f", append(append(acquired(0, 1, 1, "u", "a/b"), tell(10, "Released", record.Event{Unit: "u"})),
-		append(acquired(900, 901, 2, "v", "c"), tell(1000, "Released", record.Event{Unit: "v"}))...)...))
+	m := read(t, taped("f", append(append(acquired(0, 1, 1, "u", "a/b"), tell(10, "Released", record.Event{Event: trace.Event{Unit: "u"}})),
+		append(acquired(900, 901, 2, "v", "c"), tell(1000, "Released", record.Event{Event: trace.Event{Unit: "v"}}))...)...))
 	p := open(t, browser.Start(t), m, browser.Options{})
 	p.Click("#busy")
 	lanes := func() string {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -108,9 +109,9 @@ func multiplied(t testing.TB, times int, sources []timeline.Source) (all []timel
 					*nonce = fmt.Sprintf("%s%06d", (*nonce)[:16], n)
 				}
 			}
-			keyed := func(key *string) {
+			keyed := func(key *ordering.Key) {
 				if len(*key) > 10 && n%3 > 0 {
-					*key = (*key)[:9] + fmt.Sprint(n%50) + (*key)[9:]
+					*key = (*key)[:9] + ordering.Key(fmt.Sprint(n%50)) + (*key)[9:]
 				}
 			}
 			for _, e := range events {
@@ -123,14 +124,14 @@ func multiplied(t testing.TB, times int, sources []timeline.Source) (all []timel
 						*span += uint64(n) * spans
 					}
 				}
-				for _, nonce := range []*string{&e.Unit, &e.Holder, &e.Leader, &e.From, &e.To} {
+				for _, nonce := range []*string{&e.Unit, &e.Holder, &e.Leader} {
 					named(nonce)
 				}
 				if e.ID != "" {
 					e.ID = fmt.Sprintf("%s-%d", e.ID, n)
 				}
 				keyed(&e.Key)
-				e.Keys, e.Held = append([]string(nil), e.Keys...), append([]string(nil), e.Held...)
+				e.Keys, e.Held = slices.Clone(e.Keys), slices.Clone(e.Held)
 				for i := range e.Keys {
 					keyed(&e.Keys[i])
 				}

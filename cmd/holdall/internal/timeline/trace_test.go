@@ -9,7 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/timeline"
+	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/record"
+	"github.com/holdall/holdall/trace"
 )
 
 type traceEvent struct {
@@ -106,8 +108,8 @@ func TestATraceIsWellFormed(t *testing.T) {
 // Arrows begin and end within bars, or nobody draws them.
 func TestArrowsAreOfBars(t *testing.T) {
 	late := []record.Event{ // the holder's clock is behind, so it seems to begin after the wait for it
-		tell(1, "AcquireStart", record.Event{Span: 1, Unit: "w", Keys: []string{"k"}}), tell(1, "WaitStart", record.Event{Span: 2, In: 1, Unit: "w", Key: "k", Holder: "u"}),
-		tell(3, "UnitStart", record.Event{Span: 3, Process: "q"}), tell(6, "UnitEnd", record.Event{Span: 3, Process: "q", Unit: "u"}), tell(7, "WaitEnd", record.Event{Span: 2}),
+		tell(1, "AcquireStart", record.Event{Span: 1, Event: trace.Event{Unit: "w", Keys: []ordering.Key{"k"}}}), tell(1, "WaitStart", record.Event{Span: 2, In: 1, Event: trace.Event{Unit: "w", Key: "k", Holder: "u"}}),
+		tell(3, "UnitStart", record.Event{Span: 3, Process: "q"}), tell(6, "UnitEnd", record.Event{Span: 3, Process: "q", Event: trace.Event{Unit: "u"}}), tell(7, "WaitEnd", record.Event{Span: 2}),
 	}
 	for _, sources := range [][]timeline.Source{crash(t), {taped("f", late...)}} {
 		arrowsOfBars(t, read(t, sources...))
