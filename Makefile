@@ -133,10 +133,9 @@ fuzz: ## any input to every fuzz target that matches FUZZ (all), each for FUZZ_T
 	(cd $$dir && $(GO) test . -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime 500x) || failed="$$failed $$dir.$$target"; done; done; \
 	[ -z "$$failed" ] || { echo "failed:$$failed; the inputs are in testdata/fuzz of their folders, and go test -run NAME/INPUT runs one again" >&2; exit 1; }
 
-docs: ## write what is generated: docs/model/clauses.md, docs/pictures and docs/dashboards
+docs: ## write what is generated: docs/model/clauses.md and docs/pictures
 	@$(GO) run ./tools/mutants -docs
 	@$(GO) test ./tools/pictures -count=1 -write
-	@cd otelholdall && $(GO) run ./dashboards ../docs/dashboards
 
 bench: ## what locking, committing and waiting cost: requests, capacity, time
 	@$(GO) run ./integration/engines/install

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -295,9 +296,9 @@ func TestConfigIsChecked(t *testing.T) {
 	for name, c := range map[string]lockset.Config{
 		"sets of one lease":          {Table: "t", MaxAge: 20 * time.Second},
 		"chunks of one row":          {Table: "t", ChunkSize: 1},
-		"the largest chunks":         {Table: "t", ChunkSize: lockset.MaxChunkSize},
+		"the largest chunks":         {Table: "t", ChunkSize: locks.MaxChunkSize},
 		"the shortest lease":         {Table: "t", Lease: lockset.MinLease},
-		"rows that stay for longest": {Table: "t", Retention: lockset.MaxRetention},
+		"rows that stay for longest": {Table: "t", Retention: locks.MaxRetention},
 	} {
 		_, err := lockset.New(struct{ lockset.DynamoDB }{}, c)
 		require.NoError(t, err, name)

@@ -9,12 +9,8 @@ import (
 	"github.com/holdall/holdall/trace"
 )
 
-// Limits of a configuration.
-const (
-	MinLease     = locks.MinLease
-	MaxRetention = locks.MaxRetention
-	MaxChunkSize = locks.MaxChunkSize
-)
+// MinLease is the shortest lease that a configuration may have.
+const MinLease = locks.MinLease
 
 // Config says where the locks are and how they are kept. The zero value of
 // every field but Table is its default.
@@ -56,7 +52,7 @@ type Config struct {
 	// Retention is how long rows outlive their use, and by how much clocks may
 	// be wrong. Above the MaxAge of every client of the table: a unit that gives up
 	// may raise the fence of a row that another holds, and so sets when the row expires.
-	// Default 14 days.
+	// At most ten years. Default 14 days.
 	Retention time.Duration
 	// ChunkSize is how many rows one acquiring transaction writes at most, up
 	// to 99. Default 24.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/internal/locks"
 )
 
 const week = 7 * 24 * time.Hour
@@ -71,8 +73,8 @@ func TestTheBoundsOfAConfiguration(t *testing.T) {
 		{"Margin", func(c *Config) { c.Margin = -1 }},
 		{"AttemptTimeout", func(c *Config) { c.AttemptTimeout = -1 }},
 		{"Poll", func(c *Config) { c.Poll = -1 }},
-		{"", func(c *Config) { c.Retention = MaxRetention }},
-		{"Retention", func(c *Config) { c.Retention = MaxRetention + 1 }},
+		{"", func(c *Config) { c.Retention = locks.MaxRetention }},
+		{"Retention", func(c *Config) { c.Retention = locks.MaxRetention + 1 }},
 		{"", func(c *Config) { c.MaxAge = lease }},
 		{"MaxAge", func(c *Config) { c.MaxAge = lease - 1 }},
 		{"", func(c *Config) { c.MaxAge = 2*week - 1 }},
@@ -90,8 +92,8 @@ func TestTheBoundsOfAConfiguration(t *testing.T) {
 		{"Grace", func(c *Config) { c.Poll, c.Grace = time.Second, 5*time.Second-1 }},
 		{"Grace", func(c *Config) { c.Grace = -1 }},
 		{"", func(c *Config) { c.ChunkSize = 1 }},
-		{"", func(c *Config) { c.ChunkSize = MaxChunkSize }},
-		{"ChunkSize", func(c *Config) { c.ChunkSize = MaxChunkSize + 1 }},
+		{"", func(c *Config) { c.ChunkSize = locks.MaxChunkSize }},
+		{"ChunkSize", func(c *Config) { c.ChunkSize = locks.MaxChunkSize + 1 }},
 		{"ChunkSize", func(c *Config) { c.ChunkSize = -1 }},
 	} {
 		cfg := Config{Table: "locks", Lease: lease}
@@ -105,7 +107,7 @@ func TestTheBoundsOfAConfiguration(t *testing.T) {
 		require.ErrorAs(t, err, &wrong, "%+v", cfg)
 		require.Equal(t, c.field, wrong.Field, "%+v", cfg)
 	}
-	require.Equal(t, 99, MaxChunkSize)
+	require.Equal(t, 99, locks.MaxChunkSize)
 	require.Equal(t, time.Second, MinLease)
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/arbitrary"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -400,7 +401,7 @@ func FuzzConfig(f *testing.F) {
 		require.GreaterOrEqual(t, c.Lease, lockset.MinLease)
 		require.LessOrEqual(t, c.Lease, c.MaxAge)
 		require.Less(t, c.MaxAge, c.Retention)
-		require.True(t, c.ChunkSize >= 1 && c.ChunkSize <= lockset.MaxChunkSize)
+		require.True(t, c.ChunkSize >= 1 && c.ChunkSize <= locks.MaxChunkSize)
 		require.NotContains(t, lockset.RowAttributes, c.HashKey)
 		// What is computed of them later is not to wrap around.
 		require.Positive(t, 10*c.Lease, "%v: how long a sighting is remembered", c.Lease)

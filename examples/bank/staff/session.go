@@ -185,7 +185,7 @@ func (s *Session) Load(ctx context.Context, keys []ordering.Key) (books.Records,
 // about units of dead owners that it meets.
 func (s *Session) auditor() (*unitofwork.Client, error) {
 	cfg := s.Tables.Locks
-	cfg.Owner, cfg.ChunkSize = "auditor", lockset.MaxChunkSize
+	cfg.Owner, cfg.ChunkSize = "auditor", 99 // the most
 	if s.recording != nil {
 		cfg.Trace = s.recording.Trace(cfg.Owner)
 	}

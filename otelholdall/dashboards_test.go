@@ -1,11 +1,11 @@
-package main
+package otelholdall_test
 
 import (
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,16 +13,23 @@ import (
 	"github.com/holdall/holdall/otelholdall/internal/instruments"
 )
 
-const folder = "../../docs/dashboards"
+// panel is one of the dashboard's, or a row of them, as Grafana has it.
+type panel struct {
+	ID      int
+	Type    string
+	Title   string
+	GridPos struct{ X, Y, W, H int }
+	Targets []struct{ Expr, LegendFormat string }
+}
 
-func TestTheFilesAreUpToDate(t *testing.T) {
-	made, err := files(folder)
+func panels(t *testing.T) []panel {
+	t.Helper()
+	text, err := os.ReadFile("../docs/dashboards/holdall.json")
 	require.NoError(t, err)
-	for name, want := range made {
-		is, err := os.ReadFile(filepath.Join(folder, name))
-		require.NoError(t, err)
-		require.Equal(t, string(want), string(is), "%s is out of date: make docs", name)
-	}
+	var board struct{ Panels []panel }
+	require.NoError(t, json.Unmarshal(text, &board))
+	require.NotEmpty(t, board.Panels)
+	return board.Panels
 }
 
 // series are those of all metrics, each with the labels that it has.
@@ -51,13 +58,13 @@ var (
 )
 
 // unknown are metrics and labels that a query names, and nothing has.
-func unknown(q query) (names []string) {
-	all, text := series(), texts.ReplaceAllString(string(q), "")
+func unknown(query string) (names []string) {
+	all, text := series(), texts.ReplaceAllString(query, "")
 	grouped := grouping.FindAllStringSubmatch(text, -1)
 	text = grouping.ReplaceAllString(text, "")
 	selected := selector.FindAllStringSubmatch(text, -1)
 	if len(selected) == 0 {
-		names = append(names, "no metric: "+string(q))
+		names = append(names, "no metric: "+query)
 	}
 	for _, s := range selected {
 		has, known := all[s[1]]
@@ -78,77 +85,71 @@ func unknown(q query) (names []string) {
 }
 
 func TestUnknownNamesAreSeen(t *testing.T) {
-	for q, want := range map[query]string{
+	for query, want := range map[string]string{
 		"sum(holdall_keys_kept)": "holdall_keys_kept",
 		`sum by (job) (rate(holdall_unit_duration_seconds_sum{holdall_way="x", db_operation_name="y"}[1m]))`: "holdall_unit_duration_seconds_sum/db_operation_name",
 		`sum by (job, le) (holdall_sets_lost_total)`:                                                         "holdall_sets_lost_total/le",
 		"up":                            "no metric: up",
 		"holdall_unit_duration_seconds": "holdall_unit_duration_seconds",
 	} {
-		require.Contains(t, unknown(q), want)
+		require.Contains(t, unknown(query), want)
 	}
 }
 
-// Panels and alerts ask for what there is, and panels for all of it.
-func TestQueriesNameWhatThereIs(t *testing.T) {
-	shown := ""
-	for _, r := range rows {
-		for _, p := range r.panels {
-			for _, l := range p.lines {
-				require.Empty(t, unknown(l.query), "%s: %s", p.title, l.query)
-				for _, choice := range chosen {
-					require.Contains(t, string(l.query), choice, p.title)
-				}
-				for _, label := range regexp.MustCompile(`{{(\w+)}}`).FindAllStringSubmatch(l.legend, -1) {
-					require.Contains(t, string(l.query), label[1], p.title)
-				}
-				shown += string(l.query) + "\n"
+// Panels ask for what there is, and for all of it.
+func TestPanelsShowWhatThereIs(t *testing.T) {
+	var shown strings.Builder
+	for _, p := range panels(t) {
+		for _, line := range p.Targets {
+			require.Empty(t, unknown(line.Expr), "%s: %s", p.Title, line.Expr)
+			for _, choice := range []string{`job=~"$job"`, `instance=~"$instance"`} { // what is chosen at the top of the page
+				require.Contains(t, line.Expr, choice, p.Title)
 			}
+			for _, label := range regexp.MustCompile(`{{(\w+)}}`).FindAllStringSubmatch(line.LegendFormat, -1) {
+				require.Contains(t, line.Expr, label[1], p.Title)
+			}
+			shown.WriteString(line.Expr + "\n")
 		}
 	}
 	for _, m := range instruments.All() {
-		require.Regexp(t, m.Prometheus()+`(_bucket|_count)?\{`, shown, "no panel shows %s", m.Name)
+		require.Regexp(t, m.Prometheus()+`(_bucket|_count)?\{`, shown.String(), "no panel shows %s", m.Name)
 	}
-	for _, a := range alerts {
-		require.Empty(t, unknown(a.when), a.name)
-		for _, label := range regexp.MustCompile(`{{ \$labels\.(\w+)`).FindAllStringSubmatch(a.summary, -1) {
-			require.Contains(t, string(a.when), label[1], a.name)
+}
+
+// Alerts ask for what there is, and name labels that they have.
+func TestAlertsNameWhatThereIs(t *testing.T) {
+	text, err := os.ReadFile("../docs/dashboards/alerts.yaml")
+	require.NoError(t, err)
+	alerts := strings.Split(string(text), "- alert: ")[1:]
+	require.NotEmpty(t, alerts)
+	for _, alert := range alerts {
+		name, _, _ := strings.Cut(alert, "\n")
+		var query string
+		found := regexp.MustCompile(`(?m)^ +expr: (".*")$`).FindStringSubmatch(alert)
+		require.Len(t, found, 2, name)
+		require.NoError(t, json.Unmarshal([]byte(found[1]), &query), name)
+		require.Empty(t, unknown(query), name)
+		for _, label := range regexp.MustCompile(`{{ \$labels\.(\w+)`).FindAllStringSubmatch(alert, -1) {
+			require.Contains(t, query, label[1], name)
 		}
 	}
 }
 
-// The dashboard has all panels, none in the place of another, and each with a name of its own.
+// No panel is in the place of another, and each has a name of its own.
 func TestTheDashboard(t *testing.T) {
-	text, err := dashboard()
-	require.NoError(t, err)
-	var board struct {
-		Panels []struct {
-			ID      int
-			Type    string
-			Title   string
-			GridPos struct{ X, Y, W, H int }
-			Targets []struct{ Expr string }
-		}
-	}
-	require.NoError(t, json.Unmarshal(text, &board))
+	const width = 24 // of Grafana's grid
 	taken, titles, ids := map[[2]int]string{}, map[string]bool{}, map[int]bool{}
-	for _, p := range board.Panels {
+	for _, p := range panels(t) {
 		require.False(t, titles[p.Title] || ids[p.ID], p.Title)
 		titles[p.Title], ids[p.ID] = true, true
 		require.Equal(t, p.Type == "row", len(p.Targets) == 0, p.Title)
-		require.LessOrEqual(t, p.GridPos.X+p.GridPos.W, pageWidth, p.Title)
+		require.LessOrEqual(t, p.GridPos.X+p.GridPos.W, width, p.Title)
 		for x := range p.GridPos.W {
 			for y := range p.GridPos.H {
 				at := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
 				require.Empty(t, taken[at], p.Title)
 				taken[at] = p.Title
 			}
-		}
-	}
-	for _, r := range rows {
-		require.True(t, titles[r.title])
-		for _, p := range r.panels {
-			require.True(t, titles[p.title])
 		}
 	}
 }
