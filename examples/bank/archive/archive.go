@@ -138,7 +138,7 @@ func (a *Archive) Write(ctx context.Context, token fencing.Token, keys []orderin
 // keys before.
 func (a *Archive) put(ctx context.Context, tx *sql.Tx, statements []books.Statement) error {
 	for _, s := range statements {
-		_, err := tx.ExecContext(ctx, "INSERT INTO "+a.statements+" (account, balance, changes, token) VALUES ($1, $2, $3, $4)",
+		_, err := tx.ExecContext(ctx, "INSERT INTO "+a.statements+" (account, balance, changes, token) VALUES ($1, $2, $3, $4)", //nolint:gosec // a quoted name
 			s.Account, s.Balance, s.Changes, int64(s.Token))
 		if err != nil {
 			return err
@@ -150,7 +150,7 @@ func (a *Archive) put(ctx context.Context, tx *sql.Tx, statements []books.Statem
 // Load reads all statements that were ever written, in the order of the writes. Call it only after all
 // work has ended.
 func (a *Archive) Load(ctx context.Context) (all []books.Statement, err error) {
-	rows, err := a.db.QueryContext(ctx, "SELECT account, balance, changes, token FROM "+a.statements+" ORDER BY n")
+	rows, err := a.db.QueryContext(ctx, "SELECT account, balance, changes, token FROM "+a.statements+" ORDER BY n") //nolint:gosec // a quoted name
 	if err != nil {
 		return nil, fmt.Errorf("read the archive: %w", err)
 	}

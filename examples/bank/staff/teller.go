@@ -143,7 +143,7 @@ func (o *owner) outcome(job Job, err error) (Outcome, error) {
 		return again, err
 	case refused != nil:
 		tally.note(func() { tally.Refusals[refused.Error()]++ })
-		return Refused, nil
+		return Refused, nil //nolint:nilerr // it has not failed
 	case next == lockset.AskLater:
 		tally.Add(Doubts, 1)
 		if !job.Once || job.Asks {
