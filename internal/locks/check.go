@@ -19,9 +19,12 @@ const maxOff = time.Minute
 func (c *Client) Check(ctx context.Context) error {
 	clock := clockTrial{now: c.cfg.Now}
 	caller := *c.caller
-	caller.Dated = func(server time.Time, took time.Duration) {
-		c.time.Heard(server, took)
-		clock.compare(server, took)
+	caller.Dated = func() func(time.Time, time.Duration) {
+		heard := c.time.Asked()
+		return func(server time.Time, took time.Duration) {
+			heard(server, took)
+			clock.compare(server, took)
+		}
 	}
 	unit := c.newUnit(ctx)
 	e := &requests.Examination{

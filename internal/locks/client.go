@@ -60,7 +60,7 @@ func New(db requests.DynamoDB, cfg Config) (*Client, error) {
 	clock := fencing.NewClock(cfg.Now)
 	tableTime := requests.NewTableTime(cfg.Now)
 	caller := requests.Caller{
-		DB: db, Attempt: cfg.AttemptTimeout, Patience: cfg.Lease, Trace: cfg.Trace, Dated: tableTime.Heard,
+		DB: db, Attempt: cfg.AttemptTimeout, Patience: cfg.Lease, Trace: cfg.Trace, Dated: tableTime.Asked,
 		Most: cfg.longestAttempt(), Pace: new(requests.Pace), Roles: requests.Roles{Locks: cfg.Table, LockKey: cfg.HashKey},
 	}
 	impatient := caller

@@ -27,7 +27,9 @@ func TestEveryAnswerTellsItsDate(t *testing.T) {
 	require.NoError(t, err)
 
 	var heard []time.Time
-	caller := &requests.Caller{DB: db, Attempt: time.Minute, Patience: 1, Dated: func(server time.Time, _ time.Duration) { heard = append(heard, server) }}
+	caller := &requests.Caller{DB: db, Attempt: time.Minute, Patience: 1, Dated: func() func(time.Time, time.Duration) {
+		return func(server time.Time, _ time.Duration) { heard = append(heard, server) }
+	}}
 	key := requests.Item{"key": &types.AttributeValueMemberS{Value: "k"}}
 	update := &types.Update{TableName: aws.String("aaa"), Key: key, UpdateExpression: aws.String("SET b = :b"), ConditionExpression: aws.String("attribute_exists(b)"), ExpressionAttributeValues: requests.Item{":b": &types.AttributeValueMemberBOOL{Value: true}}}
 	get := types.TransactGetItem{Get: &types.Get{TableName: aws.String("aaa"), Key: key}}

@@ -42,9 +42,11 @@ func TestTheServersTimeIsHeard(t *testing.T) {
 				answer(c.status, c.body)(w, r)
 			})
 			var heard []time.Time
-			caller := &requests.Caller{DB: db, Attempt: time.Minute, Patience: 1, Dated: func(server time.Time, took time.Duration) {
-				require.Positive(t, took)
-				heard = append(heard, server)
+			caller := &requests.Caller{DB: db, Attempt: time.Minute, Patience: 1, Dated: func() func(time.Time, time.Duration) {
+				return func(server time.Time, took time.Duration) {
+					require.Positive(t, took)
+					heard = append(heard, server)
+				}
 			}}
 			ctx := t.Context()
 			for name, call := range map[string]func(){
@@ -74,8 +76,10 @@ func TestNoAnswerHasATime(t *testing.T) {
 			return nil, errors.New("none")
 		},
 	} {
-		caller := &requests.Caller{Attempt: time.Minute, Patience: 1, Dated: func(server time.Time, _ time.Duration) {
-			require.WithinDuration(t, time.Now(), server, time.Hour, "of the half that arrived")
+		caller := &requests.Caller{Attempt: time.Minute, Patience: 1, Dated: func() func(time.Time, time.Duration) {
+			return func(server time.Time, _ time.Duration) {
+				require.WithinDuration(t, time.Now(), server, time.Hour, "of the half that arrived")
+			}
 		}}
 		_, _, err := requests.Do(t.Context(), caller, requests.Request{Op: "GetItem"}, &dynamodb.GetItemInput{TableName: aws.String("a"), Key: key("1")}, send)
 		require.ErrorAs(t, err, new(*requests.NoAnswerError))

@@ -28,6 +28,10 @@ func once[I, O any](ctx context.Context, c *Caller, s sending, in *I, send Metho
 	if c.Trace != nil {
 		ctx = hooks.Start(ctx, c.Trace, trace.Event{Kind: trace.Request, Op: s.op, N: s.n})
 	}
+	var dated func(server time.Time, took time.Duration)
+	if c.Dated != nil {
+		dated = c.Dated()
+	}
 	attempt, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	start := time.Now()
@@ -35,6 +39,9 @@ func once[I, O any](ctx context.Context, c *Caller, s sending, in *I, send Metho
 	out, err := send(attempt, in, d.options)
 	err = d.mark(err)
 	took := time.Since(start)
+	if server, told := serverTime(out, err); told && dated != nil {
+		dated(server, took)
+	}
 	kind := KindOf(err)
 	unheard := kind == NoAnswer || kind == Unsent
 	timedOut = unheard && attempt.Err() != nil && ctx.Err() == nil
@@ -50,11 +57,6 @@ func once[I, O any](ctx context.Context, c *Caller, s sending, in *I, send Metho
 			end.Capacity = consumed(out)
 		}
 		c.Trace.End(ctx, end)
-	}
-	if c.Dated != nil {
-		if server, told := serverTime(out, err); told {
-			c.Dated(server, took)
-		}
 	}
 	return out, kind, timedOut, err
 }

@@ -55,9 +55,9 @@ type Caller struct {
 	Roles Roles
 	// Trace is told of every sending. It may be nil.
 	Trace *trace.Trace
-	// Dated, if set, is called for every answer that has the server's time, with how long
-	// the answer took. It must be safe for concurrent use.
-	Dated func(server time.Time, took time.Duration)
+	// Dated, if set, is called before every sending. What it returns is called if the answer has the
+	// server's time, with how long the answer took. It must be safe for concurrent use.
+	Dated func() (heard func(server time.Time, took time.Duration))
 }
 
 // Sent is what is known of the sendings of one request after it ended.

@@ -15,7 +15,7 @@ type TableTime struct {
 
 	mu    sync.Mutex
 	heard bool
-	low   time.Time // bounds at the moment of the last header
+	low   time.Time // bounds at the moment when the last answer was asked for
 	high  time.Time
 	at    time.Time // that moment by the monotonic clock
 	shown time.Time // and by the wall clock
@@ -32,16 +32,22 @@ func NewTableTime(wall func() time.Time) *TableTime { return &TableTime{wall: wa
 // any server.
 var earliest, latest = time.Unix(0, 0), time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Heard replaces the estimate by what an answer says that took so long. It passes over what can be no
-// time.
-func (t *TableTime) Heard(server time.Time, took time.Duration) {
-	if server.Before(earliest) || server.After(latest) {
-		return
+// Asked notes the moment at which something is asked for, and returns what replaces the estimate by
+// what the answer says. That passes over what can be no time.
+//
+// The moment counts from which a header cannot be older. When an answer is heard says nothing: this
+// process may have stood still since it came.
+func (t *TableTime) Asked() (heard func(server time.Time, took time.Duration)) {
+	at, shown := time.Now(), t.wall().Round(0)
+	return func(server time.Time, took time.Duration) {
+		if server.Before(earliest) || server.After(latest) {
+			return
+		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.heard, t.at, t.shown = true, at, shown
+		t.low, t.high = server.Add(-max(took, time.Since(at))), server.Add(headerResolution)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.heard, t.at, t.shown = true, time.Now(), t.wall().Round(0)
-	t.low, t.high = server, server.Add(headerResolution+took)
 }
 
 // Now returns the bounds of the table's time, both zero if no answer has told it. The

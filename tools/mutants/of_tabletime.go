@@ -10,6 +10,13 @@ var ofTableTime = []mutant{
 		by:     check{in: "internal/lockrow", test: "TestJudgeByTheTablesClock"},
 	},
 	{
+		clause: "a header is as old as what was asked for, whenever it is heard",
+		file:   "internal/requests/tabletime.go",
+		old:    `t.heard, t.at, t.shown = true, at, shown`,
+		new:    `t.heard, t.at, t.shown = true, time.Now(), t.wall().Round(0)`,
+		by:     check{in: "internal/requests", test: "TestAnAnswerThatIsHeardLate"},
+	},
+	{
 		clause: "that a time is past is known by the lower bound of the table's",
 		file:   "internal/lockrow/tabletime.go",
 		old:    `{ return t.Sub(n.Low) }`,
