@@ -192,7 +192,7 @@ func TestWhoHasLetGoOftenEnoughKeepsWhatItHas(t *testing.T) {
 				if !errors.Is(e.Err, trace.ErrLetGo) {
 					return
 				}
-				if n := times.Add(1); n < 4 {
+				if n := times.Add(1); n < 4 { // the next one dies
 					holders[n].net.Crash()
 				}
 			}))

@@ -14,8 +14,9 @@ type Token = fencing.Token
 
 // With acquires keys, calls fn while they are held, and releases them, also if fn panics.
 // fn's context ends when ctx does, or when the keys are lost, with a *[LostError] as its
-// cause, before anybody else can have them; it compares with the clock as [Set.Context] does. What fn writes elsewhere is protected by the
-// token, if the store refuses one that is lower than the highest it has seen.
+// cause, before anybody else can have them; it compares with the clock as [Set.Context] does. What fn
+// writes elsewhere is protected by the token, if the store refuses one that is lower than the highest
+// it has seen.
 //
 // The error is that of [Client.Acquire], and then fn was not called; or fn's own, joined
 // with that of the release: with a *[LostError] if the keys were not held to the end.

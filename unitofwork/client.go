@@ -13,7 +13,6 @@ import (
 	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/misuse"
-	"github.com/holdall/holdall/internal/nesting"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/internal/underway"
 	"github.com/holdall/holdall/lockset"
@@ -51,8 +50,7 @@ type Client struct {
 	lockConfig locks.Config
 	caller     *requests.Caller
 	glancer    *requests.Caller // for units without locks: whoever writes what they read is in the way
-	lockTable  nesting.Table
-	owns       bool // the lockset client, which Open has made
+	owns       bool             // the lockset client, which Open has made
 	work       underway.Work
 }
 
@@ -111,7 +109,7 @@ func New(shared *lockset.Client, cfg Config) (*Client, error) {
 	caller.Roles.Units = cfg.Table
 	glancer := caller
 	glancer.Conflicts = 3
-	c := &Client{locks: engine, cfg: cfg, lockConfig: lock, lockTable: engine.LockTable(), caller: &caller, glancer: &glancer}
+	c := &Client{locks: engine, cfg: cfg, lockConfig: lock, caller: &caller, glancer: &glancer}
 	if cfg.Table != "" {
 		c.locks.RecoverWith(cfg.Table, c.recoverDead)
 	}

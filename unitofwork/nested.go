@@ -20,7 +20,7 @@ func (n nested) Nonce() string { return n.u.nonce }
 // take them if a call of its own function got in its way.
 func (n nested) Holding() nesting.Holding {
 	u := n.u
-	h := nesting.Holding{Clients: []any{u.c, u.c.locks}, Purpose: u.work.Purpose, Table: u.c.lockTable}
+	h := nesting.Holding{Clients: []any{u.c, u.c.locks}, Purpose: u.work.Purpose, Table: u.c.locks.LockTable()}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch h.Ended = u.ended; {
@@ -35,7 +35,7 @@ func (n nested) Holding() nesting.Holding {
 
 // asks is a call of the unit's that needs keys.
 func (u *Unit) asks() nesting.Call {
-	return nesting.Call{Kind: nesting.Unit, Nonce: u.nonce, Table: u.c.lockTable}
+	return nesting.Call{Kind: nesting.Unit, Nonce: u.nonce, Table: u.c.locks.LockTable()}
 }
 
 // nestedIn refuses keys that are held by a set under whose context the unit runs, or a call of its

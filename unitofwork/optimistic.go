@@ -88,7 +88,7 @@ func (c *Client) beginWithoutLocks(ctx context.Context, r *runs) (*Unit, error) 
 	if err := work.fits(named.Rows(), 0, c.cfg.TransactionSize); err != nil && c.cfg.Table == "" {
 		return nil, err
 	}
-	if err := around.Refuse(nesting.Call{Kind: nesting.Unit, Table: c.lockTable}, named.Keys()...); err != nil {
+	if err := around.Refuse(nesting.Call{Kind: nesting.Unit, Table: c.locks.LockTable()}, named.Keys()...); err != nil {
 		return nil, err
 	}
 	start := time.Now()

@@ -97,7 +97,8 @@ func (a *app) findings(ctx context.Context, f checkFlags) ([]finding, error) {
 		cfg.Trace = hooks.On(trace.Request, func(_ context.Context, r trace.Event) {
 			sent.Add(1)
 			var api smithy.APIError
-
+			// What was signed by a wrong clock was not throttled, and the clock is a finding of its own; nor was
+			// what was signed with credentials that have expired.
 			if r.Answer == "busy" && !requests.ConcernsAll(r.Err) && !(errors.As(r.Err, &api) && strings.Contains(api.ErrorMessage(), "Signature")) {
 				throttled.Add(1)
 			}

@@ -39,8 +39,10 @@ func once[I, O any](ctx context.Context, c *Caller, s sending, in *I, send Metho
 	out, err := send(attempt, in, d.options)
 	err = d.mark(err)
 	took := time.Since(start)
-	if server, told := serverTime(out, err); told && dated != nil {
-		dated(server, took)
+	if dated != nil {
+		if server, told := serverTime(out, err); told {
+			dated(server, took)
+		}
 	}
 	kind := KindOf(err)
 	unheard := kind == NoAnswer || kind == Unsent

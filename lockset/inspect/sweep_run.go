@@ -16,8 +16,7 @@ import (
 )
 
 const (
-	// writesAtOnce bounds the concurrent requests of one sweep that write, and those that record
-	// silences.
+	// writesAtOnce bounds the concurrent requests of one sweep that write.
 	writesAtOnce = 16
 	// mostRefused is how often a sweep tries to write a row that changes each time.
 	mostRefused = 5
