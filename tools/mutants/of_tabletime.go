@@ -13,7 +13,7 @@ var ofTableTime = []mutant{
 		clause: "a header is as old as what was asked for, whenever it is heard",
 		file:   "internal/requests/tabletime.go",
 		old:    `t.heard, t.at, t.shown = true, at, shown`,
-		new:    `t.heard, t.at, t.shown = true, time.Now(), t.wall().Round(0)`,
+		new:    `_, t.heard, t.at, t.shown = shown, true, time.Now(), t.wall().Round(0)`,
 		by:     check{in: "internal/requests", test: "TestAnAnswerThatIsHeardLate"},
 	},
 	{
