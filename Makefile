@@ -20,10 +20,10 @@ FUZZ         ?= .
 FUZZ_TIME    ?= 30s
 
 # Packages whose short tests take longest.
-LARGEST      := ./unitofwork ./lockset ./simulation ./integration/protocol
+LARGEST      := ./unitofwork ./lockset
 
 # Those with dependencies of their own. What is in otlp needs more than test fetches.
-MODULES      := cmd/holdall otelholdall
+MODULES      := integration cmd/holdall otelholdall
 OTLP         := otelholdall/otlp otelholdall/otlp/collector
 
 TOOLS        := $(CURDIR)/.tools
@@ -41,7 +41,7 @@ demo: ## move money between accounts, many at a time, with crashes
 	@$(GO) run ./examples/bank
 
 engines: ## fetch the engines that tests run against into .engines/
-	@$(GO) run ./integration/engines/install
+	@$(GO) -C integration run ./engines/install
 
 # The engines run as processes of the tests: a test without its engine fails. With
 # -short every test is run on every engine, those with a long form in a short one: long
@@ -54,7 +54,7 @@ engines: ## fetch the engines that tests run against into .engines/
 # to run alone at the end.
 test: ## fetch the engines if missing, run all tests with the race detector, in short
 	@began=$$(date +%s); set -e; \
-	echo "engines"; $(GO) run ./integration/engines/install; \
+	echo "engines"; $(GO) -C integration run ./engines/install; \
 	test="$(GO) test -race -short -vet=off -timeout $(TEST_TIMEOUT) -p $$(($$(getconf _NPROCESSORS_ONLN) + 1))"; \
 	export GOGC=400 GORACE=atexit_sleep_ms=50; \
 	echo "$$test ./..."; $$test $(LARGEST) ./... || failed=1; \
@@ -72,50 +72,51 @@ prove: ## what test leaves out: the long tests, the simulation for 500 hours, lo
 
 sim: ## simulate HOURS host-hours (100) of everything that can go wrong, from seed FROM (1)
 	@echo "simulating $(HOURS) host-hours from seed $(FROM)"; \
-	$(GO) test ./simulation -run 'TestSimulation$$' -count=1 -v -timeout 0 -hours $(HOURS) -from $(FROM)
+	$(GO) -C integration test ./simulation -run 'TestSimulation$$' -count=1 -v -timeout 0 -hours $(HOURS) -from $(FROM)
 
-# Those packages are found, not listed: none is forgotten. Those of modules without the race
-# detector, which their short tests have: with it the largest pictures take minutes.
+# Those packages are found, not listed: none is forgotten. Those of the command and of exporters
+# without the race detector, which their short tests have: with it the largest pictures take minutes.
 long: ## the packages of which test has something in short, in full, with the race detector (PART=1/3: a third of them)
-	@$(GO) run ./integration/engines/install
+	@$(GO) -C integration run ./engines/install
 	@all=$$(grep -rl --include='*_test.go' 'testing\.Short()' . | xargs -n 1 dirname | sort -u | \
 	awk -v part=$(PART) 'BEGIN { split(part, p, "/") } NR % p[2] == p[1] % p[2]'); failed=; \
-	here=$$(echo "$$all" | grep -v $(MODULES:%=-e '^\./%\(/\|$$\)')); \
-	[ -z "$$here" ] || GOGC=400 $(GO) test -race -vet=off -timeout $(TEST_TIMEOUT) -count=1 $$here || failed=1; \
-	for dir in $$(echo "$$all" | grep $(MODULES:%=-e '^\./%\(/\|$$\)')); do \
-	(cd $$dir && GOGC=400 $(GO) test -vet=off -timeout $(TEST_TIMEOUT) -count=1 .) || failed=1; done; test -z "$$failed"
+	test="test -vet=off -timeout $(TEST_TIMEOUT) -count=1"; export GOGC=400; \
+	library=$$(echo "$$all" | grep -v $(MODULES:%=-e '^\./%\(/\|$$\)')); proof=$$(echo "$$all" | sed -n 's,^\./integration/,./,p'); \
+	[ -z "$$library" ] || $(GO) $$test -race $$library || failed=1; \
+	[ -z "$$proof" ] || $(GO) -C integration $$test -race $$proof || failed=1; \
+	for dir in $$(echo "$$all" | grep -e '^\./cmd/' -e '^\./otelholdall'); do (cd $$dir && $(GO) $$test .) || failed=1; done; test -z "$$failed"
 
 # A short run of it is part of test.
 chaos: ## kill and stop real processes, and their engine, ROUNDS times (1000): a quarter of an hour
-	@$(GO) run ./integration/engines/install
-	@$(GO) test ./integration/chaos -run 'TestChaos' -count=1 -v -timeout 0 -rounds $(ROUNDS) -local $(LOCAL_ROUNDS)
+	@$(GO) -C integration run ./engines/install
+	@$(GO) -C integration test ./chaos -run 'TestChaos' -count=1 -v -timeout 0 -rounds $(ROUNDS) -local $(LOCAL_ROUNDS)
 
 soak: ## have a bank of several processes work for SOAK (1h), with mishaps: what it needs must not grow
-	@$(GO) run ./integration/engines/install
-	@$(GO) test ./integration/chaos -run 'TestSoak$$' -count=1 -v -timeout 0 -soak $(SOAK)
+	@$(GO) -C integration run ./engines/install
+	@$(GO) -C integration test ./chaos -run 'TestSoak$$' -count=1 -v -timeout 0 -soak $(SOAK)
 
 # Not part of test: it takes minutes. A change of the protocol runs it.
 mutants: ## weaken the protocol clause by clause: a test must notice each time (PART=1/4: of a quarter; RANDOM=100 SEED=1: change any code so often, drawn by the seed)
-	@$(GO) run ./tools/mutants -part $(PART) $(if $(RANDOM),-random $(RANDOM) -seed $(SEED))
+	@$(GO) -C integration run ./tools/mutants -part $(PART) $(if $(RANDOM),-random $(RANDOM) -seed $(SEED))
 
 model: ## search the models of the protocol, all of them and each without its clauses, with Spin (PART=1/2: half of that)
-	@$(GO) run ./integration/engines/install spin gcc
-	@$(GO) run ./tools/model -part $(PART)
+	@$(GO) -C integration run ./engines/install spin gcc
+	@$(GO) -C integration run ./tools/model -part $(PART)
 
 # Not part of test: building the collector takes a minute or two, once.
 otlp: ## the example bank, watched by a collector and a Prometheus that really run; the alert rules by promtool
-	@$(GO) run ./integration/engines/install collector prometheus
+	@$(GO) -C integration run ./engines/install collector prometheus
 	@cd otelholdall/otlp && $(GO) vet ./... && $(GO) test -race -vet=off -timeout $(TEST_TIMEOUT) -count=1 ./...
 
 # Not part of test: they need a JDK, a Redis and the libraries, and say nothing of ours.
 before: ## the Java programs of the guide on coming from other libraries: compiled, and run on DynamoDB Local and a Redis
-	@$(GO) run ./integration/engines/install java javac mvn redis-server
-	@$(GO) run ./docs/guides/comingfrom/before
+	@$(GO) -C integration run ./engines/install java javac mvn redis-server
+	@$(GO) -C integration run ./tools/before
 
 # What the caller gives of it goes to the program, which says what is missing. It takes the
 # signals itself, and so runs in the place of the shell.
 AWS_OPTIONS   = -region '$(REGION)' -prefix '$(PREFIX)' -endpoint '$(ENDPOINT)' -engine '$(ENGINE)' -consent '$(CONSENT)'
-AWS           = mkdir -p $(TOOLS) && $(GO) build -o $(TOOLS)/aws ./integration/aws && exec $(TOOLS)/aws
+AWS           = mkdir -p $(TOOLS) && $(GO) -C integration build -o $(TOOLS)/aws ./aws && exec $(TOOLS)/aws
 
 aws: ## run the suites on your AWS account, after asking (REGION= PREFIX=), or in its place (PREFIX= ENGINE=dynamodb-local): docs/aws.md
 	@$(AWS) run $(AWS_OPTIONS)
@@ -134,11 +135,11 @@ fuzz: ## any input to every fuzz target that matches FUZZ (all), each for FUZZ_T
 	[ -z "$$failed" ] || { echo "failed:$$failed; the inputs are in testdata/fuzz of their folders, and go test -run NAME/INPUT runs one again" >&2; exit 1; }
 
 docs: ## write what is generated: docs/model/clauses.md and docs/pictures
-	@$(GO) run ./tools/mutants -docs
-	@$(GO) test ./tools/pictures -count=1 -write
+	@$(GO) -C integration run ./tools/mutants -docs
+	@$(GO) -C integration test ./tools/pictures -count=1 -write
 
 bench: ## what locking, committing and waiting cost: requests, capacity, time
-	@$(GO) run ./integration/engines/install
+	@$(GO) -C integration run ./engines/install
 	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCH_TIME) -benchmem ./...
 	@cd otelholdall/otlp && $(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCH_TIME) -benchmem ./...
 
@@ -167,7 +168,7 @@ $(CFN_LINT):
 	@python3 -m venv $(TOOLS)/cfn-lint-$(CFN_VERSION)
 	@$(TOOLS)/cfn-lint-$(CFN_VERSION)/bin/pip install -q cfn-lint==$(CFN_VERSION)
 
-include tools/release.mk
+include integration/tools/release.mk
 
 fmt: ## gofmt
 	@gofmt -l -w .

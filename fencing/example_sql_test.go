@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/jackc/pgx/v5"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/holdall/holdall/fencing"
@@ -79,42 +78,6 @@ func ExampleGate_Admit() {
 	// Output:
 	// <nil>
 	// key "shelf:b": token is stale: 1753000000000009 was there, ours is 1753000000000001
-}
-
-// WithPgx does the same with pgx itself, without database/sql.
-func WithPgx(ctx context.Context, gate *fencing.Gate, conn *pgx.Conn, token fencing.Token, keys []ordering.Key, write func(pgx.Tx) error) error {
-	admission, err := gate.Admission(token, keys...)
-	if err != nil {
-		return err
-	}
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, admission.SQL, admission.Args...)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		if err := admission.Judge(rows); err != nil {
-			return err // BeginFunc rolls back
-		}
-		return write(tx)
-	})
-}
-
-func ExampleGate_Admission() {
-	ctx := context.Background()
-	gate, err := fencing.NewGate(fencing.PostgreSQL, "bank.fences")
-	if err != nil {
-		log.Fatal(err)
-	}
-	conn, err := pgx.Connect(ctx, "postgres://localhost/bank")
-	if err != nil {
-		log.Fatal(err)
-	}
-	err = WithPgx(ctx, gate, conn, 1_753_000_000_000_001, []ordering.Key{"account:7"}, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "UPDATE statements SET balance = 0 WHERE account = '7'")
-		return err
-	})
-	fmt.Println(err)
 }
 
 // OpenSQLite opens a file whose transactions say at once that they will write, and

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdall/holdall/integration/costs"
+	"github.com/holdall/holdall/internal/costs"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"

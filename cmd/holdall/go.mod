@@ -12,6 +12,7 @@ require (
 	github.com/chromedp/chromedp v0.23.0
 	github.com/hashicorp/hcl/v2 v2.25.0
 	github.com/holdall/holdall v0.0.0
+	github.com/holdall/holdall/integration v0.0.0
 	github.com/spf13/cobra v1.10.2
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/sys v0.49.0
@@ -53,4 +54,7 @@ require (
 	golang.org/x/tools v0.48.0 // indirect
 )
 
-replace github.com/holdall/holdall => ../..
+replace (
+	github.com/holdall/holdall => ../..
+	github.com/holdall/holdall/integration => ../../integration
+)

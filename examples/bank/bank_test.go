@@ -156,7 +156,7 @@ func TestReplay(t *testing.T) {
 
 func TestWhatCannotBeReached(t *testing.T) {
 	for _, args := range []string{
-		"recover -endpoint http://127.0.0.1:1 -prefix x- -lease 1s", "archive -archive postgres://nobody@127.0.0.1:1/none", "archive -archive a/b/c",
+		"recover -endpoint http://127.0.0.1:1 -prefix x- -lease 1s", "archive -archive a/b/c",
 		"replay -transactions none", "replay -transactions bank_test.go",
 	} {
 		code, _, errs := bank(t.Context(), args)
@@ -177,7 +177,7 @@ func TestWrongCalls(t *testing.T) {
 		"-mix gifts=1": `"gifts=1" is not one of [interest merge month-end move payment]`, "-mix payment=-1": "-mix", "-mix payment=0": "no kind has a share",
 		"-crash -unsafe": "-unsafe does the work without units", "-lock -unsafe": "-unsafe does the work without units", "-crash -churn 0": "-crash needs -churn",
 		"recover -prefix x-": "-endpoint or -aws is required", "recover -aws": "-prefix is required", "recover -aws -prefix x- -units 5": "-units",
-		"archive -owners 1": "-owners must be at least 2", "archive -pauses 0": "-pauses must be at least 1",
+		"archive -archive postgres://nobody@127.0.0.1:1/none": "-archive takes a file", "archive -owners 1": "-owners must be at least 2", "archive -pauses 0": "-pauses must be at least 1",
 		"replay": "-transactions is required", "replay -transactions x -repeat 0": "-repeat must be at least 1",
 	} {
 		code, out, errs := bank(t.Context(), args)

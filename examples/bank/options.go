@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdall/holdall/examples/bank/archive"
 	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/examples/bank/staff"
 	"github.com/holdall/holdall/lockset"
@@ -63,7 +64,7 @@ func (o *options) flags(command string) *flag.FlagSet {
 	fs.IntVar(&o.Customers, "customers", map[string]int{"": 200, "archive": 40}[command], "`number` of customers at the beginning")
 	fs.Uint64Var(&o.Seed, "seed", 1, "`number` from which the work is drawn: the same number, the same work")
 	if command == "archive" {
-		fs.StringVar(&o.where, "archive", "", "`file` of SQLite, or postgres://… URL, for the statements (default: SQLite in memory)")
+		fs.StringVar(&o.where, "archive", "", "`file` of SQLite for the statements (default: SQLite in memory)")
 		fs.IntVar(&o.Pauses, "pauses", 4, "`number` of times that an owner is paused while it writes a statement, and overtaken; then the work ends")
 		fs.BoolVar(&o.ungated, "unsafe", false, "leave out the archive's gate, to see what goes wrong")
 		return fs
@@ -147,6 +148,7 @@ func (o *options) checks(command string, given map[string]bool) []check {
 		{o.Crash && o.Churn == 0, "crash", "needs -churn, by which owners go"},
 		{o.transactions == "", "transactions", "is required: the ledger's file"},
 		{o.repeat < 1, "repeat", "must be at least 1"},
+		{archive.IsURL(o.where), "archive", "takes a file of SQLite"},
 		{o.Pauses < 1, "pauses", "must be at least 1"},
 	}
 }

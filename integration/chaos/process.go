@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx", for archives
+
 	"github.com/holdall/holdall/examples/bank/archive"
 	"github.com/holdall/holdall/examples/bank/staff"
 )

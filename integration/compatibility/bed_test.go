@@ -7,7 +7,7 @@
 // again. In it is a file for each scene, a state in which processes leave the tables, and a
 // recording. A new version writes its own:
 //
-//	go test ./integration/compatibility -run EachVersion -write v0.1.1
+//	go -C integration test ./compatibility -run EachVersion -write v0.1.1
 //
 // The one before v0.1.0 is of the last commit that writes no purposes, and no owners in queues. Its
 // code made the same scenes, as far as it has them.

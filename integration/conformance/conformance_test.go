@@ -4,8 +4,13 @@ import (
 	"os"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/require"
+
 	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/internal/wire"
 )
 
 func TestMain(m *testing.M) { os.Exit(engines.Main(m)) }
@@ -23,4 +28,22 @@ func TestEngines(t *testing.T) {
 		Run(t, sent, "", OfMemdynamo...)
 		t.Run("every expression of the protocol", sent.complete)
 	})
+}
+
+// What the embedded engine answers, the SDK's own client reads as it was.
+func TestWire(t *testing.T) {
+	client := dynamodb.New(dynamodb.Options{
+		Region: "local", Credentials: aws.AnonymousCredentials{}, Retryer: aws.NopRetryer{}, BaseEndpoint: aws.String("http://dynamodb"),
+		HTTPClient: wire.Transport{Engine: memdynamo.New(memdynamo.Config{})},
+	})
+	RunCarried(t, client, OfMemdynamo...)
+}
+
+// The page for users of that engine names every way in which it differs.
+func TestThePageNamesTheDifferences(t *testing.T) {
+	page, err := os.ReadFile("../../docs/testing.md")
+	require.NoError(t, err)
+	for _, d := range OfMemdynamo {
+		require.Contains(t, string(page), string(d))
+	}
 }

@@ -239,6 +239,25 @@ func TestTheTableIsCreatedOnce(t *testing.T) {
 	})
 }
 
+// WithPgx does the same with pgx itself, without database/sql.
+func WithPgx(ctx context.Context, gate *fencing.Gate, conn *pgx.Conn, token fencing.Token, keys []ordering.Key, write func(pgx.Tx) error) error {
+	admission, err := gate.Admission(token, keys...)
+	if err != nil {
+		return err
+	}
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, admission.SQL, admission.Args...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		if err := admission.Judge(rows); err != nil {
+			return err // BeginFunc rolls back
+		}
+		return write(tx)
+	})
+}
+
 // The statement may be sent with a library that is not database/sql.
 func TestAdmissionWithPgxItself(t *testing.T) {
 	s := postgres(t)
@@ -246,18 +265,7 @@ func TestAdmissionWithPgxItself(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close(context.Background())) }()
 	admit := func(token fencing.Token, keys ...ordering.Key) error {
-		return pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
-			a, err := s.Admission(token, keys...)
-			if err != nil {
-				return err
-			}
-			rows, err := tx.Query(t.Context(), a.SQL, a.Args...)
-			if err != nil {
-				return err
-			}
-			defer rows.Close()
-			return a.Judge(rows)
-		})
+		return WithPgx(t.Context(), s.Gate, conn, token, keys, func(pgx.Tx) error { return nil })
 	}
 	require.NoError(t, admit(10, "a/x", "b"))
 	require.ErrorIs(t, admit(9, "a"), fencing.ErrStale)

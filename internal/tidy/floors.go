@@ -43,6 +43,7 @@ var house = map[string]floor{
 	"unitofwork":           {library: true, below: []string{"internal/locks", "trace", "internal/hooks", "internal/next", "ordering", "fencing", "internal/actions", "internal/expressions", "internal/journal", "internal/lineup", "internal/lockrow", "internal/misuse", "internal/nesting", "internal/oneline", "internal/requests", "internal/underway", "internal/writeback", "lockset"}},
 
 	"internal/arbitrary": {pure: true},
+	"internal/costs":     {below: []string{"internal/hooks", "internal/newtable", "lockset", "ordering", "trace", "unitofwork"}},
 	"internal/faults":    {below: []string{"lockset"}},
 	"internal/newtable":  {},
 	"internal/wire":      {},
@@ -52,7 +53,7 @@ var house = map[string]floor{
 }
 
 // Whatever stands here may import all of the above.
-var top = []string{"cmd", "docs/guides", "examples", "integration", "otelholdall", "simulation", "tools"}
+var top = []string{"cmd", "docs/guides", "examples", "integration", "otelholdall"}
 
 // outside is what the library may depend on, besides the standard library.
 var outside = []string{

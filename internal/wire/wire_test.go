@@ -13,19 +13,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdall/holdall/integration/conformance"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/internal/wire"
 )
-
-// What the engine answers, the SDK's own client reads as it was.
-func TestConformance(t *testing.T) {
-	client := dynamodb.New(dynamodb.Options{
-		Region: "local", Credentials: aws.AnonymousCredentials{}, Retryer: aws.NopRetryer{}, BaseEndpoint: aws.String("http://dynamodb"),
-		HTTPClient: wire.Transport{Engine: memdynamo.New(memdynamo.Config{})},
-	})
-	conformance.RunCarried(t, client, conformance.OfMemdynamo...)
-}
 
 // post sends a request as any client may.
 func post(t *testing.T, server *httptest.Server, target, body string) (status int, answer map[string]any) {

@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/holdall/holdall v0.0.0
+	github.com/holdall/holdall/integration v0.0.0
 	github.com/holdall/holdall/otelholdall v0.0.0
 	github.com/stretchr/testify v1.12.1
 	go.opentelemetry.io/otel v1.47.0
@@ -61,5 +62,6 @@ require (
 
 replace (
 	github.com/holdall/holdall => ../..
+	github.com/holdall/holdall/integration => ../../integration
 	github.com/holdall/holdall/otelholdall => ../
 )

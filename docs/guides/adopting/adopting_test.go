@@ -18,12 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/holdalltest"
-	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
 )
-
-func TestMain(m *testing.M) { os.Exit(engines.Main(m)) }
 
 // shorter is how much of a test is enough with -short.
 func shorter(long, short int) int {
@@ -190,27 +187,6 @@ func TestOldAndNewWritersMixed(t *testing.T) {
 		})
 	}
 }
-
-// What loses nothing in virtual time loses nothing on an engine that others wrote.
-func TestOldAndNewWritersMixedOnDynoxide(t *testing.T) {
-	for _, m := range mixtures {
-		if m.loses {
-			continue
-		}
-		t.Run(m.name, func(t *testing.T) {
-			e := engines.Dynoxide(t, func(o *engines.Options) { o.Own = true }) // the table's name is the guide's
-			_, err := e.Client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
-				TableName: &Accounts.Name, BillingMode: types.BillingModePayPerRequest,
-				KeySchema:            []types.KeySchemaElement{{AttributeName: ptr("ID"), KeyType: types.KeyTypeHash}},
-				AttributeDefinitions: []types.AttributeDefinition{{AttributeName: ptr("ID"), AttributeType: types.ScalarAttributeTypeS}},
-			})
-			require.NoError(t, err)
-			require.Zero(t, open(t, e.Client, e.Prefix).mix(t, m, shorter(240, 40)))
-		})
-	}
-}
-
-func ptr(s string) *string { return &s }
 
 // The table of the guide has the mixtures of the test.
 func TestTheTable(t *testing.T) {

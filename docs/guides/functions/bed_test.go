@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/holdalltest"
-	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -23,7 +22,7 @@ var insteadOfTests = func() {}
 func TestMain(m *testing.M) {
 	insteadOfTests()
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	os.Exit(engines.Main(m))
+	os.Exit(m.Run())
 }
 
 // database is what setUp needs of a DynamoDB.

@@ -12,16 +12,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/lockset"
 )
 
 // overHTTP is a client as an instance makes it, of a DynamoDB in memory.
-func overHTTP(endpoint string) *dynamodb.Client {
-	return dynamodb.New(engines.Client(endpoint).Options(), func(o *dynamodb.Options) { o.HTTPClient = lockset.HTTPClient() })
+func overHTTP(endpoint string) *dynamodb.Client { return sendingBy(lockset.HTTPClient(), endpoint) }
+
+func sendingBy(client dynamodb.HTTPClient, endpoint string) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{Region: "local", Credentials: aws.AnonymousCredentials{}, BaseEndpoint: &endpoint, HTTPClient: client})
 }
 
 // A client that is made once has the connection that Warm has opened for all events; one that is

@@ -3,6 +3,7 @@ package functions
 import (
 	"context"
 	"fmt"
+	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,9 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/internal/hooks"
-	"github.com/holdall/holdall/internal/newtable"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
@@ -29,7 +28,14 @@ func textValue(name, value string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{name: &types.AttributeValueMemberS{Value: value}}
 }
 
-func accountsTable() *dynamodb.CreateTableInput { return newtable.Input(Accounts.Name, "ID", "") }
+// serve serves a DynamoDB in memory to this process and to others.
+func serve(t *testing.T) (endpoint string, client *dynamodb.Client) {
+	db := memory(t)
+	db.SetLatency(5 * time.Millisecond) // as in TestOneClientForEachInstance
+	server := httptest.NewServer(db.Handler())
+	t.Cleanup(server.Close)
+	return server.URL, overHTTP(server.URL)
+}
 
 // moment is where an instance is stopped.
 type moment struct {
@@ -65,16 +71,12 @@ func moments() (all []moment) {
 // a lease, or for good. Another process pays with the same accounts meanwhile. Whatever was stopped,
 // each payment is made once, and nobody but who holds locks keeps others waiting.
 func TestFrozenInstances(t *testing.T) {
-	e := engines.Dynoxide(t, func(o *engines.Options) { o.Own = true })
-	db := e.Client
-	_, err := db.CreateTable(t.Context(), accountsTable())
-	require.NoError(t, err)
-	require.NoError(t, setUp(t.Context(), db))
+	endpoint, db := serve(t)
 	for i, m := range moments() {
 		for _, killed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%v, killed=%v", m, killed), func(t *testing.T) {
 				t.Parallel()
-				s := scene{t: t, endpoint: e.Endpoint, m: m, a: fmt.Sprintf("a%d-%v", i, killed), b: fmt.Sprintf("b%d-%v", i, killed)}
+				s := scene{t: t, endpoint: endpoint, m: m, a: fmt.Sprintf("a%d-%v", i, killed), b: fmt.Sprintf("b%d-%v", i, killed)}
 				other, err := rival(db, &s.buried)
 				require.NoError(t, err)
 				s.rival = other
@@ -128,7 +130,7 @@ func (s *scene) play(killed bool) {
 	}
 
 	if killed {
-		c.Kill()
+		require.NoError(t, c.Kill())
 		c = start(t, s.endpoint)
 		c.ask(invocation{Event: second, Lock: s.m.lock})
 	} else {
@@ -180,23 +182,20 @@ func (s *scene) nothingHeld() {
 // What not to do: an instance that keeps a lock set is frozen with it, and others have the key a
 // lease later. What it writes then is refused by the token, whatever it believes.
 func TestAKeptLockSet(t *testing.T) {
-	e := engines.Dynoxide(t, func(o *engines.Options) { o.Own = true })
-	_, err := e.Client.CreateTable(t.Context(), accountsTable())
-	require.NoError(t, err)
-	require.NoError(t, setUp(t.Context(), e.Client))
-	c := start(t, e.Endpoint)
+	endpoint, db := serve(t)
+	c := start(t, endpoint)
 	c.ask(invocation{Keep: "take"})
 	require.Empty(t, c.answer().Err)
 
 	var buried atomic.Int64
-	other, err := rival(e.Client, &buried)
+	other, err := rival(db, &buried)
 	require.NoError(t, err)
 	began := time.Now()
 	set, err := other.units.Locks().Acquire(t.Context(), []ordering.Key{keptKey})
 	require.NoError(t, err)
 	require.Equal(t, int64(1), buried.Load())
 	t.Logf("others have the key after %.2f leases", float64(time.Since(began))/float64(shortLease))
-	require.NoError(t, write(t.Context(), e.Client, set.Token(), "the successor"))
+	require.NoError(t, write(t.Context(), db, set.Token(), "the successor"))
 
 	c.ask(invocation{Keep: "write"})
 	a := c.answer()

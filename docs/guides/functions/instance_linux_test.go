@@ -22,7 +22,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/fencing"
-	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -70,7 +69,7 @@ type answer struct {
 func instance(endpoint string, in io.Reader, out io.Writer) error {
 	answers := json.NewEncoder(out)
 	stops := &stopper{next: lockset.HTTPClient(), tell: func() error { return answers.Encode(answer{Stopping: true}) }}
-	db := dynamodb.New(engines.Client(endpoint).Options(), func(o *dynamodb.Options) { o.HTTPClient = stops })
+	db := sendingBy(stops, endpoint)
 	f, err := New(db, shortLease)
 	if err != nil {
 		return err
@@ -190,8 +189,9 @@ func (s *stopper) stop() error {
 
 // child is an instance, as its platform sees it.
 type child struct {
-	*engines.Child
-	t       *testing.T
+	*os.Process
+	t *testing.T
+
 	in      *json.Encoder
 	answers *json.Decoder
 }
@@ -205,14 +205,19 @@ func start(t *testing.T, endpoint string) *child {
 	cmd.ExtraFiles = []*os.File{writable}
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
-	process, err := engines.StartChild(cmd)
-	require.NoError(t, err)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	require.NoError(t, cmd.Start())
 	require.NoError(t, writable.Close()) // the child has it
 	t.Cleanup(func() {
-		process.Kill()
+		_ = cmd.Process.Kill() // it may be gone
+		_ = cmd.Wait()
 		require.NoError(t, readable.Close())
+		if t.Failed() {
+			t.Logf("the instance wrote: %s", said.String())
+		}
 	})
-	return &child{Child: process, t: t, in: json.NewEncoder(in), answers: json.NewDecoder(readable)}
+	return &child{Process: cmd.Process, t: t, in: json.NewEncoder(in), answers: json.NewDecoder(readable)}
 }
 
 // ask sends an invocation to an instance, thawed for it.
@@ -226,7 +231,7 @@ func (c *child) ask(asked invocation) {
 // answer is what the instance says next. When it has answered, it is frozen.
 func (c *child) answer() (a answer) {
 	c.t.Helper()
-	require.NoError(c.t, c.answers.Decode(&a), c.Output)
+	require.NoError(c.t, c.answers.Decode(&a))
 	if !a.Stopping { // it does that itself
 		require.NoError(c.t, c.Signal(syscall.SIGSTOP))
 	}

@@ -11,8 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
-	_ "modernc.org/sqlite"             // the driver "sqlite"
+	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/fencing"
@@ -21,7 +20,8 @@ import (
 
 // Config says which archive to open.
 type Config struct {
-	// Where is the URL of a PostgreSQL, or the name of an SQLite file. Default: SQLite in memory.
+	// Where is the name of an SQLite file, or the URL of a PostgreSQL, for which the program has to
+	// import a driver called "pgx". Default: SQLite in memory.
 	Where string
 	// Prefix begins the names of the tables. Open creates them, so they must not exist.
 	Prefix string

@@ -17,7 +17,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdall/holdall/integration/costs"
+	"github.com/holdall/holdall/internal/costs"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"

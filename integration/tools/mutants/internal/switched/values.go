@@ -7,7 +7,7 @@ import (
 	"go/types"
 	"strings"
 
-	"github.com/holdall/holdall/tools/mutants/internal/tree"
+	"github.com/holdall/holdall/integration/tools/mutants/internal/tree"
 )
 
 // values has constants or variables choose among their values. Constants that are

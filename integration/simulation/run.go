@@ -161,7 +161,7 @@ func (s Settings) Recorded(file string) string { return fmt.Sprintf("%s -record 
 
 // Replay is the command that takes a course again.
 func (s Settings) Replay() string {
-	cmd := fmt.Sprintf("go test ./simulation -run 'TestSimulation$' -count=1 -v -seed %d", s.Seed)
+	cmd := fmt.Sprintf("go -C integration test ./simulation -run 'TestSimulation$' -count=1 -v -seed %d", s.Seed)
 	if s.Until > 0 {
 		cmd += fmt.Sprintf(" -until %v", s.Until)
 	}

@@ -140,7 +140,7 @@ var ofTurns = []mutant{
 		file:   "internal/locks/wait.go",
 		old:    "would count as dead.\n		if err := a.leaveQueues(ctx, \"\"); err != nil {",
 		new:    "would count as dead.\n		if err := error(nil); err != nil {",
-		by:     check{in: "simulation", test: "TestWhereNothingGoesWrong"},
+		by:     check{in: "integration/simulation", test: "TestWhereNothingGoesWrong"},
 	},
 	{
 		clause: "giving up leaves the queues",

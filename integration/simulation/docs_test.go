@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdall/holdall/tools/program"
+	"github.com/holdall/holdall/integration/tools/program"
 )
 
 const (
@@ -69,7 +69,7 @@ func allNamed(t *testing.T, page, header string, column int) (names []string) {
 
 func readFaultsPage(t *testing.T) string {
 	t.Helper()
-	page, err := os.ReadFile("../" + faultsPage)
+	page, err := os.ReadFile("../../" + faultsPage)
 	require.NoError(t, err)
 	return string(page)
 }
@@ -128,7 +128,7 @@ func TestEveryFaultHasItsLine(t *testing.T) {
 // declaredTests has every test and fuzz target of the repository, by its package.
 func declaredTests(t *testing.T) map[string]bool {
 	t.Helper()
-	declared, err := program.Tests(os.DirFS(".."))
+	declared, err := program.Tests(os.DirFS("../.."))
 	require.NoError(t, err)
 	tests := map[string]bool{}
 	for _, test := range declared {

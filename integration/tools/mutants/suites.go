@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdall/holdall/tools/mutants/internal/switched"
-	"github.com/holdall/holdall/tools/mutants/internal/tree"
-	"github.com/holdall/holdall/tools/program"
+	"github.com/holdall/holdall/integration/tools/mutants/internal/switched"
+	"github.com/holdall/holdall/integration/tools/mutants/internal/tree"
+	"github.com/holdall/holdall/integration/tools/program"
 )
 
 // suite is a test binary that has all drawn mutants in it, and what is run of it.
@@ -61,9 +61,9 @@ func (l *laboratory) suites(ctx context.Context, overlay string, drawn []switche
 	return slices.DeleteFunc(built, func(s *suite) bool { return s == nil }), err
 }
 
-// tested returns the folders of the packages that the tests of a package use. Tests of
-// another module than the library's count for their own module only: with all that they
-// import, they would run for nearly every mutant, and they are slow.
+// tested returns the folders of the packages that the tests of a package use. Those of the command
+// and of exporters count for their own module only: with all that they import, they would run for
+// nearly every mutant, and they are slow.
 func (l *laboratory) tested(ctx context.Context, in string) (folders []string, err error) {
 	module := tree.ModuleOf(l.root, in)
 	output, _, err := program.Run(ctx, l.folder(module), nil, "go", "list", "-deps", "-test", "-f", "{{.Dir}}", tree.Pattern(module, in))
@@ -75,7 +75,7 @@ func (l *laboratory) tested(ctx context.Context, in string) (folders []string, e
 		if err != nil || !filepath.IsLocal(folder) {
 			continue
 		}
-		if folder = filepath.ToSlash(folder); module == "." || tree.ModuleOf(l.root, folder) == module {
+		if folder = filepath.ToSlash(folder); !slices.ContainsFunc(modules, func(m string) bool { return tree.ModuleOf(l.root, m) == module }) || tree.ModuleOf(l.root, folder) == module {
 			folders = append(folders, folder)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdall/holdall/tools/mutants/internal/places"
-	"github.com/holdall/holdall/tools/mutants/internal/tree"
+	"github.com/holdall/holdall/integration/tools/mutants/internal/places"
+	"github.com/holdall/holdall/integration/tools/mutants/internal/tree"
 )
 
 // odd has what is hard to copy, or to switch. It prints what it comes to.

@@ -18,8 +18,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/holdall/holdall/tools/mutants/internal/places"
-	"github.com/holdall/holdall/tools/mutants/internal/tree"
+	"github.com/holdall/holdall/integration/tools/mutants/internal/places"
+	"github.com/holdall/holdall/integration/tools/mutants/internal/tree"
 )
 
 // Variable of the environment has the number of the mutant that is awake, if any.

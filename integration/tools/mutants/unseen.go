@@ -1,6 +1,6 @@
 package main
 
-import "github.com/holdall/holdall/tools/mutants/internal/places"
+import "github.com/holdall/holdall/integration/tools/mutants/internal/places"
 
 // What becomes of drawn mutants that no test can be asked to notice.
 const (

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/integration/engines"
-	"github.com/holdall/holdall/tools/program"
+	"github.com/holdall/holdall/integration/tools/program"
 )
 
 func main() { program.Main("model", run) }
@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	for _, tool := range []string{"spin", "gcc"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			return fmt.Errorf("%s is missing; it is in Debian's package of that name; or run: go run ./integration/engines/install %[1]s", tool)
+			return fmt.Errorf("%s is missing; it is in Debian's package of that name; or run: go -C integration run ./engines/install %[1]s", tool)
 		}
 	}
 	dir, err := os.MkdirTemp("", "model-")
@@ -96,7 +96,7 @@ func chosen(models []model, wanted *regexp.Regexp, whole bool) (tasks []task) {
 
 // printTable prints the table from which docs/model/clauses.md is made.
 func printTable(ctx context.Context, root string, models []model) error {
-	mutants, _, err := program.Run(ctx, root, nil, "go", "run", "./tools/mutants", "-list")
+	mutants, _, err := program.Run(ctx, root, nil, "go", "-C", "integration", "run", "./tools/mutants", "-list")
 	if err != nil {
 		return fmt.Errorf("tools/mutants: %w\n%s", err, mutants)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 func TestWhatDoesNotCompileIsSeen(t *testing.T) {
-	const folder, file = "tools/mutants", "tools/mutants/verdict.go"
+	const folder, file = "integration/tools/mutants", "integration/tools/mutants/verdict.go"
 	packages, err := packagesOf(t.Context(), root(t), []mutant{{file: file}})
 	require.NoError(t, err)
 	read, err := os.ReadFile(filepath.Join(root(t), file))

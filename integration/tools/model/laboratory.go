@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/holdall/holdall/tools/program"
+	"github.com/holdall/holdall/integration/tools/program"
 )
 
 // load reads all models of a folder, in the order of their names.

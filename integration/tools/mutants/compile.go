@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/holdall/holdall/tools/mutants/internal/tree"
+	"github.com/holdall/holdall/integration/tools/mutants/internal/tree"
 )
 
 // packagesOf reads the packages of the files that mutants change.

@@ -8,9 +8,9 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/holdall/holdall/tools/mutants/internal/places"
-	"github.com/holdall/holdall/tools/mutants/internal/switched"
-	"github.com/holdall/holdall/tools/mutants/internal/tree"
+	"github.com/holdall/holdall/integration/tools/mutants/internal/places"
+	"github.com/holdall/holdall/integration/tools/mutants/internal/switched"
+	"github.com/holdall/holdall/integration/tools/mutants/internal/tree"
 )
 
 // changes returns all changes of the packages in these folders.

@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/engines"
-	"github.com/holdall/holdall/tools/mutants/internal/places"
-	"github.com/holdall/holdall/tools/mutants/internal/switched"
-	"github.com/holdall/holdall/tools/mutants/internal/tree"
+	"github.com/holdall/holdall/integration/tools/mutants/internal/places"
+	"github.com/holdall/holdall/integration/tools/mutants/internal/switched"
+	"github.com/holdall/holdall/integration/tools/mutants/internal/tree"
 )
 
 // small is a repository of three packages: low has no tests, high imports low, and

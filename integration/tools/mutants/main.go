@@ -25,7 +25,7 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/integration/engines"
-	"github.com/holdall/holdall/tools/program"
+	"github.com/holdall/holdall/integration/tools/program"
 )
 
 func main() { program.Main("mutants", run) }

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/holdall/holdall/tools/mutants/internal/tree"
-	"github.com/holdall/holdall/tools/program"
+	"github.com/holdall/holdall/integration/tools/mutants/internal/tree"
+	"github.com/holdall/holdall/integration/tools/program"
 )
 
 // laboratory builds mutants and runs the tests that are to catch them.

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdall/holdall/tools/mutants/internal/switched"
-	"github.com/holdall/holdall/tools/mutants/internal/tree"
-	"github.com/holdall/holdall/tools/program"
+	"github.com/holdall/holdall/integration/tools/mutants/internal/switched"
+	"github.com/holdall/holdall/integration/tools/mutants/internal/tree"
+	"github.com/holdall/holdall/integration/tools/program"
 )
 
 // library has the packages that mutants are drawn from; each follows those that it

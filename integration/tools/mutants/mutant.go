@@ -56,7 +56,7 @@ func caughtBy(mutants []mutant, by check) []mutant {
 
 // simulation is a run of the simulation, for so many hours.
 func simulation(hours float64) check {
-	return check{in: "simulation", test: "TestSimulation", args: []string{"-brief", "-hours", fmt.Sprint(hours)}}
+	return check{in: "integration/simulation", test: "TestSimulation", args: []string{"-brief", "-hours", fmt.Sprint(hours)}}
 }
 
 // chaos is a run of real processes, for so many rounds.

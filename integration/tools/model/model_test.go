@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/engines"
-	"github.com/holdall/holdall/tools/program"
+	"github.com/holdall/holdall/integration/tools/program"
 )
 
 func root(t *testing.T) string {
@@ -179,7 +179,7 @@ func TestEveryClauseSaysWhatIsFoundWithoutIt(t *testing.T) {
 // A clause names its mutants by their texts. tools/mutants makes the tables of
 // docs/model/clauses.md from what this program lists.
 func TestEveryMutantThatIsNamedExists(t *testing.T) {
-	mutants, _, err := program.Run(t.Context(), root(t), nil, "go", "run", "./tools/mutants", "-list")
+	mutants, _, err := program.Run(t.Context(), root(t), nil, "go", "-C", "integration", "run", "./tools/mutants", "-list")
 	require.NoError(t, err, mutants)
 	tests := testsOf(mutants)
 	require.Greater(t, len(tests), 100)

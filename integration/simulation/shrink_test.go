@@ -29,7 +29,7 @@ func TestShrinkFindsTheFirstEventThatMatters(t *testing.T) {
 	require.Len(t, r.Instants, 17)
 	require.NotEmpty(t, r.Problems)
 	require.ElementsMatch(t, []string{crash, "answer lost"}, s.Without)
-	require.Equal(t, `go test ./simulation -run 'TestSimulation$' -count=1 -v -seed 1 -until 16.000000001s -without "answer lost" -without "crash"`,
+	require.Equal(t, `go -C integration test ./simulation -run 'TestSimulation$' -count=1 -v -seed 1 -until 16.000000001s -without "answer lost" -without "crash"`,
 		Settings{Seed: 1, Until: s.Until, Without: []string{"answer lost", crash}}.Replay())
 	require.Less(t, runs, 40)
 }

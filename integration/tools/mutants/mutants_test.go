@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/engines"
-	"github.com/holdall/holdall/tools/mutants/internal/places"
-	"github.com/holdall/holdall/tools/program"
+	"github.com/holdall/holdall/integration/tools/mutants/internal/places"
+	"github.com/holdall/holdall/integration/tools/program"
 )
 
 func root(t *testing.T) string {
