@@ -19,9 +19,9 @@ func TestNothingIsKeptOfUnitsThatWereFinished(t *testing.T) {
 	ctx := context.Background()
 	for n := range 1000 {
 		unit := fmt.Sprint(n)
-		hooks.End(ctx, trace.Event{Kind: trace.Progress, Unit: unit, Phase: trace.Applying, Done: 1, Of: 2})
+		hooks.End(ctx, trace.Event{Kind: trace.Progress, Unit: unit, Phase: "applying", Done: 1, Of: 2})
 		if n%2 == 0 {
-			hooks.End(ctx, trace.Event{Kind: trace.Recovered, Unit: unit, Outcome: trace.Committed})
+			hooks.End(ctx, trace.Event{Kind: trace.Recovered, Unit: unit, Outcome: "committed"})
 		} else {
 			hooks.End(ctx, trace.Event{Kind: trace.Unfinished, Unit: unit, Err: context.Canceled})
 		}

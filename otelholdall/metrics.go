@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/otelholdall/internal/instruments"
 	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
@@ -232,7 +233,7 @@ func (m *metrics) requestEnd(ctx context.Context, r trace.Event) {
 
 // progress counts a unit as one with a journal, from the first that is told of it.
 func (m *metrics) progress(ctx context.Context, p trace.Event) {
-	if p.Phase == trace.Checking { // it has none yet
+	if p.Phase == hooks.Checking { // it has none yet
 		return
 	}
 	m.mu.Lock()

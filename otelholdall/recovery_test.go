@@ -22,7 +22,7 @@ func (b *bed) dies() {
 	dying, err := unitofwork.Open(b.net, unitofwork.Config{
 		Locks: lockset.Config{Table: "locks", Owner: "dying", Lease: lease}, Table: "units",
 		Trace: hooks.On(trace.Progress, func(_ context.Context, p trace.Event) {
-			if p.Phase == trace.Applying {
+			if p.Phase == hooks.Applying {
 				b.net.Crash()
 			}
 		}),

@@ -2,7 +2,6 @@ package otelholdall
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -10,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/otelholdall/internal/instruments"
 	"github.com/holdall/holdall/trace"
@@ -164,7 +164,7 @@ func (s *spans) unitEnd(ctx context.Context, u trace.Event) {
 		s.link(oteltrace.SpanFromContext(ctx), u.Leader)
 	}
 	err := u.Err
-	if u.Outcome == trace.FellBack {
+	if u.Outcome == hooks.FellBack {
 		attributes = append(attributes, s.reason(err))
 		err = nil
 	}
@@ -197,7 +197,7 @@ func (s *spans) acquireEnd(ctx context.Context, a trace.Event) {
 		s.units.Delete(a.Unit)
 	}
 	err := a.Err
-	if errors.Is(err, trace.ErrLetGo) { // its call goes on
+	if a.Outcome == hooks.LetGo { // its call goes on
 		event(ctx, "let go")
 		err = nil
 	}

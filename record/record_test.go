@@ -56,7 +56,7 @@ func fill(v reflect.Value, n int) {
 			continue
 		}
 		switch f.Interface().(type) {
-		case string, ordering.Key, trace.Kind, trace.Outcome, trace.Phase:
+		case string, ordering.Key, trace.Kind:
 			f.SetString(fmt.Sprint("text ", n))
 		case []ordering.Key:
 			f.Set(reflect.ValueOf([]ordering.Key{ordering.Key(fmt.Sprint("a<b>\"ü\\", n)), "b"}))

@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"errors"
 	"time"
 
 	"github.com/holdall/holdall/fencing"
@@ -81,14 +80,18 @@ type Event struct {
 	// ID is the caller's. Unit.
 	ID string `json:"id,omitempty"`
 	// Err is what became of it; nil if it went well. At the end of a Unit it is what its caller is told,
-	// or why it fell back; of an Acquire it matches [ErrLetGo] if the call goes on; of a Wait it is nil
-	// if the unit asks again. Renewed: of one of those that failed.
+	// or why it fell back; of a Wait it is nil if the unit asks again. Renewed: of one of those that failed.
 	Err error `json:"-"`
 	// Took is since the start.
 	Took time.Duration `json:"took,omitempty"`
 
-	Outcome    Outcome `json:"outcome,omitempty"`    // Unit, end
-	Optimistic bool    `json:"optimistic,omitempty"` // Unit: it runs without locks
+	// Outcome is how a unit has ended: "committed", "committed before" (another unit, under its ID), "not
+	// committed" (nothing was written), "in doubt", or "fell back": the run counts for nothing, and
+	// another one follows, under locks or without. Unit, end; Recovered: one of the first and the third.
+	// Of an Acquire it is "let go" if the call goes on: it lets go of what it has taken, because it waits
+	// for a holder who is silent, and begins anew as another unit.
+	Outcome    string `json:"outcome,omitempty"`
+	Optimistic bool   `json:"optimistic,omitempty"` // Unit: it runs without locks
 	// Leader is the unit of its process that it came along with: they were committed in one
 	// transaction, or not at all. Empty if it came along with none. Unit, end.
 	Leader string `json:"leader,omitempty"`
@@ -138,36 +141,10 @@ type Event struct {
 	Answer   string  `json:"kind,omitempty"`
 	Capacity float64 `json:"capacity,omitempty"` // units consumed; 0 without Trace.Capacity. Request, end
 
-	Phase Phase `json:"phase,omitempty"` // Progress
-	Done  int   `json:"done,omitempty"`  // of the phase
-	Of    int   `json:"of,omitempty"`    // 0 if that is not known yet
+	// Phase is what a unit with a journal is at, in this order: "checking" what was staged as conditions,
+	// "journaling" (rows of the journal are written), "preparing" keys, "applying": it is committed, and
+	// its keys are freed with what is written under them. Progress.
+	Phase string `json:"phase,omitempty"`
+	Done  int    `json:"done,omitempty"` // of the phase
+	Of    int    `json:"of,omitempty"`   // 0 if that is not known yet
 }
-
-// Outcome is how a unit has ended.
-type Outcome string
-
-// How a unit may have ended.
-const (
-	Committed       Outcome = "committed"
-	CommittedBefore Outcome = "committed before" // another unit, under its ID
-	NotCommitted    Outcome = "not committed"    // nothing was written
-	InDoubt         Outcome = "in doubt"
-	// FellBack: the run counts for nothing, and another one follows, under locks or without.
-	FellBack Outcome = "fell back"
-)
-
-// Phase is what a unit with a journal is at.
-type Phase string
-
-// The phases of a unit with a journal, in order. Once it is [Applying] it is committed.
-const (
-	Checking   Phase = "checking"   // staged conditions
-	Journaling Phase = "journaling" // rows of the journal written
-	Preparing  Phase = "preparing"  // keys prepared
-	Applying   Phase = "applying"   // keys freed, with what is written under them
-)
-
-// ErrLetGo ends an acquisition that lets go of what it has taken, because it waits for a holder
-// who is silent. Its call goes on as another unit, first for the key of that holder alone. It is
-// wrapped in a *lockset.HeldError, and callers are not told.
-var ErrLetGo = errors.New("it lets go of what it has, and begins anew when that holder is gone")

@@ -152,8 +152,8 @@ func (b *bed) client(name string, script faults.Script, change ...func(*lockset.
 	uc := unitofwork.Config{Table: "units", Trace: trace.Join(
 		hooks.On(trace.Unit, func(_ context.Context, e trace.Event) {
 			if e.Unit != "" { // it has had its locks
-				note(c.ends, map[trace.Outcome]string{
-					trace.Committed: "committed", trace.CommittedBefore: "already", trace.NotCommitted: "not", trace.InDoubt: "in doubt",
+				note(c.ends, map[string]string{
+					hooks.Committed: "committed", hooks.CommittedBefore: "already", hooks.NotCommitted: "not", hooks.InDoubt: "in doubt",
 				}[e.Outcome])
 			}
 		}),

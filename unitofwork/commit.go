@@ -47,7 +47,7 @@ func (u *Unit) commit(ctx context.Context) error {
 	returned := false
 	defer func() { // a panic of a hook, or the like, on its way through: nobody is to renew the locks
 		if !returned {
-			u.over(trace.Event{Kind: trace.Unit, Outcome: trace.InDoubt, Err: errDidNotReturn})
+			u.over(trace.Event{Kind: trace.Unit, Outcome: hooks.InDoubt, Err: errDidNotReturn})
 			_ = u.free(ctx)
 			u.group.settle()
 		}
@@ -66,7 +66,7 @@ func (u *Unit) commit(ctx context.Context) error {
 		}
 		err = u.notDone(u.failed)
 	case err != nil && u.optimistic != nil && u.group.hasRun() && len(u.stage.writes) == 0 && u.work.ID == "":
-		u.over(trace.Event{Kind: trace.Unit, Outcome: trace.Committed}) // it has only read: it was all so, whatever becomes of others
+		u.over(trace.Event{Kind: trace.Unit, Outcome: hooks.Committed}) // it has only read: it was all so, whatever becomes of others
 		err = nil
 	case errors.Is(err, ErrInDoubt) && u.optimistic != nil && u.group.hasRun() && !hasEffect(u.stage.writes, u.work.ID):
 		err = u.fellBack(&voidError{key: u.rowKey(), why: wasTogether, alone: true}) // it has only checked

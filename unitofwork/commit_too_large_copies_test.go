@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
-	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -93,7 +93,7 @@ func TestACopyOfACommitThatWasTooLarge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				b.putLarge()
-				c := b.client("A", copied(2*time.Second), atProgress(trace.Journaling, func() {
+				c := b.client("A", copied(2*time.Second), atProgress(hooks.Journaling, func() {
 					b.shrink()
 					time.Sleep(3 * time.Second)
 				}), inOneTransaction)
@@ -115,7 +115,7 @@ func TestACopyOfACommitThatWasTooLargeAfterItsUnitGaveUp(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.putLarge()
 		ctx, cancel := context.WithCancel(t.Context())
-		c := b.client("A", copied(2*time.Second), atProgress(trace.Journaling, cancel), inOneTransaction)
+		c := b.client("A", copied(2*time.Second), atProgress(hooks.Journaling, cancel), inOneTransaction)
 		require.Error(t, c.Do(ctx, unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, count))
 		b.shrink()
 		c.net.Wait()
@@ -165,7 +165,7 @@ func TestACopyOfACommitThatWasTooLargeAfterTheNetworkFailed(t *testing.T) {
 		b.putLarge()
 		ctx, cancel := context.WithCancel(t.Context())
 		var c *client
-		c = b.client("A", nil, atProgress(trace.Journaling, func() {
+		c = b.client("A", nil, atProgress(hooks.Journaling, func() {
 			c.net.Partition(true)
 			cancel()
 		}), inOneTransaction)

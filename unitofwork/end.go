@@ -107,7 +107,7 @@ func (u *Unit) fellBack(void *voidError) error {
 		void.keys = u.ownKeys(void.keys...)
 	}
 	u.mu.Unlock()
-	u.over(trace.Event{Kind: trace.Unit, Outcome: trace.FellBack, Key: void.key, Err: void})
+	u.over(trace.Event{Kind: trace.Unit, Outcome: hooks.FellBack, Key: void.key, Err: void})
 	return void
 }
 
@@ -150,25 +150,25 @@ func (u *Unit) unreleased(ctx context.Context, err error) {
 
 // notDone lets go of a unit that was not committed, and returns err.
 func (u *Unit) notDone(err error) error {
-	u.over(trace.Event{Kind: trace.Unit, Outcome: trace.NotCommitted, Err: err})
+	u.over(trace.Event{Kind: trace.Unit, Outcome: hooks.NotCommitted, Err: err})
 	return err
 }
 
 // doneBefore lets go of a unit whose ID was committed by another.
 func (u *Unit) doneBefore(err error) error {
-	u.over(trace.Event{Kind: trace.Unit, Outcome: trace.CommittedBefore})
+	u.over(trace.Event{Kind: trace.Unit, Outcome: hooks.CommittedBefore})
 	return err
 }
 
 // inDoubt lets go of a unit of which it is not known whether it was committed.
 func (u *Unit) inDoubt(err error) error {
-	u.over(trace.Event{Kind: trace.Unit, Outcome: trace.InDoubt, Err: err})
+	u.over(trace.Event{Kind: trace.Unit, Outcome: hooks.InDoubt, Err: err})
 	return err
 }
 
 // committed lets go of a unit that was committed.
 func (u *Unit) committed(writes int) {
-	u.over(trace.Event{Kind: trace.Unit, Outcome: trace.Committed, Rows: u.rowCount(), Writes: writes})
+	u.over(trace.Event{Kind: trace.Unit, Outcome: hooks.Committed, Rows: u.rowCount(), Writes: writes})
 }
 
 // over ends the unit's context, and notes how it has ended.

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/ordering"
-	"github.com/holdall/holdall/trace"
 )
 
 // follower is a unit without locks that waits for others of its process, and comes along with
@@ -218,11 +218,11 @@ func (f *follower) settle(lead *Unit, in bool) {
 	}
 	u := f.u
 	switch outcome := lead.last.Outcome; {
-	case outcome == trace.Committed && f.err != nil:
+	case outcome == hooks.Committed && f.err != nil:
 		f.result = u.notDone(f.err)
-	case outcome == trace.Committed && in:
+	case outcome == hooks.Committed && in:
 		u.committed(len(f.writes))
-	case outcome == trace.InDoubt && in && hasEffect(f.writes, u.work.ID):
+	case outcome == hooks.InDoubt && in && hasEffect(f.writes, u.work.ID):
 		ref, doubt := lead.ref(), lead.last.Err
 		if own := (*InDoubtError)(nil); errors.As(doubt, &own) {
 			doubt = own.Err

@@ -101,7 +101,7 @@ func TestTheRowsOfOneThatIsLeftOut(t *testing.T) {
 				errs := b.crowd(c, come{fn: transfer(1)}, come{fn: greedy})
 				require.NoError(t, errs[0])
 				require.ErrorIs(t, errs[1], failed)
-				ends := slices.DeleteFunc(r.ends, func(e trace.Event) bool { return e.Outcome != trace.Committed })
+				ends := slices.DeleteFunc(r.ends, func(e trace.Event) bool { return e.Outcome != hooks.Committed })
 				for _, e := range ends[:2] { // the one before, and the leader
 					require.Equal(t, 4, e.Rows)
 				}

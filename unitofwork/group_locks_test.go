@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
-	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -32,7 +32,7 @@ func TestAMemberThatNeedsMoreThanIsHeld(t *testing.T) {
 				noErrors(t, errs)
 				alone := map[string]bool{}
 				for _, e := range r.ends {
-					if e.Outcome == trace.Committed {
+					if e.Outcome == hooks.Committed {
 						alone[e.ID] = e.Leader == ""
 					}
 				}

@@ -43,7 +43,7 @@ func (r *runs) leaders() map[string]int {
 	defer r.mu.Unlock()
 	led := map[string]int{}
 	for _, e := range r.ends {
-		if e.Outcome == trace.Committed {
+		if e.Outcome == hooks.Committed {
 			led[e.Leader]++
 		}
 	}

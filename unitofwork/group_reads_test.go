@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/ordering"
-	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -45,14 +45,14 @@ func TestAVersionThatAUnitOfAGroupHasRead(t *testing.T) {
 				keys := append([]ordering.Key{tallyKey("a")}, transferKeys...)
 				noErrors(t, b.crowd(c, come{unitofwork.Work{Keys: keys}, transfer(1)}, come{fn: member}))
 				require.EqualValues(t, 11, b.account("1").Balance, "the sum as it is at the commit")
-				require.Equal(t, 1, r.together(trace.FellBack), "it came along with the leader first")
+				require.Equal(t, 1, r.together(hooks.FellBack), "it came along with the leader first")
 			})
 		})
 	}
 }
 
 // together counts the runs with this outcome of units that came along with a leader.
-func (r *runs) together(outcome trace.Outcome) (n int) {
+func (r *runs) together(outcome string) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range r.ends {
@@ -94,7 +94,7 @@ func TestALateWriteBetweenTheReadsOfALeaderAndAMember(t *testing.T) {
 			return payIn("1")(ctx, u)
 		}
 		noErrors(t, b.crowdAfter(c, payIn("2"), come{fn: copies}, come{fn: adds}))
-		require.Equal(t, 1, r.together(trace.FellBack), "the member came along with the leader first")
+		require.Equal(t, 1, r.together(hooks.FellBack), "the member came along with the leader first")
 		require.EqualValues(t, 501, b.account("1").Balance)
 		require.Contains(t, []int64{500, 501}, b.account("2").Balance, "what account 1 had at a commit")
 	})

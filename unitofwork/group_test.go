@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
-	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -98,7 +98,7 @@ func TestWhoWaitsForTheSameIsCommittedTogether(t *testing.T) {
 		require.Equal(t, []int64{100, 99, 98, 97, 96, 95, 94, 93, 92, 91}, s.seen, "as they arrived")
 		leaders := map[string]int{}
 		for _, e := range r.ends {
-			require.Equal(t, trace.Committed, e.Outcome)
+			require.Equal(t, hooks.Committed, e.Outcome)
 			leaders[e.Leader]++
 		}
 		require.Len(t, leaders, 2)
@@ -208,7 +208,7 @@ func TestAMemberThatBlocks(t *testing.T) {
 		noErrors(t, b.crowd(c, come{fn: s.transfer(1)}, come{fn: blocks}, come{fn: ends}))
 		require.Less(t, took, 100*time.Millisecond)
 		for _, e := range r.ends {
-			require.True(t, e.Outcome != trace.Committed || e.Took < 100*time.Millisecond, "%+v", e)
+			require.True(t, e.Outcome != hooks.Committed || e.Took < 100*time.Millisecond, "%+v", e)
 		}
 		require.Equal(t, 2, calls)
 		require.Equal(t, [2]int64{88, 112}, b.balances())
@@ -530,7 +530,7 @@ func TestAGroupUnderLocks(t *testing.T) {
 		require.Equal(t, [2]int64{90, 110}, b.balances())
 		committed := map[string]int{}
 		for _, e := range r.ends {
-			if e.Outcome == trace.Committed {
+			if e.Outcome == hooks.Committed {
 				committed[e.Leader]++
 			}
 		}

@@ -53,7 +53,7 @@ func (u *Unit) commitByJournal(ctx context.Context, writes []write, ending *lock
 	if err != nil {
 		return u.abandon(ctx, ending, len(writes), rows, u.whyNot(before, err))
 	}
-	prepared := u.c.counter(before, u.nonce, trace.Preparing, len(u.plan))
+	prepared := u.c.counter(before, u.nonce, hooks.Preparing, len(u.plan))
 	pending, err := u.set.Prepare(before, u.c.cfg.Table, prepared)
 	if err != nil {
 		return u.abandon(ctx, ending, len(writes), rows, u.whyNot(before, err))
@@ -92,7 +92,7 @@ func (u *Unit) commitByJournal(ctx context.Context, writes []write, ending *lock
 func (u *Unit) carryOut(ctx context.Context, pending *locks.Prepared, j *journal.Journal, rows int) {
 	after, cancel := underway.Outlive(ctx, u.c.lockConfig.Lease)
 	defer cancel()
-	err := u.c.apply(after, pending, j, u.c.counter(after, j.Unit, trace.Applying, len(j.Plan)))
+	err := u.c.apply(after, pending, j, u.c.counter(after, j.Unit, hooks.Applying, len(j.Plan)))
 	pending.Done(err == nil)
 	if err == nil {
 		err = u.c.finish(after, j.Unit, rows)
@@ -168,7 +168,7 @@ func (u *Unit) forgetReleased(ctx context.Context, rows int, err error) {
 }
 
 // counter tells a trace how far a phase has come. It is safe for concurrent use.
-func (c *Client) counter(ctx context.Context, unit string, phase trace.Phase, of int) func(steps int) {
+func (c *Client) counter(ctx context.Context, unit string, phase string, of int) func(steps int) {
 	var done atomic.Int64
 	return func(steps int) {
 		n := done.Add(int64(steps))
@@ -184,7 +184,7 @@ const rowsAtOnce = 4
 func (u *Unit) writeJournal(ctx context.Context, j *journal.Journal) (rows int, digest []byte, err error) {
 	group, asking := errgroup.WithContext(ctx)
 	group.SetLimit(rowsAtOnce)
-	written := u.c.counter(ctx, j.Unit, trace.Journaling, 0)
+	written := u.c.counter(ctx, j.Unit, hooks.Journaling, 0)
 	p := journal.NewWriter(func(n int, body []byte, last bool) error {
 		id := u.set.RequestID()
 		row := journal.PutRow(u.c.cfg.Table, j.Unit, n, body, last)

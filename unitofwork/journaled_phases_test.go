@@ -22,10 +22,10 @@ import (
 
 // What happens to a unit with a journal while it is at each of its phases.
 
-var phases = []trace.Phase{trace.Checking, trace.Journaling, trace.Preparing, trace.Applying}
+var phases = []string{hooks.Checking, hooks.Journaling, hooks.Preparing, hooks.Applying}
 
 // atProgress calls f once, when a unit is at a phase for the first time.
-func atProgress(of trace.Phase, f func()) func(*lockset.Config, *unitofwork.Config) {
+func atProgress(of string, f func()) func(*lockset.Config, *unitofwork.Config) {
 	var begun atomic.Bool // no lock is held while f waits
 	return func(_ *lockset.Config, u *unitofwork.Config) {
 		u.TransactionSize = 8
@@ -76,7 +76,7 @@ func TestThePhasesOfALargeUnitAreTold(t *testing.T) {
 		_, stage, all := fewAccounts()
 		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, stage))
 		require.True(t, b.allOrNothing(all))
-		done, seen, at := map[trace.Phase]int{}, map[string]bool{}, 0
+		done, seen, at := map[string]int{}, map[string]bool{}, 0
 		for _, p := range told {
 			require.NotEmpty(t, p.Unit)
 			for phases[at] != p.Phase {
@@ -91,8 +91,8 @@ func TestThePhasesOfALargeUnitAreTold(t *testing.T) {
 				require.LessOrEqual(t, p.Done, p.Of)
 			}
 		}
-		require.Equal(t, map[trace.Phase]int{
-			trace.Checking: 1, trace.Journaling: 1, trace.Preparing: fewKeys + 1, trace.Applying: fewKeys + 1,
+		require.Equal(t, map[string]int{
+			hooks.Checking: 1, hooks.Journaling: 1, hooks.Preparing: fewKeys + 1, hooks.Applying: fewKeys + 1,
 		}, done)
 		require.Len(t, ends, 1)
 		require.Equal(t, told[0].Unit, ends[0].Unit)
@@ -113,7 +113,7 @@ func TestACallersEndInEachPhase(t *testing.T) {
 				c := b.client("A", nil, atProgress(phase, cancel))
 				_, stage, all := fewAccounts()
 				err := c.Do(ctx, unitofwork.Work{Keys: keysOfFew()}, stage)
-				if phase == trace.Applying {
+				if phase == hooks.Applying {
 					require.NoError(t, err)
 					require.True(t, b.allOrNothing(all))
 					b.allFree()
@@ -255,7 +255,7 @@ func TestAJournalThatIsBegunTooLate(t *testing.T) {
 					})
 				}
 				before := b.tables()
-				client := b.client("A", nil, atProgress(trace.Journaling, func() { time.Sleep(c.takes) }), func(_ *lockset.Config, u *unitofwork.Config) {
+				client := b.client("A", nil, atProgress(hooks.Journaling, func() { time.Sleep(c.takes) }), func(_ *lockset.Config, u *unitofwork.Config) {
 					u.TransactionSize = requests.MaxActions
 				})
 				err := client.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}, Attempts: 1}, func(_ context.Context, u *unitofwork.Unit) error {

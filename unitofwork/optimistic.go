@@ -196,7 +196,7 @@ func (u *Unit) takeTurn(ctx context.Context) error {
 func (u *Unit) commitWithoutLocks(ctx context.Context, writes []write) error {
 	if !u.hasToWrite(writes) && !u.group.waits() { // what it was told was one state: nothing is to be done
 		u.run.End()
-		u.over(trace.Event{Kind: trace.Unit, Outcome: trace.Committed})
+		u.over(trace.Event{Kind: trace.Unit, Outcome: hooks.Committed})
 		return nil
 	}
 	if !u.named {
@@ -226,7 +226,7 @@ func (u *Unit) commitWithoutLocks(ctx context.Context, writes []write) error {
 	}
 	ctx = u.group.apart(ctx)
 	if !u.hasToWrite(writes) {
-		u.over(trace.Event{Kind: trace.Unit, Outcome: trace.Committed})
+		u.over(trace.Event{Kind: trace.Unit, Outcome: hooks.Committed})
 		return nil
 	}
 	for raised := false; ; raised = true {

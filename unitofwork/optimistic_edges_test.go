@@ -25,7 +25,7 @@ func TestACopyOfACommitWithoutLocksThatWasTooLarge(t *testing.T) {
 		var r runs
 		c := b.client("c", copied(2*time.Second), r.traced, inOneTransaction, func(_ *lockset.Config, u *unitofwork.Config) {
 			u.Trace = trace.Join(u.Trace, hooks.On(trace.Unit, func(_ context.Context, e trace.Event) {
-				if e.Outcome == trace.FellBack {
+				if e.Outcome == hooks.FellBack {
 					b.shrink()
 					time.Sleep(3 * time.Second)
 				}

@@ -207,7 +207,7 @@ func TestADecisionThatWasNotSentIsNotAskedAbout(t *testing.T) {
 		c = b.client("c", nil, func(_ *lockset.Config, u *unitofwork.Config) {
 			u.TransactionSize = 2
 			u.Trace = trace.Join(u.Trace, hooks.On(trace.Progress, func(_ context.Context, p trace.Event) {
-				if p.Phase == trace.Preparing && p.Done == p.Of {
+				if p.Phase == hooks.Preparing && p.Done == p.Of {
 					c.net.Partition(true)
 					ended = time.Now()
 					cancel()

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
-	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -65,7 +65,7 @@ func TestRecoverWithAnotherLockTableBesideALivingOwner(t *testing.T) {
 		require.NoError(t, lockset.CreateTable(t.Context(), b.db, lockset.Config{Table: "locks2"}))
 		other := b.client("other", nil, inSmallTransactions, onOtherLocks)
 		keys, refs := largeKeys(fewKeys)
-		require.NoError(t, b.client("A", nil, atProgress(trace.Preparing, func() {
+		require.NoError(t, b.client("A", nil, atProgress(hooks.Preparing, func() {
 			_, err := other.Recover(t.Context())
 			require.Error(t, err)
 		})).Do(t.Context(), unitofwork.Work{Keys: keys, Attempts: 1}, deposit(refs, 7)))

@@ -98,7 +98,7 @@ func TestRecoverFinishesTheDead(t *testing.T) {
 				require.NotContains(t, state, "expiresAt", "while anything is left to be done, its record stays")
 				told := map[string]bool{}
 				heir := b.client("heir", nil, func(_ *lockset.Config, u *unitofwork.Config) {
-					u.Trace = trace.Join(u.Trace, hooks.On(trace.Recovered, func(_ context.Context, r trace.Event) { told[r.Unit] = r.Outcome == trace.Committed }))
+					u.Trace = trace.Join(u.Trace, hooks.On(trace.Recovered, func(_ context.Context, r trace.Event) { told[r.Unit] = r.Outcome == hooks.Committed }))
 				})
 				start := time.Now()
 				found, err := heir.Recover(t.Context())
@@ -195,7 +195,7 @@ func TestRecoverLeavesTheLivingAlone(t *testing.T) {
 				require.NoError(t, err)
 				require.True(t, b.allOrNothing(all))
 				require.Empty(t, found.Aborted)
-				if phase == trace.Journaling || phase == trace.Preparing {
+				if phase == hooks.Journaling || phase == hooks.Preparing {
 					require.Equal(t, []string{unit}, found.Alive)
 				}
 				b.allFree()

@@ -79,7 +79,7 @@ func (c *Client) recoverDead(ctx context.Context, unit string) (isAborted bool, 
 // rollBack frees what an aborted unit has, as far as its journal tells. Others free
 // what stays as they meet it.
 func (c *Client) rollBack(ctx context.Context, unit string) error {
-	hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.Recovered, Unit: unit, Outcome: trace.NotCommitted})
+	hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.Recovered, Unit: unit, Outcome: hooks.NotCommitted})
 	bodies, err := c.bodies(ctx, unit, 0)
 	if err != nil {
 		return err
@@ -117,10 +117,10 @@ func (c *Client) finishBy(ctx context.Context, j *journal.Journal, rows int) err
 	if j.Locks != c.lockConfig.Table {
 		return c.otherLocks(j.Unit, j.Locks)
 	}
-	if err := c.apply(ctx, c.locks.PreparedOf(ctx, j.Unit, j.Token, j.Plan), j, c.counter(ctx, j.Unit, trace.Applying, len(j.Plan))); err != nil {
+	if err := c.apply(ctx, c.locks.PreparedOf(ctx, j.Unit, j.Token, j.Plan), j, c.counter(ctx, j.Unit, hooks.Applying, len(j.Plan))); err != nil {
 		return err
 	}
-	hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.Recovered, Unit: j.Unit, Outcome: trace.Committed})
+	hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.Recovered, Unit: j.Unit, Outcome: hooks.Committed})
 	return c.finish(ctx, j.Unit, rows)
 }
 

@@ -130,11 +130,11 @@ func (c *Client) begin(ctx context.Context, r *runs) (*Unit, error) {
 	set, err := c.locks.Acquire(ctx, nesting.Unit, r.keys, r.end, &r.caller, r.passes())
 	if errors.Is(err, locks.ErrFree) {
 		void := &voidError{key: r.keys[0], why: "was in the way, and is free", free: true}
-		hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.Unit, ID: work.ID, Outcome: trace.FellBack, Key: void.key, Took: time.Since(start), Err: void})
+		hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.Unit, ID: work.ID, Outcome: hooks.FellBack, Key: void.key, Took: time.Since(start), Err: void})
 		return nil, void
 	}
 	if err != nil {
-		hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.Unit, ID: work.ID, Outcome: trace.NotCommitted, Took: time.Since(start), Err: err})
+		hooks.Tell(ctx, c.cfg.Trace, trace.Event{Kind: trace.Unit, ID: work.ID, Outcome: hooks.NotCommitted, Took: time.Since(start), Err: err})
 		return nil, err
 	}
 	u := &Unit{

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdall/holdall/internal/actions"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
-	"github.com/holdall/holdall/trace"
 )
 
 // journal makes a journal of what was staged, or refuses what cannot be done
@@ -71,7 +71,7 @@ func (u *Unit) verify(ctx context.Context, writes []write) error {
 			conditional = append(conditional, w)
 		}
 	}
-	checked := u.c.counter(ctx, u.nonce, trace.Checking, len(conditional))
+	checked := u.c.counter(ctx, u.nonce, hooks.Checking, len(conditional))
 	group, asking := errgroup.WithContext(ctx)
 	group.SetLimit(rowsAtOnce)
 	for _, ws := range requests.Cut(conditional, journal.RoomFor(u.c.cfg.TransactionSize), u.sizeAsked(asCondition)) {

@@ -101,7 +101,7 @@ func (a *app) recovering(p *progress) *trace.Trace {
 		}),
 		hooks.On(trace.Recovered, func(_ context.Context, i trace.Event) {
 			p.clear()
-			if i.Outcome == trace.Committed {
+			if i.Outcome == hooks.Committed {
 				a.out.line("unit %s: %s, and all of it is done now", i.Unit, a.out.paint(good, "committed"))
 			} else {
 				a.out.line("unit %s: %s, it never was committed", i.Unit, a.out.paint(warning, "aborted"))

@@ -25,7 +25,7 @@ type note struct{ ID, Text string }
 
 // died has a process die while it commits a unit with a journal, when it is at a phase
 // for the first time, and returns the unit's nonce.
-func (b *bed) died(t *testing.T, phase trace.Phase) (unit string) {
+func (b *bed) died(t *testing.T, phase string) (unit string) {
 	t.Helper()
 	records := unitofwork.Table[note]{
 		Name: b.CreateTable(t, "records", "ID", ""), PartitionKey: "ID",
@@ -66,7 +66,7 @@ func TestRecoverFinishesTheDead(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, e *engines.Engine) {
 		b := newBed(t, e)
-		unit := b.died(t, trace.Applying)
+		unit := b.died(t, hooks.Applying)
 
 		first := b.run(t, "recover")
 		require.Equal(t, exitDone, first.code, first)
@@ -79,7 +79,7 @@ func TestRecoverFinishesTheDead(t *testing.T) {
 func TestRecoverAbortsWhatWasNotDecided(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
-	unit := b.died(t, trace.Preparing)
+	unit := b.died(t, hooks.Preparing)
 	var found recovered
 	b.run(t, "recover", "-o", "json").json(t, exitDone, &found)
 	require.Equal(t, recovered{Committed: []string{}, Aborted: []string{unit}, Alive: []string{}, Errors: []string{}}, found)
@@ -89,7 +89,7 @@ func TestRecoverAbortsWhatWasNotDecided(t *testing.T) {
 func TestRecoverSaysWhatItCannotFinish(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
-	unit := b.died(t, trace.Applying)
+	unit := b.died(t, hooks.Applying)
 	table := b.Table("records")
 	_, err := b.Client.DeleteTable(t.Context(), deleteTable(table))
 	require.NoError(t, err)
@@ -117,7 +117,7 @@ func TestRecoverWatches(t *testing.T) {
 	require.NoError(t, cmd.Start())
 	lines := linesOf(out)
 	require.Contains(t, next(t, lines), `"committed":[]`)
-	unit := b.died(t, trace.Applying)
+	unit := b.died(t, hooks.Applying)
 	for !strings.Contains(next(t, lines), `"committed":["`+unit+`"]`) {
 	}
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))

@@ -19,7 +19,7 @@ func recordingOf(t *testing.T, process string) string {
 	require.NoError(t, err)
 	hooks := r.Trace(process)
 	ctx := hooks.Start(t.Context(), trace.Event{Kind: trace.Unit, ID: "payment-4711", Optimistic: true})
-	hooks.End(ctx, trace.Event{Kind: trace.Unit, Unit: theNonce, ID: "payment-4711", Outcome: trace.Committed, Optimistic: true})
+	hooks.End(ctx, trace.Event{Kind: trace.Unit, Unit: theNonce, ID: "payment-4711", Outcome: "committed", Optimistic: true})
 	require.NoError(t, r.Close())
 	return file
 }

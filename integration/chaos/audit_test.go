@@ -12,7 +12,7 @@ import (
 	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/examples/bank/staff"
 	"github.com/holdall/holdall/integration/engines"
-	"github.com/holdall/holdall/trace"
+	"github.com/holdall/holdall/internal/hooks"
 )
 
 // The audit of a day fails if the archive is not what the branches were told, whichever of the two is
@@ -50,10 +50,10 @@ func TestTheAuditNotices(t *testing.T) {
 	falsified, entries, err := openDiary(d.branches[0].Diary)
 	require.NoError(t, err)
 	i := slices.IndexFunc(entries, func(e entry) bool {
-		return e.Is == ended && e.Way == staff.WithoutLocks && e.Outcome == string(trace.Committed)
+		return e.Is == ended && e.Way == staff.WithoutLocks && e.Outcome == hooks.Committed
 	})
 	require.GreaterOrEqual(t, i, 0, "no unit was committed without locks")
-	falsified.write(entry{Is: ended, Unit: entries[i].Unit, Outcome: string(trace.FellBack), Way: staff.WithoutLocks})
+	falsified.write(entry{Is: ended, Unit: entries[i].Unit, Outcome: hooks.FellBack, Way: staff.WithoutLocks})
 	falsified.write(entry{Is: filed, Job: "b0/0", Outcome: string(staff.Committed), Statements: []books.Statement{{Account: "none", Balance: 7, Token: 7}}})
 	falsified.write(entry{Is: shown, Job: "b0/0", Positions: []position{{Record: "account:bank", Balance: 7}}})
 	require.NoError(t, falsified.close())

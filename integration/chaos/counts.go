@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/examples/bank/staff"
-	"github.com/holdall/holdall/trace"
+	"github.com/holdall/holdall/internal/hooks"
 )
 
 // known returns, for each set that a process held when it was stopped beyond a lease, and lost, how
@@ -66,9 +66,9 @@ func ways(entries []entry) (committed map[staff.Event]int, aborted int) {
 	for _, e := range entries {
 		switch {
 		case e.Is != ended:
-		case e.Outcome == string(trace.Committed):
+		case e.Outcome == hooks.Committed:
 			committed[e.Way]++
-		case e.Outcome == string(trace.FellBack) && e.Way == staff.WithoutLocks:
+		case e.Outcome == hooks.FellBack && e.Way == staff.WithoutLocks:
 			aborted++
 		}
 	}
@@ -94,7 +94,7 @@ func groupsOf(entries []entry) (g groups) {
 	along, committed := map[string]int{}, map[string]bool{}
 	for _, e := range entries {
 		switch {
-		case e.Is != ended || e.Outcome != string(trace.Committed):
+		case e.Is != ended || e.Outcome != hooks.Committed:
 		case e.Leader == "":
 			committed[e.Unit] = true
 		default:
@@ -109,14 +109,14 @@ func groupsOf(entries []entry) (g groups) {
 		if e.Is != ended || e.Leader == "" {
 			continue
 		}
-		switch trace.Outcome(e.Outcome) {
-		case trace.NotCommitted:
+		switch e.Outcome {
+		case hooks.NotCommitted:
 			g.failed++
-		case trace.CommittedBefore:
+		case hooks.CommittedBefore:
 			g.before++
-		case trace.InDoubt:
+		case hooks.InDoubt:
 			g.doubt++
-		case trace.FellBack:
+		case hooks.FellBack:
 			if committed[e.Leader] {
 				g.leftOut++
 			} else {

@@ -43,7 +43,7 @@ type entry struct {
 	Job     string `json:"job,omitempty"`
 	Kind    string `json:"kind,omitempty"`
 	Once    bool   `json:"once,omitempty"`    // the job has an ID
-	Outcome string `json:"outcome,omitempty"` // a staff.Outcome, or a trace.Outcome of a unit
+	Outcome string `json:"outcome,omitempty"` // a staff.Outcome, or the outcome of a unit
 	Why     string `json:"why,omitempty"`
 
 	Unit   string        `json:"unit,omitempty"`

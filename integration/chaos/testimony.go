@@ -12,7 +12,7 @@ import (
 	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/examples/bank/staff"
 	"github.com/holdall/holdall/fencing"
-	"github.com/holdall/holdall/trace"
+	"github.com/holdall/holdall/internal/hooks"
 )
 
 // testimony is what all branches wrote in their diaries, including those that were killed.
@@ -93,8 +93,8 @@ func (t *testimony) add(branch string, entries []entry) {
 		case tries:
 			t.tried[u] = true
 		case ended:
-			switch trace.Outcome(e.Outcome) {
-			case trace.NotCommitted, trace.FellBack, trace.CommittedBefore:
+			switch e.Outcome {
+			case hooks.NotCommitted, hooks.FellBack, hooks.CommittedBefore:
 				t.nothing[u] = true
 			default:
 				if e.Leader != "" {

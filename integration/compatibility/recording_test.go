@@ -14,7 +14,6 @@ import (
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/record"
-	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -100,7 +99,7 @@ func readRecording(t *testing.T, recording []byte) {
 	require.Equal(t, "the end", named("Note").Text)
 	waited := find("a wait", func(e record.Event) bool { return e.Name == "WaitStart" && e.Process == "web-2" })
 	require.Equal(t, []string{string(giro), "web-1", "monthly books"}, []string{string(waited.Key), waited.Owner, waited.Purpose})
-	ends := func(outcome trace.Outcome, id string, optimistic bool) {
+	ends := func(outcome string, id string, optimistic bool) {
 		t.Helper()
 		find(string(outcome), func(e record.Event) bool {
 			return e.Name == "UnitEnd" && e.Process == "web-3" && e.Outcome == outcome && e.ID == id && e.Optimistic == optimistic

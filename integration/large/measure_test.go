@@ -7,34 +7,34 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/ordering"
-	"github.com/holdall/holdall/trace"
 )
 
 // What a unit does before and between the phases that a trace tells of.
 const (
-	acquiring trace.Phase = "acquiring"
-	staging   trace.Phase = "staging"
+	acquiring string = "acquiring"
+	staging   string = "staging"
 )
 
 // phases are what the time of a unit is divided into. Journaling begins with the
 // rehearsal, applying with the decision; what follows is tidying up.
-var phases = []trace.Phase{acquiring, staging, trace.Journaling, trace.Preparing, trace.Applying}
+var phases = []string{acquiring, staging, hooks.Journaling, hooks.Preparing, hooks.Applying}
 
 // stopwatch notes when each phase was last heard of.
 type stopwatch struct {
 	mu    sync.Mutex
 	began time.Time
-	ends  map[trace.Phase]time.Time
+	ends  map[string]time.Time
 }
 
 func (w *stopwatch) start() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.began, w.ends = time.Now(), map[trace.Phase]time.Time{}
+	w.began, w.ends = time.Now(), map[string]time.Time{}
 }
 
-func (w *stopwatch) reached(p trace.Phase) {
+func (w *stopwatch) reached(p string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ends[p] = time.Now()

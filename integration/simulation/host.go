@@ -183,7 +183,7 @@ func (p *process) lockTrace() *trace.Trace {
 	w := p.h.w
 	return trace.Join(
 		hooks.On(trace.Acquire, func(ctx context.Context, e trace.Event) {
-			if errors.Is(e.Err, trace.ErrLetGo) {
+			if e.Outcome == hooks.LetGo {
 				ctx.Value(mindKey{}).(*mind).letGo = time.Now()
 			}
 			if e.Err != nil {
@@ -252,10 +252,10 @@ func (p *process) unitTrace() *trace.Trace {
 		if e.Leader != "" {
 			p.h.w.history.cameAlong(e.Unit, e.Leader)
 		}
-		if e.Outcome == trace.Committed && e.Leader != "" {
+		if e.Outcome == hooks.Committed && e.Leader != "" {
 			p.h.w.count(func(c *Counts) { c.Grouped++ })
 		}
-		if e.Outcome == trace.FellBack && e.Optimistic {
+		if e.Outcome == hooks.FellBack && e.Optimistic {
 			p.h.w.count(func(c *Counts) { c.FellBack++ })
 			if e.Leader != "" { // those who came along are told at one moment, in no order
 				return
@@ -276,7 +276,7 @@ func (p *process) unitTrace() *trace.Trace {
 		}),
 		hooks.On(trace.Recovered, func(_ context.Context, r trace.Event) {
 			w.count(func(c *Counts) { c.Rescues++ })
-			w.story.tell(p.name, "has decided about unit %s, committed: %t", r.Unit, r.Outcome == trace.Committed)
+			w.story.tell(p.name, "has decided about unit %s, committed: %t", r.Unit, r.Outcome == hooks.Committed)
 		}),
 	)
 }

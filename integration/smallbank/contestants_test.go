@@ -115,7 +115,7 @@ func (c *contestant) ended(_ context.Context, e trace.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case e.Outcome == trace.FellBack:
+	case e.Outcome == hooks.FellBack:
 		c.fellBack++
 		c.why[reason(e)]++
 	case e.Optimistic:

@@ -8,6 +8,6 @@ import (
 )
 
 // endings tells how units end. The earlier version has this function in its own words.
-func endings(tell func(context.Context, trace.Outcome)) *trace.Trace {
+func endings(tell func(context.Context, string)) *trace.Trace {
 	return hooks.On(trace.Unit, func(ctx context.Context, e trace.Event) { tell(ctx, e.Outcome) })
 }

@@ -49,8 +49,8 @@ import (
 	"github.com/holdall/holdall/trace"
 )
 
-func endings(tell func(context.Context, trace.Outcome)) *trace.Trace {
-	return &trace.Trace{UnitEnd: func(ctx context.Context, e trace.UnitEnd) { tell(ctx, e.Outcome) }}
+func endings(tell func(context.Context, string)) *trace.Trace {
+	return &trace.Trace{UnitEnd: func(ctx context.Context, e trace.UnitEnd) { tell(ctx, string(e.Outcome)) }}
 }
 `
 

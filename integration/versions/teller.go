@@ -90,9 +90,9 @@ func NewTeller(db lockset.DynamoDB, tables Tables, watch *trace.Trace) (*Teller,
 }
 
 func (t *Teller) client(db lockset.DynamoDB, lease time.Duration) (*unitofwork.Client, error) {
-	told := endings(func(ctx context.Context, outcome trace.Outcome) {
+	told := endings(func(ctx context.Context, outcome string) {
 		if told, ok := ctx.Value(ending{}).(*atomic.Value); ok {
-			told.Store(string(outcome))
+			told.Store(outcome)
 		}
 	})
 	if t.watch != nil {

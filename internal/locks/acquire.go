@@ -43,7 +43,7 @@ func (c *Client) Acquire(ctx context.Context, kind nesting.Kind, keys []ordering
 		a := c.newAcquisition(ctx, plan, end, caller)
 		a.letsGo, a.passes = n <= mostLetGo, passes
 		set, err := a.acquire(ctx)
-		if !errors.Is(err, trace.ErrLetGo) {
+		if !errors.Is(err, errLetGo) {
 			return set, err
 		}
 		if err := a.waitAlone(ctx, err); err != nil {

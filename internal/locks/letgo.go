@@ -8,8 +8,12 @@ import (
 	"github.com/holdall/holdall/internal/lineup"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/ordering"
-	"github.com/holdall/holdall/trace"
 )
+
+// errLetGo ends an acquisition that lets go of what it has taken, because it waits for a holder who
+// is silent. Its call goes on as another unit, first for the key of that holder alone. It is wrapped in a
+// [HeldError], and callers are not told.
+var errLetGo = errors.New("it lets go of what it has, and begins anew when that holder is gone")
 
 // A unit keeps what it has taken while it waits for more. If whoever it waits for has died, that
 // would take a lease; meanwhile others wait for the unit, others for those, and soon nothing moves.
@@ -55,7 +59,7 @@ func (a *acquisition) untilNext(ctx context.Context) error {
 		case !errors.Is(err, ErrWaited) || a.over():
 			return err
 		case a.c.lineup.WhoBlocks(a.claim).Silent:
-			return trace.ErrLetGo
+			return errLetGo
 		}
 	}
 }

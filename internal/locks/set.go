@@ -223,8 +223,11 @@ func (a *acquisition) traceEnd(ctx context.Context, err error) {
 		Kind: trace.Acquire,
 		Unit: a.unit.nonce, Token: a.token, Count: len(a.plan), Rows: a.plan.Rows(), Took: time.Since(a.start), Waited: a.waited, Err: err,
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		end.Confirmed, end.Deadline = a.group.Confirmed(), a.group.Deadline()
+	case errors.Is(err, errLetGo):
+		end.Outcome = hooks.LetGo
 	}
 	hooks.Tell(ctx, a.c.cfg.Trace, end)
 }

@@ -138,7 +138,7 @@ func (a *acquisition) judgeThose(ctx context.Context, at lockrow.Observed, holde
 			*holder = below.living
 		}
 		if below.answered && a.letsGoOf(below.living.Row, below.living.Since) {
-			return false, trace.ErrLetGo
+			return false, errLetGo
 		}
 		if below.freed {
 			if !below.living.Row.Exists {
@@ -152,7 +152,7 @@ func (a *acquisition) judgeThose(ctx context.Context, at lockrow.Observed, holde
 	case lockrow.Await:
 		*holder = at
 		if a.letsGoOf(at.Row, at.Since) {
-			return false, trace.ErrLetGo
+			return false, errLetGo
 		}
 	}
 	return false, nil
@@ -238,7 +238,7 @@ func (a *acquisition) waitError(ctx context.Context, at, holder lockrow.Observed
 		err = context.Cause(ctx)
 	case err == ErrWaited && a.tooShort != nil: //nolint:errorlint // our own, as they are
 		err = a.tooShort
-	case err != ErrWaited && err != context.DeadlineExceeded && err != trace.ErrLetGo: //nolint:errorlint // the same
+	case err != ErrWaited && err != context.DeadlineExceeded && err != errLetGo: //nolint:errorlint // the same
 		return err
 	}
 	r := holder.Row

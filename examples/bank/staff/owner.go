@@ -149,18 +149,18 @@ func (o *owner) ended(ctx context.Context, e trace.Event) {
 		t.Add(GaveUp, 1)
 	}
 	switch {
-	case e.Outcome == trace.Committed:
+	case e.Outcome == "committed":
 		t.Add(way, 1)
 		t.note(func() {
 			if t.seen[e.Unit] {
 				t.Events[Large]++
 			}
 		})
-	case e.Outcome == trace.CommittedBefore:
+	case e.Outcome == "committed before":
 		t.Add(Repeated, 1)
-	case e.Outcome == trace.NotCommitted && way == Led:
+	case e.Outcome == "not committed" && way == Led:
 		t.Add(FailedLed, 1)
-	case e.Outcome == trace.FellBack:
+	case e.Outcome == "fell back":
 		t.Add(map[Event]Event{Led: LeftOut, WithoutLocks: Aborted, AfterConflict: FoundMore, LockedFirst: FoundMore}[way], 1)
 	}
 }

@@ -188,7 +188,7 @@ func (t *Tally) request(r trace.Event) {
 // recovered counts a large unit that an owner finished for a dead one. Several owners may report it.
 func (t *Tally) recovered(r trace.Event) {
 	t.note(func() {
-		e := map[trace.Outcome]Event{trace.Committed: RolledForward, trace.NotCommitted: RolledBack}[r.Outcome]
+		e := map[string]Event{"committed": RolledForward, "not committed": RolledBack}[r.Outcome]
 		if finished := string(e) + r.Unit; !t.seen[finished] {
 			t.seen[finished] = true
 			t.Events[e]++

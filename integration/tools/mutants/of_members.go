@@ -19,15 +19,15 @@ var ofMembers = []mutant{
 	{
 		clause: "the error of a member is told when its group is committed, or its function is called again",
 		file:   "unitofwork/following.go",
-		old:    `case outcome == trace.Committed && f.err != nil:`,
+		old:    `case outcome == hooks.Committed && f.err != nil:`,
 		new:    `case f.err != nil:`,
 		by:     check{in: "unitofwork", test: "TestAnErrorAboutWhatNeverWasIsNotTold"},
 	},
 	{
 		clause: "the members of a group that is in doubt are in doubt, and do not run again",
 		file:   "unitofwork/following.go",
-		old:    `case outcome == trace.InDoubt && in &&`,
-		new:    `case outcome == trace.InDoubt && in && f.err != nil &&`,
+		old:    `case outcome == hooks.InDoubt && in &&`,
+		new:    `case outcome == hooks.InDoubt && in && f.err != nil &&`,
 		by:     check{in: "unitofwork", test: "TestAGroupInDoubt"},
 	},
 	{

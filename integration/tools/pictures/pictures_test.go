@@ -225,7 +225,7 @@ func TestPicturesAreXML(t *testing.T) {
 	begin := time.Now()
 	c := read([]record.Event{
 		{At: begin, Process: odd, Name: "UnitStart", Span: 1},
-		{At: begin.Add(time.Second), Process: odd, Name: "UnitEnd", Span: 1, Event: trace.Event{Outcome: trace.Committed}},
+		{At: begin.Add(time.Second), Process: odd, Name: "UnitEnd", Span: 1, Event: trace.Event{Outcome: hooks.Committed}},
 		{At: begin.Add(time.Second), Process: odd, Name: record.Gone, Text: odd},
 	})
 	require.Equal(t, 1, c.units)

@@ -39,7 +39,7 @@ func (w *town) work(t *testing.T, unit Unit, seed uint64) (cost Cost, share floa
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			switch {
-			case e.Optimistic && e.Outcome == trace.FellBack:
+			case e.Optimistic && e.Outcome == hooks.FellBack:
 				w.inVain++
 				w.without++
 			case e.Optimistic:

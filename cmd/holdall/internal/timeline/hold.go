@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/record"
-	"github.com/holdall/holdall/trace"
 )
 
 // waitStart notes behind whom a unit waits, and what it has meanwhile.
@@ -128,7 +128,7 @@ func (b *builder) tell(w *moment) {
 		mark.N = int32(w.N)
 	case Recovered:
 		mark.Text = b.text("not committed")
-		if w.Outcome == trace.Committed {
+		if w.Outcome == hooks.Committed {
 			mark.Text = b.text("committed")
 		}
 	default:

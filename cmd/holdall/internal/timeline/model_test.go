@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/timeline"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/record"
 	"github.com/holdall/holdall/trace"
@@ -161,7 +162,7 @@ func TestWhoHeldAKey(t *testing.T) {
 		"until it is lost":      {append(acquired(1, 3, 1, "u", "a"), tell(7, "Lost", record.Event{Err: "late", Event: trace.Event{Unit: "u"}}), released(9, "u")), []string{"a u 3-7 held lost"}},
 		"to the end":            {append(acquired(1, 3, 1, "u", "a"), tell(9, "Note", record.Event{})), []string{"a u 3-9 held still held"}},
 		"until it is buried":    {append(acquired(1, 3, 1, "u", "a", "b"), tell(8, "Buried", record.Event{Process: "q", Event: trace.Event{Unit: "u", Key: "a"}}), tell(9, "Note", record.Event{Process: "q"})), []string{"a u 3-8 held buried", "b u 3-9 held still held"}},
-		"until it is recovered": {append(acquired(1, 3, 1, "u", "a"), tell(8, "Recovered", record.Event{Process: "q", Event: trace.Event{Unit: "u", Outcome: trace.Committed}})), []string{"a u 3-8 held buried"}},
+		"until it is recovered": {append(acquired(1, 3, 1, "u", "a"), tell(8, "Recovered", record.Event{Process: "q", Event: trace.Event{Unit: "u", Outcome: hooks.Committed}})), []string{"a u 3-8 held buried"}},
 		"until another has it":  {append(acquired(1, 3, 1, "u", "a"), append(acquired(5, 6, 2, "v", "a"), released(9, "v"))...), []string{"a u 3-6 held buried", "a v 6-9 held freed"}},
 		"while it waits for others, and what it let go of": {
 			[]record.Event{
@@ -276,7 +277,7 @@ func TestWhatStandsWhere(t *testing.T) {
 
 // Of each phase of a journal there is one mark, which says how far it came, whoever tells last.
 func TestPhasesOfAJournal(t *testing.T) {
-	told := func(ms int, phase trace.Phase, done int) record.Event {
+	told := func(ms int, phase string, done int) record.Event {
 		return tell(ms, "Progress", record.Event{In: 1, Event: trace.Event{Unit: "u", Phase: phase, Done: done, Of: 3}})
 	}
 	m := read(t, taped("f", tell(0, "UnitStart", record.Event{Span: 1}), told(1, "preparing", 1), told(2, "preparing", 3), told(3, "preparing", 2), told(4, "applying", 1)))
