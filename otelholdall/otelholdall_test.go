@@ -56,7 +56,7 @@ type bed struct {
 }
 
 // inBed runs a test in virtual time.
-func inBed(t *testing.T, test func(*testing.T, *bed), options ...otelholdall.Option) {
+func inBed(t *testing.T, test func(*testing.T, *bed), options ...func(*otelholdall.Options)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bed{t: t, spans: tracetest.NewInMemoryExporter(), reader: metric.NewManualReader()}
 		b.db = memdynamo.New(memdynamo.Config{Latency: func() time.Duration { return rtt }})
@@ -64,10 +64,11 @@ func inBed(t *testing.T, test func(*testing.T, *bed), options ...otelholdall.Opt
 		b.net = faults.Wrap(b.db, faults.Config{Who: "process", Windows: windows})
 		tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(b.spans))
 		b.tracer = tracers.Tracer("test")
-		options := append([]otelholdall.Option{
-			otelholdall.WithTracerProvider(tracers), otelholdall.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(b.reader))),
-		}, options...)
-		b.hooks = otelholdall.Trace(options...)
+		o := otelholdall.Options{TracerProvider: tracers, MeterProvider: metric.NewMeterProvider(metric.WithReader(b.reader))}
+		for _, option := range options {
+			option(&o)
+		}
+		b.hooks = otelholdall.Trace(o)
 		cfg := unitofwork.Config{
 			Locks: lockset.Config{Table: "locks", Owner: "process", Lease: lease}, Table: "units",
 			Trace: b.hooks,
@@ -247,7 +248,7 @@ func TestAWaitIsLinkedToWhoIsInTheWay(t *testing.T) {
 		require.Equal(t, `["a","b"]`, attributeOf(acquire[1], "holdall.keys"))
 		require.Equal(t, 2.0, b.value("holdall.hold.duration"))
 		b.nothingHeld()
-	}, otelholdall.WithKeys())
+	}, func(o *otelholdall.Options) { o.Keys = true })
 }
 
 // A function's error is the unit's; a run that another follows has not failed.
@@ -320,8 +321,8 @@ func TestAUnitWithAJournal(t *testing.T) {
 
 // Spans of requests can be left to others; their metrics stay.
 func TestSpansOfRequestsAreLeftOut(t *testing.T) {
-	require.True(t, otelholdall.Trace().Capacity)
-	require.False(t, otelholdall.Trace(otelholdall.WithoutCapacity()).Capacity)
+	require.True(t, otelholdall.Trace(otelholdall.Options{}).Capacity)
+	require.False(t, otelholdall.Trace(otelholdall.Options{NoCapacity: true}).Capacity)
 	inBed(t, func(t *testing.T, b *bed) {
 		require.NoError(t, b.Do(t.Context(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
 			return u.Replace(accounts.Of(account{ID: "1"}))
@@ -331,5 +332,5 @@ func TestSpansOfRequestsAreLeftOut(t *testing.T) {
 			require.NotContains(t, span.Name, "DynamoDB")
 		}
 		require.Positive(t, b.value("holdall.request.duration"))
-	}, otelholdall.WithoutRequests())
+	}, func(o *otelholdall.Options) { o.NoRequests = true })
 }

@@ -62,5 +62,5 @@ func TestErrorsNameNothingInSpans(t *testing.T) {
 		for _, part := range []string{key, id, content} {
 			require.Contains(t, said(b), part)
 		}
-	}, otelholdall.WithKeys())
+	}, func(o *otelholdall.Options) { o.Keys = true })
 }

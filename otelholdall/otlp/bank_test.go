@@ -127,7 +127,7 @@ func (w *world) watch(ctx context.Context) *watched {
 		meters:  metric.NewMeterProvider(metric.WithReader(metric.NewPeriodicReader(metrics, metric.WithInterval(250*time.Millisecond))), metric.WithResource(of)),
 	}
 	watched.hooks = trace.Join(watched.tally.hooks(), // before there is a span of what it is told of
-		otelholdall.Trace(otelholdall.WithTracerProvider(watched.tracers), otelholdall.WithMeterProvider(watched.meters), otelholdall.WithKeys()))
+		otelholdall.Trace(otelholdall.Options{TracerProvider: watched.tracers, MeterProvider: watched.meters, Keys: true}))
 	w.t.Cleanup(func() { // of a test that has failed; else it is done
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()

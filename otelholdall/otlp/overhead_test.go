@@ -16,18 +16,18 @@ import (
 //
 //	make bench BENCH=OverheadOfHooks BENCH_TIME=600x
 func BenchmarkOverheadOfHooks(b *testing.B) {
-	metrics := otelholdall.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(metric.NewManualReader())))
+	metrics := metric.NewMeterProvider(metric.WithReader(metric.NewManualReader()))
 	for _, c := range []struct {
 		name    string
-		options []otelholdall.Option
+		options otelholdall.Options
 	}{
-		{"metrics", []otelholdall.Option{metrics, otelholdall.WithTracerProvider(noop.NewTracerProvider()), otelholdall.WithoutRequests()}},
-		{"metrics, and spans of which one in a thousand is kept", []otelholdall.Option{metrics, otelholdall.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.TraceIDRatioBased(0.001))))}},
-		{"metrics, and all spans", []otelholdall.Option{metrics, otelholdall.WithTracerProvider(sdktrace.NewTracerProvider())}},
+		{"metrics", otelholdall.Options{MeterProvider: metrics, TracerProvider: noop.NewTracerProvider(), NoRequests: true}},
+		{"metrics, and spans of which one in a thousand is kept", otelholdall.Options{MeterProvider: metrics, TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.TraceIDRatioBased(0.001)))}},
+		{"metrics, and all spans", otelholdall.Options{MeterProvider: metrics, TracerProvider: sdktrace.NewTracerProvider()}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			db := overhead.Client()
-			hooked, err := overhead.Transfer(db, otelholdall.Trace(c.options...))
+			hooked, err := overhead.Transfer(db, otelholdall.Trace(c.options))
 			require.NoError(b, err)
 			unit, err := overhead.Transfer(db, nil)
 			require.NoError(b, err)
