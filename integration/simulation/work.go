@@ -173,7 +173,7 @@ func (p *process) beginAndCommit(ctx context.Context, r *rand.Rand, j *job, pati
 	if err := p.inside(u.Context(), u, j, r, false); err != nil {
 		watch = p.watch()
 		_ = u.Rollback(ctx) // others take over what it cannot release
-		watch.within(j.name, "Rollback", time.Nanosecond, p.h.lease)
+		watch.within(j.name, "Rollback", time.Nanosecond, 4*p.h.lease) // as a Release
 		j.finish()
 		p.tell(ctx, j, err)
 		return
