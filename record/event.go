@@ -19,7 +19,10 @@ type Event struct {
 	Process string    `json:"process"`
 	// Name is the kind of the event, with Start or End if that lasts, such as WaitStart. The start of a
 	// request is not recorded: its end says how long it took. Four names are of the recording itself:
-	// [Started], [Paused], [Gone] and [Note].
+	// "Started" is the first event of a process; "Paused" says that the process did not run for as long as
+	// Took, until now: it was stopped, or got no processor; "Gone" is the last event of a process that the
+	// program has declared dead, and its Text says how it died; "Note" is what the program itself has to
+	// say: its Text.
 	Name string `json:"event"`
 	// Span is the same in the two lines of what lasts, and in no others of the file, unless a process
 	// began anew and appends to it: its spans begin at 1 again.
@@ -31,19 +34,6 @@ type Event struct {
 	Err         string `json:"err,omitempty"`
 	Text        string `json:"text,omitempty"` // of a Note, and of a Gone
 }
-
-// Names of events of the recording itself.
-const (
-	// Started is the first event of a process.
-	Started = "Started"
-	// Paused says that the process did not run for as long as Took, until now: it was stopped, or
-	// got no processor.
-	Paused = "Paused"
-	// Gone is the last event of a process that the program has declared dead; Text says how it died.
-	Gone = "Gone"
-	// Note is what the program itself has to say: Text.
-	Note = "Note"
-)
 
 // LineError is a line of a recording that is none, as the last one may be of a process that was
 // killed while it wrote.

@@ -42,11 +42,11 @@ func TestAPauseIsRecorded(t *testing.T) {
 			return len(all) > 0 && all[len(all)-1].Name == name
 		}
 	}
-	require.Eventually(t, has(record.Started), time.Minute, 10*time.Millisecond)
+	require.Eventually(t, has("Started"), time.Minute, 10*time.Millisecond)
 	require.NoError(t, child.Process.Signal(syscall.SIGSTOP))
 	time.Sleep(stopped)
 	require.NoError(t, child.Process.Signal(syscall.SIGCONT))
-	require.Eventually(t, has(record.Paused), time.Minute, 10*time.Millisecond)
+	require.Eventually(t, has("Paused"), time.Minute, 10*time.Millisecond)
 	all := fileOf(t, path)
 	paused := all[len(all)-1]
 	require.Equal(t, "p", paused.Process)

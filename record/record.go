@@ -100,7 +100,7 @@ func (r *Recording) Trace(name string) *trace.Trace {
 	r.mu.Lock()
 	r.processes = append(r.processes, p)
 	r.mu.Unlock()
-	r.note(Event{At: time.Now(), Process: name, Name: Started})
+	r.note(Event{At: time.Now(), Process: name, Name: "Started"})
 	hooks := recorder{r, p}
 	return &trace.Trace{Start: hooks.start, End: hooks.end}
 }
@@ -116,18 +116,18 @@ func (r *Recording) Gone(process, text string) {
 		}
 	}
 	r.mu.Unlock()
-	r.note(Event{At: time.Now(), Process: process, Name: Gone, Text: text})
+	r.note(Event{At: time.Now(), Process: process, Name: "Gone", Text: text})
 }
 
 // Paused records that a process did not run for so long, until now. It is for programs that stand
 // for several processes; the program's own pauses are noticed without it.
 func (r *Recording) Paused(process string, took time.Duration) {
-	r.note(Event{At: time.Now(), Process: process, Name: Paused, Event: trace.Event{Took: took}})
+	r.note(Event{At: time.Now(), Process: process, Name: "Paused", Event: trace.Event{Took: took}})
 }
 
 // Note records what the program itself has to say of a process.
 func (r *Recording) Note(process, text string) {
-	r.note(Event{At: time.Now(), Process: process, Name: Note, Text: text})
+	r.note(Event{At: time.Now(), Process: process, Name: "Note", Text: text})
 }
 
 // Close writes what is not written yet, and returns the first error that writing met, if any.

@@ -103,7 +103,7 @@ func TestEveryFieldOfAnEvent(t *testing.T) {
 	for _, e := range all {
 		names = append(names, e.Name)
 	}
-	require.Equal(t, []string{record.Started, "WaitStart", "WaitEnd", "RequestEnd", "Buried", record.Note}, names)
+	require.Equal(t, []string{"Started", "WaitStart", "WaitEnd", "RequestEnd", "Buried", "Note"}, names)
 	require.Equal(t, "killed", all[len(all)-1].Text)
 	for _, e := range all[1 : len(all)-1] {
 		require.Equal(t, "p", e.Process)

@@ -53,7 +53,7 @@ func TestTheSameSeedTakesTheSameCourse(t *testing.T) {
 			require.NoError(t, err)
 			seen[e.Name] = true
 		}
-		for _, name := range []string{recording.Started, "UnitStart", "UnitEnd", "AcquireEnd", "Renewed", "RequestEnd"} {
+		for _, name := range []string{"Started", "UnitStart", "UnitEnd", "AcquireEnd", "Renewed", "RequestEnd"} {
 			require.True(t, seen[name], "seed %d: no %s", seed, name)
 		}
 	}

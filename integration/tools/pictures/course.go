@@ -126,7 +126,7 @@ func (r *reader) happens(e record.Event) {
 		r.marks = append(r.marks, mark{string(e.Key), r.at(e.At), "freed"})
 	case "Released", "Lost":
 		r.letsGo(e.Unit, e.At)
-	case record.Gone:
+	case "Gone":
 		r.gone[e.Process] = true
 		for _, s := range r.spans {
 			if s.begins.Process == e.Process && s.begins.Name == "UnitStart" {

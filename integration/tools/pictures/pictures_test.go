@@ -226,7 +226,7 @@ func TestPicturesAreXML(t *testing.T) {
 	c := read([]record.Event{
 		{At: begin, Process: odd, Name: "UnitStart", Span: 1},
 		{At: begin.Add(time.Second), Process: odd, Name: "UnitEnd", Span: 1, Event: trace.Event{Outcome: hooks.Committed}},
-		{At: begin.Add(time.Second), Process: odd, Name: record.Gone, Text: odd},
+		{At: begin.Add(time.Second), Process: odd, Name: "Gone", Text: odd},
 	})
 	require.Equal(t, 1, c.units)
 	drawn := picture{title: odd, length: time.Second, panels: []panel{{course: c, title: odd, lanes: []lane{{id: odd, title: odd}}}}}.draw()

@@ -129,9 +129,9 @@ func (b *builder) event(stream int32, e *record.Event) {
 			w.unit = unit
 		}
 	}
-	if e.Name == record.Started || e.Name == record.Gone {
+	if e.Name == "Started" || e.Name == "Gone" {
 		last := b.m.Processes[w.process].Last
-		if e.Name == record.Gone {
+		if e.Name == "Gone" {
 			last = at
 		}
 		b.restarts[w.process] = append(b.restarts[w.process], restart{at, last})

@@ -8,7 +8,6 @@ import (
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/ordering"
-	"github.com/holdall/holdall/record"
 )
 
 // waitStart notes behind whom a unit waits, and what it has meanwhile.
@@ -91,7 +90,7 @@ func (b *builder) acquireEnd(w *moment, span int32) {
 }
 
 var markOf = map[string]MarkKind{
-	"Started": Started, "Paused": Paused, "Note": Note, record.Gone: Note, "Raised": Raised, "Lost": Lost, "Buried": Buried, "Cleaned": Cleaned,
+	"Started": Started, "Paused": Paused, "Note": Note, "Gone": Note, "Raised": Raised, "Lost": Lost, "Buried": Buried, "Cleaned": Cleaned,
 	"Dropped": Dropped, "HandedOver": HandedOver, "Joined": Joined, "Unfinished": Unfinished, "Recovered": Recovered, "StartingOver": StartingOver,
 	"Renewed": Renewed, "Released": Released, "Progress": Phase,
 }
