@@ -9,59 +9,59 @@ import (
 	"github.com/holdall/holdall/internal/misuse"
 )
 
-// Fault is what happens to one request of a [Process]. Its text says it in words.
+// Fault is what happens to one request of a [Process]. All of them happen to programs on AWS:
+//
+//   - "request-lost": the connection breaks before the request has arrived. The caller cannot tell it
+//     from "answer-lost": the request is carried out, and the connection breaks.
+//   - "late": the connection breaks, and the request is carried out ten seconds later.
+//   - "twice": the request is carried out, and once more a second later.
+//   - "throttled": it is refused for its rate.
+//   - "conflict": it is refused for a transaction of somebody else's.
+//   - "server-error": an internal error of DynamoDB's, before anything was done; "server-error-after":
+//     the same, after the request was carried out.
+//   - "denied": a permission is missing.
+//   - "in-doubt": the request is lost, and so is everything else the process sends for two minutes;
+//     "in-doubt-after": the same, but the request is carried out, and its answer is lost.
+//   - "slow": the request takes five seconds. Whoever gives up before that does not hear of it: holdall
+//     sends it once more after its AttemptTimeout, and both arrive.
+//   - "paused": the process sends nothing for two minutes, heartbeats neither: what happens to one
+//     whose host stands still, except that its own clock goes on.
+//   - "crash": the process dies, and the request is never carried out; "crash-after": the process dies,
+//     and the request is carried out.
+//
+// To ask for any other is a panic: it would never happen.
 type Fault string
 
-// Faults. All of them happen to programs on AWS.
 const (
-	// RequestLost: the connection breaks before the request has arrived. The caller cannot tell it
-	// from AnswerLost.
-	RequestLost Fault = "the request is lost"
-	// AnswerLost: the request is carried out, and the connection breaks.
-	AnswerLost Fault = "the answer is lost"
-	// Late: the connection breaks, and the request is carried out ten seconds later.
-	Late Fault = "the request arrives late"
-	// Twice: the request is carried out, and once more a second later.
-	Twice Fault = "the request arrives twice"
-	// Throttled: it is refused for its rate.
-	Throttled Fault = "throttled"
-	// Conflict: it is refused for a transaction of somebody else's.
-	Conflict Fault = "in conflict"
-	// ServerError: an internal error of DynamoDB's, before anything was done.
-	ServerError Fault = "an internal server error"
-	// ServerErrorAfter: the same, after the request was carried out.
-	ServerErrorAfter Fault = "an internal server error, though it was carried out"
-	// Denied: a permission is missing.
-	Denied Fault = "denied"
-	// InDoubt: the request is lost, and so is everything else the process sends for two minutes.
-	InDoubt Fault = "lost, and cut off after that"
-	// InDoubtAfter: the request is carried out, the answer is lost, and so is everything else that
-	// the process sends for two minutes.
-	InDoubtAfter Fault = "carried out, and cut off after that"
-	// Slow: the request takes five seconds. Whoever gives up before that does not hear of it: holdall
-	// sends it once more after its AttemptTimeout, and both arrive.
-	Slow Fault = "slow"
-	// Paused: the process sends nothing for two minutes, heartbeats neither: what happens to one
-	// whose host stands still, except that its own clock goes on.
-	Paused Fault = "the process is paused"
-	// Crash: the process dies, and the request is never carried out.
-	Crash Fault = "the process dies"
-	// CrashAfter: the process dies, and the request is carried out.
-	CrashAfter Fault = "the process dies, and its last request is carried out"
+	requestLost      Fault = "request-lost"
+	answerLost       Fault = "answer-lost"
+	late             Fault = "late"
+	twice            Fault = "twice"
+	throttled        Fault = "throttled"
+	conflict         Fault = "conflict"
+	serverError      Fault = "server-error"
+	serverErrorAfter Fault = "server-error-after"
+	denied           Fault = "denied"
+	inDoubt          Fault = "in-doubt"
+	inDoubtAfter     Fault = "in-doubt-after"
+	slow             Fault = "slow"
+	paused           Fault = "paused"
+	crash            Fault = "crash"
+	crashAfter       Fault = "crash-after"
 )
 
 // Faults are all of them.
 func Faults() []Fault {
 	return []Fault{
-		RequestLost, AnswerLost, Late, Twice, Throttled, Conflict, ServerError, ServerErrorAfter, Denied,
-		InDoubt, InDoubtAfter, Slow, Paused, Crash, CrashAfter,
+		requestLost, answerLost, late, twice, throttled, conflict, serverError, serverErrorAfter, denied,
+		inDoubt, inDoubtAfter, slow, paused, crash, crashAfter,
 	}
 }
 
-// validate stops a program that asks for a fault that there is not: it would never happen.
+// validate stops a program that asks for a fault that there is not.
 func (f Fault) validate(call string) {
 	if !slices.Contains(Faults(), f) {
-		misuse.Of("holdalltest", call, fmt.Sprintf("there is no Fault %q", string(f)))
+		misuse.Of("holdalltest", call, fmt.Sprintf("there is no Fault %q; there are %q", string(f), Faults()))
 	}
 }
 
@@ -70,14 +70,14 @@ const cutOff Fault = "cut off"
 
 const (
 	refusal = 50 * time.Millisecond // how long a process that is cut off takes to notice
-	late    = 10 * time.Second
-	slow    = 5 * time.Second
+	delay   = 10 * time.Second      // of what arrives late
+	slowly  = 5 * time.Second
 	offline = 2 * time.Minute
 )
 
 // happensTo reports whether DynamoDB has such an answer to a request.
 func (f Fault) happensTo(r Request) bool {
-	if f != Conflict {
+	if f != conflict {
 		return true
 	}
 	return !slices.Contains([]string{"GetItem", "Query", "Scan", "BatchGetItem"}, r.Op)
@@ -86,26 +86,26 @@ func (f Fault) happensTo(r Request) bool {
 // call is what becomes of the one request.
 func (f Fault) call() faults.Fault {
 	switch f {
-	case RequestLost, InDoubt, cutOff:
+	case requestLost, inDoubt, cutOff:
 		return faults.LoseRequest(faults.Reset)
-	case AnswerLost, InDoubtAfter:
+	case answerLost, inDoubtAfter:
 		return faults.LoseAnswer(faults.Reset)
-	case Late:
-		return faults.DeliverLate(late, faults.Reset)
-	case Twice:
+	case late:
+		return faults.DeliverLate(delay, faults.Reset)
+	case twice:
 		return faults.Duplicate(time.Second)
-	case Slow:
-		return faults.Slow(slow)
-	case Throttled:
+	case slow:
+		return faults.Slow(slowly)
+	case throttled:
 		return faults.Throttle(faults.ThrottledTyped)
-	case Conflict:
+	case conflict:
 		return faults.Conflict()
-	case ServerError, ServerErrorAfter:
-		return faults.ServerError(f == ServerErrorAfter)
-	case Denied:
+	case serverError, serverErrorAfter:
+		return faults.ServerError(f == serverErrorAfter)
+	case denied:
 		return faults.Deny()
-	case Crash, CrashAfter:
-		return faults.CrashHere(f == CrashAfter)
+	case crash, crashAfter:
+		return faults.CrashHere(f == crashAfter)
 	}
 	return faults.Pass()
 }

@@ -52,8 +52,8 @@ func plainly(ctx context.Context, p *holdalltest.Process, id string) error {
 func TestWhatACheckNotices(t *testing.T) {
 	failed := with(plainly).Failures(t)
 	require.Contains(t, failed["a rival at PutItem"], "2 orders, and 9 of 10 left")
-	require.Contains(t, failed["the process dies at PutItem"], "1 orders, and 8 of 10 left", "between the two writes, and done again")
-	require.Contains(t, failed["the answer is lost at PutItem"], "orders, and 8 of 10 left", "done again")
+	require.Contains(t, failed["crash at PutItem"], "1 orders, and 8 of 10 left", "between the two writes, and done again")
+	require.Contains(t, failed["answer-lost at PutItem"], "orders, and 8 of 10 left", "done again")
 
 	twice := with(func(ctx context.Context, p *holdalltest.Process, id string) error {
 		units, err := open(p)
@@ -70,8 +70,8 @@ func TestWhatACheckNotices(t *testing.T) {
 		})
 	})
 	failed = twice.Failures(t)
-	require.Contains(t, failed["the process dies, and its last request is carried out at TransactWriteItems"], "1 orders, and 8 of 10 left")
-	require.NotContains(t, failed, "the process dies at TransactWriteItems")
+	require.Contains(t, failed["crash-after at TransactWriteItems"], "1 orders, and 8 of 10 left")
+	require.NotContains(t, failed, "crash at TransactWriteItems")
 	require.NotContains(t, failed, "a rival at TransactWriteItems")
 
 	deaf := with(func(ctx context.Context, p *holdalltest.Process, id string) error {
@@ -115,8 +115,8 @@ func TestWorkWithoutEnd(t *testing.T) {
 		}
 		return err
 	}).Failures(t)
-	require.Contains(t, loops["the process dies at TransactWriteItems"], "10m0s after its ctx has ended (this process has crashed), Work has not returned")
-	require.Contains(t, loops["the process dies at TransactWriteItems"], "notices_test.go")
+	require.Contains(t, loops["crash at TransactWriteItems"], "10m0s after its ctx has ended (this process has crashed), Work has not returned")
+	require.Contains(t, loops["crash at TransactWriteItems"], "notices_test.go")
 	require.NotContains(t, loops, "throttled at TransactWriteItems")
 
 	waits := with(func(ctx context.Context, p *holdalltest.Process, id string) error {
@@ -164,7 +164,7 @@ func TestWorkThatTriesAgainAtOnce(t *testing.T) {
 			}
 		}
 	})
-	c.Locks.Table, c.Faults = "", []holdalltest.Fault{holdalltest.InDoubt, holdalltest.InDoubtAfter, holdalltest.Crash}
+	c.Locks.Table, c.Faults = "", []holdalltest.Fault{"in-doubt", "in-doubt-after", "crash"}
 	c.Holds = func(_ context.Context, _ *holdalltest.Process, told holdalltest.Told) error {
 		if !told.OK() {
 			return errors.New("it was not done")
@@ -177,12 +177,13 @@ func TestWorkThatTriesAgainAtOnce(t *testing.T) {
 // What would never happen, and what cannot be run, no test asks for by mistake.
 func TestMisuse(t *testing.T) {
 	p := holdalltest.DynamoDB().Process("p")
+	all := fmt.Sprintf("; there are %q", holdalltest.Faults())
 	for text, call := range map[string]func(){
-		`Process.Next: there is no Fault "crash"`:                  func() { p.Next(holdalltest.Op("PutItem"), "crash") },
-		"Process.Next: nil function":                               func() { p.Next(nil, holdalltest.Crash) },
-		`Process.Some: there is no Fault ""`:                       func() { p.Some(1, 1, "") },
-		"Process.Some: share is 1.5: it must be from 0 to 1":       func() { p.Some(1.5, 1, holdalltest.Late) },
-		"Process.Some: share is NaN: it must be from 0 to 1":       func() { p.Some(math.NaN(), 1, holdalltest.Late) },
+		`Process.Next: there is no Fault "crashes"` + all:          func() { p.Next(holdalltest.Op("PutItem"), "crashes") },
+		"Process.Next: nil function":                               func() { p.Next(nil, "crash") },
+		`Process.Some: there is no Fault ""` + all:                 func() { p.Some(1, 1, "") },
+		"Process.Some: share is 1.5: it must be from 0 to 1":       func() { p.Some(1.5, 1, "late") },
+		"Process.Some: share is NaN: it must be from 0 to 1":       func() { p.Some(math.NaN(), 1, "late") },
 		"Process.Some: no fault is named":                          func() { p.Some(1, 1) },
 		"At: there is no request 0: the first one is 1":            func() { holdalltest.At(0) },
 		`Op: "putItem" is no operation on which faults happen`:     func() { holdalltest.Op("putItem") },
@@ -190,7 +191,7 @@ func TestMisuse(t *testing.T) {
 		"Check.Run: nil Setup":                                     func() { holdalltest.Check{}.Run(t) },
 		"Check.Run: nil Work":                                      func() { holdalltest.Check{Setup: setup}.Run(t) },
 		"Check.Run: nil Holds":                                     func() { holdalltest.Check{Setup: setup, Work: check(false).Work}.Run(t) },
-		`Check.Run: there is no Fault "x"`:                         func() { c := check(false); c.Faults = []holdalltest.Fault{"x"}; c.Run(t) },
+		`Check.Run: there is no Fault "x"` + all:                   func() { c := check(false); c.Faults = []holdalltest.Fault{"x"}; c.Run(t) },
 		"Check.Run: Locks.Lease is 5m0s: no pause is beyond it, for they last 2m0s; take a shorter one": func() { c := check(false); c.Locks.Lease = 5 * time.Minute; c.Run(t) },
 	} {
 		require.PanicsWithValue(t, "holdalltest: "+text, call)

@@ -189,7 +189,7 @@ func (p *Process) decide(c faults.Call) faults.Fault {
 	if f == cutOff { // which takes time, or who tries again at once would do so for ever in virtual time
 		time.Sleep(refusal)
 	}
-	if f == Paused {
+	if f == paused {
 		p.Pause()
 		time.AfterFunc(offline, p.Resume)
 	}
@@ -214,7 +214,7 @@ func (p *Process) plan(r Request) (Request, Fault) {
 	if first >= 0 {
 		f := p.next[first].fault
 		p.next = slices.Delete(p.next, first, first+1)
-		if f == InDoubt || f == InDoubtAfter {
+		if f == inDoubt || f == inDoubtAfter {
 			p.offline = time.Now().Add(offline)
 		}
 		return r, f

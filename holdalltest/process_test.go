@@ -38,7 +38,7 @@ func isPlaced(t *testing.T, db *holdalltest.DB, id string) bool {
 
 // A commit of which nobody hears is in doubt, and has landed or not.
 func TestInDoubt(t *testing.T) {
-	for fault, landed := range map[holdalltest.Fault]bool{holdalltest.InDoubt: false, holdalltest.InDoubtAfter: true} {
+	for fault, landed := range map[holdalltest.Fault]bool{"in-doubt": false, "in-doubt-after": true} {
 		inShop(t, func(t *testing.T, db *holdalltest.DB) {
 			p := db.Process("p")
 			p.Next(holdalltest.Writes("orders"), fault)
@@ -59,7 +59,7 @@ func TestSlow(t *testing.T) {
 	inShop(t, func(t *testing.T, db *holdalltest.DB) {
 		p := db.Process("p")
 		for within, answered := range map[time.Duration]bool{time.Second: false, time.Minute: true} {
-			p.Next(holdalltest.Op("Scan"), holdalltest.Slow)
+			p.Next(holdalltest.Op("Scan"), "slow")
 			ctx, cancel := context.WithTimeout(t.Context(), within)
 			began := time.Now()
 			_, err := p.Scan(ctx, &dynamodb.ScanInput{TableName: aws.String("orders")})
@@ -70,7 +70,7 @@ func TestSlow(t *testing.T) {
 
 		units, err := open(p)
 		require.NoError(t, err)
-		p.Next(holdalltest.Writes("orders"), holdalltest.Slow)
+		p.Next(holdalltest.Writes("orders"), "slow")
 		began := time.Now()
 		require.NoError(t, place(t.Context(), units, "1", false))
 		require.Less(t, time.Since(began), 5*time.Second, "a copy is sent before that")
@@ -83,7 +83,7 @@ func TestSlow(t *testing.T) {
 func TestTakeover(t *testing.T) {
 	inShop(t, func(t *testing.T, db *holdalltest.DB) {
 		p, other := db.Process("p"), db.Process("other")
-		p.Next(holdalltest.Writes("orders"), holdalltest.Crash)
+		p.Next(holdalltest.Writes("orders"), "crash")
 		units, err := open(p)
 		require.NoError(t, err)
 		require.ErrorIs(t, place(t.Context(), units, "1", true), holdalltest.ErrCrashed)
@@ -101,7 +101,7 @@ func TestTakeover(t *testing.T) {
 		require.NoError(t, err)
 		set, err := locks.Acquire(t.Context(), []ordering.Key{"k"})
 		require.NoError(t, err)
-		p.Next(holdalltest.Op("BatchExecuteStatement"), holdalltest.Paused)
+		p.Next(holdalltest.Op("BatchExecuteStatement"), "paused")
 		<-set.Context().Done()
 		require.ErrorIs(t, context.Cause(set.Context()), lockset.ErrLost)
 		time.Sleep(2 * time.Minute) // until it goes on
@@ -166,16 +166,16 @@ func TestTheClientOfAProcess(t *testing.T) {
 		client := p.Client()
 		item := map[string]types.AttributeValue{"ID": &types.AttributeValueMemberS{Value: "9"}}
 		batch := &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{"orders": {{PutRequest: &types.PutRequest{Item: item}}}}}
-		p.Next(holdalltest.Writes("orders"), holdalltest.Throttled)
+		p.Next(holdalltest.Writes("orders"), "throttled")
 		_, err := client.BatchWriteItem(t.Context(), batch)
 		require.ErrorAs(t, err, new(*types.ThrottlingException))
-		p.Next(holdalltest.Writes("orders"), holdalltest.AnswerLost)
+		p.Next(holdalltest.Writes("orders"), "answer-lost")
 		_, err = client.BatchWriteItem(t.Context(), batch)
 		require.ErrorContains(t, err, "reset")
 		got, err := client.BatchGetItem(t.Context(), &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{"orders": {Keys: []map[string]types.AttributeValue{item}}}})
 		require.NoError(t, err)
 		require.Len(t, got.Responses["orders"], 1)
-		p.Next(holdalltest.Op("GetItem"), holdalltest.Denied)
+		p.Next(holdalltest.Op("GetItem"), "denied")
 		_, err = client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("orders"), Key: item})
 		require.ErrorContains(t, err, "AccessDenied")
 		p.Crash()
@@ -193,13 +193,13 @@ func TestTheClientOfAProcess(t *testing.T) {
 func TestPlanned(t *testing.T) {
 	inShop(t, func(t *testing.T, db *holdalltest.DB) {
 		p := db.Process("p")
-		p.Next(holdalltest.Writes("order"), holdalltest.InDoubt) // the table is "orders"
-		p.Next(holdalltest.Op("TransactWriteItems"), holdalltest.AnswerLost)
-		require.Equal(t, []holdalltest.Fault{holdalltest.InDoubt, holdalltest.AnswerLost}, p.Planned())
+		p.Next(holdalltest.Writes("order"), "in-doubt") // the table is "orders"
+		p.Next(holdalltest.Op("TransactWriteItems"), "answer-lost")
+		require.Equal(t, []holdalltest.Fault{"in-doubt", "answer-lost"}, p.Planned())
 		units, err := open(p)
 		require.NoError(t, err)
 		require.NoError(t, place(t.Context(), units, "1", false))
-		require.Equal(t, []holdalltest.Fault{holdalltest.InDoubt}, p.Planned())
+		require.Equal(t, []holdalltest.Fault{"in-doubt"}, p.Planned())
 	})
 }
 

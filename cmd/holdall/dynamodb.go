@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -26,14 +25,8 @@ type dynamodbFlags struct {
 	seed    uint64
 }
 
-// sudden are the faults by their names on the command line: those that end with their request.
-var sudden = map[string]holdalltest.Fault{
-	"request-lost": holdalltest.RequestLost, "answer-lost": holdalltest.AnswerLost, "late": holdalltest.Late, "twice": holdalltest.Twice,
-	"throttled": holdalltest.Throttled, "conflict": holdalltest.Conflict, "server-error": holdalltest.ServerError,
-	"server-error-after": holdalltest.ServerErrorAfter, "slow": holdalltest.Slow,
-}
-
-var faultNames = slices.Sorted(maps.Keys(sudden))
+// faultNames are the faults that end with their request, and that whoever sends it again is rid of.
+var faultNames = []string{"answer-lost", "conflict", "late", "request-lost", "server-error", "server-error-after", "slow", "throttled", "twice"}
 
 func dynamodbCommand(a *app) *cobra.Command {
 	var f dynamodbFlags
@@ -69,11 +62,10 @@ func (f dynamodbFlags) happen() (faults []holdalltest.Fault, err error) {
 		names = faultNames
 	}
 	for _, name := range names {
-		fault, known := sudden[name]
-		if !known {
+		if !slices.Contains(faultNames, name) {
 			return nil, fmt.Errorf("--fault: there is no %q; there are: %s", name, strings.Join(faultNames, ", "))
 		}
-		faults = append(faults, fault)
+		faults = append(faults, holdalltest.Fault(name))
 	}
 	switch {
 	case !(f.share >= 0 && f.share <= 1): // nor is it NaN
@@ -139,8 +131,7 @@ func besides(db *holdalltest.DB, p *holdalltest.Process, always bool) http.Handl
 	})
 	all.HandleFunc("GET /faults", func(w http.ResponseWriter, _ *http.Request) {
 		for _, fault := range p.Planned() {
-			i := slices.IndexFunc(faultNames, func(name string) bool { return sudden[name] == fault })
-			_, _ = fmt.Fprintln(w, faultNames[i])
+			_, _ = fmt.Fprintln(w, fault)
 		}
 	})
 	return all
@@ -156,15 +147,14 @@ func ordered(r *http.Request) (fault holdalltest.Fault, means func(holdalltest.R
 			return "", nil, fmt.Errorf("there is no field %q; there are: fault, op, n", field)
 		}
 	}
-	name, op, n := r.FormValue("fault"), r.FormValue("op"), 1
-	fault, known := sudden[name]
-	if !known {
-		return "", nil, fmt.Errorf("fault: there is no %q; there are: %s", name, strings.Join(faultNames, ", "))
+	fault, op, n := holdalltest.Fault(r.FormValue("fault")), r.FormValue("op"), 1
+	if !slices.Contains(faultNames, string(fault)) {
+		return "", nil, fmt.Errorf("fault: there is no %q; there are: %s", string(fault), strings.Join(faultNames, ", "))
 	}
 	if op != "" && !slices.Contains(operations, op) {
 		return "", nil, fmt.Errorf("op: faults do not happen to %q, but to: %s", op, strings.Join(operations, ", "))
 	}
-	if fault == holdalltest.Conflict && slices.Contains(reads, op) {
+	if fault == "conflict" && slices.Contains(reads, op) {
 		return "", nil, fmt.Errorf("op: %s meets no conflict", op)
 	}
 	if text := r.FormValue("n"); text != "" {
@@ -173,7 +163,7 @@ func ordered(r *http.Request) (fault holdalltest.Fault, means func(holdalltest.R
 		}
 	}
 	return fault, func(r holdalltest.Request) bool {
-		meant := op == "" && !(fault == holdalltest.Conflict && slices.Contains(reads, r.Op)) || r.Op == op
+		meant := op == "" && !(fault == "conflict" && slices.Contains(reads, r.Op)) || r.Op == op
 		if meant {
 			n--
 		}

@@ -58,7 +58,7 @@ func TestBesideTheOldProgramUnderFaults(t *testing.T) {
 				Holds: holds,
 			}
 			if testing.Short() {
-				check.Faults = []holdalltest.Fault{holdalltest.InDoubtAfter, holdalltest.Late, holdalltest.CrashAfter}
+				check.Faults = []holdalltest.Fault{"in-doubt-after", "late", "crash-after"}
 			}
 			check.Run(t)
 		})

@@ -68,7 +68,7 @@ func TestAccountsThatAreNotThere(t *testing.T) {
 func TestTheOldProgramMeetsATransaction(t *testing.T) {
 	inMemory(t, func(t *testing.T, db *holdalltest.DB) {
 		p, old := open(t, db.Client(), ""), db.Process("old")
-		old.Next(holdalltest.Op("PutItem"), holdalltest.Conflict)
+		old.Next(holdalltest.Op("PutItem"), "conflict")
 		require.NoError(t, DepositBefore(t.Context(), old.Client(), "a", 1))
 		a, err := read(t.Context(), p.db, "a")
 		require.NoError(t, err)
@@ -91,7 +91,7 @@ func TestGoingBackFromLargeUnits(t *testing.T) {
 			}
 			dies.Next(func(r holdalltest.Request) bool { // the first that applies what is decided
 				return slices.Contains(r.Writes, Accounts.Name) && slices.Contains(r.Writes, "locks")
-			}, holdalltest.Crash)
+			}, "crash")
 			units, err := Open(dies)
 			require.NoError(t, err)
 			_ = units.Do(t.Context(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error { // the dead are told nothing

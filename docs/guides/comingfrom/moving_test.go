@@ -132,8 +132,8 @@ func TestGoingBackByAUnit(t *testing.T) {
 			require.NoError(t, tables(name(0), name(1))(t.Context(), db))
 			require.NoError(t, Move(t.Context(), opened(t, db.Process("mover")), name(0), name(1)))
 			gone := db.Process("new")
-			gone.Next(holdalltest.Writes("accounts"), holdalltest.Late)
-			gone.Next(holdalltest.Writes("accounts"), holdalltest.Crash) // when it sends it again
+			gone.Next(holdalltest.Writes("accounts"), "late")
+			gone.Next(holdalltest.Writes("accounts"), "crash") // when it sends it again
 			units := opened(t, gone)
 			go func() { _ = TransferMoved(t.Context(), units, name(0), name(1), 1) }() // the dead are told nothing
 			<-gone.Dead()

@@ -65,7 +65,7 @@ func TestTheFunctionUnderFaults(t *testing.T) {
 				},
 			}
 			if testing.Short() {
-				check.Faults = []holdalltest.Fault{holdalltest.CrashAfter, holdalltest.InDoubt, holdalltest.InDoubtAfter, holdalltest.Paused}
+				check.Faults = []holdalltest.Fault{"crash-after", "in-doubt", "in-doubt-after", "paused"}
 			}
 			check.Run(t)
 		})
@@ -243,7 +243,7 @@ func TestTidyInShortInvocations(t *testing.T) {
 				journal++
 			}
 			return journal == 2 // the second decides, and nothing is carried out yet
-		}, holdalltest.CrashAfter)
+		}, "crash-after")
 		f, err := New(killed, lease)
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), timeout)

@@ -137,7 +137,7 @@ func TestTheJobUnderFaults(t *testing.T) {
 				},
 			}
 			if testing.Short() {
-				check.Faults = []holdalltest.Fault{holdalltest.Crash, holdalltest.InDoubtAfter}
+				check.Faults = []holdalltest.Fault{"crash", "in-doubt-after"}
 			}
 			check.Run(t)
 		})
@@ -156,7 +156,7 @@ func many() int {
 // another one does the rest, and two do it at a time.
 func TestAJobThatDies(t *testing.T) {
 	ids := list(many())
-	for _, fault := range []holdalltest.Fault{holdalltest.Crash, holdalltest.CrashAfter} {
+	for _, fault := range []holdalltest.Fault{"crash", "crash-after"} {
 		synctest.Test(t, func(t *testing.T) {
 			db := holdalltest.DynamoDB()
 			require.NoError(t, setUp(t.Context(), db, ids))

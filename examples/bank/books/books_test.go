@@ -329,7 +329,7 @@ func TestPaymentsAndMovesUnderFaults(t *testing.T) {
 			holdalltest.Check{
 				Setup:  func(ctx context.Context, db *holdalltest.DB) error { return open(ctx, db.Client(), 3, 1) },
 				Work:   work("p", "2 Oak Street", 2),
-				Faults: []holdalltest.Fault{holdalltest.Crash, holdalltest.CrashAfter, holdalltest.InDoubtAfter},
+				Faults: []holdalltest.Fault{"crash", "crash-after", "in-doubt-after"},
 				Again:  true,
 				Rival:  work("rival", "4 Mill Street", 3),
 				Holds: func(ctx context.Context, p *holdalltest.Process, told holdalltest.Told) error {
@@ -363,7 +363,7 @@ func TestOwnersDieAtAMonthsEnd(t *testing.T) {
 			}
 			return b.CloseMonth(ctx, month("m", 2))
 		},
-		Faults: []holdalltest.Fault{holdalltest.CrashAfter},
+		Faults: []holdalltest.Fault{"crash-after"},
 		Holds: func(ctx context.Context, p *holdalltest.Process, told holdalltest.Told) error {
 			b, err := owner(p.Client())
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/holdall/holdall/holdalltest"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
@@ -46,7 +47,7 @@ func TestBuyInDoubt(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := db.Process("shop")
-		p.Next(holdalltest.Writes("stock"), holdalltest.InDoubtAfter)
+		p.Next(holdalltest.Writes("stock"), "in-doubt-after")
 		if err := Buy(t.Context(), p, "1", "pen"); !errors.Is(err, unitofwork.ErrInDoubt) {
 			t.Fatal(err)
 		}
