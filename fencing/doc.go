@@ -3,7 +3,7 @@
 //
 // The first minute, for an SQL database:
 //
-//	gate, err := fencing.NewGate(fencing.PostgreSQL, "fences") // gate.CreateTable makes its table
+//	gate, err := fencing.NewPostgreSQLGate("fences") // gate.CreateTable makes its table
 //
 //	err = locks.With(ctx, keys, func(ctx context.Context, token lockset.Token) error {
 //		return gate.Do(ctx, db, token, keys, func(tx *sql.Tx) error { // a *StaleError if it is late

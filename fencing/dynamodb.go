@@ -13,10 +13,6 @@ import (
 	"github.com/holdall/holdall/internal/expressions"
 )
 
-// DefaultAttribute is the attribute in which records have the token that wrote them
-// last, unless a configuration names another.
-const DefaultAttribute = "_fence"
-
 // Fence makes writes to DynamoDB outside a unit of work those of a token: a write
 // is carried out only if the record has no later token, and leaves its own there.
 // Units of work see it as they see each other's. It is a value, safe for concurrent
@@ -29,12 +25,12 @@ const DefaultAttribute = "_fence"
 // the staged write was done.
 type Fence struct {
 	Token     Token
-	Attribute string // of the records; empty is DefaultAttribute
+	Attribute string // of the records; empty is "_fence"
 }
 
 func (f Fence) attribute() string {
 	if f.Attribute == "" {
-		return DefaultAttribute
+		return "_fence"
 	}
 	return f.Attribute
 }

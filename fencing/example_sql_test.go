@@ -87,7 +87,7 @@ func OpenSQLite(ctx context.Context, file string) (*sql.DB, *fencing.Gate, error
 	if err != nil {
 		return nil, nil, err
 	}
-	gate, err := fencing.NewGate(fencing.SQLite, "fences")
+	gate, err := fencing.NewSQLiteGate("fences")
 	if err != nil {
 		return nil, nil, err
 	}

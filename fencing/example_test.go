@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/tokens"
 )
 
 // shelf is a store that is not DynamoDB. It refuses whoever has been overtaken:
@@ -38,7 +39,7 @@ func ExampleToken() {
 
 // A clock that is behind proposes tokens above what it has seen, all the same.
 func ExampleClock() {
-	slow := fencing.NewClock(func() time.Time { return time.UnixMicro(1_000) })
+	slow := tokens.NewClock(func() time.Time { return time.UnixMicro(1_000) })
 	fmt.Println(slow.Next())
 	slow.Saw(5_000) // in an answer of the table's
 	fmt.Println(slow.Next())

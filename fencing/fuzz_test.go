@@ -17,6 +17,7 @@ import (
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/arbitrary"
 	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/internal/tokens"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -59,7 +60,7 @@ func FuzzOf(f *testing.F) {
 		case ok:
 			require.Equal(t, fencing.Token(want), token)
 			require.True(t, token.Valid())
-			clock := fencing.NewClock(func() time.Time { return time.UnixMicro(0) })
+			clock := tokens.NewClock(func() time.Time { return time.UnixMicro(0) })
 			clock.Saw(token)
 			require.Equal(t, token+1, clock.Next())
 		}
@@ -84,7 +85,7 @@ func FuzzFence(f *testing.F) {
 		from := arbitrary.New(input)
 		fence := fencing.Fence{Token: fencing.Token(token), Attribute: attribute}
 		if attribute == "" {
-			attribute = fencing.DefaultAttribute
+			attribute = "_fence"
 		}
 		if attribute == "ID" {
 			return // a record without its key
@@ -213,7 +214,11 @@ func FuzzAdmission(f *testing.F) {
 	f.Add(int64(0), uint8(0), "", "", []byte{})
 	f.Add(int64(5), uint8(2), "x\x00", "a\x00", []byte{})
 	f.Fuzz(func(t *testing.T, token int64, dialect uint8, table, lines string, input []byte) {
-		gate, err := fencing.NewGate(fencing.Dialect(dialect%4), table)
+		newGate := fencing.NewPostgreSQLGate
+		if dialect%2 == 0 {
+			newGate = fencing.NewSQLiteGate
+		}
+		gate, err := newGate(table)
 		if err != nil {
 			require.Nil(t, gate)
 			return

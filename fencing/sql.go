@@ -12,15 +12,6 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// Dialect is what a gate's database speaks.
-type Dialect int
-
-// The dialects that a [Gate] knows.
-const (
-	PostgreSQL Dialect = iota + 1
-	SQLite
-)
-
 // Gate lets only those write to an SQL database who have not been overtaken: it
 // keeps, in a table of the same database, the highest token that each key has met,
 // and admits a token inside the caller's own transaction, or refuses it. It is safe
@@ -30,16 +21,18 @@ const (
 // older ones for "customer:42/address:7" stale, and the reverse; two fine keys
 // beside each other never make each other stale.
 type Gate struct {
-	dialect Dialect
-	table   string // quoted
+	sqlite bool   // it is not PostgreSQL
+	table  string // quoted
 }
 
-// NewGate returns a gate that keeps its tokens in a table, which may be named
+// NewPostgreSQLGate returns a gate that keeps its tokens in a table of a PostgreSQL, which may be named
 // with its schema; see [Gate.CreateTable]. It sends nothing.
-func NewGate(d Dialect, table string) (*Gate, error) {
-	if d != PostgreSQL && d != SQLite {
-		return nil, fmt.Errorf("gate: dialect %d is unknown", d)
-	}
+func NewPostgreSQLGate(table string) (*Gate, error) { return newGate(table, false) }
+
+// NewSQLiteGate does the same for an SQLite.
+func NewSQLiteGate(table string) (*Gate, error) { return newGate(table, true) }
+
+func newGate(table string, sqlite bool) (*Gate, error) {
 	parts := strings.Split(table, ".")
 	for i, part := range parts {
 		if part == "" || strings.ContainsRune(part, 0) {
@@ -47,14 +40,14 @@ func NewGate(d Dialect, table string) (*Gate, error) {
 		}
 		parts[i] = `"` + strings.ReplaceAll(part, `"`, `""`) + `"`
 	}
-	return &Gate{d, strings.Join(parts, ".")}, nil
+	return &Gate{sqlite, strings.Join(parts, ".")}, nil
 }
 
 // DDL returns the statement that creates the gate's table, if it is not there.
 func (g *Gate) DDL() string {
 	// Keys are compared byte by byte, whatever the language of the database.
 	resource, options := `TEXT COLLATE "C"`, ""
-	if g.dialect == SQLite {
+	if g.sqlite {
 		resource, options = "TEXT", " WITHOUT ROWID"
 	}
 	return "CREATE TABLE IF NOT EXISTS " + g.table + " (" +
@@ -75,12 +68,6 @@ func (g *Gate) CreateTable(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// Querier is what Admit asks: a *sql.Tx, or a *sql.Conn on which a transaction was
-// begun. A *sql.DB, whose statements are transactions of their own, is refused.
-type Querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
 // Admit admits a token for keys, in the transaction tx and by one statement, or
 // refuses it: a *[StaleError] names the first key that has met a later one. After
 // any error the transaction must be rolled back. The same token may be admitted
@@ -89,7 +76,9 @@ type Querier interface {
 // Call it first in the transaction: it locks the rows of the keys and of their
 // ancestors, always in one order, until the transaction ends, so that transactions
 // on the same keys come one after the other and do not deadlock by it.
-func (g *Gate) Admit(ctx context.Context, tx Querier, token Token, keys ...ordering.Key) error {
+func (g *Gate) Admit(ctx context.Context, tx interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}, token Token, keys ...ordering.Key) error {
 	if _, is := tx.(*sql.DB); is {
 		return errors.New("gate: a token is admitted in a transaction, not on a *sql.DB")
 	}
@@ -177,7 +166,7 @@ func (g *Gate) Admission(token Token, keys ...ordering.Key) (*Admission, error) 
 		}
 	}
 	values := g.fromArrays
-	if g.dialect == SQLite {
+	if g.sqlite {
 		values = g.fromList
 	}
 	a.SQL = "INSERT INTO " + g.table + " AS f (resource, token, below) " + values(a) + " ON CONFLICT (resource) DO UPDATE SET" +
@@ -216,16 +205,13 @@ func (g *Gate) fromList(a *Admission) string {
 	return "VALUES " + text.String()
 }
 
-// Rows is what a statement returned: *sql.Rows, or that of another library.
-type Rows interface {
+// Judge reads what the statement returned, to its end: nil if the token is
+// admitted, a *[StaleError] for the first key that has met a later one.
+func (a *Admission) Judge(rows interface {
 	Next() bool
 	Scan(dest ...any) error
 	Err() error
-}
-
-// Judge reads what the statement returned, to its end: nil if the token is
-// admitted, a *[StaleError] for the first key that has met a later one.
-func (a *Admission) Judge(rows Rows) error {
+}) error {
 	if len(a.rows) == 0 { // it would admit any token
 		misuse.Of("fencing", "Admission.Judge", "the Admission was not made by Gate.Admission")
 	}

@@ -59,7 +59,7 @@ func (r *scriptedRows) Next(to []driver.Value) error {
 func TestATableThatCannotBeCreated(t *testing.T) {
 	db := sql.OpenDB(&scripted{})
 	defer func() { _ = db.Close() }()
-	g, err := fencing.NewGate(fencing.SQLite, "fences")
+	g, err := fencing.NewSQLiteGate("fences")
 	require.NoError(t, err)
 	err = g.CreateTable(t.Context(), db)
 	require.ErrorIs(t, err, errors.ErrUnsupported)
@@ -90,7 +90,7 @@ func TestAGuardedTransaction(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db := sql.OpenDB(&c.db)
 			defer func() { _ = db.Close() }()
-			g, err := fencing.NewGate(fencing.SQLite, "fences")
+			g, err := fencing.NewSQLiteGate("fences")
 			require.NoError(t, err)
 			calls := 0
 			err = g.Do(t.Context(), db, 10, []ordering.Key{"a"}, func(tx *sql.Tx) error {
@@ -116,7 +116,7 @@ func TestAGuardedTransactionThatPanics(t *testing.T) {
 	s := &scripted{rows: [][]driver.Value{{"a", int64(10), int64(0)}}}
 	db := sql.OpenDB(s)
 	defer func() { _ = db.Close() }()
-	g, err := fencing.NewGate(fencing.SQLite, "fences")
+	g, err := fencing.NewSQLiteGate("fences")
 	require.NoError(t, err)
 	require.PanicsWithValue(t, "on its way", func() {
 		_ = g.Do(t.Context(), db, 10, []ordering.Key{"a"}, func(*sql.Tx) error { panic("on its way") })

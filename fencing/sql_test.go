@@ -14,16 +14,13 @@ import (
 
 func TestAGuardRefusesBadInput(t *testing.T) {
 	for _, table := range []string{"", "a.", ".b", "a\x00"} {
-		_, err := fencing.NewGate(fencing.SQLite, table)
+		_, err := fencing.NewSQLiteGate(table)
 		require.ErrorContains(t, err, "does not name a table", "%q", table)
 	}
-	_, err := fencing.NewGate(0, "fences")
-	require.ErrorContains(t, err, "dialect 0")
-
-	g, err := fencing.NewGate(fencing.PostgreSQL, "bank.fences")
+	g, err := fencing.NewPostgreSQLGate("bank.fences")
 	require.NoError(t, err)
 	require.Contains(t, g.DDL(), `"bank"."fences"`)
-	odd, err := fencing.NewGate(fencing.PostgreSQL, `a" (x); DROP TABLE "b`)
+	odd, err := fencing.NewPostgreSQLGate(`a" (x); DROP TABLE "b`)
 	require.NoError(t, err)
 	require.Contains(t, odd.DDL(), `"a"" (x); DROP TABLE ""b"`, "it is one name")
 	require.ErrorContains(t, odd.Admit(t.Context(), new(sql.DB), 10, "a"), "in a transaction")
@@ -52,14 +49,15 @@ func TestAGuardRefusesBadInput(t *testing.T) {
 // A statement has an argument for each of its placeholders, and no other.
 func TestAnAdmissionHasItsArguments(t *testing.T) {
 	keys := []ordering.Key{"a/x", "a/y", "b"}
-	for d, c := range map[fencing.Dialect]struct {
+	for _, c := range []struct {
+		newGate     func(string) (*fencing.Gate, error)
 		placeholder string
 		args        []any
 	}{
-		fencing.PostgreSQL: {`\$(\d+)`, []any{int64(10), []string{"a", "a/x", "a/y", "b"}, []bool{true, false, false, false}}},
-		fencing.SQLite:     {`\?(\d+)`, []any{int64(10), "a", "a/x", "a/y", "b"}},
+		{fencing.NewPostgreSQLGate, `\$(\d+)`, []any{int64(10), []string{"a", "a/x", "a/y", "b"}, []bool{true, false, false, false}}},
+		{fencing.NewSQLiteGate, `\?(\d+)`, []any{int64(10), "a", "a/x", "a/y", "b"}},
 	} {
-		g, err := fencing.NewGate(d, "fences")
+		g, err := c.newGate("fences")
 		require.NoError(t, err)
 		a, err := g.Admission(10, keys...)
 		require.NoError(t, err)
@@ -88,8 +86,8 @@ func (r *returned) Scan(to ...any) error {
 // A trigger, a rule or the like may keep a row from being written: then nothing says
 // that the token was not overtaken.
 func TestARowThatWasNotWrittenAdmitsNobody(t *testing.T) {
-	for _, d := range []fencing.Dialect{fencing.PostgreSQL, fencing.SQLite} {
-		g, err := fencing.NewGate(d, "fences")
+	for _, newGate := range []func(string) (*fencing.Gate, error){fencing.NewPostgreSQLGate, fencing.NewSQLiteGate} {
+		g, err := newGate("fences")
 		require.NoError(t, err)
 		a, err := g.Admission(10, "a/x")
 		require.NoError(t, err)

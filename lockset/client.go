@@ -87,8 +87,9 @@ func (c *Client) Config() Config { return Config(c.engine().Config()) }
 // DynamoDB returns what the client talks to.
 func (c *Client) DynamoDB() DynamoDB { return c.engine().DynamoDB() }
 
-// Clock returns the client's token clock, for those who meet tokens elsewhere.
-func (c *Client) Clock() *fencing.Clock { return c.engine().Clock() }
+// Saw tells the client of a token that was met elsewhere, such as the one with which another store has
+// refused a set's: the tokens of its next sets are higher. One that is not valid is ignored.
+func (c *Client) Saw(t fencing.Token) { c.engine().Clock().Saw(t) }
 
 // CreateTable creates the lock table that cfg describes, with on-demand billing
 // and TTL on, and waits until it can be used. A table that is there already

@@ -9,7 +9,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/misuse"
@@ -83,7 +82,7 @@ func New(shared *lockset.Client, cfg Config) (*Client, error) {
 		return nil, &lockset.ConfigError{Field: "Locks", Reason: "is for Open: the lockset client has its own"}
 	}
 	if cfg.FenceAttribute == "" {
-		cfg.FenceAttribute = fencing.DefaultAttribute
+		cfg.FenceAttribute = "_fence"
 	}
 	if cfg.IDRetention == 0 {
 		cfg.IDRetention = 30 * 24 * time.Hour

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/internal/tokens"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -20,7 +21,7 @@ func TestNilIsNamed(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
 		var table *unitofwork.Table[account]
-		gate, err := fencing.NewGate(fencing.SQLite, "fences")
+		gate, err := fencing.NewSQLiteGate("fences")
 		require.NoError(t, err)
 		for says, call := range map[string]func(){
 			"lockset: Client.With: nil function":  func() { _ = c.locks.With(t.Context(), []ordering.Key{"a"}, nil) },
@@ -28,7 +29,7 @@ func TestNilIsNamed(t *testing.T) {
 			"unitofwork: Client.Do: nil function": func() { _ = c.Do(t.Context(), unitofwork.Work{}, nil) },
 			"unitofwork: Table.Ref: nil Table":    func() { table.Ref("1", "a") },
 			"unitofwork: Table.Of: nil Table":     func() { table.Of(account{}) },
-			"fencing: NewClock: nil function":     func() { fencing.NewClock(nil) },
+			"fencing: NewClock: nil function":     func() { tokens.NewClock(nil) },
 			"fencing: Gate.Do: nil function":      func() { _ = gate.Do(t.Context(), nil, 1, []ordering.Key{"a"}, nil) },
 			"fencing: Admission.Judge: the Admission was not made by Gate.Admission": func() {
 				_ = (&fencing.Admission{}).Judge(nil)

@@ -31,7 +31,8 @@ func TestMain(m *testing.M) {
 
 // store is a database with a gate of the test's own.
 type store struct {
-	dialect fencing.Dialect
+	newGate func(table string) (*fencing.Gate, error)
+	driver  string
 	db      *sql.DB
 	table   string
 	*fencing.Gate
@@ -46,7 +47,7 @@ func each(t *testing.T, test func(*testing.T, *store)) {
 
 func postgres(t testing.TB) *store {
 	t.Helper()
-	return newStore(t, fencing.PostgreSQL, "pgx", engines.Postgres(t))
+	return newStore(t, fencing.NewPostgreSQLGate, "pgx", engines.Postgres(t))
 }
 
 // Transactions of SQLite are to say at once that they will write: one that has
@@ -54,16 +55,16 @@ func postgres(t testing.TB) *store {
 func sqlite(t testing.TB) *store {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "store.db")
-	return newStore(t, fencing.SQLite, "sqlite", "file:"+file+"?_txlock=immediate&_pragma=busy_timeout(60000)&_pragma=journal_mode(wal)")
+	return newStore(t, fencing.NewSQLiteGate, "sqlite", "file:"+file+"?_txlock=immediate&_pragma=busy_timeout(60000)&_pragma=journal_mode(wal)")
 }
 
-func newStore(t testing.TB, d fencing.Dialect, driver, url string) *store {
+func newStore(t testing.TB, newGate func(string) (*fencing.Gate, error), driver, url string) *store {
 	t.Helper()
 	db, err := sql.Open(driver, url)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	s := &store{dialect: d, db: db, table: "Fences " + rand.Text()[:10]}
-	s.Gate, err = fencing.NewGate(d, s.table)
+	s := &store{newGate: newGate, driver: driver, db: db, table: "Fences " + rand.Text()[:10]}
+	s.Gate, err = newGate(s.table)
 	require.NoError(t, err)
 	require.NoError(t, s.CreateTable(t.Context(), db))
 	return s
@@ -83,9 +84,9 @@ func (s *store) exec(t testing.TB, on interface {
 	require.NoError(t, err)
 }
 
-// numbered writes placeholders as the dialect has them.
+// numbered writes placeholders as the database has them.
 func (s *store) numbered(statement string) string {
-	if s.dialect == fencing.SQLite {
+	if s.driver == "sqlite" {
 		return statement
 	}
 	text, n := "", 0

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/tokens"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -36,7 +36,7 @@ func benchGuard(b *testing.B, s *store, n int, key func(int) ordering.Key) {
 	for i := range keys {
 		keys[i] = key(i)
 	}
-	token := fencing.NewClock(time.Now)
+	token := tokens.NewClock(time.Now)
 	written := s.numbered("INSERT INTO " + records + " VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET balance = excluded.balance")
 	balance := 0
 	work := func(tx *sql.Tx) error {

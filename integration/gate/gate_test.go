@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/internal/tokens"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -127,7 +128,7 @@ func TestConcurrentAdmissions(t *testing.T) {
 		choices := append([]ordering.Key{"a", "b"}, leaves...)
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)
-		tokens := fencing.NewClock(time.Now)
+		tokens := tokens.NewClock(time.Now)
 		var mu sync.Mutex
 		var wg sync.WaitGroup
 		counts := map[bool]int{}
@@ -193,13 +194,13 @@ func TestWhatIsRolledBackAdmitsNobody(t *testing.T) {
 
 // counting counts statements.
 type counting struct {
-	fencing.Querier
+	*sql.Tx
 	n int
 }
 
 func (c *counting) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	c.n++
-	return c.Querier.QueryContext(ctx, query, args...)
+	return c.Tx.QueryContext(ctx, query, args...)
 }
 
 func TestManyKeysAreAdmittedByOneStatement(t *testing.T) {
@@ -210,7 +211,7 @@ func TestManyKeysAreAdmittedByOneStatement(t *testing.T) {
 		}
 		tx, err := s.db.BeginTx(t.Context(), nil)
 		require.NoError(t, err)
-		c := &counting{Querier: tx}
+		c := &counting{Tx: tx}
 		require.NoError(t, s.Admit(t.Context(), c, 10, keys...))
 		require.Equal(t, 1, c.n)
 		require.NoError(t, tx.Commit())
@@ -223,7 +224,7 @@ func TestTheTableIsCreatedOnce(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		require.NoError(t, s.admit(t, 10, "a"))
 		for _, table := range []string{s.table, s.table + " that is new"} {
-			gate, err := fencing.NewGate(s.dialect, table)
+			gate, err := s.newGate(table)
 			require.NoError(t, err)
 			var wg sync.WaitGroup
 			for range 8 {
@@ -232,7 +233,7 @@ func TestTheTableIsCreatedOnce(t *testing.T) {
 			wg.Wait()
 		}
 		require.ErrorIs(t, s.admit(t, 9, "a"), fencing.ErrStale)
-		missing, err := fencing.NewGate(s.dialect, s.table+" that is not there")
+		missing, err := s.newGate(s.table + " that is not there")
 		require.NoError(t, err)
 		err = missing.Do(t.Context(), s.db, 10, []ordering.Key{"a"}, func(*sql.Tx) error { return nil })
 		require.ErrorContains(t, err, "that is not there")

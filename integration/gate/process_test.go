@@ -44,7 +44,7 @@ func holder(settings string) error {
 	if err != nil {
 		return err
 	}
-	gate, err := fencing.NewGate(fencing.PostgreSQL, fences)
+	gate, err := fencing.NewPostgreSQLGate(fences)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -106,7 +107,7 @@ func (b *bed) yardstick(p *process, unit func() error) *yardstick {
 	require.NoError(b.b, unit())
 	p.onAct = nil
 	require.Len(b.b, y.inputs, 2, "one request to lock, one to release")
-	y.token = p.Clock().Next()
+	y.token = (*locks.Client)(p.Client).Clock().Next()
 	return y
 }
 

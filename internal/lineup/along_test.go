@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/tokens"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -18,7 +18,7 @@ type party struct {
 	*Lineup
 }
 
-func newParty(t *testing.T) *party { return &party{t, New(fencing.NewClock(time.Now))} }
+func newParty(t *testing.T) *party { return &party{t, New(tokens.NewClock(time.Now))} }
 
 // stand has a unit want keys. It comes along, if it is asked.
 func (p *party) stand(unit string, keys ...ordering.Key) *Claim {

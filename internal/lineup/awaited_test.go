@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/tokens"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -30,7 +30,7 @@ func isReady(c *Claim) bool {
 
 // A unit that has rows may have more, without waiting for them.
 func TestAUnitAddsRows(t *testing.T) {
-	lines := New(fencing.NewClock(time.Now))
+	lines := New(tokens.NewClock(time.Now))
 	a, b := &Claim{Unit: "a"}, &Claim{Unit: "b"}
 	require.Equal(t, 1, lines.Reserve(a, [][]lockrow.Want{step(t, "a", "c/f")}))
 	require.True(t, lines.Add(a, step(t, "a", "c/g")))
@@ -52,7 +52,7 @@ func TestAUnitAddsRows(t *testing.T) {
 
 // Nobody adds a row past those who stand in its line.
 func TestNobodyAddsARowOutOfTurn(t *testing.T) {
-	lines := New(fencing.NewClock(time.Now))
+	lines := New(tokens.NewClock(time.Now))
 	a, b, c := &Claim{Unit: "a"}, &Claim{Unit: "b"}, &Claim{Unit: "c"}
 	require.Equal(t, 1, lines.Reserve(a, [][]lockrow.Want{step(t, "a", "c/f")}))
 	require.Zero(t, lines.Reserve(b, [][]lockrow.Want{step(t, "b", "c")}))
@@ -62,7 +62,7 @@ func TestNobodyAddsARowOutOfTurn(t *testing.T) {
 
 // Who has a row is told, once, when somebody stands in line for it.
 func TestWhoHasARowIsToldThatItIsAwaited(t *testing.T) {
-	lines := New(fencing.NewClock(time.Now))
+	lines := New(tokens.NewClock(time.Now))
 	told := map[string]int{}
 	claim := func(unit string) *Claim {
 		return &Claim{Unit: unit, Awaited: func() { told[unit]++ }}
@@ -83,7 +83,7 @@ func TestWhoHasARowIsToldThatItIsAwaited(t *testing.T) {
 
 // Who has ended has nothing, and is given nothing any more.
 func TestWhoHasEndedAddsNothing(t *testing.T) {
-	lines := New(fencing.NewClock(time.Now))
+	lines := New(tokens.NewClock(time.Now))
 	a, b := &Claim{Unit: "a"}, &Claim{Unit: "b"}
 	require.Equal(t, 1, lines.Reserve(a, [][]lockrow.Want{step(t, "a", "c")}))
 	lines.Drop(a)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/tokens"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -82,7 +82,7 @@ func TestBriefAndOthersInAnyOrder(t *testing.T) {
 	for seed := range uint64(300) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 2))
-			p := &party{t, New(fencing.NewClock(time.Now))}
+			p := &party{t, New(tokens.NewClock(time.Now))}
 			var waiting, had, taken []*Claim
 			hear := func() {
 				waiting = slices.DeleteFunc(waiting, func(c *Claim) bool {

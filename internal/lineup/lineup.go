@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/tokens"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -31,7 +32,7 @@ import (
 // What is decided here is a courtesy among units of one process: the table has
 // the last word. It is safe for concurrent use.
 type Lineup struct {
-	clock   *fencing.Clock
+	clock   *tokens.Clock
 	mu      sync.Mutex // never held across I/O or a wait
 	rows    map[ordering.Key]*slot
 	arrived int64
@@ -46,7 +47,7 @@ type slot struct {
 }
 
 // New returns a lineup of nobody, which draws tokens from a clock.
-func New(clock *fencing.Clock) *Lineup {
+func New(clock *tokens.Clock) *Lineup {
 	return &Lineup{clock: clock, rows: map[ordering.Key]*slot{}}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/tokens"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -43,7 +44,7 @@ type game struct {
 }
 
 func newGame(t *testing.T, seed uint64) *game {
-	return &game{t: t, lines: New(fencing.NewClock(time.Now)), rand: rand.New(rand.NewPCG(seed, 1))}
+	return &game{t: t, lines: New(tokens.NewClock(time.Now)), rand: rand.New(rand.NewPCG(seed, 1))}
 }
 
 func (g *game) enter(keys ...ordering.Key) *player {
@@ -364,7 +365,7 @@ func TestWhoWaitsInTheTableReservesNothing(t *testing.T) {
 // Who is given a row is told the highest token that it knows to be there: that of the last
 // who had it, and of those who have intents beside it.
 func TestLinesTellTheHighestFence(t *testing.T) {
-	lines := New(fencing.NewClock(time.Now))
+	lines := New(tokens.NewClock(time.Now))
 	step := func(unit string, key ordering.Key) (*Claim, [][]lockrow.Want) {
 		plan, err := ordering.NewPlan(key)
 		require.NoError(t, err)
@@ -391,7 +392,7 @@ func TestLinesTellTheHighestFence(t *testing.T) {
 }
 
 func TestLinesAreSafeForConcurrentUse(t *testing.T) {
-	lines := New(fencing.NewClock(time.Now))
+	lines := New(tokens.NewClock(time.Now))
 	var all sync.WaitGroup
 	inside := 0 // guarded by the row
 	for i := range 64 {

@@ -21,6 +21,7 @@ import (
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/nesting"
 	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/internal/tokens"
 	"github.com/holdall/holdall/internal/underway"
 	"github.com/holdall/holdall/ordering"
 )
@@ -31,7 +32,7 @@ type Client struct {
 	db       requests.DynamoDB
 	cfg      Config
 	table    lockrow.Table
-	clock    *fencing.Clock
+	clock    *tokens.Clock
 	time     *requests.TableTime
 	seen     *lockrow.Sightings
 	turns    turns
@@ -57,7 +58,7 @@ func New(db requests.DynamoDB, cfg Config) (*Client, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	clock := fencing.NewClock(cfg.Now)
+	clock := tokens.NewClock(cfg.Now)
 	tableTime := requests.NewTableTime(cfg.Now)
 	caller := requests.Caller{
 		DB: db, Attempt: cfg.AttemptTimeout, Patience: cfg.Lease, Trace: cfg.Trace, Dated: tableTime.Asked,
@@ -87,7 +88,7 @@ func (c *Client) Config() Config { return c.cfg }
 func (c *Client) DynamoDB() requests.DynamoDB { return c.db }
 
 // Clock returns the client's token clock.
-func (c *Client) Clock() *fencing.Clock { return c.clock }
+func (c *Client) Clock() *tokens.Clock { return c.clock }
 
 // Caller returns the client's way to DynamoDB, with what it has observed of it.
 func (c *Client) Caller() requests.Caller { return *c.caller }

@@ -15,7 +15,7 @@ func Straggler(before, after map[string]types.AttributeValue) bool {
 	if len(after) == 0 {
 		return false
 	}
-	was, _ := fencing.Of(before, fencing.DefaultAttribute)
-	is, ok := fencing.Of(after, fencing.DefaultAttribute)
+	was, _ := fencing.Of(before, "_fence")
+	is, ok := fencing.Of(after, "_fence")
 	return !ok || is <= was
 }

@@ -35,11 +35,11 @@ type Config struct {
 
 // Archive is an open archive. It is safe for concurrent use.
 type Archive struct {
-	cfg     Config
-	db      *sql.DB
-	dialect fencing.Dialect
-	gate    *fencing.Gate // nil if Ungated
-	created bool
+	cfg      Config
+	db       *sql.DB
+	postgres bool
+	gate     *fencing.Gate // nil if Ungated
+	created  bool
 
 	// statements is the quoted name of the table of all statements ever written. The last one of an
 	// account is the present one.
@@ -48,7 +48,7 @@ type Archive struct {
 
 // Open opens an archive. The caller must close it.
 func Open(ctx context.Context, cfg Config) (*Archive, error) {
-	a := &Archive{cfg: cfg, dialect: fencing.SQLite}
+	a := &Archive{cfg: cfg, postgres: IsURL(cfg.Where)}
 	a.statements = a.quoted("statements")
 	if err := a.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("archive: %w", err), a.Close(ctx))
@@ -64,9 +64,8 @@ func (a *Archive) open(ctx context.Context) (err error) {
 	if strings.Contains(a.cfg.Prefix, ".") {
 		return fmt.Errorf("the prefix %q has a dot, which separates schema and table in SQL", a.cfg.Prefix)
 	}
-	if IsURL(a.cfg.Where) {
+	if a.postgres {
 		const connections = 16 // few enough to leave some for other processes
-		a.dialect = fencing.PostgreSQL
 		if a.db, err = sql.Open("pgx", a.cfg.Where); err != nil {
 			return err
 		}
@@ -76,7 +75,11 @@ func (a *Archive) open(ctx context.Context) (err error) {
 		return err
 	}
 	if !a.cfg.Ungated {
-		if a.gate, err = fencing.NewGate(a.dialect, a.cfg.Prefix+"fences"); err != nil {
+		newGate := fencing.NewSQLiteGate
+		if a.postgres {
+			newGate = fencing.NewPostgreSQLGate
+		}
+		if a.gate, err = newGate(a.cfg.Prefix + "fences"); err != nil {
 			return err
 		}
 	}
@@ -101,7 +104,7 @@ func (a *Archive) openSQLite() (err error) {
 // create refuses an existing table of statements, which belongs to another archive.
 func (a *Archive) create(ctx context.Context) error {
 	number := "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
-	if a.dialect == fencing.SQLite {
+	if !a.postgres {
 		number = "INTEGER PRIMARY KEY AUTOINCREMENT"
 	}
 	_, err := a.db.ExecContext(ctx, "CREATE TABLE "+a.statements+" (n "+number+
@@ -182,7 +185,7 @@ func (a *Archive) Close(ctx context.Context) error {
 
 // String names the database, without the secrets that a URL may contain.
 func (a *Archive) String() string {
-	if a.dialect == fencing.PostgreSQL {
+	if a.postgres {
 		return "PostgreSQL"
 	}
 	return "SQLite, " + cmp.Or(a.cfg.Where, "in memory")

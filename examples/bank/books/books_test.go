@@ -227,7 +227,7 @@ func between(run books.Run, then func()) books.Run {
 // next one sees the other payment.
 func TestAnOvertakenPayment(t *testing.T) {
 	b := newBank(t, 3, 1)
-	plain := books.Plain(b.Tables, b.Look, b.Units.Locks().Clock())
+	plain := books.Plain(b.Tables, b.Look)
 	other := b.another()
 	other.Run = plain
 	b.Run = between(plain, func() { require.NoError(t, other.pay("p2", 3, 1, 5)) })

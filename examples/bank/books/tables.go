@@ -3,9 +3,9 @@ package books
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -189,10 +189,10 @@ func query[T any](ctx context.Context, l Looker, t *unitofwork.Table[T], partiti
 }
 
 // Plain does the same work without units, by GetItem and PutItem alone. The example exists to show
-// what goes wrong then. The clock is for the tokens in history, which no commit stamps here.
-func Plain(t *Tables, l Looker, clock *fencing.Clock) Run {
+// what goes wrong then. The tokens in history, which no commit stamps here, are the time.
+func Plain(t *Tables, l Looker) Run {
 	return func(ctx context.Context, _ unitofwork.Work, fn func(context.Context, Unit) error) error {
-		u := &plainUnit{tables: t, looker: l, token: clock.Next()}
+		u := &plainUnit{tables: t, looker: l, nonce: "plain-" + rand.Text(), token: fencing.Token(time.Now().UnixMicro())}
 		if err := fn(ctx, u); err != nil {
 			return err
 		}
@@ -208,11 +208,12 @@ func Plain(t *Tables, l Looker, clock *fencing.Clock) Run {
 type plainUnit struct {
 	tables *Tables
 	looker Looker
+	nonce  string
 	token  fencing.Token
 	writes []func(context.Context) error
 }
 
-func (u *plainUnit) Nonce() string { return "plain-" + strconv.FormatInt(int64(u.token), 10) }
+func (u *plainUnit) Nonce() string { return u.nonce }
 
 func (u *plainUnit) Get(ctx context.Context, records ...unitofwork.Record) error {
 	for _, r := range records {

@@ -53,7 +53,7 @@ func (r *shift) newOwner(post, n int) (*owner, error) {
 		Look: books.Looker{DB: o.line, Observe: o.request, Timeout: o.locks.Config().Lease},
 	}
 	if cfg.Unsafe {
-		o.bank.Run = books.Plain(s.Tables, o.bank.Look, o.locks.Clock())
+		o.bank.Run = books.Plain(s.Tables, o.bank.Look)
 	}
 	return o, nil
 }

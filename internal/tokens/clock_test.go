@@ -1,4 +1,4 @@
-package fencing_test
+package tokens_test
 
 import (
 	"sync"
@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/tokens"
 )
 
 func TestTokensRiseWhateverTheWallClockDoes(t *testing.T) {
 	wall := time.UnixMicro(1_000_000)
-	clock := fencing.NewClock(func() time.Time { return wall })
+	clock := tokens.NewClock(func() time.Time { return wall })
 	require.Equal(t, fencing.Token(1_000_000), clock.Next())
 	require.Equal(t, fencing.Token(1_000_001), clock.Next(), "a clock that stands still")
 	wall = time.UnixMicro(5)
@@ -26,7 +27,7 @@ func TestTokensRiseWhateverTheWallClockDoes(t *testing.T) {
 }
 
 func TestCorruptTokensDoNotPushTheClock(t *testing.T) {
-	clock := fencing.NewClock(func() time.Time { return time.UnixMicro(10) })
+	clock := tokens.NewClock(func() time.Time { return time.UnixMicro(10) })
 	for _, corrupt := range []fencing.Token{1<<63 - 1, 1<<53 - 1, fencing.MaxToken + 1, -1, 0} {
 		require.False(t, corrupt.Valid())
 		clock.Saw(corrupt)
@@ -39,7 +40,7 @@ func TestCorruptTokensDoNotPushTheClock(t *testing.T) {
 
 func TestTheLatestTimeFollowsTokensAndTheWallClock(t *testing.T) {
 	wall := time.UnixMicro(1_000_000)
-	clock := fencing.NewClock(func() time.Time { return wall })
+	clock := tokens.NewClock(func() time.Time { return wall })
 	require.Equal(t, wall, clock.Latest())
 	clock.Saw(2_000_000)
 	require.Equal(t, time.UnixMicro(2_000_000), clock.Latest())
@@ -48,7 +49,7 @@ func TestTheLatestTimeFollowsTokensAndTheWallClock(t *testing.T) {
 }
 
 func TestConcurrentProposalsAreDistinct(t *testing.T) {
-	clock := fencing.NewClock(func() time.Time { return time.UnixMicro(1) })
+	clock := tokens.NewClock(func() time.Time { return time.UnixMicro(1) })
 	var mu sync.Mutex
 	seen := map[fencing.Token]bool{}
 	var wg sync.WaitGroup
@@ -68,7 +69,7 @@ func TestConcurrentProposalsAreDistinct(t *testing.T) {
 
 func TestTheClockFollowsNoTokenBeyondTheLast(t *testing.T) {
 	for _, corrupt := range []fencing.Token{fencing.MaxToken + 1, 1<<53 - 1, 1 << 62} {
-		clock := fencing.NewClock(func() time.Time { return time.UnixMicro(10) })
+		clock := tokens.NewClock(func() time.Time { return time.UnixMicro(10) })
 		clock.Saw(corrupt)
 		require.Equal(t, fencing.Token(10), clock.Next(), "after %v", corrupt)
 	}
