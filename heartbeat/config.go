@@ -35,18 +35,12 @@ type Config struct {
 	// more, any other if there is no telling, which is tried again. n is
 	// different for every round of a group. Calls are concurrent.
 	Renew func(ctx context.Context, keys []ordering.Key, n int) []error
-	// Renewed is told of every round that is over, on a goroutine of the group that sends no
-	// other before it returns. It may be nil.
-	Renewed func(Round)
+	// Renewed is told of every round that is over: how many keys were to be renewed, how many of them
+	// were not confirmed, and an error of one of those. It is called on a goroutine of the group that sends
+	// no other before it returns. It may be nil.
+	Renewed func(keys, failed int, err error)
 	// Rand draws the jitter of what is sent again. Only the group uses it.
 	Rand *rand.Rand
-}
-
-// Round says what became of one round of renewals.
-type Round struct {
-	Keys   int   // that were to be renewed
-	Failed int   // how many of them were not confirmed
-	Err    error // of one of those
 }
 
 // missing names the first field that is not set.

@@ -42,11 +42,11 @@ func (e *LostError) WhatNext() next.Next { return next.StartOver }
 // Unwrap makes errors.Is and errors.As see ErrLost and the reason.
 func (e *LostError) Unwrap() []error { return []error{ErrLost, e.Reason} }
 
-// Reasons for a loss.
+// Reasons for a loss. A Renew answers with ErrNotOurs.
 var (
 	ErrNotOurs = errors.New("its row names another unit, or none")
-	ErrSilent  = errors.New("no renewal was confirmed in time")
-	ErrTooOld  = errors.New("the unit has lived for its maximum age")
+	errSilent  = errors.New("no renewal was confirmed in time")
+	errTooOld  = errors.New("the unit has lived for its maximum age")
 )
 
 // Group keeps the leases of its keys alive, all or none: the first that is
@@ -92,7 +92,7 @@ func Start(ctx context.Context, cfg Config) *Group {
 		lookAgain: make(chan struct{}, 1),
 		schedule:  newSchedule(),
 	}
-	g.limit.Store(&limit{g.start.Add(cfg.MaxAge), ErrTooOld})
+	g.limit.Store(&limit{g.start.Add(cfg.MaxAge), errTooOld})
 	g.until.Store(int64(cfg.MaxAge))
 	g.ctx, g.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	g.held = newHeld(g.ctx, g, g.cancel)
@@ -255,9 +255,9 @@ func (g *Group) loseByTime() error {
 		return g.lose("", l.reason)
 	}
 	if last := g.lastErr.Load(); last != nil {
-		return g.lose("", fmt.Errorf("%w; the last attempt: %w", ErrSilent, *last))
+		return g.lose("", fmt.Errorf("%w; the last attempt: %w", errSilent, *last))
 	}
-	return g.lose("", ErrSilent)
+	return g.lose("", errSilent)
 }
 
 // watch is the watchdog. It does no I/O and waits for no lock, so nothing that
@@ -352,30 +352,30 @@ func (g *Group) round(ctx context.Context, keys []ordering.Key, n int) error {
 		})
 	}
 	answered.Wait()
-	over := g.note(batches, answers, sent)
+	due, failed, err := g.note(batches, answers, sent)
 	g.moveDeadline()
 	if g.cfg.Renewed != nil {
-		g.cfg.Renewed(over)
+		g.cfg.Renewed(due, failed, err)
 	}
 	return context.Cause(ctx)
 }
 
-// note keeps what became of a round.
-func (g *Group) note(batches [][]ordering.Key, answers [][]error, sent time.Time) Round {
+// note keeps what became of a round, and returns how many keys were due, how many of them were not
+// confirmed, and why one of those was not.
+func (g *Group) note(batches [][]ordering.Key, answers [][]error, sent time.Time) (due, failed int, why error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var over Round
 	for i, batch := range batches {
-		over.Keys += len(batch)
+		due += len(batch)
 		for j, key := range batch {
 			if err := answers[i][j]; err == nil {
 				g.schedule.confirm(key, sent)
 			} else {
 				g.schedule.fail(key)
 				g.lastErr.Store(&err)
-				over.Failed, over.Err = over.Failed+1, err
+				failed, why = failed+1, err
 			}
 		}
 	}
-	return over
+	return due, failed, why
 }

@@ -132,7 +132,7 @@ func TestSilenceIsALossAtTheDeadlineAndNotLater(t *testing.T) {
 		<-g.Context().Done()
 		require.Equal(t, lease-lease/10, time.Since(since))
 		cause := context.Cause(g.Context())
-		require.ErrorIs(t, cause, heartbeat.ErrSilent)
+		require.ErrorContains(t, cause, "no renewal was confirmed in time")
 		require.ErrorIs(t, cause, refused, "the loss says what the last attempt met")
 	})
 }
@@ -226,7 +226,7 @@ func TestMaximumAge(t *testing.T) {
 		g.Add(keys(1), since)
 		<-g.Context().Done()
 		require.Equal(t, time.Hour, time.Since(since))
-		require.ErrorIs(t, context.Cause(g.Context()), heartbeat.ErrTooOld)
+		require.ErrorContains(t, context.Cause(g.Context()), "the unit has lived for its maximum age")
 	})
 }
 
@@ -239,7 +239,7 @@ func TestTheMaximumAgeComesBeforeTheFirstRenewal(t *testing.T) {
 		time.Sleep(time.Hour - time.Second)
 		g.Add(keys(1), time.Now())
 		<-g.Context().Done()
-		require.ErrorIs(t, context.Cause(g.Context()), heartbeat.ErrTooOld)
+		require.ErrorContains(t, context.Cause(g.Context()), "the unit has lived for its maximum age")
 		require.Equal(t, time.Hour, time.Since(begun))
 	})
 }

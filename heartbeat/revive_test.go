@@ -21,7 +21,7 @@ func unwatched(t *testing.T) *Group {
 	}
 	g.ctx, g.cancel = context.WithCancelCause(t.Context())
 	g.held = newHeld(g.ctx, g, g.cancel)
-	g.limit.Store(&limit{g.start.Add(g.cfg.MaxAge), ErrTooOld})
+	g.limit.Store(&limit{g.start.Add(g.cfg.MaxAge), errTooOld})
 	g.until.Store(int64(g.cfg.MaxAge))
 	g.Add([]ordering.Key{"a"}, time.Now())
 	return g
@@ -43,7 +43,7 @@ func TestAStopAfterTheDeadlineIsALossWithoutTheWatchdog(t *testing.T) {
 				require.Equal(t, deadline, stood)
 				if c.lost {
 					require.ErrorIs(t, err, ErrLost)
-					require.ErrorIs(t, err, ErrSilent)
+					require.ErrorIs(t, err, errSilent)
 					require.ErrorIs(t, context.Cause(g.Context()), ErrLost)
 				} else {
 					require.NoError(t, err)

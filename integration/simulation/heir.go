@@ -2,13 +2,12 @@ package simulation
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -102,7 +101,7 @@ func (w *world) takeAll(ctx context.Context, p *process, keys []ordering.Key) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(len(keys)+5)*3*w.plan.Lease)
 	defer cancel()
 	set, err := p.locks.Acquire(ctx, keys)
-	for n := 0; n < len(keys) && errors.Is(err, heartbeat.ErrTooOld); n++ {
+	for n := 0; n < len(keys) && err != nil && strings.Contains(err.Error(), "maximum age"); n++ {
 		set, err = p.locks.Acquire(ctx, keys)
 	}
 	if err != nil {

@@ -324,7 +324,7 @@ func (b *belief) checkEnd() (wrong []string) {
 	if !errors.As(b.cause, &lost) {
 		return wrong
 	}
-	if errors.Is(lost, heartbeat.ErrSilent) && b.deadline != nil && b.deadline().Sub(b.end).Abs() > time.Millisecond {
+	if strings.Contains(lost.Error(), "no renewal was confirmed in time") && b.deadline != nil && b.deadline().Sub(b.end).Abs() > time.Millisecond {
 		wrong = append(wrong, fmt.Sprintf("it was lost for silence at %v, its deadline was %v", b.end.Sub(b.p.h.w.start), b.deadline().Sub(b.p.h.w.start)))
 	}
 	if errors.Is(lost, heartbeat.ErrNotOurs) {

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/aws/smithy-go"
-
-	"github.com/holdall/holdall/heartbeat"
 )
 
 // remindAfter is how long a set is held before the log mentions it, and the time between two
@@ -32,7 +30,7 @@ func (s *Set) remind() {
 
 // HoldFor loses the set when it has been held for so long.
 func (s *Set) HoldFor(d time.Duration) {
-	s.group.Limit(time.Now().Add(d), fmt.Errorf("held for %v, as long as Options.HoldFor allows: %w", d, heartbeat.ErrTooOld))
+	s.group.Limit(time.Now().Add(d), fmt.Errorf("held for %v, as long as Options.HoldFor allows", d))
 }
 
 // errDenied says that a renewal is refused for good: retrying changes nothing, and the set is lost

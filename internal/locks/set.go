@@ -233,13 +233,13 @@ func (a *acquisition) traceEnd(ctx context.Context, err error) {
 }
 
 // renewed tells of a round of heartbeats.
-func (a *acquisition) renewed(r heartbeat.Round) {
+func (a *acquisition) renewed(keys, failed int, err error) {
 	if a.c.cfg.Trace.End == nil {
 		return
 	}
 	hooks.Tell(a.group.Context(), a.c.cfg.Trace, trace.Event{
 		Kind: trace.Renewed,
-		Unit: a.unit.nonce, Count: r.Keys, Failed: r.Failed, Confirmed: a.group.Confirmed(), Deadline: a.group.Deadline(), Err: r.Err,
+		Unit: a.unit.nonce, Count: keys, Failed: failed, Confirmed: a.group.Confirmed(), Deadline: a.group.Deadline(), Err: err,
 	})
 }
 

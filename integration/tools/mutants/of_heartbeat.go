@@ -26,8 +26,8 @@ var ofHolding = []mutant{
 	{
 		clause: "a unit lives at most its maximum age",
 		file:   "heartbeat/heartbeat.go",
-		old:    `&limit{g.start.Add(cfg.MaxAge), ErrTooOld}`,
-		new:    `&limit{g.start.Add(2 * cfg.MaxAge), ErrTooOld}`,
+		old:    `&limit{g.start.Add(cfg.MaxAge), errTooOld}`,
+		new:    `&limit{g.start.Add(2 * cfg.MaxAge), errTooOld}`,
 		by:     check{in: "heartbeat", test: "TestMaximumAge"},
 	},
 	{
