@@ -17,6 +17,7 @@ import (
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/arbitrary"
 	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/internal/tokens"
 	"github.com/holdall/holdall/ordering"
 )
@@ -198,7 +199,7 @@ func (r *rows) Scan(dest ...any) error {
 }
 
 // hasZero tells a step that SQL has no text for.
-func hasZero(step ordering.Step) bool { return strings.ContainsRune(string(step.Key), 0) }
+func hasZero(step plans.Step) bool { return strings.ContainsRune(string(step.Key), 0) }
 
 // FuzzAdmission: for any keys, and whatever a database returns for their rows, a
 // token is admitted only if every row is there and none has met a later one.
@@ -229,7 +230,7 @@ func FuzzAdmission(f *testing.F) {
 			keys = append(keys, ordering.Key(line))
 		}
 		a, err := gate.Admission(fencing.Token(token), keys...)
-		plan, noPlan := ordering.NewPlan(keys...)
+		plan, noPlan := plans.New(keys...)
 		possible := fencing.Token(token).Valid() && noPlan == nil && !slices.ContainsFunc(plan, hasZero)
 		require.Equal(t, possible, err == nil, "%v", err)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/holdall/holdall/internal/misuse"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -146,7 +147,7 @@ func (g *Gate) Admission(token Token, keys ...ordering.Key) (*Admission, error) 
 	if len(keys) == 0 {
 		return nil, &ordering.KeyError{Reason: "no keys were named"}
 	}
-	plan, err := ordering.NewPlan(keys...)
+	plan, err := plans.New(keys...)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/big"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/locks"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -41,7 +43,7 @@ func (s *Set) Prepare(ctx context.Context, table string, progress func(int)) (*P
 
 func (s *Set) RequestID() string { return s.engine().RequestID() }
 
-func (c *Client) PreparedOf(ctx context.Context, nonce string, token fencing.Token, plan ordering.Plan) *Prepared {
+func (c *Client) PreparedOf(ctx context.Context, nonce string, token fencing.Token, plan plans.Plan) *Prepared {
 	return c.engine().PreparedOf(ctx, nonce, token, plan)
 }
 
@@ -196,4 +198,7 @@ func LookAt(key ordering.Key, item map[string]types.AttributeValue, unit string,
 }
 
 // LetExpire is for tests of rows above keys.
-func (c *Client) LetExpire(ctx context.Context, plan ordering.Plan) { c.engine().LetExpire(ctx, plan) }
+func (c *Client) LetExpire(ctx context.Context, plan plans.Plan) { c.engine().LetExpire(ctx, plan) }
+
+// Plan returns how the keys were taken: their intents too.
+func (s *Set) Plan() plans.Plan { return slices.Clone(s.engine().Plan()) }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -48,16 +49,16 @@ func (b *bed) diesMarked(keys ...ordering.Key) *lockset.Set {
 }
 
 // steps are those of a set of these keys.
-func (b *bed) steps(keys ...ordering.Key) ordering.Plan {
+func (b *bed) steps(keys ...ordering.Key) plans.Plan {
 	b.t.Helper()
-	plan, err := ordering.NewPlan(keys...)
+	plan, err := plans.New(keys...)
 	require.NoError(b.t, err)
 	return plan
 }
 
 // frees carries out the writes that free steps, in reverse order, and returns what
 // DynamoDB says.
-func (b *bed) frees(p *lockset.Prepared, steps ...ordering.Step) error {
+func (b *bed) frees(p *lockset.Prepared, steps ...plans.Step) error {
 	b.t.Helper()
 	for i := len(steps) - 1; i >= 0; i-- {
 		if err := b.transact(p.Free(steps[i])...); err != nil {

@@ -2,7 +2,6 @@ package lockset
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/holdall/holdall/fencing"
@@ -37,9 +36,6 @@ func (s *Set) Token() fencing.Token { return s.engine().Token() }
 // Keys returns the keys held, in order, without those that others of the set
 // cover.
 func (s *Set) Keys() []ordering.Key { return s.engine().Plan().Keys() }
-
-// Plan returns how the keys were taken: their intents too.
-func (s *Set) Plan() ordering.Plan { return slices.Clone(s.engine().Plan()) }
 
 // Nonce returns the unit's nonce, which the rows of its keys name.
 func (s *Set) Nonce() string { return s.engine().Nonce() }

@@ -6,6 +6,5 @@
 //	ordering.Join("customer:42", "address:7") // one address
 //
 // Every lock set is acquired in this order, whoever asks and however the keys are named:
-// that is what rules deadlock out. A [Plan] has the steps of a set: its keys in order, each
-// with the ancestors on which it leaves an intent.
+// that is what rules deadlock out.
 package ordering

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -113,7 +114,7 @@ func FuzzPlan(f *testing.F) {
 			return
 		}
 		given := slices.Clone(keys)
-		plan, err := ordering.NewPlan(keys...)
+		plan, err := plans.New(keys...)
 		require.Equal(t, given, keys, "the caller's own are as they were")
 		require.Equal(t, bad, err != nil)
 		if err != nil {
@@ -138,11 +139,11 @@ func FuzzPlan(f *testing.F) {
 		require.Len(t, slices.Compact(slices.Clone(taken)), len(taken), "a row twice: %q", taken)
 		require.Equal(t, len(taken), plan.Rows())
 		for _, k := range keys {
-			holder, ok := ordering.Covering(held, k)
+			holder, ok := plans.Covering(held, k)
 			require.True(t, ok && (holder == k || isBelow(k, holder)), "%q has %q", holder, k)
 		}
 		slices.Reverse(keys)
-		again, err := ordering.NewPlan(keys...)
+		again, err := plans.New(keys...)
 		require.NoError(t, err)
 		require.Equal(t, plan, again, "in whatever order they are named")
 		if chunk, rest := plan.Cut(rows); len(plan) > 0 {

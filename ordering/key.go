@@ -10,8 +10,8 @@ import (
 
 // Limits of a key. DynamoDB's own limit for a hash key is 2,048 bytes.
 const (
-	MaxKeyBytes = 1024
-	MaxSegments = 16
+	maxKeyBytes = 1024
+	maxSegments = 16
 )
 
 // Key names a lockable record: one or more segments joined by "/", outermost
@@ -68,8 +68,8 @@ func (k Key) Validate() error {
 	switch {
 	case k == "":
 		return &KeyError{k, "is empty"}
-	case len(k) > MaxKeyBytes:
-		return &KeyError{k, fmt.Sprintf("has %d bytes, the limit is %d", len(k), MaxKeyBytes)}
+	case len(k) > maxKeyBytes:
+		return &KeyError{k, fmt.Sprintf("has %d bytes, the limit is %d", len(k), maxKeyBytes)}
 	case !utf8.ValidString(string(k)):
 		return &KeyError{k, "is not valid UTF-8"}
 	}
@@ -83,8 +83,8 @@ func (k Key) Validate() error {
 			return err
 		}
 	}
-	if segments > MaxSegments {
-		return &KeyError{k, fmt.Sprintf("has %d segments, the limit is %d", segments, MaxSegments)}
+	if segments > maxSegments {
+		return &KeyError{k, fmt.Sprintf("has %d segments, the limit is %d", segments, maxSegments)}
 	}
 	return nil
 }

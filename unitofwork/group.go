@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/internal/locks"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -95,7 +96,7 @@ func (u *Unit) gather(records []Record, guards []ordering.Key) bool {
 			if g.counted == nil { // as nearly always, nobody waits
 				g.counted = map[string]bool{}
 				count(g.counted, records, u.work.ID)
-				g.looked, _ = ordering.Canonical(guards...)
+				g.looked, _ = plans.Canonical(guards...)
 			}
 			return g.fits(with.(*follower))
 		}
@@ -124,10 +125,10 @@ func (g *group) admits(f *follower) bool {
 	if id != "" && g.counted[nameOfID(id)] || g.lead.optimistic == nil && slices.ContainsFunc(f.guards, notHeld) {
 		return false
 	}
-	counted, plan := maps.Clone(g.counted), ordering.Plan{}
+	counted, plan := maps.Clone(g.counted), plans.Plan{}
 	count(counted, f.records, id)
 	if g.lead.optimistic != nil {
-		plan, _ = ordering.NewPlan(slices.Concat(g.looked, f.guards)...)
+		plan, _ = plans.New(slices.Concat(g.looked, f.guards)...)
 	}
 	if len(counted)+plan.Rows() > min(groupRoom, g.lead.c.cfg.TransactionSize) || plan.Rows() > maxGlance {
 		return false

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/internal/locks"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
@@ -202,7 +203,7 @@ func (u *Unit) ownKeys(others ...ordering.Key) []ordering.Key {
 	for _, w := range u.stage.writes {
 		all = append(all, w.guard)
 	}
-	keys, _ := ordering.Canonical(all...) // they are valid, or the error is the caller's to find
+	keys, _ := plans.Canonical(all...) // they are valid, or the error is the caller's to find
 	return keys
 }
 

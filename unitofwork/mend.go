@@ -12,6 +12,7 @@ import (
 	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/next"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -59,7 +60,7 @@ type Obstacle struct {
 	// State is the same for the same obstacle as long as all that is shown is the same.
 	State string
 
-	step  ordering.Step
+	step  plans.Step
 	fence string // the attribute
 }
 
@@ -135,7 +136,7 @@ var errNotTold = errors.New("a request was not answered, and may have been carri
 // is on the key's row.
 func (c *Client) mending(ctx context.Context, o Obstacle, choice Choice) ([]types.TransactWriteItem, error) {
 	items := []types.TransactWriteItem{journal.CheckCommitted(c.cfg.Table, o.Unit)}
-	pending := c.locks.PreparedOf(ctx, o.Unit, o.Token, ordering.Plan{o.step})
+	pending := c.locks.PreparedOf(ctx, o.Unit, o.Token, plans.Plan{o.step})
 	switch choice {
 	case WasWritten:
 		row, err := pending.RestoreFreed(o.step)

@@ -12,6 +12,7 @@ import (
 	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/nesting"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -68,7 +69,7 @@ func tooMany(keys []ordering.Key) bool {
 	if len(rowsOf(keys)) <= maxGlance {
 		return false
 	}
-	plan, err := ordering.NewPlan(keys...)
+	plan, err := plans.New(keys...)
 	return err == nil && plan.Rows() > maxGlance
 }
 
@@ -81,7 +82,7 @@ func (c *Client) beginWithoutLocks(ctx context.Context, r *runs) (*Unit, error) 
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	named, err := ordering.NewPlan(work.Keys...)
+	named, err := plans.New(work.Keys...)
 	if err != nil {
 		return nil, err
 	}

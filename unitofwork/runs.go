@@ -8,6 +8,7 @@ import (
 	"github.com/holdall/holdall/internal/lineup"
 	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/next"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
@@ -80,7 +81,7 @@ func (r *runs) pause(unit string, took time.Duration) time.Duration {
 
 // again prepares the run that follows a void one. The error is a *[KeysError].
 func (r *runs) again(void *voidError) error {
-	keys, err := ordering.Canonical(slices.Concat(r.keys, void.keys)...)
+	keys, err := plans.Canonical(slices.Concat(r.keys, void.keys)...)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/internal/actions"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -163,7 +164,7 @@ func coverBy(keys []ordering.Key, guard ordering.Key) (ordering.Key, error) {
 	if err := guardIsAKey(guard); err != nil {
 		return "", err
 	}
-	holder, ok := ordering.Covering(keys, guard)
+	holder, ok := plans.Covering(keys, guard)
 	if !ok {
 		return "", &GuardError{Guard: guard, Held: slices.Clone(keys)}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/nesting"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -29,7 +30,7 @@ type Unit struct {
 
 	// Under locks; without them all are zero.
 	set   *locks.Set
-	plan  ordering.Plan
+	plan  plans.Plan
 	held  []ordering.Key
 	finds bool // what is not held is a key that was found, not an error
 
@@ -114,11 +115,11 @@ func (c *Client) begin(ctx context.Context, r *runs) (*Unit, error) {
 	if err := around.RefuseUnit(); err != nil {
 		return nil, err
 	}
-	named, err := ordering.NewPlan(work.Keys...)
+	named, err := plans.New(work.Keys...)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := ordering.NewPlan(r.keys...)
+	plan, err := plans.New(r.keys...)
 	if err != nil {
 		return nil, err
 	}

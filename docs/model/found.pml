@@ -326,7 +326,7 @@ proctype run_of(byte u) {
 	:: goto over /* it writes nothing, or its function fails: what it was told was one state */
 	:: true
 	fi;
-	/* fencing.Clock.Next (token.go) */
+	/* tokens.Clock.Next (clock.go) */
 	if
 	:: t++
 	:: t = t + 2

@@ -224,7 +224,7 @@ inline release() {
 active proctype unit_of_work() {
 	byte k;
 
-	/* fencing.Clock.Next (token.go) */
+	/* tokens.Clock.Next (clock.go) */
 	if
 	:: token = 1
 	:: token = 2

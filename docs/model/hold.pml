@@ -225,7 +225,7 @@ proctype owner(byte u) {
 	byte named; /* the RVN of the row it looked at last */
 	byte says;  /* and since which RVN of that unit's it counts as silent */
 
-	token[u] = 1; /* fencing.Clock.Next (token.go): clocks are wrong, so it may be too low */
+	token[u] = 1; /* tokens.Clock.Next (clock.go): clocks are wrong, so it may be too low */
 look:	/* the row, as locks.acquisition.wait (wait.go) reads it */
 	atomic {
 		if

@@ -331,7 +331,7 @@ proctype run_of(byte u) {
 		fi
 	:: blind[u]
 	fi;
-	/* fencing.Clock.Next (token.go) */
+	/* tokens.Clock.Next (clock.go) */
 	if
 	:: t++
 	:: u == 1 -> t = t + 2

@@ -175,7 +175,7 @@ proctype run_of(byte u) {
 	:: atomic { FREE -> fx[u] = fence[X]; fy[u] = fence[Y]; rc[u] = rvn; t = fence[C]; vx[u] = rec[X]; vy[u] = rec[Y] }
 	:: goto fall_back
 	fi;
-	/* fencing.Clock.Next (token.go) */
+	/* tokens.Clock.Next (clock.go) */
 #ifdef WITHOUT_newer
 	tok[u] = SEEN(u, PASSED(u)) + 1; /* not above c's: unit 2 passes that, and would be refused */
 #else

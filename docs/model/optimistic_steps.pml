@@ -187,7 +187,7 @@ proctype without_locks() {
 		) -> seen = fence[key]; vx[3] = x; vy[3] = y; tok = HIGHER(fence[key], fence[C]) + 1;
 		assert(one_state || key == G || freed_f == freed_g);
 		if
-		:: tok = tok + 3 /* its clock is ahead: fencing.Clock.Next (token.go) */
+		:: tok = tok + 3 /* its clock is ahead: tokens.Clock.Next (clock.go) */
 		:: true
 		fi;
 		sent = 1 }

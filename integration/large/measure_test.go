@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/hooks"
-	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/internal/plans"
 )
 
 // What a unit does before and between the phases that a trace tells of.
@@ -71,7 +71,7 @@ func (m measured) ratio() float64 { return float64(m.requests) / float64(total(m
 // measure does a job once.
 func (b *bed) measure(j job) measured {
 	b.tb.Helper()
-	plan, err := ordering.NewPlan(j.keys...)
+	plan, err := plans.New(j.keys...)
 	require.NoError(b.tb, err)
 	b.wire.since()
 	heap := sampleHeap()

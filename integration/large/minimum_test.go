@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/internal/plans"
 )
 
 // What DynamoDB takes in one request, and how much of a journal one row has.
@@ -23,7 +23,7 @@ type term struct {
 
 // minimum are the fewest requests by which a unit can commit: without reads,
 // without heartbeats and with all transactions full. bytes are its journal's.
-func minimum(plan ordering.Plan, writes, bytes int) []term {
+func minimum(plan plans.Plan, writes, bytes int) []term {
 	rows := plan.Rows()
 	if rows+writes <= actionsAtOnce {
 		return []term{{"acquire", per(rows, acquiredAtOnce)}, {"commit", 1}}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -24,7 +25,7 @@ type downstream struct {
 
 // admit admits a token for keys, or returns a later one that has been there.
 func (d *downstream) admit(token fencing.Token, keys []ordering.Key) (found fencing.Token) {
-	plan, err := ordering.NewPlan(keys...)
+	plan, err := plans.New(keys...)
 	must(err)
 	d.mu.Lock()
 	defer d.mu.Unlock()

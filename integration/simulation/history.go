@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/internal/underway"
 	"github.com/holdall/holdall/lockset"
@@ -124,7 +125,7 @@ const requestsAfterAWait = 5
 
 // fitsOneChunk reports whether all rows of the job's keys are asked for at once.
 func (j *job) fitsOneChunk() bool {
-	plan, err := ordering.NewPlan(j.keys...)
+	plan, err := plans.New(j.keys...)
 	return err == nil && plan.Rows() <= j.p.locks.Config().ChunkSize
 }
 

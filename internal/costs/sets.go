@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/hooks"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -145,7 +146,7 @@ func CountSet(tb testing.TB, db DB, table string, keys []ordering.Key, heartbeat
 
 	set, err := client.Acquire(tb.Context(), keys)
 	require.NoError(tb, err)
-	c := SetCost{Rows: set.Plan().Rows(), Acquire: m.since()}
+	c := SetCost{Rows: (*locks.Set)(set).Plan().Rows(), Acquire: m.since()}
 	select {
 	case c.Round = <-m.whole:
 	case <-set.Context().Done():

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -58,7 +59,7 @@ func (f *Footprint) Write(guard ordering.Key) {
 // Keys are those that a run under locks would take, in order, with others.
 func (f *Footprint) Keys(others ...ordering.Key) []ordering.Key {
 	all := slices.Concat(slices.Collect(maps.Keys(f.keys)), slices.Collect(maps.Keys(f.blind)), others)
-	keys, _ := ordering.Canonical(all...) // they are valid, or the error is the caller's to find
+	keys, _ := plans.Canonical(all...) // they are valid, or the error is the caller's to find
 	return keys
 }
 
@@ -140,7 +141,7 @@ func (f *Footprint) Glance(guards []ordering.Key) *Glance {
 			g.fresh = append(g.fresh, guard)
 		}
 	}
-	g.fresh, _ = ordering.Canonical(g.fresh...)
+	g.fresh, _ = plans.Canonical(g.fresh...)
 	for key, seen := range f.keys {
 		g.needs[key] = lockrow.Need{Key: key, Mode: lockrow.Exclusive, Same: lockrow.Fence, Seen: seen}
 	}
@@ -222,7 +223,7 @@ func (g *Glance) Covers(guard ordering.Key) bool {
 	if _, covered := g.f.Covering(guard); covered {
 		return true
 	}
-	_, covered := ordering.Covering(g.fresh, guard)
+	_, covered := plans.Covering(g.fresh, guard)
 	return covered
 }
 

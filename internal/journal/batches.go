@@ -3,6 +3,7 @@ package journal
 import (
 	"slices"
 
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
@@ -10,7 +11,7 @@ import (
 // Slice is what a transaction does for one step of a journal: it writes some
 // records and frees the step, or makes sure that it is not free yet.
 type Slice struct {
-	Step   ordering.Step
+	Step   plans.Step
 	Writes []Write
 	Frees  bool // the step, with its last writes
 }
@@ -119,7 +120,7 @@ func (b *packer) close() {
 
 // slicesOf cuts the writes of one step so that each slice fits into a transaction that
 // frees the step, too.
-func slicesOf(step ordering.Step, writes []Write, room requests.Size) (cut []Slice) {
+func slicesOf(step plans.Step, writes []Write, room requests.Size) (cut []Slice) {
 	rows := Slice{Step: step, Frees: true}.size()
 	for _, run := range requests.Cut(writes, room.Minus(rows), func(w Write) requests.Size { return w.size }) {
 		cut = append(cut, Slice{Step: step, Writes: run})

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
@@ -30,7 +31,7 @@ func drawn(t *testing.T, r *rand.Rand) *Journal {
 			keys = append(keys, ordering.Join(segments...))
 		}
 	}
-	plan, err := ordering.NewPlan(keys...)
+	plan, err := plans.New(keys...)
 	require.NoError(t, err)
 	j := &Journal{Plan: plan, Writes: make([][]Write, len(plan))}
 	n := 0
@@ -175,7 +176,7 @@ func TestHowPartsAreCut(t *testing.T) {
 	lone := func(n, writes int) *Journal {
 		j := &Journal{}
 		for i := range n {
-			j.Plan = append(j.Plan, ordering.Step{Key: ordering.Key(fmt.Sprintf("k%04d", i))})
+			j.Plan = append(j.Plan, plans.Step{Key: ordering.Key(fmt.Sprintf("k%04d", i))})
 			var ws []Write
 			for w := range writes {
 				ws = append(ws, writeOf(i*writes+w, 1))
@@ -189,7 +190,7 @@ func TestHowPartsAreCut(t *testing.T) {
 		for i := range n {
 			above := ordering.Key(fmt.Sprintf("k%04d", i))
 			for s := range 3 {
-				step := ordering.Step{Key: ordering.Key(fmt.Sprintf("%s/%d", above, s))}
+				step := plans.Step{Key: ordering.Key(fmt.Sprintf("%s/%d", above, s))}
 				if s == 0 {
 					step.Intents = []ordering.Key{above}
 				}
@@ -229,7 +230,7 @@ func TestHowFamiliesFollowEachOther(t *testing.T) {
 		j := &Journal{}
 		for f, n := range actions {
 			for i := range n {
-				j.Plan = append(j.Plan, ordering.Step{Key: ordering.Join(fmt.Sprintf("f%02d", len(actions)-f), fmt.Sprintf("%03d", i))})
+				j.Plan = append(j.Plan, plans.Step{Key: ordering.Join(fmt.Sprintf("f%02d", len(actions)-f), fmt.Sprintf("%03d", i))})
 				j.Writes = append(j.Writes, nil)
 			}
 		}
@@ -254,7 +255,7 @@ func TestHowFamiliesFollowEachOther(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := families(c.done...)
-			slices.SortStableFunc(j.Plan, func(a, b ordering.Step) int { return ordering.Compare(a.Key, b.Key) })
+			slices.SortStableFunc(j.Plan, func(a, b plans.Step) int { return ordering.Compare(a.Key, b.Key) })
 			chains := j.Batches(c.most)
 			checkParts(t, j, chains, c.most)
 			require.Equal(t, c.shape, shape(chains))
@@ -272,7 +273,7 @@ func TestLargeFamiliesAreDoneAtTheSameTime(t *testing.T) {
 			keys = append(keys, ordering.Join(fmt.Sprintf("f%02d", f), fmt.Sprintf("%03d", i)))
 		}
 	}
-	plan, err := ordering.NewPlan(keys...)
+	plan, err := plans.New(keys...)
 	require.NoError(t, err)
 	j := &Journal{Plan: plan, Writes: make([][]Write, len(plan))}
 	chains := j.Batches(requests.MaxActions)
@@ -312,12 +313,12 @@ func TestHalves(t *testing.T) {
 			}
 		})
 	}
-	two := Batch{{Step: ordering.Step{Key: "k"}, Writes: []Write{writeOf(1, 1), writeOf(2, 1)}, Frees: true}}
+	two := Batch{{Step: plans.Step{Key: "k"}, Writes: []Write{writeOf(1, 1), writeOf(2, 1)}, Frees: true}}
 	first, second, ok := two.Halves()
 	require.True(t, ok, "a step and two writes")
 	require.Equal(t, Batch{{Step: two[0].Step, Writes: two[0].Writes[:1]}}, first, "it keeps the step")
 	require.Equal(t, Batch{{Step: two[0].Step, Writes: two[0].Writes[1:], Frees: true}}, second)
-	last := Batch{{Step: ordering.Step{Key: "k"}, Writes: []Write{writeOf(1, 1)}, Frees: true}}
+	last := Batch{{Step: plans.Step{Key: "k"}, Writes: []Write{writeOf(1, 1)}, Frees: true}}
 	_, _, ok = last.Halves()
 	require.False(t, ok, "a step and a write")
 	last[0].Writes = nil
@@ -384,7 +385,7 @@ func TestPartsAreFilledToTheByte(t *testing.T) {
 				rows = frees.Sent
 			}
 			one := func(bytes int) *Journal { // a step with two writes
-				return &Journal{Plan: ordering.Plan{{Key: "a"}}, Writes: [][]Write{{first, limit(bytes)}}}
+				return &Journal{Plan: plans.Plan{{Key: "a"}}, Writes: [][]Write{{first, limit(bytes)}}}
 			}
 			require.Equal(t, [][]int{{3}}, shape(one(rows).Batches(requests.MaxActions)))
 			require.Equal(t, [][]int{{2, 2}}, shape(one(rows-1).Batches(requests.MaxActions)))
@@ -394,7 +395,7 @@ func TestPartsAreFilledToTheByte(t *testing.T) {
 				row = lockRow.Sent
 			}
 			two := func(bytes int) *Journal { // two steps of a write each
-				return &Journal{Plan: ordering.Plan{{Key: "a"}, {Key: "b"}}, Writes: [][]Write{{first}, {limit(bytes)}}}
+				return &Journal{Plan: plans.Plan{{Key: "a"}, {Key: "b"}}, Writes: [][]Write{{first}, {limit(bytes)}}}
 			}
 			require.Equal(t, [][]int{{4}}, shape(two(rows+row).Batches(requests.MaxActions)))
 			require.Equal(t, 2, len(two(rows+row-1).Batches(requests.MaxActions)))

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/arbitrary"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/internal/requests"
-	"github.com/holdall/holdall/ordering"
 )
 
 // FuzzRecord: of any item, what is read as a record of an ID, of a decision, or as a
@@ -81,7 +81,7 @@ func FuzzJournal(f *testing.F) {
 		}
 		require.NotEmpty(t, j.Plan)
 		require.Len(t, j.Writes, len(j.Plan))
-		plan, err := ordering.NewPlan(j.Plan.Keys()...)
+		plan, err := plans.New(j.Plan.Keys()...)
 		require.NoError(t, err)
 		require.Equal(t, plan.Keys(), j.Plan.Keys(), "a plan that no unit has")
 		for i, step := range plan { // what frees rows relies on it

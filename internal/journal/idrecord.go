@@ -9,13 +9,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/internal/plans"
 )
 
 // Digest is what tells an honest repetition from another use of the same ID: of
 // the keys and of what the caller passes with the ID, never of the staged
 // writes, which a repetition computes anew.
-func Digest(plan ordering.Plan, payload []byte) []byte {
+func Digest(plan plans.Plan, payload []byte) []byte {
 	h := sha256.New()
 	part := func(b []byte) {
 		var length [8]byte

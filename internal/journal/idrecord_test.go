@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -24,7 +25,7 @@ func TestTheDigestTellsUsesOfAnIDApart(t *testing.T) {
 		{[]ordering.Key{"a", "bc"}, ""}, {[]ordering.Key{"ab", "c"}, ""}, {[]ordering.Key{"a", "b", "c"}, ""}, {[]ordering.Key{"a", "b"}, "c"},
 		{[]ordering.Key{"a/b"}, ""}, {[]ordering.Key{"a"}, "/b"},
 	} {
-		plan, err := ordering.NewPlan(use.keys...)
+		plan, err := plans.New(use.keys...)
 		require.NoError(t, err)
 		sum := string(Digest(plan, []byte(use.payload)))
 		require.NotContains(t, seen, sum, "%d is like %d", i, seen[sum])
@@ -35,7 +36,7 @@ func TestTheDigestTellsUsesOfAnIDApart(t *testing.T) {
 // A repetition may come from a later version: the digest of the same use is the same
 // for as long as records of IDs are kept.
 func TestTheDigestIsTheSameInEveryVersion(t *testing.T) {
-	plan, err := ordering.NewPlan("customer:2/account:a", "customer:1/account:a")
+	plan, err := plans.New("customer:2/account:a", "customer:1/account:a")
 	require.NoError(t, err)
 	require.Equal(t, "7f33b87e3f377adb0622332fb4e9765349c271c1040fd01319caafd2d8c073c4", hex.EncodeToString(Digest(plan, []byte("30"))))
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/internal/expressions"
 	"github.com/holdall/holdall/internal/oneline"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
@@ -35,7 +36,7 @@ type Journal struct {
 	Locks  string // the lock table
 	Token  fencing.Token
 	Fence  string // the fence attribute of its records
-	Plan   ordering.Plan
+	Plan   plans.Plan
 	Writes [][]Write // by step
 }
 
@@ -164,9 +165,9 @@ func decode(unit string, r io.Reader) (*Journal, error) {
 		if err := lines.Decode(&s); err != nil {
 			return nil, err
 		}
-		j.Plan = append(j.Plan, ordering.Step{Key: s.Key, Intents: s.Intents})
+		j.Plan = append(j.Plan, plans.Step{Key: s.Key, Intents: s.Intents})
 	}
-	plan, err := ordering.NewPlan(j.Plan.Keys()...)
+	plan, err := plans.New(j.Plan.Keys()...)
 	if err != nil || !slices.EqualFunc(plan, j.Plan, sameStep) {
 		return nil, oneline.Join(errors.New("its steps are no plan"), err)
 	}
@@ -192,7 +193,7 @@ func decode(unit string, r io.Reader) (*Journal, error) {
 	return j, nil
 }
 
-func sameStep(a, b ordering.Step) bool { return a.Key == b.Key && slices.Equal(a.Intents, b.Intents) }
+func sameStep(a, b plans.Step) bool { return a.Key == b.Key && slices.Equal(a.Intents, b.Intents) }
 
 // item makes an action of a line.
 func (line writeLine) item(s actions.Stamper) (item types.TransactWriteItem, err error) {

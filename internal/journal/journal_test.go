@@ -14,6 +14,7 @@ import (
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/internal/expressions"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
@@ -56,7 +57,7 @@ func everyType() values {
 // step under which nothing is written.
 func journalOf(t testing.TB, item values) *Journal {
 	t.Helper()
-	plan, err := ordering.NewPlan("a/b/c", "a/x", "only read", ordering.Join(`with "quotes"`, "50%"))
+	plan, err := plans.New("a/b/c", "a/x", "only read", ordering.Join(`with "quotes"`, "50%"))
 	require.NoError(t, err)
 	s := actions.NewStamper("_fence", ofToken)
 	key := values{"ID": textValue("1"), "sort key": Number(2)}
@@ -123,7 +124,7 @@ func TestWhatIsNoJournalIsRefused(t *testing.T) {
 		require.Contains(t, whole, old)
 		return strings.Replace(whole, old, with, 1)
 	}
-	plan, err := ordering.NewPlan("a", "b")
+	plan, err := plans.New("a", "b")
 	require.NoError(t, err)
 	twoSteps := string(written(t, &Journal{Unit: ofUnit, Locks: "locks", Token: ofToken, Fence: "_fence", Plan: plan, Writes: make([][]Write, 2)}))
 	_, err = decode(ofUnit, strings.NewReader(twoSteps))

@@ -8,11 +8,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/internal/plans"
 )
 
 func TestTheFirstRowTellsTheSizeOfAJournal(t *testing.T) {
-	plan, err := ordering.NewPlan("a", "b/c")
+	plan, err := plans.New("a", "b/c")
 	require.NoError(t, err)
 	j := &Journal{Unit: "u", Locks: "locks", Token: 7, Fence: "_fence", Plan: plan, Writes: make([][]Write, len(plan))}
 	j.Writes[1] = []Write{NewWrite("t", "r", types.TransactWriteItem{Delete: &types.Delete{Key: map[string]types.AttributeValue{"k": Number(1)}}})}

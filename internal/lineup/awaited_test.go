@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/internal/tokens"
 	"github.com/holdall/holdall/ordering"
 )
@@ -14,7 +15,7 @@ import (
 // step is the rows that a unit wants for a key.
 func step(t *testing.T, unit string, key ordering.Key) []lockrow.Want {
 	t.Helper()
-	plan, err := ordering.NewPlan(key)
+	plan, err := plans.New(key)
 	require.NoError(t, err)
 	return lockrow.Wants(unit, plan, 0)
 }

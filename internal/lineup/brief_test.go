@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/internal/tokens"
 	"github.com/holdall/holdall/ordering"
 )
@@ -151,7 +152,7 @@ func (p *party) anybody(r *rand.Rand, unit string) (c *Claim, has bool) {
 	if c.Brief && r.IntN(3) > 0 {
 		c.With = c
 	}
-	keys, _ = ordering.Canonical(keys...)
+	keys, _ = plans.Canonical(keys...)
 	return c, p.Reserve(c, [][]lockrow.Want{sorted(wantsOf(p.t, unit, keys...))}) > 0
 }
 

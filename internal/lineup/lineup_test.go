@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/internal/tokens"
 	"github.com/holdall/holdall/ordering"
 )
@@ -48,7 +49,7 @@ func newGame(t *testing.T, seed uint64) *game {
 }
 
 func (g *game) enter(keys ...ordering.Key) *player {
-	plan, err := ordering.NewPlan(keys...)
+	plan, err := plans.New(keys...)
 	require.NoError(g.t, err)
 	unit := fmt.Sprint("u", len(g.players))
 	p := &player{Claim: &Claim{Unit: unit}}
@@ -367,7 +368,7 @@ func TestWhoWaitsInTheTableReservesNothing(t *testing.T) {
 func TestLinesTellTheHighestFence(t *testing.T) {
 	lines := New(tokens.NewClock(time.Now))
 	step := func(unit string, key ordering.Key) (*Claim, [][]lockrow.Want) {
-		plan, err := ordering.NewPlan(key)
+		plan, err := plans.New(key)
 		require.NoError(t, err)
 		return &Claim{Unit: unit}, [][]lockrow.Want{lockrow.Wants(unit, plan, 0)}
 	}
@@ -398,7 +399,7 @@ func TestLinesAreSafeForConcurrentUse(t *testing.T) {
 	for i := range 64 {
 		all.Go(func() {
 			unit := fmt.Sprint("u", i)
-			plan, _ := ordering.NewPlan("a", ordering.Join("b", unit))
+			plan, _ := plans.New("a", ordering.Join("b", unit))
 			for range 20 {
 				c := &Claim{Unit: unit}
 				for step := range plan {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -26,7 +27,7 @@ func (w Want) HeldIn(r Row) bool {
 
 // Wants lists the rows that the steps of a plan write, in order; first is the
 // index of the first step.
-func Wants(unit string, steps ordering.Plan, first int) []Want {
+func Wants(unit string, steps plans.Plan, first int) []Want {
 	ws := make([]Want, 0, steps.Rows())
 	for i, s := range steps {
 		e := Entry{Unit: unit, Witness: s.Key}

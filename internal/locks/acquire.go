@@ -15,6 +15,7 @@ import (
 	"github.com/holdall/holdall/internal/lineup"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/nesting"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -29,7 +30,7 @@ func (c *Client) Acquire(ctx context.Context, kind nesting.Kind, keys []ordering
 	if len(keys) == 0 {
 		return nil, &ordering.KeyError{Reason: "no keys were named"}
 	}
-	plan, err := ordering.NewPlan(keys...)
+	plan, err := plans.New(keys...)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +97,7 @@ var errDidNotReturn = errors.New("the acquisition did not return")
 type acquisition struct {
 	c           *Client
 	unit        *unit
-	plan        ordering.Plan
+	plan        plans.Plan
 	token       fencing.Token
 	ledger      ledger
 	places      places
@@ -121,7 +122,7 @@ type acquisition struct {
 	leavesLater bool           // something does
 }
 
-func (c *Client) newAcquisition(ctx context.Context, plan ordering.Plan, end time.Time, caller *lineup.Caller) *acquisition {
+func (c *Client) newAcquisition(ctx context.Context, plan plans.Plan, end time.Time, caller *lineup.Caller) *acquisition {
 	u := c.newUnit(ctx)
 	u.waiter = lockrow.WaiterOf(u.nonce, c.cfg.Owner, caller.Purpose)
 	a := &acquisition{
@@ -239,7 +240,7 @@ func (a *acquisition) raise(ctx context.Context) {
 
 // take tries a chunk: one transaction of whole steps. It returns what to do
 // next; admits after a success.
-func (a *acquisition) take(ctx context.Context, chunk ordering.Plan) (lockrow.Decision, error) {
+func (a *acquisition) take(ctx context.Context, chunk plans.Plan) (lockrow.Decision, error) {
 	rvn := a.unit.id("a")
 	began := time.Now() // before the values tell the table's time, from which others count the lease
 	vs := a.c.values(a.unit, a.token).With(lockrow.Values{

@@ -13,6 +13,7 @@ import (
 	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/misuse"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
@@ -24,7 +25,7 @@ import (
 // It is not safe for concurrent use.
 type Ending struct {
 	set      *Set
-	plan     ordering.Plan
+	plan     plans.Plan
 	wants    []lockrow.Want
 	deadline time.Time
 	over     onlyOne

@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
@@ -14,7 +15,7 @@ import (
 // LetExpire gives the rows above the keys of a plan an expiry again, when the unit that was
 // prepared has freed it. It does what it can: a row that is not written keeps no expiry until the
 // next unit below it, or a sweep, writes it.
-func (c *Client) LetExpire(ctx context.Context, plan ordering.Plan) {
+func (c *Client) LetExpire(ctx context.Context, plan plans.Plan) {
 	u := c.newUnit(ctx)
 	var above []ordering.Key
 	for _, step := range plan {

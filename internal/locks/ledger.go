@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -27,12 +28,12 @@ type ledger struct {
 type attempt struct {
 	rvn    string // empty if it joins a queue
 	token  fencing.Token
-	first  int           // index of its first step
-	steps  ordering.Plan // none if it joins a queue
-	at     ordering.Key  // a row that refuses it once its token is burned there
-	since  time.Time     // from before its first sending
-	doubts bool          // a sending had no answer: it may land yet, or may have
-	dead   bool          // it cannot land any more; it may have, before
+	first  int          // index of its first step
+	steps  plans.Plan   // none if it joins a queue
+	at     ordering.Key // a row that refuses it once its token is burned there
+	since  time.Time    // from before its first sending
+	doubts bool         // a sending had no answer: it may land yet, or may have
+	dead   bool         // it cannot land any more; it may have, before
 }
 
 // isJoin reports whether the attempt was to join a queue.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -80,7 +81,7 @@ func TestTheAttemptThatWroteAnRVN(t *testing.T) {
 // them can land that has one of these and a token no higher. What had an answer is
 // forgotten then; what had none may have landed before, and is remembered.
 func TestWhatASecuredAttemptSaysOfOthers(t *testing.T) {
-	plan, err := ordering.NewPlan("a", "b", "c", "d")
+	plan, err := plans.New("a", "b", "c", "d")
 	require.NoError(t, err)
 	l := ledger{secured: 1, stamps: []fencing.Token{4}, attempts: []attempt{ // it has a
 		{rvn: "refused", token: 5, first: 1, steps: plan[1:2]},

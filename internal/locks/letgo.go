@@ -7,7 +7,7 @@ import (
 
 	"github.com/holdall/holdall/internal/lineup"
 	"github.com/holdall/holdall/internal/lockrow"
-	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/internal/plans"
 )
 
 // errLetGo ends an acquisition that lets go of what it has taken, because it waits for a holder who
@@ -81,7 +81,7 @@ func (a *acquisition) waitAlone(ctx context.Context, err error) error {
 	if !whole {
 		a.c.notReleased(ctx, a.unit, err)
 	}
-	plan, err := ordering.NewPlan(a.plan[a.ledger.secured].Key)
+	plan, err := plans.New(a.plan[a.ledger.secured].Key)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/holdall/holdall/internal/lineup"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/memdynamo"
-	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/trace"
 )
 
@@ -22,7 +22,7 @@ func TestAUnitThatHasItsStepIsNotToldThatItIsHeld(t *testing.T) {
 	blocked := func() {}
 	c, err := New(memdynamo.New(memdynamo.Config{}), Config{Table: "locks", Trace: hooks.OnStart(trace.Wait, func(ctx context.Context, _ trace.Event) context.Context { blocked(); return ctx })})
 	require.NoError(t, err)
-	plan, err := ordering.NewPlan("a")
+	plan, err := plans.New("a")
 	require.NoError(t, err)
 	for _, end := range []time.Time{{}, time.Now()} {
 		for range 20 {

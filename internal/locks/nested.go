@@ -9,6 +9,7 @@ import (
 	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/lineup"
 	"github.com/holdall/holdall/internal/nesting"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
@@ -18,7 +19,7 @@ type holding struct {
 	c       *Client
 	unit    string
 	purpose string
-	plan    ordering.Plan
+	plan    plans.Plan
 	group   *heartbeat.Group
 }
 

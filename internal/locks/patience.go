@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
@@ -64,7 +65,7 @@ const (
 )
 
 // pace waits until the unit may ask for its first rows.
-func (a *acquisition) pace(ctx context.Context, chunk ordering.Plan) error {
+func (a *acquisition) pace(ctx context.Context, chunk plans.Plan) error {
 	end, _ := a.deadline(ctx)
 	if end.IsZero() || a.ledger.reach > 0 {
 		return nil

@@ -7,12 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/ordering"
 )
 
 // Only who is the head of an earlier row of its step may keep that place.
 func TestWhichPlaceIsKept(t *testing.T) {
-	plan, err := ordering.NewPlan("a/1")
+	plan, err := plans.New("a/1")
 	require.NoError(t, err)
 	queued := func(key ordering.Key, queue ...lockrow.Waiter) lockrow.Row {
 		return lockrow.Row{Key: key, Exists: true, Released: true, Queue: queue}
@@ -51,7 +52,7 @@ func TestWhichPlaceIsKept(t *testing.T) {
 // A place is expected where the unit asked to join and was not seen since, unless that
 // cannot land any more; once it was seen, it is where it was seen.
 func TestWherePlacesAreExpected(t *testing.T) {
-	plan, err := ordering.NewPlan("d")
+	plan, err := plans.New("d")
 	require.NoError(t, err)
 	seen := lockrow.Row{Key: "e", Exists: true, Queue: []lockrow.Waiter{other, me}}
 	left := lockrow.Row{Key: "f", Exists: true, Queue: []lockrow.Waiter{other}}

@@ -14,6 +14,7 @@ import (
 	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/misuse"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
@@ -27,7 +28,7 @@ type Prepared struct {
 	c     *Client
 	unit  *unit
 	token fencing.Token
-	plan  ordering.Plan
+	plan  plans.Plan
 	set   *Set // nil if the unit is another's
 	over  onlyOne
 }
@@ -68,7 +69,7 @@ func (s *Set) Prepare(ctx context.Context, table string, progress func(steps int
 
 // PreparedOf returns what a unit of another process has, or this one's if that is
 // known to be dead, to finish what it began.
-func (c *Client) PreparedOf(ctx context.Context, nonce string, token fencing.Token, plan ordering.Plan) *Prepared {
+func (c *Client) PreparedOf(ctx context.Context, nonce string, token fencing.Token, plan plans.Plan) *Prepared {
 	u := c.newUnit(ctx)
 	u.nonce = nonce
 	return &Prepared{c: c, unit: u, token: token, plan: plan}
@@ -79,11 +80,11 @@ func (p *Prepared) prepare(ctx context.Context, table string, progress func(int)
 	group, asking := errgroup.WithContext(ctx)
 	group.SetLimit(preparesAtOnce)
 	for rest := p.plan; len(rest) > 0; {
-		var chunk ordering.Plan
+		var chunk plans.Plan
 		chunk, rest = rest.Cut(requests.MaxActions)
 		id, halves := p.unit.id("p"), 0
 		group.Go(func() error {
-			return requests.Halve(chunk, requests.IsTooLarge, func(steps []ordering.Step) error {
+			return requests.Halve(chunk, requests.IsTooLarge, func(steps []plans.Step) error {
 				name := id
 				if halves > 0 {
 					name += "." + strconv.Itoa(halves)
@@ -101,7 +102,7 @@ func (p *Prepared) prepare(ctx context.Context, table string, progress func(int)
 }
 
 // prepareAtOnce prepares steps in one transaction.
-func (p *Prepared) prepareAtOnce(ctx context.Context, id string, steps ordering.Plan, vs lockrow.Values) error {
+func (p *Prepared) prepareAtOnce(ctx context.Context, id string, steps plans.Plan, vs lockrow.Values) error {
 	ws := lockrow.Wants(p.unit.nonce, steps, 0)
 	_, err := p.c.transact(ctx, id, p.c.table.Prepare(ws, vs))
 	var refused *refusal
@@ -121,7 +122,7 @@ func (p *Prepared) RequestID() string {
 }
 
 // CheckHeld is the condition that a step is still the unit's.
-func (p *Prepared) CheckHeld(step ordering.Step) types.TransactWriteItem {
+func (p *Prepared) CheckHeld(step plans.Step) types.TransactWriteItem {
 	return p.c.table.Check(step.Key, lockrow.IsPrepared, p.c.values(p.unit, p.token))
 }
 
@@ -129,8 +130,8 @@ func (p *Prepared) CheckHeld(step ordering.Step) types.TransactWriteItem {
 // intents, then the key. If the owner dies, the row tells whoever finishes the unit
 // that the step is done. So it stays for twice the retention: at least for the
 // retention, by any clock that is wrong by less than that.
-func (p *Prepared) Free(step ordering.Step) []types.TransactWriteItem {
-	ws := lockrow.Wants(p.unit.nonce, ordering.Plan{step}, 0)
+func (p *Prepared) Free(step plans.Step) []types.TransactWriteItem {
+	ws := lockrow.Wants(p.unit.nonce, plans.Plan{step}, 0)
 	vs := p.c.values(p.unit, p.token)
 	return asActions(p.c.table.Releases(ws, vs.With(lockrow.Values{":expires": vs[":outlives"]}), lockrow.IsMine, lockrow.Commit))
 }
@@ -145,7 +146,7 @@ func (p *Prepared) LetGo(keys []ordering.Key) {
 // HoldOf reads the row of a step's key, as a refused transaction has shown it. A step
 // that was freed leaves its row, with a fence no lower than the unit's token, for the
 // retention. The error is a *[lockrow.RowError].
-func (p *Prepared) HoldOf(step ordering.Step, item map[string]types.AttributeValue) (Hold, error) {
+func (p *Prepared) HoldOf(step plans.Step, item map[string]types.AttributeValue) (Hold, error) {
 	r, _, err := p.c.observe(step.Key, item)
 	return p.holdOf(r), err
 }
@@ -162,7 +163,7 @@ func (p *Prepared) holdOf(r lockrow.Row) Hold {
 }
 
 // Hold asks what the unit has of a step.
-func (p *Prepared) Hold(ctx context.Context, step ordering.Step) (Hold, error) {
+func (p *Prepared) Hold(ctx context.Context, step plans.Step) (Hold, error) {
 	rows, err := p.c.snapshot(ctx, p.unit.id("g"), []ordering.Key{step.Key})
 	if err != nil {
 		return Gone, err
@@ -174,7 +175,7 @@ func (p *Prepared) Hold(ctx context.Context, step ordering.Step) (Hold, error) {
 // freed it: what is under it counts as done. It refuses if there is a row. The row's fence is a
 // new token, since the row that is gone may have had a higher one than the unit's.
 // The error is a *[ConfigError] if this process's clock leaves no tokens.
-func (p *Prepared) RestoreFreed(step ordering.Step) (types.TransactWriteItem, error) {
+func (p *Prepared) RestoreFreed(step plans.Step) (types.TransactWriteItem, error) {
 	p.c.clock.Saw(p.token)
 	token := p.c.clock.Next()
 	if !token.Valid() {
@@ -186,7 +187,7 @@ func (p *Prepared) RestoreFreed(step ordering.Step) (types.TransactWriteItem, er
 // RestoreHeld are the writes that give the unit the key of a step back whose row was deleted:
 // prepared, with its journal in this unit table. The first refuses if there is a row, each of
 // the others if somebody has a key above the step's, or has left no room there.
-func (p *Prepared) RestoreHeld(step ordering.Step, table string) []types.TransactWriteItem {
+func (p *Prepared) RestoreHeld(step plans.Step, table string) []types.TransactWriteItem {
 	vs := p.c.values(p.unit, p.token).With(lockrow.Values{
 		":owner": lockrow.Text(p.c.cfg.Owner), ":lease": lockrow.Text(strconv.FormatInt(p.c.cfg.Lease.Milliseconds(), 10)),
 		":rvn": lockrow.Text(p.unit.id("r")), ":journal": lockrow.Text(table),
@@ -233,7 +234,7 @@ func (p *Prepared) quiet() {
 }
 
 // end gives the set of a unit of this process back what is left of it.
-func (p *Prepared) end(left ordering.Plan, free bool) {
+func (p *Prepared) end(left plans.Plan, free bool) {
 	if p.set == nil {
 		return
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/holdall/holdall/internal/lineup"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/oneline"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
 )
@@ -25,7 +26,7 @@ import (
 // waitInLine waits until nobody of this process is in the way of the unit's next
 // step, and returns it, with as many of those that follow as nobody is in the way
 // of either, up to so many rows.
-func (a *acquisition) waitInLine(ctx context.Context, rows int) (ordering.Plan, error) {
+func (a *acquisition) waitInLine(ctx context.Context, rows int) (plans.Plan, error) {
 	chunk, _ := a.plan[a.ledger.secured:].Cut(rows)
 	steps := make([][]lockrow.Want, len(chunk))
 	for i := range chunk {

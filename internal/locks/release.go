@@ -9,6 +9,7 @@ import (
 	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/oneline"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/ordering"
 )
@@ -17,10 +18,10 @@ import (
 // on after a failure with what does not depend on it, and returns the steps
 // that may still be held, in order, with all errors joined; a key that was not
 // ours any more is a *heartbeat.LostError among them, and not in left.
-func (c *Client) release(ctx context.Context, u *unit, steps ordering.Plan) (left ordering.Plan, err error) {
+func (c *Client) release(ctx context.Context, u *unit, steps plans.Plan) (left plans.Plan, err error) {
 	var errs []error
 	for most := requests.MaxActions; len(steps) > 0; {
-		var chunk ordering.Plan
+		var chunk plans.Plan
 		steps, chunk = lastChunk(steps, most)
 		chunk, waits := independent(chunk, left)
 		left = append(waits, left...)
@@ -43,7 +44,7 @@ func (c *Client) release(ctx context.Context, u *unit, steps ordering.Plan) (lef
 }
 
 // lastChunk cuts off the last steps that have so many rows at most.
-func lastChunk(steps ordering.Plan, most int) (rest, chunk ordering.Plan) {
+func lastChunk(steps plans.Plan, most int) (rest, chunk plans.Plan) {
 	first, rows := len(steps), 0
 	for first > 0 && (first == len(steps) || rows+steps[first-1].Rows() <= most) {
 		first--
@@ -54,10 +55,10 @@ func lastChunk(steps ordering.Plan, most int) (rest, chunk ordering.Plan) {
 
 // independent splits steps into those that may be released now and those whose
 // intents still cover a later key that may be held: their turn is after it.
-func independent(steps, held ordering.Plan) (now, waits ordering.Plan) {
+func independent(steps, held plans.Plan) (now, waits plans.Plan) {
 	for _, s := range steps {
 		covers := slices.ContainsFunc(s.Intents, func(ancestor ordering.Key) bool {
-			return slices.ContainsFunc(held, func(h ordering.Step) bool { return ancestor.Covers(h.Key) })
+			return slices.ContainsFunc(held, func(h plans.Step) bool { return ancestor.Covers(h.Key) })
 		})
 		if covers {
 			waits = append(waits, s)
@@ -71,7 +72,7 @@ func independent(steps, held ordering.Plan) (now, waits ordering.Plan) {
 // releaseChunk frees steps in one transaction. Rows that are not ours any more
 // are left out of the next try, but not the intents that a lost key left above
 // it. Lost keys are errors unless a try of our own may have freed them.
-func (c *Client) releaseChunk(ctx context.Context, u *unit, steps ordering.Plan) (lost []error, err error) {
+func (c *Client) releaseChunk(ctx context.Context, u *unit, steps plans.Plan) (lost []error, err error) {
 	ws := lockrow.Wants(u.nonce, steps, 0)
 	unanswered := false
 	for len(ws) > 0 {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -13,7 +14,7 @@ func TestReleaseIsCutFromTheEndBetweenSteps(t *testing.T) {
 	for i := range 120 {
 		keys = append(keys, ordering.Join("p"+string(rune('a'+i/26))+string(rune('a'+i%26)), "x"))
 	}
-	plan, err := ordering.NewPlan(keys...)
+	plan, err := plans.New(keys...)
 	require.NoError(t, err)
 	rest, chunk := lastChunk(plan, 100)
 	require.Len(t, chunk, 50, "two rows a step, 100 actions")
@@ -22,7 +23,7 @@ func TestReleaseIsCutFromTheEndBetweenSteps(t *testing.T) {
 }
 
 func TestAnIntentStaysAsLongAsItCoversAKeyThatMayBeHeld(t *testing.T) {
-	plan, err := ordering.NewPlan("a/1", "a/2", "b/1")
+	plan, err := plans.New("a/1", "a/2", "b/1")
 	require.NoError(t, err)
 	now, waits := independent(plan[:1], plan[1:2]) // a/2 could not be released
 	require.Empty(t, now)

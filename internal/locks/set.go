@@ -18,6 +18,7 @@ import (
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/nesting"
 	"github.com/holdall/holdall/internal/oneline"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/internal/underway"
 	"github.com/holdall/holdall/ordering"
@@ -34,7 +35,7 @@ type Set struct {
 	c     *Client
 	unit  *unit
 	token fencing.Token
-	plan  ordering.Plan
+	plan  plans.Plan
 	group *heartbeat.Group
 	claim *lineup.Claim
 	end   func() // for Close
@@ -52,8 +53,8 @@ type Set struct {
 
 // stake is what a set has left, and whose it is.
 type stake struct {
-	left ordering.Plan // not released yet
-	way  way           // on which it is let go of, whatever the set's own methods are asked
+	left plans.Plan // not released yet
+	way  way        // on which it is let go of, whatever the set's own methods are asked
 }
 
 // way is how a set is let go of. Its text says what is to be done then.
@@ -112,7 +113,7 @@ func (s *Set) Within(ctx context.Context) context.Context { return nesting.Withi
 func (s *Set) Token() fencing.Token { return s.token }
 
 // Plan is how the keys were taken. It must not be changed.
-func (s *Set) Plan() ordering.Plan { return s.plan }
+func (s *Set) Plan() plans.Plan { return s.plan }
 
 // Nonce is the unit's nonce.
 func (s *Set) Nonce() string { return s.unit.nonce }
@@ -172,7 +173,7 @@ func (s *Set) release(ctx context.Context) (lost, err error) {
 
 // takeLeft takes what is not released yet, waiting for a release under way. The error
 // matches ErrUnresolved if it is for an Ending or a Prepared to let go of it.
-func (s *Set) takeLeft(ctx context.Context) (ordering.Plan, error) {
+func (s *Set) takeLeft(ctx context.Context) (plans.Plan, error) {
 	var has stake
 	select { // whatever ctx says, if nobody is at it
 	case has = <-s.stakes:
@@ -192,7 +193,7 @@ func (s *Set) takeLeft(ctx context.Context) (ordering.Plan, error) {
 
 // takeWhole is takeLeft for who needs the whole set: the error is a *[heartbeat.LostError] if
 // any of it was released.
-func (s *Set) takeWhole(ctx context.Context) (ordering.Plan, error) {
+func (s *Set) takeWhole(ctx context.Context) (plans.Plan, error) {
 	plan, err := s.takeLeft(ctx)
 	if err != nil {
 		return nil, err

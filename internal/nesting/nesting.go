@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/holdall/holdall/internal/next"
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -196,7 +197,7 @@ func (c Call) refusedBy(holder Holder, keys []ordering.Key) error {
 // that one.
 func conflict(needed, held []ordering.Key) (key, at ordering.Key, found bool) {
 	for _, k := range needed {
-		if at, covered := ordering.Covering(held, k); covered {
+		if at, covered := plans.Covering(held, k); covered {
 			return k, at, true
 		}
 		i, _ := slices.BinarySearchFunc(held, k, ordering.Compare) // what is below k follows it

@@ -42,7 +42,7 @@ var ofFinding = []mutant{
 		file:   "internal/footprint/footprint.go",
 		old:    `g.rows = make([]ordering.Key, 0, len(g.needs))`,
 		new: "maps.DeleteFunc(g.needs, func(k ordering.Key, _ lockrow.Need) bool {\n" +
-			"		by, covered := ordering.Covering(g.fresh, k)\n		return covered && by != k\n	})\n	g.rows = make([]ordering.Key, 0, len(g.needs))",
+			"		by, covered := plans.Covering(g.fresh, k)\n		return covered && by != k\n	})\n	g.rows = make([]ordering.Key, 0, len(g.needs))",
 		by: check{in: "unitofwork", test: "TestACoarserKeyIsFoundLater"},
 	},
 	{

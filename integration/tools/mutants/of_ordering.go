@@ -4,14 +4,14 @@ package main
 var ofOrder = []mutant{
 	{
 		clause: "a fine lock leaves an intent on each of its ancestors, not on the outermost alone",
-		file:   "ordering/plan.go",
+		file:   "internal/plans/plan.go",
 		old:    `slices.Clone(ancestors[shared:])`,
 		new:    `slices.Clone(ancestors[shared:min(len(ancestors), max(shared, 1))])`,
 		by:     check{in: "lockset", test: "TestCoarseAndFineExcludeEachOther"},
 	},
 	{
 		clause: "an ancestor belongs to the first step below it, and to no later one",
-		file:   "ordering/plan.go",
+		file:   "internal/plans/plan.go",
 		old:    `&& ancestors[shared] == previous[shared] {`,
 		new:    `&& ancestors[shared] == previous[shared] && shared > 0 {`,
 		by:     check{in: "ordering", test: "TestPlanInvariants"},

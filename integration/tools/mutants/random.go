@@ -18,7 +18,7 @@ import (
 // library has the packages that mutants are drawn from; each follows those that it
 // imports.
 var library = []string{
-	"internal/next", "internal/oneline", "internal/recent", "internal/underway", "ordering", "internal/nesting", "internal/expressions", "internal/requests", "fencing", "heartbeat",
+	"internal/next", "internal/oneline", "internal/recent", "internal/underway", "ordering", "internal/plans", "internal/nesting", "internal/expressions", "internal/requests", "fencing", "internal/tokens", "heartbeat",
 	"internal/lockrow", "internal/footprint", "internal/lineup", "internal/actions", "internal/writeback", "internal/journal", "internal/locks", "lockset", "lockset/inspect", "unitofwork", "record", "holdalltest",
 }
 

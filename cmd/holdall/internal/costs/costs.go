@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -126,7 +127,7 @@ func (u Unit) Estimate(inTheWay float64) Estimate {
 }
 
 // plan is how the unit's keys are locked.
-func (u Unit) plan() ordering.Plan {
+func (u Unit) plan() plans.Plan {
 	keys := make([]ordering.Key, u.Keys)
 	for i := range keys {
 		own := "k" + strconv.Itoa(i)
@@ -138,7 +139,7 @@ func (u Unit) plan() ordering.Plan {
 		}
 		keys[i] = ordering.Join(segments...)
 	}
-	plan, err := ordering.NewPlan(keys...)
+	plan, err := plans.New(keys...)
 	if err != nil {
 		panic("costs: a Unit of limits that were not checked: " + err.Error())
 	}
@@ -206,7 +207,7 @@ func (u Unit) commit(rows int) Cost {
 }
 
 // locked is what a unit costs that takes its locks.
-func (u Unit) locked(plan ordering.Plan) Cost {
+func (u Unit) locked(plan plans.Plan) Cost {
 	c := taking(plan).Plus(u.renewing()).Plus(u.read())
 	if u.ID {
 		c = c.Plus(Cost{1, 0, twice}) // it is looked up
@@ -217,13 +218,13 @@ func (u Unit) locked(plan ordering.Plan) Cost {
 	return c.Plus(u.commit(plan.Rows()))
 }
 
-func taking(plan ordering.Plan) Cost { return inChunks(plan, rowsAtOnce) }
+func taking(plan plans.Plan) Cost { return inChunks(plan, rowsAtOnce) }
 
 // inChunks is what it costs to write the rows of whole steps, so many at most at once. A row by
 // itself needs no transaction.
-func inChunks(plan ordering.Plan, most int) (c Cost) {
+func inChunks(plan plans.Plan, most int) (c Cost) {
 	for len(plan) > 0 {
-		var chunk ordering.Plan
+		var chunk plans.Plan
 		chunk, plan = plan.Cut(most)
 		c = c.Plus(rowsCost(chunk.Rows()))
 	}
@@ -244,7 +245,7 @@ func (u Unit) renewing() Cost {
 }
 
 // waiting is what it costs to wait for one lock: a chunk is refused, the unit joins a queue, and looks.
-func (u Unit) waiting(plan ordering.Plan) Cost {
+func (u Unit) waiting(plan plans.Plan) Cost {
 	chunk, _ := plan.Cut(rowsAtOnce)
 	return rowsCost(chunk.Rows()).Plus(Cost{1, 1, 0}).Plus(Cost{looks, 0, looks})
 }

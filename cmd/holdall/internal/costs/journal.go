@@ -1,6 +1,6 @@
 package costs
 
-import "github.com/holdall/holdall/ordering"
+import "github.com/holdall/holdall/internal/plans"
 
 // What a journal has beside the bytes of the records, about, and how it is written and removed.
 const (
@@ -11,7 +11,7 @@ const (
 )
 
 // byJournal is what a unit costs that is larger than one transaction, from its locks to the end.
-func (u Unit) byJournal(plan ordering.Plan) Cost {
+func (u Unit) byJournal(plan plans.Plan) Cost {
 	bytes := u.Writes*(u.Record+besideWrite) + u.Keys*besideKey
 	parts, kilobytes := float64(per(bytes, journalRow)), blocks(bytes, writeBlock)
 	first := min(kilobytes, journalRow/writeBlock)
@@ -38,7 +38,7 @@ func (u Unit) byJournal(plan ordering.Plan) Cost {
 // applying is what it costs to do what a journal says, and to free the rows: steps with their
 // writes, in as few transactions as they fit into. Of a key that has more writes than one
 // transaction, each transaction but the last checks the key's row.
-func (u Unit) applying(plan ordering.Plan) Cost {
+func (u Unit) applying(plan plans.Plan) Cost {
 	c := Cost{0, twice * (float64(plan.Rows()) + float64(u.Writes)*u.written()), 0}
 	most := min(actionsAtOnce, max(1, bytesWritten/max(1, u.Record))) // writes that one transaction has
 	used := actionsAtOnce                                             // of the transaction that is being filled

@@ -1,18 +1,23 @@
-package ordering
+// Package plans says in which steps keys are taken: in the one order of package ordering.
+package plans
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/holdall/holdall/ordering"
+)
 
 // Canonical returns the keys in order, without duplicates and without keys
-// that another key of the set covers. It returns a *KeyError for the first
+// that another key of the set covers. It returns an *ordering.KeyError for the first
 // invalid one.
-func Canonical(keys ...Key) ([]Key, error) {
+func Canonical(keys ...ordering.Key) ([]ordering.Key, error) {
 	for _, k := range keys {
 		if err := k.Validate(); err != nil {
 			return nil, err
 		}
 	}
 	sorted := slices.Clone(keys)
-	slices.SortFunc(sorted, Compare)
+	slices.SortFunc(sorted, ordering.Compare)
 	canonical := sorted[:0]
 	for _, k := range sorted {
 		// Descendants follow their ancestor directly, so looking at the last
@@ -32,10 +37,10 @@ func Canonical(keys ...Key) ([]Key, error) {
 // but for ancestors that an earlier step already covers with its intent.
 type Step struct {
 	// Key is taken exclusively. It is the witness of the step's intents.
-	Key Key
+	Key ordering.Key
 	// Intents are the ancestors of Key that no earlier step has an intent on,
 	// outermost first.
-	Intents []Key
+	Intents []ordering.Key
 }
 
 // Rows is how many rows of the lock table the step writes.
@@ -54,23 +59,23 @@ func (p Plan) Rows() int {
 }
 
 // Keys returns the keys that the plan takes exclusively, in order.
-func (p Plan) Keys() []Key {
-	keys := make([]Key, len(p))
+func (p Plan) Keys() []ordering.Key {
+	keys := make([]ordering.Key, len(p))
 	for i, s := range p {
 		keys[i] = s.Key
 	}
 	return keys
 }
 
-// NewPlan returns the plan for the canonical form of keys.
-// It returns a *KeyError for an invalid key.
-func NewPlan(keys ...Key) (Plan, error) {
+// New returns the plan for the canonical form of keys.
+// It returns an *ordering.KeyError for an invalid key.
+func New(keys ...ordering.Key) (Plan, error) {
 	canonical, err := Canonical(keys...)
 	if err != nil {
 		return nil, err
 	}
 	plan := make(Plan, len(canonical))
-	var previous []Key // the ancestors of the step before
+	var previous []ordering.Key // the ancestors of the step before
 	for i, k := range canonical {
 		ancestors := k.Ancestors()
 		// Descendants are contiguous: an ancestor shared with any earlier key
@@ -86,8 +91,8 @@ func NewPlan(keys ...Key) (Plan, error) {
 }
 
 // Covering returns the key among held, which is canonical, that covers k.
-func Covering(held []Key, k Key) (Key, bool) {
-	i, found := slices.BinarySearchFunc(held, k, Compare)
+func Covering(held []ordering.Key, k ordering.Key) (ordering.Key, bool) {
+	i, found := slices.BinarySearchFunc(held, k, ordering.Compare)
 	if found {
 		return held[i], true
 	}
