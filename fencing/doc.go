@@ -5,7 +5,7 @@
 //
 //	gate, err := fencing.NewPostgreSQLGate("fences") // gate.CreateTable makes its table
 //
-//	err = locks.With(ctx, keys, func(ctx context.Context, token lockset.Token) error {
+//	err = locks.With(ctx, keys, func(ctx context.Context, token fencing.Token) error {
 //		return gate.Do(ctx, db, token, keys, func(tx *sql.Tx) error { // a *StaleError if it is late
 //			_, err := tx.ExecContext(ctx, "UPDATE statements SET ...")
 //			return err

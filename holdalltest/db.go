@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/internal/nesting"
 	"github.com/holdall/holdall/internal/newtable"
@@ -97,7 +98,7 @@ func (db *DB) LoseLocks(ctx context.Context, cfg lockset.Config, key ordering.Ke
 // the key and let go of it again. So whoever has had the key before is late: its token is stale. It returns
 // the later token, which a store of the test's own may have seen then. It waits for those who
 // wait for the key already.
-func (db *DB) Overtake(ctx context.Context, cfg lockset.Config, key ordering.Key) (later lockset.Token, err error) {
+func (db *DB) Overtake(ctx context.Context, cfg lockset.Config, key ordering.Key) (later fencing.Token, err error) {
 	ctx = nesting.Without(ctx) // another process
 	if _, err := db.LoseLocks(ctx, cfg, key); err != nil {
 		return 0, err
@@ -107,7 +108,7 @@ func (db *DB) Overtake(ctx context.Context, cfg lockset.Config, key ordering.Key
 	if err != nil {
 		return 0, err
 	}
-	err = somebody.With(ctx, []ordering.Key{key}, func(_ context.Context, token lockset.Token) error {
+	err = somebody.With(ctx, []ordering.Key{key}, func(_ context.Context, token fencing.Token) error {
 		later = token
 		return nil
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/holdalltest"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -22,7 +23,7 @@ func TestAPaymentUnderALockOfItsCustomer(t *testing.T) {
 		units, err := open(db.Process("worker"))
 		require.NoError(t, err)
 		began := time.Now()
-		err = units.Locks().With(t.Context(), []ordering.Key{"stock:shoes"}, func(ctx context.Context, _ lockset.Token) error {
+		err = units.Locks().With(t.Context(), []ordering.Key{"stock:shoes"}, func(ctx context.Context, _ fencing.Token) error {
 			return place(ctx, units, "1", false)
 		})
 		require.ErrorIs(t, err, lockset.ErrNested)

@@ -135,7 +135,7 @@ func TestOvertake(t *testing.T) {
 		require.NoError(t, err)
 		keys := []ordering.Key{"order:1"}
 		gone := errors.New("not called")
-		err = locks.With(t.Context(), keys, func(ctx context.Context, token lockset.Token) error {
+		err = locks.With(t.Context(), keys, func(ctx context.Context, token fencing.Token) error {
 			later, err := db.Overtake(ctx, config.Locks, "order:1")
 			require.NoError(t, err)
 			require.Greater(t, later, token)

@@ -10,7 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -215,7 +217,7 @@ func TestARestampThatFindsNoLockRow(t *testing.T) {
 			return faults.Pass()
 		}, func(c *lockset.Config) { c.ChunkSize = 1 })
 		_, err := o.Acquire(t.Context(), []ordering.Key{"a", "z"})
-		var foreign *lockset.RowError
+		var foreign *lockrow.RowError
 		require.ErrorAs(t, err, &foreign)
 		require.Equal(t, ordering.Key("a"), foreign.Key)
 	})
@@ -230,7 +232,7 @@ func TestTokensRiseAlongEveryConflictWhateverTheClocks(t *testing.T) {
 				c.Now = func() time.Time { return time.Now().Add(skew) }
 			}))
 		}
-		last := lockset.Token(0)
+		last := fencing.Token(0)
 		for i := range 40 {
 			key := []ordering.Key{"c", "c/a", "c", "c/b/x"}[i%4]
 			set := b.take(owners[(i*7+i/4)%4], key)
@@ -289,7 +291,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"ChunkSize": {Table: "t", ChunkSize: 100},
 	} {
 		_, err := lockset.New(struct{ lockset.DynamoDB }{}, c)
-		var configErr *lockset.ConfigError
+		var configErr *locks.ConfigError
 		require.ErrorAs(t, err, &configErr, field)
 		require.Equal(t, field, configErr.Field)
 	}
@@ -297,7 +299,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"sets of one lease":          {Table: "t", MaxAge: 20 * time.Second},
 		"chunks of one row":          {Table: "t", ChunkSize: 1},
 		"the largest chunks":         {Table: "t", ChunkSize: locks.MaxChunkSize},
-		"the shortest lease":         {Table: "t", Lease: lockset.MinLease},
+		"the shortest lease":         {Table: "t", Lease: locks.MinLease},
 		"rows that stay for longest": {Table: "t", Retention: locks.MaxRetention},
 	} {
 		_, err := lockset.New(struct{ lockset.DynamoDB }{}, c)

@@ -15,7 +15,8 @@ import (
 // use.
 type Client locks.Client
 
-// New returns a client. It sends nothing. The error is a *[ConfigError].
+// New returns a client. It sends nothing. The error names the field of cfg that
+// cannot be used.
 func New(db DynamoDB, cfg Config) (*Client, error) {
 	c, err := locks.New(db, locks.Config(cfg))
 	return (*Client)(c), err
@@ -29,11 +30,11 @@ func (c *Client) engine() *locks.Client { return (*locks.Client)(c) }
 //
 // The set outlives ctx: it is held until it is released or lost.
 //
-// Errors: *ordering.KeyError for an invalid key; *[ConfigError] for an invalid purpose; [ErrNested] if
+// Errors: *ordering.KeyError for an invalid key; one that names an invalid option; [ErrNested] if
 // a key conflicts with what is held under ctx, or comes before it; *[HeldError] if ctx or the wait
 // ended while another unit had a key, or left too little time to wait for it (see [Wait]);
-// *[LostError] if a key already taken was lost while waiting for another; *[NoAnswerError];
-// *[TableError]; *[RowError].
+// *heartbeat.LostError if a key already taken was lost while waiting for another; *[NoAnswerError];
+// *[TableError]; one that names a row which holdall did not write.
 //
 // If Acquire fails, it undoes what it did, even if ctx has ended. That takes a few requests. An error
 // in undoing is joined to the error. Once ctx or the wait has ended, or DynamoDB has not answered for
@@ -73,7 +74,7 @@ func (c *Client) Check(ctx context.Context) error { return c.engine().Check(ctx)
 // From here on the client acquires nothing, and what it is asked for fails with
 // [ErrClosed]. Close waits until every set is released or lost. When ctx ends first, it
 // ends the waits that are under way and releases the sets that are held: they are lost,
-// and the reason of the *[LostError] is ErrClosed. For that it takes a lease at most.
+// and the reason of the *heartbeat.LostError is ErrClosed. For that it takes a lease at most.
 //
 // It returns nil if everything had ended by itself. Otherwise the error is the cause of
 // ctx's end, joined with what could not be released: others take that over after a lease.
@@ -97,7 +98,7 @@ func (c *Client) Saw(t fencing.Token) { c.engine().Clock().Saw(t) }
 // demos: the table is not protected from deletion, so that they can remove it.
 // docs/templates.md has tables for production, for Terraform and CloudFormation.
 //
-// Errors: *[ConfigError], *[TableError].
+// Errors: one that names the field of cfg that cannot be used; *[TableError].
 func CreateTable(ctx context.Context, db Tables, cfg Config) error {
 	return locks.CreateTable(ctx, db, locks.Config(cfg))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
@@ -31,7 +32,7 @@ func TestCloseWaitsForSets(t *testing.T) {
 			"Acquire":    func() error { _, err := o.Acquire(t.Context(), closeKeys); return err },
 			"TryAcquire": func() error { _, err := o.TryAcquire(t.Context(), closeKeys); return err },
 			"With": func() error {
-				return o.With(t.Context(), closeKeys, func(context.Context, lockset.Token) error { t.Error("called"); return nil })
+				return o.With(t.Context(), closeKeys, func(context.Context, fencing.Token) error { t.Error("called"); return nil })
 			},
 		} {
 			require.ErrorIs(t, call(), lockset.ErrClosed, name)
@@ -65,7 +66,7 @@ func TestCloseReleasesSetsAndEndsWaits(t *testing.T) {
 		go func() { _, err := o.Acquire(t.Context(), []ordering.Key{"theirs"}); waited <- err }()
 		inside := make(chan error, 1)
 		go func() {
-			inside <- o.With(t.Context(), []ordering.Key{"within"}, func(ctx context.Context, _ lockset.Token) error {
+			inside <- o.With(t.Context(), []ordering.Key{"within"}, func(ctx context.Context, _ fencing.Token) error {
 				<-ctx.Done()
 				return nil
 			})

@@ -5,12 +5,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/trace"
 )
-
-// MinLease is the shortest lease that a configuration may have.
-const MinLease = locks.MinLease
 
 // Config says where the locks are and how they are kept. The zero value of
 // every field but Table is its default.

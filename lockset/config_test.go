@@ -65,8 +65,8 @@ func TestTheBoundsOfAConfiguration(t *testing.T) {
 		{"Table", func(c *Config) { c.Table = "" }},
 		{"HashKey", func(c *Config) { c.HashKey = `a"b` }},
 		{"", func(c *Config) { c.HashKey = "id" }},
-		{"", func(c *Config) { c.Lease = MinLease }},
-		{"Lease", func(c *Config) { c.Lease = MinLease - 1 }},
+		{"", func(c *Config) { c.Lease = locks.MinLease }},
+		{"Lease", func(c *Config) { c.Lease = locks.MinLease - 1 }},
 		{"Lease", func(c *Config) { c.Lease = -lease }},
 		{"", func(c *Config) { c.Heartbeat, c.Margin, c.AttemptTimeout, c.Poll = 1, 1, 1, 1 }},
 		{"Heartbeat", func(c *Config) { c.Heartbeat = -1 }},
@@ -103,19 +103,19 @@ func TestTheBoundsOfAConfiguration(t *testing.T) {
 			require.NoError(t, err, "%+v", cfg)
 			continue
 		}
-		var wrong *ConfigError
+		var wrong *locks.ConfigError
 		require.ErrorAs(t, err, &wrong, "%+v", cfg)
 		require.Equal(t, c.field, wrong.Field, "%+v", cfg)
 	}
 	require.Equal(t, 99, locks.MaxChunkSize)
-	require.Equal(t, time.Second, MinLease)
+	require.Equal(t, time.Second, locks.MinLease)
 }
 
 // A hash key has no name that a row has for something else.
 func TestAHashKeyOfATakenName(t *testing.T) {
 	for _, name := range RowAttributes {
 		_, err := New(struct{ DynamoDB }{}, Config{Table: "locks", HashKey: name})
-		require.ErrorAs(t, err, new(*ConfigError), name)
+		require.ErrorAs(t, err, new(*locks.ConfigError), name)
 	}
 }
 

@@ -114,7 +114,7 @@ func TestADeletedRowIsTakenAtOnceWithAHigherToken(t *testing.T) {
 func requireLost(t *testing.T, err error, key ordering.Key) {
 	t.Helper()
 	require.ErrorIs(t, err, lockset.ErrLost)
-	var lost *lockset.LostError
+	var lost *heartbeat.LostError
 	require.ErrorAs(t, err, &lost)
 	require.Equal(t, key, lost.Key)
 }

@@ -5,7 +5,7 @@
 //	locks, err := lockset.New(db, lockset.Config{Table: "locks"})
 //
 //	keys := []ordering.Key{ordering.Join("customer:42"), ordering.Join("report:2026", "month:07")}
-//	err = locks.With(ctx, keys, func(ctx context.Context, token lockset.Token) error {
+//	err = locks.With(ctx, keys, func(ctx context.Context, token fencing.Token) error {
 //		return printer.Print(ctx, token) // ctx ends before anybody else can have the keys
 //	})
 //

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/lockrow"
@@ -126,7 +127,7 @@ func TestWhichKeyRefused(t *testing.T) {
 				if c.key == "" {
 					require.NoError(t, err)
 				} else {
-					var lost *lockset.LostError
+					var lost *heartbeat.LostError
 					require.ErrorAs(t, err, &lost)
 					require.Equal(t, c.key, lost.Key)
 					require.ErrorIs(t, err, lockset.ErrLost)
@@ -176,7 +177,7 @@ func TestTheHandOfARow(t *testing.T) {
 
 		b.putItem(item{"key": &types.AttributeValueMemberS{Value: "a"}, "colour": &types.AttributeValueMemberS{Value: "red"}})
 		_, _, err = o.RowHand("a", b.row("a"))
-		var foreign *lockset.RowError
+		var foreign *lockrow.RowError
 		require.ErrorAs(t, err, &foreign)
 		require.Equal(t, ordering.Key("a"), foreign.Key)
 	})

@@ -2,22 +2,21 @@ package lockset
 
 import (
 	"github.com/holdall/holdall/heartbeat"
-	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/nesting"
 	"github.com/holdall/holdall/internal/requests"
 )
 
-// What the caller may do next:
+// What the caller may do next, as [NextOf] says it of any error:
 //
-//   - start over, with a fresh set: [LostError], which matches [ErrLost];
+//   - start over, with a fresh set: [ErrLost];
 //   - try again later: [HeldError] (somebody has a key) and [NoAnswerError]
 //     (DynamoDB did not answer, or was busy all along); ErrClosed, in another process;
-//   - fix the call or the configuration: [ConfigError], ordering.KeyError,
+//   - fix the call or the configuration: an error that names the field, ordering.KeyError,
 //     [TableError], [CheckError];
-//   - look at the table: [RowError].
+//   - decide: an error that names a row of the lock table which holdall did not write.
 var (
-	// ErrLost matches every *LostError.
+	// ErrLost matches every *heartbeat.LostError, which says why a set was lost.
 	ErrLost = heartbeat.ErrLost
 	// ErrReleased is the cause of a set's context that ended by its release.
 	ErrReleased = heartbeat.ErrReleased
@@ -32,12 +31,6 @@ var (
 	// ErrClosed says that the client was closed. Another process may do it.
 	ErrClosed = locks.ErrClosed
 )
-
-// LostError says why a set was lost. It matches [ErrLost], and its Reason.
-//
-//	Key    ordering.Key // the first key lost; empty if time ran out for the set
-//	Reason error
-type LostError = heartbeat.LostError
 
 // TableError names a table that cannot be used as it stands: it does not exist,
 // has another key schema, or may not be accessed; or nothing can be sent to it, for want of a
@@ -57,24 +50,9 @@ type TableError = requests.TableError
 //	End  error  // why there was no further one: the context's cause, or patience
 type NoAnswerError = requests.NoAnswerError
 
-// RowError says that a row of the lock table is not one holdall wrote.
-type RowError = lockrow.RowError
-
 // HeldError says who had a key when the time to wait for it was over.
 type HeldError = locks.HeldError
 
-// ConfigError says which field of a configuration cannot be used.
-type ConfigError = locks.ConfigError
-
-// CheckError has all that a check found, in one line each.
-//
-//	Findings []Finding // at least one
+// CheckError has all that a check found, in one line each: the table, what is wrong with it, and what to
+// do about it.
 type CheckError = requests.CheckError
-
-// Finding is something that is not as holdall needs it.
-//
-//	Table   string // empty if it concerns no table: this process's clock
-//	Problem string
-//	Do      string // what to do about it
-//	Err     error  // of the request that showed it; nil if an answer did
-type Finding = requests.Finding

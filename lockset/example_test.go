@@ -43,16 +43,16 @@ func ExampleNew() {
 // it has seen, so it is safe even if this process is suspended and comes back late.
 func Print(ctx context.Context, locks *lockset.Client, printer *Printer, document string) error {
 	keys := []ordering.Key{ordering.Join("printer:3"), ordering.Join("document:" + document)}
-	return locks.With(ctx, keys, func(ctx context.Context, token lockset.Token) error {
+	return locks.With(ctx, keys, func(ctx context.Context, token fencing.Token) error {
 		return printer.Print(ctx, token, document) // ctx ends before anybody else can have the keys
 	})
 }
 
 // Printer rejects whoever is late.
-type Printer struct{ highest lockset.Token }
+type Printer struct{ highest fencing.Token }
 
 // Print prints a document under a token.
-func (p *Printer) Print(_ context.Context, token lockset.Token, document string) error {
+func (p *Printer) Print(_ context.Context, token fencing.Token, document string) error {
 	if token < p.highest {
 		return &fencing.StaleError{Token: token, Found: p.highest}
 	}

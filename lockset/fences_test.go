@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -66,7 +67,7 @@ func TestARestampThatFindsAnIntentGoneFails(t *testing.T) {
 			return faults.Pass()
 		}, func(c *lockset.Config) { c.ChunkSize = 2 })
 		_, err := o.Acquire(t.Context(), []ordering.Key{"c/a", "z"})
-		var lost *lockset.LostError
+		var lost *heartbeat.LostError
 		require.ErrorAs(t, err, &lost)
 		require.Equal(t, ordering.Key("c"), lost.Key)
 		b.allFree()

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
@@ -206,7 +207,7 @@ func TestFreeByAClockThatLeavesNoTokens(t *testing.T) {
 		i, err := inspect.New(o.net, cfg)
 		require.NoError(t, err)
 		err = i.Free(t.Context(), "c/1", set.Nonce(), inspect.Freeing{})
-		require.ErrorAs(t, err, new(*lockset.ConfigError))
+		require.ErrorAs(t, err, new(*locks.ConfigError))
 		require.Equal(t, set.Nonce(), b.unitAt("c/1"))
 		b.free(set)
 		b.free(b.take(b.owner("heir", nil), "c/1"))

@@ -161,7 +161,7 @@ func TestFreeBelowADamagedRow(t *testing.T) {
 		i, _ := b.operator(nil)
 		other := b.take(b.owner("other", nil), "d/1")
 		b.change("d", "SET fence = :text", map[string]types.AttributeValue{":text": text("high")})
-		var damaged *lockset.RowError
+		var damaged *lockrow.RowError
 		require.ErrorAs(t, i.Free(t.Context(), "d/1", other.Nonce(), inspect.Freeing{}), &damaged)
 		require.Equal(t, ordering.Key("d"), damaged.Key)
 	})

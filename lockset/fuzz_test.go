@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/arbitrary"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
@@ -295,8 +296,8 @@ func fenceOf(t *testing.T, row item) int64 {
 // refusedWell: the error is one that Acquire may return, and says what is there.
 func (b *bed) refusedWell(err error, planted map[ordering.Key]item, how uint8) {
 	var held *lockset.HeldError
-	var row *lockset.RowError
-	var config *lockset.ConfigError
+	var row *lockrow.RowError
+	var config *locks.ConfigError
 	switch t := b.t; {
 	case errors.As(err, &row):
 		require.Contains(t, planted, row.Key)
@@ -385,7 +386,7 @@ func FuzzConfig(f *testing.F) {
 		}
 		client, err := lockset.New(struct{ lockset.DynamoDB }{}, given)
 		if err != nil {
-			var config *lockset.ConfigError
+			var config *locks.ConfigError
 			require.ErrorAs(t, err, &config)
 			require.NotEmpty(t, config.Field)
 			require.NotEmpty(t, config.Reason)
@@ -398,7 +399,7 @@ func FuzzConfig(f *testing.F) {
 		whole := float64(c.Heartbeat) + 2*float64(c.AttemptTimeout) + float64(c.Margin) // floats do not overflow
 		require.LessOrEqual(t, whole, 1.001*float64(c.Lease), "%+v", given)
 		require.GreaterOrEqual(t, float64(c.Grace)*1.001, 5*float64(c.Poll))
-		require.GreaterOrEqual(t, c.Lease, lockset.MinLease)
+		require.GreaterOrEqual(t, c.Lease, locks.MinLease)
 		require.LessOrEqual(t, c.Lease, c.MaxAge)
 		require.Less(t, c.MaxAge, c.Retention)
 		require.True(t, c.ChunkSize >= 1 && c.ChunkSize <= locks.MaxChunkSize)

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/lockrow"
@@ -109,7 +110,7 @@ func TestNothingIsBurnedOnAForeignRow(t *testing.T) {
 				b.putItem(foreign)
 				o := b.owner("o", nth("UpdateItem", 1, faults.LoseRequest(faults.Reset)))
 				_, err := o.TryAcquire(t.Context(), []ordering.Key{"a"})
-				require.ErrorAs(t, err, new(*lockset.RowError))
+				require.ErrorAs(t, err, new(*lockrow.RowError))
 				require.Equal(t, foreign, b.row("a"))
 			})
 		})
@@ -158,7 +159,7 @@ func TestALostSetDoesNotEnd(t *testing.T) {
 		require.ErrorIs(t, lost[set.Nonce()], lockset.ErrLost)
 		ending, err := set.End(t.Context())
 		require.Nil(t, ending)
-		var loss *lockset.LostError
+		var loss *heartbeat.LostError
 		require.ErrorAs(t, err, &loss)
 		require.Equal(t, ordering.Key("a"), loss.Key)
 		require.ErrorIs(t, set.Release(t.Context()), lockset.ErrLost, "it has no Ending that must be resolved")
@@ -327,7 +328,7 @@ func TestAUnitThatLosesAKeyInALine(t *testing.T) {
 		require.Contains(t, b.row("a"), "unit")
 		thief := b.seize("a", b.owner("thief", nil))
 		err := p.failed()
-		var lost *lockset.LostError
+		var lost *heartbeat.LostError
 		require.ErrorAs(t, err, &lost)
 		require.Equal(t, ordering.Key("a"), lost.Key)
 		require.False(t, errors.As(err, new(*lockset.HeldError)), "%v", err)

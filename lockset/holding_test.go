@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -84,7 +85,7 @@ func TestASetIsHeldForNoLongerThanItsBound(t *testing.T) {
 		require.ErrorIs(t, context.Cause(set.Context()), lockset.ErrReleased)
 
 		_, err = o.Acquire(t.Context(), []ordering.Key{"b"}, func(o *lockset.Options) { o.HoldFor = -1 })
-		require.ErrorAs(t, err, new(*lockset.ConfigError))
+		require.ErrorAs(t, err, new(*locks.ConfigError))
 	})
 }
 

@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/lockset/inspect"
@@ -123,7 +125,7 @@ func TestAListTellsWhoHasWhatAndWhoWaits(t *testing.T) {
 		require.False(t, free.LastHeld.IsZero())
 
 		require.Len(t, damaged, 1)
-		var row *lockset.RowError
+		var row *lockrow.RowError
 		require.ErrorAs(t, damaged[0], &row)
 		require.Equal(t, ordering.Key("damaged"), row.Key)
 		require.Equal(t, rows["damaged"], inspect.Row{Key: "damaged", Exists: true, Damage: row.Reason})
@@ -371,9 +373,9 @@ func TestAnInspectorOnlyReads(t *testing.T) {
 
 func TestAnInspectorIsMadeByItsFunction(t *testing.T) {
 	_, err := inspect.New(nil, lockset.Config{Table: table})
-	require.ErrorAs(t, err, new(*lockset.ConfigError))
+	require.ErrorAs(t, err, new(*locks.ConfigError))
 	_, err = inspect.New(memdynamo.New(memdynamo.Config{}), lockset.Config{})
-	require.ErrorAs(t, err, new(*lockset.ConfigError))
+	require.ErrorAs(t, err, new(*locks.ConfigError))
 	i, err := inspect.New(memdynamo.New(memdynamo.Config{}), lockset.Config{Table: table})
 	require.NoError(t, err)
 	require.Equal(t, "key", i.Config().HashKey)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -168,7 +169,7 @@ func TestALineBehindTheDeadLetsGo(t *testing.T) {
 	})
 }
 
-func assertAfter(t *testing.T, before, after lockset.Token) {
+func assertAfter(t *testing.T, before, after fencing.Token) {
 	t.Helper()
 	if after <= before {
 		t.Errorf("token %v does not come after %v", after, before)

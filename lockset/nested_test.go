@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/nesting"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -21,7 +22,7 @@ type under func(t *testing.T, o *owner, ctx context.Context, keys []ordering.Key
 
 var nestedIn = map[string]under{
 	"With": func(t *testing.T, o *owner, ctx context.Context, keys []ordering.Key, do func(context.Context)) {
-		require.NoError(t, o.With(ctx, keys, func(ctx context.Context, _ lockset.Token) error { do(ctx); return nil }))
+		require.NoError(t, o.With(ctx, keys, func(ctx context.Context, _ fencing.Token) error { do(ctx); return nil }))
 	},
 	"Set.Context": func(t *testing.T, o *owner, ctx context.Context, keys []ordering.Key, do func(context.Context)) {
 		set, err := o.Acquire(ctx, keys)
@@ -30,7 +31,7 @@ var nestedIn = map[string]under{
 		require.NoError(t, set.Release(ctx))
 	},
 	"a context made of it": func(t *testing.T, o *owner, ctx context.Context, keys []ordering.Key, do func(context.Context)) {
-		require.NoError(t, o.With(ctx, keys, func(ctx context.Context, _ lockset.Token) error {
+		require.NoError(t, o.With(ctx, keys, func(ctx context.Context, _ fencing.Token) error {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Hour)
 			defer cancel()
 			do(ctx)
@@ -42,7 +43,7 @@ var nestedIn = map[string]under{
 // callsFor are the ways to ask for keys.
 var callsFor = map[string]func(o *owner, ctx context.Context, keys []ordering.Key) error{
 	"With": func(o *owner, ctx context.Context, keys []ordering.Key) error {
-		return o.With(ctx, keys, func(context.Context, lockset.Token) error { return nil })
+		return o.With(ctx, keys, func(context.Context, fencing.Token) error { return nil })
 	},
 	"Acquire": func(o *owner, ctx context.Context, keys []ordering.Key) error {
 		set, err := o.Acquire(ctx, keys)
@@ -101,7 +102,7 @@ func TestACallThatWouldWaitForItsCallerIsRefused(t *testing.T) {
 func TestASetUnderASetComesLaterInTheOrder(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		o := b.owner("o", nil)
-		require.NoError(t, o.With(t.Context(), []ordering.Key{"b", "d"}, func(ctx context.Context, _ lockset.Token) error {
+		require.NoError(t, o.With(t.Context(), []ordering.Key{"b", "d"}, func(ctx context.Context, _ fencing.Token) error {
 			for name, ask := range callsFor {
 				for _, keys := range [][]ordering.Key{{"a"}, {"c"}, {"e", "c/x"}} {
 					if err := ask(o, ctx, keys); name == "TryAcquire" {
@@ -126,10 +127,10 @@ func TestASetUnderASetComesLaterInTheOrder(t *testing.T) {
 func TestASetUnderASetIsNotBelowTheSameKey(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		o, other := b.owner("o", nil), b.owner("other", nil)
-		require.NoError(t, o.With(t.Context(), []ordering.Key{"a/x"}, func(ctx context.Context, _ lockset.Token) error {
+		require.NoError(t, o.With(t.Context(), []ordering.Key{"a/x"}, func(ctx context.Context, _ fencing.Token) error {
 			coarse := make(chan error, 1)
 			go func() {
-				coarse <- other.With(t.Context(), []ordering.Key{"a"}, func(context.Context, lockset.Token) error { return nil })
+				coarse <- other.With(t.Context(), []ordering.Key{"a"}, func(context.Context, fencing.Token) error { return nil })
 			}()
 			time.Sleep(lease / 2)
 			for name, ask := range callsFor {
@@ -186,7 +187,7 @@ func TestAKeyOfAnotherTableIsAnother(t *testing.T) {
 		require.NoError(t, lockset.CreateTable(t.Context(), b.db, lockset.Config{Table: "elsewhere"}))
 		o := b.owner("o", nil)
 		other := b.owner("other", nil, func(c *lockset.Config) { c.Table = "elsewhere" })
-		require.NoError(t, o.With(t.Context(), []ordering.Key{"b"}, func(ctx context.Context, _ lockset.Token) error {
+		require.NoError(t, o.With(t.Context(), []ordering.Key{"b"}, func(ctx context.Context, _ fencing.Token) error {
 			for name, ask := range callsFor {
 				require.NoError(t, ask(other, ctx, []ordering.Key{"b"}), name)
 				require.NoError(t, ask(other, ctx, []ordering.Key{"a"}), name)
@@ -203,7 +204,7 @@ func TestAWaitForOneselfIsToldOf(t *testing.T) {
 		var log warnings
 		o := b.owner("o", nil, log.log)
 		payments := func(o *lockset.Options) { o.Purpose = "payments" }
-		require.NoError(t, o.With(t.Context(), []ordering.Key{"a"}, func(context.Context, lockset.Token) error {
+		require.NoError(t, o.With(t.Context(), []ordering.Key{"a"}, func(context.Context, fencing.Token) error {
 			taken := time.Now()
 			time.Sleep(time.Second)
 			for _, leases := range []int{4, 3} { // behind each other

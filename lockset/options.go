@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdall/holdall/internal/lineup"
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/nesting"
 	"github.com/holdall/holdall/ordering"
@@ -35,10 +36,10 @@ func (c *Client) acquire(ctx context.Context, call string, keys []ordering.Key, 
 		option(&o)
 	}
 	if reason := lockrow.WrongWith(o.Purpose); reason != "" {
-		return nil, &ConfigError{Field: "Options.Purpose", Reason: reason}
+		return nil, &locks.ConfigError{Field: "Options.Purpose", Reason: reason}
 	}
 	if o.HoldFor < 0 {
-		return nil, &ConfigError{Field: "Options.HoldFor", Reason: "is negative"}
+		return nil, &locks.ConfigError{Field: "Options.HoldFor", Reason: "is negative"}
 	}
 	set, err := c.engine().Acquire(ctx, nesting.Set, keys, o.Wait.End(), &lineup.Caller{Purpose: o.Purpose}, false)
 	if err == nil && o.HoldFor > 0 {

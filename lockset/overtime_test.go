@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -179,7 +180,7 @@ func TestWithReturnsInTimeWhenItsContextEnds(t *testing.T) {
 		o := b.owner("o", nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		var ended time.Time
-		err := o.With(ctx, []ordering.Key{"a", "b/1"}, func(ctx context.Context, _ lockset.Token) error {
+		err := o.With(ctx, []ordering.Key{"a", "b/1"}, func(ctx context.Context, _ fencing.Token) error {
 			o.net.Partition(true)
 			cancel()
 			ended = time.Now()

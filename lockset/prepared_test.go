@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/lockset"
@@ -207,7 +208,7 @@ func TestASetThatLostARowIsNotMarked(t *testing.T) {
 				set := b.take(b.owner("o", nil), "a", "c/x", "c/y")
 				c.lose(b)
 				_, err := set.Prepare(t.Context(), unitTable, func(int) { t.Error("it was prepared") })
-				var lost *lockset.LostError
+				var lost *heartbeat.LostError
 				require.ErrorAs(t, err, &lost)
 				require.Equal(t, c.key, lost.Key)
 				require.ErrorIs(t, err, lockset.ErrLost)

@@ -10,9 +10,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
@@ -192,8 +194,8 @@ func TestAPurposeThatCannotBe(t *testing.T) {
 		} {
 			_, err := o.Acquire(t.Context(), []ordering.Key{"a"}, purposed(purpose))
 			require.EqualError(t, err, reason)
-			require.ErrorAs(t, err, new(*lockset.ConfigError))
-			err = o.With(t.Context(), []ordering.Key{"a"}, func(context.Context, lockset.Token) error { panic("called") }, purposed(purpose))
+			require.ErrorAs(t, err, new(*locks.ConfigError))
+			err = o.With(t.Context(), []ordering.Key{"a"}, func(context.Context, fencing.Token) error { panic("called") }, purposed(purpose))
 			require.EqualError(t, err, reason)
 			i, _ := b.operator(nil)
 			err = i.Free(t.Context(), "a", "unit", inspect.Freeing{Reason: purpose})

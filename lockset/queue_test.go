@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -424,7 +425,7 @@ func TestALivingHeadThatIsSlow(t *testing.T) {
 // moment ago looks within Grace.
 func TestAGraceTooShortForTheLivingIsRefused(t *testing.T) {
 	_, err := lockset.New(struct{ lockset.DynamoDB }{}, lockset.Config{Table: table, Lease: lease, Poll: poll, Grace: slowest - 1})
-	var configErr *lockset.ConfigError
+	var configErr *locks.ConfigError
 	require.ErrorAs(t, err, &configErr)
 	require.Equal(t, "Grace", configErr.Field)
 	_, err = lockset.New(struct{ lockset.DynamoDB }{}, lockset.Config{Table: table, Lease: lease, Poll: poll, Grace: slowest})

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -412,7 +413,7 @@ func TestADeadUnitOfAnotherUnitTableIsLeftAlone(t *testing.T) {
 			return true, nil
 		})
 		_, err := o.Acquire(t.Context(), []ordering.Key{"a"})
-		var wrong *lockset.ConfigError
+		var wrong *locks.ConfigError
 		require.ErrorAs(t, err, &wrong)
 		require.ErrorContains(t, err, `"units"`)
 		require.True(t, b.isMarked("a"))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
@@ -45,7 +46,7 @@ func TestALossAmongSetsThatRenewTogether(t *testing.T) {
 		o.requests()
 		time.Sleep(lease/3 + 2*rtt)
 		require.Equal(t, 1, o.requests()["BatchExecuteStatement"])
-		require.ErrorAs(t, context.Cause(sets[0].Context()), new(*lockset.LostError))
+		require.ErrorAs(t, context.Cause(sets[0].Context()), new(*heartbeat.LostError))
 		b.free(stolen)
 		time.Sleep(3 * lease)
 		for _, set := range sets[1:] {

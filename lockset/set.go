@@ -19,7 +19,7 @@ type Set locks.Set
 
 func (s *Set) engine() *locks.Set { return (*locks.Set)(s) }
 
-// Context ends when the set is lost, with a *[LostError] as its cause, or
+// Context ends when the set is lost, with a *heartbeat.LostError as its cause, or
 // released, with [ErrReleased]. A lost set never becomes un-lost. It carries the
 // values of the context that Acquire was given, but not its end.
 //
@@ -46,7 +46,7 @@ func (s *Set) Deadline() time.Time { return s.engine().Deadline() }
 
 // Release ends the heartbeats and frees all keys, the last first, everything it
 // can, also when some fail. If the set was lost, or a key was no longer held, the
-// error has a *[LostError]: what was done under it was not protected to the end.
+// error has a *heartbeat.LostError: what was done under it was not protected to the end.
 //
 // When ctx ends, or has ended before, as [Set.Context] has by then, Release returns within
 // Config.AttemptTimeout. If it has not released everything by then, it goes on in the background for

@@ -58,7 +58,7 @@ func TestASweepThatMayNot(t *testing.T) {
 		all, err := inspect.Sweep(t.Context(), b.owner("o", nil).Client, []ordering.Key{"damaged"}, inspect.SweepOptions{})
 		require.NoError(t, err)
 		require.Equal(t, inspect.Kept, all[0].Deed)
-		require.ErrorAs(t, all[0].Err, new(*lockset.RowError))
+		require.ErrorAs(t, all[0].Err, new(*lockrow.RowError))
 
 		denied := b.owner("denied", func(c faults.Call) faults.Fault {
 			if isBury(c) {

@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -69,7 +71,7 @@ func TestTheHolderIsToldBeforeTheTakeover(t *testing.T) {
 		holder.net.Partition(true)
 		told, at := <-tells, <-taken
 		require.GreaterOrEqual(t, at.Sub(told), lease/10, "at least the margin lies between")
-		var lost *lockset.LostError
+		var lost *heartbeat.LostError
 		require.ErrorAs(t, context.Cause(set.Context()), &lost)
 
 		// Back on the net, it stays lost, and harms nobody.
@@ -229,7 +231,7 @@ func TestReleaseIsIdempotentAndTellsOfALoss(t *testing.T) {
 		set = b.take(o, "a", "b/1", "b/2")
 		seized := b.seize("b/1", thief)
 		err := set.Release(t.Context())
-		var lost *lockset.LostError
+		var lost *heartbeat.LostError
 		require.ErrorAs(t, err, &lost)
 		require.Equal(t, ordering.Key("b/1"), lost.Key)
 		require.NoError(t, seized.Context().Err())
@@ -278,7 +280,7 @@ func TestForeignRowsAreLeftAlone(t *testing.T) {
 				o := b.owner("o", nil)
 				for _, keys := range [][]ordering.Key{{"a"}, {"a/b"}, {"0", "a"}} {
 					_, err := o.Acquire(t.Context(), keys)
-					var rowErr *lockset.RowError
+					var rowErr *lockrow.RowError
 					require.ErrorAs(t, err, &rowErr)
 					require.Equal(t, table, rowErr.Table)
 					require.Equal(t, ordering.Key("a"), rowErr.Key)

@@ -12,7 +12,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -110,7 +114,7 @@ func TestAUnitMeetsTheOtherHalfOfAChunk(t *testing.T) {
 				again := b.take(next, "a") // a is buried, b is not
 				if patience == time.Hour {
 					b.free(again)
-					var lost *lockset.LostError
+					var lost *heartbeat.LostError
 					require.ErrorAs(t, <-done, &lost)
 					require.Equal(t, ordering.Key("b"), lost.Key)
 				} else {
@@ -150,7 +154,7 @@ func TestALateReleaseFreesNothingThatItsUnitHas(t *testing.T) {
 // that is ahead lock nobody out, and one set back knows its own.
 func TestClocksWrongByAnyAmount(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		last := lockset.Token(0)
+		last := fencing.Token(0)
 		for i, wrong := range []time.Duration{0, 15 * 24 * time.Hour, 50 * 365 * 24 * time.Hour, -20 * 365 * 24 * time.Hour, 0} {
 			o := b.owner(fmt.Sprint("o", i), nil, func(c *lockset.Config) {
 				c.Now = func() time.Time { return time.Now().Add(wrong) }
@@ -164,7 +168,7 @@ func TestClocksWrongByAnyAmount(t *testing.T) {
 			c.Now = func() time.Time { return time.Now().Add(250 * 365 * 24 * time.Hour) }
 		})
 		_, err := mad.Acquire(t.Context(), []ordering.Key{"a"})
-		require.ErrorAs(t, err, new(*lockset.ConfigError))
+		require.ErrorAs(t, err, new(*locks.ConfigError))
 		b.free(b.take(b.owner("last", nil), "a"))
 	})
 }
@@ -201,7 +205,7 @@ func TestAFenceBeyondAllClocksIsOneRowsTrouble(t *testing.T) {
 			"fence":      &types.AttributeValueMemberN{Value: "9007199254740991"},
 		})
 		o := b.owner("o", nil)
-		var rowErr *lockset.RowError
+		var rowErr *lockrow.RowError
 		_, err := o.Acquire(t.Context(), []ordering.Key{"a", "bad"})
 		require.ErrorAs(t, err, &rowErr)
 		require.Equal(t, ordering.Key("bad"), rowErr.Key)

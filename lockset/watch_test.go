@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -120,7 +121,7 @@ func TestTimesThatDoNotFitAreRefused(t *testing.T) {
 		{Table: table, Lease: lease, Margin: lease / 2},
 	} {
 		_, err := lockset.New(struct{ lockset.DynamoDB }{}, c)
-		var configErr *lockset.ConfigError
+		var configErr *locks.ConfigError
 		require.ErrorAs(t, err, &configErr)
 		require.Equal(t, "Lease", configErr.Field)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -19,7 +20,7 @@ func TestWithHoldsKeysForAFunction(t *testing.T) {
 		ctx := context.WithValue(t.Context(), key{}, "value")
 		for _, want := range []error{nil, failed} {
 			var inside context.Context
-			err := o.With(ctx, []ordering.Key{"a", "b/x"}, func(ctx context.Context, token lockset.Token) error {
+			err := o.With(ctx, []ordering.Key{"a", "b/x"}, func(ctx context.Context, token fencing.Token) error {
 				inside = ctx
 				require.Equal(t, token.String(), b.fence("a"))
 				require.Equal(t, "value", ctx.Value(key{}))
@@ -43,7 +44,7 @@ func TestWithTellsOfALoss(t *testing.T) {
 		other := b.owner("other", nil)
 		var ended time.Time
 		took := make(chan time.Time)
-		err := o.With(t.Context(), []ordering.Key{"a"}, func(ctx context.Context, _ lockset.Token) error {
+		err := o.With(t.Context(), []ordering.Key{"a"}, func(ctx context.Context, _ fencing.Token) error {
 			o.net.Partition(true)
 			go func() {
 				b.take(other, "a")
@@ -66,12 +67,12 @@ func TestWithReleasesWhateverHappens(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		o := b.owner("o", nil)
 		require.PanicsWithValue(t, "on its way", func() {
-			_ = o.With(t.Context(), []ordering.Key{"a"}, func(context.Context, lockset.Token) error { panic("on its way") })
+			_ = o.With(t.Context(), []ordering.Key{"a"}, func(context.Context, fencing.Token) error { panic("on its way") })
 		})
 		b.allFree()
 
 		ctx, cancel := context.WithCancel(t.Context())
-		err := o.With(ctx, []ordering.Key{"a"}, func(ctx context.Context, _ lockset.Token) error {
+		err := o.With(ctx, []ordering.Key{"a"}, func(ctx context.Context, _ fencing.Token) error {
 			cancel()
 			return context.Cause(ctx)
 		})
@@ -85,7 +86,7 @@ func TestWithIsNotCalledWithoutItsKeys(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		held := b.take(b.owner("holder", nil), "a")
 		o := b.owner("o", nil)
-		never := func(context.Context, lockset.Token) error {
+		never := func(context.Context, fencing.Token) error {
 			t.Error("called")
 			return nil
 		}
@@ -103,7 +104,7 @@ func TestTheContextOfWithIsLikeThatOfASet(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		o := b.owner("o", nil)
 		set := b.take(o, "a")
-		require.NoError(t, o.With(t.Context(), []ordering.Key{"b"}, func(ctx context.Context, _ lockset.Token) error {
+		require.NoError(t, o.With(t.Context(), []ordering.Key{"b"}, func(ctx context.Context, _ fencing.Token) error {
 			require.IsType(t, set.Context(), ctx)
 			return nil
 		}))

@@ -17,7 +17,7 @@ import (
 // The error is nil if nothing was found. Errors: *lockset.CheckError, the lock table's
 // findings first; *lockset.NoAnswerError, which says nothing of the tables.
 func (c *Client) Check(ctx context.Context) error {
-	var found []lockset.Finding
+	var found []requests.Finding
 	err := c.locks.Check(ctx)
 	var check *lockset.CheckError
 	switch {
@@ -36,7 +36,7 @@ func (c *Client) Check(ctx context.Context) error {
 	return requests.Found(append(found, more...))
 }
 
-func (c *Client) checkTable(ctx context.Context) ([]lockset.Finding, error) {
+func (c *Client) checkTable(ctx context.Context) ([]requests.Finding, error) {
 	id := func() string { return c.locks.RequestID(ctx) }
 	e := &requests.Examination{
 		Caller: c.caller, Table: c.cfg.Table, Keys: []string{journal.AttrUnit, journal.AttrPart}, TTL: journal.AttrExpires,

@@ -54,7 +54,7 @@ type Client struct {
 }
 
 // Open returns a client with locks of its own, in the table that cfg.Locks names. db is a
-// *dynamodb.Client, say. It sends nothing. The error is a *lockset.ConfigError.
+// *dynamodb.Client, say. It sends nothing. The error names the field of cfg that cannot be used.
 func Open(db lockset.DynamoDB, cfg Config) (*Client, error) {
 	if cfg.Locks.Trace == nil {
 		cfg.Locks.Trace = cfg.Trace
@@ -73,13 +73,13 @@ func Open(db lockset.DynamoDB, cfg Config) (*Client, error) {
 }
 
 // New returns a client that shares its locks with others, and talks to the same DynamoDB. It
-// sends nothing. The error is a *lockset.ConfigError.
+// sends nothing. The error names the field of cfg that cannot be used.
 func New(shared *lockset.Client, cfg Config) (*Client, error) {
 	if shared == nil {
-		return nil, &lockset.ConfigError{Field: "locks", Reason: "is nil"}
+		return nil, &locks.ConfigError{Field: "locks", Reason: "is nil"}
 	}
 	if cfg.Locks.Table != "" {
-		return nil, &lockset.ConfigError{Field: "Locks", Reason: "is for Open: the lockset client has its own"}
+		return nil, &locks.ConfigError{Field: "Locks", Reason: "is for Open: the lockset client has its own"}
 	}
 	if cfg.FenceAttribute == "" {
 		cfg.FenceAttribute = "_fence"
@@ -97,11 +97,11 @@ func New(shared *lockset.Client, cfg Config) (*Client, error) {
 	lock := engine.Config()
 	switch {
 	case cfg.Table == lock.Table:
-		return nil, &lockset.ConfigError{Field: "Table", Reason: "is the lock table"}
+		return nil, &locks.ConfigError{Field: "Table", Reason: "is the lock table"}
 	case cfg.TransactionSize < 1 || cfg.TransactionSize > requests.MaxActions:
-		return nil, &lockset.ConfigError{Field: "TransactionSize", Reason: fmt.Sprintf("is %d, not between 1 and %d", cfg.TransactionSize, requests.MaxActions)}
+		return nil, &locks.ConfigError{Field: "TransactionSize", Reason: fmt.Sprintf("is %d, not between 1 and %d", cfg.TransactionSize, requests.MaxActions)}
 	case cfg.IDRetention < 2*lock.Retention:
-		return nil, &lockset.ConfigError{Field: "IDRetention", Reason: fmt.Sprintf(
+		return nil, &locks.ConfigError{Field: "IDRetention", Reason: fmt.Sprintf(
 			"is %v, less than twice the locks' Retention of %v, by which clocks may be wrong", cfg.IDRetention, lock.Retention)}
 	}
 	caller := engine.Caller()
@@ -126,10 +126,10 @@ func (c *Client) Locks() *lockset.Client {
 // done again. docs/templates.md has tables for production.
 func CreateTable(ctx context.Context, db lockset.Tables, cfg Config) error {
 	if misuse.Nil(db) {
-		return &lockset.ConfigError{Field: "db", Reason: "is nil"}
+		return &locks.ConfigError{Field: "db", Reason: "is nil"}
 	}
 	if cfg.Table == "" {
-		return &lockset.ConfigError{Field: "Table", Reason: "is required"}
+		return &locks.ConfigError{Field: "Table", Reason: "is required"}
 	}
 	attribute := func(name string) types.AttributeDefinition {
 		return types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: types.ScalarAttributeTypeS}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
@@ -85,7 +86,7 @@ func TestCloseUnderAUnitOrASetIsRefused(t *testing.T) {
 				return refused(opened.Close)(ctx)
 			}))
 		}
-		require.NoError(t, opened.Locks().With(t.Context(), transferKeys, func(ctx context.Context, _ lockset.Token) error {
+		require.NoError(t, opened.Locks().With(t.Context(), transferKeys, func(ctx context.Context, _ fencing.Token) error {
 			require.NoError(t, other.Close(ctx), "that of others")
 			require.NoError(t, refused(opened.Locks().Close)(ctx))
 			return refused(opened.Close)(ctx)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/locks"
@@ -158,7 +159,7 @@ type permit interface {
 	RequestID() string
 	// Committed is called if the transaction was carried out.
 	Committed()
-	// Refused says which of its actions refused the transaction: a *lockset.LostError, or
+	// Refused says which of its actions refused the transaction: a *heartbeat.LostError, or
 	// without locks a *locks.BusyError; nil if none did.
 	Refused(reasons []types.CancellationReason) error
 	// Resolve finds out what became of a transaction that was refused or had no answer,
@@ -239,7 +240,7 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 		return u.doneBefore(err)
 	case errors.As(err, &way):
 		return u.giveWay(way)
-	case u.group.isNotAlone() && lockset.NextOf(err) != lockset.TryLater && !errors.As(err, new(*lockset.LostError)): // of a member, whichever
+	case u.group.isNotAlone() && lockset.NextOf(err) != lockset.TryLater && !errors.As(err, new(*heartbeat.LostError)): // of a member, whichever
 		return u.fellBack(&voidError{key: u.Keys()[0], why: "is one of a group that was refused", alone: true})
 	}
 	return u.notDone(err)
@@ -341,7 +342,7 @@ func (u *Unit) doubt(err error) *InDoubtError { return u.ref().doubt(err) }
 // send sends the commit until it is answered, at the longest until others may
 // take over.
 func (u *Unit) send(ctx context.Context, p permit, id string, actions []types.TransactWriteItem) (requests.Sent, error) {
-	late := error(&lockset.LostError{Reason: errLate})
+	late := error(&heartbeat.LostError{Reason: errLate})
 	if u.optimistic != nil {
 		late = requests.ErrPatience
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -79,7 +80,7 @@ func TestACommitWithoutItsRowIsRefused(t *testing.T) {
 					err = u.Commit(t.Context())
 					require.ErrorIs(t, err, lockset.ErrLost)
 					require.Equal(t, lockset.StartOver, lockset.NextOf(err), "%v", err)
-					var lost *lockset.LostError
+					var lost *heartbeat.LostError
 					require.ErrorAs(t, err, &lost)
 					require.Equal(t, gone, lost.Key)
 					require.Equal(t, map[string]int{"not": 1}, cl.outcomes())

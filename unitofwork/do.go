@@ -6,8 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
@@ -77,9 +79,9 @@ func (w Work) checked(cfg Config, lease time.Duration) (Work, error) {
 	case w.Lock && len(w.Keys) == 0:
 		return w, errNoKeys
 	case w.Attempts < 0:
-		return w, &lockset.ConfigError{Field: "Work.Attempts", Reason: "is less than 0"}
+		return w, &locks.ConfigError{Field: "Work.Attempts", Reason: "is less than 0"}
 	case lockrow.WrongWith(w.Purpose) != "":
-		return w, &lockset.ConfigError{Field: "Work.Purpose", Reason: lockrow.WrongWith(w.Purpose)}
+		return w, &locks.ConfigError{Field: "Work.Purpose", Reason: lockrow.WrongWith(w.Purpose)}
 	case w.ID == "" && w.Payload != nil:
 		return w, &IDError{"", "there is a payload but no ID"}
 	case w.ID != "" && cfg.Table == "":
@@ -88,7 +90,7 @@ func (w Work) checked(cfg Config, lease time.Duration) (Work, error) {
 	return w, checkID(w.ID)
 }
 
-var errNoKeys = &lockset.ConfigError{Field: "Work.Keys", Reason: "is empty: without keys nothing can be locked first"}
+var errNoKeys = &locks.ConfigError{Field: "Work.Keys", Reason: "is empty: without keys nothing can be locked first"}
 
 // fits returns a *[TooLargeError] if a unit of this work, with so many lock rows and
 // writes, does not fit into one transaction of at most so many actions.
@@ -258,7 +260,7 @@ func (c *Client) once(ctx context.Context, call *call, r *runs, fn func(context.
 		return u.nonce, lockset.NextOf(err), err
 	}
 	next = lockset.Decide
-	var lost *lockset.LostError
+	var lost *heartbeat.LostError
 	if u.optimistic == nil && errors.As(context.Cause(u.set.Context()), &lost) {
 		next = lockset.StartOver
 		if !errors.Is(err, lockset.ErrLost) {

@@ -15,7 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -277,7 +279,7 @@ func TestWorkThatCannotBe(t *testing.T) {
 		is    any
 		says  string
 	}{
-		"less than none":            {unitofwork.Work{Attempts: -1}, true, new(*lockset.ConfigError), "Attempts"},
+		"less than none":            {unitofwork.Work{Attempts: -1}, true, new(*locks.ConfigError), "Attempts"},
 		"a payload without an ID":   {unitofwork.Work{Payload: []byte("x")}, true, new(*unitofwork.IDError), "payload"},
 		"an empty payload, no ID":   {unitofwork.Work{Payload: []byte{}}, true, new(*unitofwork.IDError), "payload"},
 		"an ID without a table":     {unitofwork.Work{ID: "p"}, false, new(*unitofwork.IDError), "Config.Table"},
@@ -508,7 +510,7 @@ func TestFnsErrorIsNotTheUnits(t *testing.T) {
 			&unitofwork.InDoubtError{ID: "another"}, unitofwork.ErrAlreadyCommitted,
 			&unitofwork.CommitError{Next: lockset.StartOver, Err: fencing.ErrStale},
 			&fencing.StaleError{Token: 1, Found: 2}, unitofwork.ErrSuperseded, // another store's word, another set's loss
-			&lockset.LostError{Reason: lockset.ErrReleased},
+			&heartbeat.LostError{Reason: lockset.ErrReleased},
 		} {
 			calls := 0
 			err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, Attempts: 3}, func(context.Context, *unitofwork.Unit) error {

@@ -35,7 +35,7 @@ var (
 )
 
 // CommitError says why a commit wrote nothing. It wraps the reason: a
-// lockset.LostError, fencing.StaleError, [VersionError], [FenceError], [ErrCondition], [ErrExists],
+// heartbeat.LostError, fencing.StaleError, [VersionError], [FenceError], [ErrCondition], [ErrExists],
 // [ErrSuperseded], lockset.TableError or lockset.NoAnswerError.
 type CommitError struct {
 	Key    ordering.Key // the lock key at fault, if one is

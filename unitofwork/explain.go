@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/requests"
@@ -19,7 +20,7 @@ import (
 func (u *Unit) explain(p permit, writes []write, err error) error {
 	var canceled *types.TransactionCanceledException
 	switch {
-	case errors.As(err, new(*lockset.LostError)):
+	case errors.As(err, new(*heartbeat.LostError)):
 		return u.notCommitted(err, lockset.StartOver)
 	case errors.As(err, new(*lockset.NoAnswerError)): // which wraps the last answer
 		return u.notCommitted(err, lockset.NextOf(err))
@@ -41,7 +42,7 @@ func (u *Unit) explain(p permit, writes []write, err error) error {
 	}
 	if lost := p.Refused(reasons); lost != nil {
 		refused := u.notCommitted(lost, lockset.StartOver)
-		var what *lockset.LostError
+		var what *heartbeat.LostError
 		if errors.As(lost, &what) {
 			refused.Key = what.Key
 		}

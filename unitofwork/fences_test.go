@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -158,12 +159,12 @@ func TestAUnitThatWasDoneBeforeKeepsNoLocks(t *testing.T) {
 func TestIDsOutliveWrongClocks(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		const day = 24 * time.Hour // the locks' retention is 14 days
-		locks := b.client("c", nil).locks
-		_, err := unitofwork.New(locks, unitofwork.Config{Table: "units", IDRetention: 27 * day})
-		var configErr *lockset.ConfigError
+		shared := b.client("c", nil).locks
+		_, err := unitofwork.New(shared, unitofwork.Config{Table: "units", IDRetention: 27 * day})
+		var configErr *locks.ConfigError
 		require.ErrorAs(t, err, &configErr)
 		require.Equal(t, "IDRetention", configErr.Field)
-		_, err = unitofwork.New(locks, unitofwork.Config{Table: "units", IDRetention: 28 * day})
+		_, err = unitofwork.New(shared, unitofwork.Config{Table: "units", IDRetention: 28 * day})
 		require.NoError(t, err)
 	})
 }

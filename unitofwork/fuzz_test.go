@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 )
@@ -21,15 +22,15 @@ func FuzzConfig(f *testing.F) {
 		f.Add("", "a.b", int64(0), d, 101)
 	}
 	f.Fuzz(func(t *testing.T, table, fence string, ids, retention int64, size int) {
-		locks, err := lockset.New(struct{ lockset.DynamoDB }{}, lockset.Config{Table: "locks", Retention: time.Duration(retention)})
+		shared, err := lockset.New(struct{ lockset.DynamoDB }{}, lockset.Config{Table: "locks", Retention: time.Duration(retention)})
 		if err != nil {
-			require.ErrorAs(t, err, new(*lockset.ConfigError))
+			require.ErrorAs(t, err, new(*locks.ConfigError))
 			return
 		}
 		given := Config{Table: table, FenceAttribute: fence, IDRetention: time.Duration(ids), TransactionSize: size}
-		c, err := New(locks, given)
+		c, err := New(shared, given)
 		if err != nil {
-			var config *lockset.ConfigError
+			var config *locks.ConfigError
 			require.ErrorAs(t, err, &config)
 			require.NotEmpty(t, config.Field)
 			return

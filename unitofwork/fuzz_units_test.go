@@ -20,6 +20,8 @@ import (
 
 	"github.com/holdall/holdall/internal/arbitrary"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -180,7 +182,7 @@ func (b *bed) answered(err error) {
 	}
 	for _, kind := range []any{
 		new(*unitofwork.JournalError), new(*unitofwork.UnappliedError), new(*unitofwork.EntryError), new(*unitofwork.IDError), new(*unitofwork.CommitError),
-		new(*lockset.ConfigError), new(*lockset.RowError), new(*lockset.TableError), new(*lockset.HeldError),
+		new(*locks.ConfigError), new(*lockrow.RowError), new(*lockset.TableError), new(*lockset.HeldError),
 	} {
 		if errors.As(err, kind) {
 			return

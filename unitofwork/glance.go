@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/actions"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
@@ -150,7 +151,7 @@ func (u *Unit) glanceError(err error, expected []ordering.Key) error {
 		return u.voidBy(u.met(keys[0], "is being written by others", expected...))
 	case errors.Is(err, locks.ErrOvertaken):
 		return u.void(expected[0], wasOvertaken, expected...)
-	case errors.As(err, new(*lockset.RowError)), errors.Is(err, lockset.ErrWaited):
+	case errors.As(err, new(*lockrow.RowError)), errors.Is(err, lockset.ErrWaited):
 		return u.conclusive(err)
 	}
 	return err

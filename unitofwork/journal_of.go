@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/internal/journal"
-	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/internal/locks"
 )
 
 // JournalState is what the unit table says of a unit with a journal, which is one that does
@@ -45,11 +45,10 @@ func (s JournalState) Stuck() bool {
 // there. The record of the decision and the entry are of one moment, the rows of a later one,
 // by which a unit that is at work may have gone on.
 //
-// Errors: *lockset.ConfigError if there is no unit table, *lockset.TableError,
-// *lockset.NoAnswerError.
+// Errors: one that says so if there is no unit table; *lockset.TableError, *lockset.NoAnswerError.
 func (c *Client) JournalOf(ctx context.Context, unit string) (JournalState, error) {
 	if c.cfg.Table == "" {
-		return JournalState{}, &lockset.ConfigError{Field: "Table", Reason: "is required to find a journal"}
+		return JournalState{}, &locks.ConfigError{Field: "Table", Reason: "is required to find a journal"}
 	}
 	items, err := c.caller.Read(ctx, c.locks.RequestID(ctx), []types.TransactGetItem{
 		c.get(journal.ItemKey(unit, journal.RecordPart)), c.get(journal.ItemKey(journal.OpenUnits, unit)), c.get(journal.RowKey(unit, 0)),

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -118,6 +119,6 @@ func TestAJournalNeedsAUnitTable(t *testing.T) {
 		c, err := unitofwork.Open(b.db, unitofwork.Config{Locks: lockset.Config{Table: "locks"}})
 		require.NoError(t, err)
 		_, err = c.JournalOf(t.Context(), "u")
-		require.ErrorAs(t, err, new(*lockset.ConfigError))
+		require.ErrorAs(t, err, new(*locks.ConfigError))
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/locks"
@@ -36,7 +37,7 @@ func (u *Unit) commitByJournal(ctx context.Context, writes []write, ending *lock
 	if ending == nil {
 		defer context.AfterFunc(u.set.Context(), func() { cancel(context.Cause(u.set.Context())) })()
 	} else {
-		timer := time.AfterFunc(time.Until(ending.Deadline()), func() { cancel(&lockset.LostError{Reason: errLate}) })
+		timer := time.AfterFunc(time.Until(ending.Deadline()), func() { cancel(&heartbeat.LostError{Reason: errLate}) })
 		defer timer.Stop()
 	}
 
@@ -111,7 +112,7 @@ func (c *Client) unfinished(ctx context.Context, unit string, err error) {
 // whyNot says why a unit with a journal was not committed: a loss of its locks is
 // why everything else ended, too.
 func (u *Unit) whyNot(before context.Context, err error) error {
-	var lost *lockset.LostError
+	var lost *heartbeat.LostError
 	var refused *CommitError
 	switch {
 	case errors.As(err, &refused), errors.As(err, new(*StageError)):
@@ -244,7 +245,7 @@ func (u *Unit) decide(ctx, before context.Context, pending *locks.Prepared, rows
 	if len(reasons) > 1 && requests.Code(reasons[0]) == requests.ReasonNone && requests.Code(reasons[1]) == requests.ReasonCondition {
 		return NotCommitted, u.sameID(reasons[1].Item)
 	}
-	return NotCommitted, u.notCommitted(&lockset.LostError{Reason: errAborted}, lockset.StartOver)
+	return NotCommitted, u.notCommitted(&heartbeat.LostError{Reason: errAborted}, lockset.StartOver)
 }
 
 var errAborted = errors.New("its lease ran out and another aborted it")

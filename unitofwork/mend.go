@@ -11,6 +11,7 @@ import (
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/internal/journal"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/next"
 	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/internal/requests"
@@ -51,7 +52,7 @@ type Obstacle struct {
 	Key     ordering.Key
 	RowGone bool
 	// Reason says what is wrong: a fencing.StaleError, [FenceError], lockset.TableError,
-	// lockset.RowError, or an error without a type.
+	// or an error without a type.
 	Reason error
 	// Writes is the one that cannot be applied; if RowGone, all that are under the key.
 	Writes []Wanted
@@ -100,7 +101,7 @@ var (
 // not known: ask StuckOf again.
 func (c *Client) Mend(ctx context.Context, o Obstacle, choice Choice) error {
 	if c.cfg.Table == "" {
-		return &lockset.ConfigError{Field: "Table", Reason: "is required to mend a unit"}
+		return &locks.ConfigError{Field: "Table", Reason: "is required to mend a unit"}
 	}
 	if !slices.Contains(o.Choices, choice) || o.step.Key == "" {
 		return fmt.Errorf("key %q: %w", string(o.Key), ErrNoChoice)

@@ -33,11 +33,11 @@ const looksAtStuck = 3
 // It needs GetItem on the tables of records beside what Recover needs.
 //
 // Errors: [ErrNotCommitted]; *[JournalError], about which there is no choice: restore the rows of the
-// journal, or the record of the decision, from a backup; *lockset.ConfigError,
+// journal, or the record of the decision, from a backup; one that says so if there is no unit table;
 // *lockset.TableError, *lockset.NoAnswerError. Obstacles that were found are returned beside them.
 func (c *Client) StuckOf(ctx context.Context, unit string) ([]Obstacle, error) {
 	if c.cfg.Table == "" {
-		return nil, &lockset.ConfigError{Field: "Table", Reason: "is required to mend a unit"}
+		return nil, &locks.ConfigError{Field: "Table", Reason: "is required to mend a unit"}
 	}
 	ctx, _, end, err := c.enter(ctx)
 	if err != nil {

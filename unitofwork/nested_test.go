@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -114,7 +115,7 @@ func TestAUnitUnderASetThatHoldsItsKeyIsRefused(t *testing.T) {
 			t.Run(held+"/"+name, func(t *testing.T) {
 				inBed(t, func(t *testing.T, b *bed) {
 					c, other := b.client("c", nil), b.client("other", nil)
-					err := c.locks.With(t.Context(), []ordering.Key{key}, func(ctx context.Context, _ lockset.Token) error {
+					err := c.locks.With(t.Context(), []ordering.Key{key}, func(ctx context.Context, _ fencing.Token) error {
 						ctx, cancel := context.WithTimeout(ctx, time.Minute)
 						defer cancel()
 						for _, of := range []*client{c, other} {
@@ -146,7 +147,7 @@ func TestUnitsUnderALockOfAnotherKey(t *testing.T) {
 			t.Run(string(job)+"/"+name, func(t *testing.T) {
 				inBed(t, func(t *testing.T, b *bed) {
 					c := b.client("c", nil)
-					require.NoError(t, c.locks.With(t.Context(), []ordering.Key{job}, func(ctx context.Context, _ lockset.Token) error {
+					require.NoError(t, c.locks.With(t.Context(), []ordering.Key{job}, func(ctx context.Context, _ fencing.Token) error {
 						for range 3 {
 							if err := unit(ctx, c); err != nil {
 								require.NotErrorIs(t, err, lockset.ErrNested)
@@ -183,7 +184,7 @@ func TestASetUnderAUnitThatHasItsKeyIsRefused(t *testing.T) {
 				take := func(ctx context.Context, key ordering.Key) error {
 					ctx, cancel := context.WithTimeout(ctx, time.Minute)
 					defer cancel()
-					return other.locks.With(ctx, []ordering.Key{key}, func(context.Context, lockset.Token) error { took++; return nil })
+					return other.locks.With(ctx, []ordering.Key{key}, func(context.Context, fencing.Token) error { took++; return nil })
 				}
 				require.NoError(t, run(c, t.Context(), func(ctx context.Context, u *unitofwork.Unit) error {
 					a := accounts.Ref("1", "a")
@@ -216,7 +217,7 @@ func TestAUnitThatComesToAKeyAfterASetOfItsFunction(t *testing.T) {
 		inBed(t, func(t *testing.T, b *bed) {
 			c := b.client("c", nil)
 			err := c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
-				return c.locks.With(ctx, []ordering.Key{key}, func(ctx context.Context, _ lockset.Token) error {
+				return c.locks.With(ctx, []ordering.Key{key}, func(ctx context.Context, _ fencing.Token) error {
 					return u.Get(ctx, accounts.Ref("1", "a"))
 				})
 			})
@@ -237,11 +238,11 @@ func TestAUnitThatComesToAKeyOfASetOfItsFunction(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				c := b.client("c", nil)
 				err := c.freely(t.Context(), unitofwork.Work{Keys: locked}, func(ctx context.Context, u *unitofwork.Unit) error {
-					return c.locks.With(ctx, []ordering.Key{"z"}, func(ctx context.Context, _ lockset.Token) error {
+					return c.locks.With(ctx, []ordering.Key{"z"}, func(ctx context.Context, _ fencing.Token) error {
 						if err := u.Get(ctx, accounts.Ref("2", "a")); err != nil {
 							return err
 						}
-						return c.locks.With(ctx, []ordering.Key{"z2"}, func(ctx context.Context, _ lockset.Token) error {
+						return c.locks.With(ctx, []ordering.Key{"z2"}, func(ctx context.Context, _ fencing.Token) error {
 							return u.Get(ctx, elsewhere.Ref("1", "a"))
 						})
 					})
@@ -297,7 +298,7 @@ func TestAMemberOfAGroupThatNeedsAKeyOfItsCaller(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
 		first, second := make(chan error, 1), make(chan error, 1)
-		require.NoError(t, c.locks.With(t.Context(), []ordering.Key{"job", customerKey("1")}, func(ctx context.Context, _ lockset.Token) error {
+		require.NoError(t, c.locks.With(t.Context(), []ordering.Key{"job", customerKey("1")}, func(ctx context.Context, _ fencing.Token) error {
 			go func() { first <- c.freely(t.Context(), unitofwork.Work{}, reads(accounts.Ref("2", "a"))) }()
 			time.Sleep(time.Millisecond)
 			go func() {
@@ -335,7 +336,7 @@ func TestAUnitUnderTheContextOfOneThatHasEnded(t *testing.T) {
 				return nil
 			},
 			"a set": func() error {
-				return c.locks.With(t.Context(), transferKeys, func(ctx context.Context, _ lockset.Token) error { return keep(ctx, nil) })
+				return c.locks.With(t.Context(), transferKeys, func(ctx context.Context, _ fencing.Token) error { return keep(ctx, nil) })
 			},
 		} {
 			require.NoError(t, end(), name)

@@ -18,6 +18,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/heartbeat"
+	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/locks"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
@@ -28,7 +32,7 @@ var errSent = errors.New("connection reset")
 
 // examples has the errors that README's table names, as its rows name them.
 var examples = map[string]error{
-	"*lockset.LostError":     &lockset.LostError{Key: "a", Reason: &lockset.NoAnswerError{Op: "UpdateItem", Last: errSent, End: context.Canceled}},
+	"*heartbeat.LostError":   &heartbeat.LostError{Key: "a", Reason: &lockset.NoAnswerError{Op: "UpdateItem", Last: errSent, End: context.Canceled}},
 	"lockset.ErrLost":        lockset.ErrLost,
 	"*fencing.StaleError":    &fencing.StaleError{Token: 1, Found: 2},
 	"fencing.ErrStale":       fencing.ErrStale,
@@ -42,7 +46,7 @@ var examples = map[string]error{
 	"ErrNoLocks":             unitofwork.ErrNoLocks,
 	"ErrExists":              unitofwork.ErrExists,
 	"*ordering.KeyError":     &ordering.KeyError{Reason: "is empty"},
-	"*lockset.ConfigError":   &lockset.ConfigError{Field: "Table", Reason: "is required"},
+	"*locks.ConfigError":     &locks.ConfigError{Field: "Table", Reason: "is required"},
 	"*StageError":            &unitofwork.StageError{Table: "t", Record: "r", Reason: errSent},
 	"*GuardError":            &unitofwork.GuardError{Guard: "a"},
 	"*TooLargeError":         &unitofwork.TooLargeError{},
@@ -51,10 +55,10 @@ var examples = map[string]error{
 	"lockset.ErrNested":      lockset.ErrNested,
 	"ErrManaged":             unitofwork.ErrManaged,
 	"ErrEnded":               unitofwork.ErrEnded,
-	"*lockset.CheckError":    &lockset.CheckError{Findings: []lockset.Finding{{Table: "t", Problem: "is odd", Do: "mend it", Err: errSent}}},
+	"*lockset.CheckError":    &lockset.CheckError{Findings: []requests.Finding{{Table: "t", Problem: "is odd", Do: "mend it", Err: errSent}}},
 	"*inspect.FreeError":     &inspect.FreeError{Key: "a", Unit: "u", Reason: "it is free"},
 	"*lockset.TableError":    &lockset.TableError{Op: "UpdateItem", Tables: []string{"t"}, Err: errSent},
-	"*lockset.RowError":      &lockset.RowError{Table: "t", Key: "a", Reason: "is odd"},
+	"*lockrow.RowError":      &lockrow.RowError{Table: "t", Key: "a", Reason: "is odd"},
 	"*FenceError":            &unitofwork.FenceError{Attribute: "_fence", Found: `"soon"`},
 	"*JournalError":          &unitofwork.JournalError{Table: "t", Unit: "u", Reason: errSent},
 	"*UnappliedError":        &unitofwork.UnappliedError{Unit: "u", Err: &fencing.StaleError{Token: 1, Found: 2}},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -32,7 +33,7 @@ func TestOpenMakesItsOwnLocks(t *testing.T) {
 		"Table": func() error { c := cfg; c.Table = "locks"; _, err := unitofwork.Open(db, c); return err },
 		"Locks": func() error { _, err := unitofwork.New(units.Locks(), cfg); return err },
 	} {
-		var wrong *lockset.ConfigError
+		var wrong *locks.ConfigError
 		require.ErrorAs(t, open(), &wrong)
 		require.Equal(t, field, wrong.Field)
 	}

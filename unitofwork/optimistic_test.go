@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/hooks"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -301,7 +302,7 @@ func TestAUnitWithoutLocksHasNoToken(t *testing.T) {
 func TestLocksFirstNeedKeys(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
-		var wrong *lockset.ConfigError
+		var wrong *locks.ConfigError
 		require.ErrorAs(t, c.Do(t.Context(), unitofwork.Work{}, transfer(1)), &wrong)
 		require.Equal(t, "Work.Keys", wrong.Field)
 		_, err := c.Begin(t.Context(), unitofwork.Work{})

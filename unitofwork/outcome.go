@@ -19,7 +19,7 @@ import (
 // record of its ID still names it. By an ID it is [Committed] if any unit
 // committed under it, else [Undecided]: one may yet.
 //
-// Errors: *[IDError] for what is neither, lockset's *TableError, *RowError and
+// Errors: *[IDError] for what is neither, lockset's *TableError and
 // *NoAnswerError.
 func (c *Client) Outcome(ctx context.Context, idOrRef string) (Outcome, error) {
 	if !strings.HasPrefix(idOrRef, refPrefix) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/hooks"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -106,7 +107,7 @@ func TestAnOutcomeByWhatIsNotOurs(t *testing.T) {
 			for _, k := range transferKeys {
 				b.putItem("locks", map[string]types.AttributeValue{"key": text(string(k)), "colour": text("red")})
 			}
-		}, new(*lockset.RowError)},
+		}, new(*lockrow.RowError)},
 		"the record of the ID": {func(b *bed) {
 			b.putItem("units", map[string]types.AttributeValue{"unit": text("id:p"), "part": text("record"), "colour": text("red")})
 		}, new(*unitofwork.IDError)},
@@ -272,7 +273,7 @@ func TestRecoverGoesOnWithoutARow(t *testing.T) {
 		b.putItem("locks", map[string]types.AttributeValue{"key": text(key), "colour": text("red")})
 		heir := b.client("heir", nil)
 		found, err := heir.Recover(t.Context())
-		require.ErrorAs(t, err, new(*lockset.RowError))
+		require.ErrorAs(t, err, new(*lockrow.RowError))
 		require.Equal(t, unitofwork.Recovery{Committed: []string{committed}}, found)
 		require.NotEmpty(t, b.entry(aborted), "it is found again")
 

@@ -13,10 +13,10 @@ import (
 	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/next"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/requests"
-	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -44,7 +44,7 @@ type Recovery struct {
 func (c *Client) Recover(ctx context.Context) (Recovery, error) {
 	var found Recovery
 	if c.cfg.Table == "" {
-		return found, &lockset.ConfigError{Field: "Table", Reason: "is required to recover"}
+		return found, &locks.ConfigError{Field: "Table", Reason: "is required to recover"}
 	}
 	ctx, _, end, err := c.enter(ctx)
 	if err != nil {
@@ -110,9 +110,9 @@ type openUnit struct {
 
 // otherLocks says that a unit's keys are in a lock table that is not this client's:
 // nothing can be said about them here.
-func (c *Client) otherLocks(unit, locks string) error {
-	return &lockset.ConfigError{Field: "Table", Reason: fmt.Sprintf(
-		"of locks is %q, and unit %q of table %q has its locks in %q: recover it with a client of that table", c.lockConfig.Table, unit, c.cfg.Table, locks)}
+func (c *Client) otherLocks(unit, table string) error {
+	return &locks.ConfigError{Field: "Table", Reason: fmt.Sprintf(
+		"of locks is %q, and unit %q of table %q has its locks in %q: recover it with a client of that table", c.lockConfig.Table, unit, c.cfg.Table, table)}
 }
 
 // EntryError says that an entry of the unit table, by which a unit with a journal is

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/hooks"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -47,7 +48,7 @@ func TestRecoverWithAnotherLockTable(t *testing.T) {
 		b.diesDecided(fewKeys, inSmallTransactions)
 		before := b.tables()
 		found, err := b.client("other", nil, inSmallTransactions, onOtherLocks).Recover(t.Context())
-		var config *lockset.ConfigError
+		var config *locks.ConfigError
 		require.ErrorAs(t, err, &config)
 		require.ErrorContains(t, err, `has its locks in "locks"`)
 		require.Empty(t, found)
@@ -86,7 +87,7 @@ func TestAnEntryWithAnotherLockTableThanItsJournal(t *testing.T) {
 				before := b.journal(unit)
 				require.NoError(t, lockset.CreateTable(t.Context(), b.db, lockset.Config{Table: "locks2"}))
 				found, err := b.client("other", nil, inSmallTransactions, onOtherLocks).Recover(t.Context())
-				require.ErrorAs(t, err, new(*lockset.ConfigError))
+				require.ErrorAs(t, err, new(*locks.ConfigError))
 				require.Empty(t, found)
 				require.Equal(t, before, b.journal(unit))
 

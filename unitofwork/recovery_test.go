@@ -16,6 +16,7 @@ import (
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -208,7 +209,7 @@ func TestRecoverLeavesTheLivingAlone(t *testing.T) {
 func TestRecoverWithoutAUnitTable(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		_, err := b.client("A", nil, withoutUnitTable).Recover(t.Context())
-		require.ErrorAs(t, err, new(*lockset.ConfigError))
+		require.ErrorAs(t, err, new(*locks.ConfigError))
 	})
 }
 

@@ -164,7 +164,7 @@ func (c *Client) begin(ctx context.Context, r *runs) (*Unit, error) {
 }
 
 // Context ends when the context that the unit was begun with does, when its
-// locks are lost, with a *lockset.LostError as its cause, and when the unit
+// locks are lost, with a *heartbeat.LostError as its cause, and when the unit
 // ends. Under locks it compares with the clock as that of a lock set does
 // (lockset.Set.Context).
 func (u *Unit) Context() context.Context {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
@@ -73,7 +74,7 @@ func TestAReaderOfARowThatIsNone(t *testing.T) {
 		c := b.client("reader", nil)
 		one := accounts.Ref("1", "a")
 		err := c.Read(t.Context(), one, accounts.Ref("2", "a"))
-		var foreign *lockset.RowError
+		var foreign *lockrow.RowError
 		require.ErrorAs(t, err, &foreign)
 		require.Equal(t, customerKey("1"), foreign.Key)
 		require.Equal(t, "locks", foreign.Table)

@@ -27,7 +27,7 @@ type finding struct {
 }
 
 func (f finding) String() string {
-	text := lockset.Finding{Table: f.Table, Problem: f.Problem, Do: f.Do}.String()
+	text := requests.Finding{Table: f.Table, Problem: f.Problem, Do: f.Do}.String()
 	if f.Advice {
 		return "advice: " + text
 	}

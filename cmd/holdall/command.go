@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -169,8 +170,8 @@ func (l *lease) String() string {
 // Set is pflag's.
 func (l *lease) Set(text string) error {
 	d, err := time.ParseDuration(text)
-	if err == nil && d < lockset.MinLease {
-		err = fmt.Errorf("at least %v is needed", lockset.MinLease)
+	if err == nil && d < locks.MinLease {
+		err = fmt.Errorf("at least %v is needed", locks.MinLease)
 	}
 	*l = lease(d)
 	return err

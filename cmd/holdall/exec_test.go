@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -314,7 +315,7 @@ func (b *bed) line(t *testing.T) (endpoint string, cut func()) {
 
 // The command's time to end by itself, and the others' safety, for every lease.
 func TestExecKeepsHalfOfItsMarginForClocks(t *testing.T) {
-	for _, lease := range []time.Duration{lockset.MinLease, 5 * time.Second, defaultLease, time.Hour} {
+	for _, lease := range []time.Duration{locks.MinLease, 5 * time.Second, defaultLease, time.Hour} {
 		locks, err := lockset.New(noDB{}, lockset.Config{Table: "locks", Lease: lease, Margin: marginOf(lease)})
 		require.NoError(t, err)
 		confirmed := time.Now()

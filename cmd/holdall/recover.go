@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdall/holdall/internal/hooks"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
@@ -85,7 +86,7 @@ func (a *app) rounds(ctx context.Context, goesOn bool, every time.Duration, roun
 // nobody wants to watch.
 func hopeless(err error) bool {
 	var table *lockset.TableError
-	var config *lockset.ConfigError
+	var config *locks.ConfigError
 	return errors.As(err, &table) || errors.As(err, &config)
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/holdall/holdall/examples/bank/archive"
 	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/examples/bank/staff"
-	"github.com/holdall/holdall/lockset"
 )
 
 // options are the values of all flags. Each command has some of the flags.
@@ -136,7 +135,7 @@ func (o *options) checks(command string, given map[string]bool) []check {
 		{command == "recover" && o.InMemory(), "endpoint", "or -aws is required: memory does not outlive its process"},
 		{command == "recover" && o.Prefix == "", "prefix", "is required: that of the tables"},
 		{!prefixes.MatchString(o.Prefix), "prefix", "may have letters, digits, _, . and -, at most 240"},
-		{o.Lease < lockset.MinLease, "lease", fmt.Sprintf("must be at least %v", lockset.MinLease)},
+		{o.Lease < time.Second, "lease", fmt.Sprintf("must be at least %v", time.Second)},
 		{o.Latency < 0 || given["latency"] && !o.InMemory(), "latency", "must not be negative, and is only of the engine in memory"},
 		{o.Owners < owners, "owners", fmt.Sprintf("must be at least %d", owners)},
 		{o.Tellers < 1, "tellers", "must be at least 1"},

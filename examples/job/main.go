@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/examples/internal/local"
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -27,7 +28,7 @@ func host(ctx context.Context, db lockset.DynamoDB, name string, started func())
 		// The context of the work ends before anybody else can have the lock. Work that does
 		// not look at it, or was suspended meanwhile, may still write: give the token to
 		// stores that can refuse an older one (docs/fencing.md).
-		err := locks.With(ctx, keys, func(ctx context.Context, _ lockset.Token) error {
+		err := locks.With(ctx, keys, func(ctx context.Context, _ fencing.Token) error {
 			fmt.Println(name, "is at work")
 			started()
 			return reports(ctx)

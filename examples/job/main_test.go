@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/examples/internal/local"
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -56,9 +57,9 @@ func TestTheContextEndsBeforeAnotherBegins(t *testing.T) {
 		var cut, never atomic.Bool
 		var stopped time.Time
 		first := make(chan error, 1)
-		begun := make(chan lockset.Token, 1)
+		begun := make(chan fencing.Token, 1)
 		go func() {
-			first <- exclusively(t.Context(), client(t, db, "host-1", &cut), time.Second, func(ctx context.Context, token lockset.Token) error {
+			first <- exclusively(t.Context(), client(t, db, "host-1", &cut), time.Second, func(ctx context.Context, token fencing.Token) error {
 				begun <- token
 				cut.Store(true)
 				<-ctx.Done()
@@ -67,7 +68,7 @@ func TestTheContextEndsBeforeAnotherBegins(t *testing.T) {
 			})
 		}()
 		older := <-begun
-		err = exclusively(t.Context(), client(t, db, "host-2", &never), time.Minute, func(_ context.Context, token lockset.Token) error {
+		err = exclusively(t.Context(), client(t, db, "host-2", &never), time.Minute, func(_ context.Context, token fencing.Token) error {
 			require.False(t, stopped.IsZero(), "both are at work")
 			require.Greater(t, token, older)
 			return nil
@@ -83,7 +84,7 @@ func TestTheWorkEndsWithItsCaller(t *testing.T) {
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		locks := client(t, db, "host-1", new(atomic.Bool))
-		err = exclusively(ctx, locks, time.Second, func(ctx context.Context, _ lockset.Token) error {
+		err = exclusively(ctx, locks, time.Second, func(ctx context.Context, _ fencing.Token) error {
 			cancel()
 			<-ctx.Done()
 			return ctx.Err()
@@ -96,6 +97,6 @@ func TestTheWorkEndsWithItsCaller(t *testing.T) {
 }
 
 // exclusively is how the example works.
-func exclusively(ctx context.Context, locks *lockset.Client, wait time.Duration, work func(context.Context, lockset.Token) error) error {
+func exclusively(ctx context.Context, locks *lockset.Client, wait time.Duration, work func(context.Context, fencing.Token) error) error {
 	return locks.With(ctx, []ordering.Key{"job:x"}, work, func(o *lockset.Options) { o.Wait = lockset.For(wait) })
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/examples/internal/local"
+	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -90,7 +91,7 @@ func TestTryAgain(t *testing.T) {
 	for err, status := range map[error]int{
 		&lockset.NoAnswerError{Last: errors.New("cut")}:  http.StatusServiceUnavailable,
 		&unitofwork.InDoubtError{Err: errors.New("cut")}: http.StatusServiceUnavailable,
-		&lockset.LostError{}:                             http.StatusServiceUnavailable,
+		&heartbeat.LostError{}:                           http.StatusServiceUnavailable,
 	} {
 		w := httptest.NewRecorder()
 		refuse(w, err)

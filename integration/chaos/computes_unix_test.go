@@ -21,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/holdalltest"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -146,7 +147,7 @@ func compute(ctx context.Context) error {
 	}
 	switch os.Getenv(holderContext) {
 	case "With":
-		err = locks.With(ctx, []ordering.Key{computed}, func(ctx context.Context, _ lockset.Token) error { ask(ctx); return nil })
+		err = locks.With(ctx, []ordering.Key{computed}, func(ctx context.Context, _ fencing.Token) error { ask(ctx); return nil })
 	case "unit":
 		err = unit(ctx, locks, ask)
 	default:

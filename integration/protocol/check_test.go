@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -31,7 +32,7 @@ func (b *bed) checkers(locks, units string, now func() time.Time) []*unitofwork.
 }
 
 // findings are those of a check that had some.
-func (b *bed) findings(c *unitofwork.Client) []lockset.Finding {
+func (b *bed) findings(c *unitofwork.Client) []requests.Finding {
 	b.t.Helper()
 	var check *lockset.CheckError
 	require.ErrorAs(b.t, c.Check(b.t.Context()), &check)

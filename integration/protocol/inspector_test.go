@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
@@ -61,7 +62,7 @@ func TestAnInspectorSeesWhatThereIs(t *testing.T) {
 
 		for _, limit := range []float64{0, 10} {
 			rows, pages := map[ordering.Key]inspect.Row{}, 0
-			var damaged *lockset.RowError
+			var damaged *lockrow.RowError
 			for row, err := range i.List(t.Context(), inspect.ListOptions{Units: limit, Progress: func(p inspect.ListProgress) { pages = p.Pages }}) {
 				if err != nil {
 					require.Nil(t, damaged)

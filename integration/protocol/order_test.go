@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -22,15 +23,15 @@ type watcher struct {
 	mu    sync.Mutex
 	held  map[ordering.Key]string        // by key held exclusively
 	below map[ordering.Key]int           // by ancestor: how many keys are held below
-	token map[ordering.Key]lockset.Token // by key: of its last holder
-	under map[ordering.Key]lockset.Token // by ancestor: the highest of those below
+	token map[ordering.Key]fencing.Token // by key: of its last holder
+	under map[ordering.Key]fencing.Token // by ancestor: the highest of those below
 	sets  int
 }
 
 func newWatcher() *watcher {
 	return &watcher{
 		held: map[ordering.Key]string{}, below: map[ordering.Key]int{},
-		token: map[ordering.Key]lockset.Token{}, under: map[ordering.Key]lockset.Token{},
+		token: map[ordering.Key]fencing.Token{}, under: map[ordering.Key]fencing.Token{},
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -131,7 +132,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 		w := newWatcher()
 		var blocked, dropped, buried, lost atomic.Int64
 		var mu sync.Mutex
-		tokens := map[string]lockset.Token{}
+		tokens := map[string]fencing.Token{}
 		patient := func(c *lockset.Config) {
 			c.Grace = time.Minute
 			c.Trace = trace.Join(

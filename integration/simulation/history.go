@@ -321,7 +321,7 @@ func (b *belief) checkEnd() (wrong []string) {
 				b.deadline().Sub(b.p.h.w.start), latest.Sub(b.p.h.w.start), k))
 		}
 	}
-	var lost *lockset.LostError
+	var lost *heartbeat.LostError
 	if !errors.As(b.cause, &lost) {
 		return wrong
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/lockrow"
-	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
@@ -119,7 +118,7 @@ func (h *history) checkSwept(who string, did inspect.Swept) {
 	if (freed || did.Deed == inspect.Cleaned) && h.w.settings.Only == swept {
 		h.problem("%s has swept %s of unit %s, though nothing goes wrong: %s", who, did.Key, did.Unit, did.Deed)
 	}
-	if errors.As(did.Err, new(*lockset.RowError)) {
+	if errors.As(did.Err, new(*lockrow.RowError)) {
 		h.problem("%s does not understand row %s: %v", who, did.Key, did.Err)
 	}
 	h.checkUnfinished(who, did.Err)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -172,7 +174,7 @@ func (p *process) beginAndCommit(ctx context.Context, r *rand.Rand, j *job, pati
 	}
 	if err := p.inside(u.Context(), u, j, r, false); err != nil {
 		watch = p.watch()
-		_ = u.Rollback(ctx) // others take over what it cannot release
+		_ = u.Rollback(ctx)                                            // others take over what it cannot release
 		watch.within(j.name, "Rollback", time.Nanosecond, 4*p.h.lease) // as a Release
 		j.finish()
 		p.tell(ctx, j, err)
@@ -277,7 +279,7 @@ func unexpected(err error) string {
 		return fmt.Sprintf("was told to fix the call: %v", err)
 	case errors.Is(err, fencing.ErrStale):
 		return fmt.Sprintf("nobody but units writes here, and yet: %v", err)
-	case errors.As(err, new(*lockset.ConfigError)), errors.As(err, new(*lockset.TableError)), errors.As(err, new(*lockset.RowError)):
+	case errors.As(err, new(*locks.ConfigError)), errors.As(err, new(*lockset.TableError)), errors.As(err, new(*lockrow.RowError)):
 		return fmt.Sprintf("unexpected: %v", err)
 	}
 	return ""

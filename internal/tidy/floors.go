@@ -42,7 +42,7 @@ var house = map[string]floor{
 	"internal/locks":       {library: true, below: []string{"internal/plans", "trace", "internal/hooks", "internal/next", "ordering", "fencing", "heartbeat", "internal/footprint", "internal/lineup", "internal/lockrow", "internal/misuse", "internal/nesting", "internal/oneline", "internal/recent", "internal/requests", "internal/tokens", "internal/underway"}},
 	"lockset":              {library: true, below: []string{"trace", "ordering", "fencing", "heartbeat", "internal/lineup", "internal/locks", "internal/lockrow", "internal/misuse", "internal/nesting", "internal/next", "internal/oneline", "internal/requests"}},
 	"lockset/inspect":      {library: true, below: []string{"lockset", "ordering", "fencing", "internal/locks", "internal/lockrow", "internal/next", "internal/requests"}},
-	"unitofwork":           {library: true, below: []string{"internal/plans", "internal/locks", "trace", "internal/hooks", "internal/next", "ordering", "fencing", "internal/actions", "internal/expressions", "internal/journal", "internal/lineup", "internal/lockrow", "internal/misuse", "internal/nesting", "internal/oneline", "internal/requests", "internal/underway", "internal/writeback", "lockset"}},
+	"unitofwork":           {library: true, below: []string{"heartbeat", "internal/plans", "internal/locks", "trace", "internal/hooks", "internal/next", "ordering", "fencing", "internal/actions", "internal/expressions", "internal/journal", "internal/lineup", "internal/lockrow", "internal/misuse", "internal/nesting", "internal/oneline", "internal/requests", "internal/underway", "internal/writeback", "lockset"}},
 
 	"internal/arbitrary": {pure: true},
 	"internal/costs":     {below: []string{"internal/locks", "internal/hooks", "internal/newtable", "lockset", "ordering", "trace", "unitofwork"}},
@@ -50,7 +50,7 @@ var house = map[string]floor{
 	"internal/newtable":  {},
 	"internal/wire":      {},
 	"internal/memdynamo": {below: []string{"lockset"}},
-	"holdalltest":        {library: true, below: []string{"internal/faults", "internal/memdynamo", "internal/misuse", "internal/nesting", "internal/newtable", "internal/wire", "lockset", "lockset/inspect", "ordering"}},
+	"holdalltest":        {library: true, below: []string{"fencing", "internal/faults", "internal/memdynamo", "internal/misuse", "internal/nesting", "internal/newtable", "internal/wire", "lockset", "lockset/inspect", "ordering"}},
 	"internal/tidy":      {noAWS: true},
 }
 

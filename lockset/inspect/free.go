@@ -55,15 +55,15 @@ func (e *FreeError) WhatNext() next.Next { return next.FixCall }
 // prepared is left alone: its journal says what becomes of the key (unitofwork.Client.Recover).
 //
 // Errors: *[FreeError] if the unit does not have the key, or is prepared, or if a row above the key
-// has no room for another intent; *[lockset.ConfigError] if o.Reason is no purpose, or this process's clock
-// leaves no tokens; *ordering.KeyError, *[lockset.TableError], *[lockset.RowError], *[lockset.NoAnswerError]. After the last
+// has no room for another intent; one that says so if o.Reason is no purpose, this process's clock
+// leaves no tokens, or holdall did not write the row; *ordering.KeyError, *[lockset.TableError], *[lockset.NoAnswerError]. After the last
 // of them it is not known whether the key was taken: call it again, or look.
 func (i *Inspector) Free(ctx context.Context, key ordering.Key, unit string, o Freeing) error {
 	if err := key.Validate(); err != nil {
 		return err
 	}
 	if reason := lockrow.WrongWith(o.Reason); reason != "" {
-		return &lockset.ConfigError{Field: "Freeing.Reason", Reason: reason}
+		return &locks.ConfigError{Field: "Freeing.Reason", Reason: reason}
 	}
 	if o.By == "" {
 		o.By = i.cfg.Owner

@@ -42,7 +42,7 @@ const (
 )
 
 // New returns an inspector of the table that cfg names. It sends nothing. The
-// error is a *[lockset.ConfigError].
+// error names the field that cannot be used.
 func New(db DynamoDB, cfg lockset.Config) (*Inspector, error) {
 	c, err := locks.New(db, locks.Config(cfg))
 	if err != nil {
@@ -145,6 +145,6 @@ func rowOf(item requests.Item, parsed lockrow.Row, damage string) Row {
 }
 
 // asError is the damage of a row as an error.
-func asError(table string, r Row) *lockset.RowError {
-	return &lockset.RowError{Table: table, Key: r.Key, Reason: r.Damage}
+func asError(table string, r Row) *lockrow.RowError {
+	return &lockrow.RowError{Table: table, Key: r.Key, Reason: r.Damage}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/requests"
-	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -44,7 +43,7 @@ type ListProgress struct {
 // they were before or after. A scan reads all of the table: a million small rows are some
 // 30,000 read capacity units, twice that if consistent.
 //
-// A row that holdall did not write is returned together with a *[lockset.RowError] that names its
+// A row that holdall did not write is returned together with an error that names its
 // key, and the listing goes on. Any other error is the last: *[lockset.TableError], or
 // *[lockset.NoAnswerError], also if ctx ends. Then the row is the zero Row.
 func (i *Inspector) List(ctx context.Context, o ListOptions) iter.Seq2[Row, error] {
@@ -82,7 +81,7 @@ func (i *Inspector) scanInput(o ListOptions) dynamodb.ScanInput {
 func (i *Inspector) yield(item requests.Item, yield func(Row, error) bool) bool {
 	key, _ := item[i.cfg.HashKey].(*types.AttributeValueMemberS)
 	if key == nil { // the table has another hash key, or it is a number: every row is like that
-		return yield(Row{Exists: true, Damage: "its key is no text"}, &lockset.RowError{Table: i.cfg.Table, Reason: "its key " + i.cfg.HashKey + " is no text"})
+		return yield(Row{Exists: true, Damage: "its key is no text"}, &lockrow.RowError{Table: i.cfg.Table, Reason: "its key " + i.cfg.HashKey + " is no text"})
 	}
 	parsed, damage := locks.ParseRow(ordering.Key(key.Value), item)
 	row := rowOf(item, parsed, damage)

@@ -12,7 +12,7 @@ import (
 // has changed but the line that fences its write.
 func DepositPorted(ctx context.Context, db DB, locks *lockset.Client, id string, amount int64) error {
 	key := Accounts.Guard(&Account{ID: id})
-	return locks.With(ctx, []ordering.Key{key}, func(ctx context.Context, token lockset.Token) error {
+	return locks.With(ctx, []ordering.Key{key}, func(ctx context.Context, token fencing.Token) error {
 		a, err := read(ctx, db, id)
 		if err != nil {
 			return err

@@ -16,7 +16,7 @@ import (
 // Nightly runs a job unless another host is at it, and says whether it ran.
 func Nightly(ctx context.Context, locks *lockset.Client, job func(context.Context) error) (ran bool, err error) {
 	keys := []ordering.Key{ordering.Join("job:nightly")}
-	err = locks.With(ctx, keys, func(ctx context.Context, _ lockset.Token) error {
+	err = locks.With(ctx, keys, func(ctx context.Context, _ fencing.Token) error {
 		ran = true
 		return job(ctx) // ctx ends before another host can begin
 	}, func(o *lockset.Options) { o.Wait, o.Purpose = lockset.For(0), "nightly" })
@@ -30,12 +30,12 @@ func Nightly(ctx context.Context, locks *lockset.Client, job func(context.Contex
 // meanwhile, and have published, the table refuses it: the error is a *fencing.StaleError.
 func Publish(ctx context.Context, locks *lockset.Client, db *dynamodb.Client, report string, text func(context.Context) string) error {
 	keys := []ordering.Key{ordering.Join("report:" + report)}
-	return locks.With(ctx, keys, func(ctx context.Context, token lockset.Token) error {
+	return locks.With(ctx, keys, func(ctx context.Context, token fencing.Token) error {
 		return put(ctx, db, token, report, text(ctx))
 	})
 }
 
-func put(ctx context.Context, db *dynamodb.Client, token lockset.Token, report, text string) error {
+func put(ctx context.Context, db *dynamodb.Client, token fencing.Token, report, text string) error {
 	item := id(report)
 	item["Text"] = &types.AttributeValueMemberS{Value: text}
 	in := &dynamodb.PutItemInput{TableName: aws.String("reports"), Item: item}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -33,7 +34,7 @@ type database interface {
 
 // setUp makes the tables of units, and accounts with a thousand each.
 func setUp(ctx context.Context, db database, accounts ...string) error {
-	f, err := New(db, lockset.MinLease)
+	f, err := New(db, time.Second)
 	return errors.Join(err,
 		lockset.CreateTable(ctx, db, lockset.Config{Table: "locks"}),
 		unitofwork.CreateTable(ctx, db, unitofwork.Config{Table: "units"}),

@@ -68,7 +68,7 @@ func TestAConnectionThatHasDied(t *testing.T) {
 	server := httptest.NewServer(memory(t, "alice", "bob").Handler())
 	t.Cleanup(server.Close)
 	between := network(t, strings.TrimPrefix(server.URL, "http://"))
-	f, err := New(overHTTP("http://"+between.Addr().String()), lockset.MinLease)
+	f, err := New(overHTTP("http://"+between.Addr().String()), time.Second)
 	require.NoError(t, err)
 	require.NoError(t, f.Warm(t.Context()))
 	require.Equal(t, 1, between.die())

@@ -28,7 +28,7 @@ import (
 
 const (
 	instanceEnv = "HOLDALL_GUIDES_INSTANCE" // makes this test binary an instance, and is the engine's endpoint
-	shortLease  = lockset.MinLease          // keeps what waits for one short
+	shortLease  = time.Second               // keeps what waits for one short
 	longTimeout = 30 * time.Second          // of a function whose process may be stopped for more than a lease
 	keptKey     = ordering.Key("kept")      // of a lock set that an instance keeps, which it should not
 	keptRecord  = "kept"                    // what that is about

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -37,7 +38,7 @@ func TestTheErrorDecides(t *testing.T) {
 		"no error":                         {over: Committed},
 		"refused by the bank":              {err: fmt.Errorf("pay: %w", books.ErrFunds), over: Refused},
 		"refused by the job":               {err: fmt.Errorf("%w: for a reason", ErrRefused), over: Refused},
-		"lost":                             {err: &lockset.LostError{Reason: errors.New("late")}},
+		"lost":                             {err: &heartbeat.LostError{Reason: errors.New("late")}},
 		"held":                             {err: &lockset.HeldError{Err: context.DeadlineExceeded}},
 		"no answer":                        {err: &lockset.NoAnswerError{Last: errors.New("timeout"), End: errors.New("for too long")}},
 		"stale":                            {err: &unitofwork.CommitError{Next: lockset.StartOver, Err: fencing.ErrStale}},

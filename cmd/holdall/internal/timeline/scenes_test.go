@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/timeline"
-	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/record"
 	"github.com/holdall/holdall/unitofwork"
@@ -70,14 +70,14 @@ var queue = once(func(t *testing.T) []timeline.Source {
 				if i == 20 {
 					ctx, cancel := context.WithTimeout(tn.t.Context(), 300*time.Millisecond)
 					defer cancel()
-					_ = p.locks.With(ctx, []ordering.Key{"stock:17"}, func(context.Context, lockset.Token) error { return nil })
+					_ = p.locks.With(ctx, []ordering.Key{"stock:17"}, func(context.Context, fencing.Token) error { return nil })
 					return
 				}
 				keys := []ordering.Key{"stock:17"}
 				if i%4 == 0 {
 					keys = append(keys, ordering.Key(fmt.Sprintf("order:%d", i)))
 				}
-				require.NoError(t, p.locks.With(tn.t.Context(), keys, func(context.Context, lockset.Token) error {
+				require.NoError(t, p.locks.With(tn.t.Context(), keys, func(context.Context, fencing.Token) error {
 					time.Sleep(time.Duration(30+i*5) * time.Millisecond)
 					return nil
 				}))

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/plain"
-	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
@@ -233,7 +233,7 @@ func (s *Server) free(w http.ResponseWriter, r *http.Request) {
 	}
 	told, err := s.cfg.Tables.Free(r.Context(), key, unit, strings.TrimSpace(r.PostForm.Get("reason")))
 	var refused *inspect.FreeError
-	var config *lockset.ConfigError
+	var config *locks.ConfigError
 	switch {
 	case errors.As(err, &refused):
 		s.changed(w, key, oneLine(err)+".")

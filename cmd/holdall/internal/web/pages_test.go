@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
@@ -182,7 +182,7 @@ func TestAKeyIsNotTakenIfItsRowHasChanged(t *testing.T) {
 		"another has it": {"a", "unit-a", func(s *tables) {
 			s.refusal = &inspect.FreeError{Key: "a", Unit: "unit-a", Reason: "unit other of owner <host-9> has it"}
 		}, 409, "unit other of owner &lt;host-9&gt; has it"},
-		"the reason is none": {"a", "unit-a", func(s *tables) { s.refusal = &lockset.ConfigError{Field: "Freeing.Reason", Reason: "is too long"} }, 400, "Nothing was changed"},
+		"the reason is none": {"a", "unit-a", func(s *tables) { s.refusal = &locks.ConfigError{Field: "Freeing.Reason", Reason: "is too long"} }, 400, "Nothing was changed"},
 		"no answer":          {"a", "unit-a", func(s *tables) { s.refusal = errors.New("timeout") }, 502, "Whether the key was taken is not known"},
 	} {
 		tables := town()
