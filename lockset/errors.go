@@ -12,9 +12,8 @@ import (
 //   - start over, with a fresh set: [ErrLost];
 //   - try again later: [HeldError] (somebody has a key) and [NoAnswerError]
 //     (DynamoDB did not answer, or was busy all along); ErrClosed, in another process;
-//   - fix the call or the configuration: an error that names the field, ordering.KeyError,
-//     [TableError], [CheckError];
-//   - decide: an error that names a row of the lock table which holdall did not write.
+//   - fix the call, the configuration or a table: an error that names the field, or a row which holdall
+//     did not write; ordering.KeyError, [TableError], [CheckError].
 var (
 	// ErrLost matches every *heartbeat.LostError, which says why a set was lost.
 	ErrLost = heartbeat.ErrLost

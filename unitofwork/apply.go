@@ -247,7 +247,7 @@ func (a *application) meets(ctx context.Context, p journal.Slice, n int, item ma
 	case hold == locks.Freed:
 		return true, nil
 	case !ok:
-		return false, a.stuck(p, n, &FenceError{Attribute: a.j.Fence, Found: actions.ValueText(item[a.j.Fence])})
+		return false, a.stuck(p, n, &fenceError{Attribute: a.j.Fence, Found: actions.ValueText(item[a.j.Fence])})
 	default:
 		return false, a.stuck(p, n, &fencing.StaleError{Token: a.j.Token, Found: found})
 	}

@@ -27,22 +27,22 @@ import (
 //     a trace.Unfinished is told, and others do the rest before anybody else has the
 //     locks;
 //   - an error that matches [ErrInDoubt]: not known;
-//   - any other: nothing was written; [lockset.NextOf] says what may be done. A
-//     *[StageError] is that of a write refused earlier; ErrAlreadyCommitted
-//     means that another unit committed under the same ID meanwhile.
+//   - any other: nothing was written; [lockset.NextOf] says what may be done. It
+//     may be that of a write refused earlier; ErrAlreadyCommitted means
+//     that another unit committed under the same ID meanwhile.
 //
 // If ctx ends while the commit is under way, Commit still finds out what became
 // of it, for at most a lease.
 func (u *Unit) Commit(ctx context.Context) error {
 	if u.refuseToEnd() {
-		return ErrManaged
+		return errManaged
 	}
 	return u.call.tell(u.commit(ctx))
 }
 
 func (u *Unit) commit(ctx context.Context) error {
 	if !u.end() {
-		return ErrEnded
+		return errEnded
 	}
 	defer u.tell()
 	returned := false
@@ -231,7 +231,7 @@ func (u *Unit) write(ctx context.Context, p permit, writes []write) error {
 	case u.optimistic != nil && ctx.Err() == nil && u.rowKey() != "" && (sent.Unanswered > 0 || wasBusy(err)):
 		return u.giveWay(&locks.BusyError{Key: u.rowKey(), Reason: "could not be written"})
 	case sent.Unanswered > 0:
-		return u.notDone(u.notCommitted(fmt.Errorf("%w; the last answer: %w", ErrSuperseded, err), lockset.StartOver))
+		return u.notDone(u.notCommitted(fmt.Errorf("%w; the last answer: %w", errSuperseded, err), lockset.StartOver))
 	}
 	err = u.explain(p, writes, err)
 	var way *locks.BusyError

@@ -92,7 +92,7 @@ func (w Work) checked(cfg Config, lease time.Duration) (Work, error) {
 
 var errNoKeys = &locks.ConfigError{Field: "Work.Keys", Reason: "is empty: without keys nothing can be locked first"}
 
-// fits returns a *[TooLargeError] if a unit of this work, with so many lock rows and
+// fits returns a *[tooLargeError] if a unit of this work, with so many lock rows and
 // writes, does not fit into one transaction of at most so many actions.
 func (w Work) fits(rows, writes, most int) error {
 	records := 0
@@ -100,7 +100,7 @@ func (w Work) fits(rows, writes, most int) error {
 		records = 1
 	}
 	if rows+writes+records > most {
-		return &TooLargeError{Rows: rows, Writes: writes, Records: records, Most: most}
+		return &tooLargeError{Rows: rows, Writes: writes, Records: records, Most: most}
 	}
 	return nil
 }
@@ -126,15 +126,15 @@ func (w Work) fits(rows, writes, most int) error {
 // It waits for locks, first come, first served, until ctx ends or Work.Wait is over, which is two
 // leases by default. If fn needs other keys then, because the data has changed or because it reads
 // one by one what it did not come to before, Do starts over with those as well; after eight times
-// the error is a *[KeysError]. So records whose keys are known are best read by one Get.
+// the error names them all. So records whose keys are known are best read by one Get.
 //
 // So fn may be called several times, and must not act on the outside world. It reads with
 // [Unit.Get]: what it queries, scans or reads by itself is protected by nothing, unless
 // Work.Keys covers it and Work.Lock is set; what a query has found is to be read once more
 // by Get before it counts. After an error of the unit's methods fn is to return. Its context
 // ends when ctx does, when the locks are lost, or when Do is going to call it again.
-// Do ends the unit: if fn calls Commit or Rollback, nothing is written and the error
-// matches [ErrManaged].
+// Do ends the unit: if fn calls Commit or Rollback, nothing is written, and the error
+// says so.
 //
 // Do returns nil if the unit is committed, by this call or, under the same ID,
 // by an earlier one. Otherwise nothing was written, unless the error matches
@@ -285,7 +285,7 @@ func (u *Unit) callFunction(fn func(context.Context, *Unit) error) (err error) {
 // quiet ends the reads of a unit whose function has returned: one that is under way would change
 // what the unit relies on, or what its group has read.
 func (u *Unit) quiet() {
-	u.cancel(ErrEnded)
+	u.cancel(errEnded)
 	if u.optimistic != nil {
 		u.turn <- struct{}{} // for good
 	} else {

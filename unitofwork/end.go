@@ -15,10 +15,10 @@ import (
 // lease after ctx has ended: others would have to wait for longer. If ctx has ended, Rollback
 // returns within lockset.Config.AttemptTimeout, and goes on in the background. After
 // the unit has ended it does nothing. The error is that of the release, or
-// [ErrManaged] inside Do, whose function returns an error instead.
+// one that says so inside Do, whose function returns an error instead.
 func (u *Unit) Rollback(ctx context.Context) error {
 	if u.refuseToEnd() {
-		return ErrManaged
+		return errManaged
 	}
 	return u.rollback(ctx, nil)
 }
@@ -60,7 +60,7 @@ func (u *Unit) refuseToEnd() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.stage.err == nil {
-		u.stage.err = ErrManaged
+		u.stage.err = errManaged
 	}
 	return true
 }
@@ -179,7 +179,7 @@ func (u *Unit) over(end trace.Event) {
 		end.Leader = u.follower.lead
 	}
 	u.last = end
-	u.cancel(ErrEnded)
+	u.cancel(errEnded)
 }
 
 // tell tells how the unit has ended, when nothing else is to be told of it.

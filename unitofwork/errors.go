@@ -12,14 +12,6 @@ import (
 
 // Sentinels, matched with errors.Is.
 var (
-	// ErrEnded: the unit was committed or rolled back before.
-	ErrEnded = next.Error("the unit of work has ended", next.FixCall)
-	// ErrManaged: the function that was given to [Client.Do] called Commit or
-	// Rollback. Do ends the unit; to write nothing, return an error.
-	ErrManaged = next.Error("the unit of work is ended by Do, not by its function", next.FixCall)
-	// ErrNoLocks: a unit of Do that may hold no locks, or share them with others, was asked for
-	// its token, or its deadline. Set Work.Lock, which takes the locks first.
-	ErrNoLocks = next.Error("the unit has no locks of its own, so it has no token and no deadline: set Work.Lock", next.FixCall)
 	// ErrAlreadyCommitted: a unit with this ID was committed before. [Client.Do]
 	// returns nil instead, whatever its function has returned, if it was called.
 	ErrAlreadyCommitted = errors.New("a unit with this ID was committed before")
@@ -29,14 +21,24 @@ var (
 	ErrCondition = errors.New("a staged condition did not hold")
 	// ErrExists: a record that was to be inserted is there already.
 	ErrExists = errors.New("the record to be inserted is there already")
-	// ErrSuperseded: the commit's answer was lost, and a release of the unit's
-	// own overtook it: it never can land.
-	ErrSuperseded = next.Error("the commit had no answer and was overtaken by a release", next.StartOver)
 )
 
-// CommitError says why a commit wrote nothing. It wraps the reason: a
-// heartbeat.LostError, fencing.StaleError, [VersionError], [FenceError], [ErrCondition], [ErrExists],
-// [ErrSuperseded], lockset.TableError or lockset.NoAnswerError.
+var (
+	errEnded = next.Error("the unit of work has ended", next.FixCall)
+	// errManaged: the function that was given to [Client.Do] called Commit or
+	// Rollback. Do ends the unit; to write nothing, return an error.
+	errManaged = next.Error("the unit of work is ended by Do, not by its function", next.FixCall)
+	// errNoLocks: a unit of Do that may hold no locks, or share them with others, was asked for
+	// its token, or its deadline.
+	errNoLocks = next.Error("the unit has no locks of its own, so it has no token and no deadline: set Work.Lock", next.FixCall)
+	// errSuperseded: the commit's answer was lost, and a release of the unit's
+	// own overtook it: it never can land.
+	errSuperseded = next.Error("the commit had no answer and was overtaken by a release", next.StartOver)
+)
+
+// CommitError says why a commit wrote nothing. It wraps the reason, such as a
+// heartbeat.LostError, fencing.StaleError, [ErrCondition], [ErrExists], lockset.TableError or
+// lockset.NoAnswerError.
 type CommitError struct {
 	Key    ordering.Key // the lock key at fault, if one is
 	Table  string       // the record at fault, if one is
@@ -58,14 +60,14 @@ func (e *CommitError) WhatNext() next.Next { return e.Next }
 // Unwrap returns the reason.
 func (e *CommitError) Unwrap() error { return e.Err }
 
-// StageError says why a write, or a read, cannot be part of a unit. Nothing was
+// stageError says why a write, or a read, cannot be part of a unit. Nothing was
 // written.
-type StageError struct {
+type stageError struct {
 	Table, Record string
 	Reason        error
 }
 
-func (e *StageError) Error() string {
+func (e *stageError) Error() string {
 	if e.Table == "" {
 		return fmt.Sprintf("record %s: %v", requests.Shortened(e.Record), e.Reason)
 	}
@@ -73,43 +75,43 @@ func (e *StageError) Error() string {
 }
 
 // WhatNext is for lockset.NextOf.
-func (e *StageError) WhatNext() next.Next { return next.FixCall }
+func (e *stageError) WhatNext() next.Next { return next.FixCall }
 
 // Unwrap returns the reason.
-func (e *StageError) Unwrap() error { return e.Reason }
+func (e *stageError) Unwrap() error { return e.Reason }
 
-// FenceError says that a record's fence attribute is not a token that a unit
+// fenceError says that a record's fence attribute is not a token that a unit
 // wrote, so no unit can write the record. Find out who wrote it.
-type FenceError struct {
+type fenceError struct {
 	Attribute string
 	Found     string
 }
 
-func (e *FenceError) Error() string {
+func (e *fenceError) Error() string {
 	return fmt.Sprintf("its attribute %q is %s, which no unit wrote", e.Attribute, e.Found)
 }
 
 // WhatNext is for lockset.NextOf.
-func (e *FenceError) WhatNext() next.Next { return next.FixCall }
+func (e *fenceError) WhatNext() next.Next { return next.FixCall }
 
-// VersionError says that a program without locks has changed a record since the unit read it, as
+// versionError says that a program without locks has changed a record since the unit read it, as
 // its [Table.Version] tells. Nothing was written; [Client.Do] starts over.
-type VersionError struct {
+type versionError struct {
 	Attribute   string
 	Read, Found string // numbers, or words if there was none
 }
 
-func (e *VersionError) Error() string {
+func (e *versionError) Error() string {
 	return fmt.Sprintf("its version %q was %s when the unit read it, and is %s: a program without locks has changed it",
 		e.Attribute, e.Read, e.Found)
 }
 
 // WhatNext is for lockset.NextOf.
-func (e *VersionError) WhatNext() next.Next { return next.StartOver }
+func (e *versionError) WhatNext() next.Next { return next.StartOver }
 
-// GuardError is the reason of a [StageError]: no key that the unit holds guards the
+// guardError is the reason of a [stageError]: no key that the unit holds guards the
 // record, or nobody can tell which key would.
-type GuardError struct {
+type guardError struct {
 	Guard ordering.Key
 	Held  []ordering.Key // none for [Client.Read]
 
@@ -118,7 +120,7 @@ type GuardError struct {
 	Absent bool
 }
 
-func (e *GuardError) Error() string {
+func (e *guardError) Error() string {
 	if e.Absent && len(e.Held) == 0 {
 		return "it is not there, and its guard needs more than its primary key: make the reference with Of"
 	}
@@ -130,25 +132,25 @@ func (e *GuardError) Error() string {
 }
 
 // WhatNext is for lockset.NextOf.
-func (e *GuardError) WhatNext() next.Next { return next.FixCall }
+func (e *guardError) WhatNext() next.Next { return next.FixCall }
 
-// TooLargeError says that a unit does not fit into one transaction of DynamoDB, and
+// tooLargeError says that a unit does not fit into one transaction of DynamoDB, and
 // that there is no unit table for a journal. Nothing was written.
-type TooLargeError struct {
+type tooLargeError struct {
 	Rows    int // of the lock table: keys and intents on their ancestors
 	Writes  int // staged
 	Records int // of the unit's ID: 0 or 1
 	Most    int
 }
 
-func (e *TooLargeError) Error() string {
+func (e *tooLargeError) Error() string {
 	return fmt.Sprintf("the unit is too large for one transaction: %d lock rows + %d writes + %d id records = %d, the limit is %d; "+
 		"with a unit table (unitofwork.Config.Table) it could be of any size",
 		e.Rows, e.Writes, e.Records, e.Rows+e.Writes+e.Records, e.Most)
 }
 
 // WhatNext is for lockset.NextOf.
-func (e *TooLargeError) WhatNext() next.Next { return next.FixCall }
+func (e *tooLargeError) WhatNext() next.Next { return next.FixCall }
 
 // IDError says that an ID cannot be used, or was used for something else.
 type IDError struct {

@@ -127,7 +127,7 @@ func (u *Unit) explainWrites(writes []write, reasons []types.CancellationReason,
 				return &locks.BusyError{Key: w.holder, Reason: writtenSince}
 			case !ok:
 				attr := u.c.cfg.FenceAttribute
-				refused.Next, refused.Err = lockset.FixCall, &FenceError{Attribute: attr, Found: actions.ValueText(reasons[i].Item[attr])}
+				refused.Next, refused.Err = lockset.FixCall, &fenceError{Attribute: attr, Found: actions.ValueText(reasons[i].Item[attr])}
 				return refused
 			case u.optimistic == nil && found >= u.set.Token():
 				refused.Next, refused.Err = lockset.StartOver, &fencing.StaleError{Token: u.set.Token(), Found: found}
@@ -136,7 +136,7 @@ func (u *Unit) explainWrites(writes []write, reasons []types.CancellationReason,
 				if u.optimistic != nil {
 					return &locks.BusyError{Key: w.holder, Reason: writtenSince}
 				}
-				refused.Next, refused.Err = lockset.StartOver, u.versionError(w, reasons[i].Item)
+				refused.Next, refused.Err = lockset.StartOver, u.foundOtherwise(w, reasons[i].Item)
 				return refused
 			}
 			refused.Next, refused.Err = lockset.Decide, w.unmet

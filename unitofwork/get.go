@@ -24,9 +24,8 @@ import (
 // is false. What several requests read, of one Get or of several, is one state all the same:
 // the unit holds what guards it, or has seen that nobody else has had it.
 //
-// Errors: *[StageError] for a reference that cannot be one or comes twice, and, with a
-// *[GuardError] in it, for a record that no key guards which the unit holds, where keys
-// are not found (Work.Lock, [Client.Begin]). *lockset.TableError, which names the table,
+// Errors: one that names the record for a reference that cannot be one or comes twice, and for a record
+// that no key guards which the unit holds, where keys are not found (Work.Lock, [Client.Begin]); *lockset.TableError, which names the table,
 // *lockset.NoAnswerError, the error of ctx. After an error no record is changed. The unit does not
 // commit then, even if a later Get succeeds: the commit returns the error as well, as it does that of
 // a refused write. In Do, return any error as it is: Do then calls the function again, or returns what
@@ -35,7 +34,7 @@ import (
 // A record of a [Table] without a Guard is read as it is; no key guards it.
 func (u *Unit) Get(ctx context.Context, records ...Record) error {
 	if u.hasEnded() {
-		return ErrEnded
+		return errEnded
 	}
 	read := u.get
 	if u.optimistic != nil {
@@ -43,7 +42,7 @@ func (u *Unit) Get(ctx context.Context, records ...Record) error {
 	}
 	err := errUnfinished
 	defer func() {
-		if err != nil && !errors.Is(err, ErrEnded) { // the function did not wait for what its end cut short
+		if err != nil && !errors.Is(err, errEnded) { // the function did not wait for what its end cut short
 			u.mu.Lock()
 			defer u.mu.Unlock()
 			_ = u.stage.keep(err)
@@ -153,7 +152,7 @@ func (u *Unit) parseAll(records []Record, items []map[string]types.AttributeValu
 		u.stage.learn(table, key)
 		u.c.sawFence(items[i])
 		if shown[i], err = parse(r, items[i], allowed); err != nil {
-			if errors.As(err, new(*GuardError)) || errors.Is(err, lockset.ErrNested) {
+			if errors.As(err, new(*guardError)) || errors.Is(err, lockset.ErrNested) {
 				return nil, nil, u.stage.keep(err)
 			}
 			return nil, nil, err
@@ -204,15 +203,15 @@ func (u *Unit) fetch(ctx context.Context, records []Record) (items []map[string]
 }
 
 // parse reads an item as a record whose guard is to be as allowed says. The record is not
-// changed before it is shown. The error is a *[StageError].
+// changed before it is shown. The error is a *[stageError].
 func parse(r Record, item map[string]types.AttributeValue, allowed func(ordering.Key) error) (parsed, error) {
 	p, err := r.parse(item)
 	switch {
 	case err == nil && p.guessed:
-		err = &GuardError{Absent: true}
+		err = &guardError{Absent: true}
 	case err == nil && p.guarded:
 		err = allowed(p.guard)
-		if unguarded := (*GuardError)(nil); errors.As(err, &unguarded) {
+		if unguarded := (*guardError)(nil); errors.As(err, &unguarded) {
 			unguarded.Absent = len(item) == 0
 		}
 	}

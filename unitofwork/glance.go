@@ -61,7 +61,7 @@ func (u *Unit) glance(ctx context.Context, records []Record, expected []ordering
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.ended {
-		return nil, nil, ErrEnded
+		return nil, nil, errEnded
 	}
 	shown, found, err = u.parseAll(records, items, guardIsAKey)
 	if err != nil {

@@ -31,7 +31,7 @@ func (u *Unit) getInGroup(ctx context.Context, records []Record) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.ended {
-		return ErrEnded
+		return errEnded
 	}
 	shown, guards, err := u.parseAll(records, items, guardIsAKey)
 	if err != nil {

@@ -115,7 +115,7 @@ func (u *Unit) whyNot(before context.Context, err error) error {
 	var lost *heartbeat.LostError
 	var refused *CommitError
 	switch {
-	case errors.As(err, &refused), errors.As(err, new(*StageError)):
+	case errors.As(err, &refused), errors.As(err, new(*stageError)):
 		return err
 	case errors.As(err, &lost), errors.As(context.Cause(before), &lost):
 		e := u.notCommitted(lost, lockset.StartOver)

@@ -19,28 +19,12 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// Choice is what an operator has done about an [Obstacle].
-type Choice string
-
-// What can be done. Each breaks something, or somebody has broken it before: holdall cannot tell
-// what is right.
+// What an operator can choose, as [Obstacle] says.
 const (
-	// ApplyWrite carries out the unit's write on the record as it stands. What somebody wrote there
-	// without the lock may be lost. The record's fence falls to the unit's token: writers with a
-	// token in between, which the record refused until now, are let through again.
-	ApplyWrite Choice = "apply"
-	// KeepRecord keeps the record as it stands, and counts the unit's write as done: the record
-	// gets the unit's token for its fence, and nothing else. What the unit committed there is never
-	// written, while all the rest is. The fence falls as by ApplyWrite. A record that is not there
-	// cannot be kept so, because it has no fence.
-	KeepRecord Choice = "keep"
-	// WasWritten puts back the row of a key, free: everything under the key counts as written.
-	// What was not, never will be.
-	WasWritten Choice = "written"
-	// NotWritten gives the unit its key back: writes under it are carried out, but for those whose
-	// record has the unit's stamp. What was written and has been overwritten or deleted since is
-	// written again, or stops as an Obstacle of its own.
-	NotWritten Choice = "not-written"
+	applyWrite = "apply"
+	keepRecord = "keep"
+	wasWritten = "written"
+	notWritten = "not-written"
 )
 
 // Obstacle is one thing that keeps a committed unit from being done, as it was found: a record
@@ -51,13 +35,26 @@ type Obstacle struct {
 	// Key is the unit's key that guards the record, or whose row is gone.
 	Key     ordering.Key
 	RowGone bool
-	// Reason says what is wrong: a fencing.StaleError, [FenceError], lockset.TableError,
-	// or an error without a type.
+	// Reason says what is wrong: a fencing.StaleError, lockset.TableError, or an error without a type.
 	Reason error
 	// Writes is the one that cannot be applied; if RowGone, all that are under the key.
 	Writes []Wanted
-	// Choices are those that there are. Without any, mend what Reason says by other means.
-	Choices []Choice
+	// Choices are those that there are. Each breaks something, or somebody has broken it before: holdall
+	// cannot tell what is right. Without any, mend what Reason says by other means.
+	//
+	//   - "apply" carries out the unit's write on the record as it stands. What somebody wrote there
+	//     without the lock may be lost. The record's fence falls to the unit's token: writers with a
+	//     token in between, which the record refused until now, are let through again.
+	//   - "keep" keeps the record as it stands, and counts the unit's write as done: the record
+	//     gets the unit's token for its fence, and nothing else. What the unit committed there is never
+	//     written, while all the rest is. The fence falls as by "apply". A record that is not there
+	//     cannot be kept so, because it has no fence.
+	//   - "written" puts back the row of a key, free: everything under the key counts as written.
+	//     What was not, never will be.
+	//   - "not-written" gives the unit its key back: writes under it are carried out, but for those whose
+	//     record has the unit's stamp. What was written and has been overwritten or deleted since is
+	//     written again, or stops as an Obstacle of its own.
+	Choices []string
 	// State is the same for the same obstacle as long as all that is shown is the same.
 	State string
 
@@ -77,15 +74,14 @@ type Wanted struct {
 	key map[string]types.AttributeValue
 }
 
-// Sentinels of mending, matched with errors.Is.
+// ErrChanged: what was shown to an operator has changed since. Nothing was written; look again.
+var ErrChanged = next.Error("what was shown has changed since, and nothing was written", next.FixCall)
+
 var (
-	// ErrNotCommitted: the unit has no journal, is not decided, or is aborted. There is nothing to
+	// errNotCommitted: the unit has no journal, is not decided, or is aborted. There is nothing to
 	// mend.
-	ErrNotCommitted = next.Error("the unit is not committed by a journal", next.FixCall)
-	// ErrChanged: what was shown to an operator has changed since. Nothing was written; look again.
-	ErrChanged = next.Error("what was shown has changed since, and nothing was written", next.FixCall)
-	// ErrNoChoice: there is no such choice. Nothing was written.
-	ErrNoChoice = next.Error("there is no such choice", next.FixCall)
+	errNotCommitted = next.Error("the unit is not committed by a journal", next.FixCall)
+	errNoChoice     = next.Error("there is no such choice", next.FixCall)
 )
 
 // Mend carries out what an operator chose about an obstacle of [Client.StuckOf]: in one
@@ -96,15 +92,15 @@ var (
 // It is safe beside the unit's own process, others that recover it, and other operators: of
 // several choices about one obstacle one is carried out.
 //
-// Errors, after which nothing was written: [ErrChanged], [ErrNoChoice], *lockset.TableError, also if
+// Errors, after which nothing was written: [ErrChanged], one that says that there is no such choice, *lockset.TableError, also if
 // the write cannot be carried out on the record as it stands. After a *lockset.NoAnswerError it is
 // not known: ask StuckOf again.
-func (c *Client) Mend(ctx context.Context, o Obstacle, choice Choice) error {
+func (c *Client) Mend(ctx context.Context, o Obstacle, choice string) error {
 	if c.cfg.Table == "" {
 		return &locks.ConfigError{Field: "Table", Reason: "is required to mend a unit"}
 	}
 	if !slices.Contains(o.Choices, choice) || o.step.Key == "" {
-		return fmt.Errorf("key %q: %w", string(o.Key), ErrNoChoice)
+		return fmt.Errorf("key %q: %w", string(o.Key), errNoChoice)
 	}
 	ctx, _, end, err := c.enter(ctx)
 	if err != nil {
@@ -135,19 +131,19 @@ var errNotTold = errors.New("a request was not answered, and may have been carri
 
 // mending is the transaction of a choice. Its first action is a condition on the unit, the second
 // is on the key's row.
-func (c *Client) mending(ctx context.Context, o Obstacle, choice Choice) ([]types.TransactWriteItem, error) {
+func (c *Client) mending(ctx context.Context, o Obstacle, choice string) ([]types.TransactWriteItem, error) {
 	items := []types.TransactWriteItem{journal.CheckCommitted(c.cfg.Table, o.Unit)}
 	pending := c.locks.PreparedOf(ctx, o.Unit, o.Token, plans.Plan{o.step})
 	switch choice {
-	case WasWritten:
+	case wasWritten:
 		row, err := pending.RestoreFreed(o.step)
 		return append(items, row), err
-	case NotWritten:
+	case notWritten:
 		return append(items, pending.RestoreHeld(o.step, c.cfg.Table)...), nil
 	}
 	w, stamper := o.Writes[0], actions.NewStamper(o.fence, o.Token)
 	write := w.Write
-	if choice == KeepRecord {
+	if choice == keepRecord {
 		write = stamper.StampOnly(w.Table, w.key)
 	}
 	return append(items, pending.CheckHeld(o.step), stamper.OnlyAsShown(write, w.Found)), nil

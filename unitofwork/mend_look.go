@@ -32,7 +32,7 @@ const looksAtStuck = 3
 //
 // It needs GetItem on the tables of records beside what Recover needs.
 //
-// Errors: [ErrNotCommitted]; *[JournalError], about which there is no choice: restore the rows of the
+// Errors: one that says so if the unit is not committed by a journal; *[JournalError], about which there is no choice: restore the rows of the
 // journal, or the record of the decision, from a backup; one that says so if there is no unit table;
 // *lockset.TableError, *lockset.NoAnswerError. Obstacles that were found are returned beside them.
 func (c *Client) StuckOf(ctx context.Context, unit string) ([]Obstacle, error) {
@@ -99,9 +99,9 @@ func (c *Client) stands(ctx context.Context, unit string) (journal.Decision, err
 	case err != nil:
 		return found, &JournalError{c.cfg.Table, unit, err}
 	case found.State == journal.Undecided:
-		return found, fmt.Errorf("unit %q: %w: table %q has no decision about it", unit, ErrNotCommitted, c.cfg.Table)
+		return found, fmt.Errorf("unit %q: %w: table %q has no decision about it", unit, errNotCommitted, c.cfg.Table)
 	case found.State == journal.Aborted:
-		return found, fmt.Errorf("unit %q: %w: it is aborted", unit, ErrNotCommitted)
+		return found, fmt.Errorf("unit %q: %w: it is aborted", unit, errNotCommitted)
 	}
 	return found, nil
 }
@@ -146,7 +146,7 @@ func (c *Client) look(ctx context.Context, j *journal.Journal, e *UnappliedError
 	case hold == locks.Gone && len(item[0]) == 0:
 		o.RowGone, o.Reason = true, errRowGone
 		o.Writes = c.standing(ctx, j, j.Writes[at])
-		o.Choices = []Choice{WasWritten, NotWritten}
+		o.Choices = []string{wasWritten, notWritten}
 	case hold == locks.Gone:
 		o.Reason = errGone
 	case e.Table != "":
@@ -167,7 +167,7 @@ var errRowGone = errors.New("its lock row is gone: somebody deleted it, and whet
 
 // choicesOf decides what can be done about a record that a write was not applied to for this
 // reason, while the unit had the key: is is false if nothing is in the way any more.
-func choicesOf(w Wanted, token fencing.Token, attribute string, cause error) (is bool, choices []Choice, reason error) {
+func choicesOf(w Wanted, token fencing.Token, attribute string, cause error) (is bool, choices []string, reason error) {
 	found, valid := fencing.Of(w.Found, attribute)
 	invalid := requests.IsInvalidWrite(cause)
 	byFence := !valid || found > token
@@ -179,11 +179,11 @@ func choicesOf(w Wanted, token fencing.Token, attribute string, cause error) (is
 	case len(w.Found) > actions.MaxCompared:
 		return true, nil, oneline.Join(cause, errTooMany)
 	case byFence:
-		return true, []Choice{ApplyWrite, KeepRecord}, cause
+		return true, []string{applyWrite, keepRecord}, cause
 	case invalid && len(w.Found) == 0:
 		return true, nil, oneline.Join(cause, errAbsent)
 	case invalid && found != token:
-		return true, []Choice{KeepRecord}, cause
+		return true, []string{keepRecord}, cause
 	}
 	return true, nil, cause // a table or a permission
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/heartbeat"
-	"github.com/holdall/holdall/internal/tokens"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -29,7 +28,6 @@ func TestNilIsNamed(t *testing.T) {
 			"unitofwork: Client.Do: nil function": func() { _ = c.Do(t.Context(), unitofwork.Work{}, nil) },
 			"unitofwork: Table.Ref: nil Table":    func() { table.Ref("1", "a") },
 			"unitofwork: Table.Of: nil Table":     func() { table.Of(account{}) },
-			"fencing: NewClock: nil function":     func() { tokens.NewClock(nil) },
 			"fencing: Gate.Do: nil function":      func() { _ = gate.Do(t.Context(), nil, 1, []ordering.Key{"a"}, nil) },
 			"fencing: Admission.Judge: the Admission was not made by Gate.Admission": func() {
 				_ = (&fencing.Admission{}).Judge(nil)

@@ -40,7 +40,7 @@ type Recovery struct {
 // Events of the kinds trace.Progress and trace.Recovered tell how far it has come.
 //
 // The error joins those of the units that could not be finished, among them
-// *[JournalError], *[UnappliedError] and *[EntryError]; the others were.
+// *[JournalError] and *[UnappliedError]; the others were.
 func (c *Client) Recover(ctx context.Context) (Recovery, error) {
 	var found Recovery
 	if c.cfg.Table == "" {
@@ -115,19 +115,19 @@ func (c *Client) otherLocks(unit, table string) error {
 		"of locks is %q, and unit %q of table %q has its locks in %q: recover it with a client of that table", c.lockConfig.Table, unit, c.cfg.Table, table)}
 }
 
-// EntryError says that an entry of the unit table, by which a unit with a journal is
+// entryError says that an entry of the unit table, by which a unit with a journal is
 // found, is not one that holdall wrote. Nothing was touched. Find out who else writes
 // to the table.
-type EntryError struct {
+type entryError struct {
 	Table, Entry string
 }
 
-func (e *EntryError) Error() string {
+func (e *entryError) Error() string {
 	return fmt.Sprintf("table %q: the entry %s of an open unit is not one that we understand", e.Table, e.Entry)
 }
 
 // WhatNext is for lockset.NextOf.
-func (e *EntryError) WhatNext() next.Next { return next.FixCall }
+func (e *entryError) WhatNext() next.Next { return next.FixCall }
 
 // open lists the units that are not done with; wrong are entries that this client
 // can make nothing of.
@@ -141,7 +141,7 @@ func (c *Client) open(ctx context.Context) (all []openUnit, wrong []error, err e
 		key, ok2 := item[journal.AttrKey].(*types.AttributeValueMemberS)
 		locks, ok3 := item[journal.AttrLocks].(*types.AttributeValueMemberS)
 		if !ok || !ok2 || !ok3 || ordering.Key(key.Value).Validate() != nil || !lockrow.IsUnit(unit.Value) {
-			wrong = append(wrong, &EntryError{Table: c.cfg.Table, Entry: actions.KeyText(item)})
+			wrong = append(wrong, &entryError{Table: c.cfg.Table, Entry: actions.KeyText(item)})
 			continue
 		}
 		if locks.Value != c.lockConfig.Table {

@@ -79,7 +79,7 @@ func (r *runs) pause(unit string, took time.Duration) time.Duration {
 	return d
 }
 
-// again prepares the run that follows a void one. The error is a *[KeysError].
+// again prepares the run that follows a void one. The error is a *[keysError].
 func (r *runs) again(void *voidError) error {
 	keys, err := plans.Canonical(slices.Concat(r.keys, void.keys)...)
 	if err != nil {
@@ -106,7 +106,7 @@ func (r *runs) again(void *voidError) error {
 		r.found++
 	}
 	if r.found > mostFound {
-		return &KeysError{Keys: keys}
+		return &keysError{Keys: keys}
 	}
 	r.locked = true
 	return nil
@@ -207,18 +207,18 @@ func (u *Unit) fallBack(key ordering.Key, why string) error {
 	return u.fellBack(&voidError{key: key, why: why})
 }
 
-// KeysError says that a function needed other keys each time that it was called with the locks
+// keysError says that a function needed other keys each time that it was called with the locks
 // of all that it had needed before: the data that decides what it reads keeps changing, or it
 // reads one record at a time where others are in the way. Nothing was written. Name the keys in
 // Work.Keys, or one above them, or read the records together.
-type KeysError struct {
+type keysError struct {
 	Keys []ordering.Key // all that were found
 }
 
-func (e *KeysError) Error() string {
+func (e *keysError) Error() string {
 	return fmt.Sprintf("the function still needed keys that it did not hold after it was started over %d times with those found before: name them, or one above them, in Work.Keys; found so far: %q",
 		mostFound, e.Keys)
 }
 
 // WhatNext is for lockset.NextOf.
-func (e *KeysError) WhatNext() next.Next { return next.TryLater }
+func (e *keysError) WhatNext() next.Next { return next.TryLater }

@@ -73,7 +73,7 @@ func newStage(cover func(ordering.Key) (ordering.Key, error), s actions.Stamper,
 	return stage{cover: cover, stamper: s, reserved: reserved, records: map[string]bool{}, schemas: map[string][]string{}}
 }
 
-// add stages one action under a guard, or refuses it with a *StageError, which
+// add stages one action under a guard, or refuses it with a *stageError, which
 // it also keeps. key is that of the record, if it is known; version is the one that item wants, if it
 // wants one; and of is the reference whose record the item is, if there is one.
 func (s *stage) add(guard ordering.Key, key map[string]types.AttributeValue, item types.TransactWriteItem, unmet error, version *actions.Version, of Record) error {
@@ -100,7 +100,7 @@ func refusal(table, record string, reason error) error {
 	if record == "" {
 		record = "(unknown)"
 	}
-	return &StageError{Table: table, Record: record, Reason: reason}
+	return &stageError{Table: table, Record: record, Reason: reason}
 }
 
 // keep has the commit return the first refusal, and returns this one.
@@ -166,7 +166,7 @@ func coverBy(keys []ordering.Key, guard ordering.Key) (ordering.Key, error) {
 	}
 	holder, ok := plans.Covering(keys, guard)
 	if !ok {
-		return "", &GuardError{Guard: guard, Held: slices.Clone(keys)}
+		return "", &guardError{Guard: guard, Held: slices.Clone(keys)}
 	}
 	return holder, nil
 }

@@ -33,8 +33,7 @@ type Expression struct {
 // for the elements that have not changed. A Put that changes nothing writes nothing: the record
 // counts as read. A record that was not there is written as T has it.
 //
-// The error is a *[StageError], also for a record that this unit has not read; commit
-// returns it too.
+// The error names the record, also if this unit has not read it; commit returns it too.
 func (u *Unit) Put(records ...Record) error {
 	return u.each(records, ErrCondition, func(table string, _ map[string]types.AttributeValue, r Record) (types.TransactWriteItem, error) {
 		item, differs, err := r.changed(u.nonce, u.c.cfg.FenceAttribute)
@@ -165,7 +164,7 @@ func (u *Unit) Stage(guard ordering.Key, actions ...types.TransactWriteItem) err
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.ended {
-		return ErrEnded
+		return errEnded
 	}
 	for _, action := range actions {
 		if err := u.stage.add(guard, nil, action, ErrCondition, nil, nil); err != nil {
@@ -213,7 +212,7 @@ func (u *Unit) each(records []Record, unmet error, action func(string, map[strin
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.ended {
-		return ErrEnded
+		return errEnded
 	}
 	returned := false
 	defer func() {

@@ -182,7 +182,7 @@ func (u *Unit) Locked() bool {
 }
 
 // Token returns the unit's fencing token. A unit of Do has one of its own only with Work.Lock:
-// else the error is [ErrNoLocks], and the unit does not commit.
+// else there is an error, and the unit does not commit.
 func (u *Unit) Token() (fencing.Token, error) {
 	if u.isShared() {
 		return 0, u.needsLocks()
@@ -206,7 +206,7 @@ func (u *Unit) isShared() bool { return u.managed && !u.work.Lock }
 func (u *Unit) needsLocks() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.stage.keep(ErrNoLocks)
+	return u.stage.keep(errNoLocks)
 }
 
 // Keys returns the keys held, in order; without locks, those that the unit relies on so far.
@@ -241,7 +241,7 @@ func (u *Unit) cover(guard ordering.Key) (ordering.Key, error) {
 		return u.run.Cover(guard), nil
 	}
 	holder, err := coverBy(u.held, guard)
-	if errors.As(err, new(*GuardError)) && u.finds {
+	if errors.As(err, new(*guardError)) && u.finds {
 		// Nothing untrue was told: the function may go on, and show what else it needs.
 		u.missing = append(u.missing, guard)
 		return guard, nil

@@ -30,7 +30,7 @@ import (
 //
 // A record of a [Table] without a Guard is guarded by nothing, and read as it is.
 //
-// Errors: *[StageError] for a reference that cannot be one or comes twice, or whose guard
+// Errors: one that names the record for a reference that cannot be one or comes twice, or whose guard
 // cannot be a key; lockset's *TableError and *NoAnswerError, and the cause of
 // ctx's end.
 // After an error no record is changed.

@@ -20,7 +20,7 @@ import (
 )
 
 // journal makes a journal of what was staged, or refuses what cannot be done
-// later without anybody to tell: a *[StageError].
+// later without anybody to tell: a *[stageError].
 func (u *Unit) journal(writes []write) (*journal.Journal, error) {
 	j := &journal.Journal{
 		Unit: u.nonce, Locks: u.c.lockConfig.Table, Token: u.set.Token(), Fence: u.c.cfg.FenceAttribute,
@@ -35,13 +35,13 @@ func (u *Unit) journal(writes []write) (*journal.Journal, error) {
 		w := &writes[i]
 		u.stage.locatePut(w)
 		if w.key == nil {
-			return nil, &StageError{Table: w.table, Record: w.record, Reason: errUnknownKey}
+			return nil, &stageError{Table: w.table, Record: w.record, Reason: errUnknownKey}
 		}
 		if named[w.identity] {
-			return nil, &StageError{Table: w.table, Record: w.record, Reason: errTwice}
+			return nil, &stageError{Table: w.table, Record: w.record, Reason: errTwice}
 		}
 		if w.version != nil {
-			return nil, &StageError{Table: w.table, Record: w.record, Reason: errVersionInJournal}
+			return nil, &stageError{Table: w.table, Record: w.record, Reason: errVersionInJournal}
 		}
 		named[w.identity] = true
 		if w.item.ConditionCheck == nil {

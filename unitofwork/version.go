@@ -110,9 +110,9 @@ func (u *Unit) checkVersions() {
 	}
 }
 
-// versionError says how a record was found that a write wants otherwise.
-func (u *Unit) versionError(w write, item map[string]types.AttributeValue) error {
-	e := &VersionError{Attribute: w.version.Attribute(), Read: w.version.String(), Found: "none that holdall knows"}
+// foundOtherwise says how a record was found that a write wants otherwise.
+func (u *Unit) foundOtherwise(w write, item map[string]types.AttributeValue) error {
+	e := &versionError{Attribute: w.version.Attribute(), Read: w.version.String(), Found: "none that holdall knows"}
 	if now, err := actions.ReadVersion(w.version.Attribute(), firstName(w.key), item); err == nil {
 		e.Found = now.String()
 	}

@@ -65,19 +65,19 @@ func mendCommand(a *app) *cobra.Command {
 		return fmt.Errorf("%w; a unit whose nonce begins with - stands behind --, as in: holdall mend -- UNIT", err)
 	})
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.apply, string(unitofwork.ApplyWrite), nil, "do the unit's write where the record has this `state`")
-	flags.StringSliceVar(&f.keep, string(unitofwork.KeepRecord), nil, "keep the record that has this `state`")
-	flags.StringSliceVar(&f.written, string(unitofwork.WasWritten), nil, "all was written under the key that has this `state`")
-	flags.StringSliceVar(&f.notWritten, string(unitofwork.NotWritten), nil, "not all was written under the key that has this `state`")
+	flags.StringSliceVar(&f.apply, "apply", nil, "do the unit's write where the record has this `state`")
+	flags.StringSliceVar(&f.keep, "keep", nil, "keep the record that has this `state`")
+	flags.StringSliceVar(&f.written, "written", nil, "all was written under the key that has this `state`")
+	flags.StringSliceVar(&f.notWritten, "not-written", nil, "not all was written under the key that has this `state`")
 	flags.BoolVar(&f.yes, "yes", false, "do not ask whether the choices are meant")
 	return cmd
 }
 
 // choices are the flags by state.
-func (f *mendFlags) choices() (map[string]unitofwork.Choice, error) {
-	by := map[string]unitofwork.Choice{}
-	for choice, states := range map[unitofwork.Choice][]string{
-		unitofwork.ApplyWrite: f.apply, unitofwork.KeepRecord: f.keep, unitofwork.WasWritten: f.written, unitofwork.NotWritten: f.notWritten,
+func (f *mendFlags) choices() (map[string]string, error) {
+	by := map[string]string{}
+	for choice, states := range map[string][]string{
+		"apply": f.apply, "keep": f.keep, "written": f.written, "not-written": f.notWritten,
 	} {
 		for _, state := range states {
 			if by[state] != "" {
@@ -166,7 +166,7 @@ func stuckUnits(err error) (stuck []stuckUnit, others error) {
 }
 
 // mend goes through what keeps a unit from being done, until nothing does, or nobody chooses.
-func (a *app) mend(ctx context.Context, unit string, choices map[string]unitofwork.Choice, yes bool) error {
+func (a *app) mend(ctx context.Context, unit string, choices map[string]string, yes bool) error {
 	a.logs = true // for whoever asks later what was chosen
 	units, err := a.unitsClient(ctx, nil)
 	if err != nil {
@@ -205,8 +205,8 @@ func (a *app) mend(ctx context.Context, unit string, choices map[string]unitofwo
 			}
 			delete(choices, o.State)
 			if err := units.Mend(ctx, o, choice); err == nil {
-				a.out.line("  %s", a.out.paint(good, string(choice)+": done"))
-				said.Chosen = append(said.Chosen, chosenJSON{o.State, string(choice)})
+				a.out.line("  %s", a.out.paint(good, choice+": done"))
+				said.Chosen = append(said.Chosen, chosenJSON{o.State, choice})
 			} else if fmt.Fprintf(a.stderr, "holdall: %s\n", oneLine(err)); !errors.Is(err, unitofwork.ErrChanged) {
 				left[o.State] = true
 				continue
@@ -224,14 +224,14 @@ func (a *app) mend(ctx context.Context, unit string, choices map[string]unitofwo
 
 // sayUnused says of choices that they were not carried out: somebody else may have chosen
 // otherwise.
-func (a *app) sayUnused(choices map[string]unitofwork.Choice) {
+func (a *app) sayUnused(choices map[string]string) {
 	for state, choice := range choices {
 		fmt.Fprintf(a.stderr, "holdall: --%s %s: nothing has this state, or not any more\n", choice, state)
 	}
 }
 
 // stillStuck says what is left.
-func (a *app) stillStuck(said mendedJSON, obstacles []unitofwork.Obstacle, choices map[string]unitofwork.Choice) error {
+func (a *app) stillStuck(said mendedJSON, obstacles []unitofwork.Obstacle, choices map[string]string) error {
 	a.sayUnused(choices)
 	for _, o := range obstacles {
 		said.Obstacles = append(said.Obstacles, obstacleToJSON(o))
@@ -256,7 +256,7 @@ func (a *app) noJournal(said mendedJSON, err error) error {
 }
 
 // choose finds out what is to be done about an obstacle: by flags, or where it asks; "" leaves it.
-func (a *app) choose(ctx context.Context, o unitofwork.Obstacle, choices map[string]unitofwork.Choice, asks, yes bool) (unitofwork.Choice, error) {
+func (a *app) choose(ctx context.Context, o unitofwork.Obstacle, choices map[string]string, asks, yes bool) (string, error) {
 	choice := choices[o.State]
 	switch {
 	case choice != "" && !slices.Contains(o.Choices, choice):
@@ -276,7 +276,7 @@ func (a *app) choose(ctx context.Context, o unitofwork.Obstacle, choices map[str
 			return "", err
 		}
 		if slices.Contains(words, answer) {
-			return unitofwork.Choice(answer), nil
+			return string(answer), nil
 		}
 	}
 }

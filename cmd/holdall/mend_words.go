@@ -197,15 +197,15 @@ func itemWords(of item) (lines []string) {
 }
 
 // choiceWords says what a choice does, and what it breaks.
-func choiceWords(c unitofwork.Choice) string {
+func choiceWords(c string) string {
 	switch c {
-	case unitofwork.ApplyWrite:
+	case "apply":
 		return "does the unit's write on the record as it stands. What somebody wrote there without the lock may be lost."
-	case unitofwork.KeepRecord:
+	case "keep":
 		return "leaves the record as it stands, and counts the write as done: what the unit committed here never is written, all else is."
-	case unitofwork.WasWritten:
+	case "written":
 		return "puts the row back, free: all of these writes count as done. Any that is not, never will be."
-	case unitofwork.NotWritten:
+	case "not-written":
 		return "gives the unit the key again, and does these writes, but where the record has the unit's stamp. " +
 			"A record that was deleted since comes back; one with a newer stamp is asked about."
 	}

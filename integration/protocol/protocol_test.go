@@ -186,7 +186,7 @@ func TestALateCommitIsRefused(t *testing.T) {
 		defer cancel()
 		err = u.Commit(ctx)
 		require.Error(t, err)
-		require.ErrorIs(t, err, unitofwork.ErrSuperseded)
+		require.ErrorContains(t, err, "overtaken by a release")
 		o.net.Wait()
 		require.Zero(t, b.count("s/1"))
 		b.allFree()

@@ -26,7 +26,7 @@ var house = map[string]floor{
 	"internal/underway":    {library: true, noAWS: true, below: []string{"internal/oneline"}},
 	"internal/expressions": {library: true, pure: true},
 	"fencing":              {library: true, below: []string{"internal/plans", "internal/next", "ordering", "internal/expressions", "internal/misuse"}},
-	"internal/tokens":      {library: true, noAWS: true, below: []string{"fencing", "internal/misuse"}},
+	"internal/tokens":      {library: true, noAWS: true, below: []string{"fencing"}},
 	"heartbeat":            {library: true, noAWS: true, below: []string{"internal/next", "ordering", "internal/misuse"}},
 	"trace":                {library: true, below: []string{"ordering", "fencing"}},
 	"internal/hooks":       {library: true, below: []string{"trace"}},

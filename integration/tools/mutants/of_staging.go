@@ -6,7 +6,7 @@ var ofStaging = []mutant{
 		clause: "a write needs a held key that guards it",
 		file:   "unitofwork/unit.go",
 		old:    "	return holder, err\n}",
-		new:    "	if errors.As(err, new(*GuardError)) {\n		return guard, nil\n	}\n	return holder, err\n}",
+		new:    "	if errors.As(err, new(*guardError)) {\n		return guard, nil\n	}\n	return holder, err\n}",
 		by:     check{in: "unitofwork", test: "TestRefusedWhenStaged"},
 	},
 	{
