@@ -20,5 +20,5 @@
 // of Chubby (Burrows, OSDI 2006).
 //
 // A call that no correct program makes panics and says so: with a nil context, function
-// or input, or on a Clock, Gate or Admission that this package did not make.
+// or input, or on a Gate that this package did not make.
 package fencing

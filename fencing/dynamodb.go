@@ -110,16 +110,16 @@ func (f Fence) Stale(err error) error {
 	if !errors.As(err, &refused) {
 		return err
 	}
-	if found, ok := Of(refused.Item, f.attribute()); ok && found > f.Token {
+	if found, ok := f.Of(refused.Item); ok && found > f.Token {
 		return &StaleError{Token: f.Token, Found: found}
 	}
 	return err
 }
 
-// Of returns the token that a record has in its fence attribute, zero if it has
+// Of returns the token that a record has in f's attribute, zero if it has
 // none. ok is false if what is there is not a token: anybody may have written it.
-func Of(item map[string]types.AttributeValue, attribute string) (t Token, ok bool) {
-	value, there := item[attribute]
+func (f Fence) Of(item map[string]types.AttributeValue) (t Token, ok bool) {
+	value, there := item[f.attribute()]
 	if !there {
 		return 0, true
 	}

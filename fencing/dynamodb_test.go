@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/internal/tokens"
 )
 
 type item = map[string]types.AttributeValue
@@ -193,7 +194,7 @@ func TestAPutWithoutAnItem(t *testing.T) {
 // mean another.
 func TestOddFences(t *testing.T) {
 	write := writes["update built with the SDK's package"]
-	for _, token := range []fencing.Token{0, -1, fencing.MaxToken + 1} {
+	for _, token := range []fencing.Token{0, -1, tokens.Max + 1} {
 		db := records(t, nil)
 		before := db.Items("records")
 		require.Error(t, write(t.Context(), db, fencing.Fence{Token: token}))

@@ -32,7 +32,7 @@ func tokenOf(v types.AttributeValue) (token int64, is bool) {
 		return 0, false
 	}
 	i, ok := new(big.Int).SetString(n.Value, 10)
-	return i64(i), ok && i.Sign() > 0 && i.Cmp(big.NewInt(int64(fencing.MaxToken))) <= 0
+	return i64(i), ok && i.Sign() > 0 && i.Cmp(big.NewInt(int64(tokens.Max))) <= 0
 }
 
 func i64(i *big.Int) int64 {
@@ -51,7 +51,7 @@ func FuzzOf(f *testing.F) {
 	f.Fuzz(func(t *testing.T, input []byte, attribute string) {
 		from := arbitrary.New(input)
 		record := from.Change(item{"ID": text("1"), attribute: from.Value(words)}, words, words)
-		token, ok := fencing.Of(record, attribute)
+		token, ok := fencing.Fence{Attribute: attribute}.Of(record)
 		value, there := record[attribute]
 		want, is := tokenOf(value)
 		require.Equal(t, !there || is, ok, "%v", value)
@@ -229,7 +229,7 @@ func FuzzAdmission(f *testing.F) {
 		for _, line := range strings.Split(lines, "\n") {
 			keys = append(keys, ordering.Key(line))
 		}
-		a, err := gate.Admission(fencing.Token(token), keys...)
+		_, _, judge, err := gate.Admission(fencing.Token(token), keys...)
 		plan, noPlan := plans.New(keys...)
 		possible := fencing.Token(token).Valid() && noPlan == nil && !slices.ContainsFunc(plan, hasZero)
 		require.Equal(t, possible, err == nil, "%v", err)
@@ -253,7 +253,7 @@ func FuzzAdmission(f *testing.F) {
 		if from.Below(8) == 7 {
 			answer.err, admitted = fmt.Errorf("the connection broke"), false
 		}
-		err = a.Judge(answer)
+		err = judge(answer)
 		require.Equal(t, admitted, err == nil, "%v: %v", answer.all, err)
 		var stale *fencing.StaleError
 		if errors.As(err, &stale) {

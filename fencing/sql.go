@@ -83,16 +83,16 @@ func (g *Gate) Admit(ctx context.Context, tx interface {
 	if _, is := tx.(*sql.DB); is {
 		return errors.New("gate: a token is admitted in a transaction, not on a *sql.DB")
 	}
-	a, err := g.Admission(token, keys...)
+	a, err := g.admission(token, keys)
 	if err != nil {
 		return err
 	}
-	rows, err := tx.QueryContext(ctx, a.SQL, a.Args...) //nolint:rowserrcheck // Judge does
+	rows, err := tx.QueryContext(ctx, a.sql, a.args...) //nolint:rowserrcheck // judge does
 	if err != nil {
 		return fmt.Errorf("gate: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
-	return a.Judge(rows)
+	return a.judge(rows)
 }
 
 // Do runs fn in a transaction of its own in which a token was admitted for keys,
@@ -117,13 +117,10 @@ func (g *Gate) Do(ctx context.Context, db *sql.DB, token Token, keys []ordering.
 	return tx.Commit()
 }
 
-// Admission is the statement that admits a token, for those who send it with
-// another library than database/sql: in a transaction, and the rows that it
-// returns are to be judged.
-type Admission struct {
-	SQL  string
-	Args []any
-
+// admission is a statement that admits a token.
+type admission struct {
+	sql   string
+	args  []any
 	token Token
 	rows  []guardRow
 }
@@ -138,9 +135,24 @@ type guardRow struct {
 // parameters.
 const maxGateRows = 32_000
 
-// Admission returns the statement that admits a token for keys. The error is an
-// *ordering.KeyError, or says that there are too many keys, or none.
-func (g *Gate) Admission(token Token, keys ...ordering.Key) (*Admission, error) {
+// Admission is for those who send the statement that admits a token for keys with another library than
+// database/sql: in a transaction, first of all. judge reads what it has returned, *sql.Rows or rows with
+// the same methods, to their end: its error is nil if the token is admitted, and a *[StaleError] for the
+// first key that has met a later one. err is an *ordering.KeyError, or says that there are too many keys,
+// or none.
+func (g *Gate) Admission(token Token, keys ...ordering.Key) (statement string, args []any, judge func(rows interface {
+	Next() bool
+	Scan(dest ...any) error
+	Err() error
+}) error, err error) {
+	a, err := g.admission(token, keys)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	return a.sql, a.args, a.judge, nil
+}
+
+func (g *Gate) admission(token Token, keys []ordering.Key) (*admission, error) {
 	if !token.Valid() {
 		return nil, fmt.Errorf("gate: %v is not a token", token)
 	}
@@ -151,7 +163,7 @@ func (g *Gate) Admission(token Token, keys ...ordering.Key) (*Admission, error) 
 	if err != nil {
 		return nil, err
 	}
-	a := &Admission{token: token, Args: []any{int64(token)}}
+	a := &admission{token: token, args: []any{int64(token)}}
 	for _, step := range plan {
 		for _, ancestor := range step.Intents {
 			a.rows = append(a.rows, guardRow{ancestor, true})
@@ -170,7 +182,7 @@ func (g *Gate) Admission(token Token, keys ...ordering.Key) (*Admission, error) 
 	if g.sqlite {
 		values = g.fromList
 	}
-	a.SQL = "INSERT INTO " + g.table + " AS f (resource, token, below) " + values(a) + " ON CONFLICT (resource) DO UPDATE SET" +
+	a.sql = "INSERT INTO " + g.table + " AS f (resource, token, below) " + values(a) + " ON CONFLICT (resource) DO UPDATE SET" +
 		" token = CASE WHEN f.token < excluded.token THEN excluded.token ELSE f.token END," +
 		" below = CASE WHEN f.below < excluded.below THEN excluded.below ELSE f.below END" +
 		" RETURNING resource, token, below"
@@ -179,21 +191,21 @@ func (g *Gate) Admission(token Token, keys ...ordering.Key) (*Admission, error) 
 
 // fromArrays lists the rows in the order in which they are to be locked. It is one
 // text, whatever the keys: drivers and servers keep what they have prepared.
-func (g *Gate) fromArrays(a *Admission) string {
+func (g *Gate) fromArrays(a *admission) string {
 	keys, below := make([]string, len(a.rows)), make([]bool, len(a.rows))
 	for i, r := range a.rows {
 		keys[i], below[i] = string(r.key), r.below
 	}
-	a.Args = append(a.Args, keys, below)
+	a.args = append(a.args, keys, below)
 	return "SELECT k, CASE WHEN b THEN 0 ELSE $1::bigint END, CASE WHEN b THEN $1::bigint ELSE 0 END " +
 		"FROM unnest($2::text[], $3::boolean[]) WITH ORDINALITY AS x (k, b, n) ORDER BY n"
 }
 
 // fromList does so for SQLite, which has no arrays.
-func (g *Gate) fromList(a *Admission) string {
+func (g *Gate) fromList(a *admission) string {
 	var text strings.Builder
 	for i, r := range a.rows {
-		a.Args = append(a.Args, string(r.key))
+		a.args = append(a.args, string(r.key))
 		own, below := "?1", "0"
 		if r.below {
 			own, below = below, own
@@ -201,21 +213,17 @@ func (g *Gate) fromList(a *Admission) string {
 		if i > 0 {
 			text.WriteString(", ")
 		}
-		text.WriteString("(?" + strconv.Itoa(len(a.Args)) + ", " + own + ", " + below + ")")
+		text.WriteString("(?" + strconv.Itoa(len(a.args)) + ", " + own + ", " + below + ")")
 	}
 	return "VALUES " + text.String()
 }
 
-// Judge reads what the statement returned, to its end: nil if the token is
-// admitted, a *[StaleError] for the first key that has met a later one.
-func (a *Admission) Judge(rows interface {
+// judge reads what the statement returned.
+func (a *admission) judge(rows interface {
 	Next() bool
 	Scan(dest ...any) error
 	Err() error
 }) error {
-	if len(a.rows) == 0 { // it would admit any token
-		misuse.Of("fencing", "Admission.Judge", "the Admission was not made by Gate.Admission")
-	}
 	type met struct{ token, below int64 }
 	found := make(map[ordering.Key]met, len(a.rows))
 	for rows.Next() {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/internal/tokens"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -26,23 +27,23 @@ func TestAGuardRefusesBadInput(t *testing.T) {
 	require.ErrorContains(t, odd.Admit(t.Context(), new(sql.DB), 10, "a"), "in a transaction")
 	var key *ordering.KeyError
 	for _, k := range []ordering.Key{"", "a//b", "a\x00", "%"} {
-		_, err := g.Admission(10, "a", k)
+		_, _, _, err := g.Admission(10, "a", k)
 		require.ErrorAs(t, err, &key, "%q", k)
 		require.Equal(t, k, key.Key)
 	}
-	_, err = g.Admission(10)
+	_, _, _, err = g.Admission(10)
 	require.ErrorAs(t, err, &key)
-	for _, token := range []fencing.Token{0, -1, fencing.MaxToken + 1} {
-		_, err := g.Admission(token, "a")
+	for _, token := range []fencing.Token{0, -1, tokens.Max + 1} {
+		_, _, _, err := g.Admission(token, "a")
 		require.ErrorContains(t, err, "is not a token")
 	}
 	many := make([]ordering.Key, 16_001)
 	for i := range many {
 		many[i] = ordering.Join(fmt.Sprint(i), "a")
 	}
-	_, err = g.Admission(10, many...)
+	_, _, _, err = g.Admission(10, many...)
 	require.ErrorContains(t, err, "32002 keys and ancestors, the limit is 32000")
-	_, err = g.Admission(10, many[:16_000]...)
+	_, _, _, err = g.Admission(10, many[:16_000]...)
 	require.NoError(t, err)
 }
 
@@ -59,17 +60,17 @@ func TestAnAdmissionHasItsArguments(t *testing.T) {
 	} {
 		g, err := c.newGate("fences")
 		require.NoError(t, err)
-		a, err := g.Admission(10, keys...)
+		statement, args, _, err := g.Admission(10, keys...)
 		require.NoError(t, err)
-		require.Equal(t, c.args, a.Args)
+		require.Equal(t, c.args, args)
 		used := map[string]bool{}
-		for _, m := range regexp.MustCompile(c.placeholder).FindAllStringSubmatch(a.SQL, -1) {
+		for _, m := range regexp.MustCompile(c.placeholder).FindAllStringSubmatch(statement, -1) {
 			used[m[1]] = true
 		}
-		for i := range a.Args {
-			require.True(t, used[fmt.Sprint(i+1)], "%d of %s", i+1, a.SQL)
+		for i := range args {
+			require.True(t, used[fmt.Sprint(i+1)], "%d of %s", i+1, statement)
 		}
-		require.Len(t, used, len(a.Args))
+		require.Len(t, used, len(args))
 	}
 }
 
@@ -89,11 +90,11 @@ func TestARowThatWasNotWrittenAdmitsNobody(t *testing.T) {
 	for _, newGate := range []func(string) (*fencing.Gate, error){fencing.NewPostgreSQLGate, fencing.NewSQLiteGate} {
 		g, err := newGate("fences")
 		require.NoError(t, err)
-		a, err := g.Admission(10, "a/x")
+		_, _, judge, err := g.Admission(10, "a/x")
 		require.NoError(t, err)
 		all := returned{{}, {"a", int64(0), int64(10)}, {"a/x", int64(10), int64(0)}}
-		require.NoError(t, a.Judge(&all))
+		require.NoError(t, judge(&all))
 		some := returned{{}, {"a", int64(0), int64(10)}}
-		require.ErrorContains(t, a.Judge(&some), `key "a/x" was not written`)
+		require.ErrorContains(t, judge(&some), `key "a/x" was not written`)
 	}
 }

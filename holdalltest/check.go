@@ -285,7 +285,7 @@ func (r *run) finish(ctx context.Context, name string, do func()) error {
 func (p *Process) disturb(ctx context.Context, r *run, d disturbance) {
 	if d.do == nil {
 		if d.at > 0 {
-			p.Next(At(d.at), d.f)
+			p.Next(func(r Request) bool { return r.N == d.at }, d.f)
 		}
 		return
 	}

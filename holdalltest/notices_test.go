@@ -185,7 +185,6 @@ func TestMisuse(t *testing.T) {
 		"Process.Some: share is 1.5: it must be from 0 to 1":       func() { p.Some(1.5, 1, "late") },
 		"Process.Some: share is NaN: it must be from 0 to 1":       func() { p.Some(math.NaN(), 1, "late") },
 		"Process.Some: no fault is named":                          func() { p.Some(1, 1) },
-		"At: there is no request 0: the first one is 1":            func() { holdalltest.At(0) },
 		`Op: "putItem" is no operation on which faults happen`:     func() { holdalltest.Op("putItem") },
 		`Op: "CreateTable" is no operation on which faults happen`: func() { holdalltest.Op("CreateTable") },
 		"Check.Run: nil Setup":                                     func() { holdalltest.Check{}.Run(t) },

@@ -151,14 +151,6 @@ func (p *Process) Some(share float64, seed uint64, faults ...Fault) {
 // an answer that is lost ends the connection.
 func (p *Process) Handler() http.Handler { return wire.Handler(p) }
 
-// At means the nth request of the process, from 1.
-func At(n int) func(Request) bool {
-	if n < 1 {
-		misuse.Of("holdalltest", "At", fmt.Sprintf("there is no request %d: the first one is 1", n))
-	}
-	return func(r Request) bool { return r.N == n }
-}
-
 // Op means every request of an operation, such as "TransactGetItems". It must be one on which faults
 // happen: what is asked of tables as a whole has none.
 func Op(name string) func(Request) bool {

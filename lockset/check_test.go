@@ -161,7 +161,7 @@ func transacts(has func(types.TransactWriteItem) bool) func(faults.Call) bool {
 // problems are what a check found, as "problem: do", each of the lock table.
 func problems(t *testing.T, of string, err error) []string {
 	t.Helper()
-	var check *lockset.CheckError
+	var check *requests.CheckError
 	require.ErrorAs(t, err, &check)
 	require.Equal(t, next.FixCall, next.Of(err))
 	var texts []string
@@ -462,7 +462,7 @@ func TestCheckReadsTheConfiguredClock(t *testing.T) {
 		client, _ := b.checker(&described{server: func(int) time.Time { return time.Now() }}, nil, func(c *lockset.Config) {
 			c.Now = func() time.Time { return time.Now().Add(-24 * time.Hour) }
 		})
-		var check *lockset.CheckError
+		var check *requests.CheckError
 		require.ErrorAs(t, client.Check(t.Context()), &check)
 		require.Len(t, check.Findings, 2)
 		require.Equal(t, table, check.Findings[0].Table)
@@ -497,7 +497,7 @@ func TestCheckWithoutAnAnswer(t *testing.T) {
 				require.ErrorAs(t, err, &none)
 				require.Equal(t, c.op, none.Op)
 				require.NotErrorIs(t, err, context.Canceled)
-				require.False(t, errors.As(err, new(*lockset.CheckError)))
+				require.False(t, errors.As(err, new(*requests.CheckError)))
 				require.Equal(t, next.TryLater, next.Of(err))
 				require.LessOrEqual(t, time.Since(start), lease+2*time.Second)
 			})

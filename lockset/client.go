@@ -66,8 +66,9 @@ func (c *Client) TryAcquire(ctx context.Context, keys []ordering.Key) (*Set, err
 // DescribeTable and DescribeTimeToLive, as *dynamodb.Client has, and if this process may
 // call them; it need not be. A wrong key shows without them.
 //
-// The error is nil if nothing was found. Errors: *[CheckError]; *[NoAnswerError], which
-// says nothing of the table.
+// The error is nil if nothing was found. Otherwise it has a line for each thing that is
+// not as it should be: the table, what is wrong, and what to do about it. A *[NoAnswerError] says nothing
+// of the table.
 func (c *Client) Check(ctx context.Context) error { return c.engine().Check(ctx) }
 
 // Close is for a process that is about to end: nobody else has to wait for a lease then.

@@ -13,12 +13,10 @@ import (
 //   - try again later: [HeldError] (somebody has a key) and [NoAnswerError]
 //     (DynamoDB did not answer, or was busy all along); ErrClosed, in another process;
 //   - fix the call, the configuration or a table: an error that names the field, or a row which holdall
-//     did not write; ordering.KeyError, [TableError], [CheckError].
+//     did not write; ordering.KeyError, [TableError]; what Client.Check has found.
 var (
 	// ErrLost matches every *heartbeat.LostError, which says why a set was lost.
 	ErrLost = heartbeat.ErrLost
-	// ErrReleased is the cause of a set's context that ended by its release.
-	ErrReleased = heartbeat.ErrReleased
 	// ErrNested matches the error of a call that would wait for its own caller. Under the context of
 	// a set or a unit, the call needs a key that is held there, or one above or below such a key,
 	// or it acquires a set that comes earlier in the order of keys, or is below the same parent. The error names both keys and
@@ -51,7 +49,3 @@ type NoAnswerError = requests.NoAnswerError
 
 // HeldError says who had a key when the time to wait for it was over.
 type HeldError = locks.HeldError
-
-// CheckError has all that a check found, in one line each: the table, what is wrong with it, and what to
-// do about it.
-type CheckError = requests.CheckError

@@ -15,6 +15,7 @@ import (
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/plans"
+	"github.com/holdall/holdall/internal/tokens"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -91,7 +92,7 @@ func Understood(key ordering.Key, item map[string]types.AttributeValue) bool {
 		}
 	}
 	fence, is := item[lockrow.AttrFence].(*types.AttributeValueMemberN)
-	if !is || !isWhole(fence.Value, 1, int64(fencing.MaxToken)) {
+	if !is || !isWhole(fence.Value, 1, int64(tokens.Max)) {
 		return false
 	}
 	below, is := understoodBelow(key, item[lockrow.AttrBelow])

@@ -20,6 +20,7 @@ import (
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/internal/tokens"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -163,7 +164,7 @@ func (b *bed) checkLook(look lockset.Look, row, after item, took bool, token fen
 	switch look.Verdict {
 	case "raise":
 		require.GreaterOrEqual(t, look.Fence, token)
-		if look.Fence < fencing.MaxToken {
+		if look.Fence < tokens.Max {
 			require.True(t, b.applies(look.Take(look.Fence+1)), "%v", row)
 		}
 	case "bury":
@@ -305,7 +306,7 @@ func (b *bed) refusedWell(err error, planted map[ordering.Key]item, how uint8) {
 	case errors.As(err, &config): // a token beyond the last: a fence there is as high as fences are
 		atTheEnd := false
 		for key, row := range planted {
-			atTheEnd = atTheEnd || lockset.Understood(key, row) && fenceOf(t, row) > int64(fencing.MaxToken)-10
+			atTheEnd = atTheEnd || lockset.Understood(key, row) && fenceOf(t, row) > int64(tokens.Max)-10
 		}
 		require.True(t, atTheEnd, "%v", err)
 	case errors.As(err, &held):

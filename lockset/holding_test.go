@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
@@ -82,7 +83,7 @@ func TestASetIsHeldForNoLongerThanItsBound(t *testing.T) {
 		require.NoError(t, err)
 		b.free(set)
 		time.Sleep(time.Hour)
-		require.ErrorIs(t, context.Cause(set.Context()), lockset.ErrReleased)
+		require.ErrorIs(t, context.Cause(set.Context()), heartbeat.ErrReleased)
 
 		_, err = o.Acquire(t.Context(), []ordering.Key{"b"}, func(o *lockset.Options) { o.HoldFor = -1 })
 		require.ErrorAs(t, err, new(*locks.ConfigError))

@@ -119,7 +119,7 @@ func TestAMarkedSetIsRenewedAndDoesNotExpire(t *testing.T) {
 		p.Done(true)
 		b.freedByTheirUnit(unit, "a", "c/x", "c/y", "d")
 		b.allFree()
-		require.ErrorIs(t, context.Cause(set.Context()), lockset.ErrReleased)
+		require.ErrorIs(t, context.Cause(set.Context()), heartbeat.ErrReleased)
 	})
 }
 
@@ -231,7 +231,7 @@ func TestASetThatWasReleasedIsNotMarked(t *testing.T) {
 		set := b.take(b.owner("o", nil), "a", "c/x")
 		b.free(set)
 		_, err := set.Prepare(t.Context(), unitTable, func(int) {})
-		require.ErrorIs(t, err, lockset.ErrReleased)
+		require.ErrorIs(t, err, heartbeat.ErrReleased)
 		require.ErrorIs(t, err, lockset.ErrLost)
 		b.free(set)
 		b.allFree()

@@ -20,7 +20,7 @@ type Set locks.Set
 func (s *Set) engine() *locks.Set { return (*locks.Set)(s) }
 
 // Context ends when the set is lost, with a *heartbeat.LostError as its cause, or
-// released, with [ErrReleased]. A lost set never becomes un-lost. It carries the
+// released, with heartbeat.ErrReleased. A lost set never becomes un-lost. It carries the
 // values of the context that Acquire was given, but not its end.
 //
 // Its Err and Done compare [Set.Deadline] with the clock: Err is never nil once another process may

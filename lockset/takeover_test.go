@@ -226,7 +226,7 @@ func TestReleaseIsIdempotentAndTellsOfALoss(t *testing.T) {
 		set := b.take(o, "a", "b/1", "b/2")
 		b.free(set)
 		b.free(set)
-		require.ErrorIs(t, context.Cause(set.Context()), lockset.ErrReleased)
+		require.ErrorIs(t, context.Cause(set.Context()), heartbeat.ErrReleased)
 
 		set = b.take(o, "a", "b/1", "b/2")
 		seized := b.seize("b/1", thief)

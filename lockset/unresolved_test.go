@@ -58,7 +58,7 @@ func TestASetIsEndedOnce(t *testing.T) {
 		require.NoError(t, atOnce(t, "Release", set.Release), "nothing is left to release")
 		err = atOnce(t, "End", func(ctx context.Context) error { _, err := set.End(ctx); return err })
 		require.ErrorIs(t, err, lockset.ErrLost)
-		require.ErrorIs(t, err, lockset.ErrReleased)
+		require.ErrorIs(t, err, heartbeat.ErrReleased)
 		for name, call := range map[string]func(){
 			"Committed": ending.Committed,
 			"Resolve":   func() { _, _ = ending.Resolve(t.Context()) },

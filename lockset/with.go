@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/misuse"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/ordering"
@@ -29,6 +30,6 @@ func (c *Client) With(ctx context.Context, keys []ordering.Key, fn func(context.
 	}
 	defer func() { err = oneline.Join(err, set.Release(ctx)) }()
 	held, end, _ := set.engine().Under(set.engine().Within(ctx))
-	defer end(ErrReleased)
+	defer end(heartbeat.ErrReleased)
 	return fn(held, set.Token())
 }

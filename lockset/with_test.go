@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/fencing"
+	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -30,7 +31,7 @@ func TestWithHoldsKeysForAFunction(t *testing.T) {
 				return want
 			})
 			require.Equal(t, want, err)
-			require.ErrorIs(t, context.Cause(inside), lockset.ErrReleased, "nothing is to be done after it")
+			require.ErrorIs(t, context.Cause(inside), heartbeat.ErrReleased, "nothing is to be done after it")
 			b.allFree()
 		}
 	})

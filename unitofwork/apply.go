@@ -224,7 +224,7 @@ func (a *application) stamped(piece int, actions []action, reasons []types.Cance
 		if act.piece != piece || act.write < 0 {
 			continue
 		}
-		if found, _ := fencing.Of(reasons[i].Item, a.j.Fence); found != a.j.Token {
+		if found, _ := (fencing.Fence{Attribute: a.j.Fence}).Of(reasons[i].Item); found != a.j.Token {
 			return false // it did not refuse, or for another reason
 		}
 	}
@@ -235,7 +235,7 @@ func (a *application) stamped(piece int, actions []action, reasons []types.Cance
 // the write is done; or a later one, which is right only if the step is free, and
 // so done.
 func (a *application) meets(ctx context.Context, p journal.Slice, n int, item map[string]types.AttributeValue) (over bool, err error) {
-	found, ok := fencing.Of(item, a.j.Fence)
+	found, ok := fencing.Fence{Attribute: a.j.Fence}.Of(item)
 	a.c.locks.Clock().Saw(found)
 	if ok && found == a.j.Token {
 		return false, nil

@@ -6,7 +6,6 @@ import (
 
 	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/requests"
-	"github.com/holdall/holdall/lockset"
 )
 
 // Check asks DynamoDB whether all is as this client needs it, before the first unit is
@@ -14,12 +13,13 @@ import (
 // table, if there is one. It asks nothing of the tables of records. It sends about twenty
 // requests, writes nothing, and can be run at any time.
 //
-// The error is nil if nothing was found. Errors: *lockset.CheckError, the lock table's
-// findings first; *lockset.NoAnswerError, which says nothing of the tables.
+// The error is nil if nothing was found. Otherwise it has a line for each thing that is not as it
+// should be, as lockset.Client.Check has, of the lock table first. A *lockset.NoAnswerError says nothing of
+// the tables.
 func (c *Client) Check(ctx context.Context) error {
 	var found []requests.Finding
 	err := c.locks.Check(ctx)
-	var check *lockset.CheckError
+	var check *requests.CheckError
 	switch {
 	case errors.As(err, &check):
 		found = check.Findings

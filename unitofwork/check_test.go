@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -120,7 +121,7 @@ func (n *noted) script(c faults.Call) faults.Fault {
 // findings are those of a check that had some, each as "table: problem: do".
 func findings(t *testing.T, err error) []string {
 	t.Helper()
-	var check *lockset.CheckError
+	var check *requests.CheckError
 	require.ErrorAs(t, err, &check)
 	require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 	var texts []string
@@ -259,7 +260,7 @@ func TestCheckOfUnitsWithoutAnAnswer(t *testing.T) {
 			start := time.Now()
 			err := c.Check(t.Context())
 			require.ErrorAs(t, err, new(*lockset.NoAnswerError))
-			require.False(t, errors.As(err, new(*lockset.CheckError)))
+			require.False(t, errors.As(err, new(*requests.CheckError)))
 			require.Equal(t, lockset.TryLater, lockset.NextOf(err))
 			require.LessOrEqual(t, time.Since(start), lease+2*time.Second)
 		}

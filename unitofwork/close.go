@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/nesting"
 	"github.com/holdall/holdall/internal/oneline"
@@ -85,7 +86,7 @@ func (c *call) tell(err error) error {
 	if !c.closed.Load() || errors.Is(err, lockset.ErrClosed) && lockset.NextOf(err) != lockset.Decide {
 		return err
 	}
-	for _, end := range []error{lockset.ErrClosed, context.Canceled, lockset.ErrLost, lockset.ErrReleased} {
+	for _, end := range []error{lockset.ErrClosed, context.Canceled, lockset.ErrLost, heartbeat.ErrReleased} {
 		if errors.Is(err, end) {
 			return oneline.Join(lockset.ErrClosed, err)
 		}

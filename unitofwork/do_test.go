@@ -426,7 +426,7 @@ func TestRollbackAndEnd(t *testing.T) {
 		require.ErrorIs(t, u.Commit(t.Context()), unitofwork.ErrEnded)
 		require.ErrorIs(t, u.Replace(accounts.Of(account{Customer: "1", ID: "a"})), unitofwork.ErrEnded)
 		require.ErrorIs(t, u.Get(t.Context(), accounts.Ref("1", "a")), unitofwork.ErrEnded)
-		require.ErrorIs(t, context.Cause(u.Context()), lockset.ErrReleased)
+		require.ErrorIs(t, context.Cause(u.Context()), heartbeat.ErrReleased)
 		require.Equal(t, [2]int64{100, 100}, b.balances())
 		b.allFree()
 
@@ -510,7 +510,7 @@ func TestFnsErrorIsNotTheUnits(t *testing.T) {
 			&unitofwork.InDoubtError{ID: "another"}, unitofwork.ErrAlreadyCommitted,
 			&unitofwork.CommitError{Next: lockset.StartOver, Err: fencing.ErrStale},
 			&fencing.StaleError{Token: 1, Found: 2}, unitofwork.ErrSuperseded, // another store's word, another set's loss
-			&heartbeat.LostError{Reason: lockset.ErrReleased},
+			&heartbeat.LostError{Reason: heartbeat.ErrReleased},
 		} {
 			calls := 0
 			err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, Attempts: 3}, func(context.Context, *unitofwork.Unit) error {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/faults"
-	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -41,7 +41,7 @@ func TestTheContextOfAUnitByHandEndsWithIt(t *testing.T) {
 		cause error
 	}{
 		"committed":   {(*unitofwork.Unit).Commit, unitofwork.ErrEnded},
-		"rolled back": {(*unitofwork.Unit).Rollback, lockset.ErrReleased},
+		"rolled back": {(*unitofwork.Unit).Rollback, heartbeat.ErrReleased},
 	} {
 		t.Run(how, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {

@@ -120,7 +120,7 @@ func (u *Unit) explainWrites(writes []write, reasons []types.CancellationReason,
 		case code == requests.ReasonNone, requests.IsBusy(reasons[i]):
 			continue
 		case code == requests.ReasonCondition:
-			found, ok := fencing.Of(reasons[i].Item, u.c.cfg.FenceAttribute)
+			found, ok := fencing.Fence{Attribute: u.c.cfg.FenceAttribute}.Of(reasons[i].Item)
 			u.c.locks.Clock().Saw(found)
 			switch {
 			case ok && u.optimistic != nil && (found >= u.pass.Token() || w.seen != nil && *w.seen != u.c.stampOf(reasons[i].Item)):

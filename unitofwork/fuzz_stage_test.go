@@ -12,12 +12,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/arbitrary"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/internal/tokens"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -101,7 +101,7 @@ func (s staged) action() types.TransactWriteItem {
 // stamps are what the record may have in its fence attribute: none, an older
 // token, and what no unit's write may touch.
 var stamps = []types.AttributeValue{
-	nil, number("1"), number(later), number(fencing.MaxToken.String()), number("7881299347898369"), text("1"), text(""),
+	nil, number("1"), number(later), number(tokens.Max.String()), number("7881299347898369"), text("1"), text(""),
 	&types.AttributeValueMemberBOOL{Value: true}, &types.AttributeValueMemberB{Value: []byte("1")}, &types.AttributeValueMemberNS{Value: []string{"1"}},
 }
 

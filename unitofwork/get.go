@@ -224,7 +224,7 @@ func parse(r Record, item map[string]types.AttributeValue, allowed func(ordering
 
 // sawFence keeps the tokens of this process above those that records have.
 func (c *Client) sawFence(item map[string]types.AttributeValue) {
-	if fence, ok := fencing.Of(item, c.cfg.FenceAttribute); ok {
+	if fence, ok := (fencing.Fence{Attribute: c.cfg.FenceAttribute}).Of(item); ok {
 		c.locks.Clock().Saw(fence)
 	}
 }

@@ -163,7 +163,7 @@ func (u *Unit) asksForID() bool { return u.work.ID != "" && !u.lookedUp }
 func (c *Client) stampOf(item map[string]types.AttributeValue) (s stamp) {
 	var isFence bool
 	if _, s.there = item[c.cfg.FenceAttribute]; s.there {
-		s.fence, isFence = fencing.Of(item, c.cfg.FenceAttribute)
+		s.fence, isFence = fencing.Fence{Attribute: c.cfg.FenceAttribute}.Of(item)
 		s.foreign = !isFence
 	}
 	return s

@@ -22,6 +22,7 @@ import (
 	smithyendpoints "github.com/aws/smithy-go/endpoints"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/internal/wire"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -366,7 +367,7 @@ func told(t *testing.T, b *bed, err error) {
 	}
 	said := map[string]bool{}
 	for _, part := range regexp.MustCompile(`: |; |\n`).Split(err.Error(), -1) {
-		require.False(t, said[part] && len(part) > 20 && !errors.As(err, new(*lockset.CheckError)), "%q is said twice: %v", part, err)
+		require.False(t, said[part] && len(part) > 20 && !errors.As(err, new(*requests.CheckError)), "%q is said twice: %v", part, err)
 		said[part] = true
 	}
 	require.Equal(t, [2]int64{100, 100}, b.balances())

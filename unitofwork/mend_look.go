@@ -168,7 +168,7 @@ var errRowGone = errors.New("its lock row is gone: somebody deleted it, and whet
 // choicesOf decides what can be done about a record that a write was not applied to for this
 // reason, while the unit had the key: is is false if nothing is in the way any more.
 func choicesOf(w Wanted, token fencing.Token, attribute string, cause error) (is bool, choices []string, reason error) {
-	found, valid := fencing.Of(w.Found, attribute)
+	found, valid := fencing.Fence{Attribute: attribute}.Of(w.Found)
 	invalid := requests.IsInvalidWrite(cause)
 	byFence := !valid || found > token
 	switch {
@@ -206,7 +206,7 @@ func (c *Client) standing(ctx context.Context, j *journal.Journal, writes []jour
 			if is.key, is.Unread = w.Key(); is.Unread == nil {
 				is.Found, is.Unread = c.caller.Get(ctx, id, w.Table, is.key)
 			}
-			is.Fence, _ = fencing.Of(is.Found, j.Fence)
+			is.Fence, _ = fencing.Fence{Attribute: j.Fence}.Of(is.Found)
 			all[i] = is
 			return nil
 		})

@@ -42,7 +42,7 @@ var ofStuck = accountKey("1", "a")
 
 func (b *bed) fenceOf(key ordering.Key) fencing.Token {
 	b.t.Helper()
-	token, ok := fencing.Of(b.row(key), "fence")
+	token, ok := fencing.Fence{Attribute: "fence"}.Of(b.row(key))
 	require.True(b.t, ok)
 	return token
 }

@@ -23,15 +23,12 @@ func TestNilIsNamed(t *testing.T) {
 		gate, err := fencing.NewSQLiteGate("fences")
 		require.NoError(t, err)
 		for says, call := range map[string]func(){
-			"lockset: Client.With: nil function":  func() { _ = c.locks.With(t.Context(), []ordering.Key{"a"}, nil) },
-			"lockset: Client.Acquire: nil option": func() { _, _ = c.locks.Acquire(t.Context(), []ordering.Key{"a"}, nil) },
-			"unitofwork: Client.Do: nil function": func() { _ = c.Do(t.Context(), unitofwork.Work{}, nil) },
-			"unitofwork: Table.Ref: nil Table":    func() { table.Ref("1", "a") },
-			"unitofwork: Table.Of: nil Table":     func() { table.Of(account{}) },
-			"fencing: Gate.Do: nil function":      func() { _ = gate.Do(t.Context(), nil, 1, []ordering.Key{"a"}, nil) },
-			"fencing: Admission.Judge: the Admission was not made by Gate.Admission": func() {
-				_ = (&fencing.Admission{}).Judge(nil)
-			},
+			"lockset: Client.With: nil function":            func() { _ = c.locks.With(t.Context(), []ordering.Key{"a"}, nil) },
+			"lockset: Client.Acquire: nil option":           func() { _, _ = c.locks.Acquire(t.Context(), []ordering.Key{"a"}, nil) },
+			"unitofwork: Client.Do: nil function":           func() { _ = c.Do(t.Context(), unitofwork.Work{}, nil) },
+			"unitofwork: Table.Ref: nil Table":              func() { table.Ref("1", "a") },
+			"unitofwork: Table.Of: nil Table":               func() { table.Of(account{}) },
+			"fencing: Gate.Do: nil function":                func() { _ = gate.Do(t.Context(), nil, 1, []ordering.Key{"a"}, nil) },
 			"heartbeat: Start: Config.Lease is missing":     func() { heartbeat.Start(t.Context(), heartbeat.Config{}) },
 			`ordering: Key.Under: "b/c" is not below "a"`:   func() { ordering.Key("b/c").Under("a") },
 			`ordering: Key.Under: "a" is not below "a/b/c"`: func() { ordering.Key("a").Under("a/b/c") },

@@ -45,7 +45,6 @@ var examples = map[string]error{
 	"*IDError":               &unitofwork.IDError{ID: "i", Reason: "is empty"},
 	"ErrNested":              lockset.ErrNested,
 	"lockset.ErrNested":      lockset.ErrNested,
-	"*lockset.CheckError":    &lockset.CheckError{Findings: []requests.Finding{{Table: "t", Problem: "is odd", Do: "mend it", Err: errSent}}},
 	"*inspect.FreeError":     &inspect.FreeError{Key: "a", Unit: "u", Reason: "it is free"},
 	"*lockset.TableError":    &lockset.TableError{Op: "UpdateItem", Tables: []string{"t"}, Err: errSent},
 	"*JournalError":          &unitofwork.JournalError{Table: "t", Unit: "u", Reason: errSent},
@@ -60,7 +59,6 @@ var inNoRow = map[string]string{
 	"*CommitError":        "its Next is that of the row of its reason",
 	"ErrAlreadyCommitted": "nothing is to be done",
 	"lockset.ErrWaited":   "always within a HeldError",
-	"lockset.ErrReleased": "the cause of a context's end; as an error always within a LostError",
 }
 
 // errorRows are the rows of README's table of errors: the errors of each Next.
@@ -111,7 +109,8 @@ func TestNextOfIsAsREADMESays(t *testing.T) {
 	for err, next := range map[error]lockset.Next{
 		nil:     lockset.Decide,
 		errSent: lockset.Decide, // the caller's own
-		&unitofwork.VersionError{Attribute: "Version", Read: "1", Found: "2"}: lockset.StartOver,
+		&requests.CheckError{Findings: []requests.Finding{{Table: "t", Problem: "is odd", Do: "mend it", Err: errSent}}}: lockset.FixCall,
+		&unitofwork.VersionError{Attribute: "Version", Read: "1", Found: "2"}:                                            lockset.StartOver,
 		unitofwork.ErrSuperseded: lockset.StartOver,
 		&unitofwork.KeysError{}:  lockset.TryLater,
 		unitofwork.ErrNoLocks:    lockset.FixCall,

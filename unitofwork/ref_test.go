@@ -8,16 +8,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/journal"
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/tokens"
 )
 
 // What names a unit is read as it was written, whatever is in its ID and its key.
 func TestARefIsReadAsItWasWritten(t *testing.T) {
 	for _, r := range []ref{
 		{unit: "n", token: 1, at: time.Unix(0, 0), key: "k"},
-		{unit: "AAAAAAAAAAAAAAAAAAAAAA", token: fencing.MaxToken, at: time.Unix(1_900_000_129, 0), key: "customer:1/account:a", id: "p/1:x"},
+		{unit: "AAAAAAAAAAAAAAAAAAAAAA", token: tokens.Max, at: time.Unix(1_900_000_129, 0), key: "customer:1/account:a", id: "p/1:x"},
 		{unit: "n", token: 1_234_567_890_123_456, at: time.Unix(98, 0), key: "a:b:c", id: "100 % & ä+\n"},
 		{unit: "n", token: 10, at: time.Unix(-10, 0), key: "k", id: strings.Repeat(":", maxID)},
 	} {

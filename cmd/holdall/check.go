@@ -11,7 +11,6 @@ import (
 
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/requests"
-	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -109,7 +108,7 @@ func (a *app) findings(ctx context.Context, f checkFlags) ([]finding, error) {
 	}
 	found := []finding{}
 	err = units.Check(ctx)
-	var check *lockset.CheckError
+	var check *requests.CheckError
 	switch {
 	case errors.As(err, &check):
 		for _, f := range check.Findings {

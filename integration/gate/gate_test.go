@@ -242,17 +242,17 @@ func TestTheTableIsCreatedOnce(t *testing.T) {
 
 // WithPgx does the same with pgx itself, without database/sql.
 func WithPgx(ctx context.Context, gate *fencing.Gate, conn *pgx.Conn, token fencing.Token, keys []ordering.Key, write func(pgx.Tx) error) error {
-	admission, err := gate.Admission(token, keys...)
+	statement, args, judge, err := gate.Admission(token, keys...)
 	if err != nil {
 		return err
 	}
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, admission.SQL, admission.Args...)
+		rows, err := tx.Query(ctx, statement, args...)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
-		if err := admission.Judge(rows); err != nil {
+		if err := judge(rows); err != nil {
 			return err // BeginFunc rolls back
 		}
 		return write(tx)

@@ -34,7 +34,7 @@ func (b *bed) checkers(locks, units string, now func() time.Time) []*unitofwork.
 // findings are those of a check that had some.
 func (b *bed) findings(c *unitofwork.Client) []requests.Finding {
 	b.t.Helper()
-	var check *lockset.CheckError
+	var check *requests.CheckError
 	require.ErrorAs(b.t, c.Check(b.t.Context()), &check)
 	return check.Findings
 }

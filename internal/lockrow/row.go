@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/next"
+	"github.com/holdall/holdall/internal/tokens"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -213,7 +214,7 @@ func Parse(key ordering.Key, item map[string]types.AttributeValue) (parsed Row, 
 		Owner:       r.text(AttrOwner),
 		RVN:         r.text(AttrRVN),
 		committedBy: r.text(AttrCommittedBy),
-		Fence:       fencing.Token(r.number(AttrFence, int64(fencing.MaxToken))),
+		Fence:       fencing.Token(r.number(AttrFence, int64(tokens.Max))),
 		Below:       r.entries(key),
 		Queue:       r.queue(),
 		Prepared:    r.text(AttrPrepared),

@@ -15,6 +15,7 @@ import (
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/oneline"
 	"github.com/holdall/holdall/internal/plans"
+	"github.com/holdall/holdall/internal/tokens"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
 )
@@ -136,7 +137,7 @@ func (a *acquisition) join(ctx context.Context, at lockrow.Observed) (lockrow.Ob
 	}
 	tried := attempt{token: a.token, first: a.ledger.secured, at: r.Key}
 	if a.outrun {
-		tried.token = min(a.token+fencing.Token((a.c.cfg.Lease/headroomPart).Microseconds()), fencing.MaxToken)
+		tried.token = min(a.token+fencing.Token((a.c.cfg.Lease/headroomPart).Microseconds()), tokens.Max)
 	}
 	vs := a.c.values(a.unit, tried.token)
 	sent, err := a.c.write(ctx, a.unit.id("q"), []*types.Update{a.c.table.Join(at.Want, r, vs)})

@@ -35,7 +35,7 @@ var house = map[string]floor{
 	"internal/actions":     {library: true, pure: true, below: []string{"fencing", "internal/expressions", "internal/requests"}},
 	"internal/writeback":   {library: true, pure: true, below: []string{"internal/actions"}},
 	"internal/journal":     {library: true, pure: true, below: []string{"internal/plans", "ordering", "fencing", "internal/actions", "internal/expressions", "internal/oneline", "internal/requests"}},
-	"internal/lockrow":     {library: true, pure: true, below: []string{"internal/plans", "internal/next", "ordering", "fencing"}},
+	"internal/lockrow":     {library: true, pure: true, below: []string{"internal/tokens", "internal/plans", "internal/next", "ordering", "fencing"}},
 	"internal/lineup":      {library: true, pure: true, below: []string{"internal/plans", "ordering", "fencing", "internal/lockrow", "internal/tokens"}},
 	"internal/footprint":   {library: true, pure: true, below: []string{"internal/plans", "ordering", "internal/lockrow"}},
 	"internal/nesting":     {library: true, noAWS: true, below: []string{"internal/plans", "ordering", "internal/next"}},

@@ -8,6 +8,9 @@ import (
 	"github.com/holdall/holdall/fencing"
 )
 
+// Max is the largest token that is valid.
+const Max fencing.Token = 1<<53 - 1<<50
+
 // Clock proposes tokens: each is the wall clock's reading or one more than the
 // last token seen, whichever is higher. The wall clock only decides how often a
 // proposal must be raised and tried again: a table admits a token if it is
@@ -23,7 +26,7 @@ type Clock struct {
 func NewClock(now func() time.Time) *Clock { return &Clock{now: now} }
 
 // Next returns a token higher than every token seen or proposed before. It is
-// not valid if the wall clock reads a time beyond [fencing.MaxToken].
+// not valid if the wall clock reads a time beyond [Max].
 func (c *Clock) Next() fencing.Token {
 	wall := c.now().UnixMicro()
 	for {

@@ -28,13 +28,14 @@ func TestTokensRiseWhateverTheWallClockDoes(t *testing.T) {
 
 func TestCorruptTokensDoNotPushTheClock(t *testing.T) {
 	clock := tokens.NewClock(func() time.Time { return time.UnixMicro(10) })
-	for _, corrupt := range []fencing.Token{1<<63 - 1, 1<<53 - 1, fencing.MaxToken + 1, -1, 0} {
+	for _, corrupt := range []fencing.Token{1<<63 - 1, 1<<53 - 1, tokens.Max + 1, -1, 0} {
 		require.False(t, corrupt.Valid())
 		clock.Saw(corrupt)
 	}
 	require.Equal(t, fencing.Token(10), clock.Next())
-	clock.Saw(fencing.MaxToken - 1)
-	require.Equal(t, fencing.MaxToken, clock.Next())
+	clock.Saw(tokens.Max - 1)
+	require.Equal(t, tokens.Max, clock.Next())
+	require.True(t, tokens.Max.Valid())
 	require.True(t, fencing.Token(time.Date(2218, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()).Valid())
 }
 
@@ -68,7 +69,7 @@ func TestConcurrentProposalsAreDistinct(t *testing.T) {
 }
 
 func TestTheClockFollowsNoTokenBeyondTheLast(t *testing.T) {
-	for _, corrupt := range []fencing.Token{fencing.MaxToken + 1, 1<<53 - 1, 1 << 62} {
+	for _, corrupt := range []fencing.Token{tokens.Max + 1, 1<<53 - 1, 1 << 62} {
 		clock := tokens.NewClock(func() time.Time { return time.UnixMicro(10) })
 		clock.Saw(corrupt)
 		require.Equal(t, fencing.Token(10), clock.Next(), "after %v", corrupt)

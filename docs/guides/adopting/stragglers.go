@@ -15,7 +15,7 @@ func Straggler(before, after map[string]types.AttributeValue) bool {
 	if len(after) == 0 {
 		return false
 	}
-	was, _ := fencing.Of(before, "_fence")
-	is, ok := fencing.Of(after, "_fence")
+	was, _ := fencing.Fence{}.Of(before)
+	is, ok := fencing.Fence{}.Of(after)
 	return !ok || is <= was
 }

@@ -69,7 +69,7 @@ func afterItsEnd(t *testing.T, fault holdalltest.Fault, at int, ends time.Durati
 			p := mute{Process: db.Process("instance"), sent: new(atomic.Int64)}
 			if p.at = int64(at); fault != silent {
 				p.at = 0
-				p.Next(holdalltest.At(at), fault)
+				p.Next(func(r holdalltest.Request) bool { return r.N == at }, fault)
 			}
 			f, err := New(p, lease)
 			require.NoError(t, err)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -286,7 +287,7 @@ func (b *bed) without(name string, denied map[string]string) error {
 		want[r.tables[table]] = "allow dynamodb:" + action
 	}
 	r.settled(func() bool {
-		var found *lockset.CheckError
+		var found *requests.CheckError
 		if !errors.As(client.Check(b.t.Context()), &found) || len(found.Findings) != len(want) {
 			return false
 		}

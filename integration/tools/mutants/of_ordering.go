@@ -23,7 +23,7 @@ var ofTokens = []mutant{
 	{
 		clause: "a row that has a fence beyond all tokens is not understood",
 		file:   "internal/lockrow/row.go",
-		old:    `r.number(AttrFence, int64(fencing.MaxToken))`,
+		old:    `r.number(AttrFence, int64(tokens.Max))`,
 		new:    `r.number(AttrFence, math.MaxInt64)`,
 		by:     check{in: "internal/lockrow", test: "TestForeignRowsAreNotUnderstood"},
 	},
