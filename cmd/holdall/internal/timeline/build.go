@@ -18,7 +18,6 @@ type builder struct {
 	nonces  map[int32]int32 // units, by the text of their nonce
 
 	spans    map[spanRef]place
-	waits    map[int32]int32           // those whose end is to come, by their span
 	asked    map[int32][]int32         // keys, by the span of an Acquire
 	having   map[int32]map[int32]int32 // holds that have not ended, by unit and key
 	phases   map[phase]int32           // marks
@@ -45,7 +44,7 @@ type restart struct{ at, last int64 } // last is the event before
 func newBuilder() *builder {
 	b := &builder{
 		strings: map[string]int32{}, of: map[string]int32{}, keys: map[string]int32{}, nonces: map[int32]int32{},
-		spans: map[spanRef]place{}, waits: map[int32]int32{}, asked: map[int32][]int32{}, having: map[int32]map[int32]int32{}, phases: map[phase]int32{},
+		spans: map[spanRef]place{}, asked: map[int32][]int32{}, having: map[int32]map[int32]int32{}, phases: map[phase]int32{},
 	}
 	b.m.Begin, b.m.End = math.MaxInt64, math.MinInt64
 	b.text("")
@@ -124,10 +123,8 @@ func (b *builder) event(stream int32, e *record.Event) {
 			w.in, w.unit = in, in.unit
 		}
 	}
-	if e.Unit != "" {
-		if unit, known := b.nonces[b.text(e.Unit)]; known && w.unit == none {
-			w.unit = unit
-		}
+	if w.unit == none {
+		w.unit = b.unitNamed(b.text(e.Unit))
 	}
 	if e.Name == "Started" || e.Name == "Gone" {
 		last := b.m.Processes[w.process].Last
@@ -180,6 +177,14 @@ func (b *builder) named(unit int32, nonce string) {
 	}
 }
 
+// unitNamed is the unit of which a text is the nonce, or none.
+func (b *builder) unitNamed(nonce int32) int32 {
+	if unit, known := b.nonces[nonce]; known {
+		return unit
+	}
+	return none
+}
+
 // unitOf is the unit of what is told, or a new one if there is none.
 func (b *builder) unitOf(w *moment, start int64, way Way) int32 {
 	if w.unit == none {
@@ -221,13 +226,11 @@ func (b *builder) start(w *moment) {
 	}
 	span := b.span(w, kind, w.at)
 	b.spans[w.ref(w.Span)] = place{unit, span}
-	switch kind {
-	case Acquire:
-		keys := b.allKeys(w.Keys)
-		b.asked[span] = keys
-	case WaitFor:
+	if kind == Acquire {
+		b.asked[span] = b.allKeys(w.Keys)
+	}
+	if kind == WaitFor {
 		b.waitStart(w, span)
-	default:
 	}
 }
 
@@ -271,12 +274,8 @@ func (b *builder) end(w *moment) {
 	}
 	w.unit = is.unit
 	b.endSpan(w, is.span)
-	switch kind {
-	case Acquire:
+	if kind == Acquire {
 		b.acquireEnd(w, is.span)
-	case WaitFor:
-		delete(b.waits, is.span)
-	default:
 	}
 	if u := &b.m.Units[w.unit]; u.Way == Apart && w.in.span == none && b.m.Spans[is.span].In == none {
 		u.End, u.Fate = w.at, Ended

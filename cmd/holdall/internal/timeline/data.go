@@ -1,32 +1,11 @@
 package timeline
 
 import (
-	"encoding/base64"
 	"encoding/binary"
+	"reflect"
+	"strings"
 	"time"
 )
-
-// data is what the page's script reads. Times are microseconds since the beginning.
-type data struct {
-	Sources   []string  `json:"sources"`
-	Lines     int       `json:"lines"`
-	Bad       int       `json:"bad"`
-	Begin     time.Time `json:"begin"`
-	Length    int64     `json:"length"`
-	Strings   []string  `json:"strings"`
-	Ways      []string  `json:"ways"`
-	Kinds     []string  `json:"kinds"`
-	MarkKinds []string  `json:"markKinds"`
-
-	Processes table `json:"processes"`
-	Keys      table `json:"keys"`
-	Units     table `json:"units"`
-	Spans     table `json:"spans"`
-	Waits     table `json:"waits"`
-	Held      table `json:"held"` // keys of waits, those of one after those of another
-	Holds     table `json:"holds"`
-	Marks     table `json:"marks"`
-}
 
 // table is a list of which every field is a column: numbers as zigzag varints in base64, each less
 // the one before it where the name of the column begins with +. A column of equal numbers is one.
@@ -35,143 +14,97 @@ type table struct {
 	Columns map[string]any `json:"columns"`
 }
 
-// columns makes a table of n rows. A field is written by its name.
-func columns(n int, of map[string]func(i int) int64) table {
-	t := table{n, map[string]any{}}
-	for name, value := range of {
-		t.Columns[name] = column(n, name[0] == '+', value)
+// columns makes a table of a list. row has the numbers of an element, in the order of the names.
+func columns[T any](list []T, names string, row func(i int, of *T) []any) table {
+	t := table{len(list), map[string]any{}}
+	var all []*column
+	for name := range strings.FieldsSeq(names) {
+		all = append(all, &column{name: name, differences: name[0] == '+'})
+	}
+	for i := range list {
+		for c, number := range row(i, &list[i]) {
+			all[c].add(integer(number), i == 0)
+		}
+	}
+	for _, c := range all {
+		t.Columns[c.name] = c.first
+		if !c.equal && len(list) > 0 {
+			t.Columns[c.name] = c.packed
+		}
 	}
 	return t
 }
 
-func column(n int, differences bool, value func(i int) int64) any {
-	if n == 0 {
-		return 0
-	}
-	packed, before, first, equal := []byte(nil), int64(0), value(0), true
-	for i := range n {
-		v := value(i)
-		equal = equal && v == first
-		if differences {
-			packed = binary.AppendVarint(packed, v-before)
-		} else {
-			packed = binary.AppendVarint(packed, v)
-		}
-		before = v
-	}
-	if equal {
-		return first
-	}
-	return base64.StdEncoding.EncodeToString(packed)
+type column struct {
+	name          string
+	differences   bool
+	packed        []byte
+	first, before int64
+	equal         bool // all so far are
 }
 
-func dataOf(m *Model) data {
-	at := func(t int64) int64 { return (t - m.Begin) / int64(time.Microsecond) }
-	d := data{
-		Sources: m.Sources, Lines: m.Lines, Bad: m.Bad, Begin: m.At(m.Begin), Length: max(1, at(m.End)),
-		Strings: m.Strings, Ways: Ways[:], Kinds: Kinds[:], MarkKinds: MarkKinds[:],
+func (c *column) add(n int64, first bool) {
+	if first {
+		c.first, c.equal = n, true
 	}
-	d.Processes = columns(len(m.Processes), map[string]func(int) int64{
-		"name": func(i int) int64 { return int64(m.Processes[i].Name) },
-		"rows": func(i int) int64 { return int64(m.Processes[i].Rows) },
-	})
-	d.Keys = columns(len(m.Keys), map[string]func(int) int64{
-		"name":    func(i int) int64 { return int64(m.Keys[i].Name) },
-		"parent":  func(i int) int64 { return int64(m.Keys[i].Parent) },
-		"depth":   func(i int) int64 { return int64(m.Keys[i].Depth) },
-		"waits":   func(i int) int64 { return int64(m.Keys[i].Waits) },
-		"waited":  func(i int) int64 { return m.Keys[i].Waited / int64(time.Microsecond) },
-		"held":    func(i int) int64 { return m.Keys[i].Held / int64(time.Microsecond) },
-		"holders": func(i int) int64 { return int64(m.Keys[i].Holders) },
-		"waiters": func(i int) int64 { return int64(m.Keys[i].Waiters) },
-	})
-	d.Units = unitData(m, at)
-	d.Spans = columns(len(m.Spans), map[string]func(int) int64{
-		"kind":   func(i int) int64 { return int64(m.Spans[i].Kind) },
-		"+start": func(i int) int64 { return at(m.Spans[i].Start) },
-		"length": func(i int) int64 { return at(m.Spans[i].End) - at(m.Spans[i].Start) },
-		"back": func(i int) int64 { // to the span that it is in; 0 if there is none
-			if m.Spans[i].In == none {
-				return 0
-			}
-			return int64(i) - int64(m.Spans[i].In)
-		},
-		"text": func(i int) int64 { return int64(m.Spans[i].Text) },
-		"err":  func(i int) int64 { return int64(m.Spans[i].Err) },
-		"open": func(i int) int64 { return truth(m.Spans[i].Open) },
-	})
-	d.Waits = columns(len(m.Waits), map[string]func(int) int64{
-		"+span":   func(i int) int64 { return int64(m.Waits[i].Span) },
-		"key":     func(i int) int64 { return int64(m.Waits[i].Key) },
-		"holder":  func(i int) int64 { return int64(m.Waits[i].Holder) },
-		"name":    func(i int) int64 { return int64(m.Waits[i].Name) },
-		"owner":   func(i int) int64 { return int64(m.Waits[i].Owner) },
-		"purpose": func(i int) int64 { return int64(m.Waits[i].Purpose) },
-		"queue":   func(i int) int64 { return int64(m.Waits[i].Queue) },
-		"row":     func(i int) int64 { return int64(m.Waits[i].Row) },
-		"held":    func(i int) int64 { return int64(len(m.Waits[i].Held)) },
-	})
-	var held []int32
-	for _, w := range m.Waits {
-		held = append(held, w.Held...)
+	c.equal = c.equal && n == c.first
+	c.packed = binary.AppendVarint(c.packed, n-c.before)
+	if c.differences {
+		c.before = n
 	}
-	d.Held = columns(len(held), map[string]func(int) int64{"key": func(i int) int64 { return int64(held[i]) }})
-	d.Holds = columns(len(m.Holds), map[string]func(int) int64{
-		"key":    func(i int) int64 { return int64(m.Holds[i].Key) },
-		"unit":   func(i int) int64 { return int64(m.Holds[i].Unit) },
-		"name":   func(i int) int64 { return int64(m.Holds[i].Name) },
-		"+start": func(i int) int64 { return at(m.Holds[i].Start) },
-		"length": func(i int) int64 { return at(m.Holds[i].End) - at(m.Holds[i].Start) },
-		"having": func(i int) int64 { return int64(m.Holds[i].Having) },
-		"left":   func(i int) int64 { return int64(m.Holds[i].Left) },
-		"row":    func(i int) int64 { return int64(m.Holds[i].Row) },
-	})
-	d.Marks = markData(m, at)
-	return d
 }
 
-func unitData(m *Model, at func(int64) int64) table {
-	return columns(len(m.Units), map[string]func(int) int64{
-		"process": func(i int) int64 { return int64(m.Units[i].Process) },
-		"row":     func(i int) int64 { return int64(m.Units[i].Row) },
-		"+start":  func(i int) int64 { return at(m.Units[i].Start) },
-		"length":  func(i int) int64 { return at(m.Units[i].End) - at(m.Units[i].Start) },
-		"name":    func(i int) int64 { return int64(m.Units[i].Name) },
-		"id":      func(i int) int64 { return int64(m.Units[i].ID) },
-		"purpose": func(i int) int64 { return int64(m.Units[i].Purpose) },
-		"outcome": func(i int) int64 { return int64(m.Units[i].Outcome) },
-		"leader":  func(i int) int64 { return int64(m.Units[i].Leader) },
-		"key":     func(i int) int64 { return int64(m.Units[i].Key) },
-		"token":   func(i int) int64 { return int64(m.Units[i].Token) },
-		"err":     func(i int) int64 { return int64(m.Units[i].Err) },
-		"rows":    func(i int) int64 { return int64(m.Units[i].Rows) },
-		"writes":  func(i int) int64 { return int64(m.Units[i].Writes) },
-		"way":     func(i int) int64 { return int64(m.Units[i].Way) },
-		"fate":    func(i int) int64 { return int64(m.Units[i].Fate) },
-		"begun":   func(i int) int64 { return truth(m.Units[i].Begun) },
-		"spans":   func(i int) int64 { return int64(m.Units[i].Spans) },
-	})
-}
-
-func markData(m *Model, at func(int64) int64) table {
-	return columns(len(m.Marks), map[string]func(int) int64{
-		"+at":     func(i int) int64 { return at(m.Marks[i].At) },
-		"process": func(i int) int64 { return int64(m.Marks[i].Process) },
-		"unit":    func(i int) int64 { return int64(m.Marks[i].Unit) },
-		"of":      func(i int) int64 { return int64(m.Marks[i].Of) },
-		"name":    func(i int) int64 { return int64(m.Marks[i].Name) },
-		"key":     func(i int) int64 { return int64(m.Marks[i].Key) },
-		"text":    func(i int) int64 { return int64(m.Marks[i].Text) },
-		"err":     func(i int) int64 { return int64(m.Marks[i].Err) },
-		"count":   func(i int) int64 { return int64(m.Marks[i].N) },
-		"outof":   func(i int) int64 { return int64(m.Marks[i].Outof) },
-		"kind":    func(i int) int64 { return int64(m.Marks[i].Kind) },
-	})
-}
-
-func truth(is bool) int64 {
-	if is {
+func integer(number any) int64 {
+	switch v := reflect.ValueOf(number); {
+	case v.CanInt():
+		return v.Int()
+	case v.CanUint():
+		return int64(v.Uint())
+	case v.Bool():
 		return 1
 	}
 	return 0
+}
+
+// dataOf is what the page's script reads. Times are microseconds since the beginning.
+func dataOf(m *Model) map[string]any {
+	at := func(t int64) int64 { return (t - m.Begin) / int64(time.Microsecond) }
+	length := func(start, end int64) int64 { return at(end) - at(start) }
+	us := func(ns int64) int64 { return ns / int64(time.Microsecond) }
+	var held []int32 // keys of waits, those of one after those of another
+	for _, w := range m.Waits {
+		held = append(held, w.Held...)
+	}
+	return map[string]any{
+		"sources": m.Sources, "lines": m.Lines, "bad": m.Bad, "begin": m.At(m.Begin), "length": max(1, at(m.End)),
+		"strings": m.Strings, "ways": Ways, "kinds": Kinds, "markKinds": MarkKinds,
+		"processes": columns(m.Processes, "name rows", func(_ int, p *Process) []any { return []any{p.Name, p.Rows} }),
+		"keys": columns(m.Keys, "name parent depth waits waited held holders waiters", func(_ int, k *Key) []any {
+			return []any{k.Name, k.Parent, k.Depth, k.Waits, us(k.Waited), us(k.Held), k.Holders, k.Waiters}
+		}),
+		"units": columns(m.Units, "process row +start length name id purpose outcome leader"+
+			" key token err rows writes way fate begun spans", func(_ int, u *Unit) []any {
+			return []any{
+				u.Process, u.Row, at(u.Start), length(u.Start, u.End), u.Name, u.ID, u.Purpose, u.Outcome, u.Leader,
+				u.Key, u.Token, u.Err, u.Rows, u.Writes, u.Way, u.Fate, u.Begun, u.Spans,
+			}
+		}),
+		"spans": columns(m.Spans, "kind +start length back text err open", func(i int, s *Span) []any {
+			back := 0 // to the span that it is in; 0 if there is none
+			if s.In != none {
+				back = i - int(s.In)
+			}
+			return []any{s.Kind, at(s.Start), length(s.Start, s.End), back, s.Text, s.Err, s.Open}
+		}),
+		"waits": columns(m.Waits, "+span key holder name owner purpose queue row held", func(_ int, w *Wait) []any {
+			return []any{w.Span, w.Key, w.Holder, w.Name, w.Owner, w.Purpose, w.Queue, w.Row, len(w.Held)}
+		}),
+		"held": columns(held, "key", func(_ int, key *int32) []any { return []any{*key} }),
+		"holds": columns(m.Holds, "key unit name +start length having left row", func(_ int, h *Hold) []any {
+			return []any{h.Key, h.Unit, h.Name, at(h.Start), length(h.Start, h.End), h.Having, h.Left, h.Row}
+		}),
+		"marks": columns(m.Marks, "+at process unit of name key text err count outof kind", func(_ int, k *Mark) []any {
+			return []any{at(k.At), k.Process, k.Unit, k.Of, k.Name, k.Key, k.Text, k.Err, k.N, k.Outof, k.Kind}
+		}),
+	}
 }

@@ -27,26 +27,18 @@ func (b *builder) finish() *Model {
 // resolve finds units by their nonces, which may have been told before the unit was.
 func (b *builder) resolve() {
 	m := &b.m
-	find := func(name int32) int32 {
-		if name != 0 {
-			if unit, known := b.nonces[name]; known {
-				return unit
-			}
-		}
-		return none
-	}
 	for i := range m.Waits {
 		w := &m.Waits[i]
-		if w.Holder = find(w.Name); w.Holder != none && w.Purpose != 0 {
+		if w.Holder = b.unitNamed(w.Name); w.Holder != none && w.Purpose != 0 {
 			m.Units[w.Holder].Purpose = w.Purpose
 		}
 	}
 	for i := range m.Marks {
-		m.Marks[i].Of = find(m.Marks[i].Name)
+		m.Marks[i].Of = b.unitNamed(m.Marks[i].Name)
 	}
 	for i := range m.Units {
 		u := &m.Units[i]
-		if u.Leader = find(u.leader); u.Leader != none {
+		if u.Leader = b.unitNamed(u.leader); u.Leader != none {
 			u.Way = Together
 			m.Units[u.Leader].leads = true
 		}
@@ -167,33 +159,19 @@ func (b *builder) told() {
 // sortProcesses has those without units, such as an operator's, at the end.
 func sortProcesses(m *Model) {
 	to := reorder(m.Processes, func(x, y *Process) int { return cmp.Compare(min(y.Units, 1), min(x.Units, 1)) })
-	for i := range m.Units {
-		moveTo(to, &m.Units[i].Process)
-	}
-	for i := range m.Marks {
-		moveTo(to, &m.Marks[i].Process)
-	}
+	follow(to, m.Units, func(u *Unit) *int32 { return &u.Process })
+	follow(to, m.Marks, func(k *Mark) *int32 { return &k.Process })
 }
 
 // sortUnits has units in the order of their start.
 func sortUnits(m *Model) {
 	to := reorder(m.Units, func(x, y *Unit) int { return cmp.Compare(x.Start, y.Start) })
-	for i := range m.Units {
-		moveTo(to, &m.Units[i].Leader)
-	}
-	for i := range m.Spans {
-		moveTo(to, &m.Spans[i].Unit)
-	}
-	for i := range m.Waits {
-		moveTo(to, &m.Waits[i].Holder)
-	}
-	for i := range m.Holds {
-		moveTo(to, &m.Holds[i].Unit)
-	}
-	for i := range m.Marks {
-		moveTo(to, &m.Marks[i].Unit)
-		moveTo(to, &m.Marks[i].Of)
-	}
+	follow(to, m.Units, func(u *Unit) *int32 { return &u.Leader })
+	follow(to, m.Spans, func(s *Span) *int32 { return &s.Unit })
+	follow(to, m.Waits, func(w *Wait) *int32 { return &w.Holder })
+	follow(to, m.Holds, func(h *Hold) *int32 { return &h.Unit })
+	follow(to, m.Marks, func(k *Mark) *int32 { return &k.Unit })
+	follow(to, m.Marks, func(k *Mark) *int32 { return &k.Of })
 	slices.SortStableFunc(m.Holds, func(x, y Hold) int { return cmp.Compare(x.Start, y.Start) })
 }
 
@@ -202,16 +180,14 @@ func sortSpans(m *Model) {
 	to := reorder(m.Spans, func(x, y *Span) int {
 		return cmp.Or(cmp.Compare(x.Unit, y.Unit), cmp.Compare(x.Start, y.Start), cmp.Compare(y.End, x.End), cmp.Compare(x.Kind, y.Kind))
 	})
+	follow(to, m.Spans, func(s *Span) *int32 { return &s.In })
 	for i := range m.Spans {
 		s := &m.Spans[i]
-		moveTo(to, &s.In)
 		if s.In != none && (s.In >= int32(i) || m.Spans[s.In].Unit != s.Unit) {
 			s.In = none // its clock went back, or another unit's is not its own
 		}
 	}
-	for i := range m.Waits {
-		moveTo(to, &m.Waits[i].Span)
-	}
+	follow(to, m.Waits, func(w *Wait) *int32 { return &w.Span })
 	slices.SortFunc(m.Waits, func(x, y Wait) int { return cmp.Compare(x.Span, y.Span) })
 	for i := 0; i < len(m.Spans); {
 		u := &m.Units[m.Spans[i].Unit]
@@ -250,9 +226,12 @@ func rearrange[T any](list []T, from []int32) (to []int32) {
 	return to
 }
 
-func moveTo(to []int32, n *int32) {
-	if *n != none {
-		*n = to[*n]
+// follow has a field of a list lead to where what it is an index of went.
+func follow[T any](to []int32, list []T, field func(*T) *int32) {
+	for i := range list {
+		if n := field(&list[i]); *n != none {
+			*n = to[*n]
+		}
 	}
 }
 
@@ -297,24 +276,14 @@ func sortKeys(m *Model) {
 	}
 	visit(roots)
 	to := rearrange(m.Keys, from)
-	for i := range m.Keys {
-		moveTo(to, &m.Keys[i].Parent)
+	follow(to, m.Keys, func(k *Key) *int32 { return &k.Parent })
+	follow(to, m.Units, func(u *Unit) *int32 { return &u.Key })
+	follow(to, m.Waits, func(w *Wait) *int32 { return &w.Key })
+	for _, w := range m.Waits {
+		follow(to, w.Held, func(key *int32) *int32 { return key })
 	}
-	for i := range m.Units {
-		moveTo(to, &m.Units[i].Key)
-	}
-	for i := range m.Waits {
-		moveTo(to, &m.Waits[i].Key)
-		for j := range m.Waits[i].Held {
-			moveTo(to, &m.Waits[i].Held[j])
-		}
-	}
-	for i := range m.Holds {
-		moveTo(to, &m.Holds[i].Key)
-	}
-	for i := range m.Marks {
-		moveTo(to, &m.Marks[i].Key)
-	}
+	follow(to, m.Holds, func(h *Hold) *int32 { return &h.Key })
+	follow(to, m.Marks, func(k *Mark) *int32 { return &k.Key })
 }
 
 // rows are those that bars need which must not overlap: in each stands the end of its last bar.

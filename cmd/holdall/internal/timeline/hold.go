@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/ordering"
@@ -17,7 +18,6 @@ func (b *builder) waitStart(w *moment, span int32) {
 		return
 	}
 	held := b.allKeys(w.Held)
-	b.waits[span] = int32(len(b.m.Waits))
 	b.m.Waits = append(b.m.Waits, Wait{
 		Span: span, Key: key, Holder: none, Name: b.text(w.Holder), Owner: b.text(w.Owner), Purpose: b.text(w.Purpose), Queue: int32(w.Queue), Held: held,
 	})
@@ -37,15 +37,13 @@ func (b *builder) waitStart(w *moment, span int32) {
 
 // has begins a hold, unless there is one.
 func (b *builder) has(unit, key int32, at int64, how Having) {
-	of := b.having[unit]
-	if of == nil {
-		of = map[int32]int32{}
-		b.having[unit] = of
-	}
-	if _, has := of[key]; has {
+	if _, has := b.having[unit][key]; has {
 		return
 	}
-	of[key] = int32(len(b.m.Holds))
+	if b.having[unit] == nil {
+		b.having[unit] = map[int32]int32{}
+	}
+	b.having[unit][key] = int32(len(b.m.Holds))
 	b.m.Holds = append(b.m.Holds, Hold{Key: key, Unit: unit, Start: at, End: at, Having: how, Left: StillHeld})
 }
 
@@ -55,8 +53,7 @@ func (b *builder) left(unit, key int32, at int64, how Left) {
 	if !has {
 		return
 	}
-	h := &b.m.Holds[hold]
-	h.End, h.Left = max(at, h.Start), how
+	b.ended(hold, at, how)
 	if delete(b.having[unit], key); len(b.having[unit]) == 0 {
 		delete(b.having, unit)
 	}
@@ -65,10 +62,14 @@ func (b *builder) left(unit, key int32, at int64, how Left) {
 // letGo ends all holds of a unit.
 func (b *builder) letGo(unit int32, at int64, how Left) {
 	for _, hold := range b.having[unit] {
-		h := &b.m.Holds[hold]
-		h.End, h.Left = max(at, h.Start), how
+		b.ended(hold, at, how)
 	}
 	delete(b.having, unit)
+}
+
+func (b *builder) ended(hold int32, at int64, how Left) {
+	h := &b.m.Holds[hold]
+	h.End, h.Left = max(at, h.Start), how
 }
 
 // acquireEnd has a unit hold all its keys, or none.
@@ -102,7 +103,6 @@ func (b *builder) tell(w *moment) {
 		return // of a later version
 	}
 	mark := Mark{At: w.at, Process: w.process, Unit: w.in.unit, Of: none, Key: b.key(string(w.Key)), Text: b.text(w.Text), Err: b.text(w.Err), Kind: kind}
-	about := w.Unit
 	switch kind {
 	case Renewed:
 		mark.N, mark.Outof = int32(w.Failed), int32(w.Count)
@@ -120,7 +120,7 @@ func (b *builder) tell(w *moment) {
 	case Paused:
 		mark.N, mark.Text = int32(w.Took.Milliseconds()), b.text(w.Took.Round(time.Millisecond).String())
 	case HandedOver:
-		about, mark.Text = w.Unit, b.text(w.Holder)
+		mark.Text = b.text(w.Holder)
 	case Joined:
 		mark.N = int32(w.Place)
 	case StartingOver:
@@ -132,12 +132,8 @@ func (b *builder) tell(w *moment) {
 		}
 	default:
 	}
-	if about != "" {
-		mark.Name = b.text(about)
-		if unit, known := b.nonces[mark.Name]; known {
-			mark.Of = unit
-		}
-	}
+	mark.Name = b.text(w.Unit)
+	mark.Of = b.unitNamed(mark.Name)
 	if mark.Unit == none && kind != Buried && kind != Cleaned && kind != Dropped && kind != Recovered {
 		mark.Unit = mark.Of
 	}
@@ -181,10 +177,7 @@ func (b *builder) follows(w *moment, mark *Mark) {
 // progress has one mark for each phase of a unit with a journal, which says how far it came.
 func (b *builder) progress(w *moment, mark Mark) {
 	mark.Text, mark.N, mark.Outof = b.text(string(w.Phase)), int32(w.Done), int32(w.Of)
-	mark.Name, mark.Of = b.text(w.Unit), w.unit
-	if unit, known := b.nonces[mark.Name]; known {
-		mark.Of = unit
-	}
+	mark.Name = b.text(w.Unit)
 	of := phase{mark.Name, mark.Text}
 	n, known := b.phases[of]
 	if !known {
@@ -213,10 +206,10 @@ func spanText(w *moment, kind Kind) string {
 			return string(w.Key)
 		}
 	case ReadRecords:
-		return counted(w.Records, "record")
+		return plain.Count(w.Records, "record", "records")
 	case Commit:
 		if !ended {
-			return fmt.Sprintf("%s, %s", counted(w.Rows, "row"), counted(w.Writes, "write"))
+			return plain.Count(w.Rows, "row", "rows") + ", " + plain.Count(w.Writes, "write", "writes")
 		}
 	case Request:
 		text := w.Op
@@ -246,13 +239,6 @@ func listed(keys []ordering.Key) string {
 		names = append(names, fmt.Sprintf("and %d more", len(keys)-most))
 	}
 	return strings.Join(names, "  ")
-}
-
-func counted(n int, of string) string {
-	if n == 1 {
-		return "1 " + of
-	}
-	return fmt.Sprintf("%d %ss", n, of)
 }
 
 // tokenText is a token, or nothing.

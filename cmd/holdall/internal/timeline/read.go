@@ -2,7 +2,6 @@ package timeline
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +27,7 @@ func Read(ctx context.Context, sources ...Source) (*Model, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	b := newBuilder()
-	var heads streams
+	var heads []*stream
 	for n, parts := range recordings(sources) {
 		s := &stream{number: int32(n), lines: events(ctx, parts)}
 		if err := s.next(ctx, b); err != nil {
@@ -36,18 +35,16 @@ func Read(ctx context.Context, sources ...Source) (*Model, error) {
 		}
 		heads = append(heads, s)
 	}
-	heads = slices.DeleteFunc(heads, func(s *stream) bool { return s.over })
-	heap.Init(&heads)
-	for len(heads) > 0 {
-		s := heads[0]
+	for {
+		heads = slices.DeleteFunc(heads, func(s *stream) bool { return s.over })
+		if len(heads) == 0 {
+			break
+		}
+		// Of one time, the first of the recordings.
+		s := slices.MinFunc(heads, func(x, y *stream) int { return x.head.At.Compare(y.head.At) })
 		b.event(s.number, &s.head)
 		if err := s.next(ctx, b); err != nil {
 			return nil, err
-		}
-		if s.over {
-			heap.Pop(&heads)
-		} else {
-			heap.Fix(&heads, 0)
 		}
 	}
 	if err := ctx.Err(); err != nil {
@@ -80,13 +77,11 @@ func recordings(sources []Source) (all [][]Source) {
 	of := map[string]int{}
 	for _, s := range sources {
 		name, _ := partOf(s.Name)
-		n, known := of[name]
-		if !known {
-			n = len(all)
-			of[name] = n
+		if _, known := of[name]; !known {
+			of[name] = len(all)
 			all = append(all, nil)
 		}
-		all[n] = append(all[n], s)
+		all[of[name]] = append(all[of[name]], s)
 	}
 	for _, parts := range all {
 		slices.SortStableFunc(parts, func(x, y Source) int {
@@ -175,27 +170,4 @@ func (s *stream) next(ctx context.Context, b *builder) error {
 			return l.err
 		}
 	}
-}
-
-// streams is a heap by the time of the next event; of one time, by the order of the recordings.
-type streams []*stream
-
-func (s streams) Len() int      { return len(s) }
-func (s streams) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
-func (s streams) Less(i, j int) bool {
-	if c := s[i].head.At.Compare(s[j].head.At); c != 0 {
-		return c < 0
-	}
-	return s[i].number < s[j].number
-}
-
-// Push implements [heap.Interface].
-func (s *streams) Push(x any) { *s = append(*s, x.(*stream)) }
-
-// Pop implements [heap.Interface].
-func (s *streams) Pop() any {
-	last := len(*s) - 1
-	x := (*s)[last]
-	*s = (*s)[:last]
-	return x
 }

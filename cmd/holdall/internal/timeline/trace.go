@@ -14,7 +14,7 @@ import (
 // process for the keys, with a thread for each row of bars, one for each process that recorded, and
 // an arrow from each holder to whoever waited behind it.
 func WriteTrace(w io.Writer, m *Model) error {
-	t := &tracer{m: m, threads: map[thread]int{}}
+	t := &tracer{m: m, threads: map[thread]int{}, next: map[int]int{}}
 	t.keys()
 	t.units()
 	t.marks()
@@ -81,9 +81,6 @@ func (t *tracer) meta(pid, tid int, what, field string, value any) {
 func (t *tracer) tid(pid int, row thread, name string) int {
 	n, known := t.threads[row]
 	if !known {
-		if t.next == nil {
-			t.next = map[int]int{}
-		}
 		t.next[pid]++
 		n = t.next[pid]
 		t.threads[row] = n
@@ -236,24 +233,18 @@ func (t *tracer) marks() {
 
 // write writes an event a line.
 func (t *tracer) write(w io.Writer) error {
-	out := bufio.NewWriterSize(w, 1<<16)
-	if _, err := out.WriteString("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"begin\":\"" + t.m.At(t.m.Begin).Format(time.RFC3339Nano) + "\"},\"traceEvents\":[\n"); err != nil {
-		return err
-	}
-	for i, e := range t.events {
+	out := bufio.NewWriterSize(w, 1<<16) // which keeps the first error for Flush
+	begin := t.m.At(t.m.Begin).Format(time.RFC3339Nano)
+	fmt.Fprintf(out, "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"begin\":%q},\"traceEvents\":[", begin)
+	comma := ""
+	for _, e := range t.events {
 		line, err := json.Marshal(e)
 		if err != nil {
 			return err
 		}
-		if i < len(t.events)-1 {
-			line = append(line, ',')
-		}
-		if _, err := out.Write(append(line, '\n')); err != nil {
-			return err
-		}
+		fmt.Fprintf(out, "%s\n%s", comma, line)
+		comma = ","
 	}
-	if _, err := out.WriteString("]}\n"); err != nil {
-		return err
-	}
+	fmt.Fprint(out, "\n]}\n")
 	return out.Flush()
 }
