@@ -9,6 +9,7 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/spf13/cobra"
 
+	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/trace"
@@ -112,11 +113,7 @@ func (a *app) findings(ctx context.Context, f checkFlags) ([]finding, error) {
 	switch {
 	case errors.As(err, &check):
 		for _, f := range check.Findings {
-			one := finding{Table: f.Table, Problem: f.Problem, Do: f.Do}
-			if f.Err != nil {
-				one.Error = oneLine(f.Err)
-			}
-			found = append(found, one)
+			found = append(found, finding{Table: f.Table, Problem: f.Problem, Do: f.Do, Error: plain.Error(f.Err)})
 		}
 	case err != nil:
 		return nil, err

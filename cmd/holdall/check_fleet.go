@@ -51,7 +51,7 @@ func deniedScan(table string, err error) *finding {
 	}
 	return &finding{
 		Table: table, Problem: fmt.Sprintf("Scan is denied, which check --fleet, ls and sweep need (%s: %s)", api.ErrorCode(), api.ErrorMessage()),
-		Do: "allow dynamodb:Scan", Error: oneLine(err),
+		Do: "allow dynamodb:Scan", Error: plain.Error(err),
 	}
 }
 

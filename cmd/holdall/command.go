@@ -8,11 +8,11 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
@@ -74,12 +74,10 @@ func run(ctx context.Context, args []string, env *environment) int {
 		code = exitExec
 	}
 	if say != nil {
-		fmt.Fprintf(env.stderr, "holdall: %s%s\n", oneLine(say), a.hint(say))
+		fmt.Fprintf(env.stderr, "holdall: %s%s\n", plain.Error(say), a.hint(say))
 	}
 	return code
 }
-
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{

@@ -167,9 +167,7 @@ func (a *app) cost(f costFlags, changed func(flag string) bool) error {
 		writes, reads := w.PerMonth.WriteUnits/1e6*f.priceWrite, w.PerMonth.ReadUnits/1e6*f.priceRead
 		w.Money = &money{writes, reads, writes + reads}
 	}
-	for _, line := range w.lines() {
-		a.out.line("%s", line)
-	}
+	a.out.lines(w.lines())
 	return a.out.json(w)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -175,7 +176,7 @@ func (a *app) waiting(p *progress, waits bool, giveUp context.CancelCauseFunc) *
 		case err != nil && waits:
 			giveUp(err)
 		case w.Owner != "":
-			p.say("holdall: waiting for key %q, held by %q%s", string(w.Key), w.Owner, forWhat(w.Purpose))
+			p.say("holdall: waiting for key %q, held by %q%s", string(w.Key), w.Owner, plain.For(w.Purpose))
 		default:
 			p.say("holdall: waiting for key %q", string(w.Key))
 		}
@@ -214,7 +215,7 @@ func (a *app) under(set *lockset.Set, cfg lockset.Config, path string, command [
 	case lost == nil && errors.Is(released, lockset.ErrLost):
 		lost = released
 	case lost == nil && released != nil: // its work was done under the locks
-		fmt.Fprintf(a.stderr, "holdall: the keys may be held for a lease yet: %s\n", oneLine(released))
+		fmt.Fprintf(a.stderr, "holdall: the keys may be held for a lease yet: %s\n", plain.Error(released))
 	}
 	if lost != nil {
 		return &exit{exitLost, fmt.Errorf("the command was not under its locks to the end: %w", lost)}

@@ -73,7 +73,7 @@ func (a *app) free(ctx context.Context, key ordering.Key, f freeFlags) error {
 	err = i.Free(ctx, key, f.unit, inspect.Freeing{Reason: f.reason, Now: f.now})
 	var refused *inspect.FreeError
 	if errors.As(err, &refused) && refused.Row.Prepared() && refused.Row.Holder.Unit == f.unit {
-		fmt.Fprintf(a.stderr, "holdall: %s\n", oneLine(err))
+		fmt.Fprintf(a.stderr, "holdall: %s\n", plain.Error(err))
 		a.units = refused.Row.Holder.Prepared // whatever the flags name
 		return a.settle(ctx, i, key, f.unit)
 	}
@@ -87,7 +87,7 @@ func (a *app) free(ctx context.Context, key ordering.Key, f freeFlags) error {
 	a.out.line("key %s was taken from unit %s: its commit and its renewals are refused, and %s", plain.Line(string(key)), f.unit, others)
 	a.out.line("What the unit does outside the tables goes on until it knows, %s.", knows(f.now))
 	if !f.now {
-		a.out.line("Until then show names as the holder a unit of %s", plain.Line(fmt.Sprintf("%q%s", i.Config().Owner, forWhat(f.reason))))
+		a.out.line("Until then show names as the holder a unit of %s", plain.Line(fmt.Sprintf("%q%s", i.Config().Owner, plain.For(f.reason))))
 	}
 	return a.out.json(freed{string(key), f.unit, f.now})
 }

@@ -257,7 +257,7 @@ func cells(s inspect.Sighting, now time.Time) []string {
 	case r.Damage != "":
 		owner = r.Damage
 	case r.Held():
-		owner, unit = r.Holder.Owner+forWhat(r.Holder.Purpose), r.Holder.Unit
+		owner, unit = r.Holder.Owner+plain.For(r.Holder.Purpose), r.Holder.Unit
 		if !r.Holder.Since.IsZero() {
 			since = plain.Ago(now.Sub(r.Holder.Since))
 		}

@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -110,42 +109,4 @@ a                               free
    `+"`"+`- e                         free
       `+"`"+`- f                      free
 (and more below)`, "\n"), strings.Join(s.picture(), "\n"))
-}
-
-func TestMergeKeepsWhatIsKnownOfWhoIsStillThere(t *testing.T) {
-	held := func(key ordering.Key, unit, rvn string) inspect.Row {
-		return inspect.Row{Key: key, Holder: &inspect.Holder{Unit: unit, RVN: rvn}}
-	}
-	known := map[ordering.Key]watched{}
-	for key, w := range map[ordering.Key]watched{
-		"same": {}, "other": {}, "free": {}, "renewed": {},
-		"moved":  {inspect.Sighting{Life: inspect.Silent, For: 4 * time.Second}, true},
-		"silent": {inspect.Sighting{Life: inspect.Silent, For: 6 * time.Second}, true},
-		"new":    {inspect.Sighting{Life: inspect.Silent, For: 4 * time.Second}, false},
-	} {
-		w.Row, w.Unit, w.Limit = held(key, "u", "1"), "u", 10*time.Second
-		if w.For == 0 {
-			w.Life = inspect.Dead
-		}
-		known[key] = w
-	}
-	list := []inspect.Sighting{{Row: inspect.Row{Key: "free"}}}
-	for _, r := range []inspect.Row{
-		held("same", "u", "1"), held("other", "v", "1"), held("renewed", "u", "2"), held("moved", "u", "1"), held("silent", "u", "1"),
-		held("new", "u", "1"), held("just come", "u", "1"),
-	} {
-		list = append(list, inspect.Sighting{Row: r})
-	}
-	known = merge(list, known)
-	lives := map[ordering.Key]inspect.Life{}
-	for _, s := range list {
-		lives[s.Row.Key] = s.Life
-	}
-	require.Equal(t, map[ordering.Key]inspect.Life{
-		"same": inspect.Dead, "other": inspect.Nobody, "free": inspect.Nobody, "renewed": inspect.Alive, "moved": inspect.Alive,
-		"silent": inspect.Silent, "new": inspect.Silent, "just come": inspect.Nobody,
-	}, lives)
-	require.True(t, known["renewed"].moved)
-	require.NotContains(t, known, ordering.Key("free"))
-	require.NotContains(t, known, ordering.Key("other"))
 }

@@ -141,7 +141,7 @@ func stuckUnits(err error) (stuck []stuckUnit, others error) {
 		if i < 0 {
 			i, stuck = len(stuck), append(stuck, stuckUnit{Unit: unit})
 		}
-		stuck[i].Problems = append(stuck[i].Problems, oneLine(err))
+		stuck[i].Problems = append(stuck[i].Problems, plain.Error(err))
 	}
 	var walk func(error)
 	walk = func(err error) {
@@ -207,7 +207,7 @@ func (a *app) mend(ctx context.Context, unit string, choices map[string]string, 
 			if err := units.Mend(ctx, o, choice); err == nil {
 				a.out.line("  %s", a.out.paint(good, choice+": done"))
 				said.Chosen = append(said.Chosen, chosenJSON{o.State, choice})
-			} else if fmt.Fprintf(a.stderr, "holdall: %s\n", oneLine(err)); !errors.Is(err, unitofwork.ErrChanged) {
+			} else if fmt.Fprintf(a.stderr, "holdall: %s\n", plain.Error(err)); !errors.Is(err, unitofwork.ErrChanged) {
 				left[o.State] = true
 				continue
 			}
@@ -215,7 +215,7 @@ func (a *app) mend(ctx context.Context, unit string, choices map[string]string, 
 		}
 		if chosen == 0 {
 			if err != nil { // what else there is
-				fmt.Fprintf(a.stderr, "holdall: %s\n", oneLine(err))
+				fmt.Fprintf(a.stderr, "holdall: %s\n", plain.Error(err))
 			}
 			return a.stillStuck(said, obstacles, choices)
 		}
@@ -245,7 +245,7 @@ func (a *app) stillStuck(said mendedJSON, obstacles []unitofwork.Obstacle, choic
 
 // noJournal says of a unit whose journal is damaged that there is no choice.
 func (a *app) noJournal(said mendedJSON, err error) error {
-	said.Problem = oneLine(err)
+	said.Problem = plain.Error(err)
 	a.out.line("%s", plain.Line(said.Problem))
 	a.out.line("There is no choice here. Restore the rows of the unit (attributes unit and part) from a backup of the\n" +
 		"unit table into the table that is in use, and run: holdall recover")

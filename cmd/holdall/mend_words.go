@@ -75,10 +75,7 @@ func itemOf(attributes map[string]types.AttributeValue) item {
 }
 
 func wantedToJSON(w unitofwork.Wanted) wantedJSON {
-	j := wantedJSON{Table: w.Table, Record: w.Record, Found: itemOf(w.Found), Fence: int64(w.Fence)}
-	if w.Unread != nil {
-		j.Unread = oneLine(w.Unread)
-	}
+	j := wantedJSON{Table: w.Table, Record: w.Record, Found: itemOf(w.Found), Fence: int64(w.Fence), Unread: plain.Error(w.Unread)}
 	switch put, update := w.Write.Put, w.Write.Update; {
 	case put != nil:
 		j.Operation, j.Item = "put", itemOf(put.Item)
@@ -92,7 +89,7 @@ func wantedToJSON(w unitofwork.Wanted) wantedJSON {
 
 func obstacleToJSON(o unitofwork.Obstacle) obstacleJSON {
 	j := obstacleJSON{
-		State: o.State, Token: int64(o.Token), Key: string(o.Key), RowGone: o.RowGone, Reason: oneLine(o.Reason),
+		State: o.State, Token: int64(o.Token), Key: string(o.Key), RowGone: o.RowGone, Reason: plain.Error(o.Reason),
 		Choices: []string{}, Writes: []wantedJSON{},
 	}
 	for _, c := range o.Choices {
@@ -149,14 +146,14 @@ func reasonWords(o unitofwork.Obstacle) string {
 	if errors.As(o.Reason, &stale) {
 		return fmt.Sprintf("the record has the fence %d, newer than the unit's token: somebody wrote it without the lock", stale.Found)
 	}
-	return oneLine(o.Reason)
+	return plain.Error(o.Reason)
 }
 
 // stampWords says what the stamp of a record tells about a write.
 func stampWords(o unitofwork.Obstacle, w unitofwork.Wanted) string {
 	switch {
 	case w.Unread != nil:
-		return "it could not be read: " + oneLine(w.Unread)
+		return "it could not be read: " + plain.Error(w.Unread)
 	case w.Found == nil:
 		return "it is not there"
 	case w.Fence == o.Token:

@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"golang.org/x/term"
+
+	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 )
 
 // format is what -o says.
@@ -49,6 +51,13 @@ func (o *output) line(text string, args ...any) {
 		if _, err := fmt.Fprintf(o.to, text+"\n", args...); o.failed == nil {
 			o.failed = err
 		}
+	}
+}
+
+// lines writes lines in which there is nothing that a terminal would obey.
+func (o *output) lines(lines []string) {
+	for _, line := range lines {
+		o.line("%s", plain.Line(line))
 	}
 }
 

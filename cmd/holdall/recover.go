@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
@@ -72,7 +73,7 @@ func (a *app) rounds(ctx context.Context, goesOn bool, every time.Duration, roun
 		case ctx.Err() != nil: // which ends it, whether this round was over or not
 			return context.Cause(ctx)
 		case err != nil && codeSaysAll(err) == nil:
-			fmt.Fprintf(a.stderr, "holdall: %s\n", oneLine(err))
+			fmt.Fprintf(a.stderr, "holdall: %s\n", plain.Error(err))
 		}
 		select {
 		case <-ctx.Done():
@@ -151,9 +152,9 @@ func each(err error) []string {
 	case interface{ Unwrap() []error }:
 		texts := []string{}
 		for _, one := range err.Unwrap() {
-			texts = append(texts, oneLine(one))
+			texts = append(texts, plain.Error(one))
 		}
 		return texts
 	}
-	return []string{oneLine(err)}
+	return []string{plain.Error(err)}
 }

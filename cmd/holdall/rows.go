@@ -1,11 +1,11 @@
 package main
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/lockset/inspect"
+	"github.com/holdall/holdall/ordering"
 )
 
 // The states of a row, in the word that ls and show have for them.
@@ -47,24 +47,24 @@ type rowJSON struct {
 	CommittedBy string       `json:"committedBy,omitempty"`
 	LastOwner   string       `json:"lastOwner,omitempty"`
 	LastPurpose string       `json:"lastPurpose,omitempty"`
-	LastHeld    *time.Time   `json:"lastHeld,omitempty"`
-	ExpiresAt   *time.Time   `json:"expiresAt,omitempty"`
+	LastHeld    time.Time    `json:"lastHeld,omitzero"`
+	ExpiresAt   time.Time    `json:"expiresAt,omitzero"`
 	Damage      string       `json:"damage,omitempty"`
 	Life        *lifeJSON    `json:"life,omitempty"` // if it was watched, and there is somebody to watch
 }
 
 type holderJSON struct {
-	Unit         string     `json:"unit"`
-	Owner        string     `json:"owner"`
-	Purpose      string     `json:"purpose,omitempty"`
-	Since        *time.Time `json:"since,omitempty"`
-	LeaseSeconds float64    `json:"leaseSeconds"`
-	Prepared     string     `json:"prepared,omitempty"` // the unit table with its journal
+	Unit         string    `json:"unit"`
+	Owner        string    `json:"owner"`
+	Purpose      string    `json:"purpose,omitempty"`
+	Since        time.Time `json:"since,omitzero"`
+	LeaseSeconds float64   `json:"leaseSeconds"`
+	Prepared     string    `json:"prepared,omitempty"` // the unit table with its journal
 }
 
 type intentJSON struct {
-	Unit    string `json:"unit"`
-	Witness string `json:"witness"`
+	Unit    string       `json:"unit"`
+	Witness ordering.Key `json:"witness"`
 }
 
 // waiterJSON has owner and purpose cut short, as the row has them.
@@ -86,13 +86,13 @@ type lifeJSON struct {
 func jsonOf(r inspect.Row, s *inspect.Sighting) rowJSON {
 	j := rowJSON{
 		Key: string(r.Key), State: stateOf(r), Fence: int64(r.Fence), CommittedBy: r.CommittedBy, LastOwner: r.LastOwner, LastPurpose: r.LastPurpose,
-		LastHeld: momentOf(r.LastHeld), ExpiresAt: momentOf(r.ExpiresAt), Damage: r.Damage,
+		LastHeld: r.LastHeld.UTC(), ExpiresAt: r.ExpiresAt.UTC(), Damage: r.Damage,
 	}
 	if h := r.Holder; h != nil {
-		j.Holder = &holderJSON{Unit: h.Unit, Owner: h.Owner, Purpose: h.Purpose, Since: momentOf(h.Since), LeaseSeconds: h.Lease.Seconds(), Prepared: h.Prepared}
+		j.Holder = &holderJSON{Unit: h.Unit, Owner: h.Owner, Purpose: h.Purpose, Since: h.Since.UTC(), LeaseSeconds: h.Lease.Seconds(), Prepared: h.Prepared}
 	}
 	for _, in := range r.Intents {
-		j.Intents = append(j.Intents, intentJSON{in.Unit, string(in.Witness)})
+		j.Intents = append(j.Intents, intentJSON(in))
 	}
 	for _, w := range r.Queue {
 		j.Queue = append(j.Queue, waiterJSON(w))
@@ -105,33 +105,9 @@ func jsonOf(r inspect.Row, s *inspect.Sighting) rowJSON {
 	return j
 }
 
-// whose is a unit in words: whose it is and what for, as far as that is known.
-func whose(unit, owner, purpose string) string {
-	text := "unit " + unit
-	if owner != "" {
-		text += fmt.Sprintf(" of %q", owner)
-	}
-	return text + forWhat(purpose)
-}
-
-func forWhat(purpose string) string {
-	if purpose == "" {
-		return ""
-	}
-	return fmt.Sprintf(" for %q", purpose)
-}
-
 // inSeconds is a time as people read it, to the millisecond.
 func inSeconds(d time.Duration) float64 {
 	return float64(d.Round(time.Millisecond).Milliseconds()) / 1000
-}
-
-func momentOf(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = t.UTC()
-	return &t
 }
 
 // lifeWords says what a watch has come to know.

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -85,22 +87,15 @@ func (a *app) show(ctx context.Context, key ordering.Key, watch bool, below int)
 	if a.out.asJSON() {
 		return a.out.json(found.json())
 	}
-	for _, line := range found.words() {
-		a.out.line("%s", plain.Line(line))
-	}
+	a.out.lines(found.words())
 	a.out.line("")
-	for _, line := range found.picture() {
-		a.out.line("%s", plain.Line(line))
-	}
+	a.out.lines(found.picture())
 	return nil
 }
 
 // around are the key's row and those above and below it.
 func (s *shown) around() []inspect.Row {
-	rows := append([]inspect.Row{}, s.Above...)
-	rows = append(rows, s.Row)
-	rows = append(rows, s.Witnesses...)
-	return append(rows, s.Below...)
+	return slices.Concat(s.Above, []inspect.Row{s.Row}, s.Witnesses, s.Below)
 }
 
 // keysToWatch are those with somebody on them whose life matters to the key: rows above it
@@ -142,11 +137,7 @@ func findJournal(ctx context.Context, s *shown, flags string, open func(context.
 	if h == nil {
 		return nil
 	}
-	s.units = h.Prepared
-	if s.units == "" {
-		s.units = flags
-	}
-	if s.units == "" {
+	if s.units = cmp.Or(h.Prepared, flags); s.units == "" {
 		return nil
 	}
 	units, err := open(ctx, s.units)
@@ -172,18 +163,18 @@ type shownJSON struct {
 }
 
 type journalJSON struct {
-	Table     string     `json:"table"`
-	Outcome   string     `json:"outcome"`
-	Done      bool       `json:"done"`
-	Open      bool       `json:"open"`
-	Stuck     bool       `json:"stuck"`
-	Began     *time.Time `json:"began,omitempty"`
-	DecidedAt *time.Time `json:"decidedAt,omitempty"`
-	Rows      int        `json:"rows"`
-	Decided   int        `json:"decidedRows,omitempty"`
-	Steps     int        `json:"keys,omitempty"`
-	Writes    int        `json:"writes,omitempty"`
-	Problem   string     `json:"problem,omitempty"`
+	Table     string    `json:"table"`
+	Outcome   string    `json:"outcome"`
+	Done      bool      `json:"done"`
+	Open      bool      `json:"open"`
+	Stuck     bool      `json:"stuck"`
+	Began     time.Time `json:"began,omitzero"`
+	DecidedAt time.Time `json:"decidedAt,omitzero"`
+	Rows      int       `json:"rows"`
+	Decided   int       `json:"decidedRows,omitempty"`
+	Steps     int       `json:"keys,omitempty"`
+	Writes    int       `json:"writes,omitempty"`
+	Problem   string    `json:"problem,omitempty"`
 }
 
 func (s *shown) json() shownJSON {
@@ -196,15 +187,13 @@ func (s *shown) json() shownJSON {
 	}
 	j := shownJSON{
 		Row: jsonOf(s.Row, s.life(s.Row)), Above: all(s.Above), Witnesses: all(s.Witnesses), Below: all(s.Below), MoreBelow: s.MoreBelow,
+		Unasked: plain.Error(s.unasked),
 	}
-	if s.unasked != nil {
-		j.Unasked = oneLine(s.unasked)
-	}
-	if s.journal != nil {
+	if of := s.journal; of != nil {
 		j.Journal = &journalJSON{
-			Table: s.units, Outcome: s.journal.Outcome.String(), Done: s.journal.Done, Open: s.journal.Open, Stuck: s.journal.Stuck(),
-			Began: momentOf(s.journal.Began), DecidedAt: momentOf(s.journal.DecidedAt),
-			Rows: s.journal.Rows, Decided: s.journal.Decided, Steps: s.journal.Steps, Writes: s.journal.Writes, Problem: s.journal.Problem,
+			Table: s.units, Outcome: of.Outcome.String(), Done: of.Done, Open: of.Open, Stuck: of.Stuck(),
+			Began: of.Began.UTC(), DecidedAt: of.DecidedAt.UTC(),
+			Rows: of.Rows, Decided: of.Decided, Steps: of.Steps, Writes: of.Writes, Problem: of.Problem,
 		}
 	}
 	return j

@@ -16,22 +16,46 @@ func (s *shown) picture() []string {
 	slices.SortStableFunc(rows, func(a, b inspect.Row) int { return ordering.Compare(a.Key, b.Key) })
 	rows = slices.CompactFunc(rows, func(a, b inspect.Row) bool { return a.Key == b.Key })
 	t := columns{}
-	for n, r := range rows {
-		name := treeBranch(rows, n) + relative(rows, n)
+	s.draw(&t, rows, nil, "")
+	lines := t.lines()
+	if s.MoreBelow {
+		lines = append(lines, "(and more below)")
+	}
+	return lines
+}
+
+// draw draws rows that all are below one, nil if they are below none, behind a trunk: a line down for
+// each row above it that has another below still to come.
+func (s *shown) draw(t *columns, rows []inspect.Row, above *inspect.Row, trunk string) {
+	for len(rows) > 0 {
+		r, n := rows[0], 1
+		for n < len(rows) && r.Key.Covers(rows[n].Key) {
+			n++
+		}
+		below, others := rows[1:n], rows[n:]
+		name, under := string(r.Key), trunk
+		switch {
+		case above == nil:
+		case len(others) > 0:
+			name, under = trunk+"|- "+r.Key.Under(above.Key), trunk+"|  "
+		default:
+			name, under = trunk+"`- "+r.Key.Under(above.Key), trunk+"   "
+		}
 		mark := ""
 		if r.Key == s.Row.Key {
 			mark = "<- this key"
 		}
 		t.rows = append(t.rows, []string{name, s.pictureOf(r), mark})
 		if r.Key == s.Row.Key && r.Awaited() {
-			t.rows = append(t.rows, []string{treeTrunk(rows, n) + queuePicture(r), ""})
+			line := "   "
+			if len(below) > 0 {
+				line = "|  "
+			}
+			t.rows = append(t.rows, []string{under + line + queuePicture(r), ""})
 		}
+		s.draw(t, below, &r, under)
+		rows = others
 	}
-	lines := t.lines()
-	if s.MoreBelow {
-		lines = append(lines, "(and more below)")
-	}
-	return lines
 }
 
 // queuePicture has the first of a queue.
@@ -64,61 +88,4 @@ func (s *shown) pictureOf(r inspect.Row) string {
 	default:
 		return state
 	}
-}
-
-// parentOf is the place of the nearest row above one, -1 if there is none. Rows are in order,
-// so that it is before it.
-func parentOf(rows []inspect.Row, n int) int {
-	for p := n - 1; p >= 0; p-- {
-		if rows[p].Key != rows[n].Key && rows[p].Key.Covers(rows[n].Key) {
-			return p
-		}
-	}
-	return -1
-}
-
-// relative is a key as it is written under the one above it.
-func relative(rows []inspect.Row, n int) string {
-	if p := parentOf(rows, n); p >= 0 {
-		return rows[n].Key.Under(rows[p].Key)
-	}
-	return string(rows[n].Key)
-}
-
-// treeTrunk is what stands before what belongs to a row and comes under it: a line down for
-// each row above it that has another below still to come.
-func treeTrunk(rows []inspect.Row, n int) string {
-	trunk := ""
-	for at := n; at >= 0 && parentOf(rows, at) >= 0; at = parentOf(rows, at) {
-		if isLast(rows, at) {
-			trunk = "   " + trunk
-		} else {
-			trunk = "|  " + trunk
-		}
-	}
-	if slices.ContainsFunc(rows[n+1:], func(r inspect.Row) bool { return rows[n].Key.Covers(r.Key) }) {
-		return trunk + "|  "
-	}
-	return trunk + "   "
-}
-
-// treeBranch is what stands before a row's name.
-func treeBranch(rows []inspect.Row, n int) string {
-	p := parentOf(rows, n)
-	if p < 0 {
-		return ""
-	}
-	trunk := treeTrunk(rows, p)
-	return trunk[:len(trunk)-len("|  ")] + map[bool]string{true: "`- ", false: "|- "}[isLast(rows, n)]
-}
-
-// isLast reports whether no other row after this one has the same parent.
-func isLast(rows []inspect.Row, n int) bool {
-	p := parentOf(rows, n)
-	for next := n + 1; next < len(rows); next++ {
-		if parentOf(rows, next) == p {
-			return false
-		}
-	}
-	return true
 }

@@ -44,7 +44,7 @@ func (s *shown) rowWords(add func(string, ...any)) {
 
 func (s *shown) holderWords(add func(string, ...any)) {
 	h := s.Row.Holder
-	add("is held by %s", whose(h.Unit, h.Owner, h.Purpose))
+	add("is held by %s", plain.Unit(h.Unit, h.Owner, h.Purpose))
 	add("since %s, by its clock; its lease is %v, its token %d", moment(h.Since, s.now), h.Lease, s.Row.Fence)
 	life, alive, dead := s.life(s.Row), false, false
 	switch {
@@ -79,7 +79,7 @@ func (s *shown) journalWords(add func(string, ...any), dead bool) {
 	j := s.journal
 	switch {
 	case s.unasked != nil:
-		add("What is decided about the unit could not be read: %s", oneLine(s.unasked))
+		add("What is decided about the unit could not be read: %s", plain.Error(s.unasked))
 		return
 	case j == nil: // the row names no unit table, either
 		add("Nothing of the unit is committed as long as it has this key, unless it has a journal: --units has not said where.")
@@ -147,7 +147,7 @@ func (s *shown) intentLine(in inspect.Intent) string {
 	if life := s.life(*w); life != nil {
 		words = ", " + lifeWords(*life)
 	}
-	return fmt.Sprintf("%s: %s%s", in.Witness, whose(in.Unit, w.Holder.Owner, w.Holder.Purpose), words)
+	return fmt.Sprintf("%s: %s%s", in.Witness, plain.Unit(in.Unit, w.Holder.Owner, w.Holder.Purpose), words)
 }
 
 func (s *shown) witness(key ordering.Key) *inspect.Row {
@@ -170,7 +170,7 @@ func (s *shown) aboveWords(add func(string, ...any)) {
 			if life := s.life(r); life != nil {
 				words = ", " + lifeWords(*life)
 			}
-			add("Above it, %s is held by %s%s: so nobody else can have this key.", r.Key, whose(r.Holder.Unit, r.Holder.Owner, r.Holder.Purpose), words)
+			add("Above it, %s is held by %s%s: so nobody else can have this key.", r.Key, plain.Unit(r.Holder.Unit, r.Holder.Owner, r.Holder.Purpose), words)
 		}
 		if r.Awaited() {
 			add("Above it, %s in the queue of %s, for it or for a key below it.", plain.Count(len(r.Queue), "unit waits", "units wait"), r.Key)
@@ -192,14 +192,14 @@ func (s *shown) queueWords(add func(string, ...any)) {
 				inspect.Alive: ", and the queue moves",
 			}[life.Life]
 		}
-		add("%3d. %s%s", n+1, whose(w.Unit, w.Owner, w.Purpose), words)
+		add("%3d. %s%s", n+1, plain.Unit(w.Unit, w.Owner, w.Purpose), words)
 	}
 }
 
 func (s *shown) lastWords(add func(string, ...any)) {
 	r := s.Row
 	if !r.Held() && r.LastOwner != "" {
-		add("The last to hold it was %q%s, from %s on.", r.LastOwner, forWhat(r.LastPurpose), moment(r.LastHeld, s.now))
+		add("The last to hold it was %q%s, from %s on.", r.LastOwner, plain.For(r.LastPurpose), moment(r.LastHeld, s.now))
 	}
 	if r.CommittedBy != "" {
 		add("The last unit that committed with it was %s.", r.CommittedBy)

@@ -178,14 +178,11 @@ func (s *sweeping) tell(did inspect.Swept) error {
 		colour = bad
 	}
 	s.out.line("%s", s.out.paint(colour, plain.Line(sweptWords(did, s.flags.dryRun))))
-	j := sweptJSON{
+	return s.out.json(sweptJSON{
 		Key: string(did.Key), Did: didWord(did.Deed), DryRun: s.flags.dryRun, Unit: did.Unit, Owner: did.Owner, Purpose: did.Purpose,
 		Witness: string(did.Witness), SilentSeconds: inSeconds(did.For),
-	}
-	if did.Err != nil {
-		j.Error = oneLine(did.Err)
-	}
-	return s.out.json(j)
+		Error: plain.Error(did.Err),
+	})
 }
 
 // didWord is the word for it in JSON and in sums.
@@ -198,7 +195,7 @@ func didWord(d inspect.Deed) string {
 
 // sweptWords says what was done about a key, or would be, to whoever is on call.
 func sweptWords(did inspect.Swept, dryRun bool) string {
-	who := whose(did.Unit, did.Owner, did.Purpose)
+	who := plain.Unit(did.Unit, did.Owner, did.Purpose)
 	done := func(what string) string {
 		if dryRun {
 			return "would be " + what
@@ -220,7 +217,7 @@ func sweptWords(did inspect.Swept, dryRun bool) string {
 		}
 		text += who + " " + lost + ": it left the key untaken"
 	default:
-		return text + "kept: " + oneLine(did.Err)
+		return text + "kept: " + plain.Error(did.Err)
 	}
 	if did.For > 0 {
 		text += ", silent for " + did.For.Truncate(time.Second).String()

@@ -89,7 +89,7 @@ func (p *pages) Free(ctx context.Context, key ordering.Key, unit, reason string)
 	}
 	return fmt.Sprintf("Key %s was taken from unit %s: its commit and its renewals are refused, and others can have the key in a lease of the unit's. "+
 		"What the unit does outside the tables goes on until it knows, %s. Until then the key names as its holder a unit of %s.",
-		key, unit, knows(false), fmt.Sprintf("%q%s", p.inspector.Config().Owner, forWhat(reason))), nil
+		key, unit, knows(false), fmt.Sprintf("%q%s", p.inspector.Config().Owner, plain.For(reason))), nil
 }
 
 // rowsLook is ls, again and again.
@@ -130,9 +130,7 @@ func (l *rowsLook) Read(ctx context.Context) (web.List, error) {
 	if ctx.Err() != nil {
 		return list, context.Cause(ctx)
 	}
-	if list.Spent = math.Float64frombits(l.spent.Load()); unasked != nil {
-		list.Unasked = oneLine(unasked)
-	}
+	list.Spent, list.Unasked = math.Float64frombits(l.spent.Load()), plain.Error(unasked)
 	for _, s := range sightings {
 		row := rowOf(s)
 		row.Stuck = row.Held && stuck[row.Unit]

@@ -26,6 +26,31 @@ func Line(line string) string {
 	return b.String()
 }
 
+// Error is an error's text in one line; empty if there is none.
+func Error(err error) string {
+	if err == nil {
+		return ""
+	}
+	return strings.Join(strings.Fields(err.Error()), " ")
+}
+
+// Unit is a unit in words: whose it is and what for, as far as that is known.
+func Unit(nonce, owner, purpose string) string {
+	text := "unit " + nonce
+	if owner != "" {
+		text += fmt.Sprintf(" of %q", owner)
+	}
+	return text + For(purpose)
+}
+
+// For is a purpose in words; empty if there is none.
+func For(purpose string) string {
+	if purpose == "" {
+		return ""
+	}
+	return fmt.Sprintf(" for %q", purpose)
+}
+
 // Ago is how long ago something was, coarser the longer it is. Clocks differ: what is to
 // come by another's is now.
 func Ago(d time.Duration) string {

@@ -135,14 +135,7 @@ func (s *Server) failure(err error) string {
 	if err == nil {
 		return ""
 	}
-	return oneLine(err) + s.cfg.Tables.Hint(err)
-}
-
-func oneLine(err error) string {
-	if err == nil {
-		return ""
-	}
-	return strings.Join(strings.Fields(err.Error()), " ")
+	return plain.Error(err) + s.cfg.Tables.Hint(err)
 }
 
 // ask is what the page says that asks whether to take a key.
@@ -236,9 +229,9 @@ func (s *Server) free(w http.ResponseWriter, r *http.Request) {
 	var config *locks.ConfigError
 	switch {
 	case errors.As(err, &refused):
-		s.changed(w, key, oneLine(err)+".")
+		s.changed(w, key, plain.Error(err)+".")
 	case errors.As(err, &config):
-		s.render(w, http.StatusBadRequest, "freed", page{Title: "Not taken", Ask: ask{Key: key}, Words: []string{"Nothing was changed.", oneLine(err) + "."}})
+		s.render(w, http.StatusBadRequest, "freed", page{Title: "Not taken", Ask: ask{Key: key}, Words: []string{"Nothing was changed.", plain.Error(err) + "."}})
 	case err != nil:
 		s.render(w, http.StatusBadGateway, "freed", page{Title: "Not known", Ask: ask{Key: key}, Words: []string{"Whether the key was taken is not known.", s.failure(err)}})
 	default:

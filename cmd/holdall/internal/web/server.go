@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -50,7 +51,7 @@ func (l withRates) Read(ctx context.Context) (List, error) {
 	}()
 	list, err := l.Look.Read(ctx)
 	<-done
-	list.Rates, list.RatesFailed = rates, oneLine(failed)
+	list.Rates, list.RatesFailed = rates, plain.Error(failed)
 	return list, err
 }
 

@@ -4,8 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 )
 
 // mostEvents is how many events of a key are kept.
@@ -51,7 +52,7 @@ func changes(before, after Story) (all []string) {
 	switch {
 	case is == nil:
 	case was == nil || was.Unit != is.Unit:
-		say("taken by %s, with token %d", nameOf(is.Unit, is.Owner, is.Purpose), after.Fence)
+		say("taken by %s, with token %d", plain.Unit(is.Unit, is.Owner, is.Purpose), after.Fence)
 	case !was.Prepared && is.Prepared:
 		say("unit %s is prepared: its journal decides", is.Unit)
 	case was.Life.Dead && is.Life.Alive:
@@ -64,25 +65,13 @@ func changes(before, after Story) (all []string) {
 	}
 	for _, w := range before.Queue {
 		if !slices.ContainsFunc(after.Queue, func(x Waiter) bool { return x.Unit == w.Unit }) && (is == nil || is.Unit != w.Unit) {
-			say("%s waits no more", nameOf(w.Unit, w.Owner, w.Purpose))
+			say("%s waits no more", plain.Unit(w.Unit, w.Owner, w.Purpose))
 		}
 	}
 	for n, w := range after.Queue {
 		if !slices.ContainsFunc(before.Queue, func(x Waiter) bool { return x.Unit == w.Unit }) {
-			say("%s waits, %d in the queue", nameOf(w.Unit, w.Owner, w.Purpose), n+1)
+			say("%s waits, %d in the queue", plain.Unit(w.Unit, w.Owner, w.Purpose), n+1)
 		}
 	}
 	return all
-}
-
-// nameOf is a unit in words.
-func nameOf(unit, owner, purpose string) string {
-	words := []string{"unit " + unit}
-	if owner != "" {
-		words = append(words, fmt.Sprintf("of %q", owner))
-	}
-	if purpose != "" {
-		words = append(words, fmt.Sprintf("for %q", purpose))
-	}
-	return strings.Join(words, " ")
 }

@@ -96,3 +96,22 @@ func (l lives) note(seen []inspect.Sighting, now time.Time) {
 		l[s.Row.Key] = k
 	}
 }
+
+// signOf changes with every sign of life of a holder.
+func signOf(r inspect.Row) string {
+	if r.Holder == nil {
+		return ""
+	}
+	return r.Holder.RVN
+}
+
+// whoIsOn is the unit that is to show a sign of life.
+func whoIsOn(r inspect.Row) string {
+	switch {
+	case r.Held():
+		return r.Holder.Unit
+	case r.Awaited():
+		return r.Queue[0].Unit
+	}
+	return ""
+}
