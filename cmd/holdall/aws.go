@@ -16,17 +16,11 @@ import (
 // connectAWS finds account and Region as every tool of AWS does. It sends nothing to
 // DynamoDB.
 func connectAWS(ctx context.Context, where connection) (database, error) {
-	load := []func(*config.LoadOptions) error{
+	cfg, err := config.LoadDefaultConfig(ctx,
 		config.WithHTTPClient(lockset.HTTPClient()),
 		config.WithLogger(logging.Nop{}), // stderr is for what the command says
-	}
-	if where.profile != "" {
-		load = append(load, config.WithSharedConfigProfile(where.profile))
-	}
-	if where.region != "" {
-		load = append(load, config.WithRegion(where.region))
-	}
-	cfg, err := config.LoadDefaultConfig(ctx, load...)
+		config.WithSharedConfigProfile(where.profile), config.WithRegion(where.region),
+	)
 	if err != nil {
 		return nil, fmt.Errorf("AWS configuration: %w", err)
 	}

@@ -67,27 +67,21 @@ func (a *app) check(ctx context.Context, f checkFlags) error {
 	if err != nil {
 		return err
 	}
-	ok := true
+	code := exitDone
 	for _, f := range found {
 		colour := warning
 		if !f.Advice {
-			ok, colour = false, bad
+			code, colour = exitFound, bad
 		}
 		a.out.line("%s", a.out.paint(colour, f.String()))
 	}
 	if len(found) == 0 {
 		a.out.line("%s", a.out.paint(good, "nothing found"))
 	}
-	if err := a.out.json(struct {
+	return a.out.endWith(code, struct {
 		OK       bool      `json:"ok"` // nothing but advice
 		Findings []finding `json:"findings"`
-	}{ok, found}); err != nil {
-		return err
-	}
-	if !ok {
-		return &exit{code: exitFound}
-	}
-	return nil
+	}{code == exitDone, found})
 }
 
 // findings are all: the library's first.

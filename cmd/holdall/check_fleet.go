@@ -25,9 +25,7 @@ func (a *app) checkFleet(ctx context.Context, cfg lockset.Config, capacity float
 	p := newProgress(a.stderr)
 	defer p.clear()
 	s := newSurvey(cfg.Lease, time.Now())
-	for r, err := range i.List(ctx, inspect.ListOptions{Units: capacity, Progress: func(l inspect.ListProgress) {
-		p.say("%d rows looked at, %.0f read units taken", l.Rows, l.Units)
-	}}) {
+	for r, err := range i.List(ctx, inspect.ListOptions{Units: capacity, Progress: p.listed}) {
 		if denied := deniedScan(a.table, err); denied != nil {
 			return []finding{*denied}, nil
 		}

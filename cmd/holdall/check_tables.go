@@ -12,7 +12,7 @@ import (
 
 // checkTables looks at what holdall works without. What it may not ask for, it does not say.
 func (a *app) checkTables(ctx context.Context) ([]finding, error) {
-	db, err := a.database(ctx)
+	_, db, err := a.connected(ctx)
 	if err != nil {
 		return nil, err
 	}

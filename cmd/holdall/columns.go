@@ -1,39 +1,36 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 )
 
-// columns is text in columns.
-type columns struct {
-	rows  [][]string
-	paint []string // the colour of each row
-}
+// columns is text in columns: the cells of each row.
+type columns [][]string
 
 // drop removes a column.
-func (t *columns) drop(column int) {
-	for n, row := range t.rows {
-		t.rows[n] = append(row[:column:column], row[column+1:]...)
+func (t columns) drop(column int) {
+	for n, row := range t {
+		t[n] = slices.Delete(row, column, column+1)
 	}
 }
 
 // widest is how wide a column gets at most: one long text is not to push all others away.
 const widest = 48
 
-func (t *columns) lines() []string {
+func (t columns) lines() []string {
 	widths := map[int]int{}
-	for _, row := range t.rows {
+	for _, row := range t {
 		for c, cell := range row {
 			row[c] = plain.Line(cell)
-			cell = row[c]
-			widths[c] = max(widths[c], min(utf8.RuneCountInString(cell), widest))
+			widths[c] = max(widths[c], min(utf8.RuneCountInString(row[c]), widest))
 		}
 	}
-	lines := make([]string, len(t.rows))
-	for n, row := range t.rows {
+	lines := make([]string, len(t))
+	for n, row := range t {
 		var line strings.Builder
 		for c, cell := range row {
 			line.WriteString(cell)

@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, env *environment) int {
 		err = cause
 	}
 	code, say := codeOf(err)
-	if _, own := cmd.Annotations[ownCodes]; own && (code == exitError || code == exitUsage) && say != nil {
+	if _, own := cmd.Annotations[passesOn]; own && (code == exitError || code == exitUsage) && say != nil {
 		code = exitExec
 	}
 	if say != nil {
@@ -111,13 +111,10 @@ func (a *app) rootCommand() *cobra.Command {
 	return root
 }
 
-// ownSignals is the annotation of a command that takes signals itself. The context of any
-// other ends with the first one, and the second ends the process.
-const ownSignals = "own-signals"
-
-// ownCodes is the annotation of a command that passes on another's code: its own errors have
-// a code that few others have.
-const ownCodes = "own-codes"
+// passesOn is the annotation of a command that passes signals on to another, and its code back: its own
+// errors have a code that few others have. The context of any other command ends with the first signal,
+// and the second ends the process.
+const passesOn = "passes-on"
 
 // begin is called once the arguments are right.
 func (a *app) begin(cmd *cobra.Command) error {
@@ -125,7 +122,7 @@ func (a *app) begin(cmd *cobra.Command) error {
 		return err
 	}
 	a.begun = true
-	if _, own := cmd.Annotations[ownSignals]; !own {
+	if _, own := cmd.Annotations[passesOn]; !own {
 		go func() {
 			select {
 			case s := <-a.signals:
@@ -196,26 +193,19 @@ func owner() string {
 	return fmt.Sprintf("%s holdall[%d]", host, os.Getpid())
 }
 
-// database connects, once: a client that was told that this host's clock is wrong signs its
-// next requests for the right time.
-func (a *app) database(ctx context.Context) (db database, err error) {
-	if a.db == nil {
-		if db, err = a.connect(ctx, a.connection); err != nil {
-			return nil, err
-		}
-		a.db = db
+// connected is how to lock, and where. It connects once: a client that was told that this host's clock
+// is wrong signs its next requests for the right time.
+func (a *app) connected(ctx context.Context) (cfg lockset.Config, db database, err error) {
+	if cfg, err = a.lockConfig(); err == nil && a.db == nil {
+		a.db, err = a.connect(ctx, a.connection)
 	}
-	return a.db, nil
+	return cfg, a.db, err
 }
 
 // unitsClient is a client of both tables, or of the lock table alone if no other is named.
 // change may be nil.
 func (a *app) unitsClient(ctx context.Context, change func(*unitofwork.Config)) (*unitofwork.Client, error) {
-	locks, err := a.lockConfig()
-	if err != nil {
-		return nil, err
-	}
-	db, err := a.database(ctx)
+	locks, db, err := a.connected(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -173,21 +173,22 @@ func (a *app) cost(f costFlags, changed func(flag string) bool) error {
 
 // lines say it for people.
 func (w worked) lines() []string {
-	t := columns{rows: [][]string{{"A UNIT", "SHARE", "REQUESTS", "WRITE UNITS", "READ UNITS"}}}
+	t := columns{{"A UNIT", "SHARE", "REQUESTS", "WRITE UNITS", "READ UNITS"}}
 	for _, k := range w.Kinds {
-		t.rows = append(t.rows, append([]string{k.Name, percent(k.Share)}, inColumns(k.Cost)...))
+		t = append(t, append([]string{k.Name, percent(k.Share)}, inColumns(k.Cost)...))
 	}
 	if len(w.Kinds) > 1 {
-		t.rows = append(t.rows, append([]string{"on average", ""}, inColumns(w.Average)...))
+		t = append(t, append([]string{"on average", ""}, inColumns(w.Average)...))
 	}
-	all := columns{rows: [][]string{
-		append([]string{"ALL"}, t.rows[0][2:]...),
+	all := columns{
+		append([]string{"ALL"}, t[0][2:]...),
 		append([]string{"a second"}, inColumns(w.PerSecond)...),
 		append([]string{"a month of 730 h"}, inColumns(w.PerMonth)...),
-	}}
-	if w.Money != nil {
-		all.rows[0] = append(all.rows[0], "IN ALL")
-		all.rows = append(all.rows, []string{"money for that month", "", fmt.Sprintf("%.2f", w.Money.Writes), fmt.Sprintf("%.2f", w.Money.Reads), fmt.Sprintf("%.2f", w.Money.All)})
+	}
+	if m := w.Money; m != nil {
+		all[0] = append(all[0], "IN ALL")
+		two := func(n float64) string { return fmt.Sprintf("%.2f", n) }
+		all = append(all, []string{"money for that month", "", two(m.Writes), two(m.Reads), two(m.All)})
 	}
 	lines := append(append(t.lines(), ""), all.lines()...)
 	if w.Near {

@@ -46,7 +46,7 @@ func execCommand(a *app) *cobra.Command {
 			"Keys that begin with a dash stand between two --.",
 		Example: "  holdall exec nightly-report --wait 0s -- ./report.sh\n" +
 			"  holdall exec customer:42 customer:43 --wait 30s -- sh -c 'echo $HOLDALL_TOKEN'",
-		Annotations: map[string]string{ownSignals: "", ownCodes: ""},
+		Annotations: map[string]string{passesOn: ""},
 		Args: func(cmd *cobra.Command, args []string) error {
 			keys, command := keysAndCommand(cmd.ArgsLenAtDash(), args)
 			if len(keys) == 0 || len(command) == 0 {

@@ -80,12 +80,12 @@ func (a *app) free(ctx context.Context, key ordering.Key, f freeFlags) error {
 	if err != nil {
 		return err
 	}
-	others := "others can have it in a lease of the unit's"
+	others, goesOn := "others can have it in a lease of the unit's", untilItKnows
 	if f.now {
-		others = a.out.paint(warning, "others can have it now")
+		others, goesOn = a.out.paint(warning, "others can have it now"), strings.Replace(untilItKnows, "is before", "may be after", 1)
 	}
 	a.out.line("key %s was taken from unit %s: its commit and its renewals are refused, and %s", plain.Line(string(key)), f.unit, others)
-	a.out.line("What the unit does outside the tables goes on until it knows, %s.", knows(f.now))
+	a.out.line("%s", goesOn)
 	if !f.now {
 		a.out.line("Until then show names as the holder a unit of %s", plain.Line(fmt.Sprintf("%q%s", i.Config().Owner, plain.For(f.reason))))
 	}
@@ -104,13 +104,8 @@ func (a *app) settle(ctx context.Context, i *inspect.Inspector, key ordering.Key
 	return err
 }
 
-// knows says when a unit does.
-func knows(now bool) string {
-	if now {
-		return "which may be after others have the key"
-	}
-	return "which is before others have the key"
-}
+// untilItKnows says what a unit goes on with whose key was taken.
+const untilItKnows = "What the unit does outside the tables goes on until it knows, which is before others have the key."
 
 // confirm asks on a terminal. Elsewhere nobody answers, and --yes is required.
 func (a *app) confirm(ctx context.Context, yes bool, question string) error {

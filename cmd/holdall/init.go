@@ -94,11 +94,7 @@ type made struct {
 }
 
 func (a *app) makeTables(ctx context.Context, o initOptions) error {
-	cfg, err := a.lockConfig()
-	if err != nil {
-		return err
-	}
-	db, err := a.database(ctx)
+	cfg, db, err := a.connected(ctx)
 	if err != nil {
 		return err
 	}

@@ -109,11 +109,7 @@ func (f *lsFlags) shown(s inspect.Sighting) bool {
 
 // inspector looks at the lock table. change may be nil.
 func (a *app) inspector(ctx context.Context, change func(*lockset.Config)) (*inspect.Inspector, error) {
-	cfg, err := a.lockConfig()
-	if err != nil {
-		return nil, err
-	}
-	db, err := a.database(ctx)
+	cfg, db, err := a.connected(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -172,11 +168,7 @@ func (a *app) list(ctx context.Context, i *inspect.Inspector, f lsFlags) func(fu
 		told := newProgress(a.stderr)
 		defer told.clear()
 		if f.list.Progress == nil {
-			f.list.Progress = func(p inspect.ListProgress) {
-				if p.Pages > 1 { // a small table is listed at once
-					told.say("%d rows looked at, %.0f read units taken", p.Rows, p.Units)
-				}
-			}
+			f.list.Progress = told.listed
 		}
 		for r, err := range i.List(ctx, f.list) {
 			switch {
@@ -213,9 +205,7 @@ func (a *app) sight(ctx context.Context, i *inspect.Inspector, f lsFlags, rows [
 func (a *app) watch(ctx context.Context, i *inspect.Inspector, keys []ordering.Key) ([]inspect.Sighting, error) {
 	told := newProgress(a.stderr)
 	defer told.clear()
-	return i.Watch(ctx, keys, inspect.WatchOptions{Progress: func(known, of int) {
-		told.say("watching for signs of life: %d of %s known", known, plain.Count(of, "key", "keys"))
-	}})
+	return i.Watch(ctx, keys, inspect.WatchOptions{Progress: told.watched})
 }
 
 // printRows prints a part of a list; lives are shown if they were looked for.
@@ -231,20 +221,21 @@ func (a *app) printRows(sightings []inspect.Sighting, lives, goesOn bool) error 
 	if len(sightings) == 0 {
 		return nil
 	}
-	head := []string{"KEY", "STATE", "OWNER", "SINCE", "LIFE", "WAITING", "UNIT"}
-	t := columns{rows: [][]string{head}, paint: []string{faint}}
+	var t columns
+	var paint []string // the colour of each row
+	if !goesOn {
+		t = columns{{"KEY", "STATE", "OWNER", "SINCE", "LIFE", "WAITING", "UNIT"}}
+		paint = []string{faint}
+	}
 	now := time.Now()
 	for _, s := range sightings {
-		t.rows, t.paint = append(t.rows, cells(s, now)), append(t.paint, colourOf(s))
+		t, paint = append(t, cells(s, now)), append(paint, colourOf(s))
 	}
 	if !lives {
-		t.drop(slices.Index(head, "LIFE"))
-	}
-	if goesOn {
-		t.rows, t.paint = t.rows[1:], t.paint[1:]
+		t.drop(4)
 	}
 	for n, line := range t.lines() {
-		a.out.line("%s", a.out.paint(t.paint[n], plain.Line(line)))
+		a.out.line("%s", a.out.paint(paint[n], plain.Line(line)))
 	}
 	return nil
 }

@@ -81,14 +81,14 @@ func TestLsWatches(t *testing.T) {
 }
 
 func TestColumns(t *testing.T) {
-	c := columns{rows: [][]string{{"A", "B", "C"}, {"long", "", "x"}, {strings.Repeat("y", 60), "z", "x"}}}
+	c := columns{{"A", "B", "C"}, {"long", "", "x"}, {strings.Repeat("y", 60), "z", "x"}}
 	lines := c.lines()
 	require.Equal(t, "A"+strings.Repeat(" ", 49)+"B  C", lines[0])
 	require.Equal(t, strings.Repeat("y", 60)+"  z  x", lines[2], "one that is too long moves no other")
-	written := columns{rows: [][]string{{"a\tb", "x"}, {"c", "x"}}}
+	written := columns{{"a\tb", "x"}, {"c", "x"}}
 	require.Equal(t, []string{`a\tb  x`, `c     x`}, written.lines(), "as wide as it is shown")
 	c.drop(1)
-	require.Equal(t, [][]string{{"A", "C"}, {"long", "x"}, {strings.Repeat("y", 60), "x"}}, c.rows)
+	require.Equal(t, columns{{"A", "C"}, {"long", "x"}, {strings.Repeat("y", 60), "x"}}, c)
 }
 
 // The tree has every key once, under the nearest above it.

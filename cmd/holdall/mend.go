@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/plain"
-	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -111,7 +110,7 @@ func (a *app) listStuck(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	stuck, others := stuckUnits(err)
+	stuck, others := stuckUnits(joined(err))
 	for _, s := range stuck {
 		a.out.line("unit %s is %s", s.Unit, a.out.paint(bad, "stuck"))
 		for _, problem := range s.Problems {
@@ -121,47 +120,36 @@ func (a *app) listStuck(ctx context.Context) error {
 	switch {
 	case len(stuck) > 0:
 		a.out.line("holdall mend -- UNIT shows what can be done")
-	case others == nil:
+	case len(others) == 0:
 		a.out.line("no unit is stuck")
 	}
-	if said := a.out.json(stuckJSON{stuck, each(others)}); said != nil || others != nil {
-		return errors.Join(others, said)
+	code := exitDone
+	if len(stuck) > 0 && len(others) == 0 {
+		code = exitFound
 	}
-	if len(stuck) > 0 {
-		return &exit{code: exitFound}
-	}
-	return nil
+	return errors.Join(append(others, a.out.endWith(code, stuckJSON{stuck, texts(others)}))...)
 }
 
-// stuckUnits takes apart what Recover returned.
-func stuckUnits(err error) (stuck []stuckUnit, others error) {
+// stuckUnits are those that errors of Recover are about, and the errors about none.
+func stuckUnits(errs []error) (stuck []stuckUnit, others []error) {
 	stuck = []stuckUnit{}
-	note := func(unit string, err error) {
+	for _, err := range errs {
+		unit := ""
+		switch e := err.(type) { //nolint:errorlint // of an error of Recover's own
+		case *unitofwork.UnappliedError:
+			unit = e.Unit
+		case *unitofwork.JournalError:
+			unit = e.Unit
+		default:
+			others = append(others, err)
+			continue
+		}
 		i := slices.IndexFunc(stuck, func(s stuckUnit) bool { return s.Unit == unit })
 		if i < 0 {
 			i, stuck = len(stuck), append(stuck, stuckUnit{Unit: unit})
 		}
 		stuck[i].Problems = append(stuck[i].Problems, plain.Error(err))
 	}
-	var walk func(error)
-	walk = func(err error) {
-		switch e := err.(type) { //nolint:errorlint // each error of the tree by itself
-		case nil:
-		case *unitofwork.UnappliedError:
-			note(e.Unit, e)
-		case *unitofwork.JournalError:
-			note(e.Unit, e)
-		case *lockset.NoAnswerError: // which has several reasons, and is one
-			others = errors.Join(others, e)
-		case interface{ Unwrap() []error }:
-			for _, one := range e.Unwrap() {
-				walk(one)
-			}
-		default:
-			others = errors.Join(others, err)
-		}
-	}
-	walk(err)
 	return stuck, others
 }
 
@@ -237,10 +225,7 @@ func (a *app) stillStuck(said mendedJSON, obstacles []unitofwork.Obstacle, choic
 		said.Obstacles = append(said.Obstacles, obstacleToJSON(o))
 	}
 	a.out.line("unit %s: still %s", said.Unit, a.out.paint(bad, "stuck"))
-	if err := a.out.json(said); err != nil {
-		return err
-	}
-	return &exit{code: exitFound}
+	return a.out.endWith(exitFound, said)
 }
 
 // noJournal says of a unit whose journal is damaged that there is no choice.
@@ -249,10 +234,7 @@ func (a *app) noJournal(said mendedJSON, err error) error {
 	a.out.line("%s", plain.Line(said.Problem))
 	a.out.line("There is no choice here. Restore the rows of the unit (attributes unit and part) from a backup of the\n" +
 		"unit table into the table that is in use, and run: holdall recover")
-	if err := a.out.json(said); err != nil {
-		return err
-	}
-	return &exit{code: exitFound}
+	return a.out.endWith(exitFound, said)
 }
 
 // choose finds out what is to be done about an obstacle: by flags, or where it asks; "" leaves it.

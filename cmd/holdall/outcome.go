@@ -83,14 +83,8 @@ func (a *app) outcome(ctx context.Context, args []string, id string) error {
 		words = "nothing was committed under this ID, and may yet be"
 	}
 	a.out.line("%s: %s", a.out.paint(is.colour, outcome.String()), words)
-	if err := a.out.json(struct {
+	return a.out.endWith(is.code, struct {
 		Asked   string `json:"asked"` // the Ref or the ID
 		Outcome string `json:"outcome"`
-	}{about, outcome.String()}); err != nil {
-		return err
-	}
-	if is.code != exitDone {
-		return &exit{code: is.code}
-	}
-	return nil
+	}{about, outcome.String()})
 }

@@ -71,6 +71,14 @@ func (o *output) json(value any) error {
 	return encoder.Encode(value)
 }
 
+// endWith writes a value as json does, and ends the command with a code.
+func (o *output) endWith(code int, value any) error {
+	if err := o.json(value); err != nil || code == exitDone {
+		return err
+	}
+	return &exit{code: code}
+}
+
 // What colours mean.
 const (
 	good    = "32"

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/plain"
+	"github.com/holdall/holdall/lockset/inspect"
 )
 
 // progress says on stderr how far long work has come: on a terminal in one line that
@@ -54,7 +55,9 @@ func (p *progress) say(text string, args ...any) {
 	p.last = time.Now()
 	if p.terminal {
 		p.shown = true
-		fmt.Fprint(p.to, "\r\x1b[K"+cutTo(widthOf(p.to)-1, plain.Line(fmt.Sprintf(text, args...))))
+		// One that would go on in the next line of the terminal could not be taken away again.
+		line := []rune(plain.Line(fmt.Sprintf(text, args...)))
+		fmt.Fprint(p.to, "\r\x1b[K"+string(line[:min(len(line), widthOf(p.to)-1)]))
 		return
 	}
 	fmt.Fprintf(p.to, text+"\n", args...)
@@ -70,13 +73,16 @@ func widthOf(to io.Writer) int {
 	return math.MaxInt
 }
 
-// cutTo cuts a line that would go on in the next one of the terminal, where it could not be
-// taken away again.
-func cutTo(width int, line string) string {
-	if runes := []rune(line); len(runes) > width {
-		return string(runes[:width])
+// listed says how far a list has come. A small table is listed at once.
+func (p *progress) listed(l inspect.ListProgress) {
+	if l.Pages > 1 {
+		p.say("%d rows looked at, %.0f read units taken", l.Rows, l.Units)
 	}
-	return line
+}
+
+// watched says of how many keys it is known who is alive.
+func (p *progress) watched(known, of int) {
+	p.say("watching for signs of life: %d of %s known", known, plain.Count(of, "key", "keys"))
 }
 
 // clear takes the line away. More may be said afterwards.

@@ -124,7 +124,8 @@ func (a *app) recoverOnce(ctx context.Context, units *unitofwork.Client, p *prog
 	if len(found.Committed)+len(found.Aborted)+len(found.Alive) == 0 && err == nil {
 		a.out.line("no unit is left to finish")
 	}
-	said := a.out.json(recovered{orEmpty(found.Committed), orEmpty(found.Aborted), orEmpty(found.Alive), each(err)})
+	list := func(of []string) []string { return append([]string{}, of...) } // in JSON, one that is empty is a list
+	said := a.out.json(recovered{list(found.Committed), list(found.Aborted), list(found.Alive), texts(joined(err))})
 	return errors.Join(err, said)
 }
 
@@ -135,26 +136,27 @@ func recoverAll(ctx context.Context, units *unitofwork.Client, p *progress) (uni
 	return units.Recover(ctx)
 }
 
-// orEmpty is for JSON, in which a list is a list.
-func orEmpty(list []string) []string {
-	if list == nil {
-		return []string{}
+// joined are the errors that Recover has joined.
+func joined(err error) (all []error) {
+	switch e := err.(type) { //nolint:errorlint // each error of the tree by itself
+	case nil:
+	case *lockset.NoAnswerError: // which has several reasons, and is one
+		all = []error{e}
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			all = append(all, joined(one)...)
+		}
+	default:
+		all = []error{err}
 	}
-	return list
+	return all
 }
 
-// each is the text of every error that Recover has joined.
-func each(err error) []string {
-	switch err := err.(type) { //nolint:errorlint // of the very error that Recover returns
-	case nil:
-		return []string{}
-	case *lockset.NoAnswerError: // which has several reasons, and is one
-	case interface{ Unwrap() []error }:
-		texts := []string{}
-		for _, one := range err.Unwrap() {
-			texts = append(texts, plain.Error(one))
-		}
-		return texts
+// texts are those of errors, for JSON.
+func texts(errs []error) []string {
+	all := []string{}
+	for _, err := range errs {
+		all = append(all, plain.Error(err))
 	}
-	return []string{plain.Error(err)}
+	return all
 }

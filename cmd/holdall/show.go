@@ -76,9 +76,7 @@ func (a *app) show(ctx context.Context, key ordering.Key, watch bool, below int)
 		found.forgetOthers()
 	}
 	open := func(ctx context.Context, table string) (*unitofwork.Client, error) {
-		of := *a
-		of.units = table
-		return of.unitsClient(ctx, nil)
+		return a.unitsClient(ctx, func(cfg *unitofwork.Config) { cfg.Table = table })
 	}
 	if found.unasked = findJournal(ctx, &found, a.units, open); found.unasked != nil && ctx.Err() != nil {
 		return found.unasked

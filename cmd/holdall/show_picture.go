@@ -15,7 +15,7 @@ func (s *shown) picture() []string {
 	rows := s.around()
 	slices.SortStableFunc(rows, func(a, b inspect.Row) int { return ordering.Compare(a.Key, b.Key) })
 	rows = slices.CompactFunc(rows, func(a, b inspect.Row) bool { return a.Key == b.Key })
-	t := columns{}
+	var t columns
 	s.draw(&t, rows, nil, "")
 	lines := t.lines()
 	if s.MoreBelow {
@@ -45,13 +45,13 @@ func (s *shown) draw(t *columns, rows []inspect.Row, above *inspect.Row, trunk s
 		if r.Key == s.Row.Key {
 			mark = "<- this key"
 		}
-		t.rows = append(t.rows, []string{name, s.pictureOf(r), mark})
+		*t = append(*t, []string{name, s.pictureOf(r), mark})
 		if r.Key == s.Row.Key && r.Awaited() {
 			line := "   "
 			if len(below) > 0 {
 				line = "|  "
 			}
-			t.rows = append(t.rows, []string{under + line + queuePicture(r), ""})
+			*t = append(*t, []string{under + line + queuePicture(r), ""})
 		}
 		s.draw(t, below, &r, under)
 		rows = others

@@ -73,7 +73,7 @@ func (a *app) sweep(ctx context.Context, f sweepFlags) error {
 	}
 	return a.rounds(ctx, f.every > 0, f.every, func() error {
 		defer p.clear()
-		s := &sweeping{app: a, flags: f, locks: units.Locks(), progress: p}
+		s := &sweeping{app: a, flags: f, locks: units.Locks(), progress: p, tally: tally{of: map[inspect.Deed]int{}}}
 		err := s.round(ctx, i)
 		return cmp.Or(context.Cause(ctx), err) // whether it was over or not
 	})
@@ -103,11 +103,7 @@ type sweeping struct {
 // round sweeps a table in parts of so many rows and intents as ls has in memory.
 func (s *sweeping) round(ctx context.Context, i *inspect.Inspector) error {
 	list := s.flags.list
-	list.Progress = func(l inspect.ListProgress) {
-		if l.Pages > 1 {
-			s.progress.say("%d rows looked at, %.0f read units taken", l.Rows, l.Units)
-		}
-	}
+	list.Progress = s.progress.listed
 	for r, err := range i.List(ctx, list) {
 		switch {
 		case err != nil && r.Damage == "":
@@ -141,9 +137,7 @@ func (s *sweeping) sweepPart(ctx context.Context) error {
 		return nil
 	}
 	slices.SortFunc(s.part, ordering.Compare)
-	all, err := inspect.Sweep(ctx, s.locks, s.part, inspect.SweepOptions{DryRun: s.flags.dryRun, Progress: func(known, of int) {
-		s.progress.say("watching for signs of life: %d of %s known", known, plain.Count(of, "key", "keys"))
-	}})
+	all, err := inspect.Sweep(ctx, s.locks, s.part, inspect.SweepOptions{DryRun: s.flags.dryRun, Progress: s.progress.watched})
 	s.part, s.weight = s.part[:0], 0
 	s.progress.clear()
 	for _, one := range all {
@@ -232,9 +226,6 @@ type tally struct {
 }
 
 func (t *tally) count(did inspect.Swept) {
-	if t.of == nil {
-		t.of = map[inspect.Deed]int{}
-	}
 	t.of[did.Deed]++
 	if did.Deed == inspect.LeftAlone && did.Life == inspect.Alive {
 		t.alive++

@@ -110,18 +110,16 @@ func (a *app) recorded(ctx context.Context, files []string, to string) (*timelin
 
 // open opens a file, which may be a pipe that nobody writes to.
 func open(ctx context.Context, name string) (*os.File, error) {
-	type result struct {
-		f   *os.File
-		err error
-	}
-	opened := make(chan result, 1)
+	var f *os.File
+	var err error
+	opened := make(chan struct{})
 	go func() {
-		f, err := os.Open(name) //nolint:gosec // it is the user who names it
-		opened <- result{f, err}
+		defer close(opened)
+		f, err = os.Open(name) //nolint:gosec // it is the user who names it
 	}()
 	select {
-	case r := <-opened:
-		return r.f, r.err
+	case <-opened:
+		return f, err
 	case <-ctx.Done():
 		return nil, context.Cause(ctx) // and with it, the process ends
 	}

@@ -64,9 +64,7 @@ func (p *pages) units(ctx context.Context, table string) (*unitofwork.Client, er
 	if c := p.clients[table]; c != nil {
 		return c, nil
 	}
-	of := *p.app
-	of.units = table
-	c, err := of.unitsClient(ctx, func(cfg *unitofwork.Config) { cfg.Trace = p.spending() })
+	c, err := p.app.unitsClient(ctx, func(cfg *unitofwork.Config) { cfg.Table, cfg.Trace = table, p.spending() })
 	if err == nil {
 		p.clients[table] = c
 	}
@@ -88,8 +86,7 @@ func (p *pages) Free(ctx context.Context, key ordering.Key, unit, reason string)
 		return "", err
 	}
 	return fmt.Sprintf("Key %s was taken from unit %s: its commit and its renewals are refused, and others can have the key in a lease of the unit's. "+
-		"What the unit does outside the tables goes on until it knows, %s. Until then the key names as its holder a unit of %s.",
-		key, unit, knows(false), fmt.Sprintf("%q%s", p.inspector.Config().Owner, plain.For(reason))), nil
+		"%s Until then the key names as its holder a unit of %q%s.", key, unit, untilItKnows, p.inspector.Config().Owner, plain.For(reason)), nil
 }
 
 // rowsLook is ls, again and again.
@@ -172,15 +169,13 @@ func (l *rowsLook) stuck(ctx context.Context, sightings []inspect.Sighting) (stu
 			return stuck, fmt.Errorf("the journals of %d units were read, and there are more", mostAsked)
 		}
 		asked[s.Row.Holder.Unit] = true
+		var state unitofwork.JournalState
 		units, err := l.units(ctx, s.Row.Holder.Prepared)
-		if err != nil {
-			failed = err
-			continue
+		if err == nil {
+			state, err = units.JournalOf(ctx, s.Row.Holder.Unit)
 		}
-		state, err := units.JournalOf(ctx, s.Row.Holder.Unit)
 		if err != nil {
 			failed = err
-			continue
 		}
 		stuck[s.Row.Holder.Unit] = state.Stuck()
 	}

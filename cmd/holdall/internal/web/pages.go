@@ -193,9 +193,12 @@ func (s *Server) askToFree(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) changed(w http.ResponseWriter, key ordering.Key, why string) {
-	s.render(w, http.StatusConflict, "freed", page{
-		Title: "Not taken", Ask: ask{Key: key}, Words: []string{"Nothing was changed.", why},
-	})
+	s.freed(w, http.StatusConflict, key, "Not taken", "Nothing was changed.", why)
+}
+
+// freed says what became of a form.
+func (s *Server) freed(w http.ResponseWriter, code int, key ordering.Key, title string, words ...string) {
+	s.render(w, code, "freed", page{Title: title, Ask: ask{Key: key}, Words: words})
 }
 
 // free takes the key, from the unit that was shown and no other.
@@ -225,16 +228,14 @@ func (s *Server) free(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	told, err := s.cfg.Tables.Free(r.Context(), key, unit, strings.TrimSpace(r.PostForm.Get("reason")))
-	var refused *inspect.FreeError
-	var config *locks.ConfigError
 	switch {
-	case errors.As(err, &refused):
+	case errors.As(err, new(*inspect.FreeError)):
 		s.changed(w, key, plain.Error(err)+".")
-	case errors.As(err, &config):
-		s.render(w, http.StatusBadRequest, "freed", page{Title: "Not taken", Ask: ask{Key: key}, Words: []string{"Nothing was changed.", plain.Error(err) + "."}})
+	case errors.As(err, new(*locks.ConfigError)):
+		s.freed(w, http.StatusBadRequest, key, "Not taken", "Nothing was changed.", plain.Error(err)+".")
 	case err != nil:
-		s.render(w, http.StatusBadGateway, "freed", page{Title: "Not known", Ask: ask{Key: key}, Words: []string{"Whether the key was taken is not known.", s.failure(err)}})
+		s.freed(w, http.StatusBadGateway, key, "Not known", "Whether the key was taken is not known.", s.failure(err))
 	default:
-		s.render(w, http.StatusOK, "freed", page{Title: "Taken", Ask: ask{Key: key}, Words: []string{told}})
+		s.freed(w, http.StatusOK, key, "Taken", told)
 	}
 }

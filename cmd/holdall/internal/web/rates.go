@@ -104,23 +104,19 @@ func (m *Metrics) Read(ctx context.Context) ([]Rate, error) {
 	return rates, nil
 }
 
-// Watch has nothing to do.
-func (m *Metrics) Watch(context.Context) error { return nil }
-
 func (f figure) promQL() string {
 	matching := ""
 	if f.label != "" {
 		matching = fmt.Sprintf("{%s=%q}", f.label, f.is)
 	}
-	rate := func(name string) string { return fmt.Sprintf("sum(rate(%s%s[%s]))", name, matching, rateWindow) }
-	switch f.kind {
-	case mean:
-		return rate(f.metric+"_sum") + " / " + rate(f.metric+"_count")
-	case now:
+	if f.kind == now {
 		return "sum(" + f.metric + matching + ")"
-	default:
-		return rate(f.metric)
 	}
+	var rates []string
+	for _, s := range f.parts() {
+		rates = append(rates, fmt.Sprintf("sum(rate(%s%s[%s]))", s.metric, matching, rateWindow))
+	}
+	return strings.Join(rates, " / ")
 }
 
 // query asks a Prometheus for one value.

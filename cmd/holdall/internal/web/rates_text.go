@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,7 +51,7 @@ func ratesOf(before, is samples) []Rate {
 		r := Rate{Title: f.title, Unit: f.unit}
 		switch parts := f.parts(); f.kind {
 		case now:
-			r.Value, r.Known = is.values[parts[0]], has(is.values, parts[0])
+			r.Value, r.Known = is.values[parts[0]]
 		case mean:
 			sum, known := rise(parts[0])
 			count, alike := rise(parts[1])
@@ -68,19 +69,12 @@ func ratesOf(before, is samples) []Rate {
 	return rates
 }
 
-func has(values map[series]float64, s series) bool {
-	_, there := values[s]
-	return there
-}
-
 // sumsOf reads a page of metrics, in Prometheus's text format or OpenMetrics: what the figures need of it.
 func sumsOf(page string) map[series]float64 {
 	wanted := map[string][]series{}
-	known := map[series]bool{}
 	for _, f := range figures {
 		for _, s := range f.parts() {
-			if !known[s] {
-				known[s] = true
+			if !slices.Contains(wanted[s.metric], s) {
 				wanted[s.metric] = append(wanted[s.metric], s)
 			}
 		}

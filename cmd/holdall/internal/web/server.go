@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -111,11 +112,10 @@ func Serve(ctx context.Context, listener net.Listener, cfg Config) error {
 }
 
 func newServer(ctx context.Context, address net.Addr, cfg Config) *Server {
-	s := &Server{
+	return &Server{
 		cfg: cfg, guard: newGuard(address, cfg.Host, cfg.Names, cfg.Token), ctx: ctx,
 		rows: newFeed[List](ctx, withRates{cfg.Tables.Rows(), cfg.Rates}, cfg.Every), stories: map[ordering.Key]*Feed[Story]{},
 	}
-	return s
 }
 
 // handler serves everything, each request once the guard has nothing against it.
@@ -152,19 +152,11 @@ func (s *Server) handler() http.Handler {
 
 // asset serves a file, if that is what is asked for.
 func asset(w http.ResponseWriter, r *http.Request) bool {
-	types := map[string]string{"/style.css": "text/css; charset=utf-8", "/page.js": "text/javascript; charset=utf-8", "/icon.svg": "image/svg+xml"}
-	kind, is := types[r.URL.Path]
-	if !is {
-		return false
+	is := slices.Contains([]string{"/style.css", "/page.js", "/icon.svg"}, r.URL.Path)
+	if is {
+		http.ServeFileFS(w, r, assets, "assets"+r.URL.Path)
 	}
-	content, err := assets.ReadFile("assets" + r.URL.Path)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return true
-	}
-	w.Header().Set("Content-Type", kind)
-	_, _ = w.Write(content) //nolint:gosec // a file of this package
-	return true
+	return is
 }
 
 // enter has a browser show the token, in the URL that was printed or in a form, and remembers it.
