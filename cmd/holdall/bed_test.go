@@ -16,15 +16,20 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/browser"
 	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
+	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -203,6 +208,50 @@ func (r ran) json(t *testing.T, code int, into any) {
 	require.False(t, decoder.More(), r.stdout)
 }
 
+// command is the command, with the tables of the bed.
+func (b *bed) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(program, args...)
+	cmd.Env = b.environ()
+	return cmd
+}
+
+// ongoing is a command that goes on until it is ended.
+type ongoing struct {
+	*exec.Cmd
+	lines  <-chan string // of stdout
+	stderr *strings.Builder
+}
+
+// begin starts the command, which ends with the test.
+func (b *bed) begin(t *testing.T, args ...string) *ongoing {
+	t.Helper()
+	o := &ongoing{Cmd: b.command(args...), stderr: &strings.Builder{}}
+	o.Stderr = o.stderr
+	out, err := o.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, o.Start())
+	o.lines = linesOf(out)
+	t.Cleanup(func() {
+		_ = o.Process.Kill()
+		o.wait()
+	})
+	return o
+}
+
+func (o *ongoing) wait() {
+	for range o.lines {
+	}
+	_ = o.Wait()
+}
+
+// interrupted ends it with a signal, which its code tells.
+func (o *ongoing) interrupted(t *testing.T, by syscall.Signal) {
+	t.Helper()
+	require.NoError(t, o.Process.Signal(by))
+	o.wait()
+	require.Equal(t, exitSignal+int(by), o.ProcessState.ExitCode(), o.stderr)
+}
+
 // linesOf returns the lines of a pipe, until its end.
 func linesOf(pipe io.Reader) <-chan string {
 	lines := make(chan string)
@@ -230,6 +279,37 @@ func next(t *testing.T, lines <-chan string) string {
 
 // aLongTime bounds what is waited for, and is never reached where all is well.
 const aLongTime = time.Minute
+
+// put has somebody write an item without a lock.
+func (b *bed) put(t *testing.T, table string, item map[string]any) {
+	t.Helper()
+	attributes, err := attributevalue.MarshalMap(item)
+	require.NoError(t, err)
+	_, err = b.Client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: attributes})
+	require.NoError(t, err)
+}
+
+func keyItem(key string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: key}}
+}
+
+// queued returns how many units wait for a key.
+func (b *bed) queued(t *testing.T, key string) int {
+	t.Helper()
+	inspector, err := inspect.New(b.Client, lockset.Config{Table: b.locks})
+	require.NoError(t, err)
+	view, err := inspector.Look(t.Context(), ordering.Key(key), inspect.LookOptions{})
+	require.NoError(t, err)
+	return len(view.Row.Queue)
+}
+
+// untilQueued waits until so many units wait for a key.
+func (b *bed) untilQueued(t *testing.T, key string, n int) {
+	t.Helper()
+	for start := time.Now(); b.queued(t, key) < n; time.Sleep(10 * time.Millisecond) {
+		require.Less(t, time.Since(start), aLongTime)
+	}
+}
 
 func deleteTable(name string) *dynamodb.DeleteTableInput {
 	return &dynamodb.DeleteTableInput{TableName: &name}

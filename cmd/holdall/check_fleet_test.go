@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
@@ -29,10 +28,7 @@ func TestCheckOfAFleet(t *testing.T) {
 			require.NoError(t, err)
 			sets = append(sets, set)
 		}
-		_, err := b.Client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &b.locks, Item: map[string]types.AttributeValue{
-			"key": &types.AttributeValueMemberS{Value: "theirs"}, "unit": &types.AttributeValueMemberN{Value: "7"},
-		}})
-		require.NoError(t, err)
+		b.put(t, b.locks, map[string]any{"key": "theirs", "unit": 7})
 
 		var is struct {
 			OK       bool

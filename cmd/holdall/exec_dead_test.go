@@ -3,13 +3,10 @@
 package main
 
 import (
-	"os/exec"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/engines"
@@ -19,43 +16,26 @@ import (
 // Grace, would take longer than the tests below allow.
 const deadWaiters = 15
 
-// queued returns how many units wait for the key k.
-func (b *bed) queued(t *testing.T) int {
-	t.Helper()
-	consistent := true
-	got, err := b.Client.GetItem(t.Context(), &dynamodb.GetItemInput{
-		TableName: &b.locks, Key: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "k"}}, ConsistentRead: &consistent,
-	})
-	require.NoError(t, err)
-	queue, _ := got.Item["queue"].(*types.AttributeValueMemberL)
-	if queue == nil {
-		return 0
-	}
-	return len(queue.Value)
-}
-
 // killWaiters has deadWaiters processes wait for the key k, and kills all of them.
 func (b *bed) killWaiters(t *testing.T) {
 	t.Helper()
 	waiters := make([]*engines.Child, deadWaiters)
 	for i := range waiters {
-		cmd := exec.Command(program, "exec", "k", "--", "true")
-		cmd.Env = b.environ()
-		child, err := engines.StartChild(cmd)
+		child, err := engines.StartChild(b.command("exec", "k", "--", "true"))
 		require.NoError(t, err)
 		t.Cleanup(child.Kill)
 		waiters[i] = child
 	}
-	for began := time.Now(); b.queued(t) < deadWaiters; time.Sleep(10 * time.Millisecond) {
+	for began := time.Now(); b.queued(t, "k") < deadWaiters; time.Sleep(10 * time.Millisecond) {
 		for _, w := range waiters {
 			require.True(t, w.Alive(), "a waiter has ended: %s", w.Output())
 		}
-		require.Less(t, time.Since(began), aLongTime, "%d wait", b.queued(t))
+		require.Less(t, time.Since(began), aLongTime, "%d wait", b.queued(t, "k"))
 	}
 	for _, w := range waiters {
 		w.Kill()
 	}
-	require.Equal(t, deadWaiters, b.queued(t), "a killed waiter keeps its place")
+	require.Equal(t, deadWaiters, b.queued(t, "k"), "a killed waiter keeps its place")
 }
 
 // A command that waits for nobody watches nobody. The dates in the row tell it that the holder and the
@@ -88,6 +68,6 @@ func TestExecWithoutWaitingAfterAKill(t *testing.T) {
 		require.Less(t, time.Since(began), free, "the machine is too slow for this test")
 		time.Sleep(time.Until(began.Add(free)))
 		require.Equal(t, ran{}, call(), "%v after the key was left", time.Since(began))
-		require.Zero(t, b.queued(t))
+		require.Zero(t, b.queued(t, "k"))
 	})
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,45 +22,37 @@ func TestExecTakesTheCommandAlong(t *testing.T) {
 	r.ended(t, -1)
 }
 
-// shellOnATerminal runs a script on a terminal of its own. until waits for a line, and wait for the end.
-func (b *bed) shellOnATerminal(t *testing.T, script ...string) (master *os.File, until func(wants string), wait func()) {
+// shellOnATerminal runs a script on a terminal of its own.
+func (b *bed) shellOnATerminal(t *testing.T, script ...string) *tty {
 	t.Helper()
-	master, slave := terminal(t)
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.Join(script, "\n"))
-	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = b.environ(), slave, slave, slave
+	cmd := exec.Command("sh", "-c", strings.Join(script, "\n"))
+	cmd.Env = b.environ()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	require.NoError(t, cmd.Start())
-	slave.Close()
-	lines := linesOf(bufio.NewReader(master))
-	until = func(wants string) {
-		t.Helper()
-		for !strings.HasSuffix(strings.TrimSpace(next(t, lines)), wants) { // behind what the terminal has echoed
-		}
-	}
-	return master, until, func() { t.Helper(); require.NoError(t, cmd.Wait()) }
+	return onTerminal(t, cmd)
 }
+
+const ctrlC = "\x03"
 
 // On a terminal the command reads from it, Ctrl-C reaches it, and the shell has the
 // terminal back afterwards.
 func TestExecOnATerminal(t *testing.T) {
 	b := newBed(t, engines.Dynoxide(t))
-	master, until, wait := b.shellOnATerminal(t,
+	x := b.shellOnATerminal(t,
 		`trap : INT`,
 		program+` exec k -- sh -c 'echo ready; read line; echo "has $line"; exit 5'; echo "code $?"`,
-		program+` exec k -- sh -c 'echo ready; exec sleep 1000'; echo "code $?"`,
+		program+` exec k -- sh -c 'echo sleeps; exec sleep 1000'; echo "code $?"`,
 		`read line; echo "shell has $line"`,
 	)
-	until("ready")
-	fmt.Fprintln(master, "hello")
-	until("has hello")
-	until("code 5")
-	until("ready")
-	_, err := master.Write([]byte{3}) // Ctrl-C
+	x.shows(t, "ready")
+	x.types(t, "hello")
+	x.shows(t, "has hello")
+	x.shows(t, "code 5")
+	x.shows(t, "sleeps")
+	_, err := x.keys.WriteString(ctrlC)
 	require.NoError(t, err)
-	until("code 130")
-	fmt.Fprintln(master, "again")
-	until("shell has again")
-	wait()
+	x.shows(t, "code 130")
+	x.types(t, "again")
+	require.Contains(t, x.ends(t, exitDone), "shell has again")
 	b.free(t, "k")
 }
 
@@ -69,20 +60,19 @@ func TestExecOnATerminal(t *testing.T) {
 // all the same, and is not stopped with its keys; and if something stops it, Ctrl-C ends it.
 func TestExecInAPipelineOnATerminal(t *testing.T) {
 	b := newBed(t, engines.Dynoxide(t))
-	master, until, wait := b.shellOnATerminal(t,
+	x := b.shellOnATerminal(t,
 		`trap : INT`,
 		program+` exec k -- sh -c 'read line; echo "has $line"' | cat`,
 		program+` exec k -- sh -c 'echo ready; kill -STOP $$' </dev/null | cat`,
 		`read line; echo "shell has $line"`,
 	)
-	fmt.Fprintln(master, "hello")
-	until("has hello")
-	until("ready")
-	_, err := master.Write([]byte{3}) // Ctrl-C
+	x.types(t, "hello")
+	x.shows(t, "has hello")
+	x.shows(t, "ready")
+	_, err := x.keys.WriteString(ctrlC)
 	require.NoError(t, err)
-	fmt.Fprintln(master, "again")
-	until("shell has again")
-	wait()
+	x.types(t, "again")
+	require.Contains(t, x.ends(t, exitDone), "shell has again")
 	b.free(t, "k")
 }
 
@@ -101,12 +91,11 @@ func TestColoursAreForTerminals(t *testing.T) {
 		{nil, []string{"-o", "json"}, `{"ok":true,"findings":[{"table":"` + b.locks + `","problem":"is not protected from deletion, of which there would be no sign",` +
 			`"do":"turn deletion protection on: holdall init does","advice":true}]}`},
 	} {
-		master, slave := terminal(t)
-		cmd := exec.CommandContext(t.Context(), program, append([]string{"check", "--units", ""}, c.args...)...)
-		cmd.Env, cmd.Stdout = append(b.environ(), c.environ...), slave
-		require.NoError(t, cmd.Run())
-		require.Equal(t, c.wants, strings.TrimRight(next(t, linesOf(master)), "\r\n"))
-		slave.Close()
+		cmd := b.command(append([]string{"check", "--units", ""}, c.args...)...)
+		cmd.Env = append(cmd.Env, c.environ...)
+		x := onTerminal(t, cmd)
+		x.ends(t, exitDone)
+		require.Equal(t, c.wants, strings.TrimRight(x.written(), "\r\n"))
 	}
 	require.Equal(t, advice+"\n", b.run(t, "check", "--units", "").stdout)
 }

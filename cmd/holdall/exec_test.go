@@ -86,16 +86,20 @@ func (r *running) ended(t *testing.T, code int) {
 	require.Equal(t, code, r.ProcessState.ExitCode(), r.stderr.String())
 }
 
-// gone reports whether nothing of the command is left.
-func (r *running) gone(t *testing.T) bool {
+// goneForTheNext waits until somebody else has the key, and requires that nothing of the command is left then.
+func (b *bed) goneForTheNext(t *testing.T, r *running) {
 	t.Helper()
+	rival, err := lockset.New(b.Client, lockset.Config{Table: b.locks, Lease: b.lease})
+	require.NoError(t, err)
+	set, err := rival.Acquire(t.Context(), []ordering.Key{"k"})
+	require.NoError(t, err)
 	select {
 	case line, more := <-r.lines:
 		require.False(t, more, line)
-		return true
 	default:
-		return false
+		t.Fatal("somebody else has the key, and something of the command is still there")
 	}
+	require.NoError(t, set.Release(t.Context()))
 }
 
 // taken has another unit take the row of a key, by hand.
@@ -105,7 +109,7 @@ func (b *bed) taken(t *testing.T, key ordering.Key) {
 	other := "AAAAAAAAAAAAAAAAAAAAAA"
 	update := "SET #unit = :unit, recordVersionNumber = :rvn, fence = fence + :one"
 	_, err := b.Client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName: &b.locks, Key: map[string]types.AttributeValue{"key": text(string(key))},
+		TableName: &b.locks, Key: keyItem(string(key)),
 		UpdateExpression: &update, ExpressionAttributeNames: map[string]string{"#unit": "unit"},
 		ExpressionAttributeValues: map[string]types.AttributeValue{
 			":unit": text(other), ":rvn": text(other + ".a0000000001"), ":one": &types.AttributeValueMemberN{Value: "1"},
@@ -137,8 +141,8 @@ func TestExecOfKeysThatBeginWithADash(t *testing.T) {
 
 func TestExecPassesInputOn(t *testing.T) {
 	b := newBed(t, engines.Dynoxide(t))
-	cmd := exec.CommandContext(t.Context(), program, "exec", "k", "--", "cat")
-	cmd.Env, cmd.Stdin = b.environ(), strings.NewReader("a line\n")
+	cmd := b.command("exec", "k", "--", "cat")
+	cmd.Stdin = strings.NewReader("a line\n")
 	out, err := cmd.Output()
 	require.NoError(t, err)
 	require.Equal(t, "a line\n", string(out))
@@ -200,23 +204,10 @@ func TestExecIsInterruptedWhileItWaits(t *testing.T) {
 	b := newBed(t, engines.Dynoxide(t))
 	set, err := b.client(t).Locks().Acquire(t.Context(), []ordering.Key{"k"})
 	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), program, "exec", "k", "--", "true")
-	cmd.Env = b.environ()
-	require.NoError(t, cmd.Start())
-	queued := func() bool {
-		consistent := true
-		is, err := b.Client.GetItem(t.Context(), &dynamodb.GetItemInput{
-			TableName: &b.locks, Key: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "k"}}, ConsistentRead: &consistent,
-		})
-		require.NoError(t, err)
-		queue, is2 := is.Item["queue"].(*types.AttributeValueMemberL)
-		return is2 && len(queue.Value) > 0
-	}
-	require.Eventually(t, queued, aLongTime, time.Millisecond)
-	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-	require.Error(t, cmd.Wait())
-	require.Equal(t, exitSignal+int(syscall.SIGTERM), cmd.ProcessState.ExitCode())
-	require.False(t, queued())
+	waits := b.begin(t, "exec", "k", "--", "true")
+	b.untilQueued(t, "k", 1)
+	waits.interrupted(t, syscall.SIGTERM)
+	require.Zero(t, b.queued(t, "k"))
 	require.NoError(t, set.Release(t.Context()))
 }
 
@@ -254,13 +245,8 @@ func TestExecKillsBeforeOthersHaveTheLocks(t *testing.T) {
 			endpoint, cut := b.line(t)
 			r := b.start(t, append(b.environ(), "AWS_ENDPOINT_URL="+endpoint), c.script, "--lease", b.lease.String())
 			c.lose(t, b, cut)
-			rival, err := lockset.New(b.Client, lockset.Config{Table: b.locks, Lease: b.lease})
-			require.NoError(t, err)
-			set, err := rival.Acquire(t.Context(), []ordering.Key{"k"})
-			require.NoError(t, err)
-			require.True(t, r.gone(t), "somebody else has the key, and the command is still there")
+			b.goneForTheNext(t, r)
 			r.ended(t, exitLost)
-			require.NoError(t, set.Release(t.Context()))
 		})
 	}
 }
@@ -288,14 +274,9 @@ func TestExecKillsWhereNobodyListens(t *testing.T) {
 			r := &running{stderr: &bytes.Buffer{}}
 			r.start(t, writes, b.environ(), orphaning, "--lease", b.lease.String())
 			b.taken(t, "k")
-			rival, err := lockset.New(b.Client, lockset.Config{Table: b.locks, Lease: b.lease})
-			require.NoError(t, err)
-			set, err := rival.Acquire(t.Context(), []ordering.Key{"k"})
-			require.NoError(t, err)
-			require.True(t, r.gone(t), "somebody else has the key, and something of the command is still there")
+			b.goneForTheNext(t, r)
 			reads.Close() // whoever has not said it yet need not
 			r.ended(t, exitLost)
-			require.NoError(t, set.Release(t.Context()))
 		})
 	}
 }

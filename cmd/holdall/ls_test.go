@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
-	"io"
-	"os"
-	"os/exec"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,19 +49,14 @@ func TestLsWatches(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
 	b.actor(t, "holds", "holder", "k").ready(t)
-	cmd := exec.CommandContext(t.Context(), program, "ls", "--watch", "--every", "500ms", "-o", "json", "--lease", b.lease.String())
-	cmd.Env = b.environ()
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	lines, rounds := bufio.NewScanner(out), 0
+	lists, rounds := b.begin(t, "ls", "--watch", "--every", "500ms", "-o", "json", "--lease", b.lease.String()), 0
 	for alive := false; !alive; {
-		require.True(t, lines.Scan(), lines.Err())
+		text := next(t, lists.lines)
 		var line struct {
 			rowJSON
 			roundJSON
 		}
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &line), lines.Text())
+		require.NoError(t, json.Unmarshal([]byte(text), &line), text)
 		if line.Key == "" {
 			require.Equal(t, 1, line.Rows)
 			rounds++
@@ -74,10 +66,7 @@ func TestLsWatches(t *testing.T) {
 		alive = line.Life != nil && line.Life.State == "alive"
 	}
 	require.Greater(t, rounds, 1)
-	require.NoError(t, cmd.Process.Signal(os.Interrupt))
-	_, _ = io.Copy(io.Discard, out)
-	_ = cmd.Wait()
-	require.Equal(t, 130, cmd.ProcessState.ExitCode())
+	lists.interrupted(t, syscall.SIGINT)
 }
 
 func TestColumns(t *testing.T) {

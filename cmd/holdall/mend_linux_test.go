@@ -1,9 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"os/exec"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,43 +16,22 @@ func TestMendAsks(t *testing.T) {
 	newerFence(t, b)
 	b.write(t, map[string]any{"key": "a/2", "N": 3, "_fence": laterFence})
 
-	// begins starts mend at a terminal; wait returns its code when it ends.
-	begins := func() (types func(string), sees func(string), wait func() int) {
-		master, slave := terminal(t)
-		cmd := exec.CommandContext(t.Context(), program, "mend", "--", unit)
-		cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = b.environ(), slave, slave, slave
-		require.NoError(t, cmd.Start())
-		slave.Close()
-		lines := linesOf(master)
-		return func(answer string) { fmt.Fprintln(master, answer) }, func(text string) {
-				t.Helper()
-				for !strings.Contains(next(t, lines), text) {
-				}
-			}, func() int {
-				_ = cmd.Wait()
-				return cmd.ProcessState.ExitCode()
-			}
-	}
-
-	types, sees, wait := begins()
-	sees(`record key="a/2"`) // what is freed first
-	sees("apply        does the unit's write")
-	sees("keep         leaves the record")
-	types("what?")
-	sees("what?") // the answer, behind the question
-	types("keep")
-	sees("keep: done")
-	sees(`record key="a/1"`)
-	types("")
-	sees("still")
-	require.Equal(t, exitFound, wait())
+	x := b.onTerminal(t, "mend", "--", unit)
+	x.shows(t, `record key="a/2"`) // what is freed first
+	x.shows(t, "apply        does the unit's write")
+	x.shows(t, "keep         leaves the record")
+	x.types(t, "what?")
+	x.types(t, "keep") // it has asked again
+	x.shows(t, "keep: done")
+	x.shows(t, `record key="a/1"`)
+	x.types(t, "")
+	require.Contains(t, x.ends(t, exitFound), "still")
 	require.Equal(t, 3.0, b.read(t, "a/2")["N"])
 	require.Equal(t, 5.0, b.read(t, "a/1")["N"])
 
-	types, sees, wait = begins()
-	sees(`record key="a/1"`)
-	types("APPLY")
-	sees("nothing is left to mend")
-	require.Equal(t, exitDone, wait())
+	x = b.onTerminal(t, "mend", "--", unit)
+	x.shows(t, `record key="a/1"`)
+	x.types(t, "APPLY")
+	require.Contains(t, x.ends(t, exitDone), "nothing is left to mend")
 	require.Equal(t, 12.0, b.read(t, "a/1")["N"])
 }

@@ -35,10 +35,7 @@ func (b *stuckBed) decided(t *testing.T, role string, keys ...string) (unit stri
 // write has somebody write a record without its lock.
 func (b *stuckBed) write(t *testing.T, record map[string]any) {
 	t.Helper()
-	item, err := attributevalue.MarshalMap(record)
-	require.NoError(t, err)
-	_, err = b.Client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &b.records, Item: item})
-	require.NoError(t, err)
+	b.put(t, b.records, record)
 }
 
 func (b *stuckBed) read(t *testing.T, key string) map[string]any {
@@ -48,10 +45,6 @@ func (b *stuckBed) read(t *testing.T, key string) map[string]any {
 	var record map[string]any
 	require.NoError(t, attributevalue.UnmarshalMap(out.Item, &record))
 	return record
-}
-
-func keyItem(key string) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: key}}
 }
 
 func (b *stuckBed) deleteFrom(t *testing.T, table string, key map[string]types.AttributeValue) {

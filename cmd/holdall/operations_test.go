@@ -12,12 +12,10 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/lockset"
-	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -54,10 +52,7 @@ var situations = map[string]func(*testing.T, *scene){
 		table := s.recordsTable(t)
 		unit := s.actor(t, "decides", "host-17 5b3d6bd8", "customer:42", "customer:43", "customer:44").ready(t)
 		unit.Kill()
-		_, err := s.Client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: map[string]types.AttributeValue{
-			"key": &types.AttributeValueMemberS{Value: "customer:43"}, "_fence": &types.AttributeValueMemberN{Value: "7000000000000000"},
-		}})
-		require.NoError(t, err)
+		s.put(t, table, map[string]any{"key": "customer:43", "_fence": 7_000_000_000_000_000})
 		s.nonce = unit.nonce
 	},
 	"A table is gone": func(t *testing.T, s *scene) { s.deleted(t) },
@@ -152,19 +147,10 @@ func (s *scene) deleted(t *testing.T) {
 }
 
 // waits starts a process that waits for a key, as the nth, and returns when it does.
-func (s *scene) waits(t *testing.T, n int, owner, key string) {
+func (b *bed) waits(t *testing.T, n int, owner, key string) {
 	t.Helper()
-	inspector, err := inspect.New(s.Client, lockset.Config{Table: s.locks})
-	require.NoError(t, err)
-	s.actor(t, "holds", owner, key)
-	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		require.Less(t, time.Since(start), aLongTime)
-		view, err := inspector.Look(t.Context(), ordering.Key(key), inspect.LookOptions{})
-		require.NoError(t, err)
-		if len(view.Row.Queue) >= n {
-			return
-		}
-	}
+	b.actor(t, "holds", owner, key)
+	b.untilQueued(t, key, n)
 }
 
 // held has a key held until the end of the test, by a process whose settings are these.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
@@ -110,21 +109,12 @@ func TestRecoverSaysWhatItCannotFinish(t *testing.T) {
 func TestRecoverWatches(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
-	cmd := exec.CommandContext(t.Context(), program, "recover", "--watch", "--every", "10ms", "-o", "json")
-	cmd.Env = b.environ()
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	lines := linesOf(out)
-	require.Contains(t, next(t, lines), `"committed":[]`)
+	recovers := b.begin(t, "recover", "--watch", "--every", "10ms", "-o", "json")
+	require.Contains(t, next(t, recovers.lines), `"committed":[]`)
 	unit := b.died(t, hooks.Applying)
-	for !strings.Contains(next(t, lines), `"committed":["`+unit+`"]`) {
+	for !strings.Contains(next(t, recovers.lines), `"committed":["`+unit+`"]`) {
 	}
-	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-	for range lines { // until its end
-	}
-	require.Error(t, cmd.Wait())
-	require.Equal(t, exitSignal+int(syscall.SIGTERM), cmd.ProcessState.ExitCode())
+	recovers.interrupted(t, syscall.SIGTERM)
 }
 
 func TestRecoverNeedsAUnitTable(t *testing.T) {

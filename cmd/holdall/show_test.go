@@ -18,8 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/engines"
-	"github.com/holdall/holdall/lockset"
-	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -34,7 +32,7 @@ type town struct {
 
 func newTown(t *testing.T, e *engines.Engine) *town {
 	w := &town{bed: newBed(t, e)}
-	e.CreateTable(t, "locks-records", "key", "")
+	w.recordsTable(t)
 	w.alive = w.actor(t, "holds", "alive", "customer:1/account:1").ready(t)
 	w.stopped = w.actor(t, "holds", "stopped", "customer:2").ready(t)
 	w.dead = w.actor(t, "holds", "dead", "customer:3/account:1", "customer:3/account:2/card:1").ready(t)
@@ -48,22 +46,10 @@ func newTown(t *testing.T, e *engines.Engine) *town {
 	set, err := w.client(t).Locks().Acquire(t.Context(), []ordering.Key{"free"})
 	require.NoError(t, err)
 	require.NoError(t, set.Release(t.Context()))
-	_, err = e.Client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName: aws.String(w.locks), Key: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "damaged"}},
-		UpdateExpression:          aws.String("SET fence = :text"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":text": &types.AttributeValueMemberS{Value: "high"}},
-	})
-	require.NoError(t, err)
-
-	inspector, err := inspect.New(e.Client, lockset.Config{Table: w.locks})
-	require.NoError(t, err)
+	w.put(t, w.locks, map[string]any{"key": "damaged", "fence": "high"})
 	for n, key := range []string{"customer:1/account:1", "customer:1/account:1", "customer:1"} {
 		w.actor(t, "holds", fmt.Sprint("waiter ", n), key)
-		for waits := 0; waits <= n%2; { // ends with the test
-			view, err := inspector.Look(t.Context(), ordering.Key(key), inspect.LookOptions{})
-			require.NoError(t, err)
-			waits = len(view.Row.Queue)
-		}
+		w.untilQueued(t, key, n%2+1)
 	}
 	return w
 }
@@ -204,7 +190,7 @@ func TestShowWithoutTheUnitTable(t *testing.T) {
 	holder := b.actor(t, "holds", "holder\x1b[31m", "k").ready(t)
 	holder.Kill()
 	_, err := b.Client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName: aws.String(b.locks), Key: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "k"}},
+		TableName: aws.String(b.locks), Key: keyItem("k"),
 		UpdateExpression:          aws.String("SET pending = :table"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":table": &types.AttributeValueMemberS{Value: "absent"}},
 	})

@@ -3,14 +3,11 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/engines"
@@ -125,9 +122,9 @@ func TestShortSweepsFindOutTheDeadTogether(t *testing.T) {
 	net.Crash()
 	for n := 1; ; n++ {
 		require.Less(t, n, 20)
-		cmd := exec.CommandContext(t.Context(), program, "sweep")
+		cmd := b.command("sweep")
 		var out bytes.Buffer
-		cmd.Env, cmd.Stdout = b.environ(), &out
+		cmd.Stdout = &out
 		require.NoError(t, cmd.Start())
 		end := time.AfterFunc(long/4, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 		_ = cmd.Wait()
@@ -146,30 +143,18 @@ func TestShortSweepsFindOutTheDeadTogether(t *testing.T) {
 func TestSweepGoesOn(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
-	cmd := exec.CommandContext(t.Context(), program, "sweep", "--every", "10ms")
-	cmd.Env = b.environ()
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	lines := linesOf(out)
-	require.Equal(t, "nobody is dead; 0 alive", next(t, lines))
+	sweeps := b.begin(t, "sweep", "--every", "10ms")
+	require.Equal(t, "nobody is dead; 0 alive", next(t, sweeps.lines))
 	b.actor(t, "holds", "the dead", "k").ready(t).Kill()
-	for !strings.HasPrefix(next(t, lines), "k: freed; ") {
+	for !strings.HasPrefix(next(t, sweeps.lines), "k: freed; ") {
 	}
-	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-	for range lines { // until its end
-	}
-	require.Error(t, cmd.Wait())
-	require.Equal(t, exitSignal+int(syscall.SIGTERM), cmd.ProcessState.ExitCode())
+	sweeps.interrupted(t, syscall.SIGTERM)
 }
 
 func TestSweepKeepsWhatItCannotRead(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
-	_, err := b.Client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &b.locks, Item: map[string]types.AttributeValue{
-		"key": &types.AttributeValueMemberS{Value: "x"}, "unit": &types.AttributeValueMemberS{Value: "another's"},
-	}})
-	require.NoError(t, err)
+	b.put(t, b.locks, map[string]any{"key": "x", "unit": "another's"})
 	r := b.run(t, "sweep")
 	require.Equal(t, exitFound, r.code, r)
 	require.Contains(t, r.stdout, "x: kept: table ")

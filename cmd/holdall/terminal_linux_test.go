@@ -29,9 +29,13 @@ type tty struct {
 // onTerminal runs the command on a terminal of its own.
 func (b *bed) onTerminal(t *testing.T, args ...string) *tty {
 	t.Helper()
+	return onTerminal(t, b.command(args...))
+}
+
+func onTerminal(t *testing.T, command *exec.Cmd) *tty {
+	t.Helper()
 	master, slave := terminal(t)
-	x := &tty{command: exec.CommandContext(t.Context(), program, args...), keys: master, over: make(chan struct{})}
-	x.command.Env = b.environ()
+	x := &tty{command: command, keys: master, over: make(chan struct{})}
 	x.command.Stdin, x.command.Stdout, x.command.Stderr = slave, slave, slave
 	require.NoError(t, x.command.Start())
 	require.NoError(t, slave.Close())
@@ -63,12 +67,19 @@ func (x *tty) written() string {
 	return string(x.shown)
 }
 
-// until waits until what was written is as is asked.
-func (x *tty) until(t *testing.T, is func(written string) bool) {
+// shows waits until a text is on the screen.
+func (x *tty) shows(t *testing.T, text string) {
 	t.Helper()
-	for start := time.Now(); !is(x.written()); time.Sleep(10 * time.Millisecond) {
+	for start := time.Now(); !strings.Contains(screenOf(x.written()), text); time.Sleep(10 * time.Millisecond) {
 		require.Less(t, time.Since(start), aLongTime, x.written())
 	}
+}
+
+// types types a line.
+func (x *tty) types(t *testing.T, line string) {
+	t.Helper()
+	_, err := x.keys.WriteString(line + "\n")
+	require.NoError(t, err)
 }
 
 // ends waits for the end of the command, and returns what is on the screen then.
@@ -121,9 +132,7 @@ func TestLsOfTheDeadOnATerminal(t *testing.T) {
 	b := newBed(t, engines.Dynoxide(t))
 	b.actor(t, "holds", "holder", "k").ready(t).Kill()
 	x := b.onTerminal(t, "ls", "--dead")
-	x.until(t, func(written string) bool {
-		return strings.Contains(screenOf(written), "watching for signs of life: 0 of 1 key known")
-	})
+	x.shows(t, "watching for signs of life: 0 of 1 key known")
 	screen := strings.Split(x.ends(t, exitDone), "\n")
 	require.Len(t, screen, 3, screen)
 	require.Equal(t, []string{"KEY", "STATE", "OWNER", "SINCE", "LIFE", "WAITING", "UNIT"}, strings.Fields(screen[0]))
@@ -156,8 +165,8 @@ func TestTextThatCannotBeWritten(t *testing.T) {
 	defer full.Close()
 	for _, format := range []string{"text", "json"} {
 		var said strings.Builder
-		cmd := exec.CommandContext(t.Context(), program, "check", "-o", format)
-		cmd.Env, cmd.Stdout, cmd.Stderr = b.environ(), full, &said
+		cmd := b.command("check", "-o", format)
+		cmd.Stdout, cmd.Stderr = full, &said
 		require.Error(t, cmd.Run())
 		require.Equal(t, exitError, cmd.ProcessState.ExitCode())
 		require.Contains(t, said.String(), "no space left")
@@ -169,7 +178,7 @@ func TestLsWatchesOnATerminal(t *testing.T) {
 	b := newBed(t, engines.Dynoxide(t))
 	b.actor(t, "holds", "holder", "k").ready(t)
 	x := b.onTerminal(t, "ls", "--watch", "--every", "200ms")
-	x.until(t, func(written string) bool { return strings.Contains(screenOf(written), " alive ") })
+	x.shows(t, " alive ")
 	require.NoError(t, x.command.Process.Signal(os.Interrupt))
 	screen := x.ends(t, exitSignal+int(syscall.SIGINT))
 	require.Regexp(t, `^table `+b.locks+`\n\d\d:\d\d:\d\d: 1 key\nKEY .*\nk +held +holder .*\nholdall: ended by a signal: interrupt\n$`, screen)
@@ -186,9 +195,8 @@ func TestFreeAsksOnATerminal(t *testing.T) {
 	}{"n": {exitError, "nothing was done"}, "y": {exitDone, "key k was taken from unit " + holder.nonce}} {
 		t.Run(answer, func(t *testing.T) {
 			x := b.onTerminal(t, "free", "k", "--unit", holder.nonce)
-			x.until(t, func(written string) bool { return strings.Contains(written, "[y/N] ") })
-			_, err := x.keys.WriteString(answer + "\n")
-			require.NoError(t, err)
+			x.shows(t, "[y/N] ")
+			x.types(t, answer)
 			require.Contains(t, x.ends(t, wants.code), wants.says)
 		})
 	}

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"os/exec"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -30,33 +27,15 @@ const webEvery = 300 * time.Millisecond
 
 // served is a holdall web that runs until the end of the test.
 type served struct {
-	url    string
-	cmd    *exec.Cmd
-	errors *strings.Builder
-	ended  chan struct{}
+	*ongoing
+	url string
 }
 
 // web starts holdall web, on a port that is free.
 func (b *bed) web(t *testing.T, args ...string) *served {
 	t.Helper()
-	all := append([]string{"web", "--listen", "127.0.0.1:0", "--every", webEvery.String(), "--lease", b.lease.String()}, args...)
-	s := &served{cmd: exec.Command(program, all...), errors: &strings.Builder{}, ended: make(chan struct{})}
-	s.cmd.Env, s.cmd.Stderr = b.environ(), s.errors
-	out, err := s.cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, s.cmd.Start())
-	lines := bufio.NewScanner(out)
-	require.True(t, lines.Scan(), s.errors)
-	s.url = lines.Text()
-	go func() {
-		defer close(s.ended)
-		_ = s.cmd.Wait()
-	}()
-	t.Cleanup(func() {
-		_ = s.cmd.Process.Kill()
-		<-s.ended
-	})
-	return s
+	s := b.begin(t, append([]string{"web", "--listen", "127.0.0.1:0", "--every", webEvery.String(), "--lease", b.lease.String()}, args...)...)
+	return &served{s, next(t, s.lines)}
 }
 
 func (s *served) key(key string) string { return s.url + "key?key=" + url.QueryEscape(key) }
@@ -87,10 +66,7 @@ func newCrowd(t *testing.T) *crowd {
 	for n := range 3 {
 		c.waits(t, n+1, "host-20 "+string(rune('a'+n)), "customer:42")
 	}
-	_, err := c.Client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &c.locks, Item: map[string]types.AttributeValue{
-		"key": &types.AttributeValueMemberS{Value: "foreign"}, "unit": &types.AttributeValueMemberN{Value: "7"},
-	}})
-	require.NoError(t, err)
+	c.put(t, c.locks, map[string]any{"key": "foreign", "unit": 7})
 	return c
 }
 
@@ -250,7 +226,7 @@ func TestWebWorksWithoutScripts(t *testing.T) {
 
 	p.Click(inList("apple-nothing") + " a")
 	p.UntilText("h1", "apple-nothing")
-	(&scene{bed: b}).waits(t, 1, "host-3", "apple-nothing")
+	b.waits(t, 1, "host-3", "apple-nothing")
 	p.UntilText(".queue", "host-3") // by itself
 }
 
@@ -328,11 +304,10 @@ func TestWebFrees(t *testing.T) {
 	require.Regexp(t, "409", strings.Join(p.Complaints(), "\n"))
 	p.Screenshot("web-not-taken-light")
 
-	require.NoError(t, s.cmd.Process.Signal(os.Interrupt))
-	<-s.ended
-	require.Contains(t, s.errors.String(), `an operator took a key" key=customer:42 unit=`+holder.nonce)
-	require.Contains(t, s.errors.String(), `reason="deploy hangs"`)
-	require.NotContains(t, s.errors.String(), `key=customer:50`)
+	s.interrupted(t, syscall.SIGINT)
+	require.Contains(t, s.stderr.String(), `an operator took a key" key=customer:42 unit=`+holder.nonce)
+	require.Contains(t, s.stderr.String(), `reason="deploy hangs"`)
+	require.NotContains(t, s.stderr.String(), `key=customer:50`)
 }
 
 // It ends as ls --watch does, with whoever still looks.
@@ -342,10 +317,8 @@ func TestWebEndsWhenInterrupted(t *testing.T) {
 	s := b.web(t)
 	p := browser.Start(t).Open(s.url, browser.Options{})
 	p.UntilText("#link", "Live")
-	require.NoError(t, s.cmd.Process.Signal(os.Interrupt))
-	<-s.ended
-	require.Equal(t, exitSignal+int(syscall.SIGINT), s.cmd.ProcessState.ExitCode(), s.errors)
-	require.Equal(t, "holdall: ended by a signal: interrupt\n", s.errors.String())
+	s.interrupted(t, syscall.SIGINT)
+	require.Equal(t, "holdall: ended by a signal: interrupt\n", s.stderr.String())
 	p.Excuse("ERR_") // it is gone
 	p.UntilText("#link", "Not connected")
 }
