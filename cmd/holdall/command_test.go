@@ -56,23 +56,6 @@ func TestExitCodesAreDocumented(t *testing.T) {
 	require.Equal(t, map[string]bool{"other": true}, documented)
 }
 
-func TestWrongUsage(t *testing.T) {
-	for says, args := range map[string][]string{
-		`unknown command "chekc"`:  {"chekc"},
-		"unknown flag: --colour":   {"check", "--colour"},
-		"which lock table?":        {"check"},
-		`--output is "yaml"`:       {"check", "-o", "yaml", "--table", "locks"},
-		"at least 1s is needed":    {"check", "--lease", "1ms", "--table", "locks"},
-		`unknown command "tables"`: {"check", "tables"},
-	} {
-		r := runWith(t, nil, args...)
-		r.oneError(t, exitUsage, says)
-		require.Empty(t, r.stdout)
-	}
-	r := runWith(t, []string{"HOLDALL_LEASE=long"}, "check", "--table", "locks")
-	r.oneError(t, exitUsage, "HOLDALL_LEASE")
-}
-
 // Flags go before the environment, wherever they stand.
 func TestFlagsAndEnvironment(t *testing.T) {
 	b := newBed(t, engines.Dynoxide(t))

@@ -135,17 +135,3 @@ func TestOrdersForFaults(t *testing.T) {
 		require.NotPanics(t, func() { holdalltest.Op(op) })
 	}
 }
-
-func TestDynamoDBOfWrongFlags(t *testing.T) {
-	for args, says := range map[string]string{
-		"--share 2":       "--share is 2: it must be from 0 to 1",
-		"--share NaN":     "--share is NaN: it must be from 0 to 1",
-		"--fault late":    "--fault needs --share",
-		"--fault typhoon": `there is no "typhoon"; there are: answer-lost, `,
-		"--latency -1s":   "--latency is -1s",
-	} {
-		cmd := dynamodbCommand(&app{})
-		require.NoError(t, cmd.ParseFlags(strings.Fields(args)))
-		require.ErrorContains(t, cmd.RunE(cmd, nil), says, args)
-	}
-}

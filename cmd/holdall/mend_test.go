@@ -211,13 +211,3 @@ func TestMendLeavesAloneWhatIsNotCommitted(t *testing.T) {
 	require.True(t, out.Open)
 	require.Zero(t, out.DecidedAt)
 }
-
-func TestMendRefusesWhatMakesNoSense(t *testing.T) {
-	e := engines.Dynoxide(t)
-	tables := []string{"--table", "l", "--units", "u"}
-	runWith(t, environ(e.Endpoint), "mend", "--table", "locks").oneError(t, exitUsage, "--units")
-	runWith(t, environ(e.Endpoint), append(tables, "mend", "--keep", "abc", "--yes")...).oneError(t, exitUsage, "name the unit")
-	runWith(t, environ(e.Endpoint), append(tables, "mend", "u", "--keep", "abc")...).oneError(t, exitUsage, "--yes")
-	runWith(t, environ(e.Endpoint), append(tables, "mend", "u", "--keep", "abc", "--apply", "abc", "--yes")...).oneError(t, exitUsage, "two choices")
-	runWith(t, environ(e.Endpoint), append(tables, "mend", "-Mnp_7B3R0ORa0uKMJx-6w")...).oneError(t, exitUsage, "holdall mend -- UNIT")
-}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"testing"
 
@@ -63,28 +62,5 @@ func TestOutcomeIsToldByTheCode(t *testing.T) {
 		is, known := outcomes[o]
 		require.True(t, known, o)
 		require.NotEmpty(t, is.words)
-	}
-}
-
-func TestOutcomeIsAskedForByOneName(t *testing.T) {
-	for name, c := range map[string]struct {
-		args  []string
-		id    string
-		wants string
-	}{
-		"a Ref":               {[]string{"unit:x"}, "", "unit:x"},
-		"an ID":               {nil, "x", "x"},
-		"nothing":             {nil, "", ""},
-		"both":                {[]string{"unit:x"}, "x", ""},
-		"an ID without --id":  {[]string{"x"}, "", ""},
-		"a Ref behind --id":   {nil, "unit:x", ""},
-		"an ID that is empty": {[]string{""}, "", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			about, err := subject(c.args, c.id)
-			require.Equal(t, c.wants, about)
-			var e *exit
-			require.Equal(t, c.wants == "", errors.As(err, &e) && e.code == exitUsage)
-		})
 	}
 }

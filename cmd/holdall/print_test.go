@@ -107,21 +107,6 @@ func TestPrintedPoliciesAllowTheSame(t *testing.T) {
 	}
 }
 
-func TestPrintRefusesWhatItCannotPrint(t *testing.T) {
-	for says, args := range map[string][]string{
-		"which lock table":        {"--print", "iam"},
-		"is not the name":         {"--print", "terraform", "--table", `x" {}`},
-		"hash-key":                {"--print", "cloudformation", "--table", "locks", "--hash-key", "a: b"},
-		"cloudformation, iam":     {"--print", "pulumi", "--table", "locks"},
-		`"a b" is not the name`:   {"--print", "iam", "--table", "locks", "--records", "a b"},
-		`unknown command "print"`: {"print", "--table", "locks"},
-	} {
-		r := runWith(t, nil, append([]string{"init"}, args...)...)
-		r.oneError(t, exitUsage, says)
-		require.Empty(t, r.stdout)
-	}
-}
-
 // Each template is what the command prints that stands above it.
 func TestTheTemplatesAreWhatInitPrints(t *testing.T) {
 	page, err := os.ReadFile("../../docs/templates.md")

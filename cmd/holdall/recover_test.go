@@ -119,7 +119,5 @@ func TestRecoverWatches(t *testing.T) {
 
 func TestRecoverNeedsAUnitTable(t *testing.T) {
 	e := engines.Dynoxide(t)
-	runWith(t, environ(e.Endpoint), "recover", "--table", "locks").oneError(t, exitUsage, "--units")
 	runWith(t, environ(e.Endpoint), "recover", "--table", e.Table("no"), "--units", e.Table("none"), "--watch").oneError(t, exitError, e.Table("none"))
-	runWith(t, environ(e.Endpoint), "recover", "--every", "-1s", "--table", "l", "--units", "u").oneError(t, exitUsage, "--every")
 }

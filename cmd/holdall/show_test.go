@@ -206,9 +206,3 @@ func TestShowWithoutTheUnitTable(t *testing.T) {
 	require.Contains(t, shown.Unasked, "absent")
 	require.Nil(t, shown.Journal)
 }
-
-func TestShowOfNoKey(t *testing.T) {
-	b := newBed(t, engines.Dynoxide(t))
-	b.run(t, "show", "a//b").oneError(t, exitUsage, "empty")
-	b.run(t, "show").oneError(t, exitUsage, "arg")
-}

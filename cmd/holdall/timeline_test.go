@@ -73,10 +73,6 @@ func TestTimelineOfWhatIsNoRecording(t *testing.T) {
 	entries, err := os.ReadDir(folder)
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
-
-	runWith(t, nil, "timeline", good).oneError(t, exitUsage, `-o is "": give it the name of a file that ends in .html or .json`)
-	runWith(t, nil, "timeline", good, "-o", "json").oneError(t, exitUsage, `-o is "json"`)
-	runWith(t, nil, "timeline", "-o", out).oneError(t, exitUsage, "requires at least 1 arg")
 }
 
 // A file that is named twice is read once, and what is read is not written over.

@@ -35,5 +35,4 @@ func TestVersionOfThisProgram(t *testing.T) {
 	require.Contains(t, b, "modified")
 	require.Equal(t, "holdall "+b["version"].(string)+", commit "+b["revision"].(string)+", "+b["go"].(string)+", "+b["platform"].(string)+"\n",
 		runWith(t, nil, "version").stdout)
-	runWith(t, nil, "version", "now").oneError(t, exitUsage, `unknown command "now"`)
 }

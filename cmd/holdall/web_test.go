@@ -14,23 +14,8 @@ import (
 	"github.com/holdall/holdall/integration/engines"
 )
 
-func TestWebRefusesWhatMakesNoSense(t *testing.T) {
+func TestWebThatCannotBegin(t *testing.T) {
 	b := newBed(t, engines.Dynoxide(t))
-	short := filepath.Join(t.TempDir(), "token")
-	require.NoError(t, os.WriteFile(short, []byte("short\n"), 0o600))
-	for says, args := range map[string][]string{
-		"an address with a port is needed":     {"--listen", "127.0.0.1"},
-		"--every is more than zero":            {"--every", "0s"},
-		"--capacity not less":                  {"--capacity", "-1"},
-		"cannot be asked for them":             {"--metrics", "http://127.0.0.1:4318/v1/metrics"},
-		"--metrics: it is no URL":              {"--metrics", "127.0.0.1:9090"},
-		"a token of 5 bytes, and at least 16":  {"--token-file", short},
-		"which lock table?":                    {"--table", ""},
-		"accepts at most 1 arg(s), received 2": {"a", "b"},
-		"without a scheme and a port":          {"--host", "holdall.example,holdall.example:8765"},
-	} {
-		b.run(t, append([]string{"web"}, args...)...).oneError(t, exitUsage, says)
-	}
 	b.run(t, "web", "--token-file", filepath.Join(t.TempDir(), "absent")).oneError(t, exitError, "--token-file")
 	taken := listen(t)
 	defer taken.Close()
