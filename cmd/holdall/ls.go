@@ -212,7 +212,7 @@ func (a *app) watch(ctx context.Context, i *inspect.Inspector, keys []ordering.K
 func (a *app) printRows(sightings []inspect.Sighting, lives, goesOn bool) error {
 	if a.out.asJSON() {
 		for _, s := range sightings {
-			if err := a.out.json(jsonOf(s.Row, &s)); err != nil {
+			if err := a.out.json(jsonOf(s.Row, s)); err != nil {
 				return err
 			}
 		}
@@ -243,7 +243,7 @@ func (a *app) printRows(sightings []inspect.Sighting, lives, goesOn bool) error 
 // cells are what ls says of one row.
 func cells(s inspect.Sighting, now time.Time) []string {
 	r := s.Row
-	state, owner, since, unit, waiting := stateOf(r), "", "", "", ""
+	state, owner, since, unit, waiting := plain.State(r), "", "", "", ""
 	switch {
 	case r.Damage != "":
 		owner = r.Damage
@@ -253,12 +253,12 @@ func cells(s inspect.Sighting, now time.Time) []string {
 			since = plain.Ago(now.Sub(r.Holder.Since))
 		}
 	case len(r.Intents) > 0:
-		state = fmt.Sprintf("%d %s", len(r.Intents), stateBelow)
+		state = fmt.Sprintf("%d %s", len(r.Intents), plain.Below)
 	}
 	if r.Awaited() {
 		waiting = fmt.Sprint(len(r.Queue))
 	}
-	return []string{string(r.Key), state, owner, since, lifeWords(s), waiting, unit}
+	return []string{string(r.Key), state, owner, since, plain.Life(s), waiting, unit}
 }
 
 func colourOf(s inspect.Sighting) string {

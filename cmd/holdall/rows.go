@@ -8,34 +8,6 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// The states of a row, in the word that ls and show have for them.
-const (
-	stateDamaged  = "damaged"  // holdall did not write it
-	statePrepared = "prepared" // held, and a journal decides about it
-	stateHeld     = "held"
-	stateBelow    = "below"   // free, with keys held below
-	stateAwaited  = "awaited" // free, and units wait in its queue
-	stateFree     = "free"
-)
-
-// stateOf is the first of the states that a row is in, from what keeps others out most to
-// what does least.
-func stateOf(r inspect.Row) string {
-	switch {
-	case r.Damage != "":
-		return stateDamaged
-	case r.Prepared():
-		return statePrepared
-	case r.Held():
-		return stateHeld
-	case len(r.Intents) > 0:
-		return stateBelow
-	case r.Awaited():
-		return stateAwaited
-	}
-	return stateFree
-}
-
 // rowJSON is a row in JSON. Its names stay as they are.
 type rowJSON struct {
 	Key         string       `json:"key"`
@@ -82,10 +54,10 @@ type lifeJSON struct {
 	LimitSeconds  float64 `json:"limitSeconds"`
 }
 
-// jsonOf is a row with what is known of who is on it; s may be nil.
-func jsonOf(r inspect.Row, s *inspect.Sighting) rowJSON {
+// jsonOf is a row with what is known of who is on it.
+func jsonOf(r inspect.Row, s inspect.Sighting) rowJSON {
 	j := rowJSON{
-		Key: string(r.Key), State: stateOf(r), Fence: int64(r.Fence), CommittedBy: r.CommittedBy, LastOwner: r.LastOwner, LastPurpose: r.LastPurpose,
+		Key: string(r.Key), State: plain.State(r), Fence: int64(r.Fence), CommittedBy: r.CommittedBy, LastOwner: r.LastOwner, LastPurpose: r.LastPurpose,
 		LastHeld: r.LastHeld.UTC(), ExpiresAt: r.ExpiresAt.UTC(), Damage: r.Damage,
 	}
 	if h := r.Holder; h != nil {
@@ -97,7 +69,7 @@ func jsonOf(r inspect.Row, s *inspect.Sighting) rowJSON {
 	for _, w := range r.Queue {
 		j.Queue = append(j.Queue, waiterJSON(w))
 	}
-	if s != nil && s.Life != inspect.Nobody {
+	if s.Life != inspect.Nobody {
 		j.Life = &lifeJSON{
 			State: s.Life.String(), Unit: s.Unit, Head: s.Head, SilentSeconds: inSeconds(s.For), LimitSeconds: inSeconds(s.Limit),
 		}
@@ -108,17 +80,4 @@ func jsonOf(r inspect.Row, s *inspect.Sighting) rowJSON {
 // inSeconds is a time as people read it, to the millisecond.
 func inSeconds(d time.Duration) float64 {
 	return float64(d.Round(time.Millisecond).Milliseconds()) / 1000
-}
-
-// lifeWords says what a watch has come to know.
-func lifeWords(s inspect.Sighting) string {
-	switch s.Life {
-	case inspect.Alive:
-		return "alive"
-	case inspect.Dead:
-		return "dead"
-	case inspect.Silent:
-		return "silent " + plain.Ago(s.For)
-	}
-	return ""
 }

@@ -120,12 +120,12 @@ func (s *shown) forgetOthers() {
 	}
 }
 
-// life is what is known of who is on a row.
-func (s *shown) life(r inspect.Row) *inspect.Sighting {
-	if life, known := s.lives[r.Key]; known {
-		return &life
+// life is what is known of who is on a row, behind a comma; nothing if nothing is.
+func (s *shown) life(key ordering.Key) string {
+	if words := plain.Life(s.lives[key]); words != "" {
+		return ", " + words
 	}
-	return nil
+	return ""
 }
 
 // findJournal looks for the journal of the unit that has the key, in the unit table that its
@@ -179,12 +179,12 @@ func (s *shown) json() shownJSON {
 	all := func(rows []inspect.Row) []rowJSON {
 		list := []rowJSON{}
 		for _, r := range rows {
-			list = append(list, jsonOf(r, s.life(r)))
+			list = append(list, jsonOf(r, s.lives[r.Key]))
 		}
 		return list
 	}
 	j := shownJSON{
-		Row: jsonOf(s.Row, s.life(s.Row)), Above: all(s.Above), Witnesses: all(s.Witnesses), Below: all(s.Below), MoreBelow: s.MoreBelow,
+		Row: jsonOf(s.Row, s.lives[s.Row.Key]), Above: all(s.Above), Witnesses: all(s.Witnesses), Below: all(s.Below), MoreBelow: s.MoreBelow,
 		Unasked: plain.Error(s.unasked),
 	}
 	if of := s.journal; of != nil {

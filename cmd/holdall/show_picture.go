@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
@@ -74,17 +75,13 @@ func queuePicture(r inspect.Row) string {
 
 // pictureOf is a row in a few words.
 func (s *shown) pictureOf(r inspect.Row) string {
-	life := ""
-	if l := s.life(r); l != nil && !l.Head {
-		life = ", " + lifeWords(*l)
-	}
-	switch state := stateOf(r); state {
-	case stateHeld, statePrepared:
-		return fmt.Sprintf("%s by %s%s", state, r.Holder.Unit, life)
-	case stateBelow:
+	switch state := plain.State(r); state {
+	case plain.Held, plain.Prepared:
+		return fmt.Sprintf("%s by %s%s", state, r.Holder.Unit, s.life(r.Key))
+	case plain.Below:
 		return fmt.Sprintf("free, %d %s", len(r.Intents), state)
-	case stateAwaited:
-		return "free"
+	case plain.Awaited:
+		return plain.Free
 	default:
 		return state
 	}

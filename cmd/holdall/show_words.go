@@ -46,17 +46,16 @@ func (s *shown) holderWords(add func(string, ...any)) {
 	h := s.Row.Holder
 	add("is held by %s", plain.Unit(h.Unit, h.Owner, h.Purpose))
 	add("since %s, by its clock; its lease is %v, its token %d", moment(h.Since, s.now), h.Lease, s.Row.Fence)
-	life, alive, dead := s.life(s.Row), false, false
+	life := s.lives[s.Row.Key]
+	alive, dead := life.Life == inspect.Alive, life.Life == inspect.Dead
 	switch {
-	case life == nil && s.goesOn:
+	case life.Life == inspect.Nobody && s.goesOn:
 		add("Whether it is alive is being watched.")
-	case life == nil:
+	case life.Life == inspect.Nobody:
 		add("Whether it is alive was not watched.")
-	case life.Life == inspect.Alive:
-		alive = true
+	case alive:
 		add("It is alive: it showed a sign of life while this was watching.")
-	case life.Life == inspect.Dead:
-		dead = true
+	case dead:
 		add("It is dead: there was no sign of life for %s, as long as its lease.", plain.Ago(life.For))
 	default:
 		add("There was no sign of life for %s; it is dead after %v.", plain.Ago(life.For), life.Limit)
@@ -143,18 +142,12 @@ func (s *shown) intentLine(in inspect.Intent) string {
 	case w.Holder == nil || w.Holder.Unit != in.Unit:
 		return fmt.Sprintf("%s: unit %s, which has it no more: the first unit that wants %s removes this", in.Witness, in.Unit, s.Row.Key)
 	}
-	words := ""
-	if life := s.life(*w); life != nil {
-		words = ", " + lifeWords(*life)
-	}
-	return fmt.Sprintf("%s: %s%s", in.Witness, plain.Unit(in.Unit, w.Holder.Owner, w.Holder.Purpose), words)
+	return fmt.Sprintf("%s: %s%s", in.Witness, plain.Unit(in.Unit, w.Holder.Owner, w.Holder.Purpose), s.life(in.Witness))
 }
 
 func (s *shown) witness(key ordering.Key) *inspect.Row {
-	for n := range s.Witnesses {
-		if s.Witnesses[n].Key == key {
-			return &s.Witnesses[n]
-		}
+	if n := slices.IndexFunc(s.Witnesses, func(w inspect.Row) bool { return w.Key == key }); n >= 0 {
+		return &s.Witnesses[n]
 	}
 	return nil
 }
@@ -166,11 +159,8 @@ func (s *shown) aboveWords(add func(string, ...any)) {
 		case r.Damage != "":
 			add("Above it, %s is no row that holdall wrote: %s", r.Key, r.Damage)
 		case r.Held():
-			words := ""
-			if life := s.life(r); life != nil {
-				words = ", " + lifeWords(*life)
-			}
-			add("Above it, %s is held by %s%s: so nobody else can have this key.", r.Key, plain.Unit(r.Holder.Unit, r.Holder.Owner, r.Holder.Purpose), words)
+			holder := plain.Unit(r.Holder.Unit, r.Holder.Owner, r.Holder.Purpose) + s.life(r.Key)
+			add("Above it, %s is held by %s: so nobody else can have this key.", r.Key, holder)
 		}
 		if r.Awaited() {
 			add("Above it, %s in the queue of %s, for it or for a key below it.", plain.Count(len(r.Queue), "unit waits", "units wait"), r.Key)
@@ -186,7 +176,7 @@ func (s *shown) queueWords(add func(string, ...any)) {
 	add("%s, first come first:", plain.Count(len(r.Queue), "unit waits", "units wait"))
 	for n, w := range r.Queue {
 		words := ""
-		if life := s.life(r); n == 0 && life != nil && life.Head {
+		if life := s.lives[r.Key]; n == 0 && life.Head {
 			words = map[inspect.Life]string{
 				inspect.Dead:  ", dead: it left the key untaken, and is dropped by the next",
 				inspect.Alive: ", and the queue moves",

@@ -129,9 +129,7 @@ func (l *rowsLook) Read(ctx context.Context) (web.List, error) {
 	}
 	list.Spent, list.Unasked = math.Float64frombits(l.spent.Load()), plain.Error(unasked)
 	for _, s := range sightings {
-		row := rowOf(s)
-		row.Stuck = row.Held && stuck[row.Unit]
-		list.Rows = append(list.Rows, row)
+		list.Rows = append(list.Rows, web.Row{Sighting: s, Stuck: s.Row.Held() && stuck[s.Row.Holder.Unit]})
 	}
 	return list, nil
 }
@@ -182,25 +180,6 @@ func (l *rowsLook) stuck(ctx context.Context, sightings []inspect.Sighting) (stu
 	return stuck, failed
 }
 
-// rowOf is a row in the words of ls.
-func rowOf(s inspect.Sighting) web.Row {
-	r := s.Row
-	row := web.Row{
-		Key: r.Key, State: stateOf(r), Waiting: len(r.Queue), Below: len(r.Intents), Held: r.Held(), Prepared: r.Prepared(), Damaged: r.Damage != "", Life: lifeOf(s),
-	}
-	switch {
-	case r.Damage != "":
-		row.Owner = r.Damage
-	case r.Held():
-		row.Owner, row.Purpose, row.Unit, row.Since = r.Holder.Owner, r.Holder.Purpose, r.Holder.Unit, r.Holder.Since
-	}
-	return row
-}
-
-func lifeOf(s inspect.Sighting) web.Life {
-	return web.Life{Alive: s.Life == inspect.Alive, Dead: s.Life == inspect.Dead, Words: lifeWords(s)}
-}
-
 // storyLook is show, again and again.
 type storyLook struct {
 	*pages
@@ -239,37 +218,25 @@ func (l *storyLook) Read(ctx context.Context) (web.Story, error) {
 
 // story is what show has found out, for a page.
 func (s *shown) story() web.Story {
-	r := s.Row
-	story := web.Story{Key: r.Key, State: stateOf(r), Fence: int64(r.Fence), LastOwner: r.LastOwner, CommittedBy: r.CommittedBy}
+	story := web.Story{Row: s.Row, Life: s.lives[s.Row.Key]}
 	add := func(text string, args ...any) {
 		story.Words = append(story.Words, strings.TrimSpace(fmt.Sprintf(text, args...)))
 	}
-	if s.rowWords(add); r.Damage == "" { // the queue has a place of its own
+	if s.rowWords(add); s.Row.Damage == "" { // the queue has a place of its own
 		s.aboveWords(add)
 		s.lastWords(add)
 	}
 	for _, line := range s.picture() {
 		story.Picture = append(story.Picture, plain.Line(line))
 	}
-	if h := r.Holder; h != nil {
-		story.Holder = &web.Holder{Unit: h.Unit, Owner: h.Owner, Purpose: h.Purpose, Since: h.Since, Lease: h.Lease, Sign: h.RVN, Prepared: r.Prepared()}
-		if life := s.life(r); life != nil {
-			story.Holder.Life = lifeOf(*life)
-		}
-		if s.journal != nil && s.journal.Outcome != unitofwork.Forgotten {
-			story.Holder.Becomes = becomes(*s.journal)
-		}
-	}
-	for _, w := range r.Queue {
-		story.Queue = append(story.Queue, web.Waiter{Unit: w.Unit, Owner: w.Owner, Purpose: w.Purpose})
+	if s.journal != nil && s.journal.Outcome != unitofwork.Forgotten {
+		story.Becomes = becomes(*s.journal)
 	}
 	for _, other := range s.around() {
-		if other.Key != r.Key && !other.Idle() {
-			row := inspect.Sighting{Row: other}
-			if life := s.life(other); life != nil {
-				row = *life
-			}
-			story.Around = append(story.Around, rowOf(row))
+		if other.Key != s.Row.Key && !other.Idle() {
+			sighting := s.lives[other.Key]
+			sighting.Row = other
+			story.Around = append(story.Around, web.Row{Sighting: sighting})
 		}
 	}
 	return story

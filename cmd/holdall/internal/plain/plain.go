@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/holdall/holdall/lockset/inspect"
 )
 
 // Line is a line of text in which what a terminal would obey, or a reader not see, is written out: keys and
@@ -49,6 +51,45 @@ func For(purpose string) string {
 		return ""
 	}
 	return fmt.Sprintf(" for %q", purpose)
+}
+
+// The states of a row.
+const (
+	Damaged  = "damaged"  // holdall did not write it
+	Prepared = "prepared" // held, and a journal decides about it
+	Held     = "held"
+	Below    = "below"   // free, with keys held below
+	Awaited  = "awaited" // free, and units wait in its queue
+	Free     = "free"
+)
+
+// State is the first of the states that a row is in, from what keeps others out most to
+// what does least.
+func State(r inspect.Row) string {
+	switch {
+	case r.Damage != "":
+		return Damaged
+	case r.Prepared():
+		return Prepared
+	case r.Held():
+		return Held
+	case len(r.Intents) > 0:
+		return Below
+	case r.Awaited():
+		return Awaited
+	}
+	return Free
+}
+
+// Life says what a watch has come to know; nothing if there is nobody.
+func Life(s inspect.Sighting) string {
+	switch s.Life {
+	case inspect.Alive, inspect.Dead:
+		return s.Life.String()
+	case inspect.Silent:
+		return "silent " + Ago(s.For)
+	}
+	return ""
 }
 
 // Ago is how long ago something was, coarser the longer it is. Clocks differ: what is to

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -82,19 +83,23 @@ func (t *tables) readsOf(subject string) int {
 
 var loopback = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8765}
 
+// held is a row with so many units in its queue.
+func held(key ordering.Key, by inspect.Holder, life inspect.Life, waiting int) Row {
+	r := inspect.Row{Key: key, Fence: 41, Holder: &by, Queue: make([]inspect.Waiter, waiting)}
+	return Row{Sighting: inspect.Sighting{Row: r, Life: life}}
+}
+
+// storyOf is what a key's page has of its row.
+func storyOf(r Row) Story { return Story{Row: r.Row, Life: r.Sighting} }
+
 // town has a key that is held, and one that is dead.
 func town() *tables {
+	a := held("a", inspect.Holder{Unit: "unit-a", Owner: "host-1", Purpose: "pay", RVN: "1", Lease: time.Second}, inspect.Alive, 2)
+	dead := held("dead", inspect.Holder{Unit: "unit-d", Owner: "host-2", RVN: "7"}, inspect.Dead, 0)
+	prepared := held("j", inspect.Holder{Unit: "unit-j", Owner: "host-3", Prepared: "units"}, inspect.Nobody, 0)
 	return &tables{
-		list: List{Rows: []Row{
-			{Key: "a", State: "held", Owner: "host-1", Unit: "unit-a", Held: true, Waiting: 2, Life: Life{Alive: true, Words: "alive"}},
-			{Key: "b", State: "held", Owner: "host-1", Unit: "unit-a", Held: true},
-			{Key: "dead", State: "held", Owner: "host-2", Unit: "unit-d", Held: true, Life: Life{Dead: true, Words: "dead"}},
-		}},
-		stories: map[ordering.Key]Story{
-			"a":    {Key: "a", State: "held", Fence: 41, Holder: &Holder{Unit: "unit-a", Owner: "host-1", Purpose: "pay", Sign: "1", Lease: time.Second, Life: Life{Alive: true, Words: "alive"}}},
-			"dead": {Key: "dead", State: "held", Fence: 42, Holder: &Holder{Unit: "unit-d", Owner: "host-2", Sign: "7", Life: Life{Dead: true, Words: "dead"}}},
-			"j":    {Key: "j", State: "prepared", Holder: &Holder{Unit: "unit-j", Owner: "host-3", Prepared: true}},
-		},
+		list:    List{Rows: []Row{a, held("b", inspect.Holder{Unit: "unit-a", Owner: "host-1"}, inspect.Nobody, 0), dead}},
+		stories: map[ordering.Key]Story{"a": storyOf(a), "dead": storyOf(dead), "j": storyOf(prepared)},
 	}
 }
 

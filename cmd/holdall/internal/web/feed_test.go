@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -184,19 +185,19 @@ func TestStreamsShowWhatChanges(t *testing.T) {
 	tables := town()
 	server := httptest.NewServer(serve(t, tables, func(c *Config) { c.Every = 20 * time.Millisecond }))
 	t.Cleanup(server.Close)
-	held, story := lines(t, server.URL, "/events?q=HOST-1"), lines(t, server.URL, "/key/events?key=a")
-	first := event(t, held)
+	list, story := lines(t, server.URL, "/events?q=HOST-1"), lines(t, server.URL, "/key/events?key=a")
+	first := event(t, list)
 	require.Contains(t, first, `data-key="a"`)
 	require.NotContains(t, first, `data-key="dead"`)
 	require.NotContains(t, first, "<html")
 	require.Contains(t, event(t, story), "unit-a")
 	tables.change(func() {
-		tables.list.Rows = append(tables.list.Rows, Row{Key: "new\rdata: <b>x", Owner: "host-1", Unit: "u", Held: true})
-		tables.stories["a"] = Story{Key: "a", State: "free", CommittedBy: "unit-a"}
+		tables.list.Rows = append(tables.list.Rows, held("new\rdata: <b>x", inspect.Holder{Unit: "u", Owner: "host-1"}, inspect.Nobody, 0))
+		tables.stories["a"] = Story{Row: inspect.Row{Key: "a", CommittedBy: "unit-a"}}
 	})
 	text := ""
 	for !strings.Contains(text, "data: &lt;b&gt;x") {
-		text = event(t, held)
+		text = event(t, list)
 	}
 	require.NotContains(t, text, "<b>x")
 	require.NotContains(t, text, "\r", "which ends a line of a stream")
@@ -204,9 +205,9 @@ func TestStreamsShowWhatChanges(t *testing.T) {
 	}
 	tables.change(func() { tables.failed = errors.New("no more") })
 	for !strings.Contains(text, "could not be read: no more; look it up") {
-		text = event(t, held)
+		text = event(t, list)
 	}
-	require.Contains(t, event(t, held), `data-key="a"`, "what is known is still shown")
+	require.Contains(t, event(t, list), `data-key="a"`, "what is known is still shown")
 }
 
 // A browser gives a page up that does not come, and with it the reading: so it comes without, and the

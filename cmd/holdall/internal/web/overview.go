@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/holdall/holdall/lockset/inspect"
 )
 
 // How many rows a page has at most, and how many of them are called the hottest: nobody reads more.
@@ -25,12 +27,12 @@ var kinds = []struct {
 	name, title string
 	has         func(Row) bool
 }{
-	{"held", "Held", func(r Row) bool { return r.Held }},
-	{"waiting", "Waited for", func(r Row) bool { return r.Waiting > 0 }},
-	{"dead", "Dead", func(r Row) bool { return r.Life.Dead }},
-	{"prepared", "Prepared", func(r Row) bool { return r.Prepared }},
+	{"held", "Held", func(r Row) bool { return r.Row.Held() }},
+	{"waiting", "Waited for", func(r Row) bool { return r.Row.Awaited() }},
+	{"dead", "Dead", func(r Row) bool { return r.Life == inspect.Dead }},
+	{"prepared", "Prepared", func(r Row) bool { return r.Row.Prepared() }},
 	{"stuck", "Stuck", func(r Row) bool { return r.Stuck }},
-	{"damaged", "Damaged", func(r Row) bool { return r.Damaged }},
+	{"damaged", "Damaged", func(r Row) bool { return r.Row.Damage != "" }},
 }
 
 // filterOf reads a filter from the query of a URL; a kind that there is not is none.
@@ -62,8 +64,8 @@ func (f Filter) wants(r Row) bool {
 			return false
 		}
 	}
-	text := strings.ToLower(f.Text)
-	return slices.ContainsFunc([]string{string(r.Key), r.Owner, r.Purpose, r.Unit}, func(s string) bool {
+	text, who := strings.ToLower(f.Text), r.Who()
+	return slices.ContainsFunc([]string{string(r.Row.Key), who.Owner, who.Purpose, who.Unit}, func(s string) bool {
 		return strings.Contains(strings.ToLower(s), text)
 	})
 }
@@ -123,11 +125,11 @@ func overview(l List, f Filter) Overview {
 		if o.Found++; len(o.Rows) < mostShown {
 			o.Rows = append(o.Rows, r)
 		}
-		if r.Waiting > 0 {
+		if r.Row.Awaited() {
 			o.Hot = append(o.Hot, r)
 		}
 	}
-	slices.SortStableFunc(o.Hot, func(a, b Row) int { return cmp.Compare(b.Waiting, a.Waiting) })
+	slices.SortStableFunc(o.Hot, func(a, b Row) int { return cmp.Compare(len(b.Row.Queue), len(a.Row.Queue)) })
 	o.Hot = o.Hot[:min(len(o.Hot), mostHot)]
 	o.Stuck = stuckUnits(l.Rows)
 	for _, r := range l.Rates {
@@ -153,9 +155,10 @@ func stuckUnits(rows []Row) (all []StuckUnit) {
 		if !r.Stuck {
 			continue
 		}
-		at := slices.IndexFunc(all, func(u StuckUnit) bool { return u.Unit == r.Unit })
+		who := r.Who()
+		at := slices.IndexFunc(all, func(u StuckUnit) bool { return u.Unit == who.Unit })
 		if at < 0 {
-			all, at = append(all, StuckUnit{Unit: r.Unit, Owner: r.Owner}), len(all)
+			all, at = append(all, StuckUnit{Unit: who.Unit, Owner: who.Owner}), len(all)
 		}
 		all[at].Keys = append(all[at].Keys, r)
 	}

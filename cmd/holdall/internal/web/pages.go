@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/plain"
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
@@ -19,6 +20,8 @@ import (
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"ago":     func(t time.Time) string { return plain.Ago(time.Since(t)) },
 	"plain":   plain.Line,
+	"state":   plain.State,
+	"life":    plain.Life,
 	"key":     func(key ordering.Key) string { return plain.Line(string(key)) },
 	"clock":   func(t time.Time) string { return t.UTC().Format(time.TimeOnly) + "Z" },
 	"date":    func(t time.Time) string { return t.UTC().Format(time.DateTime) + "Z" },
@@ -123,8 +126,7 @@ func (s *Server) storyPage(key ordering.Key, reading Reading[Story]) page {
 		Title: plain.Line(string(key)), Events: "/key/events" + q, Here: "/key" + q, Reload: true, At: reading.At, Failed: s.failure(reading.Err),
 		Story: reading.Value, Every: s.cfg.Every, Tables: s.cfg.Title,
 	}
-	p.Story.Key = key
-	if h := p.Story.Holder; h != nil && !h.Prepared && !s.cfg.ReadOnly {
+	if h := p.Story.Row.Holder; h != nil && h.Prepared == "" && !s.cfg.ReadOnly {
 		p.Free = "/free" + q + "&unit=" + url.QueryEscape(h.Unit)
 	}
 	return p
@@ -141,8 +143,9 @@ func (s *Server) failure(err error) string {
 // ask is what the page says that asks whether to take a key.
 type ask struct {
 	Key    ordering.Key
-	Holder Holder
-	Fence  int64
+	Holder inspect.Holder
+	Life   string // the holder's, in a word
+	Fence  fencing.Token
 	Others []Row // that the unit has, and loses, too
 	Partly bool  // it may have more than those
 	Proof  string
@@ -166,20 +169,21 @@ func (s *Server) askToFree(w http.ResponseWriter, r *http.Request) {
 		s.say(w, http.StatusServiceUnavailable, "Not known", "Who has the key could not be read: "+s.failure(err))
 		return
 	}
-	h, key := reading.Value.Holder, keyOf(r)
-	if h == nil || h.Unit != r.URL.Query().Get("unit") || h.Prepared {
+	row, key := reading.Value.Row, keyOf(r)
+	h := row.Holder
+	if h == nil || h.Unit != r.URL.Query().Get("unit") || h.Prepared != "" {
 		s.changed(w, key, "Somebody else has the key by now, or nobody, or a journal decides about it.")
 		return
 	}
-	a := ask{Key: key, Holder: *h, Fence: reading.Value.Fence}
-	if h.Life.Dead {
-		a.Sign = h.Sign
+	a := ask{Key: key, Holder: *h, Life: plain.Life(reading.Value.Life), Fence: row.Fence}
+	if reading.Value.Life.Life == inspect.Dead {
+		a.Sign = h.RVN
 	}
 	list, err := s.rows.Latest(soon)
 	a.Partly = err != nil || list.Err != nil || list.Value.More > 0 || s.cfg.Partly
 	if err == nil {
 		for _, row := range list.Value.Rows {
-			if row.Unit == h.Unit && row.Key != key {
+			if row.Who().Unit == h.Unit && row.Row.Key != key {
 				a.Others = append(a.Others, row)
 			}
 		}
@@ -222,7 +226,7 @@ func (s *Server) free(w http.ResponseWriter, r *http.Request) {
 			s.say(w, http.StatusBadGateway, "Not taken", "Nothing was changed: the row could not be read: "+s.failure(err))
 			return
 		}
-		if h := now.Holder; h != nil && h.Unit == unit && h.Sign != sign {
+		if h := now.Row.Holder; h != nil && h.Unit == unit && h.RVN != sign {
 			s.changed(w, key, "Unit "+unit+" was shown as dead, and has shown a sign of life since.")
 			return
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
@@ -20,13 +21,16 @@ import (
 // What stands in rows is text, wherever it is shown, and never a part of a page.
 func TestRowsAreNeverMarkup(t *testing.T) {
 	const evil = `"><script>alert(1)</script><img src=x onerror=alert(2)>'{{.}}` + "\u202e\x1b[2J"
-	row := Row{Key: evil, State: "held", Owner: evil, Purpose: evil, Unit: evil, Held: true, Stuck: true, Waiting: 1}
+	row := held(evil, inspect.Holder{Unit: evil, Owner: evil, Purpose: evil}, inspect.Nobody, 1)
+	row.Stuck = true
+	shown := inspect.Row{
+		Key: "k", CommittedBy: evil, LastOwner: evil,
+		Holder: &inspect.Holder{Unit: "u", Owner: evil, Purpose: evil}, Queue: []inspect.Waiter{{Unit: evil, Owner: evil, Purpose: evil}},
+	}
 	tables := &tables{
-		list: List{Rows: []Row{row, {Key: "o", Unit: "unit-o", Held: true}}, Unasked: evil, RatesFailed: evil},
+		list: List{Rows: []Row{row, held("o", inspect.Holder{Unit: "unit-o"}, inspect.Nobody, 0)}, Unasked: evil, RatesFailed: evil},
 		stories: map[ordering.Key]Story{"k": {
-			Key: "k", State: "held", Words: []string{evil}, Picture: []string{"<script>"}, CommittedBy: evil, LastOwner: evil,
-			Holder: &Holder{Unit: "u", Owner: evil, Purpose: evil, Becomes: evil}, Queue: []Waiter{{evil, evil, evil}}, Around: []Row{row},
-			Events: []Event{{Words: evil}},
+			Row: shown, Becomes: evil, Words: []string{evil}, Picture: []string{"<script>"}, Around: []Row{row}, Events: []Event{{Words: evil}},
 		}},
 	}
 	h := serve(t, tables, func(c *Config) { c.Title = evil })
@@ -42,12 +46,12 @@ func TestRowsAreNeverMarkup(t *testing.T) {
 }
 
 func TestAnOverviewCountsAndFilters(t *testing.T) {
-	l := List{Rows: []Row{
-		{Key: "a", Held: true, Waiting: 2, Owner: "Host-1"},
-		{Key: "b", Held: true, Prepared: true, Stuck: true, Unit: "u1", Purpose: "payments"},
-		{Key: "c", Waiting: 5},
-		{Key: "d", Held: true, Prepared: true, Stuck: true, Unit: "u1", Life: Life{Dead: true}},
-	}}
+	b := held("b", inspect.Holder{Unit: "u1", Purpose: "payments", Prepared: "units"}, inspect.Nobody, 0)
+	d := held("d", inspect.Holder{Unit: "u1", Prepared: "units"}, inspect.Dead, 0)
+	b.Stuck, d.Stuck = true, true
+	c := held("c", inspect.Holder{}, inspect.Nobody, 5)
+	c.Row.Holder = nil
+	l := List{Rows: []Row{held("a", inspect.Holder{Owner: "Host-1"}, inspect.Nobody, 2), b, c, d}}
 	o := overview(l, Filter{})
 	counts := map[string]int{}
 	for _, k := range o.Kinds {
@@ -75,7 +79,7 @@ func TestAnOverviewCountsAndFilters(t *testing.T) {
 	}
 	var many List
 	for range mostShown + 7 {
-		many.Rows = append(many.Rows, Row{Key: "k", Waiting: 1})
+		many.Rows = append(many.Rows, held("k", inspect.Holder{}, inspect.Nobody, 1))
 	}
 	o = overview(many, Filter{})
 	require.Len(t, o.Rows, mostShown)
@@ -92,40 +96,41 @@ func TestAnOverviewSaysHowManyKeysItHasNot(t *testing.T) {
 
 func keysOf(rows []Row) (keys []ordering.Key) {
 	for _, r := range rows {
-		keys = append(keys, r.Key)
+		keys = append(keys, r.Row.Key)
 	}
 	return keys
 }
 
 func TestAStorySaysWhatHasHappened(t *testing.T) {
-	holder := func(unit string, change ...func(*Holder)) *Holder {
-		h := &Holder{Unit: unit, Owner: "o-" + unit}
+	by := func(unit string, fence fencing.Token, change ...func(*Story)) Story {
+		s := Story{Row: inspect.Row{Fence: fence, Holder: &inspect.Holder{Unit: unit, Owner: "o-" + unit}}}
 		for _, c := range change {
-			c(h)
+			c(&s)
 		}
-		return h
+		return s
 	}
-	alive := func(h *Holder) { h.Life = Life{Alive: true} }
-	dead := func(h *Holder) { h.Life = Life{Dead: true} }
-	prepared := func(h *Holder) { h.Prepared = true }
-	committed := func(h *Holder) { h.Prepared, h.Becomes = true, "committed" }
+	alive := func(s *Story) { s.Life.Life = inspect.Alive }
+	dead := func(s *Story) { s.Life.Life = inspect.Dead }
+	prepared := func(s *Story) { s.Row.Holder.Prepared = "units" }
+	committed := func(s *Story) { s.Row.Holder.Prepared, s.Becomes = "units", "committed" }
+	queue := func(waiters ...inspect.Waiter) Story { return Story{Row: inspect.Row{Queue: waiters}} }
 	free := Story{}
 	for name, c := range map[string]struct {
 		before, after Story
 		want          []string
 	}{
-		"nothing":     {Story{Holder: holder("a", alive)}, Story{Holder: holder("a", alive)}, nil},
-		"taken":       {free, Story{Holder: holder("a"), Fence: 7}, []string{`taken by unit a of "o-a", with token 7`}},
-		"released":    {Story{Holder: holder("a")}, free, []string{"unit a has it no more"}},
-		"committed":   {Story{Holder: holder("a")}, Story{CommittedBy: "a"}, []string{"unit a committed, and let go of it"}},
-		"handed over": {Story{Holder: holder("a")}, Story{Holder: holder("b"), Fence: 8}, []string{"unit a has it no more", `taken by unit b of "o-b", with token 8`}},
-		"died":        {Story{Holder: holder("a", alive)}, Story{Holder: holder("a", dead)}, []string{"unit a is dead: no sign of life for a lease"}},
-		"was silent":  {Story{Holder: holder("a", dead)}, Story{Holder: holder("a", alive)}, []string{"unit a showed a sign of life"}},
-		"prepared":    {Story{Holder: holder("a")}, Story{Holder: holder("a", prepared)}, []string{"unit a is prepared: its journal decides"}},
-		"decided":     {Story{Holder: holder("a", prepared)}, Story{Holder: holder("a", committed)}, []string{"unit a is committed"}},
-		"waits":       {free, Story{Queue: []Waiter{{"w", "x", "pay"}}}, []string{`unit w of "x" for "pay" waits, 1 in the queue`}},
-		"gave up":     {Story{Queue: []Waiter{{"w", "", ""}, {"v", "", ""}}}, Story{Queue: []Waiter{{"v", "", ""}}}, []string{"unit w waits no more"}},
-		"its turn":    {Story{Queue: []Waiter{{"w", "", ""}}}, Story{Holder: holder("w"), Fence: 9}, []string{`taken by unit w of "o-w", with token 9`}},
+		"nothing":     {by("a", 7, alive), by("a", 7, alive), nil},
+		"taken":       {free, by("a", 7), []string{`taken by unit a of "o-a", with token 7`}},
+		"released":    {by("a", 7), free, []string{"unit a has it no more"}},
+		"committed":   {by("a", 7), Story{Row: inspect.Row{CommittedBy: "a"}}, []string{"unit a committed, and let go of it"}},
+		"handed over": {by("a", 7), by("b", 8), []string{"unit a has it no more", `taken by unit b of "o-b", with token 8`}},
+		"died":        {by("a", 7, alive), by("a", 7, dead), []string{"unit a is dead: no sign of life for a lease"}},
+		"was silent":  {by("a", 7, dead), by("a", 7, alive), []string{"unit a showed a sign of life"}},
+		"prepared":    {by("a", 7), by("a", 7, prepared), []string{"unit a is prepared: its journal decides"}},
+		"decided":     {by("a", 7, prepared), by("a", 7, committed), []string{"unit a is committed"}},
+		"waits":       {free, queue(inspect.Waiter{Unit: "w", Owner: "x", Purpose: "pay"}), []string{`unit w of "x" for "pay" waits, 1 in the queue`}},
+		"gave up":     {queue(inspect.Waiter{Unit: "w"}, inspect.Waiter{Unit: "v"}), queue(inspect.Waiter{Unit: "v"}), []string{"unit w waits no more"}},
+		"its turn":    {queue(inspect.Waiter{Unit: "w"}), by("w", 9), []string{`taken by unit w of "o-w", with token 9`}},
 	} {
 		require.Equal(t, c.want, changes(c.before, c.after), name)
 	}
@@ -174,9 +179,7 @@ func TestAKeyIsNotTakenIfItsRowHasChanged(t *testing.T) {
 	}{
 		"nothing has changed": {"dead", "unit-d", func(*tables) {}, 200, "It was taken."},
 		"the dead lives": {"dead", "unit-d", func(s *tables) {
-			story := s.stories["dead"]
-			story.Holder = &Holder{Unit: "unit-d", Sign: "8"}
-			s.stories["dead"] = story
+			s.stories["dead"] = storyOf(held("dead", inspect.Holder{Unit: "unit-d", RVN: "8"}, inspect.Alive, 0))
 		}, 409, "has shown a sign of life since"},
 		"the row cannot be read": {"dead", "unit-d", func(s *tables) { s.failed = errors.New("throttled") }, 502, "throttled"},
 		"another has it": {"a", "unit-a", func(s *tables) {
@@ -222,7 +225,7 @@ func TestPagesSayWhatTheyCannotRead(t *testing.T) {
 func TestAnyKeyIsTaken(t *testing.T) {
 	const key = "line 1\nline 2&unit=x%2F+\u00e9"
 	tables := town()
-	tables.stories[key] = Story{Key: key, Holder: &Holder{Unit: "unit-x"}}
+	tables.stories[key] = storyOf(held(key, inspect.Holder{Unit: "unit-x"}, inspect.Nobody, 0))
 	h := serve(t, tables)
 	page := bodyOf(t, browse(h, http.MethodGet, "/key?key="+url.QueryEscape(key), nil))
 	link := regexp.MustCompile(`href="(/free[^"]*)"`).FindStringSubmatch(page)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/plain"
+	"github.com/holdall/holdall/lockset/inspect"
 )
 
 // mostEvents is how many events of a key are kept.
@@ -41,9 +42,9 @@ func (c *chronicle) Read(ctx context.Context) (Story, error) {
 // between them was not seen.
 func changes(before, after Story) (all []string) {
 	say := func(text string, args ...any) { all = append(all, fmt.Sprintf(text, args...)) }
-	was, is := before.Holder, after.Holder
+	was, is := before.Row.Holder, after.Row.Holder
 	if was != nil && (is == nil || is.Unit != was.Unit) {
-		if after.CommittedBy == was.Unit {
+		if after.Row.CommittedBy == was.Unit {
 			say("unit %s committed, and let go of it", was.Unit)
 		} else {
 			say("unit %s has it no more", was.Unit)
@@ -52,24 +53,27 @@ func changes(before, after Story) (all []string) {
 	switch {
 	case is == nil:
 	case was == nil || was.Unit != is.Unit:
-		say("taken by %s, with token %d", plain.Unit(is.Unit, is.Owner, is.Purpose), after.Fence)
-	case !was.Prepared && is.Prepared:
+		say("taken by %s, with token %d", plain.Unit(is.Unit, is.Owner, is.Purpose), after.Row.Fence)
+	case !before.Row.Prepared() && after.Row.Prepared():
 		say("unit %s is prepared: its journal decides", is.Unit)
-	case was.Life.Dead && is.Life.Alive:
+	case before.Life.Life == inspect.Dead && after.Life.Life == inspect.Alive:
 		say("unit %s showed a sign of life", is.Unit)
-	case !was.Life.Dead && is.Life.Dead:
+	case before.Life.Life != inspect.Dead && after.Life.Life == inspect.Dead:
 		say("unit %s is dead: no sign of life for a lease", is.Unit)
 	}
-	if is != nil && is.Becomes != "" && (was == nil || was.Unit == is.Unit && was.Becomes != is.Becomes) {
-		say("unit %s is %s", is.Unit, is.Becomes)
+	if is != nil && after.Becomes != "" && (was == nil || was.Unit == is.Unit && before.Becomes != after.Becomes) {
+		say("unit %s is %s", is.Unit, after.Becomes)
 	}
-	for _, w := range before.Queue {
-		if !slices.ContainsFunc(after.Queue, func(x Waiter) bool { return x.Unit == w.Unit }) && (is == nil || is.Unit != w.Unit) {
+	waits := func(unit string, in Story) bool {
+		return slices.ContainsFunc(in.Row.Queue, func(w inspect.Waiter) bool { return w.Unit == unit })
+	}
+	for _, w := range before.Row.Queue {
+		if !waits(w.Unit, after) && (is == nil || is.Unit != w.Unit) {
 			say("%s waits no more", plain.Unit(w.Unit, w.Owner, w.Purpose))
 		}
 	}
-	for n, w := range after.Queue {
-		if !slices.ContainsFunc(before.Queue, func(x Waiter) bool { return x.Unit == w.Unit }) {
+	for n, w := range after.Row.Queue {
+		if !waits(w.Unit, before) {
 			say("%s waits, %d in the queue", plain.Unit(w.Unit, w.Owner, w.Purpose), n+1)
 		}
 	}

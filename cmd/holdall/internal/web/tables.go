@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -46,58 +47,31 @@ type List struct {
 	RatesFailed string
 }
 
-// Row is a row of the lock table in the words of ls.
+// Row is a row of the lock table, with what is known of who is on it.
 type Row struct {
-	Key            ordering.Key
-	State          string // in one word
-	Owner, Purpose string // of the holder; Owner says what is wrong with a damaged row
-	Unit           string
-	Since          time.Time // by the holder's clock
-	Life           Life
-	Waiting        int
-	Below          int // units that hold keys below it
-	Held, Prepared bool
-	Damaged        bool
-	Stuck          bool // its holder is committed, and cannot be finished
+	inspect.Sighting
+	Stuck bool // its holder is committed, and cannot be finished
 }
 
-// Life is what is known of who is to show a sign of life.
-type Life struct {
-	Alive, Dead bool
-	Words       string // empty if there is nobody, or nothing is known
+// Who is the holder of the row; of a damaged row, what is wrong with it stands for the owner.
+func (r Row) Who() inspect.Holder {
+	if r.Row.Holder != nil {
+		return *r.Row.Holder
+	}
+	return inspect.Holder{Owner: r.Row.Damage}
 }
 
 // Story is what is known of one key, in the words of show.
 type Story struct {
-	Key     ordering.Key
-	State   string
-	Words   []string // a line for each fact, and what follows from it
+	Row     inspect.Row
+	Life    inspect.Sighting // of its holder
+	Becomes string           // what is decided about the holder, in a word; empty if nothing is known
+	Words   []string         // a line for each fact, and what follows from it
 	Picture []string
-	Holder  *Holder // nil if nobody has it
-	Queue   []Waiter
 	Around  []Row // above, the witnesses of what is below
-	Fence   int64
-	// Of a row that nobody has: who had it last. Else it is empty.
-	LastOwner string
-	// CommittedBy is the last unit that committed with it.
-	CommittedBy string
 
 	Events []Event // what has happened while somebody looked, the last first
 }
-
-// Holder is who has a key.
-type Holder struct {
-	Unit, Owner, Purpose string
-	Since                time.Time // by its clock
-	Lease                time.Duration
-	Sign                 string // changes with every sign of life
-	Life                 Life
-	Prepared             bool   // a journal decides about it: nobody frees it before
-	Becomes              string // what is decided about it, in a word; empty if nothing is known
-}
-
-// Waiter is a unit in a queue.
-type Waiter struct{ Unit, Owner, Purpose string }
 
 // Event is something that happened to a key.
 type Event struct {
