@@ -16,7 +16,6 @@ import (
 	"github.com/holdall/holdall/unitofwork"
 )
 
-// finding is one of check, in JSON.
 type finding struct {
 	Table   string `json:"table"` // empty if it concerns this host's clock
 	Problem string `json:"problem"`
@@ -34,7 +33,6 @@ func (f finding) String() string {
 	return text
 }
 
-// checkFlags are the flags of check.
 type checkFlags struct {
 	fleet    bool
 	capacity float64

@@ -59,8 +59,7 @@ func ofDescription(table string, is *types.TableDescription) (found []finding) {
 
 // ofBackups says what there is to say about the unit table's past.
 func ofBackups(table string, is *types.ContinuousBackupsDescription) []finding {
-	if is == nil || is.PointInTimeRecoveryDescription == nil ||
-		is.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus != types.PointInTimeRecoveryStatusDisabled {
+	if pointInTime(is) != types.PointInTimeRecoveryStatusDisabled {
 		return nil
 	}
 	return []finding{{Table: table, Advice: true,

@@ -51,12 +51,8 @@ func (c *child) run(cmd *exec.Cmd, terminal bool, started chan<- error) {
 
 // code is what the command exits with, as a shell says it. To be asked once it has exited.
 func (c *child) code() int {
-	var exit *exec.ExitError
-	switch {
-	case c.err != nil && !errors.As(c.err, &exit):
+	if c.state == nil || c.err != nil && !errors.As(c.err, new(*exec.ExitError)) {
 		return exitExec // its output could not be passed on, say
-	case c.state == nil:
-		return exitExec
 	}
 	return codeOfState(c.state)
 }

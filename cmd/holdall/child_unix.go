@@ -106,7 +106,6 @@ func (c *child) terminate() {
 	c.signal(syscall.SIGCONT)
 }
 
-// kill ends the group.
 func (c *child) kill() { c.signal(syscall.SIGKILL) }
 
 // left reports whether anything of the group is there yet.

@@ -11,7 +11,6 @@ import (
 // columns is text in columns: the cells of each row.
 type columns [][]string
 
-// drop removes a column.
 func (t columns) drop(column int) {
 	for n, row := range t {
 		t[n] = slices.Delete(row, column, column+1)

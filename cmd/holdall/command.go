@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, env *environment) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
-	if err == nil || codeSaysAll(err) != nil {
+	if err == nil || codeSaysAll(err) {
 		err = cmp.Or(a.out.failed, err) // half a list is none
 	}
 	switch cause := context.Cause(ctx); {

@@ -13,7 +13,6 @@ import (
 	"github.com/holdall/holdall/cmd/holdall/internal/costs"
 )
 
-// costFlags are those of cost alone.
 type costFlags struct {
 	unit       costs.Unit
 	record     bytesFlag
@@ -59,7 +58,6 @@ func costCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// bytesFlag is a flag that is a size.
 type bytesFlag int
 
 func (b *bytesFlag) String() string {
@@ -131,7 +129,6 @@ func (f costFlags) checked(lease time.Duration, changed func(flag string) bool) 
 	return u, nil
 }
 
-// worked is what cost has worked out.
 type worked struct {
 	costs.Estimate
 	PerSecond costs.Cost `json:"perSecond"`
@@ -139,7 +136,6 @@ type worked struct {
 	Money     *money     `json:"money,omitempty"`
 }
 
-// money is what a month costs.
 type money struct {
 	Writes float64 `json:"writes"`
 	Reads  float64 `json:"reads"`
@@ -171,7 +167,6 @@ func (a *app) cost(f costFlags, changed func(flag string) bool) error {
 	return a.out.json(w)
 }
 
-// lines say it for people.
 func (w worked) lines() []string {
 	t := columns{{"A UNIT", "SHARE", "REQUESTS", "WRITE UNITS", "READ UNITS"}}
 	for _, k := range w.Kinds {
@@ -201,7 +196,6 @@ func inColumns(c costs.Cost) []string {
 	return []string{short(c.Requests), short(c.WriteUnits), short(c.ReadUnits)}
 }
 
-// percent is a share for people.
 func percent(share float64) string {
 	return short(100*share) + "%"
 }

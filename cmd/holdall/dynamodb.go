@@ -16,7 +16,6 @@ import (
 	"github.com/holdall/holdall/holdalltest"
 )
 
-// dynamodbFlags are those of dynamodb alone.
 type dynamodbFlags struct {
 	listen  string
 	latency time.Duration

@@ -129,7 +129,7 @@ func (a *app) acquire(ctx context.Context, locks *lockset.Client, keys []orderin
 		defer close(over)
 		select {
 		case s := <-a.signals:
-			cancel(interrupted{s})
+			cancel(&exit{interrupted{s}.code(), interrupted{s}})
 		case <-got:
 		}
 	}()
@@ -148,15 +148,11 @@ func (a *app) acquire(ctx context.Context, locks *lockset.Client, keys []orderin
 
 // notGot is the error of an acquisition, with its code.
 func notGot(err error) error {
-	var held *lockset.HeldError
-	var signal interrupted
-	var own *ownCallerError
+	var ended *exit // by a signal, or because its own caller has the key
 	switch {
-	case errors.As(err, &own):
-		return own
-	case errors.As(err, &signal):
-		return &exit{signal.code(), signal}
-	case errors.As(err, &held):
+	case errors.As(err, &ended):
+		return ended
+	case errors.As(err, new(*lockset.HeldError)):
 		return &exit{exitNotGot, err}
 	}
 	return err

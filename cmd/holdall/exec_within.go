@@ -13,17 +13,6 @@ import (
 // line. One that waited for such a key would wait for its own caller.
 const heldVariable = "HOLDALL_HELD"
 
-// ownCallerError says that an exec would wait for one that it runs under.
-type ownCallerError struct {
-	wanted, held ordering.Key
-	unit         string
-}
-
-func (e *ownCallerError) Error() string {
-	return fmt.Sprintf("key %q is needed, and the exec that this one runs under, unit %s, has key %q: it would be waited for for ever; name all keys in that one",
-		string(e.wanted), e.unit, string(e.held))
-}
-
 // withHeld returns the variable for a command that runs under a set as well.
 func (a *app) withHeld(set *lockset.Set) string {
 	var lines []string
@@ -43,7 +32,8 @@ func (a *app) ownCaller(w trace.Event) error {
 		key := ordering.Key(held)
 		// Of what blocks a key from below, or for others' turn, the wait does not say whose it is.
 		if unit != "" && (w.Holder == unit || w.Holder == "" && (key.Covers(w.Key) || w.Key.Covers(key))) {
-			return &ownCallerError{w.Key, key, unit}
+			return &exit{exitExec, fmt.Errorf("key %q is needed, and the exec that this one runs under, unit %s, has key %q: "+
+				"it would be waited for for ever; name all keys in that one", string(w.Key), unit, held)}
 		}
 	}
 	return nil

@@ -14,7 +14,6 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// freeFlags are those of free alone.
 type freeFlags struct {
 	unit, reason string
 	now, yes     bool
@@ -50,7 +49,6 @@ func freeCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// freed is what free says in JSON.
 type freed struct {
 	Key  string `json:"key"`
 	Unit string `json:"unit"`

@@ -19,7 +19,6 @@ import (
 	"github.com/holdall/holdall/unitofwork"
 )
 
-// initOptions are the flags of init.
 type initOptions struct {
 	print       string
 	records     []string
@@ -82,7 +81,6 @@ func (a *app) printTables(o initOptions) error {
 	return print(a.stdout, t)
 }
 
-// made is what init did about one table.
 type made struct {
 	Table string `json:"table"`
 	Made  bool   `json:"made"` // it was not there
@@ -216,8 +214,7 @@ func keepPast(ctx context.Context, p protector, table string) (string, error) {
 	case err != nil:
 		return "", err
 	}
-	if d := is.ContinuousBackupsDescription; d != nil && d.PointInTimeRecoveryDescription != nil &&
-		d.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus == types.PointInTimeRecoveryStatusEnabled {
+	if pointInTime(is.ContinuousBackupsDescription) == types.PointInTimeRecoveryStatusEnabled {
 		return wasOn, nil
 	}
 	_, err = p.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
@@ -228,6 +225,14 @@ func keepPast(ctx context.Context, p protector, table string) (string, error) {
 		return unknown, nil
 	}
 	return isOn, err
+}
+
+// pointInTime is the state of recovery; empty if it is not told.
+func pointInTime(is *types.ContinuousBackupsDescription) types.PointInTimeRecoveryStatus {
+	if is == nil || is.PointInTimeRecoveryDescription == nil {
+		return ""
+	}
+	return is.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus
 }
 
 // isUnknown reports whether this is not DynamoDB, but an engine that has no such operation.

@@ -15,7 +15,6 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// lsFlags are those of ls alone.
 type lsFlags struct {
 	held, waiting, prepared, dead, alive, all bool
 	watch                                     bool
@@ -240,7 +239,6 @@ func (a *app) printRows(sightings []inspect.Sighting, lives, goesOn bool) error 
 	return nil
 }
 
-// cells are what ls says of one row.
 func cells(s inspect.Sighting, now time.Time) []string {
 	r := s.Row
 	state, owner, since, unit, waiting := plain.State(r), "", "", "", ""

@@ -88,7 +88,6 @@ func (f *mendFlags) choices() (map[string]string, error) {
 	return by, nil
 }
 
-// stuckJSON is what mend says in JSON without a unit.
 type stuckJSON struct {
 	Stuck  []stuckUnit `json:"stuck"`
 	Errors []string    `json:"errors"` // of what could not be asked
@@ -218,7 +217,6 @@ func (a *app) sayUnused(choices map[string]string) {
 	}
 }
 
-// stillStuck says what is left.
 func (a *app) stillStuck(said mendedJSON, obstacles []unitofwork.Obstacle, choices map[string]string) error {
 	a.sayUnused(choices)
 	for _, o := range obstacles {

@@ -101,7 +101,6 @@ func obstacleToJSON(o unitofwork.Obstacle) obstacleJSON {
 	return j
 }
 
-// whereIs names an obstacle.
 func whereIs(o unitofwork.Obstacle) string {
 	if o.RowGone || len(o.Writes) == 0 {
 		return fmt.Sprintf("key %q", string(o.Key))
@@ -140,7 +139,6 @@ func (a *app) sayObstacle(o unitofwork.Obstacle) {
 	}
 }
 
-// reasonWords says what is in the way.
 func reasonWords(o unitofwork.Obstacle) string {
 	var stale *fencing.StaleError
 	if errors.As(o.Reason, &stale) {

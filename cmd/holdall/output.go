@@ -11,7 +11,6 @@ import (
 	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 )
 
-// format is what -o says.
 type format string
 
 const (
@@ -42,7 +41,6 @@ func isTerminal(f any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// asJSON reports whether JSON was asked for.
 func (o *output) asJSON() bool { return o.format == formatJSON }
 
 // line writes a line of text for people; nothing if JSON was asked for.

@@ -13,7 +13,6 @@ var (
 	listActions     = []string{"Scan"}
 )
 
-// statement of a policy.
 type statement struct {
 	Sid       string
 	Actions   []string

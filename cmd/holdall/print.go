@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -80,13 +81,7 @@ func (t tables) arn(name string) string {
 	case strings.HasPrefix(t.region, "us-gov-"):
 		partition = "aws-us-gov"
 	}
-	or := func(s string) string {
-		if s == "" {
-			return "*"
-		}
-		return s
-	}
-	return fmt.Sprintf("arn:%s:dynamodb:%s:%s:table/%s", partition, or(t.region), or(t.account), name)
+	return fmt.Sprintf("arn:%s:dynamodb:%s:%s:table/%s", partition, cmp.Or(t.region, "*"), cmp.Or(t.account, "*"), name)
 }
 
 // PolicyName is that of the policy in Terraform, which needs one: IAM's are at most 128 long.

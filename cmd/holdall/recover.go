@@ -16,7 +16,6 @@ import (
 	"github.com/holdall/holdall/unitofwork"
 )
 
-// recovered is what one round of recover has found, in JSON.
 type recovered struct {
 	Committed []string `json:"committed"`
 	Aborted   []string `json:"aborted"`
@@ -72,7 +71,7 @@ func (a *app) rounds(ctx context.Context, goesOn bool, every time.Duration, roun
 			return err
 		case ctx.Err() != nil: // which ends it, whether this round was over or not
 			return context.Cause(ctx)
-		case err != nil && codeSaysAll(err) == nil:
+		case err != nil && !codeSaysAll(err):
 			fmt.Fprintf(a.stderr, "holdall: %s\n", plain.Error(err))
 		}
 		select {

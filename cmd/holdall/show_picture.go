@@ -59,7 +59,6 @@ func (s *shown) draw(t *columns, rows []inspect.Row, above *inspect.Row, trunk s
 	}
 }
 
-// queuePicture has the first of a queue.
 func queuePicture(r inspect.Row) string {
 	const drawn = 4
 	var all []string
@@ -73,7 +72,6 @@ func queuePicture(r inspect.Row) string {
 	return "^ " + strings.Join(all, " < ")
 }
 
-// pictureOf is a row in a few words.
 func (s *shown) pictureOf(r inspect.Row) string {
 	switch state := plain.State(r); state {
 	case plain.Held, plain.Prepared:

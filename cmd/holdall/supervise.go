@@ -48,7 +48,6 @@ func (a *app) supervise(child *child, set *lockset.Set, margin time.Duration) (c
 	}
 }
 
-// lossOf is why a set was lost; nil if it was not.
 func lossOf(set *lockset.Set) error {
 	if cause := context.Cause(set.Context()); errors.Is(cause, lockset.ErrLost) {
 		return cause

@@ -18,7 +18,6 @@ import (
 	"github.com/holdall/holdall/unitofwork"
 )
 
-// sweepFlags are those of sweep alone.
 type sweepFlags struct {
 	every  time.Duration
 	dryRun bool
@@ -79,16 +78,12 @@ func (a *app) sweep(ctx context.Context, f sweepFlags) error {
 	})
 }
 
-// codeSaysAll returns the error that is a code alone: all was said before.
-func codeSaysAll(err error) *exit {
+// codeSaysAll reports whether an error is a code alone: all was said before.
+func codeSaysAll(err error) bool {
 	var e *exit
-	if errors.As(err, &e) && e.err == nil {
-		return e
-	}
-	return nil
+	return errors.As(err, &e) && e.err == nil
 }
 
-// sweeping is one round.
 type sweeping struct {
 	*app
 	flags    sweepFlags
@@ -219,7 +214,6 @@ func sweptWords(did inspect.Swept, dryRun bool) string {
 	return text
 }
 
-// tally counts what a round did.
 type tally struct {
 	of    map[inspect.Deed]int
 	alive int

@@ -41,7 +41,6 @@ func timelineCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// drawings are what can be made of a model, by how the file's name ends.
 var drawings = map[string]func(io.Writer, *timeline.Model) error{
 	".html": timeline.WritePage,
 	".json": timeline.WriteTrace,

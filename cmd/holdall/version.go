@@ -30,7 +30,6 @@ func versionCommand(a *app) *cobra.Command {
 // notKnown is what nobody has written into the program.
 const notKnown = "unknown"
 
-// build is what is known of how the program was built.
 type build struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision"` // of the commit

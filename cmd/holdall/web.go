@@ -19,7 +19,6 @@ import (
 	"github.com/holdall/holdall/lockset/inspect"
 )
 
-// webFlags are those of web alone.
 type webFlags struct {
 	listen, tokenFile, metrics string
 	hosts                      []string
@@ -64,7 +63,6 @@ func webCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// serving is what a command that serves something says in JSON.
 type serving struct {
 	URL string `json:"url"`
 }

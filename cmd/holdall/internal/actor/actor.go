@@ -29,7 +29,6 @@ func main() {
 	select {} // until it is killed
 }
 
-// duration is that of a variable.
 func duration(name string) time.Duration {
 	d, err := time.ParseDuration(os.Getenv(name))
 	if err != nil {
@@ -90,7 +89,6 @@ func act(ctx context.Context, role string) error {
 	})
 }
 
-// written is a record that units write.
 type written struct {
 	Key string `dynamodbav:"key"`
 }

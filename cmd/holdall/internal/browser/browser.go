@@ -85,7 +85,6 @@ func Start(t testing.TB) *Browser {
 	return &Browser{t, profile}
 }
 
-// begin starts Chromium.
 func begin(program string) {
 	profile, err := os.MkdirTemp("", "chromium")
 	if err != nil {

@@ -144,7 +144,6 @@ func (p *Page) Screenshot(name string) {
 	}
 }
 
-// quoted is a text as JavaScript has it.
 func quoted(text string) string {
 	b, _ := json.Marshal(text) // of a string it never fails
 	return string(b)

@@ -27,15 +27,15 @@ type Feed[T any] struct {
 	followers int
 	running   bool               // a goroutine reads and watches
 	retired   bool               // nobody comes for it any more: it ends with the last who follows
-	end       context.CancelFunc // ends its watching; nil if it does not watch
-	stop      context.CancelFunc // ends its reading; nil if it does not read
+	reads     bool               // it reads now; else it watches, if it is running
+	end       context.CancelFunc // ends that
 	reading   Reading[T]
 	current   bool          // reading was made for those who follow
 	news      chan struct{} // closed when there is another reading
 }
 
 func newFeed[T any](ctx context.Context, look Look[T], every time.Duration) *Feed[T] {
-	return &Feed[T]{ctx: ctx, look: look, every: every, news: make(chan struct{})}
+	return &Feed[T]{ctx: ctx, look: look, every: every, end: func() {}, news: make(chan struct{})}
 }
 
 // Follow yields the last reading, if it is fresh, and then each one that is made, until ctx or the
@@ -122,10 +122,7 @@ func (f *Feed[T]) leave() {
 	defer f.mu.Unlock()
 	if f.followers--; f.followers == 0 {
 		f.current = false
-		if f.stop != nil {
-			f.stop()
-		}
-		f.endRetired()
+		f.endUnwanted()
 	}
 }
 
@@ -134,12 +131,12 @@ func (f *Feed[T]) retire() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.retired = true
-	f.endRetired()
+	f.endUnwanted()
 }
 
-// endRetired is called with mu held.
-func (f *Feed[T]) endRetired() {
-	if f.retired && f.followers == 0 && f.end != nil {
+// endUnwanted is called with mu held.
+func (f *Feed[T]) endUnwanted() {
+	if f.followers == 0 && (f.reads || f.retired) {
 		f.end()
 	}
 }
@@ -150,36 +147,29 @@ func (f *Feed[T]) run() {
 	for {
 		f.mu.Lock()
 		next := f.reading.tried.Add(f.every)
-		if f.ctx.Err() != nil || f.followers == 0 && (f.retired || !time.Now().Before(next)) {
+		f.reads = !time.Now().Before(next)
+		if f.ctx.Err() != nil || f.followers == 0 && (f.retired || f.reads) {
 			f.running = false
 			f.mu.Unlock()
 			return
 		}
-		wait := time.Now().Before(next)
-		var ctx context.Context
-		if wait {
-			ctx, f.end = context.WithDeadline(f.ctx, next) //nolint:gosec // wait calls it
+		ctx, end := context.WithCancel(f.ctx)
+		f.end = end
+		act := f.watch
+		if f.reads {
+			act = f.read
 		}
 		f.mu.Unlock()
-		if wait {
-			f.wait(ctx)
-		} else {
-			f.read()
-		}
+		act(ctx, next)
+		end()
 	}
 }
 
 // read reads, unless the last follower leaves meanwhile.
-func (f *Feed[T]) read() {
-	ctx, stop := context.WithCancel(f.ctx)
-	defer stop()
-	f.mu.Lock()
-	f.stop = stop
-	f.mu.Unlock()
+func (f *Feed[T]) read(ctx context.Context, _ time.Time) {
 	value, err := f.look.Read(ctx)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.stop = nil
 	if ctx.Err() != nil {
 		return
 	}
@@ -191,13 +181,11 @@ func (f *Feed[T]) read() {
 	f.news = make(chan struct{})
 }
 
-// wait watches until ctx ends: the next reading is due, or nobody wants it. What keeps a watch from going on
+// watch watches until the next reading is due, or nobody wants it. What keeps a watch from going on
 // keeps the reading, too, which then says so.
-func (f *Feed[T]) wait(ctx context.Context) {
+func (f *Feed[T]) watch(ctx context.Context, next time.Time) {
+	ctx, end := context.WithDeadline(ctx, next)
+	defer end()
 	_ = f.look.Watch(ctx)
 	<-ctx.Done()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.end()
-	f.end = nil
 }

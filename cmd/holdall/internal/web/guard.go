@@ -47,7 +47,6 @@ func newGuard(address net.Addr, host string, names []string, token string) *guar
 	return g
 }
 
-// refusal is why a request is refused.
 type refusal struct {
 	code int
 	why  string
