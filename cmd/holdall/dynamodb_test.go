@@ -75,24 +75,23 @@ func TestOrdersForFaults(t *testing.T) {
 	defer end()
 	_, err := client.CreateTable(t.Context(), newtable.Input("table", "key"))
 	require.NoError(t, err)
-	order := func(form string) (code int, said string) {
+	faults := *client.Options().BaseEndpoint + "/faults"
+	said := func(answer *http.Response, err error) (code int, text string) {
 		t.Helper()
+		require.NoError(t, err)
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		return answer.StatusCode, string(body)
+	}
+	order := func(form string) (code int, text string) {
 		values, err := url.ParseQuery(form)
 		require.NoError(t, err)
-		answer, err := http.PostForm(*client.Options().BaseEndpoint+"/faults", values)
-		require.NoError(t, err)
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		require.NoError(t, err)
-		return answer.StatusCode, string(text)
+		return said(http.PostForm(faults, values))
 	}
 	planned := func() string {
-		answer, err := http.Get(*client.Options().BaseEndpoint + "/faults")
-		require.NoError(t, err)
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		require.NoError(t, err)
-		return string(text)
+		_, text := said(http.Get(faults))
+		return text
 	}
 	for _, form := range []string{"fault=throttled&op=PutItem&n=3", "fault=conflict&op=PutItem", "fault=conflict", "fault=throttled&op=PutItem&n=3"} {
 		code, said := order(form)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -111,12 +110,6 @@ func situationsOf(page string) (told map[string]string, rest string) {
 		told[heading] = text
 	}
 	return told, before + others
-}
-
-func TestSituationsOf(t *testing.T) {
-	told, rest := situationsOf("a\n## Situations\nb\n### c\nd\n### e\nf\n#### g\n\n## h\n### i\nj")
-	require.Equal(t, map[string]string{"c": "d", "e": "f\n#### g\n"}, told)
-	require.Regexp(t, regexp.MustCompile(`(?s)^a.*b.*h.*i.*j$`), rest)
 }
 
 // newScene has tables as the guide has people make them, of which a check has nothing to say.

@@ -81,59 +81,49 @@ func (w *town) work(t *testing.T, unit Unit, seed uint64) (cost Cost, share floa
 
 // Where units are in each other's way, they cost on average what is worked out from the share of
 // runs that somebody was in the way of: to within 3 % where that is a third or less. Beyond that it
-// is rough: runs learn of it earlier, which costs fewer write units, and those under locks wait.
+// is rough: runs learn of it earlier, which costs fewer write units, and those under locks wait. Of those
+// that lock first it is so to within 15 %, as long as they seldom wait twice.
 func TestContendedUnitsCostWhatIsCounted(t *testing.T) {
 	for n, w := range []*town{
 		{processes: 4, keys: 40, units: 150},
 		{processes: 8, keys: 20, units: 100},
 		{processes: 8, keys: 8, units: 60},
 		{processes: 16, keys: 4, units: 30},
+		{processes: 4, keys: 40, units: 150, lock: true},
+		{processes: 4, keys: 8, units: 150, lock: true},
 	} {
 		for depth := 1; depth <= 2; depth++ {
 			if testing.Short() && n%2 != depth%2 {
 				continue // one of the two
 			}
-			w.compare(t, depth, func(t *testing.T, share float64, counted, estimated Cost) {
-				if share > 0.4 {
-					require.InEpsilon(t, counted.Requests, estimated.Requests, 0.25)
-					require.Less(t, counted.WriteUnits, estimated.WriteUnits)
-					return
-				}
-				require.InEpsilon(t, counted.Requests, estimated.Requests, 0.03)
-				require.InEpsilon(t, counted.WriteUnits, estimated.WriteUnits, 0.03)
-				require.InEpsilon(t, counted.ReadUnits, estimated.ReadUnits, 0.03)
-			})
-		}
-	}
-}
-
-// The same of those that lock first, to within 15 %, as long as they seldom wait twice.
-func TestWaitingUnitsCostAboutWhatIsCounted(t *testing.T) {
-	for n, w := range []*town{{processes: 4, keys: 40, units: 150, lock: true}, {processes: 4, keys: 8, units: 150, lock: true}} {
-		for depth := 1; depth <= 2; depth++ {
-			if testing.Short() && n%2 != depth%2 {
-				continue // one of the two
+			counted, estimated, share := w.compare(t, depth)
+			if share > 0.4 && !w.lock {
+				require.InEpsilon(t, counted.Requests, estimated.Requests, 0.25)
+				require.Less(t, counted.WriteUnits, estimated.WriteUnits)
+				continue
 			}
-			w.compare(t, depth, func(t *testing.T, _ float64, counted, estimated Cost) {
-				require.InEpsilon(t, counted.Requests, estimated.Requests, 0.15)
-				require.InEpsilon(t, counted.WriteUnits, estimated.WriteUnits, 0.15)
-				require.InEpsilon(t, counted.ReadUnits, estimated.ReadUnits, 0.15)
-			})
+			most := 0.03
+			if w.lock {
+				most = 0.15
+			}
+			require.InEpsilon(t, counted.Requests, estimated.Requests, most)
+			require.InEpsilon(t, counted.WriteUnits, estimated.WriteUnits, most)
+			require.InEpsilon(t, counted.ReadUnits, estimated.ReadUnits, most)
 		}
 	}
 }
 
 // compare has the town work with keys of so many segments.
-func (w *town) compare(t *testing.T, depth int, with func(t *testing.T, share float64, counted, estimated Cost)) {
+func (w *town) compare(t *testing.T, depth int) (counted, estimated Cost, share float64) {
 	const seed = 1
 	synctest.Test(t, func(t *testing.T) {
 		unit := Unit{Keys: w.keys, Depth: depth, Writes: w.keys, Reads: 2, Record: 200, Lease: 20 * time.Second}
-		counted, share := w.work(t, unit, seed)
+		counted, share = w.work(t, unit, seed)
 		unit.Keys, unit.Writes, unit.Lock = 2, 2, w.lock
-		estimated := unit.Estimate(share).Average
+		estimated = unit.Estimate(share).Average
 		t.Logf("%d processes, %d keys of %d segments, locks first %v, seed %d: somebody in the way of %.3f; counted %.2f, estimated %.2f",
 			w.processes, w.keys, depth, w.lock, seed, share, counted, estimated)
 		require.Positive(t, share)
-		with(t, share, counted, estimated)
 	})
+	return counted, estimated, share
 }

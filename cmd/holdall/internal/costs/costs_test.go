@@ -230,18 +230,12 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// More than 50 rows are not looked at: such a unit takes its locks, and is still one transaction.
-func TestUnitsOfManyRows(t *testing.T) {
-	unit := Unit{Keys: 60, Depth: 1, Writes: 10, Reads: 20, ID: true, Lease: 20 * time.Second}
-	b := newBed(t, unit, 0)
-	e := unit.Estimate(0)
-	require.False(t, e.Near)
-	require.Equal(t, b.count(func() { b.do(b.units, func() {}) }), e.Average)
-}
+// What is beyond the grid, and fits into one transaction.
+func TestOtherUnitsCostWhatIsCounted(t *testing.T) {
+	units := []Unit{
+		{Keys: 60, Depth: 1, Writes: 10, Reads: 20, ID: true}, // more than 50 rows are not looked at: it takes its locks
 
-// A read of more than 4 MB is refused, and cut in halves.
-func TestLargeReads(t *testing.T) {
-	for _, unit := range []Unit{
+		// A read of more than 4 MB is refused, and cut in halves.
 		{Keys: 1, Depth: 1, Reads: 42, Record: 100_000},
 		{Keys: 9, Depth: 3, Shared: 2, Writes: 36, Reads: 52, Record: 100_000},
 		{Keys: 9, Depth: 1, Writes: 1, Reads: 99, Record: 100_000, ID: true},
@@ -249,23 +243,19 @@ func TestLargeReads(t *testing.T) {
 		{Keys: 12, Depth: 1, Writes: 2, Reads: 130, Record: 35_000, Lock: true},
 		{Keys: 12, Depth: 1, Writes: 2, Reads: 130, Record: 100_000, Lock: true},
 		{Keys: 2, Depth: 1, Reads: 31, Record: 400_000, Lock: true, ID: true},
-	} {
-		unit.Lease = 20 * time.Second
-		b := newBed(t, unit, 0)
-		require.Equal(t, unit.Estimate(0).Average, b.count(func() { b.do(b.units, func() {}) }), "%+v", unit)
 	}
-}
-
-// A function that takes long under its locks has heartbeats.
-func TestLongHolds(t *testing.T) {
 	for _, hold := range []time.Duration{time.Second, 7 * time.Second, time.Minute, 10 * time.Minute} {
-		for _, keys := range []int{1, 30} {
-			synctest.Test(t, func(t *testing.T) {
-				unit := Unit{Keys: keys, Depth: 2, Writes: 1, Lock: true, Hold: hold, Lease: 20 * time.Second}
-				b := newBed(t, unit, 0)
-				require.Equal(t, unit.Estimate(0).Average, b.count(func() { b.do(b.units, func() { time.Sleep(hold) }) }), hold)
-			})
+		for _, keys := range []int{1, 30} { // a function that takes long under its locks has heartbeats
+			units = append(units, Unit{Keys: keys, Depth: 2, Writes: 1, Lock: true, Hold: hold})
 		}
+	}
+	for _, unit := range units {
+		synctest.Test(t, func(t *testing.T) {
+			unit.Lease = 20 * time.Second
+			b, e := newBed(t, unit, 0), unit.Estimate(0)
+			require.False(t, e.Near)
+			require.Equal(t, e.Average, b.count(func() { b.do(b.units, func() { time.Sleep(unit.Hold) }) }), "%+v", unit)
+		})
 	}
 }
 

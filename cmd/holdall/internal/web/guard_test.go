@@ -102,13 +102,6 @@ func TestWhoeverLooksNeedsTheToken(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, browse(h, http.MethodPost, "/", url.Values{"token": {"a-token-of-some-length"}}, with("Origin", "http://evil.example")).StatusCode)
 }
 
-func TestTheTokenDoesNotStayInTheURL(t *testing.T) {
-	h := serve(t, town())
-	got := browse(h, http.MethodGet, "/?token=x", nil)
-	require.Equal(t, http.StatusSeeOther, got.StatusCode)
-	require.Equal(t, "/", got.Header.Get("Location"))
-}
-
 func TestAFormOfAnotherSiteOrSessionFreesNothing(t *testing.T) {
 	tables := town()
 	h := serve(t, tables)
