@@ -18,18 +18,12 @@ import (
 // gauge is what a gauge shows, if it shows anything.
 func (b *bed) gauge(name string) (value float64, shown bool) {
 	b.t.Helper()
-	var all metricdata.ResourceMetrics
-	require.NoError(b.t, b.reader.Collect(context.Background(), &all))
-	for _, scope := range all.ScopeMetrics {
-		for _, m := range scope.Metrics {
-			if m.Name == name {
-				points := m.Data.(metricdata.Gauge[float64]).DataPoints
-				require.Len(b.t, points, 1, name)
-				return points[0].Value, true
-			}
-		}
+	data, shown := b.collected(name).(metricdata.Gauge[float64])
+	if !shown {
+		return 0, false
 	}
-	return 0, false
+	require.Len(b.t, data.DataPoints, 1, name)
+	return data.DataPoints[0].Value, true
 }
 
 // The worst of the sets that are held is what is shown, against its own deadline.

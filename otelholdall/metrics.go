@@ -21,9 +21,9 @@ type metrics struct {
 
 	keysHeldWaiting, waiting, journals metric.Int64UpDownCounter
 
-	capacity                                                       metric.Float64Counter
-	retries, lost, buried, cleaned, dropped, raised, again, handed counter
-	stuck, unfinished, recovered, rounds                           counter
+	capacity                                            metric.Float64Counter
+	retries, lost, stuck, unfinished, recovered, rounds counter
+	happened                                            map[trace.Kind]counter // of what is only counted
 
 	points points
 
@@ -50,8 +50,10 @@ func newMetrics(meter metric.Meter) *metrics {
 
 	m.capacity = in.amount(instruments.Capacity)
 	m.retries, m.lost, m.rounds = in.count(instruments.Retries), in.count(instruments.Lost), in.count(instruments.Rounds)
-	m.buried, m.cleaned, m.dropped = in.count(instruments.Buried), in.count(instruments.Cleaned), in.count(instruments.Dropped)
-	m.raised, m.again, m.handed = in.count(instruments.Raised), in.count(instruments.Again), in.count(instruments.HandedOver)
+	m.happened = map[trace.Kind]counter{
+		trace.Buried: in.count(instruments.Buried), trace.Cleaned: in.count(instruments.Cleaned), trace.Dropped: in.count(instruments.Dropped),
+		trace.Raised: in.count(instruments.Raised), trace.StartingOver: in.count(instruments.Again), trace.HandedOver: in.count(instruments.HandedOver),
+	}
 	m.stuck, m.unfinished, m.recovered = in.count(instruments.Stuck), in.count(instruments.Unfinished), in.count(instruments.Recovered)
 	return m
 }
@@ -95,9 +97,11 @@ func (m *metrics) ends(ctx context.Context, e trace.Event) {
 }
 
 func (m *metrics) happens(ctx context.Context, e trace.Event) {
+	if c, counted := m.happened[e.Kind]; counted {
+		c.one(ctx)
+		return
+	}
 	switch e.Kind {
-	case trace.StartingOver:
-		m.again.one(ctx)
 	case trace.Progress:
 		m.progress(ctx, e)
 	case trace.Unfinished:
@@ -105,16 +109,6 @@ func (m *metrics) happens(ctx context.Context, e trace.Event) {
 	case trace.Recovered:
 		m.closes(ctx, e.Unit)
 		m.recovered.one(ctx, instruments.Outcome.String(string(e.Outcome)))
-	case trace.HandedOver:
-		m.handed.one(ctx)
-	case trace.Dropped:
-		m.dropped.one(ctx)
-	case trace.Raised:
-		m.raised.one(ctx)
-	case trace.Buried:
-		m.buried.one(ctx)
-	case trace.Cleaned:
-		m.cleaned.one(ctx)
 	case trace.Renewed:
 		m.renewed(ctx, e)
 	case trace.Lost:

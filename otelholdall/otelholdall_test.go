@@ -84,6 +84,13 @@ func inBed(t *testing.T, test func(*testing.T, *bed), options ...func(*otelholda
 	})
 }
 
+// open returns a client of another process.
+func (b *bed) open(db lockset.DynamoDB, owner string, hooks *trace.Trace) *unitofwork.Client {
+	c, err := unitofwork.Open(db, unitofwork.Config{Locks: lockset.Config{Table: "locks", Owner: owner, Lease: lease}, Table: "units", Trace: hooks})
+	require.NoError(b.t, err)
+	return c
+}
+
 func (b *bed) createTable(name, key string) {
 	_, err := b.db.CreateTable(b.t.Context(), newtable.Input(name, key))
 	require.NoError(b.t, err)
@@ -123,44 +130,45 @@ func attributeOf(s tracetest.SpanStub, key string) string {
 	return ""
 }
 
-// value is that of a counter, or how often a histogram was recorded, of the points that have all of
-// these attributes.
-func (b *bed) value(name string, with ...attribute.KeyValue) float64 {
+// collected is what was collected of a metric; nil if nothing was.
+func (b *bed) collected(name string) metricdata.Aggregation {
 	b.t.Helper()
 	var all metricdata.ResourceMetrics
 	require.NoError(b.t, b.reader.Collect(context.Background(), &all))
-	sum := 0.0
-	matches := func(set attribute.Set) bool {
-		return !slices.ContainsFunc(with, func(a attribute.KeyValue) bool {
-			v, has := set.Value(a.Key)
-			return !has || v != a.Value
-		})
-	}
 	for _, scope := range all.ScopeMetrics {
 		for _, m := range scope.Metrics {
-			if m.Name != name {
-				continue
+			if m.Name == name {
+				return m.Data
 			}
-			switch data := m.Data.(type) {
-			case metricdata.Sum[int64]:
-				for _, p := range data.DataPoints {
-					if matches(p.Attributes) {
-						sum += float64(p.Value)
-					}
-				}
-			case metricdata.Sum[float64]:
-				for _, p := range data.DataPoints {
-					if matches(p.Attributes) {
-						sum += p.Value
-					}
-				}
-			case metricdata.Histogram[float64]:
-				for _, p := range data.DataPoints {
-					if matches(p.Attributes) {
-						sum += float64(p.Count)
-					}
-				}
-			}
+		}
+	}
+	return nil
+}
+
+// value is that of a counter, or how often a histogram was recorded, of the points that have all of
+// these attributes.
+func (b *bed) value(name string, with ...attribute.KeyValue) (sum float64) {
+	b.t.Helper()
+	add := func(set attribute.Set, value float64) {
+		if !slices.ContainsFunc(with, func(a attribute.KeyValue) bool {
+			v, has := set.Value(a.Key)
+			return !has || v != a.Value
+		}) {
+			sum += value
+		}
+	}
+	switch data := b.collected(name).(type) {
+	case metricdata.Sum[int64]:
+		for _, p := range data.DataPoints {
+			add(p.Attributes, float64(p.Value))
+		}
+	case metricdata.Sum[float64]:
+		for _, p := range data.DataPoints {
+			add(p.Attributes, p.Value)
+		}
+	case metricdata.Histogram[float64]:
+		for _, p := range data.DataPoints {
+			add(p.Attributes, float64(p.Count))
 		}
 	}
 	return sum
@@ -182,6 +190,16 @@ func deposit(ctx context.Context, u *unitofwork.Unit, id string) error {
 	}
 	a.T.Balance++
 	return u.Put(a)
+}
+
+// openMany writes more records than one transaction has.
+func openMany(_ context.Context, u *unitofwork.Unit) error {
+	for n := range 120 {
+		if err := u.Replace(accounts.Of(account{ID: strings.Repeat("x", n+1)})); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A unit is a span below its caller's, and has below it what it does.
@@ -264,8 +282,7 @@ func TestWhatFailsAndWhatDoesNot(t *testing.T) {
 		set, err := b.Locks().Acquire(t.Context(), []ordering.Key{"account:1"})
 		require.NoError(t, err)
 		time.AfterFunc(time.Second, func() { _ = set.Release(context.Background()) })
-		other, err := unitofwork.Open(b.net, unitofwork.Config{Locks: lockset.Config{Table: "locks", Lease: lease}, Table: "units", Trace: b.hooks})
-		require.NoError(t, err)
+		other := b.open(b.net, "another", b.hooks)
 		require.NoError(t, other.Do(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error { return deposit(ctx, u, "1") }))
 		runs := b.all("holdall.unit")
 		require.Greater(t, len(runs), 1)
@@ -297,14 +314,7 @@ func TestALostSet(t *testing.T) {
 // A unit with a journal tells its phases, and is open until it is done.
 func TestAUnitWithAJournal(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		require.NoError(t, b.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{"account"}}, func(ctx context.Context, u *unitofwork.Unit) error {
-			for n := range 120 {
-				if err := u.Replace(accounts.Of(account{ID: strings.Repeat("x", n+1)})); err != nil {
-					return err
-				}
-			}
-			return nil
-		}))
+		require.NoError(t, b.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{"account"}}, openMany))
 		var phases []string
 		for _, s := range b.spans.GetSpans() {
 			for _, e := range s.Events {

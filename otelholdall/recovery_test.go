@@ -2,7 +2,6 @@ package otelholdall_test
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/hooks"
-	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
@@ -19,31 +17,13 @@ import (
 
 // dies has a process commit a unit with a journal, and die before any of it is applied.
 func (b *bed) dies() {
-	dying, err := unitofwork.Open(b.net, unitofwork.Config{
-		Locks: lockset.Config{Table: "locks", Owner: "dying", Lease: lease}, Table: "units",
-		Trace: hooks.On(trace.Progress, func(_ context.Context, p trace.Event) {
-			if p.Phase == hooks.Applying {
-				b.net.Crash()
-			}
-		}),
-	})
-	require.NoError(b.t, err)
-	require.NoError(b.t, dying.Do(b.t.Context(), unitofwork.Work{Keys: []ordering.Key{"account"}}, func(_ context.Context, u *unitofwork.Unit) error {
-		for n := range 120 {
-			if err := u.Replace(accounts.Of(account{ID: strings.Repeat("x", n+1)})); err != nil {
-				return err
-			}
+	dying := b.open(b.net, "dying", hooks.On(trace.Progress, func(_ context.Context, p trace.Event) {
+		if p.Phase == hooks.Applying {
+			b.net.Crash()
 		}
-		return nil
 	}))
+	require.NoError(b.t, dying.Do(b.t.Context(), unitofwork.Work{Keys: []ordering.Key{"account"}}, openMany))
 	time.Sleep(2 * lease)
-}
-
-// another is a client of another process that is watched.
-func (b *bed) another() *unitofwork.Client {
-	c, err := unitofwork.Open(b.db, unitofwork.Config{Locks: lockset.Config{Table: "locks", Owner: "another", Lease: lease}, Table: "units", Trace: b.hooks})
-	require.NoError(b.t, err)
-	return c
 }
 
 // Whoever meets a unit of a dead process that cannot be finished counts it, not only the process that
@@ -59,7 +39,7 @@ func TestAStuckUnitOfADeadProcess(t *testing.T) {
 			_, err := b.db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: new("units"), Key: map[string]types.AttributeValue{"unit": unit, "part": part}})
 			require.NoError(t, err)
 		}
-		_, err := b.another().Recover(t.Context())
+		_, err := b.open(b.db, "another", b.hooks).Recover(t.Context())
 		require.ErrorAs(t, err, new(*unitofwork.JournalError))
 		require.Equal(t, 1.0, b.value("holdall.units.stuck"))
 		require.Equal(t, 1.0, b.value("holdall.units.unfinished"))
@@ -73,16 +53,12 @@ func TestARecoveryThatIsGivenUp(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.dies()
 		ctx, cancel := context.WithCancel(t.Context())
-		giving, err := unitofwork.Open(b.db, unitofwork.Config{
-			Locks: lockset.Config{Table: "locks", Owner: "giving up", Lease: lease}, Table: "units",
-			Trace: trace.Join(b.hooks, hooks.On(trace.Progress, func(context.Context, trace.Event) { cancel() })),
-		})
-		require.NoError(t, err)
-		_, err = giving.Recover(ctx)
+		giving := b.open(b.db, "giving up", trace.Join(b.hooks, hooks.On(trace.Progress, func(context.Context, trace.Event) { cancel() })))
+		_, err := giving.Recover(ctx)
 		require.ErrorIs(t, err, context.Canceled)
 		b.nothingHeld()
 		require.Zero(t, b.value("holdall.units.stuck"))
-		_, err = b.another().Recover(t.Context())
+		_, err = b.open(b.db, "another", b.hooks).Recover(t.Context())
 		require.NoError(t, err)
 		require.Positive(t, b.value("holdall.units.recovered"), "twice if the first had applied all, and not noted it")
 		b.nothingHeld()

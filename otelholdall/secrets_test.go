@@ -21,8 +21,7 @@ func TestErrorsNameNothingInSpans(t *testing.T) {
 	fail := func(t *testing.T, b *bed) {
 		set, err := b.Locks().Acquire(t.Context(), []ordering.Key{key})
 		require.NoError(t, err)
-		other, err := unitofwork.Open(b.db, unitofwork.Config{Locks: lockset.Config{Table: "locks", Lease: lease}, Table: "units", Trace: b.hooks})
-		require.NoError(t, err)
+		other := b.open(b.db, "another", b.hooks)
 		_, err = other.Locks().Acquire(t.Context(), []ordering.Key{key}, func(o *lockset.Options) { o.Wait = lockset.For(0) })
 		require.ErrorContains(t, err, key)
 		time.AfterFunc(time.Second, func() { _ = set.Release(context.Background()) })
