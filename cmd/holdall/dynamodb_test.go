@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -76,21 +75,15 @@ func TestOrdersForFaults(t *testing.T) {
 	_, err := client.CreateTable(t.Context(), newtable.Input("table", "key"))
 	require.NoError(t, err)
 	faults := *client.Options().BaseEndpoint + "/faults"
-	said := func(answer *http.Response, err error) (code int, text string) {
-		t.Helper()
-		require.NoError(t, err)
-		defer answer.Body.Close()
-		body, err := io.ReadAll(answer.Body)
-		require.NoError(t, err)
-		return answer.StatusCode, string(body)
-	}
 	order := func(form string) (code int, text string) {
 		values, err := url.ParseQuery(form)
 		require.NoError(t, err)
-		return said(http.PostForm(faults, values))
+		answer, err := http.PostForm(faults, values)
+		return answered(t, answer, err)
 	}
 	planned := func() string {
-		_, text := said(http.Get(faults))
+		answer, err := http.Get(faults)
+		_, text := answered(t, answer, err)
 		return text
 	}
 	for _, form := range []string{"fault=throttled&op=PutItem&n=3", "fault=conflict&op=PutItem", "fault=conflict", "fault=throttled&op=PutItem&n=3"} {

@@ -39,23 +39,6 @@ func TestInitMakesWhatCheckAsksFor(t *testing.T) {
 	})
 }
 
-func TestInitProtectsTables(t *testing.T) {
-	engines.Each(t, func(t *testing.T, e *engines.Engine) {
-		table := e.Table("locks")
-		run := func() ran { return runWith(t, environ(e.Endpoint), "init", "--table", table) }
-		first := run()
-		require.Equal(t, exitDone, first.code, first)
-		require.Contains(t, first.stdout, "deletion protection on\n")
-		_, err := e.Client.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &table})
-		require.Error(t, err)
-		is, err := e.Client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &table})
-		require.NoError(t, err)
-		require.True(t, *is.Table.DeletionProtectionEnabled)
-		require.Contains(t, run().stdout, "deletion protection was on\n")
-		require.Equal(t, ran{0, "nothing found\n", ""}, runWith(t, environ(e.Endpoint), "check", "--table", table))
-	})
-}
-
 func TestInitRefusesATableWithOtherKeys(t *testing.T) {
 	e := engines.Dynoxide(t)
 	table := e.CreateTable(t, "other", "somethingElse", "")

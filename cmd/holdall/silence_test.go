@@ -21,13 +21,13 @@ const shortLives = 4
 // generations has one process after another ask for the key k until one has it, or most of them had
 // their time; with several at a time, all of them ask once each generation. It returns which
 // generation had the key, 0 if none, and how long they all lived, not counting the time between two.
-func (b *bed) generations(t *testing.T, most, atOnce int, process func() *exec.Cmd) (nth int, lived time.Duration) {
+func (b *bed) generations(t *testing.T, most, atOnce int, process func(lease time.Duration) *exec.Cmd) (nth int, lived time.Duration) {
 	t.Helper()
 	for n := 1; n <= most; n++ {
 		codes, began := make([]int, atOnce), time.Now()
 		var all sync.WaitGroup
 		for i := range codes {
-			cmd := process()
+			cmd := process(b.lease)
 			cmd.Env = append(b.environ(), cmd.Env...)
 			all.Go(func() {
 				_ = cmd.Run()
@@ -47,19 +47,15 @@ func (b *bed) generations(t *testing.T, most, atOnce int, process func() *exec.C
 }
 
 // waiter is a process that waits for as long as it lives.
-func waiter(t *testing.T, lease time.Duration) func() *exec.Cmd {
-	return func() *exec.Cmd {
-		return exec.CommandContext(t.Context(), program, "exec", "k", "--wait", (lease / shortLives).String(), "--", "true")
-	}
+func waiter(lease time.Duration) *exec.Cmd {
+	return exec.Command(program, "exec", "k", "--wait", (lease / shortLives).String(), "--", "true")
 }
 
 // poller is one that asks again and again.
-func poller(t *testing.T, lease time.Duration) func() *exec.Cmd {
-	return func() *exec.Cmd {
-		cmd := exec.CommandContext(t.Context(), actorProgram)
-		cmd.Env = append(playing("polls", "short-lived", lease, "k"), "LIFE="+(lease/shortLives).String())
-		return cmd
-	}
+func poller(lease time.Duration) *exec.Cmd {
+	cmd := exec.Command(actorProgram)
+	cmd.Env = append(playing("polls", "short-lived", lease, "k"), "LIFE="+(lease/shortLives).String())
+	return cmd
 }
 
 // Real processes: a holder dies or stands still, and those who want its key live for a quarter of its
@@ -69,7 +65,7 @@ func TestShortLivedProcessesFindOutTheDead(t *testing.T) {
 	kill, stop := func(a *actor) { a.Kill() }, func(a *actor) { _ = a.Signal(syscall.SIGSTOP) }
 	cases := map[string]struct {
 		befalls func(*actor)
-		process func(*testing.T, time.Duration) func() *exec.Cmd
+		process func(time.Duration) *exec.Cmd
 		atOnce  int
 	}{
 		"killed, they wait":               {kill, waiter, 1},
@@ -82,7 +78,7 @@ func TestShortLivedProcessesFindOutTheDead(t *testing.T) {
 		b := newBed(t, e)
 		holder := b.actor(t, "watches", "the holder", "k").ready(t)
 		c.befalls(holder)
-		nth, lived := b.generations(t, 2*shortLives, c.atOnce, c.process(t, b.lease)) // twice as many as it takes, for a busy machine
+		nth, lived := b.generations(t, 2*shortLives, c.atOnce, c.process) // twice as many as it takes, for a busy machine
 		require.Positive(t, nth, "nobody ever has it")
 		require.GreaterOrEqual(t, lived, b.lease)
 		t.Logf("generation %d has it, %v in all", nth, lived)
@@ -96,13 +92,13 @@ func TestShortLivedProcessesFindOutTheDead(t *testing.T) {
 // However many short-lived processes want the key of a holder that lives, it keeps it.
 func TestShortLivedProcessesLeaveTheLivingAlone(t *testing.T) {
 	t.Parallel()
-	cases := map[string]func(*testing.T, time.Duration) func() *exec.Cmd{"they wait": waiter, "they poll": poller}
+	cases := map[string]func(time.Duration) *exec.Cmd{"they wait": waiter, "they poll": poller}
 	eachCase(t, cases, func(t *testing.T, e *engines.Engine, name string) {
 		process := cases[name]
 		b := newBed(t, e)
 		for most := 8 * b.lease; ; b = b.slower(t) {
 			holder := b.actor(t, "watches", "the holder", "k").ready(t)
-			nth, lived := b.generations(t, 2*shortLives, 2, process(t, b.lease))
+			nth, lived := b.generations(t, 2*shortLives, 2, process)
 			if strings.Contains(holder.Output(), "lost") && b.lease < most {
 				continue // the machine kept it from renewing its lock: this shows nothing
 			}

@@ -11,14 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/browser"
-	"github.com/holdall/holdall/integration/engines"
 )
 
 // Whoever is served besides this host enters with the URL that was printed, or types the token.
 func TestWebIsEnteredWithTheToken(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, engines.Dynoxide(t))
-	b.actorLease = max(livingLease, 4*b.lease)
+	b := newLivingBed(t)
 	b.actor(t, "holds", "host-1", "a").ready(t)
 	s := b.web(t, "--listen", "0.0.0.0:0")
 	where, token, _ := strings.Cut(s.url, "?token=")
@@ -45,8 +43,7 @@ func TestWebIsEnteredWithTheToken(t *testing.T) {
 // A page of another site can neither read the page, nor make it free a key.
 func TestOtherSitesCannotUseTheBrowser(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, engines.Dynoxide(t))
-	b.actorLease = max(livingLease, 4*b.lease)
+	b := newLivingBed(t)
 	holder := b.actor(t, "holds", "host-1", "a").ready(t)
 	s := b.web(t, "--allow-free")
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -46,9 +46,6 @@ type crowd struct {
 	alive, dead, large, stuck *actor
 }
 
-// livingLease is of those who are to be seen alive, on a machine that is busy with browsers.
-const livingLease = 12 * time.Second
-
 const nasty = `<script>alert(1)</script>"'&`
 
 func newCrowd(t *testing.T) *crowd {
@@ -160,8 +157,7 @@ func counts(p *browser.Page) map[string]string {
 
 func TestWebIsUsedByKeyboardAndReadAloud(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, engines.Dynoxide(t))
-	b.actorLease = max(livingLease, 4*b.lease)
+	b := newLivingBed(t)
 	b.actor(t, "holds", "host-1", "a", "b", "c").ready(t)
 	s := b.web(t)
 	p := browser.Start(t).Open(s.url, browser.Options{})
@@ -205,8 +201,7 @@ func TestWebIsUsedByKeyboardAndReadAloud(t *testing.T) {
 
 func TestWebWorksWithoutScripts(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, engines.Dynoxide(t))
-	b.actorLease = max(livingLease, 4*b.lease)
+	b := newLivingBed(t)
 	b.actor(t, "holds", "host-1", "apple", "berry").ready(t)
 	s := b.web(t)
 	// The filter matches nonces, too: a text of five letters is in none of them by chance.
@@ -268,8 +263,7 @@ func TestWebTellsAKeysStory(t *testing.T) {
 
 func TestWebFrees(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, engines.Dynoxide(t))
-	b.actorLease = max(livingLease, 4*b.lease)
+	b := newLivingBed(t)
 	holder := b.actor(t, "watches", "host-18 0be1f2d4", "customer:42", "customer:43").ready(t)
 	other := b.actor(t, "holds", "host-19 7ab31c55", "customer:50").ready(t)
 	s := b.web(t, "--allow-free")

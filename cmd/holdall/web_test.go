@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -27,12 +26,9 @@ func TestWebTellsItsTokenInTheURL(t *testing.T) {
 	b := newBed(t, engines.Dynoxide(t))
 	status := func(url string) int {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-		require.NoError(t, err)
-		answer, err := http.DefaultClient.Do(r)
-		require.NoError(t, err)
-		defer answer.Body.Close()
-		return answer.StatusCode
+		answer, err := http.Get(url)
+		code, _ := answered(t, answer, err)
+		return code
 	}
 	local := b.web(t)
 	require.Regexp(t, `^http://127\.0\.0\.1:\d+/$`, local.url)
@@ -62,14 +58,9 @@ func TestAKeysPageGoesOnFromTheList(t *testing.T) {
 	b.actor(t, "holds", "host-1", "k").ready(t).Kill()
 	s := b.web(t)
 	get := func(path string) string {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, http.NoBody)
-		require.NoError(t, err)
-		answer, err := http.DefaultClient.Do(r)
-		require.NoError(t, err)
-		defer answer.Body.Close()
-		page, err := io.ReadAll(answer.Body)
-		require.NoError(t, err)
-		return string(page)
+		answer, err := http.Get(s.url + path)
+		_, page := answered(t, answer, err)
+		return page
 	}
 	for began := time.Now(); !strings.Contains(get("?only=dead"), `data-key="k"`); time.Sleep(100 * time.Millisecond) {
 		require.Less(t, time.Since(began), aLongTime)
