@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,45 +59,37 @@ var busy = once(func(t *testing.T) []timeline.Source {
 func TestThePageHasTheModel(t *testing.T) {
 	m := read(t, crash(t)...)
 	p := open(t, browser.Start(t), m, browser.Options{})
-	of := func(script string) []int64 {
-		return browser.Eval[[]int64](p, "Array.from("+script+")")
-	}
 	us := func(ns int64) int64 { return (ns - m.Begin) / 1000 }
-	var starts, ends, spans, ins, holders, held, helds, holds, marks []int64
-	for _, u := range m.Units {
-		starts, ends = append(starts, us(u.Start)), append(ends, us(u.End))
-	}
-	for i, s := range m.Spans {
-		spans = append(spans, us(s.Start))
-		in := int64(0)
-		if s.In >= 0 {
-			in = int64(i) - int64(s.In)
-		}
-		ins = append(ins, in)
-	}
+	var held []int64
 	for _, w := range m.Waits {
-		holders = append(holders, int64(w.Holder))
-		helds = append(helds, int64(len(w.Held)))
-		for _, k := range w.Held {
-			held = append(held, int64(k))
-		}
+		held = append(held, each(w.Held, func(_ int, k int32) int64 { return int64(k) })...)
 	}
-	for _, h := range m.Holds {
-		holds = append(holds, us(h.End))
+	for column, want := range map[string][]int64{
+		"units.start":  each(m.Units, func(_ int, u timeline.Unit) int64 { return us(u.Start) }),
+		"units.end":    each(m.Units, func(_ int, u timeline.Unit) int64 { return us(u.End) }),
+		"spans.start":  each(m.Spans, func(_ int, s timeline.Span) int64 { return us(s.Start) }),
+		"waits.holder": each(m.Waits, func(_ int, w timeline.Wait) int64 { return int64(w.Holder) }),
+		"waits.held":   each(m.Waits, func(_ int, w timeline.Wait) int64 { return int64(len(w.Held)) }),
+		"held.key":     held,
+		"holds.end":    each(m.Holds, func(_ int, h timeline.Hold) int64 { return us(h.End) }),
+		"marks.at":     each(m.Marks, func(_ int, k timeline.Mark) int64 { return us(k.At) }),
+		"spans.back": each(m.Spans, func(i int, s timeline.Span) int64 {
+			if s.In < 0 {
+				return 0
+			}
+			return int64(i) - int64(s.In)
+		}),
+	} {
+		require.Equal(t, want, browser.Eval[[]int64](p, "Array.from(timeline."+column+")"), column)
 	}
-	for _, k := range m.Marks {
-		marks = append(marks, us(k.At))
-	}
-	require.Equal(t, starts, of("timeline.units.start"))
-	require.Equal(t, ends, of("timeline.units.end"))
-	require.Equal(t, spans, of("timeline.spans.start"))
-	require.Equal(t, ins, of("timeline.spans.back"))
-	require.Equal(t, holders, of("timeline.waits.holder"))
-	require.Equal(t, held, of("timeline.held.key"))
-	require.Equal(t, helds, of("timeline.waits.held"))
-	require.Equal(t, holds, of("timeline.holds.end"))
-	require.Equal(t, marks, of("timeline.marks.at"))
 	require.Equal(t, m.Strings, browser.Eval[[]string](p, "timeline.strings"))
+}
+
+func each[T any](list []T, number func(int, T) int64) (all []int64) {
+	for i, of := range list {
+		all = append(all, number(i, of))
+	}
+	return all
 }
 
 // What others wrote is text, wherever it stands; and if it were not, nothing would run it.
@@ -332,23 +325,11 @@ func TestOnlyKeysInUse(t *testing.T) {
 	lanes := func() string {
 		return browser.Eval[string](p, "(timeline.draw(), timeline.panes.keys.lanes.map((l) => timeline.strings[timeline.keys.name[l.key]]).join())")
 	}
-	require.Equal(t, "a,a/b,c", sorted(lanes()))
+	require.Equal(t, []string{"a", "a/b", "c"}, slices.Sorted(strings.SplitSeq(lanes(), ",")))
 	browser.Eval[any](p, "timeline.show(800e3, 1000e3)")
 	require.Equal(t, "c", lanes())
 	browser.Eval[any](p, "timeline.show(0, 5e3)")
 	require.Equal(t, "a,a/b", lanes())
-}
-
-func sorted(list string) string {
-	parts := strings.Split(list, ",")
-	for i := range parts {
-		for j := i + 1; j < len(parts); j++ {
-			if parts[j] < parts[i] {
-				parts[i], parts[j] = parts[j], parts[i]
-			}
-		}
-	}
-	return strings.Join(parts, ",")
 }
 
 // Who does not see the picture has the table, and names for everything that can be used.

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,9 @@ type tables struct {
 	reads   map[string]int
 	freed   []string
 	refusal error // of every freeing
+
+	takes    time.Duration // of every list
+	watching atomic.Int64  // how many looks watch
 }
 
 // look is one at a subject.
@@ -37,7 +41,14 @@ type look[T any] struct {
 	value   func() T
 }
 
-func (l look[T]) Read(context.Context) (T, error) {
+func (l look[T]) Read(ctx context.Context) (none T, err error) {
+	if l.subject == "rows" && l.takes > 0 {
+		select {
+		case <-time.After(l.takes):
+		case <-ctx.Done():
+			return none, context.Cause(ctx)
+		}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.reads == nil {
@@ -47,7 +58,12 @@ func (l look[T]) Read(context.Context) (T, error) {
 	return l.value(), l.failed
 }
 
-func (l look[T]) Watch(context.Context) error { return nil }
+func (l look[T]) Watch(ctx context.Context) error {
+	l.watching.Add(1)
+	defer l.watching.Add(-1)
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
 
 func (t *tables) Rows() Look[List] {
 	return look[List]{t, "rows", func() List { return t.list }}

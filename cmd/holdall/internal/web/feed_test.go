@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/lockset/inspect"
-	"github.com/holdall/holdall/ordering"
 )
 
 // counter is a look that says how often it has read, and how many do so at once.
@@ -214,7 +213,8 @@ func TestStreamsShowWhatChanges(t *testing.T) {
 // stream waits.
 func TestAPageDoesNotWaitForALongReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tables := &longTables{tables: town(), takes: 5 * time.Minute}
+		tables := town()
+		tables.takes = 5 * time.Minute
 		h := newServer(t.Context(), loopback, Config{Tables: tables, Every: time.Second, Host: "127.0.0.1"}).handler()
 		began := time.Now()
 		page := bodyOf(t, browse(h, http.MethodGet, "/", nil))
@@ -233,28 +233,6 @@ func TestAPageDoesNotWaitForALongReading(t *testing.T) {
 		page = bodyOf(t, browse(h, http.MethodGet, "/", nil))
 		require.Contains(t, page, `data-key="a"`)
 	})
-}
-
-// longTables are those of which a list takes long.
-type longTables struct {
-	*tables
-	takes time.Duration
-}
-
-func (l *longTables) Rows() Look[List] { return longLook{l.tables.Rows(), l.takes} }
-
-type longLook struct {
-	Look[List]
-	takes time.Duration
-}
-
-func (l longLook) Read(ctx context.Context) (List, error) {
-	select {
-	case <-time.After(l.takes):
-		return l.Look.Read(ctx)
-	case <-ctx.Done():
-		return List{}, context.Cause(ctx)
-	}
 }
 
 // A server ends with all who follow it.
@@ -290,14 +268,13 @@ func TestOnlySoManyKeysAreFollowed(t *testing.T) {
 	require.Equal(t, http.StatusOK, browse(h, http.MethodGet, "/key?key=one-more", nil).StatusCode)
 }
 
-// Pages that are loaded one after another, or streamed at once, read once.
 // Who asks for one key after the other has no more of them watched.
 func TestOnlySoManyKeysAreWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		watching := &atomic.Int64{}
+		tables := town()
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
-		h := newServer(ctx, loopback, Config{Tables: &watchedTables{town(), watching}, Every: time.Hour, Host: "127.0.0.1"}).handler()
+		h := newServer(ctx, loopback, Config{Tables: tables, Every: time.Hour, Host: "127.0.0.1"}).handler()
 		for n := range 5 * mostStories {
 			path := fmt.Sprintf("/key?key=k%d", n)
 			require.Equal(t, http.StatusOK, browse(h, http.MethodGet, path, nil).StatusCode)
@@ -308,34 +285,13 @@ func TestOnlySoManyKeysAreWatched(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		require.EqualValues(t, mostStories, watching.Load())
+		require.EqualValues(t, mostStories, tables.watching.Load())
 		time.Sleep(2 * time.Hour)
-		require.Zero(t, watching.Load())
+		require.Zero(t, tables.watching.Load())
 	})
 }
 
-// watchedTables count the keys that are watched.
-type watchedTables struct {
-	*tables
-	watching *atomic.Int64
-}
-
-func (w *watchedTables) Story(key ordering.Key) Look[Story] {
-	return watchedLook{w.tables.Story(key), w.watching}
-}
-
-type watchedLook struct {
-	Look[Story]
-	watching *atomic.Int64
-}
-
-func (w watchedLook) Watch(ctx context.Context) error {
-	w.watching.Add(1)
-	defer w.watching.Add(-1)
-	<-ctx.Done()
-	return context.Cause(ctx)
-}
-
+// Pages that are loaded one after another, or streamed at once, read once.
 func TestPagesReadOnceForAll(t *testing.T) {
 	tables := town()
 	h := serve(t, tables)
