@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,9 +37,7 @@ func lsCommand(a *app) *cobra.Command {
 		Example: "  holdall ls customer:42\n  holdall ls --dead\n  holdall ls --capacity 100 -o json | jq -r .key",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				f.list.Prefix = args[0]
-			}
+			f.list.Prefix = strings.Join(args, "") // of one at most
 			if err := f.check(); err != nil {
 				return wrongUsage(err)
 			}

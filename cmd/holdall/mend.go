@@ -100,8 +100,7 @@ type stuckUnit struct {
 
 // listStuck recovers, and lists what that left.
 func (a *app) listStuck(ctx context.Context) error {
-	p := newProgress(a.stderr)
-	units, err := a.unitsClient(ctx, func(cfg *unitofwork.Config) { cfg.Trace = a.recovering(p) })
+	units, p, err := a.recoverer(ctx)
 	if err != nil {
 		return err
 	}

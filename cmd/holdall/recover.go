@@ -53,8 +53,7 @@ func (a *app) recover(ctx context.Context, watch bool, every time.Duration) erro
 	if err := a.needUnits(); err != nil {
 		return err
 	}
-	p := newProgress(a.stderr)
-	units, err := a.unitsClient(ctx, func(cfg *unitofwork.Config) { cfg.Trace = a.recovering(p) })
+	units, p, err := a.recoverer(ctx)
 	if err != nil {
 		return err
 	}
@@ -88,6 +87,13 @@ func hopeless(err error) bool {
 	var table *lockset.TableError
 	var config *locks.ConfigError
 	return errors.As(err, &table) || errors.As(err, &config)
+}
+
+// recoverer returns a client that says what it recovers.
+func (a *app) recoverer(ctx context.Context) (*unitofwork.Client, *progress, error) {
+	p := newProgress(a.stderr)
+	units, err := a.unitsClient(ctx, func(cfg *unitofwork.Config) { cfg.Trace = a.recovering(p) })
+	return units, p, err
 }
 
 // recovering has the hooks that tell how far it has come.

@@ -15,7 +15,6 @@ import (
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
-	"github.com/holdall/holdall/unitofwork"
 )
 
 type sweepFlags struct {
@@ -44,9 +43,7 @@ func sweepCommand(a *app) *cobra.Command {
 		Example: "  holdall sweep --dry-run\n  holdall sweep customer:42\n  holdall sweep --every 1m --capacity 100 -o json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				f.list.Prefix = args[0]
-			}
+			f.list.Prefix = strings.Join(args, "") // of one at most
 			if cmd.Flags().Changed("every") && f.every <= 0 || f.list.Units < 0 {
 				return wrongUsage(errors.New("--every is more than zero, and --capacity not less"))
 			}
@@ -61,8 +58,7 @@ func sweepCommand(a *app) *cobra.Command {
 }
 
 func (a *app) sweep(ctx context.Context, f sweepFlags) error {
-	p := newProgress(a.stderr)
-	units, err := a.unitsClient(ctx, func(cfg *unitofwork.Config) { cfg.Trace = a.recovering(p) })
+	units, p, err := a.recoverer(ctx)
 	if err != nil {
 		return err
 	}

@@ -45,9 +45,7 @@ func webCommand(a *app) *cobra.Command {
 			"  holdall web --allow-free --metrics http://127.0.0.1:9090",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				f.list.Prefix = args[0]
-			}
+			f.list.Prefix = strings.Join(args, "") // of one at most
 			return a.web(cmd.Context(), f)
 		},
 	}

@@ -99,36 +99,24 @@ type line struct {
 	err error
 }
 
-// atOnce is how many lines go from one goroutine to another.
-const atOnce = 512
-
 // events reads the parts of a recording in a goroutine of its own, which is ahead of whoever asks:
 // most of the time goes into reading.
-func events(ctx context.Context, parts []Source) <-chan []line {
-	read := make(chan []line, 4)
+func events(ctx context.Context, parts []Source) <-chan line {
+	read := make(chan line, 1024)
 	go func() {
 		defer close(read)
-		lines := make([]line, 0, atOnce)
-		send := func() bool {
-			select {
-			case read <- lines:
-				lines = make([]line, 0, atOnce)
-				return true
-			case <-ctx.Done():
-				return false
-			}
-		}
 		for _, part := range parts {
 			for e, err := range record.Read(part.Reader) {
 				if err != nil {
 					err = fmt.Errorf("%s: %w", part.Name, err)
 				}
-				if lines = append(lines, line{e, err}); len(lines) == atOnce && !send() {
+				select {
+				case read <- line{e, err}:
+				case <-ctx.Done():
 					return
 				}
 			}
 		}
-		send()
 	}()
 	return read
 }
@@ -136,8 +124,7 @@ func events(ctx context.Context, parts []Source) <-chan []line {
 // stream is a recording of which the next event is known.
 type stream struct {
 	number int32
-	lines  <-chan []line
-	batch  []line
+	lines  <-chan line
 	head   record.Event
 	over   bool
 }
@@ -145,29 +132,22 @@ type stream struct {
 // next goes on to the next line that is an event.
 func (s *stream) next(ctx context.Context, b *builder) error {
 	for {
-		if len(s.batch) == 0 {
-			select {
-			case batch, more := <-s.lines:
-				if s.batch = batch; !more {
-					s.over = true
-					return nil
-				}
-			case <-ctx.Done(): // what is read may be a pipe that nobody writes to
-				return context.Cause(ctx)
+		select {
+		case l, more := <-s.lines:
+			switch {
+			case !more:
+				s.over = true
+				return nil
+			case l.err == nil:
+				s.head = l.Event
+				b.m.Lines++
+				return nil
+			case !errors.As(l.err, new(*record.LineError)):
+				return l.err
 			}
-			continue
-		}
-		l := &s.batch[0]
-		s.batch = s.batch[1:]
-		switch {
-		case l.err == nil:
-			s.head = l.Event
-			b.m.Lines++
-			return nil
-		case errors.As(l.err, new(*record.LineError)):
 			b.m.Bad++
-		default:
-			return l.err
+		case <-ctx.Done(): // what is read may be a pipe that nobody writes to
+			return context.Cause(ctx)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -81,11 +82,19 @@ func sumsOf(page string) map[series]float64 {
 	}
 	sums := map[series]float64{}
 	for line := range strings.Lines(page) {
-		name, labels, value, ok := sampleOf(strings.TrimSpace(line))
-		if !ok {
+		m := sample.FindStringSubmatch(line)
+		if m == nil || wanted[m[1]] == nil {
 			continue
 		}
-		for _, s := range wanted[name] {
+		value, err := strconv.ParseFloat(m[3], 64)
+		if err != nil || math.IsNaN(value) {
+			continue
+		}
+		labels := map[string]string{}
+		for _, pair := range label.FindAllStringSubmatch(m[2], -1) {
+			labels[pair[1]] = unescaped.Replace(pair[2])
+		}
+		for _, s := range wanted[m[1]] {
 			if s.label == "" || labels[s.label] == s.is {
 				sums[s] += value
 			}
@@ -94,49 +103,9 @@ func sumsOf(page string) map[series]float64 {
 	return sums
 }
 
-// sampleOf reads a line: a name, labels in braces, a value, and what may follow that.
-func sampleOf(line string) (name string, labels map[string]string, value float64, ok bool) {
-	end := strings.IndexAny(line, "{ \t")
-	if end <= 0 || line[0] == '#' {
-		return "", nil, 0, false
-	}
-	name, rest := line[:end], line[end:]
-	if rest[0] == '{' {
-		if labels, rest, ok = labelsOf(rest[1:]); !ok {
-			return "", nil, 0, false
-		}
-	}
-	fields := strings.Fields(rest)
-	if len(fields) == 0 {
-		return "", nil, 0, false
-	}
-	value, err := strconv.ParseFloat(fields[0], 64)
-	return name, labels, value, err == nil && !math.IsNaN(value)
-}
-
-// labelsOf reads labels up to the brace that ends them, and returns what follows it.
-func labelsOf(text string) (labels map[string]string, rest string, ok bool) {
-	labels = map[string]string{}
-	for {
-		text = strings.TrimLeft(text, ", \t")
-		if after, is := strings.CutPrefix(text, "}"); is {
-			return labels, after, true
-		}
-		name, quoted, found := strings.Cut(text, "=")
-		if !found || !strings.HasPrefix(quoted, `"`) {
-			return nil, "", false
-		}
-		end := 1
-		for end < len(quoted) && quoted[end] != '"' {
-			if quoted[end] == '\\' {
-				end++
-			}
-			end++
-		}
-		if end >= len(quoted) {
-			return nil, "", false
-		}
-		value := strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n").Replace(quoted[1:end])
-		labels[strings.TrimSpace(name)], text = value, quoted[end+1:]
-	}
-}
+var (
+	// sample is a line: a name, labels in braces, a value, and what may follow that.
+	sample    = regexp.MustCompile(`^\s*([^\s#{]+)(?:\{((?:[,\s]*[^\s=,{}"]+\s*=\s*"(?:[^"\\]|\\.)*")*)[,\s]*\})?\s+(\S+)`)
+	label     = regexp.MustCompile(`([^\s=,{}"]+)\s*=\s*"((?:[^"\\]|\\.)*)"`)
+	unescaped = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
+)
