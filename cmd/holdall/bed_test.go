@@ -84,21 +84,14 @@ func inTurn(t *testing.T, number int, test func(*testing.T, *engines.Engine)) {
 }
 
 // eachCase runs a test of many cases, each by itself and on the engines that [inTurn] gives it.
-func eachCase[C any](t *testing.T, cases map[string]C, test func(t *testing.T, e *engines.Engine, name string)) {
+func eachCase[C any](t *testing.T, cases map[string]C, test func(t *testing.T, e *engines.Engine, name string, c C)) {
 	t.Helper()
-	for number, name := range numbered(cases) {
+	for number, name := range slices.Sorted(maps.Keys(cases)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inTurn(t, number, func(t *testing.T, e *engines.Engine) { test(t, e, name) })
+			inTurn(t, number, func(t *testing.T, e *engines.Engine) { test(t, e, name, cases[name]) })
 		})
 	}
-}
-
-// forWords runs a test of what commands print on both engines. With -short it uses only the first: the
-// words do not depend on the engine.
-func forWords(t *testing.T, test func(*testing.T, *engines.Engine)) {
-	t.Helper()
-	inTurn(t, 0, test)
 }
 
 func onEngine(t *testing.T, n int, test func(*testing.T, *engines.Engine)) {
@@ -108,9 +101,6 @@ func onEngine(t *testing.T, n int, test func(*testing.T, *engines.Engine)) {
 		test(t, engines.Get(t, kinds[n]))
 	})
 }
-
-// numbered returns the names of cases in an order that is the same in every run.
-func numbered[C any](cases map[string]C) (names []string) { return slices.Sorted(maps.Keys(cases)) }
 
 // bed is two tables of an engine.
 type bed struct {

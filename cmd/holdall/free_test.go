@@ -17,45 +17,41 @@ import (
 // others have it after a lease, or at once.
 func TestFree(t *testing.T) {
 	t.Parallel()
-	cases, hows := map[string]func(*actor){
-		"alive": func(*actor) {}, "stopped": func(a *actor) { _ = a.Signal(syscall.SIGSTOP) }, "dead": func(a *actor) { a.Kill() },
-	}, map[string]bool{"after a lease": false, "now": true}
-	for i, name := range numbered(cases) {
-		for j, how := range numbered(hows) {
-			t.Run(name+" "+how, func(t *testing.T) {
-				t.Parallel()
-				inTurn(t, i+j, func(t *testing.T, e *engines.Engine) {
-					newBed(t, e).takenByAnOperator(t, cases[name], hows[how])
-				})
-			})
+	lives, stops, dies := func(*actor) {}, func(a *actor) { _ = a.Signal(syscall.SIGSTOP) }, func(a *actor) { a.Kill() }
+	type taking struct {
+		befalls func(*actor)
+		now     bool
+	}
+	cases := map[string]taking{
+		"alive": {lives, false}, "alive, now": {lives, true}, "stopped": {stops, false}, "stopped, now": {stops, true},
+		"dead": {dies, false}, "dead, now": {dies, true},
+	}
+	eachCase(t, cases, func(t *testing.T, e *engines.Engine, _ string, c taking) {
+		b := newBed(t, e)
+		holder := b.actor(t, "holds", "holder", "k").ready(t)
+		c.befalls(holder)
+		args := []string{"free", "k", "--unit", holder.nonce, "--yes", "--lease", b.lease.String(), "--reason", "a test"}
+		if c.now {
+			args = append(args, "--now")
 		}
-	}
-}
-
-func (b *bed) takenByAnOperator(t *testing.T, befalls func(*actor), now bool) {
-	holder := b.actor(t, "holds", "holder", "k").ready(t)
-	befalls(holder)
-	args := []string{"free", "k", "--unit", holder.nonce, "--yes", "--lease", b.lease.String(), "--reason", "a test"}
-	if now {
-		args = append(args, "--now")
-	}
-	start := time.Now()
-	got := b.run(t, args...)
-	require.Equal(t, exitDone, got.code, "%+v", got)
-	require.Contains(t, got.stdout, "key k was taken from unit "+holder.nonce)
-	require.Regexp(t, `^time=\S+ level=WARN msg="holdall: an operator took a key" key=k unit=`+holder.nonce+` .* reason="a test" now=`, got.stderr)
-	b.run(t, args...).oneError(t, exitError, "was not taken from unit "+holder.nonce) // it has it no more
-	if !now {
-		_, by, named := strings.Cut(got.stdout, "Until then show names as the holder a unit of ")
-		require.True(t, named, got.stdout)
-		b.run(t, "show", "k", "--no-watch").has(t, " of "+strings.TrimSpace(by))
-	}
-	set, err := b.client(t).Locks().Acquire(t.Context(), []ordering.Key{"k"})
-	require.NoError(t, err)
-	if !now {
-		require.Greater(t, time.Since(start), b.lease)
-	}
-	require.NoError(t, set.Release(t.Context()))
+		start := time.Now()
+		got := b.run(t, args...)
+		require.Equal(t, exitDone, got.code, "%+v", got)
+		require.Contains(t, got.stdout, "key k was taken from unit "+holder.nonce)
+		require.Regexp(t, `^time=\S+ level=WARN msg="holdall: an operator took a key" key=k unit=`+holder.nonce+` .* reason="a test" now=`, got.stderr)
+		b.run(t, args...).oneError(t, exitError, "was not taken from unit "+holder.nonce) // it has it no more
+		if !c.now {
+			_, by, named := strings.Cut(got.stdout, "Until then show names as the holder a unit of ")
+			require.True(t, named, got.stdout)
+			b.run(t, "show", "k", "--no-watch").has(t, " of "+strings.TrimSpace(by))
+		}
+		set, err := b.client(t).Locks().Acquire(t.Context(), []ordering.Key{"k"})
+		require.NoError(t, err)
+		if !c.now {
+			require.Greater(t, time.Since(start), b.lease)
+		}
+		require.NoError(t, set.Release(t.Context()))
+	})
 }
 
 func (r ran) has(t *testing.T, text string) {

@@ -16,7 +16,7 @@ import (
 
 func TestLs(t *testing.T) {
 	t.Parallel()
-	forWords(t, func(t *testing.T, e *engines.Engine) {
+	inTurn(t, 0, func(t *testing.T, e *engines.Engine) {
 		w := newTown(t, e)
 		golden(t, "ls.golden", sinceNormalised(w.session(t,
 			"ls", "ls customer:1", "ls customer:1/", "ls nothing", "ls --held", "ls --waiting", "ls --prepared", "ls --dead", "ls --alive", "ls --all",

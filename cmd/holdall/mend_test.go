@@ -74,13 +74,14 @@ const laterFence = 4_000_000_000_000_000
 func TestMendByFlags(t *testing.T) {
 	t.Parallel()
 	record := []string{"apply", "keep"}
-	cases := map[string]struct {
+	type mending struct {
 		role    string
 		harm    func(*testing.T, *stuckBed)
 		choices []string
 		choose  string
 		balance any // N of the record then; nil if it has none
-	}{
+	}
+	cases := map[string]mending{
 		"newer fence, apply":     {"decides", newerFence, record, "apply", nil},
 		"newer fence, keep":      {"decides", newerFence, record, "keep", 5.0},
 		"update, apply":          {decidesUpdates, newerFence, record, "apply", 12.0},
@@ -92,8 +93,7 @@ func TestMendByFlags(t *testing.T) {
 		"row gone, not written":  {decidesUpdates, rowGone, []string{"written", "not-written"}, "not-written", 12.0},
 		"row gone, put, written": {"decides", rowGone, []string{"written", "not-written"}, "written", 5.0},
 	}
-	eachCase(t, cases, func(t *testing.T, e *engines.Engine, name string) {
-		c := cases[name]
+	eachCase(t, cases, func(t *testing.T, e *engines.Engine, _ string, c mending) {
 		b := newStuckBed(t, e)
 		unit := b.decided(t, c.role, "a/1", "b", "c")
 		c.harm(t, b)
@@ -170,7 +170,7 @@ func TestMendRefusesWhatHasChanged(t *testing.T) {
 
 func TestMendListsWhatIsStuck(t *testing.T) {
 	t.Parallel()
-	forWords(t, func(t *testing.T, e *engines.Engine) {
+	inTurn(t, 0, func(t *testing.T, e *engines.Engine) {
 		b := newStuckBed(t, e)
 		stuck := b.decided(t, "decides", "a/1", "b", "c")
 		newerFence(t, b)

@@ -81,7 +81,7 @@ func TestTheGuideShowsWhatIsPrinted(t *testing.T) {
 	told, elsewhere := situationsOf(string(page))
 	require.ElementsMatch(t, slices.Collect(maps.Keys(situations)), slices.Collect(maps.Keys(told)))
 	require.NotContains(t, elsewhere, "```console", "only a situation has a place to run them")
-	eachCase(t, told, func(t *testing.T, e *engines.Engine, heading string) {
+	eachCase(t, told, func(t *testing.T, e *engines.Engine, heading, text string) {
 		s := newScene(t, e)
 		situations[heading](t, s)
 		set := environ(s.endpoint, "HOLDALL_TABLE="+s.locks, "HOLDALL_UNITS="+s.units, "HOLDALL_LEASE="+s.lease.String())
@@ -90,7 +90,7 @@ func TestTheGuideShowsWhatIsPrinted(t *testing.T) {
 		if s.nonce != "" {
 			shown = append(shown, s.nonce, theNonce)
 		}
-		asShown(t, told[heading], set, typed, func(text string) string {
+		asShown(t, text, set, typed, func(text string) string {
 			return strings.NewReplacer(shown...).Replace(s.leastShown(text))
 		})
 	})

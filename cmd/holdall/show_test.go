@@ -142,7 +142,7 @@ func golden(t *testing.T, file, printed string) {
 
 func TestShow(t *testing.T) {
 	t.Parallel()
-	forWords(t, func(t *testing.T, e *engines.Engine) {
+	inTurn(t, 0, func(t *testing.T, e *engines.Engine) {
 		w := newTown(t, e)
 		for name, commands := range map[string][]string{
 			"show.golden": {

@@ -63,18 +63,18 @@ func poller(lease time.Duration) *exec.Cmd {
 func TestShortLivedProcessesFindOutTheDead(t *testing.T) {
 	t.Parallel()
 	kill, stop := func(a *actor) { a.Kill() }, func(a *actor) { _ = a.Signal(syscall.SIGSTOP) }
-	cases := map[string]struct {
+	type want struct {
 		befalls func(*actor)
 		process func(time.Duration) *exec.Cmd
 		atOnce  int
-	}{
+	}
+	cases := map[string]want{
 		"killed, they wait":               {kill, waiter, 1},
 		"killed, they poll":               {kill, poller, 1},
 		"killed, they wait two at a time": {kill, waiter, 2},
 		"stopped, they wait":              {stop, waiter, 1},
 	}
-	eachCase(t, cases, func(t *testing.T, e *engines.Engine, name string) {
-		c := cases[name]
+	eachCase(t, cases, func(t *testing.T, e *engines.Engine, _ string, c want) {
 		b := newBed(t, e)
 		holder := b.actor(t, "watches", "the holder", "k").ready(t)
 		c.befalls(holder)
@@ -93,8 +93,7 @@ func TestShortLivedProcessesFindOutTheDead(t *testing.T) {
 func TestShortLivedProcessesLeaveTheLivingAlone(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(time.Duration) *exec.Cmd{"they wait": waiter, "they poll": poller}
-	eachCase(t, cases, func(t *testing.T, e *engines.Engine, name string) {
-		process := cases[name]
+	eachCase(t, cases, func(t *testing.T, e *engines.Engine, _ string, process func(time.Duration) *exec.Cmd) {
 		b := newBed(t, e)
 		for most := 8 * b.lease; ; b = b.slower(t) {
 			holder := b.actor(t, "watches", "the holder", "k").ready(t)

@@ -8,12 +8,13 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"io/fs"
 	"strings"
 )
 
 //go:embed page
 var files embed.FS
+
+var pageTemplate = template.Must(template.ParseFS(files, "page/page.html"))
 
 // scripts are the parts of the page's only script, in order.
 var scripts = []string{"data.js", "lanes.js", "colours.js", "bars.js", "draw.js", "axis.js", "search.js", "panel.js", "table.js", "input.js", "main.js"}
@@ -21,29 +22,25 @@ var scripts = []string{"data.js", "lanes.js", "colours.js", "bars.js", "draw.js"
 // WritePage writes the model as a page of HTML that loads nothing: its script and its style stand
 // in it, and no others are run, whatever the texts of the model say.
 func WritePage(w io.Writer, m *Model) error {
-	style, err := fs.ReadFile(files, "page/style.css")
+	style, err := files.ReadFile("page/style.css")
 	if err != nil {
 		return err
 	}
 	var script strings.Builder
 	script.WriteString("\"use strict\";\n(() => {\n")
 	for _, name := range scripts {
-		part, err := fs.ReadFile(files, "page/"+name)
+		part, err := files.ReadFile("page/" + name)
 		if err != nil {
 			return err
 		}
 		script.Write(part)
 	}
 	script.WriteString("})();\n")
-	page, err := template.ParseFS(files, "page/page.html")
-	if err != nil {
-		return err
-	}
 	data, err := json.Marshal(dataOf(m))
 	if err != nil {
 		return err
 	}
-	err = page.Execute(w, map[string]any{
+	err = pageTemplate.Execute(w, map[string]any{
 		"Title":      strings.Join(m.Sources, ", "),
 		"Style":      template.CSS(style),           //nolint:gosec // ours
 		"StyleHash":  hash(style),                   //

@@ -4,33 +4,31 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
-// overviewEvents streams the part of the first page that changes.
-func (s *Server) overviewEvents(w http.ResponseWriter, r *http.Request) {
-	f := filterOf(r.URL.Query())
+// answer shows what a feed has read last, or streams the part of it that changes.
+func answer[T any](s *Server, w http.ResponseWriter, r *http.Request, feed *Feed[T], name string, of func(Reading[T]) page) {
+	if !streams(r) {
+		reading, err := feed.LatestWithin(r.Context(), patience)
+		if err != nil {
+			s.say(w, http.StatusServiceUnavailable, "Ended", err.Error())
+			return
+		}
+		s.render(w, http.StatusOK, name, of(reading))
+		return
+	}
 	out := stream(w)
-	for reading := range s.rows.Follow(r.Context()) {
-		if !out.send("overview-live", s.overviewPage(f, reading)) {
+	for reading := range feed.Follow(r.Context()) {
+		if !out.send(name+"-live", of(reading)) {
 			return
 		}
 	}
 }
 
-// storyEvents streams the part of a key's page that changes.
-func (s *Server) storyEvents(w http.ResponseWriter, r *http.Request) {
-	feed, ok := s.storyAsked(w, r)
-	if !ok {
-		return
-	}
-	key, out := keyOf(r), stream(w)
-	for reading := range feed.Follow(r.Context()) {
-		if !out.send("story-live", s.storyPage(key, reading)) {
-			return
-		}
-	}
-}
+// streams reports whether a request is for a page's stream.
+func streams(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/events") }
 
 // events is a stream of server-sent events, each of which is a part of a page.
 type events struct {

@@ -70,17 +70,12 @@ func (s *Server) say(w http.ResponseWriter, code int, title string, words ...str
 }
 
 func (s *Server) overview(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Query().Has("token") { // which has done its work, and is not to stay in sight
+	if r.URL.Query().Has("token") && !streams(r) { // which has done its work, and is not to stay in sight
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
 	}
 	f := filterOf(r.URL.Query())
-	reading, err := s.rows.LatestWithin(r.Context(), patience)
-	if err != nil {
-		s.say(w, http.StatusServiceUnavailable, "Ended", err.Error())
-		return
-	}
-	s.render(w, http.StatusOK, "overview", s.overviewPage(f, reading))
+	answer(s, w, r, s.rows, "overview", func(reading Reading[List]) page { return s.overviewPage(f, reading) })
 }
 
 func (s *Server) overviewPage(f Filter, reading Reading[List]) page {
@@ -91,16 +86,9 @@ func (s *Server) overviewPage(f Filter, reading Reading[List]) page {
 }
 
 func (s *Server) story(w http.ResponseWriter, r *http.Request) {
-	feed, ok := s.storyAsked(w, r)
-	if !ok {
-		return
+	if feed, ok := s.storyAsked(w, r); ok {
+		answer(s, w, r, feed, "story", func(reading Reading[Story]) page { return s.storyPage(keyOf(r), reading) })
 	}
-	reading, err := feed.LatestWithin(r.Context(), patience)
-	if err != nil {
-		s.say(w, http.StatusServiceUnavailable, "Ended", err.Error())
-		return
-	}
-	s.render(w, http.StatusOK, "story", s.storyPage(keyOf(r), reading))
 }
 
 func keyOf(r *http.Request) ordering.Key { return ordering.Key(r.URL.Query().Get("key")) }

@@ -120,11 +120,11 @@ func newServer(ctx context.Context, address net.Addr, cfg Config) *Server {
 
 // handler serves everything, each request once the guard has nothing against it.
 func (s *Server) handler() http.Handler {
-	pages, streams := http.NewServeMux(), make(chan struct{}, mostStreams)
+	pages, open := http.NewServeMux(), make(chan struct{}, mostStreams)
 	pages.HandleFunc("GET /{$}", s.overview)
 	pages.HandleFunc("GET /key", s.story)
-	pages.HandleFunc("GET /events", s.limited(streams, s.overviewEvents))
-	pages.HandleFunc("GET /key/events", s.limited(streams, s.storyEvents))
+	pages.HandleFunc("GET /events", s.limited(open, s.overview))
+	pages.HandleFunc("GET /key/events", s.limited(open, s.story))
 	if !s.cfg.ReadOnly {
 		pages.HandleFunc("GET /free", s.askToFree)
 		pages.HandleFunc("POST /free", s.free)
@@ -176,11 +176,11 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
 }
 
 // limited refuses what would be one stream too many.
-func (s *Server) limited(streams chan struct{}, serve http.HandlerFunc) http.HandlerFunc {
+func (s *Server) limited(open chan struct{}, serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		select {
-		case streams <- struct{}{}:
-			defer func() { <-streams }()
+		case open <- struct{}{}:
+			defer func() { <-open }()
 			serve(w, r)
 		default:
 			s.say(w, http.StatusServiceUnavailable, "Busy", "Too many pages are open.")
