@@ -299,15 +299,37 @@ func keyItem(key string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: key}}
 }
 
-// queued returns how many units wait for a key.
-func (b *bed) queued(t *testing.T, key string) int {
+func (b *bed) delete(t *testing.T, table string, key map[string]types.AttributeValue) {
+	t.Helper()
+	_, err := b.Client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &table, Key: key})
+	require.NoError(t, err)
+}
+
+// truncate removes a row of a unit's journal: the unit is stuck.
+func (b *bed) truncate(t *testing.T, unit string) {
+	t.Helper()
+	b.delete(t, b.units, map[string]types.AttributeValue{
+		"unit": &types.AttributeValueMemberS{Value: unit}, "part": &types.AttributeValueMemberS{Value: "journal/000000"},
+	})
+}
+
+func (b *bed) inspector(t *testing.T) *inspect.Inspector {
 	t.Helper()
 	inspector, err := inspect.New(b.Client, lockset.Config{Table: b.locks})
 	require.NoError(t, err)
-	view, err := inspector.Look(t.Context(), ordering.Key(key), inspect.LookOptions{})
-	require.NoError(t, err)
-	return len(view.Row.Queue)
+	return inspector
 }
+
+// row returns the row of a key.
+func (b *bed) row(t *testing.T, key string) inspect.Row {
+	t.Helper()
+	view, err := b.inspector(t).Look(t.Context(), ordering.Key(key), inspect.LookOptions{})
+	require.NoError(t, err)
+	return view.Row
+}
+
+// queued returns how many units wait for a key.
+func (b *bed) queued(t *testing.T, key string) int { return len(b.row(t, key).Queue) }
 
 // untilQueued waits until so many units wait for a key.
 func (b *bed) untilQueued(t *testing.T, key string, n int) {

@@ -15,13 +15,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 )
 
@@ -102,20 +101,10 @@ func (b *bed) goneForTheNext(t *testing.T, r *running) {
 	require.NoError(t, set.Release(t.Context()))
 }
 
-// taken has another unit take the row of a key, by hand.
-func (b *bed) taken(t *testing.T, key ordering.Key) {
+// taken has an operator take a key from the unit that has it.
+func (b *bed) taken(t *testing.T, key string) {
 	t.Helper()
-	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-	other := "AAAAAAAAAAAAAAAAAAAAAA"
-	update := "SET #unit = :unit, recordVersionNumber = :rvn, fence = fence + :one"
-	_, err := b.Client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName: &b.locks, Key: keyItem(string(key)),
-		UpdateExpression: &update, ExpressionAttributeNames: map[string]string{"#unit": "unit"},
-		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":unit": text(other), ":rvn": text(other + ".a0000000001"), ":one": &types.AttributeValueMemberN{Value: "1"},
-		},
-	})
-	require.NoError(t, err)
+	require.NoError(t, b.inspector(t).Free(t.Context(), ordering.Key(key), b.row(t, key).Holder.Unit, inspect.Freeing{}))
 }
 
 func TestExecRunsACommandUnderLocks(t *testing.T) {

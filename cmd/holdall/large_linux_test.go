@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -53,14 +52,9 @@ func (l *largeTable) write(body *bytes.Buffer, n int) {
 			sign = time.Now().UnixMilli() / 100
 		}
 	}
-	row := body.AvailableBuffer() // written by hand: there are many
-	row = append(row, `{"key":{"S":"customer:`...)
-	row = strconv.AppendInt(row, int64(n), 10)
-	row = append(row, `"},`+state+`,"fence":{"N":"`...)
-	row = strconv.AppendInt(row, 1_700_000_000_000_000+int64(n), 10)
-	row = append(row, `"},"ownerName":{"S":"host-17.example 5b3d6bd8-40a9-4a5c-9bd3-f12345678901"},"leaseDuration":{"S":"1000"},"recordVersionNumber":{"S":"unit.`...)
-	row = strconv.AppendInt(row, sign, 10)
-	body.Write(append(row, `"},"acquiredAt":{"N":"1700000000000"},"expiresAt":{"N":"1800000000"}}`...))
+	fmt.Fprintf(body, `{"key":{"S":"customer:%d"},%s,"fence":{"N":"%d"},"ownerName":{"S":"host-17.example 5b3d6bd8-40a9-4a5c-9bd3-f12345678901"},`+
+		`"leaseDuration":{"S":"1000"},"recordVersionNumber":{"S":"unit.%d"},"acquiredAt":{"N":"1700000000000"},"expiresAt":{"N":"1800000000"}}`,
+		n, state, 1_700_000_000_000_000+n, sign)
 }
 
 func (l *largeTable) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -7,7 +7,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/integration/engines"
@@ -45,12 +44,6 @@ func (b *stuckBed) read(t *testing.T, key string) map[string]any {
 	var record map[string]any
 	require.NoError(t, attributevalue.UnmarshalMap(out.Item, &record))
 	return record
-}
-
-func (b *stuckBed) deleteFrom(t *testing.T, table string, key map[string]types.AttributeValue) {
-	t.Helper()
-	_, err := b.Client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &table, Key: key})
-	require.NoError(t, err)
 }
 
 // mended runs mend on a unit, and returns what it says.
@@ -146,7 +139,7 @@ func notToBeAdded(t *testing.T, b *stuckBed) {
 
 func rowGone(t *testing.T, b *stuckBed) {
 	b.write(t, map[string]any{"key": "a/1", "N": 5})
-	b.deleteFrom(t, b.locks, keyItem("a/1"))
+	b.delete(t, b.locks, keyItem("a/1"))
 }
 
 // What has changed since it was shown is refused, and shown anew, with another state.
@@ -175,9 +168,7 @@ func TestMendListsWhatIsStuck(t *testing.T) {
 		stuck := b.decided(t, "decides", "a/1", "b", "c")
 		newerFence(t, b)
 		damaged := b.decided(t, "decides", "d", "e", "f")
-		b.deleteFrom(t, b.units, map[string]types.AttributeValue{
-			"unit": &types.AttributeValueMemberS{Value: damaged}, "part": &types.AttributeValueMemberS{Value: "journal/000000"},
-		})
+		b.truncate(t, damaged)
 		fine := b.decided(t, "decides", "g", "h", "i")
 		r := b.run(t, "mend")
 		require.Equal(t, exitFound, r.code, r)

@@ -62,14 +62,5 @@ func TestOtherSitesCannotUseTheBrowser(t *testing.T) {
 	p.Until("document.title === 'refused'")
 	p.Click("button")
 	p.UntilText("h1", "Refused")
-	require.Equal(t, holder.nonce, b.holderOf(t, "a"))
-}
-
-// holderOf is the unit that has a key.
-func (b *bed) holderOf(t *testing.T, key string) string {
-	t.Helper()
-	var found shownJSON
-	b.run(t, "show", key, "--no-watch", "-o", "json").json(t, exitDone, &found)
-	require.NotNil(t, found.Row.Holder)
-	return found.Row.Holder.Unit
+	require.Equal(t, holder.nonce, b.row(t, "a").Holder.Unit)
 }

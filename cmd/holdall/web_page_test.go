@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
@@ -65,22 +63,6 @@ func newCrowd(t *testing.T) *crowd {
 	}
 	c.put(t, c.locks, map[string]any{"key": "foreign", "unit": 7})
 	return c
-}
-
-// truncate removes a row of a unit's journal: the unit is stuck.
-func (c *crowd) truncate(t *testing.T, unit string) {
-	found, err := c.Client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &c.units})
-	require.NoError(t, err)
-	removed := 0
-	for _, item := range found.Items {
-		of, part := item["unit"].(*types.AttributeValueMemberS), item["part"].(*types.AttributeValueMemberS)
-		if of.Value == unit && strings.HasPrefix(part.Value, "journal/") && removed == 0 {
-			removed++
-			_, err := c.Client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &c.units, Key: map[string]types.AttributeValue{"unit": of, "part": part}})
-			require.NoError(t, err)
-		}
-	}
-	require.Equal(t, 1, removed)
 }
 
 // looks are the ways in which a page is looked at for pictures of it.
