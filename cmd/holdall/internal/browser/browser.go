@@ -37,15 +37,8 @@ const aLongTime = time.Minute
 // storage.
 type Browser struct {
 	t       testing.TB
+	tab     context.Context // of Chromium, which stays empty, and is the parent of all others
 	profile cdp.BrowserContextID
-}
-
-// chromium is the process that all tests of a binary share: a start costs seconds of a core.
-var chromium struct {
-	begin sync.Once
-	tab   context.Context // stays empty, and is the parent of all others
-	err   error
-	end   func()
 }
 
 // using bounds how many tests use Chromium at a time: each keeps a core busy.
@@ -56,40 +49,43 @@ var using = make(chan struct{}, 2)
 // tests call it calls [End] in its TestMain.
 func Start(t testing.TB) *Browser {
 	t.Helper()
-	program, err := engines.Chromium()
-	if err != nil {
+	if _, err := engines.Chromium(); err != nil {
 		t.Fatal(err)
 	}
-	chromium.begin.Do(func() { begin(program) })
-	if chromium.err != nil {
-		t.Fatalf("%s does not start: %v", program, chromium.err)
+	tab, err := chromium()
+	if err != nil {
+		t.Fatalf("Chromium does not start: %v", err)
 	}
 	using <- struct{}{}
 	t.Cleanup(func() { <-using })
-	ctx, cancel := context.WithTimeout(chromium.tab, aLongTime)
+	ctx, cancel := context.WithTimeout(tab, aLongTime)
 	defer cancel()
 	process := chromedp.FromContext(ctx).Browser
 	made, err := cdp.Call(ctx, process, target.CreateBrowserContext, target.CreateBrowserContextParams{})
 	if err != nil {
-		t.Fatalf("%s gives no profile: %v", program, err)
+		t.Fatalf("Chromium gives no profile: %v", err)
 	}
 	profile := made.BrowserContextID
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(chromium.tab, aLongTime)
+		ctx, cancel := context.WithTimeout(tab, aLongTime)
 		defer cancel()
 		_, err := cdp.Call(ctx, process, target.DisposeBrowserContext, target.DisposeBrowserContextParams{BrowserContextID: profile})
 		if err != nil {
-			t.Errorf("%s keeps a profile: %v", program, err)
+			t.Errorf("Chromium keeps a profile: %v", err)
 		}
 	})
-	return &Browser{t, profile}
+	return &Browser{t, tab, profile}
 }
 
-func begin(program string) {
+// chromium starts the process that all tests of a binary share: a start costs seconds of a core.
+var chromium = sync.OnceValues(func() (tab context.Context, err error) {
+	program, err := engines.Chromium()
+	if err != nil {
+		return nil, err
+	}
 	profile, err := os.MkdirTemp("", "chromium")
 	if err != nil {
-		chromium.err = err
-		return
+		return nil, err
 	}
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath(program),
@@ -104,7 +100,7 @@ func begin(program string) {
 	)
 	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(allocator)
-	chromium.end = func() {
+	closeChromium = func() {
 		_ = chromedp.Cancel(ctx) // closes it; what it says about that is of no use
 		cancel()
 		end()
@@ -113,15 +109,13 @@ func begin(program string) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
-	chromium.tab, chromium.err = ctx, chromedp.Do(ctx)
-}
+	return ctx, chromedp.Do(ctx)
+})
+
+var closeChromium = func() {}
 
 // End ends the Chromium that tests have started, if any has.
-func End() {
-	if chromium.end != nil {
-		chromium.end()
-	}
-}
+func End() { closeChromium() }
 
 // Options say how a page is looked at. The zero value is a light window of 1280 by 900.
 type Options struct {
@@ -145,7 +139,7 @@ type Page struct {
 // [Page.Complaints] was told.
 func (b *Browser) Open(where string, o Options) *Page {
 	b.t.Helper()
-	ctx, cancel := chromedp.NewContext(chromium.tab, chromedp.WithExistingBrowserContext(b.profile))
+	ctx, cancel := chromedp.NewContext(b.tab, chromedp.WithExistingBrowserContext(b.profile))
 	p := &Page{t: b.t, ctx: ctx}
 	b.t.Cleanup(func() {
 		cancel()
