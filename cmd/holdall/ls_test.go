@@ -34,10 +34,6 @@ func sinceNormalised(text string) string {
 	})
 }
 
-func TestLsOfATableThatIsAbsent(t *testing.T) {
-	newBed(t, engines.Dynoxide(t)).run(t, "ls", "--table", "absent").oneError(t, exitError, "does not exist")
-}
-
 // A list goes on until it is interrupted, and comes to know who is alive.
 func TestLsWatches(t *testing.T) {
 	t.Parallel()

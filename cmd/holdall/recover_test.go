@@ -117,7 +117,9 @@ func TestRecoverWatches(t *testing.T) {
 	recovers.interrupted(t, syscall.SIGTERM)
 }
 
-func TestRecoverNeedsAUnitTable(t *testing.T) {
+// What nothing but another call can help is not tried again.
+func TestServicesNeedTheirTables(t *testing.T) {
 	e := engines.Dynoxide(t)
 	runWith(t, environ(e.Endpoint), "recover", "--table", e.Table("no"), "--units", e.Table("none"), "--watch").oneError(t, exitError, e.Table("none"))
+	runWith(t, environ(e.Endpoint), "sweep", "--table", e.Table("no"), "--every", "1s").oneError(t, exitError, e.Table("no"))
 }

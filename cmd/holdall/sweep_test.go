@@ -160,8 +160,3 @@ func TestSweepKeepsWhatItCannotRead(t *testing.T) {
 	require.Contains(t, r.stdout, "x: kept: table ")
 	require.Empty(t, r.stderr)
 }
-
-func TestSweepGivesUpAtOnceWithoutATable(t *testing.T) {
-	e := engines.Dynoxide(t)
-	runWith(t, environ(e.Endpoint), "sweep", "--table", e.Table("no"), "--every", "1s").oneError(t, exitError, e.Table("no"))
-}
