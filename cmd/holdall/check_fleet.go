@@ -24,7 +24,7 @@ func (a *app) checkFleet(ctx context.Context, cfg lockset.Config, capacity float
 	}
 	p := newProgress(a.stderr)
 	defer p.clear()
-	s := newSurvey(cfg.Lease, time.Now())
+	s := &survey{lease: cfg.Lease, now: time.Now(), leases: map[time.Duration]sample{}}
 	for r, err := range i.List(ctx, inspect.ListOptions{Units: capacity, Progress: p.listed}) {
 		if denied := deniedScan(a.table, err); denied != nil {
 			return []finding{*denied}, nil
@@ -70,10 +70,6 @@ type survey struct {
 type sample struct {
 	rows  int
 	owner string
-}
-
-func newSurvey(lease time.Duration, now time.Time) *survey {
-	return &survey{lease: lease, now: now, leases: map[time.Duration]sample{}}
 }
 
 // clockOff is by how much a clock may be wrong before it is said, as the library has it. How

@@ -35,7 +35,7 @@ func TestCheckFindsRowsOfOthers(t *testing.T) {
 
 func TestSurveyLeavesWellAlone(t *testing.T) {
 	now := time.Now()
-	s := newSurvey(time.Minute, now)
+	s := &survey{lease: time.Minute, now: now, leases: map[time.Duration]sample{}}
 	s.see(inspect.Row{})
 	s.see(inspect.Row{LastOwner: "x", LastHeld: now.Add(clockOff)})
 	s.see(inspect.Row{Holder: &inspect.Holder{Lease: time.Minute, Since: now.Add(-time.Hour)}})

@@ -27,12 +27,10 @@ import (
 // free requires that a key can be had at once.
 func (b *bed) free(t *testing.T, key ordering.Key) {
 	t.Helper()
-	set, err := b.client(t).Locks().Acquire(t.Context(), []ordering.Key{key}, noWait)
+	set, err := b.client(t).Locks().TryAcquire(t.Context(), []ordering.Key{key})
 	require.NoError(t, err)
 	require.NoError(t, set.Release(t.Context()))
 }
-
-func noWait(o *lockset.Options) { o.Wait = lockset.For(0) }
 
 // running is holdall exec with a command that is under way.
 type running struct {

@@ -98,12 +98,13 @@ func (a *app) makeTables(ctx context.Context, o initOptions) error {
 	}
 	var all []made
 	one := func(table string, recovery bool, create func() error) error {
-		there, err := isThere(ctx, db, table)
-		if err != nil {
-			return err
-		}
-		if !there {
+		_, err := db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
+		there := err == nil
+		switch {
+		case errors.As(err, new(*types.ResourceNotFoundException)):
 			a.out.line("%s: making it, and waiting until it can be used", table)
+		case err != nil:
+			return fmt.Errorf("table %q: %w", table, err)
 		}
 		if err := create(); err != nil {
 			return err
@@ -141,17 +142,6 @@ func (m made) String() string {
 		text += "; point-in-time recovery " + m.PointInTime
 	}
 	return text
-}
-
-func isThere(ctx context.Context, db database, table string) (bool, error) {
-	_, err := db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
-	switch {
-	case errors.As(err, new(*types.ResourceNotFoundException)):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("table %q: %w", table, err)
-	}
-	return true, nil
 }
 
 // protector turns protection on, as *dynamodb.Client does.

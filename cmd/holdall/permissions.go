@@ -37,8 +37,12 @@ func (t tables) statements(operator bool) []statement {
 	}
 	if len(t.Records) > 0 {
 		var records []resource
-		for _, r := range t.Records {
-			records = append(records, t.theirs(r))
+		for _, r := range t.Records { // which are there already
+			records = append(records, resource{
+				"data.aws_dynamodb_table." + r.Label + ".arn",
+				"!Sub arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/" + r.Name,
+				t.arn(r.Name),
+			})
 		}
 		all = append(all, statement{"Records", recordsActions, records})
 	}

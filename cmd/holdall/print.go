@@ -64,15 +64,6 @@ func (t tables) own(label, logical, name string) resource {
 	return resource{"aws_dynamodb_table." + label + ".arn", "!GetAtt " + logical + ".Arn", t.arn(name)}
 }
 
-// theirs is a table that is there already.
-func (t tables) theirs(r record) resource {
-	return resource{
-		"data.aws_dynamodb_table." + r.Label + ".arn",
-		"!Sub arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/" + r.Name,
-		t.arn(r.Name),
-	}
-}
-
 func (t tables) arn(name string) string {
 	partition := "aws"
 	switch {

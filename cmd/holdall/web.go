@@ -16,7 +16,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/web"
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/lockset/inspect"
+	"github.com/holdall/holdall/unitofwork"
 )
 
 type webFlags struct {
@@ -61,10 +63,6 @@ func webCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-type serving struct {
-	URL string `json:"url"`
-}
-
 func (a *app) web(ctx context.Context, f webFlags) error {
 	host, err := f.check()
 	if err != nil {
@@ -82,7 +80,9 @@ func (a *app) web(ctx context.Context, f webFlags) error {
 		return err
 	}
 	a.logs = f.free // for whoever asks later who took a key, and why
-	if cfg.Tables, err = a.openTables(ctx, f); err != nil {
+	tables := &pages{app: a, flags: f, clients: map[string]*unitofwork.Client{}}
+	cfg.Tables = tables
+	if tables.inspector, err = a.inspector(ctx, func(cfg *lockset.Config) { cfg.Trace = tables.spending() }); err != nil {
 		return err
 	}
 	listener, err := a.serveAt(ctx, f.listen, func(at net.Addr) string { return f.url(host, at, cfg.Token) })
@@ -100,7 +100,7 @@ func (a *app) serveAt(ctx context.Context, address string, url func(net.Addr) st
 	}
 	where := url(listener.Addr())
 	a.out.line("%s", where)
-	if err := a.out.json(serving{where}); err != nil {
+	if err := a.out.json(map[string]string{"url": where}); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	return listener, nil

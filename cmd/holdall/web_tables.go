@@ -9,25 +9,16 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/cmd/holdall/internal/web"
 	"github.com/holdall/holdall/internal/hooks"
-	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
-
-// openTables is what pages show.
-func (a *app) openTables(ctx context.Context, f webFlags) (_ web.Tables, err error) {
-	t := &pages{app: a, flags: f, clients: map[string]*unitofwork.Client{}}
-	t.inspector, err = a.inspector(ctx, func(cfg *lockset.Config) { cfg.Trace = t.spending() })
-	return t, err
-}
 
 // pages has what ls and show say for a browser. All of it looks with one inspector, which so
 // remembers for all who is silent.
@@ -35,26 +26,20 @@ type pages struct {
 	app       *app
 	flags     webFlags
 	inspector *inspect.Inspector
-	spent     atomic.Uint64 // the bits of a number of capacity units
-
-	lists atomic.Pointer[lives] // what lists have last told, from which a key's page goes on
 
 	mu      sync.Mutex
+	spent   float64                       // capacity units
+	lists   lives                         // what lists have last told, from which a key's page goes on
 	clients map[string]*unitofwork.Client // by unit table
 }
 
 // spending are hooks that note what requests consume.
 func (p *pages) spending() *trace.Trace {
-	return trace.Join(&trace.Trace{Capacity: true}, hooks.On(trace.Request, func(_ context.Context, r trace.Event) { p.spend(r.Capacity) }))
-}
-
-func (p *pages) spend(units float64) {
-	for {
-		old := p.spent.Load()
-		if p.spent.CompareAndSwap(old, math.Float64bits(math.Float64frombits(old)+units)) {
-			return
-		}
-	}
+	return trace.Join(&trace.Trace{Capacity: true}, hooks.On(trace.Request, func(_ context.Context, r trace.Event) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.spent += r.Capacity
+	}))
 }
 
 // units is a client of a unit table, which rows name.
@@ -121,13 +106,16 @@ func (l *rowsLook) Read(ctx context.Context) (web.List, error) {
 	sightings = hottest(sightings)
 	slices.SortFunc(sightings, func(x, y inspect.Sighting) int { return ordering.Compare(x.Row.Key, y.Row.Key) })
 	l.lives = l.lives.see(sightings, time.Now())
-	told := maps.Clone(l.lives)
-	l.lists.Store(&told)
+	l.mu.Lock()
+	l.lists = maps.Clone(l.lives)
+	l.mu.Unlock()
 	stuck, unasked := l.stuck(ctx, sightings)
 	if ctx.Err() != nil {
 		return list, context.Cause(ctx)
 	}
-	list.Spent, list.Unasked = math.Float64frombits(l.spent.Load()), plain.Error(unasked)
+	l.mu.Lock()
+	list.Spent, list.Unasked = l.spent, plain.Error(unasked)
+	l.mu.Unlock()
 	for _, s := range sightings {
 		list.Rows = append(list.Rows, web.Row{Sighting: s, Stuck: s.Row.Held() && stuck[s.Row.Holder.Unit]})
 	}
@@ -199,8 +187,10 @@ func (l *storyLook) Read(ctx context.Context) (web.Story, error) {
 	for _, r := range s.around() {
 		sightings = append(sightings, inspect.Sighting{Row: r})
 	}
-	if told := l.lists.Load(); l.lives == nil && told != nil {
-		l.lives = *told
+	if l.lives == nil {
+		l.mu.Lock()
+		l.lives = l.lists
+		l.mu.Unlock()
 	}
 	l.lives = l.lives.see(sightings, time.Now())
 	for _, sighting := range sightings {

@@ -208,7 +208,7 @@ func (u Unit) commit(rows int) Cost {
 
 // locked is what a unit costs that takes its locks.
 func (u Unit) locked(plan plans.Plan) Cost {
-	c := taking(plan).Plus(u.renewing()).Plus(u.read())
+	c := inChunks(plan, rowsAtOnce).Plus(u.renewing()).Plus(u.read())
 	if u.ID {
 		c = c.Plus(Cost{1, 0, twice}) // it is looked up
 	}
@@ -217,8 +217,6 @@ func (u Unit) locked(plan plans.Plan) Cost {
 	}
 	return c.Plus(u.commit(plan.Rows()))
 }
-
-func taking(plan plans.Plan) Cost { return inChunks(plan, rowsAtOnce) }
 
 // inChunks is what it costs to write the rows of whole steps, so many at most at once. A row by
 // itself needs no transaction.

@@ -177,11 +177,3 @@ func formOf(t *testing.T, page *http.Response) (url.Values, func(*http.Request))
 		}
 	}
 }
-
-func listen(t *testing.T) net.Listener {
-	t.Helper()
-	var config net.ListenConfig
-	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	return listener
-}

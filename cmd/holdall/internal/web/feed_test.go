@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -238,7 +239,8 @@ func TestAPageDoesNotWaitForALongReading(t *testing.T) {
 // A server ends with all who follow it.
 func TestStreamsEndWithTheServer(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	listener := listen(t)
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
 	ended := make(chan error, 1)
 	go func() { ended <- Serve(ctx, listener, Config{Tables: town(), Every: time.Hour, Host: "127.0.0.1"}) }()
 	stream := lines(t, "http://"+listener.Addr().String(), "/events")

@@ -75,14 +75,12 @@ func (s *Server) overview(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f := filterOf(r.URL.Query())
-	answer(s, w, r, s.rows, "overview", func(reading Reading[List]) page { return s.overviewPage(f, reading) })
-}
-
-func (s *Server) overviewPage(f Filter, reading Reading[List]) page {
-	return page{
-		Title: "Keys", Events: href("/events", f), Here: href("/", f), At: reading.At, Failed: s.failure(reading.Err),
-		Overview: overview(reading.Value, f), Every: s.cfg.Every, Tables: s.cfg.Title,
-	}
+	answer(s, w, r, s.rows, "overview", func(reading Reading[List]) page {
+		return page{
+			Title: "Keys", Events: href("/events", f), Here: href("/", f), At: reading.At, Failed: s.failure(reading.Err),
+			Overview: overview(reading.Value, f), Every: s.cfg.Every, Tables: s.cfg.Title,
+		}
+	})
 }
 
 func (s *Server) story(w http.ResponseWriter, r *http.Request) {

@@ -69,8 +69,6 @@ const (
 	rateWindow     = "5m"
 )
 
-var errOTLP = errors.New("OTLP takes metrics and cannot be asked for them: name the Prometheus that has them, or a page /metrics")
-
 // NewMetrics says where metrics are: a URL of a Prometheus, or of a page in its text format, which ends in
 // /metrics.
 func NewMetrics(where string) (*Metrics, error) {
@@ -81,7 +79,7 @@ func NewMetrics(where string) (*Metrics, error) {
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, errors.New("it is no URL of http or https")
 	case u.Port() == "4317" || u.Port() == "4318" || strings.HasSuffix(u.Path, "/v1/metrics"):
-		return nil, errOTLP
+		return nil, errors.New("OTLP takes metrics and cannot be asked for them: name the Prometheus that has them, or a page /metrics")
 	}
 	return &Metrics{base: u, text: strings.HasSuffix(u.Path, "/metrics"), client: &http.Client{Timeout: metricsTimeout}}, nil
 }
@@ -91,7 +89,13 @@ func (m *Metrics) Read(ctx context.Context) ([]Rate, error) {
 	ctx, cancel := context.WithTimeout(ctx, metricsTimeout)
 	defer cancel()
 	if m.text {
-		return m.scrape(ctx)
+		body, err := m.get(ctx, m.base)
+		if err != nil {
+			return nil, err
+		}
+		before := m.last
+		m.last = samples{time.Now(), sumsOf(string(body))}
+		return ratesOf(before, m.last), nil
 	}
 	rates := make([]Rate, len(figures))
 	for n, f := range figures {

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"math"
 	"regexp"
 	"slices"
@@ -25,16 +24,6 @@ func (f figure) parts() []series {
 		return []series{{f.metric + "_sum", f.label, f.is}, {f.metric + "_count", f.label, f.is}}
 	}
 	return []series{{f.metric, f.label, f.is}}
-}
-
-func (m *Metrics) scrape(ctx context.Context) ([]Rate, error) {
-	body, err := m.get(ctx, m.base)
-	if err != nil {
-		return nil, err
-	}
-	before, is := m.last, samples{time.Now(), sumsOf(string(body))}
-	m.last = is
-	return ratesOf(before, is), nil
 }
 
 // ratesOf are the figures between two looks at a page, of which the first may be none.
