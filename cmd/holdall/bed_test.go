@@ -250,12 +250,18 @@ func (o *ongoing) wait() {
 	_ = o.Wait()
 }
 
+// ended waits until it has ended, and all that it has started.
+func (o *ongoing) ended(t *testing.T, code int) {
+	t.Helper()
+	o.wait()
+	require.Equal(t, code, o.ProcessState.ExitCode(), o.stderr)
+}
+
 // interrupted ends it with a signal, which its code tells.
 func (o *ongoing) interrupted(t *testing.T, by syscall.Signal) {
 	t.Helper()
 	require.NoError(t, o.Process.Signal(by))
-	o.wait()
-	require.Equal(t, exitSignal+int(by), o.ProcessState.ExitCode(), o.stderr)
+	o.ended(t, exitSignal+int(by))
 }
 
 // linesOf returns the lines of a pipe, until its end.

@@ -52,10 +52,7 @@ func TestExecWithoutWaitingAfterAKill(t *testing.T) {
 		var release func()
 		if testing.Short() {
 			holder := b.start(t, b.environ(), `echo ready; sleep 1000`)
-			release = func() {
-				require.NoError(t, holder.Process.Signal(syscall.SIGTERM))
-				holder.ended(t, exitSignal+int(syscall.SIGTERM))
-			}
+			release = func() { holder.interrupted(t, syscall.SIGTERM) }
 		} else {
 			release = b.actor(t, "holds", "the holder", "k").ready(t).Kill
 			free += 2*b.lease + 30*time.Second

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -32,32 +31,24 @@ func (b *bed) free(t *testing.T, key ordering.Key) {
 	require.NoError(t, set.Release(t.Context()))
 }
 
-// running is holdall exec with a command that is under way.
-type running struct {
-	*exec.Cmd
-	lines  <-chan string // what the command writes to $OUT; closed when nothing is left of it that has that open
-	stderr *bytes.Buffer // to be read when it has ended
-}
-
-// start starts holdall exec of a shell script, and returns when that has said that it is
-// ready.
-func (b *bed) start(t *testing.T, environ []string, script string, args ...string) *running {
+// start starts holdall exec of a shell script, and returns when that has said that it is ready. Its lines are
+// what the command writes to $OUT, until nothing is left of it that has that open.
+func (b *bed) start(t *testing.T, environ []string, script string, args ...string) *ongoing {
 	t.Helper()
-	r := &running{stderr: &bytes.Buffer{}}
-	r.start(t, r.stderr, environ, script, args...)
+	stderr := &strings.Builder{}
+	r := startTelling(t, stderr, environ, script, args...)
+	r.stderr = stderr
 	return r
 }
 
-// start says on another stderr what goes wrong.
-func (r *running) start(t *testing.T, stderr io.Writer, environ []string, script string, args ...string) {
+// startTelling says on another stderr what goes wrong.
+func startTelling(t *testing.T, stderr io.Writer, environ []string, script string, args ...string) *ongoing {
 	t.Helper()
 	args = append(append([]string{"exec"}, args...), "k", "--", "sh", "-c", `exec >"$OUT"; `+script)
-	r.Cmd = exec.CommandContext(t.Context(), program, args...)
-	r.Env, r.Cmd.Stderr = environ, stderr
-	r.WaitDelay = aLongTime
+	r := &ongoing{Cmd: exec.CommandContext(t.Context(), program, args...)}
 	out := filepath.Join(t.TempDir(), "out")
 	require.NoError(t, syscall.Mkfifo(out, 0o600))
-	r.Env = append(r.Env, "OUT="+out)
+	r.Env, r.Stderr, r.WaitDelay = append(environ, "OUT="+out), stderr, aLongTime
 	require.NoError(t, r.Start())
 	opened := make(chan *os.File, 1)
 	go func() {
@@ -69,22 +60,14 @@ func (r *running) start(t *testing.T, stderr io.Writer, environ []string, script
 		t.Cleanup(func() { f.Close() })
 		r.lines = linesOf(f)
 	case <-time.After(aLongTime):
-		t.Fatalf("the command did not start: %s", r.stderr)
+		t.Fatalf("the command did not start: %s", stderr)
 	}
 	require.Equal(t, "ready", next(t, r.lines))
-}
-
-// ended waits until holdall has ended, and all that it has started.
-func (r *running) ended(t *testing.T, code int) {
-	t.Helper()
-	for range r.lines {
-	}
-	_ = r.Wait()
-	require.Equal(t, code, r.ProcessState.ExitCode(), r.stderr.String())
+	return r
 }
 
 // goneForTheNext waits until somebody else has the key, and requires that nothing of the command is left then.
-func (b *bed) goneForTheNext(t *testing.T, r *running) {
+func (b *bed) goneForTheNext(t *testing.T, r *ongoing) {
 	t.Helper()
 	rival, err := lockset.New(b.Client, lockset.Config{Table: b.locks, Lease: b.lease})
 	require.NoError(t, err)
@@ -179,8 +162,7 @@ func TestExecPassesSignalsOn(t *testing.T) {
 	require.NoError(t, r.Process.Signal(syscall.SIGUSR1))
 	r.ended(t, 9)
 	r = b.start(t, b.environ(), `echo ready; sleep 1000`) // the whole group: sleep has $OUT open, too
-	require.NoError(t, r.Process.Signal(syscall.SIGTERM))
-	r.ended(t, exitSignal+int(syscall.SIGTERM))
+	r.interrupted(t, syscall.SIGTERM)
 	require.Empty(t, r.stderr.String())
 	b.free(t, "k")
 }
@@ -258,8 +240,7 @@ func TestExecKillsWhereNobodyListens(t *testing.T) {
 			defer reads.Close()
 			defer writes.Close()
 			befalls(t, reads, writes)
-			r := &running{stderr: &bytes.Buffer{}}
-			r.start(t, writes, b.environ(), orphaning, "--lease", b.lease.String())
+			r := startTelling(t, writes, b.environ(), orphaning, "--lease", b.lease.String())
 			b.taken(t, "k")
 			b.goneForTheNext(t, r)
 			reads.Close() // whoever has not said it yet need not
