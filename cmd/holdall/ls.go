@@ -17,14 +17,41 @@ import (
 )
 
 type lsFlags struct {
-	held, waiting, prepared, dead, alive, all bool
-	watch                                     bool
-	every                                     time.Duration
-	list                                      inspect.ListOptions
+	only  []selection // one at most
+	watch bool
+	every time.Duration
+	list  inspect.ListOptions
+}
+
+// selection is a flag that chooses rows: by what the table tells, and by what a watch has to find out.
+type selection struct {
+	flag, usage string
+	wants       func(inspect.Row) bool
+	life        inspect.Life
+}
+
+var selections = []selection{
+	{"held", "only keys that a unit holds", inspect.Row.Held, inspect.Nobody},
+	{"waiting", "only keys that units wait for", inspect.Row.Awaited, inspect.Nobody},
+	{"prepared", "only keys of units with a journal that decides about them", inspect.Row.Prepared, inspect.Nobody},
+	{"dead", "only keys of the dead; watches for up to a lease", hasSomebody, inspect.Dead},
+	{"alive", "only keys of the living; watches for up to a lease", hasSomebody, inspect.Alive},
+	{"all", "also keys that nobody has or wants", func(inspect.Row) bool { return true }, inspect.Nobody},
+}
+
+func hasSomebody(r inspect.Row) bool { return r.Held() || r.Awaited() }
+
+// selection is the one that was given, or that of all keys that somebody has or wants.
+func (f *lsFlags) selection() selection {
+	if len(f.only) > 0 {
+		return f.only[0]
+	}
+	return selection{wants: func(r inspect.Row) bool { return !r.Idle() }}
 }
 
 func lsCommand(a *app) *cobra.Command {
 	var f lsFlags
+	given := map[string]*bool{}
 	cmd := &cobra.Command{
 		Use:   "ls [PREFIX]",
 		Short: "List who has which keys, and who waits",
@@ -38,6 +65,11 @@ func lsCommand(a *app) *cobra.Command {
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.list.Prefix = strings.Join(args, "") // of one at most
+			for _, s := range selections {
+				if *given[s.flag] {
+					f.only = append(f.only, s)
+				}
+			}
 			if err := f.check(); err != nil {
 				return wrongUsage(err)
 			}
@@ -45,12 +77,9 @@ func lsCommand(a *app) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&f.held, "held", false, "only keys that a unit holds")
-	flags.BoolVar(&f.waiting, "waiting", false, "only keys that units wait for")
-	flags.BoolVar(&f.prepared, "prepared", false, "only keys of units with a journal that decides about them")
-	flags.BoolVar(&f.dead, "dead", false, "only keys of the dead; watches for up to a lease")
-	flags.BoolVar(&f.alive, "alive", false, "only keys of the living; watches for up to a lease")
-	flags.BoolVar(&f.all, "all", false, "also keys that nobody has or wants")
+	for _, s := range selections {
+		given[s.flag] = flags.Bool(s.flag, false, s.usage)
+	}
 	flags.BoolVar(&f.watch, "watch", false, "list again and again, until it is interrupted")
 	flags.DurationVar(&f.every, "every", 5*time.Second, "`time` between two lists of --watch")
 	flags.Float64Var(&f.list.Units, "capacity", 0, "`units` of read capacity a second that the scan may take on average; 0 is as many as it gets")
@@ -60,49 +89,15 @@ func lsCommand(a *app) *cobra.Command {
 
 // check says which flags do not go together.
 func (f *lsFlags) check() error {
-	chosen := 0
-	for _, only := range []bool{f.held, f.waiting, f.prepared, f.dead, f.alive, f.all} {
-		if only {
-			chosen++
-		}
-	}
 	switch {
-	case chosen > 1:
+	case len(f.only) > 1:
 		return errors.New("give one of --held, --waiting, --prepared, --dead, --alive and --all")
-	case f.watch && (f.dead || f.alive):
+	case f.watch && f.selection().life != inspect.Nobody:
 		return errors.New("--watch shows who is alive and who is dead: it does not go with --dead and --alive")
 	case f.watch && f.every <= 0 || f.list.Units < 0:
 		return errors.New("--every is more than zero, and --capacity not less")
 	}
 	return nil
-}
-
-// wanted reports whether a row is one of those to be listed, as far as the table tells.
-func (f *lsFlags) wanted(r inspect.Row) bool {
-	switch {
-	case f.all:
-		return true
-	case f.held:
-		return r.Held()
-	case f.waiting:
-		return r.Awaited()
-	case f.prepared:
-		return r.Prepared()
-	case f.dead, f.alive:
-		return r.Held() || r.Awaited()
-	}
-	return !r.Idle()
-}
-
-// shown reports whether what a watch has come to know is what was asked for.
-func (f *lsFlags) shown(s inspect.Sighting) bool {
-	switch {
-	case f.dead:
-		return s.Life == inspect.Dead
-	case f.alive:
-		return s.Life == inspect.Alive
-	}
-	return true
 }
 
 // inspector looks at the lock table. change may be nil.
@@ -136,7 +131,7 @@ func (a *app) ls(ctx context.Context, f lsFlags) error {
 			return err
 		}
 		listed += len(sightings)
-		err = a.printRows(sightings, f.dead || f.alive, listed > len(sightings))
+		err = a.printRows(sightings, f.selection().life != inspect.Nobody, listed > len(sightings))
 		part = part[:0]
 		return err
 	}
@@ -173,7 +168,7 @@ func (a *app) list(ctx context.Context, i *inspect.Inspector, f lsFlags) func(fu
 			case err != nil && r.Damage == "":
 				yield(r, err)
 				return
-			case !f.wanted(r):
+			case !f.selection().wants(r):
 			case !yield(r, nil):
 				return
 			}
@@ -189,14 +184,15 @@ func (a *app) sight(ctx context.Context, i *inspect.Inspector, f lsFlags, rows [
 	for n, r := range rows {
 		sightings[n], keys[n] = inspect.Sighting{Row: r}, r.Key
 	}
-	if !f.dead && !f.alive || len(keys) == 0 {
+	life := f.selection().life
+	if life == inspect.Nobody || len(keys) == 0 {
 		return sightings, nil
 	}
 	sightings, err := a.watch(ctx, i, keys)
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(sightings, func(s inspect.Sighting) bool { return !f.shown(s) }), nil
+	return slices.DeleteFunc(sightings, func(s inspect.Sighting) bool { return s.Life != life }), nil
 }
 
 // watch watches keys, and says on a terminal how many are known.

@@ -112,23 +112,15 @@ func TestArrowsAreOfBars(t *testing.T) {
 		tell(3, "UnitStart", record.Event{Span: 3, Process: "q"}), tell(6, "UnitEnd", record.Event{Span: 3, Process: "q", Event: trace.Event{Unit: "u"}}), tell(7, "WaitEnd", record.Event{Span: 2}),
 	}
 	for _, sources := range [][]timeline.Source{crash(t), {taped("f", late...)}} {
-		arrowsOfBars(t, read(t, sources...))
-	}
-}
-
-func arrowsOfBars(t *testing.T, m *timeline.Model) {
-	events := traceOf(t, m)
-	bars, arrows := map[row][]traceEvent{}, 0
-	for _, e := range events {
-		if e.Phase == "X" {
-			bars[row{e.Pid, e.Tid}] = append(bars[row{e.Pid, e.Tid}], e)
+		events, arrows := traceOf(t, read(t, sources...)), 0
+		for _, e := range events {
+			if e.Phase == "s" || e.Phase == "f" {
+				arrows++
+				require.True(t, slices.ContainsFunc(events, func(b traceEvent) bool {
+					return b.Phase == "X" && b.Pid == e.Pid && b.Tid == e.Tid && b.At <= e.At && e.At <= b.At+b.Dur
+				}), e)
+			}
 		}
+		require.Positive(t, arrows)
 	}
-	for _, e := range events {
-		if e.Phase == "s" || e.Phase == "f" {
-			arrows++
-			require.True(t, slices.ContainsFunc(bars[row{e.Pid, e.Tid}], func(b traceEvent) bool { return b.At <= e.At && e.At <= b.At+b.Dur }), e)
-		}
-	}
-	require.Positive(t, arrows)
 }
