@@ -15,7 +15,7 @@ import (
 
 // connectAWS finds account and Region as every tool of AWS does. It sends nothing to
 // DynamoDB.
-func connectAWS(ctx context.Context, where connection) (database, error) {
+func connectAWS(ctx context.Context, where connection) (*dynamodb.Client, error) {
 	cfg, err := config.LoadDefaultConfig(ctx,
 		config.WithHTTPClient(lockset.HTTPClient()),
 		config.WithLogger(logging.Nop{}), // stderr is for what the command says

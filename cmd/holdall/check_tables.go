@@ -24,11 +24,10 @@ func (a *app) checkTables(ctx context.Context) ([]finding, error) {
 		if is, err := db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table}); err == nil && is.Table != nil {
 			found = append(found, ofDescription(table, is.Table)...)
 		}
-		p, ok := db.(protector)
-		if !ok || table != a.units {
+		if table != a.units {
 			continue
 		}
-		if is, err := p.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &table}); err == nil {
+		if is, err := db.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &table}); err == nil {
 			found = append(found, ofBackups(table, is.ContinuousBackupsDescription)...)
 		}
 	}

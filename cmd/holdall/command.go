@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/spf13/cobra"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/plain"
@@ -44,7 +45,7 @@ type app struct {
 	table, units, hashKey string
 	lease                 lease
 	out                   output
-	db                    database // nil before it is needed
+	db                    *dynamodb.Client // nil before it is needed
 
 	interrupt context.CancelCauseFunc // ends the context of the command
 
@@ -195,9 +196,9 @@ func owner() string {
 
 // connected is how to lock, and where. It connects once: a client that was told that this host's clock
 // is wrong signs its next requests for the right time.
-func (a *app) connected(ctx context.Context) (cfg lockset.Config, db database, err error) {
+func (a *app) connected(ctx context.Context) (cfg lockset.Config, db *dynamodb.Client, err error) {
 	if cfg, err = a.lockConfig(); err == nil && a.db == nil {
-		a.db, err = a.connect(ctx, a.connection)
+		a.db, err = connectAWS(ctx, a.connection)
 	}
 	return cfg, a.db, err
 }

@@ -1,12 +1,8 @@
 package main
 
 import (
-	"context"
 	"io"
 	"os"
-
-	"github.com/holdall/holdall/lockset"
-	"github.com/holdall/holdall/lockset/inspect"
 )
 
 // environment is all that a command meets of the world, so that a test can put its own
@@ -16,16 +12,9 @@ type environment struct {
 	stdout, stderr io.Writer
 	getenv         func(name string) string
 	signals        <-chan os.Signal // those that are to end this process, or its command; nil if there are none
-	connect        func(context.Context, connection) (database, error)
 }
 
 // connection says where DynamoDB is. What is empty is left to AWS's default chain.
 type connection struct {
 	profile, region, endpoint string
-}
-
-// database is what commands ask of DynamoDB; a *dynamodb.Client is one.
-type database interface {
-	inspect.DynamoDB
-	lockset.Tables
 }

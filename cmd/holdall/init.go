@@ -144,13 +144,6 @@ func (m made) String() string {
 	return text
 }
 
-// protector turns protection on, as *dynamodb.Client does.
-type protector interface {
-	UpdateTable(context.Context, *dynamodb.UpdateTableInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTableOutput, error)
-	DescribeContinuousBackups(context.Context, *dynamodb.DescribeContinuousBackupsInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeContinuousBackupsOutput, error)
-	UpdateContinuousBackups(context.Context, *dynamodb.UpdateContinuousBackupsInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateContinuousBackupsOutput, error)
-}
-
 const (
 	isOn     = "on"
 	wasOn    = "was on"
@@ -160,28 +153,26 @@ const (
 
 // protect keeps a table from being deleted, and the unit table's past. An engine for tests
 // may know neither: that is said, and is no error.
-func protect(ctx context.Context, db database, m *made, unprotected, recovery bool) error {
+func protect(ctx context.Context, db *dynamodb.Client, m *made, unprotected, recovery bool) (err error) {
 	m.DeletionProtection = notAsked
 	if recovery {
 		m.PointInTime = notAsked
 	}
-	p, ok := db.(protector)
-	if unprotected || !ok {
+	if unprotected {
 		return nil
 	}
-	var err error
-	if m.DeletionProtection, err = protectFromDeletion(ctx, db, p, m.Table); err != nil {
+	if m.DeletionProtection, err = protectFromDeletion(ctx, db, m.Table); err != nil {
 		return fmt.Errorf("table %q: deletion protection: %w", m.Table, err)
 	}
 	if recovery {
-		if m.PointInTime, err = keepPast(ctx, p, m.Table); err != nil {
+		if m.PointInTime, err = keepPast(ctx, db, m.Table); err != nil {
 			return fmt.Errorf("table %q: point-in-time recovery: %w", m.Table, err)
 		}
 	}
 	return nil
 }
 
-func protectFromDeletion(ctx context.Context, db database, p protector, table string) (string, error) {
+func protectFromDeletion(ctx context.Context, db *dynamodb.Client, table string) (string, error) {
 	is, err := db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
 	if err != nil {
 		return "", err
@@ -189,29 +180,29 @@ func protectFromDeletion(ctx context.Context, db database, p protector, table st
 	if aws.ToBool(is.Table.DeletionProtectionEnabled) {
 		return wasOn, nil
 	}
-	_, err = p.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: &table, DeletionProtectionEnabled: aws.Bool(true)})
-	if isUnknown(err) {
-		return unknown, nil
-	}
-	return isOn, err
+	_, err = db.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: &table, DeletionProtectionEnabled: aws.Bool(true)})
+	return turnedOn(err)
 }
 
-func keepPast(ctx context.Context, p protector, table string) (string, error) {
-	is, err := p.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &table})
-	switch {
-	case isUnknown(err):
-		return unknown, nil
-	case err != nil:
-		return "", err
+func keepPast(ctx context.Context, db *dynamodb.Client, table string) (string, error) {
+	is, err := db.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &table})
+	if err != nil {
+		return turnedOn(err)
 	}
 	if pointInTime(is.ContinuousBackupsDescription) == types.PointInTimeRecoveryStatusEnabled {
 		return wasOn, nil
 	}
-	_, err = p.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
+	_, err = db.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
 		TableName:                        &table,
 		PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},
 	})
-	if isUnknown(err) {
+	return turnedOn(err)
+}
+
+// turnedOn says what came of turning something on. An engine that is not DynamoDB may not have such an operation.
+func turnedOn(err error) (string, error) {
+	var api smithy.APIError
+	if errors.As(err, &api) && api.ErrorCode() == "UnknownOperationException" {
 		return unknown, nil
 	}
 	return isOn, err
@@ -223,10 +214,4 @@ func pointInTime(is *types.ContinuousBackupsDescription) types.PointInTimeRecove
 		return ""
 	}
 	return is.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus
-}
-
-// isUnknown reports whether this is not DynamoDB, but an engine that has no such operation.
-func isUnknown(err error) bool {
-	var api smithy.APIError
-	return errors.As(err, &api) && api.ErrorCode() == "UnknownOperationException"
 }

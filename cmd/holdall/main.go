@@ -14,6 +14,6 @@ func main() {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, handled()...)
 	os.Exit(run(context.Background(), os.Args[1:], &environment{
-		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, signals: signals, connect: connectAWS,
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, signals: signals,
 	}))
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -113,11 +114,7 @@ func (s *shown) forgetOthers() {
 	for _, r := range s.around() {
 		now[r.Key] = whoIsOn(r)
 	}
-	for key, life := range s.lives {
-		if life.Unit == "" || now[key] != life.Unit {
-			delete(s.lives, key)
-		}
-	}
+	maps.DeleteFunc(s.lives, func(key ordering.Key, life inspect.Sighting) bool { return life.Unit == "" || now[key] != life.Unit })
 }
 
 // life is what is known of who is on a row, behind a comma; nothing if nothing is.
