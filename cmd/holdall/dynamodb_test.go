@@ -1,11 +1,11 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/url"
-	"strings"
+	"os"
+	"os/exec"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -19,22 +19,14 @@ import (
 )
 
 // serves runs the command, and returns a client of what it serves.
-func serves(t *testing.T, args ...string) (client *dynamodb.Client, end func() (code int)) {
+func serves(t *testing.T, args ...string) (client *dynamodb.Client, end func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	out := &lines{said: make(chan string, 10)}
-	ended := make(chan int, 1)
-	go func() {
-		ended <- run(ctx, append([]string{"dynamodb", "--listen", "127.0.0.1:0"}, args...), &environment{stdout: out, stderr: out, getenv: func(string) string { return "" }})
-	}()
-	return engines.Client(strings.TrimSpace(<-out.said)), func() int { cancel(); return <-ended }
+	o := begin(t, exec.Command(program, append([]string{"dynamodb", "--listen", "127.0.0.1:0"}, args...)...))
+	return engines.Client(next(t, o.lines)), func() {
+		require.NoError(t, o.Process.Signal(os.Interrupt))
+		o.ended(t, exitDone)
+	}
 }
-
-// lines tells what is written.
-type lines struct{ said chan string }
-
-func (l *lines) Write(b []byte) (int, error) { l.said <- string(b); return len(b), nil }
 
 func TestDynamoDBInMemory(t *testing.T) {
 	client, end := serves(t)
