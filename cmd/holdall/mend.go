@@ -245,17 +245,13 @@ func (a *app) choose(ctx context.Context, o unitofwork.Obstacle, choices map[str
 	case len(o.Choices) == 0 || !asks:
 		return "", nil
 	}
-	var words []string
-	for _, c := range o.Choices {
-		words = append(words, string(c))
-	}
 	for {
-		answer, err := a.ask(ctx, "  "+strings.Join(words, ", ")+" or leave? [leave] ")
+		answer, err := a.ask(ctx, "  "+strings.Join(o.Choices, ", ")+" or leave? [leave] ")
 		if err != nil || answer == "" || answer == "leave" {
 			return "", err
 		}
-		if slices.Contains(words, answer) {
-			return string(answer), nil
+		if slices.Contains(o.Choices, answer) {
+			return answer, nil
 		}
 	}
 }

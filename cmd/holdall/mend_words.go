@@ -90,10 +90,7 @@ func wantedToJSON(w unitofwork.Wanted) wantedJSON {
 func obstacleToJSON(o unitofwork.Obstacle) obstacleJSON {
 	j := obstacleJSON{
 		State: o.State, Token: int64(o.Token), Key: string(o.Key), RowGone: o.RowGone, Reason: plain.Error(o.Reason),
-		Choices: []string{}, Writes: []wantedJSON{},
-	}
-	for _, c := range o.Choices {
-		j.Choices = append(j.Choices, string(c))
+		Choices: append([]string{}, o.Choices...), Writes: []wantedJSON{},
 	}
 	for _, w := range o.Writes {
 		j.Writes = append(j.Writes, wantedToJSON(w))
@@ -132,7 +129,7 @@ func (a *app) sayObstacle(o unitofwork.Obstacle) {
 		say("  There is no choice here: mend by hand what is in the way, and run mend again.")
 	}
 	for _, c := range o.Choices {
-		say("  %-11s  %s", c, choiceWords(c))
+		say("  %-11s  %s", c, choiceWords[c])
 	}
 	if words := fenceWords(o); words != "" {
 		say("  %s", words)
@@ -191,20 +188,13 @@ func itemWords(of item) (lines []string) {
 	return lines
 }
 
-// choiceWords says what a choice does, and what it breaks.
-func choiceWords(c string) string {
-	switch c {
-	case "apply":
-		return "does the unit's write on the record as it stands. What somebody wrote there without the lock may be lost."
-	case "keep":
-		return "leaves the record as it stands, and counts the write as done: what the unit committed here never is written, all else is."
-	case "written":
-		return "puts the row back, free: all of these writes count as done. Any that is not, never will be."
-	case "not-written":
-		return "gives the unit the key again, and does these writes, but where the record has the unit's stamp. " +
-			"A record that was deleted since comes back; one with a newer stamp is asked about."
-	}
-	return ""
+// choiceWords say what a choice does, and what it breaks.
+var choiceWords = map[string]string{
+	"apply":   "does the unit's write on the record as it stands. What somebody wrote there without the lock may be lost.",
+	"keep":    "leaves the record as it stands, and counts the write as done: what the unit committed here never is written, all else is.",
+	"written": "puts the row back, free: all of these writes count as done. Any that is not, never will be.",
+	"not-written": "gives the unit the key again, and does these writes, but where the record has the unit's stamp. " +
+		"A record that was deleted since comes back; one with a newer stamp is asked about.",
 }
 
 // fenceWords says what becomes of the record's fence, whatever is chosen; "" if nothing that matters.

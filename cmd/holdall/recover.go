@@ -84,9 +84,7 @@ func (a *app) rounds(ctx context.Context, goesOn bool, every time.Duration, roun
 // hopeless reports whether nothing but another call can help: if that is so at first,
 // nobody wants to watch.
 func hopeless(err error) bool {
-	var table *lockset.TableError
-	var config *locks.ConfigError
-	return errors.As(err, &table) || errors.As(err, &config)
+	return errors.As(err, new(*lockset.TableError)) || errors.As(err, new(*locks.ConfigError))
 }
 
 // recoverer returns a client that says what it recovers.

@@ -188,8 +188,6 @@ func (s *Server) limited(open chan struct{}, serve http.HandlerFunc) http.Handle
 	}
 }
 
-var errManyStories = errors.New("too many keys are looked at at the same time: close some pages")
-
 // storyOf is the feed of a key, which is kept for as long as it is one of the last that somebody
 // asked for.
 func (s *Server) storyOf(key ordering.Key) (*Feed[Story], error) {
@@ -208,7 +206,7 @@ func (s *Server) storyOf(key ordering.Key) (*Feed[Story], error) {
 		}
 	}
 	if len(s.stories) >= mostStories {
-		return nil, errManyStories
+		return nil, errors.New("too many keys are looked at at the same time: close some pages")
 	}
 	f := newFeed[Story](s.ctx, &chronicle{Look: s.cfg.Tables.Story(key)}, s.cfg.Every)
 	s.stories[key] = f
