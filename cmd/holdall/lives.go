@@ -10,7 +10,7 @@ import (
 )
 
 // lives is what is known, from one list to the next, of those who are on rows. Lists show most signs of life
-// by themselves: only who was silent for half a lease, or has just come, is watched besides.
+// by themselves: web watches only who was silent for half a lease, or has just come; ls --watch watches all.
 type lives map[ordering.Key]life
 
 type life struct {
