@@ -33,13 +33,9 @@ func (f finding) String() string {
 	return text
 }
 
-type checkFlags struct {
-	fleet    bool
-	capacity float64
-}
-
 func checkCommand(a *app) *cobra.Command {
-	var f checkFlags
+	var fleet bool
+	var capacity float64
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Say what is not as holdall needs it, and what to do",
@@ -53,15 +49,15 @@ func checkCommand(a *app) *cobra.Command {
 			"It exits with 3 if it has found something other than advice.",
 		Example: "  holdall check --table locks --units units\n  holdall check -o json | jq -r '.findings[].do'",
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.check(cmd.Context(), f) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.check(cmd.Context(), fleet, capacity) },
 	}
-	cmd.Flags().BoolVar(&f.fleet, "fleet", false, "read all lock rows, too")
-	cmd.Flags().Float64Var(&f.capacity, "capacity", 0, "with --fleet: `units` of read capacity a second to take at most; 0 is as many as it gets")
+	cmd.Flags().BoolVar(&fleet, "fleet", false, "read all lock rows, too")
+	cmd.Flags().Float64Var(&capacity, "capacity", 0, "with --fleet: `units` of read capacity a second to take at most; 0 is as many as it gets")
 	return cmd
 }
 
-func (a *app) check(ctx context.Context, f checkFlags) error {
-	found, err := a.findings(ctx, f)
+func (a *app) check(ctx context.Context, fleet bool, capacity float64) error {
+	found, err := a.findings(ctx, fleet, capacity)
 	if err != nil {
 		return err
 	}
@@ -83,7 +79,7 @@ func (a *app) check(ctx context.Context, f checkFlags) error {
 }
 
 // findings are all: the library's first.
-func (a *app) findings(ctx context.Context, f checkFlags) ([]finding, error) {
+func (a *app) findings(ctx context.Context, fleet bool, capacity float64) ([]finding, error) {
 	var sent, throttled atomic.Int64
 	units, err := a.unitsClient(ctx, func(cfg *unitofwork.Config) {
 		cfg.Trace = hooks.On(trace.Request, func(_ context.Context, r trace.Event) {
@@ -118,8 +114,8 @@ func (a *app) findings(ctx context.Context, f checkFlags) ([]finding, error) {
 		return nil, err
 	}
 	found = append(found, tables...)
-	if f.fleet {
-		rows, err := a.checkFleet(ctx, units.Locks().Config(), f.capacity)
+	if fleet {
+		rows, err := a.checkFleet(ctx, units.Locks().Config(), capacity)
 		if err != nil {
 			return nil, err
 		}
