@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,7 +49,7 @@ func startTelling(t *testing.T, stderr io.Writer, environ []string, script strin
 	r := &ongoing{Cmd: exec.CommandContext(t.Context(), program, args...)}
 	out := filepath.Join(t.TempDir(), "out")
 	require.NoError(t, syscall.Mkfifo(out, 0o600))
-	r.Env, r.Stderr, r.WaitDelay = append(environ, "OUT="+out), stderr, aLongTime
+	r.Env, r.Stderr, r.WaitDelay = slices.Concat(environ, []string{"OUT=" + out}), stderr, aLongTime
 	require.NoError(t, r.Start())
 	opened := make(chan *os.File, 1)
 	go func() {

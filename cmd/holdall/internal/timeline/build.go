@@ -322,7 +322,7 @@ func (b *builder) unitEnd(w *moment) {
 	if w.ID != "" {
 		u.ID = b.text(w.ID)
 	}
-	u.Outcome, u.leader, u.Key, u.Err = b.text(string(w.Outcome)), b.text(w.Leader), b.key(string(w.Key)), b.text(w.Err)
+	u.Outcome, u.leader, u.Key, u.Err = b.text(w.Outcome), b.text(w.Leader), b.key(string(w.Key)), b.text(w.Err)
 	u.Rows, u.Writes = int32(w.Rows), int32(w.Writes)
 	b.letGo(w.unit, w.at, Freed)
 }

@@ -176,7 +176,7 @@ func (b *builder) follows(w *moment, mark *Mark) {
 
 // progress has one mark for each phase of a unit with a journal, which says how far it came.
 func (b *builder) progress(w *moment, mark Mark) {
-	mark.Text, mark.N, mark.Outof = b.text(string(w.Phase)), int32(w.Done), int32(w.Of)
+	mark.Text, mark.N, mark.Outof = b.text(w.Phase), int32(w.Done), int32(w.Of)
 	mark.Name = b.text(w.Unit)
 	of := phase{mark.Name, mark.Text}
 	n, known := b.phases[of]

@@ -72,7 +72,7 @@ func sumsOf(page string) map[series]float64 {
 	sums := map[series]float64{}
 	for line := range strings.Lines(page) {
 		m := sample.FindStringSubmatch(line)
-		if m == nil || wanted[m[1]] == nil {
+		if len(m) == 0 || wanted[m[1]] == nil {
 			continue
 		}
 		value, err := strconv.ParseFloat(m[3], 64)
