@@ -154,7 +154,7 @@ func (s *spans) named(keys ...ordering.Key) []attribute.KeyValue {
 // unitEnd: a run that another one follows, and a unit that its caller gave up, have not failed.
 func (s *spans) unitEnd(ctx context.Context, u trace.Event) {
 	attributes := append(s.named(keysOf(u.Key)...),
-		instruments.Outcome.String(string(u.Outcome)), instruments.Way.String(wayOf(u.Optimistic, u.Leader)), rowsKey.Int(u.Rows), writesKey.Int(u.Writes))
+		instruments.Outcome.String(u.Outcome), instruments.Way.String(wayOf(u.Optimistic, u.Leader)), rowsKey.Int(u.Rows), writesKey.Int(u.Writes))
 	if u.Unit != "" {
 		attributes = append(attributes, unitKey.String(u.Unit))
 		s.units.Delete(u.Unit)
@@ -237,7 +237,7 @@ func (s *spans) commitStart(ctx context.Context, c trace.Event) context.Context 
 // has rows.
 func (s *spans) progress(ctx context.Context, p trace.Event) {
 	if before, _ := s.phases.Swap(p.Unit, p.Phase); before != p.Phase {
-		event(ctx, string(p.Phase))
+		event(ctx, p.Phase)
 	}
 }
 
