@@ -51,8 +51,9 @@ func newMetrics(meter metric.Meter) *metrics {
 	m.capacity = in.amount(instruments.Capacity)
 	m.retries, m.lost, m.rounds = in.count(instruments.Retries), in.count(instruments.Lost), in.count(instruments.Rounds)
 	m.happened = map[trace.Kind]counter{
-		trace.Buried: in.count(instruments.Buried), trace.Cleaned: in.count(instruments.Cleaned), trace.Dropped: in.count(instruments.Dropped),
-		trace.Raised: in.count(instruments.Raised), trace.StartingOver: in.count(instruments.Again), trace.HandedOver: in.count(instruments.HandedOver),
+		trace.Buried: in.count(instruments.Buried), trace.Cleaned: in.count(instruments.Cleaned),
+		trace.Dropped: in.count(instruments.Dropped), trace.Raised: in.count(instruments.Raised),
+		trace.StartingOver: in.count(instruments.Again), trace.HandedOver: in.count(instruments.HandedOver),
 	}
 	m.stuck, m.unfinished, m.recovered = in.count(instruments.Stuck), in.count(instruments.Unfinished), in.count(instruments.Recovered)
 	return m

@@ -86,7 +86,9 @@ func inBed(t *testing.T, test func(*testing.T, *bed), options ...func(*otelholda
 
 // open returns a client of another process.
 func (b *bed) open(db lockset.DynamoDB, owner string, hooks *trace.Trace) *unitofwork.Client {
-	c, err := unitofwork.Open(db, unitofwork.Config{Locks: lockset.Config{Table: "locks", Owner: owner, Lease: lease}, Table: "units", Trace: hooks})
+	c, err := unitofwork.Open(db, unitofwork.Config{
+		Locks: lockset.Config{Table: "locks", Owner: owner, Lease: lease}, Table: "units", Trace: hooks,
+	})
 	require.NoError(b.t, err)
 	return c
 }

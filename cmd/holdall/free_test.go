@@ -60,8 +60,9 @@ func (r ran) has(t *testing.T, text string) {
 	require.Contains(t, r.stdout, text)
 }
 
-// What has a journal is finished by that, if its process is dead: recover's tests say how. A unit that is alive keeps its key, which the exit code says; the table with its journal is the
-// one that the row names; and nothing is recovered on behalf of a unit that has the key no more.
+// What has a journal is finished by that, if its process is dead: recover's tests say how. A unit
+// that is alive keeps its key, which the exit code says; the table with its journal is the one that
+// the row names; and nothing is recovered on behalf of a unit that has the key no more.
 func TestFreeOfAKeyThatAJournalKeeps(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))

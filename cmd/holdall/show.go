@@ -114,7 +114,9 @@ func (s *shown) forgetOthers() {
 	for _, r := range s.around() {
 		now[r.Key] = whoIsOn(r)
 	}
-	maps.DeleteFunc(s.lives, func(key ordering.Key, life inspect.Sighting) bool { return life.Unit == "" || now[key] != life.Unit })
+	maps.DeleteFunc(s.lives, func(key ordering.Key, life inspect.Sighting) bool {
+		return life.Unit == "" || now[key] != life.Unit
+	})
 }
 
 // life is what is known of who is on a row, behind a comma; nothing if nothing is.

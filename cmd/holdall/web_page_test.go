@@ -32,7 +32,8 @@ type served struct {
 // web starts holdall web, on a port that is free.
 func (b *bed) web(t *testing.T, args ...string) *served {
 	t.Helper()
-	s := b.begin(t, append([]string{"web", "--listen", "127.0.0.1:0", "--every", webEvery.String(), "--lease", b.lease.String()}, args...)...)
+	usual := []string{"web", "--listen", "127.0.0.1:0", "--every", webEvery.String(), "--lease", b.lease.String()}
+	s := b.begin(t, append(usual, args...)...)
 	return &served{s, next(t, s.lines)}
 }
 

@@ -418,5 +418,6 @@ func TestALargeSet(t *testing.T) {
 		}
 	}
 	require.Equal(t, len(keys), buried)
-	require.Equal(t, fmt.Sprintf("k:0  k:1  k:2  k:3  k:4  k:5  k:6  k:7  k:8  k:9  k:10  k:11  and %d more, token 7", len(keys)-12), m.Strings[m.Spans[0].Text])
+	text := fmt.Sprintf("k:0  k:1  k:2  k:3  k:4  k:5  k:6  k:7  k:8  k:9  k:10  k:11  and %d more, token 7", len(keys)-12)
+	require.Equal(t, text, m.Strings[m.Spans[0].Text])
 }

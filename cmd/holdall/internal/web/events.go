@@ -9,7 +9,9 @@ import (
 )
 
 // answer shows what a feed has read last, or streams the part of it that changes.
-func answer[T any](s *Server, w http.ResponseWriter, r *http.Request, feed *Feed[T], name string, of func(Reading[T]) page) {
+func answer[T any](
+	s *Server, w http.ResponseWriter, r *http.Request, feed *Feed[T], name string, of func(Reading[T]) page,
+) {
 	if !streams(r) {
 		reading, err := feed.LatestWithin(r.Context(), patience)
 		if err != nil {

@@ -25,12 +25,17 @@ func TestRowsAreNeverMarkup(t *testing.T) {
 	row.Stuck = true
 	shown := inspect.Row{
 		Key: "k", CommittedBy: evil, LastOwner: evil,
-		Holder: &inspect.Holder{Unit: "u", Owner: evil, Purpose: evil}, Queue: []inspect.Waiter{{Unit: evil, Owner: evil, Purpose: evil}},
+		Holder: &inspect.Holder{Unit: "u", Owner: evil, Purpose: evil},
+		Queue:  []inspect.Waiter{{Unit: evil, Owner: evil, Purpose: evil}},
 	}
 	tables := &tables{
-		list: List{Rows: []Row{row, held("o", inspect.Holder{Unit: "unit-o"}, inspect.Nobody, 0)}, Unasked: evil, RatesFailed: evil},
+		list: List{
+			Rows:    []Row{row, held("o", inspect.Holder{Unit: "unit-o"}, inspect.Nobody, 0)},
+			Unasked: evil, RatesFailed: evil,
+		},
 		stories: map[ordering.Key]Story{"k": {
-			Row: shown, Becomes: evil, Words: []string{evil}, Picture: []string{"<script>"}, Around: []Row{row}, Events: []Event{{Words: evil}},
+			Row: shown, Becomes: evil, Words: []string{evil}, Picture: []string{"<script>"},
+			Around: []Row{row}, Events: []Event{{Words: evil}},
 		}},
 	}
 	h := serve(t, tables, func(c *Config) { c.Title = evil })
