@@ -185,12 +185,17 @@ func TestARestampThatFindsARowLostFails(t *testing.T) {
 		return func(t *testing.T, err error) { requireLost(t, err, key) }
 	}
 	inBeds(t, map[string]given{
-		"another has a key": {[]ordering.Key{"a", "z"}, 1, 3, func(b *bed) { b.free(b.seize("a", b.owner("thief", nil))) }, lost("a")},
-		"an intent is gone": {[]ordering.Key{"c/a", "z"}, 2, 2, func(b *bed) { b.change("c", "REMOVE below", nil) }, lost("c")},
-		"a row is no lock row": {[]ordering.Key{"a", "z"}, 1, 3, func(b *bed) { b.putItem(item{"key": s("a"), "colour": s("red")}) },
-			func(t *testing.T, err error) {
-				require.Equal(t, ordering.Key("a"), as[*lockrow.RowError](t, err).Key)
-			}},
+		"another has a key": {[]ordering.Key{"a", "z"}, 1, 3, func(b *bed) {
+			b.free(b.seize("a", b.owner("thief", nil)))
+		}, lost("a")},
+		"an intent is gone": {[]ordering.Key{"c/a", "z"}, 2, 2, func(b *bed) {
+			b.change("c", "REMOVE below", nil)
+		}, lost("c")},
+		"a row is no lock row": {[]ordering.Key{"a", "z"}, 1, 3, func(b *bed) {
+			b.putItem(item{"key": s("a"), "colour": s("red")})
+		}, func(t *testing.T, err error) {
+			require.Equal(t, ordering.Key("a"), as[*lockrow.RowError](t, err).Key)
+		}},
 	}, func(t *testing.T, b *bed, c given) {
 		b.free(b.take(b.ahead("ahead", time.Hour), "z"))
 		stamps := func(call faults.Call) bool { return call.Op == "UpdateItem" && call.N == c.stamp }
@@ -270,7 +275,8 @@ func TestWhoWaitsForNobodyIsToldAtOnce(t *testing.T) {
 
 // Nor does it look ahead at what it will not wait for, once somebody was silent for long.
 func TestWhoWaitsForNobodyDoesNotLookAhead(t *testing.T) {
-	inBeds(t, map[string][]ordering.Key{"one key": {"c"}, "two": {"a", "c"}}, func(t *testing.T, b *bed, wanted []ordering.Key) {
+	wants := map[string][]ordering.Key{"one key": {"c"}, "two": {"a", "c"}}
+	inBeds(t, wants, func(t *testing.T, b *bed, wanted []ordering.Key) {
 		b.crashed("c/1")
 		o := b.owner("asker", nil)
 		for _, pause := range []time.Duration{lease * 6 / 10, 0} {

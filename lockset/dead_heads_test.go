@@ -357,13 +357,18 @@ func goesPast(c faults.Call) bool {
 
 func TestAUnitThatGoesPastOthersFindsTheRowAsItWasSeen(t *testing.T) {
 	inBedsOfBoth(t, waysToTake, map[string]func(*bed){
-		"another has had it":        func(b *bed) { b.change("c", "SET turnAt = :now", item{":now": n(time.Now().UnixNano())}) },
-		"another has it from below": func(b *bed) { b.change("c", "ADD below :entry", item{":entry": ss("another 2")}) },
+		"another has had it": func(b *bed) {
+			b.change("c", "SET turnAt = :now", item{":now": n(time.Now().UnixNano())})
+		},
+		"another has it from below": func(b *bed) {
+			b.change("c", "ADD below :entry", item{":entry": ss("another 2")})
+		},
 	}, func(t *testing.T, b *bed, key ordering.Key, change func(*bed)) {
 		holder := b.take(b.owner("holder", nil), "c")
 		dead := b.diesWaiting("dead", "c")
 		changed := &atomic.Bool{}
-		o := b.ask(t.Context(), b.owner("o", before(goesPast, func() { change(b); changed.Store(true) })), []ordering.Key{key})
+		owner := b.owner("o", before(goesPast, func() { change(b); changed.Store(true) }))
+		o := b.ask(t.Context(), owner, []ordering.Key{key})
 		b.free(holder)
 		b.within(grace, changed)
 		time.Sleep(2 * rtt)
@@ -418,7 +423,8 @@ func TestASweepKeepsTheQueueOfARowThatIsHeldByNow(t *testing.T) {
 			return ok && *in.UpdateExpression == "REMOVE #queue"
 		}
 		o := b.owner("o", before(drops, func() { // another goes past the dead, and a third joins
-			b.change("a", "SET #unit = :another, queue = :queue REMOVE isReleased", item{":another": s("another"), ":queue": l(s("third"))})
+			b.change("a", "SET #unit = :another, queue = :queue REMOVE isReleased",
+				item{":another": s("another"), ":queue": l(s("third"))})
 			taken = true
 		}))
 		_, _ = inspect.Sweep(b.lasting(lease+lease/2), o.Client, []ordering.Key{"a"}, inspect.SweepOptions{})

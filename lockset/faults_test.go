@@ -354,8 +354,8 @@ func TestAcquireWithoutAPermissionEndsAtOnce(t *testing.T) {
 	}
 	inBeds(t, map[string]given{
 		"one row":                       {[]ordering.Key{"a"}, of("UpdateItem"), "UpdateItem", 2 * rtt},
-		"several rows":                  {[]ordering.Key{"a", "b/1"}, of("TransactWriteItems"), "TransactWriteItems", 3 * rtt},
-		"several rows, nothing allowed": {[]ordering.Key{"a", "b/1"}, anyCall, "TransactWriteItems", 2 * rtt},
+		"several rows":                  {shapes["a chunk"].keys, of("TransactWriteItems"), "TransactWriteItems", 3 * rtt},
+		"several rows, nothing allowed": {shapes["a chunk"].keys, anyCall, "TransactWriteItems", 2 * rtt},
 		"looking at a row that is held": {[]ordering.Key{"a", "held"}, of("GetItem"), "GetItem", lease / 50},
 	}, func(t *testing.T, b *bed, c given) {
 		held := b.take(b.owner("holder", nil), "held")

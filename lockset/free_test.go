@@ -142,7 +142,8 @@ func TestFreeBelowADamagedRow(t *testing.T) {
 		i, _ := b.operator(nil)
 		other := b.take(b.owner("other", nil), "d/1")
 		b.change("d", "SET fence = :text", item{":text": s("high")})
-		require.Equal(t, ordering.Key("d"), as[*lockrow.RowError](t, i.Free(t.Context(), "d/1", other.Nonce(), inspect.Freeing{})).Key)
+		err := i.Free(t.Context(), "d/1", other.Nonce(), inspect.Freeing{})
+		require.Equal(t, ordering.Key("d"), as[*lockrow.RowError](t, err).Key)
 	})
 }
 

@@ -92,8 +92,12 @@ func TestACopyOfAnAttemptAfterItsRelease(t *testing.T) {
 			b.free(b.take(b.owner("other", nil), keys...))
 			return nil
 		},
-		"another has it":        func(b *bed, keys []ordering.Key) *lockset.Set { return b.take(b.owner("other", nil), keys...) },
-		"another has one of it": func(b *bed, keys []ordering.Key) *lockset.Set { return b.take(b.owner("other", nil), keys[0]) },
+		"another has it": func(b *bed, keys []ordering.Key) *lockset.Set {
+			return b.take(b.owner("other", nil), keys...)
+		},
+		"another has one of it": func(b *bed, keys []ordering.Key) *lockset.Set {
+			return b.take(b.owner("other", nil), keys[0])
+		},
 	}, func(t *testing.T, b *bed, c shape, meanwhile func(*bed, []ordering.Key) *lockset.Set) {
 		const late = 11 * time.Minute // request tokens are good for ten
 		start := time.Now()

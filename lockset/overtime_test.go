@@ -214,26 +214,30 @@ func TestALossIsToldThoughTheReleaseGoesOn(t *testing.T) {
 // DynamoDB that takes longer than AttemptTimeout is slow, and not silent: the timeout follows what
 // is observed, as far as the lease allows. It may slow down while locks are held.
 func TestRequestsThatTakeLongerThanAnAttempt(t *testing.T) {
-	inBedsOfBoth(t, map[string]float64{"a little less": 0.9, "a little": 1.1, "half": 1.5, "nearly twice": 1.9, "much": 2.5},
-		map[string]bool{"from the beginning": false, "while it holds": true}, func(t *testing.T, b *bed, slow float64, later bool) {
-			if later && slow > 2 {
-				return // it is lost
-			}
-			var slower atomic.Bool
-			slower.Store(!later)
-			o := b.owner("o", when(func(faults.Call) bool { return slower.Load() }, faults.Slow(time.Duration(slow*float64(attempt)))))
-			if slow < 2 { // two sendings are enough
-				b.free(must(o.TryAcquire(t.Context(), []ordering.Key{"a", "b/1"}))(t))
-			}
-			set := b.take(o, "a", "b/1")
-			slower.Store(true)
-			time.Sleep(5 * lease)
-			require.NoError(t, set.Context().Err(), "it is renewed in time")
-			o.requests()
-			b.free(set)
-			require.Equal(t, 1, o.requests()["TransactWriteItems"], "by now it is known")
-			b.allFree()
-		})
+	type given struct {
+		slow  float64 // of an attempt
+		later bool    // than the set is held
+	}
+	inBedsOf(t, []given{
+		{0.9, false}, {1.1, false}, {1.5, false}, {1.9, false}, {2.5, false},
+		{0.9, true}, {1.1, true}, {1.5, true}, {1.9, true},
+	}, func(t *testing.T, b *bed, c given) {
+		var slower atomic.Bool
+		slower.Store(!c.later)
+		takes := faults.Slow(time.Duration(c.slow * float64(attempt)))
+		o := b.owner("o", when(func(faults.Call) bool { return slower.Load() }, takes))
+		if c.slow < 2 { // two sendings are enough
+			b.free(must(o.TryAcquire(t.Context(), []ordering.Key{"a", "b/1"}))(t))
+		}
+		set := b.take(o, "a", "b/1")
+		slower.Store(true)
+		time.Sleep(5 * lease)
+		require.NoError(t, set.Context().Err(), "it is renewed in time")
+		o.requests()
+		b.free(set)
+		require.Equal(t, 1, o.requests()["TransactWriteItems"], "by now it is known")
+		b.allFree()
+	})
 }
 
 // Beyond what the lease leaves nothing can be held, and callers learn so in bounded time.

@@ -148,7 +148,9 @@ func TestALargeSetIsMarkedStepByStep(t *testing.T) {
 func TestAHoldThatCannotBeRead(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		var denied atomic.Bool
-		o := b.owner("o", when(func(c faults.Call) bool { return c.Op == "TransactGetItems" && denied.Load() }, faults.Deny()))
+		o := b.owner("o", when(func(c faults.Call) bool {
+			return c.Op == "TransactGetItems" && denied.Load()
+		}, faults.Deny()))
 		set, p := b.prepared(o, "a")
 		require.Equal(t, lockset.Held, must(p.Hold(t.Context(), set.Plan()[0]))(t))
 		denied.Store(true)

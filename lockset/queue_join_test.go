@@ -428,7 +428,8 @@ func TestNobodyIsOvertakenForEver(t *testing.T) {
 					if i >= load.fine {
 						key = "c"
 					}
-					o := b.owner(name, nil, hearing(trace.Joined, func(trace.Event) { c.joins(name) }), hearing(trace.Acquire, func(e trace.Event) {
+					joined := hearing(trace.Joined, func(trace.Event) { c.joins(name) })
+					o := b.owner(name, nil, joined, hearing(trace.Acquire, func(e trace.Event) {
 						assert.LessOrEqual(t, e.Waited, e.Took)
 						assert.GreaterOrEqual(t, e.Waited, e.Took-20*rtt)
 					}))

@@ -26,7 +26,8 @@ import (
 func (b *bed) change(key ordering.Key, update string, values item) {
 	b.t.Helper()
 	in := &dynamodb.UpdateItemInput{
-		TableName: aws.String(table), Key: item{"key": s(string(key))}, UpdateExpression: &update, ExpressionAttributeValues: values,
+		TableName: aws.String(table), Key: item{"key": s(string(key))},
+		UpdateExpression: &update, ExpressionAttributeValues: values,
 	}
 	if strings.Contains(update, "#unit") {
 		in.ExpressionAttributeNames = map[string]string{"#unit": "unit"}

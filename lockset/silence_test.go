@@ -124,7 +124,8 @@ func TestShortLivedProcessesFindOutTheDead(t *testing.T) {
 
 // A waiter that dies leaves its place, and those that come after it live shorter than Grace.
 func TestShortLivedProcessesFindOutADeadHead(t *testing.T) {
-	inBeds(t, map[string]bool{"nobody had the row before": false, "somebody had": true}, func(t *testing.T, b *bed, before bool) {
+	rows := map[string]bool{"nobody had the row before": false, "somebody had": true}
+	inBeds(t, rows, func(t *testing.T, b *bed, before bool) {
 		holder := b.owner("holder", nil)
 		held := b.take(holder, "a/b")
 		if before {

@@ -249,8 +249,10 @@ func TestTwoSweepsAtOnce(t *testing.T) {
 				}
 			}
 		}
-		require.Equal(t, map[string]int{"a: buried, dead": 1, "b: buried, dead": 1, "c/x: buried, dead": 1, "c/y: buried, dead": 1,
-			"d: buried, dead": 1, "c: cleaned, dead at c/x": 1}, did)
+		require.Equal(t, map[string]int{
+			"a: buried, dead": 1, "b: buried, dead": 1, "c/x: buried, dead": 1, "c/y: buried, dead": 1, "d: buried, dead": 1,
+			"c: cleaned, dead at c/x": 1,
+		}, did)
 		b.allFree()
 	})
 }
@@ -307,9 +309,10 @@ func TestADryRunOfASweep(t *testing.T) {
 		j := &judges{}
 		o := b.settler("o", j)
 		lines, _ := b.sweptIn(o, dry, "c", "c/x", "d", "p")
-		require.Equal(t, []string{"c/x: buried, dead", "c: cleaned, dead at c/x", "d: buried, dead", "p: settled, dead"}, lines)
+		buried := []string{"c/x: buried, dead", "c: cleaned, dead at c/x"}
+		require.Equal(t, append(buried, "d: buried, dead", "p: settled, dead"), lines)
 		lines, _ = b.sweptIn(o, dry, "c")
-		require.Equal(t, []string{"c/x: buried, dead", "c: cleaned, dead at c/x"}, lines)
+		require.Equal(t, buried, lines)
 		_, err := inspect.Sweep(b.lasting(life), b.owner("short", nil).Client, []ordering.Key{"d"}, dry)
 		require.Error(t, err)
 		require.Equal(t, before, b.db.Items(table))

@@ -272,7 +272,8 @@ func TestTheHeirOfALargeSet(t *testing.T) {
 		require.Less(t, waited, 2*lease)
 		sent := o.requests()
 		delete(sent, "BatchExecuteStatement")
-		require.Less(t, total(sent), c.perKey*len(c.held)+16+40, "a few note for how long the holder has been silent, and when it was alive")
+		require.Less(t, total(sent), c.perKey*len(c.held)+16+40,
+			"a few note for how long the holder has been silent, and when it was alive")
 		require.Len(t, o.buried, len(c.held))
 		b.free(set)
 		b.allFreeOnceAskedFor(coarse...)
@@ -365,7 +366,8 @@ var deletions = map[string]deletion{
 // The holder learns of it from its next heartbeat, which names the key, or from its release if that is
 // sooner. Its release frees the rest, says that it was lost, and writes no row anew.
 func TestAHolderWhoseRowIsDeletedIsToldByItsNextHeartbeat(t *testing.T) {
-	inBedsOfBoth(t, map[string]bool{"by a heartbeat": true, "by its release": false}, deletions, func(t *testing.T, b *bed, beats bool, c deletion) {
+	told := map[string]bool{"by a heartbeat": true, "by its release": false}
+	inBedsOfBoth(t, told, deletions, func(t *testing.T, b *bed, beats bool, c deletion) {
 		holder := b.owner("holder", nil)
 		set := b.take(holder, c.keys...)
 		b.delete(c.gone)

@@ -83,7 +83,8 @@ func TestConditions(t *testing.T) {
 		require.NoError(t, check(c), c)
 	}
 	for _, c := range fails {
-		require.Equal(t, "ConditionalCheckFailed", *as[*types.TransactionCanceledException](t, check(c), c).CancellationReasons[0].Code, c)
+		canceled := as[*types.TransactionCanceledException](t, check(c), c)
+		require.Equal(t, "ConditionalCheckFailed", *canceled.CancellationReasons[0].Code, c)
 	}
 }
 

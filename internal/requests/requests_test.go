@@ -159,7 +159,8 @@ type getItem = requests.Method[dynamodb.GetItemInput, dynamodb.GetItemOutput]
 func getOnce(t *testing.T, send getItem) (requests.Kind, error) {
 	t.Helper()
 	caller := &requests.Caller{Attempt: 5 * time.Second, Patience: time.Minute}
-	_, kind, err := requests.Once(t.Context(), caller, "GetItem", 1, &dynamodb.GetItemInput{TableName: aws.String("t"), Key: key("v")}, send)
+	in := &dynamodb.GetItemInput{TableName: aws.String("t"), Key: key("v")}
+	_, kind, err := requests.Once(t.Context(), caller, "GetItem", 1, in, send)
 	return kind, err
 }
 
