@@ -370,6 +370,7 @@ func (r refusing) TransactGetItems(ctx context.Context, in *dynamodb.TransactGet
 // A clock that is wrong by more than a minute is found, whichever way, if the answers
 // that agree with it best say so.
 func TestCheckFindsAWrongClock(t *testing.T) {
+	const mend = ": run a time service on this host"
 	type given struct {
 		first, others time.Duration // by which answers are off
 		finds         string
@@ -378,8 +379,8 @@ func TestCheckFindsAWrongClock(t *testing.T) {
 		"right":                   {0, 0, ""},
 		"almost":                  {59 * time.Second, 59 * time.Second, ""},
 		"almost, the other way":   {-59 * time.Second, -59 * time.Second, ""},
-		"behind":                  {5 * time.Minute, 5 * time.Minute, "is 5m0s behind DynamoDB's: run a time service"},
-		"ahead":                   {-5 * time.Minute, -5 * time.Minute, "is 5m0s ahead of DynamoDB's: run a time service"},
+		"behind":                  {5 * time.Minute, 5 * time.Minute, "is 5m0s behind DynamoDB's" + mend},
+		"ahead":                   {-5 * time.Minute, -5 * time.Minute, "is 5m0s ahead of DynamoDB's" + mend},
 		"one answer is old":       {-time.Hour, 0, ""},
 		"the other answers are":   {0, -time.Hour, ""},
 		"both, one more so":       {-3 * time.Minute, -2 * time.Minute, "is 2m0s ahead of"},
