@@ -379,8 +379,8 @@ func TestAFenceBeyondAllClocksIsOneRowsTrouble(t *testing.T) {
 func TestGivingUpSeesWhatACopyTookBelowALaterToken(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		holder := b.take(b.owner("holder", nil), "a")
-		never := when(updates("list_append"), faults.LoseRequest(faults.Reset)) // it joins
-		u := b.owner("u", both(never, nth("UpdateItem", 1, faults.Duplicate(lease/4))))
+		neverJoins := when(updates("list_append"), faults.LoseRequest(faults.Reset))
+		u := b.owner("u", both(neverJoins, nth("UpdateItem", 1, faults.Duplicate(lease/4))))
 		gone := b.ask(b.lasting(lease/2), u, []ordering.Key{"a"})
 		b.free(holder) // and the copy comes
 		require.Error(t, gone.failed())
