@@ -2,7 +2,9 @@ package lockset_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/memdynamo"
@@ -55,6 +58,36 @@ func inBed(t *testing.T, test func(*testing.T, *bed)) {
 	})
 }
 
+// inBeds runs a test in virtual time for each row of a table.
+func inBeds[Row any](t *testing.T, rows map[string]Row, test func(*testing.T, *bed, Row)) {
+	t.Helper()
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) { test(t, b, row) })
+		})
+	}
+}
+
+// inBedsOf does so for each of some values, which name themselves.
+func inBedsOf[Value any](t *testing.T, values []Value, test func(*testing.T, *bed, Value)) {
+	t.Helper()
+	for _, v := range values {
+		t.Run(fmt.Sprint(v), func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) { test(t, b, v) })
+		})
+	}
+}
+
+// inBedsOfBoth does so for each pair of rows of two tables.
+func inBedsOfBoth[A, B any](t *testing.T, as map[string]A, bs map[string]B, test func(*testing.T, *bed, A, B)) {
+	t.Helper()
+	for name, a := range as {
+		t.Run(name, func(t *testing.T) {
+			inBeds(t, bs, func(t *testing.T, b *bed, row B) { test(t, b, a, row) })
+		})
+	}
+}
+
 // owner is one process with its own way to the table.
 type owner struct {
 	*lockset.Client
@@ -90,11 +123,7 @@ func (b *bed) owner(name string, script faults.Script, change ...func(*lockset.C
 	var err error
 	o.Client, err = lockset.New(o.net, cfg)
 	require.NoError(b.t, err)
-	b.t.Cleanup(func() { // what goes on in the background ends before the test
-		over, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = o.Close(over)
-	})
+	b.t.Cleanup(func() { _ = o.Close(ended()) }) // what goes on in the background ends before the test
 	return o
 }
 
@@ -109,8 +138,7 @@ func (o *owner) requests() map[string]int {
 
 func (b *bed) take(o *owner, keys ...ordering.Key) *lockset.Set {
 	b.t.Helper()
-	set, err := o.Acquire(b.t.Context(), keys)
-	require.NoError(b.t, err)
+	set := must(o.Acquire(b.t.Context(), keys))(b.t)
 	b.t.Cleanup(func() { _ = set.Release(context.Background()) })
 	return set
 }
@@ -123,18 +151,16 @@ func (b *bed) free(set *lockset.Set) {
 // refused asserts that o cannot have keys within d.
 func (b *bed) refused(o *owner, d time.Duration, keys ...ordering.Key) *lockset.HeldError {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), d)
-	defer cancel()
+	ctx := b.lasting(d)
 	set, err := o.Acquire(ctx, keys)
 	require.Nil(b.t, set)
-	var held *lockset.HeldError
-	require.ErrorAs(b.t, err, &held)
+	held := as[*lockset.HeldError](b.t, err)
 	require.ErrorIs(b.t, err, context.DeadlineExceeded)
 	return held
 }
 
 // row returns a row as the table has it.
-func (b *bed) row(key ordering.Key) map[string]types.AttributeValue {
+func (b *bed) row(key ordering.Key) item {
 	for _, item := range b.db.Items(table) {
 		if item["key"].(*types.AttributeValueMemberS).Value == string(key) {
 			return item
@@ -172,26 +198,145 @@ func (b *bed) fence(key ordering.Key) string {
 
 // nth gives one fault to the n-th call of an operation.
 func nth(op string, n int, f faults.Fault) faults.Script {
+	return when(func(c faults.Call) bool { return c.Op == op && c.N == n }, f)
+}
+
+// when gives a fault to the calls that a condition is true of.
+func when(is func(faults.Call) bool, f faults.Fault) faults.Script {
 	return func(c faults.Call) faults.Fault {
-		if c.Op == op && c.N == n {
+		if is(c) {
 			return f
 		}
 		return faults.Pass()
 	}
 }
 
+// before does something before the first call that a condition is true of.
+func before(is func(faults.Call) bool, do func()) faults.Script {
+	var done atomic.Bool
+	return func(c faults.Call) faults.Fault {
+		if is(c) && !done.Swap(true) {
+			do()
+		}
+		return faults.Pass()
+	}
+}
+
+// both gives the first fault that one of two scripts gives, and has both hear of the call.
+func both(first, second faults.Script) faults.Script {
+	return func(c faults.Call) faults.Fault {
+		f, g := first(c), second(c)
+		if f.Kind != faults.Passed {
+			return f
+		}
+		return g
+	}
+}
+
+// until gives a fault to all calls before a context ends.
+func until(ctx context.Context, f faults.Fault) faults.Script {
+	return when(func(faults.Call) bool { return ctx.Err() == nil }, f)
+}
+
+func anyCall(faults.Call) bool { return true }
+
+// slowBy has each request of an owner take so much longer.
+func slowBy(d time.Duration) faults.Script {
+	return func(faults.Call) faults.Fault {
+		time.Sleep(d)
+		return faults.Pass()
+	}
+}
+
+// of tells the calls of some operations.
+func of(ops ...string) func(faults.Call) bool {
+	return func(c faults.Call) bool { return slices.Contains(ops, c.Op) }
+}
+
+// updates tells the UpdateItem calls whose expression has a text.
+func updates(text string) func(faults.Call) bool {
+	return func(c faults.Call) bool {
+		in, ok := c.Input.(*dynamodb.UpdateItemInput)
+		return ok && strings.Contains(*in.UpdateExpression, text)
+	}
+}
+
+// counting has an owner count events of a kind.
+func counting(kind trace.Kind, n *int) func(*lockset.Config) {
+	return hearing(kind, func(trace.Event) { *n++ })
+}
+
+// hearing has an owner tell of events of a kind: of their end, or of what happens at one moment.
+func hearing(kind trace.Kind, hear func(trace.Event)) func(*lockset.Config) {
+	return func(c *lockset.Config) {
+		c.Trace = trace.Join(c.Trace, hooks.On(kind, func(_ context.Context, e trace.Event) { hear(e) }))
+	}
+}
+
+// hearingOfWaits has an owner tell when a unit begins to wait.
+func hearingOfWaits(hear func(trace.Event)) func(*lockset.Config) {
+	return func(c *lockset.Config) {
+		c.Trace = trace.Join(c.Trace, hooks.OnStart(trace.Wait, func(ctx context.Context, e trace.Event) context.Context {
+			hear(e)
+			return ctx
+		}))
+	}
+}
+
+// inChunksOf has an owner take so many rows at a time.
+func inChunksOf(rows int) func(*lockset.Config) {
+	return func(c *lockset.Config) { c.ChunkSize = rows }
+}
+
+// lasting returns a context that ends after so long.
+func (b *bed) lasting(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(b.t.Context(), d)
+	b.t.Cleanup(cancel)
+	return ctx
+}
+
+// cancellable returns a context that ends with the test at the latest.
+func (b *bed) cancellable() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(b.t.Context())
+	b.t.Cleanup(cancel)
+	return ctx, cancel
+}
+
+// ended returns a context that has ended.
+func ended() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// as returns the error of a type that err is or wraps.
+func as[E error](t *testing.T, err error) (e E) {
+	t.Helper()
+	require.ErrorAs(t, err, &e)
+	return e
+}
+
+// must returns what a call without an error has returned.
+func must[V any](v V, err error) func(*testing.T) V {
+	return func(t *testing.T) V {
+		t.Helper()
+		require.NoError(t, err)
+		return v
+	}
+}
+
+// requireLost asserts that err says that this key was lost.
+func requireLost(t *testing.T, err error, key ordering.Key) {
+	t.Helper()
+	require.ErrorIs(t, err, lockset.ErrLost)
+	require.Equal(t, key, as[*heartbeat.LostError](t, err).Key)
+}
+
 // seize frees a row behind its holder's back and gives it to a thief, as if the
 // holder had been dead for long.
 func (b *bed) seize(key ordering.Key, thief *owner) *lockset.Set {
 	b.t.Helper()
-	_, err := b.db.UpdateItem(b.t.Context(), &dynamodb.UpdateItemInput{
-		TableName:                 aws.String(table),
-		Key:                       map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: string(key)}},
-		UpdateExpression:          aws.String("SET isReleased = :one REMOVE #unit"),
-		ExpressionAttributeNames:  map[string]string{"#unit": "unit"},
-		ExpressionAttributeValues: map[string]types.AttributeValue{":one": &types.AttributeValueMemberS{Value: "1"}},
-	})
-	require.NoError(b.t, err)
+	b.change(key, "SET isReleased = :one REMOVE #unit", item{":one": s("1")})
 	return b.take(thief, key)
 }
 
@@ -200,31 +345,6 @@ func (b *bed) seize(key ordering.Key, thief *owner) *lockset.Set {
 func isBury(c faults.Call) bool {
 	in, ok := c.Input.(*dynamodb.UpdateItemInput)
 	return ok && strings.Contains(aws.ToString(in.UpdateExpression), "REMOVE #unit") && !strings.Contains(aws.ToString(in.ConditionExpression), ":unit")
-}
-
-// lateBury lets a dead holder's row be buried late: when the bury arrives,
-// another unit, whose set is returned, has taken a key over that row.
-func (b *bed) lateBury(dead, taken ordering.Key) *lockset.Set {
-	b.t.Helper()
-	b.crashed(dead)
-	slow := b.owner("slow", func(c faults.Call) faults.Fault {
-		if isBury(c) {
-			return faults.DeliverLate(3*time.Second, faults.Hang)
-		}
-		return faults.Pass()
-	})
-	ctx, cancel := context.WithTimeout(b.t.Context(), lease+lease/10)
-	defer cancel()
-	gone := make(chan error)
-	go func() {
-		_, err := slow.Acquire(ctx, []ordering.Key{dead})
-		gone <- err
-	}()
-	next := b.take(b.owner("next", nil), taken)
-	require.Error(b.t, <-gone)
-	slow.net.Wait()
-	require.Equal(b.t, 1, slow.net.Counts()[faults.DeliveredLate])
-	return next
 }
 
 // landsUnheard lets a unit's first try land without its knowing: it is sent
@@ -269,7 +389,7 @@ func (b *bed) landsUnheardWith(ctx context.Context, other faults.Script, holding
 	return u, end
 }
 
-func (b *bed) putItem(item map[string]types.AttributeValue) {
+func (b *bed) putItem(item item) {
 	b.t.Helper()
 	_, err := b.db.PutItem(b.t.Context(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: item})
 	require.NoError(b.t, err)

@@ -3,22 +3,19 @@ package lockset_test
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
-	"github.com/aws/smithy-go/middleware"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/internal/next"
 	"github.com/holdall/holdall/internal/requests"
@@ -27,16 +24,14 @@ import (
 )
 
 // described is a way to the table that also says how it is made, as *dynamodb.Client
-// does, and may tell the time.
+// does.
 type described struct {
 	*faults.Wrapper
 	db      *memdynamo.DB
 	refuses error // to describe
 	status  types.TableStatus
 	hangs   string                 // the description that never comes
-	server  func(n int) time.Time  // in the n-th answer to GetItem or to a description
 	ttl     types.TimeToLiveStatus // not that of the table
-	answers int
 }
 
 func (d *described) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, _ ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
@@ -50,7 +45,6 @@ func (d *described) DescribeTable(ctx context.Context, in *dynamodb.DescribeTabl
 	if d.status != "" {
 		out.Table.TableStatus = d.status
 	}
-	out.ResultMetadata = d.metadata()
 	return out, nil
 }
 
@@ -65,14 +59,6 @@ func (d *described) DescribeTimeToLive(ctx context.Context, in *dynamodb.Describ
 	return out, err
 }
 
-func (d *described) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	out, err := d.Wrapper.GetItem(ctx, in)
-	if err == nil {
-		out.ResultMetadata = d.metadata()
-	}
-	return out, err
-}
-
 func (d *described) answer(ctx context.Context, op string) error {
 	if d.hangs == op {
 		<-ctx.Done()
@@ -81,34 +67,12 @@ func (d *described) answer(ctx context.Context, op string) error {
 	return d.refuses
 }
 
-// metadata is what the SDK makes of an answer.
-func (d *described) metadata() middleware.Metadata {
-	if d.server == nil {
-		return middleware.Metadata{}
-	}
-	d.answers++
-	response := &smithyhttp.Response{Response: &http.Response{Header: http.Header{}}}
-	response.Header.Set("Date", d.server(d.answers).UTC().Format(http.TimeFormat))
-	_, metadata, _ := awsmiddleware.RecordResponseTiming{}.HandleDeserialize(context.Background(), middleware.DeserializeInput{},
-		middleware.DeserializeHandlerFunc(func(context.Context, middleware.DeserializeInput) (middleware.DeserializeOutput, middleware.Metadata, error) {
-			return middleware.DeserializeOutput{RawResponse: response}, middleware.Metadata{}, nil
-		}))
-	return metadata
-}
-
 // checker is a client that talks to d, and the number of its requests.
 func (b *bed) checker(d *described, script faults.Script, change ...func(*lockset.Config)) (c *lockset.Client, sent func() int) {
 	b.t.Helper()
 	o := b.owner("checker", script, change...)
 	d.Wrapper, d.db = o.net, b.db
-	c, err := lockset.New(d, o.Config())
-	require.NoError(b.t, err)
-	return c, func() (sum int) {
-		for _, n := range o.requests() {
-			sum += n
-		}
-		return sum
-	}
+	return must(lockset.New(d, o.Config()))(b.t), o.total
 }
 
 func (b *bed) createTable(name string, attribute types.ScalarAttributeType, keys ...string) {
@@ -137,18 +101,11 @@ func inTable(name string) func(*lockset.Config) { return func(c *lockset.Config)
 
 // deny denies the calls that it is true of; of statements each by itself if singly.
 func deny(singly bool, denies func(faults.Call) bool) faults.Script {
-	return func(c faults.Call) faults.Fault {
-		switch {
-		case !denies(c):
-			return faults.Pass()
-		case singly && c.Op == "BatchExecuteStatement":
-			return faults.DenyStatements()
-		}
-		return faults.Deny()
+	if singly {
+		return when(denies, faults.DenyStatements())
 	}
+	return when(denies, faults.Deny())
 }
-
-func of(op string) func(faults.Call) bool { return func(c faults.Call) bool { return c.Op == op } }
 
 // transacts tells transactions that have such an action.
 func transacts(has func(types.TransactWriteItem) bool) func(faults.Call) bool {
@@ -161,8 +118,7 @@ func transacts(has func(types.TransactWriteItem) bool) func(faults.Call) bool {
 // problems are what a check found, as "problem: do", each of the lock table.
 func problems(t *testing.T, of string, err error) []string {
 	t.Helper()
-	var check *requests.CheckError
-	require.ErrorAs(t, err, &check)
+	check := as[*requests.CheckError](t, err)
 	require.Equal(t, next.FixCall, next.Of(err))
 	var texts []string
 	for _, f := range check.Findings {
@@ -217,24 +173,25 @@ func TestCheckOfAHealthyTable(t *testing.T) {
 func TestCheckNamesItsOwnRow(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		var rows []string
-		note := func(v types.AttributeValue) { rows = append(rows, v.(*types.AttributeValueMemberS).Value) }
 		client, _ := b.checker(&described{}, func(c faults.Call) faults.Fault {
+			var row types.AttributeValue
 			switch in := c.Input.(type) {
 			case *dynamodb.GetItemInput:
-				note(in.Key["key"])
+				row = in.Key["key"]
 			case *dynamodb.UpdateItemInput:
-				note(in.Key["key"])
+				row = in.Key["key"]
 			case *dynamodb.TransactGetItemsInput:
-				note(in.TransactItems[0].Get.Key["key"])
+				row = in.TransactItems[0].Get.Key["key"]
 			case *dynamodb.BatchExecuteStatementInput:
-				note(in.Statements[0].Parameters[1])
+				row = in.Statements[0].Parameters[1]
 			case *dynamodb.TransactWriteItemsInput:
 				if u := in.TransactItems[0].Update; u != nil {
-					note(u.Key["key"])
+					row = u.Key["key"]
 				} else {
-					note(in.TransactItems[0].ConditionCheck.Key["key"])
+					row = in.TransactItems[0].ConditionCheck.Key["key"]
 				}
 			}
+			rows = append(rows, lockrow.TextOf(row))
 			return faults.Pass()
 		})
 		require.NoError(t, client.Check(t.Context()))
@@ -261,13 +218,14 @@ func TestCheckGoesByTheConfiguration(t *testing.T) {
 
 // Each problem of the table is found, with and without a description as far as it goes.
 func TestCheckFindsWhatIsWrongWithTheTable(t *testing.T) {
-	for name, c := range map[string]struct {
+	type given struct {
 		prepare   func(*bed)
 		table     string
 		described described
 		finds     string
 		silent    string // what is found without a description
-	}{
+	}
+	inBeds(t, map[string]given{
 		"it is not there": {nil, "nowhere", described{},
 			"does not exist: create it, or correct its name, the Region or the account", "does not exist: create it"},
 		"it has another hash key": {func(b *bed) { b.createTable("other", "S", "id") }, "other", described{},
@@ -284,41 +242,38 @@ func TestCheckFindsWhatIsWrongWithTheTable(t *testing.T) {
 		"TTL ends": {nil, table, described{ttl: types.TimeToLiveStatusDisabling}, "TTL is off", ""},
 		"something else expires": {func(b *bed) { b.setTTL("expiresAt", false); b.setTTL("data", true) }, table, described{},
 			`TTL is on for the attribute "data", so nothing is deleted that is of no use any more: turn TTL off, and then on for "expiresAt"`, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				if c.prepare != nil {
-					c.prepare(b)
-				}
-				client, sent := b.checker(&c.described, nil, inTable(c.table))
-				found := problems(t, c.table, client.Check(t.Context()))
-				require.Len(t, found, 1)
-				require.Contains(t, found[0], c.finds)
-				if !strings.HasPrefix(c.finds, "TTL") {
-					require.Equal(t, 1, sent(), "nothing else has any point")
-				}
+	}, func(t *testing.T, b *bed, c given) {
+		if c.prepare != nil {
+			c.prepare(b)
+		}
+		client, sent := b.checker(&c.described, nil, inTable(c.table))
+		found := problems(t, c.table, client.Check(t.Context()))
+		require.Len(t, found, 1)
+		require.Contains(t, found[0], c.finds)
+		if !strings.HasPrefix(c.finds, "TTL") {
+			require.Equal(t, 1, sent(), "nothing else has any point")
+		}
 
-				err := b.owner("silent", nil, inTable(c.table)).Check(t.Context())
-				if c.silent == "" {
-					require.NoError(t, err)
-				} else {
-					found = problems(t, c.table, err)
-					require.Len(t, found, 1)
-					require.Contains(t, found[0], c.silent)
-				}
-				require.Empty(t, b.db.Items(c.table))
-			})
-		})
-	}
+		err := b.owner("silent", nil, inTable(c.table)).Check(t.Context())
+		if c.silent == "" {
+			require.NoError(t, err)
+		} else {
+			found = problems(t, c.table, err)
+			require.Len(t, found, 1)
+			require.Contains(t, found[0], c.silent)
+		}
+		require.Empty(t, b.db.Items(c.table))
+	})
 }
 
 // Each permission that is missing is one finding, with DynamoDB's own words.
 func TestCheckFindsWhatIsDenied(t *testing.T) {
-	for name, c := range map[string]struct {
+	type given struct {
 		denies func(faults.Call) bool
 		singly bool
 		finds  []string
-	}{
+	}
+	inBeds(t, map[string]given{
 		"GetItem":          {of("GetItem"), false, []string{"GetItem is denied (AccessDeniedException: " + notAuthorized + "): allow dynamodb:GetItem"}},
 		"TransactGetItems": {of("TransactGetItems"), false, []string{"TransactGetItems is denied (AccessDeniedException: " + notAuthorized + "): allow dynamodb:GetItem"}},
 		"both":             {func(c faults.Call) bool { return c.Op == "GetItem" || c.Op == "TransactGetItems" }, false, []string{"GetItem is denied"}},
@@ -331,24 +286,19 @@ func TestCheckFindsWhatIsDenied(t *testing.T) {
 		"a statement": {of("BatchExecuteStatement"), true, []string{"UPDATE in BatchExecuteStatement is denied (AccessDeniedException: " + notAuthorized + "): allow dynamodb:PartiQLUpdate"}},
 		"all": {func(faults.Call) bool { return true }, false,
 			[]string{"allow dynamodb:GetItem", "allow dynamodb:UpdateItem", "allow dynamodb:ConditionCheckItem", "allow dynamodb:PartiQLUpdate"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				client, _ := b.checker(&described{}, deny(c.singly, c.denies))
-				err := client.Check(t.Context())
-				found := problems(t, table, err)
-				require.Len(t, found, len(c.finds), "%v", found)
-				for i, want := range c.finds {
-					require.Contains(t, found[i], want)
-				}
-				var api smithy.APIError
-				require.ErrorAs(t, err, &api)
-				require.Equal(t, "AccessDeniedException", api.ErrorCode())
-				require.ErrorAs(t, err, new(*lockset.TableError))
-				require.Empty(t, b.db.Items(table))
-			})
-		})
-	}
+	}, func(t *testing.T, b *bed, c given) {
+		client, _ := b.checker(&described{}, deny(c.singly, c.denies))
+		err := client.Check(t.Context())
+		found := problems(t, table, err)
+		require.Len(t, found, len(c.finds), "%v", found)
+		for i, want := range c.finds {
+			require.Contains(t, found[i], want)
+		}
+		api := as[smithy.APIError](t, err)
+		require.Equal(t, "AccessDeniedException", api.ErrorCode())
+		require.ErrorAs(t, err, new(*lockset.TableError))
+		require.Empty(t, b.db.Items(table))
+	})
 }
 
 // What is refused for a reason that is not known is passed on, once if it is the same for
@@ -420,50 +370,46 @@ func (r refusing) TransactGetItems(ctx context.Context, in *dynamodb.TransactGet
 // A clock that is wrong by more than a minute is found, whichever way, if the answers
 // that agree with it best say so.
 func TestCheckFindsAWrongClock(t *testing.T) {
-	server := func(off ...time.Duration) func(int) time.Time {
-		return func(n int) time.Time { return time.Now().Add(off[min(n, len(off))-1]) }
+	const mend = ": run a time service on this host"
+	type given struct {
+		first, others time.Duration // by which answers are off
+		finds         string
 	}
-	for name, c := range map[string]struct {
-		server func(int) time.Time
-		finds  string
-	}{
-		"right":                   {server(0), ""},
-		"almost":                  {server(59 * time.Second), ""},
-		"almost, the other way":   {server(-59 * time.Second), ""},
-		"behind":                  {server(5 * time.Minute), "is 5m0s behind DynamoDB's: run a time service on this host"},
-		"ahead":                   {server(-5 * time.Minute), "is 5m0s ahead of DynamoDB's: run a time service on this host"},
-		"one answer is old":       {server(-time.Hour, 0), ""},
-		"the other answer is":     {server(0, -time.Hour), ""},
-		"both, one more so":       {server(-3*time.Minute, -2*time.Minute), "is 2m0s ahead of"},
-		"the other way, one more": {server(2*time.Minute, 3*time.Minute), "is 2m0s behind"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				b.undated() // only those answers tell the time
-				client, _ := b.checker(&described{server: c.server}, nil)
-				err := client.Check(t.Context())
-				if c.finds == "" {
-					require.NoError(t, err)
-					return
-				}
-				found := problems(t, "", err)
-				require.Len(t, found, 1)
-				require.Contains(t, found[0], c.finds)
-				require.ErrorContains(t, err, "this process's clock: "+c.finds)
-			})
+	inBeds(t, map[string]given{
+		"right":                   {0, 0, ""},
+		"almost":                  {59 * time.Second, 59 * time.Second, ""},
+		"almost, the other way":   {-59 * time.Second, -59 * time.Second, ""},
+		"behind":                  {5 * time.Minute, 5 * time.Minute, "is 5m0s behind DynamoDB's" + mend},
+		"ahead":                   {-5 * time.Minute, -5 * time.Minute, "is 5m0s ahead of DynamoDB's" + mend},
+		"one answer is old":       {-time.Hour, 0, ""},
+		"the other answers are":   {0, -time.Hour, ""},
+		"both, one more so":       {-3 * time.Minute, -2 * time.Minute, "is 2m0s ahead of"},
+		"the other way, one more": {2 * time.Minute, 3 * time.Minute, "is 2m0s behind"},
+	}, func(t *testing.T, b *bed, c given) {
+		client, _ := b.checker(&described{}, nil)
+		off := c.first
+		b.date.Store(func() time.Time {
+			defer func() { off = c.others }()
+			return time.Now().Add(off)
 		})
-	}
+		err := client.Check(t.Context())
+		if c.finds == "" {
+			require.NoError(t, err)
+			return
+		}
+		found := problems(t, "", err)
+		require.Len(t, found, 1)
+		require.Contains(t, found[0], c.finds)
+		require.ErrorContains(t, err, "this process's clock: "+c.finds)
+	})
 }
 
 // The clock that counts is the one by which tokens are proposed; it comes after the table.
 func TestCheckReadsTheConfiguredClock(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.setTTL("expiresAt", false)
-		client, _ := b.checker(&described{server: func(int) time.Time { return time.Now() }}, nil, func(c *lockset.Config) {
-			c.Now = func() time.Time { return time.Now().Add(-24 * time.Hour) }
-		})
-		var check *requests.CheckError
-		require.ErrorAs(t, client.Check(t.Context()), &check)
+		client, _ := b.checker(&described{}, nil, wrongBy(-24*time.Hour))
+		check := as[*requests.CheckError](t, client.Check(t.Context()))
 		require.Len(t, check.Findings, 2)
 		require.Equal(t, table, check.Findings[0].Table)
 		require.Equal(t, "is 24h0m0s behind DynamoDB's", check.Findings[1].Problem)
@@ -473,36 +419,29 @@ func TestCheckReadsTheConfiguredClock(t *testing.T) {
 // Without an answer nothing can be said, whichever request had none, and nobody waits for
 // longer than for any other request.
 func TestCheckWithoutAnAnswer(t *testing.T) {
-	for name, c := range map[string]struct {
+	type given struct {
 		described described
 		op        string
-	}{
+	}
+	inBeds(t, map[string]given{
 		"of the table": {described{hangs: "DescribeTable"}, "DescribeTable"}, "of its TTL": {described{hangs: "DescribeTimeToLive"}, "DescribeTimeToLive"},
 		"of GetItem": {described{}, "GetItem"}, "of UpdateItem": {described{}, "UpdateItem"}, "of a transaction": {described{}, "TransactWriteItems"},
 		"of TransactGetItems": {described{}, "TransactGetItems"}, "of a statement": {described{}, "BatchExecuteStatement"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				b.setTTL("expiresAt", false) // a finding by itself
-				d := c.described
-				client, _ := b.checker(&d, func(call faults.Call) faults.Fault {
-					if call.Op == c.op {
-						return faults.LoseRequest(faults.Hang)
-					}
-					return faults.Pass()
-				})
-				start := time.Now()
-				err := client.Check(t.Context())
-				var none *lockset.NoAnswerError
-				require.ErrorAs(t, err, &none)
-				require.Equal(t, c.op, none.Op)
-				require.NotErrorIs(t, err, context.Canceled)
-				require.False(t, errors.As(err, new(*requests.CheckError)))
-				require.Equal(t, next.TryLater, next.Of(err))
-				require.LessOrEqual(t, time.Since(start), lease+2*time.Second)
-			})
-		})
-	}
+	}, func(t *testing.T, b *bed, c given) {
+		b.setTTL("expiresAt", false) // a finding by itself
+		d := c.described
+		client, _ := b.checker(&d, when(func(call faults.Call) bool {
+			return call.Op == c.op
+		}, faults.LoseRequest(faults.Hang)))
+		start := time.Now()
+		err := client.Check(t.Context())
+		none := as[*lockset.NoAnswerError](t, err)
+		require.Equal(t, c.op, none.Op)
+		require.NotErrorIs(t, err, context.Canceled)
+		require.False(t, errors.As(err, new(*requests.CheckError)))
+		require.Equal(t, next.TryLater, next.Of(err))
+		require.LessOrEqual(t, time.Since(start), lease+2*time.Second)
+	})
 }
 
 // What DynamoDB was too busy for is asked again.
@@ -533,19 +472,16 @@ func TestCheckEndsWithItsContext(t *testing.T) {
 		require.Equal(t, next.Decide, next.Of(err))
 		require.Zero(t, sent())
 
-		soon, stop := context.WithTimeout(t.Context(), 5*rtt/2)
-		defer stop()
+		soon := b.lasting(5 * rtt / 2)
 		start := time.Now()
 		err = client.Check(soon)
 		require.ErrorAs(t, err, new(*lockset.NoAnswerError))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, 5*rtt/2, time.Since(start))
 
-		client, err = lockset.New(b.db, lockset.Config{Table: table})
-		require.NoError(t, err)
+		client = must(lockset.New(b.db, lockset.Config{Table: table}))(t)
 		require.NoError(t, client.Check(t.Context()))
-		set, err := client.Acquire(t.Context(), []ordering.Key{"a"})
-		require.NoError(t, err)
+		set := must(client.Acquire(t.Context(), []ordering.Key{"a"}))(t)
 		b.free(set)
 	})
 }

@@ -63,6 +63,7 @@ func TestTheBoundsOfAConfiguration(t *testing.T) {
 	}{
 		{"", func(*Config) {}},
 		{"Table", func(c *Config) { c.Table = "" }},
+		{"HashKey", func(c *Config) { c.HashKey = "unit" }},
 		{"HashKey", func(c *Config) { c.HashKey = `a"b` }},
 		{"", func(c *Config) { c.HashKey = "id" }},
 		{"", func(c *Config) { c.Lease = locks.MinLease }},
@@ -107,6 +108,8 @@ func TestTheBoundsOfAConfiguration(t *testing.T) {
 		require.ErrorAs(t, err, &wrong, "%+v", cfg)
 		require.Equal(t, c.field, wrong.Field, "%+v", cfg)
 	}
+	_, err := New(nil, Config{Table: "locks"})
+	require.Error(t, err)
 	require.Equal(t, 99, locks.MaxChunkSize)
 	require.Equal(t, time.Second, locks.MinLease)
 }

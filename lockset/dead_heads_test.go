@@ -1,18 +1,18 @@
 package lockset_test
 
 import (
-	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
-	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/lockset/inspect"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
 )
@@ -36,9 +36,7 @@ func (b *bed) diesWaiting(name string, row ordering.Key) (unit string) {
 
 // droppedBy has an owner note whom it drops.
 func droppedBy(units *[]string) func(*lockset.Config) {
-	return func(c *lockset.Config) {
-		c.Trace = trace.Join(c.Trace, hooks.On(trace.Dropped, func(_ context.Context, d trace.Event) { *units = append(*units, d.Unit) }))
-	}
+	return hearing(trace.Dropped, func(d trace.Event) { *units = append(*units, d.Unit) })
 }
 
 // untaken is how long others see a row free before they go past the head of its queue.
@@ -49,64 +47,44 @@ func (b *bed) undated() { b.date.Store(func() time.Time { return time.Time{} }) 
 
 // Dead heads cost those behind them the time in which the living would have taken the row, and
 // that in which they notice, and not less: they may be alive. The row says since when it is
-// free, so they cost it once.
+// free, so they cost it once. Where nothing tells the time, each of them costs Grace.
 func TestDeadHeadsArePassedTogether(t *testing.T) {
+	type given struct {
+		heads       int
+		undated     bool
+		least, most time.Duration
+	}
+	cases := map[string]given{}
 	for _, heads := range []int{1, 2, 3, 30} {
-		for name, key := range map[string]ordering.Key{"an exclusive waiter": "c", "an intent": "c/1"} {
-			t.Run(fmt.Sprintf("%d before %s", heads, name), func(t *testing.T) {
-				inBed(t, func(t *testing.T, b *bed) {
-					holder := b.take(b.owner("holder", nil), "c")
-					var dead, dropped []string
-					for i := range heads {
-						dead = append(dead, b.diesWaiting(fmt.Sprint("dead", i), "c"))
-					}
-					heir := b.ask(t.Context(), b.owner("heir", nil, droppedBy(&dropped)), []ordering.Key{key})
-					time.Sleep(2 * lease)
-					require.Empty(t, dropped, "the row is held: nobody can ask more of them")
-					require.NoError(t, holder.Context().Err())
-
-					b.free(holder)
-					freed := time.Now()
-					heir.leave()
-					watched := untaken + time.Duration(min(heads-1, 8))*poll/8
-					require.GreaterOrEqual(t, heir.at.Sub(freed), watched)
-					require.Less(t, heir.at.Sub(freed), watched+slowest+8*rtt)
-					require.Equal(t, dead, dropped, "in their order")
-					require.Empty(t, b.queue("c"))
-					b.allFree()
-				})
-			})
+		watched := untaken + time.Duration(min(heads-1, 8))*poll/8
+		cases[fmt.Sprint(heads)] = given{heads, false, watched, watched + slowest + 8*rtt}
+		if each := time.Duration(heads); heads < 30 {
+			cases[fmt.Sprint(heads, ", undated")] = given{heads, true, each * grace, each*(grace+8*rtt) + slowest}
 		}
 	}
-}
-
-// Where nothing tells the time, each dead head costs those behind it Grace.
-func TestADeadHeadIsDroppedAfterGrace(t *testing.T) {
-	for _, heads := range []int{1, 2, 3} {
-		for name, key := range map[string]ordering.Key{"an exclusive waiter": "c", "an intent": "c/1"} {
-			t.Run(fmt.Sprintf("%d before %s", heads, name), func(t *testing.T) {
-				inBed(t, func(t *testing.T, b *bed) {
-					b.undated()
-					holder := b.take(b.owner("holder", nil), "c")
-					var dead, dropped []string
-					least, most := time.Duration(0), slowest
-					for i := range heads {
-						least, most = least+grace, most+grace+8*rtt
-						dead = append(dead, b.diesWaiting(fmt.Sprint("dead", i), "c"))
-					}
-					heir := b.ask(t.Context(), b.owner("heir", nil, droppedBy(&dropped)), []ordering.Key{key})
-					b.free(holder)
-					freed := time.Now()
-					heir.leave()
-					require.GreaterOrEqual(t, heir.at.Sub(freed), least)
-					require.Less(t, heir.at.Sub(freed), most)
-					require.Equal(t, dead, dropped, "in their order")
-					require.Empty(t, b.queue("c"))
-					b.allFree()
-				})
-			})
+	inBedsOfBoth(t, cases, waysToTake, func(t *testing.T, b *bed, c given, key ordering.Key) {
+		if c.undated {
+			b.undated()
 		}
-	}
+		holder := b.take(b.owner("holder", nil), "c")
+		var dead, dropped []string
+		for i := range c.heads {
+			dead = append(dead, b.diesWaiting(fmt.Sprint("dead", i), "c"))
+		}
+		heir := b.ask(t.Context(), b.owner("heir", nil, droppedBy(&dropped)), []ordering.Key{key})
+		time.Sleep(2 * lease)
+		require.Empty(t, dropped, "the row is held: nobody can ask more of them")
+		require.NoError(t, holder.Context().Err())
+
+		b.free(holder)
+		freed := time.Now()
+		heir.leave()
+		require.GreaterOrEqual(t, heir.at.Sub(freed), c.least)
+		require.Less(t, heir.at.Sub(freed), c.most)
+		require.Equal(t, dead, dropped, "in their order")
+		require.Empty(t, b.queue("c"))
+		b.allFree()
+	})
 }
 
 // Those who want the row at once and go away raise its fence each time. That is
@@ -142,9 +120,7 @@ func TestTheWatchOfAHeadOutlastsTheFence(t *testing.T) {
 func TestADeadHeadIsNotKeptByThoseWhoWaitForNobody(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.free(b.take(b.owner("before", nil), "a"))
-		b.change("a", "SET queue = :queue", map[string]types.AttributeValue{":queue": &types.AttributeValueMemberL{
-			Value: []types.AttributeValue{&types.AttributeValueMemberS{Value: "a-dead-unit"}},
-		}})
+		b.requeue("a", "a-dead-unit")
 		callers := []*owner{b.owner("one", nil), b.owner("two", nil)}
 		for n := 0; ; n++ {
 			require.Less(t, n, 4)
@@ -161,47 +137,37 @@ func TestADeadHeadIsNotKeptByThoseWhoWaitForNobody(t *testing.T) {
 // not dead for the time in between.
 func TestAHeadThatIsBackIsWatchedAnew(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		back := func() {
-			b.change("a", "SET queue = :queue", map[string]types.AttributeValue{":queue": &types.AttributeValueMemberL{
-				Value: []types.AttributeValue{&types.AttributeValueMemberS{Value: "a-unit-that-waits"}},
-			}})
-		}
 		o, other := b.owner("o", nil), b.owner("other", nil)
 		b.free(b.take(other, "a"))
-		back()
+		b.requeue("a", "a-unit-that-waits")
 		require.Equal(t, "a-unit-that-waits", b.tried(o, "a").Unit)
 		time.Sleep(2 * grace)
 		b.change("a", "REMOVE queue", nil)
 		b.free(b.take(other, "a"))
-		back()
+		b.requeue("a", "a-unit-that-waits")
 		require.Equal(t, "a-unit-that-waits", b.tried(o, "a").Unit, "it has just come")
 		time.Sleep(grace)
-		set, err := o.TryAcquire(t.Context(), []ordering.Key{"a"})
-		require.NoError(t, err)
-		b.free(set)
+		b.free(must(o.TryAcquire(t.Context(), []ordering.Key{"a"}))(t))
 	})
 }
 
 // Where the dead have the row from below and the turn as well, they are found
 // dead one after the other.
 func TestADeadHeadOverADeadIntent(t *testing.T) {
-	for name, key := range map[string]ordering.Key{"for a coarse lock": "c", "for a fine one": "c/2"} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				b.crashed("c/1")
-				died := time.Now()
-				b.diesWaiting("waited", "c")
-				o := b.owner("heir", nil)
-				heir := b.ask(t.Context(), o, []ordering.Key{key})
-				heir.leave()
-				require.Less(t, heir.at.Sub(died), lease+grace+5*slowest+20*rtt, "one look in five is at all that is below")
-				require.Equal(t, []ordering.Key{"c/1"}, o.buried)
-				require.Equal(t, []ordering.Key{"c"}, o.cleaned)
-				require.Empty(t, b.queue("c"))
-				b.allFree()
-			})
-		})
-	}
+	rows := map[string]ordering.Key{"for a coarse lock": "c", "for a fine one": "c/2"}
+	inBeds(t, rows, func(t *testing.T, b *bed, key ordering.Key) {
+		b.crashed("c/1")
+		died := time.Now()
+		b.diesWaiting("waited", "c")
+		o := b.owner("heir", nil)
+		heir := b.ask(t.Context(), o, []ordering.Key{key})
+		heir.leave()
+		require.Less(t, heir.at.Sub(died), lease+grace+5*slowest+20*rtt, "one look in five is at all that is below")
+		require.Equal(t, []ordering.Key{"c/1"}, o.buried)
+		require.Equal(t, []ordering.Key{"c"}, o.cleaned)
+		require.Empty(t, b.queue("c"))
+		b.allFree()
+	})
 }
 
 // A head that died over a living intent keeps the row from others only as long as
@@ -325,51 +291,45 @@ func (b *bed) mortal(name string) *mortal {
 // The first in line behind a holder that dies has the key little more than a lease
 // after the holder's last sign of life.
 func TestTheFirstWaiterHasTheKeyALeaseAfterTheHoldersLastSignOfLife(t *testing.T) {
-	for _, lived := range []time.Duration{0, lease / 8, lease / 3, lease/3 + 2*rtt, lease * 9 / 10, 3 * lease} {
-		t.Run(fmt.Sprint("it dies after ", lived), func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				holder := b.mortal("holder")
-				b.take(holder.owner, "a")
-				first := b.ask(t.Context(), b.owner("first", nil), []ordering.Key{"a"})
-				second := b.ask(t.Context(), b.owner("second", nil), []ordering.Key{"a"})
-				time.Sleep(lived)
-				holder.net.Crash()
-				last := time.Unix(0, holder.last.Load())
-				first.leave()
-				require.GreaterOrEqual(t, first.at.Sub(last), lease)
-				require.LessOrEqual(t, first.at.Sub(last), lease+lease/20)
-				second.leave()
-				require.Less(t, second.at.Sub(first.at), soon)
-			})
-		})
-	}
+	all := []time.Duration{0, lease / 8, lease / 3, lease/3 + 2*rtt, lease * 9 / 10, 3 * lease}
+	inBedsOf(t, all, func(t *testing.T, b *bed, lived time.Duration) {
+		holder := b.mortal("holder")
+		b.take(holder.owner, "a")
+		first := b.ask(t.Context(), b.owner("first", nil), []ordering.Key{"a"})
+		second := b.ask(t.Context(), b.owner("second", nil), []ordering.Key{"a"})
+		time.Sleep(lived)
+		holder.net.Crash()
+		last := time.Unix(0, holder.last.Load())
+		first.leave()
+		require.GreaterOrEqual(t, first.at.Sub(last), lease)
+		require.LessOrEqual(t, first.at.Sub(last), lease+lease/20)
+		second.leave()
+		require.Less(t, second.at.Sub(first.at), soon)
+	})
 }
 
 // So does a unit that comes late, in a process that has seen that sign of life
 // when it was new.
 func TestALateWaiterHasTheKeyAsSoonIfItsProcessHasSeenTheHolder(t *testing.T) {
-	for _, late := range []time.Duration{0, lease / 2, lease - 2*poll, lease, 2 * lease} {
-		t.Run(fmt.Sprint("it comes after ", late), func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				holder := b.mortal("holder")
-				b.take(holder.owner, "a")
-				for taken := holder.last.Load(); holder.last.Load() == taken; { // until it is renewed
-					time.Sleep(rtt)
-				}
-				last := time.Unix(0, holder.last.Load())
-				time.Sleep(2 * rtt)
-				holder.net.Crash()
-				o := b.owner("o", nil)
-				_, err := o.TryAcquire(t.Context(), []ordering.Key{"a"})
-				require.ErrorIs(t, err, lockset.ErrWaited)
-				time.Sleep(late)
-				late := b.ask(t.Context(), o, []ordering.Key{"a"})
-				late.leave()
-				require.GreaterOrEqual(t, late.at.Sub(last), lease)
-				require.LessOrEqual(t, late.at.Sub(last), max(lease+lease/20, late.asked.Sub(last)+8*rtt))
-			})
-		})
-	}
+	all := []time.Duration{0, lease / 2, lease - 2*poll, lease, 2 * lease}
+	inBedsOf(t, all, func(t *testing.T, b *bed, late time.Duration) {
+		holder := b.mortal("holder")
+		b.take(holder.owner, "a")
+		for taken := holder.last.Load(); holder.last.Load() == taken; { // until it is renewed
+			time.Sleep(rtt)
+		}
+		last := time.Unix(0, holder.last.Load())
+		time.Sleep(2 * rtt)
+		holder.net.Crash()
+		o := b.owner("o", nil)
+		_, err := o.TryAcquire(t.Context(), []ordering.Key{"a"})
+		require.ErrorIs(t, err, lockset.ErrWaited)
+		time.Sleep(late)
+		patron := b.ask(t.Context(), o, []ordering.Key{"a"})
+		patron.leave()
+		require.GreaterOrEqual(t, patron.at.Sub(last), lease)
+		require.LessOrEqual(t, patron.at.Sub(last), max(lease+lease/20, patron.asked.Sub(last)+8*rtt))
+	})
 }
 
 // However seldom a waiter looks, it looks when the lease of the holder that it has seen ends.
@@ -381,5 +341,94 @@ func TestAWaiterLooksWhenTheHoldersLeaseEnds(t *testing.T) {
 		heir.leave()
 		require.GreaterOrEqual(t, heir.at.Sub(heir.asked), lease+rtt)
 		require.LessOrEqual(t, heir.at.Sub(heir.asked), lease+5*rtt, "seen, looked at, buried, looked at, taken")
+	})
+}
+
+// The write by which a unit goes past others is refused if the row is not as it was when the unit
+// found that it may.
+
+// goesPast tells the writes by which the second in a queue goes past the head.
+func goesPast(c faults.Call) bool {
+	const past = "#queue[1], #queue[0]"
+	in, ok := c.Input.(*dynamodb.TransactWriteItemsInput)
+	of := ok && in.TransactItems[0].Update != nil
+	return updates(past)(c) || of && strings.Contains(*in.TransactItems[0].Update.UpdateExpression, past)
+}
+
+func TestAUnitThatGoesPastOthersFindsTheRowAsItWasSeen(t *testing.T) {
+	inBedsOfBoth(t, waysToTake, map[string]func(*bed){
+		"another has had it": func(b *bed) {
+			b.change("c", "SET turnAt = :now", item{":now": n(time.Now().UnixNano())})
+		},
+		"another has it from below": func(b *bed) {
+			b.change("c", "ADD below :entry", item{":entry": ss("another 2")})
+		},
+	}, func(t *testing.T, b *bed, key ordering.Key, change func(*bed)) {
+		holder := b.take(b.owner("holder", nil), "c")
+		dead := b.diesWaiting("dead", "c")
+		changed := &atomic.Bool{}
+		owner := b.owner("o", before(goesPast, func() { change(b); changed.Store(true) }))
+		o := b.ask(t.Context(), owner, []ordering.Key{key})
+		b.free(holder)
+		b.within(grace, changed)
+		time.Sleep(2 * rtt)
+		require.True(t, o.waits())
+		require.Equal(t, dead, b.queue("c")[0])
+		o.leave()
+		b.allFree()
+	})
+}
+
+// The place of a unit that goes past others may have moved since it was seen: the unit removes its own
+// place and those before it, and none behind it.
+func TestAUnitThatGoesPastOthersKeepsThoseBehindIt(t *testing.T) {
+	inBeds(t, waysToTake, func(t *testing.T, b *bed, key ordering.Key) {
+		holder := b.take(b.owner("holder", nil), "c")
+		b.diesWaiting("dead", "c")
+		moved := false
+		moves := before(goesPast, func() { b.requeue("c", b.places("c")[1:]...); moved = true })
+		o := b.ask(t.Context(), b.owner("o", moves), []ordering.Key{key})
+		next := b.diesWaiting("next", "c")
+		b.free(holder)
+		set := o.got()
+		require.True(t, moved)
+		require.Equal(t, []string{next}, b.queue("c"))
+		b.free(set)
+	})
+}
+
+// Callers that join a queue and die do not make the row look as if it had just become free.
+func TestAJoinBehindOthersLeavesSinceWhenTheRowIsFree(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		holder := b.take(b.owner("holder", nil), "a")
+		b.diesWaiting("first", "a")
+		b.free(holder)
+		since := b.row("a")["turnAt"]
+		require.NotNil(t, since)
+		b.diesWaiting("second", "a")
+		require.Equal(t, since, b.row("a")["turnAt"])
+	})
+}
+
+// Nor does a sweep remove the queue of a row that another has taken since the look.
+func TestASweepKeepsTheQueueOfARowThatIsHeldByNow(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		holder := b.take(b.owner("holder", nil), "a")
+		b.diesWaiting("dead", "a")
+		b.diesWaiting("dead, too", "a")
+		b.free(holder)
+		taken := false
+		drops := func(c faults.Call) bool {
+			in, ok := c.Input.(*dynamodb.UpdateItemInput)
+			return ok && *in.UpdateExpression == "REMOVE #queue"
+		}
+		o := b.owner("o", before(drops, func() { // another goes past the dead, and a third joins
+			b.change("a", "SET #unit = :another, queue = :queue REMOVE isReleased",
+				item{":another": s("another"), ":queue": l(s("third"))})
+			taken = true
+		}))
+		_, _ = inspect.Sweep(b.lasting(lease+lease/2), o.Client, []ordering.Key{"a"}, inspect.SweepOptions{})
+		require.True(t, taken)
+		require.Equal(t, []string{"third"}, b.queue("a"))
 	})
 }

@@ -31,7 +31,6 @@ type (
 const (
 	Held  = locks.Held
 	Freed = locks.Freed
-	Gone  = locks.Gone
 )
 
 var ErrUnresolved = locks.ErrUnresolved
@@ -42,8 +41,6 @@ func (s *Set) Prepare(ctx context.Context, table string, progress func(int)) (*P
 	return s.engine().Prepare(ctx, table, progress)
 }
 
-func (s *Set) RequestID() string { return s.engine().RequestID() }
-
 func (c *Client) PreparedOf(ctx context.Context, nonce string, token fencing.Token, plan plans.Plan) *Prepared {
 	return c.engine().PreparedOf(ctx, nonce, token, plan)
 }
@@ -52,16 +49,8 @@ func (c *Client) RecoverWith(table string, decide RecoverDead) {
 	c.engine().RecoverWith(table, decide)
 }
 
-func (c *Client) RequestID(ctx context.Context) string { return c.engine().RequestID(ctx) }
-
-func (c *Client) RowGet(key ordering.Key) types.TransactGetItem { return c.engine().RowGet(key) }
-
 func (c *Client) RowHand(key ordering.Key, item map[string]types.AttributeValue) (bool, string, error) {
 	return c.engine().RowHand(key, item)
-}
-
-func (c *Client) RowFate(key ordering.Key, item map[string]types.AttributeValue, unit string, token fencing.Token) (lockrow.Fate, error) {
-	return c.engine().RowFate(key, item, unit, token, false)
 }
 
 func (c *Client) Silence(ctx context.Context, key ordering.Key, unit string) (bool, time.Duration, error) {

@@ -1,7 +1,6 @@
 package lockset_test
 
 import (
-	"context"
 	"errors"
 	"maps"
 	"math"
@@ -84,7 +83,7 @@ func arbitraryRow(from *arbitrary.Source, key ordering.Key) item {
 // that they are free, in its words, and no more is asked of them.
 func takenUnread(key ordering.Key, row item) bool {
 	_, fenced := row["fence"].(*types.AttributeValueMemberN)
-	return fenced && textOf(row["isReleased"]) == "1" && !lockset.Understood(key, row)
+	return fenced && lockrow.TextOf(row["isReleased"]) == "1" && !lockset.Understood(key, row)
 }
 
 // FuzzRow: of any item, what a unit makes of it and what the table does with the
@@ -185,17 +184,10 @@ func (b *bed) checkLook(look lockset.Look, row, after item, took bool, token fen
 		require.True(t, !look.Held && look.Below > 0, "%v", row)
 	case "mine":
 		below, _ := row["below"].(*types.AttributeValueMemberSS)
-		require.True(t, textOf(row["unit"]) == unit || below != nil && slices.Contains(below.Value, unit+" x"), "%v", row)
+		require.True(t, lockrow.TextOf(row["unit"]) == unit || below != nil && slices.Contains(below.Value, unit+" x"), "%v", row)
 	default:
 		t.Fatalf("%q of %v", look.Verdict, row)
 	}
-}
-
-func textOf(v types.AttributeValue) string {
-	if s, ok := v.(*types.AttributeValueMemberS); ok {
-		return s.Value
-	}
-	return ""
 }
 
 // witnessOf is what the unit of a row that was taken wanted.
@@ -267,10 +259,9 @@ func (b *bed) askFor(o *owner, keys []ordering.Key, how uint8) (*lockset.Set, er
 	case 0:
 		return o.TryAcquire(b.t.Context(), keys)
 	case 1:
-		return o.Acquire(b.t.Context(), keys, func(o *lockset.Options) { o.Wait = lockset.For(6 * lease) })
+		return o.Acquire(b.t.Context(), keys, wait(6*lease))
 	default:
-		ctx, cancel := context.WithTimeout(b.t.Context(), 6*lease)
-		defer cancel()
+		ctx := b.lasting(6 * lease)
 		return o.Acquire(ctx, keys)
 	}
 }
@@ -289,8 +280,7 @@ func fenceOf(t *testing.T, row item) int64 {
 	t.Helper()
 	v, ok := row["fence"].(*types.AttributeValueMemberN)
 	require.True(t, ok, "%v", row)
-	fence, err := strconv.ParseInt(v.Value, 10, 64)
-	require.NoError(t, err)
+	fence := must(strconv.ParseInt(v.Value, 10, 64))(t)
 	return fence
 }
 
@@ -343,17 +333,17 @@ func (b *bed) heldForGood(held *lockset.HeldError, planted map[ordering.Key]item
 func (b *bed) nobodyNew(before []item) {
 	shown := map[string][]string{}
 	for _, row := range before {
-		shown[textOf(row["key"])] = shownBy(row)
+		shown[lockrow.TextOf(row["key"])] = shownBy(row)
 	}
 	for _, row := range b.db.Items(table) {
-		require.Subset(b.t, shown[textOf(row["key"])], shownBy(row), "%v", row)
+		require.Subset(b.t, shown[lockrow.TextOf(row["key"])], shownBy(row), "%v", row)
 	}
 }
 
 // shownBy are the units that a row, understood or not, names as its holder, below it
 // and in its queue.
 func shownBy(row item) (units []string) {
-	if unit := textOf(row["unit"]); unit != "" {
+	if unit := lockrow.TextOf(row["unit"]); unit != "" {
 		units = append(units, "holds: "+unit)
 	}
 	if below, is := row["below"].(*types.AttributeValueMemberSS); is {
@@ -363,7 +353,7 @@ func shownBy(row item) (units []string) {
 	}
 	if queue, is := row["queue"].(*types.AttributeValueMemberL); is {
 		for _, place := range queue.Value {
-			units = append(units, "waits: "+textOf(place))
+			units = append(units, "waits: "+lockrow.TextOf(place))
 		}
 	}
 	return units
@@ -387,8 +377,7 @@ func FuzzConfig(f *testing.F) {
 		}
 		client, err := lockset.New(struct{ lockset.DynamoDB }{}, given)
 		if err != nil {
-			var config *locks.ConfigError
-			require.ErrorAs(t, err, &config)
+			config := as[*locks.ConfigError](t, err)
 			require.NotEmpty(t, config.Field)
 			require.NotEmpty(t, config.Reason)
 			return

@@ -2,8 +2,6 @@ package lockset_test
 
 import (
 	"context"
-	"errors"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,7 +12,6 @@ import (
 
 	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/faults"
-	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -23,98 +20,82 @@ import (
 
 // What is told, and when, of a set or a unit that comes to an end.
 
-// A place that could not be given up is told of, once.
+// A place that could not be given up is told of, once: not if the cause of the end says it.
 func TestAPlaceThatCouldNotBeGivenUpIsToldOf(t *testing.T) {
-	for name, denies := range map[string]struct {
-		reads bool // so that the wait ends by it
-		told  bool
+	type given struct {
+		reads bool          // are denied, too, so that the wait ends by it
 		wait  time.Duration // instead of an end of the context
-	}{"the leaving": {false, true, 0}, "the leaving, after a record wait": {false, true, lease / 10}, "all, so the cause says it": {true, false, 0}} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				holder := b.take(b.owner("holder", nil), "a")
-				var over atomic.Bool
-				o := b.owner("o", func(c faults.Call) faults.Fault {
-					in, ok := c.Input.(*dynamodb.UpdateItemInput)
-					if over.Load() && (denies.reads || ok && strings.HasSuffix(*in.UpdateExpression, "REMOVE #queue[0]")) {
-						return faults.Deny()
-					}
-					return faults.Pass()
-				})
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				p := b.ask(ctx, o, []ordering.Key{"a"}, func(o *lockset.Options) {
-					if denies.wait > 0 {
-						o.Wait = lockset.For(denies.wait)
-					}
-				})
-				require.Len(t, b.queue("a"), 1)
-				over.Store(true)
-				if !denies.reads && denies.wait == 0 {
-					cancel()
-				}
-				err := p.failed()
-				require.ErrorAs(t, err, new(*lockset.TableError))
-				require.Equal(t, !denies.reads, errors.As(err, new(*lockset.HeldError)))
-				if denies.told {
-					require.ErrorContains(t, err, `leave the queue of key "a"`)
-				} else {
-					require.NotContains(t, err.Error(), "leave the queue")
-				}
-				require.Len(t, b.queue("a"), 1, "nor is it")
-				b.free(holder)
-			})
-		})
 	}
+	inBeds(t, map[string]given{
+		"the leaving": {}, "the leaving, after a record wait": {wait: lease / 10}, "all": {reads: true},
+	}, func(t *testing.T, b *bed, c given) {
+		holder := b.take(b.owner("holder", nil), "a")
+		var over atomic.Bool
+		o := b.owner("o", when(func(call faults.Call) bool {
+			return over.Load() && (c.reads || updates("REMOVE #queue[0]")(call))
+		}, faults.Deny()))
+		ctx, cancel := b.cancellable()
+		var options []func(*lockset.Options)
+		if c.wait > 0 {
+			options = append(options, wait(c.wait))
+		}
+		p := b.ask(ctx, o, []ordering.Key{"a"}, options...)
+		require.Len(t, b.queue("a"), 1)
+		over.Store(true)
+		if c == (given{}) {
+			cancel()
+		}
+		err := p.failed()
+		require.ErrorAs(t, err, new(*lockset.TableError))
+		if c.reads {
+			require.NotErrorAs(t, err, new(*lockset.HeldError))
+			require.NotContains(t, err.Error(), "leave the queue")
+		} else {
+			require.ErrorAs(t, err, new(*lockset.HeldError))
+			require.ErrorContains(t, err, `leave the queue of key "a"`)
+		}
+		require.Len(t, b.queue("a"), 1, "nor is it")
+		b.free(holder)
+	})
 }
 
 // A row that holdall did not write is left as it is by who gives up, at once, whichever
-// of our attributes it has.
+// of our attributes it has: also by who burns its token unread.
 func TestGivingUpEndsAtOnceAtAForeignRow(t *testing.T) {
-	for name, foreign := range map[string]item{
+	inBedsOfBoth(t, map[string]item{
 		"an RVN alone":       {"key": s("a"), "recordVersionNumber": s("theirs"), "fence": n(oldFence)},
 		"a unit alone":       {"key": s("a"), "unit": s("theirs"), "fence": n(oldFence)},
 		"neither":            {"key": s("a"), "fence": n(oldFence)},
 		"a pending, no list": {"key": s("a"), "pending": n(oldFence), "fence": n(oldFence)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				b.putItem(foreign)
-				ctx, cancel := context.WithTimeout(t.Context(), lease/2)
-				defer cancel()
-				o := b.owner("o", func(faults.Call) faults.Fault {
-					if ctx.Err() == nil {
-						return faults.LoseRequest(faults.Hang)
-					}
-					return faults.Pass()
-				})
-				asked := time.Now()
-				_, err := o.Acquire(ctx, []ordering.Key{"a"})
-				require.ErrorIs(t, err, context.DeadlineExceeded)
-				require.Less(t, time.Since(asked), lease/2+4*rtt)
-				require.False(t, errors.As(err, new(*lockset.TableError)), "the row is not written: %v", err)
-				require.Equal(t, foreign, b.row("a"))
-			})
-		})
-	}
+	}, map[string]faults.Fault{
+		"the request is lost": faults.LoseRequest(faults.Hang),
+		"the answer is lost":  faults.LoseAnswer(faults.Hang),
+	}, func(t *testing.T, b *bed, foreign item, f faults.Fault) {
+		b.putItem(foreign)
+		for _, keys := range [][]ordering.Key{{"a"}, {"a", "b"}} {
+			ctx := b.lasting(lease / 2)
+			asked := time.Now()
+			_, err := b.owner("o", until(ctx, f)).Acquire(ctx, keys)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Less(t, time.Since(asked), lease/2+4*rtt)
+			require.NotErrorAs(t, err, new(*lockset.TableError), "the row is not written")
+			require.Equal(t, foreign, b.row("a"))
+		}
+	})
 }
 
 // Nor does a unit that was refused by such a row burn the token of a sending that had no answer there.
 func TestNothingIsBurnedOnAForeignRow(t *testing.T) {
-	for name, foreign := range map[string]item{
+	inBeds(t, map[string]item{
 		"a holder without an owner":   {"key": s("a"), "unit": s("theirs"), "recordVersionNumber": s("theirs"), "fence": n(oldFence)},
 		"free, with another's intent": {"key": s("a"), "isReleased": s("1"), "below": n(1), "fence": n(oldFence)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				b.putItem(foreign)
-				o := b.owner("o", nth("UpdateItem", 1, faults.LoseRequest(faults.Reset)))
-				_, err := o.TryAcquire(t.Context(), []ordering.Key{"a"})
-				require.ErrorAs(t, err, new(*lockrow.RowError))
-				require.Equal(t, foreign, b.row("a"))
-			})
-		})
-	}
+	}, func(t *testing.T, b *bed, foreign item) {
+		b.putItem(foreign)
+		o := b.owner("o", nth("UpdateItem", 1, faults.LoseRequest(faults.Reset)))
+		_, err := o.TryAcquire(t.Context(), []ordering.Key{"a"})
+		require.ErrorAs(t, err, new(*lockrow.RowError))
+		require.Equal(t, foreign, b.row("a"))
+	})
 }
 
 // The first burn fits the row as it was seen last, so it is the only one.
@@ -124,28 +105,25 @@ func TestABurnBeginsWithTheRowAsItWasSeenLast(t *testing.T) {
 		burns := 0
 		first := nth("UpdateItem", 1, faults.LoseRequest(faults.Reset)) // so its token has to be burned
 		o := b.owner("o", func(c faults.Call) faults.Fault {
-			if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && strings.HasPrefix(*in.UpdateExpression, "SET #fence = :token") {
+			if updates("SET #fence = :token")(c) {
 				burns++
 			}
 			return first(c)
 		})
-		_, err := o.TryAcquire(t.Context(), []ordering.Key{"a"})
-		require.ErrorIs(t, err, lockset.ErrWaited)
+		b.tried(o, "a")
 		require.Equal(t, 1, burns)
 	})
 }
 
-// A set that is lost does not end: it is lost. Its loss is traced, once, and a release
-// is no loss.
+// A set that is lost does not end: it is lost. Its holder is told by its next heartbeat, long before it
+// would learn of it from silence. Its loss is traced, once, and a release is no loss.
 func TestALostSetDoesNotEnd(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		lost := map[string]error{}
-		o := b.owner("o", nil, func(c *lockset.Config) {
-			c.Trace = trace.Join(c.Trace, hooks.On(trace.Lost, func(_ context.Context, l trace.Event) {
-				require.NotContains(t, lost, l.Unit)
-				lost[l.Unit] = l.Err
-			}))
-		})
+		o := b.owner("o", nil, hearing(trace.Lost, func(l trace.Event) {
+			require.NotContains(t, lost, l.Unit)
+			lost[l.Unit] = l.Err
+		}))
 		b.free(b.take(o, "b"))
 		time.Sleep(2 * lease)
 		synctest.Wait()
@@ -155,14 +133,13 @@ func TestALostSetDoesNotEnd(t *testing.T) {
 		thief := b.seize("a", b.owner("thief", nil))
 		time.Sleep(lease/3 + 4*rtt)
 		synctest.Wait()
+		require.ErrorIs(t, context.Cause(set.Context()), heartbeat.ErrNotOurs)
 		require.Len(t, lost, 1)
 		require.ErrorIs(t, lost[set.Nonce()], lockset.ErrLost)
-		ending, err := set.End(t.Context())
-		require.Nil(t, ending)
-		var loss *heartbeat.LostError
-		require.ErrorAs(t, err, &loss)
-		require.Equal(t, ordering.Key("a"), loss.Key)
+		_, err := set.End(t.Context())
+		requireLost(t, err, "a")
 		require.ErrorIs(t, set.Release(t.Context()), lockset.ErrLost, "it has no Ending that must be resolved")
+		require.NoError(t, thief.Context().Err())
 		b.free(thief)
 	})
 }
@@ -171,49 +148,24 @@ func TestALostSetDoesNotEnd(t *testing.T) {
 // win: it is released without the intent, and looked at again. The context of who
 // resolves may end meanwhile: then there is no telling.
 func TestResolvingASetWithoutItsIntent(t *testing.T) {
-	for name, c := range map[string]struct {
-		limit time.Duration
-		fate  lockrow.Fate
-	}{"to its end": {lease, lockrow.FateNever}, "its context ends in the pause": {4*rtt + rtt/2, lockrow.FateHeld}} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				o := b.owner("o", nil)
-				ending, err := b.take(o, "c/1").End(t.Context())
-				require.NoError(t, err)
-				b.delete("c")
-				o.requests()
-				ctx, cancel := context.WithTimeout(t.Context(), c.limit)
-				defer cancel()
-				began := time.Now()
-				fate, err := ending.Resolve(ctx)
-				require.Equal(t, c.fate, fate)
-				if fate == lockrow.FateHeld {
-					require.ErrorIs(t, err, context.DeadlineExceeded)
-					require.Equal(t, c.limit, time.Since(began))
-					require.Equal(t, map[string]int{"TransactWriteItems": 2, "TransactGetItems": 1, "UpdateItem": 1}, o.requests(), "nothing in the pause")
-				} else {
-					require.NoError(t, err)
-				}
-				b.allFree()
-			})
-		})
-	}
-}
-
-// A set that was committed, though nobody heard of it, is told as released.
-func TestResolvingASetThatWasCommitted(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		released := 0
-		o := b.owner("o", nil, func(c *lockset.Config) {
-			c.Trace = trace.Join(c.Trace, hooks.On(trace.Released, func(context.Context, trace.Event) { released++ }))
-		})
-		ending, err := b.take(o, "a", "b").End(t.Context())
-		require.NoError(t, err)
-		require.NoError(t, b.transact(ending.Actions()...))
-		fate, err := ending.Resolve(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, lockrow.FateCommitted, fate)
-		require.Equal(t, 1, released)
+	limits := map[string]time.Duration{"to its end": lease, "its context ends in the pause": 4*rtt + rtt/2}
+	inBeds(t, limits, func(t *testing.T, b *bed, limit time.Duration) {
+		o := b.owner("o", nil)
+		ending := must(b.take(o, "c/1").End(t.Context()))(t)
+		b.delete("c")
+		o.requests()
+		began := time.Now()
+		fate, err := ending.Resolve(b.lasting(limit))
+		if limit == lease {
+			require.NoError(t, err)
+			require.Equal(t, lockrow.FateNever, fate)
+		} else {
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Equal(t, lockrow.FateHeld, fate)
+			require.Equal(t, limit, time.Since(began))
+			sent := map[string]int{"TransactWriteItems": 2, "TransactGetItems": 1, "UpdateItem": 1}
+			require.Equal(t, sent, o.requests(), "nothing in the pause")
+		}
 		b.allFree()
 	})
 }
@@ -221,14 +173,8 @@ func TestResolvingASetThatWasCommitted(t *testing.T) {
 // Who cannot read the rows of a set cannot tell its fate, and frees none of them alone.
 func TestResolvingASetThatCannotBeRead(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		o := b.owner("o", func(c faults.Call) faults.Fault {
-			if c.Op == "TransactGetItems" {
-				return faults.Deny()
-			}
-			return faults.Pass()
-		})
-		ending, err := b.take(o, "a", "b").End(t.Context())
-		require.NoError(t, err)
+		o := b.owner("o", when(of("TransactGetItems"), faults.Deny()))
+		ending := must(b.take(o, "a", "b").End(t.Context()))(t)
 		b.free(b.seize("a", b.owner("thief", nil)))
 		fate, err := ending.Resolve(t.Context())
 		require.ErrorAs(t, err, new(*lockset.TableError))
@@ -240,40 +186,34 @@ func TestResolvingASetThatCannotBeRead(t *testing.T) {
 // A key that was taken and could not be freed is told of; one that was lost meanwhile is
 // nobody's business.
 func TestWhatIsLeftOfAUnitThatGaveUp(t *testing.T) {
-	for name, c := range map[string]struct {
-		denied bool
-		told   bool
-	}{"it may not be freed": {true, true}, "it is free": {false, false}, "it is another's": {false, false}} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				holder := b.take(b.owner("holder", nil), "b")
-				o := b.owner("o", func(call faults.Call) faults.Fault {
-					in, ok := call.Input.(*dynamodb.UpdateItemInput)
-					if ok && c.denied && valueOf(in.Key["key"]) == "a" && *in.ConditionExpression == "#unit = :unit" {
-						return faults.Deny()
-					}
-					return faults.Pass()
-				})
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				p := b.ask(ctx, o, []ordering.Key{"a", "b"})
-				time.Sleep(4 * rtt)
-				require.Contains(t, b.row("a"), "unit")
-				if name == "it is another's" {
-					b.seize("a", b.owner("thief", nil))
-				}
-				cancel()
-				err := p.failed()
-				require.ErrorAs(t, err, new(*lockset.HeldError))
-				require.NotErrorIs(t, err, lockset.ErrLost)
-				require.Equal(t, c.told, errors.As(err, new(*lockset.TableError)))
-				if c.told {
-					require.ErrorContains(t, err, `release 1 keys from "a"`)
-				}
-				b.free(holder)
-			})
-		})
-	}
+	type given struct{ denied, stolen bool }
+	inBeds(t, map[string]given{
+		"it may not be freed": {denied: true}, "it is free": {}, "it is another's": {stolen: true},
+	}, func(t *testing.T, b *bed, c given) {
+		holder := b.take(b.owner("holder", nil), "b")
+		o := b.owner("o", when(func(call faults.Call) bool {
+			in, ok := call.Input.(*dynamodb.UpdateItemInput)
+			return ok && c.denied && lockrow.TextOf(in.Key["key"]) == "a" && *in.ConditionExpression == "#unit = :unit"
+		}, faults.Deny()))
+		ctx, cancel := b.cancellable()
+		p := b.ask(ctx, o, []ordering.Key{"a", "b"})
+		time.Sleep(4 * rtt)
+		require.Contains(t, b.row("a"), "unit")
+		if c.stolen {
+			b.seize("a", b.owner("thief", nil))
+		}
+		cancel()
+		err := p.failed()
+		require.ErrorAs(t, err, new(*lockset.HeldError))
+		require.NotErrorIs(t, err, lockset.ErrLost)
+		if c.denied {
+			require.ErrorAs(t, err, new(*lockset.TableError))
+			require.ErrorContains(t, err, `release 1 keys from "a"`)
+		} else {
+			require.NotErrorAs(t, err, new(*lockset.TableError))
+		}
+		b.free(holder)
+	})
 }
 
 // Who gives up after more than a lease looks whether anything is left of it, and
@@ -282,8 +222,7 @@ func TestGivingUpAfterALongWaitLeavesTheRestAlone(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		holder := b.take(b.owner("holder", nil), "a", "b")
 		o := b.owner("o", nil)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
+		ctx, cancel := b.cancellable()
 		p := b.ask(ctx, o, []ordering.Key{"a", "b", "c"})
 		time.Sleep(2 * lease)
 		o.requests()
@@ -296,72 +235,27 @@ func TestGivingUpAfterALongWaitLeavesTheRestAlone(t *testing.T) {
 	})
 }
 
-// Two whose waits end at about the same time have both left when they say so, though
-// one has moved the other's place.
-func TestTwoWhoLeaveAtOnce(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		holder := b.take(b.owner("holder", nil), "a")
-		end := time.Now().Add(lease / 10)
-		var both []*patron
-		for _, name := range []string{"one", "two"} {
-			both = append(both, b.ask(t.Context(), b.owner(name, nil), []ordering.Key{"a"}, wait(time.Until(end))))
-			end = end.Add(time.Millisecond)
+// A unit that loses a key that it has, while it waits for another, gives up: it does not retry into its
+// own grave. If it stands in line behind one of its process, its loss is not to be taken for a key that
+// is held.
+func TestAUnitThatLosesAKeyWhileItWaitsGivesUp(t *testing.T) {
+	inBedsOf(t, []string{"another process", "o"}, func(t *testing.T, b *bed, holder string) {
+		o := b.owner("o", nil, inChunksOf(1))
+		has := o
+		if holder != "o" {
+			has = b.owner(holder, nil)
 		}
-		places := b.queue("a")
-		require.Len(t, places, 2)
-		for _, p := range both {
-			require.ErrorIs(t, p.failed(), lockset.ErrWaited)
-		}
-		require.Empty(t, b.queue("a"))
-		require.LessOrEqual(t, time.Since(end), 5*rtt)
-		b.free(holder)
-	})
-}
-
-// A unit that stands in line behind one of its process, and loses what it has
-// meanwhile, has lost: that is not to be taken for a key that is held.
-func TestAUnitThatLosesAKeyInALine(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		o := b.owner("o", nil, func(c *lockset.Config) { c.ChunkSize = 1 })
-		first := b.take(o, "b")
-		p := b.ask(t.Context(), o, []ordering.Key{"a", "b"})
-		require.Contains(t, b.row("a"), "unit")
+		last := b.take(has, "z")
+		p := b.ask(t.Context(), o, []ordering.Key{"a", "z"})
+		time.Sleep(time.Second)
 		thief := b.seize("a", b.owner("thief", nil))
+		stolen := time.Now()
 		err := p.failed()
-		var lost *heartbeat.LostError
-		require.ErrorAs(t, err, &lost)
-		require.Equal(t, ordering.Key("a"), lost.Key)
-		require.False(t, errors.As(err, new(*lockset.HeldError)), "%v", err)
-		b.free(first)
+		requireLost(t, err, "a")
+		require.NotErrorAs(t, err, new(*lockset.HeldError))
+		require.Less(t, p.at.Sub(stolen), lease/2)
+		b.free(last)
 		b.free(thief)
-		b.allFree()
-	})
-}
-
-// One that may not leave a queue does not line up within its process, either: it ends.
-func TestAHeadThatMayNotLeaveTheQueue(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		var denied atomic.Bool
-		o := b.owner("o", func(c faults.Call) faults.Fault {
-			in, ok := c.Input.(*dynamodb.UpdateItemInput)
-			if ok && *in.UpdateExpression == "REMOVE #queue[0]" && !denied.Swap(true) {
-				return faults.Deny()
-			}
-			return faults.Pass()
-		}, betweenSteps)
-		w := b.ask(t.Context(), o, []ordering.Key{"c/1", "c/2"})
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		r := b.ask(ctx, b.owner("r", nil), []ordering.Key{"c"})
-		v := b.ask(t.Context(), o, []ordering.Key{"c/2"})
-		set := w.got()
-		cancel()
-		require.Error(t, r.failed())
-		time.Sleep(soon + poll) // it is the second in the queue
-		require.True(t, denied.Load())
-		require.False(t, v.waits())
-		require.ErrorAs(t, v.failed(), new(*lockset.TableError))
-		b.free(set)
 		b.allFree()
 	})
 }
@@ -370,30 +264,17 @@ func TestAHeadThatMayNotLeaveTheQueue(t *testing.T) {
 // what it took.
 func TestTheEndOfAnAcquisitionIsTraced(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		gaveUp := map[string]error{}
-		var acquired []trace.Event
-		o := b.owner("o", nil, func(c *lockset.Config) {
-			c.Trace = trace.Join(c.Trace, hooks.On(trace.Acquire, func(_ context.Context, e trace.Event) {
-				if e.Err != nil {
-					gaveUp[e.Unit] = e.Err
-				} else {
-					acquired = append(acquired, e)
-				}
-			}))
-		})
+		var ends []trace.Event
+		o := b.owner("o", nil, hearing(trace.Acquire, func(e trace.Event) { ends = append(ends, e) }))
 		began := time.Now()
 		set := b.take(o, "a", "c/1")
-		require.Empty(t, gaveUp)
 		require.Equal(t, []trace.Event{{Kind: trace.Acquire, Unit: set.Nonce(), Token: set.Token(), Count: 2, Rows: 3, Took: rtt,
-			Confirmed: began, Deadline: set.Deadline()}}, acquired)
+			Confirmed: began, Deadline: set.Deadline()}}, ends)
 		_, err := o.TryAcquire(t.Context(), []ordering.Key{"a"})
 		require.Error(t, err)
-		require.Len(t, gaveUp, 1)
-		require.NotContains(t, gaveUp, set.Nonce())
-		for _, told := range gaveUp {
-			require.Equal(t, err, told)
-		}
-		require.Len(t, acquired, 1)
+		require.Len(t, ends, 2)
+		require.NotEqual(t, set.Nonce(), ends[1].Unit)
+		require.Equal(t, err, ends[1].Err)
 		b.free(set)
 	})
 }
@@ -403,23 +284,97 @@ func TestTheEndOfAnAcquisitionIsTraced(t *testing.T) {
 // is released.
 func TestGivingUpReleasesWhatACopyTookAndOthersBuriedInPart(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		holder, next := b.owner("holder", nil), b.owner("next", nil)
-		first := b.take(holder, "a")
+		next := b.owner("next", nil)
+		first := b.take(b.owner("holder", nil), "a")
 		var o *owner
-		o = b.owner("o", nth("TransactWriteItems", 1, faults.Duplicate(time.Second)), func(c *lockset.Config) {
-			c.Trace = trace.Join(c.Trace, hooks.OnStart(trace.Wait, func(ctx context.Context, _ trace.Event) context.Context { o.net.Partition(true); return ctx })) // before it has a place in the queue
-		})
+		cutOff := hearingOfWaits(func(trace.Event) { o.net.Partition(true) }) // before it has a place in the queue
+		o = b.owner("o", nth("TransactWriteItems", 1, faults.Duplicate(time.Second)), cutOff)
 		time.AfterFunc(50*time.Millisecond, func() { b.free(first) })
 		time.AfterFunc(2*time.Second, func() {
-			set, err := next.Acquire(context.Background(), []ordering.Key{"a"})
-			require.NoError(t, err)
-			require.NoError(t, set.Release(context.Background()))
+			b.free(b.take(next, "a"))
 			o.net.Partition(false)
 		})
 		_, err := o.Acquire(t.Context(), []ordering.Key{"a", "b", "c/d"})
 		require.Error(t, err)
 		require.NoError(t, o.Close(t.Context())) // it cleans up in the background
 		require.Equal(t, []ordering.Key{"a"}, next.buried)
+		b.allFree()
+	})
+}
+
+// Places that are given up: the unit's own, wherever it is by then, and all of them.
+
+// movesUp has the head of a row's queue go when the first request to leave the second place arrives.
+func (b *bed) movesUp(row ordering.Key) (faults.Script, *atomic.Bool) {
+	moved := &atomic.Bool{}
+	return before(updates("REMOVE #queue[1]"), func() { b.requeue(row, b.places(row)[1:]...); moved.Store(true) }), moved
+}
+
+// A unit that gives up its place looks for it if another before it has left meanwhile, and removes no
+// other unit's place.
+func TestAPlaceThatMovesWhileItIsGivenUp(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		holder := b.take(b.owner("holder", nil), "a")
+		b.diesWaiting("first", "a")
+		script, moved := b.movesUp("a")
+		ctx, cancel := b.cancellable()
+		o := b.ask(ctx, b.owner("o", script), []ordering.Key{"a"})
+		b.refused(b.owner("gone", nil), lease/20, "a") // its burn leaves a fence that refuses the burn of o's token
+		last := b.diesWaiting("last", "a")
+		require.Len(t, b.queue("a"), 3)
+		cancel()
+		require.ErrorIs(t, o.failed(), context.Canceled)
+		require.True(t, moved.Load())
+		require.Equal(t, []string{last}, b.queue("a"))
+		b.free(holder)
+	})
+}
+
+// So does a unit that leaves the queue of one row for that of another.
+func TestAPlaceThatMovesWhileItsUnitMoves(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.free(b.take(b.owner("before", nil), "c/1"))
+		holder := b.take(b.owner("holder", nil), "c")
+		b.diesWaiting("first", "c")
+		script, moved := b.movesUp("c")
+		o := b.ask(t.Context(), b.owner("o", script), []ordering.Key{"c/1"})
+		last := b.diesWaiting("last", "c")
+		require.Len(t, b.queue("c"), 3)
+		b.free(holder)
+		b.requeue("c/1", "next-at-c/1")
+		b.within(grace, moved) // it goes past the first, and meets the other row's queue
+		time.Sleep(4 * rtt)
+		require.Equal(t, []string{last}, b.queue("c"))
+		require.Len(t, b.queue("c/1"), 2)
+		o.leave()
+		b.allFree()
+	})
+}
+
+// A copy of a join arrives when its unit waits in the queue of another row. The unit leaves both when
+// it gives up.
+func TestAUnitThatGivesUpLeavesEveryQueue(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		holder := b.take(b.owner("holder", nil), "c")
+		first := b.ask(t.Context(), b.owner("first", nil), []ordering.Key{"c/1"})
+		owner := b.owner("o", joins(faults.Duplicate(lease/4)))
+		ctx, cancel := b.cancellable()
+		o := b.ask(ctx, owner, []ordering.Key{"c/1"})
+		require.Len(t, b.queue("c"), 2)
+		b.free(holder)
+		set := first.got()
+		time.Sleep(soon)
+		require.Empty(t, b.queue("c"))
+		require.Len(t, b.queue("c/1"), 1)
+		b.refused(b.owner("gone", nil), lease/20, "c/1") // its burn leaves a fence that refuses the burn of o's token
+		owner.net.Wait()
+		require.Len(t, b.queue("c"), 1, "the copy")
+		require.Len(t, b.queue("c/1"), 1)
+		cancel()
+		require.ErrorIs(t, o.failed(), context.Canceled)
+		require.Empty(t, b.queue("c"))
+		require.Empty(t, b.queue("c/1"))
+		b.free(set)
 		b.allFree()
 	})
 }

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
@@ -52,18 +51,13 @@ func (i impatience) in(b *bed) (s served) {
 			random := rand.New(rand.NewPCG(i.seed, uint64(2*p+g)))
 			group.Go(func() {
 				for time.Since(began) < round {
-					ctx, cancel := context.WithCancel(b.t.Context())
-					end, option := began.Add(time.Hour), lockset.Options{}
+					has := time.Hour
 					if i.deadline > 0 {
-						end = time.Now().Add(time.Duration(random.Int64N(int64(i.deadline))))
-						if i.recordWait {
-							option.Wait = lockset.For(time.Until(end))
-						} else {
-							ctx, cancel = context.WithDeadline(ctx, end)
-						}
+						has = time.Duration(random.Int64N(int64(i.deadline)))
 					}
-					set, err := o.Acquire(ctx, []ordering.Key{"hot"}, func(o *lockset.Options) { *o = option })
-					cancel()
+					end := time.Now().Add(has)
+					ctx, option := b.has(has, i.recordWait)
+					set, err := o.Acquire(ctx, []ordering.Key{"hot"}, option)
 					mu.Lock()
 					s.calls++
 					s.late = max(s.late, time.Since(end))
@@ -73,12 +67,9 @@ func (i impatience) in(b *bed) (s served) {
 					mu.Unlock()
 					if err == nil {
 						time.Sleep(holds)
-						err = set.Release(b.t.Context())
-					} else if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, lockset.ErrWaited) {
-						err = nil
-					}
-					if err != nil {
-						b.t.Error(err)
+						b.free(set)
+					} else {
+						assert.True(b.t, errors.Is(err, context.DeadlineExceeded) || errors.Is(err, lockset.ErrWaited), "%v", err)
 					}
 				}
 			})
@@ -87,12 +78,18 @@ func (i impatience) in(b *bed) (s served) {
 	group.Wait()
 	time.Sleep(lease) // places that were not given up at once
 	for _, o := range owners {
-		for _, n := range o.requests() {
-			s.requests += n
-		}
+		s.requests += o.total()
 	}
 	b.t.Logf("%+v: %+v", i, s)
 	return s
+}
+
+// has gives a call so much time: by a record wait, or by the end of its context.
+func (b *bed) has(d time.Duration, recordWait bool) (context.Context, func(*lockset.Options)) {
+	if recordWait {
+		return b.t.Context(), wait(d)
+	}
+	return b.lasting(d), func(*lockset.Options) {}
 }
 
 // seed is a new one each time: a failure says which.
@@ -131,65 +128,57 @@ func TestImpatientWaitersHaveAKeyAsOftenAsPatientOnes(t *testing.T) {
 	}
 }
 
+// holdsKnowing is a process that holds a key, and knows the table's time.
+func (b *bed) holdsKnowing(key ordering.Key) (*owner, *lockset.Set) {
+	b.t.Helper()
+	holds := b.owner("holder", nil)
+	b.free(b.take(holds, "z"))
+	return holds, b.take(holds, key)
+}
+
 // Who has too little time to wait in turn asks once and says so at once.
 func TestWhoHasTooLittleTimeIsToldByTheFirstRefusal(t *testing.T) {
-	for name, c := range map[string]struct {
+	type given struct {
 		waiting int // in the queue
 		has     time.Duration
 		joins   bool
-	}{
+	}
+	inBedsOfBoth(t, map[string]bool{"record wait": true, "deadline": false}, map[string]given{
 		"a moment":                       {0, lockrow.ShortestWait - time.Millisecond, false},
 		"a little more":                  {0, lockrow.ShortestWait + 2*rtt, true},
 		"enough for those who wait":      {3, 350 * time.Millisecond, true}, // four turns of 15 ms, four times
 		"less than those who wait take":  {6, 350 * time.Millisecond, false},
 		"much, but many wait for longer": {40, 2 * time.Second, false},
-	} {
-		for _, recordWait := range []bool{true, false} {
-			t.Run(fmt.Sprint(name, ", record wait ", recordWait), func(t *testing.T) {
-				inBed(t, func(t *testing.T, b *bed) {
-					holds := b.owner("holder", nil)
-					b.free(b.take(holds, "z")) // from now on it knows the table's time
-					holder := b.take(holds, "a")
-					for n := range c.waiting {
-						b.diesWaiting(fmt.Sprint("waiter", n), "a")
-					}
-					before := b.db.Items(table)
-					o := b.owner("o", nil)
-					ctx, option, ended := t.Context(), wait(c.has), lockset.ErrWaited
-					if !recordWait {
-						var cancel context.CancelFunc
-						ctx, cancel = context.WithTimeout(ctx, c.has)
-						defer cancel()
-						option, ended = func(*lockset.Options) {}, context.DeadlineExceeded
-					}
-					asked := time.Now()
-					_, err := o.Acquire(ctx, []ordering.Key{"a"}, option)
-					var held *lockset.HeldError
-					require.ErrorAs(t, err, &held)
-					require.ErrorIs(t, err, ended)
-					require.Equal(t, holder.Nonce(), held.Unit)
-					require.Equal(t, c.waiting, held.Queue)
-					if c.joins {
-						require.Greater(t, time.Since(asked), c.has-4*rtt)
-						return
-					}
-					require.Equal(t, 1, o.total())
-					require.Equal(t, rtt, time.Since(asked))
-					require.Equal(t, before, b.db.Items(table), "it leaves no trace")
-					require.ErrorContains(t, err, "too short to wait in turn")
-				})
-			})
+	}, func(t *testing.T, b *bed, recordWait bool, c given) {
+		_, holder := b.holdsKnowing("a")
+		for n := range c.waiting {
+			b.diesWaiting(fmt.Sprint("waiter", n), "a")
 		}
-	}
+		before := b.db.Items(table)
+		o := b.owner("o", nil)
+		ctx, option := b.has(c.has, recordWait)
+		asked := time.Now()
+		_, err := o.Acquire(ctx, []ordering.Key{"a"}, option)
+		held := as[*lockset.HeldError](t, err)
+		require.ErrorIs(t, err, map[bool]error{true: lockset.ErrWaited, false: context.DeadlineExceeded}[recordWait])
+		require.Equal(t, holder.Nonce(), held.Unit)
+		require.Equal(t, c.waiting, held.Queue)
+		if c.joins {
+			require.Greater(t, time.Since(asked), c.has-4*rtt)
+			return
+		}
+		require.Equal(t, 1, o.total())
+		require.Equal(t, rtt, time.Since(asked))
+		require.Equal(t, before, b.db.Items(table), "it leaves no trace")
+		require.ErrorContains(t, err, "too short to wait in turn")
+	})
 }
 
 // A dead holder is no turn to wait for: who has too little time with it, and buries it, waits for those
 // who are left.
 func TestWhoHasEnoughTimeOnceTheDeadHolderIsGoneWaits(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		holds := b.owner("holder", nil)
-		b.free(b.take(holds, "z")) // from now on it knows the table's time
-		b.take(holds, "a")
+		holds, _ := b.holdsKnowing("a")
 		holds.net.Crash()
 		for n := range 3 {
 			b.diesWaiting(fmt.Sprint("waiter", n), "a")
@@ -206,11 +195,9 @@ func TestWhoHasEnoughTimeOnceTheDeadHolderIsGoneWaits(t *testing.T) {
 // Where requests are slow, so is a hand-over: what is left has to be enough for that, too.
 func TestWhoseRequestsAreSlowTakesNoPlace(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		holds := b.owner("holder", nil)
-		b.free(b.take(holds, "z")) // from now on it knows the table's time
-		b.take(holds, "a")
+		b.holdsKnowing("a")
 		const slow = 20 * time.Millisecond // and rtt
-		o := b.owner("o", func(faults.Call) faults.Fault { time.Sleep(slow); return faults.Pass() })
+		o := b.owner("o", slowBy(slow))
 		_, err := o.Acquire(t.Context(), []ordering.Key{"a"}, wait(12*(slow+rtt)))
 		require.ErrorContains(t, err, "too short to wait in turn")
 		require.Equal(t, 1, o.total())
@@ -225,7 +212,9 @@ func TestARefusalSaysHowLongTheWaitWouldBe(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		const holds = 100 * time.Millisecond
 		o, others := b.owner("o", nil), b.owner("others", nil)
-		require.Zero(t, func() time.Duration { set := b.take(others, "a"); defer b.free(set); return b.tried(o, "a").Expected }(), "it has seen none")
+		set := b.take(others, "a")
+		require.Zero(t, b.tried(o, "a").Expected, "it has seen none")
+		b.free(set)
 		for range 10 {
 			set := b.take(others, "a")
 			waits := b.ask(t.Context(), o, []ordering.Key{"a"})
@@ -233,7 +222,7 @@ func TestARefusalSaysHowLongTheWaitWouldBe(t *testing.T) {
 			b.free(set)
 			waits.leave()
 		}
-		set := b.take(others, "a")
+		set = b.take(others, "a")
 		told := b.tried(o, "a")
 		require.InDelta(t, holds, told.Expected, float64(holds)/3)
 		require.ErrorContains(t, told, fmt.Sprintf("the wait would be about %v", told.Expected.Round(time.Millisecond)))
@@ -256,46 +245,41 @@ func TestARefusalSaysHowLongTheWaitWouldBe(t *testing.T) {
 // has less, or waits for nobody, asks at once.
 func TestWhoHasLittleTimeAsksATurnAfterARefusal(t *testing.T) {
 	const turn = 3 * rtt // of a row of which nothing is known
-	for name, c := range map[string]struct {
+	type given struct {
 		has, idle, later time.Duration
 		freed            bool
-	}{
+	}
+	inBeds(t, map[string]given{
 		"it has the time":     {has: 90 * time.Millisecond, later: turn},
 		"the key is free":     {has: 90 * time.Millisecond, later: turn, freed: true},
 		"it has less":         {has: turn + 20*time.Millisecond},
 		"it waits for nobody": {},
 		"it comes later":      {has: 90 * time.Millisecond, idle: 2 * turn},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				holds, o := b.owner("holder", nil), b.owner("o", nil)
-				b.free(b.take(holds, "z")) // from now on it knows the table's time
-				holder := b.take(holds, "a")
-				ask := func(has time.Duration) (*lockset.Set, time.Duration, error) {
-					asked := time.Now()
-					set, err := o.Acquire(t.Context(), []ordering.Key{"a"}, wait(has))
-					return set, time.Since(asked), err
-				}
-				_, took, err := ask(90 * time.Millisecond)
-				require.ErrorIs(t, err, lockset.ErrWaited)
-				require.Equal(t, rtt, took)
-				refused := time.Now()
-				if c.freed {
-					b.free(holder)
-				}
-				time.Sleep(c.idle)
-				later := max(time.Until(refused.Add(c.later)), 0)
-				set, took, err := ask(c.has)
-				require.Equal(t, later+rtt, took)
-				if c.freed {
-					require.NoError(t, err)
-					b.free(set)
-					return
-				}
-				require.ErrorIs(t, err, lockset.ErrWaited)
-			})
-		})
-	}
+	}, func(t *testing.T, b *bed, c given) {
+		_, holder := b.holdsKnowing("a")
+		o := b.owner("o", nil)
+		ask := func(has, takes time.Duration) error {
+			asked := time.Now()
+			set, err := o.Acquire(t.Context(), []ordering.Key{"a"}, wait(has))
+			require.Equal(t, takes, time.Since(asked))
+			if err == nil {
+				b.free(set)
+			}
+			return err
+		}
+		require.ErrorIs(t, ask(90*time.Millisecond, rtt), lockset.ErrWaited)
+		refused := time.Now()
+		if c.freed {
+			b.free(holder)
+		}
+		time.Sleep(c.idle)
+		err := ask(c.has, max(time.Until(refused.Add(c.later)), 0)+rtt)
+		if c.freed {
+			require.NoError(t, err)
+			return
+		}
+		require.ErrorIs(t, err, lockset.ErrWaited)
+	})
 }
 
 // Who stands in line in its process costs no request, however soon its time is over, and has the
@@ -323,13 +307,7 @@ func TestAHeadThatGivesUpCostsTheNextOneNothing(t *testing.T) {
 		for free := -30 * time.Millisecond; free <= 30*time.Millisecond; free += time.Millisecond {
 			inBed(t, func(t *testing.T, b *bed) {
 				holder := b.take(b.owner("holder", nil), "a")
-				ctx, option := t.Context(), wait(d)
-				if !recordWait {
-					var cancel context.CancelFunc
-					ctx, cancel = context.WithTimeout(ctx, d)
-					defer cancel()
-					option = func(*lockset.Options) {}
-				}
+				ctx, option := b.has(d, recordWait)
 				o, next := b.owner("head", nil), b.owner("next", nil)
 				head := b.ask(ctx, o, []ordering.Key{"a"}, option)
 				waits := b.ask(t.Context(), next, []ordering.Key{"a"})
@@ -357,35 +335,26 @@ func TestAHeadThatGivesUpCostsTheNextOneNothing(t *testing.T) {
 // What a copy of a refused attempt takes, of a unit that asked for no place, others have a lease
 // later.
 func TestACopyOfARefusedAttemptThatDidNotWaitTakesRowsForALease(t *testing.T) {
-	for op, keys := range map[string][]ordering.Key{"UpdateItem": {"a"}, "TransactWriteItems": {"a", "b/1"}} {
-		t.Run(op, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				held := b.take(b.owner("holder", nil), keys...)
-				u := b.owner("u", nth(op, 1, faults.Duplicate(time.Second)))
-				_, err := u.TryAcquire(t.Context(), keys)
-				require.ErrorIs(t, err, lockset.ErrWaited)
-				b.free(held)
-				u.net.Wait()
-				require.Contains(t, b.row("a"), "unit")
-				asked := time.Now()
-				b.free(b.take(b.owner("heir", nil), keys...))
-				require.Less(t, time.Since(asked), lease+lease/10)
-				b.allFreeOnceAskedFor("a", "b")
-			})
-		})
-	}
+	inBeds(t, shapes, func(t *testing.T, b *bed, c shape) {
+		held := b.take(b.owner("holder", nil), c.keys...)
+		u := b.owner("u", nth(c.op, 1, faults.Duplicate(time.Second)))
+		_, err := u.TryAcquire(t.Context(), c.keys)
+		require.ErrorIs(t, err, lockset.ErrWaited)
+		b.free(held)
+		u.net.Wait()
+		require.Contains(t, b.row("a"), "unit")
+		asked := time.Now()
+		b.free(b.take(b.owner("heir", nil), c.keys...))
+		require.Less(t, time.Since(asked), lease+lease/10)
+		b.allFreeOnceAskedFor("a", "b")
+	})
 }
 
 // If a sending had no answer, all is burned, and what the copy would take is free.
 func TestACopyOfARefusedAttemptWithoutAnAnswerLeavesNoGhost(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		held := b.take(b.owner("holder", nil), "a")
-		u := b.owner("u", func(c faults.Call) faults.Fault {
-			if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && strings.Contains(*in.UpdateExpression, "#leaseDuration") && c.N == 1 {
-				return faults.DeliverLate(time.Second, faults.Reset)
-			}
-			return faults.Pass()
-		})
+		u := b.owner("u", writes("#leaseDuration", faults.DeliverLate(time.Second, faults.Reset)))
 		_, err := u.TryAcquire(t.Context(), []ordering.Key{"a"})
 		require.ErrorIs(t, err, lockset.ErrWaited)
 		b.free(held)

@@ -36,24 +36,24 @@ func newEndless(rows, heldEach int) *endless {
 // perPage is about what 1 MB has of such rows.
 const perPage = 4000
 
-func (e *endless) row(n int) map[string]types.AttributeValue {
+func (e *endless) row(n int) item {
 	number := func(n int) types.AttributeValue { return &types.AttributeValueMemberN{Value: fmt.Sprint(n)} }
-	row := map[string]types.AttributeValue{
-		"key": text(fmt.Sprintf("customer:%d", n)), "isReleased": text("1"), "fence": number(1_700_000_000_000_000 + n),
-		"ownerName": text("host-17.example 5b3d6bd8-40a9-4a5c-9bd3-f12345678901"), "leaseDuration": text("20000"),
-		"recordVersionNumber": text(fmt.Sprintf("unit.%d", n)), "acquiredAt": number(1_700_000_000_000), "expiresAt": number(1_800_000_000),
+	row := item{
+		"key": s(fmt.Sprintf("customer:%d", n)), "isReleased": s("1"), "fence": number(1_700_000_000_000_000 + n),
+		"ownerName": s("host-17.example 5b3d6bd8-40a9-4a5c-9bd3-f12345678901"), "leaseDuration": s("20000"),
+		"recordVersionNumber": s(fmt.Sprintf("unit.%d", n)), "acquiredAt": number(1_700_000_000_000), "expiresAt": number(1_800_000_000),
 	}
 	if n%e.heldEach == 0 && !e.freed[n].Load() {
-		row["unit"] = text("AAAAAAAAAAAAAAAAAAAAAA")
+		row["unit"] = s("AAAAAAAAAAAAAAAAAAAAAA")
 		delete(row, "isReleased")
 		if n/e.heldEach%2 == 0 {
-			row["recordVersionNumber"] = text(fmt.Sprintf("unit.%d", time.Now().Unix()))
+			row["recordVersionNumber"] = s(fmt.Sprintf("unit.%d", time.Now().Unix()))
 		}
 	}
 	return row
 }
 
-func numberOf(key map[string]types.AttributeValue) (n int) {
+func numberOf(key item) (n int) {
 	_, _ = fmt.Sscanf(key["key"].(*types.AttributeValueMemberS).Value, "customer:%d", &n)
 	return n
 }
@@ -69,7 +69,7 @@ func (e *endless) Scan(_ context.Context, in *dynamodb.ScanInput, _ ...func(*dyn
 	}
 	out.ScannedCount = int32(len(out.Items))
 	if from+perPage < e.rows {
-		out.LastEvaluatedKey = map[string]types.AttributeValue{"key": out.Items[perPage-1]["key"]}
+		out.LastEvaluatedKey = item{"key": out.Items[perPage-1]["key"]}
 	}
 	return out, nil
 }
@@ -103,8 +103,7 @@ func TestALargeTableIsListedInLittleMemory(t *testing.T) {
 	if testing.Short() {
 		rows = 100_000 // kept, they would be 100 MB
 	}
-	i, err := inspect.New(newEndless(rows, 1000), lockset.Config{Table: table})
-	require.NoError(t, err)
+	i := must(inspect.New(newEndless(rows, 1000), lockset.Config{Table: table}))(t)
 	before, most := inUse(), int64(0)
 	held, all := 0, 0
 	for row, err := range i.List(t.Context(), inspect.ListOptions{}) {
@@ -132,10 +131,8 @@ func TestALargeTableIsSweptInLittleMemory(t *testing.T) {
 			rows = 100_000
 		}
 		db := newEndless(rows, 20)
-		i, err := inspect.New(db, lockset.Config{Table: table})
-		require.NoError(t, err)
-		c, err := lockset.New(db, lockset.Config{Table: table})
-		require.NoError(t, err)
+		i := must(inspect.New(db, lockset.Config{Table: table}))(t)
+		c := must(lockset.New(db, lockset.Config{Table: table}))(t)
 		before, most, did := inUse(), int64(0), map[string]int{}
 		sweep := func(part []ordering.Key) {
 			all, err := inspect.Sweep(t.Context(), c, part, inspect.SweepOptions{Progress: func(int, int) { most = max(most, inUse()-before) }})

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,8 +56,7 @@ func (b *bed) inspector(change ...func(*lockset.Config)) (*inspect.Inspector, *i
 		c(&cfg)
 	}
 	db := &inspected{DB: b.db}
-	i, err := inspect.New(db, cfg)
-	require.NoError(b.t, err)
+	i := must(inspect.New(db, cfg))(b.t)
 	return i, db
 }
 
@@ -73,28 +75,14 @@ func (b *bed) listed(i *inspect.Inspector, o inspect.ListOptions) (rows map[orde
 	return rows, damaged
 }
 
-func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-
-func nonceOf(item map[string]types.AttributeValue) string {
-	return item["unit"].(*types.AttributeValueMemberS).Value
-}
-
 func TestAListTellsWhoHasWhatAndWhoWaits(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		holder := b.owner("holder", nil)
 		b.free(b.take(b.owner("before", nil), "free"))
 		began := time.Now().Truncate(time.Millisecond)
-		set := b.take(holder, "c/a", "held")
+		set := b.take(b.owner("holder", nil), "c/a", "held")
 		b.prepared(b.owner("large", nil), "prepared")
-		b.putItem(map[string]types.AttributeValue{"key": text("damaged"), "unit": text("x")})
-		waiting, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		gone := make(chan error)
-		go func() {
-			_, err := b.owner("waiter", nil).Acquire(waiting, []ordering.Key{"held"})
-			gone <- err
-		}()
-		time.Sleep(time.Second)
+		b.putItem(item{"key": s("damaged"), "unit": s("x")})
+		b.diesWaiting("waiter", "held")
 
 		i, _ := b.inspector()
 		rows, damaged := b.listed(i, inspect.ListOptions{})
@@ -103,8 +91,7 @@ func TestAListTellsWhoHasWhatAndWhoWaits(t *testing.T) {
 		held := rows["held"]
 		require.True(t, held.Held() && held.Exists && held.Awaited() && !held.Prepared() && !held.Idle())
 		require.Equal(t, &inspect.Holder{
-			Unit: nonceOf(b.row("held")), Owner: "holder", Since: held.Holder.Since, Lease: lease,
-			RVN: b.row("held")["recordVersionNumber"].(*types.AttributeValueMemberS).Value,
+			Unit: b.unitAt("held"), Owner: "holder", Since: held.Holder.Since, Lease: lease, RVN: b.rvn("held"),
 		}, held.Holder)
 		require.WithinDuration(t, began, held.Holder.Since, 100*time.Millisecond)
 		require.Equal(t, set.Token(), held.Fence)
@@ -125,14 +112,10 @@ func TestAListTellsWhoHasWhatAndWhoWaits(t *testing.T) {
 		require.False(t, free.LastHeld.IsZero())
 
 		require.Len(t, damaged, 1)
-		var row *lockrow.RowError
-		require.ErrorAs(t, damaged[0], &row)
+		row := as[*lockrow.RowError](t, damaged[0])
 		require.Equal(t, ordering.Key("damaged"), row.Key)
 		require.Equal(t, rows["damaged"], inspect.Row{Key: "damaged", Exists: true, Damage: row.Reason})
 		require.False(t, rows["damaged"].Idle(), "nobody knows")
-
-		cancel()
-		require.Error(t, <-gone)
 	})
 }
 
@@ -156,12 +139,10 @@ func TestAListFindsKeysByHowTheyBegin(t *testing.T) {
 	})
 }
 
-// free puts rows that nobody has, in a way that is fast.
-func (b *bed) freeRows(n int) {
-	for k := range n {
-		b.putItem(map[string]types.AttributeValue{
-			"key": text(fmt.Sprintf("k%06d", k)), "isReleased": text("1"), "fence": &types.AttributeValueMemberN{Value: "7"},
-		})
+// freeRows puts rows that nobody has, in a way that is fast.
+func (b *bed) freeRows(rows int) {
+	for k := range rows {
+		b.putItem(item{"key": s(fmt.Sprintf("k%06d", k)), "isReleased": s("1"), "fence": n(7)})
 	}
 }
 
@@ -222,14 +203,16 @@ func TestAListEnds(t *testing.T) {
 		require.Less(t, n, 100)
 
 		db.scans = 0
-		for range i.List(t.Context(), slow) {
-			break
+		list := i.List(t.Context(), slow)
+		for range 2 { // it can be repeated
+			for range list {
+				break
+			}
 		}
 		time.Sleep(time.Minute)
-		require.Equal(t, 1, db.scans)
+		require.Equal(t, 2, db.scans)
 
-		absent, err := inspect.New(db, lockset.Config{Table: "absent"})
-		require.NoError(t, err)
+		absent := must(inspect.New(db, lockset.Config{Table: "absent"}))(t)
 		for row, err := range absent.List(t.Context(), inspect.ListOptions{}) {
 			require.Equal(t, inspect.Row{}, row)
 			require.ErrorAs(t, err, new(*lockset.TableError))
@@ -237,19 +220,10 @@ func TestAListEnds(t *testing.T) {
 	})
 }
 
-func TestAListCanBeRepeated(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		b.freeRows(20)
-		i, _ := b.inspector()
-		all := i.List(t.Context(), inspect.ListOptions{Units: 5})
-		for range 2 {
-			n := 0
-			for range all {
-				n++
-			}
-			require.Equal(t, 20, n)
-		}
-	})
+// looked is a view of a key.
+func (b *bed) looked(i *inspect.Inspector, key ordering.Key, below int) inspect.View {
+	b.t.Helper()
+	return must(i.Look(b.t.Context(), key, inspect.LookOptions{Below: below}))(b.t)
 }
 
 func TestALookShowsWhatIsAboveAndBelowAsOfOneMoment(t *testing.T) {
@@ -258,8 +232,7 @@ func TestALookShowsWhatIsAboveAndBelowAsOfOneMoment(t *testing.T) {
 		b.take(b.owner("two", nil), "c/a/y")
 		i, db := b.inspector()
 
-		view, err := i.Look(t.Context(), "c/a", inspect.LookOptions{})
-		require.NoError(t, err)
+		view := b.looked(i, "c/a", 0)
 		require.Equal(t, ordering.Key("c/a"), view.Row.Key)
 		require.Len(t, view.Row.Intents, 2)
 		require.Equal(t, []ordering.Key{"c"}, keysOf(view.Above))
@@ -269,18 +242,16 @@ func TestALookShowsWhatIsAboveAndBelowAsOfOneMoment(t *testing.T) {
 		require.Empty(t, view.Below)
 		require.Zero(t, db.scans)
 
-		view, err = i.Look(t.Context(), "c/a/x", inspect.LookOptions{})
-		require.NoError(t, err)
+		view = b.looked(i, "c/a/x", 0)
 		require.Equal(t, []ordering.Key{"c", "c/a"}, keysOf(view.Above))
 		require.True(t, view.Row.Held())
 
-		view, err = i.Look(t.Context(), "nobody/asked", inspect.LookOptions{})
-		require.NoError(t, err)
+		view = b.looked(i, "nobody/asked", 0)
 		require.False(t, view.Row.Exists)
 		require.True(t, view.Row.Idle())
 		require.False(t, view.Above[0].Exists)
 
-		_, err = i.Look(t.Context(), "c//x", inspect.LookOptions{})
+		_, err := i.Look(t.Context(), "c//x", inspect.LookOptions{})
 		require.ErrorAs(t, err, new(*ordering.KeyError))
 	})
 }
@@ -303,16 +274,14 @@ func TestALookIsRepeatedUntilItHasAllWitnesses(t *testing.T) {
 				b.take(b.owner("second", nil), "c/2")
 			}
 		}
-		view, err := i.Look(t.Context(), "c", inspect.LookOptions{})
-		require.NoError(t, err)
+		view := b.looked(i, "c", 0)
 		require.Equal(t, []ordering.Key{"c/2"}, keysOf(view.Witnesses), "and none that no intent names")
 		require.Equal(t, "second", view.Witnesses[0].Holder.Owner)
 		require.Equal(t, 3, db.reads)
 
 		db.reads = 0
 		db.beforeRead = func(n int) { b.take(b.owner(fmt.Sprint("more", n), nil), ordering.Key(fmt.Sprint("c/more", n))) }
-		view, err = i.Look(t.Context(), "c", inspect.LookOptions{})
-		require.NoError(t, err)
+		view = b.looked(i, "c", 0)
 		require.Equal(t, 5, db.reads, "it does not look for ever")
 		require.Greater(t, len(view.Row.Intents), len(view.Witnesses))
 	})
@@ -321,16 +290,12 @@ func TestALookIsRepeatedUntilItHasAllWitnesses(t *testing.T) {
 func TestALookShowsDamagedRows(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.take(b.owner("o", nil), "c/a")
-		b.putItem(map[string]types.AttributeValue{"key": text("c"), "isReleased": text("yes"), "fence": &types.AttributeValueMemberN{Value: "7"}})
+		b.putItem(item{"key": s("c"), "isReleased": s("yes"), "fence": n(7)})
 		i, _ := b.inspector()
-		view, err := i.Look(t.Context(), "c/a", inspect.LookOptions{})
-		require.NoError(t, err)
+		view := b.looked(i, "c/a", 0)
 		require.Contains(t, view.Above[0].Damage, "isReleased")
 		require.True(t, view.Row.Held(), "the others are shown")
-
-		view, err = i.Look(t.Context(), "c", inspect.LookOptions{})
-		require.NoError(t, err)
-		require.NotEmpty(t, view.Row.Damage)
+		require.NotEmpty(t, b.looked(i, "c", 0).Row.Damage)
 	})
 }
 
@@ -339,14 +304,12 @@ func TestALookListsWhatIsHeldBelow(t *testing.T) {
 		b.take(b.owner("o", nil), "c/a", "c/b/x", "cc")
 		b.free(b.take(b.owner("other", nil), "c/idle"))
 		i, db := b.inspector()
-		view, err := i.Look(t.Context(), "c", inspect.LookOptions{Below: 10})
-		require.NoError(t, err)
+		view := b.looked(i, "c", 10)
 		require.Equal(t, []ordering.Key{"c/a", "c/b", "c/b/x"}, keysOf(view.Below))
 		require.False(t, view.MoreBelow)
 		require.Equal(t, 1, db.scans)
 
-		view, err = i.Look(t.Context(), "c", inspect.LookOptions{Below: 2})
-		require.NoError(t, err)
+		view = b.looked(i, "c", 2)
 		require.Len(t, view.Below, 2)
 		require.True(t, view.MoreBelow)
 	})
@@ -361,11 +324,9 @@ func TestAnInspectorOnlyReads(t *testing.T) {
 		i, _ := b.inspector()
 		_, _ = b.listed(i, inspect.ListOptions{})
 		for _, k := range []ordering.Key{"c", "c/a", "p"} {
-			_, err := i.Look(t.Context(), k, inspect.LookOptions{Below: 5})
-			require.NoError(t, err)
+			b.looked(i, k, 5)
 		}
-		_, err := i.Watch(t.Context(), []ordering.Key{"c", "c/a", "p"}, inspect.WatchOptions{})
-		require.NoError(t, err)
+		b.watched(i, "c", "c/a", "p")
 		require.Equal(t, before, b.db.Items(table))
 		require.Equal(t, written, b.db.Usage().WriteUnits)
 	})
@@ -376,7 +337,228 @@ func TestAnInspectorIsMadeByItsFunction(t *testing.T) {
 	require.ErrorAs(t, err, new(*locks.ConfigError))
 	_, err = inspect.New(memdynamo.New(memdynamo.Config{}), lockset.Config{})
 	require.ErrorAs(t, err, new(*locks.ConfigError))
-	i, err := inspect.New(memdynamo.New(memdynamo.Config{}), lockset.Config{Table: table})
-	require.NoError(t, err)
+	i := must(inspect.New(memdynamo.New(memdynamo.Config{}), lockset.Config{Table: table}))(t)
 	require.Equal(t, "key", i.Config().HashKey)
+}
+
+// watched is what a watch of keys comes to, and how long it took.
+func (b *bed) watched(i *inspect.Inspector, keys ...ordering.Key) (all []inspect.Sighting, took time.Duration) {
+	b.t.Helper()
+	start := time.Now()
+	all = must(i.Watch(b.t.Context(), keys, inspect.WatchOptions{}))(b.t)
+	require.Len(b.t, all, len(keys))
+	for n, s := range all {
+		require.Equal(b.t, keys[n], s.Row.Key)
+	}
+	return all, time.Since(start)
+}
+
+func TestAWatchEndsWithAHeartbeat(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.take(b.owner("alive", nil), "a")
+		i, _ := b.inspector()
+		seen, took := b.watched(i, "a")
+		require.Equal(t, inspect.Alive, seen[0].Life)
+		require.Equal(t, b.unitAt("a"), seen[0].Unit)
+		require.Equal(t, lease, seen[0].Limit)
+		require.Less(t, seen[0].For, lease/8+time.Second)
+		require.False(t, seen[0].Head)
+		require.Less(t, took, lease/3+lease/8+time.Second, "a third of a lease is a heartbeat")
+	})
+}
+
+func TestAWatchKnowsTheDeadAfterTheirOwnLease(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		dead := b.owner("dead", nil, func(c *lockset.Config) { c.Lease = 3 * lease })
+		b.take(dead, "long")
+		dead.net.Crash()
+		b.crashed("short")
+		b.diesMarked("prepared")
+		time.Sleep(time.Hour) // the table does not tell since when
+		i, _ := b.inspector()
+
+		seen, took := b.watched(i, "short", "prepared")
+		for _, s := range seen {
+			require.Equal(t, inspect.Dead, s.Life, s.Row.Key)
+			require.GreaterOrEqual(t, s.For, lease)
+			require.Less(t, s.For, lease+time.Second)
+		}
+		require.GreaterOrEqual(t, took, lease)
+		require.Less(t, took, lease+time.Second)
+
+		seen, took = b.watched(i, "long", "short")
+		require.Equal(t, inspect.Dead, seen[0].Life)
+		require.Equal(t, 3*lease, seen[0].Limit)
+		require.GreaterOrEqual(t, took, 3*lease)
+		require.Less(t, took, 3*lease+time.Second)
+
+		_, took = b.watched(i, "short", "prepared", "long")
+		require.Less(t, took, time.Second, "it remembers")
+	})
+}
+
+func TestAWatchHasNobodyToWatchOnAFreeRow(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.take(b.owner("o", nil), "c/a")
+		b.free(b.take(b.owner("o", nil), "free"))
+		b.putItem(item{"key": s("damaged"), "unit": s("x")})
+		i, db := b.inspector()
+		seen, _ := b.watched(i, "c", "free", "absent", "damaged")
+		for _, s := range seen {
+			require.Equal(t, inspect.Nobody, s.Life, s.Row.Key)
+			require.Empty(t, s.Unit)
+			require.Zero(t, s.Limit)
+		}
+		require.NotEmpty(t, seen[3].Row.Damage)
+		require.Equal(t, 1, db.reads)
+	})
+}
+
+func TestAWatchSeesARowFreedAndTaken(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		freed, taken := b.take(b.owner("one", nil), "freed"), b.take(b.owner("two", nil), "taken")
+		i, db := b.inspector()
+		db.beforeRead = func(n int) {
+			if n == 2 {
+				b.free(freed)
+				b.free(taken)
+				b.take(b.owner("three", nil), "taken")
+			}
+		}
+		seen, _ := b.watched(i, "freed", "taken")
+		require.Equal(t, inspect.Nobody, seen[0].Life)
+		require.Equal(t, inspect.Alive, seen[1].Life)
+		require.Equal(t, "three", seen[1].Row.Holder.Owner)
+	})
+}
+
+func TestAWatchKnowsAHeadThatDoesNotUseItsTurn(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.putItem(item{"key": s("a"), "isReleased": s("1"), "fence": n(7), "queue": l(s("gone"), s("next"))})
+		i, _ := b.inspector()
+		seen, took := b.watched(i, "a")
+		require.Equal(t, inspect.Dead, seen[0].Life)
+		require.True(t, seen[0].Head)
+		require.Equal(t, "gone", seen[0].Unit)
+		require.Equal(t, grace, seen[0].Limit)
+		require.GreaterOrEqual(t, took, grace)
+		require.Less(t, took, grace+time.Second)
+
+		i, db := b.inspector()
+		db.beforeRead = func(n int) {
+			if n == 2 {
+				b.requeue("a", "next")
+			}
+		}
+		seen, _ = b.watched(i, "a")
+		require.Equal(t, inspect.Alive, seen[0].Life, "the queue moves")
+		require.Equal(t, "next", seen[0].Unit)
+	})
+}
+
+func TestAWatchEndsWithItsContext(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.crashed("dead")
+		b.free(b.take(b.owner("o", nil), "free"))
+		i, _ := b.inspector()
+		over := errors.New("over")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), lease/2, over)
+		defer cancel()
+		start := time.Now()
+		var known, of int
+		seen, err := i.Watch(ctx, []ordering.Key{"dead", "free", "dead"}, inspect.WatchOptions{Progress: func(k, n int) { known, of = k, n }})
+		require.ErrorIs(t, err, over)
+		require.Equal(t, lease/2, time.Since(start))
+		require.Len(t, seen, 2, "each key once")
+		require.Equal(t, inspect.Silent, seen[0].Life)
+		require.Greater(t, seen[0].For, lease/4)
+		require.Less(t, seen[0].For, lease)
+		require.Equal(t, inspect.Nobody, seen[1].Life)
+		require.Equal(t, []int{1, 2}, []int{known, of})
+
+		seen, err = i.Watch(ctx, []ordering.Key{"dead"}, inspect.WatchOptions{})
+		require.ErrorIs(t, err, over)
+		require.Equal(t, []inspect.Sighting{{Row: inspect.Row{Key: "dead"}}}, seen)
+
+		_, err = i.Watch(t.Context(), []ordering.Key{"a//b"}, inspect.WatchOptions{})
+		require.ErrorAs(t, err, new(*ordering.KeyError))
+	})
+}
+
+// More rows than one transaction has.
+func TestAWatchOfManyRows(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		keys := singles(250)
+		b.crashed(keys[:125]...)
+		b.take(b.owner("alive", nil), keys[125:]...)
+		i, _ := b.inspector()
+		seen, _ := b.watched(i, keys...)
+		for n, s := range seen {
+			require.Equal(t, map[bool]inspect.Life{true: inspect.Dead, false: inspect.Alive}[n < 125], s.Life, s.Row.Key)
+		}
+	})
+}
+
+// That somebody else has watched for longer, and says so in the row, is no sign of life.
+func TestAWatchGoesOnWhenAnotherEnds(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.crashed("a")
+		other := b.ask(t.Context(), b.owner("other", nil), []ordering.Key{"a"}, wait(lease/2))
+		time.Sleep(lease / 4)
+		i, _ := b.inspector()
+		seen, took := b.watched(i, "a")
+		require.ErrorIs(t, other.failed(), lockset.ErrWaited)
+		require.Equal(t, inspect.Dead, seen[0].Life)
+		require.Less(t, took, lease)
+	})
+}
+
+// slowly is a table of which the row "last" cannot be read before a moment. It counts
+// attempts to free one.
+type slowly struct {
+	*inspected
+	from  time.Time
+	frees atomic.Int64
+}
+
+func (s *slowly) TransactGetItems(ctx context.Context, in *dynamodb.TransactGetItemsInput, o ...func(*dynamodb.Options)) (*dynamodb.TransactGetItemsOutput, error) {
+	isLast := func(g types.TransactGetItem) bool {
+		return g.Get.Key["key"].(*types.AttributeValueMemberS).Value == "last"
+	}
+	if slices.ContainsFunc(in.TransactItems, isLast) && time.Now().Before(s.from) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.inspected.TransactGetItems(ctx, in, o...)
+}
+
+func (s *slowly) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	if strings.Contains(*in.UpdateExpression, "#isReleased") {
+		s.frees.Add(1)
+	}
+	return s.inspected.UpdateItem(ctx, in, o...)
+}
+
+// Where some rows take longer to read than the lease of another holder, one look is not two.
+func TestALookIsJudgedAsOfWhenItWas(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		alive := b.take(b.owner("alive", nil, func(c *lockset.Config) { c.Lease = lease / 5 }), "a")
+		keys := []ordering.Key{"a"}
+		for n := range 100 { // more than one transaction reads
+			keys = append(keys, ordering.Key(fmt.Sprint("k", n)))
+		}
+		keys = append(keys, "last")
+		_, inner := b.inspector()
+		db := &slowly{inspected: inner, from: time.Now().Add(lease / 2)}
+		i := must(inspect.New(db, lockset.Config{Table: table, Lease: lease}))(t)
+		seen, _ := b.watched(i, keys...)
+		require.Equal(t, inspect.Alive, seen[0].Life)
+
+		db.from = time.Now().Add(lease / 2)
+		c := must(lockset.New(db, lockset.Config{Table: table, Lease: lease}))(t)
+		all := must(inspect.Sweep(t.Context(), c, keys, inspect.SweepOptions{}))(t)
+		require.Contains(t, sweptLines(all), "a: left alone, alive")
+		require.Zero(t, db.frees.Load())
+		b.free(alive)
+	})
 }

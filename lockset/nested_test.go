@@ -25,8 +25,7 @@ var nestedIn = map[string]under{
 		require.NoError(t, o.With(ctx, keys, func(ctx context.Context, _ fencing.Token) error { do(ctx); return nil }))
 	},
 	"Set.Context": func(t *testing.T, o *owner, ctx context.Context, keys []ordering.Key, do func(context.Context)) {
-		set, err := o.Acquire(ctx, keys)
-		require.NoError(t, err)
+		set := must(o.Acquire(ctx, keys))(t)
 		do(set.Context())
 		require.NoError(t, set.Release(ctx))
 	},
@@ -40,83 +39,74 @@ var nestedIn = map[string]under{
 	},
 }
 
+type call func(o *owner, ctx context.Context, keys []ordering.Key) error
+
 // callsFor are the ways to ask for keys.
-var callsFor = map[string]func(o *owner, ctx context.Context, keys []ordering.Key) error{
+var callsFor = map[string]call{
 	"With": func(o *owner, ctx context.Context, keys []ordering.Key) error {
 		return o.With(ctx, keys, func(context.Context, fencing.Token) error { return nil })
 	},
 	"Acquire": func(o *owner, ctx context.Context, keys []ordering.Key) error {
-		set, err := o.Acquire(ctx, keys)
-		if err == nil {
-			err = set.Release(context.WithoutCancel(ctx))
-		}
-		return err
+		return released(o.Acquire(ctx, keys))
 	},
 	"TryAcquire": func(o *owner, ctx context.Context, keys []ordering.Key) error {
-		set, err := o.TryAcquire(ctx, keys)
-		if err == nil {
-			err = set.Release(context.WithoutCancel(ctx))
-		}
-		return err
+		return released(o.TryAcquire(ctx, keys))
 	},
+}
+
+// released releases what was acquired.
+func released(set *lockset.Set, err error) error {
+	if err != nil {
+		return err
+	}
+	return set.Release(context.Background())
 }
 
 // A call that would wait for its own caller is refused at once, and sends nothing, also if its
 // client is another one.
 func TestACallThatWouldWaitForItsCallerIsRefused(t *testing.T) {
-	for how, under := range nestedIn {
-		for call, ask := range callsFor {
-			t.Run(how+"/"+call, func(t *testing.T) {
-				inBed(t, func(t *testing.T, b *bed) {
-					o, other := b.owner("o", nil), b.owner("other", nil)
-					under(t, o, t.Context(), []ordering.Key{"c/x", "d"}, func(ctx context.Context) {
-						ctx, cancel := context.WithTimeout(ctx, time.Minute)
-						defer cancel()
-						for _, of := range []*owner{o, other} {
-							of.requests()
-							for _, keys := range [][]ordering.Key{{"d"}, {"d/below"}, {"c/x/y/z"}, {"c"}, {"e", "d"}} {
-								began := time.Now()
-								err := ask(of, ctx, keys)
-								require.ErrorIs(t, err, lockset.ErrNested, "%q", keys)
-								var nested *nesting.Error
-								require.ErrorAs(t, err, &nested)
-								require.ErrorContains(t, err, "name both keys in one set")
-								require.ErrorContains(t, err, string(nested.Key))
-								require.ErrorContains(t, err, string(nested.Held))
-								require.Zero(t, time.Since(began))
-							}
-							require.Empty(t, of.requests())
-							require.NoError(t, ask(of, ctx, []ordering.Key{"e"}), "a key that has nothing to do with them")
-						}
-					})
-					require.NoError(t, ask(other, t.Context(), []ordering.Key{"c", "d"}))
-					b.allFree()
-				})
-			})
-		}
-	}
+	inBedsOfBoth(t, nestedIn, callsFor, func(t *testing.T, b *bed, under under, ask call) {
+		o, other := b.owner("o", nil), b.owner("other", nil)
+		under(t, o, t.Context(), []ordering.Key{"c/x", "d"}, func(ctx context.Context) {
+			ctx, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			for _, of := range []*owner{o, other} {
+				of.requests()
+				for _, keys := range [][]ordering.Key{{"d"}, {"d/below"}, {"c/x/y/z"}, {"c"}, {"e", "d"}} {
+					began := time.Now()
+					err := ask(of, ctx, keys)
+					require.ErrorIs(t, err, lockset.ErrNested, "%q", keys)
+					nested := as[*nesting.Error](t, err)
+					require.ErrorContains(t, err, "name both keys in one set")
+					require.ErrorContains(t, err, string(nested.Key))
+					require.ErrorContains(t, err, string(nested.Held))
+					require.Zero(t, time.Since(began))
+				}
+				require.Empty(t, of.requests())
+				require.NoError(t, ask(of, ctx, []ordering.Key{"e"}), "a key that has nothing to do with them")
+			}
+		})
+		require.NoError(t, ask(other, t.Context(), []ordering.Key{"c", "d"}))
+		b.allFree()
+	})
 }
 
 // A set that is acquired while another is held comes later in the order of all keys: else two
 // that do so could wait for each other. One that waits for nobody may come earlier.
 func TestASetUnderASetComesLaterInTheOrder(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
+	inBeds(t, callsFor, func(t *testing.T, b *bed, ask call) {
 		o := b.owner("o", nil)
 		require.NoError(t, o.With(t.Context(), []ordering.Key{"b", "d"}, func(ctx context.Context, _ fencing.Token) error {
-			for name, ask := range callsFor {
-				for _, keys := range [][]ordering.Key{{"a"}, {"c"}, {"e", "c/x"}} {
-					if err := ask(o, ctx, keys); name == "TryAcquire" {
-						require.NoError(t, err)
-					} else {
-						require.ErrorIs(t, err, lockset.ErrNested)
-						require.ErrorContains(t, err, `before key "d"`)
-					}
+			for _, keys := range [][]ordering.Key{{"a"}, {"c"}, {"e", "c/x"}} {
+				if err := ask(o, ctx, keys); strings.HasSuffix(t.Name(), "/TryAcquire") {
+					require.NoError(t, err)
+				} else {
+					require.ErrorIs(t, err, lockset.ErrNested)
+					require.ErrorContains(t, err, `before key "d"`)
 				}
-				require.NoError(t, ask(o, ctx, []ordering.Key{"f", "e"}))
 			}
-			set, err := o.Acquire(ctx, []ordering.Key{"a"}, func(o *lockset.Options) { o.Wait = lockset.For(0) })
-			require.NoError(t, err)
-			return set.Release(ctx)
+			require.NoError(t, ask(o, ctx, []ordering.Key{"f", "e"}))
+			return released(o.Acquire(ctx, []ordering.Key{"a"}, wait(0)))
 		}))
 		b.allFree()
 	})
@@ -156,10 +146,8 @@ func TestWhatIsHeldAddsUpUntilItIsReleased(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		o := b.owner("o", nil)
 		outer := b.take(o, "a")
-		middle, err := o.Acquire(outer.Context(), []ordering.Key{"b"})
-		require.NoError(t, err)
-		inner, err := o.Acquire(middle.Context(), []ordering.Key{"c"})
-		require.NoError(t, err)
+		middle := must(o.Acquire(outer.Context(), []ordering.Key{"b"}))(t)
+		inner := must(o.Acquire(middle.Context(), []ordering.Key{"c"}))(t)
 		ctx := context.WithoutCancel(inner.Context())
 		refused := func(keys ...ordering.Key) {
 			t.Helper()
@@ -203,7 +191,7 @@ func TestAWaitForOneselfIsToldOf(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		var log warnings
 		o := b.owner("o", nil, log.log)
-		payments := func(o *lockset.Options) { o.Purpose = "payments" }
+		payments := purposed("payments")
 		require.NoError(t, o.With(t.Context(), []ordering.Key{"a"}, func(context.Context, fencing.Token) error {
 			taken := time.Now()
 			time.Sleep(time.Second)
@@ -225,8 +213,7 @@ func TestAWaitForOneselfIsToldOf(t *testing.T) {
 
 			set, err := o.Acquire(t.Context(), []ordering.Key{"a/1"}, wait(time.Second))
 			require.Nil(t, set)
-			var held *lockset.HeldError
-			require.ErrorAs(t, err, &held)
+			held := as[*lockset.HeldError](t, err)
 			require.Equal(t, taken, held.Since)
 			require.ErrorContains(t, err, `key "a" is held by this process, by unit `+held.Unit+` for "payments", since `+taken.UTC().Format(time.RFC3339))
 			return nil
@@ -241,10 +228,7 @@ func TestALongLineOfAProcessIsNoWaitForOneself(t *testing.T) {
 		var log warnings
 		o := b.owner("o", nil, log.log)
 		first := b.take(o, "a")
-		var waiting []*patron
-		for range 5 {
-			waiting = append(waiting, b.ask(t.Context(), o, []ordering.Key{"a"}))
-		}
+		waiting := b.line(o, "a", 5)
 		time.Sleep(lease * 2 / 3)
 		b.free(first)
 		for _, w := range waiting {

@@ -12,8 +12,10 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // A call whose time is over returns within one AttemptTimeout, and cleans up in the background.
@@ -90,8 +92,7 @@ func eachRequest(t *testing.T, call func(t *testing.T, b *bed, o *owner, s *sile
 
 func TestAnAcquisitionReturnsInTimeWheneverItsContextEnds(t *testing.T) {
 	eachRequest(t, func(t *testing.T, b *bed, o *owner, s *silence, held *lockset.Set) *lockset.Set {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
+		ctx, cancel := b.cancellable()
 		var ended time.Time
 		s.begins = func() {
 			time.AfterFunc(attempt/3, func() { ended = time.Now(); cancel() })
@@ -165,8 +166,7 @@ func TestTryAcquireAsksTwice(t *testing.T) {
 			began := time.Now()
 			o.requests()
 			_, err := o.TryAcquire(t.Context(), []ordering.Key{"a"})
-			var silent *lockset.NoAnswerError
-			require.ErrorAs(t, err, &silent)
+			require.ErrorAs(t, err, new(*lockset.NoAnswerError))
 			require.ErrorContains(t, err, "cleaning up goes on in the background")
 			require.LessOrEqual(t, time.Since(began), most+4*rtt)
 			require.Greater(t, time.Since(began), attempt)
@@ -204,9 +204,7 @@ func TestALossIsToldThoughTheReleaseGoesOn(t *testing.T) {
 		o.net.Partition(true)
 		time.Sleep(lease)
 		require.Error(t, set.Context().Err())
-		over, cancel := context.WithCancel(t.Context())
-		cancel()
-		err := set.Release(over)
+		err := set.Release(ended())
 		require.ErrorIs(t, err, lockset.ErrLost)
 		require.ErrorContains(t, err, "in the background")
 		o.net.Partition(false)
@@ -214,52 +212,32 @@ func TestALossIsToldThoughTheReleaseGoesOn(t *testing.T) {
 }
 
 // DynamoDB that takes longer than AttemptTimeout is slow, and not silent: the timeout follows what
-// is observed, as far as the lease allows.
+// is observed, as far as the lease allows. It may slow down while locks are held.
 func TestRequestsThatTakeLongerThanAnAttempt(t *testing.T) {
-	for _, slow := range []float64{0.9, 1.1, 1.5, 1.9, 2.5} {
-		t.Run(fmt.Sprint(slow), func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				o := b.owner("o", func(faults.Call) faults.Fault {
-					return faults.Slow(time.Duration(slow * float64(attempt)))
-				})
-				if slow < 2 { // two sendings are enough
-					set, err := o.TryAcquire(t.Context(), []ordering.Key{"a", "b/1"})
-					require.NoError(t, err)
-					b.free(set)
-				}
-				set := b.take(o, "a", "b/1")
-				time.Sleep(5 * lease)
-				require.NoError(t, set.Context().Err(), "it is renewed in time")
-				o.requests()
-				b.free(set)
-				require.Equal(t, 1, o.requests()["TransactWriteItems"], "by now it is known")
-				b.allFree()
-			})
-		})
+	type given struct {
+		slow  float64 // of an attempt
+		later bool    // than the set is held
 	}
-}
-
-// DynamoDB may slow down while locks are held.
-func TestAHolderSurvivesThatRequestsTakeLonger(t *testing.T) {
-	for _, slow := range []float64{0.9, 1.1, 1.5, 1.9} {
-		t.Run(fmt.Sprint(slow), func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				var slower atomic.Bool
-				o := b.owner("o", func(faults.Call) faults.Fault {
-					if slower.Load() {
-						return faults.Slow(time.Duration(slow * float64(attempt)))
-					}
-					return faults.Pass()
-				})
-				set := b.take(o, "a", "b/1")
-				slower.Store(true)
-				time.Sleep(5 * lease)
-				require.NoError(t, set.Context().Err())
-				slower.Store(false)
-				b.free(set)
-			})
-		})
-	}
+	inBedsOf(t, []given{
+		{0.9, false}, {1.1, false}, {1.5, false}, {1.9, false}, {2.5, false},
+		{0.9, true}, {1.1, true}, {1.5, true}, {1.9, true},
+	}, func(t *testing.T, b *bed, c given) {
+		var slower atomic.Bool
+		slower.Store(!c.later)
+		takes := faults.Slow(time.Duration(c.slow * float64(attempt)))
+		o := b.owner("o", when(func(faults.Call) bool { return slower.Load() }, takes))
+		if c.slow < 2 { // two sendings are enough
+			b.free(must(o.TryAcquire(t.Context(), []ordering.Key{"a", "b/1"}))(t))
+		}
+		set := b.take(o, "a", "b/1")
+		slower.Store(true)
+		time.Sleep(5 * lease)
+		require.NoError(t, set.Context().Err(), "it is renewed in time")
+		o.requests()
+		b.free(set)
+		require.Equal(t, 1, o.requests()["TransactWriteItems"], "by now it is known")
+		b.allFree()
+	})
 }
 
 // Beyond what the lease leaves nothing can be held, and callers learn so in bounded time.
@@ -281,49 +259,165 @@ func TestRequestsThatTakeLongerThanTheLeaseAllows(t *testing.T) {
 
 // What could not be undone in the background is logged, once, and what could is no news.
 func TestWhatIsNotCleanedUpInTheBackgroundIsLogged(t *testing.T) {
-	for _, back := range []bool{false, true} {
-		inBed(t, func(t *testing.T, b *bed) {
-			var log warnings
-			o := b.owner("o", nil, log.log)
-			ctx, cancel := context.WithTimeout(t.Context(), attempt)
-			defer cancel()
-			o.net.Partition(true)
-			_, err := o.Acquire(ctx, []ordering.Key{"a"})
-			require.ErrorContains(t, err, "in the background")
-			require.Empty(t, log.String())
-			o.net.Partition(!back)
-			require.NoError(t, o.Close(t.Context()))
-			want := 1
-			if back {
-				want = 0
-			}
-			require.Equal(t, want, strings.Count(log.String(), "not all was cleaned up in the background"), log.String())
-		})
-	}
+	inBeds(t, map[string]int{"it is back": 0, "it stays away": 1}, func(t *testing.T, b *bed, want int) {
+		var log warnings
+		o := b.owner("o", nil, log.log)
+		o.net.Partition(true)
+		_, err := o.Acquire(b.lasting(attempt), []ordering.Key{"a"})
+		require.ErrorContains(t, err, "in the background")
+		require.Empty(t, log.String())
+		o.net.Partition(want > 0)
+		require.NoError(t, o.Close(t.Context()))
+		require.Equal(t, want, strings.Count(log.String(), "not all was cleaned up in the background"), log.String())
+	})
 }
 
 // Of two sendings that are as long as any may be, one may be lost.
 func TestTheLongestAttemptLeavesRoomForAnother(t *testing.T) {
-	for _, lose := range []int{0, 1} {
-		inBed(t, func(t *testing.T, b *bed) {
-			var slower atomic.Bool
-			n := 0
-			o := b.owner("o", func(c faults.Call) faults.Fault {
-				if !slower.Load() {
-					return faults.Slow(attempt * 5 / 2)
-				}
-				if n++; n <= lose {
-					return faults.LoseRequest(faults.Hang)
-				}
-				return faults.Slow(attempt * 5 / 2)
-			})
-			b.free(b.take(o, "b")) // by now it is known how long requests take
-			set := b.take(o, "a")
-			slower.Store(true)
-			time.Sleep(lease)
-			require.NoError(t, set.Context().Err())
-			slower.Store(false)
-			b.free(set)
+	inBedsOf(t, []int{0, 1}, func(t *testing.T, b *bed, lose int) {
+		var holds atomic.Bool
+		o := b.owner("o", func(faults.Call) faults.Fault {
+			if holds.Load() && lose > 0 {
+				lose--
+				return faults.LoseRequest(faults.Hang)
+			}
+			return faults.Slow(attempt * 5 / 2)
 		})
-	}
+		b.free(b.take(o, "b")) // by now it is known how long requests take
+		set := b.take(o, "a")
+		holds.Store(true)
+		time.Sleep(lease)
+		require.NoError(t, set.Context().Err())
+		b.free(set)
+	})
+}
+
+var closeKeys = []ordering.Key{"a", "b/c"}
+
+func TestCloseWaitsForSets(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		o := b.owner("o", nil)
+		set := b.take(o, closeKeys...)
+		time.AfterFunc(3*lease, func() { b.free(set) })
+		closed := make(chan error, 1)
+		go func() { closed <- o.Close(t.Context()) }()
+		time.Sleep(time.Second)
+		_ = o.requests()
+		for name, call := range map[string]func() error{
+			"Acquire":    func() error { _, err := o.Acquire(t.Context(), closeKeys); return err },
+			"TryAcquire": func() error { _, err := o.TryAcquire(t.Context(), closeKeys); return err },
+			"With": func() error {
+				return o.With(t.Context(), closeKeys, func(context.Context, fencing.Token) error { t.Error("called"); return nil })
+			},
+		} {
+			require.ErrorIs(t, call(), lockset.ErrClosed, name)
+		}
+		require.Empty(t, o.requests())
+		require.NoError(t, set.Context().Err(), "it is held to its end")
+		require.NoError(t, <-closed)
+		require.NoError(t, o.Close(t.Context()))
+	})
+}
+
+// When its time is over, Close ends what waits and frees what is held, and whoever holds it
+// is told before anybody else can have it.
+func TestCloseReleasesSetsAndEndsWaits(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		o, other := b.owner("o", nil), b.owner("other", nil)
+		theirs := b.take(other, "theirs")
+		set := b.take(o, closeKeys...)
+		waits := b.ask(t.Context(), o, []ordering.Key{"theirs"})
+		inside := make(chan error, 1)
+		go func() {
+			inside <- o.With(t.Context(), []ordering.Key{"within"}, func(ctx context.Context, _ fencing.Token) error {
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		time.Sleep(time.Second)
+		begun := time.Now()
+		err := o.Close(b.lasting(time.Second))
+		require.Equal(t, context.DeadlineExceeded, err, "everything could be given up")
+		require.Less(t, time.Since(begun), time.Second+lease/2)
+		require.Equal(t, lockset.ErrClosed, waits.failed(), "it lost nothing")
+		for _, err := range []error{context.Cause(set.Context()), <-inside, set.Release(t.Context())} {
+			require.ErrorIs(t, err, lockset.ErrClosed)
+			require.ErrorIs(t, err, lockset.ErrLost)
+			require.NotContains(t, err.Error(), "\n")
+		}
+		b.free(b.take(other, append(closeKeys, "within")...))
+		require.Less(t, time.Since(begun), time.Second+lease/2, "nobody waits for a lease")
+		b.free(theirs)
+		b.allFree()
+	})
+}
+
+// What cannot be released is told; it takes a lease at most.
+func TestCloseThatCannotRelease(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		o := b.owner("o", nil)
+		b.take(o, closeKeys...)
+		o.net.Partition(true)
+		begun := time.Now()
+		err := o.Close(ended())
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorAs(t, err, new(*lockset.NoAnswerError))
+		require.LessOrEqual(t, time.Since(begun), lease+time.Second)
+	})
+}
+
+// A set on its way out is left to whoever ends it, and waited for. One that is lost is nothing to wait for.
+func TestCloseOfASetOnItsWayOut(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		o := b.owner("o", nil)
+		ending := must(b.take(o, closeKeys...).End(t.Context()))(t)
+		time.AfterFunc(lease/2, func() { _, _ = ending.Resolve(context.Background()) })
+		begun := time.Now()
+		require.Equal(t, context.Canceled, o.Close(ended()))
+		require.GreaterOrEqual(t, time.Since(begun), lease/2)
+		b.allFree()
+
+		o = b.owner("loses", nil)
+		set := b.take(o, closeKeys...)
+		o.net.Partition(true)
+		<-set.Context().Done()
+		require.NoError(t, o.Close(t.Context()))
+	})
+}
+
+// A set that is acquired just when the client gives up is given up, too.
+func TestCloseWhileASetIsAcquired(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var o *owner
+		closed := make(chan error, 1)
+		secured := false
+		o = b.owner("o", nil, hearing(trace.Request, func(trace.Event) {
+			if !secured {
+				secured = true
+				go func() { closed <- o.Close(ended()) }()
+				time.Sleep(time.Second) // the answer is there, and not looked at
+			}
+		}))
+		_, err := o.Acquire(t.Context(), closeKeys)
+		require.ErrorIs(t, err, lockset.ErrClosed)
+		require.Equal(t, context.Canceled, <-closed)
+		begun := time.Now()
+		b.free(b.take(b.owner("next", nil), closeKeys...))
+		require.Less(t, time.Since(begun), lease/2, "nobody waits for a lease")
+	})
+}
+
+// What a closed client refuses it has not begun.
+func TestAClosedClientTracesNothing(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		starts := 0
+		o := b.owner("o", nil, func(c *lockset.Config) {
+			c.Trace = trace.Join(c.Trace, hooks.OnStart(trace.Acquire, func(context.Context, trace.Event) context.Context { starts++; return nil }))
+		})
+		b.free(b.take(o, "a")) // a hook that returns nothing changes nothing
+		require.NoError(t, o.Close(t.Context()))
+		_, err := o.Acquire(t.Context(), closeKeys)
+		require.ErrorIs(t, err, lockset.ErrClosed)
+		require.Equal(t, 1, starts)
+	})
 }

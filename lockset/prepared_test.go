@@ -2,7 +2,7 @@ package lockset_test
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -29,15 +30,9 @@ const unitTable = "units"
 // prepared is a set that waits for its journal. Its heartbeats end with the test.
 func (b *bed) prepared(o *owner, keys ...ordering.Key) (*lockset.Set, *lockset.Prepared) {
 	b.t.Helper()
-	set, err := o.Acquire(b.t.Context(), keys)
-	require.NoError(b.t, err)
-	b.t.Cleanup(func() {
-		over, cancel := context.WithCancel(context.Background())
-		cancel()
-		_, _ = set.End(over)
-	})
-	p, err := set.Prepare(b.t.Context(), unitTable, func(int) {})
-	require.NoError(b.t, err)
+	set := must(o.Acquire(b.t.Context(), keys))(b.t)
+	b.t.Cleanup(func() { _, _ = set.End(ended()) })
+	p := must(set.Prepare(b.t.Context(), unitTable, func(int) {}))(b.t)
 	return set, p
 }
 
@@ -52,8 +47,7 @@ func (b *bed) diesMarked(keys ...ordering.Key) *lockset.Set {
 // steps are those of a set of these keys.
 func (b *bed) steps(keys ...ordering.Key) plans.Plan {
 	b.t.Helper()
-	plan, err := plans.New(keys...)
-	require.NoError(b.t, err)
+	plan := must(plans.New(keys...))(b.t)
 	return plan
 }
 
@@ -75,8 +69,7 @@ func (b *bed) transact(items ...types.TransactWriteItem) error {
 }
 
 func (b *bed) isMarked(key ordering.Key) bool {
-	mark, ok := b.row(key)["pending"].(*types.AttributeValueMemberS)
-	return ok && mark.Value == unitTable
+	return lockrow.TextOf(b.row(key)["pending"]) == unitTable
 }
 
 // freedByTheirUnit asserts that keys are free, unmarked, and have their unit's mark of a
@@ -85,11 +78,11 @@ func (b *bed) freedByTheirUnit(unit string, keys ...ordering.Key) {
 	b.t.Helper()
 	for _, k := range keys {
 		r := b.row(k)
-		require.Contains(b.t, r, "isReleased", "%v", k)
+		require.Equal(b.t, s("1"), r["isReleased"], "%v", k)
 		require.NotContains(b.t, r, "unit", "%v", k)
 		require.NotContains(b.t, r, "pending", "%v", k)
 		require.Contains(b.t, r, "expiresAt", "%v", k)
-		require.Equal(b.t, &types.AttributeValueMemberS{Value: unit}, r["committedBy"], "%v", k)
+		require.Equal(b.t, s(unit), r["committedBy"], "%v", k)
 	}
 }
 
@@ -100,8 +93,7 @@ func TestAMarkedSetIsRenewedAndDoesNotExpire(t *testing.T) {
 		entries := b.row("c")["below"]
 		require.Contains(t, b.row("a"), "expiresAt")
 		steps := make(chan int, 4)
-		p, err := set.Prepare(t.Context(), unitTable, func(n int) { steps <- n })
-		require.NoError(t, err)
+		p := must(set.Prepare(t.Context(), unitTable, func(n int) { steps <- n }))(t)
 		require.Equal(t, 4, <-steps, "one transaction")
 		for _, k := range set.Keys() {
 			require.True(t, b.isMarked(k), "%v", k)
@@ -123,47 +115,32 @@ func TestAMarkedSetIsRenewedAndDoesNotExpire(t *testing.T) {
 	})
 }
 
-// A set of more rows than a transaction has is prepared in several, of whole steps.
+// A set of more rows than a transaction has is prepared in several, of whole steps. Eight of them at a
+// time: the SDK's HTTP client keeps ten connections to a host.
 func TestALargeSetIsMarkedStepByStep(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		var keys []ordering.Key
-		for i := range 120 { // two rows each
-			keys = append(keys, ordering.Join("c"+string(rune('a'+i/26))+string(rune('a'+i%26)), "x"))
-		}
+	type given struct {
+		keys         []ordering.Key
+		transactions int
+		took         time.Duration
+	}
+	inBeds(t, map[string]given{
+		"two rows each":       {pairs(120), 3, rtt},
+		"of ten, two go late": {singles(1000), 10, 2 * rtt},
+	}, func(t *testing.T, b *bed, c given) {
 		o := b.owner("o", nil)
-		set := b.take(o, keys...)
+		set := b.take(o, c.keys...)
 		o.requests()
-		steps := make(chan int, 10)
-		p, err := set.Prepare(t.Context(), unitTable, func(n int) { steps <- n })
-		require.NoError(t, err)
-		close(steps)
-		prepared := 0
-		for n := range steps {
-			prepared += n
-		}
-		require.Equal(t, 120, prepared)
-		require.Equal(t, 3, o.requests()["TransactWriteItems"])
-		for _, k := range keys {
-			require.True(t, b.isMarked(k), "%v", k)
+		var prepared atomic.Int64
+		began := time.Now()
+		p := must(set.Prepare(t.Context(), unitTable, func(n int) { prepared.Add(int64(n)) }))(t)
+		require.Equal(t, c.took, time.Since(began))
+		require.EqualValues(t, len(c.keys), prepared.Load())
+		require.Equal(t, c.transactions, o.requests()["TransactWriteItems"])
+		for _, row := range b.db.Items(table) {
+			require.True(t, row["below"] != nil || lockrow.TextOf(row["pending"]) == unitTable, "%v", row)
 		}
 		require.NoError(t, p.Release(t.Context()))
 		b.allFree()
-	})
-}
-
-// Eight of them at a time: the SDK's HTTP client keeps ten connections to a host.
-func TestALargeSetIsNotMarkedAllAtOnce(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		var keys []ordering.Key
-		for i := range 1000 {
-			keys = append(keys, ordering.Key(fmt.Sprint("k", i)))
-		}
-		set := b.take(b.owner("o", nil), keys...)
-		began := time.Now()
-		p, err := set.Prepare(t.Context(), unitTable, func(int) {})
-		require.NoError(t, err)
-		require.Equal(t, 2*rtt, time.Since(began), "of ten transactions two come later")
-		require.NoError(t, p.Release(t.Context()))
 	})
 }
 
@@ -171,20 +148,13 @@ func TestALargeSetIsNotMarkedAllAtOnce(t *testing.T) {
 func TestAHoldThatCannotBeRead(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		var denied atomic.Bool
-		o := b.owner("o", func(c faults.Call) faults.Fault {
-			if c.Op == "TransactGetItems" && denied.Load() {
-				return faults.Deny()
-			}
-			return faults.Pass()
-		})
-		set := b.take(o, "a")
-		p, err := set.Prepare(t.Context(), unitTable, func(int) {})
-		require.NoError(t, err)
-		hold, err := p.Hold(t.Context(), set.Plan()[0])
-		require.NoError(t, err)
-		require.Equal(t, lockset.Held, hold)
+		o := b.owner("o", when(func(c faults.Call) bool {
+			return c.Op == "TransactGetItems" && denied.Load()
+		}, faults.Deny()))
+		set, p := b.prepared(o, "a")
+		require.Equal(t, lockset.Held, must(p.Hold(t.Context(), set.Plan()[0]))(t))
 		denied.Store(true)
-		_, err = p.Hold(t.Context(), set.Plan()[0])
+		_, err := p.Hold(t.Context(), set.Plan()[0])
 		require.ErrorAs(t, err, new(*lockset.TableError))
 		require.NoError(t, p.Release(t.Context()))
 	})
@@ -193,47 +163,46 @@ func TestAHoldThatCannotBeRead(t *testing.T) {
 // What is not the unit's any more cannot wait for its journal. The rows of one
 // transaction are prepared together or not at all.
 func TestASetThatLostARowIsNotMarked(t *testing.T) {
-	for name, c := range map[string]struct {
+	type given struct {
 		lose func(*bed)
 		key  ordering.Key
-	}{
+	}
+	inBeds(t, map[string]given{
 		"another has a key":          {func(b *bed) { b.seize("a", b.owner("thief", nil)) }, "a"},
 		"a key's row is gone":        {func(b *bed) { b.delete("a") }, "a"},
 		"an intent is gone":          {func(b *bed) { b.change("c", "REMOVE below", nil) }, "c"},
 		"an ancestor's row is gone":  {func(b *bed) { b.delete("c") }, "c"},
 		"another has it, and intent": {func(b *bed) { b.seize("c/y", b.owner("thief", nil)) }, "c/y"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				set := b.take(b.owner("o", nil), "a", "c/x", "c/y")
-				c.lose(b)
-				_, err := set.Prepare(t.Context(), unitTable, func(int) { t.Error("it was prepared") })
-				var lost *heartbeat.LostError
-				require.ErrorAs(t, err, &lost)
-				require.Equal(t, c.key, lost.Key)
-				require.ErrorIs(t, err, lockset.ErrLost)
-				for _, k := range set.Keys() {
-					require.False(t, b.isMarked(k), "%v", k)
-				}
-				_ = set.Release(t.Context()) // which tells of the loss again
-				for _, k := range set.Keys() {
-					if k != c.key {
-						require.NotContains(t, b.row(k), "unit", "%v", k)
-					}
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, b *bed, c given) {
+		set := b.take(b.owner("o", nil), "a", "c/x", "c/y")
+		c.lose(b)
+		_, err := set.Prepare(t.Context(), unitTable, func(int) { t.Error("it was prepared") })
+		requireLost(t, err, c.key)
+		require.ErrorIs(t, err, lockset.ErrLost)
+		for _, k := range set.Keys() {
+			require.False(t, b.isMarked(k), "%v", k)
+		}
+		_ = set.Release(t.Context()) // which tells of the loss again
+		for _, k := range set.Keys() {
+			if k != c.key {
+				require.NotContains(t, b.row(k), "unit", "%v", k)
+			}
+		}
+	})
 }
 
+// A set that was released is not marked, and ends no second time: a commit would have no lock to check.
 func TestASetThatWasReleasedIsNotMarked(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		set := b.take(b.owner("o", nil), "a", "c/x")
 		b.free(set)
-		_, err := set.Prepare(t.Context(), unitTable, func(int) {})
-		require.ErrorIs(t, err, heartbeat.ErrReleased)
-		require.ErrorIs(t, err, lockset.ErrLost)
-		b.free(set)
+		_, marked := set.Prepare(t.Context(), unitTable, func(int) {})
+		_, ended := set.End(t.Context())
+		for _, err := range []error{marked, ended} {
+			require.ErrorIs(t, err, heartbeat.ErrReleased)
+			require.ErrorIs(t, err, lockset.ErrLost)
+		}
+		b.free(set) // and it stays as it was
 		b.allFree()
 	})
 }
@@ -241,36 +210,24 @@ func TestASetThatWasReleasedIsNotMarked(t *testing.T) {
 // A set that was prepared only in part is released as any: nothing prepared stays behind.
 func TestTheReleaseOfAMarkedSetRemovesTheMark(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		var keys []ordering.Key
-		for i := range 101 {
-			keys = append(keys, ordering.Key("k"+string(rune('a'+i/26))+string(rune('a'+i%26))))
-		}
+		keys := singles(101)
 		marks := 0
 		o := b.owner("o", func(c faults.Call) faults.Fault {
 			if in, ok := c.Input.(*dynamodb.TransactWriteItemsInput); ok && isMark(in) {
-				if marks++; marks == 1 {
-					return faults.Pass()
+				if marks++; marks == 2 {
+					b.delete(ordering.Key(lockrow.TextOf(in.TransactItems[0].Update.Key["key"])))
+					time.Sleep(10 * rtt) // the other transaction has landed
 				}
-				b.delete(ordering.Key(in.TransactItems[0].Update.Key["key"].(*types.AttributeValueMemberS).Value))
-				time.Sleep(10 * rtt) // the other transaction has landed
 			}
 			return faults.Pass()
 		})
 		set := b.take(o, keys...)
 		_, err := set.Prepare(t.Context(), unitTable, func(int) {})
 		require.ErrorIs(t, err, lockset.ErrLost)
-		prepared := 0
-		for _, k := range keys {
-			if b.isMarked(k) {
-				prepared++
-			}
-		}
-		require.Positive(t, prepared, "the test is about a set prepared in part")
+		require.True(t, slices.ContainsFunc(keys, b.isMarked), "the test is about a set prepared in part")
 		require.ErrorIs(t, set.Release(t.Context()), lockset.ErrLost, "a row was deleted")
 		b.allFree()
-		for _, k := range keys {
-			require.False(t, b.isMarked(k), "%v", k)
-		}
+		require.False(t, slices.ContainsFunc(keys, b.isMarked))
 	})
 }
 
@@ -301,19 +258,14 @@ func TestAPendingReleaseFreesWhatIsLeft(t *testing.T) {
 func TestStepsAreFreedBySomebodyElse(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		set := b.diesMarked("a", "c/x", "c/y")
-		heir := b.owner("heir", nil)
-		p := heir.PreparedOf(t.Context(), set.Nonce(), set.Token(), set.Plan())
+		p := b.owner("heir", nil).PreparedOf(t.Context(), set.Nonce(), set.Token(), set.Plan())
 		for _, step := range set.Plan() {
-			hold, err := p.Hold(t.Context(), step)
-			require.NoError(t, err)
-			require.Equal(t, lockset.Held, hold)
+			require.Equal(t, lockset.Held, must(p.Hold(t.Context(), step))(t))
 		}
 		require.NoError(t, b.frees(p, set.Plan()...))
 		b.freedByTheirUnit(set.Nonce(), "a", "c/x", "c/y")
 		b.allFree()
-		hold, err := p.Hold(t.Context(), set.Plan()[0])
-		require.NoError(t, err)
-		require.Equal(t, lockset.Freed, hold)
+		require.Equal(t, lockset.Freed, must(p.Hold(t.Context(), set.Plan()[0]))(t))
 		require.Error(t, b.frees(p, set.Plan()[0]), "it was done")
 		p.Done(true)
 	})
@@ -322,10 +274,11 @@ func TestStepsAreFreedBySomebodyElse(t *testing.T) {
 // A step that is written under and not freed yet is the unit's, and waits for its
 // journal: anything else was freed, or is another's.
 func TestTheGuardOfAStep(t *testing.T) {
-	for name, c := range map[string]struct {
+	type given struct {
 		change func(*bed, *lockset.Prepared)
 		holds  bool
-	}{
+	}
+	inBeds(t, map[string]given{
 		"as it was prepared": {func(*bed, *lockset.Prepared) {}, true},
 		"freed": {func(b *bed, p *lockset.Prepared) {
 			require.NoError(b.t, b.frees(p, b.steps("a")...))
@@ -340,20 +293,16 @@ func TestTheGuardOfAStep(t *testing.T) {
 		}, false},
 		"not prepared": {func(b *bed, _ *lockset.Prepared) { b.change("a", "REMOVE pending", nil) }, false},
 		"gone":         {func(b *bed, _ *lockset.Prepared) { b.delete("a") }, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				_, p := b.prepared(b.owner("o", nil), "a", "z")
-				c.change(b, p)
-				err := b.transact(p.CheckHeld(b.steps("a")[0]))
-				if c.holds {
-					require.NoError(t, err)
-					return
-				}
-				require.ErrorAs(t, err, new(*types.TransactionCanceledException))
-			})
-		})
-	}
+	}, func(t *testing.T, b *bed, c given) {
+		_, p := b.prepared(b.owner("o", nil), "a", "z")
+		c.change(b, p)
+		err := b.transact(p.CheckHeld(b.steps("a")[0]))
+		if c.holds {
+			require.NoError(t, err)
+			return
+		}
+		require.ErrorAs(t, err, new(*types.TransactionCanceledException))
+	})
 }
 
 // Who frees a step lets go of it first: the set is not lost by what it gave away,
@@ -382,8 +331,7 @@ func TestATokenBurnedOnAMarkedRow(t *testing.T) {
 		set := b.diesMarked("a")
 		before := b.row("a")
 		o := b.owner("o", nth("UpdateItem", 1, faults.DeliverLate(3*lease, faults.Hang)))
-		ctx, cancel := context.WithTimeout(t.Context(), lease/20)
-		defer cancel()
+		ctx := b.lasting(lease / 20)
 		_, err := o.Acquire(ctx, []ordering.Key{"a"})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		after := b.row("a")

@@ -2,19 +2,22 @@ package lockset_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
+	"github.com/holdall/holdall/trace"
 )
 
 // Joining a queue through a network that loses, delays and repeats.
@@ -26,17 +29,13 @@ func joins(f faults.Fault) faults.Script { return writes("list_append", f) }
 // may ask at a time.
 func writes(text string, f faults.Fault) faults.Script {
 	var met atomic.Bool
-	return func(c faults.Call) faults.Fault {
-		in, ok := c.Input.(*dynamodb.UpdateItemInput)
-		if !ok || !strings.Contains(*in.UpdateExpression, text) || met.Swap(true) {
-			return faults.Pass()
-		}
-		return f
-	}
+	return when(func(c faults.Call) bool { return updates(text)(c) && !met.Swap(true) }, f)
 }
 
+type blockage struct{ held, wanted, row ordering.Key }
+
 // blocked are rows that a unit may have to wait for.
-var blocked = map[string]struct{ held, wanted, row ordering.Key }{
+var blocked = map[string]blockage{
 	"a key":             {"a", "a", "a"},
 	"an ancestor":       {"c", "c/1", "c"},
 	"a key above a key": {"c/1", "c", "c"},
@@ -45,150 +44,113 @@ var blocked = map[string]struct{ held, wanted, row ordering.Key }{
 // Whatever becomes of the request to join, the unit has one place, is served in
 // its turn, and leaves nothing.
 func TestAUnitHasOnePlaceWhateverBecomesOfItsJoining(t *testing.T) {
-	for name, fault := range map[string]faults.Fault{
+	inBedsOfBoth(t, map[string]faults.Fault{
 		"the answer is lost":       faults.LoseAnswer(faults.Reset),
 		"the answer never comes":   faults.LoseAnswer(faults.Hang),
 		"the request is lost":      faults.LoseRequest(faults.Reset),
 		"it is delivered late":     faults.DeliverLate(lease/2, faults.Reset),
 		"it is delivered twice":    faults.Duplicate(lease / 2),
 		"the server says it fails": faults.ServerError(true),
-	} {
-		for where, c := range blocked {
-			t.Run(name+", "+where, func(t *testing.T) {
-				inBed(t, func(t *testing.T, b *bed) {
-					holder := b.take(b.owner("holder", nil), c.held)
-					o := b.owner("o", joins(fault))
-					patron := b.ask(t.Context(), o, []ordering.Key{c.wanted})
-					time.Sleep(lease / 5) // longer than an attempt may take
-					require.Len(t, b.queue(c.row), 1)
-					behind := b.ask(t.Context(), b.owner("behind", nil), []ordering.Key{c.wanted})
-					o.net.Wait()
-					require.Equal(t, 1, o.net.Counts()[fault.Kind])
-					require.Len(t, b.queue(c.row), 2)
-					b.free(holder)
-					freed := time.Now()
-					patron.leave()
-					require.Less(t, patron.at.Sub(freed), soon)
-					behind.leave()
-					require.Less(t, behind.at.Sub(freed), 2*soon)
-					require.Empty(t, b.queue(c.row))
-					b.allFree()
-				})
-			})
-		}
-	}
+	}, blocked, func(t *testing.T, b *bed, fault faults.Fault, c blockage) {
+		holder := b.take(b.owner("holder", nil), c.held)
+		o := b.owner("o", joins(fault))
+		patron := b.ask(t.Context(), o, []ordering.Key{c.wanted})
+		time.Sleep(lease / 5) // longer than an attempt may take
+		require.Len(t, b.queue(c.row), 1)
+		behind := b.ask(t.Context(), b.owner("behind", nil), []ordering.Key{c.wanted})
+		o.net.Wait()
+		require.Equal(t, 1, o.net.Counts()[fault.Kind])
+		require.Len(t, b.queue(c.row), 2)
+		b.free(holder)
+		freed := time.Now()
+		patron.leave()
+		require.Less(t, patron.at.Sub(freed), soon)
+		behind.leave()
+		require.Less(t, behind.at.Sub(freed), 2*soon)
+		require.Empty(t, b.queue(c.row))
+		b.allFree()
+	})
 }
 
 // A request to join that arrives when its unit has given up finds its token
-// burned: there are no ghosts in a queue.
+// burned: there are no ghosts in a queue. A place that a unit does not know it has is given up like
+// any other.
 func TestAJoiningThatArrivesAfterItsUnitGaveUp(t *testing.T) {
-	for name, fault := range map[string]faults.Fault{
-		"late":          faults.DeliverLate(lease/2, faults.Reset),
-		"late, unheard": faults.DeliverLate(lease/2, faults.Hang),
-		"again":         faults.Duplicate(lease / 2),
-	} {
-		for where, c := range blocked {
-			t.Run(name+", "+where, func(t *testing.T) {
-				inBed(t, func(t *testing.T, b *bed) {
-					holder := b.take(b.owner("holder", nil), c.held)
-					o := b.owner("o", joins(fault))
-					ctx, cancel := context.WithTimeout(t.Context(), lease/20)
-					defer cancel()
-					gone := b.ask(ctx, o, []ordering.Key{c.wanted})
-					require.ErrorAs(t, gone.failed(), new(*lockset.HeldError))
-					require.Empty(t, b.queue(c.row), "it left")
-					o.net.Wait()
-					require.Greater(t, time.Since(gone.at), lease/4)
-					require.Equal(t, 1, o.net.Counts()[fault.Kind])
-					require.Empty(t, b.queue(c.row), "a ghost")
-					b.free(holder)
-					b.allFree()
-				})
-			})
+	inBedsOfBoth(t, map[string]faults.Fault{
+		"late":             faults.DeliverLate(lease/2, faults.Reset),
+		"late, unheard":    faults.DeliverLate(lease/2, faults.Hang),
+		"again":            faults.Duplicate(lease / 2),
+		"at once, unheard": faults.LoseAnswer(faults.Hang),
+	}, blocked, func(t *testing.T, b *bed, fault faults.Fault, c blockage) {
+		holder := b.take(b.owner("holder", nil), c.held)
+		o := b.owner("o", joins(fault))
+		gone := b.ask(b.lasting(lease/20), o, []ordering.Key{c.wanted})
+		if fault.Kind == faults.AnswerLost {
+			require.Len(t, b.queue(c.row), 1)
 		}
-	}
-}
-
-// A place that a unit does not know it has is given up like any other.
-func TestAPlaceUnheardOfIsGivenUp(t *testing.T) {
-	for where, c := range blocked {
-		t.Run(where, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				holder := b.take(b.owner("holder", nil), c.held)
-				o := b.owner("o", joins(faults.LoseAnswer(faults.Hang)))
-				ctx, cancel := context.WithTimeout(t.Context(), lease/20)
-				defer cancel()
-				gone := b.ask(ctx, o, []ordering.Key{c.wanted})
-				require.Len(t, b.queue(c.row), 1)
-				require.Error(t, gone.failed())
-				require.Empty(t, b.queue(c.row), "a ghost")
-				b.free(holder)
-				b.allFree()
-			})
-		})
-	}
+		require.ErrorAs(t, gone.failed(), new(*lockset.HeldError))
+		require.Empty(t, b.queue(c.row), "it left")
+		o.net.Wait()
+		if fault.Kind != faults.AnswerLost {
+			require.Greater(t, time.Since(gone.at), lease/4)
+		}
+		require.Equal(t, 1, o.net.Counts()[fault.Kind])
+		require.Empty(t, b.queue(c.row), "a ghost")
+		b.free(holder)
+		b.allFree()
+	})
 }
 
 // A request to join that arrives when its unit has what it waited for, or had it,
 // is too late.
 func TestAJoiningThatArrivesAfterItsUnitWasServed(t *testing.T) {
-	for name, fault := range map[string]faults.Fault{
-		"late":  faults.DeliverLate(lease/2, faults.Reset),
-		"again": faults.Duplicate(lease / 2),
-	} {
-		for where, c := range blocked {
-			for when, hold := range map[string]time.Duration{"and holds": lease, "and is gone": 0} {
-				t.Run(name+", "+where+", "+when, func(t *testing.T) {
-					inBed(t, func(t *testing.T, b *bed) {
-						holder := b.take(b.owner("holder", nil), c.held)
-						o := b.owner("o", joins(fault))
-						patron := b.ask(t.Context(), o, []ordering.Key{c.wanted})
-						b.free(holder)
-						set := patron.got()
-						go func() {
-							time.Sleep(hold)
-							_ = set.Release(context.Background())
-						}()
-						o.net.Wait()
-						time.Sleep(lease)
-						require.Equal(t, 1, o.net.Counts()[fault.Kind])
-						require.Empty(t, b.queue(c.row), "a ghost")
-						b.allFree()
-					})
-				})
-			}
-		}
+	type given struct {
+		fault faults.Fault
+		hold  time.Duration
 	}
+	late, again := faults.DeliverLate(lease/2, faults.Reset), faults.Duplicate(lease/2)
+	inBedsOfBoth(t, map[string]given{
+		"late, and it holds": {late, lease}, "late, and it is gone": {late, 0},
+		"again, and it holds": {again, lease}, "again, and it is gone": {again, 0},
+	}, blocked, func(t *testing.T, b *bed, g given, c blockage) {
+		holder := b.take(b.owner("holder", nil), c.held)
+		o := b.owner("o", joins(g.fault))
+		patron := b.ask(t.Context(), o, []ordering.Key{c.wanted})
+		b.free(holder)
+		set := patron.got()
+		time.AfterFunc(g.hold, func() { _ = set.Release(context.Background()) })
+		o.net.Wait()
+		time.Sleep(lease)
+		require.Equal(t, 1, o.net.Counts()[g.fault.Kind])
+		require.Empty(t, b.queue(c.row), "a ghost")
+		b.allFree()
+	})
 }
 
 // A request to leave whose answer is lost has left; one that is lost is sent
 // again.
 func TestAPlaceIsGivenUpThroughAPoorNetwork(t *testing.T) {
-	for name, fault := range map[string]faults.Fault{
+	inBeds(t, map[string]faults.Fault{
 		"the answer is lost":  faults.LoseAnswer(faults.Reset),
 		"the request is lost": faults.LoseRequest(faults.Reset),
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				holder := b.take(b.owner("holder", nil), "a")
-				before := b.ask(t.Context(), b.owner("before", nil), []ordering.Key{"a"})
-				o := b.owner("o", writes("REMOVE #queue[1]", fault))
-				ctx, cancel := context.WithCancel(t.Context())
-				gone := b.ask(ctx, o, []ordering.Key{"a"})
-				after := b.ask(t.Context(), b.owner("after", nil), []ordering.Key{"a"})
-				places := b.queue("a")
-				require.Len(t, places, 3)
-				cancel()
-				require.ErrorIs(t, gone.failed(), context.Canceled)
-				require.Equal(t, 1, o.net.Counts()[fault.Kind])
-				require.Equal(t, []string{places[0], places[2]}, b.queue("a"))
-				b.free(holder)
-				before.leave()
-				after.leave()
-				b.allFree()
-			})
-		})
-	}
+	}, func(t *testing.T, b *bed, fault faults.Fault) {
+		holder := b.take(b.owner("holder", nil), "a")
+		before := b.ask(t.Context(), b.owner("before", nil), []ordering.Key{"a"})
+		o := b.owner("o", writes("REMOVE #queue[1]", fault))
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := b.ask(ctx, o, []ordering.Key{"a"})
+		after := b.ask(t.Context(), b.owner("after", nil), []ordering.Key{"a"})
+		places := b.queue("a")
+		require.Len(t, places, 3)
+		cancel()
+		require.ErrorIs(t, gone.failed(), context.Canceled)
+		require.Equal(t, 1, o.net.Counts()[fault.Kind])
+		require.Equal(t, []string{places[0], places[2]}, b.queue("a"))
+		b.free(holder)
+		before.leave()
+		after.leave()
+		b.allFree()
+	})
 }
 
 // A unit has one place in all: who finds another row of its step in the way
@@ -220,23 +182,20 @@ func TestAUnitThatIsBlockedElsewhereLeavesItsPlace(t *testing.T) {
 // A fence beyond a unit's token refuses its joining as it would refuse its taking
 // the row: it joins with a higher one, and need not be told first.
 func TestAUnitBehindAnothersClockJoinsWithAHigherToken(t *testing.T) {
-	for name, keys := range map[string][]ordering.Key{"for its first key": {"a"}, "for another": {"0", "a"}} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				holder := b.take(b.ahead("ahead", time.Hour), "a")
-				o := b.owner("o", nil)
-				patron := b.ask(t.Context(), o, keys)
-				time.Sleep(2 * rtt)
-				require.Len(t, b.queue("a"), 1)
-				require.Equal(t, 1+len(keys)+1, o.requests()["UpdateItem"], "one for each key, one to join, and one to say when the holder was alive")
-				b.free(holder)
-				set := patron.got()
-				require.Greater(t, set.Token(), holder.Token())
-				b.free(set)
-				b.allFree()
-			})
-		})
-	}
+	rows := map[string][]ordering.Key{"for its first key": {"a"}, "for another": {"0", "a"}}
+	inBeds(t, rows, func(t *testing.T, b *bed, keys []ordering.Key) {
+		holder := b.take(b.ahead("ahead", time.Hour), "a")
+		o := b.owner("o", nil)
+		patron := b.ask(t.Context(), o, keys)
+		time.Sleep(2 * rtt)
+		require.Len(t, b.queue("a"), 1)
+		require.Equal(t, 1+len(keys)+1, o.requests()["UpdateItem"], "one for each key, one to join, and one to say when the holder was alive")
+		b.free(holder)
+		set := patron.got()
+		require.Greater(t, set.Token(), holder.Token())
+		b.free(set)
+		b.allFree()
+	})
 }
 
 // Somebody else's burned token between two looks refuses a joining: it is looked
@@ -244,17 +203,11 @@ func TestAUnitBehindAnothersClockJoinsWithAHigherToken(t *testing.T) {
 func TestAJoiningThatIsRefusedIsTriedAgain(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		holder := b.take(b.owner("holder", nil), "a")
-		passer := b.owner("passer", nil)
-		var passed atomic.Bool
-		o := b.owner("o", func(c faults.Call) faults.Fault {
-			if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && strings.Contains(*in.UpdateExpression, "list_append") && !passed.Swap(true) {
-				b.tried(passer, "a")
-			}
-			return faults.Pass()
-		})
+		passer, passed := b.owner("passer", nil), false
+		o := b.owner("o", before(updates("list_append"), func() { b.tried(passer, "a"); passed = true }))
 		patron := b.ask(t.Context(), o, []ordering.Key{"a"})
 		time.Sleep(8 * rtt)
-		require.True(t, passed.Load())
+		require.True(t, passed)
 		require.Len(t, b.queue("a"), 1)
 		b.free(holder)
 		patron.leave()
@@ -266,44 +219,37 @@ func TestAJoiningThatIsRefusedIsTriedAgain(t *testing.T) {
 // it would be no row that anybody understands.
 func TestAJoiningMakesNoRow(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		holder := b.take(b.owner("holder", nil), "a")
-		var deleted atomic.Bool
-		o := b.owner("o", func(c faults.Call) faults.Fault {
-			if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && strings.Contains(*in.UpdateExpression, "list_append") && !deleted.Swap(true) {
-				b.delete("a")
-			}
-			return faults.Pass()
-		})
+		holder, deleted := b.take(b.owner("holder", nil), "a"), false
+		o := b.owner("o", before(updates("list_append"), func() { b.delete("a"); deleted = true }))
 		b.ask(t.Context(), o, []ordering.Key{"a"}).leave()
-		require.True(t, deleted.Load())
+		require.True(t, deleted)
 		require.ErrorIs(t, holder.Release(t.Context()), lockset.ErrLost)
 		b.allFree()
 	})
 }
 
-// Two who leave a queue at the same time leave it both, though each moves the
-// other's place.
+// Those who leave a queue at the same time leave it all, though each moves the
+// other's place: when their contexts end, or their waits.
 func TestPlacesGivenUpAtTheSameTime(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
+	inBeds(t, map[string]bool{"contexts": false, "waits": true}, func(t *testing.T, b *bed, recordWait bool) {
 		holder := b.take(b.owner("holder", nil), "a")
-		var patrons []*patron
-		var cancels []context.CancelFunc
-		for _, name := range []string{"first", "second", "third", "last"} {
-			ctx, cancel := context.WithCancel(t.Context())
-			t.Cleanup(cancel)
-			patrons, cancels = append(patrons, b.ask(ctx, b.owner(name, nil), []ordering.Key{"a"})), append(cancels, cancel)
+		var gone []*patron
+		end := time.Now().Add(lease / 10)
+		leave := map[bool]int{false: 3, true: 2}[recordWait]
+		for n := range leave {
+			ctx, option := b.has(time.Until(end)+time.Duration(n)*rtt/5, recordWait)
+			gone = append(gone, b.ask(ctx, b.owner(fmt.Sprint("gone", n), nil), []ordering.Key{"a"}, option))
 		}
+		last := b.ask(t.Context(), b.owner("last", nil), []ordering.Key{"a"})
 		places := b.queue("a")
-		for _, cancel := range cancels[:3] {
-			cancel()
-			time.Sleep(rtt / 5)
+		require.Len(t, places, leave+1)
+		for _, p := range gone {
+			require.ErrorAs(t, p.failed(), new(*lockset.HeldError))
 		}
-		for _, gone := range patrons[:3] {
-			require.ErrorIs(t, gone.failed(), context.Canceled)
-		}
-		require.Equal(t, places[3:], b.queue("a"))
+		require.Equal(t, places[leave:], b.queue("a"))
+		require.LessOrEqual(t, time.Since(end), 6*rtt)
 		b.free(holder)
-		patrons[3].leave()
+		last.leave()
 		b.allFree()
 	})
 }
@@ -311,92 +257,64 @@ func TestPlacesGivenUpAtTheSameTime(t *testing.T) {
 // Whoever was the head when it looked, and is not when it asks for the row, does
 // not get it: a place counts when the row is taken.
 func TestAPlaceCountsWhenTheRowIsTaken(t *testing.T) {
-	for name, key := range waysToTake {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				var moved atomic.Bool
-				taking := func(c faults.Call) bool { // a row in whose queue it is
-					switch in := c.Input.(type) {
-					case *dynamodb.UpdateItemInput:
-						return strings.Contains(*in.UpdateExpression, "#acquiredAt") && strings.Contains(*in.UpdateExpression, "#queue[0]")
-					case *dynamodb.TransactWriteItemsInput:
-						return strings.Contains(*in.TransactItems[0].Update.UpdateExpression, "#queue[0]")
-					}
-					return false
-				}
-				o := b.owner("o", func(c faults.Call) faults.Fault {
-					if taking(c) && !moved.Swap(true) { // it has lost its place, and joined again
-						b.requeue("c", append([]string{"another"}, b.places("c")...))
-					}
-					return faults.Pass()
-				})
-				holder := b.take(b.owner("holder", nil), "c")
-				waits := b.ask(t.Context(), o, []ordering.Key{key})
-				b.free(holder)
-				freed := time.Now()
-				waits.leave()
-				require.True(t, moved.Load())
-				require.GreaterOrEqual(t, waits.at.Sub(freed), untaken, "it was the other's turn")
-				b.allFree()
-			})
-		})
-	}
+	inBeds(t, waysToTake, func(t *testing.T, b *bed, key ordering.Key) {
+		taking := func(c faults.Call) bool { // a row in whose queue it is
+			in, ok := c.Input.(*dynamodb.TransactWriteItemsInput)
+			return updates("#acquiredAt")(c) && updates("#queue[0]")(c) ||
+				ok && strings.Contains(*in.TransactItems[0].Update.UpdateExpression, "#queue[0]")
+		}
+		moved := false
+		o := b.owner("o", before(taking, func() { // it has lost its place, and joined again
+			b.requeue("c", append([]string{"another"}, b.places("c")...)...)
+			moved = true
+		}))
+		holder := b.take(b.owner("holder", nil), "c")
+		waits := b.ask(t.Context(), o, []ordering.Key{key})
+		b.free(holder)
+		freed := time.Now()
+		waits.leave()
+		require.True(t, moved)
+		require.GreaterOrEqual(t, waits.at.Sub(freed), untaken, "it was the other's turn")
+		b.allFree()
+	})
 }
 
 // A late copy of a try takes the row just before its unit, that was refused, joins
 // the queue: nobody lines up for what it has, and leaves a ghost there.
 func TestNobodyJoinsTheQueueOfARowItHas(t *testing.T) {
-	for name, c := range map[string]struct {
+	type given struct {
 		op  string
 		key ordering.Key
-	}{"exclusively": {"UpdateItem", "c"}, "with an intent": {"TransactWriteItems", "c/1"}} {
-		for how, fault := range map[string]faults.Fault{
-			"late": faults.DeliverLate(lease/100, faults.Reset), "again": faults.Duplicate(lease / 100),
-		} {
-			t.Run(name+", "+how, func(t *testing.T) {
-				inBed(t, func(t *testing.T, b *bed) {
-					holder := b.take(b.owner("holder", nil), "c")
-					var joins atomic.Bool
-					o := b.owner("o", func(call faults.Call) faults.Fault {
-						in, ok := call.Input.(*dynamodb.UpdateItemInput)
-						switch {
-						case ok && strings.Contains(*in.UpdateExpression, "list_append"):
-							if !joins.Swap(true) {
-								b.free(holder)
-								time.Sleep(lease / 50) // the first try arrives
-							}
-						case call.Op == c.op && call.N == 1:
-							return fault
-						}
-						return faults.Pass()
-					})
-					patron := b.ask(t.Context(), o, []ordering.Key{c.key})
-					set := patron.got()
-					require.True(t, joins.Load())
-					require.Equal(t, 1, o.net.Counts()[fault.Kind])
-					require.Empty(t, b.queue("c"))
-					b.free(set)
-					b.allFree()
-				})
-			})
-		}
 	}
+	inBedsOfBoth(t, map[string]given{
+		"exclusively": {"UpdateItem", "c"}, "with an intent": {"TransactWriteItems", "c/1"},
+	}, map[string]faults.Fault{
+		"late": faults.DeliverLate(lease/100, faults.Reset), "again": faults.Duplicate(lease / 100),
+	}, func(t *testing.T, b *bed, c given, fault faults.Fault) {
+		holder := b.take(b.owner("holder", nil), "c")
+		joined := false
+		o := b.owner("o", both(nth(c.op, 1, fault), before(updates("list_append"), func() {
+			joined = true
+			b.free(holder)
+			time.Sleep(lease / 50) // the first try arrives
+		})))
+		set := b.ask(t.Context(), o, []ordering.Key{c.key}).got()
+		require.True(t, joined)
+		require.Equal(t, 1, o.net.Counts()[fault.Kind])
+		require.Empty(t, b.queue("c"))
+		b.free(set)
+		b.allFree()
+	})
 }
 
 // requeue writes the queue of a row.
-func (b *bed) requeue(key ordering.Key, units []string) {
+func (b *bed) requeue(key ordering.Key, places ...string) {
 	b.t.Helper()
-	list := &types.AttributeValueMemberL{}
-	for _, u := range units {
-		list.Value = append(list.Value, &types.AttributeValueMemberS{Value: u})
+	var queue []types.AttributeValue
+	for _, place := range places {
+		queue = append(queue, s(place))
 	}
-	_, err := b.db.UpdateItem(b.t.Context(), &dynamodb.UpdateItemInput{
-		TableName:                 aws.String(table),
-		Key:                       map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: string(key)}},
-		UpdateExpression:          aws.String("SET queue = :queue"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":queue": list},
-	})
-	require.NoError(b.t, err)
+	b.change(key, "SET queue = :queue", item{":queue": l(queue...)})
 }
 
 // A joining that is still under way may land after the last look at the row, and before
@@ -417,9 +335,7 @@ func TestAJoiningThatLandsBeforeItsBurn(t *testing.T) {
 						time.AfterFunc(time.Millisecond, cancel)
 					}
 					return f
-				}, func(c *lockset.Config) {
-					c.Now = func() time.Time { return time.Now().Add(-time.Hour) }
-				})
+				}, wrongBy(-time.Hour))
 				_, err := o.Acquire(ctx, []ordering.Key{"a"})
 				require.ErrorAs(t, err, new(*lockset.HeldError))
 				o.net.Wait()
@@ -437,20 +353,173 @@ func TestAJoiningThatLandsBeforeItsBurn(t *testing.T) {
 func TestARefusedJoinThatShowsAFreeRow(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		holder := b.take(b.owner("holder", nil), "a")
-		next := b.ahead("next", time.Second)
-		joined := 0
-		o := b.owner("o", func(c faults.Call) faults.Fault {
-			if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && strings.Contains(*in.UpdateExpression, "list_append") {
-				if joined++; joined == 1 {
-					b.free(holder)
-					b.free(b.take(next, "a"))
-				}
-			}
-			return faults.Pass()
-		})
+		next, joined := b.ahead("next", time.Second), 0
+		o := b.owner("o", before(updates("list_append"), func() {
+			joined++
+			b.free(holder)
+			b.free(b.take(next, "a"))
+		}))
 		b.free(b.take(o, "a"))
 		require.Equal(t, 1, joined)
 		require.Zero(t, o.sent["GetItem"], "%v", o.sent)
+		b.allFree()
+	})
+}
+
+// crowd are units that want coarse and fine locks of one family all the time.
+type crowd struct {
+	mu      sync.Mutex
+	waiting map[string]*waiter
+	most    waiter // of anybody
+	served  map[string]int
+}
+
+// waiter is what one unit has met while it waited.
+type waiter struct {
+	since     time.Time
+	overtaken int // by units that came later
+	joins     int
+}
+
+func (c *crowd) comes(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting[name] = &waiter{since: time.Now()}
+}
+
+func (c *crowd) joins(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting[name].joins++
+}
+
+func (c *crowd) isServed(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	me := c.waiting[name]
+	delete(c.waiting, name)
+	for _, other := range c.waiting {
+		if other.since.Before(me.since) {
+			other.overtaken++
+		}
+	}
+	c.served[name]++
+	c.most.overtaken, c.most.joins = max(c.most.overtaken, me.overtaken), max(c.most.joins, me.joins)
+}
+
+// Coarse and fine locks of one family, wanted all the time: nobody is overtaken
+// without end, or goes from the queue of one row to another's for ever.
+func TestNobodyIsOvertakenForEver(t *testing.T) {
+	length := time.Minute
+	if testing.Short() {
+		length = 4 * time.Second
+	}
+	for _, load := range []struct {
+		fine, coarse int
+		hold         time.Duration
+	}{{6, 2, time.Second}, {2, 6, 300 * time.Millisecond}, {3, 1, 100 * time.Millisecond}, {10, 1, 50 * time.Millisecond}} {
+		t.Run(fmt.Sprintf("%d fine, %d coarse, held for %v", load.fine, load.coarse, load.hold), func(t *testing.T) {
+			inBed(t, func(t *testing.T, b *bed) {
+				c := &crowd{waiting: map[string]*waiter{}, served: map[string]int{}}
+				end := time.Now().Add(length)
+				var all sync.WaitGroup
+				for i := range load.fine + load.coarse {
+					name, key := fmt.Sprint("unit ", i), ordering.Key("c/1")
+					if i >= load.fine {
+						key = "c"
+					}
+					joined := hearing(trace.Joined, func(trace.Event) { c.joins(name) })
+					o := b.owner(name, nil, joined, hearing(trace.Acquire, func(e trace.Event) {
+						assert.LessOrEqual(t, e.Waited, e.Took)
+						assert.GreaterOrEqual(t, e.Waited, e.Took-20*rtt)
+					}))
+					all.Go(func() {
+						for time.Sleep(time.Duration(i) * 37 * time.Millisecond); time.Now().Before(end); {
+							c.comes(name)
+							set := b.take(o, key)
+							c.isServed(name)
+							time.Sleep(load.hold)
+							b.free(set)
+						}
+					})
+				}
+				all.Wait()
+				units := load.fine + load.coarse
+				require.Len(t, c.served, units)
+				require.LessOrEqual(t, c.most.overtaken, 2*units)
+				require.LessOrEqual(t, c.most.joins, 4)
+				b.allFree()
+			})
+		})
+	}
+}
+
+// Two units are each next at one row of the step that both want, and look at the
+// same moment: they do not change places for ever.
+func TestTwoHeadsDoNotChangePlaces(t *testing.T) {
+	for ms := range 12 {
+		inBed(t, func(t *testing.T, b *bed) {
+			var joins atomic.Int64
+			joined := hearing(trace.Joined, func(trace.Event) { joins.Add(1) })
+			gate, seen := make(chan struct{}), 0
+			stops := hearing(trace.Request, func(trace.Event) {
+				if seen++; seen == 4 { // it has its place: its process stands still
+					<-gate
+				}
+			})
+			first := b.take(b.owner("first", nil), "c/1")
+			below := b.ask(t.Context(), b.owner("below", nil, joined, stops), []ordering.Key{"c/1"})
+			time.Sleep(20 * rtt)
+			require.Len(t, b.queue("c/1"), 1)
+			b.free(first)
+			coarse := b.take(b.owner("coarse", nil), "c")
+			above := b.ask(t.Context(), b.owner("above", nil, joined), []ordering.Key{"c/1"})
+			time.Sleep(20 * rtt)
+			require.Len(t, b.queue("c"), 1)
+			b.free(coarse)
+			time.Sleep(time.Duration(ms) * time.Millisecond)
+			close(gate)
+			began := time.Now()
+			for below.waits() && above.waits() {
+				time.Sleep(time.Millisecond)
+			}
+			require.Less(t, time.Since(began), grace)
+			if above.waits() {
+				below.leave()
+				above.leave()
+			} else {
+				above.leave()
+				below.leave()
+			}
+			require.LessOrEqual(t, joins.Load(), int64(5))
+			b.allFree()
+		})
+	}
+}
+
+// Who is next at one row of its step keeps that place while the next at a later
+// row makes up its mind: if it needs the first, too, it comes back for it, and if
+// both moved they could change places for ever.
+func TestAHeadKeepsItsPlaceForATurnFurtherOn(t *testing.T) {
+	inBeds(t, map[string]bool{"who goes": true, "who is dead": false}, func(t *testing.T, b *bed, gone bool) {
+		b.free(b.take(b.owner("before", nil), "c/1"))
+		holder := b.take(b.owner("holder", nil), "c")
+		o := b.ask(t.Context(), b.owner("o", nil), []ordering.Key{"c/1"})
+		b.requeue("c/1", "next-at-c/1")
+		places := b.queue("c")
+		require.Len(t, places, 1)
+		b.free(holder)
+		freed := time.Now()
+		time.Sleep(untaken / 3)
+		require.Equal(t, places, b.queue("c"))
+		require.True(t, o.waits())
+		most := 2 * grace
+		if gone {
+			b.change("c/1", "REMOVE queue", nil)
+			most = untaken/3 + soon
+		}
+		o.leave()
+		require.Less(t, o.at.Sub(freed), most)
 		b.allFree()
 	})
 }

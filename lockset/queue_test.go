@@ -3,6 +3,7 @@ package lockset_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -12,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/lockrow"
-	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 )
@@ -200,26 +200,22 @@ func TestWaitersOfManyProcessesAreServedFirstComeFirstServed(t *testing.T) {
 
 // Taking the row and leaving its queue are one write.
 func TestTheHeadLeavesTheQueueInTheWriteThatAcquires(t *testing.T) {
-	for name, key := range waysToTake {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				holder := b.take(b.owner("holder", nil), "c")
-				o := b.owner("o", nil)
-				first := b.ask(t.Context(), o, []ordering.Key{key})
-				require.Len(t, b.queue("c"), 1)
-				second := b.ask(t.Context(), b.owner("second", nil), []ordering.Key{"c"})
-				o.requests()
-				b.free(holder)
-				first.got()
-				require.Len(t, b.queue("c"), 1, "the second's")
-				sent := o.requests()
-				require.Equal(t, 1, sent["UpdateItem"]+sent["TransactWriteItems"])
-				first.leave()
-				second.leave()
-				b.allFree()
-			})
-		})
-	}
+	inBeds(t, waysToTake, func(t *testing.T, b *bed, key ordering.Key) {
+		holder := b.take(b.owner("holder", nil), "c")
+		o := b.owner("o", nil)
+		first := b.ask(t.Context(), o, []ordering.Key{key})
+		require.Len(t, b.queue("c"), 1)
+		second := b.ask(t.Context(), b.owner("second", nil), []ordering.Key{"c"})
+		o.requests()
+		b.free(holder)
+		first.got()
+		require.Len(t, b.queue("c"), 1, "the second's")
+		sent := o.requests()
+		require.Equal(t, 1, sent["UpdateItem"]+sent["TransactWriteItems"])
+		first.leave()
+		second.leave()
+		b.allFree()
+	})
 }
 
 // A coarse waiter lets those inside finish and nobody else in.
@@ -252,8 +248,7 @@ func TestMoreWaitersThanPlacesAreAllServed(t *testing.T) {
 	const places, waiters = 64, 72
 	inBed(t, func(t *testing.T, b *bed) {
 		holder := b.take(b.owner("holder", nil), "a")
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
+		ctx, cancel := b.cancellable()
 		first := b.ask(ctx, b.owner("first", nil), []ordering.Key{"a"})
 		c := &counter{b: b}
 		var names []string
@@ -331,103 +326,189 @@ func TestARowDeletedUnderItsQueue(t *testing.T) {
 
 // Who waits no longer leaves at once, from wherever in the queue it is.
 func TestAPlaceGivenUpIsGoneAtOnce(t *testing.T) {
-	for name, c := range map[string]struct{ held, wanted ordering.Key }{
-		"a key": {"a", "a"}, "an ancestor": {"c", "c/1"}, "a key with intents": {"c/1", "c"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				row := ordering.Key("c")
-				if c.held == "a" {
-					row = "a"
-				}
-				holder := b.take(b.owner("holder", nil), c.held)
-				var patrons []*patron
-				var cancel []context.CancelFunc
-				for i := range 4 {
-					ctx, stop := context.WithCancel(t.Context())
-					t.Cleanup(stop)
-					wait := func(*lockset.Options) {}
-					if i == 2 {
-						wait = func(o *lockset.Options) { o.Wait = lockset.For(time.Second) }
-					}
-					patrons = append(patrons, b.ask(ctx, b.owner(fmt.Sprint("w", i), nil), []ordering.Key{c.wanted}, wait))
-					cancel = append(cancel, stop)
-				}
-				places := b.queue(row)
-				require.Len(t, places, 4)
-				cancel[1]()
-				time.Sleep(6 * rtt)
-				require.False(t, patrons[1].waits())
-				require.Equal(t, slices.Delete(slices.Clone(places), 1, 2), b.queue(row))
+	inBeds(t, blocked, func(t *testing.T, b *bed, c blockage) {
+		holder := b.take(b.owner("holder", nil), c.held)
+		var patrons []*patron
+		var cancel []context.CancelFunc
+		for i := range 4 {
+			ctx, stop := b.cancellable()
+			most := 4 * lease // however long a unit would wait, it has the key soon
+			if i == 2 {
+				most = time.Second
+			}
+			patrons = append(patrons, b.ask(ctx, b.owner(fmt.Sprint("w", i), nil), []ordering.Key{c.wanted}, wait(most)))
+			cancel = append(cancel, stop)
+		}
+		places := b.queue(c.row)
+		require.Len(t, places, 4)
+		cancel[1]()
+		time.Sleep(6 * rtt)
+		require.False(t, patrons[1].waits())
+		require.Equal(t, slices.Delete(slices.Clone(places), 1, 2), b.queue(c.row))
 
-				time.Sleep(time.Second) // the third has waited for as long as it would
-				require.ErrorIs(t, patrons[2].failed(), lockset.ErrWaited)
-				require.Equal(t, []string{places[0], places[3]}, b.queue(row))
-				cancel[0]()
-				time.Sleep(6 * rtt)
-				require.Equal(t, places[3:], b.queue(row))
+		time.Sleep(time.Second) // the third has waited for as long as it would
+		require.ErrorIs(t, patrons[2].failed(), lockset.ErrWaited)
+		require.Equal(t, []string{places[0], places[3]}, b.queue(c.row))
+		cancel[0]()
+		time.Sleep(6 * rtt)
+		require.Equal(t, places[3:], b.queue(c.row))
 
-				time.Sleep(2 * poll) // until it has seen that it is the head
-				b.free(holder)
-				freed := time.Now()
-				patrons[3].leave()
-				require.Less(t, patrons[3].at.Sub(freed), soon)
-				b.allFree()
-			})
-		})
-	}
+		time.Sleep(2 * poll) // until it has seen that it is the head
+		b.free(holder)
+		freed := time.Now()
+		patrons[3].leave()
+		require.Less(t, patrons[3].at.Sub(freed), soon)
+		b.allFree()
+	})
 }
 
 // A head that is cut off when the row becomes free keeps its turn: for Grace, where nothing tells
 // the time, and else while the living would look. Afterwards it has lost its place, and joins again.
 func TestALivingHeadThatIsSlow(t *testing.T) {
-	for name, c := range map[string]struct {
+	type given struct {
 		dated  bool
 		silent time.Duration
 		loses  bool
-	}{
+	}
+	inBeds(t, map[string]given{
 		"within Grace": {false, grace - 2*soon, false}, "beyond Grace": {false, 2 * grace, true},
 		"for long": {true, untaken + slowest, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				if !c.dated {
-					b.undated()
-				}
-				holder := b.take(b.owner("holder", nil), "a")
-				cutOff := b.owner("slow", nil)
-				slow := b.ask(t.Context(), cutOff, []ordering.Key{"a"})
-				next := b.ask(t.Context(), b.owner("next", nil), []ordering.Key{"a"})
-				places := b.queue("a")
-				cutOff.net.Partition(true)
-				b.free(holder)
-				time.Sleep(c.silent)
-				cutOff.net.Partition(false)
-				first, second := slow, next
-				if c.loses {
-					first, second = next, slow
-				}
-				set := first.got()
-				time.Sleep(lease / 2) // for an attempt of the other to end, and the next to be made
-				require.True(t, second.waits())
-				require.Len(t, b.queue("a"), 1)
-				require.Contains(t, places, b.queue("a")[0])
-				b.free(set)
-				second.leave()
-				require.Empty(t, b.queue("a"))
-				b.allFree()
-			})
-		})
-	}
+	}, func(t *testing.T, b *bed, c given) {
+		if !c.dated {
+			b.undated()
+		}
+		holder := b.take(b.owner("holder", nil), "a")
+		cutOff := b.owner("slow", nil)
+		slow := b.ask(t.Context(), cutOff, []ordering.Key{"a"})
+		next := b.ask(t.Context(), b.owner("next", nil), []ordering.Key{"a"})
+		places := b.queue("a")
+		cutOff.net.Partition(true)
+		b.free(holder)
+		time.Sleep(c.silent)
+		cutOff.net.Partition(false)
+		first, second := slow, next
+		if c.loses {
+			first, second = next, slow
+		}
+		set := first.got()
+		time.Sleep(lease / 2) // for an attempt of the other to end, and the next to be made
+		require.True(t, second.waits())
+		require.Len(t, b.queue("a"), 1)
+		require.Contains(t, places, b.queue("a")[0])
+		b.free(set)
+		second.leave()
+		require.Empty(t, b.queue("a"))
+		b.allFree()
+	})
 }
 
-// The living must be able to keep their turn: a head far back in the queue a
-// moment ago looks within Grace.
-func TestAGraceTooShortForTheLivingIsRefused(t *testing.T) {
-	_, err := lockset.New(struct{ lockset.DynamoDB }{}, lockset.Config{Table: table, Lease: lease, Poll: poll, Grace: slowest - 1})
-	var configErr *locks.ConfigError
-	require.ErrorAs(t, err, &configErr)
-	require.Equal(t, "Grace", configErr.Field)
-	_, err = lockset.New(struct{ lockset.DynamoDB }{}, lockset.Config{Table: table, Lease: lease, Poll: poll, Grace: slowest})
-	require.NoError(t, err)
+// contention is many goroutines of many processes that want one key, again and again.
+type contention struct {
+	processes, goroutines int // of each process
+	units                 int // of each goroutine
+	hold                  func(*rand.Rand) time.Duration
+}
+
+// contended is what came of it.
+type contended struct {
+	requests, reads float64 // for each unit
+	handOver        time.Duration
+	mean, longest   time.Duration // wait
+	all             time.Duration
+}
+
+func always(d time.Duration) func(*rand.Rand) time.Duration {
+	return func(*rand.Rand) time.Duration { return d }
+}
+
+func anything(mean time.Duration) func(*rand.Rand) time.Duration {
+	return func(r *rand.Rand) time.Duration { return time.Duration(r.ExpFloat64() * float64(mean)) }
+}
+
+func (c contention) in(b *bed) contended {
+	b.t.Helper()
+	units := shorter(c.units, (c.units+1)/2)
+	var owners []*owner
+	var mu sync.Mutex
+	var waits []time.Duration
+	var held time.Duration
+	var group sync.WaitGroup
+	began := time.Now()
+	for p := range c.processes {
+		o := b.owner(fmt.Sprint("process", p), nil)
+		owners = append(owners, o)
+		for g := range c.goroutines {
+			random := rand.New(rand.NewPCG(uint64(p), uint64(g)))
+			group.Go(func() {
+				for range units {
+					asked := time.Now()
+					set, err := o.Acquire(b.t.Context(), []ordering.Key{"hot"})
+					if err != nil {
+						b.t.Error(err)
+						return
+					}
+					hold := c.hold(random)
+					mu.Lock()
+					waits = append(waits, time.Since(asked))
+					held += hold
+					mu.Unlock()
+					time.Sleep(hold)
+					if err := set.Release(b.t.Context()); err != nil {
+						b.t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	group.Wait()
+	r := contended{all: time.Since(began), longest: slices.Max(waits)}
+	had := float64(len(waits))
+	for _, o := range owners {
+		for op, n := range o.requests() {
+			r.requests += float64(n) / had
+			if op == "GetItem" {
+				r.reads += float64(n) / had
+			}
+		}
+	}
+	for _, d := range waits {
+		r.mean += d / time.Duration(len(waits))
+	}
+	r.handOver = (r.all - held) / time.Duration(len(waits))
+	b.t.Logf("%d processes of %d: %.1f requests a unit, %.1f of them reads; a hand-over takes %v; waits are %v, the longest %v; %v in all",
+		c.processes, c.goroutines, r.requests, r.reads, r.handOver, r.mean, r.longest, r.all)
+	return r
+}
+
+// A release, a look that shows it, and the taking are three requests, one after the other:
+// who is next adds little to that, and looks seldom, whatever is held for how long. Of sixty processes at
+// one key one far back sleeps, and none waits much longer than others. When twenty units come at once,
+// their turns take a second, and the rest is little.
+func TestAHandOverBetweenProcesses(t *testing.T) {
+	type given struct {
+		contention
+		handOver time.Duration // at most
+		reads    float64       // of a unit, at most
+	}
+	inBeds(t, map[string]given{
+		"two processes, 50 ms each":       {contention{2, 1, 50, always(50 * time.Millisecond)}, 4 * rtt, 4},
+		"two processes, nothing to do":    {contention{2, 1, 50, always(0)}, 4 * rtt, 4},
+		"two processes, of any length":    {contention{2, 1, 50, anything(50 * time.Millisecond)}, 6 * rtt, 6},
+		"five processes of 4, 50 ms each": {contention{5, 4, 10, always(50 * time.Millisecond)}, 4 * rtt, 5},
+		"five processes, of any length":   {contention{5, 4, 40, anything(50 * time.Millisecond)}, 10 * rtt, 6.5}, // 5.7 on average
+		"eight of 8, nothing to do":       {contention{8, 8, 10, always(0)}, 4 * rtt, 4},
+		"sixty processes":                 {contention{60, 1, 20, always(0)}, 4 * rtt, 8},
+		"twenty at once":                  {contention{5, 4, 1, always(50 * time.Millisecond)}, time.Second, 20},
+	}, func(t *testing.T, b *bed, c given) {
+		r := c.in(b)
+		require.LessOrEqual(t, r.handOver, c.handOver)
+		require.LessOrEqual(t, r.reads, c.reads)
+		switch {
+		case c.processes == 60:
+			require.LessOrEqual(t, r.requests, 8.0)
+			require.LessOrEqual(t, r.longest, 2*r.mean)
+		case c.units == 1:
+			require.LessOrEqual(t, r.all, 1600*time.Millisecond)
+		}
+	})
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/locks"
@@ -71,26 +70,17 @@ func TestAMarkedRowIsNobodysToBury(t *testing.T) {
 		o := b.owner("o", nil) // it knows nobody who decides
 		start := time.Now()
 		for _, k := range []ordering.Key{"a", "c/x", "c"} {
-			held := b.refused(o, 5*lease, k)
-			require.Equal(t, set.Nonce(), held.Unit)
+			require.Equal(t, set.Nonce(), b.refused(o, 5*lease, k).Unit)
 		}
 		require.Empty(t, o.buried)
 		b.db.Expire(time.Now().Add(100 * 24 * time.Hour))
-		require.True(t, b.isMarked("a"), "time alone does not free it")
-		require.True(t, b.isMarked("c/x"))
+		require.True(t, b.isMarked("a") && b.isMarked("c/x"), "time alone does not free it")
 
-		taken := make(chan error)
-		go func() { // another process decides, and whoever waits sees it
-			next, err := o.Acquire(t.Context(), []ordering.Key{"a", "c"})
-			if err == nil {
-				err = next.Release(t.Context())
-			}
-			taken <- err
-		}()
-		time.Sleep(lease)
+		waits := b.ask(t.Context(), o, []ordering.Key{"a", "c"})
+		time.Sleep(lease) // another process decides, and whoever waits sees it
 		p := b.owner("decides", nil).PreparedOf(t.Context(), set.Nonce(), set.Token(), set.Plan())
 		require.NoError(t, p.Release(t.Context()))
-		require.NoError(t, <-taken)
+		waits.leave()
 		require.Greater(t, time.Since(start), 15*lease)
 		b.allFree()
 	})
@@ -99,36 +89,29 @@ func TestAMarkedRowIsNobodysToBury(t *testing.T) {
 // The lease must have run out, by the waiter's own clock; what is aborted then is
 // freed, and no other lease waited for.
 func TestTheDeadAreSettledAfterALeaseAndFreedAtOnce(t *testing.T) {
-	for name, wanted := range map[string][]ordering.Key{
+	inBeds(t, map[string][]ordering.Key{
 		"one key":          {"c/x"},
 		"all keys":         {"a", "c/x", "c/y", "d"},
 		"coarse over fine": {"c"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				dead := b.diesMarked("a", "c/x", "c/y", "d")
-				j := &judges{}
-				o := b.settler("o", j)
-				start := time.Now()
-				ctx, cancel := context.WithTimeout(t.Context(), 3*lease)
-				defer cancel()
-				set, err := o.Acquire(ctx, wanted)
-				require.NoError(t, err)
-				require.Less(t, time.Since(start), lease+lease/10)
-				require.GreaterOrEqual(t, j.times()[0].Sub(start), lease)
-				require.Equal(t, map[string]bool{dead.Nonce(): true}, j.units)
-				require.NotEmpty(t, o.buried, "what was freed is told")
-				require.Subset(t, dead.Keys(), o.buried)
-				require.Greater(t, set.Token(), dead.Token())
-				b.free(set)
-				for _, k := range dead.Keys() {
-					b.free(b.take(o, k))
-					require.NotContains(t, b.row(k), "pending", "%v", k)
-				}
-				b.allFreeOnceAskedFor("c")
-			})
-		})
-	}
+	}, func(t *testing.T, b *bed, wanted []ordering.Key) {
+		dead := b.diesMarked("a", "c/x", "c/y", "d")
+		j := &judges{}
+		o := b.settler("o", j)
+		start := time.Now()
+		set := b.take(o, wanted...)
+		require.Less(t, time.Since(start), lease+lease/10)
+		require.GreaterOrEqual(t, j.times()[0].Sub(start), lease)
+		require.Equal(t, map[string]bool{dead.Nonce(): true}, j.units)
+		require.NotEmpty(t, o.buried, "what was freed is told")
+		require.Subset(t, dead.Keys(), o.buried)
+		require.Greater(t, set.Token(), dead.Token())
+		b.free(set)
+		for _, k := range dead.Keys() {
+			b.free(b.take(o, k))
+			require.NotContains(t, b.row(k), "pending", "%v", k)
+		}
+		b.allFreeOnceAskedFor("c")
+	})
 }
 
 // The living, and those who were alive a moment ago, are nobody's to decide about.
@@ -150,48 +133,25 @@ func TestTheLivingAreNotSettled(t *testing.T) {
 // Units of one process that wait for the same dead one have it decided once, and
 // go on together; for two dead ones, at the same time.
 func TestOneOfAProcessDecides(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
+	inBedsOf(t, []int{1, 2}, func(t *testing.T, b *bed, dead int) {
 		b.diesMarked("a", "b", "c/x", "c/y")
-		j := &judges{takes: lease / 2}
-		o := b.settler("o", j)
-		done := make(chan error)
 		wanted := []ordering.Key{"a", "b", "c/x", "c/y", "c", "a"}
-		for _, k := range wanted {
-			go func() {
-				set, err := o.Acquire(t.Context(), []ordering.Key{k})
-				if err == nil {
-					err = set.Release(t.Context())
-				}
-				done <- err
-			}()
+		if dead == 2 {
+			other := b.owner("other dead", nil)
+			b.prepared(other, "d")
+			other.net.Crash()
+			wanted = append(wanted, "d")
 		}
-		for range wanted {
-			require.NoError(t, <-done)
-		}
-		require.Equal(t, 1, j.atOnce)
-		b.allFree()
-	})
-}
-
-func TestTwoDeadUnitsAreDecidedAtTheSameTime(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		b.diesMarked("a")
-		other := b.owner("other dead", nil)
-		b.prepared(other, "b")
-		other.net.Crash()
 		j := &judges{takes: lease / 2}
 		o := b.settler("o", j)
-		done := make(chan error)
-		for _, k := range []ordering.Key{"a", "b"} {
-			go func() {
-				_, err := o.Acquire(t.Context(), []ordering.Key{k})
-				done <- err
-			}()
+		var all sync.WaitGroup
+		for _, k := range wanted {
+			all.Go(func() { b.free(b.take(o, k)) })
 		}
-		require.NoError(t, <-done)
-		require.NoError(t, <-done)
-		require.Equal(t, 2, j.atOnce)
-		require.Len(t, j.units, 2)
+		all.Wait()
+		require.Equal(t, dead, j.atOnce)
+		require.Len(t, j.units, dead)
+		b.allFree()
 	})
 }
 
@@ -210,39 +170,33 @@ func TestWhatWasCommittedIsDoneAndFree(t *testing.T) {
 		b.free(b.take(o, "a", "c"))
 		require.Less(t, time.Since(start), lease+lease/10)
 		require.Len(t, j.times(), 1)
-		require.Equal(t, &types.AttributeValueMemberS{Value: dead.Nonce()}, b.row("c/x")["committedBy"])
+		require.Equal(t, s(dead.Nonce()), b.row("c/x")["committedBy"])
 		require.Empty(t, o.buried)
 		b.allFree()
 	})
 }
 
+// keyAndAbove are what may be wanted of a fine key: it, or all that it is part of.
+var keyAndAbove = map[string]ordering.Key{"the key": "c/x", "coarse": "c"}
+
 // A row that nobody can free keeps its waiters out, and they are told why; no
 // answer is no reason.
 func TestWhoCannotDecideSaysSo(t *testing.T) {
-	broken := errors.New("its journal is missing")
-	for name, wanted := range map[string]ordering.Key{"the key": "c/x", "coarse": "c"} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				dead := b.diesMarked("c/x")
-				j := &judges{answer: func(context.Context, string, int) (bool, error) { return false, broken }}
-				o := b.settler("o", j)
-				ctx, cancel := context.WithTimeout(t.Context(), 3*lease)
-				defer cancel()
-				_, err := o.Acquire(ctx, []ordering.Key{wanted})
-				require.ErrorIs(t, err, broken)
-				require.True(t, b.isMarked("c/x"))
-				require.Equal(t, &types.AttributeValueMemberS{Value: dead.Nonce()}, b.row("c/x")["unit"])
-				for _, k := range []ordering.Key{"c", "c/x"} {
-					queue, ok := b.row(k)["queue"].(*types.AttributeValueMemberL)
-					require.False(t, ok && len(queue.Value) > 0, "the waiter has left")
-				}
+	inBeds(t, keyAndAbove, func(t *testing.T, b *bed, wanted ordering.Key) {
+		broken := errors.New("its journal is missing")
+		dead := b.diesMarked("c/x")
+		j := &judges{answer: func(context.Context, string, int) (bool, error) { return false, broken }}
+		o := b.settler("o", j)
+		_, err := o.Acquire(t.Context(), []ordering.Key{wanted})
+		require.ErrorIs(t, err, broken)
+		require.True(t, b.isMarked("c/x"))
+		require.Equal(t, dead.Nonce(), b.unitAt("c/x"))
+		require.Empty(t, append(b.queue("c"), b.queue("c/x")...), "the waiter has left")
 
-				j.answer = nil // somebody mended it
-				b.free(b.take(o, wanted))
-				b.allFreeOnceAskedFor("c")
-			})
-		})
-	}
+		j.answer = nil // somebody mended it
+		b.free(b.take(o, wanted))
+		b.allFreeOnceAskedFor("c")
+	})
 }
 
 // A row may be another's by the time its unit is known to be aborted.
@@ -261,32 +215,28 @@ func TestARowThatChangedHandsWhileItsUnitWasDecided(t *testing.T) {
 		}
 		b.refused(o, 3*lease, "a")
 		require.NoError(t, context.Cause(next.Context()))
-		require.Equal(t, &types.AttributeValueMemberS{Value: next.Nonce()}, b.row("a")["unit"])
+		require.Equal(t, s(next.Nonce()), b.row("a")["unit"])
 		require.Empty(t, o.buried)
 		b.free(next)
 	})
 }
 
 func TestWhoHasNoAnswerAsksAgain(t *testing.T) {
-	for name, wanted := range map[string]ordering.Key{"the key": "c/x", "coarse": "c"} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				b.diesMarked("c/x")
-				j := &judges{answer: func(_ context.Context, _ string, n int) (bool, error) {
-					if n <= 3 {
-						return true, &lockset.NoAnswerError{Op: "UpdateItem", End: errors.New("patience")}
-					}
-					return true, nil
-				}}
-				b.free(b.take(b.settler("o", j), wanted))
-				asked := j.times()
-				require.Len(t, asked, 4)
-				for i, at := range asked[1:] {
-					require.Greater(t, at.Sub(asked[i]), 2*rtt, "it takes a breath")
-				}
-			})
-		})
-	}
+	inBeds(t, keyAndAbove, func(t *testing.T, b *bed, wanted ordering.Key) {
+		b.diesMarked("c/x")
+		j := &judges{answer: func(_ context.Context, _ string, n int) (aborted bool, err error) {
+			if n <= 3 {
+				err = &lockset.NoAnswerError{Op: "UpdateItem", End: errors.New("patience")}
+			}
+			return true, err
+		}}
+		b.free(b.take(b.settler("o", j), wanted))
+		asked := j.times()
+		require.Len(t, asked, 4)
+		for i, at := range asked[1:] {
+			require.Greater(t, at.Sub(asked[i]), 2*rtt, "it takes a breath")
+		}
+	})
 }
 
 // A waiter goes home when its context ends, also while another decides.
@@ -295,18 +245,11 @@ func TestAWaiterWhoseContextEndsWhileAnotherDecides(t *testing.T) {
 		b.diesMarked("a", "b")
 		j := &judges{takes: 2 * lease}
 		o := b.settler("o", j)
-		done := make(chan error)
-		go func() {
-			set, err := o.Acquire(t.Context(), []ordering.Key{"a"})
-			if err == nil {
-				err = set.Release(t.Context())
-			}
-			done <- err
-		}()
-		time.Sleep(lease / 2) // so that the other is the one who decides
+		decides := b.ask(t.Context(), o, []ordering.Key{"a"})
+		time.Sleep(lease / 2)
 		b.refused(o, 2*lease, "b")
 		require.Len(t, j.times(), 1)
-		require.NoError(t, <-done)
+		decides.leave()
 		b.free(b.take(o, "b"))
 		b.allFree()
 	})
@@ -319,20 +262,14 @@ func TestTryAcquireSettlesWhoIsKnownToBeDead(t *testing.T) {
 		b.diesMarked("a", "c/x")
 		j := &judges{}
 		o := b.settler("o", j)
-		for _, k := range []ordering.Key{"a", "c"} {
-			_, err := o.TryAcquire(t.Context(), []ordering.Key{k})
-			require.ErrorIs(t, err, lockset.ErrWaited)
-			require.ErrorAs(t, err, new(*lockset.HeldError))
-		}
+		b.tried(o, "a")
+		b.tried(o, "c")
 		require.Empty(t, j.times())
 		time.Sleep(lease)
 		start := time.Now()
-		set, err := o.TryAcquire(t.Context(), []ordering.Key{"a"})
-		require.NoError(t, err)
-		b.free(set)
-		set, err = o.TryAcquire(t.Context(), []ordering.Key{"c"})
-		require.NoError(t, err)
-		b.free(set)
+		for _, k := range []ordering.Key{"a", "c"} {
+			b.free(must(o.TryAcquire(t.Context(), []ordering.Key{k}))(t))
+		}
 		require.Less(t, time.Since(start), lease/10)
 		b.allFree()
 	})
@@ -350,15 +287,11 @@ func TestARowThatIsFreeThoughItsUnitIsStuck(t *testing.T) {
 			err := b.frees(o.PreparedOf(ctx, unit, dead.Token(), dead.Plan()), dead.Plan()[:1]...)
 			return false, errors.Join(stuck, err)
 		}
-		for _, k := range dead.Keys() {
-			_, err := o.TryAcquire(t.Context(), []ordering.Key{k})
-			require.ErrorIs(t, err, lockset.ErrWaited)
-		}
+		b.tried(o, "a")
+		b.tried(o, "d")
 		time.Sleep(lease)
-		set, err := o.TryAcquire(t.Context(), []ordering.Key{"a"})
-		require.NoError(t, err)
-		b.free(set)
-		_, err = o.TryAcquire(t.Context(), []ordering.Key{"d"})
+		b.free(must(o.TryAcquire(t.Context(), []ordering.Key{"a"}))(t))
+		_, err := o.TryAcquire(t.Context(), []ordering.Key{"d"})
 		require.ErrorIs(t, err, stuck)
 		require.True(t, b.isMarked("d"))
 	})
@@ -370,30 +303,24 @@ func TestSilence(t *testing.T) {
 		holder := b.owner("holder", nil)
 		set, _ := b.prepared(holder, "a")
 		o := b.owner("o", nil)
-		has, left, err := o.Silence(t.Context(), "a", set.Nonce())
-		require.NoError(t, err)
-		require.True(t, has)
-		require.Equal(t, lease, left, "it was never seen before")
+		left := func() time.Duration {
+			t.Helper()
+			has, left, err := o.Silence(t.Context(), "a", set.Nonce())
+			require.NoError(t, err)
+			require.True(t, has)
+			return left
+		}
+		require.Equal(t, lease, left(), "it was never seen before")
 		time.Sleep(lease)
-		_, left, err = o.Silence(t.Context(), "a", set.Nonce())
-		require.NoError(t, err)
-		require.Equal(t, lease, left, "it was renewed")
+		require.Equal(t, lease, left(), "it was renewed")
 		holder.net.Crash()
 		time.Sleep(lease / 2)
-		_, left, err = o.Silence(t.Context(), "a", set.Nonce())
-		require.NoError(t, err)
-		require.InDelta(t, lease/2, left, float64(lease/10))
+		require.InDelta(t, lease/2, left(), float64(lease/10))
 		time.Sleep(lease)
-		has, left, err = o.Silence(t.Context(), "a", set.Nonce())
-		require.NoError(t, err)
-		require.True(t, has)
-		require.Zero(t, left)
+		require.Zero(t, left())
 
-		for _, of := range []struct {
-			key  ordering.Key
-			unit string
-		}{{"a", "another"}, {"b", set.Nonce()}} {
-			has, _, err = o.Silence(t.Context(), of.key, of.unit)
+		for key, unit := range map[ordering.Key]string{"a": "another", "b": set.Nonce()} {
+			has, _, err := o.Silence(t.Context(), key, unit)
 			require.NoError(t, err)
 			require.False(t, has)
 		}
@@ -404,17 +331,14 @@ func TestSilence(t *testing.T) {
 // decided about: its record would be looked for in vain.
 func TestADeadUnitOfAnotherUnitTableIsLeftAlone(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		dead := b.owner("dead", nil)
-		_, _ = b.prepared(dead, "a")
-		dead.net.Crash()
+		b.diesMarked("a")
 		o := b.owner("o", nil)
 		o.RecoverWith("others", func(context.Context, string) (bool, error) {
 			t.Error("it was decided")
 			return true, nil
 		})
 		_, err := o.Acquire(t.Context(), []ordering.Key{"a"})
-		var wrong *locks.ConfigError
-		require.ErrorAs(t, err, &wrong)
+		require.ErrorAs(t, err, new(*locks.ConfigError))
 		require.ErrorContains(t, err, `"units"`)
 		require.True(t, b.isMarked("a"))
 	})

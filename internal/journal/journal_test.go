@@ -3,9 +3,12 @@ package journal
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -57,8 +60,7 @@ func everyType() values {
 // step under which nothing is written.
 func journalOf(t testing.TB, item values) *Journal {
 	t.Helper()
-	plan, err := plans.New("a/b/c", "a/x", "only read", ordering.Join(`with "quotes"`, "50%"))
-	require.NoError(t, err)
+	plan := must(plans.New("a/b/c", "a/x", "only read", ordering.Join(`with "quotes"`, "50%")))(t)
 	s := actions.NewStamper("_fence", ofToken)
 	key := values{"ID": textValue("1"), "sort key": Number(2)}
 	put := NewWrite("things", "ID=1", s.OnlyNewer(types.TransactWriteItem{Put: &types.Put{TableName: aws.String("things"), Item: item}}))
@@ -86,8 +88,7 @@ func written(t testing.TB, j *Journal) []byte {
 // Whoever does what a journal says does what its unit would have done.
 func TestAJournalIsReadAsItWasWritten(t *testing.T) {
 	j := journalOf(t, everyType())
-	read, err := decode(ofUnit, bytes.NewReader(written(t, j)))
-	require.NoError(t, err)
+	read := must(decode(ofUnit, bytes.NewReader(written(t, j))))(t)
 	require.Equal(t, j.Unit, read.Unit)
 	require.Equal(t, j.Token, read.Token)
 	require.Equal(t, j.Fence, read.Fence)
@@ -97,15 +98,13 @@ func TestAJournalIsReadAsItWasWritten(t *testing.T) {
 		require.Equal(t, step.Rows(), read.Plan[i].Rows())
 	}
 	require.Equal(t, j.Writes, read.Writes)
-	again, err := decode(ofUnit, bytes.NewReader(written(t, read)))
-	require.NoError(t, err)
+	again := must(decode(ofUnit, bytes.NewReader(written(t, read))))(t)
 	require.Equal(t, read, again)
 }
 
 // What is carried out later was checked before: its only condition is the stamp.
 func TestWhatAJournalSaysHasNoConditionButTheStamp(t *testing.T) {
-	read, err := decode(ofUnit, bytes.NewReader(written(t, journalOf(t, everyType()))))
-	require.NoError(t, err)
+	read := must(decode(ofUnit, bytes.NewReader(written(t, journalOf(t, everyType())))))(t)
 	for _, ws := range read.Writes {
 		for _, w := range ws {
 			check := actions.Condition(w.Item, w.Table, values{"ID": textValue("1")}).ConditionCheck
@@ -124,10 +123,9 @@ func TestWhatIsNoJournalIsRefused(t *testing.T) {
 		require.Contains(t, whole, old)
 		return strings.Replace(whole, old, with, 1)
 	}
-	plan, err := plans.New("a", "b")
-	require.NoError(t, err)
+	plan := must(plans.New("a", "b"))(t)
 	twoSteps := string(written(t, &Journal{Unit: ofUnit, Locks: "locks", Token: ofToken, Fence: "_fence", Plan: plan, Writes: make([][]Write, 2)}))
-	_, err = decode(ofUnit, strings.NewReader(twoSteps))
+	_, err := decode(ofUnit, strings.NewReader(twoSteps))
 	require.NoError(t, err, "there may be nothing to write")
 	for name, text := range map[string]string{
 		"nothing":                    "",
@@ -184,8 +182,7 @@ func rowsOf(t testing.TB, j *Journal) (bodies [][]byte, digest []byte) {
 		return nil
 	})
 	require.NoError(t, j.Encode(p))
-	digest, err := p.Close()
-	require.NoError(t, err)
+	digest = must(p.Close())(t)
 	require.True(t, ended)
 	require.Equal(t, len(bodies), p.Rows)
 	return bodies, digest
@@ -213,10 +210,9 @@ func TestAJournalIsCutIntoRows(t *testing.T) {
 			sum := sha256.Sum256(whole)
 			require.Equal(t, sum[:], digest)
 
-			read, err := Read(ofUnit, bodies, digest)
-			require.NoError(t, err)
+			read := must(Read(ofUnit, bodies, digest))(t)
 			require.Equal(t, j.Writes, read.Writes)
-			_, err = Read(ofUnit, bodies, nil)
+			_, err := Read(ofUnit, bodies, nil)
 			require.NoError(t, err, "without a digest, any that is whole")
 		})
 	}
@@ -282,4 +278,88 @@ func TestAJournalThatCannotBeStored(t *testing.T) {
 	p := NewWriter(func(int, []byte, bool) error { return full })
 	err := journalOf(t, values{"t": textValue(strings.Repeat("x", 2*rowSize))}).Encode(p)
 	require.ErrorIs(t, err, full)
+}
+
+// must returns what a call without an error has returned.
+func must[V any](v V, err error) func(testing.TB, ...any) V {
+	return func(t testing.TB, said ...any) V {
+		t.Helper()
+		require.NoError(t, err, said...)
+		return v
+	}
+}
+
+// The digest of an ID's record tells any two uses of an ID apart, however their keys
+// and payloads run into each other.
+func TestTheDigestTellsUsesOfAnIDApart(t *testing.T) {
+	seen := map[string]int{}
+	for i, use := range []struct {
+		keys    []ordering.Key
+		payload string
+	}{
+		{[]ordering.Key{"a"}, ""}, {[]ordering.Key{"a"}, "b"}, {[]ordering.Key{"a", "b"}, ""}, {[]ordering.Key{"ab"}, ""},
+		{[]ordering.Key{"a", "bc"}, ""}, {[]ordering.Key{"ab", "c"}, ""}, {[]ordering.Key{"a", "b", "c"}, ""}, {[]ordering.Key{"a", "b"}, "c"},
+		{[]ordering.Key{"a/b"}, ""}, {[]ordering.Key{"a"}, "/b"},
+	} {
+		plan := must(plans.New(use.keys...))(t)
+		sum := string(Digest(plan, []byte(use.payload)))
+		require.NotContains(t, seen, sum, "%d is like %d", i, seen[sum])
+		seen[sum] = i
+	}
+}
+
+// A repetition may come from a later version: the digest of the same use is the same
+// for as long as records of IDs are kept.
+func TestTheDigestIsTheSameInEveryVersion(t *testing.T) {
+	plan := must(plans.New("customer:2/account:a", "customer:1/account:a"))(t)
+	require.Equal(t, "7f33b87e3f377adb0622332fb4e9765349c271c1040fd01319caafd2d8c073c4", hex.EncodeToString(Digest(plan, []byte("30"))))
+}
+
+// The record of an ID says who committed, what, and when, and how long it stays.
+func TestTheRecordOfAnID(t *testing.T) {
+	now := time.UnixMilli(1_900_000_000_123)
+	put := PutIDRecord("units", "p", "me", []byte("sum"), now, time.Hour).Put
+	require.Equal(t, values{
+		"unit": textValue("id:p"), "part": textValue("record"), "committedBy": textValue("me"), "digest": &types.AttributeValueMemberB{Value: []byte("sum")},
+		"committedAt": Number(1_900_000_000_123), "expiresAt": Number(1_900_003_600),
+	}, put.Item)
+	require.Equal(t, types.ReturnValuesOnConditionCheckFailureAllOld, put.ReturnValuesOnConditionCheckFailure)
+
+	item := maps.Clone(put.Item)
+	item["digest"] = &types.AttributeValueMemberB{Value: make([]byte, 32)}
+	found := must(ParseIDRecord(item))(t)
+	require.Equal(t, &IDRecord{"me", make([]byte, 32)}, found)
+	found = must(ParseIDRecord(nil))(t)
+	require.Nil(t, found)
+}
+
+func TestTheFirstRowTellsTheSizeOfAJournal(t *testing.T) {
+	plan := must(plans.New("a", "b/c"))(t)
+	j := &Journal{Unit: "u", Locks: "locks", Token: 7, Fence: "_fence", Plan: plan, Writes: make([][]Write, len(plan))}
+	j.Writes[1] = []Write{NewWrite("t", "r", types.TransactWriteItem{Delete: &types.Delete{Key: map[string]types.AttributeValue{"k": Number(1)}}})}
+	var text bytes.Buffer
+	require.NoError(t, j.Encode(&text))
+
+	row := text.Bytes()[:bytes.IndexByte(text.Bytes(), '\n')+5] // cut anywhere after the first line
+	size := must(SizeOf("u", row))(t)
+	require.Equal(t, Size{Locks: "locks", Token: 7, Steps: len(plan), Writes: 1}, size)
+
+	_, err := SizeOf("another", row)
+	require.ErrorContains(t, err, `unit "u"`)
+	_, err = SizeOf("u", row[:10])
+	require.Error(t, err)
+}
+
+func TestNotedAtIsForPeople(t *testing.T) {
+	require.Equal(t, time.UnixMilli(1700000000123), NotedAt(map[string]types.AttributeValue{"at": Number(1700000000123)}))
+	for _, v := range []types.AttributeValue{nil, Number(-1), Number(0), Number(latestNoted + 1), &types.AttributeValueMemberS{Value: "now"}} {
+		require.Zero(t, NotedAt(map[string]types.AttributeValue{"at": v}))
+	}
+	require.Zero(t, NotedAt(nil))
+}
+
+// Errors about the keys of tables know a unit table by the keys that are written.
+func TestTheKeysOfAUnitTable(t *testing.T) {
+	require.Equal(t, AttrUnit, requests.UnitHash)
+	require.Equal(t, AttrPart, requests.UnitRange)
 }

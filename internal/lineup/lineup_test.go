@@ -417,3 +417,133 @@ func TestLinesAreSafeForConcurrentUse(t *testing.T) {
 	require.Equal(t, 64*20, inside)
 	require.Empty(t, lines.rows)
 }
+
+// A run that leaves its line, and keeps its place for the next one, keeps nobody behind it waiting
+// for what it does not have.
+func TestWhoStandsBehindAKeptRunIsTold(t *testing.T) {
+	p := newParty(t)
+	p.stand("holder", "a/1")
+	whole := p.stand("whole", "a")
+	behind := p.stand("behind", "a/2")
+	require.False(t, isReady(behind), "it arrived later")
+	p.Keep(whole)
+	require.True(t, isReady(behind))
+}
+
+// A claim that has ended is given nothing: nobody would let go of it.
+func TestAnEndedClaimIsGivenNothing(t *testing.T) {
+	for name, end := range map[string]func(*Lineup, *Claim){"dropped": (*Lineup).Drop, "kept": (*Lineup).Keep} {
+		t.Run(name, func(t *testing.T) {
+			p := newParty(t)
+			c := p.stand("c", "a")
+			end(p.Lineup, c)
+			want := wantsOf(t, "c", "b")
+			require.False(t, p.Add(c, want))
+			require.Equal(t, 1, p.Reserve(c, [][]lockrow.Want{want}), "it waits for nobody")
+			require.Len(t, p.stand("other", "b").has, 1)
+		})
+	}
+}
+
+// A unit that has ended commits nothing, so no other joins it, although its caller keeps its rows.
+func TestNobodyComesAlongWithAnEndedClaim(t *testing.T) {
+	p := newParty(t)
+	lead := p.stand("lead", "a")
+	waits := p.stand("waits", "a")
+	p.Keep(lead)
+	require.Empty(t, p.along(lead, true))
+	p.Gone(lead.Caller)
+	require.True(t, isReady(waits), "it has the row when the caller is gone")
+}
+
+// A claim that ends while it is with another has nothing to go back to: nobody would let go of
+// what it were given.
+func TestAnEndedClaimIsNotPutBack(t *testing.T) {
+	p := newParty(t)
+	lead, ended := p.stand("lead", "a"), p.stand("ended", "a")
+	require.Equal(t, []string{"ended"}, p.along(lead, false))
+	p.Drop(ended)
+	p.Drop(lead)
+	p.PutBack(ended)
+	require.Len(t, p.stand("next", "a").has, 1)
+}
+
+// step is the rows that a unit wants for a key.
+func step(t *testing.T, unit string, key ordering.Key) []lockrow.Want {
+	t.Helper()
+	plan, err := plans.New(key)
+	require.NoError(t, err)
+	return lockrow.Wants(unit, plan, 0)
+}
+
+func isReady(c *Claim) bool {
+	select {
+	case <-c.Ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// A unit that has rows may have more, without waiting for them.
+func TestAUnitAddsRows(t *testing.T) {
+	lines := New(tokens.NewClock(time.Now))
+	a, b := &Claim{Unit: "a"}, &Claim{Unit: "b"}
+	require.Equal(t, 1, lines.Reserve(a, [][]lockrow.Want{step(t, "a", "c/f")}))
+	require.True(t, lines.Add(a, step(t, "a", "c/g")))
+	require.True(t, lines.Add(a, step(t, "a", "c/g")), "what it has it may have")
+
+	require.Equal(t, 1, lines.Reserve(b, [][]lockrow.Want{step(t, "b", "d")}))
+	require.False(t, lines.Add(b, step(t, "b", "c/g")), "another has it")
+	require.Equal(t, Blocker{}, lines.WhoBlocks(b), "and it stands in no line")
+	require.False(t, lines.Add(b, step(t, "b", "c")), "intents are there")
+	require.True(t, lines.Add(b, step(t, "b", "c/h")), "beside those of others")
+	lines.Drop(b)
+	require.True(t, lines.Add(a, step(t, "a", "c")), "nobody else is below")
+
+	late := &Claim{Unit: "late"}
+	require.Zero(t, lines.Reserve(late, [][]lockrow.Want{step(t, "late", "c/g")}))
+	lines.Drop(a)
+	require.True(t, isReady(late), "all that was added is let go of")
+}
+
+// Nobody adds a row past those who stand in its line.
+func TestNobodyAddsARowOutOfTurn(t *testing.T) {
+	lines := New(tokens.NewClock(time.Now))
+	a, b, c := &Claim{Unit: "a"}, &Claim{Unit: "b"}, &Claim{Unit: "c"}
+	require.Equal(t, 1, lines.Reserve(a, [][]lockrow.Want{step(t, "a", "c/f")}))
+	require.Zero(t, lines.Reserve(b, [][]lockrow.Want{step(t, "b", "c")}))
+	require.Equal(t, 1, lines.Reserve(c, [][]lockrow.Want{step(t, "c", "d")}))
+	require.False(t, lines.Add(c, step(t, "c", "c/g")), "b came first")
+}
+
+// Who has a row is told, once, when somebody stands in line for it.
+func TestWhoHasARowIsToldThatItIsAwaited(t *testing.T) {
+	lines := New(tokens.NewClock(time.Now))
+	told := map[string]int{}
+	claim := func(unit string) *Claim {
+		return &Claim{Unit: unit, Awaited: func() { told[unit]++ }}
+	}
+	a, b, c, d := claim("a"), claim("b"), claim("c"), claim("d")
+	require.Equal(t, 1, lines.Reserve(a, [][]lockrow.Want{step(t, "a", "c/f")}))
+	require.Equal(t, 1, lines.Reserve(b, [][]lockrow.Want{step(t, "b", "c/g")}))
+	require.Empty(t, told, "they are not in each other's way")
+	require.Zero(t, lines.Reserve(c, [][]lockrow.Want{step(t, "c", "c")}))
+	require.Equal(t, map[string]int{"a": 1, "b": 1}, told)
+	require.Zero(t, lines.Reserve(d, [][]lockrow.Want{step(t, "d", "c/g")}))
+	require.Equal(t, map[string]int{"a": 1, "b": 1}, told, "once")
+	lines.Drop(a)
+	lines.Drop(b)
+	require.True(t, isReady(c))
+	require.False(t, isReady(d))
+}
+
+// Who has ended has nothing, and is given nothing any more.
+func TestWhoHasEndedAddsNothing(t *testing.T) {
+	lines := New(tokens.NewClock(time.Now))
+	a, b := &Claim{Unit: "a"}, &Claim{Unit: "b"}
+	require.Equal(t, 1, lines.Reserve(a, [][]lockrow.Want{step(t, "a", "c")}))
+	lines.Drop(a)
+	require.False(t, lines.Add(a, step(t, "a", "d")))
+	require.Equal(t, 1, lines.Reserve(b, [][]lockrow.Want{step(t, "b", "d")}))
+}

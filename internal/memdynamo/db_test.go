@@ -18,21 +18,109 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/lockset"
 )
+
+type (
+	item   = map[string]types.AttributeValue
+	values = map[string]types.AttributeValue
+	names  = map[string]string
+)
+
+func str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+func num(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
+func bin(s string) types.AttributeValue { return &types.AttributeValueMemberB{Value: []byte(s)} }
+func yes(b bool) types.AttributeValue   { return &types.AttributeValueMemberBOOL{Value: b} }
+func null() types.AttributeValue        { return &types.AttributeValueMemberNULL{Value: true} }
+func ss(s ...string) types.AttributeValue {
+	return &types.AttributeValueMemberSS{Value: s}
+}
+func ns(s ...string) types.AttributeValue {
+	return &types.AttributeValueMemberNS{Value: s}
+}
+func list(v ...types.AttributeValue) types.AttributeValue {
+	return &types.AttributeValueMemberL{Value: append([]types.AttributeValue{}, v...)}
+}
+func doc(m item) types.AttributeValue { return &types.AttributeValueMemberM{Value: m} }
+
+// createTable creates a table with string keys, except that a range key named
+// "n" is a number.
+func createTable(t testing.TB, db *memdynamo.DB, name, hash, rng string) {
+	t.Helper()
+	in := &dynamodb.CreateTableInput{
+		TableName: aws.String(name), BillingMode: types.BillingModePayPerRequest,
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String(hash), KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String(hash), AttributeType: types.ScalarAttributeTypeS}},
+	}
+	if rng != "" {
+		kind := types.ScalarAttributeTypeS
+		if rng == "n" {
+			kind = types.ScalarAttributeTypeN
+		}
+		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{AttributeName: aws.String(rng), KeyType: types.KeyTypeRange})
+		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: aws.String(rng), AttributeType: kind})
+	}
+	_, err := db.CreateTable(context.Background(), in)
+	require.NoError(t, err)
+}
+
+// newDB is a DB with a table "items" of hash key "k" and a table "rows" of hash key
+// "k" and number range key "n".
+func newDB(t testing.TB, cfgs ...memdynamo.Config) *memdynamo.DB {
+	t.Helper()
+	cfg := memdynamo.Config{}
+	if len(cfgs) > 0 {
+		cfg = cfgs[0]
+	}
+	db := memdynamo.New(cfg)
+	createTable(t, db, "items", "k", "")
+	createTable(t, db, "rows", "k", "n")
+	return db
+}
+
+func key(k string) item { return item{"k": str(k)} }
+
+func put(t testing.TB, db *memdynamo.DB, table string, it item) {
+	t.Helper()
+	_, err := db.PutItem(context.Background(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: it})
+	require.NoError(t, err)
+}
+
+// read is an item of table "items", nil if absent.
+func read(t testing.TB, db *memdynamo.DB, k string) item {
+	t.Helper()
+	out, err := db.GetItem(context.Background(), &dynamodb.GetItemInput{TableName: aws.String("items"), Key: key(k)})
+	require.NoError(t, err)
+	return out.Item
+}
+
+// must returns what a call without an error has returned.
+func must[V any](v V, err error) func(testing.TB, ...any) V {
+	return func(t testing.TB, said ...any) V {
+		t.Helper()
+		require.NoError(t, err, said...)
+		return v
+	}
+}
+
+// as returns the error of a type that err is or wraps.
+func as[E error](t testing.TB, err error, said ...any) (e E) {
+	t.Helper()
+	require.ErrorAs(t, err, &e, said...)
+	return e
+}
 
 // TestErrorsAreTheClients: what callers match on the real client's errors.
 func TestErrorsAreTheClients(t *testing.T) {
 	db := newDB(t)
 	_, err := db.DeleteItem(context.Background(), &dynamodb.DeleteItemInput{TableName: aws.String("items"), Key: key("x"), ConditionExpression: aws.String("attribute_exists(k)")})
-	var operation *smithy.OperationError
-	require.ErrorAs(t, err, &operation)
+	operation := as[*smithy.OperationError](t, err)
 	require.Equal(t, []string{"DynamoDB", "DeleteItem"}, []string{operation.Service(), operation.Operation()})
 	var response *awshttp.ResponseError
 	require.ErrorAs(t, err, &response)
 	require.Equal(t, 400, response.HTTPStatusCode())
-	var api smithy.APIError
-	require.ErrorAs(t, err, &api)
-	require.Equal(t, "ConditionalCheckFailedException", api.ErrorCode())
+	require.Equal(t, "ConditionalCheckFailedException", as[smithy.APIError](t, err).ErrorCode())
 
 	_, err = db.GetItem(context.Background(), &dynamodb.GetItemInput{})
 	var params smithy.InvalidParamsError
@@ -73,10 +161,8 @@ func TestContexts(t *testing.T) {
 		}
 		canceled := func(err, cause error) {
 			t.Helper()
-			var operation *smithy.OperationError
-			require.ErrorAs(t, err, &operation)
-			var request *aws.RequestCanceledError
-			require.ErrorAs(t, err, &request)
+			require.ErrorAs(t, err, new(*smithy.OperationError))
+			require.ErrorAs(t, err, new(*aws.RequestCanceledError))
 			require.ErrorIs(t, err, cause)
 		}
 		written := func() bool { return len(db.Items("items")) > 0 }
@@ -248,3 +334,163 @@ func nonZero(v reflect.Value) {
 		v.SetString("x")
 	}
 }
+
+func TestTables(t *testing.T) {
+	ctx := context.Background()
+	created := time.Unix(1_700_000_000, 0)
+	db := newDB(t, memdynamo.Config{Now: func() time.Time { return created }})
+	put(t, db, "rows", item{"k": str("a"), "n": num("1"), "v": str("longer")})
+	put(t, db, "rows", item{"k": str("b"), "n": num("1")})
+	put(t, db, "rows", item{"k": str("a"), "n": num("1")})
+	_, err := db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("rows"), Key: item{"k": str("b"), "n": num("1")}})
+	require.NoError(t, err)
+	out := must(db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String("rows")}))(t)
+	d := out.Table
+	require.Equal(t, types.TableStatusActive, d.TableStatus)
+	require.Equal(t, created, *d.CreationDateTime)
+	require.Equal(t, []int64{1, 5}, []int64{*d.ItemCount, *d.TableSizeBytes})
+	require.Equal(t, types.BillingModePayPerRequest, d.BillingModeSummary.BillingMode)
+	require.Equal(t, []types.KeySchemaElement{{AttributeName: aws.String("k"), KeyType: types.KeyTypeHash}, {AttributeName: aws.String("n"), KeyType: types.KeyTypeRange}}, d.KeySchema)
+	require.Equal(t, []types.AttributeDefinition{{AttributeName: aws.String("k"), AttributeType: types.ScalarAttributeTypeS}, {AttributeName: aws.String("n"), AttributeType: types.ScalarAttributeTypeN}}, d.AttributeDefinitions)
+
+	names := must(db.ListTables(ctx, &dynamodb.ListTablesInput{Limit: aws.Int32(1)}))(t)
+	require.Equal(t, []string{"items"}, names.TableNames)
+	names, err = db.ListTables(ctx, &dynamodb.ListTablesInput{ExclusiveStartTableName: names.LastEvaluatedTableName})
+	require.NoError(t, err)
+	require.Equal(t, []string{"rows"}, names.TableNames)
+	require.Nil(t, names.LastEvaluatedTableName)
+
+	gone := must(db.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: aws.String("rows")}))(t)
+	require.Equal(t, types.TableStatusDeleting, gone.TableDescription.TableStatus)
+	var none *types.ResourceNotFoundException
+	_, err = db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String("rows")})
+	require.ErrorAs(t, err, &none)
+	require.Nil(t, db.Items("rows"))
+	createTable(t, db, "rows", "k", "n")
+	require.Empty(t, db.Items("rows"))
+}
+
+func TestCreateTableRefused(t *testing.T) {
+	ctx := context.Background()
+	db := newDB(t)
+	valid := func() *dynamodb.CreateTableInput {
+		return &dynamodb.CreateTableInput{TableName: aws.String("new"), BillingMode: types.BillingModePayPerRequest,
+			KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("k"), KeyType: types.KeyTypeHash}},
+			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("k"), AttributeType: types.ScalarAttributeTypeS}}}
+	}
+	define := func(name string, kind types.ScalarAttributeType) types.AttributeDefinition {
+		return types.AttributeDefinition{AttributeName: &name, AttributeType: kind}
+	}
+	element := func(name string, kind types.KeyType) types.KeySchemaElement {
+		return types.KeySchemaElement{AttributeName: &name, KeyType: kind}
+	}
+	for want, change := range map[string]func(*dynamodb.CreateTableInput){
+		"length greater than or equal to 3":   func(in *dynamodb.CreateTableInput) { in.TableName = aws.String("ab") },
+		"regular expression pattern":          func(in *dynamodb.CreateTableInput) { in.TableName = aws.String("a/bc") },
+		"not defined in AttributeDefinitions": func(in *dynamodb.CreateTableInput) { in.AttributeDefinitions[0].AttributeName = aws.String("x") },
+		"Number of attributes in KeySchema does not exactly": func(in *dynamodb.CreateTableInput) {
+			in.AttributeDefinitions = append(in.AttributeDefinitions, define("x", "S"))
+		},
+		"enum value set: [B, N, S]":                               func(in *dynamodb.CreateTableInput) { in.AttributeDefinitions[0].AttributeType = "SS" },
+		"The first KeySchemaElement is not a HASH key type":       func(in *dynamodb.CreateTableInput) { in.KeySchema[0].KeyType = types.KeyTypeRange },
+		"The second KeySchemaElement is not a RANGE key type":     func(in *dynamodb.CreateTableInput) { in.KeySchema = append(in.KeySchema, element("k", "HASH")) },
+		"have the same name":                                      func(in *dynamodb.CreateTableInput) { in.KeySchema = append(in.KeySchema, element("k", "RANGE")) },
+		"when BillingMode is PROVISIONED":                         func(in *dynamodb.CreateTableInput) { in.BillingMode = "" },
+		"when BillingMode is PAY_PER_REQUEST":                     func(in *dynamodb.CreateTableInput) { in.ProvisionedThroughput = &types.ProvisionedThroughput{} },
+		"CreateTableInput.StreamSpecification is not implemented": func(in *dynamodb.CreateTableInput) { in.StreamSpecification = &types.StreamSpecification{} },
+	} {
+		in := valid()
+		change(in)
+		_, err := db.CreateTable(ctx, in)
+		require.Contains(t, refusal(t, err), want)
+	}
+	in := valid()
+	in.BillingMode, in.DeletionProtectionEnabled = types.BillingModeProvisioned, aws.Bool(true)
+	in.ProvisionedThroughput = &types.ProvisionedThroughput{ReadCapacityUnits: aws.Int64(5), WriteCapacityUnits: aws.Int64(6)}
+	out := must(db.CreateTable(ctx, in))(t)
+	require.Equal(t, types.TableStatusCreating, out.TableDescription.TableStatus)
+	require.Equal(t, int64(6), *out.TableDescription.ProvisionedThroughput.WriteCapacityUnits)
+	_, err := db.CreateTable(ctx, valid())
+	require.ErrorAs(t, err, new(*types.ResourceInUseException))
+	_, err = db.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: aws.String("new")})
+	require.Contains(t, refusal(t, err), "protected against deletion")
+}
+
+func TestTimeToLive(t *testing.T) {
+	ctx := context.Background()
+	db := newDB(t)
+	set := func(name string, on bool) error {
+		_, err := db.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{TableName: aws.String("items"),
+			TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &name, Enabled: &on}})
+		return err
+	}
+	describe := func() *types.TimeToLiveDescription {
+		out := must(db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String("items")}))(t)
+		return out.TimeToLiveDescription
+	}
+	now := time.Unix(1_700_000_000, 0)
+	for k, v := range map[string]types.AttributeValue{
+		"past": num("1699999999"), "now": num("1700000000"), "fraction": num("1699999999.5"), "text": str("1"), "old": num("1"), "future": num("1700000001"), "none": null(),
+	} {
+		put(t, db, "items", item{"k": str(k), "expires": v})
+	}
+	require.Zero(t, db.Expire(now), "nothing expires without TTL")
+	require.Equal(t, types.TimeToLiveStatusDisabled, describe().TimeToLiveStatus)
+	require.Contains(t, refusal(t, set("expires", false)), "already disabled")
+	require.NoError(t, set("expires", true))
+	require.Contains(t, refusal(t, set("expires", true)), "already enabled")
+	require.Contains(t, refusal(t, set("other", true)), "different AttributeName")
+	require.Equal(t, &types.TimeToLiveDescription{AttributeName: aws.String("expires"), TimeToLiveStatus: types.TimeToLiveStatusEnabled}, describe())
+	require.Equal(t, 2, db.Expire(now))
+	require.Zero(t, db.Expire(now))
+	require.Nil(t, read(t, db, "past"))
+	require.Nil(t, read(t, db, "fraction"))
+	require.Len(t, db.Items("items"), 5)
+	require.NoError(t, set("expires", false))
+	require.Zero(t, db.Expire(now.Add(time.Hour)))
+}
+
+// An answer in process tells its date as one over HTTP does, also one that refuses.
+func TestEveryAnswerTellsItsDate(t *testing.T) {
+	date := time.Date(2024, 5, 6, 12, 0, 0, 999, time.UTC)
+	db := memdynamo.New(memdynamo.Config{Date: func() time.Time { return date }})
+	ctx := context.Background()
+	_, err := db.CreateTable(ctx, &dynamodb.CreateTableInput{
+		TableName: aws.String("aaa"), BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("key"), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("key"), KeyType: types.KeyTypeHash}},
+	})
+	require.NoError(t, err)
+
+	var heard []time.Time
+	caller := &requests.Caller{DB: db, Attempt: time.Minute, Patience: 1, Dated: func() func(time.Time, time.Duration) {
+		return func(server time.Time, _ time.Duration) { heard = append(heard, server) }
+	}}
+	key := requests.Item{"key": &types.AttributeValueMemberS{Value: "k"}}
+	update := &types.Update{TableName: aws.String("aaa"), Key: key, UpdateExpression: aws.String("SET b = :b"), ConditionExpression: aws.String("attribute_exists(b)"), ExpressionAttributeValues: requests.Item{":b": &types.AttributeValueMemberBOOL{Value: true}}}
+	get := types.TransactGetItem{Get: &types.Get{TableName: aws.String("aaa"), Key: key}}
+	put := types.TransactWriteItem{Put: &types.Put{TableName: aws.String("aaa"), Item: key}}
+	refused := types.TransactWriteItem{Update: update}
+	for name, call := range map[string]func() error{
+		"GetItem":                      func() error { _, err := caller.Get(ctx, "id", "aaa", key); return err },
+		"TransactGetItems":             func() error { _, err := caller.Read(ctx, "id", []types.TransactGetItem{get}); return err },
+		"TransactWriteItems":           func() error { _, err := caller.Write(ctx, "id", []types.TransactWriteItem{put}); return err },
+		"UpdateItem, refused":          func() error { _, err := caller.Update(ctx, "id", update); return err },
+		"TransactWriteItems, refused":  func() error { _, err := caller.Write(ctx, "id2", []types.TransactWriteItem{refused}); return err },
+		"DescribeTable, no such table": func() error { _, err := caller.DescribeTable(ctx, db, "id", "bbb"); return err },
+	} {
+		heard = nil
+		_ = call()
+		require.Equal(t, []time.Time{date.Truncate(time.Second)}, heard, name)
+	}
+	date = time.Time{}
+	heard = nil
+	_, err = caller.Get(ctx, "id", "aaa", key)
+	require.NoError(t, err)
+	require.Empty(t, heard, "a header that is left out")
+}
+
+var (
+	_ lockset.DynamoDB = (*memdynamo.DB)(nil)
+	_ lockset.Tables   = (*memdynamo.DB)(nil)
+)

@@ -2,6 +2,7 @@ package memdynamo_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -119,9 +120,7 @@ func TestKeys(t *testing.T) {
 	_, err := db.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("texts"), Item: item{"k": str("a"), "s": str(strings.Repeat("x", 1025))}})
 	require.Contains(t, refusal(t, err), "Aggregated size of all range keys has exceeded the size limit of 1024 bytes")
 	_, err = db.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String("absent"), Key: key("x")})
-	var none *types.ResourceNotFoundException
-	require.ErrorAs(t, err, &none)
-	require.Equal(t, "Requested resource not found", none.ErrorMessage())
+	require.Equal(t, "Requested resource not found", as[*types.ResourceNotFoundException](t, err).ErrorMessage())
 }
 
 func TestItemsRefused(t *testing.T) {
@@ -188,11 +187,9 @@ func TestNothingIsShared(t *testing.T) {
 	vandal(read(t, db, "x"))
 	require.Equal(t, want, read(t, db, "x"))
 	vandal(db.Items("items")[0])
-	out, err := update(db, "SET c = l", nil, types.ReturnValueAllOld)
-	require.NoError(t, err)
+	out := must(update(db, "SET c = l", nil, types.ReturnValueAllOld))(t)
 	vandal(out)
-	out, err = update(db, "REMOVE c", nil, types.ReturnValueAllNew)
-	require.NoError(t, err)
+	out = must(update(db, "REMOVE c", nil, types.ReturnValueAllNew))(t)
 	vandal(out)
 	require.Equal(t, want, read(t, db, "x"))
 }
@@ -238,9 +235,80 @@ func TestCapacity(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 3.0, *out.ConsumedCapacity.CapacityUnits)
 	require.Equal(t, 3.0, *out.ConsumedCapacity.Table.CapacityUnits)
-	out, err = db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("items"), Key: key("x")})
-	require.NoError(t, err)
+	out = must(db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("items"), Key: key("x")}))(t)
 	require.Nil(t, out.ConsumedCapacity)
 	_, err = db.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String("items"), Key: key("x"), ReturnConsumedCapacity: "ALL"})
 	require.Contains(t, refusal(t, err), "returnConsumedCapacity")
+}
+
+func TestBatchWriteAndGet(t *testing.T) {
+	db := newDB(t)
+	ctx := context.Background()
+	put(t, db, "items", key("gone"))
+	out, err := db.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal, RequestItems: map[string][]types.WriteRequest{
+		"items": {{PutRequest: &types.PutRequest{Item: sized("a", 2000)}}, {DeleteRequest: &types.DeleteRequest{Key: key("gone")}}},
+		"rows":  {{PutRequest: &types.PutRequest{Item: item{"k": str("a"), "n": num("1"), "v": num("2")}}}},
+	}})
+	require.NoError(t, err)
+	require.Empty(t, out.UnprocessedItems)
+	require.Equal(t, 3.0, *out.ConsumedCapacity[0].CapacityUnits)
+	require.Equal(t, 1.0, *out.ConsumedCapacity[1].CapacityUnits)
+
+	got, err := db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal, RequestItems: map[string]types.KeysAndAttributes{
+		"items": {Keys: []map[string]types.AttributeValue{key("a"), key("gone")}},
+		"rows":  {Keys: []map[string]types.AttributeValue{{"k": str("a"), "n": num("1")}}, ProjectionExpression: aws.String("v"), ConsistentRead: aws.Bool(true)},
+	}})
+	require.NoError(t, err)
+	require.Equal(t, map[string][]map[string]types.AttributeValue{"items": {sized("a", 2000)}, "rows": {{"v": num("2")}}}, got.Responses)
+	require.Empty(t, got.UnprocessedKeys)
+	require.Equal(t, 1.0, *got.ConsumedCapacity[0].CapacityUnits)
+	require.Equal(t, 1.0, *got.ConsumedCapacity[1].CapacityUnits)
+}
+
+func TestBatchGetStopsAt16MB(t *testing.T) {
+	db := newDB(t)
+	in := types.KeysAndAttributes{ProjectionExpression: aws.String("#k"), ExpressionAttributeNames: names{"#k": "k"}}
+	for i := range 45 {
+		k := fmt.Sprintf("%02d", i)
+		put(t, db, "items", sized(k, 400<<10))
+		in.Keys = append(in.Keys, key(k))
+	}
+	left := map[string]types.KeysAndAttributes{"items": in}
+	total := 0
+	for rounds := 0; len(left) > 0; rounds++ {
+		require.Less(t, rounds, 2)
+		out := must(db.BatchGetItem(context.Background(), &dynamodb.BatchGetItemInput{RequestItems: left}))(t)
+		total += len(out.Responses["items"])
+		left = out.UnprocessedKeys
+		if rounds == 0 {
+			require.Len(t, left["items"].Keys, 5)
+		}
+	}
+	require.Equal(t, 45, total)
+}
+
+func TestBatchesRefused(t *testing.T) {
+	db := newDB(t)
+	ctx := context.Background()
+	var keys []map[string]types.AttributeValue
+	var writes []types.WriteRequest
+	for i := range 101 {
+		keys = append(keys, key(fmt.Sprint(i)))
+		writes = append(writes, types.WriteRequest{PutRequest: &types.PutRequest{Item: key(fmt.Sprint(i))}})
+	}
+	for _, k := range [][]map[string]types.AttributeValue{keys, {}, {key("a"), key("a")}, {{"x": str("y")}}} {
+		_, err := db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{"items": {Keys: k}}})
+		refusal(t, err)
+	}
+	both := writes[0]
+	both.DeleteRequest = &types.DeleteRequest{Key: key("z")}
+	for _, w := range [][]types.WriteRequest{writes[:26], {}, {writes[0], {DeleteRequest: &types.DeleteRequest{Key: key("0")}}}, {both}, {{}},
+		{writes[0], {DeleteRequest: &types.DeleteRequest{Key: item{"x": str("y")}}}}} {
+		_, err := db.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{"items": w}})
+		refusal(t, err)
+	}
+	require.Empty(t, db.Items("items"))
+	_, err := db.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{"items": writes[:25]}})
+	require.NoError(t, err)
+	require.Len(t, db.Items("items"), 25)
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,7 +119,7 @@ func TestKindOfAnswersAsTheSDKReadsThem(t *testing.T) {
 			db := served(t, c.handler)
 			caller := &requests.Caller{Attempt: 5 * time.Second, Patience: time.Minute}
 			in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String("t"), TransactItems: []types.TransactWriteItem{{Put: &types.Put{
-				TableName: aws.String("t"), Item: map[string]types.AttributeValue{"k": &types.AttributeValueMemberS{Value: "v"}},
+				TableName: aws.String("t"), Item: key("v"),
 			}}}}
 			_, kind, err := requests.Once(t.Context(), caller, "TransactWriteItems", 1, in, db.TransactWriteItems)
 			require.Equal(t, c.kind, kind, "%v", err)
@@ -143,7 +144,7 @@ func TestARequestThatIsSignedAtAnotherTimeIsSentAgain(t *testing.T) {
 			})
 			caller := &requests.Caller{Attempt: 5 * time.Second, Patience: time.Minute}
 			_, sent, err := requests.Do(t.Context(), caller, requests.Request{Op: "GetItem"}, &dynamodb.GetItemInput{
-				TableName: aws.String("t"), Key: map[string]types.AttributeValue{"k": &types.AttributeValueMemberS{Value: "v"}},
+				TableName: aws.String("t"), Key: key("v"),
 			}, db.GetItem)
 			require.NoError(t, err)
 			require.Zero(t, sent.Unanswered)
@@ -151,17 +152,24 @@ func TestARequestThatIsSignedAtAnotherTimeIsSentAgain(t *testing.T) {
 	}
 }
 
+// getItem is a way to get an item.
+type getItem = requests.Method[dynamodb.GetItemInput, dynamodb.GetItemOutput]
+
+// getOnce sends one request for an item.
+func getOnce(t *testing.T, send getItem) (requests.Kind, error) {
+	t.Helper()
+	caller := &requests.Caller{Attempt: 5 * time.Second, Patience: time.Minute}
+	in := &dynamodb.GetItemInput{TableName: aws.String("t"), Key: key("v")}
+	_, kind, err := requests.Once(t.Context(), caller, "GetItem", 1, in, send)
+	return kind, err
+}
+
 // Whether a request left this process is known if it never could, or had no connection.
 func TestKindOfWhatHasNoAnswerAtAll(t *testing.T) {
 	t.Run("nobody there", func(t *testing.T) {
-		db := served(t, nil)
 		server := httptest.NewServer(nil)
 		server.Close()
-		caller := &requests.Caller{Attempt: 5 * time.Second, Patience: time.Minute}
-		in := &dynamodb.GetItemInput{TableName: aws.String("t"), Key: map[string]types.AttributeValue{"k": &types.AttributeValueMemberS{Value: "v"}}}
-		_, kind, _ := requests.Once(t.Context(), caller, "GetItem", 1, in, func(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-			return db.GetItem(ctx, in, append(opts, func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(server.URL) })...)
-		})
+		kind, _ := sendTo(t, server.URL)
 		require.Equal(t, requests.Unsent, kind)
 	})
 	t.Run("never sent", func(t *testing.T) {
@@ -176,9 +184,7 @@ func TestKindOfWhatHasNoAnswerAtAll(t *testing.T) {
 func TestOneSendingIsOneRequest(t *testing.T) {
 	hits := 0
 	db := served(t, func(w http.ResponseWriter, r *http.Request) { hits++; answer(500, `{}`)(w, r) })
-	caller := &requests.Caller{Attempt: 5 * time.Second, Patience: time.Minute}
-	in := &dynamodb.GetItemInput{TableName: aws.String("t"), Key: map[string]types.AttributeValue{"k": &types.AttributeValueMemberS{Value: "v"}}}
-	_, kind, _ := requests.Once(t.Context(), caller, "GetItem", 1, in, db.GetItem)
+	kind, _ := getOnce(t, db.GetItem)
 	require.Equal(t, requests.NoAnswer, kind)
 	require.Equal(t, 1, hits)
 }
@@ -316,9 +322,7 @@ func TestJitterIsAFunctionOfWhoAndHowMany(t *testing.T) {
 func TestAServersErrorIsNoAnswerWhateverItsName(t *testing.T) {
 	for _, status := range []int{500, 502, 503, 504} {
 		db := served(t, answer(status, `{"__type":"x#SomethingNew","message":"m"}`))
-		caller := &requests.Caller{Attempt: 5 * time.Second, Patience: time.Minute}
-		in := &dynamodb.GetItemInput{TableName: aws.String("t"), Key: map[string]types.AttributeValue{"k": &types.AttributeValueMemberS{Value: "v"}}}
-		_, kind, err := requests.Once(t.Context(), caller, "GetItem", 1, in, db.GetItem)
+		kind, err := getOnce(t, db.GetItem)
 		require.Equal(t, requests.NoAnswer, kind, "%v", err)
 	}
 }
@@ -392,4 +396,81 @@ func TestPatienceEndsAtAnInstant(t *testing.T) {
 		require.ErrorIs(t, try(1), requests.ErrPatience)
 		require.Len(t, at, 1, "once in any case")
 	})
+}
+
+func coded(code, message string) error { return &smithy.GenericAPIError{Code: code, Message: message} }
+
+// What an operator reads names the table, and every reason once.
+func TestATableErrorSaysWhy(t *testing.T) {
+	reason := func(message *string) types.CancellationReason {
+		return types.CancellationReason{Code: aws.String("ValidationError"), Message: message}
+	}
+	canceled := &types.TransactionCanceledException{
+		Message: aws.String("cancelled, see the reasons"),
+		CancellationReasons: []types.CancellationReason{
+			{Code: aws.String("None")}, reason(aws.String("too deep")), reason(aws.String("the reasons")), reason(nil),
+		},
+	}
+	for name, c := range map[string]struct {
+		err    error
+		tables []string
+		says   string
+	}{
+		"the reasons of a transaction": {canceled, []string{"a"}, `table "a": Op: ValidationError: too deep; ValidationError: the reasons; ValidationError`},
+		"a table that is not there":    {coded("ResourceNotFoundException", "m"), []string{"a"}, `table "a": Op: does not exist (ResourceNotFoundException: m): create it, or correct its name, the Region or the account`},
+		"a permission":                 {coded("AccessDeniedException", "m"), []string{"a"}, "table \"a\": Op: may not be accessed (AccessDeniedException: m): allow what `holdall init --print iam` prints"},
+		"anything else":                {errors.New("x"), []string{"a", "b"}, `one of the tables ["a" "b"]: Op: x`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := &requests.TableError{Op: "Op", Tables: c.tables, Err: c.err}
+			require.EqualError(t, err, c.says)
+			require.ErrorIs(t, err, c.err)
+		})
+	}
+}
+
+// Of one statement of a batch it is known that it was done, or that it never was
+// because its condition did not hold; all else is as good as no answer.
+func TestTheKindOfAStatement(t *testing.T) {
+	require.Equal(t, requests.Done, requests.KindOfStatement(nil))
+	for _, code := range types.BatchStatementErrorCodeEnum("").Values() {
+		want := requests.NoAnswer
+		if code == types.BatchStatementErrorCodeEnumConditionalCheckFailed {
+			want = requests.Refused
+		}
+		require.Equal(t, want, requests.KindOfStatement(&types.BatchStatementError{Code: code}), code)
+	}
+}
+
+// DynamoDB says "None" where nothing is wrong; engines may leave it out.
+func TestTheCodeOfAReason(t *testing.T) {
+	for want, code := range map[string]*string{
+		requests.ReasonNone: nil, requests.ReasonCondition: aws.String(requests.ReasonCondition), "Any": aws.String("Any"),
+	} {
+		require.Equal(t, want, requests.Code(types.CancellationReason{Code: code}))
+	}
+	require.Equal(t, "None", requests.Code(types.CancellationReason{Code: aws.String("")}))
+	require.Equal(t, "None", requests.Code(types.CancellationReason{Code: aws.String("None")}))
+}
+
+// twice is an HTTP client that sends a request, loses the answer, and cannot connect the second time.
+type twice struct{}
+
+func (twice) Do(r *http.Request) (*http.Response, error) {
+	if answered, err := http.DefaultClient.Do(r); err == nil {
+		_ = answered.Body.Close()
+	}
+	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+}
+
+// An error of the last connection proves nothing about an earlier one.
+func TestWhatHadAConnectionMayHaveBeenSent(t *testing.T) {
+	db := served(t, answer(200, `{}`))
+	server := httptest.NewServer(answer(200, `{}`))
+	defer server.Close()
+	kind, err := getOnce(t, func(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+		before := func(o *dynamodb.Options) { o.HTTPClient, o.BaseEndpoint = twice{}, aws.String(server.URL) }
+		return db.GetItem(ctx, in, append([]func(*dynamodb.Options){before}, opts...)...)
+	})
+	require.Equal(t, requests.NoAnswer, kind, "%v", err)
 }

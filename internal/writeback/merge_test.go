@@ -34,24 +34,20 @@ var (
 // written reads an item into a T, has it changed, and returns what is to be written.
 func written[T any](t *testing.T, raw Item, change func(*T)) Item {
 	t.Helper()
-	merged, err := changed(t, raw, change)
-	require.NoError(t, err)
+	merged := must(changed(t, raw, change))(t)
 	return merged
 }
 
 // changed is written for what cannot be written.
 func changed[T any](t *testing.T, raw Item, change func(*T)) (Item, error) {
 	t.Helper()
-	c, err := New(reflect.TypeFor[T](), nil, nil)
-	require.NoError(t, err)
+	c := must(New(reflect.TypeFor[T](), nil, nil))(t)
 	before := clone(raw)
 	var record T
 	require.NoError(t, c.Decode(raw, &record))
-	known, err := c.Encode(&record)
-	require.NoError(t, err)
+	known := must(c.Encode(&record))(t)
 	change(&record)
-	now, err := c.Encode(&record)
-	require.NoError(t, err)
+	now := must(c.Encode(&record))(t)
 	merged, err := c.Merge(raw, known, now)
 	require.Equal(t, before, raw, "what was read is not changed")
 	return merged, err
@@ -265,9 +261,7 @@ func TestAnotherSpellingOfWhatIsRemoved(t *testing.T) {
 	} {
 		for range 5 { // the order of maps
 			_, err := changed(t, c.raw, c.change)
-			at := (*FieldError)(nil)
-			require.ErrorAs(t, err, &at, name)
-			require.Equal(t, c.field, at.Field, name)
+			require.Equal(t, c.field, as[*FieldError](t, err, name).Field, name)
 			require.ErrorContains(t, err, c.why, name)
 		}
 		require.Equal(t, c.raw, written(t, c.raw, func(*record) {}), name)
@@ -413,8 +407,7 @@ func FuzzMerge(f *testing.F) {
 	f.Fuzz(func(t *testing.T, input []byte) {
 		from := arbitrary.New(input)
 		typ := randomStruct(from)
-		c, err := New(typ, nil, nil)
-		require.NoError(t, err)
+		c := must(New(typ, nil, nil))(t)
 		raw, other := randomItem(from), randomItem(from)
 		record, donor := reflect.New(typ), reflect.New(typ)
 		if c.Decode(raw, record.Interface()) != nil {
@@ -424,8 +417,7 @@ func FuzzMerge(f *testing.F) {
 		if err != nil {
 			return // a tag that the type does not go with
 		}
-		merged, err := c.Merge(raw, known, known)
-		require.NoError(t, err)
+		merged := must(c.Merge(raw, known, known))(t)
 		require.Equal(t, raw, merged, "nothing has changed")
 		_ = c.Decode(other, donor.Interface())
 		i := from.Below(typ.NumField())
@@ -454,8 +446,7 @@ func FuzzMerge(f *testing.F) {
 		}
 		again := reflect.New(typ)
 		require.NoError(t, c.Decode(merged, again.Interface()))
-		reads, err := c.Encode(again.Interface())
-		require.NoError(t, err)
+		reads := must(c.Encode(again.Interface()))(t)
 		require.True(t, Same(reads, now, ""), "it reads as %v, and is %v", texts(reads), texts(now))
 	})
 }
@@ -489,4 +480,20 @@ func randomItem(from *arbitrary.Source) Item {
 		}
 	}
 	return item
+}
+
+// must returns what a call without an error has returned.
+func must[V any](v V, err error) func(testing.TB, ...any) V {
+	return func(t testing.TB, said ...any) V {
+		t.Helper()
+		require.NoError(t, err, said...)
+		return v
+	}
+}
+
+// as returns the error of a type that err is or wraps.
+func as[E error](t testing.TB, err error, said ...any) (e E) {
+	t.Helper()
+	require.ErrorAs(t, err, &e, said...)
+	return e
 }

@@ -107,15 +107,12 @@ func TestWhereEncodingFails(t *testing.T) {
 		"Bytes":        {struct{ Bytes []octet }{[]octet{1}}, "attributevalue cannot store a []writeback.octet, because writeback.octet is not byte; use a []byte"},
 		"Any.Value[b]": {struct{ Any any }{&box[map[string]any]{Value: map[string]any{"a": Inner{}, "b": broken}}}, "it is brittle"},
 	} {
-		codec, err := New(reflect.TypeOf(c.of), nil, nil)
-		require.NoError(t, err)
+		codec := must(New(reflect.TypeOf(c.of), nil, nil))(t)
 		record := reflect.New(reflect.TypeOf(c.of))
 		record.Elem().Set(reflect.ValueOf(c.of))
 		for range 5 { // the order of maps
-			_, err = codec.Encode(record.Interface())
-			at := (*FieldError)(nil)
-			require.ErrorAs(t, err, &at, want)
-			require.Equal(t, want, at.Field, "%v", err)
+			_, err := codec.Encode(record.Interface())
+			require.Equal(t, want, as[*FieldError](t, err, want).Field, "%v", err)
 			require.ErrorContains(t, err, "field "+want+": ")
 			require.ErrorContains(t, err, c.text)
 			if strings.Contains(c.text, "brittle") {
@@ -148,9 +145,8 @@ func TestWhereASetIsEmpty(t *testing.T) {
 
 // The value of an expression has no field, and parts of it have paths.
 func TestWhereAValueFails(t *testing.T) {
-	c, err := New(reflect.TypeFor[Inner](), nil, nil)
-	require.NoError(t, err)
-	_, err = c.EncodeValue(broken)
+	c := must(New(reflect.TypeFor[Inner](), nil, nil))(t)
+	_, err := c.EncodeValue(broken)
 	require.ErrorIs(t, err, errBrittle)
 	require.EqualError(t, err, "it is brittle")
 	_, err = c.EncodeValue([]brittle{"", broken})
@@ -167,11 +163,9 @@ func TestAttributesOfARecordThatDoesNotEncode(t *testing.T) {
 		Sort  int
 		Value brittle
 	}
-	c, err := New(reflect.TypeFor[record](), nil, nil)
-	require.NoError(t, err)
+	c := must(New(reflect.TypeFor[record](), nil, nil))(t)
 	require.Equal(t, Item{"id": s("1"), "Sort": n("2")}, c.Attributes(&record{ID: "1", Sort: 2, Value: broken}, "id", "Sort", "Value", "Kept", "none"))
-	c, err = New(reflect.TypeFor[brittle](), nil, nil)
-	require.NoError(t, err)
+	c = must(New(reflect.TypeFor[brittle](), nil, nil))(t)
 	of := broken
 	require.Empty(t, c.Attributes(&of, "id"))
 }
@@ -208,15 +202,12 @@ func TestWhereDecodingFails(t *testing.T) {
 		{"Value", box[time.Time]{}, Item{"v": s("today")}, "cannot parse"},
 		{"Value", box[[2]byte]{}, Item{"v": b("123")}, "attributevalue cannot read 3 bytes into a [2]uint8, which has 2; use a []byte"},
 	} {
-		codec, err := New(reflect.TypeOf(c.of), nil, nil)
-		require.NoError(t, err)
+		codec := must(New(reflect.TypeOf(c.of), nil, nil))(t)
 		c.item = with(c.item, Item{"ID": s("1"), "unknown": bad, "A": n("1")})
 		before := clone(c.item)
 		for range 5 { // the order of maps
 			err := codec.Decode(c.item, reflect.New(reflect.TypeOf(c.of)).Interface())
-			at := (*FieldError)(nil)
-			require.ErrorAs(t, err, &at, "%s of %T", c.want, c.of)
-			require.Equal(t, c.want, at.Field, "%T: %v", c.of, err)
+			require.Equal(t, c.want, as[*FieldError](t, err, "%s of %T", c.want, c.of).Field, "%T: %v", c.of, err)
 			require.ErrorContains(t, err, c.text)
 			if strings.Contains(c.text, "brittle") {
 				require.ErrorIs(t, err, errBrittle)
@@ -261,10 +252,9 @@ func (u *unsteady) UnmarshalDynamoDBAttributeValue(types.AttributeValue) error {
 // A method that fails once is not found again: the error names no field. What a method panics with
 // is not taken for an error.
 func TestAMethodThatFailsOnce(t *testing.T) {
-	c, err := New(reflect.TypeFor[box[unsteady]](), nil, nil)
-	require.NoError(t, err)
+	c := must(New(reflect.TypeFor[box[unsteady]](), nil, nil))(t)
 	once := 1
-	_, err = c.Encode(&box[unsteady]{Value: unsteady{&once}})
+	_, err := c.Encode(&box[unsteady]{Value: unsteady{&once}})
 	require.Equal(t, errBrittle, err)
 	require.PanicsWithValue(t, errBrittle, func() { _ = c.Decode(Item{"v": s("")}, new(box[unsteady])) })
 }
@@ -343,9 +333,8 @@ func FuzzWhereItFails(f *testing.F) {
 		}
 		g = g.field(from)
 		want := strings.TrimPrefix(g.path, ".")
-		c, err := New(g.v.Type(), nil, nil)
-		require.NoError(t, err)
-		_, err = c.Encode(g.v.Addr().Interface())
+		c := must(New(g.v.Type(), nil, nil))(t)
+		_, err := c.Encode(g.v.Addr().Interface())
 		at := (*FieldError)(nil)
 		require.ErrorAs(t, err, &at, "%v", g.v.Type())
 		require.ErrorIs(t, err, errBrittle)
@@ -368,8 +357,7 @@ func TestTheFieldOfAPlace(t *testing.T) {
 		Any   any
 		Own   itself
 	}
-	c, err := New(reflect.TypeFor[record](), nil, nil)
-	require.NoError(t, err)
+	c := must(New(reflect.TypeFor[record](), nil, nil))(t)
 	name, index := func(n string) actions.Step { return actions.Step{Name: n} }, func(i int) actions.Step { return actions.Step{Index: i} }
 	for want, place := range map[string][]actions.Step{
 		"Fails":                  {name("fails")},

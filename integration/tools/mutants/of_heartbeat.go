@@ -21,7 +21,7 @@ var ofHolding = []mutant{
 		file:   "heartbeat/heartbeat.go",
 		old:    `if errors.Is(err, ErrNotOurs) && g.has(batch[j]) {`,
 		new:    `if errors.Is(err, ErrNotOurs) && g.has(batch[j]) && n == 0 {`,
-		by:     check{in: "lockset", test: "TestAHolderIsToldByItsNextHeartbeat"},
+		by:     check{in: "lockset", test: "TestALostSetDoesNotEnd"},
 	},
 	{
 		clause: "a unit lives at most its maximum age",
@@ -49,7 +49,7 @@ var ofHolding = []mutant{
 		file:   "internal/locks/set.go",
 		old:    `AND "%s"<=?` + "`",
 		new:    `AND NOT "%s"=?` + "`",
-		by:     check{in: "lockset", test: "TestALateCopyOfAHeartbeatBringsBackNoRVN"},
+		by:     check{in: "lockset", test: "TestLateCopiesOfHeartbeatsInTheWrongOrderBringBackNoRVN"},
 	},
 	{
 		clause: "every round writes an RVN of its own",
@@ -84,7 +84,7 @@ var ofHolding = []mutant{
 		file:   "internal/locks/config.go",
 		old:    `c.MaxAge >= c.Retention`,
 		new:    `c.MaxAge > 10*c.Retention`,
-		by:     check{in: "lockset", test: "TestConfigIsChecked"},
+		by:     check{in: "lockset", test: "TestTheBoundsOfAConfiguration"},
 	},
 	{
 		clause: "the rounds of a process come at the same moments",
@@ -126,7 +126,7 @@ var ofHolding = []mutant{
 		file:   "lockset/with.go",
 		old:    `	return fn(held, set.Token())`,
 		new:    "	held, stop := context.WithCancel(held)\n	defer stop()\n	return fn(held, set.Token())",
-		by:     check{in: "lockset", test: "TestTheContextOfWithIsLikeThatOfASet"},
+		by:     check{in: "lockset", test: "TestWithHoldsKeysForAFunction"},
 	},
 	{
 		clause: "a unit under locks has a context that compares with the clock",

@@ -28,7 +28,7 @@ var ofAcquiring = []mutant{
 		file:   "internal/lockrow/mode.go",
 		old:    `notTheirs, RestampKeyIf, Stamp}`,
 		new:    `notTheirs, RestampKeyIf, stampIntent}`,
-		by:     check{in: "lockset", test: "TestARestampedRowOutlivesItsFence"},
+		by:     check{in: "lockset", test: "TestARowOutlivesItsFenceByTheRetention"},
 	},
 	{
 		clause: "a freed row outlives its fence by the retention, by any clock",

@@ -42,6 +42,6 @@ var ofOvertime = []mutant{
 		file:   "internal/locks/acquire.go",
 		old:    `		Longest: c.cfg.longestAttempt(),`,
 		new:    ``,
-		by:     check{in: "lockset", test: "TestAHolderSurvivesThatRequestsTakeLonger"},
+		by:     check{in: "lockset", test: "TestRequestsThatTakeLongerThanAnAttempt"},
 	},
 }

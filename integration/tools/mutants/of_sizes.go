@@ -36,6 +36,6 @@ var ofSizes = []mutant{
 		file:   "internal/locks/ending.go",
 		old:    `requests.Halve(keys, requests.IsTooLarge, func`,
 		new:    `requests.Halve(keys, func(error) bool { return false }, func`,
-		by:     check{in: "lockset", test: "TestTheHeirOfRowsThatAreTooLargeAtOnce"},
+		by:     check{in: "lockset", test: "TestTheHeirOfALargeSet"},
 	},
 }

@@ -77,7 +77,7 @@ var ofTurns = []mutant{
 		file:   "internal/lockrow/expressions.go",
 		old:    `Drop   = "REMOVE #queue[0]"`,
 		new:    `Drop   = "REMOVE #queue"`,
-		by:     check{in: "lockset", test: "TestADeadHeadIsDroppedAfterGrace"},
+		by:     check{in: "lockset", test: "TestDeadHeadsArePassedTogether"},
 	},
 	{
 		clause: "a unit that leaves a queue takes its own place away",
@@ -112,7 +112,7 @@ var ofTurns = []mutant{
 		file:   "internal/locks/wait.go",
 		old:    `return a.drop(ctx, at.Row), nil`,
 		new:    `return false, nil`,
-		by:     check{in: "lockset", test: "TestADeadHeadIsDroppedAfterGrace"},
+		by:     check{in: "lockset", test: "TestDeadHeadsArePassedTogether"},
 	},
 	{
 		clause: "a unit that is not the head buries the dead, too",

@@ -7,7 +7,7 @@ var ofWaiting = []mutant{
 		file:   "internal/locks/queue.go",
 		old:    `	if a.outrun {`,
 		new:    `	if a.outrun && a.token == 0 {`,
-		by:     check{in: "lockset", test: "TestACoarseLockWhoseRequestsTakeLongerIsServed"},
+		by:     check{in: "lockset", test: "TestAUnitWhoseRequestsTakeLongerIsServed"},
 	},
 	{
 		clause: "a unit whose token was too low again and again queues",
