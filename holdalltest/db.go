@@ -87,7 +87,7 @@ func (db *DB) LoseLocks(ctx context.Context, cfg lockset.Config, key ordering.Ke
 	if err != nil {
 		return false, err
 	}
-	view, err := operator.Look(ctx, key, inspect.LookOptions{})
+	view, err := operator.Look(ctx, key)
 	if err != nil || view.Row.Holder == nil {
 		return false, err
 	}

@@ -122,7 +122,7 @@ func TestWhatAnOperatorIsRefused(t *testing.T) {
 		} {
 			for _, now := range []bool{false, true} {
 				before := b.db.Items(table)
-				view := must(i.Look(t.Context(), key, inspect.LookOptions{}))(t)
+				view := must(i.Look(t.Context(), key))(t)
 				requests = 0
 				err := i.Free(t.Context(), key, c.unit, inspect.Freeing{Now: now})
 				refused := as[*inspect.FreeError](t, err)

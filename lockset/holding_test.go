@@ -280,7 +280,7 @@ func purposed(purpose string) func(*lockset.Options) {
 func (b *bed) view(key ordering.Key) inspect.Row {
 	b.t.Helper()
 	i, _ := b.operator(nil)
-	return b.looked(i, key, 0).Row
+	return b.looked(i, key).Row
 }
 
 // Who waits for a key is told whose it is and what for, and so is who looks at the table; also

@@ -126,15 +126,15 @@ func TestAListFindsKeysByHowTheyBegin(t *testing.T) {
 		for prefix, want := range map[string][]ordering.Key{
 			"c:4": {"c:4", "c:4/x", "c:42"}, "c:4/": {"c:4/x"}, "d": {"d"}, "x": {},
 		} {
-			var seen inspect.ListProgress
-			rows, _ := b.listed(i, inspect.ListOptions{Prefix: prefix, Progress: func(p inspect.ListProgress) { seen = p }})
+			var seen progress
+			rows, _ := b.listed(i, inspect.ListOptions{Prefix: prefix, Progress: seen.note})
 			require.Len(t, rows, len(want), prefix)
 			for _, k := range want {
 				require.Contains(t, rows, k, prefix)
 			}
-			require.Equal(t, 4, seen.Rows, "all are looked at")
-			require.Equal(t, 1, seen.Pages)
-			require.Positive(t, seen.Units)
+			require.Equal(t, 4, seen.rows, "all are looked at")
+			require.Equal(t, 1, seen.pages)
+			require.Positive(t, seen.units)
 		}
 	})
 }
@@ -146,34 +146,42 @@ func (b *bed) freeRows(rows int) {
 	}
 }
 
+// progress is how far a list has come.
+type progress struct {
+	pages, rows int
+	units       float64
+}
+
+func (p *progress) note(pages, rows int, units float64) { *p = progress{pages, rows, units} }
+
 func TestAListTakesNoMoreCapacityThanItMay(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		n := shorter(2000, 600)
 		b.freeRows(n)
 		i, db := b.inspector()
-		var seen inspect.ListProgress
+		var seen progress
 		fast := time.Now()
-		rows, _ := b.listed(i, inspect.ListOptions{Progress: func(p inspect.ListProgress) { seen = p }})
+		rows, _ := b.listed(i, inspect.ListOptions{Progress: seen.note})
 		require.Len(t, rows, n)
 		require.Equal(t, 1, db.scans)
 		require.Less(t, time.Since(fast), time.Second)
-		whole := seen.Units
+		whole := seen.units
 
 		start, pages := time.Now(), 0
-		rows, _ = b.listed(i, inspect.ListOptions{Units: 1, Progress: func(p inspect.ListProgress) {
+		rows, _ = b.listed(i, inspect.ListOptions{Units: 1, Progress: func(n, rows int, units float64) {
 			pages++
-			require.Equal(t, pages, p.Pages)
+			require.Equal(t, pages, n)
 			// What a page costs is known after it: one page may be ahead of what is allowed.
-			require.LessOrEqual(t, p.Units, time.Since(start).Seconds()+2)
-			seen = p
+			require.LessOrEqual(t, units, time.Since(start).Seconds()+2)
+			seen.note(n, rows, units)
 		}})
 		require.Len(t, rows, n, "every row is there once")
 		require.Greater(t, pages, 3)
-		require.GreaterOrEqual(t, seen.Units, whole)
-		require.InDelta(t, seen.Units, time.Since(start).Seconds(), 2)
+		require.GreaterOrEqual(t, seen.units, whole)
+		require.InDelta(t, seen.units, time.Since(start).Seconds(), 2)
 
-		_, _ = b.listed(i, inspect.ListOptions{Consistent: true, Progress: func(p inspect.ListProgress) { seen = p }})
-		require.InDelta(t, 2*whole, seen.Units, 1)
+		_, _ = b.listed(i, inspect.ListOptions{Consistent: true, Progress: seen.note})
+		require.InDelta(t, 2*whole, seen.units, 1)
 	})
 }
 
@@ -221,9 +229,9 @@ func TestAListEnds(t *testing.T) {
 }
 
 // looked is a view of a key.
-func (b *bed) looked(i *inspect.Inspector, key ordering.Key, below int) inspect.View {
+func (b *bed) looked(i *inspect.Inspector, key ordering.Key) inspect.View {
 	b.t.Helper()
-	return must(i.Look(b.t.Context(), key, inspect.LookOptions{Below: below}))(b.t)
+	return must(i.Look(b.t.Context(), key))(b.t)
 }
 
 func TestALookShowsWhatIsAboveAndBelowAsOfOneMoment(t *testing.T) {
@@ -232,26 +240,25 @@ func TestALookShowsWhatIsAboveAndBelowAsOfOneMoment(t *testing.T) {
 		b.take(b.owner("two", nil), "c/a/y")
 		i, db := b.inspector()
 
-		view := b.looked(i, "c/a", 0)
+		view := b.looked(i, "c/a")
 		require.Equal(t, ordering.Key("c/a"), view.Row.Key)
 		require.Len(t, view.Row.Intents, 2)
 		require.Equal(t, []ordering.Key{"c"}, keysOf(view.Above))
 		require.Len(t, view.Above[0].Intents, 2)
 		require.Equal(t, []ordering.Key{"c/a/x", "c/a/y"}, keysOf(view.Witnesses))
 		require.Equal(t, "one", view.Witnesses[0].Holder.Owner)
-		require.Empty(t, view.Below)
 		require.Zero(t, db.scans)
 
-		view = b.looked(i, "c/a/x", 0)
+		view = b.looked(i, "c/a/x")
 		require.Equal(t, []ordering.Key{"c", "c/a"}, keysOf(view.Above))
 		require.True(t, view.Row.Held())
 
-		view = b.looked(i, "nobody/asked", 0)
+		view = b.looked(i, "nobody/asked")
 		require.False(t, view.Row.Exists)
 		require.True(t, view.Row.Idle())
 		require.False(t, view.Above[0].Exists)
 
-		_, err := i.Look(t.Context(), "c//x", inspect.LookOptions{})
+		_, err := i.Look(t.Context(), "c//x")
 		require.ErrorAs(t, err, new(*ordering.KeyError))
 	})
 }
@@ -274,14 +281,14 @@ func TestALookIsRepeatedUntilItHasAllWitnesses(t *testing.T) {
 				b.take(b.owner("second", nil), "c/2")
 			}
 		}
-		view := b.looked(i, "c", 0)
+		view := b.looked(i, "c")
 		require.Equal(t, []ordering.Key{"c/2"}, keysOf(view.Witnesses), "and none that no intent names")
 		require.Equal(t, "second", view.Witnesses[0].Holder.Owner)
 		require.Equal(t, 3, db.reads)
 
 		db.reads = 0
 		db.beforeRead = func(n int) { b.take(b.owner(fmt.Sprint("more", n), nil), ordering.Key(fmt.Sprint("c/more", n))) }
-		view = b.looked(i, "c", 0)
+		view = b.looked(i, "c")
 		require.Equal(t, 5, db.reads, "it does not look for ever")
 		require.Greater(t, len(view.Row.Intents), len(view.Witnesses))
 	})
@@ -292,26 +299,28 @@ func TestALookShowsDamagedRows(t *testing.T) {
 		b.take(b.owner("o", nil), "c/a")
 		b.putItem(item{"key": s("c"), "isReleased": s("yes"), "fence": n(7)})
 		i, _ := b.inspector()
-		view := b.looked(i, "c/a", 0)
+		view := b.looked(i, "c/a")
 		require.Contains(t, view.Above[0].Damage, "isReleased")
 		require.True(t, view.Row.Held(), "the others are shown")
-		require.NotEmpty(t, b.looked(i, "c", 0).Row.Damage)
+		require.NotEmpty(t, b.looked(i, "c").Row.Damage)
 	})
 }
 
-func TestALookListsWhatIsHeldBelow(t *testing.T) {
+func TestWhatIsHeldBelowIsListed(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.take(b.owner("o", nil), "c/a", "c/b/x", "cc")
 		b.free(b.take(b.owner("other", nil), "c/idle"))
 		i, db := b.inspector()
-		view := b.looked(i, "c", 10)
-		require.Equal(t, []ordering.Key{"c/a", "c/b", "c/b/x"}, keysOf(view.Below))
-		require.False(t, view.MoreBelow)
+		rows, more, err := i.Below(t.Context(), "c", 10, inspect.ListOptions{})
+		require.NoError(t, err)
+		require.Equal(t, []ordering.Key{"c/a", "c/b", "c/b/x"}, keysOf(rows))
+		require.False(t, more)
 		require.Equal(t, 1, db.scans)
 
-		view = b.looked(i, "c", 2)
-		require.Len(t, view.Below, 2)
-		require.True(t, view.MoreBelow)
+		rows, more, err = i.Below(t.Context(), "c", 2, inspect.ListOptions{})
+		require.NoError(t, err)
+		require.Len(t, rows, 2)
+		require.True(t, more)
 	})
 }
 
@@ -324,7 +333,9 @@ func TestAnInspectorOnlyReads(t *testing.T) {
 		i, _ := b.inspector()
 		_, _ = b.listed(i, inspect.ListOptions{})
 		for _, k := range []ordering.Key{"c", "c/a", "p"} {
-			b.looked(i, k, 5)
+			b.looked(i, k)
+			_, _, err := i.Below(t.Context(), k, 5, inspect.ListOptions{})
+			require.NoError(t, err)
 		}
 		b.watched(i, "c", "c/a", "p")
 		require.Equal(t, before, b.db.Items(table))
@@ -345,7 +356,7 @@ func TestAnInspectorIsMadeByItsFunction(t *testing.T) {
 func (b *bed) watched(i *inspect.Inspector, keys ...ordering.Key) (all []inspect.Sighting, took time.Duration) {
 	b.t.Helper()
 	start := time.Now()
-	all = must(i.Watch(b.t.Context(), keys, inspect.WatchOptions{}))(b.t)
+	all = must(i.Watch(b.t.Context(), keys, nil))(b.t)
 	require.Len(b.t, all, len(keys))
 	for n, s := range all {
 		require.Equal(b.t, keys[n], s.Row.Key)
@@ -358,7 +369,7 @@ func TestAWatchEndsWithAHeartbeat(t *testing.T) {
 		b.take(b.owner("alive", nil), "a")
 		i, _ := b.inspector()
 		seen, took := b.watched(i, "a")
-		require.Equal(t, inspect.Alive, seen[0].Life)
+		require.Equal(t, "alive", seen[0].Life)
 		require.Equal(t, b.unitAt("a"), seen[0].Unit)
 		require.Equal(t, lease, seen[0].Limit)
 		require.Less(t, seen[0].For, lease/8+time.Second)
@@ -379,7 +390,7 @@ func TestAWatchKnowsTheDeadAfterTheirOwnLease(t *testing.T) {
 
 		seen, took := b.watched(i, "short", "prepared")
 		for _, s := range seen {
-			require.Equal(t, inspect.Dead, s.Life, s.Row.Key)
+			require.Equal(t, "dead", s.Life, s.Row.Key)
 			require.GreaterOrEqual(t, s.For, lease)
 			require.Less(t, s.For, lease+time.Second)
 		}
@@ -387,7 +398,7 @@ func TestAWatchKnowsTheDeadAfterTheirOwnLease(t *testing.T) {
 		require.Less(t, took, lease+time.Second)
 
 		seen, took = b.watched(i, "long", "short")
-		require.Equal(t, inspect.Dead, seen[0].Life)
+		require.Equal(t, "dead", seen[0].Life)
 		require.Equal(t, 3*lease, seen[0].Limit)
 		require.GreaterOrEqual(t, took, 3*lease)
 		require.Less(t, took, 3*lease+time.Second)
@@ -405,7 +416,7 @@ func TestAWatchHasNobodyToWatchOnAFreeRow(t *testing.T) {
 		i, db := b.inspector()
 		seen, _ := b.watched(i, "c", "free", "absent", "damaged")
 		for _, s := range seen {
-			require.Equal(t, inspect.Nobody, s.Life, s.Row.Key)
+			require.Equal(t, "", s.Life, s.Row.Key)
 			require.Empty(t, s.Unit)
 			require.Zero(t, s.Limit)
 		}
@@ -426,8 +437,8 @@ func TestAWatchSeesARowFreedAndTaken(t *testing.T) {
 			}
 		}
 		seen, _ := b.watched(i, "freed", "taken")
-		require.Equal(t, inspect.Nobody, seen[0].Life)
-		require.Equal(t, inspect.Alive, seen[1].Life)
+		require.Equal(t, "", seen[0].Life)
+		require.Equal(t, "alive", seen[1].Life)
 		require.Equal(t, "three", seen[1].Row.Holder.Owner)
 	})
 }
@@ -437,7 +448,7 @@ func TestAWatchKnowsAHeadThatDoesNotUseItsTurn(t *testing.T) {
 		b.putItem(item{"key": s("a"), "isReleased": s("1"), "fence": n(7), "queue": l(s("gone"), s("next"))})
 		i, _ := b.inspector()
 		seen, took := b.watched(i, "a")
-		require.Equal(t, inspect.Dead, seen[0].Life)
+		require.Equal(t, "dead", seen[0].Life)
 		require.True(t, seen[0].Head)
 		require.Equal(t, "gone", seen[0].Unit)
 		require.Equal(t, grace, seen[0].Limit)
@@ -451,7 +462,7 @@ func TestAWatchKnowsAHeadThatDoesNotUseItsTurn(t *testing.T) {
 			}
 		}
 		seen, _ = b.watched(i, "a")
-		require.Equal(t, inspect.Alive, seen[0].Life, "the queue moves")
+		require.Equal(t, "alive", seen[0].Life, "the queue moves")
 		require.Equal(t, "next", seen[0].Unit)
 	})
 }
@@ -466,21 +477,21 @@ func TestAWatchEndsWithItsContext(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		var known, of int
-		seen, err := i.Watch(ctx, []ordering.Key{"dead", "free", "dead"}, inspect.WatchOptions{Progress: func(k, n int) { known, of = k, n }})
+		seen, err := i.Watch(ctx, []ordering.Key{"dead", "free", "dead"}, func(k, n int) { known, of = k, n })
 		require.ErrorIs(t, err, over)
 		require.Equal(t, lease/2, time.Since(start))
 		require.Len(t, seen, 2, "each key once")
-		require.Equal(t, inspect.Silent, seen[0].Life)
+		require.Equal(t, "silent", seen[0].Life)
 		require.Greater(t, seen[0].For, lease/4)
 		require.Less(t, seen[0].For, lease)
-		require.Equal(t, inspect.Nobody, seen[1].Life)
+		require.Equal(t, "", seen[1].Life)
 		require.Equal(t, []int{1, 2}, []int{known, of})
 
-		seen, err = i.Watch(ctx, []ordering.Key{"dead"}, inspect.WatchOptions{})
+		seen, err = i.Watch(ctx, []ordering.Key{"dead"}, nil)
 		require.ErrorIs(t, err, over)
 		require.Equal(t, []inspect.Sighting{{Row: inspect.Row{Key: "dead"}}}, seen)
 
-		_, err = i.Watch(t.Context(), []ordering.Key{"a//b"}, inspect.WatchOptions{})
+		_, err = i.Watch(t.Context(), []ordering.Key{"a//b"}, nil)
 		require.ErrorAs(t, err, new(*ordering.KeyError))
 	})
 }
@@ -494,7 +505,7 @@ func TestAWatchOfManyRows(t *testing.T) {
 		i, _ := b.inspector()
 		seen, _ := b.watched(i, keys...)
 		for n, s := range seen {
-			require.Equal(t, map[bool]inspect.Life{true: inspect.Dead, false: inspect.Alive}[n < 125], s.Life, s.Row.Key)
+			require.Equal(t, map[bool]string{true: "dead", false: "alive"}[n < 125], s.Life, s.Row.Key)
 		}
 	})
 }
@@ -508,7 +519,7 @@ func TestAWatchGoesOnWhenAnotherEnds(t *testing.T) {
 		i, _ := b.inspector()
 		seen, took := b.watched(i, "a")
 		require.ErrorIs(t, other.failed(), lockset.ErrWaited)
-		require.Equal(t, inspect.Dead, seen[0].Life)
+		require.Equal(t, "dead", seen[0].Life)
 		require.Less(t, took, lease)
 	})
 }
@@ -552,7 +563,7 @@ func TestALookIsJudgedAsOfWhenItWas(t *testing.T) {
 		db := &slowly{inspected: inner, from: time.Now().Add(lease / 2)}
 		i := must(inspect.New(db, lockset.Config{Table: table, Lease: lease}))(t)
 		seen, _ := b.watched(i, keys...)
-		require.Equal(t, inspect.Alive, seen[0].Life)
+		require.Equal(t, "alive", seen[0].Life)
 
 		db.from = time.Now().Add(lease / 2)
 		c := must(lockset.New(db, lockset.Config{Table: table, Lease: lease}))(t)

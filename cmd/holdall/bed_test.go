@@ -329,7 +329,7 @@ func (b *bed) inspector(t *testing.T) *inspect.Inspector {
 // row returns the row of a key.
 func (b *bed) row(t *testing.T, key string) inspect.Row {
 	t.Helper()
-	view, err := b.inspector(t).Look(t.Context(), ordering.Key(key), inspect.LookOptions{})
+	view, err := b.inspector(t).Look(t.Context(), ordering.Key(key))
 	require.NoError(t, err)
 	return view.Row
 }

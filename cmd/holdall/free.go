@@ -95,7 +95,7 @@ func (a *app) settle(ctx context.Context, i *inspect.Inspector, key ordering.Key
 	if err := a.recover(ctx, false, 0); err != nil {
 		return err
 	}
-	view, err := i.Look(ctx, key, inspect.LookOptions{})
+	view, err := i.Look(ctx, key)
 	if h := view.Row.Holder; err == nil && h != nil && h.Unit == unit {
 		return &exit{exitFound, fmt.Errorf("key %q stays with unit %s until its journal is settled", string(key), unit)}
 	}

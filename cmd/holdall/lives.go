@@ -53,12 +53,12 @@ func (l lives) see(sightings []inspect.Sighting, now time.Time) lives {
 func (k life) sighting(r inspect.Row, now time.Time) inspect.Sighting {
 	s := inspect.Sighting{Row: r, Unit: k.unit, Head: !r.Held(), Limit: k.limit, For: max(k.watched.For, now.Sub(k.since))}
 	switch {
-	case k.watched.Life == inspect.Dead:
-		s.Life = inspect.Dead
+	case k.watched.Life == "dead":
+		s.Life = "dead"
 	case k.isAlive(now):
-		s.Life = inspect.Alive
-	case k.watched.Life != inspect.Nobody || now.After(k.since):
-		s.Life = inspect.Silent
+		s.Life = "alive"
+	case k.watched.Life != "" || now.After(k.since):
+		s.Life = "silent"
 	}
 	return s
 }
@@ -72,7 +72,7 @@ func (l lives) doubtful() []ordering.Key {
 	var keys []ordering.Key
 	now := time.Now()
 	for key, k := range l {
-		if k.watched.Life != inspect.Dead && !k.isAlive(now) {
+		if k.watched.Life != "dead" && !k.isAlive(now) {
 			keys = append(keys, key)
 		}
 	}
@@ -90,7 +90,7 @@ func (l lives) note(seen []inspect.Sighting, now time.Time) {
 			continue
 		}
 		k.watched, k.limit = s, s.Limit
-		if s.Life == inspect.Alive {
+		if s.Life == "alive" {
 			k.sign, k.since, k.moved = signOf(s.Row), now, true
 		}
 		l[s.Row.Key] = k

@@ -25,26 +25,26 @@ func (l *lives) lists(start time.Time, at time.Duration, rows ...inspect.Sightin
 func TestListsTellWhoIsAlive(t *testing.T) {
 	var l lives
 	start := time.Now()
-	one := func(at time.Duration, unit, sign string) (inspect.Life, time.Duration) {
+	one := func(at time.Duration, unit, sign string) (string, time.Duration) {
 		s := l.lists(start, at, heldBy("k", unit, sign))[0]
 		require.Equal(t, unit, s.Unit)
 		return s.Life, s.For
 	}
-	says := func(life inspect.Life, silent time.Duration) func(inspect.Life, time.Duration) {
-		return func(gotLife inspect.Life, got time.Duration) {
+	says := func(life string, silent time.Duration) func(string, time.Duration) {
+		return func(gotLife string, got time.Duration) {
 			t.Helper()
 			require.Equal(t, life, gotLife)
 			require.Equal(t, silent, got)
 		}
 	}
-	says(inspect.Nobody, 0)(one(0, "a", "1")) // nothing is known yet
-	says(inspect.Silent, 3*time.Second)(one(3*time.Second, "a", "1"))
-	says(inspect.Alive, 0)(one(6*time.Second, "a", "2"))
-	says(inspect.Alive, 4*time.Second)(one(10*time.Second, "a", "2")) // heartbeats are as far apart
-	says(inspect.Silent, 5*time.Second)(one(11*time.Second, "a", "2"))
-	says(inspect.Silent, 20*time.Second)(one(26*time.Second, "a", "2")) // lists alone call nobody dead
-	says(inspect.Nobody, 0)(one(27*time.Second, "b", "3"))
-	says(inspect.Alive, 0)(one(50*time.Second, "b", "4")) // however long nobody looked
+	says("", 0)(one(0, "a", "1")) // nothing is known yet
+	says("silent", 3*time.Second)(one(3*time.Second, "a", "1"))
+	says("alive", 0)(one(6*time.Second, "a", "2"))
+	says("alive", 4*time.Second)(one(10*time.Second, "a", "2")) // heartbeats are as far apart
+	says("silent", 5*time.Second)(one(11*time.Second, "a", "2"))
+	says("silent", 20*time.Second)(one(26*time.Second, "a", "2")) // lists alone call nobody dead
+	says("", 0)(one(27*time.Second, "b", "3"))
+	says("alive", 0)(one(50*time.Second, "b", "4")) // however long nobody looked
 	require.Empty(t, l.lists(start, 51*time.Second)[:0])
 	require.Empty(t, l, "it is free")
 }
@@ -62,23 +62,23 @@ func TestOnlyWhoIsInDoubtIsWatched(t *testing.T) {
 
 	// A watch finds the one dead, the other at work.
 	dead, head := heldBy("still", "b", "1"), rows("2")[2]
-	dead.Unit, dead.Life, dead.For, dead.Limit = "b", inspect.Dead, 11*time.Second, 10*time.Second
-	head.Unit, head.Life, head.Head, head.Limit = "w", inspect.Silent, true, 4*time.Second
+	dead.Unit, dead.Life, dead.For, dead.Limit = "b", "dead", 11*time.Second, 10*time.Second
+	head.Unit, head.Life, head.Head, head.Limit = "w", "silent", true, 4*time.Second
 	gone := heldBy("moves", "another", "9")
-	gone.Unit, gone.Life = "another", inspect.Dead
+	gone.Unit, gone.Life = "another", "dead"
 	l.note([]inspect.Sighting{dead, head, gone}, time.Now())
 	require.Equal(t, []ordering.Key{"head"}, l.doubtful(), "what is known of a unit says nothing of another")
 	seen := l.lists(time.Now(), 0, rows("2")...)
-	require.Equal(t, inspect.Alive, seen[0].Life)
-	require.Equal(t, inspect.Dead, seen[1].Life)
-	require.Equal(t, inspect.Silent, seen[2].Life)
+	require.Equal(t, "alive", seen[0].Life)
+	require.Equal(t, "dead", seen[1].Life)
+	require.Equal(t, "silent", seen[2].Life)
 	require.True(t, seen[2].Head)
 
 	back := rows("2")
 	back[1] = heldBy("still", "b", "2")
-	require.Equal(t, inspect.Alive, l.lists(time.Now(), 0, back...)[1].Life, "the dead has shown a sign of life")
+	require.Equal(t, "alive", l.lists(time.Now(), 0, back...)[1].Life, "the dead has shown a sign of life")
 	alive := heldBy("still", "b", "3")
-	alive.Unit, alive.Life, alive.Limit = "b", inspect.Alive, 10*time.Second
+	alive.Unit, alive.Life, alive.Limit = "b", "alive", 10*time.Second
 	l.note([]inspect.Sighting{alive}, time.Now())
 	require.Equal(t, "3", l["still"].sign)
 

@@ -27,16 +27,16 @@ type lsFlags struct {
 type selection struct {
 	flag, usage string
 	wants       func(inspect.Row) bool
-	life        inspect.Life
+	life        string
 }
 
 var selections = []selection{
-	{"held", "only keys that a unit holds", inspect.Row.Held, inspect.Nobody},
-	{"waiting", "only keys that units wait for", inspect.Row.Awaited, inspect.Nobody},
-	{"prepared", "only keys of units with a journal that decides about them", inspect.Row.Prepared, inspect.Nobody},
-	{"dead", "only keys of the dead; watches for up to a lease", hasSomebody, inspect.Dead},
-	{"alive", "only keys of the living; watches for up to a lease", hasSomebody, inspect.Alive},
-	{"all", "also keys that nobody has or wants", func(inspect.Row) bool { return true }, inspect.Nobody},
+	{"held", "only keys that a unit holds", inspect.Row.Held, ""},
+	{"waiting", "only keys that units wait for", inspect.Row.Awaited, ""},
+	{"prepared", "only keys of units with a journal that decides about them", inspect.Row.Prepared, ""},
+	{"dead", "only keys of the dead; watches for up to a lease", hasSomebody, "dead"},
+	{"alive", "only keys of the living; watches for up to a lease", hasSomebody, "alive"},
+	{"all", "also keys that nobody has or wants", func(inspect.Row) bool { return true }, ""},
 }
 
 func hasSomebody(r inspect.Row) bool { return r.Held() || r.Awaited() }
@@ -92,7 +92,7 @@ func (f *lsFlags) check() error {
 	switch {
 	case len(f.only) > 1:
 		return errors.New("give one of --held, --waiting, --prepared, --dead, --alive and --all")
-	case f.watch && f.selection().life != inspect.Nobody:
+	case f.watch && f.selection().life != "":
 		return errors.New("--watch shows who is alive and who is dead: it does not go with --dead and --alive")
 	case f.watch && f.every <= 0 || f.list.Units < 0:
 		return errors.New("--every is more than zero, and --capacity not less")
@@ -131,7 +131,7 @@ func (a *app) ls(ctx context.Context, f lsFlags) error {
 			return err
 		}
 		listed += len(sightings)
-		err = a.printRows(sightings, f.selection().life != inspect.Nobody, listed > len(sightings))
+		err = a.printRows(sightings, f.selection().life != "", listed > len(sightings))
 		part = part[:0]
 		return err
 	}
@@ -185,7 +185,7 @@ func (a *app) sight(ctx context.Context, i *inspect.Inspector, f lsFlags, rows [
 		sightings[n], keys[n] = inspect.Sighting{Row: r}, r.Key
 	}
 	life := f.selection().life
-	if life == inspect.Nobody || len(keys) == 0 {
+	if life == "" || len(keys) == 0 {
 		return sightings, nil
 	}
 	sightings, err := a.watch(ctx, i, keys)
@@ -199,7 +199,7 @@ func (a *app) sight(ctx context.Context, i *inspect.Inspector, f lsFlags, rows [
 func (a *app) watch(ctx context.Context, i *inspect.Inspector, keys []ordering.Key) ([]inspect.Sighting, error) {
 	told := newProgress(a.stderr)
 	defer told.clear()
-	return i.Watch(ctx, keys, inspect.WatchOptions{Progress: told.watched})
+	return i.Watch(ctx, keys, told.watched)
 }
 
 // printRows prints a part of a list; lives are shown if they were looked for.
@@ -256,11 +256,11 @@ func cells(s inspect.Sighting, now time.Time) []string {
 
 func colourOf(s inspect.Sighting) string {
 	switch {
-	case s.Row.Damage != "", s.Life == inspect.Dead:
+	case s.Row.Damage != "", s.Life == "dead":
 		return bad
 	case s.Row.Prepared():
 		return warning
-	case s.Life == inspect.Alive:
+	case s.Life == "alive":
 		return good
 	}
 	return ""

@@ -76,8 +76,7 @@ func TestPicture(t *testing.T) {
 	s := shown{View: inspect.View{
 		Above: []inspect.Row{row("a")}, Row: inspect.Row{Key: "a/b", Queue: []inspect.Waiter{{Unit: "1"}, {Unit: "2"}, {Unit: "3"}, {Unit: "4"}, {Unit: "5"}}},
 		Witnesses: []inspect.Row{row("a/b/c/d"), row("a/b/e")},
-		Below:     []inspect.Row{row("a/b/c"), row("a/b/c/d"), row("a/b/c/x"), row("a/b/e/f")}, MoreBelow: true,
-	}}
+	}, Below: []inspect.Row{row("a/b/c"), row("a/b/c/d"), row("a/b/c/x"), row("a/b/e/f")}, MoreBelow: true}
 	require.Equal(t, strings.TrimPrefix(`
 a                               free
 `+"`"+`- b                            free  <- this key

@@ -40,7 +40,7 @@ func (a *app) watchList(ctx context.Context, i *inspect.Inspector, f lsFlags) er
 			return err
 		}
 		round, cancel := context.WithDeadlineCause(ctx, next, errRound)
-		seen, err := i.Watch(round, slices.Collect(maps.Keys(known)), inspect.WatchOptions{})
+		seen, err := i.Watch(round, slices.Collect(maps.Keys(known)), nil)
 		if err == nil { // all are known before the next list is due
 			<-round.Done()
 			err = context.Cause(round)

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/plain"
-	"github.com/holdall/holdall/lockset/inspect"
 )
 
 // progress says on stderr how far long work has come: on a terminal in one line that
@@ -74,9 +73,9 @@ func widthOf(to io.Writer) int {
 }
 
 // listed says how far a list has come. A small table is listed at once.
-func (p *progress) listed(l inspect.ListProgress) {
-	if l.Pages > 1 {
-		p.say("%d rows looked at, %.0f read units taken", l.Rows, l.Units)
+func (p *progress) listed(pages, rows int, units float64) {
+	if pages > 1 {
+		p.say("%d rows looked at, %.0f read units taken", rows, units)
 	}
 }
 

@@ -69,9 +69,9 @@ func jsonOf(r inspect.Row, s inspect.Sighting) rowJSON {
 	for _, w := range r.Queue {
 		j.Queue = append(j.Queue, waiterJSON(w))
 	}
-	if s.Life != inspect.Nobody {
+	if s.Life != "" {
 		j.Life = &lifeJSON{
-			State: s.Life.String(), Unit: s.Unit, Head: s.Head, SilentSeconds: inSeconds(s.For), LimitSeconds: inSeconds(s.Limit),
+			State: s.Life, Unit: s.Unit, Head: s.Head, SilentSeconds: inSeconds(s.For), LimitSeconds: inSeconds(s.Limit),
 		}
 	}
 	return j

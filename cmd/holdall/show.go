@@ -45,12 +45,14 @@ func showCommand(a *app) *cobra.Command {
 // shown is all that show has found out about a key.
 type shown struct {
 	inspect.View
-	lives   map[ordering.Key]inspect.Sighting // of what was watched
-	journal *unitofwork.JournalState          // nil if it was not looked for
-	units   string                            // the unit table that was asked
-	unasked error                             // why it could not be asked
-	now     time.Time
-	goesOn  bool // watching does
+	Below     []inspect.Row // that are not idle, as many as were asked for
+	MoreBelow bool
+	lives     map[ordering.Key]inspect.Sighting // of what was watched
+	journal   *unitofwork.JournalState          // nil if it was not looked for
+	units     string                            // the unit table that was asked
+	unasked   error                             // why it could not be asked
+	now       time.Time
+	goesOn    bool // watching does
 }
 
 func (a *app) show(ctx context.Context, key ordering.Key, watch bool, below int) error {
@@ -59,7 +61,13 @@ func (a *app) show(ctx context.Context, key ordering.Key, watch bool, below int)
 		return err
 	}
 	found := shown{lives: map[ordering.Key]inspect.Sighting{}}
-	if found.View, err = i.Look(ctx, key, inspect.LookOptions{Below: below}); err != nil {
+	look := func() (err error) {
+		if found.View, err = i.Look(ctx, key); err == nil && below > 0 {
+			found.Below, found.MoreBelow, err = i.Below(ctx, key, below, inspect.ListOptions{})
+		}
+		return err
+	}
+	if err := look(); err != nil {
 		return err
 	}
 	if keys := found.keysToWatch(); watch && len(keys) > 0 {
@@ -71,7 +79,7 @@ func (a *app) show(ctx context.Context, key ordering.Key, watch bool, below int)
 			found.lives[s.Row.Key] = s
 		}
 		// What was watched has gone on: all of it is shown as of one moment again.
-		if found.View, err = i.Look(ctx, key, inspect.LookOptions{Below: below}); err != nil {
+		if err := look(); err != nil {
 			return err
 		}
 		found.forgetOthers()

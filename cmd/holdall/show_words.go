@@ -47,11 +47,11 @@ func (s *shown) holderWords(add func(string, ...any)) {
 	add("is held by %s", plain.Unit(h.Unit, h.Owner, h.Purpose))
 	add("since %s, by its clock; its lease is %v, its token %d", moment(h.Since, s.now), h.Lease, s.Row.Fence)
 	life := s.lives[s.Row.Key]
-	alive, dead := life.Life == inspect.Alive, life.Life == inspect.Dead
+	alive, dead := life.Life == "alive", life.Life == "dead"
 	switch {
-	case life.Life == inspect.Nobody && s.goesOn:
+	case life.Life == "" && s.goesOn:
 		add("Whether it is alive is being watched.")
-	case life.Life == inspect.Nobody:
+	case life.Life == "":
 		add("Whether it is alive was not watched.")
 	case alive:
 		add("It is alive: it showed a sign of life while this was watching.")
@@ -177,9 +177,9 @@ func (s *shown) queueWords(add func(string, ...any)) {
 	for n, w := range r.Queue {
 		words := ""
 		if life := s.lives[r.Key]; n == 0 && life.Head {
-			words = map[inspect.Life]string{
-				inspect.Dead:  ", dead: it left the key untaken, and is dropped by the next",
-				inspect.Alive: ", and the queue moves",
+			words = map[string]string{
+				"dead":  ", dead: it left the key untaken, and is dropped by the next",
+				"alive": ", and the queue moves",
 			}[life.Life]
 		}
 		add("%3d. %s%s", n+1, plain.Unit(w.Unit, w.Owner, w.Purpose), words)

@@ -68,7 +68,7 @@ func (a *app) sweep(ctx context.Context, f sweepFlags) error {
 	}
 	return a.rounds(ctx, f.every > 0, f.every, func() error {
 		defer p.clear()
-		s := &sweeping{app: a, flags: f, locks: units.Locks(), progress: p, tally: tally{of: map[inspect.Deed]int{}}}
+		s := &sweeping{app: a, flags: f, locks: units.Locks(), progress: p, tally: tally{of: map[string]int{}}}
 		err := s.round(ctx, i)
 		return cmp.Or(context.Cause(ctx), err) // whether it was over or not
 	})
@@ -100,7 +100,7 @@ func (s *sweeping) round(ctx context.Context, i *inspect.Inspector) error {
 		case err != nil && r.Damage == "":
 			return err
 		case r.Damage != "":
-			if err := s.tell(inspect.Swept{Key: r.Key, Deed: inspect.Kept, Err: err}); err != nil {
+			if err := s.tell(inspect.Swept{Key: r.Key, Deed: "kept", Err: err}); err != nil {
 				return err
 			}
 		case !r.Idle(), r.ExpiresAt.IsZero():
@@ -117,7 +117,7 @@ func (s *sweeping) round(ctx context.Context, i *inspect.Inspector) error {
 	}
 	s.progress.clear()
 	s.out.line("%s", s.tally.words(s.flags.dryRun))
-	if s.tally.of[inspect.Kept] > 0 {
+	if s.tally.of["kept"] > 0 {
 		return &exit{code: exitFound}
 	}
 	return nil
@@ -155,11 +155,11 @@ type sweptJSON struct {
 // tell says what was done; of those that were left alone, only how many there are.
 func (s *sweeping) tell(did inspect.Swept) error {
 	s.tally.count(did)
-	if did.Deed == inspect.LeftAlone {
+	if did.Deed == "" {
 		return nil
 	}
 	colour := good
-	if did.Deed == inspect.Kept {
+	if did.Deed == "kept" {
 		colour = bad
 	}
 	s.out.line("%s", s.out.paint(colour, plain.Line(sweptWords(did, s.flags.dryRun))))
@@ -171,11 +171,11 @@ func (s *sweeping) tell(did inspect.Swept) error {
 }
 
 // didWord is the word for it in JSON and in sums.
-func didWord(d inspect.Deed) string {
-	if d == inspect.Buried {
+func didWord(d string) string {
+	if d == "buried" {
 		return "freed"
 	}
-	return d.String()
+	return d
 }
 
 // sweptWords says what was done about a key, or would be, to whoever is on call.
@@ -189,13 +189,13 @@ func sweptWords(did inspect.Swept, dryRun bool) string {
 	}
 	text := string(did.Key) + ": "
 	switch did.Deed {
-	case inspect.Buried:
+	case "buried":
 		text += done("freed") + "; " + who + " is dead"
-	case inspect.Settled:
+	case "settled":
 		text += done("settled by the journal of its unit") + "; " + who + " is dead"
-	case inspect.Cleaned:
+	case "cleaned":
 		return text + done("cleared") + " of what " + who + " has left for " + string(did.Witness)
-	case inspect.Dropped:
+	case "dropped":
 		lost := "lost its place in the queue"
 		if dryRun {
 			lost = done("dropped from the queue")
@@ -211,20 +211,20 @@ func sweptWords(did inspect.Swept, dryRun bool) string {
 }
 
 type tally struct {
-	of    map[inspect.Deed]int
+	of    map[string]int
 	alive int
 }
 
 func (t *tally) count(did inspect.Swept) {
 	t.of[did.Deed]++
-	if did.Deed == inspect.LeftAlone && did.Life == inspect.Alive {
+	if did.Deed == "" && did.Life == "alive" {
 		t.alive++
 	}
 }
 
 func (t *tally) words(dryRun bool) string {
 	var parts []string
-	for _, d := range []inspect.Deed{inspect.Buried, inspect.Settled, inspect.Cleaned, inspect.Dropped, inspect.Kept} {
+	for _, d := range []string{"buried", "settled", "cleaned", "dropped", "kept"} {
 		if n := t.of[d]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, didWord(d)))
 		}

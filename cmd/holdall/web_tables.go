@@ -84,7 +84,7 @@ func (l *rowsLook) Watch(ctx context.Context) error { return l.watch(ctx, l.live
 
 // watch looks at those of whom lists have not shown whether they are alive.
 func (p *pages) watch(ctx context.Context, l lives) error {
-	seen, err := p.inspector.Watch(ctx, l.doubtful(), inspect.WatchOptions{})
+	seen, err := p.inspector.Watch(ctx, l.doubtful(), nil)
 	l.note(seen, time.Now())
 	return err
 }
@@ -92,7 +92,7 @@ func (p *pages) watch(ctx context.Context, l lives) error {
 func (l *rowsLook) Read(ctx context.Context) (web.List, error) {
 	var list web.List
 	f := lsFlags{list: l.flags.list}
-	f.list.Progress = func(p inspect.ListProgress) { list.Looked, list.Cost = p.Rows, p.Units }
+	f.list.Progress = func(_, rows int, units float64) { list.Looked, list.Cost = rows, units }
 	var sightings []inspect.Sighting
 	for r, err := range l.app.list(ctx, l.inspector, f) {
 		if err != nil {
@@ -178,7 +178,7 @@ type storyLook struct {
 func (l *storyLook) Watch(ctx context.Context) error { return l.watch(ctx, l.lives) }
 
 func (l *storyLook) Read(ctx context.Context) (web.Story, error) {
-	view, err := l.inspector.Look(ctx, l.key, inspect.LookOptions{})
+	view, err := l.inspector.Look(ctx, l.key)
 	if err != nil {
 		return web.Story{}, err
 	}
@@ -194,7 +194,7 @@ func (l *storyLook) Read(ctx context.Context) (web.Story, error) {
 	}
 	l.lives = l.lives.see(sightings, time.Now())
 	for _, sighting := range sightings {
-		if sighting.Life != inspect.Nobody {
+		if sighting.Life != "" {
 			s.lives[sighting.Row.Key] = sighting
 		}
 	}

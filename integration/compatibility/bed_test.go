@@ -277,7 +277,7 @@ func journals(row string) func(any) bool {
 // look is a row as an inspector sees it.
 func (b *bed) look(key ordering.Key) inspect.Row {
 	b.t.Helper()
-	view, err := b.inspector().Look(b.t.Context(), key, inspect.LookOptions{})
+	view, err := b.inspector().Look(b.t.Context(), key)
 	require.NoError(b.t, err)
 	require.Empty(b.t, view.Row.Damage)
 	return view.Row

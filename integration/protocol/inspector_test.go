@@ -52,18 +52,21 @@ func TestAnInspectorSeesWhatThereIs(t *testing.T) {
 		i := b.inspector()
 		var view inspect.View
 		for len(view.Row.Queue) == 0 { // ends with the test
-			view, err = i.Look(t.Context(), "c", inspect.LookOptions{Below: 10})
+			view, err = i.Look(t.Context(), "c")
 			require.NoError(t, err)
 		}
 		require.Equal(t, []inspect.Intent{{Unit: set.Nonce(), Witness: "c/a"}}, view.Row.Intents)
 		require.Equal(t, "alive", view.Witnesses[0].Holder.Owner)
 		require.Equal(t, set.Token(), view.Witnesses[0].Fence)
-		require.Equal(t, ordering.Key("c/a"), view.Below[0].Key)
+		below, more, err := i.Below(t.Context(), "c", 10, inspect.ListOptions{})
+		require.NoError(t, err)
+		require.False(t, more)
+		require.Equal(t, ordering.Key("c/a"), below[0].Key)
 
 		for _, limit := range []float64{0, 10} {
 			rows, pages := map[ordering.Key]inspect.Row{}, 0
 			var damaged *lockrow.RowError
-			for row, err := range i.List(t.Context(), inspect.ListOptions{Units: limit, Progress: func(p inspect.ListProgress) { pages = p.Pages }}) {
+			for row, err := range i.List(t.Context(), inspect.ListOptions{Units: limit, Progress: func(n, _ int, _ float64) { pages = n }}) {
 				if err != nil {
 					require.Nil(t, damaged)
 					require.ErrorAs(t, err, &damaged)
@@ -83,9 +86,9 @@ func TestAnInspectorSeesWhatThereIs(t *testing.T) {
 		}
 		require.Equal(t, 10, n)
 
-		seen, err := i.Watch(t.Context(), []ordering.Key{"c/a", "d", "free:00"}, inspect.WatchOptions{})
+		seen, err := i.Watch(t.Context(), []ordering.Key{"c/a", "d", "free:00"}, nil)
 		require.NoError(t, err)
-		require.Equal(t, []inspect.Life{inspect.Alive, inspect.Dead, inspect.Nobody}, []inspect.Life{seen[0].Life, seen[1].Life, seen[2].Life})
+		require.Equal(t, []string{"alive", "dead", ""}, []string{seen[0].Life, seen[1].Life, seen[2].Life})
 		require.GreaterOrEqual(t, seen[1].For, b.lease)
 
 		cancel()

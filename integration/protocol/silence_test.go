@@ -92,7 +92,7 @@ func (b *bed) sweep(o *owner, end time.Time, keys ...ordering.Key) (did []inspec
 	}
 	for _, s := range all {
 		require.NoError(b.t, s.Err)
-		if s.Deed != inspect.LeftAlone {
+		if s.Deed != "" {
 			did = append(did, s)
 		}
 	}

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,9 +98,9 @@ func (p *process) sweep(ctx context.Context, key ordering.Key) error {
 		return err
 	}
 	for _, did := range all {
-		w.story.tell(p.name, "has swept %s: %s, unit %s, %s for %v, %v", did.Key, did.Deed, did.Unit, did.Life, did.For, did.Err)
+		w.story.tell(p.name, "has swept %s: %s, unit %s, %s for %v, %v", did.Key, cmp.Or(did.Deed, "left alone"), did.Unit, cmp.Or(did.Life, "nobody"), did.For, did.Err)
 		w.count(func(c *Counts) {
-			if did.Deed != inspect.LeftAlone && did.Deed != inspect.Kept {
+			if did.Deed != "" && did.Deed != "kept" {
 				c.Swept++
 			}
 		})
@@ -111,11 +112,11 @@ func (p *process) sweep(ctx context.Context, key ordering.Key) error {
 // checkSwept: who was freed does not believe that it has its keys, where nothing goes wrong
 // nobody is, and what was kept wants for an answer, and for nothing else.
 func (h *history) checkSwept(who string, did inspect.Swept) {
-	freed := did.Deed == inspect.Buried || did.Deed == inspect.Settled
+	freed := did.Deed == "buried" || did.Deed == "settled"
 	if freed && h.believes(did.Unit) {
 		h.problem("%s has swept %s of unit %s, which believes that it has it", who, did.Key, did.Unit)
 	}
-	if (freed || did.Deed == inspect.Cleaned) && h.w.settings.Only == swept {
+	if (freed || did.Deed == "cleaned") && h.w.settings.Only == swept {
 		h.problem("%s has swept %s of unit %s, though nothing goes wrong: %s", who, did.Key, did.Unit, did.Deed)
 	}
 	if errors.As(did.Err, new(*lockrow.RowError)) {

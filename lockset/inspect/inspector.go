@@ -16,13 +16,6 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// DynamoDB is what an [Inspector] asks of DynamoDB; a *dynamodb.Client is one.
-type DynamoDB interface {
-	lockset.DynamoDB
-	// Scan is what [Inspector.List] asks; nothing else of holdall does.
-	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
-}
-
 // Inspector looks at a lock table for people and for tools. But for Free it only reads: it needs no
 // permission but dynamodb:GetItem and, for List, dynamodb:Scan. What it has seen of a row it
 // remembers, so one of them tells more about who is silent than several. It is safe for
@@ -30,7 +23,7 @@ type DynamoDB interface {
 type Inspector struct {
 	c    *locks.Client
 	cfg  lockset.Config
-	db   DynamoDB
+	db   requests.Scanner
 	rows *locks.Operator
 	scan *requests.Caller
 }
@@ -41,9 +34,12 @@ const (
 	pagePatience = time.Minute
 )
 
-// New returns an inspector of the table that cfg names. It sends nothing. The
-// error names the field that cannot be used.
-func New(db DynamoDB, cfg lockset.Config) (*Inspector, error) {
+// New returns an inspector of the table that cfg names. db is a *dynamodb.Client, say; nothing else of
+// holdall asks for a Scan. It sends nothing. The error names the field that cannot be used.
+func New(db interface {
+	lockset.DynamoDB
+	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+}, cfg lockset.Config) (*Inspector, error) {
 	c, err := locks.New(db, locks.Config(cfg))
 	if err != nil {
 		return nil, err

@@ -27,15 +27,10 @@ type ListOptions struct {
 	// Consistent reads cost twice as much and show every row as it is when its page is
 	// read. Others may be as the row was a moment, usually less than a second, before.
 	Consistent bool
-	// Progress is called after each page, in the goroutine that lists. It may be nil.
-	Progress func(ListProgress)
-}
-
-// ListProgress says how far a listing has come.
-type ListProgress struct {
-	Pages int
-	Rows  int     // looked at, also those that the prefix leaves out
-	Units float64 // read capacity units taken
+	// Progress is called after each page, in the goroutine that lists, with how many pages there were, how
+	// many rows were looked at, also those that the prefix leaves out, and how many read capacity units
+	// were taken. It may be nil.
+	Progress func(pages, rows int, units float64)
 }
 
 // List returns the rows of the table, in no order, by one scan: the rows of one page are in
@@ -48,7 +43,8 @@ type ListProgress struct {
 // *[lockset.NoAnswerError], also if ctx ends. Then the row is the zero Row.
 func (i *Inspector) List(ctx context.Context, o ListOptions) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
-		var progress ListProgress
+		var pages, rows int
+		var units float64
 		for page, err := range i.scan.Scan(ctx, i.db, func() string { return i.rows.RequestID("s") }, i.scanInput(o), o.Units) {
 			if err != nil {
 				yield(Row{}, err)
@@ -59,9 +55,9 @@ func (i *Inspector) List(ctx context.Context, o ListOptions) iter.Seq2[Row, erro
 					return
 				}
 			}
-			progress.Pages, progress.Rows, progress.Units = progress.Pages+1, progress.Rows+page.Scanned, progress.Units+page.Units
+			pages, rows, units = pages+1, rows+page.Scanned, units+page.Units
 			if o.Progress != nil {
-				o.Progress(progress)
+				o.Progress(pages, rows, units)
 			}
 		}
 	}

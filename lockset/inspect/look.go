@@ -8,16 +8,6 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// LookOptions say what [Inspector.Look] looks at besides the key's row, those above it and
-// the witnesses of its intents.
-type LookOptions struct {
-	// Below is how many rows below the key are listed at most that are not idle. It takes a
-	// scan of the whole table. Zero lists none.
-	Below int
-	// List is how that scan is made; its Prefix is the key's.
-	List ListOptions
-}
-
 // View is a key's row and what there is around it.
 type View struct {
 	Row   Row
@@ -26,10 +16,6 @@ type View struct {
 	// An intent whose unit does not hold its witness is stale: whoever wants the key as a
 	// whole removes it.
 	Witnesses []Row
-	// Below are rows below the key that are not idle, in the order of their keys, if asked
-	// for. They are of other moments than the rest: see [Inspector.List].
-	Below     []Row
-	MoreBelow bool // there are more than were asked for
 }
 
 // How often a look is repeated because intents came meanwhile whose witnesses were not read.
@@ -40,18 +26,10 @@ const mostLooks = 5
 // of them may be missing. A row that holdall did not write is in the view, with its Damage.
 //
 // Errors: *ordering.KeyError, *[lockset.TableError], *[lockset.NoAnswerError].
-func (i *Inspector) Look(ctx context.Context, key ordering.Key, o LookOptions) (View, error) {
+func (i *Inspector) Look(ctx context.Context, key ordering.Key) (View, error) {
 	if err := key.Validate(); err != nil {
 		return View{}, err
 	}
-	view, err := i.look(ctx, key)
-	if err == nil && o.Below > 0 {
-		err = i.listBelow(ctx, &view, o)
-	}
-	return view, err
-}
-
-func (i *Inspector) look(ctx context.Context, key ordering.Key) (View, error) {
 	above := key.Ancestors()
 	own := append(slices.Clone(above), key)
 	var witnesses []ordering.Key
@@ -83,25 +61,27 @@ func witnessesOf(r Row) []ordering.Key {
 	return slices.Compact(keys)
 }
 
-func (i *Inspector) listBelow(ctx context.Context, view *View, o LookOptions) error {
-	o.List.Prefix = string(view.Row.Key) + "/"
-	for row, err := range i.List(ctx, o.List) {
+// Below returns the rows below a key that are not idle, in the order of their keys, as many as most, and
+// whether there are more. It lists the whole table, as o says but for its Prefix: see [Inspector.List].
+func (i *Inspector) Below(ctx context.Context, key ordering.Key, most int, o ListOptions) (rows []Row, more bool, err error) {
+	o.Prefix = string(key) + "/"
+	for row, err := range i.List(ctx, o) {
 		switch {
 		case err != nil && row.Damage == "":
-			return err
+			return nil, false, err
 		case row.Idle():
 			continue
-		case len(view.Below) == o.Below:
-			view.MoreBelow = true
+		case len(rows) == most:
+			more = true
 		default:
-			view.Below = append(view.Below, row)
+			rows = append(rows, row)
 		}
-		if view.MoreBelow {
+		if more {
 			break
 		}
 	}
-	slices.SortFunc(view.Below, func(a, b Row) int { return ordering.Compare(a.Key, b.Key) })
-	return nil
+	slices.SortFunc(rows, func(a, b Row) int { return ordering.Compare(a.Key, b.Key) })
+	return rows, more, nil
 }
 
 // seenRow is a row as it was seen.

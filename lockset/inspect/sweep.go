@@ -10,36 +10,30 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// Deed is what [Sweep] did about somebody who is dead, or would do.
-type Deed int
-
 // What a sweep does.
 const (
-	// LeftAlone: nothing. Life says why: nobody is there, somebody is alive, or the sweep
-	// ended before that was known.
-	LeftAlone Deed = iota
-	// Buried: the holder was dead, and its row was freed.
-	Buried
-	// Settled: the holder was dead and had a journal, and what that says was done.
-	Settled
-	// Cleaned: an intent was removed whose unit is dead, or does not hold its witness any more.
-	Cleaned
-	// Dropped: a unit in the queue has lost its place, because the key stayed free for a lease.
-	Dropped
-	// Kept: somebody is dead and nothing could be done, or nobody can tell. Err says why.
-	Kept
+	leftAlone = ""
+	buried    = "buried"
+	settled   = "settled"
+	cleaned   = "cleaned"
+	dropped   = "dropped"
+	kept      = "kept"
 )
-
-// String returns a word for it.
-func (d Deed) String() string {
-	return [...]string{"left alone", "buried", "settled", "cleaned", "dropped", "kept"}[d]
-}
 
 // Swept is one thing that a sweep did about a key, or would do, or that it did nothing.
 type Swept struct {
-	Key     ordering.Key
-	Deed    Deed
-	Life    Life          // of who was watched
+	Key ordering.Key
+	// Deed is what was done about somebody who is dead, or would be:
+	//
+	//   - "": nothing. Life says why: nobody is there, somebody is alive, or the sweep ended before that
+	//     was known.
+	//   - "buried": the holder was dead, and its row was freed.
+	//   - "settled": the holder was dead and had a journal, and what that says was done.
+	//   - "cleaned": an intent was removed whose unit is dead, or does not hold its witness any more.
+	//   - "dropped": a unit in the queue has lost its place, because the key stayed free for a lease.
+	//   - "kept": somebody is dead and nothing could be done, or nobody can tell. Err says why.
+	Deed    string
+	Life    string        // of who was watched, as Sighting has it
 	Unit    string        // nonce of the unit concerned; "" if there is none
 	Owner   string        // its process, if the row names it
 	Purpose string        // what it is for, if the row says so

@@ -8,14 +8,14 @@ import (
 )
 
 // deedFor is what a sweep does about somebody who was found dead.
-func deedFor(s Sighting) Deed {
+func deedFor(s Sighting) string {
 	switch {
 	case s.Head:
-		return Dropped
+		return dropped
 	case s.Row.Prepared():
-		return Settled
+		return settled
 	}
-	return Buried
+	return buried
 }
 
 // nextLook is when to look again at somebody who is silent for so long, of at most limit:

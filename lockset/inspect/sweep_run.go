@@ -143,7 +143,7 @@ func each(ctx context.Context, keys []*sweptKey, f func(context.Context, *sweptK
 func (s *sweep) judge(ctx context.Context, k *sweptKey) error {
 	row := k.seen.shown
 	if row.Damage != "" {
-		s.end(k, Swept{Key: k.key, Deed: Kept, Err: asError(s.cfg.Table, row)})
+		s.end(k, Swept{Key: k.key, Deed: kept, Err: asError(s.cfg.Table, row)})
 		return nil
 	}
 	is := sightingOf(k.seen, k.first.alive(k.seen.Row), k.seen.Watch(s.grace))
@@ -155,10 +155,10 @@ func (s *sweep) judge(ctx context.Context, k *sweptKey) error {
 		does.Owner, does.Purpose = row.Queue[0].Owner, row.Queue[0].Purpose
 	}
 	switch {
-	case is.Life == Silent && !(k.acted && row.Held()): // who took what was just freed is alive
+	case is.Life == silent && !(k.acted && row.Held()): // who took what was just freed is alive
 		k.silent, k.due = []seenRow{k.seen}, nextLook(k.seen.At, is.For, is.Limit)
 		return nil
-	case is.Life != Dead:
+	case is.Life != dead:
 		s.end(k, does)
 		return s.limit(ctx, k)
 	}
@@ -170,11 +170,11 @@ func (s *sweep) judge(ctx context.Context, k *sweptKey) error {
 func (s *sweep) act(ctx context.Context, k *sweptKey, does Swept) (err error) {
 	all := []Swept{does}
 	switch dated := !k.seen.Row.TurnAt.IsZero(); {
-	case does.Deed == Settled:
+	case does.Deed == settled:
 		if err = s.rows.Settle(ctx, k.seen.Row, s.o.DryRun); err != nil && ctx.Err() == nil {
-			does.Deed, does.Err = Kept, err
+			does.Deed, does.Err = kept, err
 		}
-	case does.Deed == Dropped && dated:
+	case does.Deed == dropped && dated:
 		for _, w := range k.seen.shown.Queue[1:] {
 			next := does
 			next.Unit, next.Owner, next.Purpose = w.Unit, w.Owner, w.Purpose
@@ -182,18 +182,18 @@ func (s *sweep) act(ctx context.Context, k *sweptKey, does Swept) (err error) {
 		}
 	}
 	switch {
-	case does.Deed == Kept:
+	case does.Deed == kept:
 		s.end(k, does)
 		return nil
 	case s.o.DryRun:
 		s.tell(all...)
 		s.end(k, Swept{Key: k.key})
 		return nil
-	case does.Deed == Dropped && len(all) > 1:
+	case does.Deed == dropped && len(all) > 1:
 		err = s.rows.Drop(ctx, k.seen.Row, true)
-	case does.Deed == Dropped:
+	case does.Deed == dropped:
 		err = s.rows.Drop(ctx, k.seen.Row, false)
-	case does.Deed == Buried:
+	case does.Deed == buried:
 		err = s.rows.Bury(ctx, k.seen.Row)
 	}
 	return s.acted(ctx, k, err, all...)
@@ -218,9 +218,9 @@ func (s *sweep) acted(ctx context.Context, k *sweptKey, err error, did ...Swept)
 		if refused {
 			err = errRestless
 		}
-		kept := did[len(did)-1]
-		kept.Deed, kept.Err = Kept, err
-		s.end(k, kept)
+		last := did[len(did)-1]
+		last.Deed, last.Err = kept, err
+		s.end(k, last)
 	}
 	return nil
 }
@@ -267,25 +267,25 @@ func (s *sweep) judgeAbove(ctx context.Context, k *sweptKey) error {
 	case len(are.silent) > 0:
 		k.due = are.next
 	case stuck != nil:
-		s.end(k, Swept{Key: k.key, Deed: Kept, Life: Dead, Unit: are.prepared[0].Row.Unit, Witness: are.prepared[0].shown.Key, Err: stuck})
+		s.end(k, Swept{Key: k.key, Deed: kept, Life: dead, Unit: are.prepared[0].Row.Unit, Witness: are.prepared[0].shown.Key, Err: stuck})
 	default:
 		s.end(k, Swept{Key: k.key, Life: lifeOf(are)})
 	}
 	return nil
 }
 
-func lifeOf(are intentsSeen) Life {
+func lifeOf(are intentsSeen) string {
 	if are.alive {
-		return Alive
+		return isAlive
 	}
-	return Nobody
+	return nobody
 }
 
 // settleBelow settles the units of prepared witnesses. It returns why that cannot be done, of
 // one of them.
 func (s *sweep) settleBelow(ctx context.Context, prepared []seenRow) (stuck error) {
 	for _, w := range prepared {
-		does := Swept{Key: w.shown.Key, Deed: Settled, Life: Dead, Unit: w.Row.Unit, Owner: w.Row.Owner, Purpose: w.Row.Purpose, For: w.Row.SilentFor(w.Watch(s.grace))}
+		does := Swept{Key: w.shown.Key, Deed: settled, Life: dead, Unit: w.Row.Unit, Owner: w.Row.Owner, Purpose: w.Row.Purpose, For: w.Row.SilentFor(w.Watch(s.grace))}
 		switch err := s.rows.Settle(ctx, w.Row, s.o.DryRun); {
 		case err != nil:
 			stuck = err
@@ -302,14 +302,14 @@ func (s *sweep) settleBelow(ctx context.Context, prepared []seenRow) (stuck erro
 func (s *sweep) ofRemnants(k *sweptKey, are intentsSeen) (does []Swept) {
 	for _, m := range lockrow.OneEach(are.remnants) {
 		if m.Dead {
-			buried := Swept{Key: m.Witness, Deed: Buried, Life: Dead, Unit: m.Unit, Owner: m.Row.Owner, Purpose: m.Row.Purpose}
+			buried := Swept{Key: m.Witness, Deed: buried, Life: dead, Unit: m.Unit, Owner: m.Row.Owner, Purpose: m.Row.Purpose}
 			if s.o.DryRun {
 				s.wouldDo(buried)
 			} else {
 				does = append(does, buried)
 			}
 		}
-		does = append(does, Swept{Key: k.key, Deed: Cleaned, Life: Dead, Unit: m.Unit, Witness: m.Witness})
+		does = append(does, Swept{Key: k.key, Deed: cleaned, Life: dead, Unit: m.Unit, Witness: m.Witness})
 	}
 	return does
 }

@@ -33,7 +33,7 @@ func (s *sweep) end(k *sweptKey, with Swept) {
 	s.mu.Lock()
 	did := s.did[k.key]
 	s.mu.Unlock()
-	if with.Deed != LeftAlone || !did {
+	if with.Deed != leftAlone || !did {
 		s.tell(with)
 	}
 }
@@ -45,7 +45,7 @@ func (s *sweep) leave(ctx context.Context) {
 		if k.over || s.did[k.key] {
 			continue
 		}
-		with := Swept{Key: k.key, Life: Silent, Unit: k.seen.Row.Unit, Owner: k.seen.Row.Owner, Purpose: k.seen.Row.Purpose}
+		with := Swept{Key: k.key, Life: silent, Unit: k.seen.Row.Unit, Owner: k.seen.Row.Owner, Purpose: k.seen.Row.Purpose}
 		if !k.seen.Since.IsZero() {
 			with.For = s.rows.SilentFor(k.seen.Seen)
 		}

@@ -13,34 +13,29 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// Life is what is known of who is to show a sign of life on a row.
-type Life int
-
-// What [Inspector.Watch] can come to know.
+// What is known of who is to show a sign of life on a row.
 const (
-	// Nobody is to show any: the row is free, and nobody waits for it; or what is held is
-	// below it, and the witnesses of its intents tell.
-	Nobody Life = iota
-	// Silent: there was no sign of life as long as it was watched, and that is less than a
-	// lease.
-	Silent
-	// Alive: there was one since the watch began. Of a row that waits for the head of its
-	// queue: the queue has moved.
-	Alive
-	// Dead: there was none for a full lease while this process watched, or for two leases and 30 s
-	// by the table's own clock; or those who wait have left a free row untaken for Config.Grace,
-	// or for two Grace and 2 s.
-	Dead
+	nobody  = ""
+	silent  = "silent"
+	isAlive = "alive"
+	dead    = "dead"
 )
-
-// String returns the word for it.
-func (l Life) String() string { return [...]string{"nobody", "silent", "alive", "dead"}[l] }
 
 // Sighting is what is known of one row, and of who is to show a sign of life on it: its
 // holder, or the head of the queue for which a free row waits.
 type Sighting struct {
-	Row  Row // as it was seen last
-	Life Life
+	Row Row // as it was seen last
+	// Life is what is known of who is to show a sign of life on the row:
+	//
+	//   - "": nobody is. The row is free, and nobody waits for it; or what is held is below it, and the
+	//     witnesses of its intents tell.
+	//   - "silent": there was no sign of life as long as it was watched, and that is less than a lease.
+	//   - "alive": there was one since the watch began. Of a row that waits for the head of its
+	//     queue: the queue has moved.
+	//   - "dead": there was none for a full lease while this process watched, or for two leases and 30 s
+	//     by the table's own clock; or those who wait have left a free row untaken for Config.Grace,
+	//     or for two Grace and 2 s.
+	Life string
 	Unit string // nonce of who is watched; "" if nobody
 	Head bool   // it is the head of the queue, not the holder
 	// For is how long there has been no sign of life: as this process has seen it, or as the row
@@ -52,22 +47,16 @@ type Sighting struct {
 	Limit time.Duration
 }
 
-// WatchOptions say how [Inspector.Watch] watches.
-type WatchOptions struct {
-	// Progress is called after each look at all rows that are still of interest, in the
-	// goroutine that watches, with how many are known by then. It may be nil.
-	Progress func(known, of int)
-}
-
 // Watch looks at the rows of keys again and again, until each of their holders is known to
 // be alive or dead: for up to a lease, and a heartbeat is enough. What is returned is in the
 // order of the keys, each once. It costs two read capacity units for each row and look, and there are
 // about eight looks a lease; those that are known are not looked at any more.
 //
 // If ctx ends before all is known, the error is its cause, and what is returned is what is
-// known by then: of rows that were not read yet, only their keys. Other
-// errors: *ordering.KeyError, *[lockset.TableError], *[lockset.NoAnswerError].
-func (i *Inspector) Watch(ctx context.Context, keys []ordering.Key, o WatchOptions) ([]Sighting, error) {
+// known by then: of rows that were not read yet, only their keys. progress is called after each look at
+// all rows that are still of interest, in the goroutine that watches, with how many are known by then; it
+// may be nil. Other errors: *ordering.KeyError, *[lockset.TableError], *[lockset.NoAnswerError].
+func (i *Inspector) Watch(ctx context.Context, keys []ordering.Key, progress func(known, of int)) ([]Sighting, error) {
 	keys = distinct(keys)
 	sightings, open := make([]Sighting, len(keys)), make([]int, len(keys))
 	first := firsts{}
@@ -88,13 +77,13 @@ func (i *Inspector) Watch(ctx context.Context, keys []ordering.Key, o WatchOptio
 		left := open[:0]
 		for j, n := range open {
 			sightings[n] = sightingOf(seen[j], first.alive(seen[j].Row), seen[j].Watch(i.cfg.Grace))
-			if sightings[n].Life == Silent {
+			if sightings[n].Life == silent {
 				left = append(left, n)
 			}
 		}
 		open = left
-		if o.Progress != nil {
-			o.Progress(len(keys)-len(open), len(keys))
+		if progress != nil {
+			progress(len(keys)-len(open), len(keys))
 		}
 		if len(open) == 0 {
 			return sightings, nil
@@ -131,12 +120,12 @@ func sightingOf(s seenRow, alive bool, at lockrow.Watch) Sighting {
 	j := lockrow.Judge(s.Row, lockrow.Want{Key: s.shown.Key, Entry: lockrow.Entry{Unit: "nobody", Witness: s.shown.Key}}, 0, at)
 	switch past := !j.Turn.Past.IsZero(); {
 	case j.Verdict == lockrow.Await:
-		sighting.Life = Silent
+		sighting.Life = silent
 		if alive {
-			sighting.Life = Alive
+			sighting.Life = isAlive
 		}
 	case j.Verdict == lockrow.Bury, j.Verdict == lockrow.Recover, j.Verdict == lockrow.Pass, past:
-		sighting.Life = Dead
+		sighting.Life = dead
 	default:
 		return sighting
 	}

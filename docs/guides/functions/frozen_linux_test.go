@@ -173,7 +173,7 @@ func (s *scene) nothingHeld() {
 	require.NoError(s.t, err)
 	for _, id := range []string{s.a, s.b} {
 		key := Accounts.Guard(&Account{ID: id})
-		view, err := inspector.Look(s.t.Context(), key, inspect.LookOptions{})
+		view, err := inspector.Look(s.t.Context(), key)
 		require.NoError(s.t, err)
 		require.True(s.t, view.Row.Idle(), key)
 	}

@@ -84,9 +84,9 @@ func State(r inspect.Row) string {
 // Life says what a watch has come to know; nothing if there is nobody.
 func Life(s inspect.Sighting) string {
 	switch s.Life {
-	case inspect.Alive, inspect.Dead:
-		return s.Life.String()
-	case inspect.Silent:
+	case "alive", "dead":
+		return s.Life
+	case "silent":
 		return "silent " + Ago(s.For)
 	}
 	return ""

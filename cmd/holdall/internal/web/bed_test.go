@@ -100,7 +100,7 @@ func (t *tables) readsOf(subject string) int {
 var loopback = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8765}
 
 // held is a row with so many units in its queue.
-func held(key ordering.Key, by inspect.Holder, life inspect.Life, waiting int) Row {
+func held(key ordering.Key, by inspect.Holder, life string, waiting int) Row {
 	r := inspect.Row{Key: key, Fence: 41, Holder: &by, Queue: make([]inspect.Waiter, waiting)}
 	return Row{Sighting: inspect.Sighting{Row: r, Life: life}}
 }
@@ -110,11 +110,11 @@ func storyOf(r Row) Story { return Story{Row: r.Row, Life: r.Sighting} }
 
 // town has a key that is held, and one that is dead.
 func town() *tables {
-	a := held("a", inspect.Holder{Unit: "unit-a", Owner: "host-1", Purpose: "pay", RVN: "1", Lease: time.Second}, inspect.Alive, 2)
-	dead := held("dead", inspect.Holder{Unit: "unit-d", Owner: "host-2", RVN: "7"}, inspect.Dead, 0)
-	prepared := held("j", inspect.Holder{Unit: "unit-j", Owner: "host-3", Prepared: "units"}, inspect.Nobody, 0)
+	a := held("a", inspect.Holder{Unit: "unit-a", Owner: "host-1", Purpose: "pay", RVN: "1", Lease: time.Second}, "alive", 2)
+	dead := held("dead", inspect.Holder{Unit: "unit-d", Owner: "host-2", RVN: "7"}, "dead", 0)
+	prepared := held("j", inspect.Holder{Unit: "unit-j", Owner: "host-3", Prepared: "units"}, "", 0)
 	return &tables{
-		list:    List{Rows: []Row{a, held("b", inspect.Holder{Unit: "unit-a", Owner: "host-1"}, inspect.Nobody, 0), dead}},
+		list:    List{Rows: []Row{a, held("b", inspect.Holder{Unit: "unit-a", Owner: "host-1"}, "", 0), dead}},
 		stories: map[ordering.Key]Story{"a": storyOf(a), "dead": storyOf(dead), "j": storyOf(prepared)},
 	}
 }

@@ -192,7 +192,7 @@ func TestStreamsShowWhatChanges(t *testing.T) {
 	require.NotContains(t, first, "<html")
 	require.Contains(t, event(t, story), "unit-a")
 	tables.change(func() {
-		row := held("new\rdata: <b>x", inspect.Holder{Unit: "u", Owner: "host-1"}, inspect.Nobody, 0)
+		row := held("new\rdata: <b>x", inspect.Holder{Unit: "u", Owner: "host-1"}, "", 0)
 		tables.list.Rows = append(tables.list.Rows, row)
 		tables.stories["a"] = Story{Row: inspect.Row{Key: "a", CommittedBy: "unit-a"}}
 	})

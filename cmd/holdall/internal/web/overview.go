@@ -6,8 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/holdall/holdall/lockset/inspect"
 )
 
 // How many rows a page has at most, and how many of them are called the hottest: nobody reads more.
@@ -29,7 +27,7 @@ var kinds = []struct {
 }{
 	{"held", "Held", func(r Row) bool { return r.Row.Held() }},
 	{"waiting", "Waited for", func(r Row) bool { return r.Row.Awaited() }},
-	{"dead", "Dead", func(r Row) bool { return r.Life == inspect.Dead }},
+	{"dead", "Dead", func(r Row) bool { return r.Life == "dead" }},
 	{"prepared", "Prepared", func(r Row) bool { return r.Row.Prepared() }},
 	{"stuck", "Stuck", func(r Row) bool { return r.Stuck }},
 	{"damaged", "Damaged", func(r Row) bool { return r.Row.Damage != "" }},

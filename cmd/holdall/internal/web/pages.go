@@ -162,7 +162,7 @@ func (s *Server) askToFree(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a := ask{Key: key, Holder: *h, Life: plain.Life(reading.Value.Life), Fence: row.Fence}
-	if reading.Value.Life.Life == inspect.Dead {
+	if reading.Value.Life.Life == "dead" {
 		a.Sign = h.RVN
 	}
 	list, err := s.rows.Latest(soon)

@@ -21,7 +21,7 @@ import (
 // What stands in rows is text, wherever it is shown, and never a part of a page.
 func TestRowsAreNeverMarkup(t *testing.T) {
 	const evil = `"><script>alert(1)</script><img src=x onerror=alert(2)>'{{.}}` + "\u202e\x1b[2J"
-	row := held(evil, inspect.Holder{Unit: evil, Owner: evil, Purpose: evil}, inspect.Nobody, 1)
+	row := held(evil, inspect.Holder{Unit: evil, Owner: evil, Purpose: evil}, "", 1)
 	row.Stuck = true
 	shown := inspect.Row{
 		Key: "k", CommittedBy: evil, LastOwner: evil,
@@ -30,7 +30,7 @@ func TestRowsAreNeverMarkup(t *testing.T) {
 	}
 	tables := &tables{
 		list: List{
-			Rows:    []Row{row, held("o", inspect.Holder{Unit: "unit-o"}, inspect.Nobody, 0)},
+			Rows:    []Row{row, held("o", inspect.Holder{Unit: "unit-o"}, "", 0)},
 			Unasked: evil, RatesFailed: evil,
 		},
 		stories: map[ordering.Key]Story{"k": {
@@ -51,12 +51,12 @@ func TestRowsAreNeverMarkup(t *testing.T) {
 }
 
 func TestAnOverviewCountsAndFilters(t *testing.T) {
-	b := held("b", inspect.Holder{Unit: "u1", Purpose: "payments", Prepared: "units"}, inspect.Nobody, 0)
-	d := held("d", inspect.Holder{Unit: "u1", Prepared: "units"}, inspect.Dead, 0)
+	b := held("b", inspect.Holder{Unit: "u1", Purpose: "payments", Prepared: "units"}, "", 0)
+	d := held("d", inspect.Holder{Unit: "u1", Prepared: "units"}, "dead", 0)
 	b.Stuck, d.Stuck = true, true
-	c := held("c", inspect.Holder{}, inspect.Nobody, 5)
+	c := held("c", inspect.Holder{}, "", 5)
 	c.Row.Holder = nil
-	l := List{Rows: []Row{held("a", inspect.Holder{Owner: "Host-1"}, inspect.Nobody, 2), b, c, d}}
+	l := List{Rows: []Row{held("a", inspect.Holder{Owner: "Host-1"}, "", 2), b, c, d}}
 	o := overview(l, Filter{})
 	counts := map[string]int{}
 	for _, k := range o.Kinds {
@@ -84,7 +84,7 @@ func TestAnOverviewCountsAndFilters(t *testing.T) {
 	}
 	var many List
 	for range mostShown + 7 {
-		many.Rows = append(many.Rows, held("k", inspect.Holder{}, inspect.Nobody, 1))
+		many.Rows = append(many.Rows, held("k", inspect.Holder{}, "", 1))
 	}
 	o = overview(many, Filter{})
 	require.Len(t, o.Rows, mostShown)
@@ -114,8 +114,8 @@ func TestAStorySaysWhatHasHappened(t *testing.T) {
 		}
 		return s
 	}
-	alive := func(s *Story) { s.Life.Life = inspect.Alive }
-	dead := func(s *Story) { s.Life.Life = inspect.Dead }
+	alive := func(s *Story) { s.Life.Life = "alive" }
+	dead := func(s *Story) { s.Life.Life = "dead" }
 	prepared := func(s *Story) { s.Row.Holder.Prepared = "units" }
 	committed := func(s *Story) { s.Row.Holder.Prepared, s.Becomes = "units", "committed" }
 	queue := func(waiters ...inspect.Waiter) Story { return Story{Row: inspect.Row{Queue: waiters}} }
@@ -184,7 +184,7 @@ func TestAKeyIsNotTakenIfItsRowHasChanged(t *testing.T) {
 	}{
 		"nothing has changed": {"dead", "unit-d", func(*tables) {}, 200, "It was taken."},
 		"the dead lives": {"dead", "unit-d", func(s *tables) {
-			s.stories["dead"] = storyOf(held("dead", inspect.Holder{Unit: "unit-d", RVN: "8"}, inspect.Alive, 0))
+			s.stories["dead"] = storyOf(held("dead", inspect.Holder{Unit: "unit-d", RVN: "8"}, "alive", 0))
 		}, 409, "has shown a sign of life since"},
 		"the row cannot be read": {"dead", "unit-d", func(s *tables) { s.failed = errors.New("throttled") }, 502, "throttled"},
 		"another has it": {"a", "unit-a", func(s *tables) {
@@ -230,7 +230,7 @@ func TestPagesSayWhatTheyCannotRead(t *testing.T) {
 func TestAnyKeyIsTaken(t *testing.T) {
 	const key = "line 1\nline 2&unit=x%2F+\u00e9"
 	tables := town()
-	tables.stories[key] = storyOf(held(key, inspect.Holder{Unit: "unit-x"}, inspect.Nobody, 0))
+	tables.stories[key] = storyOf(held(key, inspect.Holder{Unit: "unit-x"}, "", 0))
 	h := serve(t, tables)
 	page := bodyOf(t, browse(h, http.MethodGet, "/key?key="+url.QueryEscape(key), nil))
 	link := regexp.MustCompile(`href="(/free[^"]*)"`).FindStringSubmatch(page)

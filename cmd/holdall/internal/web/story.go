@@ -56,9 +56,9 @@ func changes(before, after Story) (all []string) {
 		say("taken by %s, with token %d", plain.Unit(is.Unit, is.Owner, is.Purpose), after.Row.Fence)
 	case !before.Row.Prepared() && after.Row.Prepared():
 		say("unit %s is prepared: its journal decides", is.Unit)
-	case before.Life.Life == inspect.Dead && after.Life.Life == inspect.Alive:
+	case before.Life.Life == "dead" && after.Life.Life == "alive":
 		say("unit %s showed a sign of life", is.Unit)
-	case before.Life.Life != inspect.Dead && after.Life.Life == inspect.Dead:
+	case before.Life.Life != "dead" && after.Life.Life == "dead":
 		say("unit %s is dead: no sign of life for a lease", is.Unit)
 	}
 	if is != nil && after.Becomes != "" && (was == nil || was.Unit == is.Unit && before.Becomes != after.Becomes) {
