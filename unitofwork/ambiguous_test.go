@@ -16,66 +16,54 @@ import (
 )
 
 // atCommits gives f to the commits from the first to the last, by number.
-func atCommits(first, last int, f faults.Fault) faults.Script {
-	n := 0 // one unit at a time: no need for a lock
-	return func(c faults.Call) faults.Fault {
-		if isCommit(c) {
-			if n++; n >= first && n <= last {
-				return f
-			}
-		}
-		return faults.Pass()
-	}
-}
+func atCommits(first, last int, f faults.Fault) faults.Script { return nth(isCommit, first, last, f) }
 
 const always = 1 << 30
+
+// lost is what may happen to the sendings of a commit, and whether it is carried out all the same.
+var lost = map[string]struct {
+	last  int // the last of the sendings that it happens to
+	fault faults.Fault
+	done  bool
+}{
+	"answer lost once":           {1, faults.LoseAnswer(faults.Reset), true},
+	"answer broken":              {1, faults.LoseAnswer(faults.Broken), true},
+	"request lost once":          {1, faults.LoseRequest(faults.Hang), true},
+	"delivered late, between":    {1, faults.DeliverLate(1500*time.Millisecond, faults.Hang), true},
+	"duplicated":                 {1, faults.Duplicate(time.Second), true},
+	"in progress":                {1, faults.InProgress(time.Second), true},
+	"conflicts for a while":      {5, faults.Conflict(0), true},
+	"throttled for a while":      {5, faults.Throttle(faults.InReasons, 1), true},
+	"server error, executed":     {1, faults.ServerError(true), true},
+	"all answers lost":           {always, faults.LoseAnswer(faults.Hang), true},
+	"all answers reset":          {always, faults.LoseAnswer(faults.Reset), true},
+	"all requests lost":          {always, faults.LoseRequest(faults.Hang), false},
+	"all delivered far too late": {always, faults.DeliverLate(2*lease, faults.Hang), false},
+	"conflicts for a lease":      {always, faults.Conflict(1), false},
+	"throttled for a lease":      {always, faults.Throttle(faults.RequestLimit), false},
+}
 
 // A commit whose answer is lost, once or for as long as it is asked: what is
 // said of it is true.
 func TestLostAnswersOfACommit(t *testing.T) {
-	for name, c := range map[string]struct {
-		script    faults.Script
-		committed bool
-	}{
-		"answer lost once":             {atCommits(1, 1, faults.LoseAnswer(faults.Reset)), true},
-		"answer broken":                {atCommits(1, 1, faults.LoseAnswer(faults.Broken)), true},
-		"request lost once":            {atCommits(1, 1, faults.LoseRequest(faults.Hang)), true},
-		"delivered late, between":      {atCommits(1, 1, faults.DeliverLate(1500*time.Millisecond, faults.Hang)), true},
-		"duplicated":                   {atCommits(1, 1, faults.Duplicate(time.Second)), true},
-		"in progress":                  {atCommits(1, 1, faults.InProgress(time.Second)), true},
-		"conflicts for a while":        {atCommits(1, 5, faults.Conflict(0)), true},
-		"throttled for a while":        {atCommits(1, 5, faults.Throttle(faults.InReasons, 1)), true},
-		"server error, executed":       {atCommits(1, 1, faults.ServerError(true)), true},
-		"all answers lost":             {atCommits(1, always, faults.LoseAnswer(faults.Hang)), true},
-		"all answers reset":            {atCommits(1, always, faults.LoseAnswer(faults.Reset)), true},
-		"all requests lost":            {atCommits(1, always, faults.LoseRequest(faults.Hang)), false},
-		"all delivered far too late":   {atCommits(1, always, faults.DeliverLate(2*lease, faults.Hang)), false},
-		"conflicts until the deadline": {atCommits(1, always, faults.Conflict(1)), false},
-		"throttled until the deadline": {atCommits(1, always, faults.Throttle(faults.RequestLimit)), false},
-	} {
+	for name, c := range lost {
 		for _, id := range []string{"", "p1"} {
-			t.Run(name+" "+id, func(t *testing.T) {
-				inBed(t, func(t *testing.T, b *bed) {
-					cl := b.client("c", c.script)
-					err := cl.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: id, Attempts: 1}, transfer(30))
-					want := map[string]int{"committed": 1}
-					if !c.committed {
-						require.Error(t, err)
-						require.Equal(t, lockset.StartOver, lockset.NextOf(err), "%v", err)
-						want = map[string]int{"not": 1}
-					} else {
-						require.NoError(t, err)
-					}
-					require.Equal(t, want, cl.outcomes())
-					balances := [2]int64{100, 100}
-					if c.committed {
-						balances = [2]int64{70, 130}
-					}
-					require.Equal(t, balances, b.balances())
-					cl.net.Wait()
-					require.Equal(t, balances, b.balances(), "a late packet changes nothing")
-					b.allFree()
-				})
+			runInBed(t, name+" "+id, func(t *testing.T, b *bed) {
+				cl := b.client("c", atCommits(1, c.last, c.fault))
+				err := cl.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: id, Attempts: 1}, transfer(30))
+				want, balances := map[string]int{"committed": 1}, [2]int64{70, 130}
+				if c.done {
+					require.NoError(t, err)
+				} else {
+					require.Error(t, err)
+					require.Equal(t, lockset.StartOver, lockset.NextOf(err), "%v", err)
+					want, balances = map[string]int{"not": 1}, [2]int64{100, 100}
+				}
+				require.Equal(t, want, cl.outcomes())
+				require.Equal(t, balances, b.balances())
+				cl.net.Wait()
+				require.Equal(t, balances, b.balances(), "a late packet changes nothing")
+				b.allFree()
 			})
 		}
 	}
@@ -104,19 +92,10 @@ func TestStartingOverAfterALostCommit(t *testing.T) {
 // cutAfterCommit cuts the owner off once a commit was sent: executed or not, it
 // hears nothing any more.
 func cutAfterCommit(executed bool) faults.Script {
-	cut := false
-	return func(c faults.Call) faults.Fault {
-		if isCommit(c) && !cut {
-			cut = true
-			if executed {
-				return faults.LoseAnswer(faults.Hang)
-			}
-		}
-		if cut {
-			return faults.LoseRequest(faults.Hang)
-		}
-		return faults.Pass()
+	if executed {
+		return cutFrom(isCommit, 1, faults.LoseAnswer(faults.Hang))
 	}
+	return cutFrom(isCommit, 1, faults.LoseRequest(faults.Hang))
 }
 
 // Cut off in the middle of a commit, a unit is in doubt, and says so; asked
@@ -144,45 +123,21 @@ func TestInDoubt(t *testing.T) {
 		"committed, its rows made anew":   {true, "", madeAnew, unitofwork.Forgotten},
 		"with an id, not sent, long ago":  {false, "p/1:x", expired, unitofwork.Forgotten},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				cl := b.client("c", cutAfterCommit(c.executed))
-				err := cl.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: c.id, Attempts: 5}, transfer(30))
-				var doubt *unitofwork.InDoubtError
-				require.ErrorAs(t, err, &doubt)
-				require.ErrorIs(t, err, unitofwork.ErrInDoubt)
-				require.Equal(t, lockset.AskLater, lockset.NextOf(err))
-				require.Equal(t, c.id, doubt.ID)
-				require.Equal(t, map[string]int{"in doubt": 1}, cl.outcomes(), "a unit in doubt is not started over")
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			cl := b.client("c", cutAfterCommit(c.executed))
+			err := cl.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: c.id, Attempts: 5}, transfer(30))
+			doubt := errorAs[*unitofwork.InDoubtError](t, err)
+			require.ErrorIs(t, err, unitofwork.ErrInDoubt)
+			require.Equal(t, lockset.AskLater, lockset.NextOf(err))
+			require.Equal(t, c.id, doubt.ID)
+			require.Equal(t, map[string]int{"in doubt": 1}, cl.outcomes(), "a unit in doubt is not started over")
 
-				if c.between != nil {
-					c.between(t, b)
-				}
-				outcome, err := b.client("asker", nil).Outcome(t.Context(), doubt.Ref)
-				require.NoError(t, err)
-				require.Equal(t, c.outcome, outcome)
-			})
+			if c.between != nil {
+				c.between(t, b)
+			}
+			require.Equal(t, c.outcome, b.client("asker", nil).outcomeOf(t, doubt.Ref))
 		})
 	}
-}
-
-// A commit that was never sent is in nobody's doubt, even if the locks could not be
-// released either.
-func TestACommitThatWasNeverSentIsNotInDoubt(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		c := b.client("c", nil)
-		u, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
-		require.NoError(t, err)
-		require.NoError(t, transfer(30)(t.Context(), u))
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		c.net.Partition(true)
-		err = u.Commit(ctx)
-		require.ErrorIs(t, err, context.Canceled)
-		require.NotErrorIs(t, err, unitofwork.ErrInDoubt)
-		require.Equal(t, map[string]int{"not": 1}, c.outcomes())
-		require.Equal(t, [2]int64{100, 100}, b.balances())
-	})
 }
 
 // others commits on both keys.
@@ -215,19 +170,13 @@ func madeAnew(t *testing.T, b *bed) {
 	for _, item := range b.db.Items("locks") {
 		b.deleteRow(ordering.Key(valueOf(item["key"])))
 	}
-	slow := b.client("slow", nil, func(l *lockset.Config, _ *unitofwork.Config) {
-		l.Now = func() time.Time { return time.Now().Add(-time.Hour) }
-	})
-	set, err := slow.locks.Acquire(t.Context(), transferKeys)
-	require.NoError(t, err)
-	require.NoError(t, set.Release(t.Context()))
+	slow := b.client("slow", nil, clockOff(-time.Hour))
+	slow.passes(t, transferKeys...)
 }
 
 // lockers take the keys and let them go.
 func lockers(t *testing.T, b *bed) {
-	set, err := b.client("lockers", nil).locks.Acquire(t.Context(), transferKeys)
-	require.NoError(t, err)
-	require.NoError(t, set.Release(t.Context()))
+	b.client("lockers", nil).passes(t, transferKeys...)
 }
 
 // A commit that met nothing but conflicts, stalled, and whose copy lands late is
@@ -271,8 +220,7 @@ func TestOutcomeOfAnID(t *testing.T) {
 		require.Equal(t, unitofwork.Committed, outcome)
 		for _, bad := range []string{"", "unit:", "unit:a:b:c:d", "unit:n:1:1::", "unit:n:1:1:%zz:k", "unit:n:0:1::k", "unit:n:1:x::k", "unit:n:1:1:%ff:k", "\xff"} {
 			_, err = ask(bad)
-			var idErr *unitofwork.IDError
-			require.ErrorAs(t, err, &idErr, "%q", bad)
+			require.ErrorAs(t, err, new(*unitofwork.IDError), "%q", bad)
 		}
 		var idErr *unitofwork.IDError
 		for _, id := range []string{"p1", "unit:n:1:1:p1:k"} {
@@ -291,19 +239,16 @@ func TestARecordOfAnIDThatIsNone(t *testing.T) {
 		"its unit is empty": "SET #committedBy = :empty", "its unit is no text": "SET #committedBy = :bytes",
 		"its digest is short": "SET #digest = :bytes", "its digest is text": "SET #digest = :empty",
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				c := b.client("c", nil)
-				require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "p"}, transfer(1)))
-				b.change("units", map[string]string{"unit": "id:p", "part": "record"}, harm)
-				var idErr *unitofwork.IDError
-				_, err := c.Outcome(t.Context(), "p")
-				require.ErrorAs(t, err, &idErr)
-				require.ErrorAs(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "p"}, transfer(1)), &idErr)
-				require.Equal(t, lockset.FixCall, lockset.NextOf(idErr))
-				require.Equal(t, [2]int64{99, 101}, b.balances())
-				b.allFree()
-			})
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			c := b.client("c", nil)
+			require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "p"}, transfer(1)))
+			b.change("units", map[string]string{"unit": "id:p", "part": "record"}, harm)
+			_, err := c.Outcome(t.Context(), "p")
+			idErr := errorAs[*unitofwork.IDError](t, err)
+			require.ErrorAs(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "p"}, transfer(1)), &idErr)
+			require.Equal(t, lockset.FixCall, lockset.NextOf(idErr))
+			require.Equal(t, [2]int64{99, 101}, b.balances())
+			b.allFree()
 		})
 	}
 }
@@ -340,8 +285,7 @@ func TestTheSameIDCommitsOnce(t *testing.T) {
 		_, err := one.Begin(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "p", Payload: []byte("x")})
 		require.ErrorIs(t, err, unitofwork.ErrAlreadyCommitted)
 
-		var idErr *unitofwork.IDError
-		require.ErrorAs(t, one.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "p", Payload: []byte("other")}, work), &idErr)
+		idErr := errorAs[*unitofwork.IDError](t, one.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "p", Payload: []byte("other")}, work))
 		require.ErrorAs(t, one.Do(t.Context(), unitofwork.Work{Keys: transferKeys[:1], ID: "p", Payload: []byte("x")}, work), &idErr, "other keys are another payload")
 		require.ErrorAs(t, one.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{"elsewhere"}, ID: "p", Payload: []byte("x")}, work), &idErr)
 		require.ErrorAs(t, one.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "unit:x", Payload: []byte("")}, work), &idErr)
@@ -354,15 +298,12 @@ func TestTheSameIDCommitsOnce(t *testing.T) {
 func TestARaceForAnIDIsDecidedByTheCommit(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
-		first, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys[:1], ID: "p"})
-		require.NoError(t, err)
-		second, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys[1:], ID: "p"})
-		require.NoError(t, err)
+		first := c.begins(t, unitofwork.Work{Keys: transferKeys[:1], ID: "p"})
+		second := c.begins(t, unitofwork.Work{Keys: transferKeys[1:], ID: "p"})
 		require.NoError(t, first.Commit(t.Context()))
 		require.NoError(t, second.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})))
-		err = second.Commit(t.Context())
-		var idErr *unitofwork.IDError
-		require.ErrorAs(t, err, &idErr, "other keys under the same ID")
+		err := second.Commit(t.Context())
+		require.ErrorAs(t, err, new(*unitofwork.IDError), "other keys under the same ID")
 		require.Equal(t, [2]int64{100, 100}, b.balances())
 		b.allFree()
 	})
@@ -372,38 +313,36 @@ func TestARaceForAnIDIsDecidedByTheCommit(t *testing.T) {
 // release is late: what Do says is true all the same.
 func TestACopyOfARefusedCommit(t *testing.T) {
 	for name, releaseLost := range map[string]bool{"the release is first": false, "the copy is first": true} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				c := b.client("c", func(call faults.Call) faults.Fault {
-					switch {
-					case isCommit(call):
-						return faults.Duplicate(time.Millisecond)
-					case releaseLost && call.Op == "UpdateItem" && call.N == 2:
-						return faults.LoseRequest(faults.Reset)
-					}
-					return faults.Pass()
-				})
-				go func() {
-					time.Sleep(9 * time.Millisecond) // after the commit was refused
-					b.put("customers", customer{ID: "1", Name: "open"})
-				}()
-				err := c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(_ context.Context, u *unitofwork.Unit) error {
-					return errors.Join(
-						u.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})),
-						u.Check(customers.Of(customer{ID: "1"}), unitofwork.Expression{
-							Condition: "#n = :open", Names: map[string]string{"#n": "Name"}, Values: map[string]any{":open": "open"},
-						}),
-					)
-				})
-				c.net.Wait()
-				if b.account("1").Balance == 7 {
-					require.NoError(t, err)
-				} else {
-					require.ErrorIs(t, err, unitofwork.ErrCondition)
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			c := b.client("c", func(call faults.Call) faults.Fault {
+				switch {
+				case isCommit(call):
+					return faults.Duplicate(time.Millisecond)
+				case releaseLost && call.Op == "UpdateItem" && call.N == 2:
+					return faults.LoseRequest(faults.Reset)
 				}
-				require.Equal(t, releaseLost, err == nil)
-				b.allFree()
+				return faults.Pass()
 			})
+			go func() {
+				time.Sleep(9 * time.Millisecond) // after the commit was refused
+				b.put("customers", customer{ID: "1", Name: "open"})
+			}()
+			err := c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(_ context.Context, u *unitofwork.Unit) error {
+				return errors.Join(
+					u.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})),
+					u.Check(customers.Of(customer{ID: "1"}), unitofwork.Expression{
+						Condition: "#n = :open", Names: map[string]string{"#n": "Name"}, Values: map[string]any{":open": "open"},
+					}),
+				)
+			})
+			c.net.Wait()
+			if b.account("1").Balance == 7 {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, unitofwork.ErrCondition)
+			}
+			require.Equal(t, releaseLost, err == nil)
+			b.allFree()
 		})
 	}
 }

@@ -4,9 +4,10 @@ import (
 	"context"
 	"log/slog"
 	"maps"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,6 +69,12 @@ type bed struct {
 func inBed(t *testing.T, test func(*testing.T, *bed)) {
 	t.Helper()
 	inBedDated(t, nil, test)
+}
+
+// runInBed is inBed as a subtest with a name.
+func runInBed(t *testing.T, name string, test func(*testing.T, *bed)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inBed(t, test) })
 }
 
 // inBedDated is inBed with a table that says what time it is.
@@ -168,8 +175,7 @@ func (b *bed) client(name string, script faults.Script, change ...func(*lockset.
 	c.Client, err = unitofwork.New(c.locks, uc)
 	require.NoError(b.t, err)
 	b.t.Cleanup(func() { // what goes on in the background ends before the test
-		over, cancel := context.WithCancel(context.Background())
-		cancel()
+		over := endedContext(context.Background())
 		_ = c.locks.Close(over)
 	})
 	return c
@@ -230,42 +236,20 @@ func transfer(amount int64) func(context.Context, *unitofwork.Unit) error {
 var transferKeys = []ordering.Key{accountKey("2", "a"), accountKey("1", "a")}
 
 // balances returns those of customers 1 and 2.
-func (b *bed) balances() [2]int64 {
-	b.t.Helper()
-	var found [2]int64
-	for _, item := range b.db.Items("accounts") {
-		var a account
-		require.NoError(b.t, attributevalue.UnmarshalMap(item, &a))
-		n, err := strconv.Atoi(a.Customer)
-		require.NoError(b.t, err)
-		found[n-1] = a.Balance
-	}
-	return found
-}
+func (b *bed) balances() [2]int64 { return [2]int64{b.account("1").Balance, b.account("2").Balance} }
 
-func (b *bed) account(customer string) account {
+// account is the account a of a customer.
+func (b *bed) account(customer string) (a account) {
 	b.t.Helper()
-	for _, item := range b.db.Items("accounts") {
-		var a account
-		require.NoError(b.t, attributevalue.UnmarshalMap(item, &a))
-		if a.Customer == customer {
-			return a
-		}
-	}
-	return account{}
+	require.NoError(b.t, attributevalue.UnmarshalMap(b.item("accounts", customer, "a"), &a))
+	return a
 }
 
 // customer returns the record of a customer.
-func (b *bed) customer(id string) customer {
+func (b *bed) customer(id string) (c customer) {
 	b.t.Helper()
-	for _, item := range b.db.Items("customers") {
-		var c customer
-		require.NoError(b.t, attributevalue.UnmarshalMap(item, &c))
-		if c.ID == id {
-			return c
-		}
-	}
-	return customer{}
+	require.NoError(b.t, attributevalue.UnmarshalMap(itemOf(b.db.Items("customers"), attributes{"ID": text(id)}), &c))
+	return c
 }
 
 // allFree asserts that nothing is held and no intent is left.
@@ -284,9 +268,7 @@ func (b *bed) allFreeOnceAskedFor(keys ...ordering.Key) {
 	b.t.Helper()
 	heir := b.client("heir", nil)
 	for _, k := range keys {
-		set, err := heir.locks.Acquire(b.t.Context(), []ordering.Key{k})
-		require.NoError(b.t, err)
-		require.NoError(b.t, set.Release(b.t.Context()))
+		heir.passes(b.t, k)
 	}
 	b.allFree()
 }
@@ -304,18 +286,78 @@ func (b *bed) bury(key ordering.Key) {
 	require.NoError(b.t, err)
 }
 
+// passes has a client take keys and let them go. It returns the set that had them.
+func (c *client) passes(t *testing.T, keys ...ordering.Key) *lockset.Set {
+	t.Helper()
+	set := c.has(t, keys...)
+	require.NoError(t, set.Release(t.Context()))
+	return set
+}
+
+// recovers is Recover, which finds nothing wrong.
+func (c *client) recovers(t *testing.T) unitofwork.Recovery {
+	t.Helper()
+	found, err := c.Recover(t.Context())
+	require.NoError(t, err)
+	return found
+}
+
+// outcomeOf is Outcome, which has an answer.
+func (c *client) outcomeOf(t *testing.T, idOrRef string) unitofwork.Outcome {
+	t.Helper()
+	outcome, err := c.Outcome(t.Context(), idOrRef)
+	require.NoError(t, err)
+	return outcome
+}
+
+// errorAs returns the T that err is or wraps.
+func errorAs[T error](t *testing.T, err error, says ...any) (found T) {
+	t.Helper()
+	require.ErrorAs(t, err, &found, says...)
+	return found
+}
+
+// endedContext is a context that has been canceled.
+func endedContext(of context.Context) context.Context {
+	ctx, cancel := context.WithCancel(of)
+	cancel()
+	return ctx
+}
+
+// each calls f for so many numbers, until it fails.
+func each(n int, f func(int) error) error {
+	for i := range n {
+		if err := f(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// when is a script that has f happen to some calls.
+func when(is func(faults.Call) bool, f faults.Fault) faults.Script {
+	return func(c faults.Call) faults.Fault {
+		if is(c) {
+			return f
+		}
+		return faults.Pass()
+	}
+}
+
+// upon is a script that calls do before some calls.
+func upon(is func(faults.Call) bool, do func()) faults.Script {
+	return func(c faults.Call) faults.Fault {
+		if is(c) {
+			do()
+		}
+		return faults.Pass()
+	}
+}
+
 // isCommit tells the transaction that carries a unit's writes.
 func isCommit(c faults.Call) bool {
 	in, ok := c.Input.(*dynamodb.TransactWriteItemsInput)
-	if !ok {
-		return false
-	}
-	for _, item := range in.TransactItems {
-		if item.Put != nil {
-			return true
-		}
-	}
-	return false
+	return ok && slices.ContainsFunc(in.TransactItems, func(item types.TransactWriteItem) bool { return item.Put != nil })
 }
 
 // tokenOf is the token of a unit under locks.
@@ -333,4 +375,101 @@ func (c *client) Do(ctx context.Context, work unitofwork.Work, fn func(context.C
 // freely runs a unit as Do does if nobody says anything else: without locks at first.
 func (c *client) freely(ctx context.Context, work unitofwork.Work, fn func(context.Context, *unitofwork.Unit) error) error {
 	return c.Client.Do(ctx, work, fn)
+}
+
+// nth is a script that has f happen to the calls of a kind from the first to the last, by number.
+func nth(is func(faults.Call) bool, first, last int, f faults.Fault) faults.Script {
+	var n atomic.Int64
+	return when(func(c faults.Call) bool {
+		if !is(c) {
+			return false
+		}
+		at := int(n.Add(1))
+		return at >= first && at <= last
+	}, f)
+}
+
+// cutFrom is a script that has f happen to the n-th call of a kind, and loses all that is sent after it.
+func cutFrom(is func(faults.Call) bool, n int, f faults.Fault) faults.Script {
+	var mu sync.Mutex
+	seen := 0
+	return func(c faults.Call) faults.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if seen == n {
+			return faults.LoseRequest(faults.Hang)
+		}
+		if is(c) {
+			if seen++; seen == n {
+				return f
+			}
+		}
+		return faults.Pass()
+	}
+}
+
+// diesIn has a client do a unit in which its process dies, by its script. It returns the unit.
+func (c *client) diesIn(t *testing.T, work unitofwork.Work, fn func(context.Context, *unitofwork.Unit) error) (unit string) {
+	t.Helper()
+	units, over := make(chan string, 1), make(chan struct{})
+	t.Cleanup(func() { <-over })
+	go func() {
+		defer close(over)
+		_ = c.Do(context.WithoutCancel(t.Context()), work, func(ctx context.Context, u *unitofwork.Unit) error {
+			units <- u.Nonce()
+			return fn(ctx, u)
+		})
+	}()
+	<-c.net.Dead()
+	return <-units
+}
+
+// clockOff has the wall clock of a client be wrong.
+func clockOff(by time.Duration) func(*lockset.Config, *unitofwork.Config) {
+	return func(l *lockset.Config, _ *unitofwork.Config) {
+		l.Now = func() time.Time { return time.Now().Add(by) }
+	}
+}
+
+// begins is Begin, which nothing is in the way of.
+func (c *client) begins(t *testing.T, work unitofwork.Work) *unitofwork.Unit {
+	t.Helper()
+	u, err := c.Begin(t.Context(), work)
+	require.NoError(t, err)
+	return u
+}
+
+// has has a client hold keys.
+func (c *client) has(t *testing.T, keys ...ordering.Key) *lockset.Set {
+	t.Helper()
+	set, err := c.locks.Acquire(t.Context(), keys)
+	require.NoError(t, err)
+	return set
+}
+
+// replaces is a unit that replaces records, and reads nothing.
+func replaces(records ...unitofwork.Record) func(context.Context, *unitofwork.Unit) error {
+	return func(_ context.Context, u *unitofwork.Unit) error { return u.Replace(records...) }
+}
+
+// inserts is a unit that inserts records.
+func inserts(records ...unitofwork.Record) func(context.Context, *unitofwork.Unit) error {
+	return func(_ context.Context, u *unitofwork.Unit) error { return u.Insert(records...) }
+}
+
+// setTo replaces the account of customer 1.
+func setTo(balance int64) func(context.Context, *unitofwork.Unit) error {
+	return replaces(accounts.Of(account{Customer: "1", ID: "a", Balance: balance}))
+}
+
+// change reads a record, and puts it as f leaves it. Each run has a reference of its own.
+func change[T any](of *unitofwork.Ref[T], f func(*T)) func(context.Context, *unitofwork.Unit) error {
+	return func(ctx context.Context, u *unitofwork.Unit) error {
+		ref := *of
+		if err := u.Get(ctx, &ref); err != nil {
+			return err
+		}
+		f(&ref.T)
+		return u.Put(&ref)
+	}
 }

@@ -50,12 +50,7 @@ func (b *bed) checker(script faults.Script, locks, units string) *unitofwork.Cli
 
 // deniesKinds denies calls that have a request of such a kind.
 func deniesKinds(is func(requestKind) bool) faults.Script {
-	return func(c faults.Call) faults.Fault {
-		if slices.ContainsFunc(requestsOf(c), is) {
-			return faults.Deny()
-		}
-		return faults.Pass()
-	}
+	return when(func(c faults.Call) bool { return slices.ContainsFunc(requestsOf(c), is) }, faults.Deny())
 }
 
 // requestKind is a kind of request on a table, or a kind of action in one.
@@ -121,8 +116,7 @@ func (n *noted) script(c faults.Call) faults.Fault {
 // findings are those of a check that had some, each as "table: problem: do".
 func findings(t *testing.T, err error) []string {
 	t.Helper()
-	var check *requests.CheckError
-	require.ErrorAs(t, err, &check)
+	check := errorAs[*requests.CheckError](t, err)
 	require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 	var texts []string
 	for _, f := range check.Findings {
@@ -147,8 +141,7 @@ func TestCheckOfHealthyTables(t *testing.T) {
 		check()
 		require.NoError(t, b.client("A", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "1"}, transfer(1)))
 		b.dies(applies, 2, true)
-		set, err := b.client("B", nil).locks.Acquire(t.Context(), []ordering.Key{"held"})
-		require.NoError(t, err)
+		set := b.client("B", nil).has(t, "held")
 		check()
 		require.NoError(t, set.Release(t.Context()))
 	})
@@ -189,24 +182,22 @@ func TestCheckFindsWhatIsWrongWithTheUnitTable(t *testing.T) {
 		"nothing expires":        {func(b *bed) { turnTTL(b, "expiresAt", false) }, "units", `units: TTL is off`, ""},
 		"something else expires": {func(b *bed) { turnTTL(b, "expiresAt", false); turnTTL(b, "at", true) }, "units", `units: TTL is on for the attribute "at"`, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				if c.prepare != nil {
-					c.prepare(b)
-				}
-				found := findings(t, b.checker(nil, "locks", c.units).Check(t.Context()))
-				require.Len(t, found, 1)
-				require.Contains(t, found[0], c.finds)
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			if c.prepare != nil {
+				c.prepare(b)
+			}
+			found := findings(t, b.checker(nil, "locks", c.units).Check(t.Context()))
+			require.Len(t, found, 1)
+			require.Contains(t, found[0], c.finds)
 
-				err := b.client("silent", nil, func(_ *lockset.Config, u *unitofwork.Config) { u.Table = c.units }).Check(t.Context())
-				if c.silent == "" {
-					require.NoError(t, err)
-					return
-				}
-				found = findings(t, err)
-				require.Len(t, found, 1)
-				require.Contains(t, found[0], c.silent)
-			})
+			err := b.client("silent", nil, func(_ *lockset.Config, u *unitofwork.Config) { u.Table = c.units }).Check(t.Context())
+			if c.silent == "" {
+				require.NoError(t, err)
+				return
+			}
+			found = findings(t, err)
+			require.Len(t, found, 1)
+			require.Contains(t, found[0], c.silent)
 		})
 	}
 }
@@ -223,16 +214,14 @@ func TestCheckFindsWhatIsDeniedOnTheUnitTable(t *testing.T) {
 		"DELETE":           "DELETE in BatchExecuteStatement is denied (*): allow dynamodb:PartiQLDelete",
 		"Query":            "Query is denied (*): allow dynamodb:Query",
 	} {
-		t.Run(kind, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				before := b.tables()
-				found := findings(t, b.checker(deniesKinds(func(r requestKind) bool { return r == requestKind{"units", kind} }), "locks", "units").Check(t.Context()))
-				require.Len(t, found, 1)
-				begin, end, _ := strings.Cut(finds, "*")
-				require.True(t, strings.HasPrefix(found[0], "units: "+begin), found[0])
-				require.True(t, strings.HasSuffix(found[0], end), found[0])
-				require.Equal(t, before, b.tables())
-			})
+		runInBed(t, kind, func(t *testing.T, b *bed) {
+			before := b.tables()
+			found := findings(t, b.checker(deniesKinds(func(r requestKind) bool { return r == requestKind{"units", kind} }), "locks", "units").Check(t.Context()))
+			require.Len(t, found, 1)
+			begin, end, _ := strings.Cut(finds, "*")
+			require.True(t, strings.HasPrefix(found[0], "units: "+begin), found[0])
+			require.True(t, strings.HasSuffix(found[0], end), found[0])
+			require.Equal(t, before, b.tables())
 		})
 	}
 }
@@ -264,8 +253,7 @@ func TestCheckOfUnitsWithoutAnAnswer(t *testing.T) {
 			require.Equal(t, lockset.TryLater, lockset.NextOf(err))
 			require.LessOrEqual(t, time.Since(start), lease+2*time.Second)
 		}
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
+		ended := endedContext(t.Context())
 		err := b.checker(nil, "locks", "units").Check(ended)
 		require.ErrorAs(t, err, new(*lockset.NoAnswerError))
 		require.ErrorIs(t, err, context.Canceled)

@@ -103,64 +103,39 @@ func TestCloseGivesUpTheLocksOfUnits(t *testing.T) {
 		"a function that looks at its context": func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) },
 		"a function that does not":             func(context.Context) error { time.Sleep(5 * lease); return nil },
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				c := b.client("c", nil)
-				ended := inFunction(t, c, f)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				closed := make(chan error, 1)
-				go func() { closed <- c.Close(ctx) }()
-				time.Sleep(2 * time.Second)
-				begun := time.Now()
-				require.NoError(t, b.client("next", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys, Wait: lockset.For(0)}, transfer(1)))
-				require.Less(t, time.Since(begun), lease, "nobody waits for a lease")
-				err := <-ended
-				require.ErrorIs(t, err, lockset.ErrClosed)
-				require.ErrorIs(t, <-closed, context.DeadlineExceeded)
-				require.Equal(t, [2]int64{99, 101}, b.balances())
-				b.allFree()
-			})
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			c := b.client("c", nil)
+			ended := inFunction(t, c, f)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			closed := make(chan error, 1)
+			go func() { closed <- c.Close(ctx) }()
+			time.Sleep(2 * time.Second)
+			begun := time.Now()
+			require.NoError(t, b.client("next", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys, Wait: lockset.For(0)}, transfer(1)))
+			require.Less(t, time.Since(begun), lease, "nobody waits for a lease")
+			err := <-ended
+			require.ErrorIs(t, err, lockset.ErrClosed)
+			require.ErrorIs(t, <-closed, context.DeadlineExceeded)
+			require.Equal(t, [2]int64{99, 101}, b.balances())
+			b.allFree()
 		})
 	}
-}
-
-// A unit that waits for its locks is told that the process ends.
-func TestCloseEndsTheWaitsOfUnits(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		u, err := b.client("holder", nil).Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
-		require.NoError(t, err)
-		c := b.client("c", nil)
-		ended := make(chan error, 1)
-		go func() { ended <- c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(30)) }()
-		time.Sleep(time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		begun := time.Now()
-		require.ErrorIs(t, c.Close(ctx), context.DeadlineExceeded)
-		require.Less(t, time.Since(begun), time.Second+lease/2)
-		require.ErrorIs(t, <-ended, lockset.ErrClosed)
-		require.NoError(t, u.Rollback(t.Context()))
-		b.allFree()
-	})
 }
 
 // Units that are begun by hand are under way until they are ended by hand.
 func TestCloseWaitsForUnitsThatWereBegun(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
-		u, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
-		require.NoError(t, err)
+		u := c.begins(t, unitofwork.Work{Keys: transferKeys})
 		time.AfterFunc(lease, func() { _ = u.Commit(context.Background()) })
 		require.NoError(t, c.Close(t.Context()))
 	})
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
-		u, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
-		require.NoError(t, err)
+		u := c.begins(t, unitofwork.Work{Keys: transferKeys})
 		require.NoError(t, transfer(30)(t.Context(), u))
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
+		ended := endedContext(t.Context())
 		require.ErrorIs(t, c.Close(ended), context.Canceled)
 		require.ErrorIs(t, context.Cause(u.Context()), lockset.ErrClosed)
 		require.ErrorIs(t, u.Commit(t.Context()), lockset.ErrClosed)
@@ -172,32 +147,27 @@ func TestCloseWaitsForUnitsThatWereBegun(t *testing.T) {
 // A commit that is on its way is neither cut short nor taken back.
 func TestCloseDuringACommit(t *testing.T) {
 	for name, change := range sized {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				sent, ctx := make(chan struct{}), t.Context()
-				ctx, cancel := context.WithCancel(ctx)
-				once := false
-				c := b.client("c", func(c faults.Call) faults.Fault {
-					if !once && (isCommit(c) || phaseOf(c) == decides) {
-						once = true
-						close(sent)
-						cancel()
-						time.Sleep(lease / 10)
-					}
-					return faults.Pass()
-				}, change)
-				keys, refs := largeKeys(fewKeys)
-				ended := make(chan error, 1)
-				go func() {
-					ended <- c.Do(t.Context(), unitofwork.Work{Keys: append([]ordering.Key{}, keys...)}, deposit(refs, 7))
-				}()
-				<-sent
-				require.ErrorIs(t, c.Close(ctx), context.Canceled)
-				require.NoError(t, <-ended)
-				sum, _ := b.total()
-				require.Equal(t, int64(fewKeys*7), sum)
-				b.nothingLeft()
-			})
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			sent, ctx := make(chan struct{}), t.Context()
+			ctx, cancel := context.WithCancel(ctx)
+			once := false
+			c := b.client("c", upon(func(c faults.Call) bool { return !once && (isCommit(c) || phaseOf(c) == decides) }, func() {
+				once = true
+				close(sent)
+				cancel()
+				time.Sleep(lease / 10)
+			}), change)
+			keys, refs := largeKeys(fewKeys)
+			ended := make(chan error, 1)
+			go func() {
+				ended <- c.Do(t.Context(), unitofwork.Work{Keys: append([]ordering.Key{}, keys...)}, deposit(refs, 7))
+			}()
+			<-sent
+			require.ErrorIs(t, c.Close(ctx), context.Canceled)
+			require.NoError(t, <-ended)
+			sum, _ := b.total()
+			require.Equal(t, int64(fewKeys*7), sum)
+			b.nothingLeft()
 		})
 	}
 }
@@ -207,16 +177,13 @@ func TestCloseOfWhoseLocks(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
 		require.NoError(t, c.Close(t.Context()))
-		set, err := c.locks.Acquire(t.Context(), transferKeys)
-		require.NoError(t, err)
-		require.NoError(t, set.Release(t.Context()))
+		set := c.passes(t, transferKeys...)
 
 		own, err := unitofwork.Open(b.db, unitofwork.Config{Locks: lockset.Config{Table: "locks"}, Table: "units"})
 		require.NoError(t, err)
 		set, err = own.Locks().Acquire(t.Context(), transferKeys)
 		require.NoError(t, err)
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
+		ended := endedContext(t.Context())
 		err = own.Close(ended)
 		require.ErrorIs(t, err, context.Canceled)
 		require.NotContains(t, err.Error(), "\n")
@@ -245,8 +212,7 @@ func TestCloseAfterAnAttempt(t *testing.T) {
 		}()
 		time.Sleep(lease)
 		require.Equal(t, map[string]int{"not": 1, "over": 1}, c.outcomes())
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
+		ctx := endedContext(t.Context())
 		begun := time.Now()
 		require.Equal(t, context.Canceled, c.Close(ctx))
 		require.Less(t, time.Since(begun), lease/2)
@@ -271,23 +237,20 @@ func TestCloseWhileLocksAreTaken(t *testing.T) {
 			return err
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				taken := make(chan struct{})
-				c := b.client("c", nil, func(l *lockset.Config, _ *unitofwork.Config) {
-					l.Trace = trace.Join(l.Trace, hooks.On(trace.Acquire, func(context.Context, trace.Event) { close(taken); time.Sleep(time.Second) }))
-				})
-				ended := make(chan error, 1)
-				go func() { ended <- begin(c) }()
-				<-taken
-				ctx, cancel := context.WithCancel(t.Context())
-				cancel()
-				begun := time.Now()
-				require.Equal(t, context.Canceled, c.Close(ctx))
-				require.NoError(t, b.client("next", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)))
-				require.Less(t, time.Since(begun), lease/2, "nobody waits for a lease")
-				require.ErrorIs(t, <-ended, lockset.ErrClosed)
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			taken := make(chan struct{})
+			c := b.client("c", nil, func(l *lockset.Config, _ *unitofwork.Config) {
+				l.Trace = trace.Join(l.Trace, hooks.On(trace.Acquire, func(context.Context, trace.Event) { close(taken); time.Sleep(time.Second) }))
 			})
+			ended := make(chan error, 1)
+			go func() { ended <- begin(c) }()
+			<-taken
+			ctx := endedContext(t.Context())
+			begun := time.Now()
+			require.Equal(t, context.Canceled, c.Close(ctx))
+			require.NoError(t, b.client("next", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)))
+			require.Less(t, time.Since(begun), lease/2, "nobody waits for a lease")
+			require.ErrorIs(t, <-ended, lockset.ErrClosed)
 		})
 	}
 }
@@ -297,8 +260,7 @@ func TestCloseWhileLocksAreTaken(t *testing.T) {
 func TestCloseOfAUnitThatHasLostItsLocks(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
-		u, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
-		require.NoError(t, err)
+		u := c.begins(t, unitofwork.Work{Keys: transferKeys})
 		c.net.Partition(true)
 		<-u.Context().Done()
 		begun := time.Now()
@@ -313,8 +275,7 @@ func TestCloseAndAnErrorOfTheFunctionsOwn(t *testing.T) {
 		own := errors.New("not enough money")
 		c := b.client("c", nil)
 		ended := inFunction(t, c, func(ctx context.Context) error { <-ctx.Done(); return own })
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
+		ctx := endedContext(t.Context())
 		require.Equal(t, context.Canceled, c.Close(ctx))
 		err := <-ended
 		require.ErrorIs(t, err, own)
@@ -331,8 +292,7 @@ func TestCloseWaitsForTheHooks(t *testing.T) {
 			u.Trace = trace.Join(u.Trace, hooks.On(trace.Commit, func(context.Context, trace.Event) { time.Sleep(time.Second) }))
 			u.Trace = trace.Join(u.Trace, hooks.On(trace.Unit, func(context.Context, trace.Event) { told = true }))
 		})
-		u, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
-		require.NoError(t, err)
+		u := c.begins(t, unitofwork.Work{Keys: transferKeys})
 		go func() { _ = u.Commit(context.Background()) }()
 		require.NoError(t, c.Close(t.Context()))
 		require.True(t, told)
@@ -362,38 +322,39 @@ func TestAPanicOfAHook(t *testing.T) {
 		},
 		"a commit starts": starts(trace.Commit), "a commit ends": ends(trace.Commit), "a unit ends": ends(trace.Unit),
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				work := unitofwork.Work{Keys: transferKeys, ID: "p"}
-				for what, do := range map[string]func(*client){
-					"Do": func(c *client) { _ = c.Do(t.Context(), work, transfer(1)) },
-					"Begin": func(c *client) {
-						u, err := c.Begin(t.Context(), work)
-						require.NoError(t, err)
-						_ = u.Commit(t.Context())
-					},
-				} {
-					if what == "Begin" && strings.HasPrefix(name, "a function") { // it calls none
-						continue
-					}
-					c := b.client(what, nil, func(l *lockset.Config, u *unitofwork.Config) {
-						once := true
-						l.Trace, u.Trace = panics(func() {
-							if once {
-								once = false
-								panic(hook)
-							}
-						}), nil
-					})
-					require.PanicsWithValue(t, hook, func() { do(c) }, what)
-					begun := time.Now()
-					require.NoError(t, c.Close(t.Context()), what)
-					require.NoError(t, c.locks.Close(t.Context()), what)
-					require.Zero(t, time.Since(begun), what)
-					b.allFree()
-					work.ID += "x"
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			work := unitofwork.Work{Keys: transferKeys, ID: "p"}
+			for what, do := range map[string]func(*client){
+				"Do": func(c *client) { _ = c.Do(t.Context(), work, transfer(1)) },
+				"Begin": func(c *client) {
+					u := c.begins(t, work)
+					defer func() {
+						require.Error(t, u.Context().Err())
+						require.ErrorIs(t, u.Commit(t.Context()), unitofwork.ErrEnded)
+					}()
+					_ = u.Commit(t.Context())
+				},
+			} {
+				if what == "Begin" && strings.HasPrefix(name, "a function") { // it calls none
+					continue
 				}
-			})
+				c := b.client(what, nil, func(l *lockset.Config, u *unitofwork.Config) {
+					once := true
+					l.Trace, u.Trace = panics(func() {
+						if once {
+							once = false
+							panic(hook)
+						}
+					}), nil
+				})
+				require.PanicsWithValue(t, hook, func() { do(c) }, what)
+				begun := time.Now()
+				require.NoError(t, c.Close(t.Context()), what)
+				require.NoError(t, c.locks.Close(t.Context()), what)
+				require.Zero(t, time.Since(begun), what)
+				b.allFree()
+				work.ID += "x"
+			}
 		})
 	}
 }
@@ -424,27 +385,25 @@ func TestWhoWaitsWhenItsClientIsClosedIsToldSo(t *testing.T) {
 		},
 	} {
 		for _, silent := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, silent %t", name, silent), func(t *testing.T) {
-				inBed(t, func(t *testing.T, b *bed) {
-					c := b.client("c", nil)
-					b.hold(b.client("other", nil), time.Hour, key)
-					var closed time.Time
-					time.AfterFunc(2*time.Second, func() {
-						c.net.Partition(silent)
-						closed = time.Now()
-						ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-						defer cancel()
-						_ = c.Client.Close(ctx)
-						_ = c.locks.Close(ctx)
-					})
-					err := wait(context.WithoutCancel(t.Context()), c)
-					require.ErrorIs(t, err, lockset.ErrClosed)
-					require.NotErrorIs(t, err, lockset.ErrLost)
-					require.Equal(t, lockset.TryLater, lockset.NextOf(err), "%v", err)
-					require.LessOrEqual(t, time.Since(closed), time.Second+3*attempt)
-					c.net.Partition(false)
-					time.Sleep(3 * lease)
+			runInBed(t, fmt.Sprintf("%s, silent %t", name, silent), func(t *testing.T, b *bed) {
+				c := b.client("c", nil)
+				b.hold(b.client("other", nil), time.Hour, key)
+				var closed time.Time
+				time.AfterFunc(2*time.Second, func() {
+					c.net.Partition(silent)
+					closed = time.Now()
+					ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+					defer cancel()
+					_ = c.Client.Close(ctx)
+					_ = c.locks.Close(ctx)
 				})
+				err := wait(context.WithoutCancel(t.Context()), c)
+				require.ErrorIs(t, err, lockset.ErrClosed)
+				require.NotErrorIs(t, err, lockset.ErrLost)
+				require.Equal(t, lockset.TryLater, lockset.NextOf(err), "%v", err)
+				require.LessOrEqual(t, time.Since(closed), time.Second+3*attempt)
+				c.net.Partition(false)
+				time.Sleep(3 * lease)
 			})
 		}
 	}

@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -77,27 +81,24 @@ func TestACommitThatIsCancelledForOddReasons(t *testing.T) {
 		"an ID's, whose record is gone again":       {canceled(none, none, none, none, none, none, condition), lockset.StartOver, "", "p"},
 		"an ID's before a write's":                  {canceled(none, none, none, none, invalid, none, condition), lockset.StartOver, "", "p"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				db := &answering{DB: b.db, err: c.err}
-				locks, err := lockset.New(db, lockset.Config{Table: "locks", Owner: "A", Lease: lease})
-				require.NoError(t, err)
-				config := unitofwork.Config{} // without journals
-				if c.id != "" {
-					config.Table = "units"
-				}
-				client, err := unitofwork.New(locks, config)
-				require.NoError(t, err)
-				err = client.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: c.id, Attempts: 1}, transfer(30))
-				require.Equal(t, 1, db.times)
-				require.Equal(t, c.next, lockset.NextOf(err), "%v", err)
-				var refused *unitofwork.CommitError
-				require.ErrorAs(t, err, &refused)
-				require.Equal(t, c.record, refused.Record, "%v", err)
-				require.Equal(t, c.record != "", refused.Table == "accounts")
-				require.Equal(t, [2]int64{100, 100}, b.balances())
-				b.allFree()
-			})
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			db := &answering{DB: b.db, err: c.err}
+			locks, err := lockset.New(db, lockset.Config{Table: "locks", Owner: "A", Lease: lease})
+			require.NoError(t, err)
+			config := unitofwork.Config{} // without journals
+			if c.id != "" {
+				config.Table = "units"
+			}
+			client, err := unitofwork.New(locks, config)
+			require.NoError(t, err)
+			err = client.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: c.id, Attempts: 1}, transfer(30))
+			require.Equal(t, 1, db.times)
+			require.Equal(t, c.next, lockset.NextOf(err), "%v", err)
+			refused := errorAs[*unitofwork.CommitError](t, err)
+			require.Equal(t, c.record, refused.Record, "%v", err)
+			require.Equal(t, c.record != "", refused.Table == "accounts")
+			require.Equal(t, [2]int64{100, 100}, b.balances())
+			b.allFree()
 		})
 	}
 }
@@ -113,12 +114,7 @@ func TestWhichTableIsNamed(t *testing.T) {
 		return u.Stage(customerKey("1"), putOf("nowhere", map[string]string{"ID": "1"}))
 	}
 	known := func(u *unitofwork.Unit) error { return u.Replace(nowhere.Of(customer{ID: "1"})) }
-	tooLarge := func(c faults.Call) faults.Fault {
-		if isCommit(c) {
-			return faults.RefuseAsTooLarge()
-		}
-		return faults.Pass()
-	}
+	tooLarge := when(isCommit, faults.RefuseAsTooLarge())
 	for name, c := range map[string]struct {
 		script faults.Script
 		stage  []func(*unitofwork.Unit) error
@@ -135,24 +131,21 @@ func TestWhichTableIsNamed(t *testing.T) {
 		"it is no table's fault":                   {tooLarge, []func(*unitofwork.Unit) error{account, known}, []string{"accounts", "locks", "nowhere"}, 0},
 		"a table is read once, of however many":    {nil, []func(*unitofwork.Unit) error{account, func(u *unitofwork.Unit) error { return u.Delete(accounts.Ref("1", "b")) }, raw}, []string{"nowhere"}, 3},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				client := b.client("A", c.script, withoutUnitTable)
-				err := client.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(_ context.Context, u *unitofwork.Unit) error {
-					for _, stage := range c.stage {
-						if err := stage(u); err != nil {
-							return err
-						}
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			client := b.client("A", c.script, withoutUnitTable)
+			err := client.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(_ context.Context, u *unitofwork.Unit) error {
+				for _, stage := range c.stage {
+					if err := stage(u); err != nil {
+						return err
 					}
-					return nil
-				})
-				var refused *lockset.TableError
-				require.ErrorAs(t, err, &refused)
-				require.Equal(t, c.named, refused.Tables, "%v", err)
-				require.Equal(t, "TransactWriteItems", refused.Op)
-				require.Equal(t, c.reads, client.requests()["GetItem"])
-				b.allFree()
+				}
+				return nil
 			})
+			refused := errorAs[*lockset.TableError](t, err)
+			require.Equal(t, c.named, refused.Tables, "%v", err)
+			require.Equal(t, "TransactWriteItems", refused.Op)
+			require.Equal(t, c.reads, client.requests()["GetItem"])
+			b.allFree()
 		})
 	}
 }
@@ -169,24 +162,19 @@ func TestAnIDCountsAsAnAction(t *testing.T) {
 		"all there is room for with it": {6, "p", false},
 		"one more with it":              {7, "p", true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				client := b.client("A", nil, inSmallTransactions)
-				require.NoError(t, client.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}, ID: c.id}, func(_ context.Context, u *unitofwork.Unit) error {
-					for i := range c.writes {
-						if err := u.Replace(accounts.Of(account{Customer: "1", ID: fmt.Sprint("n", i)})); err != nil {
-							return err
-						}
-					}
-					return nil
-				}))
-				sent := client.requests()["TransactWriteItems"]
-				if c.journals {
-					require.Greater(t, sent, 1)
-				} else {
-					require.Equal(t, 1, sent)
-				}
-			})
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			client := b.client("A", nil, inSmallTransactions)
+			require.NoError(t, client.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}, ID: c.id}, func(_ context.Context, u *unitofwork.Unit) error {
+				return each(c.writes, func(i int) error {
+					return u.Replace(accounts.Of(account{Customer: "1", ID: fmt.Sprint("n", i)}))
+				})
+			}))
+			sent := client.requests()["TransactWriteItems"]
+			if c.journals {
+				require.Greater(t, sent, 1)
+			} else {
+				require.Equal(t, 1, sent)
+			}
 		})
 	}
 }
@@ -215,17 +203,7 @@ func TestThePauseBeforeStartingOver(t *testing.T) {
 		})
 		require.Error(t, err)
 		require.Len(t, pauses, attempts-1)
-		short := 0
-		for i, pause := range pauses {
-			longest := 20 * time.Millisecond << min(i+1, 6)
-			require.GreaterOrEqual(t, pause, longest/2, "pause %d", i+1)
-			require.Less(t, pause, longest, "pause %d", i+1)
-			if pause < longest*3/4 {
-				short++
-			}
-		}
-		require.Positive(t, short)
-		require.Less(t, short, len(pauses))
+		doubling(t, pauses, 40*time.Millisecond, 1280*time.Millisecond)
 	})
 }
 
@@ -242,8 +220,7 @@ func TestErrorsShowTheirReasons(t *testing.T) {
 	} {
 		err = fmt.Errorf("wrapped: %w", err)
 		require.ErrorIs(t, err, deep, name)
-		var found *lockset.TableError
-		require.ErrorAs(t, err, &found, name)
+		found := errorAs[*lockset.TableError](t, err, name)
 		require.Same(t, table, found)
 		require.Equal(t, name == "InDoubtError", errors.Is(err, unitofwork.ErrInDoubt))
 	}
@@ -272,4 +249,189 @@ func TestACallersEndBeforeStartingOver(t *testing.T) {
 		require.Equal(t, []int{2}, next)
 		require.Equal(t, 1, calls)
 	})
+}
+
+// What DynamoDB will not carry out, however often it is asked: for want of a
+// permission, or because it is too large.
+
+const notAuthorized = "User: arn:aws:iam::123456789012:user/faults is not authorized to perform this"
+
+// denied is a call refused for want of a permission, in the time of any other.
+func denied() faults.Fault {
+	time.Sleep(rtt)
+	return faults.Deny()
+}
+
+// denies refuses operations on a table, all of them if none is named.
+func denies(table string, ops ...string) faults.Script {
+	return func(c faults.Call) faults.Fault {
+		if slices.Contains(tablesOf(c), table) && (len(ops) == 0 || slices.Contains(ops, c.Op)) {
+			return denied()
+		}
+		return faults.Pass()
+	}
+}
+
+// tablesOf names the tables that a call reads or writes.
+func tablesOf(c faults.Call) (tables []string) {
+	for _, r := range requestsOf(c) {
+		tables = append(tables, r.table)
+	}
+	return tables
+}
+
+// Whatever part of a unit may not be done, it is tried once, and Do says which
+// table it was. Nothing is written, and the locks are released when it returns.
+func TestAUnitWithoutAPermission(t *testing.T) {
+	write := setTo(7)
+	for name, c := range map[string]struct {
+		denies  faults.Script
+		id      string
+		fn      func(context.Context, *unitofwork.Unit) error
+		calls   int    // of fn
+		table   string // at fault
+		commits bool   // it is the commit that was refused
+		ends    map[string]int
+	}{
+		"to lock":                      {denies("locks"), "", write, 0, "locks", false, map[string]int{}},
+		"to look up an ID":             {denies("units"), "p1", write, 0, "units", false, map[string]int{"not": 1}},
+		"to read a record":             {denies("accounts"), "", transfer(30), 1, "accounts", false, map[string]int{"not": 1}},
+		"to read or write a record":    {denies("accounts"), "", write, 1, "accounts", true, map[string]int{"not": 1}},
+		"to write a record it may see": {denies("accounts", "TransactWriteItems"), "", transfer(30), 1, "accounts", true, map[string]int{"not": 1}},
+		"to remember an ID":            {denies("units", "TransactWriteItems"), "p1", transfer(30), 1, "units", true, map[string]int{"not": 1}},
+	} {
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			cl := b.client("denied", c.denies)
+			calls := 0
+			start := time.Now()
+			err := cl.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: c.id, Attempts: 3}, func(ctx context.Context, u *unitofwork.Unit) error {
+				calls++
+				return c.fn(ctx, u)
+			})
+			require.Less(t, time.Since(start), 10*rtt)
+			tableErr := errorAs[*lockset.TableError](t, err)
+			require.Contains(t, tableErr.Tables, c.table)
+			require.ErrorContains(t, err, strconv.Quote(c.table))
+			require.ErrorContains(t, err, "may not be accessed")
+			require.ErrorContains(t, err, notAuthorized)
+			require.Equal(t, lockset.FixCall, lockset.NextOf(err))
+			require.Equal(t, c.commits, errors.As(err, new(*unitofwork.CommitError)))
+			require.Equal(t, c.calls, calls, "it is not started over")
+			require.Equal(t, c.ends, cl.outcomes())
+
+			b.allFree()
+			require.Equal(t, [2]int64{100, 100}, b.balances())
+			require.Empty(t, b.db.Items("units"))
+			start = time.Now()
+			require.NoError(t, b.client("next", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)))
+			require.Equal(t, 3*rtt, time.Since(start), "nothing is in the way")
+		})
+	}
+}
+
+// Without the permission to release, either, the unit is not in doubt: its one sending was refused,
+// and a copy of it would be as well. Its locks are taken over after a lease.
+func TestAUnitThatMayNotEvenRelease(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		var revoked atomic.Bool
+		cl := b.client("denied", func(faults.Call) faults.Fault {
+			if revoked.Load() {
+				return denied()
+			}
+			return faults.Pass()
+		})
+		err := cl.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
+			err := transfer(30)(ctx, u)
+			revoked.Store(true)
+			return err
+		})
+		require.NotErrorIs(t, err, unitofwork.ErrInDoubt)
+		require.Equal(t, lockset.FixCall, lockset.NextOf(err))
+		require.ErrorContains(t, err, notAuthorized)
+		asker := b.client("asker", nil)
+		require.NoError(t, asker.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)), "after a lease")
+		require.Equal(t, [2]int64{99, 101}, b.balances())
+	})
+}
+
+// A commit of few writes may still be larger than the 4 MB that DynamoDB takes,
+// by the items as they are stored, which the client does not see. That is said,
+// nothing is written, and nobody is in doubt.
+func TestWithoutAUnitTableACommitAbove4MBWritesNothing(t *testing.T) {
+	for name, stage := range map[string]func(*unitofwork.Unit, int) error{
+		"put": func(u *unitofwork.Unit, i int) error {
+			return u.Replace(bulks.Of(bulky{Customer: "1", ID: fmt.Sprint(i), Text: strings.Repeat("x", 390<<10)}))
+		},
+		"update": func(u *unitofwork.Unit, i int) error {
+			return u.Update(accounts.Ref("1", fmt.Sprint(i)), unitofwork.Expression{Update: "SET Seen = :one", Values: map[string]any{":one": 1}})
+		},
+	} {
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			b.putLarge()
+			before := b.db.Items("accounts")
+			cl := b.client("c", nil, withoutUnitTable)
+			commit := func(n int) error {
+				work := unitofwork.Work{Keys: []ordering.Key{customerKey("1")}, Attempts: 3}
+				return cl.Do(t.Context(), work, func(_ context.Context, u *unitofwork.Unit) error {
+					return each(n, func(i int) error { return stage(u, i) })
+				})
+			}
+			err := commit(largeRecords)
+			require.Equal(t, lockset.FixCall, lockset.NextOf(err), "%v", err)
+			require.ErrorAs(t, err, new(*unitofwork.CommitError))
+			require.Contains(t, errorAs[*lockset.TableError](t, err).Tables, "accounts")
+			require.ErrorContains(t, err, "Transaction payload size cannot exceed 4MB")
+			require.Equal(t, map[string]int{"not": 1}, cl.outcomes(), "neither in doubt nor started over")
+			require.Equal(t, before, b.db.Items("accounts"))
+			require.Empty(t, b.db.Items("units"))
+			b.allFree()
+
+			require.NoError(t, commit(largeRecords-1), "the locks are there for one that fits")
+			require.Equal(t, map[string]int{"not": 1, "committed": 1}, cl.outcomes())
+		})
+	}
+}
+
+// A record that grows above the 400 KB that DynamoDB keeps is named.
+func TestARecordThatGrowsTooLargeIsNamed(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.putItem("accounts", map[string]types.AttributeValue{
+			"Customer": text("1"), "ID": text("large"), "Text": text(strings.Repeat("x", 399<<10)),
+		})
+		before := b.db.Items("accounts")
+		cl := b.client("c", nil)
+		err := cl.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}, Attempts: 3}, func(_ context.Context, u *unitofwork.Unit) error {
+			return errors.Join(
+				u.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 7})),
+				u.Update(accounts.Of(account{Customer: "1", ID: "large"}), unitofwork.Expression{
+					Update: "SET More = :more", Values: map[string]any{":more": strings.Repeat("y", 2<<10)},
+				}),
+			)
+		})
+		commitErr := errorAs[*unitofwork.CommitError](t, err)
+		require.Equal(t, lockset.FixCall, commitErr.Next, "%v", err)
+		require.Equal(t, "accounts", commitErr.Table)
+		require.Equal(t, `Customer="1" ID="large"`, commitErr.Record)
+		require.ErrorContains(t, err, "size")
+		require.Equal(t, map[string]int{"not": 1}, cl.outcomes())
+		require.Equal(t, before, b.db.Items("accounts"))
+		b.allFree()
+	})
+}
+
+// doubling asserts that pauses double, from the first up to the most, and are cut by as much as half, by
+// chance.
+func doubling(t *testing.T, pauses []time.Duration, first, most time.Duration) {
+	t.Helper()
+	short := 0
+	for i, pause := range pauses {
+		longest := min(first<<i, most)
+		require.GreaterOrEqual(t, pause, longest/2, "pause %d", i+1)
+		require.Less(t, pause, longest, "pause %d", i+1)
+		if pause < longest*3/4 {
+			short++
+		}
+	}
+	require.Positive(t, short)
+	require.Less(t, short, len(pauses))
 }

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
@@ -33,9 +31,7 @@ func TestAUnitIsTwoRequestsAndThreeWithARead(t *testing.T) {
 		require.Equal(t, [2]int64{70, 130}, b.balances())
 		b.allFree()
 
-		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(_ context.Context, u *unitofwork.Unit) error {
-			return u.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 1}))
-		}))
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, setTo(1)))
 		require.Equal(t, map[string]int{"TransactWriteItems": 2}, c.requests())
 		require.Equal(t, [2]int64{1, 130}, b.balances())
 
@@ -56,36 +52,34 @@ func TestWhatFnDoesNotFinishIsNotWritten(t *testing.T) {
 		"a panic":  func() error { panic(funds) },
 		"an exit":  func() error { runtime.Goexit(); return nil },
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				c := b.client("c", nil)
-				ended := make(chan any, 1)
-				go func() {
-					returned := false
-					defer func() {
-						if p := recover(); p != nil || !returned {
-							ended <- p
-						}
-					}()
-					err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
-						if err := transfer(30)(ctx, u); err != nil {
-							return err
-						}
-						return end()
-					})
-					returned = true
-					ended <- err
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			c := b.client("c", nil)
+			ended := make(chan any, 1)
+			go func() {
+				returned := false
+				defer func() {
+					if p := recover(); p != nil || !returned {
+						ended <- p
+					}
 				}()
-				switch got := <-ended; name {
-				case "an exit":
-					require.Nil(t, got)
-				default:
-					require.Equal(t, any(funds), got, "as it was")
-				}
-				require.Equal(t, [2]int64{100, 100}, b.balances())
-				b.allFree()
-				require.Equal(t, map[string]int{"not": 1}, c.outcomes())
-			})
+				err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
+					if err := transfer(30)(ctx, u); err != nil {
+						return err
+					}
+					return end()
+				})
+				returned = true
+				ended <- err
+			}()
+			switch got := <-ended; name {
+			case "an exit":
+				require.Nil(t, got)
+			default:
+				require.Equal(t, any(funds), got, "as it was")
+			}
+			require.Equal(t, [2]int64{100, 100}, b.balances())
+			b.allFree()
+			require.Equal(t, map[string]int{"not": 1}, c.outcomes())
 		})
 	}
 }
@@ -139,15 +133,14 @@ func TestACommitHeldUpBeyondTheLeaseChangesNothing(t *testing.T) {
 	for id, next := range map[string]lockset.Next{"": lockset.AskLater, "p1": lockset.StartOver} {
 		inBed(t, func(t *testing.T, b *bed) {
 			c, other := b.client("c", nil), b.client("other", nil)
-			u, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys, ID: id})
-			require.NoError(t, err)
+			u := c.begins(t, unitofwork.Work{Keys: transferKeys, ID: id})
 			require.NoError(t, transfer(30)(t.Context(), u))
 			c.net.Pause() // from here on it sends nothing, its commit included
 			committed := make(chan error)
 			go func() { committed <- u.Commit(t.Context()) }()
 			require.NoError(t, other.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)))
 			c.net.Resume()
-			err = <-committed
+			err := <-committed
 			require.Error(t, err)
 			require.Equal(t, next, lockset.NextOf(err), "%v", err)
 			time.Sleep(3 * lease)
@@ -161,8 +154,7 @@ func TestACommitHeldUpBeyondTheLeaseChangesNothing(t *testing.T) {
 func TestAnOvertakenHoldersCommitIsRefused(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c, other := b.client("c", nil), b.client("other", nil)
-		u, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
-		require.NoError(t, err)
+		u := c.begins(t, unitofwork.Work{Keys: transferKeys})
 		require.NoError(t, transfer(30)(t.Context(), u))
 		b.bury(transferKeys[0])
 		require.NoError(t, other.Do(t.Context(), unitofwork.Work{Keys: transferKeys[:1]}, func(ctx context.Context, u *unitofwork.Unit) error {
@@ -171,9 +163,8 @@ func TestAnOvertakenHoldersCommitIsRefused(t *testing.T) {
 			r.T.Balance += 5
 			return u.Put(r)
 		}))
-		err = u.Commit(t.Context())
-		var commit *unitofwork.CommitError
-		require.ErrorAs(t, err, &commit)
+		err := u.Commit(t.Context())
+		commit := errorAs[*unitofwork.CommitError](t, err)
 		require.ErrorIs(t, err, lockset.ErrLost)
 		require.Equal(t, transferKeys[0], commit.Key)
 		require.Equal(t, lockset.StartOver, commit.Next)
@@ -187,17 +178,11 @@ func TestAnOvertakenHoldersCommitIsRefused(t *testing.T) {
 func TestACommitNeedsItsIntents(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		fine, coarse := b.client("fine", nil), b.client("coarse", nil)
-		u, err := fine.Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
-		require.NoError(t, err)
+		u := fine.begins(t, unitofwork.Work{Keys: transferKeys})
 		require.NoError(t, transfer(30)(t.Context(), u))
-		_, err = b.db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
-			TableName: aws.String("locks"), Key: map[string]types.AttributeValue{"key": text("customer:1")},
-		})
-		require.NoError(t, err)
-		require.NoError(t, coarse.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(_ context.Context, u *unitofwork.Unit) error {
-			return u.Replace(accounts.Of(account{Customer: "1", ID: "a", Balance: 7}))
-		}))
-		err = u.Commit(t.Context())
+		b.deleteRow(customerKey("1"))
+		require.NoError(t, coarse.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, setTo(7)))
+		err := u.Commit(t.Context())
 		require.ErrorIs(t, err, lockset.ErrLost)
 		require.Equal(t, [2]int64{7, 100}, b.balances())
 	})
@@ -216,8 +201,7 @@ func TestStartingOverIsBoundedAndHasAFreshToken(t *testing.T) {
 		}
 		err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys, Attempts: 3}, stale)
 		require.ErrorIs(t, err, fencing.ErrStale)
-		var commit *unitofwork.CommitError
-		require.ErrorAs(t, err, &commit)
+		commit := errorAs[*unitofwork.CommitError](t, err)
 		require.Equal(t, "accounts", commit.Table)
 		require.Equal(t, `Customer="1" ID="a"`, commit.Record)
 		require.Len(t, tokens, 3)
@@ -287,24 +271,22 @@ func TestWorkThatCannotBe(t *testing.T) {
 		"an ID that is not text":    {unitofwork.Work{ID: "\xff"}, true, new(*unitofwork.IDError), "UTF-8"},
 		"an ID that a Ref could be": {unitofwork.Work{ID: "unit:x"}, true, new(*unitofwork.IDError), "begins with"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				cl := b.client("c", nil)
-				if !c.table {
-					cl = b.client("c", nil, withoutUnitTable)
-				}
-				c.work.Keys = transferKeys
-				u, err := cl.Begin(t.Context(), c.work)
-				if err == nil {
-					_ = u.Rollback(t.Context())
-				}
-				for _, err := range []error{err, cl.Do(t.Context(), c.work, transfer(1))} {
-					require.ErrorAs(t, err, c.is)
-					require.ErrorContains(t, err, c.says)
-					require.Equal(t, lockset.FixCall, lockset.NextOf(err))
-				}
-				require.Empty(t, cl.requests())
-			})
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			cl := b.client("c", nil)
+			if !c.table {
+				cl = b.client("c", nil, withoutUnitTable)
+			}
+			c.work.Keys = transferKeys
+			u, err := cl.Begin(t.Context(), c.work)
+			if err == nil {
+				_ = u.Rollback(t.Context())
+			}
+			for _, err := range []error{err, cl.Do(t.Context(), c.work, transfer(1))} {
+				require.ErrorAs(t, err, c.is)
+				require.ErrorContains(t, err, c.says)
+				require.Equal(t, lockset.FixCall, lockset.NextOf(err))
+			}
+			require.Empty(t, cl.requests())
 		})
 	}
 	inBed(t, func(t *testing.T, b *bed) {
@@ -315,43 +297,40 @@ func TestWorkThatCannotBe(t *testing.T) {
 
 // However a unit ends, its context does, too.
 func TestAUnitsContextEndsWithIt(t *testing.T) {
-	never := unitofwork.Expression{Condition: "attribute_not_exists(ID)"}
 	for name, c := range map[string]struct {
 		script faults.Script
 		end    func(*testing.T, *bed, *unitofwork.Unit) error
-		want   map[string]int
+		cause  error
+		want   string
 	}{
-		"committed": {nil, func(t *testing.T, _ *bed, u *unitofwork.Unit) error {
-			return u.Commit(t.Context())
-		}, map[string]int{"committed": 1}},
+		"committed": {nil, func(_ *testing.T, _ *bed, u *unitofwork.Unit) error {
+			return u.Commit(u.Context())
+		}, unitofwork.ErrEnded, "committed"},
 		"refused": {nil, func(t *testing.T, _ *bed, u *unitofwork.Unit) error {
-			require.NoError(t, u.Check(accounts.Ref("1", "a"), never))
+			require.NoError(t, u.Check(accounts.Ref("1", "a"), unitofwork.Expression{Condition: "attribute_not_exists(ID)"}))
 			return u.Commit(t.Context())
-		}, map[string]int{"not": 1}},
+		}, unitofwork.ErrEnded, "not"},
 		"rolled back": {nil, func(t *testing.T, _ *bed, u *unitofwork.Unit) error {
 			return u.Rollback(t.Context())
-		}, map[string]int{"not": 1}},
+		}, heartbeat.ErrReleased, "not"},
 		"in doubt": {cutAfterCommit(true), func(t *testing.T, _ *bed, u *unitofwork.Unit) error {
 			require.NoError(t, u.Replace(accounts.Of(account{Customer: "1", ID: "a"})))
 			return u.Commit(t.Context())
-		}, map[string]int{"in doubt": 1}},
+		}, unitofwork.ErrEnded, "in doubt"},
 		"done by another": {nil, func(t *testing.T, b *bed, u *unitofwork.Unit) error {
 			other := b.client("other", nil, onOtherLocks)
 			require.NoError(t, lockset.CreateTable(t.Context(), b.db, lockset.Config{Table: "locks2"}))
 			require.NoError(t, other.Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "payment"}, transfer(1)))
 			return u.Commit(t.Context())
-		}, map[string]int{"already": 1}},
+		}, unitofwork.ErrEnded, "already"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				cl := b.client("c", c.script)
-				u, err := cl.Begin(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "payment"})
-				require.NoError(t, err)
-				require.NoError(t, u.Context().Err())
-				_ = c.end(t, b, u)
-				require.Error(t, u.Context().Err())
-				require.Equal(t, c.want, cl.outcomes())
-			})
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			cl := b.client("c", c.script)
+			u := cl.begins(t, unitofwork.Work{Keys: transferKeys, ID: "payment"})
+			require.NoError(t, u.Context().Err())
+			_ = c.end(t, b, u)
+			require.ErrorIs(t, context.Cause(u.Context()), c.cause)
+			require.Equal(t, map[string]int{c.want: 1}, cl.outcomes())
 		})
 	}
 }
@@ -364,19 +343,16 @@ func TestWithoutAUnitTableALargeUnitIsRefusedBeforeItLocksOrWrites(t *testing.T)
 			keys = append(keys, ordering.Join(fmt.Sprint("c", i), "x"))
 		}
 		err := c.Do(t.Context(), unitofwork.Work{Keys: keys}, func(context.Context, *unitofwork.Unit) error { panic("not reached") })
-		var large *unitofwork.TooLargeError
-		require.ErrorAs(t, err, &large)
+		large := errorAs[*unitofwork.TooLargeError](t, err)
 		require.Equal(t, 102, large.Rows)
 		require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 		require.Empty(t, c.requests())
+		require.Empty(t, b.db.Items("locks"))
 
 		err = c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(_ context.Context, u *unitofwork.Unit) error {
-			for i := range 100 {
-				if err := u.Replace(accounts.Of(account{Customer: "1", ID: fmt.Sprint("n", i)})); err != nil {
-					return err
-				}
-			}
-			return nil
+			return each(100, func(i int) error {
+				return u.Replace(accounts.Of(account{Customer: "1", ID: fmt.Sprint("n", i)}))
+			})
 		})
 		require.ErrorAs(t, err, &large)
 		require.Equal(t, unitofwork.TooLargeError{Rows: 1, Writes: 100, Most: 100}, *large)
@@ -416,11 +392,9 @@ func TestTheLargestUnitIsTwoRequests(t *testing.T) {
 func TestRollbackAndEnd(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
-		u, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
-		require.NoError(t, err)
+		u := c.begins(t, unitofwork.Work{Keys: transferKeys})
 		require.NoError(t, transfer(1)(u.Context(), u))
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
+		ctx := endedContext(t.Context())
 		require.NoError(t, u.Rollback(ctx), "a caller that has gone still frees its locks")
 		require.NoError(t, u.Rollback(t.Context()))
 		require.ErrorIs(t, u.Commit(t.Context()), unitofwork.ErrEnded)
@@ -430,7 +404,7 @@ func TestRollbackAndEnd(t *testing.T) {
 		require.Equal(t, [2]int64{100, 100}, b.balances())
 		b.allFree()
 
-		u, err = c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
+		u, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
 		require.NoError(t, err)
 		require.NoError(t, u.Commit(t.Context()), "nothing staged: the locks are checked and freed")
 		require.NoError(t, u.Rollback(t.Context()))
@@ -465,16 +439,6 @@ func TestACallersEndReleasesWithoutWriting(t *testing.T) {
 		})
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, lockset.Decide, lockset.NextOf(err))
-	})
-}
-
-func TestACommitUnderTheUnitsOwnContext(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		u, err := b.client("c", nil).Begin(t.Context(), unitofwork.Work{Keys: transferKeys})
-		require.NoError(t, err)
-		require.NoError(t, transfer(30)(u.Context(), u))
-		require.NoError(t, u.Commit(u.Context()))
-		require.Equal(t, [2]int64{70, 130}, b.balances())
 	})
 }
 
@@ -539,8 +503,7 @@ func TestAFenceThatIsNoTokenIsNamed(t *testing.T) {
 				require.NoError(t, u.Get(ctx, odd.Ref("1", "odd")))
 				return u.Stage("customer:1", updateOf("accounts", types.Update{}, map[string]string{"Customer": "1", "ID": "odd"}))
 			})
-			var fenceErr *unitofwork.FenceError
-			require.ErrorAs(t, err, &fenceErr)
+			require.ErrorAs(t, err, new(*unitofwork.FenceError))
 			require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 			require.ErrorContains(t, err, `ID="odd"`)
 			require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(1)), "others are not poisoned by it")

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/memdynamo"
+	"github.com/holdall/holdall/internal/newtable"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -204,16 +205,7 @@ func exampleDB(ctx context.Context) *memdynamo.DB {
 }
 
 func createTable(ctx context.Context, db lockset.Tables, name string, keys ...string) error {
-	in := &dynamodb.CreateTableInput{TableName: aws.String(name), BillingMode: types.BillingModePayPerRequest}
-	for i, key := range keys {
-		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{
-			AttributeName: aws.String(key), AttributeType: types.ScalarAttributeTypeS,
-		})
-		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{
-			AttributeName: aws.String(key), KeyType: []types.KeyType{types.KeyTypeHash, types.KeyTypeRange}[i],
-		})
-	}
-	_, err := db.CreateTable(ctx, in)
+	_, err := db.CreateTable(ctx, newtable.Input(name, keys...))
 	return err
 }
 

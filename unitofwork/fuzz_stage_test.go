@@ -174,20 +174,16 @@ func (s staged) commit(t *testing.T, size int) (attributes, error) {
 	}
 	put(!s.late)
 	var unfinished error
-	c := b.client("A", func(c faults.Call) faults.Fault {
-		if s.late && phaseOf(c) == decides {
-			put(true)
-		}
-		return faults.Pass()
-	}, func(_ *lockset.Config, u *unitofwork.Config) {
+	c := b.client("A", upon(func(c faults.Call) bool { return s.late && phaseOf(c) == decides }, func() {
+		put(true)
+	}), func(_ *lockset.Config, u *unitofwork.Config) {
 		u.TransactionSize = size
 		u.Trace = trace.Join(u.Trace, hooks.On(trace.Unfinished, func(_ context.Context, u trace.Event) { unfinished = u.Err }))
 	})
-	u, err := c.Begin(t.Context(), unitofwork.Work{Keys: []ordering.Key{"k/1"}})
-	require.NoError(t, err)
+	u := c.begins(t, unitofwork.Work{Keys: []ordering.Key{"k/1"}})
 	require.NoError(t, u.Get(t.Context(), plainRecords.Ref("2")), "tells a journal which attributes are the key")
 	action := s.action()
-	err = u.Stage("k/1", action)
+	err := u.Stage("k/1", action)
 	if s.named() {
 		require.ErrorAs(t, err, new(*unitofwork.StageError), "it names the fence")
 	}

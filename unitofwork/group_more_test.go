@@ -64,18 +64,11 @@ func after(all ...func(context.Context, *unitofwork.Unit) error) func(context.Co
 
 // payIn adds to one account.
 func payIn(customer string) func(context.Context, *unitofwork.Unit) error {
-	return func(ctx context.Context, u *unitofwork.Unit) error {
-		ref := accounts.Ref(customer, "a")
-		if err := u.Get(ctx, ref); err != nil {
-			return err
-		}
-		ref.T.Balance++
-		return u.Put(ref)
-	}
+	return change(accounts.Ref(customer, "a"), func(a *account) { a.Balance++ })
 }
 
 func insertAccount(a account) func(context.Context, *unitofwork.Unit) error {
-	return func(_ context.Context, u *unitofwork.Unit) error { return u.Insert(accounts.Of(a)) }
+	return inserts(accounts.Of(a))
 }
 
 // Of two members that insert one record, one does.
@@ -87,17 +80,6 @@ func TestMembersThatInsertTheSame(t *testing.T) {
 		errs := b.crowd(c, come{one.Work, transfer(1)}, one, one)
 		noErrors(t, errs[:2])
 		require.ErrorIs(t, errs[2], unitofwork.ErrExists)
-	})
-}
-
-// What one has updated by an expression is not what another is shown.
-func TestWhoReadsWhatAnotherUpdatesComesLater(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		c := b.client("c", nil)
-		var s sums
-		noErrors(t, b.crowd(c, come{fn: after(readOnly(accounts.Ref("2", "a")), addBlindly(5))}, come{fn: s.transfer(1)}))
-		require.Equal(t, []int64{105}, s.seen)
-		require.Equal(t, [2]int64{104, 101}, b.balances())
 	})
 }
 
@@ -122,40 +104,16 @@ func TestIDsOfMembersThatWriteNothing(t *testing.T) {
 // A member's ID is its own, with its own keys and payload, and tells of the group's commit.
 func TestTheRecordOfAMembersID(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		silent := false
-		c := b.client("c", func(call faults.Call) faults.Fault {
-			switch {
-			case isCommit(call) && !silent:
-				silent = true
-				return faults.LoseAnswer(faults.Hang)
-			case silent:
-				return faults.LoseRequest(faults.Hang)
-			}
-			return faults.Pass()
-		})
+		c := b.client("c", cutFrom(isCommit, 1, faults.LoseAnswer(faults.Hang)))
 		lead := come{unitofwork.Work{Keys: []ordering.Key{customerKey("1"), customerKey("2")}}, transfer(1)}
 		member := come{unitofwork.Work{ID: "y", Payload: []byte("y"), Keys: transferKeys}, transfer(1)}
 		errs := b.behind(c, c, lead, member)
-		var doubt *unitofwork.InDoubtError
-		require.ErrorAs(t, errs[1], &doubt)
+		doubt := errorAs[*unitofwork.InDoubtError](t, errs[1])
 		other := b.client("other", nil)
 		noErrors(t, []error{other.freely(t.Context(), lead.Work, transfer(0)), other.freely(t.Context(), lead.Work, transfer(0))})
-		outcome, err := other.Outcome(t.Context(), doubt.Ref)
-		require.NoError(t, err)
-		require.Equal(t, unitofwork.Committed, outcome, "the rows do not tell any more")
+		require.Equal(t, unitofwork.Committed, other.outcomeOf(t, doubt.Ref), "the rows do not tell any more")
 		require.NoError(t, other.freely(t.Context(), member.Work, transfer(1)))
 		require.Equal(t, [2]int64{98, 102}, b.balances())
-	})
-}
-
-// Of two units with one ID the second comes when the first is committed.
-func TestTwoUnitsWithOneIDAreInNoGroup(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		c := b.client("c", nil)
-		x := come{unitofwork.Work{ID: "x"}, transfer(1)}
-		noErrors(t, b.crowd(c, come{fn: transfer(1)}, x, x))
-		require.Equal(t, [2]int64{98, 102}, b.balances())
-		require.Equal(t, map[string]int{"TransactGetItems": 3, "TransactWriteItems": 2}, c.requests())
 	})
 }
 
@@ -191,36 +149,28 @@ func TestALeaderThatFailsKeepsTheOrder(t *testing.T) {
 		"has an ID":  {unitofwork.Work{ID: "x"}, func(*unitofwork.Unit) error { return errors.New("no") }},
 		"is refused": {then: func(u *unitofwork.Unit) error { _ = u.Put(accounts.Of(account{Customer: "1"})); return nil }},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				cl := b.client("c", nil)
-				var order []string
-				member := func(name string, work unitofwork.Work) come {
-					return come{work, func(ctx context.Context, u *unitofwork.Unit) error {
-						err := transfer(1)(ctx, u)
-						if err == nil {
-							order = append(order, name)
-						}
-						return err
-					}}
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			cl := b.client("c", nil)
+			var order []string
+			lead := func(ctx context.Context, u *unitofwork.Unit) (err error) {
+				if err := transfer(50)(ctx, u); err != nil {
+					return err
 				}
-				lead := func(ctx context.Context, u *unitofwork.Unit) (err error) {
-					if err := transfer(50)(ctx, u); err != nil {
-						return err
-					}
-					return c.then(u)
-				}
-				var done sync.WaitGroup
-				done.Go(func() {
-					time.Sleep(50 * time.Microsecond)
-					defer func() { _ = recover() }()
-					require.Error(t, cl.freely(t.Context(), c.Work, lead))
-				})
-				noErrors(t, b.crowd(cl, member("first", unitofwork.Work{}), member("second", unitofwork.Work{}), member("third", unitofwork.Work{Alone: true})))
-				done.Wait()
-				require.Equal(t, []string{"first", "second", "third"}, order)
-				require.Equal(t, [2]int64{97, 103}, b.balances())
+				return c.then(u)
+			}
+			var done sync.WaitGroup
+			done.Go(func() {
+				time.Sleep(50 * time.Microsecond)
+				defer func() { _ = recover() }()
+				require.Error(t, cl.freely(t.Context(), c.Work, lead))
 			})
+			noErrors(t, b.crowd(cl,
+				inOrder(&order, "first", unitofwork.Work{}), inOrder(&order, "second", unitofwork.Work{}),
+				inOrder(&order, "third", unitofwork.Work{Alone: true}),
+			))
+			done.Wait()
+			require.Equal(t, []string{"first", "second", "third"}, order)
+			require.Equal(t, [2]int64{97, 103}, b.balances())
 		})
 	}
 }
@@ -235,34 +185,30 @@ func TestALateWriteOfWhatAMemberReads(t *testing.T) {
 		"with the others":  {},
 		"after the others": {work: unitofwork.Work{Keys: transferKeys}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				cl, late := b.client("c", nil), b.client("late", nil)
-				set, err := late.locks.Acquire(t.Context(), []ordering.Key{accountKey("1", "a")})
-				require.NoError(t, err)
-				require.NoError(t, set.Release(t.Context()))
-				calls := 0
-				member := func(ctx context.Context, u *unitofwork.Unit) error {
-					from, to := accounts.Ref("1", "a"), accounts.Ref("2", "a")
-					if len(c.work.Keys) > 0 {
-						if err := u.Get(ctx, to); err != nil {
-							return err
-						}
-						if err := u.Get(ctx, from); err != nil {
-							return err
-						}
-					} else if err := u.Get(ctx, from, to); err != nil {
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			cl, late := b.client("c", nil), b.client("late", nil)
+			set := late.passes(t, accountKey("1", "a"))
+			calls := 0
+			member := func(ctx context.Context, u *unitofwork.Unit) error {
+				from, to := accounts.Ref("1", "a"), accounts.Ref("2", "a")
+				if len(c.work.Keys) > 0 {
+					if err := u.Get(ctx, to); err != nil {
 						return err
 					}
-					if calls++; calls == 1 {
-						b.writeLate(set, "1", "a", 500)
+					if err := u.Get(ctx, from); err != nil {
+						return err
 					}
-					from.T.Balance++
-					return u.Put(from)
+				} else if err := u.Get(ctx, from, to); err != nil {
+					return err
 				}
-				noErrors(t, b.behind(cl, cl, come{fn: payIn("2")}, come{c.work, member}))
-				require.Equal(t, [2]int64{501, 101}, b.balances())
-			})
+				if calls++; calls == 1 {
+					b.writeLate(set, "1", "a", 500)
+				}
+				from.T.Balance++
+				return u.Put(from)
+			}
+			noErrors(t, b.behind(cl, cl, come{fn: payIn("2")}, come{c.work, member}))
+			require.Equal(t, [2]int64{501, 101}, b.balances())
 		})
 	}
 }
@@ -270,39 +216,34 @@ func TestALateWriteOfWhatAMemberReads(t *testing.T) {
 // What becomes of the others does not hang on the leader's caller.
 func TestALeaderWhoseCallerLeaves(t *testing.T) {
 	for _, way := range []string{"without locks", "under locks"} {
-		t.Run(way, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				ctx, leave := context.WithCancel(t.Context())
-				commits := 0
-				c := b.client("c", func(call faults.Call) faults.Fault {
-					if isCommit(call) {
-						commits++
-						leave()
-					}
-					return faults.Pass()
-				})
-				holder, held := c, 50*time.Millisecond
-				if way == "under locks" { // until nobody tries without any more
-					holder, held = b.client("other", nil), time.Second
-				}
-				var done sync.WaitGroup
-				done.Go(func() {
-					time.Sleep(9 * time.Millisecond)
-					_ = c.freely(ctx, unitofwork.Work{}, transfer(1))
-				})
-				b.hold(holder, held, transferKeys...)
-				errs := make([]error, 4)
-				for i := range errs {
-					done.Go(func() {
-						time.Sleep(10 * time.Millisecond)
-						errs[i] = c.freely(t.Context(), unitofwork.Work{}, transfer(1))
-					})
-				}
-				done.Wait()
-				noErrors(t, errs)
-				require.Equal(t, 1, commits)
-				require.Equal(t, [2]int64{95, 105}, b.balances())
+		runInBed(t, way, func(t *testing.T, b *bed) {
+			ctx, leave := context.WithCancel(t.Context())
+			commits := 0
+			c := b.client("c", upon(isCommit, func() {
+				commits++
+				leave()
+			}))
+			holder, held := c, 50*time.Millisecond
+			if way == "under locks" { // until nobody tries without any more
+				holder, held = b.client("other", nil), time.Second
+			}
+			var done sync.WaitGroup
+			done.Go(func() {
+				time.Sleep(9 * time.Millisecond)
+				_ = c.freely(ctx, unitofwork.Work{}, transfer(1))
 			})
+			b.hold(holder, held, transferKeys...)
+			errs := make([]error, 4)
+			for i := range errs {
+				done.Go(func() {
+					time.Sleep(10 * time.Millisecond)
+					errs[i] = c.freely(t.Context(), unitofwork.Work{}, transfer(1))
+				})
+			}
+			done.Wait()
+			noErrors(t, errs)
+			require.Equal(t, 1, commits)
+			require.Equal(t, [2]int64{95, 105}, b.balances())
 		})
 	}
 }
@@ -311,13 +252,10 @@ func TestALeaderWhoseCallerLeaves(t *testing.T) {
 func TestAMemberThatGoesOnWithAnotherGroup(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		woke := make(chan struct{})
-		c := b.client("c", func(call faults.Call) faults.Fault {
-			if isCommit(call) {
-				<-woke
-				time.Sleep(10 * time.Millisecond)
-			}
-			return faults.Pass()
-		})
+		c := b.client("c", upon(isCommit, func() {
+			<-woke
+			time.Sleep(10 * time.Millisecond)
+		}))
 		calls := 0
 		blocks := func(ctx context.Context, u *unitofwork.Unit) error {
 			err := u.Get(ctx, accounts.Ref("1", "a"), accounts.Ref("2", "a"))
@@ -337,8 +275,7 @@ func TestAMemberThatGoesOnWithAnotherGroup(t *testing.T) {
 // A leader is told its own keys, not those of others.
 func TestALeaderKnowsItsOwnKeys(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		var r runs
-		c := b.client("c", nil, r.traced)
+		c, r := b.traced("c", nil)
 		var keys []ordering.Key
 		lead := func(ctx context.Context, u *unitofwork.Unit) error {
 			err := payIn("2")(ctx, u)
@@ -348,25 +285,6 @@ func TestALeaderKnowsItsOwnKeys(t *testing.T) {
 		noErrors(t, b.behind(c, c, come{fn: lead}, come{fn: transfer(1)}))
 		require.Len(t, r.leaders(), 2, "it has led")
 		require.Equal(t, []ordering.Key{accountKey("2", "a")}, keys)
-	})
-}
-
-// Locks that others may come along with are not one unit's own: their token is nobody's.
-func TestAUnitThatMayShareItsLocksHasNoToken(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		c, other := b.client("c", nil), b.client("other", nil)
-		b.hold(other, time.Second, transferKeys...)
-		locked := false
-		err := c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
-			if err := transfer(1)(ctx, u); err != nil {
-				return err
-			}
-			locked = u.Locked()
-			_, err := u.Token()
-			return err
-		})
-		require.ErrorIs(t, err, unitofwork.ErrNoLocks)
-		require.True(t, locked)
 	})
 }
 
@@ -411,9 +329,7 @@ func TestLargeGroups(t *testing.T) {
 	}{
 		"units": {units: 40, groups: 2, fn: func(int) func(context.Context, *unitofwork.Unit) error { return transfer(0) }},
 		"bytes": {units: 20, fn: func(i int) func(context.Context, *unitofwork.Unit) error {
-			return after(transfer(0), func(_ context.Context, u *unitofwork.Unit) error {
-				return u.Insert(notes.Of(customer{ID: fmt.Sprint("note ", i), Name: strings.Repeat("x", 300_000)}))
-			})
+			return after(transfer(0), inserts(notes.Of(customer{ID: fmt.Sprint("note ", i), Name: strings.Repeat("x", 300_000)})))
 		}},
 		"reads": {units: 8, fn: func(i int) func(context.Context, *unitofwork.Unit) error {
 			return func(ctx context.Context, u *unitofwork.Unit) error { return u.Get(ctx, many(i)...) }
@@ -422,30 +338,27 @@ func TestLargeGroups(t *testing.T) {
 			return after(transfer(0), insertAccount(account{Customer: "1", ID: fmt.Sprint("x", i)}))
 		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				var r runs
-				var refused atomic.Int64
-				cl := b.client("c", noneLarger(t, cmp.Or(c.most, requests.MaxActions)), r.traced, func(l *lockset.Config, u *unitofwork.Config) {
-					u.TransactionSize = c.most
-					l.Trace = trace.Join(l.Trace, hooks.On(trace.Request, func(_ context.Context, i trace.Event) {
-						if i.Err != nil {
-							refused.Add(1)
-						}
-					}))
-				})
-				var all []come
-				for i := range c.units {
-					all = append(all, come{unitofwork.Work{Keys: []ordering.Key{customerKey("1"), customerKey("2")}}, c.fn(i)})
-				}
-				noErrors(t, b.behind(cl, cl, all...))
-				led := r.leaders()
-				require.Greater(t, len(led), 1, "some are led")
-				require.Zero(t, refused.Load())
-				if c.groups > 0 {
-					require.Equal(t, c.groups, led[""])
-				}
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			var refused atomic.Int64
+			cl, r := b.traced("c", noneLarger(t, cmp.Or(c.most, requests.MaxActions)), func(l *lockset.Config, u *unitofwork.Config) {
+				u.TransactionSize = c.most
+				l.Trace = trace.Join(l.Trace, hooks.On(trace.Request, func(_ context.Context, i trace.Event) {
+					if i.Err != nil {
+						refused.Add(1)
+					}
+				}))
 			})
+			var all []come
+			for i := range c.units {
+				all = append(all, come{unitofwork.Work{Keys: []ordering.Key{customerKey("1"), customerKey("2")}}, c.fn(i)})
+			}
+			noErrors(t, b.behind(cl, cl, all...))
+			led := r.leaders()
+			require.Greater(t, len(led), 1, "some are led")
+			require.Zero(t, refused.Load())
+			if c.groups > 0 {
+				require.Equal(t, c.groups, led[""])
+			}
 		})
 	}
 }
@@ -457,9 +370,7 @@ func TestAMemberThatReadsNonsense(t *testing.T) {
 		c := b.client("c", nil)
 		nowhere := accounts
 		nowhere.Name = "nowhere"
-		nonsense := func(ctx context.Context, u *unitofwork.Unit) error {
-			return u.Get(ctx, accounts.Ref("1", "a"), nowhere.Ref("1", "b"))
-		}
+		nonsense := readOnly(accounts.Ref("1", "a"), nowhere.Ref("1", "b"))
 		errs := b.crowd(c, come{fn: transfer(1)}, come{fn: nonsense}, come{fn: transfer(1)}, come{fn: transfer(1)})
 		require.ErrorAs(t, errs[1], new(*lockset.TableError))
 		noErrors(t, []error{errs[0], errs[2], errs[3]})
@@ -474,14 +385,11 @@ func TestAMemberThatReadsNonsense(t *testing.T) {
 func TestARecordWaitInAGroup(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		reads := 0
-		c := b.client("c", func(call faults.Call) faults.Fault {
-			if call.Op == "TransactGetItems" {
-				if reads++; reads == 1 {
-					time.Sleep(200 * time.Millisecond)
-				}
+		c := b.client("c", upon(func(call faults.Call) bool { return call.Op == "TransactGetItems" }, func() {
+			if reads++; reads == 1 {
+				time.Sleep(200 * time.Millisecond)
 			}
-			return faults.Pass()
-		})
+		}))
 		errs := b.behind(c, c, come{fn: transfer(1)}, come{unitofwork.Work{Wait: lockset.For(400 * time.Millisecond)}, transfer(50)})
 		require.NoError(t, errs[0])
 		require.ErrorAs(t, errs[1], new(*lockset.HeldError))
@@ -508,26 +416,5 @@ func TestWhatAMemberReadsLaterIsOfTheSameState(t *testing.T) {
 		}
 		noErrors(t, b.behind(c, c, come{fn: readOnly(accounts.Ref("2", "a"))}, come{unitofwork.Work{Keys: transferKeys}, member}))
 		require.Equal(t, [2]int64{50, 150}, b.balances())
-	})
-}
-
-// Two that are to be alone stand in line. The first of them takes its time with what it is given:
-// the second, which has stood there since before that, overtakes it.
-func TestAFunctionThatIsAloneAndTakesItsTime(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		c := b.client("c", nil)
-		alone := unitofwork.Work{Alone: true}
-		began := time.Now()
-		var took time.Duration
-		slow := readSlowly(accounts.Ref("1", "a"), func(context.Context) error {
-			time.Sleep(time.Minute)
-			return nil
-		})
-		quick := after(readOnly(accounts.Ref("1", "a")), func(context.Context, *unitofwork.Unit) error {
-			took = time.Since(began)
-			return nil
-		})
-		noErrors(t, b.behind(c, c, come{alone, slow}, come{alone, quick}))
-		require.Less(t, took, 500*time.Millisecond)
 	})
 }

@@ -43,16 +43,13 @@ func TestAnIDOfALargeUnitCommitsOnce(t *testing.T) {
 			},
 		} {
 			err := again()
-			var other *unitofwork.IDError
-			require.ErrorAs(t, err, &other, name)
+			other := errorAs[*unitofwork.IDError](t, err, name)
 			require.Equal(t, "payment", other.ID)
 		}
 		require.Equal(t, before["accounts"], b.db.Items("accounts"))
 		require.Equal(t, before["units"], b.db.Items("units"))
 		b.allFree()
-		outcome, err := c.Outcome(t.Context(), "payment")
-		require.NoError(t, err)
-		require.Equal(t, unitofwork.Committed, outcome)
+		require.Equal(t, unitofwork.Committed, c.outcomeOf(t, "payment"))
 	})
 }
 
@@ -63,12 +60,9 @@ func TestTwoLargeUnitsDecideUnderTheSameID(t *testing.T) {
 		_, stage, all := fewAccounts()
 		b.put("accounts", account{Customer: "2", ID: "a", Balance: 100})
 		done := make(chan error, 1)
-		loser := b.client("loser", func(c faults.Call) faults.Fault {
-			if phaseOf(c) == decides {
-				done <- b.client("winner", nil, inSmallTransactions).Do(t.Context(), payment(keysOfFew(), "x"), stage)
-			}
-			return faults.Pass()
-		}, inSmallTransactions)
+		loser := b.client("loser", upon(decides.is, func() {
+			done <- b.client("winner", nil, inSmallTransactions).Do(t.Context(), payment(keysOfFew(), "x"), stage)
+		}), inSmallTransactions)
 		var others []ordering.Key
 		for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
 			others = append(others, accountKey("2", id))
@@ -93,104 +87,57 @@ func TestTwoLargeUnitsDecideUnderTheSameID(t *testing.T) {
 	})
 }
 
-// The same payment by two owners, the first of which was taken for dead before it
-// decided: it is told that it is done.
-func TestALargeUnitWhoseHeirDidTheSame(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		_, stage, all := fewAccounts()
-		var c *client
-		stopped := make(chan struct{})
-		c = b.client("A", func(call faults.Call) faults.Fault {
-			select {
-			case <-stopped:
-			default:
-				if phaseOf(call) == decides {
-					close(stopped)
-					c.net.Pause()
-				}
-			}
-			return faults.Pass()
-		}, inSmallTransactions)
-		told := make(chan error)
-		twice := payment(keysOfFew(), "x")
-		twice.Attempts = 2
-		go func() { told <- c.Do(t.Context(), twice, stage) }()
-		<-stopped
-		heir := b.client("next", nil, inSmallTransactions)
-		require.NoError(t, heir.Do(t.Context(), twice, stage))
-		c.net.Resume()
-		require.NoError(t, <-told)
-		require.Equal(t, map[string]int{"not": 1, "over": 1, "already": 1}, c.outcomes())
-		require.Equal(t, map[string]int{"committed": 1}, heir.outcomes())
-		require.True(t, b.allOrNothing(all))
-		time.Sleep(3 * lease)
-		require.True(t, b.allOrNothing(all))
-		b.allFree()
-		b.nothingLeft()
-	})
-}
-
 // An owner that loses the net when it decides does not know what it did; the
 // journal does.
 func TestALargeUnitInDoubt(t *testing.T) {
 	for name, executed := range map[string]bool{"committed": true, "not committed": false} {
 		for _, id := range []string{"", "payment"} {
-			t.Run(name+" "+id, func(t *testing.T) {
-				inBed(t, func(t *testing.T, b *bed) {
-					var c *client
-					c = b.client("A", func(call faults.Call) faults.Fault {
-						if phaseOf(call) != decides {
-							return faults.Pass()
-						}
-						time.AfterFunc(2*rtt, func() { c.net.Partition(true) })
-						if executed {
-							return faults.LoseAnswer(faults.Hang)
-						}
-						return faults.LoseRequest(faults.Hang)
-					}, inSmallTransactions)
-					_, stage, all := fewAccounts()
-					err := c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew(), ID: id}, stage)
-					var doubt *unitofwork.InDoubtError
-					require.ErrorAs(t, err, &doubt)
-					require.Equal(t, id, doubt.ID)
-					require.Equal(t, lockset.AskLater, lockset.NextOf(err))
-					require.Equal(t, map[string]int{"in doubt": 1}, c.outcomes())
+			runInBed(t, name+" "+id, func(t *testing.T, b *bed) {
+				decision := faults.LoseRequest(faults.Hang)
+				if executed {
+					decision = faults.LoseAnswer(faults.Hang)
+				}
+				c := b.client("A", cutFrom(decides.is, 1, decision), inSmallTransactions)
+				_, stage, all := fewAccounts()
+				err := c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew(), ID: id}, stage)
+				doubt := errorAs[*unitofwork.InDoubtError](t, err)
+				require.Equal(t, id, doubt.ID)
+				require.Equal(t, lockset.AskLater, lockset.NextOf(err))
+				require.Equal(t, map[string]int{"in doubt": 1}, c.outcomes())
 
-					heir := b.client("next", nil, inSmallTransactions)
-					outcome := func(idOrRef string) unitofwork.Outcome {
-						o, err := heir.Outcome(t.Context(), idOrRef)
-						require.NoError(t, err)
-						return o
-					}
-					unless := func(then unitofwork.Outcome) unitofwork.Outcome {
-						if executed {
-							return unitofwork.Committed
-						}
-						return then
-					}
-					require.Equal(t, unless(unitofwork.Undecided), outcome(doubt.Ref), "its locks are kept")
-					if id != "" {
-						require.Equal(t, unless(unitofwork.Undecided), outcome(id))
-					}
-					_, err = heir.Recover(t.Context())
+				heir := b.client("next", nil, inSmallTransactions)
+				outcome := func(idOrRef string) unitofwork.Outcome {
+					o, err := heir.Outcome(t.Context(), idOrRef)
 					require.NoError(t, err)
-					require.Equal(t, executed, b.allOrNothing(all))
-					require.Equal(t, unless(unitofwork.NotCommitted), outcome(doubt.Ref))
-					if id != "" {
-						require.Equal(t, unless(unitofwork.Undecided), outcome(id), "another may, under the same ID")
-						require.NoError(t, heir.Do(t.Context(), unitofwork.Work{Keys: keysOfFew(), ID: id}, stage))
-						require.True(t, b.allOrNothing(all))
-						require.Equal(t, unless(unitofwork.NotCommitted), outcome(doubt.Ref), "that was another unit")
+					return o
+				}
+				unless := func(then unitofwork.Outcome) unitofwork.Outcome {
+					if executed {
+						return unitofwork.Committed
 					}
-					b.allFreeOnceAskedFor(keysOfFew()...)
-					b.nothingLeft()
-					require.NoError(t, heir.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, func(context.Context, *unitofwork.Unit) error { return nil }))
-					require.Equal(t, unless(unitofwork.NotCommitted), outcome(doubt.Ref), "whatever its rows say since")
+					return then
+				}
+				require.Equal(t, unless(unitofwork.Undecided), outcome(doubt.Ref), "its locks are kept")
+				if id != "" {
+					require.Equal(t, unless(unitofwork.Undecided), outcome(id))
+				}
+				heir.recovers(t)
+				require.Equal(t, executed, b.allOrNothing(all))
+				require.Equal(t, unless(unitofwork.NotCommitted), outcome(doubt.Ref))
+				if id != "" {
+					require.Equal(t, unless(unitofwork.Undecided), outcome(id), "another may, under the same ID")
+					require.NoError(t, heir.Do(t.Context(), unitofwork.Work{Keys: keysOfFew(), ID: id}, stage))
+					require.True(t, b.allOrNothing(all))
+					require.Equal(t, unless(unitofwork.NotCommitted), outcome(doubt.Ref), "that was another unit")
+				}
+				b.allFreeOnceAskedFor(keysOfFew()...)
+				b.nothingLeft()
+				require.NoError(t, heir.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, func(context.Context, *unitofwork.Unit) error { return nil }))
+				require.Equal(t, unless(unitofwork.NotCommitted), outcome(doubt.Ref), "whatever its rows say since")
 
-					time.Sleep(100 * 24 * time.Hour)
-					b.db.Expire(time.Now())
-					require.Equal(t, unitofwork.Forgotten, outcome(doubt.Ref), "records have an end")
-				})
+				time.Sleep(100 * 24 * time.Hour)
+				b.db.Expire(time.Now())
+				require.Equal(t, unitofwork.Forgotten, outcome(doubt.Ref), "records have an end")
 			})
 		}
 	}
@@ -202,27 +149,17 @@ func TestAnOutcomeThatCannotBeRead(t *testing.T) {
 		"its state is no text": "SET #state = :bytes", "its state is another": "SET #state = :empty",
 		"its digest is short": "SET #digest = :bytes", "its journal has no rows": "REMOVE #rows",
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				var c *client
-				c = b.client("A", func(call faults.Call) faults.Fault {
-					if phaseOf(call) == decides {
-						time.AfterFunc(2*rtt, func() { c.net.Partition(true) })
-						return faults.LoseAnswer(faults.Hang)
-					}
-					return faults.Pass()
-				}, inSmallTransactions)
-				_, stage, _ := fewAccounts()
-				var doubt *unitofwork.InDoubtError
-				unit := ""
-				require.ErrorAs(t, c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, func(ctx context.Context, u *unitofwork.Unit) error {
-					unit = u.Nonce()
-					return stage(ctx, u)
-				}), &doubt)
-				b.change("units", map[string]string{"unit": unit, "part": "record"}, harm)
-				_, err := b.client("heir", nil).Outcome(t.Context(), doubt.Ref)
-				require.ErrorAs(t, err, new(*unitofwork.IDError))
-			})
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			c := b.client("A", cutFrom(decides.is, 1, faults.LoseAnswer(faults.Hang)), inSmallTransactions)
+			_, stage, _ := fewAccounts()
+			unit := ""
+			doubt := errorAs[*unitofwork.InDoubtError](t, c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, func(ctx context.Context, u *unitofwork.Unit) error {
+				unit = u.Nonce()
+				return stage(ctx, u)
+			}))
+			b.change("units", map[string]string{"unit": unit, "part": "record"}, harm)
+			_, err := b.client("heir", nil).Outcome(t.Context(), doubt.Ref)
+			require.ErrorAs(t, err, new(*unitofwork.IDError))
 		})
 	}
 }
@@ -231,94 +168,59 @@ func TestAnOutcomeThatCannotBeRead(t *testing.T) {
 // the sender made sure of came first.
 func TestADecisionThatComesTooLate(t *testing.T) {
 	for name, work := range map[string]unitofwork.Work{"with an id": payment(keysOfFew(), "x"), "without": {Keys: keysOfFew()}} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				before := b.tables()
-				ctx, cancel := context.WithCancelCause(t.Context())
-				gone := errors.New("the caller is gone")
-				c := b.client("A", func(c faults.Call) faults.Fault {
-					if phaseOf(c) == decides {
-						cancel(gone)
-						return faults.DeliverLate(lease, faults.Hang)
-					}
-					return faults.Pass()
-				}, inSmallTransactions)
-				_, stage, _ := fewAccounts()
-				err := c.Do(ctx, work, stage)
-				require.ErrorIs(t, err, gone)
-				require.NotErrorIs(t, err, unitofwork.ErrInDoubt)
-				time.Sleep(2 * lease)
-				c.net.Wait()
-				b.nothingWritten(before)
-				outcome, err := c.Outcome(t.Context(), "payment")
-				require.NoError(t, err)
-				require.Equal(t, unitofwork.Undecided, outcome)
-			})
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			before := b.tables()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			gone := errors.New("the caller is gone")
+			c := b.client("A", func(c faults.Call) faults.Fault {
+				if phaseOf(c) == decides {
+					cancel(gone)
+					return faults.DeliverLate(lease, faults.Hang)
+				}
+				return faults.Pass()
+			}, inSmallTransactions)
+			_, stage, _ := fewAccounts()
+			err := c.Do(ctx, work, stage)
+			require.ErrorIs(t, err, gone)
+			require.NotErrorIs(t, err, unitofwork.ErrInDoubt)
+			time.Sleep(2 * lease)
+			c.net.Wait()
+			b.nothingWritten(before)
+			require.Equal(t, unitofwork.Undecided, c.outcomeOf(t, "payment"))
 		})
 	}
-}
-
-// The same payment under the same keys of another lock table: the unit table alone
-// tells, when the second decides.
-func TestALargeUnitThatIsDoneUnderOtherLocks(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		require.NoError(t, lockset.CreateTable(t.Context(), b.db, lockset.Config{Table: "locks2"}))
-		_, stage, all := fewAccounts()
-		done := make(chan error, 1)
-		c := b.client("A", func(c faults.Call) faults.Fault {
-			if phaseOf(c) == decides {
-				done <- b.client("other", nil, inSmallTransactions, onOtherLocks).Do(t.Context(), payment(keysOfFew(), "x"), stage)
-			}
-			return faults.Pass()
-		}, inSmallTransactions)
-		u, err := c.Begin(t.Context(), payment(keysOfFew(), "x"))
-		require.NoError(t, err)
-		require.NoError(t, stage(t.Context(), u))
-		require.ErrorIs(t, u.Commit(t.Context()), unitofwork.ErrAlreadyCommitted)
-		require.NoError(t, <-done)
-		require.Error(t, u.Context().Err())
-		require.Equal(t, map[string]int{"already": 1}, c.outcomes())
-		require.True(t, b.allOrNothing(all))
-		b.allFree()
-		b.nothingLeft()
-	})
 }
 
 // A unit that was aborted while it lived, by another's clock, has not committed,
 // whatever its own locks look like.
 func TestALargeUnitThatWasAbortedDecidesNothing(t *testing.T) {
 	for name, another := range map[string]bool{"the ID is free": false, "another has committed under the ID since": true} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				before := b.tables()
-				var c *client
-				unit := ""
-				c = b.client("A", func(call faults.Call) faults.Fault {
-					if phaseOf(call) == decides {
-						b.putItem("units", map[string]types.AttributeValue{
-							"unit": text(unit), "part": text("record"), "state": text("aborted"), "at": number("1"), "expiresAt": number("1"),
-						})
-						if another {
-							b.putItem("units", map[string]types.AttributeValue{
-								"unit": text("id:payment"), "part": text("record"), "committedBy": text("another"),
-								"digest": &types.AttributeValueMemberB{Value: make([]byte, 32)}, "expiresAt": number("1"),
-							})
-						}
-					}
-					return faults.Pass()
-				}, inSmallTransactions)
-				_, stage, _ := fewAccounts()
-				once := payment(keysOfFew(), "x")
-				once.Attempts = 1
-				err := c.Do(t.Context(), once, func(ctx context.Context, u *unitofwork.Unit) error {
-					unit = u.Nonce()
-					return stage(ctx, u)
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			before := b.tables()
+			var c *client
+			unit := ""
+			c = b.client("A", upon(decides.is, func() {
+				b.putItem("units", map[string]types.AttributeValue{
+					"unit": text(unit), "part": text("record"), "state": text("aborted"), "at": number("1"), "expiresAt": number("1"),
 				})
-				require.ErrorIs(t, err, lockset.ErrLost, "the loss is told first, as of a small unit")
-				require.Equal(t, lockset.StartOver, lockset.NextOf(err))
-				b.nothingWritten(before)
-				require.Equal(t, map[string]int{"not": 1}, c.outcomes())
+				if another {
+					b.putItem("units", map[string]types.AttributeValue{
+						"unit": text("id:payment"), "part": text("record"), "committedBy": text("another"),
+						"digest": &types.AttributeValueMemberB{Value: make([]byte, 32)}, "expiresAt": number("1"),
+					})
+				}
+			}), inSmallTransactions)
+			_, stage, _ := fewAccounts()
+			once := payment(keysOfFew(), "x")
+			once.Attempts = 1
+			err := c.Do(t.Context(), once, func(ctx context.Context, u *unitofwork.Unit) error {
+				unit = u.Nonce()
+				return stage(ctx, u)
 			})
+			require.ErrorIs(t, err, lockset.ErrLost, "the loss is told first, as of a small unit")
+			require.Equal(t, lockset.StartOver, lockset.NextOf(err))
+			b.nothingWritten(before)
+			require.Equal(t, map[string]int{"not": 1}, c.outcomes())
 		})
 	}
 }

@@ -2,18 +2,20 @@ package unitofwork_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/hooks"
-	"github.com/holdall/holdall/internal/requests"
+	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -106,137 +108,115 @@ func TestThePhasesOfALargeUnitAreTold(t *testing.T) {
 // decided is done.
 func TestACallersEndInEachPhase(t *testing.T) {
 	for _, phase := range phases {
-		t.Run(string(phase), func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				before := b.tables()
-				ctx, cancel := context.WithCancel(t.Context())
-				c := b.client("A", nil, atProgress(phase, cancel))
-				_, stage, all := fewAccounts()
-				err := c.Do(ctx, unitofwork.Work{Keys: keysOfFew()}, stage)
-				if phase == hooks.Applying {
-					require.NoError(t, err)
-					require.True(t, b.allOrNothing(all))
-					b.allFree()
-					b.nothingLeft()
-					require.Equal(t, map[string]int{"committed": 1}, c.outcomes())
-					return
-				}
-				require.ErrorIs(t, err, context.Canceled)
-				require.NotErrorIs(t, err, unitofwork.ErrInDoubt)
-				b.nothingWritten(before)
-				require.Equal(t, map[string]int{"not": 1}, c.outcomes())
-				time.Sleep(3 * lease)
-				b.nothingWritten(before)
-			})
+		runInBed(t, string(phase), func(t *testing.T, b *bed) {
+			before := b.tables()
+			ctx, cancel := context.WithCancel(t.Context())
+			c := b.client("A", nil, atProgress(phase, cancel))
+			_, stage, all := fewAccounts()
+			err := c.Do(ctx, unitofwork.Work{Keys: keysOfFew()}, stage)
+			if phase == hooks.Applying {
+				require.NoError(t, err)
+				require.True(t, b.allOrNothing(all))
+				b.allFree()
+				b.nothingLeft()
+				require.Equal(t, map[string]int{"committed": 1}, c.outcomes())
+				return
+			}
+			require.ErrorIs(t, err, context.Canceled)
+			require.NotErrorIs(t, err, unitofwork.ErrInDoubt)
+			b.nothingWritten(before)
+			require.Equal(t, map[string]int{"not": 1}, c.outcomes())
+			time.Sleep(3 * lease)
+			b.nothingWritten(before)
 		})
 	}
 }
 
-// A commit under the unit's own context, which ends with its locks: the locks go
-// one by one as they are freed, and that is no loss, to nobody who looks.
+// A commit under the unit's own context, which ends with its locks: they go one by one as they are
+// freed, and that is no loss, to nobody who looks. Who loses them after the decision has committed all
+// the same, and applies it to its end, for as long as that takes: nobody waits for a caller who is not gone.
 func TestALargeCommitUnderTheUnitsOwnContext(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		slow := 0
-		var lost atomic.Pointer[error]
-		var mu sync.Mutex
-		c := b.client("A", func(c faults.Call) faults.Fault {
-			mu.Lock()
-			defer mu.Unlock()
-			if phaseOf(c) == applies {
-				if slow++; slow%2 == 1 { // each transaction takes an attempt's time, and renewals come between
+	var many []ordering.Key
+	for i := range 60 {
+		many = append(many, accountKey("c000", fmt.Sprint(i)))
+	}
+	for name, c := range map[string]struct {
+		keys  []ordering.Key
+		sum   int
+		loses bool
+		takes time.Duration
+	}{
+		"locks that are freed one by one": {many, 60, false, lease}, "a lock that is lost": {ofDeposits, 240, true, 3 * lease},
+	} {
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			slow := 0
+			var mu sync.Mutex
+			var lost atomic.Bool
+			cl := b.client("A", func(call faults.Call) faults.Fault {
+				mu.Lock()
+				defer mu.Unlock()
+				of := phaseOf(call)
+				if of == applies {
+					slow++
+				}
+				renews := of == "" && call.Op == "BatchExecuteStatement"
+				if of == applies && slow%2 == 1 || slow > 0 && renews && c.loses { // each transaction takes an attempt's time
 					return faults.LoseRequest(faults.Hang)
 				}
-			}
-			return faults.Pass()
-		}, inSmallTransactions, func(l *lockset.Config, _ *unitofwork.Config) {
-			l.Trace = trace.Join(l.Trace, hooks.On(trace.Lost, func(_ context.Context, l trace.Event) { lost.Store(&l.Err) }))
+				return faults.Pass()
+			}, inSmallTransactions, func(l *lockset.Config, _ *unitofwork.Config) {
+				l.Trace = trace.Join(l.Trace, hooks.On(trace.Lost, func(context.Context, trace.Event) { lost.Store(true) }))
+			})
+			u := cl.begins(t, unitofwork.Work{Keys: c.keys})
+			require.NoError(t, deposits(c.sum)(t.Context(), u))
+			start := time.Now()
+			require.NoError(t, u.Commit(u.Context()))
+			require.Greater(t, time.Since(start), c.takes, "there was time for renewals")
+			require.Equal(t, c.loses, lost.Load())
+			require.Error(t, u.Context().Err())
+			require.NotErrorIs(t, context.Cause(u.Context()), lockset.ErrLost)
+			require.Equal(t, map[string]int{"committed": 1}, cl.outcomes())
+			sum, _ := b.total()
+			require.EqualValues(t, c.sum, sum)
+			b.allFree()
+			b.nothingLeft()
 		})
-		var keys []ordering.Key
-		for i := range 60 {
-			keys = append(keys, accountKey("c000", fmt.Sprint(i)))
-		}
-		u, err := c.Begin(t.Context(), unitofwork.Work{Keys: keys})
-		require.NoError(t, err)
-		for i := range 60 {
-			require.NoError(t, u.Replace(accounts.Of(account{Customer: "c000", ID: fmt.Sprint(i), Balance: 1})))
-		}
-		start := time.Now()
-		require.NoError(t, u.Commit(u.Context()))
-		require.Greater(t, time.Since(start), lease, "there was time for renewals")
-		require.Error(t, u.Context().Err())
-		require.NotErrorIs(t, context.Cause(u.Context()), lockset.ErrLost)
-		require.Nil(t, lost.Load())
-		sum, _ := b.total()
-		require.Equal(t, int64(60), sum)
-		b.allFree()
-		b.nothingLeft()
-	})
+	}
 }
 
-// Whoever loses its locks after the decision has committed all the same, and applies
-// it to its end, for as long as that takes: nobody waits for a caller who is not gone.
-func TestALargeUnitThatLosesItsLocksAfterTheDecision(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		slow := 0
-		var mu sync.Mutex
-		var lost atomic.Bool
-		c := b.client("A", func(c faults.Call) faults.Fault {
-			mu.Lock()
-			defer mu.Unlock()
-			if phaseOf(c) == applies {
-				slow++
-			}
-			if phaseOf(c) == applies && slow%2 == 1 || slow > 0 && phaseOf(c) == "" && c.Op == "BatchExecuteStatement" { // a renewal
-				return faults.LoseRequest(faults.Hang)
-			}
-			return faults.Pass()
-		}, inSmallTransactions, func(l *lockset.Config, _ *unitofwork.Config) {
-			l.Trace = trace.Join(l.Trace, hooks.On(trace.Lost, func(context.Context, trace.Event) { lost.Store(true) }))
-		})
-		u, err := c.Begin(t.Context(), unitofwork.Work{Keys: ofDeposits})
-		require.NoError(t, err)
-		require.NoError(t, deposits(240)(t.Context(), u))
-		start := time.Now()
-		require.NoError(t, u.Commit(u.Context()))
-		require.Greater(t, time.Since(start), 3*lease)
-		require.True(t, lost.Load())
-		require.NotErrorIs(t, context.Cause(u.Context()), lockset.ErrLost)
-		require.Equal(t, map[string]int{"committed": 1}, c.outcomes())
-		sum, _ := b.total()
-		require.Equal(t, int64(240), sum)
-		b.allFree()
-		b.nothingLeft()
-	})
-}
-
-// Who has lost a lock before the decision commits nothing.
+// Who has lost a lock before the decision commits nothing, also if nobody has come for it yet.
 func TestALockLostInEachPhase(t *testing.T) {
 	for _, phase := range phases[:3] {
-		t.Run(string(phase), func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
+		for _, taken := range []bool{true, false} {
+			runInBed(t, fmt.Sprintf("%s, taken: %t", phase, taken), func(t *testing.T, b *bed) {
 				before := b.tables()
 				var c *client
-				var taken *lockset.Set
+				var set *lockset.Set
 				heir := b.client("heir", nil)
 				c = b.client("A", nil, atProgress(phase, func() {
 					c.net.Partition(true)
+					defer c.net.Partition(false)
+					if !taken {
+						time.Sleep(lease)
+						return
+					}
 					var err error
-					taken, err = heir.locks.Acquire(t.Context(), keysOfFew()[3:5])
+					set, err = heir.locks.Acquire(t.Context(), keysOfFew()[3:5])
 					require.NoError(t, err)
-					c.net.Partition(false)
 				}))
 				_, stage, _ := fewAccounts()
 				err := c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew(), Attempts: 1}, stage)
 				require.ErrorIs(t, err, lockset.ErrLost)
 				require.Equal(t, lockset.StartOver, lockset.NextOf(err))
-				require.NoError(t, context.Cause(taken.Context()), "it is the heir's")
-				require.NoError(t, taken.Release(t.Context()))
-				_, err = heir.Recover(t.Context())
-				require.NoError(t, err)
-				b.allFreeOnceAskedFor(append(keysOfFew(), customerKey("c000"), customerKey("c001"), customerKey("c002"), customerKey("c003"))...)
+				if taken {
+					require.NoError(t, context.Cause(set.Context()), "it is the heir's")
+					require.NoError(t, set.Release(t.Context()))
+					heir.recovers(t)
+					b.allFreeOnceAskedFor(append(keysOfFew(), customerKey("c000"), customerKey("c001"), customerKey("c002"), customerKey("c003"))...)
+				}
 				b.nothingWritten(before)
 			})
-		})
+		}
 	}
 }
 
@@ -247,59 +227,22 @@ func TestAJournalThatIsBegunTooLate(t *testing.T) {
 		takes time.Duration
 		fits  bool
 	}{"in time": {lease / 2, true}, "too late": {lease, false}} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				for i := range 11 {
-					b.putItem("accounts", map[string]types.AttributeValue{
-						"Customer": text("1"), "ID": text(fmt.Sprint("large", i)), "Text": &types.AttributeValueMemberB{Value: make([]byte, 390<<10)},
-					})
-				}
-				before := b.tables()
-				client := b.client("A", nil, atProgress(hooks.Journaling, func() { time.Sleep(c.takes) }), func(_ *lockset.Config, u *unitofwork.Config) {
-					u.TransactionSize = requests.MaxActions
-				})
-				err := client.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}, Attempts: 1}, func(_ context.Context, u *unitofwork.Unit) error {
-					for i := range 11 {
-						if err := u.Stage(customerKey("1"), updateOf("accounts", types.Update{}, map[string]string{"Customer": "1", "ID": fmt.Sprint("large", i)})); err != nil {
-							return err
-						}
-					}
-					return nil
-				})
-				if c.fits {
-					require.NoError(t, err)
-					b.allFree()
-					b.nothingLeft()
-					return
-				}
-				require.ErrorIs(t, err, lockset.ErrLost)
-				require.Equal(t, lockset.StartOver, lockset.NextOf(err))
-				b.nothingWritten(before)
-			})
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			b.putLarge()
+			before := b.tables()
+			client := b.client("A", nil, atProgress(hooks.Journaling, func() { time.Sleep(c.takes) }), inOneTransaction)
+			err := client.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}, Attempts: 1}, count)
+			if c.fits {
+				require.NoError(t, err)
+				b.allFree()
+				b.nothingLeft()
+				return
+			}
+			require.ErrorIs(t, err, lockset.ErrLost)
+			require.Equal(t, lockset.StartOver, lockset.NextOf(err))
+			b.nothingWritten(before)
 		})
 	}
-}
-
-// Somebody's hand removes an intent of a unit that is committed: that keeps nobody
-// from finishing it.
-func TestAnIntentThatIsGoneWhenALargeUnitIsApplied(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		marked := make(chan struct{})
-		c := b.client("A", func(c faults.Call) faults.Fault {
-			if phaseOf(c) == decides {
-				b.change("locks", map[string]string{"key": string(customerKey("c001"))}, "REMOVE #below")
-				close(marked)
-			}
-			return faults.Pass()
-		}, inSmallTransactions)
-		_, stage, all := fewAccounts()
-		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, stage))
-		<-marked
-		require.True(t, b.allOrNothing(all))
-		b.allFree()
-		b.nothingLeft()
-		require.Equal(t, map[string]int{"committed": 1}, c.outcomes())
-	})
 }
 
 // Who has lost its locks before it commits asks for nothing but their release.
@@ -323,4 +266,150 @@ func TestALargeUnitThatLostItsLocksBeforeItCommits(t *testing.T) {
 		require.Equal(t, 3, c.requests()["TransactWriteItems"], "two to release, one of which is refused at first")
 		require.Empty(t, b.db.Items("units"))
 	})
+}
+
+// A phase in which DynamoDB is busy for longer than a unit waits: it is not
+// committed, may be tried later, and nobody is told that the call is wrong.
+func TestALargeUnitThatMeetsConflictsForTooLong(t *testing.T) {
+	for _, at := range []phase{asks, rehearses, journals, marks, decides} {
+		runInBed(t, string(at), func(t *testing.T, b *bed) {
+			before := b.tables()
+			c := b.client("A", when(func(c faults.Call) bool { return phaseOf(c) == at && c.Actions > 0 }, faults.Conflict()), inSmallTransactions)
+			_, stage, _ := fewAccounts()
+			err := c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, stage)
+			require.Error(t, err)
+			require.NotErrorIs(t, err, unitofwork.ErrInDoubt)
+			if at == decides || errors.As(err, new(*lockset.NoAnswerError)) {
+				require.Equal(t, lockset.TryLater, lockset.NextOf(err), "%v", err)
+			} else {
+				require.Equal(t, lockset.StartOver, lockset.NextOf(err), "%v", err)
+			}
+			b.nothingWritten(before)
+			require.Equal(t, map[string]int{"not": 1}, c.outcomes())
+		})
+	}
+}
+
+// mixed answers rehearsals as DynamoDB may while a record is busy: it says so of
+// that record, and nothing of what is to be done to it.
+type mixed struct {
+	*memdynamo.DB
+	busy  int // so many more times
+	asked int
+	at    []time.Time // of those that were busy
+	fifth func()      // called at the fifth; nil: nothing
+}
+
+func (m *mixed) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, options ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	rehearsal := in.TransactItems[0].ConditionCheck != nil && *in.TransactItems[0].ConditionCheck.TableName == "units"
+	if !rehearsal {
+		return m.DB.TransactWriteItems(ctx, in, options...)
+	}
+	m.asked++
+	if m.busy--; m.busy < 0 {
+		return m.DB.TransactWriteItems(ctx, in, options...)
+	}
+	m.at = append(m.at, time.Now())
+	if m.asked == 5 && m.fifth != nil {
+		m.fifth()
+	}
+	reasons := make([]types.CancellationReason, len(in.TransactItems))
+	reasons[0].Code = ptr("ConditionalCheckFailed")
+	for i := range reasons[1:] {
+		reasons[1+i].Code = ptr("TransactionConflict")
+	}
+	return nil, &types.TransactionCanceledException{CancellationReasons: reasons}
+}
+
+func TestABusyRecordIsRehearsedAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		busy int
+		next lockset.Next
+	}{"for a while": {3, lockset.FixCall}, "for long": {1000, lockset.TryLater}} {
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			before := b.tables()
+			db := &mixed{DB: b.db, busy: c.busy}
+			locks, err := lockset.New(db, lockset.Config{Table: "locks", Owner: "A", Lease: lease})
+			require.NoError(t, err)
+			client, err := unitofwork.New(locks, unitofwork.Config{Table: "units", TransactionSize: 8})
+			require.NoError(t, err)
+			keys, refs := largeKeys(fewKeys)
+			err = client.Do(t.Context(), unitofwork.Work{Keys: append(keys, accountKey("c001", "other"))}, onlyOneFails(refs, func(u *unitofwork.Unit) error {
+				return u.Update(accounts.Ref("c001", "other"), unitofwork.Expression{Update: "SET Balance = Nothing"})
+			}))
+			require.Equal(t, c.next, lockset.NextOf(err), "%v", err)
+			require.Greater(t, db.asked, 3)
+			require.Less(t, db.asked, 100)
+			for i := range db.at[1:] {
+				require.Equal(t, time.Duration(i+1)*10*time.Millisecond, db.at[i+1].Sub(db.at[i]), "ever longer")
+			}
+			b.nothingWritten(before)
+		})
+	}
+}
+
+// The caller goes away while its unit waits for a record that is busy: that is all that
+// is said, at once, and nothing is journaled.
+func TestACallersEndBetweenRehearsals(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		before := b.tables()
+		ctx, cancel := context.WithCancel(t.Context())
+		db := &mixed{DB: b.db, busy: 1000, fifth: func() { time.AfterFunc(4*rtt, cancel) }}
+		locks, err := lockset.New(db, lockset.Config{Table: "locks", Owner: "A", Lease: lease})
+		require.NoError(t, err)
+		client, err := unitofwork.New(locks, unitofwork.Config{Table: "units", TransactionSize: 8})
+		require.NoError(t, err)
+		_, stage, _ := fewAccounts()
+		err = client.Do(ctx, unitofwork.Work{Keys: keysOfFew()}, stage)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorAs(t, err, new(*lockset.NoAnswerError), "nothing was asked that had no answer")
+		require.Equal(t, 5, db.asked)
+		b.nothingWritten(before)
+		require.Empty(t, b.db.Items("units"))
+	})
+}
+
+// A unit, however large, has few requests under way at once: a process has ten
+// connections to DynamoDB, and other units.
+func TestHowManyRequestsOfALargeUnitAreUnderWayAtOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		of    phase
+		stage func(u *unitofwork.Unit) error
+	}{
+		"conditions": {asks, func(u *unitofwork.Unit) error {
+			return each(60, func(i int) error {
+				return u.Check(accounts.Ref("c001", fmt.Sprint("no", i)), unitofwork.Expression{Condition: "attribute_not_exists(ID)"})
+			})
+		}},
+		"rehearsals": {rehearses, func(u *unitofwork.Unit) error {
+			for i := range 700 {
+				set := unitofwork.Expression{Update: "SET Balance = :n", Values: map[string]any{":n": i}}
+				if err := u.Update(accounts.Ref("c001", fmt.Sprint("set", i)), set); err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
+		"rows of the journal": {journals, func(u *unitofwork.Unit) error { return putBulk(12, 50<<10)(context.Background(), u) }},
+	} {
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			var mu sync.Mutex
+			begun := map[time.Time]int{} // all take the same time, so those that are under way together began together
+			client := b.client("A", upon(c.of.is, func() {
+				mu.Lock()
+				begun[time.Now()]++
+				mu.Unlock()
+			}), inSmallTransactions)
+			keys, _ := largeKeys(fewKeys)
+			require.NoError(t, client.Do(t.Context(), unitofwork.Work{Keys: append(keys, customerKey("c001"), customerKey("1"))}, func(_ context.Context, u *unitofwork.Unit) error {
+				return c.stage(u)
+			}))
+			most, all := 0, 0
+			for _, n := range begun {
+				most, all = max(most, n), all+n
+			}
+			require.Greater(t, all, 4)
+			require.Equal(t, 4, most)
+		})
+	}
 }

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -48,19 +46,12 @@ const (
 // phaseOf tells what a request of a unit with a journal is for; empty if it is
 // another's.
 func phaseOf(c faults.Call) phase {
-	text := func(v types.AttributeValue) string {
-		s, _ := v.(*types.AttributeValueMemberS)
-		if s == nil {
-			return ""
-		}
-		return s.Value
-	}
 	ofUnits := func(key, values map[string]types.AttributeValue) phase {
-		switch part := text(key["part"]); {
-		case text(key["unit"]) == "open" || strings.HasPrefix(part, "journal/"):
+		switch part := valueOf(key["part"]); {
+		case valueOf(key["unit"]) == "open" || strings.HasPrefix(part, "journal/"):
 			return journals
 		case part == "record":
-			return map[string]phase{"committed": decides, "aborted": aborts, "done": concludes}[text(values[":state"])]
+			return map[string]phase{"committed": decides, "aborted": aborts, "done": concludes}[valueOf(values[":state"])]
 		}
 		return ""
 	}
@@ -78,6 +69,9 @@ func phaseOf(c faults.Call) phase {
 	}
 	return ""
 }
+
+// is reports whether a request is of this phase.
+func (p phase) is(c faults.Call) bool { return phaseOf(c) == p }
 
 func phaseOfTransaction(items []types.TransactWriteItem, ofUnits func(key, values map[string]types.AttributeValue) phase) phase {
 	is := asks
@@ -104,20 +98,7 @@ func phaseOfTransaction(items []types.TransactWriteItem, ofUnits func(key, value
 }
 
 // atPhase gives one fault to the n-th request of a phase.
-func atPhase(of phase, n int, f faults.Fault) faults.Script {
-	var mu sync.Mutex
-	seen := 0
-	return func(c faults.Call) faults.Fault {
-		mu.Lock()
-		defer mu.Unlock()
-		if phaseOf(c) == of {
-			if seen++; seen == n {
-				return f
-			}
-		}
-		return faults.Pass()
-	}
-}
+func atPhase(of phase, n int, f faults.Fault) faults.Script { return nth(of.is, n, n, f) }
 
 // change changes an item by hand; "#name" stands for an attribute's name, ":empty" for
 // an empty text and ":bytes" for three bytes.
@@ -142,26 +123,6 @@ func (b *bed) change(table string, key map[string]string, update string) {
 	require.NoError(b.t, err)
 }
 
-func TestManyWritesUnderOneKey(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		c := b.client("A", nil)
-		stage := func(_ context.Context, u *unitofwork.Unit) error {
-			for i := range 250 {
-				if err := u.Replace(accounts.Of(account{Customer: "c000", ID: fmt.Sprint(i), Balance: 1})); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("c000")}}, stage))
-		sum, n := b.total()
-		require.Equal(t, 250, n)
-		require.Equal(t, int64(250), sum)
-		b.allFree()
-		b.nothingLeft()
-	})
-}
-
 // What is only held is freed with the rest, whether anything is written or not.
 func TestManyKeysAndNothingStaged(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
@@ -179,45 +140,9 @@ func TestManyKeysAndNothingStaged(t *testing.T) {
 	})
 }
 
+// row is the lock row of a key; nil if there is none.
 func (b *bed) row(key ordering.Key) map[string]types.AttributeValue {
-	for _, item := range b.db.Items("locks") {
-		if item["key"].(*types.AttributeValueMemberS).Value == string(key) {
-			return item
-		}
-	}
-	return nil
-}
-
-// A record may be as large as DynamoDB takes it: its journal has several rows.
-func TestARecordOfAlmost400KB(t *testing.T) {
-	large := func(size int) types.TransactWriteItem {
-		return putOf("accounts", map[string]string{"Customer": "c000", "ID": "large", "Text": strings.Repeat(`x`, size)})
-	}
-	for name, c := range map[string]struct {
-		size int
-		fits bool
-	}{"fits": {400<<10 - 100, true}, "too large": {400 << 10, false}} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				before := b.tables()
-				keys, refs := largeKeys(fewKeys)
-				err := b.client("A", nil, inSmallTransactions).Do(t.Context(), unitofwork.Work{Keys: append(keys, accountKey("c000", "large"))}, func(ctx context.Context, u *unitofwork.Unit) error {
-					return errors.Join(deposit(refs, 7)(ctx, u), u.Stage(accountKey("c000", "large"), large(c.size)))
-				})
-				if c.fits {
-					require.NoError(t, err)
-					require.Len(t, b.db.Items("accounts"), len(before["accounts"])+fewKeys+1)
-					b.nothingLeft()
-					return
-				}
-				var refused *unitofwork.CommitError
-				require.ErrorAs(t, err, &refused)
-				require.Equal(t, `Customer="c000" ID="large"`, refused.Record)
-				require.Equal(t, lockset.FixCall, refused.Next)
-				b.nothingWritten(before)
-			})
-		})
-	}
+	return itemOf(b.db.Items("locks"), attributes{"key": text(string(key))})
 }
 
 // onlyOneFails stages a good unit with one more write.
@@ -258,28 +183,25 @@ func TestAConditionOfALargeUnitThatFails(t *testing.T) {
 			}})
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				before := b.tables()
-				removed := false
-				c := b.client("A", func(c faults.Call) faults.Fault {
-					removed = removed || phaseOf(c) == removes
-					return faults.Pass()
-				}, inSmallTransactions)
-				keys, refs := largeKeys(fewKeys)
-				err := c.Do(t.Context(), unitofwork.Work{Keys: append(keys, customerKey("1"))}, onlyOneFails(refs, one))
-				require.ErrorIs(t, err, unitofwork.ErrCondition)
-				var refused *unitofwork.CommitError
-				require.ErrorAs(t, err, &refused)
-				require.Equal(t, "accounts", refused.Table)
-				require.Contains(t, []string{`Customer="1" ID="a"`, `Customer="1" ID="z"`}, refused.Record)
-				require.Equal(t, customerKey("1"), refused.Key)
-				require.Equal(t, lockset.Decide, lockset.NextOf(err))
-				b.nothingWritten(before)
-				require.Empty(t, b.db.Items("units"), "there was nothing to decide")
-				require.False(t, removed, "nor anything to remove")
-				require.Equal(t, map[string]int{"not": 1}, c.outcomes())
-			})
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			before := b.tables()
+			removed := false
+			c := b.client("A", func(c faults.Call) faults.Fault {
+				removed = removed || phaseOf(c) == removes
+				return faults.Pass()
+			}, inSmallTransactions)
+			keys, refs := largeKeys(fewKeys)
+			err := c.Do(t.Context(), unitofwork.Work{Keys: append(keys, customerKey("1"))}, onlyOneFails(refs, one))
+			require.ErrorIs(t, err, unitofwork.ErrCondition)
+			refused := errorAs[*unitofwork.CommitError](t, err)
+			require.Equal(t, "accounts", refused.Table)
+			require.Contains(t, []string{`Customer="1" ID="a"`, `Customer="1" ID="z"`}, refused.Record)
+			require.Equal(t, customerKey("1"), refused.Key)
+			require.Equal(t, lockset.Decide, lockset.NextOf(err))
+			b.nothingWritten(before)
+			require.Empty(t, b.db.Items("units"), "there was nothing to decide")
+			require.False(t, removed, "nor anything to remove")
+			require.Equal(t, map[string]int{"not": 1}, c.outcomes())
 		})
 	}
 }
@@ -287,25 +209,22 @@ func TestAConditionOfALargeUnitThatFails(t *testing.T) {
 // Among many conditions, each is asked.
 func TestEveryConditionOfALargeUnitIsChecked(t *testing.T) {
 	for wrong := range 20 {
-		t.Run(fmt.Sprint(wrong), func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				keys, refs := largeKeys(20)
-				b.put("accounts", account{Customer: refs[wrong].T.Customer, ID: refs[wrong].T.ID})
-				before := b.tables()
-				err := b.client("A", nil, inSmallTransactions).Do(t.Context(), unitofwork.Work{Keys: keys}, func(_ context.Context, u *unitofwork.Unit) error {
-					for _, ref := range refs {
-						if err := u.Check(ref, unitofwork.Expression{Condition: "attribute_not_exists(ID)"}); err != nil {
-							return err
-						}
+		runInBed(t, fmt.Sprint(wrong), func(t *testing.T, b *bed) {
+			keys, refs := largeKeys(20)
+			b.put("accounts", account{Customer: refs[wrong].T.Customer, ID: refs[wrong].T.ID})
+			before := b.tables()
+			err := b.client("A", nil, inSmallTransactions).Do(t.Context(), unitofwork.Work{Keys: keys}, func(_ context.Context, u *unitofwork.Unit) error {
+				for _, ref := range refs {
+					if err := u.Check(ref, unitofwork.Expression{Condition: "attribute_not_exists(ID)"}); err != nil {
+						return err
 					}
-					return nil
-				})
-				require.ErrorIs(t, err, unitofwork.ErrCondition)
-				var refused *unitofwork.CommitError
-				require.ErrorAs(t, err, &refused)
-				require.Equal(t, keys[wrong], refused.Key)
-				b.nothingWritten(before)
+				}
+				return nil
 			})
+			require.ErrorIs(t, err, unitofwork.ErrCondition)
+			refused := errorAs[*unitofwork.CommitError](t, err)
+			require.Equal(t, keys[wrong], refused.Key)
+			b.nothingWritten(before)
 		})
 	}
 }
@@ -348,28 +267,26 @@ func TestAWriteOfALargeUnitThatCannotBe(t *testing.T) {
 			return u.Stage(customerKey("1"), updateOf("accounts", types.Update{}, map[string]string{"Customer": "1", "ID": ""}))
 		}, nil, "accounts", `Customer="1" ID=""`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				before := b.tables()
-				client := b.client("A", c.script, inSmallTransactions)
-				keys, refs := largeKeys(fewKeys)
-				err := client.Do(t.Context(), unitofwork.Work{Keys: append(keys, customerKey("1"))}, onlyOneFails(refs, c.one))
-				require.Equal(t, lockset.FixCall, lockset.NextOf(err), "%v", err)
-				var refused *unitofwork.CommitError
-				var staged *unitofwork.StageError
-				found, which := "", ""
-				if errors.As(err, &refused) {
-					found, which = refused.Table, refused.Record
-				} else if errors.As(err, &staged) {
-					found, which = staged.Table, staged.Record
-				}
-				require.Equal(t, c.table, found, "%v", err)
-				if c.record != "" {
-					require.Equal(t, c.record, which, "%v", err)
-				}
-				b.nothingWritten(before)
-				require.Empty(t, b.db.Items("units"))
-			})
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			before := b.tables()
+			client := b.client("A", c.script, inSmallTransactions)
+			keys, refs := largeKeys(fewKeys)
+			err := client.Do(t.Context(), unitofwork.Work{Keys: append(keys, customerKey("1"))}, onlyOneFails(refs, c.one))
+			require.Equal(t, lockset.FixCall, lockset.NextOf(err), "%v", err)
+			var refused *unitofwork.CommitError
+			var staged *unitofwork.StageError
+			found, which := "", ""
+			if errors.As(err, &refused) {
+				found, which = refused.Table, refused.Record
+			} else if errors.As(err, &staged) {
+				found, which = staged.Table, staged.Record
+			}
+			require.Equal(t, c.table, found, "%v", err)
+			if c.record != "" {
+				require.Equal(t, c.record, which, "%v", err)
+			}
+			b.nothingWritten(before)
+			require.Empty(t, b.db.Items("units"))
 		})
 	}
 }
@@ -388,25 +305,78 @@ func TestARecordThatALargeUnitPutsTwice(t *testing.T) {
 				u.Get(ctx, customers.Ref("2")), // from here on it is known what is the key of customers
 			)
 		})
-		var staged *unitofwork.StageError
-		require.ErrorAs(t, err, &staged)
+		staged := errorAs[*unitofwork.StageError](t, err)
 		require.Equal(t, `ID="1"`, staged.Record)
 		require.ErrorContains(t, err, "one record takes one write")
 		b.nothingWritten(before)
 	})
 }
 
-func TestAFunctionOfALargeUnitThatPanics(t *testing.T) {
+// largeKeys are so many accounts, of families of three.
+func largeKeys(n int) (keys []ordering.Key, refs []*unitofwork.Ref[account]) {
+	for i := range n {
+		customer, id := fmt.Sprintf("c%03d", i/3), fmt.Sprintf("a%d", i%3)
+		keys = append(keys, accountKey(customer, id))
+		refs = append(refs, accounts.Ref(customer, id))
+	}
+	return keys, refs
+}
+
+// deposit puts so many accounts, each with a balance.
+func deposit(refs []*unitofwork.Ref[account], amount int64) func(context.Context, *unitofwork.Unit) error {
+	return func(ctx context.Context, u *unitofwork.Unit) error {
+		for _, ref := range refs {
+			if err := u.Get(ctx, ref); err != nil {
+				return err
+			}
+			ref.T.Balance += amount
+			if err := u.Replace(ref); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// total is the sum of all balances of accounts that have the prefix c, and how
+// many there are.
+func (b *bed) total() (sum int64, n int) {
+	b.t.Helper()
+	for _, item := range b.db.Items("accounts") {
+		if item["Customer"].(*types.AttributeValueMemberS).Value[0] == 'c' {
+			var v int64
+			_, err := fmt.Sscan(item["Balance"].(*types.AttributeValueMemberN).Value, &v)
+			require.NoError(b.t, err)
+			sum, n = sum+v, n+1
+		}
+	}
+	return sum, n
+}
+
+// nothingLeft asserts that the unit table has nothing but records of what was
+// decided.
+func (b *bed) nothingLeft() {
+	b.t.Helper()
+	for _, item := range b.db.Items("units") {
+		require.Equal(b.t, "record", item["part"].(*types.AttributeValueMemberS).Value)
+		require.Contains(b.t, item, "expiresAt")
+	}
+}
+
+func TestAUnitLargerThanATransaction(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		before := b.tables()
-		c := b.client("A", nil, inSmallTransactions)
-		keys, refs := largeKeys(fewKeys)
-		require.PanicsWithValue(t, "oh", func() {
-			_ = c.Do(t.Context(), unitofwork.Work{Keys: keys}, onlyOneFails(refs, func(*unitofwork.Unit) error { panic("oh") }))
-		})
-		b.nothingWritten(before)
-		require.Empty(t, b.db.Items("units"))
-		time.Sleep(lease)
-		require.Equal(t, map[string]int{"not": 1}, c.outcomes())
+		c := b.client("A", nil)
+		keys, refs := largeKeys(150)
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: keys}, deposit(refs, 7)))
+		sum, n := b.total()
+		require.Equal(t, 150, n)
+		require.Equal(t, int64(150*7), sum)
+		b.allFree()
+		b.nothingLeft()
+		require.Equal(t, map[string]int{"committed": 1}, c.outcomes())
+
+		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: keys}, deposit(refs, 1)), "and the next one has all of it")
+		sum, _ = b.total()
+		require.Equal(t, int64(150*8), sum)
 	})
 }

@@ -66,9 +66,7 @@ func (c *client) begun(ctx context.Context, work unitofwork.Work, fn func(contex
 func unitsThatNeed(customer string) map[string]func(ctx context.Context, c *client) error {
 	key := []ordering.Key{accountKey(customer, "a")}
 	ref, other := accounts.Ref(customer, "a"), accounts.Ref("2", "a")
-	writes := func(_ context.Context, u *unitofwork.Unit) error {
-		return u.Replace(accounts.Of(account{Customer: customer, ID: "a"}))
-	}
+	writes := replaces(accounts.Of(account{Customer: customer, ID: "a"}))
 	return map[string]func(ctx context.Context, c *client) error{
 		"named": func(ctx context.Context, c *client) error {
 			return c.freely(ctx, unitofwork.Work{Keys: key}, mustNotRun)
@@ -112,28 +110,26 @@ func unitsThatNeed(customer string) map[string]func(ctx context.Context, c *clie
 func TestAUnitUnderASetThatHoldsItsKeyIsRefused(t *testing.T) {
 	for held, key := range map[string]ordering.Key{"the key": accountKey("1", "a"), "one above": customerKey("1"), "one below": accountKey("1", "a") + "/below"} {
 		for name, unit := range unitsThatNeed("1") {
-			t.Run(held+"/"+name, func(t *testing.T) {
-				inBed(t, func(t *testing.T, b *bed) {
-					c, other := b.client("c", nil), b.client("other", nil)
-					err := c.locks.With(t.Context(), []ordering.Key{key}, func(ctx context.Context, _ fencing.Token) error {
-						ctx, cancel := context.WithTimeout(ctx, time.Minute)
-						defer cancel()
-						for _, of := range []*client{c, other} {
-							began := time.Now()
-							err := unit(ctx, of)
-							require.ErrorIs(t, err, lockset.ErrNested)
-							require.ErrorIs(t, err, lockset.ErrNested)
-							require.Equal(t, lockset.FixCall, lockset.NextOf(err))
-							require.ErrorContains(t, err, "Work.Lock")
-							require.ErrorContains(t, err, fmt.Sprintf("has key %q", string(key)))
-							require.Less(t, time.Since(began), 20*rtt)
-						}
-						return nil
-					})
-					require.NoError(t, err)
-					require.Equal(t, [2]int64{100, 100}, b.balances())
-					b.allFree()
+			runInBed(t, held+"/"+name, func(t *testing.T, b *bed) {
+				c, other := b.client("c", nil), b.client("other", nil)
+				err := c.locks.With(t.Context(), []ordering.Key{key}, func(ctx context.Context, _ fencing.Token) error {
+					ctx, cancel := context.WithTimeout(ctx, time.Minute)
+					defer cancel()
+					for _, of := range []*client{c, other} {
+						began := time.Now()
+						err := unit(ctx, of)
+						require.ErrorIs(t, err, lockset.ErrNested)
+						require.ErrorIs(t, err, lockset.ErrNested)
+						require.Equal(t, lockset.FixCall, lockset.NextOf(err))
+						require.ErrorContains(t, err, "Work.Lock")
+						require.ErrorContains(t, err, fmt.Sprintf("has key %q", string(key)))
+						require.Less(t, time.Since(began), 20*rtt)
+					}
+					return nil
 				})
+				require.NoError(t, err)
+				require.Equal(t, [2]int64{100, 100}, b.balances())
+				b.allFree()
 			})
 		}
 	}
@@ -144,19 +140,17 @@ func TestAUnitUnderASetThatHoldsItsKeyIsRefused(t *testing.T) {
 func TestUnitsUnderALockOfAnotherKey(t *testing.T) {
 	for _, job := range []ordering.Key{"a job", "job", customerKey("0"), customerKey("9")} {
 		for name, unit := range unitsThatNeed("1") {
-			t.Run(string(job)+"/"+name, func(t *testing.T) {
-				inBed(t, func(t *testing.T, b *bed) {
-					c := b.client("c", nil)
-					require.NoError(t, c.locks.With(t.Context(), []ordering.Key{job}, func(ctx context.Context, _ fencing.Token) error {
-						for range 3 {
-							if err := unit(ctx, c); err != nil {
-								require.NotErrorIs(t, err, lockset.ErrNested)
-							}
+			runInBed(t, string(job)+"/"+name, func(t *testing.T, b *bed) {
+				c := b.client("c", nil)
+				require.NoError(t, c.locks.With(t.Context(), []ordering.Key{job}, func(ctx context.Context, _ fencing.Token) error {
+					for range 3 {
+						if err := unit(ctx, c); err != nil {
+							require.NotErrorIs(t, err, lockset.ErrNested)
 						}
-						return c.freely(ctx, unitofwork.Work{}, reads(accounts.Ref("1", "a")))
-					}))
-					b.allFree()
-				})
+					}
+					return c.freely(ctx, unitofwork.Work{}, reads(accounts.Ref("1", "a")))
+				}))
+				b.allFree()
 			})
 		}
 	}
@@ -177,34 +171,32 @@ func TestASetUnderAUnitThatHasItsKeyIsRefused(t *testing.T) {
 		},
 	}
 	for name, run := range run {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				c, other := b.client("c", nil), b.client("other", nil)
-				took := 0
-				take := func(ctx context.Context, key ordering.Key) error {
-					ctx, cancel := context.WithTimeout(ctx, time.Minute)
-					defer cancel()
-					return other.locks.With(ctx, []ordering.Key{key}, func(context.Context, fencing.Token) error { took++; return nil })
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			c, other := b.client("c", nil), b.client("other", nil)
+			took := 0
+			take := func(ctx context.Context, key ordering.Key) error {
+				ctx, cancel := context.WithTimeout(ctx, time.Minute)
+				defer cancel()
+				return other.locks.With(ctx, []ordering.Key{key}, func(context.Context, fencing.Token) error { took++; return nil })
+			}
+			require.NoError(t, run(c, t.Context(), func(ctx context.Context, u *unitofwork.Unit) error {
+				a := accounts.Ref("1", "a")
+				require.NoError(t, u.Get(ctx, a))
+				for _, key := range []ordering.Key{"named", "named/below", accountKey("1", "a"), customerKey("1")} {
+					err := take(ctx, key)
+					require.ErrorIs(t, err, lockset.ErrNested, "%s", key)
+					require.ErrorContains(t, err, "without a set")
 				}
-				require.NoError(t, run(c, t.Context(), func(ctx context.Context, u *unitofwork.Unit) error {
-					a := accounts.Ref("1", "a")
-					require.NoError(t, u.Get(ctx, a))
-					for _, key := range []ordering.Key{"named", "named/below", accountKey("1", "a"), customerKey("1")} {
-						err := take(ctx, key)
-						require.ErrorIs(t, err, lockset.ErrNested, "%s", key)
-						require.ErrorContains(t, err, "without a set")
-					}
-					require.ErrorIs(t, take(ctx, "a"), lockset.ErrNested, "it comes before what the unit has")
-					require.NoError(t, take(ctx, "z"))
-					_, err := other.locks.TryAcquire(ctx, []ordering.Key{"named"})
-					require.ErrorIs(t, err, lockset.ErrNested)
-					a.T.Balance++
-					return u.Put(a)
-				}))
-				require.Equal(t, 1, took)
-				require.EqualValues(t, 101, b.account("1").Balance)
-				b.allFree()
-			})
+				require.ErrorIs(t, take(ctx, "a"), lockset.ErrNested, "it comes before what the unit has")
+				require.NoError(t, take(ctx, "z"))
+				_, err := other.locks.TryAcquire(ctx, []ordering.Key{"named"})
+				require.ErrorIs(t, err, lockset.ErrNested)
+				a.T.Balance++
+				return u.Put(a)
+			}))
+			require.Equal(t, 1, took)
+			require.EqualValues(t, 101, b.account("1").Balance)
+			b.allFree()
 		})
 	}
 }
@@ -234,22 +226,20 @@ func TestAUnitThatComesToAKeyAfterASetOfItsFunction(t *testing.T) {
 // The same for a set that the function has taken before it came to the record.
 func TestAUnitThatComesToAKeyOfASetOfItsFunction(t *testing.T) {
 	for name, locked := range map[string][]ordering.Key{"without locks": nil, "under locks": ofMany()} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				c := b.client("c", nil)
-				err := c.freely(t.Context(), unitofwork.Work{Keys: locked}, func(ctx context.Context, u *unitofwork.Unit) error {
-					return c.locks.With(ctx, []ordering.Key{"z"}, func(ctx context.Context, _ fencing.Token) error {
-						if err := u.Get(ctx, accounts.Ref("2", "a")); err != nil {
-							return err
-						}
-						return c.locks.With(ctx, []ordering.Key{"z2"}, func(ctx context.Context, _ fencing.Token) error {
-							return u.Get(ctx, elsewhere.Ref("1", "a"))
-						})
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			c := b.client("c", nil)
+			err := c.freely(t.Context(), unitofwork.Work{Keys: locked}, func(ctx context.Context, u *unitofwork.Unit) error {
+				return c.locks.With(ctx, []ordering.Key{"z"}, func(ctx context.Context, _ fencing.Token) error {
+					if err := u.Get(ctx, accounts.Ref("2", "a")); err != nil {
+						return err
+					}
+					return c.locks.With(ctx, []ordering.Key{"z2"}, func(ctx context.Context, _ fencing.Token) error {
+						return u.Get(ctx, elsewhere.Ref("1", "a"))
 					})
 				})
-				require.ErrorIs(t, err, lockset.ErrNested)
-				b.allFree()
 			})
+			require.ErrorIs(t, err, lockset.ErrNested)
+			b.allFree()
 		})
 	}
 }
@@ -262,17 +252,15 @@ func TestAUnitThatNeedsAKeyOfASetOfItsFunction(t *testing.T) {
 		"to write": func(_ context.Context, u *unitofwork.Unit) error { return u.Delete(a) },
 	} {
 		for locks, work := range map[string]unitofwork.Work{"without locks": {}, "under locks": {Keys: ofMany()}} {
-			t.Run(name+" "+locks, func(t *testing.T) {
-				inBed(t, func(t *testing.T, b *bed) {
-					c := b.client("c", nil)
-					require.ErrorIs(t, c.freely(t.Context(), work, func(ctx context.Context, u *unitofwork.Unit) error {
-						set, err := c.locks.TryAcquire(ctx, []ordering.Key{customerKey("1")})
-						require.NoError(t, err)
-						_ = need(ctx, u) // the commit says so as well
-						return set.Release(ctx)
-					}), lockset.ErrNested)
-					b.allFree()
-				})
+			runInBed(t, name+" "+locks, func(t *testing.T, b *bed) {
+				c := b.client("c", nil)
+				require.ErrorIs(t, c.freely(t.Context(), work, func(ctx context.Context, u *unitofwork.Unit) error {
+					set, err := c.locks.TryAcquire(ctx, []ordering.Key{customerKey("1")})
+					require.NoError(t, err)
+					_ = need(ctx, u) // the commit says so as well
+					return set.Release(ctx)
+				}), lockset.ErrNested)
+				b.allFree()
 			})
 		}
 	}
@@ -353,13 +341,11 @@ func TestAUnitThatWaitsForAUnitOfItsCaller(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		log := &logbook{}
 		c := b.client("c", nil, func(l *lockset.Config, _ *unitofwork.Config) { l.Logger = log.logger() })
-		u, err := c.Begin(t.Context(), unitofwork.Work{Keys: transferKeys, Purpose: "payments"})
-		require.NoError(t, err)
+		u := c.begins(t, unitofwork.Work{Keys: transferKeys, Purpose: "payments"})
 		taken := time.Now()
 		for name, run := range map[string]func(context.Context, unitofwork.Work, func(context.Context, *unitofwork.Unit) error) error{"without locks": c.freely, "under locks": c.Do} {
 			err := run(t.Context(), unitofwork.Work{Keys: transferKeys, Wait: lockset.For(2 * lease)}, reads(accounts.Ref("1", "a")))
-			var held *lockset.HeldError
-			require.ErrorAs(t, err, &held, name)
+			held := errorAs[*lockset.HeldError](t, err, name)
 			require.Equal(t, taken, held.Since, name)
 			require.ErrorContains(t, err, `is held by this process, by unit `+u.Nonce()+` for "payments", since `, name)
 		}

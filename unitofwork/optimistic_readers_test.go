@@ -2,6 +2,7 @@ package unitofwork_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -12,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdall/holdall/lockset"
+	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -79,8 +80,7 @@ func TestReadersDoNotRefuseReaders(t *testing.T) {
 func TestReadersOfOneProcess(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		const workers, lasts = 40, 500 * time.Millisecond
-		var r runs
-		c := b.client("c", nil, r.traced)
+		c, r := b.traced("c", nil)
 		end := time.Now().Add(lasts)
 		var done sync.WaitGroup
 		for i := range workers {
@@ -133,30 +133,19 @@ func TestAReaderLeavesTheRowAsItIs(t *testing.T) {
 		require.NoError(t, reader.freely(t.Context(), unitofwork.Work{}, reading("1", customers.Ref("9"))))
 		require.Len(t, b.db.Items("locks"), 2, "those of the account and its customer")
 
-		ahead := b.client("ahead", nil, func(l *lockset.Config, _ *unitofwork.Config) {
-			l.Now = func() time.Time { return time.Now().Add(time.Minute) }
-		})
+		ahead := b.client("ahead", nil, clockOff(time.Minute))
 		require.NoError(t, ahead.freely(t.Context(), unitofwork.Work{}, naming("9", "new")))
-		before := b.lockRow(customerKey("9"))
+		before := b.row(customerKey("9"))
 		require.NoError(t, reader.freely(t.Context(), unitofwork.Work{}, reading("1", customers.Ref("9"))))
-		require.Equal(t, before, b.lockRow(customerKey("9")))
+		require.Equal(t, before, b.row(customerKey("9")))
 		require.Greater(t, b.account("1").Fence, fenceOf(before))
 
 		named := unitofwork.Work{Keys: []ordering.Key{customerKey("9")}}
 		require.NoError(t, reader.freely(t.Context(), named, reading("1", customers.Ref("9"))))
-		after := b.lockRow(customerKey("9"))
+		after := b.row(customerKey("9"))
 		require.Greater(t, fenceOf(after), fenceOf(before), "a key that is named keeps others out")
 		require.NotEqual(t, before["recordVersionNumber"], after["recordVersionNumber"])
 	})
-}
-
-func (b *bed) lockRow(key ordering.Key) map[string]types.AttributeValue {
-	for _, item := range b.db.Items("locks") {
-		if item["key"].(*types.AttributeValueMemberS).Value == string(key) {
-			return item
-		}
-	}
-	return nil
 }
 
 func fenceOf(row map[string]types.AttributeValue) (fence int64) {
@@ -166,9 +155,7 @@ func fenceOf(row map[string]types.AttributeValue) (fence int64) {
 
 // naming gives a customer a name.
 func naming(id, name string) func(context.Context, *unitofwork.Unit) error {
-	return func(_ context.Context, u *unitofwork.Unit) error {
-		return u.Replace(customers.Of(customer{ID: id, Name: name}))
-	}
+	return replaces(customers.Of(customer{ID: id, Name: name}))
 }
 
 // Somebody writes, or has, what a unit has read: the unit runs again, and reads what is true then.
@@ -189,103 +176,342 @@ func TestAWriterOfWhatAReaderHasRead(t *testing.T) {
 			return err
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				reader, writer := b.client("reader", nil), b.client("writer", nil)
-				var seen []int64
-				require.NoError(t, reader.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
-					theirs := accounts.Ref("2", "a")
-					if err := reading("1", theirs)(ctx, u); err != nil {
-						return err
-					}
-					if seen = append(seen, theirs.T.Balance); len(seen) > 1 {
-						return nil
-					}
-					return writes(t.Context(), writer)
-				}))
-				require.Len(t, seen, 2)
-				require.Equal(t, b.account("2").Balance, seen[1])
-				require.EqualValues(t, 101, b.account("1").Balance)
-			})
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			reader, writer := b.client("reader", nil), b.client("writer", nil)
+			var seen []int64
+			require.NoError(t, reader.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+				theirs := accounts.Ref("2", "a")
+				if err := reading("1", theirs)(ctx, u); err != nil {
+					return err
+				}
+				if seen = append(seen, theirs.T.Balance); len(seen) > 1 {
+					return nil
+				}
+				return writes(t.Context(), writer)
+			}))
+			require.Len(t, seen, 2)
+			require.Equal(t, b.account("2").Balance, seen[1])
+			require.EqualValues(t, 101, b.account("1").Balance)
 		})
 	}
 }
 
-// Units that each read what the others write: whoever is on call may only go while another is. One
-// that goes at the same time as another sees that, or the other sees it.
-func TestNobodyGoesUnseen(t *testing.T) {
-	const doctors = 3
-	seeds := uint64(100)
+// Write skew: two units read both records of a pair, and each writes another one. The pair begins
+// with one and one, and a unit takes one only if one is left then: two that do not see each other
+// leave nothing.
+
+// pair names two accounts of different families.
+func pair(n int) [2]*unitofwork.Ref[account] {
+	return [2]*unitofwork.Ref[account]{accounts.Ref(fmt.Sprint("left", n), "a"), accounts.Ref(fmt.Sprint("right", n), "a")}
+}
+
+// putPair writes a pair whose lock rows are there, as a commit sees most rows.
+func (b *bed) putPair(c *client, n int) {
+	b.t.Helper()
+	for _, r := range pair(n) {
+		r.T.Balance = 1
+		b.put("accounts", r.T)
+	}
+	c.passes(b.t, keysOfPair(n)...)
+}
+
+func keysOfPair(n int) (keys []ordering.Key) {
+	for _, r := range pair(n) {
+		keys = append(keys, accountKey(r.T.Customer, r.T.ID))
+	}
+	return keys
+}
+
+// leftOf is what both records of a pair have.
+func (b *bed) leftOf(n int) (sum int64) {
+	for _, r := range pair(n) {
+		sum += b.account(r.T.Customer).Balance
+	}
+	return sum
+}
+
+// takeOne takes one from one record of a pair, if one is left then.
+func takeOne(n, from int, apart bool, thinks time.Duration) func(context.Context, *unitofwork.Unit) error {
+	return func(ctx context.Context, u *unitofwork.Unit) error {
+		both := pair(n)
+		reads := [][]unitofwork.Record{{both[0], both[1]}}
+		if apart {
+			reads = [][]unitofwork.Record{{both[1-from]}, {both[from]}}
+		}
+		for _, some := range reads {
+			if err := u.Get(ctx, some...); err != nil {
+				return err
+			}
+			time.Sleep(thinks)
+		}
+		if both[0].T.Balance+both[1].T.Balance < 2 || both[from].T.Balance < 1 {
+			return nil
+		}
+		both[from].T.Balance--
+		return u.Put(both[from])
+	}
+}
+
+// Units of two processes take from pair after pair, without locks and under them, alone and in
+// groups, while requests and answers are lost and come late: of each pair one is left.
+func TestNoWriteSkewWhateverGoesAstray(t *testing.T) {
+	seeds := 20
 	if testing.Short() {
-		seeds = 25
+		seeds = 3
 	}
-	for name, duty := range map[string]func(i int) *unitofwork.Ref[account]{
-		"one family": func(i int) *unitofwork.Ref[account] { return accounts.Ref("0", fmt.Sprint(i)) },
-		"several":    func(i int) *unitofwork.Ref[account] { return accounts.Ref(fmt.Sprint("d", i), "a") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				var clients [doctors]*client
-				for i := range clients {
-					clients[i] = b.client(fmt.Sprint("c", i), nil)
-				}
-				var again atomic.Int64
-				for seed := range seeds {
-					for i := range doctors {
-						ref := duty(i)
-						ref.T.Balance = 1
-						b.put("accounts", ref.T)
+	for n := range seeds {
+		seed := uint64(time.Now().UnixNano())
+		if n < seeds/2 {
+			seed = uint64(n)
+		}
+		runInBed(t, fmt.Sprintf("seed %d", seed), func(t *testing.T, b *bed) { b.takeFromPairs(seed) })
+	}
+}
+
+func (b *bed) takeFromPairs(seed uint64) {
+	const pairs = 12
+	calm := b.client("calm", nil)
+	for n := range pairs {
+		b.putPair(calm, n)
+	}
+	began := time.Now()
+	var all sync.WaitGroup
+	for p := range 2 {
+		c := b.client(fmt.Sprint("c", p), losing(seed+uint64(p)))
+		for g := range 4 {
+			r := rand.New(rand.NewPCG(seed, uint64(10*p+g)))
+			all.Go(func() {
+				for n := range pairs {
+					together := time.Duration(n) * time.Second
+					time.Sleep(together + time.Duration(r.Int64N(int64(3*rtt))) - time.Since(began))
+					work := unitofwork.Work{Alone: r.IntN(4) == 0}
+					if r.IntN(2) == 0 {
+						work.ID = fmt.Sprint(p, g, n)
 					}
-					r := rand.New(rand.NewPCG(seed, 1))
-					var done sync.WaitGroup
-					for i, c := range clients {
-						starts, thinks := time.Duration(r.Int64N(int64(3*rtt))), time.Duration(r.Int64N(int64(3*rtt)))
-						done.Go(func() {
-							time.Sleep(starts)
-							again.Add(-1)
-							require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
-								again.Add(1)
-								return leaves(ctx, u, i, thinks, doctors, duty)
-							}))
-						})
+					switch r.IntN(6) {
+					case 0:
+						work.Lock, work.Keys = true, keysOfPair(n)
+					case 1:
+						work.Keys = keysOfPair(n)[:1]
 					}
-					done.Wait()
-					require.NoError(t, clients[0].freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
-						onCall, err := whoIsOnCall(ctx, u, doctors, duty)
-						require.NotEmpty(t, onCall, "seed %d", seed)
-						return err
-					}))
+					take := takeOne(n, r.IntN(2), r.IntN(2) == 0, time.Duration(r.Int64N(int64(2*rtt))))
+					for told := errors.New("not tried"); told != nil; time.Sleep(rtt) {
+						told = c.freely(b.t.Context(), work, take)
+					}
 				}
-				require.Positive(t, again.Load(), "nobody was in the way of anybody")
 			})
+		}
+	}
+	all.Wait()
+	time.Sleep(time.Minute) // what is late has arrived
+	for n := range pairs {
+		require.EqualValues(b.t, 1, b.leftOf(n), "pair %d", n)
+	}
+}
+
+// A rival takes from the pair before each request of a unit, which is then lost, or its answer, or
+// arrives late, or twice, or with which the unit's process dies: one is left.
+func TestNoWriteSkewAtAnyRequest(t *testing.T) {
+	for way, work := range map[string]unitofwork.Work{
+		"without locks": {}, "a key named": {Keys: keysOfPair(0)[:1]}, "under locks": {Lock: true, Keys: keysOfPair(0)},
+	} {
+		work.ID = "taken"
+		for name, fault := range map[string]faults.Fault{
+			"nothing": faults.Pass(), "answer lost": faults.LoseAnswer(faults.Reset), "request lost": faults.LoseRequest(faults.Reset),
+			"answer never comes": faults.LoseAnswer(faults.Hang), "late": faults.DeliverLate(2*lease, faults.Reset), "twice": faults.Duplicate(2 * lease),
+			"dies before": faults.CrashHere(false), "dies after": faults.CrashHere(true),
+		} {
+			t.Run(way+"/"+name, func(t *testing.T) {
+				more := true
+				for n := int64(1); more && !t.Failed(); n++ {
+					inBed(t, func(t *testing.T, b *bed) { more = b.rivalAt(n, work, fault) })
+				}
+			})
+		}
+	}
+}
+
+// rivalAt reports whether the unit has sent an n-th request.
+func (b *bed) rivalAt(n int64, work unitofwork.Work, fault faults.Fault) bool {
+	rival := b.client("rival", nil)
+	b.putPair(rival, 0)
+	var sent atomic.Int64
+	told := make(chan error, 1)
+	c := b.client("c", func(faults.Call) faults.Fault {
+		if sent.Add(1) != n {
+			return faults.Pass()
+		}
+		go func() { told <- rival.freely(b.t.Context(), unitofwork.Work{}, takeOne(0, 1, true, 0)) }()
+		time.Sleep(20 * rtt) // it is committed, or waits for the unit's locks
+		return fault
+	})
+	ctx, cancel := context.WithCancel(b.t.Context())
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.untilDone(ctx, work)
+	}()
+	select {
+	case <-done:
+	case <-c.net.Dead():
+		died := time.Now()
+		b.client("heir", nil).untilDone(ctx, work)
+		if !work.Lock {
+			require.Less(b.t, time.Since(died), 100*time.Millisecond, "nobody waits for what it has left")
+		}
+	}
+	if sent.Load() < n {
+		return false
+	}
+	require.NoError(b.t, <-told)
+	time.Sleep(3 * lease) // what is late has arrived
+	require.EqualValues(b.t, 1, b.leftOf(0), "a rival at request %d", n)
+	cancel()
+	<-done
+	return true
+}
+
+// untilDone has a unit take from the first pair, again and again until it has or ctx ends.
+func (c *client) untilDone(ctx context.Context, work unitofwork.Work) {
+	for c.freely(ctx, work, takeOne(0, 0, true, 0)) != nil && ctx.Err() == nil {
+		time.Sleep(rtt)
+	}
+}
+
+// Units that move between records, add without reading, and only look at some of what they have read, beside
+// programs without locks that take their time between reading and writing: nothing is lost, and every
+// change is counted.
+func TestManyRecordsBesideProgramsWithoutLocks(t *testing.T) {
+	for n := range 20 {
+		seed := uint64(time.Now().UnixNano())
+		if n < 10 {
+			seed = uint64(n)
+		}
+		if testing.Short() && n%7 > 0 {
+			continue
+		}
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			inTallies(t, func(t *testing.T, b *bed) { manyRecords(t, b, seed) })
 		})
 	}
 }
 
-// leaves has a doctor go, if another is on call.
-func leaves(ctx context.Context, u *unitofwork.Unit, i int, thinks time.Duration, doctors int, duty func(i int) *unitofwork.Ref[account]) error {
-	onCall, err := whoIsOnCall(ctx, u, doctors, duty)
-	if err != nil {
-		return err
+func manyRecords(t *testing.T, b *bed, seed uint64) {
+	ids := []string{"a", "b", "c", "d"}
+	for _, id := range ids {
+		b.put("tallies", tally{ID: id, N: 100, Version: 1})
 	}
-	time.Sleep(thinks)
-	if mine := onCall[i]; mine != nil && len(onCall) > 1 {
-		mine.T.Balance = 0
-		return u.Put(mine)
+	var mu sync.Mutex
+	added := int64(0)             // in all
+	changes := map[string]int64{} // of each
+	note := func(n int64, changed ...string) {
+		mu.Lock()
+		defer mu.Unlock()
+		added += n
+		for _, id := range changed {
+			changes[id]++
+		}
 	}
-	return nil
+	var all sync.WaitGroup
+	for p := range 2 {
+		c := b.client(fmt.Sprint("c", p), losing(seed+uint64(p)))
+		for g := range 4 {
+			r := rand.New(rand.NewPCG(seed, uint64(10*p+g)))
+			all.Go(func() {
+				for i := range 12 {
+					f, n, changed := anyUnit(r, ids)
+					work := unitofwork.Work{ID: fmt.Sprint(p, g, i), Alone: r.IntN(3) == 0}
+					if r.IntN(3) == 0 {
+						work.Lock = true
+						for _, id := range ids {
+							work.Keys = append(work.Keys, tallyKey(id))
+						}
+					}
+					for told := errors.New("not tried"); told != nil; time.Sleep(50 * time.Millisecond) {
+						told = c.freely(t.Context(), work, f)
+					}
+					note(n, changed...)
+				}
+			})
+		}
+	}
+	for g := range 2 {
+		r := rand.New(rand.NewPCG(seed, uint64(100+g)))
+		all.Go(func() {
+			for range 40 {
+				id := ids[r.IntN(len(ids))]
+				write := b.readOld(id, 1)
+				time.Sleep(time.Duration(r.IntN(30)) * time.Millisecond)
+				if write() == nil {
+					note(1, id)
+				}
+			}
+		})
+	}
+	all.Wait()
+	time.Sleep(time.Minute) // what is late has arrived
+	sum := int64(0)
+	for _, id := range ids {
+		r, _ := b.tally(id)
+		sum += r.N
+		require.Equal(t, 1+changes[id], r.Version, "%s: each change was counted", id)
+	}
+	require.Equal(t, 400+added, sum)
 }
 
-func whoIsOnCall(ctx context.Context, u *unitofwork.Unit, doctors int, duty func(i int) *unitofwork.Ref[account]) (map[int]*unitofwork.Ref[account], error) {
-	onCall := map[int]*unitofwork.Ref[account]{}
-	for i := range doctors { // one by one
-		ref := duty(i)
-		if err := u.Get(ctx, ref); err != nil {
-			return nil, err
-		}
-		if ref.T.Balance == 1 {
-			onCall[i] = ref
-		}
+// anyUnit is a unit, what it adds in all, and which records it writes.
+func anyUnit(r *rand.Rand, ids []string) (f func(context.Context, *unitofwork.Unit) error, adds int64, changed []string) {
+	of := r.Perm(len(ids))
+	one, other := ids[of[0]], ids[of[1]]
+	switch r.IntN(3) {
+	case 0: // it reads and writes both, one after the other
+		return func(ctx context.Context, u *unitofwork.Unit) error {
+			from, to := tallies.Ref(one), tallies.Ref(other)
+			if err := u.Get(ctx, from); err != nil {
+				return err
+			}
+			if err := u.Get(ctx, to); err != nil {
+				return err
+			}
+			from.T.N--
+			to.T.N++
+			return u.Put(from, to)
+		}, 0, []string{one, other}
+	case 1: // it has read neither
+		add := unitofwork.Expression{Update: "ADD N :one", Values: map[string]any{":one": 1}}
+		return func(_ context.Context, u *unitofwork.Unit) error {
+			return errors.Join(u.Update(tallies.Ref(one), add), u.Update(tallies.Ref(other), add))
+		}, 2, []string{one, other}
+	default: // it only looks at one of them
+		return func(ctx context.Context, u *unitofwork.Unit) error {
+			looked, written := tallies.Ref(one), tallies.Ref(other)
+			if err := u.Get(ctx, looked, written); err != nil {
+				return err
+			}
+			written.T.N++
+			return u.Put(written)
+		}, 1, []string{other}
 	}
-	return onCall, nil
+}
+
+// losing has requests, and answers, lost now and then.
+func losing(seed uint64) faults.Script {
+	var mu sync.Mutex
+	r := rand.New(rand.NewPCG(seed, 1))
+	return func(faults.Call) faults.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		switch r.IntN(12) {
+		case 0:
+			return faults.LoseAnswer(faults.Reset)
+		case 1:
+			return faults.LoseRequest(faults.Reset)
+		case 2:
+			return faults.DeliverLate(time.Duration(r.IntN(3000))*time.Millisecond, faults.Reset)
+		case 3:
+			return faults.Duplicate(time.Duration(r.IntN(1000)) * time.Millisecond)
+		}
+		return faults.Pass()
+	}
 }

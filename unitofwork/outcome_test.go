@@ -25,9 +25,8 @@ import (
 // its outcome can be asked by.
 func (b *bed) refOf(id string) string {
 	b.t.Helper()
-	var doubt *unitofwork.InDoubtError
 	err := b.client("cut off", cutAfterCommit(false)).Do(b.t.Context(), unitofwork.Work{Keys: transferKeys, ID: id}, transfer(30))
-	require.ErrorAs(b.t, err, &doubt)
+	doubt := errorAs[*unitofwork.InDoubtError](b.t, err)
 	return doubt.Ref
 }
 
@@ -43,27 +42,24 @@ func TestAnOutcomeWithoutAnAnswer(t *testing.T) {
 		"of a unit, without a unit table": {func(b *bed) string { return b.refOf("") }, withoutUnitTable, []string{"locks"}},
 		"of an ID":                        {func(*bed) string { return "p" }, nil, []string{"units"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				idOrRef := c.ask(b)
-				if c.change == nil {
-					c.change = func(*lockset.Config, *unitofwork.Config) {}
-				}
-				denied := func(call faults.Call) faults.Fault {
-					require.Equal(t, "TransactGetItems", call.Op, "it is asked as of one moment")
-					return faults.Deny()
-				}
-				outcome, err := b.client("asker", denied, c.change).Outcome(t.Context(), idOrRef)
-				var refused *lockset.TableError
-				require.ErrorAs(t, err, &refused)
-				require.Equal(t, c.tables, refused.Tables)
-				require.Equal(t, unitofwork.Undecided, outcome)
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			idOrRef := c.ask(b)
+			if c.change == nil {
+				c.change = asItIs
+			}
+			denied := func(call faults.Call) faults.Fault {
+				require.Equal(t, "TransactGetItems", call.Op, "it is asked as of one moment")
+				return faults.Deny()
+			}
+			outcome, err := b.client("asker", denied, c.change).Outcome(t.Context(), idOrRef)
+			refused := errorAs[*lockset.TableError](t, err)
+			require.Equal(t, c.tables, refused.Tables)
+			require.Equal(t, unitofwork.Undecided, outcome)
 
-				silent := func(faults.Call) faults.Fault { return faults.LoseRequest(faults.Hang) }
-				outcome, err = b.client("cut off, too", silent, c.change).Outcome(t.Context(), idOrRef)
-				require.ErrorAs(t, err, new(*lockset.NoAnswerError))
-				require.Equal(t, unitofwork.Undecided, outcome)
-			})
+			silent := func(faults.Call) faults.Fault { return faults.LoseRequest(faults.Hang) }
+			outcome, err = b.client("cut off, too", silent, c.change).Outcome(t.Context(), idOrRef)
+			require.ErrorAs(t, err, new(*lockset.NoAnswerError))
+			require.Equal(t, unitofwork.Undecided, outcome)
 		})
 	}
 }
@@ -81,17 +77,13 @@ func TestAnOutcomeWithoutAUnitTable(t *testing.T) {
 		"committed, others since":  {true, others, unitofwork.Forgotten},
 		"committed, all rows gone": {true, func(_ *testing.T, b *bed) { b.deleteRow(transferKeys[0]); b.deleteRow(transferKeys[1]) }, unitofwork.Forgotten},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				var doubt *unitofwork.InDoubtError
-				require.ErrorAs(t, b.client("c", cutAfterCommit(c.executed), withoutUnitTable).Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(30)), &doubt)
-				if c.between != nil {
-					c.between(t, b)
-				}
-				outcome, err := b.client("asker", nil, withoutUnitTable).Outcome(t.Context(), doubt.Ref)
-				require.NoError(t, err)
-				require.Equal(t, c.outcome, outcome)
-			})
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			cl := b.client("c", cutAfterCommit(c.executed), withoutUnitTable)
+			doubt := errorAs[*unitofwork.InDoubtError](t, cl.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, transfer(30)))
+			if c.between != nil {
+				c.between(t, b)
+			}
+			require.Equal(t, c.outcome, b.client("asker", nil, withoutUnitTable).outcomeOf(t, doubt.Ref))
 		})
 	}
 }
@@ -112,14 +104,12 @@ func TestAnOutcomeByWhatIsNotOurs(t *testing.T) {
 			b.putItem("units", map[string]types.AttributeValue{"unit": text("id:p"), "part": text("record"), "colour": text("red")})
 		}, new(*unitofwork.IDError)},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				ref := b.refOf("p")
-				c.harm(b)
-				outcome, err := b.client("asker", nil).Outcome(t.Context(), ref)
-				require.ErrorAs(t, err, c.is)
-				require.Equal(t, unitofwork.Undecided, outcome)
-			})
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			ref := b.refOf("p")
+			c.harm(b)
+			outcome, err := b.client("asker", nil).Outcome(t.Context(), ref)
+			require.ErrorAs(t, err, c.is)
+			require.Equal(t, unitofwork.Undecided, outcome)
 		})
 	}
 }
@@ -134,43 +124,44 @@ func TestHowLongAMissingRecordTells(t *testing.T) {
 		require.NoError(t, err)
 		last := time.Unix(seconds, 0).Add((30 - 14) * 24 * time.Hour)
 		for at, want := range map[time.Time]unitofwork.Outcome{last: unitofwork.NotCommitted, last.Add(1): unitofwork.Forgotten} {
-			outcome, err := b.client("asker", nil, func(l *lockset.Config, _ *unitofwork.Config) {
+			require.Equal(t, want, b.client("asker", nil, func(l *lockset.Config, _ *unitofwork.Config) {
 				l.Now = func() time.Time { return at }
-			}).Outcome(t.Context(), ref)
-			require.NoError(t, err)
-			require.Equal(t, want, outcome, "%v", at.Sub(last))
+			}).outcomeOf(t, ref), "%v", at.Sub(last))
 		}
 	})
 }
 
 // The same payment under the same keys of another lock table, while the first is at its
-// function: the unit table alone tells, when it commits. It has been done, once.
+// function, or decides: the unit table alone tells, when it commits. It has been done, once.
 func TestAUnitThatIsDoneUnderOtherLocks(t *testing.T) {
 	for name, payload := range map[string]string{"the same": "x", "with another payload": "y"} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
+		for size, change := range sized {
+			runInBed(t, name+", "+size, func(t *testing.T, b *bed) {
 				require.NoError(t, lockset.CreateTable(t.Context(), b.db, lockset.Config{Table: "locks2"}))
-				c, other := b.client("A", nil), b.client("other", nil, onOtherLocks)
+				_, stage, all := fewAccounts()
+				other := b.client("other", nil, change, onOtherLocks)
+				does := func() { require.NoError(t, other.Do(t.Context(), payment(keysOfFew(), payload), stage)) }
+				c := b.client("A", upon(decides.is, does), change)
 				calls := 0
-				err := c.Do(t.Context(), payment(transferKeys, "x"), func(ctx context.Context, u *unitofwork.Unit) error {
-					calls++
-					require.NoError(t, other.Do(t.Context(), payment(transferKeys, payload), transfer(30)))
-					return transfer(30)(ctx, u)
+				err := c.Do(t.Context(), payment(keysOfFew(), "x"), func(ctx context.Context, u *unitofwork.Unit) error {
+					if calls++; size == "small" {
+						does()
+					}
+					return stage(ctx, u)
 				})
 				if payload == "x" {
 					require.NoError(t, err)
 					require.Equal(t, map[string]int{"already": 1}, c.outcomes())
 				} else {
-					var refused *unitofwork.IDError
-					require.ErrorAs(t, err, &refused)
-					require.Equal(t, "payment", refused.ID)
+					require.Equal(t, "payment", errorAs[*unitofwork.IDError](t, err).ID)
 					require.Equal(t, map[string]int{"not": 1}, c.outcomes())
 				}
 				require.Equal(t, 1, calls)
-				require.Equal(t, [2]int64{70, 130}, b.balances())
+				require.True(t, b.allOrNothing(all))
 				b.allFree()
+				b.nothingLeft()
 			})
-		})
+		}
 	}
 }
 
@@ -178,22 +169,19 @@ func TestAUnitThatIsDoneUnderOtherLocks(t *testing.T) {
 // none, refuses the commit. It is not told as done.
 func TestACommitThatMeetsARecordThatIsNone(t *testing.T) {
 	for name, change := range map[string]func(*lockset.Config, *unitofwork.Config){
-		"at once": func(*lockset.Config, *unitofwork.Config) {}, "with a journal": inOneAction,
+		"at once": asItIs, "with a journal": inOneAction,
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				c := b.client("c", nil, change)
-				err := c.Do(t.Context(), payment(transferKeys, "x"), func(ctx context.Context, u *unitofwork.Unit) error {
-					b.putItem("units", map[string]types.AttributeValue{"unit": text("id:payment"), "part": text("record"), "colour": text("red")})
-					return transfer(30)(ctx, u)
-				})
-				var refused *unitofwork.IDError
-				require.ErrorAs(t, err, &refused)
-				require.Equal(t, "payment", refused.ID)
-				require.Equal(t, map[string]int{"not": 1}, c.outcomes())
-				require.Equal(t, [2]int64{100, 100}, b.balances())
-				b.allFree()
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			c := b.client("c", nil, change)
+			err := c.Do(t.Context(), payment(transferKeys, "x"), func(ctx context.Context, u *unitofwork.Unit) error {
+				b.putItem("units", map[string]types.AttributeValue{"unit": text("id:payment"), "part": text("record"), "colour": text("red")})
+				return transfer(30)(ctx, u)
 			})
+			refused := errorAs[*unitofwork.IDError](t, err)
+			require.Equal(t, "payment", refused.ID)
+			require.Equal(t, map[string]int{"not": 1}, c.outcomes())
+			require.Equal(t, [2]int64{100, 100}, b.balances())
+			b.allFree()
 		})
 	}
 }
@@ -207,8 +195,7 @@ func TestAnIDThatCannotBeLookedUp(t *testing.T) {
 			t.Error("it may have been done before")
 			return nil
 		})
-		var refused *lockset.TableError
-		require.ErrorAs(t, err, &refused)
+		refused := errorAs[*lockset.TableError](t, err)
 		require.Equal(t, []string{"units"}, refused.Tables)
 		require.Equal(t, map[string]int{"not": 1}, c.outcomes())
 		b.allFree()
@@ -222,17 +209,7 @@ func (b *bed) deadUnits() (committed, aborted string, rest []ordering.Key) {
 	keys, refs := largeKeys(3 * fewKeys)
 	die := func(from int, executed bool) (unit string) {
 		dead := b.client("dead"+strconv.Itoa(from), atPhase(decides, 1, faults.CrashHere(executed)), inSmallTransactions)
-		over := make(chan struct{})
-		b.t.Cleanup(func() { <-over })
-		go func() {
-			defer close(over)
-			_ = dead.Do(context.WithoutCancel(b.t.Context()), unitofwork.Work{Keys: keys[from : from+fewKeys]}, func(ctx context.Context, u *unitofwork.Unit) error {
-				unit = u.Nonce()
-				return deposit(refs[from:from+fewKeys], 7)(ctx, u)
-			})
-		}()
-		<-dead.net.Dead()
-		return unit
+		return dead.diesIn(b.t, unitofwork.Work{Keys: keys[from : from+fewKeys]}, deposit(refs[from:from+fewKeys], 7))
 	}
 	committed = die(0, true)
 	time.Sleep(lease / 2)
@@ -240,28 +217,56 @@ func (b *bed) deadUnits() (committed, aborted string, rest []ordering.Key) {
 	return committed, aborted, keys[2*fewKeys:]
 }
 
-// Of several units, each is watched for as long as it takes, and what is wrong with one
-// keeps nothing of another.
+// Of several units, each is watched for as long as it takes, and what is wrong with one keeps nothing
+// of another: neither an entry that is none, nor a decision or a row that cannot be read.
 func TestRecoverOfSeveralUnits(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		committed, aborted, _ := b.deadUnits()
-		b.putItem("units", map[string]types.AttributeValue{"unit": text("open"), "part": text("no unit"), "key": text("k"), "locks": text("locks")})
-		heir := b.client("heir", nil)
-		start := time.Now()
-		found, err := heir.Recover(t.Context())
-		var foreign *unitofwork.EntryError
-		require.ErrorAs(t, err, &foreign)
-		require.Equal(t, "units", foreign.Table)
-		require.Contains(t, foreign.Entry, "no unit")
-		require.Equal(t, unitofwork.Recovery{Committed: []string{committed}, Aborted: []string{aborted}}, found)
-		require.InDelta(t, lease, time.Since(start), float64(lease/10), "it watches them at the same time")
-		sum, n := b.total()
-		require.Equal(t, fewKeys, n)
-		require.Equal(t, int64(7*fewKeys), sum)
-		b.delete("units", map[string]string{"unit": "open", "part": "no unit"})
-		b.nothingLeft()
-		b.allFree()
-	})
+	broken := "anotherUnitAltogether_"
+	entry := func(part string) attributes {
+		return attributes{"unit": text("open"), "part": text(part), "key": text("nowhere"), "locks": text("locks"), "at": number("1")}
+	}
+	for name, c := range map[string]struct {
+		harm func(*bed)
+		told func(*testing.T, error)
+		mend func(*bed)
+	}{
+		"an entry that is none": {func(b *bed) { b.putItem("units", entry("no unit")) }, func(t *testing.T, err error) {
+			foreign := errorAs[*unitofwork.EntryError](t, err)
+			require.Equal(t, "units", foreign.Table)
+			require.Contains(t, foreign.Entry, "no unit")
+		}, func(b *bed) { b.delete("units", map[string]string{"unit": "open", "part": "no unit"}) }},
+		"a decision that is none": {func(b *bed) {
+			b.putItem("units", entry(broken))
+			b.putItem("units", map[string]types.AttributeValue{"unit": text(broken), "part": text("record"), "state": text("odd")})
+		}, func(t *testing.T, err error) {
+			require.Equal(t, broken, errorAs[*unitofwork.JournalError](t, err).Unit)
+		}, func(b *bed) {
+			b.delete("units", map[string]string{"unit": "open", "part": broken})
+			b.delete("units", map[string]string{"unit": broken, "part": "record"})
+		}},
+		"a row that is none": {func(b *bed) {
+			b.putItem("units", entry(broken))
+			b.putItem("locks", map[string]types.AttributeValue{"key": text("nowhere"), "colour": text("red")})
+		}, func(t *testing.T, err error) { require.ErrorAs(t, err, new(*lockrow.RowError)) }, func(b *bed) {
+			b.delete("units", map[string]string{"unit": "open", "part": broken})
+			b.deleteRow("nowhere")
+		}},
+	} {
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			committed, aborted, _ := b.deadUnits()
+			c.harm(b)
+			start := time.Now()
+			found, err := b.client("heir", nil).Recover(t.Context())
+			c.told(t, err)
+			require.Equal(t, unitofwork.Recovery{Committed: []string{committed}, Aborted: []string{aborted}}, found)
+			require.InDelta(t, lease, time.Since(start), float64(lease/10), "it watches them at the same time")
+			sum, n := b.total()
+			require.Equal(t, fewKeys, n)
+			require.Equal(t, int64(7*fewKeys), sum)
+			c.mend(b)
+			b.nothingLeft()
+			b.allFree()
+		})
+	}
 }
 
 // Whoever cannot look at the key of one unit says so, and finishes the others.
@@ -278,8 +283,7 @@ func TestRecoverGoesOnWithoutARow(t *testing.T) {
 		require.NotEmpty(t, b.entry(aborted), "it is found again")
 
 		b.putItem("locks", row)
-		found, err = heir.Recover(t.Context())
-		require.NoError(t, err)
+		found = heir.recovers(t)
 		require.Equal(t, unitofwork.Recovery{Aborted: []string{aborted}}, found)
 		b.nothingLeft()
 	})
@@ -310,37 +314,16 @@ func TestRecoverThatWasDoneInTime(t *testing.T) {
 	require.Equal(t, all, recovers(all))
 }
 
-// What Recover cannot list, or remove, it says.
+// What Recover has finished, and cannot see whether it has left anything of, it says all the same.
 func TestRecoverWithoutAnAnswerToAQuery(t *testing.T) {
-	for name, c := range map[string]struct {
-		nth   int // of the queries
-		found func(unit string) unitofwork.Recovery
-	}{
-		"of open units":   {1, func(string) unitofwork.Recovery { return unitofwork.Recovery{} }},
-		"of what is left": {2, func(unit string) unitofwork.Recovery { return unitofwork.Recovery{Committed: []string{unit}} }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				unit := b.dies(decides, 1, true)
-				n := 0
-				heir := b.client("heir", func(call faults.Call) faults.Fault {
-					if call.Op == "Query" {
-						if n++; n == c.nth {
-							return faults.Deny()
-						}
-					}
-					return faults.Pass()
-				})
-				found, err := heir.Recover(t.Context())
-				var refused *lockset.TableError
-				require.ErrorAs(t, err, &refused)
-				require.Equal(t, []string{"units"}, refused.Tables)
-				require.Equal(t, c.found(unit), found)
-				_, err = b.client("next", nil).Recover(t.Context())
-				require.NoError(t, err)
-				b.nothingLeft()
-				b.allFree()
-			})
-		})
-	}
+	inBed(t, func(t *testing.T, b *bed) {
+		unit := b.dies(decides, 1, true)
+		query := func(call faults.Call) bool { return call.Op == "Query" }
+		found, err := b.client("heir", nth(query, 2, 2, faults.Deny())).Recover(t.Context())
+		require.Equal(t, []string{"units"}, errorAs[*lockset.TableError](t, err).Tables)
+		require.Equal(t, unitofwork.Recovery{Committed: []string{unit}}, found)
+		b.client("next", nil).recovers(t)
+		b.nothingLeft()
+		b.allFree()
+	})
 }

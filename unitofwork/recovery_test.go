@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -32,27 +31,12 @@ func (b *bed) dies(at phase, n int, executed bool) (unit string) {
 	b.t.Helper()
 	c := b.client("dead", atPhase(at, n, faults.CrashHere(executed)), inSmallTransactions)
 	_, stage, _ := fewAccounts()
-	units, over := make(chan string, 1), make(chan struct{})
-	b.t.Cleanup(func() { <-over })
-	go func() {
-		defer close(over)
-		_ = c.Do(context.WithoutCancel(b.t.Context()), unitofwork.Work{Keys: keysOfFew()}, func(ctx context.Context, u *unitofwork.Unit) error {
-			units <- u.Nonce()
-			return stage(ctx, u)
-		})
-	}()
-	<-c.net.Dead()
-	return <-units
+	return c.diesIn(b.t, unitofwork.Work{Keys: keysOfFew()}, stage)
 }
 
 // decided returns the record of what was decided about a unit.
 func (b *bed) decided(unit string) map[string]types.AttributeValue {
-	for _, item := range b.db.Items("units") {
-		if valueOf(item["unit"]) == unit && valueOf(item["part"]) == "record" {
-			return item
-		}
-	}
-	return nil
+	return itemOf(b.db.Items("units"), attributes{"unit": text(unit), "part": text("record")})
 }
 
 func valueOf(v types.AttributeValue) string {
@@ -91,117 +75,64 @@ func TestRecoverFinishesTheDead(t *testing.T) {
 		"when it was applied": {concludes, 1, false, true},
 		"before it marked":    {marks, 1, false, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				_, _, all := fewAccounts()
-				unit := b.dies(c.at, c.n, c.executed)
-				state := b.decided(unit)
-				require.NotContains(t, state, "expiresAt", "while anything is left to be done, its record stays")
-				told := map[string]bool{}
-				heir := b.client("heir", nil, func(_ *lockset.Config, u *unitofwork.Config) {
-					u.Trace = trace.Join(u.Trace, hooks.On(trace.Recovered, func(_ context.Context, r trace.Event) { told[r.Unit] = r.Outcome == hooks.Committed }))
-				})
-				start := time.Now()
-				found, err := heir.Recover(t.Context())
-				require.NoError(t, err)
-				require.Less(t, time.Since(start), lease+lease/5)
-				state = b.decided(unit)
-				require.Contains(t, state, "expiresAt")
-				if c.committed {
-					require.Equal(t, unitofwork.Recovery{Committed: []string{unit}}, found)
-					require.Equal(t, text("done"), state["state"])
-				} else {
-					require.Equal(t, unitofwork.Recovery{Aborted: []string{unit}}, found)
-					require.Equal(t, text("aborted"), state["state"])
-				}
-				require.Equal(t, map[string]bool{unit: c.committed}, told)
-				require.Equal(t, c.committed, b.allOrNothing(all))
-				b.nothingLeft()
-				b.allFree()
-
-				before := b.tables()
-				for range 2 {
-					again, err := heir.Recover(t.Context())
-					require.NoError(t, err)
-					require.Zero(t, again)
-					require.Equal(t, before, b.tables())
-				}
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			_, _, all := fewAccounts()
+			unit := b.dies(c.at, c.n, c.executed)
+			state := b.decided(unit)
+			require.NotContains(t, state, "expiresAt", "while anything is left to be done, its record stays")
+			told := map[string]bool{}
+			heir := b.client("heir", nil, func(_ *lockset.Config, u *unitofwork.Config) {
+				u.Trace = trace.Join(u.Trace, hooks.On(trace.Recovered, func(_ context.Context, r trace.Event) { told[r.Unit] = r.Outcome == hooks.Committed }))
 			})
+			start := time.Now()
+			found := heir.recovers(t)
+			require.Less(t, time.Since(start), lease+lease/5)
+			state = b.decided(unit)
+			require.Contains(t, state, "expiresAt")
+			if c.committed {
+				require.Equal(t, unitofwork.Recovery{Committed: []string{unit}}, found)
+				require.Equal(t, text("done"), state["state"])
+			} else {
+				require.Equal(t, unitofwork.Recovery{Aborted: []string{unit}}, found)
+				require.Equal(t, text("aborted"), state["state"])
+			}
+			require.Equal(t, map[string]bool{unit: c.committed}, told)
+			require.Equal(t, c.committed, b.allOrNothing(all))
+			b.nothingLeft()
+			b.allFree()
+
+			before := b.tables()
+			for range 2 {
+				again := heir.recovers(t)
+				require.Zero(t, again)
+				require.Equal(t, before, b.tables())
+			}
 		})
 	}
-}
-
-// Several may recover at the same time, with those who want the locks among them.
-func TestManyRecoverAtTheSameTime(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		_, _, all := fewAccounts()
-		unit := b.dies(applies, 2, true)
-		var mu sync.Mutex
-		said := map[string]int{}
-		done := make(chan error)
-		for _, name := range []string{"h1", "h1", "h2", "h3"} {
-			c := b.client(name, nil, inSmallTransactions)
-			go func() {
-				found, err := c.Recover(t.Context())
-				mu.Lock()
-				for _, u := range found.Committed {
-					said[u]++
-				}
-				mu.Unlock()
-				require.Empty(t, found.Aborted)
-				done <- err
-			}()
-		}
-		taker := b.client("taker", nil)
-		go func() {
-			set, err := taker.locks.Acquire(t.Context(), keysOfFew())
-			if err == nil {
-				err = set.Release(t.Context())
-			}
-			done <- err
-		}()
-		for range 5 {
-			require.NoError(t, <-done)
-		}
-		require.Subset(t, map[string]bool{unit: true}, mapOf(said))
-		require.True(t, b.allOrNothing(all))
-		b.allFree()
-		b.nothingLeft()
-	})
-}
-
-func mapOf(said map[string]int) map[string]bool {
-	units := map[string]bool{}
-	for u := range said {
-		units[u] = true
-	}
-	return units
 }
 
 // A unit that shows a sign of life is left alone, at whatever it is.
 func TestRecoverLeavesTheLivingAlone(t *testing.T) {
 	for _, phase := range phases {
-		t.Run(string(phase), func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				var found unitofwork.Recovery
-				var err error
-				other := b.client("other", nil)
-				c := b.client("A", nil, atProgress(phase, func() { found, err = other.Recover(t.Context()) }))
-				_, stage, all := fewAccounts()
-				unit := ""
-				require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, func(ctx context.Context, u *unitofwork.Unit) error {
-					unit = u.Nonce()
-					return stage(ctx, u)
-				}))
-				require.NoError(t, err)
-				require.True(t, b.allOrNothing(all))
-				require.Empty(t, found.Aborted)
-				if phase == hooks.Journaling || phase == hooks.Preparing {
-					require.Equal(t, []string{unit}, found.Alive)
-				}
-				b.allFree()
-				b.nothingLeft()
-			})
+		runInBed(t, string(phase), func(t *testing.T, b *bed) {
+			var found unitofwork.Recovery
+			var err error
+			other := b.client("other", nil)
+			c := b.client("A", nil, atProgress(phase, func() { found, err = other.Recover(t.Context()) }))
+			_, stage, all := fewAccounts()
+			unit := ""
+			require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, func(ctx context.Context, u *unitofwork.Unit) error {
+				unit = u.Nonce()
+				return stage(ctx, u)
+			}))
+			require.NoError(t, err)
+			require.True(t, b.allOrNothing(all))
+			require.Empty(t, found.Aborted)
+			if phase == hooks.Journaling || phase == hooks.Preparing {
+				require.Equal(t, []string{unit}, found.Alive)
+			}
+			b.allFree()
+			b.nothingLeft()
 		})
 	}
 }
@@ -286,8 +217,7 @@ func TestAJournalThatIsRemovedWhileItIsRead(t *testing.T) {
 			_, err := slow.Recover(t.Context())
 			done <- err
 		}()
-		found, err := b.client("quick", nil).Recover(t.Context())
-		require.NoError(t, err)
+		found := b.client("quick", nil).recovers(t)
 		require.Equal(t, unitofwork.Recovery{Committed: []string{unit}}, found)
 		require.NoError(t, <-done)
 		require.True(t, slept.Load())
@@ -308,32 +238,29 @@ func TestMarkedRowsThatCouldNotBeFreedAreFound(t *testing.T) {
 		"in the midst of marking, forbidden": {marks, faults.Deny()},
 		"before the decision, forbidden":     {decides, faults.Deny()},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				before := b.tables()
-				var cut atomic.Bool
-				at, release := c.at, c.release
-				c := b.client("A", func(c faults.Call) faults.Fault {
-					switch of := phaseOf(c); {
-					case of == at && at == marks:
-						cut.Store(true)
-						return faults.LoseAnswer(faults.Reset)
-					case of == at:
-						cut.Store(true)
-						return faults.LoseRequest(faults.Reset)
-					case of == "" && cut.Load() && c.Op != "TransactGetItems": // a release
-						return release
-					}
-					return faults.Pass()
-				}, inSmallTransactions)
-				_, stage, _ := fewAccounts()
-				require.Error(t, c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, stage))
-				require.NotEmpty(t, b.row(accountKey("c001", "a1"))["pending"], "it is still marked")
-				found, err := b.client("heir", nil).Recover(t.Context())
-				require.NoError(t, err)
-				require.Len(t, found.Aborted, 1)
-				b.nothingWritten(before)
-			})
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			before := b.tables()
+			var cut atomic.Bool
+			at, release := c.at, c.release
+			c := b.client("A", func(c faults.Call) faults.Fault {
+				switch of := phaseOf(c); {
+				case of == at && at == marks:
+					cut.Store(true)
+					return faults.LoseAnswer(faults.Reset)
+				case of == at:
+					cut.Store(true)
+					return faults.LoseRequest(faults.Reset)
+				case of == "" && cut.Load() && c.Op != "TransactGetItems": // a release
+					return release
+				}
+				return faults.Pass()
+			}, inSmallTransactions)
+			_, stage, _ := fewAccounts()
+			require.Error(t, c.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, stage))
+			require.NotEmpty(t, b.row(accountKey("c001", "a1"))["pending"], "it is still marked")
+			found := b.client("heir", nil).recovers(t)
+			require.Len(t, found.Aborted, 1)
+			b.nothingWritten(before)
 		})
 	}
 }
@@ -356,37 +283,35 @@ func TestRecoverKeepsWhatItCannotFinish(t *testing.T) {
 		"its rows cannot be freed": {false, func(c faults.Call) bool {
 			return denies("locks", "TransactWriteItems", "UpdateItem")(c).Kind == faults.Denied
 		}},
+		"the open units cannot be listed": {true, func(c faults.Call) bool { return c.Op == "Query" }},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				_, _, all := fewAccounts()
-				unit := b.dies(decides, 1, c.committed)
-				before := b.journal(unit)
-				var refused atomic.Bool
-				heir := b.client("heir", func(call faults.Call) faults.Fault {
-					if c.denied(call) {
-						refused.Store(true)
-						return faults.Deny()
-					}
-					return faults.Pass()
-				})
-				found, err := heir.Recover(t.Context())
-				require.True(t, refused.Load())
-				require.Error(t, err)
-				require.Empty(t, found)
-				require.Equal(t, before, b.journal(unit))
-
-				found, err = b.client("next", nil).Recover(t.Context())
-				require.NoError(t, err)
-				if c.committed {
-					require.Equal(t, unitofwork.Recovery{Committed: []string{unit}}, found)
-				} else {
-					require.Equal(t, unitofwork.Recovery{Aborted: []string{unit}}, found)
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			_, _, all := fewAccounts()
+			unit := b.dies(decides, 1, c.committed)
+			before := b.journal(unit)
+			var refused atomic.Bool
+			heir := b.client("heir", func(call faults.Call) faults.Fault {
+				if c.denied(call) {
+					refused.Store(true)
+					return faults.Deny()
 				}
-				require.Equal(t, c.committed, b.allOrNothing(all))
-				b.allFreeOnceAskedFor(keysOfFew()...)
-				b.nothingLeft()
+				return faults.Pass()
 			})
+			found, err := heir.Recover(t.Context())
+			require.True(t, refused.Load())
+			require.Error(t, err)
+			require.Empty(t, found)
+			require.Equal(t, before, b.journal(unit))
+
+			found = b.client("next", nil).recovers(t)
+			if c.committed {
+				require.Equal(t, unitofwork.Recovery{Committed: []string{unit}}, found)
+			} else {
+				require.Equal(t, unitofwork.Recovery{Aborted: []string{unit}}, found)
+			}
+			require.Equal(t, c.committed, b.allOrNothing(all))
+			b.allFreeOnceAskedFor(keysOfFew()...)
+			b.nothingLeft()
 		})
 	}
 }
@@ -415,15 +340,8 @@ func (b *bed) entry(unit string) map[string]types.AttributeValue {
 func TestRecoverFinishesAUnitThatWritesNothing(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		dead := b.client("dead", atPhase(decides, 1, faults.CrashHere(true)), inSmallTransactions)
-		over := make(chan struct{})
-		t.Cleanup(func() { <-over })
-		go func() {
-			defer close(over)
-			_ = dead.Do(context.WithoutCancel(t.Context()), unitofwork.Work{Keys: keysOfFew()}, func(context.Context, *unitofwork.Unit) error { return nil })
-		}()
-		<-dead.net.Dead()
-		found, err := b.client("heir", nil).Recover(t.Context())
-		require.NoError(t, err)
+		dead.diesIn(t, unitofwork.Work{Keys: keysOfFew()}, func(context.Context, *unitofwork.Unit) error { return nil })
+		found := b.client("heir", nil).recovers(t)
 		require.Len(t, found.Committed, 1)
 		b.allFree()
 		b.nothingLeft()
@@ -440,13 +358,10 @@ func TestALateRecoverBelievesWhatIsDone(t *testing.T) {
 		_, _, all := fewAccounts()
 		b.dies(decides, 1, true)
 		var held atomic.Bool
-		late := b.client("late", func(c faults.Call) faults.Fault {
-			if phaseOf(c) == aborts && held.CompareAndSwap(false, true) {
-				time.Sleep(2 * time.Second) // the other has done it by then
-				b.db.Expire(time.Now().Add(almostRetention))
-			}
-			return faults.Pass()
-		})
+		late := b.client("late", upon(func(c faults.Call) bool { return phaseOf(c) == aborts && held.CompareAndSwap(false, true) }, func() {
+			time.Sleep(2 * time.Second) // the other has done it by then
+			b.db.Expire(time.Now().Add(almostRetention))
+		}))
 		told := make(chan error)
 		var found unitofwork.Recovery
 		go func() {
@@ -454,8 +369,7 @@ func TestALateRecoverBelievesWhatIsDone(t *testing.T) {
 			found, err = late.Recover(t.Context())
 			told <- err
 		}()
-		quick, err := b.client("quick", nil).Recover(t.Context())
-		require.NoError(t, err)
+		quick := b.client("quick", nil).recovers(t)
 		require.Len(t, quick.Committed, 1)
 		require.NoError(t, <-told)
 		require.True(t, held.Load())
@@ -478,18 +392,14 @@ func TestALateDecisionMeetsTheAbort(t *testing.T) {
 			return faults.Pass()
 		}, inSmallTransactions)
 		_, stage, _ := fewAccounts()
-		var doubt *unitofwork.InDoubtError
-		require.ErrorAs(t, owner.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, stage), &doubt)
+		doubt := errorAs[*unitofwork.InDoubtError](t, owner.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, stage))
 		heir := b.client("heir", nil)
-		found, err := heir.Recover(t.Context())
-		require.NoError(t, err)
+		found := heir.recovers(t)
 		require.Len(t, found.Aborted, 1)
 		b.db.Expire(time.Now().Add(almostRetention))
 		owner.net.Partition(false)
 		owner.net.Wait()
-		outcome, err := heir.Outcome(t.Context(), doubt.Ref)
-		require.NoError(t, err)
-		require.Equal(t, unitofwork.NotCommitted, outcome)
+		require.Equal(t, unitofwork.NotCommitted, heir.outcomeOf(t, doubt.Ref))
 		b.allFreeOnceAskedFor(keysOfFew()...)
 		b.nothingWritten(before)
 	})
@@ -513,8 +423,7 @@ func TestRecoverKeepsTheEntryWhileCopiesArrive(t *testing.T) {
 		_, err := heir.Recover(t.Context())
 		require.ErrorContains(t, err, "copies")
 		require.NotNil(t, b.entry(unit))
-		_, err = b.client("next", nil).Recover(t.Context())
-		require.NoError(t, err)
+		b.client("next", nil).recovers(t)
 		require.True(t, b.allOrNothing(all))
 		b.nothingLeft()
 	})

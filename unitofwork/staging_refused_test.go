@@ -49,110 +49,89 @@ func updateByNumber(key string) types.TransactWriteItem {
 
 var ofOne = map[string]string{"Customer": "1", "ID": "a"}
 
+// raw stages actions under the key of customer 2's account.
+func raw(actions ...types.TransactWriteItem) func(*unitofwork.Unit) error {
+	return func(u *unitofwork.Unit) error { return u.Stage(transferKeys[0], actions...) }
+}
+
+func replacesOne(of account) func(*unitofwork.Unit) error {
+	return func(u *unitofwork.Unit) error { return u.Replace(accounts.Of(of)) }
+}
+
+func deletes(record unitofwork.Record) func(*unitofwork.Unit) error {
+	return func(u *unitofwork.Unit) error { return u.Delete(record) }
+}
+
+func updatesOne(e unitofwork.Expression) func(*unitofwork.Unit) error {
+	return func(u *unitofwork.Unit) error { return u.Update(accounts.Ref("1", "a"), e) }
+}
+
+func checksOne(e unitofwork.Expression) func(*unitofwork.Unit) error {
+	return func(u *unitofwork.Unit) error { return u.Check(accounts.Ref("1", "a"), e) }
+}
+
+// putWith is a put of account a of customer 1 that has one more attribute.
+func putWith(name string, v types.AttributeValue) types.TransactWriteItem {
+	put := putOf("accounts", ofOne)
+	put.Put.Item[name] = v
+	return put
+}
+
+var (
+	noID        = map[string]types.AttributeValue{"Customer": text("1"), "ID": nil}
+	nilNumber   = &types.AttributeValueMemberL{Value: []types.AttributeValue{(*types.AttributeValueMemberN)(nil)}}
+	noValues    = map[string]any{":n": noValue{}}
+	otherSort   = unitofwork.Table[account]{Name: "accounts", PartitionKey: "Customer", SortKey: "Branch", Guard: accounts.Guard}
+	noPartition = unitofwork.Table[account]{Name: "accounts", Guard: accounts.Guard}
+	noName      = unitofwork.Table[account]{PartitionKey: "Customer", SortKey: "ID", Guard: accounts.Guard}
+)
+
 // refusals are writes that cannot be part of a unit, and what is said of them.
 var refusals = map[string]struct {
 	stage func(*unitofwork.Unit) error
 	says  string
 }{
-	"no key guards it": {
-		func(u *unitofwork.Unit) error { return u.Replace(accounts.Of(account{Customer: "3", ID: "a"})) },
-		`guard "customer:3/account:a" is not covered`,
-	},
+	"no key guards it": {replacesOne(account{Customer: "3", ID: "a"}), `guard "customer:3/account:a" is not covered`},
 	"a coarser record than what is held": {
-		func(u *unitofwork.Unit) error { return u.Replace(customers.Of(customer{ID: "1"})) },
-		`guard "customer:1" is not covered`,
+		func(u *unitofwork.Unit) error { return u.Replace(customers.Of(customer{ID: "1"})) }, `guard "customer:1" is not covered`,
 	},
 	"written twice": {
 		func(u *unitofwork.Unit) error {
-			return errors.Join(u.Delete(accounts.Of(account{Customer: "1", ID: "a"})), u.Replace(accounts.Of(account{Customer: "1", ID: "a"})))
+			return errors.Join(u.Delete(accounts.Ref("1", "a")), u.Replace(accounts.Of(account{Customer: "1", ID: "a"})))
 		},
 		"one record takes one write",
 	},
 	"written twice, as raw actions": {
-		func(u *unitofwork.Unit) error {
-			return u.Stage(transferKeys[0], updateOf("accounts", types.Update{}, ofOne), putOf("accounts", ofOne))
-		},
-		"one record takes one write",
+		raw(updateOf("accounts", types.Update{}, ofOne), putOf("accounts", ofOne)), "one record takes one write",
 	},
 	"written twice, by a table's ARN": {
-		func(u *unitofwork.Unit) error {
-			return u.Stage(transferKeys[0], updateOf("accounts", types.Update{}, ofOne), updateOf(arn+"accounts", types.Update{}, ofOne))
-		},
-		"one record takes one write",
+		raw(updateOf("accounts", types.Update{}, ofOne), updateOf(arn+"accounts", types.Update{}, ofOne)), "one record takes one write",
 	},
-	"written twice, by two texts of one number": {
-		func(u *unitofwork.Unit) error {
-			return u.Stage(transferKeys[0], updateByNumber("1"), updateByNumber("10E-1"))
-		},
-		"one record takes one write",
-	},
-	"a value that is none": {
-		func(u *unitofwork.Unit) error {
-			put := putOf("accounts", ofOne)
-			put.Put.Item["Balance"] = nil
-			return u.Stage(transferKeys[0], put)
-		},
-		`"Balance" has no value`,
-	},
-	"a value that is a pointer to none": {
-		func(u *unitofwork.Unit) error {
-			put := putOf("accounts", ofOne)
-			put.Put.Item["Balance"] = &types.AttributeValueMemberL{Value: []types.AttributeValue{(*types.AttributeValueMemberN)(nil)}}
-			return u.Stage(transferKeys[0], put)
-		},
-		`"Balance" has no value`,
-	},
+	"written twice, by two texts of one number": {raw(updateByNumber("1"), updateByNumber("10E-1")), "one record takes one write"},
+	"a value that is none":                      {raw(putWith("Balance", nil)), `"Balance" has no value`},
+	"a value that is a pointer to none":         {raw(putWith("Balance", nilNumber)), `"Balance" has no value`},
 	"a value of an expression that is none": {
-		func(u *unitofwork.Unit) error {
-			return u.Stage(transferKeys[0], updateOf("accounts", types.Update{
-				UpdateExpression: aws.String("SET a = :x"), ExpressionAttributeValues: map[string]types.AttributeValue{":x": nil},
-			}, ofOne))
-		},
-		`":x" has no value`,
+		raw(updateOf("accounts", types.Update{
+			UpdateExpression: aws.String("SET a = :x"), ExpressionAttributeValues: map[string]types.AttributeValue{":x": nil},
+		}, ofOne)), `":x" has no value`,
 	},
 	"a value of a key that is none, to delete": {
-		func(u *unitofwork.Unit) error {
-			return u.Stage(transferKeys[0], types.TransactWriteItem{Delete: &types.Delete{
-				TableName: aws.String("accounts"), Key: map[string]types.AttributeValue{"Customer": text("1"), "ID": nil},
-			}})
-		},
-		`"ID" has no value`,
+		raw(types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String("accounts"), Key: noID}}), `"ID" has no value`,
 	},
 	"a value of a key that is none, to update": {
-		func(u *unitofwork.Unit) error {
-			return u.Stage(transferKeys[0], types.TransactWriteItem{Update: &types.Update{
-				TableName: aws.String("accounts"), Key: map[string]types.AttributeValue{"Customer": text("1"), "ID": nil},
-			}})
-		},
-		`"ID" has no value`,
+		raw(types.TransactWriteItem{Update: &types.Update{TableName: aws.String("accounts"), Key: noID}}), `"ID" has no value`,
 	},
 	"a value of a key that is none, to check": {
-		func(u *unitofwork.Unit) error {
-			return u.Stage(transferKeys[0], types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
-				TableName: aws.String("accounts"), Key: map[string]types.AttributeValue{"Customer": text("1"), "ID": nil},
-				ConditionExpression: aws.String("attribute_exists(ID)"),
-			}})
-		},
-		`"ID" has no value`,
+		raw(types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+			TableName: aws.String("accounts"), Key: noID, ConditionExpression: aws.String("attribute_exists(ID)"),
+		}}), `"ID" has no value`,
 	},
 	"a value of an update that cannot be one": {
-		func(u *unitofwork.Unit) error {
-			return u.Update(accounts.Ref("1", "a"), unitofwork.Expression{Update: "SET Balance = :n", Values: map[string]any{":n": noValue{}}})
-		},
-		"value :n",
+		updatesOne(unitofwork.Expression{Update: "SET Balance = :n", Values: noValues}), "value :n",
 	},
-	"a value of a check that cannot be one": {
-		func(u *unitofwork.Unit) error {
-			return u.Check(accounts.Ref("1", "a"), unitofwork.Expression{Condition: "Balance = :n", Values: map[string]any{":n": noValue{}}})
-		},
-		"value :n",
-	},
+	"a value of a check that cannot be one": {checksOne(unitofwork.Expression{Condition: "Balance = :n", Values: noValues}), "value :n"},
 	"a key attribute that the record does not have": {
-		func(u *unitofwork.Unit) error {
-			wrong := unitofwork.Table[account]{Name: "accounts", PartitionKey: "Customer", SortKey: "Branch", Guard: accounts.Guard}
-			return u.Replace(wrong.Of(account{Customer: "1", ID: "a"}))
-		},
-		`no key attribute "Branch"`,
+		func(u *unitofwork.Unit) error { return u.Replace(otherSort.Of(account{Customer: "1", ID: "a"})) }, `no key attribute "Branch"`,
 	},
 	"a key attribute that is empty now": {
 		func(u *unitofwork.Unit) error {
@@ -163,119 +142,37 @@ var refusals = map[string]struct {
 		`key attribute "ID"`,
 	},
 	"a key that is no text": {
-		func(u *unitofwork.Unit) error {
-			return u.Stage(transferKeys[0], updateOf("accounts", types.Update{}, map[string]string{"Customer": "1", "ID": "M\xfcller"}))
-		},
-		"not valid UTF-8",
+		raw(updateOf("accounts", types.Update{}, map[string]string{"Customer": "1", "ID": "M\xfcller"})), "not valid UTF-8",
 	},
-	"our own tables, by an ARN": {
-		func(u *unitofwork.Unit) error {
-			return u.Stage(transferKeys[0], putOf(arn+"locks", map[string]string{"key": "x"}))
-		},
-		"holdall's own",
-	},
-	"the fence in an item": {
-		func(u *unitofwork.Unit) error {
-			return u.Stage(transferKeys[0], putOf("accounts", map[string]string{"Customer": "1", "ID": "a", "_fence": "1"}))
-		},
-		`fence attribute "_fence"`,
-	},
+	"our own tables":            {raw(putOf("locks", map[string]string{"key": "x"})), "holdall's own"},
+	"our own tables, by an ARN": {raw(putOf(arn+"locks", map[string]string{"key": "x"})), "holdall's own"},
+	"the fence in an item":      {raw(putWith("_fence", text("1"))), `fence attribute "_fence"`},
 	"the fence by a placeholder": {
-		func(u *unitofwork.Unit) error {
-			return u.Update(accounts.Of(account{Customer: "1", ID: "a"}), unitofwork.Expression{
-				Update: "REMOVE #f", Names: map[string]string{"#f": "_fence"},
-			})
-		},
-		`fence attribute "_fence"`,
+		updatesOne(unitofwork.Expression{Update: "REMOVE #f", Names: map[string]string{"#f": "_fence"}}), `fence attribute "_fence"`,
 	},
-	"the fence by name": {
-		func(u *unitofwork.Unit) error {
-			return u.Check(accounts.Of(account{Customer: "1", ID: "a"}), unitofwork.Expression{Condition: "attribute_exists(_fence)"})
-		},
-		`fence attribute "_fence"`,
-	},
+	"the fence by name": {checksOne(unitofwork.Expression{Condition: "attribute_exists(_fence)"}), `fence attribute "_fence"`},
 	"a placeholder of ours": {
-		func(u *unitofwork.Unit) error {
-			return u.Check(accounts.Of(account{Customer: "1", ID: "a"}), unitofwork.Expression{
-				Condition: "Balance = :holdallToken", Values: map[string]any{":holdallToken": 1},
-			})
-		},
-		"holdall's own",
+		checksOne(unitofwork.Expression{Condition: "Balance = :holdallToken", Values: map[string]any{":holdallToken": 1}}), "holdall's own",
 	},
 	"parentheses that open our condition": {
-		func(u *unitofwork.Unit) error {
-			return u.Check(accounts.Of(account{Customer: "1", ID: "a"}), unitofwork.Expression{Condition: "attribute_exists(ID)) OR (attribute_exists(ID)"})
-		},
-		"parentheses",
-	},
-	"our own tables": {
-		func(u *unitofwork.Unit) error {
-			return u.Stage(transferKeys[0], putOf("locks", map[string]string{"key": "x"}))
-		},
-		"holdall's own",
+		checksOne(unitofwork.Expression{Condition: "attribute_exists(ID)) OR (attribute_exists(ID)"}), "parentheses",
 	},
 	"an invalid guard": {
-		func(u *unitofwork.Unit) error { return u.Stage("a//b", putOf("accounts", ofOne)) },
-		"segment 2 is empty",
+		func(u *unitofwork.Unit) error { return u.Stage("a//b", putOf("accounts", ofOne)) }, "segment 2 is empty",
 	},
-	"no action": {
-		func(u *unitofwork.Unit) error { return u.Stage(transferKeys[0], types.TransactWriteItem{}) },
-		"0 actions",
-	},
-	"a key that is not one": {
-		func(u *unitofwork.Unit) error { return u.Delete(accounts.Ref("1")) },
-		"1 values for the key",
-	},
-	"an empty key": {
-		func(u *unitofwork.Unit) error { return u.Replace(accounts.Of(account{Customer: "1"})) },
-		`"ID" that is empty`,
-	},
-	"an empty key to delete": {
-		func(u *unitofwork.Unit) error { return u.Delete(accounts.Ref("1", "")) },
-		`key attribute "ID" is empty`,
-	},
-	"an empty key of bytes": {
-		func(u *unitofwork.Unit) error { return u.Delete(accounts.Ref("1", []byte{})) },
-		`key attribute "ID" is empty`,
-	},
-	"a key that cannot be one": {
-		func(u *unitofwork.Unit) error { return u.Delete(accounts.Ref("1", true)) },
-		"not a string, a number or bytes",
-	},
-	"a Table without a partition key": {
-		func(u *unitofwork.Unit) error {
-			t := unitofwork.Table[account]{Name: "accounts", Guard: accounts.Guard}
-			return u.Delete(t.Ref("1"))
-		},
-		"no PartitionKey",
-	},
-	"a Table without a name": {
-		func(u *unitofwork.Unit) error {
-			t := unitofwork.Table[account]{PartitionKey: "Customer", SortKey: "ID", Guard: accounts.Guard}
-			return u.Delete(t.Ref("1", "a"))
-		},
-		"no Name",
-	},
-	"no table": {
-		func(u *unitofwork.Unit) error { return u.Stage(transferKeys[0], putOf("", ofOne)) },
-		"no table is named",
-	},
-	"a put of nothing": {
-		func(u *unitofwork.Unit) error { return u.Stage(transferKeys[0], putOf("accounts", nil)) },
-		"the put has no item",
-	},
-	"an action without a key": {
-		func(u *unitofwork.Unit) error {
-			return u.Stage(transferKeys[0], updateOf("accounts", types.Update{}, nil))
-		},
-		"the action has no key",
-	},
+	"no action":                       {raw(types.TransactWriteItem{}), "0 actions"},
+	"a key that is not one":           {deletes(accounts.Ref("1")), "1 values for the key"},
+	"an empty key":                    {replacesOne(account{Customer: "1"}), `"ID" that is empty`},
+	"an empty key to delete":          {deletes(accounts.Ref("1", "")), `key attribute "ID" is empty`},
+	"an empty key of bytes":           {deletes(accounts.Ref("1", []byte{})), `key attribute "ID" is empty`},
+	"a key that cannot be one":        {deletes(accounts.Ref("1", true)), "not a string, a number or bytes"},
+	"a Table without a partition key": {deletes(noPartition.Ref("1")), "no PartitionKey"},
+	"a Table without a name":          {deletes(noName.Ref("1", "a")), "no Name"},
+	"no table":                        {raw(putOf("", ofOne)), "no table is named"},
+	"a put of nothing":                {raw(putOf("accounts", nil)), "the put has no item"},
+	"an action without a key":         {raw(updateOf("accounts", types.Update{}, nil)), "the action has no key"},
 	"two actions in one": {
-		func(u *unitofwork.Unit) error {
-			both := updateOf("accounts", types.Update{}, ofOne)
-			both.Put = putOf("accounts", ofOne).Put
-			return u.Stage(transferKeys[0], both)
-		},
+		raw(types.TransactWriteItem{Put: putOf("accounts", ofOne).Put, Update: updateOf("accounts", types.Update{}, ofOne).Update}),
 		"2 actions",
 	},
 	"a reference to another record": {
@@ -299,23 +196,20 @@ func (noValue) MarshalDynamoDBAttributeValue() (types.AttributeValue, error) {
 // function does not look, by the commit.
 func TestRefusedWhenStaged(t *testing.T) {
 	for name, c := range refusals {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				client := b.client("c", nil)
-				before := b.db.Items("accounts")
-				err := client.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(_ context.Context, u *unitofwork.Unit) error {
-					err := c.stage(u)
-					var staged *unitofwork.StageError
-					require.ErrorAs(t, err, &staged)
-					require.NotEmpty(t, staged.Record)
-					require.ErrorContains(t, err, c.says)
-					return nil // it does not look
-				})
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			client := b.client("c", nil)
+			before := b.db.Items("accounts")
+			err := client.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(_ context.Context, u *unitofwork.Unit) error {
+				err := c.stage(u)
+				staged := errorAs[*unitofwork.StageError](t, err)
+				require.NotEmpty(t, staged.Record)
 				require.ErrorContains(t, err, c.says)
-				require.Equal(t, lockset.FixCall, lockset.NextOf(err))
-				require.Equal(t, before, b.db.Items("accounts"))
-				b.allFree()
+				return nil // it does not look
 			})
+			require.ErrorContains(t, err, c.says)
+			require.Equal(t, lockset.FixCall, lockset.NextOf(err))
+			require.Equal(t, before, b.db.Items("accounts"))
+			b.allFree()
 		})
 	}
 }
@@ -326,14 +220,8 @@ func TestARecordKeepsItsGuard(t *testing.T) {
 		Guard: func(a *account) ordering.Key { return ordering.Key(fmt.Sprintf("family:%d/x", a.Balance)) }, GuardByContent: true,
 	}
 	inBed(t, func(t *testing.T, b *bed) {
-		err := b.client("c", nil).Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{"family:100", "family:7"}}, func(ctx context.Context, u *unitofwork.Unit) error {
-			r := roaming.Ref("1", "a")
-			if err := u.Get(ctx, r); err != nil {
-				return err
-			}
-			r.T.Balance = 7
-			return u.Put(r)
-		})
+		work := unitofwork.Work{Keys: []ordering.Key{"family:100", "family:7"}}
+		err := b.client("c", nil).Do(t.Context(), work, change(roaming.Ref("1", "a"), func(r *account) { r.Balance = 7 }))
 		require.ErrorContains(t, err, "keeps its guard")
 	})
 }
@@ -386,8 +274,7 @@ func TestAConditionThatDoesNotHoldIsNamed(t *testing.T) {
 			)
 		})
 		require.ErrorIs(t, err, unitofwork.ErrCondition)
-		var commit *unitofwork.CommitError
-		require.ErrorAs(t, err, &commit)
+		commit := errorAs[*unitofwork.CommitError](t, err)
 		require.Equal(t, "accounts", commit.Table)
 		require.Equal(t, `Customer="2" ID="a"`, commit.Record)
 		require.Equal(t, lockset.Decide, commit.Next)
@@ -408,8 +295,7 @@ func TestTablesAtFaultAreNamed(t *testing.T) {
 			"accounts": {customers.Ref("1"), otherKey.Ref("1")},
 		} {
 			err := c.Do(t.Context(), unitofwork.Work{Keys: keys}, func(ctx context.Context, u *unitofwork.Unit) error { return u.Get(ctx, records...) })
-			var tableErr *lockset.TableError
-			require.ErrorAs(t, err, &tableErr)
+			tableErr := errorAs[*lockset.TableError](t, err)
 			require.Equal(t, []string{table}, tableErr.Tables)
 		}
 		for table, record := range map[string]unitofwork.Record{
@@ -473,9 +359,7 @@ func TestGet(t *testing.T) {
 			{customers.Ref("1"), customers.Ref("none"), customers.Ref("1")},
 			{customers.Ref("1"), byARN.Ref("1")}, // a table is the same one by its name and by its ARN
 		} {
-			err := c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{"customer:1"}}, func(ctx context.Context, u *unitofwork.Unit) error {
-				return u.Get(ctx, twice...)
-			})
+			err := c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{"customer:1"}}, readOnly(twice...))
 			require.ErrorContains(t, err, "named twice")
 		}
 	})
@@ -512,21 +396,19 @@ func TestKeysOfBytes(t *testing.T) {
 // written the record. It is asked whatever the size of the unit.
 func TestACheckOfNothingButTheFence(t *testing.T) {
 	for name, change := range map[string]func(*lockset.Config, *unitofwork.Config){
-		"small": func(*lockset.Config, *unitofwork.Config) {}, "with a journal": inSmallTransactions,
+		"small": asItIs, "with a journal": inSmallTransactions,
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				b.put("accounts", account{Customer: "1", ID: "a", Fence: time.Now().Add(time.Minute).UnixMicro()})
-				keys, refs := largeKeys(fewKeys)
-				err := b.client("c", nil, change).Do(t.Context(), unitofwork.Work{Keys: append(keys, customerKey("1")), Attempts: 1}, onlyOneFails(refs, func(u *unitofwork.Unit) error {
-					return u.Stage(customerKey("1"), types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
-						TableName: aws.String("accounts"), Key: map[string]types.AttributeValue{"Customer": text("1"), "ID": text("a")},
-					}})
-				}))
-				require.ErrorIs(t, err, fencing.ErrStale)
-				_, n := b.total()
-				require.Zero(t, n)
-			})
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			b.put("accounts", account{Customer: "1", ID: "a", Fence: time.Now().Add(time.Minute).UnixMicro()})
+			keys, refs := largeKeys(fewKeys)
+			err := b.client("c", nil, change).Do(t.Context(), unitofwork.Work{Keys: append(keys, customerKey("1")), Attempts: 1}, onlyOneFails(refs, func(u *unitofwork.Unit) error {
+				return u.Stage(customerKey("1"), types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+					TableName: aws.String("accounts"), Key: map[string]types.AttributeValue{"Customer": text("1"), "ID": text("a")},
+				}})
+			}))
+			require.ErrorIs(t, err, fencing.ErrStale)
+			_, n := b.total()
+			require.Zero(t, n)
 		})
 	}
 }
@@ -543,8 +425,7 @@ func TestAPutWithoutItsKey(t *testing.T) {
 			}
 			return nil
 		})
-		var refused *unitofwork.CommitError
-		require.ErrorAs(t, err, &refused)
+		refused := errorAs[*unitofwork.CommitError](t, err)
 		require.Equal(t, lockset.FixCall, refused.Next)
 		b.nothingWritten(before)
 	})
@@ -558,8 +439,7 @@ func TestARecordThatCannotBeRead(t *testing.T) {
 		one, other := accounts.Ref("1", "a"), accounts.Ref("2", "a")
 		named := func(err error) {
 			t.Helper()
-			var staged *unitofwork.StageError
-			require.ErrorAs(t, err, &staged)
+			staged := errorAs[*unitofwork.StageError](t, err)
 			require.Equal(t, "accounts", staged.Table)
 			require.Equal(t, `Customer="1" ID="a"`, staged.Record)
 			require.ErrorAs(t, err, new(*attributevalue.UnmarshalTypeError))

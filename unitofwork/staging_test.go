@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
@@ -20,7 +21,7 @@ import (
 
 // sized are a small unit, and one with a journal.
 var sized = map[string]func(*lockset.Config, *unitofwork.Config){
-	"small": func(*lockset.Config, *unitofwork.Config) {}, "with a journal": inSmallTransactions,
+	"small": asItIs, "with a journal": inSmallTransactions,
 }
 
 // within runs a unit whose function does something with customer 1's account, and
@@ -46,85 +47,73 @@ func wide() map[string]types.AttributeValue {
 }
 
 func (b *bed) unfenced(customer string) map[string]types.AttributeValue {
-	for _, item := range b.db.Items("accounts") {
-		if item["Customer"].(*types.AttributeValueMemberS).Value == customer {
-			delete(item, "_fence")
-			return item
-		}
-	}
-	return nil
+	item := b.item("accounts", customer, "a")
+	delete(item, "_fence")
+	return item
 }
 
 func TestPutKeepsWhatTheStructDoesNotKnow(t *testing.T) {
 	for name, change := range sized {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				b.putItem("accounts", wide())
-				c := b.client("c", nil, change)
-				for name, write := range map[string]func(*unitofwork.Unit, unitofwork.Record) error{
-					"Put": func(u *unitofwork.Unit, r unitofwork.Record) error { return u.Put(r) },
-					"PutIf": func(u *unitofwork.Unit, r unitofwork.Record) error {
-						return u.PutIf(r, expression.Name("Currency").Equal(expression.Value("EUR")))
-					},
-				} {
-					require.NoError(t, b.within(c, func(ctx context.Context, u *unitofwork.Unit, ref *unitofwork.Ref[account]) error {
-						if err := u.Get(ctx, ref); err != nil {
-							return err
-						}
-						ref.T.Balance++
-						return write(u, ref)
-					}), name)
-				}
-				want := wide()
-				want["Balance"] = number("102")
-				require.Equal(t, want, b.unfenced("1"))
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			b.putItem("accounts", wide())
+			c := b.client("c", nil, change)
+			for name, write := range map[string]func(*unitofwork.Unit, unitofwork.Record) error{
+				"Put": func(u *unitofwork.Unit, r unitofwork.Record) error { return u.Put(r) },
+				"PutIf": func(u *unitofwork.Unit, r unitofwork.Record) error {
+					return u.PutIf(r, expression.Name("Currency").Equal(expression.Value("EUR")))
+				},
+			} {
+				require.NoError(t, b.within(c, func(ctx context.Context, u *unitofwork.Unit, ref *unitofwork.Ref[account]) error {
+					if err := u.Get(ctx, ref); err != nil {
+						return err
+					}
+					ref.T.Balance++
+					return write(u, ref)
+				}), name)
+			}
+			want := wide()
+			want["Balance"] = number("102")
+			require.Equal(t, want, b.unfenced("1"))
 
-				require.NoError(t, b.within(c, func(_ context.Context, u *unitofwork.Unit, ref *unitofwork.Ref[account]) error {
-					ref.T.Balance = 7
-					return u.Replace(ref)
-				}))
-				require.Equal(t, map[string]types.AttributeValue{"Customer": text("1"), "ID": text("a"), "Balance": number("7")}, b.unfenced("1"))
-			})
+			require.NoError(t, b.within(c, func(_ context.Context, u *unitofwork.Unit, ref *unitofwork.Ref[account]) error {
+				ref.T.Balance = 7
+				return u.Replace(ref)
+			}))
+			require.Equal(t, map[string]types.AttributeValue{"Customer": text("1"), "ID": text("a"), "Balance": number("7")}, b.unfenced("1"))
 		})
 	}
 }
 
-// What was read by anybody but this unit may have changed before it got its locks.
+// What was read by anybody but this unit may have changed before it got its locks: Put, and PutIf, would
+// write what they have of it.
 func TestPutOfWhatTheUnitHasNotRead(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
 		ref := accounts.Ref("1", "a")
-		put := func(context.Context, *unitofwork.Unit) error { return nil }
-		try := func() error {
-			return c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
-				if err := put(ctx, u); err != nil {
-					return err
-				}
-				return u.Put(ref)
-			})
+		put := func(_ context.Context, u *unitofwork.Unit) error { return u.Put(ref) }
+		putIf := func(_ context.Context, u *unitofwork.Unit) error {
+			return u.PutIf(ref, expression.Name("Balance").Equal(expression.Value(100)))
 		}
-		refused := func() {
+		try := func(fn func(context.Context, *unitofwork.Unit) error) error {
+			return c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, fn)
+		}
+		refused := func(says string, fn func(context.Context, *unitofwork.Unit) error) {
 			t.Helper()
-			err := try()
+			err := try(fn)
 			require.ErrorAs(t, err, new(*unitofwork.StageError))
-			require.ErrorContains(t, err, "Get it first")
+			require.ErrorContains(t, err, says)
 			require.ErrorContains(t, err, `record Customer="1" ID="a"`)
 			require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 			require.Equal(t, [2]int64{100, 100}, b.balances())
 		}
-		refused()
+		refused("Get it first", put)
 		require.NoError(t, c.Read(t.Context(), ref))
-		refused()
-		require.NoError(t, c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
-			return u.Get(ctx, ref)
-		}))
-		refused()
-		put = func(ctx context.Context, u *unitofwork.Unit) error {
-			err := u.Get(ctx, ref)
-			ref.T.Balance = 7
-			return err
-		}
-		require.NoError(t, try())
+		refused("Get it first", put)
+		refused("", putIf)
+		require.NoError(t, try(readOnly(ref)))
+		refused("Get it first", put)
+		refused("", putIf)
+		require.NoError(t, try(change(ref, func(a *account) { a.Balance = 7 })))
 		require.Equal(t, [2]int64{7, 100}, b.balances())
 	})
 }
@@ -154,26 +143,23 @@ func TestPutOfWhatWasNotThere(t *testing.T) {
 
 func TestInsertOfWhatIsThere(t *testing.T) {
 	for name, change := range sized {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				c := b.client("c", nil, change)
-				before := b.tables()
-				insert := func(id string) error {
-					return b.within(c, func(_ context.Context, u *unitofwork.Unit, _ *unitofwork.Ref[account]) error {
-						return u.Insert(accounts.Of(account{Customer: "1", ID: id, Balance: 7}))
-					})
-				}
-				err := insert("a")
-				require.ErrorIs(t, err, unitofwork.ErrExists)
-				require.NotErrorIs(t, err, unitofwork.ErrCondition)
-				var commit *unitofwork.CommitError
-				require.ErrorAs(t, err, &commit)
-				require.Equal(t, []string{"accounts", `Customer="1" ID="a"`}, []string{commit.Table, commit.Record})
-				require.Equal(t, lockset.Decide, lockset.NextOf(err))
-				b.nothingWritten(before)
-				require.NoError(t, insert("b"))
-				require.ErrorIs(t, insert("b"), unitofwork.ErrExists)
-			})
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			c := b.client("c", nil, change)
+			before := b.tables()
+			insert := func(id string) error {
+				return b.within(c, func(_ context.Context, u *unitofwork.Unit, _ *unitofwork.Ref[account]) error {
+					return u.Insert(accounts.Of(account{Customer: "1", ID: id, Balance: 7}))
+				})
+			}
+			err := insert("a")
+			require.ErrorIs(t, err, unitofwork.ErrExists)
+			require.NotErrorIs(t, err, unitofwork.ErrCondition)
+			commit := errorAs[*unitofwork.CommitError](t, err)
+			require.Equal(t, []string{"accounts", `Customer="1" ID="a"`}, []string{commit.Table, commit.Record})
+			require.Equal(t, lockset.Decide, lockset.NextOf(err))
+			b.nothingWritten(before)
+			require.NoError(t, insert("b"))
+			require.ErrorIs(t, insert("b"), unitofwork.ErrExists)
 		})
 	}
 }
@@ -182,68 +168,69 @@ func TestPutIfAndDeleteIf(t *testing.T) {
 	less := func(n int) expression.ConditionBuilder {
 		return expression.Name("Balance").LessThan(expression.Value(n))
 	}
+	none := expression.ConditionBuilder{}
 	for name, change := range sized {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				b.putItem("accounts", wide())
-				c := b.client("c", nil, change)
-				type stage = func(*unitofwork.Unit, *unitofwork.Ref[account]) error
-				do := func(s stage) error {
-					return b.within(c, func(_ context.Context, u *unitofwork.Unit, ref *unitofwork.Ref[account]) error {
-						ref.T.Balance = 7
-						return s(u, ref)
-					})
-				}
-				before := b.tables()
-				for _, refused := range []stage{
-					func(u *unitofwork.Unit, r *unitofwork.Ref[account]) error { return u.PutIf(r, less(100)) },
-					func(u *unitofwork.Unit, r *unitofwork.Ref[account]) error { return u.DeleteIf(r, less(100)) },
-				} {
-					require.ErrorIs(t, do(refused), unitofwork.ErrCondition)
-					b.nothingWritten(before)
-				}
-				require.NoError(t, do(func(u *unitofwork.Unit, r *unitofwork.Ref[account]) error { return u.PutIf(r, less(101)) }))
-				require.Equal(t, map[string]types.AttributeValue{"Customer": text("1"), "ID": text("a"), "Balance": number("7")}, b.unfenced("1"), "not read, so replaced")
-				require.NoError(t, do(func(u *unitofwork.Unit, r *unitofwork.Ref[account]) error { return u.DeleteIf(r, less(101)) }))
-				require.Nil(t, b.unfenced("1"))
-				for _, none := range []stage{
-					func(u *unitofwork.Unit, r *unitofwork.Ref[account]) error {
-						return u.PutIf(r, expression.ConditionBuilder{})
-					},
-					func(u *unitofwork.Unit, r *unitofwork.Ref[account]) error {
-						return u.DeleteIf(r, expression.ConditionBuilder{})
-					},
-				} {
-					require.ErrorAs(t, do(none), new(*unitofwork.StageError))
-				}
-			})
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			b.putItem("accounts", wide())
+			c := b.client("c", nil, change)
+			type stage = func(*unitofwork.Unit, *unitofwork.Ref[account]) error
+			do := func(s stage) error {
+				return b.within(c, func(_ context.Context, u *unitofwork.Unit, ref *unitofwork.Ref[account]) error {
+					ref.T.Balance = 7
+					return s(u, ref)
+				})
+			}
+			before := b.tables()
+			for _, refused := range []stage{
+				func(u *unitofwork.Unit, r *unitofwork.Ref[account]) error { return u.PutIf(r, less(100)) },
+				func(u *unitofwork.Unit, r *unitofwork.Ref[account]) error { return u.DeleteIf(r, less(100)) },
+			} {
+				require.ErrorIs(t, do(refused), unitofwork.ErrCondition)
+				b.nothingWritten(before)
+			}
+			require.NoError(t, do(func(u *unitofwork.Unit, r *unitofwork.Ref[account]) error { return u.PutIf(r, less(101)) }))
+			require.Equal(t, map[string]types.AttributeValue{"Customer": text("1"), "ID": text("a"), "Balance": number("7")}, b.unfenced("1"), "not read, so replaced")
+			require.NoError(t, do(func(u *unitofwork.Unit, r *unitofwork.Ref[account]) error { return u.DeleteIf(r, less(101)) }))
+			require.Nil(t, b.unfenced("1"))
+			for _, wrong := range []stage{
+				func(u *unitofwork.Unit, r *unitofwork.Ref[account]) error { return u.PutIf(r, none) },
+				func(u *unitofwork.Unit, r *unitofwork.Ref[account]) error { return u.DeleteIf(r, none) },
+			} {
+				require.ErrorAs(t, do(wrong), new(*unitofwork.StageError))
+			}
 		})
 	}
 }
 
-// odd can be read from any item, and not be written.
+// odd can be read from any item, and not be written as it was read.
 type odd struct {
 	ID   string
 	Kind kind
 }
 
-type kind struct{}
+type kind struct{ known bool }
 
-func (kind) MarshalDynamoDBAttributeValue() (types.AttributeValue, error) {
+func (k kind) MarshalDynamoDBAttributeValue() (types.AttributeValue, error) {
+	if k.known {
+		return text("known"), nil
+	}
 	return nil, fmt.Errorf("a kind is not written")
 }
 
 func TestAStructThatCannotBeWrittenCanBeRead(t *testing.T) {
 	odds := unitofwork.Table[odd]{Name: "customers", PartitionKey: "ID", Guard: func(o *odd) ordering.Key { return customerKey(o.ID) }}
 	inBed(t, func(t *testing.T, b *bed) {
-		err := b.client("c", nil).Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(ctx context.Context, u *unitofwork.Unit) error {
+		for known, says := range map[bool]string{false: "a kind is not written", true: "what has changed cannot be told: "} {
 			ref := odds.Ref("1")
-			require.NoError(t, u.Get(ctx, ref))
-			require.True(t, ref.Found)
-			return u.Put(ref)
-		})
-		require.ErrorAs(t, err, new(*unitofwork.StageError))
-		require.ErrorContains(t, err, "a kind is not written")
+			err := b.client("c", nil).freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+				require.NoError(t, u.Get(ctx, ref))
+				require.True(t, ref.Found)
+				ref.T.Kind.known = known
+				return u.Put(ref)
+			})
+			require.ErrorAs(t, err, new(*unitofwork.StageError))
+			require.ErrorContains(t, err, says)
+		}
 	})
 }
 
@@ -342,43 +329,103 @@ func TestGetOrCreate(t *testing.T) {
 	})
 }
 
-// What was read elsewhere may have changed: PutIf would write what it has of it.
-func TestPutIfOfWhatWasReadElsewhere(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		b.putItem("accounts", wide())
-		c := b.client("c", nil)
-		ref := accounts.Ref("1", "a")
-		require.NoError(t, c.Read(t.Context(), ref))
-		err := c.Do(t.Context(), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, func(_ context.Context, u *unitofwork.Unit) error {
-			return u.PutIf(ref, expression.Name("Balance").Equal(expression.Value(100)))
-		})
-		require.ErrorAs(t, err, new(*unitofwork.StageError))
-		require.Equal(t, wide(), b.unfenced("1"))
-	})
+// parcel is a record with a value that its struct shares with whoever has it.
+type parcel struct {
+	ID     string
+	State  string
+	Labels []byte
 }
 
-// person is known in part, within a map.
-type person struct {
-	ID      string
-	Address struct{ City string }
+var parcels = unitofwork.Table[parcel]{
+	Name: "customers", PartitionKey: "ID",
+	Guard: func(p *parcel) ordering.Key { return customerKey(p.ID) },
 }
 
-func TestPutKeepsWhatTheStructDoesNotKnowWithin(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		b.createTable("people", "ID")
-		people := unitofwork.Table[person]{Name: "people", PartitionKey: "ID", Guard: func(p *person) ordering.Key { return ordering.Join("person:" + p.ID) }}
-		address := func(city string) types.AttributeValue {
-			return &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"City": text(city), "Zip": text("8000")}}
-		}
-		b.putItem("people", map[string]types.AttributeValue{"ID": text("1"), "Address": address("Bern")})
-		require.NoError(t, b.client("c", nil).freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
-			r := people.Ref("1")
-			if err := u.Get(ctx, r); err != nil {
-				return err
+func nested(v string) *types.AttributeValueMemberM {
+	return &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
+		"list": &types.AttributeValueMemberL{Value: []types.AttributeValue{text(v)}},
+		"set":  &types.AttributeValueMemberSS{Value: []string{v}},
+		"sets": &types.AttributeValueMemberBS{Value: [][]byte{[]byte(v)}},
+		"nums": &types.AttributeValueMemberNS{Value: []string{"1"}},
+	}}
+}
+
+func spoil(m *types.AttributeValueMemberM) {
+	m.Value["list"].(*types.AttributeValueMemberL).Value[0].(*types.AttributeValueMemberS).Value = "spoiled"
+	m.Value["set"].(*types.AttributeValueMemberSS).Value[0] = "spoiled"
+	m.Value["sets"].(*types.AttributeValueMemberBS).Value[0][0] = 'x'
+	m.Value["nums"].(*types.AttributeValueMemberNS).Value[0] = "2"
+	m.Value["more"] = text("spoiled")
+}
+
+// stageAndSpoil stages actions of every kind, and then changes all that it has handed over.
+func stageAndSpoil(u *unitofwork.Unit) error {
+	names, values, v := map[string]string{"#a": "A"}, map[string]any{":v": nested("good")}, nested("good")
+	values[":v"] = v
+	if err := u.Update(parcels.Ref("11"), unitofwork.Expression{Update: "SET #a = :v", Names: names, Values: values}); err != nil {
+		return err
+	}
+	spoil(v)
+	names["#a"] = "B"
+	values[":v"] = "spoiled"
+
+	names, state := map[string]string{"#s": "State"}, text("ready").(*types.AttributeValueMemberS)
+	if err := u.Check(parcels.Ref("12"), unitofwork.Expression{Condition: "#s = :s", Names: names, Values: map[string]any{":s": state}}); err != nil {
+		return err
+	}
+	names["#s"], state.Value = "ID", "12"
+
+	p := parcels.Of(parcel{ID: "13", Labels: []byte("good")})
+	if err := u.Insert(p); err != nil {
+		return err
+	}
+	p.T.Labels[0] = 'x'
+
+	state = text("ready").(*types.AttributeValueMemberS)
+	q := parcels.Of(parcel{ID: "14", State: "ready", Labels: []byte("good")})
+	if err := u.PutIf(q, expression.Name("State").Equal(expression.Value(state))); err != nil {
+		return err
+	}
+	q.T.Labels[0], state.Value = 'x', "spoiled"
+
+	put := &types.Put{TableName: aws.String("customers"), Item: map[string]types.AttributeValue{"ID": text("15"), "A": nested("good")}}
+	del := &types.Delete{TableName: aws.String("customers"), Key: map[string]types.AttributeValue{"ID": text("16")}}
+	if err := u.Stage(customerKey("15"), types.TransactWriteItem{Put: put}, types.TransactWriteItem{Delete: del}); err != nil {
+		return err
+	}
+	spoil(put.Item["A"].(*types.AttributeValueMemberM))
+	*put.TableName, *del.TableName = "accounts", "accounts"
+	put.Item["B"], del.Key["ID"] = text("spoiled"), text("17")
+	return nil
+}
+
+// What a caller does to its maps and values after it has staged them changes nothing, whichever
+// way the unit commits.
+func TestWhatIsStagedIsTheUnitsOwn(t *testing.T) {
+	keys := []ordering.Key{customerKey("11"), customerKey("12"), customerKey("13"), customerKey("14"), customerKey("15")}
+	for name, work := range map[string]unitofwork.Work{
+		"without locks": {}, "under locks": {Lock: true, Keys: keys}, "by a journal": {Lock: true, Keys: keys},
+	} {
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			c := b.client("c", nil)
+			if name == "by a journal" {
+				c = b.client("c", nil, inSmallTransactions)
 			}
-			r.T.Address.City = "Basel"
-			return u.Put(r)
-		}))
-		require.Equal(t, address("Basel"), b.db.Items("people")[0]["Address"])
-	})
+			for _, id := range []string{"12", "14", "16", "17"} {
+				b.put("customers", parcel{ID: id, State: "ready"})
+			}
+			require.NoError(t, c.Client.Do(t.Context(), work, func(_ context.Context, u *unitofwork.Unit) error { return stageAndSpoil(u) }))
+			is := map[string]map[string]types.AttributeValue{}
+			for _, item := range b.db.Items("customers") {
+				delete(item, "_fence")
+				is[valueOf(item["ID"])] = item
+			}
+			require.Equal(t, map[string]types.AttributeValue{"ID": text("11"), "A": nested("good")}, is["11"])
+			require.Equal(t, &types.AttributeValueMemberB{Value: []byte("good")}, is["13"]["Labels"])
+			require.Equal(t, &types.AttributeValueMemberB{Value: []byte("good")}, is["14"]["Labels"])
+			require.Equal(t, map[string]types.AttributeValue{"ID": text("15"), "A": nested("good")}, is["15"])
+			require.NotContains(t, is, "16")
+			require.Contains(t, is, "17")
+		})
+	}
 }

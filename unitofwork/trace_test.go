@@ -132,8 +132,7 @@ func TestASmallUnitIsTraced(t *testing.T) {
 // Whoever waits is seen to, with what it holds meanwhile.
 func TestAWaitIsTraced(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		holder, err := b.client("holder", nil).Begin(t.Context(), unitofwork.Work{Keys: transferKeys[:1]})
-		require.NoError(t, err)
+		holder := b.client("holder", nil).begins(t, unitofwork.Work{Keys: transferKeys[:1]})
 		r := &tracer{}
 		c := b.client("c", nil, r.traces, func(l *lockset.Config, _ *unitofwork.Config) { l.ChunkSize = 2 })
 		time.AfterFunc(lease, func() { _ = holder.Rollback(context.Background()) })
@@ -170,23 +169,20 @@ func TestTheEndsOfUnitsAreTraced(t *testing.T) {
 			return stage(ctx, u)
 		}, []string{hooks.Committed}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				require.NoError(t, b.client("other", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "before"}, transfer(1)))
-				holder, err := b.client("holder", nil).Begin(t.Context(), unitofwork.Work{Keys: []ordering.Key{"held"}})
-				require.NoError(t, err)
-				defer func() { require.NoError(t, holder.Rollback(t.Context())) }()
-				r := &tracer{}
-				_ = b.client("c", c.script, inSmallTransactions, r.traces).Do(t.Context(), c.work, c.fn)
-				r.paths(t)
-				var ends []string
-				for _, s := range r.spans {
-					if s.name == "Unit" {
-						ends = append(ends, s.ends.Outcome)
-					}
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			require.NoError(t, b.client("other", nil).Do(t.Context(), unitofwork.Work{Keys: transferKeys, ID: "before"}, transfer(1)))
+			holder := b.client("holder", nil).begins(t, unitofwork.Work{Keys: []ordering.Key{"held"}})
+			defer func() { require.NoError(t, holder.Rollback(t.Context())) }()
+			r := &tracer{}
+			_ = b.client("c", c.script, inSmallTransactions, r.traces).Do(t.Context(), c.work, c.fn)
+			r.paths(t)
+			var ends []string
+			for _, s := range r.spans {
+				if s.name == "Unit" {
+					ends = append(ends, s.ends.Outcome)
 				}
-				require.Equal(t, c.want, ends)
-			})
+			}
+			require.Equal(t, c.want, ends)
 		})
 	}
 }

@@ -2,7 +2,6 @@ package unitofwork_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -54,38 +53,34 @@ func TestAJournalThatIsMissingOrCorrupt(t *testing.T) {
 		"the record has no digest":     func(b *bed, unit string) { b.change("units", ofRecord(unit), "REMOVE #digest") },
 		"the record has another state": func(b *bed, unit string) { b.change("units", ofRecord(unit), "REMOVE #state") },
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				_, _, all := fewAccounts()
-				unit := b.dies(decides, 1, true)
-				good := b.db.Items("units")
-				harm(b, unit)
-				before := b.tables()
-				heir := b.client("heir", nil)
-				for range 2 {
-					_, err := heir.Recover(t.Context())
-					var broken *unitofwork.JournalError
-					require.ErrorAs(t, err, &broken)
-					require.Equal(t, unit, broken.Unit)
-					require.Equal(t, "units", broken.Table)
-					b.kept(before)
-				}
-				for _, k := range keysOfFew() {
-					_, err := heir.locks.Acquire(t.Context(), []ordering.Key{k})
-					require.ErrorAs(t, err, new(*unitofwork.JournalError), "%v", k)
-				}
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			_, _, all := fewAccounts()
+			unit := b.dies(decides, 1, true)
+			good := b.db.Items("units")
+			harm(b, unit)
+			before := b.tables()
+			heir := b.client("heir", nil)
+			for range 2 {
+				_, err := heir.Recover(t.Context())
+				broken := errorAs[*unitofwork.JournalError](t, err)
+				require.Equal(t, unit, broken.Unit)
+				require.Equal(t, "units", broken.Table)
 				b.kept(before)
+			}
+			for _, k := range keysOfFew() {
+				_, err := heir.locks.Acquire(t.Context(), []ordering.Key{k})
+				require.ErrorAs(t, err, new(*unitofwork.JournalError), "%v", k)
+			}
+			b.kept(before)
 
-				for _, item := range good { // mended
-					b.putItem("units", item)
-				}
-				found, err := heir.Recover(t.Context())
-				require.NoError(t, err)
-				require.Equal(t, []string{unit}, found.Committed)
-				require.True(t, b.allOrNothing(all))
-				b.nothingLeft()
-				b.allFreeOnceAskedFor(keysOfFew()...)
-			})
+			for _, item := range good { // mended
+				b.putItem("units", item)
+			}
+			found := heir.recovers(t)
+			require.Equal(t, []string{unit}, found.Committed)
+			require.True(t, b.allOrNothing(all))
+			b.nothingLeft()
+			b.allFreeOnceAskedFor(keysOfFew()...)
 		})
 	}
 }
@@ -107,58 +102,50 @@ func TestARecordThatSomebodyWroteWithoutItsLock(t *testing.T) {
 		"a later stamp":           {number("990000000000000"), fencing.ErrStale},
 		"a stamp that is not one": {text("x"), nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				_, _, all := fewAccounts()
-				unit := b.dies(decides, 1, true)
-				b.putItem("accounts", map[string]types.AttributeValue{
-					"Customer": text("c001"), "ID": text("a1"), "Balance": number("0"), "_fence": c.fence,
-				})
-				heir := b.client("heir", nil)
-				stuck := func(err error) {
-					t.Helper()
-					var unapplied *unitofwork.UnappliedError
-					require.ErrorAs(t, err, &unapplied)
-					require.Equal(t, unit, unapplied.Unit)
-					require.Equal(t, "accounts", unapplied.Table)
-					require.Equal(t, `Customer="c001" ID="a1"`, unapplied.Record)
-					require.Equal(t, accountKey("c001", "a1"), unapplied.Key)
-					if c.is != nil {
-						require.ErrorIs(t, err, c.is)
-					} else {
-						require.ErrorAs(t, err, new(*unitofwork.FenceError))
-					}
-					require.Equal(t, text("committed"), b.decided(unit)["state"])
-					require.Equal(t, text(unit), b.row(accountKey("c001", "a1"))["unit"])
-					require.Contains(t, b.row(accountKey("c001", "a1")), "pending")
-				}
-				_, err := heir.Recover(t.Context())
-				stuck(err)
-				_, err = heir.locks.Acquire(t.Context(), keysOfFew()[4:5])
-				stuck(err)
-				_, err = b.client("another", nil).locks.Acquire(t.Context(), keysOfFew())
-				stuck(err)
-				require.Equal(t, c.fence, b.item("accounts", "c001", "a1")["_fence"], "it is not written over")
-
-				b.change("accounts", stamped, "REMOVE #_fence")
-				found, err := heir.Recover(t.Context())
-				require.NoError(t, err)
-				require.Equal(t, []string{unit}, found.Committed)
-				require.True(t, b.allOrNothing(all))
-				b.nothingLeft()
-				b.allFree()
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			_, _, all := fewAccounts()
+			unit := b.dies(decides, 1, true)
+			b.putItem("accounts", map[string]types.AttributeValue{
+				"Customer": text("c001"), "ID": text("a1"), "Balance": number("0"), "_fence": c.fence,
 			})
+			heir := b.client("heir", nil)
+			stuck := func(err error) {
+				t.Helper()
+				unapplied := errorAs[*unitofwork.UnappliedError](t, err)
+				require.Equal(t, unit, unapplied.Unit)
+				require.Equal(t, "accounts", unapplied.Table)
+				require.Equal(t, `Customer="c001" ID="a1"`, unapplied.Record)
+				require.Equal(t, accountKey("c001", "a1"), unapplied.Key)
+				if c.is != nil {
+					require.ErrorIs(t, err, c.is)
+				} else {
+					require.ErrorAs(t, err, new(*unitofwork.FenceError))
+				}
+				require.Equal(t, text("committed"), b.decided(unit)["state"])
+				require.Equal(t, text(unit), b.row(accountKey("c001", "a1"))["unit"])
+				require.Contains(t, b.row(accountKey("c001", "a1")), "pending")
+			}
+			_, err := heir.Recover(t.Context())
+			stuck(err)
+			_, err = heir.locks.Acquire(t.Context(), keysOfFew()[4:5])
+			stuck(err)
+			_, err = b.client("another", nil).locks.Acquire(t.Context(), keysOfFew())
+			stuck(err)
+			require.Equal(t, c.fence, b.item("accounts", "c001", "a1")["_fence"], "it is not written over")
+
+			b.change("accounts", stamped, "REMOVE #_fence")
+			found := heir.recovers(t)
+			require.Equal(t, []string{unit}, found.Committed)
+			require.True(t, b.allOrNothing(all))
+			b.nothingLeft()
+			b.allFree()
 		})
 	}
 }
 
+// item is the record of a table with this key.
 func (b *bed) item(table, customer, id string) map[string]types.AttributeValue {
-	for _, item := range b.db.Items(table) {
-		if valueOf(item["Customer"]) == customer && valueOf(item["ID"]) == id {
-			return item
-		}
-	}
-	return nil
+	return itemOf(b.db.Items(table), attributes{"Customer": text(customer), "ID": text(id)})
 }
 
 // The owner itself has committed, whatever keeps it from finishing, and its operator
@@ -169,14 +156,11 @@ func TestAnOwnerThatCannotFinishHasCommitted(t *testing.T) {
 		var unfinished []error
 		var log logbook
 		released := 0
-		c := b.client("A", func(c faults.Call) faults.Fault {
-			if phaseOf(c) == decides {
-				b.putItem("accounts", map[string]types.AttributeValue{
-					"Customer": text("c001"), "ID": text("a1"), "Balance": number("0"), "_fence": number("990000000000000"),
-				})
-			}
-			return faults.Pass()
-		}, inSmallTransactions, func(_ *lockset.Config, u *unitofwork.Config) {
+		c := b.client("A", upon(decides.is, func() {
+			b.putItem("accounts", map[string]types.AttributeValue{
+				"Customer": text("c001"), "ID": text("a1"), "Balance": number("0"), "_fence": number("990000000000000"),
+			})
+		}), inSmallTransactions, func(_ *lockset.Config, u *unitofwork.Config) {
 			u.Trace = trace.Join(u.Trace, hooks.On(trace.Unfinished, func(_ context.Context, u trace.Event) { unfinished = append(unfinished, u.Err) }))
 		}, func(l *lockset.Config, _ *unitofwork.Config) {
 			l.Logger = log.logger()
@@ -195,28 +179,10 @@ func TestAnOwnerThatCannotFinishHasCommitted(t *testing.T) {
 		require.Contains(t, log.text(), unit)
 		require.Zero(t, released, "its keys are not free")
 		b.change("accounts", map[string]string{"Customer": "c001", "ID": "a1"}, "REMOVE #_fence")
-		found, err := b.client("heir", nil).Recover(t.Context())
-		require.NoError(t, err)
+		found := b.client("heir", nil).recovers(t)
 		require.Equal(t, []string{unit}, found.Committed)
 		require.True(t, b.allOrNothing(all))
 		b.allFree()
-	})
-}
-
-// One broken unit does not keep the others from being finished.
-func TestRecoverGoesOnAfterABrokenUnit(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		_, _, all := fewAccounts()
-		unit := b.dies(decides, 1, true)
-		broken := "anotherUnitAltogether_"
-		b.putItem("units", map[string]types.AttributeValue{"unit": text("open"), "part": text(broken), "key": text("nowhere"), "locks": text("locks"), "at": number("1")})
-		b.putItem("units", map[string]types.AttributeValue{"unit": text(broken), "part": text("record"), "state": text("odd")})
-		found, err := b.client("heir", nil).Recover(t.Context())
-		var journal *unitofwork.JournalError
-		require.ErrorAs(t, err, &journal)
-		require.Equal(t, broken, journal.Unit)
-		require.Equal(t, []string{unit}, found.Committed)
-		require.True(t, b.allOrNothing(all))
 	})
 }
 
@@ -231,26 +197,24 @@ func TestWhatIsLeftToOthersIsLogged(t *testing.T) {
 			return atPhase(removes, 1, faults.Deny())
 		}, "a journal was not removed"},
 		"an intent that is gone": {func(b *bed) faults.Script {
-			return func(c faults.Call) faults.Fault {
-				if phaseOf(c) == decides {
-					b.change("locks", map[string]string{"key": string(customerKey("c001"))}, "REMOVE #below")
-				}
-				return faults.Pass()
-			}
+			return upon(decides.is, func() {
+				b.change("locks", map[string]string{"key": string(customerKey("c001"))}, "REMOVE #below")
+			})
 		}, "an intent of a committed unit is gone"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				var log logbook
-				client := b.client("A", c.script(b), inSmallTransactions, func(l *lockset.Config, _ *unitofwork.Config) { l.Logger = log.logger() })
-				_, stage, _ := fewAccounts()
-				require.NoError(t, client.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, stage))
-				if c.says == "" {
-					require.Empty(t, log.text())
-				} else {
-					require.Contains(t, log.text(), c.says)
-				}
-			})
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			var log logbook
+			client := b.client("A", c.script(b), inSmallTransactions, func(l *lockset.Config, _ *unitofwork.Config) { l.Logger = log.logger() })
+			_, stage, all := fewAccounts()
+			require.NoError(t, client.Do(t.Context(), unitofwork.Work{Keys: keysOfFew()}, stage))
+			require.True(t, b.allOrNothing(all))
+			b.allFree()
+			require.Equal(t, map[string]int{"committed": 1}, client.outcomes())
+			if c.says == "" {
+				require.Empty(t, log.text())
+			} else {
+				require.Contains(t, log.text(), c.says)
+			}
 		})
 	}
 }
@@ -281,48 +245,33 @@ func TestWhatOfACommittedUnitCannotBeWritten(t *testing.T) {
 		}), accountKey("c001", "none"), ""},
 	} {
 		for _, size := range []int{1, 2, 8, requests.MaxActions} {
-			t.Run(fmt.Sprint(name, " ", size), func(t *testing.T) {
-				inBed(t, func(t *testing.T, b *bed) {
-					of := func(_ *lockset.Config, u *unitofwork.Config) { u.TransactionSize = size }
-					keys, refs := largeKeys(45) // with the rows above them more than a transaction has
-					keys = append(keys, accountKey("c001", "none"))
-					dead := b.client("dead", atPhase(decides, 1, faults.CrashHere(true)), of)
-					over := make(chan struct{})
-					t.Cleanup(func() { <-over })
-					go func() {
-						defer close(over)
-						_ = dead.Do(context.WithoutCancel(t.Context()), unitofwork.Work{Keys: keys}, deposit(refs, 7))
-					}()
-					<-dead.net.Dead()
+			runInBed(t, fmt.Sprint(name, " ", size), func(t *testing.T, b *bed) {
+				of := func(_ *lockset.Config, u *unitofwork.Config) { u.TransactionSize = size }
+				keys, refs := largeKeys(45) // with the rows above them more than a transaction has
+				keys = append(keys, accountKey("c001", "none"))
+				dead := b.client("dead", atPhase(decides, 1, faults.CrashHere(true)), of)
+				dead.diesIn(t, unitofwork.Work{Keys: keys}, deposit(refs, 7))
 
-					_, err := b.client("heir", func(call faults.Call) faults.Fault {
-						if c.denied(call) {
-							return faults.Deny()
-						}
-						return faults.Pass()
-					}, of).Recover(t.Context())
-					var unapplied *unitofwork.UnappliedError
-					require.ErrorAs(t, err, &unapplied)
-					require.ErrorAs(t, err, new(*lockset.TableError))
-					require.Equal(t, c.key, unapplied.Key)
-					require.Equal(t, c.record, unapplied.Record)
-					require.Equal(t, c.record != "", unapplied.Table == "accounts")
-					for _, k := range keys {
-						if k.Root() != c.key.Root() {
-							require.NotContains(t, b.row(k), "unit", "%v", k)
-						}
+				_, err := b.client("heir", when(func(call faults.Call) bool { return c.denied(call) }, faults.Deny()), of).Recover(t.Context())
+				unapplied := errorAs[*unitofwork.UnappliedError](t, err)
+				require.ErrorAs(t, err, new(*lockset.TableError))
+				require.Equal(t, c.key, unapplied.Key)
+				require.Equal(t, c.record, unapplied.Record)
+				require.Equal(t, c.record != "", unapplied.Table == "accounts")
+				for _, k := range keys {
+					if k.Root() != c.key.Root() {
+						require.NotContains(t, b.row(k), "unit", "%v", k)
 					}
-					require.Contains(t, b.row(c.key), "unit")
+				}
+				require.Contains(t, b.row(c.key), "unit")
 
-					found, err := b.client("mended", nil, of).Recover(t.Context())
-					require.NoError(t, err)
-					require.Len(t, found.Committed, 1)
-					sum, n := b.total()
-					require.Equal(t, len(refs), n)
-					require.Equal(t, int64(7*len(refs)), sum)
-					b.nothingLeft()
-					b.allFree()
-				})
+				found := b.client("mended", nil, of).recovers(t)
+				require.Len(t, found.Committed, 1)
+				sum, n := b.total()
+				require.Equal(t, len(refs), n)
+				require.Equal(t, int64(7*len(refs)), sum)
+				b.nothingLeft()
+				b.allFree()
 			})
 		}
 	}
@@ -335,20 +284,11 @@ func TestAfterWhatCannotBeWrittenNothingOfItsKeyIs(t *testing.T) {
 		const records = 20
 		keys := []ordering.Key{customerKey("c001")}
 		dead := b.client("dead", atPhase(decides, 1, faults.CrashHere(true)), inSmallTransactions)
-		over := make(chan struct{})
-		t.Cleanup(func() { <-over })
-		go func() {
-			defer close(over)
-			_ = dead.Do(context.WithoutCancel(t.Context()), unitofwork.Work{Keys: keys}, func(_ context.Context, u *unitofwork.Unit) error {
-				for i := range records {
-					if err := u.Replace(accounts.Of(account{Customer: "c001", ID: fmt.Sprintf("a%02d", i), Balance: 7})); err != nil {
-						return err
-					}
-				}
-				return nil
+		dead.diesIn(t, unitofwork.Work{Keys: keys}, func(_ context.Context, u *unitofwork.Unit) error {
+			return each(records, func(i int) error {
+				return u.Replace(accounts.Of(account{Customer: "c001", ID: fmt.Sprintf("a%02d", i), Balance: 7}))
 			})
-		}()
-		<-dead.net.Dead()
+		})
 		_, err := b.client("heir", func(c faults.Call) faults.Fault {
 			in, ok := c.Input.(*dynamodb.TransactWriteItemsInput)
 			if ok && phaseOf(c) == applies && slices.ContainsFunc(in.TransactItems, func(item types.TransactWriteItem) bool {
@@ -364,8 +304,7 @@ func TestAfterWhatCannotBeWrittenNothingOfItsKeyIs(t *testing.T) {
 		require.Zero(t, sum)
 		require.Contains(t, b.row(keys[0]), "unit")
 
-		_, err = b.client("mended", nil, inSmallTransactions).Recover(t.Context())
-		require.NoError(t, err)
+		b.client("mended", nil, inSmallTransactions).recovers(t)
 		_, n = b.total()
 		require.Equal(t, records, n)
 		b.nothingLeft()
@@ -377,22 +316,12 @@ func TestAfterWhatCannotBeWrittenNothingOfItsKeyIs(t *testing.T) {
 // wrote the record without its lock.
 func TestAnUpdateThatCannotBeDoneAnyMore(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		keys, refs := largeKeys(fewKeys)
-		dead := b.client("dead", atPhase(decides, 1, faults.CrashHere(true)), inSmallTransactions)
-		over := make(chan struct{})
-		t.Cleanup(func() { <-over })
-		go func() {
-			defer close(over)
-			_ = dead.Do(context.WithoutCancel(t.Context()), unitofwork.Work{Keys: append(keys, accountKey("1", "a"))}, func(ctx context.Context, u *unitofwork.Unit) error {
-				add := unitofwork.Expression{Update: "ADD Balance :n", Values: map[string]any{":n": 7}}
-				return errors.Join(deposit(refs, 7)(ctx, u), u.Update(accounts.Ref("1", "a"), add))
-			})
-		}()
-		<-dead.net.Dead()
+		b.diesWriting(func(u *unitofwork.Unit) error {
+			return u.Update(accounts.Ref("1", "a"), unitofwork.Expression{Update: "ADD Balance :n", Values: map[string]any{":n": 7}})
+		})
 		b.putItem("accounts", map[string]types.AttributeValue{"Customer": text("1"), "ID": text("a"), "Balance": text("much")})
 		_, err := b.client("heir", nil).Recover(t.Context())
-		var unapplied *unitofwork.UnappliedError
-		require.ErrorAs(t, err, &unapplied)
+		unapplied := errorAs[*unitofwork.UnappliedError](t, err)
 		require.Equal(t, `Customer="1" ID="a"`, unapplied.Record)
 		require.Equal(t, accountKey("1", "a"), unapplied.Key)
 		sum, n := b.total()
@@ -400,8 +329,7 @@ func TestAnUpdateThatCannotBeDoneAnyMore(t *testing.T) {
 		require.Equal(t, int64(7*fewKeys), sum)
 
 		b.put("accounts", account{Customer: "1", ID: "a", Balance: 100})
-		_, err = b.client("mended", nil).Recover(t.Context())
-		require.NoError(t, err)
+		b.client("mended", nil).recovers(t)
 		require.Equal(t, int64(107), b.account("1").Balance)
 		b.nothingLeft()
 	})
@@ -411,25 +339,16 @@ func TestAnUpdateThatCannotBeDoneAnyMore(t *testing.T) {
 func TestTheFirstRecordThatCannotBeWrittenIsNamed(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		dead := b.client("dead", atPhase(decides, 1, faults.CrashHere(true)), inSmallTransactions)
-		over := make(chan struct{})
-		t.Cleanup(func() { <-over })
-		go func() {
-			defer close(over)
-			_ = dead.Do(context.WithoutCancel(t.Context()), unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, putBulk(9, 10))
-		}()
-		<-dead.net.Dead()
+		dead.diesIn(t, unitofwork.Work{Keys: []ordering.Key{customerKey("1")}}, putBulk(9, 10))
 		later := time.Now().Add(time.Hour).UnixMicro()
 		for _, id := range []string{"bulk2", "bulk3", "bulk4"} {
 			b.putItem("accounts", map[string]types.AttributeValue{"Customer": text("1"), "ID": text(id), "_fence": number(fmt.Sprint(later))})
 		}
 		heir := b.client("heir", nil, inSmallTransactions)
 		_, err := heir.Recover(t.Context())
-		var unapplied *unitofwork.UnappliedError
-		require.ErrorAs(t, err, &unapplied)
+		unapplied := errorAs[*unitofwork.UnappliedError](t, err)
 		require.Equal(t, `Customer="1" ID="bulk2"`, unapplied.Record)
-		require.NoError(t, heir.Do(t.Context(), unitofwork.Work{Keys: transferKeys[:1]}, func(_ context.Context, u *unitofwork.Unit) error {
-			return u.Replace(accounts.Of(account{Customer: "2", ID: "a"}))
-		}))
+		require.NoError(t, heir.Do(t.Context(), unitofwork.Work{Keys: transferKeys[:1]}, replaces(accounts.Of(account{Customer: "2", ID: "a"}))))
 		require.Greater(t, b.account("2").Fence, later, "what was met is not proposed again")
 	})
 }

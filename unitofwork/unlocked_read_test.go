@@ -2,17 +2,23 @@ package unitofwork_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/locks"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -31,46 +37,19 @@ var holdings = unitofwork.Table[holding]{
 	Guard: func(h *holding) ordering.Key { return accountKey(h.Customer, h.ID) }, GuardByContent: true,
 }
 
-// A unit with a journal is applied slowly, step by step. Who reads the tables sees it
-// by half; who reads with Read sees none of it, or all, whatever keys the unit has.
+// A unit with a journal is applied slowly, step by step. Who reads the tables sees it by half; who
+// reads with Read sees none of it, or all, whatever keys the unit has. More records than one request
+// can have are read in parts: all the same of one moment, between which no unit comes.
 func TestAReaderWithoutLocksSeesAllOrNothing(t *testing.T) {
-	const customersOf = 10 // of three accounts each
-	fine, _ := largeKeys(3 * customersOf)
-	var coarse []ordering.Key
-	for i := range customersOf {
-		coarse = append(coarse, customerKey(fmt.Sprintf("c%03d", i)))
-	}
-	everyOther := slices.Concat(coarse[:5], fine[15:])
-	holds := map[string][]ordering.Key{"fine": fine, "coarse": coarse, "some of both": everyOther}
-	for held, keys := range holds {
-		t.Run(held, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				refs := func() (records []*unitofwork.Ref[account]) { _, records = largeKeys(3 * customersOf); return records }
-				seenByHalf(t, b, keys, deposit(refs(), 7), "accounts", 3*customersOf, 7, func(reader *client) (sum int64) {
-					read := refs()
-					require.NoError(t, reader.Read(t.Context(), asRecords(read)...))
-					for _, r := range read {
-						sum += r.T.Balance
-					}
-					return sum
-				})
-			})
-		})
-	}
-}
-
-// More records than one request can have are read in parts: all the same of one moment.
-// Between the parts no unit comes, in whole or by half.
-func TestAReaderInParts(t *testing.T) {
-	const n = 150
-	for held, keysOf := range map[string]func([]ordering.Key) []ordering.Key{
-		"fine":   func(fine []ordering.Key) []ordering.Key { return fine },
-		"coarse": families,
-	} {
-		t.Run(held, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				keys, refs := largeKeys(n)
-				seenByHalf(t, b, keysOf(keys), deposit(refs, 7), "accounts", n, 7, func(reader *client) (sum int64) {
+	for n, parts := range map[int]string{30: "at once", 150: "in parts"} {
+		fine, _ := largeKeys(n)
+		coarse := families(fine)
+		for held, keys := range map[string][]ordering.Key{
+			"fine": fine, "coarse": coarse, "some of both": slices.Concat(coarse[:len(coarse)/2], fine[n/2:]),
+		} {
+			runInBed(t, parts+", "+held, func(t *testing.T, b *bed) {
+				_, refs := largeKeys(n)
+				seenByHalf(t, b, keys, deposit(refs, 7), "accounts", n, 7, func(reader *client) (sum int64) {
 					_, read := largeKeys(n)
 					require.NoError(t, reader.Read(t.Context(), asRecords(read)...))
 					for _, r := range read {
@@ -79,7 +58,7 @@ func TestAReaderInParts(t *testing.T) {
 					return sum
 				})
 			})
-		})
+		}
 	}
 }
 
@@ -94,12 +73,10 @@ func TestAReaderInPartsBesideSmallUnits(t *testing.T) {
 		const n = 130
 		keys, _ := largeKeys(n)
 		writer := b.client("writer", nil)
-		reader := b.client("reader", func(c faults.Call) faults.Fault {
-			if c.Op == "TransactGetItems" { // slow enough that units begin and end between two parts
-				time.Sleep(50 * time.Millisecond)
-			}
-			return faults.Pass()
-		})
+		reader := b.client("reader", upon(func(c faults.Call) bool { return c.Op == "TransactGetItems" }, func() {
+			// slow enough that units begin and end between two parts
+			time.Sleep(50 * time.Millisecond)
+		}))
 		begun := time.Now()
 		over := make(chan error, 1)
 		go func() {
@@ -187,21 +164,18 @@ func seenByHalf(t *testing.T, b *bed, keys []ordering.Key, work func(context.Con
 	table string, records int, each int64, read func(*client) int64) {
 	t.Helper()
 	var torn atomic.Bool
-	slow := b.client("A", func(c faults.Call) faults.Fault {
-		if phaseOf(c) == applies {
-			time.Sleep(300 * time.Millisecond)
-			written := 0
-			for _, item := range b.db.Items(table) {
-				if n, ok := item["Balance"].(*types.AttributeValueMemberN); ok && n.Value == fmt.Sprint(each) {
-					written++
-				}
-			}
-			if written > 0 && written < records {
-				torn.Store(true)
+	slow := b.client("A", upon(applies.is, func() {
+		time.Sleep(300 * time.Millisecond)
+		written := 0
+		for _, item := range b.db.Items(table) {
+			if n, ok := item["Balance"].(*types.AttributeValueMemberN); ok && n.Value == fmt.Sprint(each) {
+				written++
 			}
 		}
-		return faults.Pass()
-	}, func(_ *lockset.Config, u *unitofwork.Config) { u.TransactionSize = 4 })
+		if written > 0 && written < records {
+			torn.Store(true)
+		}
+	}), func(_ *lockset.Config, u *unitofwork.Config) { u.TransactionSize = 4 })
 	done := make(chan error, 1)
 	go func() { done <- slow.Do(t.Context(), unitofwork.Work{Keys: keys}, work) }()
 	reader := b.client("reader", nil)
@@ -251,8 +225,7 @@ func TestAReaderWithoutLocksWaitsForTheDeadUntilItsContextEnds(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*lease)
 		defer cancel()
 		require.ErrorIs(t, reader.Read(ctx, ref), context.DeadlineExceeded)
-		_, err := b.client("heir", nil, inSmallTransactions).Recover(t.Context())
-		require.NoError(t, err)
+		b.client("heir", nil, inSmallTransactions).recovers(t)
 		require.NoError(t, reader.Read(t.Context(), ref))
 		require.Equal(t, int64(7), ref.T.Balance)
 	})
@@ -271,9 +244,8 @@ func TestWhatReadRefuses(t *testing.T) {
 		}
 		// Nobody can tell which rows guard what is not there, if the key does not say it.
 		err := c.Read(t.Context(), one, holdings.Ref("nobody"))
-		var refused *unitofwork.GuardError
 		require.ErrorAs(t, err, new(*unitofwork.StageError))
-		require.ErrorAs(t, err, &refused)
+		refused := errorAs[*unitofwork.GuardError](t, err)
 		require.True(t, refused.Absent)
 		require.ErrorContains(t, err, "make the reference with Of")
 		require.Equal(t, lockset.FixCall, lockset.NextOf(err))
@@ -292,14 +264,23 @@ func TestWhatReadRefuses(t *testing.T) {
 	})
 }
 
-// Records that no key guards are read as they are, by units and without.
+// Records that no key guards are read as they are, with no lock row and at any time, by units and without.
 func TestATableWithoutAGuard(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		free := unitofwork.Table[customer]{Name: "customers", PartitionKey: "ID"}
-		c := b.client("A", nil)
+		c, r := b.traced("A", nil)
 		ref := free.Ref("1")
 		require.NoError(t, c.Read(t.Context(), ref))
 		require.Equal(t, "name 1", ref.T.Name)
+		ref = free.Ref("1")
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
+			err := u.Get(ctx, ref)
+			time.Sleep(2 * lease)
+			return errors.Join(err, u.Get(ctx, free.Ref("2")))
+		}))
+		require.Equal(t, "name 1", ref.T.Name)
+		require.Equal(t, []string{"free committed"}, r.texts())
+		require.Equal(t, map[string]int{"TransactGetItems": 3}, c.requests())
 		err := c.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
 			ref := free.Ref("2")
 			require.NoError(t, u.Get(ctx, ref))
@@ -361,8 +342,7 @@ func TestAUnitReadsOnlyWhatItsKeysGuard(t *testing.T) {
 			ours := accounts.Ref("1", "a")
 			err := client.Do(t.Context(), unitofwork.Work{Keys: transferKeys}, func(ctx context.Context, u *unitofwork.Unit) error {
 				err := u.Get(ctx, ours, c.record)
-				var refused *unitofwork.GuardError
-				require.ErrorAs(t, err, &refused, name)
+				refused := errorAs[*unitofwork.GuardError](t, err, name)
 				require.Equal(t, c.guard, refused.Guard, name)
 				require.False(t, ours.Found, "nothing is shown")
 				return transfer(5)(ctx, u) // whatever it was told
@@ -400,5 +380,159 @@ func TestAReaderOfManyRecordsGuardedByContent(t *testing.T) {
 			require.True(t, r.Found)
 		}
 		require.Equal(t, 4+5+9, c.requests()["TransactGetItems"], "the records; their rows, and the records with them")
+	})
+}
+
+// What Read makes of rows and answers that tell it nothing, and how often it asks.
+
+// A record whose guard is known only when it is read is seen by half as little as those
+// beside it, whichever is named first.
+func TestAReaderOfRecordsGuardedByContentBesideOthers(t *testing.T) {
+	for name, order := range map[string][]int{"it is the first": {0, 1}, "it is the last": {1, 0}} {
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			b.createTable("holdings", "ID")
+			b.put("holdings", holding{ID: "h", Customer: "1"})
+			held := accountKey("1", "h")
+			dead := b.client("dead", nil)
+			set := dead.has(t, held)
+			marked, err := (*locks.Set)(set).Prepare(t.Context(), "units", func(int) {})
+			require.NoError(t, err)
+			marked.Done(false)
+
+			reader := b.client("reader", nil)
+			both := []unitofwork.Record{holdings.Ref("h"), accounts.Ref("2", "a")}
+			ctx, cancel := context.WithTimeout(t.Context(), lease/2)
+			defer cancel()
+			err = reader.Read(ctx, both[order[0]], both[order[1]])
+			require.ErrorIs(t, err, context.DeadlineExceeded, "its unit may have written half")
+		})
+	}
+}
+
+// Parts that are read without a look at all rows before them may be of two moments: a
+// look without an answer is an error.
+func TestALookAtTheRowsWithoutAnAnswer(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		end := time.Now().Add(lease)
+		reader := b.client("reader", when(func(c faults.Call) bool { return time.Now().Before(end) }, faults.LoseRequest(faults.Hang)))
+		_, refs := largeKeys(120)
+		err := reader.Read(t.Context(), asRecords(refs)...)
+		require.ErrorAs(t, err, new(*lockset.NoAnswerError))
+		require.NoError(t, reader.Read(t.Context(), asRecords(refs)...))
+	})
+}
+
+// A lock row that is none says nothing of what it guards.
+func TestAReaderOfARowThatIsNone(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.putItem("locks", map[string]types.AttributeValue{"key": text(string(customerKey("1"))), "colour": text("red")})
+		c := b.client("reader", nil)
+		one := accounts.Ref("1", "a")
+		err := c.Read(t.Context(), one, accounts.Ref("2", "a"))
+		foreign := errorAs[*lockrow.RowError](t, err)
+		require.Equal(t, customerKey("1"), foreign.Key)
+		require.Equal(t, "locks", foreign.Table)
+		require.False(t, one.Found, "nothing is shown")
+		require.NoError(t, c.Read(t.Context(), accounts.Ref("2", "a")))
+	})
+}
+
+// Whoever may not read a table is told which those of the request are: the lock table
+// is one of them where a record has a guard.
+func TestTheTablesOfARead(t *testing.T) {
+	free := unitofwork.Table[account]{Name: "accounts", PartitionKey: "Customer", SortKey: "ID"}
+	for name, c := range map[string]struct {
+		record unitofwork.Record
+		tables []string
+	}{
+		"guarded":         {accounts.Ref("1", "a"), []string{"accounts", "locks"}},
+		"without a guard": {free.Ref("1", "a"), []string{"accounts"}},
+	} {
+		runInBed(t, name, func(t *testing.T, b *bed) {
+			err := b.client("reader", denies("accounts")).Read(t.Context(), c.record)
+			refused := errorAs[*lockset.TableError](t, err)
+			require.Equal(t, c.tables, refused.Tables)
+			require.Equal(t, "TransactGetItems", refused.Op)
+		})
+	}
+}
+
+// As many records as fit into one request with their rows are one request; the records of one more are
+// two, after a look at all rows. None has more than a hundred items, however they come together.
+func TestHowManyRequestsARead(t *testing.T) {
+	one := unitofwork.Table[account]{Name: "accounts", PartitionKey: "Customer", SortKey: "ID", Guard: func(*account) ordering.Key { return "one" }}
+	for n, want := range map[int]int{1: 1, 33: 1, 34: 1, 49: 1, 50: 1, 51: 1, 99: 1, 100: 3, 101: 3, 200: 4} {
+		runInBed(t, fmt.Sprint(n), func(t *testing.T, b *bed) {
+			reader := b.client("reader", func(c faults.Call) faults.Fault {
+				if in, ok := c.Input.(*dynamodb.TransactGetItemsInput); ok {
+					require.LessOrEqual(t, len(in.TransactItems), requests.MaxActions)
+				}
+				return faults.Pass()
+			})
+			var refs []unitofwork.Record
+			for i := range n {
+				refs = append(refs, one.Ref("3", strconv.Itoa(i)))
+			}
+			require.NoError(t, reader.Read(t.Context(), refs...))
+			require.Equal(t, map[string]int{"TransactGetItems": want}, reader.requests(), "with one row")
+			_, each := largeKeys(n)
+			require.NoError(t, reader.Read(t.Context(), asRecords(each)...), "with a row each")
+		})
+	}
+}
+
+// However few records DynamoDB takes at once, so many are asked for, and one that it does
+// not take alone ends the read.
+func TestARequestOfAReadIsHalvedUntilItFits(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 5, 8} {
+		for most := range n + 1 {
+			runInBed(t, fmt.Sprint(n, " records, ", most, " at once"), func(t *testing.T, b *bed) {
+				reader := b.client("reader", func(c faults.Call) faults.Fault {
+					records := 0
+					for _, table := range tablesOf(c) {
+						if table == "accounts" {
+							records++
+						}
+					}
+					if records > most {
+						return faults.RefuseAsTooLarge()
+					}
+					return faults.Pass()
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), lease)
+				defer cancel()
+				_, refs := largeKeys(n)
+				err := reader.Read(ctx, asRecords(refs)...)
+				if most > 0 {
+					require.NoError(t, err)
+				} else {
+					require.ErrorAs(t, err, new(*lockset.TableError))
+				}
+			})
+		}
+	}
+}
+
+// The pause before a reader looks again doubles, up to the poll of those who wait for
+// locks, and is cut by as much as half, by chance.
+func TestThePauseBeforeAReaderLooksAgain(t *testing.T) {
+	inBed(t, func(t *testing.T, b *bed) {
+		b.diesDecided(fewKeys, inSmallTransactions)
+		const poll = 300 * time.Millisecond
+		var sent []time.Time
+		reader := b.client("reader", func(faults.Call) faults.Fault {
+			sent = append(sent, time.Now())
+			return faults.Pass()
+		}, func(l *lockset.Config, _ *unitofwork.Config) { l.Poll = poll })
+		_, refs := largeKeys(1)
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		defer cancel()
+		require.ErrorIs(t, reader.Read(ctx, refs[0]), context.DeadlineExceeded)
+		require.Greater(t, len(sent), 12)
+		var pauses []time.Duration
+		for i := range len(sent) - 1 {
+			pauses = append(pauses, sent[i+1].Sub(sent[i])-rtt)
+		}
+		doubling(t, pauses, 10*time.Millisecond, poll)
 	})
 }

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
@@ -16,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
@@ -121,25 +117,11 @@ func TestEveryWriteCountsAsOthersDo(t *testing.T) {
 			require.Equal(t, want, r.Version)
 		}
 		put := func(id string) func(context.Context, *unitofwork.Unit) error {
-			return func(ctx context.Context, u *unitofwork.Unit) error {
-				r := tallies.Ref(id)
-				if err := u.Get(ctx, r); err != nil {
-					return err
-				}
-				r.T.ID, r.T.Version = id, 99
-				return u.Put(r)
-			}
+			return change(tallies.Ref(id), func(r *tally) { r.ID, r.Version = id, 99 })
 		}
 		do(put("a"))
 		version("a", 8)
-		do(func(ctx context.Context, u *unitofwork.Unit) error {
-			r := unaware.Ref("b")
-			if err := u.Get(ctx, r); err != nil {
-				return err
-			}
-			r.T.Note = "read"
-			return u.Put(r)
-		})
+		do(change(unaware.Ref("b"), func(r *numberless) { r.Note = "read" }))
 		version("b", 1)
 		do(put("new"))
 		version("new", 1)
@@ -162,9 +144,7 @@ func TestEveryWriteCountsAsOthersDo(t *testing.T) {
 		})
 		version("b", 2)
 		do(func(_ context.Context, u *unitofwork.Unit) error { return u.Delete(tallies.Ref("new")) })
-		do(func(_ context.Context, u *unitofwork.Unit) error {
-			return u.Insert(tallies.Of(tally{ID: "new", Version: 50}))
-		})
+		do(inserts(tallies.Of(tally{ID: "new", Version: 50})))
 		version("new", 1)
 		do(func(ctx context.Context, u *unitofwork.Unit) error {
 			r := tallies.Ref("new")
@@ -188,6 +168,14 @@ func TestAChangeByAProgramWithoutLocks(t *testing.T) {
 		"delete":     func(u *unitofwork.Unit, r *unitofwork.Ref[tally]) error { return u.Delete(r) },
 		"check":      func(u *unitofwork.Unit, r *unitofwork.Ref[tally]) error { return u.Check(r, holds) },
 		"only reads": func(*unitofwork.Unit, *unitofwork.Ref[tally]) error { return nil },
+		"reads twice": func(u *unitofwork.Unit, r *unitofwork.Ref[tally]) error {
+			again := tallies.Ref(r.T.ID)
+			err := u.Get(u.Context(), again)
+			if err == nil && !u.Locked() { // under locks the commit says so
+				require.Equal(t, r.T, again.T, "two reads of one record are one state")
+			}
+			return err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, id := range []string{"a", "b", "new"} {
@@ -271,57 +259,22 @@ func TestAConditionBesideAVersion(t *testing.T) {
 		}
 		require.NoError(t, check(true, func() { require.NoError(t, b.addOld("a", 1)) }), "it is another record then")
 		require.Equal(t, 2, calls)
-		require.ErrorIs(t, c.freely(t.Context(), work, func(_ context.Context, u *unitofwork.Unit) error {
-			return u.Insert(tallies.Of(tally{ID: "b"}))
-		}), unitofwork.ErrExists)
+		require.ErrorIs(t, c.freely(t.Context(), work, inserts(tallies.Of(tally{ID: "b"}))), unitofwork.ErrExists)
 	})
 }
 
 // Somebody without locks is always faster: the error says so, and who it was.
 func TestAProgramWithoutLocksThatIsAlwaysFaster(t *testing.T) {
 	inTallies(t, func(t *testing.T, b *bed) {
-		err := b.client("c", nil).freely(t.Context(), unitofwork.Work{Attempts: 3}, func(ctx context.Context, u *unitofwork.Unit) error {
-			r := tallies.Ref("a")
-			if err := u.Get(ctx, r); err != nil {
-				return err
-			}
+		err := b.client("c", nil).freely(t.Context(), unitofwork.Work{Attempts: 3}, change(tallies.Ref("a"), func(r *tally) {
 			require.NoError(t, b.addOld("a", 1))
-			r.T.N++
-			return u.Put(r)
-		})
-		var changed *unitofwork.VersionError
-		require.ErrorAs(t, err, &changed)
+			r.N++
+		}))
+		changed := errorAs[*unitofwork.VersionError](t, err)
 		require.Equal(t, lockset.StartOver, lockset.NextOf(err))
 		require.EqualError(t, err, fmt.Sprintf(`not committed: table "tallies", record ID="a": its version "Version" was %s when the unit read it, `+
 			`and is %s: a program without locks has changed it`, changed.Read, changed.Found))
 		b.allFree()
-	})
-}
-
-// Two reads of one record in a run without locks are one state.
-func TestAVersionThatChangesBetweenTwoReads(t *testing.T) {
-	inTallies(t, func(t *testing.T, b *bed) {
-		calls := 0
-		require.NoError(t, b.client("c", nil).freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
-			calls++
-			one, two := tallies.Ref("a"), tallies.Ref("a")
-			if err := u.Get(ctx, one); err != nil {
-				return err
-			}
-			if calls == 1 {
-				_, err := b.db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-					TableName: aws.String("tallies"), Key: tallyID("a"), UpdateExpression: aws.String("ADD N :one, Version :one"),
-					ExpressionAttributeValues: map[string]types.AttributeValue{":one": &types.AttributeValueMemberN{Value: "1"}},
-				})
-				require.NoError(t, err)
-			}
-			if err := u.Get(ctx, two); err != nil {
-				return err
-			}
-			require.Equal(t, one.T, two.T)
-			return nil
-		}))
-		require.Equal(t, 2, calls)
 	})
 }
 
@@ -335,21 +288,13 @@ func TestWhatCannotBeCounted(t *testing.T) {
 		f    func(context.Context, *unitofwork.Unit) error
 		text string
 	}{
-		"replace unread": {func(_ context.Context, u *unitofwork.Unit) error {
-			return u.Replace(tallies.Of(tally{ID: "a"}))
-		}, `has not read the record, so the next number is not known: Get it first`},
+		"replace unread": {replaces(tallies.Of(tally{ID: "a"})), `has not read the record, so the next number is not known: Get it first`},
 		"put unread under a condition": {func(_ context.Context, u *unitofwork.Unit) error {
 			return u.PutIf(tallies.Of(tally{ID: "a"}), expression.AttributeExists(expression.Name("ID")))
 		}, `has not read the record`},
-		"no number": {func(ctx context.Context, u *unitofwork.Unit) error {
-			return u.Get(ctx, unaware.Ref("text"))
-		}, `table "tallies", record ID="text": its version attribute "Version" is "x", which is no whole number`},
-		"a null": {func(ctx context.Context, u *unitofwork.Unit) error {
-			return u.Get(ctx, unaware.Ref("null"))
-		}, `is of type NULL, which is no whole number`},
-		"a fraction": {func(ctx context.Context, u *unitofwork.Unit) error {
-			return u.Get(ctx, unaware.Ref("half"))
-		}, `is 1.5, which is no whole number`},
+		"no number":                     {readOnly(unaware.Ref("text")), `table "tallies", record ID="text": its version attribute "Version" is "x", which is no whole number`},
+		"a null":                        {readOnly(unaware.Ref("null")), `is of type NULL, which is no whole number`},
+		"a fraction":                    {readOnly(unaware.Ref("half")), `is 1.5, which is no whole number`},
 		"an update that counts":         {update(unitofwork.Expression{Update: "ADD Version :one", Values: one}), `the update names the version attribute "Version", which holdall counts`},
 		"and by another name":           {update(unitofwork.Expression{Update: "ADD #v :one", Names: map[string]string{"#v": "Version"}, Values: one}), `the update names the version attribute`},
 		"a name of holdall's":           {update(unitofwork.Expression{Update: "ADD #holdallVersion :one", Names: map[string]string{"#holdallVersion": "N"}, Values: one}), `holdall's own`},
@@ -394,75 +339,30 @@ func TestAVersionInALargeUnit(t *testing.T) {
 	})
 }
 
-// everyTenth has every tenth answer lost, and every tenth request.
-func everyTenth() faults.Script {
-	var n atomic.Int64
-	return func(faults.Call) faults.Fault {
-		switch n.Add(1) % 10 {
-		case 0:
-			return faults.LoseAnswer(faults.Reset)
-		case 5:
-			return faults.LoseRequest(faults.Reset)
-		}
-		return faults.Pass()
-	}
+// uncounted are the tallies as a part of a program has them that was not told of versions.
+var uncounted = unitofwork.Table[tally]{
+	Name: "tallies", PartitionKey: "ID",
+	Guard: func(r *tally) ordering.Key { return tallyKey(r.ID) },
 }
 
-func addToA(ctx context.Context, u *unitofwork.Unit) error {
-	r := tallies.Ref("a")
-	if err := u.Get(ctx, r); err != nil {
-		return err
-	}
-	r.T.N++
-	return u.Put(r)
-}
-
-// Units of two processes and programs without locks add to one record at the same time, with requests
-// and answers that are lost: nothing that anybody was told is lost.
-func TestUnitsBesideProgramsWithoutLocks(t *testing.T) {
-	for name, work := range map[string]unitofwork.Work{
-		"without locks": {}, "alone": {Alone: true}, "under locks": {Lock: true, Keys: []ordering.Key{tallyKey("a")}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inTallies(t, func(t *testing.T, b *bed) {
-				var mu sync.Mutex
-				sum := int64(10)
-				var all sync.WaitGroup
-				for p := range 2 {
-					c := b.client(fmt.Sprint("c", p), everyTenth())
-					for g := range 5 {
-						all.Go(func() {
-							for i := range 10 {
-								mine := work
-								mine.ID = fmt.Sprint(p, g, i)
-								for told := errors.New("not tried"); told != nil; time.Sleep(50 * time.Millisecond) {
-									told = c.freely(t.Context(), mine, addToA)
-								}
-								mu.Lock()
-								sum++
-								mu.Unlock()
-							}
-						})
-					}
-				}
-				for range 2 {
-					all.Go(func() {
-						for range 50 {
-							if b.addOld("a", 1) == nil {
-								mu.Lock()
-								sum++
-								mu.Unlock()
-							}
-							time.Sleep(17 * time.Millisecond)
-						}
-					})
-				}
-				all.Wait()
-				r, _ := b.tally("a")
-				require.Equal(t, sum, r.N)
-				require.Equal(t, sum-3, r.Version, "each change was counted")
-				require.Greater(t, sum, int64(110), "nobody without locks came through")
-			})
+// What a unit has read with a version is written with it, also by a reference that has none.
+func TestAVersionBesideATableWithoutOne(t *testing.T) {
+	bothWays(t, func(t *testing.T, b *bed, work unitofwork.Work) {
+		calls := 0
+		err := b.client("c", nil).freely(t.Context(), work, func(ctx context.Context, u *unitofwork.Unit) error {
+			read, written := tallies.Ref("a"), uncounted.Ref("a")
+			if err := u.Get(ctx, read); err != nil {
+				return err
+			}
+			if calls++; calls == 1 {
+				require.NoError(t, b.addOld("a", 100))
+			}
+			return u.Update(written, unitofwork.Expression{Update: "SET N = :n", Values: map[string]any{":n": read.T.N + 1}})
 		})
-	}
+		require.NoError(t, err)
+		require.Equal(t, 2, calls)
+		a, _ := b.tally("a")
+		require.EqualValues(t, 111, a.N)
+		require.EqualValues(t, 9, a.Version)
+	})
 }

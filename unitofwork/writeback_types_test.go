@@ -3,11 +3,12 @@ package unitofwork_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
 	"net/netip"
-	"strings"
+	"net/url"
 	"testing"
 	"time"
 
@@ -67,62 +68,49 @@ func TestBothSpellingsSurvive(t *testing.T) {
 	})
 }
 
-// A field is not removed if it would be read again from an attribute with another spelling of its name.
-func TestARemovedFieldWithAnotherSpelling(t *testing.T) {
-	type noted struct {
-		ID   string
-		Note string `dynamodbav:"note,omitempty"`
-	}
-	table := unitofwork.Table[noted]{Name: "customers", PartitionKey: "ID", Guard: func(r *noted) ordering.Key { return customerKey(r.ID) }}
-	inBed(t, func(t *testing.T, b *bed) {
-		b.putItem("customers", map[string]types.AttributeValue{"ID": text("1"), "NOTE": text("old"), "Note": text("older")})
-		c := b.client("c", nil)
-		before := b.tables()
-		put := func(note string) error {
-			return c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
-				r := table.Ref("1")
-				if err := u.Get(ctx, r); err != nil {
-					return err
-				}
-				r.T.Note = note
-				return u.Put(r)
-			})
-		}
-		err := put("")
-		require.ErrorContains(t, err, `record ID="1": field Note: it is removed, and the record has the attribute "Note", which would be read in place of "NOTE"`)
-		require.Equal(t, lockset.FixCall, lockset.NextOf(err))
-		b.nothingWritten(before)
-		require.NoError(t, put("new"))
-		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
-			return u.Update(table.Ref("1"), unitofwork.Expression{Update: "REMOVE NOTE, Note"})
-		}))
-		require.NoError(t, put("newer"))
-		require.NoError(t, put(""))
-		require.Nil(t, b.customerItem("1")["note"])
-	})
-}
-
-// A type that the SDK stores nothing of is refused by its first reference, before anything is sent; without
-// a Guard nothing can be written, and the records can be read.
+// A type that the SDK stores nothing of, or of which nothing that is written can be read, is refused by its
+// first reference, before anything is sent; the latter with or without a Guard. Without a Guard nothing
+// can be written, and the former can be read.
 func TestATypeThatCannotBeStored(t *testing.T) {
 	type priced struct {
 		ID    string
 		Price big.Int
+	}
+	type limits struct {
+		ID     string
+		Limits map[level]int
+	}
+	type called struct {
+		ID   string
+		Name fmt.Stringer
+	}
+	type keyed struct{ ID fmt.Stringer }
+	type base struct{ Name string }
+	type embedding struct {
+		ID string
+		In []struct{ *base }
 	}
 	guarded := unitofwork.Table[priced]{Name: "customers", PartitionKey: "ID", Guard: func(p *priced) ordering.Key { return customerKey(p.ID) }}
 	bare := guarded
 	bare.Guard = nil
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
-		for _, r := range []unitofwork.Record{guarded.Ref("1"), guarded.Of(priced{ID: "1"})} {
-			for name, try := range map[string]func(context.Context, *unitofwork.Unit) error{
-				"Get":    func(ctx context.Context, u *unitofwork.Unit) error { return u.Get(ctx, r) },
-				"Insert": func(_ context.Context, u *unitofwork.Unit) error { return u.Insert(r) },
+		for want, r := range map[string]unitofwork.Record{
+			"field Price":                         guarded.Ref("1"),
+			"big.Int":                             guarded.Of(priced{ID: "1"}),
+			"field Limits: attributevalue writes": (&unitofwork.Table[limits]{Name: "customers", PartitionKey: "ID"}).Ref("7"),
+			"field Name: attributevalue can write what fmt.Strin": (&unitofwork.Table[called]{Name: "customers", PartitionKey: "ID"}).Ref("7"),
+			"UnmarshalDynamoDBAttributeValue":                     (&unitofwork.Table[keyed]{Name: "customers", PartitionKey: "ID"}).Ref("7"),
+			"field In[].base: attributevalue cannot decode into an embedded *unitofwork_test.base": (&unitofwork.Table[embedding]{
+				Name: "customers", PartitionKey: "ID", Guard: func(r *embedding) ordering.Key { return customerKey(r.ID) },
+			}).Of(embedding{ID: "1"}),
+		} {
+			for _, err := range []error{
+				c.Read(t.Context(), r), c.freely(t.Context(), unitofwork.Work{}, readOnly(r)), c.freely(t.Context(), unitofwork.Work{}, inserts(r)),
 			} {
-				err := c.freely(t.Context(), unitofwork.Work{}, try)
-				require.ErrorAs(t, err, new(*unitofwork.StageError), name)
-				require.ErrorContains(t, err, "field Price", name)
-				require.ErrorContains(t, err, "big.Int", name)
+				require.ErrorAs(t, err, new(*unitofwork.StageError), want)
+				require.ErrorContains(t, err, `table "customers"`)
+				require.ErrorContains(t, err, want)
 				require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 			}
 		}
@@ -233,15 +221,10 @@ func TestAValueThatDynamoDBRefuses(t *testing.T) {
 				require.ErrorContains(t, err, want)
 				require.Equal(t, lockset.FixCall, lockset.NextOf(err))
 			}
-			err := c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
-				r := table.Ref("1")
-				if err := u.Get(ctx, r); err != nil {
-					return err
-				}
+			err := c.freely(t.Context(), unitofwork.Work{}, change(table.Ref("1"), func(r *measured) {
 				record.ID = "1"
-				r.T = record
-				return u.Put(r)
-			})
+				*r = record
+			}))
 			require.ErrorContains(t, err, want)
 			b.nothingWritten(before)
 		})
@@ -258,23 +241,9 @@ func TestWhichValuesAreLookedAt(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
 		b.putItem("customers", map[string]types.AttributeValue{"ID": text("1"), "Set": &types.AttributeValueMemberL{Value: []types.AttributeValue{text("a"), text("a")}}})
-		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
-			r := table.Ref("1")
-			if err := u.Get(ctx, r); err != nil {
-				return err
-			}
-			r.T.Name = "Bea"
-			return u.Put(r)
-		}))
+		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, change(table.Ref("1"), func(r *tagged) { r.Name = "Bea" })))
 		before := b.tables()
-		err := c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
-			r := table.Ref("1")
-			if err := u.Get(ctx, r); err != nil {
-				return err
-			}
-			r.T.Set = append(r.T.Set, "a")
-			return u.Put(r)
-		})
+		err := c.freely(t.Context(), unitofwork.Work{}, change(table.Ref("1"), func(r *tagged) { r.Set = append(r.Set, "a") }))
 		require.ErrorContains(t, err, `record ID="1": field Set[1]: it is the same as element 0`)
 		b.nothingWritten(before)
 		err = c.freely(t.Context(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
@@ -291,34 +260,6 @@ func TestWhichValuesAreLookedAt(t *testing.T) {
 type level int
 
 func (l level) String() string { return map[bool]string{true: "low", false: "high"}[l < 2] }
-
-// A type of which nothing that is written can be read is refused by its first reference, before anything is
-// sent, with or without a Guard.
-func TestATypeThatIsNeverReadBack(t *testing.T) {
-	type limits struct {
-		ID     string
-		Limits map[level]int
-	}
-	type named struct {
-		ID   string
-		Name fmt.Stringer
-	}
-	type keyed struct{ ID fmt.Stringer }
-	for want, r := range map[string]unitofwork.Record{
-		"field Limits: attributevalue writes":                 (&unitofwork.Table[limits]{Name: "customers", PartitionKey: "ID"}).Ref("7"),
-		"field Name: attributevalue can write what fmt.Strin": (&unitofwork.Table[named]{Name: "customers", PartitionKey: "ID"}).Ref("7"),
-		"UnmarshalDynamoDBAttributeValue":                     (&unitofwork.Table[keyed]{Name: "customers", PartitionKey: "ID"}).Ref("7"),
-	} {
-		inBed(t, func(t *testing.T, b *bed) {
-			c := b.client("c", nil)
-			err := c.Read(t.Context(), r)
-			require.ErrorContains(t, err, want)
-			require.ErrorAs(t, err, new(*unitofwork.StageError))
-			require.Equal(t, want != "UnmarshalDynamoDBAttributeValue", strings.Contains(err.Error(), `"-"`), "%v", err)
-			require.Empty(t, c.requests())
-		})
-	}
-}
 
 // visit has names in tags of JSON, and its times are numbers of milliseconds.
 type visit struct {
@@ -392,41 +333,112 @@ func TestOptionsOfTheSDK(t *testing.T) {
 	})
 }
 
-// A type with methods of package encoding is stored by them where the options say so, and refused where not.
-func TestEncodingMarshalers(t *testing.T) {
-	hosts := unitofwork.Table[host]{
-		Name: "hosts", PartitionKey: "host", Guard: func(h *host) ordering.Key { return ordering.Join("host:" + h.Addr.String()) },
-		EncoderOptions: func(o *attributevalue.EncoderOptions) { o.UseEncodingMarshalers = true },
-		DecoderOptions: func(o *attributevalue.DecoderOptions) { o.UseEncodingUnmarshalers = true },
+// Which field an error of attributevalue is about.
+
+var errOddPhone = errors.New("odd")
+
+// phone has methods that take no odd number.
+type phone struct{ n string }
+
+func (p phone) MarshalDynamoDBAttributeValue() (types.AttributeValue, error) {
+	if p.n == "odd" {
+		return nil, errOddPhone
 	}
-	without, unread := hosts, hosts
-	without.EncoderOptions, unread.DecoderOptions = nil, nil
-	one := netip.MustParseAddr("10.0.0.1")
+	return text(p.n), nil
+}
+
+func (p *phone) UnmarshalDynamoDBAttributeValue(v types.AttributeValue) error {
+	if v, is := v.(*types.AttributeValueMemberS); is {
+		p.n = v.Value
+	}
+	_, err := p.MarshalDynamoDBAttributeValue()
+	return err
+}
+
+type contact struct {
+	ID     string
+	Age    int8
+	Labels map[string]int
+	Phones []phone
+	Link   *url.URL
+	Price  *big.Int `dynamodbav:",omitempty"`
+}
+
+func contacts() *unitofwork.Table[contact] {
+	return &unitofwork.Table[contact]{Name: "customers", PartitionKey: "ID", Guard: func(c *contact) ordering.Key { return customerKey(c.ID) }}
+}
+
+// A record that cannot be written is named with its table, its key and the field, by every action.
+func TestTheFieldThatCannotBeWritten(t *testing.T) {
+	table := contacts()
 	inBed(t, func(t *testing.T, b *bed) {
-		b.createTable("hosts", "host")
 		c := b.client("c", nil)
-		require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
-			return u.Insert(hosts.Of(host{one, "new"}))
-		}))
-		for range 2 {
-			require.NoError(t, c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
-				r := hosts.Ref(one)
-				if err := u.Get(ctx, r); err != nil {
-					return err
-				}
-				require.Equal(t, one, r.T.Addr)
-				r.T.Note += "er"
-				return u.Put(r)
-			}))
-		}
-		item := b.db.Items("hosts")[0]
-		require.Equal(t, []types.AttributeValue{text("10.0.0.1"), text("newerer")}, []types.AttributeValue{item["host"], item["Note"]})
-		require.ErrorContains(t, c.Read(t.Context(), without.Ref(one)), "field Addr")
 		before := b.tables()
-		err := c.freely(t.Context(), unitofwork.Work{}, func(_ context.Context, u *unitofwork.Unit) error {
-			return u.Insert(unread.Of(host{netip.MustParseAddr("10.0.0.2"), "new"}))
-		})
-		require.ErrorContains(t, err, "field Addr: attributevalue writes a netip.Addr by its MarshalText method and cannot read it back; set UseEncodingUnmarshalers")
+		for want, record := range map[string]contact{
+			`field Labels[""]: marshal failed, map key cannot be empty`: {Labels: map[string]int{"": 1, "a": 2}},
+			"field Phones[1]: odd":                           {Phones: []phone{{"even"}, {"odd"}}},
+			"the value of field Link.User would be lost":     {Link: &url.URL{User: url.User("me")}},
+			"the value of field Price would be lost: the SD": {Price: big.NewInt(1)},
+		} {
+			record.ID = "1"
+			for name, stage := range map[string]func(context.Context, *unitofwork.Unit) error{
+				"Insert of": func(_ context.Context, u *unitofwork.Unit) error { return u.Insert(table.Of(record)) },
+				"Put": func(ctx context.Context, u *unitofwork.Unit) error {
+					r := table.Ref("1")
+					require.NoError(t, u.Get(ctx, r))
+					r.T = record
+					return u.Put(r)
+				},
+				"Replace": func(_ context.Context, u *unitofwork.Unit) error {
+					r := table.Ref("1")
+					r.T = record
+					return u.Replace(r)
+				},
+			} {
+				err := c.freely(t.Context(), unitofwork.Work{}, stage)
+				require.ErrorContains(t, err, `table "customers", record ID="1": `+want, name)
+				if record.Phones != nil {
+					require.ErrorIs(t, err, errOddPhone)
+				}
+				require.Equal(t, lockset.FixCall, lockset.NextOf(err))
+			}
+		}
 		b.nothingWritten(before)
+	})
+}
+
+// A record that cannot be read is named with its table, its key and the field.
+func TestTheFieldThatCannotBeRead(t *testing.T) {
+	table := contacts()
+	inBed(t, func(t *testing.T, b *bed) {
+		c := b.client("c", nil)
+		for want, change := range map[string]map[string]types.AttributeValue{
+			"field Age: unmarshal failed, cannot unmarshal string": {"Age": text("old")},
+			"field Age: unmarshal failed, cannot unmarshal number": {"age": number("300")},
+			"field Labels[a]: unmarshal failed":                    {"Labels": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"a": text("b")}}},
+			"field Phones[1]: odd":                                 {"Phones": &types.AttributeValueMemberL{Value: []types.AttributeValue{text("even"), text("odd")}}},
+			"field Phones: unmarshal failed":                       {"Phones": number("1")},
+		} {
+			change["ID"] = text("r")
+			b.putItem("customers", change)
+			err := c.Read(t.Context(), table.Ref("r"))
+			require.ErrorContains(t, err, `table "customers", record ID="r": `+want)
+			err = c.freely(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error { return u.Get(ctx, table.Ref("r")) })
+			require.ErrorContains(t, err, `table "customers", record ID="r": `+want)
+			if change["Phones"] == nil {
+				require.ErrorAs(t, err, new(*attributevalue.UnmarshalTypeError))
+			}
+		}
+	})
+}
+
+// Where nothing is written, nothing is lost: a reference by a content needs no more of it than its key.
+func TestAReferenceToARecordThatIsOnlyRead(t *testing.T) {
+	table := contacts()
+	table.Guard = nil
+	inBed(t, func(t *testing.T, b *bed) {
+		r := table.Of(contact{ID: "1", Price: big.NewInt(1)})
+		require.NoError(t, b.client("c", nil).Read(t.Context(), r))
+		require.True(t, r.Found)
 	})
 }

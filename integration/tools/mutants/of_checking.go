@@ -7,7 +7,7 @@ var ofChecking = []mutant{
 		file:   "internal/locks/pass.go",
 		old:    `needs := r.on.Commit(written)`,
 		new:    `needs := slices.DeleteFunc(r.on.Commit(written), func(n lockrow.Need) bool { return n.Checked && len(written) > 0 })`,
-		by:     check{in: "unitofwork", test: "TestNobodyGoesUnseen"},
+		by:     check{in: "unitofwork", test: "TestAWriterOfWhatAReaderHasRead"},
 	},
 	{
 		clause: "a fence that has risen is not the one that a commit without locks has seen",
@@ -35,7 +35,7 @@ var ofChecking = []mutant{
 		file:   "internal/locks/pass.go",
 		old:    `need.Checked == checked && `,
 		new:    `(need.Checked == checked || !checked) && `,
-		by:     check{in: "unitofwork", test: "TestLostAnswersOfACommitThatChecksRows"},
+		by:     check{in: "unitofwork", test: "TestLostAnswersOfACommitWithoutLocks"},
 	},
 	{
 		clause: "only rows that a commit without locks passes say what became of it",
@@ -49,14 +49,14 @@ var ofChecking = []mutant{
 		file:   "internal/locks/pass.go",
 		old:    `if _, err := p.burn(ctx, key); err != nil {`,
 		new:    `if err := ctx.Err(); err != nil {`,
-		by:     check{in: "unitofwork", test: "TestAnIDThatWasRefusedIsNotRecordedLater"},
+		by:     check{in: "unitofwork", test: "TestARefusedCommitIsNotCarriedOutLater"},
 	},
 	{
 		clause: "that a commit of an id alone was stopped does not say that it was not carried out before",
 		file:   "internal/locks/pass.go",
 		old:    `return lockrow.FateStopped, nil`,
 		new:    `return lockrow.FateNever, nil`,
-		by:     check{in: "unitofwork", test: "TestAnIDBesideRowsThatAreOnlyChecked"},
+		by:     check{in: "unitofwork", test: "TestLostAnswersOfACommitWithoutLocks"},
 	},
 	{
 		clause: "a commit that only checks is in no doubt",
