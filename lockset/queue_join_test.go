@@ -203,11 +203,12 @@ func TestAUnitBehindAnothersClockJoinsWithAHigherToken(t *testing.T) {
 func TestAJoiningThatIsRefusedIsTriedAgain(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		holder := b.take(b.owner("holder", nil), "a")
-		passer, passed := b.owner("passer", nil), false
-		o := b.owner("o", before(updates("list_append"), func() { b.tried(passer, "a"); passed = true }))
+		passer := b.owner("passer", nil)
+		var passed atomic.Bool
+		o := b.owner("o", before(updates("list_append"), func() { b.tried(passer, "a"); passed.Store(true) }))
 		patron := b.ask(t.Context(), o, []ordering.Key{"a"})
 		time.Sleep(8 * rtt)
-		require.True(t, passed)
+		require.True(t, passed.Load())
 		require.Len(t, b.queue("a"), 1)
 		b.free(holder)
 		patron.leave()

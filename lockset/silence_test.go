@@ -375,20 +375,20 @@ func TestWhoHasLetGoOftenEnoughKeepsWhatItHas(t *testing.T) {
 			b.take(holders[len(holders)-1], key)
 		}
 		holders[0].net.Crash()
-		times := 0
+		var times atomic.Int64
 		o, other := b.owner("o", nil, letsGo(func() {
-			if times++; times < 4 { // the next one dies
-				holders[times].net.Crash()
+			if n := times.Add(1); n < 4 { // the next one dies
+				holders[n].net.Crash()
 			}
 		})), b.owner("other", nil)
 		waits := b.ask(t.Context(), o, append(slices.Clone(keys), "a"))
 		time.Sleep(8 * lease)
-		require.Equal(t, 3, times)
+		require.EqualValues(t, 3, times.Load())
 		require.Equal(t, "o", b.refused(other, lease, "a").Owner, "it waits for the last, who lives")
 		holders[4].net.Crash()
 		b.refused(other, alive+lease/4, "a") // so it would have let go by now
 		waits.leave()
-		require.Equal(t, 3, times)
+		require.EqualValues(t, 3, times.Load())
 		b.free(b.take(other, "a"))
 	})
 }
