@@ -253,7 +253,7 @@ func (m *metrics) closes(ctx context.Context, unit string) {
 func (m *metrics) unfinishedUnit(ctx context.Context, u trace.Event) {
 	m.closes(ctx, u.Unit)
 	m.unfinished.one(ctx)
-	if errors.As(u.Err, new(*unitofwork.UnappliedError)) || errors.As(u.Err, new(*unitofwork.JournalError)) {
+	if errors.As(u.Err, new(*unitofwork.UnappliedError)) {
 		m.stuck.one(ctx)
 	}
 }

@@ -40,7 +40,7 @@ func TestAStuckUnitOfADeadProcess(t *testing.T) {
 			require.NoError(t, err)
 		}
 		_, err := b.open(b.db, "another", b.hooks).Recover(t.Context())
-		require.ErrorAs(t, err, new(*unitofwork.JournalError))
+		require.ErrorAs(t, err, new(*unitofwork.UnappliedError))
 		require.Equal(t, 1.0, b.value("holdall.units.stuck"))
 		require.Equal(t, 1.0, b.value("holdall.units.unfinished"))
 		require.Zero(t, b.value("holdall.units.recovered"))

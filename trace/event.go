@@ -31,8 +31,7 @@ const (
 	Progress Kind = "Progress"
 	// Unfinished: a unit that is committed was not applied to its end, by its own process or by one
 	// that finishes it as it is dead. Whoever waits for its locks, or Recover, does the rest, unless
-	// the error is an *unitofwork.UnappliedError or a *unitofwork.JournalError, which somebody must
-	// mend first.
+	// the error is an *unitofwork.UnappliedError, which somebody must mend first.
 	Unfinished Kind = "Unfinished"
 	// Recovered: this process has found a dead unit aborted, or has done what it had committed; more
 	// than once for a unit that several wait for.

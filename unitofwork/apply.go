@@ -262,16 +262,19 @@ func (a *application) stuck(p journal.Slice, write int, err error) error {
 	return e
 }
 
-// UnappliedError says why a unit that is committed cannot be applied to its end.
-// Its journal and its locks are kept: mend what Err says, and Recover goes on.
+// UnappliedError says why a unit that is committed cannot be applied to its end. Its journal and its
+// locks are kept: mend what Err says, and Recover goes on.
 type UnappliedError struct {
 	Unit          string
-	Key           ordering.Key
-	Table, Record string // at fault, if one is
+	Key           ordering.Key // empty if its journal is missing, or not what was decided
+	Table, Record string       // at fault, if one is
 	Err           error
 }
 
 func (e *UnappliedError) Error() string {
+	if e.Key == "" {
+		return e.Err.Error()
+	}
 	where := fmt.Sprintf("key %q", string(e.Key))
 	if e.Table != "" {
 		where = fmt.Sprintf("table %q, record %s", e.Table, e.Record)

@@ -6,6 +6,7 @@ type (
 	EntryError    = entryError
 	FenceError    = fenceError
 	GuardError    = guardError
+	JournalError  = journalError
 	KeysError     = keysError
 	StageError    = stageError
 	TooLargeError = tooLargeError
@@ -13,6 +14,7 @@ type (
 )
 
 var (
+	ErrChanged      = errChanged
 	ErrEnded        = errEnded
 	ErrManaged      = errManaged
 	ErrNoChoice     = errNoChoice

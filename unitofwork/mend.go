@@ -74,10 +74,8 @@ type Wanted struct {
 	key map[string]types.AttributeValue
 }
 
-// ErrChanged: what was shown to an operator has changed since. Nothing was written; look again.
-var ErrChanged = next.Error("what was shown has changed since, and nothing was written", next.FixCall)
-
 var (
+	errChanged = next.Error("what was shown has changed since, and nothing was written", next.StartOver)
 	// errNotCommitted: the unit has no journal, is not decided, or is aborted. There is nothing to
 	// mend.
 	errNotCommitted = next.Error("the unit is not committed by a journal", next.FixCall)
@@ -92,7 +90,8 @@ var (
 // It is safe beside the unit's own process, others that recover it, and other operators: of
 // several choices about one obstacle one is carried out.
 //
-// Errors, after which nothing was written: [ErrChanged], one that says that there is no such choice, *lockset.TableError, also if
+// Errors, after which nothing was written: one whose next step is [lockset.StartOver] if what was shown has
+// changed since, so look again; one that says that there is no such choice, *lockset.TableError, also if
 // the write cannot be carried out on the record as it stands. After a *lockset.NoAnswerError it is
 // not known: ask StuckOf again.
 func (c *Client) Mend(ctx context.Context, o Obstacle, choice string) error {
@@ -122,7 +121,7 @@ func (c *Client) Mend(ctx context.Context, o Obstacle, choice string) error {
 			err = &lockset.NoAnswerError{Op: "Mend", Last: errors.New(o.whyRefused(canceled.CancellationReasons)), End: errNotTold}
 			break
 		}
-		return fmt.Errorf("%s: %w: %s", o.where(), ErrChanged, o.whyRefused(canceled.CancellationReasons))
+		return fmt.Errorf("%s: %w: %s", o.where(), errChanged, o.whyRefused(canceled.CancellationReasons))
 	}
 	return fmt.Errorf("%s: %w", o.where(), err)
 }

@@ -32,7 +32,7 @@ const looksAtStuck = 3
 //
 // It needs GetItem on the tables of records beside what Recover needs.
 //
-// Errors: one that says so if the unit is not committed by a journal; *[JournalError], about which there is no choice: restore the rows of the
+// Errors: one that says so if the unit is not committed by a journal; *[UnappliedError] without a Key, about which there is no choice: restore the rows of the
 // journal, or the record of the decision, from a backup; one that says so if there is no unit table;
 // *lockset.TableError, *lockset.NoAnswerError. Obstacles that were found are returned beside them.
 func (c *Client) StuckOf(ctx context.Context, unit string) ([]Obstacle, error) {
@@ -97,7 +97,7 @@ func (c *Client) stands(ctx context.Context, unit string) (journal.Decision, err
 	found, err := journal.ParseDecision(items[0])
 	switch {
 	case err != nil:
-		return found, &JournalError{c.cfg.Table, unit, err}
+		return found, c.noJournal(unit, err)
 	case found.State == journal.Undecided:
 		return found, fmt.Errorf("unit %q: %w: table %q has no decision about it", unit, errNotCommitted, c.cfg.Table)
 	case found.State == journal.Aborted:

@@ -239,7 +239,7 @@ func TestWhatWasShownHasChanged(t *testing.T) {
 			for _, choice := range o.Choices {
 				err := c.Mend(t.Context(), o, choice)
 				require.ErrorIs(t, err, unitofwork.ErrChanged)
-				require.Equal(t, lockset.FixCall, lockset.NextOf(err))
+				require.Equal(t, lockset.StartOver, lockset.NextOf(err))
 			}
 			require.Equal(t, before, b.tables())
 		})

@@ -191,11 +191,9 @@ var examples = map[string]error{
 	"lockset.ErrNested":      lockset.ErrNested,
 	"*inspect.FreeError":     &inspect.FreeError{Key: "a", Unit: "u", Reason: "it is free"},
 	"*lockset.TableError":    &lockset.TableError{Op: "UpdateItem", Tables: []string{"t"}, Err: errSent},
-	"*JournalError":          &unitofwork.JournalError{Table: "t", Unit: "u", Reason: errSent},
 	"*UnappliedError":        &unitofwork.UnappliedError{Unit: "u", Err: &fencing.StaleError{Token: 1, Found: 2}},
 	"*InDoubtError":          &unitofwork.InDoubtError{Ref: "r", Err: fencing.ErrStale},
 	"ErrInDoubt":             unitofwork.ErrInDoubt,
-	"ErrChanged":             unitofwork.ErrChanged,
 }
 
 // inNoRow are the errors that have no row of their own, and why.
@@ -269,6 +267,7 @@ func TestNextOfIsAsREADMESays(t *testing.T) {
 		&unitofwork.EntryError{Table: "t", Entry: "e"}:                              lockset.FixCall,
 		unitofwork.ErrNotCommitted:                                                  lockset.FixCall,
 		unitofwork.ErrNoChoice:                                                      lockset.FixCall,
+		unitofwork.ErrChanged:                                                       lockset.StartOver,
 		&lockset.NoAnswerError{Op: "UpdateItem", End: context.Canceled}:             lockset.Decide, // it was not sent
 		&unitofwork.CommitError{Next: lockset.Decide, Err: unitofwork.ErrCondition}: lockset.Decide,
 		&unitofwork.CommitError{Next: lockset.FixCall, Err: fencing.ErrStale}:       lockset.FixCall,

@@ -40,7 +40,7 @@ type Recovery struct {
 // Events of the kinds trace.Progress and trace.Recovered tell how far it has come.
 //
 // The error joins those of the units that could not be finished, among them
-// *[JournalError] and *[UnappliedError]; the others were.
+// *[UnappliedError]; the others were.
 func (c *Client) Recover(ctx context.Context) (Recovery, error) {
 	var found Recovery
 	if c.cfg.Table == "" {

@@ -10,27 +10,27 @@ import (
 
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/journal"
-	"github.com/holdall/holdall/internal/next"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/trace"
 )
 
-// JournalError says that a unit is committed but its journal is missing or not
+// journalError says that a unit is committed but its journal is missing or not
 // what was decided. Nothing was touched, and its locks are kept.
-type JournalError struct {
+type journalError struct {
 	Table, Unit string
 	Reason      error
 }
 
-func (e *JournalError) Error() string {
+func (e *journalError) Error() string {
 	return fmt.Sprintf("table %q: unit %q is committed, and its journal cannot be used: %v", e.Table, e.Unit, e.Reason)
 }
 
-// WhatNext is for lockset.NextOf.
-func (e *JournalError) WhatNext() next.Next { return next.FixCall }
-
 // Unwrap returns the reason.
-func (e *JournalError) Unwrap() error { return e.Reason }
+func (e *journalError) Unwrap() error { return e.Reason }
+
+func (c *Client) noJournal(unit string, reason error) error {
+	return &UnappliedError{Unit: unit, Err: &journalError{c.cfg.Table, unit, reason}}
+}
 
 // abort makes sure that a unit never commits, unless it has, and returns what
 // stands.
@@ -47,7 +47,7 @@ func (c *Client) abort(ctx context.Context, unit string) (journal.Decision, erro
 		}
 		v, err := journal.ParseDecision(refused.Item)
 		if err != nil {
-			return journal.Decision{}, &JournalError{c.cfg.Table, unit, err}
+			return journal.Decision{}, c.noJournal(unit, err)
 		}
 		if v.State != journal.Undecided { // else the record that refused has expired: ask again
 			return v, nil
@@ -144,7 +144,7 @@ func (c *Client) readBack(ctx context.Context, unit string, found journal.Decisi
 	if now, parseErr := journal.ParseDecision(items[0]); parseErr == nil && now.State != journal.Committed {
 		return nil, nil
 	}
-	return nil, &JournalError{c.cfg.Table, unit, err}
+	return nil, c.noJournal(unit, err)
 }
 
 var errNoRow = errors.New("a row of it is missing")

@@ -19,7 +19,7 @@ func (a *app) hint(err error) string {
 	var api smithy.APIError
 	var unapplied *unitofwork.UnappliedError
 	switch {
-	case errors.As(err, &unapplied):
+	case errors.As(err, &unapplied) && unapplied.Key != "":
 		return "; what to do: holdall mend -- " + unapplied.Unit
 	case errors.As(err, &none) && none.Last == nil, requests.ConcernsAll(err): // which say themselves what to do
 		return ""

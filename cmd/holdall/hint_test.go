@@ -23,7 +23,7 @@ func TestHint(t *testing.T) {
 	require.Contains(t, a.hint(&lockset.NoAnswerError{Last: errors.New("no route to host")}), "whether this host reaches it")
 	require.Contains(t, a.hint(&lockset.NoAnswerError{Last: &types.ThrottlingException{}}), "busy")
 	require.Empty(t, a.hint(&lockset.NoAnswerError{End: errors.New("interrupted")}), "nothing was sent")
-	stuck := errors.Join(errors.New("another"), &unitofwork.UnappliedError{Unit: "-U", Err: of("locks")})
+	stuck := errors.Join(errors.New("another"), &unitofwork.UnappliedError{Unit: "-U", Key: "k", Err: of("locks")})
 	require.Equal(t, "; what to do: holdall mend -- -U", a.hint(stuck))
 	require.Empty(t, a.hint(errors.New("another")))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/plain"
+	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -132,19 +133,14 @@ func (a *app) listStuck(ctx context.Context) error {
 func stuckUnits(errs []error) (stuck []stuckUnit, others []error) {
 	stuck = []stuckUnit{}
 	for _, err := range errs {
-		unit := ""
-		switch e := err.(type) { //nolint:errorlint // of an error of Recover's own
-		case *unitofwork.UnappliedError:
-			unit = e.Unit
-		case *unitofwork.JournalError:
-			unit = e.Unit
-		default:
+		e, is := err.(*unitofwork.UnappliedError) //nolint:errorlint // of an error of Recover's own
+		if !is {
 			others = append(others, err)
 			continue
 		}
-		i := slices.IndexFunc(stuck, func(s stuckUnit) bool { return s.Unit == unit })
+		i := slices.IndexFunc(stuck, func(s stuckUnit) bool { return s.Unit == e.Unit })
 		if i < 0 {
-			i, stuck = len(stuck), append(stuck, stuckUnit{Unit: unit})
+			i, stuck = len(stuck), append(stuck, stuckUnit{Unit: e.Unit})
 		}
 		stuck[i].Problems = append(stuck[i].Problems, plain.Error(err))
 	}
@@ -163,7 +159,7 @@ func (a *app) mend(ctx context.Context, unit string, choices map[string]string, 
 	asks := len(choices) == 0 && isTerminal(a.stdin) && !a.out.asJSON()
 	for {
 		obstacles, err := units.StuckOf(ctx, unit)
-		if errors.As(err, new(*unitofwork.JournalError)) {
+		if unapplied := (*unitofwork.UnappliedError)(nil); errors.As(err, &unapplied) && unapplied.Key == "" {
 			return a.noJournal(said, err)
 		}
 		if err != nil && len(obstacles) == 0 {
@@ -193,7 +189,7 @@ func (a *app) mend(ctx context.Context, unit string, choices map[string]string, 
 			if err := units.Mend(ctx, o, choice); err == nil {
 				a.out.line("  %s", a.out.paint(good, choice+": done"))
 				said.Chosen = append(said.Chosen, chosenJSON{o.State, choice})
-			} else if fmt.Fprintf(a.stderr, "holdall: %s\n", plain.Error(err)); !errors.Is(err, unitofwork.ErrChanged) {
+			} else if fmt.Fprintf(a.stderr, "holdall: %s\n", plain.Error(err)); lockset.NextOf(err) != lockset.StartOver { // else it has changed
 				left[o.State] = true
 				continue
 			}

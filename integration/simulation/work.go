@@ -71,7 +71,7 @@ func (p *process) recovers(ctx context.Context) {
 
 // checkUnfinished: what is not done may want for an answer, and for nothing else.
 func (h *history) checkUnfinished(who string, err error) {
-	if errors.As(err, new(*unitofwork.JournalError)) || errors.As(err, new(*unitofwork.UnappliedError)) || errors.As(err, new(*lockset.TableError)) {
+	if errors.As(err, new(*unitofwork.UnappliedError)) || errors.As(err, new(*lockset.TableError)) {
 		h.problem("%s: %v", who, err)
 	}
 }
