@@ -49,7 +49,9 @@ func (u *Unit) commit(ctx context.Context) error {
 	defer func() { // a panic of a hook, or the like, on its way through: nobody is to renew the locks
 		if !returned {
 			u.over(trace.Event{Kind: trace.Unit, Outcome: hooks.InDoubt, Err: errDidNotReturn})
-			_ = u.free(ctx)
+			if err := u.free(ctx); errors.Is(err, locks.ErrUnresolved) {
+				u.set.Abandon()
+			}
 			u.group.settle()
 		}
 	}()

@@ -188,11 +188,12 @@ func TestWhichWriteIsTooLarge(t *testing.T) {
 	}
 }
 
-// A hook that panics in the midst of a commit leaves nothing held, and no context alive.
+// A hook that panics at the request of a commit takes the unit down, and nothing else: no context of it
+// is alive, its client closes at once, and others have the keys when a lease is over.
 func TestAHookThatPanicsInACommit(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		committing := false
-		cl := b.client("c", nil, func(l *lockset.Config, _ *unitofwork.Config) {
+		c := b.client("c", nil, func(l *lockset.Config, _ *unitofwork.Config) {
 			l.Trace = trace.Join(l.Trace, hooks.On(trace.Request, func(context.Context, trace.Event) {
 				if committing {
 					committing = false
@@ -200,12 +201,20 @@ func TestAHookThatPanicsInACommit(t *testing.T) {
 				}
 			}))
 		})
-		u := cl.begins(t, unitofwork.Work{Keys: transferKeys})
+		u := c.begins(t, unitofwork.Work{Keys: transferKeys})
 		require.NoError(t, transfer(30)(t.Context(), u))
 		committing = true
 		require.PanicsWithValue(t, "the hook is broken", func() { _ = u.Commit(t.Context()) })
 		require.Error(t, u.Context().Err())
 		require.ErrorIs(t, u.Commit(t.Context()), unitofwork.ErrEnded)
+
+		closing, cancel := context.WithTimeout(t.Context(), 10*lease)
+		defer cancel()
+		began := time.Now()
+		require.NoError(t, c.Close(closing))
+		require.NoError(t, c.locks.Close(closing))
+		require.LessOrEqual(t, time.Since(began), lease)
+		b.client("other", nil).has(t, transferKeys...)
 	})
 }
 

@@ -171,6 +171,15 @@ func (s *Set) release(ctx context.Context) (lost, err error) {
 	return lost, err
 }
 
+// Abandon leaves a set that has an [Ending] or a [Prepared] to others, who have its keys when the lease is
+// over, or when they have settled what the journal says. It is for a panic on its way through, after which
+// nobody resolves that.
+func (s *Set) Abandon() {
+	<-s.stakes
+	s.stakes <- stake{}
+	s.over()
+}
+
 // takeLeft takes what is not released yet, waiting for a release under way. The error
 // matches ErrUnresolved if it is for an Ending or a Prepared to let go of it.
 func (s *Set) takeLeft(ctx context.Context) (plans.Plan, error) {
