@@ -24,13 +24,6 @@ var ofFencing = []mutant{
 		by:     check{in: "integration/gate", test: "TestConcurrentAdmissions"},
 	},
 	{
-		clause: "a row that was not written admits nobody",
-		file:   "fencing/sql.go",
-		old:    `		if !ok {`,
-		new:    `		if !ok && len(found) == 0 {`,
-		by:     check{in: "fencing", test: "TestARowThatWasNotWrittenAdmitsNobody"},
-	},
-	{
 		clause: "the condition built with the SDK's package is the same one",
 		file:   "fencing/dynamodb.go",
 		old:    `name.LessThanEqual(expression.Value`,

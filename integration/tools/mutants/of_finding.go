@@ -31,13 +31,6 @@ var ofFinding = []mutant{
 		by:     check{in: "unitofwork", test: "TestAFunctionIsToldOneState"},
 	},
 	{
-		clause: "each moment of one look shows new rows as the first did",
-		file:   "internal/footprint/footprint.go",
-		old:    `for key, r := range g.seen { // the next`,
-		new:    `for key, r := range g.seen { break // the next`,
-		by:     check{in: "internal/footprint", test: "TestTheMomentsOfOneGlance"},
-	},
-	{
 		clause: "a key that a new one covers is looked at once more, with that",
 		file:   "internal/footprint/footprint.go",
 		old:    `g.rows = make([]ordering.Key, 0, len(g.needs))`,

@@ -135,11 +135,4 @@ var ofGivingUp = []mutant{
 		new:    `context.WithoutCancel(ctx), 10*a.c.cfg.Lease, errGiveUpOver)`,
 		by:     check{in: "lockset", test: "TestGivingUpEndsByItself"},
 	},
-	{
-		clause: "a burn leaves a row alone that is another's",
-		file:   "internal/locks/giveup.go",
-		old:    "\t\t\treturn nil // not ours to touch\n",
-		new:    "\t\t\tr = lockrow.Row{Key: b.row.Key, Exists: true, Below: []lockrow.Entry{{}}}\n",
-		by:     check{in: "lockset", test: "TestABurnLeavesAForeignRowAlone"},
-	},
 }

@@ -17,13 +17,6 @@ var ofHolding = []mutant{
 		by:     check{in: "heartbeat", test: "TestAConfirmationCountsFromBeforeItWasSent"},
 	},
 	{
-		clause: "the first row that is not ours any more loses the set at once",
-		file:   "heartbeat/heartbeat.go",
-		old:    `if errors.Is(err, ErrNotOurs) && g.has(batch[j]) {`,
-		new:    `if errors.Is(err, ErrNotOurs) && g.has(batch[j]) && n == 0 {`,
-		by:     check{in: "lockset", test: "TestALostSetDoesNotEnd"},
-	},
-	{
 		clause: "a unit lives at most its maximum age",
 		file:   "heartbeat/heartbeat.go",
 		old:    `&limit{g.start.Add(cfg.MaxAge), errTooOld}`,
@@ -80,32 +73,11 @@ var ofHolding = []mutant{
 		by:     check{in: "lockset", test: "TestFaultsInHeartbeats"},
 	},
 	{
-		clause: "a unit's maximum age is below the retention",
-		file:   "internal/locks/config.go",
-		old:    `c.MaxAge >= c.Retention`,
-		new:    `c.MaxAge > 10*c.Retention`,
-		by:     check{in: "lockset", test: "TestTheBoundsOfAConfiguration"},
-	},
-	{
 		clause: "the rounds of a process come at the same moments",
 		file:   "heartbeat/config.go",
 		old:    `return due.Add(-since)`,
 		new:    `return due`,
 		by:     check{in: "heartbeat", test: "TestGroupsOfOneEpochRenewTogether"},
-	},
-	{
-		clause: "renewals that are due at the same moment share requests",
-		file:   "internal/locks/renewals.go",
-		old:    `if again || size+len(p.keys) > requests.MaxStatements {`,
-		new:    `if again || size > 0 {`,
-		by:     check{in: "lockset", test: "TestSetsOfAProcessRenewTogether"},
-	},
-	{
-		clause: "a request renews a key once",
-		file:   "internal/locks/renewals.go",
-		old:    `return there[k] })`,
-		new:    `return there[k] && size == 0 })`,
-		by:     check{in: "internal/locks", test: "TestRenewalsAreGathered"},
 	},
 	{
 		clause: "a request goes on for others when its first set is lost",

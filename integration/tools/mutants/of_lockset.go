@@ -52,13 +52,6 @@ var ofAcquiring = []mutant{
 		by:     check{in: "lockset", test: "TestABlockedSetSecuresWhatComesBeforeAndWaits"},
 	},
 	{
-		clause: "an attempt that landed long ago, and was buried in part since, secures nothing",
-		file:   "internal/locks/acquire.go",
-		old:    `ok && won.first == a.ledger.secured {`,
-		new:    "ok {\n		won.steps = a.plan[a.ledger.secured : won.first+len(won.steps)]",
-		by:     check{in: "lockset", test: "TestAUnitMeetsTheOtherHalfOfAChunk"},
-	},
-	{
 		clause: "a unit frees nothing while it goes on",
 		file:   "internal/locks/acquire.go",
 		old:    `	return &heartbeat.LostError{Key: at.Row.Key, Reason: errOverslept}`,
@@ -96,13 +89,6 @@ var ofTakingOver = []mutant{
 		old:    `if !ok || seen.sign != sign {`,
 		new:    `if !ok {`,
 		by:     check{in: "lockset", test: "TestTheHolderIsToldBeforeTheTakeover"},
-	},
-	{
-		clause: "later waiters inherit what their process saw",
-		file:   "internal/lockrow/sightings.go",
-		old:    `if !ok || seen.sign != sign {`,
-		new:    `if !ok || seen.sign != sign || now.After(seen.since) {`,
-		by:     check{in: "internal/lockrow", test: "TestSightingsMeasureFromTheFirst"},
 	},
 	{
 		clause: "a silent holder with a journal is not buried for its silence",

@@ -3,13 +3,6 @@ package main
 // ofNesting: no call waits for its own caller.
 var ofNesting = []mutant{
 	{
-		clause: "a call is refused for a key above one that its caller holds",
-		file:   "internal/nesting/nesting.go",
-		old:    `if i < len(held) && k.Covers(held[i]) {`,
-		new:    `if i < len(held) && k == held[i] {`,
-		by:     check{in: "lockset", test: "TestACallThatWouldWaitForItsCallerIsRefused"},
-	},
-	{
 		clause: "a set under a set is not below the same key",
 		file:   "internal/nesting/nesting.go",
 		old:    `ordering.Compare(first.Root(), last) < 0`,
@@ -22,13 +15,6 @@ var ofNesting = []mutant{
 		old:    `outer: Of(ctx)}`,
 		new:    `outer: nil}`,
 		by:     check{in: "lockset", test: "TestWhatIsHeldAddsUpUntilItIsReleased"},
-	},
-	{
-		clause: "a set is refused what the unit holds in whose function it is taken",
-		file:   "unitofwork/nested.go",
-		old:    `h.Keys = u.held`,
-		new:    `h.Keys = nil`,
-		by:     check{in: "unitofwork", test: "TestASetUnderAUnitThatHasItsKeyIsRefused"},
 	},
 	{
 		clause: "a unit that has ended is in nobody's way",

@@ -143,11 +143,4 @@ var ofPassing = []mutant{
 		new:    `case fate == lockrow.FateOpen && r.id == "":`,
 		by:     check{in: "unitofwork", test: "TestInDoubtWithoutLocks"},
 	},
-	{
-		clause: "a fence that is the token of a commit without locks, without its stamp, says that it never will be carried out",
-		file:   "internal/lockrow/outcome.go",
-		old:    "return FateNever // it was made unusable",
-		new:    "return FateUnknown // it was made unusable",
-		by:     check{in: "internal/lockrow", test: "TestFateOfAPass"},
-	},
 }

@@ -9,13 +9,6 @@ var ofOrder = []mutant{
 		new:    `slices.Clone(ancestors[shared:min(len(ancestors), max(shared, 1))])`,
 		by:     check{in: "lockset", test: "TestCoarseAndFineExcludeEachOther"},
 	},
-	{
-		clause: "an ancestor belongs to the first step below it, and to no later one",
-		file:   "internal/plans/plan.go",
-		old:    `&& ancestors[shared] == previous[shared] {`,
-		new:    `&& ancestors[shared] == previous[shared] && shared > 0 {`,
-		by:     check{in: "ordering", test: "TestPlanInvariants"},
-	},
 }
 
 // ofTokens: tokens rise along every conflict, whatever the clocks say.

@@ -59,13 +59,6 @@ var ofOutcomes = []mutant{
 		by:     check{in: "unitofwork", test: "TestInDoubt"},
 	},
 	{
-		clause: "a unit that has its keys may yet commit",
-		file:   "internal/lockrow/outcome.go",
-		old:    "	case len(rows):\n		return FateHeld",
-		new:    "	case len(rows):\n		return FateNever",
-		by:     check{in: "unitofwork", test: "TestInDoubt"},
-	},
-	{
 		clause: "another unit's record under the id is not ours",
 		file:   "unitofwork/ref.go",
 		old:    `	case found != nil && found.Unit == r.unit, fate`,
@@ -92,13 +85,6 @@ var ofOutcomes = []mutant{
 		old:    `WhatNext() next.Next { return next.FixCall }`,
 		new:    `WhatNext() next.Next { return next.Of(e.Err) }`,
 		by:     check{in: "unitofwork", test: "TestNextOfIsAsREADMESays"},
-	},
-	{
-		clause: "an error of the caller's function is not tried again, whatever it is",
-		file:   "unitofwork/do.go",
-		old:    "	next = lockset.Decide\n",
-		new:    "	next = lockset.NextOf(err)\n",
-		by:     check{in: "unitofwork", test: "TestFnsErrorIsNotTheUnits"},
 	},
 	{
 		clause: "a unit in doubt is not started over",

@@ -17,13 +17,6 @@ var ofOvertime = []mutant{
 		by:     check{in: "lockset", test: "TestTryAcquireAsksTwice"},
 	},
 	{
-		clause: "a caller without a deadline does not wait for the cleanup once DynamoDB did not answer for a lease",
-		file:   "internal/locks/giveup.go",
-		old:    `silent && (end.IsZero() || end.After(now))`,
-		new:    `silent && end.After(now)`,
-		by:     check{in: "lockset", test: "TestAnAcquisitionWithoutADeadlineReturnsALeaseAfterTheLastAnswer"},
-	},
-	{
 		clause: "Close waits for a cleanup in the background",
 		file:   "internal/underway/finish.go",
 		old:    `over := w.also()`,

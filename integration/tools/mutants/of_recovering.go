@@ -4,13 +4,6 @@ package main
 // done or undone.
 var ofRecovering = []mutant{
 	{
-		clause: "a journal is kept until it is noted that it is done",
-		file:   "unitofwork/rollforward.go",
-		old:    "new(*types.ConditionalCheckFailedException)) {\n\t\treturn err",
-		new:    "new(*types.ConditionalCheckFailedException)) && err == nil {\n\t\treturn err",
-		by:     check{in: "unitofwork", test: "TestRecoverKeepsWhatItCannotFinish"},
-	},
-	{
 		clause: "that a unit is done stands for the retention",
 		file:   "unitofwork/rollforward.go",
 		old:    "journal.SetDone(c.cfg.Table, unit, c.lockConfig.Now().Add(c.cfg.IDRetention))",

@@ -51,18 +51,4 @@ var ofReleasing = []mutant{
 		new:    `			if w.Mode == lockrow.Exclusive { rest = append(rest, w) }`,
 		by:     check{in: "lockset", test: "TestReleaseIsIdempotentAndTellsOfALoss"},
 	},
-	{
-		clause: "a key that was lost is told by its release",
-		file:   "internal/locks/release.go",
-		old:    `			if w.Mode == lockrow.Exclusive && !unanswered {`,
-		new:    `			if w.Mode == lockrow.Exclusive && !unanswered && len(steps) == 0 {`,
-		by:     check{in: "lockset", test: "TestReleaseIsIdempotentAndTellsOfALoss"},
-	},
-	{
-		clause: "what could not be freed is not told as released",
-		file:   "internal/locks/ending.go",
-		old:    "if len(left) > 0 {\n\t\t\t\treturn fate, err",
-		new:    "if len(left) > 0 && err == nil {\n\t\t\t\treturn fate, err",
-		by:     check{in: "lockset", test: "TestAResolvedSetThatIsNotFree"},
-	},
 }

@@ -3,13 +3,6 @@ package main
 // ofAsking: what is sent, how often, and what an answer proves.
 var ofAsking = []mutant{
 	{
-		clause: "a key of a type that is not written is not sent",
-		file:   "unitofwork/keytypes.go",
-		old:    `want != "" && given != want {`,
-		new:    `want != "" && given != want && err != nil {`,
-		by:     check{in: "unitofwork", test: "TestAKeyOfAnotherType"},
-	},
-	{
 		clause: "a repeated transaction is the same request, by its token",
 		file:   "internal/requests/requests.go",
 		old:    `		out, kind, timedOut, err := once(ctx, c, s, in, send)`,
@@ -26,24 +19,10 @@ var ofAsking = []mutant{
 		by:     check{in: "internal/requests", test: "TestDoNeverRepeatsWhatIsDefinite"},
 	},
 	{
-		clause: "a connection that breaks inside an answer is no answer",
-		file:   "internal/requests/kind.go",
-		old:    `"ServiceUnavailable", codeUnknown, "RequestTimeout"`,
-		new:    `"ServiceUnavailable", "RequestTimeout"`,
-		by:     check{in: "internal/requests", test: "TestKindOfAnswersAsTheSDKReadsThem"},
-	},
-	{
 		clause: "a transaction cancelled by a conflict is repeated",
 		file:   "internal/requests/kind.go",
 		old:    `	case reasonConflict, reasonThrottled, reasonThroughput:`,
 		new:    `	case reasonThrottled, reasonThroughput:`,
-		by:     check{in: "internal/requests", test: "TestKindOfAnswersAsTheSDKReadsThem"},
-	},
-	{
-		clause: "a single write that met a transaction is repeated",
-		file:   "internal/requests/kind.go",
-		old:    `"TransactionConflictException", "ProvisionedThroughputExceededException",`,
-		new:    `"ProvisionedThroughputExceededException",`,
 		by:     check{in: "internal/requests", test: "TestKindOfAnswersAsTheSDKReadsThem"},
 	},
 	{
@@ -52,13 +31,6 @@ var ofAsking = []mutant{
 		old:    `context.WithTimeout(ctx, s.timeout)`,
 		new:    `context.WithTimeout(ctx, c.Patience)`,
 		by:     check{in: "internal/requests", test: "TestDoEndsWithTheContextAndByItself"},
-	},
-	{
-		clause: "a request timeout is no answer",
-		file:   "internal/requests/kind.go",
-		old:    `, "RequestTimeout"`,
-		new:    ``,
-		by:     check{in: "internal/requests", test: "TestKindOfAnswersAsTheSDKReadsThem"},
 	},
 	{
 		clause: "a statement that is neither done nor refused had no answer",

@@ -18,20 +18,6 @@ var ofSettling = []mutant{
 		by:     check{in: "unitofwork", test: "TestOneStuckFamilyKeepsNobodyElse"},
 	},
 	{
-		clause: "a record whose guard is known only when it is read is read once more, with its rows",
-		file:   "unitofwork/unlocked_read_plan.go",
-		old:    "p.guard == \"\" || p.guard.Covers(g.guards[i])",
-		new:    "p.guard == \"\" || p.guard.Covers(g.guards[i]) || true",
-		by:     check{in: "unitofwork", test: "TestAReaderOfRecordsGuardedByContent"},
-	},
-	{
-		clause: "parts are read again if a row has changed hands since before the first",
-		file:   "unitofwork/unlocked_read.go",
-		old:    "ok && before != hand {",
-		new:    "ok && before != hand && false {",
-		by:     check{in: "unitofwork", test: "TestAReaderInPartsBesideSmallUnits"},
-	},
-	{
 		clause: "a put's key is tried, too",
 		file:   "unitofwork/verify.go",
 		old:    "append(examples, keys...), apart",

@@ -38,38 +38,10 @@ var ofStaging = []mutant{
 		by:     check{in: "unitofwork", test: "TestStartingOverIsBoundedAndHasAFreshToken"},
 	},
 	{
-		clause: "a fence met by a read counts as seen",
-		file:   "unitofwork/get.go",
-		old:    `		c.locks.Clock().Saw(fence)`,
-		new:    `		c.locks.Clock().Saw(fence - fence)`,
-		by:     check{in: "unitofwork", test: "TestAFenceThatWasReadIsNotProposedAgain"},
-	},
-	{
-		clause: "a put is refused by a newer fence",
-		file:   "internal/actions/stamp.go",
-		old:    "\treturn item, s.Join(e)",
-		new:    "\tif item.Put != nil {\n\t\ts = NewStamper(s.Attribute, tokens.Max)\n\t}\n\treturn item, s.Join(e)",
-		by:     check{in: "unitofwork", test: "TestANewerFenceRefusesEveryKindOfWrite"},
-	},
-	{
-		clause: "an update is refused by a newer fence",
-		file:   "internal/actions/stamp.go",
-		old:    "\treturn item, s.Join(e)",
-		new:    "\tif item.Update != nil {\n\t\ts = NewStamper(s.Attribute, tokens.Max)\n\t}\n\treturn item, s.Join(e)",
-		by:     check{in: "unitofwork", test: "TestANewerFenceRefusesEveryKindOfWrite"},
-	},
-	{
 		clause: "a delete is refused by a newer fence",
 		file:   "internal/actions/stamp.go",
 		old:    "\treturn item, s.Join(e)",
 		new:    "\tif item.Delete != nil {\n\t\ts = NewStamper(s.Attribute, tokens.Max)\n\t}\n\treturn item, s.Join(e)",
-		by:     check{in: "unitofwork", test: "TestANewerFenceRefusesEveryKindOfWrite"},
-	},
-	{
-		clause: "a check is refused by a newer fence",
-		file:   "internal/actions/stamp.go",
-		old:    "\treturn item, s.Join(e)",
-		new:    "\tif item.ConditionCheck != nil {\n\t\ts = NewStamper(s.Attribute, tokens.Max)\n\t}\n\treturn item, s.Join(e)",
 		by:     check{in: "unitofwork", test: "TestANewerFenceRefusesEveryKindOfWrite"},
 	},
 }

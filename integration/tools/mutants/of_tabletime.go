@@ -38,13 +38,6 @@ var ofTableTime = []mutant{
 		by:     check{in: "lockset", test: "TestAProcessThatStandsStillBeforeItTakesAKey"},
 	},
 	{
-		clause: "who waits no longer dates rows of later chunks, too",
-		file:   "internal/locks/lookahead.go",
-		old:    `a.over() && len(a.plan) > a.ledger.reach`,
-		new:    `false`,
-		by:     check{in: "lockset", test: "TestOneWhoLooksOnceDatesAllThatADeadHolderHas"},
-	},
-	{
 		clause: "an operator's write does not say since when the lease runs",
 		file:   "internal/lockrow/revoke.go",
 		old:    `revokeForNothing = revoke + " REMOVE #purpose, #renewedAt"`,

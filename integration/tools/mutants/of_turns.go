@@ -129,13 +129,6 @@ var ofTurns = []mutant{
 		by:     check{in: "lockset", test: "TestTheHeirOfALargeSet"},
 	},
 	{
-		clause: "a waiter looks when the lease of the holder that it has seen ends",
-		file:   "internal/locks/wait.go",
-		old:    "\t\tuntil(j.Until)\n",
-		new:    "\t\t_ = j.Until\n",
-		by:     check{in: "lockset", test: "TestAWaiterLooksWhenTheHoldersLeaseEnds"},
-	},
-	{
 		clause: "a unit that does not wait in the table for its process has no place there",
 		file:   "internal/locks/wait.go",
 		old:    "would count as dead.\n		if err := a.leaveQueues(ctx, \"\"); err != nil {",
@@ -155,13 +148,6 @@ var ofTurns = []mutant{
 		old:    "range a.places.all() {\n\t\tkey, id :=",
 		new:    "range a.places.all()[:min(1, len(a.places.all()))] {\n\t\tkey, id :=",
 		by:     check{in: "lockset", test: "TestAUnitThatGivesUpLeavesEveryQueue"},
-	},
-	{
-		clause: "a unit that goes back to a line of its process leaves every queue",
-		file:   "internal/locks/queue.go",
-		old:    `if r.Key == but {`,
-		new:    `if r.Key == but || but == "" {`,
-		by:     check{in: "lockset", test: "TestAHeadThatIsBlockedWithinItsProcessLeavesTheQueue"},
 	},
 	{
 		clause: "a place that has moved is looked for",

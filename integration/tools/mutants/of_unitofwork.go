@@ -45,13 +45,6 @@ var ofCommitting = []mutant{
 		by:     check{in: "unitofwork", test: "TestWithoutAUnitTableALargeUnitIsRefusedBeforeItLocksOrWrites"},
 	},
 	{
-		clause: "Do ends its unit, and its function does not",
-		file:   "unitofwork/end.go",
-		old:    `	if !u.managed {`,
-		new:    `	if !u.managed || u.plan != nil {`,
-		by:     check{in: "unitofwork", test: "TestAFunctionThatEndsItsUnit"},
-	},
-	{
 		clause: "a function's own error rolls back and is not started over",
 		file:   "unitofwork/do.go",
 		old:    `	next = lockset.Decide`,
@@ -85,12 +78,5 @@ var ofCommitting = []mutant{
 		old:    "	u.ctx, u.cancel, u.unlink = u.set.Under(",
 		new:    "	u.unlink = func() {}\n	u.ctx, u.cancel = context.WithCancelCause(",
 		by:     check{in: "unitofwork", test: "TestALostUnitIsToldAndWritesNothing"},
-	},
-	{
-		clause: "a unit that says nothing of attempts is started over",
-		file:   "unitofwork/do.go",
-		old:    `w.Attempts = defaultAttempts`,
-		new:    `w.Attempts = 1`,
-		by:     check{in: "unitofwork", test: "TestHowOftenDoTries"},
 	},
 }

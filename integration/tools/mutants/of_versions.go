@@ -9,11 +9,4 @@ var ofVersions = []mutant{
 		new:    `versionName + ", " + versionZero + ") + " + versionZero`,
 		by:     check{in: "unitofwork", test: "TestAProgramWithoutLocksIsRefused"},
 	},
-	{
-		clause: "what was read and is not written has its version at the commit",
-		file:   "unitofwork/version.go",
-		old:    `!u.stage.records[record] {`,
-		new:    `!u.stage.records[record] && c.table == "" {`,
-		by:     check{in: "unitofwork", test: "TestAChangeByAProgramWithoutLocks"},
-	},
 }

@@ -17,13 +17,6 @@ var ofWaiting = []mutant{
 		by:     check{in: "lockset", test: "TestAUnitWhoseRequestsTakeLongerIsServed"},
 	},
 	{
-		clause: "a burn begins with the row as it was seen last",
-		file:   "internal/locks/giveup.go",
-		old:    `if seen, ok := a.places.last(b.row.Key); ok {`,
-		new:    `if seen, ok := a.places.last(b.row.Key); ok && seen.Queues(a.unit.nonce) {`,
-		by:     check{in: "lockset", test: "TestABurnBeginsWithTheRowAsItWasSeenLast"},
-	},
-	{
 		clause: "all the dead below a row are buried and cleaned at once",
 		file:   "internal/locks/below.go",
 		old:    `	remnants = lockrow.OneEach(remnants)`,
