@@ -1,14 +1,14 @@
 package protocol
 
 import (
+	"slices"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/newtable"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -40,14 +40,9 @@ func (b *bed) findings(c *unitofwork.Client) []requests.Finding {
 }
 
 // all has every item of the tables.
-func (b *bed) all() (items []map[string]types.AttributeValue) {
+func (b *bed) all() []map[string]types.AttributeValue {
 	b.t.Helper()
-	for _, table := range []string{b.locks, b.units, b.data} {
-		out, err := b.db.Scan(b.t.Context(), &dynamodb.ScanInput{TableName: aws.String(table), ConsistentRead: aws.Bool(true)})
-		require.NoError(b.t, err)
-		items = append(items, out.Items...)
-	}
-	return items
+	return slices.Concat(b.items(b.locks), b.items(b.units), b.items(b.data))
 }
 
 // Tables as CreateTable makes them pass, also while they are in use, and nothing is
@@ -97,12 +92,7 @@ func TestUnfitTablesAreFound(t *testing.T) {
 		}
 
 		lasting := b.locks + "-lasting"
-		_, err := b.db.CreateTable(t.Context(), &dynamodb.CreateTableInput{
-			TableName: &lasting, BillingMode: types.BillingModePayPerRequest,
-			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("key"), AttributeType: types.ScalarAttributeTypeS}},
-			KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("key"), KeyType: types.KeyTypeHash}},
-		})
-		require.NoError(t, err)
+		require.NoError(t, newtable.Create(t.Context(), b.db, newtable.Input(lasting, "key")))
 		clients := b.checkers(lasting, b.units, nil)
 		found := b.findings(clients[0])
 		require.Len(t, found, 1)

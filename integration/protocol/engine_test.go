@@ -5,11 +5,10 @@ package protocol
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"flag"
-	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
@@ -215,21 +215,41 @@ func (b *bed) refused(o *owner, d time.Duration, keys ...ordering.Key) {
 // allFree asserts that no row is held, no intent is left and nobody is in a queue.
 func (b *bed) allFree() {
 	b.t.Helper()
-	in := &dynamodb.ScanInput{TableName: aws.String(b.locks), ConsistentRead: aws.Bool(true)}
+	for _, item := range b.items(b.locks) {
+		require.Contains(b.t, item, "isReleased", "%v", item["key"])
+		require.NotContains(b.t, item, "unit", "%v", item["key"])
+		require.NotContains(b.t, item, "below", "%v", item["key"])
+		require.Empty(b.t, queueOf(item), "%v", item["key"])
+	}
+}
+
+// items are all of a table.
+func (b *bed) items(table string) (all []map[string]types.AttributeValue) {
+	b.t.Helper()
+	in := &dynamodb.ScanInput{TableName: aws.String(table), ConsistentRead: aws.Bool(true)}
 	for {
 		out, err := b.db.Scan(b.t.Context(), in)
 		require.NoError(b.t, err)
-		for _, item := range out.Items {
-			require.Contains(b.t, item, "isReleased", "%v", item["key"])
-			require.NotContains(b.t, item, "unit", "%v", item["key"])
-			require.NotContains(b.t, item, "below", "%v", item["key"])
-			require.Empty(b.t, queueOf(item), "%v", item["key"])
-		}
+		all = append(all, out.Items...)
 		if in.ExclusiveStartKey = out.LastEvaluatedKey; in.ExclusiveStartKey == nil {
-			return
+			return all
 		}
 	}
 }
+
+// item is one of a table, by the attribute that is its key; nil if it is not there.
+func (b *bed) item(table, attribute string, key ordering.Key) map[string]types.AttributeValue {
+	b.t.Helper()
+	out, err := b.db.GetItem(b.t.Context(), &dynamodb.GetItemInput{
+		TableName: aws.String(table), ConsistentRead: aws.Bool(true), Key: map[string]types.AttributeValue{attribute: text(string(key))},
+	})
+	require.NoError(b.t, err)
+	return out.Item
+}
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+func number(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
 
 // counter is a record that units count up.
 type counter struct {
@@ -246,47 +266,37 @@ func (b *bed) counters() *unitofwork.Table[counter] {
 func (b *bed) add(n int64, keys ...ordering.Key) func(context.Context, *unitofwork.Unit) error {
 	table := b.counters()
 	return func(ctx context.Context, u *unitofwork.Unit) error {
-		var refs []unitofwork.Record
 		var counters []*unitofwork.Ref[counter]
 		for _, k := range keys {
-			r := table.Ref(string(k))
-			counters, refs = append(counters, r), append(refs, r)
+			counters = append(counters, table.Ref(string(k)))
 		}
-		if err := u.Get(ctx, refs...); err != nil {
+		if err := u.Get(ctx, records(counters)...); err != nil {
 			return err
 		}
 		for i, r := range counters {
 			r.T = counter{ID: string(keys[i]), N: r.T.N + n}
 		}
-		return u.Put(refs...)
+		return u.Put(records(counters)...)
 	}
+}
+
+func records[T any](refs []*unitofwork.Ref[T]) (all []unitofwork.Record) {
+	for _, r := range refs {
+		all = append(all, r)
+	}
+	return all
 }
 
 func (b *bed) count(key ordering.Key) int64 {
 	b.t.Helper()
-	out, err := b.db.GetItem(b.t.Context(), &dynamodb.GetItemInput{
-		TableName: aws.String(b.data), ConsistentRead: aws.Bool(true),
-		Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: string(key)}},
-	})
-	require.NoError(b.t, err)
-	n, ok := out.Item["N"].(*types.AttributeValueMemberN)
-	if !ok {
-		return 0
-	}
-	var value int64
-	_, err = fmt.Sscan(n.Value, &value)
-	require.NoError(b.t, err)
-	return value
+	var c counter
+	require.NoError(b.t, attributevalue.UnmarshalMap(b.item(b.data, "id", key), &c))
+	return c.N
 }
 
 // seed draws a seed and prints it.
 func seed(t *testing.T) uint64 {
-	var bytes [8]byte
-	_, _ = rand.Read(bytes[:])
-	s := uint64(0)
-	for _, b := range bytes {
-		s = s<<8 | uint64(b)
-	}
+	s := rand.Uint64()
 	t.Logf("seed %d", s)
 	return s
 }

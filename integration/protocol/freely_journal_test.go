@@ -20,18 +20,15 @@ func TestALargeUnitThatNamesNothing(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		b.lease *= 2
 		l := b.ledger("l", 14, 12)
-		var decisions, sent atomic.Int64
+		var decisions atomic.Int64
 		var w ways
-		o := b.owner("o", func(c faults.Call) faults.Fault {
-			if in, ok := c.Input.(*dynamodb.TransactWriteItemsInput); ok && isDecision(in) {
-				decisions.Add(1)
-			}
-			sent.Add(1)
-			return faults.Pass()
-		}, w.traced)
+		o := b.owner("o", counting(&decisions), w.traced)
 		require.NoError(t, o.units.Do(t.Context(), unitofwork.Work{ID: l.name}, func(ctx context.Context, u *unitofwork.Unit) error {
 			if !u.Locked() {
-				defer func() { require.Zero(t, sent.Load(), "nothing is read, so nothing is sent") }()
+				defer func() {
+					_, sent := w.took()
+					require.Empty(t, sent, "nothing is read, so nothing is sent")
+				}()
 			}
 			return l.stage(ctx, u)
 		}))
@@ -77,19 +74,14 @@ func TestUnitsBesideAHalfAppliedOne(t *testing.T) {
 		var reads, writes ways
 		sum := int64(0)
 		seen := func(ctx context.Context, u *unitofwork.Unit) error {
-			records, found := make([]unitofwork.Record, len(l.records)), int64(0)
-			refs := make([]*unitofwork.Ref[entry], len(l.records))
-			for i := range refs {
-				refs[i] = l.ref(i)
-				records[i] = refs[i]
-			}
-			if err := u.Get(ctx, records...); err != nil {
+			refs := l.refs(l.every(1))
+			if err := u.Get(ctx, records(refs)...); err != nil {
 				return err
 			}
+			sum = 0
 			for _, r := range refs {
-				found += r.T.N
+				sum += r.T.N
 			}
-			sum = found
 			return nil
 		}
 		reader, writer := b.owner("reader", nil, reads.traced), b.owner("writer", nil, writes.traced)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -35,16 +34,11 @@ func (b *bed) purse(keys ...ordering.Key) *purse {
 // the sum is right: then it was told one state.
 func (p *purse) move(n int64, from, to int) func(context.Context, *unitofwork.Unit) error {
 	return func(ctx context.Context, u *unitofwork.Unit) error {
-		refs, records := make([]*unitofwork.Ref[counter], len(p.keys)), make([]unitofwork.Record, len(p.keys))
-		for i, k := range p.keys {
-			refs[i] = p.b.counters().Ref(string(k))
-			records[i] = refs[i]
+		var refs []*unitofwork.Ref[counter]
+		for _, k := range p.keys {
+			refs = append(refs, p.b.counters().Ref(string(k)))
 		}
-		half := len(records) / 2
-		if err := u.Get(ctx, records[:half]...); err != nil {
-			return err
-		}
-		if err := u.Get(ctx, records[half:]...); err != nil {
+		if err := getInTwoParts(ctx, u, records(refs)); err != nil {
 			return err
 		}
 		sum := int64(0)
@@ -56,7 +50,7 @@ func (p *purse) move(n int64, from, to int) func(context.Context, *unitofwork.Un
 		}
 		refs[from].T.N -= n
 		refs[to].T.N += n
-		return u.Put(records[from], records[to])
+		return u.Put(refs[from], refs[to])
 	}
 }
 
@@ -125,42 +119,6 @@ func TestUnitsInEveryWayAtATime(t *testing.T) {
 		free, locked := all.count("free committed"), all.count("locked committed")
 		require.Equal(t, processes*workers*units, free+locked)
 		t.Logf("%d committed without locks, %d under locks", free, locked)
-		b.allFree()
-	})
-}
-
-// Two processes without named keys move counts between the same two records: those that are
-// refused, and fall back, lose nothing.
-func TestTwoProcessesRacing(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, b *bed) {
-		b.lease *= 4
-		rounds := shorter(12, 4)
-		p := b.purse("x/1", "y/1")
-		// In every round both have read before one commits.
-		for range rounds {
-			one, two := b.owner("one", nil), b.owner("two", nil) // which remember no other round
-			var read sync.WaitGroup
-			read.Add(2)
-			race := func(o *owner, from int) error {
-				first := true
-				return o.units.Do(t.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
-					err := p.move(1, from, 1-from)(ctx, u)
-					if first {
-						first = false
-						read.Done()
-						read.Wait()
-					}
-					return err
-				})
-			}
-			var group errgroup.Group
-			group.Go(func() error { return race(one, 0) })
-			group.Go(func() error { return race(two, 0) })
-			require.NoError(t, group.Wait())
-		}
-		require.EqualValues(t, eachHas-2*rounds, b.count("x/1"))
-		require.EqualValues(t, eachHas+2*rounds, b.count("y/1"))
 		b.allFree()
 	})
 }

@@ -103,9 +103,9 @@ func TestALateWriteBetweenLookAndCommit(t *testing.T) {
 				}
 				if calls++; calls == 1 {
 					in := &dynamodb.UpdateItemInput{
-						TableName: aws.String(b.data), Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: string(key)}},
+						TableName: aws.String(b.data), Key: map[string]types.AttributeValue{"id": text(string(key))},
 						UpdateExpression:          aws.String("ADD N :n"),
-						ExpressionAttributeValues: map[string]types.AttributeValue{":n": &types.AttributeValueMemberN{Value: "10"}},
+						ExpressionAttributeValues: map[string]types.AttributeValue{":n": number("10")},
 					}
 					require.NoError(t, fencing.Fence{Token: set.Token()}.Update(in))
 					_, err := b.db.UpdateItem(ctx, in)

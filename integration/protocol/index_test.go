@@ -59,7 +59,7 @@ func (b *bed) parcels(n int) *parcels {
 func (p *parcels) found(state string) []map[string]types.AttributeValue {
 	p.t.Helper()
 	out, err := p.db.Query(p.t.Context(), &dynamodb.QueryInput{TableName: &p.Name, IndexName: aws.String("by-state"), KeyConditionExpression: aws.String("#s = :s"),
-		ExpressionAttributeNames: map[string]string{"#s": "State"}, ExpressionAttributeValues: map[string]types.AttributeValue{":s": &types.AttributeValueMemberS{Value: state}}})
+		ExpressionAttributeNames: map[string]string{"#s": "State"}, ExpressionAttributeValues: map[string]types.AttributeValue{":s": text(state)}})
 	require.NoError(p.t, err)
 	return out.Items
 }
@@ -77,13 +77,6 @@ func (p *parcels) refs(state string) (refs []*unitofwork.Ref[parcel]) {
 		refs = append(refs, p.Ref(row["id"].(*types.AttributeValueMemberS).Value))
 	}
 	return refs
-}
-
-func records(refs []*unitofwork.Ref[parcel]) (all []unitofwork.Record) {
-	for _, r := range refs {
-		all = append(all, r)
-	}
-	return all
 }
 
 // byState returns the parcels of a state that the index has, as they are when they are read.

@@ -37,9 +37,9 @@ func TestAnInspectorSeesWhatThereIs(t *testing.T) {
 		b.take(dead, "d")
 		dead.net.Crash()
 		_, err := b.db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-			TableName: aws.String(b.locks), Key: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "x"}},
+			TableName: aws.String(b.locks), Key: map[string]types.AttributeValue{"key": text("x")},
 			UpdateExpression:          aws.String("SET fence = :text"),
-			ExpressionAttributeValues: map[string]types.AttributeValue{":text": &types.AttributeValueMemberS{Value: "high"}},
+			ExpressionAttributeValues: map[string]types.AttributeValue{":text": text("high")},
 		})
 		require.NoError(t, err)
 		waiting, cancel := context.WithCancel(t.Context())

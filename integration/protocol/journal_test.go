@@ -3,6 +3,7 @@ package protocol
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
+	"github.com/holdall/holdall/internal/newtable"
 	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -57,19 +59,7 @@ func (b *bed) parts() *unitofwork.Table[entry] {
 // ledger fills the tables with what the unit will find there.
 func (b *bed) ledger(name string, families, depots int) *ledger {
 	b.t.Helper()
-	in := &dynamodb.CreateTableInput{
-		TableName: aws.String(b.parts().Name), BillingMode: types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{
-			{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS},
-			{AttributeName: aws.String("part"), AttributeType: types.ScalarAttributeTypeS},
-		},
-		KeySchema: []types.KeySchemaElement{
-			{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}, {AttributeName: aws.String("part"), KeyType: types.KeyTypeRange},
-		},
-	}
-	if _, err := b.db.CreateTable(b.t.Context(), in); err != nil { // by another ledger
-		require.ErrorAs(b.t, err, new(*types.ResourceInUseException))
-	}
+	require.NoError(b.t, newtable.Create(b.t.Context(), b.db, newtable.Input(b.parts().Name, "id", "part"))) // unless by another ledger
 	l := &ledger{b: b, name: name}
 	for f := range families {
 		for _, below := range []string{"a0", "a1", "a1x/card"} {
@@ -95,11 +85,9 @@ func (b *bed) ledger(name string, families, depots int) *ledger {
 		require.NoError(b.t, err)
 		puts = append(puts, types.TransactWriteItem{Put: &types.Put{TableName: aws.String(tableOf(b, r)), Item: item}})
 	}
-	for len(puts) > 0 {
-		n := min(len(puts), requests.MaxActions)
-		_, err := b.db.TransactWriteItems(b.t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: puts[:n]})
+	for some := range slices.Chunk(puts, requests.MaxActions) {
+		_, err := b.db.TransactWriteItems(b.t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: some})
 		require.NoError(b.t, err)
-		puts = puts[n:]
 	}
 	return l
 }
@@ -117,6 +105,14 @@ func (l *ledger) ref(i int) *unitofwork.Ref[entry] {
 		return l.b.parts().Ref(r.ID, r.Part)
 	}
 	return l.b.accounts().Ref(l.records[i].T.ID)
+}
+
+// refs refers to some records anew.
+func (l *ledger) refs(which []int) (refs []*unitofwork.Ref[entry]) {
+	for _, i := range which {
+		refs = append(refs, l.ref(i))
+	}
+	return refs
 }
 
 // stage stages the unit's writes, by the number of the record.
@@ -207,20 +203,6 @@ func written(i int, n int64, there bool) (before, now bool) {
 	return before, now
 }
 
-// items are all of a table.
-func (b *bed) items(table string) (all []map[string]types.AttributeValue) {
-	b.t.Helper()
-	in := &dynamodb.ScanInput{TableName: aws.String(table), ConsistentRead: aws.Bool(true)}
-	for {
-		out, err := b.db.Scan(b.t.Context(), in)
-		require.NoError(b.t, err)
-		all = append(all, out.Items...)
-		if in.ExclusiveStartKey = out.LastEvaluatedKey; in.ExclusiveStartKey == nil {
-			return all
-		}
-	}
-}
-
 // settled asserts that nothing is left of units with a journal but what was
 // decided about them: no rows of journals, no entries of open units, no marks.
 func (b *bed) settled() {
@@ -240,12 +222,7 @@ func TestAUnitLargerThanATransaction(t *testing.T) {
 		b.lease *= 2
 		l := b.ledger("l", shorter(60, 24), shorter(40, 20)) // more keys and more writes than a transaction has
 		var decisions atomic.Int64
-		o := b.owner("o", func(c faults.Call) faults.Fault {
-			if in, ok := c.Input.(*dynamodb.TransactWriteItemsInput); ok && isDecision(in) {
-				decisions.Add(1)
-			}
-			return faults.Pass()
-		})
+		o := b.owner("o", counting(&decisions))
 		require.NoError(t, o.units.Do(t.Context(), unitofwork.Work{Lock: true, Keys: l.keys, ID: l.name}, l.stage))
 		require.EqualValues(t, 1, decisions.Load())
 		require.True(t, l.happened())
@@ -274,6 +251,16 @@ func isDecision(in *dynamodb.TransactWriteItemsInput) bool {
 	}
 	part, _ := u.Key["part"].(*types.AttributeValueMemberS)
 	return part != nil && part.Value == "record"
+}
+
+// counting counts decisions.
+func counting(decisions *atomic.Int64) faults.Script {
+	return func(c faults.Call) faults.Fault {
+		if in, ok := c.Input.(*dynamodb.TransactWriteItemsInput); ok && isDecision(in) {
+			decisions.Add(1)
+		}
+		return faults.Pass()
+	}
 }
 
 // deaths are when the owner of a large unit dies, and whether the unit is
@@ -423,19 +410,18 @@ func TestAUnitOfMoreThan4MB(t *testing.T) {
 		var w ways
 		reader := b.owner("reader", nil, w.traced)
 		require.NoError(t, reader.units.Do(t.Context(), unitofwork.Work{ID: "read"}, func(ctx context.Context, u *unitofwork.Unit) error {
-			refs, records := make([]*unitofwork.Ref[entry], n), make([]unitofwork.Record, n)
-			for i := range refs {
-				refs[i] = accounts.Ref(fmt.Sprint("large/", i))
-				records[i] = refs[i]
+			var refs []*unitofwork.Ref[entry]
+			for i := range n {
+				refs = append(refs, accounts.Ref(fmt.Sprint("large/", i)))
 			}
-			if err := u.Get(ctx, records...); err != nil {
+			if err := u.Get(ctx, records(refs)...); err != nil {
 				return err
 			}
 			for i, r := range refs {
 				require.Len(t, r.T.Text, size)
 				require.EqualValues(t, i, r.T.N)
 			}
-			return u.Delete(records[0])
+			return u.Delete(refs[0])
 		}))
 		ends, sent := w.took()
 		require.Equal(t, []string{"free committed"}, ends, "what is too large to be read at once is read in parts")

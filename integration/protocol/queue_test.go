@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -11,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
@@ -84,14 +84,7 @@ func (q *queues) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWr
 }
 
 // queue returns a row's queue as it is now.
-func (b *bed) queue(key ordering.Key) []string {
-	out, err := b.db.GetItem(b.t.Context(), &dynamodb.GetItemInput{
-		TableName: aws.String(b.locks), ConsistentRead: aws.Bool(true),
-		Key: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: string(key)}},
-	})
-	require.NoError(b.t, err)
-	return queueOf(out.Item)
-}
+func (b *bed) queue(key ordering.Key) []string { return queueOf(b.item(b.locks, "key", key)) }
 
 // eventually waits for what has to come, however slow the machine is.
 func (b *bed) eventually(what string, so func() bool) {
@@ -168,11 +161,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 		b.free(first)
 		require.NoError(t, group.Wait())
 
-		took := make([]string, 0, len(tokens))
-		for unit := range tokens {
-			took = append(took, unit)
-		}
-		slices.SortFunc(took, func(a, b string) int { return int(tokens[a] - tokens[b]) })
+		took := slices.SortedFunc(maps.Keys(tokens), func(a, b string) int { return int(tokens[a] - tokens[b]) })
 		require.Len(t, took, 1+owners*workers*rounds)
 		require.Equal(t, append([]string{first.Nonce()}, heads...), took[:1+owners])
 		requireInOrder(t, shown, took)

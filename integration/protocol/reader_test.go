@@ -96,13 +96,17 @@ var readings = map[string]func(o *owner, above []ordering.Key) reading{
 func (o *owner) reads(work unitofwork.Work) reading {
 	return func(ctx context.Context, records ...unitofwork.Record) error {
 		return o.units.Do(ctx, work, func(ctx context.Context, u *unitofwork.Unit) error {
-			half := len(records) / 2
-			if err := u.Get(ctx, records[:half]...); err != nil {
-				return err
-			}
-			return u.Get(ctx, records[half:]...)
+			return getInTwoParts(ctx, u, records)
 		})
 	}
+}
+
+func getInTwoParts(ctx context.Context, u *unitofwork.Unit, records []unitofwork.Record) error {
+	half := len(records) / 2
+	if err := u.Get(ctx, records[:half]...); err != nil {
+		return err
+	}
+	return u.Get(ctx, records[half:]...)
 }
 
 // roots are the first segments of the guards of some records.
@@ -121,13 +125,8 @@ type glimpses struct{ nothing, all int }
 func (g *glimpses) look(t *testing.T, l *ledger, read reading, which []int, over *atomic.Bool) {
 	for last := false; !last; {
 		last = over.Load()
-		var refs []*unitofwork.Ref[entry]
-		var records []unitofwork.Record
-		for _, i := range which {
-			r := l.ref(i)
-			refs, records = append(refs, r), append(records, r)
-		}
-		require.NoError(t, read(t.Context(), records...))
+		refs := l.refs(which)
+		require.NoError(t, read(t.Context(), records(refs)...))
 		found := map[string]int64{}
 		for _, r := range refs {
 			if r.Found {

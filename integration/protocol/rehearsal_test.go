@@ -15,14 +15,13 @@ import (
 // wrongWrites can never be carried out, whatever is in the tables: each is staged
 // behind writes of the ledger that can.
 func (b *bed) wrongWrites() map[string]types.TransactWriteItem {
-	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 	id := map[string]types.AttributeValue{"id": text("l-d000/wrong")}
 	update := func(table string, key map[string]types.AttributeValue, expression string, values map[string]types.AttributeValue) types.TransactWriteItem {
 		return types.TransactWriteItem{Update: &types.Update{
 			TableName: aws.String(table), Key: key, UpdateExpression: aws.String(expression), ExpressionAttributeValues: values,
 		}}
 	}
-	one := map[string]types.AttributeValue{":one": &types.AttributeValueMemberN{Value: "1"}}
+	one := map[string]types.AttributeValue{":one": number("1")}
 	return map[string]types.TransactWriteItem{
 		"an expression that is none":        update(b.data, id, "SET N = ", nil),
 		"a value that is not there":         update(b.data, id, "SET N = :none", one),
@@ -31,7 +30,7 @@ func (b *bed) wrongWrites() map[string]types.TransactWriteItem {
 		"an update by a key of other names": update(b.data, map[string]types.AttributeValue{"name": text("wrong")}, "SET N = :one", one),
 		"an update by half a key":           update(b.parts().Name, id, "SET N = :one", one),
 		"a deletion by a key with too much": {Delete: &types.Delete{TableName: aws.String(b.data), Key: map[string]types.AttributeValue{"id": text("wrong"), "part": text("x")}}},
-		"an update by a key of other types": update(b.data, map[string]types.AttributeValue{"id": &types.AttributeValueMemberN{Value: "1"}}, "ADD N :one", one),
+		"an update by a key of other types": update(b.data, map[string]types.AttributeValue{"id": number("1")}, "ADD N :one", one),
 		"a sum with what is not there":      update(b.data, id, "SET N = N + :one + :one", one),
 	}
 }

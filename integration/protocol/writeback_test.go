@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
@@ -32,8 +31,6 @@ func TestOnlyWhatChangedChanges(t *testing.T) {
 		TTL    time.Time `dynamodbav:",unixtime"`
 		People []person
 	}
-	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-	number := func(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
 	const long = "12345678901234567890.123456789012345678"
 	each(t, func(t *testing.T, b *bed) {
 		table := unitofwork.Table[record]{Name: b.counters().Name, PartitionKey: "id", Guard: func(r *record) ordering.Key { return ordering.Join("w:" + r.ID) }}
@@ -46,12 +43,9 @@ func TestOnlyWhatChangedChanges(t *testing.T) {
 		}}}}})
 		require.NoError(t, err)
 		read := func() map[string]types.AttributeValue {
-			out, err := b.db.GetItem(t.Context(), &dynamodb.GetItemInput{
-				TableName: &table.Name, Key: map[string]types.AttributeValue{"id": text("w")}, ConsistentRead: aws.Bool(true),
-			})
-			require.NoError(t, err)
-			delete(out.Item, "_fence")
-			return out.Item
+			item := b.item(table.Name, "id", "w")
+			delete(item, "_fence")
+			return item
 		}
 		want := read()
 		for _, count := range []int{2, 2} { // the second time nothing changes
