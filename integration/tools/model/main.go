@@ -26,7 +26,7 @@ func main() { program.Main("model", run) }
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("model", flag.ContinueOnError)
 	pattern := flags.String("run", "", `only the searches whose name, "model" or "model without clause", matches this `+"`regexp`")
-	list := flags.Bool("list", false, "print the clauses as a Markdown table and search nothing")
+	list := flags.Bool("list", false, "print the clauses as Markdown tables and search nothing")
 	whole := flags.Bool("whole", false, "only the models as they are, none without a clause")
 	share := flags.String("part", "1/1", program.Share)
 	workers := flags.Int("workers", min(2, runtime.NumCPU()), "how many searches run at once")
@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	if *list {
-		return printTable(ctx, root, models)
+		return printTables(ctx, root, models)
 	}
 	tasks, err := program.Part(chosen(models, wanted, *whole), *share)
 	if err != nil {
@@ -94,13 +94,13 @@ func chosen(models []model, wanted *regexp.Regexp, whole bool) (tasks []task) {
 	return tasks
 }
 
-// printTable prints the table from which docs/model/clauses.md is made.
-func printTable(ctx context.Context, root string, models []model) error {
+// printTables prints the tables of docs/model/clauses.md.
+func printTables(ctx context.Context, root string, models []model) error {
 	mutants, _, err := program.Run(ctx, root, nil, "go", "-C", "integration", "run", "./tools/mutants", "-list")
 	if err != nil {
 		return fmt.Errorf("tools/mutants: %w\n%s", err, mutants)
 	}
-	text, err := table(models, testsOf(mutants))
+	text, err := tables(models, testsOf(mutants))
 	if err != nil {
 		return err
 	}

@@ -183,8 +183,37 @@ func TestEveryMutantThatIsNamedExists(t *testing.T) {
 	require.NoError(t, err, mutants)
 	tests := testsOf(mutants)
 	require.Greater(t, len(tests), 100)
-	_, err = table(all(t), tests)
+	_, err = tables(all(t), tests)
 	require.NoError(t, err)
+}
+
+func TestOneTableForEachModel(t *testing.T) {
+	m, err := parse("example", example, example)
+	require.NoError(t, err)
+	text, err := tables([]model{m, {name: "bare"}}, map[string]string{"a | b": "x TestOne", "c": "y TestTwo"})
+	require.NoError(t, err)
+	require.Equal(t, strings.ReplaceAll(`## example
+
+[example.pml](example.pml)
+
+- 'alone': nobody else is there
+
+| clause | without it | caught by |
+|---|---|---|
+| 'free': it is free | 'alone' | 'x TestOne', 'y TestTwo' |
+| 'seen': it was seen | nothing: it need not be | - |
+| 'any': it is any |  | - |
+
+## bare
+
+[bare.pml](bare.pml)
+
+| clause | without it | caught by |
+|---|---|---|
+
+`, "'", "`"), text)
+	_, err = tables([]model{m}, nil)
+	require.ErrorContains(t, err, `there is no mutant "a | b"`)
 }
 
 var goName = regexp.MustCompile(`\b([a-z]+)\.((?:\w+\.)?\w+)((?:, [a-z]+\.(?:\w+\.)?\w+)*) \((\w+\.go)\)`)

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -20,37 +22,40 @@ func testsOf(list string) map[string]string {
 	return tests
 }
 
-// table is the list for people, in Markdown: what Spin finds without a clause
-// was declared, and is found by every run.
-func table(models []model, tests map[string]string) (string, error) {
+// tables are for people, in Markdown, one for each model: what Spin finds without a
+// clause was declared, and is found by every run. The properties, each of which many
+// clauses share, stand above their table, once.
+func tables(models []model, tests map[string]string) (string, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "| clause | model | without it, Spin finds | mutant | caught by |\n|---|---|---|---|---|\n")
 	for _, m := range models {
+		var properties, rows []string
 		for _, c := range m.clauses {
 			finds := c.finds
 			if p, ok := m.properties[finds]; ok {
-				finds = fmt.Sprintf("`%s`: %s", finds, p)
+				finds = "`" + finds + "`"
+				if property := fmt.Sprintf("- %s: %s\n", finds, p); !slices.Contains(properties, property) {
+					properties = append(properties, property)
+				}
 			}
-			mutants, by := "-", "-"
-			var named []string
+			var by []string
 			for _, mutant := range c.mutants {
 				test, ok := tests[mutant]
 				if !ok {
 					return "", fmt.Errorf("%s: clause %s: there is no mutant %q", m.name, c.name, mutant)
 				}
-				if quoted := "`" + test + "`"; len(named) == 0 || named[len(named)-1] != quoted {
-					named = append(named, quoted)
-				}
+				by = append(by, "`"+test+"`")
 			}
-			if len(c.mutants) > 0 {
-				mutants, by = strings.Join(c.mutants, "; "), strings.Join(named, ", ")
-			}
-			cells := []string{c.text, m.name + " `" + c.name + "`", finds, mutants, by}
+			cells := []string{"`" + c.name + "`: " + c.text, finds, cmp.Or(strings.Join(slices.Compact(by), ", "), "-")}
 			for i := range cells {
 				cells[i] = strings.ReplaceAll(cells[i], "|", `\|`)
 			}
-			fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
+			rows = append(rows, "| "+strings.Join(cells, " | ")+" |\n")
 		}
+		fmt.Fprintf(&b, "## %s\n\n[%[1]s.pml](%[1]s.pml)\n\n", m.name)
+		if len(properties) > 0 {
+			fmt.Fprintf(&b, "%s\n", strings.Join(properties, ""))
+		}
+		fmt.Fprintf(&b, "| clause | without it | caught by |\n|---|---|---|\n%s\n", strings.Join(rows, ""))
 	}
 	return b.String(), nil
 }

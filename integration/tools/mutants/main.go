@@ -37,7 +37,6 @@ func run(ctx context.Context, args []string) error {
 	pattern := flags.String("run", "", "only the mutants whose clause, file or test matches this `regexp`")
 	list := flags.Bool("list", false, "print the mutants as a Markdown table and run nothing")
 	docs := flags.Bool("docs", false, "rewrite the tables of clauses in "+clausesPage+" and run nothing")
-	simulate := flags.Float64("simulate", 0, "see which the simulation alone catches within so many simulated `hours`; the named tests are left out")
 	rounds := flags.Int("chaos", 0, "see which so many `rounds` of integration/chaos alone catch; the named tests are left out")
 	n := flags.Int("random", 0, "draw `n` mutants instead of those written by hand; -run matches the lines that are printed of them")
 	seed := flags.Uint64("seed", 1, "draw those of -random by this `seed`")
@@ -66,8 +65,8 @@ func run(ctx context.Context, args []string) error {
 	}
 	l := &laboratory{workers: *workers, timeout: *timeout, long: *long, say: func(format string, a ...any) { fmt.Printf(format+"\n", a...) }}
 	if *n > 0 {
-		if *simulate > 0 || *rounds > 0 {
-			return errors.New("-simulate, -chaos: those are for what is written by hand; -hours is for what is drawn")
+		if *rounds > 0 {
+			return errors.New("-chaos: that is for what is written by hand; -hours is for what is drawn")
 		}
 		r := drawnByChance(*n, *seed)
 		r.wanted, r.share, r.list, r.least = wanted, *share, *list, *least
@@ -79,9 +78,6 @@ func run(ctx context.Context, args []string) error {
 	chosen, err := program.Part(selected(all(), wanted), *share)
 	if err != nil {
 		return err
-	}
-	if *simulate > 0 {
-		chosen = caughtBy(chosen, simulation(*simulate))
 	}
 	if *rounds > 0 {
 		chosen = caughtBy(chosen, chaos(*rounds))

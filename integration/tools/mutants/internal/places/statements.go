@@ -9,7 +9,7 @@ import (
 // statements drops each statement of a list, and swaps neighbours.
 func (f *finder) statements(list []ast.Stmt) {
 	for i, s := range list {
-		if operator := dropped(s); operator != "" {
+		if operator := dropped(s); operator != "" && !logs(s) {
 			f.change(operator, s, "")
 		}
 		if i+1 < len(list) {
@@ -20,6 +20,20 @@ func (f *finder) statements(list []ast.Stmt) {
 			}
 		}
 	}
+}
+
+// logs reports whether a statement only writes a log line, which no test is asked to read.
+func logs(s ast.Stmt) bool {
+	call, ok := s.(*ast.ExprStmt)
+	if !ok {
+		return false
+	}
+	line, ok := call.X.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	method, ok := line.Fun.(*ast.SelectorExpr)
+	return ok && slices.Contains([]string{"DebugContext", "InfoContext", "WarnContext", "ErrorContext"}, method.Sel.Name)
 }
 
 // dropped names the operator that drops a statement; what declares cannot go.
