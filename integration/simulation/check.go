@@ -16,18 +16,9 @@ import (
 // judge returns the promises that did not hold in a history. Which check holds
 // which promise: docs/faults.md.
 func (h *history) judge(p *Plan, s stored) []string {
-	problems := slices.Clone(h.problems)
 	h.believeOfTheFree()
-	problems = append(problems, h.checkBeliefs()...)
-	problems = append(problems, h.checkAges(p)...)
-	problems = append(problems, h.checkBurials()...)
-	problems = append(problems, h.checkOvertaken()...)
-	problems = append(problems, h.checkOutcomes()...)
-	problems = append(problems, h.checkIDs(p)...)
-	problems = append(problems, h.checkSerial(s)...)
-	problems = append(problems, h.checkReads()...)
-	problems = append(problems, h.checkDeliveries()...)
-	return problems
+	return slices.Concat(h.problems, h.checkBeliefs(), h.checkAges(p), h.checkBurials(), h.checkOvertaken(),
+		h.checkOutcomes(), h.checkIDs(p), h.checkSerial(s), h.checkReads(), h.checkDeliveries())
 }
 
 // believeOfTheFree counts a commit without locks as if its unit had held its keys at the

@@ -85,17 +85,10 @@ func (h *history) ages(past landings, seen *reading) (all []string) {
 			so(landed)
 			from, is = landed, v.state
 		}
-		so(later(from, seen.end))
+		so(slices.MaxFunc([]time.Time{from, seen.end}, time.Time.Compare))
 		if !always {
 			all = append(all, fmt.Sprintf("%s (so %s)", s, when))
 		}
 	}
 	return all
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

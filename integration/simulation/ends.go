@@ -115,13 +115,11 @@ func (h *history) born(nonce string, p *process) {
 // joined notes that a unit has a place in a row's queue. It may lose it, to
 // Grace, to a row's deletion or to another row that it needs, but not for ever.
 func (h *history) joined(nonce string, key ordering.Key) {
-	h.mu.Lock()
 	n := 0
-	if u := h.units[nonce]; u != nil {
+	h.of(nonce, func(u *unit) {
 		u.joins[key]++
 		n = u.joins[key]
-	}
-	h.mu.Unlock()
+	})
 	if n > mostJoins {
 		h.problem("unit %s joins the queue of %s for the %dth time", nonce, key, n)
 	}
@@ -133,40 +131,33 @@ const mostJoins = 8
 // ended notes that a unit is at its end, and that by its own account nothing is
 // left of it: from here on no row may ever show it again.
 func (h *history) ended(nonce string) {
+	h.of(nonce, func(u *unit) {
+		if u.ended.IsZero() && !u.p.dead() {
+			u.ended = time.Now()
+		}
+	})
+}
+
+// of has something noted of a unit, if it is known.
+func (h *history) of(nonce string, note func(*unit)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if u := h.units[nonce]; u != nil && u.ended.IsZero() && !u.p.dead() {
-		u.ended = time.Now()
+	if u := h.units[nonce]; u != nil {
+		note(u)
 	}
 }
 
 // leaves notes that a unit that has given up may go on leaving queues for a lease, and
 // for as long as its goroutine stalls. It has nothing else any more.
 func (h *history) leaves(nonce string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if u := h.units[nonce]; u != nil {
-		u.waits = time.Now().Add(u.p.h.lease + longestStall(u.p.h.lease))
-	}
+	h.of(nonce, func(u *unit) { u.waits = time.Now().Add(u.p.h.lease + longestStall(u.p.h.lease)) })
 }
 
 // loose notes that a unit said it could not undo what it did.
-func (h *history) loose(nonce string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if u := h.units[nonce]; u != nil {
-		u.loose = true
-	}
-}
+func (h *history) loose(nonce string) { h.of(nonce, func(u *unit) { u.loose = true }) }
 
 // cleans notes that a unit cleans up in the background, or that it has done so.
-func (h *history) cleans(nonce string, goesOn bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if u := h.units[nonce]; u != nil {
-		u.cleans = goesOn
-	}
-}
+func (h *history) cleans(nonce string, goesOn bool) { h.of(nonce, func(u *unit) { u.cleans = goesOn }) }
 
 // shown notes that a row shows a unit after a write, waiting in its queue or otherwise.
 func (h *history) shown(row, nonce string, waits bool) {
@@ -214,23 +205,20 @@ func (l loosed) WithAttrs([]slog.Attr) slog.Handler     { return l }
 func (l loosed) WithGroup(string) slog.Handler          { return l }
 
 func (l loosed) Handle(_ context.Context, r slog.Record) error {
-	if strings.Contains(r.Message, "in the background") {
-		r.Attrs(func(a slog.Attr) bool {
-			if a.Key == "unit" {
-				l.h.cleans(a.Value.String(), strings.Contains(r.Message, "goes on"))
-				if strings.Contains(r.Message, "not all was") {
-					l.h.loose(a.Value.String())
-				}
-			}
-			return true
-		})
-		return nil
-	}
-	if !strings.Contains(r.Message, "release of a unit") && !strings.Contains(r.Message, "locks of a group are in doubt") && !strings.Contains(r.Message, "was not given up") && !strings.Contains(r.Message, "were not released") {
-		return nil
+	says := func(text string) bool { return strings.Contains(r.Message, text) }
+	background := says("in the background")
+	ends := []string{"release of a unit", "locks of a group are in doubt", "was not given up", "were not released"}
+	if background {
+		ends = []string{"not all was"}
 	}
 	r.Attrs(func(a slog.Attr) bool {
-		if a.Key == "unit" {
+		if a.Key != "unit" {
+			return true
+		}
+		if background {
+			l.h.cleans(a.Value.String(), says("goes on"))
+		}
+		if slices.ContainsFunc(ends, says) {
 			l.h.loose(a.Value.String())
 		}
 		return true

@@ -211,8 +211,7 @@ func (h *history) try(j *job, unit string) *try {
 func (h *history) acquired(unit string, token fencing.Token) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.tokens[unit] = token
-	h.units[unit].had = true
+	h.tokens[unit], h.units[unit].had = token, true
 }
 
 func (h *history) tokenOf(unit string) fencing.Token {

@@ -122,7 +122,7 @@ func (h *host) boot(name string, weather func(faults.Call) (string, faults.Fault
 	p.net = faults.Wrap(&tables{w.db, w, name}, faults.Config{
 		Who: name, Seed: w.plan.Seed, Latency: w.plan.Latency, Windows: w.windows, AtOnce: true,
 		Script: func(c faults.Call) faults.Fault {
-			w.called()
+			w.count(func(c *Counts) { c.Requests++ })
 			struck, f := weather(c)
 			w.history.asks(c, f)
 			if struck != "" {
@@ -248,24 +248,22 @@ func (p *process) gaveUp(unit string, err error) {
 
 // unitTrace listens for what becomes of units.
 func (p *process) unitTrace() *trace.Trace {
-	fellBack := func(_ context.Context, e trace.Event) {
-		if e.Leader != "" {
-			p.h.w.history.cameAlong(e.Unit, e.Leader)
-		}
-		if e.Outcome == hooks.Committed && e.Leader != "" {
-			p.h.w.count(func(c *Counts) { c.Grouped++ })
-		}
-		if e.Outcome == hooks.FellBack && e.Optimistic {
-			p.h.w.count(func(c *Counts) { c.FellBack++ })
-			if e.Leader != "" { // those who came along are told at one moment, in no order
-				return
-			}
-			p.h.w.story.tell(p.name, "unit %s runs again: %v", e.Unit, e.Err)
-		}
-	}
 	w := p.h.w
 	return trace.Join(
-		hooks.On(trace.Unit, fellBack),
+		hooks.On(trace.Unit, func(_ context.Context, e trace.Event) {
+			if e.Leader != "" {
+				w.history.cameAlong(e.Unit, e.Leader)
+			}
+			if e.Outcome == hooks.Committed && e.Leader != "" {
+				w.count(func(c *Counts) { c.Grouped++ })
+			}
+			if e.Outcome == hooks.FellBack && e.Optimistic {
+				w.count(func(c *Counts) { c.FellBack++ })
+				if e.Leader == "" { // those who came along are told at one moment, in no order
+					w.story.tell(p.name, "unit %s runs again: %v", e.Unit, e.Err)
+				}
+			}
+		}),
 		hooks.On(trace.Unfinished, func(_ context.Context, u trace.Event) {
 			w.history.loose(u.Unit) // others free what is left
 			if p.dead() {

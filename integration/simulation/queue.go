@@ -48,10 +48,9 @@ func checkQueue(before, now lockRow, late bool) (wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("who was left in its queue %v changed places: %v", before.queue, now.queue))
 		}
 	default:
-		if late && len(now.queue) == 0 { // a sweep
-			return wrong
+		if !late || len(now.queue) > 0 { // else a sweep
+			wrong = append(wrong, fmt.Sprintf("its queue was %v, and is %v", before.queue, now.queue))
 		}
-		wrong = append(wrong, fmt.Sprintf("its queue was %v, and is %v", before.queue, now.queue))
 	}
 	return wrong
 }

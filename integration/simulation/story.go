@@ -133,10 +133,9 @@ func (s *story) answered(who string, in any, err error) {
 const dynamoDB = "  DynamoDB"
 
 func (s *story) showed(who string, item map[string]types.AttributeValue) {
-	if !s.on {
-		return
+	if s.on {
+		s.tell(dynamoDB, "shows %s: %s", who, row(item))
 	}
-	s.tell(dynamoDB, "shows %s: %s", who, row(item))
 }
 
 func (s *story) renewed(who string, in *dynamodb.BatchExecuteStatementInput, out *dynamodb.BatchExecuteStatementOutput) {
@@ -154,9 +153,6 @@ func (s *story) renewed(who string, in *dynamodb.BatchExecuteStatementInput, out
 
 // heard tells what the library made of an answer.
 func (s *story) heard(who string, a trace.Event) {
-	if !s.on {
-		return
-	}
 	if a.Err == nil {
 		s.tell(who, "hears of its %s: done", a.Op)
 		return
@@ -178,16 +174,16 @@ func request(in any) string {
 		for _, i := range in.TransactItems {
 			all = append(all, keyText(i.Get.Key))
 		}
-		return "show, as of one moment, " + short(all)
+		return "show, as of one moment, " + list(all)
 	case *dynamodb.BatchExecuteStatementInput:
 		var all []string
 		for _, i := range in.Statements {
 			all = append(all, keyOf(i))
 		}
 		if strings.HasPrefix(aws.ToString(in.Statements[0].Statement), "DELETE") {
-			return fmt.Sprintf("delete %s of %s", short(all), text(in.Statements[0].Parameters[0]))
+			return fmt.Sprintf("delete %s of %s", list(all), text(in.Statements[0].Parameters[0]))
 		}
-		return fmt.Sprintf("renew %s as %s", short(all), text(in.Statements[0].Parameters[0]))
+		return fmt.Sprintf("renew %s as %s", list(all), text(in.Statements[0].Parameters[0]))
 	}
 	return fmt.Sprintf("%T", in)
 }
@@ -209,31 +205,15 @@ func actions(items []types.TransactWriteItem) string {
 		case i.ConditionCheck != nil:
 			add("check", keyText(i.ConditionCheck.Key))
 		case i.Put != nil:
-			add("put", text(firstOf(i.Put.Item["ID"], i.Put.Item["unit"])))
+			add("put", text(cmp.Or(i.Put.Item["ID"], i.Put.Item["unit"])))
 		case i.Delete != nil:
 			add("delete", keyText(i.Delete.Key))
 		}
 	}
 	for i, v := range verbs {
-		verbs[i] = v + " " + short(keys[v])
+		verbs[i] = v + " " + list(keys[v])
 	}
 	return strings.Join(verbs, "; ")
-}
-
-// short lists some of many.
-func short(all []string) string {
-	const most = 12
-	if len(all) <= most {
-		return strings.Join(all, " ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(all[:most], " "), len(all)-most)
-}
-
-func firstOf(a, b types.AttributeValue) types.AttributeValue {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // verbs say in a word what an update does, by what its expression has; the
@@ -319,7 +299,7 @@ func row(item map[string]types.AttributeValue) string {
 }
 
 func keyText(key map[string]types.AttributeValue) string {
-	return text(firstOf(firstOf(key["key"], key["ID"]), key["unit"]))
+	return text(cmp.Or(key["key"], key["ID"], key["unit"]))
 }
 
 func text(v types.AttributeValue) string {

@@ -7,11 +7,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/lockrow"
@@ -137,14 +134,13 @@ func (w *world) busyAt(which float64) ordering.Key {
 
 // busyRows are the keys of the rows that show anybody, in their order.
 func (w *world) busyRows() (keys []ordering.Key) {
-	items := slices.DeleteFunc(w.db.Items(lockTable), func(item map[string]types.AttributeValue) bool {
+	for _, item := range w.db.Items(lockTable) {
 		row := asLockRow(item)
-		return row.unit == "" && len(row.below) == 0 && len(row.queue) == 0 && item[lockrow.AttrPrepared] == nil
-	})
-	for _, item := range items {
-		keys = append(keys, ordering.Key(keyText(item)))
+		if row.unit != "" || len(row.below) > 0 || len(row.queue) > 0 || item[lockrow.AttrPrepared] != nil {
+			keys = append(keys, ordering.Key(keyText(item)))
+		}
 	}
-	slices.SortFunc(keys, func(a, b ordering.Key) int { return strings.Compare(string(a), string(b)) })
+	slices.Sort(keys)
 	return keys
 }
 

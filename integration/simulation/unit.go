@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -126,8 +124,6 @@ func logged(guard ordering.Key) *unitofwork.Table[struct{ ID string }] {
 		Name: logTable, PartitionKey: "ID", Guard: func(*struct{ ID string }) ordering.Key { return guard },
 	}
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // takeTime sleeps as long as the work takes. Most callers stop when their locks
 // are lost; some go on, and are not to do any harm.
@@ -267,7 +263,7 @@ func (t *try) couldBeTold(w *world) string {
 	item := lookUp(w.db, string(t.belief.keys[0]))
 	r := asLockRow(item)
 	switch {
-	case text(firstOf(item["committedBy"], &types.AttributeValueMemberS{})) == t.unit:
+	case text(item["committedBy"]) == t.unit:
 		return "its row has its mark"
 	case r.unit == t.unit:
 		return "its row is still its own"

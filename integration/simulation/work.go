@@ -344,17 +344,18 @@ func below(r *rand.Rand, k ordering.Key, levels, fan int) ordering.Key {
 	return k
 }
 
-func list(keys []ordering.Key) string {
+// list lists some of many.
+func list[S ~string](all []S) string {
 	var b strings.Builder
-	for i, k := range keys {
+	for i, s := range all {
 		if i == 12 {
-			fmt.Fprintf(&b, " and %d more", len(keys)-i)
+			fmt.Fprintf(&b, " and %d more", len(all)-i)
 			break
 		}
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		b.WriteString(string(k))
+		b.WriteString(string(s))
 	}
 	return b.String()
 }

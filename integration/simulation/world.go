@@ -139,9 +139,6 @@ func (w *world) strikes(name string) {
 	w.counts.Faults[name]++
 }
 
-// called notes a request.
-func (w *world) called() { w.count(func(c *Counts) { c.Requests++ }) }
-
 func (w *world) count(note func(*Counts)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -223,7 +220,7 @@ func (t *tables) BatchExecuteStatement(ctx context.Context, in *dynamodb.BatchEx
 	if err == nil {
 		for i, response := range out.Responses {
 			if response.Error == nil && strings.HasPrefix(*in.Statements[i].Statement, "UPDATE") {
-				t.w.rows.written(t.DB, ptr(lockTable), map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: keyOf(in.Statements[i])}})
+				t.w.rows.written(t.DB, new(lockTable), map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: keyOf(in.Statements[i])}})
 			}
 		}
 		t.w.story.renewed(t.who, in, out)
