@@ -53,7 +53,7 @@ func testCapacity(t *testing.T, w *world) {
 	})
 	t.Run("TransactGetItems", func(t *testing.T) {
 		out, err := w.TransactGetItems(t.Context(), &dynamodb.TransactGetItemsInput{ReturnConsumedCapacity: total,
-			TransactItems: []types.TransactGetItem{{Get: &types.Get{TableName: &w.locks, Key: key}}}})
+			TransactItems: []types.TransactGetItem{get(w.locks, key)}})
 		require.NoError(t, err)
 		units(t, 2, out.ConsumedCapacity...)
 	})

@@ -46,8 +46,7 @@ func testErrors(t *testing.T, w *world) {
 		}},
 	} {
 		t.Run(c.name+" on a missing table", func(t *testing.T) {
-			var missing *types.ResourceNotFoundException
-			require.ErrorAs(t, c.send(absent, key), &missing)
+			require.ErrorAs(t, c.send(absent, key), new(*types.ResourceNotFoundException))
 		})
 		for name, wrong := range map[string]item{
 			"by another name":  {"id": text("Moe")},
@@ -60,10 +59,8 @@ func testErrors(t *testing.T, w *world) {
 		}
 	}
 	t.Run("TransactGetItems on a missing table", func(t *testing.T) {
-		_, err := w.TransactGetItems(t.Context(), &dynamodb.TransactGetItemsInput{TransactItems: []types.TransactGetItem{
-			{Get: &types.Get{TableName: &absent, Key: key}}}})
-		var missing *types.ResourceNotFoundException
-		require.ErrorAs(t, err, &missing)
+		_, err := w.snapshot(t, get(absent, key))
+		require.ErrorAs(t, err, new(*types.ResourceNotFoundException))
 	})
 	t.Run("a key with too much", func(t *testing.T) {
 		_, err := w.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &w.locks, Key: with(key, item{"part": text("x")}),

@@ -150,6 +150,17 @@ func testExpressions(t *testing.T, w *world) {
 	}
 }
 
+// tryEach tries writes alone and as a part of a transaction, also with -short.
+func (w *world) tryEach(t *testing.T, cases ...expression) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w.tryAlone(t, c)
+			w.tryTogether(t, c)
+		})
+	}
+}
+
 func (w *world) place(t *testing.T, c expression) (key, before item) {
 	t.Helper()
 	key = item{"key": text(fresh(t))}

@@ -199,9 +199,8 @@ func (s *shelf) testRefused(t *testing.T) {
 		})
 	}
 	t.Run("no such table", func(t *testing.T) {
-		var missing *types.ResourceNotFoundException
 		_, err := s.Query(t.Context(), absent)
-		require.ErrorAs(t, err, &missing)
+		require.ErrorAs(t, err, new(*types.ResourceNotFoundException))
 	})
 }
 

@@ -109,10 +109,9 @@ func (w *world) testConditionsAlone(t *testing.T) {
 		return check(w.records, item{"id": text(keys[i])}, "#balance = :amount", nil)
 	}
 	var all []types.TransactWriteItem
-	codes := make([]string, n)
 	for i, key := range keys {
 		w.put(t, w.records, item{"id": text(key), "balance": number(10)})
-		all, codes[i] = append(all, there(i)), none
+		all = append(all, there(i))
 	}
 	require.NoError(t, w.transact(t, all...))
 	require.NoError(t, w.transact(t, there(0)))
@@ -120,6 +119,7 @@ func (w *world) testConditionsAlone(t *testing.T) {
 	changed := item{"id": text(keys[50]), "balance": number(11)}
 	w.put(t, w.records, changed)
 	all[99] = check(w.records, item{"id": text(fresh(t))}, "#balance = :amount", nil)
+	codes := slices.Repeat([]string{none}, n)
 	codes[50], codes[99] = conditionFailed, conditionFailed
 	reasons := cancelled(t, w.transact(t, all...), codes...)
 	requireRow(t, changed, reasons[50].Item)
@@ -149,8 +149,7 @@ func (w *world) testRehearsal(t *testing.T) {
 	w.testRehearsedWrongly(t, valid, never, owned)
 	t.Run("of a missing table", func(t *testing.T) {
 		err := w.transact(t, valid, insert(w.prefix+"absent", good, "", nil), never)
-		var missing *types.ResourceNotFoundException
-		require.ErrorAs(t, err, &missing)
+		require.ErrorAs(t, err, new(*types.ResourceNotFoundException))
 	})
 	require.Nil(t, w.read(t, w.records, good), "a rehearsal wrote")
 	requireRow(t, with(held, owned), w.read(t, w.locks, owned))

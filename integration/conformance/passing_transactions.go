@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -96,10 +97,7 @@ func (w *world) testPass(t *testing.T) {
 	require.Nil(t, w.read(t, w.records, item{"id": text(id + "delete")}))
 	require.Nil(t, w.read(t, w.records, item{"id": text(id + "unstamped")}))
 
-	codes := make([]string, len(actions))
-	for i := range codes {
-		codes[i] = conditionFailed
-	}
+	codes := slices.Repeat([]string{conditionFailed}, len(actions))
 	codes[len(rows)+3] = none // the record that was only checked
 	codes[len(rows)+6] = none // it is gone, and was to go
 	reasons := cancelled(t, w.transact(t, actions...), codes...)
@@ -116,13 +114,7 @@ func (w *world) testPassRefused(t *testing.T) {
 		taken[i].before = with(taken[i].before, item{"isReleased": nil, "unit": text("other"), "fence": older, "recordVersionNumber": text("rvn-9")})
 	}
 	keys, id, actions := w.laid(t, taken)
-	codes := make([]string, len(actions))
-	for i := range codes {
-		codes[i] = none
-		if i < len(taken) {
-			codes[i] = conditionFailed
-		}
-	}
+	codes := slices.Concat(slices.Repeat([]string{conditionFailed}, len(taken)), slices.Repeat([]string{none}, len(actions)-len(taken)))
 	reasons := cancelled(t, w.transact(t, actions...), codes...)
 	for i, c := range taken {
 		requireRow(t, with(c.before, keys[i]), reasons[i].Item)
@@ -135,10 +127,7 @@ func (w *world) testPassRefused(t *testing.T) {
 			rows := passing()
 			rows[at].before = taken[at].before
 			keys, id, actions := w.laid(t, rows)
-			codes := make([]string, len(actions))
-			for i := range codes {
-				codes[i] = none
-			}
+			codes := slices.Repeat([]string{none}, len(actions))
 			codes[at] = conditionFailed
 			reasons := cancelled(t, w.transact(t, actions...), codes...)
 			requireRow(t, with(taken[at].before, keys[at]), reasons[at].Item)
@@ -293,7 +282,7 @@ func (w *world) testGlance(t *testing.T) {
 			want = append(want, with(row, key))
 			w.put(t, table, with(row, key))
 		}
-		gets = append(gets, types.TransactGetItem{Get: &types.Get{TableName: &table, Key: key}})
+		gets = append(gets, get(table, key))
 	}
 	out, err := w.TransactGetItems(t.Context(), &dynamodb.TransactGetItemsInput{
 		TransactItems: gets, ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal})
@@ -303,11 +292,7 @@ func (w *world) testGlance(t *testing.T) {
 		requireRow(t, want[i], answer.Item)
 		require.Equal(t, want[i] == nil, answer.Item == nil, "what is not there is no empty item")
 	}
-	units := map[string]float64{}
-	for _, c := range out.ConsumedCapacity {
-		units[aws.ToString(c.TableName)] = aws.ToFloat64(c.CapacityUnits)
-	}
-	require.Equal(t, map[string]float64{w.locks: 100, w.units: 2, w.records: 48, other: 50}, units, "2 for each, also of what is not there")
+	require.Equal(t, map[string]float64{w.locks: 100, w.units: 2, w.records: 48, other: 50}, byTable(out.ConsumedCapacity), "2 for each, also of what is not there")
 }
 
 // testPassCapacity: two write units for each row passed and each record written, as for what
@@ -319,13 +304,17 @@ func (w *world) testPassCapacity(t *testing.T) {
 		TransactItems: []types.TransactWriteItem{
 			passSeenAbsent.action(w.locks, key), passAboveNone.action(w.locks, above), insert(w.records, record, stampNone, nil)}})
 	require.NoError(t, err)
-	units := map[string]float64{}
-	for _, c := range out.ConsumedCapacity {
-		units[aws.ToString(c.TableName)] = aws.ToFloat64(c.CapacityUnits)
-	}
 	want := map[string]float64{w.locks: 4, w.records: 2}
 	if w.differs(UpdatesCostOneInTransactions) {
 		want[w.locks] = 2
 	}
-	require.Equal(t, want, units)
+	require.Equal(t, want, byTable(out.ConsumedCapacity))
+}
+
+func byTable(consumed []types.ConsumedCapacity) map[string]float64 {
+	units := map[string]float64{}
+	for _, c := range consumed {
+		units[aws.ToString(c.TableName)] = aws.ToFloat64(c.CapacityUnits)
+	}
+	return units
 }

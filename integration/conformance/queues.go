@@ -108,28 +108,20 @@ func testQueueClauses(t *testing.T, w *world) {
 		{"attribute_not_exists(#queue)", map[string]bool{"no row": true, "no queue": true}},
 	} {
 		for _, r := range rows {
-			t.Run(c.clause+": "+r.name, func(t *testing.T) {
-				e := expression{before: r.row, do: write{"SET #fence = :token", c.clause, nil}}
-				if c.holds[r.name] {
-					e.after = with(r.row, item{"fence": number(token)})
-				}
-				w.tryAlone(t, e)
-				w.tryTogether(t, e)
-			})
+			e := expression{c.clause + ": " + r.name, r.row, write{"SET #fence = :token", c.clause, nil}, nil}
+			if c.holds[r.name] {
+				e.after = with(r.row, item{"fence": number(token)})
+			}
+			w.tryEach(t, e)
 		}
 	}
 	append1 := write{update: join.update}
-	for _, e := range []expression{
+	w.tryEach(t, []expression{
 		{"append: no row", nil, append1, item{"queue": list("me")}},
 		{"append: no queue", released, append1, with(released, item{"queue": list("me")})},
 		{"append: emptied", with(released, item{"queue": list()}), append1, with(released, item{"queue": list("me")})},
 		{"append: behind another", with(released, item{"queue": list("a")}), append1, with(released, item{"queue": list("a", "me")})},
-	} {
-		t.Run(e.name, func(t *testing.T) {
-			w.tryAlone(t, e)
-			w.tryTogether(t, e)
-		})
-	}
+	}...)
 }
 
 // testSeveralPlaces: one REMOVE takes several elements from a list, each by its position
@@ -145,18 +137,12 @@ func testSeveralPlaces(t *testing.T, w *world) {
 		{"from the end", "REMOVE #queue[2], #queue[1], #queue[0]", []string{"d", "e"}, []string{"d", "e"}},
 		{"from the end, with others between", "REMOVE #queue[3], #queue[1]", []string{"a", "c", "e"}, []string{"a", "c", "e"}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			units := c.after
-			if w.differs(RemovesInTurn) {
-				units = c.inTurn
-			}
-			e := expression{
-				before: with(released, item{"queue": list("a", "b", "c", "d", "e")}),
-				do:     write{update: c.update},
-				after:  with(released, item{"queue": list(units...)}),
-			}
-			w.tryAlone(t, e)
-			w.tryTogether(t, e)
+		units := c.after
+		if w.differs(RemovesInTurn) {
+			units = c.inTurn
+		}
+		w.tryEach(t, expression{
+			c.name, with(released, item{"queue": list("a", "b", "c", "d", "e")}), write{update: c.update}, with(released, item{"queue": list(units...)}),
 		})
 	}
 }

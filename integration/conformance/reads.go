@@ -109,29 +109,25 @@ func testTransactGet(t *testing.T, w *world) {
 	record, lock := item{"id": text(fresh(t))}, item{"key": text(fresh(t))}
 	w.put(t, w.records, with(record, item{"balance": number(10)}))
 	w.put(t, w.locks, with(ours, lock))
-	get := func(table string, key item) types.TransactGetItem {
-		return types.TransactGetItem{Get: &types.Get{TableName: &table, Key: key}}
-	}
 	t.Run("in order", func(t *testing.T) {
-		out, err := w.TransactGetItems(t.Context(), &dynamodb.TransactGetItemsInput{TransactItems: []types.TransactGetItem{
-			get(w.locks, lock), get(w.records, item{"id": text(fresh(t))}), get(w.records, record)}})
+		seen, err := w.snapshot(t, get(w.locks, lock), get(w.records, item{"id": text(fresh(t))}), get(w.records, record))
 		require.NoError(t, err)
-		require.Len(t, out.Responses, 3)
-		requireRow(t, with(ours, lock), out.Responses[0].Item)
-		require.Nil(t, out.Responses[1].Item, "an absent item is a nil Item")
-		requireRow(t, with(record, item{"balance": number(10)}), out.Responses[2].Item)
+		require.Len(t, seen, 3)
+		requireRow(t, with(ours, lock), seen[0].Item)
+		require.Nil(t, seen[1].Item, "an absent item is a nil Item")
+		requireRow(t, with(record, item{"balance": number(10)}), seen[2].Item)
 	})
 	t.Run("projection", func(t *testing.T) {
 		one := get(w.locks, lock)
 		one.Get.ProjectionExpression = aws.String("#unit")
 		one.Get.ExpressionAttributeNames = map[string]string{"#unit": "unit"}
-		out, err := w.TransactGetItems(t.Context(), &dynamodb.TransactGetItemsInput{TransactItems: []types.TransactGetItem{one}})
+		seen, err := w.snapshot(t, one)
 		require.NoError(t, err)
 		want := item{"unit": text("me")}
 		if w.differs(KeepsKeyInTransactGet) {
 			want = with(want, lock)
 		}
-		requireRow(t, want, out.Responses[0].Item)
+		requireRow(t, want, seen[0].Item)
 	})
 	many := func(n int) []types.TransactGetItem {
 		all := make([]types.TransactGetItem, n)
@@ -142,19 +138,18 @@ func testTransactGet(t *testing.T, w *world) {
 		return all
 	}
 	t.Run("100", func(t *testing.T) {
-		out, err := w.TransactGetItems(t.Context(), &dynamodb.TransactGetItemsInput{TransactItems: many(100)})
+		seen, err := w.snapshot(t, many(100)...)
 		require.NoError(t, err)
-		require.Len(t, out.Responses, 100)
-		require.Nil(t, out.Responses[0].Item)
-		require.NotNil(t, out.Responses[99].Item)
+		require.Len(t, seen, 100)
+		require.Nil(t, seen[0].Item)
+		require.NotNil(t, seen[99].Item)
 	})
 	t.Run("101", func(t *testing.T) {
-		_, err := w.TransactGetItems(t.Context(), &dynamodb.TransactGetItemsInput{TransactItems: many(101)})
+		_, err := w.snapshot(t, many(101)...)
 		invalidRequest(t, err, "less than or equal to 100")
 	})
 	t.Run("an ill-fitting key", func(t *testing.T) {
-		_, err := w.TransactGetItems(t.Context(), &dynamodb.TransactGetItemsInput{
-			TransactItems: []types.TransactGetItem{get(w.records, record), get(w.locks, record)}})
+		_, err := w.snapshot(t, get(w.records, record), get(w.locks, record))
 		if w.differs(CancelsReadsWithoutReasons) {
 			cancelled(t, err)
 			return
@@ -162,8 +157,7 @@ func testTransactGet(t *testing.T, w *world) {
 		cancelled(t, err, none, invalid)
 	})
 	t.Run("one item twice", func(t *testing.T) {
-		_, err := w.TransactGetItems(t.Context(), &dynamodb.TransactGetItemsInput{
-			TransactItems: []types.TransactGetItem{get(w.records, record), get(w.records, record)}})
+		_, err := w.snapshot(t, get(w.records, record), get(w.records, record))
 		invalidRequest(t, err, "multiple operations on one item")
 	})
 }

@@ -14,7 +14,7 @@ import (
 // that must not needs a condition that fails there, so each condition used for
 // that is tried as well.
 func testAbsentRows(t *testing.T, w *world) {
-	for _, c := range []expression{
+	w.tryEach(t, []expression{
 		{"SET", nil, write{update: "SET #fence = :token"}, item{"fence": number(token)}},
 		{"ADD", nil, write{update: "ADD #below :entries"}, item{"below": set("me address:7")}},
 		{"DELETE", nil, write{update: "DELETE #below :entries"}, item{}},
@@ -27,12 +27,7 @@ func testAbsentRows(t *testing.T, w *world) {
 		{"entry is there", nil, write{"DELETE #below :entries", within, nil}, nil},
 		{"not in the queue", nil, write{"SET #fence = :token", "NOT contains(#queue, :waiter)", nil}, item{"fence": number(token)}},
 		{"short", nil, write{"SET #fence = :token", "size(#below) < :most", nil}, nil},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			w.tryAlone(t, c)
-			w.tryTogether(t, c)
-		})
-	}
+	}...)
 }
 
 // testExpressionErrors: what DynamoDB refuses to understand is a ValidationException.

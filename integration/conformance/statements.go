@@ -32,6 +32,21 @@ func (w *world) batch(t *testing.T, statements ...types.BatchStatementRequest) (
 	return out.Responses, nil
 }
 
+// mine is the key of a row that "me" has.
+func (w *world) mine(t *testing.T) (key string) {
+	t.Helper()
+	key = fresh(t)
+	w.put(t, w.locks, with(ours, item{"key": text(key)}))
+	return key
+}
+
+// refusedFor asserts that one statement of a batch was refused, by this code.
+func refusedFor(t *testing.T, code types.BatchStatementErrorCodeEnum, r types.BatchStatementResponse) {
+	t.Helper()
+	require.NotNil(t, r.Error)
+	require.Equal(t, code, r.Error.Code)
+}
+
 func testStatements(t *testing.T, w *world) {
 	t.Run("25 renewals", w.testRenewals)
 	t.Run("some lost", w.testLostRenewals)
@@ -60,28 +75,24 @@ func (w *world) testStatementErrors(t *testing.T) {
 		invalidRequest(t, err, "")
 	})
 	t.Run("a statement that makes no sense", func(t *testing.T) {
-		key := fresh(t)
-		w.put(t, w.locks, with(ours, item{"key": text(key)}))
+		key := w.mine(t)
 		bad := w.renewal(key, "me", "rvn-2")
 		bad.Statement = aws.String(fmt.Sprintf(`UPDATE "%s" at all`, w.locks))
 		out, err := w.batch(t, bad)
 		if err != nil {
 			invalidRequest(t, err, "")
 		} else {
-			require.NotNil(t, out[0].Error)
-			require.Equal(t, types.BatchStatementErrorCodeEnumValidationError, out[0].Error.Code)
+			refusedFor(t, types.BatchStatementErrorCodeEnumValidationError, out[0])
 		}
 		require.Equal(t, text("rvn-1"), w.get(t, key)["recordVersionNumber"])
 	})
 	t.Run("a missing table", func(t *testing.T) {
-		key := fresh(t)
-		w.put(t, w.locks, with(ours, item{"key": text(key)}))
+		key := w.mine(t)
 		lost := w.renewal(key, "me", "rvn-2")
 		lost.Statement = aws.String(fmt.Sprintf(`UPDATE "%sabsent" SET "recordVersionNumber"=?, "renewedAt"=? WHERE "key"=? AND "unit"=? AND "recordVersionNumber"<=?`, w.prefix))
 		out, err := w.batch(t, lost, w.renewal(key, "me", "rvn-2"))
 		require.NoError(t, err)
-		require.NotNil(t, out[0].Error)
-		require.Equal(t, types.BatchStatementErrorCodeEnumResourceNotFound, out[0].Error.Code)
+		refusedFor(t, types.BatchStatementErrorCodeEnumResourceNotFound, out[0])
 		require.Nil(t, out[1].Error, "the others are carried out")
 		require.Equal(t, text("rvn-2"), w.get(t, key)["recordVersionNumber"])
 	})
@@ -90,8 +101,7 @@ func (w *world) testStatementErrors(t *testing.T) {
 // testStatementText: how a statement is written.
 func (w *world) testStatementText(t *testing.T) {
 	t.Run("names need quotes", func(t *testing.T) {
-		key := fresh(t)
-		w.put(t, w.locks, with(ours, item{"key": text(key)}))
+		key := w.mine(t)
 		raw := w.renewal(key, "me", "rvn-2")
 		raw.Statement = aws.String(fmt.Sprintf(`UPDATE "%s" SET "recordVersionNumber"=?, "renewedAt"=? WHERE key=? AND "unit"=? AND "recordVersionNumber"<=?`, w.locks))
 		out, err := w.batch(t, raw)
@@ -100,13 +110,11 @@ func (w *world) testStatementText(t *testing.T) {
 			require.Nil(t, out[0].Error)
 			return
 		}
-		require.NotNil(t, out[0].Error)
-		require.Equal(t, types.BatchStatementErrorCodeEnumValidationError, out[0].Error.Code)
+		refusedFor(t, types.BatchStatementErrorCodeEnumValidationError, out[0])
 		require.Equal(t, text("rvn-1"), w.get(t, key)["recordVersionNumber"])
 	})
 	t.Run("two clauses", func(t *testing.T) {
-		key := fresh(t)
-		w.put(t, w.locks, with(ours, item{"key": text(key)}))
+		key := w.mine(t)
 		two := w.renewal(key, "me", "rvn-2")
 		two.Statement = aws.String(fmt.Sprintf(`UPDATE "%s" SET "recordVersionNumber"=? SET "data"=? WHERE "key"=? AND "unit"=?`, w.locks))
 		two.Parameters = []types.AttributeValue{text("rvn-2"), text("new"), text(key), text("me")}
@@ -168,8 +176,7 @@ func (w *world) testWhatIsRenewed(t *testing.T) {
 				requireRow(t, with(row, item{"recordVersionNumber": text("rvn-2"), "renewedAt": number(tableNow)}), w.get(t, key))
 				return
 			}
-			require.NotNil(t, out[0].Error)
-			require.Equal(t, types.BatchStatementErrorCodeEnumConditionalCheckFailed, out[0].Error.Code)
+			refusedFor(t, types.BatchStatementErrorCodeEnumConditionalCheckFailed, out[0])
 			requireRow(t, row, w.get(t, key))
 		})
 	}
@@ -192,8 +199,7 @@ func (w *world) testLostRenewals(t *testing.T) {
 	require.Nil(t, out[0].Error)
 	require.Equal(t, text("rvn-2"), w.get(t, keys[0])["recordVersionNumber"])
 	for i := 1; i < 4; i++ {
-		require.NotNil(t, out[i].Error, "%d", i)
-		require.Equal(t, types.BatchStatementErrorCodeEnumConditionalCheckFailed, out[i].Error.Code)
+		refusedFor(t, types.BatchStatementErrorCodeEnumConditionalCheckFailed, out[i])
 		if rows[i] == nil {
 			require.Nil(t, w.get(t, keys[i]), "a renewal created a row")
 			continue

@@ -32,13 +32,11 @@ func testTables(t *testing.T, w *world) {
 
 	t.Run("created twice", func(t *testing.T) {
 		_, err := w.CreateTable(t.Context(), newtable.Input(table, "unit", "part"))
-		var inUse *types.ResourceInUseException
-		require.ErrorAs(t, err, &inUse)
+		require.ErrorAs(t, err, new(*types.ResourceInUseException))
 	})
 	t.Run("absent", func(t *testing.T) {
 		_, err := w.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(w.prefix + "absent")})
-		var missing *types.ResourceNotFoundException
-		require.ErrorAs(t, err, &missing)
+		require.ErrorAs(t, err, new(*types.ResourceNotFoundException))
 	})
 	t.Run("time to live", func(t *testing.T) {
 		before, err := w.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: &table})

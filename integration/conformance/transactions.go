@@ -25,8 +25,7 @@ func testTransactions(t *testing.T, w *world) {
 	t.Run("a missing table", func(t *testing.T) {
 		absent := w.prefix + "absent"
 		err := w.transact(t, insert(w.records, item{"id": text(fresh(t))}, "", nil), insert(absent, item{"id": text("x")}, "", nil))
-		var missing *types.ResourceNotFoundException
-		require.ErrorAs(t, err, &missing)
+		require.ErrorAs(t, err, new(*types.ResourceNotFoundException))
 	})
 	t.Run("an ill-fitting key", func(t *testing.T) {
 		id := item{"id": text(fresh(t))}
@@ -231,8 +230,7 @@ func testRequestTokens(t *testing.T, w *world) {
 	require.NoError(t, send(1), "the second sending of a committed request succeeds")
 	requireRow(t, with(id, item{"balance": number(1)}), w.read(t, w.records, id))
 
-	var mismatch *types.IdempotentParameterMismatchException
-	require.ErrorAs(t, send(2), &mismatch)
+	require.ErrorAs(t, send(2), new(*types.IdempotentParameterMismatchException))
 	requireRow(t, with(id, item{"balance": number(1)}), w.read(t, w.records, id))
 
 	// The row has moved on: a replay must neither write nor look at conditions.
