@@ -27,7 +27,7 @@ func TestREADME(t *testing.T) {
 	if testing.Short() {
 		kind = engines.KindDynoxide // whose start takes no seconds of a core
 	}
-	e := engines.Get(t, kind, func(o *engines.Options) { o.Own = true }) // for the names of its tables
+	e := engines.Own(t, kind, "") // for the names of its tables
 	asShown(t, readme(t), environ(e.Endpoint), func(text string) string { return text }, func(text string) string { return text })
 }
 

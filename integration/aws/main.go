@@ -96,10 +96,8 @@ func choose(only string) (chosen []suite) {
 	return chosen
 }
 
-var errTimeout = errors.New("the time of this run is over")
-
 func runSuites(ctx context.Context, o options, t target, db administration, chosen []suite, out io.Writer) (int, error) {
-	until, cancel := context.WithTimeoutCause(ctx, o.Timeout, errTimeout)
+	until, cancel := context.WithTimeoutCause(ctx, o.Timeout, errors.New("the time of this run is over"))
 	defer cancel()
 	until, end := context.WithCancelCause(until)
 	defer end(nil)

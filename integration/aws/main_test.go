@@ -148,6 +148,27 @@ func (a *account) names(t *testing.T) []string {
 	return out.TableNames
 }
 
+// command runs the program on the account.
+func (a *account) command(t *testing.T, verb string, more ...string) (code int, said string) {
+	t.Helper()
+	var out bytes.Buffer
+	code = command(t.Context(), append([]string{verb, "-endpoint", a.url, "-prefix", "try-"}, more...), nil, &out)
+	return code, out.String()
+}
+
+// beforeFirst has somebody else make a table before the first request of a kind.
+func (a *account) beforeFirst(t *testing.T, operation, table string) {
+	var once sync.Once
+	a.before = func(asked string) {
+		if asked == operation {
+			once.Do(func() {
+				_, err := a.CreateTable(t.Context(), newtable.Input(table, "id"))
+				require.NoError(t, err)
+			})
+		}
+	}
+}
+
 // theirs are the tables that no run touches.
 var theirs = []string{"orders", "try-orders"}
 
@@ -181,16 +202,15 @@ func TestARunLeavesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			doing(t, c.does)
 			a := newAccount(t)
-			var out bytes.Buffer
-			code := command(t.Context(), append([]string{"run", "-endpoint", a.url, "-prefix", "try-"}, c.args...), nil, &out)
-			require.Equal(t, c.code, code, "%s", out.String())
+			code, said := a.command(t, "run", c.args...)
+			require.Equal(t, c.code, code, "%s", said)
 			for _, s := range c.says {
-				require.Contains(t, out.String(), s)
+				require.Contains(t, said, s)
 			}
 			require.Equal(t, theirs, a.names(t))
 			if code != exitUsage {
 				require.Equal(t, 1, a.sent["CreateTable"])
-				require.Contains(t, out.String(), `no table is left whose name begins with "try-holdall-aws-"`)
+				require.Contains(t, said, `no table is left whose name begins with "try-holdall-aws-"`)
 			}
 			require.LessOrEqual(t, a.sent["GetItem"], 50)
 		})
@@ -202,11 +222,10 @@ func TestARunThatTakesLong(t *testing.T) {
 	doing(t, "waits")
 	for made, timeout := 0, 300*time.Millisecond; made == 0; timeout *= 2 { // on a busy machine a suite may need more before it has made one
 		a := newAccount(t)
-		var out bytes.Buffer
-		code := command(t.Context(), []string{"run", "-endpoint", a.url, "-prefix", "try-", "-timeout", timeout.String()}, nil, &out)
-		require.Equal(t, exitFailed, code, "%s", out.String())
-		require.Contains(t, out.String(), "the time of this run is over")
-		require.Contains(t, out.String(), `no table is left whose name begins with "try-holdall-aws-"`)
+		code, said := a.command(t, "run", "-timeout", timeout.String())
+		require.Equal(t, exitFailed, code, "%s", said)
+		require.Contains(t, said, "the time of this run is over")
+		require.Contains(t, said, `no table is left whose name begins with "try-holdall-aws-"`)
 		require.Equal(t, theirs, a.names(t))
 		made = a.sent["CreateTable"]
 	}
@@ -261,50 +280,26 @@ func TestARunThatNobodyHears(t *testing.T) {
 // agrees, are left as they are.
 func TestTablesOfAnotherRun(t *testing.T) {
 	a := newAccount(t)
-	var once sync.Once
-	a.before = func(operation string) {
-		if operation == "DeleteTable" {
-			once.Do(func() {
-				_, err := a.CreateTable(t.Context(), newtable.Input("try-holdall-aws-another", "id"))
-				require.NoError(t, err)
-			})
-		}
-	}
+	a.beforeFirst(t, "DeleteTable", "try-holdall-aws-another")
 	doing(t, "passes")
-	var out bytes.Buffer
-	require.Equal(t, exitFailed, command(t.Context(), []string{"run", "-endpoint", a.url, "-prefix", "try-"}, nil, &out))
-	require.Contains(t, out.String(), `1 tables are there that were made elsewhere meanwhile, such as "try-holdall-aws-another", and are left`)
+	code, said := a.command(t, "run")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, said, `1 tables are there that were made elsewhere meanwhile, such as "try-holdall-aws-another", and are left`)
 	require.Equal(t, append([]string{"orders", "try-holdall-aws-another"}, "try-orders"), a.names(t))
 
-	once = sync.Once{}
-	a.before = func(operation string) {
-		if operation == "DeleteTable" {
-			once.Do(func() {
-				_, err := a.CreateTable(t.Context(), newtable.Input("try-holdall-aws-third", "id"))
-				require.NoError(t, err)
-			})
-		}
-	}
-	out.Reset()
-	require.Equal(t, exitFailed, command(t.Context(), []string{"clean", "-endpoint", a.url, "-prefix", "try-"}, nil, &out))
+	a.beforeFirst(t, "DeleteTable", "try-holdall-aws-third")
+	code, _ = a.command(t, "clean")
+	require.Equal(t, exitFailed, code)
 	require.Equal(t, []string{"orders", "try-holdall-aws-third", "try-orders"}, a.names(t))
 }
 
 // A table that is there under a name that a suite asks for is not the run's.
 func TestATableThatIsThere(t *testing.T) {
 	a := newAccount(t)
-	var once sync.Once
-	a.before = func(operation string) {
-		if operation == "CreateTable" {
-			once.Do(func() {
-				_, err := a.CreateTable(t.Context(), newtable.Input("try-holdall-aws-own", "id"))
-				require.NoError(t, err)
-			})
-		}
-	}
+	a.beforeFirst(t, "CreateTable", "try-holdall-aws-own")
 	doing(t, "passes")
-	var out bytes.Buffer
-	require.Equal(t, exitFailed, command(t.Context(), []string{"run", "-endpoint", a.url, "-prefix", "try-"}, nil, &out))
+	code, _ := a.command(t, "run")
+	require.Equal(t, exitFailed, code)
 	require.Equal(t, []string{"orders", "try-holdall-aws-own", "try-orders"}, a.names(t))
 }
 
@@ -337,19 +332,18 @@ func TestWhatAKilledRunLeaves(t *testing.T) {
 	doing(t, "passes")
 	a := newAccount(t)
 	require.NoError(t, newtable.Create(t.Context(), a.DB, newtable.Input("try-holdall-aws-left", "id")))
-	var out bytes.Buffer
-	require.Equal(t, exitUsage, command(t.Context(), []string{"run", "-endpoint", a.url, "-prefix", "try-"}, nil, &out))
-	require.Contains(t, out.String(), `1 tables are there of another run, such as "try-holdall-aws-left"`)
-	require.Contains(t, out.String(), "make aws-clean")
+	code, said := a.command(t, "run")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, said, `1 tables are there of another run, such as "try-holdall-aws-left"`)
+	require.Contains(t, said, "make aws-clean")
 	require.Zero(t, a.sent["CreateTable"])
 
-	out.Reset()
-	require.Equal(t, exitPassed, command(t.Context(), []string{"clean", "-endpoint", a.url, "-prefix", "try-"}, nil, &out))
-	require.Contains(t, out.String(), "to be deleted:\n  try-holdall-aws-left\n")
-	require.Equal(t, theirs, a.names(t))
-	out.Reset()
-	require.Equal(t, exitPassed, command(t.Context(), []string{"clean", "-endpoint", a.url, "-prefix", "try-"}, nil, &out))
-	require.Contains(t, out.String(), "no table's name begins with")
+	for _, want := range []string{"to be deleted:\n  try-holdall-aws-left\n", "no table's name begins with"} {
+		code, said = a.command(t, "clean")
+		require.Equal(t, exitPassed, code)
+		require.Contains(t, said, want)
+		require.Equal(t, theirs, a.names(t))
+	}
 }
 
 // On an account nothing is done before its owner has typed the prefix, or has given it.

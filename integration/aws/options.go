@@ -57,8 +57,6 @@ func (o options) elsewhere() bool { return o.Endpoint != "" || o.Engine != "" }
 
 var prefixes = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,50}$`)
 
-var errUsage = errors.New("usage")
-
 const needs = `make aws runs holdall's suites on your AWS account. Give a Region, and a prefix for its tables:
 
   make aws REGION=eu-west-1 PREFIX=try-              asks before it begins; credentials are those of the default chain
@@ -90,11 +88,11 @@ func parse(args []string, w io.Writer) (options, error) {
 	fs.DurationVar(&o.Timeout, "timeout", time.Hour, "end after that time")
 	fs.StringVar(&o.Only, "only", "", "run only this suite: "+suiteNames())
 	if err := fs.Parse(args); err != nil {
-		return o, errUsage // flag has said it
+		return o, err // flag has said it
 	}
 	if err := o.check(); err != nil {
 		fmt.Fprintf(w, "%v\n\n%s", err, needs)
-		return o, errUsage
+		return o, err
 	}
 	return o, nil
 }
@@ -113,7 +111,7 @@ func (o options) check() error {
 		return errors.New("-requests, -units and -timeout are more than 0, and no price is less")
 	case o.Engine != "" && o.Engine != engines.KindEmbedded && o.Engine != engines.KindDynoxide && o.Engine != engines.KindLocal:
 		return fmt.Errorf("ENGINE=%q is none of %s, %s, %s", o.Engine, engines.KindEmbedded, engines.KindDynoxide, engines.KindLocal)
-	case o.Only != "" && !isSuite(o.Only):
+	case len(choose(o.Only)) == 0:
 		return fmt.Errorf("-only=%q is none of %s", o.Only, suiteNames())
 	}
 	return nil

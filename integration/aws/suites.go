@@ -44,15 +44,6 @@ func suiteNames() string {
 	return strings.Join(names, ", ")
 }
 
-func isSuite(name string) bool {
-	for _, s := range suites {
-		if s.Name == name {
-			return true
-		}
-	}
-	return false
-}
-
 // result is what became of a suite.
 type result struct {
 	Suite    string

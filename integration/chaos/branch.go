@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,8 +22,9 @@ type branch struct {
 
 	mu    sync.Mutex
 	child *engines.Child
-	busy  bool // a round has claimed it
 	stops []stop
+
+	round sync.Mutex // held by the round that has claimed it
 }
 
 // stop is a time during which a branch was stopped.
@@ -56,23 +56,6 @@ func (b *branch) start() error {
 	}
 }
 
-// claim claims the branch for a round, unless another round has it. The caller must call letGo.
-func (b *branch) claim() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.busy {
-		return false
-	}
-	b.busy = true
-	return true
-}
-
-func (b *branch) letGo() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.busy = false
-}
-
 // kill kills the process with SIGKILL.
 func (b *branch) kill() {
 	b.child.Kill()
@@ -96,9 +79,6 @@ func (b *branch) freeze(d time.Duration) error {
 	return nil
 }
 
-// errEndless says that a process did not end after SIGTERM.
-var errEndless = errors.New("did not end")
-
 // end sends SIGTERM, and waits until the process has finished the work that it had begun.
 func (b *branch) end(patience time.Duration) error {
 	if err := b.child.Signal(syscall.SIGTERM); err != nil {
@@ -113,7 +93,7 @@ func (b *branch) end(patience time.Duration) error {
 		case <-time.After(10 * time.Second):
 			b.child.Kill()
 		}
-		return fmt.Errorf("branch %s: %w within %v; it wrote:\n%s", b.Name, errEndless, patience, b.child.Output())
+		return fmt.Errorf("branch %s: did not end within %v; it wrote:\n%s", b.Name, patience, b.child.Output())
 	}
 	if err := b.child.Wait(); err != nil {
 		return fmt.Errorf("branch %s: %w; it wrote:\n%s", b.Name, err, b.child.Output())

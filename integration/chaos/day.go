@@ -147,7 +147,7 @@ func (d *day) round(ctx context.Context) {
 	}[r.mishap]
 	kills := r.mishap == killBranch || r.mishap == killGroup
 	ofBranch := kills || r.mishap == stopBranch || r.mishap == stopShortly
-	if kills && r.branch < d.Steady || r.mishap == killGroup && d.Rush == 0 || ofBranch && !b.claim() {
+	if kills && r.branch < d.Steady || r.mishap == killGroup && d.Rush == 0 || ofBranch && !b.round.TryLock() {
 		return // another round has claimed the branch
 	}
 	d.mu.Lock()
@@ -155,7 +155,7 @@ func (d *day) round(ctx context.Context) {
 	d.mu.Unlock()
 	d.under.Go(func() {
 		if ofBranch {
-			defer b.letGo()
+			defer b.round.Unlock()
 		}
 		if err := do(); err != nil {
 			d.fail(fmt.Errorf("%s: %w", r.mishap, err))

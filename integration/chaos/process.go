@@ -80,8 +80,11 @@ func (p process) run(ctx context.Context) (err error) {
 		return err
 	}
 	statements, err := archive.Open(ctx, archive.Config{Where: p.Archive, Prefix: p.Prefix, Exists: true})
-	if err != nil {
-		return untilTold(ctx, err)
+	switch {
+	case err != nil && ctx.Err() != nil: // told to end before the work began
+		return nil
+	case err != nil:
+		return err
 	}
 	defer func() { err = errors.Join(err, statements.Close(context.WithoutCancel(ctx))) }()
 	d, before, err := openDiary(p.Diary)
@@ -104,16 +107,6 @@ func (p process) run(ctx context.Context) (err error) {
 		err = errors.Join(err, fmt.Errorf("unexpected, %d times: %s: %w", len(errs), what, errs[0]))
 	}
 	return err
-}
-
-// untilTold returns no error if the process was told to end before the work began.
-func untilTold(ctx context.Context, err error) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	default:
-		return err
-	}
 }
 
 // vitalsEvery is the time between two entries about the process itself.

@@ -316,15 +316,12 @@ func (t *testimony) unfiled(all []books.Statement) (findings []string) {
 // filedStale: a unit has one token and writes once, so a statement with the token of a rejected one is
 // the rejected one, whatever it says.
 func (t *testimony) filedStale(all []books.Statement) []string {
-	type key struct {
-		account string
-		token   fencing.Token
-	}
-	stale := map[key]bool{}
+	tokenOf := func(s books.Statement) books.Statement { return books.Statement{Account: s.Account, Token: s.Token} }
+	stale := map[books.Statement]bool{}
 	for s := range t.stale {
-		stale[key{s.Account, s.Token}] = true
+		stale[tokenOf(s)] = true
 	}
-	return eachStatement(all, func(s books.Statement) bool { return stale[key{s.Account, s.Token}] })
+	return eachStatement(all, func(s books.Statement) bool { return stale[tokenOf(s)] })
 }
 
 // unsent: a statement is in the diary before it is sent.

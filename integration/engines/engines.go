@@ -39,33 +39,23 @@ type Engine struct {
 	Name     string // the engine and its version
 	Endpoint string
 	Client   *dynamodb.Client
-	Server   *Server // its process, shared with other tests unless Own was asked for
+	Server   *Server // its process, shared with other tests unless by [Own]
 
 	// Prefix begins the name of every table of this test. It is random: no two
 	// tests, and no two runs, can see each other's tables.
 	Prefix string
 }
 
-// Options are what a test may ask of an engine.
-type Options struct {
-	// DBPath keeps the tables in this file, which outlives a killed process.
-	// dynoxide only; the process is then the test's own.
-	DBPath string
-
-	// Own starts a process for this test alone, which it may kill and restart.
-	Own bool
-}
-
 // DynamoDBLocal is DynamoDB Local, in memory.
-func DynamoDBLocal(t testing.TB, options ...func(*Options)) *Engine {
+func DynamoDBLocal(t testing.TB) *Engine {
 	t.Helper()
-	return Get(t, KindLocal, options...)
+	return Get(t, KindLocal)
 }
 
-// Dynoxide is dynoxide, in memory unless a DBPath is given.
-func Dynoxide(t testing.TB, options ...func(*Options)) *Engine {
+// Dynoxide is dynoxide, in memory.
+func Dynoxide(t testing.TB) *Engine {
 	t.Helper()
-	return Get(t, KindDynoxide, options...)
+	return Get(t, KindDynoxide)
 }
 
 // Each runs a test once for every real engine.
@@ -77,36 +67,40 @@ func Each(t *testing.T, test func(*testing.T, *Engine)) {
 }
 
 // Get is the engine of a kind. Its process is shared by all tests of the test
-// binary, unless the options say otherwise.
-func Get(t testing.TB, kind Kind, options ...func(*Options)) *Engine {
+// binary.
+func Get(t testing.TB, kind Kind) *Engine {
 	t.Helper()
-	var o Options
-	for _, option := range options {
-		option(&o)
-	}
-	var server *Server
-	var err error
-	if o.Own || o.DBPath != "" {
-		if server, err = Start(t.Context(), kind, o.DBPath); err == nil {
-			t.Cleanup(server.Kill)
-		}
-	} else {
-		server, err = shared.get(kind)
-	}
+	server, err := shared.get(kind)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Engine{
-		Kind: kind, Name: kind.String(), Endpoint: server.Endpoint, Server: server,
-		Client: Client(server.Endpoint),
-		Prefix: "t" + rand.Text()[:10] + "-",
-	}
 	t.Cleanup(func() {
-		if !o.Own && o.DBPath == "" && !server.Alive() {
+		if !server.Alive() {
 			t.Errorf("%s died during this test; it wrote:\n%s", kind, server.Output())
 		}
 	})
-	return e
+	return seen(server)
+}
+
+// Own is the engine of a kind in a process for this test alone, which it may kill and
+// restart. With a dbPath (dynoxide only) the tables are kept in that file.
+func Own(t testing.TB, kind Kind, dbPath string) *Engine {
+	t.Helper()
+	server, err := Start(t.Context(), kind, dbPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Kill)
+	return seen(server)
+}
+
+// seen is what a test sees of an engine.
+func seen(server *Server) *Engine {
+	return &Engine{
+		Kind: server.Kind, Name: server.Kind.String(), Endpoint: server.Endpoint, Server: server,
+		Client: Client(server.Endpoint),
+		Prefix: "t" + rand.Text()[:10] + "-",
+	}
 }
 
 // Client is a client for an engine's endpoint. It never retries: what a test

@@ -100,7 +100,7 @@ func TestTheListenerIsTold(t *testing.T) {
 
 func TestAFileOutlivesAKilledProcess(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tables.db")
-	e := Dynoxide(t, func(o *Options) { o.DBPath = file })
+	e := Own(t, KindDynoxide, file)
 	table := e.CreateTable(t, "locks", "key", "")
 	put(t, e, table, "Moe")
 	e.Server.Kill()

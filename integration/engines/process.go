@@ -12,6 +12,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
+// listener says whose sockets listen on a port.
+type listener int
+
+const (
+	nobody  listener = iota // nobody listens, yet
+	own                     // the process asked about, and nobody else
+	foreign                 // somebody else, perhaps beside it
+)
+
 // startTimeout is far above the 2 s DynamoDB Local needs on an idle machine:
 // several packages' tests may be starting one at once.
 const startTimeout = 90 * time.Second

@@ -108,30 +108,17 @@ func measure(b *testing.B, unit func(context.Context) error) cost {
 	}
 }
 
-// told counts hooks of one kind.
-func told[I any](n *atomic.Int64) func(context.Context, I) {
-	return func(context.Context, I) { n.Add(1) }
-}
-
-// begun counts first hooks of a pair.
-func begun[I any](n *atomic.Int64) func(context.Context, I) context.Context {
-	return func(ctx context.Context, _ I) context.Context {
-		n.Add(1)
-		return ctx
-	}
-}
-
 // counting are hooks that count whatever a unit may tell, each its own.
 func counting(n *[14]atomic.Int64) *trace.Trace {
-	return trace.Join(
-		hooks.OnStart(trace.Unit, begun[trace.Event](&n[0])), hooks.On(trace.Unit, told[trace.Event](&n[1])),
-		hooks.OnStart(trace.Acquire, begun[trace.Event](&n[2])), hooks.On(trace.Acquire, told[trace.Event](&n[3])),
-		hooks.OnStart(trace.Wait, begun[trace.Event](&n[4])), hooks.On(trace.Wait, told[trace.Event](&n[5])),
-		hooks.OnStart(trace.Function, begun[trace.Event](&n[6])), hooks.On(trace.Function, told[trace.Event](&n[7])),
-		hooks.OnStart(trace.Read, begun[trace.Event](&n[8])), hooks.On(trace.Read, told[trace.Event](&n[9])),
-		hooks.OnStart(trace.Commit, begun[trace.Event](&n[10])), hooks.On(trace.Commit, told[trace.Event](&n[11])),
-		hooks.OnStart(trace.Request, begun[trace.Event](&n[12])), hooks.On(trace.Request, told[trace.Event](&n[13])),
-	)
+	var all []*trace.Trace
+	for i, kind := range []trace.Kind{trace.Unit, trace.Acquire, trace.Wait, trace.Function, trace.Read, trace.Commit, trace.Request} {
+		begun, told := &n[2*i], &n[2*i+1]
+		all = append(all, hooks.OnStart(kind, func(ctx context.Context, _ trace.Event) context.Context {
+			begun.Add(1)
+			return ctx
+		}), hooks.On(kind, func(context.Context, trace.Event) { told.Add(1) }))
+	}
+	return trace.Join(all...)
 }
 
 // What is measured calls these hooks.
