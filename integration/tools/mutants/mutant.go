@@ -29,8 +29,8 @@ func (c check) String() string {
 
 // all has every mutant, floor by floor.
 func all() []mutant {
-	return slices.Concat(ofOrder, ofTokens, ofHolding, ofAcquiring, ofTakingOver, ofGivingUp, ofReleasing, ofTurns, ofWaiting, ofLettingGo, ofSilence, ofTableTime, ofFreeing, ofMending, ofSweeping, ofSmaller, ofMarking,
-		ofCommitting, ofOutcomes, ofStaging, ofWritingBack, ofDeciding, ofApplying, ofSettling, ofRecovering, ofAsking, ofSizes, ofFencing, ofInput, ofClosing, ofOvertime, ofVersions, ofPassing, ofChecking, ofFinding, ofNeighbours, ofGroups, ofMembers, ofNesting)
+	return slices.Concat(ofOrder, ofTokens, ofHolding, ofAcquiring, ofTakingOver, ofGivingUp, ofReleasing, ofTurns, ofWaiting, ofLettingGo, ofSilence, ofTableTime, ofFreeing, ofMending, ofSweeping, ofMarking,
+		ofCommitting, ofOutcomes, ofStaging, ofDeciding, ofApplying, ofRecovering, ofAsking, ofSizes, ofFencing, ofInput, ofOvertime, ofPassing, ofChecking, ofFinding, ofGroups, ofMembers, ofNesting)
 }
 
 // selected returns the mutants that have a match in what the list says of them.

@@ -58,11 +58,4 @@ var ofChecking = []mutant{
 		new:    `return lockrow.FateNever, nil`,
 		by:     check{in: "unitofwork", test: "TestLostAnswersOfACommitWithoutLocks"},
 	},
-	{
-		clause: "a commit that only checks is in no doubt",
-		file:   "unitofwork/commit.go",
-		old:    "u.onlyChecks() { // there is nothing to release\n\t\treturn NotCommitted, nil\n",
-		new:    "u.onlyChecks() { // there is nothing to release\n\t\treturn Undecided, nil\n",
-		by:     check{in: "unitofwork", test: "TestAUnitThatOnlyChecks"},
-	},
 }

@@ -108,4 +108,11 @@ var ofFinding = []mutant{
 		new:    `c.locks.Acquire(ctx, nesting.Unit, r.keys, work.Wait.End(), &r.caller, r.passes())`,
 		by:     check{in: "unitofwork", test: "TestTheRecordWaitSpansAllRuns"},
 	},
+	{
+		clause: "a run without locks keeps its rows from others of its process while a request is under way",
+		file:   "internal/locks/run.go",
+		old:    `return request - time.Since(p.since)`,
+		new:    `return functionTime - time.Since(p.since)`,
+		by:     check{in: "unitofwork", test: "TestRequestsThatTakeTheirTime"},
+	},
 }

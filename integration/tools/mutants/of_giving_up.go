@@ -31,13 +31,6 @@ var ofGivingUp = []mutant{
 		by:     check{in: "lockset", test: "TestACopyOfARefusedAttemptLeavesNoGhost"},
 	},
 	{
-		clause: "a unit gives up its place with the write that burns its token",
-		file:   "internal/locks/giveup.go",
-		old:    `b.leaves && queued && n <= leavingTries`,
-		new:    `b.leaves && queued && n < 0`,
-		by:     check{in: "lockset", test: "TestAHeadThatGivesUpCostsTheNextOneNothing"},
-	},
-	{
 		clause: "an attempt that landed says nothing of one with a higher token: that is burned, too",
 		file:   "internal/locks/ledger.go",
 		old:    `		l.attempts[i].dead = old.dead || old.token <= a.token && `,

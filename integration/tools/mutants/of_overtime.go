@@ -1,6 +1,7 @@
 package main
 
-// ofOvertime: a call whose time is over returns soon, and how long a request may take.
+// ofOvertime: a call whose time is over returns soon, and so does Close, without leaving anybody waiting for a
+// lease; and how long a request may take.
 var ofOvertime = []mutant{
 	{
 		clause: "a caller whose context has ended does not wait for the cleanup",
@@ -36,5 +37,19 @@ var ofOvertime = []mutant{
 		old:    `		Longest: c.cfg.longestAttempt(),`,
 		new:    ``,
 		by:     check{in: "lockset", test: "TestRequestsThatTakeLongerThanAnAttempt"},
+	},
+	{
+		clause: "what is given up is waited for",
+		file:   "internal/underway/underway.go",
+		old:    "	err := w.giveUp(ctx)\n	select {",
+		new:    "	err := w.giveUp(ctx)\n	cancel()\n	select {",
+		by:     check{in: "internal/underway", test: "TestCloseGivesUpWhenItsContextEnds"},
+	},
+	{
+		clause: "a unit that Close ends lets go of its locks",
+		file:   "unitofwork/close.go",
+		old:    `err := u.set.Release(ctx)`,
+		new:    `err := ctx.Err()`,
+		by:     check{in: "unitofwork", test: "TestCloseGivesUpTheLocksOfUnits"},
 	},
 }

@@ -1,6 +1,7 @@
 package main
 
-// ofStaging: every write has a guard that is held, and a fence.
+// ofStaging: every write has a guard that is held, a fence, and the next version; nothing that was read
+// is lost without an error.
 var ofStaging = []mutant{
 	{
 		clause: "a write needs a held key that guards it",
@@ -43,5 +44,19 @@ var ofStaging = []mutant{
 		old:    "\treturn item, s.Join(e)",
 		new:    "\tif item.Delete != nil {\n\t\ts = NewStamper(s.Attribute, tokens.Max)\n\t}\n\treturn item, s.Join(e)",
 		by:     check{in: "unitofwork", test: "TestANewerFenceRefusesEveryKindOfWrite"},
+	},
+	{
+		clause: "an update leaves the next version",
+		file:   "internal/actions/version.go",
+		old:    `versionName + ", " + versionZero + ") + " + versionOne`,
+		new:    `versionName + ", " + versionZero + ") + " + versionZero`,
+		by:     check{in: "unitofwork", test: "TestAProgramWithoutLocksIsRefused"},
+	},
+	{
+		clause: "a field that cannot be decoded is named",
+		file:   "internal/writeback/codec.go",
+		old:    `return c.whereDecoding(`,
+		new:    `return err; return c.whereDecoding(`,
+		by:     check{in: "unitofwork", test: "TestTheFieldThatCannotBeRead"},
 	},
 }

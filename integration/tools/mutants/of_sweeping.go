@@ -17,13 +17,6 @@ var ofSweeping = []mutant{
 		by:     check{in: "lockset", test: "TestALookIsJudgedAsOfWhenItWas"},
 	},
 	{
-		clause: "a sweep frees the dead",
-		file:   "lockset/inspect/sweep_run.go",
-		old:    `err = s.rows.Bury(ctx, k.seen.Row)`,
-		new:    `err = errRestless`,
-		by:     check{in: "lockset", test: "TestASweepFreesTheDeadAfterAFullLease"},
-	},
-	{
 		clause: "a sweep looks at the witnesses of intents that it was not asked for",
 		file:   "lockset/inspect/sweep_run.go",
 		old:    `append([]ordering.Key{k.key}, witnessesOf(k.seen.shown)...)`,
@@ -52,5 +45,12 @@ var ofSweeping = []mutant{
 		old:    `dropAllIf = "#isReleased = :one AND " +`,
 		new:    `dropAllIf = "attribute_exists(#key) AND " +`,
 		by:     check{in: "lockset", test: "TestASweepKeepsTheQueueOfARowThatIsHeldByNow"},
+	},
+	{
+		clause: "a sweep goes on after the first dead witness",
+		file:   "lockset/inspect/sweep_run.go",
+		old:    `		return s.acted(ctx, k, s.rows.Clean(ctx, k.key, are.remnants), does...)`,
+		new:    "\t\terr := s.acted(ctx, k, s.rows.Clean(ctx, k.key, are.remnants), does...)\n\t\tk.over = true\n\t\treturn err",
+		by:     check{in: "lockset", test: "TestASweepGoesOnAfterTheFirstDeadWitness"},
 	},
 }

@@ -129,13 +129,6 @@ var ofTurns = []mutant{
 		by:     check{in: "lockset", test: "TestTheHeirOfALargeSet"},
 	},
 	{
-		clause: "a unit that does not wait in the table for its process has no place there",
-		file:   "internal/locks/wait.go",
-		old:    "would count as dead.\n		if err := a.leaveQueues(ctx, \"\"); err != nil {",
-		new:    "would count as dead.\n		if err := error(nil); err != nil {",
-		by:     check{in: "integration/simulation", test: "TestWhereNothingGoesWrong"},
-	},
-	{
 		clause: "giving up leaves the queues",
 		file:   "internal/locks/giveup.go",
 		old:    `left.Go(func() { leaveErr = a.leaveSoon(ctx) })`,
