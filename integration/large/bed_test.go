@@ -70,7 +70,7 @@ func dynoxide(tb testing.TB) *bed {
 
 func newBed(tb testing.TB, db api, prefix string, change ...func(*lockset.Config)) *bed {
 	tb.Helper()
-	b := &bed{tb: tb, prefix: prefix, wire: newWire(db), watch: &stopwatch{}}
+	b := &bed{tb: tb, prefix: prefix, wire: &wire{DynamoDB: db}, watch: &stopwatch{}}
 	lc := lockset.Config{Table: prefix + "locks", Trace: trace.Join(
 		&trace.Trace{Capacity: true},
 		hooks.On(trace.Acquire, func(context.Context, trace.Event) { b.watch.reached(acquiring) }),

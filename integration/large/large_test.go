@@ -49,33 +49,13 @@ func BenchmarkLargeUnit(b *testing.B) {
 // BenchmarkFamilies commits units of n keys of two segments, three to a family:
 // every third step takes an intent, too, and a family's steps are freed in reverse.
 func BenchmarkFamilies(b *testing.B) {
-	each(b, func(b *testing.B, newBed func(testing.TB) *bed) {
-		lines := heading()
-		for _, n := range []int{300, 3_000, 9_999} {
-			b.Run(fmt.Sprint(n), func(b *testing.B) {
-				bed := newBed(b)
-				m := bench(b, bed, bed.job("fine", families(n), 1))
-				lines += m.line()
-			})
-		}
-		fmt.Println("\n" + lines)
-	})
+	ofSizes(b, []int{300, 3_000, 9_999}, func(bed *bed, n int) job { return bed.job("fine", families(n), 1) })
 }
 
 // BenchmarkOneKey commits units of n writes under one key: they are applied one
 // transaction after the other.
 func BenchmarkOneKey(b *testing.B) {
-	each(b, func(b *testing.B, newBed func(testing.TB) *bed) {
-		lines := heading()
-		for _, n := range []int{1_000, 10_000} {
-			b.Run(fmt.Sprint(n), func(b *testing.B) {
-				bed := newBed(b)
-				m := bench(b, bed, bed.job("one", []ordering.Key{"one"}, n))
-				lines += m.line()
-			})
-		}
-		fmt.Println("\n" + lines)
-	})
+	ofSizes(b, []int{1_000, 10_000}, func(bed *bed, n int) job { return bed.job("one", []ordering.Key{"one"}, n) })
 }
 
 // BenchmarkOwnWork is for profiles: there is no latency, so what takes time is the
@@ -110,6 +90,22 @@ func TestRequestsOfLargeUnits(t *testing.T) {
 			require.GreaterOrEqual(t, m.ratio(), 1.0)
 		})
 	}
+}
+
+// ofSizes benchmarks a job of several sizes, and prints a table of them.
+func ofSizes(b *testing.B, sizes []int, of func(*bed, int) job) {
+	b.Helper()
+	each(b, func(b *testing.B, newBed func(testing.TB) *bed) {
+		lines := heading()
+		for _, n := range sizes {
+			b.Run(fmt.Sprint(n), func(b *testing.B) {
+				bed := newBed(b)
+				m := bench(b, bed, of(bed, n))
+				lines += m.line()
+			})
+		}
+		fmt.Println("\n" + lines)
+	})
 }
 
 // each runs a benchmark on both engines.

@@ -28,8 +28,6 @@ type traffic struct {
 	journal  int     // bytes of it
 }
 
-func newWire(db lockset.DynamoDB) *wire { return &wire{DynamoDB: db} }
-
 // since returns what was sent since the last call.
 func (w *wire) since() traffic {
 	w.mu.Lock()

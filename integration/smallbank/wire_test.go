@@ -3,6 +3,7 @@ package smallbank
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -39,22 +40,13 @@ func pass[I, O any](ctx context.Context, w *wire, in *I, o []func(*dynamodb.Opti
 	send func(context.Context, *I, ...func(*dynamodb.Options)) (*O, error),
 ) (*O, error) {
 	w.requests.Add(1)
-	if w.latency == 0 {
-		out, err := send(ctx, in, o...)
-		w.answered(err)
-		return out, err
-	}
 	time.Sleep(w.latency / 2)
 	out, err := send(ctx, in, o...)
-	w.answered(err)
-	time.Sleep(w.latency - w.latency/2)
-	return out, err
-}
-
-func (w *wire) answered(err error) {
 	if err != nil {
 		w.refused.Add(1)
 	}
+	time.Sleep(w.latency - w.latency/2)
+	return out, err
 }
 
 func (w *wire) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
@@ -88,13 +80,9 @@ func (w *wire) BatchExecuteStatement(ctx context.Context, in *dynamodb.BatchExec
 func isInTheWay(err error) bool {
 	var canceled *types.TransactionCanceledException
 	if errors.As(err, &canceled) {
-		for _, r := range canceled.CancellationReasons {
-			switch *r.Code {
-			case "ConditionalCheckFailed", "TransactionConflict":
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool {
+			return *r.Code == "ConditionalCheckFailed" || *r.Code == "TransactionConflict"
+		})
 	}
 	return errors.As(err, new(*types.ConditionalCheckFailedException)) || errors.As(err, new(*types.TransactionConflictException))
 }

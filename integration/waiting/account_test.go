@@ -72,13 +72,7 @@ func (b *bed) oneAccount(processes int) {
 	}
 	b.b.ReportMetric(median(committed), "committed")
 	b.b.ReportMetric(median(longest), "longest")
-	sent := map[string]int{}
-	for _, p := range all {
-		for kind, n := range p.counts() {
-			sent[kind] += n
-		}
-	}
-	reportRequests(b.b, sent, float64(sum))
+	reportRequests(b.b, counts(all...), float64(sum))
 	var balance int
 	require.NoError(b.b, units[0].Do(b.b.Context(), unitofwork.Work{}, func(ctx context.Context, u *unitofwork.Unit) error {
 		ref := accounts.Ref("hot")

@@ -86,6 +86,20 @@ func (b *bed) process(trace *trace.Trace) *process {
 	return p
 }
 
+// counts returns how many requests of each kind processes sent since the last call.
+func counts(of ...*process) map[string]int {
+	sent := map[string]int{}
+	for _, p := range of {
+		p.mu.Lock()
+		for kind, n := range p.sent {
+			sent[kind] += n
+		}
+		clear(p.sent)
+		p.mu.Unlock()
+	}
+	return sent
+}
+
 // reportRequests reports what a unit sent on average, and how much of it was
 // refused.
 func reportRequests(b *testing.B, sent map[string]int, units float64) {

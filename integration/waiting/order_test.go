@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
@@ -21,6 +22,7 @@ type turn struct {
 	token   fencing.Token // they rise on a row: by token is in the order of taking
 	called  int64         // when it asked, and when it was seen in line or had the key: numbers of one counter
 	inLine  int64
+	took    time.Duration // until it had the key
 }
 
 func byToken(a, b turn) int { return cmp.Compare(a.token, b.token) }

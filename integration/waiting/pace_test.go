@@ -81,7 +81,7 @@ func (b *bed) pace(p *process, unit func(context.Context, ordering.Key) error) {
 		return time.Since(began)
 	}
 	yardstick.replay(b, pairsPerRound/4) // what is built once is not to be measured
-	p.counts()
+	counts(p)
 	var pace, speed []float64
 	for b.b.Loop() {
 		asked, worked := yardstick.replay(b, pairsPerRound), contended()
@@ -91,7 +91,7 @@ func (b *bed) pace(p *process, unit func(context.Context, ordering.Key) error) {
 	units := float64(len(pace) * goroutines * unitsEach)
 	b.b.ReportMetric(median(pace), "pace")
 	b.b.ReportMetric(median(speed), "units/s")
-	reportRequests(b.b, p.counts(), units)
+	reportRequests(b.b, counts(p), units)
 }
 
 // yardstick is what one uncontended unit sends, to be sent without the library.

@@ -33,7 +33,7 @@ func BenchmarkManyProcesses(b *testing.B) {
 		b, c := bed.b, bed.crowd()
 		yardstick := bed.yardstick(c.processes[0], func() error { return c.unit(b.Context(), 0, "yardstick", false) })
 		yardstick.replay(bed, pairsPerRound/4)
-		c.counts()
+		counts(c.processes...)
 		c.sights.all = nil
 		var pace, speed []float64
 		inversions, passed, local := 0, 0, 0
@@ -56,7 +56,7 @@ func BenchmarkManyProcesses(b *testing.B) {
 		b.ReportMetric(float64(inversions), "inversions")
 		b.ReportMetric(float64(passed), "passed")
 		b.ReportMetric(float64(local), "local-inversions")
-		reportRequests(b, c.counts(), float64(len(pace)*unitsPerRound))
+		reportRequests(b, counts(c.processes...), float64(len(pace)*unitsPerRound))
 		require.Zero(b, inversions, "pairs that joined the table's queue in one order and took the key in the other")
 		require.Zero(b, passed, "takers that went before somebody who was in the queue before them")
 		require.Zero(b, local, "pairs of one process that took the key out of order")
@@ -72,8 +72,7 @@ type crowd struct {
 	dropped   atomic.Int64
 
 	mu     sync.Mutex
-	taken  []turn // of this round
-	took   map[string]time.Duration
+	taken  []turn           // of this round
 	inLine map[string]int64 // by unit
 	units  [processes]int   // of all rounds
 	waits  []time.Duration
@@ -81,7 +80,7 @@ type crowd struct {
 
 func (b *bed) crowd() *crowd {
 	b.b.Helper()
-	c := &crowd{took: map[string]time.Duration{}, inLine: map[string]int64{}}
+	c := &crowd{inLine: map[string]int64{}}
 	for range processes {
 		p := b.process(trace.Join(
 			hooks.OnStart(trace.Wait, func(ctx context.Context, w trace.Event) context.Context {
@@ -127,7 +126,7 @@ func (c *crowd) unit(ctx context.Context, process int, key ordering.Key, note bo
 	if err != nil {
 		return err
 	}
-	took := time.Since(began)
+	t.took = time.Since(began)
 	if note {
 		t.unit, t.token = set.Nonce(), set.Token()
 		c.mu.Lock()
@@ -135,7 +134,6 @@ func (c *crowd) unit(ctx context.Context, process int, key ordering.Key, note bo
 			t.inLine = c.clock.Add(1)
 		}
 		c.taken = append(c.taken, t)
-		c.took[t.unit] = took
 		c.units[process]++
 		c.mu.Unlock()
 	}
@@ -146,22 +144,10 @@ func (c *crowd) unit(ctx context.Context, process int, key ordering.Key, note bo
 // of those that came first, when the line was short.
 func (c *crowd) forget() {
 	for _, t := range c.taken[unitsToWarm:] {
-		c.waits = append(c.waits, c.took[t.unit])
+		c.waits = append(c.waits, t.took)
 	}
 	c.taken, c.sights.all = nil, nil
-	clear(c.took)
 	clear(c.inLine)
-}
-
-// counts returns what all processes sent since the last call.
-func (c *crowd) counts() map[string]int {
-	sent := map[string]int{}
-	for _, p := range c.processes {
-		for kind, n := range p.counts() {
-			sent[kind] += n
-		}
-	}
-	return sent
 }
 
 // shares are the units of the process with the fewest and of that with the most,

@@ -3,7 +3,6 @@ package waiting
 import (
 	"context"
 	"errors"
-	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -42,15 +41,6 @@ func (w *wire) lastSign() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.last
-}
-
-// counts returns how many requests of each kind were sent since the last call.
-func (w *wire) counts() map[string]int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	sent := maps.Clone(w.sent)
-	clear(w.sent)
-	return sent
 }
 
 // pass sends a request, if the process lives, and counts it.
