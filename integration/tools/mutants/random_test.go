@@ -252,8 +252,8 @@ var drawable = sync.OnceValues(func() ([]places.Change, error) {
 	return changes(packages, from), nil
 })
 
-// Code moves on, and what is listed of it with it: each is one change that can be
-// drawn.
+// Code moves on, and what is listed of it with it: each is one change that can be drawn, or
+// several of a number or of what it compares.
 func TestWhatIsListedAsUnseenIsThere(t *testing.T) {
 	all, err := drawable()
 	require.NoError(t, err)
@@ -264,7 +264,8 @@ func TestWhatIsListedAsUnseenIsThere(t *testing.T) {
 				n++
 			}
 		}
-		assert.Equal(t, 1, n, "%d: %s %s `%s` → `%s`", i, u.file, u.operator, u.old, u.new)
+		several := n > 1 && u.new == "" && (u.operator == "off-by-one" || u.operator == "equal")
+		assert.True(t, n == 1 || several, "%d: %s %s `%s` → `%s`", i, u.file, u.operator, u.old, u.new)
 		require.Contains(t, []verdict{equivalent, diagnostic}, u.kind, u.old)
 		require.NotEmpty(t, u.why, u.old)
 	}

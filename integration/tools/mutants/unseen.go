@@ -8,7 +8,8 @@ const (
 	diagnostic verdict = "diagnostic" // only what people read is different: a log line, the text of an error
 )
 
-// unseen is a change of that kind, as it is printed when it is drawn.
+// unseen is a change of that kind, as it is printed when it is drawn. Without new it is
+// whatever the operator makes of old.
 type unseen struct {
 	file, operator string
 	kind           verdict
@@ -18,7 +19,7 @@ type unseen struct {
 
 // is reports whether a change is the one that is listed.
 func (u unseen) is(c places.Change) bool {
-	return u.file == c.File && u.operator == c.Operator && u.old == c.Old && u.new == c.New
+	return u.file == c.File && u.operator == c.Operator && u.old == c.Old && (u.new == "" || u.new == c.New)
 }
 
 // find returns the listed one that a change is, nil if it is none.
