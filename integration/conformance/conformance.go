@@ -177,3 +177,14 @@ func (w *world) put(t *testing.T, table string, row item) {
 	_, err := w.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: row})
 	require.NoError(t, err)
 }
+
+// lay puts a row under a key, unless there is to be none, and returns what is there.
+func (w *world) lay(t *testing.T, table string, key, row item) item {
+	t.Helper()
+	if row == nil {
+		return nil
+	}
+	row = with(row, key)
+	w.put(t, table, row)
+	return row
+}

@@ -164,11 +164,7 @@ func (w *world) tryEach(t *testing.T, cases ...expression) {
 func (w *world) place(t *testing.T, c expression) (key, before item) {
 	t.Helper()
 	key = item{"key": text(fresh(t))}
-	if c.before != nil {
-		before = with(c.before, key)
-		w.put(t, w.locks, before)
-	}
-	return key, before
+	return key, w.lay(t, w.locks, key, c.before)
 }
 
 func (w *world) tryAlone(t *testing.T, c expression) {

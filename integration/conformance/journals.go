@@ -233,8 +233,7 @@ func (w *world) testPending(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			key, record := item{"key": text(fresh(t))}, item{"id": text(fresh(t))}
-			row := with(c.row, key)
-			w.put(t, w.locks, row)
+			row := w.lay(t, w.locks, key, c.row)
 			err := w.transact(t, check(w.locks, key, isPending, nil), insert(w.records, record, "", nil))
 			if c.holds {
 				require.NoError(t, err)

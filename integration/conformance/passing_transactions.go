@@ -65,9 +65,7 @@ func (w *world) laid(t *testing.T, rows []expression) (keys []item, id string, a
 	id = fresh(t)
 	for i, c := range rows {
 		key := item{"key": text(fmt.Sprintf("%s/%02d", id, i))}
-		if c.before != nil {
-			w.put(t, w.locks, with(c.before, key))
-		}
+		w.lay(t, w.locks, key, c.before)
 		keys, actions = append(keys, key), append(actions, c.do.action(w.locks, key))
 	}
 	for _, n := range []string{"put", "update", "delete", "check"} {
@@ -176,11 +174,7 @@ func (w *world) testStampsAsRead(t *testing.T) {
 				"check":  func(key item) types.TransactWriteItem { return check(w.records, key, c.condition, nil) },
 			} {
 				key, lock := item{"id": text(fresh(t) + kind)}, item{"key": text(fresh(t) + kind)}
-				var before item
-				if c.before != nil {
-					before = with(c.before, key)
-					w.put(t, w.records, before)
-				}
+				before := w.lay(t, w.records, key, c.before)
 				err := w.transact(t, passSeenAbsent.action(w.locks, lock), action(key))
 				if c.done {
 					require.NoError(t, err, kind)
@@ -213,9 +207,7 @@ func (w *world) testBurnsAgainstPasses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			key := item{"key": text(fresh(t))}
-			if c.row != nil {
-				w.put(t, w.locks, with(c.row, key))
-			}
+			w.lay(t, w.locks, key, c.row)
 			require.NoError(t, w.transact(t, c.pass.action(w.locks, key)))
 			_, err := w.UpdateItem(t.Context(), c.burn.alone(w.locks, key))
 			shown := refusal(t, err)
@@ -223,9 +215,7 @@ func (w *world) testBurnsAgainstPasses(t *testing.T) {
 			require.Equal(t, number(token), shown["fence"])
 
 			key = item{"key": text(fresh(t) + "burned")}
-			if c.row != nil {
-				w.put(t, w.locks, with(c.row, key))
-			}
+			w.lay(t, w.locks, key, c.row)
 			_, err = w.UpdateItem(t.Context(), c.burn.alone(w.locks, key))
 			require.NoError(t, err)
 			shown = cancelled(t, w.transact(t, c.pass.action(w.locks, key)), conditionFailed)[0].Item

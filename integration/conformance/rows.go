@@ -120,11 +120,8 @@ func testClean(t *testing.T, w *world) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ancestor, witness := item{"key": text(fresh(t))}, item{"key": text(fresh(t) + "/address:7")}
-			before := with(with(carrier, item{"below": set(c.entry)}), ancestor)
-			w.put(t, w.locks, before)
-			if c.witness != nil {
-				w.put(t, w.locks, with(c.witness, witness))
-			}
+			before := w.lay(t, w.locks, ancestor, with(carrier, item{"below": set(c.entry)}))
+			w.lay(t, w.locks, witness, c.witness)
 			err := w.transact(t, check(w.locks, witness, notMine, nil), clean.action(w.locks, ancestor))
 			if c.codes == nil {
 				require.NoError(t, err)

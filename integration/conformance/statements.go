@@ -167,8 +167,7 @@ func (w *world) testWhatIsRenewed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			key := fresh(t)
-			row := with(c.row, item{"key": text(key)})
-			w.put(t, w.locks, row)
+			row := w.lay(t, w.locks, item{"key": text(key)}, c.row)
 			out, err := w.batch(t, w.renewal(key, "me", "rvn-2"))
 			require.NoError(t, err)
 			if c.done {
@@ -189,9 +188,7 @@ func (w *world) testLostRenewals(t *testing.T) {
 	rows := []item{ours, held, nil, released}
 	var all []types.BatchStatementRequest
 	for i, key := range keys {
-		if rows[i] != nil {
-			w.put(t, w.locks, with(rows[i], item{"key": text(key)}))
-		}
+		w.lay(t, w.locks, item{"key": text(key)}, rows[i])
 		all = append(all, w.renewal(key, "me", "rvn-2"))
 	}
 	out, err := w.batch(t, all...)
