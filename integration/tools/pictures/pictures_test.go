@@ -241,7 +241,7 @@ func TestPicturesAreXML(t *testing.T) {
 // The pictures show what the library does now.
 func TestPictures(t *testing.T) {
 	for name, p := range all(t) {
-		path := filepath.Join("..", "..", "docs", "pictures", name)
+		path := filepath.Join("..", "..", "..", "docs", "pictures", name)
 		if *write {
 			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 			require.NoError(t, os.WriteFile(path, []byte(p.draw()), 0o644))
