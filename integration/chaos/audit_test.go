@@ -11,7 +11,6 @@ import (
 
 	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/examples/bank/staff"
-	"github.com/holdall/holdall/integration/engines"
 	"github.com/holdall/holdall/internal/hooks"
 )
 
@@ -20,11 +19,8 @@ import (
 func TestTheAuditNotices(t *testing.T) {
 	t.Parallel()
 	dir := keptIfFailed(t)
-	server, err := engines.Start(t.Context(), engines.KindDynoxide, filepath.Join(dir, "tables.db"))
-	require.NoError(t, err)
-	defer server.Kill()
 	d, err := open(t.Context(), Day{
-		Dir: dir, Archive: filepath.Join(dir, "archive.db"), Engine: server, Prefix: prefix(0),
+		Dir: dir, Archive: filepath.Join(dir, "archive.db"), Engine: engineIn(t, dir).Server, Prefix: prefix(0),
 		Seed: theSeed(t), Lease: 2 * time.Second, Branches: 2, Tellers: 4,
 	})
 	require.NoError(t, err)
@@ -57,18 +53,13 @@ func TestTheAuditNotices(t *testing.T) {
 	falsified.write(entry{Is: filed, Job: "b0/0", Outcome: string(staff.Committed), Statements: []books.Statement{{Account: "none", Balance: 7, Token: 7}}})
 	falsified.write(entry{Is: shown, Job: "b0/0", Positions: []position{{Record: "account:bank", Balance: 7}}})
 	require.NoError(t, falsified.close())
-	const (
-		unwritten = "statements told written that are not in the archive, or stand behind an older one"
-		void      = "changes by units that were told that nothing was written"
-		nowhere   = "records that never were as an overview has them"
-	)
 	found := func() map[string]int {
 		results, err := d.audit(t.Context())
 		require.NoError(t, err)
 		return findings(results)
 	}
 	first := found()
-	require.Equal(t, 1, first[unwritten])
+	require.Equal(t, 1, first[unfiled])
 	require.Equal(t, 1, first[nowhere])
 	require.Positive(t, first[void])
 	require.Len(t, first, 3)
@@ -78,7 +69,7 @@ func TestTheAuditNotices(t *testing.T) {
 	defer func() { require.NoError(t, archive.Close()) }()
 	_, err = archive.ExecContext(t.Context(), `DELETE FROM "`+d.Prefix+`statements" WHERE n = (SELECT MIN(n) FROM "`+d.Prefix+`statements")`)
 	require.NoError(t, err)
-	require.Equal(t, 2, found()[unwritten])
+	require.Equal(t, 2, found()[unfiled])
 }
 
 // findings returns the number of findings of each check that found anything.

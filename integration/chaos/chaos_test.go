@@ -153,6 +153,12 @@ func (r *report) finish(t *testing.T, d *day) {
 	}
 }
 
+// engineIn is a dynoxide for one test, with its tables in a folder.
+func engineIn(t *testing.T, dir string) *engines.Engine {
+	t.Helper()
+	return engines.Own(t, engines.KindDynoxide, filepath.Join(dir, "tables.db"))
+}
+
 // keptIfFailed returns a folder for diaries, tables and the archive. It is kept if the test fails.
 func keptIfFailed(t *testing.T) string {
 	t.Helper()

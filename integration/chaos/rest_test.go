@@ -3,7 +3,6 @@ package chaos
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -64,10 +63,7 @@ func TestByDepth(t *testing.T) {
 // one below it.
 func TestInherit(t *testing.T) {
 	t.Parallel()
-	server, err := engines.Start(t.Context(), engines.KindDynoxide, filepath.Join(t.TempDir(), "tables.db"))
-	require.NoError(t, err)
-	defer server.Kill()
-	client := engines.Client(server.Endpoint)
+	client := engineIn(t, t.TempDir()).Client
 	cfg := lockset.Config{Table: "x-locks", Owner: "somebody", Lease: time.Second}
 	require.NoError(t, lockset.CreateTable(t.Context(), client, cfg))
 	require.NoError(t, unitofwork.CreateTable(t.Context(), client, unitofwork.Config{Table: "x-units"}))
@@ -129,10 +125,8 @@ func inheritedAtOnce(t *testing.T, crashes bool) {
 	if testing.Short() { // each is a process
 		ofEach = 3
 	}
-	server, err := engines.Start(t.Context(), engines.KindDynoxide, filepath.Join(t.TempDir(), "tables.db"))
-	require.NoError(t, err)
-	defer server.Kill()
-	client := engines.Client(server.Endpoint)
+	e := engineIn(t, t.TempDir())
+	client := e.Client
 	require.NoError(t, lockset.CreateTable(t.Context(), client, waiterLocks))
 	left := func() (r rest) {
 		require.NoError(t, scan(t.Context(), client, waiterLocks.Table, r.addLock))
@@ -141,7 +135,7 @@ func inheritedAtOnce(t *testing.T, crashes bool) {
 
 	var release func()
 	if crashes {
-		release = startWaiter(t, server.Endpoint, fine).Kill
+		release = startWaiter(t, e.Endpoint, fine).Kill
 	} else {
 		locks, err := lockset.New(client, waiterLocks)
 		require.NoError(t, err)
@@ -154,7 +148,7 @@ func inheritedAtOnce(t *testing.T, crashes bool) {
 	var waiters []*engines.Child
 	for _, key := range []ordering.Key{fine, coarse} { // a waiter for the coarse key keeps others from the fine one
 		for range ofEach {
-			waiters = append(waiters, startWaiter(t, server.Endpoint, key))
+			waiters = append(waiters, startWaiter(t, e.Endpoint, key))
 		}
 		require.Eventually(t, func() bool { return len(left().places) == len(waiters) }, time.Minute, 10*time.Millisecond, "%v waits", key)
 	}

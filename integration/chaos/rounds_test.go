@@ -64,7 +64,7 @@ func TestKnown(t *testing.T) {
 }
 
 func TestOutcomes(t *testing.T) {
-	entries, err := readDiary(writeFile(t, `{"is":"began","n":1,"job":"b/1","kind":"move"}
+	entries := diarySaying(t, `{"is":"began","n":1,"job":"b/1","kind":"move"}
 {"is":"told","job":"b/1","outcome":"committed"}
 {"is":"began","n":2,"job":"b/2","kind":"payment"}
 {"is":"began","n":2,"job":"b/
@@ -73,8 +73,7 @@ func TestOutcomes(t *testing.T) {
 {"is":"told","job":"b/2","outcome":"refused"}
 {"is":"began","n":3,"job":"b/3","kind":"move"}
 {"is":"vitals","heap":5,"goroutines":6,"jobs":2,"requests":7}
-`))
-	require.NoError(t, err)
+`)
 	begun, told := outcomes(entries)
 	require.Equal(t, map[string]int{"move": 2, "payment": 1}, begun)
 	require.Equal(t, map[string]map[string]int{"committed": {"move": 1}, "refused": {"payment": 1}}, told)
@@ -82,22 +81,21 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestWaysAreCounted(t *testing.T) {
-	entries, err := readDiary(writeFile(t, `{"is":"tries","unit":"u"}
+	entries := diarySaying(t, `{"is":"tries","unit":"u"}
 {"is":"ended","unit":"u","outcome":"fell back","way":"units committed without locks"}
 {"is":"ended","unit":"v","outcome":"fell back","way":"units committed under locks, after a conflict without locks"}
 {"is":"ended","unit":"w","outcome":"committed","way":"units committed under locks, after a conflict without locks"}
 {"is":"ended","unit":"x","outcome":"committed","way":"units committed without locks"}
 {"is":"ended","unit":"y","outcome":"not committed","way":"units committed without locks"}
 {"is":"ended","unit":"z","outcome":"committed","way":"units committed under locks that they took first"}
-`))
-	require.NoError(t, err)
+`)
 	committed, aborted := ways(entries)
 	require.Equal(t, map[staff.Event]int{staff.WithoutLocks: 1, staff.AfterConflict: 1, staff.LockedFirst: 1}, committed)
 	require.Equal(t, 1, aborted)
 }
 
 func TestGroupsAreCounted(t *testing.T) {
-	entries, err := readDiary(writeFile(t, `{"is":"ended","unit":"a","outcome":"committed","leader":"l"}
+	entries := diarySaying(t, `{"is":"ended","unit":"a","outcome":"committed","leader":"l"}
 {"is":"ended","unit":"b","outcome":"fell back","leader":"l"}
 {"is":"ended","unit":"c","outcome":"committed","leader":"l"}
 {"is":"ended","unit":"l","outcome":"not committed"}
@@ -109,14 +107,15 @@ func TestGroupsAreCounted(t *testing.T) {
 {"is":"ended","unit":"g","outcome":"not committed","leader":"o"}
 {"is":"ended","unit":"h","outcome":"committed before","leader":"o"}
 {"is":"ended","unit":"i","outcome":"in doubt","leader":"p"}
-`))
-	require.NoError(t, err)
+`)
 	require.Equal(t, groups{led: 2, along: 3, largest: 3, failed: 1, before: 1, doubt: 1, leftOut: 2, aborted: 1}, groupsOf(entries))
 }
 
-func writeFile(t *testing.T, text string) string {
+func diarySaying(t *testing.T, text string) []entry {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "x")
 	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
-	return name
+	entries, err := readDiary(name)
+	require.NoError(t, err)
+	return entries
 }

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/holdall/holdall/integration/engines"
 )
 
 var soak = flag.Duration("soak", 0, "how long the bank works in TestSoak")
@@ -25,11 +23,8 @@ func TestSoak(t *testing.T) {
 	s := theSeed(t)
 	require.GreaterOrEqual(t, *soak, 20*time.Minute, "-soak: too short to compare anything")
 	dir := keptIfFailed(t)
-	server, err := engines.Start(t.Context(), engines.KindDynoxide, filepath.Join(dir, "tables.db"))
-	require.NoError(t, err)
-	defer func() { server.Kill() }()
 	d, err := open(t.Context(), Day{
-		Dir: dir, Archive: filepath.Join(dir, "archive.db"), Engine: server, Prefix: "soak-",
+		Dir: dir, Archive: filepath.Join(dir, "archive.db"), Engine: engineIn(t, dir).Server, Prefix: "soak-",
 		Seed: s, Lease: 4 * time.Second, Branches: 4, Tellers: 4, Think: 50 * time.Millisecond, Rate: 5, Shares: everything, Pace: 8 * time.Second, Steady: 2,
 	})
 	require.NoError(t, err)

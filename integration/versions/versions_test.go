@@ -6,7 +6,6 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -358,5 +357,5 @@ func (b *bed) testDoubts() {
 	require.Equal(t, "not committed", outcome(now, ref))
 	require.Equal(t, "not committed", outcome(old, ref))
 
-	b.audit(slices.Concat([]Request{done, beside, theirs, silent}))
+	b.audit([]Request{done, beside, theirs, silent})
 }

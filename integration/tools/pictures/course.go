@@ -4,6 +4,7 @@
 package pictures
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -213,13 +214,8 @@ func (r *reader) rest() {
 		}
 	}
 	slices.SortFunc(r.bars, func(a, b bar) int {
-		if a.from != b.from {
-			return int(a.from - b.from)
-		}
-		if a.to != b.to {
-			return int(b.to - a.to)
-		}
-		return strings.Compare(a.lane+string(a.kind)+a.who, b.lane+string(b.kind)+b.who)
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to),
+			cmp.Compare(a.lane+string(a.kind)+a.who, b.lane+string(b.kind)+b.who))
 	})
 	r.stack()
 }
