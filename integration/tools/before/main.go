@@ -10,24 +10,17 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/integration/tools/program"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "before:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main("before", run) }
 
-func run(ctx context.Context) error {
+func run(ctx context.Context, _ []string) error {
 	root, err := engines.Root()
 	if err != nil {
 		return err
