@@ -10,23 +10,19 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 
 	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/integration/tools/program"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	todo := install
-	if tools := os.Args[1:]; len(tools) > 0 {
-		todo = func(ctx context.Context) error { return provideNamed(ctx, tools) }
-	}
-	if err := todo(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "install:", err)
-		os.Exit(1)
-	}
+	program.Main("install", func(ctx context.Context, tools []string) error {
+		if len(tools) > 0 {
+			return provideNamed(ctx, tools)
+		}
+		return install(ctx)
+	})
 }
 
 func install(ctx context.Context) error {
