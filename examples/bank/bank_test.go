@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -116,36 +115,27 @@ func TestAnInterruptedRun(t *testing.T) {
 	}
 }
 
-// Rows count once, however often they are in the file or are entered. Balances are those of the file.
+// Rows count once, however often they are in the file or are entered.
 func TestReplay(t *testing.T) {
-	ledger, want := header, map[string]int64{}
+	ledger := header
 	for n := range 300 {
-		id, amount, row := fmt.Sprint(n%12), int64(100*n+50), fmt.Sprintf("%d;%d;930101;PRIJEM;;%d.5;;;;\n", 1000+n, n%12, n)
+		row := fmt.Sprintf("%d;%d;930101;PRIJEM;;%d.5;;;;\n", 1000+n, n%12, n)
 		if n%3 == 0 {
 			row = fmt.Sprintf("%d;%d;930101;VYDAJ;;%d.5;;;A;%d\n", 1000+n, n%12, n, n%5)
-			want[fmt.Sprint("A/", n%5)] += amount
-			amount = -amount
 		}
-		want[id] += amount
 		if ledger += row; n%50 == 0 {
 			ledger += row
 		}
 	}
-	var balances strings.Builder
-	for _, id := range slices.Sorted(maps.Keys(want)) {
-		fmt.Fprintf(&balances, "%s,%d\n", id, want[id])
-	}
-	dir := t.TempDir()
-	file, result := filepath.Join(dir, "trans.asc"), filepath.Join(dir, "out.csv")
+	file := filepath.Join(t.TempDir(), "trans.asc")
 	require.NoError(t, os.WriteFile(file, []byte(ledger), 0o600))
-	code, out, errs := bank(t.Context(), "replay -transactions "+file+" -balances "+result+" -repeat 2 -owners 3 -tellers 4 -quiet")
+	code, out, errs := bank(t.Context(), "replay -transactions "+file+" -repeat 2 -owners 3 -tellers 4 -quiet")
 	require.Zero(t, code, out+errs)
-	got, err := os.ReadFile(result)
-	require.NoError(t, err)
-	require.Equal(t, balances.String(), string(got))
-	require.Contains(t, out, "300 entered, 6 found entered already")
-	require.Contains(t, out, "0 entered, 306 found entered already")
-	require.Contains(t, out, "The books are sound.")
+	for _, text := range []string{
+		"300 entered, 6 found entered already", "0 entered, 306 found entered already", "\n17 accounts\n", "The books are sound.",
+	} {
+		require.Contains(t, out, text)
+	}
 
 	require.NoError(t, os.WriteFile(file, []byte(ledger+"1;2;3\n"), 0o600))
 	code, out, errs = bank(t.Context(), "replay -transactions "+file+" -quiet")
@@ -214,49 +204,15 @@ func TestDefaults(t *testing.T) {
 
 var header = strings.Join(columns, ";") + "\n"
 
-// FuzzLedger: a file is entries that the bank can record, or an error; and entries that are written as
-// a ledger read the same again, with their exact amounts.
-func FuzzLedger(f *testing.F) {
-	for _, rows := range []string{
-		`5;2378;930101;"PRIJEM";"VKLAD";700.00;700.00;"";;` + "\n",
-		`6;2378;930102;"VYDAJ";"VYBER";14.6;685.40;"SLUZBY";;0` + "\r\n\n" + `8;0576;930104;"PRIJEM";"";0.07;1;"";"YZ";"62457513"`,
-		`1;2;930101;VYBER;;92233720368.54;;;A"B;c` + "\n" + `1;2;930101;VYBER;;3;;;"A""B";/` + "\n",
-		`1;2;930101;VYBER;;3;;;;` + "\n" + `1;2;930101;VYBER;;4;;;;`,
-		"5;2;930101;PRIJEM;;1;;;A;\xff\n",
-		"\"\n\x00\xff;;;;;;;;;\n",
-	} {
-		f.Add([]byte(header + rows))
-	}
-	f.Add([]byte("trans_id"))
-	f.Fuzz(func(t *testing.T, file []byte) {
-		entries, err := readLedger(strings.NewReader(string(file)))
-		if err != nil {
-			require.Empty(t, entries)
-			require.Contains(t, err.Error(), "line ")
-			return
-		}
-		text, by := header, map[string]books.Entry{}
-		for _, e := range entries {
-			if was, twice := by[e.ID]; twice {
-				require.Equal(t, was, e, "one ID is one entry")
-			}
-			by[e.ID] = e
-			require.Regexp(t, `^(0|[1-9][0-9]*)$`, e.ID)
-			require.Regexp(t, `^(0|[1-9][0-9]*)$`, e.Account)
-			require.LessOrEqual(t, math.Abs(float64(e.Amount)), float64(maxAmount))
-			require.NoError(t, books.AccountKey(books.Child{ID: e.Partner}).Validate(), "they become keys")
-			bank, account, _ := strings.Cut(e.Partner, "/")
-			kind, amount := "PRIJEM", e.Amount
-			if amount < 0 {
-				kind, amount = "VYDAJ", -amount
-			}
-			quoted := func(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
-			text += fmt.Sprintf("%s;%s;%s;%s;;%d.%02d;;;%s;%s\n", e.ID, e.Account, e.Note, kind, amount/100, amount%100, quoted(bank), quoted(account))
-		}
-		read, err := readLedger(strings.NewReader(text))
-		require.NoError(t, err)
-		require.Equal(t, entries, read)
-	})
+// Amounts are exact, quotes and line ends are those of CSV, and an account may have leading zeros.
+func TestALedger(t *testing.T) {
+	entries, err := readLedger(strings.NewReader(header +
+		`5;2378;930101;"PRIJEM";"VKLAD";700.00;700.00;"";;` + "\n" +
+		`6;0576;930102;"VYDAJ";"PREVOD";14.6;685.40;"SLUZBY";"Y ""Z""";"624"` + "\r\n\n" +
+		`6;576;930102;VYBER;;14.60;;;"Y ""Z""";624`))
+	require.NoError(t, err)
+	transfer := books.Entry{ID: "6", Account: "576", Note: "930102", Partner: `Y "Z"/624`, Amount: -14_60}
+	require.Equal(t, []books.Entry{{ID: "5", Account: "2378", Note: "930101", Amount: 700_00}, transfer, transfer}, entries)
 }
 
 // What is wrong with a row is said, with its line.

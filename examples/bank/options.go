@@ -23,8 +23,8 @@ type options struct {
 	// Of the demo.
 	units int
 	// Of replay.
-	transactions, balances string
-	repeat                 int
+	transactions string
+	repeat       int
 	// Of archive.
 	where   string
 	ungated bool
@@ -56,7 +56,6 @@ func (o *options) flags(command string) *flag.FlagSet {
 	fs.BoolVar(&o.quiet, "quiet", false, "show no progress")
 	if command == "replay" {
 		fs.StringVar(&o.transactions, "transactions", "", "`file` of the ledger, semicolon-separated, with the columns "+strings.Join(columns, ", ")+" (required)")
-		fs.StringVar(&o.balances, "balances", "", "`file` for all final balances, as account,balance in hundredths")
 		fs.IntVar(&o.repeat, "repeat", 1, "`number` of times to enter the whole ledger; all but the first change nothing")
 		return fs
 	}

@@ -27,13 +27,6 @@ func (c *call) replay(ctx context.Context) (sound bool, err error) {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return false, fmt.Errorf("%s: %w: nothing was entered", c.transactions, err)
 	}
-	var balances io.WriteCloser
-	if c.balances != "" {
-		if balances, err = os.Create(c.balances); err != nil {
-			return false, err
-		}
-		defer func() { err = errors.Join(err, balances.Close()) }()
-	}
 	nobody := staff.NewCustomers(&c.Config)
 	s, err := c.open(ctx, nobody)
 	if err != nil {
@@ -61,22 +54,7 @@ func (c *call) replay(ctx context.Context) (sound bool, err error) {
 		return false, err
 	}
 	say(c.stdout, "\n%d accounts\n", len(records.Accounts))
-	sound = c.reportAudit("audit of the books, after all work", "The books are", books.Audit(records))
-	if balances == nil {
-		return sound, nil
-	}
-	return sound, writeBalances(balances, records.Accounts)
-}
-
-// writeBalances writes account,balance lines, in the order of the accounts' IDs.
-func writeBalances(w io.Writer, accounts []books.Account) error {
-	slices.SortFunc(accounts, func(a, b books.Account) int { return strings.Compare(a.ID, b.ID) })
-	out := csv.NewWriter(w)
-	for _, a := range accounts {
-		_ = out.Write([]string{a.ID, strconv.FormatInt(a.Balance, 10)}) // Error has the error
-	}
-	out.Flush()
-	return out.Error()
+	return c.reportAudit("audit of the books, after all work", "The books are", books.Audit(records)), nil
 }
 
 // columns of a ledger, in the order of its first line.

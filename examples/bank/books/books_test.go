@@ -139,6 +139,23 @@ func TestPay(t *testing.T) {
 	b.sound()
 }
 
+// A row of a ledger opens the accounts that it names. It has two sides, unless it is cash.
+func TestRecord(t *testing.T) {
+	b := newBank(t, 0, 0)
+	record := func(id, partner string, amount int64) error {
+		return b.Record(t.Context(), books.Entry{ID: id, Account: "7", Partner: partner, Amount: amount})
+	}
+	for range 2 {
+		require.NoError(t, record("1", "", -12))
+		require.NoError(t, record("2", "A/8", 30))
+	}
+	require.ErrorAs(t, record("2", "A/8", 31), new(*unitofwork.IDError), "one ID is one row")
+	r := b.sound()
+	require.Equal(t, int64(18), balance(r, "7"))
+	require.Equal(t, int64(-30), balance(r, "A/8"))
+	require.Len(t, r.History, 3)
+}
+
 func TestMoveAndMerge(t *testing.T) {
 	for _, lock := range []bool{false, true} {
 		b := newBank(t, 3, 1)
