@@ -36,16 +36,16 @@ func TestRuns(t *testing.T) {
 		says  []string
 		never []string
 	}{
-		"-units 400 -churn 0 -mix payment=6,move=2,interest=2,merge=1" + few: {says: []string{
+		"-units 400 -churn 0" + few: {says: []string{
 			"400 units in ", "TransactWriteItems", " units committed without locks\n", " units committed under locks that they took first\n", " 0 lost updates", "The books are sound."}},
-		"-lock -units 200 -churn 0 -mix payment=6,move=2,interest=2,merge=1" + few: {
+		"-lock -units 200 -churn 0" + few: {
 			says: []string{" units committed under locks that they took first\n", "The books are sound."}, never: []string{"without locks"}},
 		"-units 1200 -lease 1s -churn 1s -latency 20ms" + few: {says: []string{"owners died", "owners left", "The books are sound."}},
 		"-lock -units 1200 -lease 1s -churn 1s -latency 20ms" + few: {
 			says: []string{"owners died", "locks of dead holders taken over", "The books are sound."}, never: []string{"without locks"}},
-		"-crash -units 700 -lease 1s -churn 1s -latency 20ms -customers 60 -owners 4 -tellers 2 -mix payment=95,merge=2,month-end=3 -quiet": {says: []string{
+		"-crash -units 700 -lease 1s -churn 1s -latency 20ms -customers 60 -owners 4 -tellers 2 -quiet": {says: []string{
 			"that were larger than one transaction", "died within a large unit", "recovery of large units: ", " 0 payments or months not whole, or made twice", "The books are sound."}},
-		"-unsafe -units 60 -customers 2 -owners 3 -tellers 4 -mix payment=1 -latency 30ms -churn 0 -quiet": {code: exitUnsound,
+		"-unsafe -units 60 -customers 2 -owners 3 -tellers 4 -latency 30ms -churn 0 -quiet": {code: exitUnsound,
 			says: []string{"WITHOUT UNITS", "was made by two units", "The books are NOT sound."}, never: []string{" 0 lost updates", "units committed"}},
 		"archive -pauses 2 -latency 8ms -lease 1s -customers 10 -owners 3 -tellers 2 -quiet": {says: []string{
 			"behind a gate", " 2 times an owner was paused at a statement", "late statements rejected by the archive",
@@ -164,7 +164,6 @@ func TestWrongCalls(t *testing.T) {
 		"-customers 1": "-customers must be at least 2", "-lease 10ms": "-lease must be at least 1s",
 		"-churn -1s": "-churn is too short", "-churn 900ms": "-churn is too short: an owner would live for 3.6s",
 		"-latency 1s -aws": "-latency must not be negative, and is only of", "-endpoint localhost:8000": "-endpoint is not a URL", "-prefix a/b": "-prefix may have letters",
-		"-mix gifts=1": `"gifts=1" is not one of [interest merge month-end move payment]`, "-mix payment=-1": "-mix", "-mix payment=0": "no kind has a share",
 		"-crash -unsafe": "-unsafe does the work without units", "-lock -unsafe": "-unsafe does the work without units", "-crash -churn 0": "-crash needs -churn",
 		"recover -prefix x-": "-endpoint or -aws is required", "recover -aws": "-prefix is required", "recover -aws -prefix x- -units 5": "-units",
 		"archive -archive postgres://nobody@127.0.0.1:1/none": "-archive takes a file", "archive -owners 1": "-owners must be at least 2", "archive -pauses 0": "-pauses must be at least 1",
@@ -198,8 +197,7 @@ func TestDefaults(t *testing.T) {
 	require.NotEqual(t, memory.Prefix, parsed().Prefix, "two runs share no tables")
 	require.Equal(t, 10*time.Second, elsewhere.Lease)
 	require.Equal(t, "x-", elsewhere.Prefix)
-	require.Equal(t, 3, parsed("-crash").Mix[books.KindMonthEnd])
-	require.Equal(t, 1, parsed("-crash", "-mix", "month-end=1").Mix[books.KindMonthEnd])
+	require.Equal(t, 10, parsed("-crash").Mix[books.KindMonthEnd])
 }
 
 var header = strings.Join(columns, ";") + "\n"

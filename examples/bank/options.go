@@ -68,7 +68,6 @@ func (o *options) flags(command string) *flag.FlagSet {
 		return fs
 	}
 	o.Mix = staff.DefaultMix()
-	fs.Var(o.Mix, "mix", "the work: `kind=share,...`")
 	fs.IntVar(&o.units, "units", 6000, "`number` of units of work")
 	fs.DurationVar(&o.Churn, "churn", 0, "`time` after which an owner dies or leaves and another takes its place (default: so that each lives for 3 leases; 0: never)")
 	fs.BoolVar(&o.Crash, "crash", false, "let owners go at random times, and every other one die within a unit larger than one transaction")
@@ -110,8 +109,8 @@ func (o *options) complete(command string, given map[string]bool) {
 	if command == "" && !given["churn"] {
 		o.Churn = 3 * o.Lease / time.Duration(max(o.Owners, 1))
 	}
-	if o.Crash && !given["mix"] {
-		o.Mix[books.KindMonthEnd] = 3 // more large units
+	if o.Crash {
+		o.Mix[books.KindMonthEnd] = 10 // more large units
 	}
 }
 

@@ -31,8 +31,7 @@ func jobsOf(t *testing.T, file, name string) *jobs {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.close()) })
 	p := process{Name: name, Every: time.Second}
-	cfg, err := p.config()
-	require.NoError(t, err)
+	cfg := p.config()
 	cfg.Customers = 4
 	return newJobs(p, cfg, staff.NewCustomers(cfg), d, before)
 }

@@ -16,6 +16,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx", for archives
 
 	"github.com/holdall/holdall/examples/bank/archive"
+	"github.com/holdall/holdall/examples/bank/books"
 	"github.com/holdall/holdall/examples/bank/staff"
 )
 
@@ -57,28 +58,22 @@ func runAsBranch() {
 	os.Exit(0)
 }
 
-// mix is the work of a branch. A month's end of all customers does not fit into one transaction.
-const (
-	customers = 50
-	mix       = "payment=120,move=24,interest=24,merge=3,month-end=3"
-)
+// customers of the bank. A month's end of all of them does not fit into one transaction.
+const customers = 50
 
 // config returns the bank's configuration. Branches of one seed do different work.
-func (p process) config() (*staff.Config, error) {
+func (p process) config() *staff.Config {
 	name := fnv.New64a()
 	_, _ = name.Write([]byte(p.Name)) // never fails
-	cfg := &staff.Config{
+	return &staff.Config{
 		Endpoint: p.Endpoint, Prefix: p.Prefix, Keep: true, Record: p.Record, Name: p.Name, Seed: p.Seed ^ name.Sum64(),
-		Customers: customers, Owners: 1, Tellers: p.Tellers + p.Rush, Lease: p.Lease, Lock: p.Lock, Mix: staff.Mix{},
+		Customers: customers, Owners: 1, Tellers: p.Tellers + p.Rush, Lease: p.Lease, Lock: p.Lock,
+		Mix: staff.Mix{books.KindPayment: 120, books.KindMove: 24, books.KindInterest: 24, books.KindMerge: 3, books.KindMonthEnd: 3},
 	}
-	return cfg, cfg.Mix.Set(mix)
 }
 
 func (p process) run(ctx context.Context) (err error) {
-	cfg, err := p.config()
-	if err != nil {
-		return err
-	}
+	cfg := p.config()
 	statements, err := archive.Open(ctx, archive.Config{Where: p.Archive, Prefix: p.Prefix, Exists: true})
 	switch {
 	case err != nil && ctx.Err() != nil: // told to end before the work began

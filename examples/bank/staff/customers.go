@@ -2,12 +2,10 @@ package staff
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/holdall/holdall/examples/bank/books"
@@ -122,34 +120,12 @@ func street(n int) string { return fmt.Sprintf("%d Elm Street", n) }
 
 func phone(n int) string { return fmt.Sprintf("555-%04d", n%10_000) }
 
-// Mix is the share of each kind of work. It is a flag.Value.
+// Mix is the share of each kind of work.
 type Mix map[string]int
 
 // DefaultMix returns the mix of the demo.
 func DefaultMix() Mix {
 	return Mix{books.KindPayment: 1600, books.KindMove: 200, books.KindInterest: 179, books.KindMerge: 20, books.KindMonthEnd: 1}
-}
-
-func (m Mix) String() string { return fmt.Sprint(map[string]int(m)) }
-
-// Set parses kind=share pairs. A kind that is not named has no share.
-func (m Mix) Set(s string) error {
-	known := DefaultMix()
-	clear(m)
-	total := 0
-	for part := range strings.SplitSeq(s, ",") {
-		kind, share, _ := strings.Cut(part, "=")
-		n, err := strconv.Atoi(share)
-		if _, ok := known[kind]; !ok || err != nil || n < 0 || n > 1_000_000 {
-			return fmt.Errorf("%q is not one of %v with its share, such as payment=80", part, slices.Sorted(maps.Keys(known)))
-		}
-		m[kind] = n
-		total += n
-	}
-	if total == 0 {
-		return errors.New("no kind has a share")
-	}
-	return nil
 }
 
 // pick returns a kind. draw returns a number in [0, total).
