@@ -1,6 +1,6 @@
 // Command bank shows holdall at work: tellers of several owners move money, change addresses, merge
-// customers and pay interest, to one customer or to all of them as one unit, while owners die and
-// others take their place. Then it audits the books.
+// customers and pay a month's interest to all of them as one unit, while owners die and others take
+// their place. Then it audits the books.
 // "go run ./examples/bank -h" lists the commands and flags.
 //
 // The bank's own work is in books, the owners and tellers are in staff, and the SQL store of

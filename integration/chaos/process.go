@@ -68,7 +68,7 @@ func (p process) config() *staff.Config {
 	return &staff.Config{
 		Endpoint: p.Endpoint, Prefix: p.Prefix, Keep: true, Record: p.Record, Name: p.Name, Seed: p.Seed ^ name.Sum64(),
 		Customers: customers, Owners: 1, Tellers: p.Tellers + p.Rush, Lease: p.Lease, Lock: p.Lock,
-		Mix: staff.Mix{books.KindPayment: 120, books.KindMove: 24, books.KindInterest: 24, books.KindMerge: 3, books.KindMonthEnd: 3},
+		Mix: staff.Mix{books.KindPayment: 140, books.KindMove: 28, books.KindMerge: 3, books.KindMonthEnd: 3},
 	}
 }
 

@@ -184,8 +184,8 @@ func (t *testimony) unlocked(r books.Records) []string {
 		switch {
 		case !held && !t.tried[u]:
 			return "never had its locks, and never began to commit without them"
-		case held && token != c.MadeBy():
-			return fmt.Sprintf("had the token %v, and the change has %v", token, c.MadeBy())
+		case held && token != c.Stamp:
+			return fmt.Sprintf("had the token %v, and the change has %v", token, c.Stamp)
 		case held && t.lost[u] && c.Kind != books.KindMonthEnd:
 			return "had lost its locks"
 		}
@@ -213,12 +213,12 @@ func (t *testimony) apart(r books.Records) []string {
 			leader.nonce = nonce
 		}
 		if _, known := tokens[leader]; !known {
-			tokens[leader] = c.MadeBy()
+			tokens[leader] = c.Stamp
 		}
 		switch token := tokens[leader]; {
 		case leader == u && t.held[u] != 0: // unlocked checks it
-		case token != c.MadeBy():
-			return fmt.Sprintf("has the token %v, and another of the group of %s has %v", c.MadeBy(), leader.nonce, token)
+		case token != c.Stamp:
+			return fmt.Sprintf("has the token %v, and another of the group of %s has %v", c.Stamp, leader.nonce, token)
 		case leader != u && t.lost[leader]:
 			return fmt.Sprintf("was led by %s, which had lost its locks", leader.nonce)
 		}

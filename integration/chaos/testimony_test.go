@@ -53,13 +53,11 @@ func confirmed() (books.Records, []books.Statement) {
 	}
 	month := change("account:x", 3, "u11", 11, "b/2", 3)
 	month.Kind = books.KindMonthEnd // stopped while it was decided
-	rewritten := change("account:x", 4, "u12", 20, "a/4", 4)
-	rewritten.Token = 12 // without locks, and written again since
 	return books.Records{
 		Accounts: []books.Account{{ID: "x"}, {ID: "y", Opening: 10}},
 		History: []books.Change{
 			change("account:x", 1, "u7", 7, "a/1", 1), change("account:y", 1, "u7", 7, "a/1", 9),
-			change("account:x", 2, "u9", 9, "b/1", 2), month, rewritten, change("account:y", 2, "u14", 12, "a/3", 8),
+			change("account:x", 2, "u9", 9, "b/1", 2), month, change("account:x", 4, "u12", 12, "a/4", 4), change("account:y", 2, "u14", 12, "a/3", 8),
 		},
 	}, []books.Statement{other, earlier, again, second}
 }
@@ -123,7 +121,7 @@ var falsified = map[string]struct {
 	"led by one under locks":        {falsify: add("a", entry{Is: ended, Unit: "u12", Outcome: "committed", Leader: "u7"}), want: apart},
 	"led by one that lost its locks": {falsify: func(w world) {
 		add("a", entry{Is: ended, Unit: "u12", Outcome: "committed", Leader: "u8"})(w)
-		w.r.History[4].Token = 8
+		w.r.History[4].Stamp = 8
 	}, want: apart},
 	"neither saw the other": {falsify: func(w world) {
 		w.r.History[2].Note, w.r.History[5].Note = saw("y", 1), saw("x", 1)

@@ -38,7 +38,7 @@ func Histories(r Records) map[string][]Change {
 	}
 	for _, changes := range of {
 		slices.SortFunc(changes, func(a, b Change) int {
-			return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.MadeBy(), b.MadeBy()))
+			return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Stamp, b.Stamp))
 		})
 	}
 	return of
@@ -50,7 +50,6 @@ func Histories(r Records) map[string][]Change {
 // the first change is that cannot follow the one before, or how the record differs from its last change.
 func histories(r Records) (lost, wrong []string) {
 	type record struct {
-		owner            string
 		opening, balance int64
 		changes          int
 	}
@@ -59,7 +58,7 @@ func histories(r Records) (lost, wrong []string) {
 		records[name] = record{} // unless it exists
 	}
 	for _, a := range r.Accounts {
-		records[AccountRecord(a.ID)] = record{a.Owner, a.Opening, a.Balance, a.Changes}
+		records[AccountRecord(a.ID)] = record{a.Opening, a.Balance, a.Changes}
 	}
 	for _, c := range r.Customers {
 		records[CustomerRecord(c.ID)] = record{changes: c.Changes}
@@ -69,10 +68,10 @@ func histories(r Records) (lost, wrong []string) {
 		balance := is.opening
 		for _, c := range of[name] {
 			if c.Seq == before.Seq {
-				lost = append(lost, fmt.Sprintf("%s: change %d was made by two units, with tokens %v and %v", name, c.Seq, before.MadeBy(), c.MadeBy()))
+				lost = append(lost, fmt.Sprintf("%s: change %d was made by two units, with tokens %v and %v", name, c.Seq, before.Stamp, c.Stamp))
 			}
 			balance += c.Amount
-			why = cmp.Or(why, follows(before, c, is.owner))
+			why = cmp.Or(why, follows(before, c))
 			before = c
 		}
 		switch {
@@ -90,34 +89,26 @@ func histories(r Records) (lost, wrong []string) {
 }
 
 // follows returns why a change cannot follow the one before, if so. A later unit has a higher token, with
-// locks or without, except that units of one group have the same. A unit that writes a row again has a
-// higher token than the first. All rows of an account name its present owner.
-func follows(before, c Change, owner string) string {
+// locks or without, except that units of one group have the same.
+func follows(before, c Change) string {
 	switch {
 	case c.Seq > before.Seq+1:
 		return fmt.Sprintf("change %d is not in its history", before.Seq+1)
-	case !c.MadeBy().Valid():
+	case !c.Stamp.Valid():
 		return fmt.Sprintf("change %d has no token", c.Seq)
-	case c.MadeBy() < before.MadeBy():
-		return fmt.Sprintf("change %d has token %v, the one before %v", c.Seq, c.MadeBy(), before.MadeBy())
-	case c.Token != 0 && c.Stamp != 0 && c.Stamp <= c.Token:
-		return fmt.Sprintf("change %d was made with token %v, and written again with %v", c.Seq, c.Token, c.Stamp)
-	case c.Owner != owner:
-		return fmt.Sprintf("it is of customer %q, change %d of its history of customer %q", owner, c.Seq, c.Owner)
+	case c.Stamp < before.Stamp:
+		return fmt.Sprintf("change %d has token %v, the one before %v", c.Seq, c.Stamp, before.Stamp)
 	}
 	return ""
 }
 
-// money: the money on all accounts was there at the opening, is interest that a customer's row
-// counts, or came in cash. A month's interest comes from the bank's account, which is among them.
+// money: the money on all accounts was there at the opening, or came in cash. A month's interest comes
+// from the bank's account, which is among them.
 func money(r Records) []string {
 	var expected, found int64
 	for _, a := range r.Accounts {
 		expected += a.Opening
 		found += a.Balance
-	}
-	for _, c := range r.Customers {
-		expected += c.Interest
 	}
 	for _, c := range r.History {
 		if c.Kind == KindCash {

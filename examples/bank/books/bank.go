@@ -17,13 +17,10 @@ var (
 	// ErrChanged says that the list of children, which was read before locking, had changed when
 	// the locks were held. A retry may succeed.
 	ErrChanged = errors.New("the customer's list of children changed meanwhile")
-	// ErrRowsMissing says that a history has fewer rows than its account counts. A Query may have
-	// missed the newest rows; without units, a row may never have been written.
-	ErrRowsMissing = errors.New("rows of an account's history are missing")
 )
 
 // Refusals are the errors that are the bank's answer, not a failure.
-var Refusals = []error{ErrFunds, ErrMerged, ErrRowsMissing}
+var Refusals = []error{ErrFunds, ErrMerged}
 
 // Unit is the part of *unitofwork.Unit that the bank's work uses. It is an interface only because
 // Plain shows the same work without units.
@@ -31,7 +28,6 @@ type Unit interface {
 	Get(ctx context.Context, records ...unitofwork.Record) error
 	Put(records ...unitofwork.Record) error
 	Insert(records ...unitofwork.Record) error
-	Replace(records ...unitofwork.Record) error
 	Nonce() string
 }
 

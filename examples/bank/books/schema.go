@@ -3,7 +3,6 @@
 package books
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/holdall/holdall/fencing"
@@ -19,8 +18,7 @@ type Customer struct {
 	// Version is also the version of every address and contact of the customer: a unit that
 	// changes one of these rows writes all of them.
 	Version    int    `dynamodbav:"version"`
-	Changes    int    `dynamodbav:"changes"`  // number of rows of its history
-	Interest   int64  `dynamodbav:"interest"` // ever paid on its accounts
+	Changes    int    `dynamodbav:"changes"` // number of rows of its history
 	MergedInto string `dynamodbav:"mergedInto,omitempty"`
 
 	Accounts  []Child `dynamodbav:"accounts"`
@@ -61,14 +59,9 @@ type Change struct {
 	// exist and the audit finds them.
 	Key  string `dynamodbav:"change"`
 	Unit string `dynamodbav:"unit"` // the nonce of the unit that made the change
-	// Stamp is the token of the unit that last wrote the row. holdall writes it; the bank only
-	// reads it.
+	// Stamp is the token of the unit. holdall writes it; the bank only reads it.
 	Stamp fencing.Token `dynamodbav:"_fence,omitempty"`
-	// Token is the first stamp of a row that a merge wrote again; else zero.
-	Token fencing.Token `dynamodbav:"token,omitempty"`
 	Guard ordering.Key  `dynamodbav:"guard"` // of the changed record
-	// Owner is the customer who has the account now. A merge changes it in all rows.
-	Owner string `dynamodbav:"owner,omitempty"`
 	// Seq counts the changes of the record. Two rows with one Seq come from two units that did not
 	// see each other.
 	Seq     int    `dynamodbav:"seq"`
@@ -80,14 +73,10 @@ type Change struct {
 	Balance int64  `dynamodbav:"balance"` // afterwards
 }
 
-// MadeBy returns the token of the unit that made the change.
-func (c Change) MadeBy() fencing.Token { return cmp.Or(c.Token, c.Stamp) }
-
 // Kinds of change.
 const (
 	KindPayment  = "payment"   // between two accounts: its two rows sum to zero
 	KindCash     = "cash"      // has only one side
-	KindInterest = "interest"  // is counted on the customer's row
 	KindMonthEnd = "month-end" // from the bank to all accounts: the rows of a month sum to zero
 	KindMove     = "move"
 	KindMerge    = "merge"
@@ -194,7 +183,7 @@ func (b *Bank) post(u Unit, a *unitofwork.Ref[Account], c Change) error {
 	a.T.Balance += c.Amount
 	a.T.Changes++
 	c.Record, c.Guard = AccountRecord(a.T.ID), AccountKey(Child{a.T.ID, a.T.Home})
-	c.Owner, c.Seq, c.Balance = a.T.Owner, a.T.Changes, a.T.Balance
+	c.Seq, c.Balance = a.T.Changes, a.T.Balance
 	if err := u.Put(a); err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package books
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -107,7 +106,6 @@ func scan[T any](ctx context.Context, db DB, table string, all *[]T) error {
 type Items interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
-	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
 }
 
 // Looker reads and writes single items outside units.
@@ -160,32 +158,6 @@ func look(ctx context.Context, l Looker, table, id string, record any) (found bo
 		return false, unanswered(err)
 	}
 	return len(out.Item) > 0, attributevalue.UnmarshalMap(out.Item, record)
-}
-
-// query reads all records that have a partition key.
-func query[T any](ctx context.Context, l Looker, t *unitofwork.Table[T], partition string) (refs []*unitofwork.Ref[T], err error) {
-	pages := dynamodb.NewQueryPaginator(l.DB, &dynamodb.QueryInput{
-		TableName: &t.Name, ConsistentRead: aws.Bool(true),
-		KeyConditionExpression:    aws.String("#key = :key"),
-		ExpressionAttributeNames:  map[string]string{"#key": t.PartitionKey},
-		ExpressionAttributeValues: map[string]types.AttributeValue{":key": &types.AttributeValueMemberS{Value: partition}},
-		ReturnConsumedCapacity:    types.ReturnConsumedCapacityTotal,
-	})
-	for pages.HasMorePages() {
-		page, err := request(ctx, l, "Query", func(ctx context.Context) (*dynamodb.QueryOutput, error) { return pages.NextPage(ctx) },
-			func(o *dynamodb.QueryOutput) *types.ConsumedCapacity { return o.ConsumedCapacity })
-		if err != nil {
-			return nil, unanswered(err)
-		}
-		var found []T
-		if err := attributevalue.UnmarshalListOfMaps(page.Items, &found); err != nil {
-			return nil, err
-		}
-		for _, record := range found {
-			refs = append(refs, t.Of(record))
-		}
-	}
-	return refs, nil
 }
 
 // Plain does the same work without units, by GetItem and PutItem alone. The example exists to show
@@ -241,14 +213,13 @@ func (u *plainUnit) of(record unitofwork.Record) (table, id string, t any, found
 		}
 		return tables.Addresses.Name, r.T.ID, &r.T, &r.Found
 	case *unitofwork.Ref[Change]:
-		r.T.Token = cmp.Or(r.T.Token, u.token)
+		r.T.Stamp = u.token
 		return tables.History.Name, r.T.Record, &r.T, &r.Found
 	}
 	panic(fmt.Sprintf("%T is not a record of the bank", record))
 }
 
-func (u *plainUnit) Insert(records ...unitofwork.Record) error  { return u.Put(records...) }
-func (u *plainUnit) Replace(records ...unitofwork.Record) error { return u.Put(records...) }
+func (u *plainUnit) Insert(records ...unitofwork.Record) error { return u.Put(records...) }
 
 // Put writes records as they are when the function has ended.
 func (u *plainUnit) Put(records ...unitofwork.Record) error {

@@ -191,36 +191,12 @@ func (b *Bank) Move(ctx context.Context, id, street, phone string) error {
 	return b.lockCustomers(ctx, []string{id}, keys, move)
 }
 
-// PayInterest adds interest to every account of a customer, and counts it on the customer's row.
-// It locks the customer coarsely, and finely only the accounts that came with a merge.
-func (b *Bank) PayInterest(ctx context.Context, id string) error {
-	keys := func(seen []Customer) []ordering.Key {
-		// Keys that CustomerKey covers are dropped.
-		return append(keysOf(seen[0].Accounts, AccountKey), CustomerKey(id))
-	}
-	return b.lockCustomers(ctx, []string{id}, keys, func(ctx context.Context, u Unit, rows []*unitofwork.Ref[Customer]) error {
-		customer := rows[0]
-		accounts := refsOf(customer.T.Accounts, b.Tables.account)
-		if err := u.Get(ctx, records(accounts)...); err != nil {
-			return err
-		}
-		for _, a := range accounts {
-			interest := Interest(a.T.Balance)
-			customer.T.Interest += interest
-			if err := b.post(u, a, Change{Kind: KindInterest, Amount: interest}); err != nil {
-				return err
-			}
-		}
-		return b.note(u, customer, Change{Kind: KindInterest})
-	})
-}
-
-// Merge makes one customer of two: into gets everything that from has, with all rows of its
-// accounts' history, however many. Both customers are locked coarsely, and finely only the children
-// that came with an earlier merge. The accounts change their owner and keep their home, so their
-// guard stays the same.
+// Merge makes one customer of two: into gets everything that from has, however much. Both customers are
+// locked coarsely, and finely only the children that came with an earlier merge. The accounts change
+// their owner and keep their home, so their guard stays the same.
 func (b *Bank) Merge(ctx context.Context, from, into string) error {
 	keys := func(seen []Customer) []ordering.Key {
+		// Keys that the customers' keys cover are dropped.
 		keys := []ordering.Key{CustomerKey(from), CustomerKey(into)}
 		keys = append(keys, keysOf(seen[0].Accounts, AccountKey)...)
 		for _, c := range seen {
@@ -228,24 +204,28 @@ func (b *Bank) Merge(ctx context.Context, from, into string) error {
 		}
 		return keys
 	}
-	change := Change{Kind: KindMerge, Note: from + " into " + into}
 	return b.lockCustomers(ctx, []string{from, into}, keys, func(ctx context.Context, u Unit, rows []*unitofwork.Ref[Customer]) error {
 		gone, stays := rows[0], rows[1]
-		if err := b.handOver(ctx, u, gone.T.Accounts, into, change); err != nil {
-			return err
-		}
+		accounts := refsOf(gone.T.Accounts, b.Tables.account)
 		stays.T.Accounts = append(stays.T.Accounts, gone.T.Accounts...)
 		stays.T.Addresses = append(stays.T.Addresses, gone.T.Addresses...)
 		stays.T.Contacts = append(stays.T.Contacts, gone.T.Contacts...)
 		stays.T.Version = max(stays.T.Version, gone.T.Version) + 1
 		details := b.details(stays.T)
-		if err := u.Get(ctx, records(details)...); err != nil {
+		if err := u.Get(ctx, append(records(accounts), records(details)...)...); err != nil {
 			return err
 		}
 		gone.T.Accounts, gone.T.Addresses, gone.T.Contacts = nil, nil, nil
 		gone.T.MergedInto = into
 		gone.T.Version++
 
+		change := Change{Kind: KindMerge, Note: from + " into " + into}
+		for _, a := range accounts {
+			a.T.Owner = into
+			if err := b.post(u, a, change); err != nil {
+				return err
+			}
+		}
 		for _, r := range rows {
 			if err := b.note(u, r, change); err != nil {
 				return err
@@ -253,42 +233,6 @@ func (b *Bank) Merge(ctx context.Context, from, into string) error {
 		}
 		return putDetails(u, stays.T, details)
 	})
-}
-
-// handOver gives accounts and their history to another customer.
-func (b *Bank) handOver(ctx context.Context, u Unit, children []Child, to string, change Change) error {
-	accounts := refsOf(children, b.Tables.account)
-	if err := u.Get(ctx, records(accounts)...); err != nil {
-		return err
-	}
-	for _, a := range accounts {
-		history, err := b.history(ctx, a.T)
-		if err != nil {
-			return err
-		}
-		for _, row := range history {
-			row.T.Owner = to
-			row.T.Token, row.T.Stamp = row.T.MadeBy(), 0 // the merge stamps the row again
-		}
-		if err := u.Replace(records(history)...); err != nil { // Get has not read them
-			return err
-		}
-		a.T.Owner = to
-		if err := b.post(u, a, change); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// history reads all rows of an account's history, under the account's lock. A Query may silently
-// miss a row that was just inserted, but the account counts its rows.
-func (b *Bank) history(ctx context.Context, a Account) ([]*unitofwork.Ref[Change], error) {
-	rows, err := query(ctx, b.Look, &b.Tables.History, AccountRecord(a.ID))
-	if err == nil && len(rows) < a.Changes {
-		err = ErrRowsMissing
-	}
-	return rows, err
 }
 
 // details refers to the addresses that a customer lists, and then to its contacts.

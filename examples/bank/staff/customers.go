@@ -76,8 +76,6 @@ func (c *Customers) Job(n int) Job {
 	case books.KindMove:
 		to, tel := street(draw.IntN(10_000)), phone(draw.IntN(10_000))
 		return Job{Kind: kind, Do: func(ctx context.Context, b *books.Bank) error { return b.Move(ctx, id, to, tel) }}
-	case books.KindInterest:
-		return Job{Kind: kind, Do: func(ctx context.Context, b *books.Bank) error { return b.PayInterest(ctx, id) }}
 	case books.KindMerge:
 		// Every other customer stays. Otherwise one would be left in the end.
 		from, into := Customer(1+2*draw.IntN(c.cfg.Customers/2)), Customer(2*draw.IntN((c.cfg.Customers+1)/2))
@@ -125,7 +123,7 @@ type Mix map[string]int
 
 // DefaultMix returns the mix of the demo.
 func DefaultMix() Mix {
-	return Mix{books.KindPayment: 1600, books.KindMove: 200, books.KindInterest: 179, books.KindMerge: 20, books.KindMonthEnd: 1}
+	return Mix{books.KindPayment: 1780, books.KindMove: 200, books.KindMerge: 20, books.KindMonthEnd: 1}
 }
 
 // pick returns a kind. draw returns a number in [0, total).
