@@ -149,8 +149,7 @@ func entries(r Records) (findings []string) {
 	return findings
 }
 
-// torn: a unit writes a customer's row, addresses and contacts together. So they have the same
-// version, the customer lists exactly its own children, and all of them exist. There is one finding
+// torn: a unit writes a customer's row and its details together. So they have the same version, the customer lists exactly its own children, and all of them exist. There is one finding
 // for each customer: the one that sorts first.
 func torn(r Records) (findings []string) {
 	type child struct {
@@ -162,8 +161,8 @@ func torn(r Records) (findings []string) {
 		for _, a := range c.Accounts {
 			listed[child{c.ID, "account " + a.ID, 0}]++
 		}
-		for _, d := range slices.Concat(c.Addresses, c.Contacts) {
-			listed[child{c.ID, "detail " + d.ID, c.Version}]++
+		for _, d := range c.Details {
+			listed[child{c.ID, "detail " + d.ID, c.Changes}]++
 		}
 	}
 	for _, a := range r.Accounts {
@@ -171,7 +170,7 @@ func torn(r Records) (findings []string) {
 			listed[child{a.Owner, "account " + a.ID, 0}]--
 		}
 	}
-	for _, d := range slices.Concat(r.Addresses, r.Contacts) {
+	for _, d := range r.Details {
 		listed[child{d.Customer, "detail " + d.ID, d.Version}]--
 	}
 	first := map[string]string{}

@@ -134,7 +134,7 @@ func (b *Bank) Customers(ctx context.Context, ids []string) ([]Customer, error) 
 
 // SameChildren reports whether two rows list the same children.
 func SameChildren(a, b Customer) bool {
-	return slices.Equal(a.Accounts, b.Accounts) && slices.Equal(a.Addresses, b.Addresses) && slices.Equal(a.Contacts, b.Contacts)
+	return slices.Equal(a.Accounts, b.Accounts) && slices.Equal(a.Details, b.Details)
 }
 
 // records converts references for Get and Put.

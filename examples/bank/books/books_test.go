@@ -114,8 +114,8 @@ func balance(r books.Records, id string) int64 {
 	return find(r.Accounts, func(a books.Account) bool { return a.ID == id }).Balance
 }
 
-func address(r books.Records, id string) books.Detail {
-	return find(r.Addresses, func(d books.Detail) bool { return d.ID == id })
+func detail(r books.Records, id string) books.Detail {
+	return find(r.Details, func(d books.Detail) bool { return d.ID == id })
 }
 
 func TestPay(t *testing.T) {
@@ -159,7 +159,7 @@ func TestMoveAndMerge(t *testing.T) {
 		b := newBank(t, 3, 1)
 		b.Lock = lock
 		require.NoError(t, b.Move(t.Context(), "c1", "2 Oak Street", "2"))
-		require.Equal(t, "2 Oak Street", address(b.sound(), "at-c1").Text)
+		require.Equal(t, "2 Oak Street", detail(b.sound(), "street-c1").Text)
 		require.ErrorIs(t, b.Move(t.Context(), "c9", "x", "y"), books.ErrAbsent)
 		require.NoError(t, b.Merge(t.Context(), "c1", "c2"))
 		require.NoError(t, b.Merge(t.Context(), "c2", "c3"))
@@ -278,13 +278,13 @@ func TestChildrenThatCameMeanwhile(t *testing.T) {
 			b.Run = between(run, func() { require.NoError(t, merge(t.Context(), "c1", "c2")) })
 		}
 		require.NoError(t, b.Move(t.Context(), "c2", "2 Oak Street", "2"))
-		require.Equal(t, 3, address(b.sound(), "at-c1").Version)
+		require.Equal(t, 2, detail(b.sound(), "street-c1").Version)
 	}
 }
 
 // Create refuses existing tables, and Remove deletes only those that Create created.
 func TestTablesOfAnotherBank(t *testing.T) {
-	for _, theirs := range []string{"test-locks", "test-units", "test-contacts"} {
+	for _, theirs := range []string{"test-locks", "test-units", "test-details"} {
 		db, tables := holdalltest.DynamoDB(), books.NewTables("test-")
 		require.NoError(t, db.CreateTable(t.Context(), theirs, "id", ""))
 		require.ErrorContains(t, tables.Create(t.Context(), db.Client()), fmt.Sprintf("table %q exists already: choose another -prefix", theirs))
@@ -332,7 +332,7 @@ func TestPaymentsAndMovesUnderFaults(t *testing.T) {
 						return fmt.Errorf("the payment was not made once: %d", a2)
 					case told.Rivalled && told.Rival == nil && a3 != 107_00:
 						return errors.New("the payment of the rival was not made")
-					case told.OK() && !told.Rivalled && address(r, "at-c1").Text != "2 Oak Street":
+					case told.OK() && !told.Rivalled && detail(r, "street-c1").Text != "2 Oak Street":
 						return errors.New("the move was not made")
 					}
 					return nil

@@ -15,15 +15,13 @@ import (
 // needs all children reads the list.
 type Customer struct {
 	ID string `dynamodbav:"id"`
-	// Version is also the version of every address and contact of the customer: a unit that
-	// changes one of these rows writes all of them.
-	Version    int    `dynamodbav:"version"`
-	Changes    int    `dynamodbav:"changes"` // number of rows of its history
+	// Changes is the number of rows of its history. It is also the version of all its details: a unit
+	// that changes one of these rows writes all of them.
+	Changes    int    `dynamodbav:"changes"`
 	MergedInto string `dynamodbav:"mergedInto,omitempty"`
 
-	Accounts  []Child `dynamodbav:"accounts"`
-	Addresses []Child `dynamodbav:"addresses"`
-	Contacts  []Child `dynamodbav:"contacts"`
+	Accounts []Child `dynamodbav:"accounts"`
+	Details  []Child `dynamodbav:"details"` // its street and its phone number, and those that came with merges
 }
 
 // Child names a record of a customer. Home is the customer for which the record was opened. It
@@ -43,12 +41,12 @@ type Account struct {
 	Changes int    `dynamodbav:"changes"`
 }
 
-// Detail is an address or a phone number of a customer.
+// Detail is a street or a phone number of a customer.
 type Detail struct {
 	ID       string `dynamodbav:"id"`
 	Home     string `dynamodbav:"home"`
 	Customer string `dynamodbav:"customer"`
-	Version  int    `dynamodbav:"version"`
+	Version  int    `dynamodbav:"version"` // Changes of the customer
 	Text     string `dynamodbav:"text"`
 }
 
@@ -100,18 +98,14 @@ func AccountKey(a Child) ordering.Key {
 	return ordering.Join("customer:"+a.Home, "account:"+a.ID)
 }
 
-// AddressKey returns the key of an address.
-func AddressKey(a Child) ordering.Key { return ordering.Join("customer:"+a.Home, "address:"+a.ID) }
-
-// ContactKey returns the key of a contact.
-func ContactKey(c Child) ordering.Key { return ordering.Join("customer:"+c.Home, "contact:"+c.ID) }
+// DetailKey returns the key of a detail.
+func DetailKey(d Child) ordering.Key { return ordering.Join("customer:"+d.Home, "detail:"+d.ID) }
 
 // Tables says where each record is stored and which key guards it.
 type Tables struct {
 	Customers unitofwork.Table[Customer]
 	Accounts  unitofwork.Table[Account]
-	Addresses unitofwork.Table[Detail]
-	Contacts  unitofwork.Table[Detail]
+	Details   unitofwork.Table[Detail]
 	History   unitofwork.Table[Change]
 
 	Locks lockset.Config
@@ -132,14 +126,9 @@ func NewTables(prefix string) *Tables {
 			Guard:          func(a *Account) ordering.Key { return AccountKey(Child{a.ID, a.Home}) },
 			GuardByContent: true,
 		},
-		Addresses: unitofwork.Table[Detail]{
-			Name: prefix + "addresses", PartitionKey: "id",
-			Guard:          func(d *Detail) ordering.Key { return AddressKey(Child{d.ID, d.Home}) },
-			GuardByContent: true,
-		},
-		Contacts: unitofwork.Table[Detail]{
-			Name: prefix + "contacts", PartitionKey: "id",
-			Guard:          func(d *Detail) ordering.Key { return ContactKey(Child{d.ID, d.Home}) },
+		Details: unitofwork.Table[Detail]{
+			Name: prefix + "details", PartitionKey: "id",
+			Guard:          func(d *Detail) ordering.Key { return DetailKey(Child{d.ID, d.Home}) },
 			GuardByContent: true,
 		},
 		History: unitofwork.Table[Change]{
@@ -164,12 +153,8 @@ func (t *Tables) account(c Child) *unitofwork.Ref[Account] {
 	return t.Accounts.Of(Account{ID: c.ID, Home: c.Home})
 }
 
-func (t *Tables) address(c Child) *unitofwork.Ref[Detail] {
-	return t.Addresses.Of(Detail{ID: c.ID, Home: c.Home})
-}
-
-func (t *Tables) contact(c Child) *unitofwork.Ref[Detail] {
-	return t.Contacts.Of(Detail{ID: c.ID, Home: c.Home})
+func (t *Tables) detail(c Child) *unitofwork.Ref[Detail] {
+	return t.Details.Of(Detail{ID: c.ID, Home: c.Home})
 }
 
 // AccountRecord names an account in history.

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -55,7 +54,7 @@ func (t *Tables) Create(ctx context.Context, db DB) error {
 }
 
 func (t *Tables) names() []string {
-	return []string{t.Locks.Table, t.Units.Table, t.Customers.Name, t.Accounts.Name, t.Addresses.Name, t.Contacts.Name, t.History.Name}
+	return []string{t.Locks.Table, t.Units.Table, t.Customers.Name, t.Accounts.Name, t.Details.Name, t.History.Name}
 }
 
 // Remove deletes the tables if Create created them.
@@ -72,8 +71,7 @@ func (t *Tables) Remove(ctx context.Context, db DB) (err error) {
 type Records struct {
 	Customers []Customer
 	Accounts  []Account
-	Addresses []Detail
-	Contacts  []Detail
+	Details   []Detail
 	History   []Change
 }
 
@@ -81,8 +79,7 @@ type Records struct {
 func (t *Tables) Load(ctx context.Context, db DB) (r Records, err error) {
 	err = errors.Join(
 		scan(ctx, db, t.Customers.Name, &r.Customers), scan(ctx, db, t.Accounts.Name, &r.Accounts),
-		scan(ctx, db, t.Addresses.Name, &r.Addresses), scan(ctx, db, t.Contacts.Name, &r.Contacts),
-		scan(ctx, db, t.History.Name, &r.History))
+		scan(ctx, db, t.Details.Name, &r.Details), scan(ctx, db, t.History.Name, &r.History))
 	return r, err
 }
 
@@ -208,10 +205,7 @@ func (u *plainUnit) of(record unitofwork.Record) (table, id string, t any, found
 	case *unitofwork.Ref[Account]:
 		return tables.Accounts.Name, r.T.ID, &r.T, &r.Found
 	case *unitofwork.Ref[Detail]:
-		if strings.HasPrefix(r.T.ID, contactPrefix) {
-			return tables.Contacts.Name, r.T.ID, &r.T, &r.Found
-		}
-		return tables.Addresses.Name, r.T.ID, &r.T, &r.Found
+		return tables.Details.Name, r.T.ID, &r.T, &r.Found
 	case *unitofwork.Ref[Change]:
 		r.T.Stamp = u.token
 		return tables.History.Name, r.T.Record, &r.T, &r.Found

@@ -127,16 +127,13 @@ func (b *Bank) CloseMonth(ctx context.Context, m Month) error {
 // Interest returns the interest that is paid on a balance: a quarter of a percent.
 func Interest(balance int64) int64 { return max(balance, 0) / 400 }
 
-// Opening describes a new customer with its accounts, an address and a phone number.
+// Opening describes a new customer with its accounts and details.
 type Opening struct {
 	ID            string
 	Accounts      []Child
 	Balance       int64 // of each account
 	Street, Phone string
 }
-
-// contactPrefix begins the IDs of contacts.
-const contactPrefix = "to-"
 
 // Open writes a new customer and all its children as one. It leaves an existing customer alone, so
 // it may be called again. It names the customer's key, which covers everything it writes: one row
@@ -148,16 +145,13 @@ func (b *Bank) Open(ctx context.Context, o Opening) error {
 		if err := u.Get(ctx, customer); err != nil || customer.Found {
 			return err
 		}
-		customer.T = Customer{
-			ID: o.ID, Version: 1, Accounts: o.Accounts,
-			Addresses: []Child{{ID: "at-" + o.ID, Home: o.ID}}, Contacts: []Child{{ID: contactPrefix + o.ID, Home: o.ID}},
-		}
+		customer.T = Customer{ID: o.ID, Accounts: o.Accounts, Details: []Child{{"street-" + o.ID, o.ID}, {"phone-" + o.ID, o.ID}}}
 		if err := u.Put(customer); err != nil {
 			return err
 		}
-		details := b.details(customer.T)
+		details := refsOf(customer.T.Details, b.Tables.detail)
 		for i, text := range []string{o.Street, o.Phone} {
-			details[i].T.Customer, details[i].T.Version, details[i].T.Text = o.ID, 1, text
+			details[i].T.Customer, details[i].T.Text = o.ID, text
 		}
 		accounts := refsOf(o.Accounts, b.Tables.account)
 		for _, a := range accounts {
@@ -167,27 +161,27 @@ func (b *Bank) Open(ctx context.Context, o Opening) error {
 	})
 }
 
-// Move changes a customer's street and phone number: its row, all its addresses and all its contacts
-// get the same new version, as one. It needs none of the accounts' keys.
+// Move changes a customer's street and phone number: its row and all its details get the same new
+// version, as one. It needs none of the accounts' keys.
 func (b *Bank) Move(ctx context.Context, id, street, phone string) error {
 	move := func(ctx context.Context, u Unit, rows []*unitofwork.Ref[Customer]) error {
 		customer := rows[0]
-		details := b.details(customer.T)
+		details := refsOf(customer.T.Details, b.Tables.detail)
 		if err := u.Get(ctx, records(details)...); err != nil {
 			return err
 		}
-		// The first of each kind is current. Those that came with a merge keep their content.
-		details[0].T.Text, details[len(customer.T.Addresses)].T.Text = street, phone
-		customer.T.Version++
-		if err := putDetails(u, customer.T, details); err != nil {
+		details[0].T.Text, details[1].T.Text = street, phone // the others came with merges
+		if err := b.note(u, customer, Change{Kind: KindMove, Note: street}); err != nil {
 			return err
 		}
-		return b.note(u, customer, Change{Kind: KindMove, Note: street})
+		return putDetails(u, customer.T, details)
 	}
 	if !b.Lock {
 		return b.do(ctx, unitofwork.Work{}, nil, b.with([]string{id}, move))
 	}
-	keys := func(seen []Customer) []ordering.Key { return append(detailKeys(seen[0]), ProfileKey(id)) }
+	keys := func(seen []Customer) []ordering.Key {
+		return append(keysOf(seen[0].Details, DetailKey), ProfileKey(id))
+	}
 	return b.lockCustomers(ctx, []string{id}, keys, move)
 }
 
@@ -197,27 +191,19 @@ func (b *Bank) Move(ctx context.Context, id, street, phone string) error {
 func (b *Bank) Merge(ctx context.Context, from, into string) error {
 	keys := func(seen []Customer) []ordering.Key {
 		// Keys that the customers' keys cover are dropped.
-		keys := []ordering.Key{CustomerKey(from), CustomerKey(into)}
-		keys = append(keys, keysOf(seen[0].Accounts, AccountKey)...)
-		for _, c := range seen {
-			keys = append(keys, detailKeys(c)...)
-		}
-		return keys
+		return slices.Concat([]ordering.Key{CustomerKey(from), CustomerKey(into)},
+			keysOf(seen[0].Accounts, AccountKey), keysOf(seen[0].Details, DetailKey), keysOf(seen[1].Details, DetailKey))
 	}
 	return b.lockCustomers(ctx, []string{from, into}, keys, func(ctx context.Context, u Unit, rows []*unitofwork.Ref[Customer]) error {
 		gone, stays := rows[0], rows[1]
 		accounts := refsOf(gone.T.Accounts, b.Tables.account)
 		stays.T.Accounts = append(stays.T.Accounts, gone.T.Accounts...)
-		stays.T.Addresses = append(stays.T.Addresses, gone.T.Addresses...)
-		stays.T.Contacts = append(stays.T.Contacts, gone.T.Contacts...)
-		stays.T.Version = max(stays.T.Version, gone.T.Version) + 1
-		details := b.details(stays.T)
+		stays.T.Details = append(stays.T.Details, gone.T.Details...)
+		details := refsOf(stays.T.Details, b.Tables.detail)
 		if err := u.Get(ctx, append(records(accounts), records(details)...)...); err != nil {
 			return err
 		}
-		gone.T.Accounts, gone.T.Addresses, gone.T.Contacts = nil, nil, nil
-		gone.T.MergedInto = into
-		gone.T.Version++
+		gone.T.Accounts, gone.T.Details, gone.T.MergedInto = nil, nil, into
 
 		change := Change{Kind: KindMerge, Note: from + " into " + into}
 		for _, a := range accounts {
@@ -235,19 +221,10 @@ func (b *Bank) Merge(ctx context.Context, from, into string) error {
 	})
 }
 
-// details refers to the addresses that a customer lists, and then to its contacts.
-func (b *Bank) details(c Customer) []*unitofwork.Ref[Detail] {
-	return slices.Concat(refsOf(c.Addresses, b.Tables.address), refsOf(c.Contacts, b.Tables.contact))
-}
-
-func detailKeys(c Customer) []ordering.Key {
-	return slices.Concat(keysOf(c.Addresses, AddressKey), keysOf(c.Contacts, ContactKey))
-}
-
-// putDetails writes addresses and contacts with the customer's ID and version.
+// putDetails writes details with the customer's ID and version.
 func putDetails(u Unit, c Customer, details []*unitofwork.Ref[Detail]) error {
 	for _, d := range details {
-		d.T.Customer, d.T.Version = c.ID, c.Version
+		d.T.Customer, d.T.Version = c.ID, c.Changes
 	}
 	return u.Put(records(details)...)
 }
