@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -15,7 +16,8 @@ import (
 
 // pace says how much was done, how fast, and where.
 func (c *call) pace(n int, what string, took time.Duration) string {
-	return fmt.Sprintf("%d %s in %.1f s (%.0f/s) on %s", n, what, took.Seconds(), float64(n)/max(took.Seconds(), 0.001), c.Place())
+	where := cmp.Or(c.Endpoint, map[bool]string{false: "the embedded engine", true: "AWS"}[c.AWS])
+	return fmt.Sprintf("%d %s in %.1f s (%.0f/s) on %s", n, what, took.Seconds(), float64(n)/max(took.Seconds(), 0.001), where)
 }
 
 // reportUnits says what became of each kind of work.

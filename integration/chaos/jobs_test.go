@@ -136,18 +136,18 @@ func TestARush(t *testing.T) {
 
 const monthly = 60 // customers, whose month's end does not fit into one transaction
 
-// monthlyBank returns tables with customers, and the month of all.
-func monthlyBank(t *testing.T) (*memdynamo.DB, *books.Tables, books.Month) {
+// monthlyBank returns tables with customers, and all their IDs.
+func monthlyBank(t *testing.T) (db *memdynamo.DB, tables *books.Tables, all []string) {
 	t.Helper()
-	db, tables, month := memdynamo.New(memdynamo.Config{}), books.NewTables("x-"), books.Month{ID: "m"}
+	db, tables = memdynamo.New(memdynamo.Config{}), books.NewTables("x-")
 	require.NoError(t, tables.Create(t.Context(), db))
 	for n := range monthly {
 		id := staff.Customer(n)
-		month.Customers = append(month.Customers, id)
+		all = append(all, id)
 		opening := books.Opening{ID: id, Accounts: []books.Child{{ID: "a" + id[1:], Home: id}}, Balance: 100_00}
 		require.NoError(t, bankOn(t, db, tables).Open(t.Context(), opening))
 	}
-	return db, tables, month
+	return db, tables, all
 }
 
 // database is what an owner needs of DynamoDB.
@@ -184,7 +184,7 @@ func TestOverviewsWhileAMonthEnds(t *testing.T) {
 	for _, dies := range []bool{false, true} {
 		t.Run(fmt.Sprint("the owner dies: ", dies), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				db, tables, month := monthlyBank(t)
+				db, tables, all := monthlyBank(t)
 				reader := bankOn(t, db, tables)
 				reader.Look.Timeout = 10 * time.Second
 				var inHalf atomic.Bool
@@ -203,7 +203,7 @@ func TestOverviewsWhileAMonthEnds(t *testing.T) {
 					return faults.Pass()
 				}}), tables)
 				over := make(chan error, 1)
-				go func() { over <- slow.CloseMonth(t.Context(), month) }()
+				go func() { over <- slow.CloseMonth(t.Context(), "m", all) }()
 				var read []entry
 				see := func() error {
 					all, err := overview(t.Context(), reader, []string{"c1", "c2", "c60"})

@@ -90,8 +90,6 @@ var wrongs = map[string]struct {
 		r.History[0].Record, r.History[0].Seq, r.History[0].Stamp = "account:a", 3, 12
 		r.Accounts[0].Changes, r.Accounts[0].Balance, r.Accounts[1].Changes, r.Accounts[1].Balance = 3, 105, 0, 100
 	}, found{entries: "payment p: it changed an account twice"}},
-	"a month that is not whole": {func(r *books.Records) { r.History[6].Amount, r.Accounts[3].Balance = -5, -5 }, found{
-		entries: "month-end m: its sides differ by 0.01", money: "the accounts hold 1.94, they should hold 1.93"}},
 	"a month paid twice": {func(r *books.Records) {
 		again := r.History[5]
 		again.Seq, again.Stamp, again.Amount = 2, 15, 0

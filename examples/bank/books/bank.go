@@ -55,7 +55,8 @@ type Bank struct {
 }
 
 // do runs a unit without locks until a conflict. Such a unit finds its keys in what it reads and
-// writes. A bank that locks first must know them before.
+// writes. A bank that locks first must know them before. Other units always take their locks first:
+// those that take long, or need so many records that they would often meet a conflict.
 func (b *Bank) do(ctx context.Context, work unitofwork.Work, keys []ordering.Key, fn func(context.Context, Unit) error) error {
 	if b.Lock {
 		work.Keys, work.Lock = keys, true
@@ -63,26 +64,23 @@ func (b *Bank) do(ctx context.Context, work unitofwork.Work, keys []ordering.Key
 	return b.Run(ctx, work, fn)
 }
 
-// lock runs a unit that takes the locks of its keys first. Use it for a unit that takes long, or
-// that needs so many records that it would often meet a conflict.
-func (b *Bank) lock(ctx context.Context, work unitofwork.Work, fn func(context.Context, Unit) error) error {
-	work.Lock = true
-	return b.Run(ctx, work, fn)
-}
-
 // onCustomers is the part of a unit that works on customers' rows, which list the children.
 type onCustomers func(context.Context, Unit, []*unitofwork.Ref[Customer]) error
 
-// with returns a function that reads the rows of customers in a unit and calls fn.
-func (b *Bank) with(ids []string, fn onCustomers) func(context.Context, Unit) error {
+// with returns a function that reads the rows of customers in a unit and calls fn. If the rows have been
+// seen before, outside the unit, and name other children by now, the error is ErrChanged.
+func (b *Bank) with(ids []string, seen []Customer, fn onCustomers) func(context.Context, Unit) error {
 	return func(ctx context.Context, u Unit) error {
-		rows := refsOf(ids, b.Tables.customer)
+		rows := each(ids, b.Tables.customer)
 		if err := u.Get(ctx, records(rows)...); err != nil {
 			return err
 		}
-		for _, r := range rows {
+		for i, r := range rows {
 			if err := present(r.Found, r.T); err != nil {
 				return err
+			}
+			if seen != nil && !SameChildren(r.T, seen[i]) {
+				return ErrChanged
 			}
 		}
 		return fn(ctx, u, rows)
@@ -100,21 +98,13 @@ func present(found bool, c Customer) error {
 }
 
 // lockCustomers locks customers first. Their keys depend on their rows: it reads the rows without a
-// lock, locks what they name, and reads them again. If they name other children by then, the error is
-// ErrChanged. A unit that does not lock first needs none of this.
+// lock, locks what they name, and reads them again. A unit that does not lock first needs none of this.
 func (b *Bank) lockCustomers(ctx context.Context, ids []string, keys func([]Customer) []ordering.Key, fn onCustomers) error {
 	seen, err := b.Customers(ctx, ids)
 	if err != nil {
 		return err
 	}
-	return b.lock(ctx, unitofwork.Work{Keys: keys(seen)}, b.with(ids, func(ctx context.Context, u Unit, rows []*unitofwork.Ref[Customer]) error {
-		for i, r := range rows {
-			if !SameChildren(r.T, seen[i]) {
-				return ErrChanged
-			}
-		}
-		return fn(ctx, u, rows)
-	}))
+	return b.Run(ctx, unitofwork.Work{Keys: keys(seen), Lock: true}, b.with(ids, seen, fn))
 }
 
 // Customers reads rows outside units. They may be out of date.
@@ -146,18 +136,11 @@ func records[T any](refs []*unitofwork.Ref[T]) []unitofwork.Record {
 	return out
 }
 
-func keysOf(children []Child, key func(Child) ordering.Key) []ordering.Key {
-	keys := make([]ordering.Key, len(children))
-	for i, c := range children {
-		keys[i] = key(c)
+// each returns what of returns for each, such as keys or references.
+func each[A, B any](all []A, of func(A) B) []B {
+	out := make([]B, len(all))
+	for i, a := range all {
+		out[i] = of(a)
 	}
-	return keys
-}
-
-func refsOf[N, T any](names []N, ref func(N) *unitofwork.Ref[T]) []*unitofwork.Ref[T] {
-	refs := make([]*unitofwork.Ref[T], len(names))
-	for i, name := range names {
-		refs[i] = ref(name)
-	}
-	return refs
+	return out
 }

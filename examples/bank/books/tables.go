@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/newtable"
@@ -43,14 +42,11 @@ func (t *Tables) Create(ctx context.Context, db DB) error {
 	}
 	t.created = true
 	errs := []error{lockset.CreateTable(ctx, db, t.Locks), unitofwork.CreateTable(ctx, db, t.Units)}
-	for _, name := range t.names()[2:] {
-		keys := []string{t.Customers.PartitionKey}
-		if name == t.History.Name {
-			keys = []string{t.History.PartitionKey, t.History.SortKey}
-		}
-		errs = append(errs, newtable.Create(ctx, db, newtable.Input(name, keys...)))
+	for _, name := range []string{t.Customers.Name, t.Accounts.Name, t.Details.Name} {
+		errs = append(errs, newtable.Create(ctx, db, newtable.Input(name, "id")))
 	}
-	return errors.Join(errs...)
+	history := newtable.Input(t.History.Name, t.History.PartitionKey, t.History.SortKey)
+	return errors.Join(append(errs, newtable.Create(ctx, db, history))...)
 }
 
 func (t *Tables) names() []string {
@@ -88,7 +84,7 @@ func scan[T any](ctx context.Context, db DB, table string, all *[]T) error {
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return fmt.Errorf("read table %q: %w", table, unanswered(err))
+			return fmt.Errorf("read table %q: %w", table, err)
 		}
 		var records []T
 		if err := attributevalue.UnmarshalListOfMaps(page.Items, &records); err != nil {
@@ -131,17 +127,8 @@ func request[O any](ctx context.Context, l Looker, op string, send func(context.
 	return out, err
 }
 
-// ErrUnanswered says that DynamoDB did not answer a read. A retry may succeed.
+// ErrUnanswered says that a read outside units failed. A retry may succeed.
 var ErrUnanswered = errors.New("no answer to a read")
-
-// unanswered wraps an error in ErrUnanswered unless DynamoDB itself rejected the request.
-func unanswered(err error) error {
-	var api smithy.APIError
-	if errors.As(err, &api) && api.ErrorFault() == smithy.FaultClient {
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrUnanswered, err)
-}
 
 // look reads the record with an ID outside units.
 func look(ctx context.Context, l Looker, table, id string, record any) (found bool, err error) {
@@ -152,7 +139,7 @@ func look(ctx context.Context, l Looker, table, id string, record any) (found bo
 	out, err := request(ctx, l, "GetItem", func(ctx context.Context) (*dynamodb.GetItemOutput, error) { return l.DB.GetItem(ctx, in) },
 		func(o *dynamodb.GetItemOutput) *types.ConsumedCapacity { return o.ConsumedCapacity })
 	if err != nil {
-		return false, unanswered(err)
+		return false, fmt.Errorf("%w: %w", ErrUnanswered, err)
 	}
 	return len(out.Item) > 0, attributevalue.UnmarshalMap(out.Item, record)
 }

@@ -59,8 +59,8 @@ func (b *Bank) Record(ctx context.Context, e Entry) error {
 		sides, kind = append(sides, Child{ID: e.Partner}), KindPayment
 	}
 	what := fmt.Appendf(nil, "%q from %q: %d %q", e.Account, e.Partner, e.Amount, e.Note)
-	return b.do(ctx, unitofwork.Work{ID: e.ID, Payload: what}, keysOf(sides, AccountKey), func(ctx context.Context, u Unit) error {
-		accounts := refsOf(sides, b.Tables.account)
+	return b.do(ctx, unitofwork.Work{ID: e.ID, Payload: what}, each(sides, AccountKey), func(ctx context.Context, u Unit) error {
+		accounts := each(sides, b.Tables.account)
 		if err := u.Get(ctx, records(accounts)...); err != nil {
 			return err
 		}
@@ -80,40 +80,32 @@ func (b *Bank) Record(ctx context.Context, e Entry) error {
 // sum of the interest paid.
 var BankAccount = Child{ID: "bank"}
 
-// Month is a month at whose end interest is paid on all accounts.
-type Month struct {
-	ID        string   // it is paid once
-	Customers []string // all customers, including merged ones
-}
-
-// CloseMonth pays a month's interest on all accounts of all customers as one unit: on all of them,
-// or on none. It locks every customer coarsely, so the customers' rows list all accounts there are.
-func (b *Bank) CloseMonth(ctx context.Context, m Month) error {
-	keys := []ordering.Key{AccountKey(BankAccount)}
-	for _, id := range m.Customers {
-		keys = append(keys, CustomerKey(id))
-	}
-	return b.lock(ctx, unitofwork.Work{Keys: keys, ID: m.ID, Purpose: "end of month"}, func(ctx context.Context, u Unit) error {
-		customers := refsOf(m.Customers, b.Tables.customer)
-		if err := u.Get(ctx, records(customers)...); err != nil {
+// CloseMonth pays a month's interest, a quarter of a percent, on all accounts of all customers as one
+// unit: on all of them, or on none, and once. It locks every customer coarsely, so the customers' rows
+// list all accounts there are. The customers are all of them, including merged ones.
+func (b *Bank) CloseMonth(ctx context.Context, month string, customers []string) error {
+	keys := append(each(customers, CustomerKey), AccountKey(BankAccount))
+	return b.Run(ctx, unitofwork.Work{Keys: keys, Lock: true, ID: month, Purpose: "end of month"}, func(ctx context.Context, u Unit) error {
+		rows := each(customers, b.Tables.customer)
+		if err := u.Get(ctx, records(rows)...); err != nil {
 			return err
 		}
 		var accounts []*unitofwork.Ref[Account]
-		for _, c := range customers {
+		for _, c := range rows {
 			if !c.Found {
 				return ErrAbsent
 			}
-			accounts = append(accounts, refsOf(c.T.Accounts, b.Tables.account)...)
+			accounts = append(accounts, each(c.T.Accounts, b.Tables.account)...)
 		}
 		bank := b.Tables.account(BankAccount)
 		if err := u.Get(ctx, append(records(accounts), bank)...); err != nil {
 			return err
 		}
 		bank.T.ID = BankAccount.ID // it may not exist yet
-		change := Change{Kind: KindMonthEnd, Entry: m.ID}
+		change := Change{Kind: KindMonthEnd, Entry: month}
 		var paid int64
 		for _, a := range accounts {
-			change.Amount = Interest(a.T.Balance)
+			change.Amount = max(a.T.Balance, 0) / 400
 			paid += change.Amount
 			if err := b.post(u, a, change); err != nil {
 				return err
@@ -123,9 +115,6 @@ func (b *Bank) CloseMonth(ctx context.Context, m Month) error {
 		return b.post(u, bank, change)
 	})
 }
-
-// Interest returns the interest that is paid on a balance: a quarter of a percent.
-func Interest(balance int64) int64 { return max(balance, 0) / 400 }
 
 // Opening describes a new customer with its accounts and details.
 type Opening struct {
@@ -149,11 +138,11 @@ func (b *Bank) Open(ctx context.Context, o Opening) error {
 		if err := u.Put(customer); err != nil {
 			return err
 		}
-		details := refsOf(customer.T.Details, b.Tables.detail)
+		details := each(customer.T.Details, b.Tables.detail)
 		for i, text := range []string{o.Street, o.Phone} {
 			details[i].T.Customer, details[i].T.Text = o.ID, text
 		}
-		accounts := refsOf(o.Accounts, b.Tables.account)
+		accounts := each(o.Accounts, b.Tables.account)
 		for _, a := range accounts {
 			a.T.Owner, a.T.Opening, a.T.Balance = o.ID, o.Balance, o.Balance
 		}
@@ -166,7 +155,7 @@ func (b *Bank) Open(ctx context.Context, o Opening) error {
 func (b *Bank) Move(ctx context.Context, id, street, phone string) error {
 	move := func(ctx context.Context, u Unit, rows []*unitofwork.Ref[Customer]) error {
 		customer := rows[0]
-		details := refsOf(customer.T.Details, b.Tables.detail)
+		details := each(customer.T.Details, b.Tables.detail)
 		if err := u.Get(ctx, records(details)...); err != nil {
 			return err
 		}
@@ -177,10 +166,10 @@ func (b *Bank) Move(ctx context.Context, id, street, phone string) error {
 		return putDetails(u, customer.T, details)
 	}
 	if !b.Lock {
-		return b.do(ctx, unitofwork.Work{}, nil, b.with([]string{id}, move))
+		return b.do(ctx, unitofwork.Work{}, nil, b.with([]string{id}, nil, move))
 	}
 	keys := func(seen []Customer) []ordering.Key {
-		return append(keysOf(seen[0].Details, DetailKey), ProfileKey(id))
+		return append(each(seen[0].Details, DetailKey), ProfileKey(id))
 	}
 	return b.lockCustomers(ctx, []string{id}, keys, move)
 }
@@ -192,14 +181,14 @@ func (b *Bank) Merge(ctx context.Context, from, into string) error {
 	keys := func(seen []Customer) []ordering.Key {
 		// Keys that the customers' keys cover are dropped.
 		return slices.Concat([]ordering.Key{CustomerKey(from), CustomerKey(into)},
-			keysOf(seen[0].Accounts, AccountKey), keysOf(seen[0].Details, DetailKey), keysOf(seen[1].Details, DetailKey))
+			each(seen[0].Accounts, AccountKey), each(seen[0].Details, DetailKey), each(seen[1].Details, DetailKey))
 	}
 	return b.lockCustomers(ctx, []string{from, into}, keys, func(ctx context.Context, u Unit, rows []*unitofwork.Ref[Customer]) error {
 		gone, stays := rows[0], rows[1]
-		accounts := refsOf(gone.T.Accounts, b.Tables.account)
+		accounts := each(gone.T.Accounts, b.Tables.account)
 		stays.T.Accounts = append(stays.T.Accounts, gone.T.Accounts...)
 		stays.T.Details = append(stays.T.Details, gone.T.Details...)
-		details := refsOf(stays.T.Details, b.Tables.detail)
+		details := each(stays.T.Details, b.Tables.detail)
 		if err := u.Get(ctx, append(records(accounts), records(details)...)...); err != nil {
 			return err
 		}
@@ -245,7 +234,7 @@ type Archive interface {
 
 // ArchiveAccount writes the statement of one account. It locks no other account.
 func (b *Bank) ArchiveAccount(ctx context.Context, a Child) error {
-	return b.archive(ctx, []ordering.Key{AccountKey(a)}, []Child{a}, func(*unitofwork.Unit) error { return nil })
+	return b.archive(ctx, []ordering.Key{AccountKey(a)}, []Child{a}, func(context.Context, Unit) error { return nil })
 }
 
 // ArchiveCustomer writes the statements of all accounts of a customer, as of one moment. It locks
@@ -255,20 +244,14 @@ func (b *Bank) ArchiveCustomer(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	keys := append(keysOf(seen[0].Accounts, AccountKey), CustomerKey(id))
-	return b.archive(ctx, keys, seen[0].Accounts, func(u *unitofwork.Unit) error {
-		customer := b.Tables.customer(id)
-		err := u.Get(u.Context(), customer)
-		if err == nil && !SameChildren(customer.T, seen[0]) {
-			err = ErrChanged
-		}
-		return err
-	})
+	keys := append(each(seen[0].Accounts, AccountKey), CustomerKey(id))
+	nothing := func(context.Context, Unit, []*unitofwork.Ref[Customer]) error { return nil }
+	return b.archive(ctx, keys, seen[0].Accounts, b.with([]string{id}, seen, nothing))
 }
 
 // archive reads accounts under locks and writes their statements before it releases the locks. The
 // unit only locks and reads. A write elsewhere is not part of it, so it is never committed.
-func (b *Bank) archive(ctx context.Context, keys []ordering.Key, children []Child, check func(*unitofwork.Unit) error) (err error) {
+func (b *Bank) archive(ctx context.Context, keys []ordering.Key, children []Child, check func(context.Context, Unit) error) (err error) {
 	u, err := b.Units.Begin(ctx, unitofwork.Work{Keys: keys, Purpose: "statement"})
 	if err != nil {
 		return err
@@ -278,8 +261,8 @@ func (b *Bank) archive(ctx context.Context, keys []ordering.Key, children []Chil
 	if err != nil {
 		return err
 	}
-	accounts := refsOf(children, b.Tables.account)
-	if err := check(u); err != nil {
+	accounts := each(children, b.Tables.account)
+	if err := check(u.Context(), u); err != nil {
 		return err
 	}
 	if err := u.Get(u.Context(), records(accounts)...); err != nil {

@@ -81,8 +81,8 @@ func (c *Customers) Job(n int) Job {
 		from, into := Customer(1+2*draw.IntN(c.cfg.Customers/2)), Customer(2*draw.IntN((c.cfg.Customers+1)/2))
 		return Job{Kind: kind, Do: func(ctx context.Context, b *books.Bank) error { return b.Merge(ctx, from, into) }}
 	case books.KindMonthEnd:
-		month := books.Month{ID: c.ID("month", n), Customers: c.All()}
-		return Job{Kind: kind, Once: true, Do: func(ctx context.Context, b *books.Bank) error { return b.CloseMonth(ctx, month) }}
+		month, all := c.ID("month", n), c.All()
+		return Job{Kind: kind, Once: true, Do: func(ctx context.Context, b *books.Bank) error { return b.CloseMonth(ctx, month, all) }}
 	default:
 		return c.Payment(n, draw)
 	}

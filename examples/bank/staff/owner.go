@@ -49,7 +49,7 @@ func (r *shift) newOwner(post, n int) (*owner, error) {
 	}
 	o.bank = &books.Bank{
 		Tables: s.Tables, Run: o.run, Lock: cfg.Lock,
-		Units: o.units, Archive: archiveLine{o, cfg.Archive},
+		Units: o.units, Archive: o,
 		Look: books.Looker{DB: o.line, Observe: o.request, Timeout: o.locks.Config().Lease},
 	}
 	if cfg.Unsafe {
@@ -176,26 +176,20 @@ func (o *owner) unfinished(err error) {
 	}
 }
 
-// archiveLine is the owner's connection to the archive. A dead owner writes nothing.
-type archiveLine struct {
-	owner *owner
-	to    books.Archive
-}
-
-// Write implements books.Archive.
-func (a archiveLine) Write(ctx context.Context, token fencing.Token, keys []ordering.Key, statements []books.Statement) error {
+// Write implements books.Archive. A dead owner writes nothing.
+func (o *owner) Write(ctx context.Context, token fencing.Token, keys []ordering.Key, statements []books.Statement) error {
 	if len(statements) > 0 {
-		a.owner.shift.pause(a.owner)
+		o.shift.pause(o)
 	}
-	if a.owner.dead() {
+	if o.dead() {
 		return faults.ErrCrashed
 	}
-	err := a.to.Write(ctx, token, keys, statements)
+	err := o.shift.s.cfg.Archive.Write(ctx, token, keys, statements)
 	switch {
 	case err == nil:
-		a.owner.shift.tally.Add(Archived, len(statements))
+		o.shift.tally.Add(Archived, len(statements))
 	case errors.Is(err, fencing.ErrStale):
-		a.owner.shift.tally.Add(Stale, len(statements))
+		o.shift.tally.Add(Stale, len(statements))
 	}
 	return err
 }

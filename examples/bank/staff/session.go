@@ -3,7 +3,6 @@
 package staff
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,11 +53,6 @@ type Config struct {
 // InMemory reports whether the engine in memory is used.
 func (c *Config) InMemory() bool { return c.Endpoint == "" && !c.AWS }
 
-// Place names the DynamoDB for people.
-func (c *Config) Place() string {
-	return cmp.Or(c.Endpoint, map[bool]string{false: "the embedded engine", true: "AWS"}[c.AWS])
-}
-
 // Session is a connection to the tables of a bank.
 type Session struct {
 	Tables *books.Tables
@@ -66,6 +60,9 @@ type Session struct {
 	cfg       *Config
 	db        books.DB
 	recording *record.Recording // nil if nothing is recorded
+	// auditor is the client of an owner without tellers. It decides about units of dead owners that it
+	// meets.
+	auditor *unitofwork.Client
 }
 
 // Open connects, and creates the tables. The caller must call Close.
@@ -93,7 +90,17 @@ func Join(ctx context.Context, cfg *Config) (*Session, error) {
 			return nil, fmt.Errorf("-record: %w", err)
 		}
 	}
-	return s, nil
+	locks := s.Tables.Locks
+	locks.Owner, locks.ChunkSize = "auditor", 99 // the most
+	if s.recording != nil {
+		locks.Trace = s.recording.Trace(locks.Owner)
+	}
+	client, err := lockset.New(s.db, locks)
+	if err != nil {
+		return nil, err
+	}
+	s.auditor, err = unitofwork.New(client, s.Tables.Units)
+	return s, err
 }
 
 // Close deletes the tables that Open created, unless they are to be kept. It also works after ctx has
@@ -135,11 +142,7 @@ func connect(ctx context.Context, cfg *Config) (books.DB, error) {
 
 // OpenCustomers opens new customers.
 func (s *Session) OpenCustomers(ctx context.Context, c *Customers) error {
-	units, err := s.auditor()
-	if err != nil {
-		return err
-	}
-	bank := &books.Bank{Tables: s.Tables, Run: books.Units(units)}
+	bank := &books.Bank{Tables: s.Tables, Run: books.Units(s.auditor)}
 	for n := range s.cfg.Customers {
 		if err := bank.Open(ctx, c.opening(n)); err != nil {
 			return fmt.Errorf("open the customers: %w", err)
@@ -150,11 +153,7 @@ func (s *Session) OpenCustomers(ctx context.Context, c *Customers) error {
 
 // Recover finishes or aborts the large units that dead owners left.
 func (s *Session) Recover(ctx context.Context) (unitofwork.Recovery, error) {
-	units, err := s.auditor()
-	if err != nil {
-		return unitofwork.Recovery{}, err
-	}
-	return units.Recover(ctx)
+	return s.auditor.Recover(ctx)
 }
 
 // Load reads all records. It holds keys meanwhile, which should cover all records: then a commit of a
@@ -162,13 +161,9 @@ func (s *Session) Recover(ctx context.Context) (unitofwork.Recovery, error) {
 // has ended, because interrupted work is audited, too.
 func (s *Session) Load(ctx context.Context, keys []ordering.Key) (books.Records, error) {
 	ctx = context.WithoutCancel(ctx)
-	units, err := s.auditor()
-	if err != nil {
-		return books.Records{}, err
-	}
 	waiting, cancel := context.WithTimeout(ctx, time.Minute+10*s.cfg.Lease)
 	defer cancel()
-	set, err := units.Locks().Acquire(waiting, keys)
+	set, err := s.auditor.Locks().Acquire(waiting, keys)
 	if err != nil {
 		return books.Records{}, fmt.Errorf("lock the books for the audit: %w", err)
 	}
@@ -179,19 +174,4 @@ func (s *Session) Load(ctx context.Context, keys []ordering.Key) (books.Records,
 		return records, fmt.Errorf("audit: %w", errors.Join(err, context.Cause(ctx)))
 	}
 	return records, nil
-}
-
-// auditor returns the client of an owner without tellers. Because it is a client of units, it decides
-// about units of dead owners that it meets.
-func (s *Session) auditor() (*unitofwork.Client, error) {
-	cfg := s.Tables.Locks
-	cfg.Owner, cfg.ChunkSize = "auditor", 99 // the most
-	if s.recording != nil {
-		cfg.Trace = s.recording.Trace(cfg.Owner)
-	}
-	locks, err := lockset.New(s.db, cfg)
-	if err != nil {
-		return nil, err
-	}
-	return unitofwork.New(locks, s.Tables.Units)
 }

@@ -3,6 +3,7 @@ package staff
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -169,12 +170,8 @@ func refusal(err error) error {
 
 // passing reports whether a job may be tried again after an error about which holdall does not decide.
 func passing(err error) bool {
-	for _, why := range []error{ErrAgain, books.ErrChanged, books.ErrUnanswered, context.DeadlineExceeded, fencing.ErrStale} {
-		if errors.Is(err, why) {
-			return true
-		}
-	}
-	return false
+	why := []error{ErrAgain, books.ErrChanged, books.ErrUnanswered, context.DeadlineExceeded, fencing.ErrStale}
+	return slices.ContainsFunc(why, func(why error) bool { return errors.Is(err, why) })
 }
 
 // ask finds out what became of a commit that DynamoDB did not answer. A job with an ID can simply be
@@ -206,10 +203,7 @@ func (o *owner) ask(job Job, err error) (Outcome, error) {
 
 // Pause returns after d, or when ctx ends.
 func Pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-ctx.Done()
 }
