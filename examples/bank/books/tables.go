@@ -128,7 +128,7 @@ func request[O any](ctx context.Context, l Looker, op string, send func(context.
 }
 
 // ErrUnanswered says that a read outside units failed. A retry may succeed.
-var ErrUnanswered = errors.New("no answer to a read")
+var ErrUnanswered = errors.New("a read outside units failed")
 
 // look reads the record with an ID outside units.
 func look(ctx context.Context, l Looker, table, id string, record any) (found bool, err error) {
