@@ -10,34 +10,12 @@ import (
 // Copy returns an action that shares no memory with the given one, so that a caller may change
 // what it has staged. Its values are those that [CheckValues] has accepted.
 func Copy(item types.TransactWriteItem) types.TransactWriteItem {
-	if put := copyOf(item.Put); put != nil {
-		put.TableName, put.ConditionExpression = copyOf(put.TableName), copyOf(put.ConditionExpression)
-		put.Item = CopyValues(put.Item)
-		put.ExpressionAttributeNames = maps.Clone(put.ExpressionAttributeNames)
-		put.ExpressionAttributeValues = CopyValues(put.ExpressionAttributeValues)
-		item.Put = put
+	item, e := copied(item)
+	*e.Table, *e.Condition, *e.Item = copyOf(*e.Table), copyOf(*e.Condition), CopyValues(*e.Item)
+	if e.Update != nil {
+		*e.Update = copyOf(*e.Update)
 	}
-	if update := copyOf(item.Update); update != nil {
-		update.TableName, update.ConditionExpression = copyOf(update.TableName), copyOf(update.ConditionExpression)
-		update.UpdateExpression, update.Key = copyOf(update.UpdateExpression), CopyValues(update.Key)
-		update.ExpressionAttributeNames = maps.Clone(update.ExpressionAttributeNames)
-		update.ExpressionAttributeValues = CopyValues(update.ExpressionAttributeValues)
-		item.Update = update
-	}
-	if del := copyOf(item.Delete); del != nil {
-		del.TableName, del.ConditionExpression = copyOf(del.TableName), copyOf(del.ConditionExpression)
-		del.Key = CopyValues(del.Key)
-		del.ExpressionAttributeNames = maps.Clone(del.ExpressionAttributeNames)
-		del.ExpressionAttributeValues = CopyValues(del.ExpressionAttributeValues)
-		item.Delete = del
-	}
-	if check := copyOf(item.ConditionCheck); check != nil {
-		check.TableName, check.ConditionExpression = copyOf(check.TableName), copyOf(check.ConditionExpression)
-		check.Key = CopyValues(check.Key)
-		check.ExpressionAttributeNames = maps.Clone(check.ExpressionAttributeNames)
-		check.ExpressionAttributeValues = CopyValues(check.ExpressionAttributeValues)
-		item.ConditionCheck = check
-	}
+	*e.Names, *e.Values = maps.Clone(*e.Names), CopyValues(*e.Values)
 	return item
 }
 

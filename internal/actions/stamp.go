@@ -49,7 +49,7 @@ func (s Stamper) Check(item types.TransactWriteItem) error {
 	if err := s.untouched(item); err != nil {
 		return err
 	}
-	return s.Allow(partsOf(item))
+	return s.Allow(expressions.In(item))
 }
 
 // Seen returns a stamper of the same token that also wants the fence to be the one that
@@ -88,37 +88,7 @@ func copied(item types.TransactWriteItem) (types.TransactWriteItem, expressions.
 		check := *item.ConditionCheck
 		item.ConditionCheck = &check
 	}
-	return item, partsOf(item)
-}
-
-// partsOf is where an action has its expressions.
-func partsOf(item types.TransactWriteItem) expressions.Of {
-	switch put, update, del, check := item.Put, item.Update, item.Delete, item.ConditionCheck; {
-	case put != nil:
-		return expressions.Of{
-			Condition: &put.ConditionExpression,
-			Names:     &put.ExpressionAttributeNames, Values: &put.ExpressionAttributeValues,
-			OnFailure: &put.ReturnValuesOnConditionCheckFailure,
-		}
-	case update != nil:
-		return expressions.Of{
-			Condition: &update.ConditionExpression, Update: &update.UpdateExpression,
-			Names: &update.ExpressionAttributeNames, Values: &update.ExpressionAttributeValues,
-			OnFailure: &update.ReturnValuesOnConditionCheckFailure,
-		}
-	case del != nil:
-		return expressions.Of{
-			Condition: &del.ConditionExpression,
-			Names:     &del.ExpressionAttributeNames, Values: &del.ExpressionAttributeValues,
-			OnFailure: &del.ReturnValuesOnConditionCheckFailure,
-		}
-	default:
-		return expressions.Of{
-			Condition: &check.ConditionExpression,
-			Names:     &check.ExpressionAttributeNames, Values: &check.ExpressionAttributeValues,
-			OnFailure: &check.ReturnValuesOnConditionCheckFailure,
-		}
-	}
+	return item, expressions.In(item)
 }
 
 // OnlyNewer returns an action, stamped, whose only condition is that the stamp
@@ -141,7 +111,7 @@ func Condition(item types.TransactWriteItem, table string, key map[string]types.
 	if item.ConditionCheck != nil {
 		return item
 	}
-	e := partsOf(item)
+	e := expressions.In(item)
 	used := expressions.Lex(aws.ToString(*e.Condition))
 	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 		TableName: aws.String(table), Key: key, ConditionExpression: *e.Condition,
@@ -177,7 +147,7 @@ func KeyText(key map[string]types.AttributeValue) string {
 
 // sortedNames are the names of a map, in order. It is called for each record, and an iterator
 // takes ten allocations.
-func sortedNames(of map[string]types.AttributeValue) []string {
+func sortedNames[V any](of map[string]V) []string {
 	names := make([]string, 0, len(of))
 	for name := range of {
 		names = append(names, name)
@@ -204,37 +174,30 @@ func appendValue(text []byte, value types.AttributeValue) []byte {
 
 // HasCondition reports whether an action, as the caller has it, has a condition.
 func HasCondition(item types.TransactWriteItem) bool {
-	return item.ConditionCheck != nil || strings.TrimSpace(aws.ToString(*partsOf(item).Condition)) != ""
+	return item.ConditionCheck != nil || strings.TrimSpace(aws.ToString(*expressions.In(item).Condition)) != ""
 }
 
 // Target returns the table and, but for a put, the primary key of an action.
 func Target(item types.TransactWriteItem) (table string, key map[string]types.AttributeValue, err error) {
 	actions := 0
-	if p := item.Put; p != nil {
-		actions++
-		table = aws.ToString(p.TableName)
-		if len(p.Item) == 0 {
-			err = errors.New("the put has no item")
+	for _, there := range []bool{item.Put != nil, item.Update != nil, item.Delete != nil, item.ConditionCheck != nil} {
+		if there {
+			actions++
 		}
 	}
-	keyed := func(name *string, k map[string]types.AttributeValue) {
-		actions++
-		table, key = aws.ToString(name), k
-		if len(k) == 0 {
-			err = errors.New("the action has no key")
-		}
+	if actions > 0 {
+		e := expressions.In(item)
+		table, key = aws.ToString(*e.Table), *e.Item
 	}
-	if u := item.Update; u != nil {
-		keyed(u.TableName, u.Key)
-	}
-	if d := item.Delete; d != nil {
-		keyed(d.TableName, d.Key)
-	}
-	if c := item.ConditionCheck; c != nil {
-		keyed(c.TableName, c.Key)
-	}
-	if actions != 1 {
+	switch {
+	case actions != 1:
 		return table, nil, fmt.Errorf("%d actions, not one", actions)
+	case item.Put != nil && len(key) == 0:
+		return table, nil, errors.New("the put has no item")
+	case item.Put != nil:
+		return table, nil, nil
+	case len(key) == 0:
+		err = errors.New("the action has no key")
 	}
 	return table, key, err
 }

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/internal/expressions"
 )
 
 // ValueError says which value of an action DynamoDB would refuse, or the SDK change on its way.
@@ -51,15 +53,11 @@ func (e *ValueError) within(step Step) *ValueError {
 // DynamoDB does not have, a set with duplicates, a value that is nested too deeply. If there are several, it
 // says the first in order, so that the error does not depend on the order of maps.
 func CheckStorable(item types.TransactWriteItem, key map[string]types.AttributeValue) error {
-	e := partsOf(item)
-	placeholder, bad := "", false
-	for p, name := range *e.Names {
-		if !utf8.ValidString(name) && (!bad || p < placeholder) {
-			placeholder, bad = p, true
+	e := expressions.In(item)
+	for _, placeholder := range sortedNames(*e.Names) {
+		if !utf8.ValidString((*e.Names)[placeholder]) {
+			return &ValueError{"name", []Step{{Name: placeholder}}, notText("it")}
 		}
-	}
-	if bad {
-		return &ValueError{"name", []Step{{Name: placeholder}}, notText("it")}
 	}
 	attributes := map[string]types.AttributeValue(nil)
 	if item.Put != nil {
@@ -83,23 +81,15 @@ func notText(what string) string {
 
 // wrongIn returns the first wrong value of an item or a map that is in depth others.
 func wrongIn(values map[string]types.AttributeValue, depth int) *ValueError {
-	var first *ValueError
-	at := ""
-	for name, v := range values {
-		wrong := wrongValue(v, depth)
-		switch {
-		case !utf8.ValidString(name):
-			wrong = &ValueError{Why: notText(fmt.Sprintf("the key %q", name))}
-		case wrong != nil:
-			wrong = wrong.within(Step{Name: name})
-		default:
-			continue
+	for _, name := range sortedNames(values) {
+		if !utf8.ValidString(name) {
+			return &ValueError{Why: notText(fmt.Sprintf("the key %q", name))}
 		}
-		if first == nil || name < at {
-			first, at = wrong, name
+		if wrong := wrongValue(values[name], depth); wrong != nil {
+			return wrong.within(Step{Name: name})
 		}
 	}
-	return first
+	return nil
 }
 
 // wrongValue returns what of a value that is in depth maps and lists cannot be stored.

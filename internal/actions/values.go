@@ -12,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/holdall/holdall/internal/expressions"
 	"github.com/holdall/holdall/internal/requests"
 )
 
@@ -39,26 +40,12 @@ func TypeSignature(item map[string]types.AttributeValue) string {
 
 // CheckValues says which of an action's values is none at all.
 func CheckValues(item types.TransactWriteItem) error {
-	all := []map[string]types.AttributeValue{*partsOf(item).Values}
-	switch {
-	case item.Put != nil:
-		all = append(all, item.Put.Item)
-	case item.Update != nil:
-		all = append(all, item.Update.Key)
-	case item.Delete != nil:
-		all = append(all, item.Delete.Key)
-	default:
-		all = append(all, item.ConditionCheck.Key)
-	}
-	for _, values := range all {
-		first, found := "", false // the error is always the same
-		for name, value := range values {
-			if HasNil(value) && (!found || name < first) {
-				first, found = name, true
+	e := expressions.In(item)
+	for _, values := range []map[string]types.AttributeValue{*e.Values, *e.Item} {
+		for _, name := range sortedNames(values) { // the error is always the same
+			if HasNil(values[name]) {
+				return fmt.Errorf("%q has no value", name)
 			}
-		}
-		if found {
-			return fmt.Errorf("%q has no value", first)
 		}
 	}
 	return nil

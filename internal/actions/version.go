@@ -106,7 +106,7 @@ func (v Version) Check(table string, key map[string]types.AttributeValue) types.
 		ExpressionAttributeNames: map[string]string{}, ExpressionAttributeValues: map[string]types.AttributeValue{},
 	}
 	item := types.TransactWriteItem{ConditionCheck: check}
-	v.require(partsOf(item), check.ExpressionAttributeNames, check.ExpressionAttributeValues)
+	v.require(expressions.In(item), check.ExpressionAttributeNames, check.ExpressionAttributeValues)
 	return item
 }
 

@@ -67,13 +67,46 @@ func (f Fence) None() Fence {
 // Token is the value that a write leaves.
 func (f Fence) Token() types.AttributeValue { return f.Values[Value] }
 
-// Of are where an action has a caller's expressions; only an update has an update
-// expression.
+// Of are where an action has a caller's expressions, and what else all actions have; only an
+// update has an update expression.
 type Of struct {
 	Condition, Update **string
 	Names             *map[string]string
 	Values            *map[string]types.AttributeValue
 	OnFailure         *types.ReturnValuesOnConditionCheckFailure
+
+	Table **string
+	Item  *map[string]types.AttributeValue // of a put; the key of any other
+}
+
+// In returns the parts of an action of a transaction.
+func In(item types.TransactWriteItem) Of {
+	switch put, update, del, check := item.Put, item.Update, item.Delete, item.ConditionCheck; {
+	case check != nil:
+		return Of{
+			Table: &check.TableName, Item: &check.Key, Condition: &check.ConditionExpression,
+			Names: &check.ExpressionAttributeNames, Values: &check.ExpressionAttributeValues,
+			OnFailure: &check.ReturnValuesOnConditionCheckFailure,
+		}
+	case del != nil:
+		return Of{
+			Table: &del.TableName, Item: &del.Key, Condition: &del.ConditionExpression,
+			Names: &del.ExpressionAttributeNames, Values: &del.ExpressionAttributeValues,
+			OnFailure: &del.ReturnValuesOnConditionCheckFailure,
+		}
+	case update != nil:
+		return Of{
+			Table: &update.TableName, Item: &update.Key, Condition: &update.ConditionExpression, Update: &update.UpdateExpression,
+			Names: &update.ExpressionAttributeNames, Values: &update.ExpressionAttributeValues,
+			OnFailure: &update.ReturnValuesOnConditionCheckFailure,
+		}
+	default:
+		return Of{
+			Table: &put.TableName, Item: &put.Item, Condition: &put.ConditionExpression,
+			Names: &put.ExpressionAttributeNames, Values: &put.ExpressionAttributeValues,
+			OnFailure: &put.ReturnValuesOnConditionCheckFailure,
+		}
+	}
 }
 
 // Join joins the fence's condition to the caller's, and in an update sets the
@@ -111,10 +144,10 @@ func With[V any](fence, more map[string]V) map[string]V {
 // conditions whose parentheses would open ours.
 func (f Fence) Allow(e Of) error {
 	for name, attribute := range *e.Names {
-		if name == Name {
+		switch {
+		case name == Name:
 			return fmt.Errorf("the placeholder %s is holdall's own", name)
-		}
-		if attribute == f.Attribute {
+		case attribute == f.Attribute:
 			return fmt.Errorf("the placeholder %s names the fence attribute %q, which holdall sets and checks", name, attribute)
 		}
 	}

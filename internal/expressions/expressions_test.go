@@ -65,7 +65,7 @@ func TestAnExpressionThatNamesTheFence(t *testing.T) {
 		var names map[string]string
 		var values map[string]types.AttributeValue
 		var onFailure types.ReturnValuesOnConditionCheckFailure
-		err := New(attribute, Newer, number("1")).Join(Of{&guarded, &updated, &names, &values, &onFailure})
+		err := New(attribute, Newer, number("1")).Join(Of{Condition: &guarded, Update: &updated, Names: &names, Values: &values, OnFailure: &onFailure})
 		require.ErrorContains(t, err, attribute)
 		require.Nil(t, names, "nothing is changed")
 	}

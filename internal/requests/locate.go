@@ -13,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/internal/expressions"
 )
 
 // The key attributes of the unit table, which package journal writes.
@@ -46,22 +48,15 @@ func targetsOf(in any) (targets []target) {
 		}
 	case *dynamodb.TransactWriteItemsInput:
 		for _, i := range in.TransactItems {
-			targets = append(targets, target{tableOf(i), keyOf(i)})
+			of := expressions.In(i)
+			t := target{table: aws.ToString(*of.Table)}
+			if i.Put == nil {
+				t.key = *of.Item
+			}
+			targets = append(targets, t)
 		}
 	}
 	return targets
-}
-
-func keyOf(action types.TransactWriteItem) Item {
-	switch {
-	case action.Update != nil:
-		return action.Update.Key
-	case action.Delete != nil:
-		return action.Delete.Key
-	case action.ConditionCheck != nil:
-		return action.ConditionCheck.Key
-	}
-	return nil
 }
 
 // atFault are the targets that the reasons of a cancelled transaction blame.
@@ -107,12 +102,14 @@ func (c *Caller) tableError(ctx context.Context, r Request, in any, err error) *
 	return e
 }
 
+// tablesOf returns the tables of these targets, in order, each once.
 func tablesOf(targets []target) []string {
 	tables := make([]string, len(targets))
 	for i, t := range targets {
 		tables[i] = t.table
 	}
-	return distinct(tables)
+	slices.Sort(tables)
+	return slices.Compact(tables)
 }
 
 // named is the one table whose ARN a text has; all if that is not one of them.

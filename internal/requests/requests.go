@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"slices"
 	"strconv"
 	"time"
 
@@ -278,22 +277,14 @@ func (c *Caller) Write(ctx context.Context, id string, actions []types.TransactW
 	in := &dynamodb.TransactWriteItemsInput{
 		ClientRequestToken: aws.String(id), TransactItems: actions, ReturnConsumedCapacity: c.capacity(),
 	}
-	tables := make([]string, len(actions))
-	for i, action := range actions {
-		tables[i] = tableOf(action)
-	}
-	_, sent, err := Do(ctx, c, Request{Op: "TransactWriteItems", ID: id, Tables: distinct(tables)}, in, c.DB.TransactWriteItems)
+	_, sent, err := Do(ctx, c, Request{Op: "TransactWriteItems", ID: id, Tables: tablesOf(targetsOf(in))}, in, c.DB.TransactWriteItems)
 	return sent, err
 }
 
 // Read reads items as of one moment, in the order of the gets.
 func (c *Caller) Read(ctx context.Context, id string, gets []types.TransactGetItem) ([]Item, error) {
 	in := &dynamodb.TransactGetItemsInput{TransactItems: gets, ReturnConsumedCapacity: c.capacity()}
-	tables := make([]string, len(gets))
-	for i, get := range gets {
-		tables[i] = *get.Get.TableName
-	}
-	out, _, err := Do(ctx, c, Request{Op: "TransactGetItems", ID: id, Tables: distinct(tables)}, in, c.DB.TransactGetItems)
+	out, _, err := Do(ctx, c, Request{Op: "TransactGetItems", ID: id, Tables: tablesOf(targetsOf(in))}, in, c.DB.TransactGetItems)
 	if err != nil {
 		return nil, err
 	}
@@ -371,24 +362,5 @@ func (c *Caller) Query(ctx context.Context, id func() string, in dynamodb.QueryI
 		if in.ExclusiveStartKey = out.LastEvaluatedKey; len(in.ExclusiveStartKey) == 0 {
 			return items, nil
 		}
-	}
-}
-
-// distinct returns the tables of a request, in order, each once. It sorts what it is given.
-func distinct(tables []string) []string {
-	slices.Sort(tables)
-	return slices.Compact(tables)
-}
-
-func tableOf(action types.TransactWriteItem) string {
-	switch {
-	case action.Put != nil:
-		return aws.ToString(action.Put.TableName)
-	case action.Update != nil:
-		return aws.ToString(action.Update.TableName)
-	case action.Delete != nil:
-		return aws.ToString(action.Delete.TableName)
-	default:
-		return aws.ToString(action.ConditionCheck.TableName)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/internal/expressions"
 )
 
 // Limits of DynamoDB ("Quotas in Amazon DynamoDB" in AWS's guide). That a request
@@ -87,46 +89,21 @@ const around = 224
 
 // SizeOf is the size of one action.
 func SizeOf(item types.TransactWriteItem) Size {
+	of := expressions.In(item)
 	s := Size{Actions: 1, Sent: around}
-	text := func(texts ...*string) {
-		for _, t := range texts {
-			s.Sent += quoted(aws.ToString(t))
+	for _, text := range []**string{of.Table, of.Condition, of.Update} {
+		if text != nil {
+			s.Sent += quoted(aws.ToString(*text))
 		}
 	}
-	names := func(all map[string]string) {
-		for placeholder, name := range all {
-			s.Sent += quoted(placeholder) + quoted(name) + len(`:,`)
-		}
+	for placeholder, name := range *of.Names {
+		s.Sent += quoted(placeholder) + quoted(name) + len(`:,`)
 	}
-	stored := func(all map[string]types.AttributeValue) { s = s.Plus(itemSize(all)) }
-	values := func(all map[string]types.AttributeValue) { s.Sent += itemSize(all).Sent }
-	switch {
-	case item.Put != nil:
-		p := item.Put
-		text(p.TableName, p.ConditionExpression)
-		names(p.ExpressionAttributeNames)
-		values(p.ExpressionAttributeValues)
-		stored(p.Item)
-	case item.Update != nil:
-		u := item.Update
-		text(u.TableName, u.ConditionExpression, u.UpdateExpression)
-		names(u.ExpressionAttributeNames)
-		stored(u.ExpressionAttributeValues)
-		stored(u.Key)
-	case item.Delete != nil:
-		d := item.Delete
-		text(d.TableName, d.ConditionExpression)
-		names(d.ExpressionAttributeNames)
-		values(d.ExpressionAttributeValues)
-		stored(d.Key)
-	case item.ConditionCheck != nil:
-		c := item.ConditionCheck
-		text(c.TableName, c.ConditionExpression)
-		names(c.ExpressionAttributeNames)
-		values(c.ExpressionAttributeValues)
-		stored(c.Key)
+	values := itemSize(*of.Values)
+	if of.Update == nil { // only an update may store them
+		values.Stored = 0
 	}
-	return s
+	return s.Plus(values).Plus(itemSize(*of.Item))
 }
 
 // sizeSent is how large a request is that has values of the caller's; 0 of any other.

@@ -31,7 +31,7 @@ var house = map[string]floor{
 	"trace":                {library: true, below: []string{"ordering", "fencing"}},
 	"internal/hooks":       {library: true, below: []string{"trace"}},
 	"record":               {library: true, noAWS: true, below: []string{"trace", "ordering"}},
-	"internal/requests":    {library: true, below: []string{"trace", "internal/hooks", "internal/next", "internal/misuse"}},
+	"internal/requests":    {library: true, below: []string{"trace", "internal/expressions", "internal/hooks", "internal/next"}},
 	"internal/actions":     {library: true, pure: true, below: []string{"fencing", "internal/expressions", "internal/requests"}},
 	"internal/writeback":   {library: true, pure: true, below: []string{"internal/actions"}},
 	"internal/journal":     {library: true, pure: true, below: []string{"internal/plans", "ordering", "fencing", "internal/actions", "internal/expressions", "internal/oneline", "internal/requests"}},
