@@ -23,12 +23,13 @@ func Copy(item types.TransactWriteItem) types.TransactWriteItem {
 func CopyValues(values map[string]types.AttributeValue) map[string]types.AttributeValue {
 	values = maps.Clone(values)
 	for name, v := range values {
-		values[name] = copyValue(v)
+		values[name] = CopyValue(v)
 	}
 	return values
 }
 
-func copyValue(v types.AttributeValue) types.AttributeValue {
+// CopyValue returns a copy of a value at any depth.
+func CopyValue(v types.AttributeValue) types.AttributeValue {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
 		return copyOf(v)
@@ -53,7 +54,7 @@ func copyValue(v types.AttributeValue) types.AttributeValue {
 	case *types.AttributeValueMemberL:
 		all := slices.Clone(v.Value)
 		for i, one := range all {
-			all[i] = copyValue(one)
+			all[i] = CopyValue(one)
 		}
 		return &types.AttributeValueMemberL{Value: all}
 	case *types.AttributeValueMemberM:

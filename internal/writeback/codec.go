@@ -11,6 +11,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/internal/actions"
 )
 
 // Item is an item of a table, or a map within one.
@@ -22,7 +24,7 @@ type Codec struct {
 	dialect
 	traits
 	nullEmptySets bool
-	refused       *FieldError // the field that the SDK cannot decode
+	refused       error // why no record of this type can be stored
 	encoder       *attributevalue.Encoder
 	decoder       *attributevalue.Decoder
 }
@@ -40,11 +42,16 @@ const defaultTagKey = "dynamodbav"
 // New returns the codec of a type, with the SDK's options if there are any. The error says
 // why a record of this type cannot be stored.
 func New(t reflect.Type, encoding func(*attributevalue.EncoderOptions), decoding func(*attributevalue.DecoderOptions)) (*Codec, error) {
-	plain := encoding == nil && decoding == nil
-	if c := plainCodec(t); plain && c != nil {
-		err := c.err()
-		return c, err
+	c := (*Codec)(nil)
+	if encoding == nil && decoding == nil {
+		c = plain.of(t, func() *Codec { return build(t, nil, nil) })
+	} else {
+		c = build(t, encoding, decoding)
 	}
+	return c, c.refused
+}
+
+func build(t reflect.Type, encoding func(*attributevalue.EncoderOptions), decoding func(*attributevalue.DecoderOptions)) *Codec {
 	e, d := attributevalue.EncoderOptions{TagKey: defaultTagKey, NullEmptySets: true}, attributevalue.DecoderOptions{TagKey: defaultTagKey}
 	if encoding != nil {
 		encoding(&e)
@@ -63,34 +70,18 @@ func New(t reflect.Type, encoding func(*attributevalue.EncoderOptions), decoding
 	c := &Codec{typ: t, dialect: dialect{e.TagKey, e.UseEncodingMarshalers, d.UseEncodingUnmarshalers, d.UseNumber}, nullEmptySets: e.NullEmptySets,
 		encoder: attributevalue.NewEncoder(func(o *attributevalue.EncoderOptions) { *o = e }),
 		decoder: attributevalue.NewDecoder(func(o *attributevalue.DecoderOptions) { *o = d })}
-	if e.TagKey != d.TagKey {
-		return c, fmt.Errorf("the TagKey of its EncoderOptions is %q, and that of its DecoderOptions %q: "+
+	c.traits = c.traitsOf(t, true)
+	unreadable := c.unreadable(t, true, "", map[place]bool{})
+	switch {
+	case e.TagKey != d.TagKey:
+		c.refused = fmt.Errorf("the TagKey of its EncoderOptions is %q, and that of its DecoderOptions %q: "+
 			"a record would be written under other names than it is read by", e.TagKey, d.TagKey)
-	}
-	c.traits, c.refused = c.traitsOf(t, true), c.unreadable(t, true, "", map[place]bool{})
-	if plain {
-		learned.Lock()
-		defer learned.Unlock()
-		learned.plain[t] = c
-	}
-	err := c.err()
-	return c, err
-}
-
-func plainCodec(t reflect.Type) *Codec {
-	learned.Lock()
-	defer learned.Unlock()
-	return learned.plain[t]
-}
-
-func (c *Codec) err() error {
-	switch { // a nil pointer would be an error
-	case c.refused != nil:
-		return c.refused
+	case unreadable != nil:
+		c.refused = unreadable
 	case c.lost != nil:
-		return c.lost
+		c.refused = c.lost
 	}
-	return nil
+	return c
 }
 
 // Decode reads an item into a new record, to which out points. An error is a *[FieldError] if a field
@@ -98,7 +89,7 @@ func (c *Codec) err() error {
 func (c *Codec) Decode(item Item, out any) error {
 	given := item
 	if c.custom { // a method may keep or change what it is given
-		item = clone(item)
+		item = actions.CopyValues(item)
 	}
 	err := c.decode(c.exact(c.typ, &types.AttributeValueMemberM{Value: item}), out)
 	if err != nil {
@@ -133,7 +124,7 @@ func (c *Codec) TryEncode(in any) (Item, error) {
 	case !isMap:
 		return Item{}, nil
 	case c.custom || c.dynamic: // a method may return what the record still has
-		return clone(m.Value), nil
+		return actions.CopyValues(m.Value), nil
 	}
 	return m.Value, nil
 }
@@ -157,12 +148,23 @@ func (c *Codec) EncodeValue(in any) (types.AttributeValue, error) {
 }
 
 // What is known of types is worked out once for each.
-var learned = struct {
-	sync.Mutex
-	structures map[structKey]structure
-	traits     map[traitsKey]traits
-	plain      map[reflect.Type]*Codec // without options
-}{structures: map[structKey]structure{}, traits: map[traitsKey]traits{}, plain: map[reflect.Type]*Codec{}}
+var (
+	plain      memo[reflect.Type, *Codec] // without options
+	structures memo[structKey, structure]
+	allTraits  memo[traitsKey, traits]
+)
+
+// memo keeps a value for each key.
+type memo[K comparable, V any] struct{ known sync.Map }
+
+func (m *memo[K, V]) of(key K, workOut func() V) V {
+	if v, there := m.known.Load(key); there {
+		return v.(V)
+	}
+	v := workOut()
+	m.known.Store(key, v)
+	return v
+}
 
 type structKey struct {
 	dialect
@@ -175,26 +177,9 @@ type traitsKey struct {
 }
 
 func (d dialect) structureOf(t reflect.Type) structure {
-	learned.Lock()
-	defer learned.Unlock()
-	s, there := learned.structures[structKey{d, t}]
-	if !there {
-		s = d.structure(t)
-		learned.structures[structKey{d, t}] = s
-	}
-	return s
+	return structures.of(structKey{d, t}, func() structure { return d.structure(t) })
 }
 
 func (d dialect) traitsOf(t reflect.Type, addressable bool) traits {
-	key := traitsKey{d, place{t, addressable}}
-	learned.Lock()
-	of, there := learned.traits[key]
-	learned.Unlock()
-	if !there {
-		of = d.look(t, addressable)
-		learned.Lock()
-		learned.traits[key] = of
-		learned.Unlock()
-	}
-	return of
+	return allTraits.of(traitsKey{d, place{t, addressable}}, func() traits { return d.look(t, addressable) })
 }

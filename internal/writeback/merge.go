@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/internal/actions"
 )
 
 // Merge returns the item to write for a record that was read as raw, was encoded as known right
@@ -163,15 +165,6 @@ func (c *Codec) mergeLists(t reflect.Type, raw, known, now []types.AttributeValu
 	return slices.Concat(merged, beyond)
 }
 
-// encodings returns each of these values as a text to compare it by.
-func encodings(values []types.AttributeValue) []string {
-	all := make([]string, len(values))
-	for i, value := range values {
-		all[i] = text(value)
-	}
-	return all
-}
-
 // oneByOne returns what each element of a list encodes as by itself, up to the first that does not.
 func (c *Codec) oneByOne(t reflect.Type, raw []types.AttributeValue) (known []types.AttributeValue) {
 	if t == nil {
@@ -205,22 +198,15 @@ func (c *Codec) mergeSets(t reflect.Type, raw, known, now types.AttributeValue) 
 	case kind != kindRead || len(read) != len(readAs):
 		return now
 	}
-	has := func(all []types.AttributeValue) map[string]bool {
-		texts := map[string]bool{}
-		for _, e := range all {
-			texts[text(e)] = true
-		}
-		return texts
-	}
-	still, before := has(elements), has(readAs)
+	still, before := timesOf(elements), timesOf(readAs)
 	var merged []types.AttributeValue
 	for i, e := range readAs {
-		if still[text(e)] {
+		if still[text(e)] > 0 {
 			merged = append(merged, read[i])
 		}
 	}
 	for _, e := range elements {
-		if !before[text(e)] {
+		if before[text(e)] == 0 {
 			merged = append(merged, e)
 		}
 	}
@@ -230,20 +216,22 @@ func (c *Codec) mergeSets(t reflect.Type, raw, known, now types.AttributeValue) 
 // hasMoreDuplicates reports whether an element is in a set twice, and was not there as often before. DynamoDB
 // refuses such a set. What was read has duplicates if the type has one value for several of DynamoDB's.
 func hasMoreDuplicates(now, before []types.AttributeValue) bool {
-	times := func(all []string) map[string]int {
-		counts := map[string]int{}
-		for _, text := range all {
-			counts[text]++
-		}
-		return counts
-	}
-	was := times(encodings(before))
-	for as, n := range times(encodings(now)) {
+	was := timesOf(before)
+	for as, n := range timesOf(now) {
 		if n > max(1, was[as]) {
 			return true
 		}
 	}
 	return false
+}
+
+// timesOf counts how often each of these values is there, by its text.
+func timesOf(values []types.AttributeValue) map[string]int {
+	times := map[string]int{}
+	for _, v := range values {
+		times[text(v)]++
+	}
+	return times
 }
 
 // readsAs reports whether a value of a custom type, once it is read, encodes as wanted.
@@ -255,7 +243,7 @@ func (c *Codec) readsAs(t reflect.Type, value, wanted types.AttributeValue) bool
 // again returns what a value encodes as once it is decoded.
 func (c *Codec) again(t reflect.Type, value types.AttributeValue) (types.AttributeValue, error) {
 	out := reflect.New(t)
-	if err := c.decoder.Decode(c.exact(t, cloneValue(value)), out.Interface()); err != nil {
+	if err := c.decoder.Decode(c.exact(t, actions.CopyValue(value)), out.Interface()); err != nil {
 		return nil, err
 	}
 	return c.encoder.Encode(out.Interface())

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/internal/arbitrary"
 )
 
@@ -42,7 +43,7 @@ func written[T any](t *testing.T, raw Item, change func(*T)) Item {
 func changed[T any](t *testing.T, raw Item, change func(*T)) (Item, error) {
 	t.Helper()
 	c := must(New(reflect.TypeFor[T](), nil, nil))(t)
-	before := clone(raw)
+	before := actions.CopyValues(raw)
 	var record T
 	require.NoError(t, c.Decode(raw, &record))
 	known := must(c.Encode(&record))(t)
@@ -55,7 +56,7 @@ func changed[T any](t *testing.T, raw Item, change func(*T)) (Item, error) {
 
 // with returns a copy of an item with some attributes replaced; nil removes one.
 func with(item Item, changes Item) Item {
-	all := clone(item)
+	all := actions.CopyValues(item)
 	for name, value := range changes {
 		if all[name] = value; value == nil {
 			delete(all, name)
@@ -426,7 +427,7 @@ func FuzzMerge(f *testing.F) {
 		if err != nil {
 			return
 		}
-		before := clone(raw)
+		before := actions.CopyValues(raw)
 		merged, err = c.Merge(raw, known, now)
 		require.Equal(t, before, raw)
 		if err != nil {

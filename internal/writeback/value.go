@@ -1,9 +1,9 @@
 package writeback
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -14,75 +14,42 @@ import (
 
 // same reports whether DynamoDB takes two values for one: numbers count by value, and the
 // elements of a set in any order.
-func same(a, b types.AttributeValue) bool {
-	switch a := a.(type) {
-	case *types.AttributeValueMemberS:
-		b, is := b.(*types.AttributeValueMemberS)
-		return is && a.Value == b.Value
-	case *types.AttributeValueMemberB:
-		b, is := b.(*types.AttributeValueMemberB)
-		return is && bytes.Equal(a.Value, b.Value)
-	case *types.AttributeValueMemberM:
-		b, is := b.(*types.AttributeValueMemberM)
-		return is && maps.EqualFunc(a.Value, b.Value, same)
-	case *types.AttributeValueMemberL:
-		b, is := b.(*types.AttributeValueMemberL)
-		return is && slices.EqualFunc(a.Value, b.Value, same)
-	}
-	return text(a) == text(b)
-}
+func same(a, b types.AttributeValue) bool { return reflect.DeepEqual(a, b) || text(a) == text(b) }
 
-// text writes a value: two that are the same have one text, and no others have.
-func text(v types.AttributeValue) string { return string(appendText(nil, v)) }
-
-func appendText(to []byte, v types.AttributeValue) []byte {
-	if elements, kind := elementsOf(v); elements != nil {
-		texts := make([]string, len(elements))
-		for i, e := range elements {
-			texts[i] = text(e)
-		}
-		slices.Sort(texts)
-		return appendAll(append(to, kind...), texts)
-	}
+// text writes a value: two that are the same have one text, and no others have. All that may have any
+// content is quoted, so that no two lists of parts look alike.
+func text(v types.AttributeValue) string {
+	elements, kind := elementsOf(v)
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
-		return appendPart(append(to, 'S'), v.Value)
+		return "S" + strconv.Quote(v.Value)
 	case *types.AttributeValueMemberN:
-		return appendPart(append(to, 'N'), actions.NumberText(v.Value))
+		return "N" + strconv.Quote(actions.NumberText(v.Value))
 	case *types.AttributeValueMemberB:
-		return appendPart(append(to, 'B'), string(v.Value))
+		return "B" + strconv.Quote(string(v.Value))
 	case *types.AttributeValueMemberBOOL:
-		return strconv.AppendBool(append(to, 'b'), v.Value)
+		return fmt.Sprintf("BOOL %t", v.Value)
 	case *types.AttributeValueMemberNULL:
-		return strconv.AppendBool(append(to, '0'), v.Value)
-	case *types.AttributeValueMemberL:
-		texts := make([]string, len(v.Value))
-		for i, e := range v.Value {
-			texts[i] = text(e)
-		}
-		return appendAll(append(to, 'L'), texts)
+		return fmt.Sprintf("NULL %t", v.Value)
 	case *types.AttributeValueMemberM:
-		var texts []string
+		texts := []string{}
 		for _, name := range slices.Sorted(maps.Keys(v.Value)) {
-			texts = append(texts, name, text(v.Value[name]))
+			texts = append(texts, strconv.Quote(name)+text(v.Value[name]))
 		}
-		return appendAll(append(to, 'M'), texts)
+		return fmt.Sprint("M", texts)
+	case *types.AttributeValueMemberL:
+		return fmt.Sprint("L", encodings(v.Value))
 	}
-	return fmt.Appendf(to, "?%T", v) // no value that DynamoDB has
+	if kind == "" {
+		return fmt.Sprintf("%T", v) // no value that DynamoDB has
+	}
+	texts := encodings(elements)
+	slices.Sort(texts)
+	return fmt.Sprint(kind, texts)
 }
 
-// appendPart writes its length as well, so that no two lists of parts look alike.
-func appendPart(to []byte, part string) []byte {
-	return append(append(strconv.AppendInt(to, int64(len(part)), 10), ':'), part...)
-}
-
-func appendAll(to []byte, parts []string) []byte {
-	to = append(strconv.AppendInt(to, int64(len(parts)), 10), ':')
-	for _, part := range parts {
-		to = appendPart(to, part)
-	}
-	return to
-}
+// encodings returns each of these values as a text to compare it by.
+func encodings(values []types.AttributeValue) []string { return each(values, text) }
 
 // elementsOf returns the elements of a set, and the name of its type; nil if it is no set.
 func elementsOf(set types.AttributeValue) (elements []types.AttributeValue, kind string) {
@@ -125,51 +92,4 @@ func each[E any](elements []types.AttributeValue, of func(types.AttributeValue) 
 		all[i] = of(e)
 	}
 	return all
-}
-
-// clone copies an item with all that is in it.
-func clone(item Item) Item {
-	all := make(Item, len(item))
-	for name, value := range item {
-		all[name] = cloneValue(value)
-	}
-	return all
-}
-
-func cloneValue(v types.AttributeValue) types.AttributeValue {
-	switch v := v.(type) {
-	case *types.AttributeValueMemberS:
-		c := *v
-		return &c
-	case *types.AttributeValueMemberN:
-		c := *v
-		return &c
-	case *types.AttributeValueMemberBOOL:
-		c := *v
-		return &c
-	case *types.AttributeValueMemberNULL:
-		c := *v
-		return &c
-	case *types.AttributeValueMemberB:
-		return &types.AttributeValueMemberB{Value: bytes.Clone(v.Value)}
-	case *types.AttributeValueMemberSS:
-		return &types.AttributeValueMemberSS{Value: slices.Clone(v.Value)}
-	case *types.AttributeValueMemberNS:
-		return &types.AttributeValueMemberNS{Value: slices.Clone(v.Value)}
-	case *types.AttributeValueMemberBS:
-		c := &types.AttributeValueMemberBS{Value: slices.Clone(v.Value)}
-		for i, b := range v.Value {
-			c.Value[i] = bytes.Clone(b)
-		}
-		return c
-	case *types.AttributeValueMemberL:
-		c := &types.AttributeValueMemberL{Value: slices.Clone(v.Value)}
-		for i, e := range v.Value {
-			c.Value[i] = cloneValue(e)
-		}
-		return c
-	case *types.AttributeValueMemberM:
-		return &types.AttributeValueMemberM{Value: clone(v.Value)}
-	}
-	return v
 }

@@ -36,9 +36,6 @@ type (
 	decodeTrial func(part types.AttributeValue) error
 )
 
-// refuses reports whether a part does not encode, whatever the error.
-func (try encodeTrial) refuses(part reflect.Value) bool { return try(part) != nil }
-
 // whereEncoding adds to an error of the encoder the field that caused it. If several fields fail, it
 // returns the error of the first one, so that the error does not depend on the order of maps.
 func (c *Codec) whereEncoding(in any, err error) error {
@@ -87,7 +84,7 @@ func (c *Codec) failsWithin(v reflect.Value, path string, try encodeTrial) *Fiel
 	case reflect.Map:
 		return c.entryFails(v, path, try)
 	case reflect.Slice, reflect.Array:
-		if t.Elem().Kind() == reflect.Uint8 || t.Kind() == reflect.Slice && try.refuses(reflect.MakeSlice(t, 0, 0)) {
+		if t.Elem().Kind() == reflect.Uint8 || t.Kind() == reflect.Slice && try(reflect.MakeSlice(t, 0, 0)) != nil {
 			return nil
 		}
 		for i := range v.Len() {
@@ -125,7 +122,7 @@ func (c *Codec) fieldFails(v reflect.Value, path string) *FieldError {
 
 func (c *Codec) entryFails(v reflect.Value, path string, try encodeTrial) (first *FieldError) {
 	t := v.Type()
-	if try.refuses(reflect.MakeMap(t)) {
+	if try(reflect.MakeMap(t)) != nil {
 		return nil
 	}
 	for each := v.MapRange(); each.Next(); {
@@ -240,7 +237,7 @@ func (c *Codec) FieldOf(place []actions.Step) (path string) {
 // whereDecoding adds to an error of the decoder the field that caused it, as whereEncoding does.
 func (c *Codec) whereDecoding(item types.AttributeValue, err error) error {
 	found := c.failsToDecode(c.typ, item, "", func(part types.AttributeValue) error {
-		return c.decode(cloneValue(part), reflect.New(c.typ).Interface())
+		return c.decode(actions.CopyValue(part), reflect.New(c.typ).Interface())
 	})
 	if found == nil { // a method failed once, and not again
 		return err
@@ -334,7 +331,7 @@ func (c *Codec) checked(in any) (value types.AttributeValue, err error) {
 	case err != nil:
 		return nil, err
 	case c.unmarshalers && !c.marshalers:
-		if err := c.decode(cloneValue(value), reflect.New(base(reflect.TypeOf(in))).Interface()); err != nil {
+		if err := c.decode(actions.CopyValue(value), reflect.New(base(reflect.TypeOf(in))).Interface()); err != nil {
 			return nil, fmt.Errorf("it is written without a method of package encoding, and could not be read back: %w; "+
 				"set UseEncodingMarshalers (Table.EncoderOptions) as well", err)
 		}

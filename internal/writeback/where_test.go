@@ -204,7 +204,7 @@ func TestWhereDecodingFails(t *testing.T) {
 	} {
 		codec := must(New(reflect.TypeOf(c.of), nil, nil))(t)
 		c.item = with(c.item, Item{"ID": s("1"), "unknown": bad, "A": n("1")})
-		before := clone(c.item)
+		before := actions.CopyValues(c.item)
 		for range 5 { // the order of maps
 			err := codec.Decode(c.item, reflect.New(reflect.TypeOf(c.of)).Interface())
 			require.Equal(t, c.want, as[*FieldError](t, err, "%s of %T", c.want, c.of).Field, "%T: %v", c.of, err)
