@@ -103,24 +103,23 @@ func (l *Level) Refuse(c Call, keys ...ordering.Key) error {
 func (l *Level) RefuseUnit() error {
 	for ; l != nil; l = l.outer {
 		if l.holder.Kind() == Unit && !l.holder.Holding().Ended {
-			return &insideError{unit: l.holder.Nonce()}
+			return &refusal{"a unit of work cannot begin inside another: do everything in one function, or begin it when unit " +
+				l.holder.Nonce() + " has ended"}
 		}
 	}
 	return nil
 }
 
-// insideError says that a unit would begin inside another.
-type insideError struct{ unit string }
+// refusal is a call that was refused whatever keys it needs.
+type refusal struct{ text string }
 
-func (e *insideError) Error() string {
-	return fmt.Sprintf("a unit of work cannot begin inside another: do everything in one function, or begin it when unit %s has ended", e.unit)
-}
+func (e *refusal) Error() string { return e.text }
 
 // WhatNext is for lockset.NextOf.
-func (e *insideError) WhatNext() next.Next { return next.FixCall }
+func (e *refusal) WhatNext() next.Next { return next.FixCall }
 
 // Unwrap returns ErrNested.
-func (e *insideError) Unwrap() error { return ErrNested }
+func (e *refusal) Unwrap() error { return ErrNested }
 
 // RefuseClose returns an error if one of these clients would be closed by the caller of a set or unit
 // that it waits for.
@@ -128,24 +127,12 @@ func (l *Level) RefuseClose(clients ...any) error {
 	for ; l != nil; l = l.outer {
 		h := l.holder.Holding()
 		if !h.Ended && slices.ContainsFunc(h.Clients, func(c any) bool { return slices.Contains(clients, c) }) {
-			return &closeError{l.holder}
+			return &refusal{fmt.Sprintf("Close would wait for the %s %s of its own caller, for ever: call it when that has ended",
+				l.holder.Kind(), l.holder.Nonce())}
 		}
 	}
 	return nil
 }
-
-// closeError says that a client would be closed by the caller of one of its sets or units.
-type closeError struct{ holder Holder }
-
-func (e *closeError) Error() string {
-	return fmt.Sprintf("Close would wait for the %s %s of its own caller, for ever: call it when that has ended", e.holder.Kind(), e.holder.Nonce())
-}
-
-// WhatNext is for lockset.NextOf.
-func (e *closeError) WhatNext() next.Next { return next.FixCall }
-
-// Unwrap returns ErrNested.
-func (e *closeError) Unwrap() error { return ErrNested }
 
 // Began notes a set that began under these holders, and whether it waited for its keys.
 func (l *Level) Began(set Holder, waited bool) {

@@ -3,13 +3,12 @@ package requests
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
@@ -18,40 +17,25 @@ import (
 // serverTime is the time at which an answer says that it was sent. Of an error the SDK
 // keeps the HTTP response, and no metadata.
 func serverTime(out any, err error) (server time.Time, told bool) {
-	if err != nil {
-		var response *smithyhttp.ResponseError
-		if !errors.As(err, &response) || response.Response == nil || response.Response.Response == nil {
-			return time.Time{}, false
-		}
-		server, err = smithyhttp.ParseTime(response.Response.Header.Get("Date"))
-		return server, err == nil
+	if err == nil {
+		metadata, _ := fieldOf(out, "ResultMetadata").(middleware.Metadata)
+		return awsmiddleware.GetServerTime(metadata)
 	}
-	return awsmiddleware.GetServerTime(metadataOf(out))
+	var response *smithyhttp.ResponseError
+	if !errors.As(err, &response) || response.Response == nil || response.Response.Response == nil {
+		return time.Time{}, false
+	}
+	server, err = smithyhttp.ParseTime(response.Response.Header.Get("Date"))
+	return server, err == nil
 }
 
-// metadataOf returns the metadata of an answer.
-func metadataOf(out any) middleware.Metadata {
-	switch o := out.(type) {
-	case *dynamodb.GetItemOutput:
-		return o.ResultMetadata
-	case *dynamodb.UpdateItemOutput:
-		return o.ResultMetadata
-	case *dynamodb.TransactGetItemsOutput:
-		return o.ResultMetadata
-	case *dynamodb.TransactWriteItemsOutput:
-		return o.ResultMetadata
-	case *dynamodb.QueryOutput:
-		return o.ResultMetadata
-	case *dynamodb.ScanOutput:
-		return o.ResultMetadata
-	case *dynamodb.BatchExecuteStatementOutput:
-		return o.ResultMetadata
-	case *dynamodb.DescribeTableOutput:
-		return o.ResultMetadata
-	case *dynamodb.DescribeTimeToLiveOutput:
-		return o.ResultMetadata
+// fieldOf returns a field that answers of the SDK have; nil of one that has none.
+func fieldOf(out any, name string) any {
+	field := reflect.ValueOf(out).Elem().FieldByName(name)
+	if !field.IsValid() {
+		return nil
 	}
-	return middleware.Metadata{}
+	return field.Interface()
 }
 
 // OffBy is by how much a clock is ahead of the server's at least, or behind it if that is
@@ -73,12 +57,8 @@ var skewCodes = []string{"RequestTimeTooSkewed", "RequestExpired", "RequestInThe
 
 func isSignedAtAnotherTime(err error) bool {
 	var api smithy.APIError
-	return errors.As(err, &api) && saysAnotherTime(api.ErrorCode(), api.ErrorMessage())
-}
-
-func saysAnotherTime(code, said string) bool {
-	return slices.Contains(skewCodes, code) || slices.Contains(signatureCodes, code) &&
-		(strings.Contains(said, "Signature expired") || strings.Contains(said, "Signature not yet current"))
+	return hasCode(err, skewCodes...) || hasCode(err, signatureCodes...) && errors.As(err, &api) &&
+		(strings.Contains(api.ErrorMessage(), "Signature expired") || strings.Contains(api.ErrorMessage(), "Signature not yet current"))
 }
 
 // stamp is a time as signatures have it.

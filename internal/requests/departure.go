@@ -153,7 +153,6 @@ func wantsProxyPassword(err error) bool {
 // as a Region that is not set, and what one has denied, stays.
 func mayLeaveLater(err error) bool {
 	var dns *net.DNSError
-	var api smithy.APIError
 	switch {
 	case neverSent(err), hasNoRegion(err), isMalformed(err), errors.As(err, new(*tls.CertificateVerificationError)),
 		errors.As(err, new(*net.AddrError)), isOfAnotherProtocol(err), wantsProxyPassword(err):
@@ -162,9 +161,8 @@ func mayLeaveLater(err error) bool {
 		return !dns.IsNotFound
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), serverSide(err), statusOf(err) == http.StatusTooManyRequests:
 		return true
-	case errors.As(err, &api): // of the service that gives credentials
-		return slices.Contains(busyCodes, api.ErrorCode()) || slices.Contains(noAnswerCodes, api.ErrorCode()) ||
-			isExpired(err) || api.ErrorCode() == "IDPCommunicationError"
+	case errors.As(err, new(smithy.APIError)): // of the service that gives credentials
+		return hasCode(err, slices.Concat(busyCodes, noAnswerCodes, expiredCodes)...) || hasCode(err, "IDPCommunicationError")
 	case statusOf(err) != 0:
 		return false
 	}

@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ const (
 	codeAbsent     = "ResourceNotFoundException"
 	codeDenied     = "AccessDeniedException"
 	codeInvalid    = "ValidationException"
+	codeConflict   = "TransactionConflictException"
 	codeReplicated = "ReplicatedWriteConflictException"
 	codeLimit      = "LimitExceededException"
 )
@@ -29,22 +31,19 @@ var (
 	unknownKeyCodes = []string{"UnrecognizedClientException", "InvalidClientTokenId", "InvalidAccessKeyId", "InvalidAccessKeyIdException"}
 	signatureCodes  = []string{"InvalidSignatureException", "SignatureDoesNotMatch", "IncompleteSignature", "IncompleteSignatureException"}
 	unsignedCodes   = []string{"MissingAuthenticationToken", "MissingAuthenticationTokenException"}
+	expiredCodes    = []string{"ExpiredTokenException", "ExpiredToken"} // the SDK fetches others if it knows where
 	accountCodes    = []string{"SubscriptionRequiredException", "SubscriptionRequired", "OptInRequired", "OptInRequiredException"}
 )
 
-// codeOf is the code of a reason, as an error of its own would have it.
-func codeOf(r types.CancellationReason) string {
-	switch code := Code(r); code {
-	case "ResourceNotFound":
-		return codeAbsent
-	case "AccessDenied":
-		return codeDenied
-	case reasonInvalid:
-		return codeInvalid
-	default:
-		return code
-	}
+// errorCodes are the codes that errors have for reasons of cancelled transactions, and for errors of
+// statements, which are named otherwise.
+var errorCodes = map[string]string{
+	"ResourceNotFound": codeAbsent, "AccessDenied": codeDenied, reasonInvalid: codeInvalid, reasonConflict: codeConflict,
+	reasonThroughput: "ProvisionedThroughputExceededException",
 }
+
+// codeOf is the code of a reason, as an error of its own would have it.
+func codeOf(reason string) string { return cmp.Or(errorCodes[reason], reason) }
 
 // codesOf are the codes of an error: of a cancelled transaction those of its reasons.
 func codesOf(err error) (codes []string) {
@@ -54,7 +53,7 @@ func codesOf(err error) (codes []string) {
 	case errors.As(err, &canceled):
 		for _, r := range canceled.CancellationReasons {
 			if Code(r) != ReasonNone {
-				codes = append(codes, codeOf(r))
+				codes = append(codes, codeOf(Code(r)))
 			}
 		}
 	case errors.As(err, &api):
@@ -73,13 +72,11 @@ func ConcernsAll(err error) bool {
 	case errors.As(err, &other):
 		return other.unreached
 	}
-	return isExpired(err) || isSignedAtAnotherTime(err) || slices.ContainsFunc(codesOf(err), rejectsCredentials)
+	return isSignedAtAnotherTime(err) || slices.ContainsFunc(codesOf(err), rejectsCredentials)
 }
 
 func rejectsCredentials(code string) bool {
-	return slices.ContainsFunc([][]string{unknownKeyCodes, signatureCodes, unsignedCodes, accountCodes}, func(codes []string) bool {
-		return slices.Contains(codes, code)
-	})
+	return slices.Contains(slices.Concat(unknownKeyCodes, signatureCodes, unsignedCodes, expiredCodes, accountCodes), code)
 }
 
 // explain says what is wrong and what to do, around what an error says itself.
@@ -97,8 +94,8 @@ func explain(err error) string {
 		return fmt.Sprintf("%s (%s): %s", problem, said, do)
 	}
 	for _, code := range codesOf(err) {
-		if problem, _ := diagnose(code, said); problem != "" {
-			return explained(code, said)
+		if text := explained(code, said); text != said {
+			return text
 		}
 	}
 	return said
@@ -117,7 +114,7 @@ func whyAll(err error) (problem, do string) {
 		return clockText(err), "set it, and keep it right by NTP"
 	}
 	for _, code := range codesOf(err) {
-		if rejectsCredentials(code) || isExpiredCode(code) {
+		if rejectsCredentials(code) {
 			return diagnose(code, "")
 		}
 	}
@@ -216,7 +213,7 @@ func diagnose(code, said string) (problem, do string) {
 		return "the credentials were rejected: the signature is wrong", "correct the secret access key; a proxy must not change requests"
 	case slices.Contains(unsignedCodes, code):
 		return "the request had no credentials", "give this process credentials: by its environment, a profile or a role"
-	case isExpiredCode(code):
+	case slices.Contains(expiredCodes, code):
 		return "the credentials have expired", "renew them"
 	case slices.Contains(accountCodes, code):
 		return "the account may not use DynamoDB here", "complete the sign-up of the account, and enable the Region for it"

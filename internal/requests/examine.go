@@ -118,6 +118,7 @@ func (e *Examination) judgeTTL(ttl *types.TimeToLiveDescription) {
 // judge takes note of what a trial came to, and reports whether others have any point.
 func (e *Examination) judge(t Trial, err error) (goOn bool) {
 	var table *TableError
+	misshapen := slices.Contains(codesOf(err), codeInvalid) // our requests being well formed, the table is not
 	switch {
 	case err == nil, KindOf(err) == Refused:
 		e.fits = true
@@ -131,18 +132,18 @@ func (e *Examination) judge(t Trial, err error) (goOn bool) {
 		problem, do := diagnose(codesOf(err)[0], Said(err))
 		e.add(err, fmt.Sprintf("%s (%s)", problem, Said(err)), do)
 		return false
-	case hasCode(err, "AccessDeniedException"):
+	case hasCode(err, codeDenied):
 		if !e.denied[t.permission] {
 			e.denied[t.permission] = true
 			e.add(err, fmt.Sprintf("%s is denied (%s)", t.name, Said(err)), toAllow(t.permission, Said(err)))
 		}
-	case isMisshapen(err) && !e.fits:
+	case misshapen && !e.fits:
 		swapped := errors.As(err, &table) && strings.HasSuffix(table.advice, areSwapped)
 		e.wrongKeys(err, fmt.Sprintf("its keys are not %s (%s)", keysText(e.Keys), Said(err)), swapped)
 		return false
 	default:
 		e.add(err, fmt.Sprintf("%s is refused (%s)", t.name, Said(err)), "see to it that DynamoDB takes this request: holdall needs it")
-		return isMisshapen(err) // what is wrong with other requests is wrong with all
+		return misshapen // what is wrong with other requests is wrong with all
 	}
 	return true
 }
@@ -176,31 +177,19 @@ func keysText(names []string) string {
 
 func keysOf(table *types.TableDescription) string {
 	keys := make([]string, len(table.KeySchema))
+	kinds := map[string]types.ScalarAttributeType{}
+	for _, definition := range table.AttributeDefinitions {
+		kinds[aws.ToString(definition.AttributeName)] = definition.AttributeType
+	}
 	for i, key := range table.KeySchema {
 		name := aws.ToString(key.AttributeName)
-		var kind types.ScalarAttributeType
-		for _, definition := range table.AttributeDefinitions {
-			if aws.ToString(definition.AttributeName) == name {
-				kind = definition.AttributeType
-			}
-		}
-		keys[i] = keyText(name, key.KeyType, kind)
+		keys[i] = keyText(name, key.KeyType, kinds[name])
 	}
 	return strings.Join(keys, ", ")
 }
 
 func keyText(name string, key types.KeyType, kind types.ScalarAttributeType) string {
 	return fmt.Sprintf("%q (%s, %s)", name, key, kind)
-}
-
-// isMisshapen reports whether DynamoDB takes no such request on this table: our requests
-// being well formed, the reason is how the table is made.
-func isMisshapen(err error) bool {
-	var canceled *types.TransactionCanceledException
-	if errors.As(err, &canceled) {
-		return slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool { return Code(r) == "ValidationError" })
-	}
-	return hasCode(err, "ValidationException")
 }
 
 // Describer says how a table is made, as *dynamodb.Client does. What a Caller asks need

@@ -47,20 +47,9 @@ const (
 // busyCodes are the errors that say: not now. DynamoDB writes nothing before
 // answering any of them.
 var busyCodes = []string{
-	"TransactionConflictException", "ProvisionedThroughputExceededException",
+	codeConflict, "ProvisionedThroughputExceededException",
 	"ThrottlingException", "Throttling", "RequestLimitExceeded", "ThrottlingError",
 	"KMSThrottlingException", "KmsThrottledException", codeReplicated, codeLimit,
-}
-
-// isExpired reports whether a request was refused because the session token of its credentials
-// had expired. The SDK fetches other credentials if it knows where.
-func isExpired(err error) bool {
-	var api smithy.APIError
-	return errors.As(err, &api) && isExpiredCode(api.ErrorCode())
-}
-
-func isExpiredCode(code string) bool {
-	return code == "ExpiredTokenException" || code == "ExpiredToken"
 }
 
 // noAnswerCodes are the service's ways of not knowing either. UnknownError is
@@ -78,7 +67,6 @@ func KindOf(err error) Kind {
 	var canceled *types.TransactionCanceledException
 	var observed *observedError
 	var other *foreignError
-	var api smithy.APIError
 	switch {
 	case errors.As(err, &observed) && !observed.left: // whatever was asked for credentials has answered
 		return kindOfUnsent(err)
@@ -95,11 +83,11 @@ func KindOf(err error) Kind {
 			return Invalid
 		}
 		return NoAnswer
-	case errors.As(err, &api):
+	case errors.As(err, new(smithy.APIError)):
 		switch {
-		case slices.Contains(busyCodes, api.ErrorCode()), isSignedAtAnotherTime(err), isExpired(err):
+		case hasCode(err, busyCodes...), isSignedAtAnotherTime(err), hasCode(err, expiredCodes...):
 			return Busy
-		case slices.Contains(noAnswerCodes, api.ErrorCode()), serverSide(err):
+		case hasCode(err, noAnswerCodes...), serverSide(err):
 			return NoAnswer
 		default:
 			return Invalid
@@ -152,11 +140,7 @@ func IsBusy(r types.CancellationReason) bool {
 
 // isConflict reports whether a request was refused for a transaction or a write of others.
 func isConflict(err error) bool {
-	var canceled *types.TransactionCanceledException
-	if errors.As(err, &canceled) {
-		return slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool { return Code(r) == reasonConflict })
-	}
-	return hasCode(err, "TransactionConflictException") || hasCode(err, codeReplicated)
+	return slices.Contains(codesOf(err), codeConflict) || hasCode(err, codeReplicated)
 }
 
 // Code returns the code of a cancellation reason, "None" where there is none.
@@ -183,21 +167,14 @@ func KindOfStatement(err *types.BatchStatementError) Kind {
 
 // errorOf is the error of a statement as the SDK has it of a request.
 func errorOf(err *types.BatchStatementError) error {
-	if err == nil {
+	switch KindOfStatement(err) {
+	case Done:
 		return nil
-	}
-	code := string(err.Code)
-	switch err.Code {
-	case types.BatchStatementErrorCodeEnumConditionalCheckFailed:
+	case Refused:
 		return &types.ConditionalCheckFailedException{Message: err.Message}
-	case types.BatchStatementErrorCodeEnumResourceNotFound, types.BatchStatementErrorCodeEnumAccessDenied,
-		types.BatchStatementErrorCodeEnumTransactionConflict, types.BatchStatementErrorCodeEnumProvisionedThroughputExceeded:
-		code += "Exception"
-	case types.BatchStatementErrorCodeEnumValidationError:
-		code = "ValidationException"
-	default: // the others are called the same
+	default:
+		return &smithy.GenericAPIError{Code: codeOf(string(err.Code)), Message: aws.ToString(err.Message)}
 	}
-	return &smithy.GenericAPIError{Code: code, Message: aws.ToString(err.Message)}
 }
 
 // statusOf is the HTTP status of the answer that err is; 0 if it is none.
@@ -232,24 +209,12 @@ func (e *notSentError) Error() string {
 	return fmt.Sprintf("%d bytes, and a request has at most %d: it was not sent", e.size, MaxSent)
 }
 
-// SameCode reports whether two errors of the SDK have the same code.
-func SameCode(a, b error) bool {
-	var x, y smithy.APIError
-	return errors.As(a, &x) && errors.As(b, &y) && x.ErrorCode() == y.ErrorCode()
-}
-
 // IsAbsent reports whether a request was refused because a table is not there.
 func IsAbsent(err error) bool { return slices.Contains(codesOf(err), codeAbsent) }
 
 // IsInvalidWrite reports whether a write was refused for what it says, or for what the item is that
 // it was to change: not for a table that is not there, or for a permission.
-func IsInvalidWrite(err error) bool {
-	var canceled *types.TransactionCanceledException
-	if errors.As(err, &canceled) {
-		return slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool { return Code(r) == reasonInvalid })
-	}
-	return hasCode(err, "ValidationException")
-}
+func IsInvalidWrite(err error) bool { return slices.Contains(codesOf(err), codeInvalid) }
 
 // MayBePart reports whether a request is invalid for what may be wrong with only a part of it: its
 // size, or one of its items. A table that is not there is known by its name.
@@ -272,12 +237,13 @@ func IsTooLarge(err error) bool {
 		return !slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool { return Code(r) != ReasonNone })
 	}
 	// "size" of what is written, "too large" of what is read
-	return hasCode(invalid.Err, "ValidationException") && slices.ContainsFunc([]string{"size", "too large"}, func(words string) bool {
+	return hasCode(invalid.Err, codeInvalid) && slices.ContainsFunc([]string{"size", "too large"}, func(words string) bool {
 		return strings.Contains(strings.ToLower(invalid.Err.Error()), words)
 	})
 }
 
-func hasCode(err error, code string) bool {
+// hasCode reports whether an error of the SDK has one of these codes.
+func hasCode(err error, codes ...string) bool {
 	var api smithy.APIError
-	return errors.As(err, &api) && api.ErrorCode() == code
+	return errors.As(err, &api) && slices.Contains(codes, api.ErrorCode())
 }

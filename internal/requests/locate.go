@@ -151,7 +151,7 @@ func (c *Caller) search(ctx context.Context, tables []string, targets []target, 
 		}
 		readErr := c.lookAt(ctx, table, key)
 		switch {
-		case SameCode(readErr, err) && (i >= 0 || IsAbsent(readErr)):
+		case hasCode(readErr, codesOf(err)...) && (i >= 0 || IsAbsent(readErr)):
 			return []string{table}
 		case readErr == nil, hasCode(readErr, codeInvalid):
 			suspects = slices.DeleteFunc(suspects, func(s string) bool { return s == table })

@@ -135,19 +135,15 @@ func (c *Caller) hurry(ctx context.Context, begin time.Time, bytes int) (_ conte
 	if !limited {
 		return ctx, func() {}, 0
 	}
-	until := begin.Add(c.allowance(0, bytes) + c.allowance(doublings(1, c.answers()), bytes))
-	if !o.now {
-		most, until = 0, later(begin, o.end).Add(allowed(c.Attempt, c.Most, 0, bytes, c.Patience))
-	} else {
-		most = mostUnanswered
+	var until time.Time
+	switch once := allowed(c.Attempt, c.Most, 0, bytes, c.Patience); {
+	case o.now:
+		most, until = mostUnanswered, begin.Add(c.allowance(0, bytes)+c.allowance(doublings(1, c.answers()), bytes))
+	case begin.After(o.end):
+		until = begin.Add(once)
+	default:
+		until = o.end.Add(once)
 	}
 	ctx, cancel = context.WithDeadlineCause(ctx, until, ErrPatience)
 	return ctx, cancel, most
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

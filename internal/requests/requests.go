@@ -196,33 +196,16 @@ func (c *Caller) capacity() types.ReturnConsumedCapacity {
 }
 
 // consumed is the capacity that an answer reports, of all tables.
-func consumed(out any) float64 {
-	var units float64
-	add := func(cs ...types.ConsumedCapacity) {
-		for _, c := range cs {
-			units += aws.ToFloat64(c.CapacityUnits)
+func consumed(out any) (units float64) {
+	switch of := fieldOf(out, "ConsumedCapacity").(type) {
+	case *types.ConsumedCapacity:
+		if of != nil {
+			units = aws.ToFloat64(of.CapacityUnits)
 		}
-	}
-	one := func(c *types.ConsumedCapacity) {
-		if c != nil {
-			add(*c)
+	case []types.ConsumedCapacity:
+		for _, one := range of {
+			units += aws.ToFloat64(one.CapacityUnits)
 		}
-	}
-	switch o := out.(type) {
-	case *dynamodb.GetItemOutput:
-		one(o.ConsumedCapacity)
-	case *dynamodb.UpdateItemOutput:
-		one(o.ConsumedCapacity)
-	case *dynamodb.QueryOutput:
-		one(o.ConsumedCapacity)
-	case *dynamodb.ScanOutput:
-		one(o.ConsumedCapacity)
-	case *dynamodb.TransactWriteItemsOutput:
-		add(o.ConsumedCapacity...)
-	case *dynamodb.TransactGetItemsOutput:
-		add(o.ConsumedCapacity...)
-	case *dynamodb.BatchExecuteStatementOutput:
-		add(o.ConsumedCapacity...)
 	}
 	return units
 }

@@ -53,7 +53,7 @@ func saidOf(r types.CancellationReason) string {
 // ForReason returns the error of one action of a cancelled transaction, which wraps that of the
 // transaction.
 func ForReason(r types.CancellationReason, err error) error {
-	text := explained(codeOf(r), saidOf(r))
+	text := explained(codeOf(Code(r)), saidOf(r))
 	var table *TableError
 	if errors.As(err, &table) && table.advice != "" {
 		text = fmt.Sprintf("%s (%s)", table.advice, saidOf(r))

@@ -8,6 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/internal/expressions"
 )
 
 // Trial is a request of a kind that is sent to a table, which reads nothing of use and
@@ -66,23 +68,17 @@ func (e *Examination) UpdateInTransaction() Trial {
 
 // CheckInTransaction tries to check the item in a transaction.
 func (e *Examination) CheckInTransaction() Trial {
-	return e.transaction("ConditionCheck", "dynamodb:ConditionCheckItem", types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
-		TableName: aws.String(e.Table), Key: e.Item, ConditionExpression: aws.String(never), ExpressionAttributeNames: e.names(),
-	}})
+	return e.transaction("ConditionCheck", "dynamodb:ConditionCheckItem", types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{}})
 }
 
 // PutInTransaction tries to put the item in a transaction.
 func (e *Examination) PutInTransaction() Trial {
-	return e.transaction("Put", "dynamodb:PutItem", types.TransactWriteItem{Put: &types.Put{
-		TableName: aws.String(e.Table), Item: e.Item, ConditionExpression: aws.String(never), ExpressionAttributeNames: e.names(),
-	}})
+	return e.transaction("Put", "dynamodb:PutItem", types.TransactWriteItem{Put: &types.Put{}})
 }
 
 // DeleteInTransaction tries to delete the item in a transaction.
 func (e *Examination) DeleteInTransaction() Trial {
-	return e.transaction("Delete", "dynamodb:DeleteItem", types.TransactWriteItem{Delete: &types.Delete{
-		TableName: aws.String(e.Table), Key: e.Item, ConditionExpression: aws.String(never), ExpressionAttributeNames: e.names(),
-	}})
+	return e.transaction("Delete", "dynamodb:DeleteItem", types.TransactWriteItem{Delete: &types.Delete{}})
 }
 
 // UpdateByStatement tries to update the item by PartiQL.
@@ -98,20 +94,20 @@ func (e *Examination) DeleteByStatement() Trial {
 // never is a condition that never holds.
 const never = "attribute_exists(#hash) AND attribute_not_exists(#hash)"
 
-func (e *Examination) names() map[string]string { return map[string]string{"#hash": e.Keys[0]} }
-
 func (e *Examination) update() *types.Update {
-	names := e.names()
-	names["#ttl"] = e.TTL
 	return &types.Update{
 		TableName: aws.String(e.Table), Key: e.Item, ConditionExpression: aws.String(never),
-		UpdateExpression: aws.String("REMOVE #ttl"), ExpressionAttributeNames: names,
+		UpdateExpression: aws.String("REMOVE #ttl"), ExpressionAttributeNames: map[string]string{"#hash": e.Keys[0], "#ttl": e.TTL},
 	}
 }
 
 // transaction has one action alone: of several, DynamoDB names only the first that it
 // denies.
 func (e *Examination) transaction(name, permission string, action types.TransactWriteItem) Trial {
+	if of := expressions.In(action); of.Update == nil {
+		*of.Table, *of.Item, *of.Condition = aws.String(e.Table), e.Item, aws.String(never)
+		*of.Names = map[string]string{"#hash": e.Keys[0]}
+	}
 	return Trial{name + " in TransactWriteItems", permission, func(ctx context.Context) error {
 		_, err := e.Caller.Write(ctx, e.ID(), []types.TransactWriteItem{action})
 		return err
