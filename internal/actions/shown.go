@@ -3,6 +3,7 @@ package actions
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -47,19 +48,12 @@ func (s Stamper) OnlyAsShown(item types.TransactWriteItem, shown map[string]type
 
 // freeMark begins placeholders that no other does.
 func freeMark(names map[string]string, values map[string]types.AttributeValue) string {
-	mark := "s"
-	for {
-		taken := false
-		for name := range names {
-			taken = taken || strings.HasPrefix(name, "#"+mark)
-		}
-		for name := range values {
-			taken = taken || strings.HasPrefix(name, ":"+mark)
-		}
+	all := slices.Concat(sortedNames(names), sortedNames(values))
+	for mark := "s"; ; mark += "s" {
+		taken := slices.ContainsFunc(all, func(placeholder string) bool { return strings.HasPrefix(placeholder[1:], mark) })
 		if !taken {
 			return mark
 		}
-		mark += "s"
 	}
 }
 

@@ -185,24 +185,9 @@ func wrongNumber(text string) string {
 // isShortNumber reports whether a text has so few digits, and nothing else, that DynamoDB takes it: nearly every
 // number has.
 func isShortNumber(text string) bool {
-	if text != "" && text[0] == '-' {
-		text = text[1:]
-	}
-	if len(text) > maxDigits {
-		return false
-	}
-	digits, points := 0, 0
-	for i := range len(text) {
-		switch c := text[i]; {
-		case c >= '0' && c <= '9':
-			digits++
-		case c == '.':
-			points++
-		default:
-			return false
-		}
-	}
-	return digits > 0 && points <= 1
+	text = strings.TrimPrefix(text, "-")
+	digits := strings.Replace(text, ".", "", 1)
+	return len(text) <= maxDigits && digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
 // decimal is the absolute value of a number.

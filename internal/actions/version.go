@@ -145,13 +145,10 @@ func (v Version) next() string {
 
 // allow refuses an update that counts by itself, and our placeholders.
 func (v Version) allow(e expressions.Of) error {
-	for _, own := range []string{versionName, versionKey} {
-		if _, taken := (*e.Names)[own]; taken {
-			return fmt.Errorf("the placeholder %s is holdall's own", own)
-		}
-	}
-	for _, own := range []string{versionRead, versionZero, versionOne} {
-		if _, taken := (*e.Values)[own]; taken {
+	for _, own := range []string{versionName, versionKey, versionRead, versionZero, versionOne} {
+		_, isName := (*e.Names)[own]
+		_, isValue := (*e.Values)[own]
+		if isName || isValue {
 			return fmt.Errorf("the placeholder %s is holdall's own", own)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"maps"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -134,12 +135,8 @@ func (a Write) line() (line writeLine, err error) {
 }
 
 func without[V any](m map[string]V, key string) map[string]V {
-	rest := make(map[string]V, len(m))
-	for k, v := range m {
-		if k != key {
-			rest[k] = v
-		}
-	}
+	rest := maps.Clone(m)
+	delete(rest, key)
 	return rest
 }
 

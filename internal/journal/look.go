@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/actions"
+	"github.com/holdall/holdall/internal/expressions"
 )
 
 // Size is what the first row of a journal says of the whole.
@@ -35,13 +36,11 @@ func SizeOf(unit string, firstRow []byte) (Size, error) {
 
 // Key is the primary key of the record that is written. The error says that a put does not tell.
 func (a Write) Key() (map[string]types.AttributeValue, error) {
-	switch {
-	case a.Item.Put != nil:
-		return actions.RecordKey(a.Item.Put.Item, a.Record)
-	case a.Item.Delete != nil:
-		return a.Item.Delete.Key, nil
+	item := *expressions.In(a.Item).Item
+	if a.Item.Put != nil {
+		return actions.RecordKey(item, a.Record)
 	}
-	return a.Item.Update.Key, nil
+	return item, nil
 }
 
 // NotedAt is when an entry, or the record of a decision, was written, by its writer's clock:

@@ -177,31 +177,19 @@ func encoded(b []byte) int { return len(`""`) + base64.StdEncoding.EncodedLen(le
 // quoted is how long a text is in the SDK's JSON, at most: control characters, and what
 // is no UTF-8, are written as \u and four digits.
 func quoted(text string) int {
+	const escaped = len(`\u0000`)
 	n := len(`""`) + len(text)
-	for i := 0; i < len(text); {
-		if b := text[i]; b < utf8.RuneSelf {
-			n += int(escape[b])
-			i++
-			continue
+	for i, r := range text {
+		switch {
+		case r == '"', r == '\\', r == '\n', r == '\r', r == '\t':
+			n++
+		case r < ' ', r == '\x7f':
+			n += escaped - 1
+		case r == '\u2028', r == '\u2029':
+			n += escaped - utf8.RuneLen(r)
+		case r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)):
+			n += escaped - 1
 		}
-		r, width := utf8.DecodeRuneInString(text[i:])
-		if width == 1 || r == '\u2028' || r == '\u2029' {
-			n += len(`\u0000`) - width
-		}
-		i += width
 	}
 	return n
 }
-
-// escape is how much longer than one byte each character of ASCII is.
-var escape = func() (more [utf8.RuneSelf]uint8) {
-	for b := range more {
-		switch {
-		case strings.ContainsRune("\"\\\n\r\t", rune(b)):
-			more[b] = 1
-		case b < ' ' || b == '\x7f':
-			more[b] = uint8(len(`\u0000`)) - 1
-		}
-	}
-	return more
-}()

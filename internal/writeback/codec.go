@@ -155,14 +155,24 @@ var (
 )
 
 // memo keeps a value for each key.
-type memo[K comparable, V any] struct{ known sync.Map }
+type memo[K comparable, V any] struct {
+	mu    sync.RWMutex
+	known map[K]V
+}
 
 func (m *memo[K, V]) of(key K, workOut func() V) V {
-	if v, there := m.known.Load(key); there {
-		return v.(V)
+	m.mu.RLock()
+	v, there := m.known[key]
+	m.mu.RUnlock()
+	if !there {
+		v = workOut()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.known == nil {
+			m.known = map[K]V{}
+		}
+		m.known[key] = v
 	}
-	v := workOut()
-	m.known.Store(key, v)
 	return v
 }
 

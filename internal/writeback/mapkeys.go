@@ -118,16 +118,24 @@ func nameOfKey(key reflect.Value) (name string, there bool) {
 	return name, there
 }
 
+// keyNamed returns the key of a type that the SDK reads a name as; nothing if it refuses the name.
+func keyNamed(t reflect.Type, name string) (key reflect.Value, there bool) {
+	out := reflect.New(reflect.MapOf(t, reflect.TypeFor[bool]()))
+	in := &types.AttributeValueMemberM{Value: Item{name: &types.AttributeValueMemberBOOL{}}}
+	if attributevalue.Unmarshal(in, out.Interface()) != nil || out.Elem().Len() != 1 {
+		return reflect.Value{}, false
+	}
+	return out.Elem().MapKeys()[0], true
+}
+
 // readsBack reports whether the SDK reads a name as the key that it was written for. A type with an
 // UnmarshalText may have several keys for one thing, such as times of different zones: one that is
 // written under the same name will do.
 func readsBack(key reflect.Value, name string) bool {
-	out := reflect.New(reflect.MapOf(key.Type(), reflect.TypeFor[bool]()))
-	in := &types.AttributeValueMemberM{Value: Item{name: &types.AttributeValueMemberBOOL{}}}
-	if attributevalue.Unmarshal(in, out.Interface()) != nil || out.Elem().Len() != 1 {
+	read, there := keyNamed(key.Type(), name)
+	if !there {
 		return false
 	}
-	read := out.Elem().MapKeys()[0]
 	if read.Equal(key) || key.CanFloat() && math.IsNaN(key.Float()) { // NaN equals nothing
 		return true
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
@@ -92,19 +91,11 @@ func fieldsOf(items ...Item) (s structure) {
 // keys of this type, and encodes these.
 func keyMeaning(t reflect.Type) func(string) (string, bool) {
 	return func(name string) (string, bool) {
-		out := reflect.New(reflect.MapOf(t, reflect.TypeFor[bool]()))
-		in := &types.AttributeValueMemberM{Value: Item{name: &types.AttributeValueMemberBOOL{}}}
-		if attributevalue.Unmarshal(in, out.Interface()) != nil {
+		key, there := keyNamed(t, name)
+		if !there {
 			return "", false
 		}
-		encoded, err := attributevalue.MarshalMap(out.Interface())
-		if err != nil || len(encoded) != 1 {
-			return "", false
-		}
-		for as := range encoded {
-			return as, true
-		}
-		return "", false
+		return nameOfKey(key)
 	}
 }
 
