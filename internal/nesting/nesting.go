@@ -103,23 +103,12 @@ func (l *Level) Refuse(c Call, keys ...ordering.Key) error {
 func (l *Level) RefuseUnit() error {
 	for ; l != nil; l = l.outer {
 		if l.holder.Kind() == Unit && !l.holder.Holding().Ended {
-			return &refusal{"a unit of work cannot begin inside another: do everything in one function, or begin it when unit " +
+			return &Error{text: "a unit of work cannot begin inside another: do everything in one function, or begin it when unit " +
 				l.holder.Nonce() + " has ended"}
 		}
 	}
 	return nil
 }
-
-// refusal is a call that was refused whatever keys it needs.
-type refusal struct{ text string }
-
-func (e *refusal) Error() string { return e.text }
-
-// WhatNext is for lockset.NextOf.
-func (e *refusal) WhatNext() next.Next { return next.FixCall }
-
-// Unwrap returns ErrNested.
-func (e *refusal) Unwrap() error { return ErrNested }
 
 // RefuseClose returns an error if one of these clients would be closed by the caller of a set or unit
 // that it waits for.
@@ -127,7 +116,7 @@ func (l *Level) RefuseClose(clients ...any) error {
 	for ; l != nil; l = l.outer {
 		h := l.holder.Holding()
 		if !h.Ended && slices.ContainsFunc(h.Clients, func(c any) bool { return slices.Contains(clients, c) }) {
-			return &refusal{fmt.Sprintf("Close would wait for the %s %s of its own caller, for ever: call it when that has ended",
+			return &Error{text: fmt.Sprintf("Close would wait for the %s %s of its own caller, for ever: call it when that has ended",
 				l.holder.Kind(), l.holder.Nonce())}
 		}
 	}
@@ -157,7 +146,9 @@ func (l *Level) RefuseInner(c Call, keys ...ordering.Key) error {
 		}
 		h := set.Holding()
 		if first, last, ok := disorder(h.Keys, keys); ok && set.waited && !h.Ended && h.Table.is(c.Table) {
-			return &Error{Key: last, Held: first, holder: set, purpose: h.Purpose, call: c, inner: true}
+			return &Error{last, first, fmt.Sprintf("key %q of the unit comes after %s in the order in which keys are locked, and the %s of its own function has that: "+
+				"if the unit has to run under locks, it has its keys before its function is called, and two callers could wait for each other, for ever; %s",
+				string(last), rowOf(first, last), inWords(set, h), asUnit)}
 		}
 	}
 	return nil
@@ -172,10 +163,16 @@ func (c Call) refusedBy(holder Holder, keys []ordering.Key) error {
 		return nil
 	}
 	if needed, held, ok := conflict(keys, h.Keys); ok {
-		return &Error{Key: needed, Held: held, holder: holder, purpose: h.Purpose, call: c}
+		return &Error{needed, held, fmt.Sprintf("key %q is needed, and the %s of the same caller has key %q: the call would wait for its own caller, for ever; %s",
+			string(needed), inWords(holder, h), string(held), advice[holder.Kind()][c.Kind])}
 	}
 	if needed, held, ok := disorder(keys, h.Keys); ok && c.Ordered {
-		return &Error{Key: needed, Held: held, holder: holder, purpose: h.Purpose, call: c, disorder: true}
+		instead := "name both keys in one set, or acquire this one first"
+		if holder.Kind() == Unit {
+			instead = asUnit
+		}
+		return &Error{needed, held, fmt.Sprintf("%s comes before key %q in the order in which keys are locked, and the %s of the same caller has that already: "+
+			"two callers that do so could wait for each other, for ever; %s", rowOf(needed, held), string(held), inWords(holder, h), instead)}
 	}
 	return nil
 }
@@ -208,37 +205,28 @@ func disorder(needed, held []ordering.Key) (first, last ordering.Key, found bool
 
 // Error says that a call was refused for what its own caller holds.
 type Error struct {
-	Key, Held ordering.Key // that is needed, and that is held
-
-	holder   Holder
-	purpose  string // of the holder
-	call     Call
-	disorder bool
-	inner    bool // the holder is a set that the function of the unit has taken, and its key comes first
+	Key, Held ordering.Key // that is needed, and that is held; empty if the call needs no key
+	text      string
 }
 
-func (e *Error) Error() string {
-	holder := fmt.Sprintf("%s %s", e.holder.Kind(), e.holder.Nonce())
-	if e.purpose != "" {
-		holder += fmt.Sprintf(" for %q", e.purpose)
+func (e *Error) Error() string { return e.text }
+
+// WhatNext is for lockset.NextOf.
+func (e *Error) WhatNext() next.Next { return next.FixCall }
+
+// Unwrap returns ErrNested.
+func (e *Error) Unwrap() error { return ErrNested }
+
+// inWords names a holder and what it holds for.
+func inWords(holder Holder, h Holding) string {
+	text := fmt.Sprintf("%s %s", holder.Kind(), holder.Nonce())
+	if h.Purpose != "" {
+		text += fmt.Sprintf(" for %q", h.Purpose)
 	}
-	const asUnit = "have the unit itself lock it, by Work.Keys and Work.Lock, or take the set around the unit"
-	switch {
-	case e.inner:
-		return fmt.Sprintf("key %q of the unit comes after %s in the order in which keys are locked, and the %s of its own function has that: "+
-			"if the unit has to run under locks, it has its keys before its function is called, and two callers could wait for each other, for ever; %s",
-			string(e.Key), rowOf(e.Held, e.Key), holder, asUnit)
-	case e.disorder:
-		instead := "name both keys in one set, or acquire this one first"
-		if e.holder.Kind() == Unit {
-			instead = asUnit
-		}
-		return fmt.Sprintf("%s comes before key %q in the order in which keys are locked, and the %s of the same caller has that already: "+
-			"two callers that do so could wait for each other, for ever; %s", rowOf(e.Key, e.Held), string(e.Held), holder, instead)
-	}
-	return fmt.Sprintf("key %q is needed, and the %s of the same caller has key %q: the call would wait for its own caller, for ever; %s",
-		string(e.Key), holder, string(e.Held), advice[e.holder.Kind()][e.call.Kind])
+	return text
 }
+
+const asUnit = "have the unit itself lock it, by Work.Keys and Work.Lock, or take the set around the unit"
 
 // rowOf names a key, or the row above it if it is that which comes before another.
 func rowOf(key, other ordering.Key) string {
@@ -259,12 +247,6 @@ var advice = map[Kind]map[Kind]string{
 		Unit: "do both in one unit",
 	},
 }
-
-// WhatNext is for lockset.NextOf.
-func (e *Error) WhatNext() next.Next { return next.FixCall }
-
-// Unwrap returns ErrNested.
-func (e *Error) Unwrap() error { return ErrNested }
 
 // Table tells the lock tables of several clients apart, as far as that can be told.
 type Table struct {
