@@ -67,7 +67,7 @@ inline put(u, state) {
 	record[u] = state
 }
 
-/* journal.PutCommitted, journal.ifUndecided (decision.go), journal.PutIDRecord (idrecord.go): one transaction */
+/* journal.PutCommitted (decision.go), journal.PutIDRecord (idrecord.go): one transaction */
 inline decision(u, ok) {
 	ok = true;
 #ifndef WITHOUT_COMMIT_IF_ABSENT

@@ -74,20 +74,8 @@ func (s Stamper) untouched(item types.TransactWriteItem) error {
 
 // copied returns a copy of an action, and where the copy has its expressions.
 func copied(item types.TransactWriteItem) (types.TransactWriteItem, expressions.Of) {
-	switch {
-	case item.Put != nil:
-		put := *item.Put
-		item.Put = &put
-	case item.Update != nil:
-		update := *item.Update
-		item.Update = &update
-	case item.Delete != nil:
-		del := *item.Delete
-		item.Delete = &del
-	default:
-		check := *item.ConditionCheck
-		item.ConditionCheck = &check
-	}
+	item.Put, item.Update = copyOf(item.Put), copyOf(item.Update)
+	item.Delete, item.ConditionCheck = copyOf(item.Delete), copyOf(item.ConditionCheck)
 	return item, expressions.In(item)
 }
 

@@ -61,6 +61,9 @@ func set(table string, key map[string]types.AttributeValue, condition string, at
 		u.ConditionExpression = aws.String(condition)
 		u.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
 	}
+	if condition == isAbsent {
+		u.ExpressionAttributeNames["#"+AttrUnit] = AttrUnit
+	}
 	return u
 }
 
@@ -69,32 +72,27 @@ func Number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
-// ifUndecided: a decision is made once.
-func ifUndecided(u *types.Update) *types.Update {
-	u.ExpressionAttributeNames["#"+AttrUnit] = AttrUnit
-	return u
-}
-
+// isAbsent: a decision is made once.
 const isAbsent = "attribute_not_exists(#" + AttrUnit + ")"
 
 // PutCommitted is the write that makes a unit committed. The record has no end before
 // all is done.
 func PutCommitted(table, unit string, rows int, digest []byte, now time.Time) *types.Update {
-	return ifUndecided(set(table, ItemKey(unit, RecordPart), isAbsent, map[string]types.AttributeValue{
+	return set(table, ItemKey(unit, RecordPart), isAbsent, map[string]types.AttributeValue{
 		attrState:  &types.AttributeValueMemberS{Value: string(Committed)},
 		attrRows:   Number(int64(rows)),
 		attrDigest: &types.AttributeValueMemberB{Value: digest},
 		attrAt:     Number(now.UnixMilli()),
-	}))
+	})
 }
 
 // PutAborted is the write that makes sure that a unit never commits.
 func PutAborted(table, unit string, now, expires time.Time) *types.Update {
-	return ifUndecided(set(table, ItemKey(unit, RecordPart), isAbsent, map[string]types.AttributeValue{
+	return set(table, ItemKey(unit, RecordPart), isAbsent, map[string]types.AttributeValue{
 		attrState:   &types.AttributeValueMemberS{Value: string(Aborted)},
 		attrAt:      Number(now.UnixMilli()),
 		AttrExpires: Number(expires.Unix()),
-	}))
+	})
 }
 
 // CheckCommitted is the condition that a unit is committed, and not done.

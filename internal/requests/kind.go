@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -145,10 +146,7 @@ func isConflict(err error) bool {
 
 // Code returns the code of a cancellation reason, "None" where there is none.
 func Code(r types.CancellationReason) string {
-	if r.Code == nil || *r.Code == "" {
-		return ReasonNone
-	}
-	return *r.Code
+	return cmp.Or(aws.ToString(r.Code), ReasonNone)
 }
 
 // KindOfStatement tells what the error of one statement of a batch proves about that

@@ -129,32 +129,32 @@ func continuesName(text string) bool {
 		text[0] == '.' && len(text) > 1 && continuesName(text[1:]))
 }
 
-// search reads each table by itself, once, in the order of the request, to find the one for which a request was refused: a read
-// of it fails for the same reason, or all others are there and it is not. Reading and writing
-// are different permissions: what a read does not share, it proves nothing about.
+// search reads each table by itself, once, in the order of the request, to find the one for which the
+// request was refused: a read of it fails for the same reason, or all others are there and it is not.
+// Reading and writing are different permissions: what a read does not share, it proves nothing about.
 func (c *Caller) search(ctx context.Context, tables []string, targets []target, err error) []string {
-	suspects := slices.Clone(tables)
-	seen := map[string]bool{}
+	suspects, keys := slices.Clone(tables), map[string]Item{} // of each table the first key that is known
 	for _, t := range targets {
-		table := t.table
-		if seen[table] {
-			continue
+		if keys[t.table] == nil {
+			keys[t.table] = t.key
 		}
-		seen[table] = true
-		i := slices.IndexFunc(targets, func(t target) bool { return t.table == table && t.key != nil })
-		if i < 0 && !IsAbsent(err) {
-			continue
-		}
-		key := Item{"?": text("?")} // a table that is there says that this is not its key
-		if i >= 0 {
-			key = targets[i].key
-		}
-		readErr := c.lookAt(ctx, table, key)
+	}
+	for _, t := range targets {
+		key, unread := keys[t.table]
+		delete(keys, t.table)
+		known := key != nil
 		switch {
-		case hasCode(readErr, codesOf(err)...) && (i >= 0 || IsAbsent(readErr)):
-			return []string{table}
+		case !unread, !known && !IsAbsent(err):
+			continue
+		case !known:
+			key = Item{"?": text("?")} // a table that is there says that this is not its key
+		}
+		readErr := c.lookAt(ctx, t.table, key)
+		switch {
+		case hasCode(readErr, codesOf(err)...) && (known || IsAbsent(readErr)):
+			return []string{t.table}
 		case readErr == nil, hasCode(readErr, codeInvalid):
-			suspects = slices.DeleteFunc(suspects, func(s string) bool { return s == table })
+			suspects = slices.DeleteFunc(suspects, func(s string) bool { return s == t.table })
 		}
 	}
 	if len(suspects) == 1 && IsAbsent(err) {

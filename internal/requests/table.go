@@ -10,7 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
 )
 
 // Tables is what creating a table needs.
@@ -57,7 +56,7 @@ func CreateTable(ctx context.Context, db Tables, in *dynamodb.CreateTableInput, 
 			AttributeName: aws.String(ttl), Enabled: aws.Bool(true),
 		},
 	})
-	if err != nil && !alreadyEnabled(err) {
+	if err != nil && !strings.Contains(err.Error(), "already enabled") { // DynamoDB has no code of its own for this
 		return wrap("UpdateTimeToLive", err)
 	}
 	return nil
@@ -69,10 +68,4 @@ func schema(elements []types.KeySchemaElement) string {
 		parts = append(parts, aws.ToString(e.AttributeName)+" "+string(e.KeyType))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// alreadyEnabled: DynamoDB has no code of its own for this.
-func alreadyEnabled(err error) bool {
-	var api smithy.APIError
-	return errors.As(err, &api) && strings.Contains(api.ErrorMessage(), "already enabled")
 }

@@ -62,7 +62,10 @@ func (e *NoAnswerError) Error() string {
 	alike, why := e.tried.alike(e.Last)
 	switch {
 	case alike == "" || errors.Is(e.End, ErrConflicts):
-		return fmt.Sprintf("%s: %v; the last attempt%s", e.Op, e.End, e.tried.lastOf(e.Last))
+		if e.tried.n > 0 && isOfContext(e.Last) && !isUnsent(e.Last) {
+			return fmt.Sprintf("%s: %v; the last attempt was not answered within %s", e.Op, e.End, inWords(e.tried.last))
+		}
+		return fmt.Sprintf("%s: %v; the last attempt: %s", e.Op, e.End, explain(e.Last))
 	case errors.Is(e.End, ErrPatience):
 		return fmt.Sprintf("%s: %s for %s: %s", e.Op, alike, inWords(e.tried.took), why)
 	}
@@ -105,14 +108,6 @@ func (a attempts) alike(last error) (problem, why string) {
 		return "transactions of others were in the way", explain(last)
 	}
 	return "DynamoDB was too busy", explain(last)
-}
-
-// lastOf says what the last sending came to, behind its name.
-func (a attempts) lastOf(last error) string {
-	if a.n > 0 && isOfContext(last) && !isUnsent(last) {
-		return " was not answered within " + inWords(a.last)
-	}
-	return ": " + explain(last)
 }
 
 // isOfContext reports whether a sending was ended by its time, or by its caller.

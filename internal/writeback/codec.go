@@ -156,14 +156,14 @@ var (
 
 // memo keeps a value for each key.
 type memo[K comparable, V any] struct {
-	mu    sync.RWMutex
+	mu    sync.Mutex
 	known map[K]V
 }
 
 func (m *memo[K, V]) of(key K, workOut func() V) V {
-	m.mu.RLock()
+	m.mu.Lock()
 	v, there := m.known[key]
-	m.mu.RUnlock()
+	m.mu.Unlock()
 	if !there {
 		v = workOut()
 		m.mu.Lock()

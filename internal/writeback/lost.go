@@ -135,11 +135,6 @@ func (d dialect) isLeftOut(t reflect.Type) bool {
 
 var attributeValue = reflect.TypeFor[types.AttributeValue]()
 
-// isAttributeValue reports whether a type is one of those with which the SDK describes values.
-func isAttributeValue(t reflect.Type) bool {
-	return t.Kind() == reflect.Struct && t.PkgPath() == attributeValue.PkgPath() && reflect.PointerTo(t).Implements(attributeValue)
-}
-
 const pointerToInterface = "the SDK stores nothing of a pointer to an interface"
 
 func (d dialect) pointsToInterface(t reflect.Type) bool {
@@ -147,7 +142,7 @@ func (d dialect) pointsToInterface(t reflect.Type) bool {
 }
 
 func (w *walk) visitStruct(t reflect.Type, addressable bool, path string) {
-	if isAttributeValue(t) {
+	if t.PkgPath() == attributeValue.PkgPath() && reflect.PointerTo(t).Implements(attributeValue) {
 		w.loseAs(path, fmt.Sprintf("the SDK stores a %v as a map that holds its Value, and not as the value that it describes", t),
 			"use the Go value itself, such as a string or a number")
 		return

@@ -54,7 +54,7 @@ func (d dialect) meaning(t reflect.Type) func(string) (string, bool) {
 	switch {
 	case t.Kind() == reflect.Struct:
 		return d.structureOf(t).meaning
-	case t.Kind() == reflect.Map && !isPlainText(t.Key()):
+	case t.Kind() == reflect.Map && (t.Key().Kind() != reflect.String || reflect.PointerTo(t.Key()).NumMethod() > 0):
 		return keyMeaning(t.Key())
 	}
 	return nil
@@ -97,10 +97,6 @@ func keyMeaning(t reflect.Type) func(string) (string, bool) {
 		}
 		return nameOfKey(key)
 	}
-}
-
-func isPlainText(t reflect.Type) bool {
-	return t.Kind() == reflect.String && reflect.PointerTo(t).NumMethod() == 0
 }
 
 // within returns the type of an attribute, or of an element, of a type.
