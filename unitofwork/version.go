@@ -66,19 +66,19 @@ func (u *Unit) versionOf(r Record) actions.Version {
 		return c.version
 	}
 	_, key, _ := r.location()
-	return actions.UnreadVersion(r.version(), firstName(key))
+	return actions.Version{Attribute: r.version(), Key: firstName(key)}
 }
 
 // counts reports whether a write of a record counts its change: its Table has a Version, or another
 // Table, by which the unit has read it, has one.
 func (u *Unit) counts(r Record) bool {
-	return r.version() != "" || len(u.counted) > 0 && u.versionOf(r).Attribute() != ""
+	return r.version() != "" || len(u.counted) > 0 && u.versionOf(r).Attribute != ""
 }
 
 // knowsVersion returns an error for a record that is to be written whole, and whose number is not
 // known.
 func (u *Unit) knowsVersion(r Record) error {
-	if r.version() != "" && !u.versionOf(r).Read() {
+	if r.version() != "" && !u.versionOf(r).Read {
 		return errUncounted
 	}
 	return nil
@@ -112,8 +112,8 @@ func (u *Unit) checkVersions() {
 
 // foundOtherwise says how a record was found that a write wants otherwise.
 func (u *Unit) foundOtherwise(w write, item map[string]types.AttributeValue) error {
-	e := &versionError{Attribute: w.version.Attribute(), Read: w.version.String(), Found: "none that holdall knows"}
-	if now, err := actions.ReadVersion(w.version.Attribute(), firstName(w.key), item); err == nil {
+	e := &versionError{Attribute: w.version.Attribute, Read: w.version.String(), Found: "none that holdall knows"}
+	if now, err := actions.ReadVersion(w.version.Attribute, firstName(w.key), item); err == nil {
 		e.Found = now.String()
 	}
 	return e

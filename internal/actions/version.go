@@ -13,21 +13,19 @@ import (
 )
 
 // Version is how far programs that know nothing of holdall have counted the changes of a
-// record: each of their writes wants the number that they have read, and adds one.
+// record: each of their writes wants the number that they have read, and adds one. Nothing is known
+// of a record that was not read.
 type Version struct {
-	attribute string
-	key       string // an attribute of the record's key, which every record has
-	read      bool
+	Attribute string // which has it
+	Key       string // an attribute of the record's key, which every record has
+	Read      bool   // by [ReadVersion]
 	found     bool   // the record was there
 	number    string // empty if it had none
 }
 
-// UnreadVersion is that of a record that was not read: nothing is known of it.
-func UnreadVersion(attribute, key string) Version { return Version{attribute: attribute, key: key} }
-
 // ReadVersion is that of a record that was read; there is no item if it was not there.
 func ReadVersion(attribute, key string, item map[string]types.AttributeValue) (Version, error) {
-	v := Version{attribute: attribute, key: key, read: true, found: len(item) > 0}
+	v := Version{Attribute: attribute, Key: key, Read: true, found: len(item) > 0}
 	value, there := item[attribute]
 	if !there {
 		return v, nil
@@ -41,12 +39,6 @@ func ReadVersion(attribute, key string, item map[string]types.AttributeValue) (V
 }
 
 func isWhole(number string) bool { return plainInteger.MatchString(NumberText(number)) }
-
-// Read reports whether the record was read.
-func (v Version) Read() bool { return v.read }
-
-// Attribute is its name.
-func (v Version) Attribute() string { return v.attribute }
 
 // String is for messages.
 func (v Version) String() string {
@@ -62,8 +54,8 @@ func (v Version) String() string {
 // Same reports whether an item, as a refused write shows it, is as the record was read, as far
 // as its version tells. Of one that was not read it tells nothing.
 func (v Version) Same(item map[string]types.AttributeValue) bool {
-	now, err := ReadVersion(v.attribute, v.key, item)
-	return !v.read || err == nil && now == v
+	now, err := ReadVersion(v.Attribute, v.Key, item)
+	return !v.Read || err == nil && now == v
 }
 
 // The placeholders that a version adds to a caller's expressions.
@@ -89,10 +81,10 @@ func (v Version) On(item types.TransactWriteItem) (types.TransactWriteItem, erro
 	switch {
 	case item.Put != nil:
 		item.Put.Item = maps.Clone(item.Put.Item)
-		item.Put.Item[v.attribute] = &types.AttributeValueMemberN{Value: v.next()}
+		item.Put.Item[v.Attribute] = &types.AttributeValueMemberN{Value: v.next()}
 	case item.Update != nil:
 		*e.Update = aws.String(expressions.WithSet(aws.ToString(*e.Update), countsChange))
-		names[versionName] = v.attribute
+		names[versionName] = v.Attribute
 		values[versionZero], values[versionOne] = &types.AttributeValueMemberN{Value: "0"}, &types.AttributeValueMemberN{Value: "1"}
 	}
 	*e.Names, *e.Values = expressions.With(names, *e.Names), expressions.With(values, *e.Values)
@@ -115,17 +107,17 @@ func (v Version) Check(table string, key map[string]types.AttributeValue) types.
 func (v Version) require(e expressions.Of, names map[string]string, values map[string]types.AttributeValue) {
 	var condition string
 	switch {
-	case !v.read:
+	case !v.Read:
 		return
 	case !v.found:
 		condition = "attribute_not_exists(" + versionKey + ")"
-		names[versionKey] = v.key
+		names[versionKey] = v.Key
 	case v.number == "":
 		condition = "attribute_exists(" + versionKey + ") AND attribute_not_exists(" + versionName + ")"
-		names[versionKey], names[versionName] = v.key, v.attribute
+		names[versionKey], names[versionName] = v.Key, v.Attribute
 	default:
 		condition = versionName + " = " + versionRead
-		names[versionName] = v.attribute
+		names[versionName] = v.Attribute
 		values[versionRead] = &types.AttributeValueMemberN{Value: v.number}
 	}
 	if own := strings.TrimSpace(aws.ToString(*e.Condition)); own != "" {
@@ -156,8 +148,8 @@ func (v Version) allow(e expressions.Of) error {
 		return nil
 	}
 	for _, t := range expressions.Lex(aws.ToString(*e.Update)) {
-		if t.Text == v.attribute || (*e.Names)[t.Text] == v.attribute {
-			return fmt.Errorf("the update names the version attribute %q, which holdall counts", v.attribute)
+		if t.Text == v.Attribute || (*e.Names)[t.Text] == v.Attribute {
+			return fmt.Errorf("the update names the version attribute %q, which holdall counts", v.Attribute)
 		}
 	}
 	return nil

@@ -205,22 +205,20 @@ type Lexeme struct {
 // Lex cuts an expression into lexemes.
 func Lex(expression string) []Lexeme {
 	var all []Lexeme
-	for i := 0; i < len(expression); {
-		if !wordByte(expression[i]) {
-			if expression[i] > ' ' {
-				all = append(all, Lexeme{expression[i : i+1], i})
+	for at, end := 0, 0; at < len(expression); at = end {
+		first := expression[at]
+		if end = at + 1; wordByte(first) || first == '#' || first == ':' {
+			for end < len(expression) && wordByte(expression[end]) {
+				end++
 			}
-			i++
-			continue
 		}
-		start := i
-		for i++; i < len(expression) && wordByte(expression[i]) && !strings.ContainsRune("#:", rune(expression[i])); i++ {
+		if first > ' ' {
+			all = append(all, Lexeme{expression[at:end], at})
 		}
-		all = append(all, Lexeme{expression[start:i], start})
 	}
 	return all
 }
 
 func wordByte(b byte) bool {
-	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_' || b == '#' || b == ':' || b >= 0x80
+	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_' || b >= 0x80
 }

@@ -93,11 +93,7 @@ func (c *Codec) mergeMaps(t reflect.Type, raw, known, now Item) Item {
 		rawValue, wasThere := raw[as]
 		switch {
 		case wasKnown && wasThere:
-			var of reflect.Type
-			if t != nil {
-				of = c.within(t, name)
-			}
-			merged[as] = c.merge(of, rawValue, knownValue, value)
+			merged[as] = c.merge(c.within(t, name), rawValue, knownValue, value)
 		case wasKnown && same(knownValue, value): // it stays absent
 		default:
 			merged[as] = value
@@ -142,11 +138,7 @@ func (c *Codec) mergeLists(t reflect.Type, raw, known, now []types.AttributeValu
 	stays := func(i int) bool { return i < len(was) && i < len(is) && was[i] == is[i] }
 	merged := slices.Clone(now)
 	keep := func(i, from int) { // their sets may be in another order
-		var of reflect.Type
-		if t != nil {
-			of = c.within(t, "")
-		}
-		merged[i] = c.merge(of, raw[from], known[from], now[i])
+		merged[i] = c.merge(c.within(t, ""), raw[from], known[from], now[i])
 	}
 	moved := map[string][]int{} // the places of what was read and is elsewhere now, by what it encodes as
 	for i, as := range was {

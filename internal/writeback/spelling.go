@@ -99,8 +99,11 @@ func keyMeaning(t reflect.Type) func(string) (string, bool) {
 	}
 }
 
-// within returns the type of an attribute, or of an element, of a type.
+// within returns the type of an attribute, or of an element, of a type; nil of none.
 func (d dialect) within(t reflect.Type, name string) reflect.Type {
+	if t == nil {
+		return nil
+	}
 	switch t.Kind() {
 	case reflect.Struct:
 		f, _ := d.structureOf(t).named(name)

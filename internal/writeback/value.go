@@ -74,9 +74,11 @@ func elementsOf(set types.AttributeValue) (elements []types.AttributeValue, kind
 	return nil, ""
 }
 
-// setOf returns the set of this type that has these elements.
+// setOf returns the set of this type, or the list, that has these elements.
 func setOf(kind string, elements []types.AttributeValue) types.AttributeValue {
 	switch kind {
+	case "L":
+		return &types.AttributeValueMemberL{Value: elements}
 	case "SS":
 		return &types.AttributeValueMemberSS{Value: each(elements, func(v types.AttributeValue) string { return v.(*types.AttributeValueMemberS).Value })}
 	case "NS":

@@ -257,10 +257,10 @@ func (c *Codec) failsToDecode(t reflect.Type, v types.AttributeValue, path strin
 		return whole
 	}
 	for _, p := range c.partsOf(t, v) {
-		if try(p.none) != nil { // the type of the whole does not fit
+		if try(p.whole()) != nil { // the type of the whole does not fit
 			break
 		}
-		one := func(v types.AttributeValue) error { return try(p.only(v)) }
+		one := func(v types.AttributeValue) error { return try(p.whole(v)) }
 		if found := c.failsToDecode(p.typ, p.value, joined(path, p.name), one); found != nil {
 			return found
 		}
@@ -273,15 +273,11 @@ type part struct {
 	name  string // of the field, or a key or an index in brackets
 	typ   reflect.Type
 	value types.AttributeValue
-	none  types.AttributeValue                            // the whole without its parts
-	only  func(types.AttributeValue) types.AttributeValue // the whole with this part alone
+	whole func(parts ...types.AttributeValue) types.AttributeValue // with these in place of all parts
 }
 
 // partsOf returns the parts of a value that a type has a place for.
 func (c *Codec) partsOf(t reflect.Type, v types.AttributeValue) (parts []part) {
-	add := func(at string, of reflect.Type, value, none types.AttributeValue, only func(types.AttributeValue) types.AttributeValue) {
-		parts = append(parts, part{at, of, value, none, only})
-	}
 	if m, isMap := v.(*types.AttributeValueMemberM); isMap {
 		for _, name := range slices.Sorted(maps.Keys(m.Value)) {
 			of, at := c.within(t, name), "["+cmp.Or(name, `""`)+"]"
@@ -292,25 +288,27 @@ func (c *Codec) partsOf(t reflect.Type, v types.AttributeValue) (parts []part) {
 				f, _ := c.structureOf(t).named(name)
 				at = f.goName
 			}
-			add(at, of, m.Value[name], &types.AttributeValueMemberM{}, func(v types.AttributeValue) types.AttributeValue {
-				return &types.AttributeValueMemberM{Value: Item{name: v}}
-			})
+			parts = append(parts, part{at, of, m.Value[name], func(parts ...types.AttributeValue) types.AttributeValue {
+				item := Item{}
+				for _, v := range parts {
+					item[name] = v
+				}
+				return &types.AttributeValueMemberM{Value: item}
+			}})
 		}
 		return parts
 	}
 	elements, kind := elementsOf(v)
-	list := func(of []types.AttributeValue) types.AttributeValue { return setOf(kind, of) }
 	if l, isList := v.(*types.AttributeValueMemberL); isList {
-		elements = l.Value
-		list = func(of []types.AttributeValue) types.AttributeValue { return &types.AttributeValueMemberL{Value: of} }
+		elements, kind = l.Value, "L"
 	}
 	if t.Kind() == reflect.Struct {
 		return nil
 	}
 	for i, e := range elements {
-		add(fmt.Sprintf("[%d]", i), c.within(t, ""), e, list(nil), func(v types.AttributeValue) types.AttributeValue {
-			return list([]types.AttributeValue{v})
-		})
+		parts = append(parts, part{fmt.Sprintf("[%d]", i), c.within(t, ""), e, func(parts ...types.AttributeValue) types.AttributeValue {
+			return setOf(kind, parts)
+		}})
 	}
 	return parts
 }
