@@ -114,7 +114,6 @@ func (g *Group) beginInTime() {
 	g.begins.Reset(min(time.Until(g.cfg.due(oldest)), time.Until(g.Deadline())))
 }
 
-// begin starts to renew and to watch, unless the group was stopped.
 func (g *Group) begin(ctx context.Context) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -282,7 +281,6 @@ func (g *Group) watch(ctx context.Context) error {
 
 var errStopped = errors.New("heartbeats stopped")
 
-// beat sends round after round until stopped or lost.
 func (g *Group) beat(ctx context.Context) error {
 	for n := 1; ; n++ {
 		keys, err := g.await(ctx)

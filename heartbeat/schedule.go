@@ -118,12 +118,7 @@ func (s *schedule) next(now time.Time, due func(confirmed time.Time) time.Time, 
 	if !repeat.Before(healthy) {
 		return all, healthy
 	}
-	for _, k := range all {
-		if s.failed[k] {
-			keys = append(keys, k)
-		}
-	}
-	return keys, repeat
+	return slices.DeleteFunc(slices.Clone(all), func(k ordering.Key) bool { return !s.failed[k] }), repeat
 }
 
 // fail notes that a renewal had no clear answer.
@@ -133,7 +128,6 @@ func (s *schedule) fail(k ordering.Key) {
 	}
 }
 
-// batches cuts keys into runs of at most size.
 func batches(keys []ordering.Key, size int) [][]ordering.Key {
 	return slices.Collect(slices.Chunk(slices.Clone(keys), size))
 }

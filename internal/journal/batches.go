@@ -104,7 +104,6 @@ func (b *packer) add(family []Slice) {
 	}
 }
 
-// close ends the open batch.
 func (b *packer) close() {
 	switch {
 	case len(b.open) == 0:

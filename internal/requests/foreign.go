@@ -149,7 +149,6 @@ func headOf(answer *http.Response) []byte {
 	return head
 }
 
-// errUnmarked is the error of reading an answer of status 2xx that some other server sent.
 var errUnmarked = errors.New("the answer is not marked as DynamoDB's")
 
 // marked reports whether an answer is marked as DynamoDB's, and of every engine that we know: by its

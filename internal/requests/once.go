@@ -8,7 +8,6 @@ import (
 	"github.com/holdall/holdall/trace"
 )
 
-// sending is one sending of a request.
 type sending struct {
 	op       string
 	n        int // counts from 1

@@ -71,8 +71,12 @@ func waited(ctx context.Context, end time.Time, grace time.Duration, cleaned <-c
 		case <-timer.C:
 		}
 	}
-	select { // both may have come
-	case <-cleaned:
+	return isClosed(cleaned) // both may have come
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
 		return true
 	default:
 		return false

@@ -4,6 +4,8 @@ package underway
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,8 +16,7 @@ import (
 // use.
 type Work struct {
 	mu     sync.Mutex // never held across I/O
-	next   int
-	some   map[int]GiveUp
+	some   map[*GiveUp]bool
 	closed bool
 	idle   chan struct{} // closed when it is closed and nothing is under way
 }
@@ -47,21 +48,17 @@ func (w *Work) also() (end func()) {
 
 func (w *Work) begin(giveUp GiveUp) (end func()) {
 	if w.some == nil {
-		w.some = map[int]GiveUp{}
+		w.some = map[*GiveUp]bool{}
 	}
-	w.next++
-	n := w.next
-	w.some[n] = giveUp
-	return func() { w.end(n) }
-}
-
-func (w *Work) end(n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_, there := w.some[n]
-	delete(w.some, n)
-	if there && w.closed && len(w.some) == 0 {
-		close(w.idle)
+	w.some[&giveUp] = true
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		there := w.some[&giveUp]
+		delete(w.some, &giveUp)
+		if there && w.closed && len(w.some) == 0 {
+			close(w.idle)
+		}
 	}
 }
 
@@ -75,10 +72,8 @@ func (w *Work) Close(ctx context.Context, grace time.Duration) error {
 		return nil
 	case <-ctx.Done():
 	}
-	select { // both may have come
-	case <-idle:
+	if isClosed(idle) { // both may have come
 		return nil
-	default:
 	}
 	cause := context.Cause(ctx)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
@@ -107,15 +102,12 @@ func (w *Work) close() (idle <-chan struct{}) {
 // giveUp gives up all that is under way, side by side.
 func (w *Work) giveUp(ctx context.Context) error {
 	w.mu.Lock()
-	rest := make([]GiveUp, 0, len(w.some))
-	for _, g := range w.some {
-		rest = append(rest, g)
-	}
+	rest := slices.Collect(maps.Keys(w.some))
 	w.mu.Unlock()
 	errs := make([]error, len(rest))
 	var all sync.WaitGroup
 	for i, g := range rest {
-		all.Go(func() { errs[i] = g(ctx) })
+		all.Go(func() { errs[i] = (*g)(ctx) })
 	}
 	all.Wait()
 	return oneline.Join(errs...)

@@ -127,7 +127,6 @@ func (d dialect) tagOf(sf reflect.StructField) (name string, ignored bool) {
 	return name, false
 }
 
-// named returns the field with this name.
 func (s structure) named(name string) (field, bool) {
 	if i, there := s.places[name]; there {
 		return s.fields[i], true

@@ -53,23 +53,13 @@ func encodings(values []types.AttributeValue) []string { return each(values, tex
 
 // elementsOf returns the elements of a set, and the name of its type; nil if it is no set.
 func elementsOf(set types.AttributeValue) (elements []types.AttributeValue, kind string) {
-	elements = []types.AttributeValue{}
 	switch set := set.(type) {
 	case *types.AttributeValueMemberSS:
-		for _, s := range set.Value {
-			elements = append(elements, &types.AttributeValueMemberS{Value: s})
-		}
-		return elements, "SS"
+		return each(set.Value, func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }), "SS"
 	case *types.AttributeValueMemberNS:
-		for _, n := range set.Value {
-			elements = append(elements, &types.AttributeValueMemberN{Value: n})
-		}
-		return elements, "NS"
+		return each(set.Value, func(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }), "NS"
 	case *types.AttributeValueMemberBS:
-		for _, b := range set.Value {
-			elements = append(elements, &types.AttributeValueMemberB{Value: b})
-		}
-		return elements, "BS"
+		return each(set.Value, func(b []byte) types.AttributeValue { return &types.AttributeValueMemberB{Value: b} }), "BS"
 	}
 	return nil, ""
 }
@@ -88,10 +78,10 @@ func setOf(kind string, elements []types.AttributeValue) types.AttributeValue {
 	}
 }
 
-func each[E any](elements []types.AttributeValue, of func(types.AttributeValue) E) []E {
-	all := make([]E, len(elements))
-	for i, e := range elements {
-		all[i] = of(e)
+func each[F, T any](all []F, of func(F) T) []T {
+	made := make([]T, len(all))
+	for i, e := range all {
+		made[i] = of(e)
 	}
-	return all
+	return made
 }
