@@ -19,14 +19,11 @@ import (
 
 // Stamper puts a unit's token on what it writes: every write sets the record's
 // fence and is carried out only if the fence it finds is older.
-type Stamper struct {
-	expressions.Fence
-	token fencing.Token
-}
+type Stamper struct{ expressions.Fence }
 
 // NewStamper returns a stamper of a token, with the name of the fence attribute.
 func NewStamper(attr string, token fencing.Token) Stamper {
-	return Stamper{expressions.New(attr, expressions.Newer, token), token}
+	return Stamper{expressions.New(attr, expressions.Newer, token)}
 }
 
 // Stamp returns a copy of the caller's action with the fence set and checked.

@@ -65,11 +65,7 @@ func (e *Examination) describe(ctx context.Context) (usable bool, err error) {
 		return false, nil
 	case errors.As(err, new(*NoAnswerError)):
 		return false, err
-	case ConcernsAll(err):
-		e.hopeless(err)
-		return false, nil
-	case IsAbsent(err):
-		e.absent(err)
+	case e.isUnusable(err):
 		return false, nil
 	}
 	ttl, err := e.Caller.DescribeTimeToLive(ctx, db, e.ID(), e.Table)
@@ -122,11 +118,7 @@ func (e *Examination) judge(t Trial, err error) (goOn bool) {
 	switch {
 	case err == nil, KindOf(err) == Refused:
 		e.fits = true
-	case ConcernsAll(err):
-		e.hopeless(err)
-		return false
-	case IsAbsent(err):
-		e.absent(err)
+	case e.isUnusable(err):
 		return false
 	case slices.ContainsFunc(codesOf(err), func(code string) bool { return isOfKMS(code, Said(err)) }):
 		problem, do := diagnose(codesOf(err)[0], Said(err))
@@ -148,14 +140,18 @@ func (e *Examination) judge(t Trial, err error) (goOn bool) {
 	return true
 }
 
-func (e *Examination) absent(err error) {
-	e.add(err, "does not exist", "create it, or correct its name, the Region or the account")
-}
-
-// hopeless takes note of what no other request would escape.
-func (e *Examination) hopeless(err error) {
-	problem, do := whyAll(err)
-	e.add(err, fmt.Sprintf("%s (%s)", problem, Said(err)), do)
+// isUnusable reports whether no other request would escape an error, and takes note of it.
+func (e *Examination) isUnusable(err error) bool {
+	switch {
+	case ConcernsAll(err):
+		problem, do := whyAll(err)
+		e.add(err, fmt.Sprintf("%s (%s)", problem, Said(err)), do)
+		return true
+	case IsAbsent(err):
+		e.add(err, "does not exist", "create it, or correct its name, the Region or the account")
+		return true
+	}
+	return false
 }
 
 func (e *Examination) wrongKeys(err error, problem string, swapped bool) {

@@ -150,8 +150,8 @@ func (c *Codec) EncodeValue(in any) (types.AttributeValue, error) {
 // What is known of types is worked out once for each.
 var (
 	plain      memo[reflect.Type, *Codec] // without options
-	structures memo[structKey, structure]
-	allTraits  memo[traitsKey, traits]
+	structures memo[typeKey, structure]
+	allTraits  memo[typeKey, traits]
 )
 
 // memo keeps a value for each key.
@@ -176,20 +176,15 @@ func (m *memo[K, V]) of(key K, workOut func() V) V {
 	return v
 }
 
-type structKey struct {
-	dialect
-	reflect.Type
-}
-
-type traitsKey struct {
+type typeKey struct {
 	dialect
 	place
 }
 
 func (d dialect) structureOf(t reflect.Type) structure {
-	return structures.of(structKey{d, t}, func() structure { return d.structure(t) })
+	return structures.of(typeKey{d, place{t, false}}, func() structure { return d.structure(t) })
 }
 
 func (d dialect) traitsOf(t reflect.Type, addressable bool) traits {
-	return allTraits.of(traitsKey{d, place{t, addressable}}, func() traits { return d.look(t, addressable) })
+	return allTraits.of(typeKey{d, place{t, addressable}}, func() traits { return d.look(t, addressable) })
 }

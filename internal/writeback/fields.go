@@ -22,8 +22,8 @@ type field struct {
 // structure is how the SDK stores a struct type.
 type structure struct {
 	fields    []field
-	places    map[string]int // in fields, by name
-	ambiguous []field        // with one name, so that the SDK stores none of them
+	byName    map[string]field
+	ambiguous []field // with one name, so that the SDK stores none of them
 }
 
 var timeType = reflect.TypeFor[time.Time]()
@@ -106,9 +106,9 @@ func resolve(all []field) (s structure) {
 		}
 	}
 	slices.SortFunc(s.fields, func(a, b field) int { return slices.Compare(a.index, b.index) })
-	s.places = map[string]int{}
-	for i, f := range s.fields {
-		s.places[f.name] = i
+	s.byName = map[string]field{}
+	for _, f := range s.fields {
+		s.byName[f.name] = f
 	}
 	return s
 }
@@ -125,11 +125,4 @@ func (d dialect) tagOf(sf reflect.StructField) (name string, ignored bool) {
 		return "", true
 	}
 	return name, false
-}
-
-func (s structure) named(name string) (field, bool) {
-	if i, there := s.places[name]; there {
-		return s.fields[i], true
-	}
-	return field{}, false
 }

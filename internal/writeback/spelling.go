@@ -62,7 +62,7 @@ func (d dialect) meaning(t reflect.Type) func(string) (string, bool) {
 
 // meaning returns the name of the field that the SDK reads an attribute into.
 func (s structure) meaning(name string) (string, bool) {
-	if _, exact := s.named(name); exact {
+	if _, exact := s.byName[name]; exact {
 		return name, true
 	}
 	i := slices.IndexFunc(s.fields, func(f field) bool { return strings.EqualFold(f.name, name) })
@@ -74,15 +74,14 @@ func (s structure) meaning(name string) (string, bool) {
 
 // fieldsOf takes the names of items for those of a struct.
 func fieldsOf(items ...Item) (s structure) {
-	s.places = map[string]int{}
+	s.byName = map[string]field{}
 	for _, item := range items {
 		for name := range item {
-			s.places[name] = 0
+			s.byName[name] = field{name: name}
 		}
 	}
-	for i, name := range slices.Sorted(maps.Keys(s.places)) {
-		s.places[name] = i
-		s.fields = append(s.fields, field{name: name})
+	for _, name := range slices.Sorted(maps.Keys(s.byName)) {
+		s.fields = append(s.fields, s.byName[name])
 	}
 	return s
 }
@@ -106,8 +105,7 @@ func (d dialect) within(t reflect.Type, name string) reflect.Type {
 	}
 	switch t.Kind() {
 	case reflect.Struct:
-		f, _ := d.structureOf(t).named(name)
-		return f.typ
+		return d.structureOf(t).byName[name].typ
 	case reflect.Map, reflect.Slice, reflect.Array:
 		return t.Elem()
 	}
@@ -210,8 +208,7 @@ func (d dialect) revealed(t reflect.Type, raw, merged types.AttributeValue, path
 		}
 		at := "[" + as + "]"
 		if t.Kind() == reflect.Struct {
-			f, _ := d.structureOf(t).named(as)
-			at = f.goName
+			at = d.structureOf(t).byName[as].goName
 		}
 		at = joined(path, at)
 		now, still := after.Value[read]

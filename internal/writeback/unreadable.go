@@ -155,7 +155,7 @@ func (c *Codec) isOf(path string, names []string) bool {
 		first = path[:end]
 	}
 	return slices.ContainsFunc(names, func(name string) bool {
-		f, there := c.structureOf(c.typ).named(name)
+		f, there := c.structureOf(c.typ).byName[name]
 		return there && f.goName == first
 	})
 }

@@ -147,7 +147,7 @@ func (c *Codec) Attributes(in any, names ...string) Item {
 		return item
 	}
 	for _, name := range names {
-		f, there := c.structureOf(v.Type()).named(name)
+		f, there := c.structureOf(v.Type()).byName[name]
 		value, err := v.FieldByIndexErr(f.index)
 		if !there || err != nil || !value.CanInterface() {
 			continue
@@ -223,7 +223,7 @@ func (c *Codec) FieldOf(place []actions.Step) (path string) {
 		case t == nil || c.isCustom(t) || isTime(t):
 		case t.Kind() == reflect.Struct:
 			if name, known := c.structureOf(t).meaning(step.Name); known {
-				f, _ := c.structureOf(t).named(name)
+				f := c.structureOf(t).byName[name]
 				at, of = f.goName, f.typ
 			}
 		case t.Kind() == reflect.Map || t.Kind() == reflect.Slice || t.Kind() == reflect.Array:
@@ -285,8 +285,7 @@ func (c *Codec) partsOf(t reflect.Type, v types.AttributeValue) (parts []part) {
 				continue // no field of the struct
 			}
 			if t.Kind() == reflect.Struct {
-				f, _ := c.structureOf(t).named(name)
-				at = f.goName
+				at = c.structureOf(t).byName[name].goName
 			}
 			parts = append(parts, part{at, of, m.Value[name], func(parts ...types.AttributeValue) types.AttributeValue {
 				item := Item{}
