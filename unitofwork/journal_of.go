@@ -82,11 +82,11 @@ func journalState(unit string, record, entry, first map[string]types.AttributeVa
 		s.Outcome = Undecided
 	}
 	if body, _, ok := journal.ParseRow(first); ok {
-		size, err := journal.SizeOf(unit, body)
+		head, err := journal.HeadOf(unit, body)
 		if err != nil {
 			problems = append(problems, "the first row of the journal cannot be read: "+err.Error())
 		}
-		s.Locks, s.Steps, s.Writes = size.Locks, size.Steps, size.Writes
+		s.Locks, s.Steps, s.Writes = head.Locks, head.Steps, head.Writes
 	} else if len(first) > 0 {
 		problems = append(problems, "the first row of the journal is none")
 	}

@@ -3,6 +3,7 @@ package actions
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/big"
 	"reflect"
 	"regexp"
@@ -56,17 +57,18 @@ func HasNil(v types.AttributeValue) bool {
 	if v == nil || reflect.ValueOf(v).Kind() == reflect.Pointer && reflect.ValueOf(v).IsNil() {
 		return true
 	}
+	return slices.ContainsFunc(Within(v), HasNil)
+}
+
+// Within returns the values that a list or a map has within, in no order.
+func Within(v types.AttributeValue) []types.AttributeValue {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberL:
-		return slices.ContainsFunc(v.Value, HasNil)
+		return v.Value
 	case *types.AttributeValueMemberM:
-		for _, e := range v.Value {
-			if HasNil(e) {
-				return true
-			}
-		}
+		return slices.Collect(maps.Values(v.Value))
 	}
-	return false
+	return nil
 }
 
 // IsText reports whether the texts of a key are valid UTF-8.

@@ -54,11 +54,11 @@ func NewWrite(table, record string, item types.TransactWriteItem) Write {
 	return Write{table, record, item, requests.SizeOf(item)}
 }
 
-// head is the first line of a journal, in JSON as all lines are.
-type head struct {
+// Head is the first line of a journal, in JSON as all lines are: what it says of the whole.
+type Head struct {
 	Version int           `json:"version"`
 	Unit    string        `json:"unit"`
-	Locks   string        `json:"locks"`
+	Locks   string        `json:"locks"` // the lock table
 	Token   fencing.Token `json:"token"`
 	Fence   string        `json:"fence"`
 	Steps   int           `json:"steps"`
@@ -92,7 +92,7 @@ func (j *Journal) Encode(w io.Writer) error {
 	for _, ws := range j.Writes {
 		count += len(ws)
 	}
-	if err := lines.Encode(head{journalVersion, j.Unit, j.Locks, j.Token, j.Fence, len(j.Plan), count}); err != nil {
+	if err := lines.Encode(Head{journalVersion, j.Unit, j.Locks, j.Token, j.Fence, len(j.Plan), count}); err != nil {
 		return err
 	}
 	for _, s := range j.Plan {
@@ -144,7 +144,7 @@ func without[V any](m map[string]V, key string) map[string]V {
 func decode(unit string, r io.Reader) (*Journal, error) {
 	lines := json.NewDecoder(r)
 	lines.DisallowUnknownFields()
-	var h head
+	var h Head
 	if err := lines.Decode(&h); err != nil {
 		return nil, err
 	}

@@ -341,12 +341,12 @@ func TestTheFirstRowTellsTheSizeOfAJournal(t *testing.T) {
 	require.NoError(t, j.Encode(&text))
 
 	row := text.Bytes()[:bytes.IndexByte(text.Bytes(), '\n')+5] // cut anywhere after the first line
-	size := must(SizeOf("u", row))(t)
-	require.Equal(t, Size{Locks: "locks", Token: 7, Steps: len(plan), Writes: 1}, size)
+	head := must(HeadOf("u", row))(t)
+	require.Equal(t, Head{Version: 1, Unit: "u", Locks: "locks", Token: 7, Fence: "_fence", Steps: len(plan), Writes: 1}, head)
 
-	_, err := SizeOf("another", row)
+	_, err := HeadOf("another", row)
 	require.ErrorContains(t, err, `unit "u"`)
-	_, err = SizeOf("u", row[:10])
+	_, err = HeadOf("u", row[:10])
 	require.Error(t, err)
 }
 

@@ -9,29 +9,21 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/actions"
 	"github.com/holdall/holdall/internal/expressions"
 )
 
-// Size is what the first row of a journal says of the whole.
-type Size struct {
-	Locks         string // the lock table
-	Token         fencing.Token
-	Steps, Writes int
-}
-
-// SizeOf reads the first line of a journal, which its first row has. Whether the rest is
+// HeadOf reads the first line of a journal, which its first row has. Whether the rest is
 // there, and is what was decided, only [Read] tells.
-func SizeOf(unit string, firstRow []byte) (Size, error) {
-	var h head
+func HeadOf(unit string, firstRow []byte) (Head, error) {
+	var h Head
 	if err := json.NewDecoder(bytes.NewReader(firstRow)).Decode(&h); err != nil {
-		return Size{}, err
+		return Head{}, err
 	}
 	if h.Version != journalVersion || h.Unit != unit {
-		return Size{}, fmt.Errorf("it has version %d and is of unit %q", h.Version, h.Unit)
+		return Head{}, fmt.Errorf("it has version %d and is of unit %q", h.Version, h.Unit)
 	}
-	return Size{Locks: h.Locks, Token: h.Token, Steps: h.Steps, Writes: h.Writes}, nil
+	return h, nil
 }
 
 // Key is the primary key of the record that is written. The error says that a put does not tell.

@@ -345,16 +345,6 @@ func (c *Codec) checked(in any) (value types.AttributeValue, err error) {
 }
 
 func hasEmptySet(v types.AttributeValue) bool {
-	switch v := v.(type) {
-	case *types.AttributeValueMemberM:
-		for _, e := range v.Value {
-			if hasEmptySet(e) {
-				return true
-			}
-		}
-	case *types.AttributeValueMemberL:
-		return slices.ContainsFunc(v.Value, hasEmptySet)
-	}
-	elements, _ := elementsOf(v)
-	return elements != nil && len(elements) == 0
+	elements, kind := elementsOf(v)
+	return kind != "" && len(elements) == 0 || slices.ContainsFunc(actions.Within(v), hasEmptySet)
 }
