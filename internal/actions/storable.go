@@ -94,6 +94,12 @@ func wrongIn(values map[string]types.AttributeValue, depth int) *ValueError {
 
 // wrongValue returns what of a value that is in depth maps and lists cannot be stored.
 func wrongValue(value types.AttributeValue, depth int) *ValueError {
+	switch value.(type) {
+	case *types.AttributeValueMemberL, *types.AttributeValueMemberM:
+		if depth++; depth >= maxNesting {
+			return &ValueError{Why: tooDeep}
+		}
+	}
 	why := ""
 	switch v := value.(type) {
 	case *types.AttributeValueMemberS:
@@ -118,21 +124,13 @@ func wrongValue(value types.AttributeValue, depth int) *ValueError {
 	case *types.AttributeValueMemberBS:
 		return wrongSet(v.Value, func(b []byte) (id, why string) { return string(b), "" })
 	case *types.AttributeValueMemberL:
-		if depth+1 >= maxNesting {
-			why = tooDeep
-			break
-		}
 		for i, e := range v.Value {
-			if wrong := wrongValue(e, depth+1); wrong != nil {
+			if wrong := wrongValue(e, depth); wrong != nil {
 				return wrong.within(Step{Index: i})
 			}
 		}
 	case *types.AttributeValueMemberM:
-		if depth+1 >= maxNesting {
-			why = tooDeep
-			break
-		}
-		return wrongIn(v.Value, depth+1)
+		return wrongIn(v.Value, depth)
 	}
 	if why == "" {
 		return nil

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -105,25 +104,19 @@ func (v Version) Check(table string, key map[string]types.AttributeValue) types.
 // require joins to an action's condition that the version is the one that was read, and to names and
 // values what that needs.
 func (v Version) require(e expressions.Of, names map[string]string, values map[string]types.AttributeValue) {
-	var condition string
 	switch {
 	case !v.Read:
-		return
 	case !v.found:
-		condition = "attribute_not_exists(" + versionKey + ")"
+		e.Require("attribute_not_exists(" + versionKey + ")")
 		names[versionKey] = v.Key
 	case v.number == "":
-		condition = "attribute_exists(" + versionKey + ") AND attribute_not_exists(" + versionName + ")"
+		e.Require("attribute_exists(" + versionKey + ") AND attribute_not_exists(" + versionName + ")")
 		names[versionKey], names[versionName] = v.Key, v.Attribute
 	default:
-		condition = versionName + " = " + versionRead
+		e.Require(versionName + " = " + versionRead)
 		names[versionName] = v.Attribute
 		values[versionRead] = &types.AttributeValueMemberN{Value: v.number}
 	}
-	if own := strings.TrimSpace(aws.ToString(*e.Condition)); own != "" {
-		condition = "(" + own + ") AND " + condition
-	}
-	*e.Condition = aws.String(condition)
 }
 
 // next is the number behind the one that was read.

@@ -109,6 +109,14 @@ func In(item types.TransactWriteItem) Of {
 	}
 }
 
+// Require joins a condition to the caller's.
+func (e Of) Require(condition string) {
+	if own := strings.TrimSpace(aws.ToString(*e.Condition)); own != "" {
+		condition = "(" + own + ") AND " + condition
+	}
+	*e.Condition = aws.String(condition)
+}
+
 // Join joins the fence's condition to the caller's, and in an update sets the
 // fence. A refusal is to bring the record: it says why. The error says in words
 // what the expressions may not do.
@@ -116,11 +124,7 @@ func (f Fence) Join(e Of) error {
 	if err := f.Allow(e); err != nil {
 		return err
 	}
-	condition := f.Condition
-	if own := strings.TrimSpace(aws.ToString(*e.Condition)); own != "" {
-		condition = "(" + own + ") AND " + f.Condition
-	}
-	*e.Condition = aws.String(condition)
+	e.Require(f.Condition)
 	if e.Update != nil {
 		*e.Update = aws.String(WithSet(aws.ToString(*e.Update), setFence))
 	}

@@ -34,8 +34,8 @@ var ofStaging = []mutant{
 	{
 		clause: "a staged write checks the fence",
 		file:   "internal/expressions/expressions.go",
-		old:    "	condition := f.Condition\n",
-		new:    "	condition := \"attribute_not_exists(holdall) OR \" + f.Condition\n",
+		old:    `e.Require(f.Condition)`,
+		new:    `e.Require("attribute_not_exists(holdall) OR " + f.Condition)`,
 		by:     check{in: "unitofwork", test: "TestStartingOverIsBoundedAndHasAFreshToken"},
 	},
 	{
