@@ -195,8 +195,7 @@ func (g *Group) Stop() (deadline time.Time, err error) {
 	g.stopOnce.Do(g.end)
 	_ = g.work.Wait() // what it failed with is the context's cause
 	g.cancel(ErrReleased)
-	var lost *LostError
-	if errors.As(context.Cause(g.ctx), &lost) {
+	if lost, is := errors.AsType[*LostError](context.Cause(g.ctx)); is {
 		return g.Deadline(), lost
 	}
 	return g.Deadline(), nil

@@ -163,11 +163,10 @@ func whyUnsent(err error) (problem, do string) {
 
 // addressOf is the address to which a request was to be sent, behind a space, if its error names it.
 func addressOf(err error) string {
-	var request *url.Error
-	if !errors.As(err, &request) {
-		return ""
+	if request, is := errors.AsType[*url.Error](err); is {
+		return fmt.Sprintf(" %q", request.URL)
 	}
-	return fmt.Sprintf(" %q", request.URL)
+	return ""
 }
 
 // What AWS says when it denies an action (IAM User Guide, "Troubleshoot access denied error messages").

@@ -54,8 +54,7 @@ func saidOf(r types.CancellationReason) string {
 // transaction.
 func ForReason(r types.CancellationReason, err error) error {
 	text := explained(codeOf(Code(r)), saidOf(r))
-	var table *TableError
-	if errors.As(err, &table) && table.advice != "" {
+	if table, is := errors.AsType[*TableError](err); is && table.advice != "" {
 		text = fmt.Sprintf("%s (%s)", table.advice, saidOf(r))
 	}
 	return &reasonError{text, err}

@@ -47,13 +47,12 @@ func (d dialect) structure(t reflect.Type) structure {
 				continue
 			}
 			visited[e.typ] = true
-			for i := range e.typ.NumField() {
-				sf := e.typ.Field(i)
+			for sf := range e.typ.Fields() {
 				name, ignored := d.tagOf(sf)
 				if ignored || !sf.IsExported() && !sf.Anonymous {
 					continue
 				}
-				f := field{cmp.Or(name, sf.Name), sf.Name, name != "", e.behindPointer, append(slices.Clone(e.index), i), sf.Type, e.unset}
+				f := field{cmp.Or(name, sf.Name), sf.Name, name != "", e.behindPointer, slices.Concat(e.index, sf.Index), sf.Type, e.unset}
 				base, flattened := d.flattened(sf)
 				if f.unset == nil && cannotSet(sf, flattened) {
 					f.unset = &sf

@@ -24,8 +24,11 @@ func (e *LostError) Error() string {
 	return fmt.Sprintf("the value of field %s would be lost: %s; %s%s", e.Field, e.Why, e.Mend, orLeaveOut(e.key || e.Field[0] == '['))
 }
 
-// at returns the error for the field at a path, of which its own field is a part.
+// at returns the error for the field at a path, of which its own field is a part; nil of nil.
 func (e *LostError) at(path string) *LostError {
+	if e == nil {
+		return nil
+	}
 	return &LostError{Field: joined(path, e.Field), Why: e.Why, Mend: e.Mend}
 }
 
@@ -172,8 +175,7 @@ func (w *walk) visitStruct(t reflect.Type, addressable bool, path string) {
 // visitEmbedded looks at the structs that are flattened into t.
 func (w *walk) visitEmbedded(t reflect.Type, path string, seen map[reflect.Type]bool) {
 	seen[t] = true
-	for i := range t.NumField() {
-		sf := t.Field(i)
+	for sf := range t.Fields() {
 		base, flattened := w.flattened(sf)
 		if !flattened || seen[base] {
 			continue
@@ -232,15 +234,12 @@ func (d dialect) holdsNothing(t reflect.Type) bool {
 	if s := d.structureOf(t); len(s.fields) > 0 || s.ambiguous != nil {
 		return false
 	}
-	for i := range t.NumField() {
-		sf := t.Field(i)
-		if _, ignored := d.tagOf(sf); ignored || sf.Type.Size() == 0 || sf.Name == "_" {
-			continue
+	for sf := range t.Fields() {
+		_, ignored := d.tagOf(sf)
+		base, flattened := d.flattened(sf)
+		if !ignored && sf.Type.Size() > 0 && sf.Name != "_" && !(flattened && base.Size() == 0) {
+			return true
 		}
-		if base, flattened := d.flattened(sf); flattened && base.Size() == 0 {
-			continue
-		}
-		return true
 	}
 	return false
 }
@@ -253,15 +252,10 @@ func (d dialect) lostIn(v reflect.Value, path string, inInterface bool) *LostErr
 	}
 	known := d.traitsOf(v.Type(), v.CanAddr())
 	switch {
-	case known.lost != nil:
+	case known.lost != nil || !known.dynamic:
 		return known.lost.at(path)
-	case !known.dynamic:
-		return nil
 	case v.Type() == timeType:
-		if lost := lostTimeIn(v); lost != nil {
-			return lost.at(path)
-		}
-		return nil
+		return lostTimeIn(v).at(path)
 	case d.pointsToInterface(v.Type()) && !v.IsNil():
 		return &LostError{Field: path, Why: pointerToInterface, Mend: howToKeep}
 	}
@@ -301,8 +295,7 @@ func (d dialect) lostIn(v reflect.Value, path string, inInterface bool) *LostErr
 
 // lostEmbedded returns what is lost of the structs that are flattened into v.
 func (d dialect) lostEmbedded(v reflect.Value, path string) *LostError {
-	for i := range v.NumField() {
-		sf, within := v.Type().Field(i), v.Field(i)
+	for sf, within := range v.Fields() {
 		base, flattened := d.flattened(sf)
 		if !flattened {
 			continue
