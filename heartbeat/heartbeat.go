@@ -134,14 +134,10 @@ func (g *Group) begin(ctx context.Context) {
 // Done of this context is called. Its Deadline does not report that of the keys, which each
 // renewal moves: a context's must not move, and [context.WithTimeout] sets no timer beyond it.
 // [Group.Deadline] reports it.
-func (g *Group) Context() context.Context {
-	return g.held
-}
+func (g *Group) Context() context.Context { return g.held }
 
 // Deadline is when the keys count as lost unless a renewal is confirmed first.
-func (g *Group) Deadline() time.Time {
-	return g.start.Add(time.Duration(g.until.Load()))
-}
+func (g *Group) Deadline() time.Time { return g.start.Add(time.Duration(g.until.Load())) }
 
 // Confirmed is when what was confirmed last was sent, for the key for which that is longest ago;
 // zero if the group has no keys.
@@ -214,9 +210,7 @@ func (g *Group) end() {
 
 // Lose ends the group as if its keys were lost, for a reason of the caller's: its context
 // ends with a *[LostError]. Nothing is sent. A group that has ended stays as it is.
-func (g *Group) Lose(reason error) {
-	_ = g.lose("", reason)
-}
+func (g *Group) Lose(reason error) { _ = g.lose("", reason) }
 
 // lose ends the group. The first cause stays.
 func (g *Group) lose(key ordering.Key, reason error) error {

@@ -165,8 +165,7 @@ func isPlainValue(v types.AttributeValue, depth int) bool {
 }
 
 func areDistinct(values []string) bool {
-	sorted := slices.Sorted(slices.Values(values))
-	return len(values) > 0 && len(slices.Compact(sorted)) == len(values)
+	return len(values) > 0 && len(slices.Compact(slices.Sorted(slices.Values(values)))) == len(values)
 }
 
 // KeyOf returns the primary key of an item, whose attributes have these names. The error

@@ -145,9 +145,7 @@ func isConflict(err error) bool {
 }
 
 // Code returns the code of a cancellation reason, "None" where there is none.
-func Code(r types.CancellationReason) string {
-	return cmp.Or(aws.ToString(r.Code), ReasonNone)
-}
+func Code(r types.CancellationReason) string { return cmp.Or(aws.ToString(r.Code), ReasonNone) }
 
 // KindOfStatement tells what the error of one statement of a batch proves about that
 // statement. Nobody sends one of them again for what it says, so all that is neither

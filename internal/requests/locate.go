@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -115,19 +116,15 @@ func tablesOf(targets []target) []string {
 // named is the one table whose ARN a text has; all if that is not one of them.
 func named(tables []string, text string) []string {
 	for _, table := range tables {
-		if _, after, found := strings.Cut(text, ":table/"+table); found && !continuesName(after) {
+		if _, after, found := strings.Cut(text, ":table/"+table); found && !continuesName.MatchString(after) {
 			return []string{table}
 		}
 	}
 	return tables
 }
 
-// continuesName reports whether a table's name goes on here.
-func continuesName(text string) bool {
-	return text != "" && (strings.ContainsRune("_-", rune(text[0])) || text[0] >= '0' && text[0] <= '9' ||
-		text[0] >= 'a' && text[0] <= 'z' || text[0] >= 'A' && text[0] <= 'Z' ||
-		text[0] == '.' && len(text) > 1 && continuesName(text[1:]))
-}
+// continuesName is how a text goes on within a table's name.
+var continuesName = regexp.MustCompile(`^\.*[\w-]`)
 
 // search reads each table by itself, once, in the order of the request, to find the one for which the
 // request was refused: a read of it fails for the same reason, or all others are there and it is not.
