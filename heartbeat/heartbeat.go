@@ -260,14 +260,11 @@ func (g *Group) watch(ctx context.Context) error {
 		if left <= 0 {
 			return g.loseByTime()
 		}
-		timer := time.NewTimer(left)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return nil
 		case <-g.lookAgain:
-			timer.Stop()
-		case <-timer.C:
+		case <-time.After(left):
 		}
 	}
 }
@@ -307,17 +304,14 @@ func (g *Group) await(ctx context.Context) ([]ordering.Key, error) {
 		if due && wait <= 0 {
 			return keys, nil
 		}
-		timer := time.NewTimer(max(wait, 1)) // at 0 it would have rung by now
 		select {
-		case <-timer.C:
+		case <-time.After(max(wait, 1)): // at 0 it would have rung by now
 			due = true
 		case <-g.beatAgain:
 		case <-g.stop:
 		case <-ctx.Done():
-			timer.Stop()
 			return nil, ctx.Err()
 		}
-		timer.Stop()
 	}
 }
 

@@ -81,16 +81,13 @@ func foreign(err error, head []byte, once bool) *foreignError {
 	var identified interface{ ServiceRequestID() string }
 	var response *smithyhttp.ResponseError
 	var unreadable *smithy.DeserializationError
-	var api smithy.APIError
 	switch {
 	case !errors.As(err, &response) || response.Response == nil || response.Response.Response == nil,
 		errors.As(err, &identified) && identified.ServiceRequestID() != "":
 		return nil
-	case errors.Is(err, errNoObject), errors.Is(err, errUnmarked):
-	case errors.As(err, &api):
-		if api.ErrorCode() != codeUnknown {
-			return nil
-		}
+	case errors.Is(err, errNoObject), errors.Is(err, errUnmarked), hasCode(err, codeUnknown):
+	case errors.As(err, new(smithy.APIError)):
+		return nil
 	case !errors.As(err, &unreadable) || len(unreadable.Snapshot) == 0: // the connection broke
 		return nil
 	}

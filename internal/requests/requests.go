@@ -178,10 +178,8 @@ func Jittered(longest time.Duration, id string, n int) time.Duration {
 // Sleep waits for d, or returns the cause of ctx's end, also if that came at the same
 // moment: what happens next is not to be a matter of chance.
 func Sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 	return context.Cause(ctx)

@@ -54,21 +54,17 @@ func Outlive(ctx context.Context, d time.Duration) (context.Context, context.Can
 func waited(ctx context.Context, end time.Time, grace time.Duration, cleaned <-chan struct{}) bool {
 	var ended <-chan time.Time
 	if !end.IsZero() {
-		timer := time.NewTimer(max(time.Until(end.Add(grace)), moment))
-		defer timer.Stop()
-		ended = timer.C
+		ended = time.After(max(time.Until(end.Add(grace)), moment))
 	}
 	select {
 	case <-cleaned:
 		return true
 	case <-ended:
 	case <-ctx.Done():
-		timer := time.NewTimer(grace)
-		defer timer.Stop()
 		select {
 		case <-cleaned:
 		case <-ended:
-		case <-timer.C:
+		case <-time.After(grace):
 		}
 	}
 	return isClosed(cleaned) // both may have come

@@ -61,8 +61,8 @@ var ofHolding = []mutant{
 	{
 		clause: "the holder is told at the deadline, whatever hangs",
 		file:   "heartbeat/heartbeat.go",
-		old:    `time.NewTimer(left)`,
-		new:    `time.NewTimer(left + g.cfg.Margin)`,
+		old:    `time.After(left)`,
+		new:    `time.After(left + g.cfg.Margin)`,
 		by:     check{in: "heartbeat", test: "TestAHangingStoreDoesNotDelayTheLoss"},
 	},
 	{

@@ -6,8 +6,8 @@ var ofOvertime = []mutant{
 	{
 		clause: "a caller whose context has ended does not wait for the cleanup",
 		file:   "internal/underway/finish.go",
-		old:    `timer := time.NewTimer(grace)`,
-		new:    `timer := time.NewTimer(100 * grace)`,
+		old:    `time.After(grace)`,
+		new:    `time.After(100 * grace)`,
 		by:     check{in: "internal/underway", test: "TestFinishWaitsWhileTheCallerHasTime"},
 	},
 	{
