@@ -42,12 +42,11 @@ const defaultTagKey = "dynamodbav"
 // New returns the codec of a type, with the SDK's options if there are any. The error says
 // why a record of this type cannot be stored.
 func New(t reflect.Type, encoding func(*attributevalue.EncoderOptions), decoding func(*attributevalue.DecoderOptions)) (*Codec, error) {
-	c := (*Codec)(nil)
 	if encoding == nil && decoding == nil {
-		c = plain.of(t, func() *Codec { return build(t, nil, nil) })
-	} else {
-		c = build(t, encoding, decoding)
+		c := plain.of(t, func() *Codec { return build(t, nil, nil) })
+		return c, c.refused
 	}
+	c := build(t, encoding, decoding)
 	return c, c.refused
 }
 
