@@ -134,7 +134,7 @@ func Do[I, O any](ctx context.Context, c *Caller, r Request, in *I, send Method[
 		case Done:
 			return out, sent, nil
 		case Refused:
-			return nil, sent, &saidError{err}
+			return nil, sent, &reasonError{Said(err), err}
 		case Invalid:
 			return nil, sent, c.tableError(ctx, r, in, err)
 		case NoAnswer, InProgress:
@@ -297,7 +297,7 @@ func (c *Caller) ExecuteOnce(ctx context.Context, timeouts int, statements []typ
 	case timedOut && !isUnsent(err):
 		return nil, timedOut, &reasonError{"not answered within " + inWords(s.timeout), err}
 	case err != nil:
-		return nil, timedOut, &saidError{err}
+		return nil, timedOut, &reasonError{Said(err), err}
 	}
 	responses, err := answers(statements, out, nil)
 	return responses, timedOut, err

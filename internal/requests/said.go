@@ -60,12 +60,6 @@ func ForReason(r types.CancellationReason, err error) error {
 	return &reasonError{text, err}
 }
 
-// saidError is an error of the SDK with the text of [Said].
-type saidError struct{ err error }
-
-func (e *saidError) Error() string { return Said(e.err) }
-func (e *saidError) Unwrap() error { return e.err }
-
 // reasonError has a text of its own in place of that of the error it wraps.
 type reasonError struct {
 	text string
