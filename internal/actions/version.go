@@ -76,7 +76,19 @@ func (v Version) On(item types.TransactWriteItem) (types.TransactWriteItem, erro
 		return item, err
 	}
 	names, values := map[string]string{}, map[string]types.AttributeValue{}
-	v.require(e, names, values)
+	switch {
+	case !v.Read:
+	case !v.found:
+		e.Require("attribute_not_exists(" + versionKey + ")")
+		names[versionKey] = v.Key
+	case v.number == "":
+		e.Require("attribute_exists(" + versionKey + ") AND attribute_not_exists(" + versionName + ")")
+		names[versionKey], names[versionName] = v.Key, v.Attribute
+	default:
+		e.Require(versionName + " = " + versionRead)
+		names[versionName] = v.Attribute
+		values[versionRead] = &types.AttributeValueMemberN{Value: v.number}
+	}
 	switch {
 	case item.Put != nil:
 		item.Put.Item = maps.Clone(item.Put.Item)
@@ -92,31 +104,9 @@ func (v Version) On(item types.TransactWriteItem) (types.TransactWriteItem, erro
 
 // Check is the action that wants a record to have the version that was read, and writes nothing.
 func (v Version) Check(table string, key map[string]types.AttributeValue) types.TransactWriteItem {
-	check := &types.ConditionCheck{
-		TableName: aws.String(table), Key: key,
-		ExpressionAttributeNames: map[string]string{}, ExpressionAttributeValues: map[string]types.AttributeValue{},
-	}
-	item := types.TransactWriteItem{ConditionCheck: check}
-	v.require(expressions.In(item), check.ExpressionAttributeNames, check.ExpressionAttributeValues)
-	return item
-}
-
-// require joins to an action's condition that the version is the one that was read, and to names and
-// values what that needs.
-func (v Version) require(e expressions.Of, names map[string]string, values map[string]types.AttributeValue) {
-	switch {
-	case !v.Read:
-	case !v.found:
-		e.Require("attribute_not_exists(" + versionKey + ")")
-		names[versionKey] = v.Key
-	case v.number == "":
-		e.Require("attribute_exists(" + versionKey + ") AND attribute_not_exists(" + versionName + ")")
-		names[versionKey], names[versionName] = v.Key, v.Attribute
-	default:
-		e.Require(versionName + " = " + versionRead)
-		names[versionName] = v.Attribute
-		values[versionRead] = &types.AttributeValueMemberN{Value: v.number}
-	}
+	check := types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{TableName: aws.String(table), Key: key}}
+	check, _ = v.On(check) // which refuses only what a caller's own expressions have
+	return check
 }
 
 // next is the number behind the one that was read.

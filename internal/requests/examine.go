@@ -99,15 +99,13 @@ func (e *Examination) judgeTable(table *types.TableDescription) (usable bool) {
 }
 
 func (e *Examination) judgeTTL(ttl *types.TimeToLiveDescription) {
-	attribute := aws.ToString(ttl.AttributeName)
-	switch ttl.TimeToLiveStatus {
-	case types.TimeToLiveStatusEnabled, types.TimeToLiveStatusEnabling:
-		if attribute != e.TTL {
-			e.add(nil, fmt.Sprintf("TTL is on for the attribute %q, so nothing is deleted that is of no use any more", attribute),
-				fmt.Sprintf("turn TTL off, and then on for %q", e.TTL))
-		}
-	default:
+	attribute, status := aws.ToString(ttl.AttributeName), ttl.TimeToLiveStatus
+	switch {
+	case status != types.TimeToLiveStatusEnabled && status != types.TimeToLiveStatusEnabling:
 		e.add(nil, "TTL is off, so nothing is deleted that is of no use any more", fmt.Sprintf("turn TTL on for the attribute %q", e.TTL))
+	case attribute != e.TTL:
+		e.add(nil, fmt.Sprintf("TTL is on for the attribute %q, so nothing is deleted that is of no use any more", attribute),
+			fmt.Sprintf("turn TTL off, and then on for %q", e.TTL))
 	}
 }
 

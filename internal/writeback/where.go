@@ -190,11 +190,9 @@ func holding(t reflect.Type, part reflect.Value) reflect.Value {
 
 // only returns a slice of one element, or an array in which all elements are the same.
 func only(t reflect.Type, part reflect.Value) reflect.Value {
-	var list reflect.Value
+	list := reflect.New(t).Elem()
 	if t.Kind() == reflect.Slice {
-		list = reflect.MakeSlice(t, 1, 1)
-	} else {
-		list = reflect.New(t).Elem()
+		list.Set(reflect.MakeSlice(t, 1, 1))
 	}
 	for i := range list.Len() {
 		list.Index(i).Set(part)
