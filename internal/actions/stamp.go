@@ -30,11 +30,11 @@ func NewStamper(attr string, token fencing.Token) Stamper {
 // The caller's own action is not changed. The error says in words what the
 // expressions may not do.
 func (s Stamper) Stamp(item types.TransactWriteItem) (types.TransactWriteItem, error) {
-	if err := s.untouched(item); err != nil {
-		return item, err
-	}
 	item, e := copied(item)
 	if put := item.Put; put != nil {
+		if _, touched := put.Item[s.Attribute]; touched {
+			return item, fmt.Errorf("the item has the fence attribute %q, which holdall sets", s.Attribute)
+		}
 		put.Item = maps.Clone(put.Item)
 		put.Item[s.Attribute] = s.Token()
 	}
@@ -43,10 +43,8 @@ func (s Stamper) Stamp(item types.TransactWriteItem) (types.TransactWriteItem, e
 
 // Check returns the error of Stamp, which does not depend on the token.
 func (s Stamper) Check(item types.TransactWriteItem) error {
-	if err := s.untouched(item); err != nil {
-		return err
-	}
-	return s.Allow(expressions.In(item))
+	_, err := s.Stamp(item)
+	return err
 }
 
 // Seen returns a stamper of the same token that also wants the fence to be the one that
@@ -58,15 +56,6 @@ func (s Stamper) Seen(fence fencing.Token, there bool) Stamper {
 		s.Fence = s.None()
 	}
 	return s
-}
-
-func (s Stamper) untouched(item types.TransactWriteItem) error {
-	if put := item.Put; put != nil {
-		if _, touched := put.Item[s.Attribute]; touched {
-			return fmt.Errorf("the item has the fence attribute %q, which holdall sets", s.Attribute)
-		}
-	}
-	return nil
 }
 
 // copied returns a copy of an action, and where the copy has its expressions.
