@@ -121,7 +121,7 @@ func (e Of) Require(condition string) {
 // fence. A refusal is to bring the record: it says why. The error says in words
 // what the expressions may not do.
 func (f Fence) Join(e Of) error {
-	if err := f.Allow(e); err != nil {
+	if err := f.allow(e); err != nil {
 		return err
 	}
 	e.Require(f.Condition)
@@ -144,9 +144,9 @@ func With[V any](fence, more map[string]V) map[string]V {
 	return all
 }
 
-// Allow refuses expressions that touch the fence or our placeholders, and
+// allow refuses expressions that touch the fence or our placeholders, and
 // conditions whose parentheses would open ours.
-func (f Fence) Allow(e Of) error {
+func (f Fence) allow(e Of) error {
 	for name, attribute := range *e.Names {
 		switch {
 		case name == Name:
