@@ -58,9 +58,13 @@ func (d dialect) unreadable(t reflect.Type, addressable bool, path string, seen 
 	case reflect.Struct:
 		for _, f := range d.structureOf(t).fields {
 			if f.unset != nil {
+				mend := "give the field a name, or export its type"
+				if f.unset.Type.Kind() == reflect.Pointer {
+					mend = "embed the struct itself, or export its type"
+				}
 				return &FieldError{joined(path, f.unset.Name), &typeError{
 					why:  fmt.Sprintf("attributevalue cannot decode into an embedded %v, because its type is unexported", f.unset.Type),
-					mend: howToSet(f.unset.Type),
+					mend: mend,
 				}}
 			}
 			if found := d.unreadable(f.typ, addressable || f.behindPointer, joined(path, f.goName), seen); found != nil {
@@ -105,13 +109,6 @@ func (d dialect) unreadableText(t reflect.Type, addressable bool) *typeError {
 
 // numberType is the only type with methods that the SDK decodes into an interface, if UseNumber is set.
 var numberType = reflect.TypeFor[attributevalue.Number]()
-
-func howToSet(t reflect.Type) string {
-	if t.Kind() == reflect.Pointer {
-		return "embed the struct itself, or export its type"
-	}
-	return "give the field a name, or export its type"
-}
 
 // typeError says why a type cannot be decoded.
 type typeError struct {
