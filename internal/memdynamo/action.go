@@ -2,6 +2,7 @@ package memdynamo
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -112,11 +113,11 @@ func (db *DB) locate(a *action) (mismatch, bad error) {
 		a.key, mismatch, bad = a.t.exactKey(a.attrs)
 	}
 	if mismatch == nil && bad == nil && a.update != nil {
-		a.update.update.each(func(p path) {
-			if name := p[0].resolve(a.update.names); mismatch == nil && a.t.isKey(name) {
-				mismatch = validation(invalidParameter+"Cannot update attribute %s. This attribute is part of the key", name)
+		for _, x := range a.update.update {
+			if name := x.p[0].resolve(a.update.names); a.t.isKey(name) {
+				return validation(invalidParameter+"Cannot update attribute %s. This attribute is part of the key", name), nil
 			}
-		})
+		}
 	}
 	return mismatch, bad
 }
@@ -176,9 +177,8 @@ func (a *action) evaluateUpdate() error {
 
 // deepened reports whether an update can nest values deeper than its operands
 // or the old item did: whether it writes below the top level.
-func (b *bound) deepened() (deeper bool) {
-	b.update.each(func(p path) { deeper = deeper || len(p) > 1 })
-	return deeper
+func (b *bound) deepened() bool {
+	return slices.ContainsFunc(b.update, func(a assignment) bool { return len(a.p) > 1 })
 }
 
 // nesting is how many lists and maps are inside each other in a value.

@@ -41,34 +41,19 @@ func (b *bound) updated(it *item) ([]attr, error) {
 
 // writes computes what the update does, on the item as it is.
 func (b *bound) writes(it *item) ([]write, error) {
-	u := b.update
 	if !b.reachable(it) {
 		return nil, errPath
 	}
-	out := make([]write, 0, len(u.set)+len(u.remove)+len(u.add)+len(u.del))
-	for i := range u.set {
-		v, err := b.compute(u.set[i].x, it)
-		if err != nil {
+	out := make([]write, len(b.update))
+	for i, a := range b.update {
+		out[i].p = a.p
+		if a.x == nil {
+			continue
+		}
+		var err error
+		if out[i].v, err = b.compute(a.x, it); err != nil {
 			return nil, err
 		}
-		out = append(out, write{u.set[i].p, v})
-	}
-	for _, p := range u.remove {
-		out = append(out, write{p, nil})
-	}
-	for i := range u.add {
-		v, err := add(b.at(u.add[i].p, it), b.slots[u.add[i].x.(valueOperand).slot])
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, write{u.add[i].p, v})
-	}
-	for i := range u.del {
-		v, err := remove(b.at(u.del[i].p, it), b.slots[u.del[i].x.(valueOperand).slot])
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, write{u.del[i].p, v})
 	}
 	return out, nil
 }
@@ -76,67 +61,78 @@ func (b *bound) writes(it *item) ([]write, error) {
 // reachable reports whether what the update writes into is there: a map where
 // a path ends in a name, a list where it ends in an index.
 func (b *bound) reachable(it *item) bool {
-	ok := true
-	b.update.each(func(p path) {
-		if n := len(p) - 1; n > 0 && ok {
-			switch b.at(p[:n], it).(type) {
-			case mapValue:
-				ok = p[n].index < 0
-			case listValue:
-				ok = p[n].index >= 0
-			default:
-				ok = false
-			}
+	for _, a := range b.update {
+		n := len(a.p) - 1
+		if n == 0 {
+			continue
 		}
-	})
-	return ok
+		parent := b.at(a.p[:n], it)
+		_, isMap := parent.(mapValue)
+		_, isList := parent.(listValue)
+		if !isMap && !isList || isMap != (a.p[n].index < 0) {
+			return false
+		}
+	}
+	return true
 }
 
-// compute is the value of a SET's right side.
+// compute is the value of what an update computes; nil where the last element
+// of a set went.
 func (b *bound) compute(x operand, it *item) (value, error) {
 	switch x := x.(type) {
-	case valueOperand:
-		return b.slots[x.slot], nil
-	case pathOperand:
-		if v := b.at(x.p, it); v != nil {
+	case slot:
+		return b.slots[x], nil
+	case path:
+		if v := b.at(x, it); v != nil {
 			return v, nil
 		}
 		return nil, errNoAttribute
-	case defaultOperand:
-		// The default must have a value even where it is not needed.
-		other, err := b.compute(x.x, it)
-		if err != nil {
+	}
+	c := x.(call)
+	var l value
+	if first, ok := c.args[0].(path); ok {
+		l = b.at(first, it)
+	}
+	switch c.function {
+	case "+", "-", "list_append":
+		var err error
+		if l, err = b.compute(c.args[0], it); err != nil {
 			return nil, err
 		}
-		if v := b.at(x.p, it); v != nil {
-			return v, nil
-		}
-		return other, nil
-	case arithOperand:
-		return b.sum(x, it)
-	case appendOperand:
-		return b.appended(x, it)
-	case setOpOperand:
-		return b.setOp(x, it)
 	}
-	return nil, errOperand // not reached: the grammar has no others here
+	// A default, too, must have a value even where it is not needed.
+	r, err := b.compute(c.args[1], it)
+	if err != nil {
+		return nil, err
+	}
+	switch c.function {
+	case "if_not_exists":
+		if l != nil {
+			return l, nil
+		}
+		return r, nil
+	case "list_append":
+		ll, ok1 := l.(listValue)
+		rl, ok2 := r.(listValue)
+		if !ok1 || !ok2 {
+			return nil, errOperand
+		}
+		return slices.Concat(ll, rl), nil
+	case "DELETE", "set_delete":
+		return remove(l, r)
+	case "ADD", "set_add":
+		return add(l, r)
+	}
+	return sum(l, r, c.function == "-")
 }
 
-func (b *bound) sum(x arithOperand, it *item) (value, error) {
-	l, err := b.compute(x.l, it)
-	if err != nil {
-		return nil, err
-	}
-	r, err := b.compute(x.r, it)
-	if err != nil {
-		return nil, err
-	}
+func sum(l, r value, minus bool) (value, error) {
 	ln, ok1 := l.(decimal)
 	rn, ok2 := r.(decimal)
 	if !ok1 || !ok2 {
 		return nil, errOperand
 	}
-	if x.minus {
+	if minus {
 		rn = rn.negate()
 	}
 	n, err := ln.add(rn)
@@ -146,52 +142,14 @@ func (b *bound) sum(x arithOperand, it *item) (value, error) {
 	return n, nil
 }
 
-func (b *bound) appended(x appendOperand, it *item) (value, error) {
-	l, err := b.compute(x.l, it)
-	if err != nil {
-		return nil, err
-	}
-	r, err := b.compute(x.r, it)
-	if err != nil {
-		return nil, err
-	}
-	ll, ok1 := l.(listValue)
-	rl, ok2 := r.(listValue)
-	if !ok1 || !ok2 {
-		return nil, errOperand
-	}
-	return slices.Concat(ll, rl), nil
-}
-
-// setOp is PartiQL's set_add and set_delete; nil where the last element went.
-func (b *bound) setOp(x setOpOperand, it *item) (value, error) {
-	v, err := b.compute(x.x, it)
-	if err != nil {
-		return nil, err
-	}
-	old := b.at(x.p, it)
-	if x.minus {
-		return remove(old, v)
-	}
-	return add(old, v)
-}
-
 // add is ADD's arithmetic: on numbers the sum, on sets the union, on nothing
 // the operand.
 func add(old, v value) (value, error) {
 	if old == nil {
 		return v, nil
 	}
-	if n, ok := v.(decimal); ok {
-		m, ok := old.(decimal)
-		if !ok {
-			return nil, errOperand
-		}
-		sum, err := m.add(n)
-		if err != nil {
-			return nil, err
-		}
-		return sum, nil
+	if v.kind() == kindN {
+		return sum(old, v, false)
 	}
 	s, ok := union(old, v)
 	if !ok {

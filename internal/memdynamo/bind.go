@@ -79,8 +79,7 @@ func isPlaceholder(key string, mark byte) bool {
 	if len(key) < 2 || len(key) > 255 || key[0] != mark {
 		return false
 	}
-	l := lexer{src: key}
-	return l.word(1) == len(key)
+	return word(key, 1) == len(key)
 }
 
 // sortedKeys appends a map's keys in order: the error for two bad ones is always

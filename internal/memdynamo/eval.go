@@ -1,5 +1,7 @@
 package memdynamo
 
+import "slices"
+
 // test reports whether an item, nil if absent, meets the condition. What a
 // condition cannot compare is not an error but false, as DynamoDB has it: an
 // absent operand equals nothing, and differs from everything.
@@ -10,75 +12,65 @@ func (b *bound) test(it *item) bool {
 	return b.eval(b.cond, it)
 }
 
-func (b *bound) eval(n node, it *item) bool {
-	switch n := n.(type) {
-	case andNode:
-		return b.eval(n.l, it) && b.eval(n.r, it)
-	case orNode:
-		return b.eval(n.l, it) || b.eval(n.r, it)
-	case notNode:
-		return !b.eval(n.x, it)
-	case compareNode:
-		return compare(n.op, b.operand(n.l, it), b.operand(n.r, it))
-	case betweenNode:
-		x := b.operand(n.x, it)
-		lo, ok1 := order(x, b.operand(n.lo, it))
-		hi, ok2 := order(x, b.operand(n.hi, it))
-		return ok1 && ok2 && lo >= 0 && hi <= 0
-	case inNode:
-		x := b.operand(n.x, it)
-		for _, y := range n.list {
-			if equal(x, b.operand(y, it)) {
-				return true
-			}
-		}
-		return false
-	case existsNode:
-		return (b.at(n.p, it) != nil) != n.not
-	case typeNode:
-		x := b.operand(n.x, it)
-		t, ok := b.operand(n.t, it).(strValue)
-		return ok && x != nil && x.kind().String() == string(t)
-	case beginsNode:
-		return prefixed(b.operand(n.x, it), b.operand(n.prefix, it))
-	case containsNode:
-		return member(b.operand(n.x, it), b.operand(n.part, it))
+func (b *bound) eval(n *node, it *item) bool {
+	switch n.op {
+	case "AND":
+		return b.eval(n.of[0], it) && b.eval(n.of[1], it)
+	case "OR":
+		return b.eval(n.of[0], it) || b.eval(n.of[1], it)
+	case "NOT":
+		return !b.eval(n.of[0], it)
 	}
-	return false
-}
-
-func compare(op string, l, r value) bool {
-	switch op {
+	x := b.operand(n.args[0], it)
+	switch n.op {
+	case "attribute_exists":
+		return x != nil
+	case "attribute_not_exists":
+		return x == nil
+	case "IN":
+		return slices.ContainsFunc(n.args[1:], func(y operand) bool { return equal(x, b.operand(y, it)) })
+	}
+	y := b.operand(n.args[1], it)
+	switch n.op {
 	case "=":
-		return equal(l, r)
+		return equal(x, y)
 	case "<>":
-		return !equal(l, r)
+		return !equal(x, y)
+	case "attribute_type":
+		name, ok := y.(strValue)
+		return ok && x != nil && x.kind().String() == string(name)
+	case "begins_with":
+		return prefixed(x, y)
+	case "contains":
+		return member(x, y)
 	}
-	c, ok := order(l, r)
+	c, ok := order(x, y)
 	if !ok {
 		return false
 	}
-	switch op {
+	switch n.op {
 	case "<":
 		return c < 0
 	case "<=":
 		return c <= 0
 	case ">":
 		return c > 0
-	default:
+	case ">=":
 		return c >= 0
 	}
+	hi, ok := order(x, b.operand(n.args[2], it)) // BETWEEN
+	return ok && c >= 0 && hi <= 0
 }
 
 // operand is a condition's operand on an item, nil where it has no value.
 func (b *bound) operand(x operand, it *item) value {
 	switch x := x.(type) {
-	case pathOperand:
-		return b.at(x.p, it)
-	case valueOperand:
-		return b.slots[x.slot]
-	case sizeOperand:
-		if n, ok := length(b.operand(x.x, it)); ok {
+	case path:
+		return b.at(x, it)
+	case slot:
+		return b.slots[x]
+	case call: // size
+		if n, ok := length(b.operand(x.args[0], it)); ok {
 			return smallDecimal(n)
 		}
 	}

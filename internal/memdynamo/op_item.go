@@ -232,9 +232,7 @@ func (a *action) touched(it *item) map[string]types.AttributeValue {
 	if it == nil || a.update == nil {
 		return nil
 	}
-	var paths []path
-	a.update.update.each(func(p path) { paths = append(paths, p) })
-	attrs := a.update.projectTo(it.attrs, paths)
+	attrs := a.update.projectTo(it.attrs, a.update.update.paths())
 	if len(attrs) == 0 {
 		return nil
 	}

@@ -2,7 +2,6 @@ package memdynamo
 
 import (
 	"errors"
-	"strings"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -15,9 +14,9 @@ type statement struct {
 	verb     sqlVerb
 	table    string
 	columns  []path  // SELECT; nil for *
-	update   *update // UPDATE
+	update   update  // UPDATE
 	document literal // INSERT
-	where    []node  // what WHERE joins by AND
+	where    []*node // what WHERE joins by AND
 	slots    []literal
 	params   int
 }
@@ -64,8 +63,8 @@ func (c *stmtCache) parse(text string) (*statement, error) {
 	if len(text) > maxStatement {
 		return nil, constraint("…", "statements.1.member.statement", "have length less than or equal to 8192")
 	}
-	p := &sqlParser{lex: sqlLexer{src: text}, out: new(statement)}
-	if err := p.parse(); err != nil {
+	p := &sqlParser{reader: reader{lex: &sqlLexer{src: text}}, out: new(statement)}
+	if err := p.parsing(p.parse); err != nil {
 		if errors.Is(err, errSQL) {
 			return nil, validation("%s: %s", errSQL, text)
 		}
@@ -177,14 +176,14 @@ var errNoKey = errors.New("Where clause does not contain a mandatory equality on
 // condition, nil if nothing remains.
 func (s *statement) split(t *table, b *bound) ([]attr, *bound, error) {
 	var attrs []attr
-	var rest node
+	var rest *node
 	for _, n := range s.where {
 		name, v := equality(n, b)
 		if v == nil || !t.isKey(name) {
 			if rest == nil {
 				rest = n
 			} else {
-				rest = andNode{rest, n}
+				rest = &node{op: "AND", of: []*node{rest, n}}
 			}
 			continue
 		}
@@ -208,21 +207,20 @@ func (s *statement) split(t *table, b *bound) ([]attr, *bound, error) {
 
 // equality takes name = value apart, either side first; the value is nil for
 // any other condition.
-func equality(n node, b *bound) (string, value) {
-	c, ok := n.(compareNode)
-	if !ok || c.op != "=" {
+func equality(n *node, b *bound) (string, value) {
+	if n.op != "=" {
 		return "", nil
 	}
-	l, r := c.l, c.r
-	if _, ok := l.(valueOperand); ok {
+	l, r := n.args[0], n.args[1]
+	if _, ok := l.(slot); ok {
 		l, r = r, l
 	}
-	p, ok1 := l.(pathOperand)
-	v, ok2 := r.(valueOperand)
-	if !ok1 || !ok2 || len(p.p) != 1 {
+	p, ok1 := l.(path)
+	v, ok2 := r.(slot)
+	if !ok1 || !ok2 || len(p) != 1 {
 		return "", nil
 	}
-	return p.p[0].name, b.slots[v.slot]
+	return p[0].name, b.slots[v]
 }
 
 func (t *table) keyKind(name string) kind {
@@ -233,13 +231,9 @@ func (t *table) keyKind(name string) kind {
 }
 
 // conjuncts lists what a condition joins by AND, left to right.
-func conjuncts(n node, to []node) []node {
-	if a, ok := n.(andNode); ok {
-		return conjuncts(a.r, conjuncts(a.l, to))
+func conjuncts(n *node, to []*node) []*node {
+	if n.op == "AND" {
+		return conjuncts(n.of[1], conjuncts(n.of[0], to))
 	}
 	return append(to, n)
-}
-
-func isWord(t sqlToken, word string) bool {
-	return t.kind == sqlWord && strings.EqualFold(t.text, word)
 }

@@ -5,23 +5,6 @@ import (
 	"strings"
 )
 
-// sqlKind is what the lexer of statements tells apart.
-type sqlKind uint8
-
-const (
-	sqlEOF    sqlKind = iota
-	sqlWord           // an unquoted name, a keyword or a function
-	sqlQuoted         // "name", unescaped
-	sqlString         // 'text', unescaped
-	sqlNumber
-	sqlPunct
-)
-
-type sqlToken struct {
-	kind sqlKind
-	text string
-}
-
 // errSQL is any statement that cannot be read; the caller adds the statement.
 var errSQL = errors.New("Statement wasn't well formed, can't be processed")
 
@@ -31,59 +14,53 @@ type sqlLexer struct {
 	pos int
 }
 
-func (l *sqlLexer) next() (sqlToken, error) {
-	for l.pos < len(l.src) && isSpace(l.src[l.pos]) {
-		l.pos++
-	}
+func (*sqlLexer) unexpected() error { return errSQL }
+
+func (l *sqlLexer) next() token {
+	l.pos = skipSpace(l.src, l.pos)
 	start := l.pos
 	if start == len(l.src) {
-		return sqlToken{kind: sqlEOF}, nil
+		return token{kind: tokEOF}
 	}
+	kind := tokPunct
 	switch c := l.src[start]; {
 	case isLetter(c) || c == '_':
-		words := lexer{src: l.src}
-		l.pos = words.word(start)
-		return sqlToken{sqlWord, l.src[start:l.pos]}, nil
+		kind, l.pos = tokWord, word(l.src, start)
 	case c == '"':
-		text, err := l.quoted('"')
-		return sqlToken{sqlQuoted, text}, err
+		return l.quoted(tokQuoted)
 	case c == '\'':
-		text, err := l.quoted('\'')
-		return sqlToken{sqlString, text}, err
+		return l.quoted(tokString)
 	case isDigit(c):
+		kind = tokNumber
 		l.number()
-		return sqlToken{sqlNumber, l.src[start:l.pos]}, nil
-	}
-	for _, two := range []string{"<=", ">=", "<>", "!=", "<<", ">>"} {
-		if strings.HasPrefix(l.src[start:], two) {
-			l.pos += 2
-			return sqlToken{sqlPunct, two}, nil
+	default:
+		l.pos++
+		for _, two := range []string{"<=", ">=", "<>", "!=", "<<", ">>"} {
+			if strings.HasPrefix(l.src[start:], two) {
+				l.pos = start + 2
+			}
+		}
+		if l.pos == start+1 && strings.IndexByte("()[]{},.:;*=<>+-?", c) < 0 {
+			kind = tokBad
 		}
 	}
-	if strings.IndexByte("()[]{},.:;*=<>+-?", l.src[start]) < 0 {
-		return sqlToken{}, errSQL
-	}
-	l.pos++
-	return sqlToken{sqlPunct, l.src[start:l.pos]}, nil
+	return token{kind: kind, text: l.src[start:l.pos]}
 }
 
 // quoted reads up to the closing quote; a doubled one is one of the text.
-func (l *sqlLexer) quoted(quote byte) (string, error) {
+func (l *sqlLexer) quoted(kind tokenKind) token {
+	quote := l.src[l.pos]
 	var b strings.Builder
 	for i := l.pos + 1; i < len(l.src); i++ {
-		if l.src[i] != quote {
-			b.WriteByte(l.src[i])
-			continue
+		if l.src[i] == quote {
+			if i++; i == len(l.src) || l.src[i] != quote {
+				l.pos = i
+				return token{kind: kind, text: b.String()}
+			}
 		}
-		if i+1 < len(l.src) && l.src[i+1] == quote {
-			b.WriteByte(quote)
-			i++
-			continue
-		}
-		l.pos = i + 1
-		return b.String(), nil
+		b.WriteByte(l.src[i])
 	}
-	return "", errSQL
+	return token{kind: tokBad}
 }
 
 // number reads digits, a point, an exponent, as far as they go; whether they
