@@ -109,17 +109,6 @@ func (d *digester) bound(b *bound) {
 	}
 }
 
-func (d *digester) number(n decimal) {
-	d.num(n.hi)
-	d.num(n.lo)
-	d.num(uint64(int(n.exp) + 1<<15))
-	if n.neg {
-		d.num(1)
-	} else {
-		d.num(0)
-	}
-}
-
 func (d *digester) value(v value) {
 	d.num(uint64(v.kind()))
 	switch v := v.(type) {
@@ -128,7 +117,7 @@ func (d *digester) value(v value) {
 	case binValue:
 		d.text(string(v))
 	case decimal:
-		d.number(v)
+		d.text(v.String())
 	case boolValue:
 		if v {
 			d.num(1)
@@ -142,7 +131,7 @@ func (d *digester) value(v value) {
 	case numSet:
 		d.num(uint64(len(v)))
 		for _, n := range v {
-			d.number(n)
+			d.text(n.String())
 		}
 	case listValue:
 		d.num(uint64(len(v)))
