@@ -99,6 +99,12 @@ func (db *DB) Usage() Usage {
 	return db.usage
 }
 
+// begin begins the part of a request under the mutex.
+func (db *DB) begin() {
+	db.mu.Lock()
+	db.usage.Requests++
+}
+
 // do runs a request: the way there, its execution, the way back.
 func do[In, Out any](ctx context.Context, db *DB, operation string, in *In, run func(*In) (*Out, error)) (*Out, error) {
 	if in == nil {
@@ -114,7 +120,11 @@ func do[In, Out any](ctx context.Context, db *DB, operation string, in *In, run 
 	if err := pass(ctx, latency/2); err != nil {
 		return nil, wrap(operation, err, time.Time{})
 	}
-	out, err := run(in)
+	var out *Out
+	err := check("", in)
+	if err == nil {
+		out, err = run(in)
+	}
 	date := db.cfg.Date().Truncate(time.Second)
 	if lost := pass(ctx, latency-latency/2); lost != nil {
 		return nil, wrap(operation, lost, time.Time{})

@@ -9,8 +9,7 @@ import (
 
 func (t *table) addGlobal(in *types.GlobalSecondaryIndex) error {
 	const field = "globalSecondaryIndexes.1.member."
-	if err := firstError(known(in), required("CreateTable", need{"GlobalSecondaryIndexes.IndexName", in.IndexName == nil},
-		need{"GlobalSecondaryIndexes.KeySchema", in.KeySchema == nil}, need{"GlobalSecondaryIndexes.Projection", in.Projection == nil})); err != nil {
+	if err := check("CreateTableInput.GlobalSecondaryIndexes", in); err != nil {
 		return err
 	}
 	ix, err := t.newIndex(*in.IndexName, in.KeySchema, in.Projection, field)
@@ -33,8 +32,7 @@ func (t *table) addGlobal(in *types.GlobalSecondaryIndex) error {
 }
 
 func (t *table) addLocal(in *types.LocalSecondaryIndex) error {
-	if err := firstError(known(in), required("CreateTable", need{"LocalSecondaryIndexes.IndexName", in.IndexName == nil},
-		need{"LocalSecondaryIndexes.KeySchema", in.KeySchema == nil}, need{"LocalSecondaryIndexes.Projection", in.Projection == nil})); err != nil {
+	if err := check("CreateTableInput.LocalSecondaryIndexes", in); err != nil {
 		return err
 	}
 	ix, err := t.newIndex(*in.IndexName, in.KeySchema, in.Projection, "localSecondaryIndexes.1.member.")

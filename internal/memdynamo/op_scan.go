@@ -5,7 +5,6 @@ import (
 	"hash/fnv"
 	"slices"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
@@ -16,33 +15,21 @@ func (db *DB) Scan(ctx context.Context, in *dynamodb.ScanInput, _ ...func(*dynam
 }
 
 func (db *DB) scan(in *dynamodb.ScanInput) (*dynamodb.ScanOutput, error) {
-	if err := firstError(required("Scan", need{"TableName", in.TableName == nil}), known(in),
-		checkCapacity(in.ReturnConsumedCapacity), checkTableName(in.TableName)); err != nil {
-		return nil, err
-	}
 	seg, err := newSegment(in.Segment, in.TotalSegments)
 	if err != nil {
 		return nil, err
 	}
-	b, err := db.cache.binder(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
-	if err != nil {
-		return nil, err
-	}
-	pg, err := newPage(b, in.FilterExpression, in.ProjectionExpression, in.Select, in.Limit, in.IndexName)
-	if err != nil {
-		return nil, err
-	}
-	start, err := decodeStart(in.ExclusiveStartKey)
-	if err != nil {
-		return nil, err
-	}
-	costs, err := db.fillScan(pg, in, seg, start)
+	pg, err := db.newPage(reading{
+		table: in.TableName, index: in.IndexName, start: in.ExclusiveStartKey, consistent: in.ConsistentRead, limit: in.Limit,
+		names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues, sel: in.Select,
+		filter: in.FilterExpression, proj: in.ProjectionExpression,
+	}, func(pg *page) error { return pg.scan(seg) })
 	if err != nil {
 		return nil, err
 	}
 	return &dynamodb.ScanOutput{
-		Items: pg.items(), Count: pg.count(), ScannedCount: int32(pg.scanned),
-		LastEvaluatedKey: pg.lastKey(), ConsumedCapacity: costs.one(in.ReturnConsumedCapacity),
+		Items: pg.items(), Count: int32(len(pg.found)), ScannedCount: int32(pg.scanned),
+		LastEvaluatedKey: pg.lastKey(), ConsumedCapacity: pg.costs().one(in.ReturnConsumedCapacity),
 	}, nil
 }
 
@@ -74,42 +61,32 @@ func (s segment) has(hash string) bool {
 	return h.Sum32()%s.of == s.n
 }
 
-// fillScan is the part of a scan under the mutex.
-func (db *DB) fillScan(pg *page, in *dynamodb.ScanInput, seg segment, start []attr) (bill, error) {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	db.usage.Requests++
-	if err := pg.open(db.tables[*in.TableName], in.IndexName, aws.ToBool(in.ConsistentRead)); err != nil {
-		return nil, err
-	}
+// scan fills a page from a segment.
+func (pg *page) scan(seg segment) error {
 	parts := pg.partitions()
 	var from string
 	var at spot
-	if start != nil {
+	if pg.start != nil {
 		var err error
-		if from, at, err = pg.startKey(start); err != nil {
-			return nil, err
+		if from, at, err = pg.startKey(pg.start); err != nil {
+			return err
 		}
 		i, _ := slices.BinarySearch(parts, from)
 		parts = parts[i:]
 	}
-	more := true
 	for _, hash := range parts {
-		if !more {
-			break
-		}
 		if !seg.has(hash) {
 			continue
 		}
 		p, first := pg.parts[hash], 0
-		if start != nil && hash == from {
+		if pg.start != nil && hash == from {
 			first = p.after(at)
 		}
-		for i := first; more && i < len(p.rows); i++ {
-			more = pg.take(p.rows[i])
+		for _, row := range p.rows[first:] {
+			if !pg.take(row) {
+				return nil
+			}
 		}
 	}
-	costs := pg.costs()
-	db.charge(costs)
-	return costs, nil
+	return nil
 }

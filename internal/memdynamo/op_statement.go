@@ -1,6 +1,7 @@
 package memdynamo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -23,17 +24,12 @@ type run struct {
 	action
 	stmt       *statement
 	values     *bound
-	proj       *bound
 	consistent bool
 	err        error
 	costs      charge
 }
 
 func (db *DB) batchExecuteStatement(in *dynamodb.BatchExecuteStatementInput) (*dynamodb.BatchExecuteStatementOutput, error) {
-	if err := firstError(required("BatchExecuteStatement", need{"Statements", in.Statements == nil}),
-		known(in), checkCapacity(in.ReturnConsumedCapacity)); err != nil {
-		return nil, err
-	}
 	switch n := len(in.Statements); {
 	case n < 1:
 		return nil, constraint("[]", "statements", "have length greater than or equal to 1")
@@ -71,12 +67,9 @@ func (db *DB) batchExecuteStatement(in *dynamodb.BatchExecuteStatementInput) (*d
 // prepareRun parses and fills a statement; what is wrong with the statement
 // becomes its own error, what is wrong with the request is returned.
 func (db *DB) prepareRun(r *run, in *types.BatchStatementRequest) error {
-	if err := firstError(required("BatchExecuteStatement", need{"Statements.Statement", in.Statement == nil}), known(in),
-		oneOf(in.ReturnValuesOnConditionCheckFailure, "returnValuesOnConditionCheckFailure",
-			types.ReturnValuesOnConditionCheckFailureAllOld, types.ReturnValuesOnConditionCheckFailureNone)); err != nil {
+	if err := cmp.Or(check("BatchExecuteStatementInput.Statements", in), r.setOnFailure(in.ReturnValuesOnConditionCheckFailure)); err != nil {
 		return err
 	}
-	r.wantOld = in.ReturnValuesOnConditionCheckFailure == types.ReturnValuesOnConditionCheckFailureAllOld
 	r.consistent = aws.ToBool(in.ConsistentRead)
 	params := make([]value, len(in.Parameters))
 	for i, av := range in.Parameters {
@@ -126,8 +119,8 @@ func (r *run) prepareInsert(params []value) error {
 		return validation("%s", err)
 	}
 	r.attrs = v.(mapValue)
-	if r.size = attrsSize(r.attrs); r.size > maxItem {
-		return validation(itemTooLarge)
+	if err := r.weigh(); err != nil {
+		return err
 	}
 	if nesting(v)-1 > maxNesting {
 		return validation("%s", errNesting)
@@ -137,10 +130,9 @@ func (r *run) prepareInsert(params []value) error {
 
 // executeRuns is the part of a batch under the mutex.
 func (db *DB) executeRuns(runs []run) error {
-	db.mu.Lock()
+	db.begin()
 	defer db.mu.Unlock()
-	db.usage.Requests++
-	taken := make(map[place]struct{}, len(runs))
+	taken := make(places, len(runs))
 	for i := range runs {
 		r := &runs[i]
 		if r.err == nil {
@@ -149,11 +141,9 @@ func (db *DB) executeRuns(runs []run) error {
 		if r.err != nil {
 			continue
 		}
-		p := place{r.t, r.key}
-		if _, twice := taken[p]; twice {
+		if taken.twice(&r.action) {
 			return validation(keysTwice)
 		}
-		taken[p] = struct{}{}
 	}
 	for i := range runs {
 		r := &runs[i]
@@ -194,8 +184,7 @@ func (db *DB) locateRun(r *run) error {
 		}
 		r.attrs, r.cond = attrs, cond
 	}
-	mismatch, bad := db.locate(&r.action)
-	return firstError(bad, mismatch)
+	return db.find(&r.action)
 }
 
 // respond is a statement's response.
@@ -205,8 +194,8 @@ func (db *DB) respond(r *run) types.BatchStatementResponse {
 		out.TableName = aws.String(r.table)
 	}
 	if r.err == nil {
-		if r.stmt.verb == sqlSelect && r.old != nil {
-			out.Item = encodeMap(r.proj.project(r.old.attrs))
+		if r.stmt.verb == sqlSelect {
+			out.Item = r.shown()
 		}
 		return out
 	}

@@ -11,13 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-func checkTableName(name *string) error {
-	if name == nil {
-		return nil // the client said so already
-	}
-	return checkResourceName(*name, "tableName")
-}
-
 // checkResourceName checks the name of a table or an index.
 func checkResourceName(n, field string) error {
 	if len(n) < 3 {
@@ -42,13 +35,6 @@ func (db *DB) CreateTable(ctx context.Context, in *dynamodb.CreateTableInput, _ 
 }
 
 func (db *DB) createTable(in *dynamodb.CreateTableInput) (*dynamodb.CreateTableOutput, error) {
-	if err := firstError(
-		required("CreateTable", need{"TableName", in.TableName == nil}, need{"KeySchema", in.KeySchema == nil},
-			need{"AttributeDefinitions", in.AttributeDefinitions == nil}),
-		known(in), checkTableName(in.TableName),
-	); err != nil {
-		return nil, err
-	}
 	t := &table{
 		name: *in.TableName, created: db.cfg.Now(), protected: aws.ToBool(in.DeletionProtectionEnabled),
 		store: newStore(),
@@ -56,9 +42,8 @@ func (db *DB) createTable(in *dynamodb.CreateTableInput) (*dynamodb.CreateTableO
 	if err := t.define(in); err != nil {
 		return nil, err
 	}
-	db.mu.Lock()
+	db.begin()
 	defer db.mu.Unlock()
-	db.usage.Requests++
 	if db.tables[t.name] != nil {
 		return nil, &types.ResourceInUseException{Message: aws.String("Table already exists: " + t.name)}
 	}
@@ -105,12 +90,8 @@ func (t *table) describe(status types.TableStatus) *types.TableDescription {
 
 // onTable runs a request on a table under the mutex.
 func onTable[Out any](db *DB, name *string, run func(*table) (*Out, error)) (*Out, error) {
-	if err := checkTableName(name); err != nil {
-		return nil, err
-	}
-	db.mu.Lock()
+	db.begin()
 	defer db.mu.Unlock()
-	db.usage.Requests++
 	t := db.tables[*name]
 	if t == nil {
 		return nil, namedTableNotFound(*name)
@@ -122,9 +103,6 @@ func onTable[Out any](db *DB, name *string, run func(*table) (*Out, error)) (*Ou
 // An absent one gives *types.ResourceNotFoundException.
 func (db *DB) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, _ ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
 	return do(ctx, db, "DescribeTable", in, func(in *dynamodb.DescribeTableInput) (*dynamodb.DescribeTableOutput, error) {
-		if err := firstError(required("DescribeTable", need{"TableName", in.TableName == nil}), known(in)); err != nil {
-			return nil, err
-		}
 		return onTable(db, in.TableName, func(t *table) (*dynamodb.DescribeTableOutput, error) {
 			return &dynamodb.DescribeTableOutput{Table: t.describe(types.TableStatusActive)}, nil
 		})
@@ -134,9 +112,6 @@ func (db *DB) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput
 // DeleteTable deletes a table and its items at once.
 func (db *DB) DeleteTable(ctx context.Context, in *dynamodb.DeleteTableInput, _ ...func(*dynamodb.Options)) (*dynamodb.DeleteTableOutput, error) {
 	return do(ctx, db, "DeleteTable", in, func(in *dynamodb.DeleteTableInput) (*dynamodb.DeleteTableOutput, error) {
-		if err := firstError(required("DeleteTable", need{"TableName", in.TableName == nil}), known(in)); err != nil {
-			return nil, err
-		}
 		return onTable(db, in.TableName, func(t *table) (*dynamodb.DeleteTableOutput, error) {
 			if t.protected {
 				return nil, validation("Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first.")
@@ -153,9 +128,6 @@ func (db *DB) ListTables(ctx context.Context, in *dynamodb.ListTablesInput, _ ..
 		limit := 100
 		if in.Limit != nil {
 			limit = int(*in.Limit)
-		}
-		if err := known(in); err != nil {
-			return nil, err
 		}
 		if limit < 1 || limit > 100 {
 			return nil, constraint(limit, "limit", "have value between 1 and 100")

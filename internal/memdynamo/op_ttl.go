@@ -18,14 +18,7 @@ func (db *DB) UpdateTimeToLive(ctx context.Context, in *dynamodb.UpdateTimeToLiv
 
 func (db *DB) updateTimeToLive(in *dynamodb.UpdateTimeToLiveInput) (*dynamodb.UpdateTimeToLiveOutput, error) {
 	spec := in.TimeToLiveSpecification
-	if err := firstError(
-		required("UpdateTimeToLive", need{"TableName", in.TableName == nil}, need{"TimeToLiveSpecification", spec == nil}),
-		known(in),
-	); err != nil {
-		return nil, err
-	}
-	if err := required("UpdateTimeToLive", need{"TimeToLiveSpecification.Enabled", spec.Enabled == nil},
-		need{"TimeToLiveSpecification.AttributeName", spec.AttributeName == nil}); err != nil {
+	if err := check("UpdateTimeToLiveInput.TimeToLiveSpecification", spec); err != nil {
 		return nil, err
 	}
 	name, enable := *spec.AttributeName, *spec.Enabled
@@ -54,9 +47,6 @@ func (db *DB) updateTimeToLive(in *dynamodb.UpdateTimeToLiveInput) (*dynamodb.Up
 // DescribeTimeToLive says whether a table has a TTL attribute, and which.
 func (db *DB) DescribeTimeToLive(ctx context.Context, in *dynamodb.DescribeTimeToLiveInput, _ ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error) {
 	return do(ctx, db, "DescribeTimeToLive", in, func(in *dynamodb.DescribeTimeToLiveInput) (*dynamodb.DescribeTimeToLiveOutput, error) {
-		if err := firstError(required("DescribeTimeToLive", need{"TableName", in.TableName == nil}), known(in)); err != nil {
-			return nil, err
-		}
 		return onTable(db, in.TableName, func(t *table) (*dynamodb.DescribeTimeToLiveOutput, error) {
 			d := &types.TimeToLiveDescription{TimeToLiveStatus: types.TimeToLiveStatusDisabled}
 			if t.ttl != "" {

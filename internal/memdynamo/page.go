@@ -1,14 +1,30 @@
 package memdynamo
 
-import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+import (
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
 
 const maxPage = 1 << 20
 
+// reading is what the inputs of Query and Scan have in common.
+type reading struct {
+	table, index       *string
+	start              map[string]types.AttributeValue
+	consistent         *bool
+	limit              *int32
+	names              map[string]string
+	values             map[string]types.AttributeValue
+	sel                types.Select
+	cond, filter, proj *string
+}
+
 // page is one answer of a Query or a Scan as it fills.
 type page struct {
-	filter, proj *bound
-	sel          types.Select
-	limit        int // 0 for none
+	cond, filter, proj *bound
+	sel                types.Select
+	limit              int    // 0 for none
+	start              []attr // nil for none
 
 	view
 	consistent bool
@@ -21,25 +37,46 @@ type page struct {
 	last    *item   // set where the page ended before the range did, or may have
 }
 
-func newPage(b *binder, filter, proj *string, sel types.Select, limit *int32, index *string) (*page, error) {
-	pg := &page{sel: sel}
-	if limit != nil {
-		if *limit < 1 {
-			return nil, constraint(*limit, "limit", "have value greater than or equal to 1")
-		}
-		pg.limit = int(*limit)
-	}
-	var err error
-	if pg.filter, err = b.bind(filterExpr, filter); err != nil {
+// newPage fills a page, under the mutex, by what a request asks for.
+func (db *DB) newPage(in reading, fill func(*page) error) (*page, error) {
+	pg := &page{sel: in.sel, limit: int(aws.ToInt32(in.limit)), consistent: aws.ToBool(in.consistent)}
+	b, err := db.cache.binder(in.names, in.values)
+	if err != nil {
 		return nil, err
 	}
-	if pg.proj, err = b.bind(projExpr, proj); err != nil {
+	if pg.cond, err = b.bind(keyExpr, in.cond); err != nil {
+		return nil, err
+	}
+	if in.limit != nil && pg.limit < 1 {
+		return nil, constraint(pg.limit, "limit", "have value greater than or equal to 1")
+	}
+	if pg.filter, err = b.bind(filterExpr, in.filter); err != nil {
+		return nil, err
+	}
+	if pg.proj, err = b.bind(projExpr, in.proj); err != nil {
 		return nil, err
 	}
 	if err := b.done("FilterExpression is null"); err != nil {
 		return nil, err
 	}
-	return pg, checkSelect(sel, proj != nil, index != nil)
+	if err := checkSelect(in.sel, in.proj != nil, in.index != nil); err != nil {
+		return nil, err
+	}
+	if in.start != nil {
+		if pg.start, err = decodeMap(in.start, 0); err != nil {
+			return nil, validation("The provided starting key is invalid: %s", err)
+		}
+	}
+	db.begin()
+	defer db.mu.Unlock()
+	if err := pg.open(db.tables[*in.table], in.index); err != nil {
+		return nil, err
+	}
+	if err := fill(pg); err != nil {
+		return nil, err
+	}
+	db.charge(pg.costs())
+	return pg, nil
 }
 
 func checkSelect(sel types.Select, projects, index bool) error {
@@ -71,19 +108,17 @@ func checkSelect(sel types.Select, projects, index bool) error {
 }
 
 // open has the page read a table, or an index of it; the caller holds the mutex.
-func (pg *page) open(t *table, index *string, consistent bool) (err error) {
+func (pg *page) open(t *table, index *string) (err error) {
 	if t == nil {
 		return tableNotFound()
 	}
 	if pg.view, err = t.view(index); err != nil || pg.ix == nil {
-		pg.consistent = consistent
 		return err
 	}
 	ix := pg.ix
-	if ix.global && consistent {
+	if ix.global && pg.consistent {
 		return validation("Consistent reads are not supported on global secondary indexes")
 	}
-	pg.consistent = consistent
 	if pg.filter != nil {
 		if missing := ix.lacks(pg.filter.filtered()); len(missing) > 0 {
 			return validation(invalidParameter+"Secondary index %s does not project one or more filter attributes: %s", ix.name, missing)
@@ -139,8 +174,6 @@ func (pg *page) costs() bill {
 	}
 	return bill{c}
 }
-
-func (pg *page) count() int32 { return int32(len(pg.found)) }
 
 func (pg *page) items() []map[string]types.AttributeValue {
 	if pg.sel == types.SelectCount {
