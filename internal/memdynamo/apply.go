@@ -30,7 +30,7 @@ func (b *bound) updated(it *item) ([]attr, error) {
 	if it != nil {
 		old = it.attrs
 	}
-	c := &change{b: b, attrs: append(make([]attr, 0, len(old)+len(writes)), old...)}
+	c := &change{b: b, attrs: append(make(mapValue, 0, len(old)+len(writes)), old...)}
 	for _, w := range writes {
 		if err := c.apply(w); err != nil {
 			return nil, err
@@ -175,45 +175,23 @@ func remove(old, v value) (value, error) {
 // written past its end wait, until everything else is done.
 type change struct {
 	b     *bound
-	attrs []attr // a copy of the item's own, its values shared
+	attrs mapValue // a copy of the item's own, its values shared
 	late  []write
 	holes []path // of lists
 }
 
 func (c *change) apply(w write) error {
-	name := w.p[0].resolve(c.b.names)
-	i, ok := find(c.attrs, name)
-	if len(w.p) == 1 {
-		switch {
-		case w.v != nil && ok:
-			c.attrs[i].value = w.v
-		case w.v != nil:
-			c.attrs = slices.Insert(c.attrs, i, attr{name, w.v})
-		case ok:
-			c.attrs = slices.Delete(c.attrs, i, i+1)
-		}
-		return nil
-	}
-	if !ok {
-		return errPath
-	}
-	return c.edit(w.p[:len(w.p)-1], func(parent value) (value, error) {
-		return c.put(parent, w)
-	})
+	return c.edit(w.p[:len(w.p)-1], func(parent value) (value, error) { return c.put(parent, w) })
 }
 
-// edit replaces what is at a path by what do makes of it, copying the lists
-// and maps on the way there.
+// edit replaces what is at a path by what do makes of it: do may change the
+// list or map that it is given, for those on the way there are copied.
 func (c *change) edit(p path, do func(value) (value, error)) error {
-	i, ok := find(c.attrs, p[0].resolve(c.b.names))
-	if !ok {
-		return errPath
-	}
-	v, err := c.descend(c.attrs[i].value, p[1:], do)
+	v, err := c.descend(c.attrs, p, do)
 	if err != nil {
 		return err
 	}
-	c.attrs[i].value = v
+	c.attrs = v.(mapValue)
 	return nil
 }
 
@@ -222,8 +200,13 @@ func (c *change) descend(v value, p path, do func(value) (value, error)) (value,
 		return do(v)
 	}
 	child := c.b.child(v, &p[0])
-	if child == nil {
+	switch v := child.(type) {
+	case nil:
 		return nil, errPath
+	case mapValue:
+		child = slices.Clone(v)
+	case listValue:
+		child = slices.Clone(v)
 	}
 	child, err := c.descend(child, p[1:], do)
 	if err != nil {
@@ -231,15 +214,12 @@ func (c *change) descend(v value, p path, do func(value) (value, error)) (value,
 	}
 	switch v := v.(type) {
 	case mapValue:
-		out := slices.Clone(v)
-		i, _ := find(out, p[0].resolve(c.b.names))
-		out[i].value = child
-		return out, nil
-	default:
-		out := slices.Clone(v.(listValue))
-		out[p[0].index] = child
-		return out, nil
+		i, _ := find(v, p[0].resolve(c.b.names))
+		v[i].value = child
+	case listValue:
+		v[p[0].index] = child
 	}
+	return v, nil
 }
 
 // put does a write on the list or map it is in.
@@ -253,32 +233,26 @@ func (c *change) put(parent value, w write) (value, error) {
 		name := last.resolve(c.b.names)
 		i, ok := find(parent, name)
 		switch {
-		case w.v == nil && !ok:
-			return parent, nil
-		case w.v == nil:
-			return slices.Delete(slices.Clone(parent), i, i+1), nil
-		case !ok:
-			return slices.Insert(slices.Clone(parent), i, attr{name, w.v}), nil
+		case w.v == nil && ok:
+			parent = slices.Delete(parent, i, i+1)
+		case w.v != nil && ok:
+			parent[i].value = w.v
+		case w.v != nil:
+			parent = slices.Insert(parent, i, attr{name, w.v})
 		}
-		out := slices.Clone(parent)
-		out[i].value = w.v
-		return out, nil
+		return parent, nil
 	case listValue:
-		if last.index < 0 {
+		switch {
+		case last.index < 0:
 			return nil, errPath
-		}
-		if last.index >= len(parent) {
-			if w.v != nil {
-				c.late = append(c.late, w)
+		case last.index < len(parent):
+			if parent[last.index] = w.v; w.v == nil {
+				c.holes = append(c.holes, w.p[:len(w.p)-1])
 			}
-			return parent, nil
+		case w.v != nil:
+			c.late = append(c.late, w)
 		}
-		if w.v == nil {
-			c.holes = append(c.holes, w.p[:len(w.p)-1])
-		}
-		out := slices.Clone(parent)
-		out[last.index] = w.v
-		return out, nil
+		return parent, nil
 	}
 	return nil, errPath
 }
@@ -290,7 +264,7 @@ func (c *change) finish() error {
 	slices.SortStableFunc(c.late, func(a, b write) int { return a.p[len(a.p)-1].index - b.p[len(b.p)-1].index })
 	for _, w := range c.late {
 		err := c.edit(w.p[:len(w.p)-1], func(list value) (value, error) {
-			return append(slices.Clone(list.(listValue)), w.v), nil
+			return append(list.(listValue), w.v), nil
 		})
 		if err != nil {
 			return err
@@ -299,7 +273,7 @@ func (c *change) finish() error {
 	slices.SortStableFunc(c.holes, func(a, b path) int { return len(b) - len(a) })
 	for _, p := range c.holes {
 		err := c.edit(p, func(list value) (value, error) {
-			return slices.DeleteFunc(slices.Clone(list.(listValue)), func(e value) bool { return e == nil }), nil
+			return slices.DeleteFunc(list.(listValue), func(e value) bool { return e == nil }), nil
 		})
 		if err != nil {
 			return err

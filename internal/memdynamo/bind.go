@@ -93,20 +93,12 @@ func sortedKeys[V any](m map[string]V, to []string) []string {
 }
 
 func findPlaceholder[T any](ps []placeholder[T], key string) *placeholder[T] {
-	lo, hi := 0, len(ps)
-	for lo < hi {
-		mid := int(uint(lo+hi) >> 1)
-		switch c := strings.Compare(ps[mid].key, key); {
-		case c == 0:
-			ps[mid].used = true
-			return &ps[mid]
-		case c < 0:
-			lo = mid + 1
-		default:
-			hi = mid
-		}
+	i, ok := slices.BinarySearchFunc(ps, key, func(p placeholder[T], key string) int { return strings.Compare(p.key, key) })
+	if !ok {
+		return nil
 	}
-	return nil
+	ps[i].used = true
+	return &ps[i]
 }
 
 // bind parses an expression and fills its slots; nil for none.

@@ -3,6 +3,7 @@ package memdynamo
 import (
 	"cmp"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -30,78 +31,52 @@ func errEmptySet(of string) error {
 // decode copies a caller's value into an immutable one, or says why DynamoDB
 // would not take it.
 func decode(av types.AttributeValue, depth int) (value, error) {
+	if av == nil || reflect.ValueOf(av).IsNil() {
+		return nil, errEmptyValue
+	}
 	switch av := av.(type) {
 	case *types.AttributeValueMemberS:
-		if av == nil {
-			return nil, errEmptyValue
-		}
 		if !utf8.ValidString(av.Value) {
 			return nil, errUTF8
 		}
 		return strValue(av.Value), nil
 	case *types.AttributeValueMemberN:
-		if av == nil {
-			return nil, errEmptyValue
-		}
 		d, err := parseDecimal(av.Value)
 		if err != nil {
 			return nil, err
 		}
 		return d, nil
 	case *types.AttributeValueMemberB:
-		if av == nil || av.Value == nil { // goes out as null, which is none
+		if av.Value == nil { // goes out as null, which is none
 			return nil, errEmptyValue
 		}
 		return binValue(av.Value), nil
 	case *types.AttributeValueMemberBOOL:
-		if av == nil {
-			return nil, errEmptyValue
-		}
 		return boolValue(av.Value), nil
 	case *types.AttributeValueMemberNULL:
-		if av == nil {
-			return nil, errEmptyValue
-		}
 		if !av.Value {
 			return nil, errNull
 		}
 		return nullValue{}, nil
-	default:
-		return decodeCollection(av, depth)
-	}
-}
-
-func decodeCollection(av types.AttributeValue, depth int) (value, error) {
-	switch av := av.(type) {
 	case *types.AttributeValueMemberSS:
-		if av != nil {
-			return decodeStrings(av.Value)
-		}
+		return decodeStrings(av.Value)
 	case *types.AttributeValueMemberNS:
-		if av != nil {
-			return decodeNumbers(av.Value)
-		}
+		return decodeNumbers(av.Value)
 	case *types.AttributeValueMemberBS:
-		if av != nil {
-			return decodeBinaries(av.Value)
-		}
+		return decodeBinaries(av.Value)
 	case *types.AttributeValueMemberL:
-		if av != nil {
-			return decodeList(av.Value, depth+1)
-		}
+		return decodeList(av.Value, depth+1)
 	case *types.AttributeValueMemberM:
-		if av != nil {
-			if depth+1 > maxNesting {
-				return nil, errNesting
-			}
-			m, err := decodeMap(av.Value, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			return mapValue(m), nil
+		if depth+1 > maxNesting {
+			return nil, errNesting
 		}
+		m, err := decodeMap(av.Value, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		return mapValue(m), nil
 	}
-	return nil, errEmptyValue // nil, or a member from a newer service model
+	return nil, errEmptyValue // a member from a newer service model
 }
 
 func decodeList(in []types.AttributeValue, depth int) (value, error) {

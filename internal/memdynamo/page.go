@@ -80,29 +80,27 @@ func (db *DB) newPage(in reading, fill func(*page) error) (*page, error) {
 }
 
 func checkSelect(sel types.Select, projects, index bool) error {
+	what := string(sel)
 	switch sel {
 	case "":
-	case types.SelectAllAttributes:
-		if projects {
-			return validation("Cannot specify the ProjectionExpression when choosing to get ALL_ATTRIBUTES")
-		}
-	case types.SelectCount:
-		if projects {
-			return validation("Cannot specify the ProjectionExpression when choosing to get only the Count")
-		}
+		return nil
 	case types.SelectSpecificAttributes:
 		if !projects {
 			return validation("Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES")
 		}
+		return nil
 	case types.SelectAllProjectedAttributes:
 		if !index {
 			return validation("ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName")
 		}
-		if projects {
-			return validation("Cannot specify the ProjectionExpression when choosing to get ALL_PROJECTED_ATTRIBUTES")
-		}
+	case types.SelectAllAttributes:
+	case types.SelectCount:
+		what = "only the Count"
 	default:
 		return oneOf(sel, "select", sel.Values()...)
+	}
+	if projects {
+		return validation("Cannot specify the ProjectionExpression when choosing to get %s", what)
 	}
 	return nil
 }

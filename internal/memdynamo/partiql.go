@@ -2,7 +2,6 @@ package memdynamo
 
 import (
 	"errors"
-	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -47,35 +46,17 @@ type literalField struct {
 
 const maxStatement = 8192
 
-// maxCached bounds this one too; see exprCache.
-type stmtCache struct {
-	mu     sync.RWMutex
-	parsed map[string]*statement
-}
-
-func (c *stmtCache) parse(text string) (*statement, error) {
-	c.mu.RLock()
-	s := c.parsed[text]
-	c.mu.RUnlock()
-	if s != nil {
-		return s, nil
-	}
+func parseStatement(text string) (*statement, error) {
 	if len(text) > maxStatement {
 		return nil, constraint("…", "statements.1.member.statement", "have length less than or equal to 8192")
 	}
 	p := &sqlParser{reader: reader{lex: &sqlLexer{src: text}}, out: new(statement)}
-	if err := p.parsing(p.parse); err != nil {
-		if errors.Is(err, errSQL) {
-			return nil, validation("%s: %s", errSQL, text)
-		}
+	switch err := p.parsing(p.parse); {
+	case errors.Is(err, errSQL):
+		return nil, validation("%s: %s", errSQL, text)
+	case err != nil:
 		return nil, validation("%s", err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.parsed == nil || len(c.parsed) >= maxCached {
-		c.parsed = make(map[string]*statement)
-	}
-	c.parsed[text] = p.out
 	return p.out, nil
 }
 

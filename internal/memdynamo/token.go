@@ -118,21 +118,10 @@ func (d *digester) value(v value) {
 		d.text(string(v))
 	case decimal:
 		d.text(v.String())
-	case boolValue:
-		if v {
-			d.num(1)
-		} else {
-			d.num(0)
-		}
 	case strSet:
 		d.texts(v)
 	case binSet:
 		d.texts(v)
-	case numSet:
-		d.num(uint64(len(v)))
-		for _, n := range v {
-			d.text(n.String())
-		}
 	case listValue:
 		d.num(uint64(len(v)))
 		for _, e := range v {
@@ -140,5 +129,7 @@ func (d *digester) value(v value) {
 		}
 	case mapValue:
 		d.attrs(v)
+	default: // true, false, NULL or a set of numbers
+		d.text(fmt.Sprint(v))
 	}
 }
