@@ -73,7 +73,7 @@ func newDecimal(neg bool, digits string, exp int) (decimal, error) {
 
 // smallDecimal is the number of a count.
 func smallDecimal(n int) decimal {
-	d, _ := newDecimal(false, strconv.Itoa(n), 0) // in range whatever the count
+	d, _ := parseDecimal(strconv.Itoa(n)) // in range whatever the count
 	return d
 }
 

@@ -2,7 +2,6 @@ package memdynamo
 
 import (
 	"context"
-	"math/big"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -34,7 +33,7 @@ func (db *DB) updateTimeToLive(in *dynamodb.UpdateTimeToLiveInput) (*dynamodb.Up
 		case !enable && t.ttl == "":
 			return nil, validation("TimeToLive is already disabled")
 		case enable:
-			t.ttl = name
+			t.ttl, t.soonest = name, decimal{} // whatever the items say
 		default:
 			t.ttl = ""
 		}
@@ -64,24 +63,30 @@ func (db *DB) DescribeTimeToLive(ctx context.Context, in *dynamodb.DescribeTimeT
 func (db *DB) Expire(now time.Time) int {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	latest, _ := parseDecimal(big.NewInt(now.Unix()).String())
-	earliest, _ := parseDecimal(big.NewInt(now.AddDate(-5, 0, 0).Unix()).String())
-	var dead []place
+	latest, earliest := smallDecimal(int(now.Unix())), smallDecimal(int(now.AddDate(-5, 0, 0).Unix()))
+	expired := 0
 	for _, t := range db.tables { // in any order: each table is by itself
-		if t.ttl == "" {
+		if t.ttl == "" || t.soonest.cmp(latest) >= 0 {
 			continue
 		}
+		var dead []key
+		t.soonest = decimal{digits: "1", exp: maxExponent + 1} // later than any
 		for hash, p := range t.parts {
 			for _, r := range p.rows {
 				at, ok := r.item.get(t.ttl).(decimal)
-				if ok && at.cmp(latest) < 0 && at.cmp(earliest) >= 0 {
-					dead = append(dead, place{t, key{hash, r.rng}})
+				switch {
+				case !ok || at.cmp(earliest) < 0:
+				case at.cmp(latest) < 0:
+					dead = append(dead, key{hash, r.rng})
+				case at.cmp(t.soonest) < 0:
+					t.soonest = at
 				}
 			}
 		}
+		for _, k := range dead {
+			t.set(k, nil)
+		}
+		expired += len(dead)
 	}
-	for _, d := range dead {
-		d.t.set(d.key, nil)
-	}
-	return len(dead)
+	return expired
 }
