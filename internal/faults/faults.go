@@ -100,8 +100,8 @@ type Wrapper struct {
 	cut    bool
 	gate   chan struct{} // not nil while paused; closed by Resume
 	died   bool
-	flying int           // requests under way
-	landed chan struct{} // not nil while somebody waits for flying to be 0
+	flying int       // requests under way
+	landed sync.Cond // flying is 0
 }
 
 type callerOp struct{ who, op string }
@@ -138,6 +138,7 @@ func Wrap(engine lockset.DynamoDB, cfg Config) *Wrapper {
 	if w.windows == nil {
 		w.windows = NewWindows(nil)
 	}
+	w.landed.L = &w.mu
 	return w
 }
 
@@ -189,16 +190,10 @@ func (w *Wrapper) Dead() <-chan struct{} { return w.dead }
 // no second delivery. A paused owner must be resumed or crash first.
 func (w *Wrapper) Wait() {
 	w.mu.Lock()
-	if w.flying == 0 {
-		w.mu.Unlock()
-		return
+	defer w.mu.Unlock()
+	if w.flying > 0 {
+		w.landed.Wait()
 	}
-	if w.landed == nil {
-		w.landed = make(chan struct{})
-	}
-	landed := w.landed
-	w.mu.Unlock()
-	<-landed
 }
 
 // fly runs a request's way.
@@ -221,9 +216,8 @@ func (w *Wrapper) takeOff() {
 func (w *Wrapper) land() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.flying--; w.flying == 0 && w.landed != nil {
-		close(w.landed)
-		w.landed = nil
+	if w.flying--; w.flying == 0 {
+		w.landed.Broadcast()
 	}
 }
 
@@ -275,33 +269,17 @@ func (w *Wrapper) begin(ctx context.Context, op string, in any) (Call, error) {
 // first names the row that a call is about, the first of several; for a batch,
 // its first statement. Calls without a row are all about nothing.
 func (w *Wrapper) first(in any) string {
-	switch in := in.(type) {
-	case *dynamodb.GetItemInput:
-		return w.windows.row(in.TableName, in.Key)
-	case *dynamodb.UpdateItemInput:
-		return w.windows.row(in.TableName, in.Key)
-	case *dynamodb.DeleteItemInput:
-		return w.windows.row(in.TableName, in.Key)
-	case *dynamodb.TransactGetItemsInput:
-		if len(in.TransactItems) > 0 && in.TransactItems[0].Get != nil {
-			return w.windows.row(in.TransactItems[0].Get.TableName, in.TransactItems[0].Get.Key)
-		}
-	case *dynamodb.TransactWriteItemsInput:
-		if len(in.TransactItems) > 0 && in.TransactItems[0].Put == nil {
-			if get := w.windows.getOf(in.TransactItems[0]); get != nil {
-				return w.windows.row(get.TableName, get.Key)
+	if batch, ok := in.(*dynamodb.BatchExecuteStatementInput); ok && len(batch.Statements) > 0 {
+		text := aws.ToString(batch.Statements[0].Statement)
+		for _, p := range batch.Statements[0].Parameters {
+			if s, ok := p.(*types.AttributeValueMemberS); ok {
+				text += "\x00" + s.Value
 			}
 		}
-	case *dynamodb.BatchExecuteStatementInput:
-		if len(in.Statements) > 0 {
-			text := aws.ToString(in.Statements[0].Statement)
-			for _, p := range in.Statements[0].Parameters {
-				if s, ok := p.(*types.AttributeValueMemberS); ok {
-					text += "\x00" + s.Value
-				}
-			}
-			return text
-		}
+		return text
+	}
+	if all := parts(in); len(all) > 0 && all[0].action != opPut {
+		return w.windows.row(all[0].table, all[0].item)
 	}
 	return ""
 }

@@ -91,6 +91,23 @@ func (s *Windows) keyOf(table *string, item map[string]types.AttributeValue) map
 	return key
 }
 
+// key is that of a part's row.
+func (s *Windows) key(p part) map[string]types.AttributeValue {
+	if p.action == opPut {
+		return s.keyOf(p.table, p.item)
+	}
+	return p.item
+}
+
+// rows names the rows of a request's parts.
+func (s *Windows) rows(of []part) []string {
+	rows := make([]string, len(of))
+	for i, p := range of {
+		rows[i] = s.row(p.table, s.key(p))
+	}
+	return rows
+}
+
 // at returns the window open on a row. The lock is held.
 func (s *Windows) at(row string) *window {
 	win := s.open[row]
@@ -215,14 +232,8 @@ func (s *Windows) underWay(token string, by int) {
 
 // transactWrite executes a transaction, and opens a window if the fault asks.
 func (w *Wrapper) transactWrite(ctx context.Context, in *dynamodb.TransactWriteItemsInput, f Fault, opts []options) (*dynamodb.TransactWriteItemsOutput, error) {
-	s := w.windows
-	gets := make([]*types.Get, len(in.TransactItems))
-	rows := make([]string, len(in.TransactItems))
-	for i, item := range in.TransactItems {
-		if gets[i] = s.getOf(item); gets[i] != nil {
-			rows[i] = s.row(gets[i].TableName, gets[i].Key)
-		}
-	}
+	s, of := w.windows, parts(in)
+	rows := s.rows(of)
 	token := aws.ToString(in.ClientRequestToken)
 	at, underWay := s.enter(rows, token)
 	if underWay {
@@ -238,7 +249,7 @@ func (w *Wrapper) transactWrite(ctx context.Context, in *dynamodb.TransactWriteI
 		return w.DynamoDB.TransactWriteItems(ctx, in, opts...)
 	}
 
-	win, err := w.prepare(ctx, gets, rows, f.WindowRows, token, opts)
+	win, err := w.prepare(ctx, of, rows, f.WindowRows, token, opts)
 	if err != nil {
 		return nil, opError(opTransactWrite, err)
 	}
@@ -257,7 +268,7 @@ func (w *Wrapper) transactWrite(ctx context.Context, in *dynamodb.TransactWriteI
 
 // prepare reserves the rows and reads what they will go on showing. Without a
 // window and without an error, the rows were somebody else's.
-func (w *Wrapper) prepare(ctx context.Context, gets []*types.Get, rows []string, at []int, token string, opts []options) (*window, error) {
+func (w *Wrapper) prepare(ctx context.Context, of []part, rows []string, at []int, token string, opts []options) (*window, error) {
 	var chosen []string
 	var items []types.TransactGetItem
 	for i, hidden := range positions(len(rows), at) {
@@ -268,7 +279,7 @@ func (w *Wrapper) prepare(ctx context.Context, gets []*types.Get, rows []string,
 			return nil, fmt.Errorf("faults: action %d has no key known to Windows", i)
 		}
 		chosen = append(chosen, rows[i])
-		items = append(items, types.TransactGetItem{Get: gets[i]})
+		items = append(items, types.TransactGetItem{Get: &types.Get{TableName: of[i].table, Key: w.windows.key(of[i])}})
 	}
 	win := w.windows.reserve(chosen, token)
 	if win == nil {
@@ -286,19 +297,4 @@ func (w *Wrapper) prepare(ctx context.Context, gets []*types.Get, rows []string,
 	}
 	w.windows.show(win, old)
 	return win, nil
-}
-
-// getOf reads the row an action is about.
-func (s *Windows) getOf(item types.TransactWriteItem) *types.Get {
-	switch {
-	case item.Update != nil:
-		return &types.Get{TableName: item.Update.TableName, Key: item.Update.Key}
-	case item.Delete != nil:
-		return &types.Get{TableName: item.Delete.TableName, Key: item.Delete.Key}
-	case item.ConditionCheck != nil:
-		return &types.Get{TableName: item.ConditionCheck.TableName, Key: item.ConditionCheck.Key}
-	case item.Put != nil:
-		return &types.Get{TableName: item.Put.TableName, Key: s.keyOf(item.Put.TableName, item.Put.Item)}
-	}
-	return nil
 }
