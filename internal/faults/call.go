@@ -169,7 +169,7 @@ func (e *envelope[In, Out]) latencies() (there, back time.Duration) {
 	if e.w.cfg.Latency == 0 {
 		return there, 0
 	}
-	r := draws(e.w.cfg.Seed, e.call, "latency")
+	r := e.call.Rand(e.w.cfg.Seed, "latency")
 	return there + UpTo(r, e.w.cfg.Latency), UpTo(r, e.w.cfg.Latency)
 }
 

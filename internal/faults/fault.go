@@ -84,7 +84,6 @@ const (
 	RequestLimit                        // RequestLimitExceeded
 	InReasons                           // a cancelled transaction's reasons, a statement's error: ThrottlingError
 	ProvisionedReason                   // the same: ProvisionedThroughputExceeded
-	lastThrottling    = ProvisionedReason
 )
 
 // Fault is what happens to one call. Make one with the functions below.

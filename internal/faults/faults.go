@@ -9,11 +9,9 @@
 // the tables and not of who looks.
 //
 // What happens to a call is decided by a [Script]: a function of the call. A
-// test that wants exactly one fault writes the script; a simulation leaves it
-// out and gets the seeded schedule, in which every draw is a function of the
-// seed, of who calls, about which row, and of how many such calls they made
-// before. One seed therefore replays exactly, whatever order the callers arrive
-// in.
+// script that draws does so by [Call.Rand], which depends on the seed, on who
+// calls, about which row, and on how many such calls they made before. One seed
+// therefore replays exactly, whatever order the callers arrive in.
 //
 // Nothing here holds a lock across a sleep or a call, and every goroutine ends
 // by itself, so it all runs under testing/synctest.
@@ -41,16 +39,8 @@ var ErrCrashed = errors.New("this process has crashed")
 type Config struct {
 	// Who names the owner; draws depend on it.
 	Who string
-	// Seed of the schedule and of latencies.
+	// Seed of latencies and of request tokens.
 	Seed uint64
-	// Rates of the seeded schedule; unused when there is a Script.
-	Rates Rates
-	// MaxDelay bounds how much later a late or second delivery is executed in
-	// the seeded schedule. Default 2 s.
-	MaxDelay time.Duration
-	// MaxWindow bounds how long a decided transaction stays half visible in the
-	// seeded schedule. Default 1 s.
-	MaxWindow time.Duration
 	// Latency bounds how long a request and how long an answer travels. Each
 	// draw is to the nanosecond, so under virtual time hardly two things happen
 	// at the same instant and a seed replays. Default 0: no time at all.
@@ -63,23 +53,8 @@ type Config struct {
 	// Windows is shared by all owners of the same tables. Without it, no
 	// Window can be opened.
 	Windows *Windows
-	// Script decides instead of the seeded schedule.
+	// Script decides what happens to a call. Without one, nothing does.
 	Script Script
-	// OnCall, if set, is told of every call and what was decided for it.
-	OnCall func(Call, Fault)
-}
-
-func (c Config) validate() error {
-	if c.MaxDelay < 0 || c.MaxWindow < 0 || c.Latency < 0 {
-		return errors.New("faults: a negative duration")
-	}
-	if c.Script != nil && c.Rates != (Rates{}) {
-		return errors.New("faults: both a Script and Rates")
-	}
-	if c.Rates.Window > 0 && c.Windows == nil {
-		return errors.New("faults: a rate of windows needs Windows")
-	}
-	return c.Rates.validate()
 }
 
 // Wrapper is one owner's way to the engine. It has the methods of
@@ -111,20 +86,13 @@ type callerRow struct {
 	first string
 }
 
-// Wrap returns a Wrapper of the engine. A Config that contradicts itself
-// panics: only tests write one.
+// Wrap returns a Wrapper of the engine.
 func Wrap(engine lockset.DynamoDB, cfg Config) *Wrapper {
-	if err := cfg.validate(); err != nil {
-		panic(err)
-	}
-	if cfg.MaxDelay == 0 {
-		cfg.MaxDelay = 2 * time.Second
-	}
-	if cfg.MaxWindow == 0 {
-		cfg.MaxWindow = time.Second
+	if cfg.Latency < 0 {
+		panic("faults: a negative Latency")
 	}
 	if cfg.Script == nil {
-		cfg.Script = schedule(cfg)
+		cfg.Script = func(Call) Fault { return Pass() }
 	}
 	w := &Wrapper{
 		DynamoDB: engine,
@@ -294,9 +262,6 @@ func (w *Wrapper) decide(c Call) (Fault, error) {
 		return f, fmt.Errorf("faults: call %d of %s by %q: %w", c.N, c.Op, c.Who, err)
 	}
 	w.count(f.Kind)
-	if w.cfg.OnCall != nil {
-		w.cfg.OnCall(c, f)
-	}
 	return f, nil
 }
 

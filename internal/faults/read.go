@@ -29,7 +29,7 @@ func fillToken(in any, seed uint64, c Call) {
 		return
 	}
 	var b [16]byte
-	r := draws(seed, c, "token")
+	r := c.Rand(seed, "token")
 	for i := range b {
 		b[i] = byte(r.Uint32())
 	}
