@@ -135,11 +135,7 @@ func sum(l, r value, minus bool) (value, error) {
 	if minus {
 		rn = rn.negate()
 	}
-	n, err := ln.add(rn)
-	if err != nil {
-		return nil, err
-	}
-	return n, nil
+	return ln.add(rn)
 }
 
 // add is ADD's arithmetic: on numbers the sum, on sets the union, on nothing

@@ -42,12 +42,6 @@ type Config struct {
 	// The zero time leaves the header out. Default: Now. It must be safe for concurrent
 	// use.
 	Date func() time.Time
-
-	// StatementItems makes the error of a statement whose condition failed
-	// carry the item, if the statement asks for ALL_OLD. DynamoDB's
-	// documentation says that it does, engines differ, so by default it does
-	// not: nothing should come to rely on it.
-	StatementItems bool
 }
 
 // DB is an embedded DynamoDB. Its methods have the signatures of

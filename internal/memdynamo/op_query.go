@@ -16,11 +16,8 @@ func (db *DB) query(in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
 	if in.KeyConditionExpression == nil {
 		return nil, validation("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
 	}
-	pg, err := db.newPage(reading{
-		table: in.TableName, index: in.IndexName, start: in.ExclusiveStartKey, consistent: in.ConsistentRead, limit: in.Limit,
-		names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues, sel: in.Select,
-		cond: in.KeyConditionExpression, filter: in.FilterExpression, proj: in.ProjectionExpression,
-	}, func(pg *page) error { return pg.query(in.ScanIndexForward == nil || *in.ScanIndexForward) })
+	forward := in.ScanIndexForward == nil || *in.ScanIndexForward
+	pg, err := db.newPage(in, func(pg *page) error { return pg.query(forward) })
 	if err != nil {
 		return nil, err
 	}

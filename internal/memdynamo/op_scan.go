@@ -19,10 +19,10 @@ func (db *DB) scan(in *dynamodb.ScanInput) (*dynamodb.ScanOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	pg, err := db.newPage(reading{
-		table: in.TableName, index: in.IndexName, start: in.ExclusiveStartKey, consistent: in.ConsistentRead, limit: in.Limit,
-		names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues, sel: in.Select,
-		filter: in.FilterExpression, proj: in.ProjectionExpression,
+	pg, err := db.newPage(&dynamodb.QueryInput{
+		TableName: in.TableName, IndexName: in.IndexName, ExclusiveStartKey: in.ExclusiveStartKey, Limit: in.Limit, Select: in.Select,
+		FilterExpression: in.FilterExpression, ProjectionExpression: in.ProjectionExpression, ConsistentRead: in.ConsistentRead,
+		ExpressionAttributeNames: in.ExpressionAttributeNames, ExpressionAttributeValues: in.ExpressionAttributeValues,
 	}, func(pg *page) error { return pg.scan(seg) })
 	if err != nil {
 		return nil, err

@@ -2,22 +2,11 @@ package memdynamo
 
 import (
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 const maxPage = 1 << 20
-
-// reading is what the inputs of Query and Scan have in common.
-type reading struct {
-	table, index       *string
-	start              map[string]types.AttributeValue
-	consistent         *bool
-	limit              *int32
-	names              map[string]string
-	values             map[string]types.AttributeValue
-	sel                types.Select
-	cond, filter, proj *string
-}
 
 // page is one answer of a Query or a Scan as it fills.
 type page struct {
@@ -37,39 +26,40 @@ type page struct {
 	last    *item   // set where the page ended before the range did, or may have
 }
 
-// newPage fills a page, under the mutex, by what a request asks for.
-func (db *DB) newPage(in reading, fill func(*page) error) (*page, error) {
-	pg := &page{sel: in.sel, limit: int(aws.ToInt32(in.limit)), consistent: aws.ToBool(in.consistent)}
-	b, err := db.cache.binder(in.names, in.values)
+// newPage fills a page, under the mutex, by what a request asks for: that of a
+// Scan has no key condition.
+func (db *DB) newPage(in *dynamodb.QueryInput, fill func(*page) error) (*page, error) {
+	pg := &page{sel: in.Select, limit: int(aws.ToInt32(in.Limit)), consistent: aws.ToBool(in.ConsistentRead)}
+	b, err := db.cache.binder(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
 	if err != nil {
 		return nil, err
 	}
-	if pg.cond, err = b.bind(keyExpr, in.cond); err != nil {
+	if pg.cond, err = b.bind(keyExpr, in.KeyConditionExpression); err != nil {
 		return nil, err
 	}
-	if in.limit != nil && pg.limit < 1 {
+	if in.Limit != nil && pg.limit < 1 {
 		return nil, constraint(pg.limit, "limit", "have value greater than or equal to 1")
 	}
-	if pg.filter, err = b.bind(filterExpr, in.filter); err != nil {
+	if pg.filter, err = b.bind(filterExpr, in.FilterExpression); err != nil {
 		return nil, err
 	}
-	if pg.proj, err = b.bind(projExpr, in.proj); err != nil {
+	if pg.proj, err = b.bind(projExpr, in.ProjectionExpression); err != nil {
 		return nil, err
 	}
 	if err := b.done("FilterExpression is null"); err != nil {
 		return nil, err
 	}
-	if err := checkSelect(in.sel, in.proj != nil, in.index != nil); err != nil {
+	if err := checkSelect(in.Select, in.ProjectionExpression != nil, in.IndexName != nil); err != nil {
 		return nil, err
 	}
-	if in.start != nil {
-		if pg.start, err = decodeMap(in.start, 0); err != nil {
+	if in.ExclusiveStartKey != nil {
+		if pg.start, err = decodeMap(in.ExclusiveStartKey, 0); err != nil {
 			return nil, validation("The provided starting key is invalid: %s", err)
 		}
 	}
 	db.begin()
 	defer db.mu.Unlock()
-	if err := pg.open(db.tables[*in.table], in.index); err != nil {
+	if err := pg.open(db.tables[*in.TableName], in.IndexName); err != nil {
 		return nil, err
 	}
 	if err := fill(pg); err != nil {
