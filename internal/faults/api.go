@@ -100,8 +100,7 @@ func (w *Wrapper) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...op
 			return out, err
 		}
 		shown := *out
-		shown.Items = w.oldItems(in.TableName, out.Items)
-		shown.Count = int32(len(shown.Items))
+		shown.Items, shown.Count = w.oldItems(in.TableName, out.Items)
 		return &shown, nil
 	})
 }
@@ -118,8 +117,7 @@ func (w *Wrapper) Scan(ctx context.Context, in *dynamodb.ScanInput, opts ...opti
 			return out, err
 		}
 		shown := *out
-		shown.Items = w.oldItems(in.TableName, out.Items)
-		shown.Count = int32(len(shown.Items))
+		shown.Items, shown.Count = w.oldItems(in.TableName, out.Items)
 		return &shown, nil
 	})
 }
@@ -196,7 +194,7 @@ func through[E, In, Out any](ctx context.Context, w *Wrapper, op string, in *In,
 }
 
 // oldItems replaces the items that a window hides.
-func (w *Wrapper) oldItems(table *string, items []map[string]types.AttributeValue) []map[string]types.AttributeValue {
+func (w *Wrapper) oldItems(table *string, items []map[string]types.AttributeValue) ([]map[string]types.AttributeValue, int32) {
 	shown := make([]map[string]types.AttributeValue, 0, len(items))
 	for _, item := range items {
 		old, ok := w.windows.oldItem(table, w.windows.keyOf(table, item))
@@ -208,7 +206,7 @@ func (w *Wrapper) oldItems(table *string, items []map[string]types.AttributeValu
 			shown = append(shown, item)
 		}
 	}
-	return shown
+	return shown, int32(len(shown))
 }
 
 // batch refuses the statements a fault or a window refuses, executes the

@@ -38,7 +38,7 @@ func do[In, Out any](ctx context.Context, w *Wrapper, op string, in *In, s send[
 	if err != nil {
 		return nil, opError(op, err)
 	}
-	if f.trivial() && w.cfg.Latency == 0 && !w.paused() && !w.isCut() {
+	if f.Kind == Passed && w.cfg.Latency == 0 && !w.paused() && !w.isCut() {
 		return s(ctx, in, f)
 	}
 

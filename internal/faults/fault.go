@@ -166,9 +166,6 @@ func (f Fault) WithWindow(d time.Duration, rows ...int) Fault {
 	return f
 }
 
-// trivial faults need no envelope.
-func (f Fault) trivial() bool { return f.Kind == Passed }
-
 // lasting faults go on after the caller was answered.
 func (f Fault) lasting() bool {
 	return f.Kind == DeliveredLate || f.Kind == Duplicated || f.Kind == ToldInProgress

@@ -144,7 +144,7 @@ func add(old, v value) (value, error) {
 	if old == nil {
 		return v, nil
 	}
-	if v.kind() == kindN {
+	if _, ok := v.(decimal); ok {
 		return sum(old, v, false)
 	}
 	s, ok := union(old, v)

@@ -7,24 +7,22 @@ import (
 )
 
 // keyRange is what a key condition asks for: one partition, and in it the
-// rows from the first that is not before the range to the first beyond it.
+// rows from from on to before to.
 type keyRange struct {
-	hash   string
-	before func(rng string) bool
-	beyond func(rng string) bool
+	hash, from, to string // to is "" without an end
 }
+
+func (r *keyRange) has(rng string) bool { return rng >= r.from && (rng < r.to || r.to == "") }
 
 // bounds are the places in a partition that the range is between.
 func (r *keyRange) bounds(p *partition) (from, to int) {
 	if p == nil {
 		return 0, 0
 	}
-	from = sort.Search(len(p.rows), func(i int) bool { return !r.before(p.rows[i].rng) })
-	to = sort.Search(len(p.rows), func(i int) bool { return r.beyond(p.rows[i].rng) })
-	return from, max(from, to)
+	from = sort.Search(len(p.rows), func(i int) bool { return p.rows[i].rng >= r.from })
+	to = from + sort.Search(len(p.rows)-from, func(i int) bool { return !r.has(p.rows[from+i].rng) })
+	return from, to
 }
-
-func never(string) bool { return false }
 
 // keyRange reads a key condition against the keys of what is queried.
 func (s schema) keyRange(b *bound) (*keyRange, error) {
@@ -55,7 +53,7 @@ func (s schema) keyRange(b *bound) (*keyRange, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &keyRange{hash: hash, before: never, beyond: never}
+	r := &keyRange{hash: hash}
 	if len(all) == 1 {
 		return r, nil
 	}
@@ -117,25 +115,27 @@ func (b *bound) narrow(r *keyRange, n *node, a keyAttr) error {
 	if err != nil {
 		return err
 	}
-	less, notMore := func(s string) bool { return s < v }, func(s string) bool { return s <= v }
-	more, notLess := func(s string) bool { return s > v }, func(s string) bool { return s >= v }
-	switch n.op {
+	switch after := v + "\x00"; n.op { // after is the least text that is greater
 	case "=":
-		r.before, r.beyond = less, more
+		r.from, r.to = v, after
 	case "<":
-		r.beyond = notLess
+		r.to = v
 	case "<=":
-		r.beyond = more
+		r.to = after
 	case ">":
-		r.before = notMore
+		r.from = after
 	case ">=":
-		r.before = less
+		r.from = v
 	case "BETWEEN":
 		hi, err := b.keyValue(n.args[2], a)
-		r.before, r.beyond = less, func(s string) bool { return s > hi }
+		r.from, r.to = v, hi+"\x00"
 		return err
 	case "begins_with":
-		r.before, r.beyond = less, func(s string) bool { return s > v && !strings.HasPrefix(s, v) }
+		r.from = v
+		if end := []byte(strings.TrimRight(v, "\xff")); len(end) > 0 {
+			end[len(end)-1]++
+			r.to = string(end)
+		}
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func (pg *page) query(forward bool) error {
 			return err
 		case hash != r.hash:
 			return validation("The provided starting key is outside query boundaries based on provided conditions")
-		case r.before(at.rng) || r.beyond(at.rng):
+		case !r.has(at.rng):
 			return validation("The provided starting key does not match the range key predicate")
 		case forward:
 			from = max(from, p.after(at))

@@ -43,7 +43,7 @@ func (db *DB) batchExecuteStatement(in *dynamodb.BatchExecuteStatementInput) (*d
 			return nil, err
 		}
 		if s := runs[i].stmt; s != nil {
-			reads, writes = reads || s.verb == sqlSelect, writes || s.verb != sqlSelect
+			reads, writes = reads || s.verb == verbCheck, writes || s.verb != verbCheck
 		}
 	}
 	if reads && writes {
@@ -89,19 +89,18 @@ func (db *DB) fillRun(r *run, text string, params []value) error {
 	if r.stmt, err = db.stmts.parse(text); err != nil {
 		return err
 	}
-	r.table = r.stmt.table
+	r.table, r.verb = r.stmt.table, r.stmt.verb
 	if r.values, err = r.stmt.bind(params); err != nil {
 		return err
 	}
-	switch r.stmt.verb {
-	case sqlInsert:
+	switch r.verb {
+	case verbPut:
 		return r.prepareInsert(params)
-	case sqlUpdate:
-		r.verb, r.mustExist, r.update = verbUpdate, true, r.values
-	case sqlDelete:
-		r.verb, r.absentOK = verbDelete, true
-	case sqlSelect:
-		r.verb = verbCheck
+	case verbUpdate:
+		r.mustExist, r.update = true, r.values
+	case verbDelete:
+		r.absentOK = true
+	case verbCheck:
 		if r.stmt.columns != nil {
 			r.proj = &bound{expr: &expr{paths: r.stmt.columns}}
 			if err := r.proj.check(); err != nil {
@@ -113,7 +112,7 @@ func (db *DB) fillRun(r *run, text string, params []value) error {
 }
 
 func (r *run) prepareInsert(params []value) error {
-	r.verb, r.mustBeNew = verbPut, true
+	r.mustBeNew = true
 	v, err := r.stmt.document.fill(params)
 	if err != nil {
 		return validation("%s", err)
@@ -152,7 +151,7 @@ func (db *DB) executeRuns(runs []run) error {
 		}
 		r.err = r.evaluate()
 		r.costs.table = r.table
-		if r.stmt.verb == sqlSelect {
+		if r.verb == verbCheck {
 			r.costs.read = readUnits(r.old.bytes(), r.consistent)
 		} else {
 			r.costs.write = r.units()
@@ -172,14 +171,14 @@ func (db *DB) locateRun(r *run) error {
 	if t == nil {
 		return namedTableNotFound(r.table)
 	}
-	if r.stmt.verb != sqlInsert {
+	if r.verb != verbPut {
 		attrs, cond, err := r.stmt.split(t, r.values)
 		switch {
-		case errors.Is(err, errNoKey) && r.stmt.verb == sqlSelect:
+		case errors.Is(err, errNoKey) && r.verb == verbCheck:
 			return validation("Select statements within BatchExecuteStatement must specify the primary key in the where clause.")
 		case err != nil:
 			return validation("%s", err)
-		case cond != nil && r.stmt.verb == sqlSelect:
+		case cond != nil && r.verb == verbCheck:
 			return validation("Only single item select is supported")
 		}
 		r.attrs, r.cond = attrs, cond
@@ -194,7 +193,7 @@ func (r *run) respond() types.BatchStatementResponse {
 		out.TableName = aws.String(r.table)
 	}
 	if r.err == nil {
-		if r.stmt.verb == sqlSelect {
+		if r.verb == verbCheck {
 			out.Item = r.shown()
 		}
 		return out

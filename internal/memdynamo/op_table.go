@@ -154,21 +154,16 @@ func (db *DB) ListTables(ctx context.Context, in *dynamodb.ListTablesInput, _ ..
 // there is no such table. It costs no capacity and no latency.
 func (db *DB) Items(name string) []map[string]types.AttributeValue {
 	db.mu.Lock()
+	defer db.mu.Unlock()
 	t := db.tables[name]
 	if t == nil {
-		db.mu.Unlock()
 		return nil
 	}
-	items := make([]*item, 0, t.count)
+	out := make([]map[string]types.AttributeValue, 0, t.count)
 	for _, k := range t.partitions() {
 		for _, r := range t.parts[k].rows {
-			items = append(items, r.item)
+			out = append(out, encodeItem(r.item))
 		}
-	}
-	db.mu.Unlock()
-	out := make([]map[string]types.AttributeValue, len(items))
-	for i, it := range items {
-		out[i] = encodeItem(it)
 	}
 	return out
 }

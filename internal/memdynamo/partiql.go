@@ -10,7 +10,7 @@ import (
 // alone, shared and immutable. Its conditions and updates are those of
 // expressions, their slots filled from literals and parameters.
 type statement struct {
-	verb     sqlVerb
+	verb     verb // verbCheck is SELECT
 	table    string
 	columns  []path  // SELECT; nil for *
 	update   update  // UPDATE
@@ -19,15 +19,6 @@ type statement struct {
 	slots    []literal
 	params   int
 }
-
-type sqlVerb uint8
-
-const (
-	sqlSelect sqlVerb = iota
-	sqlInsert
-	sqlUpdate
-	sqlDelete
-)
 
 // literal is a value written in a statement, parameters inside it open.
 type literal struct {

@@ -32,7 +32,7 @@ func (p *sqlParser) words(ws ...string) {
 func (p *sqlParser) parse() {
 	switch {
 	case p.acceptWord("SELECT"):
-		p.out.verb = sqlSelect
+		p.out.verb = verbCheck
 		if !p.accept("*") {
 			p.list(func() { p.out.columns = append(p.out.columns, p.parsePath()) })
 		}
@@ -40,7 +40,7 @@ func (p *sqlParser) parse() {
 		p.parseTable()
 		p.parseWhere()
 	case p.acceptWord("INSERT"):
-		p.out.verb = sqlInsert
+		p.out.verb = verbPut
 		p.words("INTO")
 		p.parseTable()
 		p.words("VALUE")
@@ -48,12 +48,12 @@ func (p *sqlParser) parse() {
 			p.unexpected()
 		}
 	case p.acceptWord("UPDATE"):
-		p.out.verb = sqlUpdate
+		p.out.verb = verbUpdate
 		p.parseTable()
 		p.parseClauses()
 		p.parseWhere()
 	case p.acceptWord("DELETE"):
-		p.out.verb = sqlDelete
+		p.out.verb = verbDelete
 		p.words("FROM")
 		p.parseTable()
 		p.parseWhere()
