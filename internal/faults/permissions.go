@@ -74,22 +74,18 @@ func Permissions(in any) (all []Permission) {
 	}
 	if batch, ok := in.(*dynamodb.BatchExecuteStatementInput); ok {
 		for _, s := range batch.Statements {
-			all = append(all, permissionOfStatement(aws.ToString(s.Statement)))
+			var p Permission
+			if found := statement.FindStringSubmatch(aws.ToString(s.Statement)); found != nil {
+				verb := strings.ToLower(found[1])
+				p = Permission{found[2], "PartiQL" + strings.ToUpper(verb[:1]) + verb[1:]}
+			}
+			all = append(all, p)
 		}
 	}
 	return all
 }
 
 var statement = regexp.MustCompile(`(?i)^\s*(UPDATE|DELETE|INSERT|SELECT)\b[^"]*"([^"]+)"`)
-
-func permissionOfStatement(text string) Permission {
-	found := statement.FindStringSubmatch(text)
-	if found == nil {
-		return Permission{}
-	}
-	verb := strings.ToLower(found[1])
-	return Permission{found[2], "PartiQL" + strings.ToUpper(verb[:1]) + verb[1:]}
-}
 
 // DenyUnless denies, as IAM does, what asks for a permission that is not allowed; the rest it passes on.
 func DenyUnless(allowed func(Permission) bool) Script {

@@ -36,10 +36,6 @@ func fillToken(in any, seed uint64, c Call) {
 	tx.ClientRequestToken = aws.String(hex.EncodeToString(b[:]))
 }
 
-func deepItem(item map[string]types.AttributeValue) map[string]types.AttributeValue {
-	return *clone(&item)
-}
-
 // project picks top-level attributes, which is all that a lock row's readers
 // ask for; a deeper path is refused rather than answered wrongly.
 func project(item map[string]types.AttributeValue, expression *string, names map[string]string) (map[string]types.AttributeValue, error) {

@@ -130,7 +130,8 @@ func (s *Windows) oldItem(table *string, key map[string]types.AttributeValue) (m
 	if win == nil || win.old == nil {
 		return nil, false
 	}
-	return deepItem(win.old[row]), true
+	old := win.old[row]
+	return *clone(&old), true
 }
 
 // blocked returns the positions of the rows on which windows are open.
@@ -205,13 +206,6 @@ func (s *Windows) reserve(rows []string, token string) *window {
 		s.open[row] = win
 	}
 	return win
-}
-
-// show gives the window the items it shows.
-func (s *Windows) show(win *window, old map[string]map[string]types.AttributeValue) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	win.old = old
 }
 
 // close ends the window after d; now, if d is 0.
@@ -293,8 +287,10 @@ func (w *Wrapper) prepare(ctx context.Context, of []part, rows []string, at []in
 	}
 	old := make(map[string]map[string]types.AttributeValue, len(chosen))
 	for i, row := range chosen {
-		old[row] = deepItem(out.Responses[i].Item)
+		old[row] = *clone(&out.Responses[i].Item)
 	}
-	w.windows.show(win, old)
+	w.windows.mu.Lock()
+	defer w.windows.mu.Unlock()
+	win.old = old
 	return win, nil
 }

@@ -140,16 +140,6 @@ func (b *bound) narrow(r *keyRange, n *node, a keyAttr) error {
 	return nil
 }
 
-// keyInFilter is the first key attribute that a filter looks at, or "".
-func (s schema) keyInFilter(b *bound) (name string) {
-	for _, n := range b.filtered() {
-		if s.isKey(n) {
-			return n
-		}
-	}
-	return ""
-}
-
 // filtered is the names of the attributes that a filter looks at, in its order.
 func (b *bound) filtered() (names []string) {
 	var visit func(operand)

@@ -60,8 +60,9 @@ func (a *action) shown() map[string]types.AttributeValue {
 func (db *DB) PutItem(ctx context.Context, in *dynamodb.PutItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
 	return do(ctx, db, "PutItem", in, func(in *dynamodb.PutItemInput) (*dynamodb.PutItemOutput, error) {
 		attrs, costs, err := db.write(request{
-			verb: verbPut, table: in.TableName, item: in.Item, names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues,
-			cond: in.ConditionExpression, onFailure: in.ReturnValuesOnConditionCheckFailure, returns: in.ReturnValues,
+			verb: verbPut, table: in.TableName, item: in.Item,
+			names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues, cond: in.ConditionExpression,
+			onFailure: in.ReturnValuesOnConditionCheckFailure, returns: in.ReturnValues,
 		})
 		return &dynamodb.PutItemOutput{Attributes: attrs, ConsumedCapacity: costs.one(in.ReturnConsumedCapacity)}, err
 	})
@@ -71,8 +72,9 @@ func (db *DB) PutItem(ctx context.Context, in *dynamodb.PutItemInput, _ ...func(
 func (db *DB) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
 	return do(ctx, db, "UpdateItem", in, func(in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
 		attrs, costs, err := db.write(request{
-			verb: verbUpdate, table: in.TableName, item: in.Key, names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues,
-			cond: in.ConditionExpression, update: in.UpdateExpression,
+			verb: verbUpdate, table: in.TableName, item: in.Key,
+			names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues, cond: in.ConditionExpression,
+			update:    in.UpdateExpression,
 			onFailure: in.ReturnValuesOnConditionCheckFailure, returns: in.ReturnValues,
 		})
 		return &dynamodb.UpdateItemOutput{Attributes: attrs, ConsumedCapacity: costs.one(in.ReturnConsumedCapacity)}, err
@@ -83,8 +85,9 @@ func (db *DB) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ..
 func (db *DB) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
 	return do(ctx, db, "DeleteItem", in, func(in *dynamodb.DeleteItemInput) (*dynamodb.DeleteItemOutput, error) {
 		attrs, costs, err := db.write(request{
-			verb: verbDelete, table: in.TableName, item: in.Key, names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues,
-			cond: in.ConditionExpression, onFailure: in.ReturnValuesOnConditionCheckFailure, returns: in.ReturnValues,
+			verb: verbDelete, table: in.TableName, item: in.Key,
+			names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues, cond: in.ConditionExpression,
+			onFailure: in.ReturnValuesOnConditionCheckFailure, returns: in.ReturnValues,
 		})
 		return &dynamodb.DeleteItemOutput{Attributes: attrs, ConsumedCapacity: costs.one(in.ReturnConsumedCapacity)}, err
 	})

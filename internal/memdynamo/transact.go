@@ -92,26 +92,30 @@ func (db *DB) transactAction(in *types.TransactWriteItem) (action, error) {
 func writesIn(in *types.TransactWriteItem, do func(name string, part any, x request)) {
 	if p := in.Put; p != nil {
 		do("Put", p, request{
-			verb: verbPut, table: p.TableName, item: p.Item, names: p.ExpressionAttributeNames, values: p.ExpressionAttributeValues,
-			cond: p.ConditionExpression, onFailure: p.ReturnValuesOnConditionCheckFailure,
+			verb: verbPut, table: p.TableName, item: p.Item,
+			names: p.ExpressionAttributeNames, values: p.ExpressionAttributeValues, cond: p.ConditionExpression,
+			onFailure: p.ReturnValuesOnConditionCheckFailure,
 		})
 	}
 	if u := in.Update; u != nil {
 		do("Update", u, request{
-			verb: verbUpdate, table: u.TableName, item: u.Key, names: u.ExpressionAttributeNames, values: u.ExpressionAttributeValues,
-			cond: u.ConditionExpression, update: u.UpdateExpression, onFailure: u.ReturnValuesOnConditionCheckFailure,
+			verb: verbUpdate, table: u.TableName, item: u.Key,
+			names: u.ExpressionAttributeNames, values: u.ExpressionAttributeValues, cond: u.ConditionExpression,
+			update: u.UpdateExpression, onFailure: u.ReturnValuesOnConditionCheckFailure,
 		})
 	}
 	if d := in.Delete; d != nil {
 		do("Delete", d, request{
-			verb: verbDelete, table: d.TableName, item: d.Key, names: d.ExpressionAttributeNames, values: d.ExpressionAttributeValues,
-			cond: d.ConditionExpression, onFailure: d.ReturnValuesOnConditionCheckFailure,
+			verb: verbDelete, table: d.TableName, item: d.Key,
+			names: d.ExpressionAttributeNames, values: d.ExpressionAttributeValues, cond: d.ConditionExpression,
+			onFailure: d.ReturnValuesOnConditionCheckFailure,
 		})
 	}
 	if c := in.ConditionCheck; c != nil {
 		do("ConditionCheck", c, request{
-			verb: verbCheck, table: c.TableName, item: c.Key, names: c.ExpressionAttributeNames, values: c.ExpressionAttributeValues,
-			cond: c.ConditionExpression, onFailure: c.ReturnValuesOnConditionCheckFailure,
+			verb: verbCheck, table: c.TableName, item: c.Key,
+			names: c.ExpressionAttributeNames, values: c.ExpressionAttributeValues, cond: c.ConditionExpression,
+			onFailure: c.ReturnValuesOnConditionCheckFailure,
 		})
 	}
 }
