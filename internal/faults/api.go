@@ -193,8 +193,9 @@ func through[E, In, Out any](ctx context.Context, w *Wrapper, op string, in *In,
 	})
 }
 
-// oldItems replaces the items that a window hides.
-func (w *Wrapper) oldItems(table *string, items []map[string]types.AttributeValue) ([]map[string]types.AttributeValue, int32) {
+// oldItems replaces the items that a window hides, and counts what is left.
+func (w *Wrapper) oldItems(table *string, items []map[string]types.AttributeValue,
+) ([]map[string]types.AttributeValue, int32) {
 	shown := make([]map[string]types.AttributeValue, 0, len(items))
 	for _, item := range items {
 		old, ok := w.windows.oldItem(table, w.windows.keyOf(table, item))

@@ -26,7 +26,9 @@ type weather struct {
 
 var everything = weather{
 	share: 0.4, windows: 0.2, delay: 2 * time.Second, window: time.Second,
-	kinds: []Kind{AnswerLost, RequestLost, DeliveredLate, Duplicated, Throttled, Conflicted, ToldInProgress, ServerFailed},
+	kinds: []Kind{
+		AnswerLost, RequestLost, DeliveredLate, Duplicated, Throttled, Conflicted, ToldInProgress, ServerFailed,
+	},
 }
 
 // script draws; what makes no sense for an operation lets it pass.

@@ -93,7 +93,7 @@ func (a *action) decode(v verb, table string, in map[string]types.AttributeValue
 	return a.weigh()
 }
 
-// weigh takes the size of a put's item.
+// weigh takes the size of a put's item and refuses one that is too large.
 func (a *action) weigh() error {
 	if a.size = attrsSize(a.attrs); a.size > maxItem {
 		return validation(itemTooLarge)

@@ -90,15 +90,14 @@ func (b *bound) compute(x operand, it *item) (value, error) {
 	}
 	c := x.(call)
 	var l value
-	if first, ok := c.args[0].(path); ok {
-		l = b.at(first, it)
-	}
 	switch c.function {
 	case "+", "-", "list_append":
 		var err error
 		if l, err = b.compute(c.args[0], it); err != nil {
 			return nil, err
 		}
+	default: // of a path, which may lead nowhere
+		l = b.at(c.args[0].(path), it)
 	}
 	// A default, too, must have a value even where it is not needed.
 	r, err := b.compute(c.args[1], it)

@@ -47,7 +47,8 @@ func decode(av types.AttributeValue, depth int) (value, error) {
 		return nullValue{}, nil
 	case *types.AttributeValueMemberSS:
 		return decodeSet[strSet](av.Value, "An string set  may not be empty",
-			invalidParameter+"Input collection ["+strings.Join(av.Value, ", ")+"] contains duplicates.", decodeString, cmp.Compare[string])
+			invalidParameter+"Input collection ["+strings.Join(av.Value, ", ")+"] contains duplicates.",
+			decodeString, cmp.Compare[string])
 	case *types.AttributeValueMemberNS:
 		return decodeSet[numSet](av.Value, "An number set  may not be empty",
 			"Input collection contains duplicates", parseDecimal, decimal.cmp)

@@ -18,9 +18,9 @@ type shape struct {
 	required []field // the client itself sends nothing without them
 	// A request that uses a field the engine does not implement is refused:
 	// silence about a parameter would make tests pass that must not.
-	unknown  []field
-	capacity []int // where ReturnConsumedCapacity is, and TableName, if they are
-	table    []int
+	unknown []field
+	// Where ReturnConsumedCapacity and TableName are, if the input has them.
+	capacity, table []int
 }
 
 type field struct {
@@ -57,10 +57,12 @@ func implements[T any](required int, names string) {
 }
 
 const (
-	conditioned = " ConditionExpression ExpressionAttributeNames ExpressionAttributeValues ReturnValuesOnConditionCheckFailure"
-	written     = conditioned + " ReturnConsumedCapacity ReturnItemCollectionMetrics ReturnValues"
-	projected   = " ExpressionAttributeNames ProjectionExpression"
-	paged       = projected + " ConsistentRead ExclusiveStartKey ExpressionAttributeValues FilterExpression IndexName Limit ReturnConsumedCapacity Select"
+	conditioned = " ConditionExpression ExpressionAttributeNames ExpressionAttributeValues " +
+		"ReturnValuesOnConditionCheckFailure"
+	written   = conditioned + " ReturnConsumedCapacity ReturnItemCollectionMetrics ReturnValues"
+	projected = " ExpressionAttributeNames ProjectionExpression"
+	paged     = projected + " ConsistentRead ExclusiveStartKey ExpressionAttributeValues FilterExpression IndexName " +
+		"Limit ReturnConsumedCapacity Select"
 )
 
 func init() {
@@ -76,17 +78,19 @@ func init() {
 	implements[types.WriteRequest](0, "DeleteRequest PutRequest")
 	implements[types.DeleteRequest](1, "Key")
 	implements[types.PutRequest](1, "Item")
-	implements[dynamodb.TransactWriteItemsInput](1, "TransactItems ClientRequestToken ReturnConsumedCapacity ReturnItemCollectionMetrics")
+	implements[dynamodb.TransactWriteItemsInput](1, "TransactItems ClientRequestToken ReturnConsumedCapacity "+
+		"ReturnItemCollectionMetrics")
 	implements[types.TransactWriteItem](0, "ConditionCheck Delete Put Update")
 	implements[types.Put](2, "Item TableName"+conditioned)
 	implements[types.Update](3, "Key TableName UpdateExpression"+conditioned)
 	implements[types.Delete](2, "Key TableName"+conditioned)
-	implements[types.ConditionCheck](3, "Key TableName"+conditioned)
+	implements[types.ConditionCheck](3, "Key TableName ConditionExpression"+conditioned)
 	implements[dynamodb.TransactGetItemsInput](1, "TransactItems ReturnConsumedCapacity")
 	implements[types.TransactGetItem](1, "Get")
 	implements[types.Get](2, "Key TableName"+projected)
 	implements[dynamodb.BatchExecuteStatementInput](1, "Statements ReturnConsumedCapacity")
-	implements[types.BatchStatementRequest](1, "Statement ConsistentRead Parameters ReturnValuesOnConditionCheckFailure")
+	implements[types.BatchStatementRequest](1, "Statement ConsistentRead Parameters "+
+		"ReturnValuesOnConditionCheckFailure")
 	implements[dynamodb.CreateTableInput](3, "TableName KeySchema AttributeDefinitions BillingMode "+
 		"DeletionProtectionEnabled GlobalSecondaryIndexes LocalSecondaryIndexes ProvisionedThroughput")
 	implements[types.GlobalSecondaryIndex](3, "IndexName KeySchema Projection ProvisionedThroughput")

@@ -154,9 +154,11 @@ func (a *action) ofBatch(table string, in *types.WriteRequest) error {
 	}
 	switch {
 	case in.PutRequest != nil && in.DeleteRequest == nil:
-		return cmp.Or(check("BatchWriteItemInput.PutRequest", in.PutRequest), a.decode(verbPut, table, in.PutRequest.Item))
+		return cmp.Or(check("BatchWriteItemInput.PutRequest", in.PutRequest),
+			a.decode(verbPut, table, in.PutRequest.Item))
 	case in.DeleteRequest != nil && in.PutRequest == nil:
-		return cmp.Or(check("BatchWriteItemInput.DeleteRequest", in.DeleteRequest), a.decode(verbDelete, table, in.DeleteRequest.Key))
+		return cmp.Or(check("BatchWriteItemInput.DeleteRequest", in.DeleteRequest),
+			a.decode(verbDelete, table, in.DeleteRequest.Key))
 	}
 	return validation("A write request must have exactly one of PutRequest and DeleteRequest")
 }

@@ -21,8 +21,9 @@ func (db *DB) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...func(
 }
 
 // newGet prepares the reading of one item.
-func (db *DB) newGet(table string, in map[string]types.AttributeValue, names map[string]string, proj *string) (a action, err error) {
-	if err := a.decode(verbCheck, table, in); err != nil || names == nil && proj == nil {
+func (db *DB) newGet(table string, key map[string]types.AttributeValue, names map[string]string, proj *string,
+) (a action, err error) {
+	if err := a.decode(verbCheck, table, key); err != nil || names == nil && proj == nil {
 		return a, err
 	}
 	b, err := db.cache.binder(names, nil)
@@ -59,37 +60,37 @@ func (a *action) shown() map[string]types.AttributeValue {
 // PutItem writes a whole item, replacing any that has its key.
 func (db *DB) PutItem(ctx context.Context, in *dynamodb.PutItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
 	return do(ctx, db, "PutItem", in, func(in *dynamodb.PutItemInput) (*dynamodb.PutItemOutput, error) {
-		attrs, costs, err := db.write(request{
+		out, costs, err := db.write(request{
 			verb: verbPut, table: in.TableName, item: in.Item,
 			names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues, cond: in.ConditionExpression,
 			onFailure: in.ReturnValuesOnConditionCheckFailure, returns: in.ReturnValues,
 		})
-		return &dynamodb.PutItemOutput{Attributes: attrs, ConsumedCapacity: costs.one(in.ReturnConsumedCapacity)}, err
+		return &dynamodb.PutItemOutput{Attributes: out, ConsumedCapacity: costs.one(in.ReturnConsumedCapacity)}, err
 	})
 }
 
 // UpdateItem changes one item, creating it if it is absent.
 func (db *DB) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
 	return do(ctx, db, "UpdateItem", in, func(in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
-		attrs, costs, err := db.write(request{
+		out, costs, err := db.write(request{
 			verb: verbUpdate, table: in.TableName, item: in.Key,
 			names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues, cond: in.ConditionExpression,
 			update:    in.UpdateExpression,
 			onFailure: in.ReturnValuesOnConditionCheckFailure, returns: in.ReturnValues,
 		})
-		return &dynamodb.UpdateItemOutput{Attributes: attrs, ConsumedCapacity: costs.one(in.ReturnConsumedCapacity)}, err
+		return &dynamodb.UpdateItemOutput{Attributes: out, ConsumedCapacity: costs.one(in.ReturnConsumedCapacity)}, err
 	})
 }
 
 // DeleteItem deletes one item; deleting an absent one is no error.
 func (db *DB) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
 	return do(ctx, db, "DeleteItem", in, func(in *dynamodb.DeleteItemInput) (*dynamodb.DeleteItemOutput, error) {
-		attrs, costs, err := db.write(request{
+		out, costs, err := db.write(request{
 			verb: verbDelete, table: in.TableName, item: in.Key,
 			names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues, cond: in.ConditionExpression,
 			onFailure: in.ReturnValuesOnConditionCheckFailure, returns: in.ReturnValues,
 		})
-		return &dynamodb.DeleteItemOutput{Attributes: attrs, ConsumedCapacity: costs.one(in.ReturnConsumedCapacity)}, err
+		return &dynamodb.DeleteItemOutput{Attributes: out, ConsumedCapacity: costs.one(in.ReturnConsumedCapacity)}, err
 	})
 }
 

@@ -67,7 +67,8 @@ func (db *DB) batchExecuteStatement(in *dynamodb.BatchExecuteStatementInput) (*d
 // prepareRun parses and fills a statement; what is wrong with the statement
 // becomes its own error, what is wrong with the request is returned.
 func (db *DB) prepareRun(r *run, in *types.BatchStatementRequest) error {
-	if err := cmp.Or(check("BatchExecuteStatementInput.Statements", in), r.setOnFailure(in.ReturnValuesOnConditionCheckFailure)); err != nil {
+	if err := cmp.Or(check("BatchExecuteStatementInput.Statements", in),
+		r.setOnFailure(in.ReturnValuesOnConditionCheckFailure)); err != nil {
 		return err
 	}
 	r.consistent = aws.ToBool(in.ConsistentRead)

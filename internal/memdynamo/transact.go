@@ -34,7 +34,8 @@ func (db *DB) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWrite
 }
 
 func (db *DB) transactWriteItems(in *dynamodb.TransactWriteItemsInput) (*dynamodb.TransactWriteItemsOutput, error) {
-	if err := cmp.Or(checkLength(in), checkCount(len(in.TransactItems)), checkToken(*in.ClientRequestToken)); err != nil {
+	token := *in.ClientRequestToken
+	if err := cmp.Or(checkLength(in), checkCount(len(in.TransactItems)), checkToken(token)); err != nil {
 		return nil, err
 	}
 	actions := make([]action, len(in.TransactItems))
@@ -44,7 +45,7 @@ func (db *DB) transactWriteItems(in *dynamodb.TransactWriteItemsInput) (*dynamod
 			return nil, err
 		}
 	}
-	costs, err := db.transact(actions, *in.ClientRequestToken, digest(actions))
+	costs, err := db.transact(actions, token, digest(actions))
 	return &dynamodb.TransactWriteItemsOutput{ConsumedCapacity: costs.consumed(in.ReturnConsumedCapacity, true)}, err
 }
 
