@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -117,11 +118,18 @@ func partiqlTable(words []string) (string, error) {
 // quote is part of them.
 var partiqlWord = regexp.MustCompile(`"(?:[^"]|"")*"|'(?:[^']|'')*'|[\pL\p{Nd}_-]+|\S`)
 
+// wordsOf remembers the words of statements, which are few: their values are parameters.
+var wordsOf sync.Map
+
 func partiqlWords(statement string) ([]string, error) {
+	if words, known := wordsOf.Load(statement); known {
+		return words.([]string), nil
+	}
 	words := partiqlWord.FindAllString(statement, -1)
 	if slices.Contains(words, `"`) || slices.Contains(words, "'") {
 		return nil, fmt.Errorf("faults: no closing quote in %q", statement)
 	}
+	wordsOf.Store(statement, words)
 	return words, nil
 }
 
